@@ -1,0 +1,33 @@
+// Package backendtest is the conformance suite that every driver passes, against the real store.
+package backendtest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+)
+
+// Harness is one running store, as a driver's test hands it to Run. The functions act as an operator or a
+// fault would; one that is nil does not exist for this store, and the cases that need it are listed as
+// skipped by name.
+type Harness struct {
+	// Open returns a new client of the store. Run closes it.
+	Open func(t testing.TB) backends.Driver
+	// TTL is the shortest lease worth testing with: expiry is waited for in real time.
+	TTL time.Duration
+	// Settle is how long a store may still refuse a new job after it forgot everything (quarantine).
+	Settle time.Duration
+
+	// Expire makes the lease of a job end as if its holder had died: nobody renews it, its descriptors are
+	// closed. nil: waiting for the TTL does it.
+	Expire func(t testing.TB, g backends.Grant)
+	// DeleteLease removes the job's lease and leaves its record.
+	DeleteLease func(t testing.TB, job string)
+	// DeleteRecord removes the job's record and leaves its lease.
+	DeleteRecord func(t testing.TB, job string)
+	// Empty makes the store forget everything, while it runs.
+	Empty func(t testing.TB)
+	// Restart restarts the store with its data; RestartEmpty without.
+	Restart, RestartEmpty func(t testing.TB)
+}

@@ -1,0 +1,360 @@
+package backends
+
+import (
+	"slices"
+	"time"
+)
+
+// Proof is how a store proves that the holder of a lease that vanished cannot be running any more.
+type Proof int
+
+// The proofs. A lease that vanished is not a lease that was released: an operator, an eviction or a
+// rolled-back replica may have removed it while its holder lives.
+const (
+	ByUntil   Proof = iota + 1 // the record says until when the lease was renewed, in server time (Redis, PostgreSQL)
+	ByBeat                     // a candidate has seen no beat for a whole TTL on its own clock (etcd, ZooKeeper, Kubernetes)
+	ByRelease                  // the store frees the lease only when the holder is gone (flock; a Consul session and its lock-delay)
+)
+
+// View is what a store holds about a job, read in the same atomic step that writes the decision.
+type View struct {
+	Record     Record
+	Lease      *Lease        // valid now; nil: nobody has it
+	Now        time.Time     // the server's clock, or ours where it shows none
+	Proof      Proof         // how the death of a vanished holder is proved here
+	Quarantine time.Duration // how long nobody may be granted, see Mark
+}
+
+// Decision is the answer to a claim: exactly one of Grant and Refusal is set. With a Grant the store puts a
+// lease of the claim's holder and the grant's token, for the claim's TTL from now.
+type Decision struct {
+	Record  Record // what the store keeps from now on
+	Changed bool   // Record differs from the one in the view
+	Grant   *Grant
+	Refusal *Refusal
+}
+
+// Decide answers a claim. It is the one place where it is decided who may run a job. The rules are those of
+// docs/guarantees.md; each has a counterexample in the model when it is left out. backends/redis mirrors it
+// in Lua, and a test compares the two on random inputs.
+func Decide(v View, c Claim) Decision {
+	d := decider{Record: v.Record.clone(), v: v, c: c, now: v.Now.UnixMilli()}
+	if v.Lease != nil && v.Lease.Holder == c.Holder.ID {
+		return d.again()
+	}
+	if c.Tick != 0 && aheadOf(c.Tick, d.now) {
+		return d.refuse(Refusal{Verdict: Future})
+	}
+	if v.Lease != nil {
+		return d.held()
+	}
+	if d.hasEnded(c.Holder.ID) {
+		return d.refuse(Refusal{Verdict: Abandoned})
+	}
+	if v.Quarantine > 0 {
+		return d.refuse(Refusal{Verdict: Quarantined, Wait: v.Quarantine})
+	}
+	if wait := d.holderMayLive(); wait > 0 {
+		return d.refuse(Refusal{Verdict: Vanished, Holder: d.Record.Holder, Wait: wait, Seen: d.evidence()})
+	}
+	return d.byOccasion()
+}
+
+// decider carries one decision. Its methods change Record and say so in changed.
+type decider struct {
+	Record  Record
+	changed bool
+	v       View
+	c       Claim
+	now     int64 // ms
+	lost    []Occurrence
+	notes   []string
+}
+
+func aheadOf(tick, now int64) bool { return tick*1000 > now+maxTickAhead.Milliseconds() }
+
+func (d *decider) refuse(r Refusal) Decision {
+	r.Token = d.Record.Token
+	if r.Tick == 0 {
+		r.Tick = d.Record.Tick.Tick
+	}
+	return Decision{Record: d.Record, Changed: d.changed, Refusal: &r}
+}
+
+func (d *decider) evidence() Evidence {
+	return Evidence{Token: d.Record.Token, Beat: d.Record.Beat}
+}
+
+// again answers the holder of the lease: a lost reply costs nothing. Lease, evidence and tick are renewed in
+// this step, so that its validity may count from the request that was answered.
+func (d *decider) again() Decision {
+	r := &d.Record
+	if d.c.Tick > r.Tick.Tick && r.Token < d.v.Lease.Token { // the record was lost
+		r.Tick = d.claimed(1)
+	}
+	restore(r, d.c.Job, d.v.Lease.Token, d.c.Holder, d.c.Tick, d.now)
+	extend(r, d.c.TTL, d.now)
+	g := Grant{Claim: d.c, Token: r.Token, TTL: d.c.TTL, Tick: d.c.Tick, Attempt: 1}
+	if run := r.run(r.Token); run != nil {
+		g.Tick, g.Attempt = run.Tick, run.Attempt
+	}
+	return Decision{Record: *r, Changed: true, Grant: &g}
+}
+
+// held answers a candidate while somebody has the lease, and notes a tick whose time passes meanwhile.
+func (d *decider) held() Decision {
+	r := &d.Record
+	if d.c.Tick > max(r.Tick.Tick, r.Passed) {
+		r.Passed, d.changed = d.c.Tick, true
+	}
+	holder := r.Holder
+	if holder.ID != d.v.Lease.Holder {
+		holder = Holder{ID: d.v.Lease.Holder}
+	}
+	return d.refuse(Refusal{Verdict: Held, Holder: holder, Wait: d.v.Lease.Left, Seen: d.evidence()})
+}
+
+// hasEnded says whether the holder took its claim back or its run is over: a claim of it that arrives now
+// was delayed on its way, and nobody waits for the answer.
+func (d *decider) hasEnded(holder string) bool {
+	return slices.Contains(d.Record.Refused, holder) ||
+		slices.ContainsFunc(d.Record.Runs, func(run Run) bool { return run.Holder.ID == holder && run.Ended != 0 })
+}
+
+// holderMayLive returns for how long the holder of the last token may still be alive although its lease is gone.
+func (d *decider) holderMayLive() time.Duration {
+	r := &d.Record
+	if r.Free() {
+		return 0
+	}
+	switch d.v.Proof {
+	case ByUntil:
+		if bound := d.now + r.TTL; r.Until > bound { // the server's clock went back
+			r.Until, d.changed = bound, true
+		}
+		return time.Duration(r.Until-d.now) * time.Millisecond
+	case ByBeat:
+		left := time.Duration(r.TTL) * time.Millisecond
+		if d.c.Seen.Token == r.Token && d.c.Seen.Beat == r.Beat {
+			left -= d.c.Seen.For
+		}
+		return left
+	}
+	return 0
+}
+
+// byOccasion decides a claim for a job that is free.
+func (d *decider) byOccasion() Decision {
+	switch {
+	case d.c.Tick != 0:
+		return d.byTick()
+	case d.c.Once != "":
+		return d.byKey()
+	}
+	return d.grant(0, 1)
+}
+
+// byKey decides a claim for a once-key: keys have no order.
+func (d *decider) byKey() Decision {
+	r := &d.Record
+	i := slices.IndexFunc(r.Once, func(o Occurrence) bool { return o.Key == d.c.Once })
+	if i < 0 {
+		r.Once = keep(slices.Insert(r.Once, 0, d.claimed(1)), KeptKeys)
+		return d.grant(0, 1)
+	}
+	o := r.Once[i]
+	attempt, ok := d.start(o)
+	if !ok {
+		return d.ended(&r.Once[i])
+	}
+	r.Once = slices.Insert(slices.Delete(r.Once, i, i+1), 0, d.claimed(attempt))
+	return d.grant(0, attempt)
+}
+
+// byTick decides a claim for a tick: ticks only go forward.
+func (d *decider) byTick() Decision {
+	r := &d.Record
+	last := r.Tick
+	if aheadOf(last.Tick, d.now) {
+		return d.refuse(Refusal{Verdict: FutureRecorded, Holder: last.Claimant})
+	}
+	switch {
+	case d.c.Tick < last.Tick:
+		return d.earlier()
+	case d.c.Tick == last.Tick:
+		attempt, ok := d.start(last)
+		if !ok {
+			return d.ended(&r.Tick)
+		}
+		if d.tooLate(d.c.Tick) {
+			return d.late()
+		}
+		r.Tick = d.claimed(attempt)
+		return d.grant(d.c.Tick, attempt)
+	}
+	if refusal := d.adoptSchedule(); refusal != nil {
+		return d.refuse(*refusal)
+	}
+	if attempt, ok := d.start(last); ok && unfinished(last.State) && !d.tooLate(last.Tick) {
+		tick := last.Tick
+		r.Tick = d.claimed(attempt)
+		r.Tick.Tick = tick
+		return d.grant(tick, attempt) // the unfinished one first; the claim for the later one follows
+	}
+	d.supersede()
+	if d.tooLate(d.c.Tick) {
+		return d.late()
+	}
+	d.adopt()
+	r.Tick = d.claimed(1)
+	return d.grant(d.c.Tick, 1)
+}
+
+func unfinished(s State) bool { return s == Claimed || s == Lost || s == Stopped }
+
+// start says whether the policy lets a recorded tick or key start (again), and with which attempt.
+func (d *decider) start(o Occurrence) (attempt int, ok bool) {
+	switch {
+	case o.State == Open:
+		return o.Attempt + 1, true
+	case !unfinished(o.State):
+		return 0, false
+	case o.State == Claimed && o.Claimant.ID == d.c.Holder.ID:
+		return o.Attempt, true // our own claim, the reply was lost and then the lease
+	}
+	rerun := o.Policy == Rerun && d.c.OnLost == Rerun && o.Attempt < o.MaxAttempts
+	return o.Attempt + 1, rerun
+}
+
+// ended refuses a tick or key that has an end, and writes down that its holder vanished.
+func (d *decider) ended(o *Occurrence) Decision {
+	first := o.State == Claimed
+	if first {
+		o.State, d.changed = Lost, true
+		d.loseRun()
+	}
+	return d.refuse(Refusal{Verdict: Verdict(o.State), Holder: o.Claimant, Tick: o.Tick, First: first})
+}
+
+// earlier answers a tick before the recorded one from the recent runs.
+func (d *decider) earlier() Decision {
+	for _, run := range d.Record.Runs {
+		if run.Tick == d.c.Tick && run.State != Claimed && run.State != Open {
+			return d.refuse(Refusal{Verdict: Verdict(run.State), Holder: run.Holder, Tick: run.Tick})
+		}
+	}
+	return d.refuse(Refusal{Verdict: IsEarlier})
+}
+
+func (d *decider) tooLate(tick int64) bool {
+	return d.c.StartDeadline > 0 && d.now-tick*1000 > d.c.StartDeadline.Milliseconds()
+}
+
+// late refuses the claimed tick for its start deadline. A tick that nobody started is missed from now on.
+func (d *decider) late() Decision {
+	r := &d.Record
+	first := d.c.Tick > r.Tick.Tick || r.Tick.State == Open
+	if first {
+		d.adopt()
+		r.Tick = d.claimed(0)
+		r.Tick.State = Missed
+		r.note(Run{Holder: d.c.Holder, Tick: d.c.Tick, State: Missed})
+		d.changed = true
+	}
+	return d.refuse(Refusal{Verdict: Late, Tick: d.c.Tick, First: first})
+}
+
+// adoptSchedule refuses a claim whose schedule was superseded, unless it proves that the recorded one is out
+// of use: one of its instants passed although the lease was free then and since.
+func (d *decider) adoptSchedule() *Refusal {
+	r, mine := &d.Record, d.c.Schedule.Fingerprint
+	recorded := r.Schedule.Fingerprint
+	if mine == "" || recorded == "" || mine == recorded || !d.isFormer(mine) {
+		return nil
+	}
+	held := r.Ended
+	if !r.Free() {
+		held = max(held, r.Until)
+	}
+	u := d.c.Unclaimed
+	instant := u.Instant * 1000
+	if u.Fingerprint == recorded && u.Instant > r.Tick.Tick && instant > held &&
+		instant+unclaimedGrace.Milliseconds() <= d.now {
+		d.notes = append(d.notes, "an older schedule takes over: nobody uses the recorded one any more ("+r.Schedule.Text+")")
+		return nil
+	}
+	return &Refusal{
+		Verdict: Outdated, Holder: r.Schedule.By, Text: r.Schedule.Text,
+		At: time.UnixMilli(r.Schedule.At), Lease: time.UnixMilli(held),
+	}
+}
+
+func (d *decider) isFormer(fingerprint string) bool {
+	return slices.ContainsFunc(d.Record.Former, func(s Schedule) bool { return s.Fingerprint == fingerprint })
+}
+
+// adopt records the claim's schedule as the one in use.
+func (d *decider) adopt() {
+	r, mine := &d.Record, d.c.Schedule
+	if mine.Fingerprint == "" || mine.Fingerprint == r.Schedule.Fingerprint {
+		return
+	}
+	r.Former = slices.DeleteFunc(r.Former, func(s Schedule) bool { return s.Fingerprint == mine.Fingerprint })
+	if r.Schedule.Fingerprint != "" {
+		r.Former = keep(slices.Insert(r.Former, 0, r.Schedule), KeptSchedules)
+	}
+	r.Schedule = Schedule{Fingerprint: mine.Fingerprint, Text: mine.Text, By: d.c.Holder, At: d.now}
+}
+
+// supersede closes the recorded tick for a later one: what nobody finished is lost, what nobody could start
+// because a run was in the way is missed.
+func (d *decider) supersede() {
+	r := &d.Record
+	if r.Tick.State == Claimed {
+		o := r.Tick
+		o.State = Lost
+		d.lost = append(d.lost, o)
+		d.loseRun()
+	}
+	if r.Passed > r.Tick.Tick && r.Passed < d.c.Tick {
+		d.lost = append(d.lost, Occurrence{Tick: r.Passed, State: Missed})
+		r.note(Run{Tick: r.Passed, State: Missed})
+		d.changed = true
+	}
+	if r.Passed != 0 && r.Passed <= d.c.Tick {
+		r.Passed, d.changed = 0, true
+	}
+}
+
+// loseRun marks the last run as lost if it never reported its end.
+func (d *decider) loseRun() {
+	r := &d.Record
+	if run := r.run(r.Token); run != nil && run.State == Claimed {
+		run.State, d.changed = Lost, true
+	}
+}
+
+// claimed returns the claim's occurrence as it is recorded when it is granted.
+func (d *decider) claimed(attempt int) Occurrence {
+	return Occurrence{
+		Tick: d.c.Tick, Key: d.c.Once, State: Claimed, Claimant: d.c.Holder,
+		Policy: d.c.OnLost, Attempt: attempt, MaxAttempts: d.c.MaxAttempts,
+	}
+}
+
+// grant gives the lease, for the given tick (0: none).
+func (d *decider) grant(tick int64, attempt int) Decision {
+	r := &d.Record
+	d.loseRun()
+	r.Job, r.Holder = d.c.Job, d.c.Holder
+	r.Token = max(r.Token+1, d.now, d.c.Floor+1)
+	r.Granted, r.Break = d.now, nil
+	extend(r, d.c.TTL, d.now)
+	r.note(Run{
+		Token: r.Token, Holder: d.c.Holder, Tick: tick, Key: d.c.Once,
+		Attempt: attempt, Started: d.now, State: Claimed,
+	})
+	return Decision{Record: *r, Changed: true, Grant: &Grant{
+		Claim: d.c, Token: r.Token, TTL: d.c.TTL, Tick: tick, Attempt: attempt, Lost: d.lost, Notes: d.notes,
+	}}
+}

@@ -1,0 +1,81 @@
+package backends
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// ErrLost says that the lease is not the grant's any more. It is final.
+var ErrLost = errors.New("the lease is not ours any more")
+
+// ErrUnknownJob says that the store keeps nothing about a job.
+var ErrUnknownJob = errors.New("unknown job")
+
+// Verdict is the answer to a claim.
+type Verdict string
+
+// The verdicts of Decide. All but Granted arrive as a *Refusal.
+const (
+	Granted     Verdict = "granted"
+	Held        Verdict = "held"        // somebody has the lease
+	Vanished    Verdict = "vanished"    // a lease is gone that was not released: its holder may still live for Wait
+	Quarantined Verdict = "quarantined" // the store may have forgotten a lease: for Wait nobody is granted
+	Abandoned   Verdict = "abandoned"   // this holder took the claim back, or its run has ended
+
+	// The end of the tick or key.
+	IsDone    Verdict = "done"
+	IsFailed  Verdict = "failed"
+	IsStopped Verdict = "stopped"
+	IsLost    Verdict = "lost"
+	IsMissed  Verdict = "missed"
+	IsEarlier Verdict = "earlier" // a tick before the recorded one, of which the recent runs know nothing
+
+	// The claim itself.
+	Late           Verdict = "late"            // later than its start deadline
+	Future         Verdict = "future"          // a tick ahead of the server's clock: ours is wrong
+	FutureRecorded Verdict = "future-recorded" // the recorded tick is ahead of the server's clock: somebody's is wrong
+	Outdated       Verdict = "outdated"        // the claim's schedule was superseded
+)
+
+// Refusal is the answer of a store that works and says no.
+type Refusal struct {
+	Verdict Verdict
+	Holder  Holder        // Held, Vanished: whose lease; the ends of a tick: who ran it; FutureRecorded, Outdated: who wrote it
+	Token   int64         // of the last grant
+	Wait    time.Duration // Held: the lease's time left; Vanished, Quarantined: how long to wait
+	Seen    Evidence      // Held, Vanished: what was seen, with For unset; the candidate stamps it when the reply arrives
+	Tick    int64         // the recorded tick
+	At      time.Time     // Outdated: when the recorded schedule was written
+	Text    string        // Outdated: the recorded schedule
+	Lease   time.Time     // Outdated: until when the lease was last held
+	First   bool          // this very claim wrote or found the loss: to be told, once
+}
+
+func (r *Refusal) Error() string {
+	if r.Wait > 0 {
+		return fmt.Sprintf("%s for %v", r.Verdict, r.Wait)
+	}
+	return string(r.Verdict)
+}
+
+// PermanentError is a failure that no retry mends.
+type PermanentError struct {
+	Kind PermanentKind
+	Err  error
+	Hint string // the remedy, one line; may be empty
+}
+
+// PermanentKind says whose fault a PermanentError is.
+type PermanentKind int
+
+// The kinds of permanent errors.
+const (
+	Configuration PermanentKind = iota + 1 // the URL, an option, the server's kind
+	Credentials                            // the store refuses the user, password, token or certificate
+)
+
+func (e *PermanentError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *PermanentError) Unwrap() error { return e.Err }

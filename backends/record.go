@@ -1,0 +1,136 @@
+package backends
+
+import (
+	"slices"
+	"time"
+)
+
+// How much a record remembers.
+const (
+	KeptRuns       = 20
+	KeptKeys       = 100
+	KeptSchedules  = 8
+	KeptAbandoned  = 20
+	maxTickAhead   = 60 * time.Second // a tick further ahead of the server's clock is a wrong clock
+	unclaimedGrace = 60 * time.Second // an instant passed unclaimed when it is older than this
+)
+
+// State is what became of a run, and of a tick or key.
+type State string
+
+// The states of a tick or key. A run without either is Claimed, Done, Failed, Stopped or Lost too.
+const (
+	Open    State = "open"    // never started
+	Claimed State = "claimed" // granted, and not yet known to have ended
+	Done    State = "done"    // ended with exit code 0
+	Failed  State = "failed"  // ended otherwise, or by --timeout: an outcome
+	Stopped State = "stopped" // ended by a signal to leaderrun or by break
+	Lost    State = "lost"    // its holder vanished, or stopped it for want of renewal or of its guardian
+	Missed  State = "missed"  // its time passed unstarted
+)
+
+// Lease is the right to run a job, as the store shows it.
+type Lease struct {
+	Holder string // the holder's ID
+	Token  int64
+	Left   time.Duration // until it expires
+}
+
+// Record is what a store keeps about a job for good. Times are milliseconds since 1970 of the store's
+// clock, or of the writer's where the store has none. The zero Record is a job that nobody has run.
+type Record struct {
+	Job      string        `json:"job"`
+	Token    int64         `json:"token"`
+	Holder   Holder        `json:"holder"`            // who was granted Token
+	TTL      int64         `json:"ttl"`               // of that lease, ms
+	Granted  int64         `json:"granted"`           // when
+	Until    int64         `json:"until"`             // when the lease ends if it is not renewed
+	Beat     int64         `json:"beat"`              // counts grants and renewals
+	Released int64         `json:"released"`          // the last token whose run ended for certain; equal to Token: nobody runs
+	Ended    int64         `json:"ended"`             // when Released was written
+	Tick     Occurrence    `json:"tick"`              // the last tick
+	Passed   int64         `json:"passed,omitempty"`  // the latest tick that was refused because an earlier run held the lease
+	Once     []Occurrence  `json:"once,omitempty"`    // the last keys, newest first
+	Schedule Schedule      `json:"schedule"`          // where Tick comes from
+	Former   []Schedule    `json:"former,omitempty"`  // superseded schedules, newest first
+	Runs     []Run         `json:"runs,omitempty"`    // the last runs, newest first
+	Refused  []string      `json:"refused,omitempty"` // holders that took their claim back, newest first
+	Break    *BreakRequest `json:"break,omitempty"`   // a request to the holder of Token to stop
+}
+
+// Occurrence is one tick or once-key and what became of it.
+type Occurrence struct {
+	Tick        int64  `json:"tick,omitempty"` // Unix seconds
+	Key         string `json:"key,omitempty"`
+	State       State  `json:"state,omitempty"`
+	Claimant    Holder `json:"claimant"`
+	Policy      Policy `json:"policy,omitempty"`
+	Attempt     int    `json:"attempt,omitempty"`
+	MaxAttempts int    `json:"max_attempts,omitempty"`
+}
+
+// Schedule identifies the schedule of a job.
+type Schedule struct {
+	Fingerprint string `json:"fingerprint,omitempty"`
+	Text        string `json:"text,omitempty"`
+	By          Holder `json:"by"`           // who recorded it
+	At          int64  `json:"at,omitempty"` // when, ms
+}
+
+// Run is one entry of a job's history. An entry with Token 0 is a tick that never started.
+type Run struct {
+	Token   int64  `json:"token,omitempty"`
+	Holder  Holder `json:"holder"`
+	Tick    int64  `json:"tick,omitempty"`
+	Key     string `json:"key,omitempty"`
+	Attempt int    `json:"attempt,omitempty"`
+	Started int64  `json:"started,omitempty"` // ms
+	Ended   int64  `json:"ended,omitempty"`   // ms; 0: not known to have ended
+	State   State  `json:"state"`
+	Exit    int    `json:"exit"`
+}
+
+// BreakRequest asks a holder to stop.
+type BreakRequest struct {
+	Token  int64  `json:"token"` // whose run is meant
+	By     Holder `json:"by"`
+	Reason string `json:"reason,omitempty"`
+	At     int64  `json:"at"` // ms
+}
+
+// Free says whether the run of the last token has ended for certain.
+func (r *Record) Free() bool { return r.Released == r.Token }
+
+// clone returns a copy that shares no slice with r.
+func (r Record) clone() Record {
+	r.Once = slices.Clone(r.Once)
+	r.Former = slices.Clone(r.Former)
+	r.Runs = slices.Clone(r.Runs)
+	r.Refused = slices.Clone(r.Refused)
+	if r.Break != nil {
+		b := *r.Break
+		r.Break = &b
+	}
+	return r
+}
+
+// run returns the history entry of a token, or nil.
+func (r *Record) run(token int64) *Run {
+	for i := range r.Runs {
+		if r.Runs[i].Token == token && token != 0 {
+			return &r.Runs[i]
+		}
+	}
+	return nil
+}
+
+// note puts an entry at the head of the history.
+func (r *Record) note(run Run) { r.Runs = keep(slices.Insert(r.Runs, 0, run), KeptRuns) }
+
+// keep cuts a list to its first n entries.
+func keep[T any](s []T, n int) []T {
+	if len(s) > n {
+		return s[:n]
+	}
+	return s
+}

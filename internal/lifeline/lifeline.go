@@ -1,0 +1,50 @@
+// Package lifeline is the vocabulary between the runner, which keeps a lease, and the process tree that
+// may live only as long as the lease does. It imports nothing that the guardian may not.
+package lifeline
+
+import (
+	"syscall"
+
+	"github.com/leaderrun/leaderrun/internal/boottime"
+)
+
+// Deadline says until when a run may live if nobody extends it. Term <= Kill < End.
+type Deadline struct {
+	Term boottime.Instant // SIGTERM to the run
+	Kill boottime.Instant // SIGKILL to the whole tree
+	End  boottime.Instant // the end of the lease's validity: by now the tree is dead, and nothing starts
+}
+
+// Status is how the command ended.
+type Status struct {
+	Known  bool           // false: nobody saw it end (its guardian died first)
+	Code   int            // exit code, where no signal ended it
+	Signal syscall.Signal // the signal that ended it, or 0
+}
+
+// ExitCode is the code a shell would show: the command's own, or 128+N for signal N.
+func (s Status) ExitCode() int {
+	if s.Signal != 0 {
+		return 128 + int(s.Signal)
+	}
+	return s.Code
+}
+
+// EventKind tells what happened to a run's process tree.
+type EventKind int
+
+// The events of one run, in this order where they occur; only Dead is certain to come.
+const (
+	Exited       EventKind = iota + 1 // the command itself ended, with Status; what it left behind is being ended
+	Leftovers                         // Count processes outlived the command
+	GuardianLost                      // the guardian died or does not answer; the wrapper kills the tree itself
+	Unconfirmed                       // SIGKILL was sent and Count processes are still there; the sweep goes on
+	Dead                              // every process of the tree is confirmed dead, with the command's Status; the last event
+)
+
+// Event is one report about a run's process tree.
+type Event struct {
+	Kind   EventKind
+	Status Status // Exited and Dead
+	Count  int    // Leftovers and Unconfirmed
+}

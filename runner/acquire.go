@@ -1,0 +1,294 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+)
+
+// Pauses between tries. The first retry follows at once.
+const (
+	firstPause = 100 * time.Millisecond
+	lastPause  = time.Second
+	minLook    = 100 * time.Millisecond // between two looks at a job that is held, without a notification
+	maxJitter  = 500 * time.Millisecond
+	farewell   = time.Second // how long a wrapper that gives up tries to take its claim back
+)
+
+// errInterrupted ends an attempt because of a signal or a cancelled context.
+var errInterrupted = errors.New("interrupted")
+
+// limits are the instants at which a candidate stops trying.
+type limits struct {
+	wait    Instant // the end of the wait
+	backend Instant // without a wait: the end of patience with a store that cannot be reached
+	start   Instant // the start deadline of the tick
+}
+
+func (a *attempt) limits() limits {
+	now := a.clock.Now()
+	l := limits{wait: never, backend: never, start: never}
+	switch {
+	case a.req.Wait == Forever:
+	case a.req.Wait > 0:
+		l.wait = now.Add(a.req.Wait)
+	default:
+		l.backend = now.Add(a.req.BackendWait)
+	}
+	if o := a.req.Occasion; o.Tick != 0 && o.StartDeadline > 0 {
+		l.start = now.Add(time.Until(time.Unix(o.Tick, 0)) + o.StartDeadline)
+		l.backend = min(l.backend, l.start)
+	}
+	return l
+}
+
+// acquire claims the job until it is granted, refused for good, or the wait is over. It returns ok where the
+// lease is ours.
+func (a *attempt) acquire(ctx context.Context) (result Result, ok bool) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // ends the watch
+	defer func() {
+		if !ok && a.unclear {
+			a.abandon(ctx)
+		}
+	}()
+	l := a.limits()
+	var wake <-chan struct{}
+	var permanent *backends.PermanentError
+	for tries := 0; ; {
+		err := a.claimOnce(ctx, l)
+		var refusal *backends.Refusal
+		switch {
+		case err == nil:
+			return Result{}, true
+		case errors.Is(err, errInterrupted):
+			return Result{Ending: Interrupted}, false
+		case errors.As(err, &permanent):
+			return Result{Ending: Permanent, Err: err}, false
+		case errors.As(err, &refusal):
+			tries, a.failure, a.refusal = 0, nil, refusal
+			if wake == nil && refusal.Verdict == backends.Held && a.req.Wait > 0 {
+				wake = a.watch(ctx)
+			}
+			if result, again := a.refused(ctx, l, refusal, &wake); !again {
+				return result, false
+			}
+		default:
+			tries, a.failure, a.unclear = tries+1, err, true
+			a.emit(slog.LevelInfo, EventRenewFail, fmt.Sprintf("the backend does not answer: %v", err))
+			if result, again := a.unreachable(ctx, l, tries); !again {
+				return result, false
+			}
+		}
+	}
+}
+
+// claimOnce makes one claim. Its validity counts from before the request was sent.
+func (a *attempt) claimOnce(ctx context.Context, l limits) error {
+	t0 := a.clock.Now()
+	claim := a.claim
+	if claim.Seen.Token != 0 {
+		claim.Seen.For = t0.Sub(a.seenAt)
+	}
+	limit := min(a.req.Timeline.attempt(), max(earliest(l.wait, l.backend).Sub(t0), minLook))
+	var grant backends.Grant
+	err := a.ask(ctx, limit, func(ctx context.Context) (err error) {
+		grant, err = a.r.Driver.Acquire(ctx, claim)
+		return err
+	})
+	now := a.clock.Now()
+	var refusal *backends.Refusal
+	if errors.As(err, &refusal) {
+		if seen := refusal.Seen; seen.Token != 0 && (seen.Token != a.claim.Seen.Token || seen.Beat != a.claim.Seen.Beat) {
+			a.claim.Seen, a.seenAt = seen, now // another's life counts from after the reply that showed it
+		}
+	}
+	if err != nil {
+		a.unclear = a.unclear || errors.Is(err, errInterrupted)
+		return err
+	}
+	plan, err := a.req.Timeline.For(grant.TTL)
+	if err != nil {
+		a.unclear = true
+		return &backends.PermanentError{Kind: backends.Configuration, Err: fmt.Errorf("the backend granted another TTL than asked for: %w", err)}
+	}
+	if now >= plan.Deadline(t0).Term {
+		return fmt.Errorf("the reply took %v", brief(now.Sub(t0)))
+	}
+	a.grant, a.plan, a.asked = grant, plan, t0
+	return nil
+}
+
+// refused decides what follows a refusal, and waits where waiting helps.
+func (a *attempt) refused(ctx context.Context, l limits, r *backends.Refusal, wake *<-chan struct{}) (Result, bool) {
+	now := a.clock.Now()
+	switch r.Verdict {
+	case backends.Held:
+		if a.req.Wait == 0 {
+			return Result{Ending: Refused}, false
+		}
+		if now >= l.wait {
+			return Result{Ending: WaitOver}, false
+		}
+		a.standby(r)
+		look := now.Add(max(r.Wait, minLook) + a.jitter(min(a.req.Timeline.TTL/20, maxJitter)))
+		return a.sleep(ctx, earliest(look, l.wait, l.start), wake)
+	case backends.Vanished, backends.Quarantined:
+		if now >= l.start {
+			a.refusal = &backends.Refusal{Verdict: backends.Late, Tick: a.req.Occasion.Tick, Token: r.Token}
+			return Result{Ending: Refused}, false
+		}
+		a.emit(slog.LevelInfo, EventStandby, fmt.Sprintf("waiting %v: %s", brief(r.Wait), waitText(r)),
+			slog.String("verdict", string(r.Verdict)))
+		until := now.Add(max(r.Wait, time.Millisecond) + a.jitter(min(a.req.Timeline.TTL/20, maxJitter)))
+		return a.sleep(ctx, earliest(until, l.start), nil)
+	}
+	return Result{Ending: Refused}, false
+}
+
+func waitText(r *backends.Refusal) string {
+	if r.Verdict == backends.Quarantined {
+		return "the backend may have forgotten who runs the job"
+	}
+	return "a lease vanished that was not released; its holder may still be alive"
+}
+
+// unreachable decides what follows a request without an answer.
+func (a *attempt) unreachable(ctx context.Context, l limits, tries int) (Result, bool) {
+	if a.clock.Now() >= earliest(l.wait, l.backend) {
+		return Result{Ending: Unreachable, Err: a.failure}, false
+	}
+	until := earliest(a.clock.Now().Add(a.pause(tries)), l.wait, l.backend)
+	return a.sleep(ctx, until, nil)
+}
+
+// pause returns the time before the next try after so many failures in a row.
+func (a *attempt) pause(failures int) time.Duration {
+	if failures <= 1 {
+		return 0
+	}
+	pause := min(firstPause<<min(failures-2, 8), lastPause)
+	return pause/2 + a.jitter(pause/2)
+}
+
+// jitter returns a random duration up to limit, so that hosts do not act in step.
+func (a *attempt) jitter(limit time.Duration) time.Duration {
+	if a.r.jitter != nil {
+		return a.r.jitter(limit)
+	}
+	return rand.N(limit + 1)
+}
+
+// standby tells once behind whom this wrapper waits.
+func (a *attempt) standby(r *backends.Refusal) {
+	if a.behind == r.Token {
+		return
+	}
+	a.behind = r.Token
+	a.emit(slog.LevelInfo, EventStandby, "standing by behind "+HolderText(r.Holder),
+		slog.String("behind", r.Holder.ID), slog.String("behind_host", r.Holder.Host), slog.Int("behind_pid", r.Holder.PID))
+}
+
+// HolderText names a holder for people.
+func HolderText(h backends.Holder) string {
+	if h.Host == "" {
+		return "another holder"
+	}
+	return fmt.Sprintf("%s, process %d", h.Host, h.PID)
+}
+
+// watch opens a notification of the job's release. It never blocks; without one the timer has to do.
+func (a *attempt) watch(ctx context.Context) <-chan struct{} {
+	w, ok := a.r.Driver.(backends.Watcher)
+	if !ok {
+		return nil
+	}
+	wake := make(chan struct{}, 1)
+	go func() {
+		defer close(wake)
+		news, err := w.Watch(ctx, a.req.Job)
+		if err != nil {
+			return
+		}
+		for range news {
+			select {
+			case wake <- struct{}{}:
+			default:
+			}
+		}
+	}()
+	return wake
+}
+
+// sleep waits until an instant, a notification or an ending signal. again is false after the latter.
+func (a *attempt) sleep(ctx context.Context, until Instant, wake *<-chan struct{}) (result Result, again bool) {
+	var news <-chan struct{}
+	if wake != nil {
+		news = *wake
+	}
+	for a.clock.Now() < until {
+		a.timer.Set(until)
+		select {
+		case <-a.timer.C():
+		case _, open := <-news:
+			if open {
+				return Result{}, true
+			}
+			*wake, news = nil, nil // broken: the next wait opens another, the timer bridges the gap
+		case s := <-a.req.Signals:
+			if a.ends(s) {
+				return Result{Ending: Interrupted}, false
+			}
+		case <-ctx.Done():
+			return Result{Ending: Interrupted}, false
+		}
+	}
+	return Result{}, true
+}
+
+// ask makes one request that may take no longer than limit, and leaves it alone when a signal comes first.
+func (a *attempt) ask(ctx context.Context, limit time.Duration, request func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	reply := make(chan error, 1)
+	go func() { reply <- request(ctx) }()
+	for {
+		select {
+		case err := <-reply:
+			return err
+		case s := <-a.req.Signals:
+			if !a.ends(s) {
+				continue
+			}
+			cancel()
+			<-reply // drivers return when their context ends
+			return errInterrupted
+		}
+	}
+}
+
+// ends notes a signal that ends a run, and says whether it is one.
+func (a *attempt) ends(s os.Signal) bool {
+	sig, _ := s.(syscall.Signal)
+	switch sig {
+	case syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT:
+		a.signal = sig
+		return true
+	}
+	return false
+}
+
+// abandon takes back a claim that may still arrive at the store. It is tried for a second: should it not
+// arrive either, the lease that nobody renews runs out.
+func (a *attempt) abandon(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(a.req.Timeline.attempt(), farewell))
+	defer cancel()
+	_ = a.r.Driver.Abandon(ctx, a.claim)
+}

@@ -1,0 +1,285 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+)
+
+func withCancel(t *testing.T) (context.Context, context.CancelFunc) {
+	t.Helper()
+	return context.WithCancel(t.Context())
+}
+
+// breaking asks the holder to stop.
+type breaking struct{ *bed }
+
+func (d *breaking) Renew(ctx context.Context, g backends.Grant) (backends.Signal, error) {
+	_, err := d.bed.Renew(ctx, g)
+	return backends.Signal{Break: &backends.BreakRequest{Token: g.Token, Reason: "maintenance"}}, err
+}
+
+var errRefused = errors.New("connection refused")
+
+// freeAt holds the job for somebody else until a time.
+func (b *bed) freeAt(d time.Duration, r backends.Refusal) {
+	b.acquire = func(int, backends.Claim) (backends.Grant, error) {
+		if left := d - b.now(); left > 0 {
+			r := r
+			r.Wait = left
+			return backends.Grant{}, &r
+		}
+		return backends.Grant{}, nil
+	}
+}
+
+func TestHeldJobIsNotRun(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.freeAt(time.Hour, backends.Refusal{Verdict: backends.Held, Token: 3})
+		result := b.run()
+		wantEnding(t, result, Refused)
+		if result.Refusal.Verdict != backends.Held {
+			t.Errorf("verdict %s, want held", result.Refusal.Verdict)
+		}
+		b.expect("0s claim")
+	})
+}
+
+func TestStandby(t *testing.T) {
+	t.Run("takes over at the expiry it saw", func(t *testing.T) {
+		virtual(t, func(t *testing.T, b *bed) {
+			b.request.Wait, b.duration = Forever, time.Second
+			b.freeAt(30*time.Second, backends.Refusal{Verdict: backends.Held, Token: 3})
+			wantEnding(t, b.run(), Ran)
+			b.expect("0s claim", "30s claim", "30s start", "31s finish done 0")
+		})
+	})
+	t.Run("is woken by a notification", func(t *testing.T) {
+		virtual(t, func(t *testing.T, b *bed) {
+			b.request.Wait, b.duration = Forever, time.Second
+			b.news = make(chan struct{})
+			free := false
+			b.acquire = func(int, backends.Claim) (backends.Grant, error) {
+				if !free {
+					return backends.Grant{}, &backends.Refusal{Verdict: backends.Held, Token: 3, Wait: time.Hour}
+				}
+				return backends.Grant{}, nil
+			}
+			time.AfterFunc(7*time.Second, func() { free = true; b.news <- struct{}{} })
+			wantEnding(t, b.run(), Ran)
+			b.expect("0s claim", "7s claim", "7s start", "8s finish done 0")
+		})
+	})
+	t.Run("gives up when its wait is over", func(t *testing.T) {
+		virtual(t, func(t *testing.T, b *bed) {
+			b.request.Wait = 10 * time.Second
+			b.freeAt(time.Hour, backends.Refusal{Verdict: backends.Held, Token: 3})
+			wantEnding(t, b.run(), WaitOver)
+			b.expect("0s claim", "10s claim")
+		})
+	})
+	t.Run("stops at once on a signal", func(t *testing.T) {
+		virtual(t, func(t *testing.T, b *bed) {
+			b.request.Wait = Forever
+			b.freeAt(time.Hour, backends.Refusal{Verdict: backends.Held, Token: 3})
+			time.AfterFunc(3*time.Second, func() { b.signals <- syscall.SIGTERM })
+			result := b.run()
+			wantEnding(t, result, Interrupted)
+			if result.Signal != syscall.SIGTERM || b.over != 3*time.Second {
+				t.Errorf("signal %v at %v", result.Signal, b.over)
+			}
+			b.expect("0s claim") // nothing unclear: nothing to abandon
+		})
+	})
+}
+
+// A lease that vanished and a quarantine are waited out whatever --wait says: neither held nor unreachable.
+func TestVanishedAndQuarantinedAreWaitedOut(t *testing.T) {
+	for _, verdict := range []backends.Verdict{backends.Vanished, backends.Quarantined} {
+		t.Run(string(verdict), func(t *testing.T) {
+			virtual(t, func(t *testing.T, b *bed) {
+				b.duration, b.request.BackendWait = time.Second, time.Second
+				b.freeAt(14*time.Second, backends.Refusal{Verdict: verdict, Token: 3})
+				wantEnding(t, b.run(), Ran)
+				b.expect("0s claim", "14s claim", "14s start", "15s finish done 0")
+			})
+		})
+	}
+}
+
+func TestStartDeadlineEndsTheSilentWait(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.request.Occasion = backends.Occasion{Tick: time.Now().Unix(), StartDeadline: 5 * time.Second}
+		b.freeAt(14*time.Second, backends.Refusal{Verdict: backends.Vanished, Token: 3})
+		result := b.run()
+		wantEnding(t, result, Refused)
+		if result.Refusal.Verdict != backends.Late {
+			t.Errorf("verdict %s, want late", result.Refusal.Verdict)
+		}
+	})
+}
+
+func TestUnreachableBackend(t *testing.T) {
+	refuse := func(int, backends.Claim) (backends.Grant, error) { return backends.Grant{}, errRefused }
+	t.Run("without a wait ends after the backend wait", func(t *testing.T) {
+		virtual(t, func(t *testing.T, b *bed) {
+			b.acquire = refuse
+			result := b.run()
+			wantEnding(t, result, Unreachable)
+			if b.over != 5*time.Second || !errors.Is(result.Err, errRefused) {
+				t.Errorf("given up at %v: %v", b.over, result.Err)
+			}
+			if b.abandoned != 1 {
+				t.Errorf("abandoned %d times, want once: a claim may still be in flight", b.abandoned)
+			}
+		})
+	})
+	t.Run("does not end a wait", func(t *testing.T) {
+		virtual(t, func(t *testing.T, b *bed) {
+			b.request.Wait, b.duration = Forever, time.Second
+			b.acquire = func(int, backends.Claim) (backends.Grant, error) {
+				if b.now() < time.Hour {
+					return backends.Grant{}, errRefused
+				}
+				return backends.Grant{}, nil
+			}
+			wantEnding(t, b.run(), Ran)
+		})
+	})
+	t.Run("when the wait runs out is unreachable", func(t *testing.T) {
+		virtual(t, func(t *testing.T, b *bed) {
+			b.request.Wait = 8 * time.Second
+			b.acquire = refuse
+			wantEnding(t, b.run(), Unreachable)
+		})
+	})
+	t.Run("never past the start deadline", func(t *testing.T) {
+		virtual(t, func(t *testing.T, b *bed) {
+			b.request.Occasion = backends.Occasion{Tick: time.Now().Unix(), StartDeadline: 2 * time.Second}
+			b.acquire = refuse
+			wantEnding(t, b.run(), Unreachable)
+			if b.over != 2*time.Second {
+				t.Errorf("given up at %v", b.over)
+			}
+		})
+	})
+}
+
+func TestPermanentErrorIsNotRetried(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.request.Wait = Forever
+		b.acquire = func(int, backends.Claim) (backends.Grant, error) {
+			return backends.Grant{}, &backends.PermanentError{Kind: backends.Credentials, Err: errors.New("wrong password")}
+		}
+		wantEnding(t, b.run(), Permanent)
+		b.expect("0s claim")
+	})
+}
+
+func TestSignalDuringTheClaimAbandonsIt(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.acquire = func(int, backends.Claim) (backends.Grant, error) {
+			time.Sleep(time.Second)
+			return backends.Grant{}, nil
+		}
+		b.signals <- syscall.SIGTERM
+		wantEnding(t, b.run(), Interrupted)
+		b.expect("0s claim", "1s abandon")
+	})
+}
+
+func TestSignalBetweenClaimAndStart(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.request.Env = nil
+		b.acquire = func(int, backends.Claim) (backends.Grant, error) { return backends.Grant{}, nil }
+		r := Runner{Driver: b, Clock: b.clock, jitter: func(time.Duration) time.Duration { return 0 }}
+		r.Observe = func(e Event) {
+			if e.Name == EventAcquired {
+				b.signals <- syscall.SIGTERM
+			}
+		}
+		result := r.Run(t.Context(), b.request, (*bedTree)(b))
+		wantEnding(t, result, Interrupted)
+		b.expect("0s claim", "0s finish open 0")
+	})
+}
+
+func TestShortLeaseIsRenewedBeforeTheStart(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.duration = time.Second
+		r := Runner{Driver: b, Clock: b.clock, jitter: func(time.Duration) time.Duration { return 0 }}
+		r.Observe = func(e Event) {
+			if e.Name == EventAcquired {
+				b.clock.suspend(8 * time.Second)
+			}
+		}
+		wantEnding(t, r.Run(t.Context(), b.request, (*bedTree)(b)), Ran)
+		b.expect("0s claim", "8s renew", "8s start", "9s finish done 0")
+	})
+}
+
+func TestStartThatFailsReopensTheTick(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.startErr = os.ErrPermission
+		result := b.run()
+		wantEnding(t, result, StartFailed)
+		if !errors.Is(result.Err, os.ErrPermission) {
+			t.Errorf("error %v", result.Err)
+		}
+		b.expect("0s claim", "0s finish open 0")
+	})
+}
+
+func TestGrantedTTLIsCheckedAgain(t *testing.T) {
+	t.Run("longer moves the timeline", func(t *testing.T) {
+		virtual(t, func(t *testing.T, b *bed) {
+			b.ttl, b.duration = 30*time.Second, 11*time.Second
+			wantEnding(t, b.run(), Ran)
+			b.expect("0s claim", "0s start", "10s renew", "10s extend to 39.4s", "11s finish done 0")
+		})
+	})
+	t.Run("too short is refused", func(t *testing.T) {
+		virtual(t, func(t *testing.T, b *bed) {
+			b.ttl = 6 * time.Second
+			wantEnding(t, b.run(), Permanent)
+			b.expect("0s claim", "0s abandon")
+		})
+	})
+}
+
+// The life of another counts from after the reply that showed it first.
+func TestEvidenceCountsFromTheReply(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.duration = time.Second
+		var seen []time.Duration
+		b.acquire = func(n int, c backends.Claim) (backends.Grant, error) {
+			seen = append(seen, c.Seen.For)
+			if n == 3 {
+				return backends.Grant{}, nil
+			}
+			time.Sleep(time.Second)
+			return backends.Grant{}, &backends.Refusal{
+				Verdict: backends.Vanished, Token: 3, Wait: 4 * time.Second, Seen: backends.Evidence{Token: 3, Beat: 9},
+			}
+		}
+		wantEnding(t, b.run(), Ran)
+		if want := []time.Duration{0, 4 * time.Second, 9 * time.Second}; !slices.Equal(seen, want) {
+			t.Errorf("evidence of %v, want %v", seen, want)
+		}
+	})
+}
+
+func TestEveryAttemptIsANewHolder(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		a, c := newHolderID(), newHolderID()
+		if a == c || len(a) != 32 {
+			t.Errorf("holders %q and %q", a, c)
+		}
+	})
+}

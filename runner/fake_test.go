@@ -1,0 +1,376 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/lifeline"
+)
+
+// The tests of this package run in virtual time: the times they assert are exact.
+
+// fakeClock is the virtual clock, with suspends: time that passes while no timer of Go's runs.
+type fakeClock struct {
+	mu     sync.Mutex
+	began  time.Time
+	slept  time.Duration
+	timers []*fakeTimer
+}
+
+func newClock() *fakeClock { return &fakeClock{began: time.Now()} }
+
+func (c *fakeClock) Now() Instant {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now()
+}
+
+func (c *fakeClock) now() Instant { return boot.Add(time.Since(c.began) + c.slept) }
+
+// boot is the instant at which a test begins: no machine is at zero.
+const boot = Instant(time.Hour)
+
+// suspend lets d pass at once, as a machine that wakes up sees it.
+func (c *fakeClock) suspend(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.slept += d
+	for _, t := range c.timers {
+		t.t.Reset(max(t.at.Sub(c.now()), 0))
+	}
+}
+
+func (c *fakeClock) NewTimer() (Timer, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := &fakeTimer{clock: c, c: make(chan struct{}, 1), at: never}
+	t.t = time.AfterFunc(time.Hour*10000, func() {
+		select {
+		case t.c <- struct{}{}:
+		default:
+		}
+	})
+	c.timers = append(c.timers, t)
+	return t, nil
+}
+
+type fakeTimer struct {
+	clock *fakeClock
+	t     *time.Timer
+	c     chan struct{}
+	at    Instant
+}
+
+func (t *fakeTimer) C() <-chan struct{} { return t.c }
+func (t *fakeTimer) Stop()              { t.t.Stop() }
+func (t *fakeTimer) Set(at Instant) {
+	t.clock.mu.Lock()
+	defer t.clock.mu.Unlock()
+	t.at = at
+	t.t.Reset(max(min(at.Sub(t.clock.now()), 10000*time.Hour), 0))
+}
+
+// bed is one store, one tree and one runner in virtual time.
+type bed struct {
+	t     *testing.T
+	clock *fakeClock
+	over  time.Duration // when Run returned
+
+	mu  sync.Mutex
+	log []string // "5s renew", "11s TERM", …
+
+	// The store.
+	lease     string    // holder, "" when free
+	expires   time.Time // of the lease
+	finished  []backends.Outcome
+	abandoned int
+	acquire   func(n int, c backends.Claim) (backends.Grant, error) // nil: grants
+	renewal   func(n int) answer                                    // nil: answers at once
+	finish    func(n int) answer
+	counts    map[string]int
+	ttl       time.Duration // granted; 0: as asked
+	news      chan struct{} // a watch, if not nil
+
+	// The tree.
+	events    chan lifeline.Event
+	runs      bool // a process is alive
+	ran       bool
+	deadline  Deadline
+	extended  chan struct{}
+	duration  time.Duration // the command ends by itself after that; 0: it does not
+	code      int
+	ignores   bool // SIGTERM
+	immortal  bool // survives SIGKILL, until revive is called
+	startErr  error
+	signals   chan os.Signal
+	request   Request
+	ctx       context.Context
+	lastEvent Event
+	names     []string
+}
+
+// answer says what becomes of a request: it reaches the store after one delay, and the reply arrives after
+// another. A dropped request or reply never does.
+type answer struct {
+	there, back time.Duration
+	dropRequest bool
+	dropReply   bool
+	deaf        bool // the reply arrives although nobody waits for it any more
+	err         error
+}
+
+func newBed(t *testing.T) *bed {
+	plan, err := NewTimeline(DefaultTTL, -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bed{
+		t: t, clock: newClock(), counts: map[string]int{}, ctx: t.Context(),
+		events: make(chan lifeline.Event, 16), extended: make(chan struct{}, 1024), signals: make(chan os.Signal, 8),
+	}
+	b.request = Request{Job: "job", Timeline: plan, BackendWait: 5 * time.Second, Signals: b.signals}
+	return b
+}
+
+// virtual runs a test in virtual time.
+func virtual(t *testing.T, test func(t *testing.T, b *bed)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, newBed(t)) })
+}
+
+func (b *bed) run() Result {
+	b.t.Helper()
+	r := Runner{Driver: b, Clock: b.clock, Observe: b.observe, jitter: func(time.Duration) time.Duration { return 0 }}
+	result := r.Run(b.ctx, b.request, (*bedTree)(b))
+	b.over = b.now()
+	time.Sleep(time.Hour) // requests still on their way arrive
+	b.mu.Lock()
+	if b.runs && result.Ending != Unconfirmed {
+		b.t.Error("Run returned while a process is alive")
+	}
+	b.mu.Unlock()
+	return result
+}
+
+func (b *bed) observe(e Event) { b.lastEvent = e; b.names = append(b.names, e.Name) }
+
+// now is the time since the test began, suspends included, and the server's clock.
+func (b *bed) now() time.Duration { return b.clock.Now().Sub(boot) }
+
+func (b *bed) note(format string, args ...any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.log = append(b.log, fmt.Sprintf("%v ", b.now())+fmt.Sprintf(format, args...))
+}
+
+// expect compares what happened, and when.
+func (b *bed) expect(want ...string) {
+	b.t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(want) != len(b.log) {
+		b.t.Fatalf("got  %q\nwant %q", b.log, want)
+	}
+	for i := range want {
+		if b.log[i] != want[i] {
+			b.t.Fatalf("entry %d: got %q, want %q\nall: %q", i, b.log[i], want[i], b.log)
+		}
+	}
+}
+
+func (b *bed) count(what string) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.counts[what]++
+	return b.counts[what]
+}
+
+// deliver carries one request to the store and its reply back.
+func deliver(ctx context.Context, a answer, apply func() error) error {
+	if a.dropRequest {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	time.Sleep(a.there) // the request is on its way, whatever becomes of its sender
+	err := apply()
+	if a.deaf {
+		return err
+	}
+	if a.dropReply {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	select {
+	case <-time.After(a.back):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if a.err != nil {
+		return a.err
+	}
+	return err
+}
+
+func (b *bed) Acquire(ctx context.Context, c backends.Claim) (backends.Grant, error) {
+	n := b.count("claim")
+	b.note("claim")
+	if b.acquire != nil {
+		g, err := b.acquire(n, c)
+		if err != nil {
+			return g, err
+		}
+	}
+	ttl := c.TTL
+	if b.ttl != 0 {
+		ttl = b.ttl
+	}
+	b.mu.Lock()
+	b.lease, b.expires = c.Holder.ID, time.Now().Add(ttl)
+	b.mu.Unlock()
+	return backends.Grant{Claim: c, Token: 7, TTL: ttl, Tick: c.Tick, Attempt: 1}, ctx.Err()
+}
+
+func (b *bed) Renew(ctx context.Context, g backends.Grant) (s backends.Signal, err error) {
+	n := b.count("renew")
+	b.note("renew")
+	a := answer{}
+	if b.renewal != nil {
+		a = b.renewal(n)
+	}
+	err = deliver(ctx, a, func() error {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.lease != g.Claim.Holder.ID {
+			return backends.ErrLost
+		}
+		b.expires = time.Now().Add(g.TTL)
+		return nil
+	})
+	return s, err
+}
+
+func (b *bed) Finish(ctx context.Context, g backends.Grant, o backends.Outcome) error {
+	n := b.count("finish")
+	b.note("finish %s %d", o.State, o.Exit)
+	b.mu.Lock()
+	alive := b.runs
+	b.mu.Unlock()
+	if alive {
+		b.t.Error("the lease is released while a process is alive")
+	}
+	a := answer{}
+	if b.finish != nil {
+		a = b.finish(n)
+	}
+	return deliver(ctx, a, func() error {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.lease != g.Claim.Holder.ID {
+			return backends.ErrLost
+		}
+		b.finished = append(b.finished, o)
+		b.lease = ""
+		return nil
+	})
+}
+
+func (b *bed) Abandon(context.Context, backends.Claim) error {
+	b.note("abandon")
+	b.abandoned++
+	return nil
+}
+
+func (b *bed) Watch(ctx context.Context, _ string) (<-chan struct{}, error) {
+	if b.news == nil {
+		return nil, errors.New("no watch")
+	}
+	out := make(chan struct{}, 1)
+	go func() {
+		defer close(out)
+		for {
+			select {
+			case <-b.news:
+				out <- struct{}{}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return out, nil
+}
+
+func (b *bed) Limits() backends.Limits { return backends.Limits{} }
+func (b *bed) Close() error            { return nil }
+
+// bedTree is the bed's process tree. It obeys its deadlines as the guardian does.
+type bedTree bed
+
+func (t *bedTree) Start(_ []string, _ []*os.File, d Deadline) error {
+	b := (*bed)(t)
+	if b.startErr != nil {
+		return b.startErr
+	}
+	b.note("start")
+	b.runs, b.ran, b.deadline = true, true, d
+	if b.duration > 0 {
+		time.AfterFunc(b.duration, func() { b.die(lifeline.Status{Known: true, Code: b.code}) })
+	}
+	return nil
+}
+
+// die ends every process of the tree, once, and checks that the lease was still ours.
+func (b *bed) die(s lifeline.Status) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.runs {
+		return
+	}
+	b.runs = false
+	if b.clock.slept == 0 && !time.Now().Before(b.expires) {
+		b.t.Errorf("the run died %v after its lease ran out", time.Since(b.expires))
+	}
+	b.events <- lifeline.Event{Kind: lifeline.Exited, Status: s}
+	b.events <- lifeline.Event{Kind: lifeline.Dead, Status: s}
+	close(b.events)
+}
+
+func (t *bedTree) Extend(d Deadline) {
+	b := (*bed)(t)
+	b.note("extend to %v", d.End.Sub(boot))
+}
+
+func (t *bedTree) Signal(sig syscall.Signal) {
+	b := (*bed)(t)
+	b.note("%v", sig)
+	if !b.ignores && sig != syscall.SIGUSR1 {
+		b.die(lifeline.Status{Known: true, Signal: sig})
+	}
+}
+
+func (t *bedTree) Terminate() {
+	b := (*bed)(t)
+	b.note("TERM")
+	if !b.ignores {
+		b.die(lifeline.Status{Known: true, Signal: syscall.SIGTERM})
+	}
+}
+
+func (t *bedTree) Kill() {
+	b := (*bed)(t)
+	b.note("KILL")
+	if b.immortal {
+		time.AfterFunc(killBudget, func() { b.events <- lifeline.Event{Kind: lifeline.Unconfirmed, Count: 1} })
+		return
+	}
+	b.die(lifeline.Status{Known: true, Signal: syscall.SIGKILL})
+}
+
+func (t *bedTree) Events() <-chan lifeline.Event { return t.events }

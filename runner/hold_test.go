@@ -1,0 +1,316 @@
+package runner
+
+import (
+	"errors"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/lifeline"
+)
+
+func wantEnding(t *testing.T, got Result, want Ending) {
+	t.Helper()
+	if got.Ending != want {
+		t.Fatalf("ending %d (%v), want %d", got.Ending, got.Err, want)
+	}
+}
+
+func silent(int) answer { return answer{dropRequest: true} }
+
+func TestRenewsAtAThirdOfTheTTL(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.duration, b.code = 12*time.Second, 3
+		result := b.run()
+		wantEnding(t, result, Ran)
+		if result.Status.ExitCode() != 3 {
+			t.Errorf("exit code %d, want 3", result.Status.ExitCode())
+		}
+		b.expect("0s claim", "0s start",
+			"5s renew", "5s extend to 19.7s", "10s renew", "10s extend to 24.7s", "12s finish failed 3")
+	})
+}
+
+func TestSilentBackendEndsTheRunBeforeTheLease(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.ignores = true
+		b.renewal, b.finish = silent, silent
+		wantEnding(t, b.run(), LeaseLost)
+		var term, kill bool
+		for _, entry := range b.log {
+			term = term || entry == "11s TERM"
+			kill = kill || entry == "14s KILL"
+		}
+		if !term || !kill {
+			t.Errorf("no SIGTERM at 11 s or no SIGKILL at 14 s: %q", b.log)
+		}
+	})
+}
+
+func TestValidityCountsFromTheRequest(t *testing.T) {
+	t.Run("of the claim", func(t *testing.T) {
+		virtual(t, func(t *testing.T, b *bed) {
+			b.acquire = func(int, backends.Claim) (backends.Grant, error) {
+				time.Sleep(2 * time.Second)
+				return backends.Grant{}, nil
+			}
+			b.renewal, b.finish = silent, nil
+			wantEnding(t, b.run(), LeaseLost)
+			if b.log[2] != "5s renew" || b.log[len(b.log)-2] != "11s TERM" {
+				t.Errorf("the timeline does not count from the request: %q", b.log)
+			}
+		})
+	})
+	t.Run("of a renewal", func(t *testing.T) {
+		virtual(t, func(t *testing.T, b *bed) {
+			b.renewal = func(n int) answer {
+				if n == 1 {
+					return answer{back: time.Second}
+				}
+				return answer{dropRequest: true}
+			}
+			wantEnding(t, b.run(), LeaseLost)
+			if b.log[3] != "6s extend to 19.7s" || b.log[len(b.log)-2] != "16s TERM" {
+				t.Errorf("the timeline does not count from the request: %q", b.log)
+			}
+		})
+	})
+}
+
+func TestSilentRenewalIsHedgedOnAFreshConnection(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.duration = 8 * time.Second
+		b.renewal = func(n int) answer { return answer{dropRequest: n == 1} }
+		wantEnding(t, b.run(), Ran)
+		b.expect("0s claim", "0s start", "5s renew", "6.25s renew", "6.25s extend to 20.95s", "8s finish done 0")
+	})
+}
+
+func TestFailedRenewalIsRepeatedAtOnceThenWithABackoff(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.duration = 6 * time.Second
+		b.renewal = func(n int) answer {
+			if n < 5 {
+				return answer{err: errors.New("connection refused"), dropRequest: false}
+			}
+			return answer{}
+		}
+		// Without jitter a pause is half of 100, 200, 400 ms …
+		wantEnding(t, b.run(), Ran)
+		b.expect("0s claim", "0s start", "5s renew", "5s renew", "5.05s renew", "5.15s renew", "5.35s renew",
+			"5.35s extend to 20.05s", "6s finish done 0")
+	})
+}
+
+func TestReplyAfterTheEndCountsAsNone(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.ignores, b.immortal = true, true // so that something is left to renew for
+		b.renewal = func(int) answer { return answer{there: 11 * time.Second, deaf: true} }
+		wantEnding(t, b.run(), Unconfirmed)
+		for _, entry := range b.log {
+			if entry == "16s extend to 19.7s" {
+				t.Errorf("a reply after the lease ran out extended it: %q", b.log)
+			}
+		}
+		b.runs = false
+	})
+}
+
+func TestDefiniteLossKillsAtOnce(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.ignores = true
+		b.renewal = func(int) answer { b.lease = "somebody else"; return answer{} }
+		wantEnding(t, b.run(), LeaseLost)
+		b.expect("0s claim", "0s start", "5s renew", "5s KILL", "5s finish lost 137")
+		if len(b.finished) != 0 {
+			t.Error("the newer lease was touched")
+		}
+	})
+}
+
+func TestSuspendPastTheEndKillsBeforeAnythingElse(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.ignores = true
+		time.AfterFunc(2*time.Second, func() { b.clock.suspend(time.Minute) })
+		wantEnding(t, b.run(), LeaseLost)
+		b.expect("0s claim", "0s start", "1m2s TERM", "1m2s KILL", "1m2s finish lost 137")
+	})
+}
+
+func TestSuspendWithinTheLeaseRenewsAtOnce(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.duration = 3 * time.Second
+		time.AfterFunc(2*time.Second, func() { b.clock.suspend(6 * time.Second) })
+		wantEnding(t, b.run(), Ran)
+		b.expect("0s claim", "0s start", "8s renew", "8s extend to 22.7s", "9s finish done 0")
+	})
+}
+
+func TestTreeThatSurvivesIsKeptUnderLeaseWhileTheBackendAnswers(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.ignores, b.immortal = true, true
+		go func() {
+			time.Sleep(time.Second)
+			b.signals <- syscall.SIGTERM
+			b.signals <- syscall.SIGTERM
+			time.Sleep(time.Minute)
+			b.die(lifeline.Status{Known: true, Signal: syscall.SIGKILL})
+		}()
+		result := b.run()
+		wantEnding(t, result, Ran)
+		if n := b.counts["renew"]; n != 12 {
+			t.Errorf("%d renewals in 61 s, want 12", n)
+		}
+		if len(b.finished) != 1 || b.finished[0].State != backends.Stopped {
+			t.Errorf("recorded %v, want stopped", b.finished)
+		}
+	})
+}
+
+func TestTreeThatSurvivesItsLeaseIsNotReleased(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.ignores, b.immortal = true, true
+		b.renewal = silent
+		wantEnding(t, b.run(), Unconfirmed)
+		if b.counts["finish"] != 0 {
+			t.Error("the lease of a living tree was released")
+		}
+		if now := b.over; now < 14700*time.Millisecond {
+			t.Errorf("given up at %v, before the lease ran out", now)
+		}
+		b.runs = false
+	})
+}
+
+func TestUnknownFinish(t *testing.T) {
+	for name, c := range map[string]struct {
+		occasion backends.Occasion
+		want     Ending
+	}{
+		"without a tick keeps the command's code": {backends.Occasion{}, Ran},
+		"with a tick is unrecorded":               {backends.Occasion{Tick: 1000}, Unrecorded},
+		"with a key is unrecorded":                {backends.Occasion{Once: "v1"}, Unrecorded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(t *testing.T, b *bed) {
+				b.request.Occasion = c.occasion
+				b.duration, b.code = time.Second, 4
+				b.finish = silent
+				result := b.run()
+				wantEnding(t, result, c.want)
+				if result.Status.ExitCode() != 4 {
+					t.Errorf("exit code %d, want 4", result.Status.ExitCode())
+				}
+				if n := b.counts["finish"]; n < 4 {
+					t.Errorf("finish was tried %d times until the lease ran out", n)
+				}
+				if now := b.over; now > 15*time.Second {
+					t.Errorf("finish was tried until %v", now)
+				}
+			})
+		})
+	}
+}
+
+func TestLostReplyOfFinishIsAskedAgain(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.request.Occasion = backends.Occasion{Tick: 1000}
+		b.duration = time.Second
+		b.finish = func(n int) answer {
+			if n == 2 {
+				b.lease = b.lastEvent.Holder // the store answers from its recent runs
+			}
+			return answer{dropReply: n == 1}
+		}
+		wantEnding(t, b.run(), Ran)
+	})
+}
+
+func TestTimeoutStopsAndRenewalGoesOn(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.ignores = true
+		b.request.Timeout, b.request.KillAfter = 4*time.Second, 3*time.Second
+		wantEnding(t, b.run(), TimedOut)
+		b.expect("0s claim", "0s start", "4s terminated", "5s renew", "5s extend to 19.7s", "7s KILL", "7s finish failed 137")
+	})
+}
+
+func TestSignalIsForwardedAndASecondOneKills(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.ignores = true
+		go func() {
+			time.Sleep(time.Second)
+			b.signals <- syscall.SIGUSR1
+			time.Sleep(time.Second)
+			b.signals <- syscall.SIGTERM
+			time.Sleep(time.Second)
+			b.signals <- syscall.SIGINT
+		}()
+		result := b.run()
+		wantEnding(t, result, Ran)
+		b.expect("0s claim", "0s start", "1s user defined signal 1", "2s terminated", "3s KILL", "3s finish stopped 137")
+		if result.Signal != syscall.SIGINT {
+			t.Errorf("signal %v, want the one received last", result.Signal)
+		}
+	})
+}
+
+func TestForwardedSignalStartsNoDeadlineOfItsOwn(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.ignores, b.duration = true, 8*time.Second
+		time.AfterFunc(time.Second, func() { b.signals <- syscall.SIGTERM })
+		wantEnding(t, b.run(), Ran)
+		b.expect("0s claim", "0s start", "1s terminated", "5s renew", "5s extend to 19.7s", "8s finish stopped 0")
+	})
+}
+
+func TestReloadIsNotAStop(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.ignores, b.duration = true, 2*time.Second
+		time.AfterFunc(time.Second, func() { b.signals <- syscall.SIGHUP })
+		wantEnding(t, b.run(), Ran)
+		b.expect("0s claim", "0s start", "1s hangup", "2s finish done 0")
+	})
+}
+
+func TestGuardianDies(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		time.AfterFunc(time.Second, func() {
+			b.runs = false
+			b.events <- lifeline.Event{Kind: lifeline.GuardianLost}
+			b.events <- lifeline.Event{Kind: lifeline.Dead}
+			close(b.events)
+		})
+		wantEnding(t, b.run(), TreeLost)
+		b.expect("0s claim", "0s start", "1s finish lost 0")
+	})
+}
+
+func TestCancelledContextStopsTheRun(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		ctx, cancel := withCancel(t)
+		b.ctx = ctx
+		time.AfterFunc(time.Second, cancel)
+		wantEnding(t, b.run(), Ran)
+		b.expect("0s claim", "0s start", "1s terminated", "1s finish stopped 143")
+	})
+}
+
+func TestBreakRequest(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		d := &breaking{bed: b}
+		r := Runner{Driver: d, Clock: b.clock, jitter: func(time.Duration) time.Duration { return 0 }}
+		wantEnding(t, r.Run(t.Context(), b.request, (*bedTree)(b)), Broken)
+		b.expect("0s claim", "0s start", "5s renew", "5s extend to 19.7s", "5s terminated", "5s finish stopped 143")
+	})
+}
+
+func TestNoGoroutineOutlivesARun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // fails when a goroutine is left blocked
+		b := newBed(t)
+		b.duration, b.renewal = 6*time.Second, silent
+		wantEnding(t, b.run(), Ran)
+	})
+}

@@ -1,0 +1,38 @@
+package runner
+
+import (
+	"syscall"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/lifeline"
+)
+
+// Ending is how an attempt to run a job ended.
+type Ending int
+
+// The endings. Up to GaveUp the command was not started.
+const (
+	Refused     Ending = iota + 1 // the store said no and no wait was asked for: Result.Refusal says why
+	WaitOver                      // the job did not become free within the wait
+	Unreachable                   // the store could not be asked: Result.Err says why
+	Permanent                     // no retry mends it: Result.Err is a *backends.PermanentError
+	Interrupted                   // a signal came before the command was started
+	StartFailed                   // the command could not be started: Result.Err says why
+	Ran                           // the command ran and its end was recorded, or need not be
+	TimedOut                      // the command was ended by the timeout
+	LeaseLost                     // the lease was lost and the run was stopped
+	Broken                        // an operator broke the lease and the run was stopped
+	TreeLost                      // the guardian died and the run was stopped
+	Unconfirmed                   // the run could not be confirmed dead
+	Unrecorded                    // the run of a tick ended, and its end could not be recorded
+)
+
+// Result is what became of an attempt to run a job.
+type Result struct {
+	Ending  Ending
+	Refusal *backends.Refusal // the last refusal; nil: none
+	Grant   backends.Grant    // zero: never granted
+	Status  lifeline.Status   // of the command, where it was started
+	Signal  syscall.Signal    // the last ending signal that leaderrun itself received; 0: none
+	Err     error
+}

@@ -1,0 +1,100 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+)
+
+// start starts the command under the lease that was granted. Where it does not start, the claim is undone:
+// a tick that nobody started is open for others.
+func (a *attempt) start(ctx context.Context) (Result, bool) {
+	a.emit(slog.LevelInfo, EventAcquired, fmt.Sprintf("lease acquired with token %d", a.grant.Token))
+	a.tellFindings()
+	if err := a.freshen(ctx); err != nil {
+		if errors.Is(err, errInterrupted) {
+			return a.undo(ctx, Result{Ending: Interrupted}), false
+		}
+		return a.undo(ctx, Result{Ending: LeaseLost, Err: err}), false
+	}
+	select { // a signal that came between the claim and now
+	case s := <-a.req.Signals:
+		if a.ends(s) {
+			return a.undo(ctx, Result{Ending: Interrupted}), false
+		}
+	default:
+	}
+	var env []string
+	if a.req.Env != nil {
+		env = a.req.Env(a.grant)
+	}
+	if err := a.tree.Start(env, a.grant.Inherit, a.plan.Deadline(a.asked)); err != nil {
+		return a.undo(ctx, Result{Ending: StartFailed, Err: err}), false
+	}
+	a.emit(slog.LevelInfo, EventStarted, "command started")
+	return Result{}, true
+}
+
+// tellFindings tells what this very claim found lost, missed or overruled: nobody else will.
+func (a *attempt) tellFindings() {
+	for _, o := range a.grant.Lost {
+		a.emit(slog.LevelWarn, EventNoted, lossText(o), slog.String("state", string(o.State)))
+	}
+	for _, note := range a.grant.Notes {
+		a.emit(slog.LevelWarn, EventNoted, note)
+	}
+}
+
+func lossText(o backends.Occurrence) string {
+	what := fmt.Sprintf("key %q", o.Key)
+	if o.Tick != 0 {
+		what = "tick " + time.Unix(o.Tick, 0).UTC().Format(time.RFC3339)
+	}
+	if o.State == backends.Missed {
+		return what + " was missed: an earlier run was still going"
+	}
+	return fmt.Sprintf("%s is lost: its run on %s never reported its end", what, HolderText(o.Claimant))
+}
+
+// freshen renews a lease of which less than half is left before the command starts.
+func (a *attempt) freshen(ctx context.Context) error {
+	for failures := 0; ; {
+		now := a.clock.Now()
+		deadline := a.plan.Deadline(a.asked)
+		if a.asked.Add(a.plan.TTL).Sub(now) >= a.plan.TTL/2 {
+			return nil
+		}
+		if now >= deadline.Term {
+			return errors.New("the lease could not be renewed before the command started")
+		}
+		err := a.ask(ctx, min(a.plan.attempt(), deadline.End.Sub(now)), func(ctx context.Context) error {
+			_, err := a.r.Driver.Renew(ctx, a.grant)
+			return err
+		})
+		switch {
+		case err == nil:
+			if a.clock.Now() < deadline.End {
+				a.asked = now
+			}
+		case errors.Is(err, backends.ErrLost), errors.Is(err, errInterrupted):
+			return err
+		default:
+			failures++
+			if _, again := a.sleep(ctx, a.clock.Now().Add(a.pause(failures)), nil); !again {
+				return errInterrupted
+			}
+		}
+	}
+}
+
+// undo takes the claim of a run back that never started.
+func (a *attempt) undo(ctx context.Context, result Result) Result {
+	if err := a.record(ctx, backends.Outcome{State: backends.Open}); err != nil {
+		a.emit(slog.LevelWarn, EventReleased, fmt.Sprintf("the lease could not be released and runs out by itself: %v", err))
+	}
+	return result
+}

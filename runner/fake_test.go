@@ -107,8 +107,9 @@ type bed struct {
 	extended  chan struct{}
 	duration  time.Duration // the command ends by itself after that; 0: it does not
 	code      int
-	ignores   bool // SIGTERM
-	immortal  bool // survives SIGKILL, until revive is called
+	ignores   bool          // SIGTERM
+	immortal  bool          // survives SIGKILL, until die is called
+	lingers   time.Duration // how long what the command leaves behind outlives it
 	startErr  error
 	signals   chan os.Signal
 	request   Request
@@ -331,6 +332,12 @@ func (b *bed) die(s lifeline.Status) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.runs {
+		return
+	}
+	if b.lingers > 0 {
+		b.events <- lifeline.Event{Kind: lifeline.Exited, Status: s}
+		b.events <- lifeline.Event{Kind: lifeline.Leftovers, Count: 1}
+		time.AfterFunc(b.lingers, func() { b.lingers = 0; b.die(s) })
 		return
 	}
 	b.runs = false

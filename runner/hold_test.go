@@ -106,15 +106,37 @@ func TestFailedRenewalIsRepeatedAtOnceThenWithABackoff(t *testing.T) {
 
 func TestReplyAfterTheEndCountsAsNone(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
-		b.ignores, b.immortal = true, true // so that something is left to renew for
-		b.renewal = func(int) answer { return answer{there: 11 * time.Second, deaf: true} }
+		b.ignores, b.immortal = true, true // so that the run still waits when the reply comes
+		b.renewal = func(int) answer { return answer{there: 10 * time.Second, deaf: true} }
 		wantEnding(t, b.run(), Unconfirmed)
-		for _, entry := range b.log {
-			if entry == "16s extend to 19.7s" {
-				t.Errorf("a reply after the lease ran out extended it: %q", b.log)
-			}
+		if b.over != 15400*time.Millisecond { // the reply came at 15 s, after the end at 14.7 s
+			t.Errorf("given up at %v: a reply after the lease ran out extended it", b.over)
 		}
 		b.runs = false
+	})
+}
+
+func TestRunThatIsBeingStoppedIsNotSavedByALateRenewal(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.ignores = true
+		b.renewal = func(int) answer {
+			return answer{dropRequest: b.now() < 11500*time.Millisecond}
+		}
+		wantEnding(t, b.run(), LeaseLost)
+		if last := b.log[len(b.log)-2:]; last[0] != "14s KILL" || last[1] != "14s finish lost 137" {
+			t.Errorf("ended with %q", last)
+		}
+		if len(b.finished) != 1 || b.counts["renew"] < 3 {
+			t.Errorf("renewal did not go on until the tree was dead: %q", b.log)
+		}
+	})
+}
+
+func TestLeaseIsKeptUntilWhatTheCommandLeftBehindIsDead(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.duration, b.lingers = 4*time.Second, 3*time.Second
+		wantEnding(t, b.run(), Ran)
+		b.expect("0s claim", "0s start", "5s renew", "5s extend to 19.7s", "7s finish done 0")
 	})
 }
 

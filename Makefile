@@ -1,0 +1,32 @@
+# make test needs Go and nothing else; what it cannot have, it skips and names at the end.
+# CI names in LEADERRUN_TEST_REQUIRE what must not be skipped.
+
+export PATH := $(PATH):/usr/sbin:/sbin
+TOOLS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/leaderrun/tools
+# The race detector needs cgo, which Go turns off where there is no C compiler.
+RACE = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
+
+.PHONY: build test servers lint fmt clean
+
+build:
+	CGO_ENABLED=0 go build -trimpath -o leaderrun .
+
+# One package: make test PKG=./runner  One test: make test ARGS='-run TestName -count 5'
+PKG := ./...
+test: servers
+	@scripts/retry.sh go mod download
+	@go -C tools/testsum test .
+	@go -C tools/testsum build -buildvcs=false -o $(TOOLS)/testsum .
+	$(TOOLS)/testsum $(RACE) -timeout 10m $(ARGS) $(PKG)
+
+servers:
+	@scripts/servers.sh
+
+lint:
+	@scripts/lint.sh $(TOOLS)
+
+fmt:
+	@scripts/lint.sh $(TOOLS) fmt
+
+clean:
+	rm -rf leaderrun dist $(TOOLS)

@@ -1,0 +1,357 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const modulePath = "github.com/leaderrun/leaderrun"
+
+// layer says what the packages at and below path may import outside their tests: ours are packages of this
+// module, theirs are other modules; "x/..." is x and all below. The longest path that fits a package counts.
+// The standard library is free but for the table after this one, and a package may import what is below it.
+type layer struct {
+	path   string
+	ours   []string
+	theirs []string
+	tests  bool // made for tests: the product never links it
+}
+
+// The layers, from the top. Imports run one way: main, command, runner and schedule and backends/all,
+// drivers, backends.
+var layers = []layer{
+	{path: "", ours: []string{"internal/command", "internal/process/..."}},
+	{
+		path:   "internal/command",
+		ours:   []string{"runner", "schedule", "fence", "backends", "backends/all", "internal/..."},
+		theirs: []string{"github.com/urfave/cli/v2", "go.yaml.in/yaml/v3", "golang.org/x/sys/..."},
+	},
+	{path: "runner", ours: []string{"backends", "schedule", "internal/lifeline", "internal/boottime"}},
+	{path: "schedule", theirs: []string{"go.yaml.in/yaml/v3"}},
+	{path: "fence"},
+	{path: "backends/all", ours: []string{"backends/..."}},
+	{path: "backends/backendtest", ours: []string{"backends", "internal/boottime"}, theirs: []string{"..."}, tests: true},
+	{path: "backends/file", ours: []string{"backends", "internal/boottime"}, theirs: []string{"golang.org/x/sys/..."}},
+	{path: "backends/redis", ours: []string{"backends", "internal/boottime"}, theirs: []string{"github.com/redis/go-redis/v9/..."}},
+	{path: "backends/etcd", ours: []string{"backends", "internal/boottime"}, theirs: []string{"go.etcd.io/etcd/...", "google.golang.org/grpc/..."}},
+	{path: "backends/consul", ours: []string{"backends", "internal/boottime"}, theirs: []string{"github.com/hashicorp/consul/api/..."}},
+	{path: "backends"},
+	{path: "internal/process", ours: []string{"internal/lifeline", "internal/boottime"}, theirs: []string{"golang.org/x/sys/..."}},
+	{path: "internal/testserver", ours: []string{"backends", "internal/..."}, theirs: []string{"..."}, tests: true},
+	{path: "internal/boottime"},
+	{path: "internal", ours: []string{"internal/lifeline", "internal/boottime"}},
+	{path: "examples", ours: []string{"fence", "runner", "schedule", "backends/..."}, theirs: []string{"..."}},
+	{path: "scripts", ours: []string{"..."}, theirs: []string{"..."}},
+}
+
+// The packages of the standard library that not every package may import, and which may.
+var restricted = map[string][]string{
+	"os/exec":   {"internal/process/...", "internal/testserver", "scripts/...", "examples/..."},
+	"os/signal": {"internal/process/...", "internal/command", "scripts/...", "examples/..."},
+	"log/slog":  {"runner", "internal/...", "scripts/...", "examples/..."},
+	"log":       {"examples/..."},
+	"testing":   {"backends/backendtest/...", "internal/testserver/..."},
+	"flag":      {"scripts/...", "examples/..."},
+}
+
+// What go.mod may require directly, and why.
+var modules = map[string]string{
+	"github.com/urfave/cli/v2":          "flags of internal/command",
+	"go.yaml.in/yaml/v3":                "job files and the configuration file, strict",
+	"golang.org/x/sys":                  "prctl, pidfd and the like, which package syscall lacks",
+	"github.com/redis/go-redis/v9":      "driver redis",
+	"go.etcd.io/etcd/client/v3":         "driver etcd",
+	"github.com/hashicorp/consul/api":   "driver consul",
+	"github.com/anishathalye/porcupine": "tests: is a history of claims linearizable",
+	"github.com/google/go-cmp":          "tests: differences that can be read",
+	"github.com/rogpeppe/go-internal":   "tests: the command line, as .txtar scripts",
+	"go.uber.org/goleak":                "tests: goroutines left behind",
+	"pgregory.net/rapid":                "tests: state machines against a model",
+}
+
+// Names that say nothing about what a package holds.
+var vague = []string{"base", "common", "core", "helper", "helpers", "lib", "misc", "shared", "util", "utils"}
+
+// source is a package as its files have it, whatever system they are for.
+type source struct {
+	path    string // below the module, "" at the top
+	name    string
+	imports []string // without those of tests
+}
+
+func TestImportsRunOneWay(t *testing.T) {
+	for _, s := range sources(t) {
+		for _, v := range violations(s) {
+			t.Error(v)
+		}
+	}
+}
+
+func TestProductLinksNoTestCode(t *testing.T) {
+	if _, err := os.Stat("main.go"); err != nil {
+		t.Skip("there is no program yet")
+	}
+	for _, v := range testCode(sources(t)) {
+		t.Error(v)
+	}
+	// Other modules may do so behind our back.
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{.ImportPath}} {{.Imports}}", ".").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	for line := range strings.Lines(string(out)) {
+		pkg, imports, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if slices.Contains(strings.Fields(strings.Trim(imports, "[]")), "testing") {
+			t.Errorf("the program links testing: %s imports it", pkg)
+		}
+	}
+}
+
+func TestModulesHaveAReason(t *testing.T) {
+	mod, err := os.ReadFile("go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range unreasoned(mod) {
+		t.Error(v)
+	}
+}
+
+// A check that finds nothing may be one that cannot find anything.
+func TestViolationsAreFound(t *testing.T) {
+	const ours = modulePath + "/"
+	for _, c := range []struct {
+		pkg, imports string
+		want         string // "" : allowed
+	}{
+		{"", ours + "internal/command", ""},
+		{"", ours + "internal/process/guardian", ""},
+		{"", ours + "runner", "main may not import runner"},
+		{"", "github.com/urfave/cli/v2", "main may not import github.com/urfave/cli/v2"},
+		{"internal/command", ours + "backends/all", ""},
+		{"internal/command", ours + "internal/process", ""},
+		{"internal/command", ours + "backends/redis", "internal/command may not import backends/redis"},
+		{"internal/command", "os/exec", "internal/command may not import os/exec"},
+		{"internal/command", ours + "internal/testserver", "internal/testserver is for tests"},
+		{"runner", ours + "backends", ""},
+		{"runner", ours + "backends/file", "runner may not import backends/file"},
+		{"runner", ours + "backends/all", "runner may not import backends/all"},
+		{"runner", ours + "internal/process", "runner may not import internal/process"},
+		{"runner", "github.com/redis/go-redis/v9", "runner may not import github.com/redis/go-redis/v9"},
+		{"runner", "testing", "runner may not import testing"},
+		{"schedule", ours + "runner", "schedule may not import runner"},
+		{"backends", ours + "backends/redis", "backends may not import backends/redis"},
+		{"backends", ours + "runner", "backends may not import runner"},
+		{"backends/all", ours + "backends/redis", ""},
+		{"backends/all", ours + "backends/backendtest", "backends/backendtest is for tests"},
+		{"backends/redis", "github.com/redis/go-redis/v9/maintnotifications", ""},
+		{"backends/redis", ours + "backends/file", "backends/redis may not import backends/file"},
+		{"backends/redis/script", ours + "backends/redis/wire", ""},
+		{"backends/redis", ours + "runner", "backends/redis may not import runner"},
+		{"backends/redis", "github.com/redis/go-redis/v99", "backends/redis may not import github.com/redis/go-redis/v99"},
+		{"backends/redis", "log/slog", "backends/redis may not import log/slog"},
+		{"backends/zk", "github.com/go-zookeeper/zk", "backends/zk may not import github.com/go-zookeeper/zk"},
+		{"backends/backendtest", "testing", ""},
+		{"backends/backendtest", ours + "runner", "backends/backendtest may not import runner"},
+		{"internal/process", "os/exec", ""},
+		{"internal/process/guardian", ours + "internal/boottime", ""},
+		{"internal/process", ours + "internal/command", "internal/process may not import internal/command"},
+		{"internal/other", ours + "runner", "internal/other may not import runner"},
+		{"elsewhere", "fmt", "elsewhere has no layer"},
+		{"internal/util", "fmt", "util says nothing"},
+		{"internal/command/helpers", "fmt", "helpers says nothing"},
+	} {
+		got := strings.Join(violations(source{path: c.pkg, name: path.Base(c.pkg), imports: []string{c.imports}}), "\n")
+		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
+			t.Errorf("%q imports %q: got %q, want %q", c.pkg, c.imports, got, c.want)
+		}
+	}
+
+	linked := []source{
+		{path: "", imports: []string{ours + "a"}},
+		{path: "a", imports: []string{ours + "b"}},
+		{path: "b", imports: []string{"testing", ours + "internal/testserver/deep"}},
+		{path: "unreached", imports: []string{"testing"}},
+	}
+	if got := testCode(linked); len(got) != 2 || !strings.Contains(got[0], "b links testing") || !strings.Contains(got[1], "b links internal/testserver/deep") {
+		t.Errorf("test code that is linked: got %q", got)
+	}
+
+	mod := "module m\n\nrequire example.com/a v1.0.0\n\nrequire (\n\tgolang.org/x/sys v0.1.0\n\texample.com/b v1.0.0 // indirect\n)\n\nreplace x => ./y\n"
+	if got := unreasoned([]byte(mod)); len(got) != 2 || !strings.Contains(got[0], "example.com/a") || !strings.Contains(got[1], "replace") {
+		t.Errorf("modules without a reason: got %q", got)
+	}
+}
+
+// violations says what is wrong with a package's name and imports.
+func violations(s source) []string {
+	var found []string
+	for _, name := range append(strings.Split(s.path, "/"), s.name) {
+		if slices.Contains(vague, name) {
+			found = append(found, fmt.Sprintf("package %s: the name %s says nothing about what it holds", s.path, name))
+		}
+	}
+	at := layerOf(s.path)
+	if at == nil {
+		return append(found, fmt.Sprintf("package %s has no layer: give it one in layering_test.go", s.path))
+	}
+	from := cmp.Or(s.path, "main")
+	for _, imported := range s.imports {
+		to, own := strings.CutPrefix(imported, modulePath+"/")
+		std := !strings.Contains(strings.Split(imported, "/")[0], ".")
+		var allowed bool
+		switch {
+		case own && isTestCode(to) && !at.tests:
+			found = append(found, fmt.Sprintf("%s may not import %s: %s is for tests", from, to, to))
+			continue
+		case own:
+			allowed = matches(at.ours, to) || layerOf(to) == at
+		case std:
+			who, limited := restricted[imported]
+			allowed = !limited || matches(who, s.path)
+		default:
+			allowed = matches(at.theirs, imported)
+		}
+		if !allowed {
+			found = append(found, fmt.Sprintf("%s may not import %s (see the tables in layering_test.go)", from, to))
+		}
+	}
+	return found
+}
+
+// testCode says what of the program, followed from main, is only for tests.
+func testCode(all []source) []string {
+	byPath := map[string]source{}
+	for _, s := range all {
+		byPath[s.path] = s
+	}
+	var found []string
+	seen := map[string]bool{"": true}
+	for queue := []string{""}; len(queue) > 0; queue = queue[1:] {
+		from := queue[0]
+		for _, imported := range byPath[from].imports {
+			to, own := strings.CutPrefix(imported, modulePath+"/")
+			if imported == "testing" || own && isTestCode(to) {
+				found = append(found, fmt.Sprintf("the program is linked with test code: %s links %s", cmp.Or(from, "main"), to))
+			}
+			if own && !seen[to] {
+				seen[to] = true
+				queue = append(queue, to)
+			}
+		}
+	}
+	return found
+}
+
+// unreasoned says what of go.mod has no reason in the table.
+func unreasoned(mod []byte) []string {
+	var found []string
+	for line := range bytes.Lines(mod) {
+		words := strings.Fields(strings.TrimPrefix(string(line), "require "))
+		switch {
+		case len(words) == 0:
+		case words[0] == "replace" || words[0] == "exclude" || words[0] == "tool":
+			found = append(found, fmt.Sprintf("go.mod: %s: go install of the program would not have it", strings.TrimSpace(string(line))))
+		case len(words) == 2 && strings.HasPrefix(words[1], "v") && modules[words[0]] == "":
+			found = append(found, fmt.Sprintf("go.mod requires %s: give the reason in layering_test.go", words[0]))
+		}
+	}
+	return found
+}
+
+func isTestCode(pkg string) bool {
+	at := layerOf(pkg)
+	return at != nil && at.tests
+}
+
+func layerOf(pkg string) *layer {
+	var best *layer
+	for i, l := range layers {
+		fits := l.path == pkg || l.path != "" && isWithin(l.path, pkg)
+		if fits && (best == nil || len(l.path) > len(best.path)) {
+			best = &layers[i]
+		}
+	}
+	return best
+}
+
+func isWithin(dir, pkg string) bool { return pkg == dir || strings.HasPrefix(pkg, dir+"/") }
+
+func matches(patterns []string, pkg string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		dir, tree := strings.CutSuffix(p, "...")
+		return p == pkg || tree && (dir == "" || isWithin(strings.TrimSuffix(dir, "/"), pkg))
+	})
+}
+
+// sources reads the packages of this module. It parses files instead of asking go list, so that files for
+// other systems count, a package that does not compile counts, and the test cache knows what was read.
+func sources(t *testing.T) []source {
+	t.Helper()
+	byPath := map[string]*source{}
+	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if file != "." && (strings.HasPrefix(d.Name(), ".") || strings.HasPrefix(d.Name(), "_") || d.Name() == "testdata" || isFile(file+"/go.mod")) {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if filepath.Ext(file) != ".go" {
+			return nil
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, text, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		dir := strings.TrimPrefix(filepath.ToSlash(filepath.Dir(file)), ".")
+		if byPath[dir] == nil {
+			byPath[dir] = &source{path: dir, name: parsed.Name.Name}
+		}
+		if strings.HasSuffix(file, "_test.go") {
+			return nil
+		}
+		for _, i := range parsed.Imports {
+			imported, err := strconv.Unquote(i.Path.Value)
+			if err != nil {
+				return err
+			}
+			if !slices.Contains(byPath[dir].imports, imported) {
+				byPath[dir].imports = append(byPath[dir].imports, imported)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []source
+	for _, dir := range slices.Sorted(maps.Keys(byPath)) {
+		all = append(all, *byPath[dir])
+	}
+	return all
+}
+
+func isFile(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.Mode().IsRegular()
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// module writes a small module, one package a file, and goes there.
+func module(t *testing.T, files map[string]string) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	files["go.mod"] = "module example\n\ngo 1.26\n"
+	for name, text := range files {
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+const (
+	passing = "package a\nimport \"testing\"\nfunc TestFine(t *testing.T) { t.Log(\"quiet\") }\n"
+	skips   = `package b
+import "testing"
+func TestServer(t *testing.T) {
+	t.Run("one", func(t *testing.T) { t.Log("first"); t.Skip("redis: not installed") })
+	t.Run("two", func(t *testing.T) { t.Skip("redis: not installed") })
+	t.Run("three", func(t *testing.T) { t.SkipNow() })
+}
+`
+	failing = `package c
+import "testing"
+func TestGood(t *testing.T) { t.Log("quiet") }
+func TestBad(t *testing.T) {
+	t.Run("part", func(t *testing.T) { t.Error("what went wrong") })
+	t.Run("other", func(t *testing.T) { t.Log("quiet") })
+}
+`
+	panics = "package d\nimport \"testing\"\nfunc TestPanic(t *testing.T) { panic(\"loud\") }\n"
+	exits  = "package e\nimport (\"os\"; \"testing\")\nfunc TestExit(t *testing.T) { os.Exit(7) }\n"
+	broken = "package f\nimport \"testing\"\nfunc TestX(t *testing.T) { undefined() }\n"
+	bare   = "package g\n"
+)
+
+func TestRun(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		files map[string]string
+		code  int
+		want  []string
+		last  string
+	}{
+		{
+			"passed", map[string]string{"a/a_test.go": passing, "g/g.go": bare}, 0,
+			[]string{"ok  \texample/a\t", "?   \texample/g\t[no test files]"},
+			"1 tests passed, none skipped",
+		},
+		{
+			"skipped", map[string]string{"b/b_test.go": skips}, 0,
+			[]string{"ok  \texample/b\t"},
+			"1 tests passed, 3 skipped: no reason given (b.TestServer/three); redis: not installed (b.TestServer/one, b.TestServer/two)",
+		},
+		{
+			"failed", map[string]string{"a/a_test.go": passing, "c/c_test.go": failing}, 1,
+			[]string{"--- FAIL: TestBad", "what went wrong", "FAIL\texample/c\t", "ok  \texample/a\t", "failed: c.TestBad/part, c.TestBad\n"},
+			"3 tests passed, none skipped",
+		},
+		{
+			"panicked", map[string]string{"d/d_test.go": panics}, 1,
+			[]string{"panic: loud", "FAIL\texample/d\t", "failed: d.TestPanic\n"},
+			"0 tests passed, none skipped",
+		},
+		{
+			"exited", map[string]string{"e/e_test.go": exits}, 1,
+			[]string{"FAIL\texample/e\t", "failed: example/e\n"},
+			"0 tests passed, none skipped",
+		},
+		{
+			"not built", map[string]string{"f/f_test.go": broken}, 1,
+			[]string{"undefined: undefined", "FAIL\texample/f [build failed]", "failed: example/f\n"},
+			"0 tests passed, none skipped",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			module(t, c.files)
+			var out, errOut bytes.Buffer
+			if code := run([]string{"./..."}, &out, &errOut); code != c.code {
+				t.Errorf("exit code %d, want %d", code, c.code)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(out.String(), want) {
+					t.Errorf("the output lacks %q", want)
+				}
+			}
+			if !strings.HasSuffix(out.String(), "\n"+c.last+"\n") && out.String() != c.last+"\n" {
+				t.Errorf("the last line is not %q", c.last)
+			}
+			if regexp.MustCompile(`quiet|(?m:^=== )`).MatchString(out.String()) {
+				t.Error("the output tells of tests that passed")
+			}
+			if t.Failed() {
+				t.Logf("output:\n%s%s", out.String(), errOut.String())
+			}
+		})
+	}
+}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// event is one line of go test -json, see go doc test2json.
+type event struct {
+	Action  string
+	Package string
+	Test    string
+	Output  string
+}
+
+// report turns events into the text of go test without -v, and counts.
+type report struct {
+	out        io.Writer
+	packages   map[string]*pkg
+	passed     int
+	failed     []string
+	skipped    map[string][]string // by reason
+	sawFailure bool
+}
+
+// pkg is what is known about a package that is being tested.
+type pkg struct {
+	output []string            // of the package itself
+	names  []string            // of its tests that have said something, in that order
+	tests  map[string][]string // what they said; nil once they passed or were skipped
+	blamed bool                // one of its tests failed
+}
+
+func newReport(out io.Writer) *report {
+	return &report{out: out, packages: map[string]*pkg{}, skipped: map[string][]string{}}
+}
+
+func (r *report) add(e event) {
+	if e.Action == "build-output" {
+		fmt.Fprint(r.out, e.Output)
+		return
+	}
+	p := r.packages[e.Package]
+	if p == nil {
+		p = &pkg{tests: map[string][]string{}}
+		r.packages[e.Package] = p
+	}
+	switch {
+	case e.Action == "output":
+		p.say(e.Test, e.Output)
+	case e.Test == "":
+		r.endPackage(e, p)
+	default:
+		r.endTest(e, p)
+	}
+}
+
+func (p *pkg) say(test, text string) {
+	for _, prefix := range []string{"=== RUN ", "=== PAUSE ", "=== CONT ", "=== NAME ", "=== ATTR "} {
+		if strings.HasPrefix(text, prefix) {
+			return
+		}
+	}
+	if test == "" {
+		p.output = append(p.output, text)
+		return
+	}
+	if _, known := p.tests[test]; !known {
+		p.names = append(p.names, test)
+	}
+	p.tests[test] = append(p.tests[test], text)
+}
+
+func (r *report) endTest(e event, p *pkg) {
+	name := path.Base(e.Package) + "." + e.Test
+	switch e.Action {
+	case "pass":
+		r.passed++
+		p.tests[e.Test] = nil
+	case "skip":
+		why := reason(p.tests[e.Test])
+		r.skipped[why] = append(r.skipped[why], name)
+		p.tests[e.Test] = nil
+	case "fail":
+		r.sawFailure, p.blamed = true, true
+		r.failed = append(r.failed, name)
+	}
+}
+
+// endPackage prints a package. Of one that failed, it prints what its tests said that failed or never
+// ended; of any other, the line of go test.
+func (r *report) endPackage(e event, p *pkg) {
+	switch e.Action {
+	case "fail":
+		r.sawFailure = true
+		if !p.blamed {
+			r.failed = append(r.failed, e.Package)
+		}
+		for _, name := range p.names {
+			for _, text := range p.tests[name] {
+				fmt.Fprint(r.out, text)
+			}
+		}
+		for _, text := range p.output {
+			fmt.Fprint(r.out, text)
+		}
+	case "pass", "skip":
+		for _, text := range p.output {
+			if strings.HasPrefix(text, "ok  \t") || strings.HasPrefix(text, "?   \t") || strings.HasPrefix(text, "\t") {
+				fmt.Fprint(r.out, text)
+			}
+		}
+	default:
+		return // start, bench
+	}
+	delete(r.packages, e.Package)
+}
+
+var logLine = regexp.MustCompile(`^\s+\S+\.go:\d+: (.+)`)
+
+// reason is the last line that a skipped test logged.
+func reason(output []string) string {
+	for _, text := range slices.Backward(output) {
+		if m := logLine.FindStringSubmatch(text); m != nil {
+			return strings.TrimSpace(m[1])
+		}
+	}
+	return "no reason given"
+}
+
+// shown is how many names of one reason the last line tells.
+const shown = 4
+
+func (r *report) summary() {
+	if len(r.failed) > 0 {
+		fmt.Fprintf(r.out, "failed: %s\n", strings.Join(r.failed, ", "))
+	}
+	count := 0
+	var groups []string
+	for why, names := range r.skipped {
+		count += len(names)
+		slices.Sort(names)
+		rest := ""
+		if len(names) > shown {
+			names, rest = names[:shown], fmt.Sprintf(" and %d more", len(names)-shown)
+		}
+		groups = append(groups, why+" ("+strings.Join(names, ", ")+rest+")")
+	}
+	if count == 0 {
+		fmt.Fprintf(r.out, "%d tests passed, none skipped\n", r.passed)
+		return
+	}
+	slices.Sort(groups)
+	fmt.Fprintf(r.out, "%d tests passed, %d skipped: %s\n", r.passed, count, strings.Join(groups, "; "))
+}

@@ -61,18 +61,18 @@ func (a *attempt) acquire(ctx context.Context) (result Result, ok bool) {
 	}()
 	l := a.limits()
 	var wake <-chan struct{}
-	var permanent *backends.PermanentError
 	for tries := 0; ; {
 		err := a.claimOnce(ctx, l)
-		var refusal *backends.Refusal
+		refusal, isRefusal := errors.AsType[*backends.Refusal](err)
+		_, isPermanent := errors.AsType[*backends.PermanentError](err)
 		switch {
 		case err == nil:
 			return Result{}, true
 		case errors.Is(err, errInterrupted):
 			return Result{Ending: Interrupted}, false
-		case errors.As(err, &permanent):
+		case isPermanent:
 			return Result{Ending: Permanent, Err: err}, false
-		case errors.As(err, &refusal):
+		case isRefusal:
 			tries, a.failure, a.refusal = 0, nil, refusal
 			if wake == nil && refusal.Verdict == backends.Held && a.req.Wait > 0 {
 				wake = a.watch(ctx)
@@ -104,8 +104,7 @@ func (a *attempt) claimOnce(ctx context.Context, l limits) error {
 		return err
 	})
 	now := a.clock.Now()
-	var refusal *backends.Refusal
-	if errors.As(err, &refusal) {
+	if refusal, ok := errors.AsType[*backends.Refusal](err); ok {
 		if seen := refusal.Seen; seen.Token != 0 && (seen.Token != a.claim.Seen.Token || seen.Beat != a.claim.Seen.Beat) {
 			a.claim.Seen, a.seenAt = seen, now // another's life counts from after the reply that showed it
 		}
@@ -268,7 +267,7 @@ func (a *attempt) ask(ctx context.Context, limit time.Duration, request func(con
 				continue
 			}
 			cancel()
-			<-reply // drivers return when their context ends
+			_ = <-reply // drivers return when their context ends
 			return errInterrupted
 		}
 	}

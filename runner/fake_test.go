@@ -129,6 +129,7 @@ type answer struct {
 }
 
 func newBed(t *testing.T) *bed {
+	t.Helper()
 	plan, err := NewTimeline(DefaultTTL, -1)
 	if err != nil {
 		t.Fatal(err)

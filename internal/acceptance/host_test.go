@@ -1,0 +1,220 @@
+package acceptance
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/internal/testserver"
+)
+
+// ttl is the shortest lease there is: these tests wait for it to run out.
+const ttl = 5 * time.Second
+
+// bed is one job with its witness, run by several hosts.
+type bed struct {
+	t       *testing.T
+	dir     string
+	log     string // the witness's
+	backend string
+	role    string
+}
+
+func newBed(t *testing.T, backend string) *bed {
+	t.Helper()
+	dir := testserver.Dir(t)
+	b := &bed{t: t, dir: dir, log: filepath.Join(dir, "witness.log"), backend: backend, role: roleStubborn}
+	t.Cleanup(func() { verdict(t, b.log) })
+	return b
+}
+
+// wrapper is one running leaderrun.
+type wrapper struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	output bytes.Buffer
+	done   chan struct{}
+	kill   sync.Once
+}
+
+// start starts a wrapper of the job, as one host would. Words before the program's name, such as `ip netns
+// exec NAME`, say where.
+func (b *bed) start(where []string, options ...string) *wrapper {
+	b.t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	words := append([]string{}, where...)
+	words = append(words, binary, "run", "--backend", b.backend, "--ttl", ttl.String())
+	words = append(words, options...)
+	words = append(words, "job", self, b.role, b.log)
+	w := &wrapper{t: b.t, cmd: exec.Command(words[0], words[1:]...), done: make(chan struct{})}
+	w.cmd.Stdout, w.cmd.Stderr = &w.output, &w.output
+	w.cmd.WaitDelay = time.Second // what survives the wrapper may hold its output
+	// A session of its own: what happens to one host does not happen to another, nor to the test.
+	w.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := w.cmd.Start(); err != nil {
+		b.t.Fatal(err)
+	}
+	go func() {
+		defer close(w.done)
+		_ = w.cmd.Wait()
+	}()
+	b.t.Cleanup(w.end)
+	return w
+}
+
+// holder starts a wrapper and waits until its witness beats, orphan included.
+func (b *bed) holder(options ...string) *wrapper {
+	b.t.Helper()
+	w := b.start(nil, options...)
+	b.beats(w, 0)
+	return w
+}
+
+// beats waits until a run later than the given token beats with both its processes, and returns it.
+func (b *bed) beats(w *wrapper, after int64) runSpan {
+	b.t.Helper()
+	var span runSpan
+	testserver.Eventually(b.t, "a run beats", func() bool {
+		if w != nil && w.ended() {
+			b.t.Fatalf("leaderrun ended with code %d: %s", w.code(), w.output.String())
+		}
+		span = last(b.t, b.log)
+		return span.token > after && len(span.pids) >= 2
+	})
+	return span
+}
+
+// newcomers starts a wrapper without a wait again and again, as crontabs do, until the test ends. None of
+// them may run the job while somebody else does; the witness tells.
+func (b *bed) newcomers() (stop func()) {
+	quit, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-quit:
+				return
+			case <-time.After(300 * time.Millisecond):
+				self, _ := os.Executable()
+				cmd := exec.Command(binary, "run", "--backend", b.backend, "--ttl", ttl.String(), "--backend-wait", "200ms",
+					"job", self, b.role, b.log, "100")
+				cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+				_ = cmd.Run()
+			}
+		}
+	}()
+	stop = sync.OnceFunc(func() { close(quit); <-done })
+	b.t.Cleanup(stop)
+	return stop
+}
+
+func (w *wrapper) signal(sig syscall.Signal) {
+	w.t.Helper()
+	if err := syscall.Kill(w.pid(), sig); err != nil {
+		w.t.Fatalf("kill -%d: %v", sig, err)
+	}
+}
+
+// pid is the wrapper itself, also where another program started it.
+func (w *wrapper) pid() int { return w.cmd.Process.Pid }
+
+// guardian returns the pid of the run's guardian.
+func (w *wrapper) guardian() int {
+	w.t.Helper()
+	for _, pid := range children(w.t, w.pid()) {
+		if comm(pid) == "lr-guard" {
+			return pid
+		}
+	}
+	w.t.Fatalf("process %d has no guardian", w.pid())
+	return 0
+}
+
+func (w *wrapper) ended() bool {
+	select {
+	case <-w.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// wait returns the exit code as a shell shows it, when the wrapper has ended.
+func (w *wrapper) wait() int {
+	w.t.Helper()
+	testserver.Eventually(w.t, "leaderrun ends", w.ended)
+	return w.code()
+}
+
+func (w *wrapper) code() int {
+	status, _ := w.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	if status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return status.ExitStatus()
+}
+
+// end ends a wrapper that the test left behind, and with it its run.
+func (w *wrapper) end() {
+	w.kill.Do(func() {
+		_ = syscall.Kill(w.pid(), syscall.SIGCONT)
+		_ = syscall.Kill(w.pid(), syscall.SIGKILL)
+	})
+	testserver.Eventually(w.t, "leaderrun is gone", w.ended)
+}
+
+func children(t testing.TB, pid int) []int {
+	t.Helper()
+	var all []int
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, task := range tasks {
+		text, _ := os.ReadFile(task)
+		for word := range strings.FieldsSeq(string(text)) {
+			child, err := strconv.Atoi(word)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, child)
+		}
+	}
+	return all
+}
+
+func comm(pid int) string {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+	return strings.TrimSpace(string(text))
+}
+
+// alive says whether a process exists and is not a zombie.
+func alive(pid int) bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	_, rest, _ := strings.Cut(string(text), ") ")
+	return !strings.HasPrefix(rest, "Z")
+}
+
+// gone waits until none of a run's processes is alive.
+func gone(t testing.TB, span runSpan) {
+	t.Helper()
+	testserver.Eventually(t, "every process of the run is dead", func() bool {
+		for pid := range span.pids {
+			if alive(pid) {
+				return false
+			}
+		}
+		return true
+	})
+}

@@ -1,0 +1,137 @@
+package acceptance
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/leaderrun/leaderrun/internal/boottime"
+	"github.com/leaderrun/leaderrun/internal/testserver"
+)
+
+// networks numbers the networks of these tests, which run side by side.
+var networks atomic.Int32
+
+// network is a server and two hosts in network namespaces of their own, joined to the server alone. Nothing
+// of it reaches the machine's own network.
+type network struct {
+	t      *testing.T
+	prefix string
+	n      int
+}
+
+func newNetwork(t *testing.T) *network {
+	t.Helper()
+	testserver.Require(t, "netns")
+	if os.Geteuid() != 0 {
+		t.Skip("network namespaces need root")
+	}
+	n := &network{t: t, n: int(networks.Add(1))}
+	n.prefix = fmt.Sprintf("lr%d-%d", os.Getpid()%100000, n.n)
+	n.namespace("s")
+	for i, host := range []string{"a", "b"} {
+		n.namespace(host)
+		far, near := n.prefix+host, n.prefix+host+"s"
+		n.must("ip", "link", "add", far, "netns", n.name(host), "type", "veth", "peer", "name", near, "netns", n.name("s"))
+		n.in("s", "ip", "addr", "add", n.address(i, 1)+"/30", "dev", near)
+		n.in("s", "ip", "link", "set", near, "up")
+		n.in(host, "ip", "addr", "add", n.address(i, 2)+"/30", "dev", far)
+		n.in(host, "ip", "link", "set", far, "up")
+	}
+	return n
+}
+
+func (n *network) name(host string) string { return n.prefix + host }
+
+// address returns the server's address (1) on the link of the i-th host, or the host's (2). They are of the
+// range that RFC 2544 sets aside for tests.
+func (n *network) address(i, end int) string { return fmt.Sprintf("198.18.%d.%d", n.n, 4*i+end) }
+
+func (n *network) namespace(host string) {
+	n.t.Helper()
+	n.must("ip", "netns", "add", n.name(host))
+	n.t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", n.name(host)).Run() })
+	n.in(host, "ip", "link", "set", "lo", "up")
+}
+
+func (n *network) must(words ...string) {
+	n.t.Helper()
+	if out, err := exec.Command(words[0], words[1:]...).CombinedOutput(); err != nil {
+		n.t.Fatalf("%s: %v: %s", strings.Join(words, " "), err, out)
+	}
+}
+
+// where returns the words that start a program on a host.
+func (n *network) where(host string) []string { return []string{"ip", "netns", "exec", n.name(host)} }
+
+func (n *network) in(host string, words ...string) {
+	n.t.Helper()
+	n.must(append(n.where(host), words...)...)
+}
+
+// drop makes a host lose packets without a word, as a broken switch does: hooks are "input", "output" or both.
+func (n *network) drop(host string, hooks ...string) {
+	n.t.Helper()
+	n.in(host, "nft", "add", "table", "inet", "fault")
+	for _, hook := range hooks {
+		n.in(host, "nft", "add", "chain", "inet", "fault", hook, "{ type filter hook "+hook+" priority 0; policy drop; }")
+	}
+}
+
+// heal ends every drop on a host.
+func (n *network) heal(host string) {
+	n.t.Helper()
+	n.in(host, "nft", "delete", "table", "inet", "fault")
+}
+
+// A host whose packets vanish without a reset ends its run before another host can have the job, and does not
+// disturb it when the network is back.
+func TestNetworkDropsPackets(t *testing.T) {
+	t.Parallel()
+	for name, hooks := range map[string][]string{
+		"both ways":        {"input", "output"},
+		"only the replies": {"input"},
+		"only requests":    {"output"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testserver.Require(t, "redis")
+			n := newNetwork(t)
+			dir := testserver.Dir(t)
+			words := append(n.where("s"), "redis-server", "--port", "6379", "--protected-mode", "no", "--save", "", "--dir", dir)
+			testserver.Start(t, dir, words[0], words[1:]...)
+
+			a := newBed(t, "redis://"+n.address(0, 1)+"/?longest-ttl="+ttl.String())
+			w := a.start(n.where("a"), "--backend-wait", "1m")
+			old := a.beats(w, 0)
+			b := &bed{t: t, dir: a.dir, log: a.log, role: a.role, backend: "redis://" + n.address(1, 1) + "/?longest-ttl=" + ttl.String()}
+			standby := b.start(n.where("b"), "--wait", "forever")
+			n.drop("a", hooks...)
+			struck := boottime.Now()
+
+			if code := w.wait(); code != 75 {
+				t.Errorf("exit code %d, want 75: %s", code, w.output.String())
+			}
+			for _, s := range verdict(t, a.log) {
+				if lived := s.last.Sub(struck); s.token == old.token && lived >= ttl {
+					t.Errorf("the run lived on for %v after the cut: a lease of %v had run out", lived, ttl)
+				}
+			}
+			gone(t, old)
+			next := b.beats(standby, old.token)
+			n.heal("a")
+			late := a.start(n.where("a"), "--backend-wait", "1m")
+			if code := late.wait(); code != 0 {
+				t.Errorf("the host that is back ends with %d, want 0 because the job is held: %s", code, late.output.String())
+			}
+			if now := last(t, a.log); now.token != next.token {
+				t.Errorf("token %d runs, want %d", now.token, next.token)
+			}
+			standby.signal(syscall.SIGTERM)
+		})
+	}
+}

@@ -1,0 +1,186 @@
+package acceptance
+
+import (
+	"bufio"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/internal/boottime"
+)
+
+// beat is how often a witness writes down that it is alive.
+const beat = 5 * time.Millisecond
+
+// Roles of the test binary when leaderrun starts it as a command.
+const (
+	roleWitness  = "witness"          // beats, with a child that beats too
+	roleStubborn = "stubborn-witness" // the same, and ignores SIGTERM
+	roleMiddle   = "witness-middle"   // starts the orphan in a session of its own, and ends
+	roleOrphan   = "witness-orphan"   // beats
+)
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 {
+		switch role, log := os.Args[1], os.Args[2]; role {
+		case roleWitness, roleStubborn:
+			witness(role, log)
+		case roleMiddle:
+			spawn(roleOrphan, log, &syscall.SysProcAttr{Setsid: true})
+			return
+		case roleOrphan:
+			signal.Ignore(syscall.SIGTERM, syscall.SIGHUP)
+			beatForever(log)
+		}
+	}
+	os.Exit(run(m))
+}
+
+// witness beats, and has an orphan that left its process group and session beat as well: both must be dead
+// before another run starts. With a third argument it ends after that many milliseconds.
+func witness(role, log string) {
+	if role == roleStubborn {
+		signal.Ignore(syscall.SIGTERM)
+	}
+	spawn(roleMiddle, log, &syscall.SysProcAttr{Setsid: true})
+	if len(os.Args) > 3 {
+		ms, _ := strconv.Atoi(os.Args[3])
+		time.AfterFunc(time.Duration(ms)*time.Millisecond, func() { os.Exit(0) })
+	}
+	beatForever(log)
+}
+
+func spawn(role, log string, attr *syscall.SysProcAttr) {
+	self, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	cmd := exec.Command(self, role, log)
+	cmd.SysProcAttr = attr
+	if err := cmd.Start(); err != nil {
+		panic(err)
+	}
+}
+
+// beatForever appends one short line at a time, which O_APPEND keeps whole.
+func beatForever(log string) {
+	f, err := os.OpenFile(log, os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o666)
+	if err != nil {
+		panic(err)
+	}
+	token := os.Getenv("LEADERRUN_TOKEN")
+	for {
+		if _, err := fmt.Fprintf(f, "%d %s %d\n", boottime.Now(), token, os.Getpid()); err != nil {
+			panic(err)
+		}
+		time.Sleep(beat)
+	}
+}
+
+// runSpan is one run as the witness saw it.
+type runSpan struct {
+	token       int64
+	first, last boottime.Instant
+	pids        map[int]bool
+}
+
+// readLog returns the runs of a witness's log, in the order of their first beat.
+func readLog(t testing.TB, log string) []runSpan {
+	t.Helper()
+	f, err := os.Open(log)
+	if os.IsNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	spans := map[int64]*runSpan{}
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		var at boottime.Instant
+		var token int64
+		var pid int
+		if _, err := fmt.Sscan(lines.Text(), &at, &token, &pid); err != nil {
+			t.Fatalf("%s: %q: %v", log, lines.Text(), err)
+		}
+		s := spans[token]
+		if s == nil {
+			s = &runSpan{token: token, first: at, last: at, pids: map[int]bool{}}
+			spans[token] = s
+		}
+		s.first, s.last = min(s.first, at), max(s.last, at)
+		s.pids[pid] = true
+	}
+	return slices.SortedFunc(func(yield func(runSpan) bool) {
+		for s := range maps.Values(spans) {
+			if !yield(*s) {
+				return
+			}
+		}
+	}, func(a, b runSpan) int { return int(a.first - b.first) })
+}
+
+// verdict fails the test if two runs overlapped, or a token did not grow.
+func verdict(t testing.TB, log string) []runSpan {
+	t.Helper()
+	spans := readLog(t, log)
+	for i := 1; i < len(spans); i++ {
+		was, is := spans[i-1], spans[i]
+		if is.first <= was.last {
+			t.Errorf("two runs at once: token %d beat until %v after token %d had begun", was.token, was.last.Sub(is.first), is.token)
+		}
+		if is.token <= was.token {
+			t.Errorf("token %d came after token %d", is.token, was.token)
+		}
+	}
+	return spans
+}
+
+// last returns the last run of a log that is certain to be whole; its zero value before the first beat.
+func last(t testing.TB, log string) runSpan {
+	t.Helper()
+	if spans := readLog(t, log); len(spans) > 0 {
+		return spans[len(spans)-1]
+	}
+	return runSpan{}
+}
+
+// binary is the program under test.
+var binary string
+
+// run builds the program once, and runs the tests.
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "leaderrun-acceptance")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	// Hosts of these tests may be other users.
+	if err := os.Chmod(dir, 0o755); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	binary = filepath.Join(dir, "leaderrun")
+	build := exec.Command("go", "build", "-o", binary, "github.com/leaderrun/leaderrun")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "%s\n%s", err, out)
+		return 1
+	}
+	for _, v := range os.Environ() { // what the developer has configured is not part of the test
+		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "LEADERRUN_") && name != "LEADERRUN_TEST_REQUIRE" {
+			_ = os.Unsetenv(name)
+		}
+	}
+	return m.Run()
+}

@@ -23,8 +23,8 @@ const beat = 5 * time.Millisecond
 
 // Roles of the test binary when leaderrun starts it as a command.
 const (
-	roleWitness  = "witness"          // beats, with a child that beats too
-	roleStubborn = "stubborn-witness" // the same, and ignores SIGTERM
+	roleWitness  = "witness"          // beats
+	roleStubborn = "stubborn-witness" // beats, ignores SIGTERM, and has an orphan that does the same
 	roleMiddle   = "witness-middle"   // starts the orphan in a session of its own, and ends
 	roleOrphan   = "witness-orphan"   // beats
 )
@@ -45,13 +45,13 @@ func TestMain(m *testing.M) {
 	os.Exit(run(m))
 }
 
-// witness beats, and has an orphan that left its process group and session beat as well: both must be dead
-// before another run starts. With a third argument it ends after that many milliseconds.
+// witness beats. The stubborn one has an orphan that left its process group and session beat as well: both
+// must be dead before another run starts. With a third argument it ends after that many milliseconds.
 func witness(role, log string) {
 	if role == roleStubborn {
 		signal.Ignore(syscall.SIGTERM)
+		spawn(roleMiddle, log, &syscall.SysProcAttr{Setsid: true})
 	}
-	spawn(roleMiddle, log, &syscall.SysProcAttr{Setsid: true})
 	if len(os.Args) > 3 {
 		ms, _ := strconv.Atoi(os.Args[3])
 		time.AfterFunc(time.Duration(ms)*time.Millisecond, func() { os.Exit(0) })

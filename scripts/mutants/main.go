@@ -1,0 +1,105 @@
+// Mutants breaks the safety rules of leaderrun one at a time and runs the tests that must notice. It prints a
+// table and fails if a mutant survives, or if the text that it replaces is not there any more.
+//
+//	go run ./scripts/mutants [NAME…]
+//
+// Nothing is written to the source tree: the compiler reads the broken file in place of the good one.
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(1)
+	}
+}
+
+func run(names []string) error {
+	dir, err := os.MkdirTemp("", "leaderrun-mutants")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	fmt.Print("| rule that is broken | caught by | after |\n| --- | --- | --- |\n")
+	survivors := 0
+	for _, m := range mutants {
+		if len(names) > 0 && !slices.Contains(names, m.name) {
+			continue
+		}
+		began := time.Now()
+		by, err := m.test(dir)
+		if err != nil {
+			return fmt.Errorf("%s: %w", m.name, err)
+		}
+		if by == "" {
+			by = "**nothing**"
+			survivors++
+		}
+		fmt.Printf("| %s | %s | %.0f s |\n", m.name, by, time.Since(began).Seconds())
+	}
+	if survivors > 0 {
+		return fmt.Errorf("%d mutants survived", survivors)
+	}
+	return nil
+}
+
+// failed finds the first test that failed, the innermost first.
+var failed = regexp.MustCompile(`(?m)^ *--- FAIL: (\S+)|^(panic: .*)`)
+
+// test returns the test that catches the mutant, or "".
+func (m mutant) test(dir string) (by string, err error) {
+	path, err := filepath.Abs(m.file)
+	if err != nil {
+		return "", err
+	}
+	good, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	if strings.Count(string(good), m.old) != 1 {
+		return "", fmt.Errorf("%s has %d places that read %q", m.file, strings.Count(string(good), m.old), m.old)
+	}
+	bad := filepath.Join(dir, filepath.Base(m.file))
+	if err := os.WriteFile(bad, []byte(strings.Replace(string(good), m.old, m.bad, 1)), 0o600); err != nil {
+		return "", err
+	}
+	overlay := filepath.Join(dir, "overlay.json")
+	text, err := json.Marshal(map[string]map[string]string{"Replace": {path: bad}})
+	if err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(overlay, text, 0o600); err != nil {
+		return "", err
+	}
+	args := append([]string{"test", "-overlay", overlay, "-failfast", "-timeout", "5m"}, m.packages...)
+	cmd := exec.Command("go", args...)
+	// Programs that the tests build are broken in the same way.
+	cmd.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+overlay)
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return "", nil
+	case !errors.As(err, &exit):
+		return "", err
+	case strings.Contains(string(out), "[build failed]"):
+		return "", fmt.Errorf("does not compile:\n%s", out)
+	}
+	match := failed.FindStringSubmatch(string(out))
+	if match == nil {
+		return "", fmt.Errorf("no test failed, yet go test did:\n%s", out)
+	}
+	return strings.Trim(match[1]+match[2], " "), nil
+}

@@ -1,0 +1,58 @@
+package main
+
+// mutant is one rule broken in one place, and the tests that must notice: arguments of go test.
+type mutant struct {
+	name, file, old, bad string
+	packages             []string
+}
+
+var (
+	runnerTests   = []string{"./runner"}
+	decisionTests = []string{"./backends", "./backends/backendtest"}
+	redisTests    = []string{"./backends/redis"}
+	fileTests     = []string{"./backends/file"}
+	processTests  = []string{"./internal/process/..."}
+)
+
+var mutants = []mutant{
+	{"validity of a claim counts from the reply", "runner/acquire.go", "a.grant, a.plan, a.asked = grant, plan, t0", "a.grant, a.plan, a.asked = grant, plan, now", runnerTests},
+	{"validity of a renewal counts from the reply", "runner/hold.go", "h.asked = reply.t0", "h.asked = h.clock.Now()", runnerTests},
+	{"another's life counts from the request", "runner/acquire.go", "a.claim.Seen, a.seenAt = seen, now", "a.claim.Seen, a.seenAt = seen, t0", runnerTests},
+	{"a definite loss is taken for a silence", "runner/hold.go", "case errors.Is(reply.err, backends.ErrLost):\n\t\th.takeLoss()", "case errors.Is(reply.err, backends.ErrLost) && h.gone:\n\t\th.takeLoss()", runnerTests},
+	{"a reply after the end counts", "runner/hold.go", "case now >= h.valid:", "case now >= h.valid && h.gone:", runnerTests},
+	{"no margin for clock rates", "runner/timeline.go", "end := t0.Add(t.TTL - t.Margin())", "end := t0.Add(t.TTL)", runnerTests},
+	{"no SIGKILL at the deadline", "runner/hold.go", "(now >= h.deadline.Kill ||", "(false ||", runnerTests},
+	{"released when the command ends, not when the tree is dead", "runner/hold.go", "h.status = e.Status\n\t\th.emit", "h.status, h.dead = e.Status, true\n\t\th.emit", runnerTests},
+	{"released although the tree is not confirmed dead", "runner/finish.go", "if !h.dead {", "if false {", runnerTests},
+	{"a late renewal saves a run that is being stopped", "runner/hold.go", "if !h.termed {\n\t\t\th.deadline", "if true {\n\t\t\th.deadline", runnerTests},
+	{"a claim in flight is not abandoned", "runner/acquire.go", "if !ok && a.unclear {", "if false {", runnerTests},
+	{"a vanished lease is not waited for", "runner/acquire.go", "case backends.Vanished, backends.Quarantined:", "case backends.Verdict(\"never\"):", runnerTests},
+	{"a short rest of the lease is not renewed before the start", "runner/start.go", ">= a.plan.TTL/2 {", ">= 0 {", runnerTests},
+
+	{"the token does not follow the clock", "backends/decide.go", "r.Token = max(r.Token+1, d.now, d.c.Floor+1)", "r.Token++", decisionTests},
+	{"the token does not grow past the last one", "backends/decide.go", "r.Token = max(r.Token+1, d.now, d.c.Floor+1)", "r.Token = max(d.now, d.c.Floor+1)", decisionTests},
+	{"a vanished holder is not waited for", "backends/decide.go", "if wait := d.holderMayLive(); wait > 0 {", "if wait := d.holderMayLive(); wait > 0 && false {", decisionTests},
+	{"no quarantine", "backends/decide.go", "if v.Quarantine > 0 {", "if false {", decisionTests},
+	{"a claim that was abandoned is granted", "backends/decide.go", "if d.hasEnded(c.Holder.ID) {", "if false {", decisionTests},
+	{"a done tick starts again", "backends/decide.go", "case !unfinished(o.State):", "case false:", decisionTests},
+	{"skip starts a lost tick again", "backends/decide.go", "o.Policy == Rerun && d.c.OnLost == Rerun &&", "", decisionTests},
+	{"a tick is granted without being claimed", "backends/decide.go", "d.adopt()\n\tr.Tick = d.claimed(1)\n\treturn d.grant(d.c.Tick, 1)", "d.adopt()\n\treturn d.grant(d.c.Tick, 1)", decisionTests},
+	{"a renewal does not compare the holder", "backends/keep.go", "return l != nil && l.Holder == g.Claim.Holder.ID && l.Token == g.Token", "return l != nil", decisionTests},
+	{"a finish needs neither lease nor record", "backends/keep.go", "if !mine && !named {", "if false {", decisionTests},
+	{"a renewal leaves the evidence as it was", "backends/keep.go", "r.Until = now + r.TTL", "r.Until = max(r.Until, r.Granted+r.TTL)", decisionTests},
+	{"another server is not noticed", "backends/mark.go", "case m.Identity != s.Identity:", "case m.Identity == \"\":", decisionTests},
+	{"a server that forgot is trusted since its start", "backends/mark.go", "restarted && !s.Forgot {", "restarted {", decisionTests},
+
+	{"Redis: no compare on renew", "backends/redis/renew.lua", "if not lease or lease.holder ~= by.id or lease.token ~= token then", "if not lease then", redisTests},
+	{"Redis: no compare on finish", "backends/redis/finish.lua", "local mine = lease and lease.holder == by.id and lease.token == token", "local mine = lease ~= nil and lease ~= false", redisTests},
+	{"Redis: no evidence", "backends/redis/claim.lua", "if wait > 0 then", "if false then", redisTests},
+	{"Redis: no quarantine", "backends/redis/claim.lua", "if quarantine > 0 then", "if false then", redisTests},
+	{"Redis: replicas are not waited for", "backends/redis/script.go", "if acked < need {", "if acked < 0 {", redisTests},
+	{"Redis: a reply of another request is taken", "backends/redis/script.go", "got != nonce {", "got == \"\" {", redisTests},
+
+	{"guardian: does not kill at the deadline", "internal/process/guardian/run.go", "case now >= g.deadline.Kill, g.killAt", "case g.killAt", processTests},
+	{"guardian: outlives its wrapper", "internal/process/guardian/orders.go", "g.terminate()\n\tg.soonerKill(boottime.Now().Add(g.order.Grace))", "", processTests},
+	{"guardian: starts a run that is too late", "internal/process/guardian/orders.go", "if boottime.Now() >= order.Deadline.Term {", "if false {", processTests},
+	{"guardian: unlocks before the tree is dead", "internal/process/guardian/orders.go", "g.gone, g.out = true, nil\n", "g.gone, g.out = true, nil\n\tg.unlock()\n", processTests},
+	{"wrapper: a run survives its guardian", "internal/process/sweep.go", "cgroup.Kill()\n\t\tleft := g.sweep()", "left := 0", processTests},
+}

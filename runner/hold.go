@@ -54,6 +54,9 @@ func (a *attempt) hold(ctx context.Context) *holding {
 	}
 	h.valid = h.deadline.End
 	h.renewAt = h.nextRenewal()
+	if a.guardianLost {
+		h.observe(lifeline.Event{Kind: lifeline.GuardianLost}, true)
+	}
 	requests, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	for !h.dead && !h.hopeless() {
@@ -254,6 +257,9 @@ func (h *holding) observe(e lifeline.Event, open bool) {
 		h.emit(slog.LevelWarn, EventLeftovers,
 			fmt.Sprintf("the command left %d process(es) behind, which are being ended", e.Count), slog.Int("count", e.Count))
 	case lifeline.GuardianLost:
+		if h.cause == TreeLost {
+			return // told already
+		}
 		if h.cause != LeaseLost {
 			h.cause = TreeLost
 		}

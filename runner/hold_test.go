@@ -310,6 +310,20 @@ func TestGuardianDies(t *testing.T) {
 	})
 }
 
+func TestGuardianIsLostWhileItStartsTheCommand(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.startErr, b.runs = lifeline.ErrGuardian, true // whether the command runs is not known
+		time.AfterFunc(time.Second, func() {
+			b.runs = false
+			b.events <- lifeline.Event{Kind: lifeline.GuardianLost}
+			b.events <- lifeline.Event{Kind: lifeline.Dead}
+			close(b.events)
+		})
+		wantEnding(t, b.run(), TreeLost)
+		b.expect("0s claim", "1s finish lost 0")
+	})
+}
+
 func TestCancelledContextStopsTheRun(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
 		ctx, cancel := withCancel(t)

@@ -56,8 +56,9 @@ type Request struct {
 // Tree is the process tree of one run. Methods do not block unless they say so; internal/process has the
 // real one.
 type Tree interface {
-	// Start starts the command, unless the deadline's end has come. It returns when the command's exec
-	// succeeded or failed, and by the deadline's end at the latest. The files stay open in the whole tree.
+	// Start starts the command, unless the deadline has come. It returns when the command's exec succeeded or
+	// failed, and by the deadline's end at the latest. The files stay open in the whole tree. After an error
+	// nothing runs, unless it is lifeline.ErrGuardian: then Events tell when nothing does.
 	Start(env []string, files []*os.File, d Deadline) error
 	// Extend moves the deadline forward.
 	Extend(d Deadline)
@@ -88,7 +89,9 @@ type attempt struct {
 	unclear bool              // some claim of ours may still be applied
 	seenAt  Instant           // when claim.Seen was first seen
 	behind  int64             // the token we told to be waiting behind
-	signal  syscall.Signal    // the last ending signal that we received
+
+	guardianLost bool           // when the command was to start: whether it runs is not known
+	signal       syscall.Signal // the last ending signal that we received
 }
 
 // Run claims the job, runs the tree's command under the lease, and finishes. It returns when the command was

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/lifeline"
 )
 
 // start starts the command under the lease that was granted. Where it does not start, the claim is undone:
@@ -32,7 +33,12 @@ func (a *attempt) start(ctx context.Context) (Result, bool) {
 	if a.req.Env != nil {
 		env = a.req.Env(a.grant)
 	}
-	if err := a.tree.Start(env, a.grant.Inherit, a.plan.Deadline(a.asked)); err != nil {
+	err := a.tree.Start(env, a.grant.Inherit, a.plan.Deadline(a.asked))
+	if errors.Is(err, lifeline.ErrGuardian) { // the command may run: this is for hold to see to its end
+		a.guardianLost = true
+		return Result{}, true
+	}
+	if err != nil {
 		return a.undo(ctx, Result{Ending: StartFailed, Err: err}), false
 	}
 	a.emit(slog.LevelInfo, EventStarted, "command started")

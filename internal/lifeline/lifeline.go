@@ -3,10 +3,15 @@
 package lifeline
 
 import (
+	"errors"
 	"syscall"
 
 	"github.com/leaderrun/leaderrun/internal/boottime"
 )
+
+// ErrGuardian says that the guardian was lost while it was to start the command. Whether that runs is not
+// known: it is being killed, and only Dead or the end of the events says that it is gone.
+var ErrGuardian = errors.New("the guardian died or does not answer")
 
 // Deadline says until when a run may live if nobody extends it. Term <= Kill < End.
 type Deadline struct {

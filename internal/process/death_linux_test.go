@@ -1,0 +1,300 @@
+package process
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/internal/boottime"
+	"github.com/leaderrun/leaderrun/internal/lifeline"
+)
+
+func splitLines(text []byte) []string { return strings.Split(string(text), "\n") }
+
+// wrapped is a wrapper in a process of its own, with what it runs.
+type wrapped struct {
+	t    *testing.T
+	cmd  *exec.Cmd
+	dir  string
+	mark string
+	lock string
+}
+
+// wrap starts helperWrapper, which runs the script until it is told otherwise.
+func wrap(t *testing.T, o Options, script string, change func(*wrapperOrder)) *wrapped {
+	t.Helper()
+	// A run only for its shell method.
+	r := &run{t: t, dir: t.TempDir(), mark: "LR_MARK=" + time.Now().Format(time.RFC3339Nano)}
+	w := &wrapped{t: t, dir: r.dir, mark: r.mark, lock: filepath.Join(r.dir, "lock")}
+	order := wrapperOrder{
+		Dir: r.dir, Command: r.shell(script), Lock: w.lock, Term: time.Hour, WithoutCgroup: o.withoutCgroup,
+	}
+	if change != nil {
+		change(&order)
+	}
+	text, err := json.Marshal(order)
+	must(t, err)
+	w.cmd = exec.Command(self(t), string(text))
+	w.cmd.Env = append(os.Environ(), helperVariable+"=wrapper")
+	w.cmd.Stderr = os.Stderr
+	must(t, w.cmd.Start())
+	t.Cleanup(func() {
+		_ = w.cmd.Process.Kill()
+		_, _ = w.cmd.Process.Wait()
+		eventually(t, "everything ended", func() bool { return len(marked(w.mark)) == 0 })
+	})
+	w.run().file("wrapper")
+	return w
+}
+
+func (w *wrapped) run() *run { return &run{t: w.t, dir: w.dir, mark: w.mark} }
+
+// free tells whether somebody else could get the lock.
+func (w *wrapped) free() bool {
+	w.t.Helper()
+	f, err := os.OpenFile(w.lock, os.O_CREATE|os.O_RDWR, 0o644)
+	must(w.t, err)
+	defer f.Close()
+	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil
+}
+
+// freeOnlyWhenDead waits for the lock, and checks at that moment that nothing is left of the run.
+func (w *wrapped) freeOnlyWhenDead() {
+	w.t.Helper()
+	eventually(w.t, "the lock is free", w.free)
+	if left := marked(w.mark); len(left) > 0 {
+		w.t.Errorf("the lock is free, and %v live", left)
+	}
+}
+
+// A tree with something stubborn in it, in a session of its own.
+const difficult = `"$SELF" daemon stay & trap '' TERM; echo $$ >pid; while :; do sleep 0.01; done`
+
+func withDaemon(o *wrapperOrder) {
+	// The environment of the shell makes $SELF the daemon's helper.
+	for i, e := range o.Command.Env {
+		if strings.HasPrefix(e, helperVariable) {
+			o.Command.Env[i] = helperVariable + "=daemon"
+		}
+	}
+}
+
+func TestTheTreeDiesWhenTheWrapperIsKilled(t *testing.T) {
+	tiers(t, func(t *testing.T, o Options) {
+		w := wrap(t, o, difficult, withDaemon)
+		w.run().pid("daemon")
+		w.run().pid("pid")
+		guardian := w.run().pid("guardian")
+		if w.free() {
+			t.Fatal("the lock is free during the run")
+		}
+		must(t, w.cmd.Process.Kill())
+		w.freeOnlyWhenDead()
+		eventually(t, "the guardian is gone", func() bool { return !running(guardian) })
+		w.noCgroup()
+	})
+}
+
+func TestAWaitingGuardianEndsWithItsWrapper(t *testing.T) {
+	w := wrap(t, Options{}, "exit 0", func(o *wrapperOrder) { o.PrepareOnly = true })
+	guardian := w.run().pid("guardian")
+	if !running(guardian) {
+		t.Error("the guardian does not wait")
+	}
+	must(t, w.cmd.Process.Kill())
+	eventually(t, "the guardian is gone", func() bool { return !running(guardian) })
+	w.noCgroup()
+}
+
+func (w *wrapped) noCgroup() {
+	w.t.Helper()
+	home, err := cgroupHome()
+	if err != nil {
+		return
+	}
+	eventually(w.t, "the cgroup is removed", func() bool {
+		left, _ := filepath.Glob(filepath.Join(home, "leaderrun-"+w.run().file("wrapper")+"-*"))
+		return len(left) == 0
+	})
+}
+
+func TestTheCommandGetsATermWhenTheWrapperIsKilled(t *testing.T) {
+	w := wrap(t, Options{}, `trap 'echo >termed; exit' TERM; echo $$ >pid; while :; do sleep 0.01; done`, func(o *wrapperOrder) {
+		o.Command.Grace = patience
+	})
+	w.run().pid("pid")
+	must(t, w.cmd.Process.Kill())
+	w.run().file("termed")
+	w.freeOnlyWhenDead()
+}
+
+func TestTheTreeDiesWhenTheWrapperIsStopped(t *testing.T) {
+	tiers(t, func(t *testing.T, o Options) {
+		w := wrap(t, o, difficult, func(o *wrapperOrder) {
+			withDaemon(o)
+			o.Term, o.Life, o.Extend = 1500*time.Millisecond, 300*time.Millisecond, true
+		})
+		w.run().pid("daemon")
+		w.run().pid("pid")
+		until := boottime.Now().Add(2 * time.Second)
+		eventually(t, "it outlives its first deadlines", func() bool { return boottime.Now() > until })
+		if w.free() {
+			t.Fatal("the lock is free during the run")
+		}
+		must(t, w.cmd.Process.Signal(syscall.SIGSTOP))
+		w.freeOnlyWhenDead()
+		must(t, w.cmd.Process.Signal(syscall.SIGCONT))
+		w.run().file("event-5")
+	})
+}
+
+// A wrapper that is stopped after its command ended has a lock that nobody else would give back.
+func TestTheLockOfAStoppedWrapperIsGivenBackAtTheEnd(t *testing.T) {
+	w := wrap(t, Options{}, `echo >pid; read line <fifo`, func(o *wrapperOrder) {
+		must(t, syscall.Mkfifo(filepath.Join(o.Dir, "fifo"), 0o600))
+		o.Term, o.Life = time.Second, 300*time.Millisecond
+	})
+	w.run().file("pid")
+	must(t, w.cmd.Process.Signal(syscall.SIGSTOP))
+	must(t, os.WriteFile(filepath.Join(w.dir, "fifo"), []byte("\n"), 0))
+	eventually(t, "dead", func() bool { return len(marked(w.mark)) == 0 })
+	w.freeOnlyWhenDead()
+}
+
+func TestALiveWrapperUnlocksItself(t *testing.T) {
+	r := prepare(t, Options{})
+	path := filepath.Join(r.dir, "lock")
+	lock, err := os.Create(path)
+	must(t, err)
+	defer lock.Close()
+	must(t, syscall.Flock(int(lock.Fd()), syscall.LOCK_EX))
+	c := r.shell("exit 0")
+	c.Inherit = []*os.File{lock}
+	r.start(c, far())
+	r.wait(lifeline.Dead)
+	must(t, r.Close())
+	if w := (&wrapped{t: t, lock: path}); w.free() {
+		t.Error("the guardian unlocked what the wrapper still needs")
+	}
+}
+
+func TestTheTreeDiesWhenTheGuardianIsKilled(t *testing.T) {
+	tiers(t, func(t *testing.T, o Options) {
+		r := prepare(t, o)
+		r.start(r.helper("daemon", "daemon", "stay"), far())
+		daemon := r.pid("daemon")
+		r.pid("command")
+		must(t, syscall.Kill(r.Guard.pid, syscall.SIGKILL))
+		e := r.wait(lifeline.Dead)
+		if running(daemon) || e.Status.Known || !r.saw(lifeline.GuardianLost) {
+			t.Errorf("events %+v", r.seen)
+		}
+		r.noneLeft()
+	})
+}
+
+func TestAStoppedGuardianIsReplacedByTheWrapper(t *testing.T) {
+	reasons := map[string]func(r *run, d lifeline.Deadline) (latest boottime.Instant){
+		"an extension is not acknowledged": func(r *run, d lifeline.Deadline) boottime.Instant {
+			r.Extend(far())
+			return d.Kill
+		},
+		"it does not kill at the deadline": func(_ *run, d lifeline.Deadline) boottime.Instant { return d.End },
+		"it does not kill when asked": func(r *run, _ lifeline.Deadline) boottime.Instant {
+			r.Kill()
+			return boottime.Now().Add(time.Second)
+		},
+	}
+	for reason, act := range reasons {
+		t.Run(reason, func(t *testing.T) {
+			tiers(t, func(t *testing.T, o Options) {
+				r := prepare(t, o)
+				d := within(time.Second, time.Second)
+				r.start(r.shell("trap '' TERM; ("+stubborn+") & while :; do sleep 0.01; done"), d)
+				r.pid("pid")
+				must(t, syscall.Kill(r.Guard.pid, syscall.SIGSTOP))
+				latest := act(r, d)
+				r.wait(lifeline.GuardianLost)
+				r.wait(lifeline.Dead)
+				if late := boottime.Now().Sub(latest); late > 0 {
+					t.Errorf("dead %v too late", late)
+				}
+				r.noneLeft()
+			})
+		})
+	}
+}
+
+func TestExtendDoesNotWaitForAStoppedGuardian(t *testing.T) {
+	r := prepare(t, Options{})
+	r.start(r.shell("sleep 100"), far())
+	must(t, syscall.Kill(r.Guard.pid, syscall.SIGSTOP))
+	began := time.Now()
+	d := far()
+	for range 20_000 { // more than any socket buffer takes
+		d.End++
+		r.Extend(d)
+	}
+	r.Signal(syscall.SIGUSR1)
+	r.Terminate()
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("took %v", took)
+	}
+	r.Kill()
+	r.wait(lifeline.Dead)
+}
+
+// Nothing of the others is touched when one guardian of several is lost.
+func TestOneLostGuardianLeavesTheOthersAlone(t *testing.T) {
+	tiers(t, func(t *testing.T, o Options) {
+		stranger := exec.Command("sleep", "100")
+		stranger.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // nothing but its age tells it from an orphan
+		must(t, stranger.Start())
+		defer func() {
+			must(t, stranger.Process.Kill())
+			if err := stranger.Wait(); err == nil {
+				t.Error("the stranger ended by itself")
+			}
+		}()
+		var runs []*run
+		for range 3 {
+			r := prepare(t, o)
+			r.start(r.helper("daemon", "daemon", "stay"), far())
+			r.pid("daemon")
+			r.pid("command")
+			runs = append(runs, r)
+		}
+		newcomer := exec.Command("sleep", "100")
+		must(t, newcomer.Start())
+		must(t, syscall.Kill(runs[0].Guard.pid, syscall.SIGKILL))
+		runs[0].wait(lifeline.Dead)
+		for _, r := range runs[1:] {
+			if len(r.Events()) != 0 || len(marked(r.mark)) != 2 {
+				t.Errorf("events %d, processes %v", len(r.Events()), marked(r.mark))
+			}
+		}
+		for _, cmd := range []*exec.Cmd{stranger, newcomer} {
+			if !running(cmd.Process.Pid) {
+				t.Error("a stranger was killed")
+			}
+		}
+		must(t, newcomer.Process.Kill())
+		_ = newcomer.Wait()
+	})
+}
+
+func TestNoZombieStays(t *testing.T) {
+	w := wrap(t, Options{}, "sleep 0.05 & sleep 0.05 & exit 0", nil)
+	out := new(bytes.Buffer)
+	w.cmd.Stdout = out
+	w.run().file("event-5")
+	if err := w.cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}

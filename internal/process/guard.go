@@ -1,0 +1,282 @@
+package process
+
+import (
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/leaderrun/leaderrun/internal/boottime"
+	"github.com/leaderrun/leaderrun/internal/lifeline"
+	"github.com/leaderrun/leaderrun/internal/process/guardian"
+	"github.com/leaderrun/leaderrun/internal/process/tree"
+)
+
+// eventsBuffer holds every event that one run can have, so that nobody has to read them in time.
+const eventsBuffer = 8
+
+// Guard is one guardian and the run that it guards. All methods may be called by several goroutines.
+type Guard struct {
+	options      Options
+	pid          int  // the guardian's
+	terminalless bool // the guardian has a session of its own, and the run with it
+	conn         *guardian.Conn
+	cgroup       string // path of the leaf, "" where none can be made
+	strays       map[int]uint64
+	timer        *boottime.Timer
+	events       chan lifeline.Event
+	inbox        chan guardian.Message    // closed at the end of the channel
+	answers      chan guardian.Message    // to Start
+	poke         chan struct{}            // the watchdog's times have changed
+	outbox       chan struct{}            // the writer has something to do
+	over         chan struct{}            // closed once the guardian is reaped
+	terminal     atomic.Pointer[terminal] // set by Start; nil where there is none
+	ready        chan struct{}            // closed once strays is known
+
+	mu       sync.Mutex
+	queue    []outgoing
+	watch    watchdog
+	closing  bool
+	starting bool // Start was called and may not be called again
+	failed   bool // Start gave up waiting: whatever the guardian answers, the run is to die
+}
+
+type outgoing struct {
+	frame []byte
+	fds   []int
+}
+
+// Prepare starts a guardian that waits for Start: it warms up while a claim is in flight. The caller
+// must Close it. This process becomes the parent of every orphan below it (PR_SET_CHILD_SUBREAPER).
+func Prepare(options Options) (*Guard, error) {
+	if err := tree.Adopt(); err != nil {
+		return nil, err
+	}
+	timer, err := boottime.NewTimer()
+	if err != nil {
+		return nil, err
+	}
+	g := &Guard{
+		options: options,
+		timer:   timer,
+		events:  make(chan lifeline.Event, eventsBuffer),
+		inbox:   make(chan guardian.Message),
+		answers: make(chan guardian.Message, 1),
+		poke:    make(chan struct{}, 1),
+		outbox:  make(chan struct{}, 1),
+		over:    make(chan struct{}),
+		ready:   make(chan struct{}),
+	}
+	if err := g.spawn(); err != nil {
+		timer.Stop()
+		return nil, err
+	}
+	if !options.withoutCgroup {
+		g.cgroup = newCgroupPath()
+	}
+	if g.cgroup != "" {
+		g.send(guardian.Message{Kind: guardian.Setup, Strings: []string{g.cgroup}}, nil)
+	}
+	go g.receive()
+	go g.transmit()
+	go g.run()
+	return g, nil
+}
+
+// Start runs the command and returns when exec(2) has succeeded or failed: *ExecError, ErrTooLate, or
+// ErrGuardian. It returns no later than d.End, also when the guardian is stopped.
+func (g *Guard) Start(c Command, d lifeline.Deadline) error {
+	if len(c.Argv) == 0 || len(c.Inherit) > guardian.MaxInherit {
+		return errState
+	}
+	if boottime.Now() >= d.Term {
+		return ErrTooLate
+	}
+	<-g.ready
+	g.mu.Lock()
+	if g.starting || g.watch.started || g.closing {
+		g.mu.Unlock()
+		return errState
+	}
+	g.starting = true
+	t := findTerminal()
+	g.terminal.Store(t)
+	order := guardian.Order{
+		Deadline: d, Grace: c.Grace,
+		Group: t.sharedGroup(), WatchStops: t != nil && t.foreground,
+		Path: c.Path, Dir: c.Dir, Argv: c.Argv, Env: c.Env,
+	}
+	fds, err := duplicates(c.Inherit)
+	if err != nil {
+		g.starting = false
+		g.mu.Unlock()
+		return err
+	}
+	g.watch.start(d)
+	g.enqueue(order.Message(), fds)
+	g.mu.Unlock()
+	g.wake()
+	return g.awaitStart(c, d)
+}
+
+func (g *Guard) awaitStart(c Command, d lifeline.Deadline) error {
+	limit, err := boottime.NewTimer()
+	if err != nil {
+		g.locked(func() { g.failed = true })
+		g.Kill()
+		return ErrGuardian
+	}
+	defer limit.Stop()
+	limit.Set(d.End)
+	for {
+		select {
+		case m, ok := <-g.answers:
+			switch {
+			case !ok:
+				return ErrGuardian
+			case m.Number(0) != 0:
+				return nil
+			case m.Number(2) != 0:
+				return ErrTooLate
+			}
+			return &ExecError{Path: c.Path, Errno: syscall.Errno(m.Number(1))}
+		case <-limit.C():
+			if boottime.Now() >= d.End {
+				g.locked(func() { g.failed = true })
+				g.Kill()
+				return ErrGuardian
+			}
+		}
+	}
+}
+
+// Extend lets the run live until a later deadline; one that is not later is ignored. It never waits.
+func (g *Guard) Extend(d lifeline.Deadline) {
+	g.mu.Lock()
+	if frame := g.watch.extend(d); frame != nil {
+		g.queue = append(g.queue, outgoing{frame: frame})
+	}
+	g.mu.Unlock()
+	g.wake()
+}
+
+// Signal passes a signal on: TERM (followed by CONT), INT, HUP and QUIT to the command's process group,
+// others to the command alone. On a terminal where the command shares our group, INT and QUIT are not
+// passed on: the terminal has already done it.
+func (g *Guard) Signal(n syscall.Signal) {
+	if !g.terminal.Load().delivers(n) {
+		g.send(guardian.Message{Kind: guardian.Signal, Numbers: []int64{int64(n)}}, nil)
+	}
+}
+
+// Terminate sends SIGTERM now; SIGKILL follows at the deadline, unless that is extended.
+func (g *Guard) Terminate() { g.send(guardian.Message{Kind: guardian.Terminate}, nil) }
+
+// Kill sends SIGKILL to the whole tree now. If the guardian does not act at once, the wrapper kills it
+// and the tree itself.
+func (g *Guard) Kill() {
+	g.mu.Lock()
+	g.watch.askKill(boottime.Now())
+	g.mu.Unlock()
+	g.send(guardian.Message{Kind: guardian.Kill}, nil)
+}
+
+// Events tells what becomes of the tree. It is closed after Dead, or by Close where nothing was started.
+func (g *Guard) Events() <-chan lifeline.Event { return g.events }
+
+// Close ends the guardian of a run that is dead or was never started, and removes the cgroup. While the
+// tree is not confirmed dead it does nothing and returns an error. It can be called repeatedly.
+func (g *Guard) Close() error {
+	g.mu.Lock()
+	if g.watch.started && !g.watch.dead && !g.isOver() {
+		g.mu.Unlock()
+		return errState
+	}
+	g.closing = true
+	g.enqueue(guardian.Message{Kind: guardian.Dismiss}, nil)
+	g.mu.Unlock()
+	g.wake()
+	<-g.over
+	return nil
+}
+
+func (g *Guard) isOver() bool {
+	select {
+	case <-g.over:
+		return true
+	default:
+		return false
+	}
+}
+
+func (g *Guard) send(m guardian.Message, fds []int) {
+	g.mu.Lock()
+	g.enqueue(m, fds)
+	g.mu.Unlock()
+	g.wake()
+}
+
+// enqueue needs g.mu. A guardian that reads nothing gets no more than this: the watchdog ends it soon.
+func (g *Guard) enqueue(m guardian.Message, fds []int) {
+	const most = 1024
+	if len(g.queue) < most {
+		g.queue = append(g.queue, outgoing{m.Encode(), fds})
+	}
+}
+
+func (g *Guard) wake() {
+	for _, c := range []chan struct{}{g.outbox, g.poke} {
+		select {
+		case c <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// transmit is the goroutine that may wait for the guardian to read, so that no caller has to.
+func (g *Guard) transmit() {
+	for {
+		select {
+		case <-g.outbox:
+		case <-g.over:
+		}
+		g.mu.Lock()
+		queue := g.queue
+		g.queue = nil
+		g.mu.Unlock()
+		for _, o := range queue {
+			// An error is the guardian's death, which the reader sees too.
+			_ = g.conn.Send(o.frame, o.fds)
+			for _, fd := range o.fds {
+				_ = syscall.Close(fd)
+			}
+		}
+		if g.isOver() {
+			return
+		}
+	}
+}
+
+func (g *Guard) receive() {
+	defer close(g.inbox)
+	for {
+		m, _, err := g.conn.Receive()
+		if err != nil {
+			return
+		}
+		select {
+		case g.inbox <- m:
+		case <-g.over:
+			return
+		}
+	}
+}
+
+func (g *Guard) warn(message string) {
+	if g.options.Warn != nil {
+		g.options.Warn(message)
+	}
+}
+
+// graceToAnswer is how long a guardian may take to begin what it must do at once.
+const graceToAnswer = 100 * time.Millisecond

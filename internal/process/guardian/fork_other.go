@@ -1,0 +1,20 @@
+//go:build !linux
+
+package guardian
+
+import "syscall"
+
+func waitOptions(stops bool) int {
+	if stops {
+		return syscall.WNOHANG | syscall.WUNTRACED
+	}
+	return syscall.WNOHANG
+}
+
+// attributes are the command's: a process group (0: one of its own).
+func attributes(group, _ int) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pgid: group}
+}
+
+// groupLeft tells whether the process group, which is all there is here, has a member.
+func groupLeft(group int) bool { return group > 0 && syscall.Kill(-group, 0) == nil }

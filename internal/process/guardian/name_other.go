@@ -1,0 +1,8 @@
+//go:build !linux
+
+package guardian
+
+func setName(string) {}
+
+// Inherited returns the descriptors above stderr that an exec would hand on.
+func Inherited() []int { return inheritedBelow(searched) }

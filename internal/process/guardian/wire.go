@@ -1,0 +1,191 @@
+package guardian
+
+import (
+	"errors"
+	"syscall"
+	"time"
+
+	"github.com/leaderrun/leaderrun/internal/boottime"
+	"github.com/leaderrun/leaderrun/internal/lifeline"
+)
+
+// Kind says what a message is about.
+type Kind byte
+
+// What the wrapper tells the guardian.
+const (
+	Setup     Kind = iota + 1 // once, first: the cgroup to make
+	Start                     // run the command; descriptors to inherit come along
+	Extend                    // the run may live longer
+	Signal                    // pass a signal on
+	Terminate                 // SIGTERM now
+	Kill                      // SIGKILL to the whole tree now
+	Dismiss                   // nothing runs: go, and leave locks alone
+)
+
+// What the guardian tells the wrapper.
+const (
+	Started     Kind = iota + 64 // the answer to Start
+	Ack                          // the answer to Extend
+	Stopped                      // a stop signal stopped the command
+	Exited                       // the command ended
+	Leftovers                    // processes outlived the command
+	Killing                      // SIGKILL was sent; repeated while anything is left
+	Unconfirmed                  // SIGKILL was sent a while ago and something is left
+	Dead                         // nothing is left
+)
+
+// Message is one frame on the control channel.
+type Message struct {
+	Kind    Kind
+	Numbers []int64
+	Strings []string
+}
+
+// Number returns number i, or 0 where the message has fewer.
+func (m Message) Number(i int) int64 {
+	if i < len(m.Numbers) {
+		return m.Numbers[i]
+	}
+	return 0
+}
+
+// errFrame: the other side sent what is no message. It cannot happen, and is treated like its death.
+var errFrame = errors.New("control channel: broken frame")
+
+// A frame is the length of what follows (4 bytes), the kind, the count of numbers (1 byte each), the
+// numbers (8 bytes each), and strings, each after its length (4 bytes). All little-endian.
+const (
+	lengthSize = 4
+	headSize   = 2
+	numberSize = 8
+	// maxFrame is above any argv and environment that Linux accepts (6 MB, execve(2)).
+	maxFrame = 64 << 20
+)
+
+// Encode makes the frame.
+func (m Message) Encode() []byte {
+	size := headSize + numberSize*len(m.Numbers)
+	for _, s := range m.Strings {
+		size += lengthSize + len(s)
+	}
+	frame := make([]byte, 0, lengthSize+size)
+	frame = appendInt(frame, uint64(size), lengthSize)
+	frame = append(frame, byte(m.Kind), byte(len(m.Numbers)))
+	for _, n := range m.Numbers {
+		frame = appendInt(frame, uint64(n), numberSize)
+	}
+	for _, s := range m.Strings {
+		frame = append(appendInt(frame, uint64(len(s)), lengthSize), s...)
+	}
+	return frame
+}
+
+// decode reads a frame without its length.
+func decode(body []byte) (Message, error) {
+	if len(body) < headSize || len(body) < headSize+numberSize*int(body[1]) {
+		return Message{}, errFrame
+	}
+	m := Message{Kind: Kind(body[0]), Numbers: make([]int64, body[1])}
+	body = body[headSize:]
+	for i := range m.Numbers {
+		m.Numbers[i] = int64(takeInt(body, numberSize))
+		body = body[numberSize:]
+	}
+	for len(body) > 0 {
+		if len(body) < lengthSize {
+			return Message{}, errFrame
+		}
+		length := int(takeInt(body, lengthSize))
+		if body = body[lengthSize:]; length > len(body) {
+			return Message{}, errFrame
+		}
+		m.Strings = append(m.Strings, string(body[:length]))
+		body = body[length:]
+	}
+	return m, nil
+}
+
+func appendInt(b []byte, n uint64, size int) []byte {
+	for range size {
+		b = append(b, byte(n))
+		n >>= 8
+	}
+	return b
+}
+
+func takeInt(b []byte, size int) uint64 {
+	var n uint64
+	for i := range size {
+		n |= uint64(b[i]) << (8 * i)
+	}
+	return n
+}
+
+// Order is what Start carries.
+type Order struct {
+	Deadline   lifeline.Deadline
+	Grace      time.Duration
+	Group      int  // the process group to join; 0: a new one
+	WatchStops bool // report when a signal stops the command
+	Path, Dir  string
+	Argv, Env  []string
+}
+
+// Message returns the order as a message.
+func (o Order) Message() Message {
+	watch := int64(0)
+	if o.WatchStops {
+		watch = 1
+	}
+	d := o.Deadline
+	strings := append([]string{o.Path, o.Dir}, o.Argv...)
+	return Message{
+		Kind: Start,
+		Numbers: []int64{
+			int64(d.Term), int64(d.Kill), int64(d.End),
+			int64(o.Grace), int64(o.Group), watch, int64(len(o.Argv)),
+		},
+		Strings: append(strings, o.Env...),
+	}
+}
+
+func (m Message) order() (Order, error) {
+	const fixed = 2
+	argc := int(m.Number(6))
+	if len(m.Strings) < fixed || argc < 1 || argc > len(m.Strings)-fixed {
+		return Order{}, errFrame
+	}
+	rest := m.Strings[fixed:]
+	return Order{
+		Deadline: m.deadline(0), Grace: time.Duration(m.Number(3)),
+		Group: int(m.Number(4)), WatchStops: m.Number(5) != 0,
+		Path: m.Strings[0], Dir: m.Strings[1], Argv: rest[:argc], Env: rest[argc:],
+	}, nil
+}
+
+// ExtendMessage carries a new deadline; its Ack brings the sequence number back.
+func ExtendMessage(sequence int64, d lifeline.Deadline) Message {
+	return Message{Kind: Extend, Numbers: []int64{sequence, int64(d.Term), int64(d.Kill), int64(d.End)}}
+}
+
+func (m Message) deadline(at int) lifeline.Deadline {
+	return lifeline.Deadline{
+		Term: boottime.Instant(m.Number(at)),
+		Kill: boottime.Instant(m.Number(at + 1)),
+		End:  boottime.Instant(m.Number(at + 2)),
+	}
+}
+
+func statusMessage(kind Kind, s lifeline.Status) Message {
+	known := int64(0)
+	if s.Known {
+		known = 1
+	}
+	return Message{Kind: kind, Numbers: []int64{known, int64(s.Code), int64(s.Signal)}}
+}
+
+// Status returns how the command ended, as Exited and Dead tell it.
+func (m Message) Status() lifeline.Status {
+	return lifeline.Status{Known: m.Number(0) != 0, Code: int(m.Number(1)), Signal: syscall.Signal(m.Number(2))}
+}

@@ -1,0 +1,80 @@
+// Package process runs a command as a tree of processes that lives no longer than the lease does. It is
+// the only place of the program that forks, signals and kills.
+//
+// Between leaderrun and the command stands a guardian (package guardian): the same executable as a
+// small process of its own, which ends the tree at a deadline unless it is extended in time. So the tree
+// dies when the wrapper is killed, stopped or starved, and the wrapper ends it when the guardian is.
+//
+// Promise: Dead is told only when the kernel says that no process of the tree is left, and Exited and
+// Dead carry the command's own status. Not promised: see package guardian. On systems without
+// subreapers (macOS, BSD) the tree is the command's process group; Tier says so.
+package process
+
+import (
+	"github.com/leaderrun/leaderrun/internal/lifeline"
+
+	"errors"
+	"os"
+	"syscall"
+	"time"
+)
+
+// Exit codes of a shell for a command that could not be run.
+const (
+	codeNotExecutable = 126
+	codeNotFound      = 127
+)
+
+// Options are the caller's.
+type Options struct {
+	// Warn takes one line for the user: nil drops it.
+	Warn func(message string)
+
+	withoutCgroup bool // tests of the subreaper alone
+}
+
+// Command is what to run, untouched: no shell, no search in PATH (see LookPath).
+type Command struct {
+	Path string
+	Argv []string
+	Env  []string
+	Dir  string // "" is the wrapper's own
+
+	// Inherit lists descriptors that the whole tree holds open: lock files under flock(2). When the
+	// wrapper is dead, or stopped for longer than its deadline, the guardian unlocks them as soon as the
+	// tree is confirmed dead. A live wrapper unlocks them itself. At most guardian.MaxInherit.
+	Inherit []*os.File
+
+	// Grace is the time between SIGTERM and SIGKILL when the wrapper dies; leftovers of a command that
+	// has ended get that, but at most a second.
+	Grace time.Duration
+}
+
+// ErrTooLate is returned by Start when the deadline had passed when the guardian was about to fork. No
+// process was started, and Start may be called again.
+var ErrTooLate = errors.New("the lease ran out before the command could start")
+
+// ErrGuardian is returned by Start when the guardian died or did not answer. Something may have been
+// started: Events tells when it is dead.
+var ErrGuardian = lifeline.ErrGuardian
+
+// errState is a fault of the caller.
+var errState = errors.New("process: called in the wrong order")
+
+// ExecError is returned by Start when the command could not be executed. No process is left of it.
+type ExecError struct {
+	Path  string
+	Errno syscall.Errno
+}
+
+func (e *ExecError) Error() string { return e.Path + ": " + e.Errno.Error() }
+
+func (e *ExecError) Unwrap() error { return e.Errno }
+
+// ExitCode is what a shell would answer: 127 for what is not there, 126 for what cannot be executed.
+func (e *ExecError) ExitCode() int {
+	if e.Errno == syscall.ENOENT {
+		return codeNotFound
+	}
+	return codeNotExecutable
+}

@@ -1,0 +1,146 @@
+package process
+
+import (
+	"syscall"
+
+	"github.com/leaderrun/leaderrun/internal/boottime"
+	"github.com/leaderrun/leaderrun/internal/lifeline"
+	"github.com/leaderrun/leaderrun/internal/process/guardian"
+)
+
+// run reads what the guardian says and watches over it, until it is gone and reaped.
+func (g *Guard) run() {
+	defer close(g.over)
+	defer g.timer.Stop()
+	defer g.conn.Close()
+	g.strays = knownChildren()
+	close(g.ready)
+	for {
+		g.mu.Lock()
+		lost, again := g.watch.look(boottime.Now())
+		g.mu.Unlock()
+		if lost {
+			g.takeOver()
+			return
+		}
+		if again != 0 {
+			g.timer.Set(again)
+		}
+		select {
+		case m, ok := <-g.inbox:
+			if !ok {
+				g.ended()
+				return
+			}
+			g.hear(m)
+		case <-g.poke:
+			if g.leaving() {
+				g.dismiss()
+				return
+			}
+		case <-g.timer.C():
+		}
+	}
+}
+
+// hear handles one message of the guardian.
+func (g *Guard) hear(m guardian.Message) {
+	now := boottime.Now()
+	switch m.Kind {
+	case guardian.Started:
+		g.heardStarted(m)
+	case guardian.Ack:
+		g.locked(func() { g.watch.ack(m.Number(0)) })
+	case guardian.Stopped:
+		g.terminal.Load().commandStopped(g, syscall.Signal(m.Number(0)))
+	case guardian.Exited:
+		g.terminal.Load().takeBack()
+		g.locked(func() { g.watch.status = m.Status() })
+		g.events <- lifeline.Event{Kind: lifeline.Exited, Status: m.Status()}
+	case guardian.Leftovers:
+		g.events <- lifeline.Event{Kind: lifeline.Leftovers, Count: int(m.Number(0))}
+	case guardian.Killing:
+		g.locked(func() { g.watch.heardKilling(now) })
+	case guardian.Unconfirmed:
+		g.locked(func() { g.watch.heardKilling(now) })
+		g.events <- lifeline.Event{Kind: lifeline.Unconfirmed, Count: int(m.Number(0))}
+	case guardian.Dead:
+		g.tellDead(m.Status())
+	}
+}
+
+func (g *Guard) heardStarted(m guardian.Message) {
+	pid := int(m.Number(0))
+	failed := false
+	g.locked(func() {
+		failed = g.failed
+		if pid == 0 && !failed {
+			// Nothing runs: Start may be called again.
+			g.watch = watchdog{}
+			g.starting = false
+			return
+		}
+		g.watch.ack(1)
+		g.watch.pid = pid
+	})
+	switch {
+	case pid == 0 && failed:
+		g.tellDead(lifeline.Status{})
+		return
+	case pid != 0:
+		g.terminal.Load().commandStarted(g, pid)
+	}
+	if !failed {
+		g.answers <- m
+	}
+}
+
+// tellDead ends the run's story. The guardian may stay a moment longer.
+func (g *Guard) tellDead(s lifeline.Status) {
+	g.terminal.Load().release()
+	g.locked(func() { g.watch.dead = true })
+	g.events <- lifeline.Event{Kind: lifeline.Dead, Status: s}
+	close(g.events)
+}
+
+func (g *Guard) locked(f func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	f()
+}
+
+func (g *Guard) leaving() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.closing
+}
+
+// ended: the guardian closed the channel, which only its end does.
+func (g *Guard) ended() {
+	g.mu.Lock()
+	started, dead := g.watch.started, g.watch.dead
+	g.mu.Unlock()
+	if started && !dead {
+		g.takeOver()
+		return
+	}
+	close(g.answers)
+	g.bury()
+	if !started {
+		close(g.events)
+	}
+}
+
+// dismiss sees a guardian off that has nothing to guard.
+func (g *Guard) dismiss() {
+	limit := boottime.Now().Add(silence)
+	g.timer.Set(limit)
+	for waiting := true; waiting; {
+		select {
+		case _, waiting = <-g.inbox:
+		case <-g.timer.C():
+			waiting = boottime.Now() < limit
+		}
+	}
+	g.ended()
+}

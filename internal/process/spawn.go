@@ -1,0 +1,103 @@
+package process
+
+import (
+	"os"
+	"strconv"
+	"syscall"
+
+	"github.com/leaderrun/leaderrun/internal/process/guardian"
+	"github.com/leaderrun/leaderrun/internal/process/tree"
+)
+
+// spawn starts the guardian. It is a child like any other for fork(2)'s sake: no descriptor but the
+// three standard ones, those that we inherited ourselves, and its end of the control channel, at
+// whatever number that has. The numbers matter: the command gets ours, unchanged.
+func (g *Guard) spawn() error {
+	pair, err := guardian.Pair()
+	if err != nil {
+		return os.NewSyscallError("socketpair", err)
+	}
+	ours, its := pair[0], pair[1]
+	defer syscall.Close(its)
+	conn, err := guardian.NewConn(ours)
+	if err != nil {
+		_ = syscall.Close(ours)
+		return err
+	}
+	path, err := ownExecutable()
+	if err != nil {
+		_ = conn.Close()
+		return err
+	}
+	g.terminalless = !controllingTerminal()
+	attr := &syscall.ProcAttr{
+		Env:   []string{},
+		Files: guardian.FileTable(guardian.StillInherited(inherited()), []int{its}),
+		// Away from signals to our group; out of our session too, where that has no terminal to keep.
+		Sys: guardianAttributes(g.terminalless),
+	}
+	g.pid, err = guards.fork(func() (int, error) {
+		return syscall.ForkExec(path, []string{guardian.Name, strconv.Itoa(its)}, attr)
+	})
+	if err != nil {
+		_ = conn.Close()
+		return os.NewSyscallError("fork", err)
+	}
+	g.conn = conn
+	return nil
+}
+
+// controllingTerminal tells whether this session has a terminal (tty(4): opening /dev/tty fails with
+// ENXIO otherwise).
+func controllingTerminal() bool {
+	fd, err := syscall.Open("/dev/tty", syscall.O_RDWR|syscall.O_NOCTTY|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	_ = syscall.Close(fd)
+	return true
+}
+
+func guardianAttributes(terminalless bool) *syscall.SysProcAttr {
+	if !terminalless {
+		return &syscall.SysProcAttr{Setpgid: true}
+	}
+	return &syscall.SysProcAttr{Setsid: true}
+}
+
+// knownChildren are those that we have while the guardian lives and nothing was started: none of the
+// run's.
+func knownChildren() map[int]uint64 {
+	known := make(map[int]uint64)
+	tree.List(syscall.Getpid(), func(p tree.Process) bool {
+		known[p.PID] = p.Started
+		return true
+	})
+	return known
+}
+
+// duplicates returns copies of the descriptors, which live until they are sent whatever the caller does
+// with its own.
+func duplicates(files []*os.File) ([]int, error) {
+	var fds []int
+	for _, f := range files {
+		raw, err := f.SyscallConn()
+		if err == nil {
+			var dup int
+			ctlErr := raw.Control(func(fd uintptr) { dup, err = duplicate(int(fd)) })
+			if err == nil {
+				err = ctlErr
+			}
+			if err == nil {
+				fds = append(fds, dup)
+			}
+		}
+		if err != nil {
+			for _, fd := range fds {
+				_ = syscall.Close(fd)
+			}
+			return nil, err
+		}
+	}
+	return fds, nil
+}

@@ -1,0 +1,114 @@
+package tree
+
+import "syscall"
+
+// Cgroup is a cgroup v2 leaf that holds one run (cgroups(7)). A nil *Cgroup is one that could not be
+// made: killing it does nothing, and nothing is in it.
+type Cgroup struct {
+	path string
+	dir  int // descriptor of the directory, for clone3(2)
+}
+
+// MakeCgroup makes the leaf.
+func MakeCgroup(path string) (*Cgroup, error) {
+	if err := syscall.Mkdir(path, 0o755); err != nil {
+		return nil, err
+	}
+	c, err := OpenCgroup(path)
+	if err != nil {
+		_ = syscall.Rmdir(path)
+	}
+	return c, err
+}
+
+// OpenCgroup opens a leaf that another process made.
+func OpenCgroup(path string) (*Cgroup, error) {
+	dir, err := open(path, syscall.O_RDONLY|syscall.O_DIRECTORY)
+	if err != nil {
+		return nil, err
+	}
+	return &Cgroup{path: path, dir: dir}, nil
+}
+
+// Descriptor is the directory's, for SysProcAttr.CgroupFD; -1 without a cgroup.
+func (c *Cgroup) Descriptor() int {
+	if c == nil {
+		return -1
+	}
+	return c.dir
+}
+
+// Kill sends SIGKILL to everything in the cgroup and below it. cgroup.kill (Linux 5.14) also reaches
+// what is being forked at that moment.
+func (c *Cgroup) Kill() {
+	if c == nil {
+		return
+	}
+	if writeFile(c.path+"/cgroup.kill", "1") == nil {
+		return
+	}
+	for _, pid := range c.Processes() {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+}
+
+// Populated tells whether a process is in the cgroup or below it.
+func (c *Cgroup) Populated() bool {
+	return c != nil && contains(readFile(c.path+"/cgroup.events"), "populated 1")
+}
+
+// Processes lists what is in the cgroup and below it.
+func (c *Cgroup) Processes() []int {
+	if c == nil {
+		return nil
+	}
+	var pids []int
+	below(c.path, func(dir string) {
+		for rest := readFile(dir + "/cgroup.procs"); ; {
+			n, after, ok := number(rest)
+			if !ok {
+				break
+			}
+			if rest = after; n > 0 { // 0 is a process of another pid namespace
+				pids = append(pids, n)
+			}
+		}
+	})
+	return pids
+}
+
+// Remove removes the cgroup and what the run made below it. It fails while a process is in there.
+func (c *Cgroup) Remove() error {
+	if c == nil {
+		return nil
+	}
+	err := syscall.Rmdir(c.path)
+	if err == syscall.EBUSY {
+		below(c.path, func(dir string) { err = syscall.Rmdir(dir) })
+	}
+	if err == nil || err == syscall.ENOENT {
+		c.Close()
+		return nil
+	}
+	return err
+}
+
+// Close releases the descriptor and leaves the cgroup.
+func (c *Cgroup) Close() {
+	if c != nil && c.dir >= 0 {
+		_ = syscall.Close(c.dir)
+		c.dir = -1
+	}
+}
+
+// below calls visit for every directory under dir, and then for dir.
+func below(dir string, visit func(string)) {
+	var st syscall.Stat_t
+	for _, name := range names(dir) {
+		path := dir + "/" + name
+		if syscall.Lstat(path, &st) == nil && st.Mode&syscall.S_IFMT == syscall.S_IFDIR {
+			below(path, visit)
+		}
+	}
+	visit(dir)
+}

@@ -1,0 +1,102 @@
+package tree
+
+import (
+	"os"
+	"syscall"
+)
+
+// The kernel's files are read by plain system calls: they never block, and the guardian has better
+// uses for its memory than a poller's descriptor a file.
+
+func readFile(path string) []byte {
+	fd, err := open(path, syscall.O_RDONLY)
+	if err != nil {
+		return nil
+	}
+	defer syscall.Close(fd)
+	var text []byte
+	var chunk [4096]byte
+	for {
+		n, err := syscall.Read(fd, chunk[:])
+		if err == syscall.EINTR {
+			continue
+		}
+		if n <= 0 || err != nil {
+			return text
+		}
+		text = append(text, chunk[:n]...)
+	}
+}
+
+func writeFile(path, text string) error {
+	fd, err := open(path, syscall.O_WRONLY)
+	if err != nil {
+		return err
+	}
+	defer syscall.Close(fd)
+	_, err = syscall.Write(fd, []byte(text))
+	return err
+}
+
+func open(path string, flags int) (int, error) {
+	for {
+		fd, err := syscall.Open(path, flags|syscall.O_CLOEXEC, 0)
+		if err != syscall.EINTR {
+			return fd, err
+		}
+	}
+}
+
+func exists(path string) bool {
+	var st syscall.Stat_t
+	return syscall.Stat(path, &st) == nil
+}
+
+func names(dir string) []string {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	list, _ := f.Readdirnames(-1)
+	return list
+}
+
+// number takes a decimal number off the front of text, after blanks.
+func number(text []byte) (n int, rest []byte, ok bool) {
+	for len(text) > 0 && (text[0] == ' ' || text[0] == '\n') {
+		text = text[1:]
+	}
+	negative := len(text) > 0 && text[0] == '-'
+	if negative {
+		text = text[1:]
+	}
+	for len(text) > 0 && '0' <= text[0] && text[0] <= '9' {
+		n, text, ok = n*10+int(text[0]-'0'), text[1:], true
+	}
+	if negative {
+		n = -n
+	}
+	return n, text, ok
+}
+
+func itoa(n int) string {
+	var digits [20]byte
+	at := len(digits)
+	for {
+		at--
+		digits[at] = byte('0' + n%10)
+		if n /= 10; n == 0 {
+			return string(digits[at:])
+		}
+	}
+}
+
+func contains(text []byte, part string) bool {
+	for at := range max(len(text)-len(part)+1, 0) {
+		if string(text[at:at+len(part)]) == part {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,125 @@
+package tree
+
+import (
+	"os"
+	"syscall"
+)
+
+// prSetChildSubreaper is PR_SET_CHILD_SUBREAPER of prctl(2).
+const prSetChildSubreaper = 36
+
+// Adopt makes this process the new parent of every descendant whose own parent dies
+// (PR_SET_CHILD_SUBREAPER, prctl(2)): nothing can leave the tree by forking twice.
+func Adopt() error {
+	if _, _, errno := syscall.RawSyscall6(syscall.SYS_PRCTL, prSetChildSubreaper, 1, 0, 0, 0, 0); errno != 0 {
+		return os.NewSyscallError("prctl", errno)
+	}
+	return nil
+}
+
+// List returns the living descendants of root, zombies included, without the subtrees for whose top
+// skip returns true; skip may be nil. The listing is a snapshot: it can miss what is forked meanwhile.
+func List(root int, skip func(Process) bool) []Process {
+	children := childrenOf
+	if !exists("/proc/thread-self/children") {
+		// The kernel was built without CONFIG_PROC_CHILDREN.
+		children = scanned()
+	}
+	return walk(root, skip, children)
+}
+
+// Scan does what List does by reading the whole process table, where List saw less than wait4(2) did:
+// proc_tid_children(5) calls its file unreliable unless everything is stopped.
+func Scan(root int, skip func(Process) bool) []Process {
+	return walk(root, skip, scanned())
+}
+
+func walk(root int, skip func(Process) bool, children func(int) []int) []Process {
+	var found []Process
+	seen := map[int]bool{root: true}
+	for queue := []int{root}; len(queue) > 0; queue = queue[1:] {
+		for _, pid := range children(queue[0]) {
+			if seen[pid] {
+				continue
+			}
+			seen[pid] = true
+			p, ok := Stat(pid)
+			if !ok || (skip != nil && skip(p)) {
+				continue
+			}
+			found = append(found, p)
+			queue = append(queue, pid)
+		}
+	}
+	return found
+}
+
+// childrenOf reads the children of every thread of pid: a child belongs to the thread that forked it.
+func childrenOf(pid int) []int {
+	task := "/proc/" + itoa(pid) + "/task"
+	var pids []int
+	for _, tid := range names(task) {
+		for rest := readFile(task + "/" + tid + "/children"); ; {
+			n, after, ok := number(rest)
+			if !ok {
+				break
+			}
+			pids, rest = append(pids, n), after
+		}
+	}
+	return pids
+}
+
+// scanned reads the parent of every process there is, once.
+func scanned() func(int) []int {
+	children := make(map[int][]int)
+	for _, name := range names("/proc") {
+		if pid, rest, ok := number([]byte(name)); ok && len(rest) == 0 {
+			if p, ok := Stat(pid); ok {
+				children[p.Parent] = append(children[p.Parent], pid)
+			}
+		}
+	}
+	return func(pid int) []int { return children[pid] }
+}
+
+// Fields of proc_pid_stat(5), counted from the one behind the command's name.
+const (
+	statParent  = 1
+	statGroup   = 2
+	statSession = 3
+	statStarted = 19
+)
+
+// Stat reads one process. False: there is none of that number.
+func Stat(pid int) (Process, bool) {
+	text := readFile("/proc/" + itoa(pid) + "/stat")
+	// The name is in parentheses and may itself contain some.
+	end := len(text) - 1
+	for end >= 0 && text[end] != ')' {
+		end--
+	}
+	if end < 0 || end+2 >= len(text) {
+		return Process{}, false
+	}
+	p := Process{PID: pid, State: text[end+2]}
+	rest := text[end+3:]
+	for field := statParent; field <= statStarted; field++ {
+		n, after, ok := number(rest)
+		if !ok {
+			return Process{}, false
+		}
+		rest = after
+		switch field {
+		case statParent:
+			p.Parent = n
+		case statGroup:
+			p.Group = n
+		case statSession:
+			p.Session = n
+		case statStarted:
+			p.Started = uint64(n)
+		}
+	}
+	return p, true
+}

@@ -1,0 +1,47 @@
+//go:build !linux
+
+package tree
+
+import "syscall"
+
+// These systems have no subreaper and no cgroups that a process could count on: the process group of
+// the command is what there is. doctor and docs/guarantees.md say so.
+
+// Adopt does nothing here.
+func Adopt() error { return nil }
+
+// List returns nothing here: what left the process group is out of reach.
+func List(int, func(Process) bool) []Process { return nil }
+
+// Scan returns nothing here.
+func Scan(int, func(Process) bool) []Process { return nil }
+
+// Stat knows nothing here.
+func Stat(int) (Process, bool) { return Process{}, false }
+
+// Cgroup is never made here.
+type Cgroup struct{}
+
+// MakeCgroup always fails here.
+func MakeCgroup(string) (*Cgroup, error) { return nil, syscall.ENOSYS }
+
+// OpenCgroup always fails here.
+func OpenCgroup(string) (*Cgroup, error) { return nil, syscall.ENOSYS }
+
+// Descriptor is none.
+func (*Cgroup) Descriptor() int { return -1 }
+
+// Kill does nothing.
+func (*Cgroup) Kill() {}
+
+// Populated is false.
+func (*Cgroup) Populated() bool { return false }
+
+// Processes lists nothing.
+func (*Cgroup) Processes() []int { return nil }
+
+// Remove does nothing.
+func (*Cgroup) Remove() error { return nil }
+
+// Close does nothing.
+func (*Cgroup) Close() {}

@@ -1,0 +1,72 @@
+package process
+
+import (
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/internal/boottime"
+	"github.com/leaderrun/leaderrun/internal/lifeline"
+)
+
+func TestWatchdog(t *testing.T) {
+	const s = boottime.Instant(time.Second)
+	first := lifeline.Deadline{Term: 10 * s, Kill: 15 * s, End: 16 * s}
+	second := lifeline.Deadline{Term: 20 * s, Kill: 25 * s, End: 26 * s}
+	answer := boottime.Instant(graceToAnswer)
+	tests := []struct {
+		name string
+		do   func(w *watchdog)
+		due  boottime.Instant
+	}{
+		{"Start is not answered", func(*watchdog) {}, first.Term},
+		{"nothing is sent", func(w *watchdog) { w.ack(1) }, first.Kill + answer},
+		{"an extension is not answered", func(w *watchdog) { w.ack(1); w.extend(second) }, first.Term},
+		{"it is", func(w *watchdog) { w.ack(1); w.extend(second); w.ack(2) }, second.Kill + answer},
+		{"the older of two is", func(w *watchdog) {
+			w.ack(1)
+			w.extend(second)
+			w.extend(lifeline.Deadline{Term: 30 * s, Kill: 35 * s, End: 36 * s})
+			w.ack(2)
+		}, second.Term},
+		{"an answer to nothing", func(w *watchdog) { w.ack(7) }, first.Kill + answer},
+		{"it goes back", func(w *watchdog) { w.ack(1); w.extend(lifeline.Deadline{}) }, first.Kill + answer},
+		{"asked to kill", func(w *watchdog) { w.ack(1); w.askKill(3 * s); w.askKill(4 * s) }, 3*s + answer},
+		{"it kills", func(w *watchdog) { w.ack(1); w.askKill(3 * s); w.heardKilling(4 * s) }, 4*s + boottime.Instant(silence)},
+		{"dead", func(w *watchdog) { w.dead = true }, 0},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			w := new(watchdog)
+			if w.due() != 0 {
+				t.Error("due before Start")
+			}
+			w.start(first)
+			test.do(w)
+			if due := w.due(); due != test.due {
+				t.Errorf("due %d, want %d", due, test.due)
+			}
+		})
+	}
+}
+
+func TestWatchdogLooksTwice(t *testing.T) {
+	w := new(watchdog)
+	w.start(lifeline.Deadline{Term: 100, Kill: 200, End: 300})
+	if lost, again := w.look(99); lost || again != 100 {
+		t.Error("early:", lost, again)
+	}
+	// This process may have been stopped itself: what has arrived meanwhile is read first.
+	now := boottime.Instant(time.Hour)
+	lost, again := w.look(now)
+	if lost || again != now.Add(secondLook) {
+		t.Error("at first:", lost, again)
+	}
+	if lost, _ := w.look(again); !lost {
+		t.Error("not lost")
+	}
+	w.extend(lifeline.Deadline{Term: 2 * now, Kill: 2 * now, End: 2 * now})
+	w.ack(2)
+	if lost, _ := w.look(again); lost || w.suspect != 0 {
+		t.Error("lost although it answered")
+	}
+}

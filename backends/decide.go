@@ -105,7 +105,7 @@ func (d *decider) again() Decision {
 func (d *decider) held() Decision {
 	r := &d.Record
 	if d.c.Tick > max(r.Tick.Tick, r.Passed) {
-		r.Passed, d.changed = d.c.Tick, true
+		r.Job, r.Passed, d.changed = d.c.Job, d.c.Tick, true
 	}
 	holder := r.Holder
 	if holder.ID != d.v.Lease.Holder {
@@ -256,7 +256,7 @@ func (d *decider) late() Decision {
 	first := d.c.Tick > r.Tick.Tick || r.Tick.State == Open
 	if first {
 		d.adopt()
-		r.Tick = d.claimed(0)
+		r.Job, r.Tick = d.c.Job, d.claimed(0)
 		r.Tick.State = Missed
 		r.note(Run{Holder: d.c.Holder, Tick: d.c.Tick, State: Missed})
 		d.changed = true

@@ -30,4 +30,11 @@ type Harness struct {
 	Empty func(t testing.TB)
 	// Restart restarts the store with its data; RestartEmpty without.
 	Restart, RestartEmpty func(t testing.TB)
+	// SetBreak writes an operator's request to stop into the job's record.
+	SetBreak func(t testing.TB, job string, b backends.BreakRequest)
+	// Stall freezes the store (SIGSTOP, say): requests are neither answered nor refused until resume is
+	// called. It may be called twice.
+	Stall func(t testing.TB) (resume func())
+
+	watches bool // the driver is a backends.Watcher; Run finds out
 }

@@ -1,0 +1,70 @@
+// Package all is the only place that names every driver.
+package all
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/file"
+	"github.com/leaderrun/leaderrun/backends/redis"
+)
+
+// Store is what every driver here is: it also wakes waiters, shows what it keeps, and says where that is.
+type Store interface {
+	backends.Driver
+	backends.Watcher
+	backends.Inspector
+	// Redacted returns the URL without its secrets.
+	Redacted() string
+	// Prefix returns what the names of all keys begin with; "": they have none.
+	Prefix() string
+}
+
+// opener makes a driver of a URL. It asks no server.
+type opener func(rawURL string) (Store, error)
+
+// drivers returns the drivers of this build by the schemes of their URLs.
+func drivers() map[string]opener {
+	redisURL := func(rawURL string) (Store, error) { return store(redis.Open(rawURL)) }
+	return map[string]opener{
+		"file":           func(rawURL string) (Store, error) { return store(file.Open(rawURL)) },
+		"redis":          redisURL,
+		"rediss":         redisURL,
+		"redis+unix":     redisURL,
+		"redis+sentinel": redisURL,
+		"redis+cluster":  redisURL,
+	}
+}
+
+// store keeps a nil pointer from becoming an interface that is not nil.
+func store[D Store](d D, err error) (Store, error) {
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// Open returns the driver for a backend URL. Every error is a *backends.PermanentError, and none shows more
+// of the URL than its scheme unless the driver knows what is secret in it.
+func Open(rawURL string) (Store, error) {
+	scheme, _, found := strings.Cut(rawURL, ":")
+	if !found {
+		return nil, permanent("a URL begins with a scheme, like file: or redis://", "this is not a backend URL")
+	}
+	scheme = strings.ToLower(scheme)
+	open, known := drivers()[scheme]
+	if !known {
+		return nil, permanent("this build has "+strings.Join(Schemes(), ", "), "unknown backend %q", scheme)
+	}
+	return open(rawURL)
+}
+
+// Schemes returns the schemes of this build, sorted.
+func Schemes() []string { return slices.Sorted(maps.Keys(drivers())) }
+
+func permanent(hint, format string, args ...any) error {
+	return &backends.PermanentError{Kind: backends.Configuration, Err: fmt.Errorf(format, args...), Hint: hint}
+}

@@ -1,0 +1,208 @@
+package backendtest
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+)
+
+func finishReleases(s *scene) {
+	d, other := s.open(), s.open()
+	g := s.acquire(d, s.claim())
+	s.finish(d, g, backends.Outcome{State: backends.Failed, Exit: 3})
+	status := s.inspect(other, s.job)
+	if status.Lease != nil || !status.Record.Free() || status.Record.Ended == 0 {
+		s.Errorf("%s, released %d of %d", leaseText(status.Lease), status.Record.Released, status.Record.Token)
+	}
+	if runs := status.Record.Runs; len(runs) != 1 || runs[0].State != backends.Failed || runs[0].Exit != 3 ||
+		runs[0].Ended == 0 || runs[0].Token != g.Token || runs[0].Holder != g.Claim.Holder {
+		s.Errorf("history %+v, want one failed run with exit code 3", runs)
+	}
+	next, err := other.Acquire(s.Context(), s.claim())
+	if err != nil {
+		s.Fatalf("Acquire after Finish: %v", err)
+	}
+	if next.Token <= g.Token {
+		s.Errorf("token %d after %d", next.Token, g.Token)
+	}
+	s.done(other, next)
+}
+
+func lostFinish(s *scene) {
+	d, other := s.open(), s.open()
+	g := s.acquire(d, withTick(s.claim(), s.tick(1)))
+	s.loses("Finish", lossy{d}.Finish(s.Context(), g, backends.Outcome{State: backends.Done}))
+	s.untouched(other, "the same Finish again", func() { s.done(d, g) })
+	next := s.acquire(other, withTick(s.claim(), s.tick(2)))
+	s.untouched(other, "the same Finish after the next grant", func() { s.done(d, g) })
+	s.renew(other, next)
+	s.done(other, next)
+	s.untouched(other, "the same Finish after the next run", func() { s.done(d, g) })
+}
+
+func staleFinish(s *scene) {
+	d, other := s.open(), s.open()
+	old := s.acquire(d, withTick(s.brief(), s.tick(1)))
+	s.expire(old)
+	g := s.after(other, withTick(s.claim(), s.tick(2)))
+	for _, stale := range append(forged(g), old) {
+		for _, d := range []backends.Driver{d, other} {
+			s.untouched(other, "a stale Finish", func() {
+				s.wantLost("stale Finish", d.Finish(s.Context(), stale, backends.Outcome{State: backends.Done}))
+			})
+		}
+	}
+	s.renew(other, g)
+	s.done(other, g)
+}
+
+func staleAbandon(s *scene) {
+	d, other := s.open(), s.open()
+	old := withTick(s.brief(), s.tick(1))
+	s.expire(s.acquire(d, old))
+	g := s.after(other, withTick(s.claim(), s.tick(2)))
+	before := s.inspect(other, s.job)
+	s.abandon(d, old)
+	s.abandon(other, s.claim())
+	after := s.inspect(other, s.job)
+	before.Record.Refused, after.Record.Refused = nil, nil
+	if was, is := s.text(before.Record), s.text(after.Record); was != is || leaseText(before.Lease) != leaseText(after.Lease) {
+		s.Errorf("before:\n%s\n%s\nafter:\n%s\n%s", was, leaseText(before.Lease), is, leaseText(after.Lease))
+	}
+	s.renew(other, g)
+	s.done(other, g)
+}
+
+func finishAfterVanish(s *scene) {
+	d, other := s.open(), s.open()
+	g := s.acquire(d, withTick(s.claim(), s.tick(1)))
+	s.h.DeleteLease(s.T, s.job)
+	s.done(d, g)
+	s.untouched(other, "the same Finish again", func() { s.done(d, g) })
+	s.refused(other, withTick(s.claim(), s.tick(1)), backends.IsDone)
+	next, err := other.Acquire(s.Context(), s.claim())
+	if err != nil {
+		s.Fatalf("Acquire after Finish: %v", err)
+	}
+	s.done(other, next)
+}
+
+func finishTooLate(s *scene) {
+	d, other := s.open(), s.open()
+	g := s.acquire(d, withTick(s.brief(), s.tick(1)))
+	s.h.DeleteLease(s.T, s.job)
+	next := s.after(other, withTick(s.claim(), s.tick(2)))
+	s.untouched(other, "Finish after somebody else was granted", func() {
+		s.wantLost("Finish", d.Finish(s.Context(), g, backends.Outcome{State: backends.Done}))
+	})
+	s.done(other, next)
+	s.untouched(other, "Finish after somebody else has finished", func() {
+		s.wantLost("Finish", d.Finish(s.Context(), g, backends.Outcome{State: backends.Done}))
+	})
+}
+
+func abandonApplied(s *scene) {
+	d, other := s.open(), s.open()
+	s.done(d, s.acquire(d, s.claim())) // no quarantine from here on
+	c := withTick(s.claim(), s.tick(1))
+	_, err := lossy{d}.Acquire(s.Context(), c)
+	s.loses("Acquire", err)
+	s.loses("Abandon", lossy{d}.Abandon(s.Context(), c))
+	s.abandon(d, c)
+	s.refused(d, c, backends.Abandoned)
+	g := s.acquire(other, withTick(s.claim(), s.tick(1)))
+	if g.Tick != c.Tick || g.Attempt != 1 {
+		s.Errorf("tick %d, attempt %d; want %d, 1", g.Tick, g.Attempt, c.Tick)
+	}
+	s.abandon(d, c)
+	s.renew(other, g)
+	s.done(other, g)
+	s.refused(d, c, backends.Abandoned)
+}
+
+func abandonDelayed(s *scene) {
+	d, other := s.open(), s.open()
+	c := withTick(s.claim(), s.tick(1))
+	s.abandon(d, c)
+	s.refused(d, c, backends.Abandoned)
+	s.refused(other, c, backends.Abandoned)
+	g := s.acquire(other, withTick(s.claim(), s.tick(1)))
+	if g.Attempt != 1 {
+		s.Errorf("attempt %d, want 1", g.Attempt)
+	}
+	s.done(other, g)
+}
+
+func abandonVanished(s *scene) {
+	d, other := s.open(), s.open()
+	c := withTick(s.claim(), s.tick(1))
+	s.acquire(d, c)
+	s.h.DeleteLease(s.T, s.job)
+	s.abandon(d, c)
+	g, err := other.Acquire(s.Context(), withTick(s.claim(), s.tick(1)))
+	if err != nil {
+		s.Fatalf("Acquire after Abandon: %v", err)
+	}
+	if g.Tick != c.Tick || g.Attempt != 1 {
+		s.Errorf("tick %d, attempt %d; want %d, 1", g.Tick, g.Attempt, c.Tick)
+	}
+	s.done(other, g)
+	s.refused(d, c, backends.Abandoned)
+}
+
+// restarted: a server that comes back with its data.
+func restarted(s *scene) { s.afterForgetting(s.h.Restart) }
+
+// emptied: a server that forgets everything while it runs.
+func emptied(s *scene) { s.afterForgetting(s.h.Empty) }
+
+// restartedEmpty: a server that comes back without its data.
+func restartedEmpty(s *scene) { s.afterForgetting(s.h.RestartEmpty) }
+
+// afterForgetting: whatever the server has kept, nobody is granted while a holder lives, and tokens grow.
+func (s *scene) afterForgetting(forget func(testing.TB)) {
+	d, other := s.open(), s.open()
+	g := s.acquire(d, s.brief())
+	sent := time.Now()
+	if _, err := d.Renew(s.Context(), g); err != nil && !errors.Is(err, backends.ErrLost) {
+		s.Fatalf("Renew: %v", err)
+	} else if err != nil {
+		sent = time.Time{} // this machine slept
+	}
+	forget(s.T)
+	waits := s.expire(g)
+	next := s.after(other, s.claim())
+	if life := time.Since(sent); waits && life < g.TTL-slack {
+		s.Errorf("somebody else was granted %v after a renewal, want at least %v", life, g.TTL)
+	}
+	if next.Token <= g.Token {
+		s.Errorf("token %d after %d", next.Token, g.Token)
+	}
+	s.wantLostAtLast(d, g)
+	s.renew(other, next)
+	s.done(other, next)
+	last := s.acquire(other, s.claim())
+	if last.Token <= next.Token {
+		s.Errorf("token %d after %d", last.Token, next.Token)
+	}
+	s.done(other, last)
+}
+
+// wantLostAtLast renews until the store answers: a client may need a moment to find its server again.
+func (s *scene) wantLostAtLast(d backends.Driver, g backends.Grant) {
+	s.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		ctx, cancel := context.WithTimeout(s.Context(), patience)
+		_, err := d.Renew(ctx, g)
+		cancel()
+		if errors.Is(err, backends.ErrLost) {
+			return
+		}
+		if err == nil || time.Now().After(end) {
+			s.Fatalf("Renew of a superseded grant: %v, want ErrLost", err)
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package file
+
+import (
+	"errors"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/leaderrun/leaderrun/backends"
+)
+
+func TestNetworkFileSystemIsRefused(t *testing.T) {
+	for _, name := range []string{"NFS", "SMB2", "FUSE"} {
+		_, err := open(t.TempDir(), func(string) (string, error) { return name, nil })
+		permanent, ok := errors.AsType[*backends.PermanentError](err)
+		if !ok || permanent.Kind != backends.Configuration || !strings.Contains(permanent.Error(), name) || permanent.Hint == "" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	_, err := open(t.TempDir(), func(string) (string, error) { return "", errors.New("statfs: no") })
+	if err == nil {
+		t.Error("a file system that cannot be told is accepted")
+	}
+}
+
+func TestDirectory(t *testing.T) {
+	for text, want := range map[string]string{
+		"file:": "", "file:///": "/", "file:///var/lib/x": "/var/lib/x", "file:/var/lib/x": "/var/lib/x",
+		"file:///a%20b%23": "/a b#", "file:///a/../b//c": "/b/c", "file://": "",
+	} {
+		u, err := url.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := directory(u); err != nil || got != want {
+			t.Errorf("%s: %q, %v; want %q", text, got, err, want)
+		}
+	}
+	for text, hint := range map[string]string{
+		"file:dir": "file:///dir", "file:./dir": "file:///dir", "file://dir/x": "file:///dir/x", "file:../dir": "file:///",
+		"file:///x?fsync=no": "none", "file:?": "none", "file:///x#y": "%23", "file://user@/x": "file:///dir",
+	} {
+		u, err := url.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := directory(u)
+		permanent, ok := errors.AsType[*backends.PermanentError](err)
+		if !ok || permanent.Kind != backends.Configuration || !strings.Contains(permanent.Hint, hint) {
+			t.Errorf("%s: %q, %+v; want a hint with %q", text, got, err, hint)
+		}
+	}
+}
+
+func TestOpen(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a b", "c")
+	d, err := Open("file://" + strings.ReplaceAll(dir, " ", "%20"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	finish(t, d, acquire(t, d, claimFor("job")))
+	again, err := Open(d.Redacted())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if names, err := again.Jobs(t.Context()); err != nil || len(names) != 1 {
+		t.Errorf("%s: jobs %q, %v", d.Redacted(), names, err)
+	}
+	for _, bad := range []string{"file:///%zz", "file:dir", "file:///x?y=z"} {
+		if _, err := Open(bad); err == nil {
+			t.Errorf("%s is accepted", bad)
+		}
+	}
+}
+
+func TestDefaultDir(t *testing.T) {
+	system := filepath.Join(t.TempDir(), "lib", "leaderrun")
+	if got, err := defaultDir(system); err != nil || got != system {
+		t.Errorf("%q, %v; want the system's directory", got, err)
+	}
+	if info, err := os.Stat(system); err != nil || info.Mode().Perm() != dirMode {
+		t.Errorf("%v, %v", info, err)
+	}
+	file := filepath.Join(t.TempDir(), "file") // nobody can make a directory under a file, not even root
+	if err := os.WriteFile(file, nil, fileMode); err != nil {
+		t.Fatal(err)
+	}
+	unwritable := filepath.Join(file, "leaderrun")
+	t.Setenv("XDG_STATE_HOME", "/state")
+	t.Setenv("HOME", "/home/jo")
+	if got, err := defaultDir(unwritable); err != nil || got != "/state/leaderrun" {
+		t.Errorf("%q, %v", got, err)
+	}
+	t.Setenv("XDG_STATE_HOME", "not/absolute")
+	if got, err := defaultDir(unwritable); err != nil || got != "/home/jo/.local/state/leaderrun" {
+		t.Errorf("%q, %v", got, err)
+	}
+	t.Setenv("HOME", "")
+	if got, err := defaultDir(unwritable); err == nil {
+		t.Errorf("%q without a home", got)
+	}
+	if _, err := open(unwritable, networkFS); err == nil {
+		t.Error("a directory that cannot be made is opened")
+	}
+}
+
+func TestEscape(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		name := rapid.OneOf(rapid.String(), rapid.StringMatching(`[a%/.~ A0-9F-]{1,255}`))
+		a, b := name.Draw(t, "a"), name.Draw(t, "b")
+		if a != b && escape(a) == escape(b) {
+			t.Errorf("%q and %q are both %q", a, b, escape(a))
+		}
+		for _, file := range []string{escape(a) + recordSuffix, "." + escape(a) + ".tmp"} {
+			if len(file) > 255 || strings.ContainsAny(file, "/\x00") || file == recordSuffix && a != "" {
+				t.Errorf("%q becomes %q", a, file)
+			}
+		}
+		if strings.HasPrefix(escape(a), ".") {
+			t.Errorf("%q becomes a hidden file", a)
+		}
+	})
+}

@@ -1,0 +1,305 @@
+package file
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/leaderrun/leaderrun/backends"
+)
+
+// The guardian kills the tree of a stopped wrapper and unlocks what they share. When the wrapper goes on, it
+// must not believe that it still leads, and must not take the lock again by asking.
+func TestUnlockedByTheGuardian(t *testing.T) {
+	dir := t.TempDir()
+	d, other := openDir(t, dir), openDir(t, dir)
+	g := acquire(t, d, claimFor("job"))
+	if err := flock(g.Inherit[0], syscall.LOCK_UN); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Renew(t.Context(), g); !errors.Is(err, backends.ErrLost) {
+		t.Fatalf("Renew: %v, want ErrLost", err)
+	}
+	next := acquire(t, other, claimFor("job"))
+	if _, err := d.Renew(t.Context(), g); !errors.Is(err, backends.ErrLost) {
+		t.Fatalf("Renew: %v, want ErrLost", err)
+	}
+	if err := d.Finish(t.Context(), g, backends.Outcome{State: backends.Lost}); !errors.Is(err, backends.ErrLost) {
+		t.Fatalf("Finish: %v, want ErrLost", err)
+	}
+	refused(t, d, g.Claim, backends.Held)
+	if _, err := other.Renew(t.Context(), next); err != nil {
+		t.Fatal(err)
+	}
+	finish(t, other, next)
+}
+
+// Where the system does not show the locks of a description, a second one asks.
+func TestUnlockedWithoutProc(t *testing.T) {
+	dir := t.TempDir()
+	d := openDir(t, dir)
+	g := acquire(t, d, claimFor("job"))
+	g.Private.(*lease).probe = true
+	if _, err := d.Renew(t.Context(), g); err != nil {
+		t.Fatal(err)
+	}
+	if err := flock(g.Inherit[0], syscall.LOCK_UN); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Renew(t.Context(), g); !errors.Is(err, backends.ErrLost) {
+		t.Fatalf("Renew: %v, want ErrLost", err)
+	}
+}
+
+// A run that its guardian ended may still be recorded if nobody was granted since.
+func TestFinishAfterTheGuardian(t *testing.T) {
+	dir := t.TempDir()
+	d, other := openDir(t, dir), openDir(t, dir)
+	g := acquire(t, d, claimFor("job"))
+	if err := flock(g.Inherit[0], syscall.LOCK_UN); err != nil {
+		t.Fatal(err)
+	}
+	finish(t, d, g)
+	finish(t, other, acquire(t, other, claimFor("job")))
+}
+
+// A disk that does not answer must not hold up a wrapper that has a deadline to keep.
+func TestHungDisk(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	hung := make(chan struct{})
+	defer close(hung)
+	returned := make(chan error, 1)
+	go func() {
+		_, err := inTime(ctx, func() (int, error) { <-hung; return 0, nil })
+		returned <- err
+	}()
+	select {
+	case err := <-returned:
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v, want outcome unknown", err)
+		}
+	case <-time.After(patience):
+		t.Error("the call has not returned")
+	}
+}
+
+// Other descriptors of the description (the guardian's, a child's that just forks) do not keep the lock.
+func TestFinishUnlocksForAll(t *testing.T) {
+	dir := t.TempDir()
+	d := openDir(t, dir)
+	g := acquire(t, d, claimFor("job"))
+	inherited, err := syscall.Dup(int(g.Inherit[0].Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	finish(t, d, g)
+	finish(t, d, acquire(t, d, claimFor("job")))
+	if err := syscall.Close(inherited); err != nil {
+		t.Error(err)
+	}
+}
+
+// The holder's name alone is no lease: another driver does not have the lock.
+func TestSameHolderInAnotherDriver(t *testing.T) {
+	dir := t.TempDir()
+	d, other := openDir(t, dir), openDir(t, dir)
+	g := acquire(t, d, claimFor("job"))
+	refused(t, other, g.Claim, backends.Held)
+	finish(t, d, g)
+	refused(t, other, g.Claim, backends.Abandoned)
+}
+
+func TestRenewNeedsNoTurn(t *testing.T) {
+	dir := t.TempDir()
+	d := openDir(t, dir)
+	g := acquire(t, d, claimFor("job"))
+	resume := stall(t, dir)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if _, err := d.Renew(ctx, g); err != nil {
+		t.Errorf("Renew while a candidate is stopped in the middle of a step: %v", err)
+	}
+	resume()
+	finish(t, d, g)
+}
+
+// What cannot be written does not cost the lease: the lock is the proof.
+func TestRenewSurvivesWhatCannotBeWritten(t *testing.T) {
+	dir := t.TempDir()
+	d := openDir(t, dir)
+	g := acquire(t, d, claimFor("job"))
+	p := pathsIn(dir, "job")
+	remove(t, p.beat)
+	if err := os.Mkdir(p.beat, dirMode); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Renew(t.Context(), g); err != nil {
+		t.Errorf("Renew: %v", err)
+	}
+	if err := os.WriteFile(p.record, []byte(`{"job": "jo`), fileMode); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Renew(t.Context(), g); err != nil {
+		t.Errorf("Renew with a damaged record: %v", err)
+	}
+	g.Private.(*lease).end()
+}
+
+// An operator who raises the token takes the lease away, although the lock is held.
+func TestRaisedTokenIsALoss(t *testing.T) {
+	dir := t.TempDir()
+	d := openDir(t, dir)
+	g := acquire(t, d, claimFor("job"))
+	p := pathsIn(dir, "job")
+	r := readRecord(t, p)
+	r.Token++
+	if err := p.replace(r, false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Renew(t.Context(), g); !errors.Is(err, backends.ErrLost) {
+		t.Fatalf("Renew: %v, want ErrLost", err)
+	}
+	if _, err := d.Acquire(t.Context(), g.Claim); err == nil {
+		t.Error("the same holder is granted again although the token was raised")
+	}
+	g.Private.(*lease).end()
+}
+
+func TestDamagedRecordStopsTheJob(t *testing.T) {
+	dir := t.TempDir()
+	d := openDir(t, dir)
+	finish(t, d, acquire(t, d, claimFor("job")))
+	p := pathsIn(dir, "job")
+	whole, err := os.ReadFile(p.record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := strings.ReplaceAll(string(whole), `"job": "job"`, `"job": "jab"`)
+	for _, text := range []string{string(whole[:len(whole)/2]), "{}{}", "\x00\x00", "[]", other} {
+		if err := os.WriteFile(p.record, []byte(text), fileMode); err != nil {
+			t.Fatal(err)
+		}
+		_, err := d.Acquire(t.Context(), claimFor("job"))
+		permanent, ok := errors.AsType[*backends.PermanentError](err)
+		if !ok || !strings.Contains(permanent.Error(), p.record) || permanent.Hint == "" {
+			t.Errorf("record %.20q: %v, want a permanent error that names the file", text, err)
+		}
+		if got, err := os.ReadFile(p.record); err != nil || string(got) != text {
+			t.Errorf("record %.20q was overwritten with %q (%v)", text, got, err)
+		}
+	}
+}
+
+// A crash of the machine can leave an empty record where no tick was kept: the lock file guards the token.
+func TestEmptyRecordIsALostOne(t *testing.T) {
+	dir := t.TempDir()
+	d := openDir(t, dir)
+	c := claimFor("job")
+	c.Floor = time.Now().Add(time.Hour).UnixMilli() // the clock alone would not do
+	g := acquire(t, d, c)
+	finish(t, d, g)
+	if err := os.Truncate(pathsIn(dir, "job").record, 0); err != nil {
+		t.Fatal(err)
+	}
+	next := acquire(t, d, claimFor("job"))
+	if next.Token <= g.Token {
+		t.Errorf("token %d after %d", next.Token, g.Token)
+	}
+	finish(t, d, next)
+}
+
+// A process that dies between writing and renaming leaves the old record and something that nobody reads.
+func TestCrashBeforeRename(t *testing.T) {
+	dir := t.TempDir()
+	d := openDir(t, dir)
+	c := claimFor("job")
+	c.Tick, c.OnLost = time.Now().Unix(), backends.Skip
+	g := acquire(t, d, c)
+	p := pathsIn(dir, "job")
+	if err := os.WriteFile(p.tmp, []byte(strings.Repeat("half a record", 1000)), fileMode); err != nil {
+		t.Fatal(err)
+	}
+	if names, err := d.Jobs(t.Context()); err != nil || len(names) != 1 {
+		t.Errorf("jobs %q, %v", names, err)
+	}
+	finish(t, d, g)
+	c.Holder.ID = newID()
+	refused(t, d, c, backends.IsDone)
+	if _, err := os.Stat(p.tmp); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s is still there: %v", p.tmp, err)
+	}
+}
+
+// A crash between the lock file and the record: the old record stands, and its run is over.
+func TestCrashBeforeTheRecord(t *testing.T) {
+	dir := t.TempDir()
+	d := openDir(t, dir)
+	g := acquire(t, d, claimFor("job"))
+	finish(t, d, g)
+	f, err := openLock(pathsIn(dir, "job").lock, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := (owner{"dead", g.Token + 1000}).write(f); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	next := acquire(t, d, claimFor("job"))
+	if next.Token <= g.Token+1000 {
+		t.Errorf("token %d, want more than that of the grant that was cut short: %d", next.Token, g.Token+1000)
+	}
+	finish(t, d, next)
+}
+
+func TestSymbolicLinkIsNotFollowed(t *testing.T) {
+	dir := t.TempDir()
+	d := openDir(t, dir)
+	p := pathsIn(dir, "job")
+	for _, path := range []string{p.lock, p.beat} {
+		target := filepath.Join(t.TempDir(), "target")
+		_ = os.Remove(path)
+		if err := os.Symlink(target, path); err != nil {
+			t.Fatal(err)
+		}
+		_, err := d.Acquire(t.Context(), claimFor("job"))
+		if permanent, ok := errors.AsType[*backends.PermanentError](err); !ok || permanent.Hint == "" {
+			t.Errorf("Acquire through a symbolic link: %v", err)
+		}
+		if _, err := os.Lstat(target); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("the link's target was made: %v", err)
+		}
+		remove(t, path)
+	}
+}
+
+func TestBeat(t *testing.T) {
+	p := pathsIn(t.TempDir(), "job")
+	rapid.Check(t, func(t *rapid.T) {
+		want := beat{rapid.Int64().Draw(t, "token"), rapid.Int64().Draw(t, "beat"), rapid.Int64().Draw(t, "until"), rapid.Int64().Draw(t, "ttl")}
+		if err := p.writeBeat(want); err != nil {
+			t.Fatal(err)
+		}
+		if got, ok := p.readBeat(); !ok || got != want {
+			t.Errorf("%+v, %v; want %+v", got, ok, want)
+		}
+		info, err := os.Stat(p.beat)
+		if err != nil || info.Size() > 110 {
+			t.Errorf("%v, %v", info.Size(), err)
+		}
+	})
+	for _, line := range []string{"", " ", "1 2 3 4", "1 2 3 4 00000000", "1 2 3 ffffffff", strings.Repeat("\x00", beatLength)} {
+		if b, ok := parseBeat(line); ok {
+			t.Errorf("%q is %+v", line, b)
+		}
+	}
+}

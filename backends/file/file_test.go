@@ -1,0 +1,98 @@
+package file
+
+import (
+	"encoding/json"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/backendtest"
+)
+
+func TestConformance(t *testing.T) {
+	dir := t.TempDir()
+	backendtest.Run(t, backendtest.Harness{
+		Open: func(t testing.TB) backends.Driver { return openDir(t, dir) },
+		TTL:  500 * time.Millisecond,
+		Expire: func(t testing.TB, g backends.Grant) {
+			for _, f := range g.Inherit {
+				if err := f.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		},
+		DeleteLease:  func(t testing.TB, job string) { remove(t, pathsIn(dir, job).lock) },
+		DeleteRecord: func(t testing.TB, job string) { remove(t, pathsIn(dir, job).record) },
+		SetBreak: func(t testing.TB, job string, b backends.BreakRequest) {
+			p := pathsIn(dir, job)
+			r := readRecord(t, p)
+			r.Break = &b
+			if err := p.replace(r, false); err != nil {
+				t.Fatal(err)
+			}
+		},
+		Stall: func(t testing.TB) func() { return stall(t, dir) },
+	})
+}
+
+func openDir(t testing.TB, dir string) *Driver {
+	t.Helper()
+	d, err := open(dir, networkFS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func pathsIn(dir, job string) paths { return (&Driver{dir: dir}).paths(job) }
+
+func remove(t testing.TB, path string) {
+	t.Helper()
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// readRecord reads a record as it is in its file.
+func readRecord(t testing.TB, p paths) backends.Record {
+	t.Helper()
+	text, err := os.ReadFile(p.record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r backends.Record
+	if err := json.Unmarshal(text, &r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// stall takes the turn of every job there is, as a process does that was stopped in the middle of a step.
+func stall(t testing.TB, dir string) (resume func()) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var turns []*os.File
+	for _, entry := range entries {
+		path := dir + "/" + entry.Name()
+		if len(path) < len(beatSuffix) || path[len(path)-len(beatSuffix):] != beatSuffix {
+			continue
+		}
+		f, err := waitLock(t.Context(), path, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		turns = append(turns, f)
+	}
+	return func() {
+		for _, f := range turns {
+			_ = flock(f, syscall.LOCK_UN)
+			_ = f.Close()
+		}
+		turns = nil
+	}
+}

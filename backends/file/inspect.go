@@ -1,0 +1,77 @@
+package file
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+)
+
+// Inspect implements backends.Inspector. It makes no file and takes the lock from nobody.
+func (d *Driver) Inspect(ctx context.Context, job string) (backends.Status, error) {
+	return inTime(ctx, func() (backends.Status, error) {
+		p := d.paths(job)
+		if !p.exists() {
+			return backends.Status{}, backends.ErrUnknownJob
+		}
+		turn, err := waitLock(ctx, p.beat, 0)
+		switch {
+		case err == nil:
+			defer unlock(turn)
+		case !errors.Is(err, fs.ErrNotExist):
+			return backends.Status{}, permanent(err)
+		}
+		r, err := p.load()
+		if err != nil {
+			return backends.Status{}, err
+		}
+		s := &step{paths: p, record: r, now: time.Now()}
+		l, err := s.probe()
+		if err != nil {
+			return backends.Status{}, err
+		}
+		if l != nil && r.Free() && l.Holder == "" {
+			l = nil
+		}
+		return backends.Status{Record: r, Lease: l, Now: s.now, Wait: s.wait(l)}, nil
+	})
+}
+
+// wait is how long the next claim must wait although the lock is free.
+func (s *step) wait(l *backends.Lease) time.Duration {
+	r := &s.record
+	if l != nil || r.Free() || readOwnerAt(s.lock) == (owner{r.Holder.ID, r.Token}) {
+		return 0
+	}
+	return max(time.UnixMilli(r.Until).Sub(s.now), 0)
+}
+
+// Jobs implements backends.Inspector.
+func (d *Driver) Jobs(ctx context.Context) ([]string, error) {
+	return inTime(ctx, func() ([]string, error) {
+		entries, err := os.ReadDir(d.dir)
+		if err != nil {
+			return nil, permanent(err)
+		}
+		var names []string
+		for _, entry := range entries {
+			if !strings.HasSuffix(entry.Name(), recordSuffix) || strings.HasPrefix(entry.Name(), ".") {
+				continue
+			}
+			name, err := d.jobOf(entry.Name())
+			if err != nil {
+				return nil, err
+			}
+			if name != "" {
+				names = append(names, name)
+			}
+		}
+		slices.Sort(names)
+		return names, nil
+	})
+}

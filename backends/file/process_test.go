@@ -1,0 +1,318 @@
+package file
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/leaderrun/leaderrun/backends"
+)
+
+const (
+	helperEnv = "LEADERRUN_TEST_HELPER" // what this test binary does as a process of its own
+	patience  = 2 * time.Minute
+)
+
+func TestMain(m *testing.M) {
+	if what := os.Getenv(helperEnv); what != "" {
+		if err := help(what, os.Args[1], os.Args[2:]); err != nil {
+			fmt.Println("error:", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// help is one run of leaderrun as far as the store can see it.
+func help(what, dir string, args []string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	d, err := open(dir, networkFS)
+	if err != nil {
+		return err
+	}
+	switch what {
+	case "hold": // until killed
+		if _, err := d.Acquire(ctx, claimFor("job")); err != nil {
+			return err
+		}
+		fmt.Println("held")
+		_, _ = io.Copy(io.Discard, os.Stdin)
+	case "hold with child": // a child that has inherited the lock
+		g, err := d.Acquire(ctx, claimFor("job"))
+		if err != nil {
+			return err
+		}
+		cmd := exec.CommandContext(ctx, "sleep", "1000")
+		cmd.ExtraFiles = g.Inherit
+		if err := cmd.Start(); err != nil {
+			return err
+		}
+		fmt.Println("held", cmd.Process.Pid)
+		_, _ = io.Copy(io.Discard, os.Stdin)
+	case "stand by":
+		return standBy(ctx, d)
+	case "count":
+		n, err := strconv.Atoi(args[0])
+		if err != nil {
+			return err
+		}
+		for range n {
+			if err := count(ctx, d, filepath.Join(dir, "counter")); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func claimFor(job string) backends.Claim {
+	return backends.Claim{Job: job, Holder: backends.Holder{ID: newID(), Host: "h", PID: os.Getpid()}, TTL: time.Minute}
+}
+
+func newID() string { return fmt.Sprintf("%d-%d", os.Getpid(), time.Now().UnixNano()) }
+
+// standBy looks only when it is woken, and finishes as soon as it is granted.
+func standBy(ctx context.Context, d *Driver) error {
+	woken, err := d.Watch(ctx, "job")
+	if err != nil {
+		return err
+	}
+	fmt.Println("watching")
+	c := claimFor("job")
+	for range woken {
+		g, err := d.Acquire(ctx, c)
+		if r, ok := errors.AsType[*backends.Refusal](err); ok && r.Verdict == backends.Held {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		fmt.Println("granted", g.Token)
+		return d.Finish(ctx, g, backends.Outcome{State: backends.Done})
+	}
+	return ctx.Err()
+}
+
+// count adds one to a number in a file, which nothing but the lease protects.
+func count(ctx context.Context, d *Driver, path string) error {
+	c := claimFor("job")
+	for {
+		g, err := d.Acquire(ctx, c)
+		if r, ok := errors.AsType[*backends.Refusal](err); ok && r.Verdict == backends.Held {
+			time.Sleep(time.Millisecond)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		n, err := strconv.Atoi(string(text))
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, []byte(strconv.Itoa(n+1)), fileMode); err != nil {
+			return err
+		}
+		return d.Finish(ctx, g, backends.Outcome{State: backends.Done})
+	}
+}
+
+// helper is another process at work.
+type helper struct {
+	*exec.Cmd
+	out *bufio.Scanner
+}
+
+func start(t *testing.T, what, dir string, args ...string) *helper {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], append([]string{dir}, args...)...)
+	cmd.Env = append(os.Environ(), helperEnv+"="+what)
+	if _, err := cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	h := &helper{cmd, bufio.NewScanner(out)}
+	t.Cleanup(h.kill)
+	return h
+}
+
+func (h *helper) kill() {
+	_ = h.Process.Kill()
+	_ = h.Wait()
+}
+
+// says returns what follows a word in the helper's next line.
+func (h *helper) says(t *testing.T, word string) string {
+	t.Helper()
+	if !h.out.Scan() {
+		t.Fatalf("the helper is gone, want %q: %v", word, h.out.Err())
+	}
+	rest, ok := strings.CutPrefix(h.out.Text(), word)
+	if !ok {
+		t.Fatalf("the helper says %q, want %q", h.out.Text(), word)
+	}
+	return strings.TrimSpace(rest)
+}
+
+func acquire(t *testing.T, d *Driver, c backends.Claim) backends.Grant {
+	t.Helper()
+	g, err := d.Acquire(t.Context(), c)
+	if err != nil {
+		t.Fatalf("Acquire: %v", err)
+	}
+	return g
+}
+
+// acquireSoon is acquire once the lock is free: the kernel may take a moment to end a process.
+func acquireSoon(t *testing.T, d *Driver, c backends.Claim) backends.Grant {
+	t.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		g, err := d.Acquire(t.Context(), c)
+		if err == nil {
+			return g
+		}
+		if r, ok := errors.AsType[*backends.Refusal](err); !ok || r.Verdict != backends.Held || time.Now().After(end) {
+			t.Fatalf("Acquire: %v", err)
+		}
+	}
+}
+
+func refused(t *testing.T, d *Driver, c backends.Claim, want backends.Verdict) *backends.Refusal {
+	t.Helper()
+	_, err := d.Acquire(t.Context(), c)
+	r, ok := errors.AsType[*backends.Refusal](err)
+	if !ok || r.Verdict != want {
+		t.Fatalf("Acquire: %v, want %s", err, want)
+	}
+	return r
+}
+
+func finish(t *testing.T, d *Driver, g backends.Grant) {
+	t.Helper()
+	if err := d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}); err != nil {
+		t.Fatalf("Finish: %v", err)
+	}
+}
+
+func TestKilledProcessFreesTheLock(t *testing.T) {
+	dir := t.TempDir()
+	d := openDir(t, dir)
+	h := start(t, "hold", dir)
+	h.says(t, "held")
+	r := refused(t, d, claimFor("job"), backends.Held)
+	if r.Holder.PID != h.Process.Pid {
+		t.Errorf("held by pid %d, want %d", r.Holder.PID, h.Process.Pid)
+	}
+	h.kill()
+	g := acquireSoon(t, d, claimFor("job")) // at once, for all its TTL of a minute
+	if g.Token <= r.Token {
+		t.Errorf("token %d after %d", g.Token, r.Token)
+	}
+	status, err := d.Inspect(t.Context(), "job")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if runs := status.Record.Runs; len(runs) != 2 || runs[1].State != backends.Lost {
+		t.Errorf("history %+v, want the killed run lost", runs)
+	}
+	finish(t, d, g)
+}
+
+func TestInheritedLockOutlivesTheWrapper(t *testing.T) {
+	dir := t.TempDir()
+	d := openDir(t, dir)
+	h := start(t, "hold with child", dir)
+	pid, err := strconv.Atoi(h.says(t, "held"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	child, err := os.FindProcess(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.kill()
+	for range 20 {
+		refused(t, d, claimFor("job"), backends.Held)
+		time.Sleep(5 * time.Millisecond)
+	}
+	if err := child.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	finish(t, d, acquireSoon(t, d, claimFor("job")))
+}
+
+func TestHandoverBetweenProcesses(t *testing.T) {
+	dir := t.TempDir()
+	d := openDir(t, dir)
+	const standbys = 3
+	for range 5 {
+		g := acquire(t, d, claimFor("job"))
+		var all []*helper
+		for range standbys {
+			h := start(t, "stand by", dir)
+			h.says(t, "watching")
+			all = append(all, h)
+		}
+		finish(t, d, g)
+		tokens := map[string]bool{}
+		for _, h := range all {
+			tokens[h.says(t, "granted")] = true
+			if err := h.Wait(); err != nil {
+				t.Error(err)
+			}
+		}
+		if len(tokens) != standbys {
+			t.Errorf("tokens %v, want %d different ones", tokens, standbys)
+		}
+	}
+}
+
+func TestFiftyProcesses(t *testing.T) {
+	const processes, rounds = 50, 4
+	dir := t.TempDir()
+	counter := filepath.Join(dir, "counter")
+	if err := os.WriteFile(counter, []byte("0"), fileMode); err != nil {
+		t.Fatal(err)
+	}
+	var all []*helper
+	for range processes {
+		all = append(all, start(t, "count", dir, strconv.Itoa(rounds)))
+	}
+	for _, h := range all {
+		for h.out.Scan() {
+			t.Error(h.out.Text())
+		}
+		if err := h.Wait(); err != nil {
+			t.Error(err)
+		}
+	}
+	text, err := os.ReadFile(counter)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(text) != strconv.Itoa(processes*rounds) {
+		t.Errorf("%d processes counted to %s in %d rounds", processes, text, rounds)
+	}
+}

@@ -1,0 +1,240 @@
+package file
+
+import (
+	"context"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+)
+
+const (
+	lookEvery = 500 * time.Millisecond // at the record of a job that this process runs itself
+	keepFor   = 2 * time.Second        // a lock that was waited for, until somebody claims
+	pauseFor  = time.Second            // after a claim that was refused although the lock was free
+)
+
+// waiter waits for the lock of one job, for all who watch it here. A blocking flock cannot be cancelled: its
+// thread stays until the lock is free, and drops at once what nobody wants any more. A lock that is wanted is
+// kept for the next Acquire of this driver, so that nobody else comes in between.
+type waiter struct {
+	paths
+	d      *Driver
+	kicked chan struct{} // holds one value: something has changed
+
+	// Under d.mu.
+	watching map[chan struct{}]struct{}
+	wanted   bool      // somebody waits for the lock; otherwise for news in the record
+	file     *os.File  // the lock, for the next Acquire
+	claiming int       // how many are using it right now
+	pause    time.Time // until then nobody needs the lock
+	seen     os.FileInfo
+}
+
+// Watch implements backends.Watcher.
+func (d *Driver) Watch(ctx context.Context, job string) (<-chan struct{}, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	c := make(chan struct{}, 1)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, os.ErrClosed
+	}
+	w := d.waiters[job]
+	if w == nil {
+		w = &waiter{paths: d.paths(job), d: d, kicked: make(chan struct{}, 1), watching: map[chan struct{}]struct{}{}}
+		w.seen, _ = os.Stat(w.record)
+		d.waiters[job] = w
+		go w.work()
+	}
+	w.watching[c] = struct{}{}
+	w.wanted = w.wanted || d.held[job] == nil
+	w.kick()
+	context.AfterFunc(ctx, func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if _, ok := w.watching[c]; ok {
+			delete(w.watching, c)
+			close(c)
+			w.kick()
+		}
+	})
+	return c, nil
+}
+
+// kick makes the waiter look at what has changed.
+func (w *waiter) kick() {
+	select {
+	case w.kicked <- struct{}{}:
+	default:
+	}
+}
+
+// notify tells all who watch to look. Under d.mu.
+func (w *waiter) notify() {
+	for c := range w.watching {
+		select {
+		case c <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// close ends all watches. Under d.mu.
+func (w *waiter) close() {
+	for c := range w.watching {
+		close(c)
+	}
+	clear(w.watching)
+	w.kick()
+}
+
+// work goes on while anybody watches.
+func (w *waiter) work() {
+	for {
+		w.d.mu.Lock()
+		if len(w.watching) == 0 {
+			delete(w.d.waiters, w.job)
+			f := w.file
+			w.file = nil
+			w.d.mu.Unlock()
+			if f != nil {
+				unlock(f)
+			}
+			return
+		}
+		kept, busy := w.file, w.claiming > 0
+		wait := time.Until(w.pause)
+		wanted := w.wanted && w.d.held[w.job] == nil
+		w.d.mu.Unlock()
+		switch {
+		case kept != nil:
+			w.keep(kept)
+		case busy:
+			<-w.kicked
+		case !wanted:
+			w.sleep(lookEvery)
+			w.look()
+		case wait > 0:
+			w.sleep(wait)
+		default:
+			w.waitForLock()
+		}
+	}
+}
+
+// sleep waits until something has changed, but not longer than d.
+func (w *waiter) sleep(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-w.kicked:
+	case <-timer.C:
+	}
+}
+
+// keep holds a lock for the next Acquire, and drops it if none comes.
+func (w *waiter) keep(f *os.File) {
+	w.sleep(keepFor)
+	w.d.mu.Lock()
+	unclaimed := w.file == f && time.Now().After(w.pause)
+	if unclaimed {
+		w.file = nil
+		w.pause = time.Now().Add(pauseFor)
+	}
+	w.d.mu.Unlock()
+	if unclaimed {
+		unlock(f)
+	}
+}
+
+// look tells of a record that was replaced: an operator's request, or the end of a run.
+func (w *waiter) look() {
+	info, err := os.Stat(w.record)
+	if err != nil {
+		return
+	}
+	w.d.mu.Lock()
+	defer w.d.mu.Unlock()
+	if w.seen == nil || !os.SameFile(info, w.seen) || !info.ModTime().Equal(w.seen.ModTime()) {
+		w.seen = info
+		w.notify()
+	}
+}
+
+// waitForLock blocks until the lock is free.
+func (w *waiter) waitForLock() {
+	f, err := openLock(w.lock, os.O_CREATE)
+	if err == nil {
+		if err = flock(f, syscall.LOCK_EX); err != nil {
+			_ = f.Close()
+		}
+	}
+	var there bool
+	if err == nil {
+		there, err = isAt(f, w.lock)
+	}
+	w.d.mu.Lock()
+	kept := there && err == nil && len(w.watching) > 0
+	switch {
+	case kept:
+		w.file, w.pause = f, time.Now().Add(keepFor)
+		w.notify()
+	case err != nil:
+		w.pause = time.Now().Add(pauseFor)
+		w.notify()
+	}
+	w.d.mu.Unlock()
+	if !kept && f != nil {
+		unlock(f)
+	}
+}
+
+// handed returns the lock that was waited for, if there is one.
+func (d *Driver) handed(job string) *os.File {
+	d.mu.Lock()
+	w := d.waiters[job]
+	if w == nil {
+		d.mu.Unlock()
+		return nil
+	}
+	w.claiming++
+	f := w.file
+	w.file, w.pause = nil, time.Time{}
+	d.mu.Unlock()
+	if f == nil {
+		return nil
+	}
+	if there, err := isAt(f, w.lock); !there || err != nil {
+		unlock(f)
+		return nil
+	}
+	return f
+}
+
+// claimed says that a claim has been answered, whether or not it used the lock.
+func (d *Driver) claimed(job string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if w := d.waiters[job]; w != nil {
+		w.claiming = max(w.claiming-1, 0)
+		w.kick()
+	}
+}
+
+// waitAfter decides what to wait for after a refusal.
+func (d *Driver) waitAfter(job string, r *backends.Refusal) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	w := d.waiters[job]
+	switch {
+	case w == nil || d.held[job] != nil:
+	case r.Verdict == backends.Held:
+		w.wanted = true
+	default: // the lock is free, and of no use
+		w.pause = time.Now().Add(max(r.Wait, pauseFor))
+	}
+}

@@ -1,0 +1,162 @@
+package file
+
+import (
+	"context"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+)
+
+func TestWatchedLockIsHandedOver(t *testing.T) {
+	dir := t.TempDir()
+	d, other := openDir(t, dir), openDir(t, dir)
+	g := acquire(t, d, claimFor("job"))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	woken, err := other.Watch(ctx, "job")
+	if err != nil {
+		t.Fatal(err)
+	}
+	awaitBlocked(t, other, "job")
+	finish(t, d, g)
+	<-woken
+	if f, err := tryLock(pathsIn(dir, "job").lock, syscall.LOCK_EX, 0); f != nil || err != nil {
+		t.Errorf("the lock is free between wake-up and claim (%v)", err)
+	}
+	r := refused(t, d, claimFor("job"), backends.Held)
+	if r.Holder != (backends.Holder{}) {
+		t.Errorf("held by %+v, who has finished", r.Holder)
+	}
+	finish(t, other, acquire(t, other, claimFor("job")))
+	cancel()
+	finish(t, d, acquireSoon(t, d, claimFor("job")))
+}
+
+// A lock that only passes through the hands of a standby must not look like a run: a claim without --wait would
+// be told that the job is in good hands.
+func TestPassingLockIsWaitedOut(t *testing.T) {
+	dir := t.TempDir()
+	d, other := openDir(t, dir), openDir(t, dir)
+	for range 5 {
+		finish(t, d, acquire(t, d, claimFor("job")))
+		ctx, cancel := context.WithCancel(t.Context())
+		woken, err := other.Watch(ctx, "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-woken
+		time.AfterFunc(5*time.Millisecond, cancel)
+		finish(t, d, acquire(t, d, claimFor("job")))
+	}
+}
+
+// awaitBlocked waits until a driver's waiter is about to ask for the lock.
+func awaitBlocked(t *testing.T, d *Driver, job string) {
+	t.Helper()
+	for range 50 {
+		d.mu.Lock()
+		w := d.waiters[job]
+		idle := w != nil && len(w.kicked) == 0 && w.file == nil
+		d.mu.Unlock()
+		time.Sleep(time.Millisecond)
+		if idle {
+			return
+		}
+	}
+}
+
+func TestLockThatNobodyWantsIsDropped(t *testing.T) {
+	dir := t.TempDir()
+	d, other := openDir(t, dir), openDir(t, dir)
+	t.Run("the watch ended while the lock was held", func(t *testing.T) {
+		g := acquire(t, d, claimFor("job"))
+		ctx, cancel := context.WithCancel(t.Context())
+		if _, err := other.Watch(ctx, "job"); err != nil {
+			t.Fatal(err)
+		}
+		awaitBlocked(t, other, "job")
+		cancel()
+		finish(t, d, g)
+		finish(t, d, acquireSoon(t, d, claimFor("job")))
+	})
+	t.Run("the watch ended after it was woken", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		woken, err := other.Watch(ctx, "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-woken
+		cancel()
+		finish(t, d, acquireSoon(t, d, claimFor("job")))
+	})
+	t.Run("nobody claims", func(t *testing.T) {
+		woken, err := other.Watch(t.Context(), "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-woken
+		finish(t, d, acquireSoon(t, d, claimFor("job")))
+	})
+	t.Run("the driver was closed", func(t *testing.T) {
+		d, other := openDir(t, dir), openDir(t, dir)
+		g := acquire(t, d, claimFor("job"))
+		woken, err := other.Watch(t.Context(), "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := other.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for range woken { // until it is closed
+		}
+		finish(t, d, g)
+		finish(t, d, acquireSoon(t, d, claimFor("job")))
+	})
+}
+
+// A standby in the process that runs the job itself (cron) is woken too, and takes nothing from others.
+func TestWatchInTheHoldersProcess(t *testing.T) {
+	dir := t.TempDir()
+	d := openDir(t, dir)
+	g := acquire(t, d, claimFor("job"))
+	woken, err := d.Watch(t.Context(), "job")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := pathsIn(dir, "job")
+	r := readRecord(t, p)
+	r.Break = &backends.BreakRequest{Token: g.Token}
+	if err := p.replace(r, false); err != nil {
+		t.Fatal(err)
+	}
+	<-woken // news for the holder
+	signal, err := d.Renew(t.Context(), g)
+	if err != nil || signal.Break == nil {
+		t.Errorf("Renew: %+v, %v", signal, err)
+	}
+	finish(t, d, g)
+	<-woken
+	finish(t, d, acquire(t, d, claimFor("job")))
+}
+
+// Status is looked at while jobs start: nobody may be refused because of that.
+func TestInspectDoesNotDisturb(t *testing.T) {
+	dir := t.TempDir()
+	d, other := openDir(t, dir), openDir(t, dir)
+	finish(t, d, acquire(t, d, claimFor("job")))
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			_, _ = other.Inspect(ctx, "job")
+		}
+	}()
+	for range 300 {
+		finish(t, d, acquire(t, d, claimFor("job")))
+	}
+	cancel()
+	<-done
+}

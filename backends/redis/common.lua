@@ -1,0 +1,273 @@
+-- common.lua is put in front of every other script. It reads what the store holds about one job and has the
+-- steps that the scripts share. The decisions are those of ../decide.go, ../keep.go and ../mark.go, which
+-- say why; decide_test.go proves that both decide alike.
+--
+-- KEYS  1 lease   string "holder|token" with an expiry
+--       2 record  hash without one; lists are JSON in one field each
+--       3 mark    hash: which server this is (one per store; in Cluster one per job)
+-- ARGV  1 nonce of the request, echoed as the first element of the reply: a reply that belongs to another
+--         request is recognised (CVE-2025-29923)
+--
+-- Everything is read and decided before the first write: a script that fails has changed nothing.
+-- Times are milliseconds of the server's clock: 13 digits, exact in Lua's numbers and in cjson's "%.14g".
+local lease_key, record_key, mark_key = KEYS[1], KEYS[2], KEYS[3]
+local nonce = ARGV[1]
+
+local function num(s)
+  if not s or s == '' then return 0 end
+  return tonumber(s) or error('a number was expected, not ' .. s)
+end
+
+local function int(n) return string.format('%.0f', n) end
+
+local function clock()
+  local t = redis.call('TIME')
+  return t[1] * 1000 + math.floor(t[2] / 1000)
+end
+
+local now = clock()
+
+local function info(section) return redis.call('INFO', section) end
+local function fact(text, name) return text:match('[\r\n]' .. name .. ':([^\r\n]*)') end
+
+-- must_be_master stops the script on a replica: what it shows may be old.
+local function must_be_master(replication)
+  if fact(replication, 'role') ~= 'master' then
+    error('LEADERRUN-REPLICA this server is not the master')
+  end
+end
+
+-- hash reads a hash into a table.
+local function hash(key)
+  local flat, t = redis.call('HGETALL', key), {}
+  for i = 1, #flat, 2 do t[flat[i]] = flat[i + 1] end
+  return t
+end
+
+local function holder(t, id, prefix)
+  return {id = t[id] or '', host = t[prefix .. 'host'] or '', pid = num(t[prefix .. 'pid']), user = t[prefix .. 'user'] or ''}
+end
+
+-- r is the record, stored is its hash as it was read. A field that is missing is zero.
+local stored, r = hash(record_key), nil
+r = {
+  job = stored.job or '', holder = holder(stored, 'holder', ''),
+  token = num(stored.token), ttl = num(stored.ttl), granted = num(stored.granted), till = num(stored['until']),
+  beat = num(stored.beat), released = num(stored.released), ended = num(stored.ended), passed = num(stored.passed),
+  tick = {
+    tick = num(stored.tick), state = stored.tick_state or '', claimant = holder(stored, 'tick_holder', 'tick_'),
+    policy = stored.tick_policy or '', attempt = num(stored.tick_attempt), max_attempts = num(stored.tick_max_attempts),
+  },
+  schedule = {
+    fingerprint = stored.fingerprint or '', text = stored.schedule or '',
+    by = holder(stored, 'schedule_holder', 'schedule_'), at = num(stored.schedule_at),
+  },
+  stop = stored['break'], -- JSON, or nil
+}
+local has_record = r.token ~= 0
+
+-- The lists runs, once, former and refused are decoded when somebody asks, and written if edited.
+local lists, edited = {}, {}
+
+local function list(name)
+  if not lists[name] then lists[name] = stored[name] and cjson.decode(stored[name]) or {} end
+  return lists[name]
+end
+
+local function edit(name)
+  edited[name] = true
+  return list(name)
+end
+
+-- push puts an entry at the head of a list and keeps the first n.
+local function push(name, entry, n)
+  local l = edit(name)
+  table.insert(l, 1, entry)
+  while #l > n do table.remove(l) end
+end
+
+local function find(name, matches)
+  for i, x in ipairs(list(name)) do
+    if matches(x) then return x, i end
+  end
+end
+
+-- save writes the fields of the record that differ. The empty array of cjson is "{}": an empty list has no field.
+local function save()
+  local set, gone = {}, {}
+  local function put(field, value)
+    if value == '' or value == '0' then
+      if stored[field] then gone[#gone + 1] = field end
+    elseif stored[field] ~= value then
+      set[#set + 1], set[#set + 2] = field, value
+    end
+  end
+  local function put_holder(h, id, prefix)
+    put(id, h.id)
+    put(prefix .. 'host', h.host)
+    put(prefix .. 'pid', int(h.pid))
+    put(prefix .. 'user', h.user)
+  end
+  put('job', r.job)
+  put_holder(r.holder, 'holder', '')
+  put('token', int(r.token))
+  put('ttl', int(r.ttl))
+  put('granted', int(r.granted))
+  put('until', int(r.till))
+  put('beat', int(r.beat))
+  put('released', int(r.released))
+  put('ended', int(r.ended))
+  put('passed', int(r.passed))
+  put('tick', int(r.tick.tick))
+  put('tick_state', r.tick.state)
+  put_holder(r.tick.claimant, 'tick_holder', 'tick_')
+  put('tick_policy', r.tick.policy)
+  put('tick_attempt', int(r.tick.attempt))
+  put('tick_max_attempts', int(r.tick.max_attempts))
+  put('fingerprint', r.schedule.fingerprint)
+  put('schedule', r.schedule.text)
+  put('schedule_at', int(r.schedule.at))
+  put_holder(r.schedule.by, 'schedule_holder', 'schedule_')
+  put('break', r.stop or '')
+  for name in pairs(edited) do
+    local entries = {}
+    for i, x in ipairs(lists[name]) do entries[i] = cjson.encode(x) end
+    put(name, #entries > 0 and '[' .. table.concat(entries, ',') .. ']' or '')
+  end
+  if #set > 0 then redis.call('HSET', record_key, unpack(set)) end
+  if #gone > 0 then redis.call('HDEL', record_key, unpack(gone)) end
+end
+
+-- lease is the valid lease, or nil. One whose expiry was taken away counts as renewed just now.
+local lease
+do
+  local s = redis.call('GET', lease_key)
+  if s then
+    local id, token = s:match('^([^|]+)|(%d+)$')
+    if not id then error('LEADERRUN-KEY the lease key holds something that leaderrun did not write') end
+    lease = {holder = id, token = tonumber(token), left = redis.call('PTTL', lease_key)}
+    if lease.left < 0 then lease.left = r.ttl end
+  end
+end
+
+local function put_lease(id, token, ttl) redis.call('SET', lease_key, id .. '|' .. int(token), 'PX', int(ttl)) end
+
+-- release removes the lease and wakes those who wait. Without the right to PUBLISH they wake by their timers.
+local function release()
+  redis.call('DEL', lease_key)
+  redis.pcall('PUBLISH', lease_key, int(r.token))
+end
+
+-- The steps of keep.go and record.go.
+local function run_of(token)
+  return token ~= 0 and find('runs', function(x) return x.token == token end) or nil
+end
+
+local function note(run) push('runs', run, 20) end
+
+local function restore(job, token, by, tick)
+  if r.token >= token then return end
+  r.job, r.token, r.holder, r.granted = job, token, by, now
+  note({token = token, holder = by, tick = tick, attempt = 1, started = now, state = 'claimed', exit = 0})
+end
+
+local function extend(ttl)
+  r.ttl, r.till, r.beat = ttl, now + ttl, r.beat + 1
+end
+
+local function settle(o, id, state)
+  if o.claimant.id ~= id then return end
+  o.state = state
+  if state == 'open' then
+    o.attempt = (o.attempt or 0) - 1
+    if o.attempt > 0 then o.state = 'lost' end
+  end
+end
+
+local function finish_run(id, state, exit)
+  r.released, r.ended, r.stop = r.token, now, nil
+  edit('runs')
+  local run = run_of(r.token)
+  if not run then
+    run = {token = r.token, holder = r.holder, attempt = 1, started = r.granted}
+    note(run)
+  end
+  run.state, run.exit, run.ended = state, exit, now
+  if (run.tick or 0) ~= 0 and r.tick.tick == run.tick then settle(r.tick, id, state) end
+  if (run.key or '') ~= '' then
+    local o = find('once', function(x) return x.key == run.key end)
+    if o then
+      edit('once')
+      settle(o, id, state)
+    end
+  end
+end
+
+-- needed is the highest number of replicas that this store has been seen with.
+local function needed() return int(num(redis.call('HGET', mark_key, 'replicas'))) end
+
+-- server_facts is what the server says about itself: Server in mark.go. It asks for the expensive part only
+-- where the mark does not know this server.
+local function server_facts(mark)
+  local server, replication = info('server'), info('replication')
+  must_be_master(replication)
+  if num(fact(server, 'redis_version'):match('^%d+')) < 5 then
+    error('LEADERRUN-OLD Redis ' .. fact(server, 'redis_version') .. ' is too old: 5 is needed')
+  end
+  local run_id, replid = fact(server, 'run_id'), fact(replication, 'master_replid')
+  local s = {
+    identity = run_id .. ':' .. replid,
+    -- uptime_in_seconds is a difference of truncated seconds: the server may have started one later.
+    started = now - num(fact(server, 'uptime_in_seconds')) * 1000 + 1000,
+    replicas = 0, forgot = false,
+  }
+  -- A client that only copies the data (redis-cli --rdb) has no port, and one that still copies cannot acknowledge.
+  local lines = 0
+  for line in replication:gmatch('[\r\n]slave%d+:([^\r\n]*)') do
+    lines = lines + 1
+    if line:find('state=online', 1, true) and not line:find('port=0,', 1, true) then s.replicas = s.replicas + 1 end
+  end
+  if lines == 0 then s.replicas = num(fact(replication, 'connected_slaves')) end
+  if mark.identity == s.identity then return s end
+
+  local stats = info('stats')
+  local commands = info('commandstats')
+  local function called(name) return commands:find('[\r\n]cmdstat_' .. name .. ':calls=[1-9]') ~= nil end
+  s.forgot = num(fact(stats, 'evicted_keys') or '1') > 0
+    or fact(replication, 'second_repl_offset') ~= '-1' -- promoted
+    or mark.identity:match('^[^:]*') == run_id -- another history, and replid2 may have been forgotten since
+    or not commands:find('cmdstat_', 1, true)
+    -- RESETSTAT forgets all of the above; before Redis 7 it is not told apart from other uses of CONFIG.
+    or called('config|resetstat') or called('config')
+    or called('flushall') or called('flushdb') or called('swapdb') or called('debug')
+  return s
+end
+
+local function read_mark()
+  local m = hash(mark_key)
+  return {identity = m.identity or '', replicas = num(m.replicas), longest = num(m.longest), till = num(m['until'])}
+end
+
+-- admit is Mark.Admit: the mark to keep, and for how long nobody may be granted.
+local function admit(mark, server, longest)
+  local n = {
+    identity = mark.identity, till = mark.till,
+    longest = math.max(mark.longest, longest), replicas = math.max(mark.replicas, server.replicas),
+  }
+  if mark.identity ~= server.identity then
+    local since = now
+    if (mark.identity ~= '' or not has_record) and not server.forgot then since = math.min(server.started, now) end
+    n.identity, n.till = server.identity, since + n.longest
+  elseif mark.till > now and n.longest > mark.longest then
+    n.till = n.till + n.longest - mark.longest
+  end
+  n.till = math.min(n.till, now + n.longest)
+  return n, math.max(n.till - now, 0)
+end
+
+local function save_mark(old, new)
+  if old.identity ~= new.identity or old.replicas ~= new.replicas or old.longest ~= new.longest or old.till ~= new.till then
+    redis.call('HSET', mark_key, 'identity', new.identity, 'replicas', int(new.replicas),
+      'longest', int(new.longest), 'until', int(new.till))
+  end
+end

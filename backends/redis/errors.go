@@ -1,0 +1,99 @@
+package redis
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/leaderrun/leaderrun/backends"
+)
+
+const (
+	aclHint     = "the rights that leaderrun needs are one line: docs/backends.md, section Redis"
+	clusterHint = "use redis+cluster://HOST:PORT,HOST:PORT"
+	prefixHint  = "another program uses these keys: choose another ?prefix="
+)
+
+func configuration(hint, format string, args ...any) error {
+	return &backends.PermanentError{Kind: backends.Configuration, Err: fmt.Errorf(format, args...), Hint: hint}
+}
+
+func isPermanent(err error) bool {
+	_, ok := errors.AsType[*backends.PermanentError](err)
+	return ok
+}
+
+// fault is a text in an error of the server or the client library that no retry mends.
+type fault struct {
+	text string
+	kind backends.PermanentKind
+	hint string
+}
+
+// faults are looked for in this order. What is not listed is an unknown outcome: READONLY, LOADING,
+// MASTERDOWN, CLUSTERDOWN, TRYAGAIN, OOM, MISCONF, NOREPLICAS, timeouts and broken connections all pass.
+var faults = []fault{
+	{"WRONGPASS", backends.Credentials, "the user and password of the backend URL; special characters in them are percent-encoded"},
+	{"NOAUTH", backends.Credentials, "this server wants a password: redis://USER:PASSWORD@HOST"},
+	{"unauthenticated", backends.Credentials, "this server wants a password: redis://USER:PASSWORD@HOST"},
+	{"ERR invalid password", backends.Credentials, "the password of the backend URL"},
+	{"without any password configured", backends.Credentials, "this server has no password: leave it out of the backend URL"},
+	{"no password is set", backends.Credentials, "this server has no password: leave it out of the backend URL"},
+	{"NOPERM", backends.Credentials, aclHint},
+	{"can't run this command or subcommand", backends.Credentials, aclHint},
+	{"can't access at least one of the keys", backends.Credentials, aclHint},
+	{"can't access at least one of the channels", backends.Credentials, aclHint},
+	{"remote error: tls: ", backends.Credentials, "this server wants a client certificate that it knows: ?cert=FILE&key=FILE"},
+
+	{"LEADERRUN-OLD", backends.Configuration, "leaderrun needs Redis 5 or Valkey"},
+	{"not allowed after non deterministic commands", backends.Configuration, "leaderrun needs Redis 5 or Valkey"},
+	{"LEADERRUN-KEY", backends.Configuration, prefixHint},
+	{"WRONGTYPE", backends.Configuration, prefixHint},
+	{"DB index is out of range", backends.Configuration, "the path of the URL is the number of a database that the server has"},
+	{"SELECT is not allowed in cluster mode", backends.Configuration, clusterHint},
+	{"cluster support disabled", backends.Configuration, "this server is no Cluster: use redis://HOST:PORT"},
+	{"unknown command", backends.Configuration, "leaderrun needs EVALSHA, EVAL, WAIT and what docs/backends.md lists, on a Redis server, not a Sentinel or proxy"},
+	{"Unknown Redis command", backends.Configuration, "the server's scripts lack a command: see docs/backends.md, section Redis"},
+	{"redis: can't parse", backends.Configuration, "is this a Redis server? with TLS the URL begins with rediss://"},
+	{"redis: invalid reply", backends.Configuration, "is this a Redis server? with TLS the URL begins with rediss://"},
+	{"first record does not look like a TLS handshake", backends.Configuration, "this server speaks no TLS on this port: redis://"},
+}
+
+// classify tells what no retry mends from outcomes that are unknown, and takes passwords out of both: a
+// server that does not know HELLO or AUTH repeats their arguments in its error.
+func classify(cfg *config, err error) error {
+	if err == nil || isPermanent(err) || errors.Is(err, backends.ErrLost) {
+		return err
+	}
+	text := cfg.scrub(err.Error())
+	if text != err.Error() {
+		err = errors.New(text)
+	}
+	if cfg.kind == single && (strings.HasPrefix(text, "MOVED ") || strings.HasPrefix(text, "CROSSSLOT")) {
+		return configuration(clusterHint, "this server is a node of a Redis Cluster")
+	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return configuration("?ca=FILE names the authority that signed the server's certificate, ?server-name= the name in it", "%w", err)
+	}
+	if _, ok := errors.AsType[x509.HostnameError](err); ok {
+		return configuration("?server-name= is the name in the server's certificate", "%w", err)
+	}
+	for _, f := range faults {
+		if strings.Contains(text, f.text) {
+			return &backends.PermanentError{Kind: f.kind, Err: err, Hint: f.hint}
+		}
+	}
+	return err
+}
+
+// scrub takes the passwords out of a text.
+func (c *config) scrub(text string) string {
+	for _, secret := range []string{c.password, c.sentinelPassword} {
+		if secret != "" {
+			text = strings.ReplaceAll(text, secret, "xxxxx")
+		}
+	}
+	return text
+}

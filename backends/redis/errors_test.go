@@ -1,0 +1,129 @@
+package redis
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/testserver"
+)
+
+// TestErrors: what no retry mends is permanent, with a hint, and no password is shown.
+func TestErrors(t *testing.T) {
+	t.Parallel()
+	limited := strings.Replace(aclLine(t), "+info", "", 1)
+	s := testserver.Redis(t, testserver.RedisOptions{Password: "dflt-pw", ACL: []string{limited}})
+	certs := testserver.NewCertificates(t)
+	secure := testserver.Redis(t, testserver.RedisOptions{TLS: certs})
+	node := testserver.Redis(t, testserver.RedisOptions{Cluster: true})
+	http, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = http.Close() })
+	go func() {
+		for {
+			c, err := http.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = fmt.Fprint(c, "HTTP/1.1 400 Bad Request\r\n\r\n")
+			_ = c.Close()
+		}
+	}()
+	good := url.QueryEscape(secret)
+	for _, c := range []struct {
+		name, url string
+		kind      backends.PermanentKind // 0: unknown outcome
+	}{
+		{"no password", "redis://" + s.Addr(), backends.Credentials},
+		{"wrong password", "redis://:wr0ng-pw@" + s.Addr(), backends.Credentials},
+		{"wrong user", "redis://nobody:wr0ng-pw@" + s.Addr(), backends.Credentials},
+		{"no right", "redis://leaderrun:" + good + "@" + s.Addr(), backends.Credentials},
+		{"no right to the keys", "redis://leaderrun:" + good + "@" + s.Addr() + "?prefix=other", backends.Credentials},
+		{"no such database", "redis://:dflt-pw@" + s.Addr() + "/99", backends.Configuration},
+		{"no Redis", "redis://:wr0ng-pw@" + http.Addr().String(), backends.Configuration},
+		{"TLS without", "redis://" + secure.Addr(), 0},
+		{"unknown authority", "rediss://" + secure.Addr(), backends.Configuration},
+		{"no TLS", "rediss://:wr0ng-pw@" + s.Addr(), 0},
+		{"a node of a cluster", "redis://" + node.Addr(), 0},
+		{"no cluster", "redis+cluster://:dflt-pw@" + s.Addr(), backends.Configuration},
+		{"no Sentinel", "redis+sentinel://" + s.Addr() + "/main?sentinel-password=dflt-pw", backends.Configuration},
+		{"nobody there", "redis://:wr0ng-pw@127.0.0.1:1", 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := open(t, c.url)
+			_, err := d.Acquire(within(t, 5*time.Second), claim("job", long))
+			if err == nil {
+				t.Fatal("granted")
+			}
+			p, permanent := errors.AsType[*backends.PermanentError](err)
+			if permanent != (c.kind != 0) || (permanent && (p.Kind != c.kind || p.Hint == "")) {
+				t.Errorf("%v, %+v; want kind %d", err, p, c.kind)
+			}
+			text := err.Error() + d.String() + fmt.Sprintf("%v %+v", d, d.Redacted())
+			for _, password := range []string{"dflt-pw", "wr0ng-pw", secret, good} {
+				if strings.Contains(text, password) {
+					t.Errorf("shows a password: %s", text)
+				}
+			}
+			t.Log(err)
+		})
+	}
+}
+
+// TestACLIsLeast: without any one of its rights the ready-made ACL line is too short.
+func TestACLIsLeast(t *testing.T) {
+	t.Parallel()
+	s := testserver.Redis(t, testserver.RedisOptions{})
+	trust(t, s)
+	tour := func(user string, db int) error {
+		d := open(t, fmt.Sprintf("redis://%s:%s@%s/%d", user, url.QueryEscape(secret), s.Addr(), db))
+		ctx := within(t, patience)
+		g, err := d.Acquire(ctx, claim("job "+user, long))
+		if err != nil && !strings.Contains(err.Error(), "quarantined") {
+			return err
+		}
+		_, errRenew := d.Renew(ctx, g)
+		_, errJobs := d.Jobs(ctx)
+		_, errInspect := d.Inspect(ctx, g.Claim.Job)
+		return errors.Join(errRenew, d.Finish(ctx, g, backends.Outcome{State: backends.Done}), d.Abandon(ctx, claim("job "+user, long)), errInspect, errJobs)
+	}
+	line := strings.Fields(aclLine(t))
+	setUser := func(name string, without string) {
+		t.Helper()
+		words := []any{"acl", "setuser", name}
+		for _, w := range line[2:] {
+			if w != without {
+				words = append(words, w)
+			}
+		}
+		s.Do(t, words...)
+	}
+	setUser("whole", "")
+	if err := tour("whole", 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := open(t, "redis://whole:"+url.QueryEscape(secret)+"@"+s.Addr()+"/1").Abandon(t.Context(), claim("x", long)); err != nil {
+		t.Errorf("database 1: %v", err)
+	}
+	// Without +publish waiters wake by their timers; +ping asks a silent subscription, +wait is for replicas,
+	// +select for a database, +subscribe and & for Watch, +hdel for a field that is emptied.
+	elsewhere := []string{"on", "resetkeys", "resetchannels", "-@all", "+publish", "+ping", "+wait", "+select", "+subscribe", "&leaderrun:*", "+hdel", ">" + secret}
+	for i, w := range line[2:] {
+		if slices.Contains(elsewhere, w) || w == "+eval" { // the scripts are known by now
+			continue
+		}
+		user := fmt.Sprintf("without%d", i)
+		setUser(user, w)
+		if err := tour(user, 0); !isPermanent(err) {
+			t.Errorf("without %s: %v, want a permanent error", w, err)
+		}
+	}
+}

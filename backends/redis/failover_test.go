@@ -1,0 +1,336 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/backendtest"
+	"github.com/leaderrun/leaderrun/internal/testserver"
+)
+
+func TestSuiteSentinel(t *testing.T) {
+	t.Parallel()
+	set := testserver.Sentinel(t, 1)
+	trust(t, set.Servers[0])
+	h := harness(set.Servers[0], set.URL())
+	h.Stall = nil // the Sentinels would promote the replica
+	backendtest.Run(t, h)
+}
+
+func TestSuiteCluster(t *testing.T) {
+	t.Parallel()
+	nodes := testserver.Cluster(t, 0)
+	h := harness(nodes[0], clusterURL(nodes)+"?replicas=0&longest-ttl=6s")
+	h.Settle, h.Stall = 7*time.Second, nil
+	h.DeleteLease = func(t testing.TB, job string) { t.Helper(); lease, _, _ := keys(job); onMaster(t, nodes, "del", lease) }
+	h.DeleteRecord = func(t testing.TB, job string) {
+		t.Helper()
+		_, record, _ := keys(job)
+		onMaster(t, nodes, "del", record)
+	}
+	h.SetBreak = nil
+	backendtest.Run(t, h)
+}
+
+func clusterURL(nodes []*testserver.RedisServer) string {
+	var hosts []string
+	for _, n := range nodes {
+		hosts = append(hosts, n.Addr())
+	}
+	return "redis+cluster://" + strings.Join(hosts, ",")
+}
+
+// onMaster runs a command on the node that has its key.
+func onMaster(t testing.TB, nodes []*testserver.RedisServer, words ...any) {
+	t.Helper()
+	var last error
+	for _, n := range nodes {
+		if _, last = n.Try(words...); last == nil {
+			return
+		}
+	}
+	t.Fatal(last)
+}
+
+// overlapping watches a job that changes hands: every holder's life is over when the next is granted.
+type overlapping struct {
+	token   int64
+	renewed time.Time // when the last renewal that counted was sent
+	ttl     time.Duration
+}
+
+func (o *overlapping) next(t testing.TB, g backends.Grant, received time.Time) {
+	t.Helper()
+	if g.Token <= o.token {
+		t.Errorf("token %d after %d", g.Token, o.token)
+	}
+	if alive := o.renewed.Add(o.ttl - 20*time.Millisecond); received.Before(alive) {
+		t.Errorf("granted %v before the life of the last holder was over", alive.Sub(received))
+	}
+	*o = overlapping{token: g.Token, renewed: time.Now(), ttl: g.TTL}
+}
+
+// hold renews until a renewal counts.
+func (o *overlapping) hold(t testing.TB, d *Driver, g backends.Grant) {
+	t.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		sent := time.Now()
+		_, err := d.Renew(within(t, time.Second), g)
+		if err == nil {
+			o.renewed = sent
+			return
+		}
+		if errors.Is(err, backends.ErrLost) || time.Now().After(end) {
+			t.Logf("renewal: %v", err)
+			return
+		}
+	}
+}
+
+// TestFailover: real Sentinels promote a replica, asked to and because the master died.
+func TestFailover(t *testing.T) {
+	t.Parallel()
+	set := testserver.Sentinel(t, 1)
+	trust(t, set.Servers[0])
+	url := set.URL() + "?longest-ttl=3s"
+	a, b := open(t, url), open(t, url)
+	const ttl = 2 * time.Second
+	var life overlapping
+	for round := range 3 {
+		g, verdicts := granted(t, a, claim("job", ttl))
+		life.next(t, g, time.Now())
+		t.Logf("round %d: granted after %v", round, slices.Compact(verdicts))
+		life.hold(t, a, g)
+		master := set.Master(t)
+		killed := round == 1
+		if killed {
+			master.Kill()
+		} else {
+			testserver.Eventually(t, "the Sentinels accept the order", func() bool {
+				_, err := set.Sentinels[round%3].Try("sentinel", "failover", set.Name)
+				return err == nil
+			})
+		}
+		promoted := set.Changed(t, master)
+		if killed {
+			if g, err := b.Acquire(within(t, time.Second), claim("alone", ttl)); err == nil {
+				t.Errorf("a promoted server without a replica grants: %+v", g)
+			}
+			master.Restart(t, true)
+		}
+		g, verdicts = granted(t, b, claim("job", ttl))
+		life.next(t, g, time.Now())
+		t.Logf("round %d: granted by %s after %v", round, promoted.Addr(), slices.Compact(verdicts))
+		if _, err := a.Renew(within(t, patience), backends.Grant{Claim: claim("job", ttl), Token: g.Token, TTL: ttl}); err == nil {
+			t.Error("a stranger renews")
+		}
+		if err := b.Finish(within(t, patience), g, backends.Outcome{State: backends.Done}); err != nil {
+			t.Logf("finish: %v", err)
+		}
+		life.renewed = time.Time{} // released
+		set.InSync(t, 1)
+	}
+}
+
+// replicated is a master with one replica, both in step.
+func replicated(t *testing.T) (master, replica *testserver.RedisServer) {
+	t.Helper()
+	master = testserver.Redis(t, testserver.RedisOptions{})
+	replica = testserver.Redis(t, testserver.RedisOptions{ReplicaOf: master})
+	(&testserver.SentinelSet{Servers: []*testserver.RedisServer{master}}).InSync(t, 1)
+	trust(t, master)
+	return master, replica
+}
+
+// notAcknowledged makes a step until the server says in time how many replicas have it: too few.
+func notAcknowledged(t *testing.T, name string, step func(context.Context) error) {
+	t.Helper()
+	for limit := 250 * time.Millisecond; limit < patience; limit *= 2 {
+		err := step(within(t, limit))
+		_, refusal := errors.AsType[*backends.Refusal](err)
+		if err == nil || refusal || isPermanent(err) || errors.Is(err, backends.ErrLost) {
+			t.Errorf("%s without a replica: %v, want an unknown outcome", name, err)
+			return
+		}
+		if strings.Contains(err.Error(), "0 of 1 replicas") {
+			return
+		}
+	}
+	t.Errorf("%s without a replica: no answer", name)
+}
+
+// TestReplicasMustAcknowledge: a step that the replicas do not have counts as nothing, however often it is repeated.
+func TestReplicasMustAcknowledge(t *testing.T) {
+	t.Parallel()
+	master, replica := replicated(t)
+	p := testserver.NewProxy(t, master.Addr())
+	d := open(t, "redis://"+p.Addr())
+	g, _ := granted(t, d, claim("job", long))
+	ended, _ := granted(t, d, claim("ended", long))
+	if _, err := d.Renew(within(t, patience), g); err != nil { // the server learns the script
+		t.Fatal(err)
+	}
+	trips := p.Trips()
+	if _, err := d.Renew(within(t, patience), g); err != nil {
+		t.Fatal(err)
+	}
+	if n := p.Trips() - trips; n != 1 {
+		t.Errorf("%d round trips of a renewal with WAIT, want 1", n)
+	}
+
+	replica.Stop(t)
+	other, given := claim("other", long), claim("given up", long)
+	steps := map[string]func(context.Context) error{
+		"claim":       func(ctx context.Context) error { _, err := d.Acquire(ctx, other); return err },
+		"claim again": func(ctx context.Context) error { _, err := d.Acquire(ctx, g.Claim); return err },
+		"renew":       func(ctx context.Context) error { _, err := d.Renew(ctx, g); return err },
+		"abandon":     func(ctx context.Context) error { return d.Abandon(ctx, given) },
+		"finish":      func(ctx context.Context) error { return d.Finish(ctx, ended, backends.Outcome{State: backends.Done}) },
+	}
+	for name, step := range steps {
+		for i := range 3 { // the second time there may be nothing left to change
+			notAcknowledged(t, fmt.Sprint(name, " ", i), step)
+		}
+	}
+	// A client that has never seen replicas learns of them from the mark.
+	fresh := open(t, "redis://"+master.Addr())
+	notAcknowledged(t, "claim of a new client", func(ctx context.Context) error { _, err := fresh.Acquire(ctx, other); return err })
+	lowered := open(t, "redis://"+master.Addr()+"?replicas=0")
+	if _, err := lowered.Acquire(within(t, patience), claim("lowered", long)); err != nil {
+		t.Errorf("with ?replicas=0: %v", err)
+	}
+	status, err := lowered.Inspect(within(t, patience), "lowered")
+	if err != nil || len(status.Notes) != 1 || !strings.Contains(status.Notes[0], "?replicas=0") {
+		t.Errorf("notes with ?replicas=0: %q, %v", status.Notes, err)
+	}
+
+	replica.Cont(t)
+	again, _ := granted(t, d, other)
+	if status, err := d.Inspect(within(t, patience), "other"); err != nil || status.Record.Token != again.Token || len(status.Notes) != 0 {
+		t.Errorf("the claim that was repeated: %+v, %v", status, err)
+	}
+	finish(t, d, ended)
+}
+
+// TestIsolatedMaster: a replica was promoted, and the old master lives on without knowing.
+func TestIsolatedMaster(t *testing.T) {
+	t.Parallel()
+	master, replica := replicated(t)
+	const ttl = 2 * time.Second
+	old, young := open(t, "redis://"+master.Addr()+"?longest-ttl=3s"), open(t, "redis://"+replica.Addr()+"?longest-ttl=3s&replicas=0")
+	var life overlapping
+	g, _ := granted(t, old, claim("job", ttl))
+	life.next(t, g, time.Now())
+	life.hold(t, old, g)
+	replica.Do(t, "replicaof", "no", "one")
+	promoted := time.Now()
+	// The claims of the young server run at once; those of the old one count no more.
+	next, verdicts := granted(t, young, claim("job", ttl))
+	life.next(t, next, time.Now())
+	if waited := time.Since(promoted); waited < 3*time.Second-20*time.Millisecond {
+		t.Errorf("granted %v after the promotion", waited)
+	}
+	t.Logf("granted after %v", slices.Compact(verdicts))
+	if _, err := old.Renew(within(t, 2*time.Second), g); err == nil {
+		t.Error("the isolated master renews")
+	}
+	other := claim("new", ttl)
+	notAcknowledged(t, "claim on the isolated master", func(ctx context.Context) error { _, err := old.Acquire(ctx, other); return err })
+	// What a replica shows is no answer.
+	replica.Do(t, "replicaof", "127.0.0.1", master.Port)
+	testserver.Eventually(t, "it is a replica again", func() bool { return replica.Info(t, "replication", "master_link_status") == "up" })
+	for _, err := range []error{
+		func() error { _, err := young.Acquire(t.Context(), claim("job", ttl)); return err }(),
+		func() error { _, err := young.Renew(t.Context(), next); return err }(),
+		young.Finish(t.Context(), next, backends.Outcome{State: backends.Done}),
+		func() error { _, err := young.Inspect(t.Context(), "job"); return err }(),
+	} {
+		_, refusal := errors.AsType[*backends.Refusal](err)
+		if err == nil || refusal || isPermanent(err) || errors.Is(err, backends.ErrLost) {
+			t.Errorf("a replica answers %v, want an unknown outcome", err)
+		}
+	}
+}
+
+// TestClusterFailover: a master of a cluster dies with every lease on it.
+func TestClusterFailover(t *testing.T) {
+	t.Parallel()
+	nodes := testserver.Cluster(t, 1)
+	url := clusterURL(nodes) + "?longest-ttl=3s"
+	a, b := open(t, url), open(t, url)
+	const ttl = 2 * time.Second
+	var life overlapping
+	g, verdicts := granted(t, a, claim("job", ttl))
+	t.Logf("granted after %v", slices.Compact(verdicts))
+	life.next(t, g, time.Now())
+	life.hold(t, a, g)
+	_, record, _ := keys("job")
+	var master *testserver.RedisServer
+	for _, n := range nodes {
+		if _, err := n.Try("exists", record); err == nil && n.Info(t, "replication", "role") == "master" {
+			master = n
+		}
+	}
+	master.Kill()
+	testserver.Eventually(t, "another master", func() bool {
+		for _, n := range nodes {
+			if n != master {
+				if _, err := n.Try("exists", record); err == nil && n.Info(t, "replication", "role") == "master" {
+					return true
+				}
+			}
+		}
+		return false
+	})
+	if _, err := b.Acquire(within(t, time.Second), claim("job", ttl)); err == nil {
+		t.Error("a promoted server without a replica grants")
+	}
+	master.Restart(t, true)
+	next, verdicts := granted(t, b, claim("job", ttl))
+	t.Logf("granted after %v", slices.Compact(verdicts))
+	life.next(t, next, time.Now())
+	if !slices.Contains(verdicts, backends.Quarantined) {
+		t.Errorf("no quarantine on the promoted node: %v", slices.Compact(verdicts))
+	}
+	if jobs, err := b.Jobs(within(t, patience)); err != nil || !slices.Equal(jobs, []string{"job"}) {
+		t.Errorf("jobs %q, %v", jobs, err)
+	}
+	if _, err := open(t, "redis://"+master.Addr()).Acquire(t.Context(), claim("job", ttl)); !isPermanent(err) {
+		t.Errorf("redis:// for a node of a cluster: %v", err)
+	}
+}
+
+// TestRepeatedStepsWrite: a step that is asked again changes something, so that WAIT has something to wait
+// for. (Redis 7.0 waits for everything before it, later versions for what the connection itself wrote.)
+func TestRepeatedStepsWrite(t *testing.T) {
+	t.Parallel()
+	s := testserver.Redis(t, testserver.RedisOptions{})
+	trust(t, s)
+	d := open(t, "redis://"+s.Addr())
+	g, _ := granted(t, d, claim("job", long))
+	given := claim("given up", long)
+	for _, step := range []struct {
+		name string
+		do   func() error
+	}{
+		{"claim", func() error { _, err := d.Acquire(within(t, patience), g.Claim); return err }},
+		{"finish", func() error { return d.Finish(within(t, patience), g, backends.Outcome{State: backends.Done}) }},
+		{"abandon", func() error { return d.Abandon(within(t, patience), given) }},
+	} {
+		for i := range 3 {
+			before := s.Info(t, "persistence", "rdb_changes_since_last_save")
+			if err := step.do(); err != nil {
+				t.Fatal(err)
+			}
+			if s.Info(t, "persistence", "rdb_changes_since_last_save") == before {
+				t.Errorf("%s %d writes nothing", step.name, i)
+			}
+		}
+	}
+}

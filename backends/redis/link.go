@@ -1,0 +1,187 @@
+package redis
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+const (
+	dialTimeout = 5 * time.Second
+	readTimeout = 10 * time.Second // where the context has no deadline; with one, that counts
+)
+
+var errClosed = errors.New("the driver is closed")
+
+// link is the connections that are trusted at the moment. After a failure it is retired: no request uses it
+// any more, and the next one begins with a fresh connection, and where there are several servers by asking
+// anew which is the master.
+type link struct {
+	cfg     *config
+	locator *locator
+
+	mu      sync.Mutex
+	clients map[string]*goredis.Client // by address
+	slots   slots                      // Cluster
+	master  string                     // Sentinel
+	users   int
+	retired bool
+}
+
+// use returns the link for a request, which calls release.
+func (d *Driver) use() (*link, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, errClosed
+	}
+	if d.link == nil {
+		d.link = &link{cfg: d.cfg, locator: d.locator, clients: map[string]*goredis.Client{}}
+	}
+	d.link.mu.Lock()
+	d.link.users++
+	d.link.mu.Unlock()
+	return d.link, nil
+}
+
+// drop makes sure that no new request uses l.
+func (d *Driver) drop(l *link) {
+	d.mu.Lock()
+	if d.link == l {
+		d.link = nil
+	}
+	d.mu.Unlock()
+	l.retire()
+}
+
+func (l *link) release() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.users--
+	l.closeIfUnused()
+}
+
+func (l *link) retire() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.retired = true
+	l.closeIfUnused()
+}
+
+func (l *link) closeIfUnused() {
+	if !l.retired || l.users > 0 {
+		return
+	}
+	for _, c := range l.clients {
+		_ = c.Close()
+	}
+	clear(l.clients)
+}
+
+// client returns the client of the master for a key.
+func (l *link) client(ctx context.Context, key string) (*goredis.Client, error) {
+	addr, err := l.address(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	return l.at(addr), nil
+}
+
+func (l *link) at(addr string) *goredis.Client {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.clients[addr]
+	if c == nil {
+		c = goredis.NewClient(l.cfg.options(addr))
+		l.clients[addr] = c
+	}
+	return c
+}
+
+// address returns where the master for a key is, asking only when this link does not know.
+func (l *link) address(ctx context.Context, key string) (string, error) {
+	switch l.cfg.kind {
+	case sentinel:
+		l.mu.Lock()
+		addr := l.master
+		l.mu.Unlock()
+		if addr != "" {
+			return addr, nil
+		}
+		addr, err := l.locator.master(ctx)
+		if err != nil {
+			return "", err
+		}
+		l.mu.Lock()
+		l.master = addr
+		l.mu.Unlock()
+		return addr, nil
+	case cluster:
+		slot := slotOf(key)
+		l.mu.Lock()
+		addr := l.slots.at(slot)
+		l.mu.Unlock()
+		if addr != "" {
+			return addr, nil
+		}
+		all, err := l.locator.masters(ctx, slot)
+		if err != nil {
+			return "", err
+		}
+		l.mu.Lock()
+		l.slots = all
+		l.mu.Unlock()
+		return all.at(slot), nil
+	}
+	return l.cfg.addrs[0], nil
+}
+
+// options are those of one server: every retry and every request of the library's own is off.
+func (c *config) options(addr string) *goredis.Options {
+	o := c.bare(addr)
+	o.Username, o.Password, o.DB = c.user, c.password, c.db
+	return o
+}
+
+// bare are the options without credentials.
+func (c *config) bare(addr string) *goredis.Options {
+	return &goredis.Options{
+		Network: c.network, Addr: addr, Protocol: 2,
+		Dialer:                   c.dial,
+		MaxRetries:               -1, // 0 would be 3: a claim would run twice
+		DialerRetries:            1,
+		DialTimeout:              dialTimeout,
+		ReadTimeout:              readTimeout,
+		WriteTimeout:             readTimeout,
+		ContextTimeoutEnabled:    true,
+		PoolSize:                 3,
+		MaxIdleConns:             1,
+		ReadBufferSize:           4096,
+		WriteBufferSize:          4096,
+		DisableIdentity:          true,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	}
+}
+
+// dial opens one connection, with TLS where the URL asks for it, before ctx ends.
+func (c *config) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	d := &net.Dialer{Timeout: dialTimeout, KeepAlive: 15 * time.Second}
+	if c.tls == nil {
+		return d.DialContext(ctx, network, addr)
+	}
+	t := c.tls.Clone()
+	if t.ServerName == "" {
+		host, _, err := net.SplitHostPort(addr)
+		if err != nil {
+			return nil, err
+		}
+		t.ServerName = host
+	}
+	return (&tls.Dialer{NetDialer: d, Config: t}).DialContext(ctx, network, addr)
+}

@@ -1,0 +1,212 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+)
+
+// opinionGrace is how long the others may still answer when one has: a server that was cut off from the rest
+// goes on naming the old master.
+const opinionGrace = 200 * time.Millisecond
+
+// locator finds masters: by asking all Sentinels, or all known nodes of a cluster, and believing most of
+// them. It is asked again for every new link. That a wrong answer grants nothing is the work of WAIT.
+type locator struct {
+	cfg *config
+
+	mu    sync.Mutex
+	known []string // whom to ask: those of the URL, and in a cluster all that were ever named
+}
+
+func newLocator(cfg *config) *locator { return &locator{cfg: cfg, known: slices.Clone(cfg.addrs)} }
+
+// opinion is what one server says.
+type opinion struct {
+	addr  string // of the master in question
+	slots slots  // Cluster: all masters
+}
+
+// slots says which master has which slots of a cluster.
+type slots []slotRange
+
+type slotRange struct {
+	start, end int
+	addr       string
+}
+
+func (s slots) at(slot int) string {
+	for _, r := range s {
+		if r.start <= slot && slot <= r.end {
+			return r.addr
+		}
+	}
+	return ""
+}
+
+// master asks the Sentinels for the address of the master.
+func (l *locator) master(ctx context.Context) (string, error) {
+	o, err := l.poll(ctx, func(ctx context.Context, c *goredis.Client, _ string) (opinion, error) {
+		words, err := c.Do(ctx, "sentinel", "get-master-addr-by-name", l.cfg.master).StringSlice()
+		if errors.Is(err, goredis.Nil) {
+			return opinion{}, configuration("the path of the URL is the name that `sentinel monitor` gave to the master",
+				"the Sentinels know no master %q", l.cfg.master)
+		}
+		if err != nil || len(words) != 2 {
+			return opinion{}, orReply(err)
+		}
+		return opinion{addr: net.JoinHostPort(words[0], words[1])}, nil
+	})
+	return o.addr, err
+}
+
+// masters asks the nodes of the cluster who has which slots.
+func (l *locator) masters(ctx context.Context, slot int) (slots, error) {
+	o, err := l.poll(ctx, func(ctx context.Context, c *goredis.Client, asked string) (opinion, error) {
+		answer, err := c.ClusterSlots(ctx).Result()
+		if err != nil {
+			return opinion{}, err
+		}
+		var o opinion
+		var all []string
+		for _, s := range answer {
+			for i, n := range s.Nodes {
+				addr := reachable(n.Addr, asked)
+				all = append(all, addr)
+				if i == 0 {
+					o.slots = append(o.slots, slotRange{s.Start, s.End, addr})
+				}
+			}
+		}
+		if o.addr = o.slots.at(slot); o.addr == "" {
+			return o, fmt.Errorf("%s knows no master for slot %d", asked, slot)
+		}
+		l.learn(all)
+		return o, nil
+	})
+	return o.slots, err
+}
+
+// reachable completes the address of a node that does not know its own.
+func reachable(addr, asked string) string {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil || (host != "" && host != "?") {
+		return addr
+	}
+	host, _, _ = net.SplitHostPort(asked)
+	return net.JoinHostPort(host, port)
+}
+
+func (l *locator) learn(addrs []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, a := range addrs {
+		if !slices.Contains(l.known, a) && len(l.known) < 50 {
+			l.known = append(l.known, a)
+		}
+	}
+}
+
+// poll asks all at once and returns what most say. It does not wait for those that hang.
+func (l *locator) poll(ctx context.Context, ask func(context.Context, *goredis.Client, string) (opinion, error)) (opinion, error) {
+	l.mu.Lock()
+	addrs := slices.Clone(l.known)
+	l.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+
+	type reply struct {
+		opinion opinion
+		err     error
+	}
+	replies := make(chan reply, len(addrs))
+	for _, addr := range addrs {
+		go func() {
+			c := goredis.NewClient(l.cfg.guide(addr))
+			stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+			o, err := ask(ctx, c, addr)
+			if stop() {
+				_ = c.Close()
+			}
+			replies <- reply{o, err}
+		}()
+	}
+	var (
+		votes = map[string]int{}
+		best  opinion
+		errs  []error
+		grace <-chan time.Time
+	)
+	for range addrs {
+		select {
+		case r := <-replies:
+			if r.err != nil {
+				errs = append(errs, classify(l.cfg, r.err))
+				continue
+			}
+			votes[r.opinion.addr]++
+			if votes[r.opinion.addr] > votes[best.addr] || best.addr == "" {
+				best = r.opinion
+			}
+			if 2*votes[best.addr] > len(addrs) {
+				return best, nil
+			}
+			if grace == nil {
+				grace = time.After(opinionGrace)
+			}
+			continue
+		case <-grace:
+		case <-ctx.Done():
+			errs = append(errs, context.Cause(ctx))
+		}
+		break
+	}
+	if best.addr != "" {
+		return best, nil
+	}
+	return best, noMaster(errs, len(addrs))
+}
+
+// noMaster is permanent only if everybody who was asked refused for good.
+func noMaster(errs []error, asked int) error {
+	permanent := 0
+	for _, err := range errs {
+		if isPermanent(err) {
+			permanent++
+		}
+	}
+	if permanent == asked {
+		return errs[0]
+	}
+	for _, err := range errs {
+		if !isPermanent(err) {
+			return fmt.Errorf("nobody says which server is the master: %w", err)
+		}
+	}
+	return errors.New("nobody says which server is the master")
+}
+
+func orReply(err error) error {
+	if err != nil {
+		return err
+	}
+	return errReply
+}
+
+// guide are the options of a server that is asked for masters.
+func (c *config) guide(addr string) *goredis.Options {
+	o := c.bare(addr)
+	o.PoolSize = 1
+	if c.kind == sentinel {
+		o.Username, o.Password = c.sentinelUser, c.sentinelPassword
+	} else {
+		o.Username, o.Password = c.user, c.password
+	}
+	return o
+}

@@ -1,0 +1,244 @@
+// Package redis keeps leases and records in Redis or Valkey: a hash and a string with an expiry per job,
+// changed together by one Lua script, so that a claim is one round trip.
+//
+// The server decides in its own wall clock, and it can forget: a restart without its data, FLUSHALL, a
+// failover to a replica that lagged. Three things stand against that. The record says until when a lease was
+// renewed, so a lease that vanished is waited out. The mark says which server wrote it, so that a server
+// that restarted, was emptied or was promoted is in quarantine until every lease it may have forgotten is
+// over. And where there are replicas, a step counts only when WAIT says that all that were ever seen have it.
+//
+// What it does not promise: WAIT is no consensus; a clock that is stepped forward on the server ends leases
+// early; with ?replicas= lowered a failover may overlap; and whoever deletes the lease, the record and the
+// mark by hand at once has removed every trace.
+package redis
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9/logging"
+
+	"github.com/leaderrun/leaderrun/backends"
+)
+
+var (
+	_ backends.Driver    = (*Driver)(nil)
+	_ backends.Watcher   = (*Driver)(nil)
+	_ backends.Inspector = (*Driver)(nil)
+)
+
+// Driver is one client of one Redis store.
+type Driver struct {
+	cfg      *config
+	nonce    string        // of this driver; a counter makes it one of a request
+	requests atomic.Uint64 //
+	seen     atomic.Int64  // replicas that the last reply asked for, where one mark serves all jobs
+	locator  *locator      // nil: the URL names the server itself
+
+	mu     sync.Mutex
+	link   *link // for the next request; nil: none yet, or the last one failed
+	closed bool
+}
+
+// Open returns a driver for a backend URL. It reads the certificates that the URL names and asks nobody. Its
+// errors are *backends.PermanentError and never show a password.
+func Open(rawURL string) (*Driver, error) {
+	cfg, err := parseURL(rawURL)
+	if err != nil {
+		return nil, err
+	}
+	logging.Disable() // the client library writes to stderr of the command that is run
+	d := &Driver{cfg: cfg, nonce: randomID()}
+	if cfg.kind != single {
+		d.locator = newLocator(cfg)
+	}
+	return d, nil
+}
+
+// Redacted returns the URL without its passwords.
+func (d *Driver) Redacted() string { return d.cfg.redacted() }
+
+// String is Redacted.
+func (d *Driver) String() string { return d.Redacted() }
+
+// Prefix returns what the names of all keys begin with.
+func (d *Driver) Prefix() string { return d.cfg.prefix }
+
+// Limits implements backends.Driver.
+func (d *Driver) Limits() backends.Limits {
+	return backends.Limits{MaxTTL: d.cfg.longest, MaxHint: longestHint}
+}
+
+// Acquire implements backends.Driver.
+func (d *Driver) Acquire(ctx context.Context, c backends.Claim) (backends.Grant, error) {
+	if c.TTL > d.cfg.longest {
+		return backends.Grant{}, configuration(longestHint, "a TTL of %v is longer than this store allows (%v)", c.TTL, d.cfg.longest)
+	}
+	reply, err := d.ask(ctx, request{
+		script: claimScript, job: c.Job, counts: true, args: claimArgs(c, d.cfg.longest),
+		check: func(r []any) (any, bool, error) { return claimReply(r, c) },
+	})
+	if err != nil {
+		return backends.Grant{}, about("claim", c.Job, err)
+	}
+	switch a := reply.(type) {
+	case *backends.Refusal:
+		return backends.Grant{}, a
+	case backends.Grant:
+		return a, nil
+	}
+	panic("unreachable")
+}
+
+// who are the arguments 2 to 6 of every script that acts for a holder.
+func who(c backends.Claim, more ...any) []any {
+	return append([]any{c.Job, c.Holder.ID, c.Holder.Host, c.Holder.PID, c.Holder.User}, more...)
+}
+
+func claimArgs(c backends.Claim, longest time.Duration) []any {
+	deadline := int64(-1)
+	if c.StartDeadline > 0 {
+		deadline = c.StartDeadline.Milliseconds()
+	}
+	return who(c, c.TTL.Milliseconds(), c.Floor, c.Tick, c.Once, string(c.OnLost), c.MaxAttempts, deadline,
+		c.Schedule.Fingerprint, c.Schedule.Text, c.Unclaimed.Fingerprint, c.Unclaimed.Instant, longest.Milliseconds())
+}
+
+func renewArgs(g backends.Grant) []any { return who(g.Claim, g.Token, g.Tick, g.TTL.Milliseconds()) }
+
+func finishArgs(g backends.Grant, o backends.Outcome) []any {
+	return who(g.Claim, g.Token, g.Tick, string(o.State), o.Exit)
+}
+
+func abandonArgs(c backends.Claim) []any { return who(c, c.Tick) }
+
+// answer is what claim.lua says, as JSON.
+type answer struct {
+	Verdict backends.Verdict            `json:"verdict"`
+	Holder  backends.Holder             `json:"holder"`
+	Token   int64                       `json:"token"`
+	Wait    int64                       `json:"wait"` // ms
+	Seen    struct{ Token, Beat int64 } `json:"seen"`
+	Tick    int64                       `json:"tick"`
+	Attempt int                         `json:"attempt"`
+	At      *int64                      `json:"at"` // ms
+	Text    string                      `json:"text"`
+	Lease   *int64                      `json:"lease"` // ms
+	First   bool                        `json:"first"`
+	Lost    []backends.Occurrence       `json:"lost"`
+	Notes   []string                    `json:"notes"`
+}
+
+// claimReply reads the reply of claim.lua: a Grant or a *Refusal, and whether it is one that must have
+// reached the replicas.
+func claimReply(reply []any, c backends.Claim) (any, bool, error) {
+	var a answer
+	text, _ := element(reply, 3)
+	if err := json.Unmarshal([]byte(text), &a); err != nil || len(reply) != 4 || a.Verdict == "" {
+		return nil, false, errReply
+	}
+	if a.Verdict == backends.Granted {
+		if a.Token <= 0 || a.Attempt < 0 {
+			return nil, false, errReply
+		}
+		return backends.Grant{
+			Claim: c, Token: a.Token, TTL: c.TTL, Tick: a.Tick, Attempt: a.Attempt, Lost: a.Lost, Notes: a.Notes,
+		}, true, nil
+	}
+	r := &backends.Refusal{
+		Verdict: a.Verdict, Holder: a.Holder, Token: a.Token, Wait: time.Duration(a.Wait) * time.Millisecond,
+		Seen: backends.Evidence{Token: a.Seen.Token, Beat: a.Seen.Beat}, Tick: a.Tick, Text: a.Text, First: a.First,
+	}
+	if a.At != nil && a.Lease != nil {
+		r.At, r.Lease = time.UnixMilli(*a.At), time.UnixMilli(*a.Lease)
+	}
+	return r, false, nil
+}
+
+// Renew implements backends.Driver.
+func (d *Driver) Renew(ctx context.Context, g backends.Grant) (backends.Signal, error) {
+	reply, err := d.ask(ctx, request{
+		script: renewScript, job: g.Claim.Job, counts: true, args: renewArgs(g),
+		check: func(r []any) (any, bool, error) { return renewReply(r, g) },
+	})
+	if err != nil {
+		return backends.Signal{}, about("renew", g.Claim.Job, err)
+	}
+	return reply.(backends.Signal), nil //nolint:errcheck // renewReply returns nothing else
+}
+
+// renewReply reads the reply of renew.lua.
+func renewReply(r []any, g backends.Grant) (any, bool, error) {
+	var s backends.Signal
+	kept, err := still(r, "renewed", g.Token, 6)
+	if err != nil || !kept {
+		return s, false, orLost(err)
+	}
+	if text, _ := element(r, 5); text != "" {
+		s.Break = new(backends.BreakRequest)
+		if json.Unmarshal([]byte(text), s.Break) != nil {
+			return s, false, errReply
+		}
+	}
+	return s, true, nil
+}
+
+// Finish implements backends.Driver.
+func (d *Driver) Finish(ctx context.Context, g backends.Grant, o backends.Outcome) error {
+	_, err := d.ask(ctx, request{
+		script: finishScript, job: g.Claim.Job, counts: true, args: finishArgs(g, o),
+		check: func(r []any) (any, bool, error) {
+			kept, err := still(r, "finished", g.Token, 5)
+			if err != nil || !kept {
+				return nil, false, orLost(err)
+			}
+			return nil, true, nil
+		},
+	})
+	if err != nil {
+		return about("finish", g.Claim.Job, err)
+	}
+	return nil
+}
+
+// Abandon implements backends.Driver.
+func (d *Driver) Abandon(ctx context.Context, c backends.Claim) error {
+	_, err := d.ask(ctx, request{
+		script: abandonScript, job: c.Job, counts: true, args: abandonArgs(c),
+		check: func(r []any) (any, bool, error) {
+			if said, _ := element(r, 3); said != "abandoned" || len(r) != 4 {
+				return nil, false, errReply
+			}
+			return nil, true, nil
+		},
+	})
+	if err != nil {
+		return about("abandon", c.Job, err)
+	}
+	return nil
+}
+
+// about says which step an error is of, where the error is not itself the answer.
+func about(step, job string, err error) error {
+	if errors.Is(err, backends.ErrLost) || errors.Is(err, backends.ErrUnknownJob) || isPermanent(err) {
+		return err
+	}
+	return fmt.Errorf("%s %q: %w", step, job, err)
+}
+
+// Close implements backends.Driver. Requests in flight end by their contexts.
+func (d *Driver) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.closed = true
+	if d.link != nil {
+		d.link.retire()
+		d.link = nil
+	}
+	return nil
+}

@@ -1,0 +1,123 @@
+package redis
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/backendtest"
+	"github.com/leaderrun/leaderrun/internal/testserver"
+)
+
+func open(t testing.TB, url string) *Driver {
+	t.Helper()
+	d, err := Open(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	return d
+}
+
+// keys are the names of a job's keys under the default prefix.
+func keys(job string) (lease, record, mark string) {
+	k := (&config{prefix: defaultPrefix}).keys(job)
+	return k[0], k[1], k[2]
+}
+
+// trust writes the mark of a server that needs no quarantine: tests that are about something else do not wait.
+func trust(t testing.TB, s *testserver.RedisServer) {
+	t.Helper()
+	_, _, mark := keys("")
+	s.Do(t, "hset", mark, "identity", s.Info(t, "server", "run_id")+":"+s.Info(t, "replication", "master_replid"))
+}
+
+// harness is the suite's view of one server.
+func harness(s *testserver.RedisServer, url string) backendtest.Harness {
+	return backendtest.Harness{
+		Open: func(t testing.TB) backends.Driver {
+			t.Helper()
+			d, err := Open(url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		},
+		TTL: time.Second,
+		DeleteLease: func(t testing.TB, job string) {
+			t.Helper()
+			lease, _, _ := keys(job)
+			s.Do(t, "del", lease)
+		},
+		DeleteRecord: func(t testing.TB, job string) {
+			t.Helper()
+			_, record, _ := keys(job)
+			s.Do(t, "del", record)
+		},
+		SetBreak: func(t testing.TB, job string, b backends.BreakRequest) {
+			t.Helper()
+			text, err := json.Marshal(b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lease, record, _ := keys(job)
+			s.Do(t, "hset", record, "break", string(text))
+			s.Do(t, "publish", lease, "break")
+		},
+		Stall: func(t testing.TB) func() {
+			t.Helper()
+			s.Stop(t)
+			return func() { s.Cont(t) }
+		},
+	}
+}
+
+func TestSuite(t *testing.T) {
+	t.Parallel()
+	s := testserver.Redis(t, testserver.RedisOptions{AppendOnly: true})
+	h := harness(s, "redis://"+s.Addr()+"?longest-ttl=6s")
+	h.Settle = 7 * time.Second
+	h.Empty = func(t testing.TB) { t.Helper(); s.Do(t, "flushall") }
+	h.Restart = func(t testing.TB) { t.Helper(); s.Restart(t, true) }
+	h.RestartEmpty = func(t testing.TB) { t.Helper(); s.Restart(t, false) }
+	backendtest.Run(t, h)
+}
+
+func TestSuiteUnixSocketAndDatabase(t *testing.T) {
+	t.Parallel()
+	s := testserver.Redis(t, testserver.RedisOptions{Unix: true})
+	h := harness(s, "redis+unix://"+s.Socket+"?db=3&longest-ttl=6s")
+	h.Settle, h.DeleteLease, h.DeleteRecord, h.SetBreak = 7*time.Second, nil, nil, nil
+	backendtest.Run(t, h)
+	if keys, _ := s.Do(t, "keys", "*").([]any); len(keys) != 0 {
+		t.Errorf("keys in database 0: %v", keys)
+	}
+}
+
+// aclLine is the line of acl.txt, which the documentation shows.
+func aclLine(t testing.TB) string {
+	t.Helper()
+	text, err := os.ReadFile("acl.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Replace(strings.TrimSpace(string(text)), "PASSWORD", secret, 1)
+}
+
+const secret = "s3cr:t/p@ss%word"
+
+// TestSuiteTLSAndACL: the ready-made ACL line is all that leaderrun needs.
+func TestSuiteTLSAndACL(t *testing.T) {
+	t.Parallel()
+	certs := testserver.NewCertificates(t)
+	s := testserver.Redis(t, testserver.RedisOptions{TLS: certs, Password: "other", ACL: []string{aclLine(t)}})
+	trust(t, s)
+	h := harness(s, fmt.Sprintf("rediss://leaderrun:%s@%s?ca=%s&cert=%s&key=%s",
+		url.QueryEscape(secret), s.Addr(), certs.CA, certs.ClientCert, certs.ClientKey))
+	backendtest.Run(t, h)
+}

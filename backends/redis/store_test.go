@@ -1,0 +1,385 @@
+package redis
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/testserver"
+)
+
+const (
+	long     = 20 * time.Second // a TTL that does not run out during a test
+	patience = time.Minute      // only a hang takes longer
+)
+
+func claim(job string, ttl time.Duration) backends.Claim {
+	id := make([]byte, 16)
+	_, _ = rand.Read(id)
+	return backends.Claim{
+		Job: job, Holder: backends.Holder{ID: hex.EncodeToString(id), Host: "host", PID: 7, User: "root"}, TTL: ttl,
+		Occasion: backends.Occasion{OnLost: backends.Skip, MaxAttempts: 1},
+	}
+}
+
+func within(t testing.TB, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// granted claims until the job is granted, as long as the store is busy or away, and returns the verdicts on the way.
+func granted(t testing.TB, d *Driver, c backends.Claim) (backends.Grant, []backends.Verdict) {
+	t.Helper()
+	var verdicts []backends.Verdict
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		g, err := d.Acquire(ctx, c)
+		cancel()
+		if err == nil {
+			return g, verdicts
+		}
+		if r, ok := errors.AsType[*backends.Refusal](err); ok {
+			verdicts = append(verdicts, r.Verdict)
+		}
+		if isPermanent(err) || time.Now().After(end) {
+			t.Fatalf("not granted: %v (after %v)", err, slices.Compact(verdicts))
+		}
+	}
+}
+
+func refused(t testing.TB, d *Driver, c backends.Claim) *backends.Refusal {
+	t.Helper()
+	g, err := d.Acquire(within(t, patience), c)
+	r, ok := errors.AsType[*backends.Refusal](err)
+	if !ok {
+		t.Fatalf("granted %d, error %v; want a refusal", g.Token, err)
+	}
+	return r
+}
+
+func finish(t testing.TB, d *Driver, g backends.Grant) {
+	t.Helper()
+	if err := d.Finish(within(t, patience), g, backends.Outcome{State: backends.Done}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestForgetting: whatever is lost, the next holder comes only when the old one's life is over.
+func TestForgetting(t *testing.T) {
+	t.Parallel()
+	const ttl, longest = time.Second, 3 * time.Second
+	cases := []struct {
+		name   string
+		forget func(t *testing.T, s *testserver.RedisServer, job string)
+		want   backends.Verdict
+		wait   time.Duration // at least, from the last renewal
+	}{
+		{"flushed", func(t *testing.T, s *testserver.RedisServer, _ string) { s.Do(t, "flushall") }, backends.Quarantined, longest},
+		{"flushed, statistics reset", func(t *testing.T, s *testserver.RedisServer, _ string) {
+			s.Do(t, "flushall")
+			s.Do(t, "config", "resetstat")
+		}, backends.Quarantined, longest},
+		{"lease and record deleted", func(t *testing.T, s *testserver.RedisServer, job string) {
+			lease, record, mark := keys(job)
+			s.Do(t, "del", lease, record)
+			s.Do(t, "hset", mark, "identity", "another server")
+			s.Do(t, "config", "resetstat")
+		}, backends.Quarantined, longest},
+		{"lease deleted", func(t *testing.T, s *testserver.RedisServer, job string) {
+			lease, _, _ := keys(job)
+			s.Do(t, "del", lease)
+		}, backends.Vanished, ttl},
+		{"lease and mark deleted", func(t *testing.T, s *testserver.RedisServer, job string) {
+			lease, _, mark := keys(job)
+			s.Do(t, "del", lease, mark)
+		}, backends.Quarantined, longest},
+		{"restarted with data", func(t *testing.T, s *testserver.RedisServer, job string) {
+			lease, _, _ := keys(job)
+			s.Restart(t, true)
+			s.Do(t, "del", lease)
+		}, backends.Quarantined, ttl},
+		{"evicted", func(t *testing.T, s *testserver.RedisServer, job string) {
+			lease, record, mark := keys(job)
+			s.Do(t, "set", "filler", strings.Repeat("x", 1<<20))
+			s.Do(t, "config", "set", "maxmemory-policy", "allkeys-random", "maxmemory", "1")
+			testserver.Eventually(t, "all is evicted", func() bool {
+				_, _ = s.Try("set", "x", "y") // evicts, and is refused
+				return s.Do(t, "exists", lease, record, mark) == int64(0)
+			})
+			s.Do(t, "config", "set", "maxmemory", "0")
+		}, backends.Quarantined, longest},
+		{"all deleted by hand", func(t *testing.T, s *testserver.RedisServer, job string) {
+			lease, record, mark := keys(job)
+			s.Do(t, "del", lease, record, mark)
+		}, "", 0},
+		{"restarted empty", func(t *testing.T, s *testserver.RedisServer, _ string) { s.Restart(t, false) }, backends.Quarantined, longest},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := testserver.Redis(t, testserver.RedisOptions{AppendOnly: true})
+			trust(t, s)
+			// A server that has just started would wait anyway.
+			testserver.Eventually(t, "the server is up for long", func() bool {
+				up, err := strconv.Atoi(s.Info(t, "server", "uptime_in_seconds"))
+				return err == nil && up >= 5
+			})
+			d := open(t, "redis://"+s.Addr()+"?longest-ttl=3s")
+			g, _ := granted(t, d, claim("job", ttl))
+			renewed := time.Now()
+			if _, err := d.Renew(within(t, patience), g); err != nil {
+				t.Skip("this machine is too busy: ", err)
+			}
+			c.forget(t, s, "job")
+			next, verdicts := granted(t, open(t, "redis://"+s.Addr()+"?longest-ttl=3s"), claim("job", ttl))
+			if c.want == "" && len(verdicts) == 0 { // an operator who deletes all three by hand is not noticed
+				return
+			}
+			if !slices.Contains(verdicts, c.want) || slices.Contains(verdicts, backends.Held) {
+				t.Errorf("verdicts %v, want %s", slices.Compact(verdicts), c.want)
+			}
+			if waited := time.Since(renewed); waited < c.wait-20*time.Millisecond {
+				t.Errorf("granted %v after the renewal, want %v at least", waited, c.wait)
+			}
+			if next.Token <= g.Token {
+				t.Errorf("token %d after %d", next.Token, g.Token)
+			}
+			if _, err := d.Renew(within(t, patience), g); !errors.Is(err, backends.ErrLost) {
+				t.Errorf("renewal of the old holder: %v", err)
+			}
+		})
+	}
+}
+
+// TestLostReplies: a request that was applied and not answered is applied once.
+func TestLostReplies(t *testing.T) {
+	t.Parallel()
+	s := testserver.Redis(t, testserver.RedisOptions{})
+	trust(t, s)
+	p := testserver.NewProxy(t, s.Addr())
+	d, direct := open(t, "redis://"+p.Addr()), open(t, "redis://"+s.Addr())
+	lost := func(what string, f func(context.Context) error) {
+		t.Helper()
+		if _, err := d.Inspect(within(t, patience), "warm"); err != nil { // a connection that is set up
+			t.Fatal(err)
+		}
+		p.DropReplies(true)
+		before := p.Dropped()
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		err := f(ctx)
+		if _, refused := errors.AsType[*backends.Refusal](err); err == nil || refused || errors.Is(err, backends.ErrLost) || isPermanent(err) {
+			t.Errorf("%s with its reply lost: %v, want an unknown outcome", what, err)
+		}
+		if p.Dropped() == before {
+			t.Skip("this machine is too busy: nothing reached the server")
+		}
+		p.DropReplies(false)
+	}
+	first, _ := granted(t, d, claim("warm", long))
+	finish(t, d, first)
+	c := claim("job", long)
+	lost("claim", func(ctx context.Context) error { _, err := d.Acquire(ctx, c); return err })
+	before, err := direct.Inspect(within(t, patience), "job")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, _ := granted(t, d, c)
+	if g.Token != before.Record.Token || before.Lease == nil || len(before.Record.Runs) != 1 {
+		t.Errorf("asked again: token %d, record %+v", g.Token, before.Record)
+	}
+	lost("renewal", func(ctx context.Context) error { _, err := d.Renew(ctx, g); return err })
+	lost("finish", func(ctx context.Context) error { return d.Finish(ctx, g, backends.Outcome{State: backends.Done}) })
+	next, _ := granted(t, direct, claim("job", long))
+	finish(t, d, g) // its reply was lost; somebody else was granted since
+	status, err := direct.Inspect(within(t, patience), "job")
+	if err != nil || status.Lease == nil || status.Lease.Token != next.Token {
+		t.Errorf("finishing again touched the newer lease: %+v, %v", status.Lease, err)
+	}
+}
+
+// TestSilence: with everything dropped, or the server frozen, each call returns when its context ends, and
+// the next goes out on a fresh connection.
+func TestSilence(t *testing.T) {
+	t.Parallel()
+	s := testserver.Redis(t, testserver.RedisOptions{})
+	trust(t, s)
+	p := testserver.NewProxy(t, s.Addr())
+	d := open(t, "redis://"+p.Addr())
+	g, _ := granted(t, d, claim("job", long))
+	calls := map[string]func(context.Context) error{
+		"claim":   func(ctx context.Context) error { _, err := d.Acquire(ctx, claim("other", long)); return err },
+		"renew":   func(ctx context.Context) error { _, err := d.Renew(ctx, g); return err },
+		"finish":  func(ctx context.Context) error { return d.Finish(ctx, g, backends.Outcome{State: backends.Done}) },
+		"abandon": func(ctx context.Context) error { return d.Abandon(ctx, claim("other", long)) },
+		"inspect": func(ctx context.Context) error { _, err := d.Inspect(ctx, "job"); return err },
+		"jobs":    func(ctx context.Context) error { _, err := d.Jobs(ctx); return err },
+	}
+	silent := func(t *testing.T) {
+		for name, call := range calls {
+			for _, cancelled := range []bool{false, true} {
+				ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+				if cancelled {
+					ctx, cancel = context.WithCancel(t.Context())
+					time.AfterFunc(50*time.Millisecond, cancel)
+				}
+				done := make(chan error, 1)
+				go func() { done <- call(ctx) }()
+				select {
+				case err := <-done:
+					if err == nil || isPermanent(err) || errors.Is(err, backends.ErrLost) {
+						t.Errorf("%s: %v, want an unknown outcome", name, err)
+					}
+				case <-time.After(patience):
+					t.Errorf("%s does not return", name)
+				}
+				cancel()
+			}
+		}
+	}
+	p.DropAll(true)
+	silent(t)
+	p.DropAll(false)
+	if _, err := d.Renew(within(t, patience), g); err != nil {
+		t.Errorf("on a fresh connection: %v", err)
+	}
+	s.Stop(t)
+	silent(t)
+	s.Cont(t)
+}
+
+// TestOneRoundTrip: on an open connection every step is one round trip.
+func TestOneRoundTrip(t *testing.T) {
+	t.Parallel()
+	s := testserver.Redis(t, testserver.RedisOptions{})
+	trust(t, s)
+	p := testserver.NewProxy(t, s.Addr())
+	d := open(t, "redis://"+p.Addr())
+	run := func() (trips []int) {
+		last := p.Trips()
+		note := func() { now := p.Trips(); trips = append(trips, now-last); last = now }
+		g, _ := granted(t, d, claim("job", long))
+		note()
+		if _, err := d.Renew(within(t, patience), g); err != nil {
+			t.Fatal(err)
+		}
+		note()
+		refused(t, d, claim("job", long))
+		note()
+		finish(t, d, g)
+		note()
+		return trips
+	}
+	if first := run(); first[0] > 3 { // HELLO, EVALSHA, EVAL
+		t.Errorf("round trips of the first claim: %v", first)
+	}
+	if trips := run(); !slices.Equal(trips, []int{1, 1, 1, 1}) {
+		t.Errorf("round trips of claim, renewal, refused claim and finish: %v", trips)
+	}
+}
+
+// TestReplyOfAnother: a reply that belongs to another request grants nothing (CVE-2025-29923).
+func TestReplyOfAnother(t *testing.T) {
+	t.Parallel()
+	c := claim("job", long)
+	g := backends.Grant{Claim: c, Token: 7, TTL: c.TTL}
+	for _, reply := range [][]any{
+		nil, {"n", c.Holder.ID, "0"}, {"n", c.Holder.ID, "0", `{}`}, {"n", c.Holder.ID, "0", `{"verdict":"granted"}`},
+		{"n", c.Holder.ID, "0", "renewed", "7", ""}, {"n", c.Holder.ID, "0", int64(1)},
+	} {
+		if got, ok, err := claimReply(reply, c); err == nil || ok {
+			t.Errorf("claim with the reply %v: %v", reply, got)
+		}
+	}
+	for _, reply := range [][]any{
+		nil, {"n", c.Holder.ID, "0", "finished", "7"}, {"n", c.Holder.ID, "0", "renewed", "8", ""},
+		{"n", c.Holder.ID, "0", "renewed", "7", "{"}, {"n", c.Holder.ID, "0", "", "7", ""},
+	} {
+		if _, ok, err := renewReply(reply, g); err == nil || errors.Is(err, backends.ErrLost) || ok {
+			t.Errorf("renewal with the reply %v: %v", reply, err)
+		}
+	}
+	// A server whose answer is right in all but whom it answers.
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go answerAnother(conn, c.Holder.ID)
+		}
+	}()
+	d := open(t, "redis://"+l.Addr().String())
+	if got, err := d.Acquire(within(t, patience), c); !errors.Is(err, errReply) {
+		t.Errorf("claim answered with the reply to another request: %+v, %v", got, err)
+	}
+}
+
+// answerAnother is a server that grants everything to a request that was not asked.
+func answerAnother(conn net.Conn, holder string) {
+	b := make([]byte, 1<<16)
+	for {
+		n, err := conn.Read(b)
+		if err != nil {
+			return
+		}
+		if strings.Contains(strings.ToLower(string(b[:n])), "hello") {
+			_, _ = fmt.Fprint(conn, "-ERR unknown command\r\n")
+			continue
+		}
+		_, _ = fmt.Fprint(conn, "*4\r\n")
+		for _, word := range []string{"another", holder, "0", `{"verdict":"granted","token":1790000000000,"attempt":1}`} {
+			_, _ = fmt.Fprintf(conn, "$%d\r\n%s\r\n", len(word), word)
+		}
+	}
+}
+
+func BenchmarkSteps(b *testing.B) {
+	s := testserver.Redis(b, testserver.RedisOptions{})
+	trust(b, s)
+	d := open(b, "redis://"+s.Addr())
+	// The bare client with one EVALSHA is the floor.
+	c := goredis.NewClient(d.cfg.options(s.Addr()))
+	defer func() { _ = c.Close() }()
+	b.Run("ping", func(b *testing.B) {
+		for b.Loop() {
+			c.Ping(b.Context())
+		}
+	})
+	b.Run("renew", func(b *testing.B) {
+		g, _ := granted(b, d, claim("renew", long))
+		for b.Loop() {
+			if _, err := d.Renew(b.Context(), g); err != nil {
+				b.Fatal(err)
+			}
+		}
+		finish(b, d, g)
+	})
+	b.Run("acquire and finish", func(b *testing.B) {
+		for b.Loop() {
+			g, err := d.Acquire(b.Context(), claim("run", long))
+			if err != nil {
+				b.Fatal(err)
+			}
+			finish(b, d, g)
+		}
+	})
+}

@@ -1,0 +1,99 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+)
+
+const (
+	watchPing    = 20 * time.Second // a silent subscription is asked whether it lives
+	watchRetry   = 200 * time.Millisecond
+	watchRetries = 5 * time.Second
+)
+
+// Watch implements backends.Watcher by a subscription to the job's channel, on a connection of its own. It
+// sends once when the subscription stands, also after a reconnection: what happened before went unseen. The
+// channel is closed before ctx ends only where no retry helps, e.g. without the right to subscribe.
+func (d *Driver) Watch(ctx context.Context, job string) (<-chan struct{}, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	ch := make(chan struct{}, 1)
+	go func() {
+		defer close(ch)
+		for pause := watchRetry; ctx.Err() == nil; pause = min(2*pause, watchRetries) {
+			subscribed, err := d.subscribe(ctx, job, ch)
+			if isPermanent(err) || errors.Is(err, errClosed) {
+				return
+			}
+			if subscribed {
+				pause = watchRetry
+			}
+			select {
+			case <-time.After(pause/2 + rand.N(pause/2)): //nolint:gosec // jitter
+			case <-ctx.Done():
+			}
+		}
+	}()
+	return ch, nil
+}
+
+// subscribe holds one subscription until it breaks.
+func (d *Driver) subscribe(ctx context.Context, job string, ch chan<- struct{}) (subscribed bool, err error) {
+	l, err := d.use()
+	if err != nil {
+		return false, err
+	}
+	defer l.release()
+	defer func() {
+		if ctx.Err() == nil {
+			d.drop(l) // it broke: perhaps the master is another one now
+		}
+	}()
+	key := d.cfg.key(job, "lease")
+	asking, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	client, err := l.client(asking, key)
+	if err != nil {
+		return false, classify(d.cfg, err)
+	}
+	sub := client.Subscribe(asking) // no channel yet: nothing is sent
+	defer func() { _ = sub.Close() }()
+	defer context.AfterFunc(ctx, func() { _ = sub.Close() })() // a read in flight knows no context
+	if err := sub.Subscribe(asking, key); err != nil {
+		return false, classify(d.cfg, err)
+	}
+	asked := false
+	for {
+		message, err := sub.ReceiveTimeout(ctx, watchPing)
+		if isTimeout(err) && !asked && ctx.Err() == nil {
+			asked = true
+			if err := sub.Ping(ctx); err != nil {
+				return subscribed, err
+			}
+			continue
+		}
+		if err != nil {
+			return subscribed, classify(d.cfg, err)
+		}
+		asked = false
+		switch message.(type) {
+		case *goredis.Subscription, *goredis.Message:
+			subscribed = true
+			select {
+			case ch <- struct{}{}:
+			default: // one is waiting to be seen
+			}
+		}
+	}
+}
+
+func isTimeout(err error) bool {
+	e, ok := errors.AsType[net.Error](err)
+	return ok && e.Timeout()
+}

@@ -1,0 +1,99 @@
+package redis
+
+import (
+	"context"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/internal/testserver"
+)
+
+func woken(t *testing.T, what string, ch <-chan struct{}) {
+	t.Helper()
+	select {
+	case _, ok := <-ch:
+		if !ok {
+			t.Fatalf("%s: the watch has ended", what)
+		}
+	case <-time.After(patience):
+		t.Fatalf("%s: not woken", what)
+	}
+}
+
+// TestWatch: a watch says "look again" when it stands, at a release, and after its connection broke.
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	s := testserver.Redis(t, testserver.RedisOptions{AppendOnly: true})
+	trust(t, s)
+	p := testserver.NewProxy(t, s.Addr())
+	d, other := open(t, "redis://"+p.Addr()+"?longest-ttl=1s"), open(t, "redis://"+s.Addr()+"?longest-ttl=1s")
+	g, _ := granted(t, other, claim("job", time.Second))
+	ctx, cancel := context.WithCancel(t.Context())
+	ch, err := d.Watch(ctx, "job")
+	if err != nil {
+		t.Fatal(err)
+	}
+	woken(t, "subscribed", ch)
+	finish(t, other, g)
+	woken(t, "released", ch)
+
+	requests := p.Trips()
+	for range 5 {
+		g, _ := granted(t, other, claim("another job", time.Second))
+		finish(t, other, g)
+	}
+	if n := p.Trips() - requests; n != 0 || len(ch) != 0 {
+		t.Errorf("other jobs cost a waiter %d requests and woke it %d times", n, len(ch))
+	}
+
+	p.Cut()
+	woken(t, "connected again", ch)
+	s.Restart(t, true)
+	woken(t, "restarted", ch)
+	g, _ = granted(t, other, claim("job", time.Second))
+	finish(t, other, g)
+	woken(t, "released after the restart", ch)
+	cancel()
+	for end := time.After(patience); ; {
+		select {
+		case _, ok := <-ch:
+			if !ok {
+				return
+			}
+		case <-end:
+			t.Fatal("the watch does not end with its context")
+		}
+	}
+}
+
+// TestWatchForbidden: without the right to subscribe a watch ends, and waiting goes on by timers. Without the
+// right to publish, releasing still works.
+func TestWatchForbidden(t *testing.T) {
+	t.Parallel()
+	s := testserver.Redis(t, testserver.RedisOptions{ACL: []string{
+		"user deaf on >" + secret + " ~leaderrun:* resetchannels +@all",
+		"user mute on >" + secret + " ~leaderrun:* allchannels +@all -publish",
+	}})
+	trust(t, s)
+	for _, user := range []string{"deaf", "mute"} {
+		d := open(t, "redis://"+user+":"+url.QueryEscape(secret)+"@"+s.Addr())
+		g, _ := granted(t, d, claim(user, long))
+		finish(t, d, g)
+		if user == "mute" {
+			continue
+		}
+		ch, err := d.Watch(t.Context(), user)
+		if err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case _, ok := <-ch:
+			if ok {
+				t.Error("woken without a subscription")
+			}
+		case <-time.After(patience):
+			t.Error("the watch goes on")
+		}
+	}
+}

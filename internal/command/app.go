@@ -1,0 +1,203 @@
+package command
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+)
+
+// command is one command: what the command line, the help and the completion know of it.
+type command struct {
+	name     string
+	args     string // of the usage line
+	brief    string // one line
+	about    string
+	examples []exampleLine
+	options  []option
+	run      func(*call) (End, error)
+	plain    bool // needs no configuration
+	hidden   bool
+}
+
+// exampleLine is a line that people can copy, and what it does. A test runs each.
+type exampleLine struct{ does, line string }
+
+// commands returns every command. They are made anew for each call: nothing of one may reach another.
+func commands() []*command {
+	return []*command{
+		runCommand(), statusCommand(), versionCommand(), completionCommand(), manCommand(), helpCommand(),
+	}
+}
+
+// planned are the commands that the next releases will have.
+func planned() []string {
+	return []string{"cron", "history", "check", "break", "forget", "next", "fence", "doctor"}
+}
+
+// allOptions returns the options of every command, each name once: the keys of a configuration file.
+func allOptions() []option {
+	var all []option
+	for _, c := range commands() {
+		for _, o := range c.options {
+			if !slices.ContainsFunc(all, func(x option) bool { return x.name == o.name }) {
+				all = append(all, o)
+			}
+		}
+	}
+	return all
+}
+
+// dispatch parses the command line and runs the command that it names.
+func dispatch(args []string, stdout *os.File, v *voice, signals <-chan syscall.Signal) (end End) {
+	s := newSettings(os.LookupEnv)
+	all := commands()
+	act := func(cmd *command) cli.ActionFunc {
+		return func(ctx *cli.Context) error {
+			c := &call{
+				cmd: cmd, args: ctx.Args().Slice(), settings: s, voice: v, stdout: stdout, signals: signals,
+				terminal: isTerminal(stdout),
+			}
+			end = c.start()
+			return nil
+		}
+	}
+	wrong := func(cmd *command) cli.OnUsageErrorFunc {
+		return func(_ *cli.Context, err error, _ bool) error { return mistyped(cmd, all, err) }
+	}
+	root := rootCommand()
+	app := &cli.App{
+		Name: "leaderrun", HideHelp: true, HideVersion: true,
+		Flags: flags(s, root.options), Action: act(root), OnUsageError: wrong(root),
+		Reader: strings.NewReader(""), Writer: stdout, ErrWriter: v.out,
+		// The default one exits by itself where an error has an exit code.
+		ExitErrHandler: func(*cli.Context, error) {},
+	}
+	for _, cmd := range all {
+		app.Commands = append(app.Commands, &cli.Command{
+			Name: cmd.name, HideHelp: true, Flags: flags(s, cmd.options), Action: act(cmd), OnUsageError: wrong(cmd),
+		})
+	}
+	if err := app.Run(args); err != nil {
+		v.configureEarly(s)
+		v.fault(err)
+		return End{Code: codeUsage}
+	}
+	return end
+}
+
+// flags makes the flags of a command. The flags of one name share a word, so that an option may stand before
+// or after the name of the command.
+func flags(s *settings, options []option) []cli.Flag {
+	made := make([]cli.Flag, 0, len(options))
+	for _, o := range options {
+		f := &cli.GenericFlag{Name: o.name, Value: s.word(o)}
+		if o.short != "" {
+			f.Aliases = []string{o.short}
+		}
+		made = append(made, f)
+	}
+	return made
+}
+
+// start reads the configuration and runs the command.
+func (c *call) start() End {
+	if c.settings.asked("help") {
+		return c.finish(c.showHelp(c.cmd))
+	}
+	if !c.cmd.plain {
+		if err := c.settings.loadFiles(allOptions()); err != nil {
+			c.voice.configureEarly(c.settings)
+			return c.finish(End{}, err)
+		}
+		c.voice.configure(c.settings)
+		if err := c.settings.err; err != nil {
+			c.voice.configureEarly(c.settings)
+			return c.finish(End{}, err)
+		}
+	}
+	return c.finish(c.cmd.run(c))
+}
+
+// configureEarly finds out in which form an error is to be told that came before the options were read.
+func (v *voice) configureEarly(s *settings) {
+	if g, ok := s.find("log-format"); ok && g.text == "json" {
+		v.json = true
+	}
+}
+
+// rootCommand is leaderrun itself, without the name of a command.
+func rootCommand() *command {
+	options := commonOptions()
+	options = append(options, option{name: "version", bare: true, help: "show the version"})
+	return &command{options: options, plain: true, run: runRoot}
+}
+
+func runRoot(c *call) (End, error) {
+	if c.settings.asked("version") {
+		return showVersion(c)
+	}
+	var names []string
+	for _, cmd := range commands() {
+		names = append(names, cmd.name)
+	}
+	if len(c.args) == 0 {
+		return End{}, usage("usage", "leaderrun [options] COMMAND …", "`leaderrun help` shows the commands")
+	}
+	name := c.args[0]
+	if slices.Contains(planned(), name) {
+		return End{}, usage("command "+name, "this version does not have it yet", "it has "+strings.Join(names, ", "))
+	}
+	hint := didYouMean(name, names, "")
+	if hint == "" {
+		hint = "`leaderrun help` shows the commands; a job is run by `leaderrun run JOB COMMAND`"
+	}
+	return End{}, usage(fmt.Sprintf("%q", name), "there is no such command", hint)
+}
+
+// mistyped says what is wrong with the options. Package flag, below urfave/cli, only has texts.
+func mistyped(cmd *command, all []*command, err error) error {
+	text := err.Error()
+	if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
+		return unknownOption(cmd, all, name)
+	}
+	if name, ok := strings.CutPrefix(text, "flag needs an argument: -"); ok {
+		for _, o := range cmd.options {
+			if o.name == name || o.short == name {
+				return usage(o.flag(), "needs a value", "write "+o.flag()+" "+o.value)
+			}
+		}
+	}
+	if names, ok := strings.CutPrefix(text, "Cannot use two forms of the same flag: "); ok {
+		return usage(names, "two forms of one option", "give one of them")
+	}
+	return usage("the command line", text, seeHelp(cmd))
+}
+
+func unknownOption(cmd *command, all []*command, typed string) error {
+	var names []string
+	for _, o := range cmd.options {
+		names = append(names, o.name)
+	}
+	hint := didYouMean(typed, names, "--")
+	for _, other := range all {
+		if slices.ContainsFunc(other.options, func(o option) bool { return o.name == typed }) {
+			hint = fmt.Sprintf("--%s is an option of `leaderrun %s`", typed, other.name)
+		}
+	}
+	if hint == "" {
+		hint = seeHelp(cmd)
+	}
+	dashes := "--"
+	if len(typed) == 1 {
+		dashes = "-"
+	}
+	return usage("unknown option "+dashes+typed, "", hint)
+}
+
+func seeHelp(cmd *command) string {
+	return strings.TrimSpace("`leaderrun "+cmd.name) + " --help` shows the options"
+}

@@ -1,0 +1,125 @@
+package command
+
+import (
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/lifeline"
+	"github.com/leaderrun/leaderrun/internal/process"
+	"github.com/leaderrun/leaderrun/runner"
+)
+
+// What a run hands to its child. None of these is ever read as an option.
+const (
+	jobVariable      = prefix + "JOB"
+	tokenVariable    = prefix + "TOKEN"
+	nativeVariable   = prefix + "NATIVE_TOKEN"
+	holderVariable   = prefix + "HOLDER"
+	tickVariable     = prefix + "TICK"
+	tickUnixVariable = prefix + "TICK_UNIX"
+	onceVariable     = prefix + "ONCE"
+	attemptVariable  = prefix + "ATTEMPT"
+)
+
+// childEnvironment is the environment without what is leaderrun's or a service manager's word to leaderrun:
+// the backend's password, the outer run's token, the socket of a notification that is not the child's to send.
+// extra is the name of a variable that the run sets besides its own: of two entries of one name, getenv(3)
+// finds the first.
+func childEnvironment(environ []string, extra string) []string {
+	kept := make([]string, 0, len(environ)+8)
+	for _, entry := range environ {
+		name, _, _ := strings.Cut(entry, "=")
+		switch {
+		case strings.HasPrefix(name, prefix), strings.HasPrefix(name, "WATCHDOG_"):
+		case name == notifySocket, name == extra:
+		default:
+			kept = append(kept, entry)
+		}
+	}
+	return kept
+}
+
+// grantVariables tell the child of its grant.
+func grantVariables(g backends.Grant, extra string) []string {
+	token := strconv.FormatInt(g.Token, 10)
+	vars := []string{
+		jobVariable + "=" + g.Claim.Job,
+		tokenVariable + "=" + token,
+		holderVariable + "=" + g.Claim.Holder.ID,
+		attemptVariable + "=" + strconv.Itoa(max(g.Attempt, 1)),
+	}
+	if g.Native != "" {
+		vars = append(vars, nativeVariable+"="+g.Native)
+	}
+	if g.Tick != 0 {
+		vars = append(vars, tickVariable+"="+tickText(g.Tick), tickUnixVariable+"="+strconv.FormatInt(g.Tick, 10))
+	}
+	if g.Claim.Once != "" {
+		vars = append(vars, onceVariable+"="+g.Claim.Once)
+	}
+	if extra != "" && extra != tokenVariable {
+		vars = append(vars, extra+"="+token)
+	}
+	return vars
+}
+
+// tree is the process tree of one run. Its guardian starts while the claim is in flight.
+type tree struct {
+	command process.Command
+	ready   chan struct{} // closed when guard or err is set
+	guard   *process.Guard
+	err     error
+}
+
+var _ runner.Tree = (*tree)(nil)
+
+// plant starts the guardian and returns at once.
+func plant(command process.Command, warn func(string)) *tree {
+	t := &tree{command: command, ready: make(chan struct{})}
+	go func() {
+		defer close(t.ready)
+		t.guard, t.err = process.Prepare(process.Options{Warn: warn})
+	}()
+	return t
+}
+
+// Start implements runner.Tree.
+func (t *tree) Start(env []string, files []*os.File, d runner.Deadline) error {
+	<-t.ready
+	if t.err != nil {
+		return &fault{code: codeInternal, what: "the guardian cannot be started", why: t.err.Error(), err: t.err}
+	}
+	c := t.command
+	c.Env = slices.Concat(c.Env, env)
+	c.Inherit = files
+	return t.guard.Start(c, d)
+}
+
+// The runner calls these after Start has succeeded.
+
+// Extend implements runner.Tree.
+func (t *tree) Extend(d runner.Deadline) { t.guard.Extend(d) }
+
+// Signal implements runner.Tree.
+func (t *tree) Signal(sig syscall.Signal) { t.guard.Signal(sig) }
+
+// Terminate implements runner.Tree.
+func (t *tree) Terminate() { t.guard.Terminate() }
+
+// Kill implements runner.Tree.
+func (t *tree) Kill() { t.guard.Kill() }
+
+// Events implements runner.Tree.
+func (t *tree) Events() <-chan lifeline.Event { return t.guard.Events() }
+
+// fell sends a guardian away that has nothing left to guard. One whose tree could not be confirmed dead stays.
+func (t *tree) fell() {
+	<-t.ready
+	if t.guard != nil {
+		_ = t.guard.Close()
+	}
+}

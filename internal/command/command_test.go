@@ -1,0 +1,324 @@
+package command
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/all"
+	"github.com/leaderrun/leaderrun/internal/lifeline"
+	"github.com/leaderrun/leaderrun/internal/process"
+	"github.com/leaderrun/leaderrun/runner"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// The help is what people learn from: a change of it is seen in review.
+func TestHelpPages(t *testing.T) {
+	pages := map[string]string{"leaderrun": rootPage(rootCommand()), "backends": backendsPage()}
+	for _, cmd := range commands() {
+		pages[cmd.name] = commandPage(cmd)
+	}
+	for name, page := range pages {
+		file := filepath.Join("testdata", "help", name+".txt")
+		if *update {
+			if err := os.WriteFile(file, []byte(page), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), page); diff != "" {
+			t.Errorf("%s (go test ./internal/command -update writes it anew):\n%s", name, diff)
+		}
+		for line := range strings.Lines(page) {
+			if len([]rune(line)) > 121 {
+				t.Errorf("%s: too wide for a terminal: %s", name, line)
+			}
+		}
+	}
+}
+
+func TestEveryOptionHasItsVariableAndKey(t *testing.T) {
+	handed := []string{
+		jobVariable, tokenVariable, nativeVariable, holderVariable, tickVariable, tickUnixVariable, onceVariable,
+		attemptVariable, prefix + "SOCKET", backendFile,
+	}
+	options := map[string]option{}
+	for _, cmd := range commands() {
+		names := map[string]bool{}
+		for _, o := range cmd.options {
+			for _, form := range []string{o.name, o.short} {
+				if form != "" && names[form] {
+					t.Errorf("%s has %s twice", cmd.name, form)
+				}
+				names[form] = true
+			}
+			if first, ok := options[o.name]; ok && (first.value != o.value || first.short != o.short || first.bare != o.bare) {
+				t.Errorf("--%s is not the same everywhere", o.name)
+			}
+			options[o.name] = o
+		}
+	}
+	for name, o := range options {
+		if o.bare {
+			if !slices.Contains([]string{"help", "version", "tick", "once"}, name) {
+				t.Errorf("--%s has no variable", name)
+			}
+			continue
+		}
+		want := "LEADERRUN_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+		if o.variable() != want || "LEADERRUN_"+strings.ToUpper(o.key()) != want {
+			t.Errorf("--%s has the variable %s and the key %s", name, o.variable(), o.key())
+		}
+		if slices.Contains(handed, o.variable()) {
+			t.Errorf("--%s would be set by an outer run: %s", name, o.variable())
+		}
+
+		// The variable is read, and after it the flag.
+		s := newSettings(func(v string) (string, bool) { return "environment", v == want })
+		w := s.word(o)
+		if g, ok := s.find(name); !ok || g.text != "environment" || g.place != want {
+			t.Errorf("%s is not read: %+v", want, g)
+		}
+		s.file = map[string]given{o.key(): {text: "file"}}
+		s.lookup = func(string) (string, bool) { return "", false }
+		if g, ok := s.find(name); !ok || g.text != "file" {
+			t.Errorf("the key %s is not read: %+v", o.key(), g)
+		}
+		_ = w.Set("flag")
+		if g, ok := s.find(name); !ok || g.text != "flag" || g.place != "--"+name {
+			t.Errorf("--%s is not read: %+v", name, g)
+		}
+	}
+}
+
+// What the help promises as a default must be a value that the option takes.
+func TestDefaultsAndExamplesOfOptionsAreValid(t *testing.T) {
+	for _, o := range allOptions() {
+		values := slices.Clone(o.words)
+		if o.def != "" && !strings.Contains(o.def, " ") {
+			values = append(values, o.def)
+		}
+		for _, v := range values {
+			if err := o.validate(v); err != nil {
+				t.Errorf("--%s %s: %v", o.name, v, err)
+			}
+		}
+	}
+}
+
+func TestURLsOfTheHelpOpen(t *testing.T) {
+	for line := range strings.Lines(backendsPage()) {
+		url, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if !strings.HasPrefix(line, "  ") || strings.HasPrefix(url, "file:") {
+			continue
+		}
+		store, err := all.Open(url)
+		if err != nil {
+			t.Errorf("%s: %v", url, err)
+			continue
+		}
+		if strings.Contains(store.Redacted(), "password") {
+			t.Errorf("%s shows a password", store.Redacted())
+		}
+		_ = store.Close()
+	}
+}
+
+func TestDurations(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"15": 15 * time.Second, "0": 0, "1.5": 1500 * time.Millisecond, "90s": 90 * time.Second,
+		"1h30m": 90 * time.Minute, "2d": 48 * time.Hour, "1d12h": 36 * time.Hour, "0.5d": 12 * time.Hour,
+		"-1d": -24 * time.Hour, "-1d12h": -36 * time.Hour, "0d": 0, "250ms": 250 * time.Millisecond, "-5": -5 * time.Second,
+	} {
+		if got, err := parseDuration(text); err != nil || got != want {
+			t.Errorf("%q: %v, %v; want %v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "d", "soon", "1 h", "1d-1h", "1x", "NaN", "Inf", "1e300", "9999999d", "1d1d", "--1", "1d d"} {
+		if got, err := parseDuration(text); err == nil {
+			t.Errorf("%q is taken for %v", text, got)
+		}
+	}
+}
+
+func FuzzDuration(f *testing.F) {
+	for _, text := range []string{"15", "1d12h", "-1d", "1e9", "0x1p-2"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		d, err := parseDuration(text)
+		if err == nil && (d > longest || d < -longest) {
+			t.Errorf("%q: %v", text, d)
+		}
+	})
+}
+
+func TestEndOf(t *testing.T) {
+	refusal := func(v backends.Verdict) runner.Result {
+		return runner.Result{Ending: runner.Refused, Refusal: &backends.Refusal{Verdict: v}}
+	}
+	ran := func(s lifeline.Status, received syscall.Signal) runner.Result {
+		s.Known = true
+		return runner.Result{Ending: runner.Ran, Status: s, Signal: received}
+	}
+	failed := func(ending runner.Ending, err error) runner.Result { return runner.Result{Ending: ending, Err: err} }
+	for _, c := range []struct {
+		name     string
+		result   runner.Result
+		want     End
+		conflict int // the code with -E 100; 0: as want
+	}{
+		{"held", refusal(backends.Held), End{Code: 0}, 100},
+		{"done", refusal(backends.IsDone), End{Code: 0}, 100},
+		{"failed", refusal(backends.IsFailed), End{Code: 76}, 100},
+		{"stopped", refusal(backends.IsStopped), End{Code: 76}, 100},
+		{"lost", refusal(backends.IsLost), End{Code: 76}, 100},
+		{"missed", refusal(backends.IsMissed), End{Code: 76}, 100},
+		{"earlier", refusal(backends.IsEarlier), End{Code: 76}, 100},
+		{"late", refusal(backends.Late), End{Code: 76}, 100},
+		{"future", refusal(backends.Future), End{Code: 78}, 0},
+		{"future recorded", refusal(backends.FutureRecorded), End{Code: 78}, 0},
+		{"outdated", refusal(backends.Outdated), End{Code: 78}, 0},
+		{"abandoned", refusal(backends.Abandoned), End{Code: 70}, 0},
+		{"wait over", runner.Result{Ending: runner.WaitOver}, End{Code: 76}, 100},
+		{"unreachable", failed(runner.Unreachable, io.EOF), End{Code: 69}, 0},
+		{"credentials", failed(runner.Permanent, &backends.PermanentError{Kind: backends.Credentials, Err: io.EOF}), End{Code: 77}, 0},
+		{"configuration", failed(runner.Permanent, fmt.Errorf("claim: %w", &backends.PermanentError{Kind: backends.Configuration, Err: io.EOF})), End{Code: 78}, 0},
+		{"interrupted", runner.Result{Ending: runner.Interrupted, Signal: syscall.SIGTERM}, End{Code: 143, Signal: syscall.SIGTERM}, 0},
+		{"not found", failed(runner.StartFailed, &process.ExecError{Errno: syscall.ENOENT}), End{Code: 127}, 0},
+		{"not executable", failed(runner.StartFailed, &process.ExecError{Errno: syscall.EACCES}), End{Code: 126}, 0},
+		{"too late", failed(runner.StartFailed, process.ErrTooLate), End{Code: 75}, 0},
+		{"guardian", failed(runner.StartFailed, process.ErrGuardian), End{Code: 70}, 0},
+		{"ran", ran(lifeline.Status{}, 0), End{Code: 0}, 0},
+		{"ran, 3", ran(lifeline.Status{Code: 3}, 0), End{Code: 3}, 0},
+		{"killed", ran(lifeline.Status{Signal: syscall.SIGKILL}, 0), End{Code: 137}, 0},
+		{"terminated with us", ran(lifeline.Status{Signal: syscall.SIGTERM}, syscall.SIGTERM), End{Code: 143, Signal: syscall.SIGTERM}, 0},
+		{"killed after our TERM", ran(lifeline.Status{Signal: syscall.SIGKILL}, syscall.SIGTERM), End{Code: 137}, 0},
+		{"ended well on TERM", ran(lifeline.Status{}, syscall.SIGTERM), End{Code: 0}, 0},
+		{"nobody saw it", runner.Result{Ending: runner.Ran}, End{Code: 70}, 0},
+		{"timeout", runner.Result{Ending: runner.TimedOut, Status: lifeline.Status{Known: true}}, End{Code: 124}, 0},
+		{"lease lost", runner.Result{Ending: runner.LeaseLost, Status: lifeline.Status{Known: true}}, End{Code: 75}, 0},
+		{"broken", runner.Result{Ending: runner.Broken}, End{Code: 75}, 0},
+		{"unconfirmed", runner.Result{Ending: runner.Unconfirmed}, End{Code: 75}, 0},
+		{"unrecorded", runner.Result{Ending: runner.Unrecorded, Status: lifeline.Status{Known: true}}, End{Code: 75}, 0},
+		{"guardian died", runner.Result{Ending: runner.TreeLost}, End{Code: 70}, 0},
+		{"nothing", runner.Result{}, End{Code: 70}, 0},
+	} {
+		if got := endOf(c.result, -1); got != c.want {
+			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
+		}
+		want := c.want
+		if c.conflict != 0 {
+			want = End{Code: c.conflict}
+		}
+		if got := endOf(c.result, 100); got != want {
+			t.Errorf("%s with -E 100: %+v, want %+v", c.name, got, want)
+		}
+	}
+}
+
+func TestPanicIsOneLine(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "stderr")
+	stderr, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := newVoice(stderr)
+	end := protected(v, func() End { panic(errors.New("two\nlines")) })
+	v.close()
+	said, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "leaderrun: a fault of leaderrun itself: two\\nlines\nhint: please report it: https://github.com/leaderrun/leaderrun/issues\n"
+	if end.Code != 70 || string(said) != want {
+		t.Errorf("ended with %+v and said:\n%s", end, said)
+	}
+}
+
+// A stderr that nobody reads must not hold up a renewal, nor the end of the program for long.
+func TestVoiceDoesNotWaitForAReader(t *testing.T) {
+	read, write := io.Pipe()
+	v := &voice{out: write}
+	for range 3 * voiceBuffer {
+		v.warn("a line", "")
+	}
+	lines := make(chan string)
+	go func() {
+		text, _ := io.ReadAll(read)
+		lines <- string(text)
+	}()
+	v.close()
+	_ = write.Close()
+	if said := <-lines; strings.Count(said, "a line") < voiceBuffer || strings.Count(said, "a line") > voiceBuffer+2 {
+		t.Errorf("said %d lines", strings.Count(said, "a line"))
+	}
+}
+
+func TestSecretsAreNotTold(t *testing.T) {
+	for _, url := range []string{
+		"redis://user:sesame-street@host/0", "redis://:sesame%2Dstreet@host", "redis://h?password=sesame-street",
+		"redis://user:a:sesame-street@b@host", "rediss://x:sesame-street@host:bad",
+	} {
+		v := &voice{}
+		v.keepSecret(secretsOf(url)...)
+		for _, text := range []string{"parse " + url + ": bad", fmt.Sprintf("parse %q: bad", url), "password sesame-street"} {
+			if said := string(v.text(text, text)); strings.Contains(said, "sesame") && !strings.Contains(url, "a:sesame") {
+				t.Errorf("%s: says %s", url, said)
+			}
+		}
+	}
+	v := &voice{}
+	v.keepSecret(secretsOf("redis://:a@host")...)
+	if said := string(v.text("a job", "")); said != "leaderrun: a job\n" {
+		t.Errorf("a short password garbles %q", said)
+	}
+}
+
+func TestStatusOfAJob(t *testing.T) {
+	holder := backends.Holder{ID: "h1", Host: "web1", PID: 7, User: "app"}
+	record := backends.Record{
+		Job: "j", Token: 5, Holder: holder, TTL: 15000, Granted: 1000,
+		Tick: backends.Occurrence{Tick: 60, State: backends.Claimed, Claimant: holder},
+		Runs: []backends.Run{{Token: 5, State: backends.Claimed}, {Token: 4, State: backends.Failed, Exit: 3, Ended: 900}},
+	}
+	released := record
+	released.Released = 5
+	for _, c := range []struct {
+		name      string
+		status    backends.Status
+		state     string
+		host      string
+		tickState string
+	}{
+		{"running", backends.Status{Record: record, Lease: &backends.Lease{Holder: "h1", Token: 5, Left: time.Second}}, stateRunning, "web1", "claimed"},
+		{"another holder runs", backends.Status{Record: record, Lease: &backends.Lease{Holder: "h2", Token: 6}}, stateRunning, "", "lost"},
+		{"vanished", backends.Status{Record: record, Wait: time.Second}, stateVanished, "web1", "lost"},
+		{"gone for long", backends.Status{Record: record}, stateFree, "", "lost"},
+		{"quarantined", backends.Status{Record: released, Wait: time.Second}, stateQuarantined, "", "lost"},
+	} {
+		j := describe("j", c.status, backends.Limits{ExpiryLag: time.Second})
+		host := ""
+		if j.Host != nil {
+			host = *j.Host
+		}
+		if j.State != c.state || host != c.host || *j.TickState != c.tickState || *j.LastState != "failed" || *j.LastExit != 3 || j.TakeOver != 16000 {
+			t.Errorf("%s: %+v", c.name, j)
+		}
+	}
+}

@@ -1,0 +1,177 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"go.yaml.in/yaml/v3"
+)
+
+const (
+	systemConfig = "/etc/leaderrun.yaml"
+	userConfig   = "leaderrun.yaml" // in the user's configuration directory
+	maxConfig    = 1 << 20
+)
+
+// loadFiles reads the configuration: the named file, which must exist, or else the system's and the user's,
+// of which the user's counts for the keys that both have.
+func (s *settings) loadFiles(known []option) error {
+	s.file = map[string]given{}
+	if named, ok := s.find("config"); ok {
+		return s.load(named.text, known, &named)
+	}
+	for _, path := range configPaths(s.lookup) {
+		if err := s.load(path, known, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// configPaths lists the files that are read where none is named, the weakest first.
+func configPaths(lookup func(string) (string, bool)) []string {
+	paths := []string{systemConfig}
+	dir, _ := lookup("XDG_CONFIG_HOME")
+	if !filepath.IsAbs(dir) { // the specification says to ignore a relative one
+		home, _ := lookup("HOME")
+		if !filepath.IsAbs(home) {
+			return paths
+		}
+		dir = filepath.Join(home, ".config")
+	}
+	return append(paths, filepath.Join(dir, userConfig))
+}
+
+// load reads one file. A file that exists and cannot be read is a fault: it may name the backend, and
+// without that this host would not exclude the others.
+func (s *settings) load(path string, known []option, named *given) error {
+	text, err := readSmall(path)
+	switch {
+	case err == nil:
+	case named == nil && absent(err):
+		return nil
+	case named != nil && absent(err):
+		f := badValue(*named, fmt.Errorf("%s does not exist", path))
+		f.code = codeConfiguration
+		return f
+	default:
+		return &fault{
+			code: codeConfiguration, what: path, why: reason(err), err: err,
+			hint: "make the file readable for this user, or name another one by --config",
+		}
+	}
+	values, err := parseConfig(path, text, known)
+	if err != nil {
+		return err
+	}
+	maps.Copy(s.file, values)
+	return nil
+}
+
+func absent(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+}
+
+// reason is what the system said, without the path, which the reader has already.
+func reason(err error) string {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		return p.Err.Error()
+	}
+	return err.Error()
+}
+
+// readSmall reads a regular file of a sane size: no pipe that blocks, no device that never ends.
+func readSmall(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, errors.New("not a regular file")
+	case info.Size() > maxConfig:
+		return nil, fmt.Errorf("larger than %d bytes", maxConfig)
+	}
+	return os.ReadFile(path)
+}
+
+// parseConfig reads the keys of a file. Every value is checked, also of options that the command at hand
+// does not have: a mistake is found on the day that it is made.
+func parseConfig(path string, text []byte, known []option) (map[string]given, error) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(text, &doc); err != nil {
+		return nil, &fault{code: codeConfiguration, what: path, why: err.Error(), err: err, hint: "the file is YAML: one `key: value` a line"}
+	}
+	values := map[string]given{}
+	if len(doc.Content) == 0 { // nothing but comments
+		return values, nil
+	}
+	root := doc.Content[0]
+	if root.Kind == yaml.ScalarNode && root.Tag == "!!null" {
+		return values, nil
+	}
+	if root.Kind != yaml.MappingNode {
+		return nil, configFault(path, root, "", "not a list of keys and values", "the file is YAML: one `key: value` a line")
+	}
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		key, value := root.Content[i], root.Content[i+1]
+		o, err := configOption(path, key, known)
+		if err != nil {
+			return nil, err
+		}
+		if _, twice := values[key.Value]; twice {
+			return nil, configFault(path, key, key.Value, "given twice", "keep one of them")
+		}
+		if value.Kind != yaml.ScalarNode || value.Tag == "!!null" {
+			return nil, configFault(path, value, key.Value, "not a single value", "write it like "+example(o))
+		}
+		if err := o.validate(value.Value); err != nil {
+			return nil, configFault(path, value, key.Value, err.Error(), "correct that line")
+		}
+		values[key.Value] = given{
+			text: value.Value, origin: fromFile, place: fmt.Sprintf("%s:%d: %s", path, value.Line, key.Value),
+		}
+	}
+	return values, nil
+}
+
+func configOption(path string, key *yaml.Node, known []option) (option, error) {
+	var keys []string
+	for _, o := range known {
+		if o.bare || o.unset {
+			continue
+		}
+		if key.Kind == yaml.ScalarNode && key.Value == o.key() {
+			return o, nil
+		}
+		keys = append(keys, o.key())
+	}
+	hint := didYouMean(key.Value, keys, "")
+	if hint == "" {
+		hint = "`leaderrun help run` lists the options; --kill-after is the key kill_after"
+	}
+	return option{}, configFault(path, key, key.Value, "unknown key", hint)
+}
+
+func configFault(path string, at *yaml.Node, key, why, hint string) *fault {
+	what := fmt.Sprintf("%s:%d", path, at.Line)
+	if key != "" {
+		what += ": " + key
+	}
+	return &fault{code: codeConfiguration, what: what, why: why, hint: hint}
+}
+
+// example is a line that is right for an option.
+func example(o option) string {
+	switch {
+	case o.value == "":
+		return o.key() + ": true"
+	case len(o.words) > 0:
+		return o.key() + ": " + o.words[0]
+	}
+	return o.key() + ": " + o.value
+}

@@ -1,0 +1,174 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/process"
+	"github.com/leaderrun/leaderrun/runner"
+)
+
+// The exit codes that are leaderrun's own. They are a contract.
+const (
+	codeGoodHands     = 0 // not run, and need not be: another holder runs the job, or this tick is done
+	codeUnknownJob    = 1
+	codeUsage         = 64
+	codeUnavailable   = 69
+	codeInternal      = 70
+	codeLost          = 75
+	codeBadHands      = 76 // not run, and nobody else will make up for it now
+	codeCredentials   = 77
+	codeConfiguration = 78
+	codeTimeout       = 124
+	codeSignal        = 128 // plus the signal's number
+)
+
+// End is how the program ends: with a code, or by the signal that it was sent itself, so that whoever sent it
+// sees what a shell would show.
+type End struct {
+	Code   int
+	Signal syscall.Signal // 0: none
+}
+
+// bySignal is the end by a signal that leaderrun received.
+func bySignal(sig syscall.Signal) End { return End{Code: codeSignal + int(sig), Signal: sig} }
+
+// fault is an error that ends the program, with its exit code, what people read, and the remedy.
+type fault struct {
+	code      int
+	what, why string
+	hint      string
+	err       error
+}
+
+func (f *fault) Error() string {
+	switch {
+	case f.why == "":
+		return f.what
+	case f.what == "":
+		return f.why
+	}
+	return f.what + ": " + f.why
+}
+
+func (f *fault) Unwrap() error { return f.err }
+
+// usage is a mistake on the command line.
+func usage(what, why, hint string) *fault {
+	return &fault{code: codeUsage, what: what, why: why, hint: hint}
+}
+
+// endOf is the one place that knows what becomes of an attempt to run a job. conflict is --conflict-exit-code,
+// negative where it was not given.
+func endOf(r runner.Result, conflict int) End {
+	switch r.Ending {
+	case runner.Refused:
+		return End{Code: refusalCode(r.Refusal, conflict)}
+	case runner.WaitOver:
+		return End{Code: orElse(conflict, codeBadHands)}
+	case runner.Interrupted:
+		if r.Signal != 0 {
+			return bySignal(r.Signal)
+		}
+		return End{Code: codeInternal}
+	case runner.Ran:
+		switch {
+		case !r.Status.Known:
+			return End{Code: codeInternal}
+		case r.Status.Signal != 0 && r.Status.Signal == r.Signal:
+			return bySignal(r.Signal)
+		}
+		return End{Code: r.Status.ExitCode()}
+	case runner.TimedOut:
+		return End{Code: codeTimeout}
+	case runner.LeaseLost, runner.Broken, runner.Unconfirmed, runner.Unrecorded:
+		return End{Code: codeLost}
+	case runner.TreeLost:
+		return End{Code: codeInternal}
+	case runner.Unreachable:
+		return End{Code: codeUnavailable}
+	case runner.Permanent, runner.StartFailed:
+		return End{Code: errorCode(r.Err)}
+	}
+	return End{Code: codeInternal}
+}
+
+// refusalCode tells the good hands from the bad ones.
+func refusalCode(r *backends.Refusal, conflict int) int {
+	if r == nil {
+		return codeInternal
+	}
+	switch r.Verdict {
+	case backends.Held, backends.IsDone:
+		return orElse(conflict, codeGoodHands)
+	case backends.IsFailed, backends.IsStopped, backends.IsLost, backends.IsMissed, backends.IsEarlier, backends.Late:
+		return orElse(conflict, codeBadHands)
+	case backends.Vanished, backends.Quarantined: // the runner waits these out; left over at a start deadline
+		return orElse(conflict, codeBadHands)
+	case backends.Future, backends.FutureRecorded, backends.Outdated:
+		return codeConfiguration
+	case backends.Granted, backends.Abandoned:
+	}
+	return codeInternal
+}
+
+func orElse(conflict, code int) int {
+	if conflict >= 0 {
+		return conflict
+	}
+	return code
+}
+
+// errorCode is the exit code of an error.
+func errorCode(err error) int {
+	var (
+		f         *fault
+		permanent *backends.PermanentError
+		exec      *process.ExecError
+	)
+	switch {
+	case errors.As(err, &f):
+		return f.code
+	case errors.As(err, &permanent):
+		if permanent.Kind == backends.Credentials {
+			return codeCredentials
+		}
+		return codeConfiguration
+	case errors.As(err, &exec):
+		return exec.ExitCode()
+	case errors.Is(err, process.ErrTooLate):
+		return codeLost
+	case errors.Is(err, backends.ErrUnknownJob):
+		return codeUnknownJob
+	}
+	return codeInternal
+}
+
+// exitCodes is the table of the help pages.
+func exitCodes() string {
+	rows := []struct {
+		code string
+		when string
+	}{
+		{fmt.Sprintf("%d or -E N", codeGoodHands), "not run, in good hands: another holder runs the job now, or this tick is done"},
+		{fmt.Sprintf("%d or -E N", codeBadHands), "not run, not in good hands: --wait ran out, or the tick failed, was lost or missed"},
+		{fmt.Sprint(codeUsage), "the command line is wrong"},
+		{fmt.Sprint(codeUnavailable), "the backend cannot be reached or cannot decide: not run"},
+		{fmt.Sprint(codeInternal), "a fault of leaderrun itself; its guardian died and the run was stopped"},
+		{fmt.Sprint(codeLost), "the lease was lost or broken and the run was stopped"},
+		{fmt.Sprint(codeCredentials), "the backend refuses the credentials"},
+		{fmt.Sprint(codeConfiguration), "the configuration is wrong, or a clock is far ahead"},
+		{fmt.Sprint(codeTimeout), "--timeout ended COMMAND"},
+		{"126, 127", "COMMAND cannot be executed, is not found"},
+		{"128+N", "signal N ended COMMAND"},
+	}
+	var b strings.Builder
+	b.WriteString("COMMAND's own, and:\n")
+	for _, r := range rows {
+		fmt.Fprintf(&b, "  %-12s %s\n", r.code, r.when)
+	}
+	return b.String()
+}

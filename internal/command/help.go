@@ -1,0 +1,175 @@
+package command
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// topics are help pages that belong to no command.
+func topics() map[string]func() string {
+	return map[string]func() string{"backends": backendsPage, "exit-codes": exitCodes, "environment": environmentPage}
+}
+
+func helpCommand() *command {
+	return &command{
+		name: "help", args: "[COMMAND | TOPIC]", brief: "show help about a command, or: backends, environment, exit-codes",
+		options: []option{helpOption()}, plain: true, run: runHelp,
+		about: "Shows the page of a command or a topic.",
+		examples: []exampleLine{
+			{"the page of run", "leaderrun help run"},
+			{"the exit codes", "leaderrun help exit-codes"},
+		},
+	}
+}
+
+func runHelp(c *call) (End, error) {
+	if len(c.args) == 0 {
+		return c.showHelp(rootCommand())
+	}
+	name := c.args[0]
+	for _, cmd := range commands() {
+		if cmd.name == name {
+			return c.showHelp(cmd)
+		}
+	}
+	if page, ok := topics()[name]; ok {
+		return End{}, c.print(page())
+	}
+	var names []string
+	for _, cmd := range commands() {
+		names = append(names, cmd.name)
+	}
+	for topic := range topics() {
+		names = append(names, topic)
+	}
+	slices.Sort(names)
+	return End{}, usage(fmt.Sprintf("%q", name), "there is no such command or topic", didYouMean(name, names, ""))
+}
+
+// showHelp prints the page of a command, on stdout: it was asked for.
+func (c *call) showHelp(cmd *command) (End, error) {
+	page := commandPage(cmd)
+	if cmd.name == "" {
+		page = rootPage(cmd)
+	}
+	return End{}, c.print(page)
+}
+
+func rootPage(root *command) string {
+	var b strings.Builder
+	b.WriteString("leaderrun runs a command on at most one of many hosts at a time.\n\n")
+	b.WriteString("Usage: leaderrun COMMAND [options] …\n\nCommands:\n")
+	for _, cmd := range commands() {
+		if !cmd.hidden {
+			fmt.Fprintf(&b, "  %-12s %s\n", cmd.name, cmd.brief)
+		}
+	}
+	run := runCommand()
+	b.WriteString("\nExamples:\n")
+	writeExamples(&b, run.examples[:3])
+	b.WriteString("\nOptions of every command:\n")
+	writeOptions(&b, root.options)
+	b.WriteString("\n" + environmentPage())
+	b.WriteString("\n`leaderrun help run` shows all that a run can do, and the exit codes.\n")
+	return b.String()
+}
+
+func commandPage(cmd *command) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "leaderrun %s: %s\n\n", cmd.name, cmd.brief)
+	options := ""
+	if len(cmd.options) > 0 {
+		options = " [options]"
+	}
+	fmt.Fprintf(&b, "Usage: leaderrun %s%s", cmd.name, options)
+	if cmd.args != "" {
+		b.WriteString(" " + cmd.args)
+	}
+	b.WriteString("\n\n" + cmd.about + "\n")
+	if len(cmd.examples) > 0 {
+		b.WriteString("\nExamples:\n")
+		writeExamples(&b, cmd.examples)
+	}
+	if len(cmd.options) > 0 {
+		b.WriteString("\nOptions:\n")
+		writeOptions(&b, cmd.options)
+	}
+	if !cmd.plain {
+		b.WriteString("\n" + environmentPage())
+	}
+	if cmd.name == "run" {
+		b.WriteString("\nExit code: " + exitCodes())
+	}
+	return b.String()
+}
+
+func writeExamples(b *strings.Builder, examples []exampleLine) {
+	for _, e := range examples {
+		fmt.Fprintf(b, "  # %s\n  %s\n", e.does, e.line)
+	}
+}
+
+// writeOptions sets options in two columns.
+func writeOptions(b *strings.Builder, options []option) {
+	const left = 30
+	for _, o := range options {
+		name := "    "
+		if o.short != "" {
+			name = "-" + o.short + ", "
+		}
+		name += o.flag()
+		if o.value != "" {
+			name += " " + o.value
+		}
+		lines := strings.Split(o.help, "\n")
+		if o.def != "" {
+			lines = withDefault(lines, o.def)
+		}
+		if len(name) > left-2 {
+			fmt.Fprintf(b, "  %s\n", name)
+			name = ""
+		}
+		for _, line := range lines {
+			fmt.Fprintf(b, "  %-*s%s\n", left, name, line)
+			name = ""
+		}
+	}
+}
+
+// withDefault puts the default behind the last line, or below it where it would be too wide.
+func withDefault(lines []string, def string) []string {
+	const right = 70
+	last, text := len(lines)-1, "(default: "+def+")"
+	if len(lines[last])+1+len(text) > right {
+		return append(lines, text)
+	}
+	lines[last] += " " + text
+	return lines
+}
+
+func environmentPage() string {
+	return `Durations are Go's (90s, 1h30m), a bare number of seconds, or days (2d).
+
+Every option has a variable and a key in the configuration file: --kill-after is LEADERRUN_KILL_AFTER
+and kill_after. A flag counts before a variable, a variable before a file. The files are
+/etc/leaderrun.yaml and leaderrun.yaml in the user's configuration directory, whose keys count first;
+--config names one file instead of both. LEADERRUN_BACKEND_FILE names a file that holds the backend's URL.
+`
+}
+
+func backendsPage() string {
+	return `A backend is named by a URL. Hosts that use the same one, with the same prefix, exclude each other.
+
+  file:                                  this host only, in the system's or the user's state directory
+  file:///var/lib/leaderrun              this host only, in that directory
+  redis://host:6379/0                    Redis or Valkey; rediss:// with TLS
+  redis://user:password@host:6379/0      with a password: name it by LEADERRUN_BACKEND_FILE
+  redis+unix:///run/redis.sock           through a socket
+  redis+sentinel://h1,h2,h3/master/0     behind Sentinel
+  redis+cluster://h1,h2,h3               Redis Cluster
+
+?prefix=NAME keeps apart what shares a server; status shows it. docs/backends.md has all options and what
+each backend promises.
+`
+}

@@ -1,0 +1,133 @@
+// Package command is the command line of leaderrun: what people type, what they are told, and the exit code.
+// It alone knows flags, environment, configuration files and the terminal.
+//
+// The rules for what is said: nothing where all is well; one line for a warning or an error, lower case and
+// without a full stop, what and why; where there is a remedy, a second line that begins with "hint:".
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"sync"
+	"syscall"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/process"
+)
+
+// Main runs the program and says how it is to end. The command of a run gets stdin, stdout and stderr of this
+// process as they are, not through these files; no command of leaderrun's own reads stdin yet.
+func Main(args []string, _, stdout, stderr *os.File) End {
+	// Before anything else: a signal that comes now must not be lost, and a second one not wait for us.
+	signals := process.CaptureSignals()
+	voice := newVoice(stderr)
+	defer voice.close()
+	return protected(voice, func() End { return dispatch(args, stdout, voice, signals) })
+}
+
+// protected makes a panic an error like others: whoever reads the mail of a cron job cannot use a stack. Where
+// one must be seen, GOTRACEBACK asks for those of the other goroutines.
+func protected(v *voice, f func() End) (end End) {
+	if os.Getenv("GOTRACEBACK") == "" {
+		debug.SetTraceback("none")
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			v.fault(&fault{
+				code: codeInternal, what: "a fault of leaderrun itself", why: fmt.Sprint(p),
+				hint: "please report it: https://github.com/leaderrun/leaderrun/issues",
+			})
+			end = End{Code: codeInternal}
+		}
+	}()
+	return f()
+}
+
+// call is one call of one command.
+type call struct {
+	cmd      *command
+	args     []string // what follows the options
+	settings *settings
+	voice    *voice
+	stdout   io.Writer
+	signals  <-chan syscall.Signal
+	terminal bool // stdout is one
+
+	mu       sync.Mutex
+	received syscall.Signal
+}
+
+// context returns one that ends with the first signal that asks the program to end. It is for commands that
+// do not pass signals on.
+func (c *call) context() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		for {
+			select {
+			case sig := <-c.signals:
+				if process.EndsRun(sig) {
+					c.mu.Lock()
+					c.received = sig
+					c.mu.Unlock()
+					cancel()
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return ctx, cancel
+}
+
+// interrupted returns the signal that ended the context.
+func (c *call) interrupted() syscall.Signal {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.received
+}
+
+// finish turns what a command returned into the end of the program, and tells an error.
+func (c *call) finish(end End, err error) End {
+	sig := c.interrupted()
+	switch {
+	case sig != 0:
+		return bySignal(sig)
+	case errors.Is(err, errNoReader): // so does any other program
+		return bySignal(syscall.SIGPIPE)
+	case err != nil:
+		c.voice.fault(err)
+		return End{Code: errorCode(err)}
+	}
+	return end
+}
+
+// errNoReader says that whoever read our output has gone.
+var errNoReader = errors.New("nobody reads stdout")
+
+// print writes what was asked for.
+func (c *call) print(text string) error {
+	_, err := io.WriteString(c.stdout, text)
+	switch {
+	case errors.Is(err, syscall.EPIPE):
+		return errNoReader
+	case err != nil:
+		return &fault{code: codeInternal, what: "stdout", why: reason(err), err: err}
+	}
+	return nil
+}
+
+// hintOf returns the remedy for an error.
+func hintOf(err error) string {
+	if f, ok := errors.AsType[*fault](err); ok && f.hint != "" {
+		return f.hint
+	}
+	if permanent, ok := errors.AsType[*backends.PermanentError](err); ok {
+		return permanent.Hint
+	}
+	return ""
+}

@@ -1,0 +1,181 @@
+package command
+
+import (
+	"fmt"
+	"strings"
+)
+
+// origin says where a value comes from, which decides whose fault a bad one is.
+type origin int
+
+const (
+	byDefault origin = iota
+	fromFile
+	fromEnvironment
+	fromCommandLine
+)
+
+// given is a value and the place that it comes from.
+type given struct {
+	text   string
+	origin origin
+	place  string // for people: --ttl, LEADERRUN_TTL, /etc/leaderrun.yaml:3: ttl
+}
+
+// word is one flag while the command line is parsed. It takes every text: what is wrong with a value is
+// said in one way for flags, environment and file.
+type word struct {
+	option
+	text string
+	set  bool
+}
+
+func (w *word) Set(text string) error {
+	w.text, w.set = text, true
+	return nil
+}
+
+// String hides the text from urfave/cli, which acts by itself on a flag named help that reads as true.
+// Serialize is how it copies a value from one form of a flag to the other.
+func (w *word) String() string    { return "" }
+func (w *word) Serialize() string { return w.text }
+
+// IsBoolFlag tells package flag that a switch takes no value.
+func (w *word) IsBoolFlag() bool { return w.value == "" }
+
+// settings are the values of one command's options: flag over environment over file.
+type settings struct {
+	words  map[string]*word
+	lookup func(string) (string, bool) // the environment
+	file   map[string]given            // by key
+	err    error                       // the first bad value
+}
+
+func newSettings(lookup func(string) (string, bool)) *settings {
+	return &settings{words: map[string]*word{}, lookup: lookup}
+}
+
+// word returns the one word that all flags of an option's name share.
+func (s *settings) word(o option) *word {
+	if s.words[o.name] == nil {
+		s.words[o.name] = &word{option: o}
+	}
+	return s.words[o.name]
+}
+
+// find returns the value of an option that has the most to say.
+func (s *settings) find(name string) (given, bool) {
+	w := s.words[name]
+	if w == nil {
+		return given{}, false
+	}
+	if w.set {
+		return given{text: w.text, origin: fromCommandLine, place: w.flag()}, true
+	}
+	if w.bare {
+		return given{}, false
+	}
+	// An empty variable is one that a script did not fill in. For the backend that must not go unseen: it
+	// would silently be another one than on the other hosts.
+	if text, ok := s.lookup(w.variable()); ok && (text != "" || name == "backend") {
+		return given{text: text, origin: fromEnvironment, place: w.variable()}, true
+	}
+	if v, ok := s.file[w.key()]; ok {
+		return v, true
+	}
+	return given{}, false
+}
+
+// read returns the value of an option, or def. The first bad value is kept in s.err.
+func read[T any](s *settings, name string, parse func(string) (T, error), def T) T {
+	g, ok := s.find(name)
+	if !ok {
+		return def
+	}
+	v, err := parse(g.text)
+	if err != nil {
+		s.fail(badValue(g, err))
+		return def
+	}
+	return v
+}
+
+func (s *settings) on(name string) bool { return read(s, name, parseSwitch, false) }
+
+func (s *settings) fail(err error) {
+	if s.err == nil {
+		s.err = err
+	}
+}
+
+// badValue is the fault of whoever wrote the value: of the caller on the command line, else of the
+// configuration.
+func badValue(g given, err error) *fault {
+	f := &fault{code: codeConfiguration, what: g.place, why: err.Error(), err: err}
+	switch g.origin {
+	case fromCommandLine:
+		f.code = codeUsage
+	case fromEnvironment:
+		f.hint = "correct or unset the variable " + g.place
+	case fromFile:
+		f.hint = "correct that line"
+	case byDefault:
+	}
+	return f
+}
+
+// asked says whether a switch is on, for those that are looked at before anything can be reported.
+func (s *settings) asked(name string) bool {
+	w := s.words[name]
+	if w == nil || !w.set {
+		return false
+	}
+	on, err := parseSwitch(w.text)
+	return err == nil && on
+}
+
+// closest returns the candidate that a mistyped word may have meant, or "".
+func closest(typed string, candidates []string) string {
+	best, found := 1+len(typed)/3, ""
+	for _, c := range candidates {
+		if d := distance(strings.ToLower(typed), c); d < best || (d == best && found == "") {
+			best, found = d, c
+		}
+		if len(typed) >= 3 && strings.HasPrefix(c, typed) && found == "" {
+			found = c
+		}
+	}
+	return found
+}
+
+// distance counts the characters to insert, delete, replace or swap with their neighbour.
+func distance(a, b string) int {
+	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := range len(a) {
+		row := make([]int, len(b)+1)
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			row[j+1] = min(last[j]+cost, last[j+1]+1, row[j]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
+		}
+		before, last = last, row
+	}
+	return last[len(b)]
+}
+
+// didYouMean is the hint for a mistyped word.
+func didYouMean(typed string, candidates []string, show string) string {
+	if c := closest(typed, candidates); c != "" {
+		return fmt.Sprintf("did you mean %s%s?", show, c)
+	}
+	return ""
+}

@@ -1,0 +1,140 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/all"
+)
+
+const (
+	backendFile    = prefix + "BACKEND_FILE"
+	defaultBackend = "file:"
+	minSecret      = 6 // a shorter one is hidden only where it stands in a URL
+)
+
+// backend finds the URL of the backend, and whether anybody named one.
+func (c *call) backend() (g given, named bool, err error) {
+	g, named = c.settings.find("backend")
+	path, inFile := c.settings.lookup(backendFile)
+	if inFile && (!named || g.origin != fromCommandLine) {
+		text, err := readSmall(path)
+		if err != nil {
+			return given{}, false, &fault{
+				code: codeConfiguration, what: backendFile, why: reason(err), err: err,
+				hint: "it names a file that holds the backend's URL",
+			}
+		}
+		held := given{text: strings.TrimSpace(string(text)), origin: fromEnvironment, place: backendFile}
+		if named && g.origin == fromEnvironment && g.text != held.text {
+			return given{}, false, &fault{
+				code: codeConfiguration, what: backendFile, why: "names another backend than " + g.place,
+				hint: "unset one of the two: hosts that use different backends do not exclude each other",
+			}
+		}
+		g, named = held, true
+	}
+	if !named {
+		return given{text: defaultBackend}, false, nil
+	}
+	if _, err := parseBackend(g.text); err != nil {
+		return given{}, false, badValue(g, err)
+	}
+	c.voice.keepSecret(secretsOf(g.text)...)
+	return g, true, nil
+}
+
+// openStore opens the backend that the options name.
+func (c *call) openStore() (all.Store, error) {
+	g, named, err := c.backend()
+	if err != nil {
+		return nil, err
+	}
+	if !named {
+		if err := c.unnamed(); err != nil {
+			return nil, err
+		}
+	}
+	store, err := all.Open(g.text)
+	if err == nil {
+		return store, nil
+	}
+	f := badValue(g, err)
+	if !named {
+		f.what = "the default backend " + defaultBackend
+		f.code = errorCode(err)
+	}
+	if hint := hintOf(err); hint != "" {
+		f.hint = hint
+	}
+	if p, ok := errors.AsType[*backends.PermanentError](err); ok && p.Kind == backends.Credentials {
+		f.code = codeCredentials
+	}
+	return nil, f
+}
+
+// unnamed is what follows when no backend was named anywhere. A setting that one host forgot must not go
+// unseen; and inside a run, whose own backend does not reach the child, it would be another one than the
+// outer run's without anybody having chosen it.
+func (c *call) unnamed() error {
+	const remedy = "set --backend, LEADERRUN_BACKEND or `backend:` in " + systemConfig
+	_, job := c.settings.lookup(jobVariable)
+	_, token := c.settings.lookup(tokenVariable)
+	if job && token {
+		return &fault{
+			code: codeConfiguration, what: "a run inside a run", why: "no backend named",
+			hint: remedy + "; what the outer run uses is not handed down",
+		}
+	}
+	if c.cmd.name == "run" {
+		c.voice.warn("no backend named: only runs on this host exclude each other", remedy+"; `file:` there says that this is meant")
+	}
+	return nil
+}
+
+// checkTTL compares the TTL with what the backend can keep.
+func checkTTL(ttl time.Duration, l backends.Limits) (hint string, err error) {
+	switch {
+	case l.MinTTL > 0 && ttl < l.MinTTL:
+		return fmt.Sprintf("use --ttl %v or more", l.MinTTL), fmt.Errorf("the backend keeps a lease for at least %v", l.MinTTL)
+	case l.MaxTTL > 0 && ttl > l.MaxTTL:
+		return l.MaxHint, fmt.Errorf("a TTL of %v is longer than the backend allows: at most %v", ttl, l.MaxTTL)
+	}
+	return "", nil
+}
+
+// secretsOf returns what of a backend URL no output may show: the URL as it stands, and its password, where
+// it is long enough not to be a part of other words.
+func secretsOf(rawURL string) []string {
+	_, rest, found := strings.Cut(rawURL, "://")
+	if !found {
+		return nil
+	}
+	var secrets []string
+	add := func(text string) {
+		if len(text) >= minSecret {
+			secrets = append(secrets, text)
+			if plain, err := url.PathUnescape(text); err == nil && plain != text && len(plain) >= minSecret {
+				secrets = append(secrets, plain)
+			}
+		}
+	}
+	if at := strings.LastIndex(rest, "@"); at >= 0 {
+		secrets = append(secrets, rest[:at+1])
+		_, password, _ := strings.Cut(rest[:at], ":")
+		add(password)
+	}
+	if _, query, found := strings.Cut(rest, "?"); found {
+		for pair := range strings.SplitSeq(query, "&") {
+			name, value, _ := strings.Cut(pair, "=")
+			if strings.Contains(name, "pass") || strings.Contains(name, "token") || strings.Contains(name, "secret") {
+				add(value)
+			}
+		}
+	}
+	return secrets
+}

@@ -1,0 +1,188 @@
+// Package testserver starts the real servers that tests need, on free ports of the loopback interface, and
+// stands between a client and a server to break the network. It is linked into tests only.
+//
+// Nothing here sleeps until a server is ready: it is asked. Everything is killed for certain when its test
+// ends, and by the kernel if the test's process dies.
+package testserver
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// startTimeout is how long a server may take to answer on a machine that is busy with other tests.
+const startTimeout = time.Minute
+
+// binaries says which programs a name in LEADERRUN_TEST_REQUIRE stands for.
+var binaries = map[string][]string{
+	"redis":    {"redis-server", "redis-cli"},
+	"sentinel": {"redis-server", "redis-sentinel"},
+	"cron":     {"cron"},
+	"netns":    {"ip", "nft"},
+}
+
+// Require skips the test if the programs of a server are missing, or fails it if LEADERRUN_TEST_REQUIRE, a
+// list with commas, names the server: a run that must be complete cannot skip in silence.
+func Require(t testing.TB, server string) {
+	t.Helper()
+	for _, name := range binaries[server] {
+		if _, err := exec.LookPath(name); err == nil {
+			continue
+		}
+		if slices.Contains(strings.Split(os.Getenv("LEADERRUN_TEST_REQUIRE"), ","), server) {
+			t.Fatalf("%s is not installed, and LEADERRUN_TEST_REQUIRE names %s", name, server)
+		}
+		t.Skipf("%s is not installed", name)
+	}
+}
+
+// Eventually asks until ok says yes. It ends the test after a time that only a hang exceeds.
+func Eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(startTimeout); !ok(); {
+		if time.Now().After(end) {
+			t.Fatalf("waited %v in vain: %s", startTimeout, what)
+		}
+		time.Sleep(5 * time.Millisecond) // between two questions
+	}
+}
+
+// FreePort returns a port of the loopback interface that nobody listens on.
+func FreePort(t testing.TB) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().(*net.TCPAddr).Port //nolint:errcheck // a TCP listener has no other
+}
+
+// Dir returns a folder with a short name, because the name of a socket must fit into 107 bytes.
+func Dir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "lr")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// Process is one running server.
+type Process struct {
+	cmd  *exec.Cmd
+	log  string
+	done chan struct{} // closed when it has ended
+	kill sync.Once
+}
+
+// Start starts a program and kills it when the test ends. Its output goes to a file of dir, which Log shows.
+func Start(t testing.TB, dir, name string, args ...string) *Process {
+	t.Helper()
+	p := launch(t, dir, name, args...)
+	t.Cleanup(p.Kill)
+	return p
+}
+
+// launch is Start for a process that outlives the test: one that a case restarts belongs to the test around it.
+func launch(t testing.TB, dir, name string, args ...string) *Process {
+	t.Helper()
+	log, err := os.CreateTemp(dir, filepath.Base(name)+"-*.log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Process{cmd: exec.Command(name, args...), log: log.Name(), done: make(chan struct{})}
+	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = dir, log, log
+	p.cmd.SysProcAttr = deathSignal()
+	started := make(chan error)
+	go func() {
+		defer close(p.done)
+		defer func() { _ = log.Close() }()
+		// The kernel's signal follows the thread that started the process (golang/go#27505).
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := p.cmd.Start()
+		started <- err
+		if err == nil {
+			_ = p.cmd.Wait()
+		}
+	}()
+	if err := <-started; err != nil {
+		t.Fatalf("start %s: %v", name, err)
+	}
+	return p
+}
+
+// Kill ends the process without a chance to say goodbye, and returns when it is gone.
+func (p *Process) Kill() {
+	p.kill.Do(func() { _ = p.cmd.Process.Kill() })
+	<-p.done
+}
+
+// Stop freezes the process; Cont lets it go on.
+func (p *Process) Stop(t testing.TB) { p.signal(t, syscall.SIGSTOP) }
+
+// Cont is the opposite of Stop.
+func (p *Process) Cont(t testing.TB) { p.signal(t, syscall.SIGCONT) }
+
+func (p *Process) signal(t testing.TB, s syscall.Signal) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Ended says whether the process is gone.
+func (p *Process) Ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// Log returns the end of what the process wrote.
+func (p *Process) Log() string {
+	text, err := os.ReadFile(p.log)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text[max(0, len(text)-4000):])
+}
+
+// ready waits until ask succeeds, and fails with the server's output if it ends before.
+func (p *Process) ready(t testing.TB, what string, ask func() error) {
+	t.Helper()
+	var last error
+	for end := time.Now().Add(startTimeout); ; time.Sleep(2 * time.Millisecond) {
+		if last = ask(); last == nil {
+			return
+		}
+		if p.Ended() || time.Now().After(end) {
+			t.Fatalf("%s is not ready: %v\n%s", what, last, p.Log())
+		}
+	}
+}
+
+func writeFile(t testing.TB, dir, name, text string) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func loopback(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }

@@ -1,0 +1,147 @@
+package testserver
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+// recorder is a testing.TB that notes whether a test would be skipped or failed.
+type recorder struct {
+	testing.TB
+	said string
+}
+
+type stopped struct{}
+
+func (r *recorder) Helper() {}
+func (r *recorder) Skipf(format string, args ...any) {
+	r.said = "skip: " + fmt.Sprintf(format, args...)
+	panic(stopped{})
+}
+
+func (r *recorder) Fatalf(format string, args ...any) {
+	r.said = "fatal: " + fmt.Sprintf(format, args...)
+	panic(stopped{})
+}
+
+func required(t *testing.T, server string) string {
+	t.Helper()
+	r := &recorder{TB: t}
+	func() {
+		defer func() { _ = recover() }()
+		Require(r, server)
+	}()
+	return r.said
+}
+
+func TestRequire(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	t.Setenv("LEADERRUN_TEST_REQUIRE", "")
+	if got := required(t, "redis"); !strings.HasPrefix(got, "skip: redis-server") {
+		t.Errorf("without the program: %q", got)
+	}
+	t.Setenv("LEADERRUN_TEST_REQUIRE", "etcd,redis")
+	if got := required(t, "redis"); !strings.HasPrefix(got, "fatal: redis-server") {
+		t.Errorf("without a program that must be there: %q", got)
+	}
+	if got := required(t, "sentinel"); !strings.HasPrefix(got, "skip:") {
+		t.Errorf("without a program that another server needs: %q", got)
+	}
+}
+
+// echo is a server that repeats each line.
+func echo(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				for r := bufio.NewReader(c); ; {
+					line, err := r.ReadString('\n')
+					if err != nil {
+						_ = c.Close()
+						return
+					}
+					_, _ = c.Write([]byte(line))
+				}
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+func TestProxy(t *testing.T) {
+	t.Parallel()
+	p := NewProxy(t, echo(t))
+	c, err := net.Dial("tcp", p.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	r := bufio.NewReader(c)
+	say := func(line string, wait time.Duration) (string, error) {
+		_, _ = fmt.Fprintln(c, line)
+		_ = c.SetReadDeadline(time.Now().Add(wait))
+		return r.ReadString('\n')
+	}
+	for i := range 3 {
+		if got, err := say("a", startTimeout); got != "a\n" || p.Trips() != i+1 {
+			t.Fatalf("%q, %v, %d trips", got, err, p.Trips())
+		}
+	}
+	p.Delay(50 * time.Millisecond)
+	sent := time.Now()
+	if got, err := say("b", startTimeout); got != "b\n" || time.Since(sent) < 50*time.Millisecond {
+		t.Errorf("delayed: %q, %v after %v", got, err, time.Since(sent))
+	}
+	p.Delay(0)
+	p.DropReplies(true)
+	if got, err := say("c", 50*time.Millisecond); err == nil || !strings.Contains(err.Error(), "timeout") {
+		t.Errorf("a dropped reply: %q, %v", got, err)
+	}
+	Eventually(t, "the reply is dropped", func() bool { return p.Dropped() == 1 })
+	p.DropAll(true)
+	if got, err := say("d", 50*time.Millisecond); err == nil || !strings.Contains(err.Error(), "timeout") {
+		t.Errorf("a dropped request: %q, %v", got, err)
+	}
+	p.DropAll(false)
+	if got, err := say("e", startTimeout); got != "e\n" {
+		t.Errorf("after all: %q, %v", got, err)
+	}
+	p.Cut()
+	if got, err := say("f", startTimeout); err == nil || strings.Contains(err.Error(), "timeout") {
+		t.Errorf("a cut connection: %q, %v", got, err)
+	}
+}
+
+func TestProcessEnds(t *testing.T) {
+	t.Parallel()
+	var s *RedisServer
+	t.Run("with its test", func(t *testing.T) {
+		s = Redis(t, RedisOptions{AppendOnly: true})
+		s.Do(t, "set", "k", "v")
+		s.Restart(t, true)
+		if got := s.Do(t, "get", "k"); got != "v" {
+			t.Errorf("restarted with data: %v", got)
+		}
+		s.Restart(t, false)
+		if got := s.Do(t, "get", "k"); got != nil {
+			t.Errorf("restarted empty: %v", got)
+		}
+	})
+	if s != nil && !s.Ended() {
+		t.Error("the server lives on")
+	}
+}

@@ -1,0 +1,342 @@
+package examples
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/internal/testserver"
+)
+
+// documentedServer is the Redis of the documentation.
+const documentedServer = "redis://redis.example.com"
+
+// unrun are the blocks of commands that no test runs, by their text, and why.
+var unrun = map[string]string{
+	"make test": "this test is part of it",
+	"make build     # ./leaderrun\n" +
+		"make test      # everything, with the race detector\n" +
+		"make lint      # the linters, go mod tidy, go vet for macOS and FreeBSD, known vulnerabilities\n" +
+		"make fmt": "CI runs the first three",
+}
+
+// block is a block of commands in a page.
+type block struct {
+	page, language, text string
+	line                 int
+}
+
+// name is where a block is.
+func (b block) name() string { return fmt.Sprintf("%s:%d", b.page, b.line) }
+
+// blocks returns the blocks of all pages that hold commands: sh is a script that ends at the first failure,
+// console is commands after "$ ", each followed by what it prints, in which … stands for any text. "# exit N"
+// at the end of a command says its exit code.
+func blocks(t *testing.T) []block {
+	t.Helper()
+	var found []block
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (d.Name() == "testdata" || path != ".." && strings.HasPrefix(d.Name(), ".")) {
+			return filepath.SkipDir
+		}
+		if filepath.Ext(path) != ".md" {
+			return nil
+		}
+		page := strings.TrimPrefix(filepath.ToSlash(path), "../")
+		var open *block
+		n := 0
+		for line := range strings.Lines(text(t, path)) {
+			n++
+			line = strings.TrimSuffix(line, "\n")
+			fence, isFence := strings.CutPrefix(strings.TrimSpace(line), "```")
+			switch {
+			case isFence && open == nil:
+				if fence == "" {
+					t.Errorf("%s:%d: a block without a language: sh and console are run, text is not", page, n)
+				}
+				open = &block{page: page, language: fence, line: n}
+			case isFence:
+				if open.language == "sh" || open.language == "console" {
+					open.text = strings.TrimSuffix(open.text, "\n")
+					found = append(found, *open)
+				}
+				open = nil
+			case open != nil:
+				open.text += line + "\n"
+			}
+		}
+		if open != nil {
+			t.Errorf("%s: the block is not closed", open.name())
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func TestDocumentedCommands(t *testing.T) {
+	t.Parallel()
+	all := blocks(t)
+	if len(all) < 5 {
+		t.Fatalf("only %d blocks were found", len(all))
+	}
+	for text := range unrun {
+		if !slices.ContainsFunc(all, func(b block) bool { return b.text == text }) {
+			t.Errorf("no page has the block that is not to be run: %q", text)
+		}
+	}
+	server := ""
+	if _, err := exec.LookPath("redis-server"); err == nil {
+		server = testserver.Redis(t, testserver.RedisOptions{}).Addr()
+		// A server that has just been started makes its first run wait: docs/backends.md, quarantine.
+		newWorld(t).start([]string{"HOME=" + t.TempDir()}, "", bin+"/leaderrun", "run", "--backend", "redis://"+server, "job", "/bin/true").
+			expect(0, "")
+	}
+	t.Run("blocks", func(t *testing.T) { // ends before the server does
+		for _, b := range all {
+			if unrun[b.text] != "" {
+				continue
+			}
+			t.Run(b.name(), func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t)
+				for _, name := range []string{"report", "dump", "make"} {
+					w.tool(name, "true")
+				}
+				commands := strings.NewReplacer(
+					documentedServer, "redis://"+server, "--backend file: ", "--backend file://"+w.path("store")+" ",
+					"go run . ", "go run -C "+absolute(t, "..")+" . ",
+				).Replace(b.text)
+				if strings.Contains(b.text, documentedServer) {
+					testserver.Require(t, "redis")
+					// Blocks run side by side, and each is meant to be alone.
+					commands = strings.ReplaceAll(commands, "redis://"+server, "redis://"+server+"?prefix="+strconv.Itoa(b.line)+filepath.Base(b.page))
+				}
+				w.env = append(goEnvironment(t), "HOME="+w.path("home"), "PATH="+w.path("tools")+":"+bin+":"+os.Getenv("PATH"))
+				if b.language == "sh" {
+					w.script(commands)
+				} else {
+					w.session(commands)
+				}
+			})
+		}
+	})
+}
+
+// goEnvironment is the environment with the folders of the go command, which are below HOME else.
+func goEnvironment(t *testing.T) []string {
+	t.Helper()
+	names := []string{"GOPATH", "GOMODCACHE", "GOCACHE"}
+	out, err := exec.Command("go", append([]string{"env"}, names...)...).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := os.Environ()
+	for i, value := range strings.Split(strings.TrimSpace(string(out)), "\n") {
+		env = append(env, names[i]+"="+value)
+	}
+	return env
+}
+
+var exitComment = regexp.MustCompile(`\s+# exit ([0-9]+)$`)
+
+// script runs a block of sh.
+func (w *world) script(commands string) {
+	w.t.Helper()
+	want := 0
+	if m := exitComment.FindStringSubmatch(commands); m != nil {
+		want, _ = strconv.Atoi(m[1])
+	}
+	if code, output := w.shell("sh", "-e", "-c", commands); code != want {
+		w.t.Errorf("exit code %d, want %d\n%s", code, want, output)
+	}
+}
+
+// session runs a block of console, in one shell.
+func (w *world) session(block string) {
+	w.t.Helper()
+	type step struct {
+		command string
+		want    int
+		output  string
+	}
+	var steps []step
+	for line := range strings.Lines(block + "\n") {
+		command, ok := strings.CutPrefix(line, "$ ")
+		switch {
+		case ok:
+			s := step{command: strings.TrimSuffix(command, "\n")}
+			if m := exitComment.FindStringSubmatch(s.command); m != nil {
+				s.want, _ = strconv.Atoi(m[1])
+			}
+			steps = append(steps, s)
+		case len(steps) == 0:
+			w.t.Fatalf("a console block begins with a command after \"$ \": %q", line)
+		default:
+			steps[len(steps)-1].output += line
+		}
+	}
+	var script strings.Builder
+	for i, s := range steps {
+		fmt.Fprintf(&script, "{ %s\n} >%[2]s/output%[3]d 2>&1\necho $? >%[2]s/code%[3]d\n", s.command, w.dir, i)
+	}
+	w.shell("bash", "-c", script.String())
+	for i, s := range steps {
+		if got := w.read(fmt.Sprint("code", i)); got != fmt.Sprintln(s.want) {
+			w.t.Errorf("$ %s\nexit code %s, want %d", s.command, got, s.want)
+		}
+		pattern := strings.ReplaceAll(regexp.QuoteMeta(s.output), "…", ".*")
+		if got := w.read(fmt.Sprint("output", i)); !regexp.MustCompile(`^` + pattern + `$`).MatchString(got) {
+			w.t.Errorf("$ %s\ngot:\n%s\nwant:\n%s", s.command, got, s.output)
+		}
+	}
+}
+
+// shell runs a script to its end.
+func (w *world) shell(words ...string) (code int, output string) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), 3*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
+	cmd.Dir, cmd.Env = w.dir, w.env
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState == nil {
+		w.t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), string(out)
+}
+
+// Links to files lead somewhere, and so do those to a section of a page.
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	link := regexp.MustCompile(`\]\(([^)#\s]*)(#[^)\s]*)?\)`)
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".md" {
+			return err
+		}
+		for _, m := range link.FindAllStringSubmatch(text(t, path), -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			target := path
+			if m[1] != "" {
+				target = filepath.Join(filepath.Dir(path), m[1])
+			}
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s: %s leads nowhere", path, m[0])
+			} else if m[2] != "" && !slices.Contains(anchors(text(t, target)), m[2]) {
+				t.Errorf("%s: %s: there is no such section", path, m[0])
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// anchors returns the names of a page's sections.
+func anchors(page string) []string {
+	var all []string
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(page, -1) {
+		name := regexp.MustCompile(`[^a-z0-9 _-]`).ReplaceAllString(strings.ToLower(m[1]), "")
+		all = append(all, "#"+strings.ReplaceAll(name, " ", "-"))
+	}
+	return all
+}
+
+// The pages say what the program says.
+func TestPagesFitTheProgram(t *testing.T) {
+	t.Parallel()
+	leaderrun := func(words ...string) string {
+		cmd := exec.Command(bin+"/leaderrun", words...)
+		cmd.Env = []string{"HOME=" + t.TempDir()}
+		out, _ := cmd.CombinedOutput() // some are meant to fail
+		return string(out)
+	}
+
+	t.Run("exit codes", func(t *testing.T) {
+		page := firstCells(text(t, "../docs/exit-codes.md"), "code")
+		var help []string
+		for _, m := range regexp.MustCompile(`(?m)^  ([0-9]+(?:\+N)?(?:, [0-9]+)*)(?: or -E N)? `).FindAllStringSubmatch(leaderrun("help", "exit-codes"), -1) {
+			help = append(help, strings.Split(m[1], ", ")...)
+		}
+		slices.Sort(page)
+		slices.Sort(help)
+		if !slices.Equal(page, help) {
+			t.Errorf("docs/exit-codes.md has %q, `leaderrun help exit-codes` has %q", page, help)
+		}
+	})
+
+	t.Run("options of Redis URLs", func(t *testing.T) {
+		var page []string
+		for _, cell := range firstCells(text(t, "../docs/backends.md"), "option") {
+			for name := range strings.SplitSeq(cell, ", ") {
+				page = append(page, strings.Trim(name, "`"))
+			}
+		}
+		var known []string
+		for _, url := range []string{"redis+sentinel://h/master", "redis+unix:///s", "rediss://h", "redis+cluster://h"} {
+			said := leaderrun("run", "--backend", url+"?no-such-option=1", "job", "/bin/true")
+			_, list, ok := strings.Cut(said, "hint: options: ")
+			if !ok {
+				t.Fatalf("%s: no list of options in %q", url, said)
+			}
+			for _, m := range regexp.MustCompile(`([a-z-]+) \(`).FindAllStringSubmatch(list, -1) {
+				known = append(known, m[1])
+			}
+		}
+		slices.Sort(page)
+		slices.Sort(known)
+		if known = slices.Compact(known); !slices.Equal(page, known) {
+			t.Errorf("docs/backends.md has the options %q, the program knows %q", page, known)
+		}
+	})
+
+	t.Run("rights", func(t *testing.T) {
+		if acl := strings.TrimSpace(text(t, "../backends/redis/acl.txt")); !strings.Contains(text(t, "../docs/backends.md"), "\n"+acl+"\n") {
+			t.Errorf("docs/backends.md does not show the line of backends/redis/acl.txt: %s", acl)
+		}
+	})
+
+	t.Run("schemes", func(t *testing.T) {
+		_, list, _ := strings.Cut(leaderrun("run", "--backend", "nonsense:", "job", "/bin/true"), "hint: this build has ")
+		for scheme := range strings.SplitSeq(strings.TrimSpace(list), ", ") {
+			if scheme == "" || !strings.Contains(text(t, "../docs/backends.md"), "\n"+scheme+":") {
+				t.Errorf("docs/backends.md does not show a URL of %q", scheme)
+			}
+		}
+	})
+}
+
+// firstCells returns the first cells of the table whose first column has a title.
+func firstCells(page, title string) []string {
+	var cells []string
+	inside := false
+	for line := range strings.Lines(page) {
+		cell, _, ok := strings.Cut(strings.TrimPrefix(line, "| "), " | ")
+		switch {
+		case !ok || !strings.HasPrefix(line, "| "):
+			inside = false
+		case cell == title:
+			inside = true
+		case inside && cell != "---":
+			cells = append(cells, cell)
+		}
+	}
+	return cells
+}

@@ -1,0 +1,123 @@
+package examples
+
+import (
+	"compress/gzip"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/leaderrun/leaderrun/internal/testserver"
+)
+
+// newBackup is a world with a database to dump, which goes on until it is let go.
+func newBackup(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.tool("dump-database", "echo dump >>$DIR/log", "seq 100000", "echo begun >>$DIR/log", "while ! test -e $DIR/go; do sleep 0.01; done", "seq 100001 200000")
+	return w
+}
+
+// unzip returns the lines of a compressed file, or that it is none.
+func (w *world) unzip(name string) (lines int, err error) {
+	w.t.Helper()
+	f, err := os.Open(w.path(name))
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		return 0, err
+	}
+	all, err := io.ReadAll(z)
+	return strings.Count(string(all), "\n"), err
+}
+
+func TestPipeline(t *testing.T) {
+	t.Parallel()
+	w := newBackup(t)
+	w.write("db.gz", "the backup of yesterday")
+	script := absolute(t, "pipeline/backup.sh")
+
+	one := w.start(w.env, "", script, w.path("db.gz"))
+	w.until("log", "begun")
+	two := w.start(w.env, "", script, w.path("db.gz"))
+	two.expect(0, "")
+	if got := w.read("db.gz"); got != "the backup of yesterday" {
+		t.Errorf("the host that skips changed the backup: %.40q", got)
+	}
+	w.write("go", "")
+	one.expect(0, "")
+	if lines, err := w.unzip("db.gz"); lines != 200000 || err != nil {
+		t.Errorf("the backup has %d lines, want 200000; %v", lines, err)
+	}
+	if got := strings.Count(w.read("log"), "dump"); got != 1 {
+		t.Errorf("%d dumps, want 1", got)
+	}
+
+	// A dump that fails half-way is a failure, and leaves the last good backup and nothing else.
+	w.tool("dump-database", "seq 1000", "exit 9")
+	w.start(w.env, "", script, w.path("db.gz")).expect(9, "")
+	if lines, err := w.unzip("db.gz"); lines != 200000 || err != nil {
+		t.Errorf("after a failure the backup has %d lines, want 200000; %v", lines, err)
+	}
+	entries, err := os.ReadDir(w.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), "db.gz.") {
+			t.Errorf("it left %s", e.Name())
+		}
+	}
+}
+
+// What the README warns of is true: the host that skips reports success and replaces the backup by nothing.
+func TestPipelineOutside(t *testing.T) {
+	t.Parallel()
+	readme := text(t, "pipeline/README.md")
+	for _, c := range []struct {
+		name, line, options string
+		dumps               int
+	}{
+		{"front", `leaderrun run backup -- dump-database | gzip >"$file"`, "set -o pipefail; ", 1},
+		{"middle", `dump-database | leaderrun run backup -- gzip >"$file"`, "", 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if !strings.Contains(readme, "`"+c.line+"`") {
+				t.Fatalf("the README does not show %s", c.line)
+			}
+			w := newBackup(t)
+			w.write("db.gz", "the backup of yesterday")
+			// Were it one file for both, each would also write into what the other writes.
+			one := w.start(append(w.env, "file="+w.path("one.gz")), "", "bash", "-c", c.options+c.line)
+			testserver.Eventually(t, "the job runs", func() bool {
+				out, _ := exec.Command(bin+"/leaderrun", "status", "--json", "--backend", strings.TrimSpace(w.read("backend"))).Output()
+				return strings.Contains(string(out), `"running"`)
+			})
+			w.until("log", "begun")
+			two := w.start(append(w.env, "file="+w.path("db.gz")), "", "bash", "-c", c.options+c.line)
+			testserver.Eventually(t, "the dumps", func() bool { return strings.Count(w.read("log"), "begun") == c.dumps })
+			if c.name == "front" {
+				two.expect(0, "")
+			}
+			w.write("go", "")
+			one.expect(0, "")
+			if code, _ := two.wait(); code != 0 {
+				t.Errorf("the host that skips ends with %d", code)
+			}
+			if lines, err := w.unzip("one.gz"); lines != 200000 || err != nil {
+				t.Errorf("the first host's backup has %d lines, want 200000; %v", lines, err)
+			}
+			if lines, _ := w.unzip("db.gz"); lines != 0 || strings.Contains(w.read("db.gz"), "yesterday") {
+				t.Errorf("the second host's backup has %d lines: the README says that it is lost", lines)
+			}
+			if got := strings.Count(w.read("log"), "dump"); got != c.dumps {
+				t.Errorf("%d dumps, want %d", got, c.dumps)
+			}
+		})
+	}
+}

@@ -1,0 +1,130 @@
+package examples
+
+import (
+	"net"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/leaderrun/leaderrun/internal/testserver"
+)
+
+// setting returns the value of a key of a unit.
+func setting(t *testing.T, unit, key string) string {
+	t.Helper()
+	for line := range strings.Lines(unit) {
+		if value, ok := strings.CutPrefix(strings.TrimSpace(line), key+"="); ok {
+			return value
+		}
+	}
+	t.Fatalf("the unit does not set %s", key)
+	return ""
+}
+
+func TestSystemdUnitIsValid(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("systemd-analyze"); err != nil {
+		t.Skip("systemd-analyze is not installed")
+	}
+	w := newWorld(t)
+	w.tool("feed", "true")
+	w.write("feed.service", w.relocate(text(t, "systemd/feed.service")))
+	out, err := exec.Command("systemd-analyze", "verify", "--man=no", w.path("feed.service")).CombinedOutput()
+	if err != nil || strings.Contains(string(out), "feed.service") {
+		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
+	}
+}
+
+// manager is what systemd is to one service of Type=notify.
+type manager struct {
+	*host
+	w    *world
+	file string // all that it was told
+}
+
+// service starts the unit's command as systemd would.
+func (w *world) service(name, unit string) *manager {
+	w.t.Helper()
+	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: w.path(name + ".socket"), Net: "unixgram"})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = socket.Close() })
+	m := &manager{w: w, file: name + ".told"}
+	go func() {
+		var told strings.Builder
+		message := make([]byte, 4096)
+		for {
+			n, err := socket.Read(message)
+			if err != nil {
+				return
+			}
+			told.Write(append(message[:n:n], '\n'))
+			w.write(m.file, told.String())
+		}
+	}()
+	credential, _, _ := strings.Cut(setting(w.t, unit, "LoadCredential"), ":")
+	w.write(credential, "file://"+w.dir+"/store\n")
+	env := []string{
+		"PATH=/usr/local/bin:/usr/bin:/bin", "NOTIFY_SOCKET=" + w.path(name+".socket"), "NAME=" + name,
+		strings.ReplaceAll(setting(w.t, unit, "Environment"), "%d", w.dir),
+	}
+	m.host = w.start(env, "", strings.Fields(w.relocate(setting(w.t, unit, "ExecStart")))...)
+	return m
+}
+
+func TestSystemdStandby(t *testing.T) {
+	t.Parallel()
+	unit := text(t, "systemd/feed.service")
+	for key, want := range map[string]string{"Type": "notify", "KillMode": "mixed", "Delegate": "yes", "Restart": "always"} {
+		if got := setting(t, unit, key); got != want {
+			t.Errorf("%s=%s, want %s", key, got, want)
+		}
+	}
+	if !strings.Contains(setting(t, unit, "ExecStart"), " --wait forever ") {
+		t.Error("the service does not stand by")
+	}
+	w := newWorld(t)
+	w.tool("feed", "exec 2>/dev/null", `trap 'echo "reload $NAME" >>$DIR/log' HUP`, `trap 'echo "stop $NAME" >>$DIR/log; exit 0' TERM`,
+		`echo "start $NAME" >>$DIR/log`, "while :; do sleep 0.01; done")
+
+	one := w.service("one", unit)
+	w.until("log", "start one")
+	w.until("one.told", "STATUS=feed: leading with token ")
+	two := w.service("two", unit)
+	w.until("two.told", "STATUS=feed: standing by behind ")
+	for _, m := range []*manager{one, two} {
+		if !strings.Contains(w.read(m.file), "READY=1") {
+			t.Errorf("systemd was not told READY: %q", w.read(m.file))
+		}
+	}
+
+	// systemctl reload
+	if !strings.HasSuffix(setting(t, unit, "ExecReload"), " -HUP $MAINPID") {
+		t.Error("a reload is not a HUP")
+	}
+	for _, m := range []*manager{one, two} {
+		if err := m.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.until("log", "reload one")
+
+	// systemctl stop, with KillMode=mixed: the standby takes over.
+	if err := one.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	w.until("log", "start two")
+	w.until("two.told", "STATUS=feed: leading with token ")
+	one.expect(0, "") // the feed's own
+	if !strings.Contains(w.read(one.file), "STOPPING=1") {
+		t.Errorf("systemd was not told that it stops: %q", w.read(one.file))
+	}
+	if got := w.read("log"); got != "start one\nreload one\nstop one\nstart two\n" {
+		t.Errorf("the log has %q", got)
+	}
+	_ = two.cmd.Process.Signal(syscall.SIGTERM)
+	two.expect(0, "")
+	testserver.Eventually(t, "the last word", func() bool { return strings.Contains(w.read(two.file), "STOPPING=1") })
+}

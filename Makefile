@@ -9,7 +9,7 @@ RACE = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 .PHONY: build test servers lint fmt clean
 
 build:
-	CGO_ENABLED=0 go build -trimpath -o leaderrun .
+	CGO_ENABLED=0 go build -trimpath -tags urfave_cli_no_docs -o leaderrun .
 
 # One package: make test PKG=./runner  One test: make test ARGS='-run TestName -count 5'
 PKG := ./...

@@ -99,7 +99,7 @@ func bench(n, handovers int) error {
 func prepare(dir string) (ways []way, stop func(), err error) {
 	stop = func() {}
 	leaderrun := filepath.Join(dir, "leaderrun")
-	build := exec.Command("go", "build", "-trimpath", "-o", leaderrun, "github.com/leaderrun/leaderrun")
+	build := exec.Command("go", "build", "-trimpath", "-tags", "urfave_cli_no_docs", "-o", leaderrun, "github.com/leaderrun/leaderrun")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, stop, fmt.Errorf("build: %w: %s", err, out)

@@ -93,18 +93,23 @@ func guard(fd int) int {
 	return g.run()
 }
 
+// fatal are the signals that Go's runtime acts on unless somebody asks for them: it ends, dumps or stops.
+// It catches all others too and drops them (runtime/sigtab_linux_generic.go). The list is short because
+// asking for a signal costs a round trip between two threads, and starting the guardian is part of every
+// run.
+var fatal = []syscall.Signal{
+	syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGABRT, syscall.SIGTERM,
+	syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU,
+}
+
 // dropSignals makes every signal that can be caught come to nothing, and returns the channel that tells
 // of children. The signals are not set to be ignored, because exec would hand that on to the command
 // (execve(2)), while caught ones are reset. What was ignored from the start (nohup) stays so, for the
 // command too.
 func dropSignals() <-chan os.Signal {
-	const highest = 64
 	drain := make(chan os.Signal, 1)
-	for n := syscall.Signal(1); n <= highest; n++ {
-		switch {
-		case n == syscall.SIGKILL, n == syscall.SIGSTOP, n == syscall.SIGCHLD, signal.Ignored(n):
-		case n == syscall.SIGURG: // ignored by default, and Go's scheduler uses it
-		default:
+	for _, n := range fatal {
+		if !signal.Ignored(n) {
 			signal.Notify(drain, n)
 		}
 	}

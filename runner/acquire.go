@@ -256,18 +256,22 @@ func (a *attempt) sleep(ctx context.Context, until Instant, wake *<-chan struct{
 func (a *attempt) ask(ctx context.Context, limit time.Duration, request func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	reply := make(chan error, 1)
-	go func() { reply <- request(ctx) }()
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		err = request(ctx)
+	}()
 	for {
 		select {
-		case err := <-reply:
+		case <-done:
 			return err
 		case s := <-a.req.Signals:
 			if !a.ends(s) {
 				continue
 			}
 			cancel()
-			_ = <-reply // drivers return when their context ends
+			<-done // drivers return when their context ends
 			return errInterrupted
 		}
 	}

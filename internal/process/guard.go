@@ -75,7 +75,7 @@ func Prepare(options Options) (*Guard, error) {
 		g.cgroup = newCgroupPath()
 	}
 	if g.cgroup != "" {
-		g.send(guardian.Message{Kind: guardian.Setup, Strings: []string{g.cgroup}}, nil)
+		g.send(guardian.Message{Kind: guardian.Setup, Strings: []string{g.cgroup}})
 	}
 	go g.receive()
 	go g.transmit()
@@ -165,12 +165,12 @@ func (g *Guard) Extend(d lifeline.Deadline) {
 // passed on: the terminal has already done it.
 func (g *Guard) Signal(n syscall.Signal) {
 	if !g.terminal.Load().delivers(n) {
-		g.send(guardian.Message{Kind: guardian.Signal, Numbers: []int64{int64(n)}}, nil)
+		g.send(guardian.Message{Kind: guardian.Signal, Numbers: []int64{int64(n)}})
 	}
 }
 
 // Terminate sends SIGTERM now; SIGKILL follows at the deadline, unless that is extended.
-func (g *Guard) Terminate() { g.send(guardian.Message{Kind: guardian.Terminate}, nil) }
+func (g *Guard) Terminate() { g.send(guardian.Message{Kind: guardian.Terminate}) }
 
 // Kill sends SIGKILL to the whole tree now. If the guardian does not act at once, the wrapper kills it
 // and the tree itself.
@@ -178,7 +178,7 @@ func (g *Guard) Kill() {
 	g.mu.Lock()
 	g.watch.askKill(boottime.Now())
 	g.mu.Unlock()
-	g.send(guardian.Message{Kind: guardian.Kill}, nil)
+	g.send(guardian.Message{Kind: guardian.Kill})
 }
 
 // Events tells what becomes of the tree. It is closed after Dead, or by Close where nothing was started.
@@ -209,9 +209,9 @@ func (g *Guard) isOver() bool {
 	}
 }
 
-func (g *Guard) send(m guardian.Message, fds []int) {
+func (g *Guard) send(m guardian.Message) {
 	g.mu.Lock()
-	g.enqueue(m, fds)
+	g.enqueue(m, nil)
 	g.mu.Unlock()
 	g.wake()
 }

@@ -108,6 +108,7 @@ const reraiseWait = 200 * time.Millisecond
 // awaitExit waits until the child has ended and leaves its status to be taken (waitid(2), WNOWAIT):
 // its number stays its own until the registry forgets it.
 func awaitExit(pid int) {
-	for unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
+	for interrupted := true; interrupted; {
+		interrupted = unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR
 	}
 }

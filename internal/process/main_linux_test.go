@@ -95,8 +95,10 @@ func prepare(t *testing.T, options Options) *run {
 func (r *run) shell(script string) Command {
 	return Command{
 		Path: "/bin/sh", Argv: []string{"sh", "-c", script}, Dir: r.dir, Grace: 200 * time.Millisecond,
-		Env: []string{"PATH=" + os.Getenv("PATH"), r.mark, helperVariable + "=", "SELF=" + self(r.t),
-			"GORACE=atexit_sleep_ms=0"}, // the race detector would sleep a second at every exit
+		Env: []string{
+			"PATH=" + os.Getenv("PATH"), r.mark, helperVariable + "=", "SELF=" + self(r.t),
+			"GORACE=atexit_sleep_ms=0",
+		}, // the race detector would sleep a second at every exit
 	}
 }
 

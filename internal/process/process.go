@@ -11,12 +11,12 @@
 package process
 
 import (
-	"github.com/leaderrun/leaderrun/internal/lifeline"
-
 	"errors"
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/leaderrun/leaderrun/internal/lifeline"
 )
 
 // Exit codes of a shell for a command that could not be run.

@@ -20,8 +20,10 @@ func TestCommandGetsArgumentsAndEnvironmentUntouched(t *testing.T) {
 	tiers(t, func(t *testing.T, o Options) {
 		r := prepare(t, o)
 		c := r.shell("")
-		argv := []string{"another name", "-c", `printf '%s\0' "$0" "$@" >argv; cat /proc/$$/environ >env; pwd -P >cwd`,
-			"zero", "", " a  b ", "--flag", "-", "--", "\xff\xfe", "new\nline"}
+		argv := []string{
+			"another name", "-c", `printf '%s\0' "$0" "$@" >argv; cat /proc/$$/environ >env; pwd -P >cwd`,
+			"zero", "", " a  b ", "--flag", "-", "--", "\xff\xfe", "new\nline",
+		}
 		c.Argv = argv
 		c.Env = []string{r.mark, "A=1", "A=2", "EMPTY=", "no equals sign", "B=\xff", "PATH=" + os.Getenv("PATH")}
 		r.start(c, far())

@@ -32,7 +32,6 @@ type terminal struct {
 	mu      sync.Mutex
 	command int // group of the command while it has or may get the terminal
 	signals chan os.Signal
-	warned  bool
 }
 
 const (
@@ -98,7 +97,7 @@ func (t *terminal) handOver() {
 }
 
 func (g *Guard) continueCommand() {
-	g.send(guardian.Message{Kind: guardian.Signal, Numbers: []int64{int64(syscall.SIGCONT)}}, nil)
+	g.send(guardian.Message{Kind: guardian.Signal, Numbers: []int64{int64(syscall.SIGCONT)}})
 }
 
 // takeBack makes us the foreground again, if the command was: it has ended.

@@ -148,6 +148,7 @@ func TestKillEndsAForkBomb(t *testing.T) {
 // freezer makes a box of which every process is frozen at will (cgroup v1 freezer): a frozen process
 // does not act on SIGKILL before it is thawed, and that is what an unkillable one looks like.
 func freezer(t *testing.T) (box string, state func(string)) {
+	t.Helper()
 	const root = "/sys/fs/cgroup/freezer"
 	if _, err := os.Stat(root + "/cgroup.procs"); err != nil {
 		t.Skip("no cgroup v1 freezer here")

@@ -10,7 +10,6 @@ var (
 	runnerTests   = []string{"./runner"}
 	decisionTests = []string{"./backends", "./backends/backendtest"}
 	redisTests    = []string{"./backends/redis"}
-	fileTests     = []string{"./backends/file"}
 	processTests  = []string{"./internal/process/..."}
 )
 
@@ -38,7 +37,7 @@ var mutants = []mutant{
 	{"skip starts a lost tick again", "backends/decide.go", "o.Policy == Rerun && d.c.OnLost == Rerun &&", "", decisionTests},
 	{"a tick is granted without being claimed", "backends/decide.go", "d.adopt()\n\tr.Tick = d.claimed(1)\n\treturn d.grant(d.c.Tick, 1)", "d.adopt()\n\treturn d.grant(d.c.Tick, 1)", decisionTests},
 	{"a renewal does not compare the holder", "backends/keep.go", "return l != nil && l.Holder == g.Claim.Holder.ID && l.Token == g.Token", "return l != nil", decisionTests},
-	{"a finish needs neither lease nor record", "backends/keep.go", "if !mine && !named {", "if false {", decisionTests},
+	{"a finish needs neither lease nor record", "backends/keep.go", "if !mine && !named {", "if !mine && !named && holder.ID == \"\" {", decisionTests},
 	{"a renewal leaves the evidence as it was", "backends/keep.go", "r.Until = now + r.TTL", "r.Until = max(r.Until, r.Granted+r.TTL)", decisionTests},
 	{"another server is not noticed", "backends/mark.go", "case m.Identity != s.Identity:", "case m.Identity == \"\":", decisionTests},
 	{"a server that forgot is trusted since its start", "backends/mark.go", "restarted && !s.Forgot {", "restarted {", decisionTests},

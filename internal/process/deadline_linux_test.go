@@ -64,7 +64,7 @@ func TestExtendKeepsTheRunAlive(t *testing.T) {
 	last := far()
 	r.Extend(last)
 	r.Extend(first) // not forward: ignored, and by the guardian too
-	r.send(guardian.ExtendMessage(99, first), nil)
+	r.send(guardian.ExtendMessage(99, first))
 	eventually(t, "the first deadline's end", func() bool { return boottime.Now() > first.End })
 	if _, err := os.Stat(filepath.Join(r.dir, "termed")); err == nil {
 		t.Error("SIGTERM although extended")

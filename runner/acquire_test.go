@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"slices"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -64,14 +65,14 @@ func TestStandby(t *testing.T) {
 		virtual(t, func(t *testing.T, b *bed) {
 			b.request.Wait, b.duration = Forever, time.Second
 			b.news = make(chan struct{})
-			free := false
+			var free atomic.Bool
 			b.acquire = func(int, backends.Claim) (backends.Grant, error) {
-				if !free {
+				if !free.Load() {
 					return backends.Grant{}, &backends.Refusal{Verdict: backends.Held, Token: 3, Wait: time.Hour}
 				}
 				return backends.Grant{}, nil
 			}
-			time.AfterFunc(7*time.Second, func() { free = true; b.news <- struct{}{} })
+			time.AfterFunc(7*time.Second, func() { free.Store(true); b.news <- struct{}{} })
 			wantEnding(t, b.run(), Ran)
 			b.expect("0s claim", "7s claim", "7s start", "8s finish done 0")
 		})

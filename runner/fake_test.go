@@ -101,10 +101,7 @@ type bed struct {
 
 	// The tree.
 	events    chan lifeline.Event
-	runs      bool // a process is alive
-	ran       bool
-	deadline  Deadline
-	extended  chan struct{}
+	runs      bool          // a process is alive
 	duration  time.Duration // the command ends by itself after that; 0: it does not
 	code      int
 	ignores   bool          // SIGTERM
@@ -136,7 +133,7 @@ func newBed(t *testing.T) *bed {
 	}
 	b := &bed{
 		t: t, clock: newClock(), counts: map[string]int{}, ctx: t.Context(),
-		events: make(chan lifeline.Event, 16), extended: make(chan struct{}, 1024), signals: make(chan os.Signal, 8),
+		events: make(chan lifeline.Event, 16), signals: make(chan os.Signal, 8),
 	}
 	b.request = Request{Job: "job", Timeline: plan, BackendWait: 5 * time.Second, Signals: b.signals}
 	return b
@@ -315,17 +312,23 @@ func (b *bed) Close() error            { return nil }
 // bedTree is the bed's process tree. It obeys its deadlines as the guardian does.
 type bedTree bed
 
-func (t *bedTree) Start(_ []string, _ []*os.File, d Deadline) error {
+func (t *bedTree) Start([]string, []*os.File, Deadline) error {
 	b := (*bed)(t)
 	if b.startErr != nil {
 		return b.startErr
 	}
 	b.note("start")
-	b.runs, b.ran, b.deadline = true, true, d
+	b.lives(true)
 	if b.duration > 0 {
 		time.AfterFunc(b.duration, func() { b.die(lifeline.Status{Known: true, Code: b.code}) })
 	}
 	return nil
+}
+
+func (b *bed) lives(alive bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.runs = alive
 }
 
 // die ends every process of the tree, once, and checks that the lease was still ours.

@@ -112,7 +112,7 @@ func TestReplyAfterTheEndCountsAsNone(t *testing.T) {
 		if b.over != 15400*time.Millisecond { // the reply came at 15 s, after the end at 14.7 s
 			t.Errorf("given up at %v: a reply after the lease ran out extended it", b.over)
 		}
-		b.runs = false
+		b.lives(false)
 	})
 }
 
@@ -202,7 +202,7 @@ func TestTreeThatSurvivesItsLeaseIsNotReleased(t *testing.T) {
 		if now := b.over; now < 14700*time.Millisecond {
 			t.Errorf("given up at %v, before the lease ran out", now)
 		}
-		b.runs = false
+		b.lives(false)
 	})
 }
 
@@ -300,7 +300,7 @@ func TestReloadIsNotAStop(t *testing.T) {
 func TestGuardianDies(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
 		time.AfterFunc(time.Second, func() {
-			b.runs = false
+			b.lives(false)
 			b.events <- lifeline.Event{Kind: lifeline.GuardianLost}
 			b.events <- lifeline.Event{Kind: lifeline.Dead}
 			close(b.events)
@@ -312,9 +312,10 @@ func TestGuardianDies(t *testing.T) {
 
 func TestGuardianIsLostWhileItStartsTheCommand(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
-		b.startErr, b.runs = lifeline.ErrGuardian, true // whether the command runs is not known
+		b.startErr = lifeline.ErrGuardian
+		b.lives(true) // whether the command runs is not known
 		time.AfterFunc(time.Second, func() {
-			b.runs = false
+			b.lives(false)
 			b.events <- lifeline.Event{Kind: lifeline.GuardianLost}
 			b.events <- lifeline.Event{Kind: lifeline.Dead}
 			close(b.events)

@@ -95,7 +95,7 @@ func helperBomb(args []string) {
 			time.Sleep(time.Millisecond)
 			continue
 		}
-		_, _ = counter.Write([]byte("x"))
+		_, _ = counter.WriteString("x")
 		child := exec.Command("/proc/self/exe", args[0])
 		child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 		_ = child.Start()

@@ -36,7 +36,7 @@ func main() {
 	flag.Parse()
 	if err := bench(*n, *handovers); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1) //nolint:forbidigo // not the product
+		os.Exit(1)
 	}
 }
 

@@ -21,7 +21,7 @@ func TestImportsAreFew(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, imported := range strings.Fields(string(out)) {
+		for imported := range strings.FieldsSeq(string(out)) {
 			if !slices.Contains(allowed, imported) {
 				t.Errorf("%s imports %s", name, imported)
 			}

@@ -241,6 +241,9 @@ func (c *config) setOptions(query string) error {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		o, ok := knownOptions[name]
 		if !ok || (o.fits != nil && !o.fits(c)) {
+			if strings.Contains(query, "@") { // perhaps the rest of a password that was not percent-encoded
+				name = "…"
+			}
 			return configuration(c.optionList(), "the backend URL has an option that %s:// does not know: %q", c.scheme, name)
 		}
 		if len(values[name]) > 1 {

@@ -73,7 +73,7 @@ func TestURL(t *testing.T) {
 var badURLs = []string{
 	"", "redis:", "http://h", "redisx://h", "redis+foo://h", "redisss://h", "rediss+unix:///s", "redis://", "redis://:0", "redis://h:0",
 	"redis://h:99999", "redis://h:p", "redis://:hunter2@", "redis://:hunter2@h:x", "redis://h,i", "redis://::1", "redis://h/x", "redis://h/-1",
-	"redis://u@h", "redis://:hunter2%zz@h", "redis://:hunter2/x@h", "redis://:hunter2/@h/0", "redis://u:?hunter2@h",
+	"redis://u@h", "redis://:hunter2%zz@h", "redis://:hunter2/x@h", "redis://:hunter2/@h/0", "redis://:a/hunter2@h", "redis://u:6379?hunter2@h", "redis://u:6379?a=hunter2@h", "redis://u:?hunter2@h",
 	"redis://:hunter2@h?foo=1", "redis://:hunter2@h?ca=x", "redis://:hunter2@h?db=1", "redis://:hunter2@h?sentinel-password=hunter2",
 	"redis://:hunter2@h?replicas=-1", "redis://:hunter2@h?replicas=x", "redis://:hunter2@h?longest-ttl=0", "redis://:hunter2@h?longest-ttl=-1s",
 	"redis://:hunter2@h?longest-ttl=x", "redis://:hunter2@h?prefix=", "redis://:hunter2@h?prefix=a&prefix=b", "redis://:hunter2@h?%zz=hunter2",

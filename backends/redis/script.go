@@ -126,8 +126,8 @@ func (d *Driver) exchange(ctx context.Context, l *link, r request) (any, error) 
 	if err != nil || holder != r.args[1] {
 		return nil, errReply
 	}
-	if d.cfg.kind != cluster {
-		d.seen.Store(replicas)
+	if d.cfg.kind != cluster { // where every node has replicas of its own
+		replicas = d.mostSeen(replicas)
 	}
 	result, ok, err := r.check(reply)
 	if err != nil || !ok {
@@ -144,6 +144,20 @@ func (d *Driver) exchange(ctx context.Context, l *link, r request) (any, error) 
 		return nil, fmt.Errorf("%d of %d replicas acknowledged it, so a failover could undo it (?replicas=N lowers the number)", acked, need)
 	}
 	return result, nil
+}
+
+// mostSeen returns the highest number of replicas that the mark or this driver has ever seen: the mark can be
+// deleted.
+func (d *Driver) mostSeen(replicas int64) int64 {
+	for {
+		seen := d.seen.Load()
+		if replicas <= seen {
+			return seen
+		}
+		if d.seen.CompareAndSwap(seen, replicas) {
+			return replicas
+		}
+	}
 }
 
 // eval sends the script by its hash and, in the same write, WAIT for n replicas; a server that does not know

@@ -94,7 +94,7 @@ func TestCrontab(t *testing.T) {
 			}
 			one.expect(0, "")
 			got := w.read("log")
-			if !regexp.MustCompile(`^`+want[name[1]]+`\s*run [a-z-]+ \n$`).MatchString(got) {
+			if !regexp.MustCompile(`^` + want[name[1]] + `\s*run [a-z-]+ \n$`).MatchString(got) {
 				t.Errorf("the log has %q, want one run of %q", got, want[name[1]])
 			}
 		})

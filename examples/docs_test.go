@@ -101,40 +101,41 @@ func TestDocumentedCommands(t *testing.T) {
 	}
 	server := ""
 	if _, err := exec.LookPath("redis-server"); err == nil {
-		server = testserver.Redis(t, testserver.RedisOptions{}).Addr()
-		// A server that has just been started makes its first run wait: docs/backends.md, quarantine.
-		newWorld(t).start([]string{"HOME=" + t.TempDir()}, "", bin+"/leaderrun", "run", "--backend", "redis://"+server, "job", "/bin/true").
-			expect(0, "")
+		r := testserver.Redis(t, testserver.RedisOptions{})
+		server = r.Addr()
+		// On a server that has just been started the first run would wait, and say so: docs/backends.md, quarantine.
+		testserver.Eventually(t, "the server is no new one", func() bool {
+			up, err := strconv.Atoi(r.Info(t, "server", "uptime_in_seconds"))
+			return err == nil && up > 31
+		})
 	}
-	t.Run("blocks", func(t *testing.T) { // ends before the server does
-		for _, b := range all {
-			if unrun[b.text] != "" {
-				continue
-			}
-			t.Run(b.name(), func(t *testing.T) {
-				t.Parallel()
-				w := newWorld(t)
-				for _, name := range []string{"report", "dump", "make"} {
-					w.tool(name, "true")
-				}
-				commands := strings.NewReplacer(
-					documentedServer, "redis://"+server, "--backend file: ", "--backend file://"+w.path("store")+" ",
-					"go run . ", "go run -C "+absolute(t, "..")+" . ",
-				).Replace(b.text)
-				if strings.Contains(b.text, documentedServer) {
-					testserver.Require(t, "redis")
-					// Blocks run side by side, and each is meant to be alone.
-					commands = strings.ReplaceAll(commands, "redis://"+server, "redis://"+server+"?prefix="+strconv.Itoa(b.line)+filepath.Base(b.page))
-				}
-				w.env = append(goEnvironment(t), "HOME="+w.path("home"), "PATH="+w.path("tools")+":"+bin+":"+os.Getenv("PATH"))
-				if b.language == "sh" {
-					w.script(commands)
-				} else {
-					w.session(commands)
-				}
-			})
+	for _, b := range all {
+		if unrun[b.text] != "" {
+			continue
 		}
-	})
+		t.Run(b.name(), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			for _, name := range []string{"report", "dump", "make"} {
+				w.tool(name, "true")
+			}
+			redis := "redis://" + server
+			if strings.Contains(b.text, documentedServer) {
+				testserver.Require(t, "redis")
+				redis += fmt.Sprintf("?prefix=%d%s", b.line, filepath.Base(b.page)) // blocks run side by side
+			}
+			commands := strings.NewReplacer(
+				documentedServer, redis, "--backend file: ", "--backend file://"+w.path("store")+" ",
+				"go run . ", "go run -C "+absolute(t, "..")+" . ",
+			).Replace(b.text)
+			w.env = append(goEnvironment(t), "HOME="+w.path("home"), "PATH="+w.path("tools")+":"+bin+":"+os.Getenv("PATH"))
+			if b.language == "sh" {
+				w.script(commands)
+			} else {
+				w.session(commands)
+			}
+		})
+	}
 }
 
 // goEnvironment is the environment with the folders of the go command, which are below HOME else.
@@ -270,6 +271,7 @@ func TestPagesFitTheProgram(t *testing.T) {
 	}
 
 	t.Run("exit codes", func(t *testing.T) {
+		t.Parallel()
 		page := firstCells(text(t, "../docs/exit-codes.md"), "code")
 		var help []string
 		for _, m := range regexp.MustCompile(`(?m)^  ([0-9]+(?:\+N)?(?:, [0-9]+)*)(?: or -E N)? `).FindAllStringSubmatch(leaderrun("help", "exit-codes"), -1) {
@@ -283,6 +285,7 @@ func TestPagesFitTheProgram(t *testing.T) {
 	})
 
 	t.Run("options of Redis URLs", func(t *testing.T) {
+		t.Parallel()
 		var page []string
 		for _, cell := range firstCells(text(t, "../docs/backends.md"), "option") {
 			for name := range strings.SplitSeq(cell, ", ") {
@@ -308,12 +311,14 @@ func TestPagesFitTheProgram(t *testing.T) {
 	})
 
 	t.Run("rights", func(t *testing.T) {
+		t.Parallel()
 		if acl := strings.TrimSpace(text(t, "../backends/redis/acl.txt")); !strings.Contains(text(t, "../docs/backends.md"), "\n"+acl+"\n") {
 			t.Errorf("docs/backends.md does not show the line of backends/redis/acl.txt: %s", acl)
 		}
 	})
 
 	t.Run("schemes", func(t *testing.T) {
+		t.Parallel()
 		_, list, _ := strings.Cut(leaderrun("run", "--backend", "nonsense:", "job", "/bin/true"), "hint: this build has ")
 		for scheme := range strings.SplitSeq(strings.TrimSpace(list), ", ") {
 			if scheme == "" || !strings.Contains(text(t, "../docs/backends.md"), "\n"+scheme+":") {

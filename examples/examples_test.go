@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -69,6 +70,9 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
+// with returns the environment of a host with more variables.
+func (w *world) with(vars ...string) []string { return append(slices.Clone(w.env), vars...) }
+
 // tool makes a program out of the lines of a shell script. It finds the folder of the world in $DIR.
 func (w *world) tool(name string, lines ...string) {
 	w.t.Helper()
@@ -106,11 +110,29 @@ func (w *world) until(name, text string) {
 	testserver.Eventually(w.t, text+" in "+name, func() bool { return strings.Contains(w.read(name), text) })
 }
 
+// transcript is what a program says, which a test may read while it says it.
+type transcript struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *transcript) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *transcript) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
 // host is one program that runs as on a host of its own.
 type host struct {
 	t      *testing.T
 	cmd    *exec.Cmd
-	output bytes.Buffer
+	output transcript
 	done   chan struct{}
 	kill   sync.Once
 }
@@ -152,6 +174,9 @@ func (h *host) ended() bool {
 		return false
 	}
 }
+
+// said is all that the program has said until now.
+func (h *host) said() string { return h.output.String() }
 
 // wait returns the exit code as a shell shows it, and all that was said.
 func (h *host) wait() (code int, output string) {

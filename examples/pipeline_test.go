@@ -93,13 +93,13 @@ func TestPipelineOutside(t *testing.T) {
 			w := newBackup(t)
 			w.write("db.gz", "the backup of yesterday")
 			// Were it one file for both, each would also write into what the other writes.
-			one := w.start(append(w.env, "file="+w.path("one.gz")), "", "bash", "-c", c.options+c.line)
+			one := w.start(w.with("file="+w.path("one.gz")), "", "bash", "-c", c.options+c.line)
 			testserver.Eventually(t, "the job runs", func() bool {
 				out, _ := exec.Command(bin+"/leaderrun", "status", "--json", "--backend", strings.TrimSpace(w.read("backend"))).Output()
 				return strings.Contains(string(out), `"running"`)
 			})
 			w.until("log", "begun")
-			two := w.start(append(w.env, "file="+w.path("db.gz")), "", "bash", "-c", c.options+c.line)
+			two := w.start(w.with("file="+w.path("db.gz")), "", "bash", "-c", c.options+c.line)
 			testserver.Eventually(t, "the dumps", func() bool { return strings.Count(w.read("log"), "begun") == c.dumps })
 			if c.name == "front" {
 				two.expect(0, "")

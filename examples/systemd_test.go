@@ -1,6 +1,7 @@
 package examples
 
 import (
+	"fmt"
 	"net"
 	"os/exec"
 	"strings"
@@ -39,8 +40,7 @@ func TestSystemdUnitIsValid(t *testing.T) {
 // manager is what systemd is to one service of Type=notify.
 type manager struct {
 	*host
-	w    *world
-	file string // all that it was told
+	told transcript
 }
 
 // service starts the unit's command as systemd would.
@@ -51,17 +51,15 @@ func (w *world) service(name, unit string) *manager {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(func() { _ = socket.Close() })
-	m := &manager{w: w, file: name + ".told"}
+	m := &manager{}
 	go func() {
-		var told strings.Builder
 		message := make([]byte, 4096)
 		for {
 			n, err := socket.Read(message)
 			if err != nil {
 				return
 			}
-			told.Write(append(message[:n:n], '\n'))
-			w.write(m.file, told.String())
+			fmt.Fprintf(&m.told, "%s\n", message[:n])
 		}
 	}()
 	credential, _, _ := strings.Cut(setting(w.t, unit, "LoadCredential"), ":")
@@ -72,6 +70,12 @@ func (w *world) service(name, unit string) *manager {
 	}
 	m.host = w.start(env, "", strings.Fields(w.relocate(setting(w.t, unit, "ExecStart")))...)
 	return m
+}
+
+// hears waits until systemd was told something.
+func (m *manager) hears(text string) {
+	m.t.Helper()
+	testserver.Eventually(m.t, "systemd hears "+text, func() bool { return strings.Contains(m.told.String(), text) })
 }
 
 func TestSystemdStandby(t *testing.T) {
@@ -91,13 +95,11 @@ func TestSystemdStandby(t *testing.T) {
 
 	one := w.service("one", unit)
 	w.until("log", "start one")
-	w.until("one.told", "STATUS=feed: leading with token ")
+	one.hears("STATUS=feed: leading with token ")
 	two := w.service("two", unit)
-	w.until("two.told", "STATUS=feed: standing by behind ")
+	two.hears("STATUS=feed: standing by behind ")
 	for _, m := range []*manager{one, two} {
-		if !strings.Contains(w.read(m.file), "READY=1") {
-			t.Errorf("systemd was not told READY: %q", w.read(m.file))
-		}
+		m.hears("READY=1\n")
 	}
 
 	// systemctl reload
@@ -116,15 +118,12 @@ func TestSystemdStandby(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.until("log", "start two")
-	w.until("two.told", "STATUS=feed: leading with token ")
+	two.hears("STATUS=feed: leading with token ")
 	one.expect(0, "") // the feed's own
-	if !strings.Contains(w.read(one.file), "STOPPING=1") {
-		t.Errorf("systemd was not told that it stops: %q", w.read(one.file))
-	}
+	one.hears("STOPPING=1\n")
 	if got := w.read("log"); got != "start one\nreload one\nstop one\nstart two\n" {
 		t.Errorf("the log has %q", got)
 	}
 	_ = two.cmd.Process.Signal(syscall.SIGTERM)
 	two.expect(0, "")
-	testserver.Eventually(t, "the last word", func() bool { return strings.Contains(w.read(two.file), "STOPPING=1") })
 }

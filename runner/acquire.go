@@ -19,22 +19,24 @@ const (
 	lastPause  = time.Second
 	minLook    = 100 * time.Millisecond // between two looks at a job that is held, without a notification
 	maxJitter  = 500 * time.Millisecond
+	fairTry    = time.Second // no try gets less, however late it is: a slow store is not one that is gone
 	farewell   = time.Second // how long a wrapper that gives up tries to take its claim back
 )
 
 // errInterrupted ends an attempt because of a signal or a cancelled context.
 var errInterrupted = errors.New("interrupted")
 
-// limits are the instants at which a candidate stops trying.
+// limits are the instants at which a candidate stops trying. What it must wait out in any case moves the
+// first two.
 type limits struct {
 	wait    Instant // the end of the wait
 	backend Instant // without a wait: the end of patience with a store that cannot be reached
 	start   Instant // the start deadline of the tick
 }
 
-func (a *attempt) limits() limits {
+func (a *attempt) limits() *limits {
 	now := a.clock.Now()
-	l := limits{wait: never, backend: never, start: never}
+	l := &limits{wait: never, backend: never, start: never}
 	switch {
 	case a.req.Wait == Forever:
 	case a.req.Wait > 0:
@@ -91,13 +93,13 @@ func (a *attempt) acquire(ctx context.Context) (result Result, ok bool) {
 }
 
 // claimOnce makes one claim. Its validity counts from before the request was sent.
-func (a *attempt) claimOnce(ctx context.Context, l limits) error {
+func (a *attempt) claimOnce(ctx context.Context, l *limits) error {
 	t0 := a.clock.Now()
 	claim := a.claim
 	if claim.Seen.Token != 0 {
 		claim.Seen.For = t0.Sub(a.seenAt)
 	}
-	limit := min(a.req.Timeline.attempt(), max(earliest(l.wait, l.backend).Sub(t0), minLook))
+	limit := min(a.req.Timeline.attempt(), max(earliest(l.wait, l.backend).Sub(t0), fairTry))
 	var grant backends.Grant
 	err := a.ask(ctx, limit, func(ctx context.Context) (err error) {
 		grant, err = a.r.Driver.Acquire(ctx, claim)
@@ -126,7 +128,7 @@ func (a *attempt) claimOnce(ctx context.Context, l limits) error {
 }
 
 // refused decides what follows a refusal, and waits where waiting helps.
-func (a *attempt) refused(ctx context.Context, l limits, r *backends.Refusal, wake *<-chan struct{}) (Result, bool) {
+func (a *attempt) refused(ctx context.Context, l *limits, r *backends.Refusal, wake *<-chan struct{}) (Result, bool) {
 	now := a.clock.Now()
 	switch r.Verdict {
 	case backends.Held:
@@ -136,20 +138,43 @@ func (a *attempt) refused(ctx context.Context, l limits, r *backends.Refusal, wa
 		if now >= l.wait {
 			return Result{Ending: WaitOver}, false
 		}
+		if now >= l.start && r.Tick != a.req.Occasion.Tick { // held by another tick's run until too late for ours
+			return a.late(r), false
+		}
 		a.standby(r)
 		look := now.Add(max(r.Wait, minLook) + a.jitter(min(a.req.Timeline.TTL/20, maxJitter)))
-		return a.sleep(ctx, earliest(look, l.wait, l.start), wake)
+		if now < l.start {
+			look = earliest(look, l.start)
+		}
+		return a.sleep(ctx, earliest(look, l.wait), wake)
 	case backends.Vanished, backends.Quarantined:
 		if now >= l.start {
-			a.refusal = &backends.Refusal{Verdict: backends.Late, Tick: a.req.Occasion.Tick, Token: r.Token}
-			return Result{Ending: Refused}, false
+			return a.late(r), false
 		}
 		a.emit(slog.LevelInfo, EventStandby, fmt.Sprintf("waiting %v: %s", brief(r.Wait), waitText(r)),
 			slog.String("verdict", string(r.Verdict)))
 		until := now.Add(max(r.Wait, time.Millisecond) + a.jitter(min(a.req.Timeline.TTL/20, maxJitter)))
-		return a.sleep(ctx, earliest(until, l.start), nil)
+		result, again := a.sleep(ctx, earliest(until, l.start), nil)
+		l.postpone(a.clock.Now().Sub(now))
+		return result, again
 	}
 	return Result{Ending: Refused}, false
+}
+
+// postpone moves the ends of patience by a time that passed whatever the options say.
+func (l *limits) postpone(d time.Duration) {
+	if l.wait != never {
+		l.wait = l.wait.Add(d)
+	}
+	if l.backend != never {
+		l.backend = min(l.backend.Add(d), l.start)
+	}
+}
+
+// late is the end of a candidate whose tick may not start any more.
+func (a *attempt) late(r *backends.Refusal) Result {
+	a.refusal = &backends.Refusal{Verdict: backends.Late, Tick: a.req.Occasion.Tick, Token: r.Token}
+	return Result{Ending: Refused}
 }
 
 func waitText(r *backends.Refusal) string {
@@ -160,7 +185,7 @@ func waitText(r *backends.Refusal) string {
 }
 
 // unreachable decides what follows a request without an answer.
-func (a *attempt) unreachable(ctx context.Context, l limits, tries int) (Result, bool) {
+func (a *attempt) unreachable(ctx context.Context, l *limits, tries int) (Result, bool) {
 	if a.clock.Now() >= earliest(l.wait, l.backend) {
 		return Result{Ending: Unreachable, Err: a.failure}, false
 	}

@@ -114,6 +114,47 @@ func TestVanishedAndQuarantinedAreWaitedOut(t *testing.T) {
 	}
 }
 
+// A slow store gets a fair try after a wait that the options have no say in.
+func TestPatienceBeginsAgainAfterASilentWait(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.duration, b.request.BackendWait = time.Second, time.Second
+		b.acquire = func(n int, _ backends.Claim) (backends.Grant, error) {
+			switch n {
+			case 1:
+				return backends.Grant{}, &backends.Refusal{Verdict: backends.Quarantined, Wait: 15 * time.Second}
+			case 2:
+				return backends.Grant{}, errRefused
+			}
+			time.Sleep(900 * time.Millisecond)
+			return backends.Grant{}, nil
+		}
+		wantEnding(t, b.run(), Ran)
+		b.expect("0s claim", "15s claim", "15s claim", "15.9s start", "16.9s finish done 0")
+	})
+}
+
+func TestStandbyPastItsStartDeadline(t *testing.T) {
+	for name, c := range map[string]struct {
+		held int64 // the tick of the run that holds the job
+		want string
+	}{
+		"gives up its tick":                    {1, "1m0s"},
+		"waits on for the same tick to be run": {time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).Unix(), "10m0s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(t *testing.T, b *bed) { // which begins on 1 January 2000
+				b.request.Wait = 10 * time.Minute
+				b.request.Occasion = backends.Occasion{Tick: time.Now().Unix(), StartDeadline: time.Minute}
+				b.freeAt(time.Hour, backends.Refusal{Verdict: backends.Held, Token: 3, Tick: c.held})
+				b.run()
+				if got := b.over.String(); got != c.want || len(b.log) > 4 {
+					t.Errorf("ended after %s, want %s: %q", got, c.want, b.log)
+				}
+			})
+		})
+	}
+}
+
 func TestStartDeadlineEndsTheSilentWait(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
 		b.request.Occasion = backends.Occasion{Tick: time.Now().Unix(), StartDeadline: 5 * time.Second}

@@ -59,9 +59,10 @@ func (h *holding) outcome() backends.Outcome {
 	return o
 }
 
-// stopped says whether a signal to leaderrun ended the run. SIGHUP counts only where the command died of it.
+// stopped says whether a signal to leaderrun ended the run. SIGHUP and SIGQUIT count only where the command
+// died of them: others use them to reload, or to show where they are.
 func (h *holding) stopped() bool {
-	return h.signal != 0 && (h.signal != syscall.SIGHUP || h.status.Signal == syscall.SIGHUP)
+	return h.asks > 0 || h.signal != 0 && h.status.Signal == h.signal
 }
 
 // record tells the store how the run ended, again and again until the lease's validity is over. At least one
@@ -82,7 +83,11 @@ func (a *attempt) record(ctx context.Context, o backends.Outcome) error {
 		if until >= end {
 			return fmt.Errorf("the backend does not answer: %w", err)
 		}
-		if _, again := a.sleep(ctx, until, nil); !again { // a signal: do not make an impatient person wait
+		received := a.signal
+		_, again := a.sleep(ctx, until, nil)
+		impatient := !again && (a.signal == syscall.SIGTERM || a.signal == syscall.SIGINT)
+		a.signal = received // what comes now ends nothing any more
+		if impatient {
 			return fmt.Errorf("the backend does not answer: %w", err)
 		}
 	}

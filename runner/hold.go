@@ -66,6 +66,7 @@ func (a *attempt) hold(ctx context.Context) *holding {
 		select {
 		case <-h.timer.C():
 		case reply := <-h.replies:
+			h.obey() // what is due comes before what would put it off
 			h.renewed(reply)
 		case event, open := <-h.tree.Events():
 			h.observe(event, open)
@@ -87,12 +88,19 @@ func (h *holding) obey() {
 		h.stop(TimedOut, fmt.Sprintf("the command ran longer than %v", t))
 	}
 	if now >= h.deadline.Term && !h.termed {
-		h.termed = true
-		h.lose("the lease could not be renewed in time", h.loss)
+		h.expire()
 		h.tree.Terminate()
 	}
 	if h.killed == 0 && (now >= h.deadline.Kill || (h.killAt != 0 && now >= h.killAt)) {
 		h.kill()
+	}
+}
+
+// expire notes that the run is told to end because its lease could not be renewed.
+func (h *holding) expire() {
+	if !h.termed {
+		h.termed = true
+		h.lose("the lease could not be renewed in time", h.loss)
 	}
 }
 
@@ -249,6 +257,8 @@ func (h *holding) observe(e lifeline.Event, open bool) {
 		return
 	}
 	switch e.Kind {
+	case lifeline.Terminated: // by the guardian, on its own clock: that cannot be taken back
+		h.expire()
 	case lifeline.Exited:
 		h.status = e.Status
 		h.emit(slog.LevelInfo, EventExited, fmt.Sprintf("command ended with code %d", e.Status.ExitCode()),
@@ -285,11 +295,10 @@ func (h *holding) forward(s os.Signal) {
 	if !ok {
 		return
 	}
-	if h.ends(s) && sig != syscall.SIGHUP { // a command may take SIGHUP for a reload
+	h.ends(s)
+	if sig == syscall.SIGTERM || sig == syscall.SIGINT { // the others may mean a reload, or a dump
 		h.armKill()
 		h.emit(slog.LevelInfo, EventStopping, "stopping the command: received "+sig.String())
-	}
-	if sig == syscall.SIGTERM || sig == syscall.SIGINT {
 		h.asks++
 		if h.asks > 1 && h.killed == 0 {
 			h.kill()

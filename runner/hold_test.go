@@ -288,12 +288,49 @@ func TestForwardedSignalStartsNoDeadlineOfItsOwn(t *testing.T) {
 	})
 }
 
-func TestReloadIsNotAStop(t *testing.T) {
+func TestReloadAndDumpAreNotAStop(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
-		b.ignores, b.duration = true, 2*time.Second
+		b.ignores, b.duration, b.request.KillAfter = true, 4*time.Second, time.Second
+		time.AfterFunc(time.Second, func() { b.signals <- syscall.SIGHUP; b.signals <- syscall.SIGQUIT })
+		wantEnding(t, b.run(), Ran)
+		b.expect("0s claim", "0s start", "1s hangup", "1s quit", "4s finish done 0")
+	})
+}
+
+func TestDeathByHangupIsAStop(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
 		time.AfterFunc(time.Second, func() { b.signals <- syscall.SIGHUP })
 		wantEnding(t, b.run(), Ran)
-		b.expect("0s claim", "0s start", "1s hangup", "2s finish done 0")
+		b.expect("0s claim", "0s start", "1s hangup", "1s finish stopped 129")
+	})
+}
+
+// The guardian has told the command to end, on its own clock, just before a renewal was answered.
+func TestTermOfTheGuardianCannotBeTakenBack(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.duration = 12 * time.Second // a command that cleans up on SIGTERM and exits with 0
+		time.AfterFunc(10990*time.Millisecond, func() {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.events <- lifeline.Event{Kind: lifeline.Terminated}
+		})
+		b.renewal = func(int) answer { return answer{dropRequest: b.now() < 10980*time.Millisecond} }
+		wantEnding(t, b.run(), LeaseLost)
+		if last := b.log[len(b.log)-1]; last != "12s finish lost 0" {
+			t.Errorf("ended with %q", last)
+		}
+	})
+}
+
+// This process was stopped across the deadline: its first look is at the clock, whatever else has arrived.
+func TestDeadlineComesBeforeAReply(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.ignores = true
+		b.renewal = func(int) answer {
+			b.clock.suspend(7 * time.Second) // 12 s: past SIGTERM, before SIGKILL
+			return answer{}
+		}
+		wantEnding(t, b.run(), LeaseLost)
 	})
 }
 

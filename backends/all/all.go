@@ -31,11 +31,13 @@ func drivers() map[string]opener {
 	redisURL := func(rawURL string) (Store, error) { return store(redis.Open(rawURL)) }
 	return map[string]opener{
 		"file":           func(rawURL string) (Store, error) { return store(file.Open(rawURL)) },
-		"redis":          redisURL,
-		"rediss":         redisURL,
-		"redis+unix":     redisURL,
-		"redis+sentinel": redisURL,
-		"redis+cluster":  redisURL,
+		"redis":           redisURL,
+		"rediss":          redisURL,
+		"redis+unix":      redisURL,
+		"redis+sentinel":  redisURL,
+		"rediss+sentinel": redisURL,
+		"redis+cluster":   redisURL,
+		"rediss+cluster":  redisURL,
 	}
 }
 

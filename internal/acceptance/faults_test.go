@@ -190,3 +190,27 @@ func TestKillByNameDoesNotLeaveTheJobRunning(t *testing.T) {
 	w.signal(syscall.SIGKILL)
 	gone(t, old)
 }
+
+// A standby whose guardian is killed while it waits still runs the job when its turn comes.
+func TestStandbyReplacesItsGuardian(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, "file://"+testserver.Dir(t))
+	w := b.holder()
+	old := last(t, b.log)
+	standby := b.start(nil, "--wait", "forever")
+	var guardian int
+	testserver.Eventually(t, "the standby has a guardian", func() bool {
+		for _, pid := range children(t, standby.pid()) {
+			if comm(pid) == "lr-guard" {
+				guardian = pid
+			}
+		}
+		return guardian != 0
+	})
+	if err := syscall.Kill(guardian, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	testserver.Eventually(t, "it is gone", func() bool { return !alive(guardian) })
+	w.signal(syscall.SIGKILL)
+	b.beats(standby, old.token)
+}

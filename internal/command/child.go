@@ -1,6 +1,7 @@
 package command
 
 import (
+	"errors"
 	"os"
 	"slices"
 	"strconv"
@@ -70,6 +71,7 @@ func grantVariables(g backends.Grant, extra string) []string {
 // tree is the process tree of one run. Its guardian starts while the claim is in flight.
 type tree struct {
 	command process.Command
+	warn    func(string)
 	ready   chan struct{} // closed when guard or err is set
 	guard   *process.Guard
 	err     error
@@ -79,7 +81,7 @@ var _ runner.Tree = (*tree)(nil)
 
 // plant starts the guardian and returns at once.
 func plant(command process.Command, warn func(string)) *tree {
-	t := &tree{command: command, ready: make(chan struct{})}
+	t := &tree{command: command, warn: warn, ready: make(chan struct{})}
 	go func() {
 		defer close(t.ready)
 		t.guard, t.err = process.Prepare(process.Options{Warn: warn})
@@ -96,6 +98,17 @@ func (t *tree) Start(env []string, files []*os.File, d runner.Deadline) error {
 	c := t.command
 	c.Env = slices.Concat(c.Env, env)
 	c.Inherit = files
+	err := t.guard.Start(c, d)
+	if !errors.Is(err, process.ErrGone) {
+		return err
+	}
+	// The guardian of a standby was killed while it waited: another one takes its place.
+	guard, err := process.Prepare(process.Options{Warn: t.warn})
+	if err != nil {
+		return &fault{code: codeInternal, what: "the guardian cannot be started", why: err.Error(), err: err}
+	}
+	_ = t.guard.Close()
+	t.guard = guard
 	return t.guard.Start(c, d)
 }
 

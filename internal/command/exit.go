@@ -139,8 +139,8 @@ func errorCode(err error) int {
 		return codeConfiguration
 	case errors.As(err, &exec):
 		return exec.ExitCode()
-	case errors.Is(err, process.ErrTooLate):
-		return codeLost
+	case errors.Is(err, process.ErrTooLate): // not run: there was no time left to renew the lease
+		return codeUnavailable
 	case errors.Is(err, backends.ErrUnknownJob):
 		return codeUnknownJob
 	}

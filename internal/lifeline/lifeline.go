@@ -40,7 +40,8 @@ type EventKind int
 
 // The events of one run, in this order where they occur; only Dead is certain to come.
 const (
-	Exited       EventKind = iota + 1 // the command itself ended, with Status; what it left behind is being ended
+	Terminated   EventKind = iota + 1 // SIGTERM was sent because nobody extended the deadline in time
+	Exited                            // the command itself ended, with Status; what it left behind is being ended
 	Leftovers                         // Count processes outlived the command
 	GuardianLost                      // the guardian died or does not answer; the wrapper kills the tree itself
 	Unconfirmed                       // SIGKILL was sent and Count processes are still there; the sweep goes on

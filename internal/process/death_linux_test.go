@@ -3,6 +3,7 @@ package process
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -150,7 +151,7 @@ func TestTheTreeDiesWhenTheWrapperIsStopped(t *testing.T) {
 		must(t, w.cmd.Process.Signal(syscall.SIGSTOP))
 		w.freeOnlyWhenDead()
 		must(t, w.cmd.Process.Signal(syscall.SIGCONT))
-		w.run().file("event-5")
+		w.run().file(eventFile(lifeline.Dead))
 	})
 }
 
@@ -293,8 +294,20 @@ func TestNoZombieStays(t *testing.T) {
 	w := wrap(t, Options{}, "sleep 0.05 & sleep 0.05 & exit 0", nil)
 	out := new(bytes.Buffer)
 	w.cmd.Stdout = out
-	w.run().file("event-5")
+	w.run().file(eventFile(lifeline.Dead))
 	if err := w.cmd.Wait(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A guardian that dies before there is anything to guard costs nothing but another guardian.
+func TestGuardianDiesBeforeTheStart(t *testing.T) {
+	r := prepare(t, Options{})
+	must(t, syscall.Kill(r.Guard.pid, syscall.SIGKILL))
+	for range r.Events() {
+		t.Error("an event, although nothing was started")
+	}
+	if err := r.Start(r.shell("exit 0"), far()); !errors.Is(err, ErrGone) {
+		t.Errorf("got %v, want ErrGone", err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // eventsBuffer holds every event that one run can have, so that nobody has to read them in time.
-const eventsBuffer = 8
+const eventsBuffer = 16
 
 // Guard is one guardian and the run that it guards. All methods may be called by several goroutines.
 type Guard struct {
@@ -94,9 +94,13 @@ func (g *Guard) Start(c Command, d lifeline.Deadline) error {
 	}
 	<-g.ready
 	g.mu.Lock()
-	if g.starting || g.watch.started || g.closing {
+	switch {
+	case g.starting || g.watch.started:
 		g.mu.Unlock()
 		return errState
+	case g.closing || g.isOver():
+		g.mu.Unlock()
+		return ErrGone
 	}
 	g.starting = true
 	t := findTerminal()

@@ -18,13 +18,14 @@ import (
 
 // helpers are programs that the tests run: as commands, as something below them, or as the wrapper.
 var helpers = map[string]func(args []string){
-	"bomb":    helperBomb,
-	"daemon":  helperDaemon,
-	"linger":  helperLinger,
-	"reraise": helperReraise,
-	"shell":   helperShell,
-	"signals": helperSignals,
-	"wrapper": helperWrapper,
+	"bomb":     helperBomb,
+	"daemon":   helperDaemon,
+	"headless": helperHeadless,
+	"linger":   helperLinger,
+	"reraise":  helperReraise,
+	"shell":    helperShell,
+	"signals":  helperSignals,
+	"wrapper":  helperWrapper,
 }
 
 // put writes a whole line at once: who waits for the file never reads half of it.
@@ -79,6 +80,32 @@ func helperDaemon(args []string) {
 		put("command", os.Getpid())
 		forever()
 	}
+}
+
+// init keeps main on the first thread of the helper that ends it.
+func init() {
+	if os.Getenv(helperVariable) == "headless" {
+		runtime.LockOSThread()
+	}
+}
+
+// helperHeadless ends its main thread, as pthread_exit(3) in main does, and lives on in another one.
+func helperHeadless(args []string) {
+	signal.Ignore(syscall.SIGTERM, syscall.SIGHUP)
+	go func() {
+		for { // until the kernel shows the first thread as gone
+			if text, err := os.ReadFile("/proc/self/stat"); err == nil && strings.Contains(string(text), ") Z ") {
+				break
+			}
+			time.Sleep(time.Millisecond)
+		}
+		put(args[0], os.Getpid())
+		forever()
+	}()
+	if syscall.Gettid() != os.Getpid() {
+		panic("not the main thread")
+	}
+	_, _, _ = syscall.Syscall(syscall.SYS_EXIT, 0, 0, 0)
 }
 
 // helperBomb forks itself again and again, up to a number of processes in all: each leaves a byte.
@@ -169,7 +196,7 @@ func helperWrapper(args []string) {
 				check(g.Close())
 				return
 			}
-			put(filepath.Join(order.Dir, "event-"+strconv.Itoa(int(e.Kind))), e.Status.ExitCode())
+			put(filepath.Join(order.Dir, eventFile(e.Kind)), e.Status.ExitCode())
 		case <-renew.C:
 			if order.Extend {
 				g.Extend(deadline())
@@ -184,3 +211,6 @@ func check(err error) {
 		os.Exit(98)
 	}
 }
+
+// eventFile is where a wrapper that is a process of its own leaves the news of an event.
+func eventFile(kind lifeline.EventKind) string { return "event-" + strconv.Itoa(int(kind)) }

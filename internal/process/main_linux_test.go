@@ -220,5 +220,6 @@ func running(pid int) bool {
 		return false
 	}
 	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
-	return fields[0] != "Z" && fields[0] != "X"
+	threads := fields[17] // more than one: only the main thread has ended
+	return fields[0] != "X" && (fields[0] != "Z" || threads != "0" && threads != "1")
 }

@@ -54,6 +54,9 @@ type Command struct {
 // process was started, and Start may be called again.
 var ErrTooLate = errors.New("the lease ran out before the command could start")
 
+// ErrGone is returned by Start when the guardian had died before. Nothing was started: another Guard can do it.
+var ErrGone = errors.New("the guardian is gone")
+
 // ErrGuardian is returned by Start when the guardian died or did not answer. Something may have been
 // started: Events tells when it is dead.
 var ErrGuardian = lifeline.ErrGuardian

@@ -59,6 +59,8 @@ func (g *Guard) hear(m guardian.Message) {
 		g.events <- lifeline.Event{Kind: lifeline.Exited, Status: m.Status()}
 	case guardian.Leftovers:
 		g.events <- lifeline.Event{Kind: lifeline.Leftovers, Count: int(m.Number(0))}
+	case guardian.Termed:
+		g.events <- lifeline.Event{Kind: lifeline.Terminated}
 	case guardian.Killing:
 		g.locked(func() { g.watch.heardKilling(now) })
 	case guardian.Unconfirmed:
@@ -119,6 +121,7 @@ func (g *Guard) leaving() bool {
 func (g *Guard) ended() {
 	g.mu.Lock()
 	started, dead := g.watch.started, g.watch.dead
+	g.closing = g.closing || !started // nothing can be started any more
 	g.mu.Unlock()
 	if started && !dead {
 		g.takeOver()
@@ -131,8 +134,15 @@ func (g *Guard) ended() {
 	}
 }
 
-// dismiss sees a guardian off that has nothing to guard.
+// dismiss sees a guardian off that has nothing to guard. One whose run is dead has nothing to tell either.
 func (g *Guard) dismiss() {
+	g.mu.Lock()
+	dead := g.watch.dead
+	g.mu.Unlock()
+	if dead {
+		g.ended()
+		return
+	}
 	limit := boottime.Now().Add(silence)
 	g.timer.Set(limit)
 	for waiting := true; waiting; {

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/leaderrun/leaderrun/internal/lifeline"
 )
 
 // A pseudo-terminal (pts(4)) with a session on it whose leader is a little shell: it runs a wrapper as
@@ -187,7 +189,7 @@ func TestCtrlCGoesToTheCommandOnce(t *testing.T) {
 	y.goesOn(pid)
 	y.key("\x03")
 	y.run().file("interrupted")
-	if got := y.run().file("event-5"); got != "7" {
+	if got := y.run().file(eventFile(lifeline.Dead)); got != "7" {
 		t.Errorf("exit code %s", got)
 	}
 	if got := y.run().file("job-ended"); got != "0" {

@@ -45,6 +45,24 @@ while [ ! -e ready ]; do sleep 0.01; done; exit 4`)
 
 const leftoversAtMost = time.Second
 
+// A process whose main thread has ended looks like a zombie, and cgroup.kill does not reach it.
+func TestKillReachesAProcessWithoutItsMainThread(t *testing.T) {
+	tiers(t, func(t *testing.T, o Options) {
+		r := prepare(t, o)
+		c := r.helper("headless", "headless")
+		c.Argv = append([]string{"setsid", "--fork", "--wait", c.Path}, c.Argv[1:]...)
+		c.Path = "/usr/bin/setsid"
+		r.start(c, far())
+		pid := r.pid("headless")
+		r.Kill()
+		r.wait(lifeline.Dead)
+		if running(pid) {
+			t.Error("Dead was told, and the process lives")
+		}
+		r.noneLeft()
+	})
+}
+
 func TestKillReachesWhatLeftGroupAndSession(t *testing.T) {
 	tiers(t, func(t *testing.T, o Options) {
 		r := prepare(t, o)

@@ -1,6 +1,11 @@
 package guardian
 
-import "syscall"
+import (
+	"syscall"
+	"unsafe"
+
+	"github.com/leaderrun/leaderrun/internal/boottime"
+)
 
 // waitAll is __WALL of wait4(2): children whose exit signal is not SIGCHLD count too, or ECHILD would
 // not mean that none is left.
@@ -28,3 +33,33 @@ func attributes(group, cgroup int) *syscall.SysProcAttr {
 
 // groupLeft is for systems where the process group is all there is.
 func groupLeft(int) bool { return false }
+
+// From <linux/time.h> and <asm-generic/siginfo.h>; see timer_create(2).
+const (
+	clockBoottime = 7
+	timerAbstime  = 1
+)
+
+// sigevent is struct sigevent of sigevent(7): 64 bytes, of which a signal needs two words.
+type sigevent struct {
+	value  uintptr
+	signo  int32
+	notify int32 // 0: SIGEV_SIGNAL
+	_      [64 - unsafe.Sizeof(uintptr(0)) - 8]byte
+}
+
+// killMyselfAt lets the kernel kill this process at an instant, until the returned function is called. It is
+// for the time in which a fork may hang in exec(2), on a file system that does not answer: then nothing else
+// of the guardian runs, and what it is about to start would start whenever that file system comes back. The
+// new process dies with its parent (PDEATHSIG) before it runs a line of the command, and inherits no timer.
+func killMyselfAt(at boottime.Instant) (disarm func()) {
+	event := sigevent{signo: int32(syscall.SIGKILL)}
+	var id int32
+	if _, _, errno := syscall.Syscall(syscall.SYS_TIMER_CREATE, clockBoottime,
+		uintptr(unsafe.Pointer(&event)), uintptr(unsafe.Pointer(&id))); errno != 0 {
+		return func() {} // no timer left for this user: only the hanging exec is uncovered
+	}
+	spec := [2]syscall.Timespec{1: syscall.NsecToTimespec(int64(at))}
+	_, _, _ = syscall.Syscall6(syscall.SYS_TIMER_SETTIME, uintptr(id), timerAbstime, uintptr(unsafe.Pointer(&spec)), 0, 0, 0)
+	return func() { _, _, _ = syscall.Syscall(syscall.SYS_TIMER_DELETE, uintptr(id), 0, 0) }
+}

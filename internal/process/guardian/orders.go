@@ -107,7 +107,9 @@ func (g *guardian) fork(order Order, fds []int) (pid int, errno syscall.Errno, l
 		if boottime.Now() >= order.Deadline.Term {
 			return 0, 0, true
 		}
+		disarm := killMyselfAt(order.Deadline.Kill)
 		pid, err := syscall.ForkExec(order.Path, order.Argv, attr)
+		disarm()
 		if err == nil {
 			return pid, 0, false
 		}

@@ -70,6 +70,9 @@ func (g *guardian) run() int {
 	for {
 		g.act()
 		g.flush()
+		if g.dead { // while the wrapper finishes
+			_ = g.cgroup.Remove()
+		}
 		if g.finished() {
 			g.leave()
 			return exitDone
@@ -170,8 +173,9 @@ func (g *guardian) act() {
 		switch {
 		case now >= g.deadline.Kill, g.killAt != 0 && now >= g.killAt:
 			g.kill(now)
-		case now >= g.deadline.Term:
+		case now >= g.deadline.Term && !g.termed:
 			g.terminate()
+			g.tell(Message{Kind: Termed})
 		}
 	}
 	g.reap()
@@ -238,8 +242,9 @@ func (g *guardian) empty() bool {
 
 func (g *guardian) kill(now boottime.Instant) {
 	g.killing, g.killedAt, g.poll = true, now, 0
+	g.tell(Message{Kind: Killing}) // before the work: a large tree takes longer than the wrapper's patience
+	g.flush()
 	g.sweep()
-	g.tell(Message{Kind: Killing})
 	g.beatAt = now.Add(heartbeat)
 	g.pollLater(now)
 }

@@ -33,6 +33,7 @@ const (
 	Killing                      // SIGKILL was sent; repeated while anything is left
 	Unconfirmed                  // SIGKILL was sent a while ago and something is left
 	Dead                         // nothing is left
+	Termed                       // SIGTERM was sent because the deadline was not extended in time
 )
 
 // Message is one frame on the control channel.

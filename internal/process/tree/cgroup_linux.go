@@ -39,14 +39,12 @@ func (c *Cgroup) Descriptor() int {
 }
 
 // Kill sends SIGKILL to everything in the cgroup and below it. cgroup.kill (Linux 5.14) also reaches
-// what is being forked at that moment.
+// what is being forked at that moment, but not a process whose main thread has ended: hence both.
 func (c *Cgroup) Kill() {
 	if c == nil {
 		return
 	}
-	if writeFile(c.path+"/cgroup.kill", "1") == nil {
-		return
-	}
+	_ = writeFile(c.path+"/cgroup.kill", "1")
 	for _, pid := range c.Processes() {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}

@@ -88,6 +88,7 @@ const (
 	statParent  = 1
 	statGroup   = 2
 	statSession = 3
+	statThreads = 17
 	statStarted = 19
 )
 
@@ -117,6 +118,8 @@ func Stat(pid int) (Process, bool) {
 			p.Group = n
 		case statSession:
 			p.Session = n
+		case statThreads:
+			p.Threads = n
 		case statStarted:
 			p.Started = uint64(n)
 		}

@@ -11,12 +11,14 @@ import "syscall"
 // Process is one entry of the process table.
 type Process struct {
 	PID, Parent, Group, Session int
-	State                       byte   // as in proc_pid_stat(5): 'T' is stopped, 'Z' is a zombie
+	State                       byte // as in proc_pid_stat(5): 'T' is stopped, 'Z' is a zombie
+	Threads                     int
 	Started                     uint64 // clock ticks since boot; with PID it names the process for good
 }
 
-// Zombie tells whether nothing is left of the process but its exit status.
-func (p Process) Zombie() bool { return p.State == 'Z' || p.State == 'X' }
+// Zombie tells whether nothing is left of the process but its exit status. One whose main thread has ended
+// while others run shows the same state (pthread_exit(3) in main), and its threads.
+func (p Process) Zombie() bool { return p.State == 'X' || p.State == 'Z' && p.Threads <= 1 }
 
 // sweepRounds bounds how often Sweep looks for processes that were forked while it stopped others.
 // A tree that outruns this is killed anyway and swept again.
@@ -32,7 +34,7 @@ func Sweep(list func() []Process) int {
 		for _, p := range list() {
 			if !stopped[p.PID] && !p.Zombie() {
 				stopped[p.PID], grown = true, true
-				_ = syscall.Kill(p.PID, syscall.SIGSTOP)
+				Signal(p, syscall.SIGSTOP)
 			}
 		}
 		if !grown {
@@ -44,7 +46,7 @@ func Sweep(list func() []Process) int {
 	for _, p := range list() {
 		if !p.Zombie() {
 			found++
-			_ = syscall.Kill(p.PID, syscall.SIGKILL)
+			Signal(p, syscall.SIGKILL)
 		}
 	}
 	return found

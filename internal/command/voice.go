@@ -66,7 +66,8 @@ func (v *voice) configure(s *settings) {
 // event tells what happened to a run.
 func (v *voice) event(e runner.Event) {
 	// On a terminal somebody wonders why nothing happened.
-	shown := e.Level >= v.level || (v.terminal && !v.json && e.Name == runner.EventSkipped)
+	why := e.Name == runner.EventSkipped || e.Name == runner.EventStandby
+	shown := e.Level >= v.level || (v.terminal && !v.json && why)
 	if !shown {
 		return
 	}

@@ -10,6 +10,7 @@ type Mark struct {
 	Replicas int    `json:"replicas"` // the highest number of replicas ever seen
 	Longest  int64  `json:"longest"`  // the longest TTL that this store allows, ms
 	Until    int64  `json:"until"`    // until when the quarantine lasts
+	Evicted  int64  `json:"evicted"`  // how many keys the server had evicted when the quarantine began
 }
 
 // Server is what a store says about itself at the moment of a claim.
@@ -17,6 +18,7 @@ type Server struct {
 	Identity string // run id and replication id: a failover and fail-back changes the second only
 	Started  int64  // when it started, ms
 	Replicas int    // connected now
+	Evicted  int64  // how many keys it has evicted since it started; asked only where it knows no record of the job
 	Forgot   bool   // flushed, evicted or promoted since it started, or it cannot show that it was not
 }
 
@@ -35,8 +37,12 @@ func (m Mark) Admit(s Server, longest time.Duration, now int64, hasRecord bool) 
 		if restarted := m.Identity != "" || !hasRecord; restarted && !s.Forgot {
 			since = min(s.Started, now)
 		}
-		next.Identity = s.Identity
+		next.Identity, next.Evicted = s.Identity, s.Evicted
 		next.Until = since + next.Longest
+	case !hasRecord && m.Evicted != s.Evicted:
+		// The job may be a new one, or its lease and record were evicted.
+		next.Evicted = s.Evicted
+		next.Until = now + next.Longest
 	case m.Until > now && next.Longest > m.Longest:
 		next.Until += next.Longest - m.Longest
 	}

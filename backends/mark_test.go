@@ -99,6 +99,8 @@ func TestMarkProperties(t *testing.T) {
 					t.Fatalf("a mark that is gone: wait %v, want %d ms", wait, most)
 				case changed && wait < time.Duration(min(s.Started, now)+most-now)*time.Millisecond:
 					t.Fatalf("wait %v, want until %d ms after the start", wait, most)
+				case !changed && !hasRecord && before.Evicted != s.Evicted && wait != time.Duration(most)*time.Millisecond:
+					t.Fatalf("keys were evicted: wait %v, want %d ms", wait, most)
 				case !changed && now < before.Until && wait < time.Duration(before.Until-now)*time.Millisecond && before.Until <= now+most:
 					t.Fatalf("wait %v, less than the mark says", wait)
 				}
@@ -115,6 +117,7 @@ func TestMarkProperties(t *testing.T) {
 				restarts++
 				s.Identity, s.Forgot = fmt.Sprint(restarts), true
 			},
+			"evict": func(*rapid.T) { s.Evicted++ },
 			"restart empty": func(*rapid.T) {
 				restarts++
 				s = backends.Server{Identity: fmt.Sprint(restarts), Started: now}

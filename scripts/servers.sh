@@ -16,6 +16,7 @@ need tmux tmux
 need ip iproute2
 need nft nftables
 need openssl openssl
+need systemd-analyze systemd
 command -v "$(go env CC)" >/dev/null || missing+=(gcc libc6-dev)
 [[ ${#missing[@]} -gt 0 ]] || exit 0
 

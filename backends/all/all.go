@@ -30,7 +30,7 @@ type opener func(rawURL string) (Store, error)
 func drivers() map[string]opener {
 	redisURL := func(rawURL string) (Store, error) { return store(redis.Open(rawURL)) }
 	return map[string]opener{
-		"file":           func(rawURL string) (Store, error) { return store(file.Open(rawURL)) },
+		"file":            func(rawURL string) (Store, error) { return store(file.Open(rawURL)) },
 		"redis":           redisURL,
 		"rediss":          redisURL,
 		"redis+unix":      redisURL,

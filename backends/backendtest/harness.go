@@ -9,8 +9,7 @@ import (
 )
 
 // Harness is one running store, as a driver's test hands it to Run. The functions act as an operator or a
-// fault would; one that is nil does not exist for this store, and the cases that need it are listed as
-// skipped by name.
+// fault would; one that is nil does not exist for this store, and the log names the cases that need it.
 type Harness struct {
 	// Open returns a new client of the store. Run closes it.
 	Open func(t testing.TB) backends.Driver

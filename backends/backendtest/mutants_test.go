@@ -174,7 +174,7 @@ const victim = "LEADERRUN_TEST_MUTANT"
 func TestVictim(t *testing.T) {
 	name := os.Getenv(victim)
 	if name == "" {
-		t.Skip("only for TestMutants")
+		return // nothing to do unless TestMutants asks for it
 	}
 	patience = 2 * time.Second
 	for _, m := range mutants() {
@@ -188,7 +188,7 @@ func TestVictim(t *testing.T) {
 func TestMutants(t *testing.T) {
 	t.Parallel()
 	if os.Getenv(victim) != "" {
-		t.Skip("this is the victim")
+		return // this is the victim
 	}
 	for _, m := range mutants() {
 		t.Run(m.fault, func(t *testing.T) {

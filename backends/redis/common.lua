@@ -219,7 +219,7 @@ local function server_facts(mark)
     identity = run_id .. ':' .. replid,
     -- uptime_in_seconds is a difference of truncated seconds: the server may have started one later.
     started = now - num(fact(server, 'uptime_in_seconds')) * 1000 + 1000,
-    replicas = 0, forgot = false,
+    replicas = 0, evicted = 0, forgot = false,
   }
   -- A client that only copies the data (redis-cli --rdb) has no port, and one that still copies cannot acknowledge.
   local lines = 0
@@ -228,12 +228,15 @@ local function server_facts(mark)
     if line:find('state=online', 1, true) and not line:find('port=0,', 1, true) then s.replicas = s.replicas + 1 end
   end
   if lines == 0 then s.replicas = num(fact(replication, 'connected_slaves')) end
-  if mark.identity == s.identity then return s end
+  if mark.identity == s.identity and has_record then return s end
 
   local stats = info('stats')
+  s.evicted = num(fact(stats, 'evicted_keys') or '-1')
+  if mark.identity == s.identity then return s end
+
   local commands = info('commandstats')
   local function called(name) return commands:find('[\r\n]cmdstat_' .. name .. ':calls=[1-9]') ~= nil end
-  s.forgot = num(fact(stats, 'evicted_keys') or '1') > 0
+  s.forgot = s.evicted ~= 0
     or fact(replication, 'second_repl_offset') ~= '-1' -- promoted
     or mark.identity:match('^[^:]*') == run_id -- another history, and replid2 may have been forgotten since
     or not commands:find('cmdstat_', 1, true)
@@ -245,19 +248,21 @@ end
 
 local function read_mark()
   local m = hash(mark_key)
-  return {identity = m.identity or '', replicas = num(m.replicas), longest = num(m.longest), till = num(m['until'])}
+  return {identity = m.identity or '', replicas = num(m.replicas), longest = num(m.longest), till = num(m['until']), evicted = num(m.evicted)}
 end
 
 -- admit is Mark.Admit: the mark to keep, and for how long nobody may be granted.
 local function admit(mark, server, longest)
   local n = {
-    identity = mark.identity, till = mark.till,
+    identity = mark.identity, till = mark.till, evicted = mark.evicted,
     longest = math.max(mark.longest, longest), replicas = math.max(mark.replicas, server.replicas),
   }
   if mark.identity ~= server.identity then
     local since = now
     if (mark.identity ~= '' or not has_record) and not server.forgot then since = math.min(server.started, now) end
-    n.identity, n.till = server.identity, since + n.longest
+    n.identity, n.evicted, n.till = server.identity, server.evicted, since + n.longest
+  elseif not has_record and mark.evicted ~= server.evicted then
+    n.evicted, n.till = server.evicted, now + n.longest
   elseif mark.till > now and n.longest > mark.longest then
     n.till = n.till + n.longest - mark.longest
   end
@@ -266,8 +271,9 @@ local function admit(mark, server, longest)
 end
 
 local function save_mark(old, new)
-  if old.identity ~= new.identity or old.replicas ~= new.replicas or old.longest ~= new.longest or old.till ~= new.till then
+  if old.identity ~= new.identity or old.replicas ~= new.replicas or old.longest ~= new.longest or old.till ~= new.till
+    or old.evicted ~= new.evicted then
     redis.call('HSET', mark_key, 'identity', new.identity, 'replicas', int(new.replicas),
-      'longest', int(new.longest), 'until', int(new.till))
+      'longest', int(new.longest), 'until', int(new.till), 'evicted', int(new.evicted))
   end
 end

@@ -58,7 +58,7 @@ func fake(s script) string {
 func (w *world) expected() backends.Server {
 	f := w.server
 	return backends.Server{
-		Identity: f.runID + ":" + f.replID, Started: w.now - f.uptime*1000 + 1000, Replicas: f.replicas,
+		Identity: f.runID + ":" + f.replID, Started: w.now - f.uptime*1000 + 1000, Replicas: f.replicas, Evicted: int64(f.evicted),
 		Forgot: f.evicted > 0 || f.promoted || strings.HasPrefix(w.mark.Identity, f.runID+":") ||
 			!slices.Contains([]string{"get", "flushnothing"}, f.commands),
 	}
@@ -102,7 +102,7 @@ func (w *world) put(t *rapid.T, c *goredis.Client, keys []string) {
 		pipe.HSet(t.Context(), keys[1], h)
 	}
 	if m := w.mark; m != (backends.Mark{}) {
-		pipe.HSet(t.Context(), keys[2], "identity", m.Identity, "replicas", m.Replicas, "longest", m.Longest, "until", m.Until)
+		pipe.HSet(t.Context(), keys[2], "identity", m.Identity, "replicas", m.Replicas, "longest", m.Longest, "until", m.Until, "evicted", m.Evicted)
 	}
 	if _, err := pipe.Exec(t.Context()); err != nil {
 		t.Fatal(err)
@@ -184,7 +184,7 @@ func check(t *rapid.T, c *goredis.Client, keys []string, record backends.Record,
 	}
 	number := func(field string) int64 { n, _ := strconv.ParseInt(m[field], 10, 64); return n }
 	gotMark := backends.Mark{
-		Identity: m["identity"], Replicas: int(number("replicas")), Longest: number("longest"), Until: number("until"),
+		Identity: m["identity"], Replicas: int(number("replicas")), Longest: number("longest"), Until: number("until"), Evicted: number("evicted"),
 	}
 	if diff := cmp.Diff(mark, gotMark); diff != "" {
 		t.Errorf("mark (-Go +Lua):\n%s", diff)

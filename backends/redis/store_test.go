@@ -121,6 +121,17 @@ func TestForgetting(t *testing.T) {
 			})
 			s.Do(t, "config", "set", "maxmemory", "0")
 		}, backends.Quarantined, longest},
+		{"lease and record evicted, the mark not", func(t *testing.T, s *testserver.RedisServer, job string) {
+			lease, record, _ := keys(job)
+			s.Do(t, "set", "filler", strings.Repeat("x", 1<<20), "ex", "1000")
+			s.Do(t, "config", "set", "maxmemory-policy", "volatile-random", "maxmemory", "1")
+			testserver.Eventually(t, "the lease is evicted", func() bool {
+				_, _ = s.Try("set", "x", "y") // evicts, and is refused
+				return s.Do(t, "exists", lease) == int64(0)
+			})
+			s.Do(t, "config", "set", "maxmemory", "0")
+			s.Do(t, "del", record) // by chance, evicting from all keys would take the mark too
+		}, backends.Quarantined, longest},
 		{"all deleted by hand", func(t *testing.T, s *testserver.RedisServer, job string) {
 			lease, record, mark := keys(job)
 			s.Do(t, "del", lease, record, mark)

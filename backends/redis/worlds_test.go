@@ -132,6 +132,7 @@ func (d drawing) world() world {
 			Identity: pick(d, "run1:repl1", "run1:repl1", "run1:repl1", "run1:repl1", "run1:repl1",
 				"run1:repl1", "run1:repl1", "run1:repl1", "run1:repl2", "run2:repl1", "run2:repl2"),
 			Replicas: d.r.IntN(3), Longest: pick[int64](d, 30_000, 15_000, 60_000), Until: pick(d, 0, 0, 0, 0, 0, 0, 0, d.ms()),
+			Evicted: pick[int64](d, 0, 0, 0, 1),
 		}
 	}
 	return w

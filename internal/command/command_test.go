@@ -202,7 +202,7 @@ func TestEndOf(t *testing.T) {
 		{"interrupted", runner.Result{Ending: runner.Interrupted, Signal: syscall.SIGTERM}, End{Code: 143, Signal: syscall.SIGTERM}, 0},
 		{"not found", failed(runner.StartFailed, &process.ExecError{Errno: syscall.ENOENT}), End{Code: 127}, 0},
 		{"not executable", failed(runner.StartFailed, &process.ExecError{Errno: syscall.EACCES}), End{Code: 126}, 0},
-		{"too late", failed(runner.StartFailed, process.ErrTooLate), End{Code: 75}, 0},
+		{"too late", failed(runner.StartFailed, process.ErrTooLate), End{Code: 69}, 0},
 		{"guardian", failed(runner.StartFailed, process.ErrGuardian), End{Code: 70}, 0},
 		{"ran", ran(lifeline.Status{}, 0), End{Code: 0}, 0},
 		{"ran, 3", ran(lifeline.Status{Code: 3}, 0), End{Code: 3}, 0},

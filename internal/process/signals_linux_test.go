@@ -94,6 +94,7 @@ func TestAHangupIgnoredOnEntryStaysIgnored(t *testing.T) {
 			must(t, err)
 			mask, err := strconv.ParseUint(strings.TrimSpace(string(text)), 16, 64)
 			must(t, err)
+			mask &^= libcSignals
 			if got := strconv.FormatUint(mask&1, 10); got != test.want || mask&^1 != 0 {
 				t.Errorf("SigIgn %x", mask)
 			}
@@ -101,11 +102,14 @@ func TestAHangupIgnoredOnEntryStaysIgnored(t *testing.T) {
 	}
 }
 
+// libcSignals are 32 and 33, glibc's own: its posix_spawn(3), which make(1) uses, leaves them ignored.
+const libcSignals = 3 << 31
+
 // TestHelperIgnored runs in a process of its own, see TestAHangupIgnoredOnEntryStaysIgnored.
 func TestHelperIgnored(t *testing.T) {
 	dir := os.Getenv("LR_DIR")
 	if dir == "" {
-		t.Skip("only for another test")
+		return // this is for another test
 	}
 	CaptureSignals()
 	r := prepare(t, Options{})

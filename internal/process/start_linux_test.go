@@ -112,7 +112,7 @@ func pipesUnnumbered(s string) string {
 func TestHelperDescribe(t *testing.T) {
 	dir := os.Getenv("LR_DIR")
 	if dir == "" {
-		t.Skip("only for another test")
+		return // this is for another test
 	}
 	if os.Getenv("LR_DESCRIBE") == "bare" {
 		cmd := exec.Command("/bin/sh", "-c", describe)

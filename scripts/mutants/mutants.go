@@ -42,6 +42,8 @@ var mutants = []mutant{
 	{"another server is not noticed", "backends/mark.go", "case m.Identity != s.Identity:", "case m.Identity == \"\":", decisionTests},
 	{"a server that forgot is trusted since its start", "backends/mark.go", "restarted && !s.Forgot {", "restarted {", decisionTests},
 
+	{"an evicted record is taken for a new job", "backends/mark.go", "case !hasRecord && m.Evicted != s.Evicted:", "case false:", decisionTests},
+
 	{"Redis: no compare on renew", "backends/redis/renew.lua", "if not lease or lease.holder ~= by.id or lease.token ~= token then", "if not lease then", redisTests},
 	{"Redis: no compare on finish", "backends/redis/finish.lua", "local mine = lease and lease.holder == by.id and lease.token == token", "local mine = lease ~= nil and lease ~= false", redisTests},
 	{"Redis: no evidence", "backends/redis/claim.lua", "if wait > 0 then", "if false then", redisTests},
@@ -53,5 +55,6 @@ var mutants = []mutant{
 	{"guardian: outlives its wrapper", "internal/process/guardian/orders.go", "g.terminate()\n\tg.soonerKill(boottime.Now().Add(g.order.Grace))", "", processTests},
 	{"guardian: starts a run that is too late", "internal/process/guardian/orders.go", "if boottime.Now() >= order.Deadline.Term {", "if false {", processTests},
 	{"guardian: unlocks before the tree is dead", "internal/process/guardian/orders.go", "g.gone, g.out = true, nil\n", "g.gone, g.out = true, nil\n\tg.unlock()\n", processTests},
+	{"a process without its main thread is taken for dead", "internal/process/tree/tree.go", "p.State == 'Z' && p.Threads <= 1", "p.State == 'Z'", processTests},
 	{"wrapper: a run survives its guardian", "internal/process/sweep.go", "cgroup.Kill()\n\t\tleft := g.sweep()", "left := 0", processTests},
 }

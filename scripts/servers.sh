@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what the tests start: real servers, a cron, a terminal, network namespaces, a C compiler for the
+# Installs what the tests start: real servers, a cron, network namespaces, a C compiler for the
 # race detector. Only what is missing, only as root where there is apt; elsewhere it says what is missing
 # and the tests skip it. It starts nothing: tests start their own servers on ports of their own.
 set -euo pipefail
@@ -12,10 +12,8 @@ need redis-server redis-server
 need redis-cli redis-tools
 need redis-sentinel redis-sentinel
 need cron cron
-need tmux tmux
 need ip iproute2
 need nft nftables
-need openssl openssl
 need systemd-analyze systemd
 command -v "$(go env CC)" >/dev/null || missing+=(gcc libc6-dev)
 [[ ${#missing[@]} -gt 0 ]] || exit 0

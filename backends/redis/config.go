@@ -135,7 +135,10 @@ func parseURL(raw string) (*config, error) {
 			return nil, err
 		}
 	}
-	return c, c.setOptions(query)
+	if err := c.setOptions(query); err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 func (c *config) setScheme(scheme string) bool {

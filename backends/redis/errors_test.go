@@ -16,7 +16,6 @@ import (
 
 // TestErrors: what no retry mends is permanent, with a hint, and no password is shown.
 func TestErrors(t *testing.T) {
-	t.Parallel()
 	limited := strings.Replace(aclLine(t), "+info", "", 1)
 	s := testserver.Redis(t, testserver.RedisOptions{Password: "dflt-pw", ACL: []string{limited}})
 	certs := testserver.NewCertificates(t)

@@ -44,10 +44,10 @@ func (d *Driver) status(reply []any, job string) (any, bool, error) {
 	}
 	h := hash{}
 	for i := 0; i < len(flat); i += 2 {
-		field, _ := element(flat, i)
-		h[field], _ = element(flat, i+1)
+		field := element(flat, i)
+		h[field] = element(flat, i+1)
 	}
-	holder, _ := element(reply, 3)
+	holder := element(reply, 3)
 	if len(h) == 0 && holder == "" {
 		return s, false, backends.ErrUnknownJob
 	}

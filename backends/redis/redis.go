@@ -138,7 +138,7 @@ type answer struct {
 // reached the replicas.
 func claimReply(reply []any, c backends.Claim) (any, bool, error) {
 	var a answer
-	text, _ := element(reply, 3)
+	text := element(reply, 3)
 	if err := json.Unmarshal([]byte(text), &a); err != nil || len(reply) != 4 || a.Verdict == "" {
 		return nil, false, errReply
 	}
@@ -179,7 +179,7 @@ func renewReply(r []any, g backends.Grant) (any, bool, error) {
 	if err != nil || !kept {
 		return s, false, orLost(err)
 	}
-	if text, _ := element(r, 5); text != "" {
+	if text := element(r, 5); text != "" {
 		s.Break = new(backends.BreakRequest)
 		if json.Unmarshal([]byte(text), s.Break) != nil {
 			return s, false, errReply
@@ -211,7 +211,7 @@ func (d *Driver) Abandon(ctx context.Context, c backends.Claim) error {
 	_, err := d.ask(ctx, request{
 		script: abandonScript, job: c.Job, counts: true, args: abandonArgs(c),
 		check: func(r []any) (any, bool, error) {
-			if said, _ := element(r, 3); said != "abandoned" || len(r) != 4 {
+			if said := element(r, 3); said != "abandoned" || len(r) != 4 {
 				return nil, false, errReply
 			}
 			return nil, true, nil

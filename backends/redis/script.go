@@ -114,14 +114,14 @@ func (d *Driver) exchange(ctx context.Context, l *link, r request) (any, error) 
 	if err != nil {
 		return nil, classify(d.cfg, err)
 	}
-	if got, _ := element(reply, 0); got != nonce {
+	if got := element(reply, 0); got != nonce {
 		return nil, errReply
 	}
 	if !r.counts {
 		result, _, err := r.check(reply)
 		return result, err
 	}
-	holder, _ := element(reply, 1)
+	holder := element(reply, 1)
 	replicas, err := intElement(reply, 2)
 	if err != nil || holder != r.args[1] {
 		return nil, errReply
@@ -209,7 +209,7 @@ func waitLimit(ctx context.Context) int64 {
 
 // still reads a reply that says whether the lease is the grant's.
 func still(reply []any, yes string, token int64, size int) (bool, error) {
-	said, _ := element(reply, 3)
+	said := element(reply, 3)
 	echoed, err := intElement(reply, 4)
 	if err != nil || echoed != token || len(reply) != size || (said != yes && said != "lost") {
 		return false, errReply
@@ -224,17 +224,17 @@ func orLost(err error) error {
 	return backends.ErrLost
 }
 
-// element returns an element of a reply that must be a string.
-func element(reply []any, i int) (string, bool) {
+// element returns an element of a reply, or "" where that is no string.
+func element(reply []any, i int) string {
 	if i >= len(reply) {
-		return "", false
+		return ""
 	}
-	s, ok := reply[i].(string)
-	return s, ok
+	s, _ := reply[i].(string)
+	return s
 }
 
 func intElement(reply []any, i int) (int64, error) {
-	s, _ := element(reply, i)
+	s := element(reply, i)
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil {
 		return 0, errReply

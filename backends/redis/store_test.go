@@ -308,16 +308,23 @@ func TestReplyOfAnother(t *testing.T) {
 	c := claim("job", long)
 	g := backends.Grant{Claim: c, Token: 7, TTL: c.TTL}
 	for _, reply := range [][]any{
-		nil, {"n", c.Holder.ID, "0"}, {"n", c.Holder.ID, "0", `{}`}, {"n", c.Holder.ID, "0", `{"verdict":"granted"}`},
-		{"n", c.Holder.ID, "0", "renewed", "7", ""}, {"n", c.Holder.ID, "0", int64(1)},
+		nil,
+		{"n", c.Holder.ID, "0"},
+		{"n", c.Holder.ID, "0", `{}`},
+		{"n", c.Holder.ID, "0", `{"verdict":"granted"}`},
+		{"n", c.Holder.ID, "0", "renewed", "7", ""},
+		{"n", c.Holder.ID, "0", int64(1)},
 	} {
 		if got, ok, err := claimReply(reply, c); err == nil || ok {
 			t.Errorf("claim with the reply %v: %v", reply, got)
 		}
 	}
 	for _, reply := range [][]any{
-		nil, {"n", c.Holder.ID, "0", "finished", "7"}, {"n", c.Holder.ID, "0", "renewed", "8", ""},
-		{"n", c.Holder.ID, "0", "renewed", "7", "{"}, {"n", c.Holder.ID, "0", "", "7", ""},
+		nil,
+		{"n", c.Holder.ID, "0", "finished", "7"},
+		{"n", c.Holder.ID, "0", "renewed", "8", ""},
+		{"n", c.Holder.ID, "0", "renewed", "7", "{"},
+		{"n", c.Holder.ID, "0", "", "7", ""},
 	} {
 		if _, ok, err := renewReply(reply, g); err == nil || errors.Is(err, backends.ErrLost) || ok {
 			t.Errorf("renewal with the reply %v: %v", reply, err)

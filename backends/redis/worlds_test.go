@@ -42,9 +42,11 @@ func (d drawing) token() int64 { return epoch - 20_000 + int64(d.r.IntN(4)) }
 func (d drawing) tick() int64 {
 	return someTick + pick[int64](d, 0, 0, 10, 10, 20, 400, 440, 450, 550, 600)
 }
+
 func (d drawing) state() backends.State {
 	return pick(d, backends.Open, backends.Claimed, backends.Claimed, backends.Done, backends.Failed, backends.Stopped, backends.Lost, backends.Missed)
 }
+
 func (d drawing) policy() backends.Policy {
 	return pick(d, backends.Skip, backends.Rerun, backends.Rerun)
 }

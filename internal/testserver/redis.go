@@ -265,7 +265,7 @@ func (s *SentinelSet) Changed(t testing.TB, old *RedisServer) *RedisServer {
 // Cluster starts a Redis Cluster of three masters, each with so many replicas.
 func Cluster(t testing.TB, replicas int) []*RedisServer {
 	t.Helper()
-	Require(t, "redis")
+	Require(t, "cluster")
 	var nodes []*RedisServer
 	for range 3 * (1 + replicas) {
 		nodes = append(nodes, Redis(t, RedisOptions{Cluster: true}))

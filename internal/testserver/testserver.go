@@ -27,6 +27,7 @@ const startTimeout = time.Minute
 var binaries = map[string][]string{
 	"redis":    {"redis-server", "redis-cli"},
 	"sentinel": {"redis-server", "redis-sentinel"},
+	"cluster":  {"redis-server", "redis-cli"},
 	"cron":     {"cron"},
 	"netns":    {"ip", "nft"},
 }
@@ -71,7 +72,7 @@ func FreePort(t testing.TB) int {
 // Dir returns a folder with a short name, because the name of a socket must fit into 107 bytes.
 func Dir(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "lr")
+	dir, err := os.MkdirTemp("", "lr") //nolint:usetesting // its name is too long
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,10 +132,16 @@ func (p *Process) Kill() {
 }
 
 // Stop freezes the process; Cont lets it go on.
-func (p *Process) Stop(t testing.TB) { p.signal(t, syscall.SIGSTOP) }
+func (p *Process) Stop(t testing.TB) {
+	t.Helper()
+	p.signal(t, syscall.SIGSTOP)
+}
 
 // Cont is the opposite of Stop.
-func (p *Process) Cont(t testing.TB) { p.signal(t, syscall.SIGCONT) }
+func (p *Process) Cont(t testing.TB) {
+	t.Helper()
+	p.signal(t, syscall.SIGCONT)
+}
 
 func (p *Process) signal(t testing.TB, s syscall.Signal) {
 	t.Helper()

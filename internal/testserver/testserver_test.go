@@ -127,7 +127,6 @@ func TestProxy(t *testing.T) {
 }
 
 func TestProcessEnds(t *testing.T) {
-	t.Parallel()
 	var s *RedisServer
 	t.Run("with its test", func(t *testing.T) {
 		s = Redis(t, RedisOptions{AppendOnly: true})

@@ -248,7 +248,7 @@ func TestSignalBetweenClaimAndStart(t *testing.T) {
 		}
 		result := r.Run(t.Context(), b.request, (*bedTree)(b))
 		wantEnding(t, result, Interrupted)
-		b.expect("0s claim", "0s finish open 0")
+		b.expect("0s claim", "0s abandon")
 	})
 }
 
@@ -274,7 +274,7 @@ func TestStartThatFailsReopensTheTick(t *testing.T) {
 		if !errors.Is(result.Err, os.ErrPermission) {
 			t.Errorf("error %v", result.Err)
 		}
-		b.expect("0s claim", "0s finish open 0")
+		b.expect("0s claim", "0s abandon")
 	})
 }
 

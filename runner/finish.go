@@ -65,9 +65,14 @@ func (h *holding) stopped() bool {
 	return h.asks > 0 || h.signal != 0 && h.status.Signal == h.signal
 }
 
-// record tells the store how the run ended, again and again until the lease's validity is over. At least one
-// request is made. nil: recorded; ErrLost: somebody else was granted since; else: unknown.
+// record tells the store how the run ended. nil: recorded; ErrLost: somebody else was granted since; else:
+// unknown.
 func (a *attempt) record(ctx context.Context, o backends.Outcome) error {
+	return a.insist(ctx, func(ctx context.Context) error { return a.r.Driver.Finish(ctx, a.grant, o) })
+}
+
+// insist makes a request again and again until the lease's validity is over, and at least once.
+func (a *attempt) insist(ctx context.Context, request func(context.Context) error) error {
 	ctx = context.WithoutCancel(ctx)
 	end := a.plan.Deadline(a.asked).End
 	for failures := 1; ; failures++ {
@@ -75,7 +80,7 @@ func (a *attempt) record(ctx context.Context, o backends.Outcome) error {
 		if left := end.Sub(a.clock.Now()); left > 0 {
 			limit = min(limit, left)
 		}
-		err := a.finishOnce(ctx, limit, o)
+		err := once(ctx, limit, request)
 		if err == nil || errors.Is(err, backends.ErrLost) {
 			return err
 		}
@@ -93,9 +98,9 @@ func (a *attempt) record(ctx context.Context, o backends.Outcome) error {
 	}
 }
 
-// finishOnce makes one request. It is not interrupted: a signal that comes now has nothing left to stop.
-func (a *attempt) finishOnce(ctx context.Context, limit time.Duration, o backends.Outcome) error {
+// once makes one request. It is not interrupted: a signal that comes now has nothing left to stop.
+func once(ctx context.Context, limit time.Duration, request func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	return a.r.Driver.Finish(ctx, a.grant, o)
+	return request(ctx)
 }

@@ -97,9 +97,11 @@ func (a *attempt) freshen(ctx context.Context) error {
 	}
 }
 
-// undo takes the claim of a run back that never started.
+// undo takes the claim of a run back that never started. It names the holder and not the token: an earlier
+// request of the same claim may still arrive and be granted another one.
 func (a *attempt) undo(ctx context.Context, result Result) Result {
-	if err := a.record(ctx, backends.Outcome{State: backends.Open}); err != nil {
+	err := a.insist(ctx, func(ctx context.Context) error { return a.r.Driver.Abandon(ctx, a.claim) })
+	if err != nil {
 		a.emit(slog.LevelWarn, EventReleased, fmt.Sprintf("the lease could not be released and runs out by itself: %v", err))
 	}
 	return result

@@ -83,7 +83,7 @@ func (m mutant) test(dir string) (by string, err error) {
 	if err := os.WriteFile(overlay, text, 0o600); err != nil {
 		return "", err
 	}
-	args := append([]string{"test", "-overlay", overlay, "-failfast", "-timeout", "5m"}, m.packages...)
+	args := append([]string{"test", "-overlay", overlay, "-failfast", "-timeout", "4m"}, m.packages...)
 	cmd := exec.Command("go", args...)
 	// Programs that the tests build are broken in the same way.
 	cmd.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+overlay)

@@ -17,6 +17,7 @@ const (
 	Unreachable                   // the store could not be asked: Result.Err says why
 	Permanent                     // no retry mends it: Result.Err is a *backends.PermanentError
 	Interrupted                   // a signal came before the command was started
+	NotStarted                    // the lease was lost before the command could start: Result.Err says why
 	StartFailed                   // the command could not be started: Result.Err says why
 	Ran                           // the command ran and its end was recorded, or need not be
 	TimedOut                      // the command was ended by the timeout

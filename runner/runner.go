@@ -88,7 +88,7 @@ type attempt struct {
 	failure error             // of the last request, where its outcome is unknown
 	unclear bool              // some claim of ours may still be applied
 	seenAt  Instant           // when claim.Seen was first seen
-	behind  int64             // the token we told to be waiting behind
+	behind  int64             // the token we told to be waiting behind; -1: none
 
 	guardianLost bool           // when the command was to start: whether it runs is not known
 	signal       syscall.Signal // the last ending signal that we received
@@ -98,7 +98,7 @@ type attempt struct {
 // not to be run, or when its whole tree is dead and the lease released; the exceptions are named in
 // Ending. Cancelling ctx ends a wait, and asks a running command to end as SIGTERM would.
 func (r *Runner) Run(ctx context.Context, req Request, tree Tree) Result {
-	a := &attempt{r: r, req: req, tree: tree, clock: r.Clock, plan: req.Timeline}
+	a := &attempt{r: r, req: req, tree: tree, clock: r.Clock, plan: req.Timeline, behind: -1}
 	if a.clock == nil {
 		a.clock = bootClock{}
 	}

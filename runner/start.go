@@ -20,7 +20,7 @@ func (a *attempt) start(ctx context.Context) (Result, bool) {
 		if errors.Is(err, errInterrupted) {
 			return a.undo(ctx, Result{Ending: Interrupted}), false
 		}
-		return a.undo(ctx, Result{Ending: Unreachable, Err: err}), false
+		return a.undo(ctx, Result{Ending: NotStarted, Err: err}), false
 	}
 	select { // a signal that came between the claim and now
 	case s := <-a.req.Signals:

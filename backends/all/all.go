@@ -58,10 +58,19 @@ func Open(rawURL string) (Store, error) {
 	}
 	scheme = strings.ToLower(scheme)
 	open, known := drivers()[scheme]
+	if !known && !isScheme(rawURL) { // it may be anything, a password too
+		return nil, permanent("a URL begins with a scheme, like file: or redis://", "this is not a backend URL")
+	}
 	if !known {
 		return nil, permanent("this build has "+strings.Join(Schemes(), ", "), "unknown backend %q", scheme)
 	}
 	return open(rawURL)
+}
+
+// isScheme tells whether what stands before the colon can be nothing but a scheme (RFC 3986, section 3.1).
+func isScheme(rawURL string) bool {
+	scheme, rest, _ := strings.Cut(rawURL, ":")
+	return strings.HasPrefix(rest, "//") && strings.Trim(strings.ToLower(scheme), "abcdefghijklmnopqrstuvwxyz0123456789+.-") == ""
 }
 
 // Schemes returns the schemes of this build, sorted.

@@ -104,7 +104,10 @@ func (d *Driver) refuseHeld(s *step, c backends.Claim) error {
 
 // decideFree answers a candidate that has the lock. With an error, it is the caller's to drop.
 func (d *Driver) decideFree(s *step, f *os.File, c backends.Claim) (backends.Grant, error) {
-	last := readOwner(f)
+	last, err := readOwner(f)
+	if err != nil {
+		return backends.Grant{}, err
+	}
 	proof := backends.ByRelease
 	if last != (owner{s.record.Holder.ID, s.record.Token}) {
 		proof = backends.ByUntil

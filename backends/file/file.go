@@ -167,7 +167,12 @@ func (d *Driver) Renew(ctx context.Context, g backends.Grant) (backends.Signal, 
 		defer l.mu.Unlock()
 		if alive, err := l.alive(); err != nil {
 			return backends.Signal{}, err
-		} else if !alive || readOwner(l.file) != (owner{l.holder, l.token}) {
+		} else if !alive {
+			return backends.Signal{}, backends.ErrLost
+		}
+		if o, err := readOwner(l.file); err != nil {
+			return backends.Signal{}, err
+		} else if o != (owner{l.holder, l.token}) {
 			return backends.Signal{}, backends.ErrLost
 		}
 		return d.extend(ctx, g)

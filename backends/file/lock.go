@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"math/rand/v2"
 	"os"
 	"sync"
@@ -160,15 +161,19 @@ type owner struct {
 	Token  int64  `json:"token"`
 }
 
-// readOwner returns what a lock file says; the zero owner if it says nothing that makes sense.
-func readOwner(f *os.File) owner {
+// readOwner returns what a lock file says; the zero owner if it says nothing that makes sense. An error says
+// that it could not be read.
+func readOwner(f *os.File) (owner, error) {
 	text := make([]byte, 4096)
-	n, _ := f.ReadAt(text, 0)
+	n, err := f.ReadAt(text, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return owner{}, err
+	}
 	var o owner
 	if json.Unmarshal(bytes.TrimRight(text[:n], "\x00"), &o) != nil {
-		return owner{}
+		return owner{}, nil
 	}
-	return o
+	return o, nil
 }
 
 // readOwnerAt is readOwner of the file at a path.
@@ -178,7 +183,8 @@ func readOwnerAt(path string) owner {
 		return owner{}
 	}
 	defer f.Close()
-	return readOwner(f)
+	o, _ := readOwner(f)
+	return o
 }
 
 func (o owner) write(f *os.File) error {

@@ -203,8 +203,33 @@ local function finish_run(id, state, exit)
   end
 end
 
--- needed is the highest number of replicas that this store has been seen with.
-local function needed() return int(num(redis.call('HGET', mark_key, 'replicas'))) end
+-- replicas_online counts the replicas that can acknowledge. A client that only copies the data (redis-cli
+-- --rdb) has no port, and one that still copies cannot.
+local function replicas_online(replication)
+  local lines, online = 0, 0
+  for line in replication:gmatch('[\r\n]slave%d+:([^\r\n]*)') do
+    lines = lines + 1
+    if line:find('state=online', 1, true) and not line:find('port=0,', 1, true) then online = online + 1 end
+  end
+  if lines == 0 then return num(fact(replication, 'connected_slaves')) end
+  return online
+end
+
+-- needed is the highest number of replicas that this store has ever been seen with, now included: one that was
+-- attached while a run goes on may be promoted before anybody claims. raise_needed writes that down, and never
+-- more of the mark: which server it is must be waited for by a claim.
+local marked = num(redis.call('HGET', mark_key, 'replicas'))
+local needed = marked
+
+local function check_master()
+  local replication = info('replication')
+  must_be_master(replication)
+  needed = math.max(marked, replicas_online(replication))
+end
+
+local function raise_needed()
+  if needed > marked then redis.call('HSET', mark_key, 'replicas', int(needed)) end
+end
 
 -- server_facts is what the server says about itself: Server in mark.go. It asks for the expensive part only
 -- where the mark does not know this server.
@@ -219,15 +244,8 @@ local function server_facts(mark)
     identity = run_id .. ':' .. replid,
     -- uptime_in_seconds is a difference of truncated seconds: the server may have started one later.
     started = now - num(fact(server, 'uptime_in_seconds')) * 1000 + 1000,
-    replicas = 0, evicted = 0, forgot = false,
+    replicas = replicas_online(replication), evicted = 0, forgot = false,
   }
-  -- A client that only copies the data (redis-cli --rdb) has no port, and one that still copies cannot acknowledge.
-  local lines = 0
-  for line in replication:gmatch('[\r\n]slave%d+:([^\r\n]*)') do
-    lines = lines + 1
-    if line:find('state=online', 1, true) and not line:find('port=0,', 1, true) then s.replicas = s.replicas + 1 end
-  end
-  if lines == 0 then s.replicas = num(fact(replication, 'connected_slaves')) end
   if mark.identity == s.identity and has_record then return s end
 
   local stats = info('stats')

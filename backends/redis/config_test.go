@@ -181,3 +181,29 @@ func TestKeys(t *testing.T) {
 		}
 	}
 }
+
+// TestClassify: what servers of other versions and proxies say.
+func TestClassify(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("s3cr3t", 30)
+	for text, want := range map[string]backends.PermanentKind{
+		"ERR ACL failure in script: User x has no permissions to run the 'info' command script: 01ab": backends.Credentials,
+		"ERR Unknown command called from script script: 01ab":                                         backends.Configuration,
+		"remote error: tls: certificate required":                                                     backends.Credentials,
+		"remote error: tls: internal error":                                                           0,
+		"remote error: tls: handshake failure":                                                        0,
+		"LOADING Redis is loading the dataset in memory":                                              0,
+		"READONLY You can't write against a read only replica.":                                       0,
+		// Cut after 128 bytes: the password is not to be recognised.
+		"ERR unknown command 'auth', with args beginning with: 'u' '" + long[:100] + "'": backends.Configuration,
+	} {
+		err := classify(&config{password: long}, errors.New(text))
+		var kind backends.PermanentKind
+		if p, ok := errors.AsType[*backends.PermanentError](err); ok {
+			kind = p.Kind
+		}
+		if kind != want || strings.Contains(err.Error(), "s3cr3t") {
+			t.Errorf("%q: kind %d, %v", text, kind, err)
+		}
+	}
+}

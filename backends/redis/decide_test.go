@@ -322,7 +322,16 @@ func compareRenew(d drawing, x *comparison) {
 			x.Errorf("signal (-Go +Lua):\n%s", diff)
 		}
 	}
-	check(x.T, x.c, x.keys, record, x.leaseText(), x.mark)
+	check(x.T, x.c, x.keys, record, x.leaseText(), x.raised(!want.Lost))
+}
+
+// raised is the mark after a step that wrote: it counts the replicas that are there, and nothing else.
+func (x *comparison) raised(wrote bool) backends.Mark {
+	m := x.mark
+	if wrote {
+		m.Replicas = max(m.Replicas, x.server.replicas)
+	}
+	return m
 }
 
 func (x *comparison) ending(e backends.Ending) (backends.Record, string) {
@@ -346,7 +355,7 @@ func compareFinish(d drawing, x *comparison) {
 	}
 	x.seen[map[bool]string{true: "finished", false: "finish lost"}[kept]]++
 	record, lease := x.ending(want)
-	check(x.T, x.c, x.keys, record, lease, x.mark)
+	check(x.T, x.c, x.keys, record, lease, x.raised(kept))
 }
 
 func compareAbandon(d drawing, x *comparison) {
@@ -355,5 +364,5 @@ func compareAbandon(d drawing, x *comparison) {
 	x.eval(abandonScript, abandonArgs(c)...)
 	x.seen["abandoned"]++
 	record, lease := x.ending(want)
-	check(x.T, x.c, x.keys, record, lease, x.mark)
+	check(x.T, x.c, x.keys, record, lease, x.raised(true))
 }

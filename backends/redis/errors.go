@@ -12,6 +12,7 @@ import (
 
 const (
 	aclHint     = "the rights that leaderrun needs are one line: docs/backends.md, section Redis"
+	certHint    = "this server wants a client certificate that it knows: ?cert=FILE&key=FILE"
 	clusterHint = "use redis+cluster://HOST:PORT,HOST:PORT"
 	prefixHint  = "another program uses these keys: choose another ?prefix="
 )
@@ -45,7 +46,17 @@ var faults = []fault{
 	{"can't run this command or subcommand", backends.Credentials, aclHint},
 	{"can't access at least one of the keys", backends.Credentials, aclHint},
 	{"can't access at least one of the channels", backends.Credentials, aclHint},
-	{"remote error: tls: ", backends.Credentials, "this server wants a client certificate that it knows: ?cert=FILE&key=FILE"},
+	{"has no permissions to", backends.Credentials, aclHint},
+	{"o permissions to access", backends.Credentials, aclHint},
+	{"ACL failure in script", backends.Credentials, aclHint}, // Redis 7.2, Valkey
+	{"remote error: tls: bad certificate", backends.Credentials, certHint},
+	{"remote error: tls: certificate required", backends.Credentials, certHint},
+	{"remote error: tls: unknown certificate", backends.Credentials, certHint},
+	{"remote error: tls: expired certificate", backends.Credentials, certHint},
+	{"remote error: tls: revoked certificate", backends.Credentials, certHint},
+	{"remote error: tls: unsupported certificate", backends.Credentials, certHint},
+	{"remote error: tls: access denied", backends.Credentials, certHint},
+	{"remote error: tls: protocol version not supported", backends.Configuration, "the server wants another version of TLS"},
 
 	{"LEADERRUN-OLD", backends.Configuration, "leaderrun needs Redis 5 or Valkey"},
 	{"not allowed after non deterministic commands", backends.Configuration, "leaderrun needs Redis 5 or Valkey"},
@@ -55,7 +66,7 @@ var faults = []fault{
 	{"SELECT is not allowed in cluster mode", backends.Configuration, clusterHint},
 	{"cluster support disabled", backends.Configuration, "this server is no Cluster: use redis://HOST:PORT"},
 	{"unknown command", backends.Configuration, "leaderrun needs EVALSHA, EVAL, WAIT and what docs/backends.md lists, on a Redis server, not a Sentinel or proxy"},
-	{"Unknown Redis command", backends.Configuration, "the server's scripts lack a command: see docs/backends.md, section Redis"},
+	{"ommand called from script", backends.Configuration, "the server's scripts lack a command: see docs/backends.md, section Redis"},
 	{"redis: can't parse", backends.Configuration, "is this a Redis server? with TLS the URL begins with rediss://"},
 	{"redis: invalid reply", backends.Configuration, "is this a Redis server? with TLS the URL begins with rediss://"},
 	{"first record does not look like a TLS handshake", backends.Configuration, "this server speaks no TLS on this port: redis://"},
@@ -67,7 +78,8 @@ func classify(cfg *config, err error) error {
 	if err == nil || isPermanent(err) || errors.Is(err, backends.ErrLost) {
 		return err
 	}
-	text := cfg.scrub(err.Error())
+	text, _, _ := strings.Cut(err.Error(), ", with args beginning with") // cut off, they are not recognised
+	text = cfg.scrub(text)
 	if text != err.Error() {
 		err = errors.New(text)
 	}

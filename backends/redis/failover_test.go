@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -256,6 +257,54 @@ func TestIsolatedMaster(t *testing.T) {
 			t.Errorf("a replica answers %v, want an unknown outcome", err)
 		}
 	}
+}
+
+// TestReplicaAttachedDuringARun: a server that is being replaced gets a replica while a run goes on, and nobody
+// claims before that is promoted. The old master must not go on renewing by itself.
+func TestReplicaAttachedDuringARun(t *testing.T) {
+	t.Parallel()
+	master := testserver.Redis(t, testserver.RedisOptions{})
+	d := open(t, "redis://"+master.Addr()+"?longest-ttl=3s")
+	g, _ := granted(t, d, claim("job", 3*time.Second))
+	stop := keepAlive(t, d, g)
+	replica := testserver.Redis(t, testserver.RedisOptions{ReplicaOf: master})
+	testserver.Eventually(t, "the replica is online", func() bool {
+		return strings.Contains(master.Info(t, "replication", "slave0"), "state=online")
+	})
+	if _, err := d.Renew(within(t, patience), g); err != nil {
+		t.Fatalf("renewal with the replica: %v", err)
+	}
+	stop()
+	if got := master.Do(t, "hget", "leaderrun:mark", "replicas"); got != "1" {
+		t.Errorf("the mark counts %v replicas, want 1", got)
+	}
+	replica.Do(t, "replicaof", "no", "one")
+	testserver.Eventually(t, "the replica is gone", func() bool {
+		return master.Info(t, "replication", "connected_slaves") == "0"
+	})
+	notAcknowledged(t, "renewal on the old master", func(ctx context.Context) error { _, err := d.Renew(ctx, g); return err })
+}
+
+// keepAlive renews until the returned function is called.
+func keepAlive(t *testing.T, d *Driver, g backends.Grant) (stop func()) {
+	t.Helper()
+	quit, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-quit:
+				return
+			case <-time.After(200 * time.Millisecond):
+				ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+				_, _ = d.Renew(ctx, g)
+				cancel()
+			}
+		}
+	}()
+	stop = sync.OnceFunc(func() { close(quit); <-done })
+	t.Cleanup(stop)
+	return stop
 }
 
 // TestClusterFailover: a master of a cluster dies with every lease on it.

@@ -8,8 +8,9 @@
 // over. And where there are replicas, a step counts only when WAIT says that all that were ever seen have it.
 //
 // What it does not promise: WAIT is no consensus; a clock that is stepped forward on the server ends leases
-// early; with ?replicas= lowered a failover may overlap; and whoever deletes the lease, the record and the
-// mark by hand at once has removed every trace.
+// early; with ?replicas= lowered a failover may overlap; a replica that is attached and promoted within a third of
+// a TTL is not noticed by the run that goes on; and whoever deletes lease and record by hand has removed every
+// trace of a run.
 package redis
 
 import (

@@ -1,8 +1,10 @@
 package command
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -103,8 +105,13 @@ func readSmall(path string) ([]byte, error) {
 // does not have: a mistake is found on the day that it is made.
 func parseConfig(path string, text []byte, known []option) (map[string]given, error) {
 	var doc yaml.Node
-	if err := yaml.Unmarshal(text, &doc); err != nil {
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	if err := decoder.Decode(&doc); err != nil && !errors.Is(err, io.EOF) {
 		return nil, &fault{code: codeConfiguration, what: path, why: err.Error(), err: err, hint: "the file is YAML: one `key: value` a line"}
+	}
+	var second yaml.Node
+	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {
+		return nil, &fault{code: codeConfiguration, what: path, why: "there is a second document in it", hint: "remove the line `---` and what follows"}
 	}
 	values := map[string]given{}
 	if len(doc.Content) == 0 { // nothing but comments

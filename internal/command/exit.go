@@ -88,7 +88,7 @@ func endOf(r runner.Result, conflict int) End {
 		return End{Code: codeLost}
 	case runner.TreeLost:
 		return End{Code: codeInternal}
-	case runner.Unreachable:
+	case runner.Unreachable, runner.NotStarted:
 		return End{Code: codeUnavailable}
 	case runner.Permanent, runner.StartFailed:
 		return End{Code: errorCode(r.Err)}

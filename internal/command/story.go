@@ -38,6 +38,8 @@ func (s *story) tell(r runner.Result, end End) {
 	case runner.Unreachable:
 		e.Reason, e.Text = runner.ReasonUnreachable, fmt.Sprintf("not run: the backend cannot be reached: %v", r.Err)
 		e.Hint = "--wait and --backend-wait say how long to go on trying"
+	case runner.NotStarted:
+		e.Reason, e.Text = runner.ReasonUnreachable, fmt.Sprintf("not run: %v", r.Err)
 	case runner.Permanent:
 		e.Reason, e.Text, e.Hint = runner.ReasonRefused, fmt.Sprintf("not run: %v", r.Err), hintOf(r.Err)
 	case runner.Interrupted:

@@ -76,7 +76,7 @@ func controlDescriptor(args []string) (int, bool) {
 
 func guard(fd int) int {
 	syscall.CloseOnExec(fd)
-	children := dropSignals()
+	children, dropped := dropSignals()
 	setName(Name)
 	if err := tree.Adopt(); err != nil {
 		return exitFailed
@@ -89,14 +89,13 @@ func guard(fd int) int {
 	if err != nil {
 		return exitFailed
 	}
-	g := &guardian{conn: conn, timer: timer, children: children, inherited: Inherited()}
+	g := &guardian{conn: conn, timer: timer, children: children, dropped: dropped, inherited: Inherited()}
 	return g.run()
 }
 
 // fatal are the signals that Go's runtime acts on unless somebody asks for them: it ends, dumps or stops.
 // It catches all others too and drops them (runtime/sigtab_linux_generic.go). The list is short because
-// asking for a signal costs a round trip between two threads, and starting the guardian is part of every
-// run.
+// asking for a signal costs a round trip between two threads.
 var fatal = []syscall.Signal{
 	syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGABRT, syscall.SIGTERM,
 	syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU,
@@ -106,14 +105,20 @@ var fatal = []syscall.Signal{
 // of children. The signals are not set to be ignored, because exec would hand that on to the command
 // (execve(2)), while caught ones are reset. What was ignored from the start (nohup) stays so, for the
 // command too.
-func dropSignals() <-chan os.Signal {
-	drain := make(chan os.Signal, 1)
-	for _, n := range fatal {
-		if !signal.Ignored(n) {
-			signal.Notify(drain, n)
-		}
-	}
-	children := make(chan os.Signal, 1)
+//
+// It goes on beside the rest; dropped is closed when it is done, and the command waits for that: it is to find
+// the same dispositions every time.
+func dropSignals() (children chan os.Signal, dropped chan struct{}) {
+	children, dropped = make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(children, syscall.SIGCHLD)
-	return children
+	go func() {
+		defer close(dropped)
+		drain := make(chan os.Signal, 1)
+		for _, n := range fatal {
+			if !signal.Ignored(n) {
+				signal.Notify(drain, n)
+			}
+		}
+	}()
+	return children, dropped
 }

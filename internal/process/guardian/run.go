@@ -24,6 +24,7 @@ type guardian struct {
 	conn      *Conn
 	timer     *boottime.Timer
 	children  <-chan os.Signal // SIGCHLD
+	dropped   <-chan struct{}  // closed when no other signal can end this process
 	inherited []int            // descriptors that were there before ours, for the command
 	out       []byte           // told, not yet taken by the wrapper's socket
 	gone      bool             // the wrapper closed the channel: it is dead

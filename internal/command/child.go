@@ -133,6 +133,6 @@ func (t *tree) Events() <-chan lifeline.Event { return t.guard.Events() }
 func (t *tree) fell() {
 	<-t.ready
 	if t.guard != nil {
-		_ = t.guard.Leave()
+		_ = t.guard.Close()
 	}
 }

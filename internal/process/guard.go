@@ -204,22 +204,6 @@ func (g *Guard) Close() error {
 	return nil
 }
 
-// Leave is Close for a process that is about to end: the guardian is killed and left for init(8) to reap.
-func (g *Guard) Leave() error {
-	g.mu.Lock()
-	undead := g.watch.started && !g.watch.dead && !g.isOver()
-	g.mu.Unlock()
-	if undead {
-		return errState
-	}
-	guards.kill(g.pid)
-	if c := g.openCgroup(); c != nil { // it had no time to remove it
-		_ = c.Remove()
-		c.Close()
-	}
-	return nil
-}
-
 func (g *Guard) isOver() bool {
 	select {
 	case <-g.over:

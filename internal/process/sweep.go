@@ -35,15 +35,6 @@ func (r *registry) fork(start func() (int, error)) (int, error) {
 	return pid, err
 }
 
-// kill kills one guardian, unless it was reaped.
-func (r *registry) kill(pid int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.pids[pid] {
-		_ = syscall.Kill(pid, syscall.SIGKILL)
-	}
-}
-
 // reap takes the status of one guardian, without waiting, and then forgets it.
 func (r *registry) reap(pid int) bool {
 	r.mu.Lock()

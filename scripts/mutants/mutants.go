@@ -56,5 +56,5 @@ var mutants = []mutant{
 	{"guardian: starts a run that is too late", "internal/process/guardian/orders.go", "if boottime.Now() >= order.Deadline.Term {", "if false {", processTests},
 	{"guardian: unlocks before the tree is dead", "internal/process/guardian/orders.go", "g.gone, g.out = true, nil\n", "g.gone, g.out = true, nil\n\tg.unlock()\n", processTests},
 	{"a process without its main thread is taken for dead", "internal/process/tree/tree.go", "p.State == 'Z' && p.Threads <= 1", "p.State == 'Z'", processTests},
-	{"wrapper: a run survives its guardian", "internal/process/sweep.go", "cgroup.Kill()\n\t\tleft := g.sweep()", "left := 0", processTests},
+	{"wrapper: a run survives its guardian", "internal/process/run.go", "if started && !dead {\n\t\tg.takeOver()", "if started && !dead {\n\t\tg.bury()\n\t\tg.tellDead(lifeline.Status{})", processTests},
 }

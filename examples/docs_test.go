@@ -319,7 +319,7 @@ func TestPagesFitTheProgram(t *testing.T) {
 
 	t.Run("schemes", func(t *testing.T) {
 		t.Parallel()
-		_, list, _ := strings.Cut(leaderrun("run", "--backend", "nonsense:", "job", "/bin/true"), "hint: this build has ")
+		_, list, _ := strings.Cut(leaderrun("run", "--backend", "nonsense://", "job", "/bin/true"), "hint: this build has ")
 		for scheme := range strings.SplitSeq(strings.TrimSpace(list), ", ") {
 			if scheme == "" || !strings.Contains(text(t, "../docs/backends.md"), "\n"+scheme+":") {
 				t.Errorf("docs/backends.md does not show a URL of %q", scheme)

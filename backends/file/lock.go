@@ -171,7 +171,7 @@ func readOwner(f *os.File) (owner, error) {
 	}
 	var o owner
 	if json.Unmarshal(bytes.TrimRight(text[:n], "\x00"), &o) != nil {
-		return owner{}, nil
+		o = owner{}
 	}
 	return o, nil
 }

@@ -296,7 +296,7 @@ func keepAlive(t *testing.T, d *Driver, g backends.Grant) (stop func()) {
 			case <-quit:
 				return
 			case <-time.After(200 * time.Millisecond):
-				ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				_, _ = d.Renew(ctx, g)
 				cancel()
 			}

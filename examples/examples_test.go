@@ -4,7 +4,6 @@ package examples
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,29 +20,8 @@ import (
 // bin is a folder with nothing but the program under test.
 var bin string
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-// run builds the program once, and runs the tests.
-func run(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "leaderrun-examples")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	bin = filepath.Join(dir, "bin")
-	build := exec.Command("go", "build", "-o", bin+"/", "github.com/leaderrun/leaderrun")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "%s\n%s", err, out)
-		return 1
-	}
-	for _, v := range os.Environ() { // what the developer has configured is not part of the test
-		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "LEADERRUN_") && name != "LEADERRUN_TEST_REQUIRE" {
-			_ = os.Unsetenv(name)
-		}
-	}
-	return m.Run()
+func TestMain(m *testing.M) {
+	os.Exit(testserver.RunWithProgram(m, func(path string) { bin = filepath.Dir(path) }))
 }
 
 // world is what the hosts of one test share: a folder for their files, and a backend.

@@ -7,15 +7,14 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/leaderrun/leaderrun/internal/boottime"
+	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
 // beat is how often a witness writes down that it is alive.
@@ -42,7 +41,7 @@ func TestMain(m *testing.M) {
 			beatForever(log)
 		}
 	}
-	os.Exit(run(m))
+	os.Exit(testserver.RunWithProgram(m, func(path string) { binary = path }))
 }
 
 // witness beats. The stubborn one has an orphan that left its process group and session beat as well: both
@@ -156,31 +155,3 @@ func last(t testing.TB, log string) runSpan {
 
 // binary is the program under test.
 var binary string
-
-// run builds the program once, and runs the tests.
-func run(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "leaderrun-acceptance")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	// Hosts of these tests may be other users.
-	if err := os.Chmod(dir, 0o755); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	binary = filepath.Join(dir, "leaderrun")
-	build := exec.Command("go", "build", "-o", binary, "github.com/leaderrun/leaderrun")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "%s\n%s", err, out)
-		return 1
-	}
-	for _, v := range os.Environ() { // what the developer has configured is not part of the test
-		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "LEADERRUN_") && name != "LEADERRUN_TEST_REQUIRE" {
-			_ = os.Unsetenv(name)
-		}
-	}
-	return m.Run()
-}

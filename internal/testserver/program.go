@@ -1,0 +1,39 @@
+package testserver
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// RunWithProgram builds leaderrun once, runs the tests of a package and returns their exit code. use is told
+// of the program, which other users may run too. What the developer has configured is not part of the tests.
+func RunWithProgram(m *testing.M, use func(path string)) int {
+	dir, err := os.MkdirTemp("", "leaderrun-test")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // other users stand for other hosts
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	path := filepath.Join(dir, "leaderrun")
+	build := exec.Command("go", "build", "-o", path, "github.com/leaderrun/leaderrun")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "%s\n%s", err, out)
+		return 1
+	}
+	for _, v := range os.Environ() {
+		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "LEADERRUN_") && name != "LEADERRUN_TEST_REQUIRE" {
+			_ = os.Unsetenv(name)
+		}
+	}
+	use(path)
+	return m.Run()
+}

@@ -8,8 +8,8 @@ type mutant struct {
 
 var (
 	runnerTests   = []string{"./runner"}
-	decisionTests = []string{"./backends", "./backends/backendtest"}
-	redisTests    = []string{"./backends/redis"}
+	decisionTests = []string{"./backends", "-rapid.nofailfile"}
+	redisTests    = []string{"./backends/redis", "-rapid.nofailfile"}
 	processTests  = []string{"./internal/process/..."}
 )
 

@@ -84,7 +84,7 @@ func (a *attempt) acquire(ctx context.Context) (result Result, ok bool) {
 			}
 		default:
 			tries, a.failure, a.unclear = tries+1, err, true
-			a.emit(slog.LevelInfo, EventRenewFail, fmt.Sprintf("the backend does not answer: %v", err))
+			a.emit(slog.LevelInfo, EventSilent, fmt.Sprintf("the backend does not answer: %v", err))
 			if a.req.Wait > 0 && a.behind == -1 { // a standby stands by for the backend, too
 				a.behind = -2
 				a.emit(slog.LevelInfo, EventStandby, "standing by: the backend does not answer")
@@ -104,6 +104,7 @@ func (a *attempt) claimOnce(ctx context.Context, l *limits) error {
 		claim.Seen.For = t0.Sub(a.seenAt)
 	}
 	limit := min(a.req.Timeline.attempt(), max(earliest(l.wait, l.backend).Sub(t0), fairTry))
+	limit = min(limit, max(l.start.Sub(t0), minLook))
 	var grant backends.Grant
 	err := a.ask(ctx, limit, func(ctx context.Context) (err error) {
 		grant, err = a.r.Driver.Acquire(ctx, claim)

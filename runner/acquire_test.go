@@ -26,6 +26,14 @@ func (d *breaking) Renew(ctx context.Context, g backends.Grant) (backends.Signal
 	return backends.Signal{Break: &backends.BreakRequest{Token: g.Token, Reason: "maintenance"}}, err
 }
 
+// mute never answers a claim.
+type mute struct{ *bed }
+
+func (d *mute) Acquire(ctx context.Context, _ backends.Claim) (backends.Grant, error) {
+	<-ctx.Done()
+	return backends.Grant{}, ctx.Err()
+}
+
 var errRefused = errors.New("connection refused")
 
 // freeAt holds the job for somebody else until a time.
@@ -199,6 +207,16 @@ func TestUnreachableBackend(t *testing.T) {
 			b.request.Wait = 8 * time.Second
 			b.acquire = refuse
 			wantEnding(t, b.run(), Unreachable)
+		})
+	})
+	t.Run("a silent one never past the start deadline", func(t *testing.T) {
+		virtual(t, func(t *testing.T, b *bed) {
+			b.request.Occasion = backends.Occasion{Tick: time.Now().Unix(), StartDeadline: 2600 * time.Millisecond}
+			r := Runner{Driver: &mute{b}, Clock: b.clock, jitter: func(time.Duration) time.Duration { return 0 }}
+			wantEnding(t, r.Run(t.Context(), b.request, (*bedTree)(b)), Unreachable)
+			if now := b.now(); now > 2600*time.Millisecond+minLook {
+				t.Errorf("given up at %v", now)
+			}
 		})
 	})
 	t.Run("never past the start deadline", func(t *testing.T) {

@@ -24,6 +24,7 @@ type Event struct {
 const (
 	EventSkipped   = "run_skipped"
 	EventStandby   = "standing_by"
+	EventSilent    = "claim_unanswered"
 	EventAcquired  = "lease_acquired"
 	EventStarted   = "child_started"
 	EventRenewed   = "lease_renewed"

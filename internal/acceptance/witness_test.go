@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -70,7 +71,11 @@ func spawn(role, log string, attr *syscall.SysProcAttr) {
 	}
 }
 
-// beatForever appends one short line at a time, which O_APPEND keeps whole.
+// endMark ends a whole line of the log. A line that crosses a page may be read, or be cut off by SIGKILL, in
+// the middle; one that begins with its newline spoils no other.
+const endMark = " ."
+
+// beatForever appends one short line at a time.
 func beatForever(log string) {
 	f, err := os.OpenFile(log, os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o666)
 	if err != nil {
@@ -78,7 +83,7 @@ func beatForever(log string) {
 	}
 	token := os.Getenv("LEADERRUN_TOKEN")
 	for {
-		if _, err := fmt.Fprintf(f, "%d %s %d\n", boottime.Now(), token, os.Getpid()); err != nil {
+		if _, err := fmt.Fprintf(f, "\n%d %s %d"+endMark, boottime.Now(), token, os.Getpid()); err != nil {
 			panic(err)
 		}
 		time.Sleep(beat)
@@ -105,6 +110,9 @@ func readLog(t testing.TB, log string) []runSpan {
 	defer func() { _ = f.Close() }()
 	spans := map[int64]*runSpan{}
 	for lines := bufio.NewScanner(f); lines.Scan(); {
+		if !strings.HasSuffix(lines.Text(), endMark) {
+			continue
+		}
 		var at boottime.Instant
 		var token int64
 		var pid int

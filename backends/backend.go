@@ -39,11 +39,40 @@ type Driver interface {
 	Close() error
 }
 
-// Watcher wakes a waiter early. A notification only says "look again": losing one only delays.
+// Watcher wakes a waiter early. Losing a notification only delays.
 type Watcher interface {
-	// Watch sends when the job's lease may have become free or its record has news for the holder. The
-	// channel holds one value and is closed when ctx ends or the watch breaks.
-	Watch(ctx context.Context, job string) (<-chan struct{}, error)
+	// Watch sends when there is news of a job. A watch that stands only after Watch has returned, or that was
+	// interrupted, sends Look when it does, because what happened before went unseen. The channel holds one
+	// value, into which later news is merged (see Tell), and is closed when ctx ends or the watch breaks.
+	Watch(ctx context.Context, job string) (<-chan News, error)
+}
+
+// News is what a watch tells about a job.
+type News struct {
+	// Look says that the lease may have become free, or that it or the record has news for the holder.
+	Look bool
+	// Seen is a sign of life of the holder, with For unset: who receives it stamps it. Zero: none. Stores
+	// that prove a holder's death by silence tell every beat, so that a standby knows the last one.
+	Seen Evidence
+}
+
+// Tell puts news into a channel that holds one value, merged with what nobody has received yet. It never blocks.
+func Tell(ch chan News, n News) {
+	for {
+		select {
+		case ch <- n:
+			return
+		default:
+		}
+		select {
+		case old := <-ch:
+			n.Look = n.Look || old.Look
+			if n.Seen == (Evidence{}) {
+				n.Seen = old.Seen
+			}
+		default:
+		}
+	}
 }
 
 // Inspector shows what the store keeps.
@@ -56,10 +85,22 @@ type Inspector interface {
 
 // Limits are the bounds of a store. They are checked once, before anything runs.
 type Limits struct {
-	MinTTL    time.Duration // smallest lease the store can keep; 0: none of its own
-	MaxTTL    time.Duration // largest; 0: none
-	MaxHint   string        // how to raise MaxTTL, for the message that refuses a longer one
-	ExpiryLag time.Duration // how long after the TTL the store may still show the lease of a dead holder
+	MinTTL  time.Duration // smallest lease the store can keep; 0: none of its own
+	MaxTTL  time.Duration // largest; 0: none
+	MaxHint string        // how to raise MaxTTL, for the message that refuses a longer one
+	// ExpiryLag returns for how long after the TTL the store may still refuse everybody because of a holder
+	// that died; nil: not at all.
+	ExpiryLag func(ttl time.Duration) time.Duration
+	// TellsLoss says that a watch tells a holder at once when its lease is gone.
+	TellsLoss bool
+}
+
+// TakeOver returns how long after the last renewal of a holder that died a standby is granted at the latest.
+func (l Limits) TakeOver(ttl time.Duration) time.Duration {
+	if l.ExpiryLag == nil {
+		return ttl
+	}
+	return ttl + l.ExpiryLag(ttl)
 }
 
 // Holder is one attempt to run a job.

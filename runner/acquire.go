@@ -62,7 +62,7 @@ func (a *attempt) acquire(ctx context.Context) (result Result, ok bool) {
 		}
 	}()
 	l := a.limits()
-	var wake <-chan struct{}
+	var wake <-chan backends.News
 	for tries := 0; ; {
 		err := a.claimOnce(ctx, l)
 		refusal, isRefusal := errors.AsType[*backends.Refusal](err)
@@ -111,10 +111,8 @@ func (a *attempt) claimOnce(ctx context.Context, l *limits) error {
 		return err
 	})
 	now := a.clock.Now()
-	if refusal, ok := errors.AsType[*backends.Refusal](err); ok {
-		if seen := refusal.Seen; seen.Token != 0 && (seen.Token != a.claim.Seen.Token || seen.Beat != a.claim.Seen.Beat) {
-			a.claim.Seen, a.seenAt = seen, now // another's life counts from after the reply that showed it
-		}
+	if refusal, ok := errors.AsType[*backends.Refusal](err); ok && refusal.Seen != a.sign() {
+		a.witness(refusal.Seen, now) // another's life counts from after the reply that showed it
 	}
 	if err != nil {
 		a.unclear = a.unclear || errors.Is(err, errInterrupted)
@@ -132,8 +130,26 @@ func (a *attempt) claimOnce(ctx context.Context, l *limits) error {
 	return nil
 }
 
+// sign returns the last sign of life that was seen of another holder.
+func (a *attempt) sign() backends.Evidence {
+	return backends.Evidence{Token: a.claim.Seen.Token, Beat: a.claim.Seen.Beat}
+}
+
+// witness notes a sign of life of another holder that was first seen now.
+func (a *attempt) witness(seen backends.Evidence, now Instant) {
+	if seen.Token != 0 {
+		a.claim.Seen, a.seenAt = seen, now
+	}
+}
+
+// later tells whether news shows a sign of life after the last one. What comes late shows an older one.
+func (a *attempt) later(seen backends.Evidence) bool {
+	last := a.sign()
+	return seen.Token > last.Token || seen.Token == last.Token && seen.Beat > last.Beat
+}
+
 // refused decides what follows a refusal, and waits where waiting helps.
-func (a *attempt) refused(ctx context.Context, l *limits, r *backends.Refusal, wake *<-chan struct{}) (Result, bool) {
+func (a *attempt) refused(ctx context.Context, l *limits, r *backends.Refusal, wake *<-chan backends.News) (Result, bool) {
 	now := a.clock.Now()
 	switch r.Verdict {
 	case backends.Held:
@@ -159,7 +175,7 @@ func (a *attempt) refused(ctx context.Context, l *limits, r *backends.Refusal, w
 		a.emit(slog.LevelInfo, EventStandby, fmt.Sprintf("waiting %v: %s", brief(r.Wait), waitText(r)),
 			slog.String("verdict", string(r.Verdict)))
 		until := now.Add(max(r.Wait, time.Millisecond) + a.jitter(min(a.req.Timeline.TTL/20, maxJitter)))
-		result, again := a.sleep(ctx, earliest(until, l.start), nil)
+		result, again := a.sleep(ctx, earliest(until, l.start), wake)
 		l.postpone(a.clock.Now().Sub(now))
 		return result, again
 	}
@@ -234,31 +250,28 @@ func HolderText(h backends.Holder) string {
 }
 
 // watch opens a notification of the job's release. It never blocks; without one the timer has to do.
-func (a *attempt) watch(ctx context.Context) <-chan struct{} {
+func (a *attempt) watch(ctx context.Context) <-chan backends.News {
 	w, ok := a.r.Driver.(backends.Watcher)
 	if !ok {
 		return nil
 	}
-	wake := make(chan struct{}, 1)
+	wake := make(chan backends.News, 1)
 	go func() {
 		defer close(wake)
 		news, err := w.Watch(ctx, a.req.Job)
 		if err != nil {
 			return
 		}
-		for range news {
-			select {
-			case wake <- struct{}{}:
-			default:
-			}
+		for n := range news {
+			backends.Tell(wake, n)
 		}
 	}()
 	return wake
 }
 
-// sleep waits until an instant, a notification or an ending signal. again is false after the latter.
-func (a *attempt) sleep(ctx context.Context, until Instant, wake *<-chan struct{}) (result Result, again bool) {
-	var news <-chan struct{}
+// sleep waits until an instant, a reason to look, or an ending signal. again is false after the latter.
+func (a *attempt) sleep(ctx context.Context, until Instant, wake *<-chan backends.News) (result Result, again bool) {
+	var news <-chan backends.News
 	if wake != nil {
 		news = *wake
 	}
@@ -266,11 +279,17 @@ func (a *attempt) sleep(ctx context.Context, until Instant, wake *<-chan struct{
 		a.timer.Set(until)
 		select {
 		case <-a.timer.C():
-		case _, open := <-news:
-			if open {
+		case n, open := <-news:
+			if !open {
+				*wake, news = nil, nil // broken: the next wait opens another, the timer bridges the gap
+				continue
+			}
+			if a.later(n.Seen) {
+				a.witness(n.Seen, a.clock.Now())
+			}
+			if n.Look {
 				return Result{}, true
 			}
-			*wake, news = nil, nil // broken: the next wait opens another, the timer bridges the gap
 		case s := <-a.req.Signals:
 			if a.ends(s) {
 				return Result{Ending: Interrupted}, false

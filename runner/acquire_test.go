@@ -72,7 +72,7 @@ func TestStandby(t *testing.T) {
 	t.Run("is woken by a notification", func(t *testing.T) {
 		virtual(t, func(t *testing.T, b *bed) {
 			b.request.Wait, b.duration = Forever, time.Second
-			b.news = make(chan struct{})
+			b.news = make(chan backends.News)
 			var free atomic.Bool
 			b.acquire = func(int, backends.Claim) (backends.Grant, error) {
 				if !free.Load() {
@@ -80,7 +80,7 @@ func TestStandby(t *testing.T) {
 				}
 				return backends.Grant{}, nil
 			}
-			time.AfterFunc(7*time.Second, func() { free.Store(true); b.news <- struct{}{} })
+			time.AfterFunc(7*time.Second, func() { free.Store(true); b.news <- backends.News{Look: true} })
 			wantEnding(t, b.run(), Ran)
 			b.expect("0s claim", "7s claim", "7s start", "8s finish done 0")
 		})

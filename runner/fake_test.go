@@ -96,8 +96,9 @@ type bed struct {
 	renewal   func(n int) answer                                    // nil: answers at once
 	finish    func(n int) answer
 	counts    map[string]int
-	ttl       time.Duration // granted; 0: as asked
-	news      chan struct{} // a watch, if not nil
+	ttl       time.Duration      // granted; 0: as asked
+	news      chan backends.News // a watch, if not nil
+	tellsLoss bool               // also to the holder
 
 	// The tree.
 	events    chan lifeline.Event
@@ -287,17 +288,17 @@ func (b *bed) Abandon(context.Context, backends.Claim) error {
 	return nil
 }
 
-func (b *bed) Watch(ctx context.Context, _ string) (<-chan struct{}, error) {
+func (b *bed) Watch(ctx context.Context, _ string) (<-chan backends.News, error) {
 	if b.news == nil {
 		return nil, errors.New("no watch")
 	}
-	out := make(chan struct{}, 1)
+	out := make(chan backends.News, 1)
 	go func() {
 		defer close(out)
 		for {
 			select {
-			case <-b.news:
-				out <- struct{}{}
+			case n := <-b.news:
+				backends.Tell(out, n)
 			case <-ctx.Done():
 				return
 			}
@@ -306,7 +307,7 @@ func (b *bed) Watch(ctx context.Context, _ string) (<-chan struct{}, error) {
 	return out, nil
 }
 
-func (b *bed) Limits() backends.Limits { return backends.Limits{} }
+func (b *bed) Limits() backends.Limits { return backends.Limits{TellsLoss: b.tellsLoss} }
 func (b *bed) Close() error            { return nil }
 
 // bedTree is the bed's process tree. It obeys its deadlines as the guardian does.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"syscall"
+	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/lifeline"
@@ -21,9 +22,14 @@ type holding struct {
 
 	renewAt  Instant // when the next renewal goes out
 	hedgeAt  Instant // when a second one goes out beside a silent one
+	sentAt   Instant // when the last one went out
 	inFlight int
 	failures int // in a row
 	replies  chan renewal
+
+	watchAt Instant // when a watch on our own lease is opened; 0: not any more
+	news    <-chan backends.News
+	newsAt  Instant // when it told us to look
 
 	cause   Ending  // why the run is being stopped; 0: it is not
 	gone    bool    // the store said that the lease is not ours
@@ -36,6 +42,9 @@ type holding struct {
 	loss    error // why renewals fail
 	cancels <-chan struct{}
 }
+
+// watchAfter is how old a run gets before it watches its own lease: most are over before anybody takes it away.
+const watchAfter = time.Second
 
 // renewal is the reply to one renewal.
 type renewal struct {
@@ -53,7 +62,11 @@ func (a *attempt) hold(ctx context.Context) *holding {
 		replies: make(chan renewal, 16), cancels: ctx.Done(),
 	}
 	h.valid = h.deadline.End
+	h.sentAt = h.asked
 	h.renewAt = h.nextRenewal()
+	if a.r.Driver.Limits().TellsLoss {
+		h.watchAt = now.Add(watchAfter)
+	}
 	if a.guardianLost {
 		h.observe(lifeline.Event{Kind: lifeline.GuardianLost}, true)
 	}
@@ -61,6 +74,7 @@ func (a *attempt) hold(ctx context.Context) *holding {
 	defer cancel()
 	for !h.dead && !h.hopeless() {
 		h.obey()
+		h.watchOver(requests)
 		h.renew(requests)
 		h.timer.Set(h.wakeAt())
 		select {
@@ -68,6 +82,8 @@ func (a *attempt) hold(ctx context.Context) *holding {
 		case reply := <-h.replies:
 			h.obey() // what is due comes before what would put it off
 			h.renewed(reply)
+		case n, open := <-h.news:
+			h.hear(n, open)
 		case event, open := <-h.tree.Events():
 			h.observe(event, open)
 		case s := <-h.req.Signals:
@@ -165,7 +181,7 @@ func (h *holding) wakeAt() Instant {
 			renew = h.hedgeAt
 		}
 	}
-	return earliest(timeout, term, kill, hopeless, renew)
+	return earliest(timeout, term, kill, hopeless, renew, h.watchAt)
 }
 
 // renews says whether renewing still makes sense.
@@ -186,6 +202,7 @@ func (h *holding) renew(ctx context.Context) {
 		return
 	}
 	h.inFlight++
+	h.sentAt = now
 	h.hedgeAt = 0
 	if h.inFlight == 1 {
 		h.hedgeAt = now.Add(h.plan.hedge())
@@ -232,6 +249,9 @@ func (h *holding) prolong(reply renewal) {
 			h.tree.Extend(deadline)
 		}
 		h.renewAt = h.nextRenewal()
+		if h.asked < h.newsAt { // it was sent before there was something to see
+			h.lookSoon()
+		}
 		h.emit(slog.LevelDebug, EventRenewed, "lease renewed")
 	}
 	if b := reply.signal.Break; b != nil && h.cause == 0 {
@@ -239,6 +259,28 @@ func (h *holding) prolong(reply renewal) {
 		h.emit(slog.LevelError, EventLost, "the run was ended by an operator on "+HolderText(b.By)+": "+b.Reason)
 	}
 }
+
+// watchOver opens a watch on our own lease, so that a loss is known before the next renewal.
+func (h *holding) watchOver(ctx context.Context) {
+	if h.watchAt != 0 && h.clock.Now() >= h.watchAt {
+		h.watchAt = 0
+		h.news = h.watch(ctx)
+	}
+}
+
+// hear acts on news of our own lease. Only a renewal tells what it means.
+func (h *holding) hear(n backends.News, open bool) {
+	switch {
+	case !open: // broken: the renewals see what it would have told
+		h.news, h.watchAt = nil, h.clock.Now().Add(h.plan.renewEvery())
+	case n.Look:
+		h.newsAt = h.clock.Now()
+		h.lookSoon()
+	}
+}
+
+// lookSoon makes the next renewal go out at once, or a moment after the last one.
+func (h *holding) lookSoon() { h.renewAt = min(h.renewAt, h.sentAt.Add(minLook)) }
 
 // takeLoss acts on the store's word that the lease is not ours: somebody else may already have it.
 func (h *holding) takeLoss() {

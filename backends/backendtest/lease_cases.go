@@ -29,7 +29,7 @@ func refusesHeld(s *scene) {
 		if r.Holder.ID != g.Claim.Holder.ID || r.Holder.Host != g.Claim.Holder.Host || r.Token != g.Token {
 			s.Errorf("held by %v with token %d, want %v with token %d", r.Holder, r.Token, g.Claim.Holder, g.Token)
 		}
-		if most := g.TTL + d.Limits().ExpiryLag; r.Wait <= 0 || r.Wait > most {
+		if most := d.Limits().TakeOver(g.TTL); r.Wait <= 0 || r.Wait > most {
 			s.Errorf("held for %v, want more than 0 and at most %v", r.Wait, most)
 		}
 	}

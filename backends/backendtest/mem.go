@@ -30,7 +30,7 @@ type Mem struct {
 	self  backends.Server
 
 	watching sync.Mutex
-	watchers map[chan struct{}]string
+	watchers map[chan backends.News]string
 
 	// The decisions, which tests replace with broken ones.
 	decide  func(backends.View, backends.Claim) backends.Decision
@@ -56,7 +56,7 @@ func NewMem(clock func() time.Time) *Mem {
 	}
 	m := &Mem{
 		clock: clock, turn: make(chan struct{}, 1), jobs: map[string]*memJob{},
-		watchers: map[chan struct{}]string{},
+		watchers: map[chan backends.News]string{},
 		decide:   backends.Decide, renew: backends.DecideRenew,
 		finish: backends.DecideFinish, abandon: backends.DecideAbandon,
 		key: func(job string) string { return job },
@@ -171,11 +171,11 @@ func (m *Mem) Limits() backends.Limits { return backends.Limits{MaxTTL: m.Longes
 func (m *Mem) Close() error { return nil }
 
 // Watch implements backends.Watcher.
-func (m *Mem) Watch(ctx context.Context, job string) (<-chan struct{}, error) {
+func (m *Mem) Watch(ctx context.Context, job string) (<-chan backends.News, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	c := make(chan struct{}, 1)
+	c := make(chan backends.News, 1)
 	m.watching.Lock()
 	defer m.watching.Unlock()
 	m.watchers[c] = job
@@ -192,12 +192,8 @@ func (m *Mem) wake(job string) {
 	m.watching.Lock()
 	defer m.watching.Unlock()
 	for c, watched := range m.watchers {
-		if watched != job {
-			continue
-		}
-		select {
-		case c <- struct{}{}:
-		default:
+		if watched == job {
+			backends.Tell(c, backends.News{Look: true})
 		}
 	}
 }

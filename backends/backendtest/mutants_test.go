@@ -114,7 +114,7 @@ func (d endlessLease) Acquire(ctx context.Context, c backends.Claim) (backends.G
 	return d.Mem.Acquire(ctx, c)
 }
 
-func (d endlessWatch) Watch(_ context.Context, job string) (<-chan struct{}, error) {
+func (d endlessWatch) Watch(_ context.Context, job string) (<-chan backends.News, error) {
 	return d.Mem.Watch(context.Background(), job)
 }
 

@@ -268,7 +268,7 @@ func watchWakes(s *scene) {
 	}
 }
 
-func (s *scene) wokenUntilGranted(d backends.Driver, c backends.Claim, woken <-chan struct{}) {
+func (s *scene) wokenUntilGranted(d backends.Driver, c backends.Claim, woken <-chan backends.News) {
 	s.Helper()
 	late := time.After(patience)
 	for {
@@ -332,7 +332,7 @@ func inspects(s *scene) {
 	if r.Granted == 0 || r.Until != r.Granted+r.TTL || status.Now.UnixMilli() < r.Granted {
 		s.Errorf("granted %d, until %d, TTL %d, now %d", r.Granted, r.Until, r.TTL, status.Now.UnixMilli())
 	}
-	if l := status.Lease; l == nil || l.Holder != holder.ID || l.Token != g.Token || l.Left <= 0 || l.Left > g.TTL+d.Limits().ExpiryLag {
+	if l := status.Lease; l == nil || l.Holder != holder.ID || l.Token != g.Token || l.Left <= 0 || l.Left > d.Limits().TakeOver(g.TTL) {
 		s.Errorf("%s: %+v", leaseText(l), l)
 	}
 	s.untouched(d, "Inspect", func() { s.inspect(d, s.job) })

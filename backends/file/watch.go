@@ -24,7 +24,7 @@ type waiter struct {
 	kicked chan struct{} // holds one value: something has changed
 
 	// Under d.mu.
-	watching map[chan struct{}]struct{}
+	watching map[chan backends.News]struct{}
 	wanted   bool      // somebody waits for the lock; otherwise for news in the record
 	file     *os.File  // the lock, for the next Acquire
 	claiming int       // how many are using it right now
@@ -33,11 +33,11 @@ type waiter struct {
 }
 
 // Watch implements backends.Watcher.
-func (d *Driver) Watch(ctx context.Context, job string) (<-chan struct{}, error) {
+func (d *Driver) Watch(ctx context.Context, job string) (<-chan backends.News, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	c := make(chan struct{}, 1)
+	c := make(chan backends.News, 1)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
@@ -45,7 +45,7 @@ func (d *Driver) Watch(ctx context.Context, job string) (<-chan struct{}, error)
 	}
 	w := d.waiters[job]
 	if w == nil {
-		w = &waiter{paths: d.paths(job), d: d, kicked: make(chan struct{}, 1), watching: map[chan struct{}]struct{}{}}
+		w = &waiter{paths: d.paths(job), d: d, kicked: make(chan struct{}, 1), watching: map[chan backends.News]struct{}{}}
 		w.seen, _ = os.Stat(w.record)
 		d.waiters[job] = w
 		go w.work()
@@ -76,10 +76,7 @@ func (w *waiter) kick() {
 // notify tells all who watch to look. Under d.mu.
 func (w *waiter) notify() {
 	for c := range w.watching {
-		select {
-		case c <- struct{}{}:
-		default:
-		}
+		backends.Tell(c, backends.News{Look: true})
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/leaderrun/leaderrun/backends"
 )
 
 const (
@@ -19,11 +21,11 @@ const (
 // Watch implements backends.Watcher by a subscription to the job's channel, on a connection of its own. It
 // sends once when the subscription stands, also after a reconnection: what happened before went unseen. The
 // channel is closed before ctx ends only where no retry helps, e.g. without the right to subscribe.
-func (d *Driver) Watch(ctx context.Context, job string) (<-chan struct{}, error) {
+func (d *Driver) Watch(ctx context.Context, job string) (<-chan backends.News, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	ch := make(chan struct{}, 1)
+	ch := make(chan backends.News, 1)
 	go func() {
 		defer close(ch)
 		for pause := watchRetry; ctx.Err() == nil; pause = min(2*pause, watchRetries) {
@@ -44,7 +46,7 @@ func (d *Driver) Watch(ctx context.Context, job string) (<-chan struct{}, error)
 }
 
 // subscribe holds one subscription until it breaks.
-func (d *Driver) subscribe(ctx context.Context, job string, ch chan<- struct{}) (subscribed bool, err error) {
+func (d *Driver) subscribe(ctx context.Context, job string, ch chan backends.News) (subscribed bool, err error) {
 	l, err := d.use()
 	if err != nil {
 		return false, err
@@ -85,10 +87,7 @@ func (d *Driver) subscribe(ctx context.Context, job string, ch chan<- struct{}) 
 		switch message.(type) {
 		case *goredis.Subscription, *goredis.Message:
 			subscribed = true
-			select {
-			case ch <- struct{}{}:
-			default: // one is waiting to be seen
-			}
+			backends.Tell(ch, backends.News{Look: true})
 		}
 	}
 }

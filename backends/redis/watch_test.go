@@ -6,10 +6,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
-func woken(t *testing.T, what string, ch <-chan struct{}) {
+func woken(t *testing.T, what string, ch <-chan backends.News) {
 	t.Helper()
 	select {
 	case _, ok := <-ch:

@@ -312,7 +312,7 @@ func TestStatusOfAJob(t *testing.T) {
 		{"gone for long", backends.Status{Record: record}, stateFree, "", "lost"},
 		{"quarantined", backends.Status{Record: released, Wait: time.Second}, stateQuarantined, "", "lost"},
 	} {
-		j := describe("j", c.status, backends.Limits{ExpiryLag: time.Second})
+		j := describe("j", c.status, backends.Limits{ExpiryLag: func(time.Duration) time.Duration { return time.Second }})
 		host := ""
 		if j.Host != nil {
 			host = *j.Host

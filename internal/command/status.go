@@ -165,7 +165,7 @@ func describe(name string, s backends.Status, limits backends.Limits) jobStatus 
 	r := s.Record
 	j := jobStatus{
 		Job: name, State: stateFree, Token: r.Token, TTL: r.TTL, Notes: s.Notes,
-		TakeOver:   r.TTL + limits.ExpiryLag.Milliseconds(),
+		TakeOver:   limits.TakeOver(time.Duration(r.TTL) * time.Millisecond).Milliseconds(),
 		BreakAsked: r.Break != nil,
 	}
 	if j.Notes == nil {

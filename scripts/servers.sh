@@ -1,52 +1,104 @@
 #!/usr/bin/env bash
-# Installs what the tests start: real servers, a cron, network namespaces, a C compiler for the
-# race detector. Only what is missing, only as root where there is apt; elsewhere it says what is missing
+# Provides what the tests start: real servers, a cron, network namespaces, a C compiler for the race
+# detector. Only what is missing: Debian's packages as root where there is apt, and from source, into a cache
+# directory, the servers that Debian lacks or has in a version that loses leases. What cannot be had it names,
 # and the tests skip it. It starts nothing: tests start their own servers on ports of their own.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PATH=$PATH:/usr/sbin:/sbin
+servers=${XDG_CACHE_HOME:-$HOME/.cache}/leaderrun/servers # as in internal/testserver
 
-missing=()
-need() { command -v "$1" >/dev/null || missing+=("$2"); }
-need redis-server redis-server
-need redis-cli redis-tools
-need redis-sentinel redis-sentinel
-need cron cron
-need ip iproute2
-need nft nftables
-need systemd-analyze systemd
-command -v "$(go env CC)" >/dev/null || missing+=(gcc libc6-dev)
-[[ ${#missing[@]} -gt 0 ]] || exit 0
-
-if [[ $(id -u) != 0 ]] || ! command -v apt-get >/dev/null; then
-	echo "not installed: ${missing[*]} (as root on Debian they would be); tests that need them are skipped" >&2
-	exit 0
-fi
-
-# Without this the packages would start their servers, on the ports that people use.
-policy=/usr/sbin/policy-rc.d
 log=$(mktemp)
-ours=
-cleanup() { rm -f "$log" ${ours:+"$policy"}; }
+policy=/usr/sbin/policy-rc.d
+policy_ours=
+staging=
+cleanup() { rm -rf "$log" ${policy_ours:+"$policy"} ${staging:+"$staging"}; }
 trap cleanup EXIT
-if [[ ! -e $policy ]]; then
-	ours=yes
-	printf '#!/bin/sh\nexit 101\n' >"$policy"
-	chmod +x "$policy"
-fi
 
-export DEBIAN_FRONTEND=noninteractive
-apt=(apt-get -qq -y --no-install-recommends -o Acquire::Retries=3 -o DPkg::Lock::Timeout=120 -o Dpkg::Use-Pty=0)
-echo "installing ${missing[*]}" >&2
-# The lists may be missing or old.
-if ! "${apt[@]}" install "${missing[@]}" >"$log" 2>&1 </dev/null; then
-	if ! { scripts/retry.sh "${apt[@]}" update && scripts/retry.sh "${apt[@]}" install "${missing[@]}"; } >"$log" 2>&1 </dev/null; then
-		cat "$log" >&2
-		echo "not installed: ${missing[*]}; tests that need them are skipped" >&2
+# packages: installs Debian's packages of the programs that are missing.
+packages() {
+	local missing=() unit
+	need() { command -v "$1" >/dev/null || missing+=("$2"); }
+	need redis-server redis-server
+	need redis-cli redis-tools
+	need redis-sentinel redis-sentinel
+	need cron cron
+	need ip iproute2
+	need nft nftables
+	need systemd-analyze systemd
+	command -v "$(go env CC)" >/dev/null || missing+=(gcc libc6-dev)
+	[[ ${#missing[@]} -gt 0 ]] || return 0
+
+	if [[ $(id -u) != 0 ]] || ! command -v apt-get >/dev/null; then
+		echo "not installed: ${missing[*]} (as root on Debian they would be); tests that need them are skipped" >&2
+		return 0
 	fi
-fi
-for unit in redis-server redis-sentinel; do # nor at the next boot
-	if [[ -d /run/systemd/system && " ${missing[*]} " == *" $unit "* ]]; then
-		systemctl disable --quiet "$unit" || true
+
+	# Without this the packages would start their servers, on the ports that people use.
+	if [[ ! -e $policy ]]; then
+		policy_ours=yes
+		printf '#!/bin/sh\nexit 101\n' >"$policy"
+		chmod +x "$policy"
 	fi
-done
+
+	export DEBIAN_FRONTEND=noninteractive
+	local apt=(apt-get -qq -y --no-install-recommends -o Acquire::Retries=3 -o DPkg::Lock::Timeout=120 -o Dpkg::Use-Pty=0)
+	echo "installing ${missing[*]}" >&2
+	# The lists may be missing or old.
+	if ! "${apt[@]}" install "${missing[@]}" >"$log" 2>&1 </dev/null; then
+		if ! { scripts/retry.sh "${apt[@]}" update && scripts/retry.sh "${apt[@]}" install "${missing[@]}"; } >"$log" 2>&1 </dev/null; then
+			cat "$log" >&2
+			echo "not installed: ${missing[*]}; tests that need them are skipped" >&2
+		fi
+	fi
+	for unit in redis-server redis-sentinel; do # nor at the next boot
+		if [[ -d /run/systemd/system && " ${missing[*]} " == *" $unit "* ]]; then
+			systemctl disable --quiet "$unit" || true
+		fi
+	done
+}
+
+# build MODULE NAME=PACKAGE…: builds programs from the module tools/MODULE, once for each version of it.
+build() {
+	local module=$1 names=() program stamp ok=yes
+	shift
+	for program; do
+		names+=("${program%%=*}")
+		[[ -x $servers/${program%%=*} ]] || ok=
+	done
+	stamp=$(go version && cat "tools/$module/go.mod" "tools/$module/go.sum" | cksum)
+	if [[ $ok && -e $servers/$module.stamp && $(<"$servers/$module.stamp") == "$stamp" ]]; then
+		return 0
+	fi
+
+	echo "building ${names[*]}, once; it may take minutes" >&2
+	if ! compile "$module" "$@" >"$log" 2>&1 </dev/null; then
+		echo "not built: ${names[*]} ($(tail -n 1 "$log")); tests that need what is not there are skipped" >&2
+		rm -rf "$staging"
+		return 0
+	fi
+	# Another run may do the same now, or a test may be using the old one: only whole files appear.
+	echo "$stamp" >"$staging/$module.stamp"
+	for program in "${names[@]}" "$module.stamp"; do
+		mv -f "$staging/$program" "$servers/$program"
+	done
+	rm -rf "$staging"
+}
+
+# compile MODULE NAME=PACKAGE…: leaves the programs in $staging. Each step says itself when it fails, because
+# set -e does not hold in a condition.
+compile() {
+	local module=$1 program
+	shift
+	mkdir -p "$servers" && staging=$(mktemp -d "$servers/.build-XXXXXX") || return
+	# The list downloads the modules that the build needs; go mod download would take all of go.mod.
+	scripts/retry.sh env CGO_ENABLED=0 go -C "tools/$module" list -deps "${@#*=}" >/dev/null || return
+	for program; do
+		CGO_ENABLED=0 go -C "tools/$module" build -trimpath -buildvcs=false -ldflags '-s -w' \
+			-o "$staging/${program%%=*}" "${program#*=}" || return
+	done
+}
+
+packages
+build etcd etcd=go.etcd.io/etcd/server/v3 etcdctl=go.etcd.io/etcd/etcdctl/v3
+build consul consul=github.com/hashicorp/consul

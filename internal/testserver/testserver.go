@@ -7,6 +7,7 @@ package testserver
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -28,8 +29,29 @@ var binaries = map[string][]string{
 	"redis":    {"redis-server", "redis-cli"},
 	"sentinel": {"redis-server", "redis-sentinel"},
 	"cluster":  {"redis-server", "redis-cli"},
+	"etcd":     {"etcd", "etcdctl"},
+	"consul":   {"consul"},
 	"cron":     {"cron"},
 	"netns":    {"ip", "nft"},
+}
+
+// built is where scripts/servers.sh puts the servers that it builds, the same on every system. It is set before
+// a test changes the environment.
+var built = func() string {
+	cache := os.Getenv("XDG_CACHE_HOME")
+	if cache == "" {
+		cache = filepath.Join(os.Getenv("HOME"), ".cache")
+	}
+	return filepath.Join(cache, "leaderrun", "servers")
+}()
+
+// Binary returns the path of a server's program: one that scripts/servers.sh built, which is of the version that
+// the tests are made for, or else one of PATH.
+func Binary(name string) (string, error) {
+	if path, err := exec.LookPath(filepath.Join(built, name)); err == nil && filepath.IsAbs(path) {
+		return path, nil
+	}
+	return exec.LookPath(name)
 }
 
 // Require skips the test if the programs of a server are missing, or fails it if LEADERRUN_TEST_REQUIRE, a
@@ -37,7 +59,7 @@ var binaries = map[string][]string{
 func Require(t testing.TB, server string) {
 	t.Helper()
 	for _, name := range binaries[server] {
-		if _, err := exec.LookPath(name); err == nil {
+		if _, err := Binary(name); err == nil {
 			continue
 		}
 		if slices.Contains(strings.Split(os.Getenv("LEADERRUN_TEST_REQUIRE"), ","), server) {
@@ -58,15 +80,26 @@ func Eventually(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// FreePort returns a port of the loopback interface that nobody listens on.
+// FreePort returns a port of the loopback interface that nobody listens on, over TCP or UDP. It is below those
+// that the kernel gives to connections, so that a server which is down for a moment finds it free again.
 func FreePort(t testing.TB) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 1000 {
+		port := 20000 + rand.IntN(12000)
+		l, err := net.Listen("tcp", loopback(port))
+		if err != nil {
+			continue
+		}
+		u, err := net.ListenPacket("udp", loopback(port))
+		_ = l.Close()
+		if err != nil {
+			continue
+		}
+		_ = u.Close()
+		return port
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port //nolint:errcheck // a TCP listener has no other
+	t.Fatal("no port is free")
+	return 0
 }
 
 // Dir returns a folder with a short name, because the name of a socket must fit into 107 bytes.
@@ -105,6 +138,7 @@ func launch(t testing.TB, dir, name string, args ...string) *Process {
 	}
 	p := &Process{cmd: exec.Command(name, args...), log: log.Name(), done: make(chan struct{})}
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = dir, log, log
+	p.cmd.Env = environment()
 	p.cmd.SysProcAttr = deathSignal()
 	started := make(chan error)
 	go func() {
@@ -123,6 +157,20 @@ func launch(t testing.TB, dir, name string, args ...string) *Process {
 		t.Fatalf("start %s: %v", name, err)
 	}
 	return p
+}
+
+// environment returns what servers and their tools are started with. Whom the developer talks to otherwise, and
+// through which proxy, is not part of the tests.
+func environment() []string {
+	env := []string{"NO_PROXY=*"}
+	for _, v := range os.Environ() {
+		switch name, _, _ := strings.Cut(v, "="); {
+		case strings.HasPrefix(name, "ETCD"), strings.HasPrefix(name, "CONSUL_"), strings.EqualFold(name, "NO_PROXY"):
+		default:
+			env = append(env, v)
+		}
+	}
+	return env
 }
 
 // Kill ends the process without a chance to say goodbye, and returns when it is gone.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"net"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -50,6 +51,25 @@ func TestRequire(t *testing.T) {
 	}
 	if got := required(t, "sentinel"); !strings.HasPrefix(got, "skip:") {
 		t.Errorf("without a program that another server needs: %q", got)
+	}
+}
+
+func TestBinary(t *testing.T) {
+	cache, path := t.TempDir(), t.TempDir()
+	t.Setenv("PATH", path)
+	defer func(old string) { built = old }(built)
+	built = cache
+	if got, err := Binary("etcd"); err == nil {
+		t.Errorf("nowhere: %s", got)
+	}
+	for _, dir := range []string{path, cache} { // what was built comes before what is installed
+		want := writeFile(t, dir, "etcd", "")
+		if err := os.Chmod(want, 0o700); err != nil { //nolint:gosec // a program
+			t.Fatal(err)
+		}
+		if got, err := Binary("etcd"); err != nil || got != want {
+			t.Errorf("%q, %v, want %q", got, err, want)
+		}
 	}
 }
 

@@ -1,0 +1,111 @@
+package testserver
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// EtcdSet is an etcd cluster.
+type EtcdSet struct {
+	Members []*EtcdServer
+}
+
+// EtcdCluster starts an etcd cluster of n members.
+func EtcdCluster(t testing.TB, n int) *EtcdSet {
+	t.Helper()
+	return EtcdClusterOf(t, make([]EtcdOptions, n)...)
+}
+
+// EtcdClusterOf starts an etcd cluster of members that differ, in their addresses perhaps. The password must be
+// the same for all.
+func EtcdClusterOf(t testing.TB, members ...EtcdOptions) *EtcdSet {
+	t.Helper()
+	set := &EtcdSet{}
+	var names []string
+	for i, o := range members {
+		s := newEtcd(t, fmt.Sprintf("m%d", i), o)
+		set.Members = append(set.Members, s)
+		names = append(names, s.member())
+	}
+	for _, s := range set.Members {
+		s.configure(set.Members[0].dir, strings.Join(names, ","))
+	}
+	set.start(t)
+	return set
+}
+
+func (s *EtcdSet) start(t testing.TB) {
+	t.Helper()
+	for _, m := range s.Members {
+		m.run(t)
+	}
+	for _, m := range s.Members {
+		m.await(t)
+	}
+	s.Members[0].enableAuth(t)
+	for _, m := range s.Members {
+		m.auth = s.Members[0].auth
+	}
+	s.Agreed(t)
+}
+
+// URL returns a backend URL that names all members, without credentials.
+func (s *EtcdSet) URL() string {
+	var hosts []string
+	for _, m := range s.Members {
+		hosts = append(hosts, m.Endpoint())
+	}
+	return s.Members[0].place.url("etcd", hosts...)
+}
+
+// Leader returns the member that most members follow, as soon as there is one.
+func (s *EtcdSet) Leader(t testing.TB) *EtcdServer {
+	t.Helper()
+	return s.Changed(t, nil)
+}
+
+func (s *EtcdSet) leader() (*EtcdServer, bool) {
+	i, all := leaderOf(len(s.Members), func(i int) (string, string, error) { return s.Members[i].status() })
+	if i < 0 {
+		return nil, false
+	}
+	return s.Members[i], all
+}
+
+// Agreed waits until all members follow one leader, and returns it.
+func (s *EtcdSet) Agreed(t testing.TB) *EtcdServer {
+	t.Helper()
+	var now *EtcdServer
+	Eventually(t, "all members follow one leader", func() (all bool) {
+		now, all = s.leader()
+		return all
+	})
+	return now
+}
+
+// Changed waits until most members follow another leader than old, who takes what is written, and returns it.
+func (s *EtcdSet) Changed(t testing.TB, old *EtcdServer) *EtcdServer {
+	t.Helper()
+	var now *EtcdServer
+	Eventually(t, "a leader, and another one", func() bool {
+		now, _ = s.leader()
+		return now != nil && now != old
+	})
+	now.await(t)
+	return now
+}
+
+// Restart kills all members and starts them again, with their data or without.
+func (s *EtcdSet) Restart(t testing.TB, keepData bool) {
+	t.Helper()
+	for _, m := range s.Members {
+		m.Kill()
+	}
+	for _, m := range s.Members {
+		if !keepData {
+			m.wipe(t)
+		}
+	}
+	s.start(t)
+}

@@ -1,115 +1,108 @@
 package acceptance
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/leaderrun/leaderrun/internal/boottime"
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
 // fault is something that goes wrong while a run leads, a standby waits and newcomers arrive.
-type fault struct {
+type fault[S any] struct {
 	name   string
-	strike func(b *bed, r *testserver.RedisServer, w *wrapper)
-	mend   func(b *bed, r *testserver.RedisServer, w *wrapper) // before the standby can take over; nil: nothing to mend
-	codes  []int                                               // what the struck wrapper ends with; nil: it never does by itself
+	strike func(b *bed, s S, w *wrapper)
+	mend   func(b *bed, s S, w *wrapper) // before the standby can take over; nil: nothing to mend
+	code   int                           // what the struck wrapper ends with; 0: it never does by itself
+	within time.Duration                 // how soon after the fault the run is dead; 0: within the TTL
+}
+
+// processFaults are those that need no server.
+func processFaults[S any]() []fault[S] {
+	guardian := func(sig syscall.Signal) func(b *bed, _ S, w *wrapper) {
+		return func(b *bed, _ S, w *wrapper) {
+			if err := syscall.Kill(w.guardian(), sig); err != nil {
+				b.t.Fatal(err)
+			}
+		}
+	}
+	return []fault[S]{
+		{name: "wrapper killed", code: 137, strike: func(_ *bed, _ S, w *wrapper) { w.signal(syscall.SIGKILL) }},
+		{name: "wrapper stopped", strike: func(_ *bed, _ S, w *wrapper) { w.signal(syscall.SIGSTOP) }},
+		{name: "guardian killed", code: 70, strike: guardian(syscall.SIGKILL)},
+		{name: "guardian stopped", code: 70, strike: guardian(syscall.SIGSTOP)},
+	}
+}
+
+// strike lets a fault happen to a run, behind which a standby waits and newcomers arrive: the run is dead in
+// time, and before the standby's begins.
+func strike[S any](b *bed, s S, f fault[S]) {
+	b.t.Helper()
+	w := b.holder()
+	old := last(b.t, b.log)
+	standby := b.start(nil, "--wait", "forever")
+	b.newcomers()
+	f.strike(b, s, w)
+	struck := boottime.Now()
+	if f.mend != nil {
+		f.mend(b, s, w)
+	}
+	b.beats(standby, old.token)
+	spans := verdict(b.t, b.log)
+	i := slices.IndexFunc(spans, func(s runSpan) bool { return s.token == old.token })
+	if lived := spans[i].last.Sub(struck); lived >= cmp.Or(f.within, b.ttl) {
+		b.t.Errorf("the run lived on for %v after the fault: it had %v", lived, cmp.Or(f.within, b.ttl))
+	}
+	gone(b.t, spans[i])
+	if f.code != 0 {
+		if code := w.wait(); code != f.code {
+			b.t.Errorf("exit code %d, want %d: %s", code, f.code, w.output.String())
+		}
+	}
 }
 
 func redisURL(r *testserver.RedisServer) string {
 	return fmt.Sprintf("redis://%s/?longest-ttl=%s", r.Addr(), ttl)
 }
 
-var faults = []fault{
+var redisFaults = []fault[*testserver.RedisServer]{
 	{
-		name:   "wrapper killed",
-		strike: func(_ *bed, _ *testserver.RedisServer, w *wrapper) { w.signal(syscall.SIGKILL) },
-		codes:  []int{137},
+		name: "lease deleted", code: 75,
+		strike: func(b *bed, r *testserver.RedisServer, _ *wrapper) { r.Do(b.t, "DEL", "leaderrun:{job}:lease") },
 	},
 	{
-		name:   "wrapper stopped",
-		strike: func(_ *bed, _ *testserver.RedisServer, w *wrapper) { w.signal(syscall.SIGSTOP) },
-	},
-	{
-		name: "guardian killed",
-		strike: func(b *bed, _ *testserver.RedisServer, w *wrapper) {
-			if err := syscall.Kill(w.guardian(), syscall.SIGKILL); err != nil {
-				b.t.Fatal(err)
-			}
-		},
-		codes: []int{70},
-	},
-	{
-		name: "guardian stopped",
-		strike: func(b *bed, _ *testserver.RedisServer, w *wrapper) {
-			if err := syscall.Kill(w.guardian(), syscall.SIGSTOP); err != nil {
-				b.t.Fatal(err)
-			}
-		},
-		codes: []int{70},
-	},
-	{
-		name: "lease deleted",
-		strike: func(b *bed, r *testserver.RedisServer, _ *wrapper) {
-			r.Do(b.t, "DEL", "leaderrun:{job}:lease")
-		},
-		codes: []int{75},
-	},
-	{
-		name:   "server flushed",
+		name: "server flushed", code: 75,
 		strike: func(b *bed, r *testserver.RedisServer, _ *wrapper) { r.Do(b.t, "FLUSHALL") },
-		codes:  []int{75},
 	},
 	{
-		name:   "server stopped",
+		name: "server stopped", code: 75,
 		strike: func(b *bed, r *testserver.RedisServer, _ *wrapper) { r.Stop(b.t) },
 		mend: func(b *bed, r *testserver.RedisServer, w *wrapper) {
 			w.wait()
 			r.Cont(b.t)
 		},
-		codes: []int{75},
 	},
 	{
-		name:   "server restarted empty",
+		name: "server restarted empty", code: 75,
 		strike: func(b *bed, r *testserver.RedisServer, _ *wrapper) { r.Restart(b.t, false) },
-		codes:  []int{75},
 	},
 }
 
 // A run that was struck is dead before the next one starts, and a standby takes over.
 func TestFaultsOnRedis(t *testing.T) {
 	t.Parallel()
-	for _, f := range faults {
+	for _, f := range append(processFaults[*testserver.RedisServer](), redisFaults...) {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
 			r := testserver.Redis(t, testserver.RedisOptions{})
 			// A server that has just started may have forgotten a lease: the first claim waits that out.
-			b := newBed(t, redisURL(r))
-			w := b.holder()
-			old := last(t, b.log)
-			standby := b.start(nil, "--wait", "forever")
-			b.newcomers()
-			f.strike(b, r, w)
-			struck := boottime.Now()
-			if f.mend != nil {
-				f.mend(b, r, w)
-			}
-			b.beats(standby, old.token)
-			spans := verdict(t, b.log)
-			i := slices.IndexFunc(spans, func(s runSpan) bool { return s.token == old.token })
-			if lived := spans[i].last.Sub(struck); lived >= ttl {
-				t.Errorf("the run lived on for %v after the fault: a lease of %v had run out", lived, ttl)
-			}
-			gone(t, spans[i])
-			if f.codes != nil {
-				if code := w.wait(); !slices.Contains(f.codes, code) {
-					t.Errorf("exit code %d, want one of %v: %s", code, f.codes, w.output.String())
-				}
-			}
+			strike(newBed(t, redisURL(r)), r, f)
 		})
 	}
 }
@@ -152,22 +145,10 @@ func TestFailover(t *testing.T) {
 // One host: the same without any server.
 func TestFaultsOnFile(t *testing.T) {
 	t.Parallel()
-	for _, f := range faults[:4] {
+	for _, f := range processFaults[struct{}]() {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
-			b := newBed(t, "file://"+testserver.Dir(t))
-			w := b.holder()
-			old := last(t, b.log)
-			standby := b.start(nil, "--wait", "forever")
-			b.newcomers()
-			f.strike(b, nil, w)
-			b.beats(standby, old.token)
-			gone(t, old)
-			if f.codes != nil {
-				if code := w.wait(); !slices.Contains(f.codes, code) {
-					t.Errorf("exit code %d, want one of %v: %s", code, f.codes, w.output.String())
-				}
-			}
+			strike(newBed(t, "file://"+testserver.Dir(t)), struct{}{}, f)
 		})
 	}
 }

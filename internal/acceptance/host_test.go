@@ -16,7 +16,7 @@ import (
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
-// ttl is the shortest lease there is: these tests wait for it to run out.
+// ttl is the shortest lease there is: most tests wait for it to run out.
 const ttl = 5 * time.Second
 
 // bed is one job with its witness, run by several hosts.
@@ -26,12 +26,13 @@ type bed struct {
 	log     string // the witness's
 	backend string
 	role    string
+	ttl     time.Duration
 }
 
 func newBed(t *testing.T, backend string) *bed {
 	t.Helper()
 	dir := testserver.Dir(t)
-	b := &bed{t: t, dir: dir, log: filepath.Join(dir, "witness.log"), backend: backend, role: roleStubborn}
+	b := &bed{t: t, dir: dir, log: filepath.Join(dir, "witness.log"), backend: backend, role: roleStubborn, ttl: ttl}
 	t.Cleanup(func() { verdict(t, b.log) })
 	return b
 }
@@ -54,7 +55,7 @@ func (b *bed) start(where []string, options ...string) *wrapper {
 		b.t.Fatal(err)
 	}
 	words := append([]string{}, where...)
-	words = append(words, binary, "run", "--backend", b.backend, "--ttl", ttl.String())
+	words = append(words, binary, "run", "--backend", b.backend, "--ttl", b.ttl.String())
 	words = append(words, options...)
 	words = append(words, "job", self, b.role, b.log)
 	w := &wrapper{t: b.t, cmd: exec.Command(words[0], words[1:]...), done: make(chan struct{})}
@@ -107,7 +108,7 @@ func (b *bed) newcomers() (stop func()) {
 				return
 			case <-time.After(300 * time.Millisecond):
 				self, _ := os.Executable()
-				cmd := exec.Command(binary, "run", "--backend", b.backend, "--ttl", ttl.String(), "--backend-wait", "200ms",
+				cmd := exec.Command(binary, "run", "--backend", b.backend, "--ttl", b.ttl.String(), "--backend-wait", "200ms",
 					"job", self, b.role, b.log, "100")
 				cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 				_ = cmd.Run()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -16,40 +17,43 @@ import (
 // networks numbers the networks of these tests, which run side by side.
 var networks atomic.Int32
 
-// network is a server and two hosts in network namespaces of their own, joined to the server alone. Nothing
-// of it reaches the machine's own network.
+// network is a switch and some hosts, in network namespaces of their own. Nothing of it reaches the machine's
+// own network.
 type network struct {
 	t      *testing.T
 	prefix string
 	n      int
+	hosts  []string
 }
 
-func newNetwork(t *testing.T) *network {
+func newNetwork(t *testing.T, hosts ...string) *network {
 	t.Helper()
 	testserver.Require(t, "netns")
 	if os.Geteuid() != 0 {
 		t.Skip("network namespaces need root")
 	}
-	n := &network{t: t, n: int(networks.Add(1))}
-	n.prefix = fmt.Sprintf("lr%d-%d", os.Getpid()%100000, n.n)
-	n.namespace("s")
-	for i, host := range []string{"a", "b"} {
+	n := &network{t: t, n: int(networks.Add(1)), hosts: hosts}
+	n.prefix = fmt.Sprintf("lr%d-%d-", os.Getpid()%100000, n.n)
+	const hub = "switch"
+	n.namespace(hub)
+	n.in(hub, "ip", "link", "add", "bridge", "type", "bridge")
+	n.in(hub, "ip", "link", "set", "bridge", "up")
+	for _, host := range hosts {
 		n.namespace(host)
-		far, near := n.prefix+host, n.prefix+host+"s"
-		n.must("ip", "link", "add", far, "netns", n.name(host), "type", "veth", "peer", "name", near, "netns", n.name("s"))
-		n.in("s", "ip", "addr", "add", n.address(i, 1)+"/30", "dev", near)
-		n.in("s", "ip", "link", "set", near, "up")
-		n.in(host, "ip", "addr", "add", n.address(i, 2)+"/30", "dev", far)
-		n.in(host, "ip", "link", "set", far, "up")
+		n.must("ip", "link", "add", "eth0", "netns", n.name(host), "type", "veth", "peer", "name", "to-"+host, "netns", n.name(hub))
+		n.in(hub, "ip", "link", "set", "to-"+host, "master", "bridge", "up")
+		n.in(host, "ip", "addr", "add", n.address(host)+"/24", "dev", "eth0")
+		n.in(host, "ip", "link", "set", "eth0", "up")
 	}
 	return n
 }
 
 func (n *network) name(host string) string { return n.prefix + host }
 
-// address returns the server's address (1) on the link of the i-th host, or the host's (2). They are of the
-// range that RFC 2544 sets aside for tests.
-func (n *network) address(i, end int) string { return fmt.Sprintf("198.18.%d.%d", n.n, 4*i+end) }
+// address returns the address of a host, of the range that RFC 2544 sets aside for tests.
+func (n *network) address(host string) string {
+	return fmt.Sprintf("198.18.%d.%d", n.n, slices.Index(n.hosts, host)+1)
+}
 
 func (n *network) namespace(host string) {
 	n.t.Helper()
@@ -82,7 +86,19 @@ func (n *network) drop(host string, hooks ...string) {
 	}
 }
 
-// heal ends every drop on a host.
+// cut makes a host lose every packet from and to some others.
+func (n *network) cut(host string, others ...string) {
+	n.t.Helper()
+	n.in(host, "nft", "add", "table", "inet", "fault")
+	for hook, side := range map[string]string{"input": "saddr", "output": "daddr"} {
+		n.in(host, "nft", "add", "chain", "inet", "fault", hook, "{ type filter hook "+hook+" priority 0; }")
+		for _, other := range others {
+			n.in(host, "nft", "add", "rule", "inet", "fault", hook, "ip", side, n.address(other), "drop")
+		}
+	}
+}
+
+// heal ends every fault on a host.
 func (n *network) heal(host string) {
 	n.t.Helper()
 	n.in(host, "nft", "delete", "table", "inet", "fault")
@@ -100,15 +116,14 @@ func TestNetworkDropsPackets(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			testserver.Require(t, "redis")
-			n := newNetwork(t)
+			n := newNetwork(t, "s", "a", "b")
 			dir := testserver.Dir(t)
 			words := append(n.where("s"), "redis-server", "--port", "6379", "--protected-mode", "no", "--save", "", "--dir", dir)
 			testserver.Start(t, dir, words[0], words[1:]...)
 
-			a := newBed(t, "redis://"+n.address(0, 1)+"/?longest-ttl="+ttl.String())
-			w := a.start(n.where("a"), "--backend-wait", "1m")
-			old := a.beats(w, 0)
-			b := &bed{t: t, dir: a.dir, log: a.log, role: a.role, backend: "redis://" + n.address(1, 1) + "/?longest-ttl=" + ttl.String()}
+			b := newBed(t, "redis://"+n.address("s")+"/?longest-ttl="+ttl.String())
+			w := b.start(n.where("a"), "--backend-wait", "1m")
+			old := b.beats(w, 0)
 			standby := b.start(n.where("b"), "--wait", "forever")
 			n.drop("a", hooks...)
 			struck := boottime.Now()
@@ -116,7 +131,7 @@ func TestNetworkDropsPackets(t *testing.T) {
 			if code := w.wait(); code != 75 {
 				t.Errorf("exit code %d, want 75: %s", code, w.output.String())
 			}
-			for _, s := range verdict(t, a.log) {
+			for _, s := range verdict(t, b.log) {
 				if lived := s.last.Sub(struck); s.token == old.token && lived >= ttl {
 					t.Errorf("the run lived on for %v after the cut: a lease of %v had run out", lived, ttl)
 				}
@@ -124,11 +139,11 @@ func TestNetworkDropsPackets(t *testing.T) {
 			gone(t, old)
 			next := b.beats(standby, old.token)
 			n.heal("a")
-			late := a.start(n.where("a"), "--backend-wait", "1m")
+			late := b.start(n.where("a"), "--backend-wait", "1m")
 			if code := late.wait(); code != 0 {
 				t.Errorf("the host that is back ends with %d, want 0 because the job is held: %s", code, late.output.String())
 			}
-			if now := last(t, a.log); now.token != next.token {
+			if now := last(t, b.log); now.token != next.token {
 				t.Errorf("token %d runs, want %d", now.token, next.token)
 			}
 			standby.signal(syscall.SIGTERM)

@@ -2,6 +2,7 @@ package acceptance
 
 import (
 	"bufio"
+	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -41,6 +42,10 @@ func TestMain(m *testing.M) {
 			signal.Ignore(syscall.SIGTERM, syscall.SIGHUP)
 			beatForever(log)
 		}
+	}
+	// These tests wait more than they work. -parallel on the command line still counts.
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
 	}
 	os.Exit(testserver.RunWithProgram(m, func(path string) { binary = path }))
 }

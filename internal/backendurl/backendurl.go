@@ -1,0 +1,165 @@
+// Package backendurl reads the URLs that name stores on servers: SCHEME://USER:PASSWORD@HOST,HOST/PATH?OPTIONS.
+//
+// It splits by hand, because net/url knows no host lists and repeats the URL, password and all, in its errors.
+// No error of this package shows any part of a URL that a password may be in. All are
+// *backends.PermanentError.
+package backendurl
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+)
+
+const redacted = "xxxxx"
+
+// Form says what URLs of one kind look like.
+type Form struct {
+	Shapes string // examples, for the hint of an error
+	Port   string // of a host that names none
+	Socket bool   // the path of a socket stands in place of the hosts
+}
+
+// URL is a URL taken apart.
+type URL struct {
+	Scheme         string
+	User, Password string
+	Addrs          []string   // HOST:PORT, or the path of the socket
+	Path           string     // what follows the hosts, without the first slash, still escaped
+	Options        url.Values // for Redacted: as given, without secrets. Set by Options.Read
+
+	query string
+}
+
+// Scheme returns what stands before the ://, in lower case; "": nothing does.
+func Scheme(raw string) string {
+	scheme, _, ok := strings.Cut(raw, "://")
+	if !ok {
+		return ""
+	}
+	return strings.ToLower(scheme)
+}
+
+// Parse takes a URL apart, but for its options: Options.Read reads those.
+func Parse(raw string, f Form) (*URL, error) {
+	u := &URL{Scheme: Scheme(raw)}
+	_, rest, _ := strings.Cut(raw, "://")
+	rest, u.query, _ = strings.Cut(rest, "?")
+	authority, path, _ := strings.Cut(rest, "/")
+	if f.Socket { // its path is all after user and password
+		authority, path = "", rest
+		if i := strings.LastIndex(rest, "@/"); i >= 0 {
+			authority, path = rest[:i+1], rest[i+1:]
+		}
+	} else if strings.Contains(path, "@") {
+		return nil, misconfigured("in a user or password, / ? @ : and % are written as %2F %3F %40 %3A and %25", "the backend URL has an @ after its hosts")
+	}
+	hosts := authority
+	if i := strings.LastIndex(authority, "@"); i >= 0 {
+		hosts = authority[i+1:]
+		if err := u.setUser(authority[:i]); err != nil {
+			return nil, err
+		}
+	}
+	set := u.setHosts
+	if f.Socket {
+		hosts, set = path, u.setSocket
+	} else {
+		u.Path = path
+	}
+	if err := set(hosts, f); err != nil {
+		return nil, err
+	}
+	return u, nil
+}
+
+func (u *URL) setUser(s string) error {
+	user, password, _ := strings.Cut(s, ":")
+	var errUser, errPassword error
+	u.User, errUser = url.PathUnescape(user)
+	u.Password, errPassword = url.PathUnescape(password)
+	if errUser != nil || errPassword != nil {
+		return misconfigured("a % in a user or password is written as %25", "the user or password in the backend URL is not percent-encoded")
+	}
+	if u.User != "" && u.Password == "" {
+		return misconfigured(u.Scheme+"://USER:PASSWORD@HOST", "the backend URL has a user without a password")
+	}
+	return nil
+}
+
+func (u *URL) setSocket(path string, f Form) error {
+	socket, err := url.PathUnescape(path)
+	if err != nil || !strings.HasPrefix(socket, "/") {
+		return misconfigured(f.Shapes, "the backend URL has no path of a socket")
+	}
+	u.Addrs = []string{socket}
+	return nil
+}
+
+func (u *URL) setHosts(hosts string, f Form) error {
+	for host := range strings.SplitSeq(hosts, ",") {
+		name, port, err := net.SplitHostPort(host)
+		if err != nil { // without a port
+			name, port = strings.Trim(host, "[]"), f.Port
+			if strings.Contains(name, ":") && !strings.HasPrefix(host, "[") {
+				name = ""
+			}
+		}
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || name == "" {
+			return misconfigured(f.Shapes, "the backend URL has a host that is not HOST or HOST:PORT")
+		}
+		u.Addrs = append(u.Addrs, net.JoinHostPort(name, port))
+	}
+	return nil
+}
+
+// Redacted writes the URL without its secrets.
+func (u *URL) Redacted() string {
+	var b strings.Builder
+	b.WriteString(u.Scheme + "://")
+	if u.Password != "" {
+		b.WriteString(url.PathEscape(u.User) + ":" + redacted + "@")
+	}
+	b.WriteString(strings.Join(u.Addrs, ","))
+	if u.Path != "" {
+		b.WriteString("/" + u.Path)
+	}
+	if len(u.Options) > 0 {
+		b.WriteString("?" + u.Options.Encode())
+	}
+	return b.String()
+}
+
+// Scrub takes the password out of a text.
+func (u *URL) Scrub(text string) string {
+	if u.Password == "" {
+		return text
+	}
+	return strings.ReplaceAll(text, u.Password, redacted)
+}
+
+// Duration reads Go's form; a bare number is seconds, d is a day.
+func Duration(s string) (time.Duration, error) {
+	d, err := time.ParseDuration(s)
+	if n, errNumber := strconv.ParseFloat(strings.TrimSuffix(s, "d"), 64); errNumber == nil && err != nil && n < 1e6 {
+		unit := time.Second
+		if strings.HasSuffix(s, "d") {
+			unit = 24 * time.Hour
+		}
+		d, err = time.Duration(n*float64(unit)), nil
+	}
+	if err != nil || d < time.Millisecond {
+		return 0, errors.New("it is not a duration like 30s")
+	}
+	return d, nil
+}
+
+func misconfigured(hint, format string, args ...any) error {
+	return &backends.PermanentError{Kind: backends.Configuration, Err: fmt.Errorf(format, args...), Hint: hint}
+}

@@ -1,0 +1,82 @@
+package backendurl
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/leaderrun/leaderrun/backends"
+)
+
+// settings is what the URLs of this test configure.
+type settings struct {
+	prefix, token string
+	files         *TLSFiles
+}
+
+var options = Options[settings]{
+	"prefix": Prefix(func(s *settings) *string { return &s.prefix }),
+	"token":  {Help: "a secret", Secret: true, Set: func(s *settings, v string) error { s.token = v; return nil }},
+}.WithTLS(func(s *settings) *TLSFiles { return s.files })
+
+func read(raw string) (*URL, *settings, error) {
+	s := &settings{}
+	if strings.HasSuffix(Scheme(raw), "s") {
+		s.files = new(TLSFiles)
+	}
+	u, err := Parse(raw, Form{Shapes: "x://HOST", Port: "7", Socket: strings.Contains(Scheme(raw), "unix")})
+	if err != nil {
+		return nil, nil, err
+	}
+	return u, s, options.Read(u, s)
+}
+
+func TestRedacted(t *testing.T) {
+	t.Parallel()
+	for raw, want := range map[string]string{
+		"X://h": "x://h:7",
+		"x://u:hunter2@a,b:1,[::1]/p%2Fq?prefix=z": "x://u:xxxxx@a:7,b:1,[::1]:7/p%2Fq?prefix=z",
+		"x://h?token=hunter2&prefix=p":             "x://h:7?prefix=p&token=xxxxx",
+		"xs://h?server-name=n":                     "xs://h:7?server-name=n",
+		"x+unix://u:hunter2@/run/a@b?prefix=p":     "x+unix://u:xxxxx@/run/a@b?prefix=p",
+	} {
+		u, _, err := read(raw)
+		if err != nil {
+			t.Errorf("%s: %v", raw, err)
+			continue
+		}
+		if got := u.Redacted(); got != want {
+			t.Errorf("%s: %s, want %s", raw, got, want)
+		}
+	}
+	u, s, err := read("x://u:hunter2@h?token=sesame")
+	if err != nil || u.Password != "hunter2" || s.token != "sesame" || u.Scrub("a hunter2!") != "a xxxxx!" {
+		t.Errorf("%+v, %+v, %v", u, s, err)
+	}
+}
+
+func TestErrorsShowNoSecret(t *testing.T) {
+	t.Parallel()
+	for raw, hint := range map[string]string{
+		"x://u:hunter2@h?none=1":            "token (a secret)",
+		"x://u:hunter2@h?ca=hunter2":        "prefix (",
+		"xs://u:hunter2@h?none=1":           "server-name (",
+		"x://u:a/hunter2@h":                 "%2F",
+		"x://u:7?hunter2@h":                 "options: ",
+		"x://u:hunter2%zz@h":                "%25",
+		"x://u:hunter2@h:x":                 "x://HOST",
+		"x://u@h":                           "x://USER:PASSWORD@HOST",
+		"x://h?token=hunter2&token=hunter2": "",
+		"x+unix://u:hunter2@h":              "x://HOST",
+	} {
+		_, _, err := read(raw)
+		p, ok := errors.AsType[*backends.PermanentError](err)
+		if !ok || p.Kind != backends.Configuration || !strings.Contains(p.Hint, hint) {
+			t.Errorf("%s: %v (%+v), want a hint with %q", raw, err, p, hint)
+			continue
+		}
+		if strings.Contains(err.Error()+p.Hint, "hunter2") {
+			t.Errorf("%s: shows the password: %v (%s)", raw, err, p.Hint)
+		}
+	}
+}

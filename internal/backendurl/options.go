@@ -1,0 +1,124 @@
+package backendurl
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"maps"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+)
+
+// Option is one query parameter of a URL that configures a C.
+type Option[C any] struct {
+	Help   string
+	Secret bool            // Redacted hides the value
+	Fits   func(c *C) bool // whether this URL may have it; nil: every one
+	Set    func(c *C, value string) error
+}
+
+// Options are the query parameters that URLs may have, by name.
+type Options[C any] map[string]Option[C]
+
+// Read sets what the URL's options say. One that is not known, or does not fit, is an error that lists those
+// that are.
+func (o Options[C]) Read(u *URL, c *C) error {
+	values, err := url.ParseQuery(u.query)
+	if err != nil {
+		return misconfigured("a % in an option is written as %25", "the options of the backend URL cannot be read")
+	}
+	u.Options = url.Values{}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		option, ok := o[name]
+		if !ok || (option.Fits != nil && !option.Fits(c)) {
+			if strings.Contains(u.query, "@") { // perhaps the rest of a password that was not percent-encoded
+				name = "…"
+			}
+			return misconfigured(o.list(c), "the backend URL has an option that %s:// does not know: %q", u.Scheme, name)
+		}
+		if len(values[name]) > 1 {
+			return misconfigured("", "the backend URL has ?%s= more than once", name)
+		}
+		value := values.Get(name)
+		if err := option.Set(c, value); err != nil {
+			return misconfigured(option.Help, "option %s of the backend URL: %w", name, err)
+		}
+		if option.Secret {
+			value = redacted
+		}
+		u.Options.Set(name, value)
+	}
+	return nil
+}
+
+func (o Options[C]) list(c *C) string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(o)) {
+		if option := o[name]; option.Fits == nil || option.Fits(c) {
+			list = append(list, name+" ("+option.Help+")")
+		}
+	}
+	return "options: " + strings.Join(list, ", ")
+}
+
+// Prefix is the option that says what all keys begin with.
+func Prefix[C any](prefix func(c *C) *string) Option[C] {
+	return Option[C]{Help: "what all keys begin with", Set: func(c *C, v string) error {
+		*prefix(c) = v
+		if v == "" {
+			return errors.New("it is empty")
+		}
+		return nil
+	}}
+}
+
+// TLSFiles are the options that make a TLS configuration together.
+type TLSFiles struct{ CA, Cert, Key, ServerName string }
+
+// WithTLS adds the options of TLSFiles. files returns where they are kept; nil: this URL asks for no TLS.
+func (o Options[C]) WithTLS(files func(c *C) *TLSFiles) Options[C] {
+	all := maps.Clone(o)
+	add := func(name, help string, field func(f *TLSFiles) *string) {
+		all[name] = Option[C]{
+			Help: help,
+			Fits: func(c *C) bool { return files(c) != nil },
+			Set:  func(c *C, v string) error { *field(files(c)) = v; return nil },
+		}
+	}
+	add("ca", "file with the authority that signed the server's certificate", func(f *TLSFiles) *string { return &f.CA })
+	add("cert", "file with our certificate", func(f *TLSFiles) *string { return &f.Cert })
+	add("key", "file with its key", func(f *TLSFiles) *string { return &f.Key })
+	add("server-name", "name in the server's certificate", func(f *TLSFiles) *string { return &f.ServerName })
+	return all
+}
+
+// Config reads the files. On nil it returns nil: no TLS.
+func (f *TLSFiles) Config() (*tls.Config, error) {
+	if f == nil {
+		return nil, nil //nolint:nilnil // as net/http has it: no configuration is no TLS
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: f.ServerName}
+	if f.CA != "" {
+		pem, err := os.ReadFile(f.CA)
+		if err != nil {
+			return nil, misconfigured("", "option ca of the backend URL: %w", err)
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, misconfigured("", "option ca of the backend URL: %s holds no certificate in PEM form", f.CA)
+		}
+	}
+	if (f.Cert == "") != (f.Key == "") {
+		return nil, misconfigured("?cert=FILE&key=FILE", "the backend URL has only one of the options cert and key")
+	}
+	if f.Cert != "" {
+		pair, err := tls.LoadX509KeyPair(f.Cert, f.Key)
+		if err != nil {
+			return nil, misconfigured("", "options cert and key of the backend URL: %w", err)
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	return c, nil
+}

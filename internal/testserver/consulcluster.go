@@ -27,6 +27,7 @@ func ConsulClusterOf(t testing.TB, members ...ConsulOptions) *ConsulSet {
 	for _, s := range set.Members {
 		s.configure(t, set.Members)
 	}
+	tellAll(t, len(set.Members), func(i int) (string, *Process) { return set.Members[i].Name, set.Members[i].Process })
 	set.start(t)
 	return set
 }

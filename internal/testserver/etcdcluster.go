@@ -31,6 +31,7 @@ func EtcdClusterOf(t testing.TB, members ...EtcdOptions) *EtcdSet {
 	for _, s := range set.Members {
 		s.configure(set.Members[0].dir, strings.Join(names, ","))
 	}
+	tellAll(t, len(set.Members), func(i int) (string, *Process) { return set.Members[i].Name, set.Members[i].Process })
 	set.start(t)
 	return set
 }

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -80,12 +81,28 @@ func Eventually(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// FreePort returns a port of the loopback interface that nobody listens on, over TCP or UDP. It is below those
-// that the kernel gives to connections, so that a server which is down for a moment finds it free again.
+// The ports that FreePort gives are below those that the kernel gives to connections, so that a server which is
+// down for a moment finds its own free again.
+const (
+	firstPort = 20000
+	portCount = 12000
+)
+
+// lastPort counts up from where chance has put this process, because others run beside it. No two servers of one
+// process are given the same, also while neither listens yet.
+var lastPort = startAnywhere()
+
+func startAnywhere() *atomic.Uint32 {
+	n := new(atomic.Uint32)
+	n.Store(rand.Uint32N(portCount))
+	return n
+}
+
+// FreePort returns a port of the loopback interface that nobody listens on, over TCP or UDP.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	for range 1000 {
-		port := 20000 + rand.IntN(12000)
+		port := firstPort + int(lastPort.Add(1)%portCount)
 		l, err := net.Listen("tcp", loopback(port))
 		if err != nil {
 			continue
@@ -206,6 +223,19 @@ func (p *Process) Ended() bool {
 	default:
 		return false
 	}
+}
+
+// tellAll shows what every member of a set wrote if the test fails: the one that did not answer is seldom the one
+// to blame.
+func tellAll(t testing.TB, n int, member func(i int) (string, *Process)) {
+	t.Helper()
+	t.Cleanup(func() {
+		for i := range n {
+			if name, p := member(i); t.Failed() && p != nil {
+				t.Logf("%s:\n%s", name, p.Log())
+			}
+		}
+	})
 }
 
 // Log returns the end of what the process wrote.

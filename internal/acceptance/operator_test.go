@@ -1,0 +1,109 @@
+package acceptance
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/internal/testserver"
+)
+
+// An operator takes the lease away from a run. The run is told at once: without a watch it would find out with
+// the renewal after its first one, ten seconds later.
+const (
+	operatorTTL = 30 * time.Second
+	atOnce      = 8 * time.Second
+)
+
+var etcdFaults = []fault[*testserver.EtcdServer]{
+	{
+		name: "lease revoked", code: 75, within: atOnce,
+		strike: func(b *bed, s *testserver.EtcdServer, _ *wrapper) {
+			var kv struct{ KVs []struct{ Lease int64 } }
+			text := s.Ctl(b.t, "get", "leaderrun/job/lease", "-w", "json")
+			if err := json.Unmarshal([]byte(text), &kv); err != nil || len(kv.KVs) != 1 {
+				b.t.Fatalf("%v: %s", err, text)
+			}
+			s.Ctl(b.t, "lease", "revoke", fmt.Sprintf("%x", kv.KVs[0].Lease))
+		},
+	},
+	{
+		name: "lease deleted", code: 75, within: atOnce,
+		strike: func(b *bed, s *testserver.EtcdServer, _ *wrapper) { s.Ctl(b.t, "del", "leaderrun/job/lease") },
+	},
+}
+
+func TestFaultsOnEtcd(t *testing.T) {
+	t.Parallel()
+	for _, f := range append(processFaults[*testserver.EtcdServer](), etcdFaults...) {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			s := testserver.Etcd(t, testserver.EtcdOptions{})
+			b := newBed(t, s.URL())
+			if f.within != 0 {
+				b.ttl = operatorTTL
+			}
+			strike(b, s, f)
+		})
+	}
+}
+
+var consulFaults = []fault[*testserver.ConsulServer]{
+	{
+		name: "session destroyed", code: 75, within: atOnce,
+		strike: func(b *bed, s *testserver.ConsulServer, _ *wrapper) { destroySession(b, s) },
+	},
+	{
+		name: "lock deleted", code: 75, within: atOnce,
+		strike: func(b *bed, s *testserver.ConsulServer, _ *wrapper) {
+			s.API(b.t, "DELETE", "/v1/kv/leaderrun/job/lock", "")
+		},
+	},
+	{
+		name: "lock deleted and session destroyed", code: 75, within: atOnce,
+		strike: func(b *bed, s *testserver.ConsulServer, _ *wrapper) {
+			session := sessionOf(b, s)
+			s.API(b.t, "DELETE", "/v1/kv/leaderrun/job/lock", "")
+			s.API(b.t, "PUT", "/v1/session/destroy/"+session, "")
+		},
+	},
+	{
+		name: "lock released", code: 75, within: atOnce,
+		strike: func(b *bed, s *testserver.ConsulServer, _ *wrapper) {
+			s.API(b.t, "PUT", "/v1/kv/leaderrun/job/lock?release="+sessionOf(b, s), "")
+		},
+	},
+}
+
+func sessionOf(b *bed, s *testserver.ConsulServer) string {
+	b.t.Helper()
+	var kv []struct{ Session string }
+	text := s.API(b.t, "GET", "/v1/kv/leaderrun/job/lock", "")
+	if err := json.NewDecoder(strings.NewReader(text)).Decode(&kv); err != nil || len(kv) != 1 || kv[0].Session == "" {
+		b.t.Fatalf("%v: %s", err, text)
+	}
+	return kv[0].Session
+}
+
+func destroySession(b *bed, s *testserver.ConsulServer) {
+	b.t.Helper()
+	s.API(b.t, "PUT", "/v1/session/destroy/"+sessionOf(b, s), "")
+}
+
+func TestFaultsOnConsul(t *testing.T) {
+	t.Parallel()
+	for _, f := range append(processFaults[*testserver.ConsulServer](), consulFaults...) {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			s := testserver.Consul(t, testserver.ConsulOptions{})
+			b := newBed(t, s.URL())
+			b.ttl = 10 * time.Second // Consul keeps no shorter session
+			if f.within != 0 {
+				b.ttl = operatorTTL
+			}
+			strike(b, s, f)
+		})
+	}
+}

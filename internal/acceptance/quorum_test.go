@@ -1,0 +1,262 @@
+package acceptance
+
+import (
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/internal/boottime"
+	"github.com/leaderrun/leaderrun/internal/testserver"
+)
+
+// quorumTTL leaves time for an election within a lease.
+const quorumTTL = 15 * time.Second
+
+// members are the hosts of a store of three, where they have a network.
+var members = []string{"m0", "m1", "m2"}
+
+// cluster is a store of three members. Its leader comes first in the URL: it is the one that is asked.
+type cluster struct {
+	t       *testing.T
+	url     string
+	process func(i int) *testserver.Process
+	restart func(i int)
+	leader  func() int
+	changed func(old int) // waits until another member than old leads
+	agreed  func()        // waits until all members follow one leader
+}
+
+// others are the members but one.
+func (c *cluster) others(i int) []string { return slices.Delete(slices.Clone(members), i, i+1) }
+
+// clusters starts the stores that decide by majority, each on its hosts in a network, or all on loopback.
+var clusters = map[string]func(t *testing.T, n *network) *cluster{
+	"etcd": func(t *testing.T, n *network) *cluster {
+		t.Helper()
+		testserver.Require(t, "etcd")
+		options := make([]testserver.EtcdOptions, len(members))
+		for i, m := range members {
+			if n != nil {
+				options[i].Address, options[i].Netns = n.address(m), n.name(m)
+			}
+		}
+		s := testserver.EtcdClusterOf(t, options...)
+		c := &cluster{
+			t:       t,
+			process: func(i int) *testserver.Process { return s.Members[i].Process },
+			restart: func(i int) { s.Members[i].Restart(t, true) },
+			leader:  func() int { return slices.Index(s.Members, s.Leader(t)) },
+			changed: func(old int) { s.Changed(t, s.Members[old]) },
+			agreed:  func() { s.Agreed(t) },
+		}
+		var hosts []string
+		for _, m := range s.Members {
+			hosts = append(hosts, m.Endpoint())
+		}
+		c.url = c.first("etcd://", hosts)
+		return c
+	},
+	"Consul": func(t *testing.T, n *network) *cluster {
+		t.Helper()
+		testserver.Require(t, "consul")
+		options := make([]testserver.ConsulOptions, len(members))
+		for i, m := range members {
+			if n != nil {
+				options[i].Address, options[i].Netns = n.address(m), n.name(m)
+			}
+		}
+		s := testserver.ConsulClusterOf(t, options...)
+		c := &cluster{
+			t:       t,
+			process: func(i int) *testserver.Process { return s.Members[i].Process },
+			restart: func(i int) { s.Members[i].Restart(t, true) },
+			leader:  func() int { return slices.Index(s.Members, s.Leader(t)) },
+			changed: func(old int) { s.Changed(t, s.Members[old]) },
+			agreed:  func() { s.Agreed(t) },
+		}
+		var hosts []string
+		for _, m := range s.Members {
+			hosts = append(hosts, m.Addr())
+		}
+		c.url = c.first("consul://", hosts)
+		return c
+	},
+}
+
+func (c *cluster) first(scheme string, hosts []string) string {
+	l := c.leader()
+	return scheme + strings.Join(append([]string{hosts[l]}, slices.Delete(slices.Clone(hosts), l, l+1)...), ",")
+}
+
+// quorumFault is something that leaves a majority which can be reached.
+type quorumFault struct {
+	name    string
+	network bool // it needs one
+	strike  func(c *cluster, n *network, leader int)
+	mend    func(c *cluster, n *network, leader int) // nil: nothing to mend
+	// A member of this store that wakes up may end leases which others have renewed since.
+	revokes string
+}
+
+var quorumFaults = []quorumFault{
+	{
+		name: "leader killed",
+		strike: func(c *cluster, _ *network, leader int) {
+			c.process(leader).Kill()
+			c.changed(leader)
+		},
+		mend: func(c *cluster, _ *network, leader int) { c.restart(leader) },
+	},
+	{
+		name: "leader stopped", revokes: "etcd", // when it goes on, it does not know that it leads no more
+		strike: func(c *cluster, _ *network, leader int) {
+			c.process(leader).Stop(c.t)
+			c.changed(leader)
+		},
+		mend: func(c *cluster, _ *network, leader int) { c.process(leader).Cont(c.t) },
+	},
+	{
+		name: "leader cut off from the others, not from us", network: true,
+		strike: func(c *cluster, n *network, leader int) {
+			n.cut(members[leader], c.others(leader)...)
+			c.changed(leader)
+		},
+		mend: func(_ *cluster, n *network, leader int) { n.heal(members[leader]) },
+	},
+	{
+		name: "the member that we ask cut off from us, not from the others", network: true,
+		strike: func(_ *cluster, n *network, leader int) { n.cut("a", members[leader]) },
+		mend:   func(_ *cluster, n *network, _ int) { n.heal("a") },
+	},
+	{
+		name: "every member restarted in turn",
+		strike: func(c *cluster, _ *network, leader int) {
+			for i := range members {
+				c.restart((leader + i) % len(members))
+				c.agreed()
+			}
+		},
+	},
+}
+
+// A run survives whatever leaves a majority, and nobody else starts beside it.
+func TestRunSurvivesWhatLeavesAMajority(t *testing.T) {
+	t.Parallel()
+	for store, start := range clusters {
+		for _, f := range quorumFaults {
+			t.Run(store+", "+f.name, func(t *testing.T) {
+				t.Parallel()
+				var n *network
+				var where []string
+				if f.network {
+					n = newNetwork(t, append(slices.Clone(members), "a", "b")...)
+					where = n.where("a")
+				}
+				c := start(t, n)
+				b := newBed(t, c.url)
+				b.ttl = quorumTTL
+				w := b.start(where, "--backend-wait", "1m")
+				old := b.beats(w, 0)
+				if f.network {
+					where = n.where("b")
+				} else {
+					b.newcomers()
+				}
+				standby := b.start(where, "--wait", "forever")
+				leader := c.leader()
+				f.strike(c, n, leader)
+				b.survives(w, old.token)
+				if f.mend == nil {
+					return
+				}
+				f.mend(c, n, leader)
+				if f.revokes == store && !b.outlives(w) {
+					t.Log("the member that woke up ended the lease")
+					b.beats(standby, old.token)
+					return
+				}
+				b.survives(w, old.token)
+			})
+		}
+	}
+}
+
+// survives waits until the run of a token has outlived the lease that it has now.
+func (b *bed) survives(w *wrapper, token int64) {
+	b.t.Helper()
+	if !b.outlives(w) {
+		b.t.Fatalf("leaderrun ended with code %d: %s", w.code(), w.output.String())
+	}
+	if spans := verdict(b.t, b.log); len(spans) != 1 || spans[0].token != token {
+		b.t.Fatalf("%d runs, want the one of token %d", len(spans), token)
+	}
+}
+
+// outlives waits until a run has outlived the lease that it has now, or has ended because that was lost.
+func (b *bed) outlives(w *wrapper) bool {
+	b.t.Helper()
+	until := boottime.Now().Add(b.ttl)
+	testserver.Eventually(b.t, "the run outlives its lease", func() bool { return w.ended() || last(b.t, b.log).last > until })
+	if w.ended() && w.code() != 75 {
+		b.t.Errorf("exit code %d, want 75: %s", w.code(), w.output.String())
+	}
+	return !w.ended()
+}
+
+// A run that no majority can renew is dead in time, and the next one starts when there is a majority again.
+func TestRunEndsWithoutAMajority(t *testing.T) {
+	t.Parallel()
+	for store, start := range clusters {
+		t.Run(store, func(t *testing.T) {
+			t.Parallel()
+			c := start(t, nil)
+			b := newBed(t, c.url)
+			b.ttl = quorumTTL
+			stopped := []int{c.leader(), (c.leader() + 1) % len(members)}
+			strike(b, c, fault[*cluster]{
+				code: 75,
+				strike: func(_ *bed, c *cluster, _ *wrapper) {
+					for _, i := range stopped {
+						c.process(i).Stop(t)
+					}
+				},
+				mend: func(_ *bed, c *cluster, w *wrapper) {
+					w.wait()
+					for _, i := range stopped {
+						c.process(i).Cont(t)
+					}
+				},
+			})
+		})
+	}
+}
+
+// A majority that goes while a claim is under way leaves no run behind of which nobody knows.
+func TestClaimWithoutAMajority(t *testing.T) {
+	t.Parallel()
+	for store, start := range clusters {
+		t.Run(store, func(t *testing.T) {
+			t.Parallel()
+			c := start(t, nil)
+			b := newBed(t, c.url)
+			b.ttl = quorumTTL
+			leader := c.leader()
+			stopped := []int{(leader + 1) % len(members), (leader + 2) % len(members)}
+			for _, i := range stopped {
+				c.process(i).Stop(t)
+			}
+			w := b.start(nil, "--backend-wait", "2s")
+			if code := w.wait(); code != 69 {
+				t.Errorf("exit code %d, want 69: %s", code, w.output.String())
+			}
+			for _, i := range stopped {
+				c.process(i).Cont(t)
+			}
+			late := b.start(nil, "--wait", "forever")
+			b.beats(late, 0)
+			late.signal(syscall.SIGKILL)
+		})
+	}
+}

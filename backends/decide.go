@@ -12,8 +12,8 @@ type Proof int
 // rolled-back replica may have removed it while its holder lives.
 const (
 	ByUntil   Proof = iota + 1 // the record says until when the lease was renewed, in server time (Redis, PostgreSQL)
-	ByBeat                     // a candidate has seen no beat for a whole TTL on its own clock (etcd, ZooKeeper, Kubernetes)
-	ByRelease                  // the store frees the lease only when the holder is gone (flock; a Consul session and its lock-delay)
+	ByBeat                     // a candidate has seen no beat for a whole TTL on its own clock (etcd, Consul, ZooKeeper, Kubernetes)
+	ByRelease                  // the store frees the lease only when the holder is gone (flock)
 )
 
 // View is what a store holds about a job, read in the same atomic step that writes the decision.

@@ -85,12 +85,14 @@ func owns(l *Lease, g Grant) bool {
 	return l != nil && l.Holder == g.Claim.Holder.ID && l.Token == g.Token
 }
 
-// restore writes the holder and token of a valid lease into a record that was lost or rolled back.
+// restore writes the holder and token of a valid lease into a record that was lost or rolled back. Its beats go on
+// above all that there were, one a millisecond at most: a sign of life that somebody has seen must not come again.
 func restore(r *Record, job string, token int64, holder Holder, tick, now int64) {
 	if r.Token >= token {
 		return
 	}
 	r.Job, r.Token, r.Holder, r.Granted = job, token, holder, now
+	r.Beat = max(r.Beat, now)
 	r.note(Run{Token: token, Holder: holder, Tick: tick, Attempt: 1, Started: now, State: Claimed})
 }
 

@@ -56,6 +56,9 @@ func TestRenew(t *testing.T) {
 	if r := s.renew(g); r.Lost || r.Record.Token != g.Token || r.Record.Free() || r.Record.Job != "job" {
 		t.Errorf("a lost record is not restored: %+v", r)
 	}
+	if r := s.renew(g); r.Record.Beat <= 2 {
+		t.Errorf("beat %d comes again: a candidate saw it before the record was lost", r.Record.Beat)
+	}
 	s.sleep(ttl)
 	if r := s.renew(g); !r.Lost {
 		t.Errorf("an expired lease is renewed: %+v", r)

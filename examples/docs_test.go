@@ -14,7 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leaderrun/leaderrun/backends/all"
 	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/runner"
 )
 
 // documentedServer is the Redis of the documentation.
@@ -285,36 +287,76 @@ func TestPagesFitTheProgram(t *testing.T) {
 		}
 	})
 
-	t.Run("options of Redis URLs", func(t *testing.T) {
+	backendsPage := text(t, "../docs/backends.md")
+
+	t.Run("options of URLs", func(t *testing.T) {
 		t.Parallel()
-		var page []string
-		for _, cell := range firstCells(text(t, "../docs/backends.md"), "option") {
-			for name := range strings.SplitSeq(cell, ", ") {
-				page = append(page, strings.Trim(name, "`"))
+		for store, urls := range map[string][]string{
+			"Redis":  {"redis+sentinel://h/master", "redis+unix:///s", "rediss://h", "redis+cluster://h"},
+			"etcd":   {"etcds://h"},
+			"Consul": {"consuls://h"},
+		} {
+			var page []string
+			for _, cell := range firstCells(backendsPage, "option of "+store) {
+				for name := range strings.SplitSeq(cell, ", ") {
+					page = append(page, strings.Trim(name, "`"))
+				}
 			}
-		}
-		var known []string
-		for _, url := range []string{"redis+sentinel://h/master", "redis+unix:///s", "rediss://h", "redis+cluster://h"} {
-			said := leaderrun("run", "--backend", url+"?no-such-option=1", "job", "/bin/true")
-			_, list, ok := strings.Cut(said, "hint: options: ")
-			if !ok {
-				t.Fatalf("%s: no list of options in %q", url, said)
+			var known []string
+			for _, url := range urls {
+				said := leaderrun("run", "--backend", url+"?no-such-option=1", "job", "/bin/true")
+				_, list, ok := strings.Cut(said, "hint: options: ")
+				if !ok {
+					t.Fatalf("%s: no list of options in %q", url, said)
+				}
+				for _, m := range regexp.MustCompile(`([a-z-]+) \(`).FindAllStringSubmatch(list, -1) {
+					known = append(known, m[1])
+				}
 			}
-			for _, m := range regexp.MustCompile(`([a-z-]+) \(`).FindAllStringSubmatch(list, -1) {
-				known = append(known, m[1])
+			slices.Sort(page)
+			slices.Sort(known)
+			if known = slices.Compact(known); !slices.Equal(page, known) {
+				t.Errorf("docs/backends.md has the options %q of %s, the program knows %q", page, store, known)
 			}
-		}
-		slices.Sort(page)
-		slices.Sort(known)
-		if known = slices.Compact(known); !slices.Equal(page, known) {
-			t.Errorf("docs/backends.md has the options %q, the program knows %q", page, known)
 		}
 	})
 
 	t.Run("rights", func(t *testing.T) {
 		t.Parallel()
-		if acl := strings.TrimSpace(text(t, "../backends/redis/acl.txt")); !strings.Contains(text(t, "../docs/backends.md"), "\n"+acl+"\n") {
-			t.Errorf("docs/backends.md does not show the line of backends/redis/acl.txt: %s", acl)
+		for _, file := range []string{"redis/acl.txt", "etcd/role.txt", "consul/policy.hcl"} { // tests of the drivers apply them
+			if rights := strings.TrimSpace(text(t, "../backends/"+file)); !strings.Contains(backendsPage, "\n"+rights+"\n```") {
+				t.Errorf("docs/backends.md does not show backends/%s: %s", file, rights)
+			}
+		}
+	})
+
+	t.Run("take-over", func(t *testing.T) {
+		t.Parallel()
+		const column = 3
+		rows := tableRows(backendsPage, "backend")
+		if len(rows) == 0 {
+			t.Fatal("docs/backends.md has no table of backends")
+		}
+		for _, row := range rows {
+			for _, m := range regexp.MustCompile("`([a-z]+:)(//)?`").FindAllStringSubmatch(row[1], -1) {
+				url := m[1]
+				if m[2] != "" {
+					url += "//host"
+				}
+				store, err := all.Open(url)
+				if err != nil {
+					t.Errorf("%s: %v", url, err)
+					continue
+				}
+				want := store.Limits().TakeOver(runner.DefaultTTL)
+				if url == "file:" { // the kernel releases the lock of whoever dies
+					want = 0
+				}
+				if said, err := time.ParseDuration(strings.ReplaceAll(row[column], " ", "")); err != nil || said != want.Round(time.Second) {
+					t.Errorf("docs/backends.md says that a standby takes over within %s on %s, the driver says %v", row[column], url, want)
+				}
+				_ = store.Close()
+			}
 		}
 	})
 
@@ -332,17 +374,27 @@ func TestPagesFitTheProgram(t *testing.T) {
 // firstCells returns the first cells of the table whose first column has a title.
 func firstCells(page, title string) []string {
 	var cells []string
-	inside := false
-	for line := range strings.Lines(page) {
-		cell, _, ok := strings.Cut(strings.TrimPrefix(line, "| "), " | ")
-		switch {
-		case !ok || !strings.HasPrefix(line, "| "):
-			inside = false
-		case cell == title:
-			inside = true
-		case inside && cell != "---":
-			cells = append(cells, cell)
-		}
+	for _, row := range tableRows(page, title) {
+		cells = append(cells, row[0])
 	}
 	return cells
+}
+
+// tableRows returns the cells of the table whose first column has a title, row by row.
+func tableRows(page, title string) [][]string {
+	var rows [][]string
+	inside := false
+	for line := range strings.Lines(page) {
+		line, isRow := strings.CutPrefix(strings.TrimSpace(line), "| ")
+		cells := strings.Split(strings.TrimSuffix(line, " |"), " | ")
+		switch {
+		case !isRow:
+			inside = false
+		case cells[0] == title:
+			inside = true
+		case inside && cells[0] != "---":
+			rows = append(rows, cells)
+		}
+	}
+	return rows
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/consul"
+	"github.com/leaderrun/leaderrun/backends/etcd"
 	"github.com/leaderrun/leaderrun/backends/file"
 	"github.com/leaderrun/leaderrun/backends/redis"
 )
@@ -28,8 +30,12 @@ type opener func(rawURL string) (Store, error)
 
 // drivers returns the drivers of this build by the schemes of their URLs.
 func drivers() map[string]opener {
+	etcdURL := func(rawURL string) (Store, error) { return store(etcd.Open(rawURL)) }
 	redisURL := func(rawURL string) (Store, error) { return store(redis.Open(rawURL)) }
+	consulURL := func(rawURL string) (Store, error) { return store(consul.Open(rawURL)) }
 	return map[string]opener{
+		"etcd":            etcdURL,
+		"etcds":           etcdURL,
 		"file":            func(rawURL string) (Store, error) { return store(file.Open(rawURL)) },
 		"redis":           redisURL,
 		"rediss":          redisURL,
@@ -38,6 +44,8 @@ func drivers() map[string]opener {
 		"rediss+sentinel": redisURL,
 		"redis+cluster":   redisURL,
 		"rediss+cluster":  redisURL,
+		"consul":          consulURL,
+		"consuls":         consulURL,
 	}
 }
 

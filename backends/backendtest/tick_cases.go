@@ -192,7 +192,7 @@ func agreesWithDecision(s *scene) {
 	p := &play{
 		scene: s, random: rand.New(rand.NewPCG(seed, 0)),
 		store: s.open(), model: NewMem(nil),
-		ranks: [2]map[int64]int64{{0: 0}, {0: 0}},
+		ranks: [2]map[int64]int64{{0: 0}, {0: 0}}, beats: [2]map[int64]int64{{}, {}},
 	}
 	s.done(p.store, s.acquire(p.store, s.otherJob())) // no quarantine from here on
 	for range 600 {
@@ -211,6 +211,7 @@ type play struct {
 	slots        [3]attempt
 	latest       int64              // the tick that is due, as n of scene.tick
 	ranks        [2]map[int64]int64 // token → its place among the tokens granted, of store and model
+	beats        [2]map[int64]int64 // beat → its place among those seen: what counts is that another one is there
 	log          string
 }
 
@@ -316,6 +317,10 @@ func (p *play) plain(i int, status backends.Status) string {
 	for _, t := range []*int64{&r.Token, &r.Released} {
 		*t = p.rank(i, *t)
 	}
+	if _, ok := p.beats[i][r.Beat]; !ok && r.Beat != 0 {
+		p.beats[i][r.Beat] = int64(1 + len(p.beats[i]))
+	}
+	r.Beat = p.beats[i][r.Beat]
 	for _, t := range []*int64{&r.Granted, &r.Until, &r.Ended, &r.Schedule.At} {
 		*t = min(*t, 1)
 	}

@@ -168,6 +168,7 @@ local function note(run) push('runs', run, 20) end
 local function restore(job, token, by, tick)
   if r.token >= token then return end
   r.job, r.token, r.holder, r.granted = job, token, by, now
+  r.beat = math.max(r.beat, now)
   note({token = token, holder = by, tick = tick, attempt = 1, started = now, state = 'claimed', exit = 0})
 end
 

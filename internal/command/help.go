@@ -168,6 +168,10 @@ func backendsPage() string {
   redis+unix:///run/redis.sock           through a socket
   redis+sentinel://h1,h2,h3/master/0     behind Sentinel
   redis+cluster://h1,h2,h3               Redis Cluster
+  etcd://h1,h2,h3                        etcd, by any of its members; etcds:// with TLS
+  etcd://user:password@h1,h2,h3/prefix
+  consul://localhost                     Consul, by the agent on this host; consuls:// with TLS
+  consul://:token@host:8500/prefix
 
 ?prefix=NAME keeps apart what shares a server; status shows it. docs/backends.md has all options and what
 each backend promises.

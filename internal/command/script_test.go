@@ -48,6 +48,16 @@ func TestRedisScripts(t *testing.T) {
 	runScripts(t, "testdata/redis")
 }
 
+func TestConsulScripts(t *testing.T) {
+	testserver.Require(t, "consul")
+	runScripts(t, "testdata/consul")
+}
+
+func TestEtcdScripts(t *testing.T) {
+	testserver.Require(t, "etcd")
+	runScripts(t, "testdata/etcd")
+}
+
 func runScripts(t *testing.T, dir string) {
 	t.Helper()
 	testscript.Run(t, testscript.Params{
@@ -67,6 +77,9 @@ func runScripts(t *testing.T, dir string) {
 			"waitfile":  waitFile,
 			"waitgrep":  waitGrep,
 			"redis":     func(ts *testscript.TestScript, _ bool, args []string) { startRedis(t, ts, args) },
+			"etcd":      func(ts *testscript.TestScript, _ bool, args []string) { startEtcd(t, ts, args) },
+			"etcdctl":   runEtcdctl,
+			"consul":    func(ts *testscript.TestScript, _ bool, args []string) { startConsul(t, ts, args) },
 			"strangers": listenAsStrangers,
 			"examples":  runExamples,
 			"silent":    expectSilence,
@@ -152,6 +165,23 @@ func startRedis(t *testing.T, ts *testscript.TestScript, args []string) {
 		o.Password = args[0]
 	}
 	ts.Setenv("REDIS", testserver.Redis(t, o).Addr())
+}
+
+// etcd [PASSWORD] starts a server, whose root has the password, and sets ETCD to its address.
+func startEtcd(t *testing.T, ts *testscript.TestScript, args []string) {
+	t.Helper()
+	o := testserver.EtcdOptions{UnsafeNoFsync: true}
+	if len(args) > 0 {
+		o.Password = args[0]
+	}
+	ts.Setenv("ETCD", testserver.Etcd(t, o).Endpoint())
+}
+
+// etcdctl ARG… asks the server without a password.
+func runEtcdctl(ts *testscript.TestScript, _ bool, args []string) {
+	path, err := testserver.Binary("etcdctl")
+	ts.Check(err)
+	ts.Check(ts.Exec(path, append([]string{"--endpoints", ts.Getenv("ETCD")}, args...)...))
 }
 
 // strangers sets WEB to the address of a server that speaks another protocol, and CLOSED to one that nobody

@@ -10,13 +10,19 @@ var (
 	runnerTests   = []string{"./runner"}
 	decisionTests = []string{"./backends", "-rapid.nofailfile"}
 	redisTests    = []string{"./backends/redis", "-rapid.nofailfile"}
+	etcdTests     = []string{"./backends/etcd"}
+	consulTests   = []string{"./backends/consul"}
 	processTests  = []string{"./internal/process/..."}
 )
 
 var mutants = []mutant{
 	{"validity of a claim counts from the reply", "runner/acquire.go", "a.grant, a.plan, a.asked = grant, plan, t0", "a.grant, a.plan, a.asked = grant, plan, now", runnerTests},
 	{"validity of a renewal counts from the reply", "runner/hold.go", "h.asked = reply.t0", "h.asked = h.clock.Now()", runnerTests},
-	{"another's life counts from the request", "runner/acquire.go", "a.claim.Seen, a.seenAt = seen, now", "a.claim.Seen, a.seenAt = seen, t0", runnerTests},
+	{"another's life counts from the request", "runner/acquire.go", "a.witness(refusal.Seen, now)", "a.witness(refusal.Seen, t0)", runnerTests},
+	{"every sign of life counts as a new one", "runner/acquire.go", "if n.Seen != a.sign() { // one", "if true { // one", runnerTests},
+	{"a sign of life that was told does not count", "runner/acquire.go", "if n.Seen != a.sign() { // one", "if false { // one", runnerTests},
+	{"a record that was lost begins its beats anew", "backends/keep.go", "r.Beat = max(r.Beat, now)\n", "", decisionTests},
+	{"a holder does not ask when it is told of a loss", "runner/hold.go", "h.newsAt = h.clock.Now()\n\t\th.lookSoon()", "h.newsAt = h.clock.Now()", runnerTests},
 	{"a definite loss is taken for a silence", "runner/hold.go", "case errors.Is(reply.err, backends.ErrLost):\n\t\th.takeLoss()", "case errors.Is(reply.err, backends.ErrLost) && h.gone:\n\t\th.takeLoss()", runnerTests},
 	{"a reply after the end counts", "runner/hold.go", "case now >= h.valid:", "case now >= h.valid && h.gone:", runnerTests},
 	{"no margin for clock rates", "runner/timeline.go", "end := t0.Add(t.TTL - t.Margin())", "end := t0.Add(t.TTL)", runnerTests},
@@ -50,6 +56,25 @@ var mutants = []mutant{
 	{"Redis: no quarantine", "backends/redis/claim.lua", "if quarantine > 0 then", "if false then", redisTests},
 	{"Redis: replicas are not waited for", "backends/redis/script.go", "if acked < need {", "if acked < 0 {", redisTests},
 	{"Redis: a reply of another request is taken", "backends/redis/script.go", "got != nonce {", "got == \"\" {", redisTests},
+
+	{"etcd: no compare of the lease", "backends/etcd/record.go", "{Key: k.lease, Of: rpc.ModRevision, Value: old.leased},", "", etcdTests},
+	{"etcd: no compare of the record", "backends/etcd/record.go", "{Key: k.record, Of: rpc.ModRevision, Value: old.written},", "", etcdTests},
+	{"etcd: no compare of the beat", "backends/etcd/record.go", "{Key: k.beat, Of: rpc.ModRevision, Value: old.beaten},", "", etcdTests},
+	{"etcd: the record's TTL is the one asked for", "backends/etcd/acquire.go", "c.TTL = ttl\n", "", etcdTests},
+	{"etcd: a renewal is a keep-alive alone", "backends/etcd/etcd.go", "now, done, err := d.swap(ctx, g.Claim.Job, s, change{record: renewal.Record, alive: true})", "now, done, err := s, true, error(nil)", etcdTests},
+	{"etcd: a renewal does not keep the lease alive", "backends/etcd/etcd.go", "ttl, err := d.keepAlive(ctx, s.lease)\n\tswitch", "ttl, err := g.TTL, error(nil)\n\tswitch", etcdTests},
+	{"etcd: one member's word is a loss", "backends/etcd/etcd.go", "case now.leased != leased:", "case true:", etcdTests},
+	{"etcd: a vanished lease is taken for a released one", "backends/etcd/record.go", "Proof: backends.ByBeat}", "Proof: backends.ByRelease}", etcdTests},
+	{"etcd: the beat is the record's", "backends/etcd/record.go", "s.record.Beat = 0\n", "", etcdTests},
+	{"etcd: a claim revokes its own lease", "backends/etcd/acquire.go", "spare.used = true\n", "", etcdTests},
+
+	{"Consul: no compare of the lock", "backends/consul/txn.go", "steps := []*api.KVTxnOp{unchanged, {", "steps := []*api.KVTxnOp{{", consulTests},
+	{"Consul: no compare of the record", "backends/consul/txn.go", "{Verb: api.KVCAS,", "{Verb: api.KVSet,", consulTests},
+	{"Consul: a vanished lease is taken for a released one", "backends/consul/record.go", "Proof: backends.ByBeat}", "Proof: backends.ByRelease}", consulTests},
+	{"Consul: no lock-delay", "backends/consul/txn.go", "min(max(2*ttl/3, time.Millisecond), maxLockDelay)", "min(max(2*ttl/3, time.Millisecond), time.Millisecond)", consulTests},
+	{"Consul: a renewal does not renew the session", "backends/consul/consul.go", "if err = d.renewSession(ctx, s.lock.session); err == nil {", "if err == nil {", consulTests},
+	{"Consul: a claim destroys its own session", "backends/consul/consul.go", "if s.lock.session == *spare { //", "if false { //", consulTests},
+	{"Consul: reads may be out of date", "backends/consul/txn.go", "RequireConsistent: true", "RequireConsistent: false, AllowStale: true", consulTests},
 
 	{"guardian: does not kill at the deadline", "internal/process/guardian/run.go", "case now >= g.deadline.Kill, g.killAt", "case g.killAt", processTests},
 	{"guardian: outlives its wrapper", "internal/process/guardian/orders.go", "g.terminate()\n\tg.soonerKill(boottime.Now().Add(g.order.Grace))", "", processTests},

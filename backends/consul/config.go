@@ -1,0 +1,135 @@
+package consul
+
+import (
+	"crypto/tls"
+	"errors"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/consul/api"
+
+	"github.com/leaderrun/leaderrun/internal/backendurl"
+)
+
+const (
+	defaultPrefix = "leaderrun"
+	shapes        = "consul://HOST:PORT, consul://:TOKEN@HOST,HOST/PREFIX, consuls:// (TLS)"
+)
+
+// config is what a backend URL says, and the token that Consul's users keep in the environment.
+type config struct {
+	url      *backendurl.URL
+	tls      *tls.Config // nil: none
+	tlsFiles *backendurl.TLSFiles
+
+	prefix    string
+	token     string // "": none, or the one in tokenFile
+	tokenFile string
+	dc        string
+	namespace string
+	partition string
+}
+
+var knownOptions = backendurl.Options[config]{
+	"prefix":     backendurl.Prefix(func(c *config) *string { return &c.prefix }),
+	"token-file": text("file with the token", func(c *config) *string { return &c.tokenFile }),
+	"dc":         text("datacenter, where it is not that of the host", func(c *config) *string { return &c.dc }),
+	"namespace":  text("namespace, in Consul Enterprise", func(c *config) *string { return &c.namespace }),
+	"partition":  text("admin partition, in Consul Enterprise", func(c *config) *string { return &c.partition }),
+}.WithTLS(func(c *config) *backendurl.TLSFiles { return c.tlsFiles })
+
+func text(help string, field func(c *config) *string) backendurl.Option[config] {
+	return backendurl.Option[config]{Help: help, Set: func(c *config, v string) error {
+		*field(c) = v
+		if v == "" {
+			return errors.New("it is empty")
+		}
+		return nil
+	}}
+}
+
+// parseURL reads a backend URL. No error here shows any part of the URL that a token may be in.
+func parseURL(raw string) (*config, error) {
+	c := &config{}
+	port := "8500"
+	switch backendurl.Scheme(raw) {
+	case "consul":
+	case "consuls":
+		c.tlsFiles, port = &backendurl.TLSFiles{}, "8501"
+	default:
+		return nil, configuration(shapes, "this is not the URL of a Consul backend")
+	}
+	var err error
+	if c.url, err = backendurl.Parse(raw, backendurl.Form{Shapes: shapes, Port: port}); err != nil {
+		return nil, err
+	}
+	if c.url.User != "" {
+		return nil, configuration("consul://:TOKEN@HOST", "the backend URL has a user: Consul knows tokens only")
+	}
+	if err := knownOptions.Read(c.url, c); err != nil {
+		return nil, err
+	}
+	if err := c.setPrefix(); err != nil {
+		return nil, err
+	}
+	if err := c.setToken(); err != nil {
+		return nil, err
+	}
+	c.tls, err = c.tlsFiles.Config()
+	return c, err
+}
+
+func (c *config) setPrefix() error {
+	path, err := url.PathUnescape(strings.TrimSuffix(c.url.Path, "/"))
+	switch {
+	case err != nil:
+		return configuration("a % in a prefix is written as %25", "the path of the backend URL is not percent-encoded")
+	case path != "" && c.prefix != "":
+		return configuration("", "the backend URL has a prefix as its path and another one as ?prefix=")
+	case path != "":
+		c.prefix = path
+	case c.prefix == "":
+		c.prefix = defaultPrefix
+	}
+	if slices.Contains(strings.Split(c.prefix, "/"), "") {
+		return configuration("a prefix is like leaderrun or team/leaderrun", "the prefix of the backend URL has an empty part")
+	}
+	return nil
+}
+
+// setToken finds the token: in the URL, else where Consul's own programs find it. Nothing else of their
+// environment counts: a host that happens to have CONSUL_HTTP_ADDR set would use another store than the rest.
+func (c *config) setToken() error {
+	c.token = c.url.Password
+	if c.token != "" && c.tokenFile != "" {
+		return configuration("", "the backend URL has a token and ?token-file=")
+	}
+	if c.token == "" && c.tokenFile == "" {
+		c.tokenFile = os.Getenv(api.HTTPTokenFileEnvName)
+	}
+	if c.token == "" && c.tokenFile == "" {
+		c.token = os.Getenv(api.HTTPTokenEnvName)
+	}
+	if c.tokenFile == "" {
+		return nil
+	}
+	var err error
+	if c.token, err = readToken(c.tokenFile); err != nil {
+		return configuration("?token-file= or CONSUL_HTTP_TOKEN_FILE names a file that holds nothing but the token", "%w", err)
+	}
+	return nil
+}
+
+func readToken(file string) (string, error) {
+	held, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	token := strings.TrimSpace(string(held))
+	if token == "" {
+		return "", errors.New("the token file " + file + " is empty")
+	}
+	return token, nil
+}

@@ -1,0 +1,279 @@
+package consul
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/backendtest"
+	"github.com/leaderrun/leaderrun/internal/testserver"
+)
+
+const (
+	patience   = time.Minute // how long what must happen may take on a busy machine
+	management = "9f0a4b0e-6c1b-4d8e-8f63-0d5a5a4d1c11"
+	shortTTL   = 2 * time.Second
+	shortest   = `session_ttl_min = "500ms"` // 10 s otherwise
+)
+
+func open(t testing.TB, url string) *Driver {
+	t.Helper()
+	d, err := Open(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	return d
+}
+
+func server(t testing.TB) *testserver.ConsulServer {
+	t.Helper()
+	return testserver.Consul(t, testserver.ConsulOptions{Config: shortest})
+}
+
+// operator is somebody with the rights to do everything.
+type operator struct{ *Driver }
+
+func operate(t testing.TB, url string) operator {
+	t.Helper()
+	return operator{open(t, strings.Replace(url, "://", "://:"+management+"@", 1))}
+}
+
+func (o operator) key(job, name string) string { return o.cfg.dir(job) + name }
+
+func (o operator) get(t testing.TB, job, name string) *api.KVPair {
+	t.Helper()
+	pair, _, err := o.client.KV().Get(o.key(job, name), query(t.Context()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pair
+}
+
+func (o operator) pair(job, name, value string) *api.KVPair {
+	return &api.KVPair{Key: o.key(job, name), Value: []byte(value)}
+}
+
+func (o operator) put(t testing.TB, job, name, value string) {
+	t.Helper()
+	if _, err := o.client.KV().Put(o.pair(job, name, value), nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (o operator) remove(t testing.TB, job, name string) {
+	t.Helper()
+	if _, err := o.client.KV().Delete(o.key(job, name), nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// session returns what holds the lock of a job.
+func (o operator) session(t testing.TB, job string) string {
+	t.Helper()
+	pair := o.get(t, job, lockName)
+	if pair == nil || pair.Session == "" {
+		t.Fatalf("nobody holds the lock of %s", job)
+	}
+	return pair.Session
+}
+
+func (o operator) destroySession(t testing.TB, session string) {
+	t.Helper()
+	if _, err := o.client.Session().Destroy(session, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// sessions returns how many there are.
+func (o operator) sessions(t testing.TB) int {
+	t.Helper()
+	all, _, err := o.client.Session().List(query(t.Context()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(all)
+}
+
+func (o operator) setBreak(t testing.TB, job string, b backends.BreakRequest) {
+	t.Helper()
+	for done := false; !done; {
+		pair := o.get(t, job, recordName)
+		var r backends.Record
+		if err := json.Unmarshal(pair.Value, &r); err != nil {
+			t.Fatal(err)
+		}
+		r.Break = &b
+		text, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pair.Value = text
+		if done, _, err = o.client.KV().CAS(pair, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// harness is the suite's view of a store. o needs the prefix of the URL.
+func harness(o operator, url string) backendtest.Harness {
+	return backendtest.Harness{
+		Open: func(t testing.TB) backends.Driver {
+			t.Helper()
+			d, err := Open(url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		},
+		TTL:          shortTTL,
+		DeleteLease:  func(t testing.TB, job string) { t.Helper(); o.remove(t, job, lockName) },
+		DeleteRecord: func(t testing.TB, job string) { t.Helper(); o.remove(t, job, recordName) },
+		SetBreak:     o.setBreak,
+	}
+}
+
+func TestSuite(t *testing.T) {
+	t.Parallel()
+	s := server(t)
+	h := harness(operate(t, s.URL()), s.URL())
+	h.Restart = func(t testing.TB) { t.Helper(); s.Restart(t, true) }
+	h.Stall = func(t testing.TB) func() {
+		t.Helper()
+		s.Stop(t)
+		return func() { s.Cont(t) }
+	}
+	backendtest.Run(t, h)
+}
+
+// TestSuiteCluster: three servers, and the deaths of holders by the end of their sessions, which is what it looks
+// like when the node of an agent leaves.
+func TestSuiteCluster(t *testing.T) {
+	t.Parallel()
+	o := testserver.ConsulOptions{Config: shortest}
+	set := testserver.ConsulClusterOf(t, o, o, o)
+	op := operate(t, set.URL())
+	h := harness(op, set.URL())
+	h.Expire = func(t testing.TB, g backends.Grant) {
+		t.Helper()
+		if pair := op.get(t, g.Claim.Job, lockName); pair != nil && pair.Session != "" {
+			op.destroySession(t, pair.Session)
+		}
+	}
+	h.Restart = func(t testing.TB) { t.Helper(); set.Restart(t, true) }
+	h.Stall = func(t testing.TB) func() {
+		t.Helper()
+		for _, m := range set.Members {
+			m.Stop(t)
+		}
+		return func() {
+			for _, m := range set.Members {
+				m.Cont(t)
+			}
+		}
+	}
+	backendtest.Run(t, h)
+}
+
+// policy is the policy of policy.hcl, which the documentation shows.
+func policy(t testing.TB) string {
+	t.Helper()
+	text, err := os.ReadFile("policy.hcl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// newToken makes a token with a policy.
+func newToken(t testing.TB, o operator, name, rules string) string {
+	t.Helper()
+	p, _, err := o.client.ACL().PolicyCreate(&api.ACLPolicy{Name: name, Rules: rules}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, _, err := o.client.ACL().TokenCreate(&api.ACLToken{Policies: []*api.ACLTokenPolicyLink{{ID: p.ID}}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token.SecretID
+}
+
+// TestSuiteTLSAndACL: the ready-made policy is all that leaderrun needs, also where listing keys is a right of its
+// own.
+func TestSuiteTLSAndACL(t *testing.T) {
+	t.Parallel()
+	certs := testserver.NewCertificates(t)
+	s := testserver.Consul(t, testserver.ConsulOptions{
+		Token: management, TLS: certs, ClientCert: true,
+		Config: shortest + "\nacl = { enable_key_list_policy = true }",
+	})
+	options := "?ca=" + certs.CA + "&cert=" + certs.ClientCert + "&key=" + certs.ClientKey
+	o := operate(t, s.URL()+options)
+	token := newToken(t, o, "leaderrun", policy(t))
+	h := harness(o, "consuls://:"+token+"@"+s.Addr()+options)
+	h.Expire = func(t testing.TB, g backends.Grant) {
+		t.Helper()
+		o.destroySession(t, o.session(t, g.Claim.Job))
+	}
+	backendtest.Run(t, h)
+}
+
+func claim(job, holder string, ttl time.Duration) backends.Claim {
+	return backends.Claim{Job: job, Holder: backends.Holder{ID: holder, Host: "host", PID: 1, User: "u"}, TTL: ttl}
+}
+
+func granted(t testing.TB, d *Driver, c backends.Claim) backends.Grant {
+	t.Helper()
+	g, err := d.Acquire(t.Context(), c)
+	if err != nil {
+		t.Fatalf("Acquire: %v", err)
+	}
+	return g
+}
+
+func refused(t testing.TB, d *Driver, c backends.Claim, want backends.Verdict) *backends.Refusal {
+	t.Helper()
+	g, err := d.Acquire(t.Context(), c)
+	r, ok := errors.AsType[*backends.Refusal](err)
+	if !ok || r.Verdict != want {
+		t.Fatalf("Acquire: token %d, %v; want %s", g.Token, err, want)
+	}
+	return r
+}
+
+func renewed(t testing.TB, d *Driver, g backends.Grant) {
+	t.Helper()
+	if _, err := d.Renew(t.Context(), g); err != nil {
+		t.Fatalf("Renew: %v", err)
+	}
+}
+
+func finished(t testing.TB, d *Driver, g backends.Grant) {
+	t.Helper()
+	if err := d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}); err != nil {
+		t.Fatalf("Finish: %v", err)
+	}
+}
+
+func lost(t testing.TB, d *Driver, g backends.Grant) {
+	t.Helper()
+	if _, err := d.Renew(t.Context(), g); !errors.Is(err, backends.ErrLost) {
+		t.Fatalf("Renew: %v, want ErrLost", err)
+	}
+}
+
+// within returns a context for one request that may stay without an answer.
+func within(t testing.TB, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}

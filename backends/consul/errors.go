@@ -1,0 +1,146 @@
+package consul
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/leaderrun/leaderrun/backends"
+)
+
+const (
+	tokenHint  = "a token stands in the backend URL (consul://:TOKEN@HOST), in ?token-file= or in CONSUL_HTTP_TOKEN"
+	aclHint    = "the policy that leaderrun needs is in docs/backends.md, section Consul"
+	certHint   = "this server wants a client certificate that it knows: ?cert=FILE&key=FILE"
+	serverHint = "is this a Consul server or agent, and its HTTP port? with TLS the URL begins with consuls://"
+	prefixHint = "another program uses this key, or somebody wrote to it: choose another ?prefix=, or delete the key when nothing runs"
+	nodeHint   = "sessions belong to the datacenter of the agent that makes them: name an agent of that one"
+)
+
+func configuration(hint, format string, args ...any) error {
+	return &backends.PermanentError{Kind: backends.Configuration, Err: fmt.Errorf(format, args...), Hint: hint}
+}
+
+func isPermanent(err error) bool {
+	_, ok := errors.AsType[*backends.PermanentError](err)
+	return ok
+}
+
+// statusError is an answer that is neither a success nor part of the protocol.
+type statusError struct {
+	host string
+	code int
+	text string
+}
+
+func (e *statusError) Error() string { return fmt.Sprintf("%s: %d: %s", e.host, e.code, e.text) }
+
+// fault is a text in an error of the server or the client library that no retry mends.
+type fault struct {
+	text string
+	kind backends.PermanentKind
+	hint string
+	host bool // it is the fault of one host, and another one may answer
+}
+
+// faults are looked for in this order. What is not listed is an unknown outcome: no leader, no servers, rate
+// limits, timeouts and broken connections all pass. So does "No path to datacenter", which a server says of each
+// datacenter until it has met one of its servers.
+var faults = []fault{
+	{text: "primary-dc-down"}, // a secondary datacenter cannot ask: it denies all, and means nobody
+	{text: "ACL not found", kind: backends.Credentials, hint: tokenHint},
+	{text: "anonymous token", kind: backends.Credentials, hint: tokenHint},
+	{text: "Permission denied", kind: backends.Credentials, hint: aclHint},
+	{text: "remote error: tls: bad certificate", kind: backends.Credentials, hint: certHint, host: true},
+	{text: "remote error: tls: certificate required", kind: backends.Credentials, hint: certHint, host: true},
+	{text: "remote error: tls: unknown certificate", kind: backends.Credentials, hint: certHint, host: true},
+	{text: "remote error: tls: expired certificate", kind: backends.Credentials, hint: certHint, host: true},
+	{text: "remote error: tls: revoked certificate", kind: backends.Credentials, hint: certHint, host: true},
+	{text: "remote error: tls: unsupported certificate", kind: backends.Credentials, hint: certHint, host: true},
+	{text: "remote error: tls: access denied", kind: backends.Credentials, hint: certHint, host: true},
+	{text: "remote error: tls: protocol version not supported", kind: backends.Configuration, hint: "the server wants another version of TLS", host: true},
+
+	{text: "Namespaces are a Consul Enterprise feature", kind: backends.Configuration, hint: "this server has no namespaces: leave ?namespace= out"},
+	{text: "Partitions are a Consul Enterprise feature", kind: backends.Configuration, hint: "this server has no partitions: leave ?partition= out"},
+	{text: "cross datacenter lock must be created at server agent", kind: backends.Configuration, hint: nodeHint},
+	{text: "Invalid Session TTL", kind: backends.Configuration, hint: "the server keeps shorter or longer leases only: see --ttl, and session_ttl_min of the server"},
+	{text: "too large", kind: backends.Configuration, hint: "the server's kv_max_value_size and txn_max_req_len must allow 512 kB, as they do by default"},
+	{text: "Client sent an HTTP request to an HTTPS server", kind: backends.Configuration, hint: "this port speaks TLS: consuls://", host: true},
+	{text: "server gave HTTP response to HTTPS client", kind: backends.Configuration, hint: "this port speaks no TLS: consul://", host: true},
+	{text: "first record does not look like a TLS handshake", kind: backends.Configuration, hint: "this port speaks no TLS: consul://", host: true},
+	{text: "malformed HTTP", kind: backends.Configuration, hint: serverHint, host: true},
+}
+
+// classify tells what no retry mends from outcomes that are unknown.
+func (l *link) classify(err error) error {
+	if err == nil || isPermanent(err) {
+		return err
+	}
+	if e, ok := errors.AsType[*url.Error](err); ok { // it repeats a URL of which the host is not the one asked
+		err = e.Err
+	}
+	if l.another() && isHostFault(err) {
+		return err
+	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return configuration("?ca=FILE names the authority that signed the server's certificate, ?server-name= the name in it", "%w", err)
+	}
+	if _, ok := errors.AsType[x509.HostnameError](err); ok {
+		return configuration("?server-name= is the name in the server's certificate", "%w", err)
+	}
+	p := &backends.PermanentError{Err: err}
+	for _, f := range faults {
+		if strings.Contains(err.Error(), f.text) {
+			p.Kind, p.Hint = f.kind, f.hint
+			break
+		}
+	}
+	e, ok := errors.AsType[*statusError](err)
+	switch {
+	case ok && e.code == http.StatusForbidden && p.Kind == 0 && !strings.Contains(e.text, "primary-dc-down"):
+		p.Kind, p.Hint = backends.Credentials, aclHint
+	case ok && e.code == http.StatusUnauthorized:
+		p.Kind, p.Hint = backends.Credentials, tokenHint
+	case ok && e.code >= 300 && e.code < 400:
+		p.Kind, p.Hint = backends.Configuration, serverHint
+	case p.Kind == 0:
+		return err
+	}
+	if p.Kind == backends.Credentials && l.rotate() {
+		return fmt.Errorf("%w; the token file holds another token now", err)
+	}
+	return p
+}
+
+// isHostFault says whether an error is about one host: its certificate, what it speaks, where it redirects.
+func isHostFault(err error) bool {
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return true
+	}
+	if e, ok := errors.AsType[*statusError](err); ok && e.code >= 300 && e.code < 400 {
+		return true
+	}
+	return slices.ContainsFunc(faults, func(f fault) bool { return f.host && strings.Contains(err.Error(), f.text) })
+}
+
+// notConsul is the error for a page that Consul would not send. It passes: a load balancer sends such pages while it
+// knows no server.
+func (l *link) notConsul() error {
+	host, _ := l.current()
+	l.skip(host)
+	return fmt.Errorf("%s: the answer is not Consul's: %s", host, serverHint)
+}
+
+// about says which step an error is of, where the error is not itself the answer.
+func about(step, job string, err error) error {
+	_, refused := errors.AsType[*backends.Refusal](err)
+	if err == nil || refused || errors.Is(err, backends.ErrLost) || errors.Is(err, backends.ErrUnknownJob) || isPermanent(err) {
+		return err
+	}
+	return fmt.Errorf("%s %q: %w", step, job, err)
+}

@@ -1,0 +1,55 @@
+package consul
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+)
+
+// Inspect implements backends.Inspector, by one read of both keys.
+func (d *Driver) Inspect(ctx context.Context, job string) (backends.Status, error) {
+	s, err := d.read(ctx, job)
+	if err != nil {
+		return backends.Status{}, about("inspect", job, err)
+	}
+	if s.index == 0 && s.lock.owner.Token == 0 {
+		return backends.Status{}, backends.ErrUnknownJob
+	}
+	v := s.view()
+	status := backends.Status{Record: v.Record, Lease: v.Lease, Now: v.Now}
+	status.Record.Job = job
+	if v.Lease == nil && !status.Record.Free() { // what somebody waits who has not seen the holder
+		status.Wait = time.Duration(status.Record.TTL) * time.Millisecond
+	}
+	return status, nil
+}
+
+// Jobs implements backends.Inspector. Consul has no pages: the answer holds all keys below the prefix.
+func (d *Driver) Jobs(ctx context.Context) ([]string, error) {
+	keys, meta, err := d.client.KV().Keys(d.cfg.root(), "", query(ctx))
+	switch {
+	case err != nil:
+		err = d.link.classify(err)
+	case meta.LastIndex == 0:
+		err = d.link.notConsul()
+	case meta.ResultsFilteredByACLs:
+		err = d.link.classify(fmt.Errorf("Permission denied: the token may not read all keys below %s", d.cfg.root())) //nolint:staticcheck // as Consul says it
+	}
+	if isPermanent(err) {
+		return nil, err
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list jobs: %w", err)
+	}
+	var jobs []string
+	for _, key := range keys {
+		if job, ok := d.cfg.jobOf(key); ok {
+			jobs = append(jobs, job)
+		}
+	}
+	slices.Sort(jobs)
+	return slices.Compact(jobs), nil
+}

@@ -1,0 +1,158 @@
+package consul
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+)
+
+const (
+	dialTimeout    = 5 * time.Second
+	requestTimeout = 15 * time.Second // of a request whose caller set none
+	idleConns      = 2                // a renewal and its hedge, or a watch and a claim
+)
+
+// link sends requests to one host at a time, and to the next one when that fails. It stands below the client
+// library, which reads more of the environment than may count, and loses the server's words in some errors.
+type link struct {
+	cfg       *config
+	transport *http.Transport
+
+	mu      sync.Mutex
+	hosts   []string // the first one is asked
+	token   string
+	rotated time.Time // when another token was read
+}
+
+func newLink(c *config) *link {
+	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: dialTimeout}
+	one := new(http.Protocols)
+	one.SetHTTP1(true) // HTTP/2 would go on with a dead connection after a request's timeout
+	return &link{cfg: c, hosts: slices.Clone(c.url.Addrs), token: c.token, transport: &http.Transport{
+		DialContext: dialer.DialContext, TLSClientConfig: c.tls, TLSHandshakeTimeout: dialTimeout,
+		Protocols: one, MaxIdleConnsPerHost: idleConns, IdleConnTimeout: time.Minute, DisableCompression: true,
+	}}
+}
+
+// client returns the client library over this link. It is given values for all that it would read from the
+// environment; what has to go into a request RoundTrip puts there.
+func (l *link) client() (*api.Client, error) {
+	return api.NewClient(&api.Config{
+		Address: "consul", Scheme: "http", Token: "set by RoundTrip",
+		HttpClient: &http.Client{
+			Transport:     l,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	})
+}
+
+// RoundTrip implements http.RoundTripper. It reads answers to their end, so that one that breaks off is a
+// failure of the host too, and makes errors of those that are none of the protocol.
+func (l *link) RoundTrip(q *http.Request) (*http.Response, error) {
+	ctx := q.Context()
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, requestTimeout)
+		defer cancel()
+	}
+	host, token := l.current()
+	resp, body, err := l.send(l.address(q.Clone(ctx), host, token))
+	if err != nil {
+		if !errors.Is(context.Cause(ctx), context.Canceled) {
+			l.skip(host)
+		}
+		return nil, fmt.Errorf("%s: %w", host, err)
+	}
+	switch resp.StatusCode {
+	case http.StatusOK, http.StatusNotFound, http.StatusConflict:
+		resp.Body = io.NopCloser(bytes.NewReader(body))
+		return resp, nil
+	case http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		l.skip(host) // it answers, and reaches no leader perhaps
+	}
+	err = &statusError{host: host, code: resp.StatusCode, text: strings.TrimSpace(string(body))}
+	if isHostFault(err) {
+		l.skip(host)
+	}
+	return nil, err
+}
+
+func (l *link) send(q *http.Request) (*http.Response, []byte, error) {
+	resp, err := l.transport.RoundTrip(q)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	return resp, body, err
+}
+
+// address puts into a request where it goes, for whom, and to which part of the store.
+func (l *link) address(q *http.Request, host, token string) *http.Request {
+	q.URL.Scheme, q.URL.Host, q.Host = "http", host, host
+	if l.cfg.tls != nil {
+		q.URL.Scheme = "https"
+	}
+	params := q.URL.Query()
+	for name, value := range map[string]string{"dc": l.cfg.dc, "ns": l.cfg.namespace, "partition": l.cfg.partition} {
+		params.Del(name)
+		if value != "" {
+			params.Set(name, value)
+		}
+	}
+	q.URL.RawQuery = params.Encode()
+	if params.Has("index") {
+		// net/http repeats a GET that it can repeat on another connection. A watch wants to hear that its own broke,
+		// because the server that it finds next may count anew.
+		q.Body, q.GetBody = io.NopCloser(strings.NewReader("")), nil
+	}
+	q.Header.Del("X-Consul-Token")
+	if token != "" {
+		q.Header.Set("X-Consul-Token", token)
+	}
+	return q
+}
+
+func (l *link) current() (host, token string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.hosts[0], l.token
+}
+
+// skip makes the next request go to another host, if it would go to this one.
+func (l *link) skip(host string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.hosts[0] == host {
+		l.hosts = append(l.hosts[1:], host)
+	}
+}
+
+// rotate reads the token file again after a refusal, and says whether the next request has another token than the
+// refused one may have had.
+func (l *link) rotate() bool {
+	if l.cfg.tokenFile == "" {
+		return false
+	}
+	token, err := readToken(l.cfg.tokenFile)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err == nil && token != l.token {
+		l.token, l.rotated = token, time.Now()
+	}
+	return time.Since(l.rotated) < requestTimeout
+}
+
+// another says whether there are more hosts than one: then what is wrong with one of them mends itself by asking
+// the next.
+func (l *link) another() bool { return len(l.cfg.url.Addrs) > 1 }

@@ -1,0 +1,86 @@
+package consul
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+
+	"github.com/leaderrun/leaderrun/backends"
+)
+
+// state is what Consul keeps about a job, as one read showed it or one write left it.
+type state struct {
+	job    string
+	record backends.Record
+	index  uint64 // of the record's last change; 0: there is none
+	lock   lock
+}
+
+// lock is the key that a session holds while the job runs. We never delete it.
+type lock struct {
+	session string // "": nobody holds it
+	index   uint64 // of its last change; 0: there is none
+	owner   owner
+}
+
+// owner is the value of the lock. It stays when the session ends without us, and is empty after a release.
+type owner struct {
+	Holder backends.Holder `json:"holder"`
+	Token  int64           `json:"token"`
+	TTL    int64           `json:"ttl"` // ms
+}
+
+// parse reads the keys of a job. What else is below its name is not ours.
+func (c *config) parse(job string, pairs api.KVPairs) (*state, error) {
+	s := &state{job: job}
+	dir := c.dir(job)
+	for _, p := range pairs {
+		switch p.Key {
+		case dir + recordName:
+			s.index = p.ModifyIndex
+			if json.Unmarshal(p.Value, &s.record) != nil || s.record.Job != job {
+				return nil, configuration(prefixHint, "the key %s holds no record of leaderrun", p.Key)
+			}
+		case dir + lockName:
+			s.lock.session, s.lock.index = p.Session, p.ModifyIndex
+			free := p.Session == "" && len(p.Value) == 0
+			if !free && (json.Unmarshal(p.Value, &s.lock.owner) != nil || s.lock.owner.Token == 0) {
+				return nil, configuration(prefixHint, "the key %s holds no lock of leaderrun", p.Key)
+			}
+		}
+	}
+	return s, nil
+}
+
+// view returns what is decided upon. A lease is valid while a session holds the lock.
+//
+// Consul itself cannot prove that a holder whose session is gone is dead. A session ends after twice its TTL of
+// silence, but also at once: destroyed by an operator, or with the node of its agent when that leaves, which is
+// also when its holder may not reach Consul to hear of it. The lock-delay that follows lives in the memory of
+// the leader; a restored snapshot or the first moments of a new leader do not know it. And an operator can free
+// the lock of a living session, or delete it. So all of it is judged by silence: every renewal writes a beat
+// into the record, in the transaction that finds the lock as it was, and who saw no beat for a whole TTL claims
+// in a transaction that finds the record as it was. That rests on nothing but the Raft log and our own clock.
+func (s *state) view() backends.View {
+	v := backends.View{Record: s.record, Now: time.Now(), Proof: backends.ByBeat}
+	o := s.lock.owner
+	switch {
+	case s.lock.session != "":
+		v.Lease = &backends.Lease{Holder: o.Holder.ID, Token: o.Token, Left: s.left(v.Now)}
+	case o.Token > s.record.Token: // the record was deleted or rolled back; the lock still tells of the run
+		v.Record.Job, v.Record.Token, v.Record.Holder, v.Record.TTL = s.job, o.Token, o.Holder, o.TTL
+	}
+	return v
+}
+
+// left returns how long the lease lasts if it is not renewed: Consul waits for twice its TTL, and does not tell
+// since when. The holder's clock may differ from ours, so the answer is bounded; it serves to look again.
+func (s *state) left(now time.Time) time.Duration {
+	ttl := time.Duration(s.lock.owner.TTL) * time.Millisecond
+	end := time.UnixMilli(s.record.Until).Add(ttl)
+	if s.record.Token != s.lock.owner.Token {
+		end = now.Add(2 * ttl)
+	}
+	return min(max(end.Sub(now), time.Second), 2*ttl)
+}

@@ -1,0 +1,430 @@
+package consul
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+
+	"github.com/leaderrun/leaderrun/backends"
+)
+
+// claimUntil claims as the runner does, keeping its evidence, until it is granted. Every refusal before must be
+// that somebody's lease has vanished.
+func claimUntil(t testing.TB, d *Driver, c backends.Claim) backends.Grant {
+	t.Helper()
+	first := time.Now()
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if c.Seen.Token != 0 {
+			c.Seen.For = time.Since(first)
+		}
+		g, err := d.Acquire(t.Context(), c)
+		if err == nil {
+			return g
+		}
+		r, ok := errors.AsType[*backends.Refusal](err)
+		if !ok || r.Verdict != backends.Vanished || r.Wait <= 0 {
+			t.Fatalf("Acquire: %v, want vanished and how long to wait", err)
+		}
+		if r.Seen.Token != c.Seen.Token || r.Seen.Beat != c.Seen.Beat {
+			c.Seen, first = r.Seen, time.Now()
+		}
+	}
+	t.Fatalf("not granted within %v", patience)
+	return backends.Grant{}
+}
+
+// TestLostLease: whatever takes the lease from a living holder, the holder is told, and nobody is granted before a
+// TTL has passed since its last renewal. The lock-delay alone would be over sooner: it begins when the session
+// ends, which may be right after a renewal, and the holder may not be able to hear of it.
+func TestLostLease(t *testing.T) {
+	t.Parallel()
+	s := server(t)
+	o := operate(t, s.URL())
+	release := func(t testing.TB, job string) {
+		t.Helper()
+		pair := o.get(t, job, lockName)
+		if ok, _, err := o.client.KV().Release(pair, nil); err != nil || !ok {
+			t.Fatalf("release: %v, %v", ok, err)
+		}
+	}
+	destroy := func(t testing.TB, job string) { t.Helper(); o.destroySession(t, o.session(t, job)) }
+	for name, strike := range map[string]func(t testing.TB, job string){
+		"session destroyed": destroy,
+		"lock deleted":      func(t testing.TB, job string) { t.Helper(); o.remove(t, job, lockName) },
+		"lock released":     release,
+		"lock released and session destroyed": func(t testing.TB, job string) {
+			t.Helper()
+			session := o.session(t, job)
+			release(t, job)
+			o.destroySession(t, session)
+		},
+		"lock deleted and session destroyed": func(t testing.TB, job string) {
+			t.Helper()
+			session := o.session(t, job)
+			o.remove(t, job, lockName)
+			o.destroySession(t, session)
+		},
+		"session destroyed and lock deleted": func(t testing.TB, job string) {
+			t.Helper()
+			destroy(t, job)
+			o.remove(t, job, lockName)
+		},
+		"session destroyed and record deleted": func(t testing.TB, job string) {
+			t.Helper()
+			destroy(t, job)
+			o.remove(t, job, recordName)
+		},
+		"record rolled back and session destroyed": func(t testing.TB, job string) {
+			t.Helper()
+			o.put(t, job, recordName, `{"job":"`+job+`","token":5,"released":5}`)
+			destroy(t, job)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d, other := open(t, s.URL()), open(t, s.URL())
+			g := granted(t, d, claim(name, "holder", shortTTL))
+			standby := claim(name, "standby", shortTTL)
+			standby.Seen = refused(t, other, standby, backends.Held).Seen
+			sent := time.Now()
+			renewed(t, d, g)
+			strike(t, name)
+			refused(t, other, claim(name, "newcomer", shortTTL), backends.Vanished)
+			refused(t, other, standby, backends.Vanished)
+			lost(t, d, g)
+			g.Private = nil
+			lost(t, d, g)
+			next := claimUntil(t, other, standby)
+			if life := time.Since(sent); life < g.TTL {
+				t.Errorf("granted %v after a renewal, want at least %v", life, g.TTL)
+			}
+			if next.Token <= g.Token {
+				t.Errorf("token %d after %d", next.Token, g.Token)
+			}
+			renewed(t, other, next)
+			lost(t, d, g)
+			if err := d.Finish(t.Context(), g, backends.Outcome{State: backends.Lost}); !errors.Is(err, backends.ErrLost) {
+				t.Errorf("Finish: %v", err)
+			}
+			finished(t, other, next)
+		})
+	}
+}
+
+// TestBeatsNeverComeAgain: an operator deletes the record, the holder writes it anew, and then loses its lock while it
+// cannot hear of it. Whoever saw its life before the deletion has not seen it since.
+func TestBeatsNeverComeAgain(t *testing.T) {
+	t.Parallel()
+	s := server(t)
+	o := operate(t, s.URL())
+	d, other := open(t, s.URL()), open(t, s.URL())
+	g := granted(t, d, claim("job", "holder", shortTTL))
+	next := claim("job", "next", shortTTL)
+	next.Seen = refused(t, other, next, backends.Held).Seen
+	o.remove(t, "job", recordName)
+	renewed(t, d, g)
+	o.destroySession(t, o.session(t, "job"))
+	next.Seen.For = time.Hour
+	if r := refused(t, other, next, backends.Vanished); r.Seen.Token == next.Seen.Token && r.Seen.Beat <= next.Seen.Beat {
+		t.Errorf("a sign of life came again: %+v after %+v", r.Seen, next.Seen)
+	}
+	lost(t, d, g)
+}
+
+// TestTransactionSentTwice: something between us and the server repeats the transaction of a claim. The second copy
+// finds the first, and the claim finds its own session at work.
+func TestTransactionSentTwice(t *testing.T) {
+	t.Parallel()
+	s := server(t)
+	m := between(t, s)
+	d := open(t, m.url())
+	var once sync.Once
+	m.strike(func(r *http.Response) bool {
+		if what(r.Request) == "txn" {
+			once.Do(func() {
+				r.StatusCode = http.StatusConflict
+				r.Body = io.NopCloser(strings.NewReader(`{"Errors":[{"OpIndex":0,"What":"failed index check for key \"x\", current modify index 2 != 1"}]}`))
+				r.ContentLength = -1
+				r.Header.Del("Content-Length")
+			})
+		}
+		return true
+	})
+	g := granted(t, d, claim("job", "holder", time.Minute))
+	renewed(t, d, g)
+	finished(t, d, g)
+}
+
+// TestLockDelay: where the record says that the run has ended, Consul's own lock-delay still holds after a session
+// that ended with its lock. It is told as a wait; and no session is left behind by those who ask.
+func TestLockDelay(t *testing.T) {
+	t.Parallel()
+	s := server(t)
+	o := operate(t, s.URL())
+	d, other := open(t, s.URL()), open(t, s.URL())
+	g := granted(t, d, claim("job", "holder", 3*time.Second))
+	made, _, err := o.client.Session().Info(o.session(t, "job"), query(t.Context()))
+	if err != nil || made.LockDelay != lockDelay(g.TTL) || made.TTL != "3s" || made.Behavior != api.SessionBehaviorRelease ||
+		len(made.Checks)+len(made.NodeChecks)+len(made.ServiceChecks) != 0 || !strings.Contains(made.Name, "job, host, process 1") {
+		t.Errorf("session %+v, %v", made, err)
+	}
+	before := time.Now()
+	o.destroySession(t, made.ID)
+	lost(t, d, g)
+	finished(t, d, g)
+	r := refused(t, other, claim("job", "next", shortTTL), backends.Vanished)
+	if r.Wait != delayLook || r.Token != g.Token || r.Holder.ID != "holder" {
+		t.Errorf("%+v", r)
+	}
+	next := claimUntil(t, other, claim("job", "next", shortTTL))
+	if life, want := time.Since(before), lockDelay(g.TTL); life < want-20*time.Millisecond {
+		t.Errorf("granted after %v, want the lock-delay of %v", life, want)
+	}
+	if n := o.sessions(t); n != 1 {
+		t.Errorf("%d sessions, want that of the holder", n)
+	}
+	finished(t, other, next)
+	if n := o.sessions(t); n != 0 {
+		t.Errorf("%d sessions after the end", n)
+	}
+	for ttl, want := range map[time.Duration]time.Duration{
+		0: time.Millisecond, 15 * time.Second: 10 * time.Second, time.Hour: time.Minute,
+	} {
+		if got := lockDelay(ttl); got != want {
+			t.Errorf("lock-delay of %v: %v, want %v", ttl, got, want)
+		}
+	}
+}
+
+// TestRoundTrips: what each step asks.
+func TestRoundTrips(t *testing.T) {
+	t.Parallel()
+	s := server(t)
+	m := between(t, s)
+	d := open(t, m.url())
+	asks := func(what, want string) {
+		t.Helper()
+		if got := m.requests(); got != want {
+			t.Errorf("%s asks %q, want %q", what, got, want)
+		}
+	}
+	g := granted(t, d, claim("job", "a", time.Minute))
+	asks("a grant", "kv session/create txn")
+	renewed(t, d, g)
+	asks("a renewal", "session/renew txn")
+	refused(t, d, claim("job", "b", time.Minute), backends.Held)
+	asks("a refusal", "kv")
+	c := claim("job", "b", time.Minute)
+	c.Tick = time.Now().Unix()
+	refused(t, d, c, backends.Held)
+	asks("a refusal that is written down", "kv txn")
+	renewed(t, d, g)
+	asks("a renewal after somebody else wrote", "session/renew txn kv session/renew txn")
+	plain := g
+	plain.Private = nil
+	renewed(t, d, plain)
+	asks("a renewal of a grant from elsewhere", "kv session/renew txn")
+	again := granted(t, d, g.Claim)
+	asks("a repeated claim", "kv session/renew txn")
+	if again.Token != g.Token || again.Native != g.Native || g.Native == "" {
+		t.Errorf("the same claim: %d %s, then %d %s", g.Token, g.Native, again.Token, again.Native)
+	}
+	finished(t, d, again)
+	asks("finish", "txn session/destroy")
+	finished(t, d, g)
+	asks("finish again", "txn kv")
+	lost(t, d, g)
+	asks("a renewal after finish", "kv")
+	next := granted(t, d, claim("job", "c", time.Minute))
+	if n, _ := strconv.Atoi(next.Native); n <= func() int { n, _ := strconv.Atoi(g.Native); return n }() {
+		t.Errorf("native number %s after %s", next.Native, g.Native)
+	}
+	m.requests()
+	if err := d.Abandon(t.Context(), next.Claim); err != nil {
+		t.Error(err)
+	}
+	asks("abandon", "kv txn session/destroy")
+}
+
+// TestReplySwallowed: a claim whose answer is lost has its lease, and asking again returns it.
+func TestReplySwallowed(t *testing.T) {
+	t.Parallel()
+	s := server(t)
+	o, m := operate(t, s.URL()), between(t, s)
+	d := open(t, m.url())
+	for _, kind := range []string{"kv", "session/create", "txn"} {
+		c := claim("job "+kind, "a", time.Minute)
+		m.swallow(kind)
+		_, err := d.Acquire(within(t, 300*time.Millisecond), c)
+		if _, ok := errors.AsType[*backends.Refusal](err); err == nil || ok || isPermanent(err) {
+			t.Fatalf("without an answer to %s: %v", kind, err)
+		}
+		m.strike(nil)
+		applied := o.get(t, c.Job, lockName)
+		if (applied != nil) != (kind == "txn") {
+			t.Fatalf("without an answer to %s the lock is %v", kind, applied)
+		}
+		g := granted(t, d, c)
+		if applied != nil && (g.Native != strconv.FormatUint(applied.ModifyIndex, 10) || o.session(t, c.Job) != applied.Session) {
+			t.Errorf("asked again: %+v, want the lease that was taken: %+v", g, applied)
+		}
+		m.swallow("txn")
+		if _, err := d.Renew(within(t, 300*time.Millisecond), g); err == nil || errors.Is(err, backends.ErrLost) {
+			t.Errorf("a renewal without an answer: %v", err)
+		}
+		m.strike(nil)
+		renewed(t, d, g)
+		m.swallow("txn")
+		if err := d.Finish(within(t, 300*time.Millisecond), g, backends.Outcome{State: backends.Done}); err == nil {
+			t.Error("Finish without an answer")
+		}
+		m.strike(nil)
+		finished(t, d, g)
+	}
+}
+
+// TestReplySpoilt: a server that fails after it has taken the lock leaves us a session that may hold it. To destroy
+// that session would end a lease that the next claim is to find.
+func TestReplySpoilt(t *testing.T) {
+	t.Parallel()
+	s := server(t)
+	o, m := operate(t, s.URL()), between(t, s)
+	d, c := open(t, m.url()), claim("job", "a", time.Minute)
+	m.strike(func(r *http.Response) bool {
+		if what(r.Request) == "txn" {
+			r.StatusCode = http.StatusInternalServerError
+		}
+		return true
+	})
+	if _, err := d.Acquire(t.Context(), c); err == nil || isPermanent(err) {
+		t.Fatalf("Acquire: %v", err)
+	}
+	m.strike(nil)
+	session := o.session(t, "job")
+	g := granted(t, d, c)
+	if o.session(t, "job") != session {
+		t.Error("asked again: another lease")
+	}
+	finished(t, d, g)
+}
+
+// TestDelayedClaim: a transaction that arrives after its claim was taken back takes nothing.
+func TestDelayedClaim(t *testing.T) {
+	t.Parallel()
+	s := server(t)
+	d := open(t, s.URL())
+	c := claim("job", "a", time.Minute)
+	before, err := d.read(t.Context(), c.Job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	session, err := d.newSession(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	decision := backends.Decide(before.view(), c)
+	if err := d.Abandon(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.commit(t.Context(), before, decision.Record, before.take(session, decision.Grant)); !errors.Is(err, errConflict) {
+		t.Errorf("the delayed claim: %v", err)
+	}
+	refused(t, d, c, backends.Abandoned)
+	finished(t, d, granted(t, d, claim("job", "b", time.Minute)))
+}
+
+// TestSessionNotFound: a leader that was deposed may not know a session. That ends no run.
+func TestSessionNotFound(t *testing.T) {
+	t.Parallel()
+	s := server(t)
+	m := between(t, s)
+	d := open(t, m.url())
+	g := granted(t, d, claim("job", "a", time.Minute))
+	m.strike(func(r *http.Response) bool {
+		if what(r.Request) == "session/renew" {
+			r.StatusCode = http.StatusNotFound
+		}
+		return true
+	})
+	if _, err := d.Renew(within(t, 300*time.Millisecond), g); err == nil || errors.Is(err, backends.ErrLost) {
+		t.Errorf("Renew: %v, want an unknown outcome", err)
+	}
+	m.strike(nil)
+	renewed(t, d, g)
+	finished(t, d, g)
+}
+
+// TestForeignKeys: another program's entries are an error, whoever reads them.
+func TestForeignKeys(t *testing.T) {
+	t.Parallel()
+	s := server(t)
+	o := operate(t, s.URL())
+	d := open(t, s.URL())
+	session, err := d.newSession(t.Context(), claim("x", "x", time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for job, write := range map[string]func(){
+		"locked by consul lock": func() { // which writes its session, and flags of its own
+			pair := o.pair("locked by consul lock", lockName, "")
+			pair.Session, pair.Flags = session, 0x2ddccbc058a50c18
+			if ok, _, err := o.client.KV().Acquire(pair, nil); err != nil || !ok {
+				t.Fatalf("acquire: %v, %v", ok, err)
+			}
+		},
+		"semaphore":       func() { o.put(t, "semaphore", lockName, `{"Limit":2,"Holders":{}}`) },
+		"text":            func() { o.put(t, "text", lockName, "here be dragons") },
+		"another record":  func() { o.put(t, "another record", recordName, `{"job":"other"}`) },
+		"a broken record": func() { o.put(t, "a broken record", recordName, `{"job":`) },
+	} {
+		write()
+		_, err := d.Acquire(t.Context(), claim(job, "a", time.Minute))
+		p, ok := errors.AsType[*backends.PermanentError](err)
+		if !ok || p.Kind != backends.Configuration || !strings.Contains(p.Error(), d.cfg.dir(job)) || !strings.Contains(p.Hint, "prefix") {
+			t.Errorf("%s: %v", job, err)
+		}
+		if _, err := d.Inspect(t.Context(), job); !isPermanent(err) {
+			t.Errorf("%s: Inspect: %v", job, err)
+		}
+		if err := d.Abandon(t.Context(), claim(job, "a", time.Minute)); !isPermanent(err) {
+			t.Errorf("%s: Abandon: %v", job, err)
+		}
+	}
+}
+
+// TestNoSessionsLeft: those who were not granted leave no session behind.
+func TestNoSessionsLeft(t *testing.T) {
+	t.Parallel()
+	s := server(t)
+	o := operate(t, s.URL())
+	var all sync.WaitGroup
+	var one sync.Mutex
+	var grants []backends.Grant
+	for i := range 20 {
+		d := open(t, s.URL())
+		all.Go(func() {
+			g, err := d.Acquire(t.Context(), claim("job", strconv.Itoa(i), time.Minute))
+			if err == nil {
+				one.Lock()
+				grants = append(grants, g)
+				one.Unlock()
+			} else if r, ok := errors.AsType[*backends.Refusal](err); !ok || r.Verdict != backends.Held {
+				t.Errorf("Acquire: %v", err)
+			}
+		})
+	}
+	all.Wait()
+	if len(grants) != 1 {
+		t.Fatalf("%d of 20 were granted", len(grants))
+	}
+	if n := o.sessions(t); n != 1 {
+		t.Errorf("%d sessions, want that of the holder", n)
+	}
+}

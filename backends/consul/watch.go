@@ -1,0 +1,100 @@
+package consul
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+
+	"github.com/leaderrun/leaderrun/backends"
+)
+
+const (
+	watchWait    = 20 * time.Second // a question about no change is answered after that, and up to 1/16 more
+	watchLate    = 5 * time.Second  // what the network may add
+	watchRetry   = 200 * time.Millisecond
+	watchRetries = 5 * time.Second
+)
+
+// Watch implements backends.Watcher by blocking queries for both keys of the job, on a connection of their own.
+//
+// Every beat thereby wakes every standby of the job: an answer of some kilobytes a renewal, three times a TTL. That
+// is what a standby needs for its proof of a death, and one query for both keys is less than two. It does not ask
+// most servers whether the leader still is one: what a watch tells decides nothing.
+//
+// The channel is closed before ctx ends only where no retry helps, e.g. without the right to read.
+func (d *Driver) Watch(ctx context.Context, job string) (<-chan backends.News, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	ch := make(chan backends.News, 1)
+	go func() {
+		defer close(ch)
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(d.life, cancel)()
+		for pause := watchRetry; ctx.Err() == nil; pause = min(2*pause, watchRetries) {
+			began := time.Now()
+			if err := d.follow(ctx, job, ch); isPermanent(err) {
+				return
+			}
+			if time.Since(began) > watchRetries { // one that breaks as soon as it stands makes everybody look each time
+				pause = watchRetry
+			}
+			rest(ctx, pause/2+rand.N(pause/2)) //nolint:gosec // jitter
+		}
+	}()
+	return ch, nil
+}
+
+func rest(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}
+
+// follow asks for one change after another until a question fails.
+//
+// A store that was restored from a snapshot counts anew, and its first answer still tells of the old one. So what
+// goes backwards, or comes early with nothing new, makes the next question one that is answered at once.
+func (d *Driver) follow(ctx context.Context, job string, ch chan backends.News) error {
+	var last *state
+	for index := uint64(0); ; {
+		asked := time.Now()
+		s, next, err := d.change(ctx, job, index)
+		if err != nil {
+			return err
+		}
+		n := s.news(last)
+		nothing := n == (backends.News{})
+		if next < index || nothing && index != 0 && time.Since(asked) < watchWait {
+			next = 0
+		}
+		last, index = s, next
+		if nothing {
+			rest(ctx, watchRetry)
+		} else {
+			backends.Tell(ch, n)
+		}
+	}
+}
+
+// change returns what is kept about a job as soon as the index is over, or a while later.
+func (d *Driver) change(ctx context.Context, job string, index uint64) (*state, uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, watchWait+watchWait/16+watchLate)
+	defer cancel()
+	q := &api.QueryOptions{WaitIndex: index, WaitTime: watchWait}
+	return d.list(job, q.WithContext(ctx))
+}
+
+// news compares two states of a job. Without an earlier one it says to look: what happened before went unseen.
+func (s *state) news(last *state) (n backends.News) {
+	r := &s.record
+	n.Look = last == nil || s.lock != last.lock || (r.Break != nil && (last.record.Break == nil || *r.Break != *last.record.Break))
+	if r.Token != 0 && (last == nil || r.Token != last.record.Token || r.Beat != last.record.Beat) {
+		n.Seen = backends.Evidence{Token: r.Token, Beat: r.Beat}
+	}
+	return n
+}

@@ -1,0 +1,208 @@
+package etcd
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/testserver"
+)
+
+func TestURL(t *testing.T) {
+	t.Parallel()
+	type seen struct {
+		Addrs, User, Password, Prefix string
+		TLS                           bool
+	}
+	for url, want := range map[string]seen{
+		"etcd://h":                       {Addrs: "h:2379", Prefix: "leaderrun"},
+		"etcd://h/":                      {Addrs: "h:2379", Prefix: "leaderrun"},
+		"ETCD://h:7":                     {Addrs: "h:7", Prefix: "leaderrun"},
+		"etcd://a,b:7,[::1],[::2]:9/p":   {Addrs: "a:2379,b:7,[::1]:2379,[::2]:9", Prefix: "p"},
+		"etcd://h/team/a%2Fb/":           {Addrs: "h:2379", Prefix: "team/a/b"},
+		"etcd://h//p":                    {Addrs: "h:2379", Prefix: "/p"},
+		"etcd://h?prefix=/p/":            {Addrs: "h:2379", Prefix: "/p"},
+		"etcd://h/?prefix=p":             {Addrs: "h:2379", Prefix: "p"},
+		"etcd://u:p:w@h":                 {Addrs: "h:2379", User: "u", Password: "p:w", Prefix: "leaderrun"},
+		"etcd://u%40x:p%40ss%2F%25@h,i":  {Addrs: "h:2379,i:2379", User: "u@x", Password: "p@ss/%", Prefix: "leaderrun"},
+		"etcds://u:p@h?server-name=etcd": {Addrs: "h:2379", User: "u", Password: "p", Prefix: "leaderrun", TLS: true},
+	} {
+		c, err := parseURL(url)
+		if err != nil {
+			t.Errorf("%s: %v", url, err)
+			continue
+		}
+		got := seen{strings.Join(c.url.Addrs, ","), c.url.User, c.url.Password, c.prefix, c.tls != nil}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s:\n%s", url, diff)
+		}
+	}
+}
+
+// badURLs all have the password hunter2 where there may be one.
+var badURLs = []string{
+	"", "etcd:", "etcd:h", "http://h", "etcdx://h", "etcd+unix:///s", "etcd://", "etcd://:0", "etcd://h:0", "etcd://h:99999", "etcd://h:p", "etcd://::1",
+	"etcd://h,", "etcd://u:hunter2@", "etcd://u:hunter2@h:x", "etcd://u@h", "etcd://u:@h", "etcd://:hunter2@h", "etcd://u:hunter2%zz@h",
+	"etcd://u:hunter2/x@h", "etcd://u:hunter2?@h", "etcd://u:2379?hunter2@h", "etcd://u:2379?a=hunter2@h", "etcd://u:hunter2@h/%zz",
+	"etcd://u:hunter2@h?foo=1", "etcd://u:hunter2@h?ca=x", "etcd://u:hunter2@h?prefix=", "etcd://u:hunter2@h?prefix=a&prefix=b", "etcd://u:hunter2@h/a?prefix=a",
+	"etcd://u:hunter2@h?%zz=hunter2", "etcds://u:hunter2@h?insecure=1", "etcds://u:hunter2@h?ca=/nowhere", "etcds://u:hunter2@h?ca=config.go",
+	"etcds://u:hunter2@h?cert=/nowhere", "etcds://u:hunter2@h?cert=/nowhere&key=/nowhere",
+}
+
+func TestBadURL(t *testing.T) {
+	t.Parallel()
+	for _, url := range badURLs {
+		_, err := Open(url)
+		p, ok := errors.AsType[*backends.PermanentError](err)
+		if !ok || p.Kind != backends.Configuration {
+			t.Errorf("%s: %v, want a configuration error", url, err)
+			continue
+		}
+		if strings.Contains(err.Error()+p.Hint, "hunter2") {
+			t.Errorf("%s: the error shows the password: %v (%s)", url, err, p.Hint)
+		}
+	}
+	_, err := Open("etcd://h?nosuch=1")
+	if p, ok := errors.AsType[*backends.PermanentError](err); !ok || !strings.Contains(p.Hint, "prefix (") || strings.Contains(p.Hint, "server-name") {
+		t.Errorf("the hint lists what this URL may have: %+v", p)
+	}
+}
+
+func TestRedacted(t *testing.T) {
+	t.Parallel()
+	for url, want := range map[string]string{
+		"etcd://h":                   "etcd://h:2379",
+		"etcd://u:hunter2@h,i:7/p/q": "etcd://u:xxxxx@h:2379,i:7/p/q",
+		"etcds://u:hunter2@h?prefix=p&server-name=x": "etcds://u:xxxxx@h:2379?prefix=p&server-name=x",
+	} {
+		d := open(t, url)
+		for _, got := range []string{d.Redacted(), fmt.Sprint(d), fmt.Sprintf("%+v", d)} {
+			if got != want {
+				t.Errorf("%s: %s, want %s", url, got, want)
+			}
+		}
+		if text := fmt.Sprintf("%#v", d); strings.Contains(text, "hunter2") {
+			t.Errorf("%s: %%#v shows the password: %s", url, text)
+		}
+	}
+}
+
+// FuzzURL: whatever the URL, nothing shows its password, and nothing panics.
+func FuzzURL(f *testing.F) {
+	for _, url := range badURLs {
+		f.Add(url)
+	}
+	f.Fuzz(func(t *testing.T, url string) {
+		d, err := Open(url)
+		var text string
+		if err == nil {
+			text = d.String()
+		} else {
+			p, ok := errors.AsType[*backends.PermanentError](err)
+			if !ok {
+				t.Fatalf("%v is not permanent", err)
+			}
+			text = err.Error() + p.Hint
+		}
+		_, rest, _ := strings.Cut(url, "://")
+		if i := strings.LastIndex(rest, "@"); i >= 0 {
+			user, password, ok := strings.Cut(rest[:i], ":")
+			if ok && len(password) > 8 && !strings.Contains(user+rest[i:]+shapes, password) && strings.Contains(text, password) {
+				t.Errorf("%s: shows %q", text, password)
+			}
+		}
+	})
+}
+
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	seen := map[string]string{}
+	for _, prefix := range []string{"p", "p/a", "p/a/lease"} {
+		c := &config{prefix: prefix}
+		for _, job := range []string{"", "a", "a b", "a/b", "a%2Fb", "a%2fb", "a/lease", "lease", "record", "a\n", "ü", "a\x00", "\xff", "%", "%25", "*", "..", "a\u202eb"} {
+			k := c.keys(job)
+			for _, key := range []string{string(k.lease), string(k.record), string(k.beat)} {
+				if other, ok := seen[key]; ok {
+					t.Errorf("%q below %q and %s share the key %q", job, prefix, other, key)
+				}
+				seen[key] = fmt.Sprintf("%q below %q", job, prefix)
+				if strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
+					t.Errorf("%q cannot be typed", key)
+				}
+				for _, other := range []string{"p", "p/a", "p/a/lease", "q"} {
+					got, ok := (&config{prefix: other}).jobOf(key)
+					if want := other == prefix && key == string(k.record); ok != want || ok && got != job {
+						t.Errorf("job of %q below %q: %q, %v", key, other, got, ok)
+					}
+				}
+			}
+		}
+	}
+}
+
+const secret = "s3cr:t/p@ss%word \"$"
+
+// TestRefusedAccess: each reason has its kind and a remedy, and nothing shows the password.
+func TestRefusedAccess(t *testing.T) {
+	t.Parallel()
+	certs, others := testserver.NewCertificates(t), testserver.NewCertificates(t)
+	plain := testserver.Etcd(t, testserver.EtcdOptions{UnsafeNoFsync: true})
+	users := testserver.Etcd(t, testserver.EtcdOptions{UnsafeNoFsync: true, Password: secret})
+	users.Ctl(t, "user", "add", "nobody", "--new-user-password", secret)
+	secure := testserver.Etcd(t, testserver.EtcdOptions{UnsafeNoFsync: true, TLS: certs, ClientCert: true})
+	escaped := "s3cr%3At%2Fp%40ss%25word%20%22$"
+	mine := "cert=" + certs.ClientCert + "&key=" + certs.ClientKey
+	for _, c := range []struct {
+		what, url string
+		kind      backends.PermanentKind
+		hint      string
+	}{
+		{"a wrong password", "etcd://root:" + escaped + "x@" + users.Endpoint(), backends.Credentials, "percent-encoded"},
+		{"an unknown user", "etcd://who:" + escaped + "@" + users.Endpoint(), backends.Credentials, "percent-encoded"},
+		{"no user", "etcd://" + users.Endpoint(), backends.Credentials, "etcd://USER:PASSWORD@HOST"},
+		{"no rights", "etcd://nobody:" + escaped + "@" + users.Endpoint() + "/x", backends.Credentials, "readwrite --prefix x/"},
+		{"a user where there are none", "etcd://root:" + escaped + "@" + plain.Endpoint(), backends.Configuration, "leave user and password out"},
+		{"no client certificate", "etcds://" + secure.Endpoint() + "?ca=" + certs.CA, backends.Credentials, "?cert=FILE"},
+		{"a client certificate of somebody else", "etcds://" + secure.Endpoint() + "?ca=" + certs.CA + "&cert=" + others.ClientCert + "&key=" + others.ClientKey, backends.Credentials, "?cert=FILE"},
+		{"a server of somebody else", "etcds://" + secure.Endpoint() + "?ca=" + others.CA + "&" + mine, backends.Configuration, "?ca=FILE"},
+		{"another name", "etcds://" + secure.Endpoint() + "?server-name=other&ca=" + certs.CA + "&" + mine, backends.Configuration, "?server-name="},
+	} {
+		d := open(t, c.url)
+		claim := newClaim("job")
+		_, acquire := d.Acquire(t.Context(), claim)
+		_, renew := d.Renew(t.Context(), backends.Grant{Claim: claim, Token: 1, TTL: claim.TTL})
+		_, inspect := d.Inspect(t.Context(), "job")
+		_, jobs := d.Jobs(t.Context())
+		for step, err := range map[string]error{
+			"Acquire": acquire, "Renew": renew, "Inspect": inspect, "Jobs": jobs, "Abandon": d.Abandon(t.Context(), claim),
+			"Finish": d.Finish(t.Context(), backends.Grant{Claim: claim, Token: 1, TTL: claim.TTL}, backends.Outcome{State: backends.Done}),
+		} {
+			p, ok := errors.AsType[*backends.PermanentError](err)
+			if !ok || p.Kind != c.kind || !strings.Contains(p.Hint, c.hint) {
+				t.Errorf("%s: %s: %v (%+v)", c.what, step, err, p)
+				continue
+			}
+			if strings.Contains(err.Error()+p.Hint, "s3cr") {
+				t.Errorf("%s: %s shows the password: %v (%s)", c.what, step, err, p.Hint)
+			}
+		}
+		news, err := d.Watch(t.Context(), "job")
+		if err != nil {
+			t.Errorf("%s: Watch: %v", c.what, err)
+			continue
+		}
+		select {
+		case n, open := <-news: // no retry helps
+			if open {
+				t.Errorf("%s: the watch says %+v", c.what, n)
+			}
+		case <-time.After(patience):
+			t.Errorf("%s: the watch goes on", c.what)
+		}
+	}
+}

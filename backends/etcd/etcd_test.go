@@ -1,0 +1,156 @@
+package etcd
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/backendtest"
+	"github.com/leaderrun/leaderrun/backends/etcd/rpc"
+	"github.com/leaderrun/leaderrun/internal/testserver"
+)
+
+func open(t testing.TB, url string) *Driver {
+	t.Helper()
+	d, err := Open(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	return d
+}
+
+func newClaim(job string) backends.Claim {
+	id := make([]byte, 16)
+	_, _ = rand.Read(id)
+	return backends.Claim{
+		Job: job, TTL: 2 * time.Second,
+		Holder: backends.Holder{ID: hex.EncodeToString(id), Host: "host-1", PID: 4711, User: "backup"},
+	}
+}
+
+// operator does to a server what only a person does.
+type operator struct{ *Driver }
+
+func (o operator) do(t testing.TB, ops ...rpc.Op) {
+	t.Helper()
+	if _, err := o.client.Txn(t.Context(), rpc.Txn{Then: ops}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (o operator) deleteLease(t testing.TB, job string) {
+	t.Helper()
+	o.do(t, rpc.Op{Delete: o.cfg.keys(job).lease})
+}
+
+func (o operator) deleteRecord(t testing.TB, job string) {
+	t.Helper()
+	o.do(t, rpc.Op{Delete: o.cfg.keys(job).record})
+}
+
+// state is what the keys of a job hold.
+func (o operator) state(t testing.TB, job string) *state {
+	t.Helper()
+	s, err := o.read(t.Context(), job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// ask writes a request to stop into a record that may change at any time.
+func (o operator) ask(t testing.TB, job string, b backends.BreakRequest) {
+	t.Helper()
+	s := o.state(t, job)
+	for done := false; !done; {
+		r := s.record
+		r.Break = &b
+		var err error
+		if s, done, err = o.swap(t.Context(), job, s, change{record: r}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (o operator) revokeLease(t testing.TB, job string) {
+	t.Helper()
+	if err := o.client.Revoke(t.Context(), o.state(t, job).lease); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// harness is the suite's view of a store. Empty and RestartEmpty it has not: with lease and record gone nothing
+// tells of a run any more, see TestEmptiedByHand.
+func harness(url string, o operator, servers ...*testserver.EtcdServer) backendtest.Harness {
+	return backendtest.Harness{
+		Open: func(t testing.TB) backends.Driver {
+			t.Helper()
+			d, err := Open(url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		},
+		TTL:          minTTL,
+		DeleteLease:  o.deleteLease,
+		DeleteRecord: o.deleteRecord,
+		SetBreak:     o.ask,
+		Stall: func(t testing.TB) func() {
+			t.Helper()
+			for _, s := range servers {
+				s.Stop(t)
+			}
+			return func() {
+				for _, s := range servers {
+					s.Cont(t)
+				}
+			}
+		},
+	}
+}
+
+func TestSuite(t *testing.T) {
+	t.Parallel()
+	s := testserver.Etcd(t, testserver.EtcdOptions{})
+	h := harness(s.URL(), operator{open(t, s.URL())}, s)
+	h.Restart = func(t testing.TB) { t.Helper(); s.Restart(t, true) }
+	backendtest.Run(t, h)
+}
+
+func TestSuiteCluster(t *testing.T) {
+	t.Parallel()
+	s := testserver.EtcdCluster(t, 3)
+	h := harness(s.URL(), operator{open(t, s.URL())}, s.Members...)
+	h.Restart = func(t testing.TB) { t.Helper(); s.Restart(t, true) }
+	backendtest.Run(t, h)
+}
+
+// TestSuiteTLSAndRole: the ready-made role is all that leaderrun needs.
+func TestSuiteTLSAndRole(t *testing.T) {
+	t.Parallel()
+	certs := testserver.NewCertificates(t)
+	s := testserver.Etcd(t, testserver.EtcdOptions{TLS: certs, ClientCert: true, Password: "other"})
+	role, err := os.ReadFile("role.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(role)) {
+		args := strings.Fields(line)[1:]
+		for i := range args {
+			args[i] = strings.Replace(args[i], "PASSWORD", secret, 1)
+		}
+		s.Ctl(t, args...)
+	}
+	at := func(user, password string) string {
+		return "etcds://" + user + ":" + url.PathEscape(password) + "@" + s.Endpoint() + "?ca=" + certs.CA + "&cert=" + certs.ClientCert + "&key=" + certs.ClientKey
+	}
+	h := harness(at("leaderrun", secret), operator{open(t, at("root", "other"))}, s)
+	h.Restart = func(t testing.TB) { t.Helper(); s.Restart(t, true) }
+	backendtest.Run(t, h)
+}

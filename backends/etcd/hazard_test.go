@@ -1,0 +1,396 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/etcd/rpc"
+	"github.com/leaderrun/leaderrun/internal/testserver"
+)
+
+// patience is how long something that must happen may take on a busy machine.
+const patience = time.Minute
+
+var errLost = errors.New("the reply was lost")
+
+// TestGrantToOneWhoIsTooLate: a candidate is stopped between its two steps for longer than its lease lives
+// (etcd#11456, #9921, #10811). It is not granted, nothing is written, and it may try again.
+func TestGrantToOneWhoIsTooLate(t *testing.T) {
+	w := newWorld(t)
+	var lease int64
+	var slept atomic.Bool
+	d := open(t, w.server.URL())
+	c := newClaim("job")
+	intercept(d, func(request string) {
+		if request == "swap" && slept.CompareAndSwap(false, true) {
+			w.ended(lease)
+		}
+	}, nil)
+	d.client.(*between).client = &noticing{client: d.client.(*between).client, lease: &lease}
+	_, err := d.Acquire(t.Context(), c)
+	if err == nil || isAnswer(err) {
+		t.Fatalf("Acquire: %v, want an unknown outcome", err)
+	}
+	if s := w.operator.state(t, c.Job); s.held || s.written != 0 {
+		t.Errorf("written: %+v", s)
+	}
+	w.finish(d, w.acquire(d, c))
+	w.runs(c.Job, 1)
+}
+
+// noticing notes the lease that is asked for.
+type noticing struct {
+	client
+	lease *int64
+}
+
+func (n *noticing) Grant(ctx context.Context, id, ttl int64) (rpc.LeaseReply, error) {
+	*n.lease = id
+	return n.client.Grant(ctx, id, ttl)
+}
+
+// TestKeyDeletedWhileTheLeaseLives: keepalives go on for a lease whose key is gone (charts#326, #327, etcd#11777).
+func TestKeyDeletedWhileTheLeaseLives(t *testing.T) {
+	w := newWorld(t)
+	g := w.acquire(w.d, newClaim("job"))
+	lease := w.operator.state(t, "job").lease
+	w.operator.deleteLease(t, "job")
+	reply, err := w.operator.client.KeepAlive(t.Context(), lease)
+	if err != nil || reply.TTL <= 0 {
+		t.Fatalf("the lease does not live: %+v, %v", reply, err)
+	}
+	_, err = w.d.Renew(t.Context(), g)
+	w.wantLost("Renew", err)
+	w.refused(w.other, newClaim("job"), backends.Vanished)
+	w.finish(w.d, g)
+	w.finish(w.other, w.acquire(w.other, newClaim("job")))
+}
+
+// TestLeaseRevoked: a newcomer waits for the TTL of the record, one who has seen the last beat for what is left
+// of it since then, and one who has seen an earlier beat as long as a newcomer.
+func TestLeaseRevoked(t *testing.T) {
+	w := newWorld(t)
+	c := newClaim("job")
+	c.TTL = 20 * time.Second
+	g := w.acquire(w.d, c)
+	early := w.refused(w.other, newClaim("job"), backends.Held).Seen
+	news, err := w.other.Watch(t.Context(), "job")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range news { // the watch stands
+		if n.Look {
+			break
+		}
+	}
+	w.renew(w.d, g)
+	last := (<-news).Seen
+	if want := (backends.Evidence{Token: g.Token, Beat: w.operator.state(t, "job").beaten}); last != want || last.Beat <= early.Beat {
+		t.Fatalf("seen %+v after %+v, want %+v", last, early, want)
+	}
+	w.operator.revokeLease(t, "job")
+	if n := <-news; !n.Look {
+		t.Errorf("the watch says %+v about a lease that was revoked", n)
+	}
+	_, err = w.d.Renew(t.Context(), g)
+	w.wantLost("Renew", err)
+
+	waits := func(seen backends.Evidence, since, want time.Duration) {
+		t.Helper()
+		candidate := newClaim("job")
+		candidate.Seen = seen
+		candidate.Seen.For = since
+		if r := w.refused(w.other, candidate, backends.Vanished); r.Wait != want || r.Seen != last {
+			t.Errorf("who has seen %+v for %v waits %v and is shown %+v; want %v, %+v", seen, since, r.Wait, r.Seen, want, last)
+		}
+	}
+	waits(backends.Evidence{}, 0, c.TTL)
+	waits(early, time.Hour, c.TTL)
+	waits(last, 15*time.Second, 5*time.Second)
+	granted := newClaim("job")
+	granted.Seen = last
+	granted.Seen.For = c.TTL
+	w.finish(w.other, w.acquire(w.other, granted))
+}
+
+// TestRenewalConfirmedAfterRevoke: some versions answer a renewal with OK although the lease was revoked
+// (etcd#14758, #20590). The transaction sees that the key is gone.
+func TestRenewalConfirmedAfterRevoke(t *testing.T) {
+	w := newWorld(t)
+	g := w.acquire(w.d, newClaim("job"))
+	w.renew(w.d, g)
+	w.operator.revokeLease(t, "job")
+	w.d.client = generous{w.d.client}
+	_, err := w.d.Renew(t.Context(), g)
+	w.wantLost("Renew", err)
+}
+
+// generous confirms every renewal.
+type generous struct{ client }
+
+func (generous) KeepAlive(_ context.Context, id int64) (rpc.LeaseReply, error) {
+	return rpc.LeaseReply{ID: id, TTL: 2}, nil
+}
+
+// TestMemberThatSlept: one that led before it was frozen does not know a lease that was granted meanwhile, and says so.
+// That is no loss.
+func TestMemberThatSlept(t *testing.T) {
+	w := newWorld(t)
+	g := w.acquire(w.d, newClaim("job"))
+	awake := w.d.client
+	w.d.client = forgetful{awake}
+	if _, err := w.d.Renew(t.Context(), g); err == nil || errors.Is(err, backends.ErrLost) || isPermanent(err) {
+		t.Errorf("Renew: %v, want an outcome that is not known", err)
+	}
+	w.d.client = awake
+	w.renew(w.d, g)
+	w.operator.revokeLease(t, "job")
+	_, err := w.d.Renew(t.Context(), g)
+	w.wantLost("Renew", err)
+}
+
+// forgetful knows no lease.
+type forgetful struct{ client }
+
+func (forgetful) KeepAlive(_ context.Context, id int64) (rpc.LeaseReply, error) {
+	return rpc.LeaseReply{ID: id}, nil
+}
+
+// TestClaimSaidNotToBeApplied: the transaction of a claim was applied and is answered as if it were not. The claim
+// finds itself, and keeps the lease that it is under.
+func TestClaimSaidNotToBeApplied(t *testing.T) {
+	w := newWorld(t)
+	w.d.client = &denying{client: w.d.client}
+	g := w.acquire(w.d, newClaim("job"))
+	w.renew(w.d, g)
+	w.runs("job", 1)
+	w.finish(w.d, g)
+}
+
+// denying says of the first transaction with conditions that they did not hold.
+type denying struct {
+	client
+	done bool
+}
+
+func (d *denying) Txn(ctx context.Context, t rpc.Txn) (rpc.TxnReply, error) {
+	reply, err := d.client.Txn(ctx, t)
+	if d.done || len(t.If) == 0 || err != nil {
+		return reply, err
+	}
+	d.done = true
+	return d.client.Txn(ctx, rpc.Txn{Then: t.Else, If: []rpc.Compare{{Key: []byte("no such key"), Of: rpc.ModRevision, Value: 1}}, Else: t.Else})
+}
+
+// TestHedgedRenewal: a renewal beside one that stays silent does not wait on the same member.
+func TestHedgedRenewal(t *testing.T) {
+	w := newWorld(t)
+	for name, more := range map[string]string{"two members": "," + w.server.Endpoint(), "one": ""} {
+		proxy := testserver.NewProxy(t, w.server.Endpoint())
+		d := open(t, "etcd://"+proxy.Addr()+more)
+		asked := make(chan struct{}, 9)
+		intercept(d, func(request string) {
+			if request == "keepalive" {
+				asked <- struct{}{}
+			}
+		}, nil)
+		g := w.acquire(d, newClaim(name))
+		proxy.DropAll(true)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		silent := make(chan error)
+		go func() {
+			_, err := d.Renew(ctx, g)
+			silent <- err
+		}()
+		<-asked
+		if more == "" { // the old connection stays silent, a new one does not
+			proxy.DropAll(false)
+			w.renew(d, g)
+		} else {
+			w.renew(d, g)
+			proxy.DropAll(false)
+		}
+		cancel()
+		<-silent
+		w.finish(d, g)
+	}
+}
+
+// TestTwoClusters: members that know nothing of each other would both give the lease.
+func TestTwoClusters(t *testing.T) {
+	w := newWorld(t)
+	stranger := testserver.Etcd(t, testserver.EtcdOptions{UnsafeNoFsync: true})
+	d := open(t, "etcd://"+w.server.Endpoint()+","+stranger.Endpoint())
+	g := w.acquire(d, newClaim("job"))
+	d.client.Elsewhere()
+	if _, err := d.Acquire(t.Context(), newClaim("job")); !isPermanent(err) || !strings.Contains(err.Error(), "different etcd clusters") {
+		t.Errorf("Acquire: %v", err)
+	}
+	w.finish(w.d, g)
+}
+
+// TestLostReplies: whichever reply is lost, asking again gives the same grant, one token and one run, and is
+// never taken for a refusal (go-redis' retries and their kind).
+func TestLostReplies(t *testing.T) {
+	w := newWorld(t)
+	for _, seen := range []backends.Evidence{{}, {Token: 1}} { // a first claim, and a later one
+		for _, request := range []string{"grant", "read", "swap", "keepalive", "revoke"} {
+			job := fmt.Sprint(request, " ", seen.Token)
+			d := open(t, w.server.URL())
+			var lost atomic.Bool
+			intercept(d, nil, func(r string) error {
+				if r == request && lost.CompareAndSwap(false, true) {
+					return errLost
+				}
+				return nil
+			})
+			insist := func(what string, f func() error) {
+				t.Helper()
+				lost.Store(false)
+				for range 3 {
+					err := f()
+					if err == nil {
+						return
+					}
+					if isAnswer(err) {
+						t.Fatalf("%s: %s: %v", job, what, err)
+					}
+				}
+				t.Fatalf("%s: %s never succeeds", job, what)
+			}
+			c := newClaim(job)
+			c.Seen = seen
+			var g backends.Grant
+			insist("Acquire", func() (err error) { g, err = d.Acquire(t.Context(), c); return err })
+			insist("Renew", func() error { _, err := d.Renew(t.Context(), g); return err })
+			w.refused(w.other, newClaim(job), backends.Held)
+			insist("Finish", func() error { return d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}) })
+			abandoned := newClaim(job)
+			insist("Acquire", func() (err error) { g, err = d.Acquire(t.Context(), abandoned); return err })
+			insist("Abandon", func() error { return d.Abandon(t.Context(), abandoned) })
+			w.finish(w.other, w.acquire(w.other, newClaim(job)))
+			w.runs(job, 3)
+		}
+	}
+}
+
+// TestSwallowedReply: the network takes the reply to a claim, and says nothing.
+func TestSwallowedReply(t *testing.T) {
+	w := newWorld(t)
+	proxy := testserver.NewProxy(t, w.server.Endpoint())
+	d := open(t, "etcd://"+proxy.Addr())
+	w.finish(d, w.acquire(d, newClaim("warm")))
+	c := newClaim("job")
+	var swapping atomic.Bool
+	intercept(d, func(request string) {
+		if request == "swap" && swapping.CompareAndSwap(false, true) {
+			proxy.DropReplies(true)
+		}
+	}, nil)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if _, err := d.Acquire(ctx, c); err == nil || isAnswer(err) {
+		t.Fatalf("Acquire: %v, want an unknown outcome", err)
+	}
+	token := w.operator.state(t, "job").record.Token
+	if token == 0 {
+		t.Fatal("the claim was not applied")
+	}
+	proxy.DropReplies(false)
+	proxy.Cut()
+	var g backends.Grant
+	testserver.Eventually(t, "granted", func() (ok bool) {
+		var err error
+		g, err = d.Acquire(t.Context(), c)
+		return err == nil
+	})
+	if g.Token != token {
+		t.Errorf("token %d, and %d before", g.Token, token)
+	}
+	w.finish(d, g)
+	w.runs("job", 1)
+}
+
+// TestCancelledRelease: the context ends while the release is on its way (etcd#22123, client-go). Asking again
+// finds that it was done; if nobody asks, the job is free all the same.
+func TestCancelledRelease(t *testing.T) {
+	w := newWorld(t)
+	for _, again := range []bool{true, false} {
+		ctx, cancel := context.WithCancel(t.Context())
+		d := open(t, w.server.URL())
+		g := w.acquire(d, newClaim("job"))
+		intercept(d, nil, func(request string) error {
+			if request == "swap" {
+				cancel()
+			}
+			return ctx.Err()
+		})
+		if err := d.Finish(ctx, g, backends.Outcome{State: backends.Done}); err == nil || isAnswer(err) {
+			t.Fatalf("Finish: %v, want an unknown outcome", err)
+		}
+		if again {
+			w.finish(w.other, g)
+		}
+		w.finish(w.other, w.acquire(w.other, newClaim("job")))
+	}
+	w.runs("job", 4)
+}
+
+// TestServerRaisesTTL: an etcd with slow elections gives longer leases than were asked for. What counts for those
+// who wait is what was given.
+func TestServerRaisesTTL(t *testing.T) {
+	w := newWorld(t, "--heartbeat-interval", "400", "--election-timeout", "4000")
+	const given = 6 * time.Second
+	c := newClaim("job")
+	g := w.acquire(w.d, c)
+	if g.TTL != given || g.Claim.TTL != c.TTL {
+		t.Errorf("TTL %v of a claim for %v, want %v of %v", g.TTL, g.Claim.TTL, given, c.TTL)
+	}
+	again := w.acquire(w.d, c)
+	if again.TTL != given || again.Token != g.Token || again.Native != g.Native {
+		t.Errorf("asked again: %+v, want %+v", again, g)
+	}
+	w.renew(w.d, g)
+	if r := w.operator.state(t, "job").record; r.TTL != given.Milliseconds() {
+		t.Errorf("the record says %d ms", r.TTL)
+	}
+	w.operator.deleteLease(t, "job")
+	if r := w.refused(w.other, newClaim("job"), backends.Vanished); r.Wait != given {
+		t.Errorf("a newcomer waits %v, want %v", r.Wait, given)
+	}
+}
+
+// TestRecordChangedUnderARenewal: a candidate notes a tick and an operator asks for the end of the run between
+// what the holder knows and what it writes. None of the three is lost.
+func TestRecordChangedUnderARenewal(t *testing.T) {
+	w := newWorld(t)
+	g := w.acquire(w.d, newClaim("job"))
+	w.renew(w.d, g)
+	ask := backends.BreakRequest{Token: g.Token, Reason: "maintenance", At: 1}
+	tick := time.Now().Unix() - 10
+	var done atomic.Bool
+	intercept(w.d, func(request string) {
+		if request == "swap" && done.CompareAndSwap(false, true) {
+			candidate := newClaim("job")
+			candidate.Tick = tick
+			w.refused(w.other, candidate, backends.Held)
+			w.operator.ask(t, "job", ask)
+		}
+	}, nil)
+	signal := w.renew(w.d, g)
+	if signal.Break == nil || cmp.Diff(ask, *signal.Break) != "" {
+		t.Errorf("signal %+v, want %+v", signal.Break, ask)
+	}
+	if r := w.operator.state(t, "job").record; r.Passed != tick || r.Break == nil {
+		t.Errorf("passed %d, break %v; want %d and a request", r.Passed, r.Break, tick)
+	}
+	w.finish(w.d, g)
+}

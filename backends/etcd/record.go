@@ -1,0 +1,213 @@
+package etcd
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/etcd/rpc"
+)
+
+// errReply says that the server answered something else than it was asked.
+var errReply = errors.New("the reply makes no sense")
+
+// label is the value of a lease key. It is written once, with the key, and never changed: a key whose
+// revision is not that of its creation has been tampered with.
+type label struct {
+	Holder string `json:"holder"`
+	Token  int64  `json:"token"`
+}
+
+// beat is the value of a beat key, which each grant and each renewal writes. It is a key of its own because etcd
+// keeps every revision until it is compacted, and a record is a hundred times as long.
+type beat struct {
+	Token int64 `json:"token"`
+	Until int64 `json:"until"` // ms, for people: when the lease ends by the holder's clock
+}
+
+// state is what the keys of a job hold, read in one step. It is not changed.
+//
+// The revision of the beat key is the record's beat, whatever the record says: no revision ever comes again, also
+// not when somebody puts back what a key once held. Without the key it is 0, which is no revision.
+type state struct {
+	record  backends.Record // zero: there is none
+	written int64           // revision of the record key; 0: there is none
+	beaten  int64           // revision of the beat key; 0: there is none
+
+	held    bool  // the lease key exists
+	label   label // zero: it says nothing that makes sense, and foreign why
+	foreign error
+	leased  int64 // revision of the lease key; 0: there is none
+	lease   int64 // etcd's lease that it is attached to
+}
+
+// read reads all keys in one linearizable step.
+func (d *Driver) read(ctx context.Context, job string) (*state, error) {
+	k := d.cfg.keys(job)
+	reply, err := d.client.Txn(ctx, rpc.Txn{Then: k.read()})
+	if err != nil {
+		return nil, d.classify(err)
+	}
+	return d.state(k, reply)
+}
+
+// read are the operations that state reads the reply of.
+func (k keys) read() []rpc.Op {
+	return []rpc.Op{{Range: &rpc.Range{Key: k.lease}}, {Range: &rpc.Range{Key: k.record}}, {Range: &rpc.Range{Key: k.beat}}}
+}
+
+func (d *Driver) state(k keys, reply rpc.TxnReply) (*state, error) {
+	if len(reply.Ranges) != 3 || slices.ContainsFunc(reply.Ranges, func(r rpc.RangeReply) bool { return len(r.KVs) > 1 }) {
+		return nil, errReply
+	}
+	if err := d.sameCluster(reply.Header.ClusterID); err != nil {
+		return nil, err
+	}
+	s := new(state)
+	for _, kv := range reply.Ranges[0].KVs {
+		s.held, s.leased, s.lease = true, kv.ModRevision, kv.Lease
+		s.label, s.foreign = readLabel(k, kv)
+	}
+	for _, kv := range reply.Ranges[1].KVs {
+		s.written = kv.ModRevision
+		if err := readRecord(kv.Value, &s.record); err != nil {
+			return nil, configuration(prefixHint, "the key %s holds no record of leaderrun: %w", k.record, err)
+		}
+	}
+	s.record.Beat = 0
+	for _, kv := range reply.Ranges[2].KVs {
+		s.beaten, s.record.Beat = kv.ModRevision, kv.ModRevision
+		var b beat
+		if json.Unmarshal(kv.Value, &b) == nil && b.Token == s.record.Token {
+			s.record.Until = max(s.record.Until, b.Until)
+		}
+	}
+	return s, nil
+}
+
+// sameCluster checks that all members asked belong to one cluster. Servers that know nothing of each other would
+// each give the lease to somebody.
+func (d *Driver) sameCluster(id uint64) error {
+	if d.cluster.CompareAndSwap(0, id) || d.cluster.Load() == id {
+		return nil
+	}
+	return configuration("a backend URL names the members of one cluster", "the hosts of the backend URL belong to different etcd clusters")
+}
+
+// readLabel reads a lease key. One that we have not written so is never taken for free: who wrote it may run.
+func readLabel(k keys, kv rpc.KeyValue) (label, error) {
+	var l label
+	switch err := json.Unmarshal(kv.Value, &l); {
+	case err != nil || l.Holder == "" || l.Token <= 0:
+		return label{}, configuration(prefixHint, "the key %s holds no lease of leaderrun", k.lease)
+	case kv.Lease == 0 || kv.ModRevision != kv.CreateRevision:
+		return label{}, configuration("who is sure that nobody runs the job deletes the key", "the key %s was written by hand: it says nothing of who runs the job", k.lease)
+	}
+	return l, nil
+}
+
+func readRecord(value []byte, r *backends.Record) error {
+	if !bytes.HasPrefix(bytes.TrimSpace(value), []byte("{")) { // null would be an empty record
+		return errors.New("it is no JSON object")
+	}
+	return json.Unmarshal(value, r)
+}
+
+func write(v any) []byte {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("record: %v", err)) // it has strings and numbers only
+	}
+	return text
+}
+
+// view is what the decision is taken on. A candidate asks again after Left at the latest. etcd would tell it
+// with one more request; the record says when the holder renewed, by the holder's clock, which will do for a
+// timer that stands behind a watch.
+func (s *state) view(ttl time.Duration) backends.View {
+	v := backends.View{Record: s.record, Now: time.Now(), Proof: backends.ByBeat}
+	if s.held {
+		if s.record.TTL > 0 {
+			ttl = time.Duration(s.record.TTL) * time.Millisecond
+		}
+		left := time.UnixMilli(s.record.Until).Sub(v.Now)
+		if left <= 0 || left > ttl { // the clocks differ
+			left = ttl
+		}
+		v.Lease = &backends.Lease{Holder: s.label.Holder, Token: s.label.Token, Left: left}
+	}
+	return v
+}
+
+// heldBy says whether the lease key is a holder's.
+func (s *state) heldBy(holder string) bool {
+	return s.held && s.foreign == nil && s.label.Holder == holder
+}
+
+// change is what a step writes.
+type change struct {
+	record backends.Record
+	alive  bool     // the holder shows that it is: a beat
+	more   []rpc.Op // the lease key
+}
+
+// ops are the operations of a change. A renewal that changes nothing but its beat leaves the record as it is.
+func (c change) ops(k keys, old *state) (ops []rpc.Op, wroteRecord bool) {
+	ops = c.more
+	if wroteRecord = old.written == 0 || !c.alive || !onlyBeat(old.record, c.record); wroteRecord {
+		ops = append(ops, rpc.Op{Put: &rpc.Put{Key: k.record, Value: write(c.record)}})
+	}
+	if c.alive {
+		b := beat{Token: c.record.Token, Until: c.record.Until}
+		ops = append(ops, rpc.Op{Put: &rpc.Put{Key: k.beat, Value: write(b)}})
+	}
+	return ops, wroteRecord
+}
+
+// onlyBeat says whether two records are the same but for what a beat changes.
+func onlyBeat(a, b backends.Record) bool {
+	a.Beat, a.Until, b.Beat, b.Until = 0, 0, 0, 0
+	return bytes.Equal(write(a), write(b))
+}
+
+// swap makes a change if all keys are still as they were read, and returns what they are then. If they are not it
+// changes nothing, and returns what they are now: done is false. The lease is compared by its id as well,
+// which no store ever gives twice; a store that was restored counts its revisions anew.
+func (d *Driver) swap(ctx context.Context, job string, old *state, c change) (next *state, done bool, err error) {
+	k := d.cfg.keys(job)
+	unchanged := []rpc.Compare{
+		{Key: k.lease, Of: rpc.ModRevision, Value: old.leased},
+		{Key: k.record, Of: rpc.ModRevision, Value: old.written},
+		{Key: k.beat, Of: rpc.ModRevision, Value: old.beaten},
+	}
+	if old.held {
+		unchanged = append(unchanged, rpc.Compare{Key: k.lease, Of: rpc.LeaseID, Value: old.lease})
+	}
+	ops, wroteRecord := c.ops(k, old)
+	reply, err := d.client.Txn(ctx, rpc.Txn{If: unchanged, Then: ops, Else: k.read()})
+	revision := reply.Header.Revision
+	switch {
+	case err != nil:
+		return nil, false, d.classify(err)
+	case !reply.Succeeded:
+		next, err = d.state(k, reply)
+		return next, false, err
+	case revision <= max(old.written, old.leased, old.beaten):
+		return nil, false, errReply
+	}
+	after := *old
+	after.record = c.record
+	if wroteRecord {
+		after.written = revision
+	}
+	if c.alive {
+		after.beaten = revision
+	}
+	after.record.Beat = after.beaten
+	return &after, true, nil
+}

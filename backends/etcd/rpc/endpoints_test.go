@@ -1,0 +1,222 @@
+package rpc_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends/etcd/rpc"
+	"github.com/leaderrun/leaderrun/internal/testserver"
+)
+
+// calls are all requests that can be sent.
+var calls = map[string]func(context.Context, *rpc.Client) error{
+	"Range": func(ctx context.Context, c *rpc.Client) error {
+		_, err := c.Range(ctx, rpc.Range{Key: []byte("k")})
+		return err
+	},
+	"Txn":        func(ctx context.Context, c *rpc.Client) error { _, err := c.Txn(ctx, rpc.Txn{}); return err },
+	"Grant":      func(ctx context.Context, c *rpc.Client) error { _, err := c.Grant(ctx, 7, 100); return err },
+	"KeepAlive":  func(ctx context.Context, c *rpc.Client) error { _, err := c.KeepAlive(ctx, 7); return err },
+	"Revoke":     func(ctx context.Context, c *rpc.Client) error { return c.Revoke(ctx, 7) },
+	"TimeToLive": func(ctx context.Context, c *rpc.Client) error { _, err := c.TimeToLive(ctx, 7); return err },
+	"Watch": func(ctx context.Context, c *rpc.Client) error {
+		return c.Watch(ctx, []byte("k"), nil, 0, func(rpc.WatchReply) {})
+	},
+	"Version": func(ctx context.Context, c *rpc.Client) error { _, err := c.Version(ctx); return err },
+}
+
+// freeze stops a server, which takes effect a moment after the signal.
+func freeze(t *testing.T, s *testserver.EtcdServer) {
+	t.Helper()
+	probe := client(t, s.Endpoint())
+	s.Stop(t)
+	t.Cleanup(func() { s.Cont(t) })
+	testserver.Eventually(t, "the server is stopped", func() bool {
+		_, err := probe.Version(soon(t))
+		return err != nil
+	})
+}
+
+// asked answers which server a client asks.
+func asked(t *testing.T, c *rpc.Client) uint64 {
+	t.Helper()
+	r, err := c.Range(within(t), rpc.Range{Key: []byte("k")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Header.MemberID
+}
+
+func TestEveryCallReturnsWithItsContextWhileTheServerIsStopped(t *testing.T) {
+	t.Parallel()
+	s := testserver.Etcd(t, testserver.EtcdOptions{})
+	warm, cold := client(t, s.Endpoint()), client(t, s.Endpoint())
+	asked(t, warm)
+	freeze(t, s)
+	for name, call := range calls {
+		for kind, c := range map[string]*rpc.Client{"connected": warm, "not connected": cold} {
+			t.Run(name+" "+kind, func(t *testing.T) {
+				t.Parallel()
+				ctx, cancel := context.WithCancel(t.Context())
+				time.AfterFunc(20*time.Millisecond, cancel)
+				if err := call(ctx, c); !errors.Is(err, context.Canceled) {
+					t.Errorf("cancelled: got %v", err)
+				}
+				if err := call(soon(t), c); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("timed out: got %v", err)
+				}
+			})
+		}
+	}
+}
+
+func TestACallWhoseContextIsOverAsksNobody(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, call := range calls {
+		if err := call(ctx, client(t, "127.0.0.1:1")); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+func TestATimeOutSwitchesTheEndpointAndBackAgain(t *testing.T) {
+	t.Parallel()
+	a, b := testserver.Etcd(t, testserver.EtcdOptions{}), testserver.Etcd(t, testserver.EtcdOptions{})
+	first, second := asked(t, client(t, a.Endpoint())), asked(t, client(t, b.Endpoint()))
+	c := client(t, a.Endpoint(), b.Endpoint())
+	for _, want := range []uint64{first, first} {
+		if got := asked(t, c); got != want {
+			t.Fatalf("asked %d, want %d", got, want)
+		}
+	}
+	for range 2 {
+		freeze(t, a)
+		var e *rpc.Error
+		if _, err := c.Range(soon(t), rpc.Range{Key: []byte("k")}); !errors.Is(err, context.DeadlineExceeded) || errors.As(err, &e) {
+			t.Fatalf("got %v", err)
+		}
+		for range 2 {
+			if got := asked(t, c); got != second {
+				t.Fatalf("asked %d, want %d", got, second)
+			}
+		}
+		a.Cont(t)
+		a, b, first, second = b, a, second, first
+	}
+}
+
+func TestAClusterIsAskedWhileAMemberIsStopped(t *testing.T) {
+	t.Parallel()
+	set := testserver.EtcdCluster(t, 3)
+	var endpoints []string
+	for _, m := range set.Members {
+		endpoints = append(endpoints, m.Endpoint())
+	}
+	c := client(t, endpoints...)
+	asked(t, c)
+	freeze(t, set.Members[0])
+	testserver.Eventually(t, "another member answers", func() bool {
+		_, err := c.Txn(soon(t), rpc.Txn{Then: []rpc.Op{{Put: &rpc.Put{Key: []byte("k")}}}})
+		return err == nil
+	})
+}
+
+// The other failures of an endpoint, one request each.
+func TestAFailureSwitchesTheEndpoint(t *testing.T) {
+	t.Parallel()
+	good := testserver.Etcd(t, testserver.EtcdOptions{})
+	other := testserver.Etcd(t, testserver.EtcdOptions{})
+	silent := testserver.NewProxy(t, other.Endpoint())
+	silent.DropReplies(true)
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = closed.Close()
+	unavailable := newFrames(t, func(_ byte, _ uint32, _ bool, c net.Conn) { _ = c.Close() })
+	want := asked(t, client(t, good.Endpoint()))
+	for name, bad := range map[string]string{
+		"nobody listens":            closed.Addr().String(),
+		"replies are swallowed":     silent.Addr(),
+		"the connection is dropped": unavailable.addr,
+		"the name does not exist":   "name.invalid:2379",
+		"the port is missing":       "127.0.0.1",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := client(t, bad, good.Endpoint())
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if _, err := c.Range(ctx, rpc.Range{Key: []byte("k")}); err == nil {
+				t.Fatal("no error")
+			}
+			if got := asked(t, c); got != want {
+				t.Fatalf("asked %d, want %d", got, want)
+			}
+		})
+	}
+}
+
+// Neither a refusal nor the caller's change of mind is a reason to go elsewhere.
+func TestWhatDoesNotSwitchTheEndpoint(t *testing.T) {
+	t.Parallel()
+	a, b := testserver.Etcd(t, testserver.EtcdOptions{}), testserver.Etcd(t, testserver.EtcdOptions{})
+	c := client(t, a.Endpoint(), b.Endpoint())
+	first := asked(t, c)
+	var e *rpc.Error
+	if err := c.Revoke(within(t), 1); !errors.As(err, &e) {
+		t.Fatalf("got %v", err)
+	}
+	freeze(t, a)
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(20*time.Millisecond, cancel)
+	if _, err := c.Range(ctx, rpc.Range{Key: []byte("k")}); !errors.Is(err, context.Canceled) {
+		t.Fatalf("got %v", err)
+	}
+	a.Cont(t)
+	if got := asked(t, c); got != first {
+		t.Fatalf("asked %d, want %d", got, first)
+	}
+}
+
+// A watch that has nothing to report until its time is over has not failed.
+func TestAWatchThatRunsOutKeepsTheEndpoint(t *testing.T) {
+	t.Parallel()
+	a, b := testserver.Etcd(t, testserver.EtcdOptions{}), testserver.Etcd(t, testserver.EtcdOptions{})
+	c := client(t, a.Endpoint(), b.Endpoint())
+	first := asked(t, c)
+	var stood bool
+	err := c.Watch(soon(t), []byte("k"), nil, 0, func(rpc.WatchReply) { stood = true })
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("got %v", err)
+	}
+	if got := asked(t, c); stood && got != first {
+		t.Fatal("the endpoint was changed")
+	}
+}
+
+// A request that times out leaves its connection to the watch beside it, and the next one gets a new connection.
+func TestATimeOutDoesNotEndAWatch(t *testing.T) {
+	t.Parallel()
+	s := testserver.Etcd(t, testserver.EtcdOptions{})
+	c := client(t, s.Endpoint())
+	w := watch(t, c, "k", "", 0).stands(t)
+	freeze(t, s)
+	if _, err := c.Range(soon(t), rpc.Range{Key: []byte("k")}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("got %v", err)
+	}
+	s.Cont(t)
+	if _, err := c.Txn(within(t), rpc.Txn{Then: []rpc.Op{{Put: &rpc.Put{Key: []byte("k")}}}}); err != nil {
+		t.Fatal(err)
+	}
+	w.next(t, 1)
+	w.stop()
+	if err := w.end(t); !errors.Is(err, context.Canceled) {
+		t.Fatalf("got %v", err)
+	}
+}

@@ -1,0 +1,169 @@
+package rpc
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+)
+
+const (
+	// A connection that takes longer than this to open, with TLS, is not waited for.
+	dialTimeout = 10 * time.Second
+
+	// A connection on which nothing has come for pingAfter, while a request is open, is asked for a sign of
+	// life, and is closed when none has come after pingTimeout. An etcd closes connections that ask more often
+	// than every 5 s (embed.DefaultGRPCKeepAliveMinTime), or at all while no request is open: such a connection
+	// is closed by us before the first ping is due.
+	pingAfter   = 10 * time.Second
+	pingTimeout = 5 * time.Second
+	idleTimeout = pingAfter - time.Second
+
+	// writeTimeout ends a connection that takes nothing more.
+	writeTimeout = 5 * time.Second
+
+	// lastWords is how long TLS may take for what comes after the end of a connection.
+	lastWords = 250 * time.Millisecond
+)
+
+var (
+	errClosed = errors.New("the client is closed")
+	errNoHTTP = errors.New("the server does not speak HTTP/2 over TLS")
+)
+
+// link is one connection to a member. net/http's Transport would choose the connection, open more of them,
+// and send a request a second time that the server had not accepted; its ClientConn is one connection that
+// sends what it is given, once.
+type link struct {
+	*http.ClientConn
+	socket *socket
+
+	// Of the member's mutex.
+	users    int  // requests on the way
+	retired  bool // takes no more
+	timeouts int  // in a row, without an answer to any request
+}
+
+// newLink makes an HTTP/2 connection of a socket. TLS, if any, is below it and done: that way its errors stay
+// what they are.
+func newLink(ctx context.Context, s *socket) (*link, error) {
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	t := &http.Transport{
+		DialContext:        func(context.Context, string, string) (net.Conn, error) { return s, nil },
+		Protocols:          protocols,
+		DisableCompression: true,
+		IdleConnTimeout:    idleTimeout,
+		HTTP2: &http.HTTP2Config{
+			SendPingTimeout: pingAfter, PingTimeout: pingTimeout, WriteByteTimeout: writeTimeout,
+		},
+	}
+	conn, err := t.NewClientConn(ctx, "http", s.RemoteAddr().String())
+	if err != nil {
+		_ = s.Close()
+		return nil, s.reason(err)
+	}
+	return &link{ClientConn: conn, socket: s}, nil
+}
+
+// socket is what a link reads and writes. It keeps the error that ended reading: net/http tells it only to
+// requests that were on their way then, and a server that refuses a certificate does so after the handshake.
+type socket struct {
+	net.Conn
+	raw net.Conn // below TLS
+
+	mu      sync.Mutex
+	err     error
+	drained bool // by Write: what is read now has gaps
+}
+
+// dial opens a connection. The name that a certificate must have is the host, unless config has one.
+func dial(ctx context.Context, addr string, config *tls.Config) (*socket, error) {
+	raw, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	if config == nil {
+		return &socket{Conn: raw, raw: raw}, nil
+	}
+	config = config.Clone()
+	config.NextProtos = []string{"h2"}
+	if config.ServerName == "" {
+		if config.ServerName, _, err = net.SplitHostPort(addr); err != nil {
+			_ = raw.Close()
+			return nil, err
+		}
+	}
+	conn := tls.Client(raw, config)
+	if err := conn.HandshakeContext(ctx); err != nil {
+		_ = raw.Close()
+		return nil, fmt.Errorf("TLS: %w", err)
+	}
+	if conn.ConnectionState().NegotiatedProtocol != "h2" {
+		_ = raw.Close()
+		return nil, errNoHTTP
+	}
+	return &socket{Conn: conn, raw: raw}, nil
+}
+
+func (s *socket) Read(b []byte) (int, error) {
+	n, err := s.read(b)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.drained {
+		return 0, io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+func (s *socket) read(b []byte) (int, error) {
+	n, err := s.Conn.Read(b)
+	if err != nil && !errors.Is(err, net.ErrClosed) && !errors.Is(err, os.ErrDeadlineExceeded) {
+		s.mu.Lock()
+		s.err = err
+		s.mu.Unlock()
+	}
+	return n, err
+}
+
+// Write looks for the reason where TLS cannot write: a server that refuses our certificate says so and hangs up,
+// and that we cannot write is sometimes seen first. What else is read then is lost, and the connection with it.
+func (s *socket) Write(b []byte) (int, error) {
+	n, err := s.Conn.Write(b)
+	if err != nil && s.raw != s.Conn && s.raw.SetReadDeadline(time.Now().Add(lastWords)) == nil {
+		s.mu.Lock()
+		s.drained = true
+		s.mu.Unlock()
+		for b := make([]byte, 1024); ; {
+			if _, errRead := s.read(b); errRead != nil {
+				break
+			}
+		}
+		_ = s.raw.Close()
+	}
+	return n, err
+}
+
+// Close closes at once: TLS says goodbye first, which can take seconds where nobody reads.
+func (s *socket) Close() error {
+	if s.raw != s.Conn {
+		defer time.AfterFunc(lastWords, func() { _ = s.raw.Close() }).Stop()
+	}
+	return s.Conn.Close()
+}
+
+// reason puts the error that ended reading, if there was one, in the place of what followed from it.
+func (s *socket) reason(err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return fmt.Errorf("connection lost: %w", s.err)
+	}
+	return err
+}

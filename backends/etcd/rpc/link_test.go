@@ -1,0 +1,235 @@
+package rpc_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends/etcd/rpc"
+	"github.com/leaderrun/leaderrun/internal/testserver"
+)
+
+// Before the first ping on it is due: an etcd hangs up on who pings without a request.
+func TestAQuietConnectionIsClosed(t *testing.T) {
+	t.Parallel()
+	var opened, closed atomic.Int64
+	addr := handler(t, func(w http.ResponseWriter, r *http.Request) { answer(w, "0", "", message("")) }, func(_ net.Conn, s http.ConnState) {
+		switch s {
+		case http.StateNew:
+			opened.Add(1)
+		case http.StateClosed:
+			closed.Add(1)
+		}
+	})
+	c := client(t, addr)
+	if err := c.Revoke(within(t), 1); err != nil {
+		t.Fatal(err)
+	}
+	testserver.Eventually(t, "the connection is closed", func() bool { return closed.Load() == 1 })
+	if err := c.Revoke(within(t), 1); err != nil {
+		t.Fatal(err)
+	}
+	if n := opened.Load(); n != 2 {
+		t.Fatalf("%d connections", n)
+	}
+}
+
+func TestConcurrentRequestsShareOneConnection(t *testing.T) {
+	t.Parallel()
+	var opened atomic.Int64
+	addr := handler(t, func(w http.ResponseWriter, r *http.Request) { answer(w, "0", "", message("")) }, func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			opened.Add(1)
+		}
+	})
+	c := client(t, addr)
+	var all sync.WaitGroup
+	for range 30 {
+		all.Go(func() {
+			if err := c.Revoke(within(t), 1); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if n := opened.Load(); n != 1 {
+		t.Fatalf("%d connections", n)
+	}
+}
+
+// hanging is a server that answers pings, watches with nothing, and every other request never.
+func hanging(t *testing.T, opened *atomic.Int64) string {
+	t.Helper()
+	return handler(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "Watch/Watch") {
+			w.Header().Set("Content-Type", "application/grpc")
+			_, _ = io.WriteString(w, message("\x18\x01")) // created
+			_ = http.NewResponseController(w).Flush()
+		}
+		<-r.Context().Done()
+	}, func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			opened.Add(1)
+		}
+	})
+}
+
+func TestAConnectionOnWhichARequestTimedOutTakesNoMore(t *testing.T) {
+	t.Parallel()
+	var opened atomic.Int64
+	c := client(t, hanging(t, &opened))
+	w := watch(t, c, "k", "", 0).stands(t)
+	for i := range int64(3) {
+		if _, err := c.Range(soon(t), rpc.Range{Key: []byte("k")}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("got %v", err)
+		}
+		if n := opened.Load(); n != i+1 {
+			t.Fatalf("%d connections after %d time-outs", n, i+1)
+		}
+	}
+	w.stop() // the watch was let alone
+	if err := w.end(t); !errors.Is(err, context.Canceled) {
+		t.Fatalf("got %v", err)
+	}
+}
+
+// Two without an answer in between end what else is on the connection, though pings are answered.
+func TestASecondTimeOutEndsTheConnection(t *testing.T) {
+	t.Parallel()
+	var opened atomic.Int64
+	c := client(t, hanging(t, &opened))
+	w := watch(t, c, "k", "", 0).stands(t)
+	ctx := soon(t)
+	var both sync.WaitGroup
+	for range 2 {
+		both.Go(func() {
+			if _, err := c.Range(ctx, rpc.Range{Key: []byte("k")}); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	both.Wait()
+	if n := opened.Load(); n != 1 {
+		t.Fatalf("%d connections", n)
+	}
+	if err := w.end(t); err == nil || errors.Is(err, context.Canceled) {
+		t.Fatalf("got %v", err)
+	}
+}
+
+// A sign of life between two time-outs shows that it is the requests that are slow.
+func TestTimeOutsWithAnAnswerInBetweenLeaveTheConnection(t *testing.T) {
+	t.Parallel()
+	event := make(chan struct{})
+	c := client(t, handler(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "Watch/Watch") {
+			w.Header().Set("Content-Type", "application/grpc")
+			for range 5 {
+				_, _ = io.WriteString(w, message("\x18\x01")) // created
+				_ = http.NewResponseController(w).Flush()
+				select {
+				case <-event:
+				case <-r.Context().Done():
+				}
+			}
+		}
+		<-r.Context().Done()
+	}, nil))
+	w := watch(t, c, "k", "", 0).stands(t)
+	first, second, last := soon(t), untilTold{t.Context(), make(chan struct{})}, make(chan struct{})
+	go func() {
+		defer close(last)
+		_, err := c.Range(second, rpc.Range{Key: []byte("k")})
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+	}()
+	if _, err := c.Range(first, rpc.Range{Key: []byte("k")}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("got %v", err)
+	}
+	event <- struct{}{}
+	w.stands(t)
+	close(second.out)
+	<-last
+	for range 3 {
+		select {
+		case event <- struct{}{}:
+		case err := <-w.ended:
+			t.Fatal(err)
+		}
+		w.stands(t)
+	}
+	w.stop()
+	if err := w.end(t); !errors.Is(err, context.Canceled) {
+		t.Fatalf("got %v", err)
+	}
+}
+
+// untilTold is a context that runs out when it is told to.
+type untilTold struct {
+	context.Context
+	out chan struct{}
+}
+
+func (c untilTold) Done() <-chan struct{} { return c.out }
+
+func (c untilTold) Err() error {
+	select {
+	case <-c.out:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
+// A server that takes the connection and does not go on with it.
+func TestEveryCallReturnsWithItsContextWhileTLSHangs(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	c := configured(t, rpc.Config{Endpoints: []string{l.Addr().String()}, TLS: testserver.NewCertificates(t).Client()})
+	for name, call := range calls {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(20*time.Millisecond, cancel)
+		if err := call(ctx, c); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s cancelled: got %v", name, err)
+		}
+		if err := call(soon(t), c); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s timed out: got %v", name, err)
+		}
+	}
+}
+
+func TestCloseEndsWhatIsBeingOpened(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	c := configured(t, rpc.Config{Endpoints: []string{l.Addr().String()}, TLS: testserver.NewCertificates(t).Client()})
+	done := make(chan error, 1)
+	go func() {
+		_, err := c.Version(within(t))
+		done <- err
+	}()
+	conn, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	_ = c.Close()
+	if err := <-done; err == nil || errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("got %v", err)
+	}
+}

@@ -1,0 +1,191 @@
+package rpc
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"sync"
+)
+
+// member is one endpoint: at most one connection that takes requests, opened when the first request needs it,
+// and what a user needs there.
+type member struct {
+	addr   string
+	config *tls.Config
+
+	mu      sync.Mutex
+	closed  bool
+	link    *link          // takes requests; nil: none
+	links   map[*link]bool // all that are open
+	dialing *dialing
+
+	authenticating chan struct{} // holds one
+	token          string        // "": none yet
+}
+
+// dialing is a connection being opened, for all requests that wait for it. It ends when nobody does.
+type dialing struct {
+	cancel  context.CancelFunc
+	waiting int
+	done    chan struct{} // closed when the rest stands
+	link    *link
+	err     error
+}
+
+func newMember(addr string, config *tls.Config) *member {
+	return &member{addr: addr, config: config, links: map[*link]bool{}, authenticating: make(chan struct{}, 1)}
+}
+
+// acquire returns the connection for one request, opening one if there is none that can take it. Who gets it
+// must send the request, and then release it. A new connection that does not work is not replaced: the request
+// fails, and the reason is seen.
+func (m *member) acquire(ctx context.Context) (*link, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return nil, errClosed
+	}
+	if l := m.link; l != nil {
+		if l.Reserve() == nil {
+			l.users++
+			return l, nil
+		}
+		m.retire(l) // closed by the server, or idle for too long
+	}
+	if m.dialing == nil {
+		m.dial(ctx)
+	}
+	d := m.dialing
+	d.waiting++
+	m.mu.Unlock()
+	select {
+	case <-d.done:
+	case <-ctx.Done():
+	}
+	m.mu.Lock()
+
+	if d.waiting--; d.waiting == 0 {
+		d.cancel()
+		if m.dialing == d {
+			m.dialing = nil
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case d.err != nil:
+		return nil, d.err
+	}
+	d.link.users++
+	return d.link, nil
+}
+
+// dial begins to open a connection. The mutex is held.
+func (m *member) dial(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dialTimeout)
+	d := &dialing{cancel: cancel, done: make(chan struct{})}
+	m.dialing = d
+	go func() {
+		defer cancel()
+		l, err := m.open(ctx)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		defer close(d.done)
+		d.link, d.err = l, err
+		if err == nil {
+			m.links[l] = true
+		}
+		if m.closed || m.dialing != d { // too late
+			d.err = errClosed
+			if err == nil {
+				m.drop(l)
+			}
+			return
+		}
+		m.dialing = nil
+		if err == nil {
+			m.link = l
+		}
+	}()
+}
+
+func (m *member) open(ctx context.Context) (*link, error) {
+	s, err := dial(ctx, m.addr, m.config)
+	if err != nil {
+		return nil, err
+	}
+	return newLink(ctx, s)
+}
+
+// answered notes a sign of life.
+func (m *member) answered(l *link) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l.timeouts = 0
+}
+
+// release gives a connection back after a request that ended with err, nil if the server answered.
+//
+// After a request that timed out the connection takes no more: it may be half open, and a new one costs
+// little. Requests that are still on it, above all a watch, go on, and the ping judges them; only the second
+// time-out in a row ends them. A request that its caller gave up says nothing about the connection.
+func (m *member) release(l *link, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l.users--
+	switch {
+	case err == nil:
+	case errors.Is(err, context.Canceled):
+	case errors.Is(err, context.DeadlineExceeded):
+		l.timeouts++
+		m.retire(l)
+	default:
+		m.retire(l)
+	}
+	if l.retired && (l.users == 0 || l.timeouts > 1) || l.Err() != nil {
+		m.drop(l)
+	}
+}
+
+// renew makes the next request open a new connection.
+func (m *member) renew() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.link != nil {
+		m.retire(m.link)
+	}
+}
+
+// retire keeps a connection from taking requests. It is closed when the last one is over. The mutex is held.
+func (m *member) retire(l *link) {
+	l.retired = true
+	if m.link == l {
+		m.link = nil
+	}
+	if l.users == 0 {
+		m.drop(l)
+	}
+}
+
+// drop closes a connection. The mutex is held.
+func (m *member) drop(l *link) {
+	if m.link == l {
+		m.link = nil
+	}
+	if m.links[l] {
+		delete(m.links, l)
+		go func() { _ = l.Close() }() // it says goodbye first
+	}
+}
+
+func (m *member) close() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.closed, m.link = true, nil
+	for l := range m.links {
+		m.drop(l)
+	}
+	if m.dialing != nil {
+		m.dialing.cancel()
+	}
+}

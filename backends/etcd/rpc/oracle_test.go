@@ -1,0 +1,259 @@
+package rpc_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/leaderrun/leaderrun/backends/etcd/rpc"
+	"github.com/leaderrun/leaderrun/internal/testserver"
+)
+
+// official returns etcd's own client, which says what is right.
+func official(t *testing.T, cfg clientv3.Config, endpoints ...string) *clientv3.Client {
+	t.Helper()
+	cfg.Endpoints, cfg.DialTimeout = endpoints, enough
+	c, err := clientv3.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func TestWhatWeWriteTheOfficialClientReads(t *testing.T) {
+	t.Parallel()
+	s := testserver.Etcd(t, testserver.EtcdOptions{})
+	c, o := client(t, s.Endpoint()), official(t, clientv3.Config{}, s.Endpoint())
+	ctx := within(t)
+
+	granted, err := c.Grant(ctx, 0x7fffffffffffffff, 100)
+	if err != nil || granted.ID != 0x7fffffffffffffff || granted.TTL != 100 {
+		t.Fatalf("got %+v, %v", granted, err)
+	}
+	k, v := []byte("k\x00\xff"), bytes.Repeat([]byte("value"), 200_000) // a megabyte
+	put := rpc.Txn{
+		If:   []rpc.Compare{{Key: k, Of: rpc.CreateRevision}, {Key: k, Of: rpc.ModRevision}},
+		Then: []rpc.Op{{Put: &rpc.Put{Key: k, Value: v, Lease: granted.ID}}, {Range: &rpc.Range{Key: k}}},
+		Else: []rpc.Op{{Range: &rpc.Range{Key: k}}, {Range: &rpc.Range{Key: []byte("none")}}},
+	}
+	done, err := c.Txn(ctx, put)
+	if err != nil || !done.Succeeded || len(done.Ranges) != 1 {
+		t.Fatalf("got %+v, %v", done, err)
+	}
+	theirs, err := o.Get(ctx, string(k))
+	if err != nil || len(theirs.Kvs) != 1 {
+		t.Fatalf("got %+v, %v", theirs, err)
+	}
+	ours, err := c.Range(ctx, rpc.Range{Key: k})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []rpc.RangeReply{ours, done.Ranges[0]} {
+		kv, want := r.KVs[0], theirs.Kvs[0]
+		if !bytes.Equal(kv.Key, want.Key) || !bytes.Equal(kv.Value, want.Value) || kv.CreateRevision != want.CreateRevision ||
+			kv.ModRevision != want.ModRevision || kv.Version != want.Version || kv.Lease != want.Lease {
+			t.Fatalf("got %+v, want %+v", kv, want)
+		}
+	}
+	if h := ours.Header; h.ClusterID != theirs.Header.ClusterId || h.MemberID != theirs.Header.MemberId ||
+		h.Revision != theirs.Header.Revision || h.RaftTerm != theirs.Header.RaftTerm || done.Header.Revision != theirs.Kvs[0].ModRevision {
+		t.Fatalf("got %+v, want %+v", h, theirs.Header)
+	}
+
+	if done, err = c.Txn(ctx, put); err != nil || done.Succeeded || len(done.Ranges) != 2 || len(done.Ranges[0].KVs) != 1 || len(done.Ranges[1].KVs) != 0 {
+		t.Fatalf("got %+v, %v", done, err)
+	}
+	leases, err := o.Leases(ctx)
+	if err != nil || len(leases.Leases) != 1 || int64(leases.Leases[0].ID) != granted.ID {
+		t.Fatalf("got %+v, %v", leases, err)
+	}
+	if err := c.Revoke(ctx, granted.ID); err != nil {
+		t.Fatal(err)
+	}
+	if theirs, err := o.Get(ctx, string(k)); err != nil || len(theirs.Kvs) != 0 {
+		t.Fatalf("got %+v, %v", theirs, err)
+	}
+}
+
+func TestWhatTheOfficialClientWritesWeRead(t *testing.T) {
+	t.Parallel()
+	s := testserver.Etcd(t, testserver.EtcdOptions{})
+	c, o := client(t, s.Endpoint()), official(t, clientv3.Config{}, s.Endpoint())
+	ctx := within(t)
+
+	lease, err := o.Grant(ctx, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var revision int64
+	for i := range 10 {
+		put, err := o.Put(ctx, fmt.Sprintf("job/%d", i), fmt.Sprint(i), clientv3.WithLease(lease.ID))
+		if err != nil {
+			t.Fatal(err)
+		}
+		revision = put.Header.Revision
+	}
+	r, err := c.Range(ctx, rpc.Range{Key: []byte("job/"), End: []byte("job0"), Limit: 9})
+	if err != nil || !r.More || len(r.KVs) != 9 || r.Header.Revision != revision || r.KVs[8].ModRevision != revision-1 || string(r.KVs[8].Value) != "8" {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	r, err = c.Range(ctx, rpc.Range{Key: []byte("job/"), End: []byte("job0"), KeysOnly: true})
+	if err != nil || r.More || len(r.KVs) != 10 || string(r.KVs[9].Key) != "job/9" || len(r.KVs[9].Value) != 0 {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	left, err := c.TimeToLive(ctx, int64(lease.ID))
+	if err != nil || left.Granted != 100 || left.TTL > 100 || left.TTL < 1 || left.ID != int64(lease.ID) {
+		t.Fatalf("got %+v, %v", left, err)
+	}
+	kept, err := c.KeepAlive(ctx, int64(lease.ID))
+	if err != nil || kept.TTL != 100 || kept.ID != int64(lease.ID) || kept.Header.Revision != revision {
+		t.Fatalf("got %+v, %v", kept, err)
+	}
+	version, err := c.Version(ctx)
+	want, theirErr := o.Status(ctx, s.Endpoint())
+	if err != nil || theirErr != nil || version != want.Version {
+		t.Fatalf("got %s, %v; want %s, %v", version, err, want.Version, theirErr)
+	}
+	done, err := c.Txn(ctx, rpc.Txn{
+		If:   []rpc.Compare{{Key: []byte("job/9"), Of: rpc.ModRevision, Value: revision}, {Key: []byte("job/9"), Of: rpc.CreateRevision, Value: revision}},
+		Then: []rpc.Op{{Delete: []byte("job/9")}},
+	})
+	if err != nil || !done.Succeeded || done.Header.Revision != revision+1 {
+		t.Fatalf("got %+v, %v", done, err)
+	}
+}
+
+func TestALeaseThatIsTooShortIsRoundedUp(t *testing.T) {
+	t.Parallel()
+	s := testserver.Etcd(t, testserver.EtcdOptions{})
+	if l, err := client(t, s.Endpoint()).Grant(within(t), 5, 1); err != nil || l.TTL != 2 {
+		t.Fatalf("got %+v, %v", l, err)
+	}
+}
+
+func TestALeaseThatDoesNotExist(t *testing.T) {
+	t.Parallel()
+	s := testserver.Etcd(t, testserver.EtcdOptions{})
+	c := client(t, s.Endpoint())
+	ctx := within(t)
+	if l, err := c.KeepAlive(ctx, 1); err != nil || l.TTL != 0 {
+		t.Errorf("got %+v, %v", l, err)
+	}
+	if l, err := c.TimeToLive(ctx, 1); err != nil || l.TTL != -1 {
+		t.Errorf("got %+v, %v", l, err)
+	}
+	_, err := c.Txn(ctx, rpc.Txn{Then: []rpc.Op{{Put: &rpc.Put{Key: []byte("k"), Lease: 1}}}})
+	for _, err := range []error{c.Revoke(ctx, 1), err} {
+		var status *rpc.Error
+		if !errors.As(err, &status) || !status.LeaseNotFound() || !status.Refused() || status.Credentials() {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+// TestErrorsAreThoseOfTheOfficialClient compares the status that both see.
+func TestErrorsAreThoseOfTheOfficialClient(t *testing.T) {
+	s := testserver.Etcd(t, testserver.EtcdOptions{})
+	c, o := client(t, s.Endpoint()), official(t, clientv3.Config{}, s.Endpoint())
+	ctx := within(t)
+	if _, err := c.Grant(ctx, 9, 100); err != nil {
+		t.Fatal(err)
+	}
+	grant := func(id, ttl int64) (ours, theirs error) {
+		_, ours = c.Grant(ctx, id, ttl)
+		_, theirs = o.Grant(ctx, ttl)
+		return ours, theirs
+	}
+	txn := func(ops ...rpc.Op) error {
+		_, err := c.Txn(ctx, rpc.Txn{Then: ops})
+		return err
+	}
+	for name, ask := range map[string]func() (ours, theirs error){
+		"a lease that is too long": func() (error, error) { return grant(10, 10_000_000_000) },
+		"a lease that is not there": func() (error, error) {
+			_, theirs := o.Revoke(ctx, 1)
+			return c.Revoke(ctx, 1), theirs
+		},
+		"an empty key": func() (error, error) {
+			_, theirs := o.Txn(ctx).Then(clientv3.OpPut("", "")).Commit()
+			return txn(rpc.Op{Put: &rpc.Put{}}), theirs
+		},
+		"a key written twice": func() (error, error) {
+			_, theirs := o.Txn(ctx).Then(clientv3.OpPut("k", ""), clientv3.OpDelete("k")).Commit()
+			return txn(rpc.Op{Put: &rpc.Put{Key: []byte("k")}}, rpc.Op{Delete: []byte("k")}), theirs
+		},
+		"a value that is too large": func() (error, error) {
+			v := make([]byte, 1_700_000)
+			_, theirs := o.Put(ctx, "k", string(v))
+			return txn(rpc.Op{Put: &rpc.Put{Key: []byte("k"), Value: v}}), theirs
+		},
+		"a range that ends before it begins": func() (error, error) {
+			_, theirs := o.Get(ctx, "")
+			_, ours := c.Range(ctx, rpc.Range{})
+			return ours, theirs
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ours, theirs := ask()
+			var e *rpc.Error
+			if !errors.As(ours, &e) || theirs == nil || !e.Refused() {
+				t.Fatalf("ours %v, theirs %v", ours, theirs)
+			}
+			if status.Code(theirs) != codes.Unknown && codes.Code(e.Code) != status.Code(theirs) || e.Message != theirs.Error() {
+				t.Fatalf("ours %d %q, theirs %d %q", e.Code, e.Message, status.Code(theirs), theirs)
+			}
+		})
+	}
+	var e *rpc.Error
+	if _, err := c.Grant(ctx, 9, 100); !errors.As(err, &e) || !e.LeaseExists() || !e.Refused() {
+		t.Errorf("got %v", err)
+	}
+}
+
+// An etcd without space applies a Txn and says that it has none.
+func TestWithoutSpaceTheOutcomeIsOpen(t *testing.T) {
+	t.Parallel()
+	s := testserver.Etcd(t, testserver.EtcdOptions{Args: []string{"--quota-backend-bytes", "200000"}})
+	c := client(t, s.Endpoint())
+	var e *rpc.Error
+	var i int
+	for value := make([]byte, 1000); e == nil; i++ {
+		_, err := c.Txn(within(t), rpc.Txn{Then: []rpc.Op{{Put: &rpc.Put{Key: fmt.Append(nil, i), Value: value}}}})
+		if err != nil && !errors.As(err, &e) {
+			t.Fatal(err)
+		}
+	}
+	if e.Code != rpc.ResourceExhausted || e.Refused() {
+		t.Fatalf("got %v", e)
+	}
+}
+
+func TestAManyTimesLargerReplyThanARequestCanBe(t *testing.T) {
+	t.Parallel()
+	s := testserver.Etcd(t, testserver.EtcdOptions{})
+	c := client(t, s.Endpoint())
+	value := make([]byte, 1<<20)
+	for i := range 17 {
+		if _, err := c.Txn(within(t), rpc.Txn{Then: []rpc.Op{{Put: &rpc.Put{Key: fmt.Append(nil, "k", i), Value: value}}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := rpc.Range{Key: []byte("k"), End: []byte("l"), Limit: 15}
+	if r, err := c.Range(within(t), all); err != nil || len(r.KVs) != 15 || !r.More {
+		t.Fatalf("got %d keys, %v", len(r.KVs), err)
+	}
+	var e *rpc.Error
+	all.Limit = 0
+	if _, err := c.Range(within(t), all); err == nil || errors.As(err, &e) {
+		t.Fatalf("got %v", err)
+	}
+	if r, err := c.Range(within(t), rpc.Range{Key: []byte("k0")}); err != nil || len(r.KVs) != 1 {
+		t.Fatalf("afterwards: got %d keys, %v", len(r.KVs), err)
+	}
+}

@@ -1,0 +1,230 @@
+package rpc
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// maxMessage is the longest message that is read, in bytes. An etcd takes requests of 1.5 MiB by default
+// (embed.DefaultMaxRequestBytes), so that a value cannot be longer.
+const maxMessage = 16 << 20
+
+// prefix is how long the head of a message is: a byte that says whether it is compressed, and its length.
+const prefix = 5
+
+// stream is one request on its way, framed as gRPC has it
+// (https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md).
+type stream struct {
+	member *member
+	link   *link
+	method string
+	reply  *http.Response
+	cancel context.CancelFunc
+	stands bool // an answer has come, and more may come at any time
+}
+
+// request is what is sent to a member.
+type request struct {
+	method  string // SERVICE/METHOD
+	message encoder
+	token   string // "": none
+	open    bool   // more could follow; ends with the context
+}
+
+// send sends a request. The stream that it returns must be ended.
+func (m *member) send(ctx context.Context, r request) (*stream, error) {
+	l, err := m.acquire(ctx)
+	if err != nil {
+		return nil, m.failure(r.method, err)
+	}
+	header := http.Header{
+		"Content-Type": {"application/grpc"},
+		"Te":           {"trailers"},
+		"User-Agent":   {"leaderrun"},
+		// A member without a leader cannot serve: it refuses at once and ends streams, instead of keeping us
+		// waiting (rpctypes.MetadataRequireLeaderKey).
+		"Hasleader": {"true"},
+	}
+	if r.token != "" {
+		header["Token"] = []string{r.token} // rpctypes.TokenFieldNameGRPC
+	}
+	if d, limited := ctx.Deadline(); limited && !r.open {
+		header["Grpc-Timeout"] = []string{timeout(time.Until(d))}
+	}
+	framed := make([]byte, prefix, prefix+len(r.message))
+	binary.BigEndian.PutUint32(framed[1:], uint32(len(r.message))) //nolint:gosec // etcd takes a few MiB
+	framed = append(framed, r.message...)
+
+	// Without GetBody nothing could send the body a second time. ClientConn would not try either.
+	ctx, cancel := context.WithCancel(ctx)
+	req := (&http.Request{
+		Method: http.MethodPost, Header: header,
+		URL: &url.URL{Scheme: m.scheme(), Host: m.addr, Path: "/etcdserverpb." + r.method},
+	}).WithContext(ctx)
+	if r.open {
+		req.Body, req.ContentLength = &openBody{ctx: ctx, rest: framed, closed: make(chan struct{})}, -1
+	} else {
+		req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(framed)), int64(len(framed))
+	}
+	s := &stream{member: m, link: l, method: r.method, cancel: cancel}
+	if s.reply, err = l.RoundTrip(req); err != nil { //nolint:bodyclose // end closes it
+		return nil, s.end(err)
+	}
+	if kind := s.reply.Header.Get("Content-Type"); s.reply.StatusCode != http.StatusOK || !strings.HasPrefix(kind, "application/grpc") {
+		return nil, s.end(fmt.Errorf("not gRPC: HTTP status %d, %s", s.reply.StatusCode, kind))
+	}
+	return s, nil
+}
+
+// next returns the next message, io.EOF at the end of a stream that the server ended well, and an *Error if
+// it ended it otherwise.
+func (s *stream) next() ([]byte, error) {
+	var head [prefix]byte
+	if _, err := io.ReadFull(s.reply.Body, head[:]); errors.Is(err, io.EOF) {
+		return nil, s.status()
+	} else if err != nil {
+		return nil, err
+	}
+	length := int64(binary.BigEndian.Uint32(head[1:]))
+	switch {
+	case head[0] != 0:
+		return nil, errors.New("compressed message, which was not asked for")
+	case length > maxMessage:
+		return nil, fmt.Errorf("message of %d bytes, more than %d", length, maxMessage)
+	}
+	// The buffer grows with what has come, so that a wrong length costs nothing.
+	message, err := io.ReadAll(io.LimitReader(s.reply.Body, length))
+	if err == nil && int64(len(message)) < length {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.member.answered(s.link)
+	return message, nil
+}
+
+// status reads what the server says at the end: in the trailers, or in the headers of an answer that has
+// nothing else.
+func (s *stream) status() error {
+	from := s.reply.Trailer
+	if from.Get("Grpc-Status") == "" {
+		from = s.reply.Header
+	}
+	code, err := strconv.ParseUint(from.Get("Grpc-Status"), 10, 31)
+	if err != nil {
+		return fmt.Errorf("no status of gRPC: %w", io.ErrUnexpectedEOF)
+	}
+	if Code(code) == ok {
+		return io.EOF
+	}
+	return &Error{Code: Code(code), Message: unescape(from.Get("Grpc-Message"))}
+}
+
+// end gives the connection back. It returns err with what is known about it.
+func (s *stream) end(err error) error {
+	lost := err
+	if _, status := errors.AsType[*Error](err); status || err == nil {
+		lost = nil
+	} else {
+		err = s.link.socket.reason(err)
+	}
+	switch {
+	case lost == nil:
+		s.member.answered(s.link)
+	case s.stands && errors.Is(lost, context.DeadlineExceeded):
+		lost = context.Canceled // nothing was due
+	}
+	s.cancel()
+	if s.reply != nil {
+		_ = s.reply.Body.Close()
+	}
+	s.member.release(s.link, lost)
+	return s.member.failure(s.method, err)
+}
+
+// failure says where and what failed. A status is passed as it is.
+func (m *member) failure(method string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %s: %w", m.addr, method, err)
+}
+
+func (m *member) scheme() string {
+	if m.config != nil {
+		return "https"
+	}
+	return "http"
+}
+
+// timeout is the value of grpc-timeout: at most eight digits and a unit.
+func timeout(d time.Duration) string {
+	switch d = max(d, time.Microsecond); {
+	case d < 99*time.Second:
+		return strconv.FormatInt(int64(d/time.Microsecond), 10) + "u"
+	case d < 99_999*time.Second:
+		return strconv.FormatInt(int64(d/time.Millisecond), 10) + "m"
+	default:
+		return strconv.FormatInt(min(int64(d/time.Second), 99_999_999), 10) + "S"
+	}
+}
+
+// unescape decodes a grpc-message: bytes that are not printable come as % and two hexadecimal digits.
+// What is not well formed stays as it is.
+func unescape(s string) string {
+	if !strings.Contains(s, "%") {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '%' && i+2 < len(s) {
+			if c, err := strconv.ParseUint(s[i+1:i+3], 16, 8); err == nil {
+				b.WriteByte(byte(c))
+				i += 2
+				continue
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
+
+// openBody is a request that does not end until the stream or its context does. net/http does not look at the
+// context while it reads a body.
+type openBody struct {
+	ctx    context.Context
+	rest   []byte
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (b *openBody) Read(p []byte) (int, error) {
+	if len(b.rest) == 0 {
+		select {
+		case <-b.closed:
+			return 0, io.EOF
+		case <-b.ctx.Done():
+			return 0, b.ctx.Err()
+		}
+	}
+	n := copy(p, b.rest)
+	b.rest = b.rest[n:]
+	return n, nil
+}
+
+// Close is called by net/http when the stream ends, however it does.
+func (b *openBody) Close() error {
+	b.once.Do(func() { close(b.closed) })
+	return nil
+}

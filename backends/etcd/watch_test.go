@@ -1,0 +1,130 @@
+package etcd
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/etcd/rpc"
+	"github.com/leaderrun/leaderrun/internal/testserver"
+)
+
+// tells waits for news that has what want has.
+func (w *world) tells(what string, ch <-chan backends.News, want backends.News) {
+	w.Helper()
+	var last backends.News
+	for end := time.After(patience); ; {
+		select {
+		case n, open := <-ch:
+			if !open {
+				w.Fatalf("%s: the watch has ended", what)
+			}
+			if n == want {
+				return
+			}
+			last = n
+		case <-end:
+			w.Fatalf("%s: %+v, want %+v", what, last, want)
+		}
+	}
+}
+
+func (w *world) silent(what string, ch <-chan backends.News) {
+	w.Helper()
+	select {
+	case n := <-ch:
+		w.Errorf("%s: %+v", what, n)
+	case <-time.After(50 * time.Millisecond):
+	}
+}
+
+func TestWatch(t *testing.T) {
+	w := newWorld(t)
+	ch, err := w.other.Watch(t.Context(), "job")
+	if err != nil {
+		t.Fatal(err)
+	}
+	look := backends.News{Look: true}
+	seen := func(g backends.Grant) backends.News {
+		return backends.News{Seen: backends.Evidence{Token: g.Token, Beat: w.operator.state(t, "job").beaten}}
+	}
+
+	w.tells("the watch stands", ch, look)
+	g := w.acquire(w.d, newClaim("job"))
+	w.tells("a grant", ch, seen(g))
+	w.finish(w.other, w.acquire(w.other, newClaim("job2")))
+	w.finish(w.other, w.acquire(w.other, newClaim("jo")))
+	w.silent("other jobs", ch)
+	w.renew(w.d, g)
+	w.tells("a renewal", ch, seen(g))
+	w.operator.ask(t, "job", backends.BreakRequest{Token: g.Token - 1})
+	w.silent("a request to stop another run", ch)
+	w.operator.ask(t, "job", backends.BreakRequest{Token: g.Token})
+	w.tells("a request to stop", ch, look)
+	w.finish(w.d, g)
+	w.tells("the end", ch, look)
+
+	g = w.acquire(w.d, newClaim("job"))
+	w.tells("the next grant", ch, seen(g))
+	w.operator.deleteLease(t, "job")
+	w.tells("the lease is deleted", ch, look)
+	w.operator.deleteRecord(t, "job")
+	w.tells("the record is deleted", ch, look)
+
+	g = w.acquire(w.d, newClaim("job"))
+	w.tells("one more grant", ch, seen(g))
+	w.operator.do(t, rpc.Op{Put: &rpc.Put{Key: w.d.cfg.keys("job").lease, Value: write(labelOf(g))}})
+	w.tells("the lease is written by hand", ch, look)
+	w.operator.do(t, rpc.Op{Put: &rpc.Put{Key: w.d.cfg.keys("job").record, Value: []byte("x")}})
+	w.tells("the record is written by hand", ch, look)
+	w.operator.do(t, rpc.Op{Put: &rpc.Put{Key: append(w.d.cfg.keys("job").record, 'x'), Value: []byte("x")}})
+	w.silent("another program's key", ch)
+}
+
+// TestWatchGoesOn: after an interruption, what happened meanwhile is to be looked for.
+func TestWatchGoesOn(t *testing.T) {
+	w := newWorld(t)
+	proxy := testserver.NewProxy(t, w.server.Endpoint())
+	d := open(t, "etcd://"+proxy.Addr())
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ch, err := d.Watch(ctx, "job")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.tells("the watch stands", ch, backends.News{Look: true})
+	for range 3 {
+		proxy.Cut()
+		w.tells("the connection was cut", ch, backends.News{Look: true})
+	}
+	w.server.Restart(t, true)
+	w.tells("the server was restarted", ch, backends.News{Look: true})
+	g := w.acquire(w.d, newClaim("job"))
+	w.tells("a grant", ch, backends.News{Seen: backends.Evidence{Token: g.Token, Beat: w.operator.state(t, "job").beaten}})
+	cancel()
+	for range ch { // until it is closed
+	}
+}
+
+// TestWatchEndsWithTheDriver: also one whose server cannot be reached.
+func TestWatchEndsWithTheDriver(t *testing.T) {
+	w := newWorld(t)
+	for _, url := range []string{w.server.URL(), "etcd://127.0.0.1:1"} {
+		d := open(t, url)
+		ch, err := d.Watch(t.Context(), "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+		for range ch { // until it is closed
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := w.d.Watch(ctx, "job"); err == nil {
+		t.Error("a watch with a context that has ended")
+	}
+}

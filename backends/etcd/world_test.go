@@ -1,0 +1,141 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/etcd/rpc"
+	"github.com/leaderrun/leaderrun/internal/testserver"
+)
+
+// world is a server with an operator and two hosts.
+type world struct {
+	*testing.T
+	operator operator
+	d, other *Driver
+	server   *testserver.EtcdServer
+}
+
+func newWorld(t *testing.T, args ...string) *world {
+	t.Helper()
+	t.Parallel()
+	s := testserver.Etcd(t, testserver.EtcdOptions{UnsafeNoFsync: true, Args: args})
+	return &world{T: t, operator: operator{open(t, s.URL())}, d: open(t, s.URL()), other: open(t, s.URL()), server: s}
+}
+
+func (w *world) acquire(d *Driver, c backends.Claim) backends.Grant {
+	w.Helper()
+	g, err := d.Acquire(w.Context(), c)
+	if err != nil {
+		w.Fatalf("Acquire: %v", err)
+	}
+	return g
+}
+
+func (w *world) renew(d *Driver, g backends.Grant) backends.Signal {
+	w.Helper()
+	signal, err := d.Renew(w.Context(), g)
+	if err != nil {
+		w.Fatalf("Renew: %v", err)
+	}
+	return signal
+}
+
+func (w *world) finish(d *Driver, g backends.Grant) {
+	w.Helper()
+	if err := d.Finish(w.Context(), g, backends.Outcome{State: backends.Done}); err != nil {
+		w.Fatalf("Finish: %v", err)
+	}
+}
+
+func (w *world) refused(d *Driver, c backends.Claim, want backends.Verdict) *backends.Refusal {
+	w.Helper()
+	g, err := d.Acquire(w.Context(), c)
+	r, ok := errors.AsType[*backends.Refusal](err)
+	if !ok || r.Verdict != want {
+		w.Fatalf("Acquire: %+v, %v; want %s", g, err, want)
+	}
+	return r
+}
+
+func (w *world) wantLost(what string, err error) {
+	w.Helper()
+	if !errors.Is(err, backends.ErrLost) {
+		w.Errorf("%s: %v, want ErrLost", what, err)
+	}
+}
+
+// runs checks that so many runs of a job have a token.
+func (w *world) runs(job string, want int) {
+	w.Helper()
+	r := w.operator.state(w, job).record
+	if len(r.Runs) != want {
+		w.Errorf("%d runs, want %d: %+v", len(r.Runs), want, r.Runs)
+	}
+}
+
+// ended waits until etcd has ended a lease.
+func (w *world) ended(lease int64) {
+	w.Helper()
+	testserver.Eventually(w, "the lease ends", func() bool {
+		reply, err := w.operator.client.TimeToLive(w.Context(), lease)
+		return err == nil && reply.TTL < 0
+	})
+}
+
+// between lets a test act before and after each request of a driver. The names of requests are read, swap,
+// grant, keepalive, revoke, left and version.
+type between struct {
+	client
+	before func(request string)
+	after  func(request string) error // an error: the reply is lost
+}
+
+func intercept(d *Driver, before func(string), after func(string) error) {
+	d.client = &between{client: d.client, before: before, after: after}
+}
+
+func pass[T any](b *between, request string, ask func() (T, error)) (T, error) {
+	if b.before != nil {
+		b.before(request)
+	}
+	reply, err := ask()
+	if b.after != nil {
+		if lost := b.after(request); lost != nil {
+			var none T
+			return none, lost
+		}
+	}
+	return reply, err
+}
+
+func (b *between) Txn(ctx context.Context, t rpc.Txn) (rpc.TxnReply, error) {
+	request := "swap"
+	if len(t.If) == 0 {
+		request = "read"
+	}
+	return pass(b, request, func() (rpc.TxnReply, error) { return b.client.Txn(ctx, t) })
+}
+
+func (b *between) Grant(ctx context.Context, id, ttl int64) (rpc.LeaseReply, error) {
+	return pass(b, "grant", func() (rpc.LeaseReply, error) { return b.client.Grant(ctx, id, ttl) })
+}
+
+func (b *between) KeepAlive(ctx context.Context, id int64) (rpc.LeaseReply, error) {
+	return pass(b, "keepalive", func() (rpc.LeaseReply, error) { return b.client.KeepAlive(ctx, id) })
+}
+
+func (b *between) TimeToLive(ctx context.Context, id int64) (rpc.LeaseReply, error) {
+	return pass(b, "left", func() (rpc.LeaseReply, error) { return b.client.TimeToLive(ctx, id) })
+}
+
+func (b *between) Version(ctx context.Context) (string, error) {
+	return pass(b, "version", func() (string, error) { return b.client.Version(ctx) })
+}
+
+func (b *between) Revoke(ctx context.Context, id int64) error {
+	_, err := pass(b, "revoke", func() (struct{}, error) { return struct{}{}, b.client.Revoke(ctx, id) })
+	return err
+}

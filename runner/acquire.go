@@ -142,12 +142,6 @@ func (a *attempt) witness(seen backends.Evidence, now Instant) {
 	}
 }
 
-// later tells whether news shows a sign of life after the last one. What comes late shows an older one.
-func (a *attempt) later(seen backends.Evidence) bool {
-	last := a.sign()
-	return seen.Token > last.Token || seen.Token == last.Token && seen.Beat > last.Beat
-}
-
 // refused decides what follows a refusal, and waits where waiting helps.
 func (a *attempt) refused(ctx context.Context, l *limits, r *backends.Refusal, wake *<-chan backends.News) (Result, bool) {
 	now := a.clock.Now()
@@ -284,7 +278,7 @@ func (a *attempt) sleep(ctx context.Context, until Instant, wake *<-chan backend
 				*wake, news = nil, nil // broken: the next wait opens another, the timer bridges the gap
 				continue
 			}
-			if a.later(n.Seen) {
+			if n.Seen != a.sign() { // one that comes late and is older only makes us wait longer
 				a.witness(n.Seen, a.clock.Now())
 			}
 			if n.Look {

@@ -16,7 +16,7 @@ func TestStandbyCountsFromTheLastBeatItWasTold(t *testing.T) {
 		var claims []backends.Evidence
 		b.acquire = func(_ int, c backends.Claim) (backends.Grant, error) {
 			claims = append(claims, c.Seen)
-			if len(claims) < 3 {
+			if len(claims) < 4 {
 				return backends.Grant{}, &backends.Refusal{
 					Verdict: backends.Held, Token: 3, Wait: time.Hour, Seen: backends.Evidence{Token: 3, Beat: 7},
 				}
@@ -30,15 +30,17 @@ func TestStandbyCountsFromTheLastBeatItWasTold(t *testing.T) {
 			}
 			tell(2*time.Second, backends.News{Seen: backends.Evidence{Token: 3, Beat: 8}})
 			tell(5*time.Second, backends.News{Seen: backends.Evidence{Token: 3, Beat: 8}}) // the same again
-			tell(6*time.Second, backends.News{Seen: backends.Evidence{Token: 2, Beat: 9}}) // an older one, late
+			tell(6*time.Second, backends.News{Look: true})
+			tell(7*time.Second, backends.News{Seen: backends.Evidence{Token: 2, Beat: 9}}) // an older one
 			tell(9*time.Second, backends.News{Look: true})
 			tell(11*time.Second, backends.News{Seen: backends.Evidence{Token: 4, Beat: 1}, Look: true})
 		}()
 		wantEnding(t, b.run(), Ran)
 		want := []backends.Evidence{
 			{},
-			{Token: 3, Beat: 8, For: 7 * time.Second},
-			{Token: 4, Beat: 1}, // the refusal at 9 s showed beat 7, the news at 11 s another token
+			{Token: 3, Beat: 8, For: 4 * time.Second},
+			{Token: 2, Beat: 9, For: 2 * time.Second}, // fits no record: nothing is proved
+			{Token: 4, Beat: 1},                       // the refusal at 9 s showed beat 7, the news at 11 s another token
 		}
 		if !slices.Equal(claims, want) {
 			t.Errorf("claims with evidence %v, want %v", claims, want)

@@ -89,10 +89,7 @@ func (d *decider) evidence() Evidence {
 // this step, so that its validity may count from the request that was answered.
 func (d *decider) again() Decision {
 	r := &d.Record
-	if d.c.Tick > r.Tick.Tick && r.Token < d.v.Lease.Token { // the record was lost
-		r.Tick = d.claimed(1)
-	}
-	restore(r, d.c.Job, d.v.Lease.Token, d.c.Holder, d.c.Tick, d.now)
+	restore(r, d.c, d.v.Lease.Token, d.c.Tick, 1, d.now)
 	extend(r, d.c.TTL, d.now)
 	g := Grant{Claim: d.c, Token: r.Token, TTL: d.c.TTL, Tick: d.c.Tick, Attempt: 1}
 	if run := r.run(r.Token); run != nil {
@@ -335,12 +332,7 @@ func (d *decider) loseRun() {
 }
 
 // claimed returns the claim's occurrence as it is recorded when it is granted.
-func (d *decider) claimed(attempt int) Occurrence {
-	return Occurrence{
-		Tick: d.c.Tick, Key: d.c.Once, State: Claimed, Claimant: d.c.Holder,
-		Policy: d.c.OnLost, Attempt: attempt, MaxAttempts: d.c.MaxAttempts,
-	}
-}
+func (d *decider) claimed(attempt int) Occurrence { return d.c.occurrence(d.c.Tick, attempt) }
 
 // grant gives the lease, for the given tick (0: none).
 func (d *decider) grant(tick int64, attempt int) Decision {

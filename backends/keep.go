@@ -20,7 +20,7 @@ func DecideRenew(v View, g Grant) Renewal {
 	}
 	r := v.Record.clone()
 	now := v.Now.UnixMilli()
-	restore(&r, g.Claim.Job, g.Token, g.Claim.Holder, g.Tick, now)
+	restore(&r, g.Claim, g.Token, g.Tick, g.Attempt, now)
 	extend(&r, g.TTL, now)
 	out := Renewal{Record: r}
 	if r.Break != nil && r.Break.Token == g.Token {
@@ -51,7 +51,7 @@ func DecideFinish(v View, g Grant, o Outcome) Ending {
 	}
 	r := v.Record.clone()
 	now := v.Now.UnixMilli()
-	restore(&r, g.Claim.Job, g.Token, holder, g.Tick, now)
+	restore(&r, g.Claim, g.Token, g.Tick, g.Attempt, now)
 	if r.Token != g.Token {
 		return Ending{Record: v.Record, Lost: true}
 	}
@@ -70,7 +70,7 @@ func DecideAbandon(v View, c Claim) Ending {
 	if held || named {
 		now := v.Now.UnixMilli()
 		if held {
-			restore(&r, c.Job, v.Lease.Token, c.Holder, c.Tick, now)
+			restore(&r, c, v.Lease.Token, c.Tick, 1, now)
 		}
 		end(&r, id, Outcome{State: Open}, now)
 	}
@@ -85,15 +85,31 @@ func owns(l *Lease, g Grant) bool {
 	return l != nil && l.Holder == g.Claim.Holder.ID && l.Token == g.Token
 }
 
-// restore writes the holder and token of a valid lease into a record that was lost or rolled back. Its beats go on
-// above all that there were, one a millisecond at most: a sign of life that somebody has seen must not come again.
-func restore(r *Record, job string, token int64, holder Holder, tick, now int64) {
+// restore writes what a valid lease tells into a record that was lost or rolled back: whose it is, and the tick or
+// key that the run is for, so that nobody starts that again. Its beats go on above all that there were, one a
+// millisecond at most: a sign of life that somebody has seen must not come again.
+func restore(r *Record, c Claim, token, tick int64, attempt int, now int64) {
 	if r.Token >= token {
 		return
 	}
-	r.Job, r.Token, r.Holder, r.Granted = job, token, holder, now
+	r.Job, r.Token, r.Holder, r.Granted = c.Job, token, c.Holder, now
 	r.Beat = max(r.Beat, now)
-	r.note(Run{Token: token, Holder: holder, Tick: tick, Attempt: 1, Started: now, State: Claimed})
+	r.note(Run{Token: token, Holder: c.Holder, Tick: tick, Key: c.Once, Attempt: attempt, Started: now, State: Claimed})
+	o := c.occurrence(tick, attempt)
+	if tick > r.Tick.Tick {
+		r.Tick = o
+	}
+	if c.Once != "" && !slices.ContainsFunc(r.Once, func(x Occurrence) bool { return x.Key == c.Once }) {
+		r.Once = keep(slices.Insert(r.Once, 0, o), KeptKeys)
+	}
+}
+
+// occurrence returns what is recorded of a tick or key when the claim is granted.
+func (c Claim) occurrence(tick int64, attempt int) Occurrence {
+	return Occurrence{
+		Tick: tick, Key: c.Once, State: Claimed, Claimant: c.Holder,
+		Policy: c.OnLost, Attempt: attempt, MaxAttempts: c.MaxAttempts,
+	}
 }
 
 // extend writes down that the lease was renewed for ttl from now.

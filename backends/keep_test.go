@@ -59,6 +59,18 @@ func TestRenew(t *testing.T) {
 	if r := s.renew(g); r.Record.Beat <= 2 {
 		t.Errorf("beat %d comes again: a candidate saw it before the record was lost", r.Record.Beat)
 	}
+	for _, c := range []backends.Claim{forTick("c", 5), {Job: "job", Holder: by("c").Holder, TTL: ttl, Occasion: backends.Occasion{Once: "key", OnLost: backends.Skip, MaxAttempts: 1}}} {
+		s := newStore()
+		s.sleep(time.Hour)
+		g := grant(t, s, c)
+		s.record = backends.Record{}
+		s.renew(g)
+		s.finish(g, backends.Done)
+		c.Holder.ID = "d"
+		if d := s.acquire(c); d.Refusal == nil || d.Refusal.Verdict != backends.IsDone {
+			t.Errorf("%+v: what ran while its record was lost is granted again: %+v", c.Occasion, d.Grant)
+		}
+	}
 	s.sleep(ttl)
 	if r := s.renew(g); !r.Lost {
 		t.Errorf("an expired lease is renewed: %+v", r)

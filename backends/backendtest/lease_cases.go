@@ -295,6 +295,31 @@ func renewRestores(s *scene) {
 	s.done(other, next)
 }
 
+// restoredRanOnce: the record is deleted during a run for a tick, and for a key. The holder writes it anew, by a
+// renewal or only at its end, and nobody starts the same again.
+func restoredRanOnce(s *scene) {
+	for i, renewed := range []bool{true, false} {
+		for _, once := range []string{"", "key"} {
+			s.job = s.otherJob().Job
+			d, other := s.open(), s.open()
+			again := func() backends.Claim {
+				c := withTick(s.claim(), s.tick(int64(i)))
+				if once != "" {
+					c.Tick, c.Once = 0, once
+				}
+				return c
+			}
+			g := s.acquire(d, again())
+			s.h.DeleteRecord(s.T, s.job)
+			if renewed {
+				s.renew(d, g)
+			}
+			s.done(d, g)
+			s.refused(other, again(), backends.IsDone)
+		}
+	}
+}
+
 // vanishedIsWaitedFor: an operator or an eviction removed the lease of a live holder. Neither who has watched
 // it nor who comes later with a shorter TTL is granted before a TTL has passed since the last renewal.
 func vanishedIsWaitedFor(s *scene) {

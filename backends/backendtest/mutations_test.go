@@ -135,6 +135,14 @@ func leaseMutants() []mutant {
 				return r
 			}),
 		},
+		{
+			"a renewal that restores no tick", "what ran while its record was lost does not run again",
+			renewing(func(v backends.View, g backends.Grant) backends.Renewal {
+				r := backends.DecideRenew(v, g)
+				r.Record.Tick, r.Record.Once = v.Record.Tick, v.Record.Once
+				return r
+			}),
+		},
 		{"no evidence", "a vanished lease is waited for", deciding(func(v backends.View, c backends.Claim) backends.Decision {
 			v.Proof = backends.ByRelease
 			return backends.Decide(v, c)

@@ -49,6 +49,7 @@ var cases = []testCase{
 	{"the token grows although the record was lost", hasDeleteRecord, tokenOutlivesRecord},
 	{"expiry hands over", nil, expiryHandsOver},
 	{"a renewal restores a lost record", hasDeleteRecord, renewRestores},
+	{"what ran while its record was lost does not run again", hasDeleteRecord, restoredRanOnce},
 	{"a vanished lease is waited for", hasDeleteLease, vanishedIsWaitedFor},
 	{"finish after the lease vanished", hasDeleteLease, finishAfterVanish},
 	{"finish after somebody else was granted", hasDeleteLease, finishTooLate},

@@ -175,15 +175,15 @@ func onlyBeat(a, b backends.Record) bool {
 	return bytes.Equal(write(a), write(b))
 }
 
-// swap makes a change if all keys are still as they were read, and returns what they are then. If they are not it
-// changes nothing, and returns what they are now: done is false. The lease is compared by its id as well,
-// which no store ever gives twice; a store that was restored counts its revisions anew.
+// swap makes a change if lease and record are still as they were read, and returns what the keys are then. If they
+// are not it changes nothing, and returns what they are now: done is false. No beat can have come meanwhile without
+// the lease. The lease is compared by its id as well, which no store ever gives twice; a store that was restored
+// counts its revisions anew.
 func (d *Driver) swap(ctx context.Context, job string, old *state, c change) (next *state, done bool, err error) {
 	k := d.cfg.keys(job)
 	unchanged := []rpc.Compare{
 		{Key: k.lease, Of: rpc.ModRevision, Value: old.leased},
 		{Key: k.record, Of: rpc.ModRevision, Value: old.written},
-		{Key: k.beat, Of: rpc.ModRevision, Value: old.beaten},
 	}
 	if old.held {
 		unchanged = append(unchanged, rpc.Compare{Key: k.lease, Of: rpc.LeaseID, Value: old.lease})

@@ -14,7 +14,7 @@ local c = {
   unclaimed = {fingerprint = ARGV[16], instant = num(ARGV[17])},
 }
 local changed, lost, notes = false, {}, {}
-local ahead_max, unclaimed_grace, kept_keys, kept_schedules = 60000, 60000, 100, 8
+local ahead_max, unclaimed_grace, kept_schedules = 60000, 60000, 8
 
 local function refuse(answer)
   answer.token = r.token
@@ -179,8 +179,7 @@ local function by_tick()
 end
 
 local function again()
-  if c.tick > r.tick.tick and r.token < lease.token then r.tick = claimed(1) end
-  restore(c.job, lease.token, c.holder, c.tick)
+  restore(c.job, lease.token, claimed(1))
   extend(c.ttl)
   changed = true
   local answer = {verdict = 'granted', token = r.token, tick = c.tick, attempt = 1}

@@ -163,13 +163,29 @@ local function run_of(token)
   return token ~= 0 and find('runs', function(x) return x.token == token end) or nil
 end
 
+local kept_keys = 100
+
 local function note(run) push('runs', run, 20) end
 
-local function restore(job, token, by, tick)
+-- o is what is recorded of the tick or key that the run is for.
+local function restore(job, token, o)
   if r.token >= token then return end
-  r.job, r.token, r.holder, r.granted = job, token, by, now
+  r.job, r.token, r.holder, r.granted = job, token, o.claimant, now
   r.beat = math.max(r.beat, now)
-  note({token = token, holder = by, tick = tick, attempt = 1, started = now, state = 'claimed', exit = 0})
+  note({
+    token = token, holder = o.claimant, tick = o.tick, key = o.key, attempt = o.attempt, started = now,
+    state = 'claimed', exit = 0,
+  })
+  if o.tick > r.tick.tick then r.tick = o end
+  if o.key ~= '' and not find('once', function(x) return x.key == o.key end) then push('once', o, kept_keys) end
+end
+
+-- occurrence reads what restore needs from the arguments that begin at i: once, policy, maximum of attempts, attempt.
+local function occurrence(by, tick, i)
+  return {
+    tick = num(tick), key = ARGV[i], state = 'claimed', claimant = by,
+    policy = ARGV[i + 1], attempt = num(ARGV[i + 3]), max_attempts = num(ARGV[i + 2]),
+  }
 end
 
 local function extend(ttl)

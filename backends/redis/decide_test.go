@@ -296,12 +296,12 @@ func (x *comparison) grant(d drawing) backends.Grant {
 	switch roll := d.r.IntN(4); {
 	case roll < 2 && x.lease != nil:
 		c.Holder.ID = x.lease.Holder
-		return backends.Grant{Claim: c, Token: x.lease.Token, TTL: c.TTL, Tick: c.Tick, Attempt: 1}
+		return backends.Grant{Claim: c, Token: x.lease.Token, TTL: c.TTL, Tick: c.Tick, Attempt: 1 + d.r.IntN(3)}
 	case roll == 2 && x.record.Holder.ID != "":
 		c.Holder = x.record.Holder
-		return backends.Grant{Claim: c, Token: x.record.Token, TTL: c.TTL, Tick: c.Tick, Attempt: 1}
+		return backends.Grant{Claim: c, Token: x.record.Token, TTL: c.TTL, Tick: c.Tick, Attempt: 1 + d.r.IntN(3)}
 	}
-	return backends.Grant{Claim: c, Token: d.token(), TTL: c.TTL, Tick: c.Tick, Attempt: 1}
+	return backends.Grant{Claim: c, Token: d.token(), TTL: c.TTL, Tick: c.Tick, Attempt: 1 + d.r.IntN(3)}
 }
 
 func compareRenew(d drawing, x *comparison) {

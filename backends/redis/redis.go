@@ -110,13 +110,20 @@ func claimArgs(c backends.Claim, longest time.Duration) []any {
 		c.Schedule.Fingerprint, c.Schedule.Text, c.Unclaimed.Fingerprint, c.Unclaimed.Instant, longest.Milliseconds())
 }
 
-func renewArgs(g backends.Grant) []any { return who(g.Claim, g.Token, g.Tick, g.TTL.Milliseconds()) }
-
-func finishArgs(g backends.Grant, o backends.Outcome) []any {
-	return who(g.Claim, g.Token, g.Tick, string(o.State), o.Exit)
+func renewArgs(g backends.Grant) []any {
+	return append(who(g.Claim, g.Token, g.Tick, g.TTL.Milliseconds()), occasion(g.Claim, g.Attempt)...)
 }
 
-func abandonArgs(c backends.Claim) []any { return who(c, c.Tick) }
+func finishArgs(g backends.Grant, o backends.Outcome) []any {
+	return append(who(g.Claim, g.Token, g.Tick, string(o.State), o.Exit), occasion(g.Claim, g.Attempt)...)
+}
+
+func abandonArgs(c backends.Claim) []any { return append(who(c, c.Tick), occasion(c, 1)...) }
+
+// occasion are the arguments from which a record that was lost gets its key or tick back.
+func occasion(c backends.Claim, attempt int) []any {
+	return []any{c.Once, string(c.OnLost), c.MaxAttempts, attempt}
+}
 
 // answer is what claim.lua says, as JSON.
 type answer struct {

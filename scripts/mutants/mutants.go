@@ -21,6 +21,7 @@ var mutants = []mutant{
 	{"another's life counts from the request", "runner/acquire.go", "a.witness(refusal.Seen, now)", "a.witness(refusal.Seen, t0)", runnerTests},
 	{"every sign of life counts as a new one", "runner/acquire.go", "if n.Seen != a.sign() { // one", "if true { // one", runnerTests},
 	{"a sign of life that was told does not count", "runner/acquire.go", "if n.Seen != a.sign() { // one", "if false { // one", runnerTests},
+	{"a record that was lost forgets its tick", "backends/keep.go", "if tick > r.Tick.Tick {", "if false {", decisionTests},
 	{"a record that was lost begins its beats anew", "backends/keep.go", "r.Beat = max(r.Beat, now)\n", "", decisionTests},
 	{"a holder does not ask when it is told of a loss", "runner/hold.go", "h.newsAt = h.clock.Now()\n\t\th.lookSoon()", "h.newsAt = h.clock.Now()", runnerTests},
 	{"a definite loss is taken for a silence", "runner/hold.go", "case errors.Is(reply.err, backends.ErrLost):\n\t\th.takeLoss()", "case errors.Is(reply.err, backends.ErrLost) && h.gone:\n\t\th.takeLoss()", runnerTests},
@@ -59,8 +60,7 @@ var mutants = []mutant{
 
 	{"etcd: no compare of the lease", "backends/etcd/record.go", "{Key: k.lease, Of: rpc.ModRevision, Value: old.leased},", "", etcdTests},
 	{"etcd: no compare of the record", "backends/etcd/record.go", "{Key: k.record, Of: rpc.ModRevision, Value: old.written},", "", etcdTests},
-	{"etcd: no compare of the beat", "backends/etcd/record.go", "{Key: k.beat, Of: rpc.ModRevision, Value: old.beaten},", "", etcdTests},
-	{"etcd: the record's TTL is the one asked for", "backends/etcd/acquire.go", "c.TTL = ttl\n", "", etcdTests},
+	{"etcd: the record's TTL is the one asked for", "backends/etcd/acquire.go", "c.TTL = ttl\n", "_ = ttl\n", etcdTests},
 	{"etcd: a renewal is a keep-alive alone", "backends/etcd/etcd.go", "now, done, err := d.swap(ctx, g.Claim.Job, s, change{record: renewal.Record, alive: true})", "now, done, err := s, true, error(nil)", etcdTests},
 	{"etcd: a renewal does not keep the lease alive", "backends/etcd/etcd.go", "ttl, err := d.keepAlive(ctx, s.lease)\n\tswitch", "ttl, err := g.TTL, error(nil)\n\tswitch", etcdTests},
 	{"etcd: one member's word is a loss", "backends/etcd/etcd.go", "case now.leased != leased:", "case true:", etcdTests},

@@ -3,7 +3,6 @@ package consul
 import (
 	"crypto/tls"
 	"errors"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -71,32 +70,17 @@ func parseURL(raw string) (*config, error) {
 	if err := knownOptions.Read(c.url, c); err != nil {
 		return nil, err
 	}
-	if err := c.setPrefix(); err != nil {
+	if c.prefix, err = c.url.Prefix(c.prefix, defaultPrefix); err != nil {
 		return nil, err
+	}
+	if slices.Contains(strings.Split(c.prefix, "/"), "") { // Consul makes one slash of two
+		return nil, configuration("a prefix is like leaderrun or team/leaderrun", "the prefix of the backend URL has an empty part")
 	}
 	if err := c.setToken(); err != nil {
 		return nil, err
 	}
 	c.tls, err = c.tlsFiles.Config()
 	return c, err
-}
-
-func (c *config) setPrefix() error {
-	path, err := url.PathUnescape(strings.TrimSuffix(c.url.Path, "/"))
-	switch {
-	case err != nil:
-		return configuration("a % in a prefix is written as %25", "the path of the backend URL is not percent-encoded")
-	case path != "" && c.prefix != "":
-		return configuration("", "the backend URL has a prefix as its path and another one as ?prefix=")
-	case path != "":
-		c.prefix = path
-	case c.prefix == "":
-		c.prefix = defaultPrefix
-	}
-	if slices.Contains(strings.Split(c.prefix, "/"), "") {
-		return configuration("a prefix is like leaderrun or team/leaderrun", "the prefix of the backend URL has an empty part")
-	}
-	return nil
 }
 
 // setToken finds the token: in the URL, else where Consul's own programs find it. Nothing else of their

@@ -2,8 +2,6 @@ package etcd
 
 import (
 	"crypto/tls"
-	"net/url"
-	"strings"
 
 	"github.com/leaderrun/leaderrun/internal/backendurl"
 )
@@ -47,26 +45,9 @@ func parseURL(raw string) (*config, error) {
 	if err := knownOptions.Read(u, c); err != nil {
 		return nil, err
 	}
-	if err := c.setPrefix(u.Path); err != nil {
+	if c.prefix, err = u.Prefix(c.prefix, defaultPrefix); err != nil {
 		return nil, err
 	}
 	c.tls, err = c.files.Config()
 	return c, err
-}
-
-// setPrefix takes the prefix from the path, unless the options had one.
-func (c *config) setPrefix(path string) error {
-	fromPath, err := url.PathUnescape(strings.TrimSuffix(path, "/"))
-	switch {
-	case err != nil:
-		return configuration("a % in a path is written as %25", "the path of the backend URL is not percent-encoded")
-	case fromPath != "" && c.prefix != "":
-		return configuration("etcd://HOST/PREFIX, or ?prefix=PREFIX", "the backend URL has two prefixes, in its path and in its options")
-	case fromPath != "":
-		c.prefix = fromPath
-	case c.prefix == "":
-		c.prefix = defaultPrefix
-	}
-	c.prefix = strings.TrimSuffix(c.prefix, "/")
-	return nil
 }

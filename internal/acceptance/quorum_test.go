@@ -37,52 +37,60 @@ var clusters = map[string]func(t *testing.T, n *network) *cluster{
 		t.Helper()
 		testserver.Require(t, "etcd")
 		options := make([]testserver.EtcdOptions, len(members))
-		for i, m := range members {
-			if n != nil {
-				options[i].Address, options[i].Netns = n.address(m), n.name(m)
-			}
+		for i := range members {
+			options[i].Address, options[i].Netns = n.place(i)
 		}
 		s := testserver.EtcdClusterOf(t, options...)
-		c := &cluster{
-			t:       t,
-			process: func(i int) *testserver.Process { return s.Members[i].Process },
-			restart: func(i int) { s.Members[i].Restart(t, true) },
-			leader:  func() int { return slices.Index(s.Members, s.Leader(t)) },
-			changed: func(old int) { s.Changed(t, s.Members[old]) },
-			agreed:  func() { s.Agreed(t) },
-		}
-		var hosts []string
-		for _, m := range s.Members {
-			hosts = append(hosts, m.Endpoint())
-		}
-		c.url = c.first("etcd://", hosts)
-		return c
+		return newCluster(t, "etcd://", s, s.Members, (*testserver.EtcdServer).Endpoint,
+			func(m *testserver.EtcdServer) *testserver.Process { return m.Process })
 	},
 	"Consul": func(t *testing.T, n *network) *cluster {
 		t.Helper()
 		testserver.Require(t, "consul")
 		options := make([]testserver.ConsulOptions, len(members))
-		for i, m := range members {
-			if n != nil {
-				options[i].Address, options[i].Netns = n.address(m), n.name(m)
-			}
+		for i := range members {
+			options[i].Address, options[i].Netns = n.place(i)
 		}
 		s := testserver.ConsulClusterOf(t, options...)
-		c := &cluster{
-			t:       t,
-			process: func(i int) *testserver.Process { return s.Members[i].Process },
-			restart: func(i int) { s.Members[i].Restart(t, true) },
-			leader:  func() int { return slices.Index(s.Members, s.Leader(t)) },
-			changed: func(old int) { s.Changed(t, s.Members[old]) },
-			agreed:  func() { s.Agreed(t) },
-		}
-		var hosts []string
-		for _, m := range s.Members {
-			hosts = append(hosts, m.Addr())
-		}
-		c.url = c.first("consul://", hosts)
-		return c
+		return newCluster(t, "consul://", s, s.Members, (*testserver.ConsulServer).Addr,
+			func(m *testserver.ConsulServer) *testserver.Process { return m.Process })
 	},
+}
+
+// place returns the address and the namespace of a member; without a network those of the test.
+func (n *network) place(i int) (address, netns string) {
+	if n == nil {
+		return "", ""
+	}
+	return n.address(members[i]), n.name(members[i])
+}
+
+// set is what the sets of servers have in common.
+type set[M any] interface {
+	Leader(t testing.TB) M
+	Changed(t testing.TB, old M) M
+	Agreed(t testing.TB) M
+}
+
+func newCluster[M interface {
+	comparable
+	Restart(t testing.TB, keepData bool)
+}](t *testing.T, scheme string, s set[M], all []M, addr func(M) string, process func(M) *testserver.Process) *cluster {
+	t.Helper()
+	c := &cluster{
+		t:       t,
+		process: func(i int) *testserver.Process { return process(all[i]) },
+		restart: func(i int) { all[i].Restart(t, true) },
+		leader:  func() int { return slices.Index(all, s.Leader(t)) },
+		changed: func(old int) { s.Changed(t, all[old]) },
+		agreed:  func() { s.Agreed(t) },
+	}
+	var hosts []string
+	for _, m := range all {
+		hosts = append(hosts, addr(m))
+	}
+	c.url = c.first(scheme, hosts)
+	return c
 }
 
 func (c *cluster) first(scheme string, hosts []string) string {

@@ -6,6 +6,7 @@
 package backendurl
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -117,6 +118,20 @@ func (u *URL) setHosts(hosts string, f Form) error {
 		u.Addrs = append(u.Addrs, net.JoinHostPort(name, port))
 	}
 	return nil
+}
+
+// Prefix returns what all keys begin with, before a slash: the path of the URL, the value of ?prefix= ("": not
+// given), or else the default.
+func (u *URL) Prefix(option, byDefault string) (string, error) {
+	path, err := url.PathUnescape(strings.TrimSuffix(u.Path, "/"))
+	option = strings.TrimSuffix(option, "/")
+	switch {
+	case err != nil:
+		return "", misconfigured("a % in a prefix is written as %25", "the path of the backend URL is not percent-encoded")
+	case path != "" && option != "":
+		return "", misconfigured(u.Scheme+"://HOST/PREFIX, or ?prefix=PREFIX", "the backend URL has two prefixes, in its path and in its options")
+	}
+	return cmp.Or(path, option, byDefault), nil
 }
 
 // Redacted writes the URL without its secrets.

@@ -142,7 +142,7 @@ func (d *Driver) carryOut(ctx context.Context, s *state, decision backends.Decis
 		step = s.take(*spare, decision.Grant)
 	}
 	next, err := d.commit(ctx, s, decision.Record, step)
-	if step != nil && !errors.Is(err, errConflict) && !errors.Is(err, errDelayed) {
+	if step != nil && !errors.Is(err, errConflict) && !errors.Is(err, errDelayed) && !isPermanent(err) {
 		*spare = "" // it has the lock, or may have it
 	}
 	return next, err

@@ -82,6 +82,9 @@ func TestPermanentErrors(t *testing.T) {
 			}
 		}
 	}
+	if n := o.sessions(t); n != 0 {
+		t.Errorf("%d sessions of claims that were refused are left", n)
+	}
 	_, err := open(t, plain.URL()).Acquire(t.Context(), claim("job", "a", time.Second))
 	if p, ok := errors.AsType[*backends.PermanentError](err); !ok || p.Kind != backends.Configuration || !strings.Contains(p.Hint, "session_ttl_min") {
 		t.Errorf("a TTL that the server refuses: %v", err)

@@ -27,6 +27,13 @@ func (d *Driver) Inspect(ctx context.Context, job string) (backends.Status, erro
 	return status, nil
 }
 
+// mayRead tells keys that are not there from those that a token may not see: a list leaves both out, and only a
+// question for one key is refused.
+func (d *Driver) mayRead(ctx context.Context, key string) error {
+	_, _, err := d.client.KV().Get(key, query(ctx))
+	return d.link.classify(err)
+}
+
 // Jobs implements backends.Inspector. Consul has no pages: the answer holds all keys below the prefix.
 func (d *Driver) Jobs(ctx context.Context) ([]string, error) {
 	keys, meta, err := d.client.KV().Keys(d.cfg.root(), "", query(ctx))
@@ -37,6 +44,9 @@ func (d *Driver) Jobs(ctx context.Context) ([]string, error) {
 		err = d.link.notConsul()
 	case meta.ResultsFilteredByACLs:
 		err = d.link.classify(fmt.Errorf("Permission denied: the token may not read all keys below %s", d.cfg.root())) //nolint:staticcheck // as Consul says it
+	}
+	if err == nil && len(keys) == 0 {
+		err = d.mayRead(ctx, d.cfg.root())
 	}
 	if isPermanent(err) {
 		return nil, err

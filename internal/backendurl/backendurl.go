@@ -64,7 +64,7 @@ func Parse(raw string, f Form) (*URL, error) {
 	hosts := authority
 	if i := strings.LastIndex(authority, "@"); i >= 0 {
 		hosts = authority[i+1:]
-		if err := u.setUser(authority[:i]); err != nil {
+		if err := u.setUser(authority[:i], f); err != nil {
 			return nil, err
 		}
 	}
@@ -80,7 +80,7 @@ func Parse(raw string, f Form) (*URL, error) {
 	return u, nil
 }
 
-func (u *URL) setUser(s string) error {
+func (u *URL) setUser(s string, f Form) error {
 	user, password, _ := strings.Cut(s, ":")
 	var errUser, errPassword error
 	u.User, errUser = url.PathUnescape(user)
@@ -89,7 +89,7 @@ func (u *URL) setUser(s string) error {
 		return misconfigured("a % in a user or password is written as %25", "the user or password in the backend URL is not percent-encoded")
 	}
 	if u.User != "" && u.Password == "" {
-		return misconfigured(u.Scheme+"://USER:PASSWORD@HOST", "the backend URL has a user without a password")
+		return misconfigured(f.Shapes, "the backend URL has a user without a password")
 	}
 	return nil
 }

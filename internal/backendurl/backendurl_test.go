@@ -65,7 +65,7 @@ func TestErrorsShowNoSecret(t *testing.T) {
 		"x://u:7?hunter2@h":                 "options: ",
 		"x://u:hunter2%zz@h":                "%25",
 		"x://u:hunter2@h:x":                 "x://HOST",
-		"x://u@h":                           "x://USER:PASSWORD@HOST",
+		"x://u@h":                           "x://HOST",
 		"x://h?token=hunter2&token=hunter2": "",
 		"x+unix://u:hunter2@h":              "x://HOST",
 	} {

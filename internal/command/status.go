@@ -16,6 +16,7 @@ import (
 
 const (
 	statusPatience = 10 * time.Second
+	statusTries    = 4
 	watchEvery     = time.Second
 	clearScreen    = "\x1b[H\x1b[2J"
 )
@@ -98,9 +99,7 @@ func runStatus(c *call) (End, error) {
 }
 
 func (c *call) showStatus(ctx context.Context, store all.Store, asJSON, watch bool) (End, error) {
-	limited, cancel := context.WithTimeout(ctx, statusPatience)
-	defer cancel()
-	jobs, unknown, err := inspect(limited, store, c.args)
+	jobs, unknown, err := inspectPatiently(ctx, store, c.args)
 	if err != nil {
 		return End{}, asked(err)
 	}
@@ -135,6 +134,19 @@ func asked(err error) error {
 		return err
 	}
 	return &fault{code: codeUnavailable, what: "the backend cannot be reached", why: err.Error(), err: err}
+}
+
+// inspectPatiently asks a few times: where a store has several hosts, the next request goes to another one.
+func inspectPatiently(ctx context.Context, store all.Store, names []string) (jobs []jobStatus, unknown []string, err error) {
+	for range statusTries {
+		limited, cancel := context.WithTimeout(ctx, statusPatience/statusTries)
+		jobs, unknown, err = inspect(limited, store, names)
+		cancel()
+		if _, permanent := errors.AsType[*backends.PermanentError](err); err == nil || permanent || ctx.Err() != nil {
+			break
+		}
+	}
+	return jobs, unknown, err
 }
 
 func inspect(ctx context.Context, store all.Store, names []string) (jobs []jobStatus, unknown []string, err error) {

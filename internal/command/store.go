@@ -131,6 +131,9 @@ func secretsOf(rawURL string) []string {
 	if _, query, found := strings.Cut(rest, "?"); found {
 		for pair := range strings.SplitSeq(query, "&") {
 			name, value, _ := strings.Cut(pair, "=")
+			if strings.HasSuffix(name, "-file") { // its name is no secret, and the user has to see it
+				continue
+			}
 			if strings.Contains(name, "pass") || strings.Contains(name, "token") || strings.Contains(name, "secret") {
 				add(value)
 			}

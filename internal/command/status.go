@@ -86,9 +86,8 @@ func runStatus(c *call) (End, error) {
 	ctx, cancel := c.context()
 	defer cancel()
 	for {
-		end, err := c.showStatus(ctx, store, asJSON, watch)
-		if err != nil || !watch {
-			return end, err
+		if err := c.showStatus(ctx, store, asJSON, watch); err != nil || !watch {
+			return End{}, err
 		}
 		select {
 		case <-time.After(watchEvery):
@@ -98,10 +97,10 @@ func runStatus(c *call) (End, error) {
 	}
 }
 
-func (c *call) showStatus(ctx context.Context, store all.Store, asJSON, watch bool) (End, error) {
+func (c *call) showStatus(ctx context.Context, store all.Store, asJSON, watch bool) error {
 	jobs, unknown, err := inspectPatiently(ctx, store, c.args)
 	if err != nil {
-		return End{}, asked(err)
+		return asked(err)
 	}
 	var b strings.Builder
 	if watch && c.terminal {
@@ -119,9 +118,9 @@ func (c *call) showStatus(ctx context.Context, store all.Store, asJSON, watch bo
 		err = c.print(b.String())
 	}
 	if err != nil || len(unknown) == 0 {
-		return End{}, err
+		return err
 	}
-	return End{}, &fault{
+	return &fault{
 		code: codeUnknownJob, what: "unknown job", why: strings.Join(unknown, ", "), err: backends.ErrUnknownJob,
 		hint: fmt.Sprintf("asked %s, prefix %q", store.Redacted(), store.Prefix()),
 	}

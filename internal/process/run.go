@@ -13,8 +13,6 @@ func (g *Guard) run() {
 	defer close(g.over)
 	defer g.timer.Stop()
 	defer g.conn.Close()
-	g.strays = knownChildren()
-	close(g.ready)
 	for {
 		g.mu.Lock()
 		lost, again := g.watch.look(boottime.Now())

@@ -54,11 +54,11 @@ func (c *Conn) Send(frame []byte, fds []int) error {
 	return nil
 }
 
-// TrySend writes as much as goes without waiting and returns the rest.
-func (c *Conn) TrySend(data []byte) ([]byte, error) {
+// TrySend writes as much as goes without waiting and returns the rest. Descriptors travel as with Send.
+func (c *Conn) TrySend(data []byte, fds []int) ([]byte, error) {
 	var n int
 	var err error
-	ctlErr := c.raw.Control(func(fd uintptr) { n, err = sendPart(int(fd), data, nil) })
+	ctlErr := c.raw.Control(func(fd uintptr) { n, err = sendPart(int(fd), data, fds) })
 	if err == syscall.EAGAIN {
 		return data, nil
 	}

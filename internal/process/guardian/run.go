@@ -306,7 +306,7 @@ func (g *guardian) flush() {
 	if len(g.out) == 0 {
 		return
 	}
-	rest, err := g.conn.TrySend(g.out)
+	rest, err := g.conn.TrySend(g.out, nil)
 	if err != nil {
 		rest = nil // the reader sees the end of the channel too, and that counts
 	}

@@ -24,6 +24,7 @@ type Guard struct {
 	cgroup       string // path of the leaf, "" where none can be made
 	strays       map[int]uint64
 	timer        *boottime.Timer
+	calmAt       boottime.Instant // when memory is given back if little happens until then; 0: it was. run's own
 	events       chan lifeline.Event
 	inbox        chan guardian.Message    // closed at the end of the channel
 	answers      chan guardian.Message    // to Start

@@ -2,24 +2,37 @@ package process
 
 import (
 	"syscall"
+	"time"
 
 	"github.com/leaderrun/leaderrun/internal/boottime"
 	"github.com/leaderrun/leaderrun/internal/lifeline"
 	"github.com/leaderrun/leaderrun/internal/process/guardian"
 )
 
+// calmAfter is how long little must happen before it is worth giving memory back.
+const calmAfter = time.Second
+
 // run reads what the guardian says and watches over it, until it is gone and reaped.
 func (g *Guard) run() {
 	defer close(g.over)
 	defer g.timer.Stop()
 	defer g.conn.Close()
+	g.calmAt = boottime.Now().Add(calmAfter)
 	for {
+		now := boottime.Now()
 		g.mu.Lock()
-		lost, again := g.watch.look(boottime.Now())
+		lost, again := g.watch.look(now)
 		g.mu.Unlock()
 		if lost {
 			g.takeOver()
 			return
+		}
+		if g.calmAt != 0 && now >= g.calmAt {
+			g.calmAt = 0
+			go giveBack()
+		}
+		if g.calmAt != 0 && (again == 0 || g.calmAt < again) {
+			again = g.calmAt
 		}
 		if again != 0 {
 			g.timer.Set(again)
@@ -48,6 +61,7 @@ func (g *Guard) hear(m guardian.Message) {
 	case guardian.Started:
 		g.heardStarted(m)
 	case guardian.Ack:
+		g.calmAt = now.Add(calmAfter) // the renewal has brought pages back
 		g.locked(func() { g.watch.ack(m.Number(0)) })
 	case guardian.Stopped:
 		g.terminal.Load().commandStopped(g, syscall.Signal(m.Number(0)))
@@ -88,6 +102,7 @@ func (g *Guard) heardStarted(m guardian.Message) {
 		g.tellDead(lifeline.Status{})
 		return
 	case pid != 0:
+		g.calmAt = boottime.Now().Add(calmAfter)
 		g.terminal.Load().commandStarted(g, pid)
 	}
 	if !failed {

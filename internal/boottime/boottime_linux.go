@@ -27,6 +27,43 @@ func Now() Instant {
 	return Instant(ts.Sec)*nanosPerSecond + Instant(ts.Nsec)
 }
 
+// Alarm makes a descriptor readable at an instant (timerfd_create(2)), for who waits for descriptors by poll(2).
+type Alarm struct {
+	fd  int
+	set Instant
+}
+
+// NewAlarm returns an alarm that is not set.
+func NewAlarm() (*Alarm, error) {
+	fd, err := newTimer()
+	return &Alarm{fd: fd}, err
+}
+
+// Descriptor is what gets readable, until Set is called for another instant.
+func (a *Alarm) Descriptor() int { return a.fd }
+
+// Set sets the alarm to an instant instead of an earlier setting.
+func (a *Alarm) Set(at Instant) {
+	if at != a.set {
+		a.set = at
+		setTimer(uintptr(a.fd), at)
+	}
+}
+
+func newTimer() (int, error) {
+	fd, _, errno := syscall.RawSyscall(syscall.SYS_TIMERFD_CREATE, clockBoottime, timerfdNonblock|timerfdCloexec, 0)
+	if errno != 0 {
+		return -1, os.NewSyscallError("timerfd_create", errno)
+	}
+	return int(fd), nil
+}
+
+func setTimer(fd uintptr, at Instant) {
+	// A zero it_value would disarm the timer.
+	spec := [2]syscall.Timespec{1: syscall.NsecToTimespec(int64(max(at, 1)))}
+	_, _, _ = syscall.RawSyscall6(syscall.SYS_TIMERFD_SETTIME, fd, timerfdAbstime, uintptr(unsafe.Pointer(&spec)), 0, 0, 0)
+}
+
 // Timer wakes its owner at an instant, also when the machine was suspended across it. A wake-up may
 // be spurious: the owner compares Now with what it waits for. Safe for use by several goroutines.
 type Timer struct {
@@ -37,11 +74,11 @@ type Timer struct {
 
 // NewTimer returns a timer that is not set.
 func NewTimer() (*Timer, error) {
-	fd, _, errno := syscall.Syscall(syscall.SYS_TIMERFD_CREATE, clockBoottime, timerfdNonblock|timerfdCloexec, 0)
-	if errno != 0 {
-		return nil, os.NewSyscallError("timerfd_create", errno)
+	fd, err := newTimer()
+	if err != nil {
+		return nil, err
 	}
-	t := &Timer{c: make(chan struct{}, 1), file: os.NewFile(fd, "timerfd")}
+	t := &Timer{c: make(chan struct{}, 1), file: os.NewFile(uintptr(fd), "timerfd")}
 	go t.forward()
 	return t, nil
 }
@@ -51,16 +88,11 @@ func (t *Timer) C() <-chan struct{} { return t.c }
 
 // Set makes the timer expire at the given instant, at once if it has passed, and forgets an earlier setting.
 func (t *Timer) Set(at Instant) {
-	// A zero it_value would disarm the timer.
-	at = max(at, 1)
-	spec := [2]syscall.Timespec{1: syscall.NsecToTimespec(int64(at))}
 	conn, err := t.file.SyscallConn()
 	if err != nil {
 		return // stopped
 	}
-	_ = conn.Control(func(fd uintptr) {
-		_, _, _ = syscall.Syscall6(syscall.SYS_TIMERFD_SETTIME, fd, timerfdAbstime, uintptr(unsafe.Pointer(&spec)), 0, 0, 0)
-	})
+	_ = conn.Control(func(fd uintptr) { setTimer(fd, at) })
 }
 
 // Stop releases the timer's descriptor. C receives nothing more.

@@ -52,14 +52,14 @@ func allOptions() []option {
 }
 
 // dispatch parses the command line and runs the command that it names.
-func dispatch(args []string, stdout *os.File, v *voice, signals <-chan syscall.Signal) (end End) {
+func dispatch(args []string, stdout *os.File, v *voice, signals <-chan syscall.Signal, ahead *tree) (end End) {
 	s := newSettings(os.LookupEnv)
 	all := commands()
 	act := func(cmd *command) cli.ActionFunc {
 		return func(ctx *cli.Context) error {
 			c := &call{
 				cmd: cmd, args: ctx.Args().Slice(), settings: s, voice: v, stdout: stdout, signals: signals,
-				terminal: isTerminal(stdout),
+				terminal: isTerminal(stdout), ahead: ahead,
 			}
 			end = c.start()
 			return nil

@@ -68,9 +68,9 @@ func grantVariables(g backends.Grant, extra string) []string {
 	return vars
 }
 
-// tree is the process tree of one run. Its guardian starts while the claim is in flight.
+// tree is the process tree of one run. Its guardian starts while options are read and the claim is in flight.
 type tree struct {
-	command process.Command
+	command process.Command // to be set before Start
 	warn    func(string)
 	ready   chan struct{} // closed when guard or err is set
 	guard   *process.Guard
@@ -80,13 +80,19 @@ type tree struct {
 var _ runner.Tree = (*tree)(nil)
 
 // plant starts the guardian and returns at once.
-func plant(command process.Command, warn func(string)) *tree {
-	t := &tree{command: command, warn: warn, ready: make(chan struct{})}
+func plant(v *voice) *tree {
+	t := &tree{warn: func(text string) { v.warn(text, "") }, ready: make(chan struct{})}
 	go func() {
 		defer close(t.ready)
-		t.guard, t.err = process.Prepare(process.Options{Warn: warn})
+		t.guard, t.err = process.Prepare(process.Options{Warn: t.warn})
 	}()
 	return t
+}
+
+// asksForRun tells by a glance at the arguments whether the command is run and not only its help. Where it is
+// mistaken, the guardian starts later, or is sent away unused.
+func asksForRun(args []string) bool {
+	return len(args) > 3 && args[1] == "run" && !strings.HasPrefix(args[2], "-h") && args[2] != "--help"
 }
 
 // Start implements runner.Tree.

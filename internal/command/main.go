@@ -22,11 +22,16 @@ import (
 // Main runs the program and says how it is to end. The command of a run gets stdin, stdout and stderr of this
 // process as they are, not through these files; no command of leaderrun's own reads stdin yet.
 func Main(args []string, _, stdout, stderr *os.File) End {
-	// Before anything else: a signal that comes now must not be lost, and a second one not wait for us.
-	signals := process.CaptureSignals()
 	voice := newVoice(stderr)
 	defer voice.close()
-	return protected(voice, func() End { return dispatch(args, stdout, voice, signals) })
+	var ahead *tree
+	if asksForRun(args) { // its guardian starts on another thread while this one reads options and claims
+		ahead = plant(voice)
+		defer ahead.fell()
+	}
+	// Before anything else: a signal that comes now must not be lost, and a second one not wait for us.
+	signals := process.CaptureSignals()
+	return protected(voice, func() End { return dispatch(args, stdout, voice, signals, ahead) })
 }
 
 // protected makes a panic an error like others: whoever reads the mail of a cron job cannot use a stack. Where
@@ -55,7 +60,8 @@ type call struct {
 	voice    *voice
 	stdout   io.Writer
 	signals  <-chan syscall.Signal
-	terminal bool // stdout is one
+	terminal bool  // stdout is one
+	ahead    *tree // with a guardian that is already starting; nil: none
 
 	mu       sync.Mutex
 	received syscall.Signal

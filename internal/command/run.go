@@ -80,10 +80,14 @@ func runRun(c *call) (End, error) {
 		f.hint = hint
 		return End{}, f
 	}
-	tree := plant(process.Command{
-		Path: path, Argv: plan.argv, Env: childEnvironment(os.Environ(), plan.tokenEnv), Grace: plan.timeline.Grace,
-	}, func(text string) { c.voice.warn(text, "") })
+	tree := c.ahead
+	if tree == nil {
+		tree = plant(c.voice)
+	}
 	defer tree.fell()
+	tree.command = process.Command{
+		Path: path, Argv: plan.argv, Env: childEnvironment(os.Environ(), plan.tokenEnv), Grace: plan.timeline.Grace,
+	}
 
 	notify := newNotifier(c.settings.lookup, plan.ready)
 	story := &story{voice: c.voice, notify: notify, job: plan.job}

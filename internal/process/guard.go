@@ -24,17 +24,17 @@ type Guard struct {
 	cgroup       string // path of the leaf, "" where none can be made
 	strays       map[int]uint64
 	timer        *boottime.Timer
+	calmAt       boottime.Instant // when memory is given back if little happens until then; 0: it was. run's own
 	events       chan lifeline.Event
 	inbox        chan guardian.Message    // closed at the end of the channel
 	answers      chan guardian.Message    // to Start
 	poke         chan struct{}            // the watchdog's times have changed
-	outbox       chan struct{}            // the writer has something to do
 	over         chan struct{}            // closed once the guardian is reaped
 	terminal     atomic.Pointer[terminal] // set by Start; nil where there is none
-	ready        chan struct{}            // closed once strays is known
 
 	mu       sync.Mutex
-	queue    []outgoing
+	queue    []outgoing // what the guardian's socket did not take at once
+	sending  bool       // transmit is at work on the queue
 	watch    watchdog
 	closing  bool
 	starting bool // Start was called and may not be called again
@@ -63,9 +63,8 @@ func Prepare(options Options) (*Guard, error) {
 		inbox:   make(chan guardian.Message),
 		answers: make(chan guardian.Message, 1),
 		poke:    make(chan struct{}, 1),
-		outbox:  make(chan struct{}, 1),
 		over:    make(chan struct{}),
-		ready:   make(chan struct{}),
+		strays:  knownChildren(),
 	}
 	if err := g.spawn(); err != nil {
 		timer.Stop()
@@ -78,7 +77,6 @@ func Prepare(options Options) (*Guard, error) {
 		g.send(guardian.Message{Kind: guardian.Setup, Strings: []string{g.cgroup}})
 	}
 	go g.receive()
-	go g.transmit()
 	go g.run()
 	return g, nil
 }
@@ -92,7 +90,6 @@ func (g *Guard) Start(c Command, d lifeline.Deadline) error {
 	if boottime.Now() >= d.Term {
 		return ErrTooLate
 	}
-	<-g.ready
 	g.mu.Lock()
 	switch {
 	case g.starting || g.watch.started:
@@ -117,9 +114,9 @@ func (g *Guard) Start(c Command, d lifeline.Deadline) error {
 		return err
 	}
 	g.watch.start(d)
-	g.enqueue(order.Message(), fds)
+	g.enqueue(order.Message().Encode(), fds)
 	g.mu.Unlock()
-	g.wake()
+	g.look()
 	return g.awaitStart(c, d)
 }
 
@@ -158,10 +155,10 @@ func (g *Guard) awaitStart(c Command, d lifeline.Deadline) error {
 func (g *Guard) Extend(d lifeline.Deadline) {
 	g.mu.Lock()
 	if frame := g.watch.extend(d); frame != nil {
-		g.queue = append(g.queue, outgoing{frame: frame})
+		g.enqueue(frame, nil)
 	}
 	g.mu.Unlock()
-	g.wake()
+	g.look()
 }
 
 // Signal passes a signal on: TERM (followed by CONT), INT, HUP and QUIT to the command's process group,
@@ -183,6 +180,7 @@ func (g *Guard) Kill() {
 	g.watch.askKill(boottime.Now())
 	g.mu.Unlock()
 	g.send(guardian.Message{Kind: guardian.Kill})
+	g.look()
 }
 
 // Events tells what becomes of the tree. It is closed after Dead, or by Close where nothing was started.
@@ -197,9 +195,9 @@ func (g *Guard) Close() error {
 		return errState
 	}
 	g.closing = true
-	g.enqueue(guardian.Message{Kind: guardian.Dismiss}, nil)
+	g.enqueue(guardian.Message{Kind: guardian.Dismiss}.Encode(), nil)
 	g.mu.Unlock()
-	g.wake()
+	g.look()
 	<-g.over
 	return nil
 }
@@ -215,49 +213,57 @@ func (g *Guard) isOver() bool {
 
 func (g *Guard) send(m guardian.Message) {
 	g.mu.Lock()
-	g.enqueue(m, nil)
-	g.mu.Unlock()
-	g.wake()
+	defer g.mu.Unlock()
+	g.enqueue(m.Encode(), nil)
 }
 
-// enqueue needs g.mu. A guardian that reads nothing gets no more than this: the watchdog ends it soon.
-func (g *Guard) enqueue(m guardian.Message, fds []int) {
+// enqueue needs g.mu. It sends what the socket takes at once, without a goroutine in between, and never waits.
+// A guardian that reads nothing gets no more than the queue holds: the watchdog ends it soon.
+func (g *Guard) enqueue(frame []byte, fds []int) {
 	const most = 1024
-	if len(g.queue) < most {
-		g.queue = append(g.queue, outgoing{m.Encode(), fds})
-	}
-}
-
-func (g *Guard) wake() {
-	for _, c := range []chan struct{}{g.outbox, g.poke} {
-		select {
-		case c <- struct{}{}:
-		default:
-		}
-	}
-}
-
-// transmit is the goroutine that may wait for the guardian to read, so that no caller has to.
-func (g *Guard) transmit() {
-	for {
-		select {
-		case <-g.outbox:
-		case <-g.over:
-		}
-		g.mu.Lock()
-		queue := g.queue
-		g.queue = nil
-		g.mu.Unlock()
-		for _, o := range queue {
-			// An error is the guardian's death, which the reader sees too.
-			_ = g.conn.Send(o.frame, o.fds)
-			for _, fd := range o.fds {
-				_ = syscall.Close(fd)
-			}
-		}
-		if g.isOver() {
+	switch {
+	case !g.sending:
+		rest, err := g.conn.TrySend(frame, fds)
+		if err != nil || len(rest) == 0 {
+			closeAll(fds) // an error is the guardian's death, which the reader sees too
 			return
 		}
+		if len(rest) < len(frame) { // the descriptors travelled with the first byte
+			closeAll(fds)
+			fds = nil
+		}
+		g.queue, g.sending = append(g.queue, outgoing{rest, fds}), true
+		go g.transmit()
+	case len(g.queue) < most:
+		g.queue = append(g.queue, outgoing{frame, fds})
+	default:
+		closeAll(fds)
+	}
+}
+
+// transmit is the goroutine that may wait for the guardian to read, so that no caller has to. The end of the
+// channel ends the wait.
+func (g *Guard) transmit() {
+	for {
+		g.mu.Lock()
+		queue := g.queue
+		g.queue, g.sending = nil, len(queue) > 0
+		g.mu.Unlock()
+		if len(queue) == 0 {
+			return
+		}
+		for _, o := range queue {
+			_ = g.conn.Send(o.frame, o.fds)
+			closeAll(o.fds)
+		}
+	}
+}
+
+// look makes the watchdog look again: its times have changed, or it is to leave.
+func (g *Guard) look() {
+	select {
+	case g.poke <- struct{}{}:
+	default:
 	}
 }
 

@@ -112,3 +112,8 @@ func awaitExit(pid int) {
 		interrupted = unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR
 	}
 }
+
+// childless tells whether this process has no child at all, of whatever kind, dead ones included (waitid(2)).
+func childless() bool {
+	return unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT|unix.WALL, nil) == unix.ECHILD
+}

@@ -2,26 +2,37 @@ package process
 
 import (
 	"syscall"
+	"time"
 
 	"github.com/leaderrun/leaderrun/internal/boottime"
 	"github.com/leaderrun/leaderrun/internal/lifeline"
 	"github.com/leaderrun/leaderrun/internal/process/guardian"
 )
 
+// calmAfter is how long little must happen before it is worth giving memory back.
+const calmAfter = time.Second
+
 // run reads what the guardian says and watches over it, until it is gone and reaped.
 func (g *Guard) run() {
 	defer close(g.over)
 	defer g.timer.Stop()
 	defer g.conn.Close()
-	g.strays = knownChildren()
-	close(g.ready)
+	g.calmAt = boottime.Now().Add(calmAfter)
 	for {
+		now := boottime.Now()
 		g.mu.Lock()
-		lost, again := g.watch.look(boottime.Now())
+		lost, again := g.watch.look(now)
 		g.mu.Unlock()
 		if lost {
 			g.takeOver()
 			return
+		}
+		if g.calmAt != 0 && now >= g.calmAt {
+			g.calmAt = 0
+			go giveBack()
+		}
+		if g.calmAt != 0 && (again == 0 || g.calmAt < again) {
+			again = g.calmAt
 		}
 		if again != 0 {
 			g.timer.Set(again)
@@ -90,6 +101,7 @@ func (g *Guard) heardStarted(m guardian.Message) {
 		g.tellDead(lifeline.Status{})
 		return
 	case pid != 0:
+		g.calmAt = boottime.Now().Add(calmAfter)
 		g.terminal.Load().commandStarted(g, pid)
 	}
 	if !failed {

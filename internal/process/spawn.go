@@ -65,9 +65,12 @@ func guardianAttributes(terminalless bool) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true}
 }
 
-// knownChildren are those that we have while the guardian lives and nothing was started: none of the
-// run's.
+// knownChildren are those that we have before the guardian is forked: none of the run's. Mostly there is none,
+// which one system call tells.
 func knownChildren() map[int]uint64 {
+	if childless() {
+		return nil
+	}
 	known := make(map[int]uint64)
 	tree.List(syscall.Getpid(), func(p tree.Process) bool {
 		known[p.PID] = p.Started
@@ -93,11 +96,15 @@ func duplicates(files []*os.File) ([]int, error) {
 			}
 		}
 		if err != nil {
-			for _, fd := range fds {
-				_ = syscall.Close(fd)
-			}
+			closeAll(fds)
 			return nil, err
 		}
 	}
 	return fds, nil
+}
+
+func closeAll(fds []int) {
+	for _, fd := range fds {
+		_ = syscall.Close(fd)
+	}
 }

@@ -54,11 +54,11 @@ func (c *Conn) Send(frame []byte, fds []int) error {
 	return nil
 }
 
-// TrySend writes as much as goes without waiting and returns the rest.
-func (c *Conn) TrySend(data []byte) ([]byte, error) {
+// TrySend writes as much as goes without waiting and returns the rest. Descriptors travel as with Send.
+func (c *Conn) TrySend(data []byte, fds []int) ([]byte, error) {
 	var n int
 	var err error
-	ctlErr := c.raw.Control(func(fd uintptr) { n, err = sendPart(int(fd), data, nil) })
+	ctlErr := c.raw.Control(func(fd uintptr) { n, err = sendPart(int(fd), data, fds) })
 	if err == syscall.EAGAIN {
 		return data, nil
 	}
@@ -84,38 +84,58 @@ func sendPart(fd int, data []byte, fds []int) (int, error) {
 // Receive waits for a message. The descriptors that came with it are close-on-exec and the caller's.
 func (c *Conn) Receive() (Message, []int, error) {
 	for {
-		if len(c.in) >= lengthSize {
-			size := int(takeInt(c.in, lengthSize))
-			if size > maxFrame {
-				return Message{}, nil, errFrame
-			}
-			if len(c.in) >= lengthSize+size {
-				m, err := decode(c.in[lengthSize : lengthSize+size])
-				if c.in = c.in[lengthSize+size:]; len(c.in) == 0 {
-					c.in = nil // a command line can be large, and the guardian stays small
-				}
-				if m.Kind != Start {
-					// One recvmsg(2) can return the end of this frame together with the Start behind it
-					// and what came with that.
-					return m, nil, err
-				}
-				fds := c.fds
-				c.fds = nil
-				return m, fds, err
-			}
+		if m, fds, ok, err := c.decoded(); ok || err != nil {
+			return m, fds, err
 		}
-		if err := c.receiveMore(); err != nil {
+		if err := c.receiveMore(c.raw.Read); err != nil {
 			return Message{}, nil, err
 		}
 	}
 }
 
-func (c *Conn) receiveMore() error {
+// TryReceive takes what is there, and says whether that was a whole message.
+func (c *Conn) TryReceive() (Message, []int, bool, error) {
+	once := func(receive func(fd uintptr) bool) error {
+		return c.raw.Control(func(fd uintptr) { receive(fd) })
+	}
+	if err := c.receiveMore(once); err != nil && err != syscall.EAGAIN {
+		return Message{}, nil, false, err
+	}
+	return c.decoded()
+}
+
+// decoded takes a message off what was received, if it is whole.
+func (c *Conn) decoded() (m Message, fds []int, ok bool, err error) {
+	if len(c.in) < lengthSize {
+		return m, nil, false, nil
+	}
+	size := int(takeInt(c.in, lengthSize))
+	if size > maxFrame {
+		return m, nil, false, errFrame
+	}
+	if len(c.in) < lengthSize+size {
+		return m, nil, false, nil
+	}
+	m, err = decode(c.in[lengthSize : lengthSize+size])
+	if c.in = c.in[lengthSize+size:]; len(c.in) == 0 {
+		c.in = nil // a command line can be large, and the guardian stays small
+	}
+	if m.Kind != Start {
+		// One recvmsg(2) can return the end of this frame together with the Start behind it
+		// and what came with that.
+		return m, nil, true, err
+	}
+	fds, c.fds = c.fds, nil
+	return m, fds, true, err
+}
+
+// receiveMore reads once. read is a method of the connection that waits, or one that does not.
+func (c *Conn) receiveMore(read func(func(fd uintptr) bool) error) error {
 	data := make([]byte, receiveSize)
 	rights := make([]byte, syscall.CmsgSpace(MaxInherit*fdSize))
 	var n, rightsLength int
 	var err error
-	waitErr := c.raw.Read(func(fd uintptr) bool {
+	waitErr := read(func(fd uintptr) bool {
 		for {
 			n, rightsLength, _, _, err = syscall.Recvmsg(int(fd), data, rights, receiveFlags)
 			if err != syscall.EINTR {
@@ -123,7 +143,10 @@ func (c *Conn) receiveMore() error {
 			}
 		}
 	})
-	if err = errors.Join(waitErr, err); err != nil {
+	if waitErr != nil {
+		return waitErr
+	}
+	if err != nil {
 		return err
 	}
 	if rightsLength > 0 {

@@ -16,11 +16,8 @@ package guardian
 
 import (
 	"os"
-	"os/signal"
-	"runtime"
 	"syscall"
 
-	"github.com/leaderrun/leaderrun/internal/boottime"
 	"github.com/leaderrun/leaderrun/internal/process/tree"
 )
 
@@ -40,8 +37,8 @@ func init() {
 	if !ok {
 		return // this is leaderrun, or a program that links it
 	}
-	// PDEATHSIG follows the thread that forked (prctl(2)): the main thread lives as long as the process.
-	runtime.LockOSThread()
+	// PDEATHSIG follows the thread that forked (prctl(2)): every init runs on the main thread (runtime.LockOSThread),
+	// which lives as long as the process.
 	syscall.Exit(guard(fd))
 }
 
@@ -76,49 +73,15 @@ func controlDescriptor(args []string) (int, bool) {
 
 func guard(fd int) int {
 	syscall.CloseOnExec(fd)
-	children, dropped := dropSignals()
+	dropSignals()
 	setName(Name)
 	if err := tree.Adopt(); err != nil {
 		return exitFailed
 	}
-	conn, err := NewConn(fd)
+	events, conn, err := listen(fd)
 	if err != nil {
 		return exitFailed
 	}
-	timer, err := boottime.NewTimer()
-	if err != nil {
-		return exitFailed
-	}
-	g := &guardian{conn: conn, timer: timer, children: children, dropped: dropped, inherited: Inherited()}
+	g := &guardian{conn: conn, events: events, inherited: Inherited()}
 	return g.run()
-}
-
-// fatal are the signals that Go's runtime acts on unless somebody asks for them: it ends, dumps or stops.
-// It catches all others too and drops them (runtime/sigtab_linux_generic.go). The list is short because
-// asking for a signal costs a round trip between two threads.
-var fatal = []syscall.Signal{
-	syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGABRT, syscall.SIGTERM,
-	syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU,
-}
-
-// dropSignals makes every signal that can be caught come to nothing, and returns the channel that tells
-// of children. The signals are not set to be ignored, because exec would hand that on to the command
-// (execve(2)), while caught ones are reset. What was ignored from the start (nohup) stays so, for the
-// command too.
-//
-// It goes on beside the rest; dropped is closed when it is done, and the command waits for that: it is to find
-// the same dispositions every time.
-func dropSignals() (children chan os.Signal, dropped chan struct{}) {
-	children, dropped = make(chan os.Signal, 1), make(chan struct{})
-	signal.Notify(children, syscall.SIGCHLD)
-	go func() {
-		defer close(dropped)
-		drain := make(chan os.Signal, 1)
-		for _, n := range fatal {
-			if !signal.Ignored(n) {
-				signal.Notify(drain, n)
-			}
-		}
-	}()
-	return children, dropped
 }

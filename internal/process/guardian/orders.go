@@ -97,7 +97,8 @@ func (g *guardian) answer(pid int, errno syscall.Errno, late bool) {
 // fork starts the command, in the cgroup where that works. The clock is compared directly before: a
 // command that would be told to end at once is not started either.
 func (g *guardian) fork(order Order, fds []int) (pid int, errno syscall.Errno, late bool) {
-	<-g.dropped
+	liftStops() // the command is not to find them ignored
+	defer dropStops()
 	attr := &syscall.ProcAttr{Dir: order.Dir, Env: order.Env, Files: FileTable(g.inherited, fds)}
 	cgroups := []int{-1}
 	if g.cgroup != nil {

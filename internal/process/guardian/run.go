@@ -1,7 +1,6 @@
 package guardian
 
 import (
-	"os"
 	"syscall"
 	"time"
 
@@ -22,12 +21,10 @@ const (
 // guardian is the state of one run. Only run's goroutine touches it.
 type guardian struct {
 	conn      *Conn
-	timer     *boottime.Timer
-	children  <-chan os.Signal // SIGCHLD
-	dropped   <-chan struct{}  // closed when no other signal can end this process
-	inherited []int            // descriptors that were there before ours, for the command
-	out       []byte           // told, not yet taken by the wrapper's socket
-	gone      bool             // the wrapper closed the channel: it is dead
+	events    *events
+	inherited []int  // descriptors that were there before ours, for the command
+	out       []byte // told, not yet taken by the wrapper's socket
+	gone      bool   // the wrapper closed the channel: it is dead
 
 	cgroupPath string
 	cgroup     *tree.Cgroup
@@ -64,10 +61,6 @@ type received struct {
 // deadlines: after a stop, a thaw or a suspend nothing else may come first.
 func (g *guardian) run() int {
 	g.awaitStart()
-	inbox := make(chan received)
-	if !g.gone {
-		go g.receive(inbox)
-	}
 	for {
 		g.act()
 		g.flush()
@@ -78,34 +71,19 @@ func (g *guardian) run() int {
 			g.leave()
 			return exitDone
 		}
-		g.timer.Set(g.next())
-		select {
-		case r := <-inbox:
+		if r, ok := g.await(g.next()); ok {
 			g.act()
 			g.handle(r)
-		case <-g.children:
-		case <-g.timer.C():
 		}
 	}
 }
 
-// awaitStart reads without a second goroutine as long as nothing runs and no deadline counts: threads
-// that wake each other would only delay the start.
+// awaitStart only reads, as long as nothing runs and no deadline counts.
 func (g *guardian) awaitStart() {
 	for g.pid == 0 && !g.gone && !g.dismissed {
 		m, fds, err := g.conn.Receive()
 		g.handle(received{m, fds, err})
 		g.flush()
-	}
-}
-
-func (g *guardian) receive(inbox chan<- received) {
-	for {
-		m, fds, err := g.conn.Receive()
-		inbox <- received{m, fds, err}
-		if err != nil {
-			return
-		}
 	}
 }
 
@@ -306,7 +284,7 @@ func (g *guardian) flush() {
 	if len(g.out) == 0 {
 		return
 	}
-	rest, err := g.conn.TrySend(g.out)
+	rest, err := g.conn.TrySend(g.out, nil)
 	if err != nil {
 		rest = nil // the reader sees the end of the channel too, and that counts
 	}

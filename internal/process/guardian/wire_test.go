@@ -93,7 +93,7 @@ func TestTrySendNeverWaits(t *testing.T) {
 	total := 0
 	for len(rest) == 0 {
 		var err error
-		if rest, err = a.TrySend(frame); err != nil {
+		if rest, err = a.TrySend(frame, nil); err != nil {
 			t.Fatal(err)
 		}
 		total += len(frame) - len(rest)

@@ -90,7 +90,7 @@ func footprint(w way) (float64, error) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	time.Sleep(500 * time.Millisecond) // what is needed only to start is done
+	time.Sleep(2500 * time.Millisecond) // what is needed only to start is done, and given back
 	var total float64
 	var errs error
 	command := cmd.Process.Pid

@@ -225,7 +225,7 @@ func (g *Guard) enqueue(frame []byte, fds []int) {
 	case !g.sending:
 		rest, err := g.conn.TrySend(frame, fds)
 		if err != nil || len(rest) == 0 {
-			closeAll(fds) // an error is the guardian's death, which the reader sees too
+			closeAll(fds) // after an error the guardian is dead, or does not acknowledge what it did not get
 			return
 		}
 		if len(rest) < len(frame) { // the descriptors travelled with the first byte

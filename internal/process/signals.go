@@ -13,8 +13,8 @@ var forwarded = []syscall.Signal{
 	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGALRM,
 }
 
-// CaptureSignals installs the handlers, before anything else in the program, and returns the channel of
-// what to forward. A HUP or INT that was ignored on entry (nohup, a shell's background job) stays
+// CaptureSignals installs the handlers, before all but the start of a guardian, and returns the channel of what to
+// forward. A HUP or INT that was ignored on entry (nohup, a shell's background job) stays
 // ignored, for the command too. SIGPIPE is taken as well, and dropped: a warning to a stderr that
 // nobody reads must not end the wrapper.
 func CaptureSignals() <-chan syscall.Signal {

@@ -78,7 +78,7 @@ func (t *terminal) commandStarted(g *Guard, pid int) {
 	go t.watch(g, t.signals)
 	if t.foreground {
 		// We are in the background now, and a warning of ours must not stop us where the terminal says so
-		// (stty tostop). No command inherits this: every guardian catches SIGTTOU.
+		// (stty tostop). No command inherits this: every guardian lifts it before it starts one.
 		signal.Ignore(syscall.SIGTTOU)
 		// If it was stopped already, that is told next, and commandStopped lets it go on.
 		t.command = pid

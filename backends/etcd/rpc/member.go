@@ -71,13 +71,15 @@ func (m *member) acquire(ctx context.Context) (*link, error) {
 		}
 	}
 	switch {
-	case ctx.Err() != nil:
-		return nil, ctx.Err()
 	case d.err != nil:
 		return nil, d.err
+	case ctx.Err() == nil:
+		return d.link, nil
+	case d.link != nil: // it came, and was kept for us
+		d.link.users--
+		m.dropUnused(d.link)
 	}
-	d.link.users++
-	return d.link, nil
+	return nil, ctx.Err()
 }
 
 // dial begins to open a connection. The mutex is held.
@@ -103,8 +105,8 @@ func (m *member) dial(ctx context.Context) {
 			return
 		}
 		m.dialing = nil
-		if err == nil {
-			m.link = l
+		if err == nil { // and all who wait use it from now on: it must not be closed before they have seen it
+			m.link, l.users = l, d.waiting
 		}
 	}()
 }
@@ -142,6 +144,11 @@ func (m *member) release(l *link, err error) {
 	default:
 		m.retire(l)
 	}
+	m.dropUnused(l)
+}
+
+// dropUnused closes a connection that nobody needs any more, or that is broken. The mutex is held.
+func (m *member) dropUnused(l *link) {
 	if l.retired && (l.users == 0 || l.timeouts > 1) || l.Err() != nil {
 		m.drop(l)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -219,4 +220,24 @@ func TestATimeOutDoesNotEndAWatch(t *testing.T) {
 	if err := w.end(t); !errors.Is(err, context.Canceled) {
 		t.Fatalf("got %v", err)
 	}
+}
+
+// TestElsewhereEndsNoRequest: who asks for another connection takes none away from those that use one, or wait for it.
+func TestElsewhereEndsNoRequest(t *testing.T) {
+	t.Parallel()
+	s := testserver.Etcd(t, testserver.EtcdOptions{UnsafeNoFsync: true})
+	c := client(t, s.Endpoint())
+	var asking sync.WaitGroup
+	for range 8 {
+		asking.Go(func() {
+			for range 30 {
+				if _, err := c.Range(t.Context(), rpc.Range{Key: []byte("k")}); err != nil {
+					t.Errorf("%v", err)
+					return
+				}
+				c.Elsewhere()
+			}
+		})
+	}
+	asking.Wait()
 }

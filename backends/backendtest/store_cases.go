@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"runtime/pprof"
 	"slices"
 	"strings"
 	"sync"
@@ -11,7 +12,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
 
 	"github.com/leaderrun/leaderrun/backends"
 )
@@ -363,29 +363,45 @@ func closeTwice(s *scene) {
 	s.done(other, s.after(other, s.claim()))
 }
 
+// noLeaks finds the goroutines of one client by a label that they inherit, because other tests run beside this one.
 func noLeaks(s *scene) {
-	before := goleak.IgnoreCurrent()
-	d := s.h.Open(s.T)
-	g := s.acquire(d, s.claim())
-	ctx, cancel := context.WithCancel(s.Context())
-	defer cancel()
-	if w, ok := d.(backends.Watcher); ok {
-		if _, err := w.Watch(ctx, s.job); err != nil {
-			s.Errorf("Watch: %v", err)
+	label := s.claim().Holder.ID
+	pprof.Do(s.Context(), pprof.Labels("client", label), func(ctx context.Context) {
+		d := s.h.Open(s.T)
+		g := s.acquire(d, s.claim())
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		if w, ok := d.(backends.Watcher); ok {
+			if _, err := w.Watch(ctx, s.job); err != nil {
+				s.Errorf("Watch: %v", err)
+			}
 		}
-	}
-	s.renew(d, g)
-	s.refused(d, s.claim(), backends.Held)
-	s.done(d, g)
-	cancel()
-	if err := d.Close(); err != nil {
-		s.Errorf("Close: %v", err)
-	}
-	var leaked error
-	for end := time.Now().Add(patience); time.Now().Before(end); {
-		if leaked = goleak.Find(before); leaked == nil {
+		s.renew(d, g)
+		s.refused(d, s.claim(), backends.Held)
+		s.done(d, g)
+		cancel()
+		if err := d.Close(); err != nil {
+			s.Errorf("Close: %v", err)
+		}
+	})
+	var left string
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if left = labelled(label); left == "" {
 			return
 		}
 	}
-	s.Errorf("after Close: %v", leaked)
+	s.Errorf("goroutines after Close:\n%s", left)
+}
+
+// labelled returns the stacks of the goroutines that have a label.
+func labelled(label string) string {
+	var all strings.Builder
+	_ = pprof.Lookup("goroutine").WriteTo(&all, 1) // to memory
+	var found []string
+	for stack := range strings.SplitSeq(all.String(), "\n\n") {
+		if strings.Contains(stack, label) {
+			found = append(found, stack)
+		}
+	}
+	return strings.Join(found, "\n\n")
 }

@@ -154,6 +154,12 @@ func (s *ConsulServer) leader() (leader string, err error) {
 	return leader, err
 }
 
+// follows returns the server's own address among servers and that of the leader it follows.
+func (s *ConsulServer) follows() (self, leader string, err error) {
+	leader, err = s.leader()
+	return s.place.addr(s.server), leader, err
+}
+
 // Addr returns host and port for clients.
 func (s *ConsulServer) Addr() string { return s.place.addr(s.Port) }
 

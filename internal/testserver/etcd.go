@@ -220,8 +220,8 @@ func (s *EtcdServer) TryCtl(args ...string) (string, error) {
 	return string(out), err
 }
 
-// status returns the member's own ID and that of the leader it follows.
-func (s *EtcdServer) status() (self, leader string, err error) {
+// follows returns the member's own ID and that of the leader it follows.
+func (s *EtcdServer) follows() (self, leader string, err error) {
 	var status struct {
 		Header struct {
 			Member string `json:"member_id"`

@@ -8,7 +8,7 @@ import (
 
 // EtcdSet is an etcd cluster.
 type EtcdSet struct {
-	Members []*EtcdServer
+	set[*EtcdServer]
 }
 
 // EtcdCluster starts an etcd cluster of n members.
@@ -60,53 +60,9 @@ func (s *EtcdSet) URL() string {
 	return s.Members[0].place.url("etcd", hosts...)
 }
 
-// Leader returns the member that most members follow, as soon as there is one.
-func (s *EtcdSet) Leader(t testing.TB) *EtcdServer {
-	t.Helper()
-	return s.Changed(t, nil)
-}
-
-func (s *EtcdSet) leader() (*EtcdServer, bool) {
-	i, all := leaderOf(len(s.Members), func(i int) (string, string, error) { return s.Members[i].status() })
-	if i < 0 {
-		return nil, false
-	}
-	return s.Members[i], all
-}
-
-// Agreed waits until all members follow one leader, and returns it.
-func (s *EtcdSet) Agreed(t testing.TB) *EtcdServer {
-	t.Helper()
-	var now *EtcdServer
-	Eventually(t, "all members follow one leader", func() (all bool) {
-		now, all = s.leader()
-		return all
-	})
-	return now
-}
-
-// Changed waits until most members follow another leader than old, who takes what is written, and returns it.
-func (s *EtcdSet) Changed(t testing.TB, old *EtcdServer) *EtcdServer {
-	t.Helper()
-	var now *EtcdServer
-	Eventually(t, "a leader, and another one", func() bool {
-		now, _ = s.leader()
-		return now != nil && now != old
-	})
-	now.await(t)
-	return now
-}
-
 // Restart kills all members and starts them again, with their data or without.
 func (s *EtcdSet) Restart(t testing.TB, keepData bool) {
 	t.Helper()
-	for _, m := range s.Members {
-		m.Kill()
-	}
-	for _, m := range s.Members {
-		if !keepData {
-			m.wipe(t)
-		}
-	}
+	s.stop(t, keepData)
 	s.start(t)
 }

@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -90,31 +89,4 @@ func decode(text string, err error, to any) error {
 		return err
 	}
 	return json.Unmarshal([]byte(text), to)
-}
-
-// leaderOf asks n members at once for their own name and for that of the leader they follow. It returns the
-// number of the member that more than half of all name, or -1, and whether all n do.
-func leaderOf(n int, status func(i int) (self, leader string, err error)) (int, bool) {
-	selves, leaders := make([]string, n), make([]string, n)
-	var asked sync.WaitGroup
-	for i := range n {
-		asked.Go(func() {
-			if self, leader, err := status(i); err == nil {
-				selves[i], leaders[i] = self, leader
-			}
-		})
-	}
-	asked.Wait()
-	for i, self := range selves {
-		votes := 0
-		for _, leader := range leaders {
-			if self != "" && leader == self {
-				votes++
-			}
-		}
-		if 2*votes > n {
-			return i, votes == n
-		}
-	}
-	return -1, false
 }

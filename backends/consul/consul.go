@@ -142,10 +142,16 @@ func (d *Driver) carryOut(ctx context.Context, s *state, decision backends.Decis
 		step = s.take(*spare, decision.Grant)
 	}
 	next, err := d.commit(ctx, s, decision.Record, step)
-	if step != nil && !errors.Is(err, errConflict) && !errors.Is(err, errDelayed) && !isPermanent(err) {
+	if step != nil && !unapplied(err) {
 		*spare = "" // it has the lock, or may have it
 	}
 	return next, err
+}
+
+// unapplied says that a transaction has certainly changed nothing.
+func unapplied(err error) bool {
+	p, ok := errors.AsType[*backends.PermanentError](err)
+	return errors.Is(err, errConflict) || errors.Is(err, errDelayed) || ok && p.Kind == backends.Credentials
 }
 
 // granted completes a grant. The lock's index is that of the transaction that took it: renewals leave it alone.

@@ -2,8 +2,9 @@
 // lease key is attached to a lease of etcd's and goes with it; the record and its beat stay.
 //
 // Every step reads the keys, decides, and writes if none has changed since; else it decides again on what they
-// are. A renewal extends the lease and then writes a beat in a transaction that finds the lease key unchanged. So it also proves what the first half alone does not: an etcd that was cut off or has
-// lost its leadership may extend a lease that is gone, and a lease outlives its key.
+// are. A renewal extends the lease and then writes a beat in a transaction that finds the lease key unchanged. So it
+// also proves what the first half alone does not: an etcd that was cut off or has lost its leadership may extend a
+// lease that is gone, and a lease outlives its key.
 //
 // etcd has no clock that it shows. Where a lease key is gone without a release, because the holder died or
 // somebody deleted the key, a candidate is granted when it has seen no beat for the record's TTL on its own

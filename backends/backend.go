@@ -83,6 +83,33 @@ type Inspector interface {
 	Jobs(ctx context.Context) ([]string, error)
 }
 
+// Examiner looks at a store before anybody trusts it.
+type Examiner interface {
+	// Examine checks what the driver needs and what its promises hang on: that it is reachable, permissions,
+	// persistence, role and replicas, the server's version and its known bugs, and whether a lease of the given TTL
+	// suits it. It changes nothing that others see. It returns at least one finding; a store that cannot be asked
+	// is a Bad one. Findings show no password.
+	Examine(ctx context.Context, ttl time.Duration) []Finding
+}
+
+// Finding is one thing that was looked at.
+type Finding struct {
+	Grade  Grade
+	What   string // what was looked at, in a word or two: "persistence"
+	Why    string // one line
+	Remedy string // one line; empty where nothing is wrong
+}
+
+// Grade says how bad a finding is.
+type Grade string
+
+// The grades. With a Bad one the store must not be trusted as it is.
+const (
+	Fine    Grade = "ok"
+	Warning Grade = "warning"
+	Bad     Grade = "bad"
+)
+
 // Limits are the bounds of a store. They are checked once, before anything runs.
 type Limits struct {
 	MinTTL  time.Duration // smallest lease the store can keep; 0: none of its own

@@ -122,6 +122,7 @@ func extend(r *Record, ttl time.Duration, now int64) {
 // end closes the run of the record's token: the release mark, the history, and the tick or key if this
 // holder claimed it.
 func end(r *Record, holder string, o Outcome, now int64) {
+	asked := r.Break
 	r.Released, r.Ended, r.Break = r.Token, now, nil
 	run := r.run(r.Token)
 	if run == nil { // fell out of the history
@@ -129,6 +130,9 @@ func end(r *Record, holder string, o Outcome, now int64) {
 		run = &r.Runs[0]
 	}
 	run.State, run.Exit, run.Ended = o.State, o.Exit, now
+	if o.State == Stopped && asked != nil && asked.Token == r.Token {
+		run.Note = breakNote(asked.By, asked.Reason)
+	}
 	if run.Tick != 0 && r.Tick.Tick == run.Tick {
 		settle(&r.Tick, holder, o.State)
 	}

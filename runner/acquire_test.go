@@ -213,7 +213,7 @@ func TestUnreachableBackend(t *testing.T) {
 		virtual(t, func(t *testing.T, b *bed) {
 			b.request.Occasion = backends.Occasion{Tick: time.Now().Unix(), StartDeadline: 2600 * time.Millisecond}
 			r := Runner{Driver: &mute{b}, Clock: b.clock, jitter: func(time.Duration) time.Duration { return 0 }}
-			wantEnding(t, r.Run(t.Context(), b.request, (*bedTree)(b)), Unreachable)
+			wantEnding(t, r.Run(t.Context(), b.request), Unreachable)
 			if now := b.now(); now > 2600*time.Millisecond+minLook {
 				t.Errorf("given up at %v", now)
 			}
@@ -264,7 +264,7 @@ func TestSignalBetweenClaimAndStart(t *testing.T) {
 				b.signals <- syscall.SIGTERM
 			}
 		}
-		result := r.Run(t.Context(), b.request, (*bedTree)(b))
+		result := r.Run(t.Context(), b.request)
 		wantEnding(t, result, Interrupted)
 		b.expect("0s claim", "0s abandon")
 	})
@@ -279,7 +279,7 @@ func TestShortLeaseIsRenewedBeforeTheStart(t *testing.T) {
 				b.clock.suspend(8 * time.Second)
 			}
 		}
-		wantEnding(t, r.Run(t.Context(), b.request, (*bedTree)(b)), Ran)
+		wantEnding(t, r.Run(t.Context(), b.request), Ran)
 		b.expect("0s claim", "8s renew", "8s start", "9s finish done 0")
 	})
 }

@@ -137,6 +137,7 @@ func newBed(t *testing.T) *bed {
 		events: make(chan lifeline.Event, 16), signals: make(chan os.Signal, 8),
 	}
 	b.request = Request{Job: "job", Timeline: plan, BackendWait: 5 * time.Second, Signals: b.signals}
+	b.request.Tree = func() Tree { return (*bedTree)(b) }
 	return b
 }
 
@@ -149,7 +150,7 @@ func virtual(t *testing.T, test func(t *testing.T, b *bed)) {
 func (b *bed) run() Result {
 	b.t.Helper()
 	r := Runner{Driver: b, Clock: b.clock, Observe: b.observe, jitter: func(time.Duration) time.Duration { return 0 }}
-	result := r.Run(b.ctx, b.request, (*bedTree)(b))
+	result := r.Run(b.ctx, b.request)
 	b.over = b.now()
 	time.Sleep(time.Hour) // requests still on their way arrive
 	b.mu.Lock()

@@ -376,7 +376,7 @@ func TestBreakRequest(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
 		d := &breaking{bed: b}
 		r := Runner{Driver: d, Clock: b.clock, jitter: func(time.Duration) time.Duration { return 0 }}
-		wantEnding(t, r.Run(t.Context(), b.request, (*bedTree)(b)), Broken)
+		wantEnding(t, r.Run(t.Context(), b.request), Broken)
 		b.expect("0s claim", "0s start", "5s renew", "5s extend to 19.7s", "5s terminated", "5s finish stopped 143")
 	})
 }

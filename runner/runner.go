@@ -47,10 +47,36 @@ type Request struct {
 	KillAfter   time.Duration // from SIGTERM to SIGKILL when a signal, the timeout or a break ends the run; 0: never
 	Timeout     time.Duration // ends the command; 0: none
 
+	// SameTickOnly ends the wait where the job is held by the run of another tick than this one.
+	SameTickOnly bool
+	// Retries is how often a command that failed runs again under the same lease, RetryDelay the pause before.
+	Retries    int
+	RetryDelay time.Duration
+
+	// Tree makes the tree of one start of the command. It is asked again for every retry, and for the run of an
+	// earlier tick that comes before ours.
+	Tree func() Tree
+	// Prove looks for an instant of the recorded schedule that passed unclaimed, when ours was refused as outdated.
+	// nil: nobody can.
+	Prove func(backends.Refusal) (backends.Unclaimed, bool)
+	// Checks are questions of whoever wants to know whether the run still leads; nil: nobody asks.
+	Checks <-chan Check
 	// Signals are those that leaderrun receives: they end a wait, and go on to the command.
 	Signals <-chan os.Signal
 	// Env returns the variables that tell the command of its grant.
 	Env func(backends.Grant) []string
+}
+
+// Check asks whether the run still leads. It is answered by a renewal that is sent after it was asked.
+type Check struct {
+	Answer chan<- Standing // has room for one
+}
+
+// Standing is the answer to a Check.
+type Standing struct {
+	Leading bool
+	Left    time.Duration // until the lease's validity ends on this host's clock, where it leads
+	Err     error         // why not, or why nobody knows
 }
 
 // Tree is the process tree of one run. Methods do not block unless they say so; internal/process has the
@@ -97,8 +123,8 @@ type attempt struct {
 // Run claims the job, runs the tree's command under the lease, and finishes. It returns when the command was
 // not to be run, or when its whole tree is dead and the lease released; the exceptions are named in
 // Ending. Cancelling ctx ends a wait, and asks a running command to end as SIGTERM would.
-func (r *Runner) Run(ctx context.Context, req Request, tree Tree) Result {
-	a := &attempt{r: r, req: req, tree: tree, clock: r.Clock, plan: req.Timeline, behind: -1}
+func (r *Runner) Run(ctx context.Context, req Request) Result {
+	a := &attempt{r: r, req: req, clock: r.Clock, plan: req.Timeline, behind: -1}
 	if a.clock == nil {
 		a.clock = bootClock{}
 	}

@@ -33,6 +33,7 @@ func (a *attempt) start(ctx context.Context) (Result, bool) {
 	if a.req.Env != nil {
 		env = a.req.Env(a.grant)
 	}
+	a.tree = a.req.Tree()
 	err := a.tree.Start(env, a.grant.Inherit, a.plan.Deadline(a.asked))
 	if errors.Is(err, lifeline.ErrGuardian) { // the command may run: this is for hold to see to its end
 		a.guardianLost = true

@@ -94,7 +94,8 @@ func runRun(c *call) (End, error) {
 	request := plan.request
 	request.Host = thisHolder()
 	request.Signals = story.filter(c.signals)
-	result := (&runner.Runner{Driver: store, Observe: story.event}).Run(context.Background(), request, tree)
+	request.Tree = func() runner.Tree { return tree }
+	result := (&runner.Runner{Driver: store, Observe: story.event}).Run(context.Background(), request)
 	end := endOf(result, plan.conflict)
 	story.tell(result, end)
 	notify.close(end)

@@ -7,8 +7,6 @@ package testserver
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,7 +14,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -79,44 +76,6 @@ func Eventually(t testing.TB, what string, ok func() bool) {
 		}
 		time.Sleep(5 * time.Millisecond) // between two questions
 	}
-}
-
-// The ports that FreePort gives are below those that the kernel gives to connections, so that a server which is
-// down for a moment finds its own free again.
-const (
-	firstPort = 20000
-	portCount = 12000
-)
-
-// lastPort counts up from where chance has put this process, because others run beside it. No two servers of one
-// process are given the same, also while neither listens yet.
-var lastPort = startAnywhere()
-
-func startAnywhere() *atomic.Uint32 {
-	n := new(atomic.Uint32)
-	n.Store(rand.Uint32N(portCount))
-	return n
-}
-
-// FreePort returns a port of the loopback interface that nobody listens on, over TCP or UDP.
-func FreePort(t testing.TB) int {
-	t.Helper()
-	for range 1000 {
-		port := firstPort + int(lastPort.Add(1)%portCount)
-		l, err := net.Listen("tcp", loopback(port))
-		if err != nil {
-			continue
-		}
-		u, err := net.ListenPacket("udp", loopback(port))
-		_ = l.Close()
-		if err != nil {
-			continue
-		}
-		_ = u.Close()
-		return port
-	}
-	t.Fatal("no port is free")
-	return 0
 }
 
 // Dir returns a folder with a short name, because the name of a socket must fit into 107 bytes.

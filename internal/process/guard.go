@@ -64,7 +64,12 @@ func Prepare(options Options) (*Guard, error) {
 		answers: make(chan guardian.Message, 1),
 		poke:    make(chan struct{}, 1),
 		over:    make(chan struct{}),
-		strays:  knownChildren(),
+	}
+	if options.Detached {
+		g.strays = firstChildren()
+	} else {
+		g.strays = knownChildren()
+		g.calmAt = boottime.Now().Add(calmAfter)
 	}
 	if err := g.spawn(); err != nil {
 		timer.Stop()
@@ -100,7 +105,10 @@ func (g *Guard) Start(c Command, d lifeline.Deadline) error {
 		return ErrGone
 	}
 	g.starting = true
-	t := findTerminal()
+	var t *terminal
+	if !g.options.Detached {
+		t = findTerminal()
+	}
 	g.terminal.Store(t)
 	order := guardian.Order{
 		Deadline: d, Grace: c.Grace,

@@ -16,23 +16,28 @@ const accessExecute = 1
 // path, another is looked for in PATH, whose empty entries are the working directory. Where there is
 // none the code is 127, where there is one that cannot be executed 126.
 func LookPath(name string) (path string, code int, err error) {
+	return LookPathIn(name, os.Getenv("PATH"), "")
+}
+
+// LookPathIn is LookPath for a command that has a PATH and a working directory of its own; "" is ours.
+func LookPathIn(name, list, dir string) (path string, code int, err error) {
 	if strings.Contains(name, "/") {
-		if err := executable(name); err != nil {
+		if err := executable(name, dir); err != nil {
 			return "", lookCode(err), err
 		}
 		return name, 0, nil
 	}
 	refused := error(nil)
 	if name != "" {
-		for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		for _, place := range filepath.SplitList(list) {
 			path := "./" + name
-			if dir != "" {
-				path = filepath.Join(dir, name)
+			if place != "" {
+				path = filepath.Join(place, name)
 				if !strings.Contains(path, "/") {
 					path = "./" + path // PATH=.
 				}
 			}
-			err := executable(path)
+			err := executable(path, dir)
 			if err == nil {
 				return path, 0, nil
 			}
@@ -49,14 +54,19 @@ func LookPath(name string) (path string, code int, err error) {
 
 var errNotInPath = errors.New("not found in PATH")
 
-func executable(path string) error {
-	info, err := os.Stat(path)
+// executable asks whether a path can be executed that is meant from dir.
+func executable(path, dir string) error {
+	file := path
+	if !filepath.IsAbs(path) {
+		file = filepath.Join(dir, path)
+	}
+	info, err := os.Stat(file)
 	switch {
 	case err != nil:
 	case info.IsDir():
 		err = syscall.EISDIR
 	default:
-		err = syscall.Access(path, accessExecute)
+		err = syscall.Access(file, accessExecute)
 	}
 	if errno := syscall.Errno(0); errors.As(err, &errno) {
 		return &fs.PathError{Op: "execute", Path: path, Err: errno}

@@ -29,6 +29,12 @@ const (
 type Options struct {
 	// Warn takes one line for the user: nil drops it.
 	Warn func(message string)
+	// Detached is for a process that has many runs, one after the other and beside each other: they have nothing to
+	// do with its terminal.
+	Detached bool
+	// Files are stdin, stdout and stderr of the run; nil is the wrapper's own. The guardian holds them open too,
+	// until it is closed.
+	Files [3]*os.File
 
 	withoutCgroup bool // tests of the subreaper alone
 }

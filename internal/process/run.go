@@ -17,7 +17,6 @@ func (g *Guard) run() {
 	defer close(g.over)
 	defer g.timer.Stop()
 	defer g.conn.Close()
-	g.calmAt = boottime.Now().Add(calmAfter)
 	for {
 		now := boottime.Now()
 		g.mu.Lock()
@@ -101,7 +100,9 @@ func (g *Guard) heardStarted(m guardian.Message) {
 		g.tellDead(lifeline.Status{})
 		return
 	case pid != 0:
-		g.calmAt = boottime.Now().Add(calmAfter)
+		if !g.options.Detached {
+			g.calmAt = boottime.Now().Add(calmAfter)
+		}
 		g.terminal.Load().commandStarted(g, pid)
 	}
 	if !failed {

@@ -3,6 +3,7 @@ package process
 import (
 	"os"
 	"strconv"
+	"sync"
 	"syscall"
 
 	"github.com/leaderrun/leaderrun/internal/process/guardian"
@@ -29,10 +30,16 @@ func (g *Guard) spawn() error {
 		_ = conn.Close()
 		return err
 	}
-	g.terminalless = !controllingTerminal()
+	g.terminalless = g.options.Detached || !controllingTerminal()
+	files := guardian.FileTable(guardian.StillInherited(inherited()), []int{its})
+	for i, f := range g.options.Files {
+		if f != nil {
+			files[i] = f.Fd() // which makes it block, as programs expect of theirs
+		}
+	}
 	attr := &syscall.ProcAttr{
 		Env:   []string{},
-		Files: guardian.FileTable(guardian.StillInherited(inherited()), []int{its}),
+		Files: files,
 		// Away from signals to our group; out of our session too, where that has no terminal to keep.
 		Sys: guardianAttributes(g.terminalless),
 	}
@@ -64,6 +71,9 @@ func guardianAttributes(terminalless bool) *syscall.SysProcAttr {
 	}
 	return &syscall.SysProcAttr{Setsid: true}
 }
+
+// firstChildren are those of a process with many runs, which forks nothing but guardians.
+var firstChildren = sync.OnceValue(knownChildren)
 
 // knownChildren are those that we have before the guardian is forked: none of the run's. Mostly there is none,
 // which one system call tells.

@@ -1,0 +1,245 @@
+// Package daemon starts every job of a job file at its ticks, on one of the hosts that do the same. It knows when
+// jobs are due and what happens when one is still running; that a tick runs once, and one at a time, is the runner's
+// and the backend's work, as for a single run.
+//
+// Between two ticks nothing happens: one goroutine sleeps until the next job is due, and the backend is not asked.
+// The exceptions are jobs with a catch-up, whose record is read when the daemon starts and at each tick.
+package daemon
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/jobfile"
+	"github.com/leaderrun/leaderrun/runner"
+)
+
+// Store is what the daemon needs of a backend.
+type Store interface {
+	backends.Driver
+	backends.Inspector
+	backends.Operator
+}
+
+// Config is what the daemon works with. Functions are called by several goroutines at once, except where they say
+// otherwise, and must not block.
+type Config struct {
+	Store Store
+	Host  backends.Holder // host, pid and user to show
+
+	// Launch returns what one attempt needs. It is called when a tick is due and must not start anything yet.
+	Launch func(*jobfile.Job) Launch
+	// Note is told of what is no part of an attempt; the job may be nil.
+	Note func(job *jobfile.Job, level slog.Level, name, text string)
+	// Prove is the runner's.
+	Prove func(backends.Refusal) (backends.Unclaimed, bool)
+
+	Clock Clock // nil: the machine's
+	// Runner's clock; nil: CLOCK_BOOTTIME.
+	RunClock runner.Clock
+}
+
+// Launch is one attempt's connection to the world.
+type Launch interface {
+	// Look returns an error where this host lacks the command: then nothing is claimed.
+	Look() error
+	// Observe is told of every event of the attempt, in order. It must not block.
+	Observe(runner.Event)
+	Tree() runner.Tree
+	Env(backends.Grant) []string
+	Checks() <-chan runner.Check
+	// Ended is told how the attempt ended, on whatever host the tick ran.
+	Ended(tick time.Time, r runner.Result)
+	// Close frees what the attempt's commands had, and waits until their output is written. No tree is alive.
+	Close()
+}
+
+// How much may happen at once. What is beyond waits its turn, and is late.
+const (
+	startsAtOnce  = 32   // attempts between their first claim and the start of their command
+	watchesAtOnce = 64   // connections for notifications; who gets none goes by its timer
+	mostWaiting   = 1000 // ticks of one job that wait for an earlier one here
+)
+
+// Daemon runs the jobs of a file. Make it with New.
+type Daemon struct {
+	Config
+	runner *runner.Runner
+	starts chan struct{} // has room for startsAtOnce
+
+	reloads chan []*jobfile.Job
+	looks   chan chan struct{} // questions whether the loop lives
+
+	mu     sync.Mutex
+	jobs   map[string]*job
+	queue  queue
+	going  map[*attempt]bool // attempts, running or not
+	drain  bool              // nothing starts any more
+	active sync.WaitGroup    // goroutines of ticks
+}
+
+// job is one job and where it is. The daemon's mutex guards it.
+type job struct {
+	*jobfile.Job
+	next    time.Time // the next tick; zero: there is none
+	index   int       // in the queue; -1: not in it
+	floor   int64     // highest token seen
+	waiting []*attempt
+	busy    bool // somebody works on waiting
+	gone    bool // no more in the file
+}
+
+// New returns a daemon for these jobs.
+func New(c Config, jobs []*jobfile.Job) *Daemon {
+	if c.Clock == nil {
+		c.Clock = wallClock{}
+	}
+	d := &Daemon{
+		Config: c, jobs: map[string]*job{}, going: map[*attempt]bool{},
+		starts: make(chan struct{}, startsAtOnce), reloads: make(chan []*jobfile.Job), looks: make(chan chan struct{}),
+	}
+	d.runner = &runner.Runner{Driver: limitWatches(c.Store, watchesAtOnce), Clock: c.RunClock}
+	d.adopt(jobs, c.Clock.Now())
+	return d
+}
+
+// Run starts jobs at their ticks until ctx ends. Then nothing new is started, who waits gives up, and Run returns
+// when all commands have ended by themselves.
+func (d *Daemon) Run(ctx context.Context) error {
+	timer, err := d.Clock.NewTimer()
+	if err != nil {
+		return err
+	}
+	defer timer.Stop()
+	d.catchUpAll()
+	for last := d.Clock.Now(); ; {
+		now := d.Clock.Now()
+		if stepped(last, now) {
+			d.replan(now)
+		}
+		last = now
+		timer.Set(d.fire(now))
+		select {
+		case <-timer.C():
+		case jobs := <-d.reloads:
+			d.fire(d.Clock.Now()) // what is due by the old file is started by it
+			d.adopt(jobs, d.Clock.Now())
+		case answer := <-d.looks:
+			close(answer)
+		case <-ctx.Done():
+			d.stopStarting()
+			d.active.Wait()
+			return nil
+		}
+	}
+}
+
+// stepped says whether the wall clock was turned back.
+func stepped(last, now time.Time) bool { return now.Round(0).Before(last.Round(0)) }
+
+// Reload replaces the jobs, by name. Commands that run go on, and a tick that has come due is not lost.
+func (d *Daemon) Reload(ctx context.Context, jobs []*jobfile.Job) error {
+	select {
+	case d.reloads <- jobs:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Alive returns nil if the loop that starts jobs answers before ctx ends.
+func (d *Daemon) Alive(ctx context.Context) error {
+	answer := make(chan struct{})
+	select {
+	case d.looks <- answer:
+		<-answer
+		return nil
+	case <-ctx.Done():
+		return errors.New("the loop that starts jobs does not answer")
+	}
+}
+
+// Running returns how many commands run here now.
+func (d *Daemon) Running() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := 0
+	for a := range d.going {
+		if a.leads {
+			n++
+		}
+	}
+	return n
+}
+
+// Signal passes a signal on to every command that runs here.
+func (d *Daemon) Signal(sig signal) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for a := range d.going {
+		select {
+		case a.signals <- sig:
+		default:
+		}
+	}
+}
+
+// adopt makes these the daemon's jobs. One whose schedule is the same keeps its place: what came due meanwhile is
+// not lost. A new one, or one with another schedule, begins now.
+func (d *Daemon) adopt(jobs []*jobfile.Job, now time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	left := maps.Clone(d.jobs)
+	for _, def := range jobs {
+		j, known := d.jobs[def.Name]
+		if !known {
+			j = &job{index: -1}
+			d.jobs[def.Name] = j
+		}
+		delete(left, def.Name)
+		same := known && j.Schedule.Fingerprint() == def.Schedule.Fingerprint()
+		j.Job = def
+		if !same {
+			d.plan(j, now)
+		}
+	}
+	for name, j := range left {
+		d.queue.remove(j)
+		j.gone = true
+		delete(d.jobs, name)
+	}
+}
+
+// plan finds the next tick of a job. It needs d.mu.
+func (d *Daemon) plan(j *job, after time.Time) {
+	next, ok := j.Schedule.Next(after)
+	if !ok {
+		d.queue.remove(j)
+		return
+	}
+	j.next = next
+	d.queue.put(j)
+}
+
+// replan finds every job's next tick again: it lies after now, which has gone back. Ticks that come again are
+// answered by the record.
+func (d *Daemon) replan(now time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, j := range d.jobs {
+		d.plan(j, now)
+	}
+	d.note(nil, slog.LevelWarn, "clock_stepped", "the clock was turned back: the next ticks were computed again")
+}
+
+// note tells of something that is no part of an attempt.
+func (d *Daemon) note(j *jobfile.Job, level slog.Level, name, text string) {
+	if d.Note != nil {
+		d.Note(j, level, name, text)
+	}
+}

@@ -1,0 +1,335 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/jobfile"
+)
+
+// minutes lists ticks from a minute on, as bed.runs does.
+func minutes(from, n int) string {
+	var list []string
+	for i := range n {
+		list = append(list, fmt.Sprintf("%02d:%02d", (from+i)/60, (from+i)%60))
+	}
+	return strings.Join(list, " ")
+}
+
+func wantRuns(t *testing.T, b *bed, job, want string) {
+	t.Helper()
+	if got := b.runs(job); got != want {
+		t.Errorf("runs of %s: %s\nwant: %s", job, got, want)
+	}
+}
+
+func TestEveryTickRunsOnceOnOneOfThreeHosts(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		j := newJob(t, "j", "* * * * *", nil)
+		hosts := []*host{b.host("a", j), b.host("b", j), b.host("c", j)}
+		hosts[1].skew.Store(int64(1900 * time.Millisecond)) // H29: clocks differ
+		hosts[2].skew.Store(-int64(20 * time.Second))
+		time.Sleep(60*time.Minute + 30*time.Second)
+		b.end(hosts...)
+		wantRuns(t, b, "j", minutes(1, 60))
+		if got := b.outcomes("j"); got["ran 0"] != 60 {
+			t.Errorf("outcomes %v", got)
+		}
+	})
+}
+
+func TestNothingIsAskedWhileNothingIsDue(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		var jobs []*jobfile.Job
+		for i := range 1000 {
+			jobs = append(jobs, newJob(t, fmt.Sprint("j", i), "0 0 1 * *", nil))
+		}
+		h := b.host("a", jobs...)
+		time.Sleep(29 * 24 * time.Hour)
+		if n := h.asked.Load(); n != 0 {
+			t.Errorf("%d requests", n)
+		}
+		time.Sleep(3 * 24 * time.Hour)
+		b.end(h)
+		if len(b.starts) != len(jobs) {
+			t.Errorf("%d of %d jobs ran", len(b.starts), len(jobs))
+		}
+	})
+}
+
+func TestOverlap(t *testing.T) {
+	// Runs take 150 s: two ticks come due meanwhile.
+	for overlap, want := range map[jobfile.Overlap]string{
+		jobfile.Forbid:  "00:01 00:04 00:07",
+		jobfile.Wait:    minutes(1, 8),
+		jobfile.Replace: minutes(1, 8),
+	} {
+		t.Run(string(overlap), func(t *testing.T) {
+			virtual(t, func(t *testing.T, b *bed) {
+				b.takes = func(string, time.Time, int) (time.Duration, int) { return 150 * time.Second, 0 }
+				j := newJob(t, "j", "1-8 0 * * *", func(j *jobfile.Job) { j.Overlap = overlap })
+				hosts := []*host{b.host("a", j), b.host("b", j)}
+				time.Sleep(23 * time.Hour)
+				b.end(hosts...)
+				wantRuns(t, b, "j", want)
+				status, err := b.mem.Inspect(t.Context(), "j")
+				if err != nil {
+					t.Fatal(err)
+				}
+				replaced := 0
+				for _, run := range status.Record.Runs {
+					if run.State == backends.Stopped {
+						replaced++
+					}
+				}
+				if want := map[jobfile.Overlap]int{jobfile.Replace: 7}[overlap]; replaced != want {
+					t.Errorf("%d runs were stopped, want %d", replaced, want)
+				}
+			})
+		})
+	}
+}
+
+func TestCatchUpRunsWhatNobodyRan(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		j := newJob(t, "j", "0 * * * *", func(j *jobfile.Job) { j.CatchUp = 2 })
+		h := b.host("a", j)
+		time.Sleep(90 * time.Minute)
+		b.end(h)
+		time.Sleep(5 * time.Hour) // until 06:30: five ticks go by
+		h = b.host("a", j)
+		time.Sleep(time.Hour)
+		b.end(h)
+		wantRuns(t, b, "j", "01:00 04:00 05:00 06:00 07:00")
+	})
+}
+
+func TestANewJobCatchesNothingUp(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		j := newJob(t, "j", "0 * * * *", func(j *jobfile.Job) { j.CatchUp = 2 })
+		time.Sleep(90 * time.Minute)
+		h := b.host("a", j)
+		time.Sleep(time.Hour)
+		b.end(h)
+		wantRuns(t, b, "j", "02:00")
+	})
+}
+
+func TestALostTickIsRunAgainByAnotherHost(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.takes = func(_ string, _ time.Time, attempt int) (time.Duration, int) {
+			if attempt == 1 {
+				return time.Hour, 0
+			}
+			return time.Minute, 0
+		}
+		j := newJob(t, "j", "1 0 * * *", func(j *jobfile.Job) { j.OnLost = backends.Rerun })
+		hosts := map[string]*host{"a": b.host("a", j), "b": b.host("b", j)}
+		time.Sleep(2 * time.Minute)
+		b.mu.Lock()
+		first := b.starts[0].host
+		b.mu.Unlock()
+		hosts[first].cut.Store(true)
+		time.Sleep(20 * time.Minute)
+		hosts[first].cut.Store(false)
+		b.end(hosts["a"], hosts["b"])
+		wantRuns(t, b, "j", "00:01 00:01#2")
+	})
+}
+
+// With skip, what was lost is not run again, whoever comes and goes; with rerun and wait, everything is done.
+func TestHostsThatAreCutOffAtRandom(t *testing.T) {
+	for _, policy := range []backends.Policy{backends.Skip, backends.Rerun} {
+		for seed := range uint64(20) {
+			t.Run(fmt.Sprintf("%s, seed %d", policy, seed), func(t *testing.T) {
+				virtual(t, func(t *testing.T, b *bed) { cutOffAtRandom(t, b, policy, rand.New(rand.NewPCG(seed, 1))) })
+			})
+		}
+	}
+}
+
+func cutOffAtRandom(t *testing.T, b *bed, policy backends.Policy, dice *rand.Rand) {
+	const ticks = 60
+	b.takes = func(string, time.Time, int) (time.Duration, int) { return 20 * time.Second, 0 }
+	j := newJob(t, "j", fmt.Sprintf("1-%d 0 * * *", ticks-1), func(j *jobfile.Job) {
+		j.OnLost, j.MaxAttempts, j.BackendWait, j.CatchUp = policy, 1000, 5*time.Second, 100
+		j.Overlap = jobfile.Wait
+	})
+	hosts := []*host{b.host("a", j), b.host("b", j), b.host("c", j)}
+	for time.Now().Before(time.Date(2000, 1, 1, 1, 0, 0, 0, time.UTC)) {
+		h := hosts[dice.IntN(len(hosts))]
+		h.cut.Store(!h.cut.Load())
+		time.Sleep(time.Duration(dice.Int64N(int64(40 * time.Second))))
+	}
+	for _, h := range hosts {
+		h.cut.Store(false)
+	}
+	time.Sleep(2 * time.Hour)
+	b.end(hosts...)
+	got := strings.Fields(b.runs("j"))
+	seen := map[string]bool{}
+	for _, run := range got {
+		tick, _, again := strings.Cut(run, "#")
+		if policy == backends.Skip && (again || seen[tick]) {
+			t.Errorf("tick %s ran again: %v", tick, got)
+		}
+		seen[tick] = true
+	}
+	if policy == backends.Rerun {
+		done := b.done("j")
+		for _, tick := range strings.Fields(minutes(1, ticks-1)) {
+			if !slices.Contains(done, tick) {
+				t.Errorf("tick %s was not completed: %v", tick, got)
+			}
+		}
+	}
+}
+
+// done lists the ticks of a job whose command ended by itself.
+func (b *bed) done(job string) []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var list []string
+	for _, s := range b.starts {
+		if s.job == job && s.ended.Sub(s.at) == 20*time.Second {
+			list = append(list, s.tick.UTC().Format("15:04"))
+		}
+	}
+	return list
+}
+
+func TestReloadLosesNeitherATickNorARun(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.takes = func(string, time.Time, int) (time.Duration, int) { return 90 * time.Second, 0 }
+		old := newJob(t, "old", "0-10 0 * * *", func(j *jobfile.Job) { j.Overlap = jobfile.Wait })
+		gone := newJob(t, "gone", "* * * * *", nil)
+		h := b.host("a", old, gone)
+		for range 50 {
+			time.Sleep(7 * time.Second)
+			again := *old
+			again.Retries++
+			if err := h.Reload(t.Context(), []*jobfile.Job{&again, gone}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		added := newJob(t, "added", "* * * * *", nil)
+		if err := h.Reload(t.Context(), []*jobfile.Job{old, added}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		b.end(h)
+		wantRuns(t, b, "old", minutes(1, 10))
+		wantRuns(t, b, "gone", "00:01 00:03 00:05")
+		if got := b.runs("added"); !strings.HasPrefix(got, "00:06 00:08") {
+			t.Errorf("the new job ran at %s", got)
+		}
+	})
+}
+
+func TestDrainWaitsForCommandsAndStartsNothing(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.takes = func(string, time.Time, int) (time.Duration, int) { return 10 * time.Minute, 0 }
+		long := newJob(t, "long", "1 0 * * *", nil)
+		waits := newJob(t, "waits", "1-3 0 * * *", func(j *jobfile.Job) { j.Overlap = jobfile.Wait })
+		h := b.host("a", long, waits)
+		time.Sleep(150 * time.Second)
+		h.stop()
+		synctest.Wait()
+		if n := h.Running(); n != 2 {
+			t.Errorf("%d commands run", n)
+		}
+		<-h.over
+		wantRuns(t, b, "long", "00:01")
+		wantRuns(t, b, "waits", "00:01")
+		if got := b.outcomes("long"); got["ran 0"] != 1 {
+			t.Errorf("outcomes %v", got)
+		}
+	})
+}
+
+func TestAHostThatLacksTheCommandLeavesItToOthers(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		j := newJob(t, "j", "* * * * *", nil)
+		a, c := b.host("a", j), b.host("b", j)
+		a.lacks.Store(true)
+		time.Sleep(5*time.Minute + time.Second)
+		asked := a.asked.Load()
+		b.end(a, c)
+		wantRuns(t, b, "j", minutes(1, 5))
+		if asked != 0 {
+			t.Errorf("the host that lacks it asked %d times", asked)
+		}
+	})
+}
+
+// Turned back by an hour: no tick runs twice, and the job goes on. Turned forward: the latest tick runs.
+func TestAClockThatIsStepped(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		j := newJob(t, "j", "*/10 * * * *", nil)
+		h := b.host("a", j)
+		time.Sleep(125 * time.Minute)
+		h.skew.Store(-int64(time.Hour))
+		time.Sleep(66 * time.Minute) // the clock shows 02:11
+		b.end(h)
+		if got := b.runs("j"); !strings.HasSuffix(got, "01:50 02:00 02:10") || strings.Count(got, "02:00") != 1 {
+			t.Errorf("runs %s", got)
+		}
+	})
+	virtual(t, func(t *testing.T, b *bed) {
+		j := newJob(t, "j", "0 0 * * *", nil)
+		h := b.host("a", j)
+		time.Sleep(time.Hour)
+		h.skew.Store(int64(300 * 24 * time.Hour))
+		time.Sleep(time.Minute)
+		h.skew.Store(0) // mended: the next tick is tomorrow's, not that of next year
+		time.Sleep(24 * time.Hour)
+		b.end(h)
+		if got := b.outcomes("j"); got["future"] == 0 || got["ran 0"] != 1 {
+			t.Errorf("outcomes %v", got)
+		}
+	})
+}
+
+func TestManyJobsAtOneInstant(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		var jobs []*jobfile.Job
+		for i := range 2000 {
+			jobs = append(jobs, newJob(t, fmt.Sprint("j", i), "* * * * *", nil))
+		}
+		h := b.host("a", jobs...)
+		time.Sleep(61 * time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := h.Alive(ctx); err != nil {
+			t.Error(err)
+		}
+		b.end(h)
+		if len(b.starts) != len(jobs) {
+			t.Errorf("%d of %d jobs ran", len(b.starts), len(jobs))
+		}
+	})
+}
+
+func TestJitterSpreadsStartsOfOneTick(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		j := newJob(t, "j", "* * * * *", func(j *jobfile.Job) { j.Jitter = 30 * time.Second })
+		h := b.host("a", j)
+		time.Sleep(100*time.Minute + 40*time.Second)
+		b.end(h)
+		wantRuns(t, b, "j", minutes(1, 100))
+		late := map[time.Duration]bool{}
+		for _, s := range b.starts {
+			late[s.at.Sub(s.tick).Round(time.Second)] = true
+		}
+		if len(late) < 10 {
+			t.Errorf("starts were late by %v only", late)
+		}
+	})
+}

@@ -21,6 +21,8 @@ const (
 	maxJitter  = 500 * time.Millisecond
 	fairTry    = time.Second // no try gets less, however late it is: a slow store is not one that is gone
 	farewell   = time.Second // how long a wrapper that gives up tries to take its claim back
+
+	nearTick = 2 * time.Second // a tick that is no further ahead is slept to: cron may be early after a clock step
 )
 
 // errInterrupted ends an attempt because of a signal or a cancelled context.
@@ -51,6 +53,20 @@ func (a *attempt) limits() *limits {
 	return l
 }
 
+// sleepToTick waits for a tick that lies just ahead of the wall clock, which may be stepped meanwhile.
+func (a *attempt) sleepToTick(ctx context.Context) (Result, bool) {
+	for tick := a.req.Occasion.Tick; tick != 0; {
+		ahead := time.Until(time.Unix(tick, 0))
+		if ahead <= 0 || ahead > nearTick {
+			break
+		}
+		if result, again := a.sleep(ctx, a.clock.Now().Add(ahead), nil); !again {
+			return result, false
+		}
+	}
+	return Result{}, true
+}
+
 // acquire claims the job until it is granted, refused for good, or the wait is over. It returns ok where the
 // lease is ours.
 func (a *attempt) acquire(ctx context.Context) (result Result, ok bool) {
@@ -76,6 +92,7 @@ func (a *attempt) acquire(ctx context.Context) (result Result, ok bool) {
 			return Result{Ending: Permanent, Err: err}, false
 		case isRefusal:
 			tries, a.failure, a.refusal = 0, nil, refusal
+			a.claim.Floor = max(a.claim.Floor, refusal.Token)
 			if wake == nil && refusal.Verdict == backends.Held && a.req.Wait > 0 {
 				wake = a.watch(ctx)
 			}
@@ -147,7 +164,7 @@ func (a *attempt) refused(ctx context.Context, l *limits, r *backends.Refusal, w
 	now := a.clock.Now()
 	switch r.Verdict {
 	case backends.Held:
-		if a.req.Wait == 0 {
+		if a.req.Wait == 0 || a.req.SameTickOnly && r.Tick != a.req.Occasion.Tick {
 			return Result{Ending: Refused}, false
 		}
 		if now >= l.wait {
@@ -172,8 +189,23 @@ func (a *attempt) refused(ctx context.Context, l *limits, r *backends.Refusal, w
 		result, again := a.sleep(ctx, earliest(until, l.start), wake)
 		l.postpone(a.clock.Now().Sub(now))
 		return result, again
+	case backends.Outdated:
+		return Result{Ending: Refused}, a.prove(r)
 	}
 	return Result{Ending: Refused}, false
+}
+
+// prove puts a proof into the claim that the recorded schedule is out of use, and says whether there is one.
+func (a *attempt) prove(r *backends.Refusal) bool {
+	if a.proved || a.req.Prove == nil {
+		return false
+	}
+	a.proved = true
+	unclaimed, ok := a.req.Prove(*r)
+	if ok {
+		a.claim.Unclaimed = unclaimed
+	}
+	return ok
 }
 
 // postpone moves the ends of patience by a time that passed whatever the options say.

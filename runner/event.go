@@ -18,6 +18,12 @@ type Event struct {
 	Token  int64  // 0: no lease yet
 	Tick   int64  // Unix seconds; 0: none
 	Fields []slog.Attr
+
+	// Took is how long it took: lease_acquired since just before the first claim, lease_renewed since the request was
+	// sent, child_exited since the command was started. 0 elsewhere.
+	Took time.Duration
+	// Left is, in lease_renewed, how much of the lease's validity was left when the answer came. 0 elsewhere.
+	Left time.Duration
 }
 
 // The names of events.
@@ -34,6 +40,8 @@ const (
 	EventLeftovers = "child_leftovers"
 	EventUndead    = "child_unconfirmed"
 	EventExited    = "child_exited"
+	EventTimedOut  = "child_timed_out" // in place of child_stopping, where another start follows
+	EventRetrying  = "child_retrying"  // at the beginning of the pause; the field try counts from 1
 	EventReleased  = "lease_released"
 	EventNoted     = "record_noted"
 )

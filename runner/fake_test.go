@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -92,6 +92,8 @@ type bed struct {
 	expires   time.Time // of the lease
 	finished  []backends.Outcome
 	abandoned int
+	claims    []backends.Claim
+	asked     *backends.BreakRequest                                // renewals carry it
 	acquire   func(n int, c backends.Claim) (backends.Grant, error) // nil: grants
 	renewal   func(n int) answer                                    // nil: answers at once
 	finish    func(n int) answer
@@ -100,11 +102,15 @@ type bed struct {
 	news      chan backends.News // a watch, if not nil
 	tellsLoss bool               // also to the holder
 
+	store *ledger // decides and remembers, if not nil, what is granted and what is not
+
 	// The tree.
-	events    chan lifeline.Event
-	runs      bool          // a process is alive
-	duration  time.Duration // the command ends by itself after that; 0: it does not
+	trees     []*bedTree
+	events    chan lifeline.Event // of the tree that was made last
+	runs      bool                // a process is alive
+	duration  time.Duration       // the command ends by itself after that; 0: it does not
 	code      int
+	each      func(try int) // sets the fields below for each start, if not nil
 	ignores   bool          // SIGTERM
 	immortal  bool          // survives SIGKILL, until die is called
 	lingers   time.Duration // how long what the command leaves behind outlives it
@@ -113,7 +119,8 @@ type bed struct {
 	request   Request
 	ctx       context.Context
 	lastEvent Event
-	names     []string
+	told      []Event
+	on        func(event string) // called with each event, if not nil
 }
 
 // answer says what becomes of a request: it reaches the store after one delay, and the reply arrives after
@@ -137,7 +144,7 @@ func newBed(t *testing.T) *bed {
 		events: make(chan lifeline.Event, 16), signals: make(chan os.Signal, 8),
 	}
 	b.request = Request{Job: "job", Timeline: plan, BackendWait: 5 * time.Second, Signals: b.signals}
-	b.request.Tree = func() Tree { return (*bedTree)(b) }
+	b.request.Tree = b.plant
 	return b
 }
 
@@ -150,18 +157,36 @@ func virtual(t *testing.T, test func(t *testing.T, b *bed)) {
 func (b *bed) run() Result {
 	b.t.Helper()
 	r := Runner{Driver: b, Clock: b.clock, Observe: b.observe, jitter: func(time.Duration) time.Duration { return 0 }}
+	endless := time.AfterFunc(3*time.Hour, func() { panic("the run of " + b.t.Name() + " does not end") })
 	result := r.Run(b.ctx, b.request)
+	endless.Stop()
 	b.over = b.now()
 	time.Sleep(time.Hour) // requests still on their way arrive
 	b.mu.Lock()
 	if b.runs && result.Ending != Unconfirmed {
 		b.t.Error("Run returned while a process is alive")
 	}
+	for i, tree := range b.trees {
+		if tree.closed == (result.Ending == Unconfirmed) {
+			b.t.Errorf("the guardian of start %d was sent away: %t", i+1, tree.closed)
+		}
+	}
 	b.mu.Unlock()
 	return result
 }
 
-func (b *bed) observe(e Event) { b.lastEvent = e; b.names = append(b.names, e.Name) }
+func (b *bed) observe(e Event) {
+	b.lastEvent = e
+	b.told = append(b.told, e)
+	if b.on != nil {
+		b.on(e.Name)
+	}
+}
+
+// events returns what was told under a name.
+func (b *bed) toldAs(name string) []Event {
+	return slices.DeleteFunc(slices.Clone(b.told), func(e Event) bool { return e.Name != name })
+}
 
 // now is the time since the test began, suspends included, and the server's clock.
 func (b *bed) now() time.Duration { return b.clock.Now().Sub(boot) }
@@ -223,11 +248,15 @@ func deliver(ctx context.Context, a answer, apply func() error) error {
 func (b *bed) Acquire(ctx context.Context, c backends.Claim) (backends.Grant, error) {
 	n := b.count("claim")
 	b.note("claim")
+	b.claims = append(b.claims, c)
 	if b.acquire != nil {
 		g, err := b.acquire(n, c)
 		if err != nil {
 			return g, err
 		}
+	}
+	if b.store != nil {
+		return b.store.claim(c)
 	}
 	ttl := c.TTL
 	if b.ttl != 0 {
@@ -247,6 +276,10 @@ func (b *bed) Renew(ctx context.Context, g backends.Grant) (s backends.Signal, e
 		a = b.renewal(n)
 	}
 	err = deliver(ctx, a, func() error {
+		if b.store != nil {
+			s, err = b.store.renew(g)
+			return err
+		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		if b.lease != g.Claim.Holder.ID {
@@ -255,6 +288,9 @@ func (b *bed) Renew(ctx context.Context, g backends.Grant) (s backends.Signal, e
 		b.expires = time.Now().Add(g.TTL)
 		return nil
 	})
+	if b.store == nil {
+		s.Break = b.asked
+	}
 	return s, err
 }
 
@@ -272,6 +308,9 @@ func (b *bed) Finish(ctx context.Context, g backends.Grant, o backends.Outcome) 
 		a = b.finish(n)
 	}
 	return deliver(ctx, a, func() error {
+		if b.store != nil {
+			return b.store.finish(g, o)
+		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		if b.lease != g.Claim.Holder.ID {
@@ -283,9 +322,12 @@ func (b *bed) Finish(ctx context.Context, g backends.Grant, o backends.Outcome) 
 	})
 }
 
-func (b *bed) Abandon(context.Context, backends.Claim) error {
+func (b *bed) Abandon(_ context.Context, c backends.Claim) error {
 	b.note("abandon")
 	b.abandoned++
+	if b.store != nil {
+		b.store.abandon(c)
+	}
 	return nil
 }
 
@@ -310,80 +352,3 @@ func (b *bed) Watch(ctx context.Context, _ string) (<-chan backends.News, error)
 
 func (b *bed) Limits() backends.Limits { return backends.Limits{TellsLoss: b.tellsLoss} }
 func (b *bed) Close() error            { return nil }
-
-// bedTree is the bed's process tree. It obeys its deadlines as the guardian does.
-type bedTree bed
-
-func (t *bedTree) Start([]string, []*os.File, Deadline) error {
-	b := (*bed)(t)
-	if b.startErr != nil {
-		return b.startErr
-	}
-	b.note("start")
-	b.lives(true)
-	if b.duration > 0 {
-		time.AfterFunc(b.duration, func() { b.die(lifeline.Status{Known: true, Code: b.code}) })
-	}
-	return nil
-}
-
-func (b *bed) lives(alive bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.runs = alive
-}
-
-// die ends every process of the tree, once, and checks that the lease was still ours.
-func (b *bed) die(s lifeline.Status) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if !b.runs {
-		return
-	}
-	if b.lingers > 0 {
-		b.events <- lifeline.Event{Kind: lifeline.Exited, Status: s}
-		b.events <- lifeline.Event{Kind: lifeline.Leftovers, Count: 1}
-		time.AfterFunc(b.lingers, func() { b.lingers = 0; b.die(s) })
-		return
-	}
-	b.runs = false
-	if b.clock.slept == 0 && !time.Now().Before(b.expires) {
-		b.t.Errorf("the run died %v after its lease ran out", time.Since(b.expires))
-	}
-	b.events <- lifeline.Event{Kind: lifeline.Exited, Status: s}
-	b.events <- lifeline.Event{Kind: lifeline.Dead, Status: s}
-	close(b.events)
-}
-
-func (t *bedTree) Extend(d Deadline) {
-	b := (*bed)(t)
-	b.note("extend to %v", d.End.Sub(boot))
-}
-
-func (t *bedTree) Signal(sig syscall.Signal) {
-	b := (*bed)(t)
-	b.note("%v", sig)
-	if !b.ignores && sig != syscall.SIGUSR1 {
-		b.die(lifeline.Status{Known: true, Signal: sig})
-	}
-}
-
-func (t *bedTree) Terminate() {
-	b := (*bed)(t)
-	b.note("TERM")
-	if !b.ignores {
-		b.die(lifeline.Status{Known: true, Signal: syscall.SIGTERM})
-	}
-}
-
-func (t *bedTree) Kill() {
-	b := (*bed)(t)
-	b.note("KILL")
-	if b.immortal {
-		time.AfterFunc(killBudget, func() { b.events <- lifeline.Event{Kind: lifeline.Unconfirmed, Count: 1} })
-		return
-	}
-	b.die(lifeline.Status{Known: true, Signal: syscall.SIGKILL})
-}
-
-func (t *bedTree) Events() <-chan lifeline.Event { return t.events }

@@ -23,8 +23,11 @@ func (a *attempt) finish(ctx context.Context, h *holding) Result {
 		result.Err = errors.New("processes of the command survive SIGKILL, and the lease has run out")
 		return result
 	}
-	if h.loss != nil && result.Ending == LeaseLost {
+	switch result.Ending {
+	case LeaseLost:
 		result.Err = h.loss
+	case StartFailed:
+		result.Err = h.startErr
 	}
 	outcome := h.outcome()
 	err := a.record(ctx, outcome)
@@ -52,7 +55,7 @@ func (h *holding) outcome() backends.Outcome {
 		o.State = backends.Lost
 	case h.cause == Broken, h.cause == Ran, h.stopped():
 		o.State = backends.Stopped
-	case h.cause == TimedOut:
+	case h.cause == TimedOut, h.cause == StartFailed:
 	case h.status.Known && h.status.ExitCode() == 0:
 		o.State = backends.Done
 	}

@@ -10,7 +10,8 @@ import (
 // Ending is how an attempt to run a job ended.
 type Ending int
 
-// The endings. Up to GaveUp the command was not started.
+// The endings. Up to StartFailed the command was not started, but for a StartFailed whose Result.Status is known: then
+// a try before had failed, and this one counts as its outcome.
 const (
 	Refused     Ending = iota + 1 // the store said no and no wait was asked for: Result.Refusal says why
 	WaitOver                      // the job did not become free within the wait
@@ -18,7 +19,7 @@ const (
 	Permanent                     // no retry mends it: Result.Err is a *backends.PermanentError
 	Interrupted                   // a signal came before the command was started
 	NotStarted                    // the lease was lost before the command could start: Result.Err says why
-	StartFailed                   // the command could not be started: Result.Err says why
+	StartFailed                   // the command could not be started (again): Result.Err says why
 	Ran                           // the command ran and its end was recorded, or need not be
 	TimedOut                      // the command was ended by the timeout
 	LeaseLost                     // the lease was lost and the run was stopped
@@ -33,7 +34,8 @@ type Result struct {
 	Ending  Ending
 	Refusal *backends.Refusal // the last refusal; nil: none
 	Grant   backends.Grant    // zero: never granted
-	Status  lifeline.Status   // of the command, where it was started
+	Status  lifeline.Status   // of the command's last try, where it was started
 	Signal  syscall.Signal    // the last ending signal that leaderrun itself received; 0: none
 	Err     error
+	Before  []Result // the runs of earlier ticks that came first, where the store wanted that
 }

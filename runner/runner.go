@@ -49,17 +49,20 @@ type Request struct {
 
 	// SameTickOnly ends the wait where the job is held by the run of another tick than this one.
 	SameTickOnly bool
-	// Retries is how often a command that failed runs again under the same lease, RetryDelay the pause before.
+	// Retries is how often a command that failed (by its code, a signal of its own, or the timeout) runs again under
+	// the same lease, token and attempt; RetryDelay is the pause before. An ending signal in the pause ends the run
+	// as if the next try had died of it.
 	Retries    int
 	RetryDelay time.Duration
 
-	// Tree makes the tree of one start of the command. It is asked again for every retry, and for the run of an
-	// earlier tick that comes before ours.
+	// Tree makes the tree of one start of the command. It is asked again for every retry, and for the run of our
+	// own tick when an earlier one came first. The runner closes what it was given.
 	Tree func() Tree
-	// Prove looks for an instant of the recorded schedule that passed unclaimed, when ours was refused as outdated.
-	// nil: nobody can.
+	// Prove looks for an instant of the recorded schedule that passed unclaimed, when ours was refused as outdated. It
+	// is asked once for each holder. nil: nobody can.
 	Prove func(backends.Refusal) (backends.Unclaimed, bool)
-	// Checks are questions of whoever wants to know whether the run still leads; nil: nobody asks.
+	// Checks are questions of whoever wants to know whether the run still leads; nil: nobody asks. They are answered
+	// until Run returns.
 	Checks <-chan Check
 	// Signals are those that leaderrun receives: they end a wait, and go on to the command.
 	Signals <-chan os.Signal
@@ -67,7 +70,8 @@ type Request struct {
 	Env func(backends.Grant) []string
 }
 
-// Check asks whether the run still leads. It is answered by a renewal that is sent after it was asked.
+// Check asks whether the run still leads. A yes comes from a renewal that was sent after the question arrived; a no
+// within a sixth of the TTL at the latest.
 type Check struct {
 	Answer chan<- Standing // has room for one
 }
@@ -86,7 +90,7 @@ type Tree interface {
 	// failed, and by the deadline's end at the latest. The files stay open in the whole tree. After an error
 	// nothing runs, unless it is lifeline.ErrGuardian: then Events tell when nothing does.
 	Start(env []string, files []*os.File, d Deadline) error
-	// Extend moves the deadline forward.
+	// Extend moves the deadline forward. After the tree's death it says that the files are still needed.
 	Extend(d Deadline)
 	// Signal passes a signal on.
 	Signal(sig syscall.Signal)
@@ -95,6 +99,9 @@ type Tree interface {
 	Kill()
 	// Events reports what becomes of the tree and is closed after lifeline.Dead.
 	Events() <-chan lifeline.Event
+	// Close sends away who watched over a tree that is dead or was never started, and waits until it is gone: it
+	// would give the files back for all who share them when its last deadline is over.
+	Close()
 }
 
 // attempt is one attempt to run a job: one holder, from the claim to the finish.
@@ -115,39 +122,89 @@ type attempt struct {
 	unclear bool              // some claim of ours may still be applied
 	seenAt  Instant           // when claim.Seen was first seen
 	behind  int64             // the token we told to be waiting behind; -1: none
+	proved  bool              // Prove was asked
+	began   Instant           // before the first claim
 
 	guardianLost bool           // when the command was to start: whether it runs is not known
 	signal       syscall.Signal // the last ending signal that we received
 }
 
-// Run claims the job, runs the tree's command under the lease, and finishes. It returns when the command was
-// not to be run, or when its whole tree is dead and the lease released; the exceptions are named in
-// Ending. Cancelling ctx ends a wait, and asks a running command to end as SIGTERM would.
+// Run claims the job, runs the command under the lease, and finishes. It returns when the command was not to be
+// run, or when its whole tree is dead and the lease released; the exceptions are named in Ending. A tick that is
+// about to come is slept to. Where the store wants an earlier tick to be run first, that one is, and then ours is
+// claimed. Cancelling ctx ends a wait, and asks a running command to end as SIGTERM would.
 func (r *Runner) Run(ctx context.Context, req Request) Result {
-	a := &attempt{r: r, req: req, clock: r.Clock, plan: req.Timeline, behind: -1}
-	if a.clock == nil {
-		a.clock = bootClock{}
+	clock := r.Clock
+	if clock == nil {
+		clock = bootClock{}
 	}
-	timer, err := a.clock.NewTimer()
+	timer, err := clock.NewTimer()
 	if err != nil {
 		return Result{Ending: Unreachable, Err: err}
 	}
 	defer timer.Stop()
-	a.timer = timer
 
+	a := r.newAttempt(req, clock, timer)
+	if result, again := a.sleepToTick(ctx); !again {
+		return a.with(result)
+	}
+	var before []Result
+	for {
+		result := a.run(ctx)
+		if !a.oursIsNext(ctx, result) {
+			result.Before = before
+			return result
+		}
+		before = append(before, result)
+		req.Floor = max(req.Floor, a.claim.Floor, result.Grant.Token)
+		a = r.newAttempt(req, clock, timer)
+	}
+}
+
+// newAttempt returns an attempt of a new holder.
+func (r *Runner) newAttempt(req Request, clock Clock, timer Timer) *attempt {
+	a := &attempt{r: r, req: req, clock: clock, timer: timer, plan: req.Timeline, behind: -1}
 	a.claim = backends.Claim{
 		Job: req.Job, Holder: req.Host, TTL: req.Timeline.TTL, Floor: req.Floor, Occasion: req.Occasion,
 	}
 	a.claim.Holder.ID = newHolderID()
+	return a
+}
 
-	if result, ok := a.acquire(ctx); !ok {
+// run is one attempt from the claim to the finish.
+func (a *attempt) run(ctx context.Context) Result {
+	a.began = a.clock.Now()
+	stop := a.declineChecks(errNotHeld)
+	result, ok := a.acquire(ctx)
+	stop()
+	if !ok {
 		return a.with(result)
 	}
 	if result, ok := a.start(ctx); !ok {
+		a.closeTree()
 		return a.with(result)
 	}
-	end := a.hold(ctx)
-	return a.with(a.finish(ctx, end))
+	h := a.hold(ctx)
+	defer a.declineChecks(errOver)()
+	result = a.finish(ctx, h)
+	if h.dead { // who watches over a tree that survives stays
+		a.closeTree()
+	}
+	return a.with(result)
+}
+
+// oursIsNext says whether the run that ended was that of an earlier tick, and ours is to be claimed now: nobody
+// wants us to end, and the store knows what became of the earlier one.
+func (a *attempt) oursIsNext(ctx context.Context, r Result) bool {
+	earlier := r.Grant.Tick != 0 && r.Grant.Tick < a.req.Occasion.Tick
+	return earlier && (r.Ending == Ran || r.Ending == TimedOut) && r.Signal == 0 && ctx.Err() == nil
+}
+
+// closeTree sends the last tree's guardian away, if there is one.
+func (a *attempt) closeTree() {
+	if a.tree != nil {
+		a.tree.Close()
+	}
 }
 
 // with fills in what every result carries.

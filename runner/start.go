@@ -14,7 +14,10 @@ import (
 // start starts the command under the lease that was granted. Where it does not start, the claim is undone:
 // a tick that nobody started is open for others.
 func (a *attempt) start(ctx context.Context) (Result, bool) {
-	a.emit(slog.LevelInfo, EventAcquired, fmt.Sprintf("lease acquired with token %d", a.grant.Token))
+	a.report(Event{
+		Name: EventAcquired, Level: slog.LevelInfo, Took: a.clock.Now().Sub(a.began),
+		Text: fmt.Sprintf("lease acquired with token %d", a.grant.Token),
+	})
 	a.tellFindings()
 	if err := a.freshen(ctx); err != nil {
 		if errors.Is(err, errInterrupted) {
@@ -29,12 +32,7 @@ func (a *attempt) start(ctx context.Context) (Result, bool) {
 		}
 	default:
 	}
-	var env []string
-	if a.req.Env != nil {
-		env = a.req.Env(a.grant)
-	}
-	a.tree = a.req.Tree()
-	err := a.tree.Start(env, a.grant.Inherit, a.plan.Deadline(a.asked))
+	err := a.launch(a.plan.Deadline(a.asked))
 	if errors.Is(err, lifeline.ErrGuardian) { // the command may run: this is for hold to see to its end
 		a.guardianLost = true
 		return Result{}, true
@@ -44,6 +42,22 @@ func (a *attempt) start(ctx context.Context) (Result, bool) {
 	}
 	a.emit(slog.LevelInfo, EventStarted, "command started")
 	return Result{}, true
+}
+
+// launch starts the command in a new tree. The one before, if any, is dead.
+func (a *attempt) launch(d Deadline) error {
+	var env []string
+	if a.req.Env != nil {
+		env = a.req.Env(a.grant)
+	}
+	a.closeTree() // first: its guardian would unlock under the next run what they share
+	a.tree = a.req.Tree()
+	return a.tree.Start(env, a.grant.Inherit, d)
+}
+
+// fresh says whether enough of the lease is left to start the command.
+func (a *attempt) fresh() bool {
+	return a.asked.Add(a.plan.TTL).Sub(a.clock.Now()) >= a.plan.TTL/2
 }
 
 // tellFindings tells what this very claim found lost, missed or overruled: nobody else will.
@@ -72,7 +86,7 @@ func (a *attempt) freshen(ctx context.Context) error {
 	for failures := 0; ; {
 		now := a.clock.Now()
 		deadline := a.plan.Deadline(a.asked)
-		if a.asked.Add(a.plan.TTL).Sub(now) >= a.plan.TTL/2 {
+		if a.fresh() {
 			return nil
 		}
 		if now >= deadline.Term {

@@ -1,0 +1,145 @@
+package runner
+
+import (
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/leaderrun/leaderrun/internal/lifeline"
+)
+
+// plant makes the tree of one start. The tree before must be dead, and who watched over it gone.
+func (b *bed) plant() Tree {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if n := len(b.trees); n > 0 {
+		if !b.trees[n-1].closed {
+			b.t.Error("the guardian of the tree before is still there, with the files of the lease")
+		}
+		b.events = make(chan lifeline.Event, 16)
+	}
+	t := &bedTree{bed: b, events: b.events}
+	b.trees = append(b.trees, t)
+	return t
+}
+
+// bedTree is the process tree of one start. It obeys its deadlines as the guardian does.
+type bedTree struct {
+	*bed
+	events chan lifeline.Event
+	closed bool
+}
+
+func (t *bedTree) Start([]string, []*os.File, Deadline) error {
+	b := t.bed
+	b.mu.Lock()
+	alive := b.runs
+	b.mu.Unlock()
+	if b.each != nil {
+		b.each(len(b.trees))
+	}
+	switch {
+	case alive && b.startErr == nil:
+		b.t.Error("a try starts while a process of the one before is alive")
+	case b.startErr != nil:
+		return b.startErr
+	}
+	b.note("start")
+	b.lives(true)
+	if b.duration > 0 {
+		status := lifeline.Status{Known: true, Code: b.code}
+		time.AfterFunc(b.duration, func() {
+			if t.isLast() {
+				b.die(status)
+			}
+		})
+	}
+	return nil
+}
+
+func (t *bedTree) isLast() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t == t.trees[len(t.trees)-1]
+}
+
+func (b *bed) lives(alive bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.runs = alive
+}
+
+// leaseEnd needs b.mu.
+func (b *bed) leaseEnd() time.Time {
+	if b.store == nil {
+		return b.expires
+	}
+	b.store.mu.Lock()
+	defer b.store.mu.Unlock()
+	return b.store.expires
+}
+
+// die ends every process of the tree, once, and checks that the lease was still ours.
+func (b *bed) die(s lifeline.Status) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.runs {
+		return
+	}
+	if b.lingers > 0 {
+		b.events <- lifeline.Event{Kind: lifeline.Exited, Status: s}
+		b.events <- lifeline.Event{Kind: lifeline.Leftovers, Count: 1}
+		time.AfterFunc(b.lingers, func() { b.lingers = 0; b.die(s) })
+		return
+	}
+	b.runs = false
+	if expires := b.leaseEnd(); b.clock.slept == 0 && !time.Now().Before(expires) {
+		b.t.Errorf("the run died %v after its lease ran out", time.Since(expires))
+	}
+	b.events <- lifeline.Event{Kind: lifeline.Exited, Status: s}
+	b.events <- lifeline.Event{Kind: lifeline.Dead, Status: s}
+	close(b.events)
+}
+
+func (t *bedTree) Extend(d Deadline) {
+	b := t.bed
+	b.note("extend to %v", d.End.Sub(boot))
+}
+
+func (t *bedTree) Signal(sig syscall.Signal) {
+	b := t.bed
+	b.note("%v", sig)
+	if !b.ignores && sig != syscall.SIGUSR1 {
+		b.die(lifeline.Status{Known: true, Signal: sig})
+	}
+}
+
+func (t *bedTree) Terminate() {
+	b := t.bed
+	b.note("TERM")
+	if !b.ignores {
+		b.die(lifeline.Status{Known: true, Signal: syscall.SIGTERM})
+	}
+}
+
+func (t *bedTree) Kill() {
+	b := t.bed
+	b.note("KILL")
+	if b.immortal {
+		time.AfterFunc(killBudget, func() { b.events <- lifeline.Event{Kind: lifeline.Unconfirmed, Count: 1} })
+		return
+	}
+	b.die(lifeline.Status{Known: true, Signal: syscall.SIGKILL})
+}
+
+func (t *bedTree) Events() <-chan lifeline.Event { return t.events }
+
+func (t *bedTree) Close() {
+	last := t.isLast()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.runs && last && t.startErr == nil {
+		t.t.Error("the guardian is sent away while a process is alive")
+	}
+	t.closed = true
+}

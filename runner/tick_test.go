@@ -1,0 +1,348 @@
+package runner
+
+import (
+	"errors"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/lifeline"
+)
+
+func TestTickThatIsAboutToComeIsSleptTo(t *testing.T) {
+	for name, c := range map[string]struct{ ahead, claim time.Duration }{
+		"two seconds ahead":   {2 * time.Second, 2 * time.Second},
+		"three seconds ahead": {3 * time.Second, 0},
+		"now":                 {0, 0},
+		"long ago":            {-time.Hour, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(t *testing.T, b *bed) {
+				b.request.Occasion = backends.Occasion{Tick: time.Now().Add(c.ahead).Unix()}
+				b.acquire = func(int, backends.Claim) (backends.Grant, error) { return backends.Grant{}, errRefused }
+				wantEnding(t, b.run(), Unreachable)
+				if want := c.claim.String() + " claim"; b.log[0] != want {
+					t.Errorf("%q, want %q", b.log[0], want)
+				}
+				if b.over != c.claim+5*time.Second { // patience begins with the first claim
+					t.Errorf("given up at %v", b.over)
+				}
+			})
+		})
+	}
+	t.Run("unless a signal comes", func(t *testing.T) {
+		virtual(t, func(t *testing.T, b *bed) {
+			b.request.Occasion = backends.Occasion{Tick: time.Now().Add(2 * time.Second).Unix()}
+			time.AfterFunc(time.Second, func() { b.signals <- syscall.SIGTERM })
+			result := b.run()
+			wantEnding(t, result, Interrupted)
+			if result.Signal != syscall.SIGTERM {
+				t.Errorf("signal %v", result.Signal)
+			}
+			b.expect()
+		})
+	})
+}
+
+// wantVerdict checks that a run was refused, and why.
+func wantVerdict(t *testing.T, got Result, want backends.Verdict) {
+	t.Helper()
+	wantEnding(t, got, Refused)
+	if got.Refusal == nil || got.Refusal.Verdict != want {
+		t.Fatalf("refused: %v, want %s", got.Refusal, want)
+	}
+}
+
+func TestStandbyForTheSameTickOnly(t *testing.T) {
+	const tick = 1000
+	for name, c := range map[string]struct {
+		held int64
+		ends time.Duration
+		want backends.Verdict
+	}{
+		"leaves the run of an earlier tick alone": {tick - 60, 0, backends.Held},
+		"leaves the run of a later tick alone":    {tick + 60, 0, backends.Held},
+		"waits for a run of its own":              {tick, 30 * time.Second, backends.IsDone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(t *testing.T, b *bed) {
+				b.request.Wait, b.request.SameTickOnly = Forever, true
+				b.request.Occasion = backends.Occasion{Tick: tick, OnLost: backends.Rerun, MaxAttempts: 3}
+				b.acquire = func(int, backends.Claim) (backends.Grant, error) {
+					r := &backends.Refusal{Verdict: backends.Held, Tick: c.held, Wait: 30*time.Second - b.now()}
+					if r.Wait <= 0 {
+						r = &backends.Refusal{Verdict: backends.IsDone, Tick: c.held}
+					}
+					return backends.Grant{}, r
+				}
+				wantVerdict(t, b.run(), c.want)
+				if b.over != c.ends {
+					t.Errorf("ended at %v, want %v", b.over, c.ends)
+				}
+			})
+		})
+	}
+}
+
+// rerun makes a bed that stands by for the tick of its begin, at a store that takes the real decisions.
+func (b *bed) rerun() *ledger {
+	b.store = &ledger{}
+	b.request.Wait = Forever
+	b.request.Occasion = backends.Occasion{Tick: time.Now().Unix(), OnLost: backends.Rerun, MaxAttempts: 3}
+	return b.store
+}
+
+// another claims the job for another host, which never renews.
+func (b *bed) another(tick int64) backends.Grant {
+	b.t.Helper()
+	o := b.request.Occasion
+	o.Tick = tick
+	g, err := b.store.claim(backends.Claim{Job: "job", Holder: backends.Holder{ID: "another"}, TTL: DefaultTTL, Occasion: o})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return g
+}
+
+func TestStandbyForATickEndsWithIt(t *testing.T) {
+	for state, verdict := range map[backends.State]backends.Verdict{
+		backends.Done:   backends.IsDone,
+		backends.Failed: backends.IsFailed,
+	} {
+		t.Run(string(state), func(t *testing.T) {
+			virtual(t, func(t *testing.T, b *bed) {
+				store := b.rerun()
+				b.news = make(chan backends.News, 1)
+				g := b.another(b.request.Occasion.Tick)
+				time.AfterFunc(3*time.Second, func() {
+					if err := store.finish(g, backends.Outcome{State: state}); err != nil {
+						t.Error(err)
+					}
+					b.news <- backends.News{Look: true}
+				})
+				wantVerdict(t, b.run(), verdict)
+				b.expect("0s claim", "3s claim")
+			})
+		})
+	}
+	t.Run("lost for good", func(t *testing.T) {
+		virtual(t, func(t *testing.T, b *bed) {
+			b.rerun()
+			b.request.Occasion.MaxAttempts = 1
+			b.another(b.request.Occasion.Tick)
+			wantVerdict(t, b.run(), backends.IsLost)
+			b.expect("0s claim", "15s claim")
+		})
+	})
+}
+
+func TestStandbyTakesOverATickWhoseRunVanished(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.rerun()
+		b.duration = time.Second
+		g := b.another(b.request.Occasion.Tick)
+		result := b.run()
+		wantEnding(t, result, Ran)
+		b.expect("0s claim", "15s claim", "15s start", "16s finish done 0")
+		if result.Grant.Attempt != 2 || result.Grant.Token <= g.Token || len(result.Before) != 0 {
+			t.Errorf("result %+v", result)
+		}
+	})
+}
+
+func TestStandbyForATickWhoseWaitIsOver(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.rerun()
+		b.request.Wait = 4 * time.Second
+		b.another(b.request.Occasion.Tick)
+		result := b.run()
+		wantEnding(t, result, WaitOver)
+		if result.Refusal.Verdict != backends.Held {
+			t.Errorf("refused: %v", result.Refusal)
+		}
+	})
+}
+
+// unfinished leaves an earlier tick behind, whose run on another host vanished long ago.
+func (b *bed) unfinished() (earlier int64) {
+	b.t.Helper()
+	store := b.rerun()
+	earlier = b.request.Occasion.Tick - 600
+	b.another(earlier)
+	store.expires = time.Time{}
+	store.change(func(r *backends.Record) { r.Until = 0 })
+	return earlier
+}
+
+func TestEarlierTickRunsFirst(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		earlier := b.unfinished()
+		b.fails(time.Second, 3, 0)
+		result := b.run()
+		wantEnding(t, result, Ran)
+		b.expect("0s claim", "0s start", "1s finish failed 3", "1s claim", "1s start", "2s finish done 0")
+		if len(result.Before) != 1 {
+			t.Fatalf("before: %+v", result.Before)
+		}
+		first, own := result.Before[0].Grant, result.Grant
+		if first.Tick != earlier || first.Attempt != 2 || own.Tick != b.request.Occasion.Tick || own.Attempt != 1 {
+			t.Errorf("ran %+v, then %+v", first, own)
+		}
+		if own.Token <= first.Token || first.Claim.Holder.ID == own.Claim.Holder.ID {
+			t.Errorf("tokens %d and %d of holders %v and %v", first.Token, own.Token, first.Claim.Holder, own.Claim.Holder)
+		}
+		if result.Status.ExitCode() != 0 || result.Before[0].Status.ExitCode() != 3 {
+			t.Errorf("the code is not that of our own tick: %v, before %v", result.Status, result.Before[0].Status)
+		}
+	})
+}
+
+// The store forgets the earlier run's token at once, and its clock goes back.
+func TestTokenGrowsPastThatOfTheEarlierTick(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.unfinished()
+		b.duration = time.Second
+		b.request.Floor = 5
+		result := b.run()
+		wantEnding(t, result, Ran)
+		if first := result.Before[0].Grant.Token; b.claims[0].Floor != 5 || b.claims[1].Floor != first {
+			t.Errorf("claimed with floors %d and %d, want 5 and %d", b.claims[0].Floor, b.claims[1].Floor, first)
+		}
+	})
+}
+
+func TestTokenThatARefusalShowsIsAFloor(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.request.Wait, b.duration = Forever, time.Second
+		b.freeAt(30*time.Second, backends.Refusal{Verdict: backends.Held, Token: 99})
+		wantEnding(t, b.run(), Ran)
+		if b.claims[1].Floor != 99 {
+			t.Errorf("claimed with floor %d", b.claims[1].Floor)
+		}
+	})
+}
+
+func TestPatienceBeginsAgainAfterTheEarlierTick(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.unfinished()
+		b.request.Wait, b.duration = 10*time.Second, 20*time.Second
+		b.finish = func(int) answer { return answer{back: time.Second} } // another host is faster
+		time.AfterFunc(20500*time.Millisecond, func() { b.another(b.request.Occasion.Tick) })
+		wantEnding(t, b.run(), WaitOver)
+		if b.over != 31*time.Second {
+			t.Errorf("given up at %v, want 10 s after the earlier run", b.over)
+		}
+	})
+}
+
+func TestEarlierTickThatEndsOtherwiseIsTheResult(t *testing.T) {
+	for name, c := range map[string]struct {
+		prepare func(b *bed)
+		want    Ending
+	}{
+		"the lease is lost": {func(b *bed) { b.renewal = silent }, LeaseLost},
+		"a signal came":     {func(b *bed) { time.AfterFunc(time.Second, func() { b.signals <- syscall.SIGTERM }) }, Ran},
+		"a reload was asked for": {func(b *bed) {
+			b.ignores, b.duration = true, 3*time.Second
+			time.AfterFunc(time.Second, func() { b.signals <- syscall.SIGHUP })
+		}, Ran},
+		"our caller stops it": {func(b *bed) {
+			var cancel func()
+			b.ctx, cancel = withCancel(b.t)
+			time.AfterFunc(time.Second, cancel)
+		}, Ran},
+		"the command cannot be started": {func(b *bed) { b.startErr = errors.New("no such file") }, StartFailed},
+		"its guardian dies": {func(b *bed) {
+			time.AfterFunc(time.Second, func() {
+				b.lives(false)
+				b.events <- lifeline.Event{Kind: lifeline.GuardianLost}
+				b.events <- lifeline.Event{Kind: lifeline.Dead}
+				close(b.events)
+			})
+		}, TreeLost},
+		"its end is not recorded": {func(b *bed) { b.duration, b.finish = time.Second, silent }, Unrecorded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(t *testing.T, b *bed) {
+				earlier := b.unfinished()
+				c.prepare(b)
+				result := b.run()
+				wantEnding(t, result, c.want)
+				if b.counts["claim"] != 1 || result.Grant.Tick != earlier || len(result.Before) != 0 {
+					t.Errorf("%q, %+v", b.log, result)
+				}
+			})
+		})
+	}
+	t.Run("but not when the timeout ended it", func(t *testing.T) {
+		virtual(t, func(t *testing.T, b *bed) {
+			b.unfinished()
+			b.request.Timeout = time.Second
+			wantEnding(t, b.run(), TimedOut)
+			b.expect("0s claim", "0s start", "1s terminated", "1s finish failed 143",
+				"1s claim", "1s start", "2s terminated", "2s finish failed 143")
+		})
+	})
+}
+
+func TestProofThatTheRecordedScheduleIsOutOfUse(t *testing.T) {
+	outdated := func(b *bed) {
+		b.duration = time.Second
+		b.store = &ledger{record: backends.Record{
+			Schedule: backends.Schedule{Fingerprint: "new"}, Former: []backends.Schedule{{Fingerprint: "old"}},
+			Tick: backends.Occurrence{Tick: time.Now().Unix() - 3600, State: backends.Done},
+		}}
+		b.request.Occasion = backends.Occasion{Tick: time.Now().Unix(), Schedule: backends.Schedule{Fingerprint: "old"}}
+	}
+	prove := func(b *bed, age time.Duration, ok bool) *int {
+		asked := 0
+		b.request.Prove = func(r backends.Refusal) (backends.Unclaimed, bool) {
+			asked++
+			if r.Verdict != backends.Outdated {
+				b.t.Errorf("asked about %v", r)
+			}
+			return backends.Unclaimed{Fingerprint: "new", Instant: time.Now().Add(-age).Unix()}, ok
+		}
+		return &asked
+	}
+	t.Run("is accepted", func(t *testing.T) {
+		virtual(t, func(t *testing.T, b *bed) {
+			outdated(b)
+			asked := prove(b, 10*time.Minute, true)
+			result := b.run()
+			wantEnding(t, result, Ran)
+			b.expect("0s claim", "0s claim", "0s start", "1s finish done 0")
+			if *asked != 1 || !slices.ContainsFunc(b.told, func(e Event) bool { return e.Name == EventNoted }) {
+				t.Errorf("asked %d times, told %v", *asked, b.told)
+			}
+		})
+	})
+	t.Run("is refused once", func(t *testing.T) {
+		virtual(t, func(t *testing.T, b *bed) {
+			outdated(b)
+			asked := prove(b, time.Second, true)
+			wantVerdict(t, b.run(), backends.Outdated)
+			b.expect("0s claim", "0s claim")
+			if *asked != 1 {
+				t.Errorf("asked %d times", *asked)
+			}
+		})
+	})
+	t.Run("does not exist", func(t *testing.T) {
+		virtual(t, func(t *testing.T, b *bed) {
+			outdated(b)
+			prove(b, 0, false)
+			wantVerdict(t, b.run(), backends.Outdated)
+			b.expect("0s claim")
+		})
+	})
+	t.Run("is nobody's to give", func(t *testing.T) {
+		virtual(t, func(t *testing.T, b *bed) {
+			outdated(b)
+			wantVerdict(t, b.run(), backends.Outdated)
+			b.expect("0s claim")
+		})
+	})
+}

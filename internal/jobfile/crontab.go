@@ -1,0 +1,246 @@
+package jobfile
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	blanks       = " \t"
+	defaultShell = "/bin/sh"
+	nameHint     = "name the job in a comment right above its line: # job: NAME"
+)
+
+// crontab is read line by line: a variable counts for the lines after it.
+type crontab struct {
+	*reader
+	host   host
+	state  *draft // what the lines so far have set
+	shell  string
+	system bool // cron reads this file as a system crontab
+
+	line     int
+	name     string // of the comment in the line before
+	nameLine int    // 0: there is none
+}
+
+func (r *reader) readCrontab(text []byte, h host) {
+	c := &crontab{reader: r, host: h, state: r.newDraft(), shell: defaultShell, system: isSystem(r.path)}
+	c.state.job.Dir = r.defaults.Home
+	c.state.fixes.jitter = "write RANDOM_DELAY=0 above the line"
+	if bytes.HasPrefix(text, []byte("\ufeff")) {
+		r.problem(1, "", "the file begins with a byte order mark", "save it without one")
+		return
+	}
+	if at := bytes.IndexByte(text, '\r'); at >= 0 && bytes.HasPrefix(text[at:], []byte("\r\n")) {
+		r.problem(lineOf(text, at), "", "Windows line ends", `remove them: sed -i 's/\r$//' `+r.path)
+		text = bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
+	}
+	for line := range strings.Lines(string(text)) {
+		c.line++
+		line = strings.TrimLeft(strings.TrimSuffix(line, "\n"), blanks)
+		if topKey.MatchString(line) {
+			r.problem(c.line, "", "this looks like YAML, and the file is read as a crontab", "a YAML file's name ends in .yaml or .yml")
+			return
+		}
+		c.read(line)
+	}
+	c.forgetName()
+	if len(r.jobs) == 0 && len(r.problems) == 0 {
+		r.problem(0, "", "there is no job in it", "write one like: 0 2 * * * COMMAND, below a comment # job: NAME")
+	}
+}
+
+// topKey is how a YAML file begins.
+var topKey = regexp.MustCompile(`^(jobs|defaults|timezone):(\s|$)`)
+
+// isSystem says whether cron reads the file as one with a user's name in each line.
+func isSystem(path string) bool {
+	abs, err := filepath.Abs(path)
+	return err == nil && (abs == "/etc/crontab" || filepath.Dir(abs) == "/etc/cron.d")
+}
+
+func (c *crontab) read(line string) {
+	switch {
+	case line == "":
+		c.forgetName()
+	case line[0] == '#':
+		c.nameLine = 0 // a line that is commented out takes its name along
+		if name, ok := strings.CutPrefix(strings.TrimLeft(line[1:], blanks), "job:"); ok {
+			c.name, c.nameLine = strings.Trim(name, blanks), c.line
+		}
+	default:
+		if v, ok := parseVariable(line); ok {
+			c.forgetName()
+			c.variable(v)
+			return
+		}
+		c.job(line)
+		c.nameLine = 0
+	}
+}
+
+// forgetName drops a name that names nothing, which somebody may have taken for the name of a job further down.
+func (c *crontab) forgetName() {
+	if c.nameLine != 0 {
+		c.warn(c.nameLine, "", fmt.Sprintf("the name %q has no job: its line must follow at once", c.name), "")
+	}
+	c.nameLine = 0
+}
+
+// variable sets one for the lines that follow.
+func (c *crontab) variable(v assignment) {
+	switch err := checkVariable(v.name); {
+	case err != nil:
+		c.problem(c.line, "", err.Error(), "remove the line")
+		return
+	case v.why != "":
+		c.problem(c.line, v.name, v.why, `quotes hold the whole value or none of it: NAME="a value"`)
+		return
+	}
+	problem := func(why, hint string) { c.problem(c.line, v.name, why, hint) }
+	switch v.name {
+	case "LOGNAME":
+		c.warn(c.line, v.name, "cron does not let a crontab set it, and it is ignored here too", "remove the line")
+		return
+	case "MAILTO", "MAILFROM", "CONTENT_TYPE", "CONTENT_TRANSFER_ENCODING":
+		if v.value != "" {
+			c.warn(c.line, v.name, "no mail is sent: the output of the jobs is the daemon's", "remove the line")
+		}
+	case "SHELL":
+		if !filepath.IsAbs(v.value) {
+			problem(fmt.Sprintf("%q is not an absolute path", v.value), "write SHELL=/bin/bash")
+			return
+		}
+		c.shell = v.value
+	case "HOME":
+		if !filepath.IsAbs(v.value) {
+			problem(fmt.Sprintf("%q is not an absolute path", v.value), "commands start there")
+			return
+		}
+		c.state.job.Dir = v.value
+	case "CRON_TZ":
+		c.zone(v.value)
+	case "RANDOM_DELAY":
+		minutes, err := strconv.ParseUint(v.value, 10, 16)
+		if err != nil {
+			problem(fmt.Sprintf("%q is not a number of minutes", v.value), "write RANDOM_DELAY=15")
+			return
+		}
+		c.state.job.Jitter = time.Duration(minutes) * time.Minute
+	}
+	c.state.env[v.name] = v.value
+}
+
+// zone sets the one of the lines that follow.
+func (c *crontab) zone(name string) {
+	why, hint := c.checkZone(name)
+	if why == "" {
+		c.state.zone = name
+		return
+	}
+	if _, _, more := strings.Cut(name, " "); more {
+		why, hint = "there is more than a zone in the line", "write CRON_TZ=ZONE in a line of its own, above those that it is for"
+	}
+	c.problem(c.line, "CRON_TZ", why, hint)
+	c.state.zone = "UTC" // to look at the schedules all the same
+}
+
+// job reads a line that is no variable.
+func (c *crontab) job(line string) {
+	d := c.state.derive(c.name, c.line)
+	if c.nameLine == 0 {
+		d.job.Name = ""
+	}
+	expr, command, ok := splitLine(line)
+	if !ok {
+		hint := "write minute, hour, day of month, month, day of week and the command"
+		if first, _ := cutWord(line); first == "export" {
+			hint = "a variable is NAME=value, without export"
+		}
+		c.problem(c.line, d.what(""), "neither a variable nor a schedule with a command", hint)
+		return
+	}
+	if why, hint := c.notCommand(d, expr, command); why != "" {
+		c.problem(c.line, d.what(""), why, hint)
+		return
+	}
+	var script string
+	script, d.job.Stdin = splitPercent(command)
+	if strings.Trim(script, blanks) == "" {
+		c.problem(c.line, d.what(""), "there is no command before the %", `what follows the first % is what the command reads; a plain one is \%`)
+		return
+	}
+	d.job.Argv = []string{c.shell, "-c", script}
+	d.env["SHELL"] = c.shell
+	d.exprs = []expression{{expr, c.line}}
+	if c.nameLine == 0 {
+		// What else is wrong with the line is told as well.
+		c.problem(c.line, "", "a job without a name", nameHint)
+		d.job.Name = fmt.Sprintf("line %d", c.line)
+	}
+	c.finish(d)
+}
+
+// A field of a schedule, and one that may also be a program.
+var (
+	isField   = regexp.MustCompile(`^[0-9*?][-0-9*?/,]*$`)
+	isWeekday = regexp.MustCompile(`(?i)^(sun|mon|tue|wed|thu|fri|sat)([-,](sun|mon|tue|wed|thu|fri|sat))*$`)
+	isAccount = regexp.MustCompile(`^[a-z_][-a-z0-9_.]*$`)
+)
+
+// notCommand says why the sixth word does not begin a command.
+func (c *crontab) notCommand(d *draft, expr, command string) (why, hint string) {
+	word, rest := cutWord(command)
+	seconds := expr[0] != '@' && (isField.MatchString(word) || rest != "" && isWeekday.MatchString(word))
+	if seconds {
+		return "six fields instead of five", "there is no field for seconds; @every 30s is a schedule"
+	}
+	const column = "remove the column; leaderrun cron runs every job as its own user"
+	switch {
+	case rest == "" || rest[0] == '-':
+	case c.system && isAccount.MatchString(word):
+		return fmt.Sprintf("the sixth word, %s, is the user of a system crontab", word), column
+	case !isAccount.MatchString(word) || !c.host.isUser(word):
+	case c.host.isProgram(word, cmp.Or(d.env["PATH"], c.host.path)):
+		c.warn(c.line, d.what(""), fmt.Sprintf("the sixth word, %s, is taken for the command, and is also a user of this host", word), "if it is a user's column: "+column)
+	default:
+		return fmt.Sprintf("the sixth word, %s, is a user of this host", word), column
+	}
+	return "", ""
+}
+
+// splitLine takes schedule and command apart. The command reaches to the end of the line, blanks included.
+func splitLine(line string) (expr, command string, ok bool) {
+	words := 5
+	switch first, _ := cutWord(line); {
+	case first == "@every":
+		words = 2
+	case first[0] == '@':
+		words = 1
+	}
+	command = line
+	fields := make([]string, words)
+	for i := range fields {
+		if command == "" {
+			return "", "", false
+		}
+		fields[i], command = cutWord(command)
+	}
+	return strings.Join(fields, " "), command, command != ""
+}
+
+// cutWord cuts a text at its first blanks.
+func cutWord(text string) (word, rest string) {
+	at := strings.IndexAny(text, blanks)
+	if at < 0 {
+		return text, ""
+	}
+	return text[:at], strings.TrimLeft(text[at:], blanks)
+}

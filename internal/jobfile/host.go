@@ -1,0 +1,39 @@
+package jobfile
+
+import (
+	"os"
+	"os/user"
+	"path/filepath"
+)
+
+// host is what the reader of a crontab asks its host, to tell a user's name from a program.
+type host struct {
+	path      string // PATH
+	isUser    func(name string) bool
+	isProgram func(name, path string) bool
+}
+
+func thisHost() host {
+	users := map[string]bool{} // a directory service may be slow, and the lines of a file are many
+	return host{
+		path: os.Getenv("PATH"),
+		isUser: func(name string) bool {
+			known, asked := users[name]
+			if !asked {
+				_, err := user.Lookup(name)
+				known = err == nil
+				users[name] = known
+			}
+			return known
+		},
+		isProgram: func(name, path string) bool {
+			for _, dir := range filepath.SplitList(path) {
+				info, err := os.Stat(filepath.Join(dir, name))
+				if err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+					return true
+				}
+			}
+			return false
+		},
+	}
+}

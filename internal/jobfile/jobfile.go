@@ -1,0 +1,136 @@
+// Package jobfile reads the jobs of `leaderrun cron`: from a YAML file, or from a crontab.
+//
+// Both are read strictly. What a file means must be plain before anything runs, so a key, a variable or a line that
+// is not understood is a problem, and all problems of a file are found at once. Nothing of a file with a problem is
+// to be run. What is well understood and yet may surprise is a warning.
+//
+// # Crontabs
+//
+// Lines mean what they mean to cron of Debian, crontab(5): which text is a variable, what quotes do, where a
+// variable begins to count, and what \ and % do in a command. The tests have the cases, as that program answers
+// them. The differences:
+//
+//   - A job needs a name, in a comment "# job: NAME" right above its line.
+//   - NAME= sets an empty value, and the last line needs no newline; cron ignores the whole file.
+//   - The name of a variable is made of letters, digits and _; cron takes any text.
+//   - CRON_TZ and RANDOM_DELAY are understood, as in cronie, and @every D.
+//   - Windows line ends, @reboot, a system crontab's user column and six fields are refused.
+//   - MAILTO and its kin reach the command and do nothing else: output is the daemon's own.
+package jobfile
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// maxSize is far more than any file needs: ten thousand jobs are about 2 MB.
+const maxSize = 16 << 20
+
+// File is a job file without a problem.
+type File struct {
+	Path     string
+	Jobs     []*Job    // in the order of the file, at least one; names differ
+	Warnings []Problem // in the order of the file
+}
+
+// Problem is what is wrong with one place of a file, or worth a warning.
+type Problem struct {
+	Place string // FILE:LINE, or FILE where it is about the whole
+	What  string // the job and key, as far as there are
+	Why   string // one line
+	Hint  string // the remedy; may be empty
+
+	line int
+}
+
+// String is the problem in one line.
+func (p Problem) String() string {
+	parts := slices.DeleteFunc([]string{p.Place, p.What, p.Why, p.Hint}, func(part string) bool { return part == "" })
+	return strings.Join(parts, ": ")
+}
+
+// Error has all problems of a file, in the order of its lines; at least one.
+type Error struct{ Problems []Problem }
+
+// Error is the first problem in one line, and how many more there are.
+func (e *Error) Error() string {
+	text := e.Problems[0].String()
+	if n := len(e.Problems) - 1; n > 0 {
+		text += fmt.Sprintf(" (and %d more)", n)
+	}
+	return text
+}
+
+// Load reads a job file, which must be a regular file. The error is an *Error if the file was read.
+func Load(path string, defaults Defaults) (*File, error) {
+	text, err := readRegular(path)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(path, text, defaults)
+}
+
+// Parse reads the text of a job file: YAML if path ends in .yaml or .yml, else a crontab. The error is an *Error.
+// No input panics.
+func Parse(path string, text []byte, defaults Defaults) (*File, error) {
+	return parse(path, text, defaults, thisHost())
+}
+
+func parse(path string, text []byte, defaults Defaults, host host) (*File, error) {
+	r := newReader(path, defaults)
+	switch at := bytes.IndexByte(text, 0); {
+	case at >= 0:
+		r.problem(lineOf(text, at), "", "there is a zero byte in it", "a job file is plain text")
+	case isYAML(path):
+		r.readYAML(text)
+	default:
+		r.readCrontab(text, host)
+	}
+	if len(r.problems) > 0 {
+		return nil, &Error{Problems: inOrder(r.problems)}
+	}
+	return &File{Path: path, Jobs: r.jobs, Warnings: inOrder(r.warnings)}, nil
+}
+
+func isYAML(path string) bool {
+	ending := strings.ToLower(filepath.Ext(path))
+	return ending == ".yaml" || ending == ".yml"
+}
+
+// readRegular reads a file of a sane size: no pipe that blocks, no device that never ends.
+func readRegular(path string) ([]byte, error) {
+	refused := func(why string) error { return &fs.PathError{Op: "read", Path: path, Err: errors.New(why)} }
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, refused("not a regular file")
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxSize+1))
+	if err == nil && len(text) > maxSize {
+		err = refused(fmt.Sprintf("larger than %d MB", maxSize>>20))
+	}
+	return text, err
+}
+
+// lineOf is the number of the line that an offset is in.
+func lineOf(text []byte, offset int) int { return 1 + bytes.Count(text[:offset], []byte("\n")) }
+
+func inOrder(problems []Problem) []Problem {
+	slices.SortStableFunc(problems, func(a, b Problem) int { return cmp.Compare(a.line, b.line) })
+	return problems
+}

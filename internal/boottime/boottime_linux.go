@@ -4,27 +4,33 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"time"
 	"unsafe"
 )
 
 // From <linux/time.h> and <linux/timerfd.h>; see clock_gettime(2) and timerfd_create(2).
 const (
+	clockMonotonic   = 1
 	clockBoottime    = 7
 	timerfdAbstime   = 1
 	timerfdNonblock  = syscall.O_NONBLOCK
 	timerfdCloexec   = syscall.O_CLOEXEC
-	nanosPerSecond   = 1_000_000_000
 	expirationLength = 8
 )
 
 // Now reads the clock. It never fails: CLOCK_BOOTTIME is in every kernel that Go runs on.
-func Now() Instant {
+func Now() Instant { return Instant(read(clockBoottime)) }
+
+// Monotonic is CLOCK_MONOTONIC, which others compare: systemd wants it. It stops in suspend, so no lease is counted on it.
+func Monotonic() time.Duration { return time.Duration(read(clockMonotonic)) }
+
+func read(clock uintptr) int64 {
 	var ts syscall.Timespec
-	_, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clockBoottime, uintptr(unsafe.Pointer(&ts)), 0)
+	_, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clock, uintptr(unsafe.Pointer(&ts)), 0)
 	if errno != 0 {
-		panic("clock_gettime(CLOCK_BOOTTIME): " + errno.Error())
+		panic("clock_gettime: " + errno.Error())
 	}
-	return Instant(ts.Sec)*nanosPerSecond + Instant(ts.Nsec)
+	return ts.Nano()
 }
 
 // Alarm makes a descriptor readable at an instant (timerfd_create(2)), for who waits for descriptors by poll(2).

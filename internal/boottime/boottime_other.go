@@ -15,6 +15,9 @@ const tick = 250 * time.Millisecond
 // on in suspend. docs/guarantees.md says what that costs.
 func Now() Instant { return Instant(time.Now().UnixNano()) }
 
+// Monotonic is for systemd, which these systems do not have.
+func Monotonic() time.Duration { return time.Duration(Now()) }
+
 // Timer wakes its owner at an instant. A wake-up may be spurious: the owner compares Now with what it
 // waits for. Safe for use by several goroutines.
 type Timer struct {

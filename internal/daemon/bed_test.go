@@ -264,6 +264,13 @@ func (s cutStore) Inspect(ctx context.Context, job string) (backends.Status, err
 	return s.Mem.Inspect(ctx, job)
 }
 
+func (s cutStore) Order(ctx context.Context, o backends.Order) error {
+	if err := s.reach(); err != nil {
+		return err
+	}
+	return s.Mem.Order(ctx, o)
+}
+
 type fakeLaunch struct {
 	host  *host
 	job   *jobfile.Job

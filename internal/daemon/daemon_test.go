@@ -156,6 +156,7 @@ func TestHostsThatAreCutOffAtRandom(t *testing.T) {
 }
 
 func cutOffAtRandom(t *testing.T, b *bed, policy backends.Policy, dice *rand.Rand) {
+	t.Helper()
 	const ticks = 60
 	b.takes = func(string, time.Time, int) (time.Duration, int) { return 20 * time.Second, 0 }
 	j := newJob(t, "j", fmt.Sprintf("1-%d 0 * * *", ticks-1), func(j *jobfile.Job) {
@@ -184,7 +185,7 @@ func cutOffAtRandom(t *testing.T, b *bed, policy backends.Policy, dice *rand.Ran
 	}
 	if policy == backends.Rerun {
 		done := b.done("j")
-		for _, tick := range strings.Fields(minutes(1, ticks-1)) {
+		for tick := range strings.FieldsSeq(minutes(1, ticks-1)) {
 			if !slices.Contains(done, tick) {
 				t.Errorf("tick %s was not completed: %v", tick, got)
 			}

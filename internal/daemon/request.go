@@ -98,7 +98,9 @@ func (d *Daemon) inspect(a *attempt) (backends.Status, error) {
 }
 
 // waits says whether a tick of the job is waited for, also while the backend cannot be reached.
-func waits(def *jobfile.Job) bool { return def.Overlap != jobfile.Forbid || def.OnLost == backends.Rerun }
+func waits(def *jobfile.Job) bool {
+	return def.Overlap != jobfile.Forbid || def.OnLost == backends.Rerun
+}
 
 // displace asks the run of an earlier tick to end, on whichever host it is.
 func (d *Daemon) displace(a *attempt, tick time.Time) {

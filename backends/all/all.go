@@ -14,11 +14,14 @@ import (
 	"github.com/leaderrun/leaderrun/backends/redis"
 )
 
-// Store is what every driver here is: it also wakes waiters, shows what it keeps, and says where that is.
+// Store is what every driver here is: it also wakes waiters, shows what it keeps, is examined by doctor, and says where
+// that is.
 type Store interface {
 	backends.Driver
 	backends.Watcher
 	backends.Inspector
+	backends.Operator
+	backends.Examiner
 	// Redacted returns the URL without its secrets.
 	Redacted() string
 	// Prefix returns what the names of all keys begin with; "": they have none.

@@ -34,6 +34,7 @@ var (
 	_ backends.Driver    = (*Driver)(nil)
 	_ backends.Watcher   = (*Driver)(nil)
 	_ backends.Inspector = (*Driver)(nil)
+	_ backends.Operator  = (*Driver)(nil)
 )
 
 // Driver is one client of one Consul store.
@@ -266,8 +267,8 @@ func (d *Driver) Abandon(ctx context.Context, c backends.Claim) error {
 	}))
 }
 
-// conclude writes the end of a run or claim and frees its lock in one step. The session goes afterwards: if it went
-// first, it would leave a lock-delay behind.
+// conclude writes the end of a run or claim, or an order, and frees the lock in one step. The session goes afterwards:
+// if it went first, it would leave a lock-delay behind.
 func (d *Driver) conclude(ctx context.Context, job string, m *memory, decide func(backends.View) backends.Ending) error {
 	for tries := 0; ; tries++ {
 		if err := pause(ctx, tries); err != nil {

@@ -92,6 +92,14 @@ func (o operator) destroySession(t testing.TB, session string) {
 	}
 }
 
+// release frees the lock of a job and leaves its session alone.
+func (o operator) release(t testing.TB, job string) {
+	t.Helper()
+	if ok, _, err := o.client.KV().Release(o.get(t, job, lockName), nil); err != nil || !ok {
+		t.Fatalf("release: %v, %v", ok, err)
+	}
+}
+
 // sessions returns how many there are.
 func (o operator) sessions(t testing.TB) int {
 	t.Helper()

@@ -65,11 +65,15 @@ func (c *config) parse(job string, pairs api.KVPairs) (*state, error) {
 func (s *state) view() backends.View {
 	v := backends.View{Record: s.record, Now: time.Now(), Proof: backends.ByBeat}
 	o := s.lock.owner
+	lags := o.Token > s.record.Token // the record was deleted or rolled back; the lock still tells of the run
+	if lags {
+		v.Record.TTL = max(s.record.TTL, o.TTL)
+	}
 	switch {
 	case s.lock.session != "":
 		v.Lease = &backends.Lease{Holder: o.Holder.ID, Token: o.Token, Left: s.left(v.Now)}
-	case o.Token > s.record.Token: // the record was deleted or rolled back; the lock still tells of the run
-		v.Record.Job, v.Record.Token, v.Record.Holder, v.Record.TTL = s.job, o.Token, o.Holder, o.TTL
+	case lags:
+		v.Record.Job, v.Record.Token, v.Record.Holder = s.job, o.Token, o.Holder
 	}
 	return v
 }

@@ -47,22 +47,15 @@ func TestLostLease(t *testing.T) {
 	t.Parallel()
 	s := server(t)
 	o := operate(t, s.URL())
-	release := func(t testing.TB, job string) {
-		t.Helper()
-		pair := o.get(t, job, lockName)
-		if ok, _, err := o.client.KV().Release(pair, nil); err != nil || !ok {
-			t.Fatalf("release: %v, %v", ok, err)
-		}
-	}
 	destroy := func(t testing.TB, job string) { t.Helper(); o.destroySession(t, o.session(t, job)) }
 	for name, strike := range map[string]func(t testing.TB, job string){
 		"session destroyed": destroy,
 		"lock deleted":      func(t testing.TB, job string) { t.Helper(); o.remove(t, job, lockName) },
-		"lock released":     release,
+		"lock released":     o.release,
 		"lock released and session destroyed": func(t testing.TB, job string) {
 			t.Helper()
 			session := o.session(t, job)
-			release(t, job)
+			o.release(t, job)
 			o.destroySession(t, session)
 		},
 		"lock deleted and session destroyed": func(t testing.TB, job string) {

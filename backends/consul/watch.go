@@ -92,7 +92,9 @@ func (d *Driver) change(ctx context.Context, job string, index uint64) (*state, 
 // news compares two states of a job. Without an earlier one it says to look: what happened before went unseen.
 func (s *state) news(last *state) (n backends.News) {
 	r := &s.record
-	n.Look = last == nil || s.lock != last.lock || (r.Break != nil && (last.record.Break == nil || *r.Break != *last.record.Break))
+	n.Look = last == nil || s.lock != last.lock || // the lock of a run that vanished stays as it is when the run ends
+		r.Free() && !last.record.Free() ||
+		r.Break != nil && (last.record.Break == nil || *r.Break != *last.record.Break)
 	if r.Token != 0 && (last == nil || r.Token != last.record.Token || r.Beat != last.record.Beat) {
 		n.Seen = backends.Evidence{Token: r.Token, Beat: r.Beat}
 	}

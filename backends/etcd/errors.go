@@ -33,7 +33,7 @@ func isPermanent(err error) bool {
 // isAnswer says whether an error is itself what the store has to say.
 func isAnswer(err error) bool {
 	_, refusal := errors.AsType[*backends.Refusal](err)
-	return refusal || isPermanent(err) || errors.Is(err, backends.ErrLost) || errors.Is(err, backends.ErrUnknownJob)
+	return refusal || isPermanent(err) || errors.Is(err, backends.ErrLost) || errors.Is(err, backends.ErrUnknownJob) || errors.Is(err, backends.ErrOver)
 }
 
 // refused says that a request has certainly changed nothing.

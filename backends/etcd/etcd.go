@@ -40,6 +40,7 @@ var (
 	_ backends.Driver    = (*Driver)(nil)
 	_ backends.Watcher   = (*Driver)(nil)
 	_ backends.Inspector = (*Driver)(nil)
+	_ backends.Operator  = (*Driver)(nil)
 )
 
 // Driver is one client of one etcd cluster.

@@ -153,6 +153,7 @@ func (s *state) heldBy(holder string) bool {
 type change struct {
 	record backends.Record
 	alive  bool     // the holder shows that it is: a beat
+	still  bool     // no beat may have come since the keys were read
 	more   []rpc.Op // the lease key
 }
 
@@ -177,8 +178,9 @@ func onlyBeat(a, b backends.Record) bool {
 
 // swap makes a change if lease and record are still as they were read, and returns what the keys are then. If they
 // are not it changes nothing, and returns what they are now: done is false. No beat can have come meanwhile without
-// the lease. The lease is compared by its id as well, which no store ever gives twice; a store that was restored
-// counts its revisions anew.
+// the lease. A holder's own renewals may overtake each other; an order, which comes from outside, compares the beat too.
+// The lease is compared by its id as well, which no store ever gives twice; a store that was restored counts its
+// revisions anew.
 func (d *Driver) swap(ctx context.Context, job string, old *state, c change) (next *state, done bool, err error) {
 	k := d.cfg.keys(job)
 	unchanged := []rpc.Compare{
@@ -187,6 +189,9 @@ func (d *Driver) swap(ctx context.Context, job string, old *state, c change) (ne
 	}
 	if old.held {
 		unchanged = append(unchanged, rpc.Compare{Key: k.lease, Of: rpc.LeaseID, Value: old.lease})
+	}
+	if c.still {
+		unchanged = append(unchanged, rpc.Compare{Key: k.beat, Of: rpc.ModRevision, Value: old.beaten})
 	}
 	ops, wroteRecord := c.ops(k, old)
 	reply, err := d.client.Txn(ctx, rpc.Txn{If: unchanged, Then: ops, Else: k.read()})

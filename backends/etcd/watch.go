@@ -77,5 +77,6 @@ func (k keys) news(e rpc.Event) backends.News {
 	if e.Deleted || readRecord(e.KV.Value, &r) != nil {
 		return backends.News{Look: true}
 	}
-	return backends.News{Look: r.Free() || r.Break != nil && r.Break.Token == r.Token}
+	// A record that was lost or rolled back may tell of an earlier run than the one that is asked to stop.
+	return backends.News{Look: r.Free() || r.Break != nil && r.Break.Token >= r.Token}
 }

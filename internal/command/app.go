@@ -29,13 +29,15 @@ type exampleLine struct{ does, line string }
 // commands returns every command. They are made anew for each call: nothing of one may reach another.
 func commands() []*command {
 	return []*command{
-		runCommand(), statusCommand(), versionCommand(), completionCommand(), manCommand(), helpCommand(),
+		runCommand(), statusCommand(), historyCommand(), checkCommand(), breakCommand(), forgetCommand(),
+		nextCommand(), cronCommand(), doctorCommand(),
+		versionCommand(), completionCommand(), manCommand(), helpCommand(),
 	}
 }
 
 // planned are the commands that the next releases will have.
 func planned() []string {
-	return []string{"cron", "history", "check", "break", "forget", "next", "fence", "doctor"}
+	return []string{"fence"}
 }
 
 // allOptions returns the options of every command, each name once: the keys of a configuration file.
@@ -186,6 +188,7 @@ func unknownOption(cmd *command, all []*command, typed string) error {
 	for _, other := range all {
 		if slices.ContainsFunc(other.options, func(o option) bool { return o.name == typed }) {
 			hint = fmt.Sprintf("--%s is an option of `leaderrun %s`", typed, other.name)
+			break
 		}
 	}
 	if hint == "" {

@@ -24,6 +24,7 @@ const (
 	tickUnixVariable = prefix + "TICK_UNIX"
 	onceVariable     = prefix + "ONCE"
 	attemptVariable  = prefix + "ATTEMPT"
+	socketVariable   = prefix + "SOCKET"
 )
 
 // childEnvironment is the environment without what is leaderrun's or a service manager's word to leaderrun:
@@ -134,6 +135,9 @@ func (t *tree) Kill() { t.guard.Kill() }
 
 // Events implements runner.Tree.
 func (t *tree) Events() <-chan lifeline.Event { return t.guard.Events() }
+
+// Close implements runner.Tree.
+func (t *tree) Close() { t.fell() }
 
 // fell sends a guardian away that has nothing left to guard. One whose tree could not be confirmed dead stays.
 func (t *tree) fell() {

@@ -182,7 +182,11 @@ func zshForms(o option) []string {
 	if o.value != "" {
 		equals = "="
 	}
-	forms := []string{o.flag() + equals + "[" + about + "]" + value}
+	again := ""
+	if o.many {
+		again = "*"
+	}
+	forms := []string{again + o.flag() + equals + "[" + about + "]" + value}
 	if o.short != "" {
 		forms = append(forms, "-"+o.short+"["+about+"]"+value)
 	}

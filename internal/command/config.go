@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"go.yaml.in/yaml/v3"
@@ -18,6 +19,7 @@ const (
 	systemConfig = "/etc/leaderrun.yaml"
 	userConfig   = "leaderrun.yaml" // in the user's configuration directory
 	maxConfig    = 1 << 20
+	notYAML      = "the file is YAML: one `key: value` a line, with quotes around a value that begins with * or @"
 )
 
 // loadFiles reads the configuration: the named file, which must exist, or else the system's and the user's,
@@ -107,7 +109,7 @@ func parseConfig(path string, text []byte, known []option) (map[string]given, er
 	var doc yaml.Node
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	if err := decoder.Decode(&doc); err != nil && !errors.Is(err, io.EOF) {
-		return nil, &fault{code: codeConfiguration, what: path, why: err.Error(), err: err, hint: "the file is YAML: one `key: value` a line"}
+		return nil, &fault{code: codeConfiguration, what: path, why: err.Error(), err: err, hint: notYAML}
 	}
 	var second yaml.Node
 	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {
@@ -122,7 +124,7 @@ func parseConfig(path string, text []byte, known []option) (map[string]given, er
 		return values, nil
 	}
 	if root.Kind != yaml.MappingNode {
-		return nil, configFault(path, root, "", "not a list of keys and values", "the file is YAML: one `key: value` a line")
+		return nil, configFault(path, root, "", "not a list of keys and values", notYAML)
 	}
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		key, value := root.Content[i], root.Content[i+1]
@@ -133,17 +135,33 @@ func parseConfig(path string, text []byte, known []option) (map[string]given, er
 		if _, twice := values[key.Value]; twice {
 			return nil, configFault(path, key, key.Value, "given twice", "keep one of them")
 		}
-		if value.Kind != yaml.ScalarNode || value.Tag == "!!null" {
-			return nil, configFault(path, value, key.Value, "not a single value", "write it like "+example(o))
+		text, err := configText(path, key.Value, value, o)
+		if err != nil {
+			return nil, err
 		}
-		if err := o.validate(value.Value); err != nil {
-			return nil, configFault(path, value, key.Value, err.Error(), "correct that line")
-		}
-		values[key.Value] = given{
-			text: value.Value, origin: fromFile, place: fmt.Sprintf("%s:%d: %s", path, value.Line, key.Value),
-		}
+		values[key.Value] = given{text: text, origin: fromFile, place: fmt.Sprintf("%s:%d: %s", path, value.Line, key.Value)}
 	}
 	return values, nil
+}
+
+// configText returns the value of a key. Several values, which some options take, are lines of one text.
+func configText(path, key string, value *yaml.Node, o option) (string, error) {
+	items := []*yaml.Node{value}
+	if o.many && value.Kind == yaml.SequenceNode && len(value.Content) > 0 {
+		items = value.Content
+	}
+	var texts []string
+	for _, item := range items {
+		if item.Kind != yaml.ScalarNode || item.Tag == "!!null" {
+			return "", configFault(path, item, key, "not a single value", "write it like "+example(o))
+		}
+		if err := o.validate(item.Value); err != nil {
+			why, hint := explain(err, correctLine)
+			return "", configFault(path, item, key, why, hint)
+		}
+		texts = append(texts, item.Value)
+	}
+	return strings.Join(texts, "\n"), nil
 }
 
 func configOption(path string, key *yaml.Node, known []option) (option, error) {
@@ -175,6 +193,8 @@ func configFault(path string, at *yaml.Node, key, why, hint string) *fault {
 // example is a line that is right for an option.
 func example(o option) string {
 	switch {
+	case o.example != "":
+		return o.key() + ": " + o.example
 	case o.value == "":
 		return o.key() + ": true"
 	case len(o.words) > 0:

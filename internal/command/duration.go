@@ -1,96 +1,15 @@
 package command
 
 import (
-	"errors"
-	"fmt"
-	"math"
-	"strconv"
-	"strings"
 	"time"
 
+	"github.com/leaderrun/leaderrun/internal/duration"
 	"github.com/leaderrun/leaderrun/runner"
 )
 
-const (
-	day = 24 * time.Hour
-	// longest bounds every duration, so that an instant plus a duration never overflows.
-	longest = 100 * 365 * day
-)
-
-// parseDuration reads Go's form of a duration, with d for a day, or a bare number of seconds.
-func parseDuration(text string) (time.Duration, error) {
-	if seconds, err := strconv.ParseFloat(text, 64); err == nil {
-		return bounded(text, seconds*float64(time.Second))
-	}
-	head, rest, inDays := strings.Cut(text, "d")
-	if !inDays {
-		d, err := time.ParseDuration(text)
-		if err != nil {
-			return 0, notDuration(text)
-		}
-		return bounded(text, float64(d))
-	}
-	days, err := strconv.ParseFloat(head, 64)
-	if err != nil {
-		return 0, notDuration(text)
-	}
-	sum := days * float64(day)
-	if rest != "" {
-		d, err := time.ParseDuration(rest)
-		if err != nil || strings.ContainsAny(rest[:1], "+-") {
-			return 0, notDuration(text)
-		}
-		if strings.HasPrefix(text, "-") {
-			d = -d
-		}
-		sum += float64(d)
-	}
-	return bounded(text, sum)
-}
-
-func bounded(text string, nanoseconds float64) (time.Duration, error) {
-	switch {
-	case math.IsNaN(nanoseconds):
-		return 0, notDuration(text)
-	case math.Abs(nanoseconds) > float64(longest):
-		return 0, fmt.Errorf("%q is longer than 100 years", text)
-	}
-	return time.Duration(math.Round(nanoseconds)), nil
-}
-
-func notDuration(text string) error {
-	return fmt.Errorf("%q is not a duration like 90s, 1h30m, 2d, or 15 for seconds", text)
-}
-
-// parsePositive reads a duration that must be longer than nothing.
-func parsePositive(text string) (time.Duration, error) {
-	d, err := parseDuration(text)
-	if err == nil && d <= 0 {
-		return 0, fmt.Errorf("%q is not longer than nothing", text)
-	}
-	return d, err
-}
-
-// parseNotNegative reads a duration that may be 0.
-func parseNotNegative(text string) (time.Duration, error) {
-	d, err := parseDuration(text)
-	if err == nil && d < 0 {
-		return 0, fmt.Errorf("%q is negative", text)
-	}
-	return d, err
-}
-
-// parseBound reads a positive duration, or "none", which undoes a bound that a configuration file sets.
-func parseBound(text string) (time.Duration, error) {
-	if text == "none" {
-		return 0, nil
-	}
-	d, err := parsePositive(text)
-	if err != nil && text == "0" {
-		return 0, errors.New(`"0" would end it at once: say "none" for no bound`)
-	}
-	return d, err
-}
+func parsePositive(text string) (time.Duration, error)    { return duration.Positive(text) }
+func parseNotNegative(text string) (time.Duration, error) { return duration.NotNegative(text) }
+func parseBound(text string) (time.Duration, error)       { return duration.Bound(text) }
 
 // parseWait reads a duration or "forever".
 func parseWait(text string) (time.Duration, error) {

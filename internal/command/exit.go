@@ -13,13 +13,13 @@ import (
 
 // The exit codes that are leaderrun's own. They are a contract.
 const (
-	codeGoodHands     = 0 // not run, and need not be: another holder runs the job, or this tick is done
+	codeGoodHands     = 0 // not run, and need not be: another holder runs the job, or this tick or key is done
 	codeUnknownJob    = 1
 	codeUsage         = 64
 	codeUnavailable   = 69
 	codeInternal      = 70
 	codeLost          = 75
-	codeBadHands      = 76 // not run, and nobody else will make up for it now
+	codeBadHands      = 76 // not run, and nobody else makes up for it now
 	codeCredentials   = 77
 	codeConfiguration = 78
 	codeTimeout       = 124
@@ -153,14 +153,14 @@ func exitCodes() string {
 		code string
 		when string
 	}{
-		{fmt.Sprintf("%d or -E N", codeGoodHands), "not run, in good hands: another holder runs the job now, or this tick is done"},
-		{fmt.Sprintf("%d or -E N", codeBadHands), "not run, not in good hands: --wait ran out, or the tick failed, was lost or missed"},
+		{fmt.Sprintf("%d or -E N", codeGoodHands), "not run, in good hands: another holder runs the job now, or this tick or key is done"},
+		{fmt.Sprintf("%d or -E N", codeBadHands), "not run, not in good hands: --wait ran out, it is later than --start-deadline, or\nthe tick or key failed, was stopped, lost or missed"},
 		{fmt.Sprint(codeUsage), "the command line is wrong"},
 		{fmt.Sprint(codeUnavailable), "the backend cannot be reached or cannot decide: not run"},
 		{fmt.Sprint(codeInternal), "a fault of leaderrun itself; its guardian died and the run was stopped"},
-		{fmt.Sprint(codeLost), "the lease was lost or broken and the run was stopped"},
+		{fmt.Sprint(codeLost), "the lease was lost or broken and the run was stopped; or the end of a tick or key\ncould not be recorded"},
 		{fmt.Sprint(codeCredentials), "the backend refuses the credentials"},
-		{fmt.Sprint(codeConfiguration), "the configuration is wrong, or a clock is far ahead"},
+		{fmt.Sprint(codeConfiguration), "the configuration is wrong, a clock is far ahead, or this host's schedule is outdated"},
 		{fmt.Sprint(codeTimeout), "--timeout ended COMMAND"},
 		{"126, 127", "COMMAND cannot be executed, is not found"},
 		{"128+N", "signal N ended COMMAND"},
@@ -168,7 +168,7 @@ func exitCodes() string {
 	var b strings.Builder
 	b.WriteString("COMMAND's own, and:\n")
 	for _, r := range rows {
-		fmt.Fprintf(&b, "  %-12s %s\n", r.code, r.when)
+		fmt.Fprintf(&b, "  %-12s %s\n", r.code, strings.ReplaceAll(r.when, "\n", "\n"+strings.Repeat(" ", 15)))
 	}
 	return b.String()
 }

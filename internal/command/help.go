@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -91,9 +92,13 @@ func commandPage(cmd *command) string {
 		b.WriteString("\nExamples:\n")
 		writeExamples(&b, cmd.examples)
 	}
-	if len(cmd.options) > 0 {
-		b.WriteString("\nOptions:\n")
-		writeOptions(&b, cmd.options)
+	for _, group := range groupsOf(cmd.options) {
+		heading := cmp.Or(group, "Options")
+		if group == "" && cmd.options[0].group != "" {
+			heading = "Options of every command"
+		}
+		b.WriteString("\n" + heading + ":\n")
+		writeOptions(&b, inGroup(cmd.options, group))
 	}
 	if !cmd.plain {
 		b.WriteString("\n" + environmentPage())
@@ -108,6 +113,21 @@ func writeExamples(b *strings.Builder, examples []exampleLine) {
 	for _, e := range examples {
 		fmt.Fprintf(b, "  # %s\n  %s\n", e.does, e.line)
 	}
+}
+
+// groupsOf returns the headings of options, in their order.
+func groupsOf(options []option) []string {
+	var groups []string
+	for _, o := range options {
+		if !slices.Contains(groups, o.group) {
+			groups = append(groups, o.group)
+		}
+	}
+	return groups
+}
+
+func inGroup(options []option, group string) []option {
+	return slices.DeleteFunc(slices.Clone(options), func(o option) bool { return o.group != group })
 }
 
 // writeOptions sets options in two columns.
@@ -151,8 +171,9 @@ func withDefault(lines []string, def string) []string {
 func environmentPage() string {
 	return `Durations are Go's (90s, 1h30m), a bare number of seconds, or days (2d).
 
-Every option has a variable and a key in the configuration file: --kill-after is LEADERRUN_KILL_AFTER
-and kill_after. A flag counts before a variable, a variable before a file. The files are
+Every option but --tick and --once has a variable and a key in the configuration file: --kill-after is
+LEADERRUN_KILL_AFTER and kill_after. An option that may be repeated takes a value a line in a variable,
+and a list in a file. A flag counts before a variable, a variable before a file. The files are
 /etc/leaderrun.yaml and leaderrun.yaml in the user's configuration directory, whose keys count first;
 --config names one file instead of both. LEADERRUN_BACKEND_FILE names a file that holds the backend's URL.
 `

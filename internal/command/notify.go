@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leaderrun/leaderrun/internal/boottime"
 	"github.com/leaderrun/leaderrun/runner"
 )
 
@@ -124,6 +125,28 @@ func (n *notifier) status(name string, e runner.Event, ready bool) {
 		state = "READY=1\n" + state
 	}
 	n.say(state)
+}
+
+// The states of a service that is not one run. They do nothing where nobody wants to know.
+
+func (n *notifier) isReady(status string) {
+	if n != nil {
+		n.told = true
+		n.say("READY=1\nSTATUS=" + oneLine(status))
+	}
+}
+
+// isReloading also says when, for Type=notify-reload.
+func (n *notifier) isReloading() {
+	if n != nil {
+		n.say(fmt.Sprintf("RELOADING=1\nMONOTONIC_USEC=%d", boottime.Monotonic().Microseconds()))
+	}
+}
+
+func (n *notifier) isStopping(status string) {
+	if n != nil {
+		n.say("STOPPING=1\nSTATUS=" + oneLine(status))
+	}
 }
 
 // close says that the service stops, and waits until everything was said. A service of Type=notify that ends

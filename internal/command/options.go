@@ -2,6 +2,7 @@ package command
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -16,8 +17,12 @@ type option struct {
 	help  string             // one or more lines
 	check func(string) error // nil: any text
 	words []string           // the values that a shell may complete
+	group string             // the heading of the help that it stands under; "": Options
 	bare  bool               // has neither variable nor key
 	unset bool               // has a variable and no key
+	many  bool               // may be given several times; the values are lines of one text
+
+	example string // a value, as it stands in a configuration file; may be empty
 }
 
 const prefix = "LEADERRUN_"
@@ -47,6 +52,17 @@ func by[T any](parse func(string) (T, error)) func(string) error {
 		_, err := parse(text)
 		return err
 	}
+}
+
+// lines takes the values of an option apart that may be given several times.
+func lines(text string) []string {
+	var all []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" {
+			all = append(all, line)
+		}
+	}
+	return all
 }
 
 func parseSwitch(text string) (bool, error) {
@@ -110,41 +126,76 @@ func parseBackend(text string) (string, error) {
 	return text, nil
 }
 
-// runOptions are those of run. Later commands share some of them.
+// runOptions are those of run.
 func runOptions() []option {
+	return slices.Concat(occasionOptions(), waitOptions(), leaseOptions(), childOptions())
+}
+
+func waitOptions() []option {
+	const group = "Waiting"
 	return []option{
 		{
-			name: "ttl", value: "D", def: "15s", check: by(parsePositive),
+			name: "wait", short: "w", value: "D|forever", def: "0", check: by(parseWait), words: []string{"forever"}, group: group,
+			help: "stand by that long for the job to become free. With a tick: what\n" +
+				"runs for another tick is waited out, then this one runs. Without\n" +
+				"this option, --on-lost rerun stands by until the tick is done",
+		},
+		{
+			name: "backend-wait", value: "D", def: "5s, with a tick or key 1m", check: by(parseNotNegative), group: group,
+			help: "without --wait: how long to go on while the backend cannot be\nreached",
+		},
+	}
+}
+
+func leaseOptions() []option {
+	const group = "The lease"
+	return []option{
+		{
+			name: "ttl", value: "D", def: "15s", check: by(parsePositive), group: group,
 			help: "how long the lease lasts without renewal; it is renewed at a third\nof it. At least 5s, and what the backend can keep",
 		},
 		{
-			name: "grace", value: "D", def: "what fits, at most TTL/5", check: by(parseNotNegative),
+			name: "grace", value: "D", def: "what fits, at most TTL/5", check: by(parseNotNegative), group: group,
 			help: "from SIGTERM to SIGKILL when the lease is being lost",
 		},
+	}
+}
+
+// childOptions are about COMMAND and its end.
+func childOptions() []option {
+	const group = "The command"
+	return []option{
 		{
-			name: "kill-after", short: "k", value: "D", def: "none", check: by(parseBound),
+			name: "timeout", value: "D", def: "none", check: by(parseBound), group: group,
+			help: "end COMMAND after that long",
+		},
+		{
+			name: "kill-after", short: "k", value: "D", def: "none", check: by(parseBound), group: group,
 			help: "from SIGTERM to SIGKILL when a signal, --timeout or `break` ends\nthe run",
 		},
 		{
-			name: "wait", short: "w", value: "D|forever", def: "0", check: by(parseWait), words: []string{"forever"},
-			help: "stand by that long for the job to become free",
+			name: "retries", value: "N", def: "0", check: by(parseRetries), group: group,
+			help: "start COMMAND again that often if it fails, under the same lease\nand tick",
 		},
 		{
-			name: "backend-wait", value: "D", def: "5s", check: by(parseNotNegative),
-			help: "without --wait: how long to go on while the backend cannot be\nreached",
+			name: "retry-delay", value: "D", def: "10s", check: by(parseNotNegative), group: group,
+			help: "the pause before that",
 		},
-		{name: "timeout", value: "D", def: "none", check: by(parseBound), help: "end COMMAND after that long"},
 		{
-			name: "conflict-exit-code", short: "E", value: "N", check: by(parseCode),
+			name: "conflict-exit-code", short: "E", value: "N", check: by(parseCode), group: group,
 			help: "the exit code where COMMAND was not run because of another run,\ninstead of 0 and 76",
 		},
 		{
-			name: "token-env", value: "NAME", def: tokenVariable, check: by(parseVariable),
+			name: "token-env", value: "NAME", def: tokenVariable, check: by(parseVariable), group: group,
 			help: "one more variable that tells COMMAND the token",
 		},
-		{name: "shell", help: "COMMAND is one line for `sh -c`"},
+		{name: "shell", help: "COMMAND is one line for `sh -c`", group: group},
 		{
-			name: "ready", value: "standby|leading", def: "standby", words: readyWords(), check: by(oneOf(readyWords()...)),
+			name: "metrics-textfile", value: "DIR", def: "none", check: by(parseDirectory), group: group,
+			help: "add the run's metrics to a file in this directory, for the textfile\ncollector of a node exporter",
+		},
+		{
+			name: "ready", value: "standby|leading", def: "standby", words: readyWords(), check: by(oneOf(readyWords()...)), group: group,
 			help: "when systemd is told that the service is ready",
 		},
 	}

@@ -31,19 +31,28 @@ func runCommand() *command {
 at once with code 0, or waits with --wait. The whole process tree of a run is dead before anyone
 else's can start, also when leaderrun is killed, the network fails, or the server restarts.
 
+With --schedule, --every or --tick it runs once for each tick, a scheduled instant: whoever comes when
+the tick is done ends with code 0, however short COMMAND was and however far the clocks differ. With
+--once it runs once for each key. A tick that failed is not run again, and one whose host vanished only
+with --on-lost rerun.
+
 Options end at JOB or at --. What follows JOB reaches COMMAND untouched, without a shell. stdin, stdout
 and stderr are COMMAND's own. Signals are passed on; a second SIGTERM or SIGINT kills.
 
 COMMAND finds in its environment LEADERRUN_JOB, LEADERRUN_TOKEN (greater than every token before, for
-systems that can refuse a stale one), LEADERRUN_HOLDER and LEADERRUN_ATTEMPT.`,
+systems that can refuse a stale one), LEADERRUN_HOLDER and LEADERRUN_ATTEMPT, and with a tick or key
+LEADERRUN_TICK, LEADERRUN_TICK_UNIX or LEADERRUN_ONCE.`,
 		examples: []exampleLine{
-			{"one of all hosts that have this in their crontab runs the report", "leaderrun run nightly-report report --full"},
-			{"every host waits for its turn, up to ten minutes", "leaderrun run --wait 10m migrate make migrate"},
+			{"0 2 * * * in the crontab of every host: the report runs once a night", "leaderrun run --schedule '0 2 * * *' nightly-report report --full"},
+			{"the same; should its host die, another one runs it again", "leaderrun run --schedule '0 2 * * *' --on-lost rerun nightly-report report --full"},
+			{"a deploy on every host: the migration runs once for each release", "leaderrun run --once v42 --wait 10m migrate make migrate"},
+			{"without ticks: not twice at a time", "leaderrun run sync sync-all"},
+			{"every host waits for its turn, up to ten minutes", "leaderrun run --wait 10m restart make restart"},
 			{"a service that runs on one host; the others stand by", "leaderrun run --wait forever feed feeder"},
 			{"a pipeline goes inside: what stands outside runs on every host", "leaderrun run backup -- bash -o pipefail -c 'dump | gzip > dump.gz'"},
 			{"the same for a shell's one line", "leaderrun run --shell backup 'dump | gzip > dump.gz'"},
 			{"end it after half an hour, and make sure after ten seconds more", "leaderrun run --timeout 30m --kill-after 10s sync sync-all"},
-			{"tell a skipped run from one that went well", "leaderrun run -E 100 nightly-report report --full"},
+			{"tell a skipped run from one that went well", "leaderrun run -E 100 other-report report --full"},
 		},
 		options: append(runOptions(), commonOptions()...),
 		run:     runRun,
@@ -59,6 +68,7 @@ type runPlan struct {
 	conflict int
 	tokenEnv string
 	ready    string
+	metrics  string // a directory; "": none
 }
 
 func runRun(c *call) (End, error) {
@@ -80,24 +90,25 @@ func runRun(c *call) (End, error) {
 		f.hint = hint
 		return End{}, f
 	}
-	tree := c.ahead
-	if tree == nil {
-		tree = plant(c.voice)
-	}
-	defer tree.fell()
-	tree.command = process.Command{
+	starts := newStarts(c.voice, c.ahead, process.Command{
 		Path: path, Argv: plan.argv, Env: childEnvironment(os.Environ(), plan.tokenEnv), Grace: plan.timeline.Grace,
-	}
+	})
+	defer starts.over()
 
 	notify := newNotifier(c.settings.lookup, plan.ready)
-	story := &story{voice: c.voice, notify: notify, job: plan.job}
+	story := &story{voice: c.voice, notify: notify, job: plan.job, occasion: plan.request.Occasion}
 	request := plan.request
 	request.Host = thisHolder()
 	request.Signals = story.filter(c.signals)
-	request.Tree = func() runner.Tree { return tree }
-	result := (&runner.Runner{Driver: store, Observe: story.event}).Run(context.Background(), request)
+	request.Tree = starts.next
+	checks := newSocket(c.voice.warn)
+	defer checks.close()
+	request.Checks, request.Env = checks.asked, checks.env(request.Env)
+	measures := c.measure(plan.metrics, request)
+	result := (&runner.Runner{Driver: store, Observe: measures.observe(story.event)}).Run(context.Background(), request)
 	end := endOf(result, plan.conflict)
 	story.tell(result, end)
+	measures.ended(result)
 	notify.close(end)
 	return end, nil
 }
@@ -109,13 +120,23 @@ func (c *call) planRun() (*runPlan, error) {
 		conflict: read(s, "conflict-exit-code", parseCode, -1),
 		tokenEnv: read(s, "token-env", parseVariable, tokenVariable),
 		ready:    read(s, "ready", oneOf(readyWords()...), readyStandby),
+		metrics:  read(s, "metrics-textfile", parseDirectory, ""),
 		request: runner.Request{
-			Wait:        read(s, "wait", parseWait, 0),
-			BackendWait: read(s, "backend-wait", parseNotNegative, defaultBackendWait),
-			KillAfter:   read(s, "kill-after", parseBound, 0),
-			Timeout:     read(s, "timeout", parseBound, 0),
-			Occasion:    backends.Occasion{OnLost: backends.Skip, MaxAttempts: 1},
+			KillAfter:  read(s, "kill-after", parseBound, 0),
+			Timeout:    read(s, "timeout", parseBound, 0),
+			Retries:    read(s, "retries", parseRetries, 0),
+			RetryDelay: read(s, "retry-delay", parseNotNegative, defaultDelay),
 		},
+	}
+	occasion, err := planOccasion(s, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	r := &p.request
+	r.Occasion = occasion
+	r.Wait, r.BackendWait = patienceOf(s, occasion)
+	if occasion.Schedule.Fingerprint != "" {
+		r.Prove = func(refusal backends.Refusal) (backends.Unclaimed, bool) { return passedUnclaimed(refusal, time.Now()) }
 	}
 	ttl := read(s, "ttl", parsePositive, runner.DefaultTTL)
 	grace := read(s, "grace", parseNotNegative, -1)
@@ -137,8 +158,8 @@ func (c *call) planRun() (*runPlan, error) {
 	if p.timeline, err = runner.NewTimeline(ttl, grace); err != nil {
 		return nil, c.timelineFault(err)
 	}
-	p.request.Job, p.request.Timeline = job, p.timeline
-	p.request.Env = func(g backends.Grant) []string { return grantVariables(g, p.tokenEnv) }
+	r.Job, r.Timeline = job, p.timeline
+	r.Env = func(g backends.Grant) []string { return grantVariables(g, p.tokenEnv) }
 	return p, nil
 }
 
@@ -203,6 +224,35 @@ func lookHint(p *runPlan, code int) string {
 	}
 	return ""
 }
+
+// starts makes the process tree of each start of the command: of the first one, of a retry, and of the run of an
+// earlier tick that comes before ours. The runner alone calls it, and has closed the tree before.
+type starts struct {
+	command process.Command
+	voice   *voice
+	tree    *tree // of the last start; before the first one, the one that is ready for it
+	used    bool
+}
+
+// newStarts takes a tree whose guardian is already starting, or plants one: a standby keeps it ready.
+func newStarts(v *voice, ahead *tree, command process.Command) *starts {
+	if ahead == nil {
+		ahead = plant(v)
+	}
+	return &starts{command: command, voice: v, tree: ahead}
+}
+
+func (s *starts) next() runner.Tree {
+	if s.used {
+		s.tree = plant(s.voice)
+	}
+	s.used = true
+	s.tree.command = s.command
+	return s.tree
+}
+
+// over sends a guardian away that was never needed.
+func (s *starts) over() { s.tree.fell() }
 
 // quoteLine is what people may have meant by several words after --shell.
 func quoteLine(argv []string) string {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -38,6 +39,7 @@ func TestMain(m *testing.M) {
 		"rc":      recordEnd,
 		"notifyd": serviceManager,
 		"words":   printWords,
+		"fetch":   fetch,
 	})
 }
 
@@ -308,5 +310,25 @@ func serviceManager() {
 func printWords() {
 	for _, word := range os.Args[1:] {
 		fmt.Printf("%q\n", word)
+	}
+}
+
+// fetch LOG PATH shows what a daemon serves that has told its address in the log.
+func fetch() {
+	text, err := os.ReadFile(os.Args[1])
+	if err != nil {
+		panic(err)
+	}
+	_, after, _ := strings.Cut(string(text), "listening on ")
+	address, _, _ := strings.Cut(after, "\n")
+	response, err := http.Get("http://" + address + os.Args[2]) //nolint:noctx // the script has a limit
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	defer response.Body.Close()
+	_, _ = io.Copy(os.Stdout, response.Body)
+	if response.StatusCode != http.StatusOK {
+		os.Exit(1)
 	}
 }

@@ -1,8 +1,11 @@
 package command
 
 import (
+	"errors"
 	"fmt"
-	"strings"
+
+	"github.com/leaderrun/leaderrun/internal/spelling"
+	"github.com/leaderrun/leaderrun/schedule"
 )
 
 // origin says where a value comes from, which decides whose fault a bad one is.
@@ -31,6 +34,9 @@ type word struct {
 }
 
 func (w *word) Set(text string) error {
+	if w.many && w.set {
+		text = w.text + "\n" + text
+	}
 	w.text, w.set = text, true
 	return nil
 }
@@ -102,6 +108,12 @@ func read[T any](s *settings, name string, parse func(string) (T, error), def T)
 
 func (s *settings) on(name string) bool { return read(s, name, parseSwitch, false) }
 
+// typed says whether an option stands on the command line.
+func (s *settings) typed(name string) bool {
+	w := s.words[name]
+	return w != nil && w.set
+}
+
 func (s *settings) fail(err error) {
 	if s.err == nil {
 		s.err = err
@@ -111,17 +123,31 @@ func (s *settings) fail(err error) {
 // badValue is the fault of whoever wrote the value: of the caller on the command line, else of the
 // configuration.
 func badValue(g given, err error) *fault {
-	f := &fault{code: codeConfiguration, what: g.place, why: err.Error(), err: err}
+	f := &fault{code: codeConfiguration, what: g.place, err: err}
 	switch g.origin {
 	case fromCommandLine:
 		f.code = codeUsage
 	case fromEnvironment:
 		f.hint = "correct or unset the variable " + g.place
 	case fromFile:
-		f.hint = "correct that line"
+		f.hint = correctLine
 	case byDefault:
 	}
+	f.why, f.hint = explain(err, f.hint)
 	return f
+}
+
+const correctLine = "correct that line"
+
+// explain says what is wrong with a value. A remedy that comes with the error is better than a general one.
+func explain(err error, remedy string) (why, hint string) {
+	e, ok := errors.AsType[*schedule.Error](err)
+	if !ok {
+		return err.Error(), remedy
+	}
+	bare := *e
+	bare.Hint = ""
+	return bare.Error(), e.Hint
 }
 
 // asked says whether a switch is on, for those that are looked at before anything can be reported.
@@ -134,47 +160,9 @@ func (s *settings) asked(name string) bool {
 	return err == nil && on
 }
 
-// closest returns the candidate that a mistyped word may have meant, or "".
-func closest(typed string, candidates []string) string {
-	best, found := 1+len(typed)/3, ""
-	for _, c := range candidates {
-		if d := distance(strings.ToLower(typed), c); d < best || (d == best && found == "") {
-			best, found = d, c
-		}
-		if len(typed) >= 3 && strings.HasPrefix(c, typed) && found == "" {
-			found = c
-		}
-	}
-	return found
-}
-
-// distance counts the characters to insert, delete, replace or swap with their neighbour.
-func distance(a, b string) int {
-	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range last {
-		last[j] = j
-	}
-	for i := range len(a) {
-		row := make([]int, len(b)+1)
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			row[j+1] = min(last[j]+cost, last[j+1]+1, row[j]+1)
-			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-				row[j+1] = min(row[j+1], before[j-1]+1)
-			}
-		}
-		before, last = last, row
-	}
-	return last[len(b)]
-}
-
 // didYouMean is the hint for a mistyped word.
 func didYouMean(typed string, candidates []string, show string) string {
-	if c := closest(typed, candidates); c != "" {
+	if c := spelling.Closest(typed, candidates); c != "" {
 		return fmt.Sprintf("did you mean %s%s?", show, c)
 	}
 	return ""

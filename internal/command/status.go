@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +18,7 @@ const (
 	statusTries    = 4
 	watchEvery     = time.Second
 	clearScreen    = "\x1b[H\x1b[2J"
+	tableTime      = "2006-01-02 15:04:05Z"
 )
 
 func statusCommand() *command {
@@ -53,7 +53,10 @@ type jobStatus struct {
 	FreeIn      *int64   `json:"free_in_ms"`    // vanished, quarantined: until somebody may run it
 	Tick        *string  `json:"tick"`
 	TickState   *string  `json:"tick_state"`
-	LastState   *string  `json:"last_state"` // of the last run that ended
+	Attempt     *int     `json:"tick_attempt"`
+	MaxAttempts *int     `json:"tick_max_attempts"`
+	Policy      *string  `json:"tick_policy"` // what becomes of the tick when its holder vanishes
+	LastState   *string  `json:"last_state"`  // of the last run that is over
 	LastExit    *int     `json:"last_exit"`
 	LastEnded   *string  `json:"last_ended"`
 	TTL         int64    `json:"ttl_ms"`
@@ -61,8 +64,12 @@ type jobStatus struct {
 	Backend     string   `json:"backend"`
 	Prefix      string   `json:"prefix"`
 	Notes       []string `json:"notes"`
-	BreakAsked  bool     `json:"break_requested"`
+	BreakAsked  bool     `json:"break_requested"` // of the run that goes on now
+	BreakBy     *string  `json:"break_by"`
+	BreakReason *string  `json:"break_reason"`
+	BreakAt     *string  `json:"break_at"`
 	sinceMillis int64
+	breakText   string
 }
 
 // The states of a job.
@@ -108,7 +115,7 @@ func (c *call) showStatus(ctx context.Context, store all.Store, asJSON, watch bo
 	}
 	switch {
 	case asJSON:
-		err = writeJSON(&b, jobs)
+		err = writeObjects(&b, jobs)
 	case len(jobs) > 0:
 		err = writeTable(&b, jobs, time.Now())
 	case len(unknown) == 0:
@@ -120,8 +127,12 @@ func (c *call) showStatus(ctx context.Context, store all.Store, asJSON, watch bo
 	if err != nil || len(unknown) == 0 {
 		return err
 	}
+	return unknownJob(store, unknown...)
+}
+
+func unknownJob(store all.Store, names ...string) error {
 	return &fault{
-		code: codeUnknownJob, what: "unknown job", why: strings.Join(unknown, ", "), err: backends.ErrUnknownJob,
+		code: codeUnknownJob, what: "unknown job", why: strings.Join(names, ", "), err: backends.ErrUnknownJob,
 		hint: fmt.Sprintf("asked %s, prefix %q", store.Redacted(), store.Prefix()),
 	}
 }
@@ -135,17 +146,34 @@ func asked(err error) error {
 	return &fault{code: codeUnavailable, what: "the backend cannot be reached", why: err.Error(), err: err}
 }
 
-// inspectPatiently asks a few times: where a store has several hosts, the next request goes to another one.
+// inspectPatiently asks for jobs a few times.
 func inspectPatiently(ctx context.Context, store all.Store, names []string) (jobs []jobStatus, unknown []string, err error) {
+	err = patiently(ctx, func(ctx context.Context) error {
+		jobs, unknown, err = inspect(ctx, store, names)
+		return err
+	})
+	return jobs, unknown, err
+}
+
+// patiently asks a store a few times while it does not answer: where it has several hosts, the next request goes to
+// another one.
+func patiently(ctx context.Context, request func(context.Context) error) (err error) {
 	for range statusTries {
 		limited, cancel := context.WithTimeout(ctx, statusPatience/statusTries)
-		jobs, unknown, err = inspect(limited, store, names)
+		err = request(limited)
 		cancel()
-		if _, permanent := errors.AsType[*backends.PermanentError](err); err == nil || permanent || ctx.Err() != nil {
+		if err == nil || isAnswer(err) || ctx.Err() != nil {
 			break
 		}
 	}
-	return jobs, unknown, err
+	return err
+}
+
+// isAnswer tells an error that is a store's answer from one that leaves everything open.
+func isAnswer(err error) bool {
+	_, permanent := errors.AsType[*backends.PermanentError](err)
+	_, refusal := errors.AsType[*backends.Refusal](err)
+	return permanent || refusal || errors.Is(err, backends.ErrUnknownJob) || errors.Is(err, backends.ErrOver)
 }
 
 func inspect(ctx context.Context, store all.Store, names []string) (jobs []jobStatus, unknown []string, err error) {
@@ -176,8 +204,7 @@ func describe(name string, s backends.Status, limits backends.Limits) jobStatus 
 	r := s.Record
 	j := jobStatus{
 		Job: name, State: stateFree, Token: r.Token, TTL: r.TTL, Notes: s.Notes,
-		TakeOver:   limits.TakeOver(time.Duration(r.TTL) * time.Millisecond).Milliseconds(),
-		BreakAsked: r.Break != nil,
+		TakeOver: limits.TakeOver(time.Duration(r.TTL) * time.Millisecond).Milliseconds(),
 	}
 	if j.Notes == nil {
 		j.Notes = []string{}
@@ -201,18 +228,17 @@ func describe(name string, s backends.Status, limits backends.Limits) jobStatus 
 		j.Since, j.sinceMillis = new(clock(r.Granted)), r.Granted
 	}
 	if r.Tick.Tick != 0 {
-		state := r.Tick.State
-		// Whoever claims next will write it down; nobody has to wait for that to know.
-		if state == backends.Claimed && (s.Lease == nil || s.Lease.Holder != r.Tick.Claimant.ID) {
-			state = backends.Lost
-		}
-		j.Tick, j.TickState = new(tickText(r.Tick.Tick)), new(string(state))
+		j.Tick, j.TickState = new(tickText(r.Tick.Tick)), new(string(tickState(s, r.Tick)))
+		j.Attempt, j.MaxAttempts = known(r.Tick.Attempt), known(r.Tick.MaxAttempts)
+		j.Policy = known(string(r.Tick.Policy))
 	}
-	for _, run := range r.Runs {
-		if run.Ended != 0 {
-			j.LastState, j.LastExit, j.LastEnded = new(string(run.State)), new(run.Exit), new(clock(run.Ended))
-			break
-		}
+	if last, ok := lastRun(s); ok {
+		j.LastState, j.LastExit, j.LastEnded = new(last.State), last.Exit, last.Ended
+	}
+	if b := breakOf(s); b != nil {
+		j.BreakAsked, j.BreakBy = true, new(b.By.User+" on "+b.By.Host)
+		j.BreakReason, j.BreakAt = known(b.Reason), new(clock(b.At))
+		j.breakText = byText(*b)
 	}
 	return j
 }
@@ -220,20 +246,13 @@ func describe(name string, s backends.Status, limits backends.Limits) jobStatus 
 // clock shows milliseconds since 1970.
 func clock(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z07:00") }
 
-func writeJSON(w io.Writer, jobs []jobStatus) error {
-	encoder := json.NewEncoder(w)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(jobs)
-}
-
 func writeTable(w io.Writer, jobs []jobStatus, now time.Time) error {
 	const gap = 2
 	t := tabwriter.NewWriter(w, 0, 0, gap, ' ', 0)
 	fmt.Fprintln(t, "JOB\tSTATE\tHOLDER\tSINCE\tLEFT\tTOKEN\tTICK\tLAST RUN\tTAKE-OVER")
 	for _, j := range jobs {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n",
-			oneLine(j.Job), j.State, j.holderText(), j.sinceText(now), j.leftText(), j.Token, j.tickText(), j.lastText(),
+			oneLine(j.Job), j.State, holderText(j.Host, j.PID, j.User, j.Holder), j.sinceText(now), j.leftText(), j.Token, j.tickText(), j.lastText(),
 			millis(j.TakeOver))
 	}
 	if err := t.Flush(); err != nil {
@@ -246,6 +265,9 @@ func writeTable(w io.Writer, jobs []jobStatus, now time.Time) error {
 	fmt.Fprintln(w)
 	told := map[string]bool{}
 	for _, j := range jobs {
+		if j.BreakAsked {
+			fmt.Fprintf(w, "note: %s was asked to stop%s\n", oneLine(j.Job), oneLine(j.breakText))
+		}
 		for _, note := range j.Notes {
 			if !told[note] {
 				told[note] = true
@@ -256,12 +278,13 @@ func writeTable(w io.Writer, jobs []jobStatus, now time.Time) error {
 	return err
 }
 
-func (j jobStatus) holderText() string {
+// holderText is who runs or ran a job.
+func holderText(host *string, pid *int, user, id *string) string {
 	switch {
-	case j.Host != nil:
-		return oneLine(fmt.Sprintf("%s:%d (%s)", *j.Host, *j.PID, *j.User))
-	case j.Holder != nil:
-		return oneLine(*j.Holder)
+	case host != nil && pid != nil && user != nil:
+		return oneLine(fmt.Sprintf("%s:%d (%s)", *host, *pid, *user))
+	case id != nil:
+		return oneLine(*id)
 	}
 	return "-"
 }
@@ -271,7 +294,7 @@ func (j jobStatus) sinceText(now time.Time) string {
 		return "-"
 	}
 	at := time.UnixMilli(j.sinceMillis)
-	return fmt.Sprintf("%s (%v)", at.UTC().Format("2006-01-02 15:04:05Z"), max(now.Sub(at), 0).Round(time.Second))
+	return fmt.Sprintf("%s (%v)", at.UTC().Format(tableTime), max(now.Sub(at), 0).Round(time.Second))
 }
 
 func (j jobStatus) leftText() string {
@@ -288,14 +311,18 @@ func (j jobStatus) tickText() string {
 	if j.Tick == nil {
 		return "-"
 	}
-	return *j.Tick + " " + *j.TickState
+	text := *j.Tick + " " + *j.TickState
+	if j.Attempt != nil && j.MaxAttempts != nil && *j.Attempt > 1 {
+		text += fmt.Sprintf(" (attempt %d of %d)", *j.Attempt, *j.MaxAttempts)
+	}
+	return text
 }
 
 func (j jobStatus) lastText() string {
 	if j.LastState == nil {
 		return "-"
 	}
-	if *j.LastExit != 0 {
+	if j.LastExit != nil && *j.LastExit != 0 {
 		return fmt.Sprintf("%s (%d)", *j.LastState, *j.LastExit)
 	}
 	return *j.LastState

@@ -90,7 +90,7 @@ func (c *call) unnamed() error {
 			hint: remedy + "; what the outer run uses is not handed down",
 		}
 	}
-	if c.cmd.name == "run" {
+	if c.cmd.name == "run" || c.cmd.name == "cron" {
 		c.voice.warn("no backend named: only runs on this host exclude each other", remedy+"; `file:` there says that this is meant")
 	}
 	return nil

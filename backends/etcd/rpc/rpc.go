@@ -1,5 +1,5 @@
-// Package rpc speaks the part of etcd's API that leases need: nine calls of its gRPC services KV, Lease,
-// Watch, Auth and Maintenance (etcd's api/etcdserverpb/rpc.proto), framed by hand on net/http's HTTP/2.
+// Package rpc speaks the part of etcd's API that leases need: ten calls of its gRPC services KV, Lease,
+// Watch, Auth, Maintenance and Cluster (etcd's api/etcdserverpb/rpc.proto), framed by hand on net/http's HTTP/2.
 //
 // Every request is explicit: it goes to one endpoint, once, and ends with its context. There is no retry, no
 // background keep-alive and no balancer. A failed request makes the next one go to another endpoint.

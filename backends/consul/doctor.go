@@ -1,0 +1,340 @@
+package consul
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+
+	"github.com/leaderrun/leaderrun/backends"
+)
+
+var _ backends.Examiner = (*Driver)(nil)
+
+const (
+	hostLimit = 5 * time.Second // for one request to one host
+	farBehind = 1000            // entries of the log
+	stale     = 2 * time.Second // how old what an agent knows may be
+
+	unreachable = "does the agent run, and does a firewall let this host through?"
+	leaderless  = "most servers must run and reach each other"
+)
+
+// examination is what is known while a datacenter is looked at.
+type examination struct {
+	backends.Findings
+	d *Driver
+}
+
+// Examine implements backends.Examiner. It makes one session and destroys it.
+func (d *Driver) Examine(ctx context.Context, ttl time.Duration) []backends.Finding {
+	x := &examination{d: d}
+	if d.cfg.tls == nil && d.cfg.token != "" {
+		x.InClear("token", d.cfg.url.Addrs, "use TLS: consuls://, or the agent on this host")
+	}
+	x.tokenFile()
+	up := x.hosts(ctx)
+	if up == nil {
+		return x.Findings
+	}
+	one := &examination{d: up}
+	one.datacenter(ctx)
+	one.agent(ctx)
+	if one.rights(ctx) {
+		one.session(ctx, ttl)
+	}
+	return append(x.Findings, one.Findings...)
+}
+
+// at returns a driver that asks one host alone.
+func (d *Driver) at(host string) (*Driver, error) {
+	cfg, url := *d.cfg, *d.cfg.url
+	url.Addrs = []string{host}
+	cfg.url = &url
+	one := &Driver{cfg: &cfg, link: newLink(&cfg), life: d.life, end: func() {}}
+	one.link.transport = d.link.transport
+	var err error
+	one.client, err = one.link.client()
+	return one, err
+}
+
+// limited is one request that does not take for ever.
+func limited[T any](ctx context.Context, request func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, hostLimit)
+	defer cancel()
+	return request(ctx)
+}
+
+// tokenFile looks who else can read the token.
+func (x *examination) tokenFile() {
+	file := x.d.cfg.tokenFile
+	if file == "" {
+		return
+	}
+	if info, err := os.Stat(file); err == nil && info.Mode().Perm()&0o004 != 0 {
+		x.Warn("token file", "chmod o-r "+file, "everybody can read the token in %s", file)
+	}
+}
+
+// answer is what one host of the URL says.
+type answer struct {
+	host    string
+	d       *Driver // that asks this host alone
+	leader  string
+	date    time.Time // of the host's clock, in whole seconds
+	between time.Time // ours, when the answer was half way
+	took    time.Duration
+	err     error
+}
+
+// hosts asks each host of the URL, and returns a driver for the first one that knows a leader.
+func (x *examination) hosts(ctx context.Context) (up *Driver) {
+	all := make([]answer, len(x.d.cfg.url.Addrs))
+	var asked sync.WaitGroup
+	for i, host := range x.d.cfg.url.Addrs {
+		asked.Go(func() {
+			a := answer{host: host}
+			a.d, a.err = x.d.at(host)
+			for n := 0; n < 2 && a.err == nil; n++ { // the second time there is a connection
+				sent := time.Now()
+				a.leader, a.date, a.err = a.d.leader(ctx)
+				a.took = time.Since(sent)
+				a.between = sent.Add(a.took / 2)
+			}
+			all[i] = a
+		})
+	}
+	asked.Wait()
+	if i := slices.IndexFunc(all, func(a answer) bool { return a.err == nil && a.leader != "" }); i >= 0 {
+		up = all[i].d
+	}
+	for _, a := range all {
+		switch {
+		case a.err == nil && a.leader == "":
+			x.reach(up, leaderless, fmt.Errorf("%s knows no leader", a.host))
+		case a.err != nil:
+			x.reach(up, unreachable, a.d.link.classify(a.err)) // which names the host
+		default:
+			x.Fine(backends.Reachable, "%s answers within %v and knows the leader %s", a.host, a.took.Round(10*time.Microsecond), a.leader)
+			if !a.date.IsZero() {
+				// The header has cut off up to a second.
+				x.Offset("the clock of "+a.host, a.date.Add(time.Second/2).Sub(a.between), time.Second/2+a.took/2)
+			}
+		}
+	}
+	x.oneLeader(all)
+	return up
+}
+
+// oneLeader makes sure that the hosts are of one datacenter: two would each give a job to somebody.
+func (x *examination) oneLeader(all []answer) {
+	leaders := map[string]bool{}
+	var says []string
+	for _, a := range all {
+		if a.err == nil && a.leader != "" {
+			leaders[a.leader] = true
+			says = append(says, a.host+" follows "+a.leader)
+		}
+	}
+	if len(leaders) > 1 {
+		x.Bad("datacenter", "name hosts of one datacenter; if an election is on, try again",
+			"the URL names hosts with different leaders, each of which would give a job to somebody: %s", strings.Join(says, ", "))
+	}
+}
+
+// reach notes a host that is of no use: a warning where another one is.
+func (x *examination) reach(up *Driver, remedy string, err error) {
+	if up != nil {
+		x.Warn(backends.Reachable, remedy, "%v", err)
+		return
+	}
+	x.Failed(backends.Reachable, remedy, err)
+}
+
+// leader asks a host for the leader and for its time. It needs no rights.
+func (d *Driver) leader(ctx context.Context) (leader string, date time.Time, err error) {
+	ctx, cancel := context.WithTimeout(ctx, hostLimit)
+	defer cancel()
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://consul/v1/status/leader", http.NoBody)
+	if err != nil {
+		return "", date, err
+	}
+	resp, err := d.link.RoundTrip(q)
+	if err != nil {
+		return "", date, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return "", date, err
+	}
+	if resp.StatusCode != http.StatusOK || json.Unmarshal(body, &leader) != nil {
+		return "", date, d.link.notConsul()
+	}
+	date, _ = http.ParseTime(resp.Header.Get("Date"))
+	return leader, date, nil
+}
+
+// datacenter counts the servers that vote, and looks how old what an agent knows is.
+func (x *examination) datacenter(ctx context.Context) {
+	const what = "servers"
+	peers, err := limited(ctx, func(ctx context.Context) ([]string, error) {
+		return x.d.client.Status().PeersWithQueryOptions((&api.QueryOptions{}).WithContext(ctx))
+	})
+	switch n := len(peers); {
+	case err != nil:
+		x.Failed(what, unreachable, x.d.link.classify(err))
+	case n < 2:
+		x.Warn(what, "run three", "one: while it is down nothing runs")
+	case n%2 == 0:
+		x.Warn(what, "run an odd number", "%d, which bear no more failures than %d", n, n-1)
+	default:
+		x.Fine(what, "%d, of which %d may fail", n, (n-1)/2)
+	}
+	meta, err := limited(ctx, func(ctx context.Context) (*api.QueryMeta, error) {
+		_, meta, err := x.d.client.KV().Keys(x.d.cfg.root(), "", (&api.QueryOptions{AllowStale: true}).WithContext(ctx))
+		return meta, err
+	})
+	switch {
+	case err != nil: // rights tells
+	case !meta.KnownLeader:
+		x.Bad("leader", leaderless, "the server that answered knows no leader")
+	case meta.LastContact > stale:
+		x.Warn("leader", "look at the network between the servers", "the server that answered has not heard of the leader for %v", meta.LastContact)
+	default:
+		x.Fine("leader", "the server that answered heard of it %v ago", meta.LastContact)
+	}
+}
+
+// agent shows what the agent says of itself. That needs a right that leaderrun does not.
+func (x *examination) agent(ctx context.Context) {
+	const what = "version"
+	self, err := limited(ctx, func(ctx context.Context) (map[string]map[string]any, error) {
+		var self map[string]map[string]any
+		_, err := x.d.client.Raw().Query("/v1/agent/self", &self, (&api.QueryOptions{}).WithContext(ctx))
+		return self, err
+	})
+	if err != nil {
+		x.Fine(what, "not shown to this token, which has no agent:read, and needs none")
+		return
+	}
+	version, _ := self["Config"]["Version"].(string)
+	node, _ := self["Config"]["NodeName"].(string)
+	x.Fine(what, "Consul %s, of which no fault is known that concerns sessions", version)
+	switch {
+	case !x.onThisHost():
+		x.Fine("agent", "on the node %s: runs end when it leaves the datacenter (consul leave)", node)
+	default:
+		x.Fine("agent", "on this host, as node %s", node)
+	}
+	x.raft(self["Stats"])
+	if limit, ok := self["DebugConfig"]["HTTPMaxConnsPerClient"].(float64); ok {
+		x.connections(int(limit))
+	}
+}
+
+// connections says how many runs one host may have: the agent counts the connections of an address.
+func (x *examination) connections(limit int) {
+	const (
+		what   = "connections"
+		perRun = 2
+		few    = 20
+	)
+	switch {
+	case limit <= 0:
+		x.Fine(what, "as many as there are")
+	case limit < few:
+		x.Warn(what, "raise limits.http_max_conns_per_client of the agent", "%d from one address: %d runs or standbys on one host", limit, limit/perRun)
+	default:
+		x.Fine(what, "%d from one address: %d runs or standbys on one host", limit, limit/perRun)
+	}
+}
+
+func (x *examination) onThisHost() bool {
+	host, _, err := net.SplitHostPort(x.d.cfg.url.Addrs[0])
+	ip := net.ParseIP(host)
+	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
+}
+
+// raft looks how far a server's store is behind its log. An agent that is no server has none.
+func (x *examination) raft(stats map[string]any) {
+	raft, _ := stats["raft"].(map[string]any)
+	number := func(name string) int64 {
+		text, _ := raft[name].(string)
+		n, _ := strconv.ParseInt(text, 10, 64)
+		return n
+	}
+	switch behind := number("commit_index") - number("applied_index"); {
+	case raft == nil:
+	case behind > farBehind:
+		x.Warn("log", "look at its disk", "the server is %d entries behind", behind)
+	default:
+		x.Fine("log", "%v, %d entries behind", raft["state"], max(behind, 0))
+	}
+}
+
+// rights reads the keys of the prefix, and asks for a transaction that would write, was its condition true. Consul
+// looks at the rights for all of it first.
+func (x *examination) rights(ctx context.Context) bool {
+	jobs, err := limited(ctx, x.d.Jobs)
+	if err == nil {
+		_, err = limited(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, x.d.mayWrite(ctx) })
+	}
+	if err != nil {
+		x.Failed(backends.Rights, aclHint, fmt.Errorf("keys below %s: %w", x.d.cfg.root(), err))
+		return false
+	}
+	x.Fine(backends.Rights, "may read and write keys below %s, where %d jobs are", x.d.cfg.root(), len(jobs))
+	return true
+}
+
+// mayWrite asks whether a key could be written and locked, and does neither.
+func (d *Driver) mayWrite(ctx context.Context) error {
+	key := d.cfg.dir("\x00") + recordName // no job's: a name has no zero byte
+	const never = 1 << 62
+	ops := api.TxnOps{
+		{KV: &api.KVTxnOp{Verb: api.KVCheckIndex, Key: key, Index: never}},
+		{KV: &api.KVTxnOp{Verb: api.KVSet, Key: key, Value: []byte("doctor")}},
+	}
+	for _, op := range ops {
+		op.KV.Namespace, op.KV.Partition = d.cfg.namespace, d.cfg.partition
+	}
+	ok, reply, _, err := d.client.Txn().Txn(ops, (&api.QueryOptions{}).WithContext(ctx))
+	switch {
+	case err != nil:
+		return d.link.classify(err)
+	case ok:
+		return errors.New("a transaction was applied whose condition is false")
+	}
+	if err := rolledBack(reply.Errors); !errors.Is(err, errConflict) {
+		return d.link.classify(err)
+	}
+	return nil
+}
+
+// session makes one as a claim does, and destroys it.
+func (x *examination) session(ctx context.Context, ttl time.Duration) {
+	const what = "session"
+	claim := backends.Claim{Job: "doctor", TTL: min(max(ttl, minTTL), maxTTL)}
+	id, err := limited(ctx, func(ctx context.Context) (string, error) { return x.d.newSession(ctx, claim) })
+	if err == nil {
+		_, err = limited(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, x.d.renewSession(ctx, id) })
+		x.d.destroy(context.WithoutCancel(ctx), id)
+	}
+	if err != nil {
+		x.Failed(what, aclHint, err)
+		return
+	}
+	x.Fine(what, "can be made and renewed, with a TTL of %v", claim.TTL)
+}

@@ -1,0 +1,179 @@
+package etcd
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/etcd/rpc"
+	"github.com/leaderrun/leaderrun/internal/testserver"
+)
+
+// found are the findings by what was looked at.
+type found map[string][]backends.Finding
+
+func examine(t *testing.T, url string, ttl time.Duration) found {
+	t.Helper()
+	all := found{}
+	for _, f := range open(t, url).Examine(t.Context(), ttl) {
+		if (f.Remedy == "") != (f.Grade == backends.Fine) {
+			t.Errorf("%+v: the remedy does not fit the grade", f)
+		}
+		if strings.Contains(f.Why+f.Remedy, "sesame") {
+			t.Errorf("%+v shows the password", f)
+		}
+		all[f.What] = append(all[f.What], f)
+	}
+	return all
+}
+
+func (e found) expect(t *testing.T, what string, grade backends.Grade, say string) {
+	t.Helper()
+	if !slices.ContainsFunc(e[what], func(f backends.Finding) bool { return f.Grade == grade && strings.Contains(f.Why, say) }) {
+		t.Errorf("%s: %+v, want %s with %q", what, e[what], grade, say)
+	}
+}
+
+const aMoment = 15 * time.Second
+
+func TestExamine(t *testing.T) {
+	t.Parallel()
+	s := testserver.Etcd(t, testserver.EtcdOptions{UnsafeNoFsync: true})
+	e := examine(t, s.URL(), aMoment)
+	e.expect(t, backends.Reachable, backends.Fine, s.Endpoint())
+	e.expect(t, "cluster", backends.Fine, "")
+	e.expect(t, "version", backends.Fine, "no fault")
+	e.expect(t, "leader", backends.Fine, "")
+	e.expect(t, "members", backends.Warning, "one")
+	e.expect(t, "alarms", backends.Fine, "")
+	e.expect(t, "size", backends.Fine, "of 2048 MB")
+	e.expect(t, backends.Rights, backends.Fine, "leaderrun/")
+	e.expect(t, "leases", backends.Fine, "2s")
+	if out := s.Ctl(t, "get", "--prefix", "", "--keys-only"); strings.TrimSpace(out) != "" {
+		t.Errorf("keys were left behind: %s", out)
+	}
+	if out := s.Ctl(t, "lease", "list"); !strings.Contains(out, "found 0 leases") {
+		t.Errorf("leases were left behind: %s", out)
+	}
+	examine(t, s.URL(), time.Second).expect(t, "leases", backends.Warning, "becomes")
+}
+
+func TestExamineACluster(t *testing.T) {
+	t.Parallel()
+	set := testserver.EtcdCluster(t, 3)
+	set.Agreed(t)
+	e := examine(t, set.URL(), aMoment)
+	e.expect(t, "members", backends.Fine, "3, of which 1 may fail")
+	e.expect(t, "leader", backends.Fine, "")
+	examine(t, set.Members[0].URL(), aMoment).expect(t, "members", backends.Warning, "1 of 3")
+
+	set.Members[0].Kill()
+	e = examine(t, set.URL(), aMoment)
+	e.expect(t, backends.Reachable, backends.Warning, set.Members[0].Endpoint())
+	e.expect(t, backends.Reachable, backends.Fine, set.Members[1].Endpoint())
+
+	set.Members[1].Kill()
+	testserver.Eventually(t, "the last one has no leader", func() bool {
+		return slices.ContainsFunc(examine(t, set.URL(), aMoment)[backends.Reachable], func(f backends.Finding) bool {
+			return f.Grade == backends.Bad && strings.Contains(f.Why, "no leader") && f.Remedy == leaderless
+		})
+	})
+}
+
+// Members of two clusters in one URL: each would give the job to somebody.
+func TestExamineTwoClusters(t *testing.T) {
+	t.Parallel()
+	a := testserver.Etcd(t, testserver.EtcdOptions{UnsafeNoFsync: true})
+	b := testserver.Etcd(t, testserver.EtcdOptions{UnsafeNoFsync: true})
+	examine(t, "etcd://"+a.Endpoint()+","+b.Endpoint(), aMoment).expect(t, "cluster", backends.Bad, "2 clusters")
+}
+
+func TestExamineRights(t *testing.T) {
+	t.Parallel()
+	s := testserver.Etcd(t, testserver.EtcdOptions{UnsafeNoFsync: true, Password: "sesame-street"})
+	for name, right := range map[string]string{"enough": "readwrite", "reader": "read", "writer": "write"} {
+		s.Ctl(t, "role", "add", name)
+		s.Ctl(t, "role", "grant-permission", name, right, "--prefix", "leaderrun/")
+		s.Ctl(t, "user", "add", name, "--new-user-password", "sesame-"+name)
+		s.Ctl(t, "user", "grant-role", name, name)
+	}
+	as := func(user string) string { return "etcd://" + user + ":sesame-" + user + "@" + s.Endpoint() }
+	examine(t, as("enough"), aMoment).expect(t, backends.Rights, backends.Fine, "")
+	for _, user := range []string{"reader", "writer"} {
+		e := examine(t, as(user), aMoment)
+		e.expect(t, backends.Rights, backends.Bad, "permission denied")
+		if f := e[backends.Rights]; len(f) != 1 || !strings.Contains(f[0].Remedy, "grant-permission") {
+			t.Errorf("%s: %+v", user, f)
+		}
+	}
+	examine(t, as("enough")+"/other", aMoment).expect(t, backends.Rights, backends.Bad, "permission denied")
+	examine(t, "etcd://enough:not-sesame@"+s.Endpoint(), aMoment).expect(t, backends.Reachable, backends.Bad, "authentication failed")
+	e := examine(t, s.URL(), aMoment)
+	if f := slices.Concat(e[backends.Reachable], e[backends.Rights]); !slices.ContainsFunc(f, func(f backends.Finding) bool { return f.Grade == backends.Bad }) {
+		t.Errorf("nobody has no rights: %+v", e)
+	}
+	if out := s.Ctl(t, "get", "--prefix", "", "--keys-only"); strings.TrimSpace(out) != "" {
+		t.Errorf("keys were left behind: %s", out)
+	}
+}
+
+// A database that has reached its quota takes no writes.
+func TestExamineNoSpace(t *testing.T) {
+	t.Parallel()
+	s := testserver.Etcd(t, testserver.EtcdOptions{UnsafeNoFsync: true, Args: []string{"--quota-backend-bytes", "4000000"}})
+	d := open(t, s.URL())
+	value := bytes.Repeat([]byte("x"), 1_000_000)
+	testserver.Eventually(t, "the quota is reached", func() bool {
+		_, err := d.client.Txn(t.Context(), rpc.Txn{Then: []rpc.Op{{Put: &rpc.Put{Key: []byte("big"), Value: value}}}})
+		return err != nil
+	})
+	examine(t, s.URL(), aMoment).expect(t, "alarms", backends.Bad, "NOSPACE")
+}
+
+func TestExamineNobody(t *testing.T) {
+	t.Parallel()
+	e := examine(t, "etcd://127.0.0.1:1", aMoment)
+	e.expect(t, backends.Reachable, backends.Bad, "connection refused")
+	if len(e) != 1 {
+		t.Errorf("%+v", e)
+	}
+}
+
+// What no server of these tests has.
+func TestExamineWhatMembersSay(t *testing.T) {
+	t.Parallel()
+	grades := func(ttl time.Duration, members ...rpc.Status) found {
+		x := &examination{}
+		for _, m := range members {
+			x.up = append(x.up, &examined{Status: m, addr: "h"})
+		}
+		x.versions(ttl)
+		x.leader()
+		x.alarms()
+		x.size()
+		all := found{}
+		for _, f := range x.Findings {
+			all[f.What] = append(all[f.What], f)
+		}
+		return all
+	}
+	old := rpc.Status{Version: "3.4.23", Leader: 1, Committed: 5000, Applied: 5000, Size: 1 << 30}
+	e := grades(6*time.Minute, old)
+	if len(e["version"]) != 3 {
+		t.Errorf("3.4.23 has three faults: %+v", e["version"])
+	}
+	e.expect(t, "checkpoints", backends.Warning, "anew")
+	grades(aMoment, rpc.Status{Version: "3.3.27"}).expect(t, "version", backends.Bad, "too old")
+	grades(aMoment, rpc.Status{Size: 1900 << 20}).expect(t, "size", backends.Warning, "of 2048 MB") // that is the default
+	grades(aMoment, rpc.Status{Size: 1900 << 20, Quota: 8 << 30}).expect(t, "size", backends.Fine, "of 8192 MB")
+	other := rpc.Status{Version: "3.6.16", Leader: 2, Committed: 9000, Applied: 9000, Errors: []string{"memberID:7 alarm:CORRUPT "}}
+	e = grades(aMoment, old, other)
+	e.expect(t, "leader", backends.Warning, "different")
+	e.expect(t, "log", backends.Warning, "4000 entries")
+	e.expect(t, "alarms", backends.Bad, "CORRUPT")
+	e.expect(t, "version", backends.Fine, "3.6.16")
+	e.expect(t, "version", backends.Warning, "3.4.23")
+}

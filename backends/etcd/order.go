@@ -1,0 +1,74 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/etcd/rpc"
+)
+
+// Order implements backends.Operator: two round trips, and one to tidy up where the lease was removed. A reply that is
+// lost costs nothing: asked again, it is decided on what is there then.
+func (d *Driver) Order(ctx context.Context, o backends.Order) error {
+	s, err := d.read(ctx, o.Job)
+	if err == nil {
+		err = d.order(ctx, s, o)
+	}
+	if err != nil {
+		return about(string(o.Kind), o.Job, err)
+	}
+	return nil
+}
+
+func (d *Driver) order(ctx context.Context, s *state, o backends.Order) error {
+	for {
+		if s.foreign != nil {
+			return s.foreign
+		}
+		v, err := d.orderView(ctx, s)
+		if err != nil {
+			return err
+		}
+		answer := backends.DecideOrder(v, o)
+		if !answer.Changed {
+			return answer.Err
+		}
+		// A tombstone has a beat of its own: whoever counts the silence of its predecessor begins anew.
+		c := change{record: answer.Record, alive: answer.Record.Beat != s.record.Beat, still: true}
+		if answer.Release {
+			c.more = []rpc.Op{{Delete: d.cfg.keys(o.Job).lease}}
+		}
+		now, done, err := d.swap(ctx, o.Job, s, c)
+		switch {
+		case err != nil:
+			return err
+		case !done:
+			s = now // what was decided on is no more
+			continue
+		case answer.Release:
+			d.revoke(ctx, s.lease)
+		}
+		return answer.Err
+	}
+}
+
+// orderView is view for an order. Where the record was lost or rolled back, it does not tell for how long the holder
+// may live when its lease is taken away, and the key of the lease never does: etcd is asked.
+func (d *Driver) orderView(ctx context.Context, s *state) (backends.View, error) {
+	if !s.held || s.label.Token <= s.record.Token {
+		return s.view(0), nil
+	}
+	reply, err := d.client.TimeToLive(ctx, s.lease)
+	switch {
+	case err != nil:
+		return backends.View{}, fmt.Errorf("lease: %w", d.classify(err))
+	case reply.Granted <= 0: // it has just ended, or this member does not know it: its holder may live
+		d.client.Elsewhere()
+		return backends.View{}, errNoLease
+	}
+	mended := *s
+	mended.record.TTL = max(s.record.TTL, (time.Duration(reply.Granted) * time.Second).Milliseconds())
+	return mended.view(0), nil
+}

@@ -1,0 +1,195 @@
+package file
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+)
+
+var _ backends.Examiner = (*Driver)(nil)
+
+const elsewhere = "name another directory with --backend file:///path/to/dir"
+
+// volume is the file system of a directory.
+type volume struct {
+	known       bool   // this system says something about it
+	ends        string // when it forgets its files; "": not by itself
+	free        uint64 // bytes that this user may still write
+	files, left uint64 // how many files it can have, and how many more; no files: it does not count them
+}
+
+// Examine implements backends.Examiner.
+func (d *Driver) Examine(ctx context.Context, _ time.Duration) []backends.Finding {
+	f, err := inTime(ctx, func() (backends.Findings, error) {
+		var f backends.Findings
+		if d.tryDirectory(&f) {
+			d.tryVolume(&f)
+			d.tryOwners(&f)
+			d.tryRecords(&f)
+		}
+		f.Fine(backends.Clock, "records are in the time of this host, on which alone they count")
+		return f, nil
+	})
+	if err != nil {
+		f = nil
+		f.Bad(backends.Reachable, "look at the disk", "%s does not answer: %v", d.dir, err)
+	}
+	return f
+}
+
+// tryDirectory makes, locks and removes a file as a run does.
+func (d *Driver) tryDirectory(f *backends.Findings) bool {
+	began := time.Now()
+	err := d.tryFile()
+	if err != nil {
+		f.Failed(backends.Reachable, elsewhere, permanent(err))
+		return false
+	}
+	f.Fine(backends.Reachable, "%s can be written and locked, in %v", d.dir, time.Since(began).Round(10*time.Microsecond))
+	info, err := os.Stat(d.dir)
+	switch {
+	case err != nil:
+		f.Failed(backends.Rights, elsewhere, err)
+	case info.Mode().Perm()&0o022 != 0:
+		f.Warn(backends.Rights, "chmod go-w "+d.dir, "others may remove files from %s, and with them the lock of a job that runs", d.dir)
+	default:
+		f.Fine(backends.Rights, "nobody but its owner can change %s", d.dir)
+	}
+	return true
+}
+
+func (d *Driver) tryFile() error {
+	file, err := os.CreateTemp(d.dir, ".doctor-*.tmp")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(file.Name()) }()
+	_, err = file.WriteString("leaderrun doctor\n")
+	if err == nil {
+		err = file.Sync()
+	}
+	if err == nil {
+		err = os.NewSyscallError("flock", flock(file, syscall.LOCK_EX|syscall.LOCK_NB))
+	}
+	return errors.Join(err, file.Close())
+}
+
+// tryVolume looks at the file system: the kind that Open refuses may have been mounted since.
+func (d *Driver) tryVolume(f *backends.Findings) {
+	const what = "file system"
+	if name, err := networkFS(d.dir); err != nil || name != "" {
+		f.Bad(what, elsewhere, "%s is on a network file system (%s), where locks can be lost unnoticed", d.dir, name)
+		return
+	}
+	v, err := volumeOf(d.dir)
+	if err != nil {
+		f.Failed(what, elsewhere, err)
+		return
+	}
+	v.judge(f, d.dir)
+}
+
+// judge says whether records last in a volume, and fit.
+func (v volume) judge(f *backends.Findings, dir string) {
+	const (
+		kind, space = "file system", "space"
+		low         = 10 << 20 // a job takes some kB; what else fills the disk is quicker than people
+		few         = 100
+		more        = "remove what is not needed: without a place for the record of a tick no run starts"
+	)
+	switch {
+	case !v.known:
+		f.Fine(kind, "no network file system, as far as this system tells")
+		return
+	case v.ends != "":
+		f.Warn(kind, elsewhere+", on a disk", "%s forgets its files %s: ticks and keys that were run would run again", dir, v.ends)
+	default:
+		f.Fine(kind, "a local one that keeps its files")
+	}
+	switch {
+	case v.free == 0 || v.files > 0 && v.left == 0:
+		f.Bad(space, more, "the disk of %s is full", dir)
+	case v.free < low || v.files > 0 && v.left < few:
+		f.Warn(space, more, "%s has room for %s more", dir, v.room())
+	default:
+		f.Fine(space, "room for %s more", v.room())
+	}
+}
+
+func (v volume) room() string {
+	text := fmt.Sprintf("%d MB", v.free>>20)
+	if v.files > 0 {
+		text += fmt.Sprintf(" and %d files", v.left)
+	}
+	return text
+}
+
+// tryOwners looks for jobs of other users, who cannot lock our files, nor we theirs.
+func (d *Driver) tryOwners(f *backends.Findings) {
+	const what = "users"
+	entries, err := os.ReadDir(d.dir)
+	if err != nil {
+		f.Failed(what, elsewhere, permanent(err))
+		return
+	}
+	var others []string
+	for _, entry := range entries {
+		info, err := entry.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			f.Failed(what, elsewhere, permanent(err))
+			return
+		}
+		if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() {
+			others = append(others, userName(st.Uid))
+		}
+	}
+	slices.Sort(others)
+	others = slices.Compact(others)
+	if len(others) > 0 {
+		f.Warn(what, "run jobs that must exclude each other as one user", "%s also has files of %s: who does not own a job's files cannot run it",
+			d.dir, strings.Join(others, ", "))
+		return
+	}
+	f.Fine(what, "all files are this user's, as jobs must be that exclude each other")
+}
+
+func userName(uid uint32) string {
+	id := strconv.FormatUint(uint64(uid), 10)
+	if u, err := user.LookupId(id); err == nil {
+		return u.Username
+	}
+	return "uid " + id
+}
+
+// tryRecords reads all records: a damaged one stops its job.
+func (d *Driver) tryRecords(f *backends.Findings) {
+	const what = "records"
+	files, err := fs.Glob(os.DirFS(d.dir), "*"+recordSuffix)
+	if err != nil {
+		f.Failed(what, elsewhere, err)
+		return
+	}
+	unread := 0
+	for _, file := range files {
+		if _, err := d.jobOf(file); err != nil {
+			f.Failed(what, elsewhere, err)
+			unread++
+		}
+	}
+	if unread == 0 {
+		f.Fine(what, "%d, all of which can be read", len(files))
+	}
+}

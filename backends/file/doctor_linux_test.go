@@ -1,0 +1,22 @@
+package file
+
+import (
+	"os"
+	"testing"
+
+	"github.com/leaderrun/leaderrun/backends"
+)
+
+// What a machine keeps in memory is forgotten with it.
+func TestExamineMemory(t *testing.T) {
+	t.Parallel()
+	dir, err := os.MkdirTemp("/dev/shm", "lr") //nolint:usetesting // there
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if v, err := volumeOf(dir); err != nil || v.ends == "" {
+		t.Skipf("%s is not in memory: %+v, %v", dir, v, err)
+	}
+	expect(t, examine(t, openDir(t, dir)), "file system", backends.Warning, "starts again")
+}

@@ -1,0 +1,145 @@
+package file
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+)
+
+func examine(t *testing.T, d *Driver) map[string]backends.Finding {
+	t.Helper()
+	all := map[string]backends.Finding{}
+	for _, f := range d.Examine(t.Context(), 15*time.Second) {
+		if f.Grade != backends.Fine && f.Remedy == "" {
+			t.Errorf("%+v has no remedy", f)
+		}
+		all[f.What] = f
+	}
+	return all
+}
+
+func expect(t *testing.T, all map[string]backends.Finding, what string, grade backends.Grade, say string) {
+	t.Helper()
+	if f := all[what]; f.Grade != grade || !strings.Contains(f.Why, say) {
+		t.Errorf("%s: %+v, want %s with %q", what, f, grade, say)
+	}
+}
+
+func TestExamine(t *testing.T) {
+	t.Parallel()
+	d := openDir(t, t.TempDir())
+	p := d.paths("job")
+	if err := os.WriteFile(p.record, []byte(`{"job":"job"}`), fileMode); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadDir(d.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := examine(t, d)
+	expect(t, all, backends.Reachable, backends.Fine, d.dir)
+	expect(t, all, "users", backends.Fine, "")
+	expect(t, all, "records", backends.Fine, "1, ")
+	expect(t, all, backends.Clock, backends.Fine, "this host")
+	after, err := os.ReadDir(d.dir)
+	if err != nil || len(after) != len(before) {
+		t.Errorf("%v were left behind, %v", after, err)
+	}
+
+	if err := os.WriteFile(p.record, []byte(`{"job":`), fileMode); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(d.dir, 0o777); err != nil { //nolint:gosec // that is the case
+		t.Fatal(err)
+	}
+	all = examine(t, d)
+	expect(t, all, "records", backends.Bad, "damaged")
+	expect(t, all, backends.Rights, backends.Warning, "others may remove")
+}
+
+func TestExamineADirectoryThatIsGone(t *testing.T) {
+	t.Parallel()
+	d := openDir(t, filepath.Join(t.TempDir(), "store"))
+	if err := os.Remove(d.dir); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, examine(t, d), backends.Reachable, backends.Bad, "no such file")
+}
+
+func TestExamineADirectoryThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() == 0 {
+		t.Skip("root writes everywhere")
+	}
+	d := openDir(t, t.TempDir())
+	if err := os.Chmod(d.dir, 0o500); err != nil { //nolint:gosec // that is the case
+		t.Fatal(err)
+	}
+	expect(t, examine(t, d), backends.Reachable, backends.Bad, "permission denied")
+}
+
+func TestExamineFilesOfAnotherUser(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("only root gives files away")
+	}
+	d := openDir(t, t.TempDir())
+	path := d.paths("job").lock
+	if err := os.WriteFile(path, nil, fileMode); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(path, 65534, 65534); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, examine(t, d), "users", backends.Warning, userName(65534))
+}
+
+func TestExamineADiskThatHangs(t *testing.T) {
+	t.Parallel()
+	d := openDir(t, t.TempDir())
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	f := d.Examine(ctx, time.Second)
+	if len(f) != 1 || f[0].Grade != backends.Bad || f[0].What != backends.Reachable {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestVolumes(t *testing.T) {
+	t.Parallel()
+	disk := volume{known: true, free: 1 << 30, files: 1000, left: 900}
+	with := func(change func(*volume)) volume {
+		v := disk
+		change(&v)
+		return v
+	}
+	for _, c := range []struct {
+		name        string
+		v           volume
+		kind, space backends.Grade
+	}{
+		{"a disk", disk, backends.Fine, backends.Fine},
+		{"one without a limit of files", with(func(v *volume) { v.files, v.left = 0, 0 }), backends.Fine, backends.Fine},
+		{"tmpfs: ticks would run again after a reboot", with(func(v *volume) { v.ends = "at the end" }), backends.Warning, backends.Fine},
+		{"full", with(func(v *volume) { v.free = 0 }), backends.Fine, backends.Bad},
+		{"nearly full", with(func(v *volume) { v.free = 5 << 20 }), backends.Fine, backends.Warning},
+		{"no inode", with(func(v *volume) { v.left = 0 }), backends.Fine, backends.Bad},
+		{"few inodes", with(func(v *volume) { v.left = 9 }), backends.Fine, backends.Warning},
+		{"another system", volume{}, backends.Fine, ""},
+	} {
+		var f backends.Findings
+		c.v.judge(&f, "/store")
+		got := map[string]backends.Grade{}
+		for _, x := range f {
+			got[x.What] = x.Grade
+		}
+		if got["file system"] != c.kind || got["space"] != c.space {
+			t.Errorf("%s: %+v", c.name, f)
+		}
+	}
+}

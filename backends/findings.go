@@ -1,0 +1,87 @@
+package backends
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"time"
+)
+
+// The names of findings that every store has.
+const (
+	Reachable = "reachable" // a Bad one of this name: the store answers nothing
+	Rights    = "rights"
+	Clock     = "clock"
+)
+
+// Findings collects what an Examiner finds, in the order in which it is told.
+type Findings []Finding
+
+// Fine notes what is as it should be.
+func (f *Findings) Fine(what, format string, args ...any) { f.add(Fine, what, "", format, args...) }
+
+// Warn notes what is worth a look, and its remedy.
+func (f *Findings) Warn(what, remedy, format string, args ...any) {
+	f.add(Warning, what, remedy, format, args...)
+}
+
+// Bad notes why the store must not be trusted, and the remedy.
+func (f *Findings) Bad(what, remedy, format string, args ...any) {
+	f.add(Bad, what, remedy, format, args...)
+}
+
+func (f *Findings) add(g Grade, what, remedy, format string, args ...any) {
+	*f = append(*f, Finding{Grade: g, What: what, Why: fmt.Sprintf(format, args...), Remedy: remedy})
+}
+
+// Failed notes an error of the store as a Bad finding, with the error's own hint, or else remedy.
+func (f *Findings) Failed(what, remedy string, err error) {
+	if p, ok := errors.AsType[*PermanentError](err); ok && p.Hint != "" {
+		remedy = p.Hint
+	}
+	f.Bad(what, remedy, "%v", err)
+}
+
+// The steps of an offset between two clocks.
+const (
+	offsetNoticed = 2 * time.Second // a run sleeps to its instant if that is nearer than this
+	offsetTooFar  = maxTickAhead
+)
+
+// Offset judges the clock of a store, which is ahead of this host's by offset, give or take err.
+func (f *Findings) Offset(whose string, offset, err time.Duration) {
+	const remedy = "run chronyd, or another NTP client, on this host and on the server"
+	certain := max(offset.Abs()-err, 0)
+	const unit = time.Millisecond
+	distance := "in step with"
+	switch off := offset.Abs().Round(unit); {
+	case off == 0:
+	case offset > 0:
+		distance = fmt.Sprintf("%v ahead of", off)
+	default:
+		distance = fmt.Sprintf("%v behind", off)
+	}
+	why := fmt.Sprintf("%s is %s this host's (±%v)", whose, distance, (err + unit - 1).Truncate(unit))
+	switch {
+	case certain > offsetTooFar:
+		f.Bad(Clock, remedy, "%s: ticks more than %v ahead are refused", why, offsetTooFar)
+	case certain > offsetNoticed:
+		f.Warn(Clock, remedy, "%s: ticks are claimed early or late by as much", why)
+	default:
+		f.Fine(Clock, "%s", why)
+	}
+}
+
+// InClear warns of a secret that crosses a network unencrypted: to other hosts than this one.
+func (f *Findings) InClear(secret string, addrs []string, remedy string) {
+	for _, addr := range addrs {
+		host, _, err := net.SplitHostPort(addr)
+		if err != nil { // a socket
+			continue
+		}
+		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			f.Warn("encryption", remedy, "the %s crosses the network in clear to %s", secret, host)
+			return
+		}
+	}
+}

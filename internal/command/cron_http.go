@@ -1,0 +1,67 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/metrics"
+	"github.com/leaderrun/leaderrun/runner"
+)
+
+const (
+	livePatience  = time.Second     // the loop of the daemon answers in microseconds
+	readyPatience = 3 * time.Second // the backend
+	httpPatience  = 10 * time.Second
+	readyProbe    = "leaderrun doctor" // a job that may or may not be there
+)
+
+// listen serves metrics and health. The returned function ends it.
+func (s *service) listen(address string) (closeServer func(), err error) {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, &fault{code: codeConfiguration, what: "--listen " + address, why: reason(err), err: err, hint: "HOST:PORT or :PORT that is free"}
+	}
+	registry := metrics.NewRegistry()
+	s.commands.metrics = metrics.New(registry)
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", metrics.Handler(registry))
+	mux.HandleFunc("GET /healthz", probe(livePatience, s.daemon.Alive))
+	mux.HandleFunc("GET /readyz", probe(readyPatience, s.ready))
+	server := &http.Server{
+		Handler: mux, ReadTimeout: httpPatience, WriteTimeout: httpPatience, MaxHeaderBytes: maxQuestion,
+	}
+	go func() { _ = server.Serve(listener) }() // it ends with Close
+	s.call.voice.event(runner.Event{Name: "listening", Level: slog.LevelInfo, Text: "listening on " + listener.Addr().String()})
+	return func() { _ = server.Close() }, nil
+}
+
+// probe answers 200 or 503.
+func probe(patience time.Duration, check func(context.Context) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), patience)
+		defer cancel()
+		if err := check(ctx); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = w.Write([]byte("ok\n"))
+	}
+}
+
+// ready says whether ticks that come due now could be claimed: the loop lives and the backend answers. The backend
+// is asked only when somebody wants to know.
+func (s *service) ready(ctx context.Context) error {
+	if err := s.daemon.Alive(ctx); err != nil {
+		return err
+	}
+	_, err := s.store.Inspect(ctx, readyProbe)
+	if err == nil || errors.Is(err, backends.ErrUnknownJob) {
+		return nil
+	}
+	return errors.New(s.call.voice.redact(err.Error()))
+}

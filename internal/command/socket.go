@@ -1,0 +1,228 @@
+package command
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/runner"
+)
+
+const (
+	checkPath       = "/check"
+	socketPrefix    = "answers-in-" // and a duration: whoever asks knows for how long, also when nobody answers
+	maxAskers       = 16            // at a time; more wait in the kernel's queue
+	maxQuestion     = 8 << 10       // bytes of a request
+	patienceToRead  = time.Second   // with a slow asker
+	patienceToWrite = time.Second
+)
+
+// longestSocketPath is what the kernel takes as the name of a socket.
+const longestSocketPath = len(syscall.RawSockaddrUnix{}.Path) - 1
+
+// socket is where the command of a run asks whether the run still leads. It speaks HTTP, one request a
+// connection, and only to this user. A run goes on without it where it cannot be made.
+type socket struct {
+	asked   chan runner.Check // for the runner to answer
+	parents []string          // where its directory may be, the best first
+	over    chan struct{}     // closed when the run is
+	slots   chan struct{}     // one for each asker who is being served
+	warn    func(text, hint string)
+
+	mu       sync.Mutex
+	tried    bool
+	listener net.Listener // nil: there is none
+	dir      string
+	grant    backends.Grant // of the run that is asked about
+}
+
+// checkAnswer is what a check says. The names are a contract.
+type checkAnswer struct {
+	Leading bool   `json:"leading"`
+	Left    *int64 `json:"left_ms,omitempty"` // of the lease's validity on this host's clock
+	Job     string `json:"job"`
+	Token   int64  `json:"token"`
+	Reason  string `json:"reason,omitempty"` // why not
+}
+
+func newSocket(warn func(text, hint string)) *socket {
+	return &socket{
+		asked: make(chan runner.Check), over: make(chan struct{}), slots: make(chan struct{}, maxAskers), warn: warn,
+		parents: []string{os.Getenv("XDG_RUNTIME_DIR"), os.TempDir(), "/tmp"},
+	}
+}
+
+// env adds the socket's name to the variables of a command. The socket is made when the first command is about to
+// start: a run that is skipped has none.
+func (s *socket) env(variables func(backends.Grant) []string) func(backends.Grant) []string {
+	return func(g backends.Grant) []string {
+		vars := variables(g)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.grant = g
+		if !s.tried {
+			s.tried = true
+			if err := s.listen(answerLimit(g.TTL)); err != nil {
+				s.warn("the command cannot ask whether its run still leads: "+reason(err), "it needs a directory to write to: XDG_RUNTIME_DIR, TMPDIR or /tmp")
+			}
+		}
+		if s.listener != nil {
+			vars = append(vars, socketVariable+"="+s.listener.Addr().String())
+		}
+		return vars
+	}
+}
+
+// answerLimit is how long an answer may take: as long as a renewal.
+func answerLimit(ttl time.Duration) time.Duration { return ttl / 6 }
+
+// listen makes the socket in a directory that is only for this user. It needs s.mu.
+func (s *socket) listen(limit time.Duration) error {
+	name := socketPrefix + limit.Round(time.Millisecond).String()
+	failed := errors.New("no directory has a name that is short enough")
+	for _, parent := range s.parents {
+		const random = 10 // digits at most that MkdirTemp appends
+		if !filepath.IsAbs(parent) || len(parent)+len("/leaderrun-/")+random+len(name) > longestSocketPath {
+			continue
+		}
+		dir, err := os.MkdirTemp(parent, "leaderrun-") // 0700
+		if err != nil {
+			failed = err
+			continue
+		}
+		address := &net.UnixAddr{Name: filepath.Join(dir, name), Net: "unix"}
+		listener, err := net.ListenUnix("unix", address)
+		if err != nil {
+			_ = os.RemoveAll(dir)
+			failed = err
+			continue
+		}
+		s.listener, s.dir = listener, dir
+		go s.accept(listener)
+		return nil
+	}
+	return failed
+}
+
+// close removes the socket. What is still being asked is answered: the run is over.
+func (s *socket) close() {
+	close(s.over)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tried = true
+	if s.listener == nil {
+		return
+	}
+	_ = s.listener.Close()
+	if err := os.RemoveAll(s.dir); err != nil {
+		s.warn("the socket of the run is left over: "+reason(err), "")
+	}
+}
+
+func (s *socket) accept(listener net.Listener) {
+	const pause = 100 * time.Millisecond
+	for {
+		s.slots <- struct{}{}
+		conn, err := listener.Accept()
+		if err != nil {
+			<-s.slots
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			time.Sleep(pause) // out of descriptors, perhaps
+			continue
+		}
+		go func() {
+			defer func() { <-s.slots }()
+			defer conn.Close()
+			s.serve(conn)
+		}()
+	}
+}
+
+// serve answers one request. Nobody keeps a connection for longer than it takes: the deadlines are absolute.
+func (s *socket) serve(conn net.Conn) {
+	_ = conn.SetDeadline(time.Now().Add(patienceToRead))
+	request, err := http.ReadRequest(bufio.NewReader(io.LimitReader(conn, maxQuestion)))
+	status, body := http.StatusBadRequest, any(nil)
+	switch {
+	case err != nil:
+	case request.URL.Path != checkPath:
+		status = http.StatusNotFound
+	case request.Method != http.MethodGet:
+		status = http.StatusMethodNotAllowed
+	default:
+		answer := s.check()
+		status, body = http.StatusOK, answer
+		if !answer.Leading {
+			status = http.StatusConflict
+		}
+	}
+	_ = conn.SetDeadline(time.Now().Add(patienceToWrite))
+	_ = respond(conn, status, body)
+}
+
+func respond(w io.Writer, status int, body any) error {
+	text := http.StatusText(status) + "\n"
+	header := http.Header{"Content-Type": {"text/plain"}, "Cache-Control": {"no-store"}}
+	if body != nil {
+		object, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		text = string(object) + "\n"
+		header.Set("Content-Type", "application/json")
+	}
+	if status == http.StatusMethodNotAllowed {
+		header.Set("Allow", http.MethodGet)
+	}
+	response := http.Response{
+		StatusCode: status, ProtoMajor: 1, ProtoMinor: 1, Header: header, Close: true,
+		Body: io.NopCloser(strings.NewReader(text)), ContentLength: int64(len(text)),
+	}
+	return response.Write(w)
+}
+
+// check asks the runner, which asks the backend. No answer in time means that nobody can tell.
+func (s *socket) check() checkAnswer {
+	s.mu.Lock()
+	grant := s.grant
+	s.mu.Unlock()
+	answer := checkAnswer{Job: grant.Claim.Job, Token: grant.Token}
+	limit := time.NewTimer(answerLimit(grant.TTL))
+	defer limit.Stop()
+	standings := make(chan runner.Standing, 1)
+	asked := s.asked
+	for {
+		select {
+		case asked <- runner.Check{Answer: standings}:
+			asked = nil
+		case standing := <-standings:
+			if standing.Leading {
+				answer.Leading, answer.Left = true, new(standing.Left.Milliseconds())
+				return answer
+			}
+			answer.Reason = "the lease is lost"
+			if standing.Err != nil {
+				answer.Reason = standing.Err.Error()
+			}
+			return answer
+		case <-s.over:
+			answer.Reason = "the run is over"
+			return answer
+		case <-limit.C:
+			answer.Reason = "the backend did not answer in time"
+			return answer
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package backends
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,17 +14,31 @@ type Operator interface {
 	// Order carries out one order on a job, in one atomic step. It returns nil when what was ordered is so,
 	// ErrUnknownJob when the store keeps nothing about the job, ErrOver when there is nothing (left) to do it
 	// to, a *Refusal when it is not safe, a *PermanentError, or else "outcome unknown": orders may be repeated.
+	// One that was carried out already changes nothing; it is answered with nil, or ErrOver if it is a Stop whose
+	// run has ended since.
 	Order(ctx context.Context, o Order) error
+}
+
+// LocalHolder is a store whose leases are held by processes of this host, and end with them: nothing else takes a
+// lease away. There Entomb and DeclareDead are refused with a *PermanentError as long as the lease is held.
+type LocalHolder interface {
+	// Holders returns the processes of this host that hold the lease of a job's run, sorted; none if nobody
+	// does. It asks the kernel, and returns an error where that does not tell. When the last of them is gone, the
+	// job is free.
+	Holders(job string) ([]int, error)
 }
 
 // Order is what an operator wants of a job.
 type Order struct {
 	Job    string
 	Kind   OrderKind
-	By     Holder // who orders; the ID is new for every order
+	By     Holder // who orders; the ID is new for every order, and the same when it is repeated
 	Reason string // for the history; may be empty
 	Token  int64  // Stop, Entomb, DeclareDead: the run that is meant
 	Key    string // ForgetKey: which
+	// Seen is what the operator has watched of a holder that vanished, as in a Claim: a Refusal with the verdict
+	// Vanished shows it and says how long to watch.
+	Seen Evidence
 }
 
 // OrderKind is what is ordered.
@@ -55,15 +70,24 @@ type Ordered struct {
 // DecideOrder answers an order. What takes a lease away leaves the same trace as one that vanished by itself:
 // without the release mark of the last token nobody is granted before the holder's life is over.
 func DecideOrder(v View, o Order) Ordered {
-	d := decider{Record: v.Record.clone(), v: v, now: v.Now.UnixMilli()}
-	if v.Lease == nil && d.Record.Job == "" {
+	if o.By.ID == "" { // it could not be told from others
+		return Ordered{Record: v.Record, Err: errors.New("an order needs an id")}
+	}
+	if v.Lease == nil && v.Record.Job == "" {
 		return Ordered{Record: v.Record, Err: ErrUnknownJob}
 	}
+	if slices.Contains(v.Record.Orders, o.By.ID) { // its reply was lost
+		return Ordered{Record: v.Record}
+	}
+	d := decider{Record: v.Record.clone(), v: v, c: Claim{Seen: o.Seen}, now: v.Now.UnixMilli()}
 	release, err := d.obey(o)
 	if err != nil {
 		return Ordered{Record: v.Record, Err: err}
 	}
 	d.Record.Job = o.Job
+	if o.Kind != Stop { // which says by its token what it is for
+		d.Record.Orders = keep(slices.Insert(d.Record.Orders, 0, o.By.ID), KeptOrders)
+	}
 	return Ordered{Record: d.Record, Changed: true, Release: release}
 }
 
@@ -91,21 +115,24 @@ func (d *decider) obey(o Order) (release bool, err error) {
 
 // interfere acts on the run of a token.
 func (d *decider) interfere(o Order) (release bool, err error) {
-	r := &d.Record
-	if l := d.v.Lease; l != nil && l.Token > r.Token { // the record was lost; its holder's next renewal mends it
-		r.Token, r.Holder = l.Token, Holder{ID: l.Holder}
-		r.note(Run{Token: l.Token, Holder: r.Holder, State: Claimed})
-	}
-	if r.Token != o.Token || r.Free() && d.v.Lease == nil {
+	r, l := &d.Record, d.v.Lease
+	lags := l != nil && l.Token > r.Token // the record was lost, and the lease tells of the run
+	switch {
+	case lags && l.Token != o.Token, !lags && r.Token != o.Token, l == nil && r.Free():
 		return false, ErrOver
+	case l == nil && o.Kind != DeclareDead:
+		return false, cmp.Or(d.mayLive(), ErrOver)
 	}
-	if d.v.Lease == nil && o.Kind != DeclareDead {
-		return false, &Refusal{Verdict: Vanished, Holder: r.Holder, Token: r.Token, Wait: d.holderMayLive(), Tick: r.Tick.Tick}
-	}
-	switch o.Kind {
-	case Stop:
+	if o.Kind == Stop {
+		// A record that was lost stays so: its holder's next renewal, which carries the request back, writes it
+		// anew, and knows which tick or key it runs.
 		r.Break = &BreakRequest{Token: o.Token, By: o.By, Reason: o.Reason, At: d.now}
 		return false, nil
+	}
+	if lags {
+		d.mend()
+	}
+	switch o.Kind {
 	case Entomb:
 		d.close(Stopped, o)
 		d.entomb(o)
@@ -113,11 +140,33 @@ func (d *decider) interfere(o Order) (release bool, err error) {
 		d.close(Lost, o)
 		r.Released, r.Ended = r.Token, d.now
 	}
-	return d.v.Lease != nil, nil
+	return l != nil, nil
 }
 
-// close writes down how the run of the record's token ends, as far as the operator knows: it has no end yet, so
-// that the holder, should it live, is told that the lease is lost.
+// mend writes what the lease tells into a record that was lost or rolled back, before the lease is removed. Which tick
+// or key its holder runs is not known here.
+func (d *decider) mend() {
+	r, l := &d.Record, d.v.Lease
+	r.Token, r.Holder = l.Token, Holder{ID: l.Holder}
+	r.TTL = max(r.TTL, ceilMillis(l.Left))
+	r.note(Run{Token: l.Token, Holder: r.Holder, State: Claimed})
+}
+
+// mayLive returns a refusal as long as a holder whose lease vanished may live, then nil.
+func (d *decider) mayLive() error {
+	if wait := d.holderMayLive(); wait > 0 {
+		return d.unsafe(Vanished, wait)
+	}
+	return nil
+}
+
+func (d *decider) unsafe(verdict Verdict, wait time.Duration) *Refusal {
+	r := &d.Record
+	return &Refusal{Verdict: verdict, Holder: r.Holder, Token: r.Token, Wait: wait, Seen: d.evidence(), Tick: r.Tick.Tick}
+}
+
+// close writes down how the run of the record's token ends, as far as the operator knows. It gets no end: a holder
+// that lives and reports one must not be answered as if it had done so before.
 func (d *decider) close(s State, o Order) {
 	r := &d.Record
 	r.Break = nil
@@ -138,11 +187,16 @@ func (d *decider) close(s State, o Order) {
 // it leads.
 func (d *decider) entomb(o Order) {
 	r := &d.Record
-	left := min(max(d.v.Lease.Left.Milliseconds(), 0), r.TTL)
+	left := min(ceilMillis(d.v.Lease.Left), r.TTL)
 	r.Holder = o.By
 	r.Token = max(r.Token+1, d.now)
-	r.Granted, r.Until = d.now, d.now+left
+	r.Granted, r.Until = d.now, max(d.now+left, min(r.Until, d.now+r.TTL))
 	r.Beat++
+}
+
+// ceilMillis rounds up: a life must not be counted too short.
+func ceilMillis(t time.Duration) int64 {
+	return max((t + time.Millisecond - 1).Milliseconds(), 0)
 }
 
 // breakNote is what the history says of a run that an operator ended.
@@ -154,8 +208,8 @@ func breakNote(by Holder, reason string) string {
 	return note
 }
 
-// forgetTick takes the recorded tick back: the job is where it was after the latest one before it that the history
-// knows, so that nothing older runs again.
+// forgetTick takes the recorded tick back: the job is where it was after the latest one before it of which the history
+// knows a start or a miss, so that nothing older runs again.
 func (d *decider) forgetTick() error {
 	r := &d.Record
 	if r.Tick.Tick == 0 {
@@ -166,7 +220,7 @@ func (d *decider) forgetTick() error {
 	}
 	var before Occurrence
 	for _, run := range r.Runs {
-		if run.Tick > before.Tick && run.Tick < r.Tick.Tick {
+		if run.Tick > before.Tick && run.Tick < r.Tick.Tick && run.State != Open {
 			before = Occurrence{Tick: run.Tick, State: run.State, Claimant: run.Holder, Policy: Skip, Attempt: run.Attempt, MaxAttempts: 1}
 		}
 	}
@@ -187,33 +241,41 @@ func (d *decider) forgetKey(key string) error {
 	return nil
 }
 
-// going refuses to forget what is being run now.
+// going refuses to forget what is being run now, or may be.
 func (d *decider) going(x Occurrence) error {
-	l := d.v.Lease
-	if l == nil || x.State != Claimed || x.Claimant.ID != l.Holder {
-		return nil
+	r, l := &d.Record, d.v.Lease
+	switch {
+	case x.State != Claimed:
+	case l != nil && x.Claimant.ID == l.Holder:
+		return &Refusal{Verdict: Held, Holder: x.Claimant, Token: l.Token, Wait: l.Left, Tick: x.Tick, Seen: d.evidence()}
+	case l == nil && x.Claimant.ID == r.Holder.ID:
+		return d.mayLive()
 	}
-	return &Refusal{Verdict: Held, Holder: x.Claimant, Token: l.Token, Wait: l.Left, Tick: x.Tick}
+	return nil
 }
 
-// forgetJob forgets all but the token, where a claim would be granted. What tells a late arrival of an old claim,
-// and a beat that somebody has seen, stays too.
+// forgetJob forgets all but the token, where a claim would be granted. What tells a late arrival of an old claim, and
+// a beat that somebody has seen, stays too.
 func (d *decider) forgetJob() error {
-	r := &d.Record
-	refuse := func(verdict Verdict, wait time.Duration) error {
-		return &Refusal{Verdict: verdict, Holder: r.Holder, Token: r.Token, Wait: wait, Tick: r.Tick.Tick}
-	}
-	if d.v.Lease != nil {
-		return refuse(Held, d.v.Lease.Left)
+	if l := d.v.Lease; l != nil {
+		return d.unsafe(Held, l.Left)
 	}
 	if d.v.Quarantine > 0 {
-		return refuse(Quarantined, d.v.Quarantine)
+		return d.unsafe(Quarantined, d.v.Quarantine)
 	}
-	if wait := d.holderMayLive(); wait > 0 {
-		return refuse(Vanished, wait)
+	if err := d.mayLive(); err != nil {
+		return err
+	}
+	r := d.Record
+	var ended []string // a late claim of theirs is told by the history, which goes
+	for _, run := range r.Runs {
+		if run.Ended != 0 && run.Holder.ID != "" && !slices.Contains(r.Refused, run.Holder.ID) {
+			ended = append(ended, run.Holder.ID)
+		}
 	}
 	d.Record = Record{
-		Token: r.Token, TTL: r.TTL, Beat: r.Beat, Until: r.Until, Released: r.Token, Ended: d.now, Refused: r.Refused,
+		Token: r.Token, TTL: r.TTL, Beat: r.Beat, Until: r.Until, Released: r.Token, Ended: d.now, Orders: r.Orders,
+		Refused: keep(slices.Concat(keep(ended, KeptAbandoned/2), r.Refused), KeptAbandoned),
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ const (
 	KeptKeys       = 100
 	KeptSchedules  = 8
 	KeptAbandoned  = 20
+	KeptOrders     = 20
 	maxTickAhead   = 60 * time.Second // a tick further ahead of the server's clock is a wrong clock
 	unclaimedGrace = 60 * time.Second // an instant passed unclaimed when it is older than this
 )
@@ -56,6 +57,7 @@ type Record struct {
 	Runs     []Run         `json:"runs,omitempty"`    // the last runs, newest first
 	Refused  []string      `json:"refused,omitempty"` // holders that took their claim back, newest first
 	Break    *BreakRequest `json:"break,omitempty"`   // a request to the holder of Token to stop
+	Orders   []string      `json:"orders,omitempty"`  // orders that were carried out, by id, newest first; no Stop
 }
 
 // Occurrence is one tick or once-key and what became of it.
@@ -108,6 +110,7 @@ func (r Record) clone() Record {
 	r.Former = slices.Clone(r.Former)
 	r.Runs = slices.Clone(r.Runs)
 	r.Refused = slices.Clone(r.Refused)
+	r.Orders = slices.Clone(r.Orders)
 	if r.Break != nil {
 		b := *r.Break
 		r.Break = &b

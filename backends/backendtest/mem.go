@@ -15,6 +15,7 @@ var (
 	_ backends.Driver    = (*Mem)(nil)
 	_ backends.Watcher   = (*Mem)(nil)
 	_ backends.Inspector = (*Mem)(nil)
+	_ backends.Operator  = (*Mem)(nil)
 )
 
 // Mem is the smallest driver there is: a map under a lock around the one decision. Tests of the runner use it
@@ -37,6 +38,7 @@ type Mem struct {
 	renew   func(backends.View, backends.Grant) backends.Renewal
 	finish  func(backends.View, backends.Grant, backends.Outcome) backends.Ending
 	abandon func(backends.View, backends.Claim) backends.Ending
+	order   func(backends.View, backends.Order) backends.Ordered
 	key     func(job string) string
 	notify  func(job string)
 }
@@ -58,7 +60,7 @@ func NewMem(clock func() time.Time) *Mem {
 		clock: clock, turn: make(chan struct{}, 1), jobs: map[string]*memJob{},
 		watchers: map[chan backends.News]string{},
 		decide:   backends.Decide, renew: backends.DecideRenew,
-		finish: backends.DecideFinish, abandon: backends.DecideAbandon,
+		finish: backends.DecideFinish, abandon: backends.DecideAbandon, order: backends.DecideOrder,
 		key: func(job string) string { return job },
 	}
 	m.notify = m.wake
@@ -112,6 +114,26 @@ func (m *Mem) Finish(ctx context.Context, g backends.Grant, o backends.Outcome) 
 // Abandon implements backends.Driver.
 func (m *Mem) Abandon(ctx context.Context, c backends.Claim) error {
 	return m.end(ctx, c.Job, func(v backends.View) backends.Ending { return m.abandon(v, c) })
+}
+
+// Order implements backends.Operator.
+func (m *Mem) Order(ctx context.Context, o backends.Order) error {
+	var answer backends.Ordered
+	err := m.step(ctx, o.Job, func(j *memJob, v backends.View) {
+		_, v.Quarantine = m.mark.Admit(m.self, m.Longest, v.Now.UnixMilli(), j.known)
+		answer = m.order(v, o)
+		if answer.Changed {
+			j.record, j.known = answer.Record, true
+		}
+		if answer.Release {
+			j.holder = ""
+		}
+	})
+	if err != nil {
+		return err
+	}
+	m.notify(o.Job)
+	return answer.Err
 }
 
 func (m *Mem) end(ctx context.Context, job string, decide func(backends.View) backends.Ending) error {

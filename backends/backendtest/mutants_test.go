@@ -165,6 +165,7 @@ func mutants() []mutant {
 	list = append(list, leaseMutants()...)
 	list = append(list, endMutants()...)
 	list = append(list, tickMutants()...)
+	list = append(list, orderMutants()...)
 	return append(list, storeMutants()...)
 }
 

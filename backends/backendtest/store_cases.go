@@ -87,7 +87,7 @@ func (s *scene) wantUnknown(what string, err error) {
 	s.Helper()
 	_, refused := errors.AsType[*backends.Refusal](err)
 	_, permanent := errors.AsType[*backends.PermanentError](err)
-	if refused || permanent || errors.Is(err, backends.ErrLost) || errors.Is(err, backends.ErrUnknownJob) {
+	if refused || permanent || errors.Is(err, backends.ErrLost) || errors.Is(err, backends.ErrUnknownJob) || errors.Is(err, backends.ErrOver) {
 		s.Errorf("%s with a context that ended: %v: that is an answer, want outcome unknown", what, err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -31,7 +32,9 @@ type testCase struct {
 }
 
 // cases is the whole suite.
-var cases = []testCase{
+var cases = slices.Concat(leaseCases, orderCases)
+
+var leaseCases = []testCase{
 	{"grants a free job", nil, grantsFree},
 	{"refuses while held", nil, refusesHeld},
 	{"jobs are independent", nil, jobsAreIndependent},

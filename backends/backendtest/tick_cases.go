@@ -226,6 +226,10 @@ func (p *play) step() {
 	if a.claim.Job == "" {
 		*a = attempt{claim: p.randomClaim()}
 	}
+	if p.log != "" && p.random.IntN(8) == 0 { // there is a record
+		p.order(a)
+		return
+	}
 	granted := a.grants[0].Token != 0
 	switch roll := p.random.IntN(10); {
 	case roll < 4 && granted:
@@ -331,6 +335,9 @@ func (p *play) plain(i int, status backends.Status) string {
 	}
 	for k := range r.Former {
 		r.Former[k].At = min(r.Former[k].At, 1)
+	}
+	if r.Break != nil {
+		r.Break.Token, r.Break.At = p.rank(i, r.Break.Token), min(r.Break.At, 1)
 	}
 	holder := "nobody"
 	if status.Lease != nil {

@@ -108,13 +108,9 @@ func (d *Driver) decideFree(s *step, f *os.File, c backends.Claim) (backends.Gra
 	if err != nil {
 		return backends.Grant{}, err
 	}
-	proof := backends.ByRelease
-	if last != (owner{s.record.Holder.ID, s.record.Token}) {
-		proof = backends.ByUntil
-	}
 	floored := c
 	floored.Floor = max(c.Floor, last.Token) // the record may have been lost
-	decision := backends.Decide(s.view(nil, proof), floored)
+	decision := backends.Decide(s.view(nil, s.proof(last)), floored)
 	if decision.Grant == nil {
 		if decision.Changed {
 			if err := s.save(s.record, decision.Record); err != nil {

@@ -22,9 +22,11 @@ import (
 )
 
 var (
-	_ backends.Driver    = (*Driver)(nil)
-	_ backends.Watcher   = (*Driver)(nil)
-	_ backends.Inspector = (*Driver)(nil)
+	_ backends.Driver      = (*Driver)(nil)
+	_ backends.Watcher     = (*Driver)(nil)
+	_ backends.Inspector   = (*Driver)(nil)
+	_ backends.Operator    = (*Driver)(nil)
+	_ backends.LocalHolder = (*Driver)(nil)
 )
 
 // Driver keeps leases in one directory.
@@ -109,6 +111,23 @@ func (s *step) leaseOf(o owner) *backends.Lease {
 		o.Holder = ""
 	}
 	return &backends.Lease{Holder: o.Holder, Token: o.Token, Left: left}
+}
+
+// ofRun is a lease that a probe found, or nil where it is nobody's.
+func (s *step) ofRun(l *backends.Lease) *backends.Lease {
+	if l != nil && l.Holder == "" && s.record.Free() {
+		return nil
+	}
+	return l
+}
+
+// proof is what a free lock proves that was granted to last: where the record names another one, it is not the lock
+// that the record's run was granted.
+func (s *step) proof(last owner) backends.Proof {
+	if last == (owner{s.record.Holder.ID, s.record.Token}) {
+		return backends.ByRelease
+	}
+	return backends.ByUntil
 }
 
 // mine returns the job's lease of a holder if it is still alive, with its mutex held.

@@ -35,9 +35,7 @@ func (d *Driver) Inspect(ctx context.Context, job string) (backends.Status, erro
 		if err != nil {
 			return backends.Status{}, err
 		}
-		if l != nil && r.Free() && l.Holder == "" {
-			l = nil
-		}
+		l = s.ofRun(l)
 		return backends.Status{Record: r, Lease: l, Now: s.now, Wait: s.wait(l)}, nil
 	})
 }
@@ -45,7 +43,7 @@ func (d *Driver) Inspect(ctx context.Context, job string) (backends.Status, erro
 // wait is how long the next claim must wait although the lock is free.
 func (s *step) wait(l *backends.Lease) time.Duration {
 	r := &s.record
-	if l != nil || r.Free() || readOwnerAt(s.lock) == (owner{r.Holder.ID, r.Token}) {
+	if l != nil || r.Free() || s.proof(readOwnerAt(s.lock)) == backends.ByRelease {
 		return 0
 	}
 	return max(time.UnixMilli(r.Until).Sub(s.now), 0)

@@ -152,10 +152,12 @@ end
 
 local function put_lease(id, token, ttl) redis.call('SET', lease_key, id .. '|' .. int(token), 'PX', int(ttl)) end
 
--- release removes the lease and wakes those who wait. Without the right to PUBLISH they wake by their timers.
+-- tell wakes those who wait, and the holder if it watches. Without the right to PUBLISH they wake by their timers.
+local function tell() redis.pcall('PUBLISH', lease_key, int(r.token)) end
+
 local function release()
   redis.call('DEL', lease_key)
-  redis.pcall('PUBLISH', lease_key, int(r.token))
+  tell()
 end
 
 -- The steps of keep.go and record.go.
@@ -201,7 +203,15 @@ local function settle(o, id, state)
   end
 end
 
+local function break_note(stop)
+  local by = stop.by or {}
+  local text = 'broken by ' .. (by.user or '') .. ' on ' .. (by.host or '')
+  if (stop.reason or '') ~= '' then text = text .. ': ' .. stop.reason end
+  return text
+end
+
 local function finish_run(id, state, exit)
+  local asked = r.stop and cjson.decode(r.stop)
   r.released, r.ended, r.stop = r.token, now, nil
   edit('runs')
   local run = run_of(r.token)
@@ -210,6 +220,7 @@ local function finish_run(id, state, exit)
     note(run)
   end
   run.state, run.exit, run.ended = state, exit, now
+  if state == 'stopped' and asked and asked.token == r.token then run.note = break_note(asked) end
   if (run.tick or 0) ~= 0 and r.tick.tick == run.tick then settle(r.tick, id, state) end
   if (run.key or '') ~= '' then
     local o = find('once', function(x) return x.key == run.key end)

@@ -1,7 +1,6 @@
 package redis
 
 import (
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -98,8 +97,12 @@ func (w *world) put(t *rapid.T, c *goredis.Client, keys []string) {
 		pipe.Set(t.Context(), keys[0], fmt.Sprintf("%s|%d", w.lease.Holder, w.lease.Token), time.Hour)
 		pipe.Set(t.Context(), "fake:pttl", w.lease.Left.Milliseconds(), 0)
 	}
-	if h := encode(t, w.record); len(h) > 0 {
-		pipe.HSet(t.Context(), keys[1], h)
+	h, err := hashOf(w.record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(h) > 0 {
+		pipe.HSet(t.Context(), keys[1], map[string]string(h))
 	}
 	if m := w.mark; m != (backends.Mark{}) {
 		pipe.HSet(t.Context(), keys[2], "identity", m.Identity, "replicas", m.Replicas, "longest", m.Longest, "until", m.Until, "evicted", m.Evicted)
@@ -107,55 +110,6 @@ func (w *world) put(t *rapid.T, c *goredis.Client, keys []string) {
 	if _, err := pipe.Exec(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// encode is the opposite of hash.record.
-func encode(t *rapid.T, r backends.Record) map[string]string {
-	h := map[string]string{}
-	put := func(field string, v any) {
-		if s := fmt.Sprint(v); s != "" && s != "0" {
-			h[field] = s
-		}
-	}
-	holder := func(id, prefix string, x backends.Holder) {
-		put(id, x.ID)
-		put(prefix+"host", x.Host)
-		put(prefix+"pid", x.PID)
-		put(prefix+"user", x.User)
-	}
-	list := func(field string, n int, v any) {
-		if n == 0 {
-			return
-		}
-		text, err := json.Marshal(v)
-		if err != nil {
-			t.Fatal(err)
-		}
-		h[field] = string(text)
-	}
-	put("job", r.Job)
-	for field, v := range map[string]int64{
-		"token": r.Token, "ttl": r.TTL, "granted": r.Granted, "until": r.Until, "beat": r.Beat, "released": r.Released,
-		"ended": r.Ended, "passed": r.Passed, "tick": r.Tick.Tick, "tick_attempt": int64(r.Tick.Attempt),
-		"tick_max_attempts": int64(r.Tick.MaxAttempts), "schedule_at": r.Schedule.At,
-	} {
-		put(field, v)
-	}
-	holder("holder", "", r.Holder)
-	holder("tick_holder", "tick_", r.Tick.Claimant)
-	holder("schedule_holder", "schedule_", r.Schedule.By)
-	put("tick_state", r.Tick.State)
-	put("tick_policy", r.Tick.Policy)
-	put("fingerprint", r.Schedule.Fingerprint)
-	put("schedule", r.Schedule.Text)
-	list("once", len(r.Once), r.Once)
-	list("former", len(r.Former), r.Former)
-	list("runs", len(r.Runs), r.Runs)
-	list("refused", len(r.Refused), r.Refused)
-	if r.Break != nil {
-		list("break", 1, r.Break)
-	}
-	return h
 }
 
 // check compares what the server holds with what it should.
@@ -203,9 +157,9 @@ func TestScriptsDecideAsTheFunctionsDo(t *testing.T) {
 		}
 	}
 	seen := map[string]int{}
-	steps := []func(drawing, *comparison){compareClaim, compareClaim, compareClaim, compareRenew, compareFinish, compareAbandon}
+	steps := []func(drawing, *comparison){compareClaim, compareClaim, compareClaim, compareClaim, compareRenew, compareFinish, compareAbandon, compareOrder}
 	rapid.Check(t, func(rt *rapid.T) {
-		draw := drawing{rt, rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1))}
+		draw := drawing{rt, rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), rapid.Uint64().Draw(rt, "stream")))} // one alone is often the same
 		x := &comparison{T: rt, c: c, keys: d.cfg.keys("job"), world: draw.world(), seen: seen}
 		x.put(rt, c, x.keys)
 		pick(draw, steps...)(draw, x)
@@ -215,7 +169,7 @@ func TestScriptsDecideAsTheFunctionsDo(t *testing.T) {
 		backends.Granted, backends.Held, backends.Vanished, backends.Quarantined, backends.Abandoned, backends.IsDone,
 		backends.IsFailed, backends.IsStopped, backends.IsLost, backends.IsMissed, backends.IsEarlier, backends.Late,
 		backends.Future, backends.FutureRecorded, backends.Outdated, "lost ticks", "notes", "renewed", "renew lost",
-		"finished", "finish lost", "abandoned",
+		"finished", "finish lost", "abandoned", "notes of an operator", "ordered", "overtaken",
 	} {
 		if seen[string(v)] == 0 {
 			t.Errorf("no world led to %q", v)
@@ -259,6 +213,7 @@ func compareClaim(d drawing, x *comparison) {
 		c.Schedule.Fingerprint, c.Unclaimed.Fingerprint = former[0].Fingerprint, x.record.Schedule.Fingerprint
 		c.Tick = x.record.Tick.Tick + 5
 		c.Unclaimed.Instant = pick(d, epoch/1000-61, epoch/1000-60, epoch/1000-59, x.record.Tick.Tick+1)
+		x.calm()
 	}
 	if x.record.Tick.Tick != 0 && c.Tick != 0 && d.r.IntN(4) == 0 {
 		c.Tick = x.record.Tick.Tick
@@ -289,6 +244,13 @@ func compareClaim(d drawing, x *comparison) {
 		}
 	}
 	check(x.T, x.c, x.keys, record, lease, mark)
+}
+
+// calm makes nothing stand in the way of a claim but what the record says of ticks and schedules.
+func (x *comparison) calm() {
+	x.lease, x.record.Released, x.record.Ended = nil, x.record.Token, epoch-100_000
+	x.mark = backends.Mark{Identity: "run1:repl1", Longest: 30_000, Evicted: int64(x.server.evicted)}
+	x.put(x.T, x.c, x.keys)
 }
 
 func (x *comparison) grant(d drawing) backends.Grant {
@@ -347,6 +309,9 @@ func (x *comparison) ending(e backends.Ending) (backends.Record, string) {
 
 func compareFinish(d drawing, x *comparison) {
 	g, o := x.grant(d), backends.Outcome{State: d.state(), Exit: d.r.IntN(3)}
+	if x.record.Break != nil && d.r.IntN(2) == 0 {
+		o.State = backends.Stopped
+	}
 	want := backends.DecideFinish(x.view(0), g, o)
 	reply := x.eval(finishScript, finishArgs(g, o)...)
 	kept, err := still(reply, "finished", g.Token, 5)
@@ -355,6 +320,9 @@ func compareFinish(d drawing, x *comparison) {
 	}
 	x.seen[map[bool]string{true: "finished", false: "finish lost"}[kept]]++
 	record, lease := x.ending(want)
+	if b := x.record.Break; b != nil && b.Token == g.Token && want.Changed && o.State == backends.Stopped {
+		x.seen["notes of an operator"]++
+	}
 	check(x.T, x.c, x.keys, record, lease, x.raised(kept))
 }
 
@@ -365,4 +333,70 @@ func compareAbandon(d drawing, x *comparison) {
 	x.seen["abandoned"]++
 	record, lease := x.ending(want)
 	check(x.T, x.c, x.keys, record, lease, x.raised(true))
+}
+
+// compareOrder checks what an order is decided on, that it is written to the letter, and that it is not where any of
+// that has changed meanwhile.
+func compareOrder(d drawing, x *comparison) {
+	o := d.order(x.world)
+	_, quarantine := x.mark.Admit(x.expected(), x.longest, x.now, x.record.Token != 0)
+	s, err := readSight(x.eval(inspectScript, x.longest.Milliseconds()))
+	if err != nil {
+		x.Fatal(err)
+	}
+	if diff := cmp.Diff(x.view(quarantine), s.view(), cmpopts.EquateEmpty()); diff != "" || s.mark != x.mark.Identity {
+		x.Errorf("mark %q; what is decided on (-Go +Lua):\n%s", s.mark, diff)
+	}
+	answer := backends.DecideOrder(s.view(), o)
+	if answer.Err != nil {
+		return
+	}
+	overtaken := d.r.IntN(2) == 0
+	if overtaken {
+		d.overtake(x)
+	}
+	args, err := orderArgs(o, s, answer)
+	if err != nil {
+		x.Fatal(err)
+	}
+	said := element(x.eval(orderScript, args...), 3)
+	if overtaken {
+		x.seen["overtaken"]++
+		if said != "changed" {
+			x.Errorf("an order that was overtaken: %q", said)
+		}
+		check(x.T, x.c, x.keys, x.record, x.leaseText(), x.mark)
+		return
+	}
+	x.seen["ordered"]++
+	if said != "ordered" {
+		x.Fatalf("an order: %q", said)
+	}
+	record, lease := x.ending(backends.Ending{Record: answer.Record, Changed: true, Release: answer.Release})
+	record.Job = "job"
+	check(x.T, x.c, x.keys, record, lease, x.raised(true))
+}
+
+// overtake changes one thing that an order is decided on, in the world and in the server.
+func (d drawing) overtake(x *comparison) {
+	switch d.r.IntN(5) {
+	case 0:
+		x.record.Beat++
+	case 1:
+		x.record.Orders = append(slices.Clone(x.record.Orders), "another")
+	case 2:
+		x.record.Refused = append(slices.Clone(x.record.Refused), "another")
+	case 3:
+		x.mark.Identity += "x"
+	default:
+		if x.lease == nil {
+			x.lease = &backends.Lease{Holder: "another", Token: d.token(), Left: time.Second}
+		} else if l := *x.lease; d.r.IntN(2) == 0 {
+			l.Token++
+			x.lease = &l
+		} else {
+			x.lease = nil
+		}
+	}
+	x.put(x.T, x.c, x.keys)
 }

@@ -174,6 +174,7 @@ func TestReplicasMustAcknowledge(t *testing.T) {
 	d := open(t, "redis://"+p.Addr())
 	g, _ := granted(t, d, claim("job", long))
 	ended, _ := granted(t, d, claim("ended", long))
+	broken, _ := granted(t, d, claim("broken", long))
 	if _, err := d.Renew(within(t, patience), g); err != nil { // the server learns the script
 		t.Fatal(err)
 	}
@@ -186,13 +187,14 @@ func TestReplicasMustAcknowledge(t *testing.T) {
 	}
 
 	replica.Stop(t)
-	other, given := claim("other", long), claim("given up", long)
+	other, given, dead := claim("other", long), claim("given up", long), orderFor(backends.DeclareDead, broken)
 	steps := map[string]func(context.Context) error{
 		"claim":       func(ctx context.Context) error { _, err := d.Acquire(ctx, other); return err },
 		"claim again": func(ctx context.Context) error { _, err := d.Acquire(ctx, g.Claim); return err },
 		"renew":       func(ctx context.Context) error { _, err := d.Renew(ctx, g); return err },
 		"abandon":     func(ctx context.Context) error { return d.Abandon(ctx, given) },
 		"finish":      func(ctx context.Context) error { return d.Finish(ctx, ended, backends.Outcome{State: backends.Done}) },
+		"order":       func(ctx context.Context) error { return d.Order(ctx, dead) },
 	}
 	for name, step := range steps {
 		for i := range 3 { // the second time there may be nothing left to change
@@ -363,7 +365,7 @@ func TestRepeatedStepsWrite(t *testing.T) {
 	trust(t, s)
 	d := open(t, "redis://"+s.Addr())
 	g, _ := granted(t, d, claim("job", long))
-	given := claim("given up", long)
+	given, forget := claim("given up", long), orderFor(backends.ForgetJob, g)
 	for _, step := range []struct {
 		name string
 		do   func() error
@@ -371,6 +373,7 @@ func TestRepeatedStepsWrite(t *testing.T) {
 		{"claim", func() error { _, err := d.Acquire(within(t, patience), g.Claim); return err }},
 		{"finish", func() error { return d.Finish(within(t, patience), g, backends.Outcome{State: backends.Done}) }},
 		{"abandon", func() error { return d.Abandon(within(t, patience), given) }},
+		{"order", func() error { return d.Order(within(t, patience), forget) }},
 	} {
 		for i := range 3 {
 			before := s.Info(t, "persistence", "rdb_changes_since_last_save")

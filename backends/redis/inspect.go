@@ -12,64 +12,87 @@ import (
 	"github.com/leaderrun/leaderrun/backends"
 )
 
+// sight is what the store held about a job at one moment.
+type sight struct {
+	stored     hash // the record as it is kept
+	record     backends.Record
+	lease      *backends.Lease
+	now        time.Time
+	wait       time.Duration // how long the next claim must wait although nobody has the lease
+	quarantine time.Duration // the part of it that is due to the store itself
+	mark       string        // the identity in the mark
+	replicas   int           // the highest number ever seen
+}
+
 // Inspect implements backends.Inspector, by one script on the master.
 func (d *Driver) Inspect(ctx context.Context, job string) (backends.Status, error) {
-	result, err := d.ask(ctx, request{
-		script: inspectScript, job: job,
-		args:  []any{d.cfg.longest.Milliseconds()},
-		check: func(r []any) (any, bool, error) { return d.status(r, job) },
-	})
+	s, err := d.look(ctx, job)
+	if err == nil && len(s.stored) == 0 && s.lease == nil {
+		err = backends.ErrUnknownJob
+	}
 	if err != nil {
 		return backends.Status{}, about("inspect", job, err)
 	}
-	return result.(backends.Status), nil //nolint:errcheck // status returns nothing else
+	return d.status(s, job), nil
 }
 
-// status reads the reply of inspect.lua.
-func (d *Driver) status(reply []any, job string) (any, bool, error) {
-	var s backends.Status
-	if len(reply) != 8 {
-		return s, false, errReply
+func (d *Driver) look(ctx context.Context, job string) (*sight, error) {
+	result, err := d.ask(ctx, request{
+		script: inspectScript, job: job,
+		args:  []any{d.cfg.longest.Milliseconds()},
+		check: func(r []any) (any, bool, error) { s, err := readSight(r); return s, false, err },
+	})
+	if err != nil {
+		return nil, err
 	}
-	var n [8]int64
-	for _, i := range []int{1, 2, 4, 5, 6} {
+	return result.(*sight), nil //nolint:errcheck // readSight returns nothing else
+}
+
+// readSight reads the reply of inspect.lua.
+func readSight(reply []any) (*sight, error) {
+	if len(reply) != 10 {
+		return nil, errReply
+	}
+	var n [10]int64
+	for _, i := range []int{1, 2, 4, 5, 6, 9} {
 		var err error
 		if n[i], err = intElement(reply, i); err != nil {
-			return s, false, err
+			return nil, err
 		}
 	}
 	flat, ok := reply[7].([]any)
 	if !ok || len(flat)%2 != 0 {
-		return s, false, errReply
+		return nil, errReply
 	}
-	h := hash{}
+	s := &sight{
+		stored: hash{}, now: time.UnixMilli(n[2]), mark: element(reply, 8), replicas: int(n[1]),
+		wait: time.Duration(n[6]) * time.Millisecond, quarantine: time.Duration(n[9]) * time.Millisecond,
+	}
 	for i := 0; i < len(flat); i += 2 {
 		field := element(flat, i)
-		h[field] = element(flat, i+1)
+		s.stored[field] = element(flat, i+1)
 	}
-	holder := element(reply, 3)
-	if len(h) == 0 && holder == "" {
-		return s, false, backends.ErrUnknownJob
+	if holder := element(reply, 3); holder != "" {
+		s.lease = &backends.Lease{Holder: holder, Token: n[4], Left: time.Duration(n[5]) * time.Millisecond}
 	}
-	record, err := h.record()
-	if err != nil {
-		return s, false, err
-	}
-	s = backends.Status{Record: record, Now: time.UnixMilli(n[2]), Wait: time.Duration(n[6]) * time.Millisecond}
-	if s.Record.Job == "" {
-		s.Record.Job = job
-	}
-	if holder != "" {
-		s.Lease = &backends.Lease{Holder: holder, Token: n[4], Left: time.Duration(n[5]) * time.Millisecond}
+	var err error
+	s.record, err = s.stored.record()
+	return s, err
+}
+
+func (d *Driver) status(s *sight, job string) backends.Status {
+	status := backends.Status{Record: s.record, Lease: s.lease, Now: s.now, Wait: s.wait}
+	if status.Record.Job == "" {
+		status.Record.Job = job
 	}
 	safe := *d.cfg
 	safe.replicas = -1
-	if should := safe.required(int(n[1])); d.cfg.required(int(n[1])) < should {
-		s.Notes = append(s.Notes, fmt.Sprintf(
+	if should, must := safe.required(s.replicas), d.cfg.required(s.replicas); must < should {
+		status.Notes = append(status.Notes, fmt.Sprintf(
 			"only %d of %d replicas must acknowledge a step (?replicas=%d): after a failover two runs may overlap",
-			d.cfg.required(int(n[1])), should, d.cfg.replicas))
+			must, should, d.cfg.replicas))
 	}
-	return s, true, nil
+	return status
 }
 
 // Jobs implements backends.Inspector. It looks through all keys of the database, a thousand at a time.

@@ -68,5 +68,73 @@ func (h hash) record() (backends.Record, error) {
 	f.json("runs", &r.Runs)
 	f.json("refused", &r.Refused)
 	f.json("break", &r.Break)
+	f.json("orders", &r.Orders)
 	return r, f.err
+}
+
+// hashOf is the opposite of hash.record.
+func hashOf(r backends.Record) (hash, error) {
+	h := hash{}
+	text := func(field, value string) {
+		if value != "" {
+			h[field] = value
+		}
+	}
+	holder := func(id, prefix string, x backends.Holder) {
+		text(id, x.ID)
+		text(prefix+"host", x.Host)
+		text(prefix+"user", x.User)
+		if x.PID != 0 {
+			h[prefix+"pid"] = strconv.Itoa(x.PID)
+		}
+	}
+	text("job", r.Job)
+	for field, n := range map[string]int64{
+		"token": r.Token, "ttl": r.TTL, "granted": r.Granted, "until": r.Until, "beat": r.Beat, "released": r.Released,
+		"ended": r.Ended, "passed": r.Passed, "tick": r.Tick.Tick, "tick_attempt": int64(r.Tick.Attempt),
+		"tick_max_attempts": int64(r.Tick.MaxAttempts), "schedule_at": r.Schedule.At,
+	} {
+		if n != 0 {
+			h[field] = strconv.FormatInt(n, 10)
+		}
+	}
+	holder("holder", "", r.Holder)
+	holder("tick_holder", "tick_", r.Tick.Claimant)
+	holder("schedule_holder", "schedule_", r.Schedule.By)
+	text("tick_state", string(r.Tick.State))
+	text("tick_policy", string(r.Tick.Policy))
+	text("fingerprint", r.Schedule.Fingerprint)
+	text("schedule", r.Schedule.Text)
+	return h, h.lists(r)
+}
+
+// lists adds what is kept as JSON.
+func (h hash) lists(r backends.Record) error {
+	for field, list := range map[string]struct {
+		length int
+		of     any
+	}{
+		"once": {len(r.Once), r.Once}, "former": {len(r.Former), r.Former}, "runs": {len(r.Runs), r.Runs},
+		"refused": {len(r.Refused), r.Refused}, "orders": {len(r.Orders), r.Orders},
+	} {
+		if list.length == 0 {
+			continue
+		}
+		if err := h.write(field, list.of); err != nil {
+			return err
+		}
+	}
+	if r.Break == nil {
+		return nil
+	}
+	return h.write("break", r.Break)
+}
+
+func (h hash) write(field string, value any) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("field %s of the record: %w", field, err)
+	}
+	h[field] = string(text)
+	return nil
 }

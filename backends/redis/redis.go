@@ -31,6 +31,7 @@ var (
 	_ backends.Driver    = (*Driver)(nil)
 	_ backends.Watcher   = (*Driver)(nil)
 	_ backends.Inspector = (*Driver)(nil)
+	_ backends.Operator  = (*Driver)(nil)
 )
 
 // Driver is one client of one Redis store.

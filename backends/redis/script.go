@@ -30,6 +30,8 @@ var (
 	abandonText string
 	//go:embed inspect.lua
 	inspectText string
+	//go:embed order.lua
+	orderText string
 )
 
 // The scripts are put together when they are first used: a run on another backend pays nothing for them.
@@ -39,6 +41,7 @@ var (
 	finishScript  = newScript(&finishText)
 	abandonScript = newScript(&abandonText)
 	inspectScript = newScript(&inspectText)
+	orderScript   = newScript(&orderText)
 )
 
 // script is one Lua script with common.lua in front.

@@ -237,6 +237,7 @@ func TestSilence(t *testing.T) {
 		"finish":  func(ctx context.Context) error { return d.Finish(ctx, g, backends.Outcome{State: backends.Done}) },
 		"abandon": func(ctx context.Context) error { return d.Abandon(ctx, claim("other", long)) },
 		"inspect": func(ctx context.Context) error { _, err := d.Inspect(ctx, "job"); return err },
+		"order":   func(ctx context.Context) error { return d.Order(ctx, orderFor(backends.Stop, g)) },
 		"jobs":    func(ctx context.Context) error { _, err := d.Jobs(ctx); return err },
 	}
 	silent := func(t *testing.T) {

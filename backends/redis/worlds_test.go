@@ -86,7 +86,7 @@ func (d drawing) record() backends.Record {
 		Runs: some(d, pick(d, 0, 1, 3, 20), func() backends.Run {
 			run := backends.Run{
 				Token: pick(d, 0, d.token(), d.token()), Holder: d.holder(), Attempt: d.r.IntN(3), Started: d.ms(),
-				Ended: pick(d, 0, 0, 0, d.ms()), State: d.state(), Exit: pick(d, 0, 3, 137),
+				Ended: pick(d, 0, 0, 0, d.ms()), State: d.state(), Exit: pick(d, 0, 3, 137), Note: pick(d, "", "", "broken"),
 			}
 			switch d.r.IntN(3) {
 			case 0:
@@ -113,9 +113,12 @@ func (d drawing) record() backends.Record {
 		r.Schedule = d.schedule()
 		r.Former = some(d, pick(d, 0, 1, 3, 8), d.schedule)
 	}
-	if d.r.IntN(4) == 0 {
-		r.Break = &backends.BreakRequest{Token: d.token(), By: d.holder(), Reason: "why \"not\" / ü", At: d.ms()}
+	if d.r.IntN(3) == 0 {
+		r.Break = &backends.BreakRequest{
+			Token: pick(d, r.Token, r.Token, d.token()), By: d.holder(), Reason: pick(d, "", "why \"not\" / ü"), At: d.ms(),
+		}
 	}
+	r.Orders = some(d, pick(d, 0, 0, 1, 20), func() string { return pick(d, "order", "zz", "zz", "zz", "zz") })
 	return r
 }
 
@@ -161,4 +164,17 @@ func (d drawing) claim() backends.Claim {
 	c.OnLost, c.MaxAttempts = d.policy(), 1+d.r.IntN(3)
 	c.StartDeadline = pick(d, 0, 0, time.Microsecond, time.Minute, 10*time.Minute)
 	return c
+}
+
+func (d drawing) order(w world) backends.Order {
+	o := backends.Order{
+		Job: "job", By: backends.Holder{ID: "order", Host: "h4", PID: 4, User: "jo"}, Reason: pick(d, "", "why \"not\" / ü"),
+		Token: pick(d, w.record.Token, w.record.Token, d.token()), Key: pick(d, "a", "b", "c"),
+		Kind: pick(d, backends.Stop, backends.Entomb, backends.DeclareDead, backends.ForgetTick, backends.ForgetKey,
+			backends.ForgetSchedule, backends.ForgetJob),
+	}
+	if w.lease != nil && d.r.IntN(2) == 0 {
+		o.Token = w.lease.Token
+	}
+	return o
 }

@@ -1,0 +1,47 @@
+package file
+
+import (
+	"errors"
+	"os"
+	"testing"
+
+	"github.com/leaderrun/leaderrun/backends"
+)
+
+func orderFor(kind backends.OrderKind, token int64) backends.Order {
+	return backends.Order{Job: "job", Kind: kind, Token: token, By: backends.Holder{ID: newID(), Host: "desk", User: "jo"}}
+}
+
+// The lock of a run that an operator has removed is no evidence any more: who lives cannot be seen.
+func TestOrderWithoutLock(t *testing.T) {
+	dir := t.TempDir()
+	d := openDir(t, dir)
+	g := acquire(t, d, claimFor("job"))
+	remove(t, pathsIn(dir, "job").lock)
+	for _, kind := range []backends.OrderKind{backends.Stop, backends.Entomb, backends.ForgetJob} {
+		err := d.Order(t.Context(), orderFor(kind, g.Token))
+		if r, ok := errors.AsType[*backends.Refusal](err); !ok || r.Verdict != backends.Vanished || r.Wait <= 0 {
+			t.Errorf("%s: %v, want vanished and how long to wait", kind, err)
+		}
+	}
+	if err := d.Order(t.Context(), orderFor(backends.DeclareDead, g.Token)); err != nil {
+		t.Fatal(err)
+	}
+	next := acquire(t, d, claimFor("job"))
+	if _, err := d.Renew(t.Context(), g); !errors.Is(err, backends.ErrLost) {
+		t.Errorf("Renew of the dead holder: %v", err)
+	}
+	finish(t, d, next)
+}
+
+// What nobody knows makes no files.
+func TestOrderMakesNoFiles(t *testing.T) {
+	dir := t.TempDir()
+	d := openDir(t, dir)
+	if err := d.Order(t.Context(), orderFor(backends.ForgetJob, 0)); !errors.Is(err, backends.ErrUnknownJob) {
+		t.Errorf("%v, want ErrUnknownJob", err)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
+		t.Errorf("%v, %v", entries, err)
+	}
+}

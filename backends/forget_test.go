@@ -1,0 +1,239 @@
+package backends_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+)
+
+func forgetKey(key string) backends.Order {
+	o := ordered(backends.ForgetKey)
+	o.Key = key
+	return o
+}
+
+func TestForgetTick(t *testing.T) {
+	is := func(n int64) func(t *testing.T, s, _ *store) {
+		return func(t *testing.T, s, _ *store) {
+			t.Helper()
+			want := int64(0)
+			if n != 0 {
+				want = tick(n)
+			}
+			if s.record.Tick.Tick != want || s.record.Passed != 0 {
+				t.Errorf("recorded %+v, passed %d; want tick %d", s.record.Tick, s.record.Passed, want)
+			}
+		}
+	}
+	forget := plain(backends.ForgetTick)
+	runOrders(t, []orderScene{
+		{name: "the only one", before: after(backends.Done, forTick("a", 3)), order: forget, check: func(t *testing.T, s, before *store) {
+			is(0)(t, s, before)
+			if d := s.acquire(forTick("b", 3)); d.Grant == nil || d.Grant.Attempt != 1 || d.Grant.Token <= before.record.Token {
+				t.Errorf("not to be run again: %+v", d)
+			}
+		}},
+		{
+			name: "back to the latest one before it", order: forget,
+			before: after(backends.Done, forTick("a", 2), forTick("b", 3), by("c"), forTick("d", 5)),
+			check: func(t *testing.T, s, before *store) {
+				is(3)(t, s, before)
+				for n, verdict := range map[int64]backends.Verdict{2: backends.IsDone, 3: backends.IsDone, 1: backends.IsEarlier} {
+					if d := s.acquire(forTick("e", n)); d.Refusal == nil || d.Refusal.Verdict != verdict {
+						t.Errorf("tick %d: %+v, want %s", n, d, verdict)
+					}
+				}
+				if d := s.acquire(forTick("f", 5)); d.Grant == nil {
+					t.Errorf("not to be run again: %+v", *d.Refusal)
+				}
+			},
+		},
+		{
+			name: "a lost one before it, with rerun", order: forget,
+			before: func(t *testing.T, s *store) {
+				c := rerun(forTick("a", 2))
+				c.MaxAttempts = 1
+				ran(t, s, c, backends.Lost)
+				ran(t, s, forTick("b", 3), backends.Done)
+			},
+			check: func(t *testing.T, s, _ *store) {
+				if d := s.acquire(rerun(forTick("c", 2))); d.Refusal == nil || d.Refusal.Verdict != backends.IsLost {
+					t.Errorf("an older one runs again: %+v", d)
+				}
+			},
+		},
+		{
+			name: "one before it was started, and then claimed and taken back", order: forget,
+			check: func(t *testing.T, s, before *store) {
+				is(2)(t, s, before)
+				if d := s.acquire(forTick("d", 2)); d.Refusal == nil || d.Refusal.Verdict != backends.IsLost {
+					t.Errorf("an older one runs again: %+v", d)
+				}
+			},
+			before: func(t *testing.T, s *store) {
+				ran(t, s, rerun(forTick("a", 2)), backends.Lost)
+				c := rerun(forTick("b", 2))
+				grant(t, s, c)
+				s.abandon(c)
+				ran(t, s, forTick("c", 3), backends.Done)
+			},
+		},
+		{
+			name: "of a run whose end is known, while another is on", order: forget, check: is(0),
+			before: func(t *testing.T, s *store) { ran(t, s, forTick("a", 3), backends.Done); grant(t, s, by("b")) },
+		},
+		{name: "being run now", before: during(forTick("a", 3)), order: forget, refuse: backends.Held, wait: ttl},
+		{
+			name: "perhaps being run now", order: forget, refuse: backends.Vanished, wait: ttl,
+			before: func(t *testing.T, s *store) { grant(t, s, forTick("a", 3)); s.vanish() },
+		},
+		{name: "of a holder that died", before: afterDeath(forTick("a", 3)), order: forget, check: is(0)},
+		{
+			name: "in the future", order: forget, check: is(3),
+			before: func(t *testing.T, s *store) {
+				ran(t, s, forTick("a", 3), backends.Done)
+				s.sleep(time.Hour)
+				ran(t, s, forTick("b", 60), backends.Done)
+				s.sleep(-time.Hour)
+			},
+		},
+		{
+			name: "one passed meanwhile", order: forget, check: is(0),
+			before: func(t *testing.T, s *store) {
+				g := grant(t, s, forTick("a", 3))
+				s.acquire(forTick("b", 4))
+				s.finish(g, backends.Done)
+			},
+		},
+	})
+}
+
+func TestForgetKey(t *testing.T) {
+	forget := func(*store) backends.Order { return forgetKey("k") }
+	runOrders(t, []orderScene{
+		{
+			name: "one of several", before: after(backends.Failed, forKey("a", "j"), forKey("b", "k"), forKey("c", "l")), order: forget,
+			check: func(t *testing.T, s, _ *store) {
+				if len(s.record.Once) != 2 {
+					t.Errorf("recorded %+v", s.record.Once)
+				}
+				if d := s.acquire(forKey("d", "l")); d.Refusal == nil || d.Refusal.Verdict != backends.IsFailed {
+					t.Errorf("another key: %+v", d)
+				}
+				if d := s.acquire(forKey("e", "k")); d.Grant == nil || d.Grant.Attempt != 1 {
+					t.Errorf("not to be run again: %+v", d)
+				}
+			},
+		},
+		{name: "another key", before: after(backends.Done, forKey("a", "j")), order: forget, err: backends.ErrOver},
+		{name: "being run now", before: during(forKey("a", "k")), order: forget, refuse: backends.Held, wait: ttl},
+		{
+			name: "another one is being run", order: forget,
+			before: func(t *testing.T, s *store) {
+				ran(t, s, forKey("a", "k"), backends.Done)
+				grant(t, s, forKey("b", "j"))
+			},
+		},
+		{
+			name: "perhaps being run now", order: forget, refuse: backends.Vanished, wait: ttl,
+			before: func(t *testing.T, s *store) { grant(t, s, forKey("a", "k")); s.vanish() },
+		},
+	})
+}
+
+func TestForgetSchedule(t *testing.T) {
+	runOrders(t, []orderScene{{
+		name: "superseded", order: plain(backends.ForgetSchedule),
+		before: after(backends.Done, on(forTick("a", 1), "A"), on(forTick("b", 2), "B")),
+		check: func(t *testing.T, s, before *store) {
+			if s.record.Tick != before.record.Tick {
+				t.Errorf("the tick went with the schedule: %+v", s.record.Tick)
+			}
+			if d := before.acquire(on(forTick("c", 3), "A")); d.Refusal == nil || d.Refusal.Verdict != backends.Outdated {
+				t.Errorf("before: %+v", d)
+			}
+			if d := s.acquire(on(forTick("c", 3), "A")); d.Grant == nil {
+				t.Errorf("after: %+v", *d.Refusal)
+			}
+		},
+	}})
+}
+
+func TestForgetJob(t *testing.T) {
+	forget := plain(backends.ForgetJob)
+	vanished := func(t *testing.T, s *store) { t.Helper(); grant(t, s, by("a")); s.vanish() }
+	runOrders(t, []orderScene{
+		{
+			name: "a free job", order: forget,
+			before: after(backends.Done, on(forTick("a", 3), "A"), forKey("b", "k")),
+			check: func(t *testing.T, s, before *store) {
+				r := s.record
+				if r.Token != before.record.Token || !r.Free() || r.Job != "job" || r.Beat != before.record.Beat {
+					t.Errorf("recorded %+v", r)
+				}
+				if r.Tick.Tick != 0 || r.Once != nil || r.Runs != nil || r.Schedule.Fingerprint != "" || r.Holder.ID != "" {
+					t.Errorf("not forgotten: %+v", r)
+				}
+				if d := s.acquire(forTick("c", 1)); d.Grant == nil || d.Grant.Token <= before.record.Token {
+					t.Errorf("%+v", d)
+				}
+			},
+		},
+		{name: "held", before: during(by("a")), order: forget, refuse: backends.Held, wait: ttl},
+		{name: "vanished", before: vanished, order: forget, refuse: backends.Vanished, wait: ttl},
+		{name: "expired", before: afterDeath(by("a")), order: forget},
+		{
+			name: "the lock is free", order: forget,
+			before: func(t *testing.T, s *store) { s.proof = backends.ByRelease; vanished(t, s) },
+		},
+		{
+			name: "expired, by beats, not watched", order: forget, refuse: backends.Vanished, wait: ttl,
+			before: func(t *testing.T, s *store) { s.proof = backends.ByBeat; died(t, s, by("a")) },
+		},
+		{
+			name: "expired, by beats, watched",
+			order: func(s *store) backends.Order {
+				o := ordered(backends.ForgetJob)
+				refusal, _ := errors.AsType[*backends.Refusal](s.order(o).Err)
+				o.Seen = refusal.Seen
+				o.Seen.For = ttl
+				return o
+			},
+			before: func(t *testing.T, s *store) { s.proof = backends.ByBeat; died(t, s, by("a")) },
+		},
+	})
+	s := newStore()
+	ran(t, s, by("a"), backends.Done)
+	v := s.view()
+	v.Quarantine = time.Second
+	d := backends.DecideOrder(v, ordered(backends.ForgetJob))
+	if r, ok := errors.AsType[*backends.Refusal](d.Err); !ok || r.Verdict != backends.Quarantined || r.Wait != time.Second || d.Changed {
+		t.Errorf("in quarantine: %+v", d)
+	}
+}
+
+// A claim may be on its way while its holder gives up, or while it is answered by another one of it: nobody waits for
+// what it would be granted, also when the job is forgotten in between.
+func TestForgetJobKeepsLateClaimsOut(t *testing.T) {
+	s := newStore()
+	for i := range 2 * backends.KeptAbandoned {
+		s.abandon(by(fmt.Sprint("gave up ", i)))
+	}
+	ran(t, s, by("has ended"), backends.Done)
+	if d := s.order(ordered(backends.ForgetJob)); d.Err != nil {
+		t.Fatal(d.Err)
+	}
+	late := []string{"has ended", fmt.Sprint("gave up ", 2*backends.KeptAbandoned-1)}
+	for _, id := range late {
+		if d := s.acquire(by(id)); d.Refusal == nil || d.Refusal.Verdict != backends.Abandoned {
+			t.Errorf("%s: %+v", id, d)
+		}
+	}
+	if n := len(s.record.Refused); n > backends.KeptAbandoned || slices.Contains(s.record.Refused, "") {
+		t.Errorf("%d refused: %q", n, s.record.Refused)
+	}
+}

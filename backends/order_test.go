@@ -1,0 +1,406 @@
+package backends_test
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/leaderrun/leaderrun/backends"
+)
+
+func (s *store) order(o backends.Order) backends.Ordered {
+	d := backends.DecideOrder(s.view(), o)
+	if d.Changed {
+		s.record = d.Record
+	}
+	if d.Release {
+		s.holder = ""
+	}
+	return d
+}
+
+// loseRecord makes the store forget the record and keep the lease.
+func (s *store) loseRecord() { s.record = backends.Record{} }
+
+var orders int
+
+// ordered returns an order with an id of its own.
+func ordered(kind backends.OrderKind) backends.Order {
+	orders++
+	return backends.Order{
+		Job: "job", Kind: kind, Reason: "why",
+		By: backends.Holder{ID: "order " + strconv.Itoa(orders), Host: "desk", PID: 9, User: "jo"},
+	}
+}
+
+// against returns an order against the run of a token.
+func against(kind backends.OrderKind, token int64) backends.Order {
+	o := ordered(kind)
+	o.Token = token
+	return o
+}
+
+const joSays = "broken by jo on desk: why"
+
+// orderScene is one table test: what happens first, then an order and its answer.
+type orderScene struct {
+	name   string
+	before func(t *testing.T, s *store)
+	order  func(s *store) backends.Order
+	err    error                                // ErrOver, ErrUnknownJob
+	refuse backends.Verdict                     // of the *Refusal
+	wait   time.Duration                        // of the *Refusal
+	check  func(t *testing.T, s, before *store) // what is so afterwards
+}
+
+func runOrders(t *testing.T, scenes []orderScene) {
+	t.Helper()
+	for _, x := range scenes {
+		t.Run(x.name, func(t *testing.T) {
+			s := newStore()
+			s.sleep(10 * time.Minute) // ticks 0 to 10 are due
+			if x.before != nil {
+				x.before(t, s)
+			}
+			before := *s
+			o := x.order(s)
+			d := s.order(o)
+			refusal, refused := errors.AsType[*backends.Refusal](d.Err)
+			switch {
+			case x.refuse != "" && (!refused || refusal.Verdict != x.refuse || refusal.Wait != x.wait):
+				t.Fatalf("%+v, want %s for %v", d.Err, x.refuse, x.wait)
+			case x.refuse == "" && !errors.Is(d.Err, x.err):
+				t.Fatalf("%v, want %v", d.Err, x.err)
+			}
+			if d.Err != nil {
+				if diff := cmp.Diff(before.record, d.Record); d.Changed || d.Release || diff != "" {
+					t.Errorf("changed %v, released %v with %v:\n%s", d.Changed, d.Release, d.Err, diff)
+				}
+			} else if again := s.order(o); again.Err != nil || again.Changed || again.Release {
+				t.Errorf("the same order again: %+v, want nothing to be done", again)
+			}
+			if x.check != nil {
+				x.check(t, s, &before)
+			}
+		})
+	}
+}
+
+// latest makes orders against the run that the record shows.
+func latest(kind backends.OrderKind) func(s *store) backends.Order {
+	return func(s *store) backends.Order { return against(kind, s.record.Token) }
+}
+
+// leased makes orders against the run that the lease shows.
+func leased(kind backends.OrderKind) func(s *store) backends.Order {
+	return func(s *store) backends.Order { return against(kind, s.token) }
+}
+
+func plain(kind backends.OrderKind) func(s *store) backends.Order {
+	return func(*store) backends.Order { return ordered(kind) }
+}
+
+func interferences() []backends.OrderKind {
+	return []backends.OrderKind{backends.Stop, backends.Entomb, backends.DeclareDead}
+}
+
+func TestOrdersThatChangeNothing(t *testing.T) {
+	var scenes []orderScene
+	for _, kind := range []backends.OrderKind{
+		backends.Stop, backends.Entomb, backends.DeclareDead, backends.ForgetTick, backends.ForgetKey, backends.ForgetSchedule, backends.ForgetJob,
+	} {
+		scenes = append(scenes, orderScene{name: string(kind) + " an unknown job", order: plain(kind), err: backends.ErrUnknownJob})
+	}
+	for _, kind := range interferences() {
+		wrong := func(n int64) func(s *store) backends.Order {
+			return func(s *store) backends.Order { return against(kind, s.record.Token+n) }
+		}
+		scenes = append(scenes,
+			orderScene{name: string(kind) + " an earlier token", before: during(by("a")), order: wrong(-1), err: backends.ErrOver},
+			orderScene{name: string(kind) + " a later token", before: during(by("a")), order: wrong(1), err: backends.ErrOver},
+			orderScene{name: string(kind) + " a free job", before: after(backends.Done, by("a")), order: latest(kind), err: backends.ErrOver},
+			orderScene{
+				name:   string(kind) + " a job that nobody has run",
+				before: func(_ *testing.T, s *store) { s.abandon(by("a")) }, order: latest(kind), err: backends.ErrOver,
+			},
+			orderScene{
+				name: string(kind) + " another token than the lease's, the record is lost", err: backends.ErrOver,
+				before: func(t *testing.T, s *store) { grant(t, s, by("a")); s.loseRecord() },
+				order:  func(s *store) backends.Order { return against(kind, s.token-1) },
+			})
+	}
+	for _, kind := range []backends.OrderKind{backends.ForgetTick, backends.ForgetKey, backends.ForgetSchedule} {
+		scenes = append(scenes, orderScene{name: string(kind) + " without one", before: after(backends.Done, by("a")), order: plain(kind), err: backends.ErrOver})
+	}
+	for _, kind := range []backends.OrderKind{backends.Stop, backends.Entomb} {
+		scenes = append(scenes,
+			orderScene{name: string(kind) + " a run that expired", before: afterDeath(by("a")), order: latest(kind), err: backends.ErrOver},
+			orderScene{
+				name:   string(kind) + " a run whose lease vanished",
+				before: func(t *testing.T, s *store) { grant(t, s, by("a")); s.sleep(time.Second); s.vanish() },
+				order:  latest(kind), refuse: backends.Vanished, wait: ttl - time.Second,
+			},
+			orderScene{
+				name:   string(kind) + " a run whose lock is free",
+				before: func(t *testing.T, s *store) { s.proof = backends.ByRelease; grant(t, s, by("a")); s.vanish() },
+				order:  latest(kind), err: backends.ErrOver,
+			})
+	}
+	runOrders(t, scenes)
+	if d := backends.DecideOrder(backends.View{Record: backends.Record{Job: "job"}}, ordered("dance")); d.Err == nil || d.Changed {
+		t.Errorf("an order that nobody knows: %+v", d)
+	}
+	anonymous := ordered(backends.ForgetJob)
+	anonymous.By.ID = ""
+	if d := backends.DecideOrder(backends.View{Record: backends.Record{Job: "job"}}, anonymous); d.Err == nil || d.Changed {
+		t.Errorf("an order without an id: %+v", d)
+	}
+}
+
+func TestStop(t *testing.T) {
+	s := newStore()
+	g := grant(t, s, forTick("a", 0))
+	o := against(backends.Stop, g.Token)
+	if d := s.order(o); d.Err != nil || d.Release {
+		t.Fatalf("%+v", d)
+	}
+	want := &backends.BreakRequest{Token: g.Token, By: o.By, Reason: "why", At: s.now.UnixMilli()}
+	for range 2 {
+		if r := s.renew(g); r.Lost || cmp.Diff(want, r.Signal.Break) != "" {
+			t.Errorf("renewal: lost %v, %+v", r.Lost, r.Signal.Break)
+		}
+	}
+	if d := s.acquire(by("b")); d.Refusal == nil || d.Refusal.Verdict != backends.Held {
+		t.Errorf("a request to stop gives the lease away: %+v", d)
+	}
+	if e := s.finish(g, backends.Stopped); e.Lost {
+		t.Error("its end is refused")
+	}
+	if run := s.record.Runs[0]; run.State != backends.Stopped || run.Note != joSays || s.record.Break != nil {
+		t.Errorf("history %+v, request %+v", run, s.record.Break)
+	}
+	ran(t, s, by("b"), backends.Stopped)
+	if run := s.record.Runs[0]; run.Note != "" {
+		t.Errorf("the next run is noted as broken too: %+v", run)
+	}
+}
+
+// The record was lost. A request to stop must not keep the holder's next renewal from writing it anew: its tick
+// would run again, and beats would come again that somebody has seen.
+func TestStopWhileTheRecordIsLost(t *testing.T) {
+	s := newStore()
+	s.proof = backends.ByBeat
+	g := grant(t, s, forTick("a", 0))
+	seen := map[int64]bool{}
+	for range 3 {
+		seen[s.renew(g).Record.Beat] = true
+	}
+	s.loseRecord()
+	if d := s.order(against(backends.Stop, g.Token)); d.Err != nil {
+		t.Fatal(d.Err)
+	}
+	for range 3 {
+		r := s.renew(g)
+		if r.Signal.Break == nil {
+			t.Error("the request does not arrive")
+		}
+		if seen[r.Record.Beat] {
+			t.Errorf("beat %d comes again", r.Record.Beat)
+		}
+	}
+	if o := s.record.Tick; o.Tick != tick(0) || o.State != backends.Claimed || s.record.Token != g.Token {
+		t.Errorf("recorded %+v, token %d", o, s.record.Token)
+	}
+	s.finish(g, backends.Stopped)
+	if d := s.acquire(forTick("b", 0)); d.Refusal == nil || d.Refusal.Verdict != backends.IsStopped {
+		t.Errorf("the same tick again: %+v", d)
+	}
+	if run := s.record.Runs[0]; run.Note != joSays {
+		t.Errorf("history %+v", run)
+	}
+}
+
+// TestEntomb: whatever the store proves a death with, and whatever it has lost, nobody is granted before the entombed
+// holder's life is over.
+func TestEntomb(t *testing.T) {
+	for name, x := range map[string]struct {
+		proof backends.Proof
+		lose  func(s *store)
+	}{
+		"by until":                  {backends.ByUntil, func(*store) {}},
+		"by until, lost record":     {backends.ByUntil, func(s *store) { s.loseRecord() }},
+		"by until, rolled back":     {backends.ByUntil, func(s *store) { s.record.Token--; s.record.TTL, s.record.Until = 1, 1 }},
+		"by until, shortened lease": {backends.ByUntil, func(s *store) { s.until = s.now.Add(time.Millisecond) }},
+		"by beat":                   {backends.ByBeat, func(*store) {}},
+		"by beat, lost record":      {backends.ByBeat, func(s *store) { s.loseRecord() }},
+	} {
+		t.Run(name, func(t *testing.T) { entomb(t, x.proof, x.lose) })
+	}
+}
+
+func entomb(t *testing.T, proof backends.Proof, lose func(s *store)) {
+	t.Helper()
+	s := newStore()
+	s.proof = proof
+	g := grant(t, s, forTick("a", 0))
+	s.sleep(time.Second)
+	s.renew(g)
+	over := s.now.Add(ttl) // the holder's life
+	c := by("b")
+	c.Seen = s.acquire(c).Refusal.Seen // a standby has watched it
+	s.sleep(4 * time.Second)
+	s.order(against(backends.Stop, g.Token)) // and it does not
+	lose(s)
+	beat := s.record.Beat
+	if d := s.order(against(backends.Entomb, g.Token)); d.Err != nil || !d.Release {
+		t.Fatalf("%+v", d)
+	}
+	tombstone := s.record.Token
+	if tombstone <= g.Token || s.record.Free() || s.record.Beat <= beat || s.record.Break != nil {
+		t.Errorf("token %d after %d: %+v", tombstone, g.Token, s.record)
+	}
+	if r := s.renew(g); !r.Lost {
+		t.Error("the entombed holder renews")
+	}
+	if e := s.finish(g, backends.Done); !e.Lost {
+		t.Error("the end of the entombed run is recorded")
+	}
+	s.abandon(g.Claim) // which would free the job if the tombstone were its own
+	if run := s.record.Runs[0]; run.Token != g.Token || run.State != backends.Stopped || run.Note != joSays || run.Ended != 0 {
+		t.Errorf("history %+v", run)
+	}
+	c.Seen.For = time.Hour // of the entombed holder: it proves nothing of the tombstone
+	first := s.acquire(c)
+	if first.Refusal == nil || first.Refusal.Verdict != backends.Vanished {
+		t.Fatalf("right after: %+v", first)
+	}
+	c.Seen = first.Refusal.Seen
+	for since := s.now; ; s.sleep(100 * time.Millisecond) {
+		c.Seen.For = s.now.Sub(since)
+		d := s.acquire(c)
+		if d.Grant == nil && s.now.Before(since.Add(2*ttl)) {
+			continue
+		}
+		if d.Grant == nil {
+			t.Fatalf("never granted: %+v", *d.Refusal)
+		}
+		if s.now.Before(over) {
+			t.Errorf("granted %v before the entombed holder's life is over", over.Sub(s.now))
+		}
+		if d.Grant.Token <= tombstone {
+			t.Errorf("token %d after %d", d.Grant.Token, tombstone)
+		}
+		break
+	}
+	if e := s.finish(g, backends.Done); !e.Lost {
+		t.Error("the end of the entombed run is recorded after the next grant")
+	}
+}
+
+// An entombed run stays what it is for its tick or key: ended by an operator, for which only rerun runs it again.
+func TestEntombedTick(t *testing.T) {
+	for _, claim := range []func(id string) backends.Claim{
+		func(id string) backends.Claim { return forTick(id, 0) },
+		func(id string) backends.Claim { return forKey(id, "k") },
+	} {
+		for _, again := range []bool{false, true} {
+			s := newStore()
+			first, next := claim("a"), claim("b")
+			if again {
+				first, next = rerun(first), rerun(next)
+			}
+			g := grant(t, s, first)
+			if d := s.order(against(backends.Entomb, g.Token)); d.Err != nil {
+				t.Fatal(d.Err)
+			}
+			s.sleep(ttl)
+			d := s.acquire(next)
+			switch {
+			case again && (d.Grant == nil || d.Grant.Attempt != 2):
+				t.Errorf("with rerun: %+v", d)
+			case !again && (d.Refusal == nil || d.Refusal.Verdict != backends.IsStopped || d.Refusal.Holder.ID != "a"):
+				t.Errorf("with skip: %+v", d)
+			}
+		}
+	}
+}
+
+func TestDeclareDead(t *testing.T) {
+	lost := func(t *testing.T, s *store, before *store) {
+		t.Helper()
+		if run := s.record.Runs[0]; run.State != backends.Lost || run.Note != joSays || run.Ended != 0 {
+			t.Errorf("history %+v", run)
+		}
+		if d := s.acquire(by("b")); d.Grant == nil || d.Grant.Token <= before.token {
+			t.Errorf("not free at once with a higher token: %+v", d)
+		}
+		g := backends.Grant{Claim: by("a"), Token: before.token, TTL: ttl}
+		if r := s.renew(g); !r.Lost {
+			t.Error("it renews")
+		}
+		if e := s.finish(g, backends.Done); !e.Lost {
+			t.Error("its end is recorded after the next grant")
+		}
+	}
+	var scenes []orderScene
+	for _, proof := range []backends.Proof{backends.ByUntil, backends.ByBeat, backends.ByRelease} {
+		begin := func(t *testing.T, s *store) { t.Helper(); s.proof = proof; grant(t, s, by("a")) }
+		scenes = append(scenes,
+			orderScene{name: fmt.Sprint("with a lease ", proof), before: begin, order: latest(backends.DeclareDead), check: lost},
+			orderScene{
+				name: fmt.Sprint("vanished ", proof), order: latest(backends.DeclareDead), check: lost,
+				before: func(t *testing.T, s *store) { begin(t, s); s.vanish() },
+			},
+			orderScene{
+				name: fmt.Sprint("expired ", proof), order: latest(backends.DeclareDead), check: lost,
+				before: func(t *testing.T, s *store) { begin(t, s); s.sleep(ttl) },
+			},
+			orderScene{
+				name: fmt.Sprint("lost record ", proof), order: leased(backends.DeclareDead), check: lost,
+				before: func(t *testing.T, s *store) { begin(t, s); s.loseRecord() },
+			})
+	}
+	runOrders(t, scenes)
+}
+
+// The operator was wrong: the holder lives, and reports its end before anybody was granted. What it says is true.
+func TestDeclaredDeadHolderFinishes(t *testing.T) {
+	s := newStore()
+	g := grant(t, s, rerun(forTick("a", 0)))
+	s.order(against(backends.DeclareDead, g.Token))
+	if r := s.renew(g); !r.Lost {
+		t.Error("it renews")
+	}
+	if e := s.finish(g, backends.Done); e.Lost || s.record.Runs[0].State != backends.Done {
+		t.Errorf("%+v", e)
+	}
+	if d := s.acquire(rerun(forTick("b", 0))); d.Refusal == nil || d.Refusal.Verdict != backends.IsDone {
+		t.Errorf("what is done runs again: %+v", d)
+	}
+}
+
+// An order may arrive twice, the second time when the tick has been run again. It must not run a third time.
+func TestRepeatedOrderComesLate(t *testing.T) {
+	s := newStore()
+	s.sleep(10 * time.Minute)
+	after(backends.Done, forTick("a", 2), forTick("b", 3))(t, s)
+	o := ordered(backends.ForgetTick)
+	s.order(o)
+	ran(t, s, forTick("c", 3), backends.Done)
+	if d := s.order(o); d.Err != nil || d.Changed {
+		t.Errorf("%+v", d)
+	}
+	if d := s.acquire(forTick("d", 3)); d.Refusal == nil || d.Refusal.Verdict != backends.IsDone {
+		t.Errorf("the tick runs a third time: %+v", d)
+	}
+	for range backends.KeptOrders + 5 {
+		s.order(ordered(backends.ForgetJob))
+	}
+	if n := len(s.record.Orders); n != backends.KeptOrders {
+		t.Errorf("%d orders are kept", n)
+	}
+}

@@ -1,0 +1,68 @@
+package redis
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/testserver"
+)
+
+// orderFor returns an order about a grant's run.
+func orderFor(kind backends.OrderKind, g backends.Grant) backends.Order {
+	by := claim("", long).Holder
+	return backends.Order{Job: g.Claim.Job, Kind: kind, By: by, Token: g.Token}
+}
+
+// TestOvertakenOrders: an order that is overtaken by a renewal, again and again, is decided anew and arrives, and takes
+// nothing back of what the renewal wrote.
+func TestOvertakenOrders(t *testing.T) {
+	t.Parallel()
+	s := testserver.Redis(t, testserver.RedisOptions{})
+	trust(t, s)
+	d, other := open(t, "redis://"+s.Addr()), open(t, "redis://"+s.Addr())
+	g, _ := granted(t, d, claim("job", long))
+	var (
+		renewing sync.WaitGroup
+		stop     = make(chan struct{})
+		heard    = make(chan string) // who asks to stop, as the last renewal heard it
+		last     int64
+	)
+	renewing.Go(func() {
+		for from := ""; ; {
+			signal, err := d.Renew(within(t, patience), g)
+			if err != nil {
+				t.Errorf("renewal: %v", err)
+			}
+			if signal.Break != nil {
+				from = signal.Break.By.ID
+			}
+			select {
+			case <-stop:
+				return
+			case heard <- from:
+			case <-time.After(200 * time.Microsecond):
+			}
+		}
+	})
+	defer func() {
+		close(stop)
+		renewing.Wait()
+	}()
+	for range 20 {
+		o := orderFor(backends.Stop, g)
+		if err := other.Order(within(t, patience), o); err != nil {
+			t.Fatalf("order: %v", err)
+		}
+		<-heard // of a renewal that may have been under way
+		if from := <-heard; from != o.By.ID {
+			t.Errorf("a renewal after the order hears of %q, want %q", from, o.By.ID)
+		}
+		status, err := other.Inspect(within(t, patience), "job")
+		if err != nil || status.Record.Beat <= last {
+			t.Fatalf("beat %d after %d: %v", status.Record.Beat, last, err)
+		}
+		last = status.Record.Beat
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -171,6 +172,7 @@ type service struct {
 	notify   *notifier
 	commands *launcher
 	stop     context.CancelFunc // of the daemon: drain
+	draining atomic.Bool        // nothing starts any more
 }
 
 func newService(c *call, store all.Store, commands *launcher, jobs []*jobfile.Job) *service {
@@ -220,6 +222,7 @@ func (s *service) serve() (End, error) {
 
 // drain lets nothing start any more. Asked again, it passes the signal on; a command that gets a second one is killed.
 func (s *service) drain(asked int, sig syscall.Signal) {
+	s.draining.Store(true)
 	s.stop()
 	n := s.daemon.Running()
 	text := fmt.Sprintf("received %v: waiting for %d command(s) to end", sig, n)

@@ -22,7 +22,7 @@ const (
 
 // listen serves metrics and health. The returned function ends it.
 func (s *service) listen(address string) (closeServer func(), err error) {
-	listener, err := net.Listen("tcp", address)
+	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", address)
 	if err != nil {
 		return nil, &fault{code: codeConfiguration, what: "--listen " + address, why: reason(err), err: err, hint: "HOST:PORT or :PORT that is free"}
 	}
@@ -53,9 +53,12 @@ func probe(patience time.Duration, check func(context.Context) error) http.Handl
 	}
 }
 
-// ready says whether ticks that come due now could be claimed: the loop lives and the backend answers. The backend
-// is asked only when somebody wants to know.
+// ready says whether ticks that come due now could be claimed: the daemon does not drain, its loop lives and the
+// backend answers. The backend is asked only when somebody wants to know.
 func (s *service) ready(ctx context.Context) error {
+	if s.draining.Load() {
+		return errors.New("draining: nothing starts here any more")
+	}
 	if err := s.daemon.Alive(ctx); err != nil {
 		return err
 	}

@@ -321,13 +321,13 @@ func fetch() {
 	}
 	_, after, _ := strings.Cut(string(text), "listening on ")
 	address, _, _ := strings.Cut(after, "\n")
-	response, err := http.Get("http://" + address + os.Args[2]) //nolint:noctx // the script has a limit
+	response, err := http.Get("http://" + address + os.Args[2])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	defer response.Body.Close()
 	_, _ = io.Copy(os.Stdout, response.Body)
+	_ = response.Body.Close()
 	if response.StatusCode != http.StatusOK {
 		os.Exit(1)
 	}

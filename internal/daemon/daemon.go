@@ -133,8 +133,26 @@ func (d *Daemon) Run(ctx context.Context) error {
 			close(answer)
 		case <-ctx.Done():
 			d.stopStarting()
-			d.active.Wait()
+			d.awaitCommands()
 			return nil
+		}
+	}
+}
+
+// awaitCommands returns when all commands have ended. Meanwhile it answers that the daemon lives: one that were taken
+// for dead would be killed, and its commands with it.
+func (d *Daemon) awaitCommands() {
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		d.active.Wait()
+	}()
+	for {
+		select {
+		case answer := <-d.looks:
+			close(answer)
+		case <-over:
+			return
 		}
 	}
 }

@@ -10,6 +10,12 @@ import (
 	"github.com/leaderrun/leaderrun/backends"
 )
 
+func forgetTick(tick int64) backends.Order {
+	o := ordered(backends.ForgetTick)
+	o.Tick = tick
+	return o
+}
+
 func forgetKey(key string) backends.Order {
 	o := ordered(backends.ForgetKey)
 	o.Key = key
@@ -17,31 +23,57 @@ func forgetKey(key string) backends.Order {
 }
 
 func TestForgetTick(t *testing.T) {
-	is := func(n int64) func(t *testing.T, s, _ *store) {
+	is := func(want int64) func(t *testing.T, s, _ *store) {
 		return func(t *testing.T, s, _ *store) {
 			t.Helper()
-			want := int64(0)
-			if n != 0 {
-				want = tick(n)
-			}
 			if s.record.Tick.Tick != want || s.record.Passed != 0 {
 				t.Errorf("recorded %+v, passed %d; want tick %d", s.record.Tick, s.record.Passed, want)
 			}
 		}
 	}
-	forget := plain(backends.ForgetTick)
+	forget := func(s *store) backends.Order { return forgetTick(s.record.Tick.Tick) }
+	ahead := func(t *testing.T, s *store) { // as a clock that was wrong leaves it
+		t.Helper()
+		s.sleep(time.Hour)
+		ran(t, s, forTick("ahead", 60), backends.Done)
+		s.sleep(-time.Hour)
+	}
 	runOrders(t, []orderScene{
-		{name: "the only one", before: after(backends.Done, forTick("a", 3)), order: forget, check: func(t *testing.T, s, before *store) {
-			is(0)(t, s, before)
-			if d := s.acquire(forTick("b", 3)); d.Grant == nil || d.Grant.Attempt != 1 || d.Grant.Token <= before.record.Token {
-				t.Errorf("not to be run again: %+v", d)
-			}
-		}},
+		{
+			name: "the only one", before: after(backends.Done, rerun(forTick("a", 3))), order: forget,
+			check: func(t *testing.T, s, before *store) {
+				is(tick(3)-1)(t, s, before)
+				if d := s.acquire(rerun(forTick("b", 2))); d.Refusal == nil || d.Refusal.Verdict != backends.IsEarlier {
+					t.Errorf("an older one runs: %+v", d)
+				}
+				if d := s.acquire(rerun(forTick("b", 3))); d.Grant == nil || d.Grant.Tick != tick(3) || d.Grant.Attempt != 1 || d.Grant.Token <= before.record.Token {
+					t.Errorf("not to be run again: %+v", d)
+				}
+			},
+		},
+		{name: "the only one, due this moment", before: after(backends.Done, forTick("a", 10)), order: forget, check: is(tick(10) - 1)},
+		{
+			name: "the only one, in the future", before: ahead, order: forget,
+			check: func(t *testing.T, s, before *store) {
+				is(0)(t, s, before)
+				if d := s.acquire(forTick("b", 10)); d.Grant == nil {
+					t.Errorf("a wrong clock still keeps the job from running: %+v", *d.Refusal)
+				}
+			},
+		},
+		{
+			name: "another one than was seen", err: backends.ErrOver, before: after(backends.Done, forTick("a", 3), forTick("b", 4)),
+			order: func(*store) backends.Order { return forgetTick(tick(3)) },
+		},
+		{
+			name: "none was seen", err: backends.ErrOver, before: after(backends.Done, forTick("a", 3)),
+			order: func(*store) backends.Order { return forgetTick(0) },
+		},
 		{
 			name: "back to the latest one before it", order: forget,
 			before: after(backends.Done, forTick("a", 2), forTick("b", 3), by("c"), forTick("d", 5)),
 			check: func(t *testing.T, s, before *store) {
-				is(3)(t, s, before)
+				is(tick(3))(t, s, before)
 				for n, verdict := range map[int64]backends.Verdict{2: backends.IsDone, 3: backends.IsDone, 1: backends.IsEarlier} {
 					if d := s.acquire(forTick("e", n)); d.Refusal == nil || d.Refusal.Verdict != verdict {
 						t.Errorf("tick %d: %+v, want %s", n, d, verdict)
@@ -69,7 +101,7 @@ func TestForgetTick(t *testing.T) {
 		{
 			name: "one before it was started, and then claimed and taken back", order: forget,
 			check: func(t *testing.T, s, before *store) {
-				is(2)(t, s, before)
+				is(tick(2))(t, s, before)
 				if d := s.acquire(forTick("d", 2)); d.Refusal == nil || d.Refusal.Verdict != backends.IsLost {
 					t.Errorf("an older one runs again: %+v", d)
 				}
@@ -83,7 +115,7 @@ func TestForgetTick(t *testing.T) {
 			},
 		},
 		{
-			name: "of a run whose end is known, while another is on", order: forget, check: is(0),
+			name: "of a run whose end is known, while another is on", order: forget, check: is(tick(3) - 1),
 			before: func(t *testing.T, s *store) { ran(t, s, forTick("a", 3), backends.Done); grant(t, s, by("b")) },
 		},
 		{name: "being run now", before: during(forTick("a", 3)), order: forget, refuse: backends.Held, wait: ttl},
@@ -91,18 +123,13 @@ func TestForgetTick(t *testing.T) {
 			name: "perhaps being run now", order: forget, refuse: backends.Vanished, wait: ttl,
 			before: func(t *testing.T, s *store) { grant(t, s, forTick("a", 3)); s.vanish() },
 		},
-		{name: "of a holder that died", before: afterDeath(forTick("a", 3)), order: forget, check: is(0)},
+		{name: "of a holder that died", before: afterDeath(forTick("a", 3)), order: forget, check: is(tick(3) - 1)},
 		{
-			name: "in the future", order: forget, check: is(3),
-			before: func(t *testing.T, s *store) {
-				ran(t, s, forTick("a", 3), backends.Done)
-				s.sleep(time.Hour)
-				ran(t, s, forTick("b", 60), backends.Done)
-				s.sleep(-time.Hour)
-			},
+			name: "in the future", order: forget, check: is(tick(3)),
+			before: func(t *testing.T, s *store) { ran(t, s, forTick("a", 3), backends.Done); ahead(t, s) },
 		},
 		{
-			name: "one passed meanwhile", order: forget, check: is(0),
+			name: "one passed meanwhile", order: forget, check: is(tick(3) - 1),
 			before: func(t *testing.T, s *store) {
 				g := grant(t, s, forTick("a", 3))
 				s.acquire(forTick("b", 4))

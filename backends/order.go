@@ -13,14 +13,15 @@ import (
 type Operator interface {
 	// Order carries out one order on a job, in one atomic step. It returns nil when what was ordered is so,
 	// ErrUnknownJob when the store keeps nothing about the job, ErrOver when there is nothing (left) to do it
-	// to, a *Refusal when it is not safe, a *PermanentError, or else "outcome unknown": orders may be repeated.
-	// One that was carried out already changes nothing; it is answered with nil, or ErrOver if it is a Stop whose
-	// run has ended since.
+	// to, ErrLags when an Entomb is worth repeating after a third of the holder's TTL, a *Refusal when it is not
+	// safe, a *PermanentError, or else "outcome unknown": orders may be repeated. One that was carried out already
+	// changes nothing; it is answered with nil, or ErrOver if it is a Stop whose run has ended since.
 	Order(ctx context.Context, o Order) error
 }
 
 // LocalHolder is a store whose leases are held by processes of this host, and end with them: nothing else takes a
-// lease away. There Entomb and DeclareDead are refused with a *PermanentError as long as the lease is held.
+// lease away. There Entomb (where it is not ErrLags) and DeclareDead are refused with a *PermanentError as long as the
+// lease is held.
 type LocalHolder interface {
 	// Holders returns the processes of this host that hold the lease of a job's run, sorted; none if nobody
 	// does. It asks the kernel, and returns an error where that does not tell. When the last of them is gone, the
@@ -35,6 +36,7 @@ type Order struct {
 	By     Holder // who orders; the ID is new for every order, and the same when it is repeated
 	Reason string // for the history; may be empty
 	Token  int64  // Stop, Entomb, DeclareDead: the run that is meant
+	Tick   int64  // ForgetTick: the tick that is meant, in Unix seconds
 	Key    string // ForgetKey: which
 	// Seen is what the operator has watched of a holder that vanished, as in a Claim: a Refusal with the verdict
 	// Vanished shows it and says how long to watch.
@@ -58,6 +60,10 @@ const (
 // ErrOver says that there is nothing that an order could change: the run that is meant is over, or no such
 // tick, key or schedule is recorded.
 var ErrOver = errors.New("there is nothing to do it to")
+
+// ErrLags says that an Entomb was not carried out, because nobody but the holder knows which tick or key it runs: with
+// its lease it would lose the means to say so, and the tick would run again.
+var ErrLags = errors.New("the job's record was lost; its holder's next renewal writes it anew")
 
 // Ordered is the answer to an order.
 type Ordered struct {
@@ -98,7 +104,7 @@ func (d *decider) obey(o Order) (release bool, err error) {
 	case Stop, Entomb, DeclareDead:
 		return d.interfere(o)
 	case ForgetTick:
-		return false, d.forgetTick()
+		return false, d.forgetTick(o.Tick)
 	case ForgetKey:
 		return false, d.forgetKey(o.Key)
 	case ForgetSchedule:
@@ -118,37 +124,37 @@ func (d *decider) interfere(o Order) (release bool, err error) {
 	r, l := &d.Record, d.v.Lease
 	lags := l != nil && l.Token > r.Token // the record was lost, and the lease tells of the run
 	switch {
-	case lags && l.Token != o.Token, !lags && r.Token != o.Token, l == nil && r.Free():
+	case l != nil && l.Token != o.Token, !lags && r.Token != o.Token, l == nil && r.Free():
 		return false, ErrOver
 	case l == nil && o.Kind != DeclareDead:
 		return false, cmp.Or(d.mayLive(), ErrOver)
+	case lags && o.Kind == Entomb:
+		return false, ErrLags
 	}
-	if o.Kind == Stop {
+	switch o.Kind {
+	case Stop:
 		// A record that was lost stays so: its holder's next renewal, which carries the request back, writes it
 		// anew, and knows which tick or key it runs.
 		r.Break = &BreakRequest{Token: o.Token, By: o.By, Reason: o.Reason, At: d.now}
 		return false, nil
-	}
-	if lags {
-		d.mend()
-	}
-	switch o.Kind {
 	case Entomb:
 		d.close(Stopped, o)
 		d.entomb(o)
 	case DeclareDead:
+		if lags {
+			d.mend()
+		}
 		d.close(Lost, o)
 		r.Released, r.Ended = r.Token, d.now
 	}
 	return l != nil, nil
 }
 
-// mend writes what the lease tells into a record that was lost or rolled back, before the lease is removed. Which tick
-// or key its holder runs is not known here.
+// mend writes what the lease tells of a dead holder into a record that was lost or rolled back, before the lease is
+// removed. Which tick or key it ran nobody can say any more: the operator answers for that too.
 func (d *decider) mend() {
 	r, l := &d.Record, d.v.Lease
 	r.Token, r.Holder = l.Token, Holder{ID: l.Holder}
-	r.TTL = max(r.TTL, ceilMillis(l.Left))
 	r.note(Run{Token: l.Token, Holder: r.Holder, State: Claimed})
 }
 
@@ -209,10 +215,12 @@ func breakNote(by Holder, reason string) string {
 }
 
 // forgetTick takes the recorded tick back: the job is where it was after the latest one before it of which the history
-// knows a start or a miss, so that nothing older runs again.
-func (d *decider) forgetTick() error {
+// knows a start or a miss, so that nothing older runs again. Where the history knows none (it keeps the last runs only),
+// all that is older is missed, up to the second before. But a tick ahead of now was recorded by a clock that was wrong,
+// and what is older than that has yet to come: then nothing is recorded.
+func (d *decider) forgetTick(tick int64) error {
 	r := &d.Record
-	if r.Tick.Tick == 0 {
+	if r.Tick.Tick == 0 || r.Tick.Tick != tick {
 		return ErrOver
 	}
 	if err := d.going(r.Tick); err != nil {
@@ -220,9 +228,12 @@ func (d *decider) forgetTick() error {
 	}
 	var before Occurrence
 	for _, run := range r.Runs {
-		if run.Tick > before.Tick && run.Tick < r.Tick.Tick && run.State != Open {
+		if run.Tick > before.Tick && run.Tick < tick && run.State != Open {
 			before = Occurrence{Tick: run.Tick, State: run.State, Claimant: run.Holder, Policy: Skip, Attempt: run.Attempt, MaxAttempts: 1}
 		}
+	}
+	if before.Tick == 0 && tick*1000 <= d.now {
+		before = Occurrence{Tick: tick - 1, State: Missed, Policy: Skip}
 	}
 	r.Tick, r.Passed = before, 0
 	return nil

@@ -131,11 +131,31 @@ func TestOrdersThatChangeNothing(t *testing.T) {
 				name: string(kind) + " another token than the lease's, the record is lost", err: backends.ErrOver,
 				before: func(t *testing.T, s *store) { grant(t, s, by("a")); s.loseRecord() },
 				order:  func(s *store) backends.Order { return against(kind, s.token-1) },
+			},
+			// The hazard: the lease of a run that nobody meant is taken away.
+			orderScene{
+				name: string(kind) + " the record's run, and an earlier one has the lease", err: backends.ErrOver,
+				before: func(t *testing.T, s *store) { grant(t, s, by("a")); s.token-- }, order: latest(kind),
+			},
+			orderScene{
+				name: string(kind) + " the lease's run, and the record knows a later one", err: backends.ErrOver,
+				before: func(t *testing.T, s *store) { grant(t, s, by("a")); s.token-- }, order: leased(kind),
 			})
 	}
 	for _, kind := range []backends.OrderKind{backends.ForgetTick, backends.ForgetKey, backends.ForgetSchedule} {
 		scenes = append(scenes, orderScene{name: string(kind) + " without one", before: after(backends.Done, by("a")), order: plain(kind), err: backends.ErrOver})
 	}
+	scenes = append(scenes,
+		orderScene{
+			name:   "entomb, and the record is lost",
+			before: func(t *testing.T, s *store) { grant(t, s, by("a")); s.loseRecord() },
+			order:  leased(backends.Entomb), err: backends.ErrLags,
+		},
+		orderScene{
+			name:   "entomb, and the record is rolled back",
+			before: func(t *testing.T, s *store) { grant(t, s, by("a")); s.record.Token-- },
+			order:  leased(backends.Entomb), err: backends.ErrLags,
+		})
 	for _, kind := range []backends.OrderKind{backends.Stop, backends.Entomb} {
 		scenes = append(scenes,
 			orderScene{name: string(kind) + " a run that expired", before: afterDeath(by("a")), order: latest(kind), err: backends.ErrOver},
@@ -224,25 +244,21 @@ func TestStopWhileTheRecordIsLost(t *testing.T) {
 	}
 }
 
-// TestEntomb: whatever the store proves a death with, and whatever it has lost, nobody is granted before the entombed
-// holder's life is over.
+// TestEntomb: whatever the store proves a death with, nobody is granted before the entombed holder's life is over.
 func TestEntomb(t *testing.T) {
 	for name, x := range map[string]struct {
 		proof backends.Proof
-		lose  func(s *store)
+		spoil func(s *store)
 	}{
 		"by until":                  {backends.ByUntil, func(*store) {}},
-		"by until, lost record":     {backends.ByUntil, func(s *store) { s.loseRecord() }},
-		"by until, rolled back":     {backends.ByUntil, func(s *store) { s.record.Token--; s.record.TTL, s.record.Until = 1, 1 }},
 		"by until, shortened lease": {backends.ByUntil, func(s *store) { s.until = s.now.Add(time.Millisecond) }},
 		"by beat":                   {backends.ByBeat, func(*store) {}},
-		"by beat, lost record":      {backends.ByBeat, func(s *store) { s.loseRecord() }},
 	} {
-		t.Run(name, func(t *testing.T) { entomb(t, x.proof, x.lose) })
+		t.Run(name, func(t *testing.T) { entomb(t, x.proof, x.spoil) })
 	}
 }
 
-func entomb(t *testing.T, proof backends.Proof, lose func(s *store)) {
+func entomb(t *testing.T, proof backends.Proof, spoil func(s *store)) {
 	t.Helper()
 	s := newStore()
 	s.proof = proof
@@ -254,7 +270,7 @@ func entomb(t *testing.T, proof backends.Proof, lose func(s *store)) {
 	c.Seen = s.acquire(c).Refusal.Seen // a standby has watched it
 	s.sleep(4 * time.Second)
 	s.order(against(backends.Stop, g.Token)) // and it does not
-	lose(s)
+	spoil(s)
 	beat := s.record.Beat
 	if d := s.order(against(backends.Entomb, g.Token)); d.Err != nil || !d.Release {
 		t.Fatalf("%+v", d)
@@ -298,6 +314,38 @@ func entomb(t *testing.T, proof backends.Proof, lose func(s *store)) {
 	}
 	if e := s.finish(g, backends.Done); !e.Lost {
 		t.Error("the end of the entombed run is recorded after the next grant")
+	}
+}
+
+// A record was lost that said which tick or key a run is for. The hazard: the operator takes the lease away before the
+// holder has said so again, and what it ran runs once more.
+func TestEntombWhileTheRecordIsLost(t *testing.T) {
+	for name, lose := range map[string]func(s *store){
+		"lost":        func(s *store) { s.loseRecord() },
+		"rolled back": func(s *store) { s.record = backends.Record{Job: "job", Token: 5, TTL: 1} },
+	} {
+		for _, claim := range []func(id string) backends.Claim{
+			func(id string) backends.Claim { return forTick(id, 0) },
+			func(id string) backends.Claim { return forKey(id, "k") },
+		} {
+			s := newStore()
+			g := grant(t, s, claim("a"))
+			lose(s)
+			o := against(backends.Entomb, g.Token)
+			if d := s.order(o); !errors.Is(d.Err, backends.ErrLags) || d.Changed || d.Release {
+				t.Errorf("%s: %+v, want ErrLags", name, d)
+			}
+			if r := s.renew(g); r.Lost {
+				t.Fatalf("%s: the lease is gone", name)
+			}
+			if d := s.order(o); d.Err != nil || !d.Release {
+				t.Errorf("%s: after a renewal: %+v", name, d)
+			}
+			s.sleep(ttl)
+			if d := s.acquire(claim("b")); d.Refusal == nil || d.Refusal.Verdict != backends.IsStopped {
+				t.Errorf("%s: once more: %+v, want %s", name, d, backends.IsStopped)
+			}
+		}
 	}
 }
 
@@ -388,7 +436,7 @@ func TestRepeatedOrderComesLate(t *testing.T) {
 	s := newStore()
 	s.sleep(10 * time.Minute)
 	after(backends.Done, forTick("a", 2), forTick("b", 3))(t, s)
-	o := ordered(backends.ForgetTick)
+	o := forgetTick(tick(3))
 	s.order(o)
 	ran(t, s, forTick("c", 3), backends.Done)
 	if d := s.order(o); d.Err != nil || d.Changed {

@@ -1,9 +1,16 @@
 package examples
 
 import (
+	"maps"
+	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
 // cronLine is a line of a crontab as cron reads it, crontab(5).
@@ -54,71 +61,129 @@ func splitPercent(s string) (command, stdin string) {
 	return strings.ReplaceAll(command, escaped, "%"), strings.ReplaceAll(stdin, escaped, "%")
 }
 
-// Two hosts run each line of the crontab as cron would, at the same time: one runs the job, and neither says
-// a word.
-func TestCrontab(t *testing.T) {
-	t.Parallel()
-	env, lines := parseCrontab(t, text(t, "crontab/crontab"))
-	want := map[string]string{ // what the jobs are told
-		"report":   `<--full>`,
-		"sync-all": ``,
-		"backup":   `<--name> <db-20[0-9][0-9]-[01][0-9]-[0-3][0-9]>`,
-		"post":     `<--to> <team>The numbers are due\.\n-- ops`,
-		"invoices": ``,
+// toldJobs are the jobs of the crontab and what they are told.
+var toldJobs = map[string]string{
+	"report":   `<--full>`,
+	"sync-all": ``,
+	"backup":   `<--name> <db-20[0-9][0-9]-[01][0-9]-[0-3][0-9]>`,
+	"post":     `<--to> <team>The numbers are due\.\n-- ops`,
+}
+
+// jobOf returns the program of a line.
+func jobOf(t *testing.T, line cronLine) string {
+	t.Helper()
+	m := regexp.MustCompile(`/usr/local/bin/([a-z-]+)`).FindStringSubmatch(line.command)
+	if m == nil {
+		t.Fatalf("no job in %q", line.command)
 	}
-	if len(lines) != len(want) {
-		t.Fatalf("%d lines, want %d", len(lines), len(want))
+	return m[1]
+}
+
+// What leaderrun takes for the schedule is when cron starts the line: otherwise most runs would be for a tick that is
+// done.
+func TestCrontabSchedules(t *testing.T) {
+	t.Parallel()
+	_, lines := parseCrontab(t, text(t, "crontab/crontab"))
+	if len(lines) != len(toldJobs) {
+		t.Fatalf("%d lines, want %d", len(lines), len(toldJobs))
 	}
 	for _, line := range lines {
+		if want := `--schedule "` + strings.Join(line.fields, " ") + `" `; !strings.Contains(line.command, want) {
+			t.Errorf("no %s in %q", want, line.command)
+		}
 		if !strings.HasPrefix(line.command, "/usr/bin/leaderrun run ") {
 			t.Errorf("no absolute path: %q", line.command)
 		}
-		name := regexp.MustCompile(`/usr/local/bin/([a-z-]+)`).FindStringSubmatch(line.command)
-		if name == nil {
-			t.Fatalf("no job in %q", line.command)
-		}
-		t.Run(name[1], func(t *testing.T) {
+	}
+}
+
+// Three hosts run each line of the crontab as cron would, two at the same time, one after the job is done: it runs
+// once, and nobody says a word.
+func TestCrontab(t *testing.T) {
+	t.Parallel()
+	env, lines := parseCrontab(t, text(t, "crontab/crontab"))
+	for _, line := range lines {
+		name := jobOf(t, line)
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			// The job writes down what it is told, and goes on until it is let go.
-			w.tool(name[1], `{ for word; do printf '<%s> ' "$word"; done | sed 's/ $//'; cat; echo; echo "run $LEADERRUN_JOB $LEADERRUN_BACKEND_FILE"; } >>$DIR/log`,
+			w.tool(name, `{ for word; do printf '<%s> ' "$word"; done | sed 's/ $//'; cat; echo; echo "run $LEADERRUN_JOB $LEADERRUN_TICK $LEADERRUN_BACKEND_FILE"; } >>$DIR/log`,
 				`while ! test -e $DIR/go; do sleep 0.01; done`)
 			env := append([]string{"LOGNAME=somebody", "HOME=" + w.path("home")}, w.relocateAll(env)...)
-			one := w.start(env, line.stdin, "/bin/sh", "-c", w.relocate(line.command))
+			cron := func() *host { return w.start(env, line.stdin, "/bin/sh", "-c", w.relocate(line.command)) }
+			one := cron()
 			w.until("log", "run ")
-			two := w.start(env, line.stdin, "/bin/sh", "-c", w.relocate(line.command))
-			two.expect(0, "")
+			two := cron()
+			if !strings.Contains(line.command, "--on-lost rerun") { // who may have to run it again stands by
+				two.expect(0, "")
+			}
 			w.write("go", "")
-			if name[1] == "invoices" {
-				return // the next test
-			}
 			one.expect(0, "")
+			two.expect(0, "")
+			cron().expect(0, "") // its clock is behind
 			got := w.read("log")
-			if !regexp.MustCompile(`^` + want[name[1]] + `\s*run [a-z-]+ \n$`).MatchString(got) {
-				t.Errorf("the log has %q, want one run of %q", got, want[name[1]])
+			if !regexp.MustCompile(`^(` + toldJobs[name] + `\s*run [a-z-]+ [0-9TZ:-]+ \n)+$`).MatchString(got) {
+				t.Errorf("the log has %q, want a run of %q", got, toldJobs[name])
 			}
+			onceEach(t, got)
 		})
 	}
 }
 
-// A job that is done before the clock of another host says so keeps the lease: that host finds it running. Its
-// exit code is the job's.
-func TestCrontabShortJob(t *testing.T) {
+// onceEach looks for a tick that ran twice. A test that takes its time may see the next one, too.
+func onceEach(t *testing.T, log string) (runs []string) {
+	t.Helper()
+	runs = regexp.MustCompile(`(?m)^run \S+ \S+`).FindAllString(log, -1)
+	slices.Sort(runs)
+	if len(runs) != len(slices.Compact(slices.Clone(runs))) {
+		t.Errorf("a tick ran twice: %q", runs)
+	}
+	return runs
+}
+
+// Debian's cron runs the crontab for three users, who stand for three hosts, each line every minute instead of at its
+// time. The jobs are over at once. Each tick runs once, and nobody gets mail.
+func TestCrontabUnderCron(t *testing.T) {
 	t.Parallel()
-	env, lines := parseCrontab(t, text(t, "crontab/crontab"))
+	testserver.Require(t, "redis")
+	crontab := text(t, "crontab/crontab")
+	_, lines := parseCrontab(t, crontab)
 	w := newWorld(t)
-	w.tool("invoices", "echo run >>$DIR/log", "exit 7")
-	w.tool("sleep", `echo "$@" >$DIR/slept`, "while ! test -e $DIR/go; do /bin/sleep 0.01; done")
-	env = append([]string{"LOGNAME=somebody", "HOME=" + w.path("home")}, w.relocateAll(env)...)
-	command := w.relocate(lines[len(lines)-1].command)
-	one := w.start(env, "", "/bin/sh", "-c", command)
-	w.until("slept", "30")
-	two := w.start(env, "", "/bin/sh", "-c", command)
-	two.expect(0, "")
-	w.write("go", "")
-	one.expect(7, "")
-	if got := w.read("log"); got != "run\n" {
-		t.Errorf("the log has %q, want one run", got)
+	if err := os.Chmod(w.dir, 0o777); err != nil { //nolint:gosec // the hosts write there
+		t.Fatal(err)
+	}
+	w.write("backend", "redis://"+testserver.Redis(t, testserver.RedisOptions{}).Addr()+"\n")
+	w.write("log", "")
+	for _, name := range []string{"backend", "log"} {
+		if err := os.Chmod(w.path(name), 0o666); err != nil { //nolint:gosec // despite the umask
+			t.Fatal(err)
+		}
+	}
+	for _, line := range lines {
+		w.tool(jobOf(t, line), `echo "run $LEADERRUN_JOB $LEADERRUN_TICK" >>$DIR/log`)
+		crontab = strings.ReplaceAll(crontab, strings.Join(line.fields, " "), "* * * * *")
+	}
+	mails := testserver.Cron(t, w.dir, w.relocate(crontab), 3)
+	// At the second tick of a job every host has come for its first one.
+	ticks := func() map[string]int {
+		n := map[string]int{}
+		for _, run := range onceEach(t, w.read("log")) {
+			n[strings.Fields(run)[1]]++
+		}
+		return n
+	}
+	for begun := time.Now(); ; time.Sleep(time.Second) { // between two looks
+		n := ticks()
+		if len(n) == len(lines) && slices.Min(slices.Collect(maps.Values(n))) > 1 {
+			break
+		}
+		if time.Since(begun) > 5*time.Minute {
+			t.Fatalf("waited in vain for two runs of each job: %v", n)
+		}
+	}
+	if text := w.read(filepath.Base(mails)); text != "" {
+		t.Errorf("cron sent mail:\n%s", text)
 	}
 }
 
@@ -126,6 +191,7 @@ func TestCrontabShortJob(t *testing.T) {
 func (w *world) relocate(s string) string {
 	return strings.NewReplacer(
 		"/usr/bin/leaderrun", bin+"/leaderrun", "/usr/local/bin", w.path("tools"), "/etc/leaderrun/backend", w.path("backend"),
+		"/etc/leaderrun/jobs.yaml", w.path("jobs.yaml"),
 	).Replace(s)
 }
 

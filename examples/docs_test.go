@@ -224,45 +224,6 @@ func (w *world) shell(words ...string) (code int, output string) {
 	return cmd.ProcessState.ExitCode(), string(out)
 }
 
-// Links to files lead somewhere, and so do those to a section of a page.
-func TestLinks(t *testing.T) {
-	t.Parallel()
-	link := regexp.MustCompile(`\]\(([^)#\s]*)(#[^)\s]*)?\)`)
-	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || filepath.Ext(path) != ".md" {
-			return err
-		}
-		for _, m := range link.FindAllStringSubmatch(text(t, path), -1) {
-			if strings.Contains(m[1], "://") {
-				continue
-			}
-			target := path
-			if m[1] != "" {
-				target = filepath.Join(filepath.Dir(path), m[1])
-			}
-			if _, err := os.Stat(target); err != nil {
-				t.Errorf("%s: %s leads nowhere", path, m[0])
-			} else if m[2] != "" && !slices.Contains(anchors(text(t, target)), m[2]) {
-				t.Errorf("%s: %s: there is no such section", path, m[0])
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// anchors returns the names of a page's sections.
-func anchors(page string) []string {
-	var all []string
-	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(page, -1) {
-		name := regexp.MustCompile(`[^a-z0-9 _-]`).ReplaceAllString(strings.ToLower(m[1]), "")
-		all = append(all, "#"+strings.ReplaceAll(name, " ", "-"))
-	}
-	return all
-}
-
 // The pages say what the program says.
 func TestPagesFitTheProgram(t *testing.T) {
 	t.Parallel()

@@ -2,10 +2,13 @@ package examples
 
 import (
 	"compress/gzip"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/leaderrun/leaderrun/internal/testserver"
@@ -63,15 +66,54 @@ func TestPipeline(t *testing.T) {
 	if lines, err := w.unzip("db.gz"); lines != 200000 || err != nil {
 		t.Errorf("after a failure the backup has %d lines, want 200000; %v", lines, err)
 	}
-	entries, err := os.ReadDir(w.dir)
-	if err != nil {
+	if left := w.newBackups(); len(left) > 0 {
+		t.Errorf("it left %q", left)
+	}
+}
+
+// A run of which nobody can tell whether it leads does not replace the backup: here its leaderrun is stopped, and would be
+// ended by its guardian some seconds later.
+func TestPipelineAsksBeforeItReplaces(t *testing.T) {
+	t.Parallel()
+	w := newBackup(t)
+	w.write("db.gz", "the backup of yesterday")
+	h := w.start(w.env, "", absolute(t, "pipeline/backup.sh"), w.path("db.gz"))
+	w.until("log", "begun")
+	stop(t, h.cmd.Process.Pid)
+	w.write("go", "")
+	testserver.Eventually(t, "the command has ended", func() bool { return len(w.newBackups()) == 0 })
+	if err := syscall.Kill(h.cmd.Process.Pid, syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), "db.gz.") {
-			t.Errorf("it left %s", e.Name())
-		}
+	if code, output := h.wait(); code != 75 || !strings.Contains(output, "leaderrun: this run does not lead: ") {
+		t.Errorf("code %d, want 75, and it says %q", code, output)
 	}
+	if got := w.read("db.gz"); got != "the backup of yesterday" {
+		t.Errorf("the backup was replaced by %d bytes", len(got))
+	}
+}
+
+// stop stops a process, and returns when all of it stands still.
+func stop(t *testing.T, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	testserver.Eventually(t, "it is stopped", func() bool {
+		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		_, state, _ := strings.Cut(string(status), ") ")
+		return strings.HasPrefix(state, "T")
+	})
+}
+
+// newBackups returns the files of backups that are being made.
+func (w *world) newBackups() []string {
+	w.t.Helper()
+	names, err := filepath.Glob(w.path("db.gz.*"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return names
 }
 
 // What the README warns of is true: the host that skips reports success and replaces the backup by nothing.

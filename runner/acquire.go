@@ -102,8 +102,8 @@ func (a *attempt) acquire(ctx context.Context) (result Result, ok bool) {
 		default:
 			tries, a.failure, a.unclear = tries+1, err, true
 			a.emit(slog.LevelInfo, EventSilent, fmt.Sprintf("the backend does not answer: %v", err))
-			if a.req.Wait > 0 && a.behind == -1 { // a standby stands by for the backend, too
-				a.behind = -2
+			if a.req.Wait > 0 && a.behind == behindNobody { // a standby stands by for the backend, too
+				a.behind = behindSilence
 				a.emit(slog.LevelInfo, EventStandby, "standing by: the backend does not answer")
 			}
 			if result, again := a.unreachable(ctx, l, tries); !again {

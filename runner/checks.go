@@ -68,6 +68,9 @@ func (h *holding) checkWakeAt() Instant {
 // answer says yes to the checks that had arrived before the renewal of that number was sent.
 func (h *holding) answer(number int) {
 	left := h.valid.Sub(h.clock.Now())
+	if left <= 0 { // this process was stopped since the reply arrived
+		return
+	}
 	n := 0
 	for n < len(h.questions) && h.questions[n].sent < number {
 		h.questions[n].tell(Standing{Leading: true, Left: left})

@@ -26,6 +26,8 @@ func (a *attempt) finish(ctx context.Context, h *holding) Result {
 	switch result.Ending {
 	case LeaseLost:
 		result.Err = h.loss
+	case Ran: // because our caller wanted that, if there is an error
+		result.Err = h.ended
 	case StartFailed:
 		result.Err = h.startErr
 	}

@@ -44,7 +44,9 @@ type holding struct {
 	asks     int    // SIGTERM and SIGINT received
 	loss     error  // why renewals fail
 	startErr error  // why the command could not be started again
+	ended    error  // why our caller stopped it
 	cancels  <-chan struct{}
+	why      func() error // the cause of the cancel
 }
 
 // try is one start of the command.
@@ -62,7 +64,8 @@ func (a *attempt) hold(ctx context.Context) *holding {
 	now := a.clock.Now()
 	h := &holding{
 		attempt: a, try: try{started: now}, tries: 1, deadline: a.plan.Deadline(a.asked),
-		replies: make(chan renewal, 16), checks: a.req.Checks, cancels: ctx.Done(),
+		replies: make(chan renewal, 16), checks: a.req.Checks,
+		cancels: ctx.Done(), why: func() error { return context.Cause(ctx) },
 	}
 	h.valid = h.deadline.End
 	h.sentAt = h.asked
@@ -186,7 +189,8 @@ func (h *holding) stop(cause Ending, why string) {
 // shutDown stops the command because our caller wants that.
 func (h *holding) shutDown() {
 	h.cancels = nil
-	h.stop(Ran, "shutting down")
+	h.ended = h.why()
+	h.stop(Ran, h.ended.Error())
 }
 
 // armKill starts the time between a SIGTERM and the SIGKILL that --kill-after asked for.

@@ -131,8 +131,8 @@ func (h *holding) breakOff(b *backends.BreakRequest) {
 	if h.cause != 0 {
 		return
 	}
-	h.stop(Broken, "an operator asks for it: "+b.Reason)
-	h.emit(slog.LevelError, EventLost, "the run was ended by an operator on "+HolderText(b.By)+": "+b.Reason)
+	h.stop(Broken, "it was broken"+withReason(b.Reason))
+	h.emit(slog.LevelError, EventLost, "the run was broken from "+HolderText(b.By)+withReason(b.Reason))
 }
 
 // takeLoss acts on the store's word that the lease is not ours: somebody else may already have it.
@@ -147,6 +147,13 @@ func (h *holding) takeLoss() {
 
 // watchAfter is how old a run gets before it watches its own lease: most are over before anybody takes it away.
 const watchAfter = time.Second
+
+func withReason(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return ": " + reason
+}
 
 // watchOver opens a watch on our own lease, so that a loss is known before the next renewal.
 func (h *holding) watchOver(ctx context.Context) {

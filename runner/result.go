@@ -36,6 +36,7 @@ type Result struct {
 	Grant   backends.Grant    // zero: never granted
 	Status  lifeline.Status   // of the command's last try, where it was started
 	Signal  syscall.Signal    // the last ending signal that leaderrun itself received; 0: none
-	Err     error
-	Before  []Result // the runs of earlier ticks that came first, where the store wanted that
+	Err     error             // why, where the ending alone does not say
+	Floor   int64             // the highest token that was seen for the job
+	Before  []Result          // the runs of earlier ticks that came first, where the store wanted that
 }

@@ -64,6 +64,9 @@ type Request struct {
 	// Checks are questions of whoever wants to know whether the run still leads; nil: nobody asks. They are answered
 	// until Run returns.
 	Checks <-chan Check
+	// Wanted ends when nothing may start any more: then no claim is made and no command started, but one that runs
+	// goes on, with its retries. nil: it does not end.
+	Wanted context.Context //nolint:containedctx // it is narrower than that of Run
 	// Signals are those that leaderrun receives: they end a wait, and go on to the command.
 	Signals <-chan os.Signal
 	// Env returns the variables that tell the command of its grant.
@@ -104,6 +107,12 @@ type Tree interface {
 	Close()
 }
 
+// What a standby may have told to be waiting behind, beside a token.
+const (
+	behindNobody  = -1
+	behindSilence = -2 // the backend does not answer
+)
+
 // attempt is one attempt to run a job: one holder, from the claim to the finish.
 type attempt struct {
 	r     *Runner
@@ -121,7 +130,7 @@ type attempt struct {
 	failure error             // of the last request, where its outcome is unknown
 	unclear bool              // some claim of ours may still be applied
 	seenAt  Instant           // when claim.Seen was first seen
-	behind  int64             // the token we told to be waiting behind; -1: none
+	behind  int64             // the token we told to be waiting behind, or one of the constants
 	proved  bool              // Prove was asked
 	began   Instant           // before the first claim
 
@@ -132,7 +141,7 @@ type attempt struct {
 // Run claims the job, runs the command under the lease, and finishes. It returns when the command was not to be
 // run, or when its whole tree is dead and the lease released; the exceptions are named in Ending. A tick that is
 // about to come is slept to. Where the store wants an earlier tick to be run first, that one is, and then ours is
-// claimed. Cancelling ctx ends a wait, and asks a running command to end as SIGTERM would.
+// claimed. Cancelling ctx ends a wait, and asks a running command to end as SIGTERM would; its cause is told.
 func (r *Runner) Run(ctx context.Context, req Request) Result {
 	clock := r.Clock
 	if clock == nil {
@@ -140,20 +149,25 @@ func (r *Runner) Run(ctx context.Context, req Request) Result {
 	}
 	timer, err := clock.NewTimer()
 	if err != nil {
-		return Result{Ending: Unreachable, Err: err}
+		return Result{Ending: StartFailed, Err: err}
 	}
 	defer timer.Stop()
+	wanted, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if req.Wanted != nil {
+		defer context.AfterFunc(req.Wanted, func() { cancel(context.Cause(req.Wanted)) })()
+	}
 
 	a := r.newAttempt(req, clock, timer)
-	if result, again := a.sleepToTick(ctx); !again {
-		return a.with(result)
+	if result, again := a.sleepToTick(wanted); !again {
+		return a.with(result).because(wanted)
 	}
 	var before []Result
 	for {
-		result := a.run(ctx)
-		if !a.oursIsNext(ctx, result) {
+		result := a.run(ctx, wanted)
+		if !a.oursIsNext(wanted, result) {
 			result.Before = before
-			return result
+			return result.because(wanted)
 		}
 		before = append(before, result)
 		req.Floor = max(req.Floor, a.claim.Floor, result.Grant.Token)
@@ -163,7 +177,7 @@ func (r *Runner) Run(ctx context.Context, req Request) Result {
 
 // newAttempt returns an attempt of a new holder.
 func (r *Runner) newAttempt(req Request, clock Clock, timer Timer) *attempt {
-	a := &attempt{r: r, req: req, clock: clock, timer: timer, plan: req.Timeline, behind: -1}
+	a := &attempt{r: r, req: req, clock: clock, timer: timer, plan: req.Timeline, behind: behindNobody}
 	a.claim = backends.Claim{
 		Job: req.Job, Holder: req.Host, TTL: req.Timeline.TTL, Floor: req.Floor, Occasion: req.Occasion,
 	}
@@ -171,16 +185,16 @@ func (r *Runner) newAttempt(req Request, clock Clock, timer Timer) *attempt {
 	return a
 }
 
-// run is one attempt from the claim to the finish.
-func (a *attempt) run(ctx context.Context) Result {
+// run is one attempt from the claim to the finish. wanted ends what comes before the command is started.
+func (a *attempt) run(ctx, wanted context.Context) Result {
 	a.began = a.clock.Now()
 	stop := a.declineChecks(errNotHeld)
-	result, ok := a.acquire(ctx)
+	result, ok := a.acquire(wanted)
 	stop()
 	if !ok {
 		return a.with(result)
 	}
-	if result, ok := a.start(ctx); !ok {
+	if result, ok := a.start(wanted); !ok {
 		a.closeTree()
 		return a.with(result)
 	}
@@ -195,9 +209,14 @@ func (a *attempt) run(ctx context.Context) Result {
 
 // oursIsNext says whether the run that ended was that of an earlier tick, and ours is to be claimed now: nobody
 // wants us to end, and the store knows what became of the earlier one.
-func (a *attempt) oursIsNext(ctx context.Context, r Result) bool {
+func (a *attempt) oursIsNext(wanted context.Context, r Result) bool {
 	earlier := r.Grant.Tick != 0 && r.Grant.Tick < a.req.Occasion.Tick
-	return earlier && (r.Ending == Ran || r.Ending == TimedOut) && r.Signal == 0 && ctx.Err() == nil
+	return earlier && (r.Ending == Ran || r.Ending == TimedOut) && r.Signal == 0 && !a.unwanted(wanted)
+}
+
+// unwanted says whether nothing may start any more. The context that is made of both may not know yet.
+func (a *attempt) unwanted(ctx context.Context) bool {
+	return ctx.Err() != nil || a.req.Wanted != nil && a.req.Wanted.Err() != nil
 }
 
 // closeTree sends the last tree's guardian away, if there is one.
@@ -210,7 +229,17 @@ func (a *attempt) closeTree() {
 // with fills in what every result carries.
 func (a *attempt) with(result Result) Result {
 	result.Refusal, result.Grant, result.Signal = a.refusal, a.grant, a.signal
+	result.Floor = max(a.claim.Floor, a.grant.Token)
 	return result
+}
+
+// because says why a wait ended that no signal ended.
+func (r Result) because(wanted context.Context) Result {
+	if r.Ending == Interrupted && r.Signal == 0 {
+		<-wanted.Done() // at once, or a moment after the context that it follows
+		r.Err = context.Cause(wanted)
+	}
+	return r
 }
 
 // newHolderID returns 128 random bits: unique for every attempt, whatever the host is called.

@@ -25,12 +25,15 @@ func (a *attempt) start(ctx context.Context) (Result, bool) {
 		}
 		return a.undo(ctx, Result{Ending: NotStarted, Err: err}), false
 	}
-	select { // a signal that came between the claim and now
+	select { // what came between the claim and now
 	case s := <-a.req.Signals:
 		if a.ends(s) {
 			return a.undo(ctx, Result{Ending: Interrupted}), false
 		}
 	default:
+	}
+	if a.unwanted(ctx) {
+		return a.undo(ctx, Result{Ending: Interrupted}), false
 	}
 	err := a.launch(a.plan.Deadline(a.asked))
 	if errors.Is(err, lifeline.ErrGuardian) { // the command may run: this is for hold to see to its end

@@ -3,26 +3,46 @@ package backendtest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
 )
 
+// forgetTick returns an order to forget a tick.
+func (s *scene) forgetTick(tick int64) backends.Order {
+	o := s.order(backends.ForgetTick, 0)
+	o.Tick = tick
+	return o
+}
+
 func forgottenTick(s *scene) {
 	d, other := s.open(), s.open()
 	for n := range int64(3) {
 		s.done(d, s.acquire(d, withTick(s.claim(), s.tick(n))))
 	}
-	s.ordered(other, s.order(backends.ForgetTick, 0))
+	s.over(other, s.forgetTick(s.tick(1))) // another one was recorded since somebody looked
+	s.ordered(other, s.forgetTick(s.tick(2)))
 	s.refused(d, withTick(s.claim(), s.tick(1)), backends.IsDone)
 	s.refused(d, withTick(s.claim(), s.tick(0)), backends.IsDone)
 	g := s.acquire(d, withTick(s.claim(), s.tick(2)))
 	s.wantRun(g, s.tick(2), 1)
-	s.denied(other, s.order(backends.ForgetTick, 0), backends.Held)
+	s.denied(other, s.forgetTick(s.tick(2)), backends.Held)
 	s.renew(d, g)
 	s.done(d, g)
 	s.refused(other, withTick(s.claim(), s.tick(2)), backends.IsDone)
+}
+
+// forgottenFirst: the history may know nothing of what ran before the forgotten tick.
+func forgottenFirst(s *scene) {
+	d, other := s.open(), s.open()
+	s.done(d, s.acquire(d, withRerun(s.claim(), s.tick(1))))
+	s.ordered(other, s.forgetTick(s.tick(1)))
+	s.refused(d, withRerun(s.claim(), s.tick(0)), backends.IsEarlier)
+	g := s.acquire(d, withRerun(s.claim(), s.tick(1)))
+	s.wantRun(g, s.tick(1), 1)
+	s.done(d, g)
 }
 
 func forgottenKey(s *scene) {
@@ -114,7 +134,7 @@ func lostOrder(s *scene) {
 	}
 	s.done(d, s.acquire(d, withTick(s.claim(), s.tick(1))))
 	s.done(d, s.acquire(d, withTick(s.claim(), s.tick(2))))
-	again := twice(s.order(backends.ForgetTick, 0))
+	again := twice(s.forgetTick(s.tick(2)))
 	s.refused(d, withTick(s.claim(), s.tick(1)), backends.IsDone)
 	s.done(d, s.acquire(d, withTick(s.claim(), s.tick(2))))
 	again()
@@ -205,7 +225,8 @@ func (p *play) order(a *attempt) {
 	}
 	o := p.scene.order(pick(p.random, kinds...), 0)
 	o.Key = pick(p.random, "a", "b")
-	p.compare(string(o.Kind)+" "+o.Key, a, func(i int, d backends.Driver) any {
+	o.Tick = pick(p.random, p.tick(p.latest), p.tick(p.latest-1))
+	p.compare(fmt.Sprintf("%s %s %d", o.Kind, o.Key, o.Tick), a, func(i int, d backends.Driver) any {
 		o.Token = a.grants[i].Token
 		err := p.give(d, o)
 		if r, ok := errors.AsType[*backends.Refusal](err); ok {

@@ -224,7 +224,7 @@ func (m *Mem) wake(job string) {
 func (m *Mem) Inspect(ctx context.Context, job string) (backends.Status, error) {
 	s, known := backends.Status{}, false
 	err := m.step(ctx, job, func(j *memJob, v backends.View) {
-		known = j.known
+		known = j.known || v.Lease != nil
 		s = backends.Status{Record: copyOf(j.record), Lease: v.Lease, Now: v.Now}
 		if r := &s.Record; v.Lease == nil && !r.Free() && v.Proof == backends.ByUntil {
 			s.Wait = max(time.UnixMilli(r.Until).Sub(v.Now), 0)

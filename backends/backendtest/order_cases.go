@@ -16,8 +16,10 @@ var orderCases = []testCase{
 	{"a stop request while the record is lost", hasDeleteRecord, stopUnrecorded},
 	{"a watch tells of a stop request", isWatcher, watchTellsStop},
 	{"an entombed run is waited out", nil, entombed},
+	{"a run is not entombed while its record is lost", hasDeleteRecord, entombUnrecorded},
 	{"a dead holder's job is free at once", nil, declaredDead},
 	{"a forgotten tick runs again", nil, forgottenTick},
+	{"nothing older than a forgotten tick runs", nil, forgottenFirst},
 	{"a forgotten key runs again", nil, forgottenKey},
 	{"a forgotten schedule", nil, forgottenSchedule},
 	{"a forgotten job keeps its token", nil, forgottenJob},
@@ -252,6 +254,25 @@ func (s *scene) entombedRun(d, other backends.Driver, g backends.Grant, sent tim
 	})
 	s.done(other, next)
 	s.refused(d, withTick(s.claim(), s.tick(1)), backends.IsStopped)
+}
+
+// entombUnrecorded: with its lease the holder would lose the means to say which tick it runs, and it would run again.
+func entombUnrecorded(s *scene) {
+	d, other := s.open(), s.open()
+	g := s.acquire(d, withTick(s.claim(), s.tick(1)))
+	s.h.DeleteRecord(s.T, s.job)
+	o := s.order(backends.Entomb, g.Token)
+	if err := s.give(other, o); !errors.Is(err, backends.ErrLags) {
+		s.Fatalf("entomb: %v, want ErrLags", err)
+	}
+	s.renew(d, g)
+	if s.locked(other, o) {
+		s.finish(d, g, backends.Outcome{State: backends.Stopped})
+	} else {
+		s.ordered(other, o)
+		s.ordered(other, s.order(backends.DeclareDead, s.inspect(other, s.job).Record.Token)) // the tombstone: nobody waits
+	}
+	s.refused(other, withTick(s.claim(), s.tick(1)), backends.IsStopped)
 }
 
 // declaredDead: the operator answers for it, and nobody waits.

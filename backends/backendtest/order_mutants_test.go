@@ -79,6 +79,11 @@ func orderMutants() []mutant {
 		{"a tombstone beside the lease", "an entombed run is waited out", obeyed(backends.Entomb, func(_ backends.View, d *backends.Ordered) {
 			d.Release = false
 		})},
+		{"a tombstone over a lost record", "a run is not entombed while its record is lost", misled(func(v *backends.View, o *backends.Order) {
+			if o.Kind == backends.Entomb && v.Lease != nil {
+				v.Record.Token, v.Record.Holder.ID = v.Lease.Token, v.Lease.Holder
+			}
+		})},
 		{"the dead are waited for", "a dead holder's job is free at once", obeyed(backends.DeclareDead, func(_ backends.View, d *backends.Ordered) {
 			d.Record.Released = 0
 		})},
@@ -111,6 +116,15 @@ func forgetMutants() []mutant {
 	return []mutant{
 		{"all ticks are forgotten", "a forgotten tick runs again", obeyed(backends.ForgetTick, func(_ backends.View, d *backends.Ordered) {
 			d.Record.Tick = backends.Occurrence{}
+		})},
+		{"whichever tick is recorded is forgotten", "a forgotten tick runs again", misled(func(v *backends.View, o *backends.Order) {
+			o.Tick = v.Record.Tick.Tick
+		})},
+		{"what is older than a forgotten tick is forgotten", "nothing older than a forgotten tick runs", obeyed(backends.ForgetTick, func(_ backends.View, d *backends.Ordered) {
+			d.Record.Tick = backends.Occurrence{}
+		})},
+		{"what is older than a forgotten tick, and it too, is missed", "nothing older than a forgotten tick runs", obeyed(backends.ForgetTick, func(_ backends.View, d *backends.Ordered) {
+			d.Record.Tick.Tick++
 		})},
 		{"a tick that is being run is forgotten", "a forgotten tick runs again", misled(idle)},
 		{"all keys are forgotten", "a forgotten key runs again", obeyed(backends.ForgetKey, func(_ backends.View, d *backends.Ordered) {

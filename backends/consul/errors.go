@@ -139,7 +139,8 @@ func (l *link) notConsul() error {
 // about says which step an error is of, where the error is not itself the answer.
 func about(step, job string, err error) error {
 	_, refused := errors.AsType[*backends.Refusal](err)
-	told := refused || errors.Is(err, backends.ErrLost) || errors.Is(err, backends.ErrUnknownJob) || errors.Is(err, backends.ErrOver)
+	told := refused || errors.Is(err, backends.ErrLost) || errors.Is(err, backends.ErrUnknownJob) ||
+		errors.Is(err, backends.ErrOver) || errors.Is(err, backends.ErrLags)
 	if err == nil || told || isPermanent(err) {
 		return err
 	}

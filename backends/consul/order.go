@@ -2,7 +2,6 @@ package consul
 
 import (
 	"context"
-	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
 )
@@ -12,9 +11,6 @@ import (
 func (d *Driver) Order(ctx context.Context, o backends.Order) error {
 	var answer backends.Ordered
 	err := d.conclude(ctx, o.Job, &memory{}, func(v backends.View) backends.Ending {
-		if v.Lease != nil { // the session lasts twice as long as its holder may believe that it leads
-			v.Lease.Left = min(v.Lease.Left, time.Duration(v.Record.TTL)*time.Millisecond)
-		}
 		answer = backends.DecideOrder(v, o)
 		return backends.Ending{Record: answer.Record, Changed: answer.Changed, Release: answer.Release}
 	})

@@ -295,8 +295,8 @@ func TestOrderLostReplies(t *testing.T) {
 	}
 }
 
-// TestTombstoneWithoutRecord: a record that was lost does not say for how long the holder may live. The lock does.
-func TestTombstoneWithoutRecord(t *testing.T) {
+// TestEntombWithoutRecord: a record that was lost does not say which tick the holder runs. Its next renewal does.
+func TestEntombWithoutRecord(t *testing.T) {
 	t.Parallel()
 	s := server(t)
 	o := operate(t, s.URL())
@@ -307,7 +307,12 @@ func TestTombstoneWithoutRecord(t *testing.T) {
 	} {
 		g := granted(t, d, claim(job, "holder", time.Minute))
 		tamper(job)
-		ordered(t, other, newOrder(backends.Entomb, g))
+		entomb := newOrder(backends.Entomb, g)
+		if err := other.Order(t.Context(), entomb); !errors.Is(err, backends.ErrLags) {
+			t.Errorf("record %s: %v, want ErrLags", job, err)
+		}
+		renewed(t, d, g)
+		ordered(t, other, entomb)
 		r := refused(t, other, claim(job, "newcomer", shortTTL), backends.Vanished)
 		if r.Wait != g.TTL || r.Token <= g.Token {
 			t.Errorf("record %s: a newcomer waits %v behind %d, want %v behind more than %d", job, r.Wait, r.Token, g.TTL, g.Token)

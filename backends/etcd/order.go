@@ -2,8 +2,6 @@ package etcd
 
 import (
 	"context"
-	"fmt"
-	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/etcd/rpc"
@@ -27,11 +25,7 @@ func (d *Driver) order(ctx context.Context, s *state, o backends.Order) error {
 		if s.foreign != nil {
 			return s.foreign
 		}
-		v, err := d.orderView(ctx, s)
-		if err != nil {
-			return err
-		}
-		answer := backends.DecideOrder(v, o)
+		answer := backends.DecideOrder(s.view(0), o)
 		if !answer.Changed {
 			return answer.Err
 		}
@@ -52,23 +46,4 @@ func (d *Driver) order(ctx context.Context, s *state, o backends.Order) error {
 		}
 		return answer.Err
 	}
-}
-
-// orderView is view for an order. Where the record was lost or rolled back, it does not tell for how long the holder
-// may live when its lease is taken away, and the key of the lease never does: etcd is asked.
-func (d *Driver) orderView(ctx context.Context, s *state) (backends.View, error) {
-	if !s.held || s.label.Token <= s.record.Token {
-		return s.view(0), nil
-	}
-	reply, err := d.client.TimeToLive(ctx, s.lease)
-	switch {
-	case err != nil:
-		return backends.View{}, fmt.Errorf("lease: %w", d.classify(err))
-	case reply.Granted <= 0: // it has just ended, or this member does not know it: its holder may live
-		d.client.Elsewhere()
-		return backends.View{}, errNoLease
-	}
-	mended := *s
-	mended.record.TTL = max(s.record.TTL, (time.Duration(reply.Granted) * time.Second).Milliseconds())
-	return mended.view(0), nil
 }

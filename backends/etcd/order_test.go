@@ -1,7 +1,6 @@
 package etcd
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -269,9 +268,8 @@ func TestOrderLostReplies(t *testing.T) {
 	}
 }
 
-// TestTombstoneWithoutRecord: a record that was lost does not say for how long the holder may live. etcd does, and
-// where it is not sure nothing is changed.
-func TestTombstoneWithoutRecord(t *testing.T) {
+// TestEntombWithoutRecord: a record that was lost does not say which tick the holder runs. Its next renewal does.
+func TestEntombWithoutRecord(t *testing.T) {
 	w := newWorld(t)
 	for name, tamper := range map[string]rpc.Op{
 		"deleted":     {Delete: w.d.cfg.keys("job").record},
@@ -280,28 +278,18 @@ func TestTombstoneWithoutRecord(t *testing.T) {
 		c := newSteady("job")
 		g := w.acquire(w.d, c)
 		w.operator.do(t, tamper)
-		awake := w.other.client
-		w.other.client = &ignorant{awake}
-		if err := w.other.Order(t.Context(), newOrder(backends.Entomb, g)); err == nil || isAnswer(err) {
-			t.Errorf("record %s, asked one that does not know the lease: %v, want an unknown outcome", name, err)
+		entomb := newOrder(backends.Entomb, g)
+		if err := w.other.Order(t.Context(), entomb); !errors.Is(err, backends.ErrLags) {
+			t.Errorf("record %s: %v, want ErrLags", name, err)
 		}
 		w.renew(w.d, g)
-		w.operator.do(t, tamper)
-		w.other.client = awake
-		w.order(w.other, newOrder(backends.Entomb, g))
+		w.order(w.other, entomb)
 		r := w.refused(w.other, newClaim("job"), backends.Vanished)
 		if r.Wait != c.TTL {
 			t.Errorf("record %s: a newcomer waits %v, want %v", name, r.Wait, c.TTL)
 		}
 		w.order(w.other, newOrder(backends.DeclareDead, backends.Grant{Claim: c, Token: r.Token}))
 	}
-}
-
-// ignorant knows of no lease how long it is.
-type ignorant struct{ client }
-
-func (ignorant) TimeToLive(_ context.Context, id int64) (rpc.LeaseReply, error) {
-	return rpc.LeaseReply{ID: id, TTL: -1}, nil
 }
 
 // TestOrderOfForeignKeys: an order touches no lease that somebody else has written.

@@ -170,6 +170,7 @@ func (d drawing) order(w world) backends.Order {
 	o := backends.Order{
 		Job: "job", By: backends.Holder{ID: "order", Host: "h4", PID: 4, User: "jo"}, Reason: pick(d, "", "why \"not\" / ü"),
 		Token: pick(d, w.record.Token, w.record.Token, d.token()), Key: pick(d, "a", "b", "c"),
+		Tick: pick(d, w.record.Tick.Tick, w.record.Tick.Tick, d.tick()),
 		Kind: pick(d, backends.Stop, backends.Entomb, backends.DeclareDead, backends.ForgetTick, backends.ForgetKey,
 			backends.ForgetSchedule, backends.ForgetJob),
 	}

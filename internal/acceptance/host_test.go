@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -54,23 +55,27 @@ func (b *bed) start(where []string, options ...string) *wrapper {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	words := append([]string{}, where...)
-	words = append(words, binary, "run", "--backend", b.backend, "--ttl", b.ttl.String())
-	words = append(words, options...)
-	words = append(words, "job", self, b.role, b.log)
-	w := &wrapper{t: b.t, cmd: exec.Command(words[0], words[1:]...), done: make(chan struct{})}
+	words := slices.Concat(where, []string{binary, "run", "--backend", b.backend, "--ttl", b.ttl.String()},
+		options, []string{"job", self, b.role, b.log})
+	return launch(b.t, words...)
+}
+
+// launch starts a leaderrun in a session of its own, and ends it with the test.
+func launch(t *testing.T, words ...string) *wrapper {
+	t.Helper()
+	w := &wrapper{t: t, cmd: exec.Command(words[0], words[1:]...), done: make(chan struct{})}
 	w.cmd.Stdout, w.cmd.Stderr = &w.output, &w.output
 	w.cmd.WaitDelay = time.Second // what survives the wrapper may hold its output
 	// A session of its own: what happens to one host does not happen to another, nor to the test.
 	w.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := w.cmd.Start(); err != nil {
-		b.t.Fatal(err)
+		t.Fatal(err)
 	}
 	go func() {
 		defer close(w.done)
 		_ = w.cmd.Wait()
 	}()
-	b.t.Cleanup(w.end)
+	t.Cleanup(w.end)
 	return w
 }
 

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -69,12 +70,58 @@ func (n *network) must(words ...string) {
 	}
 }
 
+// execOutput runs a program and returns what it says.
+func execOutput(words ...string) (string, error) {
+	out, err := exec.Command(words[0], words[1:]...).Output()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", strings.Join(words, " "), err)
+	}
+	return string(out), nil
+}
+
 // where returns the words that start a program on a host.
 func (n *network) where(host string) []string { return []string{"ip", "netns", "exec", n.name(host)} }
 
 func (n *network) in(host string, words ...string) {
 	n.t.Helper()
 	n.must(append(n.where(host), words...)...)
+}
+
+// dies ends every process of a host, as a power cut does: none of them can still act on the end of another.
+func (n *network) dies(host string) {
+	n.t.Helper()
+	for {
+		text, err := exec.Command("ip", "netns", "pids", n.name(host)).Output()
+		if err != nil {
+			n.t.Errorf("the processes of %s: %v", host, err)
+			return
+		}
+		var pids []int
+		for word := range strings.FieldsSeq(string(text)) {
+			if pid, _ := strconv.Atoi(word); alive(pid) {
+				pids = append(pids, pid)
+			}
+		}
+		if len(pids) == 0 {
+			return
+		}
+		// The wrapper first, then the guardian: what they would see of the others' end is no part of a power cut.
+		rank := map[string]int{"leaderrun": 0, "lr-guard": 1}
+		slices.SortFunc(pids, func(a, b int) int { return among(rank, comm(a)) - among(rank, comm(b)) })
+		for _, sig := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} {
+			for _, pid := range pids {
+				_ = syscall.Kill(pid, sig)
+			}
+		}
+	}
+}
+
+// among returns a name's rank; one that has none comes last.
+func among(rank map[string]int, name string) int {
+	if r, ok := rank[name]; ok {
+		return r
+	}
+	return len(rank)
 }
 
 // drop makes a host lose packets without a word, as a broken switch does: hooks are "input", "output" or both.
@@ -104,6 +151,17 @@ func (n *network) heal(host string) {
 	n.in(host, "nft", "delete", "table", "inet", "fault")
 }
 
+// networkWithRedis is a network of hosts and of one more, "s", on which Redis runs.
+func networkWithRedis(t *testing.T, hosts ...string) (n *network, url string, server *testserver.Process) {
+	t.Helper()
+	testserver.Require(t, "redis")
+	n = newNetwork(t, append([]string{"s"}, hosts...)...)
+	dir := testserver.Dir(t)
+	words := append(n.where("s"), "redis-server", "--port", "6379", "--protected-mode", "no", "--save", "", "--dir", dir)
+	server = testserver.Start(t, dir, words[0], words[1:]...)
+	return n, "redis://" + n.address("s") + "/?longest-ttl=" + ttl.String(), server
+}
+
 // A host whose packets vanish without a reset ends its run before another host can have the job, and does not
 // disturb it when the network is back.
 func TestNetworkDropsPackets(t *testing.T) {
@@ -115,13 +173,8 @@ func TestNetworkDropsPackets(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			testserver.Require(t, "redis")
-			n := newNetwork(t, "s", "a", "b")
-			dir := testserver.Dir(t)
-			words := append(n.where("s"), "redis-server", "--port", "6379", "--protected-mode", "no", "--save", "", "--dir", dir)
-			testserver.Start(t, dir, words[0], words[1:]...)
-
-			b := newBed(t, "redis://"+n.address("s")+"/?longest-ttl="+ttl.String())
+			n, url, _ := networkWithRedis(t, "a", "b")
+			b := newBed(t, url)
 			w := b.start(n.where("a"), "--backend-wait", "1m")
 			old := b.beats(w, 0)
 			standby := b.start(n.where("b"), "--wait", "forever")

@@ -2,9 +2,11 @@ package acceptance
 
 import (
 	"bufio"
+	"cmp"
 	"flag"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -28,6 +30,7 @@ const (
 	roleStubborn = "stubborn-witness" // beats, ignores SIGTERM, and has an orphan that does the same
 	roleMiddle   = "witness-middle"   // starts the orphan in a session of its own, and ends
 	roleOrphan   = "witness-orphan"   // beats
+	roleFetch    = "fetch"            // looks at a page
 )
 
 func TestMain(m *testing.M) {
@@ -40,8 +43,15 @@ func TestMain(m *testing.M) {
 			return
 		case roleOrphan:
 			signal.Ignore(syscall.SIGTERM, syscall.SIGHUP)
-			beatForever(log)
+			beatFor(forever, log)
+		case roleFetch:
+			fetch(log)
+			return
 		}
+	}
+	// A process with the race detector lingers for a second when it ends, unless it is told: here a witness.
+	if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil {
+		panic(err)
 	}
 	// These tests wait more than they work. -parallel on the command line still counts.
 	if err := flag.Set("test.parallel", "8"); err != nil {
@@ -51,17 +61,18 @@ func TestMain(m *testing.M) {
 }
 
 // witness beats. The stubborn one has an orphan that left its process group and session beat as well: both
-// must be dead before another run starts. With a third argument it ends after that many milliseconds.
+// must be dead before another run starts. With a third argument it ends after that many milliseconds, and says so.
 func witness(role, log string) {
 	if role == roleStubborn {
 		signal.Ignore(syscall.SIGTERM)
 		spawn(roleMiddle, log, &syscall.SysProcAttr{Setsid: true})
 	}
+	life := forever
 	if len(os.Args) > 3 {
 		ms, _ := strconv.Atoi(os.Args[3])
-		time.AfterFunc(time.Duration(ms)*time.Millisecond, func() { os.Exit(0) })
+		life = time.Duration(ms) * time.Millisecond
 	}
-	beatForever(log)
+	beatFor(life, log)
 }
 
 func spawn(role, log string, attr *syscall.SysProcAttr) {
@@ -76,23 +87,36 @@ func spawn(role, log string, attr *syscall.SysProcAttr) {
 	}
 }
 
+const forever = time.Duration(math.MaxInt64)
+
+// The last word of a line but its mark.
+const (
+	wordBeat = "beat"
+	wordOver = "over" // the work is done
+)
+
 // endMark ends a whole line of the log. A line that crosses a page may be read, or be cut off by SIGKILL, in
 // the middle; one that begins with its newline spoils no other.
 const endMark = " ."
 
-// beatForever appends one short line at a time.
-func beatForever(log string) {
+// beatFor appends one short line at a time, and ends the process after its life.
+func beatFor(life time.Duration, log string) {
 	f, err := os.OpenFile(log, os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o666)
 	if err != nil {
 		panic(err)
 	}
-	token := os.Getenv("LEADERRUN_TOKEN")
-	for {
-		if _, err := fmt.Fprintf(f, "\n%d %s %d"+endMark, boottime.Now(), token, os.Getpid()); err != nil {
+	say := func(word string) {
+		_, err := fmt.Fprintf(f, "\n%d %s %d %s %s %s"+endMark, boottime.Now(), os.Getenv("LEADERRUN_TOKEN"), os.Getpid(),
+			cmp.Or(os.Getenv("LEADERRUN_TICK_UNIX"), "0"), cmp.Or(os.Getenv("LEADERRUN_ATTEMPT"), "0"), word)
+		if err != nil {
 			panic(err)
 		}
-		time.Sleep(beat)
 	}
+	for begun := time.Now(); time.Since(begun) < life; time.Sleep(beat) {
+		say(wordBeat)
+	}
+	say(wordOver)
+	os.Exit(0)
 }
 
 // runSpan is one run as the witness saw it.
@@ -100,6 +124,9 @@ type runSpan struct {
 	token       int64
 	first, last boottime.Instant
 	pids        map[int]bool
+	tick        int64 // 0: none
+	attempt     int
+	over        bool // it came to its end by itself
 }
 
 // readLog returns the runs of a witness's log, in the order of their first beat.
@@ -119,18 +146,20 @@ func readLog(t testing.TB, log string) []runSpan {
 			continue
 		}
 		var at boottime.Instant
-		var token int64
-		var pid int
-		if _, err := fmt.Sscan(lines.Text(), &at, &token, &pid); err != nil {
+		var token, tick int64
+		var pid, attempt int
+		var word string
+		if _, err := fmt.Sscan(lines.Text(), &at, &token, &pid, &tick, &attempt, &word); err != nil {
 			t.Fatalf("%s: %q: %v", log, lines.Text(), err)
 		}
 		s := spans[token]
 		if s == nil {
-			s = &runSpan{token: token, first: at, last: at, pids: map[int]bool{}}
+			s = &runSpan{token: token, first: at, last: at, pids: map[int]bool{}, tick: tick, attempt: attempt}
 			spans[token] = s
 		}
 		s.first, s.last = min(s.first, at), max(s.last, at)
 		s.pids[pid] = true
+		s.over = s.over || word == wordOver
 	}
 	return slices.SortedFunc(func(yield func(runSpan) bool) {
 		for s := range maps.Values(spans) {

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,8 +78,13 @@ func runBreak(c *call) (End, error) {
 	defer b.store.Close()
 	ctx, cancel := c.context()
 	defer cancel()
+	s, err := inspectJob(ctx, b.store, b.job)
+	if err != nil {
+		return End{}, err
+	}
+	b.mean(s)
 	if b.kind != "" {
-		if err := b.endRun(ctx); err != nil {
+		if err := b.endRun(ctx, s); err != nil {
 			return End{}, err
 		}
 	}
@@ -128,57 +134,54 @@ func (c *call) planBreak() (*breaking, error) {
 	return b, nil
 }
 
+// mean takes what --forget-tick is about from a look at the job: the tick that is recorded now, and no later one.
+func (b *breaking) mean(s backends.Status) {
+	for i := range b.forget {
+		if b.forget[i].Kind == backends.ForgetTick {
+			b.forget[i].Tick = s.Record.Tick.Tick
+		}
+	}
+}
+
 // forgetPart forgets a tick, a key or the schedule.
 func (b *breaking) forgetPart(ctx context.Context, o backends.Order) error {
-	what := map[backends.OrderKind]string{
-		backends.ForgetTick: "tick", backends.ForgetKey: fmt.Sprintf("key %q", o.Key), backends.ForgetSchedule: "schedule",
-	}[o.Kind]
-	err := b.orderWhenSafe(ctx, o)
+	what := forgettable(o)
+	err := b.orderWhenSafe(ctx, b.store, o, b.wait)
 	if r, ok := errors.AsType[*backends.Refusal](err); ok {
 		f := refused(b.job, r)
 		f.hint = "--force or --holder-is-dead end the run first"
 		return f
 	}
-	if errors.Is(err, backends.ErrOver) {
+	switch {
+	case errors.Is(err, backends.ErrOver) && o.Tick != 0:
+		return &fault{
+			code: codeBadHands, what: b.job, why: "the " + what + " is not the recorded one any more", err: err,
+			hint: "`leaderrun status` shows which one is",
+		}
+	case errors.Is(err, backends.ErrOver):
 		b.voice.warn(fmt.Sprintf("no %s of %s is recorded", what, b.job), "")
 		return nil
-	}
-	if err == nil {
+	case err == nil:
 		b.remark(b.job, fmt.Sprintf("the %s of %s is forgotten", what, b.job))
 	}
 	return err
 }
 
-// orderWhenSafe gives an order that is refused as long as a holder may live whose lease is gone. Some stores only know
-// how long that is for whoever looks for the first time: the order says what was watched since.
-func (b *breaking) orderWhenSafe(ctx context.Context, o backends.Order) error {
-	began := time.Now()
-	var since time.Time
-	for {
-		err := orderJob(ctx, b.store, o)
-		r, ok := errors.AsType[*backends.Refusal](err)
-		now := time.Now()
-		if !ok || r.Verdict != backends.Vanished || now.Add(r.Wait).Sub(began) > b.wait {
-			return err
-		}
-		if seen := r.Seen; seen.Token != o.Seen.Token || seen.Beat != o.Seen.Beat || since.IsZero() {
-			o.Seen, since = seen, now
-		}
-		select {
-		case <-time.After(r.Wait):
-			o.Seen.For = time.Since(since)
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+// forgettable names what an order forgets.
+func forgettable(o backends.Order) string {
+	switch {
+	case o.Kind == backends.ForgetKey:
+		return fmt.Sprintf("key %q", o.Key)
+	case o.Kind == backends.ForgetSchedule:
+		return "schedule"
+	case o.Tick != 0:
+		return "tick " + tickText(o.Tick)
 	}
+	return "tick"
 }
 
-// endRun ends the run that goes on now, and waits until it is over.
-func (b *breaking) endRun(ctx context.Context) error {
-	s, err := inspectJob(ctx, b.store, b.job)
-	if err != nil {
-		return err
-	}
+// endRun ends the run that was seen to go on, and waits until it is over.
+func (b *breaking) endRun(ctx context.Context, s backends.Status) error {
 	run := watchRun(s)
 	if run.over(s, time.Now()) && b.kind != backends.DeclareDead || s.Lease == nil && s.Record.Free() {
 		b.voice.warn("nobody runs "+b.job, "")
@@ -192,7 +195,7 @@ func (b *breaking) endRun(ctx context.Context) error {
 			return aliveHere(b.job, s)
 		}
 	}
-	if err := b.interfere(ctx, run); err != nil {
+	if err := b.interfere(ctx, s, run); err != nil {
 		return err
 	}
 	switch {
@@ -207,8 +210,8 @@ func (b *breaking) endRun(ctx context.Context) error {
 }
 
 // interfere gives the order about the run. That the run is over, or its lease gone already, is for the wait to see.
-func (b *breaking) interfere(ctx context.Context, run *ending) error {
-	err := orderJob(ctx, b.store, backends.Order{Job: b.job, Kind: b.kind, Reason: b.reason, Token: run.token})
+func (b *breaking) interfere(ctx context.Context, s backends.Status, run *ending) error {
+	err := b.orderRecorded(ctx, s, backends.Order{Job: b.job, Kind: b.kind, Reason: b.reason, Token: run.token})
 	if r, ok := errors.AsType[*backends.Refusal](err); ok {
 		if r.Verdict != backends.Vanished || b.kind == backends.DeclareDead {
 			return refused(b.job, r)
@@ -220,6 +223,34 @@ func (b *breaking) interfere(ctx context.Context, run *ending) error {
 		return nil
 	}
 	return err
+}
+
+// orderRecorded gives the order about the run that was seen. Where its record was lost, its lease is not taken away before
+// the holder has written the record anew, which it does with its next renewal: what it runs is not to run again.
+func (b *breaking) orderRecorded(ctx context.Context, s backends.Status, o backends.Order) error {
+	ttl := cmp.Or(time.Duration(s.Record.TTL)*time.Millisecond, runner.DefaultTTL)
+	for began := time.Now(); ; {
+		err := backends.ErrLags // as the store would say
+		if lags := lastToken(s) > s.Record.Token; !lags || o.Kind != backends.Entomb {
+			b.mean(s)
+			err = orderJob(ctx, b.store, o)
+		}
+		if !errors.Is(err, backends.ErrLags) {
+			return err
+		}
+		if time.Since(began) >= min(ttl, b.wait) {
+			return &fault{
+				code: codeUnavailable, what: b.job, why: "its record was lost, and its holder has not written it anew yet", err: err,
+				hint: "give the order again, or answer for the holder's death and its tick: --holder-is-dead",
+			}
+		}
+		if err := pause(ctx, min(lookAgain, ttl/3)); err != nil {
+			return err
+		}
+		if s, err = inspectJob(ctx, b.store, b.job); err != nil {
+			return err
+		}
+	}
 }
 
 // await waits until the run is over.

@@ -78,6 +78,8 @@ func endOf(r runner.Result, conflict int) End {
 		switch {
 		case !r.Status.Known:
 			return End{Code: codeInternal}
+		case r.Signal != 0 && r.Grant.Tick != r.Grant.Claim.Tick: // an earlier tick ran, and ours was given up
+			return bySignal(r.Signal)
 		case r.Status.Signal != 0 && r.Status.Signal == r.Signal:
 			return bySignal(r.Signal)
 		}

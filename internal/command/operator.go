@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/leaderrun/leaderrun/backends"
@@ -53,6 +54,44 @@ func orderJob(ctx context.Context, store all.Store, o backends.Order) error {
 		f.hint = "the order may have arrived: `leaderrun status` and `history` show it"
 	}
 	return err
+}
+
+// lookAgain is how long an operator's command waits before it asks again.
+const lookAgain = time.Second
+
+// orderWhenSafe gives an order that is refused as long as a holder may live whose lease is gone, again and again until
+// it is safe, or would only be after more than the given time. Some stores only know how long that is for whoever looks
+// for the first time: the order says what was watched since.
+func (c *call) orderWhenSafe(ctx context.Context, store all.Store, o backends.Order, most time.Duration) error {
+	var since time.Time
+	for began := time.Now(); ; {
+		err := orderJob(ctx, store, o)
+		r, ok := errors.AsType[*backends.Refusal](err)
+		now := time.Now()
+		if !ok || r.Verdict != backends.Vanished || now.Add(r.Wait).Sub(began) > most {
+			return err
+		}
+		if since.IsZero() {
+			c.remark(o.Job, fmt.Sprintf("waiting %s: the lease of %s vanished, and it may still run", millis(r.Wait.Milliseconds()), runner.HolderText(r.Holder)))
+		}
+		if seen := r.Seen; seen.Token != o.Seen.Token || seen.Beat != o.Seen.Beat || since.IsZero() {
+			o.Seen, since = seen, now
+		}
+		if err := pause(ctx, min(lookAgain, r.Wait)); err != nil {
+			return err
+		}
+		o.Seen.For = time.Since(since)
+	}
+}
+
+// pause returns an error if the context ends first.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // answered makes what a store says of a job a fault with an exit code. A refusal, and that there is nothing left to

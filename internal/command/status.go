@@ -173,7 +173,8 @@ func patiently(ctx context.Context, request func(context.Context) error) (err er
 func isAnswer(err error) bool {
 	_, permanent := errors.AsType[*backends.PermanentError](err)
 	_, refusal := errors.AsType[*backends.Refusal](err)
-	return permanent || refusal || errors.Is(err, backends.ErrUnknownJob) || errors.Is(err, backends.ErrOver)
+	return permanent || refusal || errors.Is(err, backends.ErrUnknownJob) ||
+		errors.Is(err, backends.ErrOver) || errors.Is(err, backends.ErrLags)
 }
 
 func inspect(ctx context.Context, store all.Store, names []string) (jobs []jobStatus, unknown []string, err error) {

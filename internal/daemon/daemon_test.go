@@ -111,6 +111,49 @@ func TestCatchUpRunsWhatNobodyRan(t *testing.T) {
 	})
 }
 
+// A host claims a tick and dies before it has started it, or takes its claim back: nobody has run that tick, although it
+// is recorded.
+func TestCatchUpRunsWhatWasClaimedAndNeverStarted(t *testing.T) {
+	for name, change := range map[string]func(*jobfile.Job){
+		"taken back before anybody looks": func(j *jobfile.Job) {},
+		"taken back while others stand by": func(j *jobfile.Job) {
+			j.OnLost, j.Overlap = backends.Rerun, jobfile.Wait
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(t *testing.T, b *bed) {
+				j := newJob(t, "j", "0 * * * *", change)
+				j.CatchUp = 2
+				time.Sleep(60*time.Minute + time.Second)
+				claim := backends.Claim{
+					Job: "j", Holder: backends.Holder{ID: "x", Host: "elsewhere"}, TTL: 2 * time.Hour,
+					Occasion: backends.Occasion{Tick: time.Now().Unix() - 1, OnLost: j.OnLost, MaxAttempts: 3},
+				}
+				if _, err := b.mem.Acquire(t.Context(), claim); err != nil {
+					t.Fatal(err)
+				}
+				takeBack := func() {
+					if err := b.mem.Abandon(t.Context(), claim); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if j.Overlap != jobfile.Wait {
+					takeBack()
+				}
+				time.Sleep(70 * time.Minute)
+				h := b.host("a", j)
+				if j.Overlap == jobfile.Wait {
+					time.Sleep(time.Minute)
+					takeBack()
+				}
+				time.Sleep(time.Hour)
+				b.end(h)
+				wantRuns(t, b, "j", "01:00 02:00 03:00")
+			})
+		})
+	}
+}
+
 func TestANewJobCatchesNothingUp(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
 		j := newJob(t, "j", "0 * * * *", func(j *jobfile.Job) { j.CatchUp = 2 })
@@ -234,6 +277,22 @@ func TestReloadLosesNeitherATickNorARun(t *testing.T) {
 	})
 }
 
+// The clock is stepped over a tick, and the file with another schedule comes before the daemon has looked.
+func TestATickThatIsDueRunsByTheOldFile(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		h := b.host("a", newJob(t, "j", "30 0 * * *", nil))
+		time.Sleep(29*time.Minute + 51*time.Second)
+		synctest.Wait()
+		h.skew.Store(int64(20 * time.Second))
+		if err := h.Reload(t.Context(), []*jobfile.Job{newJob(t, "j", "0 12 * * *", nil)}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		b.end(h)
+		wantRuns(t, b, "j", "00:30")
+	})
+}
+
 func TestDrainWaitsForCommandsAndStartsNothing(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
 		b.takes = func(string, time.Time, int) (time.Duration, int) { return 10 * time.Minute, 0 }
@@ -246,12 +305,32 @@ func TestDrainWaitsForCommandsAndStartsNothing(t *testing.T) {
 		if n := h.Running(); n != 2 {
 			t.Errorf("%d commands run", n)
 		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := h.Alive(ctx); err != nil {
+			t.Errorf("while it drains: %v", err)
+		}
 		<-h.over
 		wantRuns(t, b, "long", "00:01")
 		wantRuns(t, b, "waits", "00:01")
 		if got := b.outcomes("long"); got["ran 0"] != 1 {
 			t.Errorf("outcomes %v", got)
 		}
+	})
+}
+
+func TestDrainEndsACatchUp(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.takes = func(string, time.Time, int) (time.Duration, int) { return 10 * time.Minute, 0 }
+		j := newJob(t, "j", "0 * * * *", func(j *jobfile.Job) { j.CatchUp = 3 })
+		h := b.host("a", j)
+		time.Sleep(65 * time.Minute)
+		b.end(h)
+		time.Sleep(5 * time.Hour) // until 06:10: five ticks go by
+		h = b.host("a", j)
+		time.Sleep(15 * time.Minute) // the second of those that are made up for runs
+		b.end(h)
+		wantRuns(t, b, "j", "01:00 03:00 04:00")
 	})
 }
 

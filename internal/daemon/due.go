@@ -191,6 +191,8 @@ func (d *Daemon) run(a *attempt, tick time.Time, launch Launch) runner.Result {
 		switch e.Name {
 		case runner.EventAcquired:
 			d.leads(a, true)
+		case runner.EventReleased: // another tick may follow in this attempt
+			d.leads(a, false)
 		case runner.EventStarted, runner.EventStandby:
 			place.leave()
 		}
@@ -204,10 +206,15 @@ func (d *Daemon) run(a *attempt, tick time.Time, launch Launch) runner.Result {
 	return result
 }
 
+// leads notes whether the attempt's command runs. When it has ended and the daemon drains, nothing follows it: neither
+// a tick to be made up for, nor the attempt's own after one that another host had lost.
 func (d *Daemon) leads(a *attempt, yes bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	a.leads = yes
+	if !yes && d.drain {
+		a.cancel(errDrain)
+	}
 }
 
 // queueUp takes a place among those that start. When so much came due that there is none for longer than the

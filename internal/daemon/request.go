@@ -38,7 +38,8 @@ func (d *Daemon) request(a *attempt, tick time.Time, launch Launch) runner.Reque
 }
 
 // ticks returns what the attempt is to run: its tick, and before it those that nobody has claimed since the
-// recorded one, as many as the job catches up, the oldest first.
+// recorded one, as many as the job catches up, the oldest first; and before these the recorded one, if it may never
+// have run.
 func (d *Daemon) ticks(a *attempt) []time.Time {
 	if a.def.CatchUp == 0 {
 		return []time.Time{a.tick}
@@ -52,10 +53,20 @@ func (d *Daemon) ticks(a *attempt) []time.Time {
 	}
 	recorded := status.Record.Tick
 	ticks := behind(a.def, time.Unix(recorded.Tick, 0), a.tick)
-	if len(ticks) == 0 && (!a.startup || toRepeat(a.def, recorded)) {
+	switch {
+	case len(ticks) == 0 && (!a.startup || toRepeat(a.def, recorded)):
 		return []time.Time{a.tick}
+	case len(ticks) > 0 && mayBeLeftOut(a.def, recorded):
+		return slices.Insert(ticks, 0, time.Unix(recorded.Tick, 0))
 	}
 	return ticks
+}
+
+// mayBeLeftOut says whether a claim for a later tick could leave the recorded one without a run. One that was claimed and
+// never started is open: a later tick passes it over. One that is claimed now may still become that, and who has time to
+// wait for its end sees to it.
+func mayBeLeftOut(def *jobfile.Job, o backends.Occurrence) bool {
+	return toRepeat(def, o) && (o.State == backends.Open || def.Overlap == jobfile.Wait)
 }
 
 // behind returns the last ticks after recorded up to tick, as many as the job catches up and tick itself.

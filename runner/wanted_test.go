@@ -1,0 +1,75 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+)
+
+var errEnough = errors.New("enough")
+
+// notWantedAfter makes the bed's run unwanted some time after it began.
+func (b *bed) notWantedAfter(d time.Duration) {
+	wanted, enough := context.WithCancelCause(b.ctx)
+	b.request.Wanted = wanted
+	time.AfterFunc(d, func() { enough(errEnough) })
+}
+
+func wantEnough(t *testing.T, r Result) {
+	t.Helper()
+	wantEnding(t, r, Interrupted)
+	if !errors.Is(r.Err, errEnough) {
+		t.Errorf("error %v, want %v", r.Err, errEnough)
+	}
+}
+
+func TestNotWantedEndsAWait(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.rerun()
+		b.another(b.request.Occasion.Tick)
+		b.notWantedAfter(3 * time.Second)
+		wantEnough(t, b.run())
+		b.expect("0s claim")
+	})
+}
+
+func TestNotWantedLeavesACommandAlone(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.request.Retries = 1
+		b.fails(time.Second, 3, 0)
+		b.notWantedAfter(500 * time.Millisecond)
+		wantEnding(t, b.run(), Ran)
+		b.expect("0s claim", "0s start", "1s start", "2s finish done 0")
+	})
+}
+
+// Hazard: a daemon that drains starts the command, only to stop it, and the tick counts as stopped.
+func TestNotWantedBetweenClaimAndStart(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		wanted, enough := context.WithCancelCause(b.ctx)
+		b.request.Wanted = wanted
+		r := Runner{Driver: b, Clock: b.clock, Observe: func(e Event) {
+			if e.Name == EventAcquired {
+				enough(errEnough)
+			}
+		}}
+		wantEnough(t, r.Run(b.ctx, b.request))
+		b.expect("0s claim", "0s abandon")
+	})
+}
+
+// Hazard: after the run of an earlier tick, a daemon that drains starts another one.
+func TestNotWantedDuringTheRunOfAnEarlierTick(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		earlier := b.unfinished()
+		b.duration = 2 * time.Second
+		b.notWantedAfter(time.Second)
+		result := b.run()
+		wantEnding(t, result, Ran)
+		b.expect("0s claim", "0s start", "2s finish done 0")
+		if result.Grant.Tick != earlier {
+			t.Errorf("ran %+v", result.Grant)
+		}
+	})
+}

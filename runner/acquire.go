@@ -104,7 +104,10 @@ func (a *attempt) acquire(ctx context.Context) (result Result, ok bool) {
 			a.emit(slog.LevelInfo, EventSilent, fmt.Sprintf("the backend does not answer: %v", err))
 			if a.req.Wait > 0 && a.behind == behindNobody { // a standby stands by for the backend, too
 				a.behind = behindSilence
-				a.emit(slog.LevelInfo, EventStandby, "standing by: the backend does not answer")
+				a.report(Event{
+					Name: EventStandby, Level: slog.LevelInfo, Reason: ReasonUnreachable,
+					Text: "standing by: the backend does not answer",
+				})
 			}
 			if result, again := a.unreachable(ctx, l, tries); !again {
 				return result, false

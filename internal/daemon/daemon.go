@@ -11,6 +11,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"os"
 	"sync"
 	"time"
 
@@ -36,6 +37,8 @@ type Config struct {
 	Launch func(*jobfile.Job) Launch
 	// Note is told of what is no part of an attempt; the job may be nil.
 	Note func(job *jobfile.Job, level slog.Level, name, text string)
+	// Removed is told of a job that is not in the file any more; nil: nobody wants to know.
+	Removed func(job string)
 	// Prove is the runner's.
 	Prove func(backends.Refusal) (backends.Unclaimed, bool)
 
@@ -62,6 +65,7 @@ type Launch interface {
 // How much may happen at once. What is beyond waits its turn, and is late.
 const (
 	startsAtOnce  = 32   // attempts between their first claim and the start of their command
+	claimsAtOnce  = 32   // claims on their way to the backend
 	watchesAtOnce = 64   // connections for notifications; who gets none goes by its timer
 	mostWaiting   = 1000 // ticks of one job that wait for an earlier one here
 )
@@ -75,23 +79,24 @@ type Daemon struct {
 	reloads chan []*jobfile.Job
 	looks   chan chan struct{} // questions whether the loop lives
 
+	broken chan error // a panic
+
 	mu     sync.Mutex
 	jobs   map[string]*job
 	queue  queue
-	going  map[*attempt]bool // attempts, running or not
-	drain  bool              // nothing starts any more
-	active sync.WaitGroup    // goroutines of ticks
+	floors map[string]int64  // the highest token seen, by job; also of one that was removed
+	going  map[*attempt]bool // that are not over, also of jobs that were removed
+	active sync.WaitGroup    // counts them
 }
 
 // job is one job and where it is. The daemon's mutex guards it.
 type job struct {
 	*jobfile.Job
-	next    time.Time // the next tick; zero: there is none
-	index   int       // in the queue; -1: not in it
-	floor   int64     // highest token seen
-	waiting []*attempt
-	busy    bool // somebody works on waiting
-	gone    bool // no more in the file
+	next     time.Time  // the next tick; zero: there is none
+	index    int        // in the queue; -1: not in it
+	attempts []*attempt // that are not over, of this definition and of older ones
+	waiting  []*attempt // of those, who waits for the ones before, under overlap wait
+	busy     bool       // somebody works on waiting
 }
 
 // New returns a daemon for these jobs.
@@ -100,16 +105,17 @@ func New(c Config, jobs []*jobfile.Job) *Daemon {
 		c.Clock = wallClock{}
 	}
 	d := &Daemon{
-		Config: c, jobs: map[string]*job{}, going: map[*attempt]bool{},
+		Config: c, jobs: map[string]*job{}, floors: map[string]int64{}, going: map[*attempt]bool{}, broken: make(chan error, 1),
 		starts: make(chan struct{}, startsAtOnce), reloads: make(chan []*jobfile.Job), looks: make(chan chan struct{}),
 	}
-	d.runner = &runner.Runner{Driver: limitWatches(c.Store, watchesAtOnce), Clock: c.RunClock}
+	d.runner = &runner.Runner{Driver: limit(c.Store, claimsAtOnce, watchesAtOnce), Clock: c.RunClock}
 	d.adopt(jobs, c.Clock.Now())
 	return d
 }
 
 // Run starts jobs at their ticks until ctx ends. Then nothing new is started, who waits gives up, and Run returns
-// when all commands have ended by themselves.
+// when all commands have ended by themselves, with their retries. An error is a fault of the program: the commands end
+// with the process.
 func (d *Daemon) Run(ctx context.Context) error {
 	timer, err := d.Clock.NewTimer()
 	if err != nil {
@@ -131,17 +137,18 @@ func (d *Daemon) Run(ctx context.Context) error {
 			d.adopt(jobs, d.Clock.Now())
 		case answer := <-d.looks:
 			close(answer)
+		case err := <-d.broken:
+			return err
 		case <-ctx.Done():
-			d.stopStarting()
-			d.awaitCommands()
-			return nil
+			d.giveUpAll()
+			return d.awaitCommands()
 		}
 	}
 }
 
 // awaitCommands returns when all commands have ended. Meanwhile it answers that the daemon lives: one that were taken
 // for dead would be killed, and its commands with it.
-func (d *Daemon) awaitCommands() {
+func (d *Daemon) awaitCommands() error {
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
@@ -151,8 +158,10 @@ func (d *Daemon) awaitCommands() {
 		select {
 		case answer := <-d.looks:
 			close(answer)
+		case err := <-d.broken:
+			return err
 		case <-over:
-			return
+			return nil
 		}
 	}
 }
@@ -184,30 +193,38 @@ func (d *Daemon) Alive(ctx context.Context) error {
 
 // Running returns how many commands run here now.
 func (d *Daemon) Running() int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	n := 0
-	for a := range d.going {
-		if a.leads {
+	d.each(func(a *attempt) {
+		if a.running {
 			n++
 		}
-	}
+	})
 	return n
 }
 
 // Signal passes a signal on to every command that runs here.
-func (d *Daemon) Signal(sig signal) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for a := range d.going {
+func (d *Daemon) Signal(sig os.Signal) {
+	d.each(func(a *attempt) {
 		select {
 		case a.signals <- sig:
 		default:
 		}
+	})
+}
+
+// giveUpAll lets nothing start any more.
+func (d *Daemon) giveUpAll() { d.each(func(a *attempt) { a.giveUp(ErrDrain) }) }
+
+// each calls f with every attempt that is not over.
+func (d *Daemon) each(f func(*attempt)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for a := range d.going {
+		f(a)
 	}
 }
 
-// adopt makes these the daemon's jobs. One whose schedule is the same keeps its place: what came due meanwhile is
+// adopt makes these the daemon's jobs. What runs goes on. One whose schedule is the same keeps its place: what came due meanwhile is
 // not lost. A new one, or one with another schedule, begins now.
 func (d *Daemon) adopt(jobs []*jobfile.Job, now time.Time) {
 	d.mu.Lock()
@@ -228,8 +245,13 @@ func (d *Daemon) adopt(jobs []*jobfile.Job, now time.Time) {
 	}
 	for name, j := range left {
 		d.queue.remove(j)
-		j.gone = true
+		for _, a := range j.attempts {
+			a.giveUp(ErrRemoved)
+		}
 		delete(d.jobs, name)
+		if d.Removed != nil {
+			d.Removed(name)
+		}
 	}
 }
 

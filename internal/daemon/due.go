@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
@@ -14,24 +15,30 @@ import (
 	"github.com/leaderrun/leaderrun/runner"
 )
 
-type signal = os.Signal
-
 // attempt is one tick of one job that came due here.
 type attempt struct {
 	job     *job
 	def     *jobfile.Job // as the file had it when the tick came due
 	tick    time.Time
 	startup bool // what was due before the daemon started
-	ctx     context.Context
-	cancel  context.CancelCauseFunc
-	signals chan signal
-	leads   bool // its command runs or is about to; the daemon's mutex guards it
+
+	ctx     context.Context         // ends the attempt, and stops its command
+	cancel  context.CancelCauseFunc //
+	wanted  context.Context         // ends what comes before a command: then nothing more starts
+	giveUp  context.CancelCauseFunc //
+	signals chan os.Signal          // for its command
+
+	// The daemon's mutex guards these.
+	running    bool // it has the lease: its command runs, or is about to
+	unanswered bool // the backend has not yet said a word about the tick
 }
 
+// Why an attempt ends that no signal and no store ended.
 var (
-	errDrain    = errors.New("the daemon is shutting down")
-	errReplaced = errors.New("replaced by the next tick")
-	errCrowded  = errors.New("too much came due at once")
+	ErrDrain     = errors.New("the daemon is shutting down")
+	ErrReplaced  = errors.New("replaced by the next tick")
+	ErrOvertaken = errors.New("the next tick came due before the backend had answered")
+	ErrRemoved   = errors.New("the job is not in the file any more")
 )
 
 // fire starts what is due, and returns when something is due next.
@@ -64,34 +71,63 @@ func (d *Daemon) catchUpAll() {
 
 // due begins the attempt to run a tick, as the job's overlap says. It needs d.mu.
 func (d *Daemon) due(j *job, tick time.Time, startup bool) {
-	if d.drain {
-		return
-	}
-	a := &attempt{job: j, def: j.Job, tick: tick, startup: startup, signals: make(chan signal, 4)}
-	a.ctx, a.cancel = context.WithCancelCause(context.Background())
-	if j.Overlap == jobfile.Replace {
-		for other := range d.going {
-			if other.job == j {
-				other.cancel(errReplaced)
-			}
+	for _, other := range j.attempts {
+		if !other.tick.Before(tick) { // the clock was turned back
+			return
 		}
 	}
+	for _, other := range j.attempts {
+		switch {
+		case j.Overlap == jobfile.Replace:
+			other.cancel(ErrReplaced)
+		case j.Overlap == jobfile.Forbid && other.unanswered:
+			// Else, after an outage, the ticks that came due meanwhile would run in any order, and each be in the way
+			// of the present one.
+			other.giveUp(ErrOvertaken)
+		}
+	}
+	a := &attempt{job: j, def: j.Job, tick: tick, startup: startup, signals: make(chan os.Signal, 4), unanswered: true}
+	a.ctx, a.cancel = context.WithCancelCause(context.Background())
+	a.wanted, a.giveUp = context.WithCancelCause(a.ctx)
+	j.attempts = append(j.attempts, a)
 	d.going[a] = true
 	d.active.Add(1)
-	if j.Overlap != jobfile.Wait {
-		go d.attend(a)
+	if j.Overlap == jobfile.Wait {
+		d.wait(a)
 		return
 	}
+	d.protect(func() { d.attend(a) })
+}
+
+// wait puts an attempt behind those of earlier ticks. It needs d.mu.
+func (d *Daemon) wait(a *attempt) {
+	j := a.job
 	if len(j.waiting) == mostWaiting {
-		d.note(j.Job, slog.LevelWarn, "tick_dropped", fmt.Sprintf("%d ticks of %s wait for an earlier one: one is dropped", mostWaiting, j.Name))
+		d.note(j.Job, slog.LevelWarn, "tick_dropped",
+			fmt.Sprintf("%d ticks wait for an earlier one: that of %s is dropped", mostWaiting, j.waiting[0].tick.UTC().Format(time.RFC3339)))
 		d.forget(j.waiting[0])
 		j.waiting = j.waiting[1:]
 	}
 	j.waiting = append(j.waiting, a)
 	if !j.busy {
 		j.busy = true
-		go d.attendAll(j)
+		d.protect(func() { d.attendAll(j) })
 	}
+}
+
+// protect runs f beside the others. A panic ends the daemon, and its commands with it, but in order.
+func (d *Daemon) protect(f func()) {
+	go func() {
+		defer func() {
+			if p := recover(); p != nil {
+				select {
+				case d.broken <- fmt.Errorf("panic: %v", p):
+				default:
+				}
+			}
+		}()
+		f()
+	}()
 }
 
 // attendAll runs the waiting ticks of a job one after the other.
@@ -113,20 +149,10 @@ func (d *Daemon) attendAll(j *job) {
 // forget ends the bookkeeping of an attempt. It needs d.mu.
 func (d *Daemon) forget(a *attempt) {
 	a.cancel(nil)
+	j := a.job
+	j.attempts = slices.DeleteFunc(j.attempts, func(x *attempt) bool { return x == a })
 	delete(d.going, a)
 	d.active.Done()
-}
-
-// stopStarting lets nothing start any more: who waits gives up.
-func (d *Daemon) stopStarting() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.drain = true
-	for a := range d.going {
-		if !a.leads {
-			a.cancel(errDrain)
-		}
-	}
 }
 
 // attend sees to a tick, and to those before it that nobody has run, if the job wants that.
@@ -140,106 +166,50 @@ func (d *Daemon) attend(a *attempt) {
 		return
 	}
 	for _, tick := range d.ticks(a) {
-		for again := true; again && a.ctx.Err() == nil; {
-			launch := d.Launch(a.def)
-			result := d.run(a, tick, launch)
-			launch.Ended(tick, result)
-			launch.Close()
-			again = standsByAgain(a.def, result)
+		if !d.attendTo(a, tick) {
+			return
 		}
 	}
 }
 
-// standsByAgain says whether a tick is not done with because this host lost its lease: under rerun whoever can, runs
-// it again.
-func standsByAgain(def *jobfile.Job, r runner.Result) bool {
+// attendTo tries to run a tick until it is done with. It returns false when those after it are not to be tried.
+func (d *Daemon) attendTo(a *attempt, tick time.Time) bool {
+	for {
+		launch := d.Launch(a.def)
+		result := d.run(a, tick, launch)
+		launch.Ended(tick, result)
+		launch.Close()
+		switch {
+		case a.wanted.Err() != nil:
+			return false
+		case !isUndone(a.def, tick, result):
+			// An earlier run goes on, and it would be in the way of all that are to be caught up.
+			return result.Ending != runner.Refused || result.Refusal.Verdict != backends.Held
+		}
+	}
+}
+
+// isUndone says whether a tick is to be claimed again: because the run of an earlier one came first and ended so
+// that ours was not claimed, or because this host lost its lease, and under rerun whoever can runs it again.
+func isUndone(def *jobfile.Job, tick time.Time, r runner.Result) bool {
+	earlier := r.Grant.Tick != 0 && r.Grant.Tick < tick.Unix()
 	switch r.Ending {
 	case runner.LeaseLost, runner.TreeLost, runner.NotStarted, runner.Unrecorded:
-		return def.OnLost == backends.Rerun
+		return earlier || def.OnLost == backends.Rerun
+	case runner.Broken, runner.Unconfirmed:
+		return earlier
 	}
 	return false
 }
 
-// sleep waits, unless the attempt is called off.
+// sleep waits, unless the attempt is given up.
 func (a *attempt) sleep(pause time.Duration) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 		return true
-	case <-a.ctx.Done():
+	case <-a.wanted.Done():
 		return false
-	}
-}
-
-// run makes the attempt to run one tick.
-func (d *Daemon) run(a *attempt, tick time.Time, launch Launch) runner.Result {
-	if err := launch.Look(); err != nil {
-		return runner.Result{Ending: runner.StartFailed, Err: err}
-	}
-	if !d.queueUp(a) {
-		return runner.Result{Ending: runner.Unreachable, Err: errCrowded}
-	}
-	place := turn{room: d.starts}
-	defer place.leave()
-	if a.def.Overlap == jobfile.Replace {
-		d.displace(a, tick)
-	}
-	request := d.request(a, tick, launch)
-	r := *d.runner
-	r.Observe = func(e runner.Event) {
-		switch e.Name {
-		case runner.EventAcquired:
-			d.leads(a, true)
-		case runner.EventReleased: // another tick may follow in this attempt
-			d.leads(a, false)
-		case runner.EventStarted, runner.EventStandby:
-			place.leave()
-		}
-		launch.Observe(e)
-	}
-	result := r.Run(a.ctx, request)
-	d.leads(a, false)
-	d.mu.Lock()
-	a.job.floor = max(a.job.floor, result.Grant.Token)
-	d.mu.Unlock()
-	return result
-}
-
-// leads notes whether the attempt's command runs. When it has ended and the daemon drains, nothing follows it: neither
-// a tick to be made up for, nor the attempt's own after one that another host had lost.
-func (d *Daemon) leads(a *attempt, yes bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	a.leads = yes
-	if !yes && d.drain {
-		a.cancel(errDrain)
-	}
-}
-
-// queueUp takes a place among those that start. When so much came due that there is none for longer than the
-// job's patience with the backend, the attempt is over.
-func (d *Daemon) queueUp(a *attempt) bool {
-	patience := time.NewTimer(max(a.def.BackendWait, time.Second))
-	defer patience.Stop()
-	select {
-	case d.starts <- struct{}{}:
-		return true
-	case <-patience.C:
-	case <-a.ctx.Done():
-	}
-	return false
-}
-
-// turn is a place among those that start. One goroutine uses it.
-type turn struct {
-	room chan struct{}
-	left bool
-}
-
-func (t *turn) leave() {
-	if !t.left {
-		t.left = true
-		<-t.room
 	}
 }

@@ -17,7 +17,7 @@ import (
 func (d *Daemon) request(a *attempt, tick time.Time, launch Launch) runner.Request {
 	def := a.def
 	d.mu.Lock()
-	floor := a.job.floor
+	floor := d.floors[def.Name]
 	d.mu.Unlock()
 	r := runner.Request{
 		Job: def.Name, Host: d.Host, Floor: floor, Timeline: def.Timeline,
@@ -26,7 +26,7 @@ func (d *Daemon) request(a *attempt, tick time.Time, launch Launch) runner.Reque
 			Schedule: backends.Schedule{Fingerprint: def.Schedule.Fingerprint(), Text: def.Schedule.String()},
 		},
 		BackendWait: def.BackendWait, KillAfter: def.KillAfter, Timeout: def.Timeout,
-		Retries: def.Retries, RetryDelay: def.RetryDelay,
+		Retries: def.Retries, RetryDelay: def.RetryDelay, Wanted: a.wanted,
 		Tree: launch.Tree, Env: launch.Env, Checks: launch.Checks(), Signals: a.signals, Prove: d.Prove,
 	}
 	if waits(def) {
@@ -37,53 +37,63 @@ func (d *Daemon) request(a *attempt, tick time.Time, launch Launch) runner.Reque
 	return r
 }
 
+// waits says whether a tick of the job is waited for, also while the backend cannot be reached.
+func waits(def *jobfile.Job) bool {
+	return def.Overlap != jobfile.Forbid || def.OnLost == backends.Rerun
+}
+
 // ticks returns what the attempt is to run: its tick, and before it those that nobody has claimed since the
-// recorded one, as many as the job catches up, the oldest first; and before these the recorded one, if it may never
-// have run.
+// recorded one, as many as the job catches up, the oldest first.
 func (d *Daemon) ticks(a *attempt) []time.Time {
+	own := []time.Time{a.tick}
 	if a.def.CatchUp == 0 {
-		return []time.Time{a.tick}
+		return own
 	}
 	status, err := d.inspect(a)
-	if err != nil || status.Record.Tick.Tick == 0 {
+	switch {
+	case err != nil && a.startup && !errors.Is(err, backends.ErrUnknownJob):
+		d.note(a.def, slog.LevelWarn, "not_caught_up", fmt.Sprintf("what came due before the start is not looked after: %v", err))
+		return nil
+	case err != nil || status.Record.Tick.Tick == 0:
 		if a.startup {
 			return nil
 		}
-		return []time.Time{a.tick}
+		return own
 	}
-	recorded := status.Record.Tick
-	ticks := behind(a.def, time.Unix(recorded.Tick, 0), a.tick)
-	switch {
-	case len(ticks) == 0 && (!a.startup || toRepeat(a.def, recorded)):
-		return []time.Time{a.tick}
-	case len(ticks) > 0 && mayBeLeftOut(a.def, recorded):
-		return slices.Insert(ticks, 0, time.Unix(recorded.Tick, 0))
+	ticks := behind(a.def, lastSeenTo(a.def, status.Record), a.tick)
+	if len(ticks) == 0 && (!a.startup || mayRunAgain(a.def, status.Record.Tick)) {
+		return own
 	}
 	return ticks
 }
 
-// mayBeLeftOut says whether a claim for a later tick could leave the recorded one without a run. One that was claimed and
-// never started is open: a later tick passes it over. One that is claimed now may still become that, and who has time to
-// wait for its end sees to it.
-func mayBeLeftOut(def *jobfile.Job, o backends.Occurrence) bool {
-	return toRepeat(def, o) && (o.State == backends.Open || def.Overlap == jobfile.Wait)
+// lastSeenTo returns the last tick that somebody has seen to. One that was claimed and never started is not: a later one
+// passes it over. One that is claimed now may still become that, and who has time to wait for its end sees to it. What
+// an earlier run was in the way of has been seen to, where that is what the job wants.
+func lastSeenTo(def *jobfile.Job, r backends.Record) time.Time {
+	last := r.Tick.Tick
+	switch {
+	case r.Tick.State == backends.Open, def.Overlap == jobfile.Wait && mayRunAgain(def, r.Tick):
+		last--
+	case def.Overlap == jobfile.Forbid:
+		last = max(last, r.Passed)
+	}
+	return time.Unix(last, 0)
 }
 
-// behind returns the last ticks after recorded up to tick, as many as the job catches up and tick itself.
-func behind(def *jobfile.Job, recorded, tick time.Time) []time.Time {
+// behind returns the last ticks after another one, up to tick, as many as the job catches up and tick itself.
+func behind(def *jobfile.Job, last, tick time.Time) []time.Time {
 	var ticks []time.Time
-	for ok := true; ok && tick.After(recorded) && len(ticks) <= def.CatchUp; tick, ok = def.Schedule.Last(tick.Add(-time.Second)) {
+	for ok := true; ok && tick.After(last) && len(ticks) <= def.CatchUp; tick, ok = def.Schedule.Last(tick.Add(-time.Second)) {
 		ticks = append(ticks, tick)
 	}
 	slices.Reverse(ticks)
 	return ticks
 }
 
-// toRepeat says whether a recorded tick may run again: the store decides.
-func toRepeat(def *jobfile.Job, o backends.Occurrence) bool {
+// mayRunAgain says whether it is worth claiming the recorded tick: the store decides.
+func mayRunAgain(def *jobfile.Job, o backends.Occurrence) bool {
 	switch o.State {
-	case backends.Open:
-		return true
 	case backends.Claimed, backends.Lost, backends.Stopped:
 		return def.OnLost == backends.Rerun
 	}
@@ -92,15 +102,9 @@ func toRepeat(def *jobfile.Job, o backends.Occurrence) bool {
 
 // inspect reads the job's record, as patiently as a claim.
 func (d *Daemon) inspect(a *attempt) (backends.Status, error) {
-	if !d.queueUp(a) {
-		return backends.Status{}, errCrowded
-	}
-	defer func() { <-d.starts }()
 	end := time.Now().Add(a.def.BackendWait)
 	for {
-		ctx, cancel := context.WithTimeout(a.ctx, a.def.Timeline.TTL/6)
-		status, err := d.Store.Inspect(ctx, a.def.Name)
-		cancel()
+		status, err := d.inspectOnce(a)
 		gaveUp := !waits(a.def) && time.Now().After(end)
 		if err == nil || isAnswer(err) || gaveUp || !a.sleep(time.Second) {
 			return status, err
@@ -108,28 +112,15 @@ func (d *Daemon) inspect(a *attempt) (backends.Status, error) {
 	}
 }
 
-// waits says whether a tick of the job is waited for, also while the backend cannot be reached.
-func waits(def *jobfile.Job) bool {
-	return def.Overlap != jobfile.Forbid || def.OnLost == backends.Rerun
-}
-
-// displace asks the run of an earlier tick to end, on whichever host it is.
-func (d *Daemon) displace(a *attempt, tick time.Time) {
-	ctx, cancel := context.WithTimeout(a.ctx, a.def.Timeline.TTL/3)
+func (d *Daemon) inspectOnce(a *attempt) (backends.Status, error) {
+	place := turn{room: d.starts}
+	if !place.take(a.wanted) {
+		return backends.Status{}, context.Cause(a.wanted)
+	}
+	defer place.leave()
+	ctx, cancel := context.WithTimeout(a.wanted, a.def.Timeline.TTL/6)
 	defer cancel()
-	status, err := d.Store.Inspect(ctx, a.def.Name)
-	if err != nil || status.Lease == nil || status.Record.Tick.Tick == 0 || status.Record.Tick.Tick >= tick.Unix() {
-		return // it is waited out
-	}
-	by := d.Host
-	by.ID = fmt.Sprintf("%s-%d", a.def.Name, tick.Unix())
-	err = d.Store.Order(ctx, backends.Order{
-		Job: a.def.Name, Kind: backends.Stop, By: by, Token: status.Lease.Token,
-		Reason: "replaced by the tick of " + tick.UTC().Format(time.RFC3339),
-	})
-	if err != nil && !isAnswer(err) {
-		d.note(a.def, slog.LevelWarn, "replace_failed", fmt.Sprintf("the earlier run could not be asked to end: %v", err))
-	}
+	return d.Store.Inspect(ctx, a.def.Name)
 }
 
 // isAnswer says whether the store has answered, though with no.

@@ -13,6 +13,7 @@ var (
 	etcdTests     = []string{"./backends/etcd", "-skip", "TestSuiteCluster|TestSuiteTLS"}
 	consulTests   = []string{"./backends/consul", "-skip", "TestSuiteCluster|TestSuiteTLS"}
 	processTests  = []string{"./internal/process/..."}
+	daemonTests   = []string{"./internal/daemon"}
 )
 
 var mutants = []mutant{
@@ -100,4 +101,28 @@ var mutants = []mutant{
 	{"guardian: unlocks before the tree is dead", "internal/process/guardian/orders.go", "g.gone, g.out = true, nil\n", "g.gone, g.out = true, nil\n\tg.unlock()\n", processTests},
 	{"a process without its main thread is taken for dead", "internal/process/tree/tree.go", "p.State == 'Z' && p.Threads <= 1", "p.State == 'Z'", processTests},
 	{"wrapper: a run survives its guardian", "internal/process/run.go", "if started && !dead {\n\t\tg.takeOver()", "if started && !dead {\n\t\tg.bury()\n\t\tg.tellDead(lifeline.Status{})", processTests},
+
+	{"daemon: a reload forgets what came due", "internal/daemon/daemon.go", "d.fire(d.Clock.Now()) // what is due by the old file", "// what is due by the old file", daemonTests},
+	{"daemon: a clock that was turned back is not noticed", "internal/daemon/daemon.go", "if stepped(last, now) {", "if stepped(last, now) && last == now {", daemonTests},
+	{"daemon: a clock that was turned back replaces a run by itself", "internal/daemon/due.go", "if !other.tick.Before(tick) { // the", "if other.tick.After(tick) { // the", daemonTests},
+	{"daemon: the first of the ticks that have passed is started", "internal/daemon/due.go", "d.due(j, tick, false)", "d.due(j, j.next, false)", daemonTests},
+	{"daemon: drain stops commands", "internal/daemon/daemon.go", "a.giveUp(ErrDrain)", "a.cancel(ErrDrain)", daemonTests},
+	{"daemon: drain lets ticks start", "internal/daemon/daemon.go", "a.giveUp(ErrDrain)", "_ = ErrDrain", daemonTests},
+	{"daemon: a place among those that start is not given back", "internal/daemon/run.go", "t.has = false\n\t\t<-t.room", "t.has = false", daemonTests},
+	{"daemon: who waits for the backend keeps its place", "internal/daemon/run.go", ", runner.EventSilent: // it", ": // it", daemonTests},
+	{"daemon: a lost tick is not stood by for again", "internal/daemon/due.go", "return earlier || def.OnLost == backends.Rerun", "return earlier", daemonTests},
+	{"daemon: our tick goes with an earlier one", "internal/daemon/due.go", "case runner.Broken, runner.Unconfirmed:\n\t\treturn earlier", "case runner.Broken, runner.Unconfirmed:\n\t\treturn false", daemonTests},
+	{"daemon: after an outage old ticks are in the way", "internal/daemon/due.go", "other.giveUp(ErrOvertaken)", "_ = ErrOvertaken", daemonTests},
+	{"daemon: catching up goes on while a run is in the way", "internal/daemon/due.go", "return result.Ending != runner.Refused || result.Refusal.Verdict != backends.Held", "return true", daemonTests},
+	{"daemon: a host that lacks the command claims", "internal/daemon/run.go", "if err := launch.Look(); err != nil {", "if err := launch.Look(); err != nil && tick.IsZero() {", daemonTests},
+	{"daemon: a new job catches up", "internal/daemon/request.go", "case err != nil || status.Record.Tick.Tick == 0:\n\t\tif a.startup {", "case err != nil || status.Record.Tick.Tick == 0:\n\t\tif a == nil {", daemonTests},
+	{"daemon: nothing is caught up", "internal/daemon/request.go", "len(ticks) <= def.CatchUp;", "len(ticks) < 1;", daemonTests},
+	{"daemon: what was claimed and never started is left out", "internal/daemon/request.go", "case r.Tick.State == backends.Open, ", "case ", daemonTests},
+	{"daemon: what forbid forbade is caught up", "internal/daemon/request.go", "last = max(last, r.Passed)", "last = max(last, 0)", daemonTests},
+	{"daemon: forbid waits", "internal/daemon/request.go", "return def.Overlap != jobfile.Forbid || def.OnLost", "return def.Overlap != \"\" || def.OnLost", daemonTests},
+	{"daemon: rerun under forbid waits for earlier ticks", "internal/daemon/request.go", "r.SameTickOnly = def.Overlap == jobfile.Forbid", "r.SameTickOnly = false", daemonTests},
+	{"daemon: replace waits for the earlier run", "internal/daemon/due.go", "other.cancel(ErrReplaced)", "_ = ErrReplaced", daemonTests},
+	{"daemon: tokens of a job that was removed are forgotten", "internal/daemon/daemon.go", "delete(d.jobs, name)\n", "delete(d.jobs, name)\n\t\tdelete(d.floors, name)\n", daemonTests},
+	{"a run that is not wanted any more starts", "runner/start.go", "if a.unwanted(ctx) {", "if a == nil {", runnerTests},
+	{"after an earlier tick a run that is not wanted claims", "runner/runner.go", "r.Signal == 0 && !a.unwanted(wanted)", "r.Signal == 0", runnerTests},
 }

@@ -1,0 +1,263 @@
+package daemon
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/jobfile"
+)
+
+// Hazards that a second reader found, each as it was found.
+
+// A daemon that drains goes on with what it catches up.
+func TestDrainEndsCatchingUp(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.takes = func(string, time.Time, int) (time.Duration, int) { return 10 * time.Minute, 0 }
+		j := newJob(t, "j", "0 * * * *", func(j *jobfile.Job) { j.CatchUp, j.Overlap = 10, jobfile.Wait })
+		h := b.host("a", j)
+		time.Sleep(61 * time.Minute)
+		b.end(h)
+		time.Sleep(5 * time.Hour)
+		h = b.host("a", j)
+		time.Sleep(5 * time.Minute)
+		b.end(h)
+		wantRuns(t, b, "j", "01:00 02:00")
+	})
+}
+
+// A daemon that drains loses the lease of a run, and stands by for its tick for ever.
+func TestDrainDoesNotStandByForWhatItLost(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.takes = func(string, time.Time, int) (time.Duration, int) { return time.Hour, 0 }
+		h := b.host("a", newJob(t, "j", "1 0 * * *", func(j *jobfile.Job) { j.OnLost = backends.Rerun }))
+		time.Sleep(2 * time.Minute)
+		h.stop()
+		h.cut.Store(true)
+		time.Sleep(20 * time.Second)
+		h.cut.Store(false)
+		<-h.over
+		wantRuns(t, b, "j", "00:01")
+	})
+}
+
+// A daemon that drains while it runs an earlier tick again claims its own.
+func TestDrainDuringTheRunOfAnEarlierTick(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.lose("j", time.Minute, backends.Rerun)
+		b.takes = func(string, time.Time, int) (time.Duration, int) { return time.Minute, 0 }
+		h := b.host("a", newJob(t, "j", "*/30 * * * *", func(j *jobfile.Job) { j.OnLost = backends.Rerun }))
+		time.Sleep(29*time.Minute + 5*time.Second) // 00:30:20
+		b.end(h)
+		wantRuns(t, b, "j", "00:01#2")
+	})
+}
+
+// lose leaves a tick behind, of that time after midnight, whose run on another host vanished.
+func (b *bed) lose(job string, at time.Duration, policy backends.Policy) {
+	b.t.Helper()
+	time.Sleep(at)
+	_, err := b.mem.Acquire(b.t.Context(), backends.Claim{
+		Job: job, Holder: backends.Holder{ID: "lost", Host: "elsewhere"}, TTL: 15 * time.Second,
+		Occasion: backends.Occasion{Tick: time.Now().Unix(), OnLost: policy, MaxAttempts: 3},
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	time.Sleep(15 * time.Second)
+}
+
+// The clock is turned back a little under a run that the next tick would replace: the same tick comes due again.
+func TestAClockThatIsTurnedBackReplacesNothing(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.takes = func(string, time.Time, int) (time.Duration, int) { return 5 * time.Minute, 0 }
+		h := b.host("a", newJob(t, "j", "*/10 * * * *", func(j *jobfile.Job) { j.Overlap = jobfile.Replace }))
+		time.Sleep(10*time.Minute + 5*time.Second)
+		h.skew.Store(-int64(25 * time.Second))
+		time.Sleep(6 * time.Minute)
+		b.end(h)
+		wantRuns(t, b, "j", "00:10")
+		if got := b.outcomes("j"); got["ran 0"] != 1 {
+			t.Errorf("outcomes %v", got)
+		}
+	})
+}
+
+// An outage at a tick of many jobs: those that wait for the backend keep the others from trying.
+func TestManyJobsOutliveAnOutage(t *testing.T) {
+	for name, change := range map[string]func(i int, j *jobfile.Job){
+		"rerun, wait and catch up": func(_ int, j *jobfile.Job) {
+			j.OnLost, j.Overlap, j.CatchUp = backends.Rerun, jobfile.Wait, 3
+		},
+		"half of them give up": func(i int, j *jobfile.Job) {
+			if i%2 == 0 {
+				j.OnLost, j.Overlap = backends.Rerun, jobfile.Wait
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(t *testing.T, b *bed) {
+				var jobs []*jobfile.Job
+				for i := range 200 {
+					jobs = append(jobs, newJob(t, fmt.Sprint("j", i), "1 0 * * *", func(j *jobfile.Job) { change(i, j) }))
+				}
+				hosts := []*host{b.host("a", jobs...), b.host("b", jobs...)}
+				for _, h := range hosts {
+					h.cut.Store(true)
+				}
+				time.Sleep(6 * time.Minute)
+				for _, h := range hosts {
+					h.cut.Store(false)
+				}
+				time.Sleep(5 * time.Minute)
+				b.end(hosts...)
+				for i, j := range jobs {
+					want := ""
+					if waits(j) {
+						want = "00:01"
+					}
+					wantRuns(t, b, fmt.Sprint("j", i), want)
+				}
+			})
+		})
+	}
+}
+
+// After an outage, the ticks that came due meanwhile run in any order, and are in the way of the present one.
+func TestAfterAnOutageThePresentTickRuns(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.takes = func(string, time.Time, int) (time.Duration, int) { return 3 * time.Second, 0 }
+		j := newJob(t, "j", "@every 5s", nil)
+		hosts := []*host{b.host("a", j), b.host("b", j)}
+		time.Sleep(20*time.Minute + time.Second)
+		for _, h := range hosts {
+			h.cut.Store(true)
+		}
+		time.Sleep(40 * time.Second)
+		for _, h := range hosts {
+			h.cut.Store(false)
+		}
+		time.Sleep(20 * time.Second)
+		b.end(hosts...)
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		for _, s := range b.starts {
+			if late := s.at.Sub(s.tick); late >= 5*time.Second {
+				t.Errorf("the tick of %v started %v late", s.tick, late)
+			}
+		}
+	})
+}
+
+// forbid: what an earlier run was in the way of is not caught up.
+func TestForbidCatchesNothingUpThatItForbade(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.takes = func(_ string, tick time.Time, _ int) (time.Duration, int) {
+			if tick.UTC().Minute() == 1 {
+				return 210 * time.Second, 0
+			}
+			return time.Second, 0
+		}
+		j := newJob(t, "j", "* * * * *", func(j *jobfile.Job) { j.CatchUp = 10 })
+		h := b.host("a", j)
+		time.Sleep(6*time.Minute + time.Second)
+		b.end(h)
+		wantRuns(t, b, "j", "00:01 00:05 00:06")
+	})
+}
+
+// The first of what is to be caught up runs long, on another host, which dies: the later ones must not have been
+// refused one by one, and be lost with it.
+func TestCatchingUpStopsWhereAnEarlierRunIsInTheWay(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.takes = func(string, time.Time, int) (time.Duration, int) { return 10 * time.Minute, 0 }
+		j := newJob(t, "j", "0 * * * *", func(j *jobfile.Job) { j.CatchUp = 10 })
+		first := b.host("a", j)
+		time.Sleep(61 * time.Minute)
+		b.end(first)
+		time.Sleep(4*time.Hour + 10*time.Minute)
+		hosts := map[string]*host{"b": b.host("b", j), "c": b.host("c", j)}
+		time.Sleep(time.Minute)
+		b.mu.Lock()
+		leader := b.starts[1].host
+		b.mu.Unlock()
+		hosts[leader].cut.Store(true) // for good: the other one goes on at the next tick
+		time.Sleep(90 * time.Minute)
+		b.end(hosts["b"], hosts["c"])
+		wantRuns(t, b, "j", "01:00 02:00 04:00 05:00 06:00")
+	})
+}
+
+// The run of an earlier tick is broken by an operator, and with it our own tick is forgotten.
+func TestOurTickRunsAfterAnEarlierOneThatWasBroken(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.lose("j", time.Minute, backends.Rerun)
+		b.takes = func(_ string, tick time.Time, _ int) (time.Duration, int) {
+			if tick.UTC().Minute() == 1 {
+				return time.Hour, 0
+			}
+			return time.Second, 0
+		}
+		j := newJob(t, "j", "*/30 * * * *", func(j *jobfile.Job) { j.OnLost, j.MaxAttempts = backends.Rerun, 2 })
+		h := b.host("a", j)
+		time.Sleep(31 * time.Minute)
+		status, err := b.mem.Inspect(t.Context(), "j")
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = b.mem.Order(t.Context(), backends.Order{
+			Job: "j", Kind: backends.Stop, Token: status.Lease.Token, By: backends.Holder{ID: "operator"},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Minute)
+		b.end(h)
+		if got := b.runs("j"); got != "00:01#2 00:01#3 00:30" && got != "00:01#2 00:30" {
+			t.Errorf("runs %s", got)
+		}
+	})
+}
+
+// A job that was removed and comes back with an emptied store gets tokens that it had before.
+func TestTokensGrowAcrossAReloadAndAnEmptiedStore(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		j, other := newJob(t, "j", "* * * * *", nil), newJob(t, "other", "0 0 1 1 *", nil)
+		h := b.host("a", j, other)
+		time.Sleep(90 * time.Second)
+		for _, jobs := range [][]*jobfile.Job{{other}, {j, other}} {
+			if err := h.Reload(t.Context(), jobs); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h.mu.Lock()
+		floor := h.floors["j"]
+		h.mu.Unlock()
+		if floor != b.starts[0].token || floor == 0 {
+			t.Errorf("floor %d after a run with token %d", floor, b.starts[0].token)
+		}
+		time.Sleep(time.Minute)
+		b.end(h)
+		wantRuns(t, b, "j", "00:01 00:02")
+	})
+}
+
+// A job that is removed while a tick of it waits does not run any more.
+func TestARemovedJobStartsNoMore(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.takes = func(string, time.Time, int) (time.Duration, int) { return 10 * time.Minute, 0 }
+		j, other := newJob(t, "j", "* * * * *", func(j *jobfile.Job) { j.Overlap = jobfile.Wait }), newJob(t, "other", "0 0 1 1 *", nil)
+		h := b.host("a", j, other)
+		time.Sleep(3*time.Minute + time.Second)
+		if err := h.Reload(t.Context(), []*jobfile.Job{other}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		b.end(h)
+		wantRuns(t, b, "j", "00:01")
+		if got := b.outcomes("j"); got["ran 0"] != 1 {
+			t.Errorf("what ran did not go on: %v", got)
+		}
+	})
+}

@@ -1,0 +1,124 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/jobfile"
+	"github.com/leaderrun/leaderrun/runner"
+)
+
+// run makes one attempt to run one tick.
+func (d *Daemon) run(a *attempt, tick time.Time, launch Launch) runner.Result {
+	if err := launch.Look(); err != nil {
+		return runner.Result{Ending: runner.StartFailed, Err: err}
+	}
+	place := turn{room: d.starts}
+	if !place.take(a.wanted) {
+		return runner.Result{Ending: runner.Interrupted, Err: context.Cause(a.wanted)}
+	}
+	defer place.leave()
+	if a.def.Overlap == jobfile.Replace {
+		d.displace(a, tick)
+	}
+	r := *d.runner
+	r.Observe = func(e runner.Event) {
+		d.follow(a, e)
+		switch e.Name {
+		case runner.EventStarted, runner.EventStandby, runner.EventSilent: // it limits bursts, not waiting
+			place.leave()
+		}
+		launch.Observe(e)
+	}
+	result := r.Run(a.ctx, d.request(a, tick, launch))
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	a.running, a.unanswered = false, false
+	d.floors[a.def.Name] = max(d.floors[a.def.Name], result.Floor)
+	return result
+}
+
+// follow keeps what others need to know of an attempt.
+func (d *Daemon) follow(a *attempt, e runner.Event) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch e.Name {
+	case runner.EventAcquired:
+		a.running, a.unanswered = true, false
+	case runner.EventReleased:
+		a.running = false
+	case runner.EventStandby:
+		a.unanswered = e.Reason == runner.ReasonUnreachable
+	case runner.EventSilent:
+		a.unanswered = true
+	}
+}
+
+// turn is a place among those that start. One goroutine uses it.
+type turn struct {
+	room chan struct{}
+	has  bool
+}
+
+// take waits for the place, and returns false when ctx ends first.
+func (t *turn) take(ctx context.Context) bool {
+	select {
+	case t.room <- struct{}{}:
+		t.has = true
+	case <-ctx.Done():
+	}
+	return t.has
+}
+
+// leave gives the place back, if it was not yet.
+func (t *turn) leave() {
+	if t.has {
+		t.has = false
+		<-t.room
+	}
+}
+
+// displace asks the run of an earlier tick to end, on whichever host it is. Where the backend does not answer, the run
+// is waited out.
+func (d *Daemon) displace(a *attempt, tick time.Time) {
+	const tries = 3
+	for i := range tries {
+		err := d.askToEnd(a, tick)
+		if err == nil || isAnswer(err) {
+			return
+		}
+		if i == tries-1 {
+			d.note(a.def, slog.LevelWarn, "replace_failed", fmt.Sprintf("the earlier run could not be asked to end: %v", err))
+		} else if !a.sleep(time.Second) {
+			return
+		}
+	}
+}
+
+func (d *Daemon) askToEnd(a *attempt, tick time.Time) error {
+	ctx, cancel := context.WithTimeout(a.wanted, a.def.Timeline.TTL/6)
+	defer cancel()
+	status, err := d.Store.Inspect(ctx, a.def.Name)
+	if err != nil || status.Lease == nil || !ranFor(status, tick) {
+		return err
+	}
+	by := d.Host
+	by.ID = fmt.Sprintf("%s-%d", a.def.Name, tick.Unix())
+	return d.Store.Order(ctx, backends.Order{
+		Job: a.def.Name, Kind: backends.Stop, By: by, Token: status.Lease.Token,
+		Reason: "replaced by the tick of " + tick.UTC().Format(time.RFC3339),
+	})
+}
+
+// ranFor says whether the present run is that of a tick before the given one. A run without a tick is somebody's own.
+func ranFor(s backends.Status, tick time.Time) bool {
+	for _, run := range s.Record.Runs {
+		if run.Token == s.Lease.Token {
+			return run.Tick != 0 && run.Tick < tick.Unix()
+		}
+	}
+	return false
+}

@@ -102,3 +102,4 @@ compile() {
 packages
 build etcd etcd=go.etcd.io/etcd/server/v3 etcdctl=go.etcd.io/etcd/etcdctl/v3
 build consul consul=github.com/hashicorp/consul
+build supercronic supercronic=github.com/aptible/supercronic # for benchmarks

@@ -3,6 +3,10 @@
 // the peer that uses the same store. What it compares takes turns, so that a busy moment hits all alike.
 //
 //	go run ./scripts/bench [-n 200] [-handovers 30] [-only REGEXP]
+//	go run ./scripts/bench cron [-jobs 10,1000,10000] [-ticks 3] [-only REGEXP]
+//
+// The second measures the daemon beside supercronic: how late the commands of many jobs start that are due at the
+// same minute, and what a daemon costs when nothing is due.
 //
 // It builds leaderrun as it is released, and starts the servers of its own on free ports; `make servers` has
 // installed or built them. Measure on an idle machine: under load the ratios shrink and mislead.
@@ -23,6 +27,13 @@ const stampRole = "stamp"
 func main() {
 	if len(os.Args) > 2 && os.Args[1] == stampRole {
 		stamp(os.Args[2])
+		return
+	}
+	if len(os.Args) > 1 && os.Args[1] == cronWord {
+		if err := benchCron(os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, "bench cron:", err)
+			os.Exit(1)
+		}
 		return
 	}
 	n := flag.Int("n", 200, "runs of each way to run `true`")

@@ -33,14 +33,8 @@ func prepare(dir string) (ways []way, stop func(), err error) {
 			_ = s.Wait()
 		}
 	}
-	leaderrun := filepath.Join(dir, "leaderrun")
-	built := leaderrun + ".built"
-	build := exec.Command("go", "build", "-trimpath", "-tags", "urfave_cli_no_docs", "-o", built, "github.com/leaderrun/leaderrun")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return nil, stop, fmt.Errorf("build: %w: %s", err, out)
-	}
-	if err := install(built, leaderrun); err != nil {
+	leaderrun, err := buildLeaderrun(dir)
+	if err != nil {
 		return nil, stop, err
 	}
 	lock := filepath.Join(dir, "lock")
@@ -55,17 +49,11 @@ func prepare(dir string) (ways []way, stop func(), err error) {
 			fmt.Printf("%s is not measured: %v\n", s.name, err)
 			continue
 		}
-		home := filepath.Join(dir, s.name)
-		if err := os.Mkdir(home, 0o700); err != nil {
-			return nil, stop, err
+		addr, server, err := s.start(path, dir)
+		if server != nil {
+			servers = append(servers, server)
 		}
-		addr, other := freeAddr(), freeAddr()
-		cmd := exec.Command(path, s.args(home, addr, other)...)
-		if err := cmd.Start(); err != nil {
-			return nil, stop, err
-		}
-		servers = append(servers, cmd)
-		if err := await(func() error { return s.ready(addr) }); err != nil {
+		if err != nil {
 			return nil, stop, fmt.Errorf("%s: %w", s.name, err)
 		}
 		w := leaderrunWay(s.name, leaderrun, s.url(addr), "")
@@ -84,6 +72,18 @@ func prepare(dir string) (ways []way, stop func(), err error) {
 		ways = append(ways, w)
 	}
 	return ways, stop, nil
+}
+
+// buildLeaderrun builds leaderrun as `make build` does, and returns its path.
+func buildLeaderrun(dir string) (string, error) {
+	leaderrun := filepath.Join(dir, "leaderrun")
+	built := leaderrun + ".built"
+	build := exec.Command("go", "build", "-trimpath", "-tags", "urfave_cli_no_docs", "-o", built, "github.com/leaderrun/leaderrun")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build: %w: %s", err, out)
+	}
+	return leaderrun, install(built, leaderrun)
 }
 
 // install copies the program, as whoever installs it does. The linker writes a file through a mapping, in single
@@ -166,6 +166,20 @@ var stores = []store{
 			return way{name: "consul lock", run: lock, wait: lock}, err
 		},
 	},
+}
+
+// start starts the server on a free port and waits until it answers. It may return a server along with an error.
+func (s store) start(path, dir string) (addr string, server *exec.Cmd, err error) {
+	home := filepath.Join(dir, s.name)
+	if err := os.Mkdir(home, 0o700); err != nil {
+		return "", nil, err
+	}
+	addr, other := freeAddr(), freeAddr()
+	server = exec.Command(path, s.args(home, addr, other)...)
+	if err := server.Start(); err != nil {
+		return "", nil, err
+	}
+	return addr, server, await(func() error { return s.ready(addr) })
 }
 
 func get(url, want string) error {

@@ -13,6 +13,12 @@ import (
 )
 
 const (
+	// A run uses one connection, and a second one beside a silent one. A daemon with many runs uses more, and keeps a
+	// few between two bursts.
+	poolSize  = 16
+	idleConns = 3
+	idleTime  = time.Minute
+
 	dialTimeout = 5 * time.Second
 	readTimeout = 10 * time.Second // where the context has no deadline; with one, that counts
 )
@@ -160,8 +166,9 @@ func (c *config) bare(addr string) *goredis.Options {
 		ReadTimeout:              readTimeout,
 		WriteTimeout:             readTimeout,
 		ContextTimeoutEnabled:    true,
-		PoolSize:                 3,
-		MaxIdleConns:             1,
+		PoolSize:                 poolSize,
+		MaxIdleConns:             idleConns,
+		ConnMaxIdleTime:          idleTime,
 		ReadBufferSize:           4096,
 		WriteBufferSize:          4096,
 		DisableIdentity:          true,

@@ -58,7 +58,7 @@ func runCheck(c *call) (End, error) {
 func askLimit(path string) time.Duration {
 	const more = 200 * time.Millisecond
 	limit := answerLimit(runner.DefaultTTL)
-	if text, ok := strings.CutPrefix(filepath.Base(path), socketPrefix); ok {
+	if _, text, ok := strings.Cut(filepath.Base(path), socketPrefix); ok {
 		if named, err := time.ParseDuration(text); err == nil && named > 0 {
 			limit = named
 		}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -36,6 +37,7 @@ type socket struct {
 	asked   chan runner.Check // for the runner to answer
 	parents []string          // where its directory may be, the best first
 	over    chan struct{}     // closed when the run is
+	home    *socketHome       // instead, where a daemon has many runs
 	slots   chan struct{}     // one for each asker who is being served
 	warn    func(text, hint string)
 
@@ -58,7 +60,7 @@ type checkAnswer struct {
 func newSocket(warn func(text, hint string)) *socket {
 	return &socket{
 		asked: make(chan runner.Check), over: make(chan struct{}), slots: make(chan struct{}, maxAskers), warn: warn,
-		parents: []string{os.Getenv("XDG_RUNTIME_DIR"), os.TempDir(), "/tmp"},
+		parents: socketParents(),
 	}
 }
 
@@ -89,29 +91,86 @@ func answerLimit(ttl time.Duration) time.Duration { return ttl / 6 }
 // listen makes the socket in a directory that is only for this user. It needs s.mu.
 func (s *socket) listen(limit time.Duration) error {
 	name := socketPrefix + limit.Round(time.Millisecond).String()
-	failed := errors.New("no directory has a name that is short enough")
+	if s.home != nil {
+		dir, number, err := s.home.place()
+		if err != nil {
+			return err
+		}
+		return s.listenAt(filepath.Join(dir, fmt.Sprintf("%d-%s", number, name)))
+	}
+	failed := errNoParent
 	for _, parent := range s.parents {
-		const random = 10 // digits at most that MkdirTemp appends
-		if !filepath.IsAbs(parent) || len(parent)+len("/leaderrun-/")+random+len(name) > longestSocketPath {
-			continue
-		}
-		dir, err := os.MkdirTemp(parent, "leaderrun-") // 0700
-		if err != nil {
-			failed = err
-			continue
-		}
-		address := &net.UnixAddr{Name: filepath.Join(dir, name), Net: "unix"}
-		listener, err := net.ListenUnix("unix", address)
-		if err != nil {
+		dir, err := privateDirectory(parent, len(name))
+		if err == nil {
+			if err = s.listenAt(filepath.Join(dir, name)); err == nil {
+				s.dir = dir
+				return nil
+			}
 			_ = os.RemoveAll(dir)
-			failed = err
-			continue
 		}
-		s.listener, s.dir = listener, dir
-		go s.accept(listener)
-		return nil
+		failed = err
 	}
 	return failed
+}
+
+func (s *socket) listenAt(path string) error {
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return err
+	}
+	s.listener = listener
+	go s.accept(listener)
+	return nil
+}
+
+var errNoParent = errors.New("no directory has a name that is short enough")
+
+// socketParents are where the directory of a socket may be, the best first. systemd gives a service one in memory by
+// RUNTIME_DIRECTORY, a session has XDG_RUNTIME_DIR.
+func socketParents() []string {
+	service, _, _ := strings.Cut(os.Getenv("RUNTIME_DIRECTORY"), ":")
+	return []string{service, os.Getenv("XDG_RUNTIME_DIR"), os.TempDir(), "/tmp"}
+}
+
+// privateDirectory makes a directory that is only for this user, in which the name of a socket may have so many bytes.
+func privateDirectory(parent string, room int) (string, error) {
+	const random = 10 // digits at most that MkdirTemp appends
+	if !filepath.IsAbs(parent) || len(parent)+len("/leaderrun-/")+random+room > longestSocketPath {
+		return "", errNoParent
+	}
+	return os.MkdirTemp(parent, "leaderrun-") // 0700
+}
+
+// socketHome is the directory of the sockets of many runs: to make one is more work than to make a socket. It is made
+// when the first run needs it.
+type socketHome struct {
+	mu     sync.Mutex
+	dir    string
+	number int
+}
+
+// place returns the directory, and a number that no other socket in it has.
+func (h *socketHome) place() (dir string, number int, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, parent := range socketParents() {
+		if h.dir != "" {
+			break
+		}
+		const digits = 10
+		h.dir, err = privateDirectory(parent, digits+len(socketPrefix)+len("-1000h0m0.000s"))
+	}
+	h.number++
+	return h.dir, h.number, err
+}
+
+// remove removes the directory, when no run is left.
+func (h *socketHome) remove() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.dir != "" {
+		_ = os.RemoveAll(h.dir)
+	}
 }
 
 // close removes the socket. What is still being asked is answered: the run is over.
@@ -123,7 +182,10 @@ func (s *socket) close() {
 	if s.listener == nil {
 		return
 	}
-	_ = s.listener.Close()
+	_ = s.listener.Close() // which removes the socket
+	if s.dir == "" {
+		return
+	}
 	if err := os.RemoveAll(s.dir); err != nil {
 		s.warn("the socket of the run is left over: "+reason(err), "")
 	}

@@ -33,11 +33,10 @@ type voice struct {
 	lines   chan []byte
 	written chan struct{}
 	dropped int
-	loudest slog.Level // the highest level said so far
 }
 
 func newVoice(stderr *os.File) *voice {
-	return &voice{out: stderr, level: slog.LevelWarn, terminal: isTerminal(stderr), loudest: slog.LevelDebug - 1}
+	return &voice{out: stderr, level: slog.LevelWarn, terminal: isTerminal(stderr)}
 }
 
 // isTerminal also takes /dev/null for one, where one line more does no harm.
@@ -71,7 +70,6 @@ func (v *voice) event(e runner.Event) {
 	if !shown {
 		return
 	}
-	v.loudest = max(v.loudest, e.Level)
 	if v.json {
 		v.write(v.object(e))
 		return

@@ -2,6 +2,7 @@ package process
 
 import (
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -12,7 +13,7 @@ import (
 
 // spawn starts the guardian. It is a child like any other for fork(2)'s sake: no descriptor but the
 // three standard ones, those that we inherited ourselves, and its end of the control channel, at
-// whatever number that has. The numbers matter: the command gets ours, unchanged.
+// a number that none of these has. The numbers matter: the command gets ours, unchanged.
 func (g *Guard) spawn() error {
 	pair, err := guardian.Pair()
 	if err != nil {
@@ -31,7 +32,10 @@ func (g *Guard) spawn() error {
 		return err
 	}
 	g.terminalless = g.options.Detached || !controllingTerminal()
-	files := guardian.FileTable(guardian.StillInherited(inherited()), []int{its})
+	others := guardian.StillInherited(inherited())
+	control := lowestFree(others)
+	files := guardian.FileTable(others, []int{control})
+	files[control] = uintptr(its)
 	for i, f := range g.options.Files {
 		if f != nil {
 			files[i] = f.Fd() // which makes it block, as programs expect of theirs
@@ -44,7 +48,7 @@ func (g *Guard) spawn() error {
 		Sys: guardianAttributes(g.terminalless),
 	}
 	g.pid, err = guards.fork(func() (int, error) {
-		return syscall.ForkExec(path, []string{guardian.Name, strconv.Itoa(its)}, attr)
+		return syscall.ForkExec(path, []string{guardian.Name, strconv.Itoa(control)}, attr)
 	})
 	if err != nil {
 		_ = conn.Close()
@@ -52,6 +56,17 @@ func (g *Guard) spawn() error {
 	}
 	g.conn = conn
 	return nil
+}
+
+// lowestFree returns the number that the control channel gets in the guardian: a low one, because fork(2) closes all
+// that lies below it and is not in use, and we may have thousands of descriptors.
+func lowestFree(inherited []int) int {
+	const firstOther = 3
+	fd := firstOther
+	for slices.Contains(inherited, fd) {
+		fd++
+	}
+	return fd
 }
 
 // controllingTerminal tells whether this session has a terminal (tty(4): opening /dev/tty fails with

@@ -105,7 +105,7 @@ var mutants = []mutant{
 	{"daemon: a reload forgets what came due", "internal/daemon/daemon.go", "d.fire(d.Clock.Now()) // what is due by the old file", "// what is due by the old file", daemonTests},
 	{"daemon: a clock that was turned back is not noticed", "internal/daemon/daemon.go", "if stepped(last, now) {", "if stepped(last, now) && last == now {", daemonTests},
 	{"daemon: a clock that was turned back replaces a run by itself", "internal/daemon/due.go", "if !other.tick.Before(tick) { // the", "if other.tick.After(tick) { // the", daemonTests},
-	{"daemon: the first of the ticks that have passed is started", "internal/daemon/due.go", "d.due(j, tick, false)", "d.due(j, j.next, false)", daemonTests},
+	{"daemon: the first of the ticks that have passed is started", "internal/daemon/due.go", "d.due(j, tick, false)", "_ = tick\n\t\t\td.due(j, j.next, false)", daemonTests},
 	{"daemon: drain stops commands", "internal/daemon/daemon.go", "a.giveUp(ErrDrain)", "a.cancel(ErrDrain)", daemonTests},
 	{"daemon: drain lets ticks start", "internal/daemon/daemon.go", "a.giveUp(ErrDrain)", "_ = ErrDrain", daemonTests},
 	{"daemon: a place among those that start is not given back", "internal/daemon/run.go", "t.has = false\n\t\t<-t.room", "t.has = false", daemonTests},

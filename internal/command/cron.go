@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,7 +86,11 @@ func runCron(c *call) (End, error) {
 	if err != nil {
 		return End{}, err
 	}
+	defer commands.sockets.remove()
 	s := newService(c, store, commands, jobs)
+	if err := s.look(); err != nil {
+		return End{}, err
+	}
 	if listen != "" {
 		closeServer, err := s.listen(listen)
 		if err != nil {
@@ -142,11 +147,23 @@ func (c *call) checkJobs(path string) (End, error) {
 	if err != nil {
 		return End{}, err
 	}
+	if _, named, err := c.backend(); err != nil {
+		return End{}, err
+	} else if named {
+		store, err := c.openStore()
+		if err != nil {
+			return End{}, err
+		}
+		defer store.Close()
+		if err := fitTTLs(jobs, store.Limits()); err != nil {
+			return End{}, err
+		}
+	}
 	environ := childEnvironment(os.Environ(), "")
 	var b strings.Builder
 	for _, j := range jobs {
-		if _, _, err := lookUp(j, environ); err != nil {
-			c.voice.warn(fmt.Sprintf("%s: %s: %s: %s", j.Place, j.Name, j.Argv[0], reason(err)), "a host that lacks the command leaves the job to the others")
+		if _, err := lookUp(j, environ); err != nil {
+			c.voice.warn(fmt.Sprintf("%s: %s: %v", j.Place, j.Name, err), cmp.Or(hintOf(err), "a host that lacks it leaves the job to the others"))
 		}
 		fmt.Fprintf(&b, "%s: %s\n", oneLine(j.Name), oneLine(j.Schedule.String()))
 		ticks := j.Schedule.Upcoming(time.Now(), shownTicks)
@@ -180,15 +197,30 @@ func newService(c *call, store all.Store, commands *launcher, jobs []*jobfile.Jo
 	s.daemon = daemon.New(daemon.Config{
 		Store: store, Host: thisHolder(), Launch: commands.launch,
 		Prove: func(r backends.Refusal) (backends.Unclaimed, bool) { return passedUnclaimed(r, time.Now()) },
-		Note: func(j *jobfile.Job, level slog.Level, name, text string) {
-			e := runner.Event{Name: name, Level: level, Text: text}
+		Warn: func(j *jobfile.Job, name, text string) {
+			e := runner.Event{Name: name, Level: slog.LevelWarn, Text: text}
 			if j != nil {
 				e.Job, e.Text = j.Name, j.Name+": "+text
 			}
 			c.voice.event(e)
 		},
+		Removed: commands.removed,
 	}, jobs)
 	return s
+}
+
+// look asks the backend once, so that what no retry mends is told at the start and not at the first tick.
+func (s *service) look() error {
+	ctx, cancel := context.WithTimeout(context.Background(), readyPatience)
+	defer cancel()
+	_, err := s.store.Inspect(ctx, readyProbe)
+	if _, permanent := errors.AsType[*backends.PermanentError](err); permanent {
+		return err
+	}
+	if err != nil && !errors.Is(err, backends.ErrUnknownJob) {
+		s.call.voice.warn(fmt.Sprintf("the backend does not answer: %v", err), "ticks that come due are claimed when it does, within the job's backend_wait")
+	}
+	return nil
 }
 
 // serve runs the daemon until it has drained.

@@ -22,6 +22,9 @@ const (
 
 // listen serves metrics and health. The returned function ends it.
 func (s *service) listen(address string) (closeServer func(), err error) {
+	if _, port, err := net.SplitHostPort(address); err != nil || port == "" {
+		return nil, usage("--listen "+address, "it names no port", "HOST:PORT or :PORT, such as localhost:9465")
+	}
 	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", address)
 	if err != nil {
 		return nil, &fault{code: codeConfiguration, what: "--listen " + address, why: reason(err), err: err, hint: "HOST:PORT or :PORT that is free"}

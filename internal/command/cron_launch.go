@@ -35,6 +35,7 @@ type launcher struct {
 	null     *os.File     // stdin of jobs that have none
 	metrics  *metrics.Set // nil: nobody asks
 	textfile string       // directory of the textfile collector; "": none
+	sockets  socketHome
 
 	output sync.Mutex // of prefixed lines
 }
@@ -45,6 +46,13 @@ func newLauncher(c *call, textfile string) (*launcher, error) {
 		return nil, &fault{code: codeInternal, what: os.DevNull, why: reason(err), err: err}
 	}
 	return &launcher{call: c, environ: childEnvironment(os.Environ(), ""), null: null, textfile: textfile}, nil
+}
+
+// removed forgets what was counted of a job that is not run any more.
+func (l *launcher) removed(job string) {
+	if l.metrics != nil {
+		l.metrics.Forget(job)
+	}
 }
 
 // launch is one attempt's connection to the world: it starts the command, several times where that is repeated. It
@@ -67,6 +75,7 @@ func (l *launcher) launch(job *jobfile.Job) daemon.Launch {
 		socket: newSocket(func(text, hint string) { l.call.voice.warn(job.Name+": "+text, hint) }),
 	}
 	a.story.occasion.StartDeadline = job.StartDeadline
+	a.socket.home = &l.sockets
 	a.env = a.socket.env(func(g backends.Grant) []string { return grantVariables(g, tokenVariable) })
 	if l.textfile != "" {
 		a.file = metrics.NewTextfile(l.textfile, job.Name)
@@ -76,17 +85,30 @@ func (l *launcher) launch(job *jobfile.Job) daemon.Launch {
 
 // Look implements daemon.Launch.
 func (a *launch) Look() (err error) {
-	var code int
-	a.path, code, err = lookUp(a.job, a.environ)
-	if err != nil {
-		return &fault{code: code, what: a.job.Argv[0], why: reason(err), err: err}
-	}
-	return nil
+	a.path, err = lookUp(a.job, a.environ)
+	return err
 }
 
-// lookUp finds a job's command on this host.
-func lookUp(j *jobfile.Job, environ []string) (path string, code int, err error) {
-	return process.LookPathIn(j.Argv[0], variable(slices.Concat(environ, j.Env), pathVariable), j.Dir)
+// lookUp finds a job's command on this host, and the directory that it starts in.
+func lookUp(j *jobfile.Job, environ []string) (path string, err error) {
+	if j.Dir != "" {
+		info, err := os.Stat(j.Dir)
+		if err == nil && !info.IsDir() {
+			err = syscall.ENOTDIR
+		}
+		if err != nil {
+			return "", &fault{code: codeConfiguration, what: "dir " + j.Dir, why: reason(err), err: err}
+		}
+	}
+	path, code, err := process.LookPathIn(j.Argv[0], variable(slices.Concat(environ, j.Env), pathVariable), j.Dir)
+	if err != nil {
+		f := &fault{code: code, what: j.Argv[0], why: reason(err), err: err}
+		if len(j.Argv) == 1 && strings.ContainsAny(j.Argv[0], " \t|;&") {
+			f.hint = "a line for a shell goes to the key shell"
+		}
+		return "", f
+	}
+	return path, nil
 }
 
 // Observe implements daemon.Launch.
@@ -112,15 +134,28 @@ func (a *launch) Ended(tick time.Time, r runner.Result) {
 			a.call.voice.warn("--metrics-textfile: "+err.Error(), "")
 		}
 	}
-	a.story.occasion.Tick = tick.Unix()
-	end := endOf(r, -1)
-	a.story.tell(r, end)
-	if r.Ending == runner.Ran && end.Code != 0 {
-		a.story.say(runner.Event{
-			Name: "command_failed", Level: slog.LevelWarn, Job: a.job.Name, Tick: tick.Unix(), Token: r.Grant.Token,
-			Text: fmt.Sprintf("the command ended with code %d", end.Code), Fields: []slog.Attr{slog.Int("code", end.Code)},
-		})
+	for _, before := range r.Before {
+		a.tellCode(time.Unix(before.Grant.Tick, 0), before)
 	}
+	a.story.occasion.Tick = tick.Unix()
+	a.story.tell(r, endOf(r, -1))
+	a.tellCode(tick, r)
+}
+
+// tellCode says how a command ended that did not end well.
+func (a *launch) tellCode(tick time.Time, r runner.Result) {
+	code := endOf(r, -1).Code
+	if r.Ending != runner.Ran || code == 0 {
+		return
+	}
+	e := runner.Event{
+		Name: "command_failed", Level: slog.LevelWarn, Job: a.job.Name, Tick: tick.Unix(), Token: r.Grant.Token,
+		Text: fmt.Sprintf("the command ended with code %d", code), Fields: []slog.Attr{slog.Int("code", code)},
+	}
+	if r.Err != nil { // this daemon wanted it
+		e.Level, e.Text = slog.LevelInfo, fmt.Sprintf("the command was stopped: %v", r.Err)
+	}
+	a.story.say(e)
 }
 
 // variable returns the last value of a variable.

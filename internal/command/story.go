@@ -1,12 +1,15 @@
 package command
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/daemon"
 	"github.com/leaderrun/leaderrun/runner"
 )
 
@@ -31,8 +34,18 @@ func (s *story) event(e runner.Event) {
 	s.say(e)
 }
 
+// asKeys are the options that texts name, as they are called in a job file.
+var asKeys = strings.NewReplacer("--start-deadline", "start_deadline", "--timeout", "timeout",
+	"--max-attempts", "max_attempts", "--on-lost", "on_lost:")
+
+// say tells an event. Of a job of a daemon it says which, and speaks of the file's keys.
 func (s *story) say(e runner.Event) {
-	e.Text = s.prefix + e.Text
+	if s.prefix != "" {
+		e.Text = s.prefix + asKeys.Replace(e.Text)
+		if strings.HasPrefix(e.Hint, "--") {
+			e.Hint = ""
+		}
+	}
 	s.voice.event(e)
 }
 
@@ -57,6 +70,12 @@ func (s *story) tell(r runner.Result, end End) {
 		e.Reason, e.Text, e.Hint = runner.ReasonRefused, fmt.Sprintf("not run: %v", r.Err), hintOf(r.Err)
 	case runner.Interrupted:
 		e.Level, e.Reason, e.Text = slog.LevelInfo, runner.ReasonSignal, "not run: received "+r.Signal.String()
+		if r.Signal == 0 {
+			e.Text = fmt.Sprintf("not run: %v", r.Err)
+		}
+		if errors.Is(r.Err, daemon.ErrOvertaken) { // nobody else may have run it
+			e.Level, e.Reason = slog.LevelWarn, runner.ReasonUnreachable
+		}
 	case runner.StartFailed:
 		e.Name, e.Text, e.Hint = "error", fmt.Sprint(r.Err), hintOf(r.Err)
 	case runner.Ran:

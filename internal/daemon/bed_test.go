@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"strconv"
 	"strings"
@@ -76,7 +75,7 @@ func (b *bed) host(name string, jobs ...*jobfile.Job) *host {
 	h.Daemon = New(Config{
 		Store: cutStore{b.mem, h}, Host: backends.Holder{Host: name, PID: 1},
 		Launch: func(j *jobfile.Job) Launch { return &fakeLaunch{host: h, job: j} },
-		Note:   h.note,
+		Warn:   h.warned,
 		Clock:  fakeWall{h}, RunClock: fakeBoot{},
 	}, jobs)
 	ctx, cancel := context.WithCancel(b.t.Context())
@@ -90,7 +89,7 @@ func (b *bed) host(name string, jobs ...*jobfile.Job) *host {
 	return h
 }
 
-func (h *host) note(_ *jobfile.Job, _ slog.Level, name, text string) {
+func (h *host) warned(_ *jobfile.Job, name, text string) {
 	h.noteMu.Lock()
 	defer h.noteMu.Unlock()
 	h.notes = append(h.notes, name+": "+text)

@@ -9,7 +9,6 @@ package daemon
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"maps"
 	"os"
 	"sync"
@@ -35,8 +34,8 @@ type Config struct {
 
 	// Launch returns what one attempt needs. It is called when a tick is due and must not start anything yet.
 	Launch func(*jobfile.Job) Launch
-	// Note is told of what is no part of an attempt; the job may be nil.
-	Note func(job *jobfile.Job, level slog.Level, name, text string)
+	// Warn is told of what is no part of an attempt; the job may be nil.
+	Warn func(job *jobfile.Job, name, text string)
 	// Removed is told of a job that is not in the file any more; nil: nobody wants to know.
 	Removed func(job string)
 	// Prove is the runner's.
@@ -274,12 +273,12 @@ func (d *Daemon) replan(now time.Time) {
 	for _, j := range d.jobs {
 		d.plan(j, now)
 	}
-	d.note(nil, slog.LevelWarn, "clock_stepped", "the clock was turned back: the next ticks were computed again")
+	d.warn(nil, "clock_stepped", "the clock was turned back: the next ticks were computed again")
 }
 
-// note tells of something that is no part of an attempt.
-func (d *Daemon) note(j *jobfile.Job, level slog.Level, name, text string) {
-	if d.Note != nil {
-		d.Note(j, level, name, text)
+// warn tells of something that is no part of an attempt.
+func (d *Daemon) warn(j *jobfile.Job, name, text string) {
+	if d.Warn != nil {
+		d.Warn(j, name, text)
 	}
 }

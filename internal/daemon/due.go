@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -103,7 +102,7 @@ func (d *Daemon) due(j *job, tick time.Time, startup bool) {
 func (d *Daemon) wait(a *attempt) {
 	j := a.job
 	if len(j.waiting) == mostWaiting {
-		d.note(j.Job, slog.LevelWarn, "tick_dropped",
+		d.warn(j.Job, "tick_dropped",
 			fmt.Sprintf("%d ticks wait for an earlier one: that of %s is dropped", mostWaiting, j.waiting[0].tick.UTC().Format(time.RFC3339)))
 		d.forget(j.waiting[0])
 		j.waiting = j.waiting[1:]

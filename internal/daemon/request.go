@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"time"
 
@@ -52,7 +51,7 @@ func (d *Daemon) ticks(a *attempt) []time.Time {
 	status, err := d.inspect(a)
 	switch {
 	case err != nil && a.startup && !errors.Is(err, backends.ErrUnknownJob):
-		d.note(a.def, slog.LevelWarn, "not_caught_up", fmt.Sprintf("what came due before the start is not looked after: %v", err))
+		d.warn(a.def, "not_caught_up", fmt.Sprintf("what came due before the start is not looked after: %v", err))
 		return nil
 	case err != nil || status.Record.Tick.Tick == 0:
 		if a.startup {

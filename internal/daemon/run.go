@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
@@ -91,7 +90,7 @@ func (d *Daemon) displace(a *attempt, tick time.Time) {
 			return
 		}
 		if i == tries-1 {
-			d.note(a.def, slog.LevelWarn, "replace_failed", fmt.Sprintf("the earlier run could not be asked to end: %v", err))
+			d.warn(a.def, "replace_failed", fmt.Sprintf("the earlier run could not be asked to end: %v", err))
 		} else if !a.sleep(time.Second) {
 			return
 		}

@@ -136,6 +136,10 @@ func (r *reader) finish(d *draft) {
 		r.problem(d.at("overlap", "on_lost"), d.what(""), "overlap: replace contradicts on_lost: rerun, which would run again what was replaced",
 			"choose one of them")
 	}
+	if job.Overlap == Replace && job.CatchUp > 0 && !d.anyWrong("overlap", "catch_up") {
+		r.problem(d.at("overlap", "catch_up"), d.what(""), "overlap: replace contradicts catch_up: the latest tick would stop what is caught up",
+			"choose one of them")
+	}
 	if wraps(job.Argv) {
 		r.warn(d.at("command", "shell"), d.what(""), "`leaderrun run` inside a job takes a second lease", "write the command alone")
 	}

@@ -273,7 +273,9 @@ func TestValuesRefused(t *testing.T) {
 		"dir: tmp":           `a: dir: "tmp" is not an absolute path: write it like ` + "`dir: /srv/app`",
 		// A replaced run is "stopped", which rerun would run again at once.
 		"overlap: replace, on_lost: rerun": "a: overlap: replace contradicts on_lost: rerun, which would run again what was replaced: choose one of them",
-		"jitter: 5m, start_deadline: 5m":   "a: jitter: 5m0s is not shorter than the start_deadline of 5m0s: a run could delay itself past it: make it shorter; 0 is none",
+		// The next tick would come due, and stop the older one that is caught up.
+		"overlap: replace, catch_up: 2":  "a: overlap: replace contradicts catch_up: the latest tick would stop what is caught up: choose one of them",
+		"jitter: 5m, start_deadline: 5m": "a: jitter: 5m0s is not shorter than the start_deadline of 5m0s: a run could delay itself past it: make it shorter; 0 is none",
 	} {
 		refused(t, "jobs.yaml", "jobs: {a: {every: 1h, shell: x, "+line+"}}", []string{"jobs.yaml:1: " + want})
 	}

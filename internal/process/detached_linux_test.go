@@ -71,3 +71,21 @@ func TestADetachedRunHasASessionOfItsOwn(t *testing.T) {
 		t.Errorf("the run is in our session %s", own)
 	}
 }
+
+// Hazard: the number of a lost guardian, whose tree cannot be confirmed dead, is given to the guardian of another run.
+func TestTheSweepOfALostGuardianLeavesWhoeverHasItsNumberAlone(t *testing.T) {
+	r := prepare(t, Options{Detached: true})
+	r.start(r.helper("daemon", "daemon", "stay"), far())
+	r.pid("daemon")
+	r.pid("command")
+	lost := &Guard{pid: r.Guard.pid, terminalless: true, strays: firstChildren()}
+	if left := lost.sweep(); left != 0 {
+		t.Errorf("%d processes of another run were taken for those of the lost one", left)
+	}
+	if !guards.reap(lost) {
+		t.Error("the lost guardian was reaped long ago")
+	}
+	if len(r.Events()) != 0 || len(marked(r.mark)) != 2 {
+		t.Errorf("events %d, processes %v", len(r.Events()), marked(r.mark))
+	}
+}

@@ -47,7 +47,7 @@ func (g *Guard) spawn() error {
 		// Away from signals to our group; out of our session too, where that has no terminal to keep.
 		Sys: guardianAttributes(g.terminalless),
 	}
-	g.pid, err = guards.fork(func() (int, error) {
+	g.pid, err = guards.fork(g, func() (int, error) {
 		return syscall.ForkExec(path, []string{guardian.Name, strconv.Itoa(control)}, attr)
 	})
 	if err != nil {

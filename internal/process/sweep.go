@@ -19,30 +19,30 @@ const (
 // registry knows the guardians of this process: the sweep of one must not touch another.
 type registry struct {
 	mu   sync.Mutex
-	pids map[int]bool
+	pids map[int]*Guard // a number is free again when the guardian was reaped, and may be another one's
 }
 
-var guards = registry{pids: make(map[int]bool)}
+var guards = registry{pids: make(map[int]*Guard)}
 
 // fork registers what start forks before any sweep can see it.
-func (r *registry) fork(start func() (int, error)) (int, error) {
+func (r *registry) fork(g *Guard, start func() (int, error)) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	pid, err := start()
 	if err == nil {
-		r.pids[pid] = true
+		r.pids[pid] = g
 	}
 	return pid, err
 }
 
 // reap takes the status of one guardian, without waiting, and then forgets it.
-func (r *registry) reap(pid int) bool {
+func (r *registry) reap(g *Guard) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.pids[pid] && reap(pid) {
-		delete(r.pids, pid)
+	if r.pids[g.pid] == g && reap(g.pid) {
+		delete(r.pids, g.pid)
 	}
-	return !r.pids[pid]
+	return r.pids[g.pid] != g
 }
 
 // reap tells whether the child is gone. Only ever asked of one number: other children of this process
@@ -61,7 +61,7 @@ func (g *Guard) bury() {
 	g.terminal.Load().release()
 	_ = syscall.Kill(g.pid, syscall.SIGKILL)
 	awaitExit(g.pid)
-	for pause := firstPoll; !guards.reap(g.pid); pause = min(2*pause, slowestPoll) {
+	for pause := firstPoll; !guards.reap(g); pause = min(2*pause, slowestPoll) {
 		time.Sleep(pause)
 	}
 	if c := g.openCgroup(); c != nil {
@@ -95,7 +95,7 @@ func (g *Guard) takeOver() {
 	for pause := firstPoll; ; pause = min(2*pause, slowestPoll) {
 		cgroup.Kill()
 		left := g.sweep()
-		if guards.reap(g.pid) && g.sweep() == 0 && !cgroup.Populated() {
+		if guards.reap(g) && g.sweep() == 0 && !cgroup.Populated() {
 			break
 		}
 		if !told && boottime.Now() >= began.Add(unconfirmedAt) {
@@ -127,7 +127,7 @@ func (g *Guard) sweep() int {
 // neither a guardian's nor ours from before, nor in our session where the guardian had left it.
 func (g *Guard) orphans(list func(int, func(tree.Process) bool) []tree.Process) []tree.Process {
 	var found []tree.Process
-	if guards.pids[g.pid] {
+	if guards.pids[g.pid] == g {
 		found = list(g.pid, nil)
 	}
 	self := syscall.Getpid()
@@ -137,7 +137,7 @@ func (g *Guard) orphans(list func(int, func(tree.Process) bool) []tree.Process) 
 			return false
 		}
 		started, known := g.strays[p.PID]
-		return guards.pids[p.PID] || known && started == p.Started ||
+		return guards.pids[p.PID] != nil || known && started == p.Started ||
 			g.terminalless && p.Session == own.Session
 	}
 	return append(found, list(self, foreign)...)

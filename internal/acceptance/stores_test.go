@@ -1,0 +1,102 @@
+package acceptance
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/internal/testserver"
+)
+
+// store is a backend of one server, or of none.
+type store struct {
+	name  string
+	ttl   time.Duration // the shortest that it keeps
+	start func(t *testing.T) (scheme, addr, query string)
+}
+
+var stores = []store{
+	{"file", ttl, func(t *testing.T) (string, string, string) {
+		t.Helper()
+		return "file://", testserver.Dir(t), ""
+	}},
+	{"redis", ttl, func(t *testing.T) (string, string, string) {
+		t.Helper()
+		return "redis://", testserver.Redis(t, testserver.RedisOptions{}).Addr(), "?longest-ttl=" + ttl.String()
+	}},
+	{"etcd", ttl, func(t *testing.T) (string, string, string) {
+		t.Helper()
+		return "etcd://", testserver.Etcd(t, testserver.EtcdOptions{}).Endpoint(), ""
+	}},
+	{"consul", 2 * ttl, func(t *testing.T) (string, string, string) {
+		t.Helper()
+		return "consul://", testserver.Consul(t, testserver.ConsulOptions{}).Addr(), ""
+	}},
+}
+
+// onEveryStore runs a test on every store, side by side.
+func onEveryStore(t *testing.T, test func(t *testing.T, b *bed)) {
+	t.Helper()
+	for _, s := range stores {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			scheme, addr, query := s.start(t)
+			b := newBed(t, scheme+addr+query)
+			b.ttl, b.role = s.ttl, roleWitness
+			test(t, b)
+		})
+	}
+}
+
+// answer is what a leaderrun that has ended leaves behind.
+type answer struct {
+	code           int
+	stdout, stderr string
+}
+
+// leaderrun runs it to its end. Any goroutine may call it.
+func leaderrun(words ...string) answer {
+	var stdout, stderr bytes.Buffer
+	cmd := exec.Command(binary, words...)
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	code := 0
+	if err := cmd.Run(); err != nil {
+		code = -1
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+			code = exit.ExitCode()
+		}
+	}
+	return answer{code, stdout.String(), stderr.String()}
+}
+
+// run is a host's run of the bed's job to its end, with another command than the witness.
+func (b *bed) run(options []string, command ...string) answer {
+	words := append([]string{"run", "--backend", b.backend, "--ttl", b.ttl.String()}, options...)
+	return leaderrun(append(append(words, "job"), command...)...)
+}
+
+// ask runs another command than run on the bed's backend.
+func (b *bed) ask(command string, words ...string) answer {
+	return leaderrun(append([]string{command, "--backend", b.backend}, words...)...)
+}
+
+// warnings counts the lines of stderr that are not hints.
+func (a answer) warnings() int { return strings.Count("\n"+a.stderr, "\nleaderrun: ") }
+
+func (a answer) String() string {
+	return fmt.Sprintf("code %d, stdout %q, stderr %q", a.code, a.stdout, a.stderr)
+}
+
+// is fails the test unless the code is as it should be, and nothing was said.
+func (a answer) is(t *testing.T, who string, code int) {
+	t.Helper()
+	if a.code != code || a.stderr != "" {
+		t.Errorf("%s: %v, want code %d and nothing said", who, a, code)
+	}
+}

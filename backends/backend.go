@@ -79,7 +79,7 @@ func Tell(ch chan News, n News) {
 type Inspector interface {
 	// Inspect returns what is kept about a job, or ErrUnknownJob.
 	Inspect(ctx context.Context, job string) (Status, error)
-	// Jobs returns the names of all jobs with a record, sorted.
+	// Jobs returns the names of all jobs with a record, sorted; beside an error, those that can be read.
 	Jobs(ctx context.Context) ([]string, error)
 }
 

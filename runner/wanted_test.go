@@ -12,7 +12,7 @@ var errEnough = errors.New("enough")
 // notWantedAfter makes the bed's run unwanted some time after it began.
 func (b *bed) notWantedAfter(d time.Duration) {
 	wanted, enough := context.WithCancelCause(b.ctx)
-	b.request.Wanted = wanted
+	b.request.Wanted = wanted //nolint:fatcontext // one request, made once
 	time.AfterFunc(d, func() { enough(errEnough) })
 }
 
@@ -48,7 +48,7 @@ func TestNotWantedLeavesACommandAlone(t *testing.T) {
 func TestNotWantedBetweenClaimAndStart(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
 		wanted, enough := context.WithCancelCause(b.ctx)
-		b.request.Wanted = wanted
+		b.request.Wanted = wanted //nolint:fatcontext // one request, made once
 		r := Runner{Driver: b, Clock: b.clock, Observe: func(e Event) {
 			if e.Name == EventAcquired {
 				enough(errEnough)

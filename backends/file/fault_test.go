@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -214,6 +215,22 @@ func TestEmptyRecordIsALostOne(t *testing.T) {
 		t.Errorf("token %d after %d", next.Token, g.Token)
 	}
 	finish(t, d, next)
+}
+
+// The hazard: one record that cannot be read keeps an operator from seeing who runs all the others.
+func TestDamagedRecordDoesNotHideTheOthers(t *testing.T) {
+	dir := t.TempDir()
+	d := openDir(t, dir)
+	for _, job := range []string{"a", "b", "c"} {
+		finish(t, d, acquire(t, d, claimFor(job)))
+	}
+	if err := os.WriteFile(pathsIn(dir, "b").record, []byte(`{"job": "b`), fileMode); err != nil {
+		t.Fatal(err)
+	}
+	names, err := d.Jobs(t.Context())
+	if _, ok := errors.AsType[*backends.PermanentError](err); !ok || !slices.Equal(names, []string{"a", "c"}) {
+		t.Errorf("jobs %q, %v", names, err)
+	}
 }
 
 // A process that dies between writing and renaming leaves the old record and something that nobody reads.

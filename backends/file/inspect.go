@@ -1,6 +1,7 @@
 package file
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -49,7 +50,7 @@ func (s *step) wait(l *backends.Lease) time.Duration {
 	return max(time.UnixMilli(r.Until).Sub(s.now), 0)
 }
 
-// Jobs implements backends.Inspector.
+// Jobs implements backends.Inspector. A record that cannot be read does not hide the others.
 func (d *Driver) Jobs(ctx context.Context) ([]string, error) {
 	return inTime(ctx, func() ([]string, error) {
 		entries, err := os.ReadDir(d.dir)
@@ -57,19 +58,20 @@ func (d *Driver) Jobs(ctx context.Context) ([]string, error) {
 			return nil, permanent(err)
 		}
 		var names []string
+		var unread error
 		for _, entry := range entries {
 			if !strings.HasSuffix(entry.Name(), recordSuffix) || strings.HasPrefix(entry.Name(), ".") {
 				continue
 			}
 			name, err := d.jobOf(entry.Name())
-			if err != nil {
-				return nil, err
-			}
-			if name != "" {
+			switch {
+			case err != nil:
+				unread = cmp.Or(unread, err)
+			case name != "":
 				names = append(names, name)
 			}
 		}
 		slices.Sort(names)
-		return names, nil
+		return names, unread
 	})
 }

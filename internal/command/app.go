@@ -21,6 +21,7 @@ type command struct {
 	run      func(*call) (End, error)
 	plain    bool // needs no configuration
 	hidden   bool
+	rest     bool // what follows the first argument is another program's, whatever it looks like
 }
 
 // exampleLine is a line that people can copy, and what it does. A test runs each.
@@ -63,7 +64,8 @@ func dispatch(args []string, stdout *os.File, v *voice, signals <-chan syscall.S
 				cmd: cmd, args: ctx.Args().Slice(), settings: s, voice: v, stdout: stdout, signals: signals,
 				terminal: isTerminal(stdout), ahead: ahead,
 			}
-			end = c.start()
+			s.few = len(c.args) < cmd.least()
+			end = c.start(endedOptions(args, c.args))
 			return nil
 		}
 	}
@@ -105,10 +107,20 @@ func flags(s *settings, options []option) []cli.Flag {
 	return made
 }
 
-// start reads the configuration and runs the command.
-func (c *call) start() End {
+// endedOptions says whether "--" stands before the arguments: what follows it is no option.
+func endedOptions(line, args []string) bool {
+	before := len(line) - len(args) - 1
+	return before > 0 && line[before] == "--"
+}
+
+// start reads the configuration and runs the command. ended: "--" stands before its arguments.
+func (c *call) start(ended bool) End {
 	if c.settings.asked("help") {
 		return c.finish(c.showHelp(c.cmd))
+	}
+	if err := c.cmd.misplaced(c.args, ended); err != nil {
+		c.voice.configureEarly(c.settings)
+		return c.finish(End{}, err)
 	}
 	if !c.cmd.plain {
 		if err := c.settings.loadFiles(allOptions()); err != nil {
@@ -184,6 +196,9 @@ func unknownOption(cmd *command, all []*command, typed string) error {
 	for _, o := range cmd.options {
 		names = append(names, o.name)
 	}
+	if o, value, ok := joined(cmd, typed); ok {
+		return usage("unknown option -"+typed, "", fmt.Sprintf("write -%s %s", o.short, value))
+	}
 	hint := didYouMean(typed, names, "--")
 	for _, other := range all {
 		if slices.ContainsFunc(other.options, func(o option) bool { return o.name == typed }) {
@@ -199,6 +214,17 @@ func unknownOption(cmd *command, all []*command, typed string) error {
 		dashes = "-"
 	}
 	return usage("unknown option "+dashes+typed, "", hint)
+}
+
+// joined takes apart what other programs read as a short option and its value, such as -E75.
+func joined(cmd *command, typed string) (o option, value string, ok bool) {
+	for _, o := range cmd.options {
+		value, cut := strings.CutPrefix(typed, o.short)
+		if cut && o.short != "" && o.value != "" && o.validate(value) == nil {
+			return o, value, true
+		}
+	}
+	return option{}, "", false
 }
 
 func seeHelp(cmd *command) string {

@@ -41,18 +41,20 @@ growing whatever is forgotten.`,
 	}
 }
 
+// breakOptions are orders but for the first: what environment and files say is for many calls, and none of them may
+// kill a run that it was not meant for.
 func breakOptions() []option {
 	return []option{
 		{
-			name: "wait", short: "w", value: "D|forever", def: "forever", check: by(parseWait), words: []string{"forever"},
+			name: "wait", short: "w", value: "D|forever", def: "forever", check: by(parseWait), words: []string{"forever"}, example: "10m",
 			help: "how long to wait for the end of the run; 0: only ask",
 		},
-		{name: "force", help: "take the lease away without asking; with file: kill the run"},
-		{name: "holder-is-dead", help: "free the job at once: no process of the run is left"},
-		{name: "forget-tick", help: "forget the last tick: it was wrong, or is to run again"},
-		{name: "forget-once", value: "KEY", help: "forget this --once key: it is to run again"},
-		{name: "forget-schedule", help: "accept the schedule of whichever host comes next"},
-		{name: "reason", value: "TEXT", help: "why, for the history and for whoever runs the job"},
+		{name: "force", bare: true, help: "take the lease away without asking; with file: kill the run"},
+		{name: "holder-is-dead", bare: true, help: "free the job at once: no process of the run is left"},
+		{name: "forget-tick", bare: true, help: "forget the last tick: it was wrong, or is to run again"},
+		{name: "forget-once", value: "KEY", bare: true, check: by(parseOnce), example: "v42", help: "forget this --once key: it is to run again"},
+		{name: "forget-schedule", bare: true, help: "accept the schedule of whichever host comes next"},
+		{name: "reason", value: "TEXT", bare: true, example: `"wrong input"`, help: "why, for the history and for whoever runs the job"},
 	}
 }
 
@@ -103,8 +105,7 @@ func (c *call) planBreak() (*breaking, error) {
 		return nil, err
 	}
 	s := c.settings
-	text := func(text string) (string, error) { return text, nil }
-	b := &breaking{call: c, job: job, reason: read(s, "reason", text, "")}
+	b := &breaking{call: c, job: job, reason: read(s, "reason", parseText, "")}
 	b.wait = read(s, "wait", parseWait, runner.Forever)
 	force, dead := s.on("force"), s.on("holder-is-dead")
 	forget := func(kind backends.OrderKind, key string) {
@@ -113,7 +114,7 @@ func (c *call) planBreak() (*breaking, error) {
 	if s.on("forget-tick") {
 		forget(backends.ForgetTick, "")
 	}
-	if key := read(s, "forget-once", text, ""); key != "" {
+	if key := read(s, "forget-once", parseOnce, ""); key != "" {
 		forget(backends.ForgetKey, key)
 	}
 	if s.on("forget-schedule") {

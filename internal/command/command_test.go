@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -26,7 +27,10 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 // The help is what people learn from: a change of it is seen in review.
 func TestHelpPages(t *testing.T) {
-	pages := map[string]string{"leaderrun": rootPage(rootCommand()), "backends": backendsPage()}
+	pages := map[string]string{"leaderrun": rootPage(rootCommand())}
+	for topic, page := range topics() {
+		pages[topic] = page()
+	}
 	for _, cmd := range commands() {
 		pages[cmd.name] = commandPage(cmd)
 	}
@@ -57,6 +61,11 @@ func TestEveryOptionHasItsVariableAndKey(t *testing.T) {
 		jobVariable, tokenVariable, nativeVariable, holderVariable, tickVariable, tickUnixVariable, onceVariable,
 		attemptVariable, prefix + "SOCKET", backendFile,
 	}
+	forOneCall := []string{
+		"help", "version",
+		// An order for one run: a variable that was left over, or a file, must not give it to each.
+		"tick", "once", "force", "holder-is-dead", "forget-tick", "forget-once", "forget-schedule", "reason",
+	}
 	options := map[string]option{}
 	for _, cmd := range commands() {
 		names := map[string]bool{}
@@ -75,10 +84,16 @@ func TestEveryOptionHasItsVariableAndKey(t *testing.T) {
 	}
 	for name, o := range options {
 		if o.bare {
-			if !slices.Contains([]string{"help", "version", "tick", "once"}, name) {
+			if !slices.Contains(forOneCall, name) {
 				t.Errorf("--%s has no variable", name)
 			}
+			if _, ok := newSettings(func(string) (string, bool) { return "environment", true }).find(name); ok {
+				t.Errorf("--%s is read from the environment", name)
+			}
 			continue
+		}
+		if slices.Contains(forOneCall, name) {
+			t.Errorf("--%s has a variable and a key", name)
 		}
 		want := "LEADERRUN_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 		if o.variable() != want || "LEADERRUN_"+strings.ToUpper(o.key()) != want {
@@ -112,6 +127,9 @@ func TestDefaultsAndExamplesOfOptionsAreValid(t *testing.T) {
 		values := slices.Clone(o.words)
 		if o.def != "" && !strings.Contains(o.def, " ") {
 			values = append(values, o.def)
+		}
+		if o.example != "" {
+			values = append(values, strings.Trim(o.example, `"`))
 		}
 		for _, v := range values {
 			if err := o.validate(v); err != nil {
@@ -290,6 +308,23 @@ func TestStatusOfAJob(t *testing.T) {
 		}
 		if j.State != c.state || host != c.host || *j.TickState != c.tickState || j.TakeOver != 16000 {
 			t.Errorf("%s: %+v", c.name, j)
+		}
+	}
+}
+
+// The help has every key of a job file that the documentation has.
+func TestJobFilePageHasEveryKey(t *testing.T) {
+	text, err := os.ReadFile("../../docs/cron.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|.*\\|.*\\|$").FindAllStringSubmatch(string(text), -1)
+	if len(keys) < 20 {
+		t.Fatalf("%d keys in the documentation", len(keys))
+	}
+	for _, key := range keys {
+		if !regexp.MustCompile(`\b` + key[1] + `\b`).MatchString(jobFilePage()) {
+			t.Errorf("%s is missing", key[1])
 		}
 	}
 }

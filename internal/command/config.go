@@ -27,6 +27,9 @@ const (
 func (s *settings) loadFiles(known []option) error {
 	s.file = map[string]given{}
 	if named, ok := s.find("config"); ok {
+		if named.text == "" {
+			return badValue(named, errEmpty)
+		}
 		return s.load(named.text, known, &named)
 	}
 	for _, path := range configPaths(s.lookup) {
@@ -62,6 +65,9 @@ func (s *settings) load(path string, known []option, named *given) error {
 	case named != nil && absent(err):
 		f := badValue(*named, fmt.Errorf("%s does not exist", path))
 		f.code = codeConfiguration
+		if named.origin == fromCommandLine {
+			f.hint = "without --config, " + systemConfig + " and the user's " + userConfig + " are read where they exist"
+		}
 		return f
 	default:
 		return &fault{
@@ -167,10 +173,13 @@ func configText(path, key string, value *yaml.Node, o option) (string, error) {
 func configOption(path string, key *yaml.Node, known []option) (option, error) {
 	var keys []string
 	for _, o := range known {
-		if o.bare || o.unset {
+		same := key.Kind == yaml.ScalarNode && key.Value == o.key()
+		switch {
+		case o.bare && (same || key.Value == o.name):
+			return option{}, configFault(path, key, key.Value, "can only be given on the command line", "remove that line: "+o.flag()+" is for one call")
+		case o.bare, o.unset:
 			continue
-		}
-		if key.Kind == yaml.ScalarNode && key.Value == o.key() {
+		case same:
 			return o, nil
 		}
 		keys = append(keys, o.key())

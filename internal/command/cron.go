@@ -38,7 +38,8 @@ FILE is YAML if its name ends in .yaml or .yml:
       command: [/usr/local/bin/report, --full]
       start_deadline: 10m
 
-Any other file is a crontab, in which a comment "# job: NAME" right above each line names the job.
+Any other file is a crontab, in which a comment "# job: NAME" right above each line names the job. Of all
+keys tells ` + "`leaderrun help job-file`" + `, of the exit codes ` + "`leaderrun help exit-codes`" + `.
 
 SIGHUP reads FILE again: what runs goes on, and no tick is lost. SIGTERM and SIGINT drain: nothing new starts, and
 the program ends when all commands have. A second one is passed on to the commands, a third kills them.`,
@@ -48,7 +49,7 @@ the program ends when all commands have. A second one is passed on to the comman
 		},
 		options: append([]option{
 			{name: "check", help: "only say what is wrong with FILE, and show the next ticks"},
-			{name: "listen", value: "ADDR", help: "serve /metrics, /healthz and /readyz on HOST:PORT"},
+			{name: "listen", value: "ADDR", example: "localhost:9465", help: "serve /metrics, /healthz and /readyz on HOST:PORT"},
 			{
 				name: "metrics-textfile", value: "DIR", check: by(parseDirectory),
 				help: "the metrics of each run for a node exporter's textfile collector",

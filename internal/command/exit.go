@@ -149,12 +149,28 @@ func errorCode(err error) int {
 	return codeInternal
 }
 
-// exitCodes is the table of the help pages.
-func exitCodes() string {
-	rows := []struct {
-		code string
-		when string
-	}{
+// codeRow is a line of the tables of exit codes.
+type codeRow struct{ code, when string }
+
+// exitCodesPage is the help page of all commands' codes.
+func exitCodesPage() string {
+	return "`leaderrun run` ends with the exit code of COMMAND, or with one of these:\n" + runCodes() + `
+The other commands end with 0 where all went well, with 64, 69, 70, 77 or 78 as above, with 70 where stdout
+cannot be written, and with:
+` + codeTable([]codeRow{
+		{"status", fmt.Sprintf("%d: the backend does not know the job; %d: a record cannot be read", codeUnknownJob, codeConfiguration)},
+		{"history", fmt.Sprintf("%d: the backend does not know the job", codeUnknownJob)},
+		{"break", fmt.Sprintf("%d: the backend does not know the job; %d: it still runs, or may, or --forget-tick\nfinds another tick recorded by now", codeUnknownJob, codeBadHands)},
+		{"forget", fmt.Sprintf("%d: the backend does not know the job; %d: it still runs, or may", codeUnknownJob, codeBadHands)},
+		{"check", fmt.Sprintf("%d: the run does not lead, or nobody can tell", codeLost)},
+		{"doctor", fmt.Sprintf("%d: something is bad", codeBad)},
+		{"cron", fmt.Sprintf("0: it was told to end, and has drained; %d: it cannot start, or a fault in its file;\n%d: it broke. What its commands end with is in its log, history and metrics", codeConfiguration, codeInternal)},
+	})
+}
+
+// runCodes are the codes of run beside COMMAND's own.
+func runCodes() string {
+	return codeTable([]codeRow{
 		{fmt.Sprintf("%d or -E N", codeGoodHands), "not run, in good hands: another holder runs the job now, or this tick or key is done"},
 		{fmt.Sprintf("%d or -E N", codeBadHands), "not run, not in good hands: --wait ran out, it is later than --start-deadline, or\nthe tick or key failed, was stopped, lost or missed"},
 		{fmt.Sprint(codeUsage), "the command line is wrong"},
@@ -166,9 +182,14 @@ func exitCodes() string {
 		{fmt.Sprint(codeTimeout), "--timeout ended COMMAND"},
 		{"126, 127", "COMMAND cannot be executed, is not found"},
 		{"128+N", "signal N ended COMMAND"},
-	}
+	}) + `
+76 is silent without a terminal unless this very run found the loss, and so is 0 for a run in good hands.
+--log-level info tells why COMMAND was not run.
+`
+}
+
+func codeTable(rows []codeRow) string {
 	var b strings.Builder
-	b.WriteString("COMMAND's own, and:\n")
 	for _, r := range rows {
 		fmt.Fprintf(&b, "  %-12s %s\n", r.code, strings.ReplaceAll(r.when, "\n", "\n"+strings.Repeat(" ", 15)))
 	}

@@ -3,18 +3,21 @@ package command
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
 
 // topics are help pages that belong to no command.
 func topics() map[string]func() string {
-	return map[string]func() string{"backends": backendsPage, "exit-codes": exitCodes, "environment": environmentPage}
+	return map[string]func() string{"backends": backendsPage, "exit-codes": exitCodesPage, "environment": environmentPage, "job-file": jobFilePage}
 }
+
+func topicNames() string { return strings.Join(slices.Sorted(maps.Keys(topics())), ", ") }
 
 func helpCommand() *command {
 	return &command{
-		name: "help", args: "[COMMAND | TOPIC]", brief: "show help about a command, or: backends, environment, exit-codes",
+		name: "help", args: "[COMMAND | TOPIC]", brief: "show help about a command, or: " + topicNames(),
 		options: []option{helpOption()}, plain: true, run: runHelp,
 		about: "Shows the page of a command or a topic.",
 		examples: []exampleLine{
@@ -41,11 +44,9 @@ func runHelp(c *call) (End, error) {
 	for _, cmd := range commands() {
 		names = append(names, cmd.name)
 	}
-	for topic := range topics() {
-		names = append(names, topic)
-	}
-	slices.Sort(names)
-	return End{}, usage(fmt.Sprintf("%q", name), "there is no such command or topic", didYouMean(name, names, ""))
+	names = append(names, slices.Sorted(maps.Keys(topics()))...)
+	hint := cmp.Or(didYouMean(name, names, ""), "`leaderrun help` shows the commands; topics are "+topicNames())
+	return End{}, usage(fmt.Sprintf("%q", name), "there is no such command or topic", hint)
 }
 
 // showHelp prints the page of a command, on stdout: it was asked for.
@@ -71,7 +72,7 @@ func rootPage(root *command) string {
 	writeExamples(&b, run.examples[:3])
 	b.WriteString("\nOptions of every command:\n")
 	writeOptions(&b, root.options)
-	b.WriteString("\n" + environmentPage())
+	b.WriteString("\n" + optionsText())
 	b.WriteString("\n`leaderrun help run` shows all that a run can do, and the exit codes.\n")
 	return b.String()
 }
@@ -79,34 +80,39 @@ func rootPage(root *command) string {
 func commandPage(cmd *command) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "leaderrun %s: %s\n\n", cmd.name, cmd.brief)
-	options := ""
-	if len(cmd.options) > 0 {
-		options = " [options]"
-	}
-	fmt.Fprintf(&b, "Usage: leaderrun %s%s", cmd.name, options)
-	if cmd.args != "" {
-		b.WriteString(" " + cmd.args)
-	}
-	b.WriteString("\n\n" + cmd.about + "\n")
+	fmt.Fprintf(&b, "Usage: %s\n\n%s\n", cmd.usageLine(), cmd.about)
 	if len(cmd.examples) > 0 {
 		b.WriteString("\nExamples:\n")
 		writeExamples(&b, cmd.examples)
 	}
 	for _, group := range groupsOf(cmd.options) {
-		heading := cmp.Or(group, "Options")
-		if group == "" && cmd.options[0].group != "" {
-			heading = "Options of every command"
-		}
-		b.WriteString("\n" + heading + ":\n")
+		b.WriteString("\n" + heading(cmd, group) + ":\n")
 		writeOptions(&b, inGroup(cmd.options, group))
 	}
 	if !cmd.plain {
-		b.WriteString("\n" + environmentPage())
+		b.WriteString("\n" + optionsNote(cmd))
 	}
 	if cmd.name == "run" {
-		b.WriteString("\nExit code: " + exitCodes())
+		b.WriteString("\nExit code: COMMAND's own, and:\n" + runCodes())
 	}
 	return b.String()
+}
+
+// heading is what stands above a group of options.
+func heading(cmd *command, group string) string {
+	if group == "" && cmd.options[0].group != "" {
+		return "Options of every command"
+	}
+	return cmp.Or(group, "Options")
+}
+
+// optionsNote is what a page says of options in general: the rest is a page of its own.
+func optionsNote(cmd *command) string {
+	note := "Most options have a variable and a key in a file: `leaderrun help environment`\n"
+	if slices.ContainsFunc(cmd.options, func(o option) bool { return o.value == "D" || strings.HasPrefix(o.value, "D|") }) {
+		note = durationsText + note
+	}
+	return note
 }
 
 func writeExamples(b *strings.Builder, examples []exampleLine) {
@@ -168,14 +174,35 @@ func withDefault(lines []string, def string) []string {
 	return lines
 }
 
-func environmentPage() string {
-	return `Durations are Go's (90s, 1h30m), a bare number of seconds, or days (2d).
+const durationsText = "Durations are Go's (90s, 1h30m), a bare number of seconds, or days (2d).\n"
 
-Every option but --tick and --once has a variable and a key in the configuration file: --kill-after is
-LEADERRUN_KILL_AFTER and kill_after. An option that may be repeated takes a value a line in a variable,
-and a list in a file. A flag counts before a variable, a variable before a file. The files are
-/etc/leaderrun.yaml and leaderrun.yaml in the user's configuration directory, whose keys count first;
---config names one file instead of both. LEADERRUN_BACKEND_FILE names a file that holds the backend's URL.
+func optionsText() string {
+	return durationsText + `
+Every option has a variable and a key in the configuration file: --kill-after is LEADERRUN_KILL_AFTER and
+kill_after. Those that order something once have neither: --tick and --once, and of break --force,
+--holder-is-dead, --forget-tick, --forget-once, --forget-schedule and --reason. An option that may be
+repeated takes a value a line in a variable, and a list in a file. A flag counts before a variable, a
+variable before a file. The files are /etc/leaderrun.yaml and leaderrun.yaml in the user's configuration
+directory, whose keys count first; --config names one file instead of both, and has no key.
+LEADERRUN_BACKEND_FILE names a file that holds the backend's URL.
+`
+}
+
+// environmentPage is about the variables of leaderrun: those that it reads, and those that it sets.
+func environmentPage() string {
+	return optionsText() + `
+COMMAND finds in its environment:
+  LEADERRUN_JOB            the job
+  LEADERRUN_TOKEN          the fencing token: greater than that of every run of the job before
+  LEADERRUN_NATIVE_TOKEN   the backend's own number of the grant, where it has one: etcd, Consul
+  LEADERRUN_HOLDER         the id of this run, as in ` + "`status --json`" + `
+  LEADERRUN_ATTEMPT        1, or which start of a tick or key this is, with --on-lost rerun
+  LEADERRUN_TICK           the tick in UTC, such as 2026-11-20T02:00:00Z; without a tick it is not set
+  LEADERRUN_TICK_UNIX      the same in seconds since 1970
+  LEADERRUN_ONCE           the key of --once; without a key it is not set
+  LEADERRUN_SOCKET         where ` + "`leaderrun check`" + ` asks whether the run still leads
+and the token once more in the variable that --token-env names. No other variable that begins with
+LEADERRUN_ reaches it, nor do NOTIFY_SOCKET and WATCHDOG_… of systemd.
 `
 }
 

@@ -17,7 +17,7 @@ func manCommand() *command {
 // runMan sets the help pages as a manual page, man(7).
 func runMan(c *call) (End, error) {
 	if len(c.args) > 0 {
-		return End{}, usage("man", "takes no arguments", "")
+		return End{}, usage("man", "takes no arguments", "usage: "+c.cmd.usageLine())
 	}
 	var b strings.Builder
 	b.WriteString(".TH LEADERRUN 1\n.SH NAME\nleaderrun \\- run a command on at most one of many hosts at a time\n")
@@ -27,16 +27,11 @@ func runMan(c *call) (End, error) {
 	}
 	for _, cmd := range commands() {
 		fmt.Fprintf(&b, ".SH %s\n%s\n", strings.ToUpper(cmd.name), strings.ReplaceAll(roff(cmd.about), "\n\n", "\n.PP\n"))
-		for _, o := range cmd.options {
-			names := `\-\-` + roff(o.name)
-			if o.short != "" {
-				names = `\-` + o.short + ", " + names
+		for _, group := range groupsOf(cmd.options) {
+			fmt.Fprintf(&b, ".SS %s\n", heading(cmd, group))
+			for _, o := range inGroup(cmd.options, group) {
+				writeManOption(&b, o)
 			}
-			help := o.help
-			if o.def != "" {
-				help += " (default: " + o.def + ")"
-			}
-			fmt.Fprintf(&b, ".TP\n.BI \"%s \" \"%s\"\n%s\n", names, roff(o.value), roff(help))
 		}
 		if len(cmd.examples) > 0 {
 			b.WriteString(".PP\nExamples:\n.nf\n")
@@ -49,8 +44,20 @@ func runMan(c *call) (End, error) {
 	section := func(name, text string) { fmt.Fprintf(&b, ".SH %s\n.nf\n%s.fi\n", name, roff(text)) }
 	section("ENVIRONMENT AND FILES", environmentPage())
 	section("BACKENDS", backendsPage())
-	section("EXIT STATUS", exitCodes())
+	section("EXIT STATUS", exitCodesPage())
 	return End{}, c.print(b.String())
+}
+
+func writeManOption(b *strings.Builder, o option) {
+	names := `\-\-` + roff(o.name)
+	if o.short != "" {
+		names = `\-` + o.short + ", " + names
+	}
+	help := o.help
+	if o.def != "" {
+		help += " (default: " + o.def + ")"
+	}
+	fmt.Fprintf(b, ".TP\n.BI \"%s \" \"%s\"\n%s\n", names, roff(o.value), roff(help))
 }
 
 // roff quotes what would be a request or an escape.

@@ -15,6 +15,7 @@ const defaultCount = 5
 func nextCommand() *command {
 	every, timezone := everyOption(), timezoneOption()
 	every.group, timezone.group = "", ""
+	timezone.help = "the zone of EXPR and --every, such as Europe/Berlin"
 	return &command{
 		name: "next", args: "EXPR…", brief: "print the next ticks of a schedule",
 		about: `Prints when a schedule is due next: in its time zone, in UTC, and in how long. A note says what a
@@ -26,7 +27,7 @@ change of the clock does to a tick. Several EXPR are one schedule, as for ` + "`
 		},
 		options: append([]option{
 			every, timezone,
-			{name: "count", short: "n", value: "N", def: strconv.Itoa(defaultCount), check: by(parseTicks), help: "how many"},
+			{name: "count", short: "n", value: "N", def: strconv.Itoa(defaultCount), check: by(parseTicks), example: "3", help: "how many"},
 			{name: "json", help: "one array of objects"},
 		}, commonOptions()...),
 		run: runNext,

@@ -40,16 +40,16 @@ func occasionOptions() []option {
 		},
 		everyOption(),
 		{
-			name: "tick", value: "TIME", bare: true, check: by(parseTick),
+			name: "tick", value: "TIME", bare: true, check: by(parseTick), example: "2026-11-20T02:00:00Z",
 			help: "the tick, from a scheduler that knows it: 2026-11-20T02:00:00Z, or\nUnix seconds",
 		},
 		{
-			name: "once", value: "KEY", bare: true, check: by(parseOnce),
+			name: "once", value: "KEY", bare: true, check: by(parseOnce), example: "v42",
 			help: "run once for this release, migration, invoice…; the last 100 keys\nof a job are kept",
 		},
 		timezoneOption(),
 		{
-			name: "start-deadline", value: "D", def: "none", check: by(parseDeadline),
+			name: "start-deadline", value: "D", def: "none", check: by(parseDeadline), example: "10m",
 			help: "do not start a tick that is later than that",
 		},
 		{
@@ -59,7 +59,7 @@ func occasionOptions() []option {
 				"the others stand by until it is done, and one of them runs it again",
 		},
 		{
-			name: "max-attempts", value: "N", def: strconv.Itoa(defaultAttempts), check: by(parseAttempts),
+			name: "max-attempts", value: "N", def: strconv.Itoa(defaultAttempts), check: by(parseAttempts), example: "5",
 			help: "how often rerun starts one tick or key",
 		},
 	}
@@ -72,14 +72,14 @@ func occasionOptions() []option {
 func everyOption() option {
 	return option{
 		name: "every", value: "D", check: by(parseEvery), group: occasionGroup,
-		help: "a tick every D, at the same instants on every host",
+		help: "a tick every D, at the same instants on every host", example: "15m",
 	}
 }
 
 func timezoneOption() option {
 	return option{
 		name: "timezone", value: "TZ", def: "this host's", check: by(parseZone), group: occasionGroup,
-		help: "the zone of --schedule and --every, such as Europe/Berlin",
+		help: "the zone of --schedule and --every, such as Europe/Berlin", example: "Europe/Berlin",
 	}
 }
 
@@ -142,9 +142,15 @@ func oneOccasion(s *settings) error {
 			return nil
 		}
 	}
-	for _, name := range []string{"start-deadline", "on-lost", "max-attempts", "timezone"} {
+	const remedy = "say which ticks there are by --schedule or --every, or give one by --tick"
+	for _, name := range []string{"on-lost", "max-attempts"} {
 		if s.typed(name) {
-			return usage("--"+name, "the run is for no tick", "say which ticks there are by --schedule or --every, or give one by --tick")
+			return usage("--"+name, "the run is for no tick or key", remedy+", or a key by --once")
+		}
+	}
+	for _, name := range []string{"start-deadline", "timezone"} {
+		if s.typed(name) {
+			return usage("--"+name, "the run is for no tick", remedy)
 		}
 	}
 	return nil
@@ -236,6 +242,9 @@ func parseEvery(text string) (string, error) {
 		return "", err
 	}
 	exprs, err := parseExpressions("@every " + d.String())
+	if e, ok := errors.AsType[*schedule.Error](err); ok { // about an expression that nobody wrote
+		return "", &schedule.Error{Why: strconv.Quote(text) + strings.TrimPrefix(e.Why, "@every "+strconv.Quote(d.String())), Hint: e.Hint}
+	}
 	return exprs[0], err
 }
 

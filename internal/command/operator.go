@@ -18,19 +18,15 @@ import (
 
 // oneJob returns the argument of a command that is about one job.
 func (c *call) oneJob() (string, error) {
-	hint := "usage: leaderrun " + c.cmd.name + " [options] JOB"
+	hint := "usage: " + c.cmd.usageLine()
 	switch {
 	case len(c.args) == 0:
 		return "", usage("JOB is missing", "", hint)
 	case len(c.args) > 1:
-		why := "one job at a time"
-		if strings.HasPrefix(c.args[1], "-") {
-			why = fmt.Sprintf("%q stands after JOB", c.args[1])
-		}
-		return "", usage(c.cmd.name, why, hint)
+		return "", usage(c.cmd.name, "one job at a time", hint)
 	}
 	job := c.args[0]
-	if job == "" || len(job) > maxJob || !utf8.ValidString(job) || strings.ContainsRune(job, 0) {
+	if len(job) > maxJob || !utf8.ValidString(job) || strings.ContainsRune(job, 0) {
 		return "", usage("JOB", "no job can have this name", "")
 	}
 	return job, nil

@@ -18,11 +18,11 @@ type option struct {
 	check func(string) error // nil: any text
 	words []string           // the values that a shell may complete
 	group string             // the heading of the help that it stands under; "": Options
-	bare  bool               // has neither variable nor key
+	bare  bool               // has neither variable nor key: it is for one call
 	unset bool               // has a variable and no key
 	many  bool               // may be given several times; the values are lines of one text
 
-	example string // a value, as it stands in a configuration file; may be empty
+	example string // a value, as it stands in a configuration file and on the command line; may be empty
 }
 
 const prefix = "LEADERRUN_"
@@ -95,13 +95,13 @@ var (
 func commonOptions() []option {
 	return []option{
 		{
-			name: "backend", value: "URL", def: "file:", check: by(parseBackend),
+			name: "backend", value: "URL", def: "file:", check: by(parseBackend), example: "redis://redis.example.com",
 			help: "where leases and records are kept (see `leaderrun help backends`).\n" +
 				"Hosts that share it exclude each other. A URL with a password is\n" +
 				"better named by LEADERRUN_BACKEND_FILE, a file that holds it",
 		},
 		{
-			name: "config", value: "FILE", unset: true,
+			name: "config", value: "FILE", unset: true, example: systemConfig,
 			help: "read this file instead of /etc/leaderrun.yaml and the user's\nleaderrun.yaml",
 		},
 		{
@@ -135,13 +135,13 @@ func waitOptions() []option {
 	const group = "Waiting"
 	return []option{
 		{
-			name: "wait", short: "w", value: "D|forever", def: "0", check: by(parseWait), words: []string{"forever"}, group: group,
+			name: "wait", short: "w", value: "D|forever", def: "0", check: by(parseWait), words: []string{"forever"}, group: group, example: "10m",
 			help: "stand by that long for the job to become free. With a tick: what\n" +
 				"runs for another tick is waited out, then this one runs. Without\n" +
 				"this option, --on-lost rerun stands by until the tick is done",
 		},
 		{
-			name: "backend-wait", value: "D", def: "5s, with a tick or key 1m", check: by(parseNotNegative), group: group,
+			name: "backend-wait", value: "D", def: "5s, with a tick or key 1m", check: by(parseNotNegative), group: group, example: "30s",
 			help: "without --wait: how long to go on while the backend cannot be\nreached",
 		},
 	}
@@ -151,11 +151,11 @@ func leaseOptions() []option {
 	const group = "The lease"
 	return []option{
 		{
-			name: "ttl", value: "D", def: "15s", check: by(parsePositive), group: group,
+			name: "ttl", value: "D", def: "15s", check: by(parsePositive), group: group, example: "30s",
 			help: "how long the lease lasts without renewal; it is renewed at a third\nof it. At least 5s, and what the backend can keep",
 		},
 		{
-			name: "grace", value: "D", def: "what fits, at most TTL/5", check: by(parseNotNegative), group: group,
+			name: "grace", value: "D", def: "what fits, at most TTL/5", check: by(parseNotNegative), group: group, example: "2s",
 			help: "from SIGTERM to SIGKILL when the lease is being lost",
 		},
 	}
@@ -166,27 +166,27 @@ func childOptions() []option {
 	const group = "The command"
 	return []option{
 		{
-			name: "timeout", value: "D", def: "none", check: by(parseBound), group: group,
-			help: "end COMMAND after that long",
+			name: "timeout", value: "D", def: "none", check: by(parseBound), group: group, example: "30m",
+			help: "end COMMAND after that long. With --retries, each start has that\nlong",
 		},
 		{
-			name: "kill-after", short: "k", value: "D", def: "none", check: by(parseBound), group: group,
+			name: "kill-after", short: "k", value: "D", def: "none", check: by(parseBound), group: group, example: "10s",
 			help: "from SIGTERM to SIGKILL when a signal, --timeout or `break` ends\nthe run",
 		},
 		{
-			name: "retries", value: "N", def: "0", check: by(parseRetries), group: group,
-			help: "start COMMAND again that often if it fails, under the same lease\nand tick",
+			name: "retries", value: "N", def: "0", check: by(parseRetries), group: group, example: "2",
+			help: "start COMMAND again that often if it fails or --timeout ends it,\nunder the same lease and tick",
 		},
 		{
-			name: "retry-delay", value: "D", def: "10s", check: by(parseNotNegative), group: group,
+			name: "retry-delay", value: "D", def: "10s", check: by(parseNotNegative), group: group, example: "1m",
 			help: "the pause before that",
 		},
 		{
-			name: "conflict-exit-code", short: "E", value: "N", check: by(parseCode), group: group,
+			name: "conflict-exit-code", short: "E", value: "N", check: by(parseCode), group: group, example: "100",
 			help: "the exit code where COMMAND was not run because of another run,\ninstead of 0 and 76",
 		},
 		{
-			name: "token-env", value: "NAME", def: tokenVariable, check: by(parseVariable), group: group,
+			name: "token-env", value: "NAME", def: tokenVariable, check: by(parseVariable), group: group, example: "FENCE_TOKEN",
 			help: "one more variable that tells COMMAND the token",
 		},
 		{name: "shell", help: "COMMAND is one line for `sh -c`", group: group},
@@ -212,11 +212,16 @@ func parseCode(text string) (int, error) {
 	return code, nil
 }
 
-// parseVariable reads the name of a variable that a run may set for its child.
+// parseVariable reads the name of a variable that a run may set for its child: one that a shell knows, and without
+// which the child still finds its programs and files.
 func parseVariable(text string) (string, error) {
+	const letters = "_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	vital := []string{"PATH", "HOME", "SHELL", "USER", "LOGNAME", "IFS"}
 	switch {
-	case text == "" || strings.ContainsAny(text, "=\x00"):
+	case text == "" || strings.Trim(text, letters+"0123456789") != "" || !strings.Contains(letters, text[:1]):
 		return "", fmt.Errorf("%q is not the name of a variable", text)
+	case slices.Contains(vital, text):
+		return "", fmt.Errorf("%s has another meaning for the command", text)
 	case strings.HasPrefix(text, prefix) && text != tokenVariable:
 		return "", fmt.Errorf("%s is leaderrun's own", text)
 	}

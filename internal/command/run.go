@@ -20,7 +20,6 @@ const (
 	maxJob             = 255 // bytes
 	defaultBackendWait = 5 * time.Second
 	signalsPending     = 16
-	runUsage           = "leaderrun run [options] JOB COMMAND [ARG…]"
 )
 
 func runCommand() *command {
@@ -56,6 +55,7 @@ LEADERRUN_TICK, LEADERRUN_TICK_UNIX or LEADERRUN_ONCE.`,
 		},
 		options: append(runOptions(), commonOptions()...),
 		run:     runRun,
+		rest:    true,
 	}
 }
 
@@ -144,15 +144,12 @@ func (c *call) planRun() (*runPlan, error) {
 	if s.err != nil {
 		return nil, s.err
 	}
-	job, argv, err := splitArgs(c.args)
+	job, argv, err := splitArgs(c.args, "usage: "+c.cmd.usageLine())
+	if err == nil {
+		argv, err = commandOf(argv, shell)
+	}
 	if err != nil {
 		return nil, err
-	}
-	if shell {
-		if len(argv) != 1 {
-			return nil, usage("--shell", "COMMAND must be one argument", "quote the line: "+quoteLine(argv))
-		}
-		argv = []string{"sh", "-c", argv[0]}
 	}
 	p.job, p.argv = job, argv
 	if p.timeline, err = runner.NewTimeline(ttl, grace); err != nil {
@@ -187,14 +184,14 @@ func (c *call) timelineFault(err error) *fault {
 }
 
 // splitArgs takes the arguments after the options apart. The first -- went with the options, if it was there.
-func splitArgs(args []string) (job string, argv []string, err error) {
+func splitArgs(args []string, hint string) (job string, argv []string, err error) {
 	switch {
 	case len(args) == 0 || args[0] == "--":
-		return "", nil, usage("JOB is missing", "", "usage: "+runUsage)
+		return "", nil, usage("JOB is missing", "", hint)
 	case !utf8.ValidString(args[0]):
 		return "", nil, usage("JOB", "the name is not valid UTF-8", "")
 	case args[0] == "":
-		return "", nil, usage("JOB", "the name is empty", "usage: "+runUsage)
+		return "", nil, usage("JOB", "the name is empty", hint)
 	case strings.ContainsRune(args[0], 0):
 		return "", nil, usage("JOB", "the name contains a zero byte", "")
 	case len(args[0]) > maxJob:
@@ -208,9 +205,24 @@ func splitArgs(args []string) (job string, argv []string, err error) {
 		return "", nil, usage("COMMAND", fmt.Sprintf("%q looks like an option", argv[0]), "options go before JOB")
 	}
 	if len(argv) == 0 {
-		return "", nil, usage("COMMAND is missing", "", "usage: "+runUsage)
+		return "", nil, usage("COMMAND is missing", "", hint)
 	}
 	return job, argv, nil
+}
+
+// commandOf is what is run: COMMAND and its arguments, or a shell with its one line.
+func commandOf(argv []string, shell bool) ([]string, error) {
+	switch {
+	case !shell && argv[0] == "":
+		return nil, usage("COMMAND", "it is empty", "is it a variable that is not set?")
+	case !shell:
+		return argv, nil
+	case len(argv) != 1:
+		return nil, usage("--shell", "COMMAND must be one argument", "quote the line: "+quoteLine(argv))
+	case strings.TrimSpace(argv[0]) == "":
+		return nil, usage("--shell", "the line is empty", "is it a variable that is not set?")
+	}
+	return []string{"sh", "-c", argv[0]}, nil
 }
 
 func lookHint(p *runPlan, code int) string {

@@ -1,8 +1,10 @@
 package command
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/leaderrun/leaderrun/internal/spelling"
 	"github.com/leaderrun/leaderrun/schedule"
@@ -23,7 +25,11 @@ type given struct {
 	text   string
 	origin origin
 	place  string // for people: --ttl, LEADERRUN_TTL, /etc/leaderrun.yaml:3: ttl
+	like   string // the remedy for a bad value; may be empty
 }
+
+// errEmpty is what a script gives that did not fill in a variable.
+var errEmpty = errors.New("it is empty")
 
 // word is one flag while the command line is parsed. It takes every text: what is wrong with a value is
 // said in one way for flags, environment and file.
@@ -55,6 +61,7 @@ type settings struct {
 	lookup func(string) (string, bool) // the environment
 	file   map[string]given            // by key
 	err    error                       // the first bad value
+	few    bool                        // there are fewer arguments than the command needs
 }
 
 func newSettings(lookup func(string) (string, bool)) *settings {
@@ -76,7 +83,7 @@ func (s *settings) find(name string) (given, bool) {
 		return given{}, false
 	}
 	if w.set {
-		return given{text: w.text, origin: fromCommandLine, place: w.flag()}, true
+		return given{text: w.text, origin: fromCommandLine, place: w.flag(), like: s.like(w.option, w.text)}, true
 	}
 	if w.bare {
 		return given{}, false
@@ -92,13 +99,33 @@ func (s *settings) find(name string) (given, bool) {
 	return given{}, false
 }
 
-// read returns the value of an option, or def. The first bad value is kept in s.err.
+// like is the remedy for a bad value on the command line. Where an argument is missing, it may be what the option took
+// for its value.
+func (s *settings) like(o option, text string) string {
+	hint := ""
+	switch {
+	case o.example != "":
+		hint = strings.Join(append([]string{"write it like " + o.flag() + " " + o.example}, o.words...), ", or ")
+	case len(o.words) > 0:
+		hint = cmp.Or(didYouMean(text, o.words, ""), "write it like "+o.flag()+" "+o.words[0])
+	}
+	if s.few && hint != "" {
+		hint = "is its value missing? " + hint
+	}
+	return hint
+}
+
+// read returns the value of an option, or def. The first bad value is kept in s.err. Nobody means an empty value on
+// the command line.
 func read[T any](s *settings, name string, parse func(string) (T, error), def T) T {
 	g, ok := s.find(name)
 	if !ok {
 		return def
 	}
 	v, err := parse(g.text)
+	if err == nil && g.text == "" && g.origin == fromCommandLine {
+		err = errEmpty
+	}
 	if err != nil {
 		s.fail(badValue(g, err))
 		return def
@@ -126,7 +153,7 @@ func badValue(g given, err error) *fault {
 	f := &fault{code: codeConfiguration, what: g.place, err: err}
 	switch g.origin {
 	case fromCommandLine:
-		f.code = codeUsage
+		f.code, f.hint = codeUsage, g.like
 	case fromEnvironment:
 		f.hint = "correct or unset the variable " + g.place
 	case fromFile:

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,7 +27,9 @@ func statusCommand() *command {
 		name: "status", args: "[JOB…]", brief: "show who runs what",
 		about: `Shows for each job whether it runs, where, since when, with which token, how its last run or tick
 ended, and how long it takes at worst until another host can take over from one that crashed. Without
-JOB it shows every job that the backend has a record of. The exit code is 1 for an unknown job.`,
+JOB it shows every job that the backend has a record of; one that was forgotten stays listed with its
+token. The exit code is 1 for an unknown job. A record that cannot be read does not hide the others: they
+are shown, and the exit code is that of the error.`,
 		examples: []exampleLine{
 			{"all jobs", "leaderrun status"},
 			{"one job, for a program", "leaderrun status --json nightly-report"},
@@ -105,29 +108,35 @@ func runStatus(c *call) (End, error) {
 }
 
 func (c *call) showStatus(ctx context.Context, store all.Store, asJSON, watch bool) error {
-	jobs, unknown, err := inspectPatiently(ctx, store, c.args)
-	if err != nil {
-		return asked(err)
+	jobs, unknown, unread := inspectPatiently(ctx, store, c.args)
+	if unread != nil && len(jobs) == 0 {
+		return asked(unread)
 	}
 	var b strings.Builder
 	if watch && c.terminal {
 		b.WriteString(clearScreen)
 	}
+	var err error
 	switch {
 	case asJSON:
 		err = writeObjects(&b, jobs)
 	case len(jobs) > 0:
-		err = writeTable(&b, jobs, time.Now())
+		err = writeTable(&b, jobs, store, time.Now())
 	case len(unknown) == 0:
-		b.WriteString("no jobs yet\n")
+		b.WriteString("no jobs yet\n\n" + backendLine(store))
 	}
 	if err == nil {
 		err = c.print(b.String())
 	}
-	if err != nil || len(unknown) == 0 {
+	switch {
+	case err != nil:
 		return err
+	case unread != nil:
+		return asked(unread)
+	case len(unknown) > 0:
+		return unknownJob(store, unknown...)
 	}
-	return unknownJob(store, unknown...)
+	return nil
 }
 
 func unknownJob(store all.Store, names ...string) error {
@@ -177,27 +186,32 @@ func isAnswer(err error) bool {
 		errors.Is(err, backends.ErrOver) || errors.Is(err, backends.ErrLags)
 }
 
+// inspect returns what can be read, also beside an error of the backend about one of the jobs, which must not hide the
+// others.
 func inspect(ctx context.Context, store all.Store, names []string) (jobs []jobStatus, unknown []string, err error) {
 	if len(names) == 0 {
-		if names, err = store.Jobs(ctx); err != nil {
+		if names, err = store.Jobs(ctx); err != nil && !isAnswer(err) {
 			return nil, nil, err
 		}
 	}
 	jobs = []jobStatus{}
 	for _, name := range names {
-		status, err := store.Inspect(ctx, name)
-		if errors.Is(err, backends.ErrUnknownJob) {
+		status, failed := store.Inspect(ctx, name)
+		switch {
+		case errors.Is(failed, backends.ErrUnknownJob):
 			unknown = append(unknown, name)
 			continue
-		}
-		if err != nil {
-			return nil, nil, err
+		case failed != nil && isAnswer(failed):
+			err = cmp.Or(err, failed)
+			continue
+		case failed != nil:
+			return nil, nil, failed
 		}
 		job := describe(name, status, store.Limits())
 		job.Backend, job.Prefix = store.Redacted(), store.Prefix()
 		jobs = append(jobs, job)
 	}
-	return jobs, unknown, nil
+	return jobs, unknown, err
 }
 
 // describe derives what is shown from what the store keeps.
@@ -247,7 +261,16 @@ func describe(name string, s backends.Status, limits backends.Limits) jobStatus 
 // clock shows milliseconds since 1970.
 func clock(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z07:00") }
 
-func writeTable(w io.Writer, jobs []jobStatus, now time.Time) error {
+// backendLine says where the jobs are kept: with another prefix, they would be others.
+func backendLine(store all.Store) string {
+	line := "backend " + store.Redacted()
+	if p := store.Prefix(); p != "" {
+		line += ", prefix " + p
+	}
+	return line + "\n"
+}
+
+func writeTable(w io.Writer, jobs []jobStatus, store all.Store, now time.Time) error {
 	const gap = 2
 	t := tabwriter.NewWriter(w, 0, 0, gap, ' ', 0)
 	fmt.Fprintln(t, "JOB\tSTATE\tHOLDER\tSINCE\tLEFT\tTOKEN\tTICK\tLAST RUN\tTAKE-OVER")
@@ -259,11 +282,7 @@ func writeTable(w io.Writer, jobs []jobStatus, now time.Time) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\nbackend %s", jobs[0].Backend)
-	if jobs[0].Prefix != "" {
-		fmt.Fprintf(w, ", prefix %s", jobs[0].Prefix)
-	}
-	fmt.Fprintln(w)
+	_, err := io.WriteString(w, "\n"+backendLine(store))
 	told := map[string]bool{}
 	for _, j := range jobs {
 		if j.BreakAsked {

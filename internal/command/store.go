@@ -30,6 +30,12 @@ func (c *call) backend() (g given, named bool, err error) {
 			}
 		}
 		held := given{text: strings.TrimSpace(string(text)), origin: fromEnvironment, place: backendFile}
+		if strings.ContainsAny(held.text, "\r\n") {
+			return given{}, false, &fault{
+				code: codeConfiguration, what: backendFile, why: "holds more than one line",
+				hint: "it names a file that holds the backend's URL and nothing else",
+			}
+		}
 		if named && g.origin == fromEnvironment && g.text != held.text {
 			return given{}, false, &fault{
 				code: codeConfiguration, what: backendFile, why: "names another backend than " + g.place,

@@ -20,7 +20,7 @@ func versionCommand() *command {
 
 func showVersion(c *call) (End, error) {
 	if len(c.args) > 0 {
-		return End{}, usage("version", "takes no arguments", "")
+		return End{}, usage("version", "takes no arguments", "usage: leaderrun version")
 	}
 	return End{}, c.print("leaderrun " + versionText() + "\n")
 }

@@ -102,7 +102,7 @@ func (a *attempt) acquire(ctx context.Context) (result Result, ok bool) {
 		default:
 			tries, a.failure, a.unclear = tries+1, err, true
 			a.emit(slog.LevelInfo, EventSilent, fmt.Sprintf("the backend does not answer: %v", err))
-			if a.req.Wait > 0 && a.behind == behindNobody { // a standby stands by for the backend, too
+			if a.req.Wait > 0 && a.behind != behindSilence { // a standby stands by for the backend, too
 				a.behind = behindSilence
 				a.report(Event{
 					Name: EventStandby, Level: slog.LevelInfo, Reason: ReasonUnreachable,

@@ -27,6 +27,7 @@ type farm struct {
 	dir     string
 	file    string
 	backend string
+	started []*wrapper // all daemons there were
 }
 
 func newFarm(t *testing.T, n *network, backend string) *farm {
@@ -59,8 +60,10 @@ func (f *farm) log(job string) string { return filepath.Join(f.dir, job+".log") 
 // start starts the daemon of a host. Its commands find the host's name in HOST.
 func (f *farm) start(host string) *wrapper {
 	f.t.Helper()
-	return launch(f.t, append(f.where(host), "env", "HOST="+host, binary, "cron", "--backend", f.backend,
-		"--listen", "127.0.0.1:"+cronPort, f.file)...)
+	w := launch(f.t, append(f.where(host), "env", "HOST="+host, binary, "--log-level", "info", "--log-format", "json",
+		"cron", "--backend", f.backend, "--listen", "127.0.0.1:"+cronPort, f.file)...)
+	f.started = append(f.started, w)
+	return w
 }
 
 // get asks the daemon of a host for a page. 0: no answer.

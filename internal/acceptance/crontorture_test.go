@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -149,6 +150,24 @@ func endure(t *testing.T, f *farm, silence func(*rand.Rand) func()) {
 		return last(t, o.log(jobLong)).tick > settled.Unix()
 	})
 	o.judge(settled)
+	if t.Failed() {
+		o.keepOutput()
+	}
+}
+
+// keepOutput writes what all daemons said into files that stay.
+func (o *ordeal) keepOutput() {
+	dir, err := os.MkdirTemp("", "leaderrun-torture") //nolint:usetesting // somebody has to look at it
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	for i, w := range o.started {
+		name := filepath.Join(dir, fmt.Sprintf("%03d-pid-%d", i, w.pid()))
+		if err := os.WriteFile(name, []byte(w.output.String()), 0o600); err != nil {
+			o.t.Fatal(err)
+		}
+	}
+	o.t.Logf("what the daemons said is in %s", dir)
 }
 
 // say writes down what happens, for whoever has to find out what went wrong.

@@ -269,6 +269,10 @@ func (s *service) drain(asked int, sig syscall.Signal) {
 
 // reload reads the file again. One with a problem changes nothing.
 func (s *service) reload(ctx context.Context) {
+	if s.draining.Load() {
+		s.call.voice.warn("received a hangup while draining: the file is not read", "")
+		return
+	}
 	s.notify.isReloading()
 	defer s.notify.isReady("jobs are scheduled")
 	jobs, err := s.call.loadJobs(s.call.args[0])

@@ -240,8 +240,9 @@ func (t *launched) Start(env []string, files []*os.File, d runner.Deadline) erro
 
 // files makes the command's stdin, stdout and stderr. nil is ours.
 func (t *launched) files() (own [3]*os.File, err error) {
-	own[0] = t.null
-	if t.job.Stdin != "" {
+	if t.job.Stdin == "" {
+		own[0] = t.null
+	} else {
 		reader, writer, err := os.Pipe()
 		if err != nil {
 			return own, err

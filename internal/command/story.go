@@ -98,6 +98,8 @@ func (s *story) tell(r runner.Result, end End) {
 			e.Hint = "others will find the tick or key lost"
 		}
 	}
-	e.Fields = append(e.Fields, slog.Int("code", end.Code))
+	if r.Ending != runner.Interrupted || r.Signal != 0 { // else the program goes on
+		e.Fields = append(e.Fields, slog.Int("code", end.Code))
+	}
 	s.say(e)
 }

@@ -78,7 +78,8 @@ type Daemon struct {
 	reloads chan []*jobfile.Job
 	looks   chan chan struct{} // questions whether the loop lives
 
-	broken chan error // a panic
+	broken chan error    // a panic
+	over   chan struct{} // closed when Run has ended
 
 	mu     sync.Mutex
 	jobs   map[string]*job
@@ -104,7 +105,7 @@ func New(c Config, jobs []*jobfile.Job) *Daemon {
 		c.Clock = wallClock{}
 	}
 	d := &Daemon{
-		Config: c, jobs: map[string]*job{}, floors: map[string]int64{}, going: map[*attempt]bool{}, broken: make(chan error, 1),
+		Config: c, jobs: map[string]*job{}, floors: map[string]int64{}, going: map[*attempt]bool{}, broken: make(chan error, 1), over: make(chan struct{}),
 		starts: make(chan struct{}, startsAtOnce), reloads: make(chan []*jobfile.Job), looks: make(chan chan struct{}),
 	}
 	d.runner = &runner.Runner{Driver: limit(c.Store, claimsAtOnce, watchesAtOnce), Clock: c.RunClock}
@@ -121,6 +122,8 @@ func (d *Daemon) Run(ctx context.Context) error {
 		return err
 	}
 	defer timer.Stop()
+	defer close(d.over)
+	d.fire(d.Clock.Now()) // what came due since New, before what came due earlier
 	d.catchUpAll()
 	for last := d.Clock.Now(); ; {
 		now := d.Clock.Now()
@@ -173,10 +176,14 @@ func (d *Daemon) Reload(ctx context.Context, jobs []*jobfile.Job) error {
 	select {
 	case d.reloads <- jobs:
 		return nil
+	case <-d.over:
+		return errOver
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
+
+var errOver = errors.New("the daemon has ended")
 
 // Alive returns nil if the loop that starts jobs answers before ctx ends.
 func (d *Daemon) Alive(ctx context.Context) error {
@@ -185,6 +192,8 @@ func (d *Daemon) Alive(ctx context.Context) error {
 	case d.looks <- answer:
 		<-answer
 		return nil
+	case <-d.over:
+		return errOver
 	case <-ctx.Done():
 		return errors.New("the loop that starts jobs does not answer")
 	}

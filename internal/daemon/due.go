@@ -26,10 +26,12 @@ type attempt struct {
 	wanted  context.Context         // ends what comes before a command: then nothing more starts
 	giveUp  context.CancelCauseFunc //
 	signals chan os.Signal          // for its command
+	after   []*attempt              // that it overtook
+	over    chan struct{}           // closed at its end
 
 	// The daemon's mutex guards these.
 	running    bool // it has the lease: its command runs, or is about to
-	unanswered bool // the backend has not yet said a word about the tick
+	unanswered bool // the backend was asked about the tick, and does not answer
 }
 
 // Why an attempt ends that no signal and no store ended.
@@ -75,6 +77,7 @@ func (d *Daemon) due(j *job, tick time.Time, startup bool) {
 			return
 		}
 	}
+	var overtaken []*attempt
 	for _, other := range j.attempts {
 		switch {
 		case j.Overlap == jobfile.Replace:
@@ -83,9 +86,13 @@ func (d *Daemon) due(j *job, tick time.Time, startup bool) {
 			// Else, after an outage, the ticks that came due meanwhile would run in any order, and each be in the way
 			// of the present one.
 			other.giveUp(ErrOvertaken)
+			overtaken = append(overtaken, other)
 		}
 	}
-	a := &attempt{job: j, def: j.Job, tick: tick, startup: startup, signals: make(chan os.Signal, 4), unanswered: true}
+	a := &attempt{
+		job: j, def: j.Job, tick: tick, startup: startup, signals: make(chan os.Signal, 4),
+		after: overtaken, over: make(chan struct{}),
+	}
 	a.ctx, a.cancel = context.WithCancelCause(context.Background())
 	a.wanted, a.giveUp = context.WithCancelCause(a.ctx)
 	j.attempts = append(j.attempts, a)
@@ -151,6 +158,7 @@ func (d *Daemon) forget(a *attempt) {
 	j := a.job
 	j.attempts = slices.DeleteFunc(j.attempts, func(x *attempt) bool { return x == a })
 	delete(d.going, a)
+	close(a.over)
 	d.active.Done()
 }
 
@@ -161,10 +169,23 @@ func (d *Daemon) attend(a *attempt) {
 		defer d.mu.Unlock()
 		d.forget(a)
 	}()
+	for _, other := range a.after { // a claim of its, of which it does not know yet, would be in our way
+		select {
+		case <-other.over:
+		case <-a.wanted.Done():
+		}
+	}
+	a.after = nil
 	if a.def.Jitter > 0 && !a.sleep(rand.N(a.def.Jitter)) {
+		d.end(a, a.tick, runner.Result{Ending: runner.Interrupted, Err: context.Cause(a.wanted)})
 		return
 	}
-	for _, tick := range d.ticks(a) {
+	ticks, err := d.ticks(a)
+	if err != nil {
+		d.end(a, a.tick, runner.Result{Ending: runner.Unreachable, Err: err})
+		return
+	}
+	for _, tick := range ticks {
 		if !d.attendTo(a, tick) {
 			return
 		}
@@ -182,10 +203,30 @@ func (d *Daemon) attendTo(a *attempt, tick time.Time) bool {
 		case a.wanted.Err() != nil:
 			return false
 		case !isUndone(a.def, tick, result):
-			// An earlier run goes on, and it would be in the way of all that are to be caught up.
-			return result.Ending != runner.Refused || result.Refusal.Verdict != backends.Held
+			return seenTo(result)
 		}
 	}
+}
+
+// end tells how an attempt ended that did not get as far as a claim.
+func (d *Daemon) end(a *attempt, tick time.Time, r runner.Result) {
+	launch := d.Launch(a.def)
+	launch.Ended(tick, r)
+	launch.Close()
+}
+
+// seenTo says whether a tick has come to its end, on whatever host, so that a later one may be claimed: that passes over
+// one that nobody has started.
+func seenTo(r runner.Result) bool {
+	switch r.Ending {
+	case runner.Refused: // held: the run that goes on is in the way of all the others, too
+		return r.Refusal.Verdict != backends.Held
+	case runner.StartFailed:
+		return r.Status.Known
+	case runner.Unreachable, runner.NotStarted, runner.Interrupted, runner.Permanent:
+		return false
+	}
+	return true
 }
 
 // isUndone says whether a tick is to be claimed again: because the run of an earlier one came first and ended so
@@ -193,10 +234,14 @@ func (d *Daemon) attendTo(a *attempt, tick time.Time) bool {
 func isUndone(def *jobfile.Job, tick time.Time, r runner.Result) bool {
 	earlier := r.Grant.Tick != 0 && r.Grant.Tick < tick.Unix()
 	switch r.Ending {
-	case runner.LeaseLost, runner.TreeLost, runner.NotStarted, runner.Unrecorded:
+	case runner.NotStarted:
+		return true
+	case runner.LeaseLost, runner.TreeLost, runner.Unrecorded:
 		return earlier || def.OnLost == backends.Rerun
 	case runner.Broken, runner.Unconfirmed:
 		return earlier
+	case runner.StartFailed:
+		return earlier && r.Status.Known
 	}
 	return false
 }

@@ -188,7 +188,7 @@ func TestCatchingUpStopsWhereAnEarlierRunIsInTheWay(t *testing.T) {
 		hosts[leader].cut.Store(true) // for good: the other one goes on at the next tick
 		time.Sleep(90 * time.Minute)
 		b.end(hosts["b"], hosts["c"])
-		wantRuns(t, b, "j", "01:00 02:00 04:00 05:00 06:00")
+		wantRuns(t, b, "j", "01:00 02:00 03:00 04:00 05:00 06:00")
 	})
 }
 

@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -42,28 +41,30 @@ func waits(def *jobfile.Job) bool {
 }
 
 // ticks returns what the attempt is to run: its tick, and before it those that nobody has claimed since the
-// recorded one, as many as the job catches up, the oldest first.
-func (d *Daemon) ticks(a *attempt) []time.Time {
+// recorded one, as many as the job catches up, the oldest first. An error is a store that does not answer.
+func (d *Daemon) ticks(a *attempt) ([]time.Time, error) {
 	own := []time.Time{a.tick}
 	if a.def.CatchUp == 0 {
-		return own
+		return own, nil
 	}
 	status, err := d.inspect(a)
 	switch {
-	case err != nil && a.startup && !errors.Is(err, backends.ErrUnknownJob):
-		d.warn(a.def, "not_caught_up", fmt.Sprintf("what came due before the start is not looked after: %v", err))
-		return nil
+	case err != nil && !errors.Is(err, backends.ErrUnknownJob):
+		return nil, err
 	case err != nil || status.Record.Tick.Tick == 0:
 		if a.startup {
-			return nil
+			return nil, nil
 		}
-		return own
+		return own, nil
 	}
 	ticks := behind(a.def, lastSeenTo(a.def, status.Record), a.tick)
-	if len(ticks) == 0 && (!a.startup || mayRunAgain(a.def, status.Record.Tick)) {
-		return own
+	switch {
+	case len(ticks) == 0 && (!a.startup || mayRunAgain(a.def, status.Record.Tick)):
+		return own, nil
+	case len(ticks) > 1 && a.def.Overlap == jobfile.Forbid && status.Lease != nil:
+		return nil, nil // a run is in the way of them all; a claim would have the first of them noted as passed over
 	}
-	return ticks
+	return ticks, nil
 }
 
 // lastSeenTo returns the last tick that somebody has seen to. One that was claimed and never started is not: a later one
@@ -119,7 +120,11 @@ func (d *Daemon) inspectOnce(a *attempt) (backends.Status, error) {
 	defer place.leave()
 	ctx, cancel := context.WithTimeout(a.wanted, a.def.Timeline.TTL/6)
 	defer cancel()
-	return d.Store.Inspect(ctx, a.def.Name)
+	status, err := d.Store.Inspect(ctx, a.def.Name)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	a.unanswered = err != nil && !isAnswer(err)
+	return status, err
 }
 
 // isAnswer says whether the store has answered, though with no.

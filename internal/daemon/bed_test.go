@@ -31,6 +31,8 @@ type bed struct {
 	starts []start
 	ends   []ending
 	takes  func(job string, tick time.Time, attempt int) (time.Duration, int) // a command's time and exit code
+
+	silence atomic.Pointer[chan struct{}] // nil: the store answers
 }
 
 type start struct {
@@ -227,47 +229,70 @@ type cutStore struct {
 
 var errCut = errors.New("cut off")
 
-func (s cutStore) reach() error {
+// ask makes a request, as long as the host reaches the store. One that the store does not answer is carried out all the
+// same, when it wakes up.
+func ask[T any](ctx context.Context, s cutStore, request func(context.Context) (T, error)) (T, error) {
 	s.h.asked.Add(1)
 	if s.h.cut.Load() {
-		return errCut
+		return *new(T), errCut
 	}
-	return nil
+	silence := s.h.bed.silence.Load()
+	if silence == nil {
+		return request(ctx)
+	}
+	type reply struct {
+		result T
+		err    error
+	}
+	replies := make(chan reply, 1)
+	go func() {
+		<-*silence
+		result, err := request(context.WithoutCancel(ctx))
+		replies <- reply{result, err}
+	}()
+	select {
+	case r := <-replies:
+		return r.result, r.err
+	case <-ctx.Done():
+		return *new(T), ctx.Err()
+	}
+}
+
+// fallSilent lets the store answer nobody until the function that it returns is called.
+func (b *bed) fallSilent() (wake func()) {
+	silence := make(chan struct{})
+	b.silence.Store(&silence)
+	return func() {
+		b.silence.Store(nil)
+		close(silence)
+	}
 }
 
 func (s cutStore) Acquire(ctx context.Context, c backends.Claim) (backends.Grant, error) {
-	if err := s.reach(); err != nil {
-		return backends.Grant{}, err
-	}
-	return s.Mem.Acquire(ctx, c)
+	return ask(ctx, s, func(ctx context.Context) (backends.Grant, error) { return s.Mem.Acquire(ctx, c) })
 }
 
 func (s cutStore) Renew(ctx context.Context, g backends.Grant) (backends.Signal, error) {
-	if err := s.reach(); err != nil {
-		return backends.Signal{}, err
-	}
-	return s.Mem.Renew(ctx, g)
+	return ask(ctx, s, func(ctx context.Context) (backends.Signal, error) { return s.Mem.Renew(ctx, g) })
 }
 
 func (s cutStore) Finish(ctx context.Context, g backends.Grant, o backends.Outcome) error {
-	if err := s.reach(); err != nil {
-		return err
-	}
-	return s.Mem.Finish(ctx, g, o)
+	_, err := ask(ctx, s, func(ctx context.Context) (any, error) { return nil, s.Mem.Finish(ctx, g, o) })
+	return err
+}
+
+func (s cutStore) Abandon(ctx context.Context, c backends.Claim) error {
+	_, err := ask(ctx, s, func(ctx context.Context) (any, error) { return nil, s.Mem.Abandon(ctx, c) })
+	return err
 }
 
 func (s cutStore) Inspect(ctx context.Context, job string) (backends.Status, error) {
-	if err := s.reach(); err != nil {
-		return backends.Status{}, err
-	}
-	return s.Mem.Inspect(ctx, job)
+	return ask(ctx, s, func(ctx context.Context) (backends.Status, error) { return s.Mem.Inspect(ctx, job) })
 }
 
 func (s cutStore) Order(ctx context.Context, o backends.Order) error {
-	if err := s.reach(); err != nil {
-		return err
-	}
-	return s.Mem.Order(ctx, o)
+	_, err := ask(ctx, s, func(ctx context.Context) (any, error) { return nil, s.Mem.Order(ctx, o) })
+	return err
 }
 
 type fakeLaunch struct {

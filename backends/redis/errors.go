@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/leaderrun/leaderrun/backends"
@@ -70,6 +71,14 @@ var faults = []fault{
 	{"redis: can't parse", backends.Configuration, "is this a Redis server? with TLS the URL begins with rediss://"},
 	{"redis: invalid reply", backends.Configuration, "is this a Redis server? with TLS the URL begins with rediss://"},
 	{"first record does not look like a TLS handshake", backends.Configuration, "this server speaks no TLS on this port: redis://"},
+}
+
+// garbled are the faults of a server that does not speak Redis' protocol. One that has spoken it before does: then a
+// reply was cut in the middle, and that passes.
+var garbled = []string{"redis: can't parse", "redis: invalid reply"}
+
+func isGarbled(err error) bool {
+	return slices.ContainsFunc(garbled, func(text string) bool { return strings.Contains(err.Error(), text) })
 }
 
 // classify tells what no retry mends from outcomes that are unknown, and takes passwords out of both: a

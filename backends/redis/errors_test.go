@@ -126,3 +126,34 @@ func TestACLIsLeast(t *testing.T) {
 		}
 	}
 }
+
+// Hazard: a reply that was cut in the middle, as when a server wakes up that was frozen, is taken for a server of
+// another kind, and nobody tries again.
+func TestAGarbledReplyPasses(t *testing.T) {
+	p := testserver.NewProxy(t, testserver.Redis(t, testserver.RedisOptions{}).Addr())
+	d, err := Open("redis://" + p.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	inspect := func() error {
+		_, err := d.Inspect(t.Context(), "job")
+		return err
+	}
+	p.Garble(true)
+	if err := inspect(); !isPermanent(err) {
+		t.Errorf("a server that never spoke Redis' protocol: %v", err)
+	}
+	p.Garble(false)
+	if err := inspect(); !errors.Is(err, backends.ErrUnknownJob) {
+		t.Fatal(err)
+	}
+	p.Garble(true)
+	if err := inspect(); err == nil || isPermanent(err) || errors.Is(err, backends.ErrUnknownJob) {
+		t.Errorf("a garbled reply: %v", err)
+	}
+	p.Garble(false)
+	if err := inspect(); !errors.Is(err, backends.ErrUnknownJob) {
+		t.Error(err)
+	}
+}

@@ -40,6 +40,7 @@ type Driver struct {
 	nonce    string        // of this driver; a counter makes it one of a request
 	requests atomic.Uint64 //
 	seen     atomic.Int64  // replicas that the last reply asked for, where one mark serves all jobs
+	spoke    atomic.Bool   // the server has answered as one
 	locator  *locator      // nil: the URL names the server itself
 
 	mu     sync.Mutex

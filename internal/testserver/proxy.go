@@ -16,6 +16,7 @@ type Proxy struct {
 	target   string
 
 	dropRequests, dropReplies atomic.Bool
+	garble                    atomic.Bool
 	delay                     atomic.Int64 // of replies, ns
 	trips                     atomic.Int64
 	dropped                   atomic.Int64
@@ -51,6 +52,9 @@ func (p *Proxy) DropAll(on bool) {
 	p.dropRequests.Store(on)
 	p.dropReplies.Store(on)
 }
+
+// Garble replaces every reply by a line that is of no protocol.
+func (p *Proxy) Garble(on bool) { p.garble.Store(on) }
 
 // Delay holds every reply back for so long.
 func (p *Proxy) Delay(d time.Duration) { p.delay.Store(int64(d)) }
@@ -97,8 +101,11 @@ func (p *Proxy) serve() {
 				}
 				return true
 			})
-			p.pump(server, client, func([]byte) bool {
+			p.pump(server, client, func(reply []byte) bool {
 				answered.Store(true)
+				if p.garble.Load() {
+					copy(reply, "garbage\r\n")
+				}
 				if d := p.delay.Load(); d > 0 {
 					time.Sleep(time.Duration(d))
 				}

@@ -157,13 +157,13 @@ func endure(t *testing.T, f *farm, silence func(*rand.Rand) func()) {
 
 // keepOutput writes what all daemons said into files that stay.
 func (o *ordeal) keepOutput() {
-	dir, err := os.MkdirTemp("", "leaderrun-torture") //nolint:usetesting // somebody has to look at it
+	dir, err := os.MkdirTemp("", "leaderrun-torture") // somebody has to look at it
 	if err != nil {
 		o.t.Fatal(err)
 	}
 	for i, w := range o.started {
 		name := filepath.Join(dir, fmt.Sprintf("%03d-pid-%d", i, w.pid()))
-		if err := os.WriteFile(name, []byte(w.output.String()), 0o600); err != nil {
+		if err := os.WriteFile(name, w.output.Bytes(), 0o600); err != nil {
 			o.t.Fatal(err)
 		}
 	}

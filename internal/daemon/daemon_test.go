@@ -209,12 +209,13 @@ func cutOffAtRandom(t *testing.T, b *bed, policy backends.Policy, dice *rand.Ran
 	hosts := []*host{b.host("a", j), b.host("b", j), b.host("c", j)}
 	time.Sleep(90 * time.Second) // a job that has never run catches nothing up
 	var wake func()
+	var gone []*host
 	for time.Now().Before(time.Date(2000, 1, 1, 1, 0, 0, 0, time.UTC)) {
 		i := dice.IntN(len(hosts))
 		switch h := hosts[i]; dice.IntN(6) {
 		case 0: // it is gone for good, and another one comes
 			h.cut.Store(true)
-			defer h.stop()
+			gone = append(gone, h)
 			hosts[i] = b.host(h.name, j)
 		case 1:
 			if wake != nil {
@@ -235,7 +236,7 @@ func cutOffAtRandom(t *testing.T, b *bed, policy backends.Policy, dice *rand.Ran
 		h.cut.Store(false)
 	}
 	time.Sleep(2 * time.Hour)
-	b.end(hosts...)
+	b.end(append(hosts, gone...)...)
 	got := strings.Fields(b.runs("j"))
 	seen := map[string]bool{}
 	for _, run := range got {

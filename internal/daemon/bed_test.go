@@ -65,6 +65,8 @@ type host struct {
 	cut    atomic.Bool  // the store does not hear it
 	skew   atomic.Int64 // its clock is ahead by that, ns
 	lacks  atomic.Bool  // the command is missing
+	idle   atomic.Bool  // it cannot start commands
+	deaf   atomic.Bool  // the store's answers to claims do not arrive, and what is taken back arrives late
 	asked  atomic.Int64 // requests to the store
 	stop   context.CancelFunc
 	over   chan struct{}
@@ -269,7 +271,13 @@ func (b *bed) fallSilent() (wake func()) {
 }
 
 func (s cutStore) Acquire(ctx context.Context, c backends.Claim) (backends.Grant, error) {
-	return ask(ctx, s, func(ctx context.Context) (backends.Grant, error) { return s.Mem.Acquire(ctx, c) })
+	return ask(ctx, s, func(ctx context.Context) (backends.Grant, error) {
+		grant, err := s.Mem.Acquire(ctx, c)
+		if s.h.deaf.Load() {
+			return backends.Grant{}, errCut
+		}
+		return grant, err
+	})
 }
 
 func (s cutStore) Renew(ctx context.Context, g backends.Grant) (backends.Signal, error) {
@@ -282,6 +290,8 @@ func (s cutStore) Finish(ctx context.Context, g backends.Grant, o backends.Outco
 }
 
 func (s cutStore) Abandon(ctx context.Context, c backends.Claim) error {
+	const late = 5 * time.Millisecond
+	time.Sleep(late)
 	_, err := ask(ctx, s, func(ctx context.Context) (any, error) { return nil, s.Mem.Abandon(ctx, c) })
 	return err
 }
@@ -340,6 +350,9 @@ type fakeTree struct {
 }
 
 func (t *fakeTree) Start([]string, []*os.File, runner.Deadline) error {
+	if t.launch.host.idle.Load() {
+		return errMissing
+	}
 	g, b := t.launch.grant, t.launch.host.bed
 	tick := time.Unix(g.Tick, 0)
 	b.mu.Lock()

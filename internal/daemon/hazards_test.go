@@ -319,3 +319,79 @@ func TestReplaceReachesOtherHosts(t *testing.T) {
 		wantRuns(t, b, "j", "00:01 00:02")
 	})
 }
+
+// A standby of rerun misses one answer, and is given up for it when the next tick comes due: then nobody is there when
+// the run's host dies.
+func TestAStandbyOutlivesALostAnswer(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.takes = func(string, time.Time, int) (time.Duration, int) { return 35 * time.Minute, 0 }
+		j := newJob(t, "j", "10,20 * * * *", func(j *jobfile.Job) { j.OnLost = backends.Rerun })
+		hosts := map[string]*host{"a": b.host("a", j), "b": b.host("b", j)}
+		time.Sleep(11 * time.Minute)
+		b.mu.Lock()
+		leader := b.starts[0].host
+		b.mu.Unlock()
+		other := map[string]string{"a": "b", "b": "a"}[leader]
+		hosts[other].cut.Store(true)
+		time.Sleep(20 * time.Second)
+		hosts[other].cut.Store(false)
+		time.Sleep(12 * time.Minute)
+		hosts[leader].cut.Store(true)
+		time.Sleep(6 * time.Minute)
+		if got := b.runs("j"); got != "00:10 00:10#2" {
+			t.Errorf("runs %s", got)
+		}
+		hosts[leader].cut.Store(false)
+		b.end(hosts["a"], hosts["b"])
+	})
+}
+
+// A host that cannot start commands claims one tick after the other, and passes over what another host would run.
+func TestAHostThatCannotStartCommandsPassesNothingOver(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		j := newJob(t, "j", "*/10 * * * *", func(j *jobfile.Job) {
+			j.OnLost, j.Overlap, j.CatchUp = backends.Rerun, jobfile.Wait, 10
+		})
+		h := b.host("z", j)
+		time.Sleep(11 * time.Minute)
+		b.end(h)
+		time.Sleep(50 * time.Minute)
+		idle := b.host("idle", j)
+		idle.idle.Store(true)
+		time.Sleep(time.Minute)
+		good := b.host("good", j)
+		time.Sleep(time.Hour)
+		b.end(good, idle)
+		wantRuns(t, b, "j", "00:10 00:20 00:30 00:40 00:50 01:00 01:10 01:20 01:30 01:40 01:50 02:00")
+	})
+}
+
+// The record cannot be read for longer than the job's patience: what is to be caught up stays so.
+func TestWhatCannotBeReadIsCaughtUpLater(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		h := b.host("a", newJob(t, "j", "0 * * * *", func(j *jobfile.Job) { j.CatchUp = 10 }))
+		time.Sleep(90 * time.Minute)
+		h.cut.Store(true)
+		time.Sleep(3*time.Hour + 31*time.Minute + 30*time.Second) // 05:01:30
+		h.cut.Store(false)
+		time.Sleep(90 * time.Minute)
+		b.end(h)
+		wantRuns(t, b, "j", "01:00 02:00 03:00 04:00 05:00 06:00")
+	})
+}
+
+// A claim was granted whose answer is lost. The next tick overtakes it, and is refused because of it.
+func TestATickIsNotInTheWayOfTheOneThatOvertakesIt(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		h := b.host("a", newJob(t, "j", "* * * * *", func(j *jobfile.Job) { j.BackendWait = 5 * time.Minute }))
+		time.Sleep(30 * time.Second)
+		h.deaf.Store(true)
+		time.Sleep(90*time.Second - time.Millisecond)
+		h.deaf.Store(false)
+		time.Sleep(70 * time.Second)
+		b.end(h)
+		if got := b.runs("j"); got != "00:02 00:03" && got != "00:01 00:02 00:03" {
+			t.Errorf("runs %s", got)
+		}
+	})
+}

@@ -73,11 +73,10 @@ func TestExamineADirectoryThatIsGone(t *testing.T) {
 
 func TestExamineADirectoryThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
-	if os.Geteuid() == 0 {
-		t.Skip("root writes everywhere")
-	}
 	d := openDir(t, t.TempDir())
-	if err := os.Chmod(d.dir, 0o500); err != nil { //nolint:gosec // that is the case
+	if os.Geteuid() == 0 { // who may write everywhere else
+		d.dir = "/sys"
+	} else if err := os.Chmod(d.dir, 0o500); err != nil { //nolint:gosec // that is the case
 		t.Fatal(err)
 	}
 	expect(t, examine(t, d), backends.Reachable, backends.Bad, "permission denied")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -41,6 +42,17 @@ var stores = []store{
 
 // onEveryStore runs a test on every store, side by side.
 func onEveryStore(t *testing.T, test func(t *testing.T, b *bed)) {
+	t.Helper()
+	onStores(t, stores, test)
+}
+
+// onServers is onEveryStore for what cannot happen on file.
+func onServers(t *testing.T, test func(t *testing.T, b *bed)) {
+	t.Helper()
+	onStores(t, slices.DeleteFunc(slices.Clone(stores), func(s store) bool { return s.name == "file" }), test)
+}
+
+func onStores(t *testing.T, stores []store, test func(t *testing.T, b *bed)) {
 	t.Helper()
 	for _, s := range stores {
 		t.Run(s.name, func(t *testing.T) {

@@ -79,3 +79,12 @@ func (e *PermanentError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the cause.
 func (e *PermanentError) Unwrap() error { return e.Err }
+
+// IsAnswer says whether an error is the word of a store that was reached, and not an outcome that is unknown: asking
+// again changes nothing by itself.
+func IsAnswer(err error) bool {
+	_, refusal := errors.AsType[*Refusal](err)
+	_, permanent := errors.AsType[*PermanentError](err)
+	return refusal || permanent || errors.Is(err, ErrLost) || errors.Is(err, ErrUnknownJob) ||
+		errors.Is(err, ErrOver) || errors.Is(err, ErrLags)
+}

@@ -24,7 +24,7 @@ func TestMemberStopped(t *testing.T) {
 	defer members[0].Cont(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if _, err := d.Renew(ctx, g); err == nil || isAnswer(err) {
+	if _, err := d.Renew(ctx, g); err == nil || backends.IsAnswer(err) {
 		t.Errorf("Renew at a member that is stopped: %v, want an unknown outcome", err)
 	}
 	w.renew(d, g)
@@ -49,7 +49,7 @@ func TestLeaderKilled(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 			defer cancel()
 			err := f(ctx)
-			if isAnswer(err) {
+			if backends.IsAnswer(err) {
 				t.Fatalf("%s: %v", what, err)
 			}
 			return err == nil

@@ -30,13 +30,6 @@ func isPermanent(err error) bool {
 	return ok
 }
 
-// isAnswer says whether an error is itself what the store has to say.
-func isAnswer(err error) bool {
-	_, refusal := errors.AsType[*backends.Refusal](err)
-	return refusal || isPermanent(err) || errors.Is(err, backends.ErrLost) || errors.Is(err, backends.ErrUnknownJob) ||
-		errors.Is(err, backends.ErrOver) || errors.Is(err, backends.ErrLags)
-}
-
 // refused says that a request has certainly changed nothing.
 func refused(err error) bool {
 	e, ok := errors.AsType[*rpc.Error](err)

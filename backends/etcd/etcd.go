@@ -282,7 +282,7 @@ func (d *Driver) revoke(ctx context.Context, lease int64) {
 
 // about says which step an error is of, where the error is not itself the answer.
 func about(step, job string, err error) error {
-	if isAnswer(err) {
+	if backends.IsAnswer(err) {
 		return err
 	}
 	return fmt.Errorf("%s %q: %w", step, job, err)

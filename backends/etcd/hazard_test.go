@@ -36,7 +36,7 @@ func TestGrantToOneWhoIsTooLate(t *testing.T) {
 	}, nil)
 	d.client.(*between).client = &noticing{client: d.client.(*between).client, lease: &lease}
 	_, err := d.Acquire(t.Context(), c)
-	if err == nil || isAnswer(err) {
+	if err == nil || backends.IsAnswer(err) {
 		t.Fatalf("Acquire: %v, want an unknown outcome", err)
 	}
 	if s := w.operator.state(t, c.Job); s.held || s.written != 0 {
@@ -260,7 +260,7 @@ func TestLostReplies(t *testing.T) {
 					if err == nil {
 						return
 					}
-					if isAnswer(err) {
+					if backends.IsAnswer(err) {
 						t.Fatalf("%s: %s: %v", job, what, err)
 					}
 				}
@@ -297,7 +297,7 @@ func TestSwallowedReply(t *testing.T) {
 	}, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	if _, err := d.Acquire(ctx, c); err == nil || isAnswer(err) {
+	if _, err := d.Acquire(ctx, c); err == nil || backends.IsAnswer(err) {
 		t.Fatalf("Acquire: %v, want an unknown outcome", err)
 	}
 	token := w.operator.state(t, "job").record.Token
@@ -333,7 +333,7 @@ func TestCancelledRelease(t *testing.T) {
 			}
 			return ctx.Err()
 		})
-		if err := d.Finish(ctx, g, backends.Outcome{State: backends.Done}); err == nil || isAnswer(err) {
+		if err := d.Finish(ctx, g, backends.Outcome{State: backends.Done}); err == nil || backends.IsAnswer(err) {
 			t.Fatalf("Finish: %v, want an unknown outcome", err)
 		}
 		if again {

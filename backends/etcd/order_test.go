@@ -244,7 +244,7 @@ func TestOrderLostReplies(t *testing.T) {
 			})
 			o := newOrder(kind, g)
 			err := d.Order(t.Context(), o)
-			if unknown := request != "revoke"; unknown != (err != nil) || unknown && isAnswer(err) {
+			if unknown := request != "revoke"; unknown != (err != nil) || unknown && backends.IsAnswer(err) {
 				t.Fatalf("%s: %v", name, err)
 			}
 			once := w.operator.state(t, name)

@@ -114,7 +114,7 @@ func (x *checkup) timed(ctx context.Context, slowest *time.Duration, step func(c
 		err = step(limited)
 		took := time.Since(began)
 		cancel()
-		if err == nil || isAnswer(err) || errors.Is(err, backends.ErrLost) {
+		if err == nil || backends.IsAnswer(err) {
 			*slowest = max(*slowest, took)
 			return err
 		}

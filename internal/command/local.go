@@ -95,7 +95,7 @@ func (q *quarry) isAny(pid int) bool { return pid != q.wrapper || !q.daemon }
 // another way then.
 func isDaemon(argv []string) bool {
 	i := slices.IndexFunc(argv, func(word string) bool { return word == "cron" || word == "run" })
-	return i >= 0 && argv[i] == "cron"
+	return i < 0 || argv[i] == "cron"
 }
 
 // insist strikes, again and again, until the run is over or the time is.

@@ -98,7 +98,7 @@ func answered(store all.Store, job string, err error) error {
 		return err
 	case errors.Is(err, backends.ErrUnknownJob):
 		return unknownJob(store, job)
-	case isAnswer(err):
+	case backends.IsAnswer(err):
 		return err
 	}
 	return asked(err)

@@ -171,26 +171,18 @@ func patiently(ctx context.Context, request func(context.Context) error) (err er
 		limited, cancel := context.WithTimeout(ctx, statusPatience/statusTries)
 		err = request(limited)
 		cancel()
-		if err == nil || isAnswer(err) || ctx.Err() != nil {
+		if err == nil || backends.IsAnswer(err) || ctx.Err() != nil {
 			break
 		}
 	}
 	return err
 }
 
-// isAnswer tells an error that is a store's answer from one that leaves everything open.
-func isAnswer(err error) bool {
-	_, permanent := errors.AsType[*backends.PermanentError](err)
-	_, refusal := errors.AsType[*backends.Refusal](err)
-	return permanent || refusal || errors.Is(err, backends.ErrUnknownJob) ||
-		errors.Is(err, backends.ErrOver) || errors.Is(err, backends.ErrLags)
-}
-
 // inspect returns what can be read, also beside an error of the backend about one of the jobs, which must not hide the
 // others.
 func inspect(ctx context.Context, store all.Store, names []string) (jobs []jobStatus, unknown []string, err error) {
 	if len(names) == 0 {
-		if names, err = store.Jobs(ctx); err != nil && !isAnswer(err) {
+		if names, err = store.Jobs(ctx); err != nil && !backends.IsAnswer(err) {
 			return nil, nil, err
 		}
 	}
@@ -201,7 +193,7 @@ func inspect(ctx context.Context, store all.Store, names []string) (jobs []jobSt
 		case errors.Is(failed, backends.ErrUnknownJob):
 			unknown = append(unknown, name)
 			continue
-		case failed != nil && isAnswer(failed):
+		case failed != nil && backends.IsAnswer(failed):
 			err = cmp.Or(err, failed)
 			continue
 		case failed != nil:

@@ -106,7 +106,7 @@ func (d *Daemon) inspect(a *attempt) (backends.Status, error) {
 	for {
 		status, err := d.inspectOnce(a)
 		gaveUp := !waits(a.def) && time.Now().After(end)
-		if err == nil || isAnswer(err) || gaveUp || !a.sleep(time.Second) {
+		if err == nil || backends.IsAnswer(err) || gaveUp || !a.sleep(time.Second) {
 			return status, err
 		}
 	}
@@ -123,16 +123,6 @@ func (d *Daemon) inspectOnce(a *attempt) (backends.Status, error) {
 	status, err := d.Store.Inspect(ctx, a.def.Name)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	a.unanswered = err != nil && !isAnswer(err)
+	a.unanswered = err != nil && !backends.IsAnswer(err)
 	return status, err
-}
-
-// isAnswer says whether the store has answered, though with no.
-func isAnswer(err error) bool {
-	if errors.Is(err, backends.ErrUnknownJob) || errors.Is(err, backends.ErrOver) {
-		return true
-	}
-	_, refused := errors.AsType[*backends.Refusal](err)
-	_, permanent := errors.AsType[*backends.PermanentError](err)
-	return refused || permanent
 }

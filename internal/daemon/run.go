@@ -86,7 +86,7 @@ func (d *Daemon) displace(a *attempt, tick time.Time) {
 	const tries = 3
 	for i := range tries {
 		err := d.askToEnd(a, tick)
-		if err == nil || isAnswer(err) {
+		if err == nil || backends.IsAnswer(err) {
 			return
 		}
 		if i == tries-1 {

@@ -50,6 +50,7 @@ var layers = []layer{
 	{path: "backends/consul", ours: []string{"backends", "internal/backendurl", "internal/boottime"}, theirs: []string{"github.com/hashicorp/consul/api/..."}},
 	{path: "backends"},
 	{path: "internal/process", ours: []string{"internal/lifeline", "internal/boottime"}, theirs: []string{"golang.org/x/sys/..."}},
+	{path: "internal/testhost", ours: []string{"internal/testserver"}, theirs: []string{"golang.org/x/sys/..."}, tests: true},
 	{path: "internal/testserver", ours: []string{"backends", "internal/..."}, theirs: []string{"..."}, tests: true},
 	{
 		path:   "internal/metrics",
@@ -73,11 +74,11 @@ var layers = []layer{
 
 // The packages of the standard library that not every package may import, and which may.
 var restricted = map[string][]string{
-	"os/exec":   {"internal/process/...", "internal/testserver", "scripts/...", "examples/..."},
+	"os/exec":   {"internal/process/...", "internal/testhost", "internal/testserver", "scripts/...", "examples/..."},
 	"os/signal": {"internal/process/...", "internal/command", "scripts/...", "examples/..."},
 	"log/slog":  {"runner", "internal/...", "scripts/...", "examples/..."},
 	"log":       {"examples/..."},
-	"testing":   {"backends/backendtest/...", "internal/testserver/..."},
+	"testing":   {"backends/backendtest/...", "internal/testhost", "internal/testserver/..."},
 	"flag":      {"scripts/...", "examples/..."},
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leaderrun/leaderrun/internal/testhost"
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
@@ -22,7 +23,7 @@ const cronPort = "9465"
 
 // farm is some machines in a network with one job file, each with its daemon.
 type farm struct {
-	*network
+	*testhost.Network
 	t       *testing.T
 	dir     string
 	file    string
@@ -30,13 +31,13 @@ type farm struct {
 	started []*wrapper // all daemons there were
 }
 
-func newFarm(t *testing.T, n *network, backend string) *farm {
+func newFarm(t *testing.T, n *testhost.Network, backend string) *farm {
 	t.Helper()
 	dir := testserver.Dir(t)
-	f := &farm{network: n, t: t, dir: dir, file: filepath.Join(dir, "jobs.yaml"), backend: backend}
+	f := &farm{Network: n, t: t, dir: dir, file: filepath.Join(dir, "jobs.yaml"), backend: backend}
 	t.Cleanup(func() {
 		for _, host := range cronHosts {
-			f.dies(host)
+			f.Dies(host)
 		}
 	})
 	return f
@@ -60,7 +61,7 @@ func (f *farm) log(job string) string { return filepath.Join(f.dir, job+".log") 
 // start starts the daemon of a host. Its commands find the host's name in HOST.
 func (f *farm) start(host string) *wrapper {
 	f.t.Helper()
-	w := launch(f.t, append(f.where(host), "env", "HOST="+host, binary, "--log-level", "info", "--log-format", "json",
+	w := launch(f.t, append(f.Where(host), "env", "HOST="+host, binary, "--log-level", "info", "--log-format", "json",
 		"cron", "--backend", f.backend, "--listen", "127.0.0.1:"+cronPort, f.file)...)
 	f.started = append(f.started, w)
 	return w
@@ -73,7 +74,7 @@ func (f *farm) get(host, page string) (code int) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	text, err := execOutput(append(f.where(host), self, roleFetch, "http://127.0.0.1:"+cronPort+page)...)
+	text, err := execOutput(append(f.Where(host), self, roleFetch, "http://127.0.0.1:"+cronPort+page)...)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -113,7 +114,7 @@ func (f *farm) everybodyShows(page string, code int) {
 func (f *farm) runsOn(job string, daemons map[string]*wrapper) (host string) {
 	f.t.Helper()
 	testserver.Eventually(f.t, job+" runs", func() bool {
-		text, err := execOutput(append(f.where("s"), binary, "status", "--json", "--backend", f.backend)...)
+		text, err := execOutput(append(f.Where("s"), binary, "status", "--json", "--backend", f.backend)...)
 		var all []struct {
 			Job string
 			PID int
@@ -155,7 +156,7 @@ func TestCronIsReadyWhileTheBackendIs(t *testing.T) {
 	}
 	f.everybodyShows("/readyz", http.StatusOK)
 
-	f.cut("a", "s")
+	f.Cut("a", "s")
 	f.shows("a", "/readyz", http.StatusServiceUnavailable)
 	for page, hosts := range map[string][]string{"/healthz": cronHosts, "/readyz": cronHosts[1:]} {
 		for _, host := range hosts {
@@ -169,7 +170,7 @@ func TestCronIsReadyWhileTheBackendIs(t *testing.T) {
 		now := f.startsOf("job")
 		return now["b"]+now["c"] > before["b"]+before["c"]+1
 	})
-	f.heal("a")
+	f.Heal("a")
 	f.shows("a", "/readyz", http.StatusOK)
 
 	server.Stop(t)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leaderrun/leaderrun/internal/testhost"
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
@@ -94,7 +95,7 @@ func TestCronOfThreeHostsInTrouble(t *testing.T) {
 	})
 	t.Run("etcd", func(t *testing.T) {
 		t.Parallel()
-		n := newNetwork(t, append(slices.Clone(members), cronHosts...)...)
+		n := testhost.NewNetwork(t, append(slices.Clone(members), cronHosts...)...)
 		c := clusters["etcd"](t, n)
 		endure(t, newFarm(t, n, c.url), func(chance *rand.Rand) func() {
 			i := chance.IntN(len(members))
@@ -217,7 +218,7 @@ func (o *ordeal) somewhere() string {
 
 // guardians are those of the runs of a host's daemon.
 func (o *ordeal) guardians(host string) []int {
-	return slices.DeleteFunc(children(o.t, o.daemons[host].pid()), func(pid int) bool { return comm(pid) != "lr-guard" })
+	return slices.DeleteFunc(testhost.Children(o.t, o.daemons[host].pid()), func(pid int) bool { return testhost.Comm(pid) != "lr-guard" })
 }
 
 // mend ends the troubles whose time has come, or all, and looks for daemons that ended by themselves.
@@ -260,7 +261,7 @@ func (o *ordeal) killed(host string) (string, func() bool) {
 }
 
 func (o *ordeal) machineDead(host string) (string, func() bool) {
-	o.dies(host)
+	o.Dies(host)
 	return "the machine dies", o.again(host)
 }
 
@@ -274,9 +275,9 @@ func (o *ordeal) stopped(host string) (string, func() bool) {
 
 func (o *ordeal) cutOff(host string) (string, func() bool) {
 	hooks := [][]string{{"input", "output"}, {"input"}, {"output"}}[o.chance.IntN(3)]
-	o.drop(host, hooks...)
+	o.Drop(host, hooks...)
 	return fmt.Sprint("packets are dropped: ", hooks), func() bool {
-		o.heal(host)
+		o.Heal(host)
 		return true
 	}
 }
@@ -308,13 +309,13 @@ func (o *ordeal) guardianHit(host string) (string, func() bool) {
 		hit = append(append(hit, pid), descendants(o.t, pid)...)
 		_ = syscall.Kill(pid, sig)
 	}
-	return fmt.Sprintf("guardians get %v", sig), func() bool { return !slices.ContainsFunc(hit, alive) }
+	return fmt.Sprintf("guardians get %v", sig), func() bool { return !slices.ContainsFunc(hit, testhost.Alive) }
 }
 
 func descendants(t testing.TB, pid int) []int {
 	t.Helper()
 	var all []int
-	for _, child := range children(t, pid) {
+	for _, child := range testhost.Children(t, pid) {
 		all = append(append(all, child), descendants(t, child)...)
 	}
 	return all

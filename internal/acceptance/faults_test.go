@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/internal/boottime"
+	"github.com/leaderrun/leaderrun/internal/testhost"
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
@@ -159,10 +160,10 @@ func TestKillByNameDoesNotLeaveTheJobRunning(t *testing.T) {
 	b := newBed(t, "file://"+testserver.Dir(t))
 	w := b.holder()
 	old := last(t, b.log)
-	if name := comm(w.pid()); name != "leaderrun" {
+	if name := testhost.Comm(w.pid()); name != "leaderrun" {
 		t.Fatalf("the wrapper is called %q", name)
 	}
-	if name := comm(w.guardian()); name == "leaderrun" {
+	if name := testhost.Comm(w.guardian()); name == "leaderrun" {
 		t.Fatalf("the guardian is called %q", name)
 	}
 	if line, _ := os.ReadFile(filepath.Join("/proc", fmt.Sprint(w.guardian()), "cmdline")); slices.Contains([]string{"", "leaderrun"}, string(line)) {
@@ -181,8 +182,8 @@ func TestStandbyReplacesItsGuardian(t *testing.T) {
 	standby := b.start(nil, "--wait", "forever")
 	var guardian int
 	testserver.Eventually(t, "the standby has a guardian", func() bool {
-		for _, pid := range children(t, standby.pid()) {
-			if comm(pid) == "lr-guard" {
+		for _, pid := range testhost.Children(t, standby.pid()) {
+			if testhost.Comm(pid) == "lr-guard" {
 				guardian = pid
 			}
 		}
@@ -191,7 +192,7 @@ func TestStandbyReplacesItsGuardian(t *testing.T) {
 	if err := syscall.Kill(guardian, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	testserver.Eventually(t, "it is gone", func() bool { return !alive(guardian) })
+	testserver.Eventually(t, "it is gone", func() bool { return !testhost.Alive(guardian) })
 	w.signal(syscall.SIGKILL)
 	b.beats(standby, old.token)
 }

@@ -2,18 +2,16 @@ package acceptance
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/leaderrun/leaderrun/internal/testhost"
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
@@ -138,8 +136,8 @@ func (w *wrapper) pid() int { return w.cmd.Process.Pid }
 // guardian returns the pid of the run's guardian.
 func (w *wrapper) guardian() int {
 	w.t.Helper()
-	for _, pid := range children(w.t, w.pid()) {
-		if comm(pid) == "lr-guard" {
+	for _, pid := range testhost.Children(w.t, w.pid()) {
+		if testhost.Comm(pid) == "lr-guard" {
 			return pid
 		}
 	}
@@ -180,44 +178,12 @@ func (w *wrapper) end() {
 	testserver.Eventually(w.t, "leaderrun is gone", w.ended)
 }
 
-func children(t testing.TB, pid int) []int {
-	t.Helper()
-	var all []int
-	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
-	for _, task := range tasks {
-		text, _ := os.ReadFile(task)
-		for word := range strings.FieldsSeq(string(text)) {
-			child, err := strconv.Atoi(word)
-			if err != nil {
-				t.Fatal(err)
-			}
-			all = append(all, child)
-		}
-	}
-	return all
-}
-
-func comm(pid int) string {
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
-	return strings.TrimSpace(string(text))
-}
-
-// alive says whether a process exists and is not a zombie.
-func alive(pid int) bool {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return false
-	}
-	_, rest, _ := strings.Cut(string(text), ") ")
-	return !strings.HasPrefix(rest, "Z")
-}
-
 // gone waits until none of a run's processes is alive.
 func gone(t testing.TB, span runSpan) {
 	t.Helper()
 	testserver.Eventually(t, "every process of the run is dead", func() bool {
 		for pid := range span.pids {
-			if alive(pid) {
+			if testhost.Alive(pid) {
 				return false
 			}
 		}

@@ -226,10 +226,10 @@ func TestTickOfAMachineThatIsCutOff(t *testing.T) {
 			b := newBed(t, url)
 			b.role = roleWitness
 			options := forTick(tick, "--on-lost", policy)
-			w := b.start(n.where("a"), options...)
+			w := b.start(n.Where("a"), options...)
 			run := b.follows(w, 0)
-			standby := b.start(n.where("b"), append(options, "--wait", "forever")...)
-			n.drop("a", "input", "output")
+			standby := b.start(n.Where("b"), append(options, "--wait", "forever")...)
+			n.Drop("a", "input", "output")
 			if code := w.wait(); code != 75 {
 				t.Errorf("the machine that is cut off ends with %d, want 75: %s", code, w.output.String())
 			}

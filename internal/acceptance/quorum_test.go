@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/internal/boottime"
+	"github.com/leaderrun/leaderrun/internal/testhost"
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
@@ -32,24 +33,24 @@ type cluster struct {
 func (c *cluster) others(i int) []string { return slices.Delete(slices.Clone(members), i, i+1) }
 
 // clusters starts the stores that decide by majority, each on its hosts in a network, or all on loopback.
-var clusters = map[string]func(t *testing.T, n *network) *cluster{
-	"etcd": func(t *testing.T, n *network) *cluster {
+var clusters = map[string]func(t *testing.T, n *testhost.Network) *cluster{
+	"etcd": func(t *testing.T, n *testhost.Network) *cluster {
 		t.Helper()
 		testserver.Require(t, "etcd")
 		options := make([]testserver.EtcdOptions, len(members))
 		for i := range members {
-			options[i].Address, options[i].Netns = n.place(i)
+			options[i].Address, options[i].Netns = place(n, i)
 		}
 		s := testserver.EtcdClusterOf(t, options...)
 		return newCluster(t, "etcd://", s, s.Members, (*testserver.EtcdServer).Endpoint,
 			func(m *testserver.EtcdServer) *testserver.Process { return m.Process })
 	},
-	"Consul": func(t *testing.T, n *network) *cluster {
+	"Consul": func(t *testing.T, n *testhost.Network) *cluster {
 		t.Helper()
 		testserver.Require(t, "consul")
 		options := make([]testserver.ConsulOptions, len(members))
 		for i := range members {
-			options[i].Address, options[i].Netns = n.place(i)
+			options[i].Address, options[i].Netns = place(n, i)
 		}
 		s := testserver.ConsulClusterOf(t, options...)
 		return newCluster(t, "consul://", s, s.Members, (*testserver.ConsulServer).Addr,
@@ -58,11 +59,11 @@ var clusters = map[string]func(t *testing.T, n *network) *cluster{
 }
 
 // place returns the address and the namespace of a member; without a network those of the test.
-func (n *network) place(i int) (address, netns string) {
+func place(n *testhost.Network, i int) (address, netns string) {
 	if n == nil {
 		return "", ""
 	}
-	return n.address(members[i]), n.name(members[i])
+	return n.Address(members[i]), n.Name(members[i])
 }
 
 // set is what the sets of servers have in common.
@@ -102,8 +103,8 @@ func (c *cluster) first(scheme string, hosts []string) string {
 type quorumFault struct {
 	name    string
 	network bool // it needs one
-	strike  func(c *cluster, n *network, leader int)
-	mend    func(c *cluster, n *network, leader int) // nil: nothing to mend
+	strike  func(c *cluster, n *testhost.Network, leader int)
+	mend    func(c *cluster, n *testhost.Network, leader int) // nil: nothing to mend
 	// A member of this store that wakes up may end leases which others have renewed since.
 	revokes string
 }
@@ -111,36 +112,36 @@ type quorumFault struct {
 var quorumFaults = []quorumFault{
 	{
 		name: "leader killed",
-		strike: func(c *cluster, _ *network, leader int) {
+		strike: func(c *cluster, _ *testhost.Network, leader int) {
 			c.process(leader).Kill()
 			c.changed(leader)
 		},
-		mend: func(c *cluster, _ *network, leader int) { c.restart(leader) },
+		mend: func(c *cluster, _ *testhost.Network, leader int) { c.restart(leader) },
 	},
 	{
 		name: "leader stopped", revokes: "etcd", // when it goes on, it does not know that it leads no more
-		strike: func(c *cluster, _ *network, leader int) {
+		strike: func(c *cluster, _ *testhost.Network, leader int) {
 			c.process(leader).Stop(c.t)
 			c.changed(leader)
 		},
-		mend: func(c *cluster, _ *network, leader int) { c.process(leader).Cont(c.t) },
+		mend: func(c *cluster, _ *testhost.Network, leader int) { c.process(leader).Cont(c.t) },
 	},
 	{
 		name: "leader cut off from the others, not from us", network: true,
-		strike: func(c *cluster, n *network, leader int) {
-			n.cut(members[leader], c.others(leader)...)
+		strike: func(c *cluster, n *testhost.Network, leader int) {
+			n.Cut(members[leader], c.others(leader)...)
 			c.changed(leader)
 		},
-		mend: func(_ *cluster, n *network, leader int) { n.heal(members[leader]) },
+		mend: func(_ *cluster, n *testhost.Network, leader int) { n.Heal(members[leader]) },
 	},
 	{
 		name: "the member that we ask cut off from us, not from the others", network: true,
-		strike: func(_ *cluster, n *network, leader int) { n.cut("a", members[leader]) },
-		mend:   func(_ *cluster, n *network, _ int) { n.heal("a") },
+		strike: func(_ *cluster, n *testhost.Network, leader int) { n.Cut("a", members[leader]) },
+		mend:   func(_ *cluster, n *testhost.Network, _ int) { n.Heal("a") },
 	},
 	{
 		name: "every member restarted in turn",
-		strike: func(c *cluster, _ *network, leader int) {
+		strike: func(c *cluster, _ *testhost.Network, leader int) {
 			for i := range members {
 				c.restart((leader + i) % len(members))
 				c.agreed()
@@ -156,11 +157,11 @@ func TestRunSurvivesWhatLeavesAMajority(t *testing.T) {
 		for _, f := range quorumFaults {
 			t.Run(store+", "+f.name, func(t *testing.T) {
 				t.Parallel()
-				var n *network
+				var n *testhost.Network
 				var where []string
 				if f.network {
-					n = newNetwork(t, append(slices.Clone(members), "a", "b")...)
-					where = n.where("a")
+					n = testhost.NewNetwork(t, append(slices.Clone(members), "a", "b")...)
+					where = n.Where("a")
 				}
 				c := start(t, n)
 				b := newBed(t, c.url)
@@ -168,7 +169,7 @@ func TestRunSurvivesWhatLeavesAMajority(t *testing.T) {
 				w := b.start(where, "--backend-wait", "1m")
 				old := b.beats(w, 0)
 				if f.network {
-					where = n.where("b")
+					where = n.Where("b")
 				} else {
 					b.newcomers()
 				}

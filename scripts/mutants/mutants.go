@@ -27,6 +27,7 @@ var mutants = []mutant{
 	{"a holder does not ask when it is told of a loss", "runner/renew.go", "h.newsAt = h.clock.Now()\n\t\th.lookSoon()", "h.newsAt = h.clock.Now()", runnerTests},
 	{"a definite loss is taken for a silence", "runner/renew.go", "case errors.Is(reply.err, backends.ErrLost):\n\t\th.takeLoss()", "case errors.Is(reply.err, backends.ErrLost) && h.gone:\n\t\th.takeLoss()", runnerTests},
 	{"a reply after the end counts", "runner/renew.go", "case now >= h.valid:", "case now >= h.valid && h.gone:", runnerTests},
+	{"the clock stands still while the machine sleeps", "internal/boottime/boottime_linux.go", "clockBoottime    = 7", "clockBoottime    = 1", []string{"./internal/boottime"}},
 	{"no margin for clock rates", "runner/timeline.go", "end := t0.Add(t.TTL - t.Margin())", "end := t0.Add(t.TTL)", runnerTests},
 	{"no SIGKILL at the deadline", "runner/hold.go", "h.killed = h.clock.Now()\n\th.tree.Kill()", "h.killed = h.clock.Now()", runnerTests},
 	{"released when the command ends, not when the tree is dead", "runner/hold.go", "h.status = e.Status\n\t\th.report(", "h.status, h.dead = e.Status, true\n\t\th.report(", runnerTests},
@@ -70,6 +71,7 @@ var mutants = []mutant{
 
 	{"an evicted record is taken for a new job", "backends/mark.go", "case !hasRecord && m.Evicted != s.Evicted:", "case false:", decisionTests},
 
+	{"Redis: the client tries again by itself", "backends/redis/link.go", "MaxRetries:               -1,", "MaxRetries:               3,", redisTests},
 	{"Redis: no compare on renew", "backends/redis/renew.lua", "if not lease or lease.holder ~= by.id or lease.token ~= token then", "if not lease then", redisTests},
 	{"Redis: no compare on finish", "backends/redis/finish.lua", "local mine = lease and lease.holder == by.id and lease.token == token", "local mine = lease ~= nil and lease ~= false", redisTests},
 	{"Redis: no evidence", "backends/redis/claim.lua", "if wait > 0 then", "if false then", redisTests},
@@ -93,12 +95,14 @@ var mutants = []mutant{
 	{"Consul: no lock-delay", "backends/consul/txn.go", "min(max(2*ttl/3, time.Millisecond), maxLockDelay)", "min(max(2*ttl/3, time.Millisecond), time.Millisecond)", consulTests},
 	{"Consul: a renewal does not renew the session", "backends/consul/consul.go", "if err = d.renewSession(ctx, s.lock.session); err == nil {", "if err == nil {", consulTests},
 	{"Consul: a claim destroys its own session", "backends/consul/consul.go", "if s.lock.session == *spare { //", "if false { //", consulTests},
+	{"Consul: a session with health checks", "backends/consul/txn.go", "CreateNoChecks(", "Create(", consulTests},
 	{"Consul: reads may be out of date", "backends/consul/txn.go", "RequireConsistent: true", "RequireConsistent: false, AllowStale: true", consulTests},
 
 	{"guardian: does not kill at the deadline", "internal/process/guardian/run.go", "case now >= g.deadline.Kill, g.killAt", "case g.killAt", processTests},
 	{"guardian: outlives its wrapper", "internal/process/guardian/orders.go", "g.terminate()\n\tg.soonerKill(boottime.Now().Add(g.order.Grace))", "", processTests},
 	{"guardian: starts a run that is too late", "internal/process/guardian/orders.go", "if boottime.Now() >= order.Deadline.Term {", "if false {", processTests},
 	{"guardian: unlocks before the tree is dead", "internal/process/guardian/orders.go", "g.gone, g.out = true, nil\n", "g.gone, g.out = true, nil\n\tg.unlock()\n", processTests},
+	{"guardian: only the process group is killed", "internal/process/guardian/run.go", "if tree.Sweep(g.descendants) == 0 && !g.childless {", "if false {", processTests},
 	{"a process without its main thread is taken for dead", "internal/process/tree/tree.go", "p.State == 'Z' && p.Threads <= 1", "p.State == 'Z'", processTests},
 	{"wrapper: a run survives its guardian", "internal/process/run.go", "if started && !dead {\n\t\tg.takeOver()", "if started && !dead {\n\t\tg.bury()\n\t\tg.tellDead(lifeline.Status{})", processTests},
 

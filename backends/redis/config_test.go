@@ -207,3 +207,12 @@ func TestClassify(t *testing.T) {
 		}
 	}
 }
+
+// The client's own retries are off. A script goes out on a connection of its own, which hides them for now; whoever asks
+// again has to know when the first request was sent.
+func TestClientDoesNotRetry(t *testing.T) {
+	t.Parallel()
+	if o := (&config{}).options("127.0.0.1:1"); o.MaxRetries != -1 || o.DialerRetries != 1 {
+		t.Errorf("%d retries of a command and %d tries to connect, want none (-1) and one", o.MaxRetries, o.DialerRetries)
+	}
+}

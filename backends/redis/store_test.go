@@ -222,6 +222,54 @@ func TestLostReplies(t *testing.T) {
 	}
 }
 
+// TestClientAsksOnce: a request whose connection breaks before the answer is not sent again by the client. Whoever asks
+// again has to know when the first one was sent (go-redis retries by default, and so did express-rate-limit#251).
+func TestClientAsksOnce(t *testing.T) {
+	t.Parallel()
+	s := testserver.Redis(t, testserver.RedisOptions{})
+	trust(t, s)
+	p := testserver.NewProxy(t, s.Addr())
+	d := open(t, "redis://"+p.Addr())
+	var g backends.Grant
+	c := claim("job", long)
+	ask := map[string]func() error{
+		"claim":   func() error { _, err := d.Acquire(within(t, patience), c); return err },
+		"renewal": func() error { _, err := d.Renew(within(t, patience), g); return err },
+		"finish":  func() error { return d.Finish(within(t, patience), g, backends.Outcome{State: backends.Done}) },
+	}
+	other, _ := granted(t, d, claim("other", long)) // the scripts are known
+	if _, err := d.Renew(within(t, patience), other); err != nil {
+		t.Fatal(err)
+	}
+	finish(t, d, other)
+	for _, step := range []string{"claim", "renewal", "finish"} {
+		if _, err := d.Inspect(within(t, patience), "other"); err != nil { // a connection that is set up
+			t.Fatal(err)
+		}
+		p.CutReplies(true)
+		before := scripts(t, s)
+		if err := ask[step](); err == nil {
+			t.Errorf("%s: no error without an answer", step)
+		}
+		if n := scripts(t, s) - before; n != 1 {
+			t.Errorf("%s: Redis was asked %d times, want once", step, n)
+		}
+		p.CutReplies(false)
+		if step == "claim" {
+			g, _ = granted(t, d, c)
+		}
+	}
+}
+
+// scripts counts the scripts that a server has run.
+func scripts(t *testing.T, s *testserver.RedisServer) (n int) {
+	t.Helper()
+	if _, err := fmt.Sscanf(s.Info(t, "commandstats", "cmdstat_evalsha"), "calls=%d", &n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
 // TestSilence: with everything dropped, or the server frozen, each call returns when its context ends, and
 // the next goes out on a fresh connection.
 func TestSilence(t *testing.T) {

@@ -16,6 +16,7 @@ type Proxy struct {
 	target   string
 
 	dropRequests, dropReplies atomic.Bool
+	cutReplies                atomic.Bool
 	garble                    atomic.Bool
 	delay                     atomic.Int64 // of replies, ns
 	trips                     atomic.Int64
@@ -46,6 +47,9 @@ func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
 // DropReplies passes requests on and drops what the server answers.
 func (p *Proxy) DropReplies(on bool) { p.dropReplies.Store(on) }
+
+// CutReplies passes requests on and closes the connection instead of passing an answer on.
+func (p *Proxy) CutReplies(on bool) { p.cutReplies.Store(on) }
 
 // DropAll drops both ways. Connections look open.
 func (p *Proxy) DropAll(on bool) {
@@ -109,7 +113,10 @@ func (p *Proxy) serve() {
 				if d := p.delay.Load(); d > 0 {
 					time.Sleep(time.Duration(d))
 				}
-				if p.dropReplies.Load() {
+				if p.cutReplies.Load() {
+					_ = client.Close()
+				}
+				if p.dropReplies.Load() || p.cutReplies.Load() {
 					p.dropped.Add(1)
 					return false
 				}

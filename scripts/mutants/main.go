@@ -16,7 +16,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
+
+	"github.com/leaderrun/leaderrun/internal/process/tree"
 )
 
 func main() {
@@ -27,6 +30,9 @@ func main() {
 }
 
 func run(names []string) error {
+	if err := tree.Adopt(); err != nil {
+		return err
+	}
 	dir, err := os.MkdirTemp("", "leaderrun-mutants")
 	if err != nil {
 		return err
@@ -53,6 +59,18 @@ func run(names []string) error {
 		return fmt.Errorf("%d mutants survived", survivors)
 	}
 	return nil
+}
+
+// sweep ends what a broken guardian left behind. It would take the machine from the tests that come after.
+func sweep() {
+	for tree.Sweep(func() []tree.Process { return tree.Scan(os.Getpid(), nil) }) > 0 {
+		time.Sleep(10 * time.Millisecond) // between two looks
+	}
+	for { // what ended is ours to wait for
+		if pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); pid <= 0 || err != nil {
+			return
+		}
+	}
 }
 
 // failed finds the first test that failed, the innermost first.
@@ -88,6 +106,7 @@ func (m mutant) test(dir string) (by string, err error) {
 	// Programs that the tests build are broken in the same way.
 	cmd.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+overlay)
 	out, err := cmd.CombinedOutput()
+	sweep()
 	var exit *exec.ExitError
 	switch {
 	case err == nil:

@@ -6,7 +6,7 @@ TOOLS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/leaderrun/tools
 # The race detector needs cgo, which Go turns off where there is no C compiler.
 RACE = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
-.PHONY: build test servers lint fmt clean
+.PHONY: build test torture servers lint fmt clean
 
 build:
 	CGO_ENABLED=0 go build -trimpath -tags urfave_cli_no_docs -o leaderrun .
@@ -18,6 +18,13 @@ test: servers
 	@go -C tools/testsum test .
 	@go -C tools/testsum build -buildvcs=false -o $(TOOLS)/testsum .
 	$(TOOLS)/testsum $(RACE) -timeout 10m $(ARGS) $(PKG)
+
+# Hosts, network and stores break at random for the whole DURATION, on all stores at once: see docs/reliability.md.
+#   make torture DURATION=1h SEED=7 STORE=etcd3 FAULT='wrapper killed' REPORT=folder
+DURATION := 10m
+torture: servers
+	go test -count 1 -timeout 0 -v -run 'TestTorture' ./internal/torture -duration $(DURATION) -seed $(or $(SEED),0) \
+		-store '$(STORE)' -fault '$(FAULT)' -report '$(abspath $(REPORT))'
 
 servers:
 	@scripts/servers.sh

@@ -51,12 +51,10 @@ var layers = []layer{
 	{path: "backends"},
 	{path: "internal/process", ours: []string{"internal/lifeline", "internal/boottime"}, theirs: []string{"golang.org/x/sys/..."}},
 	{path: "internal/testhost", ours: []string{"internal/testserver"}, theirs: []string{"golang.org/x/sys/..."}, tests: true},
+	{path: "internal/torture", ours: []string{"internal/..."}, theirs: []string{"golang.org/x/sys/..."}, tests: true},
 	{path: "internal/testserver", ours: []string{"backends", "internal/..."}, theirs: []string{"..."}, tests: true},
-	{
-		path:   "internal/metrics",
-		ours:   []string{"runner", "backends"},
-		theirs: []string{"github.com/prometheus/..."},
-	},
+	{path: "internal/history", tests: true},
+	{path: "internal/metrics", ours: []string{"runner", "backends"}},
 	{path: "internal/backendurl", ours: []string{"backends"}},
 	{
 		path:   "internal/jobfile",
@@ -74,11 +72,11 @@ var layers = []layer{
 
 // The packages of the standard library that not every package may import, and which may.
 var restricted = map[string][]string{
-	"os/exec":   {"internal/process/...", "internal/testhost", "internal/testserver", "scripts/...", "examples/..."},
-	"os/signal": {"internal/process/...", "internal/command", "scripts/...", "examples/..."},
+	"os/exec":   {"internal/process/...", "internal/testhost", "internal/testserver", "internal/torture/...", "scripts/...", "examples/..."},
+	"os/signal": {"internal/process/...", "internal/command", "internal/torture/witness", "scripts/...", "examples/..."},
 	"log/slog":  {"runner", "internal/...", "scripts/...", "examples/..."},
 	"log":       {"examples/..."},
-	"testing":   {"backends/backendtest/...", "internal/testhost", "internal/testserver/..."},
+	"testing":   {"backends/backendtest/...", "internal/testhost", "internal/testserver/...", "internal/torture"},
 	"flag":      {"scripts/...", "examples/..."},
 }
 
@@ -93,9 +91,9 @@ var modules = map[string]string{
 	"go.etcd.io/etcd/client/v3":           "tests: the official client, as the oracle of the etcd client",
 	"google.golang.org/grpc":              "tests: the errors of the official client",
 	"github.com/hashicorp/consul/api":     "driver consul",
-	"github.com/prometheus/client_golang": "metrics of the daemon and of --metrics-textfile, behind internal/metrics",
-	"github.com/prometheus/client_model":  "what client_golang gathers, and what common reads",
-	"github.com/prometheus/common":        "reads and writes the text of a textfile",
+	"github.com/prometheus/client_golang": "tests: the official client, as the oracle of our metrics",
+	"github.com/prometheus/client_model":  "tests: what the official parser reads",
+	"github.com/prometheus/common":        "tests: the official parser and writer of the text format",
 	"github.com/anishathalye/porcupine":   "tests: is a history of claims linearizable",
 	"github.com/google/go-cmp":            "tests: differences that can be read",
 	"github.com/rogpeppe/go-internal":     "tests: the command line, as .txtar scripts",
@@ -190,7 +188,7 @@ func TestViolationsAreFound(t *testing.T) {
 		{"internal/process", "os/exec", ""},
 		{"internal/process/guardian", ours + "internal/boottime", ""},
 		{"internal/process", ours + "internal/command", "internal/process may not import internal/command"},
-		{"internal/metrics", "github.com/prometheus/common/expfmt", ""},
+		{"internal/metrics", "github.com/prometheus/common/expfmt", "internal/metrics may not import github.com/prometheus"},
 		{"internal/metrics", ours + "internal/command", "internal/metrics may not import internal/command"},
 		{"internal/command", "github.com/prometheus/client_golang/prometheus", "internal/command may not import github.com/prometheus"},
 		{"internal/other", ours + "runner", "internal/other may not import runner"},

@@ -25,6 +25,7 @@ packages() {
 	need cron cron
 	need ip iproute2
 	need nft nftables
+	need faketime faketime
 	need systemd-analyze systemd
 	command -v "$(go env CC)" >/dev/null || missing+=(gcc libc6-dev)
 	[[ ${#missing[@]} -gt 0 ]] || return 0

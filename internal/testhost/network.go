@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -24,7 +25,16 @@ type Network struct {
 	prefix string
 	n      int
 	hosts  []string
+	tables atomic.Int32 // of packet filters, one for each fault
+
+	mu      sync.Mutex
+	detours map[string]*Detour // by host
+	groups  map[string]bool    // folders of control groups that exist
+	names   *names             // nil: nobody resolves names here
 }
+
+// hub is the host that is the switch.
+const hub = "switch"
 
 // NewNetwork makes the hosts, and removes them when the test ends.
 func NewNetwork(t testing.TB, hosts ...string) *Network {
@@ -33,20 +43,25 @@ func NewNetwork(t testing.TB, hosts ...string) *Network {
 	if os.Geteuid() != 0 {
 		t.Skip("network namespaces need root")
 	}
-	n := &Network{t: t, n: int(networks.Add(1)), hosts: hosts}
+	n := &Network{t: t, n: int(networks.Add(1)), hosts: hosts, detours: map[string]*Detour{}, groups: map[string]bool{}}
 	n.prefix = fmt.Sprintf("lr%d-%d-", os.Getpid()%100000, n.n)
-	const hub = "switch"
 	n.namespace(hub)
 	n.In(hub, "ip", "link", "add", "bridge", "type", "bridge")
 	n.In(hub, "ip", "link", "set", "bridge", "up")
 	for _, host := range hosts {
-		n.namespace(host)
-		n.must("ip", "link", "add", "eth0", "netns", n.Name(host), "type", "veth", "peer", "name", "to-"+host, "netns", n.Name(hub))
-		n.In(hub, "ip", "link", "set", "to-"+host, "master", "bridge", "up")
-		n.In(host, "ip", "addr", "add", n.Address(host)+"/24", "dev", "eth0")
-		n.In(host, "ip", "link", "set", "eth0", "up")
+		n.attach(host, n.Address(host))
 	}
 	return n
+}
+
+// attach makes a host and plugs it into the switch.
+func (n *Network) attach(host, address string) {
+	n.t.Helper()
+	n.namespace(host)
+	n.must("ip", "link", "add", "eth0", "netns", n.Name(host), "type", "veth", "peer", "name", "to-"+host, "netns", n.Name(hub))
+	n.In(hub, "ip", "link", "set", "to-"+host, "master", "bridge", "up")
+	n.In(host, "ip", "addr", "add", address+"/24", "dev", "eth0")
+	n.In(host, "ip", "link", "set", "eth0", "up")
 }
 
 // Name returns the name of a host's namespace, as ip-netns(8) knows it.
@@ -66,9 +81,19 @@ func (n *Network) namespace(host string) {
 
 func (n *Network) must(words ...string) {
 	n.t.Helper()
-	if out, err := exec.Command(words[0], words[1:]...).CombinedOutput(); err != nil {
-		n.t.Fatalf("%s: %v: %s", strings.Join(words, " "), err, out)
+	if err := feed("", words...); err != nil {
+		n.t.Fatal(err)
 	}
+}
+
+// feed runs a program to its end, with a text as its input.
+func feed(text string, words ...string) error {
+	cmd := exec.Command(words[0], words[1:]...)
+	cmd.Stdin = strings.NewReader(text)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w: %s", strings.Join(words, " "), err, out)
+	}
+	return nil
 }
 
 // Where returns the words that start a program on a host.
@@ -84,16 +109,10 @@ func (n *Network) In(host string, words ...string) {
 func (n *Network) Dies(host string) {
 	n.t.Helper()
 	for {
-		text, err := exec.Command("ip", "netns", "pids", n.Name(host)).Output()
+		pids, err := n.pids(host)
 		if err != nil {
-			n.t.Errorf("the processes of %s: %v", host, err)
+			n.t.Error(err)
 			return
-		}
-		var pids []int
-		for word := range strings.FieldsSeq(string(text)) {
-			if pid, _ := strconv.Atoi(word); Alive(pid) {
-				pids = append(pids, pid)
-			}
 		}
 		if len(pids) == 0 {
 			return
@@ -106,7 +125,23 @@ func (n *Network) Dies(host string) {
 				_ = syscall.Kill(pid, sig)
 			}
 		}
+		n.thaw(host) // what is frozen dies when it goes on
 	}
+}
+
+// pids returns the processes of a host that are alive.
+func (n *Network) pids(host string) ([]int, error) {
+	text, err := exec.Command("ip", "netns", "pids", n.Name(host)).Output()
+	if err != nil {
+		return nil, fmt.Errorf("the processes of %s: %w", host, err)
+	}
+	var pids []int
+	for word := range strings.FieldsSeq(string(text)) {
+		if pid, _ := strconv.Atoi(word); Alive(pid) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids, nil
 }
 
 // among returns a name's rank; one that has none comes last.

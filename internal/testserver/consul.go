@@ -80,7 +80,7 @@ func (s *ConsulServer) configure(t testing.TB, all []*ConsulServer) {
 	}
 	host := s.place.host()
 	conf := map[string]any{
-		"server": true, "bootstrap_expect": len(all), "data_dir": s.data(), "log_level": "warn",
+		"server": true, "bootstrap_expect": len(all), "data_dir": s.Data(), "log_level": "warn",
 		"node_name": s.Name, "node_id": s.id, // the same without its data
 		"bind_addr": host, "client_addr": host, "advertise_addr": host, "ports": ports,
 		"retry_join": join, "retry_interval": "1s", "rejoin_after_leave": true,
@@ -109,7 +109,8 @@ func (s *ConsulServer) configure(t testing.TB, all []*ConsulServer) {
 	writeFile(t, s.dir, "more.hcl", s.opts.Config)
 }
 
-func (s *ConsulServer) data() string { return filepath.Join(s.dir, "data") }
+// Data returns the folder with its data.
+func (s *ConsulServer) Data() string { return filepath.Join(s.dir, "data") }
 
 func (s *ConsulServer) start(t testing.TB) {
 	t.Helper()
@@ -129,22 +130,24 @@ func (s *ConsulServer) run(t testing.TB) {
 	s.Process = launch(t, s.dir, words[0], words[1:]...)
 }
 
-// await waits until the server knows a leader and the leader takes what is written here. That is a session,
-// because a node can have none before the leader has heard of its health, which takes longer than a write.
 func (s *ConsulServer) await(t testing.TB) {
 	t.Helper()
-	s.ready(t, "consul", func() error {
-		if leader, err := s.leader(); err != nil || leader == "" {
-			return errors.Join(err, errors.New("no leader"))
-		}
-		var session struct{ ID string }
-		text, err := s.try(statusTimeout, "PUT", "/v1/session/create", "")
-		if err := decode(text, err, &session); err != nil {
-			return err
-		}
-		_, err = s.try(statusTimeout, "PUT", "/v1/session/destroy/"+session.ID, "")
+	s.ready(t, "consul", s.Answers)
+}
+
+// Answers asks whether the server knows a leader and the leader takes what is written here. That is a session,
+// because a node can have none before the leader has heard of its health, which takes longer than a write.
+func (s *ConsulServer) Answers() error {
+	if leader, err := s.leader(); err != nil || leader == "" {
+		return errors.Join(err, errors.New("no leader"))
+	}
+	var session struct{ ID string }
+	text, err := s.try(statusTimeout, "PUT", "/v1/session/create", "")
+	if err := decode(text, err, &session); err != nil {
 		return err
-	})
+	}
+	_, err = s.try(statusTimeout, "PUT", "/v1/session/destroy/"+session.ID, "")
+	return err
 }
 
 // leader returns the address of the server that this one follows, or "".
@@ -202,7 +205,7 @@ func (s *ConsulServer) Restart(t testing.TB, keepData bool) {
 
 func (s *ConsulServer) wipe(t testing.TB) {
 	t.Helper()
-	if err := os.RemoveAll(s.data()); err != nil {
+	if err := os.RemoveAll(s.Data()); err != nil {
 		t.Fatal(err)
 	}
 }

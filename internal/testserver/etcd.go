@@ -19,6 +19,7 @@ type EtcdOptions struct {
 	ClientCert    bool     // with TLS: a client without a certificate is turned away
 	Address       string   // "": 127.0.0.1
 	Netns         string   // the network namespace in which it runs; "": where the test does
+	Dir           string   // where its data is; "": a folder of its own
 	UnsafeNoFsync bool     // quicker, and a crash of the machine is no longer part of what a test can show
 	Args          []string // more flags
 }
@@ -72,7 +73,7 @@ func (s *EtcdServer) member() string { return s.Name + "=http://" + s.place.addr
 func (s *EtcdServer) configure(token, cluster string, more ...string) {
 	client, peer := s.place.url("http", s.Endpoint()), "http://"+s.place.addr(s.peer)
 	s.args = []string{
-		"--name", s.Name, "--data-dir", s.data(), "--log-level", "warn", "--bcrypt-cost", "4",
+		"--name", s.Name, "--data-dir", s.Data(), "--log-level", "warn", "--bcrypt-cost", "4",
 		"--listen-client-urls", client, "--advertise-client-urls", client,
 		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
 		"--initial-cluster", cluster, "--initial-cluster-token", token,
@@ -89,7 +90,13 @@ func (s *EtcdServer) configure(token, cluster string, more ...string) {
 	s.args = append(append(s.args, more...), s.opts.Args...)
 }
 
-func (s *EtcdServer) data() string { return filepath.Join(s.dir, "data") }
+// Data returns the folder with its data.
+func (s *EtcdServer) Data() string {
+	if s.opts.Dir != "" {
+		return filepath.Join(s.opts.Dir, "data")
+	}
+	return filepath.Join(s.dir, "data")
+}
 
 func (s *EtcdServer) start(t testing.TB) {
 	t.Helper()
@@ -112,17 +119,20 @@ func (s *EtcdServer) run(t testing.TB) {
 // await waits until the server answers a read that most members confirm.
 func (s *EtcdServer) await(t testing.TB) {
 	t.Helper()
-	s.ready(t, "etcd", func() error {
-		var health struct{ Health, Reason string }
-		text, err := s.place.answer(statusTimeout, "GET", s.place.url("http", s.Endpoint())+"/health", nil, "")
-		if err := decode(text, err, &health); err != nil {
-			return err
-		}
-		if health.Health != "true" {
-			return errors.New(health.Reason)
-		}
-		return nil
-	})
+	s.ready(t, "etcd", s.Answers)
+}
+
+// Answers asks the server for a read that most members confirm.
+func (s *EtcdServer) Answers() error {
+	var health struct{ Health, Reason string }
+	text, err := s.place.answer(statusTimeout, "GET", s.place.url("http", s.Endpoint())+"/health", nil, "")
+	if err := decode(text, err, &health); err != nil {
+		return err
+	}
+	if health.Health != "true" {
+		return errors.New(health.Reason)
+	}
+	return nil
 }
 
 // enableAuth makes root, whose password etcd keeps with its data.
@@ -142,6 +152,11 @@ func (s *EtcdServer) enableAuth(t testing.TB) {
 		}
 	}
 	s.auth = true
+}
+
+// TryAPI sends a request to the gateway, as root, and returns the body of the answer; a status other than 200 is an error.
+func (s *EtcdServer) TryAPI(path, body string) (string, error) {
+	return s.try(startTimeout, path, body)
 }
 
 // try sends a request to the gateway, which speaks JSON, as root.
@@ -180,7 +195,7 @@ func (s *EtcdServer) Restart(t testing.TB, keepData bool) {
 
 func (s *EtcdServer) wipe(t testing.TB) {
 	t.Helper()
-	if err := os.RemoveAll(s.data()); err != nil {
+	if err := os.RemoveAll(s.Data()); err != nil {
 		t.Fatal(err)
 	}
 	s.auth = false

@@ -100,6 +100,44 @@ func TestEtcdMemberCutOff(t *testing.T) {
 	}
 }
 
+// The Sentinels promote a replica in the place of a master that is cut off, and it follows that one when it is back.
+func TestSentinelMasterCutOff(t *testing.T) {
+	t.Parallel()
+	x := newIslands(t, 3, "r")
+	var members []RedisOptions
+	for i, name := range x.names {
+		members = append(members, RedisOptions{
+			Address: x.address(i), Netns: name, Dir: Dir(t), Env: []string{"NAME=" + name},
+			Lines: []string{"set-proc-title no"}, // the title would be written over the environment
+		})
+	}
+	set := SentinelOf(t, members...)
+	old := set.Master(t)
+	if old != set.Servers[0] {
+		t.Fatal("the master is not the first")
+	}
+	if environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", old.PID())); err != nil || !strings.Contains(string(environ), "NAME="+x.names[0]+"\x00") {
+		t.Errorf("the environment lacks what was given: %v", err)
+	}
+	old.Do(t, "set", "k", "v")
+	x.cut(old.opts.Netns)
+	now := set.Changed(t, old)
+	now.Do(t, "set", "k", "w")
+	if err := set.Whole(); err == nil {
+		t.Error("a set without its first server is whole")
+	}
+	x.heal(old.opts.Netns)
+	Eventually(t, "the set is whole", func() bool { return set.Whole() == nil })
+	if got := old.Do(t, "get", "k"); got != "w" {
+		t.Errorf("the server that is back: %q", got)
+	}
+	for i := range x.names {
+		if !strings.Contains(set.URL(), x.address(i)) {
+			t.Errorf("the URL %s does not name %s", set.URL(), x.address(i))
+		}
+	}
+}
+
 func TestConsulServerCutOff(t *testing.T) {
 	t.Parallel()
 	x := newIslands(t, 3, "c")

@@ -3,8 +3,10 @@ package testserver
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +25,10 @@ type RedisOptions struct {
 	ReplicaOf  *RedisServer
 	AppendOnly bool
 	Cluster    bool
+	Address    string   // "": 127.0.0.1
+	Netns      string   // the network namespace in which it runs, without TLS; "": where the test does
+	Dir        string   // where its data is; "": a folder of its own
+	Env        []string // more of its environment
 	Lines      []string // more lines of redis.conf
 }
 
@@ -33,16 +39,20 @@ type RedisServer struct {
 	Socket string // "": a port only
 	dir    string
 	opts   RedisOptions
+	place  place
 }
 
 // Redis starts a Redis server.
 func Redis(t testing.TB, o RedisOptions) *RedisServer {
 	t.Helper()
 	Require(t, "redis")
-	s := &RedisServer{dir: Dir(t), opts: o}
+	s := &RedisServer{dir: Dir(t), opts: o, place: place{address: o.Address, netns: o.Netns}}
+	if s.opts.Dir == "" {
+		s.opts.Dir = s.dir
+	}
 	lines := []string{
 		"save \"\"", "repl-diskless-sync-delay 0", "repl-ping-replica-period 1", "daemonize no",
-		"protected-mode no", "dir " + s.dir, // loopback only
+		"protected-mode no", "dir " + s.opts.Dir, // loopback only, or a network of the test
 	}
 	if o.Unix {
 		s.Socket = filepath.Join(s.dir, "redis.sock")
@@ -55,13 +65,13 @@ func Redis(t testing.TB, o RedisOptions) *RedisServer {
 			lines = append(lines, "tls-cert-file "+o.TLS.ServerCert, "tls-key-file "+o.TLS.ServerKey,
 				"tls-ca-cert-file "+o.TLS.CA, "tls-auth-clients optional")
 		}
-		lines = append(lines, "bind 127.0.0.1", fmt.Sprintf(kind, s.Port))
+		lines = append(lines, "bind "+s.place.host(), fmt.Sprintf(kind, s.Port))
 	}
 	if o.Password != "" {
 		lines = append(lines, "requirepass "+o.Password, "masterauth "+o.Password)
 	}
 	if o.ReplicaOf != nil {
-		lines = append(lines, fmt.Sprintf("replicaof 127.0.0.1 %d", o.ReplicaOf.Port))
+		lines = append(lines, fmt.Sprintf("replicaof %s %d", o.ReplicaOf.place.host(), o.ReplicaOf.Port))
 	}
 	if o.AppendOnly {
 		lines = append(lines, "appendonly yes", "appendfsync always")
@@ -83,24 +93,33 @@ func Redis(t testing.TB, o RedisOptions) *RedisServer {
 
 func (s *RedisServer) start(t testing.TB) {
 	t.Helper()
-	s.Process = launch(t, s.dir, "redis-server", filepath.Join(s.dir, "redis.conf"))
-	s.ready(t, "redis-server", func() error {
-		c := s.client()
-		defer func() { _ = c.Close() }()
-		err := c.Ping(t.Context()).Err()
-		if err != nil && (strings.HasPrefix(err.Error(), "NOAUTH") || strings.HasPrefix(err.Error(), "MASTERDOWN")) {
-			return nil
-		}
-		return err
-	})
+	words := []string{"redis-server", filepath.Join(s.dir, "redis.conf")}
+	if len(s.opts.Env) > 0 {
+		words = slices.Concat([]string{"env"}, s.opts.Env, words)
+	}
+	words = s.place.words(words...)
+	s.Process = launch(t, s.dir, words[0], words[1:]...)
+	s.ready(t, "redis-server", s.Answers)
 }
+
+// Answers asks the server whether it serves its clients: one that cannot write its data does not.
+func (s *RedisServer) Answers() error {
+	_, err := s.Try("ping")
+	if err != nil && (strings.HasPrefix(err.Error(), "NOAUTH") || strings.HasPrefix(err.Error(), "MASTERDOWN")) {
+		return nil
+	}
+	return err
+}
+
+// Data returns the folder with its data.
+func (s *RedisServer) Data() string { return s.opts.Dir }
 
 // Addr returns host and port, or the path of the socket.
 func (s *RedisServer) Addr() string {
 	if s.Socket != "" {
 		return s.Socket
 	}
-	return loopback(s.Port)
+	return s.place.addr(s.Port)
 }
 
 // Restart kills the server and starts it again, with its data or without.
@@ -112,7 +131,7 @@ func (s *RedisServer) Restart(t testing.TB, keepData bool) {
 	s.Kill()
 	if !keepData {
 		for _, name := range []string{"dump.rdb", "appendonlydir"} {
-			if err := os.RemoveAll(filepath.Join(s.dir, name)); err != nil {
+			if err := os.RemoveAll(filepath.Join(s.opts.Dir, name)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -166,100 +185,12 @@ func (s *RedisServer) client() *goredis.Client {
 	if s.opts.TLS != nil {
 		o.TLSConfig = s.opts.TLS.Client()
 	}
+	if s.place.netns != "" {
+		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			return dialFrom(ctx, s.place.netns, network, addr)
+		}
+	}
 	return goredis.NewClient(o)
-}
-
-// SentinelSet is a master with replicas, and the Sentinels that watch them.
-type SentinelSet struct {
-	Name      string // of the master, in the Sentinels
-	Servers   []*RedisServer
-	Sentinels []*RedisServer
-}
-
-// Sentinel starts a master with replicas and three Sentinels, who agree within about a second that it is down.
-func Sentinel(t testing.TB, replicas int) *SentinelSet {
-	t.Helper()
-	Require(t, "sentinel")
-	set := &SentinelSet{Name: "main"}
-	set.Servers = append(set.Servers, Redis(t, RedisOptions{}))
-	for range replicas {
-		set.Servers = append(set.Servers, Redis(t, RedisOptions{ReplicaOf: set.Servers[0]}))
-	}
-	set.InSync(t, replicas)
-	for range 3 {
-		s := &RedisServer{dir: Dir(t), Port: FreePort(t)}
-		conf := writeFile(t, s.dir, "sentinel.conf", fmt.Sprintf(`port %d
-bind 127.0.0.1
-dir %s
-sentinel monitor main 127.0.0.1 %d 2
-sentinel down-after-milliseconds main 500
-sentinel failover-timeout main 3000
-`, s.Port, s.dir, set.Servers[0].Port))
-		s.Process = Start(t, s.dir, "redis-sentinel", conf)
-		s.ready(t, "redis-sentinel", func() error { _, err := s.Try("ping"); return err })
-		set.Sentinels = append(set.Sentinels, s)
-	}
-	for _, s := range set.Sentinels {
-		Eventually(t, "the Sentinels know each other and the replicas", func() bool {
-			text, _ := s.Do(t, "info", "sentinel").(string)
-			return strings.Contains(text, fmt.Sprintf("status=ok,address=%s,slaves=%d,sentinels=3", set.Servers[0].Addr(), replicas))
-		})
-	}
-	return set
-}
-
-// URL returns a backend URL that names the Sentinels.
-func (s *SentinelSet) URL() string {
-	var hosts []string
-	for _, x := range s.Sentinels {
-		hosts = append(hosts, x.Addr())
-	}
-	return "redis+sentinel://" + strings.Join(hosts, ",") + "/" + s.Name
-}
-
-// Master returns the server that most Sentinels name.
-func (s *SentinelSet) Master(t testing.TB) *RedisServer {
-	t.Helper()
-	votes := map[string]int{}
-	for _, x := range s.Sentinels {
-		words, _ := x.Do(t, "sentinel", "get-master-addr-by-name", s.Name).([]any)
-		if len(words) == 2 {
-			votes[fmt.Sprint(words[0], ":", words[1])]++
-		}
-	}
-	for _, server := range s.Servers {
-		if 2*votes[server.Addr()] > len(s.Sentinels) {
-			return server
-		}
-	}
-	return nil
-}
-
-// InSync waits until a master has n replicas that are in step.
-func (s *SentinelSet) InSync(t testing.TB, n int) {
-	t.Helper()
-	Eventually(t, "the replicas are in step", func() bool {
-		for _, server := range s.Servers {
-			if text, _ := server.Try("info", "replication"); text != nil {
-				text := text.(string) //nolint:errcheck // INFO is text
-				if strings.Contains(text, "role:master") && strings.Count(text, "state=online") >= n {
-					return true
-				}
-			}
-		}
-		return false
-	})
-}
-
-// Changed waits until the Sentinels name another master than old, and returns it.
-func (s *SentinelSet) Changed(t testing.TB, old *RedisServer) *RedisServer {
-	t.Helper()
-	var now *RedisServer
-	Eventually(t, "another master", func() bool {
-		now = s.Master(t)
-		return now != nil && now != old && now.Info(t, "replication", "role") == "master"
-	})
-	return now
 }
 
 // Cluster starts a Redis Cluster of three masters, each with so many replicas.

@@ -1,6 +1,7 @@
 package testserver
 
 import (
+	"errors"
 	"sync"
 	"testing"
 )
@@ -43,6 +44,14 @@ func (s *set[M]) Agreed(t testing.TB) M {
 		return all
 	})
 	return now
+}
+
+// Whole asks whether all members follow one leader.
+func (s *set[M]) Whole() error {
+	if _, all := s.leader(); !all {
+		return errors.New("not all members follow one leader")
+	}
+	return nil
 }
 
 // Changed waits until most members follow another leader than old, who takes what is written, and returns it.

@@ -169,10 +169,16 @@ func (p *Process) Cont(t testing.TB) {
 
 func (p *Process) signal(t testing.TB, s syscall.Signal) {
 	t.Helper()
-	if err := p.cmd.Process.Signal(s); err != nil {
+	if err := p.Signal(s); err != nil {
 		t.Fatal(err)
 	}
 }
+
+// Signal sends a signal, or fails because the process is gone.
+func (p *Process) Signal(s syscall.Signal) error { return p.cmd.Process.Signal(s) }
+
+// PID returns the process ID.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 // Ended says whether the process is gone.
 func (p *Process) Ended() bool {

@@ -1,0 +1,119 @@
+package torture
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/leaderrun/leaderrun/internal/testserver"
+)
+
+// diskLost is a server that is killed and returns with nothing. excused says whether it then grants at once.
+func (x *site) diskLost(excused bool) Fault {
+	return Fault{
+		Name: "server killed, its disk lost", OnServer: true, Peers: true, Excused: excused, Kills: true, Forgets: true,
+		Strike: func(b *Bed, _ Victim) (func() error, error) {
+			x.servers[0].Kill()
+			return func() error {
+				x.servers[0].Restart(b.T, false)
+				return x.whole(b.T)
+			}, nil
+		},
+	}
+}
+
+// restored is a server that goes back to what it knew when the fault began: the harm is done when it is mended.
+func (x *site) restored() Fault {
+	return Fault{
+		Name: "server restored from a backup", OnServer: true, Peers: true, Excused: true, Forgets: true, AtLeast: usualTTL,
+		Strike: func(b *Bed, _ Victim) (func() error, error) {
+			s, backup := x.servers[0], testserver.Dir(b.T)
+			// Nothing moves while it is copied.
+			if err := s.Signal(syscall.SIGSTOP); err != nil {
+				return nil, err
+			}
+			err := copyAll(s.Data(), backup)
+			if err := s.Signal(syscall.SIGCONT); err != nil {
+				return nil, err
+			}
+			if err != nil {
+				return nil, err
+			}
+			return func() error {
+				s.Kill()
+				if err := empty(s.Data()); err != nil {
+					return err
+				}
+				if err := copyAll(backup, s.Data()); err != nil {
+					return err
+				}
+				return x.whole(b.T)
+			}, nil
+		},
+	}
+}
+
+// copyAll copies what is in a folder, with its owners and modes.
+func copyAll(from, to string) error {
+	if out, err := exec.Command("cp", "-a", from+"/.", to).CombinedOutput(); err != nil {
+		return fmt.Errorf("copy %s: %w: %s", from, err, out)
+	}
+	return nil
+}
+
+// empty removes what is in a folder. The folder may be a disk of its own, and stays.
+func empty(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// outOfFiles is a server that cannot open another file, nor accept a connection.
+func (x *site) outOfFiles() Fault {
+	return Fault{
+		Name: "server out of file descriptors", OnServer: true, Peers: true,
+		Strike: func(b *Bed, _ Victim) (func() error, error) {
+			pid := x.servers[0].PID()
+			open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+			if err != nil {
+				return nil, err
+			}
+			before, err := prlimit(pid, "--nofile", "--output", "SOFT", "--noheadings")
+			if err != nil {
+				return nil, err
+			}
+			if _, err := prlimit(pid, fmt.Sprintf("--nofile=%d:", len(open))); err != nil {
+				return nil, err
+			}
+			return func() error {
+				// One that could not bear it has ended, and its successor has its own limit.
+				if !x.servers[0].Ended() {
+					if _, err := prlimit(pid, "--nofile="+before+":"); err != nil {
+						return err
+					}
+				}
+				return x.whole(b.T)
+			}, nil
+		},
+	}
+}
+
+// prlimit changes or tells the limits of a process, prlimit(1).
+func prlimit(pid int, words ...string) (string, error) {
+	out, err := exec.Command("prlimit", append([]string{"--pid", strconv.Itoa(pid)}, words...)...).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("prlimit: %w: %s", err, out)
+	}
+	return strings.TrimSpace(string(out)), nil
+}

@@ -136,8 +136,3 @@ func (b *Bed) ended(end End, state *os.ProcessState, said *os.File) {
 	delete(b.wrappers, end.PID)
 	b.ends = append(b.ends, end)
 }
-
-// story is how a wrapper came to its end.
-func (e End) story() string {
-	return e.Job + " on " + e.Host + " ended with " + strconv.Itoa(e.Code) + ": " + e.Said
-}

@@ -142,6 +142,18 @@ func (r *registry) running(job string) (Span, bool) {
 	return newest, newest.Run != ""
 }
 
+// processes returns those of a run that are alive; nil: no run.
+func (r *registry) processes(run *Span) (all []Span) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range r.alive {
+		if run != nil && s.Run == run.Run {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
 // last returns the newest run of a job, alive or not, and a channel that is closed when there is news.
 func (r *registry) last(job string) (Span, <-chan struct{}) {
 	r.mu.Lock()

@@ -52,6 +52,7 @@ type Blow struct {
 	Excused bool   // the promise does not cover it: the fenced ledger is the judge
 	Where   string // the host or server
 	Struck  boottime.Instant
+	Landed  boottime.Instant // when it had happened for certain; 0: when it was struck
 	Mending boottime.Instant // when its mending began: from here on it may be over; 0: when it was mended
 	Mended  boottime.Instant // 0: nothing to mend
 	Alone   bool             // no other fault went on, nor had just ended

@@ -21,8 +21,8 @@ var processFaults = []Fault{
 	{Name: "wrapper stopped and guardian killed", Excused: true, Strike: signals(stop(theWrapper), kill(theGuardian))},
 	{
 		// They are stopped first, so that neither can act on the other's end.
-		Name: "wrapper and guardian killed", Excused: true, Once: true,
-		Strike: signals(stop(theWrapper), stop(theGuardian), kill(theWrapper), kill(theGuardian)),
+		Name: "wrapper and guardian killed", Excused: true,
+		Strike: orphaned(signals(stop(theWrapper), stop(theGuardian), kill(theWrapper), kill(theGuardian))),
 	},
 
 	{
@@ -93,6 +93,23 @@ func signals(all ...signal) func(*Bed, Victim) (func() error, error) {
 		return func() error {
 			for _, p := range stopped {
 				if err := send(p, syscall.SIGCONT); err != nil {
+					return err
+				}
+			}
+			return nil
+		}, nil
+	}
+}
+
+// orphaned is a blow after which nobody ends the run but somebody who is called for it.
+func orphaned(strike func(*Bed, Victim) (func() error, error)) func(*Bed, Victim) (func() error, error) {
+	return func(b *Bed, v Victim) (func() error, error) {
+		if _, err := strike(b, v); err != nil {
+			return nil, err
+		}
+		return func() error {
+			for _, s := range b.registry.processes(v.Run) {
+				if err := syscall.Kill(s.PID, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 					return err
 				}
 			}

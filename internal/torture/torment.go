@@ -123,8 +123,9 @@ func (b *Bed) strike(f Fault, host string, alone bool) *trouble {
 	if f.OnServer {
 		blow.Where = "server"
 	}
+	blow.Wrapper = v.Wrapper
 	if v.Run != nil {
-		blow.Token, blow.Run, blow.Wrapper = v.Run.Token, v.Run.Run, v.Wrapper
+		blow.Token, blow.Run = v.Run.Token, v.Run.Run
 	} else if run, ok := b.registry.running(JobWorker); ok && f.OnServer {
 		blow.Token, blow.Run, blow.Wrapper = run.Token, run.Run, b.pid(run.Wrapper)
 	}
@@ -134,6 +135,7 @@ func (b *Bed) strike(f Fault, host string, alone bool) *trouble {
 		return nil
 	}
 	b.say("%s: %s (the worker's run there: %q)", blow.Where, f.Name, blow.Run)
+	blow.Landed = boottime.Now()
 	b.blows = append(b.blows, blow)
 	return &trouble{blow, mend}
 }

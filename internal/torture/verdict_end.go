@@ -11,10 +11,10 @@ import (
 func silentInTime(t *trial) []Violation {
 	var all []Violation
 	for _, b := range t.Faults {
-		if !b.Kills || b.Excused || b.Run == "" || b.mending() != 0 && b.mending().Sub(b.Struck) < t.TTL {
+		if !b.Kills || b.Excused || b.Run == "" || b.mending() != 0 && b.mending().Sub(b.landed()) < t.TTL {
 			continue
 		}
-		limit := b.Struck.Add(t.TTL)
+		limit := b.landed().Add(t.TTL)
 		for _, r := range t.runs[JobWorker] {
 			if r.id == b.Run && r.last > limit {
 				all = append(all, t.violation(limit, []*run{r}, "%s struck %s at %s, and its run of %s lived until %s, longer than the TTL of %v",

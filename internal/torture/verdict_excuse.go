@@ -40,6 +40,9 @@ func (b Blow) hitRun(r *run) bool {
 // end is when a blow was mended, or struck if there is nothing to mend.
 func (b Blow) end() instant { return max(b.Struck, b.Mended) }
 
+// landed is when a blow had happened for certain: it takes a while to fill a disk, or to break a network.
+func (b Blow) landed() instant { return max(b.Struck, b.Landed) }
+
 // mending is when a blow may have been over for the first time; 0: nothing had to be mended.
 func (b Blow) mending() instant {
 	if b.Mending != 0 {

@@ -25,7 +25,9 @@ const documentedServer = "redis://redis.example.com"
 // unrun are the blocks of commands that no test runs, by their text, and why.
 var unrun = map[string]string{
 	"make test": "this test is part of it",
-	"go run ./scripts/bench -n 200 -handovers 30":     "it needs an idle machine",
+	"go run ./scripts/bench all -json bench.json     # about 13 minutes\n" +
+		"go run ./scripts/bench tables -in bench.json    # the tables of this page\n" +
+		"go run ./scripts/bench charts -in bench.json    # its pictures": "it needs an idle machine",
 	"go run ./scripts/bench cron -jobs 10,1000,10000": "it needs an idle machine, and an hour",
 	"make build     # ./leaderrun\n" +
 		"make test      # everything, with the race detector\n" +

@@ -2,9 +2,7 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 )
@@ -12,8 +10,8 @@ import (
 // guardedCommands run beside each other when the memory of their guardians is measured.
 const guardedCommands = 10
 
-// guardians prints what a guardian takes beside a command of the daemon that sleeps.
-func (b *cronBench) guardians() error {
+// guardians measures what a guardian takes beside a command of the daemon that sleeps.
+func (b *cronBench) guardians(r *report) error {
 	at := slices.IndexFunc(b.ways, func(w cronWay) bool { return w.name != cronPeer && w.daemons == 1 })
 	if at < 0 {
 		return nil
@@ -48,7 +46,7 @@ func (b *cronBench) guardians() error {
 	time.Sleep(settleSpan)
 	var memory []float64
 	for _, pid := range tree {
-		if name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); strings.TrimSpace(string(name)) != "lr-guard" {
+		if nameOf(pid) != "lr-guard" {
 			continue
 		}
 		mb, err := pss(pid)
@@ -57,11 +55,7 @@ func (b *cronBench) guardians() error {
 		}
 		memory = append(memory, mb)
 	}
-	daemon, err := pss(d.cmds[0].Process.Pid)
-	if err != nil {
-		return err
-	}
-	fmt.Printf("\nmemory (PSS) while %d commands run: a guardian %.2f MB (median; %.2f to %.2f MB), the daemon %.1f MB\n",
-		len(memory), percentile(memory, 50), slices.Min(memory), slices.Max(memory), daemon)
+	w := way{name: b.ways[at].name}
+	r.add(guardianMemory, 0, "MB", w, memory...)
 	return nil
 }

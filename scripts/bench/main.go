@@ -1,128 +1,120 @@
-// Bench measures leaderrun beside what people use in its place: flock(1), `etcdctl lock`, `consul lock`, and a
-// bare spawn, all in one run on one machine. It prints tables of medians and of their ratios to flock, and to
-// the peer that uses the same store. What it compares takes turns, so that a busy moment hits all alike.
-//
-//	go run ./scripts/bench [-n 200] [-handovers 30] [-only REGEXP]
-//	go run ./scripts/bench cron [-jobs 10,1000,10000] [-ticks 3] [-only REGEXP]
-//
-// The second measures the daemon beside supercronic: how late the commands of many jobs start that are due at the
-// same minute, and what a daemon costs when nothing is due.
+// Bench measures leaderrun beside what people use in its place: flock(1), `etcdctl lock`, `consul lock`, supercronic,
+// and a bare spawn, all in one run on one machine. What it compares takes turns, so that a busy moment hits all
+// alike. The usage text below says what it can do.
 //
 // It builds leaderrun as it is released, and starts the servers of its own on free ports; `make servers` has
 // installed or built them. Measure on an idle machine: under load the ratios shrink and mislead.
 package main
 
 import (
+	"cmp"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"regexp"
+	"os/signal"
 	"slices"
-	"time"
+	"strings"
+	"syscall"
 )
 
-// stampRole makes this program the command of a handover: it writes when it begins and when it ends.
-const stampRole = "stamp"
+const usageText = `usage: go run ./scripts/bench [COMMAND] [OPTION…]
+
+  run       time of a whole run, handover, memory and wake-ups of one wrapper (where no command is named)
+  standbys  many that wait for one job: handover, requests, memory
+  cron      many jobs due at the same minute, beside supercronic
+  all       all of it in about 13 minutes
+  tables    put the results into a page, between its marks
+  charts    draw the results
+
+The first four print tables, and write the results as JSON with -json FILE. COMMAND -h lists its options.
+`
+
+// The roles in which this program is the command of a run.
+const (
+	stampRole = "stamp"
+	seatRole  = "seat"
+)
+
+// commands are what this program can do, by name; the first is done where none is named.
+var commands = []struct {
+	name string
+	do   func(args []string) error
+}{
+	{"run", runCommand},
+	{"standbys", standbysCommand},
+	{"cron", cronCommand},
+	{"all", allCommand},
+	{"tables", tablesCommand},
+	{"charts", chartsCommand},
+}
 
 func main() {
-	if len(os.Args) > 2 && os.Args[1] == stampRole {
-		stamp(os.Args[2])
-		return
-	}
-	if len(os.Args) > 1 && os.Args[1] == cronWord {
-		if err := benchCron(os.Args[2:]); err != nil {
-			fmt.Fprintln(os.Stderr, "bench cron:", err)
-			os.Exit(1)
-		}
-		return
-	}
-	n := flag.Int("n", 200, "runs of each way to run `true`")
-	handovers := flag.Int("handovers", 30, "handovers of each way to wait")
-	only := flag.String("only", "", "measure those whose name fits, beside flock")
-	flag.Parse()
-	if err := bench(*n, *handovers, *only); err != nil {
+	if err := act(os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func bench(n, handovers int, only string) error {
-	fits, err := regexp.Compile(only)
-	if err != nil {
-		return err
+func act(args []string) error {
+	if len(args) > 1 && args[0] == stampRole {
+		return stamp(args[1])
 	}
-	dir, err := os.MkdirTemp("", "leaderrun-bench")
-	if err != nil {
-		return err
+	if len(args) > 1 && args[0] == seatRole {
+		return takeSeat(args[1])
 	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	ways, stop, err := prepare(dir)
-	defer stop()
-	if err != nil {
-		return err
+	if len(args) > 0 && slices.Contains([]string{"-h", "-help", "--help", "help"}, args[0]) {
+		fmt.Print(usageText)
+		return nil
 	}
-	ways = slices.DeleteFunc(ways, func(w way) bool { return w.name != baseline && !fits.MatchString(w.name) })
-	whole := map[string][]float64{}
-	for range n {
-		for _, w := range ways {
-			d, err := spend(append(slices.Clone(w.run), "true"))
-			if err != nil {
-				return fmt.Errorf("%s: %w", w.name, err)
-			}
-			whole[w.name] = append(whole[w.name], ms(d))
+	endWithFamily()
+	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
+		return commands[0].do(args)
+	}
+	for _, c := range commands {
+		if c.name == args[0] {
+			return c.do(args[1:])
 		}
 	}
-	gaps := map[string][]float64{}
-	for range handovers {
-		for _, w := range ways {
-			if w.wait == nil {
-				continue
-			}
-			d, err := handover(dir, w.wait)
-			if err != nil {
-				return fmt.Errorf("%s: %w", w.name, err)
-			}
-			gaps[w.name] = append(gaps[w.name], ms(d))
-		}
-	}
-	memory := map[string][]float64{}
-	for range 5 {
-		for _, w := range ways {
-			mb, err := footprint(w)
-			if err != nil {
-				return fmt.Errorf("%s: %w", w.name, err)
-			}
-			memory[w.name] = append(memory[w.name], mb)
-		}
-	}
-	table("whole process, `true` as the command", "ms", ways, whole)
-	table("gap between the end of one run and the start of a waiting one", "ms", ways, gaps)
-	table("memory beside a command that sleeps (PSS)", "MB", ways, memory)
-	return nil
+	return fmt.Errorf("no command %q\n%s", args[0], usageText)
 }
 
-func ms(d time.Duration) float64 { return d.Seconds() * 1000 }
+// endWithFamily makes a signal the end of all that this program has started, too.
+func endWithFamily() {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	go func() {
+		s := <-signals
+		for _, pid := range family(os.Getpid())[1:] {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		fmt.Fprintln(os.Stderr, "bench:", s)
+		os.Exit(1)
+	}()
+}
 
-// table prints medians with their quartiles, and each median as a ratio to flock's and to its peer's.
-func table(title, unit string, ways []way, values map[string][]float64) {
-	fmt.Printf("\n%s, %d of each\n\n", title, len(values[baseline]))
-	fmt.Print("| | median | quartiles | ratio to flock | ratio to its peer |\n| --- | --- | --- | --- | --- |\n")
-	for _, w := range ways {
-		v := values[w.name]
-		if v == nil {
-			continue
-		}
-		median := quartile(v, 2)
-		peer := ""
-		if p := values[w.peer]; p != nil {
-			peer = fmt.Sprintf("%.2f (%s)", median/quartile(p, 2), w.peer)
-		}
-		fmt.Printf("| %s | %.2f %s | %.2f to %.2f %s | %.2f | %s |\n",
-			w.name, median, unit, quartile(v, 1), quartile(v, 3), unit, median/quartile(values[baseline], 2), peer)
+// measuring are the options of all that measure.
+type measuring struct {
+	*flag.FlagSet
+	json, only *string
+}
+
+func newMeasuring(name, beside string) measuring {
+	flags := flag.NewFlagSet(name, flag.ContinueOnError)
+	return measuring{
+		FlagSet: flags,
+		json:    flags.String("json", "", "write the results to this file, too"),
+		only:    flags.String("only", "", "measure those whose name fits this regular expression, beside "+beside),
 	}
 }
 
-func quartile(v []float64, q int) float64 {
-	slices.Sort(v)
-	return v[(len(v)-1)*q/4]
+// present prints the results of what was measured, even if it ended early, and writes them down.
+func (m measuring) present(r *report, err error) error {
+	if len(r.Measures) > 0 {
+		fmt.Print(r.text())
+	}
+	if *m.json == "" {
+		return err
+	}
+	return cmp.Or(err, r.write(*m.json))
 }

@@ -16,6 +16,9 @@ import (
 	"github.com/leaderrun/leaderrun/internal/boottime"
 )
 
+// settleTime is how long a wrapper gets until what it needs only to start is done, and given back.
+const settleTime = 2500 * time.Millisecond
+
 // spend returns how long a program takes from start to end, as its parent sees it.
 func spend(words []string) (time.Duration, error) {
 	cmd := exec.Command(words[0], words[1:]...)
@@ -29,12 +32,10 @@ func spend(words []string) (time.Duration, error) {
 }
 
 // stamp holds a lock for a moment.
-func stamp(file string) {
+func stamp(file string) error {
 	began := boottime.Now()
 	time.Sleep(200 * time.Millisecond) // long enough for the next one to stand by
-	if err := os.WriteFile(file, fmt.Appendf(nil, "%d %d", began, boottime.Now()), 0o600); err != nil {
-		panic(err)
-	}
+	return os.WriteFile(file, fmt.Appendf(nil, "%d %d", began, boottime.Now()), 0o600)
 }
 
 // handover starts a holder and a waiter, and returns the time from the end of the one to the start of the other.
@@ -75,68 +76,116 @@ func handover(dir string, wait []string) (time.Duration, error) {
 	return time.Duration(spans[1][0] - spans[0][1]), nil
 }
 
-// footprint returns the proportional set size, in MB, of all that a way adds to a command that sleeps.
-func footprint(w way) (float64, error) {
+// sleeper is a command that sleeps, and what a way puts before it.
+type sleeper struct {
+	cmd     *exec.Cmd
+	command int
+	between []int // the processes between the caller and the command
+}
+
+// lullaby starts a sleeper and waits until it sleeps.
+func lullaby(w way) (*sleeper, error) {
 	words := append(slices.Clone(w.run), "sleep", "1000")
-	cmd := exec.Command(words[0], words[1:]...)
-	if err := cmd.Start(); err != nil {
-		return 0, err
+	s := &sleeper{cmd: exec.Command(words[0], words[1:]...)}
+	if err := s.cmd.Start(); err != nil {
+		return nil, err
 	}
-	defer func() { _ = cmd.Wait() }()
 	var tree []int
-	for range 500 {
-		if tree = family(cmd.Process.Pid); slices.ContainsFunc(tree, sleeps) {
-			break
+	err := await(func() error {
+		if tree = family(s.cmd.Process.Pid); !slices.ContainsFunc(tree, sleeps) {
+			return errors.New("the command has not started")
 		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	time.Sleep(2500 * time.Millisecond) // what is needed only to start is done, and given back
-	var total float64
-	var errs error
-	command := cmd.Process.Pid
+		return nil
+	})
+	s.command = s.cmd.Process.Pid
 	for _, pid := range tree {
 		if sleeps(pid) {
-			command = pid
-			continue
-		}
-		mb, err := pss(pid)
-		total, errs = total+mb, errors.Join(errs, err)
-	}
-	// Its end is the end of all.
-	return total, errors.Join(errs, syscall.Kill(command, syscall.SIGKILL))
-}
-
-// family returns a process and all below it.
-func family(pid int) []int {
-	all := []int{pid}
-	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
-	for _, task := range tasks {
-		text, _ := os.ReadFile(task)
-		for word := range strings.FieldsSeq(string(text)) {
-			if child, err := strconv.Atoi(word); err == nil {
-				all = append(all, family(child)...)
-			}
+			s.command = pid
+		} else {
+			s.between = append(s.between, pid)
 		}
 	}
-	return all
+	if err != nil {
+		return nil, errors.Join(err, s.wake())
+	}
+	return s, nil
 }
 
-func sleeps(pid int) bool {
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
-	return strings.TrimSpace(string(text)) == "sleep"
+// wake ends the command, which is the end of all.
+func (s *sleeper) wake() error {
+	err := syscall.Kill(s.command, syscall.SIGKILL)
+	_ = s.cmd.Wait() // it tells of the signal
+	return err
 }
 
-// pss reads proc_pid_smaps(5).
-func pss(pid int) (float64, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+// footprint returns the proportional set size, in MB, of all that a way adds to a command that sleeps.
+func footprint(w way) (total float64, err error) {
+	s, err := lullaby(w)
 	if err != nil {
 		return 0, err
 	}
-	for line := range strings.Lines(string(text)) {
-		if rest, ok := strings.CutPrefix(line, "Pss:"); ok {
-			kb, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")), 64)
-			return kb / 1024, err
+	defer func() { err = errors.Join(err, s.wake()) }()
+	time.Sleep(settleTime)
+	for _, pid := range s.between {
+		mb, err := pss(pid)
+		if err != nil {
+			return 0, err
+		}
+		total += mb
+	}
+	return total, nil
+}
+
+// lookAt notes what stands before the command has used.
+func (s *sleeper) lookAt() (map[int]usage, error) {
+	seen := map[int]usage{}
+	for _, pid := range s.between {
+		u, err := used(pid)
+		if err != nil {
+			return nil, err
+		}
+		seen[pid] = u
+	}
+	return seen, nil
+}
+
+// rest returns how often per minute all that a way adds to a command that sleeps wakes up, for all ways and as many
+// spans: they sleep beside each other.
+func rest(ways []way, spans int, span time.Duration) (wakeups [][]float64, err error) {
+	wakeups = make([][]float64, len(ways))
+	var sleepers []*sleeper
+	defer func() {
+		for _, s := range sleepers {
+			err = errors.Join(err, s.wake())
+		}
+	}()
+	for _, w := range ways {
+		s, err := lullaby(w)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", w.name, err)
+		}
+		sleepers = append(sleepers, s)
+	}
+	time.Sleep(settleTime)
+	last := make([]map[int]usage, len(ways))
+	for n := range spans + 1 {
+		for i := range ways {
+			now, err := sleepers[i].lookAt()
+			if err != nil {
+				return nil, err
+			}
+			if n > 0 {
+				wakeups[i] = append(wakeups[i], perMinute(float64(usedSince(last[i], now).wakeups), span))
+			}
+			last[i] = now
+		}
+		if n < spans {
+			time.Sleep(span)
 		}
 	}
-	return 0, fmt.Errorf("no Pss of process %d", pid)
+	return wakeups, nil
 }
+
+func ms(d time.Duration) float64 { return d.Seconds() * 1000 }
+
+func perMinute(n float64, in time.Duration) float64 { return n / in.Minutes() }

@@ -1,16 +1,13 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
-	"time"
 )
 
 // baseline is what all are compared with.
@@ -18,60 +15,126 @@ const baseline = "flock"
 
 // way is one way to run a command under a lock.
 type way struct {
-	name string
-	run  []string // comes before the command
-	wait []string // the same, but waits for the lock; nil: it cannot
-	peer string   // the way that uses the same store; "": none
+	name   string
+	run    []string                  // comes before the command; nil: nothing does
+	queue  func(job string) []string // comes before a command that waits for the lock; nil: it cannot
+	own    bool                      // it is leaderrun
+	peer   string                    // the way that uses the same store; "": none
+	server *server                   // that it uses; nil: none
+	tells  int                       // of how many changes its holder asks the server to be told
 }
 
-// prepare builds leaderrun, starts the servers that there are, and lists what is compared.
-func prepare(dir string) (ways []way, stop func(), err error) {
-	var servers []*exec.Cmd
-	stop = func() {
-		for _, s := range servers {
-			_ = s.Process.Kill()
-			_ = s.Wait()
-		}
-	}
-	leaderrun, err := buildLeaderrun(dir)
+// bed is a directory with programs, and servers, to measure with.
+type bed struct {
+	dir     string
+	ways    []way
+	servers []*server
+}
+
+// makeBed builds leaderrun, starts the servers that there are, and lists what is compared: flock and those whose name
+// fits. It is to be closed even with an error.
+func makeBed(only string) (b *bed, err error) {
+	b = &bed{}
+	fits, err := regexp.Compile(only)
 	if err != nil {
-		return nil, stop, err
+		return b, err
 	}
-	lock := filepath.Join(dir, "lock")
-	ways = []way{
+	if b.dir, err = os.MkdirTemp("", "leaderrun-bench"); err != nil {
+		return b, err
+	}
+	leaderrun, err := buildLeaderrun(b.dir)
+	if err != nil {
+		return b, err
+	}
+	b.ways = []way{
 		{name: "bare spawn"},
-		{name: baseline, run: []string{"flock", "-n", lock}, wait: []string{"flock", lock}},
-		leaderrunWay("file", leaderrun, "file://"+dir, baseline),
+		{
+			name: baseline, run: []string{"flock", "-n", filepath.Join(b.dir, "lock")},
+			queue: func(job string) []string { return []string{"flock", filepath.Join(b.dir, job+".lock")} },
+		},
 	}
+	own, err := leaderrunWay("file", leaderrun, "file://"+filepath.Join(b.dir, "records"))
+	if err != nil {
+		return b, err
+	}
+	own.peer = baseline
+	b.ways = append(b.ways, own)
 	for _, s := range stores {
-		path, err := program(s.program)
-		if err != nil {
-			fmt.Printf("%s is not measured: %v\n", s.name, err)
-			continue
+		if err := b.add(s, leaderrun, fits); err != nil {
+			return b, fmt.Errorf("%s: %w", s.name, err)
 		}
-		addr, server, err := s.start(path, dir)
-		if server != nil {
-			servers = append(servers, server)
-		}
-		if err != nil {
-			return nil, stop, fmt.Errorf("%s: %w", s.name, err)
-		}
-		w := leaderrunWay(s.name, leaderrun, s.url(addr), "")
-		if s.peer != nil {
-			peer, err := s.peer(addr)
-			if err != nil {
-				return nil, stop, err
-			}
-			ways = append(ways, peer)
-			w.peer = peer.name
-		}
-		// The first run makes the record, and waits out the quarantine of a Redis that has just started.
-		if _, err := spend(append(slices.Clone(w.run), "true")); err != nil {
-			return nil, stop, err
-		}
-		ways = append(ways, w)
 	}
-	return ways, stop, nil
+	b.ways = slices.DeleteFunc(b.ways, func(w way) bool { return w.name != baseline && !fits.MatchString(w.name) })
+	return b, nil
+}
+
+// add starts a store's server where it is installed and wanted, and lists the ways that use it.
+func (b *bed) add(s store, leaderrun string, fits *regexp.Regexp) error {
+	if !fits.MatchString("leaderrun, "+s.name) && !fits.MatchString(s.peerName) {
+		return nil
+	}
+	path, err := program(s.program)
+	if err != nil {
+		fmt.Printf("%s is not measured: %v\n", s.name, err)
+		return nil
+	}
+	server, err := b.start(s, path)
+	if err != nil {
+		return err
+	}
+	own, err := leaderrunWay(s.name, leaderrun, s.url(server.addr))
+	if err != nil {
+		return err
+	}
+	own.server, own.tells = server, s.tells
+	if s.peer != nil && fits.MatchString(s.peerName) {
+		// A server of its own, whose counters tell of nobody else.
+		server, err := b.start(s, path)
+		if err != nil {
+			return err
+		}
+		peer, err := s.peer(server.addr)
+		if err != nil {
+			return err
+		}
+		peer.name, peer.server, own.peer = s.peerName, server, s.peerName
+		b.ways = append(b.ways, peer)
+	}
+	b.ways = append(b.ways, own)
+	// The first run makes the record, and waits out the quarantine of a Redis that has just started.
+	_, err = spend(append(slices.Clone(own.run), "true"))
+	return err
+}
+
+// start starts a server that ends with the bed.
+func (b *bed) start(s store, path string) (*server, error) {
+	server, err := s.start(path, b.dir)
+	if server != nil {
+		b.servers = append(b.servers, server)
+	}
+	return server, err
+}
+
+func (b *bed) close() {
+	for _, s := range b.servers {
+		s.stop()
+	}
+	if b.dir != "" {
+		_ = os.RemoveAll(b.dir)
+	}
+}
+
+// leaderrunWay is leaderrun on a store. The program is a copy of its own, so that no other way has a share in the
+// memory of its file.
+func leaderrunWay(store, program, backend string) (way, error) {
+	binary := program + "-" + strings.ToLower(store)
+	run := []string{binary, "run", "--backend", backend}
+	return way{
+		name:  "leaderrun, " + store,
+		own:   true,
+		run:   append(slices.Clone(run), "bench"),
+		queue: func(job string) []string { return append(slices.Clone(run), "--wait", "forever", job) },
+	}, install(program, binary)
 }
 
 // buildLeaderrun builds leaderrun as `make build` does, and returns its path.
@@ -94,132 +157,6 @@ func install(from, to string) error {
 		return err
 	}
 	return os.WriteFile(to, program, 0o700) //nolint:gosec // it is to be executed
-}
-
-func leaderrunWay(store, binary, backend, peer string) way {
-	run := []string{binary, "run", "--backend", backend}
-	return way{
-		name: "leaderrun, " + store, peer: peer, run: append(slices.Clone(run), "bench"),
-		wait: append(run, "--wait", "forever", "bench"),
-	}
-}
-
-// store is a server to measure with.
-type store struct {
-	name, program string
-	args          func(dir, addr, other string) []string
-	ready         func(addr string) error
-	url           func(addr string) string
-	peer          func(addr string) (way, error) // nil: none
-}
-
-var stores = []store{
-	{
-		name: "Redis", program: "redis-server",
-		args: func(dir, addr, _ string) []string {
-			return []string{"--port", port(addr), "--bind", "127.0.0.1", "--save", "", "--dir", dir, "--logfile", filepath.Join(dir, "log")}
-		},
-		ready: func(addr string) error {
-			c, err := net.Dial("tcp", addr)
-			if err == nil {
-				_ = c.Close()
-			}
-			return err
-		},
-		url: func(addr string) string { return "redis://" + addr + "/?longest-ttl=15s" },
-	},
-	{
-		name: "etcd", program: "etcd",
-		args: func(dir, addr, other string) []string {
-			client, peer := "http://"+addr, "http://"+other
-			return []string{
-				"--data-dir", filepath.Join(dir, "data"), "--log-level", "error",
-				"--listen-client-urls", client, "--advertise-client-urls", client,
-				"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "default=" + peer,
-			}
-		},
-		ready: func(addr string) error { return get("http://"+addr+"/health", `"true"`) },
-		url:   func(addr string) string { return "etcd://" + addr },
-		peer: func(addr string) (way, error) {
-			path, err := program("etcdctl")
-			lock := []string{path, "--endpoints", addr, "lock", "peer"}
-			return way{name: "etcdctl lock", run: lock, wait: lock}, err
-		},
-	},
-	{
-		name: "Consul", program: "consul",
-		args: func(dir, addr, other string) []string {
-			return []string{
-				"agent", "-server", "-bootstrap-expect=1", "-bind=127.0.0.1", "-data-dir", filepath.Join(dir, "data"),
-				"-http-port", port(addr), "-server-port", port(other), "-serf-lan-port", port(freeAddr()),
-				"-serf-wan-port=-1", "-dns-port=-1", "-grpc-port=-1", "-grpc-tls-port=-1", "-log-file", filepath.Join(dir, "log"),
-				"-hcl", "performance { raft_multiplier = 1 } disable_update_check = true",
-			}
-		},
-		ready: func(addr string) error {
-			return errors.Join(get("http://"+addr+"/v1/status/leader", ":"), get("http://"+addr+"/v1/health/service/consul?passing=1", "Node"))
-		},
-		url: func(addr string) string { return "consul://" + addr },
-		peer: func(addr string) (way, error) {
-			path, err := program("consul")
-			lock := []string{path, "lock", "-http-addr=" + addr, "-shell=false", "peer"}
-			return way{name: "consul lock", run: lock, wait: lock}, err
-		},
-	},
-}
-
-// start starts the server on a free port and waits until it answers. It may return a server along with an error.
-func (s store) start(path, dir string) (addr string, server *exec.Cmd, err error) {
-	home := filepath.Join(dir, s.name)
-	if err := os.Mkdir(home, 0o700); err != nil {
-		return "", nil, err
-	}
-	addr, other := freeAddr(), freeAddr()
-	server = exec.Command(path, s.args(home, addr, other)...)
-	if err := server.Start(); err != nil {
-		return "", nil, err
-	}
-	return addr, server, await(func() error { return s.ready(addr) })
-}
-
-func get(url, want string) error {
-	r, err := http.Get(url) //nolint:gosec // our own server, and await has an end
-	if err != nil {
-		return err
-	}
-	defer func() { _ = r.Body.Close() }()
-	var b strings.Builder
-	if err := r.Write(&b); err != nil {
-		return err
-	}
-	if r.StatusCode != http.StatusOK || !strings.Contains(b.String(), want) {
-		return fmt.Errorf("%s: %s", r.Status, b.String())
-	}
-	return nil
-}
-
-func await(ready func() error) (err error) {
-	for range 3000 {
-		if err = ready(); err == nil {
-			return nil
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	return err
-}
-
-func port(addr string) string {
-	_, p, _ := net.SplitHostPort(addr)
-	return p
-}
-
-func freeAddr() string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		panic(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
 }
 
 // program returns the path of a program that scripts/servers.sh built or installed.

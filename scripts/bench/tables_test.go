@@ -1,0 +1,116 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestTables(t *testing.T) {
+	golden(t, "tables.txt", results(t).text())
+}
+
+func TestFill(t *testing.T) {
+	const mark, end = "<!-- bench: whole -->", "<!-- /bench -->"
+	for _, test := range []struct {
+		name, page, want, err string
+	}{
+		{"a page without marks", "# x\n", "# x\n", ""},
+		{"what nothing was measured of stays", "<!-- bench: memory -->\nold\n" + end + "\n", "<!-- bench: memory -->\nold\n" + end + "\n", ""},
+		{"a size that was not measured stays", "<!-- bench: late 7 -->\nold\n" + end, "<!-- bench: late 7 -->\nold\n" + end, ""},
+		{"a mark without an end", mark + "\n", "", "1 marks, of which 0 have an end"},
+		{"a mark inside another", mark + "\n" + mark + "\n" + end, "", "2 marks, of which 1 have an end"},
+		{"an unknown table", "<!-- bench: hole -->\n" + end, "", `no table "hole"`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := fill(test.page, results(t))
+			if test.err != "" {
+				if err == nil || err.Error() != test.err {
+					t.Fatalf("error %v, want %s", err, test.err)
+				}
+				return
+			}
+			if diff := cmp.Diff(test.want, got); err != nil || diff != "" {
+				t.Errorf("%v, (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+	page := "before\n" + mark + "\nold\n" + end + "\nbetween\n<!-- bench: late 10 -->\n" + end + "\nafter\n"
+	once, err := fill(page, results(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	twice, err := fill(once, results(t))
+	if diff := cmp.Diff(once, twice); err != nil || diff != "" {
+		t.Errorf("filled again: %v, (-once +twice):\n%s", err, diff)
+	}
+	for _, part := range []string{"before\n" + mark + "\n\n| |", "| flock |", "|\n\n" + end + "\nbetween\n", "| supercronic |", "after\n"} {
+		if !strings.Contains(once, part) {
+			t.Errorf("%q is missing in:\n%s", part, once)
+		}
+	}
+	if strings.Contains(once, "old") {
+		t.Errorf("what was there is still there:\n%s", once)
+	}
+}
+
+func TestRatio(t *testing.T) {
+	// A busy moment that hits both alike leaves the ratio as it is.
+	flock := []float64{1, 1.1, 5, 1, 0.9, 1.2, 8, 1}
+	var twice []float64
+	for _, v := range flock {
+		twice = append(twice, 2*v)
+	}
+	if got, want := ratioOf(twice, flock), (ratio{2, 2, 2}); got != want {
+		t.Errorf("twice as long in each round: %v, want %v", got, want)
+	}
+	r := ratioOf([]float64{2, 3, 4, 2, 3, 4, 2, 3, 4}, []float64{1, 1, 1, 1, 1, 1, 1, 1, 1})
+	if want := (ratio{3, 2, 4}); r != want {
+		t.Errorf("%v, want %v", r, want)
+	}
+}
+
+func TestPercentileLeavesTheOrderOfRounds(t *testing.T) {
+	v := []float64{3, 1, 2}
+	if got := percentile(v, 50); got != 2 {
+		t.Errorf("median %v", got)
+	}
+	if diff := cmp.Diff([]float64{3, 1, 2}, v); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestNumbers(t *testing.T) {
+	for _, test := range []struct {
+		value float64
+		unit  string
+		want  string
+	}{
+		{0, "", "0"},
+		{0.0123, "ms", "0.01 ms"},
+		{0.72, "ms", "0.72 ms"},
+		{6.583, "ms", "6.58 ms"},
+		{44.97, "ms", "45.0 ms"},
+		{99.99, "MB", "100 MB"},
+		{100, "", "100"},
+		{3, "", "3"},
+		{3.4, "", "3.40"},
+		{999, "ms", "999 ms"},
+		{1468, "ms", "1.47 s"},
+		{22800, "ms", "22.8 s"},
+		{6120.4, "", "6,120"},
+		{1234567, "", "1,234,567"},
+		{-1234, "", "-1,234"},
+	} {
+		if got := quantity(test.value, test.unit); got != test.want {
+			t.Errorf("%v %s: %q, want %q", test.value, test.unit, got, test.want)
+		}
+	}
+	if got, want := between(990, 1020, "ms"), "990 ms to 1.02 s"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got, want := between(6.39, 7.03, "ms"), "6.39 to 7.03 ms"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

@@ -33,6 +33,8 @@ type Bed struct {
 	Dir      string     // of the witnesses
 	Chance   *rand.Rand // of the faults, such as which server they hit
 	Seed     uint64
+	// Lasting: the worker does not come to an end by itself.
+	Lasting bool
 
 	registry *registry
 	began    boottime.Instant

@@ -23,6 +23,7 @@ const (
 	skipLife       = 100 * time.Millisecond
 	rerunEvery     = 4 * time.Second
 	rerunLife      = 700 * time.Millisecond
+	forever        = 24 * time.Hour
 	pauseOfHost    = 300 * time.Millisecond // before something that has ended is started again
 	endOfOutput    = 4096
 )
@@ -35,6 +36,9 @@ func (b *Bed) work(ctx context.Context) (wait func()) {
 		all.Go(func() {
 			b.again(ctx, 0, func() {
 				life := workerShortest + time.Duration(chance.Int64N(int64(workerSpread)))
+				if b.Lasting {
+					life = forever
+				}
 				b.start(host, JobWorker, life, b.standbyOptions())
 			})
 		})
@@ -69,7 +73,9 @@ func (b *Bed) again(ctx context.Context, every time.Duration, do func()) {
 		case <-ctx.Done():
 			return
 		case <-time.After(pause):
-			do()
+			if ctx.Err() == nil {
+				do()
+			}
 		}
 	}
 }

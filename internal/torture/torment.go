@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/leaderrun/leaderrun/internal/boottime"
@@ -12,7 +13,7 @@ import (
 // Ordeal says what a bed goes through.
 type Ordeal struct {
 	Length time.Duration
-	Faults []Fault // each comes up as often as the others
+	Faults []Fault // that can happen to the bed; each comes up as often as the others
 	// Together: now and then two at once. Else each of them is alone.
 	Together bool
 }
@@ -23,40 +24,64 @@ const (
 	settling = 8
 )
 
-// Torment lets the hosts work and the faults happen, and returns what came of it when everything is mended and still.
+// Torment lets the hosts work and the faults happen at random, and returns what came of it when everything is mended and still.
 func (b *Bed) Torment(o Ordeal) (Log, error) {
-	ctx, stop := context.WithCancel(context.Background())
-	wait := b.work(ctx)
-	defer func() { stop(); b.die(); wait() }()
-	if !b.await(firstRun*b.Store.TTL, b.runs) {
-		b.T.Error("the worker never began")
-	}
+	end := b.begin()
+	defer end()
 	chance := rand.New(rand.NewPCG(b.Seed, chanceOfTurns)) //nolint:gosec // it has to be the same again
-	deck := &deck{chance: chance, all: b.possible(o.Faults), ttl: b.Store.TTL}
+	deck := &deck{chance: chance, all: o.Faults, ttl: b.Store.TTL}
 	for end := time.Now().Add(o.Length); time.Now().Before(end); {
 		turn := deck.deal(o.Together)
 		b.round(turn)
-		if !b.Way.Ticks {
-			b.die() // what a peer left behind would be there for ever
-		}
 		if !b.await(settling*b.Store.TTL, b.runs) {
 			b.say("nobody runs the worker")
 		}
 		time.Sleep(turn.rest)
 	}
 	b.settle()
-	ended := boottime.Now()
-	stop()
-	b.die()
-	wait()
-	log, err := b.log(ended)
+	log, err := end()
 	log.Asked = o.Length
 	return log, err
 }
 
-// possible are the faults that can happen to this bed.
-func (b *Bed) possible(all []Fault) []Fault {
-	return slices.DeleteFunc(slices.Clone(all), func(f Fault) bool {
+// Once lets one fault happen to the host that runs the worker, or to the store, for longer than any lease lasts, and
+// watches on for a while when it is mended.
+func (b *Bed) Once(f Fault) (Log, error) {
+	b.Lasting = true
+	end := b.begin()
+	defer end()
+	b.round(turn{first: f, atHolder: true, length: max(f.AtLeast, 5*b.Store.TTL/2)})
+	time.Sleep(2 * b.Store.TTL) // how long there are two, if there are
+	return end()
+}
+
+// begin lets the hosts work and waits for the worker's first run. What it returns ends all of it and tells what happened.
+func (b *Bed) begin() (end func() (Log, error)) {
+	ctx, stop := context.WithCancel(context.Background())
+	wait := b.work(ctx)
+	end = sync.OnceValues(func() (Log, error) {
+		ended := boottime.Now()
+		stop()
+		still := make(chan struct{})
+		go func() { wait(); close(still) }()
+		for {
+			b.die() // also what was just being started
+			select {
+			case <-still:
+				return b.log(ended)
+			case <-time.After(100 * time.Millisecond):
+			}
+		}
+	})
+	if !b.await(firstRun*b.Store.TTL, b.runs) {
+		b.T.Error("the worker never began")
+	}
+	return end
+}
+
+// possible are those of the hosts' faults that can happen to this bed, and the faults of its store.
+func (b *Bed) possible(ofHosts []Fault) []Fault {
+	return slices.DeleteFunc(slices.Concat(ofHosts, b.Running.Faults), func(f Fault) bool {
 		return f.Network && b.Running.Dir != "" || !b.Way.Ticks && !f.Peers
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"sync"
@@ -24,6 +25,7 @@ var (
 	flagSeed     = flag.Uint64("seed", 0, "of all that is random (default: a new one)")
 	flagStore    = flag.String("store", "", "only this store")
 	flagFault    = flag.String("fault", "", "only this fault, again and again")
+	flagEach     = flag.String("each", "", "a regular expression: each fault of TestFault that fits, once and by itself, and beside it the peers")
 	flagReport   = flag.String("report", "", "a folder for the logs, and for the report in Markdown")
 )
 
@@ -72,7 +74,7 @@ func TestTorture(t *testing.T) {
 func torment(t *testing.T, store Store) Report {
 	t.Helper()
 	b := New(t, store, Leaderrun, programs, chosenSeed())
-	faults := slices.Concat(HostFaults, b.Running.Faults)
+	faults := b.possible(HostFaults)
 	if *flagFault != "" {
 		faults = slices.DeleteFunc(faults, func(f Fault) bool { return f.Name != *flagFault })
 	}
@@ -86,6 +88,77 @@ func torment(t *testing.T, store Store) Report {
 		t.Error(v)
 	}
 	return report
+}
+
+// Each fault by itself, once, for longer than a lease lasts; leaderrun must stand it. With the same fault on a bed of a
+// peer it is shown, and no failure, what happens to that.
+func TestFault(t *testing.T) {
+	t.Parallel()
+	if *flagEach == "" {
+		return
+	}
+	fits := regexp.MustCompile(*flagEach)
+	var results results
+	t.Cleanup(func() { results.write(t) })
+	for _, store := range Stores {
+		if *flagStore != "" && *flagStore != store.Name {
+			continue
+		}
+		ways := []Way{Leaderrun}
+		if store.Peer != nil {
+			ways = append(ways, *store.Peer)
+		}
+		for _, way := range ways {
+			t.Run(way.Name+"/"+store.Name, func(t *testing.T) {
+				t.Parallel()
+				for _, f := range New(t, store, way, programs, chosenSeed()).possible(HostFaults) {
+					if fits.MatchString(f.Name) {
+						t.Run(f.Name, func(t *testing.T) {
+							t.Parallel()
+							results.add(f.Name, single(t, store, way, f.Name))
+						})
+					}
+				}
+			})
+		}
+	}
+}
+
+// single lets a fault happen on a bed of its own.
+func single(t *testing.T, store Store, way Way, name string) Report {
+	t.Helper()
+	b := New(t, store, way, programs, chosenSeed())
+	all := b.possible(HostFaults)
+	i := slices.IndexFunc(all, func(f Fault) bool { return f.Name == name })
+	if i < 0 {
+		t.Fatalf("%s has no fault %q", store.Name, name)
+	}
+	log, err := b.Once(all[i])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(log.Faults) == 0 {
+		t.Error("it did not happen")
+	}
+	report := Judge(log)
+	for _, v := range report.Violations {
+		t.Error(v)
+	}
+	return report
+}
+
+// The bed sees two copies where there are two: of a lock whose holder is stopped for longer than its lease, and whose
+// command lives on.
+func TestBedSeesTwoCopies(t *testing.T) {
+	t.Parallel()
+	report := single(t, storeNamed("etcd"), EtcdctlLock, "wrapper stopped")
+	if report.Overlaps.Count == 0 || report.Ledger.StaleUnfenced == 0 {
+		t.Errorf("the bed saw no second copy, or no stale write: %+v", report)
+	}
+}
+
+func storeNamed(name string) Store {
+	return Stores[slices.IndexFunc(Stores, func(s Store) bool { return s.Name == name })]
 }
 
 // reports are those of all stores.
@@ -129,5 +202,29 @@ func save(t *testing.T, name string, write func(io.Writer) error) {
 	}
 	if err := errors.Join(write(f), f.Close()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// results are the reports of single faults.
+type results struct {
+	mu  sync.Mutex
+	all map[string][]Report // by fault
+}
+
+func (r *results) add(fault string, one Report) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.all == nil {
+		r.all = map[string][]Report{}
+	}
+	r.all[fault] = append(r.all[fault], one)
+}
+
+func (r *results) write(t *testing.T) {
+	t.Helper()
+	text := RenderSingle(r.all)
+	t.Logf("\n%s", text)
+	if *flagReport != "" {
+		save(t, "single.md", func(w io.Writer) error { _, err := io.WriteString(w, text); return err })
 	}
 }

@@ -41,12 +41,14 @@ func Render(reports []Report, uncovered []string) string {
 	return strings.Join(append(parts, pageEnd), "\n\n") + "\n"
 }
 
-// Insert returns a page with what Render wrote in the place of what was between the marks.
+// Insert returns a page with what was rendered, marks included, in the place of what was between the same marks.
 func Insert(page, rendered string) (string, error) {
-	before, rest, begins := strings.Cut(page, pageBegin)
-	_, after, ends := strings.Cut(rest, pageEnd)
+	lines := strings.Split(strings.TrimSpace(rendered), "\n")
+	first, last := lines[0], lines[len(lines)-1]
+	before, rest, begins := strings.Cut(page, first)
+	_, after, ends := strings.Cut(rest, last)
 	if !begins || !ends {
-		return "", errors.New("the page has no place for it: " + pageBegin + " … " + pageEnd)
+		return "", errors.New("the page has no place for it: " + first + " … " + last)
 	}
 	return before + strings.TrimSuffix(rendered, "\n") + after, nil
 }

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -26,6 +27,7 @@ var (
 	flagStore    = flag.String("store", "", "only this store")
 	flagFault    = flag.String("fault", "", "only this fault, again and again")
 	flagEach     = flag.String("each", "", "a regular expression: each fault of TestFault that fits, once and by itself, and beside it the peers")
+	flagPage     = flag.String("page", "", "the page into which TestReport puts what the logs of -report show")
 	flagReport   = flag.String("report", "", "a folder for the logs, and for the report in Markdown")
 )
 
@@ -82,7 +84,7 @@ func torment(t *testing.T, store Store) Report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keep(t, log)
+	keep(t, "", log)
 	report := Judge(log)
 	for _, v := range report.Violations {
 		t.Error(v)
@@ -140,6 +142,7 @@ func single(t *testing.T, store Store, way Way, name string) Report {
 	if len(log.Faults) == 0 {
 		t.Error("it did not happen")
 	}
+	keep(t, ofSingle+strings.ReplaceAll(name, " ", "_")+"-", log)
 	report := Judge(log)
 	for _, v := range report.Violations {
 		t.Error(v)
@@ -183,11 +186,57 @@ func (r *reports) write(t *testing.T) {
 	}
 }
 
-// keep writes down what happened, so that it can be judged again. What went wrong is kept wherever it was.
-func keep(t *testing.T, log Log) {
+// ofSingle begins the names of the logs of single faults.
+const ofSingle = "single-"
+
+// keep writes down what happened, so that it can be judged again.
+func keep(t *testing.T, prefix string, log Log) {
 	t.Helper()
 	if *flagReport != "" {
-		save(t, fmt.Sprintf("%s-%s-%d.json", log.Store, log.Way, log.Seed), func(w io.Writer) error { return WriteLog(w, log) })
+		name := fmt.Sprintf("%s%s-%s-%d.json", prefix, log.Store, strings.ReplaceAll(log.Way, " ", "_"), log.Seed)
+		save(t, name, func(w io.Writer) error { return WriteLog(w, log) })
+	}
+}
+
+// TestReport judges all logs of a folder again, and puts what they show into a page.
+func TestReport(t *testing.T) {
+	t.Parallel()
+	if *flagPage == "" {
+		return
+	}
+	files, err := filepath.Glob(filepath.Join(*flagReport, "*.json"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no logs in %q: %v", *flagReport, err)
+	}
+	var random []Report
+	singles := map[string][]Report{}
+	for _, name := range files {
+		f, err := os.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		log, err := ReadLog(f)
+		if err := errors.Join(err, f.Close()); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if report := Judge(log); strings.HasPrefix(filepath.Base(name), ofSingle) {
+			singles[log.Faults[0].Fault] = append(singles[log.Faults[0].Fault], report)
+		} else {
+			random = append(random, report)
+		}
+	}
+	page, err := os.ReadFile(*flagPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(page)
+	for _, part := range []string{Render(random, nil), RenderSingle(singles)} {
+		if text, err = Insert(text, part); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(*flagPage, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
 

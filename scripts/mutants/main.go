@@ -1,7 +1,7 @@
 // Mutants breaks the safety rules of leaderrun one at a time and runs the tests that must notice. It prints a
 // table and fails if a mutant survives, or if the text that it replaces is not there any more.
 //
-//	go run ./scripts/mutants [NAME…]
+//	go run ./scripts/mutants [-bed] [NAME…]
 //
 // Nothing is written to the source tree: the compiler reads the broken file in place of the good one.
 package main
@@ -40,10 +40,11 @@ func run(names []string) error {
 	defer func() { _ = os.RemoveAll(dir) }()
 	fmt.Print("| rule that is broken | caught by | after |\n| --- | --- | --- |\n")
 	survivors := 0
-	for _, m := range mutants {
-		if len(names) > 0 && !slices.Contains(names, m.name) {
-			continue
-		}
+	chosen, err := choose(names)
+	if err != nil {
+		return err
+	}
+	for _, m := range chosen {
 		began := time.Now()
 		by, err := m.test(dir)
 		if err != nil {
@@ -59,6 +60,27 @@ func run(names []string) error {
 		return fmt.Errorf("%d mutants survived", survivors)
 	}
 	return nil
+}
+
+// choose returns the mutants of these names; none: all. After -bed they are those that a whole bed must notice.
+func choose(names []string) ([]mutant, error) {
+	all := slices.Clone(mutants)
+	if len(names) > 0 && names[0] == "-bed" {
+		names, all = names[1:], nil
+		for _, o := range ordeals {
+			i := slices.IndexFunc(mutants, func(m mutant) bool { return m.name == o.mutant })
+			if i < 0 {
+				return nil, fmt.Errorf("there is no mutant %q", o.mutant)
+			}
+			m := mutants[i]
+			m.packages = o.tests()
+			all = append(all, m)
+		}
+	}
+	if len(names) == 0 {
+		return all, nil
+	}
+	return slices.DeleteFunc(all, func(m mutant) bool { return !slices.Contains(names, m.name) }), nil
 }
 
 // sweep ends what a broken guardian left behind. It would take the machine from the tests that come after.

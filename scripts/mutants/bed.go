@@ -1,0 +1,35 @@
+package main
+
+import "regexp"
+
+// ordeal is a mutant that package torture must notice on a whole bed of hosts: a store, and one fault.
+type ordeal struct{ mutant, store, fault string }
+
+// ordeals are run with -bed. What they break is of every layer, and more than one layer must fail before two copies run:
+// some mutants show only as a rule that is not kept, such as a run that lives on without its guardian.
+var ordeals = []ordeal{
+	{"guardian: does not kill at the deadline", "redis", "wrapper stopped"},
+	{"guardian: outlives its wrapper", "redis", "wrapper killed"},
+	{"guardian: only the process group is killed", "redis", "wrapper killed"},
+	{"guardian: unlocks before the tree is dead", "file", "wrapper killed"},
+	{"wrapper: a run survives its guardian", "redis", "guardian killed"},
+	{"no SIGKILL at the deadline", "redis", "packets lost"},
+	{"a definite loss is taken for a silence", "redis", "lease deleted"},
+	{"released when the command ends, not when the tree is dead", "redis", "command killed"},
+	{"Redis: no evidence", "redis", "lease deleted"},
+	{"Redis: no quarantine", "redis", "server killed, its disk lost"},
+	{"Redis: no compare on renew", "redis", "lease deleted"},
+	{"Redis: replicas are not waited for", "sentinel", "leader off the network"},
+	{"validity of a renewal counts from the reply", "redis", "replies late"},
+	{"etcd: a vanished lease is taken for a released one", "etcd", "lease revoked"},
+	{"etcd: no compare of the lease", "etcd", "lease deleted"},
+	{"Consul: a vanished lease is taken for a released one", "consul", "session destroyed"},
+	{"skip starts a lost tick again", "etcd", "power cut"},
+	{"a tick is granted without being claimed", "etcd", "command killed"},
+	{"the token does not follow the clock", "etcd", "store emptied"},
+}
+
+// tests are the arguments of go test that let the fault happen.
+func (o ordeal) tests() []string {
+	return []string{"./internal/torture", "-run", "TestFault/leaderrun", "-store", o.store, "-each", "^" + regexp.QuoteMeta(o.fault) + "$"}
+}

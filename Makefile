@@ -6,7 +6,7 @@ TOOLS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/leaderrun/tools
 # The race detector needs cgo, which Go turns off where there is no C compiler.
 RACE = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
-.PHONY: build test torture servers lint fmt clean
+.PHONY: build test model torture servers lint fmt clean
 
 build:
 	CGO_ENABLED=0 go build -trimpath -tags urfave_cli_no_docs -o leaderrun .
@@ -19,12 +19,18 @@ test: servers
 	@go -C tools/testsum build -buildvcs=false -o $(TOOLS)/testsum .
 	$(TOOLS)/testsum $(RACE) -timeout 10m $(ARGS) $(PKG)
 
-# Hosts, network and stores break at random for the whole DURATION, on all stores at once: see docs/reliability.md.
-#   make torture DURATION=1h SEED=7 STORE=etcd3 FAULT='wrapper killed' REPORT=folder
+# Every order in which steps and faults can meet, in small worlds: see internal/model/doc.go. Two variants at a time.
+#   make model VARIANTS=redis
+model:
+	go test -count 1 -timeout 0 -parallel 2 -v -run 'TestVariants/$(VARIANTS)' ./internal/model -all
+
+# Hosts, network and stores break at random for the whole DURATION, on all stores at once; with EACH one fault after the
+# other, those whose name fits, with the peers beside leaderrun. See docs/reliability.md.
+#   make torture DURATION=1h SEED=7 STORE=etcd3 FAULT='wrapper killed' EACH=. REPORT=folder
 DURATION := 10m
 torture: servers
-	go test -count 1 -timeout 0 -v -run 'TestTorture' ./internal/torture -duration $(DURATION) -seed $(or $(SEED),0) \
-		-store '$(STORE)' -fault '$(FAULT)' -report '$(abspath $(REPORT))'
+	go test -count 1 -timeout 0 -v -run '$(if $(EACH),TestFault,TestTorture)' ./internal/torture -duration $(DURATION) \
+		-seed $(or $(SEED),0) -store '$(STORE)' -fault '$(FAULT)' -each '$(EACH)' -report '$(if $(REPORT),$(abspath $(REPORT)))'
 
 servers:
 	@scripts/servers.sh

@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -25,6 +26,14 @@ func TestNoBeatComesTwice(t *testing.T) {
 			candidate := newClaim("job")
 			candidate.Tick = time.Now().Unix()
 			w.refused(w.other, candidate, backends.Held)
+		},
+		"beat deleted, and the record has the number of one that was seen": func(first rpc.TxnReply) {
+			var r backends.Record
+			if err := json.Unmarshal(first.Ranges[1].KVs[0].Value, &r); err != nil {
+				t.Fatal(err)
+			}
+			r.Beat = first.Ranges[2].KVs[0].ModRevision
+			w.operator.do(t, rpc.Op{Put: &rpc.Put{Key: k.record, Value: write(r)}}, rpc.Op{Delete: k.beat})
 		},
 		"what they were at first": func(first rpc.TxnReply) {
 			w.operator.do(t,

@@ -12,7 +12,7 @@ import (
 
 // Ordeal says what a bed goes through.
 type Ordeal struct {
-	Length time.Duration
+	Length time.Duration // of all, from the start of the servers to the end of the last process
 	Faults []Fault // that can happen to the bed; each comes up as often as the others
 	// Together: now and then two at once. Else each of them is alone.
 	Together bool
@@ -30,7 +30,7 @@ func (b *Bed) Torment(o Ordeal) (Log, error) {
 	defer end()
 	chance := rand.New(rand.NewPCG(b.Seed, chanceOfTurns)) //nolint:gosec // it has to be the same again
 	deck := &deck{chance: chance, all: o.Faults, ttl: b.Store.TTL}
-	for end := time.Now().Add(o.Length); time.Now().Before(end); {
+	for b.began.Add(o.Length-b.rest(o.Length)) > boottime.Now() {
 		turn := deck.deal(o.Together)
 		b.round(turn)
 		if !b.await(settling*b.Store.TTL, b.runs) {
@@ -42,6 +42,11 @@ func (b *Bed) Torment(o Ordeal) (Log, error) {
 	log, err := end()
 	log.Asked = o.Length
 	return log, err
+}
+
+// rest is how long a bed needs at its end for what has begun, and to come to rest.
+func (b *Bed) rest(length time.Duration) time.Duration {
+	return min(length/2, 4*b.Store.TTL+2*rerunEvery)
 }
 
 // Once lets one fault happen to the host that runs the worker, or to the store, for longer than any lease lasts, and

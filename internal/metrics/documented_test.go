@@ -18,7 +18,7 @@ func TestDocumentedMetrics(t *testing.T) {
 	}
 	var want []string
 	for _, d := range definitions() {
-		row := []string{"| `" + d.name + "`", strings.ToLower(d.kind.String()), strings.Join(d.labels, ", "), strings.TrimSuffix(d.help, ".")}
+		row := []string{"| `" + d.name + "`", string(d.kind), strings.Join(d.labels, ", "), strings.TrimSuffix(d.help, ".")}
 		want = append(want, strings.Join(strings.Fields(strings.Join(row, " | ")), " "))
 	}
 	var got []string

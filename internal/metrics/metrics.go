@@ -4,14 +4,9 @@
 package metrics
 
 import (
-	"net/http"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/runner"
@@ -21,10 +16,10 @@ import (
 type Set struct {
 	now func() time.Time // the wall clock: ticks are on it
 
-	runs, leaderChanges, renewalFailures, ticksLost, ticksMissed *prometheus.CounterVec
-	lastTick, lastSuccess, lastExit                              *prometheus.GaugeVec
-	duration, lateness, election, renewal, renewalLeft           prometheus.Histogram
-	leading                                                      *prometheus.GaugeVec // nil: not shown
+	runs, leaderChanges, renewalFailures, ticksLost, ticksMissed *family
+	lastTick, lastSuccess, lastExit                              *family
+	duration, lateness, election, renewal, renewalLeft           sampler
+	leading                                                      *family // nil: not shown
 
 	mu   sync.Mutex
 	open map[string]*openRun // by holder: granted, and not ended yet
@@ -37,42 +32,36 @@ type openRun struct {
 	over     bool // it does not lead any more
 }
 
-// NewRegistry returns a registry of its own, with what Go and the operating system tell of this process.
-func NewRegistry() *prometheus.Registry {
-	reg := prometheus.NewRegistry()
-	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return reg
-}
+// sampler takes the samples of a histogram.
+type sampler func(float64)
 
-// Handler serves what a registry gathers.
-func Handler(reg *prometheus.Registry) http.Handler {
-	return promhttp.HandlerFor(reg, promhttp.HandlerOpts{Registry: reg})
-}
-
-// New registers the metrics of a daemon. It panics if reg has them already.
-func New(reg prometheus.Registerer) *Set {
-	s := newSet(reg, reg)
-	s.leading = leading.gauge(reg)
+// New registers the metrics of a daemon. It panics if r has them already.
+func New(r *Registry) *Set {
+	s := newSet(r, func(d definition) sampler {
+		f := r.register(d)
+		return func(n float64) { f.observe(n) }
+	})
+	s.leading = r.register(leading)
 	return s
 }
 
 // newSet registers the histograms apart: in files they need a label more.
-func newSet(reg, histograms prometheus.Registerer) *Set {
+func newSet(r *Registry, histograms func(definition) sampler) *Set {
 	return &Set{
 		now:             time.Now,
-		runs:            runs.counter(reg),
-		leaderChanges:   leaderChanges.counter(reg),
-		renewalFailures: renewalFailures.counter(reg),
-		ticksLost:       ticksLost.counter(reg),
-		ticksMissed:     ticksMissed.counter(reg),
-		lastTick:        lastTick.gauge(reg),
-		lastSuccess:     lastSuccess.gauge(reg),
-		lastExit:        lastExit.gauge(reg),
-		duration:        duration.histogram(histograms),
-		lateness:        lateness.histogram(histograms),
-		election:        election.histogram(histograms),
-		renewal:         renewal.histogram(histograms),
-		renewalLeft:     renewalLeft.histogram(histograms),
+		runs:            r.register(runs),
+		leaderChanges:   r.register(leaderChanges),
+		renewalFailures: r.register(renewalFailures),
+		ticksLost:       r.register(ticksLost),
+		ticksMissed:     r.register(ticksMissed),
+		lastTick:        r.register(lastTick),
+		lastSuccess:     r.register(lastSuccess),
+		lastExit:        r.register(lastExit),
+		duration:        histograms(duration),
+		lateness:        histograms(lateness),
+		election:        histograms(election),
+		renewal:         histograms(renewal),
+		renewalLeft:     histograms(renewalLeft),
 		open:            map[string]*openRun{},
 	}
 }
@@ -82,22 +71,22 @@ func (s *Set) Observe(e runner.Event) {
 	job := label(e.Job)
 	switch e.Name {
 	case runner.EventAcquired:
-		s.leaderChanges.WithLabelValues(job).Inc()
-		s.election.Observe(e.Took.Seconds())
+		s.leaderChanges.add(1, job)
+		s.election(e.Took.Seconds())
 		s.begin(e.Holder, job)
 	case runner.EventStarted:
 		if s.starts(e.Holder) && e.Tick != 0 {
-			s.lateness.Observe(max(s.now().Sub(time.Unix(e.Tick, 0)), 0).Seconds())
+			s.lateness(max(s.now().Sub(time.Unix(e.Tick, 0)), 0).Seconds())
 		}
 	case runner.EventStopping:
 		s.stops(e.Holder)
 	case runner.EventExited:
-		s.duration.Observe(e.Took.Seconds())
+		s.duration(e.Took.Seconds())
 	case runner.EventRenewed:
-		s.renewal.Observe(e.Took.Seconds())
-		s.renewalLeft.Observe(e.Left.Seconds())
+		s.renewal(e.Took.Seconds())
+		s.renewalLeft(e.Left.Seconds())
 	case runner.EventRenewFail:
-		s.renewalFailures.WithLabelValues(job).Inc()
+		s.renewalFailures.add(1, job)
 	case runner.EventReleased:
 		s.release(e.Holder, job)
 	}
@@ -111,33 +100,31 @@ func (s *Set) Ended(job string, r runner.Result, tick, at time.Time) {
 	}
 	job = label(job)
 	o := outcomeOf(r, s.end(r.Grant.Claim.Holder.ID, job))
-	s.runs.WithLabelValues(job, o).Inc()
+	s.runs.add(1, job, o)
 	lost, missed := findings(r)
-	s.ticksLost.WithLabelValues(job).Add(lost)
-	s.ticksMissed.WithLabelValues(job).Add(missed)
+	s.ticksLost.add(lost, job)
+	s.ticksMissed.add(missed, job)
 	// They are shown from the first attempt on: an increase cannot be seen of what was not there before.
-	s.leaderChanges.WithLabelValues(job)
-	s.renewalFailures.WithLabelValues(job)
+	s.leaderChanges.add(0, job)
+	s.renewalFailures.add(0, job)
 	if !tick.IsZero() {
-		s.lastTick.WithLabelValues(job).Set(seconds(tick))
+		s.lastTick.set(seconds(tick), job)
 	}
 	if r.Status.Known {
-		s.lastExit.WithLabelValues(job).Set(float64(r.Status.ExitCode()))
+		s.lastExit.set(float64(r.Status.ExitCode()), job)
 	}
 	if o == done {
-		s.lastSuccess.WithLabelValues(job).Set(seconds(at))
+		s.lastSuccess.set(seconds(at), job)
 	}
 }
 
 // Forget drops the metrics of a job that is not run here any more.
 func (s *Set) Forget(job string) {
-	of := prometheus.Labels{"job": label(job)}
-	for _, c := range []*prometheus.CounterVec{s.runs, s.leaderChanges, s.renewalFailures, s.ticksLost, s.ticksMissed} {
-		c.DeletePartialMatch(of)
-	}
-	for _, g := range []*prometheus.GaugeVec{s.lastTick, s.lastSuccess, s.lastExit, s.leading} {
-		if g != nil {
-			g.DeletePartialMatch(of)
+	for _, f := range []*family{
+		s.runs, s.leaderChanges, s.renewalFailures, s.ticksLost, s.ticksMissed, s.lastTick, s.lastSuccess, s.lastExit, s.leading,
+	} {
+		if f != nil {
+			f.forget(label(job))
 		}
 	}
 }
@@ -166,7 +153,7 @@ func (s *Set) begin(holder, job string) {
 	defer s.mu.Unlock()
 	s.open[holder] = &openRun{}
 	if s.leading != nil {
-		s.leading.WithLabelValues(job).Inc()
+		s.leading.add(1, job)
 	}
 }
 
@@ -216,7 +203,7 @@ func (s *Set) leave(run *openRun, job string) {
 	}
 	run.over = true
 	if s.leading != nil {
-		s.leading.WithLabelValues(job).Dec()
+		s.leading.add(-1, job)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -53,37 +52,6 @@ func observe(s *Set, job, holder string) {
 	} {
 		e.Job, e.Holder, e.Tick = job, holder, tick.Unix()
 		s.Observe(e)
-	}
-}
-
-// value returns what a gatherer has of a series: the value, or how many samples a histogram has. absent where
-// there is none.
-func value(t *testing.T, g prometheus.Gatherer, name string, labels ...string) float64 {
-	t.Helper()
-	families, err := g.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range families {
-		for _, m := range f.Metric {
-			if f.GetName() != name || signature(m) != strings.Join(labels, ",") {
-				continue
-			}
-			if m.Histogram != nil {
-				return float64(m.Histogram.GetSampleCount())
-			}
-			return m.GetCounter().GetValue() + m.GetGauge().GetValue()
-		}
-	}
-	return absent
-}
-
-const absent = -1
-
-func expect(t *testing.T, g prometheus.Gatherer, want float64, name string, labels ...string) {
-	t.Helper()
-	if got := value(t, g, name, labels...); got != want {
-		t.Errorf("%s{%s} is %v, want %v", name, strings.Join(labels, ","), got, want)
 	}
 }
 
@@ -140,8 +108,8 @@ func TestOutcomes(t *testing.T) {
 }
 
 func TestARunIsCounted(t *testing.T) {
-	reg := prometheus.NewPedanticRegistry()
-	s := New(reg)
+	reg := newScraped()
+	s := New(reg.Registry)
 	observe(s, "job", "h")
 	s.Ended("job", ran("h", 0), tick, tick.Add(time.Minute))
 
@@ -162,8 +130,8 @@ func TestARunIsCounted(t *testing.T) {
 }
 
 func TestASkippedRunSaysNothingOfTheLastOne(t *testing.T) {
-	reg := prometheus.NewPedanticRegistry()
-	s := New(reg)
+	reg := newScraped()
+	s := New(reg.Registry)
 	s.Ended("job", refusal(backends.Held, false), time.Time{}, tick)
 	expect(t, reg, 1, "leaderrun_runs_total", `job="job"`, `outcome="skipped_held"`)
 	expect(t, reg, 0, "leaderrun_ticks_lost_total", `job="job"`) // the increase from it can be seen
@@ -177,8 +145,8 @@ func TestASkippedRunSaysNothingOfTheLastOne(t *testing.T) {
 }
 
 func TestWhatAClaimFoundIsCountedOnce(t *testing.T) {
-	reg := prometheus.NewPedanticRegistry()
-	s := New(reg)
+	reg := newScraped()
+	s := New(reg.Registry)
 	r := ran("h", 0)
 	r.Grant.Lost = []backends.Occurrence{{State: backends.Lost}, {State: backends.Missed}, {State: backends.Lost}}
 	r.Refusal = &backends.Refusal{Verdict: backends.Held, First: true} // what came before the grant
@@ -195,8 +163,8 @@ func TestWhatAClaimFoundIsCountedOnce(t *testing.T) {
 }
 
 func TestLeading(t *testing.T) {
-	reg := prometheus.NewPedanticRegistry()
-	s := New(reg)
+	reg := newScraped()
+	s := New(reg.Registry)
 	event := func(name string) { s.Observe(runner.Event{Name: name, Job: "job", Holder: "h"}) }
 	leads := func(want float64) {
 		t.Helper()
@@ -223,8 +191,8 @@ func TestLeading(t *testing.T) {
 
 // A stop shows in the events only: the command may have ended with 0.
 func TestARunThatWasAskedToStopIsNotDone(t *testing.T) {
-	reg := prometheus.NewPedanticRegistry()
-	s := New(reg)
+	reg := newScraped()
+	s := New(reg.Registry)
 	for _, name := range []string{runner.EventAcquired, runner.EventStarted, runner.EventStopping} {
 		s.Observe(runner.Event{Name: name, Job: "job", Holder: "h"})
 	}
@@ -234,14 +202,14 @@ func TestARunThatWasAskedToStopIsNotDone(t *testing.T) {
 }
 
 func TestOnlyTheFirstStartIsLate(t *testing.T) {
-	reg := prometheus.NewPedanticRegistry()
-	s := New(reg)
+	reg := newScraped()
+	s := New(reg.Registry)
 	s.now = func() time.Time { return tick.Add(-time.Second) } // a step of the clock: not a negative sample
 	for _, name := range []string{runner.EventAcquired, runner.EventStarted, runner.EventExited, runner.EventStarted} {
 		s.Observe(runner.Event{Name: name, Job: "job", Holder: "h", Tick: tick.Unix()})
 	}
 	expect(t, reg, 1, "leaderrun_start_lateness_seconds")
-	if sum := histogram(t, reg, "leaderrun_start_lateness_seconds").GetSampleSum(); sum != 0 {
+	if sum := histogramOf(t, reg, "leaderrun_start_lateness_seconds").GetSampleSum(); sum != 0 {
 		t.Errorf("late by %v", sum)
 	}
 	s.Observe(runner.Event{Name: runner.EventAcquired, Job: "job", Holder: "without tick"})
@@ -249,22 +217,9 @@ func TestOnlyTheFirstStartIsLate(t *testing.T) {
 	expect(t, reg, 1, "leaderrun_start_lateness_seconds")
 }
 
-func histogram(t *testing.T, g prometheus.Gatherer, name string) *dto.Histogram {
-	t.Helper()
-	families, err := g.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	i := slices.IndexFunc(families, func(f *dto.MetricFamily) bool { return f.GetName() == name })
-	if i < 0 {
-		t.Fatalf("there is no %s", name)
-	}
-	return families[i].Metric[0].Histogram
-}
-
 func TestRunsOfEarlierTicksCountToo(t *testing.T) {
-	reg := prometheus.NewPedanticRegistry()
-	s := New(reg)
+	reg := newScraped()
+	s := New(reg.Registry)
 	observe(s, "job", "first")
 	observe(s, "job", "second")
 	r := ran("second", 0)
@@ -280,8 +235,8 @@ func TestRunsOfEarlierTicksCountToo(t *testing.T) {
 }
 
 func TestForget(t *testing.T) {
-	reg := prometheus.NewPedanticRegistry()
-	s := New(reg)
+	reg := newScraped()
+	s := New(reg.Registry)
 	for _, job := range []string{"old", "kept"} {
 		observe(s, job, job)
 		s.Ended(job, ran(job, 0), tick, tick)
@@ -293,8 +248,8 @@ func TestForget(t *testing.T) {
 	}
 	for _, f := range families {
 		for _, m := range f.Metric {
-			if strings.Contains(signature(m), "old") {
-				t.Errorf("%s still has %s", f.GetName(), signature(m))
+			if strings.Contains(labelsIn(m), "old") {
+				t.Errorf("%s still has %s", f.GetName(), labelsIn(m))
 			}
 		}
 	}
@@ -303,8 +258,8 @@ func TestForget(t *testing.T) {
 
 // Ten thousand jobs must not make ten thousand histograms, and what no job can be called must not be fatal.
 func TestSeriesPerJob(t *testing.T) {
-	reg := prometheus.NewPedanticRegistry()
-	s := New(reg)
+	reg := newScraped()
+	s := New(reg.Registry)
 	const jobs = 100
 	for n := range jobs {
 		job := fmt.Sprintf("job %d \xff\n\"", n)
@@ -327,14 +282,14 @@ func TestSeriesPerJob(t *testing.T) {
 }
 
 func TestNamesAreAsPrometheusWantsThem(t *testing.T) {
-	reg := prometheus.NewPedanticRegistry()
-	s := New(reg)
+	reg := newScraped()
+	s := New(reg.Registry)
 	file := NewTextfile(t.TempDir(), "job")
 	for _, s := range []*Set{s, file.Set} {
 		observe(s, "job", "h")
 		s.Ended("job", ran("h", 0), tick, tick)
 	}
-	for name, g := range map[string]prometheus.Gatherer{"daemon": reg, "file": file.registry} {
+	for name, g := range map[string]prometheus.Gatherer{"daemon": reg, "file": scraped{file.registry}} {
 		families, err := g.Gather()
 		if err != nil {
 			t.Fatal(err)
@@ -381,8 +336,8 @@ func TestScrape(t *testing.T) {
 }
 
 func TestSetIsForSeveralGoroutines(t *testing.T) {
-	reg := prometheus.NewPedanticRegistry()
-	s := New(reg)
+	reg := newScraped()
+	s := New(reg.Registry)
 	s.now = func() time.Time { return tick }
 	var group sync.WaitGroup
 	const jobs, each = 8, 50

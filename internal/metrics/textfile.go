@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -13,10 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
 )
 
 const (
@@ -34,7 +29,7 @@ const (
 type Textfile struct {
 	*Set
 	dir, job string
-	registry *prometheus.Registry
+	registry *Registry
 	patience time.Duration
 }
 
@@ -43,19 +38,19 @@ type Textfile struct {
 // Every series has the label job, also those of histograms: else the files of two jobs would have the same ones,
 // and a node exporter takes neither. There is no leaderrun_leading: nobody leads any more when the file is written.
 func NewTextfile(dir, job string) *Textfile {
-	reg := prometheus.NewRegistry()
-	ofJob := prometheus.WrapRegistererWith(prometheus.Labels{"job": label(job)}, reg)
-	return &Textfile{Set: newSet(reg, ofJob), dir: dir, job: job, registry: reg, patience: lockPatience}
+	r := newRegistry()
+	set := newSet(r, func(d definition) sampler {
+		f := r.register(d.ofJob())
+		f.add(0, label(job))
+		return func(n float64) { f.observe(n, label(job)) }
+	})
+	return &Textfile{Set: set, dir: dir, job: job, registry: r, patience: lockPatience}
 }
 
 // Write adds what was counted to the job's file. It is called once, and waits no longer than two seconds for
 // other runs that write. The error may be that what earlier runs left could not be read: then the file is written all
 // the same, and counts from this run on.
 func (t *Textfile) Write() error {
-	families, err := t.registry.Gather()
-	if err != nil {
-		return fmt.Errorf("gather: %w", err)
-	}
 	unlock, err := lockDirectory(t.dir, t.patience)
 	if err != nil {
 		return err
@@ -67,22 +62,17 @@ func (t *Textfile) Write() error {
 	if unreadable != nil {
 		unreadable = fmt.Errorf("%s counts from zero again: what it held is not leaderrun's: %w", path, unreadable)
 	}
-	var text bytes.Buffer
-	for _, f := range carryOver(families, old) {
-		if _, err := expfmt.MetricFamilyToText(&text, f); err != nil {
-			return errors.Join(err, unreadable)
-		}
-	}
+	text := textOf(carryOver(t.registry.gather(), old))
 	// One name is enough: only who has the lock writes it, over what a crash left behind.
 	temporary := filepath.Join(t.dir, ".leaderrun_"+escape(t.job)+".tmp")
-	if err := replace(path, temporary, text.Bytes()); err != nil {
+	if err := replace(path, temporary, text); err != nil {
 		return err
 	}
 	return unreadable
 }
 
 // readOld reads what earlier runs counted. No file: nothing, and no error.
-func readOld(path, job string) (map[string]*dto.MetricFamily, error) {
+func readOld(path, job string) (map[string]*family, error) {
 	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -19,7 +19,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/runner"
@@ -54,7 +53,7 @@ func page(t *testing.T, files ...string) prometheus.Gatherers {
 		if err != nil {
 			t.Fatal(err)
 		}
-		parser := expfmt.NewTextParser(model.LegacyValidation)
+		parser := expfmt.NewTextParser(validation)
 		families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
 		if err != nil {
 			t.Fatalf("%s: %v\n%s", name, err, text)

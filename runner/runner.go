@@ -102,8 +102,8 @@ type Tree interface {
 	Kill()
 	// Events reports what becomes of the tree and is closed after lifeline.Dead.
 	Events() <-chan lifeline.Event
-	// Close sends away who watched over a tree that is dead or was never started, and waits until it is gone: it
-	// would give the files back for all who share them when its last deadline is over.
+	// Close sends away who watched over a tree that is dead or was never started. It has gone before the next tree
+	// starts: it would give the files back for all who share them when its last deadline is over.
 	Close()
 }
 

@@ -37,6 +37,7 @@ func (d *Driver) claim(ctx context.Context, c backends.Claim) (g backends.Grant,
 		return g, false, err
 	}
 	defer s.end()
+	d.learn(s.turn)
 	l, err := d.mine(c.Job, c.Holder.ID)
 	if err != nil {
 		return g, false, err
@@ -133,12 +134,26 @@ func (d *Driver) decideFree(s *step, f *os.File, c backends.Claim) (backends.Gra
 	return d.hold(s, f, g), nil
 }
 
+// learn finds out, once, whether this system shows which locks an open file description has, by one that is locked. It
+// comes early: a standby knows it when the job gets free.
+func (d *Driver) learn(locked *os.File) {
+	d.mu.Lock()
+	known := d.knows
+	d.mu.Unlock()
+	if known {
+		return
+	}
+	shown, err := showsLock(locked)
+	cannot := err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.knows, d.probes = shown || cannot, !shown && cannot
+}
+
 // hold keeps the lock for a grant.
 func (d *Driver) hold(s *step, f *os.File, g backends.Grant) backends.Grant {
-	shown, err := showsLock(f)
-	cannot := err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)
-	l := &lease{path: s.lock, holder: g.Claim.Holder.ID, token: g.Token, file: f, probe: !shown && cannot}
 	d.mu.Lock()
+	l := &lease{path: s.lock, holder: g.Claim.Holder.ID, token: g.Token, file: f, probe: d.probes}
 	former := d.held[s.job]
 	d.held[s.job] = l
 	if w := d.waiters[s.job]; w != nil {

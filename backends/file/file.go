@@ -37,6 +37,8 @@ type Driver struct {
 	held    map[string]*lease  // by job, until they are finished
 	waiters map[string]*waiter // by job
 	closed  bool
+	knows   bool // whether leases are probed
+	probes  bool // this system cannot show which locks a description has
 }
 
 // unclosed keeps the locks of drivers that were closed with leases: closing does not release them, and what

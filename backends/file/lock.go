@@ -23,7 +23,7 @@ type lease struct {
 	mu    sync.Mutex // held over a renewal, so that the end of the run does not come in between
 	file  *os.File
 	over  bool
-	probe bool // this system cannot show which locks a description has
+	probe bool // see Driver.probes
 }
 
 // alive says whether the lock is still there and still the one that others ask for. The guardian unlocks the

@@ -27,13 +27,35 @@ type command struct {
 // exampleLine is a line that people can copy, and what it does. A test runs each.
 type exampleLine struct{ does, line string }
 
+// makers make the commands.
+func makers() []func() *command {
+	return []func() *command{
+		runCommand, statusCommand, historyCommand, checkCommand, breakCommand, forgetCommand,
+		nextCommand, cronCommand, doctorCommand,
+		versionCommand, completionCommand, manCommand, helpCommand,
+	}
+}
+
 // commands returns every command. They are made anew for each call: nothing of one may reach another.
 func commands() []*command {
-	return []*command{
-		runCommand(), statusCommand(), historyCommand(), checkCommand(), breakCommand(), forgetCommand(),
-		nextCommand(), cronCommand(), doctorCommand(),
-		versionCommand(), completionCommand(), manCommand(), helpCommand(),
+	var all []*command
+	for _, newCommand := range makers() {
+		all = append(all, newCommand())
 	}
+	return all
+}
+
+// commandsFor returns the one command that the line names, if that stands first, as it mostly does; else all. A run
+// does not pay for the others.
+func commandsFor(line []string) []*command {
+	if len(line) > 1 {
+		for _, newCommand := range makers() {
+			if c := newCommand(); c.name == line[1] {
+				return []*command{c}
+			}
+		}
+	}
+	return commands()
 }
 
 // planned are the commands that the next releases will have.
@@ -55,22 +77,21 @@ func allOptions() []option {
 }
 
 // dispatch parses the command line and runs the command that it names.
-func dispatch(args []string, stdout *os.File, v *voice, signals <-chan syscall.Signal, ahead *tree) (end End) {
+func dispatch(args []string, stdout *os.File, v *voice, signals func() <-chan syscall.Signal, ahead *tree) (end End) {
 	s := newSettings(os.LookupEnv)
-	all := commands()
 	act := func(cmd *command) cli.ActionFunc {
 		return func(ctx *cli.Context) error {
 			c := &call{
-				cmd: cmd, args: ctx.Args().Slice(), settings: s, voice: v, stdout: stdout, signals: signals,
+				cmd: cmd, args: ctx.Args().Slice(), settings: s, voice: v, stdout: stdout,
 				terminal: isTerminal(stdout), ahead: ahead,
 			}
 			s.few = len(c.args) < cmd.least()
-			end = c.start(endedOptions(args, c.args))
+			end = c.start(endedOptions(args, c.args), signals)
 			return nil
 		}
 	}
 	wrong := func(cmd *command) cli.OnUsageErrorFunc {
-		return func(_ *cli.Context, err error, _ bool) error { return mistyped(cmd, all, err) }
+		return func(_ *cli.Context, err error, _ bool) error { return mistyped(cmd, commands(), err) }
 	}
 	root := rootCommand()
 	app := &cli.App{
@@ -80,7 +101,7 @@ func dispatch(args []string, stdout *os.File, v *voice, signals <-chan syscall.S
 		// The default one exits by itself where an error has an exit code.
 		ExitErrHandler: func(*cli.Context, error) {},
 	}
-	for _, cmd := range all {
+	for _, cmd := range commandsFor(args) {
 		app.Commands = append(app.Commands, &cli.Command{
 			Name: cmd.name, HideHelp: true, Flags: flags(s, cmd.options), Action: act(cmd), OnUsageError: wrong(cmd),
 		})
@@ -113,8 +134,9 @@ func endedOptions(line, args []string) bool {
 	return before > 0 && line[before] == "--"
 }
 
-// start reads the configuration and runs the command. ended: "--" stands before its arguments.
-func (c *call) start(ended bool) End {
+// start reads the configuration and runs the command. ended: "--" stands before its arguments. From the first thing
+// that is done, signals are caught.
+func (c *call) start(ended bool, signals func() <-chan syscall.Signal) End {
 	if c.settings.asked("help") {
 		return c.finish(c.showHelp(c.cmd))
 	}
@@ -123,7 +145,7 @@ func (c *call) start(ended bool) End {
 		return c.finish(End{}, err)
 	}
 	if !c.cmd.plain {
-		if err := c.settings.loadFiles(allOptions()); err != nil {
+		if err := c.settings.loadFiles(allOptions); err != nil {
 			c.voice.configureEarly(c.settings)
 			return c.finish(End{}, err)
 		}
@@ -133,6 +155,7 @@ func (c *call) start(ended bool) End {
 			return c.finish(End{}, err)
 		}
 	}
+	c.signals = signals()
 	return c.finish(c.cmd.run(c))
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/lifeline"
 	"github.com/leaderrun/leaderrun/internal/process"
+	"github.com/leaderrun/leaderrun/internal/process/ahead"
 	"github.com/leaderrun/leaderrun/runner"
 )
 
@@ -80,20 +81,18 @@ type tree struct {
 
 var _ runner.Tree = (*tree)(nil)
 
-// plant starts the guardian and returns at once.
+// plant starts the guardian, unless that was done before this package was initialised, and returns at once.
 func plant(v *voice) *tree {
 	t := &tree{warn: func(text string) { v.warn(text, "") }, ready: make(chan struct{})}
 	go func() {
 		defer close(t.ready)
-		t.guard, t.err = process.Prepare(process.Options{Warn: t.warn})
+		options := process.Options{Warn: t.warn}
+		if begun, ok := ahead.Take(); ok {
+			options.Begun = &begun
+		}
+		t.guard, t.err = process.Prepare(options)
 	}()
 	return t
-}
-
-// asksForRun tells by a glance at the arguments whether the command is run and not only its help. Where it is
-// mistaken, the guardian starts later, or is sent away unused.
-func asksForRun(args []string) bool {
-	return len(args) > 3 && args[1] == "run" && !strings.HasPrefix(args[2], "-h") && args[2] != "--help"
 }
 
 // Start implements runner.Tree.
@@ -136,10 +135,17 @@ func (t *tree) Kill() { t.guard.Kill() }
 // Events implements runner.Tree.
 func (t *tree) Events() <-chan lifeline.Event { return t.guard.Events() }
 
-// Close implements runner.Tree.
-func (t *tree) Close() { t.fell() }
+// Close implements runner.Tree. It does not wait for the guardian's end: whoever plants the next tree does, and the end
+// of the program.
+func (t *tree) Close() {
+	<-t.ready
+	if t.guard != nil {
+		_ = t.guard.Dismiss()
+	}
+}
 
-// fell sends a guardian away that has nothing left to guard. One whose tree could not be confirmed dead stays.
+// fell sends a guardian away that has nothing left to guard, and waits until it is gone. One whose tree could not be
+// confirmed dead stays.
 func (t *tree) fell() {
 	<-t.ready
 	if t.guard != nil {

@@ -24,7 +24,7 @@ const (
 
 // loadFiles reads the configuration: the named file, which must exist, or else the system's and the user's,
 // of which the user's counts for the keys that both have.
-func (s *settings) loadFiles(known []option) error {
+func (s *settings) loadFiles(known func() []option) error {
 	s.file = map[string]given{}
 	if named, ok := s.find("config"); ok {
 		if named.text == "" {
@@ -56,7 +56,7 @@ func configPaths(lookup func(string) (string, bool)) []string {
 
 // load reads one file. A file that exists and cannot be read is a fault: it may name the backend, and
 // without that this host would not exclude the others.
-func (s *settings) load(path string, known []option, named *given) error {
+func (s *settings) load(path string, known func() []option, named *given) error {
 	text, err := readSmall(path)
 	switch {
 	case err == nil:
@@ -75,7 +75,7 @@ func (s *settings) load(path string, known []option, named *given) error {
 			hint: "make the file readable for this user, or name another one by --config",
 		}
 	}
-	values, err := parseConfig(path, text, known)
+	values, err := parseConfig(path, text, known())
 	if err != nil {
 		return err
 	}

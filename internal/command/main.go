@@ -17,6 +17,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/process"
+	"github.com/leaderrun/leaderrun/internal/process/ahead"
 )
 
 // Main runs the program and says how it is to end. The command of a run gets stdin, stdout and stderr of this
@@ -24,14 +25,23 @@ import (
 func Main(args []string, _, stdout, stderr *os.File) End {
 	voice := newVoice(stderr)
 	defer voice.close()
-	var ahead *tree
-	if asksForRun(args) { // its guardian starts on another thread while this one reads options and claims
-		ahead = plant(voice)
-		defer ahead.fell()
+	var planted *tree
+	if ahead.IsRun(args) { // its guardian starts on another thread while this one reads options and claims
+		planted = plant(voice)
+		defer planted.fell()
 	}
-	// Before anything else: a signal that comes now must not be lost, and a second one not wait for us.
-	signals := process.CaptureSignals()
-	return protected(voice, func() End { return dispatch(args, stdout, voice, signals, ahead) })
+	signals := captureSignals()
+	return protected(voice, func() End { return dispatch(args, stdout, voice, signals, planted) })
+}
+
+// captureSignals installs the handlers, on another thread while this one reads options, and returns what waits for that.
+// It comes before all but the start of a guardian: a signal that comes earlier ends this process, as it would a second
+// later, and there is nothing yet to be undone. One that comes when something was done must not be lost, and a second one
+// not wait for us.
+func captureSignals() func() <-chan syscall.Signal {
+	installed := make(chan (<-chan syscall.Signal), 1)
+	go func() { installed <- process.CaptureSignals() }()
+	return func() <-chan syscall.Signal { return <-installed }
 }
 
 // protected makes a panic an error like others: whoever reads the mail of a cron job cannot use a stack. Where

@@ -105,7 +105,14 @@ func runRun(c *call) (End, error) {
 	defer checks.close()
 	request.Checks, request.Env = checks.asked, checks.env(request.Env)
 	measures := c.measure(plan.metrics, request)
-	result := (&runner.Runner{Driver: store, Observe: measures.observe(story.event)}).Run(context.Background(), request)
+	tell := measures.observe(story.event)
+	observe := func(e runner.Event) {
+		if e.Name == runner.EventStandby {
+			go checks.ahead(plan.timeline.TTL)
+		}
+		tell(e)
+	}
+	result := (&runner.Runner{Driver: store, Observe: observe}).Run(context.Background(), request)
 	end := endOf(result, plan.conflict)
 	story.tell(result, end)
 	measures.ended(result)
@@ -256,6 +263,7 @@ func newStarts(v *voice, ahead *tree, command process.Command) *starts {
 
 func (s *starts) next() runner.Tree {
 	if s.used {
+		s.tree.fell() // the guardian before would unlock under this run what they share
 		s.tree = plant(s.voice)
 	}
 	s.used = true
@@ -263,7 +271,7 @@ func (s *starts) next() runner.Tree {
 	return s.tree
 }
 
-// over sends a guardian away that was never needed.
+// over sends a guardian away that was never needed, and waits for the end of one that was.
 func (s *starts) over() { s.tree.fell() }
 
 // quoteLine is what people may have meant by several words after --shell.

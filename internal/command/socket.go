@@ -44,6 +44,7 @@ type socket struct {
 	mu       sync.Mutex
 	tried    bool
 	listener net.Listener // nil: there is none
+	limit    time.Duration
 	dir      string
 	grant    backends.Grant // of the run that is asked about
 }
@@ -64,8 +65,17 @@ func newSocket(warn func(text, hint string)) *socket {
 	}
 }
 
-// env adds the socket's name to the variables of a command. The socket is made when the first command is about to
-// start: a run that is skipped has none.
+// ahead makes the socket for a standby, which has the time now, and not when the job is free.
+func (s *socket) ahead(ttl time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.tried && s.listener == nil {
+		_ = s.listen(answerLimit(ttl)) // it is tried again when the command starts
+	}
+}
+
+// env adds the socket's name to the variables of a command. But for a standby, the socket is made when the first command
+// is about to start: a run that is skipped has none.
 func (s *socket) env(variables func(backends.Grant) []string) func(backends.Grant) []string {
 	return func(g backends.Grant) []string {
 		vars := variables(g)
@@ -74,7 +84,7 @@ func (s *socket) env(variables func(backends.Grant) []string) func(backends.Gran
 		s.grant = g
 		if !s.tried {
 			s.tried = true
-			if err := s.listen(answerLimit(g.TTL)); err != nil {
+			if err := s.listenOnce(answerLimit(g.TTL)); err != nil {
 				s.warn("the command cannot ask whether its run still leads: "+reason(err), "it needs a directory to write to: XDG_RUNTIME_DIR, TMPDIR or /tmp")
 			}
 		}
@@ -88,8 +98,24 @@ func (s *socket) env(variables func(backends.Grant) []string) func(backends.Gran
 // answerLimit is how long an answer may take: as long as a renewal.
 func answerLimit(ttl time.Duration) time.Duration { return ttl / 6 }
 
+// listenOnce makes the socket, unless that was done ahead. One whose name says another time than the lease that was
+// granted, or that somebody has removed meanwhile, is made anew. It needs s.mu.
+func (s *socket) listenOnce(limit time.Duration) error {
+	if s.listener != nil {
+		_, err := os.Lstat(s.listener.Addr().String())
+		if err == nil && s.limit == limit {
+			return nil
+		}
+		if err := s.remove(); err != nil {
+			return err
+		}
+	}
+	return s.listen(limit)
+}
+
 // listen makes the socket in a directory that is only for this user. It needs s.mu.
 func (s *socket) listen(limit time.Duration) error {
+	s.limit = limit
 	name := socketPrefix + limit.Round(time.Millisecond).String()
 	if s.home != nil {
 		dir, number, err := s.home.place()
@@ -179,16 +205,22 @@ func (s *socket) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tried = true
-	if s.listener == nil {
-		return
-	}
-	_ = s.listener.Close() // which removes the socket
-	if s.dir == "" {
-		return
-	}
-	if err := os.RemoveAll(s.dir); err != nil {
+	if err := s.remove(); err != nil {
 		s.warn("the socket of the run is left over: "+reason(err), "")
 	}
+}
+
+// remove removes the socket, if there is one. It needs s.mu.
+func (s *socket) remove() error {
+	if s.listener == nil {
+		return nil
+	}
+	_ = s.listener.Close() // which removes the socket
+	s.listener = nil
+	if s.dir == "" {
+		return nil
+	}
+	return os.RemoveAll(s.dir)
 }
 
 func (s *socket) accept(listener net.Listener) {

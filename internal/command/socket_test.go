@@ -277,3 +277,48 @@ func TestSocketFindsADirectory(t *testing.T) {
 		t.Errorf("warnings: %q", warnings)
 	}
 }
+
+// What a standby has made ahead is what its command finds, unless it would be wrong by then.
+func TestSocketOfAStandby(t *testing.T) {
+	for name, c := range map[string]struct {
+		granted time.Duration
+		between func(t *testing.T, path string)
+		same    bool
+	}{
+		"as it was made":         {15 * time.Second, func(*testing.T, string) {}, true},
+		"another TTL is granted": {20 * time.Second, func(*testing.T, string) {}, false},
+		"somebody has removed it": {15 * time.Second, func(t *testing.T, path string) {
+			t.Helper()
+			if err := os.RemoveAll(filepath.Dir(path)); err != nil {
+				t.Fatal(err)
+			}
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			home := shortDir(t)
+			t.Setenv("XDG_RUNTIME_DIR", home)
+			s := newSocket(func(text, _ string) { t.Error(text) })
+			s.ahead(15 * time.Second)
+			made := s.listener.Addr().String()
+			c.between(t, made)
+			s.ahead(15 * time.Second)
+			vars := s.env(func(backends.Grant) []string { return nil })(grantOf(c.granted))
+			path := strings.TrimPrefix(vars[0], socketVariable+"=")
+			if (path == made) != c.same {
+				t.Errorf("made %s, told %s", made, path)
+			}
+			if !strings.HasSuffix(path, answerLimit(c.granted).Round(time.Millisecond).String()) {
+				t.Errorf("told %s for a TTL of %v", path, c.granted)
+			}
+			s.answer(t, runner.Standing{Leading: true, Left: time.Second})
+			if answer, err := askRun(t.Context(), path, patienceOfTests); err != nil || !answer.Leading {
+				t.Errorf("check: %+v, %v", answer, err)
+			}
+			s.close()
+			s.ahead(15 * time.Second) // the event of a standby may come late
+			if left, err := os.ReadDir(home); err != nil || len(left) != 0 {
+				t.Errorf("left behind: %v, %v", left, err)
+			}
+		})
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -45,7 +46,7 @@ func (r *reader) readCrontab(text []byte, h host) {
 	for line := range strings.Lines(string(text)) {
 		c.line++
 		line = strings.TrimLeft(strings.TrimSuffix(line, "\n"), blanks)
-		if topKey.MatchString(line) {
+		if topKey().MatchString(line) {
 			r.problem(c.line, "", "this looks like YAML, and the file is read as a crontab", "a YAML file's name ends in .yaml or .yml")
 			return
 		}
@@ -57,8 +58,13 @@ func (r *reader) readCrontab(text []byte, h host) {
 	}
 }
 
+// pattern is a regular expression that is compiled when it is first used: most runs of leaderrun read no job file.
+func pattern(text string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
+}
+
 // topKey is how a YAML file begins.
-var topKey = regexp.MustCompile(`^(jobs|defaults|timezone):(\s|$)`)
+var topKey = pattern(`^(jobs|defaults|timezone):(\s|$)`)
 
 // isSystem says whether cron reads the file as one with a user's name in each line.
 func isSystem(path string) bool {
@@ -190,24 +196,24 @@ func (c *crontab) job(line string) {
 
 // A field of a schedule, and one that may also be a program.
 var (
-	isField   = regexp.MustCompile(`^[0-9*?][-0-9*?/,]*$`)
-	isWeekday = regexp.MustCompile(`(?i)^(sun|mon|tue|wed|thu|fri|sat)([-,](sun|mon|tue|wed|thu|fri|sat))*$`)
-	isAccount = regexp.MustCompile(`^[a-z_][-a-z0-9_.]*$`)
+	isField   = pattern(`^[0-9*?][-0-9*?/,]*$`)
+	isWeekday = pattern(`(?i)^(sun|mon|tue|wed|thu|fri|sat)([-,](sun|mon|tue|wed|thu|fri|sat))*$`)
+	isAccount = pattern(`^[a-z_][-a-z0-9_.]*$`)
 )
 
 // notCommand says why the sixth word does not begin a command.
 func (c *crontab) notCommand(d *draft, expr, command string) (why, hint string) {
 	word, rest := cutWord(command)
-	seconds := expr[0] != '@' && (isField.MatchString(word) || rest != "" && isWeekday.MatchString(word))
+	seconds := expr[0] != '@' && (isField().MatchString(word) || rest != "" && isWeekday().MatchString(word))
 	if seconds {
 		return "six fields instead of five", "there is no field for seconds; @every 30s is a schedule"
 	}
 	const column = "remove the column; leaderrun cron runs every job as its own user"
 	switch {
 	case rest == "" || rest[0] == '-':
-	case c.system && isAccount.MatchString(word):
+	case c.system && isAccount().MatchString(word):
 		return fmt.Sprintf("the sixth word, %s, is the user of a system crontab", word), column
-	case !isAccount.MatchString(word) || !c.host.isUser(word):
+	case !isAccount().MatchString(word) || !c.host.isUser(word):
 	case c.host.isProgram(word, cmp.Or(d.env["PATH"], c.host.path)):
 		c.warn(c.line, d.what(""), fmt.Sprintf("the sixth word, %s, is taken for the command, and is also a user of this host", word), "if it is a user's column: "+column)
 	default:

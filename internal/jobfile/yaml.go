@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -102,26 +101,26 @@ func notText(text []byte) (at int, why string) {
 // How package yaml begins an error, and those whose line is one too low and that of the block that an earlier line
 // begins.
 var (
-	yamlPlace   = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
-	yamlBlock   = regexp.MustCompile(`^did not find expected (key|'-' indicator|',' or)`)
-	yamlUnknown = regexp.MustCompile(`^unknown anchor '(.*)' referenced`)
+	yamlPlace   = pattern(`^yaml: (?:line (\d+): )?`)
+	yamlBlock   = pattern(`^did not find expected (key|'-' indicator|',' or)`)
+	yamlUnknown = pattern(`^unknown anchor '(.*)' referenced`)
 )
 
 func (r *reader) notYAML(text []byte, err error) {
 	why, line := err.Error(), 0
-	if m := yamlPlace.FindStringSubmatch(why); m != nil {
+	if m := yamlPlace().FindStringSubmatch(why); m != nil {
 		why = why[len(m[0]):]
 		line, _ = strconv.Atoi(m[1])
 	}
 	why = strings.Join(strings.Fields(why), " ")
 	hint := "the file is YAML: what belongs to a key stands two blanks deeper"
-	switch m := yamlUnknown.FindStringSubmatch(why); {
+	switch m := yamlUnknown().FindStringSubmatch(why); {
 	case m != nil:
 		line = lineOf(text, max(bytes.Index(text, []byte("*"+m[1])), 0))
 		hint = starHint
 	case strings.Contains(why, "did not find expected alphabetic"):
 		hint = starHint
-	case yamlBlock.MatchString(why):
+	case yamlBlock().MatchString(why):
 		line++
 		why += ", in what begins here"
 	case strings.Contains(why, "cannot start any token"):

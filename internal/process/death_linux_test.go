@@ -41,7 +41,11 @@ func wrap(t *testing.T, o Options, script string, change func(*wrapperOrder)) *w
 	}
 	text, err := json.Marshal(order)
 	must(t, err)
-	w.cmd = exec.Command(self(t), string(text))
+	words := []string{string(text)}
+	if order.Ahead {
+		words = append(leaderrunRun, words...)
+	}
+	w.cmd = exec.Command(self(t), words...)
 	w.cmd.Env = append(os.Environ(), helperVariable+"=wrapper")
 	w.cmd.Stderr = os.Stderr
 	must(t, w.cmd.Start())

@@ -65,9 +65,12 @@ func Prepare(options Options) (*Guard, error) {
 		poke:    make(chan struct{}, 1),
 		over:    make(chan struct{}),
 	}
-	if options.Detached {
+	switch {
+	case options.Begun != nil: // there was no child before it
+		g.calmAt = boottime.Now().Add(calmAfter)
+	case options.Detached:
 		g.strays = firstChildren()
-	} else {
+	default:
 		g.strays = knownChildren()
 		g.calmAt = boottime.Now().Add(calmAfter)
 	}
@@ -197,16 +200,26 @@ func (g *Guard) Events() <-chan lifeline.Event { return g.events }
 // Close ends the guardian of a run that is dead or was never started, and removes the cgroup. While the
 // tree is not confirmed dead it does nothing and returns an error. It can be called repeatedly.
 func (g *Guard) Close() error {
+	if err := g.Dismiss(); err != nil {
+		return err
+	}
+	<-g.over
+	return nil
+}
+
+// Dismiss is Close without the wait: the guardian's end costs time in which its wrapper can do something else.
+func (g *Guard) Dismiss() error {
 	g.mu.Lock()
 	if g.watch.started && !g.watch.dead && !g.isOver() {
 		g.mu.Unlock()
 		return errState
 	}
-	g.closing = true
-	g.enqueue(guardian.Message{Kind: guardian.Dismiss}.Encode(), nil)
+	if !g.closing {
+		g.closing = true
+		g.enqueue(guardian.Message{Kind: guardian.Dismiss}.Encode(), nil)
+	}
 	g.mu.Unlock()
 	g.look()
-	<-g.over
 	return nil
 }
 

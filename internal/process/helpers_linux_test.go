@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/internal/lifeline"
+	"github.com/leaderrun/leaderrun/internal/process/ahead"
 )
 
 // helpers are programs that the tests run: as commands, as something below them, or as the wrapper.
@@ -25,6 +26,7 @@ var helpers = map[string]func(args []string){
 	"reraise":  helperReraise,
 	"shell":    helperShell,
 	"signals":  helperSignals,
+	"untaken":  helperUntaken,
 	"wrapper":  helperWrapper,
 }
 
@@ -157,12 +159,13 @@ type wrapperOrder struct {
 	Extend        bool
 	WithoutCgroup bool
 	PrepareOnly   bool
+	Ahead         bool // take the guardian that was started from init
 }
 
 // helperWrapper is leaderrun reduced to this package: it locks a file, runs a command, and extends it.
 func helperWrapper(args []string) {
 	var order wrapperOrder
-	check(json.Unmarshal([]byte(args[0]), &order))
+	check(json.Unmarshal([]byte(args[len(args)-1]), &order))
 	if order.Lock != "" {
 		lock, err := os.OpenFile(order.Lock, os.O_CREATE|os.O_RDWR, 0o644)
 		check(err)
@@ -171,7 +174,13 @@ func helperWrapper(args []string) {
 		defer runtime.KeepAlive(lock)
 	}
 	warn := func(s string) { put(filepath.Join(order.Dir, "warned"), s) }
-	g, err := Prepare(Options{withoutCgroup: order.WithoutCgroup, Warn: warn})
+	options := Options{withoutCgroup: order.WithoutCgroup, Warn: warn}
+	if begun, ok := ahead.Take(); ok != order.Ahead {
+		check(fmt.Errorf("a guardian was started ahead: %v", ok))
+	} else if ok {
+		options.Begun = &begun
+	}
+	g, err := Prepare(options)
 	check(err)
 	deadline := func() lifeline.Deadline {
 		d := in(order.Term)
@@ -202,6 +211,15 @@ func helperWrapper(args []string) {
 				g.Extend(deadline())
 			}
 		}
+	}
+}
+
+// helperUntaken says which guardian was started ahead, and ends without any further use of it.
+func helperUntaken([]string) {
+	if begun, ok := ahead.Take(); ok {
+		fmt.Println(begun.PID)
+	} else {
+		fmt.Println("none")
 	}
 }
 

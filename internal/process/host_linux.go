@@ -27,15 +27,7 @@ var errNoCgroup = errors.New("no cgroup v2 hierarchy")
 // cgroupHome returns the directory of this process's own cgroup in the v2 hierarchy, where the leaves of
 // its runs are made (cgroups(7)).
 var cgroupHome = sync.OnceValues(func() (string, error) {
-	own, err := os.ReadFile("/proc/self/cgroup")
-	if err != nil {
-		return "", err
-	}
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		return "", err
-	}
-	return findCgroup(string(own), string(mounts))
+	return findCgroup(string(tree.ReadFile("/proc/self/cgroup")), string(tree.ReadFile("/proc/self/mountinfo")))
 })
 
 func findCgroup(own, mounts string) (string, error) {
@@ -111,9 +103,4 @@ func awaitExit(pid int) {
 	for interrupted := true; interrupted; {
 		interrupted = unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR
 	}
-}
-
-// childless tells whether this process has no child at all, of whatever kind, dead ones included (waitid(2)).
-func childless() bool {
-	return unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT|unix.WALL, nil) == unix.ECHILD
 }

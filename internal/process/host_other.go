@@ -27,6 +27,3 @@ const reraiseWait = 200 * time.Millisecond
 
 // awaitExit has nothing to wait by here; its caller polls.
 func awaitExit(int) {}
-
-// childless is not known here.
-func childless() bool { return false }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/internal/lifeline"
+	"github.com/leaderrun/leaderrun/internal/process/guardian"
 )
 
 // Exit codes of a shell for a command that could not be run.
@@ -35,6 +36,9 @@ type Options struct {
 	// Files are stdin, stdout and stderr of the run; nil is the wrapper's own. The guardian holds them open too,
 	// until it is closed.
 	Files [3]*os.File
+	// Begun is the guardian, where one was started ahead, when this process had no child (package ahead); nil: Prepare
+	// starts one. Files and Detached do not go with it.
+	Begun *guardian.Begun
 
 	withoutCgroup bool // tests of the subreaper alone
 }

@@ -2,8 +2,6 @@ package process
 
 import (
 	"os"
-	"slices"
-	"strconv"
 	"sync"
 	"syscall"
 
@@ -11,80 +9,40 @@ import (
 	"github.com/leaderrun/leaderrun/internal/process/tree"
 )
 
-// spawn starts the guardian. It is a child like any other for fork(2)'s sake: no descriptor but the
-// three standard ones, those that we inherited ourselves, and its end of the control channel, at
-// a number that none of these has. The numbers matter: the command gets ours, unchanged.
-func (g *Guard) spawn() error {
-	pair, err := guardian.Pair()
-	if err != nil {
-		return os.NewSyscallError("socketpair", err)
+// spawn starts the guardian, or takes the one that was started ahead.
+func (g *Guard) spawn() (err error) {
+	begun := g.options.Begun
+	if begun == nil {
+		if begun, err = g.begin(); err != nil {
+			return err
+		}
+	} else {
+		_ = guards.fork(g, func() (int, error) { return begun.PID, nil })
 	}
-	ours, its := pair[0], pair[1]
-	defer syscall.Close(its)
-	conn, err := guardian.NewConn(ours)
-	if err != nil {
-		_ = syscall.Close(ours)
-		return err
+	g.pid, g.terminalless = begun.PID, begun.Terminalless
+	if g.conn, err = guardian.NewConn(begun.Channel); err != nil {
+		_ = syscall.Close(begun.Channel) // which ends the guardian
 	}
+	return err
+}
+
+func (g *Guard) begin() (*guardian.Begun, error) {
 	path, err := ownExecutable()
 	if err != nil {
-		_ = conn.Close()
-		return err
+		return nil, err
 	}
-	g.terminalless = g.options.Detached || !controllingTerminal()
-	others := guardian.StillInherited(inherited())
-	control := lowestFree(others)
-	files := guardian.FileTable(others, []int{control})
-	files[control] = uintptr(its)
+	standard := [3]uintptr{0, 1, 2}
 	for i, f := range g.options.Files {
 		if f != nil {
-			files[i] = f.Fd() // which makes it block, as programs expect of theirs
+			standard[i] = f.Fd() // which makes it block, as programs expect of theirs
 		}
 	}
-	attr := &syscall.ProcAttr{
-		Env:   []string{},
-		Files: files,
-		// Away from signals to our group; out of our session too, where that has no terminal to keep.
-		Sys: guardianAttributes(g.terminalless),
-	}
-	g.pid, err = guards.fork(g, func() (int, error) {
-		return syscall.ForkExec(path, []string{guardian.Name, strconv.Itoa(control)}, attr)
+	var begun guardian.Begun
+	err = guards.fork(g, func() (pid int, err error) {
+		begun, err = guardian.Begin(path, guardian.StillInherited(inherited()), standard, g.options.Detached)
+		return begun.PID, err
 	})
-	if err != nil {
-		_ = conn.Close()
-		return os.NewSyscallError("fork", err)
-	}
-	g.conn = conn
-	return nil
-}
-
-// lowestFree returns the number that the control channel gets in the guardian: a low one, because fork(2) closes all
-// that lies below it and is not in use, and we may have thousands of descriptors.
-func lowestFree(inherited []int) int {
-	const firstOther = 3
-	fd := firstOther
-	for slices.Contains(inherited, fd) {
-		fd++
-	}
-	return fd
-}
-
-// controllingTerminal tells whether this session has a terminal (tty(4): opening /dev/tty fails with
-// ENXIO otherwise).
-func controllingTerminal() bool {
-	fd, err := syscall.Open("/dev/tty", syscall.O_RDWR|syscall.O_NOCTTY|syscall.O_CLOEXEC, 0)
-	if err != nil {
-		return false
-	}
-	_ = syscall.Close(fd)
-	return true
-}
-
-func guardianAttributes(terminalless bool) *syscall.SysProcAttr {
-	if !terminalless {
-		return &syscall.SysProcAttr{Setpgid: true}
-	}
-	return &syscall.SysProcAttr{Setsid: true}
+	return &begun, err
 }
 
 // firstChildren are those of a process with many runs, which forks nothing but guardians.
@@ -93,7 +51,7 @@ var firstChildren = sync.OnceValue(knownChildren)
 // knownChildren are those that we have before the guardian is forked: none of the run's. Mostly there is none,
 // which one system call tells.
 func knownChildren() map[int]uint64 {
-	if childless() {
+	if tree.Childless() {
 		return nil
 	}
 	known := make(map[int]uint64)

@@ -25,14 +25,14 @@ type registry struct {
 var guards = registry{pids: make(map[int]*Guard)}
 
 // fork registers what start forks before any sweep can see it.
-func (r *registry) fork(g *Guard, start func() (int, error)) (int, error) {
+func (r *registry) fork(g *Guard, start func() (pid int, err error)) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	pid, err := start()
 	if err == nil {
 		r.pids[pid] = g
 	}
-	return pid, err
+	return err
 }
 
 // reap takes the status of one guardian, without waiting, and then forgets it.

@@ -42,7 +42,7 @@ const (
 // findTerminal looks at what this process was started on. It is called when a run starts, because the
 // shell may have moved a standby between foreground and background.
 func findTerminal() *terminal {
-	if !controllingTerminal() {
+	if !guardian.ControllingTerminal() {
 		return nil
 	}
 	t := &terminal{group: unix.Getpgrp(), fd: stdin}

@@ -14,9 +14,9 @@ func TestImportsAreFew(t *testing.T) {
 	const module = "github.com/leaderrun/leaderrun/internal/"
 	allowed := []string{
 		"syscall", "unsafe", "runtime", "errors", "time", "os", "os/signal", "io",
-		module + "boottime", module + "lifeline", module + "process/tree", module + "process/guardian", "sync",
+		module + "boottime", module + "lifeline", module + "process/tree", module + "process/guardian", "sync", "strconv",
 	}
-	for _, name := range []string{"boottime", "lifeline", "process/tree", "process/guardian"} {
+	for _, name := range []string{"boottime", "lifeline", "process/tree", "process/guardian", "process/ahead"} {
 		out, err := exec.Command("go", "list", "-f", `{{join .Imports "\n"}}`, module+name).Output()
 		if err != nil {
 			t.Fatal(err)

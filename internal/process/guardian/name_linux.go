@@ -1,9 +1,10 @@
 package guardian
 
 import (
-	"os"
 	"syscall"
 	"unsafe"
+
+	"github.com/leaderrun/leaderrun/internal/process/tree"
 )
 
 // setName sets what ps(1) and pkill(1) see (PR_SET_NAME, prctl(2)): of the calling thread, which is the
@@ -17,12 +18,7 @@ func setName(name string) {
 // this process started, because everything that Go opens is close-on-exec.
 func Inherited() []int {
 	const firstOther = 3
-	dir, err := os.Open("/proc/self/fd")
-	if err != nil {
-		return inheritedBelow(searched)
-	}
-	defer dir.Close()
-	list, err := dir.Readdirnames(-1)
+	list, err := tree.Names("/proc/self/fd")
 	if err != nil {
 		return inheritedBelow(searched)
 	}

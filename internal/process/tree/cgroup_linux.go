@@ -52,7 +52,7 @@ func (c *Cgroup) Kill() {
 
 // Populated tells whether a process is in the cgroup or below it.
 func (c *Cgroup) Populated() bool {
-	return c != nil && contains(readFile(c.path+"/cgroup.events"), "populated 1")
+	return c != nil && contains(ReadFile(c.path+"/cgroup.events"), "populated 1")
 }
 
 // Processes lists what is in the cgroup and below it.
@@ -62,7 +62,7 @@ func (c *Cgroup) Processes() []int {
 	}
 	var pids []int
 	below(c.path, func(dir string) {
-		for rest := readFile(dir + "/cgroup.procs"); ; {
+		for rest := ReadFile(dir + "/cgroup.procs"); ; {
 			n, after, ok := number(rest)
 			if !ok {
 				break
@@ -102,7 +102,8 @@ func (c *Cgroup) Close() {
 // below calls visit for every directory under dir, and then for dir.
 func below(dir string, visit func(string)) {
 	var st syscall.Stat_t
-	for _, name := range names(dir) {
+	list, _ := Names(dir)
+	for _, name := range list {
 		path := dir + "/" + name
 		if syscall.Lstat(path, &st) == nil && st.Mode&syscall.S_IFMT == syscall.S_IFDIR {
 			below(path, visit)

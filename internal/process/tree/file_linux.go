@@ -1,14 +1,12 @@
 package tree
 
-import (
-	"os"
-	"syscall"
-)
+import "syscall"
 
 // The kernel's files are read by plain system calls: they never block, and the guardian has better
 // uses for its memory than a poller's descriptor a file.
 
-func readFile(path string) []byte {
+// ReadFile returns what is in a file of the kernel's, nil where it cannot be read.
+func ReadFile(path string) []byte {
 	fd, err := open(path, syscall.O_RDONLY)
 	if err != nil {
 		return nil
@@ -52,14 +50,25 @@ func exists(path string) bool {
 	return syscall.Stat(path, &st) == nil
 }
 
-func names(dir string) []string {
-	f, err := os.Open(dir)
+// Names lists what is in a directory.
+func Names(dir string) ([]string, error) {
+	fd, err := open(dir, syscall.O_RDONLY|syscall.O_DIRECTORY)
 	if err != nil {
-		return nil
+		return nil, err
 	}
-	defer f.Close()
-	list, _ := f.Readdirnames(-1)
-	return list
+	defer syscall.Close(fd)
+	var list []string
+	var chunk [4096]byte
+	for {
+		n, err := syscall.ReadDirent(fd, chunk[:])
+		if err == syscall.EINTR {
+			continue
+		}
+		if n <= 0 || err != nil {
+			return list, err
+		}
+		_, _, list = syscall.ParseDirent(chunk[:n], -1, list)
+	}
 }
 
 // number takes a decimal number off the front of text, after blanks.

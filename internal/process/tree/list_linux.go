@@ -17,6 +17,21 @@ func Adopt() error {
 	return nil
 }
 
+// From <linux/wait.h>.
+const (
+	anyChild = 0          // P_ALL
+	exited   = 0x00000004 // WEXITED
+	unreaped = 0x01000000 // WNOWAIT
+	allKinds = 0x40000000 // __WALL
+)
+
+// Childless tells whether this process has no child at all, of whatever kind, dead ones included (waitid(2)).
+func Childless() bool {
+	options := uintptr(exited | unreaped | allKinds | syscall.WNOHANG)
+	_, _, errno := syscall.Syscall6(syscall.SYS_WAITID, anyChild, 0, 0, options, 0, 0)
+	return errno == syscall.ECHILD
+}
+
 // List returns the living descendants of root, zombies included, without the subtrees for whose top
 // skip returns true; skip may be nil. The listing is a snapshot: it can miss what is forked meanwhile.
 func List(root int, skip func(Process) bool) []Process {
@@ -58,8 +73,9 @@ func walk(root int, skip func(Process) bool, children func(int) []int) []Process
 func childrenOf(pid int) []int {
 	task := "/proc/" + itoa(pid) + "/task"
 	var pids []int
-	for _, tid := range names(task) {
-		for rest := readFile(task + "/" + tid + "/children"); ; {
+	threads, _ := Names(task)
+	for _, tid := range threads {
+		for rest := ReadFile(task + "/" + tid + "/children"); ; {
 			n, after, ok := number(rest)
 			if !ok {
 				break
@@ -73,7 +89,8 @@ func childrenOf(pid int) []int {
 // scanned reads the parent of every process there is, once.
 func scanned() func(int) []int {
 	children := make(map[int][]int)
-	for _, name := range names("/proc") {
+	all, _ := Names("/proc")
+	for _, name := range all {
 		if pid, rest, ok := number([]byte(name)); ok && len(rest) == 0 {
 			if p, ok := Stat(pid); ok {
 				children[p.Parent] = append(children[p.Parent], pid)
@@ -94,7 +111,7 @@ const (
 
 // Stat reads one process. False: there is none of that number.
 func Stat(pid int) (Process, bool) {
-	text := readFile("/proc/" + itoa(pid) + "/stat")
+	text := ReadFile("/proc/" + itoa(pid) + "/stat")
 	// The name is in parentheses and may itself contain some.
 	end := len(text) - 1
 	for end >= 0 && text[end] != ')' {

@@ -16,6 +16,9 @@ func List(int, func(Process) bool) []Process { return nil }
 // Scan returns nothing here.
 func Scan(int, func(Process) bool) []Process { return nil }
 
+// Childless is not known here.
+func Childless() bool { return false }
+
 // Signal sends a signal to a process.
 func Signal(p Process, sig syscall.Signal) { _ = syscall.Kill(p.PID, sig) }
 

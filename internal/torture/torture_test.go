@@ -24,7 +24,7 @@ import (
 var (
 	flagDuration = flag.Duration("duration", 4*time.Minute, "how long the bed lets faults happen, on all stores at once")
 	flagSeed     = flag.Uint64("seed", 0, "of all that is random (default: a new one)")
-	flagStore    = flag.String("store", "", "only this store")
+	flagStore    = flag.String("store", "", "only these stores, with commas between them")
 	flagFault    = flag.String("fault", "", "only this fault, again and again")
 	flagEach     = flag.String("each", "", "a regular expression: each fault of TestFault that fits, once and by itself, and beside it the peers")
 	flagPage     = flag.String("page", "", "the page into which TestReport puts what the logs of -report show")
@@ -63,7 +63,7 @@ func TestTorture(t *testing.T) {
 	var reports reports
 	t.Cleanup(func() { reports.write(t) })
 	for _, store := range Stores {
-		if *flagStore != "" && *flagStore != store.Name {
+		if !wanted(store) {
 			continue
 		}
 		t.Run(store.Name, func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestFault(t *testing.T) {
 	var results results
 	t.Cleanup(func() { results.write(t) })
 	for _, store := range Stores {
-		if *flagStore != "" && *flagStore != store.Name {
+		if !wanted(store) {
 			continue
 		}
 		ways := []Way{Leaderrun}
@@ -124,6 +124,11 @@ func TestFault(t *testing.T) {
 			})
 		}
 	}
+}
+
+// wanted says whether a store was asked for.
+func wanted(s Store) bool {
+	return *flagStore == "" || slices.Contains(strings.Split(*flagStore, ","), s.Name)
 }
 
 // single lets a fault happen on a bed of its own.

@@ -28,6 +28,12 @@ var unrun = map[string]string{
 	"go run ./scripts/bench all -json bench.json     # about 13 minutes\n" +
 		"go run ./scripts/bench tables -in bench.json    # the tables of this page\n" +
 		"go run ./scripts/bench charts -in bench.json    # its pictures": "it needs an idle machine",
+	"make torture DURATION=1h            # everything breaks at random, on all stores at once\n" +
+		"make torture SEED=7 STORE=etcd3     # one store, and the same faults again\n" +
+		"make torture EACH=.                 # each fault once and by itself, and the peers beside it\n" +
+		"make model                          # every order of events of a small world": "it takes hours; a short one is a test",
+	"go run ./scripts/mutants            # the tests notice\n" +
+		"go run ./scripts/mutants -bed       # the bed notices": "it takes an hour",
 	"go run ./scripts/bench cron -jobs 10,1000,10000": "it needs an idle machine, and an hour",
 	"make build     # ./leaderrun\n" +
 		"make test      # everything, with the race detector\n" +

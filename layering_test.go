@@ -62,6 +62,7 @@ var layers = []layer{
 		theirs: []string{"go.yaml.in/yaml/v3"},
 	},
 	{path: "internal/boottime"},
+	{path: "internal/model", ours: []string{"backends"}, tests: true},
 	{path: "internal/daemon", ours: []string{"runner", "backends", "internal/jobfile", "internal/boottime"}},
 	{path: "internal/duration"},
 	{path: "internal/spelling"},

@@ -96,7 +96,7 @@ func (b *Bed) await(within time.Duration, ok func() bool) bool {
 
 // runs says whether the worker runs somewhere.
 func (b *Bed) runs() bool {
-	_, ok := b.registry.running(JobWorker)
+	_, ok := b.registry.worker()
 	return ok
 }
 
@@ -106,7 +106,7 @@ func (b *Bed) victim(host string) Victim {
 	b.mu.Lock()
 	v.Wrapper = b.standing[host]
 	b.mu.Unlock()
-	if run, ok := b.registry.running(JobWorker); ok && run.Host == host {
+	if run, ok := b.registry.worker(); ok && run.Host == host {
 		run.Wrapper = b.pid(run.Wrapper)
 		v.Run, v.Wrapper = &run, run.Wrapper
 	}

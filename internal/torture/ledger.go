@@ -129,13 +129,13 @@ func (r *registry) enter(s Span) bool {
 	return true
 }
 
-// running returns the main process of the run of a job that is alive, the newest if there are several.
-func (r *registry) running(job string) (Span, bool) {
+// worker returns the main process of the worker's run that is alive, the newest if there are several.
+func (r *registry) worker() (Span, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var newest Span
 	for _, s := range r.alive {
-		if s.Job == job && s.Role == beats.RoleMain && s.First > newest.First {
+		if s.Job == JobWorker && s.Role == beats.RoleMain && s.First > newest.First {
 			newest = s
 		}
 	}

@@ -66,7 +66,7 @@ func TestRegistryKnowsWhoIsAlive(t *testing.T) {
 	want := func(at boottime.Instant) {
 		t.Helper()
 		testserver.Eventually(t, "the newest that is alive", func() bool {
-			s, ok := r.running(JobWorker)
+			s, ok := r.worker()
 			return s.First == at && ok == (at > 0)
 		})
 	}

@@ -13,7 +13,7 @@ import (
 // Ordeal says what a bed goes through.
 type Ordeal struct {
 	Length time.Duration // of all, from the start of the servers to the end of the last process
-	Faults []Fault // that can happen to the bed; each comes up as often as the others
+	Faults []Fault       // that can happen to the bed; each comes up as often as the others
 	// Together: now and then two at once. Else each of them is alone.
 	Together bool
 }
@@ -27,7 +27,7 @@ const (
 // Torment lets the hosts work and the faults happen at random, and returns what came of it when everything is mended and still.
 func (b *Bed) Torment(o Ordeal) (Log, error) {
 	end := b.begin()
-	defer end()
+	defer func() { _, _ = end() }()
 	chance := rand.New(rand.NewPCG(b.Seed, chanceOfTurns)) //nolint:gosec // it has to be the same again
 	deck := &deck{chance: chance, all: o.Faults, ttl: b.Store.TTL}
 	for b.began.Add(o.Length-b.rest(o.Length)) > boottime.Now() {
@@ -54,7 +54,7 @@ func (b *Bed) rest(length time.Duration) time.Duration {
 func (b *Bed) Once(f Fault) (Log, error) {
 	b.Lasting = true
 	end := b.begin()
-	defer end()
+	defer func() { _, _ = end() }()
 	b.round(turn{first: f, atHolder: true, length: max(f.AtLeast, 5*b.Store.TTL/2)})
 	time.Sleep(2 * b.Store.TTL) // how long there are two, if there are
 	return end()
@@ -119,7 +119,7 @@ type trouble struct {
 func (b *Bed) round(t turn) {
 	host := Hosts[t.host]
 	// Mostly where the worker runs, because there is most to go wrong.
-	if run, ok := b.registry.running(JobWorker); ok && t.atHolder {
+	if run, ok := b.registry.worker(); ok && t.atHolder {
 		host = run.Host
 	}
 	troubles := []*trouble{b.strike(t.first, host, !t.both)}
@@ -156,7 +156,7 @@ func (b *Bed) strike(f Fault, host string, alone bool) *trouble {
 	blow.Wrapper = v.Wrapper
 	if v.Run != nil {
 		blow.Token, blow.Run = v.Run.Token, v.Run.Run
-	} else if run, ok := b.registry.running(JobWorker); ok && f.OnServer {
+	} else if run, ok := b.registry.worker(); ok && f.OnServer {
 		blow.Token, blow.Run, blow.Wrapper = run.Token, run.Run, b.pid(run.Wrapper)
 	}
 	mend, err := f.Strike(b, v)

@@ -1,0 +1,90 @@
+package model
+
+// etcdVariants are about evidence by silence.
+func etcdVariants() []*variant {
+	return []*variant{
+		{name: "etcd/plain", why: "nothing happens", quick: 3, store: etcd{}, liveness: true},
+		{name: "etcd/lease-deleted", why: "the lease is revoked", quick: 3, store: etcd{}, faults: budget{deleteLease: 1}, liveness: true},
+		{name: "etcd/lease-deleted-ttls", why: "the lease is revoked, and TTLs differ", store: etcd{}, candidates: []candidate{plainRun.lasting(3), plainRun.lasting(2)}, faults: budget{deleteLease: 1}},
+		{name: "etcd/tick", why: "two hosts come for a tick, and the lease is revoked", store: etcd{}, candidates: works(2, skipTick), gives: true, faults: budget{deleteLease: 1}},
+		{name: "etcd/record-deleted", why: "the record is deleted, and a renewal restores it", store: etcd{}, candidates: works(2, skipTick), faults: budget{deleteRecord: 1}, liveness: true},
+		{name: "etcd/both-deleted", why: "a documented limit: who deletes lease and record removes every trace", ttl: 2, store: etcd{}, faults: budget{deleteBoth: 1}, only: overlap, want: overlap},
+
+		{name: "etcd/no-evidence", why: "without: a candidate counts one TTL of silence", store: etcd{}, faults: budget{deleteLease: 1}, breaks: vanishedIsFree, want: overlap},
+		{name: "etcd/no-beat", why: "without: every renewal writes a beat", long: true, store: etcd{}, faults: budget{deleteLease: 1}, breaks: renewWithoutBeat, want: overlap},
+		{name: "etcd/evidence-from-request", why: "without: silence counts from the reply that showed the beat", long: true, store: etcd{}, faults: budget{deleteLease: 1}, without: omissions{evidenceByReply: true}, want: overlap},
+		{name: "etcd/no-compare", why: "without: a claim compares what it has read", store: etcd{}, without: omissions{compare: true}, only: overlap, want: overlap},
+	}
+}
+
+// consulVariants are about sessions that end when they like.
+func consulVariants() []*variant {
+	return []*variant{
+		{name: "consul/plain", why: "nothing happens", quick: 3, store: consul{}, liveness: true},
+		{name: "consul/session-destroyed", why: "the session is destroyed", store: consul{}, faults: budget{deleteLease: 1}, liveness: true},
+		{name: "consul/record-deleted", why: "the record is deleted, and the lock still tells of the run", store: consul{}, faults: budget{deleteRecord: 1}, liveness: true},
+		{name: "consul/record-and-session", why: "the record is deleted, and the session is destroyed", store: consul{}, faults: budget{deleteRecord: 1, deleteLease: 1}},
+		{name: "consul/tick", why: "two hosts come for a tick, and the session is destroyed", store: consul{}, candidates: works(2, skipTick), gives: true, faults: budget{deleteLease: 1}},
+		{name: "consul/tick-record-deleted", why: "the record is deleted; with: a Finish that finds neither lease nor record is refused", store: consul{}, candidates: works(2, skipTick), faults: budget{deleteRecord: 1}, breaks: finishNeedsRun},
+		{name: "consul/finish-without-tick", why: "a known gap: a Finish that finds the lock's text, but neither session nor record, is accepted and does not record its tick", long: true, store: consul{}, candidates: works(2, skipTick), faults: budget{deleteRecord: 1}, want: startedTwice},
+
+		{name: "consul/no-evidence", why: "without: a candidate counts one TTL of silence", store: consul{}, faults: budget{deleteLease: 1}, breaks: vanishedIsFree, want: overlap},
+		{name: "consul/no-beat", why: "without: every renewal writes a beat", long: true, store: consul{}, faults: budget{deleteLease: 1}, breaks: renewWithoutBeat, want: overlap},
+		{name: "consul/beats-come-again", why: "without: the beats of a record that was lost go on above all that there were", long: true, store: consul{}, faults: budget{deleteRecord: 1, deleteLease: 1}, breaks: beatsComeAgain, want: overlap},
+		{name: "consul/no-compare", why: "without: a claim compares what it has read", store: consul{}, without: omissions{compare: true}, only: overlap, want: overlap},
+	}
+}
+
+// fileVariants are about a lock that the processes of a run share.
+func fileVariants() []*variant {
+	return []*variant{
+		{name: "file/plain", why: "nothing happens", quick: 3, store: file{}, liveness: true},
+		{name: "file/crash", why: "a whole run dies", store: file{}, faults: budget{crash: 1}, liveness: true},
+		{name: "file/wreck", why: "wrapper and guardian are killed, the child lives", quick: 3, store: file{}, faults: budget{wreck: 1}, liveness: true},
+		{name: "file/lock-removed", why: "the lock file is removed", store: file{}, faults: budget{removeLock: 1}, liveness: true},
+		{name: "file/record-deleted", why: "the record is deleted", store: file{}, candidates: works(2, skipTick), faults: budget{deleteRecord: 1}, liveness: true},
+		{name: "file/tick", why: "two hosts come for a tick", quick: 3, store: file{}, candidates: works(2, skipTick), gives: true, faults: budget{crash: 1}, liveness: true},
+		{name: "file/rerun", why: "two hosts come for a tick", store: file{}, candidates: works(2, rerun), gives: true, faults: budget{wreck: 1}},
+
+		{name: "file/not-inherited", why: "without: the child inherits the lock", store: file{}, faults: budget{wreck: 1}, without: omissions{inherit: true}, want: overlap},
+		{name: "file/any-lock", why: "without: the lock must be the one that the record's run was granted", store: file{}, faults: budget{removeLock: 1}, without: omissions{ownLock: true}, want: overlap},
+	}
+}
+
+// orderVariants are about what operators do.
+func orderVariants() []*variant {
+	return []*variant{
+		{name: "order/stop", why: "an operator asks the holder to stop", quick: 3, orders: []orderKind{askToStop}, faults: budget{orders: 1}, liveness: true},
+		{name: "order/entomb", why: "an operator takes the lease away", quick: 3, orders: []orderKind{entomb}, faults: budget{orders: 1}, liveness: true},
+		{name: "order/entomb-tick", why: "an operator takes the lease away", orders: []orderKind{entomb}, candidates: works(2, skipTick), gives: true, idle: true, faults: budget{orders: 1}},
+		{name: "order/entomb-rerun", why: "an operator takes the lease away", orders: []orderKind{entomb}, candidates: works(2, rerun), idle: true, faults: budget{orders: 1}},
+		{name: "order/entomb-etcd", why: "an operator takes the lease away", horizon: 6, store: etcd{}, orders: []orderKind{entomb}, faults: budget{orders: 1}, liveness: true},
+		{name: "order/entomb-consul", why: "an operator takes the lease away", horizon: 6, store: consul{}, orders: []orderKind{entomb}, faults: budget{orders: 1}, liveness: true},
+		{name: "order/dead", why: "an operator answers for the death of a holder", orders: []orderKind{declareDead}, faults: budget{orders: 1, crash: 1}, liveness: true},
+		{name: "order/dead-three", why: "an operator answers for the death of a holder", horizon: 3, orders: []orderKind{declareDead}, candidates: works(3, plainRun), faults: budget{orders: 1, crash: 1}},
+		{name: "order/dead-tick", why: "an operator answers for the death of a holder", quick: 4, orders: []orderKind{declareDead}, candidates: works(2, skipTick), idle: true, faults: budget{orders: 1, crash: 1}},
+		{name: "order/forget", why: "an operator forgets the job", horizon: 6, orders: []orderKind{forgetJob}, faults: budget{orders: 1, deleteLease: 1}, liveness: true},
+		{name: "order/forget-tick", why: "an operator forgets the tick", horizon: 5, orders: []orderKind{forgetTick, forgetJob}, candidates: works(2, skipTick), gives: true, idle: true, faults: budget{orders: 1}},
+		{name: "order/forget-etcd", why: "an operator forgets the job", horizon: 6, store: etcd{}, orders: []orderKind{forgetJob}, faults: budget{orders: 1}},
+
+		{name: "order/forget-late", why: "an operator forgets the job, and claims arrive late", horizon: 5, orders: []orderKind{forgetJob}, candidates: []candidate{skipTick.twice(), skipTick}, gives: true, faults: budget{orders: 1}},
+		{name: "order/all", why: "an operator does this and that", orders: []orderKind{askToStop, entomb, declareDead, forgetJob, forgetTick}, candidates: works(2, rerun), idle: true, faults: budget{orders: 2, crash: 1}, horizon: 4},
+
+		{name: "order/entomb-releases", why: "without: a lease that an operator takes away is one that vanished", orders: []orderKind{entomb}, faults: budget{orders: 1}, breaks: entombReleases, want: overlap},
+		{name: "order/forget-living", why: "without: only a job that nobody may be running is forgotten", ttl: 2, orders: []orderKind{forgetJob}, faults: budget{orders: 1, deleteLease: 1}, breaks: forgetLiving, want: overlap},
+		{name: "order/forget-tokens", why: "without: a job that is forgotten keeps its token", ttl: 2, orders: []orderKind{forgetJob}, faults: budget{orders: 1}, breaks: forgetTokens, want: tokenOrder},
+		{name: "order/forget-refusals", why: "without: a job that is forgotten keeps who took a claim back", long: true, orders: []orderKind{forgetJob}, candidates: []candidate{skipTick.twice(), skipTick}, gives: true, faults: budget{orders: 1}, breaks: forgetRefusals, want: lostUnstarted},
+		{name: "order/names-nobody", why: "without: an order names the run that is meant", long: true, orders: []orderKind{declareDead}, candidates: works(3, plainRun), faults: budget{orders: 1, crash: 1}, breaks: ordersNameNobody, want: overlap},
+	}
+}
+
+// wrapperVariants are about rules of wrapper and guardian.
+func wrapperVariants() []*variant {
+	return []*variant{
+		{name: "wrapper/count-from-reply", why: "without: validity counts from before the request", without: omissions{countFromReply: true}, want: overlap},
+		{name: "wrapper/no-margin", why: "without: the child is dead a margin before the lease ends", without: omissions{margin: true}, want: overlap},
+		{name: "wrapper/compares-itself", why: "without: the guardian compares the time right before exec", without: omissions{guardianCompares: true}, want: overlap},
+		{name: "wrapper/release-first", why: "without: the lease is released after the child is dead", without: omissions{deathFirst: true}, want: overlap},
+		{name: "wrapper/wreck", why: "a documented limit: wrapper and guardian are killed together", faults: budget{wreck: 1}, want: overlap},
+	}
+}

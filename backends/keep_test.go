@@ -119,6 +119,21 @@ func TestFinish(t *testing.T) {
 	}
 }
 
+// What is left of a run may be its token alone, as a lock of Consul whose session has ended tells it. Its tick is not started
+// again after it ended.
+func TestFinishRestoresARunOfWhichOnlyTheTokenIsKnown(t *testing.T) {
+	s := newStore()
+	g := grant(t, s, forTick("a", 1))
+	s.vanish()
+	s.record = backends.Record{Job: s.record.Job, Token: g.Token, Holder: g.Claim.Holder}
+	if e := s.finish(g, backends.Lost); e.Lost || s.record.Tick.Tick != tick(1) || s.record.Tick.State != backends.Lost {
+		t.Errorf("%+v", s.record)
+	}
+	if d := s.acquire(forTick("b", 1)); d.Refusal == nil || d.Refusal.Verdict != backends.IsLost {
+		t.Errorf("the tick is granted again: %+v", d.Grant)
+	}
+}
+
 func TestHistoryIsCapped(t *testing.T) {
 	s := newStore()
 	for i := range backends.KeptRuns + 5 {

@@ -171,7 +171,7 @@ local function note(run) push('runs', run, 20) end
 
 -- o is what is recorded of the tick or key that the run is for.
 local function restore(job, token, o)
-  if r.token >= token then return end
+  if r.token > token or run_of(token) then return end
   r.job, r.token, r.holder, r.granted = job, token, o.claimant, now
   r.beat = math.max(r.beat, now)
   note({

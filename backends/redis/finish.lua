@@ -14,7 +14,7 @@ if run and (run.ended or 0) ~= 0 and run.holder.id == by.id then
 end
 local mine = lease and lease.holder == by.id and lease.token == token
 local named = not lease and r.token == token and r.holder.id == by.id
-if mine then restore(ARGV[2], token, occurrence(by, ARGV[8], 11)) end
+if mine or named then restore(ARGV[2], token, occurrence(by, ARGV[8], 11)) end
 if not (mine or named) or r.token ~= token then
   return {nonce, by.id, int(needed), 'lost', ARGV[7]}
 end

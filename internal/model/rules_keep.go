@@ -40,15 +40,17 @@ func finishKeepsTick(d *decisions) {
 	}
 }
 
-// finishNeedsRun is a rule more: a Finish without a lease is accepted only where the record knows the run.
-func finishNeedsRun(d *decisions) {
+// finishRestoresByToken takes a run for known if the record has its token, though it does not have the run: its tick is
+// not restored then.
+func finishRestoresByToken(d *decisions) {
 	decide := d.finish
 	d.finish = func(v backends.View, g backends.Grant, o backends.Outcome) backends.Ending {
 		known := slices.ContainsFunc(v.Record.Runs, func(r backends.Run) bool { return r.Token == g.Token })
-		if v.Lease == nil && !known {
-			return backends.Ending{Record: v.Record, Lost: true}
+		e := decide(v, g, o)
+		if v.Lease == nil && !known && !e.Lost {
+			e.Record.Tick = v.Record.Tick
 		}
-		return decide(v, g, o)
+		return e
 	}
 }
 

@@ -25,8 +25,8 @@ func consulVariants() []*variant {
 		{name: "consul/record-deleted", why: "the record is deleted, and the lock still tells of the run", store: consul{}, faults: budget{deleteRecord: 1}, liveness: true},
 		{name: "consul/record-and-session", why: "the record is deleted, and the session is destroyed", store: consul{}, faults: budget{deleteRecord: 1, deleteLease: 1}},
 		{name: "consul/tick", why: "two hosts come for a tick, and the session is destroyed", store: consul{}, candidates: works(2, skipTick), gives: true, faults: budget{deleteLease: 1}},
-		{name: "consul/tick-record-deleted", why: "the record is deleted; with: a Finish that finds neither lease nor record is refused", store: consul{}, candidates: works(2, skipTick), faults: budget{deleteRecord: 1}, breaks: finishNeedsRun},
-		{name: "consul/finish-without-tick", why: "a known gap: a Finish that finds the lock's text, but neither session nor record, is accepted and does not record its tick", long: true, store: consul{}, candidates: works(2, skipTick), faults: budget{deleteRecord: 1}, want: startedTwice},
+		{name: "consul/tick-record-deleted", why: "the record is deleted, and the end of a run finds its lock without a session", store: consul{}, candidates: works(2, skipTick), faults: budget{deleteRecord: 1}},
+		{name: "consul/finish-without-tick", why: "without: a run that the record does not have is restored, though its token is there", long: true, store: consul{}, candidates: works(2, skipTick), faults: budget{deleteRecord: 1}, breaks: finishRestoresByToken, want: startedTwice},
 
 		{name: "consul/no-evidence", why: "without: a candidate counts one TTL of silence", store: consul{}, faults: budget{deleteLease: 1}, breaks: vanishedIsFree, want: overlap},
 		{name: "consul/no-beat", why: "without: every renewal writes a beat", long: true, store: consul{}, faults: budget{deleteLease: 1}, breaks: renewWithoutBeat, want: overlap},

@@ -23,6 +23,7 @@ var mutants = []mutant{
 	{"every sign of life counts as a new one", "runner/acquire.go", "if n.Seen != a.sign() { // one", "if true { // one", runnerTests},
 	{"a sign of life that was told does not count", "runner/acquire.go", "if n.Seen != a.sign() { // one", "if false { // one", runnerTests},
 	{"a record that was lost forgets its tick", "backends/keep.go", "if tick > r.Tick.Tick {", "if false {", decisionTests},
+	{"a record that was lost is not restored where it has the token", "backends/keep.go", "if r.Token > token || r.run(token) != nil {", "if r.Token >= token {", decisionTests},
 	{"a record that was lost begins its beats anew", "backends/keep.go", "r.Beat = max(r.Beat, now)\n", "", decisionTests},
 	{"a holder does not ask when it is told of a loss", "runner/renew.go", "h.newsAt = h.clock.Now()\n\t\th.lookSoon()", "h.newsAt = h.clock.Now()", runnerTests},
 	{"a definite loss is taken for a silence", "runner/renew.go", "case errors.Is(reply.err, backends.ErrLost):\n\t\th.takeLoss()", "case errors.Is(reply.err, backends.ErrLost) && h.gone:\n\t\th.takeLoss()", runnerTests},

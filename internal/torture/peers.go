@@ -26,8 +26,9 @@ var (
 		}
 	}}
 
-	// ConsulLock has a TTL of 15 s, which cannot be told otherwise, and knows one server.
-	ConsulLock = Way{Name: "consul lock", Words: func(r *Running, job string, _ time.Duration) []string {
+	// ConsulLock has a session of 15 s, which cannot be told otherwise and which Consul keeps for up to twice that, and 15 s
+	// of lock-delay. It knows one server.
+	ConsulLock = Way{Name: "consul lock", Longest: 45 * time.Second, Words: func(r *Running, job string, _ time.Duration) []string {
 		return []string{program("consul"), "lock", "-http-addr=" + r.Addrs[0], "-shell=false", "-child-exit-code", job}
 	}}
 )

@@ -37,6 +37,8 @@ type Way struct {
 	Name string
 	// Ticks: it knows ticks, tokens, and a guardian.
 	Ticks bool
+	// Longest is how long its lock may outlive its holder, where that is longer than the TTL of the store says.
+	Longest time.Duration
 	// Words come before the command.
 	Words func(s *Running, job string, ttl time.Duration) []string
 }

@@ -55,8 +55,8 @@ func (b *Bed) Once(f Fault) (Log, error) {
 	b.Lasting = true
 	end := b.begin()
 	defer func() { _, _ = end() }()
-	b.round(turn{first: f, atHolder: true, length: max(f.AtLeast, 5*b.Store.TTL/2)})
-	time.Sleep(2 * b.Store.TTL) // how long there are two, if there are
+	b.round(turn{first: f, atHolder: true, length: max(f.AtLeast, 5*b.Store.TTL/2, b.Way.Longest+b.Store.TTL)})
+	time.Sleep(max(2*b.Store.TTL, b.Way.Longest)) // how long there are two, if there are
 	return end()
 }
 

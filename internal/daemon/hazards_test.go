@@ -85,6 +85,20 @@ func TestAClockThatIsTurnedBackReplacesNothing(t *testing.T) {
 	})
 }
 
+// A clock that was wrong is set right, or a machine wakes up: of the ticks that have passed the last one is started.
+func TestAClockThatIsTurnedForwardsStartsTheLatestTick(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		h := b.host("a", newJob(t, "j", "*/10 * * * *", nil))
+		time.Sleep(9 * time.Minute)
+		h.skew.Store(-int64(32 * time.Minute))
+		time.Sleep(2 * time.Minute)
+		h.skew.Store(0)
+		time.Sleep(7 * time.Minute)
+		b.end(h)
+		wantRuns(t, b, "j", "00:10")
+	})
+}
+
 // An outage at a tick of many jobs: those that wait for the backend keep the others from trying.
 func TestManyJobsOutliveAnOutage(t *testing.T) {
 	for name, change := range map[string]func(i int, j *jobfile.Job){

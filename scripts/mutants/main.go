@@ -95,8 +95,12 @@ func sweep() {
 	}
 }
 
-// failed finds the first test that failed, the innermost first.
-var failed = regexp.MustCompile(`(?m)^ *--- FAIL: (\S+)|^(panic: .*)`)
+// failed finds the first test that failed, the innermost first; broken the first invariant that a bed saw broken, and
+// at which fault.
+var (
+	failed = regexp.MustCompile(`(?m)^ *--- FAIL: (\S+)|^(panic: .*)`)
+	broken = regexp.MustCompile(`(?m)^ *torture_test\.go:\d+: (I\d+'?) at \d+ ms: [^|]*?\n(?: +run:.*\n)* +blow: +(.*) of \S+ at \d+ ms`)
+)
 
 // test returns the test that catches the mutant, or "".
 func (m mutant) test(dir string) (by string, err error) {
@@ -137,6 +141,9 @@ func (m mutant) test(dir string) (by string, err error) {
 		return "", err
 	case strings.Contains(string(out), "[build failed]"):
 		return "", fmt.Errorf("does not compile:\n%s", out)
+	}
+	if rule := broken.FindStringSubmatch(string(out)); rule != nil {
+		return rule[1] + ": " + rule[2], nil
 	}
 	match := failed.FindStringSubmatch(string(out))
 	if match == nil {

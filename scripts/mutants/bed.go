@@ -18,7 +18,6 @@ var ordeals = []ordeal{
 	{"Redis: no quarantine", "redis", "store emptied"},
 	{"Redis: replicas are not waited for", "sentinel", "leader cut off from the others"},
 	{"etcd: a vanished lease is taken for a released one", "etcd", "lease revoked"},
-	{"skip starts a lost tick again", "etcd", "power cut"},
 	{"a tick is granted without being claimed", "etcd", "command killed"},
 	{"the token does not follow the clock", "etcd", "store emptied"},
 }

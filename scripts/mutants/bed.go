@@ -15,7 +15,6 @@ var ordeals = []ordeal{
 	{"wrapper: a run survives its guardian", "redis", "guardian killed"},
 	{"released when the command ends, not when the tree is dead", "redis", "command killed"},
 	{"Redis: no evidence", "redis", "lease deleted"},
-	{"Redis: no quarantine", "redis", "store emptied"},
 	{"Redis: replicas are not waited for", "sentinel", "leader cut off from the others"},
 	{"etcd: a vanished lease is taken for a released one", "etcd", "lease revoked"},
 	{"a tick is granted without being claimed", "etcd", "command killed"},

@@ -7,8 +7,10 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/boottime"
 	"github.com/leaderrun/leaderrun/internal/lifeline"
 	"github.com/leaderrun/leaderrun/internal/process"
 	"github.com/leaderrun/leaderrun/internal/process/ahead"
@@ -97,7 +99,9 @@ func plant(v *voice) *tree {
 
 // Start implements runner.Tree.
 func (t *tree) Start(env []string, files []*os.File, d runner.Deadline) error {
-	<-t.ready
+	if !t.isReadyBy(d.End) {
+		return process.ErrTooLate
+	}
 	if t.err != nil {
 		return &fault{code: codeInternal, what: "the guardian cannot be started", why: t.err.Error(), err: t.err}
 	}
@@ -138,8 +142,7 @@ func (t *tree) Events() <-chan lifeline.Event { return t.guard.Events() }
 // Close implements runner.Tree. It does not wait for the guardian's end: whoever plants the next tree does, and the end
 // of the program.
 func (t *tree) Close() {
-	<-t.ready
-	if t.guard != nil {
+	if t.isReadyBy(boottime.Now().Add(forkPatience)) && t.guard != nil {
 		_ = t.guard.Dismiss()
 	}
 }
@@ -147,8 +150,37 @@ func (t *tree) Close() {
 // fell sends a guardian away that has nothing left to guard, and waits until it is gone. One whose tree could not be
 // confirmed dead stays.
 func (t *tree) fell() {
-	<-t.ready
-	if t.guard != nil {
+	if t.isReadyBy(boottime.Now().Add(forkPatience)) && t.guard != nil {
 		_ = t.guard.Close()
+	}
+}
+
+// forkPatience is how long the end of a run waits for a guardian that hangs between fork(2) and exec(2), as on a disk that does
+// not answer: such a one has started nothing, and ends with the control channel.
+const forkPatience = time.Second
+
+// isReadyBy waits until the guardian is there, or cannot be had, and says whether that was by an instant.
+func (t *tree) isReadyBy(end boottime.Instant) bool {
+	select {
+	case <-t.ready:
+		return true
+	default:
+	}
+	timer, err := boottime.NewTimer()
+	if err != nil { // nor will the guardian get one
+		<-t.ready
+		return true
+	}
+	defer timer.Stop()
+	timer.Set(end)
+	for {
+		select {
+		case <-t.ready:
+			return true
+		case <-timer.C():
+			if boottime.Now() >= end {
+				return false
+			}
+		}
 	}
 }

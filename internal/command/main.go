@@ -23,6 +23,7 @@ import (
 // Main runs the program and says how it is to end. The command of a run gets stdin, stdout and stderr of this
 // process as they are, not through these files; no command of leaderrun's own reads stdin yet.
 func Main(args []string, _, stdout, stderr *os.File) End {
+	process.SurvivePipe()
 	voice := newVoice(stderr)
 	defer voice.close()
 	var planted *tree

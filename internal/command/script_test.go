@@ -40,6 +40,7 @@ func TestMain(m *testing.M) {
 		"notifyd": serviceManager,
 		"words":   printWords,
 		"fetch":   fetch,
+		"unheard": unheard,
 	})
 }
 
@@ -255,6 +256,26 @@ func recordEnd() {
 		text = fmt.Sprintf("signal %d\n", status.Signal())
 	}
 	replaceFile(name, text)
+}
+
+// unheard is `unheard CODE PROGRAM [ARG…]`: it runs the program several times with a stdout and stderr that nobody reads any
+// more, which is SIGPIPE to a program that does not mind, and wants that code.
+func unheard() {
+	for range 10 { // a handler that is installed on the way would be late only sometimes
+		r, w, err := os.Pipe()
+		if err != nil {
+			panic(err)
+		}
+		_ = r.Close()
+		cmd := exec.Command(os.Args[2], os.Args[3:]...)
+		cmd.Stdout, cmd.Stderr = w, w
+		_ = cmd.Run()
+		_ = w.Close()
+		if cmd.ProcessState.ExitCode() < 0 || strconv.Itoa(cmd.ProcessState.ExitCode()) != os.Args[1] {
+			fmt.Fprintf(os.Stderr, "%v, want exit code %s\n", cmd.ProcessState, os.Args[1])
+			os.Exit(1)
+		}
+	}
 }
 
 // replaceFile lets nobody see half a file.

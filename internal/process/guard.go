@@ -49,11 +49,12 @@ type outgoing struct {
 // Prepare starts a guardian that waits for Start: it warms up while a claim is in flight. The caller
 // must Close it. This process becomes the parent of every orphan below it (PR_SET_CHILD_SUBREAPER).
 func Prepare(options Options) (*Guard, error) {
-	if err := tree.Adopt(); err != nil {
-		return nil, err
-	}
 	timer, err := boottime.NewTimer()
+	if err == nil {
+		err = tree.Adopt()
+	}
 	if err != nil {
+		sendAway(options.Begun)
 		return nil, err
 	}
 	g := &Guard{

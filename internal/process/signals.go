@@ -15,8 +15,7 @@ var forwarded = []syscall.Signal{
 
 // CaptureSignals installs the handlers, before all but the start of a guardian, and returns the channel of what to
 // forward. A HUP or INT that was ignored on entry (nohup, a shell's background job) stays
-// ignored, for the command too. SIGPIPE is taken as well, and dropped: a warning to a stderr that
-// nobody reads must not end the wrapper.
+// ignored, for the command too.
 func CaptureSignals() <-chan syscall.Signal {
 	const pending = 64
 	caught := make(chan os.Signal, pending)
@@ -25,7 +24,6 @@ func CaptureSignals() <-chan syscall.Signal {
 			signal.Notify(caught, n)
 		}
 	}
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	signals := make(chan syscall.Signal)
 	go func() {
 		for s := range caught {
@@ -36,6 +34,10 @@ func CaptureSignals() <-chan syscall.Signal {
 	}()
 	return signals
 }
+
+// SurvivePipe takes SIGPIPE and drops it: a message to a stderr that nobody reads must not end the wrapper, nor hide its exit
+// code. To be called before anything is said.
+func SurvivePipe() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
 // EndsRun tells whether the signal asks a program to end.
 func EndsRun(n syscall.Signal) bool {

@@ -17,6 +17,7 @@ func (g *Guard) spawn() (err error) {
 			return err
 		}
 	} else {
+		knowInherited(begun.Inherited)
 		_ = guards.fork(g, func() (int, error) { return begun.PID, nil })
 	}
 	g.pid, g.terminalless = begun.PID, begun.Terminalless
@@ -24,6 +25,14 @@ func (g *Guard) spawn() (err error) {
 		_ = syscall.Close(begun.Channel) // which ends the guardian
 	}
 	return err
+}
+
+// sendAway ends a guardian that was started ahead and is not to be used; nil: there is none.
+func sendAway(begun *guardian.Begun) {
+	if begun != nil {
+		_ = syscall.Close(begun.Channel)
+		go func() { _, _ = syscall.Wait4(begun.PID, nil, 0, nil) }()
+	}
 }
 
 func (g *Guard) begin() (*guardian.Begun, error) {

@@ -9,8 +9,9 @@ import (
 // Begun is a guardian that was started and waits for its orders.
 type Begun struct {
 	PID          int
-	Channel      int  // our end of the control channel: close-on-exec, non-blocking
-	Terminalless bool // it has left the terminal's session, and the run with it
+	Channel      int   // our end of the control channel: close-on-exec, non-blocking
+	Terminalless bool  // it has left the terminal's session, and the run with it
+	Inherited    []int // the descriptors of ours that it inherited, as we did
 }
 
 // Begin starts the program at path as a guardian, out of the session that this process is in if that has no terminal
@@ -28,7 +29,7 @@ func Begin(path string, inherited []int, standard [3]uintptr, detached bool) (Be
 	files := FileTable(inherited, []int{control})
 	copy(files, standard[:])
 	files[control] = uintptr(its)
-	b := Begun{Channel: ours, Terminalless: detached || !ControllingTerminal()}
+	b := Begun{Channel: ours, Terminalless: detached || !ControllingTerminal(), Inherited: inherited}
 	b.PID, err = syscall.ForkExec(path, []string{Name, strconv.Itoa(control)}, &syscall.ProcAttr{
 		Env:   []string{},
 		Files: files,

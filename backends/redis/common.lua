@@ -232,12 +232,16 @@ local function finish_run(id, state, exit)
 end
 
 -- replicas_online counts the replicas that can acknowledge. A client that only copies the data (redis-cli
--- --rdb) has no port, and one that still copies cannot.
+-- --rdb) has no port, and one that still copies cannot. One that was cut off and came back has two lines until its
+-- old connection runs into repl-timeout; it is told by its address, which is also by what a failover finds it.
 local function replicas_online(replication)
-  local lines, online = 0, 0
+  local lines, online, seen = 0, 0, {}
   for line in replication:gmatch('[\r\n]slave%d+:([^\r\n]*)') do
     lines = lines + 1
-    if line:find('state=online', 1, true) and not line:find('port=0,', 1, true) then online = online + 1 end
+    local address = line:match('ip=[^,]*,port=%d+') or lines
+    if line:find('state=online', 1, true) and not line:find('port=0,', 1, true) and not seen[address] then
+      online, seen[address] = online + 1, true
+    end
   end
   if lines == 0 then return num(fact(replication, 'connected_slaves')) end
   return online

@@ -51,21 +51,22 @@ func (f facts) int(name string) int64 {
 
 // online counts the replicas that can acknowledge, as replicas_online in common.lua does.
 func (f facts) online() int {
-	online, lines := 0, 0
+	online, lines := map[string]bool{}, 0
 	for name, value := range f {
 		number, isReplica := strings.CutPrefix(name, "slave")
 		if _, err := strconv.Atoi(number); !isReplica || err != nil {
 			continue
 		}
 		lines++
-		if strings.Contains(value, "state=online") && !strings.Contains(value, "port=0,") {
-			online++
+		address, rest, _ := strings.Cut(value, ",state=")
+		if strings.HasPrefix(rest, "online") && !strings.HasSuffix(address, "port=0") {
+			online[address] = true
 		}
 	}
 	if lines == 0 {
 		return int(f.int("connected_slaves"))
 	}
-	return online
+	return len(online)
 }
 
 // Examine implements backends.Examiner. A key that nobody knows is written and removed in one script.

@@ -1,9 +1,12 @@
 package redis
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -385,4 +388,54 @@ func TestRepeatedStepsWrite(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A replica that was cut off and came back has two connections at its master until the old one times out. It counts once:
+// more than there are could never acknowledge again, and every claim would be refused for good.
+func TestReplicaThatCameBackCountsOnce(t *testing.T) {
+	t.Parallel()
+	s := testserver.Redis(t, testserver.RedisOptions{})
+	trust(t, s)
+	for range 2 {
+		copies(t, s.Addr(), "7001")
+	}
+	copies(t, s.Addr(), "7002")
+	testserver.Eventually(t, "three connections of replicas", func() bool {
+		text, _ := s.Do(t, "info", "replication").(string)
+		return strings.Count(text, "state=online") == 3
+	})
+	d := open(t, "redis://"+s.Addr()+"?replicas=0") // they acknowledge nothing
+	g, _ := granted(t, d, claim("job", long))
+	finish(t, d, g)
+	if n := d.seen.Load(); n != 2 {
+		t.Errorf("the mark says %d replicas, want 2", n)
+	}
+}
+
+// copies connects as a replica does that listens on a port, until the test ends.
+func copies(t *testing.T, addr, port string) {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	answers := bufio.NewReader(conn)
+	for _, line := range []string{"REPLCONF listening-port " + port, "REPLCONF capa eof capa psync2", "PSYNC ? -1"} {
+		if _, err := fmt.Fprintf(conn, "%s\r\n", line); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := answers.ReadString('\n'); err != nil { // PSYNC is refused while an answer is on its way
+			t.Fatal(err)
+		}
+	}
+	go func() { _, _ = io.Copy(io.Discard, answers) }()
+	go func() { // until it has acknowledged something, it does not count as online
+		for {
+			if _, err := fmt.Fprint(conn, "REPLCONF ACK 0\r\n"); err != nil {
+				return
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	}()
 }

@@ -78,6 +78,7 @@ var mutants = []mutant{
 	{"Redis: no evidence", "backends/redis/claim.lua", "if wait > 0 then", "if false then", redisTests},
 	{"Redis: no quarantine", "backends/redis/claim.lua", "if quarantine > 0 then", "if false then", redisTests},
 	{"Redis: replicas are not waited for", "backends/redis/script.go", "if acked < need {", "if acked < 0 {", redisTests},
+	{"Redis: a replica that came back counts twice", "backends/redis/common.lua", " and not seen[address] then", " then", redisTests},
 	{"Redis: a reply of another request is taken", "backends/redis/script.go", "got != nonce {", "got == \"\" {", redisTests},
 
 	{"etcd: no compare of the lease", "backends/etcd/record.go", "{Key: k.lease, Of: rpc.ModRevision, Value: old.leased},", "", etcdTests},

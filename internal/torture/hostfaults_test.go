@@ -26,8 +26,11 @@ func newHostOnly(t *testing.T) *hostOnly {
 	n.Resolve("a")
 	x := &hostOnly{Bed: &Bed{T: t, Net: n, Store: Store{TTL: 5 * time.Second}, Way: Leaderrun}}
 	x.wrapper, x.guardian, x.command = x.sleeper(t, "leaderrun"), x.sleeper(t, "lr-guard"), x.sleeper(t, "witness")
-	x.victim = Victim{Host: "a", Wrapper: x.wrapper.PID(), Guardian: x.guardian.PID(), Run: &Span{Run: "run", PID: x.command.PID()}}
-	x.registry = &registry{alive: map[string]Span{"command": *x.victim.Run}}
+	x.victim = Victim{Host: "a", Wrapper: x.wrapper.PID(), Guardian: x.guardian.PID(), Run: &Span{Host: "a", PID: x.command.PID()}}
+	const number = 1
+	command := *x.victim.Run
+	command.Wrapper, x.pids = number, map[int]int{number: x.wrapper.PID()}
+	x.registry = &registry{alive: map[string]Span{"command": command}}
 	return x
 }
 

@@ -142,16 +142,13 @@ func (r *registry) worker() (Span, bool) {
 	return newest, newest.Run != ""
 }
 
-// processes returns those of a run that are alive; nil: no run.
-func (r *registry) processes(run *Span) (all []Span) {
+// processes returns those that are alive and fit, whichever role they have: the first of a run may have ended before the
+// others.
+func (r *registry) processes(fits func(Span) bool) []Span {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, s := range r.alive {
-		if run != nil && s.Run == run.Run {
-			all = append(all, s)
-		}
-	}
-	return all
+	all := slices.Collect(maps.Values(r.alive))
+	r.mu.Unlock()
+	return slices.DeleteFunc(all, func(s Span) bool { return !fits(s) })
 }
 
 // last returns the newest run of a job, alive or not, and a channel that is closed when there is news.

@@ -108,7 +108,7 @@ func orphaned(strike func(*Bed, Victim) (func() error, error)) func(*Bed, Victim
 			return nil, err
 		}
 		return func() error {
-			for _, s := range b.registry.processes(v.Run) {
+			for _, s := range b.registry.processes(func(s Span) bool { return s.Host == v.Host && b.pid(s.Wrapper) == v.Wrapper }) {
 				if err := syscall.Kill(s.PID, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 					return err
 				}

@@ -37,8 +37,8 @@ func (b Blow) hitRun(r *run) bool {
 	return b.Run != "" && b.Run == r.id || b.Wrapper != 0 && b.Wrapper == r.wrapper && b.Where == r.host
 }
 
-// end is when a blow was mended, or struck if there is nothing to mend.
-func (b Blow) end() instant { return max(b.Struck, b.Mended) }
+// end is when a blow was mended, or had happened if there is nothing to mend.
+func (b Blow) end() instant { return max(b.landed(), b.Mended) }
 
 // landed is when a blow had happened for certain: it takes a while to fill a disk, or to break a network.
 func (b Blow) landed() instant { return max(b.Struck, b.Landed) }
@@ -51,17 +51,15 @@ func (b Blow) mending() instant {
 	return b.Mended
 }
 
-// forgot says whether the store may have lost, between two runs, what it knew of the first.
+// forgot says whether the store may have lost, between two runs, what it knew of the first. A run begins as long as its
+// lease is certain, which is less than a TTL after its grant.
 func (t *trial) forgot(former, latter *run) bool {
-	return slices.ContainsFunc(t.Faults, func(b Blow) bool { return (b.Forgets || b.Back) && b.between(former, latter) })
+	return slices.ContainsFunc(t.Faults, func(b Blow) bool {
+		return (b.Forgets || b.Back) && former.first <= b.end().Add(t.TTL) && b.Struck <= latter.first
+	})
 }
 
 // wentBack says whether the store's clock went back between two runs.
 func (t *trial) wentBack(former, latter *run) bool {
-	return slices.ContainsFunc(t.Faults, func(b Blow) bool { return b.Back && b.between(former, latter) })
-}
-
-// between says whether a blow came after the first beat of one run, and before that of the other.
-func (b Blow) between(former, latter *run) bool {
-	return former.first <= b.end() && b.Struck <= latter.first
+	return slices.ContainsFunc(t.Faults, func(b Blow) bool { return b.Back && former.first <= b.end() && b.Struck <= latter.first })
 }

@@ -21,6 +21,12 @@ func skipRules() []rule {
 			s1.First, s1.Last, s.end("s1").Ended = sec(4.2), sec(4.3), sec(4.31)
 			s.blow(Blow{Fault: "frozen", Excused: true, Where: "a", Whole: true, Struck: sec(1.5), Mended: sec(4.15)})
 		}},
+		{name: "a tick again, claimed before a store forgot and begun after it", change: func(s *scene) {
+			tick(1000)(s)
+			b := forgets
+			b.Struck = s.span("s1", beats.RoleMain).First.Add(-100 * time.Millisecond)
+			s.blow(b)
+		}},
 		{name: "a tick again before a store forgot", change: func(s *scene) {
 			tick(1000)(s)
 			b := forgets

@@ -67,7 +67,11 @@ func orderMutants() []mutant {
 		})},
 		{
 			"a request to stop in the place of a record", "a stop request while the record is lost",
-			obeyed(backends.Stop, func(v backends.View, d *backends.Ordered) { d.Record.Token = v.Lease.Token }),
+			obeyed(backends.Stop, func(v backends.View, d *backends.Ordered) {
+				if d.Record.Token < v.Lease.Token { // a renewal takes it for known, and does not restore its tick
+					d.Record.Token, d.Record.Runs = v.Lease.Token, []backends.Run{{Token: v.Lease.Token}}
+				}
+			}),
 		},
 		{"nobody hears of a request to stop", "a watch tells of a stop request", in(func(m *Mem) { m.notify = func(string) {} })},
 		{"a tombstone without a wait", "an entombed run is waited out", obeyed(backends.Entomb, func(v backends.View, d *backends.Ordered) {

@@ -233,18 +233,20 @@ end
 
 -- replicas_online counts the replicas that can acknowledge. A client that only copies the data (redis-cli
 -- --rdb) has no port, and one that still copies cannot. One that was cut off and came back has two lines until its
--- old connection runs into repl-timeout; it is told by its address, which is also by what a failover finds it.
+-- old connection runs into repl-timeout: they have one address, and one of them is silent. Several behind one address
+-- (NAT, containers) all speak. So it is the addresses that count, or the lines that speak if they are more.
 local function replicas_online(replication)
-  local lines, online, seen = 0, 0, {}
+  local lines, online, speaking, seen = 0, 0, 0, {}
   for line in replication:gmatch('[\r\n]slave%d+:([^\r\n]*)') do
     lines = lines + 1
     local address = line:match('ip=[^,]*,port=%d+') or lines
-    if line:find('state=online', 1, true) and not line:find('port=0,', 1, true) and not seen[address] then
-      online, seen[address] = online + 1, true
+    if line:find('state=online', 1, true) and not line:find('port=0,', 1, true) then
+      if not seen[address] then online, seen[address] = online + 1, true end
+      if line:find('lag=[01]$') or line:find('lag=[01],') then speaking = speaking + 1 end -- a replica speaks every second
     end
   end
   if lines == 0 then return num(fact(replication, 'connected_slaves')) end
-  return online
+  return math.max(online, speaking)
 end
 
 -- needed is the highest number of replicas that this store has ever been seen with, now included: one that was

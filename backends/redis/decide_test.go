@@ -73,6 +73,9 @@ func (w *world) put(t *rapid.T, c *goredis.Client, keys []string) {
 	if f.replicas > 0 && f.pseudo { // it was cut off and came back
 		replication += "slave6:ip=127.0.0.1,port=7000,state=online,offset=1,lag=61\r\n"
 	}
+	if f.replicas > 1 { // others may have the same address
+		replication = strings.ReplaceAll(replication, "port=7010", "port=7000")
+	}
 	if f.pseudo {
 		replication += "slave7:ip=127.0.0.1,port=0,state=online,offset=0,lag=9\r\nslave8:ip=127.0.0.1,port=7008,state=wait_bgsave,offset=0,lag=0\r\n"
 	}

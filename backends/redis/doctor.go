@@ -51,7 +51,7 @@ func (f facts) int(name string) int64 {
 
 // online counts the replicas that can acknowledge, as replicas_online in common.lua does.
 func (f facts) online() int {
-	online, lines := map[string]bool{}, 0
+	online, speaking, lines := map[string]bool{}, 0, 0
 	for name, value := range f {
 		number, isReplica := strings.CutPrefix(name, "slave")
 		if _, err := strconv.Atoi(number); !isReplica || err != nil {
@@ -61,12 +61,15 @@ func (f facts) online() int {
 		address, rest, _ := strings.Cut(value, ",state=")
 		if strings.HasPrefix(rest, "online") && !strings.HasSuffix(address, "port=0") {
 			online[address] = true
+			if strings.HasSuffix(rest, "lag=0") || strings.HasSuffix(rest, "lag=1") || strings.Contains(rest, "lag=0,") || strings.Contains(rest, "lag=1,") {
+				speaking++
+			}
 		}
 	}
 	if lines == 0 {
 		return int(f.int("connected_slaves"))
 	}
-	return len(online)
+	return max(len(online), speaking)
 }
 
 // Examine implements backends.Examiner. A key that nobody knows is written and removed in one script.

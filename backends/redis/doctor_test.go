@@ -233,6 +233,10 @@ func TestFacts(t *testing.T) {
 	if n := f.online(); n != 2 {
 		t.Errorf("%d replicas are online, want 2", n)
 	}
+	nat := parseFacts("slave0:ip=1,port=6379,state=online,offset=7,lag=0\r\nslave1:ip=1,port=6379,state=online,offset=7,lag=1,type=replica\r\n")
+	if n := nat.online(); n != 2 {
+		t.Errorf("%d replicas are online behind one address, want 2", n)
+	}
 	if n := (facts{"connected_slaves": "2"}).online(); n != 2 {
 		t.Errorf("%d, want 2", n)
 	}

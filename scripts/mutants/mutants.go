@@ -78,7 +78,8 @@ var mutants = []mutant{
 	{"Redis: no evidence", "backends/redis/claim.lua", "if wait > 0 then", "if false then", redisTests},
 	{"Redis: no quarantine", "backends/redis/claim.lua", "if quarantine > 0 then", "if false then", redisTests},
 	{"Redis: replicas are not waited for", "backends/redis/script.go", "if acked < need {", "if acked < 0 {", redisTests},
-	{"Redis: a replica that came back counts twice", "backends/redis/common.lua", " and not seen[address] then", " then", redisTests},
+	{"Redis: a replica that came back counts twice", "backends/redis/common.lua", "if not seen[address] then online", "if true then online", redisTests},
+	{"Redis: two replicas of one address count once", "backends/redis/common.lua", "return math.max(online, speaking)", "return online", redisTests},
 	{"Redis: a reply of another request is taken", "backends/redis/script.go", "got != nonce {", "got == \"\" {", redisTests},
 
 	{"etcd: no compare of the lease", "backends/etcd/record.go", "{Key: k.lease, Of: rpc.ModRevision, Value: old.leased},", "", etcdTests},

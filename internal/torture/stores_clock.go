@@ -12,7 +12,7 @@ import (
 
 // clock is the wall clock of one server, which shows the machine's and as much more as a file says.
 type clock struct {
-	library string // "": the clock cannot be moved
+	preload string // what fakes the clock; "": it cannot be moved
 	file    string
 }
 
@@ -27,18 +27,18 @@ func newClock(t testing.TB) *clock {
 	if err := c.move(0); err != nil {
 		t.Fatal(err)
 	}
-	c.library = found[0]
+	c.preload = found[0]
 	return c
 }
 
 // environment is what the server has to be started with.
 func (c *clock) environment() []string {
-	if c.library == "" {
+	if c.preload == "" {
 		return nil
 	}
 	return []string{
 		// libc's malloc before that of Redis (jemalloc): the library calls it while jemalloc, which reads the clock, is not ready.
-		"LD_PRELOAD=" + c.library + " libc.so.6",
+		"LD_PRELOAD=" + c.preload + " libc.so.6",
 		"FAKETIME_TIMESTAMP_FILE=" + c.file, "FAKETIME_NO_CACHE=1",
 		"DONT_FAKE_MONOTONIC=1", "FAKETIME_DONT_FAKE_MONOTONIC=1", // the older and the newer name
 	}
@@ -59,7 +59,7 @@ const ahead = 2 * usualTTL
 // faults are those of a server whose clock can be moved. It is mended when the machine's clock shows what the server's
 // showed: before that a server that loses its records as well would grant with a lesser token.
 func (c *clock) faults(whole func(t testing.TB) error) []Fault {
-	if c.library == "" {
+	if c.preload == "" {
 		return nil
 	}
 	return []Fault{{

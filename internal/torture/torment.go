@@ -131,9 +131,13 @@ func (b *Bed) round(t turn) {
 		}
 		troubles = append(troubles, b.strike(t.second, other, false))
 	}
-	if t.both {
+	went := t.length
+	switch {
+	case t.both:
 		time.Sleep(t.length - t.between)
-	} else if !t.first.Once {
+	case t.first.Once:
+		went = 0
+	default:
 		time.Sleep(t.length)
 	}
 	for _, trouble := range troubles {
@@ -141,7 +145,7 @@ func (b *Bed) round(t turn) {
 	}
 	if t.first.Kills {
 		// A run that goes on although it must not is seen only if somebody looks for as long as it may live.
-		time.Sleep(max(0, b.Store.TTL-t.length))
+		time.Sleep(max(0, b.Store.TTL-went))
 	}
 }
 

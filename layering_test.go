@@ -36,12 +36,18 @@ var layers = []layer{
 	{path: "", ours: []string{"internal/command", "internal/process/..."}},
 	{
 		path:   "internal/command",
-		ours:   []string{"runner", "schedule", "fence", "backends", "backends/all", "internal/..."},
+		ours:   []string{"runner", "schedule", "fence/...", "backends", "backends/all", "internal/..."},
 		theirs: []string{"github.com/urfave/cli/v2", "go.yaml.in/yaml/v3", "golang.org/x/sys/..."},
 	},
 	{path: "runner", ours: []string{"backends", "schedule", "internal/lifeline", "internal/boottime"}},
 	{path: "schedule", theirs: []string{"github.com/robfig/cron/v3"}},
 	{path: "fence"},
+	{path: "fence/fencetest", ours: []string{"fence"}, tests: true},
+	{path: "fence/filefence", ours: []string{"fence"}, theirs: []string{"golang.org/x/sys/..."}},
+	{path: "fence/httpfence", ours: []string{"fence", "fence/filefence"}},
+	{path: "fence/redisfence", ours: []string{"fence"}, theirs: []string{"github.com/redis/go-redis/v9/..."}},
+	{path: "fence/s3fence", ours: []string{"fence"}},
+	{path: "fence/sqlfence", ours: []string{"fence"}},
 	{path: "backends/all", ours: []string{"backends/..."}},
 	{path: "backends/backendtest", ours: []string{"backends", "internal/boottime"}, theirs: []string{"..."}, tests: true},
 	{path: "backends/file", ours: []string{"backends", "internal/boottime"}, theirs: []string{"golang.org/x/sys/..."}},
@@ -67,7 +73,7 @@ var layers = []layer{
 	{path: "internal/duration"},
 	{path: "internal/spelling"},
 	{path: "internal", ours: []string{"internal/lifeline", "internal/boottime"}},
-	{path: "examples", ours: []string{"fence", "runner", "schedule", "backends/..."}, theirs: []string{"..."}},
+	{path: "examples", ours: []string{"fence/...", "runner", "schedule", "backends/..."}, theirs: []string{"..."}},
 	{path: "scripts", ours: []string{"..."}, theirs: []string{"..."}},
 }
 
@@ -77,7 +83,7 @@ var restricted = map[string][]string{
 	"os/signal": {"internal/process/...", "internal/command", "internal/torture/witness", "scripts/...", "examples/..."},
 	"log/slog":  {"runner", "internal/...", "scripts/...", "examples/..."},
 	"log":       {"examples/..."},
-	"testing":   {"backends/backendtest/...", "internal/testhost", "internal/testserver/...", "internal/torture"},
+	"testing":   {"backends/backendtest/...", "fence/fencetest", "internal/testhost", "internal/testserver/...", "internal/torture"},
 	"flag":      {"scripts/...", "examples/..."},
 }
 

@@ -22,6 +22,9 @@ type command struct {
 	plain    bool // needs no configuration
 	hidden   bool
 	rest     bool // what follows the first argument is another program's, whatever it looks like
+
+	// kinds are commands below this one. The name of each begins with the name of this one and a blank.
+	kinds []*command
 }
 
 // exampleLine is a line that people can copy, and what it does. A test runs each.
@@ -31,16 +34,26 @@ type exampleLine struct{ does, line string }
 func makers() []func() *command {
 	return []func() *command{
 		runCommand, statusCommand, historyCommand, checkCommand, breakCommand, forgetCommand,
-		nextCommand, cronCommand, doctorCommand,
+		nextCommand, cronCommand, fenceCommand, doctorCommand,
 		versionCommand, completionCommand, manCommand, helpCommand,
 	}
 }
 
-// commands returns every command. They are made anew for each call: nothing of one may reach another.
-func commands() []*command {
+// topCommands returns the commands that are called by one word. They are made anew for each call: nothing of one may
+// reach another.
+func topCommands() []*command {
 	var all []*command
 	for _, newCommand := range makers() {
 		all = append(all, newCommand())
+	}
+	return all
+}
+
+// commands returns every command, those of two words behind the one that they are a kind of.
+func commands() []*command {
+	var all []*command
+	for _, cmd := range topCommands() {
+		all = append(append(all, cmd), cmd.kinds...)
 	}
 	return all
 }
@@ -55,12 +68,7 @@ func commandsFor(line []string) []*command {
 			}
 		}
 	}
-	return commands()
-}
-
-// planned are the commands that the next releases will have.
-func planned() []string {
-	return []string{"fence"}
+	return topCommands()
 }
 
 // allOptions returns the options of every command, each name once: the keys of a configuration file.
@@ -77,12 +85,12 @@ func allOptions() []option {
 }
 
 // dispatch parses the command line and runs the command that it names.
-func dispatch(args []string, stdout *os.File, v *voice, signals func() <-chan syscall.Signal, ahead *tree) (end End) {
+func dispatch(args []string, stdin, stdout *os.File, v *voice, signals func() <-chan syscall.Signal, ahead *tree) (end End) {
 	s := newSettings(os.LookupEnv)
 	act := func(cmd *command) cli.ActionFunc {
 		return func(ctx *cli.Context) error {
 			c := &call{
-				cmd: cmd, args: ctx.Args().Slice(), settings: s, voice: v, stdout: stdout,
+				cmd: cmd, args: ctx.Args().Slice(), settings: s, voice: v, stdin: stdin, stdout: stdout,
 				terminal: isTerminal(stdout), ahead: ahead,
 			}
 			s.few = len(c.args) < cmd.least()
@@ -101,10 +109,17 @@ func dispatch(args []string, stdout *os.File, v *voice, signals func() <-chan sy
 		// The default one exits by itself where an error has an exit code.
 		ExitErrHandler: func(*cli.Context, error) {},
 	}
+	parsed := func(cmd *command) *cli.Command {
+		return &cli.Command{
+			Name: cmd.word(), HideHelp: true, Flags: flags(s, cmd.options), Action: act(cmd), OnUsageError: wrong(cmd),
+		}
+	}
 	for _, cmd := range commandsFor(args) {
-		app.Commands = append(app.Commands, &cli.Command{
-			Name: cmd.name, HideHelp: true, Flags: flags(s, cmd.options), Action: act(cmd), OnUsageError: wrong(cmd),
-		})
+		known := parsed(cmd)
+		for _, kind := range cmd.kinds {
+			known.Subcommands = append(known.Subcommands, parsed(kind))
+		}
+		app.Commands = append(app.Commands, known)
 	}
 	if err := app.Run(args); err != nil {
 		v.configureEarly(s)
@@ -177,18 +192,11 @@ func runRoot(c *call) (End, error) {
 	if c.settings.asked("version") {
 		return showVersion(c)
 	}
-	var names []string
-	for _, cmd := range commands() {
-		names = append(names, cmd.name)
-	}
 	if len(c.args) == 0 {
 		return End{}, usage("usage", "leaderrun [options] COMMAND …", "`leaderrun help` shows the commands")
 	}
 	name := c.args[0]
-	if slices.Contains(planned(), name) {
-		return End{}, usage("command "+name, "this version does not have it yet", "it has "+strings.Join(names, ", "))
-	}
-	hint := didYouMean(name, names, "")
+	hint := didYouMean(name, commandNames(), "")
 	if hint == "" {
 		hint = "`leaderrun help` shows the commands; a job is run by `leaderrun run JOB COMMAND`"
 	}

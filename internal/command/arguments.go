@@ -5,6 +5,9 @@ import (
 	"strings"
 )
 
+// word is the last word of the command's name: what is typed to call it, behind the command that it is a kind of.
+func (cmd *command) word() string { return cmd.name[strings.LastIndexByte(cmd.name, ' ')+1:] }
+
 // usageLine is how the command is called.
 func (cmd *command) usageLine() string {
 	line := "leaderrun " + cmd.name

@@ -39,15 +39,28 @@ func runCompletion(c *call) (End, error) {
 
 func commandNames() []string {
 	var names []string
-	for _, cmd := range commands() {
+	for _, cmd := range topCommands() {
 		names = append(names, cmd.name)
 	}
 	return names
 }
 
+// optionsWithin returns the options of a command and of its kinds, each name once.
+func optionsWithin(cmd *command) []option {
+	all := slices.Clone(cmd.options)
+	for _, kind := range cmd.kinds {
+		for _, o := range kind.options {
+			if !slices.ContainsFunc(all, func(x option) bool { return x.name == o.name }) {
+				all = append(all, o)
+			}
+		}
+	}
+	return all
+}
+
 // flagNames returns the flags of a command: all, and those that take a value.
 func flagNames(cmd *command) (every, valued []string) {
-	for _, o := range cmd.options {
+	for _, o := range optionsWithin(cmd) {
 		forms := []string{o.flag()}
 		if o.short != "" {
 			forms = append(forms, "-"+o.short)
@@ -62,6 +75,13 @@ func flagNames(cmd *command) (every, valued []string) {
 
 // arguments are what a command takes besides options, where that is a fixed set.
 func arguments(cmd *command) []string {
+	if len(cmd.kinds) > 0 {
+		var words []string
+		for _, kind := range cmd.kinds {
+			words = append(words, kind.word())
+		}
+		return words
+	}
 	switch cmd.name {
 	case "completion":
 		return []string{"bash", "zsh", "fish"}
@@ -87,7 +107,7 @@ _leaderrun() {
 	local flags='' valued='' words='' job=0
 	case $command in
 `)
-	for _, cmd := range commands() {
+	for _, cmd := range topCommands() {
 		every, valued := flagNames(cmd)
 		fmt.Fprintf(w, "\t%s) flags='%s' valued=' %s ' words='%s' ;;\n", cmd.name,
 			strings.Join(every, " "), strings.Join(valued, " "), strings.Join(arguments(cmd), " "))
@@ -144,14 +164,14 @@ func brief(o option) string {
 
 func completeZsh(w io.Writer) {
 	fmt.Fprint(w, "#compdef leaderrun\n\n_leaderrun() {\n\tlocal curcontext=$curcontext state line\n\tlocal -a commands\n\tcommands=(\n")
-	for _, cmd := range commands() {
+	for _, cmd := range topCommands() {
 		fmt.Fprintf(w, "\t\t'%s:%s'\n", cmd.name, quoted(strings.ReplaceAll(cmd.brief, ":", `\:`)))
 	}
 	fmt.Fprint(w, "\t)\n\tif (( CURRENT == 2 )); then\n\t\t_describe command commands\n\t\treturn\n\tfi\n")
 	fmt.Fprint(w, "\tlocal command=$words[2]\n\tshift words; (( CURRENT-- ))\n\tcase $command in\n")
-	for _, cmd := range commands() {
+	for _, cmd := range topCommands() {
 		fmt.Fprintf(w, "\t%s) _arguments -S", cmd.name)
-		for _, o := range cmd.options {
+		for _, o := range optionsWithin(cmd) {
 			for _, form := range zshForms(o) {
 				fmt.Fprintf(w, " \\\n\t\t'%s'", quoted(form))
 			}
@@ -195,12 +215,12 @@ func zshForms(o option) []string {
 
 func completeFish(w io.Writer) {
 	fmt.Fprint(w, "# fish completion for leaderrun\ncomplete -c leaderrun -f\n")
-	for _, cmd := range commands() {
+	for _, cmd := range topCommands() {
 		fmt.Fprintf(w, "complete -c leaderrun -n __fish_use_subcommand -a %s -d '%s'\n", cmd.name, quoted(cmd.brief))
 	}
-	for _, cmd := range commands() {
+	for _, cmd := range topCommands() {
 		when := "-n '__fish_seen_subcommand_from " + cmd.name + "'"
-		for _, o := range cmd.options {
+		for _, o := range optionsWithin(cmd) {
 			line := "complete -c leaderrun " + when + " -l " + o.name
 			if o.short != "" {
 				line += " -s " + o.short

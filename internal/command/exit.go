@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/fence"
 	"github.com/leaderrun/leaderrun/internal/process"
 	"github.com/leaderrun/leaderrun/runner"
 )
@@ -22,6 +23,7 @@ const (
 	codeBadHands      = 76 // not run, and nobody else makes up for it now
 	codeCredentials   = 77
 	codeConfiguration = 78
+	codeStale         = 79 // of fence: the run was overtaken
 	codeTimeout       = 124
 	codeSignal        = 128 // plus the signal's number
 )
@@ -130,6 +132,8 @@ func errorCode(err error) int {
 		f         *fault
 		permanent *backends.PermanentError
 		exec      *process.ExecError
+		stale     *fence.StaleError
+		setup     *fence.SetupError
 	)
 	switch {
 	case errors.As(err, &f):
@@ -141,6 +145,13 @@ func errorCode(err error) int {
 		return codeConfiguration
 	case errors.As(err, &exec):
 		return exec.ExitCode()
+	case errors.As(err, &stale):
+		return codeStale
+	case errors.As(err, &setup):
+		if setup.Kind == fence.Credentials {
+			return codeCredentials
+		}
+		return codeConfiguration
 	case errors.Is(err, process.ErrTooLate): // not run: there was no time left to renew the lease
 		return codeUnavailable
 	case errors.Is(err, backends.ErrUnknownJob):
@@ -163,6 +174,7 @@ cannot be written, and with:
 		{"break", fmt.Sprintf("%d: the backend does not know the job; %d: it still runs, or may, or --forget-tick\nfinds another tick recorded by now", codeUnknownJob, codeBadHands)},
 		{"forget", fmt.Sprintf("%d: the backend does not know the job; %d: it still runs, or may", codeUnknownJob, codeBadHands)},
 		{"check", fmt.Sprintf("%d: the run does not lead, or nobody can tell", codeLost)},
+		{"fence", fmt.Sprintf("%d: the run is stale, and nothing was written; %d: not in a run; %d: the resource cannot be\nreached; COMMAND's own where it failed", codeStale, codeUsage, codeUnavailable)},
 		{"doctor", fmt.Sprintf("%d: something is bad", codeBad)},
 		{"cron", fmt.Sprintf("0: it was told to end, and has drained; %d: it cannot start, or a fault in its file;\n%d: it broke. What its commands end with is in its log, history and metrics", codeConfiguration, codeInternal)},
 	})

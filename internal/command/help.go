@@ -17,7 +17,7 @@ func topicNames() string { return strings.Join(slices.Sorted(maps.Keys(topics())
 
 func helpCommand() *command {
 	return &command{
-		name: "help", args: "[COMMAND | TOPIC]", brief: "show help about a command, or: " + topicNames(),
+		name: "help", args: "[COMMAND… | TOPIC]", brief: "show help about a command, or: " + topicNames(),
 		options: []option{helpOption()}, plain: true, run: runHelp,
 		about: "Shows the page of a command or a topic.",
 		examples: []exampleLine{
@@ -31,7 +31,7 @@ func runHelp(c *call) (End, error) {
 	if len(c.args) == 0 {
 		return c.showHelp(rootCommand())
 	}
-	name := c.args[0]
+	name := strings.Join(c.args, " ")
 	for _, cmd := range commands() {
 		if cmd.name == name {
 			return c.showHelp(cmd)
@@ -62,7 +62,7 @@ func rootPage(root *command) string {
 	var b strings.Builder
 	b.WriteString("leaderrun runs a command on at most one of many hosts at a time.\n\n")
 	b.WriteString("Usage: leaderrun COMMAND [options] …\n\nCommands:\n")
-	for _, cmd := range commands() {
+	for _, cmd := range topCommands() {
 		if !cmd.hidden {
 			fmt.Fprintf(&b, "  %-12s %s\n", cmd.name, cmd.brief)
 		}
@@ -81,6 +81,12 @@ func commandPage(cmd *command) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "leaderrun %s: %s\n\n", cmd.name, cmd.brief)
 	fmt.Fprintf(&b, "Usage: %s\n\n%s\n", cmd.usageLine(), cmd.about)
+	if len(cmd.kinds) > 0 {
+		b.WriteString("\nKinds:\n")
+		for _, kind := range cmd.kinds {
+			fmt.Fprintf(&b, "  %-18s %s\n", kind.name, kind.brief)
+		}
+	}
 	if len(cmd.examples) > 0 {
 		b.WriteString("\nExamples:\n")
 		writeExamples(&b, cmd.examples)

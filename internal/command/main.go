@@ -16,13 +16,14 @@ import (
 	"syscall"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/fence"
 	"github.com/leaderrun/leaderrun/internal/process"
 	"github.com/leaderrun/leaderrun/internal/process/ahead"
 )
 
 // Main runs the program and says how it is to end. The command of a run gets stdin, stdout and stderr of this
-// process as they are, not through these files; no command of leaderrun's own reads stdin yet.
-func Main(args []string, _, stdout, stderr *os.File) End {
+// process as they are, not through these files; of leaderrun's own commands only `fence` reads stdin.
+func Main(args []string, stdin, stdout, stderr *os.File) End {
 	process.SurvivePipe()
 	voice := newVoice(stderr)
 	defer voice.close()
@@ -32,7 +33,7 @@ func Main(args []string, _, stdout, stderr *os.File) End {
 		defer planted.fell()
 	}
 	signals := captureSignals()
-	return protected(voice, func() End { return dispatch(args, stdout, voice, signals, planted) })
+	return protected(voice, func() End { return dispatch(args, stdin, stdout, voice, signals, planted) })
 }
 
 // captureSignals installs the handlers, on another thread while this one reads options, and returns what waits for that.
@@ -69,6 +70,7 @@ type call struct {
 	args     []string // what follows the options
 	settings *settings
 	voice    *voice
+	stdin    *os.File
 	stdout   io.Writer
 	signals  <-chan syscall.Signal
 	terminal bool  // stdout is one
@@ -145,6 +147,9 @@ func hintOf(err error) string {
 	}
 	if permanent, ok := errors.AsType[*backends.PermanentError](err); ok {
 		return permanent.Hint
+	}
+	if setup, ok := errors.AsType[*fence.SetupError](err); ok {
+		return setup.Hint
 	}
 	return ""
 }

@@ -1,0 +1,67 @@
+package fence
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+)
+
+// The variables that `leaderrun run` sets for its command, of which a Run is made.
+const (
+	TokenVariable = "LEADERRUN_TOKEN"
+	JobVariable   = "LEADERRUN_JOB"
+	TickVariable  = "LEADERRUN_TICK"
+	OnceVariable  = "LEADERRUN_ONCE"
+)
+
+// Run is a run of a job, as the resource knows it.
+type Run struct {
+	Token int64  // greater than that of every run of the job before; at least 1
+	Job   string // may be empty
+	Tick  string // the scheduled instant, RFC 3339 in UTC; "": the run has none
+	Once  string // the key of --once; "": the run has none
+}
+
+// FromEnvironment returns the run that this process is part of. The error is an *EnvironmentError.
+func FromEnvironment() (Run, error) { return RunFrom(os.LookupEnv) }
+
+// RunFrom is FromEnvironment with another environment.
+func RunFrom(lookup func(string) (string, bool)) (Run, error) {
+	text, _ := lookup(TokenVariable)
+	if text == "" {
+		return Run{}, &EnvironmentError{Variable: TokenVariable, Reason: "is not set"}
+	}
+	token, err := ParseToken(text)
+	if err != nil {
+		return Run{}, &EnvironmentError{Variable: TokenVariable, Reason: err.Error()}
+	}
+	r := Run{Token: token}
+	r.Job, _ = lookup(JobVariable)
+	r.Tick, _ = lookup(TickVariable)
+	r.Once, _ = lookup(OnceVariable)
+	return r, nil
+}
+
+// ParseToken reads a token: decimal digits and nothing else, at least 1.
+func ParseToken(text string) (int64, error) {
+	token, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || token < 1 || strconv.FormatInt(token, 10) != text {
+		return 0, fmt.Errorf("%.40q is not a token: a whole number from 1 on", text)
+	}
+	return token, nil
+}
+
+// Occasion is what of a job happens once: the tick, or "once:" and the key, or "" where the run has neither.
+func (r Run) Occasion() string {
+	if r.Once != "" {
+		return "once:" + r.Once
+	}
+	return r.Tick
+}
+
+// EnvironmentError says that a variable that `leaderrun run` sets is missing or makes no sense.
+type EnvironmentError struct {
+	Variable, Reason string
+}
+
+func (e *EnvironmentError) Error() string { return e.Variable + ": " + e.Reason }

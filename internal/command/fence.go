@@ -1,0 +1,79 @@
+package command
+
+import (
+	"errors"
+
+	"github.com/leaderrun/leaderrun/fence"
+)
+
+func fenceCommand() *command {
+	return &command{
+		name: "fence", args: "KIND …", brief: "make a resource refuse the writes of a run that was overtaken",
+		about: `For the command of a run. A lease cannot call back a write that was sent before a pause, or end a run on a machine
+that was frozen; what is written to can refuse it, by the token of the run. The resource keeps the highest token
+that it has seen. A write with a lower one is refused in the same step in which it would be done: exit code 79,
+and nothing is written. The token is that of the environment, LEADERRUN_TOKEN.
+
+A run raises the fence before it reads what it is going to change: each kind does so first, and --raise does
+only that. A resource is written by one job: tokens of two jobs say nothing about each other.`,
+		options: commonOptions(), run: runFence, rest: true,
+		kinds: []*command{
+			fenceFileCommand(), fenceRedisCommand(), fenceS3Command(), fenceSQLCommand(), fenceHTTPCommand(),
+		},
+	}
+}
+
+func runFence(c *call) (End, error) {
+	const hint = "`leaderrun fence --help` shows the kinds"
+	if len(c.args) == 0 {
+		return End{}, usage("fence", "say what is to be protected", hint)
+	}
+	var words []string
+	for _, kind := range c.cmd.kinds {
+		words = append(words, kind.word())
+	}
+	if like := didYouMean(c.args[0], words, "fence "); like != "" {
+		return End{}, usage(quoteWord(c.args[0]), "there is no such kind of fence", like)
+	}
+	return End{}, usage(quoteWord(c.args[0]), "there is no such kind of fence", hint)
+}
+
+// fenceOptions are those of every kind that writes.
+func fenceOptions() []option {
+	return append([]option{
+		{
+			name: "resource", value: "NAME", group: fenceGroup, example: "invoices",
+			help: "what is protected",
+		},
+		{
+			name: "raise", bare: true, group: fenceGroup,
+			help: "only raise the fence: earlier runs are refused from now on, and nothing\nis written. For a script, before it reads what it will change",
+		},
+	}, commonOptions()...)
+}
+
+const fenceGroup = "The fence"
+
+// fencedRun is the run that this process is part of.
+func (c *call) fencedRun() (fence.Run, error) {
+	r, err := fence.RunFrom(c.settings.lookup)
+	if wrong, ok := errors.AsType[*fence.EnvironmentError](err); ok {
+		return r, &fault{
+			code: codeUsage, what: wrong.Variable, why: wrong.Reason, err: err,
+			hint: "`leaderrun fence` is for the command of `leaderrun run`, which sets it",
+		}
+	}
+	return r, err
+}
+
+// fenceFailed is the error of a resource. What is neither stale nor to be set right first was not to be reached.
+func fenceFailed(what string, err error) error {
+	if _, ok := errors.AsType[*fence.StaleError](err); ok {
+		return err
+	}
+	code := codeUnavailable
+	if setup, ok := errors.AsType[*fence.SetupError](err); ok {
+		code = errorCode(setup)
+	}
+	return &fault{code: code, what: what, why: err.Error(), hint: hintOf(err), err: err}
+}

@@ -2,6 +2,7 @@ package command
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/leaderrun/leaderrun/fence"
 )
@@ -33,9 +34,9 @@ func runFence(c *call) (End, error) {
 		words = append(words, kind.word())
 	}
 	if like := didYouMean(c.args[0], words, "fence "); like != "" {
-		return End{}, usage(quoteWord(c.args[0]), "there is no such kind of fence", like)
+		return End{}, usage(fmt.Sprintf("%q", c.args[0]), "there is no such kind of fence", like)
 	}
-	return End{}, usage(quoteWord(c.args[0]), "there is no such kind of fence", hint)
+	return End{}, usage(fmt.Sprintf("%q", c.args[0]), "there is no such kind of fence", hint)
 }
 
 // fenceOptions are those of every kind that writes.

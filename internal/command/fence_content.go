@@ -2,29 +2,131 @@ package command
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
+	"strings"
+	"syscall"
+
+	"github.com/leaderrun/leaderrun/internal/process"
 )
 
 // content is what a run writes to a resource: what comes by stdin, or what COMMAND prints.
 type content struct {
 	call    *call
-	command []string // COMMAND and its arguments; nil: stdin
+	command *process.Command // nil: stdin
 }
 
 // newContent takes the arguments behind what is to be replaced: none, or "--" and COMMAND. COMMAND is looked up now, so that
 // a host that lacks it touches nothing.
 func (c *call) newContent(rest []string) (*content, error) {
-	if len(rest) > 0 {
-		return nil, usage(c.cmd.name, "COMMAND cannot be run yet", "")
+	t := &content{call: c}
+	if len(rest) == 0 {
+		return t, nil
 	}
-	return &content{call: c}, nil
+	first := strings.Fields(c.cmd.args)[0]
+	hint := "usage: " + c.cmd.usageLine()
+	switch {
+	case rest[0] == "":
+		return nil, usage(c.cmd.name, fmt.Sprintf("an empty word stands after %s", first), hint)
+	case rest[0] != "--" && strings.HasPrefix(rest[0], "-"):
+		return nil, usage(c.cmd.name, fmt.Sprintf("%q stands after %s: options go before", rest[0], first), hint)
+	case rest[0] != "--":
+		return nil, usage(c.cmd.name, fmt.Sprintf("%q stands after %s: COMMAND goes behind --", rest[0], first), hint)
+	case len(rest) == 1:
+		return nil, usage("COMMAND is missing", "", hint)
+	}
+	argv, err := commandOf(rest[1:], false)
+	if err != nil {
+		return nil, err
+	}
+	path, code, err := process.LookPath(argv[0])
+	if err != nil {
+		return nil, &fault{code: code, what: argv[0], why: reason(err), err: err, hint: lookHint(&runPlan{argv: argv}, code)}
+	}
+	t.command = &process.Command{Path: path, Argv: argv}
+	return t, nil
 }
 
-// writeTo writes all of it. After an error nothing of it may be used.
+// writeTo writes all of it. After an error nothing of it may be used. What is not an error of w is a *fault, or the end of
+// the context.
 func (t *content) writeTo(ctx context.Context, w io.Writer) error {
-	_, err := io.Copy(w, t.call.stdin)
-	if err == nil {
-		err = ctx.Err()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	write := t.writeInput
+	if t.command != nil {
+		write = t.writeOutput
+	}
+	err := write(ctx, w)
+	if ctx.Err() != nil {
+		return ctx.Err()
 	}
 	return err
+}
+
+// writeInput writes what comes by stdin. A read of it cannot be interrupted: it is left behind.
+func (t *content) writeInput(ctx context.Context, w io.Writer) error {
+	out, in := io.Pipe()
+	defer out.Close()
+	stop := context.AfterFunc(ctx, func() { _ = in.CloseWithError(ctx.Err()) })
+	defer stop()
+	go func() {
+		_, err := io.Copy(in, t.call.stdin)
+		if err != nil {
+			err = &fault{code: codeInternal, what: "stdin", why: reason(err), err: err}
+		}
+		_ = in.CloseWithError(err)
+	}()
+	_, err := io.Copy(w, out)
+	return err
+}
+
+// writeOutput writes what COMMAND prints. The first signal has ended the context; it and those after it are passed on.
+func (t *content) writeOutput(ctx context.Context, w io.Writer) error {
+	signals, over := make(chan syscall.Signal), make(chan struct{})
+	defer close(over)
+	stop := context.AfterFunc(ctx, func() {
+		for sig := t.call.interrupted(); ; {
+			if process.EndsRun(sig) {
+				select {
+				case signals <- sig:
+				case <-over:
+					return
+				}
+			}
+			select {
+			case sig = <-t.call.signals:
+			case <-over:
+				return
+			}
+		}
+	})
+	defer stop()
+	status, err := process.RunPiped(*t.command, w, signals)
+	name := t.command.Argv[0]
+	if failed, ok := errors.AsType[*process.ExecError](err); ok {
+		return &fault{code: failed.ExitCode(), what: name, why: failed.Errno.Error(), err: err}
+	}
+	switch {
+	case err != nil:
+		return err
+	case !status.Known:
+		return &fault{code: codeInternal, what: name, why: "nobody saw how it ended"}
+	case status.Signal != 0:
+		return &fault{code: status.ExitCode(), what: name, why: fmt.Sprintf("it was ended by signal %d (%v)", int(status.Signal), status.Signal)}
+	case status.Code != 0:
+		return &fault{code: status.Code, what: name, why: fmt.Sprintf("it ended with code %d", status.Code)}
+	}
+	return nil
+}
+
+// unchanged says of an error of the content that the resource is as it was. Others say so by themselves.
+func unchanged(resource string, err error) (f *fault, ok bool) {
+	if f, ok = errors.AsType[*fault](err); !ok {
+		return nil, false
+	}
+	told := *f
+	told.why += "; " + resource + " was left as it was"
+	return &told, true
 }

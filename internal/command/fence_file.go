@@ -1,13 +1,108 @@
 package command
 
+import (
+	"context"
+	"io"
+
+	"github.com/leaderrun/leaderrun/fence"
+	"github.com/leaderrun/leaderrun/fence/filefence"
+)
+
 func fenceFileCommand() *command {
 	return &command{
-		name: "fence file", args: "TODO", brief: "TODO",
-		about:   "TODO",
-		options: fenceOptions(), run: runFenceFile, rest: true,
+		name: "fence file", args: "PATH [-- COMMAND [ARG…]]", brief: "replace a file, unless the run was overtaken",
+		about: `Replaces PATH in one step with stdin, or with what COMMAND prints. If a run with a higher token has raised the fence
+of PATH, nothing is written: exit code 79. First the fence is raised; then the content is collected in a temporary
+file beside PATH; then the token is compared once more, and that file takes the place of PATH, under one lock.
+Whoever reads PATH finds the old content or the new one, whole, also after a kill or a power cut.
+
+Where COMMAND fails, or a signal comes, PATH is left as it was; the exit code is COMMAND's. What COMMAND leaves
+behind with its stdout is waited for. stdin and stderr of COMMAND are those of leaderrun, and signals are passed on.
+
+What it cannot see: "producer | leaderrun fence file PATH" makes PATH of half an output if producer fails in the
+middle, and producer may have begun to read before the fence was raised. With COMMAND neither happens. A script that
+reads first and writes at its end begins with --raise. What writes to PATH by other means is not refused.
+
+Beside PATH it keeps .NAME.fence, the highest token seen, and .NAME.fence.lock, where NAME is the name of the file or
+the one of --resource, which files of one directory may share. Neither may be removed while a run of the job
+lives. A symbolic link stands for the file that it leads to. PATH keeps its permission bits, owner and group; not
+access control lists, extended attributes or hard links. Only runs on this host exclude each other: network file
+systems are refused, and so are others where a file may be torn (FAT, ext2, FUSE, unknown ones).`,
+		examples: []exampleLine{
+			{"in a job: the list is that of the last run, whole", "leaderrun run report sh -c 'leaderrun fence file list.txt -- report --full'"},
+			{"a script that reads what it changes", "leaderrun run report sh -c 'leaderrun fence file --raise sum && report sum >new && leaderrun fence file sum <new'"},
+		},
+		options: fenceFileOptions(), run: runFenceFile, rest: true,
 	}
 }
 
-func runFenceFile(*call) (End, error) {
-	return End{}, usage("fence file", "this version does not have it yet", "")
+func fenceFileOptions() []option {
+	return append([]option{{
+		name: "lock-wait", value: "D", def: filefence.DefaultLockWait.String(), check: by(parseNotNegative), group: fenceGroup, example: "1m",
+		help: "how long to wait while another process compares a token: one that\nwas stopped there keeps the others waiting",
+	}}, fenceOptions()...)
+}
+
+// fileWrite is what `fence file` is asked to do.
+type fileWrite struct {
+	path      string
+	options   filefence.Options
+	raiseOnly bool
+	content   *content
+}
+
+func runFenceFile(c *call) (End, error) {
+	r, err := c.fencedRun()
+	if err != nil {
+		return End{}, err
+	}
+	p, err := c.planFileWrite()
+	if err != nil {
+		return End{}, err
+	}
+	ctx, cancel := c.context()
+	defer cancel()
+	return End{}, p.write(ctx, r)
+}
+
+func (c *call) planFileWrite() (*fileWrite, error) {
+	p := &fileWrite{raiseOnly: c.settings.on("raise")}
+	p.options.Resource = read(c.settings, "resource", parseText, "")
+	p.options.LockWait = read(c.settings, "lock-wait", parseNotNegative, filefence.DefaultLockWait)
+	if p.options.LockWait == 0 {
+		p.options.LockWait = -1 // what the option means by 0
+	}
+	hint := "usage: " + c.cmd.usageLine()
+	switch {
+	case c.settings.err != nil:
+		return nil, c.settings.err
+	case len(c.args) == 0 || c.args[0] == "--":
+		return nil, usage("PATH is missing", "", hint)
+	case c.args[0] == "":
+		return nil, usage("PATH", "it is empty", hint)
+	case p.raiseOnly && len(c.args) > 1:
+		return nil, usage("--raise", "it writes nothing, and takes PATH alone", hint)
+	}
+	p.path = c.args[0]
+	var err error
+	p.content, err = c.newContent(c.args[1:])
+	return p, err
+}
+
+func (p *fileWrite) write(ctx context.Context, r fence.Run) error {
+	f, err := filefence.Open(p.path, p.options)
+	if err != nil {
+		return fenceFailed(p.path, err)
+	}
+	w, err := f.Raise(ctx, r)
+	if err == nil && !p.raiseOnly {
+		err = w.Replace(ctx, func(to io.Writer) error { return p.content.writeTo(ctx, to) })
+	}
+	if told, ok := unchanged(p.path, err); ok {
+		return told
+	}
+	if err != nil {
+		return fenceFailed(p.path, err)
+	}
+	return nil
 }

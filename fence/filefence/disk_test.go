@@ -1,0 +1,192 @@
+package filefence_test
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/leaderrun/leaderrun/fence"
+	"github.com/leaderrun/leaderrun/fence/filefence"
+)
+
+// platter is what is left after a power cut: of a file what was synced, of a directory the names that it had when it was
+// synced last. A disk may keep more than that, in any order; so nothing may depend on less.
+type platter struct {
+	t      *testing.T
+	dir    string
+	files  map[uint64]string // content by inode, as of its last fsync
+	names  map[string]uint64 // inode by name, as of the last fsync of the directory
+	log    []string
+	failOn string // of log: fails instead
+}
+
+func watch(t *testing.T, f *filefence.File, dir string) *platter {
+	t.Helper()
+	p := &platter{t: t, dir: dir, files: map[uint64]string{}, names: map[string]uint64{}}
+	f.Disk(p.sync, p.rename)
+	return p
+}
+
+func (p *platter) sync(f *os.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	what := "fsync " + p.plain(f.Name())
+	p.log = append(p.log, what)
+	if what == p.failOn {
+		return os.ErrDeadlineExceeded
+	}
+	if !info.IsDir() {
+		text, err := os.ReadFile(f.Name())
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		p.files[inodeOf(info)] = string(text)
+		return f.Sync()
+	}
+	entries, err := os.ReadDir(f.Name())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	clear(p.names)
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		p.names[e.Name()] = inodeOf(info)
+	}
+	return f.Sync()
+}
+
+func (p *platter) rename(from, to string) error {
+	p.log = append(p.log, "rename to "+p.plain(to))
+	info, err := os.Stat(from)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	text, err := os.ReadFile(from)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	// From now on the new name may be on the disk at any moment: its content must have been before.
+	if kept, ok := p.files[inodeOf(info)]; !ok || kept != string(text) {
+		p.t.Errorf("%s gets a content that a power cut would tear: %.40q of %.40q", to, kept, text)
+	}
+	return os.Rename(from, to)
+}
+
+// plain is a file's name without what is left to chance.
+func (p *platter) plain(path string) string {
+	if path == p.dir {
+		return "the directory"
+	}
+	base := filepath.Base(path)
+	if strings.HasSuffix(base, ".tmp") {
+		return "a temporary file"
+	}
+	return base
+}
+
+// after is what a file would hold after a power cut now, at least.
+func (p *platter) after(name string) string { return p.files[p.names[name]] }
+
+// Hazard: power is cut. What was told to be raised or written is not on the disk then, or is there in part.
+func TestPowerCut(t *testing.T) {
+	t.Parallel()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "report")
+	f := open(t, path, filefence.Options{})
+	p := watch(t, f, dir)
+	said := func(what string, want ...string) {
+		t.Helper()
+		if !slices.Equal(p.log, want) {
+			t.Errorf("%s: %q, want %q", what, p.log, want)
+		}
+		p.log = nil
+	}
+	w := raise(t, f, 3)
+	said("the first raise", "fsync a temporary file", "rename to .report.fence", "fsync the directory")
+	if got := p.after(".report.fence"); got != "3\n" {
+		t.Errorf("the fence was raised to 3, and a power cut leaves %q", got)
+	}
+	replace(t, w, "one")
+	said("a write", "fsync a temporary file", "rename to report", "fsync the directory")
+	if got := p.after("report"); got != "one" {
+		t.Errorf("it was told that %q was written, and a power cut leaves %q", "one", got)
+	}
+	// Whoever wrote this token may have been killed before the names were on the disk.
+	w = raise(t, f, 3)
+	said("the same token", "fsync the directory")
+	if err := os.Chmod(path, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	err = w.Replace(t.Context(), func(to io.Writer) error {
+		if err := os.Chmod(path, 0o600); err != nil { // its bits, too, must be on the disk
+			return err
+		}
+		return write("two")(to)
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	said("a write, when the old file changed", "fsync a temporary file", "fsync a temporary file", "rename to report", "fsync the directory")
+	// A fence that somebody has removed is back before the content is there.
+	if err := os.Remove(f.State()); err != nil {
+		t.Fatal(err)
+	}
+	replace(t, w, "three")
+	said("a write without a fence", "fsync a temporary file", "rename to .report.fence", "fsync the directory",
+		"fsync a temporary file", "rename to report", "fsync the directory")
+	if state, content := p.after(".report.fence"), p.after("report"); state != "3\n" || content != "three" {
+		t.Errorf("a power cut leaves %q and %q", state, content)
+	}
+	if _, err := f.Raise(t.Context(), fence.Run{Token: 2}); !isStale(err) {
+		t.Error(err)
+	}
+	said("a stale run")
+}
+
+// Hazard: a disk that cannot write says so when it is asked to sync, and nobody listens.
+func TestSyncThatFails(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		failOn      string
+		raises      bool // the failure is that of the raise
+		want, state string
+	}{
+		{"fsync a temporary file", true, "old", "1\n"},
+		{"fsync the directory", true, "old", "2\n"}, // it may be raised or not
+		{"fsync a temporary file", false, "old", "2\n"},
+		{"fsync the directory", false, "new", "2\n"}, // it may be written or not
+	} {
+		dir, err := filepath.EvalSymlinks(memoryDir(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := open(t, filepath.Join(dir, "report"), filefence.Options{})
+		replace(t, raise(t, f, 1), "old")
+		p := watch(t, f, dir)
+		if c.raises {
+			p.failOn = c.failOn
+		}
+		w, err := f.Raise(t.Context(), fence.Run{Token: 2})
+		if err == nil {
+			p.failOn = c.failOn
+			err = w.Replace(t.Context(), write("new"))
+		}
+		if err == nil || isStale(err) {
+			t.Errorf("%+v: %v", c, err)
+		}
+		holds(t, filepath.Join(dir, "report"), c.want)
+		holds(t, f.State(), c.state)
+		contains(t, dir, ".report.fence", ".report.fence.lock", "report")
+	}
+}

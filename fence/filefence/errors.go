@@ -1,0 +1,45 @@
+package filefence
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"syscall"
+
+	"github.com/leaderrun/leaderrun/fence"
+)
+
+// misconfigured is an error that somebody has to see to.
+func misconfigured(err error, hint string) error {
+	return &fence.SetupError{Kind: fence.Configuration, Err: err, Hint: hint}
+}
+
+// unusable turns the errors of a directory that cannot be used into a *fence.SetupError. Others may pass: a full disk, a
+// quota, a disk that fails.
+func unusable(err error) error {
+	where := "the directory"
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		where = filepath.Dir(p.Path)
+	}
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, fs.ErrPermission):
+		return &fence.SetupError{
+			Kind: fence.Credentials, Err: err,
+			Hint: "run as a user that may write in " + where + " and owns the fence's files there, or give this one the right",
+		}
+	case errors.Is(err, syscall.EROFS):
+		return misconfigured(err, "the file system is read-only: mount it for writing, or name a file elsewhere")
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		return misconfigured(err, "make the directory first")
+	case errors.Is(err, syscall.ELOOP):
+		return misconfigured(err, "a symbolic link is in the place of one of the fence's files, or leads in a circle: remove it")
+	case errors.Is(err, syscall.EBUSY):
+		return misconfigured(err, "a file that is a mount point cannot be replaced: mount its directory instead")
+	case errors.Is(err, syscall.EISDIR), errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, syscall.ENOTSUP),
+		errors.Is(err, syscall.ENOSYS), errors.Is(err, syscall.EINVAL):
+		return misconfigured(err, "")
+	}
+	return err
+}

@@ -1,0 +1,6 @@
+package filefence
+
+var (
+	MountOf   = mountOf
+	MountedAs = mountedAs
+)

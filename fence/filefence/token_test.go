@@ -1,0 +1,213 @@
+package filefence_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/fence"
+	"github.com/leaderrun/leaderrun/fence/filefence"
+)
+
+func TestToken(t *testing.T) {
+	t.Parallel()
+	dir := memoryDir(t)
+	token, err := filefence.OpenToken(dir, "invoices/2026")
+	if err != nil {
+		t.Fatal(err)
+	}
+	loaded := func(want int64) {
+		t.Helper()
+		if got, err := token.Load(t.Context()); got != want || err != nil {
+			t.Errorf("got %d and %v, want %d", got, err, want)
+		}
+	}
+	loaded(0)
+	for _, c := range []struct {
+		raise, want int64
+		refused     bool
+	}{{5, 5, false}, {5, 5, false}, {4, 5, true}, {6, 6, false}, {9223372036854775807, 9223372036854775807, false}, {7, 9223372036854775807, true}} {
+		err := token.Raise(t.Context(), "invoices", c.raise)
+		stale, ok := errors.AsType[*fence.StaleError](err)
+		if ok != c.refused || ok && *stale != (fence.StaleError{Resource: "invoices", Token: c.raise, Highest: c.want}) || !ok && err != nil {
+			t.Errorf("%d: %v", c.raise, err)
+		}
+		loaded(c.want)
+	}
+	if err := token.Raise(t.Context(), "invoices", 0); err == nil {
+		t.Error("0 is taken for a token")
+	}
+	contains(t, dir, ".invoices%2F2026.fence", ".invoices%2F2026.fence.lock")
+	if _, err := filefence.OpenToken(dir, ""); err == nil {
+		t.Error("a resource without a name has a token")
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := token.Load(over); !errors.Is(err, context.Canceled) {
+		t.Errorf("a context that is over: %v", err)
+	}
+}
+
+// Hazard: the state is damaged, and read as if nobody had ever raised the fence.
+func TestDamagedState(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", "\n", "12", "0\n", "-3\n", "+3\n", " 3\n", "3 \n", "03\n", "3\n4\n", "3\r\n", "\x00\x00\x00\n", "twelve\n", "9223372036854775808\n", strings.Repeat("1", 1<<20) + "\n"} {
+		t.Run(fmt.Sprintf("%.10q", text), func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(memoryDir(t), "report")
+			f := open(t, path, filefence.Options{})
+			w := raise(t, f, 1)
+			replace(t, w, "old")
+			if err := os.WriteFile(f.State(), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.Replace(t.Context(), write("new")); !isSetup(err, fence.Configuration) {
+				t.Errorf("a write: %v", err)
+			}
+			if _, err := f.Raise(t.Context(), fence.Run{Token: 100}); !isSetup(err, fence.Configuration) || !strings.Contains(err.Error(), f.State()) {
+				t.Errorf("a newer run: %v", err)
+			}
+			holds(t, path, "old")
+			holds(t, f.State(), text)
+		})
+	}
+	for kind, put := range map[string]func(path string) error{
+		"a directory":     func(path string) error { return os.Mkdir(path, 0o700) },
+		"a FIFO":          func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"a symbolic link": func(path string) error { return os.Symlink("elsewhere", path) },
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			f := open(t, filepath.Join(memoryDir(t), "report"), filefence.Options{})
+			if err := put(f.State()); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := f.Raise(t.Context(), fence.Run{Token: 100}); !isSetup(err, fence.Configuration) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// A state that somebody has taken away between Raise and Replace comes back with the write.
+func TestStateThatIsGone(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(memoryDir(t), "report")
+	f := open(t, path, filefence.Options{})
+	w := raise(t, f, 5)
+	if err := os.Remove(f.State()); err != nil {
+		t.Fatal(err)
+	}
+	replace(t, w, "new")
+	holds(t, f.State(), "5\n")
+}
+
+func holdLock(t *testing.T, path string) (release func()) {
+	t.Helper()
+	lock, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	return func() { lock.Close() }
+}
+
+// Hazard: who is stopped with the lock keeps others waiting without an end or a word.
+func TestLockIsHeld(t *testing.T) {
+	t.Parallel()
+	dir := memoryDir(t)
+	path := filepath.Join(dir, "report")
+	f := open(t, path, filefence.Options{LockWait: -1})
+	release := holdLock(t, f.Lock())
+	_, err := f.Raise(t.Context(), fence.Run{Token: 1})
+	if setup, ok := errors.AsType[*fence.SetupError](err); err == nil || ok || !strings.Contains(err.Error(), f.Lock()) {
+		t.Errorf("not waited for: %v, %v", err, setup)
+	}
+	f = open(t, path, filefence.Options{LockWait: 20 * time.Millisecond})
+	if _, err := f.Raise(t.Context(), fence.Run{Token: 1}); err == nil || !strings.Contains(err.Error(), "for 20ms") {
+		t.Errorf("waited for: %v", err)
+	}
+	f = open(t, path, filefence.Options{LockWait: time.Hour})
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(10*time.Millisecond, cancel)
+	if _, err := f.Raise(ctx, fence.Run{Token: 1}); !errors.Is(err, context.Canceled) {
+		t.Errorf("until the context ends: %v", err)
+	}
+	contains(t, dir, ".report.fence.lock")
+	raised := make(chan error)
+	go func() {
+		_, err := f.Raise(t.Context(), fence.Run{Token: 1})
+		raised <- err
+	}()
+	release()
+	if err := <-raised; err != nil {
+		t.Error(err)
+	}
+	holds(t, f.State(), "1\n")
+}
+
+// Hazard: the lock is of a file that is not at its path any more, where another one is locked by somebody else.
+func TestLockFileThatWasReplaced(t *testing.T) {
+	t.Parallel()
+	f := open(t, filepath.Join(memoryDir(t), "report"), filefence.Options{LockWait: -1})
+	var release func()
+	f.Step(func(place string) {
+		if place == "before the lock is asked for" && release == nil {
+			if err := os.Remove(f.Lock()); err != nil {
+				t.Error(err)
+			}
+			release = holdLock(t, f.Lock())
+		}
+	})
+	if _, err := f.Raise(t.Context(), fence.Run{Token: 1}); err == nil {
+		t.Error("two have the lock")
+	}
+	release()
+	raise(t, f, 1)
+}
+
+// Hazard: a link that leads elsewhere is in the place of the lock.
+func TestLockIsALink(t *testing.T) {
+	t.Parallel()
+	dir := memoryDir(t)
+	f := open(t, filepath.Join(dir, "report"), filefence.Options{})
+	if err := os.Symlink("elsewhere", f.Lock()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Raise(t.Context(), fence.Run{Token: 1}); !isSetup(err, fence.Configuration) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := os.Lstat(filepath.Join(dir, "elsewhere")); !errors.Is(err, fs.ErrNotExist) {
+		t.Error("the link was followed")
+	}
+}
+
+func TestNames(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("é", 127)
+	seen := map[string]string{}
+	for _, name := range []string{
+		"a", "A", "a.b", ".a", "..", ".", "a/b", "a%2Fb", "a b", "a~b", "é", "\xff", long, long + "a", long + "b",
+		strings.Repeat("a", 200), strings.Repeat("a", 201), strings.Repeat("a", 255),
+	} {
+		file := filefence.Escape(name)
+		if other, ok := seen[file]; ok {
+			t.Errorf("%q and %q have one name: %s", name, other, file)
+		}
+		seen[file] = name
+		if len("."+file+".fence.0123456789abcdef.tmp") > 255 || strings.ContainsAny(file, "/\x00") {
+			t.Errorf("%q: %s is no good name", name, file)
+		}
+	}
+	f := open(t, filepath.Join(memoryDir(t), strings.Repeat("x", 255)), filefence.Options{})
+	replace(t, raise(t, f, 1), "new")
+}

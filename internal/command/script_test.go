@@ -56,6 +56,11 @@ func TestConsulScripts(t *testing.T) {
 	runScripts(t, "testdata/consul")
 }
 
+func TestS3Scripts(t *testing.T) {
+	testserver.Require(t, "s3")
+	runScripts(t, "testdata/s3")
+}
+
 func TestEtcdScripts(t *testing.T) {
 	testserver.Require(t, "etcd")
 	runScripts(t, "testdata/etcd")
@@ -83,6 +88,7 @@ func runScripts(t *testing.T, dir string) {
 			"etcd":      func(ts *testscript.TestScript, _ bool, args []string) { startEtcd(t, ts, args) },
 			"etcdctl":   runEtcdctl,
 			"consul":    func(ts *testscript.TestScript, _ bool, args []string) { startConsul(t, ts, args) },
+			"s3":        func(ts *testscript.TestScript, _ bool, args []string) { askS3(t, ts, args) },
 			"strangers": listenAsStrangers,
 			"examples":  runExamples,
 			"silent":    expectSilence,

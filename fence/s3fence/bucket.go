@@ -1,0 +1,239 @@
+package s3fence
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+
+	"github.com/leaderrun/leaderrun/fence"
+)
+
+const (
+	connecting = 10 * time.Second // how long a connection may take to be there
+	// silence is how long nothing may move on a connection. It is no limit on a request: a large object takes its time.
+	silence = time.Minute
+	// asksFirst is from which size on the server is asked whether it wants an object before it is sent.
+	asksFirst = 1 << 20
+)
+
+// Config says where a bucket is.
+type Config struct {
+	Name     string // of the bucket
+	Region   string // "": us-east-1
+	Endpoint string // the URL of a server; "": Amazon's
+	Keys     Keys
+
+	// Dial connects to the server; nil: as usual.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+}
+
+// Bucket is a bucket, over HTTP: three calls of the S3 API.
+type Bucket struct {
+	name, region string
+	keys         aws.Credentials
+	root         url.URL // of all keys
+	client       *http.Client
+	signer       *v4.Signer
+}
+
+var _ Store = (*Bucket)(nil)
+
+// NewBucket returns a bucket. It connects to nobody yet. The error is a *fence.SetupError.
+func NewBucket(c Config) (*Bucket, error) {
+	b := &Bucket{
+		name: c.Name, region: c.Region,
+		keys: aws.Credentials{AccessKeyID: c.Keys.Access, SecretAccessKey: c.Keys.Secret, SessionToken: c.Keys.Session},
+		// S3 alone signs the path as it is sent.
+		signer: v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true }),
+	}
+	if b.region == "" {
+		b.region = "us-east-1"
+	}
+	root, err := rootOf(c.Endpoint, b.region, c.Name)
+	if err != nil {
+		return nil, &fence.SetupError{Kind: fence.Configuration, Err: err}
+	}
+	b.root = root
+	b.client = &http.Client{
+		// A redirect leads to another region, for which the signature is wrong.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: &http.Transport{
+			Proxy: http.ProxyFromEnvironment, DialContext: dialer(c.Dial), TLSHandshakeTimeout: connecting,
+			ExpectContinueTimeout: time.Second, IdleConnTimeout: silence / 2, DisableCompression: true,
+		},
+	}
+	return b, nil
+}
+
+// rootOf is the URL below which the keys of a bucket are. Amazon has a host for each bucket, others a path; and so has Amazon for
+// names with dots, which no certificate fits.
+func rootOf(endpoint, region, bucket string) (url.URL, error) {
+	if bucket == "" || strings.Trim(bucket, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_") != "" {
+		return url.URL{}, fmt.Errorf("%q is not the name of a bucket", bucket)
+	}
+	if endpoint != "" {
+		u, err := url.Parse(endpoint)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+			return url.URL{}, fmt.Errorf("the endpoint %q is not the URL of a server, such as https://s3.example.com", endpoint)
+		}
+		return url.URL{Scheme: u.Scheme, Host: u.Host, Path: strings.TrimSuffix(u.Path, "/") + "/" + bucket + "/"}, nil
+	}
+	if strings.Trim(region, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
+		return url.URL{}, fmt.Errorf("%q is not the name of a region", region)
+	}
+	host := "s3." + region + ".amazonaws.com"
+	if strings.HasPrefix(region, "cn-") {
+		host += ".cn"
+	}
+	if strings.Contains(bucket, ".") {
+		return url.URL{Scheme: "https", Host: host, Path: "/" + bucket + "/"}, nil
+	}
+	return url.URL{Scheme: "https", Host: bucket + "." + host, Path: "/"}, nil
+}
+
+// Close closes the connections that nobody uses.
+func (b *Bucket) Close() { b.client.CloseIdleConnections() }
+
+// Get implements Store.
+func (b *Bucket) Get(ctx context.Context, key string) (*Stored, error) {
+	r, err := b.send(ctx, http.MethodGet, key, nil, Condition{}) //nolint:bodyclose // the caller closes it
+	if err != nil {
+		return nil, err
+	}
+	if r.StatusCode != http.StatusOK {
+		return nil, b.refusal(r)
+	}
+	return &Stored{Body: r.Body, Size: r.ContentLength, ETag: r.Header.Get("Etag")}, nil
+}
+
+// Put implements Store. The hash of the content is signed, so the server refuses what was damaged on its way.
+func (b *Bucket) Put(ctx context.Context, key string, c Content, condition Condition) (string, error) {
+	r, err := b.send(ctx, http.MethodPut, key, &c, condition)
+	if err != nil {
+		return "", err
+	}
+	if r.StatusCode != http.StatusOK {
+		return "", conditional(b.refusal(r), condition)
+	}
+	// An answer that is not read to its end is a connection that is not used again.
+	_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, answerLimit))
+	_ = r.Body.Close()
+	return r.Header.Get("Etag"), nil
+}
+
+// Delete implements Store.
+func (b *Bucket) Delete(ctx context.Context, key string) error {
+	r, err := b.send(ctx, http.MethodDelete, key, nil, Condition{})
+	if err != nil {
+		return err
+	}
+	if r.StatusCode/100 != 2 {
+		return b.refusal(r)
+	}
+	return r.Body.Close()
+}
+
+func (b *Bucket) send(ctx context.Context, method, key string, c *Content, condition Condition) (*http.Response, error) {
+	u := b.root
+	u.Path += key
+	u.RawPath = escapePath(u.Path)
+	r, err := http.NewRequestWithContext(ctx, method, u.String(), http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	hash := sha256.Sum256(nil)
+	if c != nil {
+		if _, err := c.Body.Seek(0, io.SeekStart); err != nil {
+			return nil, err
+		}
+		hash = c.SHA256
+		r.ContentLength = c.Size
+		r.Header.Set("Content-Type", c.Type)
+		r.Header.Set("X-Amz-Checksum-Sha256", base64.StdEncoding.EncodeToString(hash[:])) // buckets with Object Lock want it
+		if c.Size > 0 {
+			r.Body = io.NopCloser(io.LimitReader(c.Body, c.Size)) // not closed: it may be sent again
+		}
+		if c.Size >= asksFirst {
+			r.Header.Set("Expect", "100-continue")
+		}
+	}
+	if condition.IfMatch != "" {
+		r.Header.Set("If-Match", condition.IfMatch)
+	}
+	if condition.IfAbsent {
+		r.Header.Set("If-None-Match", "*")
+	}
+	r.Header.Set("User-Agent", "leaderrun")
+	sum := hex.EncodeToString(hash[:])
+	r.Header.Set("X-Amz-Content-Sha256", sum)
+	if err := b.signer.SignHTTP(ctx, b.keys, r, sum, "s3", b.region, time.Now()); err != nil {
+		return nil, err
+	}
+	answer, err := b.client.Do(r)
+	if err != nil {
+		return nil, transportError(err)
+	}
+	return answer, nil
+}
+
+// escapePath writes a path as S3 signs it: everything but letters, digits and -._~/ as bytes.
+func escapePath(path string) string {
+	var e strings.Builder
+	for i := range len(path) {
+		switch c := path[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte("-._~/", c) >= 0:
+			e.WriteByte(c)
+		default:
+			fmt.Fprintf(&e, "%%%02X", c)
+		}
+	}
+	return e.String()
+}
+
+// dialer makes connections that break when nothing moves on them.
+func dialer(dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
+	if dial == nil {
+		dial = (&net.Dialer{}).DialContext
+	}
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, connecting)
+		defer cancel()
+		c, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return &restless{Conn: c, silence: silence}, nil
+	}
+}
+
+// restless is a connection whose reads and writes fail when neither moved anything for a time. An answer is waited for while a large
+// object is being sent, so each counts for both.
+type restless struct {
+	net.Conn
+	silence time.Duration
+}
+
+func (c *restless) Read(p []byte) (int, error) {
+	if err := c.SetDeadline(time.Now().Add(c.silence)); err != nil {
+		return 0, err
+	}
+	return c.Conn.Read(p)
+}
+
+func (c *restless) Write(p []byte) (int, error) {
+	if err := c.SetDeadline(time.Now().Add(c.silence)); err != nil {
+		return 0, err
+	}
+	return c.Conn.Write(p)
+}

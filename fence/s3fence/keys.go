@@ -1,0 +1,92 @@
+package s3fence
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/leaderrun/leaderrun/fence"
+)
+
+// Keys are what requests are signed with.
+type Keys struct {
+	Access, Secret string
+	Session        string // of keys for a time; may be empty
+}
+
+const keysHint = `set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; for roles and SSO: ` +
+	`eval "$(aws configure export-credentials --format env)"`
+
+// KeysFrom returns the keys of an environment, as other clients of S3 find them: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and
+// AWS_SESSION_TOKEN, else those of AWS_PROFILE in the shared credentials file. It asks no server for keys. The error is a
+// *fence.SetupError, and holds no secret.
+func KeysFrom(lookup func(string) (string, bool)) (Keys, error) {
+	get := func(name string) string { v, _ := lookup(name); return v }
+	k := Keys{Access: get("AWS_ACCESS_KEY_ID"), Secret: get("AWS_SECRET_ACCESS_KEY"), Session: get("AWS_SESSION_TOKEN")}
+	switch {
+	case k.Access != "" && k.Secret != "":
+		return k, nil
+	case k.Access != "" || k.Secret != "":
+		return Keys{}, noKeys(errors.New("of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY only one is set"))
+	}
+	file := cmp.Or(get("AWS_SHARED_CREDENTIALS_FILE"), filepath.Join(get("HOME"), ".aws", "credentials"))
+	profile := cmp.Or(get("AWS_PROFILE"), "default")
+	k, err := readKeys(file, profile)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return Keys{}, noKeys(errors.New("there are no credentials: AWS_ACCESS_KEY_ID is not set, and there is no file " + file))
+	case err != nil:
+		return Keys{}, noKeys(err)
+	case k.Access == "" || k.Secret == "":
+		const text = "there are no credentials: AWS_ACCESS_KEY_ID is not set, and the profile %q of %s has no keys"
+		return Keys{}, noKeys(fmt.Errorf(text, profile, file))
+	}
+	return k, nil
+}
+
+func noKeys(err error) error {
+	return &fence.SetupError{Kind: fence.Credentials, Err: err, Hint: keysHint}
+}
+
+// readKeys reads the keys of a profile.
+func readKeys(file, profile string) (k Keys, err error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return k, err
+	}
+	defer func() { _ = f.Close() }()
+	section := ""
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || line[0] == '#' || line[0] == ';' {
+			continue
+		}
+		if name, ok := strings.CutPrefix(line, "["); ok {
+			name, _, _ = strings.Cut(name, "]")
+			section = strings.TrimSpace(name)
+			continue
+		}
+		name, value, _ := strings.Cut(line, "=")
+		if section != profile {
+			continue
+		}
+		value = strings.TrimSpace(value)
+		switch strings.ToLower(strings.TrimSpace(name)) {
+		case "aws_access_key_id":
+			k.Access = value
+		case "aws_secret_access_key":
+			k.Secret = value
+		case "aws_session_token":
+			k.Session = value
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return Keys{}, fmt.Errorf("%s: %w", file, err)
+	}
+	return k, nil
+}

@@ -5,7 +5,9 @@
 # and the tests skip it. It starts nothing: tests start their own servers on ports of their own.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-PATH=$PATH:/usr/sbin:/sbin
+shopt -s nullglob
+postgres=(/usr/lib/postgresql/*/bin) # Debian keeps its server out of PATH
+PATH=$PATH:/usr/sbin:/sbin${postgres[0]:+:${postgres[-1]}}
 servers=${XDG_CACHE_HOME:-$HOME/.cache}/leaderrun/servers # as in internal/testserver
 
 log=$(mktemp)
@@ -22,6 +24,11 @@ packages() {
 	need redis-server redis-server
 	need redis-cli redis-tools
 	need redis-sentinel redis-sentinel
+	need initdb postgresql
+	need psql postgresql-client
+	need mariadbd mariadb-server-core # the server without a service
+	need mariadb mariadb-client-core
+	need sqlite3 sqlite3
 	need cron cron
 	need ip iproute2
 	need nft nftables
@@ -52,7 +59,7 @@ packages() {
 			echo "not installed: ${missing[*]}; tests that need them are skipped" >&2
 		fi
 	fi
-	for unit in redis-server redis-sentinel; do # nor at the next boot
+	for unit in redis-server redis-sentinel postgresql; do # nor at the next boot
 		if [[ -d /run/systemd/system && " ${missing[*]} " == *" $unit "* ]]; then
 			systemctl disable --quiet "$unit" || true
 		fi
@@ -103,4 +110,5 @@ compile() {
 packages
 build etcd etcd=go.etcd.io/etcd/server/v3 etcdctl=go.etcd.io/etcd/etcdctl/v3
 build consul consul=github.com/hashicorp/consul
+build s3 versitygw=github.com/versity/versitygw/cmd/versitygw
 build supercronic supercronic=github.com/aptible/supercronic # for benchmarks

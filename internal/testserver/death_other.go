@@ -4,4 +4,4 @@ package testserver
 
 import "syscall"
 
-func deathSignal() *syscall.SysProcAttr { return nil }
+func deathSignal() *syscall.SysProcAttr { return &syscall.SysProcAttr{} }

@@ -206,14 +206,7 @@ func Cluster(t testing.TB, replicas int) []*RedisServer {
 		args = append(args, n.Addr())
 	}
 	args = append(args, "--cluster-yes", "--cluster-replicas", fmt.Sprint(replicas))
-	cli := Start(t, Dir(t), "redis-cli", args...)
-	select {
-	case <-cli.done:
-	case <-time.After(startTimeout):
-	}
-	if !cli.Ended() || !cli.cmd.ProcessState.Success() {
-		t.Fatalf("redis-cli --cluster create: %s", cli.Log())
-	}
+	Start(t, Dir(t), "redis-cli", args...).succeed(t, "redis-cli --cluster create")
 	for _, n := range nodes {
 		Eventually(t, "the cluster is whole", func() bool {
 			text, _ := n.Do(t, "cluster", "info").(string)

@@ -29,6 +29,10 @@ var binaries = map[string][]string{
 	"cluster":  {"redis-server", "redis-cli"},
 	"etcd":     {"etcd", "etcdctl"},
 	"consul":   {"consul"},
+	"s3":       {"versitygw"},
+	"postgres": {"initdb", "postgres", "psql"},
+	"mariadb":  {"mariadbd", "mariadb-install-db", "mariadb"},
+	"sqlite3":  {"sqlite3"},
 	"cron":     {"cron"},
 	"netns":    {"ip", "nft"},
 }
@@ -44,12 +48,33 @@ var built = func() string {
 }()
 
 // Binary returns the path of a server's program: one that scripts/servers.sh built, which is of the version that
-// the tests are made for, or else one of PATH.
+// the tests are made for, or else one of PATH, or else one of PostgreSQL, which Debian keeps elsewhere.
 func Binary(name string) (string, error) {
 	if path, err := exec.LookPath(filepath.Join(built, name)); err == nil && filepath.IsAbs(path) {
 		return path, nil
 	}
-	return exec.LookPath(name)
+	path, err := exec.LookPath(name)
+	if err == nil {
+		return path, nil
+	}
+	versions, _ := filepath.Glob(filepath.Join(debianPostgres, name))
+	if len(versions) == 0 {
+		return "", err
+	}
+	return versions[len(versions)-1], nil
+}
+
+// debianPostgres is where Debian's packages have the programs of PostgreSQL's servers.
+const debianPostgres = "/usr/lib/postgresql/*/bin"
+
+// program is Binary for a test that has asked for it by Require.
+func program(t testing.TB, name string) string {
+	t.Helper()
+	path, err := Binary(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // Require skips the test if the programs of a server are missing, or fails it if LEADERRUN_TEST_REQUIRE, a
@@ -81,7 +106,13 @@ func Eventually(t testing.TB, what string, ok func() bool) {
 // Dir returns a folder with a short name, because the name of a socket must fit into 107 bytes.
 func Dir(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "lr") //nolint:usetesting // its name is too long
+	return dirIn(t, "")
+}
+
+// dirIn is Dir in another place than the folder for temporary files.
+func dirIn(t testing.TB, place string) string {
+	t.Helper()
+	dir, err := os.MkdirTemp(place, "lr") //nolint:usetesting // its name is too long
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,6 +139,12 @@ func Start(t testing.TB, dir, name string, args ...string) *Process {
 // launch is Start for a process that outlives the test: one that a case restarts belongs to the test around it.
 func launch(t testing.TB, dir, name string, args ...string) *Process {
 	t.Helper()
+	return launchAs(t, nil, dir, name, args...)
+}
+
+// launchAs is launch as another user; nil: as the test's own.
+func launchAs(t testing.TB, as *syscall.Credential, dir, name string, args ...string) *Process {
+	t.Helper()
 	log, err := os.CreateTemp(dir, filepath.Base(name)+"-*.log")
 	if err != nil {
 		t.Fatal(err)
@@ -116,6 +153,9 @@ func launch(t testing.TB, dir, name string, args ...string) *Process {
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = dir, log, log
 	p.cmd.Env = environment()
 	p.cmd.SysProcAttr = deathSignal()
+	if as != nil {
+		p.cmd.SysProcAttr.Credential = as
+	}
 	started := make(chan error)
 	go func() {
 		defer close(p.done)
@@ -153,6 +193,18 @@ func environment() []string {
 func (p *Process) Kill() {
 	p.kill.Do(func() { _ = p.cmd.Process.Kill() })
 	<-p.done
+}
+
+// succeed waits until the process has ended, and well.
+func (p *Process) succeed(t testing.TB, what string) {
+	t.Helper()
+	select {
+	case <-p.done:
+	case <-time.After(startTimeout):
+	}
+	if !p.Ended() || !p.cmd.ProcessState.Success() {
+		t.Fatalf("%s: %s", what, p.Log())
+	}
 }
 
 // Stop freezes the process; Cont lets it go on.

@@ -1,0 +1,189 @@
+package sqlfence_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/leaderrun/leaderrun/fence"
+	"github.com/leaderrun/leaderrun/fence/fencetest"
+	"github.com/leaderrun/leaderrun/fence/sqlfence"
+	"github.com/leaderrun/leaderrun/internal/testserver"
+)
+
+// mysqlBed is a database on a server of its own. The server has a binary log, as every one with a replica: it restricts who
+// may make functions.
+func mysqlBed(t *testing.T) (*bed, *testserver.MariaDBServer) {
+	t.Helper()
+	s := testserver.MariaDB(t, testserver.MariaDBOptions{Password: "a secret", Args: []string{"--log-bin=log"}})
+	b := &bed{dialect: sqlfence.MySQL}
+	b.open = func(t testing.TB, gate *fencetest.Gate) *sql.DB {
+		t.Helper()
+		dial := gate.Dialer()
+		return openMySQL(t, s, func(c *mysql.Config) {
+			c.DialFunc = dial
+			c.ClientFoundRows = gate == nil // it changes what is told of an insert: the fence does not depend on it
+		})
+	}
+	b.run = func(t testing.TB, script string, env ...string) (int, string) {
+		t.Helper()
+		dir := t.TempDir()
+		options := fmt.Sprintf("[client]\nhost=127.0.0.1\nprotocol=tcp\nport=%d\nuser=leaderrun\npassword=\"a secret\"\n", s.Port)
+		if err := os.WriteFile(filepath.Join(dir, ".my.cnf"), []byte(options), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return runScript(t, dir, script, env...)
+	}
+	monitor := openMySQL(t, s, nil)
+	b.waits = func(t testing.TB) bool {
+		t.Helper()
+		var name string
+		var n int
+		// Not information_schema.INNODB_TRX, which stays as it is for as long as it is asked.
+		if err := monitor.QueryRow(`SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'`).Scan(&name, &n); err != nil {
+			t.Fatal(err)
+		}
+		return n > 0
+	}
+	b.install(t, "mariadb test")
+	return b, s
+}
+
+func openMySQL(t testing.TB, s *testserver.MariaDBServer, change func(*mysql.Config)) *sql.DB {
+	t.Helper()
+	config := s.Config()
+	if change != nil {
+		change(config)
+	}
+	c, err := mysql.NewConnector(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := sql.OpenDB(c)
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+func TestMySQL(t *testing.T) { //nolint:tparallel // what is below shares a server, or a file
+	t.Parallel()
+	b, s := mysqlBed(t)
+	b.suite(t)
+	t.Run("the commit is not confirmed", func(t *testing.T) {
+		b.unconfirmed(t, func(t testing.TB, f *faultyDialer) *sql.DB {
+			t.Helper()
+			return openMySQL(t, s, func(c *mysql.Config) { c.DialFunc = f.dial })
+		})
+	})
+	t.Run("the functions refuse what makes no sense", func(t *testing.T) { mysqlNonsense(t, b) })
+	t.Run("a user without rights", func(t *testing.T) { mysqlRights(t, b, s) })
+	t.Run("what the comments warn of", func(t *testing.T) { mysqlCareless(t, b) })
+	t.Run("interleavings", func(t *testing.T) {
+		interleavings(t, b.subject(t, "package", nil), b.subject(t, "called", func(ctx context.Context, e execer, r fence.Run) error {
+			var token int64
+			return e.QueryRowContext(ctx, `SELECT leaderrun_fence('called', ?)`, r.Token).Scan(&token)
+		}))
+	})
+	t.Run("the server crashes before the commit", func(t *testing.T) {
+		b.crash(t, s.Kill, func() { s.Restart(t, true) })
+	})
+}
+
+func mysqlNonsense(t *testing.T, b *bed) {
+	t.Helper()
+	c, err := b.open(t, nil).Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	// Where the mode is not strict, what is too long is cut off, and two names become one.
+	if _, err := c.ExecContext(t.Context(), "SET sql_mode = ''"); err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat("x", 301)
+	for _, call := range []string{
+		`leaderrun_fence(NULL, 1)`, `leaderrun_fence('x', NULL)`, `leaderrun_fence('', 1)`, `leaderrun_fence('x', 0)`,
+		`leaderrun_fence('x', '')`, `leaderrun_fence('` + long + `', 1)`, `leaderrun_fence('` + strings.Repeat("x", 2000) + `', 1)`,
+		`leaderrun_once(NULL, 'x', 1)`, `leaderrun_once('x', NULL, 1)`, `leaderrun_once('x', 'y', NULL)`, `leaderrun_once('', 'y', 1)`,
+		`leaderrun_once('x', '', 1)`, `leaderrun_once('x', '` + long + `', 1)`, `leaderrun_once('` + long + `', 'y', 1)`,
+	} {
+		var n int64
+		if err := c.QueryRowContext(t.Context(), "SELECT "+call).Scan(&n); err == nil {
+			t.Errorf("%.60s passes", call)
+		}
+	}
+	name := strings.Repeat("ü", 127)
+	b.raised(t, b.open(t, nil), name, fence.Run{Token: 1763683200456})
+	var n int64
+	err = c.QueryRowContext(t.Context(), `SELECT leaderrun_fence(?, 1763683200123)`, name).Scan(&n)
+	if err == nil || !strings.Contains(err.Error(), "token 1763683200123 is stale: a run with token 1763683200456 has raised the fence") {
+		t.Errorf("a long name: %v", err)
+	}
+}
+
+func mysqlRights(t *testing.T, b *bed, s *testserver.MariaDBServer) {
+	t.Helper()
+	for _, query := range []string{
+		"CREATE USER poor@'%'", "GRANT USAGE ON test.* TO poor@'%'", "CREATE USER maker@'%'", "CREATE DATABASE made",
+		"GRANT ALL ON made.* TO maker@'%'", "GRANT SELECT ON test.* TO poor@'%'",
+	} {
+		b.exec(t, b.open(t, nil), query)
+	}
+	as := func(user, database string) func(*mysql.Config) {
+		return func(c *mysql.Config) { c.User, c.Passwd, c.DBName = user, "", database }
+	}
+	for _, c := range []struct {
+		change func(*mysql.Config)
+		kind   fence.SetupKind
+		hint   string
+	}{
+		{as("poor", "test"), fence.Credentials, "leaderrun_fence"},
+		{as("poor", "made"), fence.Credentials, "leaderrun_fence"},
+		{as("stranger", "test"), fence.Credentials, "user"},
+		{as("maker", "made"), fence.Configuration, "--dialect mysql"},
+		{func(c *mysql.Config) { c.DBName = "nowhere" }, fence.Configuration, "database"},
+		{func(c *mysql.Config) { c.DBName = "" }, fence.Configuration, "database"},
+		{func(c *mysql.Config) { c.Params = map[string]string{"tx_read_only": "1"} }, fence.Configuration, "primary"},
+	} {
+		_, err := b.resource(t, openMySQL(t, s, c.change), "rights").Raise(t.Context(), fence.Run{Token: 1})
+		b.wantSetup(t, err, c.kind, c.hint)
+	}
+
+	// Who may not make functions has the tables, and the package needs no more.
+	maker := openMySQL(t, s, as("maker", "made"))
+	if err := sqlfence.Install(t.Context(), maker, sqlfence.MySQL); err != nil {
+		t.Fatal(err)
+	}
+	b.raised(t, maker, "rights", fence.Run{Token: 1})
+	script := "mariadb -u maker --password= made <<'SCHEMA'\n" + sqlfence.Schema(sqlfence.MySQL, "") + "\nSCHEMA"
+	b.wantEnd(t, script, 1, "SUPER")
+	b.exec(t, b.open(t, nil), "SET GLOBAL log_bin_trust_function_creators = 1")
+	b.wantEnd(t, script, 0, "")
+}
+
+// mysqlCareless: DO ignores errors, --force goes on after them.
+func mysqlCareless(t *testing.T, b *bed) {
+	t.Helper()
+	balance := b.account(t, 9)
+	b.raised(t, b.open(t, nil), "careless", fence.Run{Token: 42})
+	wrong := func(old, bad string) string {
+		return b.example(t, 0, "'invoices'", "'careless'", "id = 7", "id = 9", old, bad)
+	}
+	b.wantEnd(t, wrong("SET @fence =", "SELECT"), 1, "is stale", token(41))
+	if got := balance(); got != 1000 {
+		t.Errorf("SELECT: the balance is %d", got)
+	}
+	b.wantEnd(t, wrong("SET @fence =", "DO"), 0, "", token(41))
+	if got := balance(); got != 900 {
+		t.Errorf("DO no longer ignores errors: the balance is %d", got)
+	}
+	b.wantEnd(t, wrong("mysql ", "mysql --force "), 0, "is stale", token(41))
+	if got := balance(); got != 800 {
+		t.Errorf("--force no longer goes on: the balance is %d", got)
+	}
+}

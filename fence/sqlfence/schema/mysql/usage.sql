@@ -1,0 +1,33 @@
+-- How to call it, in the command of a run: the fence is the first statement of the transaction that it protects. The
+-- client is mysql, or mariadb.
+--
+--   mysql --skip-reconnect --init-command="SET @token = $LEADERRUN_TOKEN" DATABASE <<'SQL'
+--   START TRANSACTION;
+--   SET @fence = leaderrun_fence('invoices', @token);
+--   UPDATE account SET balance = balance - 100 WHERE id = 7;
+--   COMMIT;
+--   SQL
+--
+-- What is to be done once for each tick, also if the run is repeated after a crash:
+--
+--   mysql --skip-reconnect --init-command="SET @token = $LEADERRUN_TOKEN, @tick = '$LEADERRUN_TICK'" DATABASE <<'SQL'
+--   START TRANSACTION;
+--   SET @fence = leaderrun_fence('invoices', @token);
+--   SET @first = leaderrun_once('monthly-invoices', @tick, @token);
+--   UPDATE account SET balance = balance - 100 WHERE id = 7 AND @first;
+--   COMMIT;
+--   SQL
+--
+-- It ends with 0 if it is done now or was done before, and with 1 if the run is stale: nothing is written then. SELECT
+-- leaderrun_fence(…) does the same and prints the token. With DO in the place of SET or SELECT, and with mysql --force,
+-- THE ERROR IS IGNORED, and what a stale run must not write is written. Without START TRANSACTION each statement is a
+-- transaction of its own, and the fence protects none but itself. CREATE, ALTER, DROP, TRUNCATE and LOCK TABLES commit on
+-- the spot: what follows them is not protected. Neither are tables of another engine than InnoDB.
+--
+-- A run that reads before it writes in another transaction raises the fence first: SELECT leaderrun_fence(…) alone.
+-- A run that is frozen within a transaction keeps its locks: others get a lock wait timeout until wait_timeout ends it.
+-- Where another user calls it, in the place of DATABASE the database:
+--   GRANT EXECUTE ON FUNCTION DATABASE.leaderrun_fence TO worker;
+--   GRANT EXECUTE ON FUNCTION DATABASE.leaderrun_once TO worker;
+--   GRANT SELECT, INSERT, UPDATE ON DATABASE.leaderrun_fence TO worker;
+--   GRANT SELECT, INSERT ON DATABASE.leaderrun_done TO worker;

@@ -1,0 +1,30 @@
+-- How to call it, in the command of a run: the fence is the first statement of the transaction that it protects.
+--
+--   psql -X -q -v ON_ERROR_STOP=1 -v token="$LEADERRUN_TOKEN" -d DATABASE <<'SQL'
+--   BEGIN;
+--   SELECT leaderrun_fence('invoices', :'token') \gset
+--   UPDATE account SET balance = balance - 100 WHERE id = 7;
+--   COMMIT;
+--   SQL
+--
+-- What is to be done once for each tick, also if the run is repeated after a crash:
+--
+--   psql -X -q -v ON_ERROR_STOP=1 -v token="$LEADERRUN_TOKEN" -v tick="$LEADERRUN_TICK" -d DATABASE <<'SQL'
+--   BEGIN;
+--   SELECT leaderrun_fence('invoices', :'token') \gset
+--   SELECT leaderrun_once('monthly-invoices', :'tick', :'token') AS first \gset
+--   \if :first
+--   UPDATE account SET balance = balance - 100 WHERE id = 7;
+--   \endif
+--   COMMIT;
+--   SQL
+--
+-- It ends with 0 if it is done now or was done before, and with 3 if the run is stale: nothing is written then. Without
+-- ON_ERROR_STOP nothing is written either, but the exit code is 0. Without BEGIN each statement is a transaction of its
+-- own, and the fence protects none but itself.
+--
+-- A run that reads before it writes in another transaction raises the fence first: the SELECT of leaderrun_fence alone.
+-- A run that is frozen within a transaction keeps its locks: idle_in_transaction_session_timeout ends that.
+-- Where another user calls it:
+--   GRANT SELECT, INSERT, UPDATE ON leaderrun_fence TO worker;
+--   GRANT SELECT, INSERT ON leaderrun_done TO worker;

@@ -1,0 +1,29 @@
+-- How to call it, in the command of a run: the fence is the first statement of the transaction that it protects.
+--
+--   sqlite3 -bail -cmd ".parameter set :token $LEADERRUN_TOKEN" FILE <<'SQL'
+--   .bail on
+--   .timeout 10000
+--   BEGIN IMMEDIATE;
+--   INSERT INTO leaderrun_fence (resource, token) VALUES ('invoices', :token);
+--   UPDATE account SET balance = balance - 100 WHERE id = 7;
+--   COMMIT;
+--   SQL
+--
+-- What is to be done once for each tick, also if the run is repeated after a crash:
+--
+--   sqlite3 -bail -cmd ".parameter set :token $LEADERRUN_TOKEN" -cmd ".parameter set :tick \"'$LEADERRUN_TICK'\"" FILE <<'SQL'
+--   .bail on
+--   .timeout 10000
+--   BEGIN IMMEDIATE;
+--   INSERT INTO leaderrun_fence (resource, token) VALUES ('invoices', :token);
+--   INSERT INTO leaderrun_done (job, tick, token) VALUES ('monthly-invoices', :tick, :token) ON CONFLICT DO NOTHING;
+--   .parameter set :first changes()
+--   UPDATE account SET balance = balance - 100 WHERE id = 7 AND :first;
+--   COMMIT;
+--   SQL
+--
+-- It ends with 0 if it is done now or was done before, and with 1 if the run is stale: nothing is written then. Without
+-- .bail on, sqlite3 GOES ON AFTER THE ERROR, and writes and commits what a stale run must not write. A program that
+-- calls it must roll back after the error.
+--
+-- A run that reads before it writes in another transaction raises the fence first: the INSERT into leaderrun_fence alone.

@@ -1,0 +1,59 @@
+package testserver
+
+import (
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+)
+
+// unprivileged is the account for a server that refuses to run as root; nil: the tests do not run as root themselves.
+func unprivileged(t testing.TB) *syscall.Credential {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	for _, name := range []string{"postgres", "nobody"} {
+		account, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, wrongUID := strconv.ParseUint(account.Uid, 10, 32)
+		gid, wrongGID := strconv.ParseUint(account.Gid, 10, 32)
+		if wrongUID == nil && wrongGID == nil {
+			return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+		}
+	}
+	t.Skip("there is neither a user postgres nor nobody, and as root the server does not run")
+	return nil
+}
+
+// dirFor is Dir for a server of an account: the folder for temporary files may be one that nobody else may enter.
+func dirFor(t testing.TB, as *syscall.Credential) string {
+	t.Helper()
+	for at := os.TempDir(); as != nil && at != filepath.Dir(at); at = filepath.Dir(at) {
+		if info, err := os.Stat(at); err == nil && info.Mode()&0o001 == 0 {
+			return dirIn(t, "/tmp")
+		}
+	}
+	return Dir(t)
+}
+
+// give makes a folder the account's.
+func give(t testing.TB, dir string, to *syscall.Credential) {
+	t.Helper()
+	if to == nil {
+		return
+	}
+	err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Chown(path, int(to.Uid), int(to.Gid))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

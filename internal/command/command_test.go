@@ -65,6 +65,7 @@ func TestEveryOptionHasItsVariableAndKey(t *testing.T) {
 		"help", "version",
 		// An order for one run: a variable that was left over, or a file, must not give it to each.
 		"tick", "once", "force", "holder-is-dead", "forget-tick", "forget-once", "forget-schedule", "reason",
+		"raise", "read",
 	}
 	options := map[string]option{}
 	for _, cmd := range commands() {

@@ -22,12 +22,9 @@ const (
 
 // listen serves metrics and health. The returned function ends it.
 func (s *service) listen(address string) (closeServer func(), err error) {
-	if _, port, err := net.SplitHostPort(address); err != nil || port == "" {
-		return nil, usage("--listen "+address, "it names no port", "HOST:PORT or :PORT, such as localhost:9465")
-	}
-	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", address)
+	listener, err := listenTCP(address)
 	if err != nil {
-		return nil, &fault{code: codeConfiguration, what: "--listen " + address, why: reason(err), err: err, hint: "HOST:PORT or :PORT that is free"}
+		return nil, err
 	}
 	registry := metrics.NewRegistry()
 	s.commands.metrics = metrics.New(registry)
@@ -41,6 +38,18 @@ func (s *service) listen(address string) (closeServer func(), err error) {
 	go func() { _ = server.Serve(listener) }() // it ends with Close
 	s.call.voice.event(runner.Event{Name: "listening", Level: slog.LevelInfo, Text: "listening on " + listener.Addr().String()})
 	return func() { _ = server.Close() }, nil
+}
+
+// listenTCP opens what --listen names.
+func listenTCP(address string) (net.Listener, error) {
+	if _, port, err := net.SplitHostPort(address); err != nil || port == "" {
+		return nil, usage("--listen "+address, "it names no port", "HOST:PORT or :PORT, such as localhost:9465")
+	}
+	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", address)
+	if err != nil {
+		return nil, &fault{code: codeConfiguration, what: "--listen " + address, why: reason(err), err: err, hint: "HOST:PORT or :PORT that is free"}
+	}
+	return listener, nil
 }
 
 // probe answers 200 or 503.

@@ -1,0 +1,385 @@
+package httpfence_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/leaderrun/leaderrun/fence"
+	"github.com/leaderrun/leaderrun/fence/httpfence"
+)
+
+func wantStale(t *testing.T, err error) *fence.StaleError {
+	t.Helper()
+	stale, ok := errors.AsType[*fence.StaleError](err)
+	if !ok {
+		t.Fatalf("got %v, want a *fence.StaleError", err)
+	}
+	return stale
+}
+
+// answering is a server that always answers with a status and tokens.
+func answering(t *testing.T, status int, tokens ...string) *httptest.Server {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for _, token := range tokens {
+			w.Header().Add(httpfence.Header, token)
+		}
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, "body")
+	}))
+	t.Cleanup(server.Close)
+	return server
+}
+
+func TestTransport(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		status  int
+		tokens  []string
+		highest int64 // of the StaleError; 0: none
+	}{
+		{200, nil, 0},
+		{200, []string{"5"}, 0},
+		{409, nil, 0},             // the service's own
+		{409, []string{"5"}, 0},   // the service's own, and it fences
+		{409, []string{"bad"}, 0}, // of something else
+		{409, []string{"6"}, 6},
+		{409, []string{"5", "7"}, 7}, // of a proxy, and of the service behind it
+		{412, []string{"6"}, 0},
+	} {
+		server := answering(t, c.status, c.tokens...)
+		client := &http.Client{Transport: &httpfence.Transport{Run: fence.Run{Token: 5}}}
+		response, err := client.Get(server.URL)
+		if c.highest != 0 {
+			stale := wantStale(t, err)
+			if stale.Token != 5 || stale.Highest != c.highest || stale.Resource != strings.TrimPrefix(server.URL, "http://") {
+				t.Errorf("%d %q: %+v", c.status, c.tokens, stale)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%d %q: %v", c.status, c.tokens, err)
+			continue
+		}
+		if body, err := io.ReadAll(response.Body); string(body) != "body" || err != nil || response.StatusCode != c.status {
+			t.Errorf("%d %q: %s, %q, %v", c.status, c.tokens, response.Status, body, err)
+		}
+		response.Body.Close()
+	}
+}
+
+// base is what is below a Transport.
+type base func(*http.Request) (*http.Response, error)
+
+func (b base) RoundTrip(r *http.Request) (*http.Response, error) { return b(r) }
+
+type closing struct {
+	io.Reader
+	closed bool
+}
+
+func (c *closing) Close() error { c.closed = true; return nil }
+
+func TestTransportIsAGoodRoundTripper(t *testing.T) {
+	t.Parallel()
+	body := &closing{Reader: strings.NewReader("stale")}
+	var sent []string
+	transport := &httpfence.Transport{Run: fence.Run{Token: 5}, Base: base(func(r *http.Request) (*http.Response, error) {
+		sent = r.Header.Values(httpfence.Header)
+		return &http.Response{StatusCode: http.StatusConflict, Header: http.Header{httpfence.Header: {"6"}}, Body: body, Request: r}, nil
+	})}
+	r := httptest.NewRequestWithContext(t.Context(), "PUT", "http://host/", http.NoBody)
+	roundTrip := func(t http.RoundTripper) error {
+		response, err := t.RoundTrip(r)
+		if err == nil {
+			response.Body.Close()
+		}
+		return err
+	}
+	wantStale(t, roundTrip(transport))
+	if len(sent) != 1 || sent[0] != "5" || len(r.Header) != 0 || !body.closed {
+		t.Errorf("sent %q, the caller's headers are %v, the body is closed: %v", sent, r.Header, body.closed)
+	}
+	// A token that is there already is somebody's decision, and the answer is about that one.
+	r.Header.Set(httpfence.Header, "6")
+	if err := roundTrip(transport); err != nil || sent[0] != "6" {
+		t.Errorf("sent %q: %v", sent, err)
+	}
+	broken := &httpfence.Transport{Run: fence.Run{Token: 5}, Base: base(func(*http.Request) (*http.Response, error) { return nil, io.EOF })}
+	if err := roundTrip(broken); !errors.Is(err, io.EOF) {
+		t.Error(err)
+	}
+}
+
+func TestRaise(t *testing.T) {
+	t.Parallel()
+	const other = -1 // neither stale nor a matter of setup
+	for _, c := range []struct {
+		name   string
+		status int
+		tokens []string
+		stale  int64
+		kind   fence.SetupKind
+	}{
+		{"raised", 200, []string{"5"}, 0, 0},
+		{"raised, and the service has no HEAD", 405, []string{"5"}, 0, 0},
+		{"raised, and nothing is there", 404, []string{"5"}, 0, 0},
+		{"stale", 409, []string{"6"}, 6, 0},
+		{"stale by a later word", 200, []string{"5", "6"}, 6, 0},
+		{"does not fence", 200, nil, 0, fence.Configuration},
+		{"nothing is there", 404, nil, 0, fence.Configuration},
+		{"says something older", 200, []string{"4"}, 0, fence.Configuration},
+		{"says nonsense", 200, []string{"yes"}, 0, fence.Configuration},
+		{"its own conflict", 409, nil, 0, fence.Configuration},
+		{"wants a password", 401, nil, 0, fence.Credentials},
+		{"refuses the user", 403, nil, 0, fence.Credentials},
+		{"an older request is still inside", 503, nil, 0, other},
+		{"a gateway is broken", 502, nil, 0, other},
+		{"too many requests", 429, nil, 0, other},
+	} {
+		client, err := httpfence.NewResource(nil, answering(t, c.status, c.tokens...).URL).Raise(t.Context(), fence.Run{Token: 5})
+		setup, wrong := errors.AsType[*fence.SetupError](err)
+		switch {
+		case (client == nil) != (err != nil):
+			t.Errorf("%s: %v and %v", c.name, client, err)
+		case c.stale != 0:
+			if stale := wantStale(t, err); stale.Highest != c.stale || stale.Token != 5 || stale.Resource == "" {
+				t.Errorf("%s: %+v", c.name, stale)
+			}
+		case c.kind == other && (err == nil || wrong), c.kind == 0 && err != nil:
+			t.Errorf("%s: %v", c.name, err)
+		case c.kind > 0 && (!wrong || setup.Kind != c.kind || setup.Hint == ""):
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+	for _, url := range []string{"", "host", "/path", "ftp://host/", "http://", "http://%zz/", "://"} {
+		_, err := httpfence.NewResource(nil, url).Raise(t.Context(), fence.Run{Token: 5})
+		if setup, ok := errors.AsType[*fence.SetupError](err); !ok || setup.Kind != fence.Configuration {
+			t.Errorf("%q: %v", url, err)
+		}
+	}
+}
+
+func TestRaiseWhereNobodyListens(t *testing.T) {
+	t.Parallel()
+	server := answering(t, 200)
+	server.Close()
+	_, err := httpfence.NewResource(nil, server.URL).Raise(t.Context(), fence.Run{Token: 5})
+	if _, wrong := errors.AsType[*fence.SetupError](err); err == nil || wrong {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Hazard: the fence is raised at one server, and a redirect takes the write to another one that does not fence.
+func TestWriterStaysWhereTheFenceIs(t *testing.T) {
+	t.Parallel()
+	var written atomic.Int32
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPut {
+			written.Add(1)
+		}
+	}))
+	defer elsewhere.Close()
+	var methods atomic.Value
+	home := httptest.NewServer(httpfence.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		methods.Store(r.Method)
+		if r.Method != http.MethodHead {
+			http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
+		}
+	}), httpfence.Options{}))
+	defer home.Close()
+	client, err := httpfence.NewResource(nil, home.URL).Raise(t.Context(), fence.Run{Token: 5})
+	if err != nil || methods.Load() != http.MethodHead {
+		t.Fatalf("%v by %v", err, methods.Load())
+	}
+	if err := put(t.Context(), client, home.URL, "x"); err == nil || written.Load() != 0 {
+		t.Errorf("%v, and %d writes elsewhere", err, written.Load())
+	}
+	response, err := client.Get(home.URL)
+	if err != nil {
+		t.Fatalf("a read that is redirected: %v", err)
+	}
+	response.Body.Close()
+
+	// Raise itself does not follow: the fence would be raised somewhere else.
+	redirects := httptest.NewServer(http.RedirectHandler(home.URL, http.StatusMovedPermanently))
+	defer redirects.Close()
+	_, err = httpfence.NewResource(nil, redirects.URL).Raise(t.Context(), fence.Run{Token: 9})
+	if setup, ok := errors.AsType[*fence.SetupError](err); !ok || !strings.Contains(setup.Hint, home.URL) {
+		t.Errorf("got %v", err)
+	}
+	if err := put(t.Context(), client, home.URL, "x"); errors.As(err, new(*fence.StaleError)) {
+		t.Error("the fence was raised behind a redirect")
+	}
+}
+
+// What a service can do with its connection it can do behind the fence: take it over, as a WebSocket does, and send in pieces.
+func TestConnectionIsTheServices(t *testing.T) {
+	t.Parallel()
+	more := make(chan struct{})
+	var open atomic.Bool
+	server := httptest.NewServer(httpfence.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			flusher, ok := w.(http.Flusher)
+			if !ok {
+				t.Error("no http.Flusher")
+				return
+			}
+			fmt.Fprint(w, "data: one\n\n")
+			flusher.Flush()
+			<-more
+			fmt.Fprint(w, "data: two\n\n")
+			return
+		}
+		if r.Method == http.MethodHead {
+			if open.Load() {
+				t.Error("a newer run is let in while the connection of an older one is open")
+			}
+			return
+		}
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		open.Store(true)
+		defer open.Store(false)
+		fmt.Fprint(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+		line, _ := bufio.NewReader(conn).ReadString('\n')
+		fmt.Fprint(conn, line)
+	}), httpfence.Options{}))
+	defer server.Close()
+
+	conn, err := net.Dial("tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: x\r\n%s: 5\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n", httpfence.Header)
+	reader := bufio.NewReader(conn)
+	if line, err := reader.ReadString('\n'); err != nil || !strings.Contains(line, "101") {
+		t.Fatalf("%q %v", line, err)
+	}
+	for line := ""; line != "\r\n"; { // the headers
+		if line, err = reader.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waiting := make(chan error, 1)
+	go func() { // a newer run, while the connection is open
+		_, err := httpfence.NewResource(nil, server.URL).Raise(t.Context(), fence.Run{Token: 6})
+		waiting <- err
+	}()
+	fmt.Fprint(conn, "hello\n")
+	if line, err := reader.ReadString('\n'); line != "hello\n" || err != nil {
+		t.Errorf("%q %v", line, err)
+	}
+	if err := <-waiting; err != nil {
+		t.Errorf("after the connection had ended: %v", err)
+	}
+
+	client := &http.Client{Transport: &httpfence.Transport{Run: fence.Run{Token: 6}}}
+	response, err := client.Get(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	events := bufio.NewReader(response.Body)
+	if line, err := events.ReadString('\n'); line != "data: one\n" || err != nil {
+		t.Errorf("%q %v", line, err)
+	}
+	close(more) // the first piece was here before the second one was sent
+	if rest, err := io.ReadAll(events); !strings.Contains(string(rest), "two") || err != nil {
+		t.Errorf("%q %v", rest, err)
+	}
+}
+
+func TestHTTP2(t *testing.T) {
+	t.Parallel()
+	l := &ledger{}
+	server := httptest.NewUnstartedServer(httpfence.Handler(l, httpfence.Options{}))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	defer server.Close()
+	var proto atomic.Value
+	client := server.Client()
+	inner := client.Transport
+	client.Transport = base(func(r *http.Request) (*http.Response, error) {
+		response, err := inner.RoundTrip(r)
+		if err == nil {
+			proto.Store(response.Proto)
+		}
+		return response, err
+	})
+	x := httpfence.NewResource(client, server.URL)
+	older, err := x.Raise(t.Context(), fence.Run{Token: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	newer, err := x.Raise(t.Context(), fence.Run{Token: 6})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stale := wantStale(t, put(t.Context(), older, server.URL, "older")); stale.Highest != 6 {
+		t.Errorf("%+v", stale)
+	}
+	if err := put(t.Context(), newer, server.URL, "newer"); err != nil || l.get() != "newer" || proto.Load() != "HTTP/2.0" {
+		t.Errorf("%v, %q by %v", err, l.get(), proto.Load())
+	}
+}
+
+func TestDirectory(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir() + "/new/fence"
+	open := func() *httpfence.Directory {
+		t.Helper()
+		d, err := httpfence.OpenDirectory(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	one, two := open(), open()
+	for _, c := range []struct {
+		by          *httpfence.Directory
+		resource    string
+		token, want int64
+	}{
+		{one, "a", 5, 5},
+		{one, "a", 5, 5},
+		{one, "a/b", 3, 3},
+		{two, "a", 4, 5},
+		{two, "a", 6, 6},
+		{one, "a", 5, 6}, // which one believes to be the highest
+		{one, "a/b", 2, 3},
+		{open(), "a", 6, 6},
+	} {
+		if highest, err := c.by.Raise(t.Context(), c.resource, c.token); highest != c.want || err != nil {
+			t.Errorf("%s %d: %d, %v, want %d", c.resource, c.token, highest, err, c.want)
+		}
+	}
+	if highest, err := open().Load(t.Context(), "a"); highest != 6 || err != nil {
+		t.Errorf("%d, %v", highest, err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 4 {
+		t.Errorf("two files for each of two resources, and there are %v", left)
+	}
+	file := t.TempDir() + "/file"
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := httpfence.OpenDirectory(file)
+	if setup, ok := errors.AsType[*fence.SetupError](err); !ok || setup.Kind != fence.Configuration {
+		t.Errorf("got %v", err)
+	}
+}

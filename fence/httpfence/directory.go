@@ -1,0 +1,109 @@
+package httpfence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+
+	"github.com/leaderrun/leaderrun/fence"
+	"github.com/leaderrun/leaderrun/fence/filefence"
+)
+
+// maxOpen is how many resources a Directory remembers the files of.
+const maxOpen = 10_000
+
+// Directory keeps the highest tokens in files, two small ones for each resource that was ever raised; nothing removes them.
+// A power cut does not lower a token.
+type Directory struct {
+	path string
+
+	mu   sync.Mutex
+	open map[string]*keptToken // what is missing here is opened again
+}
+
+// keptToken is the token of one resource.
+type keptToken struct {
+	file *filefence.Token
+	kept int64 // that is on the disk for sure
+}
+
+var _ Keeper = (*Directory)(nil)
+
+// OpenDirectory makes the directory where it is missing, for its owner alone, and sees whether it can be written. The error is a
+// *fence.SetupError.
+func OpenDirectory(path string) (*Directory, error) {
+	err := os.MkdirAll(path, 0o700)
+	var probe *os.File
+	if err == nil {
+		probe, err = os.CreateTemp(path, ".probe-")
+	}
+	if err == nil {
+		err = errors.Join(probe.Close(), os.Remove(probe.Name()))
+	}
+	if err != nil {
+		return nil, &fence.SetupError{
+			Kind: fence.Configuration, Err: fmt.Errorf("the highest tokens cannot be kept: %w", err),
+			Hint: "name a directory on a local disk that can be written",
+		}
+	}
+	return &Directory{path: path, open: map[string]*keptToken{}}, nil
+}
+
+// Load returns the highest token of a resource, 0 for none.
+func (d *Directory) Load(ctx context.Context, resource string) (int64, error) {
+	file, _, err := d.token(resource)
+	if err != nil {
+		return 0, err
+	}
+	return file.Load(ctx)
+}
+
+// Raise is that of Keeper. A token that is on the disk already costs a look at the file, which another process may have raised.
+func (d *Directory) Raise(ctx context.Context, resource string, token int64) (int64, error) {
+	file, kept, err := d.token(resource)
+	if err != nil {
+		return 0, err
+	}
+	if token == kept {
+		if highest, err := file.Load(ctx); err == nil && highest == token {
+			return token, nil
+		}
+	}
+	err = file.Raise(ctx, resource, token)
+	if stale, ok := errors.AsType[*fence.StaleError](err); ok {
+		return stale.Highest, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	d.remember(resource, token)
+	return token, nil
+}
+
+// token returns the file of a resource, and which token is on the disk for sure.
+func (d *Directory) token(resource string) (file *filefence.Token, kept int64, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if t := d.open[resource]; t != nil {
+		return t.file, t.kept, nil
+	}
+	file, err = filefence.OpenToken(d.path, resource)
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(d.open) >= maxOpen {
+		clear(d.open)
+	}
+	d.open[resource] = &keptToken{file: file}
+	return file, 0, nil
+}
+
+func (d *Directory) remember(resource string, token int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if t := d.open[resource]; t != nil {
+		t.kept = max(t.kept, token)
+	}
+}

@@ -1,0 +1,397 @@
+package httpfence_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leaderrun/leaderrun/fence"
+	"github.com/leaderrun/leaderrun/fence/httpfence"
+)
+
+// send lets a handler answer a request with these tokens.
+func send(h http.Handler, method string, tokens ...string) *httptest.ResponseRecorder {
+	return sendWith(context.Background(), h, method, tokens...)
+}
+
+func sendWith(ctx context.Context, h http.Handler, method string, tokens ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequestWithContext(ctx, method, "/", http.NoBody)
+	for _, token := range tokens {
+		r.Header.Add(httpfence.Header, token)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+func TestHeaders(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		method string
+		tokens []string
+		status int
+		header string // of the response; "": none
+	}{
+		{"PUT", []string{"10"}, 200, "10"},
+		{"PUT", []string{"11"}, 200, "11"},
+		{"GET", []string{"12"}, 200, "12"},
+		{"PUT", []string{"9"}, 409, "10"},
+		{"GET", []string{"9"}, 409, "10"},
+		{"HEAD", []string{"9"}, 409, "10"},
+		{"GET", nil, 200, ""},
+		{"HEAD", nil, 200, ""},
+		{"OPTIONS", nil, 200, ""},
+		{"PUT", nil, 428, ""},
+		{"POST", nil, 428, ""},
+		{"DELETE", nil, 428, ""},
+		{"PATCH", nil, 428, ""},
+		{"TRACE", nil, 428, ""},
+		{"PROPFIND", nil, 428, ""},
+		{"PUT", []string{"10", "10"}, 400, ""},
+		{"PUT", []string{"10, 10"}, 400, ""},
+		{"PUT", []string{""}, 400, ""},
+		{"GET", []string{""}, 400, ""},
+		{"GET", []string{"0"}, 400, ""},
+		{"PUT", []string{"-1"}, 400, ""},
+		{"PUT", []string{"+10"}, 400, ""},
+		{"PUT", []string{"010"}, 400, ""},
+		{"PUT", []string{"1e3"}, 400, ""},
+		{"PUT", []string{" 10"}, 400, ""},
+		{"PUT", []string{"9223372036854775807"}, 200, "9223372036854775807"},
+		{"PUT", []string{"9223372036854775808"}, 400, ""},
+		{"PUT", []string{"\"10\""}, 400, ""},
+	} {
+		let := 0
+		var told []error
+		h := httpfence.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { let++ }), httpfence.Options{
+			Refused: func(_ *http.Request, err error) { told = append(told, err) },
+		})
+		send(h, "PUT", "10")
+		w := send(h, c.method, c.tokens...)
+		if w.Code != c.status || w.Header().Get(httpfence.Header) != c.header || len(w.Header().Values(httpfence.Header)) > 1 {
+			t.Errorf("%s %q: %d %v, want %d and %q", c.method, c.tokens, w.Code, w.Header(), c.status, c.header)
+		}
+		if (let == 2) != (c.status == 200) || (len(told) == 1) != (c.status != 200) {
+			t.Errorf("%s %q: %d let in, told %v", c.method, c.tokens, let, told)
+		}
+		if body := w.Body.String(); c.status != 200 && (strings.Count(body, "\n") != 1 || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/plain")) {
+			t.Errorf("%s %q: not one line of text: %q", c.method, c.tokens, body)
+		}
+		if _, stale := errors.AsType[*fence.StaleError](errors.Join(told...)); stale != (c.status == 409) {
+			t.Errorf("%s %q: told %v", c.method, c.tokens, told)
+		}
+	}
+}
+
+// What is written to a WebSocket nobody sees.
+func TestUpgradeIsNoSafeRequest(t *testing.T) {
+	t.Parallel()
+	h := httpfence.Handler(http.NotFoundHandler(), httpfence.Options{})
+	r := httptest.NewRequestWithContext(t.Context(), "GET", "/", http.NoBody)
+	r.Header.Set("Connection", "Upgrade")
+	r.Header.Set("Upgrade", "websocket")
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	if w.Code != http.StatusPreconditionRequired {
+		t.Errorf("%d, want 428", w.Code)
+	}
+}
+
+// Tokens of two resources say nothing about each other.
+func TestResources(t *testing.T) {
+	t.Parallel()
+	h := httpfence.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), httpfence.Options{
+		Resource: func(r *http.Request) string { return r.Method },
+	})
+	for _, c := range []struct {
+		method, token string
+		want          int
+	}{{"PUT", "5", 200}, {"POST", "3", 200}, {"PUT", "4", 409}, {"POST", "2", 409}, {"POST", "3", 200}} {
+		if w := send(h, c.method, c.token); w.Code != c.want {
+			t.Errorf("%s %s: %d, want %d", c.method, c.token, w.Code, c.want)
+		}
+	}
+}
+
+// stage is a service whose requests stand still until they are told to end.
+type stage struct {
+	mu     sync.Mutex
+	inside []string // tokens, in the order in which they came in
+	end    map[string]chan struct{}
+}
+
+func (s *stage) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
+	token := r.Header.Get(httpfence.Header)
+	s.mu.Lock()
+	s.inside = append(s.inside, token)
+	if s.end == nil {
+		s.end = map[string]chan struct{}{}
+	}
+	if s.end[token] == nil {
+		s.end[token] = make(chan struct{})
+	}
+	end := s.end[token]
+	s.mu.Unlock()
+	<-end
+}
+
+func (s *stage) came() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Join(s.inside, " ")
+}
+
+// start sends a request, and returns where its status will stand: 0 as long as it is under way.
+func start(ctx context.Context, h http.Handler, token int) *int {
+	status := new(int)
+	go func() { *status = sendWith(ctx, h, "PUT", strconv.Itoa(token)).Code }()
+	synctest.Wait()
+	return status
+}
+
+// Hazard: the check and the effect are parted. An older request that has passed the check is still writing while the newer run
+// reads.
+func TestNewerWaitsForOlder(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &stage{}
+		h := httpfence.Handler(s, httpfence.Options{})
+		old1, old2 := start(t.Context(), h, 5), start(t.Context(), h, 5)
+		if s.came() != "5 5" {
+			t.Fatalf("inside are %q: requests of one run stand in each other's way", s.came())
+		}
+		new1 := start(t.Context(), h, 6)
+		if s.came() != "5 5" || *new1 != 0 {
+			t.Fatalf("inside are %q: the newer run did not wait", s.came())
+		}
+		// The newer one has been seen: nothing older comes in any more.
+		if late := start(t.Context(), h, 5); *late != 409 {
+			t.Errorf("a stale request got %d while a newer one waits", *late)
+		}
+		new2 := start(t.Context(), h, 7)
+		if *new1 != 409 {
+			t.Errorf("a waiting request got %d when a newer one came", *new1)
+		}
+		close(s.end["5"])
+		synctest.Wait()
+		if *old1 != 200 || *old2 != 200 || s.came() != "5 5 7" {
+			t.Errorf("%d and %d, inside were %q", *old1, *old2, s.came())
+		}
+		close(s.end["7"])
+		synctest.Wait()
+		if *new2 != 200 {
+			t.Errorf("the newest got %d", *new2)
+		}
+	})
+}
+
+// A newer run does not wait for ever behind an older request that hangs.
+func TestWaitingEndsWithTheRequest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &stage{}
+		h := httpfence.Handler(s, httpfence.Options{})
+		old := start(t.Context(), h, 5)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		w := sendWith(ctx, h, "HEAD", "6")
+		if w.Code != 503 || w.Header().Get(httpfence.Header) != "" {
+			t.Errorf("%d %v: an older request is still inside, and this says that none is", w.Code, w.Header())
+		}
+		if late := send(h, "PUT", "5"); late.Code != 409 {
+			t.Errorf("a stale request got %d after a newer one had been seen", late.Code)
+		}
+		close(s.end["5"])
+		synctest.Wait()
+		if *old != 200 {
+			t.Errorf("the older request got %d", *old)
+		}
+		if s.end["6"] = make(chan struct{}); true {
+			close(s.end["6"])
+		}
+		if again := send(h, "HEAD", "6"); again.Code != 200 {
+			t.Errorf("the newer run got %d afterwards", again.Code)
+		}
+	})
+}
+
+// Hazard: a place that is never given back keeps every newer run out.
+func TestPlaceIsGivenBack(t *testing.T) {
+	t.Parallel()
+	for name, fall := range map[string]func(){
+		"returns": func() {}, "panics": func() { panic("a fault") }, "aborts": func() { panic(http.ErrAbortHandler) }, "exits": runtime.Goexit,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				other := make(chan struct{})
+				h := httpfence.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+					switch r.Method {
+					case http.MethodDelete:
+						fall()
+					case http.MethodPost:
+						<-other
+					}
+				}), httpfence.Options{})
+				// Another one of the same run is inside: the line stays.
+				go send(h, "POST", "5")
+				synctest.Wait()
+				go func() {
+					defer func() { _ = recover() }()
+					send(h, "DELETE", "5")
+				}()
+				synctest.Wait()
+				newer := start(t.Context(), h, 6)
+				close(other)
+				synctest.Wait()
+				if *newer != 200 {
+					t.Errorf("the newer run got %d", *newer)
+				}
+				if got := start(t.Context(), h, 6); *got != 200 {
+					t.Errorf("the next request of it got %d", *got)
+				}
+			})
+		})
+	}
+}
+
+// keeping is a keeper that is slow, or fails.
+type keeping struct {
+	httpfence.Memory
+
+	slow chan struct{}
+	err  error
+}
+
+func (k *keeping) Raise(ctx context.Context, resource string, token int64) (int64, error) {
+	if k.slow != nil {
+		<-k.slow
+	}
+	if k.err != nil {
+		return 0, k.err
+	}
+	return k.Memory.Raise(ctx, resource, token)
+}
+
+// Hazard: the machine goes down after a newer run has read, and comes back with the old token.
+func TestTokenIsKeptBeforeTheHandlerIsCalled(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, keep := &stage{}, &keeping{slow: make(chan struct{})}
+		h := httpfence.Handler(s, httpfence.Options{Keep: keep})
+		got := start(t.Context(), h, 5)
+		if s.came() != "" {
+			t.Error("the handler was called before the token was kept")
+		}
+		close(keep.slow)
+		synctest.Wait()
+		close(s.end["5"])
+		synctest.Wait()
+		if *got != 200 {
+			t.Errorf("got %d", *got)
+		}
+	})
+}
+
+func TestTokenThatCannotBeKept(t *testing.T) {
+	t.Parallel()
+	let := 0
+	var told error
+	h := httpfence.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { let++ }), httpfence.Options{
+		Keep:    &keeping{err: errors.New("disk /secret is full")},
+		Refused: func(_ *http.Request, err error) { told = err },
+	})
+	w := send(h, "PUT", "5")
+	if let != 0 || w.Code != 503 || w.Header().Get(httpfence.Header) != "" || strings.Contains(w.Body.String(), "secret") {
+		t.Errorf("%d let in, %d %v %q", let, w.Code, w.Header(), w.Body)
+	}
+	if kept, ok := errors.AsType[*httpfence.KeepError](told); !ok || kept.Resource != "default" || !strings.Contains(kept.Error(), "full") {
+		t.Errorf("told %v", told)
+	}
+}
+
+// What the keeper knows from another process, or from before a restart, counts.
+func TestKeeperKnowsMore(t *testing.T) {
+	t.Parallel()
+	keep := new(httpfence.Memory)
+	before := httpfence.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), httpfence.Options{Keep: keep})
+	after := httpfence.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), httpfence.Options{Keep: keep})
+	if w := send(before, "PUT", "7"); w.Code != 200 {
+		t.Fatal(w.Code)
+	}
+	if w := send(after, "PUT", "6"); w.Code != 409 || w.Header().Get(httpfence.Header) != "7" {
+		t.Errorf("%d %v", w.Code, w.Header())
+	}
+	if w := send(after, "PUT", "7"); w.Code != 200 {
+		t.Errorf("%d for an equal token", w.Code)
+	}
+}
+
+// Resources may come from paths, and paths from anybody. To make room by forgetting would let a stale request pass.
+func TestMemoryIsBounded(t *testing.T) {
+	t.Parallel()
+	var m httpfence.Memory
+	for i := range httpfence.MaxInMemory {
+		if _, err := m.Raise(t.Context(), strconv.Itoa(i), 5); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := m.Raise(t.Context(), "one more", 5); err == nil {
+		t.Error("there is room for ever more resources")
+	}
+	for _, c := range []struct{ token, want int64 }{{4, 5}, {6, 6}} {
+		if highest, err := m.Raise(t.Context(), "0", c.token); highest != c.want || err != nil {
+			t.Errorf("a resource that is known: %d, %v, want %d", highest, err, c.want)
+		}
+	}
+}
+
+// However many requests of however many runs come at once: none is inside beside one of another run, and none comes in after a
+// newer one.
+func TestManyRunsAtOnce(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	inside := map[string]int{}
+	var last int64
+	h := httpfence.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		token := r.Header.Get(httpfence.Header)
+		number, _ := fence.ParseToken(token)
+		mu.Lock()
+		if number < last {
+			t.Errorf("%d comes in after %d", number, last)
+		}
+		last = number
+		inside[token]++
+		if len(inside) > 1 {
+			t.Errorf("inside are requests of several runs: %v", inside)
+		}
+		mu.Unlock()
+		runtime.Gosched()
+		mu.Lock()
+		if inside[token]--; inside[token] == 0 {
+			delete(inside, token)
+		}
+		mu.Unlock()
+	}), httpfence.Options{})
+	var clients sync.WaitGroup
+	for client := range 16 {
+		clients.Go(func() {
+			for i := range 200 {
+				token := fmt.Sprint(1 + i/2 + client%3)
+				if w := send(h, "PUT", token); w.Code != 200 && w.Code != 409 {
+					t.Errorf("got %d", w.Code)
+				}
+			}
+		})
+	}
+	clients.Wait()
+}

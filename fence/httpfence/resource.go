@@ -1,0 +1,100 @@
+package httpfence
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/leaderrun/leaderrun/fence"
+)
+
+// Resource is a service that fences, as a run sees it.
+type Resource struct {
+	client *http.Client
+	url    string
+}
+
+var _ fence.Resource[*http.Client] = (*Resource)(nil)
+
+// NewResource returns the service at a URL, which is http or https and one that may be asked with HEAD. client is what it is
+// asked with, and what the client of a run is made of; nil: http.DefaultClient.
+func NewResource(client *http.Client, url string) *Resource {
+	return &Resource{client: cmp.Or(client, http.DefaultClient), url: url}
+}
+
+// Raise asks for the URL with HEAD and the token of the run. The service waits with its answer until the requests of earlier
+// runs are over; how long, says ctx. The client that Raise returns sends the token with every request, and refuses to change
+// something on a host other than the URL's: nobody has raised a fence there.
+//
+// Beside a *fence.StaleError there is a *fence.SetupError where the service does not fence, or wants other credentials.
+func (x *Resource) Raise(ctx context.Context, r fence.Run) (*http.Client, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodHead, x.url, http.NoBody)
+	if err == nil && (request.URL.Host == "" || request.URL.Scheme != "http" && request.URL.Scheme != "https") {
+		err = fmt.Errorf("%q is no URL of a service", x.url)
+	}
+	if err != nil {
+		return nil, &fence.SetupError{Kind: fence.Configuration, Err: err, Hint: "write it like http://host:8080/path"}
+	}
+	fenced := *x.client
+	fenced.Transport = &narrow{home: request.URL, base: &Transport{Base: x.client.Transport, Run: r}}
+	asking := fenced
+	asking.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	response, err := asking.Do(request)
+	if stale, ok := errors.AsType[*fence.StaleError](err); ok {
+		return nil, stale
+	}
+	if err != nil {
+		return nil, fmt.Errorf("raise the fence: %w", err)
+	}
+	_ = response.Body.Close()
+	if err := raised(request.URL, response, r); err != nil {
+		return nil, err
+	}
+	return &fenced, nil
+}
+
+// raised says whether a service has raised the fence. Its header counts, and not what the service itself thinks of a HEAD.
+func raised(at *url.URL, response *http.Response, r fence.Run) error {
+	highest, status := highestOf(response.Header), response.StatusCode
+	where := at.Redacted()
+	switch {
+	case highest == r.Token:
+		return nil
+	case highest > r.Token:
+		return &fence.StaleError{Resource: at.Host, Token: r.Token, Highest: highest}
+	case status >= http.StatusInternalServerError, status == http.StatusTooManyRequests:
+		return fmt.Errorf("raise the fence: HEAD %s: %s", where, response.Status)
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+		return &fence.SetupError{
+			Kind: fence.Credentials, Err: fmt.Errorf("HEAD %s: %s", where, response.Status),
+			Hint: "whoever raises the fence needs the credentials of a writer",
+		}
+	}
+	hint := "put `leaderrun fence http` or httpfence.Handler in front of it"
+	if to, err := response.Location(); err == nil {
+		hint = "it redirects: name the place itself, " + to.Redacted()
+	}
+	return &fence.SetupError{
+		Kind: fence.Configuration, Hint: hint,
+		Err: fmt.Errorf("HEAD %s: %s, without %s: the service does not fence", where, response.Status, Header),
+	}
+}
+
+// narrow lets requests that change something go to one place only.
+type narrow struct {
+	home *url.URL
+	base http.RoundTripper
+}
+
+func (n *narrow) RoundTrip(r *http.Request) (*http.Response, error) {
+	if !isSafe(r) && (r.URL.Scheme != n.home.Scheme || r.URL.Host != n.home.Host) {
+		if r.Body != nil {
+			_ = r.Body.Close()
+		}
+		return nil, fmt.Errorf("%s %s: the fence was raised at %s, and not there", r.Method, r.URL.Redacted(), n.home.Host)
+	}
+	return n.base.RoundTrip(r)
+}

@@ -19,8 +19,11 @@ import (
 	"github.com/leaderrun/leaderrun/runner"
 )
 
-// documentedServer is the Redis of the documentation.
-const documentedServer = "redis://redis.example.com"
+// The Redis of the documentation: that of the leases, and one that a job writes to.
+const (
+	documentedServer = "redis://redis.example.com"
+	documentedShop   = "redis://shop.example.com"
+)
 
 // unrun are the blocks of commands that no test runs, by their text, and why.
 var unrun = map[string]string{
@@ -137,7 +140,7 @@ func TestDocumentedCommands(t *testing.T) {
 				redis += fmt.Sprintf("?prefix=%d%s", b.line, filepath.Base(b.page)) // blocks run side by side
 			}
 			commands := strings.NewReplacer(
-				documentedServer, redis, "--backend file: ", "--backend file://"+w.path("store")+" ",
+				documentedServer, redis, documentedShop, "redis://"+server, "--backend file: ", "--backend file://"+w.path("store")+" ",
 				"go run . ", "go run -C "+absolute(t, "..")+" . ",
 			).Replace(b.text)
 			w.env = append(goEnvironment(t), "HOME="+w.path("home"), "PATH="+w.path("tools")+":"+bin+":"+os.Getenv("PATH"))
@@ -287,6 +290,22 @@ func TestPagesFitTheProgram(t *testing.T) {
 			slices.Sort(known)
 			if known = slices.Compact(known); !slices.Equal(page, known) {
 				t.Errorf("docs/backends.md has the options %q of %s, the program knows %q", page, store, known)
+			}
+		}
+	})
+
+	t.Run("transactions", func(t *testing.T) { // tests of sqlfence run what is printed
+		t.Parallel()
+		page := text(t, "../docs/fencing.md")
+		for _, dialect := range []string{"postgres", "mysql", "sqlite"} {
+			var last string // the example with the fence and the row for a tick
+			for paragraph := range strings.SplitSeq(leaderrun("fence", "sql", "--dialect", dialect), "\n--\n") {
+				if strings.HasPrefix(paragraph, "--   ") {
+					last = strings.ReplaceAll(strings.TrimPrefix(paragraph, "--   "), "\n--   ", "\n")
+				}
+			}
+			if last == "" || !strings.Contains(page, "```text\n"+last+"\n```") {
+				t.Errorf("docs/fencing.md does not show what `leaderrun fence sql --dialect %s` prints: %s", dialect, last)
 			}
 		}
 	})

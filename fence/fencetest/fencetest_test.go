@@ -12,18 +12,25 @@ import (
 // kept is a resource in memory. It has every fault that it is given.
 type kept struct {
 	mu      sync.Mutex
+	reading sync.Mutex // of value
 	highest int64
 	value   string
 
 	checksApart bool // the check and the write are two steps
 	raisesLate  bool // Raise does nothing
 	tears       bool // a write is two halves
+	tearsLocked bool // so it is, and others wait until it is whole; readers do not
 	strict      bool // an equal token is refused
+	once        bool // so it is at the second raise
+	forgives    bool // a refusal lowers the fence
+	imprecise   bool // tokens are compared as floating-point numbers
+	denies      bool // a write is done and refused
+	misnames    bool // a refusal does not know why
 }
 
 func (k *kept) subject() Subject {
 	return Subject{
-		Read: func(testing.TB) string { k.mu.Lock(); defer k.mu.Unlock(); return k.value },
+		Read: func(testing.TB) string { k.reading.Lock(); defer k.reading.Unlock(); return k.value },
 		Writer: func(_ testing.TB, r fence.Run, gate *Gate) Writer {
 			return Writer{
 				Raise: func(context.Context) error {
@@ -32,40 +39,69 @@ func (k *kept) subject() Subject {
 					if k.raisesLate {
 						return nil
 					}
-					return k.enter(r, func() {})
+					return k.enter(r, func() {}, k.once)
 				},
 				Write: func(_ context.Context, value string) error {
 					gate.Step("before the check")
-					if k.checksApart {
-						err := k.enter(r, func() {})
-						gate.Step("between check and write")
-						if err != nil {
-							return err
-						}
-						k.mu.Lock()
-						defer k.mu.Unlock()
-						k.value = value
-						return nil
-					}
-					if k.tears {
-						if err := k.enter(r, func() { k.value = value[:len(value)/2] }); err != nil {
-							return err
-						}
-						gate.Step("in the middle")
-					}
 					defer gate.Step("after the write")
-					return k.enter(r, func() { k.value = value })
+					return k.write(r, value, gate)
 				},
 			}
 		},
 	}
 }
 
-func (k *kept) enter(r fence.Run, write func()) error {
+func (k *kept) write(r fence.Run, value string, gate *Gate) error {
+	switch {
+	case k.checksApart:
+		err := k.enter(r, func() {})
+		gate.Step("between check and write")
+		if err == nil {
+			k.set(value)
+		}
+		return err
+	case k.tears:
+		if err := k.enter(r, func() { k.set(value[:len(value)/2]) }); err != nil {
+			return err
+		}
+		gate.Step("in the middle")
+	case k.tearsLocked:
+		return k.enter(r, func() {
+			k.set(value[:len(value)/2])
+			gate.Step("in the middle")
+			k.set(value)
+		})
+	case k.denies && gate != nil && r.Token >= firstToken:
+		if err := k.enter(r, func() { k.set(value) }); err != nil {
+			return err
+		}
+		return &fence.StaleError{Resource: "memory", Token: r.Token}
+	}
+	return k.enter(r, func() { k.set(value) })
+}
+
+func (k *kept) set(value string) {
+	k.reading.Lock()
+	defer k.reading.Unlock()
+	k.value = value
+}
+
+func (k *kept) enter(r fence.Run, write func(), strict ...bool) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if r.Token < k.highest || k.strict && r.Token == k.highest {
-		return &fence.StaleError{Resource: "memory", Token: r.Token, Highest: k.highest}
+	below := r.Token < k.highest
+	if k.imprecise {
+		below = float64(r.Token) < float64(k.highest)
+	}
+	if below || (k.strict || len(strict) > 0 && strict[0]) && r.Token == k.highest {
+		refused := &fence.StaleError{Resource: "memory", Token: r.Token, Highest: k.highest}
+		if k.forgives {
+			k.highest = r.Token
+		}
+		if k.misnames {
+			refused.Highest += 7
+		}
+		return refused
 	}
 	k.highest = r.Token
 	write()
@@ -77,10 +113,16 @@ func TestGoodResource(t *testing.T) { Run(t, (&kept{}).subject()) }
 // A suite that passes everything proves nothing.
 func TestBadResourcesAreFound(t *testing.T) {
 	for name, k := range map[string]*kept{
-		"the check and the write are two steps": {checksApart: true},
-		"the fence is not raised first":         {raisesLate: true},
-		"a write can be seen in its middle":     {tears: true},
-		"an equal token is refused":             {strict: true},
+		"the check and the write are two steps":               {checksApart: true},
+		"the fence is not raised first":                       {raisesLate: true},
+		"a write can be seen in its middle":                   {tears: true},
+		"a write can be seen in its middle, by readers alone": {tearsLocked: true},
+		"an equal token is refused":                           {strict: true},
+		"an equal token is refused at the raise":              {once: true},
+		"a refusal lowers the fence":                          {forgives: true},
+		"tokens are compared as floating-point numbers":       {imprecise: true},
+		"a write is done and refused":                         {denies: true},
+		"a refusal names another token":                       {misnames: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &recorder{TB: t}
@@ -103,7 +145,7 @@ type recorder struct {
 
 func (r *recorder) Errorf(format string, args ...any) {
 	r.failed = true
-	r.TB.Logf("found: "+format, args...)
+	r.Logf("found: "+format, args...)
 }
 
 func (r *recorder) Fatalf(format string, args ...any) {

@@ -34,7 +34,7 @@ database that loses committed transactions in a failover: it loses the fence wit
 func sqlOptions() []option {
 	return []option{
 		{
-			name: "dialect", value: strings.Join(dialects(), "|"), bare: true, words: dialects(),
+			name: "dialect", value: strings.Join(dialects(), "|"), words: dialects(),
 			check: by(sqlfence.ParseDialect), group: fenceGroup, help: "what the database speaks; MariaDB speaks mysql",
 		},
 		{

@@ -2,10 +2,14 @@ package examples
 
 import (
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -80,14 +84,50 @@ func TestFencedS3(t *testing.T) {
 	})
 }
 
+func TestFencedHTTP(t *testing.T) {
+	t.Parallel()
+	overtaken(t, "http", func(w *world, fenced bool) shop {
+		var mu sync.Mutex
+		total := "100"
+		service := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
+			body, err := io.ReadAll(in.Body)
+			mu.Lock()
+			defer mu.Unlock()
+			if in.Method == http.MethodPut && err == nil {
+				total = string(body)
+				return
+			}
+			_, _ = io.WriteString(out, total)
+		}))
+		w.t.Cleanup(service.Close)
+		s := shop{env: []string{"SHOP=" + service.URL}, total: func() string {
+			mu.Lock()
+			defer mu.Unlock()
+			return total
+		}}
+		if fenced {
+			listen := fmt.Sprint("127.0.0.1:", testserver.FreePort(w.t))
+			proxy := w.start(w.with("LEADERRUN_LOG_LEVEL=info"), "", bin+"/leaderrun", "fence", "http",
+				"--listen", listen, "--resource", "orders", "--state", w.path("fences"), service.URL)
+			testserver.Eventually(w.t, "the proxy listens", func() bool { return strings.Contains(proxy.said(), listen) })
+			s.env = []string{"SHOP=http://" + listen}
+		}
+		return s
+	})
+}
+
 // overtaken runs both scripts of an example in the same way. A worker reads the total of 100 and finds that it still leads. Then
 // its host stands still: nobody renews the lease, and nobody ends the worker. The next run comes, on another host, and adds its
 // order. The worker wakes up and writes. Without a fence the order of the next run is lost; with it the late write is refused.
 func overtaken(t *testing.T, kind string, open func(w *world, fenced bool) shop) {
 	testserver.Require(t, "redis")
+	refusal := "is stale: "
+	if kind == "http" {
+		refusal = "409"
+	}
 	for _, c := range []struct{ script, total, refusal string }{
 		{"unfenced.sh", "101", ""},
-		{"fenced.sh", "102", "is stale: "},
+		{"fenced.sh", "102", refusal},
 	} {
 		t.Run(c.script, func(t *testing.T) {
 			t.Parallel()

@@ -87,6 +87,9 @@ func allOptions() []option {
 // dispatch parses the command line and runs the command that it names.
 func dispatch(args []string, stdin, stdout *os.File, v *voice, signals func() <-chan syscall.Signal, ahead *tree) (end End) {
 	s := newSettings(os.LookupEnv)
+	for _, arg := range args { // wherever a URL stands, also in the place of something else
+		v.keepSecret(secretsOf(arg)...)
+	}
 	act := func(cmd *command) cli.ActionFunc {
 		return func(ctx *cli.Context) error {
 			c := &call{

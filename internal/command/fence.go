@@ -1,8 +1,10 @@
 package command
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/leaderrun/leaderrun/fence"
 )
@@ -33,10 +35,15 @@ func runFence(c *call) (End, error) {
 	for _, kind := range c.cmd.kinds {
 		words = append(words, kind.word())
 	}
-	if like := didYouMean(c.args[0], words, "fence "); like != "" {
-		return End{}, usage(fmt.Sprintf("%q", c.args[0]), "there is no such kind of fence", like)
+	typed := c.args[0]
+	if scheme, _, isURL := strings.Cut(typed, "://"); isURL { // the kind was left out
+		scheme, _, _ = strings.Cut(scheme, "+")
+		typed = map[string]string{"rediss": "redis", "https": "http"}[scheme]
+		if typed == "" {
+			typed = scheme
+		}
 	}
-	return End{}, usage(fmt.Sprintf("%q", c.args[0]), "there is no such kind of fence", hint)
+	return End{}, usage(fmt.Sprintf("%q", c.args[0]), "there is no such kind of fence", cmp.Or(didYouMean(typed, words, "fence "), hint))
 }
 
 // fenceOptions are those of every kind that writes.

@@ -40,7 +40,7 @@ func TestFenceHTTPSuite(t *testing.T) {
 	})
 	fencetest.Run(t, fencetest.Subject{
 		Unshielded: true, // the handler writes in two halves, and GET without a token passes unfenced
-		Read: func(testing.TB) string { mu.Lock(); defer mu.Unlock(); return value },
+		Read:       func(testing.TB) string { mu.Lock(); defer mu.Unlock(); return value },
 		Writer: func(_ testing.TB, r fence.Run, gate *fencetest.Gate) fencetest.Writer {
 			mu.Lock()
 			gates[fmt.Sprint(r.Token)] = gate

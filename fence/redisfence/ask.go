@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -31,9 +30,7 @@ var errBefore = errors.New("it happened before")
 
 // ask has the server check the token and do what is wanted, and returns the reply.
 func (w *Writer) ask(ctx context.Context, o order) (any, error) {
-	keys := append([]string{w.resource.Key()}, o.keys...)
-	args := append([]any{strconv.FormatInt(w.run.Token, 10), o.wants}, o.args...)
-	reply, err := script.Run(ctx, w.resource.client, keys, args...).Slice()
+	reply, err := w.resource.send(ctx, w.run.Token, o)
 	if err != nil {
 		return nil, w.resource.explain(err, o)
 	}
@@ -52,8 +49,45 @@ func (w *Writer) ask(ctx context.Context, o order) (any, error) {
 		return nil, w.stale(fmt.Sprint(at(1)))
 	case "foreign":
 		return nil, foreign(fmt.Sprint(at(1)))
+	case "unreadable":
+		return nil, misused("ERR Error compiling script: %v", at(1))
+	case "failed":
+		return nil, failed(serverError(fmt.Sprint(at(1))), o)
 	}
 	return nil, fmt.Errorf("the server's answer makes no sense: %w", ErrUnclear)
+}
+
+// sentOnce is a command that go-redis does not send again when its reply is lost: it may have been done.
+type sentOnce struct{ *redis.Cmd }
+
+// NoRetry implements redis.Cmder.
+func (sentOnce) NoRetry() bool { return true }
+
+// send returns what the script answers. To raise the fence twice does no harm; whatever else is asked is done once at most.
+func (x *Resource) send(ctx context.Context, token int64, o order) ([]any, error) {
+	keys := append([]string{x.Key()}, o.keys...)
+	run := func(name, what string) *redis.Cmd {
+		words := []any{name, what, len(keys)}
+		for _, key := range keys {
+			words = append(words, key)
+		}
+		words = append(words, strconv.FormatInt(token, 10), o.wants)
+		cmd := redis.NewCmd(ctx, append(words, o.args...)...)
+		cmd.SetFirstKeyPos(3)
+		var sent redis.Cmder = sentOnce{cmd}
+		if o.wants == "raise" {
+			sent = cmd
+		}
+		if err := x.client.Process(ctx, sent); err != nil {
+			cmd.SetErr(err)
+		}
+		return cmd
+	}
+	cmd := run("evalsha", script.Hash())
+	if redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") { // never of what the caller runs: its errors are answers
+		cmd = run("eval", source)
+	}
+	return cmd.Slice()
 }
 
 func (w *Writer) stale(highest string) error {
@@ -69,14 +103,4 @@ func foreign(key string) error {
 		Kind: fence.Configuration, Err: fmt.Errorf("key %s holds something else than a fence", key),
 		Hint: "another program uses this key: give the resource another name, or delete the key while no run writes",
 	}
-}
-
-// withoutPlace takes out of an error where in our script it happened: the caller has no script.
-func withoutPlace(err error) error {
-	failed, ok := errors.AsType[*CommandError](err)
-	if !ok {
-		return err
-	}
-	failed.text, _, _ = strings.Cut(failed.text, " script: ")
-	return err
 }

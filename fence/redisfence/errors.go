@@ -17,119 +17,108 @@ import (
 // reply came.
 var ErrUnclear = errors.New("it is not known whether it was done")
 
-// CommandError says that Redis refused the caller's command or script, or that it failed there. A command has changed
-// nothing then; what a script wrote before stays.
+// CommandError says that Redis refused the caller's command or script, or that it failed there. What a script wrote before
+// it failed stays.
 type CommandError struct {
-	Misused bool // there is no such command, it has too few words, scripts may not run it, or a script is not Lua
-	Err     error
-
-	text string
+	Misused bool            // there is no such command, it has too few words, scripts may not run it, or a script is not Lua
+	Begun   bool            // a script had begun, and may have written; false: nothing was written
+	Kind    fence.SetupKind // what has to be set right for a script that had begun, where its error tells; or 0
+	Hint    string          // the remedy, one line; may be empty
+	Err     error           // a redis.Error, if Redis was asked
 }
 
-func (e *CommandError) Error() string { return e.text }
+func (e *CommandError) Error() string {
+	if e.Begun {
+		return e.Err.Error() + "; what the script wrote before stays"
+	}
+	return e.Err.Error()
+}
 
-// Unwrap returns what go-redis returned, if Redis was asked.
+// Unwrap returns what Redis said.
 func (e *CommandError) Unwrap() error { return e.Err }
 
 func misused(format string, args ...any) error {
-	err := fmt.Errorf(format, args...)
-	return &CommandError{Misused: true, Err: err, text: err.Error()}
+	return &CommandError{Misused: true, Err: fmt.Errorf(format, args...)}
 }
 
-const (
-	rightsHint   = "the user needs +eval +evalsha +get +set, and what the command uses, on the keys leaderrun:fence:* and those written"
-	passwordHint = "the user and password of the server"
-	certHint     = "the server wants a client certificate that it knows"
-	clusterHint  = "a Cluster is asked by a client of its own: redis+cluster://HOST,HOST"
-	slotHint     = "on a Cluster the keys have the resource's name as their hash tag: {NAME}:key for resource NAME"
-	strangerHint = "is this a Redis server? with TLS the URL begins with rediss://"
-)
+// serverError is what Redis said, a redis.Error.
+type serverError string
 
-// fault is a text in an error of the server or the client library that no retry mends.
-type fault struct {
-	text string
-	kind fence.SetupKind
-	hint string
-}
+func (e serverError) Error() string { return string(e) }
 
-// faults are looked for in this order.
-var faults = []fault{
-	{"WRONGPASS", fence.Credentials, passwordHint},
-	{"NOAUTH", fence.Credentials, passwordHint},
-	{"ERR invalid password", fence.Credentials, passwordHint},
-	{"without any password configured", fence.Credentials, passwordHint},
-	{"no password is set", fence.Credentials, passwordHint},
-	{"NOPERM", fence.Credentials, rightsHint},
-	{"can't run this command or subcommand", fence.Credentials, rightsHint},
-	{"can't access at least one of the keys", fence.Credentials, rightsHint},
-	{"has no permissions to", fence.Credentials, rightsHint},
-	{"o permissions to access", fence.Credentials, rightsHint},
-	{"ACL failure in script", fence.Credentials, rightsHint},
-	{"remote error: tls: bad certificate", fence.Credentials, certHint},
-	{"remote error: tls: certificate required", fence.Credentials, certHint},
-	{"remote error: tls: unknown certificate", fence.Credentials, certHint},
+// RedisError implements redis.Error.
+func (serverError) RedisError() {}
 
-	{"CROSSSLOT", fence.Configuration, slotHint},
-	{"hash to the same slot", fence.Configuration, slotHint},
-	{"non local key", fence.Configuration, slotHint},
-	{"DB index is out of range", fence.Configuration, "the server has no database of this number"},
-	{"SELECT is not allowed in cluster mode", fence.Configuration, clusterHint},
-	{"cluster support disabled", fence.Configuration, "this server is no Cluster: redis://HOST:PORT"},
-	{"unknown command", fence.Configuration, "a fence needs EVALSHA and EVAL, on a Redis server, not a Sentinel or proxy"},
-	{"redis: can't parse", fence.Configuration, strangerHint},
-	{"redis: invalid reply", fence.Configuration, strangerHint},
-	{"first record does not look like a TLS handshake", fence.Configuration, "this server speaks no TLS on this port: redis://"},
-}
-
-// passing are the codes of what passes: the server could not do it now, and has done nothing.
-var passing = []string{
-	"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK", "OOM", "MISCONF", "NOREPLICAS", "BUSY",
-	"ERR max number of clients",
-}
-
-// misuses are parts of what Redis says to a script that calls a command wrongly.
-var misuses = []string{"command called from", "args calling", "command is not allowed from script", "Error compiling script"}
-
-// explain tells what has to be set right, what the caller did wrong, and what passes from each other.
+// explain tells the errors of a step that was not done, or of which nobody knows.
 func (x *Resource) explain(err error, o order) error {
-	// What follows repeats the arguments of AUTH.
-	text, _, repeats := strings.Cut(err.Error(), ", with args beginning with")
-	if repeats {
-		err = errors.New(text)
+	if reply, ok := errors.AsType[redis.Error](err); ok {
+		return x.refused(ownText(reply.Error()))
 	}
+	return unanswered(err, o)
+}
+
+// ownText is an error of the server without what is not for others to read: the arguments of AUTH, and where it happened
+// in our script.
+func ownText(text string) serverError {
+	text, _, _ = strings.Cut(text, ", with args beginning with")
+	text, _, _ = strings.Cut(text, " script: ")
+	return serverError(text)
+}
+
+// refused is the error of a server that did not get to what the caller wants: nothing of it was done.
+func (x *Resource) refused(err serverError) error {
 	_, cluster := x.client.(*redis.ClusterClient)
-	if !cluster && strings.HasPrefix(text, "MOVED ") {
+	if !cluster && strings.HasPrefix(string(err), "MOVED ") {
 		return &fence.SetupError{Kind: fence.Configuration, Err: errors.New("this server is a node of a Redis Cluster"), Hint: clusterHint}
 	}
-	if isCertificate(err) {
-		return &fence.SetupError{Kind: fence.Configuration, Err: err, Hint: "the server's certificate, and who signed it, must be what the client expects"}
-	}
-	for _, f := range faults {
-		if strings.Contains(text, f.text) {
+	for _, faults := range [][]fault{serverFaults, commandFaults} {
+		if f, ok := find(faults, err); ok {
 			return &fence.SetupError{Kind: f.kind, Err: err, Hint: f.hint}
 		}
 	}
-	if reply, ok := errors.AsType[redis.Error](err); ok {
-		return refusal(reply, text)
+	if passes(err) {
+		return err
 	}
-	if o.wants == "raise" || notSent(err) {
+	return &CommandError{Err: err}
+}
+
+// failed is the error of what the caller wants. A command that failed has changed nothing. A script may have written before,
+// and its error may say anything.
+func failed(err serverError, o order) error {
+	f, ok := find(commandFaults, err)
+	switch {
+	case o.wants != "command":
+		return &CommandError{Begun: true, Kind: f.kind, Hint: f.hint, Err: err}
+	case ok:
+		return &fence.SetupError{Kind: f.kind, Err: err, Hint: f.hint}
+	case passes(err):
+		return err
+	}
+	refusal := &CommandError{Err: err}
+	for _, m := range misuses {
+		refusal.Misused = refusal.Misused || strings.Contains(string(err), m)
+	}
+	return refusal
+}
+
+// unanswered is the error of a request without a reply.
+func unanswered(err error, o order) error {
+	if isCertificate(err) {
+		return &fence.SetupError{Kind: fence.Configuration, Err: err, Hint: "the server's certificate, and who signed it, must be what the client expects"}
+	}
+	if f, ok := find(handshakeFaults, err); ok {
+		return &fence.SetupError{Kind: f.kind, Err: err, Hint: f.hint}
+	}
+	if o.wants == "raise" {
+		if f, ok := find(strangerFaults, err); ok {
+			return &fence.SetupError{Kind: f.kind, Err: err, Hint: f.hint}
+		}
+		return err
+	}
+	if notSent(err) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", err, ErrUnclear)
-}
-
-// refusal is the error of a server that answered.
-func refusal(err error, text string) error {
-	for _, code := range passing { // servers before Redis 7 quote it
-		if strings.HasPrefix(text, code+" ") || strings.Contains(text, "-"+code+" ") {
-			return err
-		}
-	}
-	failed := &CommandError{Err: err, text: text}
-	for _, m := range misuses {
-		failed.Misused = failed.Misused || strings.Contains(text, m)
-	}
-	return failed
 }
 
 func isCertificate(err error) bool {
@@ -138,7 +127,8 @@ func isCertificate(err error) bool {
 	return unverified || other
 }
 
-// notSent says whether an error came before anything was sent.
+// notSent says whether an error came before anything was sent. It does because nothing is sent again: the error is that of
+// the only attempt.
 func notSent(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && op.Op == "dial" || errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrClosed)

@@ -94,7 +94,7 @@ func TestRights(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	}
-	for _, words := range [][]any{{"INCR", "{r}:n"}, {"SET", "other", "v"}, {"EVAL", "return redis.call('GET', 'other')", 0}} {
+	for _, words := range [][]any{{"INCR", "{r}:n"}, {"SET", "other", "v"}} {
 		_, err := w.Do(t.Context(), words...)
 		refused(err)
 	}
@@ -104,6 +104,55 @@ func TestRights(t *testing.T) {
 	}
 	if got := s.Do(t, "get", "leaderrun:fence:{r}"); got != "1" {
 		t.Errorf("the fence is %v", got)
+	}
+}
+
+// An error of the caller's script may look like any other one. None may be told as if nothing had been written, and none may
+// have the script run again.
+func TestScriptThatFailedMayHaveWritten(t *testing.T) {
+	t.Parallel()
+	s := testserver.Redis(t, testserver.RedisOptions{ACL: []string{
+		"user job on >pw resetkeys ~leaderrun:fence:* ~leaderrun:once:* ~n -@all +eval +evalsha +get +set +incr +zadd +zrem +zremrangebyrank",
+	}})
+	c := open(t, s.Addr(), func(o *redis.Options) { o.Username, o.Password = "job", "pw" })
+	w := raise(t, New(c, "r"), 1)
+	for _, p := range []struct {
+		lua  string
+		kind fence.SetupKind
+	}{
+		{"redis.call('DEL', KEYS[1])", fence.Credentials},
+		{"redis.call('SET', 'other', 1)", fence.Credentials},
+		{"return redis.error_reply('BUSY the queue is busy')", 0},
+		{"return redis.error_reply('READONLY mine')", 0},
+		{"error('unknown command in the queue')", 0},
+		{"return redis.error_reply('MOVED away')", 0},
+		{"return redis.error_reply('WRONGPASS mine')", 0},
+		{"return redis.error_reply('NOSCRIPT mine')", 0},
+		{"error('NOSCRIPT mine')", 0},
+		{"redis.call('NOSUCH')", 0},
+		{"error()", 0},
+		{"return {err=5}", 0},
+	} {
+		for _, once := range []bool{false, true} {
+			s.Do(t, "set", "n", "0")
+			var err error
+			if lua := count[len("return "):] + " " + p.lua; once {
+				_, err = w.Once(t.Context(), lua, []string{"n"})
+			} else {
+				_, err = w.Script(t.Context(), lua, []string{"n"})
+			}
+			failed, ok := errors.AsType[*CommandError](err)
+			_, setup := errors.AsType[*fence.SetupError](err)
+			if !ok || setup || !failed.Begun || failed.Misused || failed.Kind != p.kind || !strings.HasSuffix(err.Error(), "wrote before stays") {
+				t.Errorf("%s, once %v: %v", p.lua, once, err)
+			}
+			if strings.Contains(err.Error(), script.Hash()) {
+				t.Errorf("our script shows: %v", err)
+			}
+			if n := s.Do(t, "get", "n"); n != "1" {
+				t.Errorf("%s, once %v: it ran %v times", p.lua, once, n)
+			}
+		}
 	}
 }
 
@@ -131,6 +180,9 @@ func TestWhatPasses(t *testing.T) {
 	check("READONLY", err)
 	_, err = New(open(t, replica.Addr()), "r").Raise(t.Context(), fence.Run{Token: 2})
 	check("READONLY", err)
+	if strings.Contains(err.Error(), script.Hash()) {
+		t.Errorf("our script shows: %v", err)
+	}
 
 	for _, p := range []struct{ code, setting, bad, good string }{
 		{"OOM", "maxmemory", "1", "0"}, {"NOREPLICAS", "min-replicas-to-write", "5", "0"},

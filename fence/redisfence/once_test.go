@@ -1,12 +1,8 @@
 package redisfence
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"sync/atomic"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -65,6 +61,53 @@ func TestOnceThatFailedIsTriedAgain(t *testing.T) {
 	}
 }
 
+// From another database the mark would not be taken back, and what failed would count as done. Or one that is right would be.
+func TestOnceStaysInItsDatabase(t *testing.T) {
+	t.Parallel()
+	s := testserver.Redis(t, testserver.RedisOptions{})
+	other := raise(t, New(open(t, s.Addr(), func(o *redis.Options) { o.DB = 1 }), "r"), 1)
+	another := &Writer{resource: other.resource, run: fence.Run{Token: 1, Once: "of this database only"}}
+	for _, there := range []*Writer{other, another} {
+		if did, err := there.Once(t.Context(), "", nil); !did || err != nil {
+			t.Fatal(did, err)
+		}
+	}
+	w := raise(t, New(open(t, s.Addr()), "r"), 1)
+	for _, leave := range []string{
+		"redis.call('SELECT', 1) error('mine')", "redis.pcall('select', '1') error('mine')", "redis.call('SWAPDB', 0, 1) error('mine')",
+		"return redis.pcall('SELECT', 1)", "redis.call()",
+	} {
+		did, err := w.Once(t.Context(), leave, nil)
+		if failed, ok := errors.AsType[*CommandError](err); did || !ok || !failed.Begun {
+			t.Errorf("%s: %v, %v", leave, did, err)
+		}
+		for _, there := range []*Writer{other, another} {
+			if did, err := there.Once(t.Context(), "", nil); did || err != nil {
+				t.Errorf("%s: what is done in the other database: %v, %v", leave, did, err)
+			}
+		}
+	}
+	if _, err := w.Script(t.Context(), "return redis.call('SELECT', 1)", nil); err != nil {
+		t.Error(err)
+	}
+	const rest = "return redis.status_reply(redis.sha1hex(''))" // of what a script has from Redis
+	if did, err := w.Once(t.Context(), rest, nil); !did || err != nil {
+		t.Error(did, err)
+	}
+}
+
+// Who may not take the mark back would have what failed count as done.
+func TestOnceNeedsTheRightToTakeItBack(t *testing.T) {
+	t.Parallel()
+	s := testserver.Redis(t, testserver.RedisOptions{ACL: []string{"user job on >pw ~* -@all +eval +evalsha +get +set +incr +zadd +zremrangebyrank"}})
+	w := raise(t, New(open(t, s.Addr(), func(o *redis.Options) { o.Username, o.Password = "job", "pw" }), "r"), 1)
+	did, err := w.Once(t.Context(), count, []string{"n"})
+	setup, ok := errors.AsType[*fence.SetupError](err)
+	if did || !ok || setup.Kind != fence.Credentials || s.Do(t, "exists", "n", w.resource.happened()) != int64(0) {
+		t.Errorf("%v, %v", did, err)
+	}
+}
+
 func TestOnceNeedsAnOccasion(t *testing.T) {
 	t.Parallel()
 	c := open(t, testserver.Redis(t, testserver.RedisOptions{}).Addr())
@@ -114,61 +157,5 @@ func TestOnceKeyOfAnother(t *testing.T) {
 	did, err := w.Once(t.Context(), count, []string{"n"})
 	if _, ok := errors.AsType[*fence.SetupError](err); did || !ok || c.Exists(t.Context(), "n").Val() != 0 {
 		t.Errorf("%v, %v", did, err)
-	}
-}
-
-// forgetful loses the reply to what is sent while it is armed: the connection breaks before it comes.
-type forgetful struct{ armed atomic.Bool }
-
-func (f *forgetful) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	c, err := (&net.Dialer{}).DialContext(ctx, network, addr)
-	return &forgetfulConn{c, f}, err
-}
-
-type forgetfulConn struct {
-	net.Conn
-	f *forgetful
-}
-
-func (c *forgetfulConn) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p) // it was done
-	if c.f.armed.CompareAndSwap(true, false) {
-		_ = c.Close()
-		return 0, io.EOF
-	}
-	return n, err
-}
-
-// The client library sends again what was not answered. The fence cannot see it: the token is the same.
-func TestLostReply(t *testing.T) {
-	t.Parallel()
-	s := testserver.Redis(t, testserver.RedisOptions{})
-	for _, p := range []struct {
-		retries    int
-		once       bool
-		count      int
-		did, error bool
-	}{
-		{retries: -1, count: 1, error: true},
-		{retries: 3, count: 2, did: true},
-		{retries: 3, once: true, count: 1},
-		{retries: -1, once: true, count: 1, error: true},
-	} {
-		f := &forgetful{}
-		c := open(t, s.Addr(), func(o *redis.Options) { o.Dialer, o.MaxRetries = f.dial, p.retries })
-		c.FlushAll(t.Context())
-		w := raise(t, New(c, "r"), 1)
-		f.armed.Store(true)
-		did := true
-		var err error
-		if p.once {
-			did, err = w.Once(t.Context(), count, []string{"n"})
-		} else {
-			_, err = w.Do(t.Context(), "INCR", "n")
-		}
-		n, _ := c.Get(t.Context(), "n").Int()
-		if n != p.count || errors.Is(err, ErrUnclear) != p.error || err == nil && did != p.did {
-			t.Errorf("%+v: %d, %v, %v", p, n, did, err)
-		}
 	}
 }

@@ -16,9 +16,9 @@
 //
 // What it does not promise:
 //
-//   - go-redis sends a command again when its reply is lost, three times as it comes out of the box. Both have the token of
-//     the run, so INCR may count twice. Set MaxRetries to -1 (of a Cluster client MaxRedirects too), write what may be done
-//     twice, or use Once.
+//   - A write whose reply is lost fails with ErrUnclear. It is never sent again, whatever the client's MaxRetries and
+//     MaxRedirects are: the second one would have the same token, and INCR would count twice. Look before it is done again,
+//     write what may be done twice, or use Once. A hook of the client that sends a command again by itself is not seen.
 //   - Replication is asynchronous. A failover may lose the fence together with the last writes, and the new master accepts
 //     an earlier run until the latest one writes again. So does a server that restarts without its data. What was written
 //     may be lost as well then: the fence is as durable as what it protects, and no more.
@@ -42,14 +42,19 @@ var _ fence.Resource[*Writer] = (*Resource)(nil)
 
 // Resource is keys in Redis that one job writes.
 type Resource struct {
-	client redis.Scripter
+	client Client
 	name   string
 }
 
-// New returns the resource of a name, on the caller's client: a redis.Client, with or without Sentinel, or a ClusterClient.
-// A pipeline is none: the answer is needed at once. A Ring is none either: it moves keys when a server is away, and leaves
-// the fence behind.
-func New(client redis.Scripter, name string) *Resource { return &Resource{client, name} }
+// Client is what sends a command: a redis.Client, with or without Sentinel, or a ClusterClient. One of another kind must not
+// send a command again whose NoRetry says so.
+type Client interface {
+	Process(ctx context.Context, cmd redis.Cmder) error
+}
+
+// New returns the resource of a name, on the caller's client. A pipeline is none: the answer is needed at once. A Ring is none
+// either: it moves keys when a server is away, and leaves the fence behind.
+func New(client Client, name string) *Resource { return &Resource{client, name} }
 
 // Raise implements fence.Resource.
 func (x *Resource) Raise(ctx context.Context, r fence.Run) (*Writer, error) {
@@ -68,9 +73,10 @@ func (x *Resource) Raise(ctx context.Context, r fence.Run) (*Writer, error) {
 
 // Writer is what a run writes with. It may be used by several goroutines at once.
 //
-// Its errors are a *fence.StaleError, where the run has been overtaken and nothing was written; a *fence.SetupError;
-// a *CommandError, where Redis refuses what the caller wants; or anything else, where Redis could not be reached or could
-// not do it now. In that case ErrUnclear among them says that it may have been done.
+// Its errors are a *fence.StaleError, where the run has been overtaken and nothing was written; a *fence.SetupError, and
+// nothing was written either; a *CommandError, where Redis refuses what the caller wants, or a script failed; or anything
+// else, where Redis could not be reached or could not do it now. In that case ErrUnclear among them says that it may have
+// been done; without it nothing was.
 type Writer struct {
 	resource *Resource
 	run      fence.Run
@@ -97,8 +103,7 @@ func (w *Writer) Do(ctx context.Context, words ...any) (any, error) {
 	case "EVALSHA":
 		return nil, misused("EVALSHA cannot run within a script: give EVAL and the script's text")
 	}
-	reply, err := w.ask(ctx, order{wants: "command", keys: keysAmong(words[1:], hashTag(w.resource.Key())), args: words})
-	return reply, withoutPlace(err)
+	return w.ask(ctx, order{wants: "command", keys: keysAmong(words[1:], hashTag(w.resource.Key())), args: words})
 }
 
 // eval runs a script that is written as a command: TEXT, how many keys, the keys, the arguments.
@@ -127,7 +132,8 @@ func (w *Writer) eval(ctx context.Context, words []any) (any, error) {
 }
 
 // Script runs a Lua script, unless the run has been overtaken. Check and script are one step. The script finds in KEYS and
-// ARGV what it is given here; it has no #! line. Redis takes nothing back: what a script wrote before it failed stays.
+// ARGV what it is given here; it has no #! line. Redis takes nothing back: what a script wrote before it failed stays, and
+// whatever its error was, it is a *CommandError with Begun.
 func (w *Writer) Script(ctx context.Context, lua string, keys []string, args ...any) (any, error) {
 	if err := checkScript(lua); err != nil {
 		return nil, err
@@ -137,8 +143,9 @@ func (w *Writer) Script(ctx context.Context, lua string, keys []string, args ...
 
 // Once is Script for what must happen once for the tick of the run, or for its key of --once, however often the tick is run. In
 // the same step in which the script runs, job and tick are kept in a sorted set, leaderrun:once:{NAME}.
-// did says whether this call ran the script; false: it ran before, in an earlier run, or in this very call if go-redis sent it
-// twice. A script that fails does not count, but what it wrote before stays.
+// did says whether this call ran the script; false: it ran before, in this run or an earlier one. After ErrUnclear call it
+// again: that does no harm. A script that fails does not count, but what it wrote before stays. It may not SELECT another
+// database.
 //
 // The last 1000 ticks are kept, by their tokens and without an expiry: no clock decides, the set cannot be evicted
 // before the fence, and it stays below some 100 kB. A tick that is run again after 1000 others is not recognised.

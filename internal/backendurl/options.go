@@ -27,7 +27,7 @@ type Options[C any] map[string]Option[C]
 func (o Options[C]) Read(u *URL, c *C) error {
 	values, err := url.ParseQuery(u.query)
 	if err != nil {
-		return misconfigured("a % in an option is written as %25", "the options of the backend URL cannot be read")
+		return misconfigured("a % in an option is written as %25", "the options of the URL cannot be read")
 	}
 	u.Options = url.Values{}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
@@ -36,14 +36,14 @@ func (o Options[C]) Read(u *URL, c *C) error {
 			if strings.Contains(u.query, "@") { // perhaps the rest of a password that was not percent-encoded
 				name = "…"
 			}
-			return misconfigured(o.list(c), "the backend URL has an option that %s:// does not know: %q", u.Scheme, name)
+			return misconfigured(o.list(c), "the URL has an option that %s:// does not know: %q", u.Scheme, name)
 		}
 		if len(values[name]) > 1 {
-			return misconfigured("", "the backend URL has ?%s= more than once", name)
+			return misconfigured("", "the URL has ?%s= more than once", name)
 		}
 		value := values.Get(name)
 		if err := option.Set(c, value); err != nil {
-			return misconfigured(option.Help, "option %s of the backend URL: %w", name, err)
+			return misconfigured(option.Help, "option %s of the URL: %w", name, err)
 		}
 		if option.Secret {
 			value = redacted
@@ -103,20 +103,20 @@ func (f *TLSFiles) Config() (*tls.Config, error) {
 	if f.CA != "" {
 		pem, err := os.ReadFile(f.CA)
 		if err != nil {
-			return nil, misconfigured("", "option ca of the backend URL: %w", err)
+			return nil, misconfigured("", "option ca of the URL: %w", err)
 		}
 		c.RootCAs = x509.NewCertPool()
 		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, misconfigured("", "option ca of the backend URL: %s holds no certificate in PEM form", f.CA)
+			return nil, misconfigured("", "option ca of the URL: %s holds no certificate in PEM form", f.CA)
 		}
 	}
 	if (f.Cert == "") != (f.Key == "") {
-		return nil, misconfigured("?cert=FILE&key=FILE", "the backend URL has only one of the options cert and key")
+		return nil, misconfigured("?cert=FILE&key=FILE", "the URL has only one of the options cert and key")
 	}
 	if f.Cert != "" {
 		pair, err := tls.LoadX509KeyPair(f.Cert, f.Key)
 		if err != nil {
-			return nil, misconfigured("", "options cert and key of the backend URL: %w", err)
+			return nil, misconfigured("", "options cert and key of the URL: %w", err)
 		}
 		c.Certificates = []tls.Certificate{pair}
 	}

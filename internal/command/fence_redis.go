@@ -31,7 +31,9 @@ host: better set ` + redisPassword + `. The user needs +eval +evalsha +get +set,
 
 No answer within ` + fenceRedisLimit.String() + ` is exit code 69. Where it is said then that nobody knows whether the command was done,
 look before it is done again. 64 is for a command that Redis does not know or that scripts may not run (MULTI,
-SUBSCRIBE), 78 for one that failed, as on a key of another kind.
+SUBSCRIBE), 78 for one that failed, as on a key of another kind: it has changed nothing. A script that failed is 78
+whatever its error was, or 77 where the user may not do what it does; what it wrote before stays. 70 and 141 are
+for a reply that could not be written to stdout: the command was done.
 
 What this cannot do: a failover that loses the last writes may lose the fence with them, and FLUSHALL or eviction
 (maxmemory-policy allkeys-*) remove it: an earlier run passes then, until the latest one writes again. The reply
@@ -83,7 +85,21 @@ func runFenceRedis(c *call) (End, error) {
 	if err != nil {
 		return End{}, redisFailed(name, err)
 	}
-	return End{}, c.print(rawReply(reply) + "\n")
+	c.written = name + ": the command was done"
+	return End{}, c.printReply(rawReply(reply) + "\n")
+}
+
+// printReply is print for the reply to what cannot be taken back.
+func (c *call) printReply(text string) error {
+	const done = "the command was done"
+	err := c.print(text)
+	if f, ok := errors.AsType[*fault](err); ok {
+		f.why += "; " + done
+	}
+	if errors.Is(err, errNoReader) {
+		c.voice.warn("stdout: nobody reads it; "+done, "")
+	}
+	return err
 }
 
 // redisCommand takes the arguments: the URL, and the words of the command unless the fence is only raised.
@@ -130,9 +146,12 @@ func (c *call) redisResource(r fence.Run) (string, error) {
 // redisFailed is the error of a fence in Redis.
 func redisFailed(name string, err error) error {
 	if failed, ok := errors.AsType[*redisfence.CommandError](err); ok {
-		f := &fault{code: codeConfiguration, what: name, why: failed.Error(), hint: "Redis refuses it; what a script wrote before it failed stays", err: err}
-		if failed.Misused {
+		f := &fault{code: codeConfiguration, what: name, why: failed.Error(), hint: failed.Hint, err: err}
+		switch {
+		case failed.Misused:
 			f.code = codeUsage
+		case failed.Kind == fence.Credentials:
+			f.code = codeCredentials
 		}
 		return f
 	}

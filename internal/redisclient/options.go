@@ -3,7 +3,6 @@ package redisclient
 import (
 	"cmp"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -64,13 +63,4 @@ func withPassword(raw, password string) string {
 
 func wrong(hint, format string, args ...any) error {
 	return &backends.PermanentError{Kind: backends.Configuration, Err: fmt.Errorf(format, args...), Hint: hint}
-}
-
-// renamed is an error of package backendurl, which knows URLs of backends only.
-func renamed(err error) error {
-	p, ok := errors.AsType[*backends.PermanentError](err)
-	if !ok {
-		return err
-	}
-	return wrong(p.Hint, "%s", strings.ReplaceAll(p.Error(), "the backend URL", "the URL"))
 }

@@ -21,11 +21,11 @@ const shapes = "redis://USER:PASSWORD@HOST:PORT/DB, rediss:// (TLS), redis+unix:
 func Open(rawURL, password string) (redis.UniversalClient, error) {
 	t, err := parse(withPassword(rawURL, password))
 	if err != nil {
-		return nil, renamed(err)
+		return nil, err
 	}
 	encryption, err := t.files.Config()
 	if err != nil {
-		return nil, renamed(err)
+		return nil, err
 	}
 	logging.Disable() // the library writes to stderr, line after line
 	o := t.options(encryption)

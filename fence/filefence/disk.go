@@ -1,7 +1,7 @@
 package filefence
 
 import (
-	"errors"
+	"fmt"
 	"os"
 )
 
@@ -17,11 +17,11 @@ func realDisk() disk {
 	return disk{step: func(string) {}, sync: (*os.File).Sync, rename: os.Rename}
 }
 
-// syncDir returns when the names of a directory are on the disk.
-func (d disk) syncDir(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return unusable(err)
+// syncDir returns when the names of an open directory are on the disk. Its error is never a *fence.SetupError, which says that
+// nothing was written: unsure says what may be otherwise.
+func (d disk) syncDir(dir *os.File, unsure error) error {
+	if err := d.sync(dir); err != nil {
+		return fmt.Errorf("%w: %w", unsure, err)
 	}
-	return unusable(errors.Join(d.sync(dir), dir.Close()))
+	return nil
 }

@@ -1,11 +1,13 @@
 package filefence_test
 
 import (
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/leaderrun/leaderrun/fence"
@@ -21,6 +23,7 @@ type platter struct {
 	names  map[string]uint64 // inode by name, as of the last fsync of the directory
 	log    []string
 	failOn string // of log: fails instead
+	fault  error  // by which it fails
 }
 
 func watch(t *testing.T, f *filefence.File, dir string) *platter {
@@ -38,7 +41,7 @@ func (p *platter) sync(f *os.File) error {
 	what := "fsync " + p.plain(f.Name())
 	p.log = append(p.log, what)
 	if what == p.failOn {
-		return os.ErrDeadlineExceeded
+		return &os.PathError{Op: "sync", Path: f.Name(), Err: p.fault}
 	}
 	if !info.IsDir() {
 		text, err := os.ReadFile(f.Name())
@@ -174,6 +177,7 @@ func TestSyncThatFails(t *testing.T) {
 		f := open(t, filepath.Join(dir, "report"), filefence.Options{})
 		replace(t, raise(t, f, 1), "old")
 		p := watch(t, f, dir)
+		p.fault = syscall.EIO
 		if c.raises {
 			p.failOn = c.failOn
 		}
@@ -188,5 +192,40 @@ func TestSyncThatFails(t *testing.T) {
 		holds(t, filepath.Join(dir, "report"), c.want)
 		holds(t, f.State(), c.state)
 		contains(t, dir, ".report.fence", ".report.fence.lock", "report")
+	}
+}
+
+// Hazard: the error says that nothing was written, and the file was replaced, or the fence raised.
+func TestSyncThatFailsAfterTheRename(t *testing.T) {
+	t.Parallel()
+	for _, fault := range []error{syscall.EINVAL, syscall.EACCES, syscall.ENOSYS, syscall.EROFS} {
+		dir, err := filepath.EvalSymlinks(memoryDir(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, "report")
+		f := open(t, path, filefence.Options{})
+		w := raise(t, f, 2)
+		replace(t, w, "old")
+		p := watch(t, f, dir)
+		p.failOn, p.fault = "fsync the directory", fault
+		is := func(what string, err error, replaced bool) {
+			t.Helper()
+			if _, setup := errors.AsType[*fence.SetupError](err); setup || !errors.Is(err, fault) || errors.Is(err, filefence.ErrUnsynced) != replaced {
+				t.Errorf("%s, %v: %v", what, fault, err)
+			}
+		}
+		is("a write", w.Replace(t.Context(), write("new")), true)
+		holds(t, path, "new")
+		_, err = f.Raise(t.Context(), fence.Run{Token: 2})
+		is("the same token", err, false)
+		_, err = f.Raise(t.Context(), fence.Run{Token: 3})
+		is("a higher token", err, false)
+		holds(t, f.State(), "3\n")
+		if err := os.Remove(f.State()); err != nil { // the write will raise it, and gets no further
+			t.Fatal(err)
+		}
+		is("a write that raises the fence", w.Replace(t.Context(), write("newer")), false)
+		holds(t, path, "new")
 	}
 }

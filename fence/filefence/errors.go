@@ -9,6 +9,12 @@ import (
 	"github.com/leaderrun/leaderrun/fence"
 )
 
+// ErrUnsynced is among the errors after which a file was replaced, but may be the old one again after a power cut.
+var ErrUnsynced = errors.New("it was replaced, but may be the old one again after a power cut")
+
+// errUnsyncedToken is the same of the fence.
+var errUnsyncedToken = errors.New("the fence was raised, but may be lower again after a power cut")
+
 // misconfigured is an error that somebody has to see to.
 func misconfigured(err error, hint string) error {
 	return &fence.SetupError{Kind: fence.Configuration, Err: err, Hint: hint}

@@ -124,8 +124,9 @@ type Writer struct {
 }
 
 // Replace replaces the file with what write writes. An error of write is returned as it is, and the file is left as it was;
-// so it is after a *fence.StaleError, a *fence.SetupError, and whatever happens before all is written. Of what is written
-// after write has returned nothing counts.
+// so it is after a *fence.StaleError, a *fence.SetupError, and whatever happens before all is written; after ErrUnsynced it was
+// replaced. A context that ends once the file has its name is too late. Of what is written after write has returned nothing
+// counts.
 func (w *Writer) Replace(ctx context.Context, write func(io.Writer) error) error {
 	t := w.file.token
 	tmp, old, err := w.begin(ctx)
@@ -195,11 +196,8 @@ func (w *Writer) commit(ctx context.Context, tmp *temporary, old fs.FileInfo) er
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := t.place(tmp, f.path); err != nil {
+	if err := t.place(tmp, f.path, ErrUnsynced); err != nil {
 		return err
-	}
-	if err := t.syncDir(t.dir); err != nil {
-		return fmt.Errorf("it was replaced, but may be the old one again after a power cut: %w", err)
 	}
 	t.step("after the commit")
 	return nil

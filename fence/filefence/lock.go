@@ -44,33 +44,28 @@ func (t *Token) waitLock(ctx context.Context) (*os.File, error) {
 	}
 }
 
-// tryLock returns the locked file, or nil if somebody else has the lock.
+// tryLock returns the locked file, or nil if somebody else has the lock, or has removed or replaced its file just now.
 func (t *Token) tryLock() (*os.File, error) {
-	for {
-		f, err := os.OpenFile(t.lock, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, openMode)
-		if err != nil {
-			return nil, unusable(err)
-		}
-		t.step("before the lock is asked for")
-		err = flock(f, syscall.LOCK_EX|syscall.LOCK_NB)
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			_ = f.Close()
-			return nil, nil
-		}
-		if err != nil {
-			_ = f.Close()
-			return nil, unusable(&fs.PathError{Op: "flock", Path: t.lock, Err: err})
-		}
-		there, err := isAt(f, t.lock)
-		if there {
-			return f, nil
-		}
-		unlock(f)
-		if err != nil {
-			return nil, unusable(err)
-		}
-		// It was removed or replaced while we opened it.
+	f, err := os.OpenFile(t.lock, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, openMode)
+	if err != nil {
+		return nil, unusable(err)
 	}
+	t.step("before the lock is asked for")
+	err = flock(f, syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		_ = f.Close()
+		return nil, nil
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, unusable(&fs.PathError{Op: "flock", Path: t.lock, Err: err})
+	}
+	there, err := isAt(f, t.lock)
+	if there {
+		return f, nil
+	}
+	unlock(f)
+	return nil, unusable(err)
 }
 
 // flock calls flock(2) on a file.

@@ -155,20 +155,28 @@ func TestDirectoryThatMayNotBeWritten(t *testing.T) {
 	dir := memoryDir(t)
 	path := filepath.Join(dir, "report")
 	f := open(t, path, filefence.Options{})
-	replace(t, raise(t, f, 1), "old")
+	w := raise(t, f, 1)
+	replace(t, w, "old")
 	if err := os.Chmod(dir, 0o500); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := f.Raise(t.Context(), fence.Run{Token: 2}); !isSetup(err, fence.Credentials) {
 		t.Errorf("a raise: %v", err)
 	}
-	w, err := f.Raise(t.Context(), fence.Run{Token: 1})
-	if err == nil {
-		err = w.Replace(t.Context(), write("new"))
-	}
-	if !isSetup(err, fence.Credentials) {
+	if err := w.Replace(t.Context(), write("new")); !isSetup(err, fence.Credentials) {
 		t.Errorf("a write: %v", err)
 	}
+	if err := os.Chmod(dir, 0o300); err != nil { // it cannot be synced: that is found before anything has changed
+		t.Fatal(err)
+	}
+	if _, err := f.Raise(t.Context(), fence.Run{Token: 2}); !isSetup(err, fence.Credentials) {
+		t.Errorf("a raise in a directory that may not be read: %v", err)
+	}
+	if err := w.Replace(t.Context(), write("new")); !isSetup(err, fence.Credentials) {
+		t.Errorf("a write in a directory that may not be read: %v", err)
+	}
+	holds(t, path, "old")
+	holds(t, f.State(), "1\n")
 	if err := os.Chmod(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -38,10 +38,16 @@ func (tmp *temporary) drop() {
 	unlock(tmp.file)
 }
 
-// place gives the file the name that it was made for.
-func (t *Token) place(tmp *temporary, path string) error {
+// place gives the file the name that it was made for, and returns when that is on the disk. unsure is the error where it may
+// not be.
+func (t *Token) place(tmp *temporary, path string, unsure error) error {
+	dir, err := os.Open(t.dir) // before anything has changed: that it may not be read would be found too late
+	if err != nil {
+		return unusable(err)
+	}
+	defer dir.Close()
 	t.step("before the rename")
-	err := t.rename(tmp.path, path)
+	err = t.rename(tmp.path, path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // somebody has taken it away
 		return err
@@ -50,7 +56,7 @@ func (t *Token) place(tmp *temporary, path string) error {
 	}
 	tmp.inPlace = true
 	t.step("after the rename")
-	return nil
+	return t.syncDir(dir, unsure)
 }
 
 // sweep removes temporary files that were left by processes that are gone. Call with the lock held. One that cannot be

@@ -65,7 +65,12 @@ func (t *Token) Raise(ctx context.Context, resource string, token int64) error {
 			return err
 		}
 		// Whoever wrote it may have been killed before this.
-		return t.syncDir(t.dir)
+		dir, err := os.Open(t.dir)
+		if err != nil {
+			return unusable(err)
+		}
+		defer dir.Close()
+		return t.syncDir(dir, errUnsyncedToken)
 	})
 }
 
@@ -134,8 +139,5 @@ func (t *Token) keep(token int64) error {
 	if err != nil {
 		return unusable(err)
 	}
-	if err := t.place(tmp, t.state); err != nil {
-		return err
-	}
-	return t.syncDir(t.dir)
+	return t.place(tmp, t.state, errUnsyncedToken)
 }

@@ -175,6 +175,32 @@ func TestLockFileThatWasReplaced(t *testing.T) {
 	raise(t, f, 1)
 }
 
+// Hazard: the lock file is replaced again and again, and no end of the context is seen.
+func TestLockFileThatIsReplacedAllTheTime(t *testing.T) {
+	t.Parallel()
+	f := open(t, filepath.Join(memoryDir(t), "report"), filefence.Options{LockWait: time.Hour})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	asked := 0
+	f.Step(func(place string) {
+		if place != "before the lock is asked for" {
+			return
+		}
+		switch asked++; {
+		case asked == 10:
+			cancel()
+		case asked > 1000: // and is left alone
+			return
+		}
+		if err := os.Remove(f.Lock()); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := f.Raise(ctx, fence.Run{Token: 1}); !errors.Is(err, context.Canceled) {
+		t.Errorf("after %d times: %v", asked, err)
+	}
+}
+
 // Hazard: a link that leads elsewhere is in the place of the lock.
 func TestLockIsALink(t *testing.T) {
 	t.Parallel()

@@ -174,7 +174,7 @@ cannot be written, and with:
 		{"break", fmt.Sprintf("%d: the backend does not know the job; %d: it still runs, or may, or --forget-tick\nfinds another tick recorded by now", codeUnknownJob, codeBadHands)},
 		{"forget", fmt.Sprintf("%d: the backend does not know the job; %d: it still runs, or may", codeUnknownJob, codeBadHands)},
 		{"check", fmt.Sprintf("%d: the run does not lead, or nobody can tell", codeLost)},
-		{"fence", fmt.Sprintf("%d: the run is stale, and nothing was written; %d: not in a run; %d: the resource cannot be\nreached; %d: there is nothing to --read yet; COMMAND's own where it failed", codeStale, codeUsage, codeUnavailable, codeNoData)},
+		{"fence", fmt.Sprintf("%d: the run is stale, and nothing was written; %d: not in a run; %d: the resource cannot be\nreached, or cannot do it now (a full disk); %d: there is nothing to --read yet;\nCOMMAND's own where it failed", codeStale, codeUsage, codeUnavailable, codeNoData)},
 		{"doctor", fmt.Sprintf("%d: something is bad", codeBad)},
 		{"cron", fmt.Sprintf("0: it was told to end, and has drained; %d: it cannot start, or a fault in its file;\n%d: it broke. What its commands end with is in its log, history and metrics", codeConfiguration, codeInternal)},
 	})

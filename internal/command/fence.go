@@ -7,6 +7,9 @@ import (
 	"strings"
 
 	"github.com/leaderrun/leaderrun/fence"
+	"github.com/leaderrun/leaderrun/fence/filefence"
+	"github.com/leaderrun/leaderrun/fence/redisfence"
+	"github.com/leaderrun/leaderrun/fence/s3fence"
 )
 
 func fenceCommand() *command {
@@ -74,7 +77,12 @@ func (c *call) fencedRun() (fence.Run, error) {
 	return r, err
 }
 
-// fenceFailed is the error of a resource. What is neither stale nor to be set right first was not to be reached.
+// mayBeWritten says of an error of a resource that it is another one by now, or may be. That matters also to who has ended us.
+func mayBeWritten(err error) bool {
+	return errors.Is(err, filefence.ErrUnsynced) || errors.Is(err, redisfence.ErrUnclear) || errors.Is(err, s3fence.ErrUnclear)
+}
+
+// fenceFailed is the error of a resource. What is neither stale nor to be set right first cannot be reached, or cannot do it now.
 func fenceFailed(what string, err error) error {
 	if _, ok := errors.AsType[*fence.StaleError](err); ok {
 		return err

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/leaderrun/leaderrun/internal/process"
 )
@@ -22,6 +24,10 @@ type content struct {
 func (c *call) newContent(rest []string) (*content, error) {
 	t := &content{call: c}
 	if len(rest) == 0 {
+		if isNull(c.stdin) {
+			return nil, usage("stdin is /dev/null", "there is nothing to write",
+				fmt.Sprintf("`-- true` makes %s empty, `--raise` only raises the fence", strings.Fields(c.cmd.args)[0]))
+		}
 		return t, nil
 	}
 	first := strings.Fields(c.cmd.args)[0]
@@ -48,21 +54,49 @@ func (c *call) newContent(rest []string) (*content, error) {
 	return t, nil
 }
 
+// isNull says whether a file is /dev/null, which cron and service managers give their jobs as stdin, and Go's runtime opens where
+// there is none: nobody has meant to write nothing then.
+func isNull(f *os.File) bool {
+	have, err := f.Stat()
+	null, nullErr := os.Stat(os.DevNull)
+	if err != nil || nullErr != nil { // a read will tell
+		return false
+	}
+	mine, isKnown := have.Sys().(*syscall.Stat_t)
+	its, isKnownToo := null.Sys().(*syscall.Stat_t)
+	// By its number: in a container it may be that of another file system.
+	return isKnown && isKnownToo && have.Mode()&os.ModeCharDevice != 0 && mine.Rdev == its.Rdev
+}
+
 // writeTo writes all of it. After an error nothing of it may be used. What is not an error of w is a *fault, or the end of
 // the context.
 func (t *content) writeTo(ctx context.Context, w io.Writer) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	write := t.writeInput
-	if t.command != nil {
-		write = t.writeOutput
+	var err error
+	if t.command == nil {
+		err = t.writeInput(ctx, w)
+	} else {
+		err = t.writeOutput(w)
 	}
-	err := write(ctx, w)
+	if err == nil {
+		listen(ctx)
+	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	return err
+}
+
+// listen waits for a signal that was sent to our whole group, and of which producer or COMMAND has died, or ended as if it had
+// finished: their end is often seen before the signal.
+func listen(ctx context.Context) {
+	const earshot = 50 * time.Millisecond
+	select {
+	case <-ctx.Done():
+	case <-time.After(earshot):
+	}
 }
 
 // writeInput writes what comes by stdin. A read of it cannot be interrupted: it is left behind.
@@ -82,28 +116,9 @@ func (t *content) writeInput(ctx context.Context, w io.Writer) error {
 	return err
 }
 
-// writeOutput writes what COMMAND prints. The first signal has ended the context; it and those after it are passed on.
-func (t *content) writeOutput(ctx context.Context, w io.Writer) error {
-	signals, over := make(chan syscall.Signal), make(chan struct{})
-	defer close(over)
-	stop := context.AfterFunc(ctx, func() {
-		for sig := t.call.interrupted(); ; {
-			if process.EndsRun(sig) {
-				select {
-				case signals <- sig:
-				case <-over:
-					return
-				}
-			}
-			select {
-			case sig = <-t.call.signals:
-			case <-over:
-				return
-			}
-		}
-	})
-	defer stop()
-	status, err := process.RunPiped(*t.command, w, signals)
+// writeOutput writes what COMMAND prints, and passes signals on to it.
+func (t *content) writeOutput(w io.Writer) error {
+	status, err := process.RunPiped(*t.command, w, t.call.passed)
 	name := t.command.Argv[0]
 	if failed, ok := errors.AsType[*process.ExecError](err); ok {
 		return &fault{code: failed.ExitCode(), what: name, why: failed.Errno.Error(), err: err}

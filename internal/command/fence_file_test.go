@@ -225,3 +225,35 @@ func TestFenceFileStopped(t *testing.T) {
 		t.Error("the older run was never refused")
 	}
 }
+
+// Hazard: a signal comes when the file has been replaced already. The program ends by it, and says nothing: everybody takes the
+// file for the old one.
+func TestFenceFileSignaledTooLate(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "report")
+	const rounds, enough = 400, 5
+	late := 0
+	for token := int64(1); token <= rounds && late < enough && !t.Failed(); token++ {
+		r := startFileRun(t, path, token)
+		before, _ := os.Stat(path)
+		go r.feed(1 << 20)
+		for {
+			now, err := os.Stat(path)
+			if err == nil && (before == nil || !os.SameFile(before, now)) {
+				break
+			}
+			time.Sleep(50 * time.Microsecond)
+		}
+		_ = r.Process.Signal(syscall.SIGTERM)
+		_ = r.Wait()
+		want := "" // it came when all was over
+		if status, _ := r.ProcessState.Sys().(syscall.WaitStatus); status.Signaled() {
+			late++
+			want = "leaderrun: " + path + " was replaced before the signal\n"
+		}
+		if r.said.String() != want {
+			t.Errorf("%v: it says %q, want %q", r.ProcessState, &r.said, want)
+		}
+	}
+	t.Logf("%d signals came after the rename", late)
+}

@@ -76,31 +76,49 @@ type call struct {
 	terminal bool  // stdout is one
 	ahead    *tree // with a guardian that is already starting; nil: none
 
+	passed  chan syscall.Signal // those that ask the program to end, for a child: see context
+	written string              // what was done that a signal does not undo, in words
+
 	mu       sync.Mutex
 	received syscall.Signal
 }
 
-// context returns one that ends with the first signal that asks the program to end. It is for commands that
-// do not pass signals on.
+// context returns one that ends with the first signal that asks the program to end. That one and those after it are also
+// put into c.passed, for who has a child.
 func (c *call) context() (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(context.Background())
+	const pending = 16 // more are dropped: the second kills
+	passed := make(chan syscall.Signal, pending)
+	c.passed = passed
+	life, end := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(life)
 	go func() {
 		for {
 			select {
 			case sig := <-c.signals:
-				if process.EndsRun(sig) {
-					c.mu.Lock()
-					c.received = sig
-					c.mu.Unlock()
-					cancel()
-					return
+				if !process.EndsRun(sig) {
+					continue
 				}
-			case <-ctx.Done():
+				c.interrupt(sig)
+				cancel() // before a child can end well by the signal
+				select {
+				case passed <- sig:
+				default:
+				}
+			case <-life.Done():
 				return
 			}
 		}
 	}()
-	return ctx, cancel
+	return ctx, end
+}
+
+// interrupt keeps the first signal.
+func (c *call) interrupt(sig syscall.Signal) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.received == 0 {
+		c.received = sig
+	}
 }
 
 // interrupted returns the signal that ended the context.
@@ -115,7 +133,9 @@ func (c *call) finish(end End, err error) End {
 	sig := c.interrupted()
 	switch {
 	case sig != 0:
-		return bySignal(sig)
+		end = bySignal(sig)
+		c.tellWritten(end, err)
+		return end
 	case errors.Is(err, errNoReader): // so does any other program
 		return bySignal(syscall.SIGPIPE)
 	case err != nil:
@@ -123,6 +143,17 @@ func (c *call) finish(end End, err error) End {
 		return End{Code: errorCode(err)}
 	}
 	return end
+}
+
+// tellWritten tells who has ended the program by a signal what is there nevertheless, or may be. Other errors are what a signal
+// makes of a command.
+func (c *call) tellWritten(end End, err error) {
+	switch {
+	case mayBeWritten(err):
+		c.voice.fault(&fault{code: end.Code, why: err.Error(), hint: hintOf(err), err: err})
+	case c.written != "":
+		c.voice.fault(&fault{code: end.Code, why: c.written + " before the signal"})
+	}
 }
 
 // errNoReader says that whoever read our output has gone.

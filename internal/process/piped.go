@@ -12,10 +12,12 @@ import (
 
 // RunPiped runs a command and hands what it prints to w, until it has ended and nobody has its stdout open any more: what it
 // left behind may still write. stdin and stderr are those of this process, whose process group it stays in, so that it ends
-// with the rest of a run. Signals that come are passed on to it; one that was sent to the whole group reaches it twice. After
-// a signal or a failure of the command nobody waits for what it left behind. Dir counts and Inherit does not.
+// with the rest of a run. Signals that come are passed on to it, SIGTERM and SIGHUP followed by SIGCONT; a second SIGTERM or
+// SIGINT kills it. One that was sent to the whole group reaches it twice. After a signal or a failure of the command nobody
+// waits for what it left behind. Dir counts and Inherit does not.
 //
-// The error is an *ExecError where nothing was started, or the first one of w: then the command finds its stdout closed.
+// The error is an *ExecError where nothing was started, or the first one of w: then the command finds its stdout closed, and
+// gets a SIGTERM.
 func RunPiped(c Command, w io.Writer, signals <-chan syscall.Signal) (lifeline.Status, error) {
 	out, in, err := os.Pipe()
 	if err != nil {
@@ -49,18 +51,21 @@ func RunPiped(c Command, w io.Writer, signals <-chan syscall.Signal) (lifeline.S
 func attend(p *os.Process, signals <-chan syscall.Signal, ended <-chan lifeline.Status, copied <-chan error, out *os.File) (lifeline.Status, error) {
 	var status lifeline.Status
 	var failed error
-	over, whole, signaled := false, false, false
+	over, whole, signaled, asks := false, false, false, 0
 	for !over || !whole {
 		select {
 		case sig := <-signals:
 			signaled = true
 			if !over {
-				_ = p.Signal(sig) // it may have ended just now
+				asks += ask(p, sig, asks)
 			}
 		case status = <-ended:
 			over = true
 		case failed = <-copied:
 			whole = true
+			if failed != nil && !over { // it may not mind a closed stdout
+				asks += ask(p, syscall.SIGTERM, asks)
+			}
 		}
 		if over && !whole && (signaled || status.ExitCode() != 0) {
 			_ = out.Close() // which ends the copy
@@ -71,6 +76,22 @@ func attend(p *os.Process, signals <-chan syscall.Signal, ended <-chan lifeline.
 		}
 	}
 	return status, failed
+}
+
+// ask sends a signal to a command that was asked to end so many times, and returns 1 if this asks once more. Two are enough. One
+// that is stopped sees a signal only when it goes on.
+func ask(p *os.Process, sig syscall.Signal, asks int) (more int) {
+	if sig == syscall.SIGTERM || sig == syscall.SIGINT { // the others may mean a reload, or a dump
+		more = 1
+		if asks > 0 {
+			sig = syscall.SIGKILL
+		}
+	}
+	_ = p.Signal(sig) // it may have ended just now
+	if sig == syscall.SIGTERM || sig == syscall.SIGHUP {
+		_ = p.Signal(syscall.SIGCONT)
+	}
+	return more
 }
 
 // statusOf is how a process of ours ended.

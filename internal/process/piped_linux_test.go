@@ -3,9 +3,11 @@ package process
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -95,6 +97,90 @@ func TestRunPipedPassesSignalsOn(t *testing.T) {
 	}
 }
 
+// startPiped runs a command that says its pid first.
+func startPiped(t *testing.T, line string, signals <-chan syscall.Signal) (pid int, ended <-chan lifeline.Status) {
+	t.Helper()
+	first, over := make(lineWriter, 1), make(chan lifeline.Status, 1)
+	go func() {
+		status, err := RunPiped(shell(line), first, signals)
+		if err != nil {
+			t.Error(err)
+		}
+		over <- status
+	}()
+	pid, err := strconv.Atoi(strings.TrimSpace(<-first))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid, over
+}
+
+// ends waits for the end of a command, and makes one if there is none.
+func ends(t *testing.T, what string, pid int, ended <-chan lifeline.Status, want lifeline.Status) {
+	t.Helper()
+	select {
+	case got := <-ended:
+		if got != want {
+			t.Errorf("%s: %+v, want %+v", what, got, want)
+		}
+	case <-time.After(patience):
+		t.Errorf("%s: it goes on", what)
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+}
+
+// stopped waits until a process is stopped.
+func stopped(t *testing.T, pid int) {
+	t.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case strings.Contains(string(text), ") T "):
+			return
+		case time.Now().After(end):
+			t.Fatalf("it is not stopped: %s", text)
+		}
+	}
+}
+
+// Hazard: a command that is stopped never hears that it is to end.
+func TestRunPipedWakesWhatIsStopped(t *testing.T) {
+	t.Parallel()
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP} {
+		signals := make(chan syscall.Signal, 1)
+		pid, ended := startPiped(t, "echo $$; kill -STOP $$; while :; do sleep 0.01; done", signals)
+		stopped(t, pid)
+		signals <- sig
+		ends(t, sig.String(), pid, ended, lifeline.Status{Known: true, Signal: sig})
+	}
+}
+
+// Hazard: a command that ignores signals cannot be ended but by who knows its pid.
+func TestRunPipedKillsAtTheSecondAsking(t *testing.T) {
+	t.Parallel()
+	const deaf, reloads = "trap '' TERM INT HUP QUIT", "trap '' HUP QUIT; trap 'exit 5' TERM"
+	killed := lifeline.Status{Known: true, Signal: syscall.SIGKILL}
+	for _, c := range []struct {
+		line string
+		sent []syscall.Signal
+		want lifeline.Status
+	}{
+		{deaf, []syscall.Signal{syscall.SIGTERM, syscall.SIGTERM}, killed},
+		{deaf, []syscall.Signal{syscall.SIGINT, syscall.SIGTERM}, killed},
+		{deaf, []syscall.Signal{syscall.SIGHUP, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGINT}, killed},
+		{reloads, []syscall.Signal{syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGTERM}, lifeline.Status{Known: true, Code: 5}},
+	} {
+		signals := make(chan syscall.Signal)
+		pid, ended := startPiped(t, c.line+"; echo $$; while :; do sleep 0.01; done", signals)
+		for _, sig := range c.sent {
+			signals <- sig
+		}
+		ends(t, fmt.Sprint(c.line, c.sent), pid, ended, c.want)
+	}
+}
+
 // full is a writer that takes no more after some bytes.
 type full struct{ left int }
 
@@ -113,6 +199,30 @@ func TestRunPipedTellsTheWritersError(t *testing.T) {
 	for range 20 {
 		if status, err := RunPiped(shell("while :; do echo x; done"), &full{left: 10_000}, nil); !errors.Is(err, errFull) {
 			t.Errorf("%+v and %v", status, err)
+		}
+	}
+}
+
+// Hazard: a command that does not mind a closed stdout is waited for as long as it likes, after the disk is full.
+func TestRunPipedEndsTheCommandAfterTheWritersError(t *testing.T) {
+	t.Parallel()
+	for _, line := range []string{
+		"trap '' PIPE; echo x; while :; do sleep 0.01; done",
+		"trap '' PIPE; echo x; kill -STOP $$; while :; do sleep 0.01; done",
+	} {
+		ended, signals := make(chan error, 1), make(chan syscall.Signal)
+		go func() {
+			_, err := RunPiped(shell(line), &full{}, signals)
+			ended <- err
+		}()
+		select {
+		case err := <-ended:
+			if !errors.Is(err, errFull) {
+				t.Errorf("%s: %v", line, err)
+			}
+		case <-time.After(patience):
+			t.Errorf("%s: it goes on", line)
+			signals <- syscall.SIGTERM
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -163,13 +164,28 @@ func TestTheTreeDiesWhenTheWrapperIsStopped(t *testing.T) {
 func TestTheLockOfAStoppedWrapperIsGivenBackAtTheEnd(t *testing.T) {
 	w := wrap(t, Options{}, `echo >pid; read line <fifo`, func(o *wrapperOrder) {
 		must(t, syscall.Mkfifo(filepath.Join(o.Dir, "fifo"), 0o600))
-		o.Term, o.Life = time.Second, 300*time.Millisecond
+		o.Term, o.Life = 2*time.Second, 300*time.Millisecond
 	})
 	w.run().file("pid")
 	must(t, w.cmd.Process.Signal(syscall.SIGSTOP))
+	// kill(2) returns before all threads stand still. One that hears of the end would dismiss the guardian, and the lock is
+	// the wrapper's own then.
+	eventually(t, "the wrapper stands still", func() bool { return standsStill(w.cmd.Process.Pid) })
 	must(t, os.WriteFile(filepath.Join(w.dir, "fifo"), []byte("\n"), 0))
 	eventually(t, "dead", func() bool { return len(marked(w.mark)) == 0 })
 	w.freeOnlyWhenDead()
+}
+
+// standsStill says whether every thread of a process is stopped.
+func standsStill(pid int) bool {
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	for _, task := range tasks {
+		text, _ := os.ReadFile(task)
+		if _, rest, _ := strings.Cut(string(text), ") "); !strings.HasPrefix(rest, "T") {
+			return false
+		}
+	}
+	return len(tasks) > 0
 }
 
 func TestALiveWrapperUnlocksItself(t *testing.T) {

@@ -19,6 +19,8 @@ import (
 // answerLimit is how much of an answer is read that is no object, in bytes.
 const answerLimit = 64 << 10
 
+const notS3 = "that is not how S3 answers"
+
 // refusalError is an answer that says no, in the words of S3.
 type refusalError struct {
 	status        int
@@ -74,22 +76,31 @@ func (b *Bucket) classify(e *refusalError) error {
 	}
 	switch s := e.status; {
 	case s == http.StatusPreconditionFailed:
-		return ErrCondition
+		return fmt.Errorf("%w: %w", ErrCondition, e)
 	case s == http.StatusConflict:
-		return ErrConflict
+		return fmt.Errorf("%w: %w", ErrConflict, e)
 	case s == http.StatusNotImplemented:
-		return unchecked("the server does not know conditional writes (501 Not Implemented)")
+		return setup(fence.Configuration, conditionsHint)
 	case s >= 500, s == http.StatusTooManyRequests, s == http.StatusRequestTimeout:
 		return e
 	case e.Region != "" && e.Region != b.region:
 		return setup(fence.Configuration, "the bucket is in another region: --region "+e.Region)
 	case e.Code == "":
-		e.Message = "that is not how S3 answers"
+		e.Message = notS3
 		return setup(fence.Configuration, "correct the endpoint: it must be the URL of a server that speaks S3")
 	case s == http.StatusUnauthorized, s == http.StatusForbidden:
 		return setup(fence.Credentials, keysHint)
 	}
 	return setup(fence.Configuration, "")
+}
+
+// isRefusal says whether the answer to a Put is a no in the words of S3, so that what was answered was not carried out. An answer without
+// them is a proxy's, which says nothing about what it has passed on.
+func isRefusal(err error) bool {
+	if e, ok := errors.AsType[*refusalError](err); ok && e.Code == "" {
+		return false
+	}
+	return isSetup(err) || errors.Is(err, ErrCondition) || errors.Is(err, ErrConflict)
 }
 
 // conditional reads the refusal of a write as that of its condition: an object that is gone does not match.

@@ -3,8 +3,8 @@ package s3fence
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -23,8 +23,6 @@ const (
 	connecting = 10 * time.Second // how long a connection may take to be there
 	// silence is how long nothing may move on a connection. It is no limit on a request: a large object takes its time.
 	silence = time.Minute
-	// asksFirst is from which size on the server is asked whether it wants an object before it is sent.
-	asksFirst = 1 << 20
 )
 
 // Config says where a bucket is.
@@ -79,12 +77,15 @@ func NewBucket(c Config) (*Bucket, error) {
 // rootOf is the URL below which the keys of a bucket are. Amazon has a host for each bucket, others a path; and so has Amazon for
 // names with dots, which no certificate fits.
 func rootOf(endpoint, region, bucket string) (url.URL, error) {
-	if bucket == "" || strings.Trim(bucket, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_") != "" {
+	if strings.Trim(bucket, ".") == "" || strings.Trim(bucket, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_") != "" {
 		return url.URL{}, fmt.Errorf("%q is not the name of a bucket", bucket)
 	}
 	if endpoint != "" {
 		u, err := url.Parse(endpoint)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		switch {
+		case err != nil || strings.ContainsAny(endpoint, "@?#"): // it may hold a password
+			return url.URL{}, errors.New("the endpoint is not the URL of a server alone, such as https://s3.example.com, without user, password and query")
+		case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 			return url.URL{}, fmt.Errorf("the endpoint %q is not the URL of a server, such as https://s3.example.com", endpoint)
 		}
 		return url.URL{Scheme: u.Scheme, Host: u.Host, Path: strings.TrimSuffix(u.Path, "/") + "/" + bucket + "/"}, nil
@@ -107,77 +108,90 @@ func (b *Bucket) Close() { b.client.CloseIdleConnections() }
 
 // Get implements Store.
 func (b *Bucket) Get(ctx context.Context, key string) (*Stored, error) {
-	r, err := b.send(ctx, http.MethodGet, key, nil, Condition{}) //nolint:bodyclose // the caller closes it
+	r, err := b.request(ctx, http.MethodGet, key)
 	if err != nil {
 		return nil, err
 	}
-	if r.StatusCode != http.StatusOK {
-		return nil, b.refusal(r)
+	answer, err := b.send(r, noContent) //nolint:bodyclose // the caller closes it
+	if err != nil {
+		return nil, err
 	}
-	return &Stored{Body: r.Body, Size: r.ContentLength, ETag: r.Header.Get("Etag")}, nil
+	if answer.StatusCode != http.StatusOK {
+		return nil, b.refusal(answer)
+	}
+	return &Stored{Body: answer.Body, Size: answer.ContentLength, ETag: answer.Header.Get("Etag")}, nil
 }
 
 // Put implements Store. The hash of the content is signed, so the server refuses what was damaged on its way.
-func (b *Bucket) Put(ctx context.Context, key string, c Content, condition Condition) (string, error) {
-	r, err := b.send(ctx, http.MethodPut, key, &c, condition)
-	if err != nil {
-		return "", err
+func (b *Bucket) Put(ctx context.Context, key string, c Content, condition Condition) error {
+	if err := condition.Check(); err != nil {
+		return err
 	}
-	if r.StatusCode != http.StatusOK {
-		return "", conditional(b.refusal(r), condition)
-	}
-	// An answer that is not read to its end is a connection that is not used again.
-	_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, answerLimit))
-	_ = r.Body.Close()
-	return r.Header.Get("Etag"), nil
-}
-
-// Delete implements Store.
-func (b *Bucket) Delete(ctx context.Context, key string) error {
-	r, err := b.send(ctx, http.MethodDelete, key, nil, Condition{})
+	r, err := b.request(ctx, http.MethodPut, key)
 	if err != nil {
 		return err
 	}
-	if r.StatusCode/100 != 2 {
-		return b.refusal(r)
-	}
-	return r.Body.Close()
-}
-
-func (b *Bucket) send(ctx context.Context, method, key string, c *Content, condition Condition) (*http.Response, error) {
-	u := b.root
-	u.Path += key
-	u.RawPath = escapePath(u.Path)
-	r, err := http.NewRequestWithContext(ctx, method, u.String(), http.NoBody)
+	body, err := c.attach(r)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	hash := sha256.Sum256(nil)
-	if c != nil {
-		if _, err := c.Body.Seek(0, io.SeekStart); err != nil {
-			return nil, err
-		}
-		hash = c.SHA256
-		r.ContentLength = c.Size
-		r.Header.Set("Content-Type", c.Type)
-		r.Header.Set("X-Amz-Checksum-Sha256", base64.StdEncoding.EncodeToString(hash[:])) // buckets with Object Lock want it
-		if c.Size > 0 {
-			r.Body = io.NopCloser(io.LimitReader(c.Body, c.Size)) // not closed: it may be sent again
-		}
-		if c.Size >= asksFirst {
-			r.Header.Set("Expect", "100-continue")
-		}
-	}
+	defer func() { _ = body.Close() }()
 	if condition.IfMatch != "" {
 		r.Header.Set("If-Match", condition.IfMatch)
 	}
 	if condition.IfAbsent {
 		r.Header.Set("If-None-Match", "*")
 	}
-	r.Header.Set("User-Agent", "leaderrun")
+	answer, err := b.send(r, c.SHA256)
+	if err != nil {
+		return err
+	}
+	switch {
+	case answer.StatusCode == http.StatusOK:
+	case answer.StatusCode/100 == 2: // no refusal, and nothing that S3 says
+		_ = answer.Body.Close()
+		return &refusalError{status: answer.StatusCode, Message: notS3}
+	default:
+		return conditional(b.refusal(answer), condition)
+	}
+	// An answer that is not read to its end is a connection that is not used again.
+	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, answerLimit))
+	_ = answer.Body.Close()
+	return nil
+}
+
+// Delete implements Store.
+func (b *Bucket) Delete(ctx context.Context, key string) error {
+	r, err := b.request(ctx, http.MethodDelete, key)
+	if err != nil {
+		return err
+	}
+	answer, err := b.send(r, noContent)
+	if err != nil {
+		return err
+	}
+	if answer.StatusCode/100 != 2 {
+		return b.refusal(answer)
+	}
+	return answer.Body.Close()
+}
+
+// noContent is the hash of a request without a body.
+var noContent = sha256.Sum256(nil) // read only
+
+func (b *Bucket) request(ctx context.Context, method, key string) (*http.Request, error) {
+	u := b.root
+	u.Path += key
+	u.RawPath = escapePath(u.Path)
+	return http.NewRequestWithContext(ctx, method, u.String(), http.NoBody)
+}
+
+// send signs and sends a request.
+func (b *Bucket) send(r *http.Request, hash [32]byte) (*http.Response, error) {
 	sum := hex.EncodeToString(hash[:])
+	r.Header.Set("User-Agent", "leaderrun")
 	r.Header.Set("X-Amz-Content-Sha256", sum)
-	if err := b.signer.SignHTTP(ctx, b.keys, r, sum, "s3", b.region, time.Now()); err != nil {
+	if err := b.signer.SignHTTP(r.Context(), b.keys, r, sum, "s3", b.region, time.Now()); err != nil {
 		return nil, err
 	}
 	answer, err := b.client.Do(r)

@@ -41,6 +41,7 @@ func TestRefusals(t *testing.T) {
 		{301, "PermanentRedirect", "<Region>eu-west-1</Region>", configuration, nil, "--region eu-west-1"},
 		{400, "AuthorizationHeaderMalformed", "<Region>eu-west-1</Region>", configuration, nil, "--region eu-west-1"},
 		{501, "NotImplemented", "", configuration, nil, "conditional writes"},
+		{501, "", "", configuration, nil, "conditional writes"},
 		{400, "KeyTooLongError", "", configuration, nil, ""},
 		{404, "NoSuchKey", "", 0, s3fence.ErrNotFound, ""},
 		{412, "PreconditionFailed", "", 0, s3fence.ErrCondition, ""},
@@ -148,14 +149,22 @@ func TestHosts(t *testing.T) {
 	}
 	for _, c := range []s3fence.Config{
 		{Name: ""},
+		{Name: "."},
+		{Name: ".."},
 		{Name: "a/b"},
 		{Name: "b", Region: "x.evil.example.com/"},
 		{Name: "b", Endpoint: "ftp://x"},
 		{Name: "b", Endpoint: "https://"},
 		{Name: "b", Endpoint: "https://user:secret@example.com"},
+		{Name: "b", Endpoint: "user:secret@example.com"},
+		{Name: "b", Endpoint: "//user:secret@example.com"},
+		{Name: "b", Endpoint: "https://user:secret@example.com:port"},
+		{Name: "b", Endpoint: "https://user:sec%ret@example.com"},
+		{Name: "b", Endpoint: "https://user:secret%@example.com"},
+		{Name: "b", Endpoint: "https://example.com/?key=secret"},
 	} {
-		if _, err := s3fence.NewBucket(c); err == nil {
-			t.Errorf("%+v is taken", c)
+		if _, err := s3fence.NewBucket(c); err == nil || strings.Contains(err.Error(), "sec") {
+			t.Errorf("%+v: %v", c, err)
 		}
 	}
 }
@@ -189,7 +198,8 @@ func TestSilence(t *testing.T) {
 			}
 			begin := time.Now()
 			data := make([]byte, size)
-			_, err = b.Put(t.Context(), "k", s3fence.Content{Body: bytes.NewReader(data), Size: int64(len(data))}, s3fence.Condition{})
+			c := s3fence.Content{Body: bytes.NewReader(data), Size: int64(len(data))}
+			err = b.Put(t.Context(), "k", c, s3fence.Condition{Always: true})
 			took := time.Since(begin)
 			if falls == (err == nil) || took < 5*time.Minute || took > 20*time.Minute {
 				t.Errorf("%s: after %v: %v", name, took, err)
@@ -223,7 +233,7 @@ func TestKeysFrom(t *testing.T) {
 			"",
 		},
 		{map[string]string{"AWS_ACCESS_KEY_ID": "A"}, s3fence.Keys{}, "only one is set"},
-		{map[string]string{}, s3fence.Keys{}, "AWS_ACCESS_KEY_ID is not set, and there is no file"},
+		{map[string]string{"HOME": "/nowhere"}, s3fence.Keys{}, "AWS_ACCESS_KEY_ID is not set, and there is no file /nowhere/.aws/credentials"},
 		{map[string]string{"HOME": home}, s3fence.Keys{Access: "D", Secret: "DS"}, ""},
 		{map[string]string{"HOME": home, "AWS_PROFILE": "other"}, s3fence.Keys{Access: "O", Secret: "O=S", Session: "OT"}, ""},
 		{map[string]string{"AWS_SHARED_CREDENTIALS_FILE": file}, s3fence.Keys{Access: "D", Secret: "DS"}, ""},
@@ -239,4 +249,17 @@ func TestKeysFrom(t *testing.T) {
 			t.Errorf("%v: got %+v and %v", c.env, got, err)
 		}
 	}
+}
+
+// Without a home no keys are read from the working directory, where somebody else's may lie.
+func TestKeysWithoutAHome(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.Mkdir(".aws", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(".aws/credentials", []byte("[default]\naws_access_key_id=A\naws_secret_access_key=S\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s3fence.KeysFrom(func(string) (string, bool) { return "", false })
+	wantSetup(t, err, fence.Credentials, "neither AWS_ACCESS_KEY_ID nor HOME is set")
 }

@@ -49,12 +49,8 @@ func (f *faulty) Get(ctx context.Context, key string) (got *s3fence.Stored, err 
 	return got, err
 }
 
-func (f *faulty) Put(ctx context.Context, key string, c s3fence.Content, condition s3fence.Condition) (etag string, err error) {
-	err = f.around("PUT", key, func() error {
-		etag, err = f.Store.Put(ctx, key, c, condition)
-		return err
-	})
-	return etag, err
+func (f *faulty) Put(ctx context.Context, key string, c s3fence.Content, condition s3fence.Condition) error {
+	return f.around("PUT", key, func() error { return f.Store.Put(ctx, key, c, condition) })
 }
 
 func (f *faulty) Delete(ctx context.Context, key string) error {

@@ -33,7 +33,13 @@ func KeysFrom(lookup func(string) (string, bool)) (Keys, error) {
 	case k.Access != "" || k.Secret != "":
 		return Keys{}, noKeys(errors.New("of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY only one is set"))
 	}
-	file := cmp.Or(get("AWS_SHARED_CREDENTIALS_FILE"), filepath.Join(get("HOME"), ".aws", "credentials"))
+	file := get("AWS_SHARED_CREDENTIALS_FILE")
+	if home := get("HOME"); file == "" && home != "" {
+		file = filepath.Join(home, ".aws", "credentials")
+	}
+	if file == "" { // a file of the working directory is nobody's
+		return Keys{}, noKeys(errors.New("there are no credentials: neither AWS_ACCESS_KEY_ID nor HOME is set"))
+	}
 	profile := cmp.Or(get("AWS_PROFILE"), "default")
 	k, err := readKeys(file, profile)
 	switch {

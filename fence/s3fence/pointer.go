@@ -2,14 +2,10 @@ package s3fence
 
 import (
 	"bytes"
-	"context"
-	"crypto/md5" //nolint:gosec // S3 makes ETags with it; nothing secret is
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/leaderrun/leaderrun/fence"
@@ -59,93 +55,20 @@ func decodePointer(key string, text []byte) (pointer, error) {
 	return p, nil
 }
 
-// state is what was found at KEY. The zero value: nothing.
-type state struct {
-	pointer pointer
-	raw     []byte
-	etag    string
-}
-
-func (s state) absent() bool { return s.raw == nil }
-
-// isWhole says whether the bytes prove that the ETag is theirs.
-func (s state) isWhole() bool {
-	sum := md5.Sum(s.raw) //nolint:gosec // as above
-	return strings.Trim(s.etag, `"`) == hex.EncodeToString(sum[:])
-}
-
-// condition holds as long as nobody has changed what was found.
-func (s state) condition() Condition { return Condition{IfMatch: s.etag, IfAbsent: s.absent()} }
-
-// look reads the pointer.
-//
-// What is written is decided by the bytes and written by the ETag, so both must be of one object. A gateway in front of a file
-// system may answer with the ETag of a newer one than the bytes. Where the ETag is the MD5 of the bytes that is seen at once; where it
-// is not, as with some kinds of encryption, two answers must be the same: no two pointers are.
-func (o *Object) look(ctx context.Context) (state, error) {
-	var last state
-	for try := range tries {
-		if err := pause(ctx, try-1); err != nil {
-			return state{}, err
-		}
-		s, err := o.get(ctx)
-		if err != nil || s.absent() || s.isWhole() {
-			return s, err
-		}
-		if s.etag == last.etag && bytes.Equal(s.raw, last.raw) {
-			return s, nil
-		}
-		last = s
+// content is the pointer as an object of a key. It is read back first: what nobody could read would lock the key for ever, and a text
+// that is not UTF-8 comes back as another one.
+func (p pointer) content(key string) (Content, error) {
+	raw := p.encode()
+	back, err := decodePointer(key, raw)
+	setup := func(err error, hint string) error {
+		return &fence.SetupError{Kind: fence.Configuration, Err: err, Hint: hint}
 	}
-	return state{}, errors.New("it changes too often to be read")
-}
-
-func (o *Object) get(ctx context.Context) (s state, err error) {
-	err = again(ctx, func() error {
-		s, err = o.getOnce(ctx)
-		return err
-	})
-	return s, err
-}
-
-func (o *Object) getOnce(ctx context.Context) (state, error) {
-	got, err := o.Store.Get(ctx, o.Key)
-	if errors.Is(err, ErrNotFound) {
-		return state{}, nil
+	switch {
+	case err != nil || back != p:
+		return Content{}, setup(errors.New("the pointer could not be read back"), "the names of resource and job, and the key of --once, must be UTF-8")
+	case len(raw) > pointerLimit:
+		err = fmt.Errorf("the pointer would have %d bytes, and %d are possible", len(raw), pointerLimit)
+		return Content{}, setup(err, "give resource, job, or the key of --once a shorter name")
 	}
-	if err != nil {
-		return state{}, err
-	}
-	defer func() { _ = got.Body.Close() }()
-	raw, err := io.ReadAll(io.LimitReader(got.Body, pointerLimit+1))
-	if err != nil {
-		return state{}, err
-	}
-	if raw == nil {
-		raw = []byte{}
-	}
-	p, err := decodePointer(o.Key, raw)
-	if err != nil || len(raw) > pointerLimit {
-		return state{}, foreign(err)
-	}
-	if got.ETag == "" {
-		return state{}, unchecked("the server tells no ETag")
-	}
-	return state{pointer: p, raw: raw, etag: got.ETag}, nil
-}
-
-func foreign(err error) error {
-	if err == nil {
-		err = errors.New("it is no pointer of leaderrun")
-	}
-	return &fence.SetupError{
-		Kind: fence.Configuration, Err: fmt.Errorf("the key holds something else: %w", err),
-		Hint: "nothing was overwritten; use another key, or move that object away",
-	}
-}
-
-// content is the pointer as an object.
-func (p pointer) content() (raw []byte, c Content) {
-	raw = p.encode()
-	return raw, Content{Body: bytes.NewReader(raw), Size: int64(len(raw)), SHA256: sha256.Sum256(raw), Type: "application/json"}
+	return Content{Body: bytes.NewReader(raw), Size: int64(len(raw)), SHA256: sha256.Sum256(raw), Type: "application/json"}, nil
 }

@@ -25,19 +25,16 @@ func (o *Object) probe(ctx context.Context, creates bool) error {
 	}()
 	passes := func(c Condition) (bool, error) {
 		text := []byte("leaderrun asks whether this server compares ETags; this object can be deleted\n")
-		err := again(ctx, func() error {
-			_, err := o.Store.Put(ctx, key, Content{
-				Body: bytes.NewReader(text), Size: int64(len(text)), SHA256: sha256.Sum256(text), Type: "text/plain",
-			}, c)
-			return err
-		})
-		exists = exists || err == nil || c.IfAbsent && !isSetup(err)
+		mayBeThere, err := o.upload(ctx, key, Content{
+			Body: bytes.NewReader(text), Size: int64(len(text)), SHA256: sha256.Sum256(text), Type: "text/plain",
+		}, c)
+		exists = exists || err == nil || c.IfAbsent && mayBeThere
 		if errors.Is(err, ErrCondition) {
 			return false, nil
 		}
 		return err == nil, err
 	}
-	switch passed, err := passes(never); {
+	switch passed, err := passes(impossible); {
 	case err != nil:
 		return err
 	case passed:
@@ -51,20 +48,22 @@ func (o *Object) probe(ctx context.Context, creates bool) error {
 	if passed, err := passes(Condition{IfAbsent: true}); err != nil || passed {
 		return cmp.Or(err, unchecked("the server ignores If-None-Match"))
 	}
-	if passed, err := passes(never); err != nil || passed {
+	if passed, err := passes(impossible); err != nil || passed {
 		return cmp.Or(err, unchecked("the server ignores If-Match"))
 	}
 	return nil
 }
 
-// never is the condition that no object fulfils.
-var never = Condition{IfMatch: `"00000000000000000000000000000000"`} // read only
+// impossible is the condition that no object fulfils.
+var impossible = Condition{IfMatch: `"00000000000000000000000000000000"`} // read only
+
+const conditionsHint = "the server must support conditional writes, as S3 does; a newer version of it may"
 
 // unchecked is the error of a server that cannot fence.
 func unchecked(why string) error {
 	return &fence.SetupError{
 		Kind: fence.Configuration, Err: errors.New(why + ": it cannot refuse a stale run"),
-		Hint: "the server must support conditional writes, as S3 does; a newer version of it may",
+		Hint: conditionsHint,
 	}
 }
 

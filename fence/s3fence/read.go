@@ -16,7 +16,7 @@ import (
 func (o *Object) Read(ctx context.Context, w io.Writer) error {
 	missing := ""
 	for range tries {
-		s, err := o.look(ctx)
+		s, err := o.lookFor(ctx)
 		switch {
 		case err != nil:
 			return err
@@ -40,6 +40,13 @@ func (o *Object) Read(ctx context.Context, w io.Writer) error {
 		return s.pointer.pour(got, w)
 	}
 	return errors.New("it changes too often to be read")
+}
+
+// lookFor is look with a limit, for whoever wants nothing but to read.
+func (o *Object) lookFor(ctx context.Context) (state, error) {
+	ctx, cancel := limited(ctx)
+	defer cancel()
+	return o.look(ctx)
 }
 
 // pour writes the data that a pointer names.

@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/leaderrun/leaderrun/fence"
 )
@@ -42,38 +43,46 @@ const MaxKey = 960
 // ErrNoData says that nothing has been written to an object yet.
 var ErrNoData = errors.New("nothing has been written to it yet")
 
-// Raise implements fence.Resource. It takes one request where the run has raised the fence before, else three, and four more where
-// there is no object yet; how large the data is does not matter.
+// Raise implements fence.Resource. It takes two requests where the run has raised the fence before, else three, and four more where
+// there is no object yet; how large the data is does not matter. To raise it again makes a new pointer: after that no write of the
+// same run that is still under way can be carried out.
 func (o *Object) Raise(ctx context.Context, r fence.Run) (*Writer, error) {
 	if r.Token < 1 {
 		return nil, fmt.Errorf("%d is no token", r.Token)
 	}
-	if o.Key == "" || len(o.Key) > MaxKey {
-		return nil, &fence.SetupError{
-			Kind: fence.Configuration, Err: fmt.Errorf("the key has %d bytes, and at least 1 and at most %d are possible", len(o.Key), MaxKey),
-		}
+	if err := CheckKey(o.Key); err != nil {
+		return nil, &fence.SetupError{Kind: fence.Configuration, Err: err}
 	}
+	ctx, cancel := limited(ctx)
+	defer cancel()
 	found, err := o.look(ctx)
-	switch {
-	case err != nil:
-		return nil, err
-	case found.pointer.Token > r.Token:
-		return nil, o.stale(r, found)
-	case found.pointer.Token == r.Token:
-		return &Writer{object: o, run: r, seen: found}, nil
-	}
-	if err := o.probe(ctx, found.absent()); err != nil {
-		return nil, err
-	}
-	_, now, err := o.swap(ctx, found, r, change{
-		mayCreate: true,
-		next:      func(old pointer) pointer { return old },
-		done:      func(p pointer) bool { return p.Token == r.Token },
-	})
 	if err != nil {
 		return nil, err
 	}
-	return &Writer{object: o, run: r, seen: now}, nil
+	if err := o.overtaken(r, found); err != nil {
+		return nil, err
+	}
+	if found.pointer.Token < r.Token {
+		if err := o.probe(ctx, !found.exists); err != nil {
+			return nil, err
+		}
+	}
+	raising := swap{object: o, run: r, seen: found}
+	if _, err := raising.do(ctx); err != nil {
+		return nil, err
+	}
+	return &Writer{object: o, run: r, turn: make(chan struct{}, 1)}, nil
+}
+
+// CheckKey says what is wrong with a key.
+func CheckKey(key string) error {
+	switch {
+	case key == "" || len(key) > MaxKey:
+		return fmt.Errorf("the key has %d bytes, and at least 1 and at most %d are possible", len(key), MaxKey)
+	case !utf8.ValidString(key):
+		return errors.New("the key is not UTF-8")
+	}
+	return nil
 }
 
 func (o *Object) name() string {
@@ -83,8 +92,12 @@ func (o *Object) name() string {
 	return o.Key
 }
 
-func (o *Object) stale(r fence.Run, found state) error {
-	return &fence.StaleError{Resource: o.name(), Token: r.Token, Highest: found.pointer.Token}
+// overtaken returns the error of a run that is before the one that has raised the fence.
+func (o *Object) overtaken(r fence.Run, found state) error {
+	if found.pointer.Token > r.Token {
+		return &fence.StaleError{Resource: o.name(), Token: r.Token, Highest: found.pointer.Token}
+	}
+	return nil
 }
 
 // dataFolder is what the keys of all data of an object begin with.

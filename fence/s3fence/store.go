@@ -3,6 +3,7 @@ package s3fence
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 )
 
@@ -16,8 +17,8 @@ type Store interface {
 	// Get returns an object as it is now, or ErrNotFound.
 	Get(ctx context.Context, key string) (*Stored, error)
 	// Put writes an object, whole or not at all, and only if the condition holds in the moment in which it is written; else
-	// ErrCondition or ErrConflict. It returns the ETag of what it wrote.
-	Put(ctx context.Context, key string, c Content, condition Condition) (etag string, err error)
+	// ErrCondition or ErrConflict. A condition whose Check fails is refused. The body is not read any more after Put has returned.
+	Put(ctx context.Context, key string, c Content, condition Condition) error
 	// Delete deletes an object, if there is one.
 	Delete(ctx context.Context, key string) error
 }
@@ -44,8 +45,23 @@ type Content struct {
 	Type   string
 }
 
-// Condition is what must hold for a Put. The zero value always does.
+// Condition is what must hold for a Put: one of the three. The zero value is none, so that none is forgotten.
 type Condition struct {
 	IfMatch  string // the ETag that the object must have
 	IfAbsent bool   // there must be no object
+	Always   bool   // whatever is there is overwritten
+}
+
+// Check fails unless there is exactly one condition.
+func (c Condition) Check() error {
+	n := 0
+	for _, set := range []bool{c.IfMatch != "", c.IfAbsent, c.Always} {
+		if set {
+			n++
+		}
+	}
+	if n != 1 {
+		return fmt.Errorf("a write needs one condition, and has %d", n)
+	}
+	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
 
 	"github.com/leaderrun/leaderrun/fence"
 )
@@ -19,59 +18,73 @@ const MaxSize = 5 << 30
 type Writer struct {
 	object *Object
 	run    fence.Run
-
-	mu   sync.Mutex
-	seen state // the pointer as it was last seen
+	turn   chan struct{} // whose it is to write the pointer holds one: they would only get in each other's way
 }
 
-// Replace replaces the data by the whole of body, in one step: whoever reads finds the old or the new. It reads body twice, from its
-// beginning. The error is a *fence.StaleError if the run has been overtaken: then nothing was written, and what was uploaded
-// is deleted. After an error that is no *fence.SetupError either it may not be known whether it was written; the text says so.
+// Replace replaces the data by the whole of body, in one step: whoever reads finds the old or the new. It reads body at least twice,
+// from its beginning. The error is a *fence.StaleError if the run has been overtaken: then nothing was written, and what was uploaded
+// is deleted. Where it is not known whether it was written, ErrUnclear is among the errors: to raise the fence again ends that, by
+// this run or by a later one, and to read then tells.
 func (w *Writer) Replace(ctx context.Context, body io.ReadSeeker) error {
 	content, err := w.object.measure(body)
 	if err != nil {
 		return err
 	}
-	key := w.object.newDataKey(w.run.Token)
-	if err := again(ctx, func() error {
-		_, err := w.object.Store.Put(ctx, key, content, Condition{})
-		return err
-	}); err != nil {
-		if !isSetup(err) { // it may have arrived
-			w.object.discard(ctx, key)
+	for range tries {
+		data := pointer{
+			Data: w.object.newDataKey(w.run.Token), Size: content.Size, SHA256: hex.EncodeToString(content.SHA256[:]), Type: content.Type,
 		}
-		return fmt.Errorf("nothing was written: %w", err)
-	}
-
-	w.mu.Lock()
-	seen := w.seen
-	w.mu.Unlock()
-	before, now, err := w.object.swap(ctx, seen, w.run, change{
-		next: func(old pointer) pointer {
-			p := pointer{Data: key, Size: content.Size, SHA256: hex.EncodeToString(content.SHA256[:]), Type: content.Type}
-			p.Previous = old.Data
-			return p
-		},
-		// A later run may have raised the fence since, or replaced the data: ours was there before.
-		done: func(p pointer) bool { return p.Data == key || p.Previous == key },
-	})
-	if err != nil {
-		if isDefinite(err) {
-			w.object.discard(ctx, key)
+		mayBeThere, err := w.object.upload(ctx, data.Data, content, Condition{Always: true})
+		if err != nil {
+			if mayBeThere {
+				w.object.discard(ctx, data.Data)
+			}
+			return fmt.Errorf("nothing was written: %w", err)
 		}
-		return err
+		if err := w.point(ctx, data); !errors.Is(err, errSpent) {
+			return err
+		}
 	}
-	w.mu.Lock()
-	w.seen = now
-	w.mu.Unlock()
-	w.object.discard(ctx, before.pointer.Previous)
-	return nil
+	return fmt.Errorf("nothing was written: %w", errSpent)
 }
 
-// isDefinite says whether a write that failed can never be carried out.
-func isDefinite(err error) bool {
-	_, stale := errors.AsType[*fence.StaleError](err)
-	return stale || isSetup(err)
+// point lets the pointer name the data, and deletes what it does not name any more.
+func (w *Writer) point(ctx context.Context, data pointer) error {
+	end, err := w.swap(ctx, data)
+	switch {
+	case err == nil:
+		w.object.discard(ctx, end.replaced.Previous)
+	case end.unnamed:
+		w.object.discard(ctx, data.Data)
+	}
+	return err
+}
+
+func (w *Writer) swap(ctx context.Context, data pointer) (outcome, error) {
+	select {
+	case w.turn <- struct{}{}:
+		defer func() { <-w.turn }()
+	case <-ctx.Done():
+		return outcome{unnamed: true}, context.Cause(ctx)
+	}
+	ctx, cancel := limited(ctx)
+	defer cancel()
+	seen, err := w.object.look(ctx)
+	if err != nil {
+		return outcome{unnamed: true}, fmt.Errorf("nothing was written: %w", err)
+	}
+	replacing := swap{object: w.object, run: w.run, data: data, seen: seen}
+	return replacing.do(ctx)
+}
+
+// upload writes an object until it is clear what became of it, and says whether it may be there.
+func (o *Object) upload(ctx context.Context, key string, content Content, condition Condition) (mayBeThere bool, err error) {
+	err = again(ctx, func() error {
+		err := o.Store.Put(ctx, key, content, condition)
+		mayBeThere = mayBeThere || !isRefusal(err)
+		return err
+	})
+	return mayBeThere, err
 }
 
 // measure reads the data through.

@@ -33,14 +33,16 @@ The keys are AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, or 
 ~/.aws/credentials; for roles and SSO: eval "$(aws configure export-credentials --format env)". They need
 s3:GetObject, s3:PutObject and s3:DeleteObject on KEY and KEY.d/*, and s3:ListBucket on the bucket. At most 5 GiB are
 written, by way of a temporary file in TMPDIR. A transfer takes its time; a minute of silence ends it. 69 is for a
-server that cannot be reached. Where it is said then that nobody knows whether it was written, --read tells.
+server that cannot be reached. Where it is said then that nobody knows whether it was written, it may yet be: --raise
+in the same run ends that, as the next run does, and then --read tells.
 
 What it cannot see: who writes or deletes KEY by other means goes past the fence (a bucket policy can forbid writes
 without a condition), and a KEY that is deleted has forgotten its token. "producer | leaderrun fence s3 …" writes
-half an output if producer fails in the middle; COMMAND does not. A server that ignores conditions is refused (78).
+half an output if producer fails in the middle, and may if the run is stopped; COMMAND does not. A stdin that is
+/dev/null or closed is refused (64), and so is a server that ignores conditions (78).
 The data that was replaced last is kept for those who are reading it. What a killed upload leaves under KEY.d/ costs
 money and does no harm: it may be deleted if its name begins with a lower token than that of KEY and KEY does not
-name it. Let no rule delete by age there: the data of KEY may be old.`,
+name it, or with probe-. Let no rule delete by age there: the data of KEY may be old.`,
 		examples: []exampleLine{
 			{"in a job: the list is that of the last run, whole", "leaderrun run report sh -c 'leaderrun fence s3 s3://shop/list -- report --full'"},
 			{"what is in it", "leaderrun fence s3 --read s3://shop/list >list"},
@@ -89,9 +91,11 @@ func runFenceS3(c *call) (End, error) {
 	if err != nil {
 		return End{}, err
 	}
-	content, err := c.newContent(c.args[1:])
-	if err != nil {
-		return End{}, err
+	var content *content
+	if !c.settings.on("read") && !c.settings.on("raise") {
+		if content, err = c.newContent(c.args[1:]); err != nil {
+			return End{}, err
+		}
 	}
 	ctx, cancel := c.context()
 	defer cancel()
@@ -122,8 +126,10 @@ func (c *call) planS3() (*s3fence.Object, error) {
 		return nil, usage(quoteWord(c.args[0]), "it does not begin with s3://", hint)
 	case err != nil:
 		return nil, usage(quoteWord(c.args[0]), err.Error(), hint)
-	case key == "" || strings.HasSuffix(key, "/") || len(key) > s3fence.MaxKey:
+	case key == "" || strings.HasSuffix(key, "/"):
 		return nil, usage(quoteWord(c.args[0]), "it names no object", hint)
+	case s3fence.CheckKey(key) != nil:
+		return nil, usage(quoteWord(c.args[0]), s3fence.CheckKey(key).Error(), hint)
 	}
 	store, err := c.openBucket(bucket)
 	if err != nil {
@@ -164,12 +170,13 @@ func (c *call) openBucket(name string) (*s3fence.Bucket, error) {
 	return b, nil
 }
 
+// writeS3 writes the content; nil: only the fence is raised.
 func (c *call) writeS3(ctx context.Context, o *s3fence.Object, r fence.Run, content *content) error {
 	w, err := o.Raise(ctx, r)
 	if err != nil {
 		return fenceFailed(c.args[0], err)
 	}
-	if c.settings.on("raise") {
+	if content == nil {
 		return nil
 	}
 	spool, err := newSpool()
@@ -187,6 +194,7 @@ func (c *call) writeS3(ctx context.Context, o *s3fence.Object, r fence.Run, cont
 	if err := w.Replace(ctx, spool); err != nil {
 		return fenceFailed(c.args[0], err)
 	}
+	c.written = c.args[0] + " was replaced"
 	return nil
 }
 

@@ -52,7 +52,7 @@ func TestFencedPostgres(t *testing.T) {
 	testserver.Require(t, "postgres")
 	overtaken(t, "postgres", func(w *world, _ bool) shop {
 		server := testserver.Postgres(w.t, testserver.PostgresOptions{})
-		env := []string{"PGHOST=127.0.0.1", fmt.Sprint("PGPORT=", server.Port), "PGUSER=postgres"}
+		env := []string{"PGHOST=" + server.Socket(), fmt.Sprint("PGPORT=", server.Port), "PGUSER=postgres"}
 		_, schema := w.start(w.env, "", bin+"/leaderrun", "fence", "sql", "--dialect", "postgres").wait()
 		schema += "CREATE TABLE totals (name text PRIMARY KEY, amount int); INSERT INTO totals VALUES ('orders', 100);"
 		w.start(w.with(env...), schema, "psql", "-qX", "-v", "ON_ERROR_STOP=1").expect(0, "")

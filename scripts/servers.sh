@@ -6,8 +6,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 shopt -s nullglob
-postgres=(/usr/lib/postgresql/*/bin) # Debian keeps its server out of PATH
-PATH=$PATH:/usr/sbin:/sbin${postgres[0]:+:${postgres[-1]}}
+postgres=$(printf '%s\n' /usr/lib/postgresql/*/bin | sort -t / -k 5 -n | tail -n 1) # Debian keeps its server out of PATH
+PATH=$PATH:/usr/sbin:/sbin${postgres:+:$postgres}
 servers=${XDG_CACHE_HOME:-$HOME/.cache}/leaderrun/servers # as in internal/testserver
 
 log=$(mktemp)

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -189,23 +188,6 @@ func (b *bed) caller(
 		},
 		Close: func() { _ = db.Close() },
 	}
-}
-
-// example returns the n-th script of the printed comments.
-func (b *bed) example(t testing.TB, n int, replace ...string) string {
-	t.Helper()
-	all := regexp.MustCompile(`(?m)^--   \w.*<<'SQL'\n(?:--   .*\n)*?--   SQL\n`).FindAllString(sqlfence.Schema(b.dialect, ""), -1)
-	if len(all) != 2 {
-		t.Fatalf("there are %d examples", len(all))
-	}
-	script := strings.NewReplacer("DATABASE", "test", "FILE", "test").Replace(strings.ReplaceAll("\n"+all[n], "\n--   ", "\n"))
-	for i := 0; i < len(replace); i += 2 {
-		if !strings.Contains(script, replace[i]) {
-			t.Fatalf("the example has no %q: %s", replace[i], script)
-		}
-		script = strings.ReplaceAll(script, replace[i], replace[i+1])
-	}
-	return script
 }
 
 func token(n int) string { return fmt.Sprintf("LEADERRUN_TOKEN=%d", n) }

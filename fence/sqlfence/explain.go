@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/leaderrun/leaderrun/fence"
@@ -23,6 +24,22 @@ func (e *UnknownError) Error() string {
 
 // Unwrap returns the cause.
 func (e *UnknownError) Unwrap() error { return e.Err }
+
+// EndedError says that the transaction that was checked was over before its commit: by a deadlock that was not noticed, or
+// by a statement that ends it (COMMIT, ROLLBACK, INSERT OR ROLLBACK, in MySQL also CREATE and its like). What was written
+// before may be there or not; what was written after was not fenced.
+type EndedError struct {
+	Resource string
+	Err      error
+}
+
+func (e *EndedError) Error() string {
+	return fmt.Sprintf("%s: the transaction was over before its commit, and the fence with it (a deadlock, or a statement that ends it): "+
+		"it is not known what was written: %v", e.Resource, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *EndedError) Unwrap() error { return e.Err }
 
 // uncommitted is the error of a commit. It is only known to have failed where the server says so: it found a conflict with
 // another transaction, or a constraint.
@@ -45,9 +62,8 @@ func (d Dialect) explain(step string, err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return wrapped
 	}
-	state, code := codes(err)
-	for _, f := range d.faults() {
-		if f.has(state, code, err.Error()) {
+	for _, f := range d.engine().faults() {
+		if f.symptom.of(err) {
 			return &fence.SetupError{Kind: f.kind, Err: wrapped, Hint: f.hint}
 		}
 	}
@@ -58,7 +74,7 @@ func (d Dialect) explain(step string, err error) error {
 var serverCode = regexp.MustCompile(`\bError (\d+)(?: \((\w{5})\))?: `)
 
 // codes returns the SQLSTATE of an error and the number of a MySQL server; "" where there is none.
-func codes(err error) (state, code string) {
+func codes(err error) (state, number string) {
 	var told interface{ SQLState() string }
 	if errors.As(err, &told) {
 		return told.SQLState(), ""
@@ -69,59 +85,34 @@ func codes(err error) (state, code string) {
 	return "", ""
 }
 
+// symptom is how an error is known. Any of what it lists is enough.
+type symptom struct {
+	states  []string // SQLSTATEs, or their first two places
+	numbers []string // of a MySQL server
+	texts   []string // of a database that gives no code
+}
+
+func (s symptom) of(err error) bool {
+	state, number := codes(err)
+	return slices.ContainsFunc(s.states, func(known string) bool { return strings.HasPrefix(state, known) }) ||
+		slices.Contains(s.numbers, number) ||
+		slices.ContainsFunc(s.texts, func(known string) bool { return strings.Contains(err.Error(), known) })
+}
+
 // fault is a kind of error that somebody has to mend.
 type fault struct {
-	kind  fence.SetupKind
-	codes string // SQLSTATEs, their first two places, or numbers of a MySQL server
-	texts []string
-	hint  string
+	kind    fence.SetupKind
+	symptom symptom
+	hint    string
 }
 
-func (f fault) has(state, code, text string) bool {
-	for known := range strings.FieldsSeq(f.codes) {
-		if known == code || known == state || len(known) == 2 && strings.HasPrefix(state, known) {
-			return true
-		}
-	}
-	for _, known := range f.texts {
-		if strings.Contains(text, known) {
-			return true
-		}
-	}
-	return false
-}
+const (
+	grantHint    = "the user needs the right to read and write leaderrun_fence and leaderrun_done"
+	loginHint    = "see the user and password of the connection"
+	primaryHint  = "connect to the primary, and not in a read-only transaction"
+	databaseHint = "see the name of the database"
+)
 
-// faults are those that the dialect's servers tell.
-func (d Dialect) faults() []fault {
-	install := "`leaderrun fence sql --dialect " + string(d) + "` prints what to install there"
-	const (
-		grant   = "the user needs the right to read and write leaderrun_fence and leaderrun_done"
-		primary = "connect to the primary, and not in a read-only transaction"
-	)
-	switch d {
-	case PostgreSQL:
-		return []fault{
-			{kind: fence.Configuration, codes: "42P01 3F000 42703 42P10", hint: install},
-			{kind: fence.Credentials, codes: "42501", hint: grant},
-			{kind: fence.Credentials, codes: "28", hint: "see the user and password of the connection"},
-			{kind: fence.Configuration, codes: "25006", hint: primary},
-			{kind: fence.Configuration, codes: "3D000", hint: "see the name of the database"},
-			{kind: fence.Configuration, codes: "42601 1064", hint: "is it a PostgreSQL database?"},
-		}
-	case MySQL:
-		return []fault{
-			{kind: fence.Configuration, codes: "1146 1054", hint: install},
-			{kind: fence.Credentials, codes: "1044 1142 1143 1227", hint: grant},
-			{kind: fence.Credentials, codes: "1045 1698 28", hint: "see the user and password of the connection"},
-			{kind: fence.Configuration, codes: "1290 1792 1836", hint: primary},
-			{kind: fence.Configuration, codes: "1046 1049", hint: "see the name of the database"},
-			{kind: fence.Configuration, codes: "1064 42601", hint: "is it a MySQL or MariaDB database?"},
-		}
-	}
-	return []fault{
-		{kind: fence.Configuration, texts: []string{"no such table", "no such column", "has no column named"}, hint: install},
-		{kind: fence.Credentials, texts: []string{"readonly database"}, hint: "the user needs the right to write the file and its folder"},
-		{kind: fence.Configuration, texts: []string{"unable to open database file", "file is not a database"}, hint: "see the path of the database"},
-		{kind: fence.Configuration, texts: []string{"syntax error"}, hint: "is it an SQLite database?"},
-	}
+func installHint(d Dialect) string {
+	return "`leaderrun fence sql --dialect " + string(d) + "` prints what to install there"
 }

@@ -1,6 +1,7 @@
 package sqlfence_test
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -13,10 +14,10 @@ import (
 	"github.com/leaderrun/leaderrun/fence/sqlfence"
 )
 
-// faultyDialer makes connections that break when they are told to.
+// faultyDialer makes connections that break at the commit when they are told to.
 type faultyDialer struct {
-	loseRequest atomic.Bool // the next one does not arrive
-	loseReply   atomic.Bool // the next one does not, though the server has sent it
+	loseRequest atomic.Bool // it does not arrive
+	loseReply   atomic.Bool // it is done, and the answer does not arrive
 }
 
 func (f *faultyDialer) dial(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -30,10 +31,12 @@ func (f *faultyDialer) dial(ctx context.Context, network, addr string) (net.Conn
 type faultyConn struct {
 	net.Conn
 	faults *faultyDialer
+	asked  atomic.Bool // for the commit
 }
 
 func (c *faultyConn) Write(p []byte) (int, error) {
-	if c.faults.loseRequest.CompareAndSwap(true, false) {
+	c.asked.Store(bytes.Contains(bytes.ToUpper(p), []byte("COMMIT")))
+	if c.asked.Load() && c.faults.loseRequest.CompareAndSwap(true, false) {
 		_ = c.Close()
 		return 0, io.ErrClosedPipe
 	}
@@ -42,7 +45,7 @@ func (c *faultyConn) Write(p []byte) (int, error) {
 
 func (c *faultyConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	if c.faults.loseReply.CompareAndSwap(true, false) {
+	if c.asked.Load() && c.faults.loseReply.CompareAndSwap(true, false) {
 		_ = c.Close()
 		return 0, io.ErrUnexpectedEOF
 	}
@@ -123,7 +126,7 @@ func (b *bed) clientKilled(t *testing.T) {
 	kill := map[sqlfence.Dialect]string{
 		sqlfence.PostgreSQL: `\! kill -9 $PPID`, sqlfence.MySQL: `\! kill -9 $PPID`, sqlfence.SQLite: `.shell kill -9 $PPID`,
 	}[b.dialect]
-	names := []string{"'invoices'", "'killed'", "'monthly-invoices'", "'killed'", "id = 7", "id = 31"}
+	names := []string{"'invoices'", "'killed'", "$LEADERRUN_JOB", "killed", "id = 7", "id = 31"}
 	b.wantEnd(t, b.example(t, 1, append(names, "COMMIT;", kill+"\nCOMMIT;")...), 137, "", token(1), "LEADERRUN_TICK="+tick)
 	if got := balance(); got != 1000 {
 		t.Errorf("killed before the commit: the balance is %d", got)

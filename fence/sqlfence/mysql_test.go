@@ -21,7 +21,7 @@ import (
 // may make functions.
 func mysqlBed(t *testing.T) (*bed, *testserver.MariaDBServer) {
 	t.Helper()
-	s := testserver.MariaDB(t, testserver.MariaDBOptions{Password: "a secret", Args: []string{"--log-bin=log"}})
+	s := testserver.MariaDB(t, testserver.MariaDBOptions{Args: []string{"--log-bin=log"}})
 	b := &bed{dialect: sqlfence.MySQL}
 	b.open = func(t testing.TB, gate *fencetest.Gate) *sql.DB {
 		t.Helper()
@@ -34,7 +34,7 @@ func mysqlBed(t *testing.T) (*bed, *testserver.MariaDBServer) {
 	b.run = func(t testing.TB, script string, env ...string) (int, string) {
 		t.Helper()
 		dir := t.TempDir()
-		options := fmt.Sprintf("[client]\nhost=127.0.0.1\nprotocol=tcp\nport=%d\nuser=leaderrun\npassword=\"a secret\"\n", s.Port)
+		options := fmt.Sprintf("[client]\nhost=127.0.0.1\nprotocol=tcp\nport=%d\nuser=leaderrun\npassword=%s\n", s.Port, s.Password)
 		if err := os.WriteFile(filepath.Join(dir, ".my.cnf"), []byte(options), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -83,6 +83,14 @@ func TestMySQL(t *testing.T) { //nolint:tparallel // what is below shares a serv
 	t.Run("the functions refuse what makes no sense", func(t *testing.T) { mysqlNonsense(t, b) })
 	t.Run("a user without rights", func(t *testing.T) { mysqlRights(t, b, s) })
 	t.Run("what the comments warn of", func(t *testing.T) { mysqlCareless(t, b) })
+	t.Run("a statement is repeated after a deadlock", func(t *testing.T) { mysqlDeadlock(t, b, s) })
+	t.Run("a connection is given back as it was", func(t *testing.T) { mysqlAutocommit(t, b, s) })
+	t.Run("every check changes its row", func(t *testing.T) { mysqlRowEvents(t, b, s) })
+	t.Run("the first transactions of two jobs do not wait", func(t *testing.T) { mysqlGaps(t, b, s) })
+	t.Run("a client that stands still holds its locks for a while only", func(t *testing.T) {
+		b.idle(t, "SESSION wait_timeout = 60", "SESSION wait_timeout = 1",
+			`test 0 = "$(mariadb -BNe 'SELECT COUNT(*) FROM information_schema.innodb_trx')"`, "gone away")
+	})
 	t.Run("interleavings", func(t *testing.T) {
 		interleavings(t, b.subject(t, "package", nil), b.subject(t, "called", func(ctx context.Context, e execer, r fence.Run) error {
 			var token int64
@@ -128,14 +136,15 @@ func mysqlNonsense(t *testing.T, b *bed) {
 
 func mysqlRights(t *testing.T, b *bed, s *testserver.MariaDBServer) {
 	t.Helper()
+	secret := " IDENTIFIED BY '" + s.Password + "'"
 	for _, query := range []string{
-		"CREATE USER poor@'%'", "GRANT USAGE ON test.* TO poor@'%'", "CREATE USER maker@'%'", "CREATE DATABASE made",
+		"CREATE USER poor@'%'" + secret, "GRANT USAGE ON test.* TO poor@'%'", "CREATE USER maker@'%'" + secret, "CREATE DATABASE made",
 		"GRANT ALL ON made.* TO maker@'%'", "GRANT SELECT ON test.* TO poor@'%'",
 	} {
 		b.exec(t, b.open(t, nil), query)
 	}
 	as := func(user, database string) func(*mysql.Config) {
-		return func(c *mysql.Config) { c.User, c.Passwd, c.DBName = user, "", database }
+		return func(c *mysql.Config) { c.User, c.DBName = user, database }
 	}
 	for _, c := range []struct {
 		change func(*mysql.Config)
@@ -160,13 +169,29 @@ func mysqlRights(t *testing.T, b *bed, s *testserver.MariaDBServer) {
 		t.Fatal(err)
 	}
 	b.raised(t, maker, "rights", fence.Run{Token: 1})
-	script := "mariadb -u maker --password= made <<'SCHEMA'\n" + sqlfence.Schema(sqlfence.MySQL, "") + "\nSCHEMA"
+	script := "mariadb -u maker made <<'SCHEMA'\n" + sqlfence.Schema(sqlfence.MySQL, "") + "\nSCHEMA"
 	b.wantEnd(t, script, 1, "SUPER")
 	b.exec(t, b.open(t, nil), "SET GLOBAL log_bin_trust_function_creators = 1")
 	b.wantEnd(t, script, 0, "")
+
+	// The printed rights are enough, and to install the schema again takes none of them away.
+	b.exec(t, b.open(t, nil), "CREATE USER worker@'%'"+secret)
+	b.exec(t, maker, "CREATE TABLE account (id INT PRIMARY KEY, balance INT NOT NULL)")
+	b.exec(t, b.open(t, nil), "GRANT UPDATE, SELECT ON made.account TO worker@'%'")
+	for line := range strings.Lines(sqlfence.Schema(sqlfence.MySQL, "")) {
+		if grant, ok := strings.CutPrefix(line, "--   GRANT "); ok {
+			b.exec(t, b.open(t, nil), strings.NewReplacer("DATABASE", "made", "worker;", "worker@'%'").Replace("GRANT "+grant))
+		}
+	}
+	b.wantEnd(t, script, 0, "")
+	b.wantEnd(t, b.example(t, 1, "mysql ", "mysql -u worker ", " test ", " made "), 0, "", token(1), "LEADERRUN_TICK="+tick)
+	worker := b.raised(t, openMySQL(t, s, as("worker", "made")), "rights", fence.Run{Token: 1, Job: "rights", Tick: tick})
+	if first, err := worker.Once(t.Context(), func(*sql.Tx) error { return nil }); !first || err != nil {
+		t.Errorf("with the printed rights: %v, %v", first, err)
+	}
 }
 
-// mysqlCareless: DO ignores errors, --force goes on after them.
+// mysqlCareless: DO ignores errors, --force goes on after them, and a function in WHERE is called as the optimizer likes.
 func mysqlCareless(t *testing.T, b *bed) {
 	t.Helper()
 	balance := b.account(t, 9)
@@ -182,8 +207,19 @@ func mysqlCareless(t *testing.T, b *bed) {
 	if got := balance(); got != 900 {
 		t.Errorf("DO no longer ignores errors: the balance is %d", got)
 	}
-	b.wantEnd(t, wrong("mysql ", "mysql --force "), 0, "is stale", token(41))
+	const force = `printf '[mysql]\nforce\n' >>.my.cnf; `
+	b.wantEnd(t, force+b.example(t, 0, "'invoices'", "'careless'", "id = 7", "id = 9"), 1, "is stale", token(41))
+	if got := balance(); got != 900 {
+		t.Errorf("the printed script goes on where my.cnf has force: the balance is %d", got)
+	}
+	b.wantEnd(t, force+wrong("--skip-force ", ""), 0, "is stale", token(41))
 	if got := balance(); got != 800 {
-		t.Errorf("--force no longer goes on: the balance is %d", got)
+		t.Errorf("force no longer goes on: the balance is %d", got)
+	}
+	b.exec(t, b.open(t, nil), `UPDATE account SET balance = balance - 100 WHERE id = 9 AND leaderrun_once('careless', 'where', 1)`)
+	var marked int
+	row := b.open(t, nil).QueryRow(`SELECT COUNT(*) FROM leaderrun_done WHERE job = 'careless'`)
+	if err := row.Scan(&marked); err != nil || marked != 1 || balance() != 800 {
+		t.Errorf("in WHERE it is marked %d times, and the balance is %d; %v", marked, balance(), err)
 	}
 }

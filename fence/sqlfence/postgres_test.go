@@ -30,7 +30,7 @@ func postgresBed(t *testing.T) (*bed, *testserver.PostgresServer) {
 	}
 	b.run = func(t testing.TB, script string, env ...string) (int, string) {
 		t.Helper()
-		return runScript(t, t.TempDir(), script, append(env, "PGHOST=127.0.0.1", fmt.Sprintf("PGPORT=%d", s.Port), "PGUSER=postgres")...)
+		return runScript(t, t.TempDir(), script, append(env, "PGHOST="+s.Socket(), fmt.Sprintf("PGPORT=%d", s.Port), "PGUSER=postgres")...)
 	}
 	monitor := openPostgres(t, s, nil)
 	b.exec(t, openPostgres(t, s, func(c *pgx.ConnConfig) { c.Database = "postgres" }), "CREATE DATABASE test")
@@ -52,7 +52,7 @@ func openPostgres(t testing.TB, s *testserver.PostgresServer, change func(*pgx.C
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Database = "test"
+	c.Host, c.Database = s.Socket(), "test" // there the password, which takes its time, is not asked for
 	if change != nil {
 		change(c)
 	}
@@ -65,7 +65,7 @@ func openPostgres(t testing.TB, s *testserver.PostgresServer, change func(*pgx.C
 func runScript(t testing.TB, dir, script string, env ...string) (int, string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "bash", "-c", script)
-	cmd.Dir, cmd.Env = dir, append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir}, env...)
+	cmd.Dir, cmd.Env = dir, append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "LEADERRUN_JOB=monthly-invoices"}, env...)
 	out, err := cmd.CombinedOutput()
 	if cmd.ProcessState == nil {
 		t.Fatal(err)
@@ -87,7 +87,14 @@ func TestPostgreSQL(t *testing.T) { //nolint:tparallel // what is below shares a
 	t.Run("the functions find their tables", func(t *testing.T) { postgresSearchPath(t, b) })
 	t.Run("the functions refuse what is missing", func(t *testing.T) { postgresNull(t, b) })
 	t.Run("a user without rights", func(t *testing.T) { postgresRights(t, b, s) })
-	t.Run("without the options of psql nothing is written", func(t *testing.T) { postgresCareless(t, b) })
+	t.Run("what the comments warn of", func(t *testing.T) { postgresCareless(t, b) })
+	t.Run("an error that is swallowed is no success", func(t *testing.T) { postgresSwallowed(t, b) })
+	t.Run("a second fence is not installed", func(t *testing.T) { postgresSecond(t, b, s) })
+	t.Run("half an installation is none", func(t *testing.T) { postgresHalf(t, b) })
+	t.Run("a client that stands still holds its locks for a while only", func(t *testing.T) {
+		b.idle(t, "'60s'", "'100ms'",
+			`test 0 = "$(psql -Xqtc "SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction'" | tr -d ' \n')"`, "idle-in-transaction timeout")
+	})
 	t.Run("interleavings", func(t *testing.T) {
 		interleavings(t, b.subject(t, "package", nil), b.subject(t, "called", func(ctx context.Context, e execer, r fence.Run) error {
 			_, err := e.ExecContext(ctx, `SELECT leaderrun_fence('called', $1)`, r.Token)
@@ -161,7 +168,7 @@ func postgresNull(t *testing.T, b *bed) {
 
 func postgresRights(t *testing.T, b *bed, s *testserver.PostgresServer) {
 	t.Helper()
-	b.exec(t, b.open(t, nil), `CREATE ROLE poor LOGIN`)
+	b.exec(t, b.open(t, nil), `CREATE ROLE poor LOGIN PASSWORD '`+s.Password+`'`)
 	for _, c := range []struct {
 		change func(*pgx.ConnConfig)
 		kind   fence.SetupKind
@@ -183,7 +190,56 @@ func postgresRights(t *testing.T, b *bed, s *testserver.PostgresServer) {
 	b.wantSetup(t, err, fence.Configuration, "MySQL")
 }
 
-// postgresCareless: what the comments say of ON_ERROR_STOP.
+// postgresSwallowed: PostgreSQL refuses what comes after an error, and answers COMMIT by rolling back.
+func postgresSwallowed(t *testing.T, b *bed) {
+	t.Helper()
+	balance := b.account(t, 16)
+	err := b.raised(t, b.open(t, nil), "swallowed", fence.Run{Token: 1}).Tx(t.Context(), nil, func(tx *sql.Tx) error {
+		err := b.pay(16)(tx)
+		_, _ = tx.Exec("SELECT 1/0")
+		return err
+	})
+	_, unknown := errors.AsType[*sqlfence.UnknownError](err)
+	if err == nil || unknown || !strings.Contains(err.Error(), "25P02") || balance() != 1000 {
+		t.Errorf("got %v; the balance is %d", err, balance())
+	}
+}
+
+// postgresSecond: a role whose own schema comes first has another current schema than who has installed the fence.
+func postgresSecond(t *testing.T, b *bed, s *testserver.PostgresServer) {
+	t.Helper()
+	b.exec(t, b.open(t, nil), "CREATE SCHEMA own")
+	of := func(path string) *sql.DB {
+		return openPostgres(t, s, func(c *pgx.ConnConfig) { c.RuntimeParams["search_path"] = path })
+	}
+	script := "PGOPTIONS='-c search_path=own,public' psql -X -q -v ON_ERROR_STOP=1 -d test <<'SCHEMA'\n" +
+		sqlfence.Schema(b.dialect, "") + "\nSCHEMA"
+	b.wantEnd(t, script, 3, "public has leaderrun_fence already")
+	b.wantSetup(t, sqlfence.Install(t.Context(), of("own, public"), b.dialect), fence.Configuration, "search path")
+	for range 2 { // where the path does not lead to another one, it is the only one
+		if err := sqlfence.Install(t.Context(), of("own"), b.dialect); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// postgresHalf: a function that was replaced has no search path until it is given one.
+func postgresHalf(t *testing.T, b *bed) {
+	t.Helper()
+	half, _, found := strings.Cut(sqlfence.Schema(b.dialect, ""), "-- They find the tables")
+	if !found {
+		t.Fatal("the schema cannot be cut there")
+	}
+	b.wantEnd(t, "PGOPTIONS='-c client_min_messages=warning' psql -X -q -d test <<'SCHEMA'\n"+half+"\nSCHEMA", 0, "")
+	var pinned int
+	err := b.open(t, nil).QueryRow(`SELECT count(*) FROM pg_proc
+WHERE proname IN ('leaderrun_fence', 'leaderrun_once') AND proconfig = '{"search_path=public, pg_temp"}'`).Scan(&pinned)
+	if err != nil || pinned != 2 {
+		t.Errorf("%d functions have their search path; %v", pinned, err)
+	}
+}
+
+// postgresCareless: ON_ERROR_STOP alone is about the exit code; psql that goes back to before each error writes.
 func postgresCareless(t *testing.T, b *bed) {
 	t.Helper()
 	balance := b.account(t, 9)
@@ -192,5 +248,11 @@ func postgresCareless(t *testing.T, b *bed) {
 	b.wantEnd(t, script, 0, "is stale", token(41))
 	if got := balance(); got != 1000 {
 		t.Errorf("the balance is %d", got)
+	}
+	script = b.example(t, 0, "-v ON_ERROR_STOP=1", "", "ON_ERROR_ROLLBACK=off", "ON_ERROR_ROLLBACK=on",
+		"'invoices'", "'careless'", "id = 7", "id = 9")
+	b.wantEnd(t, script, 0, "is stale", token(41))
+	if got := balance(); got != 900 {
+		t.Errorf("psql no longer goes back: the balance is %d", got)
 	}
 }

@@ -61,6 +61,8 @@ func TestSQLite(t *testing.T) { //nolint:tparallel // what is below shares a ser
 			t.Run("what makes no sense is refused", func(t *testing.T) { sqliteNonsense(t, b) })
 			t.Run("a file that cannot be used", func(t *testing.T) { sqliteRights(t, b, path) })
 			t.Run("a database that stays locked is not stale", func(t *testing.T) { sqliteLocked(t, b, path) })
+			t.Run("there is one fence", func(t *testing.T) { sqliteOne(t, b) })
+			t.Run("half an installation is none", func(t *testing.T) { sqliteHalf(t, b) })
 			t.Run("what the comments warn of", func(t *testing.T) { sqliteCareless(t, b) })
 		})
 	}
@@ -76,6 +78,8 @@ func sqliteNonsense(t *testing.T, b *bed) {
 		`leaderrun_fence (resource, token) VALUES ('nonsense', NULL)`, `leaderrun_fence (resource, token) VALUES ('nonsense', 'x')`,
 		`leaderrun_fence (resource, token) VALUES ('nonsense', '43x')`, `leaderrun_fence (resource, token) VALUES ('nonsense', 43.5)`,
 		`leaderrun_fence (resource, token) VALUES ('other', 0)`, `leaderrun_fence (resource, token) VALUES ('nonsense', '41')`,
+		`leaderrun_fence (resource, token) VALUES (X'6E6F', 1)`, `leaderrun_fence (resource, token) VALUES (X'', 1)`,
+		`leaderrun_done (job, tick, token) VALUES (X'78', 'x', 1)`, `leaderrun_done (job, tick, token) VALUES ('x', X'78', 1)`,
 		`leaderrun_done (job, tick, token) VALUES ('x', '', 1)`, `leaderrun_done (job, tick, token) VALUES ('', 'x', 1)`,
 		`leaderrun_done (job, tick, token) VALUES ('x', NULL, 1)`, `leaderrun_done (job, tick, token) VALUES ('x', 'y', '')`,
 	} {
@@ -92,6 +96,48 @@ func sqliteNonsense(t *testing.T, b *bed) {
 	var token int
 	if err := db.QueryRow(`SELECT token FROM leaderrun_fence WHERE resource = 'nonsense'`).Scan(&token); err != nil || token != 42 {
 		t.Errorf("the token is %d; %v", token, err)
+	}
+}
+
+// sqliteOne: a temporary table of the same name is not the fence.
+func sqliteOne(t *testing.T, b *bed) {
+	t.Helper()
+	balance := b.account(t, 17)
+	db := b.open(t, nil)
+	db.SetMaxOpenConns(1)
+	run := fence.Run{Token: 42, Job: "one", Tick: tick}
+	if first, err := b.raised(t, db, "invoices", run).Once(t.Context(), b.pay(17)); !first || err != nil {
+		t.Fatal(first, err)
+	}
+	for _, name := range []string{"fence", "done"} {
+		b.exec(t, db, "CREATE TEMPORARY TABLE leaderrun_"+name+" AS SELECT * FROM leaderrun_"+name+" WHERE 0")
+	}
+	if _, err := b.resource(t, db, "invoices").Raise(t.Context(), fence.Run{Token: 41}); err == nil {
+		t.Error("a temporary table is taken for the fence")
+	}
+	if first, err := b.raised(t, db, "invoices", run).Once(t.Context(), b.pay(17)); first || err != nil {
+		t.Errorf("a temporary table is taken for what is done: %v, %v", first, err)
+	}
+	temporary := "for t in fence done; do echo \"CREATE TEMPORARY TABLE leaderrun_$t AS SELECT * FROM leaderrun_$t WHERE 0;\"; done >temporary; "
+	script := b.example(t, 1, "id = 7", "id = 17", ".bail on\n", ".bail on\n.read temporary\n")
+	b.wantEnd(t, temporary+script, 1, "is stale", token(41), "LEADERRUN_TICK="+tick)
+	b.wantEnd(t, temporary+script, 0, "", token(42), "LEADERRUN_JOB=one", "LEADERRUN_TICK="+tick)
+	if got := balance(); got != 900 {
+		t.Errorf("the balance is %d", got)
+	}
+}
+
+// sqliteHalf: without its trigger the table takes what replaces a higher token.
+func sqliteHalf(t *testing.T, b *bed) {
+	t.Helper()
+	half, _, found := strings.Cut(sqlfence.Schema(b.dialect, ""), "CREATE TRIGGER")
+	if !found {
+		t.Fatal("the schema cannot be cut there")
+	}
+	b.wantEnd(t, "sqlite3 -bail test <<'SCHEMA'\n"+half+"\nSCHEMA", 0, "")
+	b.raised(t, b.open(t, nil), "half", fence.Run{Token: 42})
+	if _, err := b.open(t, nil).Exec(`INSERT OR REPLACE INTO leaderrun_fence VALUES ('half', 41)`); err == nil {
+		t.Error("a stale token replaces a higher one")
 	}
 }
 

@@ -26,7 +26,11 @@ func (b *bed) suite(t *testing.T) {
 		"once needs a tick":                                 b.noTick,
 		"the tables are missing":                            b.missing,
 		"the tables are made where they are missing":        b.installed,
+		"a transaction that ends too early is no success":   b.ended,
+		"a cancelled transaction is known to be none":       b.cancelled,
 		"the printed example":                               b.printedFence,
+		"any name can be printed":                           b.printedResource,
+		"any job and tick can be in the environment":        b.printedJob,
 		"the printed example of once":                       b.printedOnce,
 		"a client is killed before the commit":              b.clientKilled,
 	} {
@@ -249,55 +253,5 @@ func (b *bed) installed(t *testing.T) {
 	cancel()
 	if err := sqlfence.Install(cancelled, db, b.dialect); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
-	}
-}
-
-func (b *bed) printedFence(t *testing.T) {
-	t.Helper()
-	balance := b.account(t, 7)
-	script := b.example(t, 0)
-	b.wantEnd(t, script, 0, "", token(42))
-	b.wantEnd(t, script, 0, "", token(42))
-	b.wantEnd(t, script, -1, "is stale", token(41))
-	for _, wrong := range []string{"LEADERRUN_TOKEN=", "LEADERRUN_TOKEN=x", "LEADERRUN_TOKEN=0", "LEADERRUN_TOKEN=-1"} {
-		b.wantEnd(t, script, -1, "", wrong)
-	}
-	if got := balance(); got != 800 {
-		t.Errorf("the balance is %d", got)
-	}
-}
-
-func (b *bed) printedOnce(t *testing.T) {
-	t.Helper()
-	balance := b.account(t, 8)
-	script := b.example(t, 1, "id = 7", "id = 8", "'invoices'", "'other invoices'")
-	b.wantEnd(t, script, 0, "", token(42), "LEADERRUN_TICK="+tick)
-	b.wantEnd(t, script, 0, "", token(42), "LEADERRUN_TICK="+tick)
-	b.wantEnd(t, script, 0, "", token(43), "LEADERRUN_TICK="+tick)
-	if got := balance(); got != 900 {
-		t.Errorf("the balance is %d", got)
-	}
-	b.wantEnd(t, script, -1, "is stale", token(42), "LEADERRUN_TICK="+tick)
-	b.wantEnd(t, script, -1, "is stale", token(42), "LEADERRUN_TICK=2026-01-06T02:00:00Z")
-	b.wantEnd(t, script, -1, "", token(43), "LEADERRUN_TICK=")
-	b.wantEnd(t, script, -1, "", token(43))
-	if got := balance(); got != 900 {
-		t.Errorf("a stale run pays: the balance is %d", got)
-	}
-	b.wantEnd(t, script, 0, "", token(43), "LEADERRUN_TICK=2026-01-06T02:00:00Z")
-	if got := balance(); got != 800 {
-		t.Errorf("the balance is %d", got)
-	}
-}
-
-// wantEnd runs a script that must end with this code; -1: with another one than 0. It says nothing where all is well.
-func (b *bed) wantEnd(t *testing.T, script string, code int, says string, env ...string) {
-	t.Helper()
-	got, said := b.run(t, script, env...)
-	switch {
-	case code >= 0 && got != code, code < 0 && got == 0:
-		t.Errorf("%v: exit code %d: %s", env, got, said)
-	case code == 0 && said != "" && says == "", !strings.Contains(said, says):
-		t.Errorf("%v: it says %q", env, said)
 	}
 }

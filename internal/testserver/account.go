@@ -1,6 +1,7 @@
 package testserver
 
 import (
+	"fmt"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -9,13 +10,14 @@ import (
 	"testing"
 )
 
-// unprivileged is the account for a server that refuses to run as root; nil: the tests do not run as root themselves.
-func unprivileged(t testing.TB) *syscall.Credential {
+// unprivileged is the account for a server that is not to run as root, the first of these that there is; nil: the tests do not
+// run as root themselves.
+func unprivileged(t testing.TB, server string, accounts ...string) *syscall.Credential {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		return nil
 	}
-	for _, name := range []string{"postgres", "nobody"} {
+	for _, name := range accounts {
 		account, err := user.Lookup(name)
 		if err != nil {
 			continue
@@ -26,7 +28,7 @@ func unprivileged(t testing.TB) *syscall.Credential {
 			return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 		}
 	}
-	t.Skip("there is neither a user postgres nor nobody, and as root the server does not run")
+	lack(t, server, fmt.Sprintf("there is no user of %q, and the server is not to run as root", accounts))
 	return nil
 }
 

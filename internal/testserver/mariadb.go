@@ -2,10 +2,12 @@ package testserver
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
@@ -14,23 +16,25 @@ import (
 // MariaDBOptions say how a MariaDB server differs from an empty one on a port of its own. It does not sync to disk: a crash
 // of the machine is no part of what a test can show, one of the server is.
 type MariaDBOptions struct {
-	Password string   // of the user leaderrun, who may do everything
-	Args     []string // more flags
+	Args []string // more flags
 }
 
 // MariaDBServer is one running MariaDB server. Its database test is empty.
 type MariaDBServer struct {
 	*Process
-	Port int
-	dir  string
-	opts MariaDBOptions
+	Port     int
+	Password string // of the user leaderrun, who may do everything
+	dir      string
+	opts     MariaDBOptions
+	as       *syscall.Credential // nil: as the tests
 }
 
 // MariaDB starts a MariaDB server.
 func MariaDB(t testing.TB, o MariaDBOptions) *MariaDBServer {
 	t.Helper()
 	Require(t, "mariadb")
-	s := &MariaDBServer{Port: FreePort(t), dir: Dir(t), opts: o}
+	s := &MariaDBServer{Port: FreePort(t), Password: rand.Text(), opts: o, as: unprivileged(t, "mariadb", "mysql", "nobody")}
+	s.dir = dirFor(t, s.as)
 	s.initialize(t)
 	t.Cleanup(func() {
 		if s.Process != nil {
@@ -44,22 +48,21 @@ func MariaDB(t testing.TB, o MariaDBOptions) *MariaDBServer {
 // initialize makes the folder with the data.
 func (s *MariaDBServer) initialize(t testing.TB) {
 	t.Helper()
-	p := Start(t, s.dir, program(t, "mariadb-install-db"), append(s.common(), "--auth-root-authentication-method=normal",
+	give(t, s.dir, s.as)
+	p := launchAs(t, s.as, s.dir, program(t, "mariadb-install-db"), append(s.common(), "--auth-root-authentication-method=socket",
 		"--skip-test-db", "--skip-name-resolve")...)
+	t.Cleanup(p.Kill)
 	p.succeed(t, "mariadb-install-db")
 	writeFile(t, s.dir, "init.sql", fmt.Sprintf(`CREATE DATABASE IF NOT EXISTS test;
 CREATE USER IF NOT EXISTS leaderrun@'%%' IDENTIFIED BY '%s';
 GRANT ALL ON *.* TO leaderrun@'%%' WITH GRANT OPTION;
-`, s.opts.Password))
+`, s.Password))
+	give(t, s.dir, s.as)
 }
 
 // common are the flags of every program of the server: what is configured on this machine is no part of the tests.
 func (s *MariaDBServer) common() []string {
-	args := []string{"--no-defaults", "--datadir=" + s.Data()}
-	if os.Geteuid() == 0 { // it refuses root that is not meant
-		args = append(args, "--user=root")
-	}
-	return args
+	return []string{"--no-defaults", "--datadir=" + s.Data(), "--tmpdir=" + s.dir}
 }
 
 func (s *MariaDBServer) start(t testing.TB) {
@@ -68,7 +71,7 @@ func (s *MariaDBServer) start(t testing.TB) {
 		"--socket="+filepath.Join(s.dir, "socket"), "--pid-file="+filepath.Join(s.dir, "pid"),
 		"--init-file="+filepath.Join(s.dir, "init.sql"), "--innodb-flush-log-at-trx-commit=2",
 		"--innodb-buffer-pool-size=16M", "--innodb-log-file-size=8M")
-	s.Process = launch(t, s.dir, program(t, "mariadbd"), append(args, s.opts.Args...)...)
+	s.Process = launchAs(t, s.as, s.dir, program(t, "mariadbd"), append(args, s.opts.Args...)...)
 	s.ready(t, "mariadbd", s.Answers)
 }
 
@@ -88,7 +91,7 @@ func (s *MariaDBServer) Answers() error {
 // Config returns how the database test is reached by the user who may do everything.
 func (s *MariaDBServer) Config() *mysql.Config {
 	c := mysql.NewConfig()
-	c.User, c.Passwd, c.Net, c.Addr, c.DBName = "leaderrun", s.opts.Password, "tcp", s.Addr(), "test"
+	c.User, c.Passwd, c.Net, c.Addr, c.DBName = "leaderrun", s.Password, "tcp", s.Addr(), "test"
 	c.Logger = &mysql.NopLogger{}
 	return c
 }

@@ -8,9 +8,13 @@ import (
 )
 
 func TestMariaDB(t *testing.T) {
-	s := MariaDB(t, MariaDBOptions{Password: "a secret"})
-	do := func(query string) error {
-		c, err := mysql.NewConnector(s.Config())
+	s := MariaDB(t, MariaDBOptions{})
+	do := func(query string, change ...func(*mysql.Config)) error {
+		config := s.Config()
+		for _, f := range change {
+			f(config)
+		}
+		c, err := mysql.NewConnector(config)
 		if err != nil {
 			return err
 		}
@@ -21,6 +25,11 @@ func TestMariaDB(t *testing.T) {
 	}
 	if err := do("CREATE TABLE kept (n int)"); err != nil {
 		t.Fatal(err)
+	}
+	for _, user := range []string{"leaderrun", "root", "mysql", "mariadb.sys", "anybody"} {
+		if err := do("SELECT 1", func(c *mysql.Config) { c.User, c.Passwd, c.DBName = user, "", "" }); err == nil {
+			t.Errorf("every user of this machine may enter as %s", user)
+		}
 	}
 	s.Stop(t)
 	if s.Answers() == nil {

@@ -2,10 +2,12 @@ package testserver
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"net"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -15,23 +17,24 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// PostgresOptions say how a PostgreSQL server differs from an empty one on a port of its own that trusts everybody. It
-// does not sync to disk: a crash of the machine is no part of what a test can show, one of the server is.
+// PostgresOptions say how a PostgreSQL server differs from an empty one on a port of its own. It does not sync to disk: a
+// crash of the machine is no part of what a test can show, one of the server is.
 type PostgresOptions struct {
-	Password string   // of the user postgres; "": everybody is trusted
-	Address  string   // "": 127.0.0.1
-	Netns    string   // the network namespace in which it runs; "": where the test does
-	Lines    []string // more lines of postgresql.conf
+	Address string   // "": 127.0.0.1
+	Netns   string   // the network namespace in which it runs; "": where the test does
+	Lines   []string // more lines of postgresql.conf
 }
 
-// PostgresServer is one running PostgreSQL server.
+// PostgresServer is one running PostgreSQL server. Whoever may enter its folder is trusted, which others of this machine
+// may not; the others need the password.
 type PostgresServer struct {
 	*Process
-	Port  int
-	dir   string
-	opts  PostgresOptions
-	place place
-	as    *syscall.Credential // PostgreSQL refuses root; nil: as the tests
+	Port     int
+	Password string // of the user postgres
+	dir      string
+	opts     PostgresOptions
+	place    place
+	as       *syscall.Credential // PostgreSQL refuses root; nil: as the tests
 }
 
 // Postgres starts a PostgreSQL server.
@@ -39,7 +42,8 @@ func Postgres(t testing.TB, o PostgresOptions) *PostgresServer {
 	t.Helper()
 	Require(t, "postgres")
 	s := &PostgresServer{
-		Port: FreePort(t), opts: o, as: unprivileged(t), place: place{address: o.Address, netns: o.Netns},
+		Port: FreePort(t), Password: rand.Text(), opts: o, as: unprivileged(t, "postgres", "postgres", "nobody"),
+		place: place{address: o.Address, netns: o.Netns},
 	}
 	s.dir = dirFor(t, s.as)
 	s.initialize(t)
@@ -47,6 +51,7 @@ func Postgres(t testing.TB, o PostgresOptions) *PostgresServer {
 		if s.Process != nil {
 			s.Kill()
 		}
+		s.free()
 	})
 	s.start(t)
 	return s
@@ -56,11 +61,8 @@ func Postgres(t testing.TB, o PostgresOptions) *PostgresServer {
 func (s *PostgresServer) initialize(t testing.TB) {
 	t.Helper()
 	args := []string{
-		"-D", s.Data(), "-U", "postgres", "-E", "UTF8", "--no-locale", "--no-sync", "--no-instructions", "-A", "trust",
-	}
-	if s.opts.Password != "" {
-		file := writeFile(t, s.dir, "password", s.opts.Password+"\n")
-		args = append(args[:len(args)-1], "scram-sha-256", "--pwfile", file)
+		"-D", s.Data(), "-U", "postgres", "-E", "UTF8", "--no-locale", "--no-sync", "--no-instructions",
+		"--auth-local", "trust", "--auth-host", "scram-sha-256", "--pwfile", writeFile(t, s.dir, "password", s.Password+"\n"),
 	}
 	give(t, s.dir, s.as)
 	s.finish(t, "initdb", args...)
@@ -78,11 +80,7 @@ func (s *PostgresServer) initialize(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	method := "trust"
-	if s.opts.Password != "" {
-		method = "scram-sha-256"
-	}
-	text = append(text, "host all all all "+method+"\n"...)
+	text = append(text, "host all all all scram-sha-256\n"...)
 	if err := os.WriteFile(hosts, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -102,6 +100,7 @@ func (s *PostgresServer) start(t testing.TB) {
 	as := s.as
 	if s.place.netns != "" && as != nil { // only root may enter a namespace
 		words = s.place.words("setpriv", "--reuid", fmt.Sprint(as.Uid), "--regid", fmt.Sprint(as.Gid), "--clear-groups",
+			"--pdeathsig", "KILL", // of which the kernel forgets on the way to another user
 			program(t, "postgres"), "-D", s.Data())
 		as = nil
 	}
@@ -160,12 +159,14 @@ func (s *PostgresServer) Addr() string { return s.place.addr(s.Port) }
 
 // URL returns the address of the database postgres, with its owner's name and password.
 func (s *PostgresServer) URL() string {
-	u := url.URL{Scheme: "postgres", User: url.User("postgres"), Host: s.Addr(), Path: "/postgres", RawQuery: "sslmode=disable"}
-	if s.opts.Password != "" {
-		u.User = url.UserPassword("postgres", s.opts.Password)
+	u := url.URL{
+		Scheme: "postgres", User: url.UserPassword("postgres", s.Password), Host: s.Addr(), Path: "/postgres", RawQuery: "sslmode=disable",
 	}
 	return u.String()
 }
+
+// Socket returns the folder with its socket, which is a host to PostgreSQL's clients.
+func (s *PostgresServer) Socket() string { return s.dir }
 
 // Kill ends the server and the processes of its connections without a chance to say goodbye, and returns when they are gone.
 func (s *PostgresServer) Kill() {
@@ -181,6 +182,18 @@ func (s *PostgresServer) Kill() {
 	for _, pid := range connections {
 		for runs(pid) {
 			time.Sleep(time.Millisecond) // between two questions
+		}
+	}
+}
+
+// free takes away the piece of System V shared memory that a server which was killed leaves behind. It marks the data as in
+// use, and the next server with the same data takes it away; the kernel never does.
+func (s *PostgresServer) free() {
+	const line = 6 // of postmaster.pid, which is gone if the server had the time to clean up: its key and its number
+	text, err := os.ReadFile(filepath.Join(s.Data(), "postmaster.pid"))
+	if lines := strings.Split(string(text), "\n"); err == nil && len(lines) > line {
+		if words := strings.Fields(lines[line]); len(words) == 2 {
+			_ = exec.Command("ipcrm", "-m", words[1]).Run() //nolint:gosec // a number that the server wrote
 		}
 	}
 }
@@ -208,6 +221,7 @@ func (s *PostgresServer) Restart(t testing.TB, keepData bool) {
 	t.Helper()
 	s.Kill()
 	if !keepData {
+		s.free()
 		if err := os.RemoveAll(s.Data()); err != nil {
 			t.Fatal(err)
 		}

@@ -6,12 +6,14 @@
 package testserver
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -57,15 +59,25 @@ func Binary(name string) (string, error) {
 	if err == nil {
 		return path, nil
 	}
-	versions, _ := filepath.Glob(filepath.Join(debianPostgres, name))
+	versions, _ := filepath.Glob(filepath.Join(debianPostgres, "*", "bin", name))
 	if len(versions) == 0 {
 		return "", err
 	}
-	return versions[len(versions)-1], nil
+	return newest(versions), nil
 }
 
-// debianPostgres is where Debian's packages have the programs of PostgreSQL's servers.
-const debianPostgres = "/usr/lib/postgresql/*/bin"
+// debianPostgres is where Debian's packages have the programs of PostgreSQL's servers, in a folder for each version.
+const debianPostgres = "/usr/lib/postgresql"
+
+// newest returns the path in the folder of the highest version. As text, 9.6 would come after 15.
+func newest(paths []string) string {
+	version := func(path string) float64 {
+		folder, _, _ := strings.Cut(strings.TrimPrefix(path, debianPostgres+"/"), "/")
+		n, _ := strconv.ParseFloat(folder, 64) // 0 for one that is no number
+		return n
+	}
+	return slices.MaxFunc(paths, func(a, b string) int { return cmp.Compare(version(a), version(b)) })
+}
 
 // program is Binary for a test that has asked for it by Require.
 func program(t testing.TB, name string) string {
@@ -85,11 +97,17 @@ func Require(t testing.TB, server string) {
 		if _, err := Binary(name); err == nil {
 			continue
 		}
-		if slices.Contains(strings.Split(os.Getenv("LEADERRUN_TEST_REQUIRE"), ","), server) {
-			t.Fatalf("%s is not installed, and LEADERRUN_TEST_REQUIRE names %s", name, server)
-		}
-		t.Skipf("%s is not installed", name)
+		lack(t, server, name+" is not installed")
 	}
+}
+
+// lack is the end of a test that cannot have its server.
+func lack(t testing.TB, server, why string) {
+	t.Helper()
+	if slices.Contains(strings.Split(os.Getenv("LEADERRUN_TEST_REQUIRE"), ","), server) {
+		t.Fatalf("%s, and LEADERRUN_TEST_REQUIRE names %s", why, server)
+	}
+	t.Skipf("%s", why)
 }
 
 // Eventually asks until ok says yes. It ends the test after a time that only a hang exceeds.

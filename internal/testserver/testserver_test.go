@@ -31,10 +31,15 @@ func (r *recorder) Fatalf(format string, args ...any) {
 
 func required(t *testing.T, server string) string {
 	t.Helper()
+	return said(t, func(r *recorder) { Require(r, server) })
+}
+
+func said(t *testing.T, do func(*recorder)) string {
+	t.Helper()
 	r := &recorder{TB: t}
 	func() {
 		defer func() { _ = recover() }()
-		Require(r, server)
+		do(r)
 	}()
 	return r.said
 }
@@ -51,6 +56,27 @@ func TestRequire(t *testing.T) {
 	}
 	if got := required(t, "sentinel"); !strings.HasPrefix(got, "skip:") {
 		t.Errorf("without a program that another server needs: %q", got)
+	}
+}
+
+// TestRequireAccount: a server that has no account to run as cannot be skipped in silence either.
+func TestRequireAccount(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root needs another account")
+	}
+	for required, want := range map[string]string{"": "skip:", "redis,postgres": "fatal:"} {
+		t.Setenv("LEADERRUN_TEST_REQUIRE", required)
+		got := said(t, func(r *recorder) { unprivileged(r, "postgres", "nobody has this name") })
+		if !strings.HasPrefix(got, want) {
+			t.Errorf("LEADERRUN_TEST_REQUIRE=%s: %q", required, got)
+		}
+	}
+}
+
+func TestNewest(t *testing.T) {
+	paths := []string{debianPostgres + "/15/bin/postgres", debianPostgres + "/9.6/bin/postgres", debianPostgres + "/x/bin/postgres"}
+	if got := newest(paths); got != paths[0] {
+		t.Errorf("got %s", got)
 	}
 }
 

@@ -1,33 +1,53 @@
 -- How to call it, in the command of a run: the fence is the first statement of the transaction that it protects. The
 -- client is mysql, or mariadb.
 --
---   mysql --skip-reconnect --init-command="SET @token = $LEADERRUN_TOKEN" DATABASE <<'SQL'
+--   mysql --skip-reconnect --skip-force --init-command="SET @token = $LEADERRUN_TOKEN, SESSION wait_timeout = 60" \
+--     DATABASE <<'SQL'
 --   START TRANSACTION;
---   SET @fence = leaderrun_fence('invoices', @token);
+--   SET @fence = leaderrun_fence({resource}, @token);
 --   UPDATE account SET balance = balance - 100 WHERE id = 7;
 --   COMMIT;
 --   SQL
 --
 -- What is to be done once for each tick, also if the run is repeated after a crash:
 --
---   mysql --skip-reconnect --init-command="SET @token = $LEADERRUN_TOKEN, @tick = '$LEADERRUN_TICK'" DATABASE <<'SQL'
+--   hex() { printf %s "$1" | od -An -v -tx1 | tr -d ' \n'; }
+--   set="SET @token = $LEADERRUN_TOKEN, @job = X'$(hex "$LEADERRUN_JOB")', @tick = X'$(hex "$LEADERRUN_TICK")'"
+--   mysql --skip-reconnect --skip-force --init-command="$set, SESSION wait_timeout = 60" DATABASE <<'SQL'
 --   START TRANSACTION;
---   SET @fence = leaderrun_fence('invoices', @token);
---   SET @first = leaderrun_once('monthly-invoices', @tick, @token);
+--   SET @fence = leaderrun_fence({resource}, @token);
+--   SET @first = leaderrun_once(@job, @tick, @token);
 --   UPDATE account SET balance = balance - 100 WHERE id = 7 AND @first;
 --   COMMIT;
 --   SQL
 --
--- It ends with 0 if it is done now or was done before, and with 1 if the run is stale: nothing is written then. SELECT
--- leaderrun_fence(…) does the same and prints the token. With DO in the place of SET or SELECT, and with mysql --force,
--- THE ERROR IS IGNORED, and what a stale run must not write is written. Without START TRANSACTION each statement is a
--- transaction of its own, and the fence protects none but itself. CREATE, ALTER, DROP, TRUNCATE and LOCK TABLES commit on
--- the spot: what follows them is not protected. Neither are tables of another engine than InnoDB.
+-- It ends with 0 if it is done now or was done before, and with 1 if the run is stale: nothing is written then. A run
+-- by --once has hex "once:$LEADERRUN_ONCE" for its tick.
+--
+-- ONCE MEANS ONCE FOR EACH JOB AND TICK IN A DATABASE. Two effects of one run belong into one transaction; or each has
+-- a name of its own in the place of the job, as hex "$LEADERRUN_JOB/invoices". Else the second never happens.
+--
+-- CALL BOTH FUNCTIONS AS STATEMENTS OF THEIR OWN, WITH THE RESULT IN A VARIABLE, NEVER IN WHERE: there they are called
+-- as often as the optimizer likes, or never, and WHERE leaderrun_once(…) marks the tick done and changes nothing.
+--
+-- WHO SWALLOWS THE ERROR OF THE FENCE WRITES WITHOUT IT: by DO in the place of SET or SELECT, by mysql --force
+-- (--skip-force is against one in my.cnf), by a CONTINUE HANDLER around it, by ROLLBACK TO a savepoint from before it.
+-- Without START TRANSACTION each statement is a transaction of its own, and the fence protects none but itself. CREATE,
+-- ALTER, DROP, TRUNCATE and LOCK TABLES commit on the spot: what follows them is not protected. Neither are tables of
+-- another engine than InnoDB.
+--
+-- AFTER ANY ERROR OF A TRANSACTION GO BACK TO ITS START: a deadlock (1213) has rolled it back as a whole, and the fence
+-- with it. What repeats only its last statement writes without the fence, and commits on the spot; SET autocommit = 0
+-- before the transaction leaves that to a COMMIT which must not come.
 --
 -- A run that reads before it writes in another transaction raises the fence first: SELECT leaderrun_fence(…) alone.
--- A run that is frozen within a transaction keeps its locks: others get a lock wait timeout until wait_timeout ends it.
+-- A run that is frozen within a transaction, or whose host has lost its power, keeps its locks, and others get a lock
+-- wait timeout, until wait_timeout ends that: 8 hours, if nobody sets it in every program that calls the fence.
+--
+-- innodb_flush_log_at_trx_commit = 0 or 2 loses the last commits in a crash, and the fence with them. Clusters in which
+-- several servers take writes (Galera, group replication) are not tried: let all writers use one server.
 -- Where another user calls it, in the place of DATABASE the database:
 --   GRANT EXECUTE ON FUNCTION DATABASE.leaderrun_fence TO worker;
 --   GRANT EXECUTE ON FUNCTION DATABASE.leaderrun_once TO worker;
 --   GRANT SELECT, INSERT, UPDATE ON DATABASE.leaderrun_fence TO worker;
---   GRANT SELECT, INSERT ON DATABASE.leaderrun_done TO worker;
+--   GRANT SELECT, INSERT, UPDATE ON DATABASE.leaderrun_done TO worker;

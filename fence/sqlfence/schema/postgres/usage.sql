@@ -1,30 +1,48 @@
--- How to call it, in the command of a run: the fence is the first statement of the transaction that it protects.
+-- How to call it, in the command of a run: the fence is the first statement that reads or writes in the transaction
+-- that it protects.
 --
---   psql -X -q -v ON_ERROR_STOP=1 -v token="$LEADERRUN_TOKEN" -d DATABASE <<'SQL'
+--   psql -X -q -v ON_ERROR_STOP=1 -v ON_ERROR_ROLLBACK=off -v token="$LEADERRUN_TOKEN" -d DATABASE <<'SQL'
 --   BEGIN;
---   SELECT leaderrun_fence('invoices', :'token') \gset
+--   SET LOCAL idle_in_transaction_session_timeout = '60s';
+--   SELECT leaderrun_fence({resource}, :'token') \gset
 --   UPDATE account SET balance = balance - 100 WHERE id = 7;
 --   COMMIT;
 --   SQL
 --
 -- What is to be done once for each tick, also if the run is repeated after a crash:
 --
---   psql -X -q -v ON_ERROR_STOP=1 -v token="$LEADERRUN_TOKEN" -v tick="$LEADERRUN_TICK" -d DATABASE <<'SQL'
+--   psql -X -q -v ON_ERROR_STOP=1 -v ON_ERROR_ROLLBACK=off -v token="$LEADERRUN_TOKEN" \
+--     -v job="$LEADERRUN_JOB" -v tick="$LEADERRUN_TICK" -d DATABASE <<'SQL'
 --   BEGIN;
---   SELECT leaderrun_fence('invoices', :'token') \gset
---   SELECT leaderrun_once('monthly-invoices', :'tick', :'token') AS first \gset
+--   SET LOCAL idle_in_transaction_session_timeout = '60s';
+--   SELECT leaderrun_fence({resource}, :'token') \gset
+--   SELECT leaderrun_once(:'job', :'tick', :'token') AS first \gset
 --   \if :first
 --   UPDATE account SET balance = balance - 100 WHERE id = 7;
 --   \endif
 --   COMMIT;
 --   SQL
 --
--- It ends with 0 if it is done now or was done before, and with 3 if the run is stale: nothing is written then. Without
--- ON_ERROR_STOP nothing is written either, but the exit code is 0. Without BEGIN each statement is a transaction of its
--- own, and the fence protects none but itself.
+-- It ends with 0 if it is done now or was done before, and with 3 if the run is stale: nothing is written then. A run
+-- by --once has tick="once:$LEADERRUN_ONCE".
+--
+-- ONCE MEANS ONCE FOR EACH JOB AND TICK IN A DATABASE. Two effects of one run belong into one transaction; or each has
+-- a name of its own in the place of the job, as -v job="$LEADERRUN_JOB/invoices". Else the second never happens.
+--
+-- CALL BOTH FUNCTIONS AS STATEMENTS OF THEIR OWN, NEVER IN WHERE: there they are called as often as the planner likes,
+-- or never.
+--
+-- WHO SWALLOWS THE ERROR OF THE FENCE WRITES WITHOUT IT: by ON_ERROR_ROLLBACK, by EXCEPTION WHEN OTHERS around it in
+-- PL/pgSQL, by ROLLBACK TO a savepoint from before it. Without ON_ERROR_STOP alone nothing is written, but the exit
+-- code is 0. Without BEGIN each statement is a transaction of its own, and the fence protects none but itself. After
+-- any error of a transaction go back to its BEGIN.
 --
 -- A run that reads before it writes in another transaction raises the fence first: the SELECT of leaderrun_fence alone.
--- A run that is frozen within a transaction keeps its locks: idle_in_transaction_session_timeout ends that.
+-- A run that is frozen within a transaction, or whose host has lost its power, keeps its locks, and the next one waits,
+-- until idle_in_transaction_session_timeout ends that: set it in every program that calls the fence. SET LOCAL
+-- lock_timeout = '5min' bounds the wait itself.
+--
+-- With synchronous_commit = off a crash of the server loses the last commits, and the fence with them.
 -- Where another user calls it:
 --   GRANT SELECT, INSERT, UPDATE ON leaderrun_fence TO worker;
 --   GRANT SELECT, INSERT ON leaderrun_done TO worker;

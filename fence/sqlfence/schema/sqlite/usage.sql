@@ -4,26 +4,37 @@
 --   .bail on
 --   .timeout 10000
 --   BEGIN IMMEDIATE;
---   INSERT INTO leaderrun_fence (resource, token) VALUES ('invoices', :token);
+--   INSERT INTO main.leaderrun_fence (resource, token) VALUES ({resource}, :token);
 --   UPDATE account SET balance = balance - 100 WHERE id = 7;
 --   COMMIT;
 --   SQL
 --
 -- What is to be done once for each tick, also if the run is repeated after a crash:
 --
---   sqlite3 -bail -cmd ".parameter set :token $LEADERRUN_TOKEN" -cmd ".parameter set :tick \"'$LEADERRUN_TICK'\"" FILE <<'SQL'
+--   hex() { printf %s "$1" | od -An -v -tx1 | tr -d ' \n'; }
+--   sqlite3 -bail -cmd ".parameter set :token $LEADERRUN_TOKEN" \
+--     -cmd ".parameter set :job \"CAST(X'$(hex "$LEADERRUN_JOB")' AS TEXT)\"" \
+--     -cmd ".parameter set :tick \"CAST(X'$(hex "$LEADERRUN_TICK")' AS TEXT)\"" FILE <<'SQL'
 --   .bail on
 --   .timeout 10000
 --   BEGIN IMMEDIATE;
---   INSERT INTO leaderrun_fence (resource, token) VALUES ('invoices', :token);
---   INSERT INTO leaderrun_done (job, tick, token) VALUES ('monthly-invoices', :tick, :token) ON CONFLICT DO NOTHING;
+--   INSERT INTO main.leaderrun_fence (resource, token) VALUES ({resource}, :token);
+--   INSERT INTO main.leaderrun_done (job, tick, token) VALUES (:job, :tick, :token) ON CONFLICT DO NOTHING;
 --   .parameter set :first changes()
 --   UPDATE account SET balance = balance - 100 WHERE id = 7 AND :first;
 --   COMMIT;
 --   SQL
 --
--- It ends with 0 if it is done now or was done before, and with 1 if the run is stale: nothing is written then. Without
--- .bail on, sqlite3 GOES ON AFTER THE ERROR, and writes and commits what a stale run must not write. A program that
--- calls it must roll back after the error.
+-- It ends with 0 if it is done now or was done before, and with 1 if the run is stale: nothing is written then. A run
+-- by --once has hex "once:$LEADERRUN_ONCE" for its tick.
 --
--- A run that reads before it writes in another transaction raises the fence first: the INSERT into leaderrun_fence alone.
+-- ONCE MEANS ONCE FOR EACH JOB AND TICK IN A FILE. Two effects of one run belong into one transaction; or each has a
+-- name of its own in the place of the job, as hex "$LEADERRUN_JOB/invoices". Else the second never happens.
+--
+-- WHO SWALLOWS THE ERROR OF THE FENCE WRITES WITHOUT IT: without .bail on, sqlite3 GOES ON AFTER THE ERROR, and writes
+-- and commits what a stale run must not write; so does INSERT OR ROLLBACK in the transaction, which ends it. A program
+-- that calls it rolls back after any error, and goes back to BEGIN.
+--
+-- A run that reads before it writes in another transaction raises the fence first: the INSERT into leaderrun_fence
+-- alone.
+-- PRAGMA synchronous below FULL may lose the last commits when the machine crashes, and the fence with them.

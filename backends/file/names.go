@@ -1,10 +1,10 @@
 package file
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"path/filepath"
 	"strings"
+
+	"github.com/leaderrun/leaderrun/internal/filename"
 )
 
 // The files of a job. They are never removed.
@@ -12,11 +12,6 @@ const (
 	lockSuffix   = ".lock" // locked as long as anybody of the run lives; holds the holder and token of the grant
 	recordSuffix = ".json" // the record
 	beatSuffix   = ".beat" // locked for the moment of a step; holds the last renewal
-)
-
-const (
-	maxEscaped  = 200 // leaves room for suffixes in a NAME_MAX of 255
-	shownPrefix = 120 // of a longer one
 )
 
 // paths are the files of one job.
@@ -35,24 +30,11 @@ func (d *Driver) paths(job string) paths {
 	}
 }
 
-// escape turns a job's name into a file name, two names never into the same: letters, digits, '.', '_' and '-'
-// stay, the rest is percent-encoded, and a long one is a prefix and a hash after a '~', which is never left
-// unescaped.
+// escape is filename.Escape, but for a leading dot: what begins with one is ours.
 func escape(job string) string {
-	const hexadecimal = "0123456789ABCDEF"
-	var b strings.Builder
-	for i := range len(job) {
-		c := job[i]
-		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '_', c == '-', c == '.' && i > 0:
-			b.WriteByte(c)
-		default:
-			b.Write([]byte{'%', hexadecimal[c>>4], hexadecimal[c&15]})
-		}
+	name := filename.Escape(job)
+	if rest, hidden := strings.CutPrefix(name, "."); hidden {
+		return "%2E" + rest
 	}
-	if b.Len() <= maxEscaped {
-		return b.String()
-	}
-	sum := sha256.Sum256([]byte(job))
-	return b.String()[:shownPrefix] + "~" + hex.EncodeToString(sum[:16])
+	return name
 }

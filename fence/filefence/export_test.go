@@ -14,7 +14,4 @@ func (f *File) Disk(sync func(*os.File) error, rename func(from, to string) erro
 func (f *File) State() string { return f.token.state }
 func (f *File) Lock() string  { return f.token.lock }
 
-var (
-	Judge  = judge
-	Escape = escape
-)
+var Judge = judge

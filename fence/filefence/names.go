@@ -2,10 +2,11 @@ package filefence
 
 import (
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/hex"
 	"path/filepath"
 	"strings"
+
+	"github.com/leaderrun/leaderrun/internal/filename"
 )
 
 // The files of a fence. The first two are never removed: who removes the first forgets the fence, who removes the
@@ -16,11 +17,7 @@ const (
 	temporarySuffix = ".tmp"        // of what is not yet in its place
 )
 
-const (
-	maxEscaped     = 200 // leaves room for the suffixes in a NAME_MAX of 255
-	shownPrefix    = 120 // of a longer one
-	temporaryBytes = 8   // of chance in the name of a temporary file
-)
+const temporaryBytes = 8 // of chance in the name of a temporary file
 
 // paths are the files of one fence.
 type paths struct {
@@ -29,7 +26,7 @@ type paths struct {
 }
 
 func pathsOf(dir, name string) paths {
-	base := "." + escape(name)
+	base := "." + filename.Escape(name)
 	return paths{
 		dir: dir, state: filepath.Join(dir, base+stateSuffix), lock: filepath.Join(dir, base+lockSuffix),
 		temporary: base + stateSuffix + ".",
@@ -59,25 +56,4 @@ func isOurs(base string) bool {
 	name, isTemporary := strings.CutSuffix(base, temporarySuffix)
 	return strings.HasSuffix(base, stateSuffix) || strings.HasSuffix(base, lockSuffix) ||
 		isTemporary && strings.HasSuffix(strings.TrimRight(name, "0123456789abcdef"), stateSuffix+".")
-}
-
-// escape makes the name of a resource a part of a file name, two names never the same: letters, digits, '.', '_' and '-'
-// stay, the rest is percent-encoded, and a long one is a prefix and a hash after a '~', which is never left unescaped.
-func escape(name string) string {
-	const hexadecimal = "0123456789ABCDEF"
-	var b strings.Builder
-	for i := range len(name) {
-		c := name[i]
-		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '_', c == '-', c == '.':
-			b.WriteByte(c)
-		default:
-			b.Write([]byte{'%', hexadecimal[c>>4], hexadecimal[c&15]})
-		}
-	}
-	if b.Len() <= maxEscaped {
-		return b.String()
-	}
-	sum := sha256.Sum256([]byte(name))
-	return b.String()[:shownPrefix] + "~" + hex.EncodeToString(sum[:16])
 }

@@ -1,17 +1,16 @@
 package metrics
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
+
+	"github.com/leaderrun/leaderrun/internal/filename"
 )
 
 const (
@@ -57,14 +56,14 @@ func (t *Textfile) Write() error {
 	}
 	defer unlock()
 
-	path := filepath.Join(t.dir, "leaderrun_"+escape(t.job)+".prom")
+	path := filepath.Join(t.dir, "leaderrun_"+filename.Escape(t.job)+".prom")
 	old, unreadable := readOld(path, t.job)
 	if unreadable != nil {
 		unreadable = fmt.Errorf("%s counts from zero again: what it held is not leaderrun's: %w", path, unreadable)
 	}
 	text := textOf(carryOver(t.registry.gather(), old))
 	// One name is enough: only who has the lock writes it, over what a crash left behind.
-	temporary := filepath.Join(t.dir, ".leaderrun_"+escape(t.job)+".tmp")
+	temporary := filepath.Join(t.dir, ".leaderrun_"+filename.Escape(t.job)+".tmp")
 	if err := replace(path, temporary, text); err != nil {
 		return err
 	}
@@ -148,26 +147,4 @@ func openLock(path string) (*os.File, error) {
 		_ = f.Chmod(mode) // whatever the umask; another's is right already
 	}
 	return f, err
-}
-
-// escape turns a job's name into a part of a file name, two names never into the same: letters, digits, '.', '_' and
-// '-' stay, the rest is percent-encoded, and a long one is a prefix and a hash after a '~', which is never left
-// unescaped.
-func escape(job string) string {
-	const hexadecimal = "0123456789ABCDEF"
-	var b strings.Builder
-	for i := range len(job) {
-		c := job[i]
-		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '_', c == '-', c == '.':
-			b.WriteByte(c)
-		default:
-			b.Write([]byte{'%', hexadecimal[c>>4], hexadecimal[c&15]})
-		}
-	}
-	if b.Len() <= maxEscaped {
-		return b.String()
-	}
-	sum := sha256.Sum256([]byte(job))
-	return b.String()[:shownPrefix] + "~" + hex.EncodeToString(sum[:16])
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/filename"
 	"github.com/leaderrun/leaderrun/runner"
 )
 
@@ -340,9 +341,9 @@ func TestJobsNeverShareAFile(t *testing.T) {
 	seen := map[string]string{}
 	for _, job := range []string{
 		"a", "A", "a/b", "a%2Fb", "a_b", "a b", "..", ".", "é", "e\u0301", "a~b", long, long[:254], long[:253] + "yx", long[:200], long[:201],
-		weird, weird[:254], escape(long), escape(weird),
+		weird, weird[:254], filename.Escape(long), filename.Escape(weird),
 	} {
-		name := escape(job)
+		name := filename.Escape(job)
 		if other, ok := seen[name]; ok {
 			t.Errorf("%q and %q share %q", job, other, name)
 		}

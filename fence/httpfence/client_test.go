@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -114,6 +113,8 @@ func TestTransportIsAGoodRoundTripper(t *testing.T) {
 	if err := roundTrip(transport); err != nil || sent[0] != "6" {
 		t.Errorf("sent %q: %v", sent, err)
 	}
+	r.Header = nil
+	wantStale(t, roundTrip(transport))
 	broken := &httpfence.Transport{Run: fence.Run{Token: 5}, Base: base(func(*http.Request) (*http.Response, error) { return nil, io.EOF })}
 	if err := roundTrip(broken); !errors.Is(err, io.EOF) {
 		t.Error(err)
@@ -210,6 +211,14 @@ func TestWriterStaysWhereTheFenceIs(t *testing.T) {
 	}
 	response.Body.Close()
 
+	// However the place is written.
+	again, _ := http.NewRequestWithContext(t.Context(), http.MethodDelete, strings.Replace(home.URL, "http://", "HTTP://", 1), http.NoBody)
+	if response, err := client.Do(again); err == nil {
+		response.Body.Close()
+	} else if !strings.Contains(err.Error(), elsewhere.URL) { // where it is redirected to
+		t.Error(err)
+	}
+
 	// Raise itself does not follow: the fence would be raised somewhere else.
 	redirects := httptest.NewServer(http.RedirectHandler(home.URL, http.StatusMovedPermanently))
 	defer redirects.Close()
@@ -219,6 +228,53 @@ func TestWriterStaysWhereTheFenceIs(t *testing.T) {
 	}
 	if err := put(t.Context(), client, home.URL, "x"); errors.As(err, new(*fence.StaleError)) {
 		t.Error("the fence was raised behind a redirect")
+	}
+}
+
+// Hazard: a run reads at a service of another job, raises its fence with a token that is none there, and stops that job for good.
+func TestClientRaisesOneFence(t *testing.T) {
+	t.Parallel()
+	home := httptest.NewServer(httpfence.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), httpfence.Options{}))
+	defer home.Close()
+	var seen http.Header
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen = r.Header
+		w.Header().Set(httpfence.Header, "7")
+		w.WriteHeader(http.StatusConflict)
+	}))
+	defer elsewhere.Close()
+	client, err := httpfence.NewResource(nil, home.URL).Raise(t.Context(), fence.Run{Token: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, token := range []string{"", "5"} {
+		r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, elsewhere.URL, http.NoBody)
+		if token != "" {
+			r.Header.Set(httpfence.Header, token)
+		}
+		response, err := client.Do(r)
+		if err != nil {
+			t.Fatalf("a conflict at another service: %v", err)
+		}
+		response.Body.Close()
+		if seen.Get(httpfence.Header) != "" || response.StatusCode != http.StatusConflict || r.Header.Get(httpfence.Header) != token {
+			t.Errorf("%s, and the other service sees %v", response.Status, seen)
+		}
+	}
+}
+
+// A raise must reach the service itself.
+func TestRaiseIsNotForCaches(t *testing.T) {
+	t.Parallel()
+	var seen http.Header
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen = r.Header
+		w.Header().Set(httpfence.Header, r.Header.Get(httpfence.Header))
+	}))
+	defer server.Close()
+	_, err := httpfence.NewResource(nil, server.URL).Raise(t.Context(), fence.Run{Token: 5})
+	if err != nil || seen.Get("Cache-Control") != "no-cache" {
+		t.Errorf("%v, and the service sees %v", err, seen)
 	}
 }
 
@@ -335,51 +391,5 @@ func TestHTTP2(t *testing.T) {
 	}
 	if err := put(t.Context(), newer, server.URL, "newer"); err != nil || l.get() != "newer" || proto.Load() != "HTTP/2.0" {
 		t.Errorf("%v, %q by %v", err, l.get(), proto.Load())
-	}
-}
-
-func TestDirectory(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir() + "/new/fence"
-	open := func() *httpfence.Directory {
-		t.Helper()
-		d, err := httpfence.OpenDirectory(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return d
-	}
-	one, two := open(), open()
-	for _, c := range []struct {
-		by          *httpfence.Directory
-		resource    string
-		token, want int64
-	}{
-		{one, "a", 5, 5},
-		{one, "a", 5, 5},
-		{one, "a/b", 3, 3},
-		{two, "a", 4, 5},
-		{two, "a", 6, 6},
-		{one, "a", 5, 6}, // which one believes to be the highest
-		{one, "a/b", 2, 3},
-		{open(), "a", 6, 6},
-	} {
-		if highest, err := c.by.Raise(t.Context(), c.resource, c.token); highest != c.want || err != nil {
-			t.Errorf("%s %d: %d, %v, want %d", c.resource, c.token, highest, err, c.want)
-		}
-	}
-	if highest, err := open().Load(t.Context(), "a"); highest != 6 || err != nil {
-		t.Errorf("%d, %v", highest, err)
-	}
-	if left, _ := os.ReadDir(dir); len(left) != 4 {
-		t.Errorf("two files for each of two resources, and there are %v", left)
-	}
-	file := t.TempDir() + "/file"
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	_, err := httpfence.OpenDirectory(file)
-	if setup, ok := errors.AsType[*fence.SetupError](err); !ok || setup.Kind != fence.Configuration {
-		t.Errorf("got %v", err)
 	}
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"sync"
 
 	"github.com/leaderrun/leaderrun/fence"
@@ -34,7 +36,7 @@ var _ Keeper = (*Directory)(nil)
 // OpenDirectory makes the directory where it is missing, for its owner alone, and sees whether it can be written. The error is a
 // *fence.SetupError.
 func OpenDirectory(path string) (*Directory, error) {
-	err := os.MkdirAll(path, 0o700)
+	err := makeDirectory(filepath.Clean(path))
 	var probe *os.File
 	if err == nil {
 		probe, err = os.CreateTemp(path, ".probe-")
@@ -49,6 +51,44 @@ func OpenDirectory(path string) (*Directory, error) {
 		}
 	}
 	return &Directory{path: path, open: map[string]*keptToken{}}, nil
+}
+
+// makeDirectory makes what is missing of a path, and returns when its names are on the disk: a power cut that takes the directory
+// away takes the tokens with it.
+func makeDirectory(path string) error {
+	parent := filepath.Dir(path)
+	err := os.Mkdir(path, 0o700)
+	if errors.Is(err, fs.ErrNotExist) && parent != path {
+		if err = makeDirectory(parent); err == nil {
+			err = os.Mkdir(path, 0o700)
+		}
+	}
+	if errors.Is(err, fs.ErrExist) {
+		_ = syncDirectory(parent) // whoever made it may have been killed before this; not every parent may be read
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return syncDirectory(parent)
+}
+
+func syncDirectory(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// Own makes this process the only one that owns a resource here, until release is called or the process ends. The error is a
+// *fence.SetupError; it says so where another process owns it.
+func (d *Directory) Own(resource string) (release func(), err error) {
+	file, _, err := d.token(resource)
+	if err != nil {
+		return nil, err
+	}
+	return file.Own()
 }
 
 // Load returns the highest token of a resource, 0 for none.

@@ -14,7 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
+	"strings"
 
 	"github.com/leaderrun/leaderrun/fence"
 )
@@ -39,18 +39,19 @@ type Options struct {
 //
 // A request with a Fencing-Token raises the fence of its resource, whatever its method is: the highest token is kept before
 // next is called, and from then on requests with a lower one get 409. It waits until next has returned from all requests with a
-// lower token, and then runs beside those with its own. The waiting has no limit but the request's context, after which the
-// answer is 503; net/http ends the context of a request with a body only once the body has been read. So next must not hang for
-// ever, which a WebSocket does as long as it is open.
+// lower token that may change something, and then runs beside those with its own. The waiting has no limit but the request's
+// context, after which the answer is 503; net/http ends the context of a request with a body only once the body has been read. So
+// next must not hang for ever, which a WebSocket does as long as it is open.
 //
-// Without a token GET, HEAD and OPTIONS pass unfenced, and anything else gets 428. So does a GET that asks for another
-// protocol, such as a WebSocket: nobody knows what will be written there. A token that is no number, or comes twice, gets 400;
-// where the highest token cannot be kept, the answer is 503. next is called with the ResponseWriter as it is.
+// GET, HEAD and OPTIONS are safe (RFC 9110, section 9.2.1): what they do must do no harm to a newer run. Nobody waits for them,
+// and without a token they pass unfenced; anything else gets 428 then. So does a GET that goes on in another protocol, such as a
+// WebSocket: see MayChange. A token that is no number, or comes twice, gets 400; where the highest token cannot be kept, the
+// answer is 503. next is called with the ResponseWriter as it is, and never sees the offer of a client to go on in HTTP/2.
 //
 // The handler is right only as long as it is alone: a second one for the same resource, in this or another process, does not
 // know which requests are inside the first.
 func Handler(next http.Handler, o Options) http.Handler {
-	g := &guard{next: next, resource: o.Resource, keep: o.Keep, refused: o.Refused, lines: map[string]*line{}}
+	g := &guard{next: next, resource: o.Resource, keep: o.Keep, refused: o.Refused, lines: lines{of: map[string]*line{}}}
 	if g.resource == nil {
 		g.resource = func(*http.Request) string { return "default" }
 	}
@@ -63,35 +64,46 @@ func Handler(next http.Handler, o Options) http.Handler {
 	return g
 }
 
-var (
-	errNoToken = errors.New("a request that may change something needs the header " + Header)
-	errWaited  = errors.New("the request of an earlier run is still under way")
-)
-
-// ServeHTTP gives back the place of a request however next ends.
-func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	token, err := requestToken(r)
-	switch {
-	case errors.Is(err, errNoToken) && isSafe(r):
-		g.next.ServeHTTP(w, r)
-		return
-	case errors.Is(err, errNoToken):
-		g.refuse(w, r, http.StatusPreconditionRequired, err)
-		return
-	case err != nil:
-		g.refuse(w, r, http.StatusBadRequest, err)
-		return
+// MayChange says whether a request may change something: all but GET, HEAD and OPTIONS, and those too where they ask for another
+// protocol, as nobody knows what will be said there. An offer of h2c is none: whoever does not know it goes on in HTTP/1.1.
+func MayChange(r *http.Request) bool {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions:
+		others, _ := offered(r)
+		return len(others) > 0
 	}
-	l := g.join(g.resource(r))
-	defer g.part(l)
-	if err := g.enter(r.Context(), l, token); err != nil {
-		g.turnAway(w, r, err)
-		return
-	}
-	defer g.leave(l)
-	w.Header().Set(Header, strconv.FormatInt(token, 10))
-	g.next.ServeHTTP(w, r)
+	return true
 }
+
+// offered returns the protocols in which a request may go on, and whether HTTP/2 is one more.
+func offered(r *http.Request) (others []string, h2c bool) {
+	for protocol := range strings.SplitSeq(strings.Join(r.Header.Values("Upgrade"), ","), ",") {
+		switch protocol = strings.TrimSpace(protocol); {
+		case strings.EqualFold(protocol, "h2c"):
+			h2c = true
+		case protocol != "":
+			others = append(others, protocol)
+		}
+	}
+	return others, h2c
+}
+
+// withoutH2C takes the offer of HTTP/2 away: on such a connection nothing would come through the fence any more.
+func withoutH2C(r *http.Request) *http.Request {
+	others, h2c := offered(r)
+	if !h2c {
+		return r
+	}
+	r = r.Clone(r.Context())
+	r.Header.Del("Http2-Settings")
+	r.Header.Del("Upgrade")
+	if len(others) > 0 {
+		r.Header.Set("Upgrade", strings.Join(others, ", "))
+	}
+	return r
+}
+
+var errNoToken = errors.New("a request that may change something needs the header " + Header)
 
 // requestToken returns the token of a request; errNoToken: it has none.
 func requestToken(r *http.Request) (int64, error) {
@@ -109,31 +121,13 @@ func requestToken(r *http.Request) (int64, error) {
 	}
 }
 
-// isSafe says whether a request changes nothing. One that goes on in another protocol may.
-func isSafe(r *http.Request) bool {
-	switch r.Method {
-	case http.MethodGet, http.MethodHead, http.MethodOptions:
-		return r.Header.Get("Upgrade") == ""
+// Highest is the highest token that the headers of a response tell, 0 if none: a proxy and the service behind it may both fence.
+func Highest(h http.Header) int64 {
+	var highest int64
+	for _, text := range h.Values(Header) {
+		if token, err := fence.ParseToken(text); err == nil {
+			highest = max(highest, token)
+		}
 	}
-	return false
-}
-
-// turnAway answers a request that was not let in.
-func (g *guard) turnAway(w http.ResponseWriter, r *http.Request, err error) {
-	status := http.StatusServiceUnavailable
-	if stale, ok := errors.AsType[*fence.StaleError](err); ok {
-		w.Header().Set(Header, strconv.FormatInt(stale.Highest, 10))
-		status = http.StatusConflict
-	}
-	g.refuse(w, r, status, err)
-}
-
-// refuse answers with one line. What went wrong where tokens are kept is nothing that a client should know.
-func (g *guard) refuse(w http.ResponseWriter, r *http.Request, status int, err error) {
-	text := err.Error()
-	if _, ok := errors.AsType[*KeepError](err); ok {
-		text = "the fence cannot be raised"
-	}
-	http.Error(w, text, status)
-	g.refused(r, err)
+	return highest
 }

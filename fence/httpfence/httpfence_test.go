@@ -80,6 +80,9 @@ func TestHeaders(t *testing.T) {
 		if w.Code != c.status || w.Header().Get(httpfence.Header) != c.header || len(w.Header().Values(httpfence.Header)) > 1 {
 			t.Errorf("%s %q: %d %v, want %d and %q", c.method, c.tokens, w.Code, w.Header(), c.status, c.header)
 		}
+		if varies := w.Header().Get("Vary") == httpfence.Header; varies != (c.header != "") {
+			t.Errorf("%s %q: %v", c.method, c.tokens, w.Header())
+		}
 		if (let == 2) != (c.status == 200) || (len(told) == 1) != (c.status != 200) {
 			t.Errorf("%s %q: %d let in, told %v", c.method, c.tokens, let, told)
 		}
@@ -103,6 +106,30 @@ func TestUpgradeIsNoSafeRequest(t *testing.T) {
 	h.ServeHTTP(w, r)
 	if w.Code != http.StatusPreconditionRequired {
 		t.Errorf("%d, want 428", w.Code)
+	}
+}
+
+// Hazard: a service accepts the offer of HTTP/2 with which curl and others come, and the fence sees no request of that connection.
+func TestHTTP2IsNotOffered(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		offer  string
+		status int
+	}{{"h2c", 200}, {"H2C", 200}, {"h2c, websocket", 428}, {"websocket, h2c", 428}} {
+		var seen http.Header
+		h := httpfence.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { seen = r.Header }), httpfence.Options{})
+		r := httptest.NewRequestWithContext(t.Context(), "GET", "/", http.NoBody)
+		r.Header = http.Header{"Connection": {"Upgrade, HTTP2-Settings"}, "Upgrade": {c.offer}, "Http2-Settings": {"AAMAAABkAAQCAAAAAAIAAAAA"}}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != c.status || seen.Get("Upgrade") != "" || seen.Get("Http2-Settings") != "" {
+			t.Errorf("%s: %d, and the service sees %v", c.offer, w.Code, seen)
+		}
+		r.Header.Set(httpfence.Header, "5")
+		h.ServeHTTP(httptest.NewRecorder(), r)
+		if want := map[int]string{200: "", 428: "websocket"}[c.status]; seen.Get("Upgrade") != want || r.Header.Get("Upgrade") != c.offer {
+			t.Errorf("%s: the service sees %v", c.offer, seen)
+		}
 	}
 }
 
@@ -194,6 +221,31 @@ func TestNewerWaitsForOlder(t *testing.T) {
 	})
 }
 
+// Who only reads does no harm to a newer run. What goes on in another protocol may write.
+func TestNobodyWaitsForReaders(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		method, upgrade string
+		want            int
+	}{{"GET", "", 200}, {"HEAD", "", 200}, {"OPTIONS", "", 200}, {"GET", "h2c", 200}, {"GET", "websocket", 0}, {"TRACE", "", 0}, {"POST", "", 0}} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &stage{end: map[string]chan struct{}{"6": make(chan struct{})}}
+			close(s.end["6"])
+			h := httpfence.Handler(s, httpfence.Options{})
+			r := httptest.NewRequestWithContext(t.Context(), c.method, "/", http.NoBody)
+			r.Header.Set(httpfence.Header, "5")
+			r.Header.Set("Upgrade", c.upgrade)
+			go h.ServeHTTP(httptest.NewRecorder(), r)
+			synctest.Wait()
+			newer := start(t.Context(), h, 6)
+			if *newer != c.want {
+				t.Errorf("behind %s %s the newer run has %d, want %d", c.method, c.upgrade, *newer, c.want)
+			}
+			close(s.end["5"])
+		})
+	}
+}
+
 // A newer run does not wait for ever behind an older request that hangs.
 func TestWaitingEndsWithTheRequest(t *testing.T) {
 	t.Parallel()
@@ -261,97 +313,6 @@ func TestPlaceIsGivenBack(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-// keeping is a keeper that is slow, or fails.
-type keeping struct {
-	httpfence.Memory
-
-	slow chan struct{}
-	err  error
-}
-
-func (k *keeping) Raise(ctx context.Context, resource string, token int64) (int64, error) {
-	if k.slow != nil {
-		<-k.slow
-	}
-	if k.err != nil {
-		return 0, k.err
-	}
-	return k.Memory.Raise(ctx, resource, token)
-}
-
-// Hazard: the machine goes down after a newer run has read, and comes back with the old token.
-func TestTokenIsKeptBeforeTheHandlerIsCalled(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s, keep := &stage{}, &keeping{slow: make(chan struct{})}
-		h := httpfence.Handler(s, httpfence.Options{Keep: keep})
-		got := start(t.Context(), h, 5)
-		if s.came() != "" {
-			t.Error("the handler was called before the token was kept")
-		}
-		close(keep.slow)
-		synctest.Wait()
-		close(s.end["5"])
-		synctest.Wait()
-		if *got != 200 {
-			t.Errorf("got %d", *got)
-		}
-	})
-}
-
-func TestTokenThatCannotBeKept(t *testing.T) {
-	t.Parallel()
-	let := 0
-	var told error
-	h := httpfence.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { let++ }), httpfence.Options{
-		Keep:    &keeping{err: errors.New("disk /secret is full")},
-		Refused: func(_ *http.Request, err error) { told = err },
-	})
-	w := send(h, "PUT", "5")
-	if let != 0 || w.Code != 503 || w.Header().Get(httpfence.Header) != "" || strings.Contains(w.Body.String(), "secret") {
-		t.Errorf("%d let in, %d %v %q", let, w.Code, w.Header(), w.Body)
-	}
-	if kept, ok := errors.AsType[*httpfence.KeepError](told); !ok || kept.Resource != "default" || !strings.Contains(kept.Error(), "full") {
-		t.Errorf("told %v", told)
-	}
-}
-
-// What the keeper knows from another process, or from before a restart, counts.
-func TestKeeperKnowsMore(t *testing.T) {
-	t.Parallel()
-	keep := new(httpfence.Memory)
-	before := httpfence.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), httpfence.Options{Keep: keep})
-	after := httpfence.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), httpfence.Options{Keep: keep})
-	if w := send(before, "PUT", "7"); w.Code != 200 {
-		t.Fatal(w.Code)
-	}
-	if w := send(after, "PUT", "6"); w.Code != 409 || w.Header().Get(httpfence.Header) != "7" {
-		t.Errorf("%d %v", w.Code, w.Header())
-	}
-	if w := send(after, "PUT", "7"); w.Code != 200 {
-		t.Errorf("%d for an equal token", w.Code)
-	}
-}
-
-// Resources may come from paths, and paths from anybody. To make room by forgetting would let a stale request pass.
-func TestMemoryIsBounded(t *testing.T) {
-	t.Parallel()
-	var m httpfence.Memory
-	for i := range httpfence.MaxInMemory {
-		if _, err := m.Raise(t.Context(), strconv.Itoa(i), 5); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := m.Raise(t.Context(), "one more", 5); err == nil {
-		t.Error("there is room for ever more resources")
-	}
-	for _, c := range []struct{ token, want int64 }{{4, 5}, {6, 6}} {
-		if highest, err := m.Raise(t.Context(), "0", c.token); highest != c.want || err != nil {
-			t.Errorf("a resource that is known: %d, %v, want %d", highest, err, c.want)
-		}
 	}
 }
 

@@ -2,74 +2,69 @@ package httpfence
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"net/http"
 	"sync"
 
 	"github.com/leaderrun/leaderrun/fence"
 )
 
-// guard is what Handler returns.
-type guard struct {
-	next     http.Handler
-	resource func(*http.Request) string
-	keep     Keeper
-	refused  func(*http.Request, error)
+var errWaited = errors.New("the request of an earlier run is still under way")
 
-	mu    sync.Mutex
-	lines map[string]*line // of the resources that somebody asks for now
-}
-
-// line is where the requests of a resource stand: some inside, and newer ones that wait for them to come out. All of it
-// needs guard.mu.
-type line struct {
-	resource string
-	requests int           // that stand here; without any the line is forgotten, and only the keeper knows the resource
-	highest  int64         // the highest token of those that have ever stood here
-	inside   int           // requests that next works on; all have the same token
-	token    int64         // theirs
-	changed  chan struct{} // closed when those who wait should look again
+// lines are those of the resources that somebody asks for now.
+type lines struct {
+	mu sync.Mutex
+	of map[string]*line
 }
 
 // join puts a request into the line of a resource. part takes it away.
-func (g *guard) join(resource string) *line {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	l := g.lines[resource]
+func (s *lines) join(resource string) *line {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.of[resource]
 	if l == nil {
-		l = &line{resource: resource, changed: make(chan struct{})}
-		g.lines[resource] = l
+		l = &line{mu: &s.mu, resource: resource, changed: make(chan struct{})}
+		s.of[resource] = l
 	}
 	l.requests++
 	return l
 }
 
-func (g *guard) part(l *line) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+func (s *lines) part(l *line) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if l.requests--; l.requests == 0 {
-		delete(g.lines, l.resource)
+		delete(s.of, l.resource)
 	}
 }
 
-// enter raises the fence and returns when next may be called. leave must follow, unless there is an error.
+// line is where the requests of a resource stand: some inside, and newer ones that wait for them to come out.
+type line struct {
+	mu       *sync.Mutex // that of all lines
+	resource string
+	requests int           // that stand here; without any the line is forgotten, and only the keeper knows the resource
+	highest  int64         // the highest token that was kept while somebody stood here
+	inside   int           // requests that hold the line up; all have the same token
+	token    int64         // theirs
+	changed  chan struct{} // closed when those who wait should look again
+}
+
+// check refuses a token that is stale.
+func (l *line) check(token int64) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.stale(token)
+}
+
+// enter takes the highest token that is kept, and returns when a request may come in. leave must follow, unless there is an
+// error.
 //
-// The token is seen here before it is kept: those who wait with a lower one go away at once. That it is kept before next is
-// called makes it hold after a restart.
-func (g *guard) enter(ctx context.Context, l *line, token int64) error {
-	if err := g.see(l, token); err != nil {
-		return err
-	}
-	highest, err := g.keep.Raise(ctx, l.resource, token)
-	if err != nil {
-		return &KeepError{Resource: l.resource, Err: err}
-	}
-	if highest > token {
-		_ = g.see(l, highest) // it is the highest by now, or a higher one is
-		return l.stale(token, highest)
-	}
+// A higher token than before is news for those who wait. They are told of nothing that is not kept: a request of theirs could
+// pass later on.
+func (l *line) enter(ctx context.Context, token, kept int64) error {
+	l.raise(kept)
 	for {
-		changed, err := g.try(l, token)
+		changed, err := l.try(token)
 		if changed == nil || err != nil {
 			return err
 		}
@@ -81,26 +76,21 @@ func (g *guard) enter(ctx context.Context, l *line, token int64) error {
 	}
 }
 
-// see refuses a token that is stale. A higher one than before is news for those who wait.
-func (g *guard) see(l *line, token int64) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if token < l.highest {
-		return l.stale(token, l.highest)
-	}
-	if token > l.highest {
-		l.highest = token
+func (l *line) raise(kept int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if kept > l.highest {
+		l.highest = kept
 		l.wake()
 	}
-	return nil
 }
 
 // try lets a request in if no older one is inside. If one is, it returns what is closed when something has changed.
-func (g *guard) try(l *line, token int64) (changed <-chan struct{}, err error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if token < l.highest {
-		return nil, l.stale(token, l.highest)
+func (l *line) try(token int64) (changed <-chan struct{}, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.stale(token); err != nil {
+		return nil, err
 	}
 	if l.inside > 0 && l.token != token {
 		return l.changed, nil
@@ -111,19 +101,23 @@ func (g *guard) try(l *line, token int64) (changed <-chan struct{}, err error) {
 }
 
 // leave gives a place back.
-func (g *guard) leave(l *line) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+func (l *line) leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.inside--; l.inside == 0 {
 		l.wake()
 	}
 }
 
+// wake needs l.mu, as stale does.
 func (l *line) wake() {
 	close(l.changed)
 	l.changed = make(chan struct{})
 }
 
-func (l *line) stale(token, highest int64) error {
-	return &fence.StaleError{Resource: l.resource, Token: token, Highest: highest}
+func (l *line) stale(token int64) error {
+	if token < l.highest {
+		return &fence.StaleError{Resource: l.resource, Token: token, Highest: l.highest}
+	}
+	return nil
 }

@@ -19,7 +19,7 @@ func TestLinesAreForgotten(t *testing.T) {
 		r.Header.Set(Header, strconv.Itoa(1+i%2))
 		g.ServeHTTP(httptest.NewRecorder(), r)
 	}
-	if len(g.lines) != 0 {
-		t.Errorf("%d lines are left", len(g.lines))
+	if len(g.lines.of) != 0 {
+		t.Errorf("%d lines are left", len(g.lines.of))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/leaderrun/leaderrun/fence"
 )
@@ -26,8 +27,8 @@ func NewResource(client *http.Client, url string) *Resource {
 }
 
 // Raise asks for the URL with HEAD and the token of the run. The service waits with its answer until the requests of earlier
-// runs are over; how long, says ctx. The client that Raise returns sends the token with every request, and refuses to change
-// something on a host other than the URL's: nobody has raised a fence there.
+// runs are over; how long, says ctx. The client that Raise returns sends the token with every request to the URL's host. On
+// others nobody has raised a fence: there it only reads, without the token.
 //
 // Beside a *fence.StaleError there is a *fence.SetupError where the service does not fence, or wants other credentials.
 func (x *Resource) Raise(ctx context.Context, r fence.Run) (*http.Client, error) {
@@ -38,8 +39,10 @@ func (x *Resource) Raise(ctx context.Context, r fence.Run) (*http.Client, error)
 	if err != nil {
 		return nil, &fence.SetupError{Kind: fence.Configuration, Err: err, Hint: "write it like http://host:8080/path"}
 	}
+	request.Header.Set("Cache-Control", "no-cache") // the service itself must see it
 	fenced := *x.client
-	fenced.Transport = &narrow{home: request.URL, base: &Transport{Base: x.client.Transport, Run: r}}
+	base := cmp.Or(x.client.Transport, http.DefaultTransport)
+	fenced.Transport = &narrow{home: request.URL, fenced: &Transport{Base: base, Run: r}, elsewhere: base}
 	asking := fenced
 	asking.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	response, err := asking.Do(request)
@@ -58,7 +61,7 @@ func (x *Resource) Raise(ctx context.Context, r fence.Run) (*http.Client, error)
 
 // raised says whether a service has raised the fence. Its header counts, and not what the service itself thinks of a HEAD.
 func raised(at *url.URL, response *http.Response, r fence.Run) error {
-	highest, status := highestOf(response.Header), response.StatusCode
+	highest, status := Highest(response.Header), response.StatusCode
 	where := at.Redacted()
 	switch {
 	case highest == r.Token:
@@ -83,18 +86,36 @@ func raised(at *url.URL, response *http.Response, r fence.Run) error {
 	}
 }
 
-// narrow lets requests that change something go to one place only.
+// narrow sends the token to one place, and lets requests that may change something go nowhere else.
 type narrow struct {
-	home *url.URL
-	base http.RoundTripper
+	home              *url.URL
+	fenced, elsewhere http.RoundTripper
 }
 
 func (n *narrow) RoundTrip(r *http.Request) (*http.Response, error) {
-	if !isSafe(r) && (r.URL.Scheme != n.home.Scheme || r.URL.Host != n.home.Host) {
+	switch {
+	case samePlace(r.URL, n.home):
+		return n.fenced.RoundTrip(r)
+	case MayChange(r):
 		if r.Body != nil {
 			_ = r.Body.Close()
 		}
 		return nil, fmt.Errorf("%s %s: the fence was raised at %s, and not there", r.Method, r.URL.Redacted(), n.home.Host)
+	case r.Header.Get(Header) != "": // tokens of two jobs say nothing about each other
+		r = r.Clone(r.Context())
+		r.Header.Del(Header)
 	}
-	return n.base.RoundTrip(r)
+	return n.elsewhere.RoundTrip(r)
+}
+
+// samePlace compares scheme, host and port, however they are written.
+func samePlace(a, b *url.URL) bool {
+	return a.Scheme == b.Scheme && strings.EqualFold(a.Hostname(), b.Hostname()) && portOf(a) == portOf(b)
+}
+
+func portOf(u *url.URL) string {
+	if port := u.Port(); port != "" {
+		return port
+	}
+	return map[string]string{"http": "80", "https": "443"}[u.Scheme]
 }

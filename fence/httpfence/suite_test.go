@@ -66,7 +66,7 @@ func (l *ledger) gate(r fence.Run, gate *fencetest.Gate) {
 func (l *ledger) subject(url string) fencetest.Subject {
 	return fencetest.Subject{
 		Unshielded: true, // the handler writes in two halves, and GET without a token passes unfenced
-		Read: func(testing.TB) string { return l.get() },
+		Read:       func(testing.TB) string { return l.get() },
 		Writer: func(_ testing.TB, r fence.Run, gate *fencetest.Gate) fencetest.Writer {
 			l.gate(r, gate)
 			transport := &http.Transport{DialContext: gate.Dialer()}

@@ -11,8 +11,8 @@ import (
 // Transport sends the token of a run with every request, and makes a *fence.StaleError of the answer that the run has been
 // overtaken; http.Client wraps it in a *url.Error. A 409 that is the service's own is left alone.
 //
-// It is for requests of a run that has raised the fence: see Resource. It follows a redirect like any other request, also to
-// another host, which learns the token: that is a number and no secret.
+// It is for requests of a run that has raised the fence, and for one service: whatever it is used with, or redirected to, learns
+// the token, which is no secret but raises the fence there. The client that Resource makes knows its place.
 type Transport struct {
 	Base http.RoundTripper // nil: http.DefaultTransport
 	Run  fence.Run
@@ -25,27 +25,19 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		token, _ = fence.ParseToken(text) // what is wrong with it says the server
 	} else {
 		r = r.Clone(r.Context())
+		if r.Header == nil {
+			r.Header = http.Header{}
+		}
 		r.Header.Set(Header, strconv.FormatInt(token, 10))
 	}
 	response, err := cmp.Or(t.Base, http.DefaultTransport).RoundTrip(r)
 	if err != nil || response.StatusCode != http.StatusConflict {
 		return response, err
 	}
-	highest := highestOf(response.Header)
+	highest := Highest(response.Header)
 	if highest <= token {
 		return response, nil
 	}
 	_ = response.Body.Close()
 	return nil, &fence.StaleError{Resource: r.URL.Host, Token: token, Highest: highest}
-}
-
-// highestOf is the highest token that a response tells, 0 if none: a proxy and the service behind it may both fence.
-func highestOf(h http.Header) int64 {
-	var highest int64
-	for _, text := range h.Values(Header) {
-		if token, err := fence.ParseToken(text); err == nil {
-			highest = max(highest, token)
-		}
-	}
-	return highest
 }

@@ -22,7 +22,7 @@ import (
 
 const (
 	upstreamPatience = time.Minute
-	drainPatience    = 10 * time.Second // for the requests under way when the proxy is told to end
+	drainPatience    = 10 * time.Second // beyond that, for the requests under way when the proxy is told to end
 	idlePatience     = 2 * time.Minute  // for a connection that nobody uses
 )
 
@@ -31,17 +31,22 @@ func fenceHTTPCommand() *command {
 		name: "fence http", args: "UPSTREAM", brief: "pass HTTP requests on, but those of runs that were overtaken",
 		about: `A proxy in front of a service that does not know tokens. Unlike the other kinds it is a daemon, and in no run. A
 run sends its token as the header "Fencing-Token: $LEADERRUN_TOKEN" and begins with a HEAD, which raises the fence.
-It gets 409 if it is stale. Whatever may change something needs the header (428), and so does a WebSocket; GET, HEAD
-and OPTIONS without it pass. Every answer to a token has the header with the highest one. The request of a newer run
-waits until UPSTREAM has answered those of older ones, for as long as its client does.
+It gets 409 if it is stale. Whatever may change something needs the header (428), and so does a WebSocket. GET, HEAD
+and OPTIONS only read: they pass without it, and nobody waits for them. Every answer to a token that is let in, or
+refused with 409, has the header with the highest one. The request of a newer run waits until UPSTREAM has answered
+those of older ones that may change something, for as long as its client does. UPSTREAM is asked in HTTP/1.1, and for
+the host that the client asked for.
 
 What it cannot do. It only filters: where UPSTREAM breaks off, takes longer than --upstream-timeout or the proxy is
 killed, nobody knows whether UPSTREAM still does what it was asked, and the next run is let in. It knows nothing of
-what comes to UPSTREAM on another way, or of what UPSTREAM does after its answer. There must be one proxy for a
-resource: two do not know of each other. A token is no password: anybody may send a high one.
+what comes to UPSTREAM on another way, or of what UPSTREAM does after its answer. A GET that writes after all, or one
+that UPSTREAM takes for something else (X-HTTP-Method-Override), passes unfenced. There must be one proxy for a
+resource: a second one with the same --state ends with 78, and elsewhere two do not know of each other. A token is no
+password: anybody may send a high one.
 
-The highest token is on the disk before a request is passed on. SIGTERM lets the requests under way end, for 10s at
-most; a second one does not wait. The exit code is 0 if all of them have ended.`,
+The highest token is on the disk before a request is passed on. SIGTERM lets the requests under way end, for 10s longer
+than --upstream-timeout at most, and closes WebSockets; a second one does not wait. The exit code is 0 if all of them
+have ended.`,
 		examples: []exampleLine{
 			{"whoever reaches port 8080 goes through the fence", "leaderrun fence http --listen localhost:8080 http://localhost:9000"},
 			{"a name that stays when UPSTREAM moves", "leaderrun fence http --listen :8080 --resource invoices http://localhost:9000/api"},
@@ -67,7 +72,7 @@ func fenceHTTPOptions() []option {
 		},
 		{
 			name: "upstream-timeout", value: "D", def: "1m", check: by(parsePositive), group: fenceGroup, example: "10m",
-			help: "how long UPSTREAM may take until it answers. Then the client gets\n504, and newer runs are let in. Also how long a request goes on\nwhose client has gone away",
+			help: "how long UPSTREAM may take until it answers, once it has the\nrequest. Then the client gets 504, and newer runs are let in. Also\nhow long a client may stand still, and how long its request goes on\nafter that, or after it has gone away",
 		},
 	}
 }
@@ -96,12 +101,13 @@ func runFenceHTTP(c *call) (End, error) {
 		return End{}, usage("--listen is missing", "", "write it like --listen localhost:8080")
 	}
 	if name == "" {
-		name = upstream.Host
+		name = hostPort(upstream)
 	}
-	keep, err := openTokens(state, name)
+	keep, release, err := openTokens(state, name)
 	if err != nil {
 		return End{}, err
 	}
+	defer release()
 	listener, err := listenTCP(address)
 	if err != nil {
 		return End{}, err
@@ -125,27 +131,30 @@ func parseUpstream(text string) (*url.URL, error) {
 }
 
 // openTokens opens the directory where tokens are kept, and looks at the one of the resource: what is wrong there is told at the
-// start.
-func openTokens(dir, name string) (*httpfence.Directory, error) {
+// start. As long as it is not released no other proxy can have the resource.
+func openTokens(dir, name string) (keep *httpfence.Directory, release func(), err error) {
 	if dir == "" {
 		parent, err := stateDirectory()
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		dir = filepath.Join(parent, "fence")
 	}
-	keep, err := httpfence.OpenDirectory(dir)
+	keep, err = httpfence.OpenDirectory(dir)
 	if err == nil {
 		_, err = keep.Load(context.Background(), name)
+	}
+	if err == nil {
+		release, err = keep.Own(name)
 	}
 	if err != nil {
 		hint := hintOf(err)
 		if hint == "" {
 			hint = "--state names another directory"
 		}
-		return nil, &fault{code: codeConfiguration, what: "--state " + dir, why: err.Error(), hint: hint, err: err}
+		return nil, nil, &fault{code: codeConfiguration, what: "--state " + dir, why: err.Error(), hint: hint, err: err}
 	}
-	return keep, nil
+	return keep, release, nil
 }
 
 // stateDirectory is where the backend `file:` keeps its records unless a directory is named.
@@ -164,7 +173,13 @@ func stateDirectory() (string, error) {
 }
 
 // fenceProxy is what a request goes through.
-func (c *call) fenceProxy(name string, keep httpfence.Keeper, upstream *url.URL, patience time.Duration) http.Handler {
+type fenceProxy struct {
+	http.Handler
+
+	onward *forwarder
+}
+
+func (c *call) fenceProxy(name string, keep httpfence.Keeper, upstream *url.URL, patience time.Duration) *fenceProxy {
 	tell := func(level slog.Level, event string, r *http.Request, err error, token int64) {
 		c.voice.event(runner.Event{
 			Name: event, Level: level, Token: token, Text: fmt.Sprintf("%s %s: %v", r.Method, r.URL.Path, err),
@@ -172,9 +187,13 @@ func (c *call) fenceProxy(name string, keep httpfence.Keeper, upstream *url.URL,
 		})
 	}
 	onward := newForwarder(upstream, patience, c.voice, func(r *http.Request, err error) {
-		tell(slog.LevelInfo, "upstream_failed", r, err, 0)
+		event := "upstream_failed"
+		if errors.Is(err, errBrokenOff) {
+			event = "client_failed"
+		}
+		tell(slog.LevelInfo, event, r, err, 0)
 	})
-	return httpfence.Handler(onward, httpfence.Options{
+	return &fenceProxy{onward: onward, Handler: httpfence.Handler(onward, httpfence.Options{
 		Resource: func(*http.Request) string { return name },
 		Keep:     keep,
 		Refused: func(r *http.Request, err error) {
@@ -188,15 +207,23 @@ func (c *call) fenceProxy(name string, keep httpfence.Keeper, upstream *url.URL,
 			}
 			tell(slog.LevelInfo, "request_refused", r, err, token)
 		},
-	})
+	})}
+}
+
+// server serves the proxy.
+func (p *fenceProxy) server(v *voice) *http.Server {
+	server := &http.Server{
+		Handler: p, ReadHeaderTimeout: httpPatience, IdleTimeout: idlePatience,
+		DisableGeneralOptionsHandler: true, // nothing is answered past the fence
+		ErrorLog:                     slog.NewLogLogger(&spokenLog{voice: v}, slog.LevelInfo),
+	}
+	server.RegisterOnShutdown(p.onward.hangUp)
+	return server
 }
 
 // serveFence serves until it is told to end.
-func (c *call) serveFence(listener net.Listener, h http.Handler) (End, error) {
-	server := &http.Server{
-		Handler: h, ReadHeaderTimeout: httpPatience, IdleTimeout: idlePatience,
-		ErrorLog: slog.NewLogLogger(&spokenLog{voice: c.voice}, slog.LevelInfo),
-	}
+func (c *call) serveFence(listener net.Listener, p *fenceProxy) (End, error) {
+	server := p.server(c.voice)
 	over := make(chan error, 1)
 	go func() { over <- server.Serve(listener) }()
 	asked := c.ending()
@@ -211,13 +238,32 @@ func (c *call) serveFence(listener net.Listener, h http.Handler) (End, error) {
 	case sig := <-asked:
 		notify.isStopping("received " + sig.String() + ": waiting for the requests under way")
 		end := End{}
-		if !drained(server, asked) {
+		if !p.drain(server, asked) {
 			c.voice.warn("requests were cut off: UPSTREAM may still do what they asked for", "")
 			end = bySignal(sig)
 		}
 		notify.close(end)
 		return end, nil
 	}
+}
+
+// drain lets the requests under way end, and says whether they have. Connections that have become something else, such as
+// WebSockets, are brought to an end. A second signal ends the patience.
+func (p *fenceProxy) drain(server *http.Server, asked <-chan syscall.Signal) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), p.onward.patience+drainPatience)
+	defer cancel()
+	go func() {
+		select {
+		case <-asked:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	if server.Shutdown(ctx) == nil && p.onward.idle(ctx) {
+		return true
+	}
+	_ = server.Close()
+	return false
 }
 
 // ending returns the signals that ask the program to end.
@@ -231,25 +277,6 @@ func (c *call) ending() <-chan syscall.Signal {
 		}
 	}()
 	return asked
-}
-
-// drained lets the requests under way end, and says whether they have. A second signal ends the patience. Connections that have
-// become something else, such as WebSockets, end at once.
-func drained(server *http.Server, asked <-chan syscall.Signal) bool {
-	ctx, cancel := context.WithTimeout(context.Background(), drainPatience)
-	defer cancel()
-	go func() {
-		select {
-		case <-asked:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	if server.Shutdown(ctx) == nil {
-		return true
-	}
-	_ = server.Close()
-	return false
 }
 
 // spokenLog takes what package net/http has to say. It says nothing of importance that is not told by the requests themselves.

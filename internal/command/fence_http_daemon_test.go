@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/leaderrun/leaderrun/fence"
 	"github.com/leaderrun/leaderrun/fence/httpfence"
@@ -95,11 +97,23 @@ func TestFenceHTTPSurvivesAKill(t *testing.T) {
 	if err := d.raise(t, 7); err != nil {
 		t.Errorf("the same run after a restart: %v", err)
 	}
+	// What asks for the server itself goes through the fence, too.
+	itself, _ := http.NewRequestWithContext(t.Context(), http.MethodOptions, d.url, http.NoBody)
+	itself.URL.Opaque = "*"
+	itself.Header.Set(httpfence.Header, "6")
+	response, err := http.DefaultClient.Do(itself)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	if response.StatusCode != http.StatusConflict {
+		t.Errorf("OPTIONS *: %s", response.Status)
+	}
 	status, said := d.end(t, syscall.SIGTERM)
 	if status.ExitStatus() != 0 {
 		t.Errorf("ended with %v", status)
 	}
-	if !strings.Contains(said, "leaderrun: HEAD /: 127.0.0.1:") || strings.Count(said, "token 6 is stale: a run with token 7 has raised the fence\n") != 1 {
+	if !strings.Contains(said, "leaderrun: HEAD /: 127.0.0.1:") || strings.Count(said, "token 6 is stale: a run with token 7 has raised the fence\n") != 2 {
 		t.Errorf("said %q", said)
 	}
 }
@@ -131,9 +145,9 @@ func TestFenceHTTPDrains(t *testing.T) {
 				t.Fatal(err)
 			}
 			for refused := false; !refused; { // it does not listen any more
-				response, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Get(d.url)
+				conn, err := net.Dial("tcp", strings.TrimPrefix(d.url, "http://"))
 				if refused = err != nil; !refused {
-					response.Body.Close()
+					conn.Close()
 				}
 			}
 			close(release)
@@ -145,6 +159,46 @@ func TestFenceHTTPDrains(t *testing.T) {
 			}
 		}
 		upstream.Close()
+	}
+}
+
+// Hazard: the proxy is restarted, and the service still works on what came through a WebSocket.
+func TestFenceHTTPDrainsWebSockets(t *testing.T) {
+	t.Parallel()
+	came, ended, release := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		conn := switchProtocols(t, w)
+		defer conn.Close()
+		_, _ = conn.Read(make([]byte, 1))
+		close(came)
+		_, _ = io.Copy(io.Discard, conn)
+		close(ended)
+		<-release
+	}))
+	defer upstream.Close()
+	d := startFenceDaemon(t, t.TempDir(), "fence", "http", "--listen", "127.0.0.1:0", upstream.URL)
+	conn := dialUpgrade(t, strings.TrimPrefix(d.url, "http://"), 5)
+	if _, err := conn.Write([]byte("delete all")); err != nil {
+		t.Fatal(err)
+	}
+	<-came
+	if err := d.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-ended:
+	case <-time.After(patience):
+		t.Fatal("the connection stays open")
+	}
+	select {
+	case said := <-d.said:
+		t.Errorf("the proxy has ended, and the service is still at work: %q", said)
+		d.said <- said
+	case <-time.After(aMoment):
+	}
+	close(release)
+	if status, said := d.end(t); status.ExitStatus() != 0 || said != "" {
+		t.Errorf("%v, said %q", status, said)
 	}
 }
 

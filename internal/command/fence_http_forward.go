@@ -1,43 +1,50 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
+	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/http/httputil"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/leaderrun/leaderrun/fence/httpfence"
 )
 
-// forwarder passes requests on to UPSTREAM, behind the fence. It returns from a request that has a token only when UPSTREAM
-// has answered it, even if the client has gone away: as long as nobody knows what becomes of it, no newer run may come in.
+// forwarder passes requests on to UPSTREAM, behind the fence. It returns from a request that may change something only when
+// UPSTREAM has answered it, even if the client has gone away: as long as nobody knows what becomes of it, no newer run may come in.
 type forwarder struct {
 	proxy    *httputil.ReverseProxy
-	patience time.Duration // for the beginning of an answer, and for the rest where nobody waits for it
+	upstream *url.URL
+	patience time.Duration // for UPSTREAM, and for a client that stands still
 	failed   func(r *http.Request, err error)
+
+	underWay sync.WaitGroup     // requests, and what has become of their connections
+	ending   context.Context    // ends when the proxy does
+	hangUp   context.CancelFunc // ends it: connections that would go on for ever must come to an end, too
 }
 
-// idlePerUpstream is how many idle connections are kept: there is only one UPSTREAM.
-const idlePerUpstream = 64
+const idlePerUpstream = 64 // how many idle connections are kept: there is only one UPSTREAM
 
-var errSlow = errors.New("UPSTREAM took longer than --upstream-timeout: it may still do what it was asked")
+var (
+	errSlow      = errors.New("UPSTREAM took longer than --upstream-timeout: it may still do what it was asked")
+	errBrokenOff = errors.New("the client broke off in the middle of its request")
+)
 
 func newForwarder(upstream *url.URL, patience time.Duration, v *voice, failed func(*http.Request, error)) *forwarder {
-	f := &forwarder{patience: patience, failed: failed}
+	f := &forwarder{upstream: upstream, patience: patience, failed: failed}
+	f.ending, f.hangUp = context.WithCancel(context.Background())
 	f.proxy = &httputil.ReverseProxy{
-		Transport: &http.Transport{
-			// What the client asks for is what UPSTREAM is asked for, also as to compression.
-			DisableCompression: true, ForceAttemptHTTP2: true,
-			MaxIdleConnsPerHost: idlePerUpstream, IdleConnTimeout: idlePatience, TLSHandshakeTimeout: httpPatience,
-		},
-		Rewrite:        func(r *httputil.ProxyRequest) { rewrite(r, upstream) },
-		ModifyResponse: func(r *http.Response) error { passageOf(r.Request).answered(r); return nil },
+		Transport:      upstreamTransport(),
+		Rewrite:        f.rewrite,
+		ModifyResponse: f.answered,
 		ErrorHandler:   f.fail,
 		FlushInterval:  -1, // at once
 		ErrorLog:       slog.NewLogLogger(&spokenLog{voice: v}, slog.LevelInfo),
@@ -45,10 +52,27 @@ func newForwarder(upstream *url.URL, patience time.Duration, v *voice, failed fu
 	return f
 }
 
-// rewrite makes the request for UPSTREAM of the one that came in.
-func rewrite(r *httputil.ProxyRequest, upstream *url.URL) {
+// upstreamTransport speaks HTTP/1.1 only, where each request has a connection to itself: so UPSTREAM can be told the end of a
+// request that was broken off, and be heard to its own end.
+func upstreamTransport() *http.Transport {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	return &http.Transport{
+		// What the client asks for is what UPSTREAM is asked for, also as to compression.
+		DisableCompression: true, Protocols: protocols, DialContext: dialUpstream,
+		MaxIdleConnsPerHost: idlePerUpstream, IdleConnTimeout: idlePatience, TLSHandshakeTimeout: httpPatience,
+	}
+}
+
+// rewrite makes the request for UPSTREAM of the one that came in. The host stays that of the client: links and redirects that
+// UPSTREAM makes of it lead through the fence.
+func (f *forwarder) rewrite(r *httputil.ProxyRequest) {
 	r.Out.URL.RawQuery = r.In.URL.RawQuery // also where package url would not write it so
-	r.SetURL(upstream)
+	r.SetURL(f.upstream)
+	r.Out.Host = r.In.Host
+	if r.In.URL.Path == "*" {
+		r.Out.URL.Opaque = "*" // OPTIONS of the server itself
+	}
 	// This may not be the first proxy, and the one before it knows better how the client came.
 	forwarded := []string{"X-Forwarded-Host", "X-Forwarded-Proto", "Forwarded"}
 	r.Out.Header["X-Forwarded-For"] = r.In.Header["X-Forwarded-For"]
@@ -61,39 +85,106 @@ func rewrite(r *httputil.ProxyRequest, upstream *url.URL) {
 	if p := passageOf(r.In); p.token != "" { // UPSTREAM may fence, too
 		r.Out.Header.Set(httpfence.Header, p.token)
 	}
+	onlyOnce(r.Out.Header)
+}
+
+// onlyOnce keeps the transport from sending a POST again when the connection breaks: UPSTREAM may still be at work on the first
+// one. The transport does so where it finds these headers, and it finds them in their usual spelling only.
+func onlyOnce(h http.Header) {
+	for _, name := range []string{"Idempotency-Key", "X-Idempotency-Key"} {
+		if values, ok := h[name]; ok {
+			delete(h, name)
+			h[strings.ToLower(name)] = values
+		}
+	}
 }
 
 func (f *forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	p := &passage{w: w, client: r.Context(), patience: f.patience}
-	// The guard has written the token of a request that it let in. It comes back with the answer: what UPSTREAM says before
-	// that empties the headers.
-	p.token = w.Header().Get(httpfence.Header)
+	f.underWay.Add(1)
+	defer f.underWay.Done()
+	token := r.Header.Get(httpfence.Header) // the guard has looked at it
+	p := &passage{
+		token: token, holds: token != "" && httpfence.MayChange(r), patience: f.patience,
+		answer: http.NewResponseController(w), client: r.Context(), ending: f.ending,
+	}
+	// The headers of the guard come back with the answer: what UPSTREAM says before that empties them.
 	w.Header().Del(httpfence.Header)
-	// Else the server takes the rest of the request away when the answer begins, and the transport, which still wants to send it,
-	// breaks the connection to an UPSTREAM that is still at work.
-	_ = http.NewResponseController(w).EnableFullDuplex() // HTTP/2 is so anyway
+	w.Header().Del("Vary")
+	// Else the server takes the rest of the request away when the answer begins, from an UPSTREAM that is still at work on it.
+	_ = p.answer.EnableFullDuplex() // HTTP/2 is so anyway
 	ctx := r.Context()
-	if p.mayChange(r) {
+	if p.holds {
 		ctx = context.WithoutCancel(ctx)
 	}
 	ctx, p.cancel = context.WithCancelCause(ctx)
-	defer p.cancel(nil)
+	p.life = ctx
 	p.limit = time.AfterFunc(f.patience, p.giveUp)
 	defer p.end()
-	defer context.AfterFunc(p.client, p.deserted)()
-	f.proxy.ServeHTTP(w, r.WithContext(context.WithValue(ctx, passageKey{}, p)))
+	defer context.AfterFunc(p.client, p.desert)()
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: p.gotConn})
+	r = r.WithContext(context.WithValue(ctx, passageKey{}, p))
+	if p.unread = r.ContentLength != 0; p.unread {
+		r.Body = &clientBody{r.Body, p}
+	}
+	f.proxy.ServeHTTP(w, r)
+}
+
+// answered takes the beginning of UPSTREAM's answer.
+func (f *forwarder) answered(r *http.Response) error {
+	p := passageOf(r.Request)
+	if p.token != "" {
+		r.Header.Add(httpfence.Header, p.token)
+		r.Header.Set(httpfence.Header, fmt.Sprint(httpfence.Highest(r.Header))) // UPSTREAM may know a higher one
+		r.Header.Add("Vary", httpfence.Header)
+	}
+	if to := r.Header.Get("Location"); to != "" {
+		r.Header.Set("Location", f.outside(to))
+	}
+	p.answered(r)
+	return nil
+}
+
+// outside is a place at UPSTREAM as clients see it. Other places stay as they are.
+func (f *forwarder) outside(location string) string {
+	u, err := url.Parse(location)
+	if err != nil || u.Host == "" {
+		return location
+	}
+	u.Scheme = cmp.Or(u.Scheme, f.upstream.Scheme)
+	rest, below := strings.CutPrefix(u.EscapedPath(), strings.TrimSuffix(f.upstream.EscapedPath(), "/"))
+	if hostPort(u) != hostPort(f.upstream) || !below || rest != "" && rest[0] != '/' {
+		return location
+	}
+	path := "/" + strings.TrimLeft(rest, "/") // with two of them it would be a host
+	if u.RawQuery != "" || u.ForceQuery {
+		path += "?" + u.RawQuery
+	}
+	if u.Fragment != "" {
+		path += "#" + u.EscapedFragment()
+	}
+	return path
+}
+
+// hostPort is host and port of a service, always written in the same way.
+func hostPort(u *url.URL) string {
+	port := cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
+	return net.JoinHostPort(strings.ToLower(u.Hostname()), port)
 }
 
 // fail answers for an UPSTREAM that has not.
 func (f *forwarder) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p := passageOf(r)
 	status, text := http.StatusBadGateway, "the upstream server cannot be reached"
-	if cause := context.Cause(r.Context()); errors.Is(cause, errSlow) {
+	switch cause := context.Cause(r.Context()); {
+	case errors.Is(cause, errSlow):
 		status, text, err = http.StatusGatewayTimeout, "the upstream server does not answer", cause
 		w.Header().Set("Connection", "close") // see giveUp
+	case errors.Is(err, errBrokenOff):
+		status, text = http.StatusBadRequest, errBrokenOff.Error()
 	}
 	if p.token != "" {
 		w.Header().Set(httpfence.Header, p.token)
+		w.Header().Add("Vary", httpfence.Header)
 	}
 	http.Error(w, text, status)
 	if p.client.Err() != nil && errors.Is(err, context.Canceled) {
@@ -102,111 +193,17 @@ func (f *forwarder) fail(w http.ResponseWriter, r *http.Request, err error) {
 	f.failed(r, fmt.Errorf("%d %s: %w", status, http.StatusText(status), err))
 }
 
-// passage is a request on its way to UPSTREAM and back.
-type passage struct {
-	w        http.ResponseWriter
-	client   context.Context // ends when the client goes away
-	token    string          // "": the request is not fenced
-	cancel   context.CancelCauseFunc
-	patience time.Duration
-
-	mu      sync.Mutex
-	limit   *time.Timer // until giveUp
-	awaited bool        // the answer has begun, and somebody waits for the rest
-	over    bool        // ServeHTTP has returned
-}
-
-type passageKey struct{}
-
-func passageOf(r *http.Request) *passage {
-	p, _ := r.Context().Value(passageKey{}).(*passage)
-	return p
-}
-
-// mayChange says whether the request may change something at UPSTREAM that the fence protects.
-func (p *passage) mayChange(r *http.Request) bool {
-	safe := r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions
-	return p.token != "" && !safe
-}
-
-// answered takes the beginning of UPSTREAM's answer. The rest may take as long as it likes, if somebody waits for it.
-func (p *passage) answered(r *http.Response) {
-	if p.token != "" && (r.StatusCode != http.StatusConflict || r.Header.Get(httpfence.Header) == "") {
-		r.Header.Set(httpfence.Header, p.token) // but where UPSTREAM fences too, and knows a higher one
+// idle waits until nothing is under way any more, and says whether it is so. No request may come in.
+func (f *forwarder) idle(ctx context.Context) bool {
+	idle := make(chan struct{})
+	go func() {
+		f.underWay.Wait()
+		close(idle)
+	}()
+	select {
+	case <-idle:
+		return true
+	case <-ctx.Done():
+		return false
 	}
-	both, upgraded := r.Body.(io.ReadWriteCloser)
-	switch {
-	case upgraded && r.StatusCode == http.StatusSwitchingProtocols:
-		r.Body = &bothWays{both, p}
-	case p.mayChange(r.Request):
-		r.Body = toItsEnd{r.Body}
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.limit.Stop()
-	p.awaited = p.client.Err() == nil
-	if !p.awaited {
-		p.limit.Reset(p.patience)
-	}
-}
-
-// deserted is called when nobody waits for the rest of the answer any more.
-func (p *passage) deserted() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.awaited && !p.over {
-		p.awaited = false
-		p.limit.Reset(p.patience)
-	}
-}
-
-// giveUp ends the request. A client that still sends must not hold it up: it is not read from any more.
-func (p *passage) giveUp() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.awaited || p.over {
-		return
-	}
-	p.cancel(errSlow)
-	_ = http.NewResponseController(p.w).SetReadDeadline(time.Now())
-}
-
-func (p *passage) end() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.over = true
-	p.limit.Stop()
-}
-
-// toItsEnd is the rest of an answer, which is read to its end when it is closed: then UPSTREAM has done what it was asked.
-type toItsEnd struct{ io.ReadCloser }
-
-func (b toItsEnd) Close() error {
-	_, _ = io.Copy(io.Discard, b.ReadCloser)
-	return b.ReadCloser.Close()
-}
-
-// bothWays is a connection to UPSTREAM that has become something else, such as a WebSocket. When one side has said its last word
-// the other one has only so long: the client may be stopped, and would keep newer runs out for ever.
-type bothWays struct {
-	io.ReadWriteCloser
-	passage *passage
-}
-
-func (b *bothWays) Read(p []byte) (int, error) {
-	n, err := b.ReadWriteCloser.Read(p)
-	if err != nil {
-		b.passage.deserted()
-	}
-	return n, err
-}
-
-// CloseWrite is called when the client has said its last word.
-func (b *bothWays) CloseWrite() error {
-	b.passage.deserted()
-	half, ok := b.ReadWriteCloser.(interface{ CloseWrite() error })
-	if !ok {
-		return http.ErrNotSupported
-	}
-	return half.CloseWrite()
 }

@@ -29,8 +29,8 @@ func needsGroups(t *testing.T, controller string) {
 	}
 }
 
-// beats is a shell that writes all the time, and so does its child.
-const beats = `(while :; do echo; done >child) & echo up; while :; do echo; done >parent`
+// beats is a shell that writes all the time, and so does its child. Only the shell is killed in the end, which its child notices.
+const beats = `(while kill -0 $$; do echo; done >child 2>&1) & echo up; while :; do echo; done >parent`
 
 // beaten returns how much such a shell, and its child, have written.
 func beaten(t *testing.T, dir string) (parent, child int64) {

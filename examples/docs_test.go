@@ -300,8 +300,8 @@ func TestPagesFitTheProgram(t *testing.T) {
 		for _, dialect := range []string{"postgres", "mysql", "sqlite"} {
 			var last string // the example with the fence and the row for a tick
 			for paragraph := range strings.SplitSeq(leaderrun("fence", "sql", "--dialect", dialect), "\n--\n") {
-				if strings.HasPrefix(paragraph, "--   ") {
-					last = strings.ReplaceAll(strings.TrimPrefix(paragraph, "--   "), "\n--   ", "\n")
+				if lines, ok := strings.CutPrefix(paragraph, "--   "); ok {
+					last = strings.ReplaceAll(lines, "\n--   ", "\n")
 				}
 			}
 			if last == "" || !strings.Contains(page, "```text\n"+last+"\n```") {

@@ -120,6 +120,7 @@ func TestFencedHTTP(t *testing.T) {
 // its host stands still: nobody renews the lease, and nobody ends the worker. The next run comes, on another host, and adds its
 // order. The worker wakes up and writes. Without a fence the order of the next run is lost; with it the late write is refused.
 func overtaken(t *testing.T, kind string, open func(w *world, fenced bool) shop) {
+	t.Helper()
 	testserver.Require(t, "redis")
 	refusal := "is stale: "
 	if kind == "http" {

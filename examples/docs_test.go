@@ -37,7 +37,9 @@ var unrun = map[string]string{
 		"make model                          # every order of events of a small world": "it takes hours; a short one is a test",
 	"go run ./scripts/mutants            # the tests notice\n" +
 		"go run ./scripts/mutants -bed       # the bed notices": "it takes an hour",
-	"go run ./scripts/bench cron -jobs 10,1000,10000": "it needs an idle machine, and an hour",
+	"go run ./examples/elections -svg elections.svg":                 "its own tests compare what it says with this page",
+	"go run ./examples/elections -runs 2 -seed 7 -svg elections.svg": "its own tests",
+	"go run ./scripts/bench cron -jobs 10,1000,10000":                "it needs an idle machine, and an hour",
 	"make build     # ./leaderrun\n" +
 		"make test      # everything, with the race detector\n" +
 		"make lint      # the linters, go mod tidy, go vet for macOS and FreeBSD, known vulnerabilities\n" +

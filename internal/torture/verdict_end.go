@@ -31,6 +31,7 @@ const (
 	codeLost      = 75
 	codeTimeout   = 124
 	codeSignal    = 128 // and the signal's number
+	codeKilled    = 137
 	highestSignal = 64
 	codeOver      = 0 // the only code that a witness ends with by itself
 )

@@ -93,26 +93,34 @@ func (r *run) over() bool { return r.main != nil && r.main.Over }
 func (r *run) by() wrapper { return wrapper{r.job, r.host, r.wrapper} }
 func (e *End) by() wrapper { return wrapper{e.Job, e.Host, e.PID} }
 
-// endOf returns the life of the wrapper that started a run; nil: not in the log.
+// endOf returns the life of the wrapper that started a run, and not that of another with its pid; nil: not in the log.
 func (t *trial) endOf(r *run) *End {
+	var last *End
 	for _, e := range t.ends[r.by()] {
-		if e.began(r) {
-			return e
+		if e.Began <= r.first && (last == nil || last.Began < e.Began) {
+			last = e
 		}
 	}
-	return nil
+	if last == nil || last.Ended != 0 && r.first > t.lastStart(last) {
+		return nil
+	}
+	return last
 }
 
-// began says whether a run of that wrapper began in its life, and not in that of another with its pid.
-func (e *End) began(r *run) bool {
-	return e.Began <= r.first && (e.Ended == 0 || r.first <= e.Ended)
+// lastStart is until when a run of a wrapper that has ended may begin. One that was killed may have asked its guardian for
+// it just before: the run begins, and ends in time.
+func (t *trial) lastStart(e *End) instant {
+	if e.Code == codeKilled {
+		return e.Ended.Add(t.TTL)
+	}
+	return e.Ended
 }
 
 // lastRunOf returns the last run that a wrapper started, of its own tick where that is known; nil: none. What it ends with
 // speaks of that one.
 func (t *trial) lastRunOf(e *End) *run {
 	for _, r := range slices.Backward(t.started[e.by()]) {
-		if e.began(r) && (e.Tick == 0 || e.Tick == r.tick) {
+		if t.endOf(r) == e && (e.Tick == 0 || e.Tick == r.tick) {
 			return r
 		}
 	}

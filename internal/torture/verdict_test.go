@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/leaderrun/leaderrun/internal/torture/beats"
 )
@@ -82,6 +83,19 @@ func bedRules() []rule {
 		}, broken: []string{"I0"}, says: "nobody knows"},
 		{name: "the pid of a wrapper has come back", change: func(s *scene) {
 			s.end("s2").Ended = sec(3.95)
+		}, broken: []string{"I0"}, says: "nobody knows"},
+		{name: "a run begins as its wrapper is killed", change: func(s *scene) {
+			e := s.end("w2")
+			e.Ended = s.span("w2", beats.RoleMain).First.Add(-2 * time.Millisecond)
+			s.Faults[0].Struck = e.Ended
+			for _, role := range []beats.Role{beats.RoleMain, beats.RoleChild, beats.RoleOrphan} {
+				s.lives("w2", role, 35)
+			}
+		}},
+		{name: "a run begins long after its wrapper was killed", change: func(s *scene) {
+			s.end("w2").Ended = s.span("w2", beats.RoleMain).First.Add(-s.TTL - time.Millisecond)
+			s.end("w2").Began = sec(1)
+			s.Faults = nil
 		}, broken: []string{"I0"}, says: "nobody knows"},
 	}
 }

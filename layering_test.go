@@ -53,6 +53,9 @@ var layers = []layer{
 	{path: "backends/file", ours: []string{"backends", "internal/boottime", "internal/filename"}, theirs: []string{"golang.org/x/sys/..."}},
 	{path: "backends/redis", ours: []string{"backends", "internal/backendurl", "internal/boottime"}, theirs: []string{"github.com/redis/go-redis/v9/..."}},
 	{path: "backends/etcd", ours: []string{"backends", "internal/backendurl", "internal/boottime"}},
+	{path: "backends/kubernetes", ours: []string{"backends", "internal/backendurl", "internal/boottime", "internal/credentialplugin"}, theirs: []string{"go.yaml.in/yaml/v3"}},
+	{path: "backends/zookeeper", ours: []string{"backends", "internal/backendurl", "internal/boottime"}},
+	{path: "backends/postgres", ours: []string{"backends", "internal/backendurl", "internal/boottime"}},
 	{path: "backends/consul", ours: []string{"backends", "internal/backendurl", "internal/boottime"}, theirs: []string{"github.com/hashicorp/consul/api/..."}},
 	{path: "backends"},
 	{path: "internal/process", ours: []string{"internal/lifeline", "internal/boottime"}, theirs: []string{"golang.org/x/sys/..."}},
@@ -61,6 +64,7 @@ var layers = []layer{
 	{path: "internal/testserver", ours: []string{"backends", "internal/..."}, theirs: []string{"..."}, tests: true},
 	{path: "internal/history", tests: true},
 	{path: "internal/filename"},
+	{path: "internal/credentialplugin"},
 	{path: "internal/metrics", ours: []string{"runner", "backends", "internal/filename"}},
 	{path: "internal/backendurl", ours: []string{"backends"}},
 	{path: "internal/redisclient", ours: []string{"backends", "internal/backendurl"}, theirs: []string{"github.com/redis/go-redis/v9/..."}},
@@ -81,7 +85,7 @@ var layers = []layer{
 
 // The packages of the standard library that not every package may import, and which may.
 var restricted = map[string][]string{
-	"os/exec":   {"internal/process/...", "internal/testhost", "internal/testserver", "internal/torture/...", "scripts/...", "examples/..."},
+	"os/exec":   {"internal/process/...", "internal/credentialplugin", "internal/testhost", "internal/testserver", "internal/torture/...", "scripts/...", "examples/..."},
 	"os/signal": {"internal/process/...", "internal/command", "internal/torture/witness", "scripts/...", "examples/..."},
 	"log/slog":  {"runner", "internal/...", "scripts/...", "examples/..."},
 	"log":       {"examples/..."},
@@ -93,7 +97,7 @@ var restricted = map[string][]string{
 var modules = map[string]string{
 	"github.com/urfave/cli/v2":            "flags of internal/command",
 	"github.com/robfig/cron/v3":           "the fields of a cron expression, behind package schedule",
-	"go.yaml.in/yaml/v3":                  "job files and the configuration file, strict",
+	"go.yaml.in/yaml/v3":                  "job files and the configuration file, strict; kubeconfig",
 	"golang.org/x/sys":                    "prctl, pidfd and the like, which package syscall lacks",
 	"github.com/redis/go-redis/v9":        "driver redis, and fences in it",
 	"go.etcd.io/etcd/api/v3":              "tests: the official messages, as the oracle of the etcd client",
@@ -104,7 +108,7 @@ var modules = map[string]string{
 	"github.com/prometheus/client_golang": "tests: the official client, as the oracle of our metrics",
 	"github.com/prometheus/client_model":  "tests: what the official parser reads",
 	"github.com/prometheus/common":        "tests: the official parser and writer of the text format",
-	"github.com/jackc/pgx/v5":             "tests: a driver of PostgreSQL for package fence/sqlfence",
+	"github.com/jackc/pgx/v5":             "tests: a driver of PostgreSQL for package fence/sqlfence, and the oracle of the PostgreSQL client",
 	"github.com/go-sql-driver/mysql":      "tests: one of MySQL and MariaDB",
 	"github.com/mattn/go-sqlite3":         "tests: one of SQLite",
 	"github.com/anishathalye/porcupine":   "tests: is a history of claims linearizable",

@@ -26,6 +26,9 @@ packages() {
 	need redis-sentinel redis-sentinel
 	need initdb postgresql
 	need psql postgresql-client
+	need pgbouncer pgbouncer
+	need java openjdk-17-jre-headless
+	[[ -e /usr/share/java/zookeeper.jar ]] || missing+=(zookeeper)
 	need mariadbd mariadb-server-core # the server without a service
 	need mariadb mariadb-client-core
 	need sqlite3 sqlite3
@@ -59,7 +62,7 @@ packages() {
 			echo "not installed: ${missing[*]}; tests that need them are skipped" >&2
 		fi
 	fi
-	for unit in redis-server redis-sentinel postgresql; do # nor at the next boot
+	for unit in redis-server redis-sentinel postgresql pgbouncer zookeeper; do # nor at the next boot
 		if [[ -d /run/systemd/system && " ${missing[*]} " == *" $unit "* ]]; then
 			systemctl disable --quiet "$unit" || true
 		fi
@@ -110,5 +113,6 @@ compile() {
 packages
 build etcd etcd=go.etcd.io/etcd/server/v3 etcdctl=go.etcd.io/etcd/etcdctl/v3
 build consul consul=github.com/hashicorp/consul
+build kubernetes kube-apiserver=k8s.io/kubernetes/cmd/kube-apiserver
 build s3 versitygw=github.com/versity/versitygw/cmd/versitygw
 build supercronic supercronic=github.com/aptible/supercronic # for benchmarks

@@ -26,17 +26,20 @@ const startTimeout = time.Minute
 
 // binaries says which programs a name in LEADERRUN_TEST_REQUIRE stands for.
 var binaries = map[string][]string{
-	"redis":    {"redis-server", "redis-cli"},
-	"sentinel": {"redis-server", "redis-sentinel"},
-	"cluster":  {"redis-server", "redis-cli"},
-	"etcd":     {"etcd", "etcdctl"},
-	"consul":   {"consul"},
-	"s3":       {"versitygw"},
-	"postgres": {"initdb", "postgres", "psql"},
-	"mariadb":  {"mariadbd", "mariadb-install-db", "mariadb"},
-	"sqlite3":  {"sqlite3"},
-	"cron":     {"cron"},
-	"netns":    {"ip", "nft"},
+	"redis":      {"redis-server", "redis-cli"},
+	"sentinel":   {"redis-server", "redis-sentinel"},
+	"cluster":    {"redis-server", "redis-cli"},
+	"etcd":       {"etcd", "etcdctl"},
+	"consul":     {"consul"},
+	"kubernetes": {"kube-apiserver", "etcd"},
+	"zookeeper":  {"java"},
+	"pgbouncer":  {"pgbouncer", "postgres"},
+	"s3":         {"versitygw"},
+	"postgres":   {"initdb", "postgres", "psql"},
+	"mariadb":    {"mariadbd", "mariadb-install-db", "mariadb"},
+	"sqlite3":    {"sqlite3"},
+	"cron":       {"cron"},
+	"netns":      {"ip", "nft"},
 }
 
 // built is where scripts/servers.sh puts the servers that it builds, the same on every system. It is set before

@@ -1,5 +1,7 @@
 package main
 
+import "slices"
+
 // mutant is one rule broken in one place, and the tests that must notice: arguments of go test.
 type mutant struct {
 	name, file, old, bad string
@@ -16,7 +18,7 @@ var (
 	daemonTests   = []string{"./internal/daemon"}
 )
 
-var mutants = append(fenceMutants, []mutant{
+var mutants = slices.Concat(fenceMutants, kubernetesMutants, zookeeperMutants, postgresMutants, []mutant{
 	{"validity of a claim counts from the reply", "runner/acquire.go", "a.grant, a.plan, a.asked = grant, plan, t0", "a.grant, a.plan, a.asked = grant, plan, now", runnerTests},
 	{"validity of a renewal counts from the reply", "runner/renew.go", "h.asked = reply.t0", "h.asked = h.clock.Now()", runnerTests},
 	{"another's life counts from the request", "runner/acquire.go", "a.witness(refusal.Seen, now)", "a.witness(refusal.Seen, t0)", runnerTests},
@@ -137,4 +139,4 @@ var mutants = append(fenceMutants, []mutant{
 	{"daemon: tokens of a job that was removed are forgotten", "internal/daemon/daemon.go", "delete(d.jobs, name)\n", "delete(d.jobs, name)\n\t\tdelete(d.floors, name)\n", daemonTests},
 	{"a run that is not wanted any more starts", "runner/start.go", "if a.unwanted(ctx) {", "if a == nil {", runnerTests},
 	{"after an earlier tick a run that is not wanted claims", "runner/runner.go", "r.Signal == 0 && !a.unwanted(wanted)", "r.Signal == 0", runnerTests},
-}...)
+})

@@ -15,7 +15,7 @@ func (m *model) apply(s *state, i, k int) {
 	var broken string
 	switch q.kind {
 	case claim:
-		broken = m.lookForClaim(&n, i, q)
+		broken = m.lookForClaim(&n, i, q, false)
 		m.writeClaim(&n, i, q)
 	case renew:
 		m.applyRenew(&n, i, q)
@@ -34,7 +34,7 @@ func (m *model) apply(s *state, i, k int) {
 
 // outdate notes that claims which were decided on what a read showed compare with something else now.
 func (s *state) outdate(t traits, at int, was *kept) {
-	if !t.twoStep {
+	if !t.twoStep || t.versions {
 		return
 	}
 	is := s.site[at].kept
@@ -54,37 +54,15 @@ func (s *state) outdate(t traits, at int, was *kept) {
 	}
 }
 
-// claimInSteps is a claim at a store with compare-and-swap: it reads, decides, and writes if nothing has changed.
-func (m *model) claimInSteps(s *state, i, k int) {
-	n := *s
-	q := &n.wrappers[i].requests[k]
-	was := n.site[0].kept
-	switch {
-	case q.stage == underway:
-		broken := m.lookForClaim(&n, i, q)
-		q.stage = looked
-		if q.next == n.site[0].record && q.answer != isGranted { // it has nothing to write
-			q.stage = answered
-		}
-		m.add(n, broken, "H%d's claim reads what there is: %s", i+1, describe(q))
-	case q.stale && !m.without.compare:
-		*q = request{kind: claim, stage: underway, sent: q.sent, quiet: q.quiet, seen: s.wrappers[i].seen}
-		m.add(n, "", "H%d's claim finds that something has changed", i+1)
-	default:
-		m.writeClaim(&n, i, q)
-		q.stage = answered
-		n.outdate(m.traits, 0, &was)
-		m.add(n, "", "H%d's claim writes: %s", i+1, describe(q))
-	}
-}
-
 // lookForClaim decides a claim on what the store shows.
-func (m *model) lookForClaim(s *state, i int, q *request) (broken string) {
+func (m *model) lookForClaim(s *state, i int, q *request, fresh bool) (broken string) {
 	at := s.siteOf(i)
-	v := m.store.view(m, s, at, holder(i+1), claim)
+	v := m.store.view(m, s, at, look{holder(i + 1), claim, q.seen, q.quiet, fresh})
 	c := m.claimOf(i, q)
 	c.Floor = m.store.floor(&s.site[at].kept).real()
 	d := m.decide.claim(v, c)
+	m.keepQuiet(&d, fresh)
+	q.read, q.server, q.version = s.now, m.serverOf(&s.site[at].server.identity), uint16(s.site[at].version)
 	q.next = s.site[at].record
 	if d.Changed {
 		q.next = m.archive.put(d.Record)
@@ -96,7 +74,10 @@ func (m *model) lookForClaim(s *state, i int, q *request) (broken string) {
 		return broken
 	}
 	q.answer = answerOf(d.Refusal.Verdict)
-	q.seen = sign{tokenOf(d.Refusal.Seen.Token), beat(d.Refusal.Seen.Beat)}
+	shown := sign{tokenOf(d.Refusal.Seen.Token), beat(d.Refusal.Seen.Beat)}
+	if q.seen != shown {
+		q.seen, q.quiet = shown, 0
+	}
 	if q.answer == isLost {
 		broken = cmp.Or(broken, m.mayBeLost(s, i, &v.Record))
 	}
@@ -128,18 +109,39 @@ func (m *model) writeClaim(s *state, i int, q *request) {
 	if again && m.without.repeatExtends {
 		return
 	}
-	k.record = q.next
+	m.remark(s, at, q)
+	since := s.now
+	if m.traits.versions && !m.traits.beats {
+		since = q.read // the time that the row says until when it counts from
+	}
+	if k.record != q.next || q.answer == isGranted {
+		k.record = q.next
+		s.wrote(m.traits, k)
+		if m.traits.writes && q.seen.token != 0 {
+			q.seen.beat = k.beat // what a candidate has written itself is no sign of life
+		}
+	}
 	if q.answer != isGranted {
 		return
 	}
 	s.renewBeat(m.traits, k)
 	if again {
-		m.store.extend(k, l, s.now)
+		m.store.extend(k, l, since)
 		s.recall(q.what)
 		return
 	}
-	m.store.take(k, l, s.now)
+	m.store.take(k, l, since)
 	s.excuse(i, q.what)
+}
+
+// wrote notes that the record was written.
+func (s *state) wrote(t traits, k *kept) {
+	if t.versions {
+		k.version++
+	}
+	if t.writes {
+		k.beat = s.freshBeat()
+	}
 }
 
 // renewBeat gives the record a beat that nobody has seen.
@@ -153,7 +155,7 @@ func (s *state) renewBeat(t traits, k *kept) {
 func (m *model) applyRenew(s *state, i int, q *request) {
 	at := s.siteOf(i)
 	l := label{q.token, holder(i + 1), m.candidates[i].ttl}
-	v := m.store.view(m, s, at, l.holder, renew)
+	v := m.store.view(m, s, at, look{by: l.holder, step: renew})
 	k := &s.site[at].kept
 	q.answer = isNotYours
 	if m.store.foreign(m, k, l) {
@@ -163,9 +165,12 @@ func (m *model) applyRenew(s *state, i int, q *request) {
 	if r.Lost {
 		return
 	}
-	k.record = m.archive.put(r.Record)
-	m.store.extend(k, l, s.now)
-	if m.traits.beats && r.Record.Beat != v.Record.Beat {
+	if !m.without.touches {
+		k.record = m.archive.put(r.Record)
+		s.wrote(m.traits, k)
+	}
+	m.store.extend(k, l, instant(v.Now))
+	if m.traits.beats && !m.traits.writes && r.Record.Beat != v.Record.Beat {
 		s.setBeat(m.traits, k, r.Record.Beat)
 	}
 	s.recall(q.what)
@@ -176,10 +181,10 @@ func (m *model) applyRenew(s *state, i int, q *request) {
 }
 
 // setBeat writes the beat of a renewal. On Consul the record counts it, and one that was lost goes on above the
-// milliseconds since 1970, which is above all that anybody has seen; on etcd it is a revision.
+// milliseconds since 1970, which is above all that anybody has seen; on the others it is a revision.
 func (s *state) setBeat(t traits, k *kept, b int64) {
 	const counted = 200
-	if t.tells && b < counted {
+	if t.counts && b < counted {
 		k.beat = beat(b)
 		return
 	}
@@ -188,7 +193,7 @@ func (s *state) setBeat(t traits, k *kept, b int64) {
 
 func (m *model) applyFinish(s *state, i int, q *request) (broken string) {
 	at := s.siteOf(i)
-	v := m.store.view(m, s, at, holder(i+1), finish)
+	v := m.store.view(m, s, at, look{by: holder(i + 1), step: finish})
 	outcomes := map[outcome]backends.State{done: backends.Done, lost: backends.Lost, stopped: backends.Stopped}
 	e := m.decide.finish(v, m.grantOf(i, q), backends.Outcome{State: outcomes[q.outcome]})
 	if e.Changed {
@@ -200,7 +205,7 @@ func (m *model) applyFinish(s *state, i int, q *request) (broken string) {
 
 func (m *model) applyAbandon(s *state, i int, q *request) {
 	at := s.siteOf(i)
-	v := m.store.view(m, s, at, holder(i+1), abandon)
+	v := m.store.view(m, s, at, look{by: holder(i + 1), step: abandon})
 	m.end(s, at, holder(i+1), q, m.decide.abandon(v, m.claimOf(i, q)))
 }
 
@@ -214,6 +219,7 @@ func (m *model) end(s *state, at int, h holder, q *request, e backends.Ending) {
 	}
 	if e.Changed {
 		k.record = m.archive.put(e.Record)
+		s.wrote(m.traits, k)
 		s.recall(q.what)
 	}
 	if e.Release || m.traits.local && k.lease.holder == h && e.Record.Free() {

@@ -26,6 +26,7 @@ const (
 func ms(m moment) int64                 { return beginning + int64(m)*unit }
 func clock(m moment) time.Time          { return time.UnixMilli(ms(m)) }
 func length(m moment) time.Duration     { return time.Duration(int64(m)*unit) * time.Millisecond }
+func instant(t time.Time) moment        { return moment((t.UnixMilli() - beginning) / unit) }
 func units(d time.Duration) moment      { return moment((d.Milliseconds() + unit - 1) / unit) }
 func number(h holder) string            { return strconv.Itoa(int(h)) }
 func holderOf(h holder) backends.Holder { return backends.Holder{ID: number(h)} }

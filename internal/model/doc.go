@@ -21,9 +21,12 @@
 //
 // The kinds of stores are Redis (server time, the mark, quarantine, replicas, WAIT, failovers, partitions, restarts,
 // dumps, FLUSHALL, evictions), etcd (beats, revisions), Consul (sessions that end early or late, the text of the lock,
-// beats in the record) and file (the lock, its text, who has its descriptor). Candidates come for nothing in particular,
-// for ticks under skip and rerun, or for a key; they give up, and take their claim back. Operators ask, take the
-// lease away, answer for a death, and forget; their orders may arrive twice.
+// beats in the record), file (the lock, its text, who has its descriptor), PostgreSQL (one row with a version, server time,
+// the mark, timelines, standbys that are waited for or lag, restarts, snapshots and backups), ZooKeeper (sessions that end
+// when they like, a follower that lags, beats by whatever is written) and Kubernetes (one object in which nothing ends by
+// itself, clocks of hosts that say anything). Candidates come for nothing in particular, for ticks under skip and rerun, or
+// for a key; they give up, and take their claim back. Operators ask, take the lease away, answer for a death, and forget;
+// their orders may arrive twice.
 //
 // # What is asked
 //
@@ -41,6 +44,9 @@
 //   - Visited states are kept as 128-bit hashes.
 //   - The Lua of backends/redis is taken for the decisions that it mirrors, and for what it asks the server; tests there
 //     compare the two. What the drivers do around the decisions is written anew here, in the store_ files.
+//   - The mark of PostgreSQL is compared, or merged, when a claim writes. Its versions are counted in the model; that they are
+//     drawn makes them differ where the model lets them meet.
+//   - Revisions, resource versions and transaction numbers never come again, but where a variant restores a cluster.
 //   - What an emptied store has forgotten may run again: that is a documented limit. So is all that is called so in a variant.
 //   - Within one unit of the model many things happen, but tokens tell milliseconds. So a fault that loses tokens comes
 //     before the grants of its unit.
@@ -51,5 +57,7 @@
 // future; start deadlines, missed and failed ticks; schedules and who has an outdated one; the highest token that a
 // process has seen; watches (a claim that is refused tells the same); Consul's lock-delay, which only refuses more; etcd
 // leases that end late; members of a cluster that do not know of each other's writes; Redis Cluster; records that drop
-// old runs and keys; two jobs, but for the mark that they share; acknowledgements of an operator's order.
+// old runs and keys; two jobs, but for the mark that they share; acknowledgements of an operator's order; standbys of
+// PostgreSQL that come to the same timeline, and dumps of its tables that are read back; hosts of one store that allow
+// different TTLs, but for one variant of Redis.
 package model

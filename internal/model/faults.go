@@ -11,7 +11,9 @@ const (
 	flush                     // FLUSHALL
 	restart                   // with all data
 	restartEmpty              // with none
-	restartOld                // with what the last dump on disk had
+	restartOld                // with what the last dump or snapshot of its disk had
+	restoreOld                // with what the last backup had, in a new history
+	putBack                   // by an operator: an older copy of the object
 	failover                  // to the laggiest replica
 	partition                 // and a failover beyond it
 	attach                    // a replica
@@ -44,6 +46,9 @@ func (m *model) fail(s *state) {
 		if !m.befall(&n, f) {
 			continue
 		}
+		if m.traits.object && n.site[0].record != 0 && f != restartOld && (f != putBack || !m.without.neverAgain) {
+			n.site[0].beat = n.freshBeat()
+		}
 		n.outdate(m.traits, 0, &was)
 		m.add(n, "", "** %s", f)
 	}
@@ -72,10 +77,17 @@ func (m *model) befall(s *state, f fault) bool {
 		m.loseRecord(s)
 	case removeLock:
 		site.lease, site.label = lease{}, label{}
+	case putBack:
+		beat := site.beat
+		site.kept = s.replica
+		if !m.without.neverAgain {
+			site.beat = beat
+		}
+		m.loseRecord(s)
 	case evictMark:
 		site.mark = mark{}
 	case anotherJob:
-		is, _ := m.admit(s, site, m.other, false)
+		is, _ := m.admit(site.mark, site.server, m.other, s.now, false)
 		if is == site.mark {
 			return false
 		}
@@ -92,7 +104,7 @@ func (m *model) befall(s *state, f fault) bool {
 // forgets says whether a fault loses tokens.
 func (f fault) forgets() bool {
 	switch f {
-	case deleteRecord, evictRecord, deleteBoth, flush, restartEmpty, restartOld:
+	case deleteRecord, evictRecord, deleteBoth, flush, restartEmpty, restartOld, restoreOld, putBack:
 		return true
 	}
 	return false
@@ -114,16 +126,16 @@ func (m *model) befallServer(s *state, f fault) bool {
 	case flush:
 		site.kept, site.server.flushed = kept{}, true
 		m.loseRecord(s)
-	case restart, restartEmpty, restartOld:
+	case restart, restartEmpty, restartOld, restoreOld:
 		site.server = server{
-			identity: identity{site.server.identity.run + 2, site.server.identity.history + 1},
-			started:  s.now, replicas: site.server.replicas,
+			identity: m.restarted(site.server.identity, f), started: s.now, replicas: site.server.replicas,
+			noticed: site.server.noticed,
 		}
 		switch f {
 		case restartEmpty:
 			site.kept = kept{}
 			m.loseRecord(s)
-		case restartOld:
+		case restartOld, restoreOld:
 			site.kept = s.replica
 			m.loseRecord(s)
 		}
@@ -138,6 +150,19 @@ func (m *model) befallServer(s *state, f fault) bool {
 		s.replica = site.kept
 	}
 	return true
+}
+
+// restarted is which server it is after a restart. PostgreSQL begins a new timeline only when it recovers from an
+// archive; a directory that was made anew is another system, on its first one.
+func (m *model) restarted(id identity, f fault) identity {
+	id.run += 2
+	switch {
+	case !m.traits.timelines || f == restoreOld:
+		id.history++
+	case f == restartEmpty:
+		id.history += system
+	}
+	return id
 }
 
 // mayPromote: a replica that was attached is promoted only after some step has noticed it.

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/leaderrun/leaderrun/backends"
@@ -22,7 +23,9 @@ func (m *model) starved(s *state) string {
 	ask := question{now: s.now, site: s.site[0]}
 	broken, known := m.granted[ask]
 	if !known {
-		broken = m.newcomerStarves(s)
+		for _, fresh := range m.clocks() {
+			broken = cmp.Or(broken, m.newcomerStarves(s, fresh))
+		}
 		m.granted[ask] = broken
 	}
 	return broken
@@ -33,7 +36,9 @@ func (m *model) heldByWreck(s *state) bool {
 	return h > 0 && h <= maxWrappers && s.wrappers[h-1].wrecked
 }
 
-func (m *model) newcomerStarves(was *state) string {
+// fresh: clocks say for two TTLs that the holder has just renewed. Its last renewal seems younger than a TTL, and not
+// further ahead than one, for no longer than that.
+func (m *model) newcomerStarves(was *state, fresh bool) string {
 	s := *was
 	c := m.candidates[0]
 	claim := backends.Claim{Job: job, Holder: holderOf(newcomer), TTL: length(c.ttl), Occasion: c.occasion()}
@@ -47,13 +52,16 @@ func (m *model) newcomerStarves(was *state) string {
 		s.site[0].lease = lease{} // the silent ones are dead, or their guardians have killed and unlocked
 	}
 	var seenAt moment
-	last := s.now + m.bound()
+	first, last := s.now, s.now+m.bound()
 	for ; s.now <= last; s.now++ {
+		if m.often {
+			claim.Tick++
+		}
 		m.store.pass(&s.site[0].kept, s.now)
 		if claim.Seen.Token != 0 {
 			claim.Seen.For = length(s.now - seenAt)
 		}
-		r := m.ask(&s, claim)
+		r := m.ask(&s, claim, fresh && s.now < first+2*m.longestTTL())
 		if r == nil {
 			return ""
 		}
@@ -71,7 +79,7 @@ func (m *model) newcomerStarves(was *state) string {
 }
 
 // bound is how long a healthy candidate may have to wait: a lease or quarantine may have to run out, and then a silence
-// to be watched. A session of Consul lasts for two TTLs.
+// to be watched. A session lasts for two TTLs, and so may clocks say that a holder lives.
 func (m *model) bound() moment {
 	b := 2*m.longestTTL() + 2
 	if m.traits.tells {
@@ -81,12 +89,20 @@ func (m *model) bound() moment {
 }
 
 // ask makes one claim at the store and writes what it changes. It returns nil for a grant.
-func (m *model) ask(s *state, c backends.Claim) *backends.Refusal {
-	v := m.store.view(m, s, 0, newcomer, claim)
-	c.Floor = m.store.floor(&s.site[0].kept).real()
+func (m *model) ask(s *state, c backends.Claim, fresh bool) *backends.Refusal {
+	k := &s.site[0].kept
+	seen := sign{tokenOf(c.Seen.Token), beat(c.Seen.Beat)}
+	v := m.store.view(m, s, 0, look{newcomer, claim, seen, units(c.Seen.For), fresh})
+	c.Floor = m.store.floor(k).real()
 	d := m.decide.claim(v, c)
+	m.keepQuiet(&d, fresh)
+	m.remark(s, 0, &request{read: s.now})
 	if d.Changed {
-		s.site[0].record = m.archive.put(d.Record)
+		k.record = m.archive.put(d.Record)
+		s.wrote(m.traits, k)
+		if m.traits.writes && d.Refusal != nil && !m.without.quietNotes { // else it is the note of another candidate
+			d.Refusal.Seen.Beat = int64(k.beat)
+		}
 	}
 	return d.Refusal
 }

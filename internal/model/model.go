@@ -8,8 +8,8 @@ import (
 
 // store is what differs between the kinds of stores: what a decision sees, and what becomes of the lease.
 type store interface {
-	// view is what the store shows to a step of h. What a claim alone writes, the mark, is written.
-	view(m *model, s *state, at int, h holder, step requestKind) backends.View
+	// view is what the store shows. What a claim alone writes, the mark, is written where that is one step with it.
+	view(m *model, s *state, at int, l look) backends.View
 	// floor is the highest token that the store knows beside the record.
 	floor(k *kept) token
 	// take gives the lease to the holder of a grant, extend prolongs it, free removes it.
@@ -28,13 +28,37 @@ type store interface {
 	traits() traits
 }
 
+// look is who reads what there is, and for which step.
+type look struct {
+	by    holder
+	step  requestKind
+	seen  sign   // claims: what the candidate has watched,
+	quiet moment // and for how long it has not changed
+	fresh bool   // Kubernetes: whether the holder renewed within a TTL, by the clocks of two hosts, which say anything
+}
+
+// forgetful is a store that keeps a mark.
+type forgetful interface {
+	store
+	// self is what the server says about itself to a claim that finds an old mark.
+	self(m *model, old mark, srv server, hasRecord bool) backends.Server
+	// named is how a mark writes an identity.
+	named(m *model, id identity) string
+}
+
 // traits of a kind of store.
 type traits struct {
-	name    string
-	beats   bool // death is proved by silence: signs of life count
-	twoStep bool // a claim reads, decides, and writes if nothing has changed
-	tells   bool // a beat is a change of the record (Consul), not of a key of its own (etcd)
-	local   bool // wrappers and guardians hold the lease themselves
+	name      string
+	beats     bool // death is proved by silence: signs of life count
+	twoStep   bool // a claim reads, decides, and writes if nothing has changed
+	tells     bool // a beat is a change of what a claim has read (Consul), not of a key of its own (etcd)
+	counts    bool // beats are counted in the record (Consul), and not numbered by the store
+	writes    bool // whatever is written into the record is a beat, whoever writes it (ZooKeeper, Kubernetes)
+	object    bool // one object holds all: whatever is changed about it is a beat (Kubernetes)
+	versions  bool // what a claim compares is a number that the row or node counts (PostgreSQL, ZooKeeper)
+	ephemeral bool // a grant creates the lease, which must not be there; one that is repeated finds it there (ZooKeeper)
+	timelines bool // a restart is no new history (PostgreSQL)
+	local     bool // wrappers and guardians hold the lease themselves
 }
 
 // decisions are the pure functions of package backends. A variant may replace one by one that lacks a rule.
@@ -80,6 +104,13 @@ type omissions struct {
 	ownLock          bool // a free lock proves death, whoever it was granted to
 	repeatExtends    bool // the same holder that asks again gets its grant, but the lease is not renewed
 	onlyClaimsMark   bool // renewals write into the mark which server this is
+	sameServer       bool // a claim compares the version that it has read, and not which server it has read it from
+	ownTime          bool // a renewal counts from a time that was read in the step before
+	startTime        bool // the mark does not say since when the server is up
+	upLongEnough     bool // a server without mark and record is taken for new at once
+	touches          bool // a renewal extends the lease, and writes nothing
+	quietNotes       bool // a candidate writes that its tick passes whatever the clocks say
+	neverAgain       bool // beats are counted by the record, and one that was put back counts them again
 }
 
 // variant is one world to explore.
@@ -99,6 +130,9 @@ type variant struct {
 	replicas   uint8  // connected at the beginning
 	isolated   uint8  // of them, with the old master after a partition
 	dumps      bool   // the store is saved to disk now and then
+	lags       bool   // a claim may read from a server that lags
+	unmarked   bool   // the store is new
+	often      bool   // the healthy candidate comes for a later tick each time
 	faults     budget
 	orders     []orderKind // what an operator may order
 	gives      bool        // wrappers may give up before they start anything
@@ -138,6 +172,9 @@ func (m *model) begin() state {
 	s := state{now: 1, faults: m.faults}
 	s.site[0].server = server{identity: identity{run: 10, history: 10}, replicas: m.replicas, noticed: m.replicas > 0}
 	s.site[0].mark = mark{identity: s.site[0].server.identity, replicas: m.replicas, longest: m.longest}
+	if m.unmarked {
+		s.site[0].mark = mark{}
+	}
 	if m.keepsReplica() {
 		s.replica = s.site[0].kept
 	}
@@ -150,7 +187,9 @@ func (m *model) begin() state {
 }
 
 // keepsReplica says whether there is an older copy of the store to fall back to.
-func (m *model) keepsReplica() bool { return m.replicas > 0 || m.dumps || m.faults[attach] > 0 }
+func (m *model) keepsReplica() bool {
+	return m.replicas > 0 || m.dumps || m.lags || m.faults[attach] > 0
+}
 
 // claimOf returns the claim that a wrapper sends.
 func (m *model) claimOf(i int, q *request) backends.Claim {

@@ -63,10 +63,16 @@ func (s *state) tidyOrder() {
 
 // obey lets the order reach the store.
 func (m *model) obey(s *state) {
+	for _, fresh := range m.clocks() {
+		m.obeyOnce(s, fresh)
+	}
+}
+
+func (m *model) obeyOnce(s *state, fresh bool) {
 	n := *s
 	n.order.left--
 	id := operator + holder(n.faults[orders])
-	v := m.store.view(m, &n, 0, id, operate)
+	v := m.store.view(m, &n, 0, look{by: id, step: operate, fresh: fresh})
 	o := backends.Order{
 		Job: job, Kind: s.order.kind.real(), By: holderOf(id), Token: s.order.token.real(), Tick: v.Record.Tick.Tick,
 	}
@@ -80,6 +86,7 @@ func (m *model) obey(s *state) {
 	if a.Changed {
 		said = "done"
 		k.record = m.archive.put(a.Record)
+		n.wrote(m.traits, k)
 		if a.Record.Beat != v.Record.Beat {
 			n.renewBeat(m.traits, k)
 		}

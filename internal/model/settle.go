@@ -1,5 +1,7 @@
 package model
 
+import "slices"
+
 // settle takes out of a state what can no longer matter, so that states which behave alike meet.
 func (m *model) settle(s *state) {
 	for at := range s.site {
@@ -11,6 +13,9 @@ func (m *model) settle(s *state) {
 	}
 	if m.traits.beats {
 		s.rankBeats()
+	}
+	if m.traits.versions {
+		m.rankVersions(s)
 	}
 }
 
@@ -85,7 +90,7 @@ func (m *model) isIdleReply(s *state, i int, q *request) bool {
 		if q.answer != isGranted && !m.without.evidenceByReply {
 			q.sent = 0
 		}
-		q.quiet, q.next, q.stale = 0, 0, false
+		q.quiet, q.next, q.stale, q.read, q.server, q.version = 0, 0, false, 0, 0, 0
 		return late || q.answer == isQuarantined || (q.answer == isHeld || q.answer == isVanished) && !m.traits.beats
 	case renew:
 		if w.phase != running {
@@ -118,6 +123,7 @@ func (q *request) before(p *request) bool {
 // beatsKnown visits all beats that anybody knows.
 func (s *state) beatsKnown(visit func(*beat)) {
 	visit(&s.site[0].beat)
+	visit(&s.replica.beat)
 	for i := range s.wrappers {
 		w := &s.wrappers[i]
 		visit(&w.seen.beat)
@@ -148,4 +154,47 @@ func (s *state) rankBeats() {
 		}
 	}
 	s.beatsKnown(func(b *beat) { *b = rank[*b] })
+}
+
+// rankVersions numbers the known versions anew: they are only compared, and go on. 0 is none. Gaps that a few writes may
+// fill stay where a history may fill them again.
+func (m *model) rankVersions(s *state) {
+	gap := uint32(1)
+	if m.without.sameServer || m.faults[deleteBoth] > 0 {
+		gap = 2
+	}
+	var list [3 + 2*maxWrappers]uint32
+	known := list[:0]
+	m.versionsKnown(s, func(v uint32) uint32 {
+		if v != 0 {
+			known = append(known, v)
+		}
+		return v
+	})
+	slices.Sort(known)
+	m.versionsKnown(s, func(v uint32) uint32 {
+		was, is := uint32(0), uint32(0)
+		for _, k := range known {
+			if k > v {
+				break
+			}
+			is += min(k-was, gap)
+			was = k
+		}
+		return is
+	})
+}
+
+// versionsKnown changes all versions that anybody knows.
+func (m *model) versionsKnown(s *state, change func(uint32) uint32) {
+	s.site[0].version = change(s.site[0].version)
+	s.site[1].version = change(s.site[1].version)
+	s.replica.version = change(s.replica.version)
+	for i := range s.wrappers {
+		for k := range s.wrappers[i].requests {
+			if q := &s.wrappers[i].requests[k]; q.stage == looked {
+				q.version = uint16(change(uint32(q.version)))
+			}
+		}
+	}
 }

@@ -62,7 +62,9 @@ type kept struct {
 	lease  lease
 	label  label // what was written into the lock: it stays when the lock is freed by the store
 	beat   beat  // the record's
-	mark   mark  // Redis
+	mark   mark  // Redis, PostgreSQL
+
+	version uint32 // of the row or node: how often it was written since it was made. 0: there is none
 }
 
 // beat is a sign of life, as a rank among those that anybody knows. 0: none.
@@ -91,7 +93,7 @@ type mark struct {
 	evicted  uint8
 }
 
-// identity of a server: the process and its replication history. Zero: none.
+// identity of a server: the process, and its replication history or timeline. Zero: none.
 type identity struct{ run, history uint8 }
 
 // server is backends.Server.
@@ -173,7 +175,10 @@ type request struct {
 	what    occasion
 	attempt uint8
 	outcome outcome
+	read    moment // claims that were decided: when they read,
+	server  uint8  // from which server,
 	token   token
+	version uint16 // and in which version
 	seen    sign   // claims: that was seen; replies: that is shown
 	next    record // claims: what they write
 }

@@ -9,10 +9,12 @@ import (
 // lock-delay is left out: it only refuses more.
 type consul struct{}
 
-func (consul) traits() traits { return traits{name: "Consul", beats: true, twoStep: true, tells: true} }
+func (consul) traits() traits {
+	return traits{name: "Consul", beats: true, twoStep: true, tells: true, counts: true}
+}
 
 // view is that of backends/consul: where the record was lost, the lock still tells of the run.
-func (consul) view(m *model, s *state, at int, _ holder, _ requestKind) backends.View {
+func (consul) view(m *model, s *state, at int, _ look) backends.View {
 	k := &s.site[at].kept
 	v := backends.View{Record: m.recordOf(k), Lease: leaseOf(&k.lease, s.now), Now: clock(s.now), Proof: backends.ByBeat}
 	lags := k.label.token.real() > v.Record.Token

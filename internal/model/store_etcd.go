@@ -9,7 +9,7 @@ type etcd struct{}
 
 func (etcd) traits() traits { return traits{name: "etcd", beats: true, twoStep: true} }
 
-func (etcd) view(m *model, s *state, at int, _ holder, _ requestKind) backends.View {
+func (etcd) view(m *model, s *state, at int, _ look) backends.View {
 	k := &s.site[at].kept
 	return backends.View{Record: m.recordOf(k), Lease: leaseOf(&k.lease, s.now), Now: clock(s.now), Proof: backends.ByBeat}
 }

@@ -14,9 +14,10 @@ type file struct{}
 func (file) traits() traits { return traits{name: "file", local: true} }
 
 // view is that of backends/file for each of its steps.
-func (file) view(m *model, s *state, at int, h holder, step requestKind) backends.View {
+func (file) view(m *model, s *state, at int, l look) backends.View {
 	k := &s.site[at].kept
 	v := backends.View{Record: m.recordOf(k), Now: clock(s.now), Proof: backends.ByRelease}
+	h, step := l.by, l.step
 	mine := k.lease.holder == h
 	switch {
 	case k.lease.holder == 0:
@@ -29,14 +30,14 @@ func (file) view(m *model, s *state, at int, h holder, step requestKind) backend
 		v.Lease = &backends.Lease{Holder: number(h), Token: k.lease.token.real(), Left: time.Second}
 		return v
 	}
-	l := &backends.Lease{Holder: number(k.label.holder), Token: k.label.token.real(), Left: time.Second}
-	if mine || l.Token == v.Record.Token && v.Record.Free() {
-		l.Holder = ""
+	held := &backends.Lease{Holder: number(k.label.holder), Token: k.label.token.real(), Left: time.Second}
+	if mine || held.Token == v.Record.Token && v.Record.Free() {
+		held.Holder = ""
 	}
-	if step == operate && l.Holder == "" && v.Record.Free() {
+	if step == operate && held.Holder == "" && v.Record.Free() {
 		return v
 	}
-	v.Lease = l
+	v.Lease = held
 	return v
 }
 

@@ -1,9 +1,6 @@
 package model
 
 import (
-	"strconv"
-	"time"
-
 	"github.com/leaderrun/leaderrun/backends"
 )
 
@@ -13,14 +10,14 @@ type redis struct{}
 
 func (redis) traits() traits { return traits{name: "Redis"} }
 
-func (redis) view(m *model, s *state, at int, _ holder, step requestKind) backends.View {
-	site := &s.site[at]
+func (redis) view(m *model, s *state, at int, l look) backends.View {
+	site, step := &s.site[at], l.step
 	v := backends.View{Record: m.recordOf(&site.kept), Lease: leaseOf(&site.lease, s.now), Now: clock(s.now), Proof: backends.ByUntil}
 	seen := max(site.mark.replicas, site.server.replicas)
 	site.server.noticed = site.server.replicas > 0
 	if step == claim || step == operate {
 		var next mark
-		next, v.Quarantine = m.admit(s, site, m.longest, v.Record.Token != 0)
+		next, v.Quarantine = m.admit(site.mark, site.server, m.longest, s.now, v.Record.Token != 0)
 		if step == claim {
 			site.mark = next
 		}
@@ -41,42 +38,15 @@ func leaseOf(l *lease, now moment) *backends.Lease {
 	return &backends.Lease{Holder: number(l.holder), Token: l.token.real(), Left: length(l.until - now)}
 }
 
-// admit asks the real mark.
-func (m *model) admit(s *state, site *site, longest moment, hasRecord bool) (mark, time.Duration) {
-	old, srv := site.mark, site.server
-	was := backends.Mark{
-		Identity: old.identity.String(), Replicas: int(old.replicas), Longest: length(old.longest).Milliseconds(),
-		Evicted: int64(old.evicted),
-	}
-	if old.until != 0 {
-		was.Until = ms(old.until)
-	}
-	now := backends.Server{
+func (redis) self(_ *model, old mark, srv server, _ bool) backends.Server {
+	return backends.Server{
 		Identity: srv.identity.String(), Started: ms(srv.started), Replicas: int(srv.replicas), Evicted: int64(srv.evicted),
 		Forgot: srv.flushed || srv.promoted || srv.evicted > 0 ||
 			old.identity.run == srv.identity.run && old.identity != srv.identity,
 	}
-	is, wait := m.decide.admit(was, now, length(longest), ms(s.now), hasRecord)
-	next := mark{
-		identity: old.identity, replicas: uint8(is.Replicas), longest: units(time.Duration(is.Longest) * time.Millisecond),
-		evicted: uint8(is.Evicted),
-	}
-	if is.Identity == now.Identity {
-		next.identity = srv.identity
-	}
-	if wait > 0 {
-		next.until = s.now + units(wait)
-	}
-	return next, wait
 }
 
-// String is the identity as a mark writes it.
-func (i identity) String() string {
-	if i == (identity{}) {
-		return ""
-	}
-	return strconv.Itoa(int(i.run)) + ":" + strconv.Itoa(int(i.history))
-}
+func (redis) named(_ *model, id identity) string { return id.String() }
 
 func (redis) floor(*kept) token                 { return 0 }
 func (redis) foreign(*model, *kept, label) bool { return false }

@@ -44,7 +44,8 @@ func (c candidate) lasting(ttl moment) candidate {
 func variants() []*variant {
 	all := slices.Concat(
 		redisVariants(), redisServerVariants(), replicaVariants(), tickVariants(), etcdVariants(), consulVariants(),
-		fileVariants(), orderVariants(), wrapperVariants(),
+		fileVariants(), orderVariants(), wrapperVariants(), postgresVariants(), standbyVariants(), kubernetesVariants(),
+		zookeeperVariants(),
 	)
 	for _, v := range all {
 		v.complete()

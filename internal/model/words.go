@@ -28,7 +28,8 @@ func (f fault) String() string {
 	return [...]string{
 		"somebody deletes the lease", "somebody deletes the record", "somebody deletes lease and record",
 		"somebody removes the lock file", "FLUSHALL", "the server restarts with its data", "the server restarts empty",
-		"the server restarts with an old dump", "failover to the replica",
+		"the server restarts with an old dump", "the server restarts with an old backup, in a new history",
+		"somebody puts back an old copy", "failover to the replica",
 		"partition: H1 and the old master on one side, the promoted replica and all others on the other",
 		"a replica is attached", "the lease is evicted", "the record is evicted", "the mark is evicted",
 		"another job is claimed", "the host crashes of", "wrapper and guardian are killed of", "",

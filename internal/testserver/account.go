@@ -43,6 +43,16 @@ func dirFor(t testing.TB, as *syscall.Credential) string {
 	return Dir(t)
 }
 
+// OpenDir is Dir for what a server of another account has to read. It may enter the folder, and list it.
+func OpenDir(t testing.TB) string {
+	t.Helper()
+	dir := dirFor(t, &syscall.Credential{})
+	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // that is what it is for
+		t.Fatal(err)
+	}
+	return dir
+}
+
 // give makes a folder the account's.
 func give(t testing.TB, dir string, to *syscall.Credential) {
 	t.Helper()

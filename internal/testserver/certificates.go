@@ -18,27 +18,24 @@ import (
 // Certificates are an authority and what it signed, as files in PEM form.
 type Certificates struct {
 	CA                    string
-	ServerCert, ServerKey string // for 127.0.0.1, localhost and the addresses that were named
+	ServerCert, ServerKey string // for 127.0.0.1, localhost, and the addresses and names that were named
 	ClientCert, ClientKey string
 
 	pool   *x509.CertPool
 	client tls.Certificate
 }
 
-// NewCertificates makes an authority of its own for a test. Servers on other addresses than 127.0.0.1 need them
-// in their certificate.
+// NewCertificates makes an authority of its own for a test. Servers on other addresses than 127.0.0.1, or with names,
+// need them in their certificate.
 func NewCertificates(t testing.TB, addresses ...string) *Certificates {
 	t.Helper()
 	dir := t.TempDir()
-	caKey, ca := sign(t, dir, "ca", nil, nil)
-	ips := []net.IP{net.IPv4(127, 0, 0, 1)}
-	for _, a := range addresses {
-		ips = append(ips, net.ParseIP(a))
-	}
+	caKey, ca := sign(t, dir, "ca", nil, nil, "localhost")
+	hosts := append([]string{"localhost", "127.0.0.1"}, addresses...)
 	c := &Certificates{CA: filepath.Join(dir, "ca.crt"), pool: x509.NewCertPool()}
 	c.pool.AddCert(ca)
-	sign(t, dir, "server", ca, caKey, ips...)
-	sign(t, dir, "client", ca, caKey)
+	sign(t, dir, "server", ca, caKey, hosts...)
+	sign(t, dir, "client", ca, caKey, "localhost")
 	c.ServerCert, c.ServerKey = filepath.Join(dir, "server.crt"), filepath.Join(dir, "server.key")
 	c.ClientCert, c.ClientKey = filepath.Join(dir, "client.crt"), filepath.Join(dir, "client.key")
 	var err error
@@ -64,7 +61,7 @@ func (c *Certificates) Server(t testing.TB) *tls.Config {
 }
 
 // sign writes NAME.crt and NAME.key, signed by the parent, or by itself without one.
-func sign(t testing.TB, dir, name string, parent *x509.Certificate, parentKey *ecdsa.PrivateKey, ips ...net.IP) (*ecdsa.PrivateKey, *x509.Certificate) {
+func sign(t testing.TB, dir, name string, parent *x509.Certificate, parentKey *ecdsa.PrivateKey, hosts ...string) (*ecdsa.PrivateKey, *x509.Certificate) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -76,7 +73,13 @@ func sign(t testing.TB, dir, name string, parent *x509.Certificate, parentKey *e
 		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 		IsCA:        parent == nil, BasicConstraintsValid: true,
-		DNSNames: []string{"localhost"}, IPAddresses: ips,
+	}
+	for _, host := range hosts {
+		if ip := net.ParseIP(host); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else {
+			template.DNSNames = append(template.DNSNames, host)
+		}
 	}
 	if parent == nil {
 		parent, parentKey = template, key

@@ -28,3 +28,10 @@ func runs(pid int) bool {
 	_, state, _ := strings.Cut(string(text), ") ") // the name before it may hold anything
 	return err == nil && !strings.HasPrefix(state, "Z") && !strings.HasPrefix(state, "X")
 }
+
+// frozen says whether a process has been stopped by a signal.
+func frozen(pid int) bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, state, _ := strings.Cut(string(text), ") ")
+	return err == nil && strings.HasPrefix(state, "T")
+}

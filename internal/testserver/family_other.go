@@ -6,3 +6,5 @@ package testserver
 func children(int) []int { return nil }
 
 func runs(int) bool { return false }
+
+func frozen(int) bool { return true }

@@ -164,3 +164,29 @@ func TestConsulServerCutOff(t *testing.T) {
 		t.Errorf("the URL %s does not name %s", set.URL(), x.address(i))
 	}
 }
+
+func TestZooKeeperMemberCutOff(t *testing.T) {
+	t.Parallel()
+	x := newIslands(t, 3, "z")
+	var members []ZooKeeperOptions
+	for i, name := range x.names {
+		members = append(members, ZooKeeperOptions{Address: x.address(i), Netns: name})
+	}
+	set := ZooKeeperEnsembleOf(t, members...)
+	old := set.Leader(t)
+	put(t, old, "/k", "v")
+	x.cut(old.opts.Netns)
+	now := set.Changed(t, old)
+	if now == old {
+		t.Fatal("the leader that is cut off leads on")
+	}
+	put(t, now, "/k", "w")
+	if err := old.Answers(); err == nil {
+		t.Error("the leader that is cut off gives a session")
+	}
+	x.heal(old.opts.Netns)
+	set.Agreed(t)
+	if n, err := old.Get("/k"); err != nil || n.Data != "w" {
+		t.Errorf("the member that is back: %+v, %v", n, err)
+	}
+}

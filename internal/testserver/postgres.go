@@ -1,28 +1,32 @@
 package testserver
 
 import (
-	"context"
+	"cmp"
 	"crypto/rand"
 	"fmt"
-	"net"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // PostgresOptions say how a PostgreSQL server differs from an empty one on a port of its own. It does not sync to disk: a
 // crash of the machine is no part of what a test can show, one of the server is.
 type PostgresOptions struct {
-	Address string   // "": 127.0.0.1
-	Netns   string   // the network namespace in which it runs; "": where the test does
-	Lines   []string // more lines of postgresql.conf
+	TLS        *Certificates // TLS only
+	ClientCert bool          // with TLS: a client without a certificate is turned away
+	Address    string        // "": 127.0.0.1
+	Netns      string        // the network namespace in which it runs; "": where the test does
+	Dir        string        // where its data is, which becomes the server's; "": a folder of its own
+	Env        []string      // more of its environment
+	Init       []string      // more flags of initdb
+	Lines      []string      // more lines of postgresql.conf, which count more than those before them
+	Clients    []string      // more lines of pg_hba.conf, which come first
 }
 
 // PostgresServer is one running PostgreSQL server. Whoever may enter its folder is trusted, which others of this machine
@@ -34,11 +38,21 @@ type PostgresServer struct {
 	dir      string
 	opts     PostgresOptions
 	place    place
+	role     []string            // lines of postgresql.conf: of whom it is a standby, and who stands by it
 	as       *syscall.Credential // PostgreSQL refuses root; nil: as the tests
 }
 
 // Postgres starts a PostgreSQL server.
 func Postgres(t testing.TB, o PostgresOptions) *PostgresServer {
+	t.Helper()
+	s := newPostgres(t, o)
+	s.initialize(t)
+	s.start(t)
+	return s
+}
+
+// newPostgres prepares a server that has no data yet.
+func newPostgres(t testing.TB, o PostgresOptions) *PostgresServer {
 	t.Helper()
 	Require(t, "postgres")
 	s := &PostgresServer{
@@ -46,44 +60,76 @@ func Postgres(t testing.TB, o PostgresOptions) *PostgresServer {
 		place: place{address: o.Address, netns: o.Netns},
 	}
 	s.dir = dirFor(t, s.as)
-	s.initialize(t)
+	if o.TLS != nil {
+		// It reads no key that is not its own.
+		for name, path := range map[string]string{"server.crt": o.TLS.ServerCert, "server.key": o.TLS.ServerKey, "ca.crt": o.TLS.CA} {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			writeFile(t, s.dir, name, string(text))
+		}
+	}
 	t.Cleanup(func() {
 		if s.Process != nil {
 			s.Kill()
 		}
 		s.free()
 	})
-	s.start(t)
 	return s
 }
 
 // initialize makes the folder with the data.
 func (s *PostgresServer) initialize(t testing.TB) {
 	t.Helper()
-	args := []string{
+	args := append([]string{
 		"-D", s.Data(), "-U", "postgres", "-E", "UTF8", "--no-locale", "--no-sync", "--no-instructions",
 		"--auth-local", "trust", "--auth-host", "scram-sha-256", "--pwfile", writeFile(t, s.dir, "password", s.Password+"\n"),
-	}
-	give(t, s.dir, s.as)
+	}, s.opts.Init...)
+	s.own(t)
 	s.finish(t, "initdb", args...)
-	lines := append([]string{
+	s.configure(t)
+}
+
+// own makes the folders in which the server is to have its data the server's.
+func (s *PostgresServer) own(t testing.TB) {
+	t.Helper()
+	give(t, s.dir, s.as)
+	if s.opts.Dir != "" {
+		give(t, s.opts.Dir, s.as)
+	}
+}
+
+// write writes a file that lies with the data. The server may run.
+func (s *PostgresServer) write(t testing.TB, name, text string) {
+	t.Helper()
+	give(t, writeFile(t, s.Data(), name, text), s.as)
+}
+
+// configure writes the files that say how the server runs, and who may come.
+func (s *PostgresServer) configure(t testing.TB) {
+	t.Helper()
+	lines := []string{
 		"listen_addresses = '" + s.place.host() + "'", fmt.Sprintf("port = %d", s.Port),
 		"unix_socket_directories = '" + s.dir + "'", "fsync = off", "full_page_writes = off", "shared_buffers = 16MB",
 		"max_connections = 100", "log_statement = none", "autovacuum = off",
-	}, s.opts.Lines...)
-	conf := filepath.Join(s.Data(), "postgresql.auto.conf")
-	if err := os.WriteFile(conf, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
-		t.Fatal(err)
 	}
-	hosts := filepath.Join(s.Data(), "pg_hba.conf")
-	text, err := os.ReadFile(hosts)
-	if err != nil {
-		t.Fatal(err)
+	kind, wants := "host", ""
+	if s.opts.TLS != nil {
+		kind = "hostssl"
+		lines = append(lines, "ssl = on", "ssl_cert_file = '"+filepath.Join(s.dir, "server.crt")+"'",
+			"ssl_key_file = '"+filepath.Join(s.dir, "server.key")+"'", "ssl_ca_file = '"+filepath.Join(s.dir, "ca.crt")+"'")
 	}
-	text = append(text, "host all all all scram-sha-256\n"...)
-	if err := os.WriteFile(hosts, text, 0o600); err != nil {
-		t.Fatal(err)
+	if s.opts.ClientCert {
+		wants = " clientcert=verify-ca"
 	}
+	clients := slices.Concat(s.opts.Clients, []string{
+		"local all,replication all trust",
+		kind + " all,replication all all scram-sha-256" + wants,
+	})
+	// The file of ALTER SYSTEM, which is read last.
+	s.write(t, "postgresql.auto.conf", strings.Join(slices.Concat(lines, s.opts.Lines, s.role), "\n")+"\n")
+	s.write(t, "pg_hba.conf", strings.Join(clients, "\n")+"\n")
 }
 
 // finish runs one of the server's programs to its end.
@@ -96,14 +142,17 @@ func (s *PostgresServer) finish(t testing.TB, name string, args ...string) {
 
 func (s *PostgresServer) start(t testing.TB) {
 	t.Helper()
-	words := s.place.words(program(t, "postgres"), "-D", s.Data())
+	// A standby looks in the home of whoever started it for a certificate to show.
+	words := slices.Concat([]string{"env", "HOME=" + s.dir}, s.opts.Env, []string{program(t, "postgres"), "-D", s.Data()})
 	as := s.as
 	if s.place.netns != "" && as != nil { // only root may enter a namespace
-		words = s.place.words("setpriv", "--reuid", fmt.Sprint(as.Uid), "--regid", fmt.Sprint(as.Gid), "--clear-groups",
+		words = slices.Concat([]string{
+			"setpriv", "--reuid", fmt.Sprint(as.Uid), "--regid", fmt.Sprint(as.Gid), "--clear-groups",
 			"--pdeathsig", "KILL", // of which the kernel forgets on the way to another user
-			program(t, "postgres"), "-D", s.Data())
+		}, words)
 		as = nil
 	}
+	words = s.place.words(words...)
 	for end := time.Now().Add(startTimeout); ; time.Sleep(20 * time.Millisecond) {
 		s.Process = launchAs(t, as, s.dir, words[0], words[1:]...)
 		if s.readyOrLeft(t, end) {
@@ -133,35 +182,56 @@ func (s *PostgresServer) readyOrLeft(t testing.TB, end time.Time) bool {
 
 // Answers asks the server whether it serves its clients.
 func (s *PostgresServer) Answers() error {
-	ctx, cancel := context.WithTimeout(context.Background(), statusTimeout)
-	defer cancel()
-	config, err := pgx.ParseConfig(s.URL())
-	if err != nil {
-		return err
-	}
-	config.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		return dialFrom(ctx, s.place.netns, network, addr)
-	}
-	c, err := pgx.ConnectConfig(ctx, config)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = c.Close(context.Background()) }()
-	_, err = c.Exec(ctx, "SELECT 1")
+	_, err := s.ask(statusTimeout, "SELECT 1")
 	return err
 }
 
+// Do runs statements on the server, as its owner, and returns the first column of the last one's first row as text.
+func (s *PostgresServer) Do(t testing.TB, query string) string {
+	t.Helper()
+	text, err := s.Try(query)
+	if err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return text
+}
+
+// Try is Do for statements that may fail.
+func (s *PostgresServer) Try(query string) (string, error) {
+	return s.ask(startTimeout, query)
+}
+
+func (s *PostgresServer) ask(timeout time.Duration, query string) (string, error) {
+	return askPostgres(timeout, s.URL(), s.reach(), query)
+}
+
+// reach is from where the server is reached, and how.
+func (s *PostgresServer) reach() place {
+	p := s.place
+	if s.opts.TLS != nil {
+		p.tls = s.opts.TLS.Client()
+	}
+	return p
+}
+
 // Data returns the folder with its data.
-func (s *PostgresServer) Data() string { return filepath.Join(s.dir, "data") }
+func (s *PostgresServer) Data() string { return filepath.Join(cmp.Or(s.opts.Dir, s.dir), "data") }
 
 // Addr returns host and port.
 func (s *PostgresServer) Addr() string { return s.place.addr(s.Port) }
 
 // URL returns the address of the database postgres, with its owner's name and password.
 func (s *PostgresServer) URL() string {
-	u := url.URL{
-		Scheme: "postgres", User: url.UserPassword("postgres", s.Password), Host: s.Addr(), Path: "/postgres", RawQuery: "sslmode=disable",
+	return s.url(s.Addr())
+}
+
+// url returns the address of the database postgres on other hosts.
+func (s *PostgresServer) url(hosts string) string {
+	query := "sslmode=disable"
+	if s.opts.TLS != nil {
+		query = "sslmode=verify-full&sslrootcert=" + url.QueryEscape(s.opts.TLS.CA)
 	}
+	u := url.URL{Scheme: "postgres", User: url.UserPassword("postgres", s.Password), Host: hosts, Path: "/postgres", RawQuery: query}
 	return u.String()
 }
 
@@ -173,8 +243,7 @@ func (s *PostgresServer) Kill() {
 	if s.Ended() {
 		return
 	}
-	_ = s.Signal(syscall.SIGSTOP) // it starts no more of them, and their numbers stay theirs
-	connections := children(s.PID())
+	connections := s.freeze()
 	for _, pid := range connections {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
@@ -184,6 +253,31 @@ func (s *PostgresServer) Kill() {
 			time.Sleep(time.Millisecond) // between two questions
 		}
 	}
+}
+
+// freeze stops the server itself, so that it starts no more processes and their numbers stay theirs, and returns those.
+func (s *PostgresServer) freeze() []int {
+	_ = s.Process.Signal(syscall.SIGSTOP)
+	for !s.Ended() && runs(s.PID()) && !frozen(s.PID()) {
+		time.Sleep(time.Millisecond) // between two questions
+	}
+	return children(s.PID())
+}
+
+// Signal sends a signal, or fails because the process is gone. What stops a process, and lets it go on, reaches those of the
+// connections too: they would serve their clients without the first one.
+func (s *PostgresServer) Signal(sig syscall.Signal) error {
+	switch sig {
+	case syscall.SIGSTOP:
+		for _, pid := range s.freeze() {
+			_ = syscall.Kill(pid, sig) // one that has just ended serves nobody
+		}
+	case syscall.SIGCONT:
+		for _, pid := range children(s.PID()) {
+			_ = syscall.Kill(pid, sig)
+		}
+	}
+	return s.Process.Signal(sig)
 }
 
 // free takes away the piece of System V shared memory that a server which was killed leaves behind. It marks the data as in
@@ -201,19 +295,17 @@ func (s *PostgresServer) free() {
 // Stop freezes the server with all its connections; Cont lets them go on.
 func (s *PostgresServer) Stop(t testing.TB) {
 	t.Helper()
-	s.Process.Stop(t) // first: it starts no more of them
-	for _, pid := range children(s.PID()) {
-		_ = syscall.Kill(pid, syscall.SIGSTOP)
+	if err := s.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
 	}
 }
 
 // Cont is the opposite of Stop.
 func (s *PostgresServer) Cont(t testing.TB) {
 	t.Helper()
-	for _, pid := range children(s.PID()) {
-		_ = syscall.Kill(pid, syscall.SIGCONT)
+	if err := s.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
 	}
-	s.Process.Cont(t)
 }
 
 // Restart kills the server and starts it again, with its data or without.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -83,4 +84,87 @@ func TestPostgres(t *testing.T) {
 	if err := do("SELECT * FROM kept"); err == nil {
 		t.Error("it comes back with the data that it was to lose")
 	}
+}
+
+// TestPostgresStops: a server that is stopped does not serve the connections that it has, each of which is a process.
+func TestPostgresStops(t *testing.T) {
+	t.Parallel()
+	s := Postgres(t, PostgresOptions{})
+	c, err := pgx.Connect(t.Context(), s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close(t.Context()) }()
+	if err := s.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	answered := make(chan error)
+	go func() {
+		_, err := c.Exec(t.Context(), "SELECT 1")
+		answered <- err
+	}()
+	select {
+	case err := <-answered:
+		t.Errorf("it answers: %v", err)
+		return
+	case <-time.After(200 * time.Millisecond): // in which it would have
+	}
+	if err := s.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-answered; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestPostgresTLS(t *testing.T) {
+	t.Parallel()
+	certs := NewCertificates(t)
+	for name, o := range map[string]PostgresOptions{
+		"TLS":               {TLS: certs},
+		"TLS, certificates": {TLS: certs, ClientCert: true, Clients: []string{"host nobody all all reject"}, Init: []string{"--wal-segsize", "1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o.Dir, o.Env = dirFor(t, unprivileged(t, "postgres", "postgres", "nobody")), []string{"TZ=Asia/Tokyo"}
+			s := Postgres(t, o)
+			if got := s.Do(t, "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"); got != "t" {
+				t.Errorf("TLS: %s", got)
+			}
+			plain := strings.Replace(s.URL(), "sslmode=verify-full", "sslmode=disable", 1)
+			if _, err := askPostgres(startTimeout, plain, place{}, "SELECT 1"); err == nil || !strings.Contains(err.Error(), "no encryption") {
+				t.Errorf("without TLS: %v", err)
+			}
+			if _, err := askPostgres(startTimeout, s.URL(), place{}, "SELECT 1"); (err != nil) != o.ClientCert {
+				t.Errorf("without a certificate: %v", err)
+			}
+		})
+	}
+}
+
+// TestPostgresCrowd: a server that has as many connections as it takes refuses one more, and takes it when they have left.
+func TestPostgresCrowd(t *testing.T) {
+	t.Parallel()
+	s := Postgres(t, PostgresOptions{Lines: []string{"max_connections = 10"}})
+	unlock, err := s.Session("CREATE TABLE t (n int); BEGIN; LOCK TABLE t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	leave, err := s.Crowd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Answers(); err == nil {
+		t.Error("it takes one more")
+	}
+	leave()
+	Eventually(t, "they have left", func() bool { return s.Answers() == nil })
+	if _, err := s.Try("LOCK TABLE t NOWAIT"); err == nil || !strings.Contains(err.Error(), "55P03") { // lock_not_available
+		t.Errorf("the table is not locked: %v", err)
+	}
+	unlock()
+	Eventually(t, "it is unlocked", func() bool {
+		_, err := s.Try("BEGIN; LOCK TABLE t NOWAIT")
+		return err == nil
+	})
 }

@@ -202,7 +202,7 @@ func environment() []string {
 	env := []string{"NO_PROXY=*"}
 	for _, v := range os.Environ() {
 		switch name, _, _ := strings.Cut(v, "="); {
-		case strings.HasPrefix(name, "ETCD"), strings.HasPrefix(name, "CONSUL_"), strings.EqualFold(name, "NO_PROXY"):
+		case strings.HasPrefix(name, "ETCD"), strings.HasPrefix(name, "CONSUL_"), strings.HasPrefix(name, "PG"), strings.EqualFold(name, "NO_PROXY"):
 		default:
 			env = append(env, v)
 		}

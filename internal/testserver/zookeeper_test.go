@@ -1,0 +1,143 @@
+package testserver
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestZooKeeper(t *testing.T) {
+	t.Parallel()
+	for name, o := range map[string]ZooKeeperOptions{
+		"plain":             {},
+		"digest":            {Digest: "user:pw"},
+		"long ticks":        {TickTime: 3 * time.Second, MaxSessionTimeout: 7 * time.Second},
+		"TLS":               {TLS: NewCertificates(t)},
+		"TLS, certificates": {TLS: NewCertificates(t), ClientCert: true},
+		"more lines":        {Lines: []string{"4lw.commands.whitelist=srvr,isro"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var s *ZooKeeperServer
+			t.Cleanup(func() {
+				if s != nil {
+					gone(t, s.Process, s.Addr())
+				}
+			})
+			s = ZooKeeper(t, o)
+			zookeeperAnswers(t, s)
+			zookeeperDiffers(t, s)
+		})
+	}
+}
+
+func put(t *testing.T, s *ZooKeeperServer, path, data string) {
+	t.Helper()
+	if err := s.Put(path, data); err != nil {
+		t.Fatalf("put %s: %v", path, err)
+	}
+}
+
+func zookeeperAnswers(t *testing.T, s *ZooKeeperServer) {
+	t.Helper()
+	put(t, s, "/k", "u")
+	put(t, s, "/k", "v")
+	put(t, s, "/k/below", "")
+	s.Restart(t, true)
+	n, err := s.Get("/k")
+	if err != nil || n.Data != "v" || n.Version != 1 || n.Mzxid <= n.Czxid || n.Owner != 0 || n.Children != 1 {
+		t.Errorf("restarted with data: %+v, %v", n, err)
+	}
+	if names, err := s.Children("/k"); err != nil || !slices.Equal(names, []string{"below"}) {
+		t.Errorf("the children: %q, %v", names, err)
+	}
+	s.MustDelete(t, "/k")
+	if n, err := s.Get("/k"); !errors.Is(err, ErrNoNode) {
+		t.Errorf("deleted: %+v, %v", n, err)
+	}
+	put(t, s, "/k", "v")
+	s.Restart(t, false)
+	if n, err := s.Get("/k"); !errors.Is(err, ErrNoNode) {
+		t.Errorf("restarted empty: %+v, %v", n, err)
+	}
+	scheme := "zk://"
+	if s.opts.TLS != nil {
+		scheme = "zks://"
+	}
+	if s.URL() != scheme+s.Addr() {
+		t.Errorf("the URL is %s", s.URL())
+	}
+}
+
+// zookeeperDiffers looks at what the options change.
+func zookeeperDiffers(t *testing.T, s *ZooKeeperServer) {
+	t.Helper()
+	for asked, want := range map[time.Duration]time.Duration{
+		time.Millisecond: 2 * cmp.Or(s.opts.TickTime, quickTick), time.Minute: cmp.Or(s.opts.MaxSessionTimeout, longestSession),
+	} {
+		c, err := s.dial(startTimeout)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := &zkSession{Conn: c}
+		if err := x.open(asked); err != nil || x.timeout != want {
+			t.Errorf("a session of %v: %v, %v; want %v", asked, x.timeout, err, want)
+		}
+		_ = c.Close()
+	}
+	text, err := s.Word("isro")
+	if listed := len(s.opts.Lines) > 0; err != nil || listed != strings.HasPrefix(text, "rw") {
+		t.Errorf("a word that one line more allows: %q, %v", text, err)
+	}
+	mine := s.place
+	s.place = stranger(s.place)
+	if err := s.Answers(); (err != nil) != s.opts.ClientCert {
+		t.Errorf("without a certificate: %v", err)
+	}
+	s.place = mine
+}
+
+func TestZooKeeperEnsemble(t *testing.T) {
+	t.Parallel()
+	var set *ZooKeeperSet
+	t.Cleanup(func() {
+		if set == nil {
+			return
+		}
+		for _, m := range set.Members {
+			gone(t, m.Process, m.Addr())
+		}
+	})
+	set = ZooKeeperEnsemble(t, 3)
+	first := set.Leader(t)
+	put(t, first, "/k", "v")
+	first.Kill()
+	second := set.Changed(t, first)
+	put(t, second, "/k", "w")
+	first.Restart(t, true)
+	set.Agreed(t)
+	if n, err := first.Get("/k"); err != nil || n.Data != "w" {
+		t.Errorf("the member that is back: %+v, %v", n, err)
+	}
+	second = set.Leader(t)
+	second.Stop(t)
+	set.Changed(t, second)
+	second.Cont(t)
+	set.Agreed(t)
+	first.Restart(t, false)
+	set.Agreed(t)
+	if n, err := first.Get("/k"); err != nil || n.Data != "w" {
+		t.Errorf("the member that has lost its data: %+v, %v", n, err)
+	}
+	set.Restart(t, true)
+	if n, err := second.Get("/k"); err != nil || n.Data != "w" {
+		t.Errorf("restarted with data: %+v, %v", n, err)
+	}
+	set.Restart(t, false)
+	if n, err := second.Get("/k"); !errors.Is(err, ErrNoNode) {
+		t.Errorf("restarted empty: %+v, %v", n, err)
+	}
+}

@@ -105,11 +105,11 @@ func (r *redis) told() (int, error) {
 type etcdCounter string
 
 func (c etcdCounter) requests() (int, error) {
-	return scrape(string(c), func(name string) bool { return strings.HasPrefix(name, "grpc_server_msg_received_total{") })
+	return scrape(http.DefaultClient, string(c), func(name string) bool { return strings.HasPrefix(name, "grpc_server_msg_received_total{") })
 }
 
 func (c etcdCounter) told() (int, error) {
-	return scrape(string(c), func(name string) bool { return name == "etcd_debugging_mvcc_watcher_total" })
+	return scrape(http.DefaultClient, string(c), func(name string) bool { return name == "etcd_debugging_mvcc_watcher_total" })
 }
 
 // consulCounter is the address of a server.
@@ -123,7 +123,7 @@ func (c *consulCounter) metrics() string {
 }
 
 func (c *consulCounter) requests() (int, error) {
-	n, err := scrape(c.metrics(), func(name string) bool {
+	n, err := scrape(http.DefaultClient, c.metrics(), func(name string) bool {
 		return strings.HasPrefix(name, "consul_api_http_count{") && !strings.Contains(name, "v1_agent_metrics")
 	})
 	return n - c.asked, err
@@ -132,7 +132,7 @@ func (c *consulCounter) requests() (int, error) {
 // told also counts what the server asks itself. The server tells how many questions wait only when another one comes,
 // which is this one: it would wait, but is answered at once.
 func (c *consulCounter) told() (int, error) {
-	r, err := http.Get("http://" + c.addr + "/v1/kv/none?index=1&wait=1s")
+	r, err := http.Get("http://" + c.addr + "/v1/kv/none?index=1&wait=1s") // there is none: 404
 	if err != nil {
 		return 0, err
 	}
@@ -140,33 +140,28 @@ func (c *consulCounter) told() (int, error) {
 	if err := r.Body.Close(); err != nil {
 		return 0, err
 	}
-	n, err := scrape(c.metrics(), func(name string) bool { return name == "consul_rpc_queries_blocking" })
+	n, err := scrape(http.DefaultClient, c.metrics(), func(name string) bool { return name == "consul_rpc_queries_blocking" })
 	return n - 1, err
 }
 
 // scrape adds up the metrics whose name and labels fit.
-func scrape(url string, fits func(name string) bool) (total int, err error) {
-	r, err := http.Get(url) //nolint:gosec // our own server
+func scrape(client *http.Client, url string, fits func(name string) bool) (total int, err error) {
+	text, err := fetch(client, url)
 	if err != nil {
 		return 0, err
 	}
-	defer func() { _ = r.Body.Close() }()
-	if r.StatusCode != http.StatusOK {
-		return 0, fmt.Errorf("%s: %s", url, r.Status)
-	}
-	lines := bufio.NewScanner(r.Body)
-	for lines.Scan() {
-		name, value, _ := strings.Cut(lines.Text(), " ")
+	for line := range strings.Lines(text) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
 		if !fits(name) {
 			continue
 		}
 		number, err := strconv.ParseFloat(value, 64)
 		if err != nil {
-			return 0, fmt.Errorf("%s: %q", url, lines.Text())
+			return 0, fmt.Errorf("%s: %q", url, line)
 		}
 		total += int(number)
 	}
-	return total, lines.Err()
+	return total, nil
 }
 
 // queued returns how many of these processes wait for a flock: see proc_locks(5).

@@ -109,12 +109,11 @@ func (b *cronBench) prepare() error {
 	daemon := func(backend string) []string { return []string{leaderrun, "cron", "--backend", backend} }
 	b.ways = append(b.ways, cronWay{name: "leaderrun, file", daemons: 1, words: daemon("file://" + filepath.Join(b.dir, "records"))})
 	store := stores[slices.IndexFunc(stores, func(s store) bool { return s.name == "Redis" })]
-	path, err := program(store.program)
-	if err != nil {
+	if err := store.installed(); err != nil {
 		fmt.Printf("%s is not measured: %v\n", store.name, err)
 		return nil
 	}
-	server, err := store.start(path, b.dir)
+	server, err := store.serve(b.dir)
 	if server != nil {
 		b.servers = append(b.servers, server)
 	}
@@ -122,7 +121,7 @@ func (b *cronBench) prepare() error {
 		return fmt.Errorf("%s: %w", store.name, err)
 	}
 	// The first run waits out the quarantine of a Redis that has just started.
-	if _, err := spend([]string{leaderrun, "run", "--backend", store.url(server.addr), "bench", "true"}); err != nil {
+	if _, err := spend([]string{leaderrun, "run", "--backend", server.url, "bench", "true"}); err != nil {
 		return err
 	}
 	info, err := dialRedis(server.addr)
@@ -130,8 +129,8 @@ func (b *cronBench) prepare() error {
 		return err
 	}
 	b.ways = append(b.ways,
-		cronWay{name: "leaderrun, Redis", daemons: 1, words: daemon(store.url(server.addr)), redis: info},
-		cronWay{name: "three leaderruns, Redis", daemons: 3, words: daemon(store.url(server.addr)), redis: info})
+		cronWay{name: "leaderrun, Redis", daemons: 1, words: daemon(server.url), redis: info},
+		cronWay{name: "three leaderruns, Redis", daemons: 3, words: daemon(server.url), redis: info})
 	return nil
 }
 

@@ -9,8 +9,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if len(os.Args) == 3 && os.Args[1] == seatRole { // the command of a crowd
-		if err := takeSeat(os.Args[2]); err != nil {
+	// The command of a run is this program: one that ran the tests again would start ever more of itself.
+	if len(os.Args) == 3 && (os.Args[1] == seatRole || os.Args[1] == stampRole) {
+		if err := act(os.Args[1:]); err != nil {
 			os.Exit(1)
 		}
 		return

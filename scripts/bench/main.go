@@ -1,6 +1,6 @@
-// Bench measures leaderrun beside what people use in its place: flock(1), `etcdctl lock`, `consul lock`, supercronic,
-// and a bare spawn, all in one run on one machine. What it compares takes turns, so that a busy moment hits all
-// alike. The usage text below says what it can do.
+// Bench measures leaderrun beside what people use in its place: flock(1), `etcdctl lock`, `consul lock`, an advisory lock
+// that psql holds, supercronic, and a bare spawn, all in one run on one machine. What it compares takes turns, so that a
+// busy moment hits all alike. The usage text below says what it can do.
 //
 // It builds leaderrun as it is released, and starts the servers of its own on free ports; `make servers` has
 // installed or built them. Measure on an idle machine: under load the ratios shrink and mislead.

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"strings"
@@ -176,7 +177,8 @@ func versions() map[string]string {
 	number := regexp.MustCompile(`\d+\.\d+(\.\d+)?`)
 	all := map[string]string{}
 	for name, option := range map[string]string{
-		"flock": "--version", "redis-server": "--version", "etcd": "--version", "consul": "version", cronPeer: "",
+		"flock": "--version", "redis-server": "--version", "etcd": "--version", "consul": "version", "postgres": "--version",
+		"kube-apiserver": "", cronPeer: "",
 	} {
 		path, err := program(name)
 		if err != nil {
@@ -188,6 +190,9 @@ func versions() map[string]string {
 		}
 		out, _ := exec.Command(path, option).CombinedOutput()
 		all[name] = number.FindString(string(out))
+	}
+	if jars, _ := filepath.Glob(strings.TrimSuffix(zookeeperJar, ".jar") + "-[0-9]*.jar"); len(jars) > 0 {
+		all["zookeeper"] = number.FindString(filepath.Base(jars[len(jars)-1]))
 	}
 	return all
 }

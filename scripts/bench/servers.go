@@ -3,120 +3,139 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
 // store is a kind of server to measure with.
 type store struct {
-	name, program string
-	args          func(dir, addr, other string) []string
-	ready         func(addr string) error
-	url           func(addr string) string
-	peerName      string // of the program that people use with it; "": none
-	peer          func(addr string) (way, error)
-	tells         int // of how many changes a holder of leaderrun asks the server to be told
-	count         func(addr string) (counter, error)
+	name  string
+	needs []string // programs, and files by their path
+	// start starts the processes of a server and waits until they serve clients. It sets the server's url and counter.
+	start    func(s *server) error
+	peerName string // of the program that people use with it; "": none
+	peer     func(s *server) (way, error)
+	tells    int // of how many changes a holder of leaderrun asks the server to be told
+	early    int // runs that do not count, until the server is as fast as one that has run for long
 }
 
 // server is one that runs.
 type server struct {
 	counter
-	addr  string
-	cmd   *exec.Cmd
-	quiet int // clients that it tells of changes before there are any
+	addr      string // where it is to serve clients
+	url       string // for leaderrun
+	dir       string // its own
+	log       *os.File
+	processes []*exec.Cmd
+	as        *syscall.Credential // nil: it runs as we do
+	ending    syscall.Signal      // that ends its processes; 0: SIGKILL
+	quiet     int                 // clients that it tells of changes before there are any
 }
 
-var stores = []store{
-	{
-		name: "Redis", program: "redis-server",
-		args: func(dir, addr, _ string) []string {
-			return []string{"--port", port(addr), "--bind", "127.0.0.1", "--save", "", "--dir", dir, "--logfile", filepath.Join(dir, "log")}
-		},
-		ready: func(addr string) error {
-			c, err := net.Dial("tcp", addr)
-			if err == nil {
-				_ = c.Close()
-			}
+// installed returns what of a store is missing.
+func (s store) installed() error {
+	for _, name := range s.needs {
+		var err error
+		if filepath.IsAbs(name) {
+			_, err = os.Stat(name)
+		} else {
+			_, err = program(name)
+		}
+		if err != nil {
 			return err
-		},
-		url:   func(addr string) string { return "redis://" + addr + "/?longest-ttl=15s" },
-		count: func(addr string) (counter, error) { return dialRedis(addr) },
-	},
-	{
-		name: "etcd", program: "etcd",
-		args: func(dir, addr, other string) []string {
-			client, peer := "http://"+addr, "http://"+other
-			return []string{
-				"--data-dir", filepath.Join(dir, "data"), "--log-level", "error",
-				"--listen-client-urls", client, "--advertise-client-urls", client,
-				"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "default=" + peer,
-			}
-		},
-		ready:    func(addr string) error { return get("http://"+addr+"/health", `"true"`) },
-		url:      func(addr string) string { return "etcd://" + addr },
-		tells:    1,
-		peerName: "etcdctl lock",
-		peer: func(addr string) (way, error) {
-			path, err := program("etcdctl")
-			queue := func(job string) []string { return []string{path, "--endpoints", addr, "lock", "peer-" + job} }
-			return way{run: queue("bench"), queue: queue}, err
-		},
-		count: func(addr string) (counter, error) { return etcdCounter("http://" + addr + "/metrics"), nil },
-	},
-	{
-		name: "Consul", program: "consul",
-		args: func(dir, addr, other string) []string {
-			return []string{
-				"agent", "-server", "-bootstrap-expect=1", "-bind=127.0.0.1", "-data-dir", filepath.Join(dir, "data"),
-				"-http-port", port(addr), "-server-port", port(other), "-serf-lan-port", port(freeAddr()),
-				"-serf-wan-port=-1", "-dns-port=-1", "-grpc-port=-1", "-grpc-tls-port=-1", "-log-file", filepath.Join(dir, "log"),
-				"-hcl", "performance { raft_multiplier = 1 } disable_update_check = true",
-				// Counters to read, and more than 200 connections from one host, which here is all hosts.
-				"-hcl", `telemetry { prometheus_retention_time = "24h" disable_hostname = true } limits { http_max_conns_per_client = 10000 }`,
-			}
-		},
-		ready: func(addr string) error {
-			return errors.Join(get("http://"+addr+"/v1/status/leader", ":"), get("http://"+addr+"/v1/health/service/consul?passing=1", "Node"))
-		},
-		url:      func(addr string) string { return "consul://" + addr },
-		tells:    1,
-		peerName: "consul lock",
-		peer: func(addr string) (way, error) {
-			path, err := program("consul")
-			queue := func(job string) []string {
-				return []string{path, "lock", "-http-addr=" + addr, "-shell=false", "peer-" + job}
-			}
-			return way{run: queue("bench"), queue: queue, tells: 1}, err
-		},
-		count: func(addr string) (counter, error) { return &consulCounter{addr: addr}, nil },
-	},
+		}
+	}
+	return nil
 }
 
-// start starts a server on a free port and waits until it answers. It may return one along with an error.
-func (s store) start(path, dir string) (*server, error) {
-	home, err := os.MkdirTemp(dir, s.program)
+// serve starts a server on a free port. It may return one along with an error.
+func (s store) serve(dir string) (*server, error) {
+	home, err := os.MkdirTemp(dir, strings.ToLower(s.name))
 	if err != nil {
 		return nil, err
 	}
-	addr, other := freeAddr(), freeAddr()
-	server := &server{addr: addr, cmd: exec.Command(path, s.args(home, addr, other)...)}
-	if err := server.cmd.Start(); err != nil {
+	log, err := os.Create(filepath.Join(home, "log"))
+	if err != nil {
 		return nil, err
 	}
-	if err := await(func() error { return s.ready(addr) }); err != nil {
-		return server, err
-	}
-	if server.counter, err = s.count(addr); err != nil {
-		return server, err
+	server := &server{addr: freeAddr(), dir: home, log: log}
+	if err := s.start(server); err != nil {
+		return server, fmt.Errorf("%w: %s", err, tail(log.Name()))
 	}
 	server.quiet, err = server.told()
 	return server, err
+}
+
+// command is a program that is to run as the server does.
+func (s *server) command(name string, args ...string) (*exec.Cmd, error) {
+	path, err := program(name)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(path, args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, s.log, s.log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.as}
+	return cmd, nil
+}
+
+// launch starts one of the server's processes.
+func (s *server) launch(name string, args ...string) error {
+	cmd, err := s.command(name, args...)
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	s.processes = append(s.processes, cmd)
+	return nil
+}
+
+// stop ends all processes of the server, the last one first.
+func (s *server) stop() {
+	const patience = 10 * time.Second
+	for _, cmd := range slices.Backward(s.processes) {
+		if s.ending != 0 {
+			_ = cmd.Process.Signal(s.ending)
+			late := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+			_ = cmd.Wait() // it tells of the signal
+			late.Stop()
+			continue
+		}
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}
+	_ = s.log.Close()
+}
+
+// unprivileged makes the server one that runs as an account, the first of these that there is, where we are root.
+func (s *server) unprivileged(accounts ...string) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	for _, name := range accounts {
+		account, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, wrongUID := strconv.ParseUint(account.Uid, 10, 32)
+		gid, wrongGID := strconv.ParseUint(account.Gid, 10, 32)
+		s.as = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+		// It may pass through the folder of the bed, and owns what is its own there.
+		const passage = 0o711
+		return errors.Join(wrongUID, wrongGID, os.Chmod(filepath.Dir(s.dir), passage), os.Chown(s.dir, int(uid), int(gid)))
+	}
+	return fmt.Errorf("it is not to run as root, and there is no user of %q", accounts)
 }
 
 // hush waits until the server has noticed that clients are gone, and returns how many it still tells of changes:
@@ -134,25 +153,40 @@ func (s *server) hush() (quiet int, err error) {
 	return quiet, err
 }
 
-func (s *server) stop() {
-	_ = s.cmd.Process.Kill()
-	_ = s.cmd.Wait()
+// write writes a file of the server's.
+func (s *server) write(name, text string) (path string, err error) {
+	path = filepath.Join(s.dir, name)
+	return path, os.WriteFile(path, []byte(text), 0o600)
 }
 
-func get(url, want string) error {
-	r, err := http.Get(url) //nolint:gosec // our own server, and await has an end
+// tail returns the end of a log.
+func tail(path string) string {
+	const most = 500
+	text, _ := os.ReadFile(path)
+	return string(text[max(0, len(text)-most):])
+}
+
+// fetch returns what a server of ours answers if it says that all is well. Who waits for that has an end.
+func fetch(client *http.Client, url string) (string, error) {
+	r, err := client.Get(url)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer func() { _ = r.Body.Close() }()
-	var b strings.Builder
-	if err := r.Write(&b); err != nil {
-		return err
+	text, err := io.ReadAll(r.Body)
+	if err == nil && r.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s: %s", url, r.Status, text)
 	}
-	if r.StatusCode != http.StatusOK || !strings.Contains(b.String(), want) {
-		return fmt.Errorf("%s: %s", r.Status, b.String())
+	return string(text), err
+}
+
+// says returns an error unless a server's answer has a text in it.
+func says(url, want string) error {
+	text, err := fetch(http.DefaultClient, url)
+	if err == nil && !strings.Contains(text, want) {
+		err = fmt.Errorf("%s: %s", url, text)
 	}
-	return nil
+	return err
 }
 
 // await asks until something is so, for half a minute at most.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -73,27 +74,26 @@ func (b *bed) add(s store, leaderrun string, fits *regexp.Regexp) error {
 	if !fits.MatchString("leaderrun, "+s.name) && !fits.MatchString(s.peerName) {
 		return nil
 	}
-	path, err := program(s.program)
-	if err != nil {
+	if err := s.installed(); err != nil {
 		fmt.Printf("%s is not measured: %v\n", s.name, err)
 		return nil
 	}
-	server, err := b.start(s, path)
+	server, err := b.start(s)
 	if err != nil {
 		return err
 	}
-	own, err := leaderrunWay(s.name, leaderrun, s.url(server.addr))
+	own, err := leaderrunWay(s.name, leaderrun, server.url)
 	if err != nil {
 		return err
 	}
 	own.server, own.tells = server, s.tells
 	if s.peer != nil && fits.MatchString(s.peerName) {
 		// A server of its own, whose counters tell of nobody else.
-		server, err := b.start(s, path)
+		server, err := b.start(s)
 		if err != nil {
 			return err
 		}
-		peer, err := s.peer(server.addr)
+		peer, err := s.peer(server)
 		if err != nil {
 			return err
 		}
@@ -101,14 +101,18 @@ func (b *bed) add(s store, leaderrun string, fits *regexp.Regexp) error {
 		b.ways = append(b.ways, peer)
 	}
 	b.ways = append(b.ways, own)
-	// The first run makes the record, and waits out the quarantine of a Redis that has just started.
-	_, err = spend(append(slices.Clone(own.run), "true"))
-	return err
+	// The first run makes the record, and waits out the quarantine of a Redis or a PostgreSQL that has just started.
+	for range 1 + s.early {
+		if _, err := spend(append(slices.Clone(own.run), "true")); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // start starts a server that ends with the bed.
-func (b *bed) start(s store, path string) (*server, error) {
-	server, err := s.start(path, b.dir)
+func (b *bed) start(s store) (*server, error) {
+	server, err := s.serve(b.dir)
 	if server != nil {
 		b.servers = append(b.servers, server)
 	}
@@ -166,5 +170,21 @@ func program(name string) (string, error) {
 			return path, nil
 		}
 	}
+	if installed, _ := filepath.Glob(filepath.Join(debianPostgres, "*", "bin", name)); len(installed) > 0 {
+		return newest(installed), nil
+	}
 	return exec.LookPath(name)
+}
+
+// debianPostgres is where Debian has the programs of PostgreSQL, in a folder for each version. Its psql of PATH is a
+// script that looks for the one of here, for longer than that one takes.
+const debianPostgres = "/usr/lib/postgresql"
+
+// newest returns the path in the folder of the highest version. As text, 9.6 would come after 15.
+func newest(paths []string) string {
+	version := func(path string) (v float64) {
+		_, _ = fmt.Sscanf(strings.TrimPrefix(path, debianPostgres+"/"), "%f/", &v)
+		return v
+	}
+	return slices.MaxFunc(paths, func(a, b string) int { return cmp.Compare(version(a), version(b)) })
 }

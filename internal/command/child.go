@@ -86,6 +86,7 @@ var _ runner.Tree = (*tree)(nil)
 // plant starts the guardian, unless that was done before this package was initialised, and returns at once.
 func plant(v *voice) *tree {
 	t := &tree{warn: func(text string) { v.warn(text, "") }, ready: make(chan struct{})}
+	process.BuryStrays()
 	go func() {
 		defer close(t.ready)
 		options := process.Options{Warn: t.warn}

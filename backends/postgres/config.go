@@ -1,0 +1,185 @@
+package postgres
+
+import (
+	"cmp"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends/postgres/wire"
+	"github.com/leaderrun/leaderrun/internal/backendurl"
+)
+
+const (
+	defaultTable   = "leaderrun"
+	defaultPort    = "5432"
+	defaultLongest = 30 * time.Second
+	longestHint    = "?longest-ttl=DURATION in the backend URL raises it, on every host; after a failover nobody runs for so long"
+	shapes         = "postgres://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE?prefix=TABLE&sslmode=verify-full"
+	modes          = "disable, prefer, require, verify-ca or verify-full; prefer, the default, verifies nothing"
+	longestName    = 63 // bytes of an identifier
+)
+
+// config is what a backend URL says.
+type config struct {
+	url     *backendurl.URL
+	prefix  string // the table's name as it was given
+	table   string // the same, quoted for SQL
+	user    string // ?user=, of those who have no password
+	mode    string // ?sslmode=; "": not given
+	files   *backendurl.TLSFiles
+	longest time.Duration
+	wire    wire.Config
+}
+
+// knownOptions returns the options of a URL; sslrootcert, sslcert and sslkey are what libpq calls ca, cert and key.
+func knownOptions() backendurl.Options[config] {
+	options := backendurl.Options[config]{
+		"prefix": {Help: "the name of the table, or SCHEMA.TABLE", Set: func(c *config, v string) error {
+			c.prefix = v
+			return nil
+		}},
+		"user": {Help: "a user who logs in without a password", Set: func(c *config, v string) error {
+			c.user = v
+			return nil
+		}},
+		"sslmode": {Help: modes, Set: setMode},
+		"longest-ttl": {Help: "the longest TTL that is allowed here", Set: func(c *config, v string) (err error) {
+			c.longest, err = backendurl.Duration(v)
+			return err
+		}},
+	}.WithTLS(func(c *config) *backendurl.TLSFiles { return c.files })
+	for ours, libpqs := range map[string]string{"ca": "sslrootcert", "cert": "sslcert", "key": "sslkey"} {
+		options[libpqs] = options[ours]
+	}
+	return options
+}
+
+func setMode(c *config, mode string) error {
+	switch mode {
+	case "disable", "prefer", "require", "verify-ca", "verify-full":
+		c.mode = mode
+		return nil
+	case "allow":
+		return errors.New("allow encrypts only what a server insists on: use prefer, or better verify-full")
+	}
+	return errors.New("no such mode")
+}
+
+// parseURL reads a backend URL. No error here shows any part of the URL that a password may be in.
+func parseURL(raw string) (*config, error) {
+	c := &config{longest: defaultLongest, prefix: defaultTable, files: new(backendurl.TLSFiles)}
+	switch backendurl.Scheme(raw) {
+	case "postgres", "postgresql":
+	default:
+		return nil, configuration(shapes, "this is not the URL of a PostgreSQL backend")
+	}
+	u, err := backendurl.Parse(raw, backendurl.Form{Shapes: shapes, Port: defaultPort})
+	if err != nil {
+		return nil, err
+	}
+	c.url = u
+	if err := knownOptions().Read(u, c); err != nil {
+		return nil, err
+	}
+	user := cmp.Or(u.User, c.user)
+	switch {
+	case u.User != "" && c.user != "":
+		return nil, configuration(shapes, "the backend URL has two users, before its hosts and in its options")
+	case user == "":
+		return nil, configuration(shapes, "the backend URL names no user")
+	case u.User == "" && u.Password != "":
+		return nil, configuration(shapes, "the backend URL has a password without a user")
+	}
+	database, err := url.PathUnescape(strings.TrimSuffix(u.Path, "/"))
+	if err != nil || strings.ContainsAny(user+u.Password+database, "\x00") {
+		return nil, configuration(shapes, "the path of the backend URL is not the name of a database")
+	}
+	if c.table, err = quoteTable(c.prefix); err != nil {
+		return nil, err
+	}
+	c.wire = wire.Config{
+		Addrs: u.Addrs, User: user, Password: u.Password, Database: cmp.Or(database, user), Application: "leaderrun",
+	}
+	err = c.secure()
+	return c, err
+}
+
+// quoteTable writes TABLE or SCHEMA.TABLE as SQL has it. No name is folded to lower case.
+func quoteTable(name string) (string, error) {
+	parts := strings.Split(name, ".")
+	for i, part := range parts {
+		if len(parts) > 2 || part == "" || len(part) > longestName || strings.Contains(part, "\x00") {
+			return "", configuration("?prefix=TABLE or ?prefix=SCHEMA.TABLE", "the prefix of the backend URL is not the name of a table")
+		}
+		parts[i] = `"` + strings.ReplaceAll(part, `"`, `""`) + `"`
+	}
+	return strings.Join(parts, "."), nil
+}
+
+// secure sets what is verified. As with libpq, nothing is unless the URL says so; but an authority that it names is
+// never ignored, and a password goes in clear text only inside of TLS to a host that was verified.
+func (c *config) secure() error {
+	named := c.files.CA != ""
+	mode := c.mode
+	if mode == "" && named {
+		mode = "verify-full"
+	}
+	verifies := strings.HasPrefix(mode, "verify-")
+	given := c.files.Cert != "" || c.files.Key != "" || c.files.ServerName != "" || named
+	switch {
+	case mode == "disable" && given:
+		return configuration("?sslmode=verify-full", "the backend URL names certificates, and says sslmode=disable")
+	case mode == "disable":
+		return nil
+	case mode == "prefer" && named:
+		return configuration("?sslmode=verify-full", "the backend URL names an authority, and says sslmode=prefer, which does not ask it")
+	case mode == "require" && named: // as libpq has it
+		mode, verifies = "verify-ca", true
+	}
+	config, err := c.files.Config()
+	if err != nil {
+		return err
+	}
+	c.wire.Security, c.wire.ClearText, c.wire.TLS = wire.Must, verifies, config
+	if mode == "" || mode == "prefer" {
+		c.wire.Security = wire.Prefer
+	}
+	switch {
+	case !verifies:
+		config.InsecureSkipVerify = true //nolint:gosec // the user's choice: docs/backends.md says what it is worth
+	case mode == "verify-ca":
+		config.InsecureSkipVerify = true //nolint:gosec // the chain is verified, only the name is not
+		config.VerifyConnection = func(s tls.ConnectionState) error { return verifyChain(config.RootCAs, s) }
+	}
+	return nil
+}
+
+// verifyChain is what crypto/tls does, without the name.
+func verifyChain(roots *x509.CertPool, s tls.ConnectionState) error {
+	intermediates := x509.NewCertPool()
+	for _, cert := range s.PeerCertificates[1:] {
+		intermediates.AddCert(cert)
+	}
+	_, err := s.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: intermediates})
+	if err != nil {
+		return &tls.CertificateVerificationError{UnverifiedCertificates: s.PeerCertificates, Err: err}
+	}
+	return nil
+}
+
+// remote returns the hosts that are not this one.
+func remote(addrs []string) []string {
+	var others []string
+	for _, addr := range addrs {
+		host, _, err := net.SplitHostPort(addr)
+		if ip := net.ParseIP(host); err == nil && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			others = append(others, addr)
+		}
+	}
+	return others
+}

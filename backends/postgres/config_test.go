@@ -1,0 +1,142 @@
+package postgres
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/postgres/wire"
+	"github.com/leaderrun/leaderrun/internal/testserver"
+)
+
+func TestURL(t *testing.T) {
+	t.Parallel()
+	type seen struct{ Addrs, User, Password, Database, Prefix, Table string }
+	for url, want := range map[string]seen{
+		"postgres://u:p@h":                         {"h:5432", "u", "p", "u", "leaderrun", `"leaderrun"`},
+		"PostgreSQL://u:p@h:7/":                    {"h:7", "u", "p", "u", "leaderrun", `"leaderrun"`},
+		"postgres://u:p@a,b:7,[::1]/d":             {"a:5432,b:7,[::1]:5432", "u", "p", "d", "leaderrun", `"leaderrun"`},
+		"postgres://u%40x:p%40ss%2F%25@h/a%2Fb":    {"h:5432", "u@x", "p@ss/%", "a/b", "leaderrun", `"leaderrun"`},
+		"postgres://u:p@h/d?prefix=jobs":           {"h:5432", "u", "p", "d", "jobs", `"jobs"`},
+		`postgres://u:p@h/d?prefix=My.ta%22ble%3b`: {"h:5432", "u", "p", "d", `My.ta"ble;`, `"My"."ta""ble;"`},
+		"postgres://h/d?user=u":                    {"h:5432", "u", "", "d", "leaderrun", `"leaderrun"`},
+	} {
+		c, err := parseURL(url)
+		if err != nil {
+			t.Errorf("%s: %v", url, err)
+			continue
+		}
+		got := seen{strings.Join(c.wire.Addrs, ","), c.wire.User, c.wire.Password, c.wire.Database, c.prefix, c.table}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s:\n%s", url, diff)
+		}
+	}
+}
+
+// badURLs all have the password hunter2 where there may be one.
+var badURLs = []string{
+	"", "postgres:", "postgres:h", "http://h", "postgresx://h", "postgres://", "postgres://h", "postgres://:0", "postgres://u:hunter2@h:0", "postgres://u:hunter2@h,",
+	"postgres://u:hunter2@", "postgres://u:hunter2@h:x", "postgres://u@h", "postgres://:hunter2@h/d", "postgres://u:hunter2%zz@h", "postgres://u:hunter2/x@h",
+	"postgres://u:hunter2?@h", "postgres://u:hunter2@h/%zz", "postgres://u:hunter2@h/a%00b", "postgres://u:hunter2@h?foo=1", "postgres://u:hunter2@h?prefix=",
+	"postgres://u:hunter2@h?prefix=a.b.c", "postgres://u:hunter2@h?prefix=.a", "postgres://u:hunter2@h?prefix=a%00", "postgres://u:hunter2@h?user=v",
+	"postgres://u:hunter2@h?prefix=a&prefix=b", "postgres://u:hunter2@h?sslmode=allow", "postgres://u:hunter2@h?sslmode=hunter2", "postgres://u:hunter2@h?longest-ttl=x",
+	"postgres://u:hunter2@h?sslrootcert=/nowhere", "postgres://u:hunter2@h?sslrootcert=config.go", "postgres://u:hunter2@h?sslcert=/nowhere",
+	"postgres://u:hunter2@h?sslmode=disable&sslcert=/nowhere&sslkey=/nowhere", "postgres://u:hunter2@h?sslmode=prefer&sslrootcert=/nowhere",
+	"postgres://u:hunter2@h?prefix=" + "0123456789012345678901234567890123456789012345678901234567890123",
+}
+
+func TestBadURL(t *testing.T) {
+	t.Parallel()
+	for _, url := range badURLs {
+		_, err := Open(url)
+		p, ok := errors.AsType[*backends.PermanentError](err)
+		if !ok || p.Kind != backends.Configuration {
+			t.Errorf("%s: %v, want a configuration error", url, err)
+			continue
+		}
+		if strings.Contains(err.Error()+p.Hint, "hunter2") {
+			t.Errorf("%s: the error shows the password: %v (%s)", url, err, p.Hint)
+		}
+	}
+}
+
+func TestRedacted(t *testing.T) {
+	t.Parallel()
+	d := open(t, "postgres://u:hunter2@h,i:7/d?prefix=jobs&longest-ttl=1m")
+	const want = "postgres://u:xxxxx@h:5432,i:7/d?longest-ttl=1m&prefix=jobs"
+	if d.Redacted() != want || d.String() != want || d.Prefix() != "jobs" || d.Limits().MaxTTL != time.Minute || d.Limits().MaxHint == "" {
+		t.Errorf("%s, %s, %+v", d, d.Prefix(), d.Limits())
+	}
+}
+
+// TestWhatIsVerified: nothing by default, as with libpq; but an authority that is named counts, and a password goes in clear
+// text only to a host that was verified.
+func TestWhatIsVerified(t *testing.T) {
+	t.Parallel()
+	ca := "sslrootcert=" + testserver.NewCertificates(t).CA
+	for options, want := range map[string]struct {
+		security            wire.Security
+		anyone, name, clear bool
+	}{
+		"":                {wire.Prefer, true, false, false},
+		"sslmode=prefer":  {wire.Prefer, true, false, false},
+		"sslmode=disable": {wire.Plain, false, false, false},
+		"sslmode=require": {wire.Must, true, false, false},
+		ca:                {wire.Must, false, true, true},
+		strings.Replace(ca, "sslrootcert", "ca", 1): {wire.Must, false, true, true},
+		"sslmode=require&" + ca:                     {wire.Must, false, false, true},
+		"sslmode=verify-ca&" + ca:                   {wire.Must, false, false, true},
+		"sslmode=verify-ca":                         {wire.Must, false, false, true},
+		"sslmode=verify-full&" + ca:                 {wire.Must, false, true, true},
+		"sslmode=verify-full":                       {wire.Must, false, true, true},
+	} {
+		c, err := parseURL("postgres://u:p@h/d?" + options)
+		if err != nil {
+			t.Errorf("%s: %v", options, err)
+			continue
+		}
+		w := c.wire
+		tls := w.Security != wire.Plain
+		anyone := tls && w.TLS.InsecureSkipVerify && w.TLS.VerifyConnection == nil
+		name := tls && !w.TLS.InsecureSkipVerify
+		if w.Security != want.security || anyone != want.anyone || name != want.name || w.ClearText != want.clear {
+			t.Errorf("%s: security %v, anyone %v, by name %v, clear text %v; want %+v", options, w.Security, anyone, name, w.ClearText, want)
+		}
+	}
+}
+
+// TestVerifyCA: a certificate for another name will do, one of another authority will not.
+func TestVerifyCA(t *testing.T) {
+	t.Parallel()
+	certs, others := testserver.NewCertificates(t), testserver.NewCertificates(t)
+	s := testserver.Postgres(t, testserver.PostgresOptions{TLS: certs})
+	base := strings.Replace(s.URL(), "sslmode=disable", "", 1)
+	base, _, _ = strings.Cut(base, "?")
+	try := func(options string) error {
+		_, err := open(t, base+"?"+options).Inspect(t.Context(), "job")
+		if errors.Is(err, backends.ErrUnknownJob) {
+			return nil
+		}
+		return err
+	}
+	for _, options := range []string{
+		"", "sslmode=require", "sslmode=verify-ca&server-name=other&sslrootcert=" + certs.CA, "sslmode=verify-full&sslrootcert=" + certs.CA,
+	} {
+		if err := try(options); err != nil {
+			t.Errorf("%s: %v", options, err)
+		}
+	}
+	for _, options := range []string{
+		"sslmode=verify-ca&sslrootcert=" + others.CA, "sslmode=verify-full&sslrootcert=" + others.CA, "sslmode=verify-full",
+		"sslmode=verify-full&server-name=other&sslrootcert=" + certs.CA,
+	} {
+		p, ok := errors.AsType[*backends.PermanentError](try(options))
+		if !ok || p.Kind != backends.Configuration || p.Hint != caHint {
+			t.Errorf("%s: %v", options, p)
+		}
+	}
+}

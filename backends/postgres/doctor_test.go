@@ -1,0 +1,179 @@
+package postgres
+
+import (
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/testserver"
+)
+
+// found are the findings by what was looked at.
+type found map[string][]backends.Finding
+
+func examine(t *testing.T, url string) found {
+	t.Helper()
+	all := found{}
+	for _, f := range open(t, url).Examine(t.Context(), 15*time.Second) {
+		if (f.Remedy == "") != (f.Grade == backends.Fine) {
+			t.Errorf("%+v: the remedy does not fit the grade", f)
+		}
+		if strings.Contains(f.Why+f.Remedy, "sesame") {
+			t.Errorf("%+v shows the password", f)
+		}
+		all[f.What] = append(all[f.What], f)
+	}
+	return all
+}
+
+func (e found) expect(t *testing.T, what string, grade backends.Grade, say string) {
+	t.Helper()
+	if !slices.ContainsFunc(e[what], func(f backends.Finding) bool { return f.Grade == grade && strings.Contains(f.Why+f.Remedy, say) }) {
+		t.Errorf("%s: %+v, want %s with %q", what, e[what], grade, say)
+	}
+}
+
+func TestExamine(t *testing.T) {
+	t.Parallel()
+	s := testserver.Postgres(t, testserver.PostgresOptions{Lines: []string{"fsync = on", "full_page_writes = on"}})
+	e := examine(t, s.URL())
+	e.expect(t, backends.Reachable, backends.Fine, s.Addr())
+	e.expect(t, "version", backends.Fine, "PostgreSQL")
+	e.expect(t, backends.Clock, backends.Fine, "")
+	e.expect(t, "durability", backends.Fine, "")
+	e.expect(t, "standbys", backends.Fine, "")
+	e.expect(t, backends.Rights, backends.Fine, "CREATE TABLE")
+	if n := s.Do(t, "SELECT count(*) FROM pg_class WHERE relname = 'leaderrun'"); n != "0" {
+		t.Error("doctor has made a table")
+	}
+	w := operator{open(t, s.URL()), s}
+	w.trust(t)
+	before := s.Do(t, "SELECT string_agg(leaderrun::text, ';') FROM leaderrun")
+	e = examine(t, s.URL())
+	e.expect(t, backends.Rights, backends.Fine, "read and write")
+	e.expect(t, "quarantine", backends.Fine, "timeline")
+	if after := s.Do(t, "SELECT string_agg(leaderrun::text, ';') FROM leaderrun"); after != before {
+		t.Errorf("doctor has changed %s into %s", before, after)
+	}
+	s.Do(t, `UPDATE leaderrun SET record = '{"identity":"7:1"}' WHERE job = ''`)
+	examine(t, s.URL()).expect(t, "quarantine", backends.Warning, "waits for")
+
+	s.Do(t, "ALTER TABLE leaderrun SET UNLOGGED")
+	examine(t, s.URL()).expect(t, "durability", backends.Bad, "UNLOGGED")
+	if status, err := w.Inspect(t.Context(), "job"); err == nil {
+		t.Errorf("%+v", status)
+	}
+	pooler := testserver.PgBouncer(t, s, testserver.PgBouncerOptions{})
+	examine(t, pooler.URL()).expect(t, backends.Reachable, backends.Fine, pooler.Addr())
+	s.Kill()
+	examine(t, s.URL()).expect(t, backends.Reachable, backends.Bad, "")
+}
+
+// TestExamineWithoutRights: the remedy is what the owner of the database has to run, and it works.
+func TestExamineWithoutRights(t *testing.T) {
+	t.Parallel()
+	s := testserver.Postgres(t, testserver.PostgresOptions{})
+	s.Do(t, `CREATE ROLE "some""body" LOGIN PASSWORD 'sesame'`)
+	at := "postgres://some%22body:sesame@" + s.Addr() + "/postgres?sslmode=disable&longest-ttl=1s&prefix=public."
+	last := func(e found) backends.Finding { return e[backends.Rights][0] }
+	f := last(examine(t, at+"Jobs"))
+	if f.Grade != backends.Bad || !strings.Contains(f.Remedy, "CREATE TABLE") {
+		t.Fatalf("%+v", f)
+	}
+	_, err := open(t, at+"Jobs").Acquire(t.Context(), backends.Claim{Job: "job", TTL: time.Second, Holder: newClaim("").Holder})
+	if p := permanent(err); p.Kind != backends.Configuration || p.Hint != f.Remedy {
+		t.Errorf("claim: %v (%s)", err, p.Hint)
+	}
+	_, sql, _ := strings.Cut(f.Remedy, ": ")
+	create, grant, _ := strings.Cut(sql, "; ")
+	s.Do(t, create)
+	f = last(examine(t, at+"Jobs"))
+	if f.Grade != backends.Bad || f.Remedy != grant {
+		t.Errorf("%+v, want the remedy %s", f, grant)
+	}
+	_, err = open(t, at+"Jobs").Inspect(t.Context(), "job")
+	if p := permanent(err); p.Kind != backends.Credentials || p.Hint != grant {
+		t.Errorf("inspect: %v (%s)", err, p.Hint)
+	}
+	s.Do(t, grant)
+	if f = last(examine(t, at+"Jobs")); f.Grade != backends.Fine {
+		t.Errorf("%+v", f)
+	}
+	s.Do(t, "CREATE TABLE strange (job text, holder int)")
+	s.Do(t, `GRANT ALL ON strange TO "some""body"`)
+	if f = last(examine(t, at+"strange")); f.Grade != backends.Bad || f.Remedy != prefixHint {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestExamineReplicas(t *testing.T) {
+	t.Parallel()
+	set := testserver.PostgresReplicas(t, 0, testserver.PostgresOptions{}, testserver.PostgresOptions{})
+	e := examine(t, set.URL())
+	e.expect(t, backends.Reachable, backends.Fine, "a standby")
+	e.expect(t, backends.Reachable, backends.Fine, "the primary")
+	e.expect(t, "standbys", backends.Warning, "none is synchronous")
+	examine(t, set.Standbys(t)[0].URL()).expect(t, "hosts", backends.Bad, "in recovery")
+	set.Detach(t, set.Standbys(t)[0])
+	set.Promote(t, set.Standbys(t)[0])
+	examine(t, set.URL()).expect(t, "hosts", backends.Bad, "2 hosts")
+}
+
+// TestPermanentErrors: what no retry mends says what does.
+func TestPermanentErrors(t *testing.T) {
+	t.Parallel()
+	certs := testserver.NewCertificates(t)
+	s := testserver.Postgres(t, testserver.PostgresOptions{})
+	tls := testserver.Postgres(t, testserver.PostgresOptions{TLS: certs, ClientCert: true})
+	other, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = other.Close() })
+	go func() {
+		for conn, err := other.Accept(); err == nil; conn, err = other.Accept() {
+			_, _ = conn.Write([]byte("SSH-2.0-OpenSSH_9.9\r\n"))
+			_ = conn.Close()
+		}
+	}()
+	base := func(at, options string) string {
+		return "postgres://postgres:" + url.PathEscape(s.Password) + "@" + at + options
+	}
+	for u, want := range map[string]struct {
+		kind backends.PermanentKind
+		hint string
+	}{
+		base(s.Addr(), "/nosuch?sslmode=disable"):                               {backends.Configuration, "database"},
+		base(s.Addr(), "/postgres?sslmode=require"):                             {backends.Configuration, "sslmode=disable"},
+		base(s.Addr(), "/postgres?sslmode=disable&prefix=nosuch.t"):             {backends.Configuration, "CREATE SCHEMA"},
+		base(s.Addr(), "/postgres?sslmode=disable&prefix=pg_catalog.pg_class"):  {backends.Configuration, "prefix"},
+		"postgres://postgres:sesame@" + s.Addr() + "/postgres?sslmode=disable":  {backends.Credentials, "percent-encoded"},
+		"postgres://nobody:sesame@" + s.Addr() + "/postgres?sslmode=disable":    {backends.Credentials, "percent-encoded"},
+		base(tls.Addr(), "/postgres?sslmode=verify-full&sslrootcert="+certs.CA): {backends.Credentials, ""},
+		base(other.Addr().String(), "/postgres?sslmode=disable"):                {backends.Configuration, "5432"},
+	} {
+		_, err := open(t, u).Acquire(t.Context(), newSteady("job"))
+		p := permanent(err)
+		if p.Kind != want.kind || !strings.Contains(p.Hint, want.hint) || strings.Contains(err.Error(), "sesame") {
+			t.Errorf("%s: %v (%+v)", open(t, u), err, p)
+		}
+	}
+	_, err = open(t, with(s.URL(), "longest-ttl=1s")).Acquire(t.Context(), newSteady("job"))
+	if p := permanent(err); p.Kind != backends.Configuration || p.Hint != longestHint {
+		t.Errorf("a TTL that is too long: %v", err)
+	}
+	o := operator{open(t, s.URL()), s}
+	o.trust(t)
+	s.Do(t, `INSERT INTO leaderrun (job, version, record) VALUES ('null', 1, 'null'), ('torn', 1, '{"job":')`)
+	s.Do(t, `INSERT INTO leaderrun (job, version, holder) VALUES ('half', 1, 'x')`)
+	for _, job := range []string{"null", "torn", "half"} {
+		_, err := o.Acquire(t.Context(), newSteady(job))
+		if p := permanent(err); p.Kind != backends.Configuration || !strings.Contains(err.Error(), job) || !strings.Contains(err.Error(), "leaderrun") {
+			t.Errorf("%s: %v", job, err)
+		}
+	}
+}

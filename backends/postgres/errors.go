@@ -1,0 +1,130 @@
+package postgres
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/postgres/wire"
+)
+
+const (
+	caHint     = "?sslrootcert=FILE names the authority that signed the server's certificate, ?server-name= the name in it"
+	certHint   = "this server wants a client certificate that it knows: ?sslcert=FILE&sslkey=FILE"
+	prefixHint = "another program uses this table: choose another ?prefix="
+	userHint   = "the user and password of the backend URL; special characters in them are percent-encoded"
+)
+
+// errReply says that the server answered something else than it was asked.
+var errReply = errors.New("the reply makes no sense")
+
+// errUnreplicated says that a step is on the disk of the server, and nobody waits any more for the synchronous standbys:
+// after a failover it may be gone.
+var errUnreplicated = errors.New("the server gave up to wait for its synchronous standby")
+
+func configuration(hint, format string, args ...any) error {
+	return &backends.PermanentError{Kind: backends.Configuration, Err: fmt.Errorf(format, args...), Hint: hint}
+}
+
+func credentials(hint string, err error) error {
+	return &backends.PermanentError{Kind: backends.Credentials, Err: err, Hint: hint}
+}
+
+func isPermanent(err error) bool {
+	_, ok := errors.AsType[*backends.PermanentError](err)
+	return ok
+}
+
+// hasCode says whether a server refused with one of some SQLSTATEs.
+func hasCode(err error, codes ...string) bool {
+	e, ok := errors.AsType[*wire.Error](err)
+	return ok && e.Refused() && slices.Contains(codes, e.Code)
+}
+
+// classify tells what no retry mends from outcomes that are unknown: those are all that is not listed here.
+func (d *Driver) classify(err error) error {
+	if err == nil || isPermanent(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	if u, ok := errors.AsType[*wire.Unreached](err); ok { // each host has its own reason
+		var first error
+		for _, failure := range u.Failures {
+			one := d.classify(failure)
+			if !isPermanent(one) {
+				return err
+			}
+			if first == nil {
+				first = one
+			}
+		}
+		return first
+	}
+	if e, ok := errors.AsType[*wire.Error](err); ok {
+		return d.answered(e, err)
+	}
+	return d.untrusted(err)
+}
+
+// answered classifies what the server itself says.
+func (d *Driver) answered(e *wire.Error, err error) error {
+	switch e.Code {
+	case wire.InsufficientRights:
+		return credentials(d.sql.grant, err)
+	case wire.UndefinedDatabase:
+		return configuration("the path of the backend URL names the database", "%w", err)
+	case wire.UndefinedSchema:
+		return configuration("CREATE SCHEMA, or another ?prefix=SCHEMA.TABLE", "%w", err)
+	case wire.UndefinedFunction:
+		return configuration("leaderrun needs PostgreSQL 10 or later, and a table of its own: ?prefix=TABLE", "%w", err)
+	case wire.UndefinedColumn, wire.DatatypeMismatch, wire.WrongObjectType, wire.NoConflictTarget:
+		return configuration(prefixHint, "the table %s is not one of leaderrun: %w", d.cfg.prefix, err)
+	}
+	if strings.HasPrefix(e.Code, wire.AuthenticationClass) {
+		return credentials(userHint, err)
+	}
+	return err
+}
+
+// untrusted classifies how a connection failed before anything was asked.
+func (d *Driver) untrusted(err error) error {
+	switch {
+	case errors.Is(err, wire.ErrAuthentication):
+		return credentials(userHint, err)
+	case errors.Is(err, wire.ErrNoTLS):
+		return configuration("ssl = on in postgresql.conf, or ?sslmode=disable where nobody can listen", "%w", err)
+	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return configuration(caHint, "%w", err)
+	}
+	if _, ok := errors.AsType[*wire.ProtocolError](err); ok && !d.spoken.Load() { // else one reply was broken, and that passes
+		return configuration("is this a PostgreSQL server? its port is 5432 unless it is configured", "%w", err)
+	}
+	op, ok := errors.AsType[*net.OpError](err)
+	if !ok || op.Op != "remote error" {
+		return err
+	}
+	switch alert := strings.TrimPrefix(op.Err.Error(), "tls: "); alert {
+	case "bad certificate", "unsupported certificate", "revoked certificate", "expired certificate", "unknown certificate",
+		"unknown certificate authority", "access denied", "certificate required":
+		return credentials(certHint, err)
+	case "protocol version not supported":
+		return configuration("the server wants another version of TLS", "%w", err)
+	}
+	return err
+}
+
+// replicated looks for the warning that a commit was not waited for. Its text is in the server's language; the name of
+// the function that says it is not (src/backend/replication/syncrep.c).
+func replicated(r wire.Reply) error {
+	for _, n := range r.Notices {
+		if n.Routine == "SyncRepWaitForLSN" || strings.Contains(n.Message, "wait for synchronous replication") {
+			return errUnreplicated
+		}
+	}
+	return nil
+}

@@ -1,0 +1,281 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/testserver"
+)
+
+// enough is a time that only a hang exceeds.
+const enough = 2 * time.Minute
+
+// granted asks until a claim is granted, and returns the verdicts on the way there.
+func granted(t *testing.T, d *Driver, c backends.Claim) (backends.Grant, []backends.Verdict) {
+	t.Helper()
+	var verdicts []backends.Verdict
+	for end := time.Now().Add(enough); ; time.Sleep(20 * time.Millisecond) {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		g, err := d.Acquire(ctx, c)
+		cancel()
+		if err == nil {
+			return g, slices.Compact(verdicts)
+		}
+		if r, ok := errors.AsType[*backends.Refusal](err); ok {
+			verdicts = append(verdicts, r.Verdict)
+		}
+		if isPermanent(err) || time.Now().After(end) {
+			t.Fatalf("Acquire: %v (%v)", err, verdicts)
+		}
+	}
+}
+
+// TestFailoverToALaggingStandby: what the new primary never heard of is waited for: the whole of a lease that it cannot know.
+func TestFailoverToALaggingStandby(t *testing.T) {
+	t.Parallel()
+	for _, heard := range []string{"nothing", "the table", "another run"} {
+		t.Run(heard, func(t *testing.T) {
+			t.Parallel()
+			set := testserver.PostgresReplicas(t, 0, testserver.PostgresOptions{}, testserver.PostgresOptions{})
+			const longest = 4 * time.Second
+			url := with(set.URL(), "longest-ttl="+longest.String())
+			a, b := open(t, url), open(t, url)
+			o := operator{a, set.Leader(t)}
+			c := newClaim("job")
+			c.TTL = longest
+			var earlier backends.Grant
+			if heard != "nothing" {
+				o.trust(t)
+			}
+			if heard == "another run" {
+				earlier, _ = granted(t, a, newClaim("job"))
+				if err := a.Finish(t.Context(), earlier, backends.Outcome{State: backends.Done}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			old, standby := set.Leader(t), set.Standbys(t)[0]
+			set.Agreed(t)
+			if heard != "nothing" {
+				testserver.Eventually(t, "the standby has the mark", func() bool {
+					n, err := standby.Try("SELECT count(*) FROM leaderrun")
+					return err == nil && n != "0" && (heard != "another run" || n == "2")
+				})
+			}
+			set.Detach(t, standby)
+			o.trust(t)
+			g, _ := granted(t, a, c)
+			sent := time.Now()
+			if _, err := a.Renew(t.Context(), g); err != nil {
+				t.Fatalf("Renew: %v", err)
+			}
+			old.Kill()
+			set.Promote(t, standby)
+
+			next, verdicts := granted(t, b, newClaim("job"))
+			if alive := sent.Add(c.TTL); time.Now().Before(alive) {
+				t.Errorf("granted %v before the life of the last holder was over", time.Until(alive))
+			}
+			if !slices.Contains(verdicts, backends.Quarantined) {
+				t.Errorf("verdicts %v, want a quarantine", verdicts)
+			}
+			if next.Token <= g.Token {
+				t.Errorf("token %d after %d", next.Token, g.Token)
+			}
+			testserver.Eventually(t, "the last holder is told", func() bool { // once it has found the new primary
+				_, err := a.Renew(t.Context(), g)
+				if err == nil {
+					t.Fatal("the last holder renews")
+				}
+				return errors.Is(err, backends.ErrLost)
+			})
+		})
+	}
+}
+
+// TestRestoredElsewhere: a dump that is restored into another cluster does not know what was granted after it.
+func TestRestoredElsewhere(t *testing.T) {
+	w := newWorld(t)
+	w.acquire(w.d, newSteady("job"))
+	mark := w.server.Do(t, "SELECT record FROM leaderrun WHERE job = ''")
+
+	s := testserver.Postgres(t, testserver.PostgresOptions{})
+	d := open(t, s.URL())
+	s.Do(t, d.sql.create)
+	s.Do(t, "INSERT INTO leaderrun (job, version, record) VALUES ('', 7, "+literal(mark)+")")
+	_, err := d.Acquire(t.Context(), newSteady("job"))
+	r, ok := errors.AsType[*backends.Refusal](err)
+	if !ok || r.Verdict != backends.Quarantined || r.Wait <= 0 {
+		t.Fatalf("%v, want a quarantine", err)
+	}
+	// From the first sight on, and not from each.
+	before := r.Wait
+	_, err = d.Acquire(t.Context(), newSteady("job"))
+	if r, ok = errors.AsType[*backends.Refusal](err); !ok || r.Verdict != backends.Quarantined || r.Wait > before {
+		t.Errorf("%v after %v", err, before)
+	}
+}
+
+// TestNewServerInThePlaceOfALostOne: an empty server that was made just now is no reason to grant: it may stand in for
+// one whose disk was lost. One that has been there for longer than any lease has just got a new table.
+func TestNewServerInThePlaceOfALostOne(t *testing.T) {
+	t.Parallel()
+	s := testserver.Postgres(t, testserver.PostgresOptions{})
+	d := open(t, with(s.URL(), "longest-ttl=1h"))
+	_, err := d.Acquire(t.Context(), newClaim("job"))
+	r, ok := errors.AsType[*backends.Refusal](err)
+	if !ok || r.Verdict != backends.Quarantined || r.Wait < 50*time.Minute {
+		t.Errorf("%v, want a quarantine of about an hour", err)
+	}
+
+	now := time.Now()
+	old := server{identity: "7000000000000000000:00000001", now: now}
+	if m, wait := old.admit(time.Hour); wait != 0 || m.Identity != old.identity {
+		t.Errorf("a new table in an old cluster waits for %v", wait)
+	}
+	for name, s := range map[string]server{
+		"a later timeline":     {identity: "7000000000000000000:0000000A", now: now},
+		"a table that is used": {identity: "7000000000000000000:00000001", now: now, used: true},
+		"another identity":     {identity: "7000000000000000000:00000001", now: now, mark: backends.Mark{Identity: "7000000000000000000:00000002"}},
+	} {
+		if _, wait := s.admit(time.Hour); wait != time.Hour {
+			t.Errorf("%s: waits for %v", name, wait)
+		}
+	}
+}
+
+// TestUnloggedTable: a crash empties it, and the mark with it.
+func TestUnloggedTable(t *testing.T) {
+	w := newWorld(t)
+	w.server.Do(t, "ALTER TABLE leaderrun SET UNLOGGED")
+	w.acquire(w.d, newSteady("job"))
+	w.server.Restart(t, true)
+	var verdicts []backends.Verdict
+	testserver.Eventually(t, "the server answers", func() bool {
+		_, err := w.other.Acquire(t.Context(), newSteady("job"))
+		r, ok := errors.AsType[*backends.Refusal](err)
+		if ok {
+			verdicts = append(verdicts, r.Verdict)
+		}
+		if err == nil {
+			t.Fatal("granted to two")
+		}
+		return ok
+	})
+	if verdicts[0] != backends.Quarantined {
+		t.Errorf("%v, want a quarantine", verdicts)
+	}
+}
+
+// TestEmptiedByHand: who empties the table has removed every trace of a run. This is a promise that is not made.
+func TestEmptiedByHand(t *testing.T) {
+	w := newWorld(t)
+	g := w.acquire(w.d, newSteady("job"))
+	mark := w.server.Do(t, "SELECT record FROM leaderrun WHERE job = ''")
+	w.server.Do(t, "TRUNCATE leaderrun; INSERT INTO leaderrun (job, version, record) VALUES ('', 7, "+literal(mark)+")")
+	w.acquire(w.other, newSteady("job"))
+	_, err := w.d.Renew(t.Context(), g)
+	w.wantLost("the first holder", err)
+	w.server.Do(t, "DROP TABLE leaderrun")
+	_, err = w.other.Renew(t.Context(), g)
+	w.wantLost("without a table", err)
+	if jobs, err := w.other.Jobs(t.Context()); len(jobs) != 0 || err != nil {
+		t.Errorf("jobs without a table: %v, %v", jobs, err)
+	}
+	if err := w.other.Abandon(t.Context(), g.Claim); err != nil {
+		t.Errorf("Abandon without a table: %v", err)
+	}
+	w.refused(w.other, newSteady("another"), backends.Quarantined) // a new cluster
+}
+
+// synchronous is a primary whose standby must confirm, and whose user's default is not to wait for anything.
+func synchronous(t *testing.T) (*world, *testserver.PostgresSet) {
+	t.Helper()
+	set := testserver.PostgresReplicas(t, 1, testserver.PostgresOptions{}, testserver.PostgresOptions{})
+	set.Leader(t).Do(t, "ALTER ROLE postgres SET synchronous_commit = off")
+	return worldOf(t, set.Leader(t), with(set.Leader(t).URL(), "longest-ttl=5m")), set
+}
+
+// TestStandbyMustConfirm: a step that the synchronous standby does not have counts as nothing, whatever the user's default
+// is, and however often it is repeated.
+func TestStandbyMustConfirm(t *testing.T) {
+	t.Parallel()
+	w, set := synchronous(t)
+	g, ended := w.acquire(w.d, newSteady("job")), w.acquire(w.d, newSteady("ended"))
+	broken := w.acquire(w.d, newSteady("broken"))
+	standby := set.Standbys(t)[0]
+	standby.Stop(t)
+	other, given := newSteady("other"), newSteady("given up")
+	order := backends.Order{Job: "broken", Kind: backends.DeclareDead, By: newClaim("broken").Holder, Token: broken.Token}
+	steps := map[string]func(context.Context) error{
+		"claim":       func(ctx context.Context) error { _, err := w.d.Acquire(ctx, other); return err },
+		"claim again": func(ctx context.Context) error { _, err := w.d.Acquire(ctx, g.Claim); return err },
+		"renew":       func(ctx context.Context) error { _, err := w.d.Renew(ctx, g); return err },
+		"abandon":     func(ctx context.Context) error { return w.d.Abandon(ctx, given) },
+		"finish":      func(ctx context.Context) error { return w.d.Finish(ctx, ended, backends.Outcome{State: backends.Done}) },
+		"order":       func(ctx context.Context) error { return w.d.Order(ctx, order) },
+	}
+	for name, step := range steps {
+		for range 2 { // the second time there may be nothing left to change
+			done := make(chan error, 1)
+			ctx, cancel := context.WithTimeout(t.Context(), enough)
+			go func() { done <- step(ctx) }()
+			// What an administrator does who is tired of waiting. The step is committed, and is not where it must be.
+			err := w.cancelled(done)
+			cancel()
+			w.wantUnknown(name+" without the standby", err)
+			if err != nil && !errors.Is(err, errUnreplicated) {
+				t.Errorf("%s: %v, want %v", name, err, errUnreplicated)
+			}
+		}
+	}
+	standby.Cont(t)
+	set.Agreed(t)
+	for name, step := range steps {
+		if err := step(t.Context()); err != nil {
+			t.Errorf("%s with the standby: %v", name, err)
+		}
+	}
+}
+
+// cancelled ends the waits for the standby until a step returns.
+func (w *world) cancelled(done chan error) error {
+	w.Helper()
+	for end := time.Now().Add(enough); time.Now().Before(end); {
+		_, _ = w.server.Try("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+		select {
+		case err := <-done:
+			return err
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	w.Fatal("a step does not end")
+	return nil
+}
+
+// TestStandbyIsNotAsked: a host in recovery is passed over, whichever is named first.
+func TestStandbyIsNotAsked(t *testing.T) {
+	t.Parallel()
+	set := testserver.PostgresReplicas(t, 0, testserver.PostgresOptions{}, testserver.PostgresOptions{})
+	operator{open(t, set.Leader(t).URL()), set.Leader(t)}.trust(t)
+	hosts := strings.Split(strings.TrimPrefix(set.URL(), "postgres://"), "@")
+	at := strings.Split(strings.SplitN(hosts[1], "/", 2)[0], ",")
+	slices.Reverse(at)
+	d := open(t, "postgres://"+hosts[0]+"@"+strings.Join(at, ",")+"/postgres?sslmode=disable")
+	g, err := d.Acquire(t.Context(), newSteady("job"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Renew(t.Context(), g); err != nil {
+		t.Error(err)
+	}
+	alone := open(t, set.Standbys(t)[0].URL())
+	_, err = alone.Acquire(t.Context(), newSteady("job"))
+	if err == nil || backends.IsAnswer(err) {
+		t.Errorf("a standby: %v, want an unknown outcome", err)
+	}
+}

@@ -1,0 +1,237 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/testserver"
+)
+
+// newSteady returns a claim for longer than a test takes.
+func newSteady(job string) backends.Claim {
+	c := newClaim(job)
+	c.TTL = 30 * time.Second
+	return c
+}
+
+// TestReplyOfCommitLost: what was committed and not answered is found again, once.
+func TestReplyOfCommitLost(t *testing.T) {
+	w := newWorld(t)
+	lost := errors.New("the reply was lost")
+	losing := true
+	intercept(w.d, nil, func(request string) error {
+		if request == "write" && losing {
+			return lost
+		}
+		return nil
+	})
+	c := newSteady("job")
+	_, err := w.d.Acquire(t.Context(), c)
+	w.wantUnknown("Acquire", err)
+	w.refused(w.other, newSteady("job"), backends.Held)
+	losing = false
+	g := w.acquire(w.d, c)
+	if first := w.operator.state(w, "job").token; g.Token != first {
+		t.Errorf("token %d, and the store has %d", g.Token, first)
+	}
+
+	losing = true
+	_, err = w.d.Renew(t.Context(), g)
+	w.wantUnknown("Renew", err)
+	w.wantUnknown("Finish", w.d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}))
+	losing = false
+	if err := w.d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}); err != nil {
+		t.Errorf("Finish again: %v", err)
+	}
+	if runs := w.operator.state(w, "job").record.Runs; len(runs) != 1 || runs[0].State != backends.Done {
+		t.Errorf("runs %+v, want one that is done", runs)
+	}
+}
+
+// TestLateClaim (etcd-io/etcd#11456): a claim that waits on its way grants nothing for longer than its sender believes.
+func TestLateClaim(t *testing.T) {
+	w := newWorld(t)
+	w.acquire(w.d, func() backends.Claim { c := newSteady("job"); c.TTL = time.Millisecond; return c }())
+	time.Sleep(2 * time.Millisecond)
+	var read time.Time
+	var unlock func()
+	intercept(w.d, func(request string) {
+		if request == "write" {
+			unlock = w.lock("job")
+			go func() {
+				w.waiting("1")
+				time.Sleep(100 * time.Millisecond) // the longer, the later; no assertion hangs on it
+				unlock()
+			}()
+		}
+	}, func(request string) error {
+		if request == "read" {
+			read = time.Now()
+		}
+		return nil
+	})
+	c := newSteady("job")
+	g := w.acquire(w.d, c)
+	if until := time.UnixMilli(w.operator.state(w, "job").record.Until); until.After(read.Add(g.TTL)) {
+		t.Errorf("the lease lasts %v longer than the reply to what was read, and its TTL", until.Sub(read.Add(g.TTL)))
+	}
+}
+
+// TestTimeDoesNotStandStill: a renewal that waited for a lock until its lease had run out, and found the row changed, has
+// lost it, though the time of its transaction is from before.
+func TestTimeDoesNotStandStill(t *testing.T) {
+	w := newWorld(t)
+	c := newClaim("job")
+	c.TTL = 300 * time.Millisecond
+	g := w.acquire(w.d, c)
+	sent := time.Now()
+	unlock, err := w.server.Session("BEGIN; UPDATE leaderrun SET updated = clock_timestamp() WHERE job = 'job'; SAVEPOINT s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	renewed := make(chan error, 1)
+	go func() { _, err := w.d.Renew(t.Context(), g); renewed <- err }()
+	w.waiting("1")
+	time.Sleep(time.Until(sent.Add(c.TTL + 50*time.Millisecond)))
+	unlock() // nothing is changed, and the lock is free
+	if err := <-renewed; err == nil {
+		left := time.Until(time.UnixMilli(w.operator.state(w, "job").record.Until))
+		if left > c.TTL {
+			t.Errorf("a renewal counts for %v longer than it was sent for", left-c.TTL)
+		}
+	}
+	g = w.acquire(w.other, newClaim("other"))
+	w.operator.do(t, "UPDATE leaderrun SET until = clock_timestamp() - interval '1 millisecond' WHERE job = JOB", "other")
+	_, err = w.other.Renew(t.Context(), g)
+	w.wantLost("a renewal of what has run out", err)
+}
+
+// TestLockIsNotWaitedForWithoutACaller: a step whose caller has gone leaves no process of the server behind.
+func TestLockIsNotWaitedForWithoutACaller(t *testing.T) {
+	w := newWorld(t)
+	g := w.acquire(w.d, newSteady("job"))
+	unlock := w.lock("job")
+	defer unlock()
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	_, err := w.d.Renew(ctx, g)
+	w.wantUnknown("Renew", err)
+	w.waiting("0")
+}
+
+// TestFrozenProcess (redis/go-redis#2682, and half-open connections): a renewal beside one that stays silent goes out on a
+// connection of its own.
+func TestFrozenProcess(t *testing.T) {
+	w := newWorld(t)
+	g := w.acquire(w.d, newSteady("job"))
+	w.renew(w.d, g)
+	pid, err := strconv.Atoi(w.server.Do(t, "SELECT pid FROM pg_stat_activity WHERE application_name = 'leaderrun' AND query LIKE '%UPDATE%' ORDER BY state_change DESC LIMIT 1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	thaw := sync.OnceFunc(func() { _ = syscall.Kill(pid, syscall.SIGCONT) })
+	defer thaw()
+	ctx, cancel := context.WithCancel(t.Context())
+	silent := make(chan error, 1)
+	go func() { _, err := w.d.Renew(ctx, g); silent <- err }()
+	h := g.Private.(*held)
+	testserver.Eventually(t, "a renewal is on its way", func() bool {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return h.renewals == 1
+	})
+	w.renew(w.d, g)
+	cancel()
+	w.wantUnknown("the silent renewal", <-silent)
+	thaw()
+	w.renew(w.d, g)
+}
+
+// TestHandIsNoticed: whoever changes a row by hand leaves its version as it is, and is noticed all the same.
+func TestHandIsNoticed(t *testing.T) {
+	w := newWorld(t)
+	for job, sql := range map[string]string{
+		"taken":   "UPDATE leaderrun SET holder = 'somebody', token = token + 1 WHERE job = JOB",
+		"removed": "UPDATE leaderrun SET holder = NULL WHERE job = JOB",
+		"expired": "UPDATE leaderrun SET until = clock_timestamp() WHERE job = JOB",
+		"deleted": "DELETE FROM leaderrun WHERE job = JOB",
+		"again":   "WITH old AS (DELETE FROM leaderrun WHERE job = JOB RETURNING *) INSERT INTO leaderrun SELECT job || '2', version, record, holder, token, until, beat, updated FROM old",
+	} {
+		g := w.acquire(w.d, newSteady(job))
+		w.operator.do(t, sql, job)
+		_, err := w.d.Renew(t.Context(), g)
+		w.wantLost(job, err)
+	}
+	g := w.acquire(w.d, newSteady("touched"))
+	w.operator.do(t, "UPDATE leaderrun SET updated = now() WHERE job = JOB", "touched")
+	w.renew(w.d, g)
+}
+
+// TestNothingOfASession (pgbouncer/pgbouncer#102, #418): no lock and no open transaction is left between two steps, which a
+// pooler would give to somebody else, or keep from its next user.
+func TestNothingOfASession(t *testing.T) {
+	w := newWorld(t)
+	g := w.acquire(w.d, newSteady("job"))
+	w.renew(w.d, g)
+	if n := w.server.Do(t, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"); n != "0" {
+		t.Errorf("%s advisory locks", n)
+	}
+	if n := w.server.Do(t, "SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%'"); n != "0" {
+		t.Errorf("%s open transactions", n)
+	}
+	if n := w.server.Do(t, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'leaderrun'"); n != "2" { // the operator's, and ours
+		t.Errorf("%s connections", n)
+	}
+}
+
+// TestStrangeDatabase: what a database may be set to changes nothing: not its encoding, not what a backslash means, not how
+// transactions are kept apart.
+func TestStrangeDatabase(t *testing.T) {
+	t.Parallel()
+	s := testserver.Postgres(t, testserver.PostgresOptions{})
+	for i, setting := range []string{
+		"standard_conforming_strings = off", "default_transaction_isolation = 'serializable'", "DateStyle = 'German, DMY'",
+		"IntervalStyle = 'iso_8601'", "TimeZone = 'Asia/Kathmandu'", "extra_float_digits = -15", "synchronous_commit = off",
+	} {
+		name := fmt.Sprintf("d%d", i)
+		encoding := "ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C'"
+		if i%2 == 1 {
+			encoding = "ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C'"
+		}
+		s.Do(t, "CREATE DATABASE "+name+" TEMPLATE template0 "+encoding)
+		s.Do(t, "ALTER DATABASE "+name+" SET "+setting)
+		d := open(t, "postgres://postgres:"+s.Password+"@"+s.Addr()+"/"+name+`?sslmode=disable&longest-ttl=2s&prefix=a%5C%27b`)
+		c := newClaim(`日本語 🦊 \' " $1 %s ` + "\x00\n")
+		c.Holder.Host = "hôte-ü"
+		c.Once = "🦊"
+		var g backends.Grant
+		testserver.Eventually(t, "the new server is trusted", func() bool {
+			var err error
+			g, err = d.Acquire(t.Context(), c)
+			if _, refused := errors.AsType[*backends.Refusal](err); err != nil && !refused {
+				t.Fatalf("%s: %v", setting, err)
+			}
+			return err == nil
+		})
+		if _, err := d.Renew(t.Context(), g); err != nil {
+			t.Errorf("%s: Renew: %v", setting, err)
+		}
+		status, err := d.Inspect(t.Context(), c.Job)
+		if err != nil || status.Record.Job != c.Job || status.Record.Holder != c.Holder || status.Record.Once[0].Key != c.Once || status.Lease == nil {
+			t.Errorf("%s: %+v, %v", setting, status, err)
+		}
+		if err := d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}); err != nil {
+			t.Errorf("%s: Finish: %v", setting, err)
+		}
+	}
+}

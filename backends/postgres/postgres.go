@@ -1,0 +1,230 @@
+// Package postgres keeps leases and records in one table of a PostgreSQL database: a row for each job, changed by one
+// statement in a transaction of its own. No transaction is left open, no advisory lock is taken and nothing of a session
+// is relied upon, so that a pooler in between changes nothing (but see Watch).
+//
+// Every step reads the row and the server's time, decides, and writes if nothing has changed since; else it decides again
+// on what is there. A renewal leaves out the first half: it writes what the last step of its holder would have read. The
+// lease lasts until a time by the server's clock, which is in the row, and stays there when somebody takes the lease
+// away by hand: so long a candidate waits.
+//
+// A server that was promoted or restored may have forgotten what another one granted. It is told by its identity, which a
+// row of the table remembers: under a new one nobody is granted for the longest TTL, see backends.Mark. A write counts when
+// it is on the server's disk and on those of its synchronous standbys, whatever the defaults of the session are.
+//
+// What it does not promise: two servers that both believe to be the primary grant to two holders, unless the standbys are
+// synchronous; a clock of the server that is stepped forward ends leases early; a server that was set back to a snapshot of
+// its disk cannot be told from one that was not; and whoever drops the table has removed every trace of a run.
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/postgres/wire"
+)
+
+var (
+	_ backends.Driver    = (*Driver)(nil)
+	_ backends.Watcher   = (*Driver)(nil)
+	_ backends.Inspector = (*Driver)(nil)
+	_ backends.Operator  = (*Driver)(nil)
+)
+
+// Driver is one client of one database.
+type Driver struct {
+	cfg     *config
+	sql     statements
+	client  client
+	spoken  atomic.Bool // a server has answered as one of PostgreSQL
+	close   sync.Once
+	closing chan struct{} // closed by Close
+}
+
+// client is what the driver asks: a *wire.Client, but for tests.
+type client interface {
+	Ask(ctx context.Context, batch []wire.Statement, check func(wire.Reply) error) (wire.Reply, error)
+	Dedicated(ctx context.Context) (*wire.Conn, error)
+	Drop(conn *wire.Conn)
+	Elsewhere()
+	Close() error
+}
+
+// Open returns a driver for a backend URL. It reads the certificates that the URL names and asks nobody. Its
+// errors are *backends.PermanentError and never show a password.
+func Open(rawURL string) (*Driver, error) {
+	cfg, err := parseURL(rawURL)
+	if err != nil {
+		return nil, err
+	}
+	return &Driver{
+		cfg: cfg, sql: newStatements(cfg.table, cfg.wire.User), client: wire.NewClient(cfg.wire), closing: make(chan struct{}),
+	}, nil
+}
+
+// Redacted returns the URL without its password.
+func (d *Driver) Redacted() string { return d.cfg.url.Redacted() }
+
+// String is Redacted.
+func (d *Driver) String() string { return d.Redacted() }
+
+// Prefix returns the name of the table.
+func (d *Driver) Prefix() string { return d.cfg.prefix }
+
+// Limits implements backends.Driver.
+func (d *Driver) Limits() backends.Limits {
+	return backends.Limits{MaxTTL: d.cfg.longest, MaxHint: longestHint}
+}
+
+// held is what a grant knows of its row, so that a step of its holder need not read it first.
+type held struct {
+	mu       sync.Mutex
+	last     *state // as the last step that succeeded left it
+	renewals int    // on their way
+}
+
+// enter notes a renewal on its way, and says whether it is the only one.
+func (h *held) enter() (leave func(), alone bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.renewals++
+	return func() { h.mu.Lock(); h.renewals--; h.mu.Unlock() }, h.renewals == 1
+}
+
+// lastSeen returns what the row of a grant was when its holder last saw it, and reads it where the grant does not know.
+func (d *Driver) lastSeen(ctx context.Context, g backends.Grant) (s *state, fresh bool, err error) {
+	h, ok := g.Private.(*held)
+	if !ok {
+		s, err = d.read(ctx, g.Claim.Job)
+		return s, true, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.last, false, nil
+}
+
+// saw notes what a renewal left.
+func saw(g backends.Grant, now *state) {
+	h, ok := g.Private.(*held)
+	if !ok {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.last.record.Beat < now.record.Beat { // renewals may overtake each other
+		h.last = now
+	}
+}
+
+// Renew implements backends.Driver: one round trip, if nobody but the holder has changed the row. A renewal beside one
+// that stays silent goes out on a connection of its own, to another host if there is one.
+func (d *Driver) Renew(ctx context.Context, g backends.Grant) (backends.Signal, error) {
+	if h, ok := g.Private.(*held); ok {
+		leave, alone := h.enter()
+		defer leave()
+		if !alone {
+			d.client.Elsewhere()
+		}
+	}
+	signal, err := d.renew(ctx, g)
+	if err != nil {
+		return backends.Signal{}, about("renew", g.Claim.Job, err)
+	}
+	return signal, nil
+}
+
+func (d *Driver) renew(ctx context.Context, g backends.Grant) (backends.Signal, error) {
+	s, fresh, err := d.lastSeen(ctx, g)
+	if err != nil {
+		return backends.Signal{}, err
+	}
+	for {
+		view := s.holding()
+		if fresh {
+			view = s.view(0)
+		}
+		renewal := backends.DecideRenew(view, g)
+		if renewal.Lost {
+			return backends.Signal{}, backends.ErrLost
+		}
+		c := change{record: renewal.Record, holder: s.holder, token: s.token, renew: g.TTL}
+		now, done, err := d.swap(ctx, g.Claim.Job, s, c)
+		if err != nil {
+			return backends.Signal{}, err
+		}
+		if done {
+			saw(g, now)
+			return renewal.Signal, nil
+		}
+		s, fresh = now, true
+	}
+}
+
+// Finish implements backends.Driver: one round trip, as Renew.
+func (d *Driver) Finish(ctx context.Context, g backends.Grant, o backends.Outcome) error {
+	s, fresh, err := d.lastSeen(ctx, g)
+	if err == nil {
+		err = d.end(ctx, g.Claim.Job, s, fresh, func(v backends.View) backends.Ending { return backends.DecideFinish(v, g, o) })
+	}
+	if err != nil {
+		return about("finish", g.Claim.Job, err)
+	}
+	return nil
+}
+
+// Abandon implements backends.Driver.
+func (d *Driver) Abandon(ctx context.Context, c backends.Claim) error {
+	s, err := d.read(ctx, c.Job)
+	if err == nil {
+		err = d.end(ctx, c.Job, s, true, func(v backends.View) backends.Ending { return backends.DecideAbandon(v, c) })
+	}
+	if err != nil {
+		return about("abandon", c.Job, err)
+	}
+	return nil
+}
+
+// end carries out how a run or claim ends. What changes nothing is written too: it may be there because an earlier try was
+// committed and did not reach the synchronous standbys.
+func (d *Driver) end(ctx context.Context, job string, s *state, fresh bool, decide func(backends.View) backends.Ending) error {
+	for {
+		view := s.holding()
+		if fresh {
+			view = s.view(0)
+		}
+		e := decide(view)
+		if e.Lost {
+			return backends.ErrLost
+		}
+		now, done, err := d.swap(ctx, job, s, s.release(e.Record, e.Release))
+		if err != nil {
+			return err
+		}
+		if done {
+			return nil
+		}
+		s, fresh = now, true
+	}
+}
+
+// about says which step an error is of, where the error is not itself the answer.
+func about(step, job string, err error) error {
+	if backends.IsAnswer(err) {
+		return err
+	}
+	return fmt.Errorf("%s %q: %w", step, job, err)
+}
+
+// Close implements backends.Driver. It ends requests that are on their way.
+func (d *Driver) Close() error {
+	d.close.Do(func() { close(d.closing) })
+	return d.client.Close()
+}
+
+// until returns what is left of a time by a server's clock.
+func until(ms int64, now time.Time) time.Duration {
+	return max(time.Duration(ms-now.UnixMilli())*time.Millisecond, 0)
+}

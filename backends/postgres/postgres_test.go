@@ -1,0 +1,199 @@
+package postgres
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/backendtest"
+	"github.com/leaderrun/leaderrun/internal/testserver"
+)
+
+func open(t testing.TB, url string) *Driver {
+	t.Helper()
+	d, err := Open(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	return d
+}
+
+func newClaim(job string) backends.Claim {
+	id := make([]byte, 16)
+	_, _ = rand.Read(id)
+	return backends.Claim{
+		Job: job, TTL: 2 * time.Second,
+		Holder: backends.Holder{ID: hex.EncodeToString(id), Host: "host-1", PID: 4711, User: "backup"},
+	}
+}
+
+// with adds options to a URL.
+func with(url string, options ...string) string {
+	for _, o := range options {
+		glue := "&"
+		if !strings.Contains(url, "?") {
+			glue = "?"
+		}
+		url += glue + o
+	}
+	return url
+}
+
+// operator does to a table what only a person does.
+type operator struct {
+	*Driver
+	server *testserver.PostgresServer
+}
+
+func (o operator) do(t testing.TB, sql, job string) {
+	t.Helper()
+	o.server.Do(t, strings.ReplaceAll(sql, "JOB", literal(keyOf(job))))
+}
+
+func (o operator) deleteLease(t testing.TB, job string) {
+	t.Helper()
+	o.do(t, "UPDATE leaderrun SET holder = NULL, token = NULL WHERE job = JOB", job)
+}
+
+func (o operator) deleteRecord(t testing.TB, job string) {
+	t.Helper()
+	o.do(t, "UPDATE leaderrun SET record = NULL WHERE job = JOB", job)
+}
+
+// trust makes the table, with a mark of a server that needs no quarantine: tests that are about something else do not wait.
+func (o operator) trust(t testing.TB) {
+	t.Helper()
+	o.server.Do(t, o.sql.create)
+	s := o.state(t, "nobody")
+	done, err := o.note(t.Context(), s, backends.Mark{Identity: s.identity})
+	if err != nil || !done {
+		t.Fatalf("mark: %v, %v", done, err)
+	}
+}
+
+// state is what the row of a job holds.
+func (o operator) state(t testing.TB, job string) *state {
+	t.Helper()
+	s, err := o.read(t.Context(), job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// ask writes a request to stop into a record that may change at any time.
+func (o operator) ask(t testing.TB, job string, b backends.BreakRequest) {
+	t.Helper()
+	s := o.state(t, job)
+	for done := false; !done; {
+		r := s.record
+		r.Break = &b
+		c := s.keep(r)
+		c.tell = true
+		var err error
+		if s, done, err = o.swap(t.Context(), job, s, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// harness is the suite's view of a store. Empty it has not: with the table gone nothing tells of a run any more, see
+// TestEmptiedByHand.
+func harness(url string, o operator) backendtest.Harness {
+	return backendtest.Harness{
+		Open: func(t testing.TB) backends.Driver {
+			t.Helper()
+			d, err := Open(url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		},
+		TTL:          time.Second,
+		Settle:       7 * time.Second,
+		DeleteLease:  o.deleteLease,
+		DeleteRecord: o.deleteRecord,
+		SetBreak:     o.ask,
+		Stall: func(t testing.TB) func() {
+			t.Helper()
+			o.server.Stop(t)
+			return func() { o.server.Cont(t) }
+		},
+	}
+}
+
+// roomy is for suites whose cases are about something else than quarantine: on a busy machine no lease of theirs runs out.
+const roomy = "longest-ttl=5m"
+
+func TestSuite(t *testing.T) {
+	t.Parallel()
+	s := testserver.Postgres(t, testserver.PostgresOptions{})
+	url := with(s.URL(), "longest-ttl=20s")
+	h := harness(url, operator{open(t, url), s})
+	h.Settle = 21 * time.Second
+	h.Restart = func(t testing.TB) { t.Helper(); s.Restart(t, true) }
+	h.RestartEmpty = func(t testing.TB) { t.Helper(); s.Restart(t, false) }
+	backendtest.Run(t, h)
+}
+
+// TestSuitePgBouncer: a pooler that gives every transaction to another process of the server changes nothing.
+func TestSuitePgBouncer(t *testing.T) {
+	t.Parallel()
+	s := testserver.Postgres(t, testserver.PostgresOptions{})
+	pooler := testserver.PgBouncer(t, s, testserver.PgBouncerOptions{})
+	o := operator{open(t, with(s.URL(), roomy)), s}
+	o.trust(t)
+	backendtest.Run(t, harness(with(pooler.URL(), roomy), o))
+}
+
+const secret = "s3cr:t/p@ss%word"
+
+// TestSuiteTLSAndRole: the ready-made role is all that leaderrun needs, on a server that wants certificates.
+func TestSuiteTLSAndRole(t *testing.T) {
+	t.Parallel()
+	certs := testserver.NewCertificates(t)
+	s := testserver.Postgres(t, testserver.PostgresOptions{TLS: certs, ClientCert: true})
+	role, err := os.ReadFile("role.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Do(t, strings.Replace(string(role), "PASSWORD 'PASSWORD'", "PASSWORD '"+secret+"'", 1))
+	files := []string{"sslmode=verify-full", "sslrootcert=" + certs.CA, "sslcert=" + certs.ClientCert, "sslkey=" + certs.ClientKey, roomy}
+	at := func(user, password string) string {
+		return with("postgresql://"+user+":"+url.PathEscape(password)+"@"+s.Addr()+"/postgres", files...)
+	}
+	o := operator{open(t, at("postgres", s.Password)), s}
+	o.trust(t)
+	backendtest.Run(t, harness(at("leaderrun", secret), o))
+}
+
+// TestSuiteSynchronousStandby: each step waits for a standby.
+func TestSuiteSynchronousStandby(t *testing.T) {
+	t.Parallel()
+	set := testserver.PostgresReplicas(t, 1, testserver.PostgresOptions{}, testserver.PostgresOptions{})
+	url := with(set.URL(), roomy)
+	o := operator{open(t, url), set.Leader(t)}
+	o.trust(t)
+	backendtest.Run(t, harness(url, o))
+}
+
+// TestRoleIsWhatTheHintSays: who follows the hint of an error gets what role.sql makes.
+func TestRoleIsWhatTheHintSays(t *testing.T) {
+	t.Parallel()
+	role, err := os.ReadFile("role.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sql := newStatements(`"leaderrun"`, "leaderrun")
+	for _, want := range []string{sql.create + ";", sql.grant + ";"} {
+		if !strings.Contains(string(role), want+"\n") {
+			t.Errorf("role.sql lacks %s", want)
+		}
+	}
+}

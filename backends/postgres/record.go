@@ -1,0 +1,310 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"time"
+	"unicode/utf16"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/postgres/wire"
+)
+
+// state is what the row of a job holds, and what its server says of itself, read in one step. It is not changed.
+type state struct {
+	server
+	missing bool // the table does not exist
+
+	record backends.Record // zero: there is none
+	row    bool            // there is a row
+	ver    int64           // its version
+	xid    string          // its xmin
+
+	holder string // of the lease; "": nobody's
+	token  int64
+}
+
+// read reads job and mark in one step, from a server that is not in recovery.
+func (d *Driver) read(ctx context.Context, job string) (*state, error) {
+	var s *state
+	_, err := d.client.Ask(ctx, d.reading(ctx, job), func(r wire.Reply) (err error) {
+		s, err = d.state(job, r)
+		return err
+	})
+	if hasCode(err, wire.UndefinedTable) {
+		return &state{missing: true, server: server{now: time.Now()}}, nil
+	}
+	if err != nil {
+		return nil, d.classify(err)
+	}
+	d.spoken.Store(true)
+	return s, nil
+}
+
+// fields reads the columns of a row one by one, and remembers if one is not what it should be.
+type fields struct {
+	row   wire.Row
+	wrong bool
+}
+
+func (f *fields) next() wire.Value {
+	if len(f.row) == 0 {
+		f.wrong = true
+		return wire.Value{}
+	}
+	v := f.row[0]
+	f.row = f.row[1:]
+	return v
+}
+
+func (f *fields) text() string { return f.next().Text }
+
+// int reads a number; NULL is 0.
+func (f *fields) int() int64 {
+	v := f.next()
+	if !v.Valid {
+		return 0
+	}
+	n, err := strconv.ParseInt(v.Text, 10, 64)
+	f.wrong = f.wrong || err != nil
+	return n
+}
+
+func (f *fields) bool() bool { return f.text() == "t" }
+
+// reading is the batch that state reads the reply of.
+func (d *Driver) reading(ctx context.Context, job string) []wire.Statement {
+	return []wire.Statement{d.settings(ctx), {SQL: d.sql.read, Args: []wire.Value{wire.Text(keyOf(job))}}}
+}
+
+func (d *Driver) state(job string, reply wire.Reply) (*state, error) {
+	if len(reply.Rows) != 2 || len(reply.Rows[1]) != 1 {
+		return nil, errReply
+	}
+	f := fields{row: reply.Rows[1][0]}
+	s := new(state)
+	echo, recovery := f.text(), f.bool()
+	s.identity, s.now = f.text(), time.UnixMilli(f.int())
+	version := f.next()
+	s.row = version.Valid
+	s.xid = f.text()
+	record, holder := f.next(), f.next()
+	s.holder, s.token = holder.Text, f.int()
+	until, beat := f.int(), f.int()
+	s.version, s.xmin = f.int(), f.text()
+	mark := f.text()
+	s.used = f.bool()
+	if f.wrong || len(f.row) > 0 || echo != keyOf(job) {
+		return nil, errReply
+	}
+	if recovery {
+		return nil, wire.ErrStandby
+	}
+	if s.identity == "" { // which would pass for that of a mark that is not there
+		return nil, errReply
+	}
+	if s.xmin != "" {
+		s.mark = readMark(mark)
+		s.used = true
+	}
+	if !s.row {
+		return s, nil
+	}
+	var err error
+	if s.ver, err = strconv.ParseInt(version.Text, 10, 64); err != nil {
+		return nil, errReply
+	}
+	if holder.Valid && (s.holder == "" || s.token <= 0) {
+		return nil, configuration("who is sure that nobody runs the job sets holder to NULL", "the table %s has a lease of the job %q that says nothing of who runs it", d.cfg.prefix, job)
+	}
+	if record.Valid {
+		if err := readRecord(record.Text, &s.record); err != nil {
+			return nil, configuration(prefixHint, "the table %s holds no record of leaderrun for the job %q: %w", d.cfg.prefix, job, err)
+		}
+	}
+	s.record.Until, s.record.Beat = until, beat
+	return s, nil
+}
+
+func readRecord(text string, r *backends.Record) error {
+	if !bytes.HasPrefix(bytes.TrimSpace([]byte(text)), []byte("{")) { // null would be an empty record
+		return errors.New("it is no JSON object")
+	}
+	return json.Unmarshal([]byte(text), r)
+}
+
+// write makes JSON that is ASCII: a database may have an encoding that has not every letter.
+func write(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("record: %v", err)) // it has strings and numbers only
+	}
+	var b []byte
+	for _, r := range string(text) {
+		if r < 0x80 {
+			b = append(b, byte(r))
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			b = fmt.Appendf(b, `\u%04x`, unit)
+		}
+	}
+	return string(b)
+}
+
+// view is what a decision is taken on.
+func (s *state) view(quarantine time.Duration) backends.View {
+	v := backends.View{Record: s.record, Now: s.now, Proof: backends.ByUntil, Quarantine: quarantine}
+	if left := time.Duration(s.record.Until-s.now.UnixMilli()) * time.Millisecond; s.holder != "" && left > 0 {
+		v.Lease = &backends.Lease{Holder: s.holder, Token: s.token, Left: left}
+	}
+	return v
+}
+
+// holding is the view of a holder that has not asked again: its lease is valid if the server says so in the step that
+// renews it.
+func (s *state) holding() backends.View {
+	v := s.view(0)
+	if v.Lease == nil && s.holder != "" {
+		v.Lease = &backends.Lease{Holder: s.holder, Token: s.token}
+	}
+	return v
+}
+
+// change is what a step writes.
+type change struct {
+	record backends.Record
+	holder string // of the lease from now on; "": nobody's
+	token  int64
+
+	renew time.Duration  // the lease must be valid, and is extended by so much from now, by the server's clock
+	claim bool           // the mark must be as it was read, or as mark says
+	mark  *backends.Mark // is written too; nil: it stays
+	tell  bool           // somebody may wait for this
+}
+
+// keep is a change of the record that leaves the lease as it is.
+func (s *state) keep(r backends.Record) change {
+	return change{record: r, holder: s.holder, token: s.token}
+}
+
+// release is a change of the record that takes the lease away, if it is told to.
+func (s *state) release(r backends.Record, release bool) change {
+	c := s.keep(r)
+	c.tell = true
+	if release {
+		c.holder, c.token = "", 0
+	}
+	return c
+}
+
+// swap makes a change if everything is still as it was read, and returns what the row is then. If it is not, it changes
+// nothing, and returns what is there now: done is false. A table that is missing is made.
+func (d *Driver) swap(ctx context.Context, job string, s *state, c change) (next *state, done bool, err error) {
+	if s.missing {
+		if err := d.createTable(ctx); err != nil {
+			return nil, false, err
+		}
+		next, err := d.read(ctx, job)
+		if err == nil && next.missing {
+			err = configuration(prefixHint, "there is no table %s, although it was created", d.cfg.prefix)
+		}
+		return next, false, err
+	}
+	batch := []wire.Statement{d.settings(ctx)}
+	after := *s
+	if c.mark != nil {
+		after.version = newVersion()
+		batch = append(batch, d.markRow(s, *c.mark, after.version))
+	}
+	after.ver, after.holder, after.token, after.record, after.row = newVersion(), c.holder, c.token, c.record, true
+	batch = append(batch, d.jobRow(job, s, &after, c))
+	_, err = d.client.Ask(ctx, batch, func(r wire.Reply) error {
+		if len(r.Rows) != len(batch) {
+			return errReply
+		}
+		rows := r.Rows[len(batch)-1]
+		if done = len(rows) == 1; done {
+			f := fields{row: rows[0]}
+			if f.text() != keyOf(job) {
+				return errReply
+			}
+			after.xid, after.record.Until, after.now = f.text(), f.int(), time.UnixMilli(f.int())
+			if f.next(); f.wrong || len(f.row) > 0 {
+				return errReply
+			}
+		}
+		return replicated(r)
+	})
+	switch {
+	case hasCode(err, wire.SerializationFailure, wire.Deadlock, wire.UndefinedTable): // it was rolled back
+	case err != nil:
+		return nil, false, d.classify(err)
+	case done:
+		return &after, true, nil
+	}
+	next, err = d.read(ctx, job)
+	return next, false, err
+}
+
+// newVersion is a number that no row had before. It is drawn and not counted: a counter of a store that was rolled back
+// comes by the same numbers again.
+func newVersion() int64 { return 1 + rand.Int64N(1<<62) } //nolint:gosec // it need not be secret
+
+func (d *Driver) markRow(s *state, m backends.Mark, version int64) wire.Statement {
+	mark := wire.Text(write(m))
+	var none wire.Value
+	args := []wire.Value{
+		wire.Text(markKey), number(version), mark, none, none, none, none, number(0), none, none, wire.Text(s.identity), none, wire.Text("f"), none,
+	}
+	sql := d.sql.insert
+	if s.xmin != "" {
+		sql = d.sql.update
+		args[8], args[9] = number(s.version), wire.Text(s.xmin)
+	}
+	return wire.Statement{SQL: sql, Args: args}
+}
+
+// jobRow is the statement that turns a row from what it is into what it is to be.
+func (d *Driver) jobRow(job string, s, after *state, c change) wire.Statement {
+	var none wire.Value
+	args := []wire.Value{
+		wire.Text(keyOf(job)), number(after.ver), none, none, none, none, none, number(c.record.Beat), none, none,
+		wire.Text(s.identity), none, wire.Text("f"), none,
+	}
+	sql := d.sql.insert
+	if s.row {
+		sql = d.sql.update
+		args[8], args[9] = number(s.ver), wire.Text(s.xid)
+	}
+	if !s.row || !onlyBeat(s.record, c.record) || c.renew == 0 {
+		args[2] = wire.Text(write(c.record))
+	}
+	if c.holder != "" {
+		args[3], args[4] = wire.Text(c.holder), number(c.token)
+	}
+	switch {
+	case c.renew > 0:
+		args[6], args[12] = number(c.renew.Milliseconds()), wire.Text("t")
+	case !s.row || c.record.Until != s.record.Until: // else it stays as it is, to the microsecond
+		args[5] = number(c.record.Until)
+	}
+	if c.claim {
+		args[11] = number(after.version)
+	}
+	if c.tell {
+		args[13] = wire.Text(d.sql.channel)
+	}
+	return wire.Statement{SQL: sql, Args: args}
+}
+
+// onlyBeat says whether two records are the same but for what a beat changes, which has columns of its own.
+func onlyBeat(a, b backends.Record) bool {
+	a.Beat, a.Until, b.Beat, b.Until = 0, 0, 0, 0
+	return write(a) == write(b)
+}

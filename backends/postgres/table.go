@@ -1,0 +1,131 @@
+package postgres
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends/postgres/wire"
+)
+
+// markKey is the key of the row that holds the mark. No job has it: their names are not empty.
+const markKey = ""
+
+const (
+	// longestLock bounds how long a statement waits for a row that somebody keeps locked: one whose caller has gone would
+	// wait on, and with it a process of the server.
+	longestLock = 10 * time.Second
+	shortLock   = 50 * time.Millisecond
+)
+
+// columns are those of the table, as the statement that makes it has them. The lease is holder, token and until; who
+// deletes it by hand empties holder and leaves until, which says for how long the holder may live. version is another
+// number after every step of ours.
+const columns = `job text COLLATE "C" PRIMARY KEY, version bigint NOT NULL, record text, holder text, token bigint, ` +
+	`until timestamptz, beat bigint NOT NULL DEFAULT 0, updated timestamptz NOT NULL DEFAULT clock_timestamp()`
+
+// statements are what the driver asks of one table. Times are milliseconds of the server's clock, which is always
+// clock_timestamp(): now() stands still while a statement waits for a lock.
+type statements struct {
+	create, grant          string
+	settings, read, insert string
+	update, jobs, about    string
+	channel                string // on which a change is told that somebody waits for
+}
+
+// identity is SQL for who a server is: the cluster that initdb made, and in which of its histories (timelines) it
+// writes. A failover, and a recovery from a backup, begin another one.
+const identity = `(SELECT system_identifier FROM pg_control_system())::text || ':' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)`
+
+// millis is SQL for a time in milliseconds.
+func millis(of string) string { return "floor(extract(epoch FROM " + of + ") * 1000)::bigint::text" }
+
+func newStatements(table, user string) statements {
+	// A write of ours takes place if what it was decided on is still so. The row is compared by its version, and by its
+	// xmin, which every change of anybody makes another one. The mark is compared where a claim is granted.
+	const guard = ` AND ` + identity + ` = $11::text`
+	mark := ` AND ($12::bigint IS NULL OR EXISTS (SELECT FROM ` + table + ` AS m WHERE m.job = '' AND m.version = $12::bigint))`
+	until := `coalesce(to_timestamp($6::bigint / 1000.0), clock_timestamp() + $7::bigint * interval '1 millisecond'`
+	returning := ` RETURNING j.job, j.xmin::text, ` + millis("j.until") + `, ` + millis("clock_timestamp()") +
+		`, CASE WHEN $14::text IS NOT NULL THEN pg_notify($14::text, j.job)::text END`
+	return statements{
+		create: `CREATE TABLE IF NOT EXISTS ` + table + ` (` + columns + `) WITH (fillfactor = 50)`,
+		grant:  `GRANT SELECT, INSERT, UPDATE ON ` + table + ` TO "` + strings.ReplaceAll(user, `"`, `""`) + `"`,
+		// The reply to a write comes after it is on the disk of the server and of the synchronous standbys, whatever the
+		// user's or the database's default is.
+		settings: `SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true),` +
+			` set_config('lock_timeout', $1::text, true)`,
+		read: `SELECT $1::text, pg_is_in_recovery(), CASE WHEN pg_is_in_recovery() THEN '' ELSE ` + identity + ` END, ` +
+			millis("clock_timestamp()") + `, j.version, j.xmin::text, j.record, j.holder, j.token, ` + millis("j.until") + `, j.beat,` +
+			` m.version, m.xmin::text, m.record,` +
+			` CASE WHEN m.job IS NULL THEN EXISTS (SELECT FROM ` + table + ` WHERE job <> '')` +
+			` OR (SELECT relpersistence <> 'p' FROM pg_class WHERE oid = ` + literal(table) + `::regclass) END` +
+			` FROM (SELECT) AS one LEFT JOIN ` + table + ` AS j ON j.job = $1::text LEFT JOIN ` + table + ` AS m ON m.job = ''`,
+		insert: `INSERT INTO ` + table + ` AS j (job, version, record, holder, token, until, beat, updated)` +
+			` SELECT $1::text, $2::bigint, $3::text, $4::text, $5::bigint, ` + until + `), $8::bigint, clock_timestamp()` +
+			` WHERE $9::bigint IS NULL AND $10::xid IS NULL AND NOT $13::boolean` + guard + mark +
+			` ON CONFLICT (job) DO NOTHING` + returning,
+		update: `UPDATE ` + table + ` AS j SET version = $2::bigint, record = coalesce($3::text, j.record), holder = $4::text, token = $5::bigint, until = ` +
+			until + `, j.until), beat = $8::bigint, updated = clock_timestamp()` +
+			` WHERE j.job = $1::text AND j.version = $9::bigint AND j.xmin = $10::xid AND (NOT $13::boolean OR j.until > clock_timestamp())` + guard + mark + returning,
+		jobs:    `SELECT job FROM ` + table + ` WHERE job <> ''`,
+		about:   aboutServer(table),
+		channel: channelOf(table),
+	}
+}
+
+// literal quotes a text for SQL, whatever the server's settings for backslashes are.
+func literal(s string) string {
+	return ` E'` + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(s) + `'`
+}
+
+// channelOf names the channel of a table: tables of two databases do not hear each other, but those of two schemas would.
+func channelOf(table string) string {
+	sum := sha256.Sum256([]byte(table))
+	return "leaderrun_" + hex.EncodeToString(sum[:8])
+}
+
+// keyOf escapes the name of a job: PostgreSQL has no zero byte in a text, and a database may have an encoding that has
+// not every letter. All keys are ASCII, and can be printed and typed.
+func keyOf(job string) string { return url.PathEscape(job) }
+
+func jobOf(key string) (string, bool) {
+	job, err := url.PathUnescape(key)
+	return job, err == nil && job != "" && keyOf(job) == key
+}
+
+// number is the value of a number; 0 stands for none where there is none.
+func number(n int64) wire.Value { return wire.Text(strconv.FormatInt(n, 10)) }
+
+// settings returns the first statement of a batch, which holds for its transaction.
+func (d *Driver) settings(ctx context.Context) wire.Statement {
+	wait := longestLock
+	if end, limited := ctx.Deadline(); limited {
+		wait = min(max(time.Until(end), shortLock), longestLock)
+	}
+	return wire.Statement{SQL: d.sql.settings, Args: []wire.Value{wire.Text(strconv.FormatInt(wait.Milliseconds(), 10) + "ms")}}
+}
+
+// createTable makes the table. Somebody else may do so at the same time: that is as good.
+func (d *Driver) createTable(ctx context.Context) error {
+	_, err := d.client.Ask(ctx, []wire.Statement{{SQL: d.sql.create}}, nil)
+	e, answered := errors.AsType[*wire.Error](err)
+	if answered && e.Refused() {
+		switch e.Code {
+		case wire.DuplicateTable, wire.DuplicateObject, wire.UniqueViolation:
+			return nil
+		case wire.InsufficientRights:
+			return configuration(d.createHint(), "there is no table %s, and it may not be created: %w", d.cfg.prefix, err)
+		}
+	}
+	return d.classify(err)
+}
+
+func (d *Driver) createHint() string {
+	return "its owner runs: " + d.sql.create + "; " + d.sql.grant
+}

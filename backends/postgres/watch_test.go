@@ -1,0 +1,119 @@
+package postgres
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/testserver"
+)
+
+// permanent returns the *backends.PermanentError in an error, or one that is empty.
+func permanent(err error) backends.PermanentError {
+	if p, ok := errors.AsType[*backends.PermanentError](err); ok {
+		return *p
+	}
+	return backends.PermanentError{}
+}
+
+// tells waits for news.
+func tells(t *testing.T, what string, ch <-chan backends.News) {
+	t.Helper()
+	select {
+	case n, open := <-ch:
+		if !open || !n.Look {
+			t.Fatalf("%s: %+v, open %v", what, n, open)
+		}
+	case <-time.After(enough):
+		t.Fatalf("%s: nothing is told", what)
+	}
+}
+
+// TestWatch: what somebody waits for is told by the server, and a renewal is not.
+func TestWatch(t *testing.T) {
+	w := newWorld(t)
+	ch, err := w.other.Watch(t.Context(), "job")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tells(t, "the watch stands", ch)
+	g := w.acquire(w.d, newSteady("job"))
+	another := w.acquire(w.d, newSteady("another"))
+	for _, o := range []backends.Order{
+		{Job: "another", Kind: backends.Stop, By: newClaim("").Holder, Token: another.Token},
+		{Job: "job", Kind: backends.Stop, By: newClaim("").Holder, Token: g.Token},
+	} {
+		w.renew(w.d, g)
+		select {
+		case n := <-ch:
+			t.Errorf("%+v without a reason", n) // also at the next look
+		default:
+		}
+		if err := w.other.Order(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tells(t, "a request to stop", ch)
+	if s := w.renew(w.d, g); s.Break == nil {
+		t.Error("a renewal does not carry the request")
+	}
+	if err := w.d.Finish(t.Context(), g, backends.Outcome{State: backends.Stopped}); err != nil {
+		t.Fatal(err)
+	}
+	tells(t, "the end", ch)
+	w.server.Restart(t, true)
+	tells(t, "the watch stands again", ch)
+}
+
+// TestWatchThroughAPooler: nothing is told there, and is seen all the same.
+func TestWatchThroughAPooler(t *testing.T) {
+	t.Parallel()
+	s := testserver.Postgres(t, testserver.PostgresOptions{})
+	w := worldOf(t, s, testserver.PgBouncer(t, s, testserver.PgBouncerOptions{}).URL())
+	ch, err := w.other.Watch(t.Context(), "job")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tells(t, "the watch stands", ch)
+	g := w.acquire(w.d, newSteady("job"))
+	if err := w.d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}); err != nil {
+		t.Fatal(err)
+	}
+	tells(t, "the end", ch)
+}
+
+func TestWakes(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	held := func(left time.Duration, version int64) *state {
+		s := &state{row: true, ver: version, holder: "a", token: 1, server: server{now: now}}
+		s.record.Token, s.record.Until = 1, now.Add(left).UnixMilli()
+		return s
+	}
+	released := held(time.Minute, 2)
+	released.holder, released.record.Released = "", 1
+	stop := held(time.Minute, 2)
+	stop.record.Break = &backends.BreakRequest{Token: 1}
+	earlier := held(time.Minute, 2)
+	earlier.record.Break = &backends.BreakRequest{}
+	vanished := held(time.Minute, 2)
+	vanished.holder = ""
+	for name, x := range map[string]struct {
+		s    *state
+		want bool
+	}{
+		"nothing":              {held(time.Minute, 1), false},
+		"a renewal":            {held(2*time.Minute, 2), false},
+		"a release":            {released, true},
+		"a request":            {stop, true},
+		"an old request":       {earlier, false},
+		"a lease that is gone": {vanished, true},
+		"a lease that ran out": {held(-time.Minute, 1), true},
+		"a row that is gone":   {&state{}, true},
+	} {
+		if got := x.s.wakes(held(time.Minute, 1)); got != x.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

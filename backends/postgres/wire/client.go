@@ -1,0 +1,227 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Client asks one database that may be on several hosts, of which one at a time takes what is written. Its methods are
+// safe for concurrent use and return when their context ends.
+//
+// Each request has a connection to itself. One that was used without a fault is kept for the next request, one and no
+// more. Requests go to the current host, which at first is the first one; whoever finds that it does not serve goes
+// on to the next before it has sent anything, and after the last begins anew. A request that was sent is not repeated.
+type Client struct {
+	cfg  Config
+	open func(ctx context.Context, cfg *Config, addr string) (*Conn, error)
+
+	mu      sync.Mutex
+	closed  bool
+	current int // index of the host
+	idle    *Conn
+	conns   map[*Conn]bool
+}
+
+// ErrStandby says that a host only follows another one.
+var ErrStandby = errors.New("the server is in recovery: it takes nothing that is written")
+
+var errClosed = errors.New("the client is closed")
+
+// NewClient makes a client. It asks nobody.
+func NewClient(cfg Config) *Client {
+	return &Client{cfg: cfg, open: Dial, conns: map[*Conn]bool{}}
+}
+
+// Ask runs a batch, see Conn.Ask. check looks at the reply; it may say ErrStandby of a host that was only read from, and
+// then the next one is asked.
+func (c *Client) Ask(ctx context.Context, batch []Statement, check func(Reply) error) (Reply, error) {
+	for tried := 0; ; tried++ {
+		conn, at, err := c.take(ctx)
+		if err != nil {
+			return Reply{}, err
+		}
+		reply, err := conn.Ask(ctx, batch)
+		if err == nil && check != nil {
+			if err = check(reply); err != nil { // it may be the answer to something else
+				conn.broken.Store(true)
+				err = fmt.Errorf("%s: %w", conn.Addr(), err)
+			}
+		}
+		c.put(conn)
+		if err == nil {
+			return reply, nil
+		}
+		if elsewhere(err) && !errors.Is(err, context.Canceled) {
+			c.moveOn(at)
+		}
+		if tried+1 >= len(c.cfg.Addrs) || !readOnly(err) || ctx.Err() != nil {
+			return reply, err
+		}
+	}
+}
+
+// readOnly says that a host takes nothing that is written, and has not.
+func readOnly(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return errors.Is(err, ErrStandby) || ok && e.Code == readOnlyTransaction && e.Refused()
+}
+
+// elsewhere says whether the next request had better go to another host.
+func elsewhere(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return !ok || !e.Refused() || e.Code == readOnlyTransaction
+}
+
+// Dedicated opens a connection of the caller's own to the current host, who closes it.
+func (c *Client) Dedicated(ctx context.Context) (*Conn, error) {
+	conn, _, err := c.dial(ctx)
+	return conn, err
+}
+
+// Drop closes a connection that Dedicated opened.
+func (c *Client) Drop(conn *Conn) {
+	c.mu.Lock()
+	delete(c.conns, conn)
+	c.mu.Unlock()
+	conn.Close()
+}
+
+// take returns the connection that is kept, or a new one, and the index of its host.
+func (c *Client) take(ctx context.Context) (*Conn, int, error) {
+	c.mu.Lock()
+	if conn := c.idle; conn != nil {
+		at := c.current
+		c.idle = nil
+		c.mu.Unlock()
+		return conn, at, nil
+	}
+	c.mu.Unlock()
+	return c.dial(ctx)
+}
+
+// dial opens a connection to the current host, or else to the next that can be reached. As long as there are others, a
+// host that is silent gets its share of the time.
+func (c *Client) dial(ctx context.Context) (*Conn, int, error) {
+	var failures []error
+	for left := len(c.cfg.Addrs); left > 0; left-- {
+		c.mu.Lock()
+		at, closed := c.current, c.closed
+		c.mu.Unlock()
+		if closed {
+			return nil, 0, errClosed
+		}
+		conn, err := c.dialOne(ctx, c.cfg.Addrs[at], left)
+		if err == nil {
+			return conn, at, nil
+		}
+		failures = append(failures, err)
+		if ctx.Err() != nil {
+			break
+		}
+		c.moveOn(at)
+	}
+	if len(failures) == 0 {
+		return nil, 0, errors.New("no host")
+	}
+	return nil, 0, &Unreached{Failures: failures}
+}
+
+// Unreached says that no host could be connected to: nothing was sent.
+type Unreached struct{ Failures []error }
+
+func (e *Unreached) Error() string { return errors.Join(e.Failures...).Error() }
+
+// Unwrap returns why, host by host.
+func (e *Unreached) Unwrap() []error { return e.Failures }
+
+func (c *Client) dialOne(ctx context.Context, addr string, left int) (*Conn, error) {
+	if end, limited := ctx.Deadline(); limited && left > 1 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Until(end)/time.Duration(left))
+		defer cancel()
+	}
+	conn, err := c.open(ctx, &c.cfg, addr)
+	if err != nil {
+		return nil, err
+	}
+	if len(c.cfg.Addrs) > 1 && conn.Parameter("in_hot_standby") == "on" {
+		conn.Close()
+		return nil, fmt.Errorf("%s: %w", addr, ErrStandby)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		conn.Close()
+		return nil, errClosed
+	}
+	c.conns[conn] = true
+	return conn, nil
+}
+
+// put keeps a connection for the next request, or closes it.
+func (c *Client) put(conn *Conn) {
+	c.mu.Lock()
+	if !conn.Broken() && !c.closed && c.idle == nil && c.conns[conn] && conn.Addr() == c.cfg.Addrs[c.current] {
+		c.idle = conn
+		c.mu.Unlock()
+		return
+	}
+	delete(c.conns, conn)
+	c.mu.Unlock()
+	conn.Close()
+}
+
+// moveOn makes the next host the current one, if nobody else has done so.
+func (c *Client) moveOn(from int) {
+	c.mu.Lock()
+	if c.current == from {
+		c.current = (from + 1) % len(c.cfg.Addrs)
+	}
+	stale := c.stale()
+	c.mu.Unlock()
+	if stale != nil {
+		stale.Close()
+	}
+}
+
+// stale takes away the connection that is kept. The mutex is held.
+func (c *Client) stale() *Conn {
+	conn := c.idle
+	if conn != nil {
+		delete(c.conns, conn)
+		c.idle = nil
+	}
+	return conn
+}
+
+// Elsewhere makes the next request go to the next host; where there is only one, over a new connection. Requests that
+// are on their way go on.
+func (c *Client) Elsewhere() {
+	c.mu.Lock()
+	at := c.current
+	c.mu.Unlock()
+	c.moveOn(at)
+}
+
+// Close closes all connections, which ends the requests that are on their way.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	c.closed, c.idle = true, nil
+	conns := c.conns
+	c.conns = map[*Conn]bool{}
+	c.mu.Unlock()
+	for conn := range conns {
+		conn.Close()
+	}
+	return nil
+}
+
+// Host returns the address that the next request goes to.
+func (c *Client) Host() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.cfg.Addrs[c.current]
+}

@@ -1,0 +1,177 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/internal/testserver"
+)
+
+func client(t *testing.T, cfg Config) *Client {
+	t.Helper()
+	c := NewClient(cfg)
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// hosts is one database that is on all these hosts.
+func hosts(configs ...Config) Config {
+	cfg := configs[0]
+	cfg.Addrs = nil
+	for _, c := range configs {
+		cfg.Addrs = append(cfg.Addrs, c.Addrs...)
+	}
+	return cfg
+}
+
+// answering is a server that answers, and counts what it is asked.
+func answering(t *testing.T, asked *atomic.Int64, parameters ...string) Config {
+	t.Helper()
+	return fake(t, func(conn net.Conn) {
+		read(conn)
+		send(conn, append(parameters, welcome, process, ready)...)
+		for len(read(conn)) > 5 { // not the goodbye
+			asked.Add(1)
+			send(conn, parsed, bound, cell, complete, ready)
+		}
+	})
+}
+
+// TestHosts: one that cannot be reached, or only follows, is passed over without anything being sent to it, and the one
+// that serves is asked from then on.
+func TestHosts(t *testing.T) {
+	t.Parallel()
+	dead := fake(t, func(net.Conn) {})
+	var standby, primary atomic.Int64
+	c := client(t, hosts(dead, answering(t, &standby, "Sin_hot_standby\x00on\x00"), answering(t, &primary, "Sin_hot_standby\x00off\x00")))
+	for range 3 {
+		if _, err := c.Ask(within(t), one, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if standby.Load() != 0 || primary.Load() != 3 {
+		t.Errorf("the standby was asked %d times, the primary %d times", standby.Load(), primary.Load())
+	}
+}
+
+// TestHostThatTellsLater: an old server, or one behind a pooler, is known for a standby only by what it answers.
+func TestHostThatTellsLater(t *testing.T) {
+	t.Parallel()
+	var standby, primary atomic.Int64
+	c := client(t, hosts(answering(t, &standby), answering(t, &primary)))
+	check := func(Reply) error {
+		if primary.Load() == 0 {
+			return ErrStandby
+		}
+		return nil
+	}
+	if _, err := c.Ask(within(t), one, check); err != nil || standby.Load() != 1 || primary.Load() != 1 {
+		t.Errorf("%v: the standby was asked %d times, the primary %d times", err, standby.Load(), primary.Load())
+	}
+}
+
+// TestReadOnlyHost: what it refuses was not done, and is asked of the next one.
+func TestReadOnlyHost(t *testing.T) {
+	t.Parallel()
+	var primary atomic.Int64
+	readOnly := fake(t, func(conn net.Conn) {
+		greet(conn)
+		read(conn)
+		send(conn, "ESERROR\x00VERROR\x00C25006\x00Mcannot execute UPDATE in a read-only transaction\x00\x00", ready)
+		read(conn)
+	})
+	c := client(t, hosts(readOnly, answering(t, &primary)))
+	if _, err := c.Ask(within(t), one, nil); err != nil || primary.Load() != 1 {
+		t.Errorf("%v: the primary was asked %d times", err, primary.Load())
+	}
+}
+
+// TestNothingIsRepeated: a request whose reply is lost is not sent again, to nobody.
+func TestNothingIsRepeated(t *testing.T) {
+	t.Parallel()
+	var lost, other atomic.Int64
+	silent := fake(t, func(conn net.Conn) {
+		greet(conn)
+		if len(read(conn)) > 5 {
+			lost.Add(1)
+		}
+	})
+	c := client(t, hosts(silent, answering(t, &other)))
+	if _, err := c.Ask(within(t), one, nil); err == nil {
+		t.Error("a lost reply is an answer")
+	}
+	if lost.Load() != 1 || other.Load() != 0 {
+		t.Errorf("sent %d times to the first host and %d times to the second", lost.Load(), other.Load())
+	}
+	if _, err := c.Ask(within(t), one, nil); err != nil || other.Load() != 1 {
+		t.Errorf("the next request: %v, %d", err, other.Load())
+	}
+}
+
+// TestNobodyReached: an error that says why, host by host.
+func TestNobodyReached(t *testing.T) {
+	t.Parallel()
+	var standby atomic.Int64
+	cfg := hosts(fake(t, func(net.Conn) {}), answering(t, &standby, "Sin_hot_standby\x00on\x00"))
+	c := client(t, cfg)
+	_, err := c.Ask(within(t), one, nil)
+	u, ok := errors.AsType[*Unreached](err)
+	if !ok || len(u.Failures) != 2 || !errors.Is(err, ErrStandby) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestSilentHost: a host that accepts and says nothing gets its share of the time, no more.
+func TestSilentHost(t *testing.T) {
+	t.Parallel()
+	s := testserver.Postgres(t, testserver.PostgresOptions{})
+	p := testserver.NewProxy(t, s.Addr())
+	p.DropAll(true)
+	cfg := configOf(t, s)
+	cfg.Addrs = []string{p.Addr(), s.Addr()}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // of which the silent host gets the half
+	defer cancel()
+	if _, err := client(t, cfg).Ask(ctx, one, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestFreshConnection: after Elsewhere the connection that was kept, which may be half open, is not used.
+func TestFreshConnection(t *testing.T) {
+	t.Parallel()
+	var asked, connections atomic.Int64
+	c := client(t, fake(t, func(conn net.Conn) {
+		connections.Add(1)
+		greet(conn)
+		for len(read(conn)) > 5 {
+			asked.Add(1)
+			send(conn, parsed, bound, cell, complete, ready)
+		}
+	}))
+	for range 2 {
+		if _, err := c.Ask(within(t), one, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if connections.Load() != 1 {
+		t.Errorf("%d connections for two requests, one after the other", connections.Load())
+	}
+	c.Elsewhere()
+	if _, err := c.Ask(within(t), one, nil); err != nil || connections.Load() != 2 || asked.Load() != 3 {
+		t.Errorf("%v: %d connections, %d requests", err, connections.Load(), asked.Load())
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.Ask(within(t), one, nil); !errors.Is(err, errClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+}

@@ -1,0 +1,91 @@
+// Package wire speaks the protocol of PostgreSQL's clients, version 3, as far as leaderrun needs it: a connection, and
+// on it one batch of statements at a time, which is one round trip and one transaction. Parameters and results are
+// text.
+//
+// Nothing here is repeated, pooled behind the caller's back or done without being asked for; docs/adr/0008 says why that
+// is worth a client of our own. Whoever adds to it finds the messages in PostgreSQL's manual, chapter
+// "Frontend/Backend Protocol", whose names for them are used here.
+package wire
+
+import (
+	"crypto/tls"
+	"fmt"
+	"strings"
+)
+
+// Security says whether a connection is encrypted, and who is trusted on the other side.
+type Security int
+
+// The levels of security.
+const (
+	Plain  Security = iota // no TLS
+	Prefer                 // TLS if the server offers it; without it anybody could say that it does not
+	Must                   // TLS; the tls.Config says what of the certificate is verified
+)
+
+// Config says how to connect.
+type Config struct {
+	Addrs          []string // HOST:PORT, tried in this order
+	User, Password string
+	Database       string
+	Application    string // shown in pg_stat_activity
+	Security       Security
+	TLS            *tls.Config // of Prefer and Must; without a ServerName the host is it
+
+	// ClearText allows the password to be sent as it is, inside of TLS, if the server asks for that. Without a verified
+	// certificate whoever answers gets it.
+	ClearText bool
+}
+
+// Statement is one statement with parameters for $1, $2 and so on.
+type Statement struct {
+	SQL  string
+	Args []Value
+}
+
+// Value is the text of a parameter or of a column. The zero Value is NULL.
+type Value struct {
+	Text  string
+	Valid bool // it is not NULL
+}
+
+// Text is a value that is not NULL.
+func Text(s string) Value { return Value{Text: s, Valid: true} }
+
+// Row is one row of a result.
+type Row []Value
+
+// Reply is the answer to a batch.
+type Reply struct {
+	Rows    [][]Row  // of each statement
+	Notices []*Error // warnings and the like, in the order in which they came
+}
+
+// Error is what a server says when it refuses something, or warns. Its texts are in the server's language; Code and
+// Routine are not.
+type Error struct {
+	Severity string // ERROR, FATAL, PANIC; WARNING, NOTICE and others of a notice
+	Code     string // SQLSTATE
+	Message  string
+	Detail   string
+	Hint     string
+	Routine  string // of the server's source
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("postgres: %s (%s)", e.Message, e.Code)
+}
+
+// Refused says that a batch that was answered so has certainly changed nothing: its transaction was rolled back. After
+// a FATAL the connection is gone; and of the connection behind it (class 08) a pooler speaks, which does not know.
+func (e *Error) Refused() bool { return e.Severity == "ERROR" && !strings.HasPrefix(e.Code, "08") }
+
+// ProtocolError says that what answers does not speak this protocol, or speaks of something that was not asked for. After it
+// the outcome of a batch is unknown.
+type ProtocolError struct{ What string }
+
+func (e *ProtocolError) Error() string { return "postgres: " + e.What }
+
+func unexpected(format string, args ...any) error {
+	return &ProtocolError{What: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,130 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/postgres/wire"
+	"github.com/leaderrun/leaderrun/internal/testserver"
+)
+
+// world is a server with an operator and two hosts.
+type world struct {
+	*testing.T
+	operator operator
+	d, other *Driver
+	server   *testserver.PostgresServer
+	url      string
+}
+
+// newWorld starts a server that nobody takes for a new one.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	t.Parallel()
+	return worldOf(t, testserver.Postgres(t, testserver.PostgresOptions{}), "")
+}
+
+func worldOf(t *testing.T, s *testserver.PostgresServer, url string) *world {
+	t.Helper()
+	if url == "" {
+		url = s.URL()
+	}
+	w := &world{T: t, operator: operator{open(t, s.URL()), s}, d: open(t, url), other: open(t, url), server: s, url: url}
+	w.operator.trust(t)
+	return w
+}
+
+func (w *world) acquire(d *Driver, c backends.Claim) backends.Grant {
+	w.Helper()
+	g, err := d.Acquire(w.Context(), c)
+	if err != nil {
+		w.Fatalf("Acquire: %v", err)
+	}
+	return g
+}
+
+func (w *world) renew(d *Driver, g backends.Grant) backends.Signal {
+	w.Helper()
+	signal, err := d.Renew(w.Context(), g)
+	if err != nil {
+		w.Fatalf("Renew: %v", err)
+	}
+	return signal
+}
+
+func (w *world) refused(d *Driver, c backends.Claim, want backends.Verdict) *backends.Refusal {
+	w.Helper()
+	g, err := d.Acquire(w.Context(), c)
+	r, ok := errors.AsType[*backends.Refusal](err)
+	if !ok || r.Verdict != want {
+		w.Fatalf("Acquire: %+v, %v; want %s", g, err, want)
+	}
+	return r
+}
+
+func (w *world) wantLost(what string, err error) {
+	w.Helper()
+	if !errors.Is(err, backends.ErrLost) {
+		w.Errorf("%s: %v, want ErrLost", what, err)
+	}
+}
+
+// wantUnknown checks that an error leaves the outcome open.
+func (w *world) wantUnknown(what string, err error) {
+	w.Helper()
+	if err == nil || backends.IsAnswer(err) {
+		w.Errorf("%s: %v, want an unknown outcome", what, err)
+	}
+}
+
+// lock takes the lock of a job's row, as a person does who began a transaction and went for lunch.
+func (w *world) lock(job string) (unlock func()) {
+	w.Helper()
+	unlock, err := w.server.Session("BEGIN; SELECT FROM leaderrun WHERE job =" + literal(keyOf(job)) + " FOR UPDATE")
+	if err != nil {
+		w.Fatal(err)
+	}
+	return unlock
+}
+
+// waiting waits until so many processes of the server wait for a lock.
+func (w *world) waiting(n string) {
+	w.Helper()
+	testserver.Eventually(w, n+" wait for a lock", func() bool {
+		return w.server.Do(w, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'") == n
+	})
+}
+
+// between lets a test act before and after each request of a driver, which is "read", "write" or something else.
+type between struct {
+	client
+	sql    *statements
+	before func(request string)
+	after  func(request string) error // an error: the reply is lost
+}
+
+func intercept(d *Driver, before func(string), after func(string) error) {
+	d.client = &between{client: d.client, sql: &d.sql, before: before, after: after}
+}
+
+func (b *between) Ask(ctx context.Context, batch []wire.Statement, check func(wire.Reply) error) (wire.Reply, error) {
+	request := "else"
+	switch batch[len(batch)-1].SQL {
+	case b.sql.read:
+		request = "read"
+	case b.sql.insert, b.sql.update:
+		request = "write"
+	}
+	if b.before != nil {
+		b.before(request)
+	}
+	reply, err := b.client.Ask(ctx, batch, check)
+	if b.after != nil {
+		if lost := b.after(request); lost != nil {
+			return wire.Reply{}, lost
+		}
+	}
+	return reply, err
+}

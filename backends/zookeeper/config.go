@@ -1,0 +1,81 @@
+package zookeeper
+
+import (
+	"crypto/tls"
+	"net/url"
+	"strings"
+
+	"github.com/leaderrun/leaderrun/internal/backendurl"
+)
+
+const (
+	defaultPrefix = "leaderrun"
+	defaultPort   = "2181"
+	shapes        = "zk://USER:PASSWORD@HOST:PORT,HOST:PORT/CHROOT?prefix=PREFIX, zks:// (TLS)"
+)
+
+// config is what a backend URL says.
+type config struct {
+	url    *backendurl.URL
+	prefix string
+	dir    string // the node below which all others are: /CHROOT/PREFIX
+	files  *backendurl.TLSFiles
+	tls    *tls.Config // nil: none
+}
+
+func knownOptions() backendurl.Options[config] {
+	return backendurl.Options[config]{
+		"prefix": backendurl.Prefix(func(c *config) *string { return &c.prefix }),
+	}.WithTLS(func(c *config) *backendurl.TLSFiles { return c.files })
+}
+
+// parseURL reads a backend URL. No error here shows any part of the URL that a password may be in.
+func parseURL(raw string) (*config, error) {
+	c := &config{prefix: defaultPrefix}
+	switch backendurl.Scheme(raw) {
+	case "zk":
+	case "zks":
+		c.files = new(backendurl.TLSFiles)
+	default:
+		return nil, configuration(shapes, "this is not the URL of a ZooKeeper backend")
+	}
+	u, err := backendurl.Parse(raw, backendurl.Form{Shapes: shapes, Port: defaultPort})
+	if err != nil {
+		return nil, err
+	}
+	c.url = u
+	if u.User == "" && u.Password != "" || strings.Contains(u.User, ":") {
+		return nil, configuration(u.Scheme+"://USER:PASSWORD@HOST", "the backend URL has a password without a user, or a user with a colon")
+	}
+	if err := knownOptions().Read(u, c); err != nil {
+		return nil, err
+	}
+	chroot, err := url.PathUnescape(u.Path)
+	if err != nil {
+		return nil, configuration("a % in a path is written as %25", "the path of the URL is not percent-encoded")
+	}
+	for _, part := range []string{chroot, c.prefix} {
+		if part = strings.Trim(part, "/"); part != "" {
+			c.dir += "/" + part
+		}
+	}
+	if !isPath(c.dir) {
+		return nil, configuration(shapes, "chroot and prefix of the backend URL make no path that ZooKeeper takes")
+	}
+	c.tls, err = c.files.Config()
+	return c, err
+}
+
+// isPath says whether ZooKeeper takes a path (PathUtils.validatePath); / is none.
+func isPath(path string) bool {
+	for name := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
+		if name == "" || name == "." || name == ".." || strings.ContainsFunc(name, isForbidden) {
+			return false
+		}
+	}
+	return true
+}
+
+func isForbidden(r rune) bool {
+	return r < 0x20 || r >= 0x7f && r <= 0x9f || r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0
+}

@@ -1,0 +1,245 @@
+package zookeeper
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/zookeeper/wire"
+)
+
+var _ backends.Examiner = (*Driver)(nil)
+
+const (
+	serverLimit = 5 * time.Second // for all that is asked of one server
+
+	unreachable = "is the server up with most of its ensemble, and does a firewall let this host through?"
+	configNode  = "/zookeeper/config" // says which servers there are; everybody may read it
+)
+
+// examined is what one host of the URL says.
+type examined struct {
+	addr    string
+	conn    *wire.Conn // nil: none
+	took    time.Duration
+	servers []string // of its ensemble
+	err     error
+}
+
+// Examine implements backends.Examiner. It opens one session of the given TTL, and closes it.
+func (d *Driver) Examine(ctx context.Context, ttl time.Duration) []backends.Finding {
+	x := &backends.Findings{}
+	u := d.cfg.url
+	if d.cfg.tls == nil && u.Password != "" {
+		x.InClear("password", u.Addrs, "use TLS: zks://")
+	}
+	var all, up []*examined
+	var s wire.Session
+	defer func() {
+		for _, e := range all {
+			if e.conn != nil {
+				e.conn.Close()
+			}
+		}
+	}()
+	for _, addr := range u.Addrs {
+		e := d.askServer(ctx, addr, s, ttl)
+		all = append(all, e)
+		if e.err == nil {
+			up = append(up, e)
+			s = e.conn.Session()
+		}
+	}
+	d.reachable(x, all, len(up) > 0)
+	if len(up) == 0 {
+		return *x
+	}
+	last := up[len(up)-1] // has the session now
+	defer last.conn.Farewell(tidying)
+	d.ensemble(x, all, up)
+	d.roles(ctx, x, up)
+	d.timeout(x, last, ttl)
+	if d.rights(ctx, x, last.conn) {
+		d.openness(ctx, x, last.conn)
+	}
+	return *x
+}
+
+// askServer opens the session at one server, or moves it there: servers of one ensemble know it.
+func (d *Driver) askServer(ctx context.Context, addr string, s wire.Session, ttl time.Duration) *examined {
+	ctx, cancel := context.WithTimeout(ctx, serverLimit)
+	defer cancel()
+	e := &examined{addr: addr}
+	s.Timeout = ttl
+	u := d.cfg.url
+	if e.conn, e.err = wire.Dial(ctx, addr, wire.Config{TLS: d.cfg.tls, User: u.User, Password: u.Password}, s); e.err != nil {
+		return e
+	}
+	synced, config := wire.NewCall(wire.Sync(d.cfg.dir)), wire.NewCall(wire.GetData(configNode))
+	if e.err = e.conn.Do(ctx, synced); e.err == nil { // what opens slowly is warm now
+		synced = wire.NewCall(wire.Sync(d.cfg.dir))
+		began := time.Now()
+		e.err = e.conn.Do(ctx, synced, config)
+		e.took = time.Since(began)
+	}
+	if e.err == nil {
+		e.err = synced.Err
+	}
+	for line := range strings.Lines(string(config.Data)) {
+		if strings.HasPrefix(line, "server.") {
+			e.servers = append(e.servers, strings.TrimSpace(line))
+		}
+	}
+	slices.Sort(e.servers)
+	return e
+}
+
+func (d *Driver) reachable(x *backends.Findings, all []*examined, some bool) {
+	for _, e := range all {
+		switch err := d.classify(e.err); {
+		case e.err == nil:
+			x.Fine(backends.Reachable, "%s answers within %v", e.addr, e.took.Round(10*time.Microsecond))
+		case errors.Is(e.err, wire.ErrExpired): // told by ensemble
+		case some:
+			x.Warn(backends.Reachable, unreachable, "%v", err) // which names the host
+		default:
+			x.Failed(backends.Reachable, unreachable, err)
+		}
+	}
+}
+
+// ensemble makes sure that the URL names one: two would each give a job to somebody.
+func (d *Driver) ensemble(x *backends.Findings, all, up []*examined) {
+	const what = "ensemble"
+	for _, e := range all {
+		if errors.Is(e.err, wire.ErrExpired) || e.err == nil && !slices.Equal(e.servers, up[0].servers) {
+			x.Bad(what, "name the servers of one ensemble", "%s does not belong to the ensemble of %s: each would give a job to somebody", e.addr, up[0].addr)
+			return
+		}
+	}
+	isObserver := func(s string) bool { return strings.Contains(s, ":observer") }
+	voters := len(slices.DeleteFunc(slices.Clone(up[0].servers), isObserver))
+	switch {
+	case voters < 2:
+		x.Warn(what, "run three servers", "one server: while it is down nothing runs")
+	case len(all) < voters:
+		x.Warn(what, "name them all: a run goes on as long as one of those named can be reached", "the URL names %d of %d servers", len(all), voters)
+	case voters%2 == 0:
+		x.Warn(what, "run an odd number", "%d servers that vote, which bear no more failures than %d", voters, voters-1)
+	default:
+		x.Fine(what, "%d servers that vote, of which %d may fail", voters, (voters-1)/2)
+	}
+}
+
+// roles tells versions and roles, of servers that answer a four-letter word: srvr is allowed unless it is forbidden.
+func (d *Driver) roles(ctx context.Context, x *backends.Findings, up []*examined) {
+	if d.cfg.tls != nil { // the port of the words may be another
+		return
+	}
+	for _, e := range up {
+		text, err := fourLetters(ctx, e.addr, "srvr")
+		version, isAnswer := strings.CutPrefix(text, "Zookeeper version: ")
+		if err != nil || !isAnswer {
+			continue
+		}
+		version, _, _ = strings.Cut(version, "-")
+		_, mode, _ := strings.Cut(text, "\nMode: ")
+		mode, _, _ = strings.Cut(mode, "\n")
+		var major, minor int
+		if n, _ := fmt.Sscanf(version, "%d.%d", &major, &minor); n == 2 && (major < 3 || major == 3 && minor < 5) {
+			x.Bad("version", "leaderrun needs ZooKeeper 3.5 or later", "%s runs ZooKeeper %s, which is too old", e.addr, version)
+			continue
+		}
+		x.Fine("role", "%s is %s, of ZooKeeper %s", e.addr, mode, version)
+	}
+}
+
+func fourLetters(ctx context.Context, addr, word string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, serverLimit)
+	defer cancel()
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return "", err
+	}
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	defer func() { _ = conn.Close() }()
+	if _, err := io.WriteString(conn, word); err != nil {
+		return "", err
+	}
+	const enough = 1 << 16
+	text, err := io.ReadAll(io.LimitReader(conn, enough))
+	return string(text), err
+}
+
+func (d *Driver) timeout(x *backends.Findings, e *examined, ttl time.Duration) {
+	const what = "sessions"
+	switch granted := e.conn.Session().Timeout; {
+	case granted < ttl:
+		x.Bad(what, fmt.Sprintf("--ttl %v or less, or maxSessionTimeout=%d in the servers' zoo.cfg", granted, ttl.Milliseconds()),
+			"%s grants sessions of %v at most, and a lease of %v needs as much", e.addr, granted, ttl)
+	case granted > ttl:
+		x.Warn(what, fmt.Sprintf("--ttl %v, or a shorter minSessionTimeout in the servers' zoo.cfg", granted),
+			"%s grants none shorter than %v: a TTL of %v becomes that", e.addr, granted, ttl)
+	default:
+		x.Fine(what, "%s grants one of %v", e.addr, granted)
+	}
+}
+
+// rights asks for a multi that would make a node, was it not for its last operation. ZooKeeper looks at the rights of
+// each before that.
+func (d *Driver) rights(ctx context.Context, x *backends.Findings, conn *wire.Conn) bool {
+	ctx, cancel := context.WithTimeout(ctx, serverLimit)
+	defer cancel()
+	const nobody = "/zookeeper/no such node"
+	missing := false
+	for _, dir := range slices.Concat([]string{d.cfg.dir}, parents(d.cfg.dir), []string{""}) {
+		list := wire.NewCall(wire.GetChildren(cmp.Or(dir, "/")))
+		// A name with a space is no job's.
+		try := wire.NewCall(wire.Multi(wire.Create(dir+"/doctor of leaderrun", nil, d.acl(), false), wire.Check(nobody, 0)))
+		if err := conn.Do(ctx, list, try); err != nil {
+			x.Failed(backends.Rights, unreachable, err)
+			return false
+		}
+		if wire.Is(list.Err, wire.NoNode) {
+			missing = true
+			continue
+		}
+		for _, err := range []error{list.Err, try.Err} {
+			if e, ok := errors.AsType[*wire.Error](err); ok && (e.Code != wire.NoNode || e.Path != nobody) {
+				x.Failed(backends.Rights, unreachable, d.classify(err))
+				return false
+			}
+		}
+		if missing {
+			x.Fine(backends.Rights, "may make %s, which the first run does", d.cfg.dir)
+			return false
+		}
+		x.Fine(backends.Rights, "may read and write below %s", dir)
+		return true
+	}
+	return false
+}
+
+// openness warns of nodes that everybody may write.
+func (d *Driver) openness(ctx context.Context, x *backends.Findings, conn *wire.Conn) {
+	ctx, cancel := context.WithTimeout(ctx, serverLimit)
+	defer cancel()
+	call := wire.NewCall(wire.GetACL(d.cfg.dir))
+	if conn.Do(ctx, call) != nil || call.Err != nil {
+		return
+	}
+	open := slices.ContainsFunc(call.ACL, func(a wire.ACL) bool { return a.Scheme == "world" && a.Perms&wire.PermWrite != 0 })
+	if open {
+		x.Warn("acl", "a user in the backend URL, and zkCli.sh setAcl -R "+d.cfg.dir+" auth:USER:PASSWORD:cdrwa",
+			"everybody who reaches the servers may write %s", d.cfg.dir)
+		return
+	}
+	x.Fine("acl", "not everybody may write %s", d.cfg.dir)
+}

@@ -1,0 +1,71 @@
+package zookeeper
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/zookeeper/wire"
+)
+
+const (
+	caHint     = "?ca=FILE names the authority that signed the server's certificate, ?server-name= the name in it"
+	certHint   = "this server wants a client certificate that it knows: ?cert=FILE&key=FILE"
+	prefixHint = "another program uses these nodes: choose another ?prefix="
+)
+
+var (
+	// errReply says that the server answered something else than it was asked.
+	errReply = errors.New("the reply makes no sense")
+	// errReborn says that the record that was written is not the one that was read: somebody deleted that, and what was
+	// below it.
+	errReborn = errors.New("the record was deleted, and another one is in its place")
+)
+
+func configuration(hint, format string, args ...any) error {
+	return &backends.PermanentError{Kind: backends.Configuration, Err: fmt.Errorf(format, args...), Hint: hint}
+}
+
+func credentials(hint string, err error) error {
+	return &backends.PermanentError{Kind: backends.Credentials, Err: err, Hint: hint}
+}
+
+func isPermanent(err error) bool {
+	_, ok := errors.AsType[*backends.PermanentError](err)
+	return ok
+}
+
+// classify tells what no retry mends from outcomes that are unknown: those are all that is not listed here.
+func (d *Driver) classify(err error) error {
+	if err == nil || isPermanent(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	scheme, several := d.cfg.url.Scheme, len(d.cfg.url.Addrs) > 1
+	switch {
+	case wire.Is(err, wire.NoAuth) && d.cfg.url.User == "":
+		return credentials("a user who may: "+scheme+"://USER:PASSWORD@HOST, or zkCli.sh setAcl", err)
+	case wire.Is(err, wire.NoAuth):
+		return credentials("is the password right? else: zkCli.sh setAcl "+d.cfg.dir+" auth:USER:PASSWORD:cdrwa", err)
+	case wire.Is(err, wire.AuthFailed, wire.InvalidACL):
+		return credentials("the servers must take digest authentication", err)
+	case wire.Is(err, wire.NeedsSASL):
+		return credentials("leaderrun knows digest authentication alone: sessionRequireClientSASLAuth=false", err)
+	case wire.Is(err, wire.Unimplemented):
+		return configuration("leaderrun needs ZooKeeper 3.5 or later", "%w", err)
+	case several || !wire.Untrusted(err): // or the fault of one server
+		return err
+	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return configuration(caHint, "%w", err)
+	}
+	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
+		return configuration("this server speaks no TLS on this port: zk://", "%w", err)
+	}
+	if strings.Contains(err.Error(), "protocol version not supported") {
+		return configuration("the server wants another version of TLS", "%w", err)
+	}
+	return credentials(certHint, err)
+}

@@ -1,0 +1,226 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/zookeeper/wire"
+)
+
+// patient is the part of a TTL for which a server may owe an answer before a renewal goes to another: half of what the
+// runner waits before it sends one beside another.
+const patient = 24
+
+// session is a session of ZooKeeper's: that of a grant, or one that holds nothing and is closed after a few requests.
+// It is opened by its first request, and goes on over as many connections as it needs, one at a time.
+type session struct {
+	d     *Driver
+	asked time.Duration      // for how long it is to live without a request
+	event func(e wire.Event) // nil: it watches nothing
+
+	mu    sync.Mutex
+	known wire.Session // as it was granted; without an ID: there is none yet
+	conn  *wire.Conn   // takes requests; nil: none
+	conns []*wire.Conn // all that may be open
+}
+
+func (d *Driver) newSession(timeout time.Duration) *session {
+	s := &session{d: d, asked: timeout}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.sessions[s] = true
+	return s
+}
+
+// id returns the session's number; 0: it is not open yet.
+func (s *session) id() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known.ID
+}
+
+// granted returns for how long it lives without a request.
+func (s *session) granted() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known.Timeout
+}
+
+// do sends requests in one go. An error says that it is not known what became of them.
+func (s *session) do(ctx context.Context, calls ...*wire.Call) error {
+	if between := s.d.between; between != nil {
+		return between(calls, func() error { return s.ask(ctx, calls...) })
+	}
+	return s.ask(ctx, calls...)
+}
+
+func (s *session) ask(ctx context.Context, calls ...*wire.Call) error {
+	conn, err := s.connection(ctx)
+	if err != nil {
+		return s.d.classify(err)
+	}
+	if err = conn.Do(ctx, calls...); err != nil {
+		if !errors.Is(err, context.Canceled) {
+			s.d.leave(conn.Addr)
+		}
+		return s.d.classify(err)
+	}
+	for _, c := range calls {
+		if wire.Is(c.Err, wire.SessionExpired, wire.SessionMoved) {
+			conn.Retire() // it is of no use any more
+			return c.Err
+		}
+	}
+	return nil
+}
+
+// connection returns the one that takes requests, and opens one where there is none. Opening one beside another moves
+// the session there: what is on its way on the other may or may not be done.
+func (s *session) connection(ctx context.Context) (*wire.Conn, error) {
+	s.mu.Lock()
+	known := s.known
+	if s.conn != nil && s.conn.Usable() {
+		defer s.mu.Unlock()
+		return s.conn, nil
+	}
+	s.mu.Unlock()
+	isNew := known.ID == 0
+	known.Timeout = s.asked
+	conn, err := s.d.dial(ctx, known, s.event)
+	if err != nil {
+		return nil, err
+	}
+	granted := conn.Session()
+	if granted.Timeout < s.asked {
+		if isNew {
+			conn.Farewell(tidying)
+		} else {
+			conn.Close()
+		}
+		s.d.leave(conn.Addr)
+		return nil, s.d.tooShort(conn.Addr, granted.Timeout, s.asked)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conn != nil {
+		s.conn.Retire()
+	}
+	s.conn, s.known = conn, granted
+	s.conns = append(slices.DeleteFunc(s.conns, isDead), conn)
+	if s.d.isClosed() {
+		conn.Close()
+	}
+	return conn, nil
+}
+
+func isDead(c *wire.Conn) bool {
+	select {
+	case <-c.Dead():
+		return true
+	default:
+		return false
+	}
+}
+
+// elsewhere makes the next request go out on a new connection, to another server where there are several, if the one that
+// there is has been silent for a while: the session moves with the request, and what was on its way is in doubt.
+func (s *session) elsewhere() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.conn == nil || !s.conn.Usable(): // another one is being opened, or was
+		s.d.leave(s.d.current())
+	case s.conn.Silent() >= s.asked/patient:
+		s.conn.Retire()
+		s.d.leave(s.conn.Addr)
+		s.conn = nil
+	}
+}
+
+// farewell ends a session that holds nothing, without waiting for it.
+func (s *session) farewell() {
+	s.mu.Lock()
+	if s.conn != nil && s.conn.Usable() {
+		s.conn.Farewell(tidying)
+	}
+	s.mu.Unlock()
+	s.drop()
+}
+
+// drop lets go of a session and leaves it to expire: it may hold a lease that a request has made of which the reply was
+// lost.
+func (s *session) drop() {
+	s.mu.Lock()
+	for _, c := range s.conns {
+		c.Retire()
+	}
+	s.mu.Unlock()
+	s.d.mu.Lock()
+	defer s.d.mu.Unlock()
+	delete(s.d.sessions, s)
+}
+
+// hangUp closes its connections.
+func (s *session) hangUp() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.conns {
+		c.Close()
+	}
+}
+
+// dial opens a connection to the first server that takes it, beginning with the one that took the last. A server that
+// is silent costs the whole attempt: the next one begins with another.
+func (d *Driver) dial(ctx context.Context, s wire.Session, event func(wire.Event)) (*wire.Conn, error) {
+	u := d.cfg.url
+	var failed error
+	for range u.Addrs {
+		if d.isClosed() {
+			return nil, wire.ErrClosed
+		}
+		addr := d.current()
+		conn, err := wire.Dial(ctx, addr, wire.Config{TLS: d.cfg.tls, User: u.User, Password: u.Password, Event: event}, s)
+		if err == nil || errors.Is(err, wire.ErrExpired) || errors.Is(err, context.Canceled) {
+			return conn, err
+		}
+		failed = err
+		d.leave(addr)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, failed
+}
+
+// current returns the server that the next connection goes to.
+func (d *Driver) current() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.cfg.url.Addrs[d.host]
+}
+
+// leave makes the next connection go to another server than the one given.
+func (d *Driver) leave(addr string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if addrs := d.cfg.url.Addrs; addrs[d.host] == addr {
+		d.host = (d.host + 1) % len(addrs)
+	}
+}
+
+// tooShort says that a server grants less than a lease needs: it would end before its holder's right does.
+func (d *Driver) tooShort(addr string, granted, asked time.Duration) error {
+	err := fmt.Errorf("%s grants sessions of %v at most, and a lease of %v needs as much", addr, granted, asked)
+	if len(d.cfg.url.Addrs) > 1 { // the fault of one, perhaps
+		return err
+	}
+	return &backends.PermanentError{
+		Kind: backends.Configuration, Err: err,
+		Hint: fmt.Sprintf("--ttl %v or less, or maxSessionTimeout=%d in the servers' zoo.cfg", granted, asked.Milliseconds()),
+	}
+}

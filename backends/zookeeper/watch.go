@@ -1,0 +1,155 @@
+package zookeeper
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/zookeeper/wire"
+)
+
+const (
+	watchRetry   = 200 * time.Millisecond
+	watchRetries = 5 * time.Second
+	// How long a watch's session lives without a request; it is pinged three times as often.
+	watchTimeout = 9 * time.Second
+)
+
+// Watch implements backends.Watcher by watches on both nodes, on a session of its own, which holds nothing and is pinged.
+// It sends Look when the watches stand, also after a reconnection: who looks then sees what happened before. The channel is
+// closed before ctx ends only where no retry helps.
+func (d *Driver) Watch(ctx context.Context, job string) (<-chan backends.News, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	ch := make(chan backends.News, 1)
+	go func() {
+		defer close(ch)
+		for pause := watchRetry; ; pause = min(2*pause, watchRetries) {
+			began := time.Now()
+			if isPermanent(d.watch(ctx, job, ch)) {
+				return
+			}
+			if time.Since(began) > watchRetries { // one that breaks as soon as it stands makes everybody look each time
+				pause = watchRetry
+			}
+			select {
+			case <-time.After(pause/2 + rand.N(pause/2)): //nolint:gosec // jitter
+			case <-ctx.Done():
+				return
+			case <-d.closing:
+				return
+			}
+		}
+	}()
+	return ch, nil
+}
+
+// watching is one session's watch on a job.
+type watching struct {
+	*session
+	keys   keys
+	leased int64             // the lease that was seen last; 0: none
+	seen   backends.Evidence // the beat that was told last
+}
+
+// watch tells news until its session breaks.
+func (d *Driver) watch(ctx context.Context, job string, ch chan backends.News) error {
+	// A watch tells once and is gone until it is set anew: there are never more events than watches.
+	events := make(chan wire.Event, 4)
+	s := d.newSession(watchTimeout)
+	s.event = func(e wire.Event) {
+		select {
+		case events <- e:
+		default:
+		}
+	}
+	defer s.farewell()
+	w := &watching{session: s, keys: d.cfg.keys(job)}
+	if err := w.limited(ctx, wire.NewCall(wire.Sync(w.keys.record))); err != nil {
+		return err
+	}
+	stands := backends.News{Look: true}
+	for _, path := range []string{w.keys.lease, w.keys.record} {
+		n, err := w.look(ctx, path)
+		if err != nil {
+			return err
+		}
+		if path == w.keys.record {
+			stands.Seen = n.Seen
+		}
+	}
+	backends.Tell(ch, stands)
+	s.mu.Lock()
+	dead := s.conn.Dead()
+	s.mu.Unlock()
+	ping := time.NewTicker(watchTimeout / 3)
+	defer ping.Stop()
+	for {
+		var n backends.News
+		var err error
+		select {
+		case e := <-events:
+			n, err = w.look(ctx, e.Path)
+		case <-ping.C:
+			err = w.limited(ctx, wire.NewCall(wire.Ping()))
+		case <-dead:
+			return errReply
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		if n != (backends.News{}) {
+			backends.Tell(ch, n)
+		}
+	}
+}
+
+// limited is one round trip that does not take for ever.
+func (w *watching) limited(ctx context.Context, calls ...*wire.Call) error {
+	ctx, cancel := context.WithTimeout(ctx, watchTimeout/3)
+	defer cancel()
+	return w.do(ctx, calls...)
+}
+
+// look sets a watch anew, reads the node, and returns what is new about it. The watch stands before the node is read.
+func (w *watching) look(ctx context.Context, path string) (backends.News, error) {
+	watch, read := wire.NewCall(wire.Exists(path, true)), wire.NewCall(wire.GetData(path))
+	if err := w.limited(ctx, watch, read); err != nil {
+		return backends.News{}, err
+	}
+	for _, err := range []error{watch.Err, read.Err} {
+		if err != nil && !wire.Is(err, wire.NoNode) {
+			return backends.News{}, w.d.classify(err)
+		}
+	}
+	if path == w.keys.lease {
+		return w.ofLease(read), nil
+	}
+	return w.ofRecord(read), nil
+}
+
+// ofLease says what is new about the lease. That of the next holder is no reason to look, if there was none before; one
+// that was written by hand is.
+func (w *watching) ofLease(read *wire.Call) backends.News {
+	before := w.leased
+	w.leased = read.Stat.Czxid
+	return backends.News{Look: read.Err != nil || before != 0 && before != w.leased || read.Stat.Version != 0}
+}
+
+// ofRecord says what is new about the record.
+func (w *watching) ofRecord(read *wire.Call) backends.News {
+	r, err := readRecord(read)
+	if read.Err != nil || err != nil || len(read.Data) == 0 {
+		return backends.News{Look: true}
+	}
+	// A record that was lost or rolled back may tell of an earlier run than the one that is asked to stop.
+	n := backends.News{Look: r.Free() || r.Break != nil && r.Break.Token >= r.Token}
+	if seen := (backends.Evidence{Token: r.Token, Beat: r.Beat}); seen != w.seen {
+		n.Seen, w.seen = seen, seen
+	}
+	return n
+}

@@ -1,0 +1,120 @@
+package wire
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+)
+
+var (
+	// ErrExpired says that the servers know no such session (any more), or not with that password. Its ephemeral nodes
+	// are gone, or will be in a moment.
+	ErrExpired = errors.New("the session has expired")
+	// ErrClosed says that the connection was closed by us.
+	ErrClosed = errors.New("the connection is closed")
+)
+
+// Error is what the server answered in the place of a reply.
+type Error struct {
+	Code  Code
+	Path  string
+	Index int // of a Multi: the operation that failed first
+}
+
+// Code says what is wrong (KeeperException.Code).
+type Code int32
+
+// The codes that callers tell apart.
+const (
+	Unimplemented  Code = -6
+	BadArguments   Code = -8
+	NoNode         Code = -101
+	NoAuth         Code = -102
+	BadVersion     Code = -103
+	NodeExists     Code = -110
+	NotEmpty       Code = -111
+	SessionExpired Code = -112
+	InvalidACL     Code = -114
+	AuthFailed     Code = -115
+	SessionMoved   Code = -118
+	NeedsSASL      Code = -124
+	QuotaExceeded  Code = -125
+
+	codeOK       Code = 0
+	codeNotTried Code = -2 // RUNTIMEINCONSISTENCY: an operation of a Multi after the one that failed
+)
+
+func (c Code) String() string {
+	switch c {
+	case Unimplemented:
+		return "the server does not know this request"
+	case BadArguments:
+		return "bad arguments"
+	case NoNode:
+		return "no such node"
+	case NoAuth:
+		return "no right to do this"
+	case BadVersion:
+		return "another version"
+	case NodeExists:
+		return "the node exists"
+	case NotEmpty:
+		return "the node has children"
+	case SessionExpired:
+		return "the session has expired"
+	case InvalidACL:
+		return "the server does not take these rights"
+	case AuthFailed:
+		return "authentication failed"
+	case SessionMoved:
+		return "the session has moved to another connection"
+	case NeedsSASL:
+		return "the server demands SASL"
+	case QuotaExceeded:
+		return "a quota is used up"
+	}
+	return fmt.Sprintf("error %d", int32(c))
+}
+
+func (e *Error) Error() string {
+	if e.Path == "" {
+		return "zookeeper: " + e.Code.String()
+	}
+	return fmt.Sprintf("zookeeper: %s: %s", e.Path, e.Code)
+}
+
+// Is makes an answer that the session has expired the same as ErrExpired.
+func (e *Error) Is(target error) bool { return target == ErrExpired && e.Code == SessionExpired }
+
+// Is says whether an error is an answer with one of the codes.
+func Is(err error, codes ...Code) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && slices.Contains(codes, e.Code)
+}
+
+// The alerts by which a server refuses a client for good, from the texts of crypto/tls. The standard library
+// does not export the type of an alert that came over a connection.
+func refusals() []string {
+	return []string{
+		"bad certificate", "unsupported certificate", "revoked certificate", "expired certificate", "unknown certificate",
+		"unknown certificate authority", "access denied", "certificate required", "protocol version not supported",
+		"handshake failure", // over TLS 1.2 also: no certificate
+	}
+}
+
+// Untrusted says that TLS failed in a way that no retry mends: the certificate of the server is not one for this host
+// by an authority that the configuration trusts, or the server does not take ours or misses it. In the first case
+// errors.As finds a *tls.CertificateVerificationError. No request was served.
+func Untrusted(err error) bool {
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
+		return true
+	}
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "remote error" && slices.Contains(refusals(), strings.TrimPrefix(op.Err.Error(), "tls: "))
+}

@@ -1,0 +1,114 @@
+package wire
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// encoder writes jute: big-endian numbers, and lengths before what has one.
+type encoder struct{ b []byte }
+
+func (e *encoder) int32(v int32) {
+	e.b = binary.BigEndian.AppendUint32(e.b, uint32(v)) //nolint:gosec // the same bits
+}
+
+func (e *encoder) int64(v int64) {
+	e.b = binary.BigEndian.AppendUint64(e.b, uint64(v)) //nolint:gosec // the same bits
+}
+
+func (e *encoder) bool(v bool) {
+	n := byte(0)
+	if v {
+		n = 1
+	}
+	e.b = append(e.b, n)
+}
+
+func (e *encoder) buffer(v []byte) {
+	e.int32(int32(len(v))) //nolint:gosec // records are short
+	e.b = append(e.b, v...)
+}
+
+func (e *encoder) string(v string) { e.buffer([]byte(v)) }
+
+// frame writes one message with its length before it.
+func (e *encoder) frame(message func()) {
+	at := len(e.b)
+	e.int32(0)
+	message()
+	binary.BigEndian.PutUint32(e.b[at:], uint32(len(e.b)-at-4)) //nolint:gosec // records are short
+}
+
+// decoder reads jute. After its first error it reads zeros.
+type decoder struct {
+	b   []byte
+	err error
+}
+
+func (d *decoder) fail(format string, args ...any) {
+	if d.err == nil {
+		d.err = fmt.Errorf("the reply makes no sense: "+format, args...)
+	}
+	d.b = nil
+}
+
+// take returns the next n bytes, or zeros for a number.
+func (d *decoder) take(n int) []byte {
+	if n < 0 || n > len(d.b) {
+		d.fail("%d bytes where %d are left", n, len(d.b))
+		return make([]byte, 8)
+	}
+	b := d.b[:n]
+	d.b = d.b[n:]
+	return b
+}
+
+func (d *decoder) int32() int32 {
+	return int32(binary.BigEndian.Uint32(d.take(4))) //nolint:gosec // the same bits
+}
+
+func (d *decoder) int64() int64 {
+	return int64(binary.BigEndian.Uint64(d.take(8))) //nolint:gosec // the same bits
+}
+
+func (d *decoder) bool() bool { return d.take(1)[0] != 0 }
+
+// buffer reads bytes; a length of -1 is none.
+func (d *decoder) buffer() []byte {
+	n := int(d.int32())
+	switch {
+	case n == -1 || d.err != nil:
+		return nil
+	case n < 0 || n > len(d.b):
+		d.fail("a length of %d where %d bytes are left", n, len(d.b))
+		return nil
+	}
+	return d.take(n)
+}
+
+func (d *decoder) string() string { return string(d.buffer()) }
+
+// count reads the length of a list whose items have at least so many bytes each.
+func (d *decoder) count(least int) int {
+	n := int(d.int32())
+	switch {
+	case n == -1:
+		return 0
+	case n < 0 || n > len(d.b)/least:
+		d.fail("a list of %d items where %d bytes are left", n, len(d.b))
+		return 0
+	}
+	return n
+}
+
+func (d *decoder) stat() Stat {
+	var s Stat
+	s.Czxid, s.Mzxid = d.int64(), d.int64()
+	_, _ = d.int64(), d.int64() // ctime and mtime, by the clock of the server that led
+	s.Version = d.int32()
+	_, _ = d.int32(), d.int32() // cversion, aversion
+	s.EphemeralOwner = d.int64()
+	s.DataLength, s.Children = d.int32(), d.int32()
+	_ = d.int64() // pzxid
+	return s
+}

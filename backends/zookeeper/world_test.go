@@ -1,0 +1,168 @@
+package zookeeper
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/zookeeper/wire"
+	"github.com/leaderrun/leaderrun/internal/testserver"
+)
+
+const (
+	// patience is how long something that must happen may take on a busy machine.
+	patience = time.Minute
+	// longest is the longest session of the servers here: no lease of it runs out during a test.
+	longest = 2 * time.Minute
+	secret  = "hunter2 /?@:%"
+)
+
+func open(t testing.TB, url string) *Driver {
+	t.Helper()
+	d, err := Open(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	return d
+}
+
+// newClaim returns a claim of a new holder, with a lease that does not run out.
+func newClaim(job string) backends.Claim {
+	id := make([]byte, 16)
+	_, _ = rand.Read(id)
+	return backends.Claim{
+		Job: job, TTL: time.Minute,
+		Holder: backends.Holder{ID: hex.EncodeToString(id), Host: "host-1", PID: 4711, User: "backup"},
+	}
+}
+
+// world is a server with an operator and two hosts.
+type world struct {
+	*testing.T
+	operator *Driver
+	d, other *Driver
+	server   *testserver.ZooKeeperServer
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	t.Parallel()
+	s := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{MaxSessionTimeout: longest})
+	return &world{T: t, operator: open(t, s.URL()), d: open(t, s.URL()), other: open(t, s.URL()), server: s}
+}
+
+func (w *world) acquire(d *Driver, c backends.Claim) backends.Grant {
+	w.Helper()
+	g, err := d.Acquire(w.Context(), c)
+	if err != nil {
+		w.Fatalf("Acquire: %v", err)
+	}
+	return g
+}
+
+func (w *world) renew(d *Driver, g backends.Grant) backends.Signal {
+	w.Helper()
+	signal, err := d.Renew(w.Context(), g)
+	if err != nil {
+		w.Fatalf("Renew: %v", err)
+	}
+	return signal
+}
+
+func (w *world) finish(d *Driver, g backends.Grant) {
+	w.Helper()
+	if err := d.Finish(w.Context(), g, backends.Outcome{State: backends.Done}); err != nil {
+		w.Fatalf("Finish: %v", err)
+	}
+}
+
+func (w *world) refused(d *Driver, c backends.Claim, want backends.Verdict) *backends.Refusal {
+	w.Helper()
+	g, err := d.Acquire(w.Context(), c)
+	r, ok := errors.AsType[*backends.Refusal](err)
+	if !ok || r.Verdict != want {
+		w.Fatalf("Acquire: %+v, %v; want %s", g, err, want)
+	}
+	return r
+}
+
+func (w *world) wantLost(what string, err error) {
+	w.Helper()
+	if !errors.Is(err, backends.ErrLost) {
+		w.Errorf("%s: %v, want ErrLost", what, err)
+	}
+}
+
+func (w *world) wantUnknown(what string, err error) {
+	w.Helper()
+	if err == nil || backends.IsAnswer(err) {
+		w.Errorf("%s: %v, want an unknown outcome", what, err)
+	}
+}
+
+// runs checks that so many runs of a job have a token.
+func (w *world) runs(job string, want int) {
+	w.Helper()
+	r := stateOf(w, w.operator, job).record
+	if len(r.Runs) != want {
+		w.Errorf("%d runs, want %d: %+v", len(r.Runs), want, r.Runs)
+	}
+}
+
+// nodes are the paths of a job's nodes.
+func (w *world) nodes(job string) keys { return w.d.cfg.keys(job) }
+
+// expired waits until the lease of a job is gone, because its session is.
+func (w *world) expired(job string) {
+	w.Helper()
+	testserver.Eventually(w, "the session ends", func() bool { return !stateOf(w, w.operator, job).held })
+}
+
+// sessionOf returns the session that a grant's lease goes with.
+func sessionOf(g backends.Grant) *session { return g.Private.(*holding).session }
+
+// cut breaks the connection of a session.
+func cut(s *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.conn.Close()
+}
+
+// stateOf is what the nodes of a job hold.
+func stateOf(t testing.TB, d *Driver, job string) (now *state) {
+	t.Helper()
+	if err := d.briefly(func(s *session) (err error) { now, err = s.read(t.Context(), job); return err }); err != nil {
+		t.Fatal(err)
+	}
+	return now
+}
+
+// operate does what only a person does.
+func operate(t testing.TB, d *Driver, ops ...wire.Op) {
+	t.Helper()
+	call := wire.NewCall(wire.Multi(ops...))
+	if err := d.briefly(func(s *session) error { return s.do(t.Context(), call) }); err != nil || call.Err != nil {
+		t.Fatal(err, call.Err)
+	}
+}
+
+// ask writes a request to stop into a record that may change at any time.
+func ask(t testing.TB, d *Driver, job string, b backends.BreakRequest) {
+	t.Helper()
+	err := d.briefly(func(s *session) error {
+		old, err := s.read(t.Context(), job)
+		for done := false; err == nil && !done; {
+			c := change{record: old.record}
+			c.record.Break = &b
+			old, done, err = s.swap(t.Context(), job, old, c)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

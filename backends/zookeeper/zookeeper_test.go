@@ -1,0 +1,76 @@
+package zookeeper
+
+import (
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/backendtest"
+	"github.com/leaderrun/leaderrun/backends/zookeeper/wire"
+	"github.com/leaderrun/leaderrun/internal/testserver"
+)
+
+// harness is the suite's view of a store. Empty and RestartEmpty it has not: with lease and record gone nothing
+// tells of a run any more, see TestEmptiedByHand. A record that has a lease below it cannot be deleted: it is emptied.
+func harness(url string, operator *Driver, servers ...*testserver.ZooKeeperServer) backendtest.Harness {
+	return backendtest.Harness{
+		Open: func(t testing.TB) backends.Driver {
+			t.Helper()
+			d, err := Open(url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		},
+		TTL: 2 * time.Second, // which the ticks of these servers allow
+		DeleteLease: func(t testing.TB, job string) {
+			t.Helper()
+			operate(t, operator, wire.Delete(operator.cfg.keys(job).lease, -1))
+		},
+		DeleteRecord: func(t testing.TB, job string) {
+			t.Helper()
+			operate(t, operator, wire.SetData(operator.cfg.keys(job).record, nil, -1))
+		},
+		SetBreak: func(t testing.TB, job string, b backends.BreakRequest) { t.Helper(); ask(t, operator, job, b) },
+		Stall: func(t testing.TB) func() {
+			t.Helper()
+			for _, s := range servers {
+				s.Stop(t)
+			}
+			return func() {
+				for _, s := range servers {
+					s.Cont(t)
+				}
+			}
+		},
+	}
+}
+
+func TestSuite(t *testing.T) {
+	t.Parallel()
+	s := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{MaxSessionTimeout: longest})
+	h := harness(s.URL(), open(t, s.URL()), s)
+	h.Restart = func(t testing.TB) { t.Helper(); s.Restart(t, true) }
+	backendtest.Run(t, h)
+}
+
+func TestSuiteEnsemble(t *testing.T) {
+	t.Parallel()
+	o := testserver.ZooKeeperOptions{MaxSessionTimeout: longest}
+	s := testserver.ZooKeeperEnsembleOf(t, o, o, o)
+	h := harness(s.URL(), open(t, s.URL()), s.Members...)
+	h.Restart = func(t testing.TB) { t.Helper(); s.Restart(t, true) }
+	backendtest.Run(t, h)
+}
+
+// TestSuiteTLSAndDigest: over TLS, as a user to whom alone the nodes belong, below a chroot that the first claim makes.
+func TestSuiteTLSAndDigest(t *testing.T) {
+	t.Parallel()
+	certs := testserver.NewCertificates(t)
+	s := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{TLS: certs, ClientCert: true, MaxSessionTimeout: longest})
+	at := "zks://leaderrun:" + url.PathEscape(secret) + "@" + s.Addr() + "/some/where?prefix=night/jobs&ca=" + certs.CA + "&cert=" + certs.ClientCert + "&key=" + certs.ClientKey
+	h := harness(at, open(t, at), s)
+	h.Restart = func(t testing.TB) { t.Helper(); s.Restart(t, true) }
+	backendtest.Run(t, h)
+}

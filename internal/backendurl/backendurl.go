@@ -25,13 +25,14 @@ type Form struct {
 	Shapes string // examples, for the hint of an error
 	Port   string // of a host that names none
 	Socket bool   // the path of a socket stands in place of the hosts
+	Name   bool   // one name, or nothing, stands in place of the hosts
 }
 
 // URL is a URL taken apart.
 type URL struct {
 	Scheme         string
 	User, Password string
-	Addrs          []string   // HOST:PORT, or the path of the socket
+	Addrs          []string   // HOST:PORT, or the path of the socket, or the name
 	Path           string     // what follows the hosts, without the first slash, still escaped
 	Options        url.Values // for Redacted: as given, without secrets. Set by Options.Read
 
@@ -69,9 +70,12 @@ func Parse(raw string, f Form) (*URL, error) {
 		}
 	}
 	set := u.setHosts
-	if f.Socket {
+	switch {
+	case f.Socket:
 		hosts, set = path, u.setSocket
-	} else {
+	case f.Name:
+		u.Path, set = path, u.setName
+	default:
 		u.Path = path
 	}
 	if err := set(hosts, f); err != nil {
@@ -100,6 +104,16 @@ func (u *URL) setSocket(path string, f Form) error {
 		return misconfigured(f.Shapes, "the URL has no path of a socket")
 	}
 	u.Addrs = []string{socket}
+	return nil
+}
+
+func (u *URL) setName(name string, f Form) error {
+	if strings.ContainsAny(name, ",:%@") || u.User != "" || u.Password != "" {
+		return misconfigured(f.Shapes, "the URL has more than a name")
+	}
+	if name != "" {
+		u.Addrs = []string{name}
+	}
 	return nil
 }
 

@@ -1,0 +1,202 @@
+// Package api speaks what leaderrun needs of the Kubernetes API: Leases of coordination.k8s.io/v1, over HTTP/1.1 and
+// JSON.
+//
+// It keeps no secret of when a request is sent. One call is one request; nothing is repeated but a request that was
+// refused for its credential, which the server looks at before all else, and that once, with another credential.
+// Nothing is cached, and nothing goes on behind a call. HTTP/1.1 it is because there a request has its connection for
+// itself: one that stays silent costs no other its answer, and is closed when its context ends.
+//
+// A proxy that the environment names is not used.
+package api
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+const (
+	dialTimeout    = 5 * time.Second
+	requestTimeout = 15 * time.Second // of a request whose caller set none
+	aliveEvery     = 5 * time.Second  // probes of TCP: a watch is silent for minutes
+	aliveProbes    = 3
+	idleConns      = 2        // a renewal and a claim
+	largest        = 64 << 20 // a reply that is longer is none of ours
+
+	group = "/apis/coordination.k8s.io/v1/namespaces/"
+)
+
+// Config says which server is asked, and as whom.
+type Config struct {
+	Server      string      // http:// or https://, HOST:PORT, and a path perhaps
+	TLS         *tls.Config // for https; a certificate of Credentials comes in addition
+	Namespace   string      // of all Leases
+	Credentials Credentials // nil: none
+}
+
+// Client asks one server. It is safe for concurrent use. Every method returns when its context ends.
+type Client struct {
+	cfg       Config
+	host      string // for errors
+	transport *http.Transport
+}
+
+// New returns a client. It asks nobody.
+func New(cfg Config) *Client {
+	dialer := &net.Dialer{Timeout: dialTimeout, KeepAliveConfig: net.KeepAliveConfig{
+		Enable: true, Idle: aliveEvery, Interval: aliveEvery, Count: aliveProbes,
+	}}
+	one := new(http.Protocols)
+	one.SetHTTP1(true)
+	c := &Client{cfg: cfg, host: cfg.Server, transport: &http.Transport{
+		DialContext: dialer.DialContext, TLSHandshakeTimeout: dialTimeout, Protocols: one,
+		MaxIdleConnsPerHost: idleConns, IdleConnTimeout: time.Minute, DisableCompression: true,
+	}}
+	if u, err := url.Parse(cfg.Server); err == nil && u.Host != "" {
+		c.host = u.Host
+	}
+	if cfg.TLS != nil {
+		c.transport.TLSClientConfig = cfg.TLS.Clone()
+		if cfg.Credentials != nil {
+			c.transport.TLSClientConfig.GetClientCertificate = c.certificate
+		}
+	}
+	return c
+}
+
+// certificate answers a server that asks for one.
+func (c *Client) certificate(q *tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	credential, err := c.cfg.Credentials.Get(q.Context())
+	if err != nil {
+		return nil, err
+	}
+	if credential.Certificate == nil {
+		return new(tls.Certificate), nil // none is sent
+	}
+	return credential.Certificate, nil
+}
+
+// Elsewhere makes the next request go over a connection that is not there yet.
+func (c *Client) Elsewhere() { c.transport.CloseIdleConnections() }
+
+// Close closes the connections that no request uses. Requests end with their contexts.
+func (c *Client) Close() error {
+	c.transport.CloseIdleConnections()
+	return nil
+}
+
+// question is one request.
+type question struct {
+	method, path string
+	params       url.Values
+	body         any // nil: none
+}
+
+// answer is a reply that was read to its end.
+type answer struct {
+	body []byte
+	date time.Time // of the server's clock, in whole seconds; zero: it does not say
+}
+
+// ask sends a request and reads the reply. Replies that report no success are an *Error.
+func (c *Client) ask(ctx context.Context, q question) (answer, error) {
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, requestTimeout)
+		defer cancel()
+	}
+	reply, err := c.send(ctx, q)
+	if err != nil {
+		return answer{}, err
+	}
+	defer func() { _ = reply.Body.Close() }()
+	body, err := readAll(reply.Body)
+	if err != nil {
+		return answer{}, c.failed(err)
+	}
+	if reply.StatusCode/100 != 2 {
+		return answer{}, c.refusal(reply.StatusCode, body)
+	}
+	date, _ := http.ParseTime(reply.Header.Get("Date"))
+	return answer{body: body, date: date}, nil
+}
+
+func readAll(r io.Reader) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(r, largest+1))
+	if err == nil && len(body) > largest {
+		err = fmt.Errorf("the reply is longer than %d MB", largest>>20)
+	}
+	return body, err
+}
+
+// send sends a request, and once more if the server refuses its credential and there is another by now.
+func (c *Client) send(ctx context.Context, q question) (*http.Response, error) {
+	credential, err := c.credential(ctx)
+	if err != nil {
+		return nil, err
+	}
+	reply, err := c.sendAs(ctx, q, credential)
+	if err != nil || reply.StatusCode != http.StatusUnauthorized || c.cfg.Credentials == nil {
+		return reply, err
+	}
+	c.cfg.Credentials.Refused(credential)
+	another, err := c.cfg.Credentials.Get(ctx)
+	if err != nil || another == credential {
+		return reply, nil //nolint:nilerr // the refusal is the answer
+	}
+	_ = reply.Body.Close()
+	c.transport.CloseIdleConnections() // they were opened with the old certificate
+	return c.sendAs(ctx, q, another)
+}
+
+func (c *Client) credential(ctx context.Context) (Credential, error) {
+	if c.cfg.Credentials == nil {
+		return Credential{}, nil
+	}
+	return c.cfg.Credentials.Get(ctx)
+}
+
+func (c *Client) sendAs(ctx context.Context, q question, credential Credential) (*http.Response, error) {
+	// net/http would repeat a request without a body by itself. This is one that it cannot repeat.
+	var body io.Reader = struct{ io.Reader }{strings.NewReader("")}
+	var length int64
+	if q.body != nil {
+		text, err := json.Marshal(q.body)
+		if err != nil {
+			return nil, err
+		}
+		body, length = struct{ io.Reader }{bytes.NewReader(text)}, int64(len(text))
+	}
+	address := strings.TrimSuffix(c.cfg.Server, "/") + q.path
+	if len(q.params) > 0 {
+		address += "?" + q.params.Encode()
+	}
+	r, err := http.NewRequestWithContext(ctx, q.method, address, body)
+	if err != nil {
+		return nil, err
+	}
+	r.ContentLength = length
+	r.Header.Set("Accept", "application/json")
+	r.Header.Set("User-Agent", "leaderrun")
+	if q.body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if credential.Token != "" {
+		r.Header.Set("Authorization", "Bearer "+credential.Token)
+	}
+	reply, err := c.transport.RoundTrip(r)
+	if err != nil {
+		return nil, c.failed(err)
+	}
+	return reply, nil
+}
+
+func (c *Client) failed(err error) error { return fmt.Errorf("%s: %w", c.host, err) }

@@ -1,0 +1,69 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// What a server says in Error.Reason (k8s.io/apimachinery/pkg/apis/meta/v1, StatusReason).
+const (
+	AlreadyExists = "AlreadyExists"
+	Conflict      = "Conflict"
+	Expired       = "Expired"
+	Gone          = "Gone"
+	Invalid       = "Invalid"
+	NotFound      = "NotFound"
+)
+
+// Error is a reply that reports no success.
+type Error struct {
+	Host    string
+	Code    int    // of HTTP
+	Reason  string // "": the reply is not Kubernetes'
+	Message string
+	Kind    string // of the object that it is about: "leases"
+}
+
+func (e *Error) Error() string {
+	text := e.Message
+	if text == "" {
+		text = http.StatusText(e.Code)
+	}
+	return fmt.Sprintf("%s: %d: %s", e.Host, e.Code, text)
+}
+
+// Says tells whether an error is a server's, for this reason.
+func Says(err error, reason string) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.Reason == reason
+}
+
+// status is how Kubernetes reports a failure.
+type status struct {
+	Kind    string `json:"kind"`
+	Message string `json:"message"`
+	Reason  string `json:"reason"`
+	Code    int    `json:"code"`
+	Details struct {
+		Kind string `json:"kind"`
+	} `json:"details"`
+}
+
+// longestText is how much is shown of a reply that is not Kubernetes'.
+const longestText = 200
+
+// refusal makes an error of a reply.
+func (c *Client) refusal(code int, body []byte) *Error {
+	var s status
+	if json.Unmarshal(body, &s) == nil && s.Kind == "Status" {
+		return &Error{Host: c.host, Code: code, Reason: s.Reason, Message: s.Message, Kind: s.Details.Kind}
+	}
+	text, _, _ := strings.Cut(strings.TrimSpace(string(body)), "\n")
+	if len(text) > longestText {
+		text = text[:longestText] + "…"
+	}
+	return &Error{Host: c.host, Code: code, Message: text}
+}

@@ -1,0 +1,123 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+func (c *Client) leases() string { return group + url.PathEscape(c.cfg.Namespace) + "/leases" }
+
+func (c *Client) lease(name string) string { return c.leases() + "/" + url.PathEscape(name) }
+
+// Get returns a Lease as most members of the store behind the server have it: a request that names no resource version
+// is never answered from a cache that is behind. No such Lease is an *Error with the reason NotFound.
+func (c *Client) Get(ctx context.Context, name string) (*Lease, error) {
+	return c.one(ctx, question{method: http.MethodGet, path: c.lease(name)})
+}
+
+// Create makes a Lease and returns it as it is kept. AlreadyExists: there is one of its name.
+func (c *Client) Create(ctx context.Context, l *Lease) (*Lease, error) {
+	return c.one(ctx, question{method: http.MethodPost, path: c.leases(), body: l})
+}
+
+// TryCreate asks whether Create would be allowed. Nothing is kept.
+func (c *Client) TryCreate(ctx context.Context, l *Lease) error {
+	_, err := c.one(ctx, question{method: http.MethodPost, path: c.leases(), params: url.Values{"dryRun": {"All"}}, body: l})
+	return err
+}
+
+// Update writes a Lease, if it is still the version that l was read as, and returns it as it is kept. Conflict: it is
+// not, or it was deleted.
+func (c *Client) Update(ctx context.Context, l *Lease) (*Lease, error) {
+	return c.one(ctx, question{method: http.MethodPut, path: c.lease(l.Name), body: l})
+}
+
+func (c *Client) one(ctx context.Context, q question) (*Lease, error) {
+	l := new(Lease)
+	if _, err := c.decode(ctx, q, l); err != nil {
+		return nil, err
+	}
+	if l.Name == "" || l.UID == "" && q.params == nil || l.ResourceVersion == "" && q.params == nil {
+		return nil, c.failed(errNotLease)
+	}
+	return l, nil
+}
+
+// decode asks, and reads the reply into an object.
+func (c *Client) decode(ctx context.Context, q question, to any) (answer, error) {
+	a, err := c.ask(ctx, q)
+	if err == nil {
+		if bad := json.Unmarshal(a.body, to); bad != nil {
+			err = c.failed(fmt.Errorf("the reply is not Kubernetes': %w", bad))
+		}
+	}
+	return a, err
+}
+
+// List returns the Leases that a label selector chooses, limit at most, and what to go on with; "": that is all.
+func (c *Client) List(ctx context.Context, selector string, limit int, from string) (items []*Lease, next string, err error) {
+	params := url.Values{"labelSelector": {selector}, "limit": {strconv.Itoa(limit)}}
+	if from != "" {
+		params.Set("continue", from)
+	}
+	var list struct {
+		Kind     string `json:"kind"`
+		Metadata struct {
+			Continue string `json:"continue"`
+		} `json:"metadata"`
+		Items []*Lease `json:"items"`
+	}
+	if _, err := c.decode(ctx, question{method: http.MethodGet, path: c.leases(), params: params}, &list); err != nil {
+		return nil, "", err
+	}
+	if list.Kind != "LeaseList" {
+		return nil, "", c.failed(errNotLease)
+	}
+	return list.Items, list.Metadata.Continue, nil
+}
+
+// Version returns the server's version, like v1.34.2, and its clock in whole seconds; a zero time: it shows none.
+func (c *Client) Version(ctx context.Context) (version string, clock time.Time, err error) {
+	var v struct {
+		GitVersion string `json:"gitVersion"`
+	}
+	a, err := c.decode(ctx, question{method: http.MethodGet, path: "/version"}, &v)
+	return v.GitVersion, a.date, err
+}
+
+// Ready returns nil when the server says that all of it has started.
+func (c *Client) Ready(ctx context.Context) error {
+	_, err := c.ask(ctx, question{method: http.MethodGet, path: "/readyz"})
+	return err
+}
+
+// Allowed asks whether we may do something with Leases of the namespace, and why not.
+func (c *Client) Allowed(ctx context.Context, verb string) (allowed bool, why string, err error) {
+	type attributes struct {
+		Namespace string `json:"namespace"`
+		Verb      string `json:"verb"`
+		Group     string `json:"group"`
+		Resource  string `json:"resource"`
+	}
+	var reply struct {
+		Status struct {
+			Allowed bool   `json:"allowed"`
+			Reason  string `json:"reason"`
+		} `json:"status"`
+	}
+	_, err = c.decode(ctx, question{
+		method: http.MethodPost, path: "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+		body: map[string]any{
+			"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+			"spec": map[string]any{"resourceAttributes": attributes{
+				Namespace: c.cfg.Namespace, Verb: verb, Group: "coordination.k8s.io", Resource: "leases",
+			}},
+		},
+	}, &reply)
+	return reply.Status.Allowed, reply.Status.Reason, err
+}

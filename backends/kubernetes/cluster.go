@@ -1,0 +1,179 @@
+package kubernetes
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/leaderrun/leaderrun/backends/kubernetes/api"
+	"github.com/leaderrun/leaderrun/backends/kubernetes/kubeconfig"
+	"github.com/leaderrun/leaderrun/internal/credentialplugin"
+)
+
+// inPod uses what every pod is given: address, authority, namespace, and a token that is replaced every hour or so.
+func (c *config) inPod(s surroundings, token string) error {
+	c.source = "the pod's service account"
+	c.server = "https://" + net.JoinHostPort(s.env("KUBERNETES_SERVICE_HOST"), s.env("KUBERNETES_SERVICE_PORT"))
+	ca := filepath.Join(s.account, "ca.crt")
+	pem, err := os.ReadFile(ca)
+	if err != nil {
+		return configuration("", "service account: %w", err)
+	}
+	roots, err := authorities(pem, ca)
+	if err != nil {
+		return err
+	}
+	if name, err := os.ReadFile(filepath.Join(s.account, "namespace")); err == nil {
+		c.namespace = strings.TrimSpace(string(name))
+	}
+	c.api.TLS = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
+	c.api.Credentials = &api.TokenFile{Path: token}
+	return nil
+}
+
+func (c *config) byKubeconfig(s surroundings) error {
+	files, err := c.files(s)
+	if err != nil {
+		return err
+	}
+	of, err := kubeconfig.Load(files, c.context)
+	if e, ok := errors.AsType[*kubeconfig.Error](err); ok {
+		return configuration(e.Hint, "%w", e.Err)
+	}
+	if err != nil {
+		return configuration("", "%w", err)
+	}
+	c.source = "context " + of.Name + " of " + strings.Join(files, ", ")
+	if of.User.Token != "" || of.User.KeyData != nil {
+		c.readable = files[0]
+	}
+	c.server, c.namespace = of.Cluster.Server, of.Namespace
+	if strings.HasPrefix(c.server, "https:") {
+		if c.api.TLS, err = clusterTLS(of.Cluster); err != nil {
+			return err
+		}
+	}
+	c.api.Credentials, err = userCredentials(of)
+	return err
+}
+
+func clusterTLS(of kubeconfig.Cluster) (*tls.Config, error) {
+	t := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: of.ServerName}
+	pem := of.CAData
+	if pem == nil && of.CA != "" {
+		var err error
+		if pem, err = os.ReadFile(of.CA); err != nil {
+			return nil, configuration("", "kubeconfig: certificate-authority: %w", err)
+		}
+	}
+	if pem == nil {
+		return t, nil
+	}
+	var err error
+	t.RootCAs, err = authorities(pem, "certificate-authority of the kubeconfig")
+	return t, err
+}
+
+func authorities(pem []byte, where string) (*x509.CertPool, error) {
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, configuration("", "%s holds no certificate in PEM form", where)
+	}
+	return pool, nil
+}
+
+// userCredentials returns what a user shows; nil: nothing.
+func userCredentials(of *kubeconfig.Context) (api.Credentials, error) {
+	u := of.User
+	pair, err := keyPair(u)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case u.TokenFile != "":
+		f := &api.TokenFile{Path: u.TokenFile, Certificate: pair}
+		if _, err := f.Get(context.Background()); err != nil { // it is a file, and read at once
+			return nil, configuration("", "kubeconfig: %w", err)
+		}
+		return f, nil
+	case u.Token == "" && u.Exec != nil:
+		plugin, err := pluginOf(of)
+		return plugin, err
+	case u.Token != "" || pair != nil:
+		return api.Fixed{Token: u.Token, Certificate: pair}, nil
+	}
+	return nil, nil //nolint:nilnil // a server may want nothing
+}
+
+func keyPair(u kubeconfig.User) (*tls.Certificate, error) {
+	cert, key := u.CertData, u.KeyData
+	var errCert, errKey error
+	if cert == nil && u.Cert != "" {
+		cert, errCert = os.ReadFile(u.Cert)
+	}
+	if key == nil && u.Key != "" {
+		key, errKey = os.ReadFile(u.Key)
+	}
+	if err := errors.Join(errCert, errKey); err != nil {
+		return nil, configuration("", "kubeconfig: %w", err)
+	}
+	if cert == nil {
+		return nil, nil //nolint:nilnil // the user has none
+	}
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return nil, configuration("", "kubeconfig: client-certificate and client-key: %w", err)
+	}
+	return &pair, nil
+}
+
+// plugin is a credential plugin as the client knows it.
+type plugin struct{ *credentialplugin.Source }
+
+// Get implements api.Credentials. The first one starts the plugin.
+func (p plugin) Get(ctx context.Context) (api.Credential, error) {
+	c, err := p.Source.Get(ctx)
+	if err != nil {
+		return api.Credential{}, err
+	}
+	return api.Credential{Token: c.Token, Certificate: c.Certificate}, nil
+}
+
+// Refused implements api.Credentials.
+func (p plugin) Refused(c api.Credential) { p.Forget(c.Token, c.Certificate) }
+
+func pluginOf(of *kubeconfig.Context) (plugin, error) {
+	e := of.User.Exec
+	p := credentialplugin.Plugin{APIVersion: e.APIVersion, Command: e.Command, Args: e.Args, InstallHint: e.InstallHint}
+	for _, v := range e.Env {
+		p.Env = append(p.Env, v.Name+"="+v.Value)
+	}
+	if e.ProvideCluster {
+		t := map[string]any{"server": of.Cluster.Server}
+		if of.Cluster.ServerName != "" {
+			t["tls-server-name"] = of.Cluster.ServerName
+		}
+		ca := of.Cluster.CAData
+		if ca == nil && of.Cluster.CA != "" {
+			var err error
+			if ca, err = os.ReadFile(of.Cluster.CA); err != nil {
+				return plugin{}, configuration("", "kubeconfig: certificate-authority: %w", err)
+			}
+		}
+		if ca != nil {
+			t["certificate-authority-data"] = ca
+		}
+		text, err := json.Marshal(t)
+		if err != nil {
+			return plugin{}, configuration("", "kubeconfig: %w", err)
+		}
+		p.Cluster = text
+	}
+	return plugin{credentialplugin.New(p)}, nil
+}

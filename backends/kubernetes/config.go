@@ -1,0 +1,133 @@
+package kubernetes
+
+import (
+	"cmp"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/leaderrun/leaderrun/backends/kubernetes/api"
+	"github.com/leaderrun/leaderrun/internal/backendurl"
+)
+
+const (
+	defaultPrefix    = "leaderrun"
+	defaultNamespace = "default"
+	shapes           = "k8s://NAMESPACE, k8s://NAMESPACE/PREFIX?kubeconfig=FILE&context=NAME"
+
+	longestName = 63 // of a namespace (RFC 1123), and of a label's value
+)
+
+// config is what a backend URL says, and what it leaves to kubectl's files or to the pod.
+type config struct {
+	url        *backendurl.URL
+	prefix     string // what the names of all Leases begin with, before a dash
+	kubeconfig string // "": where kubectl looks
+	context    string // "": the current one
+
+	source    string // where what follows comes from, for people
+	readable  string // a file with a secret; "": none
+	namespace string
+	server    string
+	api       api.Config
+}
+
+var knownOptions = backendurl.Options[config]{
+	"prefix": backendurl.Prefix(func(c *config) *string { return &c.prefix }),
+	"kubeconfig": {Help: "file that says where the cluster is and who asks", Set: func(c *config, v string) error {
+		c.kubeconfig = v
+		return notEmpty(v)
+	}},
+	"context": {Help: "context of the kubeconfig", Set: func(c *config, v string) error {
+		c.context = v
+		return notEmpty(v)
+	}},
+}
+
+func notEmpty(v string) error {
+	if v == "" {
+		return errors.New("it is empty")
+	}
+	return nil
+}
+
+// surroundings are what a URL leaves open.
+type surroundings struct {
+	env     func(name string) string
+	account string // the folder with a pod's service account
+}
+
+func ours() surroundings {
+	return surroundings{env: os.Getenv, account: "/var/run/secrets/kubernetes.io/serviceaccount"}
+}
+
+// parseURL reads a backend URL and the files that it leads to.
+func parseURL(raw string, s surroundings) (*config, error) {
+	if backendurl.Scheme(raw) != "k8s" {
+		return nil, configuration(shapes, "this is not the URL of a Kubernetes backend")
+	}
+	u, err := backendurl.Parse(raw, backendurl.Form{Shapes: shapes, Name: true})
+	if err != nil {
+		return nil, err
+	}
+	c := &config{url: u}
+	if err := knownOptions.Read(u, c); err != nil {
+		return nil, err
+	}
+	if c.prefix, err = u.Prefix(c.prefix, defaultPrefix); err != nil {
+		return nil, err
+	}
+	if err := c.locate(s); err != nil {
+		return nil, err
+	}
+	if len(u.Addrs) > 0 {
+		c.namespace = u.Addrs[0]
+	}
+	c.namespace = cmp.Or(c.namespace, defaultNamespace)
+	if !isLabel(c.namespace) {
+		return nil, configuration(shapes, "%q is no name of a namespace", c.namespace)
+	}
+	c.api.Server, c.api.Namespace = c.server, c.namespace
+	return c, nil
+}
+
+// isLabel says whether a name is a label of RFC 1123, in lower case.
+func isLabel(name string) bool {
+	return name != "" && len(name) <= longestName && strings.Trim(name, lowerAlnum+"-") == "" &&
+		!strings.HasPrefix(name, "-") && !strings.HasSuffix(name, "-")
+}
+
+// locate finds the cluster: what the URL names, else the one whose pod this is, else where kubectl looks.
+func (c *config) locate(s surroundings) error {
+	token := filepath.Join(s.account, "token")
+	if c.kubeconfig == "" && c.context == "" && s.env("KUBERNETES_SERVICE_HOST") != "" && isThere(token) {
+		return c.inPod(s, token)
+	}
+	return c.byKubeconfig(s)
+}
+
+func isThere(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// files returns where kubectl looks.
+func (c *config) files(s surroundings) ([]string, error) {
+	if c.kubeconfig != "" {
+		return []string{c.kubeconfig}, nil
+	}
+	var named []string
+	for path := range strings.SplitSeq(s.env("KUBECONFIG"), string(filepath.ListSeparator)) {
+		if path != "" {
+			named = append(named, path)
+		}
+	}
+	if len(named) > 0 {
+		return named, nil
+	}
+	if home := s.env("HOME"); home != "" {
+		return []string{filepath.Join(home, ".kube", "config")}, nil
+	}
+	return nil, configuration("?kubeconfig=FILE", "nothing says where the Kubernetes cluster is: this is no pod, and $KUBECONFIG and $HOME are not set")
+}

@@ -1,0 +1,154 @@
+package kubernetes
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/kubernetes/api"
+)
+
+var _ backends.Examiner = (*Driver)(nil)
+
+const (
+	requestLimit = 5 * time.Second // for one request
+	slow         = time.Second     // of a round trip
+	unreachable  = "is this the right cluster, and does a firewall let this host through?"
+)
+
+// examination is what is known while a cluster is looked at.
+type examination struct {
+	backends.Findings
+	d *Driver
+}
+
+// Examine implements backends.Examiner. It asks for a Lease to be made without keeping it.
+func (d *Driver) Examine(ctx context.Context, ttl time.Duration) []backends.Finding {
+	ctx, cancel := d.during(ctx)
+	defer cancel()
+	x := &examination{d: d}
+	x.Fine("cluster", "%s, namespace %s, by %s", d.cfg.server, d.cfg.namespace, d.cfg.source)
+	x.secrets()
+	if !x.reach(ctx) {
+		return x.Findings
+	}
+	if x.rights(ctx) {
+		x.writes(ctx)
+	}
+	if ttl%time.Second != 0 {
+		x.Warn("leases", "use whole seconds", "a Lease shows a TTL of %v as %v; leaderrun goes by what its record says", ttl, (ttl + time.Second - 1).Truncate(time.Second))
+	}
+	return x.Findings
+}
+
+// limited is one request that does not take for ever.
+func limited(ctx context.Context, request func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, requestLimit)
+	defer cancel()
+	return request(ctx)
+}
+
+// secrets looks who else may read them.
+func (x *examination) secrets() {
+	cfg := x.d.cfg
+	if u, err := url.Parse(cfg.server); err == nil && u.Scheme == "http" && cfg.api.Credentials != nil {
+		addr := u.Host
+		if u.Port() == "" {
+			addr += ":80"
+		}
+		x.InClear("token", []string{addr}, "use https:// in the kubeconfig")
+	}
+	if cfg.readable == "" {
+		return
+	}
+	if info, err := os.Stat(cfg.readable); err == nil && info.Mode().Perm()&0o004 != 0 {
+		x.Warn("kubeconfig", "chmod o-r "+cfg.readable, "everybody can read the secrets in %s", cfg.readable)
+	}
+}
+
+// reach asks for the version, which needs no rights: once for a connection, and once to measure.
+func (x *examination) reach(ctx context.Context) bool {
+	var version string
+	var clock, between time.Time
+	var took time.Duration
+	for range 2 {
+		sent := time.Now()
+		err := limited(ctx, func(ctx context.Context) (err error) {
+			version, clock, err = x.d.client.Version(ctx)
+			return err
+		})
+		if err != nil {
+			x.Failed(backends.Reachable, unreachable, x.d.classify(ctx, err)) // which names the host
+			return false
+		}
+		took = time.Since(sent)
+		between = sent.Add(took / 2)
+	}
+	if took > slow {
+		x.Warn(backends.Reachable, "look at the API server and its etcd", "%s answers within %v, which is slow", x.d.cfg.server, took.Round(time.Millisecond))
+	} else {
+		x.Fine(backends.Reachable, "%s answers within %v", x.d.cfg.server, took.Round(10*time.Microsecond))
+	}
+	x.version(version)
+	if !clock.IsZero() { // the header has cut off up to a second
+		x.Offset("the server's clock", clock.Add(time.Second/2).Sub(between), time.Second/2+took/2)
+	}
+	return true
+}
+
+func (x *examination) version(version string) {
+	const what = "version"
+	var major, minor int
+	if n, _ := fmt.Sscanf(version, "v%d.%d", &major, &minor); n == 2 && major == 1 && minor < 14 {
+		x.Bad(what, serverHint, "Kubernetes %s has no Leases of coordination.k8s.io/v1", version)
+		return
+	}
+	x.Fine(what, "Kubernetes %s", version)
+}
+
+// rights asks the server what we may do.
+func (x *examination) rights(ctx context.Context) bool {
+	var missing []string
+	verbs := []string{"get", "list", "watch", "create", "update"}
+	for _, verb := range verbs {
+		var allowed bool
+		err := limited(ctx, func(ctx context.Context) (err error) {
+			allowed, _, err = x.d.client.Allowed(ctx, verb)
+			return err
+		})
+		if e := x.d.classify(ctx, err); e != nil {
+			x.Failed(backends.Rights, unreachable, e)
+			return false
+		}
+		if !allowed {
+			missing = append(missing, verb)
+		}
+	}
+	if len(missing) > 0 {
+		x.Bad(backends.Rights, roleHint, "may not %s leases in namespace %s", strings.Join(missing, ", "), x.d.cfg.namespace)
+		return false
+	}
+	x.Fine(backends.Rights, "may %s leases in namespace %s", strings.Join(verbs, ", "), x.d.cfg.namespace)
+	return true
+}
+
+// writes asks for a Lease that is not kept: that finds a namespace that is not there, and who stands in the way beside
+// roles: quotas and admission webhooks.
+func (x *examination) writes(ctx context.Context) {
+	const what = "writes"
+	err := limited(ctx, func(ctx context.Context) error {
+		job := rand.Text() // that nobody has
+		l := new(state).changed(x.d.cfg, job, change{record: backends.Record{Job: job}})
+		return x.d.client.TryCreate(ctx, l)
+	})
+	if err != nil && !api.Says(err, api.AlreadyExists) {
+		x.Failed(what, "ask who looks after the cluster's admission webhooks and quotas", x.d.classify(ctx, err))
+		return
+	}
+	x.Fine(what, "the server would make a Lease")
+}

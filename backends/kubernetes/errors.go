@@ -1,0 +1,136 @@
+package kubernetes
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/kubernetes/api"
+	"github.com/leaderrun/leaderrun/internal/credentialplugin"
+)
+
+const (
+	caHint     = "certificate-authority of the kubeconfig names who signed the server's certificate, tls-server-name the name in it"
+	userHint   = "the kubeconfig or the service account is of another cluster, or has expired: kubectl auth whoami"
+	roleHint   = "backends/kubernetes/role.yaml gives leaderrun what it needs: get, list, watch, create and update of leases"
+	prefixHint = "choose another ?prefix=, or delete the Lease when nothing runs"
+	serverHint = "leaderrun needs an API server of Kubernetes 1.14 or later, with coordination.k8s.io/v1"
+
+	readyWait = 2 * time.Second
+)
+
+func configuration(hint, format string, args ...any) error {
+	return &backends.PermanentError{Kind: backends.Configuration, Err: fmt.Errorf(format, args...), Hint: hint}
+}
+
+func credentials(hint string, err error) error {
+	return &backends.PermanentError{Kind: backends.Credentials, Err: err, Hint: hint}
+}
+
+func isPermanent(err error) bool {
+	_, ok := errors.AsType[*backends.PermanentError](err)
+	return ok
+}
+
+// isMissing says whether the server knows no such Lease. It says NotFound of kinds and namespaces too.
+func isMissing(err error) bool {
+	e, ok := errors.AsType[*api.Error](err)
+	return ok && e.Reason == api.NotFound && e.Kind == "leases"
+}
+
+// classify tells what no retry mends from outcomes that are unknown: those are all that is not listed here.
+func (d *Driver) classify(ctx context.Context, err error) error {
+	if err == nil || isPermanent(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	if errors.Is(err, credentialplugin.ErrMissing) {
+		return configuration("exec of the kubeconfig names it; cron has another $PATH than a terminal: write its whole path", "%w", err)
+	}
+	if e, ok := errors.AsType[*api.Error](err); ok {
+		return d.answered(ctx, e, err)
+	}
+	return ofTransport(err)
+}
+
+// ofTransport classifies what happened before there was an answer.
+func ofTransport(err error) error {
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return configuration(caHint, "%w", err)
+	}
+	if _, ok := errors.AsType[x509.HostnameError](err); ok {
+		return configuration(caHint, "%w", err)
+	}
+	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok || strings.Contains(err.Error(), "server gave HTTP response to HTTPS client") {
+		return configuration("the server of the kubeconfig begins with http://, or is another one", "%w", err)
+	}
+	if _, ok := errors.AsType[tls.AlertError](err); ok {
+		return credentials("this server wants a client certificate that it knows", err)
+	}
+	return err
+}
+
+// answered classifies what the server itself says.
+func (d *Driver) answered(ctx context.Context, e *api.Error, err error) error {
+	switch {
+	case strings.Contains(e.Message, "HTTP request to an HTTPS server"):
+		return configuration("the server of the kubeconfig begins with https://", "%w", err)
+	case e.Code == http.StatusUnauthorized:
+		if d.starting(ctx) {
+			return err
+		}
+		return credentials(userHint, err)
+	case e.Code == http.StatusForbidden:
+		return d.forbidden(ctx, e, err)
+	case e.Reason == api.NotFound && e.Kind == "namespaces":
+		return configuration("kubectl create namespace "+d.cfg.namespace, "%w", err)
+	case e.Code == http.StatusNotFound:
+		if d.starting(ctx) {
+			return err
+		}
+		return configuration(serverHint, "%w", err)
+	case e.Reason == api.Invalid:
+		return configuration("a Lease takes 256 kB of annotations", "%w", err)
+	case e.Code/100 == 3 || e.Code == http.StatusMethodNotAllowed:
+		return configuration(serverHint, "%w", err)
+	}
+	return err
+}
+
+func (d *Driver) forbidden(ctx context.Context, e *api.Error, err error) error {
+	switch {
+	case e.Reason == "": // of something between us and the server
+		return err
+	case strings.Contains(e.Message, "is being terminated"):
+		return configuration("choose another namespace", "%w", err)
+	case strings.Contains(e.Message, "exceeded quota"):
+		return configuration("the ResourceQuota of the namespace must allow one Lease per job", "%w", err)
+	case d.starting(ctx):
+		return err
+	}
+	return credentials(roleHint, err)
+}
+
+// starting asks a server that lets nobody in, or knows no Leases, whether it has only begun: until it has read roles and
+// service accounts it may refuse everybody, and that passes. A server that does not answer to the question as one that has started passes too,
+// unless it is the credential that it does not take.
+func (d *Driver) starting(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, readyWait)
+	defer cancel()
+	err := d.client.Ready(ctx)
+	e, answered := errors.AsType[*api.Error](err)
+	return err != nil && !(answered && e.Code == http.StatusUnauthorized)
+}
+
+// about says which step an error is of, where the error is not itself the answer.
+func about(step, job string, err error) error {
+	if err == nil || backends.IsAnswer(err) {
+		return err
+	}
+	return fmt.Errorf("%s %q: %w", step, job, err)
+}

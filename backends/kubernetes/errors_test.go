@@ -1,0 +1,148 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/kubernetes/api"
+)
+
+// scripted is a client that answers as a test says.
+type scripted struct {
+	client
+	get   error
+	ready error
+	watch func(n int, started func(), f func(api.Event)) error
+	asked int
+}
+
+func (s *scripted) Get(context.Context, string) (*api.Lease, error) { return nil, s.get }
+func (s *scripted) Ready(context.Context) error                     { return s.ready }
+func (s *scripted) Close() error                                    { return nil }
+
+func (s *scripted) Watch(_ context.Context, _ string, _ time.Duration, started func(), f func(api.Event)) error {
+	s.asked++
+	return s.watch(s.asked, started, f)
+}
+
+func driverOf(s *scripted) *Driver {
+	life, end := context.WithCancel(context.Background())
+	return &Driver{cfg: &config{prefix: "leaderrun", namespace: "ns"}, client: s, life: life, end: end}
+}
+
+// TestClassify: permanent is what no retry mends, and nothing that a minute may mend.
+func TestClassify(t *testing.T) {
+	t.Parallel()
+	status := func(code int, reason, message string) *api.Error {
+		return &api.Error{Host: "h", Code: code, Reason: reason, Message: message}
+	}
+	unauthorized, starting := status(401, "Unauthorized", "Unauthorized"), status(500, "", "readyz check failed")
+	forbidden := status(403, "Forbidden", "leases is forbidden")
+	for name, c := range map[string]struct {
+		err   error
+		ready error
+		want  backends.PermanentKind // 0: an unknown outcome
+		hint  string
+	}{
+		"unauthorized":                  {unauthorized, unauthorized, backends.Credentials, "kubectl auth whoami"},
+		"unauthorized, of a ready one":  {unauthorized, nil, backends.Credentials, "kubectl auth whoami"},
+		"unauthorized while it starts":  {unauthorized, starting, 0, ""},
+		"forbidden":                     {forbidden, nil, backends.Credentials, "role.yaml"},
+		"forbidden while it starts":     {forbidden, starting, 0, ""},
+		"forbidden to ask, too":         {forbidden, forbidden, 0, ""},
+		"forbidden, and then cut off":   {forbidden, errors.New("EOF"), 0, ""},
+		"forbidden by a proxy":          {status(403, "", "<html>"), nil, 0, ""},
+		"a namespace that ends":         {status(403, "Forbidden", "it is being terminated"), nil, backends.Configuration, "namespace"},
+		"a quota":                       {status(403, "Forbidden", "exceeded quota: q"), nil, backends.Configuration, "ResourceQuota"},
+		"no such namespace":             {&api.Error{Code: 404, Reason: api.NotFound, Kind: "namespaces"}, nil, backends.Configuration, "create namespace ns"},
+		"no such kind":                  {status(404, api.NotFound, "could not find the requested resource"), nil, backends.Configuration, "1.14"},
+		"a page while it starts":        {status(404, "", "404 page not found"), starting, 0, ""},
+		"a page":                        {status(404, "", "404 page not found"), nil, backends.Configuration, "1.14"},
+		"too large":                     {status(422, api.Invalid, "Too long"), nil, backends.Configuration, "256 kB"},
+		"another port":                  {status(400, "", "Client sent an HTTP request to an HTTPS server."), nil, backends.Configuration, "https://"},
+		"a redirect":                    {status(302, "", ""), nil, backends.Configuration, "API server"},
+		"too many requests":             {status(429, "TooManyRequests", ""), nil, 0, ""},
+		"unavailable":                   {status(503, "ServiceUnavailable", ""), nil, 0, ""},
+		"etcd is away":                  {status(500, "InternalError", "etcdserver: request timed out"), nil, 0, ""},
+		"a timeout of the server's own": {status(504, "Timeout", ""), nil, 0, ""},
+		"a connection that broke":       {errors.New("h: EOF"), nil, 0, ""},
+		"the end of the context":        {context.DeadlineExceeded, nil, 0, ""},
+	} {
+		d := driverOf(&scripted{get: c.err, ready: c.ready})
+		_, err := d.Acquire(t.Context(), newClaim("job"))
+		p, permanent := errors.AsType[*backends.PermanentError](err)
+		switch {
+		case err == nil || !permanent && c.want != 0:
+			t.Errorf("%s: %v, want kind %d", name, err, c.want)
+		case permanent && (p.Kind != c.want || !strings.Contains(p.Hint, c.hint)):
+			t.Errorf("%s: %v, kind %d, hint %q; want kind %d with %q", name, err, p.Kind, p.Hint, c.want, c.hint)
+		case !permanent && !strings.Contains(err.Error(), `claim "job"`):
+			t.Errorf("%s: %v does not say what failed", name, err)
+		}
+	}
+}
+
+// TestWatchBeginsAnew: a watch that is cut, that was told that its version is gone, or that the server does not take
+// now, begins anew by itself, and says to look when it stands.
+func TestWatchBeginsAnew(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		stands := make(chan int)
+		s := &scripted{watch: func(n int, started func(), _ func(api.Event)) error {
+			if n == 3 {
+				return &api.Error{Code: 503}
+			}
+			started()
+			select {
+			case stands <- n:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+			if n == 1 {
+				return errors.New("EOF")
+			}
+			return &api.Error{Code: 410, Reason: api.Expired}
+		}}
+		d := driverOf(s)
+		ch, err := d.Watch(ctx, "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []int{1, 2, 4, 5} {
+			if n := <-ch; !n.Look {
+				t.Errorf("%+v", n)
+			}
+			if n := <-stands; n != want {
+				t.Errorf("watch %d, want %d", n, want)
+			}
+		}
+		cancel()
+		for range ch {
+			t.Log("it ends")
+		}
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestWatchEndsWhereNoRetryHelps, and when the driver is closed.
+func TestWatchEndsWhereNoRetryHelps(t *testing.T) {
+	t.Parallel()
+	d := driverOf(&scripted{watch: func(int, func(), func(api.Event)) error {
+		return &api.Error{Code: 403, Reason: "Forbidden"}
+	}})
+	ch, err := d.Watch(t.Context(), "job")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, open := <-ch; open {
+		t.Errorf("%+v", n)
+	}
+}

@@ -1,0 +1,353 @@
+package kubernetes
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/testserver"
+)
+
+// lateRenewalOfDeleted: a renewal is on its way while an operator deletes the Lease. Kubernetes would make the Lease
+// anew of an update that finds none, and a run that everybody thinks gone would have it again.
+func lateRenewalOfDeleted(w *world) {
+	g := w.acquire(w.d, newClaim("job"))
+	b := &between{client: w.d.client, before: func() { w.server.API(w, "DELETE", w.path("job"), "") }}
+	w.d.client = b
+	_, err := w.d.Renew(w.Context(), g)
+	w.wantLost("Renew", err)
+	if s, err := w.operator.read(w.Context(), "job"); err != nil || s.lease != nil {
+		w.Errorf("the Lease is there again: %+v, %v", s, err)
+	}
+}
+
+// lateReply: a renewal is applied, its reply comes only after somebody else was granted (client-go counts its lease from
+// the reply: k/k#23731, #44887, #65094). The next renewal says so, and the late one changes nothing any more.
+func lateReply(w *world) {
+	g := w.acquire(w.d, newClaim("job"))
+	stale := w.open(account(w.namespace))
+	arrived, released := make(chan struct{}), make(chan struct{})
+	stale.client = &between{client: stale.client, before: func() { close(arrived); <-released }}
+	late := make(chan error, 1)
+	go func() { _, err := stale.Renew(w.Context(), g); late <- err }()
+	<-arrived
+	next := w.awaits(w.other, newClaim("job"))
+	close(released)
+	w.wantLost("the renewal that was late", <-late)
+	w.renew(w.other, next)
+	w.finish(w.other, next)
+}
+
+// awaits claims as somebody does who waits for a holder's silence: the evidence counts from the reply that showed it.
+func (w *world) awaits(d *Driver, c backends.Claim) backends.Grant {
+	w.Helper()
+	var since time.Time
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		if c.Seen.Token != 0 {
+			c.Seen.For = time.Since(since)
+		}
+		g, err := d.Acquire(w.Context(), c)
+		if err == nil {
+			return g
+		}
+		r, ok := errors.AsType[*backends.Refusal](err)
+		if !ok {
+			w.Fatalf("Acquire: %v", err)
+		}
+		if r.Seen.Token != c.Seen.Token || r.Seen.Beat != c.Seen.Beat {
+			c.Seen, since = r.Seen, time.Now()
+		}
+		time.Sleep(min(r.Wait, 100*time.Millisecond))
+	}
+	w.Fatalf("not granted for %v", patience)
+	return backends.Grant{}
+}
+
+func lostRenewal(w *world) {
+	g := w.acquire(w.d, newClaim("job"))
+	w.loses(w.d)
+	if _, err := w.d.Renew(w.Context(), g); !errors.Is(err, errLost) {
+		w.Fatalf("Renew: %v", err)
+	}
+	w.renew(w.d, g)
+	w.finish(w.d, g)
+}
+
+// lostClaim: a claim is applied and its reply lost, of the first claim and of a later one. Asked again it is the same
+// grant, and one run is written down.
+func lostClaim(w *world) {
+	for range 2 {
+		c := newClaim("job")
+		w.loses(w.d)
+		if _, err := w.d.Acquire(w.Context(), c); !errors.Is(err, errLost) {
+			w.Fatalf("Acquire: %v", err)
+		}
+		token := w.record("job").Token
+		g := w.acquire(w.d, c)
+		if g.Token != token {
+			w.Errorf("token %d, want %d", g.Token, token)
+		}
+		w.finish(w.d, g)
+	}
+	if r := w.record("job"); len(r.Runs) != 2 {
+		w.Errorf("%d runs, want 2: %+v", len(r.Runs), r.Runs)
+	}
+}
+
+// doubled: something on the way sends every request twice. The second one finds what the first has left: it is one
+// grant, one renewal, one end.
+func doubled(w *world) {
+	w.d.client = &between{client: w.d.client, twice: true}
+	g := w.acquire(w.d, newClaim("job"))
+	w.renew(w.d, g)
+	w.finish(w.d, g)
+	if r := w.record("job"); len(r.Runs) != 1 || r.Token != g.Token || !r.Free() {
+		w.Errorf("%+v", r)
+	}
+}
+
+// stoppedCandidate: a candidate that is stopped between its two steps for longer than anything lives is not granted
+// what another has taken meanwhile (etcd#11456).
+func stoppedCandidate(w *world) {
+	c := newClaim("job")
+	var g backends.Grant
+	b := &between{client: w.d.client}
+	b.before = func() { w.d.client = b.client; g = w.acquire(w.other, newClaim("job")) }
+	w.d.client = b
+	r := w.refused(w.d, c, backends.Held)
+	if r.Token != g.Token {
+		w.Errorf("held with token %d, want %d", r.Token, g.Token)
+	}
+	w.finish(w.other, g)
+}
+
+// holderEmptied: an operator empties holderIdentity, as those do who want another leader. The holder loses its lease,
+// and nobody is granted before it has been silent for a TTL.
+func holderEmptied(w *world) {
+	g := w.acquire(w.d, newClaim("job"))
+	renewed := time.Now()
+	w.renew(w.d, g)
+	w.patch("job", `{"spec":{"holderIdentity":null}}`)
+	if r := w.refused(w.other, newClaim("job"), backends.Vanished); r.Wait <= 0 || r.Wait > g.TTL {
+		w.Errorf("vanished for %v", r.Wait)
+	}
+	_, err := w.d.Renew(w.Context(), g)
+	w.wantLost("Renew", err)
+	next := w.awaits(w.other, newClaim("job"))
+	if life := time.Since(renewed); life < g.TTL {
+		w.Errorf("granted %v after a renewal, want at least %v", life, g.TTL)
+	}
+	w.finish(w.other, next)
+}
+
+func holderChanged(w *world) {
+	g := w.acquire(w.d, newClaim("job"))
+	w.patch("job", `{"spec":{"holderIdentity":"somebody"}}`)
+	_, err := w.d.Renew(w.Context(), g)
+	w.wantLost("Renew", err)
+	w.refused(w.other, newClaim("job"), backends.Vanished)
+	w.finish(w.d, g) // it has stopped, and says so
+	w.finish(w.other, w.acquire(w.other, newClaim("job")))
+}
+
+// leaseDeleted: with the Lease every trace of the run is gone. Its holder ends it; that nobody is granted before then
+// nothing here can promise.
+func leaseDeleted(w *world) {
+	g := w.acquire(w.d, newClaim("job"))
+	w.server.API(w, "DELETE", w.path("job"), "")
+	_, err := w.d.Renew(w.Context(), g)
+	w.wantLost("Renew", err)
+	w.wantLost("Finish", w.d.Finish(w.Context(), g, backends.Outcome{State: backends.Done}))
+	next := w.acquire(w.other, newClaim("job"))
+	if next.Token <= g.Token {
+		w.Errorf("token %d after %d", next.Token, g.Token)
+	}
+	w.finish(w.other, next)
+}
+
+// olderPutBack: an operator puts back what the Lease was when a candidate saw it first. Its holder lives, and has
+// renewed since: what the candidate has seen must not count from back then.
+func olderPutBack(w *world) {
+	g := w.acquire(w.d, newClaim("job"))
+	c := newClaim("job")
+	seen := w.refused(w.other, c, backends.Held).Seen
+	older := w.lease("job")
+	w.renew(w.d, g)
+	now := w.lease("job")
+	older.ResourceVersion = now.ResourceVersion
+	if _, err := w.operator.client.Update(w.Context(), older); err != nil {
+		w.Fatal(err)
+	}
+	c.Seen = seen
+	c.Seen.For = time.Hour
+	w.refused(w.other, c, backends.Held)
+	w.renew(w.d, g)
+	w.finish(w.d, g)
+}
+
+// annotated: an update of somebody else's is taken for a beat. It delays, and costs the holder nothing.
+func annotated(w *world) {
+	g := w.acquire(w.d, newClaim("job"))
+	c := newClaim("job")
+	c.Seen = w.refused(w.other, c, backends.Held).Seen
+	c.Seen.For = time.Hour
+	w.patch("job", `{"metadata":{"annotations":{"example.com/note":"mine"}}}`)
+	w.refused(w.other, c, backends.Held)
+	w.renew(w.d, g)
+	if l := w.lease("job"); l.Annotations["example.com/note"] != "mine" {
+		w.Errorf("the annotation is gone: %v", l.Annotations)
+	}
+	w.finish(w.d, g)
+}
+
+// foreignLease: a Lease of another program is never taken, however long nobody has renewed it.
+func foreignLease(w *world) {
+	name := w.d.cfg.leaseName("job")
+	w.server.API(w, "POST", w.server.Leases(w.namespace), `{"metadata":{"name":"`+name+`"},"spec":{"holderIdentity":"","leaseDurationSeconds":1}}`)
+	before := w.lease("job")
+	c := newClaim("job")
+	_, err := w.d.Acquire(w.Context(), c)
+	w.permanent("Acquire", err, backends.Configuration, name)
+	w.permanent("Abandon", w.d.Abandon(w.Context(), c), backends.Configuration, name)
+	_, err = w.d.Inspect(w.Context(), "job")
+	w.permanent("Inspect", err, backends.Configuration, name)
+	w.permanent("Order", w.d.Order(w.Context(), backends.Order{Job: "job", Kind: backends.ForgetJob, By: c.Holder}), backends.Configuration, name)
+	if after := w.lease("job"); after.ResourceVersion != before.ResourceVersion {
+		w.Error("it was written to")
+	}
+}
+
+// permanent checks an error and that it names something.
+func (w *world) permanent(what string, err error, kind backends.PermanentKind, names string) {
+	w.Helper()
+	p, ok := errors.AsType[*backends.PermanentError](err)
+	if !ok || p.Kind != kind || !strings.Contains(p.Error()+p.Hint, names) {
+		w.Errorf("%s: %v, want a permanent error of kind %d that names %s", what, err, kind, names)
+	}
+}
+
+// otherPrefix: two prefixes lead to one name. The second one is refused, and neither lists the other's job.
+func otherPrefix(w *world) {
+	url := urlOf(w.namespace, w.server.Kubeconfig(w, account(w.namespace)))
+	a, b := open(w, url+"&prefix=a-b"), open(w, url+"&prefix=a")
+	g := w.acquire(a, newClaim("c"))
+	_, err := b.Acquire(w.Context(), newClaim("b-c"))
+	w.permanent("Acquire", err, backends.Configuration, "a-b-c")
+	w.finish(a, g)
+	if jobs, err := b.Jobs(w.Context()); err != nil || len(jobs) != 0 {
+		w.Errorf("jobs %q, %v", jobs, err)
+	}
+}
+
+func brokenRecord(w *world) {
+	g := w.acquire(w.d, newClaim("job"))
+	w.finish(w.other, w.acquire(w.other, newClaim("good")))
+	w.patch("job", `{"metadata":{"annotations":{"leaderrun/record":"null"}}}`)
+	_, err := w.other.Acquire(w.Context(), newClaim("job"))
+	w.permanent("Acquire", err, backends.Configuration, w.d.cfg.leaseName("job"))
+	_, err = w.d.Renew(w.Context(), g)
+	w.permanent("Renew", err, backends.Configuration, w.d.cfg.leaseName("job"))
+	jobs, err := w.d.Jobs(w.Context())
+	w.permanent("Jobs", err, backends.Configuration, w.d.cfg.leaseName("job"))
+	if len(jobs) != 1 || jobs[0] != "good" {
+		w.Errorf("jobs %q", jobs)
+	}
+}
+
+// crashedLongAgo: a claim that comes long after a crash is told to wait, not that the job is held, until it is granted.
+func crashedLongAgo(w *world) {
+	w.acquire(w.d, newClaim("job"))
+	w.operator.edit(w, "job", func(s *state) change { // an hour passes
+		r := s.record
+		r.Until -= time.Hour.Milliseconds()
+		return change{record: r}
+	})
+	c := newClaim("job")
+	began := time.Now()
+	r := w.refused(w.other, c, backends.Vanished)
+	c.Seen = r.Seen
+	c.Seen.For = c.TTL / 2
+	if r = w.refused(w.other, c, backends.Vanished); r.Wait > c.TTL/2 {
+		w.Errorf("vanished for %v more, want %v", r.Wait, c.TTL/2)
+	}
+	c.Seen = backends.Evidence{}
+	g := w.awaits(w.other, c)
+	if wait := time.Since(began); wait < c.TTL {
+		w.Errorf("granted after %v, want %v", wait, c.TTL)
+	}
+	w.finish(w.other, g)
+}
+
+// notesAreNoBeats: claims that are refused, taken back or asked for by an operator write to the Lease while others wait
+// for a holder that is dead. They must not keep each other waiting.
+func notesAreNoBeats(w *world) {
+	g := w.acquire(w.d, newClaim("job"))
+	beat := w.record("job").Beat
+	still := func(what string) {
+		w.Helper()
+		if r := w.record("job"); r.Beat != beat {
+			w.Errorf("%s is a beat: %d, want %d", what, r.Beat, beat)
+		}
+	}
+	c := newClaim("job")
+	c.Tick, c.OnLost, c.MaxAttempts = time.Now().Unix()-3600, backends.Skip, 1
+	if seen := w.refused(w.other, c, backends.Held).Seen; seen.Beat != beat {
+		w.Errorf("seen %+v, want beat %d", seen, beat)
+	}
+	if passed := w.record("job").Passed; passed != c.Tick {
+		w.Errorf("passed %d, want %d", passed, c.Tick)
+	}
+	still("a tick that passed")
+	if err := w.other.Abandon(w.Context(), newClaim("job")); err != nil {
+		w.Fatal(err)
+	}
+	still("a claim that was taken back")
+	by := backends.Holder{ID: "operator", Host: "desk", User: "root"}
+	if err := w.other.Order(w.Context(), backends.Order{Job: "job", Kind: backends.Stop, By: by, Token: g.Token}); err != nil {
+		w.Fatal(err)
+	}
+	still("a request to stop")
+	w.renew(w.d, g)
+	if r := w.record("job"); r.Beat <= beat {
+		w.Errorf("a renewal is no beat: %d after %d", r.Beat, beat)
+	}
+	if err := w.other.Order(w.Context(), backends.Order{Job: "job", Kind: backends.Entomb, By: by, Token: g.Token}); err != nil {
+		w.Fatal(err)
+	}
+	beat = w.record("job").Beat
+	c = newClaim("job")
+	c.Seen = backends.Evidence{Token: g.Token, Beat: beat, For: time.Hour}
+	w.refused(w.other, c, backends.Vanished) // the tombstone's own silence counts
+}
+
+// noRights: a user without a role hears what is missing.
+func noRights(w *world) {
+	stranger := w.open(testserver.KubernetesStranger)
+	_, err := stranger.Acquire(w.Context(), newClaim("job"))
+	w.permanent("Acquire", err, backends.Credentials, "role.yaml")
+	ch, err := stranger.Watch(w.Context(), "job")
+	if err != nil {
+		w.Fatal(err)
+	}
+	select {
+	case _, open := <-ch:
+		if open {
+			w.Error("news for a stranger")
+		}
+	case <-time.After(patience):
+		w.Error("the watch of a stranger goes on")
+	}
+}
+
+func noNamespace(w *world) {
+	d := open(w, urlOf("nowhere", w.server.Kubeconfig(w, testserver.KubernetesAdmin)))
+	_, err := d.Acquire(w.Context(), newClaim("job"))
+	w.permanent("Acquire", err, backends.Configuration, "kubectl create namespace nowhere")
+}
+
+// certificate: who is known by a client certificate is let in and told what is missing.
+func certificate(w *world) {
+	_, err := w.open(testserver.KubernetesClient).Acquire(w.Context(), newClaim("job"))
+	w.permanent("Acquire", err, backends.Credentials, "cannot get resource")
+}

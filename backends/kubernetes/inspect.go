@@ -1,0 +1,84 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/kubernetes/api"
+)
+
+const (
+	page     = 500 // Leases are listed with one request
+	restarts = 3   // of a list that took so long that the server has forgotten where it was
+)
+
+// Inspect implements backends.Inspector: one round trip. Whether a lease has run out it says by the clocks of its
+// holder and of this host.
+func (d *Driver) Inspect(ctx context.Context, job string) (backends.Status, error) {
+	ctx, cancel := d.during(ctx)
+	defer cancel()
+	s, err := d.read(ctx, job)
+	if err != nil {
+		return backends.Status{}, about("inspect", job, err)
+	}
+	if s.lease == nil {
+		return backends.Status{}, backends.ErrUnknownJob
+	}
+	v := s.view("", backends.Evidence{})
+	status := backends.Status{Record: s.record, Lease: v.Lease, Now: v.Now}
+	if v.Lease == nil && !s.record.Free() { // whoever comes now
+		status.Wait = s.ttl()
+	}
+	return status, nil
+}
+
+// Jobs implements backends.Inspector.
+func (d *Driver) Jobs(ctx context.Context) ([]string, error) {
+	ctx, cancel := d.during(ctx)
+	defer cancel()
+	for tries := 1; ; tries++ {
+		jobs, err := d.jobs(ctx)
+		if tries < restarts && (api.Says(err, api.Expired) || api.Says(err, api.Gone)) {
+			continue
+		}
+		slices.Sort(jobs)
+		if err != nil {
+			err = about("list jobs of", d.cfg.prefix, d.classify(ctx, err))
+		}
+		return jobs, err
+	}
+}
+
+func (d *Driver) jobs(ctx context.Context) (jobs []string, bad error) {
+	for from := ""; ; {
+		leases, next, err := d.client.List(ctx, d.cfg.selector(), page, from)
+		if err != nil {
+			return jobs, err
+		}
+		for _, l := range leases {
+			job, err := d.cfg.jobOf(l)
+			if err != nil {
+				bad = errors.Join(bad, err)
+			} else if job != "" {
+				jobs = append(jobs, job)
+			}
+		}
+		if from = next; from == "" {
+			return jobs, bad
+		}
+	}
+}
+
+// jobOf returns the job of a Lease; "": it is of another prefix.
+func (c *config) jobOf(l *api.Lease) (string, error) {
+	if l.Annotations[prefixKey] != c.prefix {
+		return "", nil
+	}
+	var r backends.Record
+	if err := readRecord([]byte(l.Annotations[recordKey]), &r); err != nil || r.Job == "" {
+		return "", configuration(prefixHint, "lease %s in namespace %s holds no record of leaderrun", l.Name, c.namespace)
+	}
+	return r.Job, nil
+}

@@ -1,0 +1,208 @@
+// Package kubeconfig reads the files in which kubectl finds its clusters and users
+// (https://kubernetes.io/docs/reference/config-api/kubeconfig.v1/). What a file asks for and leaderrun does not do is an
+// error: what it leaves out might be what keeps a cluster safe.
+package kubeconfig
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Context is one context of a kubeconfig, with all that belongs to it. Paths are absolute, or relative to the working
+// folder.
+type Context struct {
+	Name      string
+	Namespace string // "": it names none
+	Cluster   Cluster
+	User      User
+}
+
+// Cluster says where a server is and how it is known.
+type Cluster struct {
+	Server     string `yaml:"server"`
+	CA         string `yaml:"certificate-authority"`
+	CAData     []byte `yaml:"-"`
+	ServerName string `yaml:"tls-server-name"`
+
+	EncodedCA string `yaml:"certificate-authority-data"`
+	Insecure  bool   `yaml:"insecure-skip-tls-verify"`
+	Proxy     string `yaml:"proxy-url"`
+}
+
+// User says who asks.
+type User struct {
+	Token     string `yaml:"token"`
+	TokenFile string `yaml:"tokenFile"`
+	Cert      string `yaml:"client-certificate"`
+	Key       string `yaml:"client-key"`
+	CertData  []byte `yaml:"-"`
+	KeyData   []byte `yaml:"-"`
+	Exec      *Exec  `yaml:"exec"`
+
+	EncodedCert string    `yaml:"client-certificate-data"`
+	EncodedKey  string    `yaml:"client-key-data"`
+	Username    string    `yaml:"username"`
+	Password    string    `yaml:"password"`
+	Provider    yaml.Node `yaml:"auth-provider"`
+	As          string    `yaml:"as"`
+}
+
+// Exec names a credential plugin.
+type Exec struct {
+	APIVersion string   `yaml:"apiVersion"`
+	Command    string   `yaml:"command"`
+	Args       []string `yaml:"args"`
+	Env        []struct {
+		Name  string `yaml:"name"`
+		Value string `yaml:"value"`
+	} `yaml:"env"`
+	InstallHint    string `yaml:"installHint"`
+	Interactive    string `yaml:"interactiveMode"`
+	ProvideCluster bool   `yaml:"provideClusterInfo"`
+}
+
+// Error is what is wrong with a kubeconfig. It shows no secret.
+type Error struct {
+	Err  error
+	Hint string // the remedy; may be empty
+}
+
+func (e *Error) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+func wrong(hint, format string, args ...any) error {
+	return &Error{Err: fmt.Errorf("kubeconfig: "+format, args...), Hint: hint}
+}
+
+// named is an entry of one of a file's lists.
+type named[T any] struct {
+	Name string
+	Of   T
+}
+
+// file is a kubeconfig as it is written.
+type file struct {
+	Current  string `yaml:"current-context"`
+	Clusters []struct {
+		Name    string  `yaml:"name"`
+		Cluster Cluster `yaml:"cluster"`
+	} `yaml:"clusters"`
+	Users []struct {
+		Name string `yaml:"name"`
+		User User   `yaml:"user"`
+	} `yaml:"users"`
+	Contexts []struct {
+		Name    string    `yaml:"name"`
+		Context reference `yaml:"context"`
+	} `yaml:"contexts"`
+}
+
+type reference struct {
+	Cluster   string `yaml:"cluster"`
+	User      string `yaml:"user"`
+	Namespace string `yaml:"namespace"`
+}
+
+// merged are several files as one: what comes first counts.
+type merged struct {
+	current  string
+	clusters map[string]Cluster
+	users    map[string]User
+	contexts map[string]reference
+	read     []string // the files that are there
+}
+
+// Load reads files as one, as kubectl does: of what they say twice the first counts. Files that do not exist are left
+// out if there is another. An empty context is the current one. It starts nothing and asks nobody.
+func Load(paths []string, context string) (*Context, error) {
+	all := &merged{clusters: map[string]Cluster{}, users: map[string]User{}, contexts: map[string]reference{}}
+	var missing error
+	for _, path := range paths {
+		if err := all.add(path); errors.Is(err, fs.ErrNotExist) {
+			missing = err
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	if len(all.read) == 0 {
+		return nil, cmp.Or(missing, wrong("", "no file is named"))
+	}
+	return all.context(context)
+}
+
+func (m *merged) add(path string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return wrong("?kubeconfig=FILE names another one", "%w", err)
+	}
+	var f file
+	if err := yaml.Unmarshal(text, &f); err != nil {
+		return wrong("", "%s cannot be read as YAML", path) // the error may show what stands there
+	}
+	dir := filepath.Dir(path)
+	m.read = append(m.read, path)
+	m.current = cmp.Or(m.current, f.Current)
+	for _, x := range f.Clusters {
+		beside(dir, &x.Cluster.CA)
+		first(m.clusters, named[Cluster]{x.Name, x.Cluster})
+	}
+	for _, x := range f.Users {
+		beside(dir, &x.User.TokenFile, &x.User.Cert, &x.User.Key)
+		if e := x.User.Exec; e != nil && strings.ContainsRune(e.Command, filepath.Separator) {
+			beside(dir, &e.Command)
+		}
+		first(m.users, named[User]{x.Name, x.User})
+	}
+	for _, x := range f.Contexts {
+		first(m.contexts, named[reference]{x.Name, x.Context})
+	}
+	return nil
+}
+
+func first[T any](all map[string]T, x named[T]) {
+	if _, ok := all[x.Name]; !ok {
+		all[x.Name] = x.Of
+	}
+}
+
+// beside makes paths of a file those that they are for everybody.
+func beside(dir string, paths ...*string) {
+	for _, p := range paths {
+		if *p != "" && !filepath.IsAbs(*p) {
+			*p = filepath.Join(dir, *p)
+		}
+	}
+}
+
+// context puts a context together.
+func (m *merged) context(name string) (*Context, error) {
+	where := strings.Join(m.read, ", ")
+	name = cmp.Or(name, m.current)
+	if name == "" {
+		return nil, wrong("?context=NAME names one", "%s has no current context", where)
+	}
+	of, ok := m.contexts[name]
+	if !ok {
+		return nil, wrong("kubectl config get-contexts lists them", "%s has no context %q", where, name)
+	}
+	c := &Context{Name: name, Namespace: of.Namespace}
+	if c.Cluster, ok = m.clusters[of.Cluster]; !ok {
+		return nil, wrong("", "%s has no cluster %q, which the context %q names", where, of.Cluster, name)
+	}
+	if c.User, ok = m.users[of.User]; !ok && of.User != "" {
+		return nil, wrong("", "%s has no user %q, which the context %q names", where, of.User, name)
+	}
+	if err := c.Cluster.check(of.Cluster); err != nil {
+		return nil, err
+	}
+	return c, c.User.check(of.User)
+}

@@ -1,0 +1,210 @@
+// Package kubernetes keeps leases and records in Kubernetes: a Lease of coordination.k8s.io/v1 per job, which is never
+// deleted. The record is an annotation of it, so one update changes both, if nobody has changed the Lease since it was
+// read; else the step is decided again on what it is then. What kubectl shows of the Lease is what it shows of those of
+// other programs.
+//
+// Nothing in Kubernetes ends a Lease. Who wants one that was not released waits until he has seen no renewal of it for a
+// TTL on his own clock: clocks are never compared to decide who may run a job. Updates of others may count as renewals;
+// `kubectl annotate` delays a take-over, and no more.
+//
+// An operator who empties or changes the holder of a Lease takes it away: the holder's next renewal says so, and nobody
+// is granted before it has been silent for a TTL.
+//
+// What it does not promise: whoever deletes a Lease, puts back an older one, or an older copy of the cluster's etcd, has
+// removed every trace of a run, or of its renewals. Its holder ends it at its next renewal, and does not make the Lease anew.
+package kubernetes
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/kubernetes/api"
+)
+
+// A Lease has whole seconds.
+const minTTL = time.Second
+
+var (
+	_ backends.Driver    = (*Driver)(nil)
+	_ backends.Watcher   = (*Driver)(nil)
+	_ backends.Inspector = (*Driver)(nil)
+	_ backends.Operator  = (*Driver)(nil)
+)
+
+// Driver is one client of one namespace of one cluster.
+type Driver struct {
+	cfg    *config
+	client client
+	life   context.Context // of requests and watches; ends with Close
+	end    context.CancelFunc
+	close  sync.Once
+}
+
+// client is what the driver asks: an *api.Client, but for tests.
+type client interface {
+	Get(ctx context.Context, name string) (*api.Lease, error)
+	Create(ctx context.Context, l *api.Lease) (*api.Lease, error)
+	TryCreate(ctx context.Context, l *api.Lease) error
+	Update(ctx context.Context, l *api.Lease) (*api.Lease, error)
+	List(ctx context.Context, selector string, limit int, from string) ([]*api.Lease, string, error)
+	Watch(ctx context.Context, name string, longest time.Duration, started func(), f func(api.Event)) error
+	Version(ctx context.Context) (string, time.Time, error)
+	Ready(ctx context.Context) error
+	Allowed(ctx context.Context, verb string) (bool, string, error)
+	Elsewhere()
+	Close() error
+}
+
+// Open returns a driver for a backend URL. It reads the files that the URL leads to and asks nobody; a credential
+// plugin is started by the first request. Its errors are *backends.PermanentError and show no secret.
+func Open(rawURL string) (*Driver, error) {
+	cfg, err := parseURL(rawURL, ours())
+	if err != nil {
+		return nil, err
+	}
+	life, end := context.WithCancel(context.Background())
+	return &Driver{cfg: cfg, client: api.New(cfg.api), life: life, end: end}, nil
+}
+
+// Redacted returns the URL, in which no secret stands.
+func (d *Driver) Redacted() string { return d.cfg.url.Redacted() }
+
+// String is Redacted.
+func (d *Driver) String() string { return d.Redacted() }
+
+// Prefix returns what the names of all Leases begin with.
+func (d *Driver) Prefix() string { return d.cfg.prefix }
+
+// Limits implements backends.Driver.
+func (d *Driver) Limits() backends.Limits {
+	return backends.Limits{MinTTL: minTTL, TellsLoss: true}
+}
+
+// holding is what a grant knows of its Lease, so that a step of its holder need not read it first.
+type holding struct {
+	mu       sync.Mutex
+	last     *state // as the last step that succeeded left it
+	renewals int    // on their way
+}
+
+// enter notes a renewal on its way, and says whether it is the only one.
+func (h *holding) enter() (leave func(), alone bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.renewals++
+	return func() { h.mu.Lock(); h.renewals--; h.mu.Unlock() }, h.renewals == 1
+}
+
+// lastSeen returns what the Lease of a grant was when its holder last saw it, and reads it where the grant does not know.
+func (d *Driver) lastSeen(ctx context.Context, g backends.Grant) (*state, error) {
+	h, ok := g.Private.(*holding)
+	if !ok {
+		return d.read(ctx, g.Claim.Job)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.last, nil
+}
+
+// saw notes what a renewal left.
+func saw(g backends.Grant, now *state) {
+	h, ok := g.Private.(*holding)
+	if !ok {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.last.version < now.version { // renewals may overtake each other
+		h.last = now
+	}
+}
+
+// during returns a context that also ends with the driver.
+func (d *Driver) during(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(d.life, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+// Renew implements backends.Driver: one round trip, and two more where somebody else has written to the Lease. A
+// renewal beside one that stays silent goes over another connection.
+func (d *Driver) Renew(ctx context.Context, g backends.Grant) (backends.Signal, error) {
+	ctx, cancel := d.during(ctx)
+	defer cancel()
+	if h, ok := g.Private.(*holding); ok {
+		leave, alone := h.enter()
+		defer leave()
+		if !alone {
+			d.client.Elsewhere()
+		}
+	}
+	signal, err := d.renew(ctx, g)
+	if err != nil {
+		return backends.Signal{}, about("renew", g.Claim.Job, err)
+	}
+	return signal, nil
+}
+
+func (d *Driver) renew(ctx context.Context, g backends.Grant) (backends.Signal, error) {
+	s, err := d.lastSeen(ctx, g)
+	for err == nil {
+		renewal := backends.DecideRenew(s.view(g.Claim.Holder.ID, backends.Evidence{}), g)
+		if renewal.Lost {
+			return backends.Signal{}, backends.ErrLost
+		}
+		var done bool
+		if s, done, err = d.swap(ctx, g.Claim.Job, s, change{record: renewal.Record, alive: true}); done {
+			saw(g, s)
+			return renewal.Signal, nil
+		}
+	}
+	return backends.Signal{}, err
+}
+
+// Finish implements backends.Driver: one round trip.
+func (d *Driver) Finish(ctx context.Context, g backends.Grant, o backends.Outcome) error {
+	ctx, cancel := d.during(ctx)
+	defer cancel()
+	s, err := d.lastSeen(ctx, g)
+	if err == nil {
+		err = d.finish(ctx, g.Claim, s, func(v backends.View) backends.Ending { return backends.DecideFinish(v, g, o) })
+	}
+	return about("finish", g.Claim.Job, err)
+}
+
+// Abandon implements backends.Driver: two round trips.
+func (d *Driver) Abandon(ctx context.Context, c backends.Claim) error {
+	ctx, cancel := d.during(ctx)
+	defer cancel()
+	s, err := d.read(ctx, c.Job)
+	if err == nil {
+		err = d.finish(ctx, c, s, func(v backends.View) backends.Ending { return backends.DecideAbandon(v, c) })
+	}
+	return about("abandon", c.Job, err)
+}
+
+// finish carries out how a run or claim ends.
+func (d *Driver) finish(ctx context.Context, c backends.Claim, s *state, decide func(backends.View) backends.Ending) error {
+	for {
+		e := decide(s.view(c.Holder.ID, backends.Evidence{}))
+		switch {
+		case e.Lost:
+			return backends.ErrLost
+		case !e.Changed:
+			return nil
+		}
+		now, done, err := d.swap(ctx, c.Job, s, change{record: e.Record, release: e.Release})
+		if err != nil || done {
+			return err
+		}
+		s = now
+	}
+}
+
+// Close implements backends.Driver. It ends requests that are on their way.
+func (d *Driver) Close() error {
+	d.close.Do(d.end)
+	return d.client.Close()
+}

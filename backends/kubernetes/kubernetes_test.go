@@ -1,0 +1,110 @@
+package kubernetes
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/backendtest"
+	"github.com/leaderrun/leaderrun/internal/testserver"
+)
+
+// account is the user that role.yaml makes, in a namespace.
+func account(namespace string) string { return "system:serviceaccount:" + namespace + ":leaderrun" }
+
+// applyRole gives a namespace what role.yaml says.
+func applyRole(t testing.TB, s *testserver.KubernetesServer, namespace string) {
+	t.Helper()
+	text, err := os.ReadFile("role.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Apply(t, namespace, strings.Replace(string(text), "namespace: default", "namespace: "+namespace, 1))
+}
+
+func urlOf(namespace, kubeconfig string) string {
+	return "k8s://" + namespace + "?kubeconfig=" + kubeconfig
+}
+
+func open(t testing.TB, url string) *Driver {
+	t.Helper()
+	d, err := Open(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	return d
+}
+
+func newClaim(job string) backends.Claim {
+	id := make([]byte, 16)
+	_, _ = rand.Read(id)
+	return backends.Claim{
+		Job: job, TTL: 2 * time.Second,
+		Holder: backends.Holder{ID: hex.EncodeToString(id), Host: "host-1", PID: 4711, User: "backup"},
+	}
+}
+
+// operator does to Leases what only a person does.
+type operator struct{ *Driver }
+
+// edit changes the Lease of a job that may change at any time.
+func (o operator) edit(t testing.TB, job string, edit func(s *state) change) {
+	t.Helper()
+	s, err := o.read(t.Context(), job)
+	for done := false; !done && err == nil; {
+		s, done, err = o.swap(t.Context(), job, s, edit(s))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// deleteLease takes the holder out of a Lease.
+func (o operator) deleteLease(t testing.TB, job string) {
+	t.Helper()
+	o.edit(t, job, func(s *state) change { return change{record: s.record, release: true} })
+}
+
+// ask writes a request to stop into a record.
+func (o operator) ask(t testing.TB, job string, b backends.BreakRequest) {
+	t.Helper()
+	o.edit(t, job, func(s *state) change {
+		r := s.record
+		r.Break = &b
+		return change{record: r}
+	})
+}
+
+// TestSuite runs under the rights of role.yaml. Empty and DeleteRecord it has not: with a Lease everything is gone, see
+// TestLeaseDeletedByHand, and one without a record is taken for another program's.
+func TestSuite(t *testing.T) {
+	s := testserver.Kubernetes(t, testserver.KubernetesOptions{})
+	namespace := s.Namespace(t)
+	applyRole(t, s, namespace)
+	url := urlOf(namespace, s.Kubeconfig(t, account(namespace)))
+	o := operator{open(t, urlOf(namespace, s.Kubeconfig(t, testserver.KubernetesAdmin)))}
+	backendtest.Run(t, backendtest.Harness{
+		Open: func(t testing.TB) backends.Driver {
+			t.Helper()
+			d, err := Open(url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		},
+		TTL:         2 * time.Second,
+		DeleteLease: o.deleteLease,
+		SetBreak:    o.ask,
+		Restart:     func(t testing.TB) { t.Helper(); s.Restart(t, true) },
+		Stall: func(t testing.TB) func() {
+			t.Helper()
+			s.Stop(t)
+			return func() { s.Cont(t) }
+		},
+	})
+}

@@ -1,0 +1,188 @@
+package kubernetes
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/kubernetes/api"
+)
+
+// errReply says that the server answered something else than it was asked.
+var errReply = errors.New("the reply makes no sense")
+
+// state is a job's Lease as it was read in one step. It is not changed.
+//
+// The resource version that a grant or renewal left is the record's beat, whatever the record says: none ever comes
+// again, also not when somebody puts back what a Lease once held. What else we write says beside it what the beat was.
+// An update of somebody else's that says nothing counts as a beat, too; that only delays.
+type state struct {
+	lease   *api.Lease // nil: there is none
+	version int64      // the resource version; 0: there is none
+	record  backends.Record
+}
+
+// read reads the Lease of a job as most members of the store have it.
+func (d *Driver) read(ctx context.Context, job string) (*state, error) {
+	l, err := d.client.Get(ctx, d.cfg.leaseName(job))
+	if isMissing(err) {
+		return new(state), nil
+	}
+	if err != nil {
+		return nil, d.classify(ctx, err)
+	}
+	return d.cfg.state(job, l)
+}
+
+// state reads a Lease. One that is not ours is never taken for free, nor written to.
+func (c *config) state(job string, l *api.Lease) (*state, error) {
+	s := &state{lease: l}
+	text, ok := l.Annotations[recordKey]
+	if !ok {
+		return nil, configuration(prefixHint, "%s is another program's: it has no annotation %s", c.about(job), recordKey)
+	}
+	if err := readRecord([]byte(text), &s.record); err != nil {
+		return nil, configuration(prefixHint, "%s: the annotation %s holds no record of leaderrun: %w", c.about(job), recordKey, err)
+	}
+	if prefix := l.Annotations[prefixKey]; s.record.Job != job || prefix != c.prefix {
+		return nil, configuration(prefixHint, "%s is of the job %q with the prefix %q", c.about(job), s.record.Job, prefix)
+	}
+	var err error
+	if s.version, err = strconv.ParseInt(l.ResourceVersion, 10, 64); err != nil || s.version <= 0 {
+		return nil, configuration("this needs an API server whose resource versions are numbers, as those of Kubernetes are",
+			"%s: the resource version %q is no number", c.about(job), l.ResourceVersion)
+	}
+	s.record.Beat = s.version
+	if beat, err := strconv.ParseInt(l.Annotations[beatKey], 10, 64); err == nil && beat > 0 && beat < s.version {
+		s.record.Beat = beat
+	}
+	return s, nil
+}
+
+func readRecord(text []byte, r *backends.Record) error {
+	if !bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) { // null would be an empty record
+		return errors.New("it is no JSON object")
+	}
+	return json.Unmarshal(text, r)
+}
+
+func write(r backends.Record) string {
+	text, err := json.Marshal(r)
+	if err != nil {
+		panic(fmt.Sprintf("record: %v", err)) // it has strings and numbers only
+	}
+	return string(text)
+}
+
+// identity is what kubectl shows as the holder.
+func identity(h backends.Holder) string { return h.Host + "_" + h.ID }
+
+// held says whether the Lease is still as its holder left it. One whose holder was emptied or changed by hand is not.
+func (s *state) held() bool {
+	return s.lease != nil && s.record.Token != 0 && !s.record.Free() && s.lease.Spec.HolderIdentity == identity(s.record.Holder)
+}
+
+func (s *state) ttl() time.Duration { return time.Duration(s.record.TTL) * time.Millisecond }
+
+// silence returns how long ago the holder renewed by its own clock and ours, which may differ.
+func (s *state) silence(now time.Time) time.Duration {
+	return now.Sub(time.UnixMilli(s.record.Until).Add(-s.ttl())).Abs()
+}
+
+// view is what somebody's decision is taken on, who has seen what he has seen.
+//
+// Nothing ends a Lease of Kubernetes: its holder is there until somebody writes another one. So a holder has its lease
+// as long as nobody took it, and for others it is there for a TTL after the last beat that they have seen. Who knows of
+// no change goes by the clocks. They decide nothing but what a claim is told, Held or Vanished, and the same from the
+// first time to the last: without a beat seen to be a TTL old nobody is granted.
+func (s *state) view(asks string, seen backends.Evidence) backends.View {
+	v := backends.View{Record: s.record, Now: time.Now(), Proof: backends.ByBeat}
+	if !s.held() {
+		return v
+	}
+	left, byClock := s.ttl(), s.ttl()-s.silence(v.Now)
+	switch {
+	case asks == s.record.Holder.ID:
+	case seen.Token != s.record.Token, byClock <= 0 && seen.Beat == s.record.Beat:
+		left = byClock
+	case seen.Beat == s.record.Beat:
+		left -= seen.For
+	default: // there was a beat meanwhile
+	}
+	if left > 0 {
+		v.Lease = &backends.Lease{Holder: s.record.Holder.ID, Token: s.record.Token, Left: left}
+	}
+	return v
+}
+
+// change is what a step writes.
+type change struct {
+	record  backends.Record
+	alive   bool // a grant or a renewal
+	beat    bool // whoever counts the holder's silence begins anew; implied by alive
+	release bool
+}
+
+// swap makes a change if the Lease is still as it was read, and returns what it is then. If it is not, it changes
+// nothing and returns what it is now: done is false.
+func (d *Driver) swap(ctx context.Context, job string, old *state, c change) (next *state, done bool, err error) {
+	l, send := old.changed(d.cfg, job, c), d.client.Update
+	if old.lease == nil {
+		send = d.client.Create
+	}
+	kept, err := send(ctx, l)
+	switch {
+	case api.Says(err, api.Conflict), api.Says(err, api.AlreadyExists), isMissing(err):
+		next, err = d.read(ctx, job)
+		return next, false, err
+	case err != nil:
+		return nil, false, d.classify(ctx, err)
+	}
+	next, err = d.cfg.state(job, kept)
+	if err == nil && (next.version < old.version || c.alive && next.version == old.version) {
+		err = errReply
+	}
+	return next, err == nil, err
+}
+
+// changed returns the Lease as a change makes it. What people and other programs read of it is what they expect of one.
+func (s *state) changed(cfg *config, job string, c change) *api.Lease {
+	l := &api.Lease{Name: cfg.leaseName(job)}
+	if s.lease != nil {
+		l = s.lease.Clone()
+	}
+	if l.Labels == nil {
+		l.Labels = map[string]string{}
+	}
+	maps.Copy(l.Labels, cfg.labels())
+	if l.Annotations == nil {
+		l.Annotations = map[string]string{}
+	}
+	l.Annotations[recordKey], l.Annotations[prefixKey] = write(c.record), cfg.prefix
+	delete(l.Annotations, beatKey)
+	if !c.alive && !c.beat && s.lease != nil {
+		l.Annotations[beatKey] = strconv.FormatInt(s.record.Beat, 10)
+	}
+	if c.release || c.record.Free() {
+		l.Spec.HolderIdentity = ""
+	}
+	if !c.alive {
+		return l
+	}
+	now := time.UnixMilli(c.record.Until - c.record.TTL)
+	if c.record.Token != s.record.Token {
+		l.Spec.AcquireTime = now
+		if s.record.Token != 0 {
+			l.Spec.LeaseTransitions++
+		}
+	}
+	l.Spec.HolderIdentity, l.Spec.RenewTime = identity(c.record.Holder), now
+	l.Spec.LeaseDurationSeconds = int32((c.record.TTL + 999) / 1000) //nolint:gosec // of 68 years
+	return l
+}

@@ -1,0 +1,152 @@
+package kubernetes
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/kubernetes/api"
+)
+
+// othersStay: what others keep in a Lease survives our updates, also what we do not know.
+func othersStay(w *world) {
+	g := w.acquire(w.d, newClaim("job"))
+	w.patch("job", `{"metadata":{"labels":{"team":"a"},"annotations":{"note":"b"},"finalizers":["example.com/keep"]}}`)
+	w.renew(w.d, g)
+	w.finish(w.d, g)
+	var kept struct {
+		Metadata struct {
+			Labels, Annotations map[string]string
+			Finalizers          []string
+		}
+	}
+	text := w.server.API(w, "GET", w.path("job"), "")
+	if err := json.Unmarshal([]byte(text), &kept); err != nil {
+		w.Fatal(err)
+	}
+	m := kept.Metadata
+	if m.Labels["team"] != "a" || m.Labels[managerKey] != manager || m.Annotations["note"] != "b" || !slices.Equal(m.Finalizers, []string{"example.com/keep"}) {
+		w.Errorf("kept: %s", text)
+	}
+	w.patch("job", `{"metadata":{"finalizers":null}}`)
+}
+
+// kubectlShows: `kubectl get lease` prints the table that the server makes, and people and other programs read the
+// fields of a Lease as they are meant.
+func kubectlShows(w *world) {
+	c := newClaim("job")
+	c.TTL = 2500 * time.Millisecond
+	g := w.acquire(w.d, c)
+	holder := c.Holder.Host + "_" + c.Holder.ID
+	if row := w.row("job"); !slices.Equal(row[:2], []string{"leaderrun-job", holder}) {
+		w.Errorf("kubectl get lease: %q", row)
+	}
+	first := w.lease("job").Spec
+	w.renew(w.d, g)
+	l := w.lease("job")
+	if l.Spec.LeaseDurationSeconds != 3 || l.Spec.LeaseTransitions != 0 || !l.Spec.AcquireTime.Equal(first.AcquireTime) || first.AcquireTime.IsZero() {
+		w.Errorf("after a renewal: %+v, before: %+v", l.Spec, first)
+	}
+	if age := time.Since(l.Spec.RenewTime); age < 0 || age > patience {
+		w.Errorf("renewed %v ago", age)
+	}
+	w.finish(w.d, g)
+	if row := w.row("job"); row[1] != "" {
+		w.Errorf("kubectl get lease after the end: %q", row)
+	}
+	next := w.acquire(w.other, newClaim("job"))
+	if spec := w.lease("job").Spec; spec.LeaseTransitions != 1 || spec.AcquireTime.Before(first.AcquireTime) {
+		w.Errorf("of the next holder: %+v", spec)
+	}
+	w.finish(w.other, next)
+}
+
+// row is the line of a job in the table that the server makes for kubectl.
+func (w *world) row(job string) []string {
+	w.Helper()
+	r, err := http.NewRequestWithContext(w.Context(), http.MethodGet, w.d.cfg.server+w.path(job), http.NoBody)
+	if err != nil {
+		w.Fatal(err)
+	}
+	credential, err := w.operator.cfg.api.Credentials.Get(w.Context())
+	if err != nil {
+		w.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+credential.Token)
+	r.Header.Set("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
+	transport := &http.Transport{TLSClientConfig: w.d.cfg.api.TLS}
+	defer transport.CloseIdleConnections()
+	reply, err := transport.RoundTrip(r)
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer func() { _ = reply.Body.Close() }()
+	text, err := io.ReadAll(reply.Body)
+	if err != nil {
+		w.Fatal(err)
+	}
+	var table struct{ Rows []struct{ Cells []string } }
+	if err := json.Unmarshal(text, &table); err != nil || len(table.Rows) != 1 || len(table.Rows[0].Cells) < 3 {
+		w.Fatalf("table: %v: %s", err, text)
+	}
+	return table.Rows[0].Cells
+}
+
+// watchTells: what a standby and a holder hear.
+func watchTells(w *world) {
+	ch, err := w.other.Watch(w.Context(), "job")
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.news(ch, "the watch stands", looks)
+	g := w.acquire(w.d, newClaim("job"))
+	w.renew(w.d, g)
+	beat := w.record("job").Beat
+	w.news(ch, "a beat", func(n backends.News) bool { return n.Seen.Token == g.Token && n.Seen.Beat == beat })
+	by := backends.Holder{ID: "operator", Host: "desk", User: "root"}
+	if err := w.other.Order(w.Context(), backends.Order{Job: "job", Kind: backends.Stop, By: by, Token: g.Token}); err != nil {
+		w.Fatal(err)
+	}
+	w.news(ch, "a request to stop", looks)
+	w.patch("job", `{"spec":{"holderIdentity":null}}`)
+	w.news(ch, "the holder is emptied", looks)
+	w.finish(w.d, g)
+	w.news(ch, "the end", looks)
+	w.server.API(w, "DELETE", w.path("job"), "")
+	w.news(ch, "the Lease is deleted", looks)
+}
+
+// listsJobs: all jobs of a prefix, whatever their names.
+func listsJobs(w *world) {
+	want := []string{"a", "b c", "B c", "ü", strings.Repeat("long", 100)}
+	for _, job := range want {
+		w.finish(w.d, w.acquire(w.d, newClaim(job)))
+	}
+	w.server.API(w, "POST", w.server.Leases(w.namespace), `{"metadata":{"name":"leaderrun-other"}}`)
+	slices.Sort(want)
+	if got, err := w.other.Jobs(w.Context()); err != nil || !slices.Equal(got, want) {
+		w.Errorf("jobs %q, %v; want %q", got, err, want)
+	}
+	pages, err := w.pages(2)
+	if err != nil || pages != 3 {
+		w.Errorf("%d pages, %v", pages, err)
+	}
+}
+
+// pages lists all Leases of the prefix, so many at a time.
+func (w *world) pages(size int) (n int, err error) {
+	c, ok := w.d.client.(*api.Client)
+	if !ok {
+		w.Fatal("no client")
+	}
+	for from := ""; ; {
+		_, from, err = c.List(w.Context(), w.d.cfg.selector(), size, from)
+		if n++; err != nil || from == "" {
+			return n, err
+		}
+	}
+}

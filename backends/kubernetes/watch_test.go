@@ -1,0 +1,205 @@
+package kubernetes
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/kubernetes/api"
+	"github.com/leaderrun/leaderrun/internal/testserver"
+)
+
+// watchCut: the connection of a watch breaks, and what happens meanwhile goes unseen. When it stands again it says so,
+// and shows the last beat.
+func watchCut(w *world) {
+	p := testserver.NewProxy(w, w.server.Addr())
+	d := open(w, urlOf(w.namespace, w.server.KubeconfigAt(w, account(w.namespace), p.Addr())))
+	ch, err := d.Watch(w.Context(), "job")
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.news(ch, "the watch stands", looks)
+	g := w.acquire(w.d, newClaim("job"))
+	w.news(ch, "a beat", func(n backends.News) bool { return n.Seen.Token == g.Token })
+	p.DropAll(true)
+	w.renew(w.d, g)
+	beat := w.record("job").Beat
+	p.DropAll(false)
+	p.Cut()
+	looked := false
+	w.news(ch, "the watch stands again and shows the last beat", func(n backends.News) bool {
+		looked = looked || n.Look
+		return looked && n.Seen == backends.Evidence{Token: g.Token, Beat: beat}
+	})
+	w.finish(w.d, g)
+	w.news(ch, "the end", looks)
+}
+
+// examines: what doctor says of a server that is as it should be, and of users who are not.
+func examines(w *world) {
+	want := []string{"cluster", backends.Reachable, "version", backends.Clock, backends.Rights, "writes"}
+	findings := w.d.Examine(w.Context(), 2*time.Second)
+	for _, f := range findings {
+		if f.Grade != backends.Fine && f.What != backends.Clock && f.What != backends.Reachable {
+			w.Errorf("%+v", f)
+		}
+		want = slices.DeleteFunc(want, func(what string) bool { return what == f.What })
+	}
+	if len(want) > 0 {
+		w.Errorf("not looked at: %q; findings %+v", want, findings)
+	}
+	if jobs, err := w.d.Jobs(w.Context()); err != nil || len(jobs) != 0 {
+		w.Errorf("left behind: %q, %v", jobs, err)
+	}
+	worst := func(d *Driver, what string) {
+		w.Helper()
+		if !slices.ContainsFunc(d.Examine(w.Context(), 2*time.Second), func(f backends.Finding) bool {
+			return f.What == what && f.Grade == backends.Bad && f.Remedy != ""
+		}) {
+			w.Errorf("nothing Bad about %s: %+v", what, d.Examine(w.Context(), 2*time.Second))
+		}
+	}
+	worst(w.open(testserver.KubernetesStranger), backends.Rights)
+	worst(open(w, urlOf("nowhere", w.server.Kubeconfig(w, testserver.KubernetesAdmin))), "writes")
+	closed := testserver.FreePort(w)
+	worst(open(w, urlOf(w.namespace, w.server.KubeconfigAt(w, testserver.KubernetesAdmin, fmt.Sprintf("127.0.0.1:%d", closed)))), backends.Reachable)
+	if !slices.ContainsFunc(w.d.Examine(w.Context(), 2500*time.Millisecond), func(f backends.Finding) bool {
+		return f.What == "leases" && f.Grade == backends.Warning
+	}) {
+		w.Error("no warning about half seconds")
+	}
+}
+
+func TestNews(t *testing.T) {
+	t.Parallel()
+	holder := backends.Holder{ID: "h", Host: "host-1"}
+	at := func(beat, token, released int64, identity string, stop bool) *state {
+		s := &state{lease: &api.Lease{Spec: api.Spec{HolderIdentity: identity}}}
+		s.record = backends.Record{Beat: beat, Token: token, Released: released, Holder: holder}
+		if stop {
+			s.record.Break = &backends.BreakRequest{Token: token}
+		}
+		return s
+	}
+	const mine = "host-1_h"
+	for name, c := range map[string]struct {
+		last, now *state
+		look      bool
+	}{
+		"held when the watch begins":      {nil, at(2, 1, 0, mine, false), false},
+		"free when the watch begins":      {nil, at(2, 1, 1, "", false), true},
+		"emptied when the watch begins":   {nil, at(2, 1, 0, "", false), true},
+		"to stop when the watch begins":   {nil, at(2, 1, 0, mine, true), true},
+		"a beat":                          {at(2, 1, 0, mine, false), at(3, 1, 0, mine, false), false},
+		"released":                        {at(2, 1, 0, mine, false), at(3, 1, 1, "", false), true},
+		"free as before":                  {at(2, 1, 1, "", false), at(3, 1, 1, "", false), false},
+		"granted to the next":             {at(2, 1, 1, "", false), at(3, 2, 1, mine, false), false},
+		"emptied":                         {at(2, 1, 0, mine, false), at(3, 1, 0, "", false), true},
+		"emptied as before":               {at(2, 1, 0, "", false), at(3, 1, 0, "", false), false},
+		"a tombstone after one":           {at(2, 1, 0, "", false), at(3, 2, 0, "", false), true},
+		"asked to stop":                   {at(2, 1, 0, mine, false), at(3, 1, 0, mine, true), true},
+		"asked to stop as before":         {at(2, 1, 0, mine, true), at(3, 1, 0, mine, true), false},
+		"released, with the stop request": {at(2, 1, 0, mine, true), at(3, 1, 1, "", false), true},
+	} {
+		n := c.now.news(c.last)
+		if n.Look != c.look || n.Seen != (backends.Evidence{Token: c.now.record.Token, Beat: c.now.record.Beat}) {
+			t.Errorf("%s: %+v", name, n)
+		}
+	}
+}
+
+// TestView: a lease that somebody else's claim sees. The clocks decide what it is told, and never that it is granted.
+func TestView(t *testing.T) {
+	t.Parallel()
+	const ttl = 30 * time.Second
+	holder := backends.Holder{ID: "h", Host: "host-1"}
+	seen := func(beat int64, age time.Duration) backends.Evidence {
+		return backends.Evidence{Token: 7, Beat: beat, For: age}
+	}
+	for name, c := range map[string]struct {
+		renewed time.Duration // ago, by the clocks
+		seen    backends.Evidence
+		want    backends.Verdict
+	}{
+		"fresh":                                 {time.Second, backends.Evidence{}, backends.Held},
+		"renewed long ago":                      {time.Hour, backends.Evidence{}, backends.Vanished},
+		"the holder's clock is ahead":           {-time.Hour, backends.Evidence{}, backends.Vanished},
+		"of another token":                      {time.Second, backends.Evidence{Token: 6, Beat: 5, For: time.Hour}, backends.Held},
+		"silent for a while":                    {time.Second, seen(5, time.Second), backends.Held},
+		"silent for a TTL":                      {time.Second, seen(5, ttl), backends.Granted},
+		"silent for a TTL, clock ahead":         {-time.Hour, seen(5, ttl), backends.Granted},
+		"silent for nearly a TTL, long ago":     {time.Hour, seen(5, ttl-1), backends.Vanished},
+		"silent for a TTL, long ago":            {time.Hour, seen(5, ttl), backends.Granted},
+		"another beat, however long ago":        {time.Hour, seen(4, time.Hour), backends.Held},
+		"another beat, and the clocks in step":  {time.Second, seen(4, time.Hour), backends.Held},
+		"another beat that is older, as if put": {time.Hour, seen(6, time.Hour), backends.Held},
+	} {
+		s := &state{lease: &api.Lease{Spec: api.Spec{HolderIdentity: identity(holder)}}}
+		s.record = backends.Record{Job: "job", Token: 7, Beat: 5, Holder: holder, TTL: ttl.Milliseconds()}
+		s.record.Until = time.Now().Add(ttl - c.renewed).UnixMilli()
+		claim := newClaim("job")
+		claim.Seen = c.seen
+		decision := backends.Decide(s.view(claim.Holder.ID, claim.Seen), claim)
+		got := backends.Granted
+		if decision.Refusal != nil {
+			got = decision.Refusal.Verdict
+		}
+		if got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+		if mine := s.view(holder.ID, backends.Evidence{}); mine.Lease == nil {
+			t.Errorf("%s: the holder itself has no lease", name)
+		}
+	}
+}
+
+func TestLeaseNames(t *testing.T) {
+	t.Parallel()
+	c := &config{prefix: "leaderrun"}
+	for job, want := range map[string]string{
+		"backup": "leaderrun-backup",
+		"a.b-c":  "leaderrun-a.b-c",
+	} {
+		if got := c.leaseName(job); got != want {
+			t.Errorf("%s: %s, want %s", job, got, want)
+		}
+	}
+	seen := map[string]string{}
+	long := string(make([]byte, 300))
+	for _, job := range []string{"backup", "Backup", "back up", "back_up", "back-up", "a..b", "a.", "-", "ü", long, long + "x", "x-0123456789abcdef0123", c.leaseName("Backup")[len("leaderrun-"):]} {
+		name := c.leaseName(job)
+		if !isSubdomain(name) || len(name) > longestLease {
+			t.Errorf("%q: %s is no name", job, name)
+		}
+		if other, ok := seen[name]; ok {
+			t.Errorf("%q and %q are both %s", job, other, name)
+		}
+		seen[name] = job
+	}
+	if name := (&config{prefix: "###"}).leaseName("###"); !isSubdomain(name) {
+		t.Errorf("%s is no name", name)
+	}
+	for prefix, same := range map[string]bool{"leaderrun": true, "Team.A_b-c": true, "a/b": false, "-a": false, "ü": false} {
+		if got := (&config{prefix: prefix}).labelValue(); (got == prefix) != same {
+			t.Errorf("label of %q: %s", prefix, got)
+		}
+	}
+}
+
+// TestUnknownFieldsStay: a Lease that is read and written is the same but for what the server keeps itself.
+func TestUnknownFieldsStay(t *testing.T) {
+	t.Parallel()
+	const text = `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"annotations":{"a":"b"},"name":"n","ownerReferences":[{"uid":"1"}],` +
+		`"resourceVersion":"7","uid":"u"},"spec":{"acquireTime":"2026-01-02T03:04:05.000006Z","holderIdentity":"h","leaseDurationSeconds":3,"leaseTransitions":2,` +
+		`"renewTime":"2026-01-02T03:04:06.000000Z","strategy":"OldestEmulationVersion"}}`
+	l := new(api.Lease)
+	if err := json.Unmarshal([]byte(text), l); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := json.Marshal(l.Clone()); err != nil || string(got) != text {
+		t.Errorf("%s, %v\nwant %s", got, err, text)
+	}
+}

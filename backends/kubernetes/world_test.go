@@ -1,0 +1,207 @@
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/kubernetes/api"
+	"github.com/leaderrun/leaderrun/internal/testserver"
+)
+
+// patience is how long something that must happen may take on a busy machine.
+const patience = time.Minute
+
+var errLost = errors.New("the reply was lost")
+
+// world is a namespace with an operator and two hosts, which have the rights of role.yaml.
+type world struct {
+	*testing.T
+	server    *testserver.KubernetesServer
+	namespace string
+	operator  operator
+	d, other  *Driver
+}
+
+// TestOnOneServer are the tests that need a server and do not break it.
+func TestOnOneServer(t *testing.T) {
+	t.Parallel()
+	s := testserver.Kubernetes(t, testserver.KubernetesOptions{})
+	for name, test := range map[string]func(w *world){
+		"a late renewal of a Lease that was deleted": lateRenewalOfDeleted,
+		"the reply to a renewal is late":             lateReply,
+		"the reply to a renewal is lost":             lostRenewal,
+		"each request arrives twice":                 doubled,
+		"the reply to a claim is lost":               lostClaim,
+		"a candidate stops before its last step":     stoppedCandidate,
+		"an operator empties the holder":             holderEmptied,
+		"an operator changes the holder":             holderChanged,
+		"an operator deletes the Lease":              leaseDeleted,
+		"an operator puts back an older Lease":       olderPutBack,
+		"an operator annotates the Lease":            annotated,
+		"another program's Lease":                    foreignLease,
+		"another prefix with the same name":          otherPrefix,
+		"a record that cannot be read":               brokenRecord,
+		"a crash long ago is waited for one TTL":     crashedLongAgo,
+		"notes of others are no beats":               notesAreNoBeats,
+		"what others wrote stays":                    othersStay,
+		"what kubectl shows":                         kubectlShows,
+		"the watch is cut":                           watchCut,
+		"a watch tells beats, release and break":     watchTells,
+		"jobs of one prefix":                         listsJobs,
+		"no rights":                                  noRights,
+		"no namespace":                               noNamespace,
+		"a certificate in place of a token":          certificate,
+		"doctor":                                     examines,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			namespace := s.Namespace(t)
+			applyRole(t, s, namespace)
+			w := &world{T: t, server: s, namespace: namespace}
+			w.operator = operator{w.open(testserver.KubernetesAdmin)}
+			w.d, w.other = w.open(account(namespace)), w.open(account(namespace))
+			test(w)
+		})
+	}
+}
+
+func (w *world) open(user string) *Driver {
+	w.Helper()
+	return open(w, urlOf(w.namespace, w.server.Kubeconfig(w, user)))
+}
+
+// path is where the API has the Lease of a job.
+func (w *world) path(job string) string {
+	return w.server.Leases(w.namespace) + "/" + w.d.cfg.leaseName(job)
+}
+
+func (w *world) patch(job, merge string) {
+	w.Helper()
+	w.server.API(w, "PATCH", w.path(job), merge)
+}
+
+func (w *world) acquire(d *Driver, c backends.Claim) backends.Grant {
+	w.Helper()
+	g, err := d.Acquire(w.Context(), c)
+	if err != nil {
+		w.Fatalf("Acquire: %v", err)
+	}
+	return g
+}
+
+func (w *world) renew(d *Driver, g backends.Grant) backends.Signal {
+	w.Helper()
+	signal, err := d.Renew(w.Context(), g)
+	if err != nil {
+		w.Fatalf("Renew: %v", err)
+	}
+	return signal
+}
+
+func (w *world) finish(d *Driver, g backends.Grant) {
+	w.Helper()
+	if err := d.Finish(w.Context(), g, backends.Outcome{State: backends.Done}); err != nil {
+		w.Fatalf("Finish: %v", err)
+	}
+}
+
+func (w *world) refused(d *Driver, c backends.Claim, want backends.Verdict) *backends.Refusal {
+	w.Helper()
+	g, err := d.Acquire(w.Context(), c)
+	r, ok := errors.AsType[*backends.Refusal](err)
+	if !ok || r.Verdict != want {
+		w.Fatalf("Acquire: %+v, %v; want %s", g, err, want)
+	}
+	return r
+}
+
+func (w *world) wantLost(what string, err error) {
+	w.Helper()
+	if !errors.Is(err, backends.ErrLost) {
+		w.Errorf("%s: %v, want ErrLost", what, err)
+	}
+}
+
+// lease is what the API has of a job.
+func (w *world) lease(job string) *api.Lease {
+	w.Helper()
+	l := new(api.Lease)
+	if err := json.Unmarshal([]byte(w.server.API(w, "GET", w.path(job), "")), l); err != nil {
+		w.Fatal(err)
+	}
+	return l
+}
+
+// record is what the API has of a job.
+func (w *world) record(job string) backends.Record {
+	w.Helper()
+	s, err := w.operator.read(w.Context(), job)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return s.record
+}
+
+// between lets a test act before and after each update and creation of a driver.
+type between struct {
+	client
+	before func()
+	after  func() error // an error: the reply is lost
+	twice  bool         // something on the way sends each request twice, and the second reply arrives
+}
+
+func (b *between) Update(ctx context.Context, l *api.Lease) (*api.Lease, error) {
+	return b.pass(func() (*api.Lease, error) { return b.client.Update(ctx, l) })
+}
+
+func (b *between) Create(ctx context.Context, l *api.Lease) (*api.Lease, error) {
+	return b.pass(func() (*api.Lease, error) { return b.client.Create(ctx, l) })
+}
+
+func (b *between) pass(ask func() (*api.Lease, error)) (*api.Lease, error) {
+	if b.before != nil {
+		b.before()
+	}
+	l, err := ask()
+	if b.twice && err == nil {
+		l, err = ask()
+	}
+	if b.after != nil && err == nil {
+		err = b.after()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// loses makes the next reply of a driver get lost.
+func (w *world) loses(d *Driver) {
+	b := &between{client: d.client}
+	b.after = func() error { d.client = b.client; return errLost }
+	d.client = b
+}
+
+// news waits for news of a kind.
+func (w *world) news(ch <-chan backends.News, what string, is func(backends.News) bool) {
+	w.Helper()
+	for end := time.After(patience); ; {
+		select {
+		case n, open := <-ch:
+			if !open {
+				w.Fatalf("%s: the watch has ended", what)
+			}
+			if is(n) {
+				return
+			}
+		case <-end:
+			w.Fatalf("%s: no news for %v", what, patience)
+		}
+	}
+}
+
+func looks(n backends.News) bool { return n.Look }

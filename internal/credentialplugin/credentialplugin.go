@@ -1,0 +1,227 @@
+// Package credentialplugin starts the programs that a kubeconfig names under exec: aws, gke-gcloud-auth-plugin,
+// kubelogin and their like print a credential, which is kept until it expires
+// (https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins).
+//
+// It waits for a plugin by the end of its output, and then for its exit status, which may be gone: who runs a job
+// reaps every child of the process, and may have been first.
+package credentialplugin
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// The versions of the protocol that are spoken.
+const (
+	V1      = "client.authentication.k8s.io/v1"
+	V1Beta1 = "client.authentication.k8s.io/v1beta1"
+)
+
+const (
+	longest  = 30 * time.Second // that a plugin may take
+	lingers  = time.Second      // how long a descendant of one that has ended may hold its output
+	mostText = 1 << 20          // of output
+	shown    = 200              // of what a plugin says of its failure
+	early    = 10 * time.Second // how long before it expires a credential is replaced
+)
+
+// Plugin says what is started.
+type Plugin struct {
+	APIVersion  string // V1 or V1Beta1
+	Command     string // a path, or a name to be looked up in $PATH
+	Args        []string
+	Env         []string        // NAME=VALUE, in addition to ours
+	Cluster     json.RawMessage // what the plugin is told of the cluster; nil: nothing
+	InstallHint string          // what to do where there is no such program
+}
+
+// ErrMissing says that there is no such program, or that it may not be run.
+var ErrMissing = errors.New("the credential plugin cannot be started")
+
+// Credential is what a plugin prints.
+type Credential struct {
+	Token       string           // "": none
+	Certificate *tls.Certificate // nil: none
+	Expires     time.Time        // zero: when the server refuses it
+}
+
+// Source starts a plugin when a credential is needed that it does not have. It is safe for concurrent use; who asks
+// while a plugin runs waits for that.
+type Source struct {
+	plugin Plugin
+	busy   chan struct{} // holds one value while a plugin runs
+
+	mu   sync.Mutex
+	last *Credential // nil: none
+}
+
+// New returns a source. It starts nothing.
+func New(p Plugin) *Source { return &Source{plugin: p, busy: make(chan struct{}, 1)} }
+
+// Get returns a credential. A plugin that is at work when ctx ends is killed. No error shows what it has printed.
+func (s *Source) Get(ctx context.Context) (*Credential, error) {
+	if c := s.known(); c != nil {
+		return c, nil
+	}
+	select {
+	case s.busy <- struct{}{}:
+		defer func() { <-s.busy }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if c := s.known(); c != nil { // of whom we waited for
+		return c, nil
+	}
+	c, err := s.plugin.run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last = c
+	return c, nil
+}
+
+// Forget makes the next Get start the plugin, if this is the credential that Get would return.
+func (s *Source) Forget(token string, certificate *tls.Certificate) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.last != nil && s.last.Token == token && s.last.Certificate == certificate {
+		s.last = nil
+	}
+}
+
+func (s *Source) known() *Credential {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.last == nil || !s.last.Expires.IsZero() && time.Until(s.last.Expires) < early {
+		return nil
+	}
+	return s.last
+}
+
+func (p *Plugin) failed(format string, args ...any) error {
+	return fmt.Errorf("credential plugin %s: %w", p.Command, fmt.Errorf(format, args...))
+}
+
+// run starts the plugin and reads what it prints.
+func (p *Plugin) run(ctx context.Context) (*Credential, error) {
+	ctx, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	info, err := p.info()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, p.Command, p.Args...)
+	cmd.Env = append(append(os.Environ(), p.Env...), "KUBERNETES_EXEC_INFO="+info)
+	stdout, stderr := &limited{most: mostText}, &limited{most: mostText}
+	cmd.Stdout, cmd.Stderr = stdout, stderr
+	cmd.WaitDelay = lingers
+	// A plugin may be a script: what it has started is killed with it.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error {
+		return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) //nolint:forbidigo // a plugin is no job, and ends before there is an answer
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, p.failed("%w (%w)%s", ErrMissing, err, hint(p.InstallHint))
+	}
+	err = cmd.Wait()
+	switch {
+	case ctx.Err() != nil:
+		return nil, p.failed("%w", context.Cause(ctx))
+	case err == nil, errors.Is(err, exec.ErrWaitDelay), errors.Is(err, syscall.ECHILD): // what it printed tells
+	default:
+		return nil, p.failed("%w%s", err, hint(stderr.lastLine()))
+	}
+	c, bad := p.read(stdout.text.Bytes())
+	if bad != nil && err != nil {
+		bad = fmt.Errorf("%w (%w)", bad, err)
+	}
+	if bad != nil {
+		return nil, p.failed("%w%s", bad, hint(stderr.lastLine()))
+	}
+	return c, nil
+}
+
+func hint(text string) string {
+	if text == "" {
+		return ""
+	}
+	return ": " + text
+}
+
+// info is what a plugin is told.
+func (p *Plugin) info() (string, error) {
+	spec := map[string]any{"interactive": false}
+	if p.Cluster != nil {
+		spec["cluster"] = p.Cluster
+	}
+	text, err := json.Marshal(map[string]any{"apiVersion": p.APIVersion, "kind": "ExecCredential", "spec": spec})
+	return string(text), err
+}
+
+// read reads what a plugin has printed. Its errors show nothing of it.
+func (p *Plugin) read(text []byte) (*Credential, error) {
+	var printed struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+		Status     struct {
+			Token       string    `json:"token"`
+			Certificate string    `json:"clientCertificateData"`
+			Key         string    `json:"clientKeyData"`
+			Expires     time.Time `json:"expirationTimestamp"`
+		} `json:"status"`
+	}
+	if err := json.Unmarshal(text, &printed); err != nil || printed.Kind != "ExecCredential" {
+		return nil, errors.New("it has printed no ExecCredential")
+	}
+	if printed.APIVersion != p.APIVersion {
+		return nil, fmt.Errorf("it has printed another version than the %s that it was asked for", p.APIVersion)
+	}
+	s := printed.Status
+	c := &Credential{Token: s.Token, Expires: s.Expires}
+	if s.Certificate != "" || s.Key != "" {
+		pair, err := tls.X509KeyPair([]byte(s.Certificate), []byte(s.Key))
+		if err != nil {
+			return nil, errors.New("its certificate and key do not fit or cannot be read")
+		}
+		c.Certificate = &pair
+	}
+	if cmp.Or(c.Token, s.Certificate) == "" {
+		return nil, errors.New("it has printed neither a token nor a certificate")
+	}
+	return c, nil
+}
+
+// limited keeps the first bytes of an output. The rest is lost, so that who writes it does not wait.
+type limited struct {
+	text bytes.Buffer
+	most int
+}
+
+// Write implements io.Writer.
+func (l *limited) Write(b []byte) (int, error) {
+	l.text.Write(b[:min(len(b), l.most-l.text.Len())])
+	return len(b), nil
+}
+
+// lastLine is where programs say why they failed.
+func (l *limited) lastLine() string {
+	text := strings.TrimSpace(l.text.String())
+	text = strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
+	if len(text) > shown {
+		text = text[:shown] + "…"
+	}
+	return text
+}

@@ -11,7 +11,10 @@ import (
 	"github.com/leaderrun/leaderrun/backends/consul"
 	"github.com/leaderrun/leaderrun/backends/etcd"
 	"github.com/leaderrun/leaderrun/backends/file"
+	"github.com/leaderrun/leaderrun/backends/kubernetes"
+	"github.com/leaderrun/leaderrun/backends/postgres"
 	"github.com/leaderrun/leaderrun/backends/redis"
+	"github.com/leaderrun/leaderrun/backends/zookeeper"
 )
 
 // Store is what every driver here is: it also wakes waiters, shows what it keeps, is examined by doctor, and says where
@@ -36,10 +39,15 @@ func drivers() map[string]opener {
 	etcdURL := func(rawURL string) (Store, error) { return store(etcd.Open(rawURL)) }
 	redisURL := func(rawURL string) (Store, error) { return store(redis.Open(rawURL)) }
 	consulURL := func(rawURL string) (Store, error) { return store(consul.Open(rawURL)) }
+	postgresURL := func(rawURL string) (Store, error) { return store(postgres.Open(rawURL)) }
+	zookeeperURL := func(rawURL string) (Store, error) { return store(zookeeper.Open(rawURL)) }
 	return map[string]opener{
 		"etcd":            etcdURL,
 		"etcds":           etcdURL,
 		"file":            func(rawURL string) (Store, error) { return store(file.Open(rawURL)) },
+		"postgres":        postgresURL,
+		"postgresql":      postgresURL,
+		"k8s":             func(rawURL string) (Store, error) { return store(kubernetes.Open(rawURL)) },
 		"redis":           redisURL,
 		"rediss":          redisURL,
 		"redis+unix":      redisURL,
@@ -49,6 +57,8 @@ func drivers() map[string]opener {
 		"rediss+cluster":  redisURL,
 		"consul":          consulURL,
 		"consuls":         consulURL,
+		"zk":              zookeeperURL,
+		"zks":             zookeeperURL,
 	}
 }
 

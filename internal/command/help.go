@@ -200,7 +200,8 @@ func environmentPage() string {
 COMMAND finds in its environment:
   LEADERRUN_JOB            the job
   LEADERRUN_TOKEN          the fencing token: greater than that of every run of the job before
-  LEADERRUN_NATIVE_TOKEN   the backend's own number of the grant, where it has one: etcd, Consul
+  LEADERRUN_NATIVE_TOKEN   the backend's own number of the grant, where it has one: etcd, Consul,
+                           ZooKeeper, Kubernetes
   LEADERRUN_HOLDER         the id of this run, as in ` + "`status --json`" + `
   LEADERRUN_ATTEMPT        1, or which start of a tick or key this is, with --on-lost rerun
   LEADERRUN_TICK           the tick in UTC, such as 2026-11-20T02:00:00Z; without a tick it is not set
@@ -226,6 +227,9 @@ func backendsPage() string {
   etcd://user:password@h1,h2,h3/prefix
   consul://localhost                     Consul, by the agent on this host; consuls:// with TLS
   consul://:token@host:8500/prefix
+  k8s://namespace                        a Lease in Kubernetes, by the pod's account or a kubeconfig
+  zk://h1,h2,h3/chroot                   ZooKeeper; zks:// with TLS
+  postgres://user:password@host/db       PostgreSQL, a row in a table
 
 ?prefix=NAME keeps apart what shares a server; status shows it. docs/backends.md has all options and what
 each backend promises.

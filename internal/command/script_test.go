@@ -68,7 +68,12 @@ func TestEtcdScripts(t *testing.T) {
 
 func runScripts(t *testing.T, dir string) {
 	t.Helper()
-	testscript.Run(t, testscript.Params{
+	testscript.Run(t, scriptParams(t, dir))
+}
+
+func scriptParams(t *testing.T, dir string) testscript.Params {
+	t.Helper()
+	return testscript.Params{
 		Dir:                 dir,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
@@ -93,7 +98,7 @@ func runScripts(t *testing.T, dir string) {
 			"examples":  runExamples,
 			"silent":    expectSilence,
 		},
-	})
+	}
 }
 
 // code N PROGRAM [ARG…] runs a program that must end with exactly this code.

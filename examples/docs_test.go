@@ -35,6 +35,9 @@ var unrun = map[string]string{
 		"make torture SEED=7 STORE=etcd3     # one store, and the same faults again\n" +
 		"make torture EACH=.                 # each fault once and by itself, and the peers beside it\n" +
 		"make model                          # every order of events of a small world": "it takes hours; a short one is a test",
+	"kubectl apply -f https://raw.githubusercontent.com/leaderrun/leaderrun/main/backends/kubernetes/role.yaml\n" +
+		"kubectl apply -f deployment.yaml\n" +
+		"kubectl get lease leaderrun-feed    # who runs it": "there is no kubectl: the test of the example gives the files to an API server",
 	"go run ./scripts/mutants            # the tests notice\n" +
 		"go run ./scripts/mutants -bed       # the bed notices": "it takes an hour",
 	"go run ./examples/elections -svg elections.svg":                 "its own tests compare what it says with this page",
@@ -267,9 +270,11 @@ func TestPagesFitTheProgram(t *testing.T) {
 	t.Run("options of URLs", func(t *testing.T) {
 		t.Parallel()
 		for store, urls := range map[string][]string{
-			"Redis":  {"redis+sentinel://h/master", "redis+unix:///s", "rediss://h", "redis+cluster://h"},
-			"etcd":   {"etcds://h"},
-			"Consul": {"consuls://h"},
+			"Redis":      {"redis+sentinel://h/master", "redis+unix:///s", "rediss://h", "redis+cluster://h"},
+			"etcd":       {"etcds://h"},
+			"Consul":     {"consuls://h"},
+			"ZooKeeper":  {"zks://h"},
+			"PostgreSQL": {"postgres://u:p@h"},
 		} {
 			var page []string
 			for _, cell := range firstCells(backendsPage, "option of "+store) {
@@ -314,7 +319,7 @@ func TestPagesFitTheProgram(t *testing.T) {
 
 	t.Run("rights", func(t *testing.T) {
 		t.Parallel()
-		for _, file := range []string{"redis/acl.txt", "etcd/role.txt", "consul/policy.hcl"} { // tests of the drivers apply them
+		for _, file := range []string{"redis/acl.txt", "etcd/role.txt", "consul/policy.hcl", "postgres/role.sql"} { // tests of the drivers apply them
 			if rights := strings.TrimSpace(text(t, "../backends/"+file)); !strings.Contains(backendsPage, "\n"+rights+"\n```") {
 				t.Errorf("docs/backends.md does not show backends/%s: %s", file, rights)
 			}
@@ -333,6 +338,9 @@ func TestPagesFitTheProgram(t *testing.T) {
 				url := m[1]
 				if m[2] != "" {
 					url += "//host"
+				}
+				if strings.HasPrefix(url, "postgres") { // nobody is nobody's default
+					url = m[1] + "//user:password@host"
 				}
 				store, err := all.Open(url)
 				if err != nil {

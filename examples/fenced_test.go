@@ -63,6 +63,42 @@ func TestFencedPostgres(t *testing.T) {
 	})
 }
 
+// The leases are in the database that the job writes to. A run that was overtaken is refused there, and what the tables hold
+// fits together.
+func TestOneDatabase(t *testing.T) {
+	t.Parallel()
+	testserver.Require(t, "postgres")
+	w := newWorld(t)
+	server := testserver.Postgres(t, testserver.PostgresOptions{})
+	w.write("backend", server.URL()+"&longest-ttl=5s")
+	w.env = append(w.env, "PGHOST="+server.Socket(), fmt.Sprint("PGPORT=", server.Port), "PGUSER=postgres")
+	_, schema := w.start(w.env, "", bin+"/leaderrun", "fence", "sql", "--dialect", "postgres").wait()
+	schema += "CREATE TABLE totals (name text PRIMARY KEY, amount int, token bigint); INSERT INTO totals VALUES ('orders', 100, 0);"
+	w.start(w.env, schema, "psql", "-qX", "-v", "ON_ERROR_STOP=1").expect(0, "")
+	_, look, _ := strings.Cut(text(t, "one-database/README.md"), "```sql\n")
+	look, _, _ = strings.Cut(look, "```")
+	script := absolute(t, "one-database/orders.sh")
+
+	w.tool("add-orders", "echo 1")
+	first := w.frozenAfterCheck(script)
+	// The second host adds one order of its own, and that of the first worker, whose run it repeats.
+	w.tool("add-orders", "echo 2")
+	w.start(w.env, "", bin+"/leaderrun", "run", "--ttl", "5s", "--wait", "1m", "orders", "--", script).expect(0, "")
+	after := server.Do(t, "SELECT row(granted, fence, wrote, amount) FROM ("+strings.TrimSuffix(strings.TrimSpace(look), ";")+") AS look")
+	token := server.Do(t, "SELECT token FROM leaderrun_fence")
+	if want := fmt.Sprintf("(%[1]s,%[1]s,%[1]s,102)", token); after != want {
+		t.Errorf("the second host has left %s, want %s", after, want)
+	}
+	w.write("go", "")
+	w.until("end", "\n")
+	if !strings.Contains(first.said(), "is stale: ") || strings.TrimSpace(w.read("end")) != "3" {
+		t.Errorf("the first worker ended with %s and said %q", w.read("end"), first.said())
+	}
+	if got := server.Do(t, "SELECT amount FROM totals"); got != "102" {
+		t.Errorf("after the first worker has woken up, the total is %s, want 102", got)
+	}
+}
+
 func TestFencedS3(t *testing.T) {
 	t.Parallel()
 	testserver.Require(t, "s3")

@@ -1,0 +1,282 @@
+package examples
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/leaderrun/leaderrun/internal/testserver"
+)
+
+// feedPod is what the manifest of the Deployment says of a pod.
+type feedPod struct {
+	ServiceAccountName string `yaml:"serviceAccountName"`
+	Grace              int    `yaml:"terminationGracePeriodSeconds"`
+	Containers         []struct {
+		Command []string
+		Env     []struct{ Name, Value string }
+	}
+}
+
+func readFeedPod(t *testing.T) feedPod {
+	t.Helper()
+	var deployment struct {
+		Spec struct{ Template struct{ Spec feedPod } }
+	}
+	if err := yaml.Unmarshal([]byte(text(t, "kubernetes/deployment.yaml")), &deployment); err != nil {
+		t.Fatal(err)
+	}
+	p := deployment.Spec.Template.Spec
+	if len(p.Containers) != 1 {
+		t.Fatalf("%+v", p)
+	}
+	return p
+}
+
+// env is a variable of the pod's container.
+func (p feedPod) env(t *testing.T, name string) string {
+	t.Helper()
+	for _, v := range p.Containers[0].Env {
+		if v.Name == name {
+			return v.Value
+		}
+	}
+	t.Fatalf("the manifest does not set %s", name)
+	return ""
+}
+
+// An API server takes every manifest, and each field of it.
+func TestKubernetesTakesTheManifests(t *testing.T) {
+	t.Parallel()
+	s := testserver.SharedKubernetes(t)
+	for _, manifest := range []string{"kubernetes/deployment.yaml", "kubernetes-tick/cronjob.yaml", "../backends/kubernetes/role.yaml"} {
+		if err := s.TryApply(s.Namespace(t), text(t, manifest)); err != nil {
+			t.Errorf("%s: %v", manifest, err)
+		}
+	}
+}
+
+// Kubernetes kills a pod that outstays its grace. By then the command had its own, was killed, and its end was recorded,
+// or the lease has run out.
+func TestGraceOfThePod(t *testing.T) {
+	t.Parallel()
+	p := readFeedPod(t)
+	ttl, err := time.ParseDuration(p.env(t, "LEADERRUN_TTL"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const option = "--kill-after="
+	i := slices.IndexFunc(p.Containers[0].Command, func(word string) bool { return strings.HasPrefix(word, option) })
+	if i < 0 {
+		t.Fatal("the command may end when it wants")
+	}
+	killAfter, err := time.ParseDuration(strings.TrimPrefix(p.Containers[0].Command[i], option))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if grace := time.Duration(p.Grace) * time.Second; grace < killAfter+ttl+time.Second {
+		t.Errorf("a grace of %v is too short for %v and a lease of %v", grace, killAfter, ttl)
+	}
+}
+
+// cluster is a namespace of a Kubernetes whose pods are containers that this test makes: there is no kubelet.
+type cluster struct {
+	t         *testing.T
+	server    *testserver.KubernetesServer
+	namespace string
+	image     string // the folder of files that the image holds
+	pod       feedPod
+}
+
+func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("containers need root")
+	}
+	c := &cluster{t: t, server: testserver.SharedKubernetes(t), image: testserver.Dir(t), pod: readFeedPod(t)}
+	c.namespace = c.server.Namespace(t)
+	role := strings.Replace(text(t, "../backends/kubernetes/role.yaml"), "namespace: default", "namespace: "+c.namespace, 1)
+	c.server.Apply(t, c.namespace, role+"---\n"+text(t, "kubernetes/deployment.yaml"))
+	c.server.AwaitRole(t, c.namespace, c.server.Account(c.namespace, c.pod.ServiceAccountName))
+	build := exec.Command("go", "build", "-o", c.image+"/usr/local/bin/feed", "./testdata/feed")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if err := os.Chmod(c.image, 0o755); err != nil { //nolint:gosec // an image
+		t.Fatal(err)
+	}
+	c.copy(bin+"/leaderrun", "usr/bin/leaderrun", 0o755)
+	if !strings.Contains(text(t, "kubernetes/Dockerfile"), "\nFROM scratch\n") {
+		t.Error("the image of the example holds more than this one")
+	}
+	return c
+}
+
+func (c *cluster) copy(from, to string, mode os.FileMode) {
+	c.t.Helper()
+	content, err := os.ReadFile(from)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.write(to, string(content), mode)
+}
+
+func (c *cluster) write(name, content string, mode os.FileMode) {
+	c.t.Helper()
+	path := filepath.Join(c.image, name)
+	err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), mode)) //nolint:gosec // an image
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// container is a running pod.
+type container struct {
+	*host
+	first int // the process that is number 1 inside
+}
+
+// enter makes a container of the folder $1, in which no process sees those of others, and runs a command as its first
+// process, as the user of the image.
+const enter = `cd "$1" && mount --bind "$1" "$1" && cd "$1" && mkdir -p proc dev tmp && mount -t proc proc proc && mount --rbind /dev dev &&
+mount -t tmpfs -o mode=1777,size=1m none tmp && mount -o remount,ro,bind "$1" && shift && exec env -i "$@"`
+
+// start starts a pod as kubelet does.
+func (c *cluster) start(env ...string) *container {
+	c.t.Helper()
+	const secrets = "var/run/secrets/kubernetes.io/serviceaccount/"
+	c.write(secrets+"token", c.server.Token(c.t, c.namespace, c.pod.ServiceAccountName), 0o644)
+	c.write(secrets+"namespace", c.namespace, 0o644)
+	c.copy(c.server.CA(), secrets+"ca.crt", 0o644)
+	address, port, err := net.SplitHostPort(c.server.Addr())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	env = append(env, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+		"KUBERNETES_SERVICE_HOST="+address, "KUBERNETES_SERVICE_PORT="+port)
+	for _, v := range c.pod.Containers[0].Env {
+		env = append(env, v.Name+"="+v.Value)
+	}
+	words := slices.Concat(
+		[]string{"unshare", "--fork", "--kill-child", "--pid", "--mount", "sh", "-c", enter, "sh", c.image},
+		env, []string{"chroot", "--userspec=65532:65532", "."}, c.pod.Containers[0].Command)
+	w := &world{t: c.t, dir: c.image}
+	p := &container{host: w.start(os.Environ(), "", words...)}
+	testserver.Eventually(c.t, "the container has a first process", func() bool {
+		if p.ended() {
+			c.t.Fatalf("the container has ended: %s", p.said())
+		}
+		children, _ := os.ReadFile(fmt.Sprintf("/proc/%[1]d/task/%[1]d/children", p.cmd.Process.Pid))
+		p.first, _ = strconv.Atoi(strings.TrimSpace(string(children)))
+		return p.first != 0
+	})
+	return p
+}
+
+// signal is what kubelet sends, to the first process.
+func (p *container) signal(sig syscall.Signal) {
+	p.t.Helper()
+	if err := syscall.Kill(p.first, sig); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *container) says(text string) {
+	p.t.Helper()
+	testserver.Eventually(p.t, text, func() bool {
+		if p.ended() {
+			p.t.Fatalf("the container has ended: %s", p.said())
+		}
+		return strings.Contains(p.said(), text)
+	})
+}
+
+// exec starts a program beside the first process.
+func (p *container) exec(argv ...string) {
+	p.t.Helper()
+	enter := append([]string{"--target", strconv.Itoa(p.first), "--pid"}, argv...)
+	if out, err := exec.CommandContext(p.t.Context(), "nsenter", enter...).CombinedOutput(); err != nil {
+		p.t.Fatalf("%v: %s", err, out)
+	}
+}
+
+// zombies are the processes of the container that have ended and that nobody has waited for.
+func (p *container) zombies() []string {
+	p.t.Helper()
+	stats, err := filepath.Glob(fmt.Sprintf("/proc/%d/root/proc/[0-9]*/stat", p.first))
+	if err != nil || len(stats) < 3 {
+		p.t.Fatalf("%v: only %q: a wrapper, a guardian and a command should run", err, stats)
+	}
+	var found []string
+	for _, path := range stats {
+		stat, _ := os.ReadFile(path)
+		if _, state, _ := strings.Cut(string(stat), ") "); strings.HasPrefix(state, "Z") {
+			found = append(found, string(stat))
+		}
+	}
+	return found
+}
+
+// Pods of the Deployment, in an image with nothing but the two programs and with the rights of the role: one leads, and
+// when it is told to end the other one does.
+func TestDeployment(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	one := c.start()
+	one.says("feeding")
+	two := c.start("LEADERRUN_LOG_LEVEL=info")
+	two.says("standing by behind ")
+
+	// What the feed leaves behind is adopted by its guardian, which waits for it when it ends.
+	one.says("adopted by another process")
+	testserver.Eventually(t, "nobody is left unburied", func() bool { return len(one.zombies()) == 0 })
+	one.exec("sh", "-c", "(sleep 0.1 &)") // as `kubectl exec` does
+	testserver.Eventually(t, "what it leaves behind has ended", func() bool { return len(one.zombies()) > 0 })
+	testserver.Eventually(t, "leaderrun waits for that, too", func() bool { return len(one.zombies()) == 0 })
+	if said := one.said(); strings.Contains(said, "leaderrun: ") {
+		t.Errorf("leaderrun lacks something in this pod: %s", said)
+	}
+
+	one.signal(syscall.SIGTERM)
+	if code, output := one.wait(); code != 0 || !strings.Contains(output, "told to end") {
+		t.Errorf("the leader that is told to end: code %d, %s", code, output)
+	}
+	two.says("feeding")
+	two.signal(syscall.SIGTERM)
+	if code, output := two.wait(); code != 0 {
+		t.Errorf("the last pod: code %d, %s", code, output)
+	}
+}
+
+// A command that does not end when it is told is killed in time: the pod ends within its grace, and the lease is free.
+func TestDeploymentWithStubbornCommand(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	one := c.start("STUBBORN=1")
+	one.says("feeding")
+	one.signal(syscall.SIGTERM)
+	select {
+	case <-one.done:
+	case <-time.After(time.Duration(c.pod.Grace) * time.Second):
+		t.Fatalf("Kubernetes would kill it after its grace of %d s: %s", c.pod.Grace, one.said())
+	}
+	if code, output := one.wait(); code != 128+int(syscall.SIGKILL) || !strings.Contains(output, "told to end") {
+		t.Errorf("code %d, %s", code, output)
+	}
+	lease := c.server.API(t, "GET", c.server.Leases(c.namespace)+"/leaderrun-feed", "")
+	if strings.Contains(lease, `"holderIdentity":"`) {
+		t.Errorf("the lease is not free: %s", lease)
+	}
+}

@@ -256,12 +256,12 @@ func TestEndThatCannotBeRecorded(t *testing.T) {
 	for _, s := range stores[1:] { // a folder does not fall silent
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			scheme, addr, query := s.start(t)
+			addr, url := s.start(t)
 			proxy := testserver.NewProxy(t, addr)
-			b := newBed(t, scheme+addr+query)
+			b := newBed(t, url(addr))
 			b.ttl, b.role = s.ttl, roleWitness
 			silent := *b
-			silent.backend = scheme + proxy.Addr() + query
+			silent.backend = url(proxy.Addr())
 			mark := filepath.Join(b.dir, "mark")
 			over := make(chan answer)
 			go func() {

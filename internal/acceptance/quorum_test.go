@@ -12,7 +12,7 @@ import (
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
-// quorumTTL leaves time for an election within a lease.
+// quorumTTL leaves time for an election within a lease on most stores.
 const quorumTTL = 15 * time.Second
 
 // members are the hosts of a store of three, where they have a network.
@@ -27,6 +27,14 @@ type cluster struct {
 	leader  func() int
 	changed func(old int) // waits until another member than old leads
 	agreed  func()        // waits until all members follow one leader
+}
+
+// ttl leaves time for an election within a lease. ZooKeeper's followers wait for one that hangs before they elect another.
+func (c *cluster) ttl() time.Duration {
+	if strings.HasPrefix(c.url, "zk:") {
+		return 2 * quorumTTL
+	}
+	return quorumTTL
 }
 
 // others are the members but one.
@@ -55,6 +63,17 @@ var clusters = map[string]func(t *testing.T, n *testhost.Network) *cluster{
 		s := testserver.ConsulClusterOf(t, options...)
 		return newCluster(t, "consul://", s, s.Members, (*testserver.ConsulServer).Addr,
 			func(m *testserver.ConsulServer) *testserver.Process { return m.Process })
+	},
+	"ZooKeeper": func(t *testing.T, n *testhost.Network) *cluster {
+		t.Helper()
+		testserver.Require(t, "zookeeper")
+		options := make([]testserver.ZooKeeperOptions, len(members))
+		for i := range members {
+			options[i].Address, options[i].Netns = place(n, i)
+		}
+		s := testserver.ZooKeeperEnsembleOf(t, options...)
+		return newCluster(t, "zk://", s, s.Members, (*testserver.ZooKeeperServer).Addr,
+			func(m *testserver.ZooKeeperServer) *testserver.Process { return m.Process })
 	},
 }
 
@@ -165,7 +184,7 @@ func TestRunSurvivesWhatLeavesAMajority(t *testing.T) {
 				}
 				c := start(t, n)
 				b := newBed(t, c.url)
-				b.ttl = quorumTTL
+				b.ttl = c.ttl()
 				w := b.start(where, "--backend-wait", "1m")
 				old := b.beats(w, 0)
 				if f.network {
@@ -222,7 +241,7 @@ func TestRunEndsWithoutAMajority(t *testing.T) {
 			t.Parallel()
 			c := start(t, nil)
 			b := newBed(t, c.url)
-			b.ttl = quorumTTL
+			b.ttl = c.ttl()
 			stopped := []int{c.leader(), (c.leader() + 1) % len(members)}
 			strike(b, c, fault[*cluster]{
 				code: 75,
@@ -250,7 +269,7 @@ func TestClaimWithoutAMajority(t *testing.T) {
 			t.Parallel()
 			c := start(t, nil)
 			b := newBed(t, c.url)
-			b.ttl = quorumTTL
+			b.ttl = c.ttl()
 			leader := c.leader()
 			stopped := []int{(leader + 1) % len(members), (leader + 2) % len(members)}
 			for _, i := range stopped {

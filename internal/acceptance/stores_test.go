@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net/url"
 	"os/exec"
 	"slices"
 	"strings"
@@ -16,27 +17,50 @@ import (
 
 // store is a backend of one server, or of none.
 type store struct {
-	name  string
-	ttl   time.Duration // the shortest that it keeps
-	start func(t *testing.T) (scheme, addr, query string)
+	name string
+	ttl  time.Duration // the shortest that it keeps
+	// start returns its address, and its URL where it is reached at that or another, through a proxy perhaps.
+	start func(t *testing.T) (addr string, url func(addr string) string)
+}
+
+// at is a store whose address stands in its URL.
+func at(scheme, addr, query string) (string, func(addr string) string) {
+	return addr, func(addr string) string { return scheme + addr + query }
 }
 
 var stores = []store{
-	{"file", ttl, func(t *testing.T) (string, string, string) {
+	{"file", ttl, func(t *testing.T) (string, func(string) string) {
 		t.Helper()
-		return "file://", testserver.Dir(t), ""
+		return at("file://", testserver.Dir(t), "")
 	}},
-	{"redis", ttl, func(t *testing.T) (string, string, string) {
+	{"redis", ttl, func(t *testing.T) (string, func(string) string) {
 		t.Helper()
-		return "redis://", testserver.Redis(t, testserver.RedisOptions{}).Addr(), "?longest-ttl=" + ttl.String()
+		return at("redis://", testserver.Redis(t, testserver.RedisOptions{}).Addr(), "?longest-ttl="+ttl.String())
 	}},
-	{"etcd", ttl, func(t *testing.T) (string, string, string) {
+	{"etcd", ttl, func(t *testing.T) (string, func(string) string) {
 		t.Helper()
-		return "etcd://", testserver.Etcd(t, testserver.EtcdOptions{}).Endpoint(), ""
+		return at("etcd://", testserver.Etcd(t, testserver.EtcdOptions{}).Endpoint(), "")
 	}},
-	{"consul", 2 * ttl, func(t *testing.T) (string, string, string) {
+	{"consul", 2 * ttl, func(t *testing.T) (string, func(string) string) {
 		t.Helper()
-		return "consul://", testserver.Consul(t, testserver.ConsulOptions{}).Addr(), ""
+		return at("consul://", testserver.Consul(t, testserver.ConsulOptions{}).Addr(), "")
+	}},
+	{"zookeeper", ttl, func(t *testing.T) (string, func(string) string) {
+		t.Helper()
+		return at("zk://", testserver.ZooKeeper(t, testserver.ZooKeeperOptions{}).Addr(), "")
+	}},
+	{"kubernetes", ttl, func(t *testing.T) (string, func(string) string) {
+		t.Helper()
+		s := testserver.SharedKubernetes(t)
+		namespace := s.Namespace(t)
+		return s.Addr(), func(addr string) string {
+			return "k8s://" + namespace + "?kubeconfig=" + s.KubeconfigAt(t, testserver.KubernetesAdmin, addr)
+		}
+	}},
+	{"postgres", ttl, func(t *testing.T) (string, func(string) string) {
+		t.Helper()
+		s := testserver.Postgres(t, testserver.PostgresOptions{})
+		return at("postgres://"+url.UserPassword("postgres", s.Password).String()+"@", s.Addr(), "/postgres?sslmode=disable&longest-ttl="+ttl.String())
 	}},
 }
 
@@ -57,8 +81,8 @@ func onStores(t *testing.T, stores []store, test func(t *testing.T, b *bed)) {
 	for _, s := range stores {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			scheme, addr, query := s.start(t)
-			b := newBed(t, scheme+addr+query)
+			addr, url := s.start(t)
+			b := newBed(t, url(addr))
 			b.ttl, b.role = s.ttl, roleWitness
 			test(t, b)
 		})

@@ -1,6 +1,7 @@
 package torture
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -26,29 +27,32 @@ func (x *site) diskLost(excused bool) Fault {
 	}
 }
 
-// restored is a server that goes back to what it knew when the fault began: the harm is done when it is mended.
+// restored is a server, with the one that has its data, that goes back to what it knew when the fault began: the harm is
+// done when it is mended.
 func (x *site) restored() Fault {
 	return Fault{
 		Name: "server restored from a backup", OnServer: true, Peers: true, Excused: true, Forgets: true, AtLeast: usualTTL,
 		Strike: func(b *Bed, _ Victim) (func() error, error) {
-			s, backup := x.servers[0], testserver.Dir(b.T)
+			data, backup, all := x.servers[0].Data(), testserver.Dir(b.T), []int{}
+			for i := range x.servers {
+				all = append(all, i)
+			}
 			// Nothing moves while it is copied.
-			if err := s.Signal(syscall.SIGSTOP); err != nil {
-				return nil, err
+			err := x.signal(all, syscall.SIGSTOP)
+			if err == nil {
+				err = copyAll(data, backup)
 			}
-			err := copyAll(s.Data(), backup)
-			if err := s.Signal(syscall.SIGCONT); err != nil {
-				return nil, err
-			}
-			if err != nil {
+			if err := errors.Join(err, x.signal(all, syscall.SIGCONT)); err != nil {
 				return nil, err
 			}
 			return func() error {
-				s.Kill()
-				if err := empty(s.Data()); err != nil {
+				for _, s := range x.servers {
+					s.Kill()
+				}
+				if err := empty(data); err != nil {
 					return err
 				}
-				if err := copyAll(backup, s.Data()); err != nil {
+				if err := copyAll(backup, data); err != nil {
 					return err
 				}
 				return x.whole(b.T)
@@ -109,9 +113,18 @@ func (x *site) outOfFiles() Fault {
 	}
 }
 
-// prlimit changes or tells the limits of a process, prlimit(1).
+// prlimit changes or tells the limits of a process, prlimit(1), as the user whose it is: not every root may for another's.
 func prlimit(pid int, words ...string) (string, error) {
-	out, err := exec.Command("prlimit", append([]string{"--pid", strconv.Itoa(pid)}, words...)...).CombinedOutput()
+	info, err := os.Stat(fmt.Sprintf("/proc/%d", pid))
+	if err != nil {
+		return "", err
+	}
+	words = append([]string{"prlimit", "--pid", strconv.Itoa(pid)}, words...)
+	if owner, ok := info.Sys().(*syscall.Stat_t); ok && int(owner.Uid) != os.Geteuid() {
+		as := []string{"setpriv", "--reuid", fmt.Sprint(owner.Uid), "--regid", fmt.Sprint(owner.Gid), "--clear-groups"}
+		words = append(as, words...)
+	}
+	out, err := exec.Command(words[0], words[1:]...).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("prlimit: %w: %s", err, out)
 	}

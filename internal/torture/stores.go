@@ -30,6 +30,11 @@ var Stores = []Store{
 	{Name: "etcd3", Members: threeHosts, TTL: usualTTL, Peer: &EtcdctlLock, Start: startEtcdCluster},
 	{Name: "consul", Members: oneHost, TTL: consulTTL, Peer: &ConsulLock, Start: startConsul},
 	{Name: "consul3", Members: threeHosts, TTL: consulTTL, Peer: &ConsulLock, Start: startConsulCluster},
+	{Name: "zookeeper", Members: oneHost, TTL: usualTTL, Start: startZooKeeper},
+	{Name: "zookeeper3", Members: threeHosts, TTL: usualTTL, Start: startZooKeeperEnsemble},
+	{Name: "kubernetes", Members: oneHost, TTL: usualTTL, Start: startKubernetes},
+	{Name: "postgres", Members: oneHost, TTL: usualTTL, Start: startPostgres},
+	{Name: "postgres3", Members: threeHosts, TTL: usualTTL, Start: startPostgresReplicas},
 }
 
 func startFile(t testing.TB, _ *testhost.Network) *Running {

@@ -18,7 +18,7 @@ type clock struct {
 
 func newClock(t testing.TB) *clock {
 	t.Helper()
-	c := &clock{file: filepath.Join(testserver.Dir(t), "offset")}
+	c := &clock{file: filepath.Join(testserver.OpenDir(t), "offset")}
 	found, _ := filepath.Glob("/usr/lib/*/faketime/libfaketimeMT.so.1")
 	if len(found) == 0 {
 		t.Log("libfaketime is not installed, so the server's clock is not moved")
@@ -47,7 +47,7 @@ func (c *clock) environment() []string {
 // move steps the clock. The server reads the file whenever it looks at the clock, so there is always a whole one.
 func (c *clock) move(offset time.Duration) error {
 	next := c.file + ".next"
-	if err := os.WriteFile(next, fmt.Appendf(nil, "+%d\n", int(offset.Seconds())), 0o600); err != nil {
+	if err := os.WriteFile(next, fmt.Appendf(nil, "+%d\n", int(offset.Seconds())), 0o644); err != nil { //nolint:gosec // the server may be of another account
 		return err
 	}
 	return os.Rename(next, c.file)

@@ -21,7 +21,7 @@ type disk struct {
 
 func newDisk(t testing.TB, size string) *disk {
 	t.Helper()
-	d := &disk{dir: testserver.Dir(t)}
+	d := &disk{dir: testserver.OpenDir(t)}
 	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "mode=0700,size="+size, "none", d.dir).CombinedOutput(); err != nil {
 		t.Logf("no disk of its own, so none that is full: %v: %s", err, out)
 		return d

@@ -17,7 +17,7 @@ import (
 )
 
 // beds is on how many beds at once the faults of a store are tried: those that make it wait for a quarantine need more.
-var beds = map[string]int{"redis": 4, "sentinel": 4, "etcd": 2, "consul": 3, "consul3": 2}
+var beds = map[string]int{"redis": 4, "sentinel": 4, "etcd": 2, "consul": 3, "consul3": 2, "kubernetes": 3, "postgres": 4, "postgres3": 3, "zookeeper": 3, "zookeeper3": 3}
 
 // Each store is started, each fault of its servers strikes and is mended, and then a command runs again. A fault that has to
 // end a run is mended when it has.
@@ -76,7 +76,7 @@ func tryFaults(t *testing.T, store Store, first, n int) {
 }
 
 // traceless are the faults that neither end a run nor show in traces.
-var traceless = []string{"disk full", "server restored from a backup", "failover by hand"}
+var traceless = []string{"disk full", "server restored from a backup", "failover by hand", "connections terminated", "table locked"}
 
 // traces are what most faults change: which processes the servers' hosts have, which of them are stopped, how many files
 // they may open, and what their network and the switch drop.

@@ -1,0 +1,178 @@
+package acceptance
+
+import (
+	"testing"
+
+	"github.com/leaderrun/leaderrun/internal/testserver"
+)
+
+const longestHere = "&longest-ttl="
+
+var postgresFaults = []fault[*testserver.PostgresServer]{
+	{
+		name: "holder taken out", code: 75,
+		strike: func(b *bed, s *testserver.PostgresServer, _ *wrapper) {
+			changeRow(b, s, "UPDATE leaderrun SET holder = NULL, token = NULL")
+		},
+	},
+	{
+		name: "holder replaced", code: 75,
+		strike: func(b *bed, s *testserver.PostgresServer, _ *wrapper) {
+			changeRow(b, s, "UPDATE leaderrun SET holder = 'an operator'")
+		},
+	},
+	{
+		name: "server stopped", code: 75,
+		strike: func(b *bed, s *testserver.PostgresServer, _ *wrapper) { s.Stop(b.t) },
+		mend: func(b *bed, s *testserver.PostgresServer, w *wrapper) {
+			w.wait()
+			s.Cont(b.t)
+		},
+	},
+	{
+		name: "server killed, and later back with its data", code: 75,
+		strike: func(_ *bed, s *testserver.PostgresServer, _ *wrapper) { s.Kill() },
+		mend: func(b *bed, s *testserver.PostgresServer, w *wrapper) {
+			w.wait()
+			s.Restart(b.t, true)
+		},
+	},
+	{
+		name: "server restarted empty", code: 75,
+		strike: func(b *bed, s *testserver.PostgresServer, _ *wrapper) { s.Restart(b.t, false) },
+	},
+}
+
+// changeRow changes the row of the job, whose lease somebody has.
+func changeRow(b *bed, s *testserver.PostgresServer, update string) {
+	b.t.Helper()
+	if got := s.Do(b.t, update+" WHERE job = 'job' AND holder IS NOT NULL RETURNING job"); got != "job" {
+		b.t.Fatalf("%s has changed nothing", update)
+	}
+}
+
+func TestFaultsOnPostgres(t *testing.T) {
+	t.Parallel()
+	for _, f := range append(processFaults[*testserver.PostgresServer](), postgresFaults...) {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			s := testserver.Postgres(t, testserver.PostgresOptions{})
+			strike(newBed(t, s.URL()+longestHere+ttl.String()), s, f)
+		})
+	}
+}
+
+// What takes a run's connections away, or keeps others from coming, costs it nothing as long as the server serves somebody again
+// within the lease.
+func TestRunOutlivesItsConnections(t *testing.T) {
+	t.Parallel()
+	const ours = "backend_type = 'client backend' AND pid <> pg_backend_pid()"
+	for name, strike := range map[string]func(t *testing.T, s *testserver.PostgresServer){
+		"terminated": func(t *testing.T, s *testserver.PostgresServer) {
+			t.Helper()
+			if got := s.Do(t, "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE "+ours); got == "0" {
+				t.Error("there were none")
+			}
+		},
+		"server restarted": func(t *testing.T, s *testserver.PostgresServer) {
+			t.Helper()
+			s.Restart(t, true)
+		},
+		"nobody else is let in": func(t *testing.T, s *testserver.PostgresServer) {
+			t.Helper()
+			leave, err := s.Crowd()
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(leave)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := testserver.Postgres(t, testserver.PostgresOptions{Lines: []string{"max_connections = 20"}})
+			b := newBed(t, s.URL()+longestHere+quorumTTL.String())
+			b.ttl = quorumTTL
+			w := b.holder()
+			old := last(t, b.log)
+			strike(t, s)
+			b.survives(w, old.token)
+		})
+	}
+}
+
+// A run behind PgBouncer survives that it is restarted, and is dead in time if it stays away.
+func TestPgBouncerKilled(t *testing.T) {
+	t.Parallel()
+	testserver.Require(t, "pgbouncer")
+	server := testserver.Postgres(t, testserver.PostgresOptions{})
+	pool := testserver.PgBouncer(t, server, testserver.PgBouncerOptions{})
+	b := newBed(t, pool.URL()+longestHere+quorumTTL.String())
+	b.ttl = quorumTTL
+	w := b.holder()
+	old := last(t, b.log)
+	pool.Restart(t)
+	b.survives(w, old.token)
+	w.end()
+
+	strike(newBed(t, pool.URL()+"&prefix=other"+longestHere+ttl.String()), pool, fault[*testserver.PgBouncerServer]{
+		code:   75,
+		strike: func(_ *bed, p *testserver.PgBouncerServer, _ *wrapper) { p.Kill() },
+		mend: func(b *bed, p *testserver.PgBouncerServer, w *wrapper) {
+			w.wait()
+			p.Restart(b.t)
+		},
+	})
+}
+
+// With a standby that confirms each commit a run survives a failover, also where the old primary goes on.
+func TestFailoverToASynchronousStandby(t *testing.T) {
+	t.Parallel()
+	for name, strike := range map[string]func(t *testing.T, old *testserver.PostgresServer){
+		"killed":       func(_ *testing.T, old *testserver.PostgresServer) { old.Kill() },
+		"stopped":      func(t *testing.T, old *testserver.PostgresServer) { t.Helper(); old.Stop(t) },
+		"in its place": func(*testing.T, *testserver.PostgresServer) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			set := testserver.PostgresReplicas(t, 1, make([]testserver.PostgresOptions, 3)...)
+			old := set.Leader(t)
+			b := newBed(t, set.URL()+longestHere+quorumTTL.String())
+			b.ttl = quorumTTL
+			w := b.holder()
+			run := last(t, b.log)
+			b.newcomers()
+			strike(t, old)
+			set.Failover(t)
+			b.survives(w, run.token)
+			set.Rejoin(t, old)
+			b.survives(w, run.token)
+		})
+	}
+}
+
+// A standby that lags is promoted, and has never heard of the lease. Nobody starts before the run is dead.
+func TestFailoverThatForgetsTheLease(t *testing.T) {
+	t.Parallel()
+	set := testserver.PostgresReplicas(t, 0, make([]testserver.PostgresOptions, 2)...)
+	old, standby := set.Members[0], set.Members[1]
+	probe := newBed(t, set.URL()+longestHere+ttl.String())
+	if a := probe.run(nil, "true"); a.code != 0 { // the table
+		t.Fatal(a)
+	}
+	set.Agreed(t)
+	testserver.Eventually(t, "the standby has the table", func() bool {
+		_, err := standby.Try("SELECT * FROM leaderrun")
+		return err == nil
+	})
+	set.Detach(t, standby)
+	strike(newBed(t, set.URL()+longestHere+ttl.String()), set, fault[*testserver.PostgresSet]{
+		code: 75,
+		strike: func(b *bed, set *testserver.PostgresSet, _ *wrapper) {
+			old.Kill()
+			set.Promote(b.t, standby)
+			if got := standby.Do(b.t, "SELECT count(*) FROM leaderrun WHERE holder IS NOT NULL"); got != "0" {
+				b.t.Errorf("the standby knows of %s leases, want none", got)
+			}
+		},
+	})
+}

@@ -1,0 +1,83 @@
+package torture
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/internal/testhost"
+	"github.com/leaderrun/leaderrun/internal/testserver"
+)
+
+func startZooKeeper(t testing.TB, n *testhost.Network) *Running {
+	t.Helper()
+	const host = "s"
+	d := newDisk(t, "64m")
+	s := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{Address: n.Address(host), Netns: n.Name(host), Dir: d.dir})
+	x := alone(n, host, s)
+	a := zookeeperAdmin(func(testing.TB) *testserver.ZooKeeperServer { return s })
+	d.strain = func() error { // more than its log has room for: it ends, and the answer does not come
+		_ = s.Put("/filler", strings.Repeat("x", 1<<18))
+		return nil
+	}
+	r := x.running("zk://", "", s.Port)
+	r.Faults = join(x.faultsOfOne(usualTTL), []Fault{x.diskLost(true), x.restored(), x.outOfFiles()}, a.faults(),
+		pastLease(usualTTL, d.full(x.whole)...))
+	return r
+}
+
+func startZooKeeperEnsemble(t testing.TB, n *testhost.Network) *Running {
+	t.Helper()
+	var members []testserver.ZooKeeperOptions
+	for _, host := range threeHosts {
+		members = append(members, testserver.ZooKeeperOptions{Address: n.Address(host), Netns: n.Name(host)})
+	}
+	set := testserver.ZooKeeperEnsembleOf(t, members...)
+	var ports []int
+	for _, s := range set.Members {
+		ports = append(ports, s.Port)
+	}
+	x := newSite(n, threeHosts, set.Members, set.Whole)
+	x.leader = func(t testing.TB) server { return set.Leader(t) }
+	x.election = 4 * time.Second
+	r := x.running("zk://", "", ports...)
+	r.Faults = join(x.faultsOfMany(usualTTL), []Fault{x.memberLost()}, zookeeperAdmin(set.Leader).faults())
+	return r
+}
+
+// memberLost is a follower that returns without its data, which it takes from the leader.
+func (x *site) memberLost() Fault {
+	return Fault{
+		Name: "follower killed, its disk lost", OnServer: true, Peers: true,
+		Strike: func(b *Bed, _ Victim) (func() error, error) {
+			i := x.followers(b, 1)[0]
+			x.servers[i].Kill()
+			return func() error {
+				x.servers[i].Restart(b.T, false)
+				return x.whole(b.T)
+			}, nil
+		},
+	}
+}
+
+// zookeeperAdmin does what people do to a ZooKeeper: by the server that it returns.
+type zookeeperAdmin func(t testing.TB) *testserver.ZooKeeperServer
+
+const zookeeperJobs = "/leaderrun"
+
+func (a zookeeperAdmin) faults() []Fault {
+	return []Fault{
+		emptied(true, func(t testing.TB) error { return a.remove(t, zookeeperJobs) }),
+		once("lease deleted", func(t testing.TB) error { return a.remove(t, zookeeperJobs+"/"+JobWorker+"/lease") }),
+	}
+}
+
+func (a zookeeperAdmin) remove(t testing.TB, path string) error {
+	t.Helper()
+	err := a(t).Delete(path)
+	if errors.Is(err, testserver.ErrNoNode) {
+		err = errNoLease
+	}
+	return err
+}

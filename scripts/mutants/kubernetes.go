@@ -1,6 +1,22 @@
 package main
 
-var kubernetesTests = []string{"./backends/kubernetes"}
+var kubernetesTests = []string{"./backends/kubernetes/..."}
 
 // kubernetesMutants break the rules of the driver kubernetes.
-var kubernetesMutants = []mutant{}
+var kubernetesMutants = []mutant{
+	{"Kubernetes: no compare of the version", "backends/kubernetes/record.go", "\tkept, err := send(ctx, l)\n", "\tif now, err := d.read(ctx, job); err == nil && now.lease != nil && old.lease != nil {\n\t\tl.ResourceVersion = now.lease.ResourceVersion\n\t}\n\tkept, err := send(ctx, l)\n", kubernetesTests},
+	{"Kubernetes: a Lease that was deleted is made anew by a renewal", "backends/kubernetes/record.go", "l = s.lease.Clone()\n", "l = s.lease.Clone()\n\t\tl.UID = \"\"\n", kubernetesTests},
+	{"Kubernetes: a vanished lease is taken for a released one", "backends/kubernetes/record.go", "Proof: backends.ByBeat}", "Proof: backends.ByRelease}", kubernetesTests},
+	{"Kubernetes: the beat is the record's", "backends/kubernetes/record.go", "s.record.Beat = s.version\n", "", kubernetesTests},
+	{"Kubernetes: a renewal is no beat", "backends/kubernetes/record.go", "if !c.alive && !c.beat && s.lease != nil {", "if !c.beat && s.lease != nil {", kubernetesTests},
+	{"Kubernetes: a note is a beat", "backends/kubernetes/record.go", "if !c.alive && !c.beat && s.lease != nil {", "if s.lease == nil && !c.alive && !c.beat {", kubernetesTests},
+	{"Kubernetes: another program's Lease is taken", "backends/kubernetes/record.go", "\tif !ok {\n", "\tif !ok {\n\t\treturn s, nil\n\t}\n\tif !ok {\n", kubernetesTests},
+	{"Kubernetes: another prefix's Lease is taken", "backends/kubernetes/record.go", "s.record.Job != job || prefix != c.prefix {", "s.record.Job != job && prefix == \"\" {", kubernetesTests},
+	{"Kubernetes: a holder that an operator took out keeps its lease", "backends/kubernetes/record.go", " && s.lease.Spec.HolderIdentity == identity(s.record.Holder)", "", kubernetesTests},
+	{"Kubernetes: a holder goes by the clocks", "backends/kubernetes/record.go", "case asks == s.record.Holder.ID:\n", "case asks == s.record.Holder.ID:\n\t\tleft = byClock\n", kubernetesTests},
+	{"Kubernetes: a beat that was seen is no sign of life", "backends/kubernetes/record.go", "default: // there was a beat meanwhile\n", "default: // there was a beat meanwhile\n\t\tleft = byClock\n", kubernetesTests},
+	{"Kubernetes: a released Lease shows its holder", "backends/kubernetes/record.go", "if c.release || c.record.Free() {", "if false {", kubernetesTests},
+	{"Kubernetes: a renewal waits behind one that is silent", "backends/kubernetes/kubernetes.go", "\t\tif !alone {\n", "\t\tif !alone && false {\n", kubernetesTests},
+	{"Kubernetes: a Lease that is deleted tells nobody", "backends/kubernetes/watch.go", "if err != nil || e.Type == api.Deleted {", "if err != nil {", kubernetesTests},
+	{"Kubernetes: a holder that is taken out is not told", "backends/kubernetes/watch.go", "!r.Free() && !s.held() && (!was", "!r.Free() && !s.held() && was && (!was", kubernetesTests},
+}

@@ -1,6 +1,20 @@
 package main
 
-var zookeeperTests = []string{"./backends/zookeeper"}
+var zookeeperTests = []string{"./backends/zookeeper", "-skip", "TestSuiteEnsemble|TestSuiteTLSAndDigest"}
 
 // zookeeperMutants break the rules of the driver zookeeper.
-var zookeeperMutants = []mutant{}
+var zookeeperMutants = []mutant{
+	{"ZooKeeper: no compare of the record", "backends/zookeeper/record.go", "old.version + 1}), old.version)", "old.version + 1}), -1)", zookeeperTests},
+	{"ZooKeeper: whose lease it is does not matter", "backends/zookeeper/record.go", "lease.Err != nil || lease.Stat.EphemeralOwner != s.id()", "lease.Err != nil", zookeeperTests},
+	{"ZooKeeper: an end leaves the lease", "backends/zookeeper/record.go", "ops = append(ops, wire.Delete(k.lease, 0))", "_ = k", zookeeperTests},
+	{"ZooKeeper: a vanished lease is taken for a released one", "backends/zookeeper/record.go", "Proof: backends.ByBeat}", "Proof: backends.ByRelease}", zookeeperTests},
+	{"ZooKeeper: a beat that was put back counts", "backends/zookeeper/record.go", "if r.Version != node.Stat.Version {", "if false {", zookeeperTests},
+	{"ZooKeeper: a lease that was written by hand counts", "backends/zookeeper/record.go", "case lease.Stat.EphemeralOwner == 0 || lease.Stat.Version != 0:", "case false:", zookeeperTests},
+	{"ZooKeeper: a lease that makes no sense is none", "backends/zookeeper/acquire.go", "if old.foreign != nil {\n\t\t\treturn backends.Grant{}, old.foreign\n\t\t}\n", "", zookeeperTests},
+	{"ZooKeeper: the record's TTL is the one asked for", "backends/zookeeper/acquire.go", "c.TTL = s.granted()", "_ = s.granted()", zookeeperTests},
+	{"ZooKeeper: a session may be shorter than the TTL", "backends/zookeeper/session.go", "if granted.Timeout < s.asked {", "if false {", zookeeperTests},
+	{"ZooKeeper: a renewal is no sign of life", "backends/zookeeper/zookeeper.go", "alive: true, lease: hold", "lease: hold", zookeeperTests},
+	{"ZooKeeper: a session that has expired is no loss", "backends/zookeeper/zookeeper.go", "err = d.confirmLoss(ctx, g, err)", "_ = d.confirmLoss", zookeeperTests},
+	{"ZooKeeper: a connection that broke is a loss", "backends/zookeeper/zookeeper.go", "case errors.Is(err, wire.ErrExpired):\n\t\t\terr = d.confirmLoss(ctx, g, err)", "default:\n\t\t\terr = backends.ErrLost", zookeeperTests},
+	{"ZooKeeper: a watch does not see the lease", "backends/zookeeper/watch.go", "[]string{w.keys.lease, w.keys.record}", "[]string{w.keys.record}", zookeeperTests},
+}

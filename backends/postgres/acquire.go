@@ -29,13 +29,14 @@ func (d *Driver) acquire(ctx context.Context, c backends.Claim) (backends.Grant,
 			continue
 		}
 		mark, quarantine := s.admit(d.cfg.longest)
-		decision := backends.Decide(s.view(quarantine), c)
-		change := s.keep(decision.Record)
+		seen := s.bounded()
+		decision := backends.Decide(seen.view(quarantine), c)
+		change := seen.keep(decision.Record)
 		change.claim = true
 		if mark != s.mark {
 			change.mark = &mark
 		}
-		if decision.Grant == nil && !decision.Changed {
+		if decision.Grant == nil && !decision.Changed && seen == s {
 			if change.mark == nil {
 				return backends.Grant{}, decision.Refusal
 			}

@@ -18,7 +18,7 @@ const (
 	defaultTable   = "leaderrun"
 	defaultPort    = "5432"
 	defaultLongest = 30 * time.Second
-	longestHint    = "?longest-ttl=DURATION in the backend URL raises it, on every host; after a failover nobody runs for so long"
+	longestHint    = "?longest-ttl=DURATION in the backend URL raises it, on every host; after a restart or a failover nobody starts for so long"
 	shapes         = "postgres://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE?prefix=TABLE&sslmode=verify-full"
 	modes          = "disable, prefer, require, verify-ca or verify-full; prefer, the default, verifies nothing"
 	longestName    = 63 // bytes of an identifier

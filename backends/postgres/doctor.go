@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -215,7 +214,7 @@ func (x *examination) standbys() {
 	case f.synchronous > 0:
 		x.Fine(what, "a step counts when the synchronous ones have it too")
 	case f.standbys > 0:
-		x.Warn(what, "synchronous_standby_names", "none is synchronous: after a failover nobody runs for %v, and two runs may overlap while the old primary still answers", x.d.cfg.longest)
+		x.Warn(what, "synchronous_standby_names", "none is synchronous: after a failover nobody starts for %v, and two runs may overlap while the old primary still answers", x.d.cfg.longest)
 	default:
 		x.Fine(what, "none are connected, and none are waited for")
 	}
@@ -255,14 +254,13 @@ func (x *examination) mark(ctx context.Context) {
 			"%v here, and %v was seen: the longer one is how long a quarantine lasts", longest, kept)
 	}
 	if left := x.d.quarantine(s); left > 0 {
-		x.Warn(what, "it ends by itself", "the server is not the one that granted the last leases: the next claim waits for %v", left.Round(time.Millisecond))
+		x.Warn(what, "it ends by itself", "the server was started since it granted the last leases, or is another one: the next claim waits for %v", left.Round(time.Millisecond))
 		return
 	}
-	x.Fine(what, "none: cluster and timeline are %s", describe(s.identity))
+	x.Fine(what, "none: %s", describe(s.identity))
 }
 
 func describe(identity string) string {
-	cluster, line, _ := strings.Cut(identity, ":")
-	timeline, _ := strconv.ParseInt(line, 16, 64)
-	return fmt.Sprintf("%s and %d", cluster, timeline)
+	o, _ := originOf(identity)
+	return fmt.Sprintf("cluster %d, timeline %d, up since %s", o.cluster, o.timeline, time.UnixMilli(o.started).UTC().Format(time.RFC3339))
 }

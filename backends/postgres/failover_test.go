@@ -3,12 +3,14 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/postgres/wire"
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
@@ -131,19 +133,45 @@ func TestNewServerInThePlaceOfALostOne(t *testing.T) {
 	if !ok || r.Verdict != backends.Quarantined || r.Wait < 50*time.Minute {
 		t.Errorf("%v, want a quarantine of about an hour", err)
 	}
+}
 
+func TestAdmit(t *testing.T) {
+	t.Parallel()
 	now := time.Now()
-	old := server{identity: "7000000000000000000:00000001", now: now}
-	if m, wait := old.admit(time.Hour); wait != 0 || m.Identity != old.identity {
-		t.Errorf("a new table in an old cluster waits for %v", wait)
+	const cluster, other = "7000000000000000000", "7000000000000000001" // both were made long ago
+	identity := func(cluster, line string, up time.Duration) string {
+		return fmt.Sprintf("%s:%s:%d", cluster, line, now.Add(-up).UnixMicro())
 	}
-	for name, s := range map[string]server{
-		"a later timeline":     {identity: "7000000000000000000:0000000A", now: now},
-		"a table that is used": {identity: "7000000000000000000:00000001", now: now, used: true},
-		"another identity":     {identity: "7000000000000000000:00000001", now: now, mark: backends.Mark{Identity: "7000000000000000000:00000002"}},
+	here := func(up time.Duration) string { return identity(cluster, "00000001", up) }
+	from := func(identity string) backends.Mark {
+		return backends.Mark{Identity: identity, Longest: time.Hour.Milliseconds()}
+	}
+	for name, x := range map[string]struct {
+		s    server
+		want time.Duration
+	}{
+		"a new table in an old server":          {server{identity: here(2 * time.Hour)}, 0},
+		"a new table in a server that started":  {server{identity: here(10 * time.Minute)}, 50 * time.Minute},
+		"a new table in a promoted server":      {server{identity: identity(cluster, "0000000A", 2*time.Hour)}, time.Hour},
+		"a table that is used, without a mark":  {server{identity: here(2 * time.Hour), used: true}, time.Hour},
+		"the mark's server":                     {server{identity: here(time.Minute), mark: from(here(time.Minute)), used: true}, 0},
+		"the same started again":                {server{identity: here(10 * time.Minute), mark: from(here(2 * time.Hour)), used: true}, 50 * time.Minute},
+		"started again, and seen later":         {server{identity: here(2 * time.Hour), mark: from(here(3 * time.Hour)), used: true}, 0},
+		"started again by a clock that is back": {server{identity: here(-time.Minute), mark: from(here(2 * time.Hour)), used: true}, time.Hour},
+		"another timeline":                      {server{identity: identity(cluster, "00000002", 2*time.Hour), mark: from(here(2 * time.Hour)), used: true}, time.Hour},
+		"another cluster":                       {server{identity: identity(other, "00000001", 2*time.Hour), mark: from(here(2 * time.Hour)), used: true}, time.Hour},
+		"a mark that makes no sense":            {server{identity: here(2 * time.Hour), mark: readMark("{}"), used: true}, time.Hour},
+		"a mark whose start makes no sense":     {server{identity: here(2 * time.Hour), mark: from(cluster + ":00000001:yesterday"), used: true}, time.Hour},
+		"a mark without a start":                {server{identity: here(2 * time.Hour), mark: from(cluster + ":00000001"), used: true}, time.Hour},
 	} {
-		if _, wait := s.admit(time.Hour); wait != time.Hour {
-			t.Errorf("%s: waits for %v", name, wait)
+		x.s.now = now
+		mark, wait := x.s.admit(time.Hour)
+		if wait.Round(time.Second) != x.want || mark.Identity != x.s.identity {
+			t.Errorf("%s: waits for %v, want %v; the mark is %+v", name, wait, x.want, mark)
+		}
+		x.s.mark = mark
+		if again, left := x.s.admit(time.Hour); again != mark || left != wait {
+			t.Errorf("%s: then waits for %v", name, left)
 		}
 	}
 }
@@ -192,11 +220,11 @@ func TestEmptiedByHand(t *testing.T) {
 	w.refused(w.other, newSteady("another"), backends.Quarantined) // a new cluster
 }
 
-// synchronous is a primary whose standby must confirm, and whose user's default is not to wait for anything.
+// synchronous is a primary whose standby must confirm, and whose user's default is not to wait for anything, nor to be warned.
 func synchronous(t *testing.T) (*world, *testserver.PostgresSet) {
 	t.Helper()
 	set := testserver.PostgresReplicas(t, 1, testserver.PostgresOptions{}, testserver.PostgresOptions{})
-	set.Leader(t).Do(t, "ALTER ROLE postgres SET synchronous_commit = off")
+	set.Leader(t).Do(t, "ALTER ROLE postgres SET synchronous_commit = off; ALTER ROLE postgres SET client_min_messages = error")
 	return worldOf(t, set.Leader(t), with(set.Leader(t).URL(), "longest-ttl=5m")), set
 }
 
@@ -275,7 +303,7 @@ func TestStandbyIsNotAsked(t *testing.T) {
 	}
 	alone := open(t, set.Standbys(t)[0].URL())
 	_, err = alone.Acquire(t.Context(), newSteady("job"))
-	if err == nil || backends.IsAnswer(err) {
-		t.Errorf("a standby: %v, want an unknown outcome", err)
+	if backends.IsAnswer(err) || !errors.Is(err, wire.ErrStandby) {
+		t.Errorf("a standby: %v, want %v, and an unknown outcome", err, wire.ErrStandby)
 	}
 }

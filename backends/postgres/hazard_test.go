@@ -111,6 +111,15 @@ func TestTimeDoesNotStandStill(t *testing.T) {
 	w.operator.do(t, "UPDATE leaderrun SET until = clock_timestamp() - interval '1 millisecond' WHERE job = JOB", "other")
 	_, err = w.other.Renew(t.Context(), g)
 	w.wantLost("a renewal of what has run out", err)
+
+	c = newClaim("over")
+	c.TTL = time.Millisecond
+	g = w.acquire(w.d, c)
+	testserver.Eventually(t, "it has run out", func() bool {
+		return w.server.Do(t, "SELECT until < clock_timestamp() FROM leaderrun WHERE job = 'over'") == "t"
+	})
+	_, err = w.d.Renew(t.Context(), g)
+	w.wantLost("a renewal of what has run out, and nobody has touched", err)
 }
 
 // TestLockIsNotWaitedForWithoutACaller: a step whose caller has gone leaves no process of the server behind.
@@ -157,6 +166,26 @@ func TestFrozenProcess(t *testing.T) {
 	w.renew(w.d, g)
 }
 
+// TestSilentHost: a renewal beside one that stays silent asks another host, and does not wait for a share of its time first.
+func TestSilentHost(t *testing.T) {
+	w := newWorld(t)
+	p := testserver.NewProxy(t, w.server.Addr())
+	d := open(t, "postgres://postgres:"+w.server.Password+"@"+p.Addr()+","+w.server.Addr()+"/postgres?sslmode=disable")
+	g := w.acquire(d, newSteady("job"))
+	p.DropReplies(true)
+	ctx, cancel := context.WithCancel(t.Context()) // without a deadline there are no shares
+	defer cancel()
+	silent := make(chan error, 1)
+	go func() { _, err := d.Renew(ctx, g); silent <- err }()
+	testserver.Eventually(t, "a renewal is on its way", func() bool { return p.Dropped() > 0 })
+	defer time.AfterFunc(enough, cancel).Stop()
+	if _, err := d.Renew(ctx, g); err != nil {
+		t.Errorf("the renewal beside it: %v", err)
+	}
+	cancel()
+	w.wantUnknown("the silent renewal", <-silent)
+}
+
 // TestHandIsNoticed: whoever changes a row by hand leaves its version as it is, and is noticed all the same.
 func TestHandIsNoticed(t *testing.T) {
 	w := newWorld(t)
@@ -174,6 +203,34 @@ func TestHandIsNoticed(t *testing.T) {
 	}
 	g := w.acquire(w.d, newSteady("touched"))
 	w.operator.do(t, "UPDATE leaderrun SET updated = now() WHERE job = JOB", "touched")
+	w.renew(w.d, g)
+}
+
+// TestEndIsWhenItWas: a run that ends long after it was last renewed is not recorded as one that ended then: a schedule would
+// count the time between as one in which the lease was free.
+func TestEndIsWhenItWas(t *testing.T) {
+	w := newWorld(t)
+	g := w.acquire(w.d, newSteady("job"))
+	last := g.Private.(*held).last
+	last.at = last.at.Add(-time.Hour) // when the claim was answered
+	if err := w.d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}); err != nil {
+		t.Fatal(err)
+	}
+	r := w.operator.state(t, "job").record
+	if took := time.Duration(r.Ended-r.Granted) * time.Millisecond; took < time.Hour || r.Runs[0].Ended != r.Ended {
+		t.Errorf("a run of an hour has ended after %v", took)
+	}
+}
+
+// TestClockSetBack: a lease that seems to last for an hour, because the server's clock went back by one, lasts for its TTL.
+func TestClockSetBack(t *testing.T) {
+	w := newWorld(t)
+	g := w.acquire(w.d, newSteady("job"))
+	w.operator.do(t, "UPDATE leaderrun SET until = until + interval '1 hour' WHERE job = JOB", "job")
+	first := w.refused(w.other, newSteady("job"), backends.Held)
+	if second := w.refused(w.other, newSteady("job"), backends.Held); first.Wait > g.TTL || second.Wait > first.Wait {
+		t.Errorf("waits for %v, and then for %v", first.Wait, second.Wait)
+	}
 	w.renew(w.d, g)
 }
 

@@ -19,7 +19,7 @@ func (d *Driver) Inspect(ctx context.Context, job string) (backends.Status, erro
 	if err != nil {
 		return backends.Status{}, about("inspect", job, err)
 	}
-	view := s.view(d.quarantine(s))
+	view := s.bounded().view(d.quarantine(s))
 	status := backends.Status{Record: s.record, Lease: view.Lease, Now: s.now}
 	if status.Record.Job == "" {
 		status.Record.Job = job

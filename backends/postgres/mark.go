@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -14,8 +15,9 @@ import (
 
 // server is what a server says of itself, and of the mark, at the moment of a step.
 type server struct {
-	identity string
+	identity string // CLUSTER:TIMELINE:START, see the statement of that name
 	now      time.Time
+	at       time.Time // by our clock, when we heard of it
 	mark     backends.Mark
 	version  int64  // of the row with the mark; 0: there is none
 	xmin     string // of the same
@@ -24,29 +26,49 @@ type server struct {
 
 // admit compares the mark with the server. It returns the mark to keep and for how long nobody may be granted.
 //
-// A server with another identity than the mark's was restored from a backup, or promoted, and may have been behind: what it
-// forgot was granted before it was first seen, so a quarantine begins there. Where there is no mark the table is new, and
-// nobody can have been granted anything in it; but a cluster that is newer than a lease may stand in the place of one
-// that was lost, and one that was promoted may have lost the table.
+// A server of another cluster or timeline than the mark's was restored from a backup, or promoted, and may have been behind:
+// what it forgot was granted before it was first seen, so a quarantine begins there. One that was started again may have
+// been set back to a snapshot of its disk, or have lost what a crash took: what it forgot was granted before its start, so
+// a quarantine begins there, and may be over. Where there is no mark the table is new, and nobody can have been granted
+// anything in it; but a server that is newer than a lease may stand in the place of one that was lost, and one that was
+// promoted may have lost the table.
 func (s *server) admit(longest time.Duration) (backends.Mark, time.Duration) {
-	made, timeline := s.born()
-	now := s.now.UnixMilli()
+	is, known := originOf(s.identity)
+	forgot := !known || is.timeline != 1
+	if s.mark.Identity != "" {
+		was, sane := originOf(s.mark.Identity)
+		forgot = !known || !sane || is.cluster != was.cluster || is.timeline != was.timeline
+	}
 	return s.mark.Admit(backends.Server{
-		Identity: s.identity, Started: made.UnixMilli(), Forgot: s.mark.Identity != "" || timeline != 1,
-	}, longest, now, s.used)
+		Identity: s.identity, Started: max(is.started, is.made()), Forgot: forgot,
+	}, longest, s.now.UnixMilli(), s.used)
 }
 
-// born returns when initdb made the cluster, which the first half of its number says (in xlog.c, BootStrapXLOG), and its
-// timeline. What cannot be read was made just now.
-func (s *server) born() (made time.Time, timeline int64) {
-	number, line, _ := strings.Cut(s.identity, ":")
-	n, err := strconv.ParseUint(number, 10, 64)
-	timeline, errLine := strconv.ParseInt(line, 16, 64)
-	made = time.Unix(int64(n>>32), 0) //nolint:gosec // 32 bits
-	if err != nil || errLine != nil || made.After(s.now) {
-		return s.now, 0
+// origin is what an identity says: which cluster the server has, in which of its histories it writes, and when it was
+// started, in milliseconds.
+type origin struct {
+	cluster  uint64
+	timeline int64
+	started  int64
+}
+
+func originOf(identity string) (o origin, known bool) {
+	parts := strings.Split(identity, ":")
+	if len(parts) != 3 {
+		return origin{}, false
 	}
-	return made.Add(time.Second), timeline // it is in whole seconds
+	var errs [3]error
+	o.cluster, errs[0] = strconv.ParseUint(parts[0], 10, 64)
+	o.timeline, errs[1] = strconv.ParseInt(parts[1], 16, 64)
+	o.started, errs[2] = strconv.ParseInt(parts[2], 10, 64)
+	o.started /= 1000
+	return o, errors.Join(errs[:]...) == nil
+}
+
+// made returns when initdb made the cluster, which the first half of its number says in whole seconds (in xlog.c,
+// BootStrapXLOG), in milliseconds.
+func (o origin) made() int64 {
+	return (int64(o.cluster>>32) + 1) * 1000 //nolint:gosec // 32 bits
 }
 
 // readMark reads a mark. One that makes no sense is none, of a server that we do not know.

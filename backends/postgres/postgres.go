@@ -7,13 +7,14 @@
 // lease lasts until a time by the server's clock, which is in the row, and stays there when somebody takes the lease
 // away by hand: so long a candidate waits.
 //
-// A server that was promoted or restored may have forgotten what another one granted. It is told by its identity, which a
-// row of the table remembers: under a new one nobody is granted for the longest TTL, see backends.Mark. A write counts when
-// it is on the server's disk and on those of its synchronous standbys, whatever the defaults of the session are.
+// A server that was promoted, restored or only started again may have forgotten what was granted. It is told by its
+// identity, which a row of the table remembers and every write compares: under a new one nobody is granted until the longest
+// TTL is over, see backends.Mark. A write counts when it is on the server's disk and on those of its synchronous standbys,
+// whatever the defaults of the session are.
 //
 // What it does not promise: two servers that both believe to be the primary grant to two holders, unless the standbys are
-// synchronous; a clock of the server that is stepped forward ends leases early; a server that was set back to a snapshot of
-// its disk cannot be told from one that was not; and whoever drops the table has removed every trace of a run.
+// synchronous, and one that was started as a copy of the other and takes its place later is such a server; a clock of the
+// server that is stepped forward ends leases early; and whoever drops the table has removed every trace of a run.
 package postgres
 
 import (
@@ -47,7 +48,7 @@ type Driver struct {
 // client is what the driver asks: a *wire.Client, but for tests.
 type client interface {
 	Ask(ctx context.Context, batch []wire.Statement, check func(wire.Reply) error) (wire.Reply, error)
-	Dedicated(ctx context.Context) (*wire.Conn, error)
+	Dedicated(ctx context.Context, purpose string) (*wire.Conn, error)
 	Drop(conn *wire.Conn)
 	Elsewhere()
 	Close() error
@@ -119,7 +120,8 @@ func saw(g backends.Grant, now *state) {
 	}
 }
 
-// Renew implements backends.Driver: one round trip, if nobody but the holder has changed the row. A renewal beside one
+// Renew implements backends.Driver: one round trip, if nobody but the holder has changed the row and the server is the one
+// that it was. A renewal beside one
 // that stays silent goes out on a connection of its own, to another host if there is one.
 func (d *Driver) Renew(ctx context.Context, g backends.Grant) (backends.Signal, error) {
 	if h, ok := g.Private.(*held); ok {

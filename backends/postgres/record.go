@@ -37,7 +37,7 @@ func (d *Driver) read(ctx context.Context, job string) (*state, error) {
 		return err
 	})
 	if hasCode(err, wire.UndefinedTable) {
-		return &state{missing: true, server: server{now: time.Now()}}, nil
+		return &state{missing: true, server: server{now: time.Now(), at: time.Now()}}, nil
 	}
 	if err != nil {
 		return nil, d.classify(err)
@@ -89,7 +89,7 @@ func (d *Driver) state(job string, reply wire.Reply) (*state, error) {
 	f := fields{row: reply.Rows[1][0]}
 	s := new(state)
 	echo, recovery := f.text(), f.bool()
-	s.identity, s.now = f.text(), time.UnixMilli(f.int())
+	s.identity, s.now, s.at = f.text(), time.UnixMilli(f.int()), time.Now()
 	version := f.next()
 	s.row = version.Valid
 	s.xid = f.text()
@@ -105,7 +105,7 @@ func (d *Driver) state(job string, reply wire.Reply) (*state, error) {
 	if recovery {
 		return nil, wire.ErrStandby
 	}
-	if s.identity == "" { // which would pass for that of a mark that is not there
+	if _, known := originOf(s.identity); !known {
 		return nil, errReply
 	}
 	if s.xmin != "" {
@@ -167,13 +167,26 @@ func (s *state) view(quarantine time.Duration) backends.View {
 }
 
 // holding is the view of a holder that has not asked again: its lease is valid if the server says so in the step that
-// renews it.
+// renews it, and the server's clock has gone on as ours has.
 func (s *state) holding() backends.View {
 	v := s.view(0)
+	v.Now = v.Now.Add(time.Since(s.at))
 	if v.Lease == nil && s.holder != "" {
 		v.Lease = &backends.Lease{Holder: s.holder, Token: s.token}
 	}
 	return v
+}
+
+// bounded returns what is there with a lease that lasts for no longer than its TTL from now: if it says more, the server's
+// clock went back.
+func (s *state) bounded() *state {
+	bound := s.now.UnixMilli() + s.record.TTL
+	if s.holder == "" || s.record.TTL == 0 || s.record.Until <= bound {
+		return s
+	}
+	b := *s
+	b.record.Until = bound
+	return &b
 }
 
 // change is what a step writes.
@@ -235,6 +248,7 @@ func (d *Driver) swap(ctx context.Context, job string, s *state, c change) (next
 				return errReply
 			}
 			after.xid, after.record.Until, after.now = f.text(), f.int(), time.UnixMilli(f.int())
+			after.at = time.Now()
 			if f.next(); f.wrong || len(f.row) > 0 {
 				return errReply
 			}

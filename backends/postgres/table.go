@@ -38,9 +38,11 @@ type statements struct {
 	channel                string // on which a change is told that somebody waits for
 }
 
-// identity is SQL for who a server is: the cluster that initdb made, and in which of its histories (timelines) it
-// writes. A failover, and a recovery from a backup, begin another one.
-const identity = `(SELECT system_identifier FROM pg_control_system())::text || ':' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)`
+// identity is SQL for who a server is: the cluster that initdb made, in which of its histories (timelines) it writes, and
+// when it was started, in microseconds. A failover, and a recovery from an archive, begin another history; a snapshot of the
+// disk that is put back does not, and takes another start.
+const identity = `(SELECT system_identifier FROM pg_control_system())::text || ':' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)` +
+	` || ':' || (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint::text`
 
 // millis is SQL for a time in milliseconds.
 func millis(of string) string { return "floor(extract(epoch FROM " + of + ") * 1000)::bigint::text" }
@@ -57,8 +59,8 @@ func newStatements(table, user string) statements {
 		create: `CREATE TABLE IF NOT EXISTS ` + table + ` (` + columns + `) WITH (fillfactor = 50)`,
 		grant:  `GRANT SELECT, INSERT, UPDATE ON ` + table + ` TO "` + strings.ReplaceAll(user, `"`, `""`) + `"`,
 		// The reply to a write comes after it is on the disk of the server and of the synchronous standbys, whatever the
-		// user's or the database's default is.
-		settings: `SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true),` +
+		// user's or the database's default is, or with a warning.
+		settings: `SELECT set_config('client_min_messages', 'warning', true), set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true),` +
 			` set_config('lock_timeout', $1::text, true)`,
 		read: `SELECT $1::text, pg_is_in_recovery(), CASE WHEN pg_is_in_recovery() THEN '' ELSE ` + identity + ` END, ` +
 			millis("clock_timestamp()") + `, j.version, j.xmin::text, j.record, j.holder, j.token, ` + millis("j.until") + `, j.beat,` +

@@ -62,7 +62,7 @@ func (d *Driver) Watch(ctx context.Context, job string) (<-chan backends.News, e
 func (d *Driver) watch(ctx context.Context, job string, ch chan backends.News) error {
 	open, cancel := context.WithTimeout(ctx, 2*lookLimit)
 	defer cancel()
-	conn, err := d.client.Dedicated(open)
+	conn, err := d.client.Dedicated(open, "watch")
 	if err != nil {
 		return err
 	}

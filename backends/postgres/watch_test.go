@@ -1,11 +1,13 @@
 package postgres
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/postgres/wire"
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
@@ -38,6 +40,9 @@ func TestWatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	tells(t, "the watch stands", ch)
+	if n := w.server.Do(t, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'leaderrun watch'"); n != "1" {
+		t.Errorf("%s connections are shown as those of a watch", n)
+	}
 	g := w.acquire(w.d, newSteady("job"))
 	another := w.acquire(w.d, newSteady("another"))
 	for _, o := range []backends.Order{
@@ -64,6 +69,42 @@ func TestWatch(t *testing.T) {
 	tells(t, "the end", ch)
 	w.server.Restart(t, true)
 	tells(t, "the watch stands again", ch)
+}
+
+// TestTold: what wakes a waiter is a notification, and not that it looks now and then. Behind a pooler nobody listens.
+func TestTold(t *testing.T) {
+	w := newWorld(t)
+	listen := func(d *Driver) (*wire.Conn, bool) {
+		t.Helper()
+		conn, err := d.client.Dedicated(t.Context(), "watch")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { d.client.Drop(conn) })
+		listens, err := d.listen(t.Context(), conn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return conn, listens
+	}
+	conn, listens := listen(w.other)
+	if !listens {
+		t.Fatal("does not listen")
+	}
+	g := w.acquire(w.d, newSteady("job"))
+	w.renew(w.d, g)
+	if err := w.d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), enough)
+	defer cancel()
+	if key, heard, err := conn.Wait(ctx, enough); key != keyOf("job") || !heard || err != nil {
+		t.Errorf("an end: %q, %v, %v", key, heard, err)
+	}
+	pooler := testserver.PgBouncer(t, w.server, testserver.PgBouncerOptions{})
+	if _, listens := listen(open(t, pooler.URL())); listens {
+		t.Error("listens behind a pooler")
+	}
 }
 
 // TestWatchThroughAPooler: nothing is told there, and is seen all the same.

@@ -19,7 +19,7 @@ type world struct {
 	url      string
 }
 
-// newWorld starts a server that nobody takes for a new one.
+// newWorld starts a server that nobody takes for a new one, and makes the test parallel.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	t.Parallel()

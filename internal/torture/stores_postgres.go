@@ -27,7 +27,9 @@ func startPostgres(t testing.TB, n *testhost.Network) *Running {
 	d.strain = func() error { return fillLog(s) }
 	r := x.running(postgresURL(s), "/postgres?sslmode=disable&longest-ttl="+usualTTL.String(), s.Port)
 	r.Quarantine = usualTTL
-	r.Faults = join(x.faultsOfOne(usualTTL), []Fault{x.diskLost(false), x.restored(), x.outOfFiles(), x.shutDown(theServer)},
+	restored := x.restored()
+	restored.Excused = false // it is told by the server's start
+	r.Faults = join(x.faultsOfOne(usualTTL), []Fault{x.diskLost(false), restored, x.outOfFiles(), x.shutDown(theServer)},
 		a.faults(), []Fault{a.crowded(x), a.locked(x)}, pastLease(usualTTL, a.locked(x)), c.faults(x.whole),
 		pastLease(usualTTL, d.full(x.whole)...))
 	return r

@@ -106,11 +106,9 @@ func (c *postgresCounter) requests() (int, error) {
 		`WHERE query !~* '^(begin|start|set|commit|rollback|select set_config)\y' AND query !~ 'pg_stat_'`)
 }
 
-// told counts who waits for an advisory lock. A standby of leaderrun has a connection to be told by beside the one for
-// its requests, and a holder has the latter alone; the server does not say who of them listens.
+// told counts who waits for an advisory lock, and the connections that a standby of leaderrun has to be told by.
 func (c *postgresCounter) told() (int, error) {
-	return c.number(`SELECT count(*) FILTER (WHERE wait_event = 'advisory') ` +
-		`+ greatest(count(*) FILTER (WHERE application_name = 'leaderrun') - 1, 0) / 2 FROM pg_stat_activity`)
+	return c.number(`SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'advisory' OR application_name = 'leaderrun watch'`)
 }
 
 // The lines of shell that people write, with an advisory lock in place of a lease: a session of psql holds it until the

@@ -1,33 +1,39 @@
 package main
 
 var (
-	postgresTests     = []string{"./backends/postgres"}
-	postgresSuite     = []string{"./backends/postgres", "-run", "TestSuite$"}
-	postgresHazards   = []string{"./backends/postgres", "-run", "TestReplyOf|TestTimeDoes|TestLock|TestFrozen|TestHand"}
-	postgresFailovers = []string{"./backends/postgres", "-run", "TestFailover|TestNewServer|TestUnlogged|TestStandby|TestRestored|TestEmptied"}
+	postgresHazards   = []string{"./backends/postgres", "-run", "TestReplyOf|TestTimeDoes|TestLock|TestFrozen|TestSilentHost|TestHand|TestEndIs|TestClockSetBack"}
+	postgresFailovers = []string{"./backends/postgres", "-run", "TestFailover|TestNewServer|TestUnlogged|TestStandby|TestRestored|TestEmptied|TestAdmit"}
+	postgresRestores  = []string{"./backends/postgres", "-run", "TestAdmit|TestSnapshot|TestPutBack|TestRestarted|TestLongerTTL"}
 	postgresConfig    = []string{"./backends/postgres", "-run", "TestWhatIsVerified|TestVerifyCA"}
-	postgresWatch     = []string{"./backends/postgres", "-run", "TestWatch"}
+	postgresWatch     = []string{"./backends/postgres", "-run", "TestWatch|TestTold"}
+	postgresErrors    = []string{"./backends/postgres", "-run", "TestPermanent"}
 	postgresWire      = []string{"./backends/postgres/wire"}
 )
 
 // postgresMutants break the rules of the driver postgres.
 var postgresMutants = []mutant{
-	{"PostgreSQL: what changed since it was read is written over", "backends/postgres/table.go", "j.version = $9::bigint AND j.xmin = $10::xid AND (", "$9::bigint IS NOT NULL AND $10::xid IS NOT NULL AND (", postgresTests},
+	{"PostgreSQL: what changed since it was read is written over", "backends/postgres/table.go", "j.version = $9::bigint AND j.xmin = $10::xid AND (", "$9::bigint IS NOT NULL AND $10::xid IS NOT NULL AND (", postgresHazards},
 	{"PostgreSQL: what was changed by hand is not noticed", "backends/postgres/table.go", "AND j.xmin = $10::xid AND (", "AND $10::xid IS NOT NULL AND (", postgresHazards},
-	{"PostgreSQL: a lease that has run out is renewed", "backends/postgres/table.go", "(NOT $13::boolean OR j.until > clock_timestamp())", "(NOT $13::boolean OR j.until IS NOT NULL)", postgresSuite},
-	{"PostgreSQL: a write does not ask which server it reaches", "backends/postgres/table.go", "` AND ` + identity + ` = $11::text`", "` AND $11::text <> ''`", postgresFailovers},
-	{"PostgreSQL: a claim does not compare the mark", "backends/postgres/record.go", "args[11] = number(after.version)", "_ = after.version", postgresTests},
+	{"PostgreSQL: a lease that has run out is renewed", "backends/postgres/table.go", "(NOT $13::boolean OR j.until > clock_timestamp())", "(NOT $13::boolean OR j.until IS NOT NULL)", postgresHazards},
+	{"PostgreSQL: a write does not ask which server it reaches", "backends/postgres/table.go", "` AND ` + identity + ` = $11::text`", "` AND $11::text <> ''`", postgresRestores},
+	{"PostgreSQL: a claim does not compare the mark", "backends/postgres/record.go", "args[11] = number(after.version)", "_ = after.version", postgresRestores},
 	{"PostgreSQL: a timeline is no other history", "backends/postgres/table.go", "FROM pg_control_system())::text || ':' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)`", "FROM pg_control_system())::text || ':00000001'`", postgresFailovers},
-	{"PostgreSQL: no quarantine", "backends/postgres/acquire.go", "s.view(quarantine)", "s.view(min(quarantine, 0))", postgresFailovers},
-	{"PostgreSQL: a promoted server without a table is a new one", "backends/postgres/mark.go", "|| timeline != 1", "|| timeline < 1", postgresFailovers},
-	{"PostgreSQL: a server that was made just now is free at once", "backends/postgres/mark.go", "Started: made.UnixMilli()", "Started: made.UnixMilli() - made.UnixMilli()", postgresFailovers},
-	{"PostgreSQL: a mark that makes no sense is none", "backends/postgres/mark.go", "return backends.Mark{Identity: \"unknown\"}", "return backends.Mark{}", postgresFailovers},
+	{"PostgreSQL: a start is no other server", "backends/postgres/table.go", "(extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint::text", "'1'", postgresRestores},
+	{"PostgreSQL: another timeline is a restart", "backends/postgres/mark.go", " || is.timeline != was.timeline", "", postgresRestores},
+	{"PostgreSQL: another cluster is a restart", "backends/postgres/mark.go", "is.cluster != was.cluster || ", "", postgresRestores},
+	{"PostgreSQL: a mark of another shape is trusted", "backends/postgres/mark.go", "!known || !sane || ", "sane && !known || ", postgresRestores},
+	{"PostgreSQL: a role may hide a warning", "backends/postgres/table.go", "set_config('client_min_messages', 'warning', true), ", "", postgresFailovers},
+	{"PostgreSQL: a run ends when it was last renewed", "backends/postgres/record.go", "v.Now = v.Now.Add(time.Since(s.at))", "v.Now = v.Now.Add(0)", postgresHazards},
+	{"PostgreSQL: a clock that was set back keeps a dead holder alive", "backends/postgres/acquire.go", "seen := s.bounded()", "seen := s", postgresHazards},
+	{"PostgreSQL: no quarantine", "backends/postgres/acquire.go", "seen.view(quarantine)", "seen.view(min(quarantine, 0))", postgresFailovers},
+	{"PostgreSQL: a promoted server without a table is a new one", "backends/postgres/mark.go", "|| is.timeline != 1", "|| is.timeline < 1", postgresRestores},
+	{"PostgreSQL: a server that was made just now is free at once", "backends/postgres/mark.go", "Started: max(is.started, is.made())", "Started: min(0, is.started)", postgresRestores},
 	{"PostgreSQL: who only looks is answered by a standby", "backends/postgres/record.go", "if recovery {", "if recovery && echo == \"\" {", postgresFailovers},
 	{"PostgreSQL: a commit that nobody waited for counts", "backends/postgres/errors.go", "return errUnreplicated", "return nil", postgresFailovers},
 	{"PostgreSQL: the default of synchronous_commit is kept", "backends/postgres/table.go", "WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END", "WHEN 'remote_apply' THEN 'remote_apply' ELSE current_setting('synchronous_commit') END", postgresFailovers},
 	{"PostgreSQL: a repeated end is not written", "backends/postgres/postgres.go", "now, done, err := d.swap(ctx, job, s, s.release(e.Record, e.Release))", "if !e.Release {\n\t\t\treturn nil\n\t\t}\n\t\tnow, done, err := d.swap(ctx, job, s, s.release(e.Record, e.Release))", postgresFailovers},
 	{"PostgreSQL: a lock is waited for without end", "backends/postgres/table.go", "set_config('lock_timeout', $1::text, true)", "set_config('lock_timeout', left($1::text, 0) || '0', true)", postgresHazards},
-	{"PostgreSQL: any TTL is granted", "backends/postgres/acquire.go", "c.TTL > d.cfg.longest", "c.TTL > 1000*d.cfg.longest", postgresTests},
+	{"PostgreSQL: any TTL is granted", "backends/postgres/acquire.go", "c.TTL > d.cfg.longest", "c.TTL > 1000*d.cfg.longest", postgresErrors},
 	{"PostgreSQL: no certificate is verified", "backends/postgres/config.go", "case !verifies:", "case !verifies || mode == \"verify-full\":", postgresConfig},
 	{"PostgreSQL: nobody is told", "backends/postgres/record.go", "args[13] = wire.Text(d.sql.channel)", "_ = d.sql.channel", postgresWatch},
 	{"PostgreSQL: a commit that broke off is known to have failed", "backends/postgres/wire/wire.go", "return e.Severity == \"ERROR\" && ", "return e.Severity != \"\" || ", postgresWire},

@@ -75,9 +75,11 @@ func elsewhere(err error) bool {
 	return !ok || !e.Refused() || e.Code == readOnlyTransaction
 }
 
-// Dedicated opens a connection of the caller's own to the current host, who closes it.
-func (c *Client) Dedicated(ctx context.Context) (*Conn, error) {
-	conn, _, err := c.dial(ctx)
+// Dedicated opens a connection of the caller's own to the current host, who closes it by Drop. The server shows its purpose.
+func (c *Client) Dedicated(ctx context.Context, purpose string) (*Conn, error) {
+	cfg := c.cfg
+	cfg.Application += " " + purpose
+	conn, _, err := c.dial(ctx, &cfg)
 	return conn, err
 }
 
@@ -99,12 +101,12 @@ func (c *Client) take(ctx context.Context) (*Conn, int, error) {
 		return conn, at, nil
 	}
 	c.mu.Unlock()
-	return c.dial(ctx)
+	return c.dial(ctx, &c.cfg)
 }
 
 // dial opens a connection to the current host, or else to the next that can be reached. As long as there are others, a
 // host that is silent gets its share of the time.
-func (c *Client) dial(ctx context.Context) (*Conn, int, error) {
+func (c *Client) dial(ctx context.Context, cfg *Config) (*Conn, int, error) {
 	var failures []error
 	for left := len(c.cfg.Addrs); left > 0; left-- {
 		c.mu.Lock()
@@ -113,7 +115,7 @@ func (c *Client) dial(ctx context.Context) (*Conn, int, error) {
 		if closed {
 			return nil, 0, errClosed
 		}
-		conn, err := c.dialOne(ctx, c.cfg.Addrs[at], left)
+		conn, err := c.dialOne(ctx, cfg, c.cfg.Addrs[at], left)
 		if err == nil {
 			return conn, at, nil
 		}
@@ -137,13 +139,13 @@ func (e *Unreached) Error() string { return errors.Join(e.Failures...).Error() }
 // Unwrap returns why, host by host.
 func (e *Unreached) Unwrap() []error { return e.Failures }
 
-func (c *Client) dialOne(ctx context.Context, addr string, left int) (*Conn, error) {
+func (c *Client) dialOne(ctx context.Context, cfg *Config, addr string, left int) (*Conn, error) {
 	if end, limited := ctx.Deadline(); limited && left > 1 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Until(end)/time.Duration(left))
 		defer cancel()
 	}
-	conn, err := c.open(ctx, &c.cfg, addr)
+	conn, err := c.open(ctx, cfg, addr)
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ type Config struct {
 	Addrs          []string // HOST:PORT, tried in this order
 	User, Password string
 	Database       string
-	Application    string // shown in pg_stat_activity
+	Application    string // shown in pg_stat_activity; a Dedicated connection adds its purpose
 	Security       Security
 	TLS            *tls.Config // of Prefer and Must; without a ServerName the host is it
 

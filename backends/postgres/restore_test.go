@@ -1,0 +1,141 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/testserver"
+)
+
+// copyOf returns a copy of a server's data, as a snapshot of its disk has it, and puts it back.
+func copyOf(t *testing.T, s *testserver.PostgresServer) (putBack func()) {
+	t.Helper()
+	run := func(words ...string) {
+		t.Helper()
+		if out, err := exec.Command(words[0], words[1:]...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v: %s", words, err, out)
+		}
+	}
+	snapshot := filepath.Join(testserver.Dir(t), "data")
+	s.Stop(t) // nothing moves while it is copied
+	run("cp", "-a", s.Data(), snapshot)
+	s.Cont(t)
+	return func() {
+		t.Helper()
+		s.Kill()
+		run("rm", "-r", s.Data())
+		run("cp", "-a", snapshot, s.Data())
+		s.Restart(t, true)
+	}
+}
+
+// TestSnapshotPutBack: a snapshot of the disk keeps cluster and timeline. That it was put back is told by the server's start:
+// what is granted between is waited for, and the holder finds out.
+func TestSnapshotPutBack(t *testing.T) {
+	t.Parallel()
+	for _, known := range []string{"an earlier run", "nothing of the job"} {
+		t.Run(known, func(t *testing.T) {
+			w := newWorld(t)
+			if known == "an earlier run" {
+				g := w.acquire(w.d, newSteady("job"))
+				if err := w.d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			putBack := copyOf(t, w.server)
+			g := w.acquire(w.d, newSteady("job"))
+			putBack()
+			w.refused(w.other, newSteady("job"), backends.Quarantined)
+			testserver.Eventually(t, "the holder is told", func() bool {
+				_, err := w.d.Renew(t.Context(), g)
+				if err == nil {
+					t.Fatal("a lease that the server does not know is renewed")
+				}
+				return errors.Is(err, backends.ErrLost)
+			})
+		})
+	}
+}
+
+// TestPutBackBeforeTheWrite: a claim that read from one start of a server is not written in another one, where the row may be
+// as absent as it was.
+func TestPutBackBeforeTheWrite(t *testing.T) {
+	w := newWorld(t)
+	w.acquire(w.other, newSteady("another")) // from here on the mark stays as it is
+	writes := 0
+	intercept(w.d, func(request string) {
+		if writes++; request != "write" || writes > 2 {
+			return
+		}
+		w.acquire(w.other, newSteady("job"))
+		w.server.Restart(t, true)
+		w.server.Do(t, "DELETE FROM leaderrun WHERE job = 'job'") // as a snapshot has it
+		w.d.client.Elsewhere()                                    // a pooler has a connection to the new one
+	}, nil)
+	w.refused(w.d, newSteady("job"), backends.Quarantined)
+}
+
+// TestLongerTTLElsewhere: a claim that was decided on before a host with a longer ?longest-ttl= came is decided on again.
+func TestLongerTTLElsewhere(t *testing.T) {
+	t.Parallel()
+	s := testserver.Postgres(t, testserver.PostgresOptions{})
+	short, long := open(t, with(s.URL(), "longest-ttl=1s")), open(t, with(s.URL(), "longest-ttl=1h"))
+	w := &world{T: t, server: s}
+	s.Do(t, short.sql.create)
+	testserver.Eventually(t, "the server is no new one to the host with the short leases", func() bool {
+		return s.Do(t, "SELECT clock_timestamp() > pg_postmaster_start_time() + interval '2 seconds'") == "t"
+	})
+	came := false
+	intercept(short, func(request string) {
+		if request == "write" && !came {
+			came = true
+			w.refused(long, newSteady("another"), backends.Quarantined)
+		}
+	}, nil)
+	c := newClaim("job")
+	c.TTL = time.Second
+	w.refused(short, c, backends.Quarantined)
+	if !came {
+		t.Error("nothing came between")
+	}
+}
+
+// TestRestarted: a restart costs a run nothing, and nobody else starts until the longest lease that it may have forgotten is over.
+func TestRestarted(t *testing.T) {
+	w := newWorld(t)
+	g, ended := w.acquire(w.d, newSteady("job")), w.acquire(w.d, newSteady("ended"))
+	w.server.Restart(t, true)
+	survives := func(what string, step func(context.Context) error) {
+		t.Helper()
+		testserver.Eventually(t, what, func() bool { // once it has found out that its connection is dead
+			err := step(t.Context())
+			if backends.IsAnswer(err) {
+				t.Fatalf("%s: %v", what, err)
+			}
+			return err == nil
+		})
+	}
+	survives("a renewal", func(ctx context.Context) error { _, err := w.d.Renew(ctx, g); return err })
+	if _, err := w.d.Renew(t.Context(), g); err != nil {
+		t.Errorf("the next renewal: %v", err)
+	}
+	survives("an end", func(ctx context.Context) error {
+		return w.d.Finish(ctx, ended, backends.Outcome{State: backends.Done})
+	})
+	started := w.server.Do(t, "SELECT extract(epoch FROM clock_timestamp() - pg_postmaster_start_time())::text")
+	up, err := time.ParseDuration(started + "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, job := range []string{"ended", "another"} {
+		if r := w.refused(w.other, newSteady(job), backends.Quarantined); r.Wait > defaultLongest-up {
+			t.Errorf("%s: waits for %v, and the server has been up for %v", job, r.Wait, up)
+		}
+	}
+	w.refused(w.other, newSteady("job"), backends.Held)
+}

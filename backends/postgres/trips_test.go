@@ -1,0 +1,41 @@
+package postgres
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/testserver"
+)
+
+// TestRoundTrips: on an open connection a claim is two, a refused one is one, and so are a renewal and an end (docs/benchmarks.md).
+func TestRoundTrips(t *testing.T) {
+	w := newWorld(t)
+	p := testserver.NewProxy(t, w.server.Addr())
+	d := open(t, "postgres://postgres:"+w.server.Password+"@"+p.Addr()+"/postgres?sslmode=disable")
+	run := func() (trips []int) {
+		last := p.Trips()
+		note := func() { now := p.Trips(); trips = append(trips, now-last); last = now }
+		g := w.acquire(d, newSteady("job"))
+		note()
+		w.renew(d, g)
+		note()
+		w.renew(d, g)
+		note()
+		w.refused(d, newSteady("job"), backends.Held)
+		note()
+		if err := d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}); err != nil {
+			t.Fatal(err)
+		}
+		note()
+		return trips
+	}
+	first := run()
+	const connecting = 3 // what we want, and two of SCRAM
+	if want := []int{connecting + 2, 1, 1, 1, 1}; !slices.Equal(first, want) {
+		t.Errorf("round trips with a new connection: %v, want %v", first, want)
+	}
+	if trips, want := run(), []int{2, 1, 1, 1, 1}; !slices.Equal(trips, want) {
+		t.Errorf("round trips of claim, two renewals, refused claim and end: %v, want %v", trips, want)
+	}
+}

@@ -275,6 +275,7 @@ func TestPagesFitTheProgram(t *testing.T) {
 			"Consul":     {"consuls://h"},
 			"ZooKeeper":  {"zks://h"},
 			"PostgreSQL": {"postgres://u:p@h"},
+			"Kubernetes": {"k8s://h"},
 		} {
 			var page []string
 			for _, cell := range firstCells(backendsPage, "option of "+store) {
@@ -319,7 +320,7 @@ func TestPagesFitTheProgram(t *testing.T) {
 
 	t.Run("rights", func(t *testing.T) {
 		t.Parallel()
-		for _, file := range []string{"redis/acl.txt", "etcd/role.txt", "consul/policy.hcl", "postgres/role.sql"} { // tests of the drivers apply them
+		for _, file := range []string{"redis/acl.txt", "etcd/role.txt", "consul/policy.hcl", "postgres/role.sql", "kubernetes/role.yaml"} { // tests of the drivers apply them
 			if rights := strings.TrimSpace(text(t, "../backends/"+file)); !strings.Contains(backendsPage, "\n"+rights+"\n```") {
 				t.Errorf("docs/backends.md does not show backends/%s: %s", file, rights)
 			}
@@ -339,8 +340,11 @@ func TestPagesFitTheProgram(t *testing.T) {
 				if m[2] != "" {
 					url += "//host"
 				}
-				if strings.HasPrefix(url, "postgres") { // nobody is nobody's default
+				switch m[1] {
+				case "postgres:", "postgresql:": // nobody is nobody's default
 					url = m[1] + "//user:password@host"
+				case "k8s:":
+					url += "?kubeconfig=testdata/kubeconfig.yaml"
 				}
 				store, err := all.Open(url)
 				if err != nil {

@@ -95,12 +95,14 @@ func lostClaim(w *world) {
 	}
 }
 
-// doubled: something on the way sends every request twice. The second one finds what the first has left: it is one
-// grant, one renewal, one end.
+// doubled: something on the way sends a request twice, and what is answered is the second one. It finds what the first
+// has left: it is one grant, one renewal, one end.
 func doubled(w *world) {
-	w.d.client = &between{client: w.d.client, twice: true}
+	w.doubles(w.d)
 	g := w.acquire(w.d, newClaim("job"))
+	w.doubles(w.d)
 	w.renew(w.d, g)
+	w.doubles(w.d)
 	w.finish(w.d, g)
 	if r := w.record("job"); len(r.Runs) != 1 || r.Token != g.Token || !r.Free() {
 		w.Errorf("%+v", r)
@@ -164,26 +166,6 @@ func leaseDeleted(w *world) {
 		w.Errorf("token %d after %d", next.Token, g.Token)
 	}
 	w.finish(w.other, next)
-}
-
-// olderPutBack: an operator puts back what the Lease was when a candidate saw it first. Its holder lives, and has
-// renewed since: what the candidate has seen must not count from back then.
-func olderPutBack(w *world) {
-	g := w.acquire(w.d, newClaim("job"))
-	c := newClaim("job")
-	seen := w.refused(w.other, c, backends.Held).Seen
-	older := w.lease("job")
-	w.renew(w.d, g)
-	now := w.lease("job")
-	older.ResourceVersion = now.ResourceVersion
-	if _, err := w.operator.client.Update(w.Context(), older); err != nil {
-		w.Fatal(err)
-	}
-	c.Seen = seen
-	c.Seen.For = time.Hour
-	w.refused(w.other, c, backends.Held)
-	w.renew(w.d, g)
-	w.finish(w.d, g)
 }
 
 // annotated: an update of somebody else's is taken for a beat. It delays, and costs the holder nothing.
@@ -282,6 +264,12 @@ func crashedLongAgo(w *world) {
 // notesAreNoBeats: claims that are refused, taken back or asked for by an operator write to the Lease while others wait
 // for a holder that is dead. They must not keep each other waiting.
 func notesAreNoBeats(w *world) {
+	if err := w.d.Abandon(w.Context(), newClaim("never")); err != nil {
+		w.Fatal(err)
+	}
+	if r := w.record("never"); r.Beat != 0 {
+		w.Errorf("beat %d of a job that nobody has run", r.Beat)
+	}
 	g := w.acquire(w.d, newClaim("job"))
 	beat := w.record("job").Beat
 	still := func(what string) {

@@ -10,8 +10,9 @@
 // An operator who empties or changes the holder of a Lease takes it away: the holder's next renewal says so, and nobody
 // is granted before it has been silent for a TTL.
 //
-// What it does not promise: whoever deletes a Lease, puts back an older one, or an older copy of the cluster's etcd, has
-// removed every trace of a run, or of its renewals. Its holder ends it at its next renewal, and does not make the Lease anew.
+// What it does not promise: whoever deletes a Lease, puts back one from before a run, or an older copy of the cluster's
+// etcd, has removed every trace of that run. Its holder ends it at its next renewal, and does not make the Lease anew. One
+// of the run itself that is put back is noticed, but on a server that does not keep who wrote what (managedFields).
 package kubernetes
 
 import (
@@ -40,6 +41,7 @@ type Driver struct {
 	life   context.Context // of requests and watches; ends with Close
 	end    context.CancelFunc
 	close  sync.Once
+	signs  signs
 }
 
 // client is what the driver asks: an *api.Client, but for tests.

@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -23,7 +22,7 @@ func applyRole(t testing.TB, s *testserver.KubernetesServer, namespace string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Apply(t, namespace, strings.Replace(string(text), "namespace: default", "namespace: "+namespace, 1))
+	s.Apply(t, namespace, string(text))
 }
 
 func urlOf(namespace, kubeconfig string) string {

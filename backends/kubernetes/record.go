@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -20,12 +21,14 @@ var errReply = errors.New("the reply makes no sense")
 // state is a job's Lease as it was read in one step. It is not changed.
 //
 // The resource version that a grant or renewal left is the record's beat, whatever the record says: none ever comes
-// again, also not when somebody puts back what a Lease once held. What else we write says beside it what the beat was.
-// An update of somebody else's that says nothing counts as a beat, too; that only delays.
+// again, also not when somebody puts back what a Lease once held. What else we write says beside it what the beat was,
+// and is believed as long as nobody else has written the record or that. An update of somebody else's counts as a beat,
+// too, if it changes them or there is no such note; that only delays.
 type state struct {
 	lease   *api.Lease // nil: there is none
 	version int64      // the resource version; 0: there is none
 	record  backends.Record
+	lives   bool // the beat was seen to go on less than a TTL ago
 }
 
 // read reads the Lease of a job as most members of the store have it.
@@ -37,7 +40,11 @@ func (d *Driver) read(ctx context.Context, job string) (*state, error) {
 	if err != nil {
 		return nil, d.classify(ctx, err)
 	}
-	return d.cfg.state(job, l)
+	s, err := d.cfg.state(job, l)
+	if err == nil {
+		s.lives = d.signs.lives(job, &s.record)
+	}
+	return s, err
 }
 
 // state reads a Lease. One that is not ours is never taken for free, nor written to.
@@ -58,11 +65,22 @@ func (c *config) state(job string, l *api.Lease) (*state, error) {
 		return nil, configuration("this needs an API server whose resource versions are numbers, as those of Kubernetes are",
 			"%s: the resource version %q is no number", c.about(job), l.ResourceVersion)
 	}
+	if s.record.Token == 0 { // nobody has run it
+		s.record.Beat = 0
+		return s, nil
+	}
 	s.record.Beat = s.version
-	if beat, err := strconv.ParseInt(l.Annotations[beatKey], 10, 64); err == nil && beat > 0 && beat < s.version {
+	beat, err := strconv.ParseInt(l.Annotations[beatKey], 10, 64)
+	if err == nil && beat > 0 && beat < s.version && isOurs(l, recordKey) && isOurs(l, beatKey) {
 		s.record.Beat = beat
 	}
 	return s, nil
+}
+
+// isOurs says whether an annotation is as leaderrun wrote it last, and not one that somebody has put back. A server that
+// does not keep that is believed.
+func isOurs(l *api.Lease, annotation string) bool {
+	return !slices.ContainsFunc(l.WrittenBy(annotation), func(manager string) bool { return manager != api.Manager })
 }
 
 func readRecord(text []byte, r *backends.Record) error {
@@ -98,22 +116,23 @@ func (s *state) silence(now time.Time) time.Duration {
 // view is what somebody's decision is taken on, who has seen what he has seen.
 //
 // Nothing ends a Lease of Kubernetes: its holder is there until somebody writes another one. So a holder has its lease
-// as long as nobody took it, and for others it is there for a TTL after the last beat that they have seen. Who knows of
-// no change goes by the clocks. They decide nothing but what a claim is told, Held or Vanished, and the same from the
-// first time to the last: without a beat seen to be a TTL old nobody is granted.
+// as long as nobody took it, and for others it is there for a TTL after the last beat that they have seen to come. Who
+// has seen none come goes by the clocks. They decide nothing but what a claim is told, Held or Vanished, and the same
+// from the first time to the last: without a beat seen to be a TTL old nobody is granted.
 func (s *state) view(asks string, seen backends.Evidence) backends.View {
 	v := backends.View{Record: s.record, Now: time.Now(), Proof: backends.ByBeat}
 	if !s.held() {
 		return v
 	}
 	left, byClock := s.ttl(), s.ttl()-s.silence(v.Now)
+	known := seen.Token == s.record.Token
 	switch {
 	case asks == s.record.Holder.ID:
-	case seen.Token != s.record.Token, byClock <= 0 && seen.Beat == s.record.Beat:
-		left = byClock
-	case seen.Beat == s.record.Beat:
+	case known && seen.Beat == s.record.Beat && (s.lives || byClock > 0):
 		left -= seen.For
-	default: // there was a beat meanwhile
+	case known && seen.Beat != s.record.Beat, s.lives: // there was a beat meanwhile
+	default:
+		left = byClock
 	}
 	if left > 0 {
 		v.Lease = &backends.Lease{Holder: s.record.Holder.ID, Token: s.record.Token, Left: left}

@@ -55,6 +55,7 @@ func (d *Driver) follow(ctx context.Context, job string, ch chan backends.News) 
 			started()
 			return
 		}
+		d.signs.lives(job, &s.record)
 		if n := s.news(last); n != (backends.News{}) {
 			backends.Tell(ch, n)
 		}

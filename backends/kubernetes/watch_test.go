@@ -1,10 +1,13 @@
 package kubernetes
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
@@ -154,6 +157,78 @@ func TestView(t *testing.T) {
 			t.Errorf("%s: the holder itself has no lease", name)
 		}
 	}
+}
+
+// shown is a client that shows a Lease.
+type shown struct {
+	client
+	lease *api.Lease
+}
+
+func (s *shown) Get(context.Context, string) (*api.Lease, error) { return s.lease.Clone(), nil }
+func (s *shown) Close() error                                    { return nil }
+
+// TestHolderWithAnotherClock: a holder's clock is wrong by an hour. A candidate that has seen one of its beats come is told
+// Held from then on, by whatever it knows of the last one: where it waits for a silence that does not come, the end of
+// its wait is never reached. When the holder is silent for a TTL, it is the candidate's.
+func TestHolderWithAnotherClock(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := driverOf(nil)
+		first := newClaim("job")
+		first.TTL = 30 * time.Second
+		s := &shown{}
+		d.client = s
+		r := backends.Decide(new(state).view(first.Holder.ID, first.Seen), first).Record
+		r.Until -= time.Hour.Milliseconds()
+		beat := func(version string) {
+			s.lease = new(state).changed(d.cfg, "job", change{record: r, alive: true})
+			s.lease.UID, s.lease.ResourceVersion = "u", version
+		}
+		c := newClaim("job")
+		told := func(what string, want backends.Verdict) {
+			t.Helper()
+			var got backends.Verdict
+			if refusal, ok := errors.AsType[*backends.Refusal](lookAs(t, d, c)); ok {
+				got, c.Seen = refusal.Verdict, refusal.Seen
+			}
+			if got != want {
+				t.Errorf("%s: %q, want %q", what, got, want)
+			}
+		}
+		beat("7")
+		told("the first look", backends.Vanished)
+		told("the second one", backends.Vanished)
+		beat("8")
+		told("after a beat", backends.Held)
+		c.Seen.For = 10 * time.Second
+		time.Sleep(c.Seen.For)
+		told("when the beat is known", backends.Held)
+		next := newClaim("job")
+		c, next = next, c
+		told("a newcomer", backends.Held)
+		c = next
+		time.Sleep(20 * time.Second)
+		told("a TTL after the last beat", backends.Vanished)
+		c.Seen.For = 30 * time.Second
+		told("silent for a TTL", "")
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// lookAs decides a claim on what the Lease is, and keeps nothing of it.
+func lookAs(t *testing.T, d *Driver, c backends.Claim) error {
+	t.Helper()
+	s, err := d.read(t.Context(), c.Job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if decision := backends.Decide(s.view(c.Holder.ID, c.Seen), c); decision.Refusal != nil {
+		return decision.Refusal
+	}
+	return nil
 }
 
 func TestLeaseNames(t *testing.T) {

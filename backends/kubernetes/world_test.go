@@ -34,13 +34,14 @@ func TestOnOneServer(t *testing.T) {
 		"a late renewal of a Lease that was deleted": lateRenewalOfDeleted,
 		"the reply to a renewal is late":             lateReply,
 		"the reply to a renewal is lost":             lostRenewal,
-		"each request arrives twice":                 doubled,
+		"a request arrives twice":                    doubled,
 		"the reply to a claim is lost":               lostClaim,
 		"a candidate stops before its last step":     stoppedCandidate,
 		"an operator empties the holder":             holderEmptied,
 		"an operator changes the holder":             holderChanged,
 		"an operator deletes the Lease":              leaseDeleted,
 		"an operator puts back an older Lease":       olderPutBack,
+		"an operator puts back a noted Lease":        notedPutBack,
 		"an operator annotates the Lease":            annotated,
 		"another program's Lease":                    foreignLease,
 		"another prefix with the same name":          otherPrefix,
@@ -56,6 +57,7 @@ func TestOnOneServer(t *testing.T) {
 		"no namespace":                               noNamespace,
 		"a certificate in place of a token":          certificate,
 		"doctor":                                     examines,
+		"how many round trips":                       roundTrips,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -151,7 +153,7 @@ type between struct {
 	client
 	before func()
 	after  func() error // an error: the reply is lost
-	twice  bool         // something on the way sends each request twice, and the second reply arrives
+	twice  bool         // something on the way sends the next request twice, and the second reply arrives
 }
 
 func (b *between) Update(ctx context.Context, l *api.Lease) (*api.Lease, error) {
@@ -168,6 +170,7 @@ func (b *between) pass(ask func() (*api.Lease, error)) (*api.Lease, error) {
 	}
 	l, err := ask()
 	if b.twice && err == nil {
+		b.twice = false
 		l, err = ask()
 	}
 	if b.after != nil && err == nil {
@@ -185,6 +188,8 @@ func (w *world) loses(d *Driver) {
 	b.after = func() error { d.client = b.client; return errLost }
 	d.client = b
 }
+
+func (w *world) doubles(d *Driver) { d.client = &between{client: d.client, twice: true} }
 
 // news waits for news of a kind.
 func (w *world) news(ch <-chan backends.News, what string, is func(backends.News) bool) {

@@ -33,7 +33,8 @@ const (
 	lingers  = time.Second      // how long a descendant of one that has ended may hold its output
 	mostText = 1 << 20          // of output
 	shown    = 200              // of what a plugin says of its failure
-	early    = 10 * time.Second // how long before it expires a credential is replaced
+	early    = 10 * time.Second // how long before it expires a credential is shown no more
+	ahead    = early + longest  // how long before it expires the plugin is started for another
 )
 
 // Plugin says what is started.
@@ -56,41 +57,116 @@ type Credential struct {
 	Expires     time.Time        // zero: when the server refuses it
 }
 
-// Source starts a plugin when a credential is needed that it does not have. It is safe for concurrent use; who asks
-// while a plugin runs waits for that.
+// Source starts a plugin when a credential is needed that it does not have, and ahead of that, when the one that it has
+// will soon expire. It is safe for concurrent use; there is one plugin at a time.
+//
+// A plugin is not of the request that needs it: one that takes longer than a request may is there for the next one. Each
+// request starting its own and killing it would never have a credential.
 type Source struct {
 	plugin Plugin
-	busy   chan struct{} // holds one value while a plugin runs
+	life   context.Context // of plugins; ends with Close
+	end    context.CancelFunc
 
 	mu   sync.Mutex
 	last *Credential // nil: none
+	run  *run        // at work, or failed and nobody has been told yet; nil: neither
+}
+
+// run is a plugin at work.
+type run struct {
+	done  chan struct{} // closed when it has ended
+	ended time.Time
+	last  *Credential
+	err   error
 }
 
 // New returns a source. It starts nothing.
-func New(p Plugin) *Source { return &Source{plugin: p, busy: make(chan struct{}, 1)} }
+func New(p Plugin) *Source {
+	life, end := context.WithCancel(context.Background())
+	return &Source{plugin: p, life: life, end: end}
+}
 
-// Get returns a credential. A plugin that is at work when ctx ends is killed. No error shows what it has printed.
+// Close kills a plugin that is at work, and waits for its end.
+func (s *Source) Close() error {
+	s.end()
+	s.mu.Lock()
+	r := s.run
+	s.mu.Unlock()
+	if r != nil {
+		<-r.done
+	}
+	return nil
+}
+
+// Get returns a credential. When ctx ends, a plugin that is at work goes on for those who ask later. No error shows what
+// it has printed on its standard output.
 func (s *Source) Get(ctx context.Context) (*Credential, error) {
-	if c := s.known(); c != nil {
-		return c, nil
+	for {
+		c, r := s.known()
+		if c != nil {
+			return c, nil
+		}
+		select {
+		case <-r.done:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("credential plugin %s is still at work: %w", s.plugin.Command, context.Cause(ctx))
+		}
+		if c, err := s.take(r); c != nil || err != nil {
+			return c, err
+		}
 	}
-	select {
-	case s.busy <- struct{}{}:
-		defer func() { <-s.busy }()
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-	if c := s.known(); c != nil { // of whom we waited for
-		return c, nil
-	}
-	c, err := s.plugin.run(ctx)
-	if err != nil {
-		return nil, err
-	}
+}
+
+// known returns a credential that can be shown, or else a plugin that is at work.
+func (s *Source) known() (*Credential, *run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.last = c
-	return c, nil
+	if s.last.lasts(ahead) {
+		return s.last, nil
+	}
+	usable := s.last.lasts(early)
+	if r := s.run; r != nil && r.isOver() && (usable || time.Since(r.ended) > longest) { // too old to be told of
+		s.run = nil
+	}
+	if s.run == nil {
+		s.run = &run{done: make(chan struct{})}
+		go s.work(s.run)
+	}
+	if usable {
+		return s.last, nil
+	}
+	return nil, s.run
+}
+
+// work runs the plugin.
+func (s *Source) work(r *run) {
+	c, err := s.plugin.run(s.life)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.last, r.err, r.ended = c, err, time.Now()
+	if err == nil {
+		s.last, s.run = c, nil
+	}
+	close(r.done)
+}
+
+// take returns what a plugin that has ended has brought. A failure is told to those who waited, or to who comes next.
+func (s *Source) take(r *run) (*Credential, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.run == r {
+		s.run = nil
+	}
+	return r.last, r.err
+}
+
+func (r *run) isOver() bool {
+	select {
+	case <-r.done:
+		return true
+	default:
+		return false
+	}
 }
 
 // Forget makes the next Get start the plugin, if this is the credential that Get would return.
@@ -102,13 +178,9 @@ func (s *Source) Forget(token string, certificate *tls.Certificate) {
 	}
 }
 
-func (s *Source) known() *Credential {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.last == nil || !s.last.Expires.IsZero() && time.Until(s.last.Expires) < early {
-		return nil
-	}
-	return s.last
+// lasts says whether there is a credential, and for so long.
+func (c *Credential) lasts(d time.Duration) bool {
+	return c != nil && (c.Expires.IsZero() || time.Until(c.Expires) >= d)
 }
 
 func (p *Plugin) failed(format string, args ...any) error {

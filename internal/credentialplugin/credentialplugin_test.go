@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -49,10 +50,11 @@ func TestKept(t *testing.T) {
 		more string
 		want int // starts for two questions
 	}{
-		"without an end": {"", 1},
-		"for an hour":    {expires(time.Hour), 1},
-		"over":           {expires(-time.Hour), 2},
-		"nearly over":    {expires(3 * time.Second), 2},
+		"without an end":  {"", 1},
+		"for an hour":     {expires(time.Hour), 1},
+		"over":            {expires(-time.Hour), 2},
+		"nearly over":     {expires(3 * time.Second), 2},
+		"for two minutes": {expires(2 * time.Minute), 1},
 	} {
 		p, starts := prints(t, c.more)
 		s := credentialplugin.New(p)
@@ -128,8 +130,10 @@ func TestFailures(t *testing.T) {
 			ctx, cancel = context.WithTimeout(t.Context(), 200*time.Millisecond)
 			c.shows = context.DeadlineExceeded.Error()
 		}
-		_, err := credentialplugin.New(script(t, c.script)).Get(ctx)
+		s := credentialplugin.New(script(t, c.script))
+		_, err := s.Get(ctx)
 		cancel()
+		_ = s.Close()
 		if err == nil || !strings.Contains(err.Error(), c.shows) || strings.Contains(err.Error(), "sesame") {
 			t.Errorf("%s: %v, want %q", name, err, c.shows)
 		}
@@ -140,15 +144,16 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestKilledWithItsChildren: a plugin that hangs is killed when the request's time is over, and with it what it has
-// started, which holds its output.
+// TestKilledWithItsChildren: a plugin that hangs holds up no request for longer than that may take, and when the source is
+// closed it is killed, and with it what it has started, which holds its output.
 func TestKilledWithItsChildren(t *testing.T) {
 	t.Parallel()
 	pid := filepath.Join(t.TempDir(), "pid")
 	p := script(t, "sleep 1000 & echo $! > "+pid+".new; mv "+pid+".new "+pid+"; wait")
+	s := credentialplugin.New(p)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { _, err := credentialplugin.New(p).Get(ctx); ended <- err }()
+	go func() { _, err := s.Get(ctx); ended <- err }()
 	var child int
 	for end := time.Now().Add(enough); child == 0; time.Sleep(time.Millisecond) {
 		if text, err := os.ReadFile(pid); err == nil {
@@ -167,9 +172,102 @@ func TestKilledWithItsChildren(t *testing.T) {
 	case <-time.After(enough):
 		t.Fatal("the plugin is waited for")
 	}
+	if !isRunning(child) {
+		t.Error("the plugin has ended with the request")
+	}
+	closing := time.Now()
+	if err := s.Close(); err != nil || time.Since(closing) > 25*time.Second { // no plugin may take longer than 30 s
+		t.Errorf("closed after %v: %v", time.Since(closing), err)
+	}
 	for end := time.Now().Add(enough); isRunning(child); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("what the plugin has started goes on as %d", child)
+		}
+	}
+	if _, err := s.Get(t.Context()); err == nil {
+		t.Error("a source that is closed starts a plugin")
+	}
+}
+
+// gated returns a plugin that waits for a file before it goes on, and what makes that file.
+func gated(t *testing.T, then string) (p credentialplugin.Plugin, open func()) {
+	t.Helper()
+	gate := filepath.Join(t.TempDir(), "gate")
+	p = script(t, "while ! test -e "+gate+"; do sleep 0.01; done\n"+then)
+	return p, func() {
+		if err := os.WriteFile(gate, nil, 0o600); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestSlowerThanARequest: a request may take a sixth of a lease, and a plugin takes longer. What it brings is there for a
+// later one; so is why it failed.
+func TestSlowerThanARequest(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ then, token, fails string }{
+		"a token":   {"cat <<'END'\n" + fmt.Sprintf(printed, "") + "\nEND\n", "sesame", ""},
+		"a failure": {"echo 'no session' >&2; exit 3", "", "no session"},
+	} {
+		starts := filepath.Join(t.TempDir(), "starts")
+		p, open := gated(t, "echo $$ >> "+starts+"\n"+c.then)
+		s := credentialplugin.New(p)
+		t.Cleanup(func() { _ = s.Close() })
+		for range 3 {
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			if _, err := s.Get(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s: %v", name, err)
+			}
+			cancel()
+		}
+		open()
+		pid := 0
+		for end := time.Now().Add(enough); pid == 0 || syscall.Kill(pid, 0) == nil; time.Sleep(20 * time.Millisecond) {
+			if text, err := os.ReadFile(starts); err == nil {
+				_, _ = fmt.Sscan(string(text), &pid)
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%s: the plugin does not end", name)
+			}
+		}
+		got, err := s.Get(t.Context())
+		if text, _ := os.ReadFile(starts); strings.Count(string(text), "\n") != 1 {
+			t.Errorf("%s: started again: %q", name, text)
+		}
+		switch {
+		case c.fails != "" && (err == nil || !strings.Contains(err.Error(), c.fails)):
+			t.Errorf("%s: %v", name, err)
+		case c.token != "" && (err != nil || got.Token != c.token):
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+}
+
+// TestReplacedAheadOfTime: a credential that will soon expire is shown while the plugin brings another, and nobody waits.
+func TestReplacedAheadOfTime(t *testing.T) {
+	t.Parallel()
+	first := filepath.Join(t.TempDir(), "first")
+	p, open := gated(t, "cat <<'END'\n"+strings.Replace(fmt.Sprintf(printed, expires(time.Hour)), "sesame", "another", 1)+"\nEND\n")
+	p.Args = []string{script(t, "if mkdir "+first+" 2>/dev/null; then cat <<'END'\n"+fmt.Sprintf(printed, expires(39*time.Second))+
+		"\nEND\nexit; fi\n. "+p.Args[0]).Args[0]}
+	s := credentialplugin.New(p)
+	t.Cleanup(func() { _ = s.Close() })
+	for range 2 {
+		if got, err := s.Get(t.Context()); err != nil || got.Token != "sesame" {
+			t.Fatalf("%+v, %v", got, err)
+		}
+	}
+	open()
+	for end := time.Now().Add(25 * time.Second); ; time.Sleep(time.Millisecond) { // then it would have to be replaced
+		got, err := s.Get(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Token == "another" {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal("the token is not replaced")
 		}
 	}
 }
@@ -188,28 +286,25 @@ func isRunning(pid int) bool {
 // our place. What the plugin has printed counts.
 func TestReapedBySomebodyElse(t *testing.T) { //nolint:paralleltest // it reaps the children of all tests
 	p, _ := prints(t, "")
-	stop, stopped := make(chan struct{}), make(chan int)
+	var reaped atomic.Int32
+	ctx, cancel := context.WithCancel(t.Context())
+	stopped := make(chan struct{})
 	go func() {
-		reaped := 0
-		defer func() { stopped <- reaped }()
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-			}
+		defer close(stopped)
+		for ctx.Err() == nil {
 			if pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); err == nil && pid > 0 {
-				reaped++
+				reaped.Add(1)
 			}
 		}
 	}()
-	for range 20 {
+	for end, n := time.Now().Add(enough), 0; n < 20 || reaped.Load() == 0; n++ { // it is not always the first to be told
 		if got, err := credentialplugin.New(p).Get(t.Context()); err != nil || got.Token != "sesame" {
 			t.Errorf("%v, %v", got, err)
 		}
+		if time.Now().After(end) {
+			t.Fatal("nothing was reaped: the test has tested nothing")
+		}
 	}
-	close(stop)
-	if <-stopped == 0 {
-		t.Error("nothing was reaped: the test has tested nothing")
-	}
+	cancel()
+	<-stopped
 }

@@ -1,6 +1,9 @@
 package main
 
-var kubernetesTests = []string{"./backends/kubernetes/..."}
+var (
+	kubernetesTests = []string{"./backends/kubernetes/..."}
+	pluginTests     = []string{"./internal/credentialplugin"}
+)
 
 // kubernetesMutants break the rules of the driver kubernetes.
 var kubernetesMutants = []mutant{
@@ -14,9 +17,18 @@ var kubernetesMutants = []mutant{
 	{"Kubernetes: another prefix's Lease is taken", "backends/kubernetes/record.go", "s.record.Job != job || prefix != c.prefix {", "s.record.Job != job && prefix == \"\" {", kubernetesTests},
 	{"Kubernetes: a holder that an operator took out keeps its lease", "backends/kubernetes/record.go", " && s.lease.Spec.HolderIdentity == identity(s.record.Holder)", "", kubernetesTests},
 	{"Kubernetes: a holder goes by the clocks", "backends/kubernetes/record.go", "case asks == s.record.Holder.ID:\n", "case asks == s.record.Holder.ID:\n\t\tleft = byClock\n", kubernetesTests},
-	{"Kubernetes: a beat that was seen is no sign of life", "backends/kubernetes/record.go", "default: // there was a beat meanwhile\n", "default: // there was a beat meanwhile\n\t\tleft = byClock\n", kubernetesTests},
+	{"Kubernetes: a beat that was seen is no sign of life", "backends/kubernetes/record.go", "s.lives: // there was a beat meanwhile\n", "s.lives: // there was a beat meanwhile\n\t\tleft = byClock\n", kubernetesTests},
 	{"Kubernetes: a released Lease shows its holder", "backends/kubernetes/record.go", "if c.release || c.record.Free() {", "if false {", kubernetesTests},
 	{"Kubernetes: a renewal waits behind one that is silent", "backends/kubernetes/kubernetes.go", "\t\tif !alone {\n", "\t\tif !alone && false {\n", kubernetesTests},
 	{"Kubernetes: a Lease that is deleted tells nobody", "backends/kubernetes/watch.go", "if err != nil || e.Type == api.Deleted {", "if err != nil {", kubernetesTests},
 	{"Kubernetes: a holder that is taken out is not told", "backends/kubernetes/watch.go", "!r.Free() && !s.held() && (!was", "!r.Free() && !s.held() && was && (!was", kubernetesTests},
+	{"Kubernetes: a holder whose clock is wrong is taken for dead again and again", "backends/kubernetes/signs.go", "last.beat, last.went = r.Beat, now", "last.beat = r.Beat", kubernetesTests},
+	{"Kubernetes: a beat of long ago is a sign of life", "backends/kubernetes/signs.go", "return !last.went.IsZero() && now.Sub(last.went) <", "return !last.went.IsZero() && time.Second <", kubernetesTests},
+	{"Kubernetes: a note that was put back is believed", "backends/kubernetes/record.go", " && isOurs(l, recordKey) && isOurs(l, beatKey) {", " {", kubernetesTests},
+	{"Kubernetes: a beat that was put back alone is believed", "backends/kubernetes/record.go", " && isOurs(l, beatKey) {", " {", kubernetesTests},
+	{"Kubernetes: reads may be out of date", "backends/kubernetes/api/requests.go", "path: c.lease(name)})", "path: c.lease(name), params: url.Values{\"resourceVersion\": {\"0\"}}})", kubernetesTests},
+	{"Kubernetes: a request is sent again by net/http", "backends/kubernetes/api/client.go", "var body io.Reader = struct{ io.Reader }{strings.NewReader(\"\")}", "var body io.Reader", kubernetesTests},
+	{"Kubernetes: a credential is not replaced ahead of time", "internal/credentialplugin/credentialplugin.go", "if s.last.lasts(ahead) {", "if s.last.lasts(early) {", pluginTests},
+	{"Kubernetes: nobody hears of a plugin that failed after its request", "internal/credentialplugin/credentialplugin.go", "r.last, r.err, r.ended = c, err, time.Now()\n", "r.last, r.err, r.ended = c, err, time.Now()\n\ts.run = nil\n", pluginTests},
+	{"Kubernetes: a credential plugin runs on when its source is closed", "internal/credentialplugin/credentialplugin.go", "s.plugin.run(s.life)", "s.plugin.run(context.WithoutCancel(s.life))", pluginTests},
 }

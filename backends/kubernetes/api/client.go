@@ -31,6 +31,9 @@ const (
 	idleConns      = 2        // a renewal and a claim
 	largest        = 64 << 20 // a reply that is longer is none of ours
 
+	// Manager is what the server calls us where it keeps who wrote what.
+	Manager = "leaderrun"
+
 	group = "/apis/coordination.k8s.io/v1/namespaces/"
 )
 
@@ -87,9 +90,13 @@ func (c *Client) certificate(q *tls.CertificateRequestInfo) (*tls.Certificate, e
 // Elsewhere makes the next request go over a connection that is not there yet.
 func (c *Client) Elsewhere() { c.transport.CloseIdleConnections() }
 
-// Close closes the connections that no request uses. Requests end with their contexts.
+// Close closes the connections that no request uses, and the credentials, where there is something to close. Requests end
+// with their contexts.
 func (c *Client) Close() error {
 	c.transport.CloseIdleConnections()
+	if closer, ok := c.cfg.Credentials.(io.Closer); ok {
+		return closer.Close()
+	}
 	return nil
 }
 
@@ -185,7 +192,7 @@ func (c *Client) sendAs(ctx context.Context, q question, credential Credential) 
 	}
 	r.ContentLength = length
 	r.Header.Set("Accept", "application/json")
-	r.Header.Set("User-Agent", "leaderrun")
+	r.Header.Set("User-Agent", Manager)
 	if q.body != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}

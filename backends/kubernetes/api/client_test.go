@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -117,6 +118,60 @@ func TestOneCallIsOneRequest(t *testing.T) {
 				t.Errorf("%d requests, want 2", n)
 			}
 		})
+	}
+}
+
+// TestReadsAreUpToDate: a request for a Lease names no resource version, not even 0: that one may be answered from what the
+// server remembers, however far that is behind.
+func TestReadsAreUpToDate(t *testing.T) {
+	t.Parallel()
+	f := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.RawQuery != "" {
+			t.Errorf("asked for %s", r.URL)
+		}
+		say(w, http.StatusOK, lease)
+	})
+	if _, err := client(t, f.URL, nil).Get(t.Context(), "n"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestUpdateNamesItsLease: an update carries what it was read as, the version and the very object.
+func TestUpdateNamesItsLease(t *testing.T) {
+	t.Parallel()
+	f := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		var sent struct {
+			Metadata struct{ UID, ResourceVersion string }
+		}
+		if err := json.NewDecoder(r.Body).Decode(&sent); err != nil || sent.Metadata.UID != "u" || sent.Metadata.ResourceVersion != "7" {
+			t.Errorf("sent %+v, %v", sent, err)
+		}
+		say(w, http.StatusOK, lease)
+	})
+	if _, err := client(t, f.URL, nil).Update(t.Context(), aLease(t)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWrittenBy(t *testing.T) {
+	t.Parallel()
+	l := new(api.Lease)
+	if err := json.Unmarshal([]byte(`{"metadata":{"name":"n","managedFields":[
+		{"manager":"leaderrun","operation":"Update","fieldsV1":{"f:metadata":{"f:annotations":{".":{},"f:leaderrun/record":{}}},"f:spec":{"f:holderIdentity":{}}}},
+		{"manager":"kubectl-edit","operation":"Update","fieldsV1":{"f:metadata":{"f:annotations":{"f:leaderrun/beat":{}}}}},
+		{"manager":"other","operation":"Apply"}]}}`), l); err != nil {
+		t.Fatal(err)
+	}
+	for annotation, want := range map[string][]string{"leaderrun/record": {"leaderrun"}, "leaderrun/beat": {"kubectl-edit"}, "leaderrun/prefix": nil} {
+		if got := l.WrittenBy(annotation); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", annotation, got, want)
+		}
+	}
+	if got := aLease(t).WrittenBy("leaderrun/record"); got != nil {
+		t.Errorf("of a server that keeps nothing: %q", got)
+	}
+	if text, err := json.Marshal(l); err != nil || strings.Contains(string(text), "managedFields") {
+		t.Errorf("an update would say who wrote what: %s, %v", text, err)
 	}
 }
 

@@ -21,6 +21,7 @@ type Lease struct {
 	Spec            Spec
 
 	meta, spec map[string]json.RawMessage // all fields as they came
+	managed    json.RawMessage            // managedFields: who wrote which field
 }
 
 // Spec is what a Lease says.
@@ -39,6 +40,28 @@ func (l *Lease) Clone() *Lease {
 	return &c
 }
 
+// WrittenBy returns who gave an annotation the value that it has, as far as the server keeps that: by User-Agent, without
+// its version.
+func (l *Lease) WrittenBy(annotation string) (managers []string) {
+	var entries []struct {
+		Manager string `json:"manager"`
+		Fields  struct {
+			Metadata struct {
+				Annotations map[string]struct{} `json:"f:annotations"`
+			} `json:"f:metadata"`
+		} `json:"fieldsV1"`
+	}
+	if json.Unmarshal(l.managed, &entries) != nil {
+		return nil
+	}
+	for _, e := range entries {
+		if _, ok := e.Fields.Metadata.Annotations["f:"+annotation]; ok {
+			managers = append(managers, e.Manager)
+		}
+	}
+	return managers
+}
+
 // object is a Lease on its way.
 type object struct {
 	APIVersion string                     `json:"apiVersion"`
@@ -53,7 +76,7 @@ func (l *Lease) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &o); err != nil {
 		return err
 	}
-	*l = Lease{meta: o.Metadata, spec: o.Spec}
+	*l = Lease{meta: o.Metadata, spec: o.Spec, managed: o.Metadata["managedFields"]}
 	delete(l.meta, "managedFields") // the server keeps them where an update names none
 	m, s := reader{of: o.Metadata}, reader{of: o.Spec}
 	m.read("name", &l.Name)

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,6 +15,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 )
+
+const largest = 16 << 20 // a file that is longer is no kubeconfig
 
 // Context is one context of a kubeconfig, with all that belongs to it. Paths are absolute, or relative to the working
 // folder.
@@ -140,7 +143,7 @@ func Load(paths []string, context string) (*Context, error) {
 }
 
 func (m *merged) add(path string) error {
-	text, err := os.ReadFile(path)
+	text, err := readFile(path)
 	if err != nil {
 		return wrong("?kubeconfig=FILE names another one", "%w", err)
 	}
@@ -166,6 +169,20 @@ func (m *merged) add(path string) error {
 		first(m.contexts, named[reference]{x.Name, x.Context})
 	}
 	return nil
+}
+
+// readFile reads what can be a kubeconfig. YAML that unfolds to far more than it is long the library refuses.
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	text, err := io.ReadAll(io.LimitReader(f, largest+1))
+	if err == nil && len(text) > largest {
+		err = fmt.Errorf("%s is longer than %d MB", path, largest>>20)
+	}
+	return text, err
 }
 
 func first[T any](all map[string]T, x named[T]) {

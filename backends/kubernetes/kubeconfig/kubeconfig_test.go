@@ -2,6 +2,7 @@ package kubeconfig_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -116,5 +117,34 @@ func TestWrong(t *testing.T) {
 	}
 	if _, err := kubeconfig.Load([]string{"/nowhere/config"}, ""); err == nil {
 		t.Error("a file that is not there")
+	}
+}
+
+// TestAnchors: what a file says once and means twice is read as kubectl reads it, and one that unfolds to gigabytes, or
+// has no end, is refused.
+func TestAnchors(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	twice := strings.Replace(whole, `cluster: {server: "https://h:6443"`, `cluster: &c {<<: {proxy-url: ""}, server: "https://h:6443"`, 1) +
+		"- {name: w, user: &u {token: second}}\n- {name: x, user: *u}\n"
+	twice = strings.Replace(twice, "users:", "- {name: d, context: {cluster: c, user: x}}\nusers:", 1)
+	if c, err := kubeconfig.Load([]string{put(t, dir, twice)}, "d"); err != nil || c.User.Token != "second" || c.Cluster.Server != "https://h:6443" {
+		t.Errorf("%+v, %v", c, err)
+	}
+	bomb := "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n"
+	for i := range 12 {
+		bomb += fmt.Sprintf("a%d: &a%d [*a%d,*a%d,*a%d,*a%d,*a%d,*a%d,*a%d,*a%d,*a%d]\n", i+1, i+1, i, i, i, i, i, i, i, i, i)
+	}
+	for name, text := range map[string]string{
+		"a bomb":    bomb + "users: [{name: u, user: {exec: {args: *a12}}}]\n",
+		"a circle":  "users: &u [{name: u, user: {exec: {args: *u}}}]\n",
+		"no end":    whole + strings.Repeat("# nothing here\n", 2<<20),
+		"bad bytes": "\xff\xfe\x00",
+	} {
+		if c, err := kubeconfig.Load([]string{put(t, dir, text)}, ""); err == nil {
+			t.Errorf("%s: %+v", name, c)
+		} else if len(err.Error()) > 500 {
+			t.Errorf("%s: an error of %d bytes", name, len(err.Error()))
+		}
 	}
 }

@@ -12,6 +12,9 @@ import (
 // session is the grant's, or is closed.
 func (d *Driver) Acquire(ctx context.Context, c backends.Claim) (backends.Grant, error) {
 	s := d.newSession(c.TTL)
+	d.mu.Lock()
+	s.holder = c.Holder.ID
+	d.mu.Unlock()
 	g, err := s.acquire(ctx, c)
 	switch {
 	case err == nil:

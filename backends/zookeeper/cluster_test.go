@@ -12,11 +12,16 @@ import (
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
+// patientServers are three servers that do not give each other up because the machine is busy, as they do after two seconds else.
+func patientServers() []testserver.ZooKeeperOptions {
+	o := testserver.ZooKeeperOptions{MaxSessionTimeout: longest, Lines: []string{"syncLimit=40"}}
+	return []testserver.ZooKeeperOptions{o, o, o}
+}
+
 // ensemble starts three servers, and returns the two that follow, too.
 func ensemble(t *testing.T) (set *testserver.ZooKeeperSet, followers []*testserver.ZooKeeperServer) {
 	t.Helper()
-	o := testserver.ZooKeeperOptions{MaxSessionTimeout: longest}
-	set = testserver.ZooKeeperEnsembleOf(t, o, o, o)
+	set = testserver.ZooKeeperEnsembleOf(t, patientServers()...)
 	leader := set.Agreed(t)
 	return set, slices.DeleteFunc(slices.Clone(set.Members), func(s *testserver.ZooKeeperServer) bool { return s == leader })
 }

@@ -188,8 +188,12 @@ func TestDeletedByHand(t *testing.T) {
 	g := w.acquire(w.d, newClaim("job"))
 	w.renew(w.d, g)
 	operate(t, w.operator, wire.Delete(k.lease, -1))
+	before := stateOf(t, w.operator, "job")
 	_, err := w.d.Renew(t.Context(), g)
 	w.wantLost("Renew without a lease", err)
+	if now := stateOf(t, w.operator, "job"); now.written != before.written {
+		t.Error("a renewal that is lost is a sign of life to those who wait")
+	}
 	w.refused(w.other, newClaim("job"), backends.Vanished)
 	w.finish(w.d, g)
 

@@ -19,12 +19,14 @@ const patient = 24
 // session is a session of ZooKeeper's: that of a grant, or one that holds nothing and is closed after a few requests.
 // It is opened by its first request, and goes on over as many connections as it needs, one at a time.
 type session struct {
-	d     *Driver
-	asked time.Duration      // for how long it is to live without a request
-	event func(e wire.Event) // nil: it watches nothing
+	d      *Driver
+	asked  time.Duration      // for how long it is to live without a request
+	event  func(e wire.Event) // nil: it watches nothing
+	holder string             // who claims with it, guarded by the driver's lock; "": it holds nothing
 
 	mu    sync.Mutex
 	known wire.Session // as it was granted; without an ID: there is none yet
+	ended bool         // it is let go of, and never opened again
 	conn  *wire.Conn   // takes requests; nil: none
 	conns []*wire.Conn // all that may be open
 }
@@ -84,26 +86,30 @@ func (s *session) ask(ctx context.Context, calls ...*wire.Call) error {
 func (s *session) connection(ctx context.Context) (*wire.Conn, error) {
 	s.mu.Lock()
 	known := s.known
+	if s.ended {
+		defer s.mu.Unlock()
+		return nil, wire.ErrExpired
+	}
 	if s.conn != nil && s.conn.Usable() {
 		defer s.mu.Unlock()
 		return s.conn, nil
 	}
 	s.mu.Unlock()
 	isNew := known.ID == 0
-	known.Timeout = s.asked
+	known.Timeout = max(s.asked, known.Timeout) // others were told of what was granted
 	conn, err := s.d.dial(ctx, known, s.event)
 	if err != nil {
 		return nil, err
 	}
 	granted := conn.Session()
-	if granted.Timeout < s.asked {
+	if granted.Timeout < known.Timeout {
 		if isNew {
 			conn.Farewell(tidying)
 		} else {
 			conn.Close()
 		}
 		s.d.leave(conn.Addr)
-		return nil, s.d.tooShort(conn.Addr, granted.Timeout, s.asked)
+		return nil, s.d.tooShort(conn.Addr, granted.Timeout, known.Timeout)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +118,7 @@ func (s *session) connection(ctx context.Context) (*wire.Conn, error) {
 	}
 	s.conn, s.known = conn, granted
 	s.conns = append(slices.DeleteFunc(s.conns, isDead), conn)
-	if s.d.isClosed() {
+	if s.ended || s.d.isClosed() {
 		conn.Close()
 	}
 	return conn, nil
@@ -142,7 +148,8 @@ func (s *session) elsewhere() {
 	}
 }
 
-// farewell ends a session that holds nothing, without waiting for it.
+// farewell ends a session that holds nothing, without waiting for it. It is not opened again, which the server would allow
+// until it has ended it; requests that come then it drops without an answer (ZooKeeperServer.submitRequestNow).
 func (s *session) farewell() {
 	s.mu.Lock()
 	if s.conn != nil && s.conn.Usable() {
@@ -156,6 +163,7 @@ func (s *session) farewell() {
 // lost.
 func (s *session) drop() {
 	s.mu.Lock()
+	s.ended = true
 	for _, c := range s.conns {
 		c.Retire()
 	}

@@ -1,6 +1,7 @@
 package zookeeper
 
 import (
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -30,4 +31,36 @@ func TestStaleDecision(t *testing.T) {
 	}
 	w.refused(d, claim(), backends.Verdict(backends.Done))
 	w.runs("job", 2)
+}
+
+// TestAnotherRecord: between the reading and the writing of a claim an operator deletes the record, and another host runs the
+// tick to its end, so that the new record has the version of the old one. What was written over is no grant.
+func TestAnotherRecord(t *testing.T) {
+	w := newWorld(t)
+	c := newClaim("job")
+	c.Tick = time.Now().Unix()
+	w.finish(w.other, w.acquire(w.other, newClaim("job")))
+	d := open(t, w.server.URL())
+	var between atomic.Bool
+	d.between = func(calls []*wire.Call, send func() error) error {
+		if isWrite(calls) && between.CompareAndSwap(false, true) {
+			before := stateOf(t, w.operator, "job")
+			operate(t, w.operator, wire.Delete(w.nodes("job").record, -1))
+			same := newClaim("job")
+			same.Tick = c.Tick
+			w.finish(w.other, w.acquire(w.other, same))
+			if now := stateOf(t, w.operator, "job"); now.version != before.version || now.born == before.born {
+				t.Errorf("no other record of the same version: %+v, was %+v", now, before)
+			}
+		}
+		return send()
+	}
+	g, err := d.Acquire(t.Context(), c)
+	w.wantUnknown(fmt.Sprintf("Acquire: %+v", g), err)
+	if !between.Load() {
+		t.Error("nothing was written")
+	}
+	if !t.Failed() {
+		w.expired("job")
+	}
 }

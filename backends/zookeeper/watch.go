@@ -115,11 +115,19 @@ func (w *watching) limited(ctx context.Context, calls ...*wire.Call) error {
 	return w.do(ctx, calls...)
 }
 
-// look sets a watch anew, reads the node, and returns what is new about it. The watch stands before the node is read.
+// look sets a watch anew, reads the node, and returns what is new about it. The watch stands before the node is read: that
+// is one request at each beat, and two more where there is no node.
 func (w *watching) look(ctx context.Context, path string) (backends.News, error) {
-	watch, read := wire.NewCall(wire.Exists(path, true)), wire.NewCall(wire.GetData(path))
-	if err := w.limited(ctx, watch, read); err != nil {
+	watch := wire.NewCall(wire.WatchData(path))
+	read := watch
+	if err := w.limited(ctx, watch); err != nil {
 		return backends.News{}, err
+	}
+	if wire.Is(watch.Err, wire.NoNode) {
+		watch, read = wire.NewCall(wire.Exists(path, true)), wire.NewCall(wire.GetData(path))
+		if err := w.limited(ctx, watch, read); err != nil {
+			return backends.News{}, err
+		}
 	}
 	for _, err := range []error{watch.Err, read.Err} {
 		if err != nil && !wire.Is(err, wire.NoNode) {

@@ -154,19 +154,20 @@ func (h *holding) saw(now *state) {
 	}
 }
 
-// held returns what a grant knows. A grant that does not come from a driver of this process, or whose driver is closed,
-// knows nothing: its lease gets a new session.
-func (d *Driver) held(ctx context.Context, g backends.Grant) (*holding, error) {
+// held returns what a grant knows, and what to do after the step. A grant that does not come from a driver of this process,
+// or whose driver is closed, knows nothing: its lease gets a new session, which is left to expire, as the grant cannot
+// remember it.
+func (d *Driver) held(ctx context.Context, g backends.Grant) (h *holding, done func(), err error) {
 	if h, ok := g.Private.(*holding); ok && !h.session.d.isClosed() {
-		return h, nil
+		return h, func() {}, nil
 	}
 	s := d.newSession(g.TTL)
 	last, err := s.read(ctx, g.Claim.Job)
 	if err != nil {
 		s.drop()
-		return nil, err
+		return nil, nil, err
 	}
-	return newHolding(s, last), nil
+	return newHolding(s, last), s.drop, nil
 }
 
 func labelOf(g backends.Grant) label { return label{Holder: g.Claim.Holder.ID, Token: g.Token} }
@@ -174,8 +175,9 @@ func labelOf(g backends.Grant) label { return label{Holder: g.Claim.Holder.ID, T
 // Renew implements backends.Driver: one round trip. A renewal beside one that stays silent opens a connection of its own,
 // to another server where there are several.
 func (d *Driver) Renew(ctx context.Context, g backends.Grant) (backends.Signal, error) {
-	h, err := d.held(ctx, g)
+	h, done, err := d.held(ctx, g)
 	if err == nil {
+		defer done()
 		leave, alone := h.enter()
 		defer leave()
 		if !alone {
@@ -252,14 +254,16 @@ func (d *Driver) Finish(ctx context.Context, g backends.Grant, o backends.Outcom
 	if errors.Is(err, wire.ErrExpired) {
 		err = d.briefly(func(s *session) error { return s.end(ctx, g.Claim.Job, decide) })
 	}
-	switch {
-	case errors.Is(err, errReborn):
-		return backends.ErrLost
-	case err != nil:
-		return about("finish", g.Claim.Job, err)
-	case known:
+	if errors.Is(err, errReborn) {
+		err = backends.ErrLost
+	}
+	over := err == nil || errors.Is(err, backends.ErrLost)
+	if known && over && h.lastSeen().label == labelOf(g) { // the session, if it is this grant's, holds nothing any more
 		h.end()
 		h.session.farewell()
+	}
+	if err != nil {
+		return about("finish", g.Claim.Job, err)
 	}
 	return nil
 }
@@ -272,7 +276,23 @@ func (d *Driver) Abandon(ctx context.Context, c backends.Claim) error {
 	if err != nil {
 		return about("abandon", c.Job, err)
 	}
+	d.dismiss(c.Holder.ID)
 	return nil
+}
+
+// dismiss ends the sessions of a holder that runs nothing.
+func (d *Driver) dismiss(holder string) {
+	var over []*session
+	d.mu.Lock()
+	for s := range d.sessions {
+		if s.holder == holder {
+			over = append(over, s)
+		}
+	}
+	d.mu.Unlock()
+	for _, s := range over {
+		s.farewell()
+	}
 }
 
 // briefly does something with a session that holds nothing.

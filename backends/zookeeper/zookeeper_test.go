@@ -57,8 +57,7 @@ func TestSuite(t *testing.T) {
 
 func TestSuiteEnsemble(t *testing.T) {
 	t.Parallel()
-	o := testserver.ZooKeeperOptions{MaxSessionTimeout: longest}
-	s := testserver.ZooKeeperEnsembleOf(t, o, o, o)
+	s := testserver.ZooKeeperEnsembleOf(t, patientServers()...)
 	h := harness(s.URL(), open(t, s.URL()), s.Members...)
 	h.Restart = func(t testing.TB) { t.Helper(); s.Restart(t, true) }
 	backendtest.Run(t, h)

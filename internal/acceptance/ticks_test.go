@@ -138,7 +138,7 @@ func TestThousandTicks(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, b *bed) {
 		const racers, stretch = 3, 10 // the record answers for the last twenty runs: nobody falls further behind
 		n := thousand
-		if strings.HasPrefix(b.backend, "etcd") || strings.HasPrefix(b.backend, "consul") {
+		if strings.HasPrefix(b.backend, "etcd") || strings.HasPrefix(b.backend, "consul") || strings.HasPrefix(b.backend, "zk") {
 			n = fewer
 		}
 		log := filepath.Join(b.dir, "ticks.log")

@@ -8,6 +8,7 @@
 package wire
 
 import (
+	"strings"
 	"time"
 )
 
@@ -77,6 +78,10 @@ const (
 
 // GetData reads a node.
 func GetData(path string) Op { return Op{code: opGetData, path: path} }
+
+// WatchData reads a node and has its next change told to Config.Event. Where there is no such node nothing is told: that
+// is what Exists is for.
+func WatchData(path string) Op { return Op{code: opGetData, path: path, watch: true} }
 
 // Exists asks for the Stat of a node; with watch, the first change of it afterwards is told to Config.Event, also when
 // there is no such node yet.
@@ -153,6 +158,25 @@ const (
 	Deleted EventKind = 2
 	Changed EventKind = 3
 )
+
+// String names the request, and a watch by a w behind it.
+func (o Op) String() string {
+	name := map[int32]string{
+		opCreate: "create", opDelete: "delete", opExists: "exists", opGetData: "get", opSetData: "set", opGetACL: "acl",
+		opGetChildren: "children", opSync: "sync", opPing: "ping", opCheck: "check", opCloseSession: "close",
+	}[o.code]
+	if o.code == opMulti {
+		var ops []string
+		for _, sub := range o.ops {
+			ops = append(ops, sub.String())
+		}
+		return "multi(" + strings.Join(ops, ",") + ")"
+	}
+	if o.watch {
+		name += "w"
+	}
+	return name
+}
 
 func (o Op) encode(e *encoder) {
 	switch o.code {

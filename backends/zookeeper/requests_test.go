@@ -1,0 +1,95 @@
+package zookeeper
+
+import (
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/zookeeper/wire"
+)
+
+// asked notes what the sessions of drivers ask: a bracket is one round trip.
+type asked struct {
+	mu    sync.Mutex
+	trips []string
+}
+
+func (a *asked) of(d *Driver) {
+	d.between = func(calls []*wire.Call, send func() error) error {
+		var names []string
+		for _, c := range calls {
+			names = append(names, c.Op.String())
+		}
+		a.mu.Lock()
+		a.trips = append(a.trips, "["+strings.Join(names, " ")+"]")
+		a.mu.Unlock()
+		return send()
+	}
+}
+
+// take returns what was asked since the last time.
+func (a *asked) take() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	all := strings.Join(a.trips, " ")
+	a.trips = nil
+	return all
+}
+
+// TestRequests: what each step costs beside the session that a claim opens. Whatever is decided without a write is decided
+// on what was read after a Sync: a server that lags would answer for the past.
+func TestRequests(t *testing.T) {
+	const read = "[sync get get exists]"
+	w := newWorld(t)
+	w.finish(w.operator, w.acquire(w.operator, newClaim("job"))) // makes the folder
+	var a asked
+	a.of(w.d)
+	a.of(w.other)
+	step := func(what, want string, f func()) {
+		t.Helper()
+		f()
+		if diff := cmp.Diff(want, a.take()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", what, diff)
+		}
+	}
+	var g backends.Grant
+	step("a claim", read+" [multi(set,create) get]", func() { g = w.acquire(w.d, newClaim("job")) })
+	step("a renewal", "[multi(set,check) get]", func() { w.renew(w.d, g) })
+	step("the next one", "[multi(set,check) get]", func() { w.renew(w.d, g) })
+	step("a host that is refused", read, func() { w.refused(w.other, newClaim("job"), backends.Held) })
+	step("the same claim again", read+" [multi(set,delete,create) get]", func() { g = w.acquire(w.d, g.Claim) })
+	step("the end of a run", read+" [multi(set,delete)]", func() { w.finish(w.d, g) })
+	step("a first claim", read+" [multi(create,set,create) get]", func() { w.acquire(w.d, newClaim("new")) })
+	step("a claim that is taken back", read+" [multi(set)]", func() {
+		if err := w.other.Abandon(t.Context(), newClaim("job")); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestWatchRequests: a beat costs each standby one request.
+func TestWatchRequests(t *testing.T) {
+	w := newWorld(t)
+	g := w.acquire(w.d, newClaim("job"))
+	var a asked
+	a.of(w.other)
+	ch, err := w.other.Watch(t.Context(), "job")
+	if err != nil {
+		t.Fatal(err)
+	}
+	news(t, ch, "it stands", looks)
+	if got, want := a.take(), "[sync] [getw] [getw]"; got != want {
+		t.Errorf("a watch that is set: %s, want %s", got, want)
+	}
+	for range 3 {
+		w.renew(w.d, g)
+		beat := stateOf(t, w.operator, "job").record.Beat
+		news(t, ch, "a beat", func(n backends.News) bool { return n.Seen.Beat == beat })
+		if got := strings.ReplaceAll(a.take(), "[ping]", ""); strings.TrimSpace(got) != "[getw]" {
+			t.Errorf("a beat: %s", got)
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/zookeeper/wire"
+)
+
+// TestSessionEndsOnce: a session that was closed is never opened again. A server that is about to end a session still takes
+// it up on a new connection, and then drops what is asked there without an answer.
+func TestSessionEndsOnce(t *testing.T) {
+	w := newWorld(t)
+	for range 50 {
+		g := w.acquire(w.d, newClaim("job"))
+		w.finish(w.d, g)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		if err := w.d.Finish(ctx, g, backends.Outcome{State: backends.Done}); err != nil {
+			t.Fatalf("the same Finish again: %v", err)
+		}
+		cancel()
+		if _, err := sessionOf(g).connection(t.Context()); !errors.Is(err, wire.ErrExpired) {
+			t.Fatalf("a connection of a session that was closed: %v", err)
+		}
+		_, err := w.d.Renew(t.Context(), g)
+		w.wantLost("Renew of a run that is over", err)
+	}
+}
+
+// TestNoSessionStays: the driver keeps no session of a run that is over, however it ended.
+func TestNoSessionStays(t *testing.T) {
+	w := newWorld(t)
+	ends := map[string]func(g backends.Grant){
+		"finished": func(g backends.Grant) { w.finish(w.d, g) },
+		"lost": func(g backends.Grant) {
+			operate(t, w.operator, wire.Delete(w.nodes("job").lease, -1), wire.Delete(w.nodes("job").record, -1))
+			w.wantLost("Finish", w.d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}))
+		},
+		"taken back": func(g backends.Grant) {
+			if err := w.d.Abandon(t.Context(), g.Claim); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"known to nobody": func(g backends.Grant) {
+			session := sessionOf(g)
+			stranger := g
+			stranger.Private = nil
+			w.renew(w.d, stranger)
+			w.renew(w.d, stranger)
+			w.finish(w.d, g)
+			if session.id() == 0 {
+				t.Error("no session")
+			}
+		},
+	}
+	for how, end := range ends {
+		end(w.acquire(w.d, newClaim("job")))
+		w.d.mu.Lock()
+		n := len(w.d.sessions)
+		w.d.mu.Unlock()
+		if n != 0 {
+			t.Fatalf("%s: %d sessions are kept", how, n)
+		}
+	}
+}
+
+// TestMovedSessionKeepsItsTime: a session that lives for longer than was asked for asks for as much on its next connection:
+// others were told that its lease is of that length.
+func TestMovedSessionKeepsItsTime(t *testing.T) {
+	w := newWorld(t)
+	g := w.acquire(w.d, newClaim("job"))
+	s := sessionOf(g)
+	cut(s)
+	s.known.Timeout = longest // as if that server had longer ticks
+	w.renew(w.d, g)
+	if s.granted() < longest {
+		t.Errorf("lives for %v, its lease for %v", s.granted(), longest)
+	}
+	w.finish(w.d, g)
+}

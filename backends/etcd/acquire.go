@@ -104,7 +104,7 @@ func granted(c backends.Claim, decision backends.Decision, now *state, lease int
 		now.held, now.leased, now.lease, now.label = true, now.beaten, lease, labelOf(g)
 	}
 	g.Native = strconv.FormatInt(now.leased, 10)
-	g.Private = &holding{last: now}
+	g.Private = backends.NewHolding(now)
 	return g
 }
 

@@ -96,57 +96,26 @@ func (d *Driver) Limits() backends.Limits {
 	}
 }
 
-// holding is what a grant knows of its keys, so that a step of its holder need not read them first.
-type holding struct {
-	mu       sync.Mutex
-	last     *state // as the last step that succeeded left it
-	renewals int    // on their way
-}
-
-// enter notes a renewal on its way, and says whether it is the only one.
-func (h *holding) enter() (leave func(), alone bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.renewals++
-	return func() { h.mu.Lock(); h.renewals--; h.mu.Unlock() }, h.renewals == 1
-}
-
 // lastSeen returns what the keys of a grant were when its holder last saw them, and reads them where the grant
 // does not know.
 func (d *Driver) lastSeen(ctx context.Context, g backends.Grant) (*state, error) {
-	h, ok := g.Private.(*holding)
-	if !ok {
-		return d.read(ctx, g.Claim.Job)
+	if last, known := backends.HoldingOf[*state](g).Last(); known {
+		return last, nil
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.last, nil
+	return d.read(ctx, g.Claim.Job)
 }
 
-// saw notes what a renewal left.
-func saw(g backends.Grant, now *state) {
-	h, ok := g.Private.(*holding)
-	if !ok {
-		return
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.last.beaten < now.beaten { // renewals may overtake each other
-		h.last = now
-	}
-}
+func newer(last, now *state) bool { return last.beaten < now.beaten }
 
 func labelOf(g backends.Grant) label { return label{Holder: g.Claim.Holder.ID, Token: g.Token} }
 
 // Renew implements backends.Driver: two round trips, one after the other. The second would not prove anything
 // if it came before the first. A renewal beside one that stays silent goes to another member.
 func (d *Driver) Renew(ctx context.Context, g backends.Grant) (backends.Signal, error) {
-	if h, ok := g.Private.(*holding); ok {
-		leave, alone := h.enter()
-		defer leave()
-		if !alone {
-			d.client.Elsewhere()
-		}
+	leave, alone := backends.HoldingOf[*state](g).Enter()
+	defer leave()
+	if !alone {
+		d.client.Elsewhere()
 	}
 	signal, err := d.renew(ctx, g)
 	if err != nil {
@@ -183,7 +152,7 @@ func (d *Driver) renew(ctx context.Context, g backends.Grant) (backends.Signal, 
 			return backends.Signal{}, err
 		}
 		if done {
-			saw(g, now)
+			backends.HoldingOf[*state](g).Saw(now, newer)
 			return renewal.Signal, nil
 		}
 		s = now

@@ -84,44 +84,15 @@ func (d *Driver) Limits() backends.Limits {
 	return backends.Limits{MinTTL: minTTL, TellsLoss: true}
 }
 
-// holding is what a grant knows of its Lease, so that a step of its holder need not read it first.
-type holding struct {
-	mu       sync.Mutex
-	last     *state // as the last step that succeeded left it
-	renewals int    // on their way
-}
-
-// enter notes a renewal on its way, and says whether it is the only one.
-func (h *holding) enter() (leave func(), alone bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.renewals++
-	return func() { h.mu.Lock(); h.renewals--; h.mu.Unlock() }, h.renewals == 1
-}
-
 // lastSeen returns what the Lease of a grant was when its holder last saw it, and reads it where the grant does not know.
 func (d *Driver) lastSeen(ctx context.Context, g backends.Grant) (*state, error) {
-	h, ok := g.Private.(*holding)
-	if !ok {
-		return d.read(ctx, g.Claim.Job)
+	if last, known := backends.HoldingOf[*state](g).Last(); known {
+		return last, nil
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.last, nil
+	return d.read(ctx, g.Claim.Job)
 }
 
-// saw notes what a renewal left.
-func saw(g backends.Grant, now *state) {
-	h, ok := g.Private.(*holding)
-	if !ok {
-		return
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.last.version < now.version { // renewals may overtake each other
-		h.last = now
-	}
-}
+func newer(last, now *state) bool { return last.version < now.version }
 
 // during returns a context that also ends with the driver.
 func (d *Driver) during(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -135,12 +106,10 @@ func (d *Driver) during(ctx context.Context) (context.Context, context.CancelFun
 func (d *Driver) Renew(ctx context.Context, g backends.Grant) (backends.Signal, error) {
 	ctx, cancel := d.during(ctx)
 	defer cancel()
-	if h, ok := g.Private.(*holding); ok {
-		leave, alone := h.enter()
-		defer leave()
-		if !alone {
-			d.client.Elsewhere()
-		}
+	leave, alone := backends.HoldingOf[*state](g).Enter()
+	defer leave()
+	if !alone {
+		d.client.Elsewhere()
 	}
 	signal, err := d.renew(ctx, g)
 	if err != nil {
@@ -158,7 +127,7 @@ func (d *Driver) renew(ctx context.Context, g backends.Grant) (backends.Signal, 
 		}
 		var done bool
 		if s, done, err = d.swap(ctx, g.Claim.Job, s, change{record: renewal.Record, alive: true}); done {
-			saw(g, s)
+			backends.HoldingOf[*state](g).Saw(s, newer)
 			return renewal.Signal, nil
 		}
 	}

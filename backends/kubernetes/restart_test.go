@@ -94,7 +94,7 @@ func TestSecondRenewalGoesElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := *first.Grant
-	g.Private = &holding{last: last}
+	g.Private = backends.NewHolding(last)
 
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)

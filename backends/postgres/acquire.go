@@ -59,7 +59,7 @@ func (d *Driver) acquire(ctx context.Context, c backends.Claim) (backends.Grant,
 			return backends.Grant{}, decision.Refusal
 		default:
 			g := *decision.Grant
-			g.Private = &held{last: now}
+			g.Private = backends.NewHolding(now)
 			return g, nil
 		}
 	}

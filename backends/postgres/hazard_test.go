@@ -153,11 +153,10 @@ func TestFrozenProcess(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	silent := make(chan error, 1)
 	go func() { _, err := w.d.Renew(ctx, g); silent <- err }()
-	h := g.Private.(*held)
 	testserver.Eventually(t, "a renewal is on its way", func() bool {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		return h.renewals == 1
+		leave, alone := backends.HoldingOf[*state](g).Enter()
+		leave()
+		return !alone
 	})
 	w.renew(w.d, g)
 	cancel()
@@ -211,7 +210,7 @@ func TestHandIsNoticed(t *testing.T) {
 func TestEndIsWhenItWas(t *testing.T) {
 	w := newWorld(t)
 	g := w.acquire(w.d, newSteady("job"))
-	last := g.Private.(*held).last
+	last, _ := backends.HoldingOf[*state](g).Last()
 	last.at = last.at.Add(-time.Hour) // when the claim was answered
 	if err := w.d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}); err != nil {
 		t.Fatal(err)

@@ -80,56 +80,25 @@ func (d *Driver) Limits() backends.Limits {
 	return backends.Limits{MaxTTL: d.cfg.longest, MaxHint: longestHint}
 }
 
-// held is what a grant knows of its row, so that a step of its holder need not read it first.
-type held struct {
-	mu       sync.Mutex
-	last     *state // as the last step that succeeded left it
-	renewals int    // on their way
-}
-
-// enter notes a renewal on its way, and says whether it is the only one.
-func (h *held) enter() (leave func(), alone bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.renewals++
-	return func() { h.mu.Lock(); h.renewals--; h.mu.Unlock() }, h.renewals == 1
-}
-
 // lastSeen returns what the row of a grant was when its holder last saw it, and reads it where the grant does not know.
 func (d *Driver) lastSeen(ctx context.Context, g backends.Grant) (s *state, fresh bool, err error) {
-	h, ok := g.Private.(*held)
-	if !ok {
-		s, err = d.read(ctx, g.Claim.Job)
-		return s, true, err
+	if last, known := backends.HoldingOf[*state](g).Last(); known {
+		return last, false, nil
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.last, false, nil
+	s, err = d.read(ctx, g.Claim.Job)
+	return s, true, err
 }
 
-// saw notes what a renewal left.
-func saw(g backends.Grant, now *state) {
-	h, ok := g.Private.(*held)
-	if !ok {
-		return
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.last.record.Beat < now.record.Beat { // renewals may overtake each other
-		h.last = now
-	}
-}
+func newer(last, now *state) bool { return last.record.Beat < now.record.Beat }
 
 // Renew implements backends.Driver: one round trip, if nobody but the holder has changed the row and the server is the one
 // that it was. A renewal beside one
 // that stays silent goes out on a connection of its own, to another host if there is one.
 func (d *Driver) Renew(ctx context.Context, g backends.Grant) (backends.Signal, error) {
-	if h, ok := g.Private.(*held); ok {
-		leave, alone := h.enter()
-		defer leave()
-		if !alone {
-			d.client.Elsewhere()
-		}
+	leave, alone := backends.HoldingOf[*state](g).Enter()
+	defer leave()
+	if !alone {
+		d.client.Elsewhere()
 	}
 	signal, err := d.renew(ctx, g)
 	if err != nil {
@@ -158,7 +127,7 @@ func (d *Driver) renew(ctx context.Context, g backends.Grant) (backends.Signal, 
 			return backends.Signal{}, err
 		}
 		if done {
-			saw(g, now)
+			backends.HoldingOf[*state](g).Saw(now, newer)
 			return renewal.Signal, nil
 		}
 		s, fresh = now, true

@@ -90,12 +90,11 @@ func (d *Driver) Limits() backends.Limits {
 
 // holding is what a grant knows of its nodes and the session that its lease goes with.
 type holding struct {
+	*backends.Holding[*state]
 	session *session
 
-	mu       sync.Mutex
-	last     *state // as the last step that succeeded left it
-	renewals int    // on their way
-	over     bool   // the run was finished, and the session is ended
+	mu   sync.Mutex
+	over bool // the run was finished, and the session is ended
 
 	finishing chan struct{} // holds one while the run is being finished: renewals, which write the same node, wait
 }
@@ -128,31 +127,10 @@ func (h *holding) isOver() bool {
 }
 
 func newHolding(s *session, last *state) *holding {
-	return &holding{session: s, last: last, finishing: make(chan struct{}, 1)}
+	return &holding{Holding: backends.NewHolding(last), session: s, finishing: make(chan struct{}, 1)}
 }
 
-// enter notes a renewal on its way, and says whether it is the only one.
-func (h *holding) enter() (leave func(), alone bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.renewals++
-	return func() { h.mu.Lock(); h.renewals--; h.mu.Unlock() }, h.renewals == 1
-}
-
-func (h *holding) lastSeen() *state {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.last
-}
-
-// saw notes what a renewal left.
-func (h *holding) saw(now *state) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.last.written < now.written { // renewals may overtake each other
-		h.last = now
-	}
-}
+func newer(last, now *state) bool { return last.written < now.written }
 
 // held returns what a grant knows, and what to do after the step. A grant that does not come from a driver of this process,
 // or whose driver is closed, knows nothing: its lease gets a new session, which is left to expire, as the grant cannot
@@ -178,7 +156,7 @@ func (d *Driver) Renew(ctx context.Context, g backends.Grant) (backends.Signal, 
 	h, done, err := d.held(ctx, g)
 	if err == nil {
 		defer done()
-		leave, alone := h.enter()
+		leave, alone := h.Enter()
 		defer leave()
 		if !alone {
 			h.session.elsewhere()
@@ -199,7 +177,7 @@ func (d *Driver) Renew(ctx context.Context, g backends.Grant) (backends.Signal, 
 }
 
 func (d *Driver) renew(ctx context.Context, h *holding, g backends.Grant) (backends.Signal, error) {
-	for old := h.lastSeen(); ; {
+	for old, _ := h.Last(); ; {
 		if _, err := h.quiet(ctx, false); err != nil {
 			return backends.Signal{}, err
 		}
@@ -217,7 +195,7 @@ func (d *Driver) renew(ctx context.Context, h *holding, g backends.Grant) (backe
 		case err != nil:
 			return backends.Signal{}, err
 		case done:
-			h.saw(now)
+			h.Saw(now, newer)
 			return renewal.Signal, nil
 		}
 		old = now
@@ -257,10 +235,11 @@ func (d *Driver) Finish(ctx context.Context, g backends.Grant, o backends.Outcom
 	if errors.Is(err, errReborn) {
 		err = backends.ErrLost
 	}
-	over := err == nil || errors.Is(err, backends.ErrLost)
-	if known && over && h.lastSeen().label == labelOf(g) { // the session, if it is this grant's, holds nothing any more
-		h.end()
-		h.session.farewell()
+	if over := err == nil || errors.Is(err, backends.ErrLost); known && over {
+		if last, _ := h.Last(); last.label == labelOf(g) { // the session, if it is this grant's, holds nothing any more
+			h.end()
+			h.session.farewell()
+		}
 	}
 	if err != nil {
 		return about("finish", g.Claim.Job, err)

@@ -22,7 +22,7 @@ func startPostgres(t testing.TB, n *testhost.Network) *Running {
 		Address: n.Address(host), Netns: n.Name(host), Dir: d.dir, Env: c.environment(), Lines: postgresLines,
 		Init: []string{"--wal-segsize", "1"},
 	})
-	x := alone(n, host, s)
+	x := alone(n, s)
 	a := postgresAdmin(func(testing.TB) *testserver.PostgresServer { return s })
 	d.strain = func() error { return fillLog(s) }
 	r := x.running(postgresURL(s), "/postgres?sslmode=disable&longest-ttl="+usualTTL.String(), s.Port)

@@ -45,8 +45,8 @@ func newSite[S server](n *testhost.Network, hosts []string, servers []S, agree f
 	return x
 }
 
-func alone(n *testhost.Network, host string, s server) *site {
-	return newSite(n, []string{host}, []server{s}, func() error { return nil })
+func alone(n *testhost.Network, s server) *site {
+	return newSite(n, oneHost, []server{s}, func() error { return nil })
 }
 
 // running returns the store as clients see it, without its faults: the URL has what comes before and after the servers, by

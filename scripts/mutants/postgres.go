@@ -38,5 +38,5 @@ var postgresMutants = []mutant{
 	{"PostgreSQL: nobody is told", "backends/postgres/record.go", "args[13] = wire.Text(d.sql.channel)", "_ = d.sql.channel", postgresWatch},
 	{"PostgreSQL: a commit that broke off is known to have failed", "backends/postgres/wire/wire.go", "return e.Severity == \"ERROR\" && ", "return e.Severity != \"\" || ", postgresWire},
 	{"PostgreSQL: an answer to an earlier question is taken", "backends/postgres/wire/conn.go", "c.broken.Store(true)\n\tif err == nil { // it came", "if err == nil { // it came", postgresWire},
-	{"PostgreSQL: a renewal waits behind one that is silent", "backends/postgres/postgres.go", "if !alone {", "if !alone && h == nil {", postgresHazards},
+	{"PostgreSQL: a renewal waits behind one that is silent", "backends/postgres/postgres.go", "if !alone {", "if !alone && leave == nil {", postgresHazards},
 }

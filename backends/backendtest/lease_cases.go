@@ -153,15 +153,13 @@ func staleRenew(s *scene) {
 	old := s.acquire(d, s.claim())
 	s.done(d, old)
 	s.untouched(d, "a renewal after Finish", func() {
-		_, err := d.Renew(s.Context(), old)
-		s.wantLost("Renew after Finish", err)
+		s.tooLate("Renew after Finish", func() error { _, err := d.Renew(s.Context(), old); return err })
 	})
 	g := s.acquire(other, s.claim())
 	for _, stale := range append(forged(g), old) {
 		for _, d := range []backends.Driver{d, other} {
 			s.untouched(other, "a stale renewal", func() {
-				_, err := d.Renew(s.Context(), stale)
-				s.wantLost("stale Renew", err)
+				s.tooLate("stale Renew", func() error { _, err := d.Renew(s.Context(), stale); return err })
 			})
 		}
 	}
@@ -269,8 +267,7 @@ func expiryHandsOver(s *scene) {
 	if next.Token <= g.Token {
 		s.Errorf("token %d after %d", next.Token, g.Token)
 	}
-	_, err := d.Renew(s.Context(), g)
-	s.wantLost("Renew of the dead holder", err)
+	s.tooLate("Renew of the dead holder", func() error { _, err := d.Renew(s.Context(), g); return err })
 	runs := s.inspect(other, s.job).Record.Runs
 	if len(runs) != 2 || runs[1].State != backends.Lost || runs[1].Ended != 0 {
 		s.Errorf("history %+v, want the first run lost", runs)
@@ -349,8 +346,7 @@ func vanishedIsWaitedFor(s *scene) {
 			if r, ok := errors.AsType[*backends.Refusal](refusal); !ok || r.Verdict != backends.Vanished || r.Wait <= 0 {
 				s.Fatalf("Acquire right after the lease vanished: %+v, want vanished and how long to wait", refusal)
 			}
-			_, err = d.Renew(s.Context(), g)
-			s.wantLost("Renew after the lease vanished", err)
+			s.tooLate("Renew after the lease vanished", func() error { _, err := d.Renew(s.Context(), g); return err })
 			next := s.after(other, c)
 			if life := time.Since(sent); life < g.TTL-slack {
 				s.Errorf("newcomer %v: granted %v after a renewal, want at least %v", newcomer, life, g.TTL)

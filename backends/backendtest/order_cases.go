@@ -233,10 +233,9 @@ func entombed(s *scene) {
 
 func (s *scene) entombedRun(d, other backends.Driver, g backends.Grant, sent time.Time) {
 	s.Helper()
-	_, err := d.Renew(s.Context(), g)
-	s.wantLost("Renew of an entombed holder", err)
+	s.tooLate("Renew of an entombed holder", func() error { _, err := d.Renew(s.Context(), g); return err })
 	s.untouched(other, "Finish of an entombed holder", func() {
-		s.wantLost("Finish of an entombed holder", d.Finish(s.Context(), g, backends.Outcome{State: backends.Done}))
+		s.tooLate("Finish of an entombed holder", func() error { return d.Finish(s.Context(), g, backends.Outcome{State: backends.Done}) })
 	})
 	s.wantNote(other, g, backends.Stopped)
 	tombstone := s.inspect(other, s.job).Record.Token
@@ -250,7 +249,7 @@ func (s *scene) entombedRun(d, other backends.Driver, g backends.Grant, sent tim
 		s.Errorf("tokens %d, %d, %d of the run, its tombstone and the next run: want them to grow", g.Token, tombstone, next.Token)
 	}
 	s.untouched(other, "Finish of an entombed holder after the next grant", func() {
-		s.wantLost("Finish", d.Finish(s.Context(), g, backends.Outcome{State: backends.Done}))
+		s.tooLate("Finish", func() error { return d.Finish(s.Context(), g, backends.Outcome{State: backends.Done}) })
 	})
 	s.done(other, next)
 	s.refused(d, withTick(s.claim(), s.tick(1)), backends.IsStopped)
@@ -291,9 +290,8 @@ func declaredDead(s *scene) {
 	if next.Token <= g.Token {
 		s.Errorf("token %d after %d", next.Token, g.Token)
 	}
-	_, err = d.Renew(s.Context(), g)
-	s.wantLost("Renew of a dead holder", err)
-	s.wantLost("Finish of a dead holder", d.Finish(s.Context(), g, backends.Outcome{State: backends.Done}))
+	s.tooLate("Renew of a dead holder", func() error { _, err := d.Renew(s.Context(), g); return err })
+	s.tooLate("Finish of a dead holder", func() error { return d.Finish(s.Context(), g, backends.Outcome{State: backends.Done}) })
 	s.renew(other, next)
 	s.done(other, next)
 	s.refused(d, withTick(s.claim(), s.tick(1)), backends.IsLost)

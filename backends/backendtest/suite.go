@@ -300,8 +300,14 @@ func (s *scene) abandon(d backends.Driver, c backends.Claim) {
 	}
 }
 
-func (s *scene) wantLost(what string, err error) {
+// tooLate makes a step of a lease that is not the holder's any more. A store may close the connection of a lease as it
+// takes that away: then nothing is known, and whoever asks again is told.
+func (s *scene) tooLate(what string, step func() error) {
 	s.Helper()
+	err := step()
+	for end := time.Now().Add(patience); err != nil && !backends.IsAnswer(err) && time.Now().Before(end); {
+		err = step()
+	}
 	if !errors.Is(err, backends.ErrLost) {
 		s.Errorf("%s: %v, want ErrLost", what, err)
 	}

@@ -2,6 +2,7 @@ package acceptance
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -183,10 +184,17 @@ func gone(t testing.TB, span runSpan) {
 	t.Helper()
 	testserver.Eventually(t, "every process of the run is dead", func() bool {
 		for pid := range span.pids {
-			if testhost.Alive(pid) {
+			if testhost.Alive(pid) && isOf(pid, span.token) {
 				return false
 			}
 		}
 		return true
 	})
+}
+
+// isOf tells a process of a run from one that has got its number since: there are 32,768 of them on some machines, and the
+// tests need them all within a minute or two.
+func isOf(pid int, token int64) bool {
+	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	return err == nil && bytes.Contains(environ, fmt.Appendf(nil, "LEADERRUN_TOKEN=%d\x00", token))
 }

@@ -146,6 +146,9 @@ func TestURLsOfTheHelpOpen(t *testing.T) {
 		if !strings.HasPrefix(line, "  ") || strings.HasPrefix(url, "file:") {
 			continue
 		}
+		if strings.HasPrefix(url, "k8s:") { // it is opened where a kubeconfig is
+			url += "?kubeconfig=testdata/kubeconfig.yaml"
+		}
 		store, err := all.Open(url)
 		if err != nil {
 			t.Errorf("%s: %v", url, err)

@@ -146,7 +146,8 @@ func TestPostgresTLS(t *testing.T) {
 func TestPostgresCrowd(t *testing.T) {
 	t.Parallel()
 	s := Postgres(t, PostgresOptions{Lines: []string{"max_connections = 10"}})
-	unlock, err := s.Session("CREATE TABLE t (n int); BEGIN; LOCK TABLE t")
+	s.Do(t, "CREATE TABLE t (n int)")
+	unlock, err := s.Session("BEGIN; LOCK TABLE t")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,12 +160,13 @@ func TestPostgresCrowd(t *testing.T) {
 	}
 	leave()
 	Eventually(t, "they have left", func() bool { return s.Answers() == nil })
-	if _, err := s.Try("LOCK TABLE t NOWAIT"); err == nil || !strings.Contains(err.Error(), "55P03") { // lock_not_available
+	const lock = "DO $$ BEGIN LOCK TABLE t NOWAIT; END $$"
+	if _, err := s.Try(lock); err == nil || !strings.Contains(err.Error(), "55P03") { // lock_not_available
 		t.Errorf("the table is not locked: %v", err)
 	}
 	unlock()
 	Eventually(t, "it is unlocked", func() bool {
-		_, err := s.Try("BEGIN; LOCK TABLE t NOWAIT")
+		_, err := s.Try(lock)
 		return err == nil
 	})
 }

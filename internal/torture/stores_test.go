@@ -17,7 +17,7 @@ import (
 )
 
 // beds is on how many beds at once the faults of a store are tried: those that make it wait for a quarantine need more.
-var beds = map[string]int{"redis": 4, "sentinel": 4, "etcd": 2, "consul": 3, "consul3": 2, "kubernetes": 3, "postgres": 4, "postgres3": 3, "zookeeper": 3, "zookeeper3": 3}
+var beds = map[string]int{"redis": 4, "sentinel": 4, "etcd": 2, "consul": 3, "consul3": 2, "kubernetes": 2, "postgres": 3, "postgres3": 2, "zookeeper3": 2}
 
 // Each store is started, each fault of its servers strikes and is mended, and then a command runs again. A fault that has to
 // end a run is mended when it has.

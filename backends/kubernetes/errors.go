@@ -18,7 +18,7 @@ import (
 const (
 	caHint     = "certificate-authority of the kubeconfig names who signed the server's certificate, tls-server-name the name in it"
 	userHint   = "the kubeconfig or the service account is of another cluster, or has expired: kubectl auth whoami"
-	roleHint   = "backends/kubernetes/role.yaml gives leaderrun what it needs: get, list, watch, create and update of leases"
+	roleHint   = "a Role with get, list, watch, create and update of leases in coordination.k8s.io, as docs/backends.md shows it"
 	prefixHint = "choose another ?prefix=, or delete the Lease when nothing runs"
 	serverHint = "leaderrun needs an API server of Kubernetes 1.14 or later, with coordination.k8s.io/v1"
 

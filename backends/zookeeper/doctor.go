@@ -237,7 +237,7 @@ func (d *Driver) openness(ctx context.Context, x *backends.Findings, conn *wire.
 	}
 	open := slices.ContainsFunc(call.ACL, func(a wire.ACL) bool { return a.Scheme == "world" && a.Perms&wire.PermWrite != 0 })
 	if open {
-		x.Warn("acl", "a user in the backend URL, and zkCli.sh setAcl -R "+d.cfg.dir+" auth:USER:PASSWORD:cdrwa",
+		x.Warn("acl", "a user in the backend URL, and in zkCli.sh: addauth digest USER:PASSWORD, and setAcl -R "+d.cfg.dir+" auth::cdrwa",
 			"everybody who reaches the servers may write %s", d.cfg.dir)
 		return
 	}

@@ -48,7 +48,7 @@ func (d *Driver) classify(err error) error {
 	case wire.Is(err, wire.NoAuth) && d.cfg.url.User == "":
 		return credentials("a user who may: "+scheme+"://USER:PASSWORD@HOST, or zkCli.sh setAcl", err)
 	case wire.Is(err, wire.NoAuth):
-		return credentials("is the password right? else: zkCli.sh setAcl "+d.cfg.dir+" auth:USER:PASSWORD:cdrwa", err)
+		return credentials("is the password right? else, in zkCli.sh: addauth digest USER:PASSWORD, and setAcl -R "+d.cfg.dir+" auth::cdrwa", err)
 	case wire.Is(err, wire.AuthFailed, wire.InvalidACL):
 		return credentials("the servers must take digest authentication", err)
 	case wire.Is(err, wire.NeedsSASL):

@@ -52,7 +52,7 @@ func TestClassify(t *testing.T) {
 		"unauthorized":                  {unauthorized, unauthorized, backends.Credentials, "kubectl auth whoami"},
 		"unauthorized, of a ready one":  {unauthorized, nil, backends.Credentials, "kubectl auth whoami"},
 		"unauthorized while it starts":  {unauthorized, starting, 0, ""},
-		"forbidden":                     {forbidden, nil, backends.Credentials, "role.yaml"},
+		"forbidden":                     {forbidden, nil, backends.Credentials, "a Role with get, list"},
 		"forbidden while it starts":     {forbidden, starting, 0, ""},
 		"forbidden to ask, too":         {forbidden, forbidden, 0, ""},
 		"forbidden, and then cut off":   {forbidden, errors.New("EOF"), 0, ""},

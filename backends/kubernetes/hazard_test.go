@@ -313,7 +313,7 @@ func notesAreNoBeats(w *world) {
 func noRights(w *world) {
 	stranger := w.open(testserver.KubernetesStranger)
 	_, err := stranger.Acquire(w.Context(), newClaim("job"))
-	w.permanent("Acquire", err, backends.Credentials, "role.yaml")
+	w.permanent("Acquire", err, backends.Credentials, "a Role with get, list")
 	ch, err := stranger.Watch(w.Context(), "job")
 	if err != nil {
 		w.Fatal(err)

@@ -128,7 +128,7 @@ func comeForTick(t *testing.T, b *bed, options []string, log string) {
 // thousand is how many ticks run at speed, and how many of them on stores that take longer for one.
 const (
 	thousand = 1000
-	fewer    = 150
+	fewer    = 60
 )
 
 // Three hosts go through the same thousand ticks as fast as they can: each tick runs exactly once, in order, with a

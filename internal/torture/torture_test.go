@@ -22,7 +22,7 @@ import (
 
 // What `make torture` sets.
 var (
-	flagDuration = flag.Duration("duration", 3*time.Minute, "how long the bed lets faults happen, on all stores at once")
+	flagDuration = flag.Duration("duration", 2*time.Minute, "how long the bed lets faults happen, on all stores at once")
 	flagSeed     = flag.Uint64("seed", 0, "of all that is random (default: a new one)")
 	flagStore    = flag.String("store", "", "only these stores, with commas between them")
 	flagFault    = flag.String("fault", "", "only this fault, again and again")

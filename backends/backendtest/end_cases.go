@@ -11,8 +11,8 @@ import (
 
 func finishReleases(s *scene) {
 	d, other := s.open(), s.open()
-	g := s.acquire(d, s.claim())
-	s.finish(d, g, backends.Outcome{State: backends.Failed, Exit: 3})
+	g := s.granted(d, s.claim())
+	s.FinishAs(d, g, backends.Outcome{State: backends.Failed, Exit: 3})
 	status := s.inspect(other, s.job)
 	if status.Lease != nil || !status.Record.Free() || status.Record.Ended == 0 {
 		s.Errorf("%s, released %d of %d", leaseText(status.Lease), status.Record.Released, status.Record.Token)
@@ -28,24 +28,24 @@ func finishReleases(s *scene) {
 	if next.Token <= g.Token {
 		s.Errorf("token %d after %d", next.Token, g.Token)
 	}
-	s.done(other, next)
+	s.Finish(other, next)
 }
 
 func lostFinish(s *scene) {
 	d, other := s.open(), s.open()
-	g := s.acquire(d, withTick(s.claim(), s.tick(1)))
+	g := s.granted(d, withTick(s.claim(), s.tick(1)))
 	s.loses("Finish", lossy{d}.Finish(s.Context(), g, backends.Outcome{State: backends.Done}))
-	s.untouched(other, "the same Finish again", func() { s.done(d, g) })
-	next := s.acquire(other, withTick(s.claim(), s.tick(2)))
-	s.untouched(other, "the same Finish after the next grant", func() { s.done(d, g) })
-	s.renew(other, next)
-	s.done(other, next)
-	s.untouched(other, "the same Finish after the next run", func() { s.done(d, g) })
+	s.untouched(other, "the same Finish again", func() { s.Finish(d, g) })
+	next := s.granted(other, withTick(s.claim(), s.tick(2)))
+	s.untouched(other, "the same Finish after the next grant", func() { s.Finish(d, g) })
+	s.Renew(other, next)
+	s.Finish(other, next)
+	s.untouched(other, "the same Finish after the next run", func() { s.Finish(d, g) })
 }
 
 func staleFinish(s *scene) {
 	d, other := s.open(), s.open()
-	old := s.acquire(d, withTick(s.brief(), s.tick(1)))
+	old := s.granted(d, withTick(s.brief(), s.tick(1)))
 	s.expire(old)
 	g := s.after(other, withTick(s.claim(), s.tick(2)))
 	for _, stale := range append(forged(g), old) {
@@ -55,14 +55,14 @@ func staleFinish(s *scene) {
 			})
 		}
 	}
-	s.renew(other, g)
-	s.done(other, g)
+	s.Renew(other, g)
+	s.Finish(other, g)
 }
 
 func staleAbandon(s *scene) {
 	d, other := s.open(), s.open()
 	old := withTick(s.brief(), s.tick(1))
-	s.expire(s.acquire(d, old))
+	s.expire(s.granted(d, old))
 	g := s.after(other, withTick(s.claim(), s.tick(2)))
 	before := s.inspect(other, s.job)
 	s.abandon(d, old)
@@ -72,33 +72,33 @@ func staleAbandon(s *scene) {
 	if was, is := s.text(before.Record), s.text(after.Record); was != is || leaseText(before.Lease) != leaseText(after.Lease) {
 		s.Errorf("before:\n%s\n%s\nafter:\n%s\n%s", was, leaseText(before.Lease), is, leaseText(after.Lease))
 	}
-	s.renew(other, g)
-	s.done(other, g)
+	s.Renew(other, g)
+	s.Finish(other, g)
 }
 
 func finishAfterVanish(s *scene) {
 	d, other := s.open(), s.open()
-	g := s.acquire(d, withTick(s.claim(), s.tick(1)))
+	g := s.granted(d, withTick(s.claim(), s.tick(1)))
 	s.h.DeleteLease(s.T, s.job)
-	s.done(d, g)
-	s.untouched(other, "the same Finish again", func() { s.done(d, g) })
-	s.refused(other, withTick(s.claim(), s.tick(1)), backends.IsDone)
+	s.Finish(d, g)
+	s.untouched(other, "the same Finish again", func() { s.Finish(d, g) })
+	s.refusal(other, withTick(s.claim(), s.tick(1)), backends.IsDone)
 	next, err := other.Acquire(s.Context(), s.claim())
 	if err != nil {
 		s.Fatalf("Acquire after Finish: %v", err)
 	}
-	s.done(other, next)
+	s.Finish(other, next)
 }
 
 func finishTooLate(s *scene) {
 	d, other := s.open(), s.open()
-	g := s.acquire(d, withTick(s.brief(), s.tick(1)))
+	g := s.granted(d, withTick(s.brief(), s.tick(1)))
 	s.h.DeleteLease(s.T, s.job)
 	next := s.after(other, withTick(s.claim(), s.tick(2)))
 	s.untouched(other, "Finish after somebody else was granted", func() {
 		s.tooLate("Finish", func() error { return d.Finish(s.Context(), g, backends.Outcome{State: backends.Done}) })
 	})
-	s.done(other, next)
+	s.Finish(other, next)
 	s.untouched(other, "Finish after somebody else has finished", func() {
 		s.tooLate("Finish", func() error { return d.Finish(s.Context(), g, backends.Outcome{State: backends.Done}) })
 	})
@@ -106,40 +106,40 @@ func finishTooLate(s *scene) {
 
 func abandonApplied(s *scene) {
 	d, other := s.open(), s.open()
-	s.done(d, s.acquire(d, s.claim())) // no quarantine from here on
+	s.Finish(d, s.granted(d, s.claim())) // no quarantine from here on
 	c := withTick(s.claim(), s.tick(1))
 	_, err := lossy{d}.Acquire(s.Context(), c)
 	s.loses("Acquire", err)
 	s.loses("Abandon", lossy{d}.Abandon(s.Context(), c))
 	s.abandon(d, c)
-	s.refused(d, c, backends.Abandoned)
-	g := s.acquire(other, withTick(s.claim(), s.tick(1)))
+	s.refusal(d, c, backends.Abandoned)
+	g := s.granted(other, withTick(s.claim(), s.tick(1)))
 	if g.Tick != c.Tick || g.Attempt != 1 {
 		s.Errorf("tick %d, attempt %d; want %d, 1", g.Tick, g.Attempt, c.Tick)
 	}
 	s.abandon(d, c)
-	s.renew(other, g)
-	s.done(other, g)
-	s.refused(d, c, backends.Abandoned)
+	s.Renew(other, g)
+	s.Finish(other, g)
+	s.refusal(d, c, backends.Abandoned)
 }
 
 func abandonDelayed(s *scene) {
 	d, other := s.open(), s.open()
 	c := withTick(s.claim(), s.tick(1))
 	s.abandon(d, c)
-	s.refused(d, c, backends.Abandoned)
-	s.refused(other, c, backends.Abandoned)
-	g := s.acquire(other, withTick(s.claim(), s.tick(1)))
+	s.refusal(d, c, backends.Abandoned)
+	s.refusal(other, c, backends.Abandoned)
+	g := s.granted(other, withTick(s.claim(), s.tick(1)))
 	if g.Attempt != 1 {
 		s.Errorf("attempt %d, want 1", g.Attempt)
 	}
-	s.done(other, g)
+	s.Finish(other, g)
 }
 
 func abandonVanished(s *scene) {
 	d, other := s.open(), s.open()
 	c := withTick(s.claim(), s.tick(1))
-	s.acquire(d, c)
+	s.granted(d, c)
 	s.h.DeleteLease(s.T, s.job)
 	s.abandon(d, c)
 	g, err := other.Acquire(s.Context(), withTick(s.claim(), s.tick(1)))
@@ -149,8 +149,8 @@ func abandonVanished(s *scene) {
 	if g.Tick != c.Tick || g.Attempt != 1 {
 		s.Errorf("tick %d, attempt %d; want %d, 1", g.Tick, g.Attempt, c.Tick)
 	}
-	s.done(other, g)
-	s.refused(d, c, backends.Abandoned)
+	s.Finish(other, g)
+	s.refusal(d, c, backends.Abandoned)
 }
 
 // restarted: a server that comes back with its data.
@@ -165,7 +165,7 @@ func restartedEmpty(s *scene) { s.afterForgetting(s.h.RestartEmpty) }
 // afterForgetting: whatever the server has kept, nobody is granted while a holder lives, and tokens grow.
 func (s *scene) afterForgetting(forget func(testing.TB)) {
 	d, other := s.open(), s.open()
-	g := s.acquire(d, s.brief())
+	g := s.granted(d, s.brief())
 	sent := time.Now()
 	if _, err := d.Renew(s.Context(), g); err != nil && !errors.Is(err, backends.ErrLost) {
 		s.Fatalf("Renew: %v", err)
@@ -182,13 +182,13 @@ func (s *scene) afterForgetting(forget func(testing.TB)) {
 		s.Errorf("token %d after %d", next.Token, g.Token)
 	}
 	s.wantLostAtLast(d, g)
-	s.renew(other, next)
-	s.done(other, next)
-	last := s.acquire(other, s.claim())
+	s.Renew(other, next)
+	s.Finish(other, next)
+	last := s.granted(other, s.claim())
 	if last.Token <= next.Token {
 		s.Errorf("token %d after %d", last.Token, next.Token)
 	}
-	s.done(other, last)
+	s.Finish(other, last)
 }
 
 // wantLostAtLast renews until the store answers: a client may need a moment to find its server again.

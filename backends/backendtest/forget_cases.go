@@ -12,7 +12,7 @@ import (
 
 // forgetTick returns an order to forget a tick.
 func (s *scene) forgetTick(tick int64) backends.Order {
-	o := s.order(backends.ForgetTick, 0)
+	o := s.newOrder(backends.ForgetTick, 0)
 	o.Tick = tick
 	return o
 }
@@ -20,29 +20,29 @@ func (s *scene) forgetTick(tick int64) backends.Order {
 func forgottenTick(s *scene) {
 	d, other := s.open(), s.open()
 	for n := range int64(3) {
-		s.done(d, s.acquire(d, withTick(s.claim(), s.tick(n))))
+		s.Finish(d, s.granted(d, withTick(s.claim(), s.tick(n))))
 	}
 	s.over(other, s.forgetTick(s.tick(1))) // another one was recorded since somebody looked
 	s.ordered(other, s.forgetTick(s.tick(2)))
-	s.refused(d, withTick(s.claim(), s.tick(1)), backends.IsDone)
-	s.refused(d, withTick(s.claim(), s.tick(0)), backends.IsDone)
-	g := s.acquire(d, withTick(s.claim(), s.tick(2)))
+	s.refusal(d, withTick(s.claim(), s.tick(1)), backends.IsDone)
+	s.refusal(d, withTick(s.claim(), s.tick(0)), backends.IsDone)
+	g := s.granted(d, withTick(s.claim(), s.tick(2)))
 	s.wantRun(g, s.tick(2), 1)
 	s.denied(other, s.forgetTick(s.tick(2)), backends.Held)
-	s.renew(d, g)
-	s.done(d, g)
-	s.refused(other, withTick(s.claim(), s.tick(2)), backends.IsDone)
+	s.Renew(d, g)
+	s.Finish(d, g)
+	s.refusal(other, withTick(s.claim(), s.tick(2)), backends.IsDone)
 }
 
 // forgottenFirst: the history may know nothing of what ran before the forgotten tick.
 func forgottenFirst(s *scene) {
 	d, other := s.open(), s.open()
-	s.done(d, s.acquire(d, withRerun(s.claim(), s.tick(1))))
+	s.Finish(d, s.granted(d, withRerun(s.claim(), s.tick(1))))
 	s.ordered(other, s.forgetTick(s.tick(1)))
-	s.refused(d, withRerun(s.claim(), s.tick(0)), backends.IsEarlier)
-	g := s.acquire(d, withRerun(s.claim(), s.tick(1)))
+	s.refusal(d, withRerun(s.claim(), s.tick(0)), backends.IsEarlier)
+	g := s.granted(d, withRerun(s.claim(), s.tick(1)))
 	s.wantRun(g, s.tick(1), 1)
-	s.done(d, g)
+	s.Finish(d, g)
 }
 
 func forgottenKey(s *scene) {
@@ -52,39 +52,39 @@ func forgottenKey(s *scene) {
 		c.Once, c.OnLost, c.MaxAttempts = key, backends.Skip, 1
 		return c
 	}
-	forget := s.order(backends.ForgetKey, 0)
+	forget := s.newOrder(backends.ForgetKey, 0)
 	forget.Key = "b/ä\n"
 	for _, key := range []string{"a", forget.Key, "c"} {
-		s.finish(d, s.acquire(d, once(key)), backends.Outcome{State: backends.Failed})
+		s.FinishAs(d, s.granted(d, once(key)), backends.Outcome{State: backends.Failed})
 	}
 	s.ordered(other, forget)
-	s.refused(other, once("a"), backends.IsFailed)
-	s.refused(other, once("c"), backends.IsFailed)
-	g := s.acquire(d, once(forget.Key))
+	s.refusal(other, once("a"), backends.IsFailed)
+	s.refusal(other, once("c"), backends.IsFailed)
+	g := s.granted(d, once(forget.Key))
 	s.wantRun(g, 0, 1)
-	forget.By.ID = newID()
+	forget.By.ID = NewID()
 	s.denied(other, forget, backends.Held)
-	s.done(d, g)
-	s.refused(other, once(forget.Key), backends.IsDone)
+	s.Finish(d, g)
+	s.refusal(other, once(forget.Key), backends.IsDone)
 	forget.Key = "d"
 	s.over(other, forget)
 }
 
 func forgottenSchedule(s *scene) {
 	d, other := s.open(), s.open()
-	s.done(d, s.acquire(d, s.claim()))
-	s.over(other, s.order(backends.ForgetSchedule, 0))
+	s.Finish(d, s.granted(d, s.claim()))
+	s.over(other, s.newOrder(backends.ForgetSchedule, 0))
 	from := func(n int64, fingerprint string) backends.Claim {
 		c := withTick(s.claim(), s.tick(n))
 		c.Schedule = backends.Schedule{Fingerprint: fingerprint, Text: fingerprint}
 		return c
 	}
-	s.done(d, s.acquire(d, from(1, "1")))
-	s.done(d, s.acquire(d, from(2, "2")))
-	s.refused(other, from(3, "1"), backends.Outdated)
-	s.ordered(other, s.order(backends.ForgetSchedule, 0))
-	s.refused(other, from(2, "1"), backends.IsDone) // the ticks are known
-	s.done(other, s.acquire(other, from(3, "1")))
+	s.Finish(d, s.granted(d, from(1, "1")))
+	s.Finish(d, s.granted(d, from(2, "2")))
+	s.refusal(other, from(3, "1"), backends.Outdated)
+	s.ordered(other, s.newOrder(backends.ForgetSchedule, 0))
+	s.refusal(other, from(2, "1"), backends.IsDone) // the ticks are known
+	s.Finish(other, s.granted(other, from(3, "1")))
 }
 
 func forgottenJob(s *scene) {
@@ -93,12 +93,12 @@ func forgottenJob(s *scene) {
 	s.abandon(d, late)
 	once := s.claim()
 	once.Once, once.OnLost, once.MaxAttempts = "key", backends.Skip, 1
-	s.done(d, s.acquire(d, once))
-	g := s.acquire(d, withTick(s.claim(), s.tick(2)))
-	s.denied(other, s.order(backends.ForgetJob, 0), backends.Held)
-	s.renew(d, g)
-	s.done(d, g)
-	s.ordered(other, s.order(backends.ForgetJob, 0))
+	s.Finish(d, s.granted(d, once))
+	g := s.granted(d, withTick(s.claim(), s.tick(2)))
+	s.denied(other, s.newOrder(backends.ForgetJob, 0), backends.Held)
+	s.Renew(d, g)
+	s.Finish(d, g)
+	s.ordered(other, s.newOrder(backends.ForgetJob, 0))
 
 	status := s.inspect(d, s.job)
 	r := status.Record
@@ -109,14 +109,14 @@ func forgottenJob(s *scene) {
 		s.Errorf("not forgotten: %s", s.text(r))
 	}
 	for _, c := range []backends.Claim{late, once, g.Claim} {
-		s.refused(d, c, backends.Abandoned)
+		s.refusal(d, c, backends.Abandoned)
 	}
-	next := s.acquire(other, withTick(s.claim(), s.tick(1)))
+	next := s.granted(other, withTick(s.claim(), s.tick(1)))
 	s.wantRun(next, s.tick(1), 1)
 	if next.Token <= g.Token {
 		s.Errorf("token %d after %d", next.Token, g.Token)
 	}
-	s.done(other, next)
+	s.Finish(other, next)
 }
 
 // lostOrder: an order is given again because its reply was lost, at once and when the world has gone on.
@@ -132,34 +132,34 @@ func lostOrder(s *scene) {
 		again()
 		return again
 	}
-	s.done(d, s.acquire(d, withTick(s.claim(), s.tick(1))))
-	s.done(d, s.acquire(d, withTick(s.claim(), s.tick(2))))
+	s.Finish(d, s.granted(d, withTick(s.claim(), s.tick(1))))
+	s.Finish(d, s.granted(d, withTick(s.claim(), s.tick(2))))
 	again := twice(s.forgetTick(s.tick(2)))
-	s.refused(d, withTick(s.claim(), s.tick(1)), backends.IsDone)
-	s.done(d, s.acquire(d, withTick(s.claim(), s.tick(2))))
+	s.refusal(d, withTick(s.claim(), s.tick(1)), backends.IsDone)
+	s.Finish(d, s.granted(d, withTick(s.claim(), s.tick(2))))
 	again()
-	s.refused(d, withTick(s.claim(), s.tick(2)), backends.IsDone)
-	twice(s.order(backends.ForgetJob, 0))
+	s.refusal(d, withTick(s.claim(), s.tick(2)), backends.IsDone)
+	twice(s.newOrder(backends.ForgetJob, 0))
 
-	g := s.acquire(d, s.claim())
-	stop := s.order(backends.Stop, g.Token)
+	g := s.granted(d, s.claim())
+	stop := s.newOrder(backends.Stop, g.Token)
 	s.loses("stop", lossy{other}.Order(s.Context(), stop))
 	s.ordered(other, stop)
-	if s.renew(d, g).Break == nil {
+	if s.Renew(d, g).Break == nil {
 		s.Error("a renewal does not carry the request")
 	}
 	if _, local := d.(backends.LocalHolder); local {
-		s.finish(d, g, backends.Outcome{State: backends.Stopped})
+		s.FinishAs(d, g, backends.Outcome{State: backends.Stopped})
 		return
 	}
-	twice(s.order(backends.Entomb, g.Token))
+	twice(s.newOrder(backends.Entomb, g.Token))
 	tombstone := s.inspect(d, s.job).Record.Token
-	twice(s.order(backends.DeclareDead, tombstone))
+	twice(s.newOrder(backends.DeclareDead, tombstone))
 	next, err := d.Acquire(s.Context(), s.claim())
 	if err != nil {
 		s.Fatalf("Acquire after the tombstone was declared dead: %v", err)
 	}
-	s.done(d, next)
+	s.Finish(d, next)
 }
 
 func everyOrder() []backends.OrderKind {
@@ -171,7 +171,7 @@ func everyOrder() []backends.OrderKind {
 func ordersUnknown(s *scene) {
 	d := s.open()
 	for _, kind := range everyOrder() {
-		if err := s.give(d, s.order(kind, 1)); !errors.Is(err, backends.ErrUnknownJob) {
+		if err := s.give(d, s.newOrder(kind, 1)); !errors.Is(err, backends.ErrUnknownJob) {
 			s.Errorf("%s: %v, want ErrUnknownJob", kind, err)
 		}
 	}
@@ -182,38 +182,38 @@ func ordersUnknown(s *scene) {
 
 func orderCancelled(s *scene) {
 	d := s.open()
-	g := s.acquire(d, s.claim())
+	g := s.granted(d, s.claim())
 	ctx, cancel := context.WithCancel(s.Context())
 	cancel()
 	s.untouched(d, "an order with a cancelled context", func() {
 		for _, kind := range everyOrder() {
 			s.returns(string(kind), func() {
-				err := d.(backends.Operator).Order(ctx, s.order(kind, g.Token))
+				err := d.(backends.Operator).Order(ctx, s.newOrder(kind, g.Token))
 				if err == nil {
 					s.Errorf("%s with a cancelled context: no error", kind)
 				}
-				s.wantUnknown(string(kind), err)
+				s.wantNoAnswer(string(kind), err)
 			})
 		}
 	})
-	s.done(d, g)
+	s.Finish(d, g)
 }
 
 func orderCancelledInFlight(s *scene) {
 	d, other := s.open(), s.open()
-	g := s.acquire(d, s.claim())
+	g := s.granted(d, s.claim())
 	resume := s.h.Stall(s.T)
 	defer resume()
-	o := s.order(backends.Stop, g.Token)
+	o := s.newOrder(backends.Stop, g.Token)
 	ctx, cancel := context.WithTimeout(s.Context(), 50*time.Millisecond)
 	defer cancel()
-	s.returns("stop", func() { s.wantUnknown("stop", other.(backends.Operator).Order(ctx, o)) })
+	s.returns("stop", func() { s.wantNoAnswer("stop", other.(backends.Operator).Order(ctx, o)) })
 	resume()
 	s.eventually("stop", func() error { return other.(backends.Operator).Order(s.Context(), o) })
-	if s.renew(d, g).Break == nil {
+	if s.Renew(d, g).Break == nil {
 		s.Error("a renewal does not carry the request")
 	}
-	s.done(d, g)
+	s.Finish(d, g)
 }
 
 // order gives a random order about an attempt's run, in both worlds.
@@ -223,7 +223,7 @@ func (p *play) order(a *attempt) {
 	if _, local := p.store.(backends.LocalHolder); !local {
 		kinds = append(kinds, backends.DeclareDead)
 	}
-	o := p.scene.order(pick(p.random, kinds...), 0)
+	o := p.newOrder(pick(p.random, kinds...), 0)
 	o.Key = pick(p.random, "a", "b")
 	o.Tick = pick(p.random, p.tick(p.latest), p.tick(p.latest-1))
 	p.compare(fmt.Sprintf("%s %s %d", o.Kind, o.Key, o.Tick), a, func(i int, d backends.Driver) any {

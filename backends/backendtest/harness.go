@@ -37,3 +37,28 @@ type Harness struct {
 
 	watches bool // the driver is a backends.Watcher; Run finds out
 }
+
+// Opener returns the Open of a Harness.
+func Opener[D backends.Driver](open func(url string) (D, error), url string) func(t testing.TB) backends.Driver {
+	return func(t testing.TB) backends.Driver {
+		t.Helper()
+		return opened(t, open, url)
+	}
+}
+
+// Open returns a client that is closed when the test ends.
+func Open[D backends.Driver](t testing.TB, open func(url string) (D, error), url string) D {
+	t.Helper()
+	d := opened(t, open, url)
+	t.Cleanup(func() { _ = d.Close() })
+	return d
+}
+
+func opened[D backends.Driver](t testing.TB, open func(url string) (D, error), url string) D {
+	t.Helper()
+	d, err := open(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}

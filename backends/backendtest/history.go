@@ -27,7 +27,7 @@ const (
 func linearizable(s *scene) {
 	seed := uint64(time.Now().UnixNano())
 	s.Logf("seed %d", seed)
-	s.done(s.open(), s.acquire(s.open(), s.otherJob())) // no quarantine from here on
+	s.Finish(s.open(), s.granted(s.open(), s.otherJob())) // no quarantine from here on
 	for i := range histories {
 		h := &history{scene: s, job: fmt.Sprint(s.job, " ", i), start: time.Now()}
 		var all sync.WaitGroup

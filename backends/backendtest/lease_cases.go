@@ -11,21 +11,21 @@ import (
 
 func grantsFree(s *scene) {
 	d, c := s.open(), s.claim()
-	g := s.acquire(d, c)
+	g := s.granted(d, c)
 	if g.Claim.Job != c.Job || g.Claim.Holder != c.Holder {
 		s.Errorf("the grant is for %q of %v, want %q of %v", g.Claim.Job, g.Claim.Holder, c.Job, c.Holder)
 	}
 	if g.TTL < c.TTL || g.Attempt != 1 || g.Tick != 0 {
 		s.Errorf("TTL %v, attempt %d, tick %d; want at least %v, 1, 0", g.TTL, g.Attempt, g.Tick, c.TTL)
 	}
-	s.done(d, g)
+	s.Finish(d, g)
 }
 
 func refusesHeld(s *scene) {
 	d, other := s.open(), s.open()
-	g := s.acquire(d, s.claim())
+	g := s.granted(d, s.claim())
 	for _, d := range []backends.Driver{d, other} {
-		r := s.refused(d, s.claim(), backends.Held)
+		r := s.refusal(d, s.claim(), backends.Held)
 		if r.Holder.ID != g.Claim.Holder.ID || r.Holder.Host != g.Claim.Holder.Host || r.Token != g.Token {
 			s.Errorf("held by %v with token %d, want %v with token %d", r.Holder, r.Token, g.Claim.Holder, g.Token)
 		}
@@ -33,19 +33,19 @@ func refusesHeld(s *scene) {
 			s.Errorf("held for %v, want more than 0 and at most %v", r.Wait, most)
 		}
 	}
-	s.done(d, g)
+	s.Finish(d, g)
 }
 
 func jobsAreIndependent(s *scene) {
 	d := s.open()
 	a, b := s.claim(), s.claim()
 	b.Job += " b"
-	ga := s.acquire(d, a)
-	gb := s.acquire(d, b)
-	s.done(d, ga)
-	b.Holder.ID = newID()
-	s.refused(d, b, backends.Held)
-	s.done(d, gb)
+	ga := s.granted(d, a)
+	gb := s.granted(d, b)
+	s.Finish(d, ga)
+	b.Holder.ID = NewID()
+	s.refusal(d, b, backends.Held)
+	s.Finish(d, gb)
 }
 
 func sameHolderSameGrant(s *scene) {
@@ -58,7 +58,7 @@ func sameHolderSameGrant(s *scene) {
 	s.loses("Acquire", err)
 	before := s.inspect(d, s.job)
 	time.Sleep(slack)
-	g := s.acquire(d, c)
+	g := s.granted(d, c)
 	after := s.inspect(d, s.job)
 	if g.Token != before.Record.Token || g.Tick != c.Tick || g.Attempt != 1 {
 		s.Errorf("token %d, tick %d, attempt %d; want those of the first reply: %d, %d, 1",
@@ -71,7 +71,7 @@ func sameHolderSameGrant(s *scene) {
 	if n := len(after.Record.Runs); n != 1 {
 		s.Errorf("%d runs in the history, want 1", n)
 	}
-	s.done(d, g)
+	s.Finish(d, g)
 }
 
 func quarantined(err error) bool {
@@ -87,10 +87,10 @@ func (s *scene) otherJob() backends.Claim {
 
 func renewalExtends(s *scene) {
 	d := s.open()
-	g := s.acquire(d, s.claim())
+	g := s.granted(d, s.claim())
 	before := s.inspect(d, s.job)
 	time.Sleep(2 * slack)
-	s.renew(d, g)
+	s.Renew(d, g)
 	after := s.inspect(d, s.job)
 	if after.Record.Until <= before.Record.Until || after.Record.Beat <= before.Record.Beat {
 		s.Errorf("until %d, beat %d; want more than %d, %d",
@@ -99,14 +99,14 @@ func renewalExtends(s *scene) {
 	if after.Lease == nil || after.Lease.Holder != g.Claim.Holder.ID || after.Lease.Token != g.Token {
 		s.Errorf("%s, want holder %s, token %d", leaseText(after.Lease), g.Claim.Holder.ID, g.Token)
 	}
-	s.done(d, g)
+	s.Finish(d, g)
 }
 
 // renewalCounts: nobody is granted before a TTL has passed since the last renewal was sent.
 func renewalCounts(s *scene) {
 	d, other := s.open(), s.open()
 	for range 5 {
-		g := s.acquire(d, s.brief())
+		g := s.granted(d, s.brief())
 		granted := time.Now()
 		time.Sleep(g.TTL / 2)
 		sent := time.Now()
@@ -123,7 +123,7 @@ func renewalCounts(s *scene) {
 		if life := time.Since(sent); waits && life < g.TTL-slack {
 			s.Errorf("somebody else was granted %v after a renewal, want at least %v", life, g.TTL)
 		}
-		s.done(other, next)
+		s.Finish(other, next)
 		return
 	}
 	s.Skip("this machine is too busy for a lease of ", s.h.TTL)
@@ -131,12 +131,12 @@ func renewalCounts(s *scene) {
 
 func lostRenewal(s *scene) {
 	d := s.open()
-	g := s.acquire(d, s.claim())
+	g := s.granted(d, s.claim())
 	_, err := lossy{d}.Renew(s.Context(), g)
 	s.loses("Renew", err)
-	s.renew(d, g)
-	s.refused(d, s.claim(), backends.Held)
-	s.done(d, g)
+	s.Renew(d, g)
+	s.refusal(d, s.claim(), backends.Held)
+	s.Finish(d, g)
 }
 
 // forged returns grants that are almost g.
@@ -144,18 +144,18 @@ func forged(g backends.Grant) []backends.Grant {
 	older, newer, other := g, g, g
 	older.Token--
 	newer.Token++
-	other.Claim.Holder.ID = newID()
+	other.Claim.Holder.ID = NewID()
 	return []backends.Grant{older, newer, other}
 }
 
 func staleRenew(s *scene) {
 	d, other := s.open(), s.open()
-	old := s.acquire(d, s.claim())
-	s.done(d, old)
+	old := s.granted(d, s.claim())
+	s.Finish(d, old)
 	s.untouched(d, "a renewal after Finish", func() {
 		s.tooLate("Renew after Finish", func() error { _, err := d.Renew(s.Context(), old); return err })
 	})
-	g := s.acquire(other, s.claim())
+	g := s.granted(other, s.claim())
 	for _, stale := range append(forged(g), old) {
 		for _, d := range []backends.Driver{d, other} {
 			s.untouched(other, "a stale renewal", func() {
@@ -163,15 +163,15 @@ func staleRenew(s *scene) {
 			})
 		}
 	}
-	s.renew(other, g)
-	s.done(other, g)
+	s.Renew(other, g)
+	s.Finish(other, g)
 }
 
 // renewNeverRevives: a renewal on its way while the run finishes must not bring the lease back.
 func renewNeverRevives(s *scene) {
 	d, other := s.open(), s.open()
 	for range 20 {
-		g := s.acquire(d, s.claim())
+		g := s.granted(d, s.claim())
 		var (
 			all      sync.WaitGroup
 			finished atomic.Bool
@@ -192,21 +192,21 @@ func renewNeverRevives(s *scene) {
 			})
 		}
 		<-renewed // they are at it
-		s.done(d, g)
+		s.Finish(d, g)
 		finished.Store(true)
 		all.Wait()
 		next, err := other.Acquire(s.Context(), s.claim())
 		if err != nil {
 			s.Fatalf("Acquire after Finish: %v", err)
 		}
-		s.done(other, next)
+		s.Finish(other, next)
 	}
 }
 
 func tokenGrows(s *scene) {
 	d, other := s.open(), s.open()
-	first := s.acquire(d, s.claim())
-	s.done(d, first)
+	first := s.granted(d, s.claim())
+	s.Finish(d, first)
 	last := first.Token
 	grows := func(how string, g backends.Grant) {
 		s.Helper()
@@ -216,52 +216,52 @@ func tokenGrows(s *scene) {
 		last = g.Token
 	}
 	for range 10 {
-		g := s.acquire(d, s.claim())
+		g := s.granted(d, s.claim())
 		grows("a release", g)
-		s.done(d, g)
+		s.Finish(d, g)
 	}
-	g := s.acquire(other, s.brief())
+	g := s.granted(other, s.brief())
 	grows("a release", g)
 	s.expire(g)
 	g = s.after(d, s.claim())
 	grows("expiry", g)
-	s.done(d, g)
+	s.Finish(d, g)
 
 	c := s.claim()
 	c.Floor = last + 1_000_000_000
-	g = s.acquire(d, c)
+	g = s.granted(d, c)
 	last = c.Floor
 	grows("the claimant's floor", g)
-	s.done(d, g)
-	g = s.acquire(other, s.claim())
+	s.Finish(d, g)
+	g = s.granted(other, s.claim())
 	grows("a floor of somebody else", g)
 	if s.h.DeleteLease != nil {
 		s.h.DeleteLease(s.T, s.job)
-		s.done(other, g)
-		g = s.acquire(d, s.claim())
+		s.Finish(other, g)
+		g = s.granted(d, s.claim())
 		grows("a lease that vanished", g)
-		s.done(d, g)
+		s.Finish(d, g)
 		return
 	}
-	s.done(other, g)
+	s.Finish(other, g)
 }
 
 func tokenOutlivesRecord(s *scene) {
 	d := s.open()
-	g := s.acquire(d, s.claim())
-	s.done(d, g)
+	g := s.granted(d, s.claim())
+	s.Finish(d, g)
 	s.h.DeleteRecord(s.T, s.job)
 	time.Sleep(slack)
-	next := s.acquire(d, s.claim())
+	next := s.granted(d, s.claim())
 	if next.Token <= g.Token {
 		s.Errorf("token %d after %d", next.Token, g.Token)
 	}
-	s.done(d, next)
+	s.Finish(d, next)
 }
 
 func expiryHandsOver(s *scene) {
 	d, other := s.open(), s.open()
-	g := s.acquire(d, s.brief())
+	g := s.granted(d, s.brief())
 	s.expire(g)
 	next := s.after(other, s.claim())
 	if next.Token <= g.Token {
@@ -272,24 +272,24 @@ func expiryHandsOver(s *scene) {
 	if len(runs) != 2 || runs[1].State != backends.Lost || runs[1].Ended != 0 {
 		s.Errorf("history %+v, want the first run lost", runs)
 	}
-	s.done(other, next)
+	s.Finish(other, next)
 }
 
 func renewRestores(s *scene) {
 	d, other := s.open(), s.open()
-	g := s.acquire(d, s.claim())
+	g := s.granted(d, s.claim())
 	s.h.DeleteRecord(s.T, s.job)
-	s.renew(d, g)
+	s.Renew(d, g)
 	if r := s.inspect(d, s.job).Record; r.Token != g.Token || r.Holder.ID != g.Claim.Holder.ID || r.Job != s.job || r.Free() {
 		s.Errorf("record %s", s.text(r))
 	}
-	s.refused(other, s.claim(), backends.Held)
-	s.done(d, g)
-	next := s.acquire(other, s.claim())
+	s.refusal(other, s.claim(), backends.Held)
+	s.Finish(d, g)
+	next := s.granted(other, s.claim())
 	if next.Token <= g.Token {
 		s.Errorf("token %d after %d", next.Token, g.Token)
 	}
-	s.done(other, next)
+	s.Finish(other, next)
 }
 
 // restoredRanOnce: the record is deleted during a run for a tick, and for a key. The holder writes it anew, by a
@@ -306,13 +306,13 @@ func restoredRanOnce(s *scene) {
 				}
 				return c
 			}
-			g := s.acquire(d, again())
+			g := s.granted(d, again())
 			s.h.DeleteRecord(s.T, s.job)
 			if renewed {
-				s.renew(d, g)
+				s.Renew(d, g)
 			}
-			s.done(d, g)
-			s.refused(other, again(), backends.IsDone)
+			s.Finish(d, g)
+			s.refusal(other, again(), backends.IsDone)
 		}
 	}
 }
@@ -328,9 +328,9 @@ func vanishedIsWaitedFor(s *scene) {
 			if newcomer {
 				c.TTL = max(s.h.TTL/2, other.Limits().MinTTL)
 			}
-			g := s.acquire(d, s.brief())
+			g := s.granted(d, s.brief())
 			if !newcomer {
-				s.refused(other, c, backends.Held)
+				s.refusal(other, c, backends.Held)
 			}
 			time.Sleep(g.TTL / 4)
 			sent := time.Now()
@@ -354,7 +354,7 @@ func vanishedIsWaitedFor(s *scene) {
 			if next.Token <= g.Token {
 				s.Errorf("token %d after %d", next.Token, g.Token)
 			}
-			s.done(other, next)
+			s.Finish(other, next)
 			break
 		}
 	}

@@ -36,11 +36,11 @@ func (l lossy) Order(ctx context.Context, o backends.Order) error {
 	return context.DeadlineExceeded
 }
 
-// order returns an order for the case's job.
-func (s *scene) order(kind backends.OrderKind, token int64) backends.Order {
+// newOrder returns an order for the case's job.
+func (s *scene) newOrder(kind backends.OrderKind, token int64) backends.Order {
 	return backends.Order{
 		Job: s.job, Kind: kind, Token: token, Reason: "a reason, ä|{}\n",
-		By: backends.Holder{ID: newID(), Host: "desk", PID: 815, User: "jo"},
+		By: backends.Holder{ID: NewID(), Host: "desk", PID: 815, User: "jo"},
 	}
 }
 
@@ -113,11 +113,11 @@ func (s *scene) wantNote(d backends.Driver, g backends.Grant, state backends.Sta
 
 func stopReaches(s *scene) {
 	d, other := s.open(), s.open()
-	g := s.acquire(d, s.claim())
-	o := s.order(backends.Stop, g.Token)
+	g := s.granted(d, s.claim())
+	o := s.newOrder(backends.Stop, g.Token)
 	s.ordered(other, o)
 	for range 2 {
-		signal := s.renew(d, g)
+		signal := s.Renew(d, g)
 		if signal.Break == nil {
 			s.Fatal("a renewal does not carry the request")
 		}
@@ -129,16 +129,16 @@ func stopReaches(s *scene) {
 			s.Errorf("request (-want +got):\n%s", diff)
 		}
 	}
-	s.refused(other, s.claim(), backends.Held)
-	s.finish(d, g, backends.Outcome{State: backends.Stopped, Exit: 143})
+	s.refusal(other, s.claim(), backends.Held)
+	s.FinishAs(d, g, backends.Outcome{State: backends.Stopped, Exit: 143})
 	s.wantNote(other, g, backends.Stopped)
-	s.over(other, s.order(backends.Stop, g.Token))
+	s.over(other, s.newOrder(backends.Stop, g.Token))
 
-	next := s.acquire(other, s.claim())
-	if signal := s.renew(other, next); signal.Break != nil {
+	next := s.granted(other, s.claim())
+	if signal := s.Renew(other, next); signal.Break != nil {
 		s.Errorf("the next run is told to stop too: %+v", *signal.Break)
 	}
-	s.finish(other, next, backends.Outcome{State: backends.Stopped})
+	s.FinishAs(other, next, backends.Outcome{State: backends.Stopped})
 	if note := s.inspect(d, s.job).Record.Runs[0].Note; note != "" {
 		s.Errorf("the next run is noted as broken too: %q", note)
 	}
@@ -146,47 +146,47 @@ func stopReaches(s *scene) {
 
 func stopForAnother(s *scene) {
 	d, other := s.open(), s.open()
-	old := s.acquire(d, s.claim())
-	s.done(d, old)
-	g := s.acquire(d, s.claim())
+	old := s.granted(d, s.claim())
+	s.Finish(d, old)
+	g := s.granted(d, s.claim())
 	for _, token := range []int64{old.Token, g.Token - 1, g.Token + 1} {
 		for _, kind := range []backends.OrderKind{backends.Stop, backends.Entomb, backends.DeclareDead} {
-			s.over(other, s.order(kind, token))
+			s.over(other, s.newOrder(kind, token))
 		}
 	}
-	if signal := s.renew(d, g); signal.Break != nil {
+	if signal := s.Renew(d, g); signal.Break != nil {
 		s.Errorf("a run is told to stop with a request for another one: %+v", *signal.Break)
 	}
-	s.done(d, g)
+	s.Finish(d, g)
 }
 
 // stopUnrecorded: a request must not keep the holder from writing its record anew, or its tick would run again.
 func stopUnrecorded(s *scene) {
 	d, other := s.open(), s.open()
-	g := s.acquire(d, withTick(s.claim(), s.tick(1)))
+	g := s.granted(d, withTick(s.claim(), s.tick(1)))
 	s.h.DeleteRecord(s.T, s.job)
-	s.ordered(other, s.order(backends.Stop, g.Token))
-	if signal := s.renew(d, g); signal.Break == nil {
+	s.ordered(other, s.newOrder(backends.Stop, g.Token))
+	if signal := s.Renew(d, g); signal.Break == nil {
 		s.Error("a renewal does not carry the request")
 	}
 	if r := s.inspect(other, s.job).Record; r.Token != g.Token || r.Tick.Tick != s.tick(1) {
 		s.Errorf("record %s", s.text(r))
 	}
-	s.finish(d, g, backends.Outcome{State: backends.Stopped})
-	s.refused(other, withTick(s.claim(), s.tick(1)), backends.IsStopped)
+	s.FinishAs(d, g, backends.Outcome{State: backends.Stopped})
+	s.refusal(other, withTick(s.claim(), s.tick(1)), backends.IsStopped)
 }
 
 // watchTellsStop: a holder that only looks when it is woken hears of the request.
 func watchTellsStop(s *scene) {
 	d, other := s.open(), s.open()
-	g := s.acquire(d, s.claim())
+	g := s.granted(d, s.claim())
 	ctx, cancel := context.WithCancel(s.Context())
 	defer cancel()
 	woken, err := d.(backends.Watcher).Watch(ctx, s.job)
 	if err != nil {
 		s.Fatalf("Watch: %v", err)
 	}
-	s.ordered(other, s.order(backends.Stop, g.Token))
+	s.ordered(other, s.newOrder(backends.Stop, g.Token))
 	for late := time.After(patience); ; {
 		select {
 		case _, open := <-woken:
@@ -196,11 +196,11 @@ func watchTellsStop(s *scene) {
 		case <-late:
 			s.Fatalf("not woken for %v after a request to stop", patience)
 		}
-		if s.renew(d, g).Break != nil {
+		if s.Renew(d, g).Break != nil {
 			break
 		}
 	}
-	s.finish(d, g, backends.Outcome{State: backends.Stopped})
+	s.FinishAs(d, g, backends.Outcome{State: backends.Stopped})
 }
 
 // entombed: the lease is taken away from a live holder. It hears so at once, and nobody else is granted before it must
@@ -209,17 +209,17 @@ func entombed(s *scene) {
 	for tries := 0; ; tries++ {
 		s.job = s.otherJob().Job
 		d, other := s.open(), s.open()
-		g := s.acquire(d, withTick(s.brief(), s.tick(1)))
-		if s.locked(other, s.order(backends.Entomb, g.Token)) {
-			s.renew(d, g)
-			s.done(d, g)
-			s.over(other, s.order(backends.Entomb, g.Token))
+		g := s.granted(d, withTick(s.brief(), s.tick(1)))
+		if s.locked(other, s.newOrder(backends.Entomb, g.Token)) {
+			s.Renew(d, g)
+			s.Finish(d, g)
+			s.over(other, s.newOrder(backends.Entomb, g.Token))
 			return
 		}
 		time.Sleep(g.TTL / 4)
 		sent := time.Now()
 		_, err := d.Renew(s.Context(), g)
-		orderErr := s.give(other, s.order(backends.Entomb, g.Token))
+		orderErr := s.give(other, s.newOrder(backends.Entomb, g.Token))
 		if time.Since(sent) > g.TTL/2 && tries < 5 {
 			continue // this machine slept: once more
 		}
@@ -239,8 +239,8 @@ func (s *scene) entombedRun(d, other backends.Driver, g backends.Grant, sent tim
 	})
 	s.wantNote(other, g, backends.Stopped)
 	tombstone := s.inspect(other, s.job).Record.Token
-	s.over(other, s.order(backends.Entomb, g.Token))
-	s.over(other, s.order(backends.DeclareDead, g.Token))
+	s.over(other, s.newOrder(backends.Entomb, g.Token))
+	s.over(other, s.newOrder(backends.DeclareDead, g.Token))
 	next := s.after(other, withTick(s.claim(), s.tick(2)))
 	if life := time.Since(sent); life < g.TTL-slack {
 		s.Errorf("somebody else was granted %v after a renewal, want at least %v", life, g.TTL)
@@ -251,37 +251,37 @@ func (s *scene) entombedRun(d, other backends.Driver, g backends.Grant, sent tim
 	s.untouched(other, "Finish of an entombed holder after the next grant", func() {
 		s.tooLate("Finish", func() error { return d.Finish(s.Context(), g, backends.Outcome{State: backends.Done}) })
 	})
-	s.done(other, next)
-	s.refused(d, withTick(s.claim(), s.tick(1)), backends.IsStopped)
+	s.Finish(other, next)
+	s.refusal(d, withTick(s.claim(), s.tick(1)), backends.IsStopped)
 }
 
 // entombUnrecorded: with its lease the holder would lose the means to say which tick it runs, and it would run again.
 func entombUnrecorded(s *scene) {
 	d, other := s.open(), s.open()
-	g := s.acquire(d, withTick(s.claim(), s.tick(1)))
+	g := s.granted(d, withTick(s.claim(), s.tick(1)))
 	s.h.DeleteRecord(s.T, s.job)
-	o := s.order(backends.Entomb, g.Token)
+	o := s.newOrder(backends.Entomb, g.Token)
 	if err := s.give(other, o); !errors.Is(err, backends.ErrLags) {
 		s.Fatalf("entomb: %v, want ErrLags", err)
 	}
-	s.renew(d, g)
+	s.Renew(d, g)
 	if s.locked(other, o) {
-		s.finish(d, g, backends.Outcome{State: backends.Stopped})
+		s.FinishAs(d, g, backends.Outcome{State: backends.Stopped})
 	} else {
 		s.ordered(other, o)
-		s.ordered(other, s.order(backends.DeclareDead, s.inspect(other, s.job).Record.Token)) // the tombstone: nobody waits
+		s.ordered(other, s.newOrder(backends.DeclareDead, s.inspect(other, s.job).Record.Token)) // the tombstone: nobody waits
 	}
-	s.refused(other, withTick(s.claim(), s.tick(1)), backends.IsStopped)
+	s.refusal(other, withTick(s.claim(), s.tick(1)), backends.IsStopped)
 }
 
 // declaredDead: the operator answers for it, and nobody waits.
 func declaredDead(s *scene) {
 	d, other := s.open(), s.open()
-	g := s.acquire(d, withTick(s.claim(), s.tick(1)))
-	if s.locked(other, s.order(backends.DeclareDead, g.Token)) {
+	g := s.granted(d, withTick(s.claim(), s.tick(1)))
+	if s.locked(other, s.newOrder(backends.DeclareDead, g.Token)) {
 		s.expire(g)
 	}
-	s.ordered(other, s.order(backends.DeclareDead, g.Token))
+	s.ordered(other, s.newOrder(backends.DeclareDead, g.Token))
 	s.wantNote(other, g, backends.Lost)
 	next, err := other.Acquire(s.Context(), withTick(s.claim(), s.tick(2)))
 	if err != nil {
@@ -292,7 +292,7 @@ func declaredDead(s *scene) {
 	}
 	s.tooLate("Renew of a dead holder", func() error { _, err := d.Renew(s.Context(), g); return err })
 	s.tooLate("Finish of a dead holder", func() error { return d.Finish(s.Context(), g, backends.Outcome{State: backends.Done}) })
-	s.renew(other, next)
-	s.done(other, next)
-	s.refused(d, withTick(s.claim(), s.tick(1)), backends.IsLost)
+	s.Renew(other, next)
+	s.Finish(other, next)
+	s.refusal(d, withTick(s.claim(), s.tick(1)), backends.IsLost)
 }

@@ -58,8 +58,8 @@ func strangeNames(s *scene) {
 		s.Errorf("Jobs (-want +got):\n%s", diff)
 	}
 	for name, g := range grants {
-		s.renew(d, g)
-		s.done(d, g)
+		s.Renew(d, g)
+		s.Finish(d, g)
 		if l := s.inspect(other, name).Lease; l != nil {
 			s.Errorf("job %q after Finish: %s", name, leaseText(l))
 		}
@@ -82,19 +82,17 @@ func (s *scene) jobs(d backends.Driver) []string {
 	return names
 }
 
-// wantUnknown checks the error of a call whose context ended: it must not pass for an answer.
-func (s *scene) wantUnknown(what string, err error) {
+// wantNoAnswer checks the error of a call whose context ended: it must not pass for an answer.
+func (s *scene) wantNoAnswer(what string, err error) {
 	s.Helper()
-	_, refused := errors.AsType[*backends.Refusal](err)
-	_, permanent := errors.AsType[*backends.PermanentError](err)
-	if refused || permanent || errors.Is(err, backends.ErrLost) || errors.Is(err, backends.ErrUnknownJob) || errors.Is(err, backends.ErrOver) {
+	if backends.IsAnswer(err) {
 		s.Errorf("%s with a context that ended: %v: that is an answer, want outcome unknown", what, err)
 	}
 }
 
 func cancelledBefore(s *scene) {
 	d := s.open()
-	g := s.acquire(d, s.claim())
+	g := s.granted(d, s.claim())
 	ctx, cancel := context.WithCancel(s.Context())
 	cancel()
 	other := s.otherJob()
@@ -105,7 +103,7 @@ func cancelledBefore(s *scene) {
 			if err == nil {
 				s.Errorf("%s with a cancelled context: no error", what)
 			}
-			s.wantUnknown(what, err)
+			s.wantNoAnswer(what, err)
 		})
 	}
 	s.untouched(d, "a call with a cancelled context", func() {
@@ -118,8 +116,8 @@ func cancelledBefore(s *scene) {
 			check("Jobs", func() error { _, err := i.Jobs(ctx); return err })
 		}
 	})
-	s.renew(d, g)
-	s.done(d, g)
+	s.Renew(d, g)
+	s.Finish(d, g)
 	if names := s.jobs(d); slices.Contains(names, other.Job) {
 		s.Errorf("a claim whose context was cancelled before it was made has made a record")
 	}
@@ -127,7 +125,7 @@ func cancelledBefore(s *scene) {
 
 func cancelledInFlight(s *scene) {
 	d, other := s.open(), s.open()
-	g := s.acquire(d, s.claim())
+	g := s.granted(d, s.claim())
 	late := withTick(s.otherJob(), s.tick(1))
 	taken := s.otherJob()
 	taken.Job += " taken"
@@ -138,7 +136,7 @@ func cancelledInFlight(s *scene) {
 		s.Helper()
 		ctx, cancel := context.WithTimeout(s.Context(), 50*time.Millisecond)
 		defer cancel()
-		s.returns(what, func() { s.wantUnknown(what, f(ctx)) })
+		s.returns(what, func() { s.wantNoAnswer(what, f(ctx)) })
 	}
 	check("Acquire", func(ctx context.Context) error { _, err := d.Acquire(ctx, late); return err })
 	check("Renew", func(ctx context.Context) error { _, err := d.Renew(ctx, g); return err })
@@ -150,12 +148,12 @@ func cancelledInFlight(s *scene) {
 	// Whatever of it is still on its way: the outcome can be found out, and what was given up stays so.
 	s.eventually("Finish", func() error { return d.Finish(s.Context(), g, backends.Outcome{State: backends.Done}) })
 	s.eventually("Abandon", func() error { return d.Abandon(s.Context(), late) })
-	s.refused(d, late, backends.Abandoned)
+	s.refusal(d, late, backends.Abandoned)
 	c := withTick(s.claim(), s.tick(1))
 	c.Job = late.Job
 	next := s.after(other, c)
 	s.wantRun(next, s.tick(1), 1)
-	s.done(other, next)
+	s.Finish(other, next)
 }
 
 // eventually asks until the outcome is known, as the runner does.
@@ -183,7 +181,7 @@ func guardedCounter(s *scene) {
 	for i := range drivers {
 		drivers[i] = s.open()
 	}
-	s.done(drivers[0], s.acquire(drivers[0], s.claim()))
+	s.Finish(drivers[0], s.granted(drivers[0], s.claim()))
 	add := func(d backends.Driver) {
 		c := s.claim()
 		for end := time.Now().Add(2 * patience); time.Now().Before(end); {
@@ -220,16 +218,16 @@ func guardedCounter(s *scene) {
 
 func breakRequest(s *scene) {
 	d := s.open()
-	g := s.acquire(d, s.claim())
-	if signal := s.renew(d, g); signal.Break != nil {
+	g := s.granted(d, s.claim())
+	if signal := s.Renew(d, g); signal.Break != nil {
 		s.Errorf("break request %+v out of nowhere", *signal.Break)
 	}
 	want := backends.BreakRequest{
-		Token: g.Token, By: backends.Holder{ID: newID(), Host: "op", User: "jo"}, Reason: "a reason, ä|{}\n", At: time.Now().UnixMilli(),
+		Token: g.Token, By: backends.Holder{ID: NewID(), Host: "op", User: "jo"}, Reason: "a reason, ä|{}\n", At: time.Now().UnixMilli(),
 	}
 	s.h.SetBreak(s.T, s.job, want)
 	for range 2 {
-		signal := s.renew(d, g)
+		signal := s.Renew(d, g)
 		if signal.Break == nil {
 			s.Fatal("a renewal does not carry the break request")
 		}
@@ -237,32 +235,32 @@ func breakRequest(s *scene) {
 			s.Errorf("break request (-want +got):\n%s", diff)
 		}
 	}
-	s.done(d, g)
-	g = s.acquire(d, s.claim())
-	if signal := s.renew(d, g); signal.Break != nil {
+	s.Finish(d, g)
+	g = s.granted(d, s.claim())
+	if signal := s.Renew(d, g); signal.Break != nil {
 		s.Errorf("the next run is told to stop too: %+v", *signal.Break)
 	}
 	want.Token--
 	s.h.SetBreak(s.T, s.job, want)
-	if signal := s.renew(d, g); signal.Break != nil {
+	if signal := s.Renew(d, g); signal.Break != nil {
 		s.Errorf("a run is told to stop with a request for another token: %+v", *signal.Break)
 	}
-	s.done(d, g)
+	s.Finish(d, g)
 }
 
 // watchWakes: a waiter that only looks when it is woken gets the lease after Finish.
 func watchWakes(s *scene) {
 	d, other := s.open(), s.open()
 	for range 3 {
-		g := s.acquire(d, s.claim())
+		g := s.granted(d, s.claim())
 		ctx, cancel := context.WithCancel(s.Context())
 		woken, err := other.(backends.Watcher).Watch(ctx, s.job)
 		if err != nil {
 			s.Fatalf("Watch: %v", err)
 		}
 		c := s.claim()
-		s.refused(other, c, backends.Held)
-		s.done(d, g)
+		s.refusal(other, c, backends.Held)
+		s.Finish(d, g)
 		s.wokenUntilGranted(other, c, woken)
 		cancel()
 	}
@@ -282,7 +280,7 @@ func (s *scene) wokenUntilGranted(d backends.Driver, c backends.Claim, woken <-c
 		}
 		g, refusal := s.ask(d, c)
 		if refusal == nil {
-			s.done(d, g)
+			s.Finish(d, g)
 			return
 		}
 		if refusal.Verdict != backends.Held {
@@ -293,7 +291,7 @@ func (s *scene) wokenUntilGranted(d backends.Driver, c backends.Claim, woken <-c
 
 func watchEnds(s *scene) {
 	d, other := s.open(), s.open()
-	g := s.acquire(d, s.claim())
+	g := s.granted(d, s.claim())
 	for _, d := range []backends.Driver{d, other} {
 		ctx, cancel := context.WithCancel(s.Context())
 		woken, err := d.(backends.Watcher).Watch(ctx, s.job)
@@ -306,9 +304,9 @@ func watchEnds(s *scene) {
 			}
 		})
 	}
-	s.done(d, g)
-	next := s.acquire(d, s.claim())
-	s.done(d, next)
+	s.Finish(d, g)
+	next := s.granted(d, s.claim())
+	s.Finish(d, next)
 }
 
 func inspects(s *scene) {
@@ -323,7 +321,7 @@ func inspects(s *scene) {
 	if slices.Contains(s.jobs(d), s.job) {
 		s.Error("Inspect has made a record")
 	}
-	g := s.acquire(d, withTick(s.claim(), s.tick(1)))
+	g := s.granted(d, withTick(s.claim(), s.tick(1)))
 	status := s.inspect(d, s.job)
 	r, holder := status.Record, g.Claim.Holder
 	if r.Job != s.job || r.Token != g.Token || r.Holder != holder || r.TTL != g.TTL.Milliseconds() || r.Free() {
@@ -336,7 +334,7 @@ func inspects(s *scene) {
 		s.Errorf("%s: %+v", leaseText(l), l)
 	}
 	s.untouched(d, "Inspect", func() { s.inspect(d, s.job) })
-	s.done(d, g)
+	s.Finish(d, g)
 	status = s.inspect(d, s.job)
 	if status.Lease != nil || status.Wait != 0 || !status.Record.Free() {
 		s.Errorf("after Finish: %s, wait %v, released %d of %d",
@@ -350,7 +348,7 @@ func inspects(s *scene) {
 // closeTwice: closing is not releasing.
 func closeTwice(s *scene) {
 	d, other := s.h.Open(s.T), s.open()
-	g := s.acquire(d, s.brief())
+	g := s.granted(d, s.brief())
 	for range 2 {
 		if err := d.Close(); err != nil {
 			s.Errorf("Close: %v", err)
@@ -360,7 +358,7 @@ func closeTwice(s *scene) {
 		s.Error("Close has released the lease")
 	}
 	s.expire(g)
-	s.done(other, s.after(other, s.claim()))
+	s.Finish(other, s.after(other, s.claim()))
 }
 
 // noLeaks finds the goroutines of one client by a label that they inherit, because other tests run beside this one.
@@ -368,7 +366,7 @@ func noLeaks(s *scene) {
 	label := s.claim().Holder.ID
 	pprof.Do(s.Context(), pprof.Labels("client", label), func(ctx context.Context) {
 		d := s.h.Open(s.T)
-		g := s.acquire(d, s.claim())
+		g := s.granted(d, s.claim())
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		if w, ok := d.(backends.Watcher); ok {
@@ -376,9 +374,9 @@ func noLeaks(s *scene) {
 				s.Errorf("Watch: %v", err)
 			}
 		}
-		s.renew(d, g)
-		s.refused(d, s.claim(), backends.Held)
-		s.done(d, g)
+		s.Renew(d, g)
+		s.refusal(d, s.claim(), backends.Held)
+		s.Finish(d, g)
 		cancel()
 		if err := d.Close(); err != nil {
 			s.Errorf("Close: %v", err)

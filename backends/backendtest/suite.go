@@ -2,8 +2,6 @@ package backendtest
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,8 +19,8 @@ const (
 	slack  = 20 * time.Millisecond // rounding between the store's clock and ours
 )
 
-// patience is how long something that must happen may take on a busy machine.
-var patience = 2 * time.Minute
+// patience is for the suite what Patience is, but where the suite itself is tested.
+var patience = Patience
 
 // testCase is one property. A case whose needs a store cannot meet is named in the log.
 type testCase struct {
@@ -106,7 +104,7 @@ func Run(t *testing.T, h Harness) {
 
 func runCase(t *testing.T, h Harness, c testCase) {
 	t.Helper()
-	c.run(&scene{T: t, h: h, job: "job " + newID()[:8], start: time.Now().Unix() - 7200})
+	c.run(&scene{Steps: On(t), h: h, job: "job " + NewID()[:8], start: time.Now().Unix() - 7200})
 }
 
 func watches(t *testing.T, h Harness) bool {
@@ -120,18 +118,10 @@ func watches(t *testing.T, h Harness) bool {
 
 // scene is one case at work, with a job name of its own.
 type scene struct {
-	*testing.T
+	Steps
 	h     Harness
 	job   string
 	start int64 // where its ticks begin
-}
-
-func newID() string {
-	b := make([]byte, 16)
-	if _, err := rand.Read(b); err != nil {
-		panic(err)
-	}
-	return hex.EncodeToString(b)
 }
 
 // open returns a client that is closed when the case ends.
@@ -148,11 +138,7 @@ func (s *scene) open() backends.Driver {
 
 // claim returns a claim of a new holder for the case's job, with a TTL that does not run out.
 func (s *scene) claim() backends.Claim {
-	return backends.Claim{
-		Job:    s.job,
-		Holder: backends.Holder{ID: newID(), Host: "host-1", PID: 4711, User: "backup"},
-		TTL:    s.steadyTTL(),
-	}
+	return NewClaim(s.job, s.steadyTTL())
 }
 
 // brief returns a claim with the harness's TTL.
@@ -222,8 +208,8 @@ func (s *scene) ask(d backends.Driver, c backends.Claim) (backends.Grant, *backe
 	}
 }
 
-// acquire returns the grant of a claim that must be granted, now or after a wait that the store asks for.
-func (s *scene) acquire(d backends.Driver, c backends.Claim) backends.Grant {
+// granted returns the grant of a claim that must be granted, now or after a wait that the store asks for.
+func (s *scene) granted(d backends.Driver, c backends.Claim) backends.Grant {
 	s.Helper()
 	g, refusal := s.ask(d, c)
 	if refusal != nil {
@@ -259,8 +245,8 @@ func (s *scene) after(d backends.Driver, c backends.Claim) backends.Grant {
 	return g
 }
 
-// refused returns the refusal of a claim that must be refused with the verdict.
-func (s *scene) refused(d backends.Driver, c backends.Claim, want backends.Verdict) backends.Refusal {
+// refusal returns the refusal of a claim that must be refused with the verdict.
+func (s *scene) refusal(d backends.Driver, c backends.Claim, want backends.Verdict) backends.Refusal {
 	s.Helper()
 	g, refusal := s.ask(d, c)
 	if refusal == nil {
@@ -270,27 +256,6 @@ func (s *scene) refused(d backends.Driver, c backends.Claim, want backends.Verdi
 		s.Fatalf("Acquire: %+v, want %s", *refusal, want)
 	}
 	return *refusal
-}
-
-func (s *scene) finish(d backends.Driver, g backends.Grant, o backends.Outcome) {
-	s.Helper()
-	if err := d.Finish(s.Context(), g, o); err != nil {
-		s.Fatalf("Finish: %v", err)
-	}
-}
-
-func (s *scene) done(d backends.Driver, g backends.Grant) {
-	s.Helper()
-	s.finish(d, g, backends.Outcome{State: backends.Done})
-}
-
-func (s *scene) renew(d backends.Driver, g backends.Grant) backends.Signal {
-	s.Helper()
-	signal, err := d.Renew(s.Context(), g)
-	if err != nil {
-		s.Fatalf("Renew: %v", err)
-	}
-	return signal
 }
 
 func (s *scene) abandon(d backends.Driver, c backends.Claim) {

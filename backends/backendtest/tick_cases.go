@@ -26,11 +26,11 @@ func tickOnce(s *scene) {
 		backends.Stopped: backends.IsStopped, backends.Lost: backends.IsLost,
 	} {
 		n++
-		g := s.acquire(d, withTick(s.claim(), s.tick(n)))
+		g := s.granted(d, withTick(s.claim(), s.tick(n)))
 		s.wantRun(g, s.tick(n), 1)
-		s.refused(other, withTick(s.claim(), s.tick(n)), backends.Held)
-		s.finish(d, g, backends.Outcome{State: state, Exit: 1})
-		r := s.refused(other, withTick(s.claim(), s.tick(n)), verdict)
+		s.refusal(other, withTick(s.claim(), s.tick(n)), backends.Held)
+		s.FinishAs(d, g, backends.Outcome{State: state, Exit: 1})
+		r := s.refusal(other, withTick(s.claim(), s.tick(n)), verdict)
 		if r.Holder != g.Claim.Holder || r.Tick != s.tick(n) || r.First {
 			s.Errorf("%+v, want holder %+v, tick %d, not first", r, g.Claim.Holder, s.tick(n))
 		}
@@ -41,7 +41,7 @@ func tickOnce(s *scene) {
 
 	n++
 	c := withTick(s.brief(), s.tick(n))
-	s.expire(s.acquire(d, c))
+	s.expire(s.granted(d, c))
 	for i, first := range []bool{true, false} {
 		_, r := s.settled(other, withTick(s.claim(), s.tick(n)))
 		if r == nil || r.Verdict != backends.IsLost || r.Holder != c.Holder || r.First != first {
@@ -53,29 +53,29 @@ func tickOnce(s *scene) {
 func tickOpen(s *scene) {
 	d, other := s.open(), s.open()
 	for _, d := range []backends.Driver{d, other, d} {
-		g := s.acquire(d, withTick(s.claim(), s.tick(1)))
+		g := s.granted(d, withTick(s.claim(), s.tick(1)))
 		s.wantRun(g, s.tick(1), 1)
-		s.finish(d, g, backends.Outcome{State: backends.Open})
+		s.FinishAs(d, g, backends.Outcome{State: backends.Open})
 	}
-	g := s.acquire(d, withTick(s.claim(), s.tick(1)))
+	g := s.granted(d, withTick(s.claim(), s.tick(1)))
 	s.wantRun(g, s.tick(1), 1)
-	s.done(d, g)
-	s.refused(other, withTick(s.claim(), s.tick(1)), backends.IsDone)
+	s.Finish(d, g)
+	s.refusal(other, withTick(s.claim(), s.tick(1)), backends.IsDone)
 }
 
 func tickRerun(s *scene) {
 	d, other := s.open(), s.open()
-	g := s.acquire(d, withRerun(s.claim(), s.tick(1)))
-	s.finish(d, g, backends.Outcome{State: backends.Lost})
-	s.refused(other, withTick(s.claim(), s.tick(1)), backends.IsLost)
-	g = s.acquire(other, withRerun(s.claim(), s.tick(2))) // the unfinished one first
+	g := s.granted(d, withRerun(s.claim(), s.tick(1)))
+	s.FinishAs(d, g, backends.Outcome{State: backends.Lost})
+	s.refusal(other, withTick(s.claim(), s.tick(1)), backends.IsLost)
+	g = s.granted(other, withRerun(s.claim(), s.tick(2))) // the unfinished one first
 	s.wantRun(g, s.tick(1), 2)
-	s.finish(other, g, backends.Outcome{State: backends.Stopped})
-	g = s.acquire(d, withRerun(s.claim(), s.tick(1)))
+	s.FinishAs(other, g, backends.Outcome{State: backends.Stopped})
+	g = s.granted(d, withRerun(s.claim(), s.tick(1)))
 	s.wantRun(g, s.tick(1), 3)
-	s.finish(d, g, backends.Outcome{State: backends.Lost})
-	s.refused(d, withRerun(s.claim(), s.tick(1)), backends.IsLost) // no attempts left
-	g = s.acquire(d, withRerun(s.brief(), s.tick(2)))
+	s.FinishAs(d, g, backends.Outcome{State: backends.Lost})
+	s.refusal(d, withRerun(s.claim(), s.tick(1)), backends.IsLost) // no attempts left
+	g = s.granted(d, withRerun(s.brief(), s.tick(2)))
 	s.wantRun(g, s.tick(2), 1)
 
 	s.expire(g)
@@ -84,21 +84,21 @@ func tickRerun(s *scene) {
 	if next.Token <= g.Token {
 		s.Errorf("token %d after %d", next.Token, g.Token)
 	}
-	s.done(other, next)
-	s.refused(d, withRerun(s.claim(), s.tick(2)), backends.IsDone)
+	s.Finish(other, next)
+	s.refusal(d, withRerun(s.claim(), s.tick(2)), backends.IsDone)
 }
 
 func tickForward(s *scene) {
 	d, other := s.open(), s.open()
-	s.done(d, s.acquire(d, withTick(s.claim(), s.tick(3))))
-	g := s.acquire(d, withTick(s.claim(), s.tick(5)))
-	s.refused(other, withTick(s.claim(), s.tick(7)), backends.Held)
-	s.done(d, g)
-	s.refused(other, withTick(s.claim(), s.tick(3)), backends.IsDone)
-	s.refused(other, withTick(s.claim(), s.tick(4)), backends.IsEarlier)
-	s.refused(other, withTick(s.claim(), time.Now().Unix()+3600), backends.Future)
+	s.Finish(d, s.granted(d, withTick(s.claim(), s.tick(3))))
+	g := s.granted(d, withTick(s.claim(), s.tick(5)))
+	s.refusal(other, withTick(s.claim(), s.tick(7)), backends.Held)
+	s.Finish(d, g)
+	s.refusal(other, withTick(s.claim(), s.tick(3)), backends.IsDone)
+	s.refusal(other, withTick(s.claim(), s.tick(4)), backends.IsEarlier)
+	s.refusal(other, withTick(s.claim(), time.Now().Unix()+3600), backends.Future)
 
-	g = s.acquire(other, withTick(s.brief(), s.tick(8)))
+	g = s.granted(other, withTick(s.brief(), s.tick(8)))
 	if want := []backends.Occurrence{{Tick: s.tick(7), State: backends.Missed}}; !slices.Equal(g.Lost, want) {
 		s.Errorf("told as lost: %+v, want the tick that passed meanwhile: %+v", g.Lost, want)
 	}
@@ -107,27 +107,27 @@ func tickForward(s *scene) {
 	if len(next.Lost) != 1 || next.Lost[0].Tick != s.tick(8) || next.Lost[0].State != backends.Lost {
 		s.Errorf("told as lost: %+v, want tick %d lost", next.Lost, s.tick(8))
 	}
-	s.done(d, next)
-	s.refused(other, withTick(s.claim(), s.tick(7)), backends.IsMissed)
-	s.refused(other, withTick(s.claim(), s.tick(8)), backends.IsLost)
+	s.Finish(d, next)
+	s.refusal(other, withTick(s.claim(), s.tick(7)), backends.IsMissed)
+	s.refusal(other, withTick(s.claim(), s.tick(8)), backends.IsLost)
 }
 
 func startDeadline(s *scene) {
 	d, other := s.open(), s.open()
 	c := withTick(s.claim(), s.tick(1))
 	c.StartDeadline = time.Minute
-	if r := s.refused(d, c, backends.Late); !r.First || r.Tick != s.tick(1) {
+	if r := s.refusal(d, c, backends.Late); !r.First || r.Tick != s.tick(1) {
 		s.Errorf("%+v, want tick %d, first", r, s.tick(1))
 	}
-	c.Holder.ID = newID()
-	if r := s.refused(other, c, backends.IsMissed); r.First {
+	c.Holder.ID = NewID()
+	if r := s.refusal(other, c, backends.IsMissed); r.First {
 		s.Errorf("%+v, want the second one not to be told", r)
 	}
 	c = withTick(s.claim(), s.tick(2))
 	c.StartDeadline = 1000 * time.Hour
-	g := s.acquire(other, c)
+	g := s.granted(other, c)
 	s.wantRun(g, s.tick(2), 1)
-	s.done(other, g)
+	s.Finish(other, g)
 }
 
 func onceKey(s *scene) {
@@ -138,26 +138,26 @@ func onceKey(s *scene) {
 		return c
 	}
 	for i, key := range []string{"v1.2", "release {}|\n%/..", "ä", "V1.2"} {
-		g := s.acquire(d, once(key, backends.Skip))
+		g := s.granted(d, once(key, backends.Skip))
 		s.wantRun(g, 0, 1)
-		s.finish(d, g, backends.Outcome{State: backends.Open})
-		g = s.acquire(other, once(key, backends.Skip))
+		s.FinishAs(d, g, backends.Outcome{State: backends.Open})
+		g = s.granted(other, once(key, backends.Skip))
 		s.wantRun(g, 0, 1)
-		s.done(other, g)
-		if r := s.refused(d, once(key, backends.Rerun), backends.IsDone); r.Holder != g.Claim.Holder {
+		s.Finish(other, g)
+		if r := s.refusal(d, once(key, backends.Rerun), backends.IsDone); r.Holder != g.Claim.Holder {
 			s.Errorf("key %q: done by %+v, want %+v", key, r.Holder, g.Claim.Holder)
 		}
 		if kept := s.inspect(d, s.job).Record.Once; len(kept) != i+1 || kept[0].Key != key || kept[0].State != backends.Done {
 			s.Errorf("recorded %+v, want %q done at the head of %d", kept, key, i+1)
 		}
 	}
-	g := s.acquire(d, once("again", backends.Rerun))
-	s.finish(d, g, backends.Outcome{State: backends.Lost})
-	s.refused(other, once("again", backends.Skip), backends.IsLost)
-	g = s.acquire(other, once("again", backends.Rerun))
+	g := s.granted(d, once("again", backends.Rerun))
+	s.FinishAs(d, g, backends.Outcome{State: backends.Lost})
+	s.refusal(other, once("again", backends.Skip), backends.IsLost)
+	g = s.granted(other, once("again", backends.Rerun))
 	s.wantRun(g, 0, 2)
-	s.done(other, g)
-	s.refused(d, once("v1.2", backends.Skip), backends.IsDone)
+	s.Finish(other, g)
+	s.refusal(d, once("v1.2", backends.Skip), backends.IsDone)
 }
 
 func schedules(s *scene) {
@@ -167,17 +167,17 @@ func schedules(s *scene) {
 		c.Schedule = backends.Schedule{Fingerprint: fingerprint, Text: fingerprint + " * * * *"}
 		return c
 	}
-	s.done(d, s.acquire(d, from(1, "1")))
-	second := s.acquire(other, from(2, "2"))
-	s.done(other, second)
-	r := s.refused(d, from(3, "1"), backends.Outdated)
+	s.Finish(d, s.granted(d, from(1, "1")))
+	second := s.granted(other, from(2, "2"))
+	s.Finish(other, second)
+	r := s.refusal(d, from(3, "1"), backends.Outdated)
 	if r.Holder != second.Claim.Holder || r.Text != "2 * * * *" || r.At.IsZero() {
 		s.Errorf("%+v, want the schedule of %+v", r, second.Claim.Holder)
 	}
-	s.done(other, s.acquire(other, from(3, "2")))
-	s.done(d, s.acquire(d, from(4, "3")))
-	s.refused(other, from(5, "2"), backends.Outdated)
-	s.refused(other, from(5, "1"), backends.Outdated)
+	s.Finish(other, s.granted(other, from(3, "2")))
+	s.Finish(d, s.granted(d, from(4, "3")))
+	s.refusal(other, from(5, "2"), backends.Outdated)
+	s.refusal(other, from(5, "1"), backends.Outdated)
 	record := s.inspect(d, s.job).Record
 	if record.Schedule.Fingerprint != "3" || len(record.Former) != 2 || record.Former[0].Fingerprint != "2" {
 		s.Errorf("recorded %+v, former %+v", record.Schedule, record.Former)
@@ -194,7 +194,7 @@ func agreesWithDecision(s *scene) {
 		store: s.open(), model: NewMem(nil),
 		ranks: [2]map[int64]int64{{0: 0}, {0: 0}}, beats: [2]map[int64]int64{{}, {}},
 	}
-	s.done(p.store, s.acquire(p.store, s.otherJob())) // no quarantine from here on
+	s.Finish(p.store, s.granted(p.store, s.otherJob())) // no quarantine from here on
 	for range 600 {
 		p.step()
 		if s.Failed() {

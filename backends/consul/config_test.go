@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/backendtest"
 )
 
 // alone takes what Consul's programs read out of the environment.
@@ -67,17 +68,7 @@ var badURLs = []string{
 
 func TestBadURL(t *testing.T) {
 	t.Parallel()
-	for _, url := range badURLs {
-		_, err := Open(url)
-		p, ok := errors.AsType[*backends.PermanentError](err)
-		if !ok || p.Kind != backends.Configuration {
-			t.Errorf("%s: %v, want a configuration error", url, err)
-			continue
-		}
-		if text := p.Error() + p.Hint; strings.Contains(text, "hunter2") {
-			t.Errorf("%s: the error shows the token: %s", url, text)
-		}
-	}
+	backendtest.BadURLs(t, Open, badURLs)
 	_, err := Open("consuls://h?foo=1")
 	p, _ := errors.AsType[*backends.PermanentError](err)
 	for _, name := range []string{"prefix", "token-file", "dc", "namespace", "partition", "ca", "cert", "key", "server-name"} {
@@ -89,16 +80,11 @@ func TestBadURL(t *testing.T) {
 
 func TestRedacted(t *testing.T) {
 	t.Parallel()
-	for url, want := range map[string]string{
+	backendtest.Redacted(t, Open, map[string]string{
 		"consul://h":                             "consul://h:8500",
 		"consul://:hunter2@a,b/team/jobs?dc=e":   "consul://:xxxxx@a:8500,b:8500/team/jobs?dc=e",
 		"consuls://:hunter2@h?server-name=x.org": "consuls://:xxxxx@h:8501?server-name=x.org",
-	} {
-		d := open(t, url)
-		if d.Redacted() != want || d.String() != want {
-			t.Errorf("%s is shown as %s, want %s", url, d, want)
-		}
-	}
+	})
 	if got := open(t, "consul://h/a/b").Prefix(); got != "a/b" {
 		t.Errorf("prefix %s", got)
 	}
@@ -127,6 +113,7 @@ func TestKeys(t *testing.T) {
 // TestEnvironment: of what Consul's programs read from the environment only the token counts, and least of all.
 func TestEnvironment(t *testing.T) {
 	alone(t)
+	steps := backendtest.On(t)
 	s := server(t)
 	file := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(file, []byte("from-env-file\n"), 0o600); err != nil {
@@ -145,9 +132,9 @@ func TestEnvironment(t *testing.T) {
 	}
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
 	d := open(t, s.URL())
-	g := granted(t, d, claim("job", "a", shortTTL))
-	renewed(t, d, g)
-	finished(t, d, g)
+	g := steps.Acquire(d, claim("job", "a", shortTTL))
+	steps.Renew(d, g)
+	steps.Finish(d, g)
 
 	token := func(url, want string) {
 		t.Helper()

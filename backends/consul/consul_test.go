@@ -3,7 +3,6 @@ package consul
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -17,7 +16,6 @@ import (
 )
 
 const (
-	patience   = time.Minute // how long what must happen may take on a busy machine
 	management = "9f0a4b0e-6c1b-4d8e-8f63-0d5a5a4d1c11"
 	shortTTL   = 2 * time.Second
 	shortest   = `session_ttl_min = "500ms"` // 10 s otherwise
@@ -25,12 +23,7 @@ const (
 
 func open(t testing.TB, url string) *Driver {
 	t.Helper()
-	d, err := Open(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = d.Close() })
-	return d
+	return backendtest.Open(t, Open, url)
 }
 
 func server(t testing.TB) *testserver.ConsulServer {
@@ -133,14 +126,7 @@ func (o operator) setBreak(t testing.TB, job string, b backends.BreakRequest) {
 // harness is the suite's view of a store. o needs the prefix of the URL.
 func harness(o operator, url string) backendtest.Harness {
 	return backendtest.Harness{
-		Open: func(t testing.TB) backends.Driver {
-			t.Helper()
-			d, err := Open(url)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return d
-		},
+		Open:         backendtest.Opener(Open, url),
 		TTL:          shortTTL,
 		DeleteLease:  func(t testing.TB, job string) { t.Helper(); o.remove(t, job, lockName) },
 		DeleteRecord: func(t testing.TB, job string) { t.Helper(); o.remove(t, job, recordName) },
@@ -153,11 +139,7 @@ func TestSuite(t *testing.T) {
 	s := server(t)
 	h := harness(operate(t, s.URL()), s.URL())
 	h.Restart = func(t testing.TB) { t.Helper(); s.Restart(t, true) }
-	h.Stall = func(t testing.TB) func() {
-		t.Helper()
-		s.Stop(t)
-		return func() { s.Cont(t) }
-	}
+	h.Stall = testserver.Stall(s)
 	backendtest.Run(t, h)
 }
 
@@ -176,17 +158,7 @@ func TestSuiteCluster(t *testing.T) {
 		}
 	}
 	h.Restart = func(t testing.TB) { t.Helper(); set.Restart(t, true) }
-	h.Stall = func(t testing.TB) func() {
-		t.Helper()
-		for _, m := range set.Members {
-			m.Stop(t)
-		}
-		return func() {
-			for _, m := range set.Members {
-				m.Cont(t)
-			}
-		}
-	}
+	h.Stall = testserver.Stall(set.Members...)
 	backendtest.Run(t, h)
 }
 
@@ -236,46 +208,6 @@ func TestSuiteTLSAndACL(t *testing.T) {
 
 func claim(job, holder string, ttl time.Duration) backends.Claim {
 	return backends.Claim{Job: job, Holder: backends.Holder{ID: holder, Host: "host", PID: 1, User: "u"}, TTL: ttl}
-}
-
-func granted(t testing.TB, d *Driver, c backends.Claim) backends.Grant {
-	t.Helper()
-	g, err := d.Acquire(t.Context(), c)
-	if err != nil {
-		t.Fatalf("Acquire: %v", err)
-	}
-	return g
-}
-
-func refused(t testing.TB, d *Driver, c backends.Claim, want backends.Verdict) *backends.Refusal {
-	t.Helper()
-	g, err := d.Acquire(t.Context(), c)
-	r, ok := errors.AsType[*backends.Refusal](err)
-	if !ok || r.Verdict != want {
-		t.Fatalf("Acquire: token %d, %v; want %s", g.Token, err, want)
-	}
-	return r
-}
-
-func renewed(t testing.TB, d *Driver, g backends.Grant) {
-	t.Helper()
-	if _, err := d.Renew(t.Context(), g); err != nil {
-		t.Fatalf("Renew: %v", err)
-	}
-}
-
-func finished(t testing.TB, d *Driver, g backends.Grant) {
-	t.Helper()
-	if err := d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}); err != nil {
-		t.Fatalf("Finish: %v", err)
-	}
-}
-
-func lost(t testing.TB, d *Driver, g backends.Grant) {
-	t.Helper()
-	if _, err := d.Renew(t.Context(), g); !errors.Is(err, backends.ErrLost) {
-		t.Fatalf("Renew: %v, want ErrLost", err)
-	}
 }
 
 // within returns a context for one request that may stay without an answer.

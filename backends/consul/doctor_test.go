@@ -3,59 +3,39 @@ package consul
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
-// found are the findings by what was looked at.
-type found map[string][]backends.Finding
-
-func examine(t *testing.T, url string) found {
+func examine(t *testing.T, url string) backendtest.Findings {
 	t.Helper()
 	return examined(t, open(t, url).Examine(t.Context(), 15*time.Second))
 }
 
-func examined(t *testing.T, findings []backends.Finding) found {
+func examined(t *testing.T, findings []backends.Finding) backendtest.Findings {
 	t.Helper()
-	all := found{}
-	for _, f := range findings {
-		if (f.Remedy == "") != (f.Grade == backends.Fine) {
-			t.Errorf("%+v: the remedy does not fit the grade", f)
-		}
-		if strings.Contains(f.Why+f.Remedy, management) {
-			t.Errorf("%+v shows the token", f)
-		}
-		all[f.What] = append(all[f.What], f)
-	}
-	return all
-}
-
-func (e found) expect(t *testing.T, what string, grade backends.Grade, say string) {
-	t.Helper()
-	if !slices.ContainsFunc(e[what], func(f backends.Finding) bool { return f.Grade == grade && strings.Contains(f.Why, say) }) {
-		t.Errorf("%s: %+v, want %s with %q", what, e[what], grade, say)
-	}
+	return backendtest.Examined(t, findings, management)
 }
 
 func TestExamine(t *testing.T) {
 	t.Parallel()
 	s := server(t)
 	e := examine(t, s.URL())
-	e.expect(t, backends.Reachable, backends.Fine, s.Addr())
-	e.expect(t, backends.Clock, backends.Fine, s.Addr())
-	e.expect(t, "servers", backends.Warning, "one")
-	e.expect(t, "leader", backends.Fine, "")
-	e.expect(t, "version", backends.Fine, "Consul 1.")
-	e.expect(t, "agent", backends.Fine, "on this host")
-	e.expect(t, "log", backends.Fine, "Leader")
-	e.expect(t, "connections", backends.Fine, "200 from one address")
-	e.expect(t, backends.Rights, backends.Fine, "leaderrun/")
-	e.expect(t, "session", backends.Fine, "15s")
+	e.Expect(t, backends.Reachable, backends.Fine, s.Addr())
+	e.Expect(t, backends.Clock, backends.Fine, s.Addr())
+	e.Expect(t, "servers", backends.Warning, "one")
+	e.Expect(t, "leader", backends.Fine, "")
+	e.Expect(t, "version", backends.Fine, "Consul 1.")
+	e.Expect(t, "agent", backends.Fine, "on this host")
+	e.Expect(t, "log", backends.Fine, "Leader")
+	e.Expect(t, "connections", backends.Fine, "200 from one address")
+	e.Expect(t, backends.Rights, backends.Fine, "leaderrun/")
+	e.Expect(t, "session", backends.Fine, "15s")
 	if keys, _ := s.TryAPI("GET", "/v1/kv/?keys", ""); strings.Trim(keys, "[] \n") != "" {
 		t.Errorf("keys were left behind: %s", keys)
 	}
@@ -67,18 +47,18 @@ func TestExamine(t *testing.T) {
 func TestExamineADatacenter(t *testing.T) {
 	t.Parallel()
 	set := testserver.ConsulCluster(t, 3)
-	examine(t, set.URL()).expect(t, "servers", backends.Fine, "3, of which 1 may fail")
+	examine(t, set.URL()).Expect(t, "servers", backends.Fine, "3, of which 1 may fail")
 	leader := set.Agreed(t)
 	leader.Kill()
 	set.Changed(t, leader)
 	e := examine(t, set.URL())
-	e.expect(t, backends.Reachable, backends.Warning, leader.Addr())
-	e.expect(t, "session", backends.Fine, "")
+	e.Expect(t, backends.Reachable, backends.Warning, leader.Addr())
+	e.Expect(t, "session", backends.Fine, "")
 	for _, m := range set.Members {
 		m.Kill()
 	}
 	e = examine(t, set.URL())
-	e.expect(t, backends.Reachable, backends.Bad, leader.Addr())
+	e.Expect(t, backends.Reachable, backends.Bad, leader.Addr())
 	if len(e[backends.Reachable]) != 3 || len(e) != 1 {
 		t.Errorf("%+v", e)
 	}
@@ -88,7 +68,7 @@ func TestExamineADatacenter(t *testing.T) {
 func TestExamineTwoDatacenters(t *testing.T) {
 	t.Parallel()
 	a, b := server(t), server(t)
-	examine(t, a.URL()+","+b.Addr()).expect(t, "datacenter", backends.Bad, b.Addr()+" follows")
+	examine(t, a.URL()+","+b.Addr()).Expect(t, "datacenter", backends.Bad, b.Addr()+" follows")
 }
 
 func TestExamineRights(t *testing.T) {
@@ -101,15 +81,15 @@ func TestExamineRights(t *testing.T) {
 	const keys, sessions = `key_prefix "leaderrun/" { policy = "write" }`, `session_prefix "" { policy = "write" }`
 
 	e := examine(t, token("enough", keys+sessions))
-	e.expect(t, backends.Rights, backends.Fine, "")
-	e.expect(t, "session", backends.Fine, "")
-	e.expect(t, "version", backends.Fine, "not shown")
+	e.Expect(t, backends.Rights, backends.Fine, "")
+	e.Expect(t, "session", backends.Fine, "")
+	e.Expect(t, "version", backends.Fine, "not shown")
 	e = examine(t, token("no-sessions", keys))
-	e.expect(t, backends.Rights, backends.Fine, "")
-	e.expect(t, "session", backends.Bad, "Permission denied")
+	e.Expect(t, backends.Rights, backends.Fine, "")
+	e.Expect(t, "session", backends.Bad, "Permission denied")
 	readonly := token("readonly", `key_prefix "leaderrun/" { policy = "read" }`+sessions)
-	examine(t, readonly).expect(t, backends.Rights, backends.Bad, "Permission denied")
-	examine(t, s.URL()).expect(t, backends.Rights, backends.Bad, "Permission denied")
+	examine(t, readonly).Expect(t, backends.Rights, backends.Bad, "Permission denied")
+	examine(t, s.URL()).Expect(t, backends.Rights, backends.Bad, "Permission denied")
 	if keys, _ := s.TryAPI("GET", "/v1/kv/?keys", ""); strings.Trim(keys, "[] \n") != "" {
 		t.Errorf("keys were left behind: %s", keys)
 	}
@@ -118,7 +98,7 @@ func TestExamineRights(t *testing.T) {
 func TestExamineNobody(t *testing.T) {
 	t.Parallel()
 	e := examine(t, "consul://127.0.0.1:1")
-	e.expect(t, backends.Reachable, backends.Bad, "connection refused")
+	e.Expect(t, backends.Reachable, backends.Bad, "connection refused")
 	if len(e) != 1 {
 		t.Errorf("%+v", e)
 	}
@@ -138,7 +118,7 @@ func TestExamineTheTokenFile(t *testing.T) {
 	if err := os.Chmod(file, 0o644); err != nil { //nolint:gosec // that is the case
 		t.Fatal(err)
 	}
-	examine(t, url).expect(t, "token file", backends.Warning, file)
+	examine(t, url).Expect(t, "token file", backends.Warning, file)
 }
 
 func TestExamineALogThatIsBehind(t *testing.T) {
@@ -149,7 +129,7 @@ func TestExamineALogThatIsBehind(t *testing.T) {
 	}{{"9000", backends.Fine}, {"5000", backends.Warning}} {
 		x := &examination{}
 		x.raft(map[string]any{"raft": map[string]any{"commit_index": "9000", "applied_index": c.applied, "state": "Follower"}})
-		examined(t, x.Findings).expect(t, "log", c.grade, "")
+		examined(t, x.Findings).Expect(t, "log", c.grade, "")
 	}
 	x := &examination{}
 	if x.raft(map[string]any{}); len(x.Findings) > 0 {
@@ -162,6 +142,6 @@ func TestExamineConnections(t *testing.T) {
 	for limit, grade := range map[int]backends.Grade{0: backends.Fine, 6: backends.Warning, 200: backends.Fine} {
 		x := &examination{}
 		x.connections(limit)
-		examined(t, x.Findings).expect(t, "connections", grade, "")
+		examined(t, x.Findings).Expect(t, "connections", grade, "")
 	}
 }

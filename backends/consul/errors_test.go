@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
@@ -34,6 +35,7 @@ func everyStep(t testing.TB, d *Driver) map[string]error {
 
 func TestPermanentErrors(t *testing.T) {
 	t.Parallel()
+	steps := backendtest.On(t)
 	const wrong = "00000000-0000-0000-0000-00000000dead"
 	acl := testserver.Consul(t, testserver.ConsulOptions{Token: management})
 	plain := testserver.Consul(t, testserver.ConsulOptions{})
@@ -43,7 +45,7 @@ func TestPermanentErrors(t *testing.T) {
 	t.Cleanup(away.Close)
 	ca := "?ca=" + certs.CA
 	o := operate(t, acl.URL())
-	finished(t, o.Driver, granted(t, o.Driver, claim("job", "operator", 10*time.Second)))
+	steps.Finish(o.Driver, steps.Acquire(o.Driver, claim("job", "operator", 10*time.Second)))
 	reader := newToken(t, o, "reader", `key_prefix "leaderrun/" { policy = "read" } session_prefix "" { policy = "write" }`)
 	elsewhere := newToken(t, o, "elsewhere", `key_prefix "x/" { policy = "write" } session_prefix "" { policy = "write" }`)
 	keysOnly := newToken(t, o, "keys", `key_prefix "leaderrun/" { policy = "write" }`)
@@ -132,6 +134,7 @@ func TestUnknownOutcomes(t *testing.T) {
 // goes to another host at once.
 func TestHosts(t *testing.T) {
 	t.Parallel()
+	steps := backendtest.On(t)
 	s := server(t)
 	dead, m := testserver.NewProxy(t, s.Addr()), between(t, s)
 	dead.DropAll(true)
@@ -139,8 +142,8 @@ func TestHosts(t *testing.T) {
 	if _, err := d.Acquire(within(t, 300*time.Millisecond), claim("job", "a", time.Minute)); err == nil {
 		t.Fatal("granted by a host that is silent")
 	}
-	g := granted(t, d, claim("job", "a", time.Minute))
-	renewed(t, d, g)
+	g := steps.Acquire(d, claim("job", "a", time.Minute))
+	steps.Renew(d, g)
 
 	m.swallow("session/renew")
 	m.requests()
@@ -151,17 +154,18 @@ func TestHosts(t *testing.T) {
 	}()
 	testserver.Eventually(t, "it is asked", func() bool { return m.requests() == "session/renew" })
 	dead.DropAll(false)
-	renewed(t, d, g)
+	steps.Renew(d, g)
 	if err := <-silent; err == nil {
 		t.Error("a renewal without an answer succeeded")
 	}
 	m.strike(nil)
-	finished(t, d, g)
+	steps.Finish(d, g)
 }
 
 // TestOneBadHost: what is wrong with one host ends nothing while there is another one.
 func TestOneBadHost(t *testing.T) {
 	t.Parallel()
+	steps := backendtest.On(t)
 	s := server(t)
 	web := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(web.Close)
@@ -175,7 +179,7 @@ func TestOneBadHost(t *testing.T) {
 		if _, err := d.Acquire(t.Context(), claim(name, "a", time.Minute)); err == nil || isPermanent(err) {
 			t.Errorf("%s: %v", name, err)
 		}
-		finished(t, d, granted(t, d, claim(name, "a", time.Minute)))
+		steps.Finish(d, steps.Acquire(d, claim(name, "a", time.Minute)))
 	}
 }
 
@@ -216,6 +220,7 @@ func TestSecondaryDatacenter(t *testing.T) {
 // TestTokenRotates: a token file is read again when its token is refused.
 func TestTokenRotates(t *testing.T) {
 	t.Parallel()
+	steps := backendtest.On(t)
 	s := testserver.Consul(t, testserver.ConsulOptions{Token: management, Config: shortest + "\nacl = { token_ttl = \"0s\" }"})
 	o := operate(t, s.URL())
 	file := filepath.Join(t.TempDir(), "token")
@@ -228,7 +233,7 @@ func TestTokenRotates(t *testing.T) {
 	first := newToken(t, o, "first", policy(t))
 	put(first)
 	d := open(t, s.URL()+"?token-file="+url.QueryEscape(file))
-	g := granted(t, d, claim("job", "a", time.Minute))
+	g := steps.Acquire(d, claim("job", "a", time.Minute))
 	self, _, err := o.client.ACL().TokenReadSelf(nil)
 	if err != nil || self == nil {
 		t.Fatal(err)
@@ -251,6 +256,6 @@ func TestTokenRotates(t *testing.T) {
 	if _, err := d.Renew(t.Context(), g); err == nil || isPermanent(err) {
 		t.Errorf("the first request after the rotation: %v, want an unknown outcome", err)
 	}
-	renewed(t, d, g)
-	finished(t, d, g)
+	steps.Renew(d, g)
+	steps.Finish(d, g)
 }

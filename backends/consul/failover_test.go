@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
@@ -13,6 +14,7 @@ import (
 // else is granted, and what the old leader answers when it wakes up changes nothing.
 func TestLeaderStopped(t *testing.T) {
 	t.Parallel()
+	steps := backendtest.On(t)
 	o := testserver.ConsulOptions{Config: shortest}
 	set := testserver.ConsulClusterOf(t, o, o, o)
 	leader := set.Leader(t)
@@ -23,10 +25,10 @@ func TestLeaderStopped(t *testing.T) {
 		}
 	}
 	d, other, stale := open(t, "consul://"+hosts), open(t, "consul://"+hosts), open(t, leader.URL())
-	g := granted(t, d, claim("job", "a", time.Minute))
+	g := steps.Acquire(d, claim("job", "a", time.Minute))
 	leader.Stop(t)
 	defer leader.Cont(t)
-	for end := time.Now().Add(patience); ; {
+	for end := time.Now().Add(backendtest.Patience); ; {
 		_, err := d.Renew(within(t, time.Second), g)
 		if err == nil {
 			break
@@ -39,11 +41,11 @@ func TestLeaderStopped(t *testing.T) {
 	go func() {
 		plain := g
 		plain.Private = nil
-		_, err := stale.Renew(within(t, patience), plain)
+		_, err := stale.Renew(within(t, backendtest.Patience), plain)
 		asleep <- err
 	}()
 	set.Changed(t, leader)
-	for end := time.Now().Add(patience); ; {
+	for end := time.Now().Add(backendtest.Patience); ; {
 		_, err := other.Acquire(within(t, time.Second), claim("job", "b", time.Minute))
 		if r, ok := errors.AsType[*backends.Refusal](err); ok && r.Verdict == backends.Held {
 			break
@@ -52,12 +54,12 @@ func TestLeaderStopped(t *testing.T) {
 			t.Fatalf("Acquire: %v", err)
 		}
 	}
-	finished(t, d, g)
-	next := granted(t, other, claim("job", "b", time.Minute))
+	steps.Finish(d, g)
+	next := steps.Acquire(other, claim("job", "b", time.Minute))
 	leader.Cont(t)
 	if err := <-asleep; err == nil {
 		t.Error("the leader that was frozen renewed a run that had ended")
 	}
-	renewed(t, other, next)
-	finished(t, other, next)
+	steps.Renew(other, next)
+	steps.Finish(other, next)
 }

@@ -1,7 +1,6 @@
 package consul
 
 import (
-	"crypto/rand"
 	"errors"
 	"net/http"
 	"slices"
@@ -9,26 +8,8 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/backendtest"
 )
-
-func newOrder(kind backends.OrderKind, g backends.Grant) backends.Order {
-	by := backends.Holder{ID: rand.Text(), Host: "desk", PID: 2, User: "root"}
-	return backends.Order{Job: g.Claim.Job, Kind: kind, By: by, Reason: "maintenance", Token: g.Token}
-}
-
-func ordered(t testing.TB, d *Driver, o backends.Order) {
-	t.Helper()
-	if err := d.Order(t.Context(), o); err != nil {
-		t.Fatalf("%s %s: %v", o.Kind, o.Job, err)
-	}
-}
-
-func over(t testing.TB, d *Driver, o backends.Order) {
-	t.Helper()
-	if err := d.Order(t.Context(), o); !errors.Is(err, backends.ErrOver) {
-		t.Errorf("%s %s: %v, want ErrOver", o.Kind, o.Job, err)
-	}
-}
 
 // ancient is a record of long ago, when an earlier run with a shorter lease was under way.
 func ancient(job string) string { return `{"job":"` + job + `","token":5,"ttl":1,"beat":7}` }
@@ -36,6 +17,7 @@ func ancient(job string) string { return `{"job":"` + job + `","token":5,"ttl":1
 // TestStop: the holder is told at once, and its next renewal says why.
 func TestStop(t *testing.T) {
 	t.Parallel()
+	steps := backendtest.On(t)
 	s := server(t)
 	o := operate(t, s.URL())
 	d, other := open(t, s.URL()), open(t, s.URL())
@@ -44,20 +26,20 @@ func TestStop(t *testing.T) {
 		"record deleted":     func(job string) { o.remove(t, job, recordName) },
 		"record rolled back": func(job string) { o.put(t, job, recordName, ancient(job)) },
 	} {
-		g := granted(t, d, claim(job, "holder", time.Minute))
+		g := steps.Acquire(d, claim(job, "holder", time.Minute))
 		tamper(job)
 		ch := watch(t, d, job)
-		told(t, "the watch stands", ch, look)
-		stop := newOrder(backends.Stop, g)
-		ordered(t, other, stop)
-		told(t, job, ch, look)
+		told(t, "the watch stands", ch, backendtest.Looks)
+		stop := backendtest.NewOrder(backends.Stop, g)
+		steps.Order(other, stop)
+		told(t, job, ch, backendtest.Looks)
 		signal, err := d.Renew(t.Context(), g)
 		if err != nil || signal.Break == nil || signal.Break.By != stop.By || signal.Break.Reason != stop.Reason {
 			t.Errorf("%s: the renewal says %+v, %v", job, signal.Break, err)
 		}
-		refused(t, other, claim(job, "another", time.Minute), backends.Held)
-		finished(t, d, g)
-		over(t, other, newOrder(backends.Stop, g))
+		steps.Refused(other, claim(job, "another", time.Minute), backends.Held)
+		steps.Finish(d, g)
+		steps.WantOver("Stop", other.Order(t.Context(), backendtest.NewOrder(backends.Stop, g)))
 	}
 }
 
@@ -65,16 +47,17 @@ func TestStop(t *testing.T) {
 // the holder hears of it, and can neither renew nor finish. Consul adds no delay of its own.
 func TestTombstone(t *testing.T) {
 	t.Parallel()
+	steps := backendtest.On(t)
 	s := server(t)
 	o := operate(t, s.URL())
 	d, other := open(t, s.URL()), open(t, s.URL())
-	g := granted(t, d, claim("job", "holder", time.Minute))
+	g := steps.Acquire(d, claim("job", "holder", time.Minute))
 	standby := claim("job", "standby", time.Minute)
-	standby.Seen = refused(t, other, standby, backends.Held).Seen
+	standby.Seen = steps.Refused(other, standby, backends.Held).Seen
 	standby.Seen.For = time.Hour
 	ch := watch(t, other, "job")
-	told(t, "the watch stands", ch, look)
-	ordered(t, other, newOrder(backends.Entomb, g))
+	told(t, "the watch stands", ch, backendtest.Looks)
+	steps.Order(other, backendtest.NewOrder(backends.Entomb, g))
 
 	left, err := other.read(t.Context(), "job")
 	if err != nil {
@@ -86,29 +69,30 @@ func TestTombstone(t *testing.T) {
 	}
 	tomb := backends.Evidence{Token: r.Token, Beat: r.Beat}
 	told(t, "the tombstone", ch, func(n backends.News) bool { return n.Look && n.Seen == tomb })
-	if r := refused(t, other, standby, backends.Vanished); r.Wait != g.TTL || r.Seen != tomb {
+	if r := steps.Refused(other, standby, backends.Vanished); r.Wait != g.TTL || r.Seen != tomb {
 		t.Errorf("who has seen the holder's last beat waits %v and is shown %+v; want %v, %+v", r.Wait, r.Seen, g.TTL, tomb)
 	}
-	lost(t, d, g)
+	steps.Lost(d, g)
 	if err := d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}); !errors.Is(err, backends.ErrLost) {
 		t.Errorf("Finish: %v", err)
 	}
-	over(t, other, newOrder(backends.Entomb, g))
+	steps.WantOver("Entomb", other.Order(t.Context(), backendtest.NewOrder(backends.Entomb, g)))
 	if n := o.sessions(t); n != 0 {
 		t.Errorf("%d sessions", n)
 	}
 	standby.Seen = tomb
 	standby.Seen.For = g.TTL
-	next := granted(t, other, standby)
+	next := steps.Acquire(other, standby)
 	if next.Token <= tomb.Token {
 		t.Errorf("token %d after %d", next.Token, tomb.Token)
 	}
-	finished(t, other, next)
+	steps.Finish(other, next)
 }
 
 // TestDeclareDead: the job is free at once, without Consul's lock-delay.
 func TestDeclareDead(t *testing.T) {
 	t.Parallel()
+	steps := backendtest.On(t)
 	s := server(t)
 	o := operate(t, s.URL())
 	d, other := open(t, s.URL()), open(t, s.URL())
@@ -119,20 +103,20 @@ func TestDeclareDead(t *testing.T) {
 		"record rolled back":         func(job string) { o.put(t, job, recordName, ancient(job)) },
 		"lock unlocked, record gone": func(job string) { o.release(t, job); o.remove(t, job, recordName) },
 	} {
-		g := granted(t, d, claim(job, "holder", time.Minute))
+		g := steps.Acquire(d, claim(job, "holder", time.Minute))
 		prepare(job)
-		ordered(t, other, newOrder(backends.DeclareDead, g))
-		lost(t, d, g)
-		next := granted(t, other, claim(job, "next", time.Minute))
+		steps.Order(other, backendtest.NewOrder(backends.DeclareDead, g))
+		steps.Lost(d, g)
+		next := steps.Acquire(other, claim(job, "next", time.Minute))
 		if next.Token <= g.Token {
 			t.Errorf("%s: token %d after %d", job, next.Token, g.Token)
 		}
 		if err := d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}); !errors.Is(err, backends.ErrLost) {
 			t.Errorf("%s: Finish: %v", job, err)
 		}
-		over(t, other, newOrder(backends.DeclareDead, g))
-		renewed(t, other, next)
-		finished(t, other, next)
+		steps.WantOver("DeclareDead", other.Order(t.Context(), backendtest.NewOrder(backends.DeclareDead, g)))
+		steps.Renew(other, next)
+		steps.Finish(other, next)
 	}
 }
 
@@ -140,29 +124,31 @@ func TestDeclareDead(t *testing.T) {
 // before the order stays, and is told as a wait.
 func TestDeclareDeadAfterTheSession(t *testing.T) {
 	t.Parallel()
+	steps := backendtest.On(t)
 	s := server(t)
 	o := operate(t, s.URL())
 	d, other := open(t, s.URL()), open(t, s.URL())
-	g := granted(t, d, claim("job", "holder", 6*time.Second))
+	g := steps.Acquire(d, claim("job", "holder", 6*time.Second))
 	o.destroySession(t, o.session(t, "job"))
 	ch := watch(t, other, "job")
-	told(t, "the watch stands", ch, look)
-	ordered(t, other, newOrder(backends.DeclareDead, g))
-	told(t, "the job is free", ch, look)
-	finished(t, other, claimUntil(t, other, claim("job", "next", time.Minute)))
+	told(t, "the watch stands", ch, backendtest.Looks)
+	steps.Order(other, backendtest.NewOrder(backends.DeclareDead, g))
+	told(t, "the job is free", ch, backendtest.Looks)
+	steps.Finish(other, claimUntil(t, other, claim("job", "next", time.Minute)))
 }
 
 // TestForgetJob: only a job that is free is forgotten, all but its token; no beat that was seen comes again.
 func TestForgetJob(t *testing.T) {
 	t.Parallel()
+	steps := backendtest.On(t)
 	s := server(t)
 	o := operate(t, s.URL())
 	d, other := open(t, s.URL()), open(t, s.URL())
-	forget := newOrder(backends.ForgetJob, backends.Grant{Claim: backends.Claim{Job: "job"}})
+	forget := backendtest.NewOrder(backends.ForgetJob, backends.Grant{Claim: backends.Claim{Job: "job"}})
 	if err := d.Order(t.Context(), forget); !errors.Is(err, backends.ErrUnknownJob) {
 		t.Errorf("a job that nobody has run: %v", err)
 	}
-	g := granted(t, d, claim("job", "holder", time.Minute))
+	g := steps.Acquire(d, claim("job", "holder", time.Minute))
 	refuses := func(want backends.Verdict) {
 		t.Helper()
 		err := other.Order(t.Context(), forget)
@@ -173,22 +159,23 @@ func TestForgetJob(t *testing.T) {
 	refuses(backends.Held)
 	o.remove(t, "job", lockName)
 	refuses(backends.Vanished)
-	finished(t, d, g)
-	ordered(t, other, forget)
+	steps.Finish(d, g)
+	steps.Order(other, forget)
 	left, err := other.read(t.Context(), "job")
 	if err != nil || left.record.Token != g.Token || !left.record.Free() || len(left.record.Runs) != 0 || left.record.Beat == 0 {
 		t.Errorf("%+v, %v", left, err)
 	}
-	next := granted(t, other, claim("job", "next", time.Minute))
+	next := steps.Acquire(other, claim("job", "next", time.Minute))
 	if next.Token <= g.Token {
 		t.Errorf("token %d after %d", next.Token, g.Token)
 	}
-	finished(t, other, next)
+	steps.Finish(other, next)
 }
 
 // TestOrderOvertaken: what comes between an order's two steps is neither lost nor overlooked.
 func TestOrderOvertaken(t *testing.T) {
 	t.Parallel()
+	steps := backendtest.On(t)
 	s := server(t)
 	o, m := operate(t, s.URL()), between(t, s)
 	d, other := open(t, m.url()), open(t, s.URL())
@@ -199,20 +186,20 @@ func TestOrderOvertaken(t *testing.T) {
 		verdict   error
 		asks      string
 	}{
-		"a renewal": {func(g backends.Grant) { renewed(t, other, g) }, nil, "kv txn kv txn session/destroy"},
+		"a renewal": {func(g backends.Grant) { steps.Renew(other, g) }, nil, "kv txn kv txn session/destroy"},
 		"a candidate notes its tick": {func(g backends.Grant) {
 			c := claim(g.Claim.Job, "candidate", time.Minute)
 			c.Tick = tick
-			refused(t, other, c, backends.Held)
+			steps.Refused(other, c, backends.Held)
 		}, nil, "kv txn kv txn session/destroy"},
-		"the end": {func(g backends.Grant) { finished(t, other, g) }, backends.ErrOver, "kv txn kv"},
+		"the end": {func(g backends.Grant) { steps.Finish(other, g) }, backends.ErrOver, "kv txn kv"},
 		"the next run": {func(g backends.Grant) {
-			finished(t, other, g)
-			next = granted(t, other, claim(g.Claim.Job, "next", time.Minute))
+			steps.Finish(other, g)
+			next = steps.Acquire(other, claim(g.Claim.Job, "next", time.Minute))
 		}, backends.ErrOver, "kv txn kv"},
 		"the lock is deleted": {func(g backends.Grant) { o.remove(t, g.Claim.Job, lockName) }, nil, "kv txn kv"},
 	} {
-		g := granted(t, other, claim(job, "holder", time.Minute))
+		g := steps.Acquire(other, claim(job, "holder", time.Minute))
 		done := false
 		m.strike(func(r *http.Response) bool {
 			if what(r.Request) == "kv" && !done {
@@ -226,7 +213,7 @@ func TestOrderOvertaken(t *testing.T) {
 		if job == "the lock is deleted" { // which an order that takes it away would find anyway
 			kind = backends.Stop
 		}
-		err := d.Order(t.Context(), newOrder(kind, g))
+		err := d.Order(t.Context(), backendtest.NewOrder(kind, g))
 		m.strike(nil)
 		refusal, _ := errors.AsType[*backends.Refusal](err)
 		switch {
@@ -244,25 +231,26 @@ func TestOrderOvertaken(t *testing.T) {
 			t.Errorf("%s: %+v, %v", job, left, err)
 		}
 	}
-	renewed(t, other, next)
+	steps.Renew(other, next)
 }
 
 // TestOrderLostReplies: whichever reply is lost, the order was carried out or not, and the same order again sees to it
 // that it is, once.
 func TestOrderLostReplies(t *testing.T) {
 	t.Parallel()
+	steps := backendtest.On(t)
 	s := server(t)
 	m := between(t, s)
 	d, other := open(t, m.url()), open(t, s.URL())
 	for _, kind := range []backends.OrderKind{backends.Stop, backends.Entomb, backends.DeclareDead, backends.ForgetJob} {
 		for _, request := range []string{"kv", "txn", "session/destroy"} {
 			job := string(kind) + " " + request[:2]
-			g := granted(t, other, claim(job, "holder", time.Minute))
+			g := steps.Acquire(other, claim(job, "holder", time.Minute))
 			if kind == backends.ForgetJob {
-				finished(t, other, g)
+				steps.Finish(other, g)
 			}
 			m.swallow(request)
-			order := newOrder(kind, g)
+			order := backendtest.NewOrder(kind, g)
 			err := d.Order(within(t, 300*time.Millisecond), order)
 			_, answer := errors.AsType[*backends.Refusal](err)
 			if unknown := request != "session/destroy"; unknown != (err != nil) || answer || errors.Is(err, backends.ErrOver) || isPermanent(err) {
@@ -298,6 +286,7 @@ func TestOrderLostReplies(t *testing.T) {
 // TestEntombWithoutRecord: a record that was lost does not say which tick the holder runs. Its next renewal does.
 func TestEntombWithoutRecord(t *testing.T) {
 	t.Parallel()
+	steps := backendtest.On(t)
 	s := server(t)
 	o := operate(t, s.URL())
 	d, other := open(t, s.URL()), open(t, s.URL())
@@ -305,18 +294,18 @@ func TestEntombWithoutRecord(t *testing.T) {
 		"deleted":     func(job string) { o.remove(t, job, recordName) },
 		"rolled back": func(job string) { o.put(t, job, recordName, ancient(job)) },
 	} {
-		g := granted(t, d, claim(job, "holder", time.Minute))
+		g := steps.Acquire(d, claim(job, "holder", time.Minute))
 		tamper(job)
-		entomb := newOrder(backends.Entomb, g)
+		entomb := backendtest.NewOrder(backends.Entomb, g)
 		if err := other.Order(t.Context(), entomb); !errors.Is(err, backends.ErrLags) {
 			t.Errorf("record %s: %v, want ErrLags", job, err)
 		}
-		renewed(t, d, g)
-		ordered(t, other, entomb)
-		r := refused(t, other, claim(job, "newcomer", shortTTL), backends.Vanished)
+		steps.Renew(d, g)
+		steps.Order(other, entomb)
+		r := steps.Refused(other, claim(job, "newcomer", shortTTL), backends.Vanished)
 		if r.Wait != g.TTL || r.Token <= g.Token {
 			t.Errorf("record %s: a newcomer waits %v behind %d, want %v behind more than %d", job, r.Wait, r.Token, g.TTL, g.Token)
 		}
-		lost(t, d, g)
+		steps.Lost(d, g)
 	}
 }

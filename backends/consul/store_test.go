@@ -13,31 +13,14 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/backendtest"
 )
 
 // claimUntil claims as the runner does, keeping its evidence, until it is granted. Every refusal before must be
 // that somebody's lease has vanished.
-func claimUntil(t testing.TB, d *Driver, c backends.Claim) backends.Grant {
+func claimUntil(t *testing.T, d *Driver, c backends.Claim) backends.Grant {
 	t.Helper()
-	first := time.Now()
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if c.Seen.Token != 0 {
-			c.Seen.For = time.Since(first)
-		}
-		g, err := d.Acquire(t.Context(), c)
-		if err == nil {
-			return g
-		}
-		r, ok := errors.AsType[*backends.Refusal](err)
-		if !ok || r.Verdict != backends.Vanished || r.Wait <= 0 {
-			t.Fatalf("Acquire: %v, want vanished and how long to wait", err)
-		}
-		if r.Seen.Token != c.Seen.Token || r.Seen.Beat != c.Seen.Beat {
-			c.Seen, first = r.Seen, time.Now()
-		}
-	}
-	t.Fatalf("not granted within %v", patience)
-	return backends.Grant{}
+	return backendtest.On(t).Outlast(d, c, func(r *backends.Refusal) bool { return r.Verdict == backends.Vanished && r.Wait > 0 })
 }
 
 // TestLostLease: whatever takes the lease from a living holder, the holder is told, and nobody is granted before a
@@ -82,18 +65,19 @@ func TestLostLease(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			steps := backendtest.On(t)
 			d, other := open(t, s.URL()), open(t, s.URL())
-			g := granted(t, d, claim(name, "holder", shortTTL))
+			g := steps.Acquire(d, claim(name, "holder", shortTTL))
 			standby := claim(name, "standby", shortTTL)
-			standby.Seen = refused(t, other, standby, backends.Held).Seen
+			standby.Seen = steps.Refused(other, standby, backends.Held).Seen
 			sent := time.Now()
-			renewed(t, d, g)
+			steps.Renew(d, g)
 			strike(t, name)
-			refused(t, other, claim(name, "newcomer", shortTTL), backends.Vanished)
-			refused(t, other, standby, backends.Vanished)
-			lost(t, d, g)
+			steps.Refused(other, claim(name, "newcomer", shortTTL), backends.Vanished)
+			steps.Refused(other, standby, backends.Vanished)
+			steps.Lost(d, g)
 			g.Private = nil
-			lost(t, d, g)
+			steps.Lost(d, g)
 			next := claimUntil(t, other, standby)
 			if life := time.Since(sent); life < g.TTL {
 				t.Errorf("granted %v after a renewal, want at least %v", life, g.TTL)
@@ -101,12 +85,12 @@ func TestLostLease(t *testing.T) {
 			if next.Token <= g.Token {
 				t.Errorf("token %d after %d", next.Token, g.Token)
 			}
-			renewed(t, other, next)
-			lost(t, d, g)
+			steps.Renew(other, next)
+			steps.Lost(d, g)
 			if err := d.Finish(t.Context(), g, backends.Outcome{State: backends.Lost}); !errors.Is(err, backends.ErrLost) {
 				t.Errorf("Finish: %v", err)
 			}
-			finished(t, other, next)
+			steps.Finish(other, next)
 		})
 	}
 }
@@ -115,26 +99,28 @@ func TestLostLease(t *testing.T) {
 // cannot hear of it. Whoever saw its life before the deletion has not seen it since.
 func TestBeatsNeverComeAgain(t *testing.T) {
 	t.Parallel()
+	steps := backendtest.On(t)
 	s := server(t)
 	o := operate(t, s.URL())
 	d, other := open(t, s.URL()), open(t, s.URL())
-	g := granted(t, d, claim("job", "holder", shortTTL))
+	g := steps.Acquire(d, claim("job", "holder", shortTTL))
 	next := claim("job", "next", shortTTL)
-	next.Seen = refused(t, other, next, backends.Held).Seen
+	next.Seen = steps.Refused(other, next, backends.Held).Seen
 	o.remove(t, "job", recordName)
-	renewed(t, d, g)
+	steps.Renew(d, g)
 	o.destroySession(t, o.session(t, "job"))
 	next.Seen.For = time.Hour
-	if r := refused(t, other, next, backends.Vanished); r.Seen.Token == next.Seen.Token && r.Seen.Beat <= next.Seen.Beat {
+	if r := steps.Refused(other, next, backends.Vanished); r.Seen.Token == next.Seen.Token && r.Seen.Beat <= next.Seen.Beat {
 		t.Errorf("a sign of life came again: %+v after %+v", r.Seen, next.Seen)
 	}
-	lost(t, d, g)
+	steps.Lost(d, g)
 }
 
 // TestTransactionSentTwice: something between us and the server repeats the transaction of a claim. The second copy
 // finds the first, and the claim finds its own session at work.
 func TestTransactionSentTwice(t *testing.T) {
 	t.Parallel()
+	steps := backendtest.On(t)
 	s := server(t)
 	m := between(t, s)
 	d := open(t, m.url())
@@ -150,19 +136,20 @@ func TestTransactionSentTwice(t *testing.T) {
 		}
 		return true
 	})
-	g := granted(t, d, claim("job", "holder", time.Minute))
-	renewed(t, d, g)
-	finished(t, d, g)
+	g := steps.Acquire(d, claim("job", "holder", time.Minute))
+	steps.Renew(d, g)
+	steps.Finish(d, g)
 }
 
 // TestLockDelay: where the record says that the run has ended, Consul's own lock-delay still holds after a session
 // that ended with its lock. It is told as a wait; and no session is left behind by those who ask.
 func TestLockDelay(t *testing.T) {
 	t.Parallel()
+	steps := backendtest.On(t)
 	s := server(t)
 	o := operate(t, s.URL())
 	d, other := open(t, s.URL()), open(t, s.URL())
-	g := granted(t, d, claim("job", "holder", 3*time.Second))
+	g := steps.Acquire(d, claim("job", "holder", 3*time.Second))
 	made, _, err := o.client.Session().Info(o.session(t, "job"), query(t.Context()))
 	if err != nil || made.LockDelay != lockDelay(g.TTL) || made.TTL != "3s" || made.Behavior != api.SessionBehaviorRelease ||
 		len(made.Checks)+len(made.NodeChecks)+len(made.ServiceChecks) != 0 || !strings.Contains(made.Name, "job, host, process 1") {
@@ -170,9 +157,9 @@ func TestLockDelay(t *testing.T) {
 	}
 	before := time.Now()
 	o.destroySession(t, made.ID)
-	lost(t, d, g)
-	finished(t, d, g)
-	r := refused(t, other, claim("job", "next", shortTTL), backends.Vanished)
+	steps.Lost(d, g)
+	steps.Finish(d, g)
+	r := steps.Refused(other, claim("job", "next", shortTTL), backends.Vanished)
 	if r.Wait != delayLook || r.Token != g.Token || r.Holder.ID != "holder" {
 		t.Errorf("%+v", r)
 	}
@@ -183,7 +170,7 @@ func TestLockDelay(t *testing.T) {
 	if n := o.sessions(t); n != 1 {
 		t.Errorf("%d sessions, want that of the holder", n)
 	}
-	finished(t, other, next)
+	steps.Finish(other, next)
 	if n := o.sessions(t); n != 0 {
 		t.Errorf("%d sessions after the end", n)
 	}
@@ -199,6 +186,7 @@ func TestLockDelay(t *testing.T) {
 // TestRoundTrips: what each step asks.
 func TestRoundTrips(t *testing.T) {
 	t.Parallel()
+	steps := backendtest.On(t)
 	s := server(t)
 	m := between(t, s)
 	d := open(t, m.url())
@@ -208,34 +196,34 @@ func TestRoundTrips(t *testing.T) {
 			t.Errorf("%s asks %q, want %q", what, got, want)
 		}
 	}
-	g := granted(t, d, claim("job", "a", time.Minute))
+	g := steps.Acquire(d, claim("job", "a", time.Minute))
 	asks("a grant", "kv session/create txn")
-	renewed(t, d, g)
+	steps.Renew(d, g)
 	asks("a renewal", "session/renew txn")
-	refused(t, d, claim("job", "b", time.Minute), backends.Held)
+	steps.Refused(d, claim("job", "b", time.Minute), backends.Held)
 	asks("a refusal", "kv")
 	c := claim("job", "b", time.Minute)
 	c.Tick = time.Now().Unix()
-	refused(t, d, c, backends.Held)
+	steps.Refused(d, c, backends.Held)
 	asks("a refusal that is written down", "kv txn")
-	renewed(t, d, g)
+	steps.Renew(d, g)
 	asks("a renewal after somebody else wrote", "session/renew txn kv session/renew txn")
 	plain := g
 	plain.Private = nil
-	renewed(t, d, plain)
+	steps.Renew(d, plain)
 	asks("a renewal of a grant from elsewhere", "kv session/renew txn")
-	again := granted(t, d, g.Claim)
+	again := steps.Acquire(d, g.Claim)
 	asks("a repeated claim", "kv session/renew txn")
 	if again.Token != g.Token || again.Native != g.Native || g.Native == "" {
 		t.Errorf("the same claim: %d %s, then %d %s", g.Token, g.Native, again.Token, again.Native)
 	}
-	finished(t, d, again)
+	steps.Finish(d, again)
 	asks("finish", "txn session/destroy")
-	finished(t, d, g)
+	steps.Finish(d, g)
 	asks("finish again", "txn kv")
-	lost(t, d, g)
+	steps.Lost(d, g)
 	asks("a renewal after finish", "kv")
-	next := granted(t, d, claim("job", "c", time.Minute))
+	next := steps.Acquire(d, claim("job", "c", time.Minute))
 	if n, _ := strconv.Atoi(next.Native); n <= func() int { n, _ := strconv.Atoi(g.Native); return n }() {
 		t.Errorf("native number %s after %s", next.Native, g.Native)
 	}
@@ -249,6 +237,7 @@ func TestRoundTrips(t *testing.T) {
 // TestReplySwallowed: a claim whose answer is lost has its lease, and asking again returns it.
 func TestReplySwallowed(t *testing.T) {
 	t.Parallel()
+	steps := backendtest.On(t)
 	s := server(t)
 	o, m := operate(t, s.URL()), between(t, s)
 	d := open(t, m.url())
@@ -264,7 +253,7 @@ func TestReplySwallowed(t *testing.T) {
 		if (applied != nil) != (kind == "txn") {
 			t.Fatalf("without an answer to %s the lock is %v", kind, applied)
 		}
-		g := granted(t, d, c)
+		g := steps.Acquire(d, c)
 		if applied != nil && (g.Native != strconv.FormatUint(applied.ModifyIndex, 10) || o.session(t, c.Job) != applied.Session) {
 			t.Errorf("asked again: %+v, want the lease that was taken: %+v", g, applied)
 		}
@@ -273,13 +262,13 @@ func TestReplySwallowed(t *testing.T) {
 			t.Errorf("a renewal without an answer: %v", err)
 		}
 		m.strike(nil)
-		renewed(t, d, g)
+		steps.Renew(d, g)
 		m.swallow("txn")
 		if err := d.Finish(within(t, 300*time.Millisecond), g, backends.Outcome{State: backends.Done}); err == nil {
 			t.Error("Finish without an answer")
 		}
 		m.strike(nil)
-		finished(t, d, g)
+		steps.Finish(d, g)
 	}
 }
 
@@ -287,6 +276,7 @@ func TestReplySwallowed(t *testing.T) {
 // that session would end a lease that the next claim is to find.
 func TestReplySpoilt(t *testing.T) {
 	t.Parallel()
+	steps := backendtest.On(t)
 	s := server(t)
 	o, m := operate(t, s.URL()), between(t, s)
 	d, c := open(t, m.url()), claim("job", "a", time.Minute)
@@ -301,16 +291,17 @@ func TestReplySpoilt(t *testing.T) {
 	}
 	m.strike(nil)
 	session := o.session(t, "job")
-	g := granted(t, d, c)
+	g := steps.Acquire(d, c)
 	if o.session(t, "job") != session {
 		t.Error("asked again: another lease")
 	}
-	finished(t, d, g)
+	steps.Finish(d, g)
 }
 
 // TestDelayedClaim: a transaction that arrives after its claim was taken back takes nothing.
 func TestDelayedClaim(t *testing.T) {
 	t.Parallel()
+	steps := backendtest.On(t)
 	s := server(t)
 	d := open(t, s.URL())
 	c := claim("job", "a", time.Minute)
@@ -329,17 +320,18 @@ func TestDelayedClaim(t *testing.T) {
 	if _, err := d.commit(t.Context(), before, decision.Record, before.take(session, decision.Grant)); !errors.Is(err, errConflict) {
 		t.Errorf("the delayed claim: %v", err)
 	}
-	refused(t, d, c, backends.Abandoned)
-	finished(t, d, granted(t, d, claim("job", "b", time.Minute)))
+	steps.Refused(d, c, backends.Abandoned)
+	steps.Finish(d, steps.Acquire(d, claim("job", "b", time.Minute)))
 }
 
 // TestSessionNotFound: a leader that was deposed may not know a session. That ends no run.
 func TestSessionNotFound(t *testing.T) {
 	t.Parallel()
+	steps := backendtest.On(t)
 	s := server(t)
 	m := between(t, s)
 	d := open(t, m.url())
-	g := granted(t, d, claim("job", "a", time.Minute))
+	g := steps.Acquire(d, claim("job", "a", time.Minute))
 	m.strike(func(r *http.Response) bool {
 		if what(r.Request) == "session/renew" {
 			r.StatusCode = http.StatusNotFound
@@ -350,8 +342,8 @@ func TestSessionNotFound(t *testing.T) {
 		t.Errorf("Renew: %v, want an unknown outcome", err)
 	}
 	m.strike(nil)
-	renewed(t, d, g)
-	finished(t, d, g)
+	steps.Renew(d, g)
+	steps.Finish(d, g)
 }
 
 // TestForeignKeys: another program's entries are an error, whoever reads them.

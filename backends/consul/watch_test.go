@@ -10,28 +10,15 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
-// told waits for news that fits.
-func told(t testing.TB, what string, ch <-chan backends.News, fits func(n backends.News) bool) {
+// told waits for news that fits, for less time than a question takes that ends by itself.
+func told(t *testing.T, what string, ch <-chan backends.News, fits func(n backends.News) bool) {
 	t.Helper()
-	for late := time.After(watchWait / 2); ; { // a question ends by itself later
-		select {
-		case n, ok := <-ch:
-			if !ok {
-				t.Fatalf("%s: the watch ended", what)
-			}
-			if fits(n) {
-				return
-			}
-		case <-late:
-			t.Fatalf("%s: not told", what)
-		}
-	}
+	backendtest.On(t).NewsWithin(watchWait/2, what, ch, fits)
 }
-
-func look(n backends.News) bool { return n.Look }
 
 func watch(t testing.TB, d *Driver, job string) <-chan backends.News {
 	t.Helper()
@@ -46,30 +33,31 @@ func watch(t testing.TB, d *Driver, job string) <-chan backends.News {
 
 func TestWatch(t *testing.T) {
 	t.Parallel()
+	steps := backendtest.On(t)
 	s := server(t)
 	o, m := operate(t, s.URL()), between(t, s)
 	d, other := open(t, m.url()), open(t, s.URL())
-	g := granted(t, other, claim("job", "a", 6*time.Second)) // the lock-delay is waited for
+	g := steps.Acquire(other, claim("job", "a", 6*time.Second)) // the lock-delay is waited for
 	ch := watch(t, d, "job")
 	told(t, "the watch stands", ch, func(n backends.News) bool { return n.Look && n.Seen.Token == g.Token && n.Seen.Beat == 1 })
 
-	renewed(t, other, g)
+	steps.Renew(other, g)
 	n := <-ch
 	if want := (backends.News{Seen: backends.Evidence{Token: g.Token, Beat: 2}}); n != want {
 		t.Errorf("a beat is told as %+v, want %+v", n, want)
 	}
 	m.requests()
 	for i := range 5 {
-		finished(t, other, granted(t, other, claim("another job", strconv.Itoa(i), time.Minute)))
+		steps.Finish(other, steps.Acquire(other, claim("another job", strconv.Itoa(i), time.Minute)))
 	}
-	renewed(t, other, g)
+	steps.Renew(other, g)
 	told(t, "another beat", ch, func(n backends.News) bool { return n.Seen.Beat == 3 })
 	if got := m.requests(); strings.Count(got, "kv") > 2 { // one after each beat
 		t.Errorf("other jobs made a waiter ask %s", got)
 	}
 
 	o.setBreak(t, "job", backends.BreakRequest{Token: g.Token, Reason: "r"})
-	told(t, "a break request", ch, look)
+	told(t, "a break request", ch, backendtest.Looks)
 	testserver.Eventually(t, "told after the connection broke", func() bool {
 		m.CloseClientConnections() // it may have been between two questions
 		select {
@@ -80,18 +68,18 @@ func TestWatch(t *testing.T) {
 		}
 	})
 	o.destroySession(t, o.session(t, "job"))
-	told(t, "the session is gone", ch, look)
-	lost(t, other, g)
-	finished(t, other, g)
+	told(t, "the session is gone", ch, backendtest.Looks)
+	steps.Lost(other, g)
+	steps.Finish(other, g)
 	next := claimUntil(t, other, claim("job", "b", time.Minute))
 	told(t, "somebody else has it", ch, func(n backends.News) bool { return n.Look && n.Seen.Token == next.Token })
-	finished(t, other, next)
-	told(t, "released", ch, look)
-	next = granted(t, other, claim("job", "c", time.Minute))
-	told(t, "taken", ch, look)
+	steps.Finish(other, next)
+	told(t, "released", ch, backendtest.Looks)
+	next = steps.Acquire(other, claim("job", "c", time.Minute))
+	told(t, "taken", ch, backendtest.Looks)
 	o.remove(t, "job", lockName)
-	told(t, "the lock is deleted", ch, look)
-	lost(t, other, next)
+	told(t, "the lock is deleted", ch, backendtest.Looks)
+	steps.Lost(other, next)
 
 	if err := d.Close(); err != nil {
 		t.Error(err)
@@ -103,11 +91,12 @@ func TestWatch(t *testing.T) {
 // TestWatchIndex: an index that went backwards is not waited for.
 func TestWatchIndex(t *testing.T) {
 	t.Parallel()
+	steps := backendtest.On(t)
 	s := server(t)
 	m := between(t, s)
 	m.hasty = true
 	d, other := open(t, m.url()), open(t, s.URL())
-	g := granted(t, other, claim("job", "a", time.Minute))
+	g := steps.Acquire(other, claim("job", "a", time.Minute))
 	const future = "1099511627776"
 	var inflated, after atomic.Int64
 	m.strike(func(r *http.Response) bool {
@@ -121,43 +110,45 @@ func TestWatchIndex(t *testing.T) {
 		return true
 	})
 	ch := watch(t, d, "job")
-	told(t, "the watch stands", ch, look)
+	told(t, "the watch stands", ch, backendtest.Looks)
 	testserver.Eventually(t, "it waits for an index of this store", func() bool { return after.Load() > 0 })
-	finished(t, other, g)
-	told(t, "released", ch, look)
+	steps.Finish(other, g)
+	told(t, "released", ch, backendtest.Looks)
 }
 
 // TestWatchRestored: a snapshot is restored under a watch.
 func TestWatchRestored(t *testing.T) {
 	t.Parallel()
+	steps := backendtest.On(t)
 	s := server(t)
 	d, other := open(t, s.URL()), open(t, s.URL())
-	finished(t, other, granted(t, other, claim("job", "a", time.Minute)))
+	steps.Finish(other, steps.Acquire(other, claim("job", "a", time.Minute)))
 	snapshot := s.API(t, "GET", "/v1/snapshot", "")
-	g := granted(t, other, claim("job", "b", time.Minute))
+	g := steps.Acquire(other, claim("job", "b", time.Minute))
 	ch := watch(t, d, "job")
-	told(t, "the watch stands", ch, look)
+	told(t, "the watch stands", ch, backendtest.Looks)
 	s.API(t, "PUT", "/v1/snapshot", snapshot)
-	told(t, "restored", ch, look)
-	lost(t, other, g)
-	next := granted(t, other, claim("job", "c", time.Minute))
+	told(t, "restored", ch, backendtest.Looks)
+	steps.Lost(other, g)
+	next := steps.Acquire(other, claim("job", "c", time.Minute))
 	told(t, "taken", ch, func(n backends.News) bool { return n.Seen.Token == next.Token })
-	finished(t, other, next)
-	told(t, "released", ch, look)
+	steps.Finish(other, next)
+	told(t, "released", ch, backendtest.Looks)
 }
 
 // TestWatchOutlivesServer: a restart of the server breaks no watch.
 func TestWatchOutlivesServer(t *testing.T) {
 	t.Parallel()
+	steps := backendtest.On(t)
 	s := server(t)
 	d, other := open(t, s.URL()), open(t, s.URL())
-	g := granted(t, other, claim("job", "a", time.Minute))
+	g := steps.Acquire(other, claim("job", "a", time.Minute))
 	ch := watch(t, d, "job")
-	told(t, "the watch stands", ch, look)
+	told(t, "the watch stands", ch, backendtest.Looks)
 	s.Restart(t, true)
-	told(t, "connected again", ch, look)
-	finished(t, other, g)
-	told(t, "released", ch, look)
+	told(t, "connected again", ch, backendtest.Looks)
+	steps.Finish(other, g)
+	told(t, "released", ch, backendtest.Looks)
 }
 
 // TestWatchForbidden: without the right to read, a watch ends, and waiting goes on by timers.
@@ -171,7 +162,7 @@ func TestWatchForbidden(t *testing.T) {
 		if ok {
 			t.Errorf("told %+v without a right to read", n)
 		}
-	case <-time.After(patience):
+	case <-time.After(backendtest.Patience):
 		t.Error("the watch goes on")
 	}
 }

@@ -25,7 +25,7 @@ func TestNoBeatComesTwice(t *testing.T) {
 			w.operator.do(t, rpc.Op{Delete: k.record})
 			candidate := newClaim("job")
 			candidate.Tick = time.Now().Unix()
-			w.refused(w.other, candidate, backends.Held)
+			w.Refused(w.other, candidate, backends.Held)
 		},
 		"beat deleted, and the record has the number of one that was seen": func(first rpc.TxnReply) {
 			var r backends.Record
@@ -42,20 +42,20 @@ func TestNoBeatComesTwice(t *testing.T) {
 		},
 	} {
 		for _, renewed := range []bool{true, false} {
-			g := w.acquire(w.d, newClaim("job"))
+			g := w.Acquire(w.d, newClaim("job"))
 			first, err := w.operator.client.Txn(t.Context(), rpc.Txn{Then: k.read()})
 			if err != nil {
 				t.Fatal(err)
 			}
 			candidate := newClaim("job")
-			candidate.Seen = w.refused(w.other, candidate, backends.Held).Seen
+			candidate.Seen = w.Refused(w.other, candidate, backends.Held).Seen
 			candidate.Seen.For = time.Hour
-			w.renew(w.d, g)
+			w.Renew(w.d, g)
 			tamper(first)
 			if renewed {
-				w.renew(w.d, g)
+				w.Renew(w.d, g)
 			} else if w.operator.state(t, "job").record.Token == 0 { // and with the lease every trace would be gone
-				w.finish(w.d, g)
+				w.Finish(w.d, g)
 				w.operator.do(t, rpc.Op{Delete: k.record}, rpc.Op{Delete: k.beat})
 				continue
 			}
@@ -63,7 +63,7 @@ func TestNoBeatComesTwice(t *testing.T) {
 			if _, err := w.other.Acquire(t.Context(), candidate); err == nil {
 				t.Fatalf("%s, renewed: %v: granted beside a live holder", name, renewed)
 			}
-			w.finish(w.d, g)
+			w.Finish(w.d, g)
 			w.operator.do(t, rpc.Op{Delete: k.record}, rpc.Op{Delete: k.beat})
 		}
 	}
@@ -73,16 +73,16 @@ func TestNoBeatComesTwice(t *testing.T) {
 // The old run ends at its next renewal, and tokens grow.
 func TestEmptiedByHand(t *testing.T) {
 	w := newWorld(t)
-	g := w.acquire(w.d, newClaim("job"))
+	g := w.Acquire(w.d, newClaim("job"))
 	w.server.Ctl(t, "del", "--prefix", "")
-	next := w.acquire(w.other, newClaim("job"))
+	next := w.Acquire(w.other, newClaim("job"))
 	if next.Token <= g.Token {
 		t.Errorf("token %d after %d", next.Token, g.Token)
 	}
 	_, err := w.d.Renew(t.Context(), g)
-	w.wantLost("Renew", err)
-	w.wantLost("Finish", w.d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}))
-	w.finish(w.other, next)
+	w.WantLost("Renew", err)
+	w.WantLost("Finish", w.d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}))
+	w.Finish(w.other, next)
 }
 
 // TestForeignKeys: what leaderrun did not write is never taken for a free job, never overwritten, and named.
@@ -107,7 +107,7 @@ func TestForeignKeys(t *testing.T) {
 	}
 	for _, value := range []string{"", "x", "null", "{}", "[]", `{"holder":"a"}`, `{"holder":"","token":1}`, `{"holder":"a","token":-1}`, `{"holder":1,"token":1}`, "\xff\x00"} {
 		for _, attached := range []bool{false, true} {
-			g := w.acquire(w.d, newClaim("job"))
+			g := w.Acquire(w.d, newClaim("job"))
 			put := &rpc.Put{Key: k.lease, Value: []byte(value)}
 			if attached {
 				put.Lease = w.operator.state(t, "job").lease
@@ -115,8 +115,8 @@ func TestForeignKeys(t *testing.T) {
 			w.operator.do(t, rpc.Op{Put: put})
 			foreign(fmt.Sprintf("lease %q", value), k.lease)
 			_, err := w.d.Renew(t.Context(), g)
-			w.wantLost("Renew", err)
-			w.wantLost("Finish", w.d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}))
+			w.WantLost("Renew", err)
+			w.WantLost("Finish", w.d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}))
 			if err := w.d.Abandon(t.Context(), newClaim("job")); err != nil {
 				t.Errorf("Abandon: %v", err)
 			}
@@ -124,15 +124,15 @@ func TestForeignKeys(t *testing.T) {
 				t.Errorf("lease %q is gone", value)
 			}
 			w.operator.deleteLease(t, "job")
-			w.finish(w.d, g)
+			w.Finish(w.d, g)
 		}
 	}
 	// The right words in the wrong place: a copy of our lease that does not expire.
-	g := w.acquire(w.d, newClaim("job"))
+	g := w.Acquire(w.d, newClaim("job"))
 	w.operator.do(t, rpc.Op{Put: &rpc.Put{Key: k.lease, Value: write(labelOf(g))}})
 	foreign("a copy", k.lease)
 	_, err := w.d.Renew(t.Context(), g)
-	w.wantLost("Renew", err)
+	w.WantLost("Renew", err)
 	w.operator.deleteLease(t, "job")
 
 	// The right words in the right place, under a lease that nobody renews.
@@ -142,7 +142,7 @@ func TestForeignKeys(t *testing.T) {
 	}
 	w.operator.do(t, rpc.Op{Put: &rpc.Put{Key: k.lease, Value: write(labelOf(g)), Lease: other.ID}})
 	_, err = w.d.Renew(t.Context(), g)
-	w.wantLost("Renew", err)
+	w.WantLost("Renew", err)
 	w.operator.deleteLease(t, "job")
 
 	for _, value := range []string{"", "x", "null", "[]", `"x"`, "1", `{"token":"x"}`, `{"token":1`, "\xff\x00"} {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
@@ -56,17 +57,7 @@ var badURLs = []string{
 
 func TestBadURL(t *testing.T) {
 	t.Parallel()
-	for _, url := range badURLs {
-		_, err := Open(url)
-		p, ok := errors.AsType[*backends.PermanentError](err)
-		if !ok || p.Kind != backends.Configuration {
-			t.Errorf("%s: %v, want a configuration error", url, err)
-			continue
-		}
-		if strings.Contains(err.Error()+p.Hint, "hunter2") {
-			t.Errorf("%s: the error shows the password: %v (%s)", url, err, p.Hint)
-		}
-	}
+	backendtest.BadURLs(t, Open, badURLs)
 	_, err := Open("etcd://h?nosuch=1")
 	if p, ok := errors.AsType[*backends.PermanentError](err); !ok || !strings.Contains(p.Hint, "prefix (") || strings.Contains(p.Hint, "server-name") {
 		t.Errorf("the hint lists what this URL may have: %+v", p)
@@ -75,49 +66,15 @@ func TestBadURL(t *testing.T) {
 
 func TestRedacted(t *testing.T) {
 	t.Parallel()
-	for url, want := range map[string]string{
+	backendtest.Redacted(t, Open, map[string]string{
 		"etcd://h":                   "etcd://h:2379",
 		"etcd://u:hunter2@h,i:7/p/q": "etcd://u:xxxxx@h:2379,i:7/p/q",
 		"etcds://u:hunter2@h?prefix=p&server-name=x": "etcds://u:xxxxx@h:2379?prefix=p&server-name=x",
-	} {
-		d := open(t, url)
-		for _, got := range []string{d.Redacted(), fmt.Sprint(d), fmt.Sprintf("%+v", d)} {
-			if got != want {
-				t.Errorf("%s: %s, want %s", url, got, want)
-			}
-		}
-		if text := fmt.Sprintf("%#v", d); strings.Contains(text, "hunter2") {
-			t.Errorf("%s: %%#v shows the password: %s", url, text)
-		}
-	}
+	})
 }
 
 // FuzzURL: whatever the URL, nothing shows its password, and nothing panics.
-func FuzzURL(f *testing.F) {
-	for _, url := range badURLs {
-		f.Add(url)
-	}
-	f.Fuzz(func(t *testing.T, url string) {
-		d, err := Open(url)
-		var text string
-		if err == nil {
-			text = d.String()
-		} else {
-			p, ok := errors.AsType[*backends.PermanentError](err)
-			if !ok {
-				t.Fatalf("%v is not permanent", err)
-			}
-			text = err.Error() + p.Hint
-		}
-		_, rest, _ := strings.Cut(url, "://")
-		if i := strings.LastIndex(rest, "@"); i >= 0 {
-			user, password, ok := strings.Cut(rest[:i], ":")
-			if ok && len(password) > 8 && !strings.Contains(user+rest[i:]+shapes, password) && strings.Contains(text, password) {
-				t.Errorf("%s: shows %q", text, password)
-			}
-		}
-	})
-}
+func FuzzURL(f *testing.F) { backendtest.FuzzURL(f, Open, badURLs, shapes) }
 
 func TestKeys(t *testing.T) {
 	t.Parallel()
@@ -201,7 +158,7 @@ func TestRefusedAccess(t *testing.T) {
 			if open {
 				t.Errorf("%s: the watch says %+v", c.what, n)
 			}
-		case <-time.After(patience):
+		case <-time.After(backendtest.Patience):
 			t.Errorf("%s: the watch goes on", c.what)
 		}
 	}

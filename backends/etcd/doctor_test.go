@@ -8,33 +8,14 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/backends/etcd/rpc"
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
-// found are the findings by what was looked at.
-type found map[string][]backends.Finding
-
-func examine(t *testing.T, url string, ttl time.Duration) found {
+func examine(t *testing.T, url string, ttl time.Duration) backendtest.Findings {
 	t.Helper()
-	all := found{}
-	for _, f := range open(t, url).Examine(t.Context(), ttl) {
-		if (f.Remedy == "") != (f.Grade == backends.Fine) {
-			t.Errorf("%+v: the remedy does not fit the grade", f)
-		}
-		if strings.Contains(f.Why+f.Remedy, "sesame") {
-			t.Errorf("%+v shows the password", f)
-		}
-		all[f.What] = append(all[f.What], f)
-	}
-	return all
-}
-
-func (e found) expect(t *testing.T, what string, grade backends.Grade, say string) {
-	t.Helper()
-	if !slices.ContainsFunc(e[what], func(f backends.Finding) bool { return f.Grade == grade && strings.Contains(f.Why, say) }) {
-		t.Errorf("%s: %+v, want %s with %q", what, e[what], grade, say)
-	}
+	return backendtest.Examined(t, open(t, url).Examine(t.Context(), ttl), "sesame")
 }
 
 const aMoment = 15 * time.Second
@@ -43,22 +24,22 @@ func TestExamine(t *testing.T) {
 	t.Parallel()
 	s := testserver.Etcd(t, testserver.EtcdOptions{UnsafeNoFsync: true})
 	e := examine(t, s.URL(), aMoment)
-	e.expect(t, backends.Reachable, backends.Fine, s.Endpoint())
-	e.expect(t, "cluster", backends.Fine, "")
-	e.expect(t, "version", backends.Fine, "no fault")
-	e.expect(t, "leader", backends.Fine, "")
-	e.expect(t, "members", backends.Warning, "one")
-	e.expect(t, "alarms", backends.Fine, "")
-	e.expect(t, "size", backends.Fine, "of 2048 MB")
-	e.expect(t, backends.Rights, backends.Fine, "leaderrun/")
-	e.expect(t, "leases", backends.Fine, "2s")
+	e.Expect(t, backends.Reachable, backends.Fine, s.Endpoint())
+	e.Expect(t, "cluster", backends.Fine, "")
+	e.Expect(t, "version", backends.Fine, "no fault")
+	e.Expect(t, "leader", backends.Fine, "")
+	e.Expect(t, "members", backends.Warning, "one")
+	e.Expect(t, "alarms", backends.Fine, "")
+	e.Expect(t, "size", backends.Fine, "of 2048 MB")
+	e.Expect(t, backends.Rights, backends.Fine, "leaderrun/")
+	e.Expect(t, "leases", backends.Fine, "2s")
 	if out := s.Ctl(t, "get", "--prefix", "", "--keys-only"); strings.TrimSpace(out) != "" {
 		t.Errorf("keys were left behind: %s", out)
 	}
 	if out := s.Ctl(t, "lease", "list"); !strings.Contains(out, "found 0 leases") {
 		t.Errorf("leases were left behind: %s", out)
 	}
-	examine(t, s.URL(), time.Second).expect(t, "leases", backends.Warning, "becomes")
+	examine(t, s.URL(), time.Second).Expect(t, "leases", backends.Warning, "becomes")
 }
 
 func TestExamineACluster(t *testing.T) {
@@ -66,14 +47,14 @@ func TestExamineACluster(t *testing.T) {
 	set := testserver.EtcdCluster(t, 3)
 	set.Agreed(t)
 	e := examine(t, set.URL(), aMoment)
-	e.expect(t, "members", backends.Fine, "3, of which 1 may fail")
-	e.expect(t, "leader", backends.Fine, "")
-	examine(t, set.Members[0].URL(), aMoment).expect(t, "members", backends.Warning, "1 of 3")
+	e.Expect(t, "members", backends.Fine, "3, of which 1 may fail")
+	e.Expect(t, "leader", backends.Fine, "")
+	examine(t, set.Members[0].URL(), aMoment).Expect(t, "members", backends.Warning, "1 of 3")
 
 	set.Members[0].Kill()
 	e = examine(t, set.URL(), aMoment)
-	e.expect(t, backends.Reachable, backends.Warning, set.Members[0].Endpoint())
-	e.expect(t, backends.Reachable, backends.Fine, set.Members[1].Endpoint())
+	e.Expect(t, backends.Reachable, backends.Warning, set.Members[0].Endpoint())
+	e.Expect(t, backends.Reachable, backends.Fine, set.Members[1].Endpoint())
 
 	set.Members[1].Kill()
 	testserver.Eventually(t, "the last one has no leader", func() bool {
@@ -88,7 +69,7 @@ func TestExamineTwoClusters(t *testing.T) {
 	t.Parallel()
 	a := testserver.Etcd(t, testserver.EtcdOptions{UnsafeNoFsync: true})
 	b := testserver.Etcd(t, testserver.EtcdOptions{UnsafeNoFsync: true})
-	examine(t, "etcd://"+a.Endpoint()+","+b.Endpoint(), aMoment).expect(t, "cluster", backends.Bad, "2 clusters")
+	examine(t, "etcd://"+a.Endpoint()+","+b.Endpoint(), aMoment).Expect(t, "cluster", backends.Bad, "2 clusters")
 }
 
 func TestExamineRights(t *testing.T) {
@@ -101,16 +82,16 @@ func TestExamineRights(t *testing.T) {
 		s.Ctl(t, "user", "grant-role", name, name)
 	}
 	as := func(user string) string { return "etcd://" + user + ":sesame-" + user + "@" + s.Endpoint() }
-	examine(t, as("enough"), aMoment).expect(t, backends.Rights, backends.Fine, "")
+	examine(t, as("enough"), aMoment).Expect(t, backends.Rights, backends.Fine, "")
 	for _, user := range []string{"reader", "writer"} {
 		e := examine(t, as(user), aMoment)
-		e.expect(t, backends.Rights, backends.Bad, "permission denied")
+		e.Expect(t, backends.Rights, backends.Bad, "permission denied")
 		if f := e[backends.Rights]; len(f) != 1 || !strings.Contains(f[0].Remedy, "grant-permission") {
 			t.Errorf("%s: %+v", user, f)
 		}
 	}
-	examine(t, as("enough")+"/other", aMoment).expect(t, backends.Rights, backends.Bad, "permission denied")
-	examine(t, "etcd://enough:not-sesame@"+s.Endpoint(), aMoment).expect(t, backends.Reachable, backends.Bad, "authentication failed")
+	examine(t, as("enough")+"/other", aMoment).Expect(t, backends.Rights, backends.Bad, "permission denied")
+	examine(t, "etcd://enough:not-sesame@"+s.Endpoint(), aMoment).Expect(t, backends.Reachable, backends.Bad, "authentication failed")
 	e := examine(t, s.URL(), aMoment)
 	if f := slices.Concat(e[backends.Reachable], e[backends.Rights]); !slices.ContainsFunc(f, func(f backends.Finding) bool { return f.Grade == backends.Bad }) {
 		t.Errorf("nobody has no rights: %+v", e)
@@ -130,13 +111,13 @@ func TestExamineNoSpace(t *testing.T) {
 		_, err := d.client.Txn(t.Context(), rpc.Txn{Then: []rpc.Op{{Put: &rpc.Put{Key: []byte("big"), Value: value}}}})
 		return err != nil
 	})
-	examine(t, s.URL(), aMoment).expect(t, "alarms", backends.Bad, "NOSPACE")
+	examine(t, s.URL(), aMoment).Expect(t, "alarms", backends.Bad, "NOSPACE")
 }
 
 func TestExamineNobody(t *testing.T) {
 	t.Parallel()
 	e := examine(t, "etcd://127.0.0.1:1", aMoment)
-	e.expect(t, backends.Reachable, backends.Bad, "connection refused")
+	e.Expect(t, backends.Reachable, backends.Bad, "connection refused")
 	if len(e) != 1 {
 		t.Errorf("%+v", e)
 	}
@@ -145,7 +126,7 @@ func TestExamineNobody(t *testing.T) {
 // What no server of these tests has.
 func TestExamineWhatMembersSay(t *testing.T) {
 	t.Parallel()
-	grades := func(ttl time.Duration, members ...rpc.Status) found {
+	grades := func(ttl time.Duration, members ...rpc.Status) backendtest.Findings {
 		x := &examination{}
 		for _, m := range members {
 			x.up = append(x.up, &examined{Status: m, addr: "h"})
@@ -154,7 +135,7 @@ func TestExamineWhatMembersSay(t *testing.T) {
 		x.leader()
 		x.alarms()
 		x.size()
-		all := found{}
+		all := backendtest.Findings{}
 		for _, f := range x.Findings {
 			all[f.What] = append(all[f.What], f)
 		}
@@ -165,15 +146,15 @@ func TestExamineWhatMembersSay(t *testing.T) {
 	if len(e["version"]) != 3 {
 		t.Errorf("3.4.23 has three faults: %+v", e["version"])
 	}
-	e.expect(t, "checkpoints", backends.Warning, "anew")
-	grades(aMoment, rpc.Status{Version: "3.3.27"}).expect(t, "version", backends.Bad, "too old")
-	grades(aMoment, rpc.Status{Size: 1900 << 20}).expect(t, "size", backends.Warning, "of 2048 MB") // that is the default
-	grades(aMoment, rpc.Status{Size: 1900 << 20, Quota: 8 << 30}).expect(t, "size", backends.Fine, "of 8192 MB")
+	e.Expect(t, "checkpoints", backends.Warning, "anew")
+	grades(aMoment, rpc.Status{Version: "3.3.27"}).Expect(t, "version", backends.Bad, "too old")
+	grades(aMoment, rpc.Status{Size: 1900 << 20}).Expect(t, "size", backends.Warning, "of 2048 MB") // that is the default
+	grades(aMoment, rpc.Status{Size: 1900 << 20, Quota: 8 << 30}).Expect(t, "size", backends.Fine, "of 8192 MB")
 	other := rpc.Status{Version: "3.6.16", Leader: 2, Committed: 9000, Applied: 9000, Errors: []string{"memberID:7 alarm:CORRUPT "}}
 	e = grades(aMoment, old, other)
-	e.expect(t, "leader", backends.Warning, "different")
-	e.expect(t, "log", backends.Warning, "4000 entries")
-	e.expect(t, "alarms", backends.Bad, "CORRUPT")
-	e.expect(t, "version", backends.Fine, "3.6.16")
-	e.expect(t, "version", backends.Warning, "3.4.23")
+	e.Expect(t, "leader", backends.Warning, "different")
+	e.Expect(t, "log", backends.Warning, "4000 entries")
+	e.Expect(t, "alarms", backends.Bad, "CORRUPT")
+	e.Expect(t, "version", backends.Fine, "3.6.16")
+	e.Expect(t, "version", backends.Warning, "3.4.23")
 }

@@ -1,8 +1,6 @@
 package etcd
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"net/url"
 	"os"
 	"strings"
@@ -17,22 +15,10 @@ import (
 
 func open(t testing.TB, url string) *Driver {
 	t.Helper()
-	d, err := Open(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = d.Close() })
-	return d
+	return backendtest.Open(t, Open, url)
 }
 
-func newClaim(job string) backends.Claim {
-	id := make([]byte, 16)
-	_, _ = rand.Read(id)
-	return backends.Claim{
-		Job: job, TTL: 2 * time.Second,
-		Holder: backends.Holder{ID: hex.EncodeToString(id), Host: "host-1", PID: 4711, User: "backup"},
-	}
-}
+func newClaim(job string) backends.Claim { return backendtest.NewClaim(job, 2*time.Second) }
 
 // operator does to a server what only a person does.
 type operator struct{ *Driver }
@@ -89,29 +75,12 @@ func (o operator) revokeLease(t testing.TB, job string) {
 // tells of a run any more, see TestEmptiedByHand.
 func harness(url string, o operator, servers ...*testserver.EtcdServer) backendtest.Harness {
 	return backendtest.Harness{
-		Open: func(t testing.TB) backends.Driver {
-			t.Helper()
-			d, err := Open(url)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return d
-		},
+		Open:         backendtest.Opener(Open, url),
 		TTL:          minTTL,
 		DeleteLease:  o.deleteLease,
 		DeleteRecord: o.deleteRecord,
 		SetBreak:     o.ask,
-		Stall: func(t testing.TB) func() {
-			t.Helper()
-			for _, s := range servers {
-				s.Stop(t)
-			}
-			return func() {
-				for _, s := range servers {
-					s.Cont(t)
-				}
-			}
-		},
+		Stall:        testserver.Stall(servers...),
 	}
 }
 

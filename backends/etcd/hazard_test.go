@@ -16,9 +16,6 @@ import (
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
-// patience is how long something that must happen may take on a busy machine.
-const patience = time.Minute
-
 var errLost = errors.New("the reply was lost")
 
 // TestGrantToOneWhoIsTooLate: a candidate is stopped between its two steps for longer than its lease lives
@@ -42,7 +39,7 @@ func TestGrantToOneWhoIsTooLate(t *testing.T) {
 	if s := w.operator.state(t, c.Job); s.held || s.written != 0 {
 		t.Errorf("written: %+v", s)
 	}
-	w.finish(d, w.acquire(d, c))
+	w.Finish(d, w.Acquire(d, c))
 	w.runs(c.Job, 1)
 }
 
@@ -60,7 +57,7 @@ func (n *noticing) Grant(ctx context.Context, id, ttl int64) (rpc.LeaseReply, er
 // TestKeyDeletedWhileTheLeaseLives: keepalives go on for a lease whose key is gone (charts#326, #327, etcd#11777).
 func TestKeyDeletedWhileTheLeaseLives(t *testing.T) {
 	w := newWorld(t)
-	g := w.acquire(w.d, newClaim("job"))
+	g := w.Acquire(w.d, newClaim("job"))
 	lease := w.operator.state(t, "job").lease
 	w.operator.deleteLease(t, "job")
 	reply, err := w.operator.client.KeepAlive(t.Context(), lease)
@@ -68,10 +65,10 @@ func TestKeyDeletedWhileTheLeaseLives(t *testing.T) {
 		t.Fatalf("the lease does not live: %+v, %v", reply, err)
 	}
 	_, err = w.d.Renew(t.Context(), g)
-	w.wantLost("Renew", err)
-	w.refused(w.other, newClaim("job"), backends.Vanished)
-	w.finish(w.d, g)
-	w.finish(w.other, w.acquire(w.other, newClaim("job")))
+	w.WantLost("Renew", err)
+	w.Refused(w.other, newClaim("job"), backends.Vanished)
+	w.Finish(w.d, g)
+	w.Finish(w.other, w.Acquire(w.other, newClaim("job")))
 }
 
 // TestLeaseRevoked: a newcomer waits for the TTL of the record, one who has seen the last beat for what is left
@@ -80,8 +77,8 @@ func TestLeaseRevoked(t *testing.T) {
 	w := newWorld(t)
 	c := newClaim("job")
 	c.TTL = 20 * time.Second
-	g := w.acquire(w.d, c)
-	early := w.refused(w.other, newClaim("job"), backends.Held).Seen
+	g := w.Acquire(w.d, c)
+	early := w.Refused(w.other, newClaim("job"), backends.Held).Seen
 	news, err := w.other.Watch(t.Context(), "job")
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +88,7 @@ func TestLeaseRevoked(t *testing.T) {
 			break
 		}
 	}
-	w.renew(w.d, g)
+	w.Renew(w.d, g)
 	last := (<-news).Seen
 	if want := (backends.Evidence{Token: g.Token, Beat: w.operator.state(t, "job").beaten}); last != want || last.Beat <= early.Beat {
 		t.Fatalf("seen %+v after %+v, want %+v", last, early, want)
@@ -101,14 +98,14 @@ func TestLeaseRevoked(t *testing.T) {
 		t.Errorf("the watch says %+v about a lease that was revoked", n)
 	}
 	_, err = w.d.Renew(t.Context(), g)
-	w.wantLost("Renew", err)
+	w.WantLost("Renew", err)
 
 	waits := func(seen backends.Evidence, since, want time.Duration) {
 		t.Helper()
 		candidate := newClaim("job")
 		candidate.Seen = seen
 		candidate.Seen.For = since
-		if r := w.refused(w.other, candidate, backends.Vanished); r.Wait != want || r.Seen != last {
+		if r := w.Refused(w.other, candidate, backends.Vanished); r.Wait != want || r.Seen != last {
 			t.Errorf("who has seen %+v for %v waits %v and is shown %+v; want %v, %+v", seen, since, r.Wait, r.Seen, want, last)
 		}
 	}
@@ -118,19 +115,19 @@ func TestLeaseRevoked(t *testing.T) {
 	granted := newClaim("job")
 	granted.Seen = last
 	granted.Seen.For = c.TTL
-	w.finish(w.other, w.acquire(w.other, granted))
+	w.Finish(w.other, w.Acquire(w.other, granted))
 }
 
 // TestRenewalConfirmedAfterRevoke: some versions answer a renewal with OK although the lease was revoked
 // (etcd#14758, #20590). The transaction sees that the key is gone.
 func TestRenewalConfirmedAfterRevoke(t *testing.T) {
 	w := newWorld(t)
-	g := w.acquire(w.d, newClaim("job"))
-	w.renew(w.d, g)
+	g := w.Acquire(w.d, newClaim("job"))
+	w.Renew(w.d, g)
 	w.operator.revokeLease(t, "job")
 	w.d.client = generous{w.d.client}
 	_, err := w.d.Renew(t.Context(), g)
-	w.wantLost("Renew", err)
+	w.WantLost("Renew", err)
 }
 
 // generous confirms every renewal.
@@ -144,17 +141,17 @@ func (generous) KeepAlive(_ context.Context, id int64) (rpc.LeaseReply, error) {
 // That is no loss.
 func TestMemberThatSlept(t *testing.T) {
 	w := newWorld(t)
-	g := w.acquire(w.d, newClaim("job"))
+	g := w.Acquire(w.d, newClaim("job"))
 	awake := w.d.client
 	w.d.client = forgetful{awake}
 	if _, err := w.d.Renew(t.Context(), g); err == nil || errors.Is(err, backends.ErrLost) || isPermanent(err) {
 		t.Errorf("Renew: %v, want an outcome that is not known", err)
 	}
 	w.d.client = awake
-	w.renew(w.d, g)
+	w.Renew(w.d, g)
 	w.operator.revokeLease(t, "job")
 	_, err := w.d.Renew(t.Context(), g)
-	w.wantLost("Renew", err)
+	w.WantLost("Renew", err)
 }
 
 // forgetful knows no lease.
@@ -169,10 +166,10 @@ func (forgetful) KeepAlive(_ context.Context, id int64) (rpc.LeaseReply, error) 
 func TestClaimSaidNotToBeApplied(t *testing.T) {
 	w := newWorld(t)
 	w.d.client = &denying{client: w.d.client}
-	g := w.acquire(w.d, newClaim("job"))
-	w.renew(w.d, g)
+	g := w.Acquire(w.d, newClaim("job"))
+	w.Renew(w.d, g)
 	w.runs("job", 1)
-	w.finish(w.d, g)
+	w.Finish(w.d, g)
 }
 
 // denying says of the first transaction with conditions that they did not hold.
@@ -202,7 +199,7 @@ func TestHedgedRenewal(t *testing.T) {
 				asked <- struct{}{}
 			}
 		}, nil)
-		g := w.acquire(d, newClaim(name))
+		g := w.Acquire(d, newClaim(name))
 		proxy.DropAll(true)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		silent := make(chan error)
@@ -213,14 +210,14 @@ func TestHedgedRenewal(t *testing.T) {
 		<-asked
 		if more == "" { // the old connection stays silent, a new one does not
 			proxy.DropAll(false)
-			w.renew(d, g)
+			w.Renew(d, g)
 		} else {
-			w.renew(d, g)
+			w.Renew(d, g)
 			proxy.DropAll(false)
 		}
 		cancel()
 		<-silent
-		w.finish(d, g)
+		w.Finish(d, g)
 	}
 }
 
@@ -229,12 +226,12 @@ func TestTwoClusters(t *testing.T) {
 	w := newWorld(t)
 	stranger := testserver.Etcd(t, testserver.EtcdOptions{UnsafeNoFsync: true})
 	d := open(t, "etcd://"+w.server.Endpoint()+","+stranger.Endpoint())
-	g := w.acquire(d, newClaim("job"))
+	g := w.Acquire(d, newClaim("job"))
 	d.client.Elsewhere()
 	if _, err := d.Acquire(t.Context(), newClaim("job")); !isPermanent(err) || !strings.Contains(err.Error(), "different etcd clusters") {
 		t.Errorf("Acquire: %v", err)
 	}
-	w.finish(w.d, g)
+	w.Finish(w.d, g)
 }
 
 // TestLostReplies: whichever reply is lost, asking again gives the same grant, one token and one run, and is
@@ -252,31 +249,9 @@ func TestLostReplies(t *testing.T) {
 				}
 				return nil
 			})
-			insist := func(what string, f func() error) {
-				t.Helper()
-				lost.Store(false)
-				for range 3 {
-					err := f()
-					if err == nil {
-						return
-					}
-					if backends.IsAnswer(err) {
-						t.Fatalf("%s: %s: %v", job, what, err)
-					}
-				}
-				t.Fatalf("%s: %s never succeeds", job, what)
-			}
 			c := newClaim(job)
 			c.Seen = seen
-			var g backends.Grant
-			insist("Acquire", func() (err error) { g, err = d.Acquire(t.Context(), c); return err })
-			insist("Renew", func() error { _, err := d.Renew(t.Context(), g); return err })
-			w.refused(w.other, newClaim(job), backends.Held)
-			insist("Finish", func() error { return d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}) })
-			abandoned := newClaim(job)
-			insist("Acquire", func() (err error) { g, err = d.Acquire(t.Context(), abandoned); return err })
-			insist("Abandon", func() error { return d.Abandon(t.Context(), abandoned) })
-			w.finish(w.other, w.acquire(w.other, newClaim(job)))
+			w.Repeat(d, w.other, c, func() { lost.Store(false) })
 			w.runs(job, 3)
 		}
 	}
@@ -287,7 +262,7 @@ func TestSwallowedReply(t *testing.T) {
 	w := newWorld(t)
 	proxy := testserver.NewProxy(t, w.server.Endpoint())
 	d := open(t, "etcd://"+proxy.Addr())
-	w.finish(d, w.acquire(d, newClaim("warm")))
+	w.Finish(d, w.Acquire(d, newClaim("warm")))
 	c := newClaim("job")
 	var swapping atomic.Bool
 	intercept(d, func(request string) {
@@ -315,7 +290,7 @@ func TestSwallowedReply(t *testing.T) {
 	if g.Token != token {
 		t.Errorf("token %d, and %d before", g.Token, token)
 	}
-	w.finish(d, g)
+	w.Finish(d, g)
 	w.runs("job", 1)
 }
 
@@ -326,7 +301,7 @@ func TestCancelledRelease(t *testing.T) {
 	for _, again := range []bool{true, false} {
 		ctx, cancel := context.WithCancel(t.Context())
 		d := open(t, w.server.URL())
-		g := w.acquire(d, newClaim("job"))
+		g := w.Acquire(d, newClaim("job"))
 		intercept(d, nil, func(request string) error {
 			if request == "swap" {
 				cancel()
@@ -337,9 +312,9 @@ func TestCancelledRelease(t *testing.T) {
 			t.Fatalf("Finish: %v, want an unknown outcome", err)
 		}
 		if again {
-			w.finish(w.other, g)
+			w.Finish(w.other, g)
 		}
-		w.finish(w.other, w.acquire(w.other, newClaim("job")))
+		w.Finish(w.other, w.Acquire(w.other, newClaim("job")))
 	}
 	w.runs("job", 4)
 }
@@ -350,20 +325,20 @@ func TestServerRaisesTTL(t *testing.T) {
 	w := newWorld(t, "--heartbeat-interval", "400", "--election-timeout", "4000")
 	const given = 6 * time.Second
 	c := newClaim("job")
-	g := w.acquire(w.d, c)
+	g := w.Acquire(w.d, c)
 	if g.TTL != given || g.Claim.TTL != c.TTL {
 		t.Errorf("TTL %v of a claim for %v, want %v of %v", g.TTL, g.Claim.TTL, given, c.TTL)
 	}
-	again := w.acquire(w.d, c)
+	again := w.Acquire(w.d, c)
 	if again.TTL != given || again.Token != g.Token || again.Native != g.Native {
 		t.Errorf("asked again: %+v, want %+v", again, g)
 	}
-	w.renew(w.d, g)
+	w.Renew(w.d, g)
 	if r := w.operator.state(t, "job").record; r.TTL != given.Milliseconds() {
 		t.Errorf("the record says %d ms", r.TTL)
 	}
 	w.operator.deleteLease(t, "job")
-	if r := w.refused(w.other, newClaim("job"), backends.Vanished); r.Wait != given {
+	if r := w.Refused(w.other, newClaim("job"), backends.Vanished); r.Wait != given {
 		t.Errorf("a newcomer waits %v, want %v", r.Wait, given)
 	}
 }
@@ -372,8 +347,8 @@ func TestServerRaisesTTL(t *testing.T) {
 // what the holder knows and what it writes. None of the three is lost.
 func TestRecordChangedUnderARenewal(t *testing.T) {
 	w := newWorld(t)
-	g := w.acquire(w.d, newClaim("job"))
-	w.renew(w.d, g)
+	g := w.Acquire(w.d, newClaim("job"))
+	w.Renew(w.d, g)
 	ask := backends.BreakRequest{Token: g.Token, Reason: "maintenance", At: 1}
 	tick := time.Now().Unix() - 10
 	var done atomic.Bool
@@ -381,16 +356,16 @@ func TestRecordChangedUnderARenewal(t *testing.T) {
 		if request == "swap" && done.CompareAndSwap(false, true) {
 			candidate := newClaim("job")
 			candidate.Tick = tick
-			w.refused(w.other, candidate, backends.Held)
+			w.Refused(w.other, candidate, backends.Held)
 			w.operator.ask(t, "job", ask)
 		}
 	}, nil)
-	signal := w.renew(w.d, g)
+	signal := w.Renew(w.d, g)
 	if signal.Break == nil || cmp.Diff(ask, *signal.Break) != "" {
 		t.Errorf("signal %+v, want %+v", signal.Break, ask)
 	}
 	if r := w.operator.state(t, "job").record; r.Passed != tick || r.Break == nil {
 		t.Errorf("passed %d, break %v; want %d and a request", r.Passed, r.Break, tick)
 	}
-	w.finish(w.d, g)
+	w.Finish(w.d, g)
 }

@@ -28,7 +28,7 @@ func TestInspect(t *testing.T) {
 	w := newWorld(t)
 	c := newClaim("job")
 	c.TTL = 30 * time.Second
-	g := w.acquire(w.d, c)
+	g := w.Acquire(w.d, c)
 	if s := w.inspect("job"); s.Lease == nil || s.Lease.Left < 25*time.Second || s.Lease.Left > c.TTL || s.Wait != 0 || len(s.Notes) != 0 {
 		t.Errorf("held: %+v", s)
 	}
@@ -36,12 +36,12 @@ func TestInspect(t *testing.T) {
 	if s := w.inspect("job"); s.Lease == nil || s.Lease.Holder != c.Holder.ID || s.Record.Job != "job" {
 		t.Errorf("without a record: %+v", s)
 	}
-	w.renew(w.d, g)
+	w.Renew(w.d, g)
 	w.operator.deleteLease(t, "job")
 	if s := w.inspect("job"); s.Lease != nil || s.Wait != c.TTL || s.Record.Free() {
 		t.Errorf("vanished: %+v", s)
 	}
-	w.finish(w.d, g)
+	w.Finish(w.d, g)
 	if s := w.inspect("job"); s.Lease != nil || s.Wait != 0 || !s.Record.Free() {
 		t.Errorf("free: %+v", s)
 	}
@@ -50,11 +50,11 @@ func TestInspect(t *testing.T) {
 // TestInspectTheEnd: a lease that ends between the two requests is not shown, and neither is what went before.
 func TestInspectTheEnd(t *testing.T) {
 	w := newWorld(t)
-	g := w.acquire(w.d, newClaim("job"))
+	g := w.Acquire(w.d, newClaim("job"))
 	var once atomic.Bool
 	intercept(w.other, func(request string) {
 		if request == "left" && once.CompareAndSwap(false, true) {
-			w.finish(w.d, g)
+			w.Finish(w.d, g)
 		}
 	}, func(request string) error {
 		if request == "version" {

@@ -9,20 +9,12 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/backends/etcd/rpc"
 )
 
-func newOrder(kind backends.OrderKind, g backends.Grant) backends.Order {
-	by := newClaim(g.Claim.Job).Holder
-	return backends.Order{Job: g.Claim.Job, Kind: kind, By: by, Reason: "maintenance", Token: g.Token}
-}
-
 // newSteady returns a claim for longer than a test takes.
-func newSteady(job string) backends.Claim {
-	c := newClaim(job)
-	c.TTL = time.Minute
-	return c
-}
+func newSteady(job string) backends.Claim { return backendtest.NewClaim(job, time.Minute) }
 
 // ancient is a record of long ago, when an earlier run with a shorter lease was under way.
 func ancient(job string) []byte { return []byte(`{"job":"` + job + `","token":5,"ttl":1}`) }
@@ -38,20 +30,6 @@ func (w *world) watches(job string) <-chan backends.News {
 	return ch
 }
 
-func (w *world) order(d *Driver, o backends.Order) {
-	w.Helper()
-	if err := d.Order(w.Context(), o); err != nil {
-		w.Fatalf("%s: %v", o.Kind, err)
-	}
-}
-
-func (w *world) wantOver(what string, err error) {
-	w.Helper()
-	if !errors.Is(err, backends.ErrOver) {
-		w.Errorf("%s: %v, want ErrOver", what, err)
-	}
-}
-
 // TestStop: the holder and those who wait are told at once, and the holder's next renewal says why.
 func TestStop(t *testing.T) {
 	w := newWorld(t)
@@ -62,18 +40,18 @@ func TestStop(t *testing.T) {
 			return rpc.Op{Put: &rpc.Put{Key: record, Value: ancient("record rolled back")}}
 		},
 	} {
-		g := w.acquire(w.d, newSteady(job))
+		g := w.Acquire(w.d, newSteady(job))
 		w.operator.do(t, tamper(w.d.cfg.keys(job).record))
 		ch := w.watches(job)
-		o := newOrder(backends.Stop, g)
-		w.order(w.other, o)
+		o := backendtest.NewOrder(backends.Stop, g)
+		w.Order(w.other, o)
 		w.tells(job, ch, backends.News{Look: true})
-		if s := w.renew(w.d, g); s.Break == nil || s.Break.By != o.By || s.Break.Reason != o.Reason {
+		if s := w.Renew(w.d, g); s.Break == nil || s.Break.By != o.By || s.Break.Reason != o.Reason {
 			t.Errorf("%s: the renewal says %+v", job, s.Break)
 		}
-		w.refused(w.other, newClaim(job), backends.Held)
-		w.finish(w.d, g)
-		w.wantOver("after the end", w.other.Order(t.Context(), newOrder(backends.Stop, g)))
+		w.Refused(w.other, newClaim(job), backends.Held)
+		w.Finish(w.d, g)
+		w.WantOver("after the end", w.other.Order(t.Context(), backendtest.NewOrder(backends.Stop, g)))
 	}
 }
 
@@ -82,12 +60,12 @@ func TestStop(t *testing.T) {
 func TestTombstone(t *testing.T) {
 	w := newWorld(t)
 	c := newSteady("job")
-	g := w.acquire(w.d, c)
+	g := w.Acquire(w.d, c)
 	standby := newClaim("job")
-	standby.Seen = w.refused(w.other, standby, backends.Held).Seen
+	standby.Seen = w.Refused(w.other, standby, backends.Held).Seen
 	standby.Seen.For = time.Hour
 	ch := w.watches("job")
-	w.order(w.other, newOrder(backends.Entomb, g))
+	w.Order(w.other, backendtest.NewOrder(backends.Entomb, g))
 
 	s := w.operator.state(t, "job")
 	tomb := backends.Evidence{Token: s.record.Token, Beat: s.beaten}
@@ -95,23 +73,23 @@ func TestTombstone(t *testing.T) {
 		t.Fatalf("%+v", s)
 	}
 	w.tells("the tombstone", ch, backends.News{Look: true, Seen: tomb})
-	if r := w.refused(w.other, standby, backends.Vanished); r.Wait != c.TTL || r.Seen != tomb {
+	if r := w.Refused(w.other, standby, backends.Vanished); r.Wait != c.TTL || r.Seen != tomb {
 		t.Errorf("who has seen the holder's last beat waits %v and is shown %+v; want %v, %+v", r.Wait, r.Seen, c.TTL, tomb)
 	}
 	_, err := w.d.Renew(t.Context(), g)
-	w.wantLost("Renew", err)
-	w.wantLost("Finish", w.d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}))
-	w.wantOver("once more", w.other.Order(t.Context(), newOrder(backends.Entomb, g)))
+	w.WantLost("Renew", err)
+	w.WantLost("Finish", w.d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}))
+	w.WantOver("once more", w.other.Order(t.Context(), backendtest.NewOrder(backends.Entomb, g)))
 	if list := w.server.Ctl(t, "lease", "list"); !strings.Contains(list, "found 0 leases") {
 		t.Errorf("etcdctl lease list: %s", list)
 	}
 	standby.Seen = tomb
 	standby.Seen.For = c.TTL
-	next := w.acquire(w.other, standby)
+	next := w.Acquire(w.other, standby)
 	if next.Token <= tomb.Token {
 		t.Errorf("token %d after %d", next.Token, tomb.Token)
 	}
-	w.finish(w.other, next)
+	w.Finish(w.other, next)
 }
 
 // TestDeclareDead: the job is free at once, whether the lease is there or has vanished, and who waits is told.
@@ -122,32 +100,32 @@ func TestDeclareDead(t *testing.T) {
 		"vanished":       func() { w.operator.deleteLease(t, "job") },
 		"record deleted": func() { w.operator.deleteRecord(t, "job") },
 	} {
-		g := w.acquire(w.d, newSteady("job"))
+		g := w.Acquire(w.d, newSteady("job"))
 		prepare()
 		ch := w.watches("job")
-		w.order(w.other, newOrder(backends.DeclareDead, g))
+		w.Order(w.other, backendtest.NewOrder(backends.DeclareDead, g))
 		w.tells(name, ch, backends.News{Look: true})
 		_, err := w.d.Renew(t.Context(), g)
-		w.wantLost("Renew", err)
-		next := w.acquire(w.other, newSteady("job"))
+		w.WantLost("Renew", err)
+		next := w.Acquire(w.other, newSteady("job"))
 		if next.Token <= g.Token {
 			t.Errorf("%s: token %d after %d", name, next.Token, g.Token)
 		}
-		w.wantLost("Finish", w.d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}))
-		w.wantOver("of the run before", w.other.Order(t.Context(), newOrder(backends.DeclareDead, g)))
-		w.renew(w.other, next)
-		w.finish(w.other, next)
+		w.WantLost("Finish", w.d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}))
+		w.WantOver("of the run before", w.other.Order(t.Context(), backendtest.NewOrder(backends.DeclareDead, g)))
+		w.Renew(w.other, next)
+		w.Finish(w.other, next)
 	}
 }
 
 // TestForgetJob: only a job that is free is forgotten, all but its token; no beat that was seen comes again.
 func TestForgetJob(t *testing.T) {
 	w := newWorld(t)
-	o := newOrder(backends.ForgetJob, backends.Grant{Claim: newClaim("job")})
+	o := backendtest.NewOrder(backends.ForgetJob, backends.Grant{Claim: newClaim("job")})
 	if err := w.d.Order(t.Context(), o); !errors.Is(err, backends.ErrUnknownJob) {
 		t.Errorf("a job that nobody has run: %v", err)
 	}
-	g := w.acquire(w.d, newSteady("job"))
+	g := w.Acquire(w.d, newSteady("job"))
 	refused := func(want backends.Verdict) {
 		t.Helper()
 		err := w.other.Order(t.Context(), o)
@@ -158,14 +136,14 @@ func TestForgetJob(t *testing.T) {
 	refused(backends.Held)
 	w.operator.deleteLease(t, "job")
 	refused(backends.Vanished)
-	w.finish(w.d, g)
+	w.Finish(w.d, g)
 	before := w.operator.state(t, "job")
-	w.order(w.other, o)
+	w.Order(w.other, o)
 	s := w.operator.state(t, "job")
 	if s.record.Token != g.Token || !s.record.Free() || len(s.record.Runs) != 0 || s.beaten != before.beaten {
 		t.Errorf("%+v", s)
 	}
-	if next := w.acquire(w.other, newClaim("job")); next.Token <= g.Token {
+	if next := w.Acquire(w.other, newClaim("job")); next.Token <= g.Token {
 		t.Errorf("token %d after %d", next.Token, g.Token)
 	}
 }
@@ -180,20 +158,20 @@ func TestOrderOvertaken(t *testing.T) {
 		over      bool
 		asks      string
 	}{
-		"a renewal": {func(g backends.Grant) { w.renew(w.d, g) }, false, "read swap swap revoke"},
+		"a renewal": {func(g backends.Grant) { w.Renew(w.d, g) }, false, "read swap swap revoke"},
 		"a candidate notes its tick": {func(g backends.Grant) {
 			candidate := newClaim(g.Claim.Job)
 			candidate.Tick = tick
-			w.refused(w.d, candidate, backends.Held)
+			w.Refused(w.d, candidate, backends.Held)
 		}, false, "read swap swap revoke"},
-		"the end": {func(g backends.Grant) { w.finish(w.d, g) }, true, "read swap"},
+		"the end": {func(g backends.Grant) { w.Finish(w.d, g) }, true, "read swap"},
 		"the next run": {func(g backends.Grant) {
-			w.finish(w.d, g)
-			w.acquire(w.d, newSteady(g.Claim.Job))
+			w.Finish(w.d, g)
+			w.Acquire(w.d, newSteady(g.Claim.Job))
 		}, true, "read swap"},
 		"the lease vanishes": {func(g backends.Grant) { w.operator.deleteLease(t, g.Claim.Job) }, false, "read swap"},
 	} {
-		g := w.acquire(w.d, newSteady(name))
+		g := w.Acquire(w.d, newSteady(name))
 		d := open(t, w.server.URL())
 		var asked []string
 		var done bool
@@ -204,7 +182,7 @@ func TestOrderOvertaken(t *testing.T) {
 				test.meanwhile(g)
 			}
 		}, nil)
-		err := d.Order(t.Context(), newOrder(backends.Entomb, g))
+		err := d.Order(t.Context(), backendtest.NewOrder(backends.Entomb, g))
 		s := w.operator.state(t, name)
 		refusal, _ := errors.AsType[*backends.Refusal](err)
 		switch {
@@ -230,9 +208,9 @@ func TestOrderLostReplies(t *testing.T) {
 	for _, kind := range []backends.OrderKind{backends.Stop, backends.Entomb, backends.DeclareDead, backends.ForgetJob} {
 		for _, request := range []string{"read", "swap", "revoke"} {
 			name := string(kind) + " " + request
-			g := w.acquire(w.d, newSteady(name))
+			g := w.Acquire(w.d, newSteady(name))
 			if kind == backends.ForgetJob {
-				w.finish(w.d, g)
+				w.Finish(w.d, g)
 			}
 			d := open(t, w.server.URL())
 			var lost atomic.Bool
@@ -242,7 +220,7 @@ func TestOrderLostReplies(t *testing.T) {
 				}
 				return nil
 			})
-			o := newOrder(kind, g)
+			o := backendtest.NewOrder(kind, g)
 			err := d.Order(t.Context(), o)
 			if unknown := request != "revoke"; unknown != (err != nil) || unknown && backends.IsAnswer(err) {
 				t.Fatalf("%s: %v", name, err)
@@ -276,31 +254,31 @@ func TestEntombWithoutRecord(t *testing.T) {
 		"rolled back": {Put: &rpc.Put{Key: w.d.cfg.keys("job").record, Value: ancient("job")}},
 	} {
 		c := newSteady("job")
-		g := w.acquire(w.d, c)
+		g := w.Acquire(w.d, c)
 		w.operator.do(t, tamper)
-		entomb := newOrder(backends.Entomb, g)
+		entomb := backendtest.NewOrder(backends.Entomb, g)
 		if err := w.other.Order(t.Context(), entomb); !errors.Is(err, backends.ErrLags) {
 			t.Errorf("record %s: %v, want ErrLags", name, err)
 		}
-		w.renew(w.d, g)
-		w.order(w.other, entomb)
-		r := w.refused(w.other, newClaim("job"), backends.Vanished)
+		w.Renew(w.d, g)
+		w.Order(w.other, entomb)
+		r := w.Refused(w.other, newClaim("job"), backends.Vanished)
 		if r.Wait != c.TTL {
 			t.Errorf("record %s: a newcomer waits %v, want %v", name, r.Wait, c.TTL)
 		}
-		w.order(w.other, newOrder(backends.DeclareDead, backends.Grant{Claim: c, Token: r.Token}))
+		w.Order(w.other, backendtest.NewOrder(backends.DeclareDead, backends.Grant{Claim: c, Token: r.Token}))
 	}
 }
 
 // TestOrderOfForeignKeys: an order touches no lease that somebody else has written.
 func TestOrderOfForeignKeys(t *testing.T) {
 	w := newWorld(t)
-	g := w.acquire(w.d, newSteady("job"))
+	g := w.Acquire(w.d, newSteady("job"))
 	k := w.d.cfg.keys("job")
 	w.operator.do(t, rpc.Op{Put: &rpc.Put{Key: k.lease, Value: []byte("x")}})
 	before := w.operator.state(t, "job")
 	for _, kind := range []backends.OrderKind{backends.Stop, backends.Entomb, backends.DeclareDead, backends.ForgetJob} {
-		if err := w.other.Order(t.Context(), newOrder(kind, g)); !isPermanent(err) || !strings.Contains(err.Error(), string(k.lease)) {
+		if err := w.other.Order(t.Context(), backendtest.NewOrder(kind, g)); !isPermanent(err) || !strings.Contains(err.Error(), string(k.lease)) {
 			t.Errorf("%s: %v", kind, err)
 		}
 	}

@@ -38,27 +38,27 @@ func TestRequests(t *testing.T) {
 	}
 	c, candidate := newClaim("job"), newClaim("job")
 	var g backends.Grant
-	step("a first claim of a free job", "[grant read] swap", func() { g = w.acquire(w.d, c) })
-	step("the same claim again", "[grant read] keepalive swap revoke", func() { g = w.acquire(w.d, c) })
-	step("a renewal", "keepalive swap", func() { w.renew(w.d, g) })
-	step("the next renewal", "keepalive swap", func() { w.renew(w.d, g) })
-	step("a host that is refused", "[grant read] revoke", func() { candidate.Seen = w.refused(w.other, candidate, backends.Held).Seen })
-	step("a standby", "read", func() { w.refused(w.other, candidate, backends.Held) })
-	step("the end of a run", "swap revoke", func() { w.finish(w.d, g) })
-	step("a standby whose turn it is", "read grant swap", func() { g = w.acquire(w.other, candidate) })
+	step("a first claim of a free job", "[grant read] swap", func() { g = w.Acquire(w.d, c) })
+	step("the same claim again", "[grant read] keepalive swap revoke", func() { g = w.Acquire(w.d, c) })
+	step("a renewal", "keepalive swap", func() { w.Renew(w.d, g) })
+	step("the next renewal", "keepalive swap", func() { w.Renew(w.d, g) })
+	step("a host that is refused", "[grant read] revoke", func() { candidate.Seen = w.Refused(w.other, candidate, backends.Held).Seen })
+	step("a standby", "read", func() { w.Refused(w.other, candidate, backends.Held) })
+	step("the end of a run", "swap revoke", func() { w.Finish(w.d, g) })
+	step("a standby whose turn it is", "read grant swap", func() { g = w.Acquire(w.other, candidate) })
 	altered, elsewhere := g, g
 	altered.Token--
 	elsewhere.Claim.Holder.ID, elsewhere.Private = "another", nil
 	step("a renewal of an altered grant", "", func() {
 		_, err := w.other.Renew(t.Context(), altered)
-		w.wantLost("Renew", err)
+		w.WantLost("Renew", err)
 	})
 	step("a renewal of what another holds", "read", func() {
 		_, err := w.other.Renew(t.Context(), elsewhere)
-		w.wantLost("Renew", err)
+		w.WantLost("Renew", err)
 	})
 	g.Private = nil
-	step("a renewal of a grant from elsewhere", "read keepalive swap", func() { w.renew(w.d, g) })
+	step("a renewal of a grant from elsewhere", "read keepalive swap", func() { w.Renew(w.d, g) })
 	step("a claim that is taken back", "read swap revoke", func() {
 		if err := w.other.Abandon(t.Context(), candidate); err != nil {
 			t.Error(err)
@@ -66,37 +66,37 @@ func TestRequests(t *testing.T) {
 	})
 	step("a stale renewal", "read", func() {
 		_, err := w.d.Renew(t.Context(), g)
-		w.wantLost("Renew", err)
+		w.WantLost("Renew", err)
 	})
 }
 
 // TestNothingPilesUp: of etcd's leases only those stay that somebody holds.
 func TestNothingPilesUp(t *testing.T) {
 	w := newWorld(t)
-	g := w.acquire(w.d, newClaim("job"))
+	g := w.Acquire(w.d, newClaim("job"))
 	for range 20 {
-		w.refused(w.other, newClaim("job"), backends.Held)
-		w.finish(w.other, w.acquire(w.other, newClaim("other")))
+		w.Refused(w.other, newClaim("job"), backends.Held)
+		w.Finish(w.other, w.Acquire(w.other, newClaim("other")))
 	}
 	c := newClaim("once")
 	c.Once = "key"
-	w.finish(w.other, w.acquire(w.other, c))
+	w.Finish(w.other, w.Acquire(w.other, c))
 	again := newClaim("once")
 	again.Once = "key"
-	w.refused(w.other, again, backends.IsDone)
+	w.Refused(w.other, again, backends.IsDone)
 	late := open(t, w.server.URL())
 	var overtaken backends.Grant
 	intercept(late, func(request string) {
 		if request == "swap" { // somebody is quicker
-			overtaken = w.acquire(w.d, newClaim("race"))
+			overtaken = w.Acquire(w.d, newClaim("race"))
 		}
 	}, nil)
-	w.refused(late, newClaim("race"), backends.Held)
-	w.finish(w.d, overtaken)
+	w.Refused(late, newClaim("race"), backends.Held)
+	w.Finish(w.d, overtaken)
 	if list := w.server.Ctl(t, "lease", "list"); !strings.Contains(list, "found 1 leases") {
 		t.Errorf("etcdctl lease list: %s", list)
 	}
-	w.finish(w.d, g)
+	w.Finish(w.d, g)
 	if list := w.server.Ctl(t, "lease", "list"); !strings.Contains(list, "found 0 leases") {
 		t.Errorf("etcdctl lease list: %s", list)
 	}

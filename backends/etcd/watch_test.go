@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -13,21 +14,9 @@ import (
 // tells waits for news that has what want has.
 func (w *world) tells(what string, ch <-chan backends.News, want backends.News) {
 	w.Helper()
-	var last backends.News
-	for end := time.After(patience); ; {
-		select {
-		case n, open := <-ch:
-			if !open {
-				w.Fatalf("%s: the watch has ended", what)
-			}
-			if (n.Look || !want.Look) && (n.Seen == want.Seen || want.Seen == backends.Evidence{}) {
-				return // news that nobody has received is merged with what follows
-			}
-			last = n
-		case <-end:
-			w.Fatalf("%s: %+v, want %+v", what, last, want)
-		}
-	}
+	w.News(fmt.Sprintf("%s: want %+v", what, want), ch, func(n backends.News) bool {
+		return (n.Look || !want.Look) && (n.Seen == want.Seen || want.Seen == backends.Evidence{})
+	})
 }
 
 func (w *world) silent(what string, ch <-chan backends.News) {
@@ -51,28 +40,28 @@ func TestWatch(t *testing.T) {
 	}
 
 	w.tells("the watch stands", ch, look)
-	g := w.acquire(w.d, newClaim("job"))
+	g := w.Acquire(w.d, newClaim("job"))
 	w.tells("a grant", ch, seen(g))
-	w.finish(w.other, w.acquire(w.other, newClaim("job2")))
-	w.finish(w.other, w.acquire(w.other, newClaim("jo")))
+	w.Finish(w.other, w.Acquire(w.other, newClaim("job2")))
+	w.Finish(w.other, w.Acquire(w.other, newClaim("jo")))
 	w.silent("other jobs", ch)
-	w.renew(w.d, g)
+	w.Renew(w.d, g)
 	w.tells("a renewal", ch, seen(g))
 	w.operator.ask(t, "job", backends.BreakRequest{Token: g.Token - 1})
 	w.silent("a request to stop another run", ch)
 	w.operator.ask(t, "job", backends.BreakRequest{Token: g.Token})
 	w.tells("a request to stop", ch, look)
-	w.finish(w.d, g)
+	w.Finish(w.d, g)
 	w.tells("the end", ch, look)
 
-	g = w.acquire(w.d, newClaim("job"))
+	g = w.Acquire(w.d, newClaim("job"))
 	w.tells("the next grant", ch, seen(g))
 	w.operator.deleteLease(t, "job")
 	w.tells("the lease is deleted", ch, look)
 	w.operator.deleteRecord(t, "job")
 	w.tells("the record is deleted", ch, look)
 
-	g = w.acquire(w.d, newClaim("job"))
+	g = w.Acquire(w.d, newClaim("job"))
 	w.tells("one more grant", ch, seen(g))
 	w.operator.do(t, rpc.Op{Put: &rpc.Put{Key: w.d.cfg.keys("job").lease, Value: write(labelOf(g))}})
 	w.tells("the lease is written by hand", ch, look)
@@ -100,7 +89,7 @@ func TestWatchGoesOn(t *testing.T) {
 	}
 	w.server.Restart(t, true)
 	w.tells("the server was restarted", ch, backends.News{Look: true})
-	g := w.acquire(w.d, newClaim("job"))
+	g := w.Acquire(w.d, newClaim("job"))
 	w.tells("a grant", ch, backends.News{Seen: backends.Evidence{Token: g.Token, Beat: w.operator.state(t, "job").beaten}})
 	cancel()
 	for range ch { // until it is closed

@@ -2,17 +2,16 @@ package etcd
 
 import (
 	"context"
-	"errors"
 	"testing"
 
-	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/backends/etcd/rpc"
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
 // world is a server with an operator and two hosts.
 type world struct {
-	*testing.T
+	backendtest.Steps
 	operator operator
 	d, other *Driver
 	server   *testserver.EtcdServer
@@ -22,49 +21,7 @@ func newWorld(t *testing.T, args ...string) *world {
 	t.Helper()
 	t.Parallel()
 	s := testserver.Etcd(t, testserver.EtcdOptions{UnsafeNoFsync: true, Args: args})
-	return &world{T: t, operator: operator{open(t, s.URL())}, d: open(t, s.URL()), other: open(t, s.URL()), server: s}
-}
-
-func (w *world) acquire(d *Driver, c backends.Claim) backends.Grant {
-	w.Helper()
-	g, err := d.Acquire(w.Context(), c)
-	if err != nil {
-		w.Fatalf("Acquire: %v", err)
-	}
-	return g
-}
-
-func (w *world) renew(d *Driver, g backends.Grant) backends.Signal {
-	w.Helper()
-	signal, err := d.Renew(w.Context(), g)
-	if err != nil {
-		w.Fatalf("Renew: %v", err)
-	}
-	return signal
-}
-
-func (w *world) finish(d *Driver, g backends.Grant) {
-	w.Helper()
-	if err := d.Finish(w.Context(), g, backends.Outcome{State: backends.Done}); err != nil {
-		w.Fatalf("Finish: %v", err)
-	}
-}
-
-func (w *world) refused(d *Driver, c backends.Claim, want backends.Verdict) *backends.Refusal {
-	w.Helper()
-	g, err := d.Acquire(w.Context(), c)
-	r, ok := errors.AsType[*backends.Refusal](err)
-	if !ok || r.Verdict != want {
-		w.Fatalf("Acquire: %+v, %v; want %s", g, err, want)
-	}
-	return r
-}
-
-func (w *world) wantLost(what string, err error) {
-	w.Helper()
-	if !errors.Is(err, backends.ErrLost) {
-		w.Errorf("%s: %v, want ErrLost", what, err)
-	}
+	return &world{Steps: backendtest.On(t), operator: operator{open(t, s.URL())}, d: open(t, s.URL()), other: open(t, s.URL()), server: s}
 }
 
 // runs checks that so many runs of a job have a token.

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/backendtest"
 )
 
 func TestNetworkFileSystemIsRefused(t *testing.T) {
@@ -57,12 +58,13 @@ func TestDirectory(t *testing.T) {
 }
 
 func TestOpen(t *testing.T) {
+	steps := backendtest.On(t)
 	dir := filepath.Join(t.TempDir(), "a b", "c")
 	d, err := Open("file://" + strings.ReplaceAll(dir, " ", "%20"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	finish(t, d, acquire(t, d, claimFor("job")))
+	steps.Finish(d, steps.Acquire(d, claimFor("job")))
 	again, err := Open(d.Redacted())
 	if err != nil {
 		t.Fatal(err)

@@ -14,39 +14,42 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/backendtest"
 )
 
 // The guardian kills the tree of a stopped wrapper and unlocks what they share. When the wrapper goes on, it
 // must not believe that it still leads, and must not take the lock again by asking.
 func TestUnlockedByTheGuardian(t *testing.T) {
+	steps := backendtest.On(t)
 	dir := t.TempDir()
 	d, other := openDir(t, dir), openDir(t, dir)
-	g := acquire(t, d, claimFor("job"))
+	g := steps.Acquire(d, claimFor("job"))
 	if err := flock(g.Inherit[0], syscall.LOCK_UN); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := d.Renew(t.Context(), g); !errors.Is(err, backends.ErrLost) {
 		t.Fatalf("Renew: %v, want ErrLost", err)
 	}
-	next := acquire(t, other, claimFor("job"))
+	next := steps.Acquire(other, claimFor("job"))
 	if _, err := d.Renew(t.Context(), g); !errors.Is(err, backends.ErrLost) {
 		t.Fatalf("Renew: %v, want ErrLost", err)
 	}
 	if err := d.Finish(t.Context(), g, backends.Outcome{State: backends.Lost}); !errors.Is(err, backends.ErrLost) {
 		t.Fatalf("Finish: %v, want ErrLost", err)
 	}
-	refused(t, d, g.Claim, backends.Held)
+	steps.Refused(d, g.Claim, backends.Held)
 	if _, err := other.Renew(t.Context(), next); err != nil {
 		t.Fatal(err)
 	}
-	finish(t, other, next)
+	steps.Finish(other, next)
 }
 
 // Where the system does not show the locks of a description, a second one asks.
 func TestUnlockedWithoutProc(t *testing.T) {
+	steps := backendtest.On(t)
 	dir := t.TempDir()
 	d := openDir(t, dir)
-	g := acquire(t, d, claimFor("job"))
+	g := steps.Acquire(d, claimFor("job"))
 	g.Private.(*lease).probe = true
 	if _, err := d.Renew(t.Context(), g); err != nil {
 		t.Fatal(err)
@@ -61,14 +64,15 @@ func TestUnlockedWithoutProc(t *testing.T) {
 
 // A run that its guardian ended may still be recorded if nobody was granted since.
 func TestFinishAfterTheGuardian(t *testing.T) {
+	steps := backendtest.On(t)
 	dir := t.TempDir()
 	d, other := openDir(t, dir), openDir(t, dir)
-	g := acquire(t, d, claimFor("job"))
+	g := steps.Acquire(d, claimFor("job"))
 	if err := flock(g.Inherit[0], syscall.LOCK_UN); err != nil {
 		t.Fatal(err)
 	}
-	finish(t, d, g)
-	finish(t, other, acquire(t, other, claimFor("job")))
+	steps.Finish(d, g)
+	steps.Finish(other, steps.Acquire(other, claimFor("job")))
 }
 
 // A disk that does not answer must not hold up a wrapper that has a deadline to keep.
@@ -87,22 +91,23 @@ func TestHungDisk(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v, want outcome unknown", err)
 		}
-	case <-time.After(patience):
+	case <-time.After(backendtest.Patience):
 		t.Error("the call has not returned")
 	}
 }
 
 // Other descriptors of the description (the guardian's, a child's that just forks) do not keep the lock.
 func TestFinishUnlocksForAll(t *testing.T) {
+	steps := backendtest.On(t)
 	dir := t.TempDir()
 	d := openDir(t, dir)
-	g := acquire(t, d, claimFor("job"))
+	g := steps.Acquire(d, claimFor("job"))
 	inherited, err := syscall.Dup(int(g.Inherit[0].Fd()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	finish(t, d, g)
-	finish(t, d, acquire(t, d, claimFor("job")))
+	steps.Finish(d, g)
+	steps.Finish(d, steps.Acquire(d, claimFor("job")))
 	if err := syscall.Close(inherited); err != nil {
 		t.Error(err)
 	}
@@ -110,33 +115,36 @@ func TestFinishUnlocksForAll(t *testing.T) {
 
 // The holder's name alone is no lease: another driver does not have the lock.
 func TestSameHolderInAnotherDriver(t *testing.T) {
+	steps := backendtest.On(t)
 	dir := t.TempDir()
 	d, other := openDir(t, dir), openDir(t, dir)
-	g := acquire(t, d, claimFor("job"))
-	refused(t, other, g.Claim, backends.Held)
-	finish(t, d, g)
-	refused(t, other, g.Claim, backends.Abandoned)
+	g := steps.Acquire(d, claimFor("job"))
+	steps.Refused(other, g.Claim, backends.Held)
+	steps.Finish(d, g)
+	steps.Refused(other, g.Claim, backends.Abandoned)
 }
 
 func TestRenewNeedsNoTurn(t *testing.T) {
+	steps := backendtest.On(t)
 	dir := t.TempDir()
 	d := openDir(t, dir)
-	g := acquire(t, d, claimFor("job"))
+	g := steps.Acquire(d, claimFor("job"))
 	resume := stall(t, dir)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), backendtest.Patience)
 	defer cancel()
 	if _, err := d.Renew(ctx, g); err != nil {
 		t.Errorf("Renew while a candidate is stopped in the middle of a step: %v", err)
 	}
 	resume()
-	finish(t, d, g)
+	steps.Finish(d, g)
 }
 
 // What cannot be written does not cost the lease: the lock is the proof.
 func TestRenewSurvivesWhatCannotBeWritten(t *testing.T) {
+	steps := backendtest.On(t)
 	dir := t.TempDir()
 	d := openDir(t, dir)
-	g := acquire(t, d, claimFor("job"))
+	g := steps.Acquire(d, claimFor("job"))
 	p := pathsIn(dir, "job")
 	remove(t, p.beat)
 	if err := os.Mkdir(p.beat, dirMode); err != nil {
@@ -156,9 +164,10 @@ func TestRenewSurvivesWhatCannotBeWritten(t *testing.T) {
 
 // An operator who raises the token takes the lease away, although the lock is held.
 func TestRaisedTokenIsALoss(t *testing.T) {
+	steps := backendtest.On(t)
 	dir := t.TempDir()
 	d := openDir(t, dir)
-	g := acquire(t, d, claimFor("job"))
+	g := steps.Acquire(d, claimFor("job"))
 	p := pathsIn(dir, "job")
 	r := readRecord(t, p)
 	r.Token++
@@ -175,9 +184,10 @@ func TestRaisedTokenIsALoss(t *testing.T) {
 }
 
 func TestDamagedRecordStopsTheJob(t *testing.T) {
+	steps := backendtest.On(t)
 	dir := t.TempDir()
 	d := openDir(t, dir)
-	finish(t, d, acquire(t, d, claimFor("job")))
+	steps.Finish(d, steps.Acquire(d, claimFor("job")))
 	p := pathsIn(dir, "job")
 	whole, err := os.ReadFile(p.record)
 	if err != nil {
@@ -201,28 +211,30 @@ func TestDamagedRecordStopsTheJob(t *testing.T) {
 
 // A crash of the machine can leave an empty record where no tick was kept: the lock file guards the token.
 func TestEmptyRecordIsALostOne(t *testing.T) {
+	steps := backendtest.On(t)
 	dir := t.TempDir()
 	d := openDir(t, dir)
 	c := claimFor("job")
 	c.Floor = time.Now().Add(time.Hour).UnixMilli() // the clock alone would not do
-	g := acquire(t, d, c)
-	finish(t, d, g)
+	g := steps.Acquire(d, c)
+	steps.Finish(d, g)
 	if err := os.Truncate(pathsIn(dir, "job").record, 0); err != nil {
 		t.Fatal(err)
 	}
-	next := acquire(t, d, claimFor("job"))
+	next := steps.Acquire(d, claimFor("job"))
 	if next.Token <= g.Token {
 		t.Errorf("token %d after %d", next.Token, g.Token)
 	}
-	finish(t, d, next)
+	steps.Finish(d, next)
 }
 
 // The hazard: one record that cannot be read keeps an operator from seeing who runs all the others.
 func TestDamagedRecordDoesNotHideTheOthers(t *testing.T) {
+	steps := backendtest.On(t)
 	dir := t.TempDir()
 	d := openDir(t, dir)
 	for _, job := range []string{"a", "b", "c"} {
-		finish(t, d, acquire(t, d, claimFor(job)))
+		steps.Finish(d, steps.Acquire(d, claimFor(job)))
 	}
 	if err := os.WriteFile(pathsIn(dir, "b").record, []byte(`{"job": "b`), fileMode); err != nil {
 		t.Fatal(err)
@@ -235,11 +247,12 @@ func TestDamagedRecordDoesNotHideTheOthers(t *testing.T) {
 
 // A process that dies between writing and renaming leaves the old record and something that nobody reads.
 func TestCrashBeforeRename(t *testing.T) {
+	steps := backendtest.On(t)
 	dir := t.TempDir()
 	d := openDir(t, dir)
 	c := claimFor("job")
 	c.Tick, c.OnLost = time.Now().Unix(), backends.Skip
-	g := acquire(t, d, c)
+	g := steps.Acquire(d, c)
 	p := pathsIn(dir, "job")
 	if err := os.WriteFile(p.tmp, []byte(strings.Repeat("half a record", 1000)), fileMode); err != nil {
 		t.Fatal(err)
@@ -247,9 +260,9 @@ func TestCrashBeforeRename(t *testing.T) {
 	if names, err := d.Jobs(t.Context()); err != nil || len(names) != 1 {
 		t.Errorf("jobs %q, %v", names, err)
 	}
-	finish(t, d, g)
-	c.Holder.ID = newID()
-	refused(t, d, c, backends.IsDone)
+	steps.Finish(d, g)
+	c.Holder.ID = backendtest.NewID()
+	steps.Refused(d, c, backends.IsDone)
 	if _, err := os.Stat(p.tmp); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("%s is still there: %v", p.tmp, err)
 	}
@@ -257,10 +270,11 @@ func TestCrashBeforeRename(t *testing.T) {
 
 // A crash between the lock file and the record: the old record stands, and its run is over.
 func TestCrashBeforeTheRecord(t *testing.T) {
+	steps := backendtest.On(t)
 	dir := t.TempDir()
 	d := openDir(t, dir)
-	g := acquire(t, d, claimFor("job"))
-	finish(t, d, g)
+	g := steps.Acquire(d, claimFor("job"))
+	steps.Finish(d, g)
 	f, err := openLock(pathsIn(dir, "job").lock, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -271,11 +285,11 @@ func TestCrashBeforeTheRecord(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	next := acquire(t, d, claimFor("job"))
+	next := steps.Acquire(d, claimFor("job"))
 	if next.Token <= g.Token+1000 {
 		t.Errorf("token %d, want more than that of the grant that was cut short: %d", next.Token, g.Token+1000)
 	}
-	finish(t, d, next)
+	steps.Finish(d, next)
 }
 
 func TestSymbolicLinkIsNotFollowed(t *testing.T) {

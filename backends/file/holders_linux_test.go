@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/backendtest"
 )
 
 func held(t *testing.T, d *Driver) backends.Status {
@@ -36,7 +37,7 @@ func wantHolders(t *testing.T, d *Driver, want ...int) {
 func awaitHolders(t *testing.T, d *Driver, want ...int) {
 	t.Helper()
 	slices.Sort(want)
-	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(backendtest.Patience); ; time.Sleep(time.Millisecond) {
 		got, err := d.Holders("job")
 		if err == nil && slices.Equal(got, want) {
 			return
@@ -50,6 +51,7 @@ func awaitHolders(t *testing.T, d *Driver, want ...int) {
 // The holder is on this machine: an operator who has to end a run is told its processes, all of them, also when the
 // wrapper is gone, and nobody who only waits. When they are gone, the job is free.
 func TestHoldersAreEnded(t *testing.T) {
+	steps := backendtest.On(t)
 	dir := t.TempDir()
 	d := openDir(t, dir)
 	wantHolders(t, d)
@@ -90,11 +92,12 @@ func TestHoldersAreEnded(t *testing.T) {
 	if g.Token <= token {
 		t.Errorf("token %d after %d", g.Token, token)
 	}
-	finish(t, d, g)
+	steps.Finish(d, g)
 }
 
 // A standby gets the lock in the moment in which a run crashes. Whoever ends the processes of the run must not end it.
 func TestHoldersAreNoStandbys(t *testing.T) {
+	steps := backendtest.On(t)
 	dir := t.TempDir()
 	d := openDir(t, dir)
 	h := start(t, "hold", dir)
@@ -109,18 +112,19 @@ func TestHoldersAreNoStandbys(t *testing.T) {
 	}
 	wantHolders(t, d)
 	unlock(f)
-	g := acquire(t, d, claimFor("job"))
+	g := steps.Acquire(d, claimFor("job"))
 	wantHolders(t, d, os.Getpid())
-	finish(t, d, g)
+	steps.Finish(d, g)
 	wantHolders(t, d)
 }
 
 // A record that was lost does not say whom the lock was granted to.
 func TestHoldersWithoutRecord(t *testing.T) {
+	steps := backendtest.On(t)
 	dir := t.TempDir()
 	d := openDir(t, dir)
-	g := acquire(t, d, claimFor("job"))
+	g := steps.Acquire(d, claimFor("job"))
 	remove(t, pathsIn(dir, "job").record)
 	wantHolders(t, d, os.Getpid())
-	finish(t, d, g)
+	steps.Finish(d, g)
 }

@@ -6,17 +6,19 @@ import (
 	"testing"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/backendtest"
 )
 
 func orderFor(kind backends.OrderKind, token int64) backends.Order {
-	return backends.Order{Job: "job", Kind: kind, Token: token, By: backends.Holder{ID: newID(), Host: "desk", User: "jo"}}
+	return backends.Order{Job: "job", Kind: kind, Token: token, By: backends.Holder{ID: backendtest.NewID(), Host: "desk", User: "jo"}}
 }
 
 // The lock of a run that an operator has removed is no evidence any more: who lives cannot be seen.
 func TestOrderWithoutLock(t *testing.T) {
+	steps := backendtest.On(t)
 	dir := t.TempDir()
 	d := openDir(t, dir)
-	g := acquire(t, d, claimFor("job"))
+	g := steps.Acquire(d, claimFor("job"))
 	remove(t, pathsIn(dir, "job").lock)
 	for _, kind := range []backends.OrderKind{backends.Stop, backends.Entomb, backends.ForgetJob} {
 		err := d.Order(t.Context(), orderFor(kind, g.Token))
@@ -27,11 +29,11 @@ func TestOrderWithoutLock(t *testing.T) {
 	if err := d.Order(t.Context(), orderFor(backends.DeclareDead, g.Token)); err != nil {
 		t.Fatal(err)
 	}
-	next := acquire(t, d, claimFor("job"))
+	next := steps.Acquire(d, claimFor("job"))
 	if _, err := d.Renew(t.Context(), g); !errors.Is(err, backends.ErrLost) {
 		t.Errorf("Renew of the dead holder: %v", err)
 	}
-	finish(t, d, next)
+	steps.Finish(d, next)
 }
 
 // What nobody knows makes no files.

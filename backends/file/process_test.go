@@ -17,11 +17,11 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/backendtest"
 )
 
 const (
 	helperEnv = "LEADERRUN_TEST_HELPER" // what this test binary does as a process of its own
-	patience  = 2 * time.Minute
 )
 
 func TestMain(m *testing.M) {
@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 
 // help is one run of leaderrun as far as the store can see it.
 func help(what, dir string, args []string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), backendtest.Patience)
 	defer cancel()
 	d, err := open(dir, networkFS)
 	if err != nil {
@@ -79,10 +79,10 @@ func help(what, dir string, args []string) error {
 }
 
 func claimFor(job string) backends.Claim {
-	return backends.Claim{Job: job, Holder: backends.Holder{ID: newID(), Host: "h", PID: os.Getpid()}, TTL: time.Minute}
+	c := backendtest.NewClaim(job, time.Minute)
+	c.Holder.PID = os.Getpid()
+	return c
 }
-
-func newID() string { return fmt.Sprintf("%d-%d", os.Getpid(), time.Now().UnixNano()) }
 
 // standBy looks only when it is woken, and finishes as soon as it is granted.
 func standBy(ctx context.Context, d *Driver) error {
@@ -176,19 +176,10 @@ func (h *helper) says(t *testing.T, word string) string {
 	return strings.TrimSpace(rest)
 }
 
-func acquire(t *testing.T, d *Driver, c backends.Claim) backends.Grant {
-	t.Helper()
-	g, err := d.Acquire(t.Context(), c)
-	if err != nil {
-		t.Fatalf("Acquire: %v", err)
-	}
-	return g
-}
-
 // acquireSoon is acquire once the lock is free: the kernel may take a moment to end a process.
 func acquireSoon(t *testing.T, d *Driver, c backends.Claim) backends.Grant {
 	t.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(backendtest.Patience); ; time.Sleep(time.Millisecond) {
 		g, err := d.Acquire(t.Context(), c)
 		if err == nil {
 			return g
@@ -199,29 +190,13 @@ func acquireSoon(t *testing.T, d *Driver, c backends.Claim) backends.Grant {
 	}
 }
 
-func refused(t *testing.T, d *Driver, c backends.Claim, want backends.Verdict) *backends.Refusal {
-	t.Helper()
-	_, err := d.Acquire(t.Context(), c)
-	r, ok := errors.AsType[*backends.Refusal](err)
-	if !ok || r.Verdict != want {
-		t.Fatalf("Acquire: %v, want %s", err, want)
-	}
-	return r
-}
-
-func finish(t *testing.T, d *Driver, g backends.Grant) {
-	t.Helper()
-	if err := d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}); err != nil {
-		t.Fatalf("Finish: %v", err)
-	}
-}
-
 func TestKilledProcessFreesTheLock(t *testing.T) {
+	steps := backendtest.On(t)
 	dir := t.TempDir()
 	d := openDir(t, dir)
 	h := start(t, "hold", dir)
 	h.says(t, "held")
-	r := refused(t, d, claimFor("job"), backends.Held)
+	r := steps.Refused(d, claimFor("job"), backends.Held)
 	if r.Holder.PID != h.Process.Pid {
 		t.Errorf("held by pid %d, want %d", r.Holder.PID, h.Process.Pid)
 	}
@@ -237,10 +212,11 @@ func TestKilledProcessFreesTheLock(t *testing.T) {
 	if runs := status.Record.Runs; len(runs) != 2 || runs[1].State != backends.Lost {
 		t.Errorf("history %+v, want the killed run lost", runs)
 	}
-	finish(t, d, g)
+	steps.Finish(d, g)
 }
 
 func TestInheritedLockOutlivesTheWrapper(t *testing.T) {
+	steps := backendtest.On(t)
 	dir := t.TempDir()
 	d := openDir(t, dir)
 	h := start(t, "hold with child", dir)
@@ -254,28 +230,29 @@ func TestInheritedLockOutlivesTheWrapper(t *testing.T) {
 	}
 	h.kill()
 	for range 20 {
-		refused(t, d, claimFor("job"), backends.Held)
+		steps.Refused(d, claimFor("job"), backends.Held)
 		time.Sleep(5 * time.Millisecond)
 	}
 	if err := child.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	finish(t, d, acquireSoon(t, d, claimFor("job")))
+	steps.Finish(d, acquireSoon(t, d, claimFor("job")))
 }
 
 func TestHandoverBetweenProcesses(t *testing.T) {
+	steps := backendtest.On(t)
 	dir := t.TempDir()
 	d := openDir(t, dir)
 	const standbys = 3
 	for range 5 {
-		g := acquire(t, d, claimFor("job"))
+		g := steps.Acquire(d, claimFor("job"))
 		var all []*helper
 		for range standbys {
 			h := start(t, "stand by", dir)
 			h.says(t, "watching")
 			all = append(all, h)
 		}
-		finish(t, d, g)
+		steps.Finish(d, g)
 		tokens := map[string]bool{}
 		for _, h := range all {
 			tokens[h.says(t, "granted")] = true

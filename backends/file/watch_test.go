@@ -7,12 +7,14 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/backendtest"
 )
 
 func TestWatchedLockIsHandedOver(t *testing.T) {
+	steps := backendtest.On(t)
 	dir := t.TempDir()
 	d, other := openDir(t, dir), openDir(t, dir)
-	g := acquire(t, d, claimFor("job"))
+	g := steps.Acquire(d, claimFor("job"))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	woken, err := other.Watch(ctx, "job")
@@ -20,27 +22,28 @@ func TestWatchedLockIsHandedOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitBlocked(t, other, "job")
-	finish(t, d, g)
+	steps.Finish(d, g)
 	<-woken
 	if f, err := tryLock(pathsIn(dir, "job").lock, syscall.LOCK_EX, 0); f != nil || err != nil {
 		t.Errorf("the lock is free between wake-up and claim (%v)", err)
 	}
-	r := refused(t, d, claimFor("job"), backends.Held)
+	r := steps.Refused(d, claimFor("job"), backends.Held)
 	if r.Holder != (backends.Holder{}) {
 		t.Errorf("held by %+v, who has finished", r.Holder)
 	}
-	finish(t, other, acquire(t, other, claimFor("job")))
+	steps.Finish(other, steps.Acquire(other, claimFor("job")))
 	cancel()
-	finish(t, d, acquireSoon(t, d, claimFor("job")))
+	steps.Finish(d, acquireSoon(t, d, claimFor("job")))
 }
 
 // A lock that only passes through the hands of a standby must not look like a run: a claim without --wait would
 // be told that the job is in good hands.
 func TestPassingLockIsWaitedOut(t *testing.T) {
+	steps := backendtest.On(t)
 	dir := t.TempDir()
 	d, other := openDir(t, dir), openDir(t, dir)
 	for range 5 {
-		finish(t, d, acquire(t, d, claimFor("job")))
+		steps.Finish(d, steps.Acquire(d, claimFor("job")))
 		ctx, cancel := context.WithCancel(t.Context())
 		woken, err := other.Watch(ctx, "job")
 		if err != nil {
@@ -48,7 +51,7 @@ func TestPassingLockIsWaitedOut(t *testing.T) {
 		}
 		<-woken
 		time.AfterFunc(5*time.Millisecond, cancel)
-		finish(t, d, acquire(t, d, claimFor("job")))
+		steps.Finish(d, steps.Acquire(d, claimFor("job")))
 	}
 }
 
@@ -71,17 +74,19 @@ func TestLockThatNobodyWantsIsDropped(t *testing.T) {
 	dir := t.TempDir()
 	d, other := openDir(t, dir), openDir(t, dir)
 	t.Run("the watch ended while the lock was held", func(t *testing.T) {
-		g := acquire(t, d, claimFor("job"))
+		steps := backendtest.On(t)
+		g := steps.Acquire(d, claimFor("job"))
 		ctx, cancel := context.WithCancel(t.Context())
 		if _, err := other.Watch(ctx, "job"); err != nil {
 			t.Fatal(err)
 		}
 		awaitBlocked(t, other, "job")
 		cancel()
-		finish(t, d, g)
-		finish(t, d, acquireSoon(t, d, claimFor("job")))
+		steps.Finish(d, g)
+		steps.Finish(d, acquireSoon(t, d, claimFor("job")))
 	})
 	t.Run("the watch ended after it was woken", func(t *testing.T) {
+		steps := backendtest.On(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		woken, err := other.Watch(ctx, "job")
 		if err != nil {
@@ -89,19 +94,21 @@ func TestLockThatNobodyWantsIsDropped(t *testing.T) {
 		}
 		<-woken
 		cancel()
-		finish(t, d, acquireSoon(t, d, claimFor("job")))
+		steps.Finish(d, acquireSoon(t, d, claimFor("job")))
 	})
 	t.Run("nobody claims", func(t *testing.T) {
+		steps := backendtest.On(t)
 		woken, err := other.Watch(t.Context(), "job")
 		if err != nil {
 			t.Fatal(err)
 		}
 		<-woken
-		finish(t, d, acquireSoon(t, d, claimFor("job")))
+		steps.Finish(d, acquireSoon(t, d, claimFor("job")))
 	})
 	t.Run("the driver was closed", func(t *testing.T) {
+		steps := backendtest.On(t)
 		d, other := openDir(t, dir), openDir(t, dir)
-		g := acquire(t, d, claimFor("job"))
+		g := steps.Acquire(d, claimFor("job"))
 		woken, err := other.Watch(t.Context(), "job")
 		if err != nil {
 			t.Fatal(err)
@@ -111,16 +118,17 @@ func TestLockThatNobodyWantsIsDropped(t *testing.T) {
 		}
 		for range woken { // until it is closed
 		}
-		finish(t, d, g)
-		finish(t, d, acquireSoon(t, d, claimFor("job")))
+		steps.Finish(d, g)
+		steps.Finish(d, acquireSoon(t, d, claimFor("job")))
 	})
 }
 
 // A standby in the process that runs the job itself (cron) is woken too, and takes nothing from others.
 func TestWatchInTheHoldersProcess(t *testing.T) {
+	steps := backendtest.On(t)
 	dir := t.TempDir()
 	d := openDir(t, dir)
-	g := acquire(t, d, claimFor("job"))
+	g := steps.Acquire(d, claimFor("job"))
 	woken, err := d.Watch(t.Context(), "job")
 	if err != nil {
 		t.Fatal(err)
@@ -136,16 +144,17 @@ func TestWatchInTheHoldersProcess(t *testing.T) {
 	if err != nil || signal.Break == nil {
 		t.Errorf("Renew: %+v, %v", signal, err)
 	}
-	finish(t, d, g)
+	steps.Finish(d, g)
 	<-woken
-	finish(t, d, acquire(t, d, claimFor("job")))
+	steps.Finish(d, steps.Acquire(d, claimFor("job")))
 }
 
 // Status is looked at while jobs start: nobody may be refused because of that.
 func TestInspectDoesNotDisturb(t *testing.T) {
+	steps := backendtest.On(t)
 	dir := t.TempDir()
 	d, other := openDir(t, dir), openDir(t, dir)
-	finish(t, d, acquire(t, d, claimFor("job")))
+	steps.Finish(d, steps.Acquire(d, claimFor("job")))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
@@ -155,7 +164,7 @@ func TestInspectDoesNotDisturb(t *testing.T) {
 		}
 	}()
 	for range 300 {
-		finish(t, d, acquire(t, d, claimFor("job")))
+		steps.Finish(d, steps.Acquire(d, claimFor("job")))
 	}
 	cancel()
 	<-done

@@ -6,17 +6,18 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
 // lateRenewalOfDeleted: a renewal is on its way while an operator deletes the Lease. Kubernetes would make the Lease
 // anew of an update that finds none, and a run that everybody thinks gone would have it again.
 func lateRenewalOfDeleted(w *world) {
-	g := w.acquire(w.d, newClaim("job"))
+	g := w.Acquire(w.d, newClaim("job"))
 	b := &between{client: w.d.client, before: func() { w.server.API(w, "DELETE", w.path("job"), "") }}
 	w.d.client = b
 	_, err := w.d.Renew(w.Context(), g)
-	w.wantLost("Renew", err)
+	w.WantLost("Renew", err)
 	if s, err := w.operator.read(w.Context(), "job"); err != nil || s.lease != nil {
 		w.Errorf("the Lease is there again: %+v, %v", s, err)
 	}
@@ -25,7 +26,7 @@ func lateRenewalOfDeleted(w *world) {
 // lateReply: a renewal is applied, its reply comes only after somebody else was granted (client-go counts its lease from
 // the reply: k/k#23731, #44887, #65094). The next renewal says so, and the late one changes nothing any more.
 func lateReply(w *world) {
-	g := w.acquire(w.d, newClaim("job"))
+	g := w.Acquire(w.d, newClaim("job"))
 	stale := w.open(account(w.namespace))
 	arrived, released := make(chan struct{}), make(chan struct{})
 	stale.client = &between{client: stale.client, before: func() { close(arrived); <-released }}
@@ -34,44 +35,19 @@ func lateReply(w *world) {
 	<-arrived
 	next := w.awaits(w.other, newClaim("job"))
 	close(released)
-	w.wantLost("the renewal that was late", <-late)
-	w.renew(w.other, next)
-	w.finish(w.other, next)
-}
-
-// awaits claims as somebody does who waits for a holder's silence: the evidence counts from the reply that showed it.
-func (w *world) awaits(d *Driver, c backends.Claim) backends.Grant {
-	w.Helper()
-	var since time.Time
-	for end := time.Now().Add(patience); time.Now().Before(end); {
-		if c.Seen.Token != 0 {
-			c.Seen.For = time.Since(since)
-		}
-		g, err := d.Acquire(w.Context(), c)
-		if err == nil {
-			return g
-		}
-		r, ok := errors.AsType[*backends.Refusal](err)
-		if !ok {
-			w.Fatalf("Acquire: %v", err)
-		}
-		if r.Seen.Token != c.Seen.Token || r.Seen.Beat != c.Seen.Beat {
-			c.Seen, since = r.Seen, time.Now()
-		}
-		time.Sleep(min(r.Wait, 100*time.Millisecond))
-	}
-	w.Fatalf("not granted for %v", patience)
-	return backends.Grant{}
+	w.WantLost("the renewal that was late", <-late)
+	w.Renew(w.other, next)
+	w.Finish(w.other, next)
 }
 
 func lostRenewal(w *world) {
-	g := w.acquire(w.d, newClaim("job"))
+	g := w.Acquire(w.d, newClaim("job"))
 	w.loses(w.d)
 	if _, err := w.d.Renew(w.Context(), g); !errors.Is(err, errLost) {
 		w.Fatalf("Renew: %v", err)
 	}
-	w.renew(w.d, g)
-	w.finish(w.d, g)
+	w.Renew(w.d, g)
+	w.Finish(w.d, g)
 }
 
 // lostClaim: a claim is applied and its reply lost, of the first claim and of a later one. Asked again it is the same
@@ -84,11 +60,11 @@ func lostClaim(w *world) {
 			w.Fatalf("Acquire: %v", err)
 		}
 		token := w.record("job").Token
-		g := w.acquire(w.d, c)
+		g := w.Acquire(w.d, c)
 		if g.Token != token {
 			w.Errorf("token %d, want %d", g.Token, token)
 		}
-		w.finish(w.d, g)
+		w.Finish(w.d, g)
 	}
 	if r := w.record("job"); len(r.Runs) != 2 {
 		w.Errorf("%d runs, want 2: %+v", len(r.Runs), r.Runs)
@@ -99,11 +75,11 @@ func lostClaim(w *world) {
 // has left: it is one grant, one renewal, one end.
 func doubled(w *world) {
 	w.doubles(w.d)
-	g := w.acquire(w.d, newClaim("job"))
+	g := w.Acquire(w.d, newClaim("job"))
 	w.doubles(w.d)
-	w.renew(w.d, g)
+	w.Renew(w.d, g)
 	w.doubles(w.d)
-	w.finish(w.d, g)
+	w.Finish(w.d, g)
 	if r := w.record("job"); len(r.Runs) != 1 || r.Token != g.Token || !r.Free() {
 		w.Errorf("%+v", r)
 	}
@@ -115,72 +91,72 @@ func stoppedCandidate(w *world) {
 	c := newClaim("job")
 	var g backends.Grant
 	b := &between{client: w.d.client}
-	b.before = func() { w.d.client = b.client; g = w.acquire(w.other, newClaim("job")) }
+	b.before = func() { w.d.client = b.client; g = w.Acquire(w.other, newClaim("job")) }
 	w.d.client = b
-	r := w.refused(w.d, c, backends.Held)
+	r := w.Refused(w.d, c, backends.Held)
 	if r.Token != g.Token {
 		w.Errorf("held with token %d, want %d", r.Token, g.Token)
 	}
-	w.finish(w.other, g)
+	w.Finish(w.other, g)
 }
 
 // holderEmptied: an operator empties holderIdentity, as those do who want another leader. The holder loses its lease,
 // and nobody is granted before it has been silent for a TTL.
 func holderEmptied(w *world) {
-	g := w.acquire(w.d, newClaim("job"))
+	g := w.Acquire(w.d, newClaim("job"))
 	renewed := time.Now()
-	w.renew(w.d, g)
+	w.Renew(w.d, g)
 	w.patch("job", `{"spec":{"holderIdentity":null}}`)
-	if r := w.refused(w.other, newClaim("job"), backends.Vanished); r.Wait <= 0 || r.Wait > g.TTL {
+	if r := w.Refused(w.other, newClaim("job"), backends.Vanished); r.Wait <= 0 || r.Wait > g.TTL {
 		w.Errorf("vanished for %v", r.Wait)
 	}
 	_, err := w.d.Renew(w.Context(), g)
-	w.wantLost("Renew", err)
+	w.WantLost("Renew", err)
 	next := w.awaits(w.other, newClaim("job"))
 	if life := time.Since(renewed); life < g.TTL {
 		w.Errorf("granted %v after a renewal, want at least %v", life, g.TTL)
 	}
-	w.finish(w.other, next)
+	w.Finish(w.other, next)
 }
 
 func holderChanged(w *world) {
-	g := w.acquire(w.d, newClaim("job"))
+	g := w.Acquire(w.d, newClaim("job"))
 	w.patch("job", `{"spec":{"holderIdentity":"somebody"}}`)
 	_, err := w.d.Renew(w.Context(), g)
-	w.wantLost("Renew", err)
-	w.refused(w.other, newClaim("job"), backends.Vanished)
-	w.finish(w.d, g) // it has stopped, and says so
-	w.finish(w.other, w.acquire(w.other, newClaim("job")))
+	w.WantLost("Renew", err)
+	w.Refused(w.other, newClaim("job"), backends.Vanished)
+	w.Finish(w.d, g) // it has stopped, and says so
+	w.Finish(w.other, w.Acquire(w.other, newClaim("job")))
 }
 
 // leaseDeleted: with the Lease every trace of the run is gone. Its holder ends it; that nobody is granted before then
 // nothing here can promise.
 func leaseDeleted(w *world) {
-	g := w.acquire(w.d, newClaim("job"))
+	g := w.Acquire(w.d, newClaim("job"))
 	w.server.API(w, "DELETE", w.path("job"), "")
 	_, err := w.d.Renew(w.Context(), g)
-	w.wantLost("Renew", err)
-	w.wantLost("Finish", w.d.Finish(w.Context(), g, backends.Outcome{State: backends.Done}))
-	next := w.acquire(w.other, newClaim("job"))
+	w.WantLost("Renew", err)
+	w.WantLost("Finish", w.d.Finish(w.Context(), g, backends.Outcome{State: backends.Done}))
+	next := w.Acquire(w.other, newClaim("job"))
 	if next.Token <= g.Token {
 		w.Errorf("token %d after %d", next.Token, g.Token)
 	}
-	w.finish(w.other, next)
+	w.Finish(w.other, next)
 }
 
 // annotated: an update of somebody else's is taken for a beat. It delays, and costs the holder nothing.
 func annotated(w *world) {
-	g := w.acquire(w.d, newClaim("job"))
+	g := w.Acquire(w.d, newClaim("job"))
 	c := newClaim("job")
-	c.Seen = w.refused(w.other, c, backends.Held).Seen
+	c.Seen = w.Refused(w.other, c, backends.Held).Seen
 	c.Seen.For = time.Hour
 	w.patch("job", `{"metadata":{"annotations":{"example.com/note":"mine"}}}`)
-	w.refused(w.other, c, backends.Held)
-	w.renew(w.d, g)
+	w.Refused(w.other, c, backends.Held)
+	w.Renew(w.d, g)
 	if l := w.lease("job"); l.Annotations["example.com/note"] != "mine" {
 		w.Errorf("the annotation is gone: %v", l.Annotations)
 	}
-	w.finish(w.d, g)
+	w.Finish(w.d, g)
 }
 
 // foreignLease: a Lease of another program is never taken, however long nobody has renewed it.
@@ -213,18 +189,18 @@ func (w *world) permanent(what string, err error, kind backends.PermanentKind, n
 func otherPrefix(w *world) {
 	url := urlOf(w.namespace, w.server.Kubeconfig(w, account(w.namespace)))
 	a, b := open(w, url+"&prefix=a-b"), open(w, url+"&prefix=a")
-	g := w.acquire(a, newClaim("c"))
+	g := w.Acquire(a, newClaim("c"))
 	_, err := b.Acquire(w.Context(), newClaim("b-c"))
 	w.permanent("Acquire", err, backends.Configuration, "a-b-c")
-	w.finish(a, g)
+	w.Finish(a, g)
 	if jobs, err := b.Jobs(w.Context()); err != nil || len(jobs) != 0 {
 		w.Errorf("jobs %q, %v", jobs, err)
 	}
 }
 
 func brokenRecord(w *world) {
-	g := w.acquire(w.d, newClaim("job"))
-	w.finish(w.other, w.acquire(w.other, newClaim("good")))
+	g := w.Acquire(w.d, newClaim("job"))
+	w.Finish(w.other, w.Acquire(w.other, newClaim("good")))
 	w.patch("job", `{"metadata":{"annotations":{"leaderrun/record":"null"}}}`)
 	_, err := w.other.Acquire(w.Context(), newClaim("job"))
 	w.permanent("Acquire", err, backends.Configuration, w.d.cfg.leaseName("job"))
@@ -239,7 +215,7 @@ func brokenRecord(w *world) {
 
 // crashedLongAgo: a claim that comes long after a crash is told to wait, not that the job is held, until it is granted.
 func crashedLongAgo(w *world) {
-	w.acquire(w.d, newClaim("job"))
+	w.Acquire(w.d, newClaim("job"))
 	w.operator.edit(w, "job", func(s *state) change { // an hour passes
 		r := s.record
 		r.Until -= time.Hour.Milliseconds()
@@ -247,10 +223,10 @@ func crashedLongAgo(w *world) {
 	})
 	c := newClaim("job")
 	began := time.Now()
-	r := w.refused(w.other, c, backends.Vanished)
+	r := w.Refused(w.other, c, backends.Vanished)
 	c.Seen = r.Seen
 	c.Seen.For = c.TTL / 2
-	if r = w.refused(w.other, c, backends.Vanished); r.Wait > c.TTL/2 {
+	if r = w.Refused(w.other, c, backends.Vanished); r.Wait > c.TTL/2 {
 		w.Errorf("vanished for %v more, want %v", r.Wait, c.TTL/2)
 	}
 	c.Seen = backends.Evidence{}
@@ -258,7 +234,7 @@ func crashedLongAgo(w *world) {
 	if wait := time.Since(began); wait < c.TTL {
 		w.Errorf("granted after %v, want %v", wait, c.TTL)
 	}
-	w.finish(w.other, g)
+	w.Finish(w.other, g)
 }
 
 // notesAreNoBeats: claims that are refused, taken back or asked for by an operator write to the Lease while others wait
@@ -270,7 +246,7 @@ func notesAreNoBeats(w *world) {
 	if r := w.record("never"); r.Beat != 0 {
 		w.Errorf("beat %d of a job that nobody has run", r.Beat)
 	}
-	g := w.acquire(w.d, newClaim("job"))
+	g := w.Acquire(w.d, newClaim("job"))
 	beat := w.record("job").Beat
 	still := func(what string) {
 		w.Helper()
@@ -280,7 +256,7 @@ func notesAreNoBeats(w *world) {
 	}
 	c := newClaim("job")
 	c.Tick, c.OnLost, c.MaxAttempts = time.Now().Unix()-3600, backends.Skip, 1
-	if seen := w.refused(w.other, c, backends.Held).Seen; seen.Beat != beat {
+	if seen := w.Refused(w.other, c, backends.Held).Seen; seen.Beat != beat {
 		w.Errorf("seen %+v, want beat %d", seen, beat)
 	}
 	if passed := w.record("job").Passed; passed != c.Tick {
@@ -296,7 +272,7 @@ func notesAreNoBeats(w *world) {
 		w.Fatal(err)
 	}
 	still("a request to stop")
-	w.renew(w.d, g)
+	w.Renew(w.d, g)
 	if r := w.record("job"); r.Beat <= beat {
 		w.Errorf("a renewal is no beat: %d after %d", r.Beat, beat)
 	}
@@ -306,7 +282,7 @@ func notesAreNoBeats(w *world) {
 	beat = w.record("job").Beat
 	c = newClaim("job")
 	c.Seen = backends.Evidence{Token: g.Token, Beat: beat, For: time.Hour}
-	w.refused(w.other, c, backends.Vanished) // the tombstone's own silence counts
+	w.Refused(w.other, c, backends.Vanished) // the tombstone's own silence counts
 }
 
 // noRights: a user without a role hears what is missing.
@@ -323,7 +299,7 @@ func noRights(w *world) {
 		if open {
 			w.Error("news for a stranger")
 		}
-	case <-time.After(patience):
+	case <-time.After(backendtest.Patience):
 		w.Error("the watch of a stranger goes on")
 	}
 }

@@ -1,8 +1,6 @@
 package kubernetes
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"os"
 	"testing"
 	"time"
@@ -31,22 +29,10 @@ func urlOf(namespace, kubeconfig string) string {
 
 func open(t testing.TB, url string) *Driver {
 	t.Helper()
-	d, err := Open(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = d.Close() })
-	return d
+	return backendtest.Open(t, Open, url)
 }
 
-func newClaim(job string) backends.Claim {
-	id := make([]byte, 16)
-	_, _ = rand.Read(id)
-	return backends.Claim{
-		Job: job, TTL: 2 * time.Second,
-		Holder: backends.Holder{ID: hex.EncodeToString(id), Host: "host-1", PID: 4711, User: "backup"},
-	}
-}
+func newClaim(job string) backends.Claim { return backendtest.NewClaim(job, 2*time.Second) }
 
 // operator does to Leases what only a person does.
 type operator struct{ *Driver }
@@ -88,22 +74,11 @@ func TestSuite(t *testing.T) {
 	url := urlOf(namespace, s.Kubeconfig(t, account(namespace)))
 	o := operator{open(t, urlOf(namespace, s.Kubeconfig(t, testserver.KubernetesAdmin)))}
 	backendtest.Run(t, backendtest.Harness{
-		Open: func(t testing.TB) backends.Driver {
-			t.Helper()
-			d, err := Open(url)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return d
-		},
+		Open:        backendtest.Opener(Open, url),
 		TTL:         2 * time.Second,
 		DeleteLease: o.deleteLease,
 		SetBreak:    o.ask,
 		Restart:     func(t testing.TB) { t.Helper(); s.Restart(t, true) },
-		Stall: func(t testing.TB) func() {
-			t.Helper()
-			s.Stop(t)
-			return func() { s.Cont(t) }
-		},
+		Stall:       testserver.Stall(s),
 	})
 }

@@ -12,11 +12,11 @@ import (
 // olderPutBack: an operator puts back what the Lease was when a candidate saw it first. Its holder lives, and has
 // renewed since: what the candidate has seen must not count from back then.
 func olderPutBack(w *world) {
-	g := w.acquire(w.d, newClaim("job"))
+	g := w.Acquire(w.d, newClaim("job"))
 	c := newClaim("job")
-	seen := w.refused(w.other, c, backends.Held).Seen
+	seen := w.Refused(w.other, c, backends.Held).Seen
 	older := w.lease("job")
-	w.renew(w.d, g)
+	w.Renew(w.d, g)
 	now := w.lease("job")
 	older.ResourceVersion = now.ResourceVersion
 	if _, err := w.operator.client.Update(w.Context(), older); err != nil {
@@ -24,18 +24,18 @@ func olderPutBack(w *world) {
 	}
 	c.Seen = seen
 	c.Seen.For = time.Hour
-	w.refused(w.other, c, backends.Held)
-	w.renew(w.d, g)
-	w.finish(w.d, g)
+	w.Refused(w.other, c, backends.Held)
+	w.Renew(w.d, g)
+	w.Finish(w.d, g)
 }
 
 // notedPutBack: as olderPutBack, with a Lease that was last written by a candidate's note, which says what the beat was.
 // All of it is put back, or that annotation alone.
 func notedPutBack(w *world) {
-	g := w.acquire(w.d, newClaim("job"))
+	g := w.Acquire(w.d, newClaim("job"))
 	c := newClaim("job")
 	c.Tick, c.OnLost, c.MaxAttempts = time.Now().Unix()-3600, backends.Skip, 1
-	seen := w.refused(w.other, c, backends.Held).Seen
+	seen := w.Refused(w.other, c, backends.Held).Seen
 	seen.For = time.Hour
 	noted := w.server.API(w, "GET", w.path("job"), "")
 	beat := w.lease("job").Annotations[beatKey]
@@ -49,17 +49,17 @@ func notedPutBack(w *world) {
 		},
 		func(string) { w.patch("job", `{"metadata":{"annotations":{"`+beatKey+`":"`+beat+`"}}}`) },
 	} {
-		w.renew(w.d, g)
+		w.Renew(w.d, g)
 		putBack(w.lease("job").ResourceVersion)
 		if now := w.lease("job").Annotations[beatKey]; now != beat {
 			w.Fatalf("put back %q, want %q", now, beat)
 		}
 		again := newClaim("job")
 		again.Seen = seen
-		w.refused(w.other, again, backends.Held)
+		w.Refused(w.other, again, backends.Held)
 	}
-	w.renew(w.d, g)
-	w.finish(w.d, g)
+	w.Renew(w.d, g)
+	w.Finish(w.d, g)
 }
 
 func (w *world) versionOf(lease string) string {

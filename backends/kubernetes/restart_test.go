@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/backends/kubernetes/api"
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
@@ -17,16 +18,16 @@ func TestServerRestarts(t *testing.T) {
 	s := testserver.Kubernetes(t, testserver.KubernetesOptions{})
 	namespace := s.Namespace(t)
 	applyRole(t, s, namespace)
-	w := &world{T: t, server: s, namespace: namespace}
+	w := &world{Steps: backendtest.On(t), server: s, namespace: namespace}
 	w.d = w.open(account(namespace))
 	c := newClaim("job")
 	c.TTL = time.Hour
-	g := w.acquire(w.d, c)
+	g := w.Acquire(w.d, c)
 	ch, err := w.d.Watch(t.Context(), "job")
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.news(ch, "the watch stands", looks)
+	w.News("the watch stands", ch, backendtest.Looks)
 
 	ctx, cancel := context.WithCancel(t.Context())
 	asked := make(chan int)
@@ -51,9 +52,9 @@ func TestServerRestarts(t *testing.T) {
 	if n := <-asked; n == 0 {
 		t.Error("no renewal failed: the test has tested nothing")
 	}
-	w.news(ch, "the watch stands again", looks)
-	w.renew(w.d, g)
-	w.finish(w.d, g)
+	w.News("the watch stands again", ch, backendtest.Looks)
+	w.Renew(w.d, g)
+	w.Finish(w.d, g)
 }
 
 // silent is a client whose first update stays silent.

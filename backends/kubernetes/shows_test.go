@@ -9,15 +9,16 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/backends/kubernetes/api"
 )
 
 // othersStay: what others keep in a Lease survives our updates, also what we do not know.
 func othersStay(w *world) {
-	g := w.acquire(w.d, newClaim("job"))
+	g := w.Acquire(w.d, newClaim("job"))
 	w.patch("job", `{"metadata":{"labels":{"team":"a"},"annotations":{"note":"b"},"finalizers":["example.com/keep"]}}`)
-	w.renew(w.d, g)
-	w.finish(w.d, g)
+	w.Renew(w.d, g)
+	w.Finish(w.d, g)
 	var kept struct {
 		Metadata struct {
 			Labels, Annotations map[string]string
@@ -40,29 +41,29 @@ func othersStay(w *world) {
 func kubectlShows(w *world) {
 	c := newClaim("job")
 	c.TTL = 2500 * time.Millisecond
-	g := w.acquire(w.d, c)
+	g := w.Acquire(w.d, c)
 	holder := c.Holder.Host + "_" + c.Holder.ID
 	if row := w.row("job"); !slices.Equal(row[:2], []string{"leaderrun-job", holder}) {
 		w.Errorf("kubectl get lease: %q", row)
 	}
 	first := w.lease("job").Spec
-	w.renew(w.d, g)
+	w.Renew(w.d, g)
 	l := w.lease("job")
 	if l.Spec.LeaseDurationSeconds != 3 || l.Spec.LeaseTransitions != 0 || !l.Spec.AcquireTime.Equal(first.AcquireTime) || first.AcquireTime.IsZero() {
 		w.Errorf("after a renewal: %+v, before: %+v", l.Spec, first)
 	}
-	if age := time.Since(l.Spec.RenewTime); age < 0 || age > patience {
+	if age := time.Since(l.Spec.RenewTime); age < 0 || age > time.Minute {
 		w.Errorf("renewed %v ago", age)
 	}
-	w.finish(w.d, g)
+	w.Finish(w.d, g)
 	if row := w.row("job"); row[1] != "" {
 		w.Errorf("kubectl get lease after the end: %q", row)
 	}
-	next := w.acquire(w.other, newClaim("job"))
+	next := w.Acquire(w.other, newClaim("job"))
 	if spec := w.lease("job").Spec; spec.LeaseTransitions != 1 || spec.AcquireTime.Before(first.AcquireTime) {
 		w.Errorf("of the next holder: %+v", spec)
 	}
-	w.finish(w.other, next)
+	w.Finish(w.other, next)
 }
 
 // row is the line of a job in the table that the server makes for kubectl.
@@ -102,29 +103,29 @@ func watchTells(w *world) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	w.news(ch, "the watch stands", looks)
-	g := w.acquire(w.d, newClaim("job"))
-	w.renew(w.d, g)
+	w.News("the watch stands", ch, backendtest.Looks)
+	g := w.Acquire(w.d, newClaim("job"))
+	w.Renew(w.d, g)
 	beat := w.record("job").Beat
-	w.news(ch, "a beat", func(n backends.News) bool { return n.Seen.Token == g.Token && n.Seen.Beat == beat })
+	w.News("a beat", ch, func(n backends.News) bool { return n.Seen.Token == g.Token && n.Seen.Beat == beat })
 	by := backends.Holder{ID: "operator", Host: "desk", User: "root"}
 	if err := w.other.Order(w.Context(), backends.Order{Job: "job", Kind: backends.Stop, By: by, Token: g.Token}); err != nil {
 		w.Fatal(err)
 	}
-	w.news(ch, "a request to stop", looks)
+	w.News("a request to stop", ch, backendtest.Looks)
 	w.patch("job", `{"spec":{"holderIdentity":null}}`)
-	w.news(ch, "the holder is emptied", looks)
-	w.finish(w.d, g)
-	w.news(ch, "the end", looks)
+	w.News("the holder is emptied", ch, backendtest.Looks)
+	w.Finish(w.d, g)
+	w.News("the end", ch, backendtest.Looks)
 	w.server.API(w, "DELETE", w.path("job"), "")
-	w.news(ch, "the Lease is deleted", looks)
+	w.News("the Lease is deleted", ch, backendtest.Looks)
 }
 
 // listsJobs: all jobs of a prefix, whatever their names.
 func listsJobs(w *world) {
 	want := []string{"a", "b c", "B c", "ü", strings.Repeat("long", 100)}
 	for _, job := range want {
-		w.finish(w.d, w.acquire(w.d, newClaim(job)))
+		w.Finish(w.d, w.Acquire(w.d, newClaim(job)))
 	}
 	w.server.API(w, "POST", w.server.Leases(w.namespace), `{"metadata":{"name":"leaderrun-other"}}`)
 	slices.Sort(want)

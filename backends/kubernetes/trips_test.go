@@ -40,13 +40,13 @@ func roundTrips(w *world) {
 		want int32
 		do   func()
 	}{
-		{"the first claim", 2, func() { g = w.acquire(w.d, claim) }},
-		{"a renewal", 1, func() { w.renew(w.d, g) }},
-		{"another renewal", 1, func() { w.renew(w.d, g) }},
-		{"a claim that is refused", 1, func() { w.refused(w.d, newClaim("job"), backends.Held) }},
-		{"an end", 1, func() { w.finish(w.d, g) }},
-		{"an end that is repeated", 2, func() { w.finish(w.d, g) }},
-		{"a later claim", 2, func() { g = w.acquire(w.d, newClaim("job")) }},
+		{"the first claim", 2, func() { g = w.Acquire(w.d, claim) }},
+		{"a renewal", 1, func() { w.Renew(w.d, g) }},
+		{"another renewal", 1, func() { w.Renew(w.d, g) }},
+		{"a claim that is refused", 1, func() { w.Refused(w.d, newClaim("job"), backends.Held) }},
+		{"an end", 1, func() { w.Finish(w.d, g) }},
+		{"an end that is repeated", 2, func() { w.Finish(w.d, g) }},
+		{"a later claim", 2, func() { g = w.Acquire(w.d, newClaim("job")) }},
 		{"a claim taken back", 2, func() {
 			if err := w.d.Abandon(w.Context(), g.Claim); err != nil {
 				w.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/backends/kubernetes/api"
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
@@ -24,21 +25,21 @@ func watchCut(w *world) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	w.news(ch, "the watch stands", looks)
-	g := w.acquire(w.d, newClaim("job"))
-	w.news(ch, "a beat", func(n backends.News) bool { return n.Seen.Token == g.Token })
+	w.News("the watch stands", ch, backendtest.Looks)
+	g := w.Acquire(w.d, newClaim("job"))
+	w.News("a beat", ch, func(n backends.News) bool { return n.Seen.Token == g.Token })
 	p.DropAll(true)
-	w.renew(w.d, g)
+	w.Renew(w.d, g)
 	beat := w.record("job").Beat
 	p.DropAll(false)
 	p.Cut()
 	looked := false
-	w.news(ch, "the watch stands again and shows the last beat", func(n backends.News) bool {
+	w.News("the watch stands again and shows the last beat", ch, func(n backends.News) bool {
 		looked = looked || n.Look
 		return looked && n.Seen == backends.Evidence{Token: g.Token, Beat: beat}
 	})
-	w.finish(w.d, g)
-	w.news(ch, "the end", looks)
+	w.Finish(w.d, g)
+	w.News("the end", ch, backendtest.Looks)
 }
 
 // examines: what doctor says of a server that is as it should be, and of users who are not.

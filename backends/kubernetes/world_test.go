@@ -5,21 +5,18 @@ import (
 	"encoding/json"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/backends/kubernetes/api"
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
-
-// patience is how long something that must happen may take on a busy machine.
-const patience = time.Minute
 
 var errLost = errors.New("the reply was lost")
 
 // world is a namespace with an operator and two hosts, which have the rights of role.yaml.
 type world struct {
-	*testing.T
+	backendtest.Steps
 	server    *testserver.KubernetesServer
 	namespace string
 	operator  operator
@@ -63,7 +60,7 @@ func TestOnOneServer(t *testing.T) {
 			t.Parallel()
 			namespace := s.Namespace(t)
 			applyRole(t, s, namespace)
-			w := &world{T: t, server: s, namespace: namespace}
+			w := &world{Steps: backendtest.On(t), server: s, namespace: namespace}
 			w.operator = operator{w.open(testserver.KubernetesAdmin)}
 			w.d, w.other = w.open(account(namespace)), w.open(account(namespace))
 			test(w)
@@ -86,46 +83,10 @@ func (w *world) patch(job, merge string) {
 	w.server.API(w, "PATCH", w.path(job), merge)
 }
 
-func (w *world) acquire(d *Driver, c backends.Claim) backends.Grant {
+// awaits claims until a holder has been silent for long enough.
+func (w *world) awaits(d *Driver, c backends.Claim) backends.Grant {
 	w.Helper()
-	g, err := d.Acquire(w.Context(), c)
-	if err != nil {
-		w.Fatalf("Acquire: %v", err)
-	}
-	return g
-}
-
-func (w *world) renew(d *Driver, g backends.Grant) backends.Signal {
-	w.Helper()
-	signal, err := d.Renew(w.Context(), g)
-	if err != nil {
-		w.Fatalf("Renew: %v", err)
-	}
-	return signal
-}
-
-func (w *world) finish(d *Driver, g backends.Grant) {
-	w.Helper()
-	if err := d.Finish(w.Context(), g, backends.Outcome{State: backends.Done}); err != nil {
-		w.Fatalf("Finish: %v", err)
-	}
-}
-
-func (w *world) refused(d *Driver, c backends.Claim, want backends.Verdict) *backends.Refusal {
-	w.Helper()
-	g, err := d.Acquire(w.Context(), c)
-	r, ok := errors.AsType[*backends.Refusal](err)
-	if !ok || r.Verdict != want {
-		w.Fatalf("Acquire: %+v, %v; want %s", g, err, want)
-	}
-	return r
-}
-
-func (w *world) wantLost(what string, err error) {
-	w.Helper()
-	if !errors.Is(err, backends.ErrLost) {
-		w.Errorf("%s: %v, want ErrLost", what, err)
-	}
+	return w.Outlast(d, c, func(*backends.Refusal) bool { return true })
 }
 
 // lease is what the API has of a job.
@@ -190,23 +151,3 @@ func (w *world) loses(d *Driver) {
 }
 
 func (w *world) doubles(d *Driver) { d.client = &between{client: d.client, twice: true} }
-
-// news waits for news of a kind.
-func (w *world) news(ch <-chan backends.News, what string, is func(backends.News) bool) {
-	w.Helper()
-	for end := time.After(patience); ; {
-		select {
-		case n, open := <-ch:
-			if !open {
-				w.Fatalf("%s: the watch has ended", what)
-			}
-			if is(n) {
-				return
-			}
-		case <-end:
-			w.Fatalf("%s: no news for %v", what, patience)
-		}
-	}
-}
-
-func looks(n backends.News) bool { return n.Look }

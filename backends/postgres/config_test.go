@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/backends/postgres/wire"
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
@@ -51,25 +52,16 @@ var badURLs = []string{
 
 func TestBadURL(t *testing.T) {
 	t.Parallel()
-	for _, url := range badURLs {
-		_, err := Open(url)
-		p, ok := errors.AsType[*backends.PermanentError](err)
-		if !ok || p.Kind != backends.Configuration {
-			t.Errorf("%s: %v, want a configuration error", url, err)
-			continue
-		}
-		if strings.Contains(err.Error()+p.Hint, "hunter2") {
-			t.Errorf("%s: the error shows the password: %v (%s)", url, err, p.Hint)
-		}
-	}
+	backendtest.BadURLs(t, Open, badURLs)
 }
 
 func TestRedacted(t *testing.T) {
 	t.Parallel()
-	d := open(t, "postgres://u:hunter2@h,i:7/d?prefix=jobs&longest-ttl=1m")
-	const want = "postgres://u:xxxxx@h:5432,i:7/d?longest-ttl=1m&prefix=jobs"
-	if d.Redacted() != want || d.String() != want || d.Prefix() != "jobs" || d.Limits().MaxTTL != time.Minute || d.Limits().MaxHint == "" {
-		t.Errorf("%s, %s, %+v", d, d.Prefix(), d.Limits())
+	const url = "postgres://u:hunter2@h,i:7/d?prefix=jobs&longest-ttl=1m"
+	backendtest.Redacted(t, Open, map[string]string{url: "postgres://u:xxxxx@h:5432,i:7/d?longest-ttl=1m&prefix=jobs"})
+	d := open(t, url)
+	if d.Prefix() != "jobs" || d.Limits().MaxTTL != time.Minute || d.Limits().MaxHint == "" {
+		t.Errorf("%s, %+v", d.Prefix(), d.Limits())
 	}
 }
 

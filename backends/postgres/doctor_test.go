@@ -3,50 +3,30 @@ package postgres
 import (
 	"net"
 	"net/url"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
-// found are the findings by what was looked at.
-type found map[string][]backends.Finding
-
-func examine(t *testing.T, url string) found {
+func examine(t *testing.T, url string) backendtest.Findings {
 	t.Helper()
-	all := found{}
-	for _, f := range open(t, url).Examine(t.Context(), 15*time.Second) {
-		if (f.Remedy == "") != (f.Grade == backends.Fine) {
-			t.Errorf("%+v: the remedy does not fit the grade", f)
-		}
-		if strings.Contains(f.Why+f.Remedy, "sesame") {
-			t.Errorf("%+v shows the password", f)
-		}
-		all[f.What] = append(all[f.What], f)
-	}
-	return all
-}
-
-func (e found) expect(t *testing.T, what string, grade backends.Grade, say string) {
-	t.Helper()
-	if !slices.ContainsFunc(e[what], func(f backends.Finding) bool { return f.Grade == grade && strings.Contains(f.Why+f.Remedy, say) }) {
-		t.Errorf("%s: %+v, want %s with %q", what, e[what], grade, say)
-	}
+	return backendtest.Examined(t, open(t, url).Examine(t.Context(), 15*time.Second), "sesame")
 }
 
 func TestExamine(t *testing.T) {
 	t.Parallel()
 	s := testserver.Postgres(t, testserver.PostgresOptions{Lines: []string{"fsync = on", "full_page_writes = on"}})
 	e := examine(t, s.URL())
-	e.expect(t, backends.Reachable, backends.Fine, s.Addr())
-	e.expect(t, "version", backends.Fine, "PostgreSQL")
-	e.expect(t, backends.Clock, backends.Fine, "")
-	e.expect(t, "durability", backends.Fine, "")
-	e.expect(t, "standbys", backends.Fine, "")
-	e.expect(t, backends.Rights, backends.Fine, "CREATE TABLE")
+	e.Expect(t, backends.Reachable, backends.Fine, s.Addr())
+	e.Expect(t, "version", backends.Fine, "PostgreSQL")
+	e.Expect(t, backends.Clock, backends.Fine, "")
+	e.Expect(t, "durability", backends.Fine, "")
+	e.Expect(t, "standbys", backends.Fine, "")
+	e.Expect(t, backends.Rights, backends.Fine, "CREATE TABLE")
 	if n := s.Do(t, "SELECT count(*) FROM pg_class WHERE relname = 'leaderrun'"); n != "0" {
 		t.Error("doctor has made a table")
 	}
@@ -54,23 +34,23 @@ func TestExamine(t *testing.T) {
 	w.trust(t)
 	before := s.Do(t, "SELECT string_agg(leaderrun::text, ';') FROM leaderrun")
 	e = examine(t, s.URL())
-	e.expect(t, backends.Rights, backends.Fine, "read and write")
-	e.expect(t, "quarantine", backends.Fine, "timeline")
+	e.Expect(t, backends.Rights, backends.Fine, "read and write")
+	e.Expect(t, "quarantine", backends.Fine, "timeline")
 	if after := s.Do(t, "SELECT string_agg(leaderrun::text, ';') FROM leaderrun"); after != before {
 		t.Errorf("doctor has changed %s into %s", before, after)
 	}
 	s.Do(t, `UPDATE leaderrun SET record = '{"identity":"7:1"}' WHERE job = ''`)
-	examine(t, s.URL()).expect(t, "quarantine", backends.Warning, "waits for")
+	examine(t, s.URL()).Expect(t, "quarantine", backends.Warning, "waits for")
 
 	s.Do(t, "ALTER TABLE leaderrun SET UNLOGGED")
-	examine(t, s.URL()).expect(t, "durability", backends.Bad, "UNLOGGED")
+	examine(t, s.URL()).Expect(t, "durability", backends.Bad, "UNLOGGED")
 	if status, err := w.Inspect(t.Context(), "job"); err == nil {
 		t.Errorf("%+v", status)
 	}
 	pooler := testserver.PgBouncer(t, s, testserver.PgBouncerOptions{})
-	examine(t, pooler.URL()).expect(t, backends.Reachable, backends.Fine, pooler.Addr())
+	examine(t, pooler.URL()).Expect(t, backends.Reachable, backends.Fine, pooler.Addr())
 	s.Kill()
-	examine(t, s.URL()).expect(t, backends.Reachable, backends.Bad, "")
+	examine(t, s.URL()).Expect(t, backends.Reachable, backends.Bad, "")
 }
 
 // TestExamineWithoutRights: the remedy is what the owner of the database has to run, and it works.
@@ -79,7 +59,7 @@ func TestExamineWithoutRights(t *testing.T) {
 	s := testserver.Postgres(t, testserver.PostgresOptions{})
 	s.Do(t, `CREATE ROLE "some""body" LOGIN PASSWORD 'sesame'`)
 	at := "postgres://some%22body:sesame@" + s.Addr() + "/postgres?sslmode=disable&longest-ttl=1s&prefix=public."
-	last := func(e found) backends.Finding { return e[backends.Rights][0] }
+	last := func(e backendtest.Findings) backends.Finding { return e[backends.Rights][0] }
 	f := last(examine(t, at+"Jobs"))
 	if f.Grade != backends.Bad || !strings.Contains(f.Remedy, "CREATE TABLE") {
 		t.Fatalf("%+v", f)
@@ -114,13 +94,13 @@ func TestExamineReplicas(t *testing.T) {
 	t.Parallel()
 	set := testserver.PostgresReplicas(t, 0, testserver.PostgresOptions{}, testserver.PostgresOptions{})
 	e := examine(t, set.URL())
-	e.expect(t, backends.Reachable, backends.Fine, "a standby")
-	e.expect(t, backends.Reachable, backends.Fine, "the primary")
-	e.expect(t, "standbys", backends.Warning, "none is synchronous")
-	examine(t, set.Standbys(t)[0].URL()).expect(t, "hosts", backends.Bad, "in recovery")
+	e.Expect(t, backends.Reachable, backends.Fine, "a standby")
+	e.Expect(t, backends.Reachable, backends.Fine, "the primary")
+	e.Expect(t, "standbys", backends.Warning, "none is synchronous")
+	examine(t, set.Standbys(t)[0].URL()).Expect(t, "hosts", backends.Bad, "in recovery")
 	set.Detach(t, set.Standbys(t)[0])
 	set.Promote(t, set.Standbys(t)[0])
-	examine(t, set.URL()).expect(t, "hosts", backends.Bad, "2 hosts")
+	examine(t, set.URL()).Expect(t, "hosts", backends.Bad, "2 hosts")
 }
 
 // TestPermanentErrors: what no retry mends says what does.

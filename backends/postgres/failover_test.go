@@ -10,31 +10,15 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/backends/postgres/wire"
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
-// enough is a time that only a hang exceeds.
-const enough = 2 * time.Minute
-
 // granted asks until a claim is granted, and returns the verdicts on the way there.
 func granted(t *testing.T, d *Driver, c backends.Claim) (backends.Grant, []backends.Verdict) {
 	t.Helper()
-	var verdicts []backends.Verdict
-	for end := time.Now().Add(enough); ; time.Sleep(20 * time.Millisecond) {
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		g, err := d.Acquire(ctx, c)
-		cancel()
-		if err == nil {
-			return g, slices.Compact(verdicts)
-		}
-		if r, ok := errors.AsType[*backends.Refusal](err); ok {
-			verdicts = append(verdicts, r.Verdict)
-		}
-		if isPermanent(err) || time.Now().After(end) {
-			t.Fatalf("Acquire: %v (%v)", err, verdicts)
-		}
-	}
+	return backendtest.On(t).Insist(d, c, 5*time.Second)
 }
 
 // TestFailoverToALaggingStandby: what the new primary never heard of is waited for: the whole of a lease that it cannot know.
@@ -102,7 +86,7 @@ func TestFailoverToALaggingStandby(t *testing.T) {
 // TestRestoredElsewhere: a dump that is restored into another cluster does not know what was granted after it.
 func TestRestoredElsewhere(t *testing.T) {
 	w := newWorld(t)
-	w.acquire(w.d, newSteady("job"))
+	w.Acquire(w.d, newSteady("job"))
 	mark := w.server.Do(t, "SELECT record FROM leaderrun WHERE job = ''")
 
 	s := testserver.Postgres(t, testserver.PostgresOptions{})
@@ -180,7 +164,7 @@ func TestAdmit(t *testing.T) {
 func TestUnloggedTable(t *testing.T) {
 	w := newWorld(t)
 	w.server.Do(t, "ALTER TABLE leaderrun SET UNLOGGED")
-	w.acquire(w.d, newSteady("job"))
+	w.Acquire(w.d, newSteady("job"))
 	w.server.Restart(t, true)
 	var verdicts []backends.Verdict
 	testserver.Eventually(t, "the server answers", func() bool {
@@ -202,22 +186,22 @@ func TestUnloggedTable(t *testing.T) {
 // TestEmptiedByHand: who empties the table has removed every trace of a run. This is a promise that is not made.
 func TestEmptiedByHand(t *testing.T) {
 	w := newWorld(t)
-	g := w.acquire(w.d, newSteady("job"))
+	g := w.Acquire(w.d, newSteady("job"))
 	mark := w.server.Do(t, "SELECT record FROM leaderrun WHERE job = ''")
 	w.server.Do(t, "TRUNCATE leaderrun; INSERT INTO leaderrun (job, version, record) VALUES ('', 7, "+literal(mark)+")")
-	w.acquire(w.other, newSteady("job"))
+	w.Acquire(w.other, newSteady("job"))
 	_, err := w.d.Renew(t.Context(), g)
-	w.wantLost("the first holder", err)
+	w.WantLost("the first holder", err)
 	w.server.Do(t, "DROP TABLE leaderrun")
 	_, err = w.other.Renew(t.Context(), g)
-	w.wantLost("without a table", err)
+	w.WantLost("without a table", err)
 	if jobs, err := w.other.Jobs(t.Context()); len(jobs) != 0 || err != nil {
 		t.Errorf("jobs without a table: %v, %v", jobs, err)
 	}
 	if err := w.other.Abandon(t.Context(), g.Claim); err != nil {
 		t.Errorf("Abandon without a table: %v", err)
 	}
-	w.refused(w.other, newSteady("another"), backends.Quarantined) // a new cluster
+	w.Refused(w.other, newSteady("another"), backends.Quarantined) // a new cluster
 }
 
 // synchronous is a primary whose standby must confirm, and whose user's default is not to wait for anything, nor to be warned.
@@ -233,8 +217,8 @@ func synchronous(t *testing.T) (*world, *testserver.PostgresSet) {
 func TestStandbyMustConfirm(t *testing.T) {
 	t.Parallel()
 	w, set := synchronous(t)
-	g, ended := w.acquire(w.d, newSteady("job")), w.acquire(w.d, newSteady("ended"))
-	broken := w.acquire(w.d, newSteady("broken"))
+	g, ended := w.Acquire(w.d, newSteady("job")), w.Acquire(w.d, newSteady("ended"))
+	broken := w.Acquire(w.d, newSteady("broken"))
 	standby := set.Standbys(t)[0]
 	standby.Stop(t)
 	other, given := newSteady("other"), newSteady("given up")
@@ -250,12 +234,12 @@ func TestStandbyMustConfirm(t *testing.T) {
 	for name, step := range steps {
 		for range 2 { // the second time there may be nothing left to change
 			done := make(chan error, 1)
-			ctx, cancel := context.WithTimeout(t.Context(), enough)
+			ctx, cancel := context.WithTimeout(t.Context(), backendtest.Patience)
 			go func() { done <- step(ctx) }()
 			// What an administrator does who is tired of waiting. The step is committed, and is not where it must be.
 			err := w.cancelled(done)
 			cancel()
-			w.wantUnknown(name+" without the standby", err)
+			w.WantUnknown(name+" without the standby", err)
 			if err != nil && !errors.Is(err, errUnreplicated) {
 				t.Errorf("%s: %v, want %v", name, err, errUnreplicated)
 			}
@@ -273,7 +257,7 @@ func TestStandbyMustConfirm(t *testing.T) {
 // cancelled ends the waits for the standby until a step returns.
 func (w *world) cancelled(done chan error) error {
 	w.Helper()
-	for end := time.Now().Add(enough); time.Now().Before(end); {
+	for end := time.Now().Add(backendtest.Patience); time.Now().Before(end); {
 		_, _ = w.server.Try("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
 		select {
 		case err := <-done:

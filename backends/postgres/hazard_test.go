@@ -11,15 +11,12 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
 // newSteady returns a claim for longer than a test takes.
-func newSteady(job string) backends.Claim {
-	c := newClaim(job)
-	c.TTL = 30 * time.Second
-	return c
-}
+func newSteady(job string) backends.Claim { return backendtest.NewClaim(job, 30*time.Second) }
 
 // TestReplyOfCommitLost: what was committed and not answered is found again, once.
 func TestReplyOfCommitLost(t *testing.T) {
@@ -34,18 +31,18 @@ func TestReplyOfCommitLost(t *testing.T) {
 	})
 	c := newSteady("job")
 	_, err := w.d.Acquire(t.Context(), c)
-	w.wantUnknown("Acquire", err)
-	w.refused(w.other, newSteady("job"), backends.Held)
+	w.WantUnknown("Acquire", err)
+	w.Refused(w.other, newSteady("job"), backends.Held)
 	losing = false
-	g := w.acquire(w.d, c)
+	g := w.Acquire(w.d, c)
 	if first := w.operator.state(w, "job").token; g.Token != first {
 		t.Errorf("token %d, and the store has %d", g.Token, first)
 	}
 
 	losing = true
 	_, err = w.d.Renew(t.Context(), g)
-	w.wantUnknown("Renew", err)
-	w.wantUnknown("Finish", w.d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}))
+	w.WantUnknown("Renew", err)
+	w.WantUnknown("Finish", w.d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}))
 	losing = false
 	if err := w.d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}); err != nil {
 		t.Errorf("Finish again: %v", err)
@@ -58,7 +55,7 @@ func TestReplyOfCommitLost(t *testing.T) {
 // TestLateClaim (etcd-io/etcd#11456): a claim that waits on its way grants nothing for longer than its sender believes.
 func TestLateClaim(t *testing.T) {
 	w := newWorld(t)
-	w.acquire(w.d, func() backends.Claim { c := newSteady("job"); c.TTL = time.Millisecond; return c }())
+	w.Acquire(w.d, func() backends.Claim { c := newSteady("job"); c.TTL = time.Millisecond; return c }())
 	time.Sleep(2 * time.Millisecond)
 	var read time.Time
 	var unlock func()
@@ -78,7 +75,7 @@ func TestLateClaim(t *testing.T) {
 		return nil
 	})
 	c := newSteady("job")
-	g := w.acquire(w.d, c)
+	g := w.Acquire(w.d, c)
 	if until := time.UnixMilli(w.operator.state(w, "job").record.Until); until.After(read.Add(g.TTL)) {
 		t.Errorf("the lease lasts %v longer than the reply to what was read, and its TTL", until.Sub(read.Add(g.TTL)))
 	}
@@ -90,7 +87,7 @@ func TestTimeDoesNotStandStill(t *testing.T) {
 	w := newWorld(t)
 	c := newClaim("job")
 	c.TTL = 300 * time.Millisecond
-	g := w.acquire(w.d, c)
+	g := w.Acquire(w.d, c)
 	sent := time.Now()
 	unlock, err := w.server.Session("BEGIN; UPDATE leaderrun SET updated = clock_timestamp() WHERE job = 'job'; SAVEPOINT s")
 	if err != nil {
@@ -107,31 +104,31 @@ func TestTimeDoesNotStandStill(t *testing.T) {
 			t.Errorf("a renewal counts for %v longer than it was sent for", left-c.TTL)
 		}
 	}
-	g = w.acquire(w.other, newClaim("other"))
+	g = w.Acquire(w.other, newClaim("other"))
 	w.operator.do(t, "UPDATE leaderrun SET until = clock_timestamp() - interval '1 millisecond' WHERE job = JOB", "other")
 	_, err = w.other.Renew(t.Context(), g)
-	w.wantLost("a renewal of what has run out", err)
+	w.WantLost("a renewal of what has run out", err)
 
 	c = newClaim("over")
 	c.TTL = time.Millisecond
-	g = w.acquire(w.d, c)
+	g = w.Acquire(w.d, c)
 	testserver.Eventually(t, "it has run out", func() bool {
 		return w.server.Do(t, "SELECT until < clock_timestamp() FROM leaderrun WHERE job = 'over'") == "t"
 	})
 	_, err = w.d.Renew(t.Context(), g)
-	w.wantLost("a renewal of what has run out, and nobody has touched", err)
+	w.WantLost("a renewal of what has run out, and nobody has touched", err)
 }
 
 // TestLockIsNotWaitedForWithoutACaller: a step whose caller has gone leaves no process of the server behind.
 func TestLockIsNotWaitedForWithoutACaller(t *testing.T) {
 	w := newWorld(t)
-	g := w.acquire(w.d, newSteady("job"))
+	g := w.Acquire(w.d, newSteady("job"))
 	unlock := w.lock("job")
 	defer unlock()
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
 	_, err := w.d.Renew(ctx, g)
-	w.wantUnknown("Renew", err)
+	w.WantUnknown("Renew", err)
 	w.waiting("0")
 }
 
@@ -139,8 +136,8 @@ func TestLockIsNotWaitedForWithoutACaller(t *testing.T) {
 // connection of its own.
 func TestFrozenProcess(t *testing.T) {
 	w := newWorld(t)
-	g := w.acquire(w.d, newSteady("job"))
-	w.renew(w.d, g)
+	g := w.Acquire(w.d, newSteady("job"))
+	w.Renew(w.d, g)
 	pid, err := strconv.Atoi(w.server.Do(t, "SELECT pid FROM pg_stat_activity WHERE application_name = 'leaderrun' AND query LIKE '%UPDATE%' ORDER BY state_change DESC LIMIT 1"))
 	if err != nil {
 		t.Fatal(err)
@@ -158,11 +155,11 @@ func TestFrozenProcess(t *testing.T) {
 		leave()
 		return !alone
 	})
-	w.renew(w.d, g)
+	w.Renew(w.d, g)
 	cancel()
-	w.wantUnknown("the silent renewal", <-silent)
+	w.WantUnknown("the silent renewal", <-silent)
 	thaw()
-	w.renew(w.d, g)
+	w.Renew(w.d, g)
 }
 
 // TestSilentHost: a renewal beside one that stays silent asks another host, and does not wait for a share of its time first.
@@ -170,19 +167,19 @@ func TestSilentHost(t *testing.T) {
 	w := newWorld(t)
 	p := testserver.NewProxy(t, w.server.Addr())
 	d := open(t, "postgres://postgres:"+w.server.Password+"@"+p.Addr()+","+w.server.Addr()+"/postgres?sslmode=disable")
-	g := w.acquire(d, newSteady("job"))
+	g := w.Acquire(d, newSteady("job"))
 	p.DropReplies(true)
 	ctx, cancel := context.WithCancel(t.Context()) // without a deadline there are no shares
 	defer cancel()
 	silent := make(chan error, 1)
 	go func() { _, err := d.Renew(ctx, g); silent <- err }()
 	testserver.Eventually(t, "a renewal is on its way", func() bool { return p.Dropped() > 0 })
-	defer time.AfterFunc(enough, cancel).Stop()
+	defer time.AfterFunc(backendtest.Patience, cancel).Stop()
 	if _, err := d.Renew(ctx, g); err != nil {
 		t.Errorf("the renewal beside it: %v", err)
 	}
 	cancel()
-	w.wantUnknown("the silent renewal", <-silent)
+	w.WantUnknown("the silent renewal", <-silent)
 }
 
 // TestHandIsNoticed: whoever changes a row by hand leaves its version as it is, and is noticed all the same.
@@ -195,26 +192,24 @@ func TestHandIsNoticed(t *testing.T) {
 		"deleted": "DELETE FROM leaderrun WHERE job = JOB",
 		"again":   "WITH old AS (DELETE FROM leaderrun WHERE job = JOB RETURNING *) INSERT INTO leaderrun SELECT job || '2', version, record, holder, token, until, beat, updated FROM old",
 	} {
-		g := w.acquire(w.d, newSteady(job))
+		g := w.Acquire(w.d, newSteady(job))
 		w.operator.do(t, sql, job)
 		_, err := w.d.Renew(t.Context(), g)
-		w.wantLost(job, err)
+		w.WantLost(job, err)
 	}
-	g := w.acquire(w.d, newSteady("touched"))
+	g := w.Acquire(w.d, newSteady("touched"))
 	w.operator.do(t, "UPDATE leaderrun SET updated = now() WHERE job = JOB", "touched")
-	w.renew(w.d, g)
+	w.Renew(w.d, g)
 }
 
 // TestEndIsWhenItWas: a run that ends long after it was last renewed is not recorded as one that ended then: a schedule would
 // count the time between as one in which the lease was free.
 func TestEndIsWhenItWas(t *testing.T) {
 	w := newWorld(t)
-	g := w.acquire(w.d, newSteady("job"))
+	g := w.Acquire(w.d, newSteady("job"))
 	last, _ := backends.HoldingOf[*state](g).Last()
 	last.at = last.at.Add(-time.Hour) // when the claim was answered
-	if err := w.d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}); err != nil {
-		t.Fatal(err)
-	}
+	w.Finish(w.d, g)
 	r := w.operator.state(t, "job").record
 	if took := time.Duration(r.Ended-r.Granted) * time.Millisecond; took < time.Hour || r.Runs[0].Ended != r.Ended {
 		t.Errorf("a run of an hour has ended after %v", took)
@@ -224,21 +219,21 @@ func TestEndIsWhenItWas(t *testing.T) {
 // TestClockSetBack: a lease that seems to last for an hour, because the server's clock went back by one, lasts for its TTL.
 func TestClockSetBack(t *testing.T) {
 	w := newWorld(t)
-	g := w.acquire(w.d, newSteady("job"))
+	g := w.Acquire(w.d, newSteady("job"))
 	w.operator.do(t, "UPDATE leaderrun SET until = until + interval '1 hour' WHERE job = JOB", "job")
-	first := w.refused(w.other, newSteady("job"), backends.Held)
-	if second := w.refused(w.other, newSteady("job"), backends.Held); first.Wait > g.TTL || second.Wait > first.Wait {
+	first := w.Refused(w.other, newSteady("job"), backends.Held)
+	if second := w.Refused(w.other, newSteady("job"), backends.Held); first.Wait > g.TTL || second.Wait > first.Wait {
 		t.Errorf("waits for %v, and then for %v", first.Wait, second.Wait)
 	}
-	w.renew(w.d, g)
+	w.Renew(w.d, g)
 }
 
 // TestNothingOfASession (pgbouncer/pgbouncer#102, #418): no lock and no open transaction is left between two steps, which a
 // pooler would give to somebody else, or keep from its next user.
 func TestNothingOfASession(t *testing.T) {
 	w := newWorld(t)
-	g := w.acquire(w.d, newSteady("job"))
-	w.renew(w.d, g)
+	g := w.Acquire(w.d, newSteady("job"))
+	w.Renew(w.d, g)
 	if n := w.server.Do(t, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"); n != "0" {
 		t.Errorf("%s advisory locks", n)
 	}

@@ -1,8 +1,6 @@
 package postgres
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"net/url"
 	"os"
 	"strings"
@@ -16,22 +14,10 @@ import (
 
 func open(t testing.TB, url string) *Driver {
 	t.Helper()
-	d, err := Open(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = d.Close() })
-	return d
+	return backendtest.Open(t, Open, url)
 }
 
-func newClaim(job string) backends.Claim {
-	id := make([]byte, 16)
-	_, _ = rand.Read(id)
-	return backends.Claim{
-		Job: job, TTL: 2 * time.Second,
-		Holder: backends.Holder{ID: hex.EncodeToString(id), Host: "host-1", PID: 4711, User: "backup"},
-	}
-}
+func newClaim(job string) backends.Claim { return backendtest.NewClaim(job, 2*time.Second) }
 
 // with adds options to a URL.
 func with(url string, options ...string) string {
@@ -107,24 +93,13 @@ func (o operator) ask(t testing.TB, job string, b backends.BreakRequest) {
 // TestEmptiedByHand.
 func harness(url string, o operator) backendtest.Harness {
 	return backendtest.Harness{
-		Open: func(t testing.TB) backends.Driver {
-			t.Helper()
-			d, err := Open(url)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return d
-		},
+		Open:         backendtest.Opener(Open, url),
 		TTL:          time.Second,
 		Settle:       7 * time.Second,
 		DeleteLease:  o.deleteLease,
 		DeleteRecord: o.deleteRecord,
 		SetBreak:     o.ask,
-		Stall: func(t testing.TB) func() {
-			t.Helper()
-			o.server.Stop(t)
-			return func() { o.server.Cont(t) }
-		},
+		Stall:        testserver.Stall(o.server),
 	}
 }
 

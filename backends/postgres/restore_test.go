@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
@@ -42,15 +43,13 @@ func TestSnapshotPutBack(t *testing.T) {
 		t.Run(known, func(t *testing.T) {
 			w := newWorld(t)
 			if known == "an earlier run" {
-				g := w.acquire(w.d, newSteady("job"))
-				if err := w.d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}); err != nil {
-					t.Fatal(err)
-				}
+				g := w.Acquire(w.d, newSteady("job"))
+				w.Finish(w.d, g)
 			}
 			putBack := copyOf(t, w.server)
-			g := w.acquire(w.d, newSteady("job"))
+			g := w.Acquire(w.d, newSteady("job"))
 			putBack()
-			w.refused(w.other, newSteady("job"), backends.Quarantined)
+			w.Refused(w.other, newSteady("job"), backends.Quarantined)
 			testserver.Eventually(t, "the holder is told", func() bool {
 				_, err := w.d.Renew(t.Context(), g)
 				if err == nil {
@@ -66,18 +65,18 @@ func TestSnapshotPutBack(t *testing.T) {
 // as absent as it was.
 func TestPutBackBeforeTheWrite(t *testing.T) {
 	w := newWorld(t)
-	w.acquire(w.other, newSteady("another")) // from here on the mark stays as it is
+	w.Acquire(w.other, newSteady("another")) // from here on the mark stays as it is
 	writes := 0
 	intercept(w.d, func(request string) {
 		if writes++; request != "write" || writes > 2 {
 			return
 		}
-		w.acquire(w.other, newSteady("job"))
+		w.Acquire(w.other, newSteady("job"))
 		w.server.Restart(t, true)
 		w.server.Do(t, "DELETE FROM leaderrun WHERE job = 'job'") // as a snapshot has it
 		w.d.client.Elsewhere()                                    // a pooler has a connection to the new one
 	}, nil)
-	w.refused(w.d, newSteady("job"), backends.Quarantined)
+	w.Refused(w.d, newSteady("job"), backends.Quarantined)
 }
 
 // TestLongerTTLElsewhere: a claim that was decided on before a host with a longer ?longest-ttl= came is decided on again.
@@ -85,7 +84,7 @@ func TestLongerTTLElsewhere(t *testing.T) {
 	t.Parallel()
 	s := testserver.Postgres(t, testserver.PostgresOptions{})
 	short, long := open(t, with(s.URL(), "longest-ttl=1s")), open(t, with(s.URL(), "longest-ttl=1h"))
-	w := &world{T: t, server: s}
+	w := &world{Steps: backendtest.On(t), server: s}
 	s.Do(t, short.sql.create)
 	testserver.Eventually(t, "the server is no new one to the host with the short leases", func() bool {
 		return s.Do(t, "SELECT clock_timestamp() > pg_postmaster_start_time() + interval '2 seconds'") == "t"
@@ -94,12 +93,12 @@ func TestLongerTTLElsewhere(t *testing.T) {
 	intercept(short, func(request string) {
 		if request == "write" && !came {
 			came = true
-			w.refused(long, newSteady("another"), backends.Quarantined)
+			w.Refused(long, newSteady("another"), backends.Quarantined)
 		}
 	}, nil)
 	c := newClaim("job")
 	c.TTL = time.Second
-	w.refused(short, c, backends.Quarantined)
+	w.Refused(short, c, backends.Quarantined)
 	if !came {
 		t.Error("nothing came between")
 	}
@@ -108,7 +107,7 @@ func TestLongerTTLElsewhere(t *testing.T) {
 // TestRestarted: a restart costs a run nothing, and nobody else starts until the longest lease that it may have forgotten is over.
 func TestRestarted(t *testing.T) {
 	w := newWorld(t)
-	g, ended := w.acquire(w.d, newSteady("job")), w.acquire(w.d, newSteady("ended"))
+	g, ended := w.Acquire(w.d, newSteady("job")), w.Acquire(w.d, newSteady("ended"))
 	w.server.Restart(t, true)
 	survives := func(what string, step func(context.Context) error) {
 		t.Helper()
@@ -133,9 +132,9 @@ func TestRestarted(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, job := range []string{"ended", "another"} {
-		if r := w.refused(w.other, newSteady(job), backends.Quarantined); r.Wait > defaultLongest-up {
+		if r := w.Refused(w.other, newSteady(job), backends.Quarantined); r.Wait > defaultLongest-up {
 			t.Errorf("%s: waits for %v, and the server has been up for %v", job, r.Wait, up)
 		}
 	}
-	w.refused(w.other, newSteady("job"), backends.Held)
+	w.Refused(w.other, newSteady("job"), backends.Held)
 }

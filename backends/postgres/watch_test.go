@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/backends/postgres/wire"
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
@@ -27,7 +28,7 @@ func tells(t *testing.T, what string, ch <-chan backends.News) {
 		if !open || !n.Look {
 			t.Fatalf("%s: %+v, open %v", what, n, open)
 		}
-	case <-time.After(enough):
+	case <-time.After(backendtest.Patience):
 		t.Fatalf("%s: nothing is told", what)
 	}
 }
@@ -43,29 +44,25 @@ func TestWatch(t *testing.T) {
 	if n := w.server.Do(t, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'leaderrun watch'"); n != "1" {
 		t.Errorf("%s connections are shown as those of a watch", n)
 	}
-	g := w.acquire(w.d, newSteady("job"))
-	another := w.acquire(w.d, newSteady("another"))
+	g := w.Acquire(w.d, newSteady("job"))
+	another := w.Acquire(w.d, newSteady("another"))
 	for _, o := range []backends.Order{
 		{Job: "another", Kind: backends.Stop, By: newClaim("").Holder, Token: another.Token},
 		{Job: "job", Kind: backends.Stop, By: newClaim("").Holder, Token: g.Token},
 	} {
-		w.renew(w.d, g)
+		w.Renew(w.d, g)
 		select {
 		case n := <-ch:
 			t.Errorf("%+v without a reason", n) // also at the next look
 		default:
 		}
-		if err := w.other.Order(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
+		w.Order(w.other, o)
 	}
 	tells(t, "a request to stop", ch)
-	if s := w.renew(w.d, g); s.Break == nil {
+	if s := w.Renew(w.d, g); s.Break == nil {
 		t.Error("a renewal does not carry the request")
 	}
-	if err := w.d.Finish(t.Context(), g, backends.Outcome{State: backends.Stopped}); err != nil {
-		t.Fatal(err)
-	}
+	w.FinishAs(w.d, g, backends.Outcome{State: backends.Stopped})
 	tells(t, "the end", ch)
 	w.server.Restart(t, true)
 	tells(t, "the watch stands again", ch)
@@ -91,14 +88,12 @@ func TestTold(t *testing.T) {
 	if !listens {
 		t.Fatal("does not listen")
 	}
-	g := w.acquire(w.d, newSteady("job"))
-	w.renew(w.d, g)
-	if err := w.d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), enough)
+	g := w.Acquire(w.d, newSteady("job"))
+	w.Renew(w.d, g)
+	w.Finish(w.d, g)
+	ctx, cancel := context.WithTimeout(t.Context(), backendtest.Patience)
 	defer cancel()
-	if key, heard, err := conn.Wait(ctx, enough); key != keyOf("job") || !heard || err != nil {
+	if key, heard, err := conn.Wait(ctx, backendtest.Patience); key != keyOf("job") || !heard || err != nil {
 		t.Errorf("an end: %q, %v, %v", key, heard, err)
 	}
 	pooler := testserver.PgBouncer(t, w.server, testserver.PgBouncerOptions{})
@@ -117,10 +112,8 @@ func TestWatchThroughAPooler(t *testing.T) {
 		t.Fatal(err)
 	}
 	tells(t, "the watch stands", ch)
-	g := w.acquire(w.d, newSteady("job"))
-	if err := w.d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}); err != nil {
-		t.Fatal(err)
-	}
+	g := w.Acquire(w.d, newSteady("job"))
+	w.Finish(w.d, g)
 	tells(t, "the end", ch)
 }
 

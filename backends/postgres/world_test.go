@@ -2,17 +2,16 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"testing"
 
-	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/backends/postgres/wire"
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
 // world is a server with an operator and two hosts.
 type world struct {
-	*testing.T
+	backendtest.Steps
 	operator operator
 	d, other *Driver
 	server   *testserver.PostgresServer
@@ -31,52 +30,9 @@ func worldOf(t *testing.T, s *testserver.PostgresServer, url string) *world {
 	if url == "" {
 		url = s.URL()
 	}
-	w := &world{T: t, operator: operator{open(t, s.URL()), s}, d: open(t, url), other: open(t, url), server: s, url: url}
+	w := &world{Steps: backendtest.On(t), operator: operator{open(t, s.URL()), s}, d: open(t, url), other: open(t, url), server: s, url: url}
 	w.operator.trust(t)
 	return w
-}
-
-func (w *world) acquire(d *Driver, c backends.Claim) backends.Grant {
-	w.Helper()
-	g, err := d.Acquire(w.Context(), c)
-	if err != nil {
-		w.Fatalf("Acquire: %v", err)
-	}
-	return g
-}
-
-func (w *world) renew(d *Driver, g backends.Grant) backends.Signal {
-	w.Helper()
-	signal, err := d.Renew(w.Context(), g)
-	if err != nil {
-		w.Fatalf("Renew: %v", err)
-	}
-	return signal
-}
-
-func (w *world) refused(d *Driver, c backends.Claim, want backends.Verdict) *backends.Refusal {
-	w.Helper()
-	g, err := d.Acquire(w.Context(), c)
-	r, ok := errors.AsType[*backends.Refusal](err)
-	if !ok || r.Verdict != want {
-		w.Fatalf("Acquire: %+v, %v; want %s", g, err, want)
-	}
-	return r
-}
-
-func (w *world) wantLost(what string, err error) {
-	w.Helper()
-	if !errors.Is(err, backends.ErrLost) {
-		w.Errorf("%s: %v, want ErrLost", what, err)
-	}
-}
-
-// wantUnknown checks that an error leaves the outcome open.
-func (w *world) wantUnknown(what string, err error) {
-	w.Helper()
-	if err == nil || backends.IsAnswer(err) {
-		w.Errorf("%s: %v, want an unknown outcome", what, err)
-	}
 }
 
 // lock takes the lock of a job's row, as a person does who began a transaction and went for lunch.

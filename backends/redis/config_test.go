@@ -2,7 +2,6 @@ package redis
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
@@ -84,17 +84,7 @@ var badURLs = []string{
 
 func TestBadURL(t *testing.T) {
 	t.Parallel()
-	for _, url := range badURLs {
-		_, err := Open(url)
-		p, ok := errors.AsType[*backends.PermanentError](err)
-		if !ok || p.Kind != backends.Configuration {
-			t.Errorf("%s: %v, want a configuration error", url, err)
-			continue
-		}
-		if strings.Contains(err.Error()+p.Hint, "hunter2") {
-			t.Errorf("%s: the error shows the password: %v (%s)", url, err, p.Hint)
-		}
-	}
+	backendtest.BadURLs(t, Open, badURLs)
 	_, err := Open("redis://h?nosuch=1")
 	if p, ok := errors.AsType[*backends.PermanentError](err); !ok || !strings.Contains(p.Hint, "longest-ttl (") || strings.Contains(p.Hint, "sentinel-user") {
 		t.Errorf("the hint lists what exists: %+v", p)
@@ -103,54 +93,17 @@ func TestBadURL(t *testing.T) {
 
 func TestRedacted(t *testing.T) {
 	t.Parallel()
-	for url, want := range map[string]string{
+	backendtest.Redacted(t, Open, map[string]string{
 		"redis://h":                    "redis://h:6379",
 		"redis://:hunter2@h/2":         "redis://:xxxxx@h:6379/2",
 		"redis+unix:///run/s?db=2":     "redis+unix:///run/s?db=2",
 		"redis://u:hunter2@h?prefix=p": "redis://u:xxxxx@h:6379?prefix=p",
 		"redis+sentinel://u:hunter2@a,b/m?sentinel-password=hunter2": "redis+sentinel://u:xxxxx@a:26379,b:26379/m?sentinel-password=xxxxx",
-	} {
-		d, err := Open(url)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, got := range []string{d.Redacted(), fmt.Sprint(d), fmt.Sprintf("%v", d), fmt.Sprintf("%+v", d)} {
-			if got != want {
-				t.Errorf("%s: %s, want %s", url, got, want)
-			}
-		}
-		if text := fmt.Sprintf("%#v", d); strings.Contains(text, "hunter2") {
-			t.Errorf("%s: %%#v shows the password: %s", url, text)
-		}
-	}
+	})
 }
 
 // FuzzURL: whatever the URL, nothing shows its password, and nothing panics.
-func FuzzURL(f *testing.F) {
-	for _, url := range badURLs {
-		f.Add(url)
-	}
-	f.Fuzz(func(t *testing.T, url string) {
-		d, err := Open(url)
-		var text string
-		if err == nil {
-			text = d.String()
-		} else {
-			p, ok := errors.AsType[*backends.PermanentError](err)
-			if !ok {
-				t.Fatalf("%v is not permanent", err)
-			}
-			text = err.Error() + p.Hint
-		}
-		_, rest, _ := strings.Cut(url, "://")
-		if i := strings.LastIndex(rest, "@"); i >= 0 {
-			user, password, ok := strings.Cut(rest[:i], ":")
-			if ok && len(password) > 8 && !strings.Contains(user+rest[i:]+shapes, password) && strings.Contains(text, password) {
-				t.Errorf("%s: shows %q", text, password)
-			}
-		}
-	})
-}
+func FuzzURL(f *testing.F) { backendtest.FuzzURL(f, Open, badURLs, shapes) }
 
 func TestKeys(t *testing.T) {
 	t.Parallel()

@@ -6,40 +6,18 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
-// examined are the findings by what was looked at.
-type examined map[string][]backends.Finding
-
-func examine(t *testing.T, url string) examined {
+func examine(t *testing.T, url string) backendtest.Findings {
 	t.Helper()
 	return findings(t, open(t, url))
 }
 
-func findings(t *testing.T, d *Driver) examined {
+func findings(t *testing.T, d *Driver) backendtest.Findings {
 	t.Helper()
-	all := examined{}
-	for _, f := range d.Examine(t.Context(), 15*time.Second) {
-		if (f.Remedy == "") != (f.Grade == backends.Fine) {
-			t.Errorf("%+v: the remedy does not fit the grade", f)
-		}
-		if strings.Contains(f.Why+f.Remedy, "sesame") {
-			t.Errorf("%+v shows the password", f)
-		}
-		all[f.What] = append(all[f.What], f)
-	}
-	return all
-}
-
-func (e examined) expect(t *testing.T, what string, grade backends.Grade, say string) {
-	t.Helper()
-	for _, f := range e[what] {
-		if f.Grade == grade && strings.Contains(f.Why, say) {
-			return
-		}
-	}
-	t.Errorf("%s: %+v, want %s with %q; all: %+v", what, e[what], grade, say, e)
+	return backendtest.Examined(t, d.Examine(t.Context(), 15*time.Second), "sesame")
 }
 
 func redisURL(s *testserver.RedisServer) string { return "redis://" + s.Addr() }
@@ -49,14 +27,14 @@ func TestExamine(t *testing.T) {
 	s := testserver.Redis(t, testserver.RedisOptions{AppendOnly: true})
 	url := redisURL(s) + "?longest-ttl=200ms"
 	e := examine(t, url)
-	e.expect(t, backends.Reachable, backends.Fine, s.Addr())
-	e.expect(t, "version", backends.Fine, "Redis "+s.Info(t, "server", "redis_version"))
-	e.expect(t, "role", backends.Fine, "master")
-	e.expect(t, "persistence", backends.Fine, "append-only")
-	e.expect(t, "eviction", backends.Fine, "noeviction")
-	e.expect(t, "replicas", backends.Fine, "none")
-	e.expect(t, backends.Rights, backends.Fine, "all")
-	e.expect(t, backends.Clock, backends.Fine, "this host's")
+	e.Expect(t, backends.Reachable, backends.Fine, s.Addr())
+	e.Expect(t, "version", backends.Fine, "Redis "+s.Info(t, "server", "redis_version"))
+	e.Expect(t, "role", backends.Fine, "master")
+	e.Expect(t, "persistence", backends.Fine, "append-only")
+	e.Expect(t, "eviction", backends.Fine, "noeviction")
+	e.Expect(t, "replicas", backends.Fine, "none")
+	e.Expect(t, backends.Rights, backends.Fine, "all")
+	e.Expect(t, backends.Clock, backends.Fine, "this host's")
 	if keys := s.Do(t, "dbsize"); keys != int64(0) {
 		t.Errorf("%v keys were left behind", keys)
 	}
@@ -71,9 +49,9 @@ func TestExamineTheMark(t *testing.T) {
 	s.Do(t, "hset", mark, "identity", "another:server", "replicas", 0, "longest", 60000, "until", 0, "evicted", 0)
 	before := s.Do(t, "hgetall", mark)
 	e := examine(t, redisURL(s))
-	e.expect(t, "quarantine", backends.Warning, "nobody is granted")
-	e.expect(t, "longest-ttl", backends.Warning, "1m0s")
-	e.expect(t, "persistence", backends.Warning, "forgets")
+	e.Expect(t, "quarantine", backends.Warning, "nobody is granted")
+	e.Expect(t, "longest-ttl", backends.Warning, "1m0s")
+	e.Expect(t, "persistence", backends.Warning, "forgets")
 	if after := s.Do(t, "hgetall", mark); len(after.([]any)) != len(before.([]any)) || s.Do(t, "hget", mark, "identity") != "another:server" {
 		t.Errorf("the mark was changed: %v", after)
 	}
@@ -96,7 +74,7 @@ func TestExamineEviction(t *testing.T) {
 		s.Do(t, "config", "set", "maxmemory-policy", c.policy)
 		s.Do(t, "config", "set", "maxmemory", c.limit)
 		t.Log(c.name)
-		examine(t, redisURL(s)).expect(t, "eviction", c.grade, c.say)
+		examine(t, redisURL(s)).Expect(t, "eviction", c.grade, c.say)
 	}
 }
 
@@ -109,21 +87,21 @@ func TestExamineAReplica(t *testing.T) {
 			strings.Contains(master.Info(t, "replication", "slave0"), "state=online")
 	})
 	e := examine(t, redisURL(replica))
-	e.expect(t, "role", backends.Bad, "replica")
+	e.Expect(t, "role", backends.Bad, "replica")
 	if f := e["role"]; len(f) != 1 || !strings.Contains(f[0].Remedy, master.Addr()) {
 		t.Errorf("the remedy does not name the master: %+v", f)
 	}
 
 	// It must acknowledge, and a master that is cut off from it must stop.
 	e = examine(t, redisURL(master))
-	e.expect(t, "replicas", backends.Warning, "goes on taking writes")
-	examine(t, redisURL(master)+"?replicas=0").expect(t, "replicas", backends.Warning, "two runs may overlap")
+	e.Expect(t, "replicas", backends.Warning, "goes on taking writes")
+	examine(t, redisURL(master)+"?replicas=0").Expect(t, "replicas", backends.Warning, "two runs may overlap")
 	master.Do(t, "config", "set", "min-replicas-to-write", 1)
-	examine(t, redisURL(master)).expect(t, "replicas", backends.Fine, "1, of which 1 must")
+	examine(t, redisURL(master)).Expect(t, "replicas", backends.Fine, "1, of which 1 must")
 
 	// It is frozen: connected, as far as the master knows, and silent.
 	replica.Stop(t)
-	examine(t, redisURL(master)).expect(t, "replicas", backends.Bad, "nothing is granted")
+	examine(t, redisURL(master)).Expect(t, "replicas", backends.Bad, "nothing is granted")
 	replica.Cont(t)
 
 	// It is gone, and was seen.
@@ -132,7 +110,7 @@ func TestExamineAReplica(t *testing.T) {
 	master.Do(t, "hset", mark, "replicas", 1)
 	replica.Kill()
 	testserver.Eventually(t, "the master knows", func() bool { return master.Info(t, "replication", "connected_slaves") == "0" })
-	examine(t, redisURL(master)).expect(t, "replicas", backends.Bad, "0 of 1")
+	examine(t, redisURL(master)).Expect(t, "replicas", backends.Bad, "0 of 1")
 }
 
 func TestExamineRights(t *testing.T) {
@@ -163,13 +141,13 @@ func TestExamineRights(t *testing.T) {
 	} {
 		e := examine(t, "redis://"+c.user+":sesame@"+s.Addr())
 		for _, say := range c.say {
-			e.expect(t, backends.Rights, c.grade, say)
+			e.Expect(t, backends.Rights, c.grade, say)
 		}
 		if len(e[backends.Rights]) != 1 || c.grade != backends.Fine && strings.Contains(e[backends.Rights][0].Why, c.not+" ") && c.grade == backends.Bad {
 			t.Errorf("%s: %+v", c.user, e[backends.Rights])
 		}
 	}
-	examine(t, "redis://enough:not-sesame@"+s.Addr()).expect(t, backends.Reachable, backends.Bad, "WRONGPASS")
+	examine(t, "redis://enough:not-sesame@"+s.Addr()).Expect(t, backends.Reachable, backends.Bad, "WRONGPASS")
 	if keys := s.Do(t, "dbsize"); keys != int64(0) {
 		t.Errorf("%v keys were left behind", keys)
 	}
@@ -178,7 +156,7 @@ func TestExamineRights(t *testing.T) {
 func TestExamineNobody(t *testing.T) {
 	t.Parallel()
 	e := examine(t, "redis://127.0.0.1:1")
-	e.expect(t, backends.Reachable, backends.Bad, "connection refused")
+	e.Expect(t, backends.Reachable, backends.Bad, "connection refused")
 	if len(e) != 1 {
 		t.Errorf("%+v", e)
 	}
@@ -190,23 +168,23 @@ func TestExamineSilence(t *testing.T) {
 	s := testserver.Redis(t, testserver.RedisOptions{})
 	s.Stop(t)
 	defer s.Cont(t)
-	examine(t, redisURL(s)).expect(t, backends.Reachable, backends.Bad, s.Addr())
+	examine(t, redisURL(s)).Expect(t, backends.Reachable, backends.Bad, s.Addr())
 }
 
 func TestExamineSentinel(t *testing.T) {
 	t.Parallel()
 	set := testserver.Sentinel(t, 1)
 	e := examine(t, set.URL())
-	e.expect(t, "sentinel", backends.Fine, "3 of 3")
-	e.expect(t, "role", backends.Fine, "master")
-	e.expect(t, "replicas", backends.Warning, "goes on taking writes")
+	e.Expect(t, "sentinel", backends.Fine, "3 of 3")
+	e.Expect(t, "role", backends.Fine, "master")
+	e.Expect(t, "replicas", backends.Warning, "goes on taking writes")
 	one := "redis+sentinel://" + set.Sentinels[0].Addr() + "/" + set.Name
-	examine(t, one).expect(t, "sentinel", backends.Warning, "1 of 3")
-	examine(t, redisURL(set.Sentinels[0])).expect(t, "role", backends.Bad, "Sentinel")
+	examine(t, one).Expect(t, "sentinel", backends.Warning, "1 of 3")
+	examine(t, redisURL(set.Sentinels[0])).Expect(t, "role", backends.Bad, "Sentinel")
 	set.Sentinels[2].Kill()
-	examine(t, set.URL()).expect(t, "sentinel", backends.Warning, set.Sentinels[2].Addr())
+	examine(t, set.URL()).Expect(t, "sentinel", backends.Warning, set.Sentinels[2].Addr())
 	set.Sentinels[1].Kill()
-	examine(t, set.URL()).expect(t, "sentinel", backends.Bad, "1 of 3")
+	examine(t, set.URL()).Expect(t, "sentinel", backends.Bad, "1 of 3")
 }
 
 func TestExamineCluster(t *testing.T) {
@@ -214,15 +192,15 @@ func TestExamineCluster(t *testing.T) {
 	nodes := testserver.Cluster(t, 0)
 	url := "redis+cluster://" + nodes[0].Addr()
 	e := examine(t, url)
-	e.expect(t, "cluster", backends.Fine, "3 masters")
+	e.Expect(t, "cluster", backends.Fine, "3 masters")
 	for _, n := range nodes { // every master needs a replica
-		e.expect(t, "replicas", backends.Bad, n.Addr()+": 0 of 1")
-		e.expect(t, backends.Rights, backends.Fine, n.Addr())
+		e.Expect(t, "replicas", backends.Bad, n.Addr()+": 0 of 1")
+		e.Expect(t, backends.Rights, backends.Fine, n.Addr())
 	}
-	examine(t, url+"?replicas=0").expect(t, "replicas", backends.Warning, "two runs may overlap")
-	examine(t, redisURL(nodes[0])).expect(t, "role", backends.Bad, "node of a Redis Cluster")
+	examine(t, url+"?replicas=0").Expect(t, "replicas", backends.Warning, "two runs may overlap")
+	examine(t, redisURL(nodes[0])).Expect(t, "role", backends.Bad, "node of a Redis Cluster")
 	nodes[0].Do(t, "cluster", "delslots", 7)
-	examine(t, url+"?replicas=0").expect(t, "cluster", backends.Bad, "1 of 16384")
+	examine(t, url+"?replicas=0").Expect(t, "cluster", backends.Bad, "1 of 16384")
 }
 
 func TestFacts(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
@@ -84,7 +85,7 @@ func TestACLIsLeast(t *testing.T) {
 	trust(t, s)
 	tour := func(user string, db int) error {
 		d := open(t, fmt.Sprintf("redis://%s:%s@%s/%d", user, url.QueryEscape(secret), s.Addr(), db))
-		ctx := within(t, patience)
+		ctx := within(t, backendtest.Patience)
 		g, err := d.Acquire(ctx, claim("job "+user, long))
 		if err != nil && !strings.Contains(err.Error(), "quarantined") {
 			return err

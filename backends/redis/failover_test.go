@@ -85,7 +85,7 @@ func (o *overlapping) next(t testing.TB, g backends.Grant, received time.Time) {
 // hold renews until a renewal counts.
 func (o *overlapping) hold(t testing.TB, d *Driver, g backends.Grant) {
 	t.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(backendtest.Patience); ; time.Sleep(10 * time.Millisecond) {
 		sent := time.Now()
 		_, err := d.Renew(within(t, time.Second), g)
 		if err == nil {
@@ -111,7 +111,7 @@ func TestFailover(t *testing.T) {
 	for round := range 3 {
 		g, verdicts := granted(t, a, claim("job", ttl))
 		life.next(t, g, time.Now())
-		t.Logf("round %d: granted after %v", round, slices.Compact(verdicts))
+		t.Logf("round %d: granted after %v", round, verdicts)
 		life.hold(t, a, g)
 		master := set.Master(t)
 		killed := round == 1
@@ -132,11 +132,11 @@ func TestFailover(t *testing.T) {
 		}
 		g, verdicts = granted(t, b, claim("job", ttl))
 		life.next(t, g, time.Now())
-		t.Logf("round %d: granted by %s after %v", round, promoted.Addr(), slices.Compact(verdicts))
-		if _, err := a.Renew(within(t, patience), backends.Grant{Claim: claim("job", ttl), Token: g.Token, TTL: ttl}); err == nil {
+		t.Logf("round %d: granted by %s after %v", round, promoted.Addr(), verdicts)
+		if _, err := a.Renew(within(t, backendtest.Patience), backends.Grant{Claim: claim("job", ttl), Token: g.Token, TTL: ttl}); err == nil {
 			t.Error("a stranger renews")
 		}
-		if err := b.Finish(within(t, patience), g, backends.Outcome{State: backends.Done}); err != nil {
+		if err := b.Finish(within(t, backendtest.Patience), g, backends.Outcome{State: backends.Done}); err != nil {
 			t.Logf("finish: %v", err)
 		}
 		life.renewed = time.Time{} // released
@@ -157,7 +157,7 @@ func replicated(t *testing.T) (master, replica *testserver.RedisServer) {
 // notAcknowledged makes a step until the server says in time how many replicas have it: too few.
 func notAcknowledged(t *testing.T, name string, step func(context.Context) error) {
 	t.Helper()
-	for limit := 250 * time.Millisecond; limit < patience; limit *= 2 {
+	for limit := 250 * time.Millisecond; limit < backendtest.Patience; limit *= 2 {
 		err := step(within(t, limit))
 		_, refusal := errors.AsType[*backends.Refusal](err)
 		if err == nil || refusal || isPermanent(err) || errors.Is(err, backends.ErrLost) {
@@ -180,11 +180,11 @@ func TestReplicasMustAcknowledge(t *testing.T) {
 	g, _ := granted(t, d, claim("job", long))
 	ended, _ := granted(t, d, claim("ended", long))
 	broken, _ := granted(t, d, claim("broken", long))
-	if _, err := d.Renew(within(t, patience), g); err != nil { // the server learns the script
+	if _, err := d.Renew(within(t, backendtest.Patience), g); err != nil { // the server learns the script
 		t.Fatal(err)
 	}
 	trips := p.Trips()
-	if _, err := d.Renew(within(t, patience), g); err != nil {
+	if _, err := d.Renew(within(t, backendtest.Patience), g); err != nil {
 		t.Fatal(err)
 	}
 	if n := p.Trips() - trips; n != 1 {
@@ -192,7 +192,7 @@ func TestReplicasMustAcknowledge(t *testing.T) {
 	}
 
 	replica.Stop(t)
-	other, given, dead := claim("other", long), claim("given up", long), orderFor(backends.DeclareDead, broken)
+	other, given, dead := claim("other", long), claim("given up", long), backendtest.NewOrder(backends.DeclareDead, broken)
 	steps := map[string]func(context.Context) error{
 		"claim":       func(ctx context.Context) error { _, err := d.Acquire(ctx, other); return err },
 		"claim again": func(ctx context.Context) error { _, err := d.Acquire(ctx, g.Claim); return err },
@@ -210,17 +210,17 @@ func TestReplicasMustAcknowledge(t *testing.T) {
 	fresh := open(t, "redis://"+master.Addr())
 	notAcknowledged(t, "claim of a new client", func(ctx context.Context) error { _, err := fresh.Acquire(ctx, other); return err })
 	lowered := open(t, "redis://"+master.Addr()+"?replicas=0")
-	if _, err := lowered.Acquire(within(t, patience), claim("lowered", long)); err != nil {
+	if _, err := lowered.Acquire(within(t, backendtest.Patience), claim("lowered", long)); err != nil {
 		t.Errorf("with ?replicas=0: %v", err)
 	}
-	status, err := lowered.Inspect(within(t, patience), "lowered")
+	status, err := lowered.Inspect(within(t, backendtest.Patience), "lowered")
 	if err != nil || len(status.Notes) != 1 || !strings.Contains(status.Notes[0], "?replicas=0") {
 		t.Errorf("notes with ?replicas=0: %q, %v", status.Notes, err)
 	}
 
 	replica.Cont(t)
 	again, _ := granted(t, d, other)
-	if status, err := d.Inspect(within(t, patience), "other"); err != nil || status.Record.Token != again.Token || len(status.Notes) != 0 {
+	if status, err := d.Inspect(within(t, backendtest.Patience), "other"); err != nil || status.Record.Token != again.Token || len(status.Notes) != 0 {
 		t.Errorf("the claim that was repeated: %+v, %v", status, err)
 	}
 	finish(t, d, ended)
@@ -244,7 +244,7 @@ func TestIsolatedMaster(t *testing.T) {
 	if waited := time.Since(promoted); waited < 3*time.Second-20*time.Millisecond {
 		t.Errorf("granted %v after the promotion", waited)
 	}
-	t.Logf("granted after %v", slices.Compact(verdicts))
+	t.Logf("granted after %v", verdicts)
 	if _, err := old.Renew(within(t, 2*time.Second), g); err == nil {
 		t.Error("the isolated master renews")
 	}
@@ -278,7 +278,7 @@ func TestReplicaAttachedDuringARun(t *testing.T) {
 	testserver.Eventually(t, "the replica is online", func() bool {
 		return strings.Contains(master.Info(t, "replication", "slave0"), "state=online")
 	})
-	if _, err := d.Renew(within(t, patience), g); err != nil {
+	if _, err := d.Renew(within(t, backendtest.Patience), g); err != nil {
 		t.Fatalf("renewal with the replica: %v", err)
 	}
 	stop()
@@ -323,7 +323,7 @@ func TestClusterFailover(t *testing.T) {
 	const ttl = 2 * time.Second
 	var life overlapping
 	g, verdicts := granted(t, a, claim("job", ttl))
-	t.Logf("granted after %v", slices.Compact(verdicts))
+	t.Logf("granted after %v", verdicts)
 	life.next(t, g, time.Now())
 	life.hold(t, a, g)
 	_, record, _ := keys("job")
@@ -349,12 +349,12 @@ func TestClusterFailover(t *testing.T) {
 	}
 	master.Restart(t, true)
 	next, verdicts := granted(t, b, claim("job", ttl))
-	t.Logf("granted after %v", slices.Compact(verdicts))
+	t.Logf("granted after %v", verdicts)
 	life.next(t, next, time.Now())
 	if !slices.Contains(verdicts, backends.Quarantined) {
-		t.Errorf("no quarantine on the promoted node: %v", slices.Compact(verdicts))
+		t.Errorf("no quarantine on the promoted node: %v", verdicts)
 	}
-	if jobs, err := b.Jobs(within(t, patience)); err != nil || !slices.Equal(jobs, []string{"job"}) {
+	if jobs, err := b.Jobs(within(t, backendtest.Patience)); err != nil || !slices.Equal(jobs, []string{"job"}) {
 		t.Errorf("jobs %q, %v", jobs, err)
 	}
 	if _, err := open(t, "redis://"+master.Addr()).Acquire(t.Context(), claim("job", ttl)); !isPermanent(err) {
@@ -370,15 +370,17 @@ func TestRepeatedStepsWrite(t *testing.T) {
 	trust(t, s)
 	d := open(t, "redis://"+s.Addr())
 	g, _ := granted(t, d, claim("job", long))
-	given, forget := claim("given up", long), orderFor(backends.ForgetJob, g)
+	given, forget := claim("given up", long), backendtest.NewOrder(backends.ForgetJob, g)
 	for _, step := range []struct {
 		name string
 		do   func() error
 	}{
-		{"claim", func() error { _, err := d.Acquire(within(t, patience), g.Claim); return err }},
-		{"finish", func() error { return d.Finish(within(t, patience), g, backends.Outcome{State: backends.Done}) }},
-		{"abandon", func() error { return d.Abandon(within(t, patience), given) }},
-		{"order", func() error { return d.Order(within(t, patience), forget) }},
+		{"claim", func() error { _, err := d.Acquire(within(t, backendtest.Patience), g.Claim); return err }},
+		{"finish", func() error {
+			return d.Finish(within(t, backendtest.Patience), g, backends.Outcome{State: backends.Done})
+		}},
+		{"abandon", func() error { return d.Abandon(within(t, backendtest.Patience), given) }},
+		{"order", func() error { return d.Order(within(t, backendtest.Patience), forget) }},
 	} {
 		for i := range 3 {
 			before := s.Info(t, "persistence", "rdb_changes_since_last_save")

@@ -6,14 +6,9 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
-
-// orderFor returns an order about a grant's run.
-func orderFor(kind backends.OrderKind, g backends.Grant) backends.Order {
-	by := claim("", long).Holder
-	return backends.Order{Job: g.Claim.Job, Kind: kind, By: by, Token: g.Token}
-}
 
 // TestOvertakenOrders: an order that is overtaken by a renewal, again and again, is decided anew and arrives, and takes
 // nothing back of what the renewal wrote.
@@ -31,7 +26,7 @@ func TestOvertakenOrders(t *testing.T) {
 	)
 	renewing.Go(func() {
 		for from := ""; ; {
-			signal, err := d.Renew(within(t, patience), g)
+			signal, err := d.Renew(within(t, backendtest.Patience), g)
 			if err != nil {
 				t.Errorf("renewal: %v", err)
 			}
@@ -51,15 +46,15 @@ func TestOvertakenOrders(t *testing.T) {
 		renewing.Wait()
 	}()
 	for range 20 {
-		o := orderFor(backends.Stop, g)
-		if err := other.Order(within(t, patience), o); err != nil {
+		o := backendtest.NewOrder(backends.Stop, g)
+		if err := other.Order(within(t, backendtest.Patience), o); err != nil {
 			t.Fatalf("order: %v", err)
 		}
 		<-heard // of a renewal that may have been under way
 		if from := <-heard; from != o.By.ID {
 			t.Errorf("a renewal after the order hears of %q, want %q", from, o.By.ID)
 		}
-		status, err := other.Inspect(within(t, patience), "job")
+		status, err := other.Inspect(within(t, backendtest.Patience), "job")
 		if err != nil || status.Record.Beat <= last {
 			t.Fatalf("beat %d after %d: %v", status.Record.Beat, last, err)
 		}

@@ -16,12 +16,7 @@ import (
 
 func open(t testing.TB, url string) *Driver {
 	t.Helper()
-	d, err := Open(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = d.Close() })
-	return d
+	return backendtest.Open(t, Open, url)
 }
 
 // keys are the names of a job's keys under the default prefix.
@@ -40,15 +35,8 @@ func trust(t testing.TB, s *testserver.RedisServer) {
 // harness is the suite's view of one server.
 func harness(s *testserver.RedisServer, url string) backendtest.Harness {
 	return backendtest.Harness{
-		Open: func(t testing.TB) backends.Driver {
-			t.Helper()
-			d, err := Open(url)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return d
-		},
-		TTL: time.Second,
+		Open: backendtest.Opener(Open, url),
+		TTL:  time.Second,
 		DeleteLease: func(t testing.TB, job string) {
 			t.Helper()
 			lease, _, _ := keys(job)
@@ -69,11 +57,7 @@ func harness(s *testserver.RedisServer, url string) backendtest.Harness {
 			s.Do(t, "hset", record, "break", string(text))
 			s.Do(t, "publish", lease, "break")
 		},
-		Stall: func(t testing.TB) func() {
-			t.Helper()
-			s.Stop(t)
-			return func() { s.Cont(t) }
-		},
+		Stall: testserver.Stall(s),
 	}
 }
 

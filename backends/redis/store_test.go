@@ -2,8 +2,6 @@ package redis
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
@@ -16,21 +14,18 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
 const (
-	long     = 20 * time.Second // a TTL that does not run out during a test
-	patience = time.Minute      // only a hang takes longer
+	long = 20 * time.Second // a TTL that does not run out during a test
 )
 
 func claim(job string, ttl time.Duration) backends.Claim {
-	id := make([]byte, 16)
-	_, _ = rand.Read(id)
-	return backends.Claim{
-		Job: job, Holder: backends.Holder{ID: hex.EncodeToString(id), Host: "host", PID: 7, User: "root"}, TTL: ttl,
-		Occasion: backends.Occasion{OnLost: backends.Skip, MaxAttempts: 1},
-	}
+	c := backendtest.NewClaim(job, ttl)
+	c.Occasion = backends.Occasion{OnLost: backends.Skip, MaxAttempts: 1}
+	return c
 }
 
 func within(t testing.TB, d time.Duration) context.Context {
@@ -41,28 +36,14 @@ func within(t testing.TB, d time.Duration) context.Context {
 }
 
 // granted claims until the job is granted, as long as the store is busy or away, and returns the verdicts on the way.
-func granted(t testing.TB, d *Driver, c backends.Claim) (backends.Grant, []backends.Verdict) {
+func granted(t *testing.T, d *Driver, c backends.Claim) (backends.Grant, []backends.Verdict) {
 	t.Helper()
-	var verdicts []backends.Verdict
-	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-		g, err := d.Acquire(ctx, c)
-		cancel()
-		if err == nil {
-			return g, verdicts
-		}
-		if r, ok := errors.AsType[*backends.Refusal](err); ok {
-			verdicts = append(verdicts, r.Verdict)
-		}
-		if isPermanent(err) || time.Now().After(end) {
-			t.Fatalf("not granted: %v (after %v)", err, slices.Compact(verdicts))
-		}
-	}
+	return backendtest.On(t).Insist(d, c, 2*time.Second)
 }
 
 func refused(t testing.TB, d *Driver, c backends.Claim) *backends.Refusal {
 	t.Helper()
-	g, err := d.Acquire(within(t, patience), c)
+	g, err := d.Acquire(within(t, backendtest.Patience), c)
 	r, ok := errors.AsType[*backends.Refusal](err)
 	if !ok {
 		t.Fatalf("granted %d, error %v; want a refusal", g.Token, err)
@@ -72,7 +53,7 @@ func refused(t testing.TB, d *Driver, c backends.Claim) *backends.Refusal {
 
 func finish(t testing.TB, d *Driver, g backends.Grant) {
 	t.Helper()
-	if err := d.Finish(within(t, patience), g, backends.Outcome{State: backends.Done}); err != nil {
+	if err := d.Finish(within(t, backendtest.Patience), g, backends.Outcome{State: backends.Done}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -151,7 +132,7 @@ func TestForgetting(t *testing.T) {
 			d := open(t, "redis://"+s.Addr()+"?longest-ttl=3s")
 			g, _ := granted(t, d, claim("job", ttl))
 			renewed := time.Now()
-			if _, err := d.Renew(within(t, patience), g); err != nil {
+			if _, err := d.Renew(within(t, backendtest.Patience), g); err != nil {
 				t.Skip("this machine is too busy: ", err)
 			}
 			c.forget(t, s, "job")
@@ -160,7 +141,7 @@ func TestForgetting(t *testing.T) {
 				return
 			}
 			if !slices.Contains(verdicts, c.want) || slices.Contains(verdicts, backends.Held) {
-				t.Errorf("verdicts %v, want %s", slices.Compact(verdicts), c.want)
+				t.Errorf("verdicts %v, want %s", verdicts, c.want)
 			}
 			if waited := time.Since(renewed); waited < c.wait-20*time.Millisecond {
 				t.Errorf("granted %v after the renewal, want %v at least", waited, c.wait)
@@ -168,7 +149,7 @@ func TestForgetting(t *testing.T) {
 			if next.Token <= g.Token {
 				t.Errorf("token %d after %d", next.Token, g.Token)
 			}
-			if _, err := d.Renew(within(t, patience), g); !errors.Is(err, backends.ErrLost) {
+			if _, err := d.Renew(within(t, backendtest.Patience), g); !errors.Is(err, backends.ErrLost) {
 				t.Errorf("renewal of the old holder: %v", err)
 			}
 		})
@@ -184,7 +165,7 @@ func TestLostReplies(t *testing.T) {
 	d, direct := open(t, "redis://"+p.Addr()), open(t, "redis://"+s.Addr())
 	lost := func(what string, f func(context.Context) error) {
 		t.Helper()
-		if _, err := d.Inspect(within(t, patience), "warm"); err != nil { // a connection that is set up
+		if _, err := d.Inspect(within(t, backendtest.Patience), "warm"); err != nil { // a connection that is set up
 			t.Fatal(err)
 		}
 		p.DropReplies(true)
@@ -204,7 +185,7 @@ func TestLostReplies(t *testing.T) {
 	finish(t, d, first)
 	c := claim("job", long)
 	lost("claim", func(ctx context.Context) error { _, err := d.Acquire(ctx, c); return err })
-	before, err := direct.Inspect(within(t, patience), "job")
+	before, err := direct.Inspect(within(t, backendtest.Patience), "job")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +197,7 @@ func TestLostReplies(t *testing.T) {
 	lost("finish", func(ctx context.Context) error { return d.Finish(ctx, g, backends.Outcome{State: backends.Done}) })
 	next, _ := granted(t, direct, claim("job", long))
 	finish(t, d, g) // its reply was lost; somebody else was granted since
-	status, err := direct.Inspect(within(t, patience), "job")
+	status, err := direct.Inspect(within(t, backendtest.Patience), "job")
 	if err != nil || status.Lease == nil || status.Lease.Token != next.Token {
 		t.Errorf("finishing again touched the newer lease: %+v, %v", status.Lease, err)
 	}
@@ -233,17 +214,19 @@ func TestClientAsksOnce(t *testing.T) {
 	var g backends.Grant
 	c := claim("job", long)
 	ask := map[string]func() error{
-		"claim":   func() error { _, err := d.Acquire(within(t, patience), c); return err },
-		"renewal": func() error { _, err := d.Renew(within(t, patience), g); return err },
-		"finish":  func() error { return d.Finish(within(t, patience), g, backends.Outcome{State: backends.Done}) },
+		"claim":   func() error { _, err := d.Acquire(within(t, backendtest.Patience), c); return err },
+		"renewal": func() error { _, err := d.Renew(within(t, backendtest.Patience), g); return err },
+		"finish": func() error {
+			return d.Finish(within(t, backendtest.Patience), g, backends.Outcome{State: backends.Done})
+		},
 	}
 	other, _ := granted(t, d, claim("other", long)) // the scripts are known
-	if _, err := d.Renew(within(t, patience), other); err != nil {
+	if _, err := d.Renew(within(t, backendtest.Patience), other); err != nil {
 		t.Fatal(err)
 	}
 	finish(t, d, other)
 	for _, step := range []string{"claim", "renewal", "finish"} {
-		if _, err := d.Inspect(within(t, patience), "other"); err != nil { // a connection that is set up
+		if _, err := d.Inspect(within(t, backendtest.Patience), "other"); err != nil { // a connection that is set up
 			t.Fatal(err)
 		}
 		p.CutReplies(true)
@@ -285,7 +268,7 @@ func TestSilence(t *testing.T) {
 		"finish":  func(ctx context.Context) error { return d.Finish(ctx, g, backends.Outcome{State: backends.Done}) },
 		"abandon": func(ctx context.Context) error { return d.Abandon(ctx, claim("other", long)) },
 		"inspect": func(ctx context.Context) error { _, err := d.Inspect(ctx, "job"); return err },
-		"order":   func(ctx context.Context) error { return d.Order(ctx, orderFor(backends.Stop, g)) },
+		"order":   func(ctx context.Context) error { return d.Order(ctx, backendtest.NewOrder(backends.Stop, g)) },
 		"jobs":    func(ctx context.Context) error { _, err := d.Jobs(ctx); return err },
 	}
 	silent := func(t *testing.T) {
@@ -303,7 +286,7 @@ func TestSilence(t *testing.T) {
 					if err == nil || isPermanent(err) || errors.Is(err, backends.ErrLost) {
 						t.Errorf("%s: %v, want an unknown outcome", name, err)
 					}
-				case <-time.After(patience):
+				case <-time.After(backendtest.Patience):
 					t.Errorf("%s does not return", name)
 				}
 				cancel()
@@ -313,7 +296,7 @@ func TestSilence(t *testing.T) {
 	p.DropAll(true)
 	silent(t)
 	p.DropAll(false)
-	if _, err := d.Renew(within(t, patience), g); err != nil {
+	if _, err := d.Renew(within(t, backendtest.Patience), g); err != nil {
 		t.Errorf("on a fresh connection: %v", err)
 	}
 	s.Stop(t)
@@ -333,7 +316,7 @@ func TestOneRoundTrip(t *testing.T) {
 		note := func() { now := p.Trips(); trips = append(trips, now-last); last = now }
 		g, _ := granted(t, d, claim("job", long))
 		note()
-		if _, err := d.Renew(within(t, patience), g); err != nil {
+		if _, err := d.Renew(within(t, backendtest.Patience), g); err != nil {
 			t.Fatal(err)
 		}
 		note()
@@ -395,7 +378,7 @@ func TestReplyOfAnother(t *testing.T) {
 		}
 	}()
 	d := open(t, "redis://"+l.Addr().String())
-	if got, err := d.Acquire(within(t, patience), c); !errors.Is(err, errReply) {
+	if got, err := d.Acquire(within(t, backendtest.Patience), c); !errors.Is(err, errReply) {
 		t.Errorf("claim answered with the reply to another request: %+v, %v", got, err)
 	}
 }
@@ -432,7 +415,10 @@ func BenchmarkSteps(b *testing.B) {
 		}
 	})
 	b.Run("renew", func(b *testing.B) {
-		g, _ := granted(b, d, claim("renew", long))
+		g, err := d.Acquire(b.Context(), claim("renew", long))
+		if err != nil {
+			b.Fatal(err)
+		}
 		for b.Loop() {
 			if _, err := d.Renew(b.Context(), g); err != nil {
 				b.Fatal(err)

@@ -7,19 +7,13 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
 func woken(t *testing.T, what string, ch <-chan backends.News) {
 	t.Helper()
-	select {
-	case _, ok := <-ch:
-		if !ok {
-			t.Fatalf("%s: the watch has ended", what)
-		}
-	case <-time.After(patience):
-		t.Fatalf("%s: not woken", what)
-	}
+	backendtest.On(t).News(what, ch, func(backends.News) bool { return true })
 }
 
 // TestWatch: a watch says "look again" when it stands, at a release, and after its connection broke.
@@ -56,7 +50,7 @@ func TestWatch(t *testing.T) {
 	finish(t, other, g)
 	woken(t, "released after the restart", ch)
 	cancel()
-	for end := time.After(patience); ; {
+	for end := time.After(backendtest.Patience); ; {
 		select {
 		case _, ok := <-ch:
 			if !ok {
@@ -93,7 +87,7 @@ func TestWatchForbidden(t *testing.T) {
 			if ok {
 				t.Error("woken without a subscription")
 			}
-		case <-time.After(patience):
+		case <-time.After(backendtest.Patience):
 			t.Error("the watch goes on")
 		}
 	}

@@ -1,14 +1,12 @@
 package zookeeper
 
 import (
-	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/backendtest"
 )
 
 func TestURL(t *testing.T) {
@@ -40,42 +38,22 @@ func TestURL(t *testing.T) {
 // TestBadURL: what cannot be right is an error that shows no password.
 func TestBadURL(t *testing.T) {
 	t.Parallel()
-	for _, url := range []string{
+	backendtest.BadURLs(t, Open, []string{
 		"", "zk:", "zk:h", "etcd://h", "zk://", "zk://h:0", "zk://h:p", "zk://h,", "zk://u:hunter2@", "zk://u@h", "zk://:hunter2@h",
 		"zk://u%3Ax:hunter2@h", "zk://u:hunter2%zz@h", "zk://u:hunter2/x@h", "zk://u:hunter2?@h", "zk://u:2181?hunter2@h",
 		"zk://u:hunter2@h/%zz", "zk://u:hunter2@h/a//b", "zk://u:hunter2@h/a/../b", "zk://u:hunter2@h/.", "zk://u:hunter2@h/a%00b",
 		"zk://u:hunter2@h?prefix=", "zk://u:hunter2@h?prefix=a//b", "zk://u:hunter2@h?foo=1", "zk://u:hunter2@h?ca=x",
 		"zks://u:hunter2@h?ca=/nowhere", "zks://u:hunter2@h?cert=/nowhere",
-	} {
-		_, err := Open(url)
-		p, ok := errors.AsType[*backends.PermanentError](err)
-		if !ok || p.Kind != backends.Configuration {
-			t.Errorf("%s: %v, want a configuration error", url, err)
-			continue
-		}
-		if strings.Contains(err.Error()+p.Hint, "hunter2") {
-			t.Errorf("%s: the error shows the password: %v (%s)", url, err, p.Hint)
-		}
-	}
+	})
 }
 
 func TestRedacted(t *testing.T) {
 	t.Parallel()
-	for url, want := range map[string]string{
+	backendtest.Redacted(t, Open, map[string]string{
 		"zk://h":                            "zk://h:2181",
 		"zk://u:hunter2@h,i:7/c?prefix=p":   "zk://u:xxxxx@h:2181,i:7/c?prefix=p",
 		"zks://u:hunter2@h/c?server-name=x": "zks://u:xxxxx@h:2181/c?server-name=x",
-	} {
-		d := open(t, url)
-		for _, got := range []string{d.Redacted(), fmt.Sprint(d), fmt.Sprintf("%+v", d)} {
-			if got != want {
-				t.Errorf("%s: %s, want %s", url, got, want)
-			}
-		}
-		if text := fmt.Sprintf("%#v", d); strings.Contains(text, "hunter2") {
-			t.Errorf("%s: %%#v shows the password: %s", url, text)
-		}
-	}
+	})
 }
 
 // TestNamesOfNodes: each job has a node of its own, with a name that ZooKeeper takes, which tells the job.

@@ -34,13 +34,13 @@ func TestExamine(t *testing.T) {
 	if _, err := w.server.Get("/leaderrun"); err == nil {
 		t.Error("it made a node")
 	}
-	w.finish(w.d, w.acquire(w.d, newClaim("job")))
+	w.Finish(w.d, w.Acquire(w.d, newClaim("job")))
 	found = w.d.Examine(t.Context(), 100*time.Millisecond)
 	grades(t, found, map[string]backends.Grade{"sessions": backends.Warning, backends.Rights: backends.Fine, "acl": backends.Warning})
 
 	at := strings.Replace(w.server.URL(), "://", "://u:"+url.PathEscape(secret)+"@", 1) + "/closed"
 	mine := open(t, at)
-	w.finish(mine, w.acquire(mine, newClaim("job")))
+	w.Finish(mine, w.Acquire(mine, newClaim("job")))
 	grades(t, mine.Examine(t.Context(), 15*time.Second), map[string]backends.Grade{backends.Rights: backends.Fine, "acl": backends.Fine})
 	for _, stranger := range []string{w.server.URL() + "/closed", strings.Replace(at, "u:", "x:", 1)} {
 		d := open(t, stranger)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/backends/zookeeper/wire"
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
@@ -27,7 +28,7 @@ func isWrite(calls []*wire.Call) bool { return len(calls) <= 2 }
 // from nobody for longer than a TTL.
 func TestNoGhostLease(t *testing.T) {
 	w := newWorld(t)
-	w.finish(w.other, w.acquire(w.other, newClaim("job"))) // the first claim of all makes the folder
+	w.Finish(w.other, w.Acquire(w.other, newClaim("job"))) // the first claim of all makes the folder
 	claim := func(ttl time.Duration) (*Driver, backends.Claim) {
 		t.Helper()
 		proxy := testserver.NewProxy(t, w.server.Addr())
@@ -43,7 +44,7 @@ func TestNoGhostLease(t *testing.T) {
 		c := newClaim("job")
 		c.TTL = ttl
 		g, err := d.Acquire(t.Context(), c)
-		w.wantUnknown(fmt.Sprintf("Acquire: %+v", g), err)
+		w.WantUnknown(fmt.Sprintf("Acquire: %+v", g), err)
 		testserver.Eventually(t, "the claim is applied", func() bool {
 			now := stateOf(t, w.operator, "job")
 			return now.held && now.label.Holder == c.Holder.ID
@@ -53,27 +54,27 @@ func TestNoGhostLease(t *testing.T) {
 	t.Log("asked again: the same grant, under a session that its holder has")
 	d, c := claim(time.Minute)
 	ghost := stateOf(t, w.operator, "job")
-	g := w.acquire(d, c)
+	g := w.Acquire(d, c)
 	now := stateOf(t, w.operator, "job")
 	if g.Token != ghost.label.Token || now.owner == ghost.owner || now.owner != sessionOf(g).id() {
 		t.Errorf("token %d, was %+v, is %+v", g.Token, ghost, now)
 	}
-	w.renew(d, g)
-	w.finish(d, g)
+	w.Renew(d, g)
+	w.Finish(d, g)
 
 	t.Log("taken back: free")
 	d, c = claim(time.Minute)
 	if err := d.Abandon(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	w.finish(w.other, w.acquire(w.other, newClaim("job")))
+	w.Finish(w.other, w.Acquire(w.other, newClaim("job")))
 
 	t.Log("gone: the lease ends by itself, and is waited for")
 	d, _ = claim(short)
 	_ = d.Close()
-	w.refused(w.other, newClaim("job"), backends.Held)
+	w.Refused(w.other, newClaim("job"), backends.Held)
 	w.expired("job")
-	w.refused(w.other, newClaim("job"), backends.Vanished)
+	w.Refused(w.other, newClaim("job"), backends.Vanished)
 }
 
 // TestNobodyRenews: a lease that its holder does not renew ends, although the holder's connection stands and its driver
@@ -82,15 +83,15 @@ func TestNobodyRenews(t *testing.T) {
 	w := newWorld(t)
 	c := newClaim("job")
 	c.TTL = short
-	g := w.acquire(w.d, c)
-	w.refused(w.other, newClaim("job"), backends.Held)
+	g := w.Acquire(w.d, c)
+	w.Refused(w.other, newClaim("job"), backends.Held)
 	w.expired("job")
-	r := w.refused(w.other, newClaim("job"), backends.Vanished)
+	r := w.Refused(w.other, newClaim("job"), backends.Vanished)
 	if r.Wait != g.TTL {
 		t.Errorf("a newcomer waits %v, want %v", r.Wait, g.TTL)
 	}
 	_, err := w.d.Renew(t.Context(), g)
-	w.wantLost("Renew", err)
+	w.WantLost("Renew", err)
 }
 
 // TestExpiryWhileStopped: the holder learns of the end of its session when it comes back, not before (samuel's #20): the
@@ -101,23 +102,23 @@ func TestExpiryWhileStopped(t *testing.T) {
 	d := open(t, "zk://"+proxy.Addr())
 	c := newClaim("job")
 	c.TTL = short
-	g := w.acquire(d, c)
-	seen := w.refused(w.other, newClaim("job"), backends.Held).Seen
+	g := w.Acquire(d, c)
+	seen := w.Refused(w.other, newClaim("job"), backends.Held).Seen
 	proxy.DropAll(true) // as if it was stopped
 	w.expired("job")
 	next := newClaim("job")
 	next.Seen = seen
 	next.Seen.For = c.TTL
-	granted := w.acquire(w.other, next)
+	granted := w.Acquire(w.other, next)
 	proxy.Cut()
 	proxy.DropAll(false)
 	for range 2 {
 		_, err := d.Renew(t.Context(), g)
-		w.wantLost("Renew", err)
+		w.WantLost("Renew", err)
 	}
-	w.wantLost("Finish", d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}))
-	w.renew(w.other, granted)
-	w.finish(w.other, granted)
+	w.WantLost("Finish", d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}))
+	w.Renew(w.other, granted)
+	w.Finish(w.other, granted)
 	w.runs("job", 2)
 }
 
@@ -127,21 +128,21 @@ func TestSuspendedIsNoLoss(t *testing.T) {
 	w := newWorld(t)
 	proxy := testserver.NewProxy(t, w.server.Addr())
 	d := open(t, "zk://"+proxy.Addr())
-	g := w.acquire(d, newClaim("job"))
+	g := w.Acquire(d, newClaim("job"))
 	id := sessionOf(g).id()
 	proxy.DropAll(true)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	_, err := d.Renew(ctx, g)
-	w.wantUnknown("Renew at a server that cannot be reached", err)
+	w.WantUnknown("Renew at a server that cannot be reached", err)
 	proxy.DropAll(false)
-	w.renew(d, g)
+	w.Renew(d, g)
 	cut(sessionOf(g))
-	w.renew(d, g)
+	w.Renew(d, g)
 	if now := stateOf(t, w.operator, "job"); now.owner != id || sessionOf(g).id() != id {
 		t.Errorf("session %x, the lease is of %x, want %x", sessionOf(g).id(), now.owner, id)
 	}
-	w.finish(d, g)
+	w.Finish(d, g)
 }
 
 // TestSilentServer: a renewal beside one that is not answered goes out on a connection of its own, to which the session
@@ -153,7 +154,7 @@ func TestSilentServer(t *testing.T) {
 		d := open(t, "zk://"+proxy.Addr()+more)
 		c := newClaim(name)
 		c.TTL = 10 * time.Second
-		g := w.acquire(d, c)
+		g := w.Acquire(d, c)
 		id := sessionOf(g).id()
 		proxy.DropAll(true)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -171,13 +172,13 @@ func TestSilentServer(t *testing.T) {
 		if more == "" { // the old connection stays silent, a new one does not
 			proxy.DropAll(false)
 		}
-		w.renew(d, g)
+		w.Renew(d, g)
 		cancel()
 		<-silent
 		if now := stateOf(t, w.operator, name); now.owner != id {
 			t.Errorf("%s: the lease is of %x, want %x", name, now.owner, id)
 		}
-		w.finish(d, g)
+		w.Finish(d, g)
 	}
 }
 
@@ -185,26 +186,26 @@ func TestSilentServer(t *testing.T) {
 func TestDeletedByHand(t *testing.T) {
 	w := newWorld(t)
 	k := w.nodes("job")
-	g := w.acquire(w.d, newClaim("job"))
-	w.renew(w.d, g)
+	g := w.Acquire(w.d, newClaim("job"))
+	w.Renew(w.d, g)
 	operate(t, w.operator, wire.Delete(k.lease, -1))
 	before := stateOf(t, w.operator, "job")
 	_, err := w.d.Renew(t.Context(), g)
-	w.wantLost("Renew without a lease", err)
+	w.WantLost("Renew without a lease", err)
 	if now := stateOf(t, w.operator, "job"); now.written != before.written {
 		t.Error("a renewal that is lost is a sign of life to those who wait")
 	}
-	w.refused(w.other, newClaim("job"), backends.Vanished)
-	w.finish(w.d, g)
+	w.Refused(w.other, newClaim("job"), backends.Vanished)
+	w.Finish(w.d, g)
 
-	g = w.acquire(w.d, newClaim("job"))
+	g = w.Acquire(w.d, newClaim("job"))
 	operate(t, w.operator, wire.SetData(k.record, nil, -1))
-	w.refused(w.other, newClaim("job"), backends.Held)
-	w.renew(w.d, g)
+	w.Refused(w.other, newClaim("job"), backends.Held)
+	w.Renew(w.d, g)
 	if r := stateOf(t, w.operator, "job").record; r.Token != g.Token {
 		t.Errorf("the record is not written anew: %+v", r)
 	}
-	w.finish(w.d, g)
+	w.Finish(w.d, g)
 }
 
 // TestEmptiedByHand: who deletes lease and record has removed every trace of a run, and the job is free at once. The old
@@ -214,12 +215,12 @@ func TestEmptiedByHand(t *testing.T) {
 	k := w.nodes("job")
 	for _, step := range []string{"Renew", "Finish"} {
 		for renewals := range 3 {
-			g := w.acquire(w.d, newClaim("job"))
-			w.renew(w.d, g)
+			g := w.Acquire(w.d, newClaim("job"))
+			w.Renew(w.d, g)
 			operate(t, w.operator, wire.Delete(k.lease, -1), wire.Delete(k.record, -1))
-			next := w.acquire(w.other, newClaim("job"))
+			next := w.Acquire(w.other, newClaim("job"))
 			for range renewals { // one of these has the version that the old run knows
-				w.renew(w.other, next)
+				w.Renew(w.other, next)
 			}
 			var err error
 			if step == "Renew" {
@@ -227,8 +228,8 @@ func TestEmptiedByHand(t *testing.T) {
 			} else {
 				err = w.d.Finish(t.Context(), g, backends.Outcome{State: backends.Done})
 			}
-			w.wantLost(fmt.Sprint(step, " after ", renewals), err)
-			w.renew(w.other, next)
+			w.WantLost(fmt.Sprint(step, " after ", renewals), err)
+			w.Renew(w.other, next)
 			now := stateOf(t, w.operator, "job")
 			if !now.held || now.label != labelOf(next) || now.record.Token != next.Token {
 				t.Errorf("%s after %d: %+v, want %+v", step, renewals, now, next)
@@ -236,7 +237,7 @@ func TestEmptiedByHand(t *testing.T) {
 			if next.Token <= g.Token {
 				t.Errorf("token %d after %d", next.Token, g.Token)
 			}
-			w.finish(w.other, next)
+			w.Finish(w.other, next)
 			operate(t, w.operator, wire.Delete(k.record, -1))
 		}
 	}
@@ -247,17 +248,17 @@ func TestEmptiedByHand(t *testing.T) {
 func TestNoBeatComesTwice(t *testing.T) {
 	w := newWorld(t)
 	k := w.nodes("job")
-	g := w.acquire(w.d, newClaim("job"))
+	g := w.Acquire(w.d, newClaim("job"))
 	candidate := newClaim("job")
-	candidate.Seen = w.refused(w.other, candidate, backends.Held).Seen
+	candidate.Seen = w.Refused(w.other, candidate, backends.Held).Seen
 	candidate.Seen.For = time.Hour
 	first := stateOf(t, w.operator, "job").record
-	w.renew(w.d, g)
+	w.Renew(w.d, g)
 	operate(t, w.operator, wire.SetData(k.record, write(stored{first, 1}), -1), wire.Delete(k.lease, -1))
-	if r := w.refused(w.other, candidate, backends.Vanished); r.Wait != g.TTL {
+	if r := w.Refused(w.other, candidate, backends.Vanished); r.Wait != g.TTL {
 		t.Errorf("waits %v beside a live holder, want %v", r.Wait, g.TTL)
 	}
-	w.finish(w.d, g)
+	w.Finish(w.d, g)
 }
 
 // TestForeignNodes: what leaderrun did not write is never taken for a free job, never overwritten, and named.
@@ -275,12 +276,12 @@ func TestForeignNodes(t *testing.T) {
 			}
 		}
 	}
-	g := w.acquire(w.d, newClaim("job"))
+	g := w.Acquire(w.d, newClaim("job"))
 	for _, data := range []string{"", "x", "null", `{"holder":"a"}`, `{"holder":1,"token":1}`, string(write(labelOf(g)))} {
 		operate(t, w.operator, wire.Delete(k.lease, -1), wire.Create(k.lease, []byte(data), wire.World(), false))
 		foreign(fmt.Sprintf("lease %q", data), k.lease)
 		_, err := w.d.Renew(t.Context(), g)
-		w.wantLost("Renew", err)
+		w.WantLost("Renew", err)
 		if !stateOf(t, w.operator, "job").held {
 			t.Errorf("lease %q is gone", data)
 		}
@@ -305,30 +306,7 @@ func TestLostReplies(t *testing.T) {
 			}
 			return errLost
 		}
-		insist := func(what string, f func() error) {
-			t.Helper()
-			n.Store(0)
-			for range 4 {
-				err := f()
-				if err == nil {
-					return
-				}
-				if backends.IsAnswer(err) {
-					t.Fatalf("%s: %s: %v", job, what, err)
-				}
-			}
-			t.Fatalf("%s: %s never succeeds", job, what)
-		}
-		c := newClaim(job)
-		var g backends.Grant
-		insist("Acquire", func() (err error) { g, err = d.Acquire(t.Context(), c); return err })
-		insist("Renew", func() error { _, err := d.Renew(t.Context(), g); return err })
-		w.refused(w.other, newClaim(job), backends.Held)
-		insist("Finish", func() error { return d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}) })
-		abandoned := newClaim(job)
-		insist("Acquire", func() (err error) { g, err = d.Acquire(t.Context(), abandoned); return err })
-		insist("Abandon", func() error { return d.Abandon(t.Context(), abandoned) })
-		w.finish(w.other, w.acquire(w.other, newClaim(job)))
+		w.Repeat(d, w.other, newClaim(job), func() { n.Store(0) })
 		w.runs(job, 3)
 	}
 }
@@ -347,8 +325,7 @@ func TestServerGrantsLess(t *testing.T) {
 	grades(t, found, map[string]backends.Grade{"sessions": backends.Bad})
 	c := newClaim("job")
 	c.TTL = 100 * time.Millisecond // which it makes longer
-	w := &world{T: t, d: d, other: d}
-	g := w.acquire(d, c)
+	g := backendtest.On(t).Acquire(d, c)
 	if g.TTL != time.Second || g.Claim.TTL != c.TTL {
 		t.Errorf("TTL %v of a claim for %v, want a second", g.TTL, g.Claim.TTL)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/backends/zookeeper/wire"
 )
 
@@ -44,7 +45,7 @@ func (a *asked) take() string {
 func TestRequests(t *testing.T) {
 	const read = "[sync get get exists]"
 	w := newWorld(t)
-	w.finish(w.operator, w.acquire(w.operator, newClaim("job"))) // makes the folder
+	w.Finish(w.operator, w.Acquire(w.operator, newClaim("job"))) // makes the folder
 	var a asked
 	a.of(w.d)
 	a.of(w.other)
@@ -56,13 +57,13 @@ func TestRequests(t *testing.T) {
 		}
 	}
 	var g backends.Grant
-	step("a claim", read+" [multi(set,create) get]", func() { g = w.acquire(w.d, newClaim("job")) })
-	step("a renewal", "[multi(set,check) get]", func() { w.renew(w.d, g) })
-	step("the next one", "[multi(set,check) get]", func() { w.renew(w.d, g) })
-	step("a host that is refused", read, func() { w.refused(w.other, newClaim("job"), backends.Held) })
-	step("the same claim again", read+" [multi(set,delete,create) get]", func() { g = w.acquire(w.d, g.Claim) })
-	step("the end of a run", read+" [multi(set,delete)]", func() { w.finish(w.d, g) })
-	step("a first claim", read+" [multi(create,set,create) get]", func() { w.acquire(w.d, newClaim("new")) })
+	step("a claim", read+" [multi(set,create) get]", func() { g = w.Acquire(w.d, newClaim("job")) })
+	step("a renewal", "[multi(set,check) get]", func() { w.Renew(w.d, g) })
+	step("the next one", "[multi(set,check) get]", func() { w.Renew(w.d, g) })
+	step("a host that is refused", read, func() { w.Refused(w.other, newClaim("job"), backends.Held) })
+	step("the same claim again", read+" [multi(set,delete,create) get]", func() { g = w.Acquire(w.d, g.Claim) })
+	step("the end of a run", read+" [multi(set,delete)]", func() { w.Finish(w.d, g) })
+	step("a first claim", read+" [multi(create,set,create) get]", func() { w.Acquire(w.d, newClaim("new")) })
 	step("a claim that is taken back", read+" [multi(set)]", func() {
 		if err := w.other.Abandon(t.Context(), newClaim("job")); err != nil {
 			t.Error(err)
@@ -73,21 +74,21 @@ func TestRequests(t *testing.T) {
 // TestWatchRequests: a beat costs each standby one request.
 func TestWatchRequests(t *testing.T) {
 	w := newWorld(t)
-	g := w.acquire(w.d, newClaim("job"))
+	g := w.Acquire(w.d, newClaim("job"))
 	var a asked
 	a.of(w.other)
 	ch, err := w.other.Watch(t.Context(), "job")
 	if err != nil {
 		t.Fatal(err)
 	}
-	news(t, ch, "it stands", looks)
+	w.News("it stands", ch, backendtest.Looks)
 	if got, want := a.take(), "[sync] [getw] [getw]"; got != want {
 		t.Errorf("a watch that is set: %s, want %s", got, want)
 	}
 	for range 3 {
-		w.renew(w.d, g)
+		w.Renew(w.d, g)
 		beat := stateOf(t, w.operator, "job").record.Beat
-		news(t, ch, "a beat", func(n backends.News) bool { return n.Seen.Beat == beat })
+		w.News("a beat", ch, func(n backends.News) bool { return n.Seen.Beat == beat })
 		if got := strings.ReplaceAll(a.take(), "[ping]", ""); strings.TrimSpace(got) != "[getw]" {
 			t.Errorf("a beat: %s", got)
 		}

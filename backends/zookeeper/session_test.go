@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/backends/zookeeper/wire"
 )
 
@@ -14,9 +15,9 @@ import (
 func TestSessionEndsOnce(t *testing.T) {
 	w := newWorld(t)
 	for range 50 {
-		g := w.acquire(w.d, newClaim("job"))
-		w.finish(w.d, g)
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		g := w.Acquire(w.d, newClaim("job"))
+		w.Finish(w.d, g)
+		ctx, cancel := context.WithTimeout(t.Context(), backendtest.Patience)
 		if err := w.d.Finish(ctx, g, backends.Outcome{State: backends.Done}); err != nil {
 			t.Fatalf("the same Finish again: %v", err)
 		}
@@ -25,7 +26,7 @@ func TestSessionEndsOnce(t *testing.T) {
 			t.Fatalf("a connection of a session that was closed: %v", err)
 		}
 		_, err := w.d.Renew(t.Context(), g)
-		w.wantLost("Renew of a run that is over", err)
+		w.WantLost("Renew of a run that is over", err)
 	}
 }
 
@@ -33,10 +34,10 @@ func TestSessionEndsOnce(t *testing.T) {
 func TestNoSessionStays(t *testing.T) {
 	w := newWorld(t)
 	ends := map[string]func(g backends.Grant){
-		"finished": func(g backends.Grant) { w.finish(w.d, g) },
+		"finished": func(g backends.Grant) { w.Finish(w.d, g) },
 		"lost": func(g backends.Grant) {
 			operate(t, w.operator, wire.Delete(w.nodes("job").lease, -1), wire.Delete(w.nodes("job").record, -1))
-			w.wantLost("Finish", w.d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}))
+			w.WantLost("Finish", w.d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}))
 		},
 		"taken back": func(g backends.Grant) {
 			if err := w.d.Abandon(t.Context(), g.Claim); err != nil {
@@ -47,16 +48,16 @@ func TestNoSessionStays(t *testing.T) {
 			session := sessionOf(g)
 			stranger := g
 			stranger.Private = nil
-			w.renew(w.d, stranger)
-			w.renew(w.d, stranger)
-			w.finish(w.d, g)
+			w.Renew(w.d, stranger)
+			w.Renew(w.d, stranger)
+			w.Finish(w.d, g)
 			if session.id() == 0 {
 				t.Error("no session")
 			}
 		},
 	}
 	for how, end := range ends {
-		end(w.acquire(w.d, newClaim("job")))
+		end(w.Acquire(w.d, newClaim("job")))
 		w.d.mu.Lock()
 		n := len(w.d.sessions)
 		w.d.mu.Unlock()
@@ -70,13 +71,13 @@ func TestNoSessionStays(t *testing.T) {
 // others were told that its lease is of that length.
 func TestMovedSessionKeepsItsTime(t *testing.T) {
 	w := newWorld(t)
-	g := w.acquire(w.d, newClaim("job"))
+	g := w.Acquire(w.d, newClaim("job"))
 	s := sessionOf(g)
 	cut(s)
 	s.known.Timeout = longest // as if that server had longer ticks
-	w.renew(w.d, g)
+	w.Renew(w.d, g)
 	if s.granted() < longest {
 		t.Errorf("lives for %v, its lease for %v", s.granted(), longest)
 	}
-	w.finish(w.d, g)
+	w.Finish(w.d, g)
 }

@@ -20,16 +20,16 @@ func TestStaleDecision(t *testing.T) {
 		c.Tick = tick
 		return c
 	}
-	w.finish(w.other, w.acquire(w.other, newClaim("job")))
+	w.Finish(w.other, w.Acquire(w.other, newClaim("job")))
 	d := open(t, w.server.URL())
 	var between atomic.Bool
 	d.between = func(calls []*wire.Call, send func() error) error {
 		if isWrite(calls) && between.CompareAndSwap(false, true) {
-			w.finish(w.other, w.acquire(w.other, claim()))
+			w.Finish(w.other, w.Acquire(w.other, claim()))
 		}
 		return send()
 	}
-	w.refused(d, claim(), backends.Verdict(backends.Done))
+	w.Refused(d, claim(), backends.Verdict(backends.Done))
 	w.runs("job", 2)
 }
 
@@ -39,7 +39,7 @@ func TestAnotherRecord(t *testing.T) {
 	w := newWorld(t)
 	c := newClaim("job")
 	c.Tick = time.Now().Unix()
-	w.finish(w.other, w.acquire(w.other, newClaim("job")))
+	w.Finish(w.other, w.Acquire(w.other, newClaim("job")))
 	d := open(t, w.server.URL())
 	var between atomic.Bool
 	d.between = func(calls []*wire.Call, send func() error) error {
@@ -48,7 +48,7 @@ func TestAnotherRecord(t *testing.T) {
 			operate(t, w.operator, wire.Delete(w.nodes("job").record, -1))
 			same := newClaim("job")
 			same.Tick = c.Tick
-			w.finish(w.other, w.acquire(w.other, same))
+			w.Finish(w.other, w.Acquire(w.other, same))
 			if now := stateOf(t, w.operator, "job"); now.version != before.version || now.born == before.born {
 				t.Errorf("no other record of the same version: %+v, was %+v", now, before)
 			}
@@ -56,7 +56,7 @@ func TestAnotherRecord(t *testing.T) {
 		return send()
 	}
 	g, err := d.Acquire(t.Context(), c)
-	w.wantUnknown(fmt.Sprintf("Acquire: %+v", g), err)
+	w.WantUnknown(fmt.Sprintf("Acquire: %+v", g), err)
 	if !between.Load() {
 		t.Error("nothing was written")
 	}

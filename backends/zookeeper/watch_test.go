@@ -5,30 +5,10 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/backends/zookeeper/wire"
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
-
-// news waits for news that are as wanted.
-func news(t *testing.T, ch <-chan backends.News, what string, want func(backends.News) bool) backends.News {
-	t.Helper()
-	limit := time.After(patience)
-	for {
-		select {
-		case n, ok := <-ch:
-			if !ok {
-				t.Fatalf("%s: the watch has ended", what)
-			}
-			if want(n) {
-				return n
-			}
-		case <-limit:
-			t.Fatalf("%s: no news", what)
-		}
-	}
-}
-
-func looks(n backends.News) bool { return n.Look }
 
 // TestWatch: a watch tells each beat, and says to look when a lease is gone, was made by hand, or its holder is asked to
 // stop. It outlives its connection.
@@ -40,33 +20,33 @@ func TestWatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	news(t, ch, "it stands, before there is a node", looks)
+	w.News("it stands, before there is a node", ch, backendtest.Looks)
 	k := w.nodes("job")
-	g := w.acquire(w.d, newClaim("job"))
+	g := w.Acquire(w.d, newClaim("job"))
 	beat := func(what string) {
 		t.Helper()
-		w.renew(w.d, g)
+		w.Renew(w.d, g)
 		want := backends.Evidence{Token: g.Token, Beat: stateOf(t, w.operator, "job").record.Beat}
-		news(t, ch, what, func(n backends.News) bool { return n.Seen == want })
+		w.News(what, ch, func(n backends.News) bool { return n.Seen == want })
 	}
 	beat("a beat")
 	beat("another one")
 	ask(t, w.operator, "job", backends.BreakRequest{Token: g.Token})
-	news(t, ch, "a request to stop", looks)
+	w.News("a request to stop", ch, backendtest.Looks)
 	proxy.Cut()
-	news(t, ch, "it stands again", looks)
+	w.News("it stands again", ch, backendtest.Looks)
 	beat("a beat after that")
 	operate(t, w.operator, wire.Delete(k.lease, -1))
-	news(t, ch, "the lease is gone", looks)
+	w.News("the lease is gone", ch, backendtest.Looks)
 	operate(t, w.operator, wire.Create(k.lease, []byte("x"), wire.World(), false))
 	operate(t, w.operator, wire.SetData(k.lease, []byte("y"), -1))
-	news(t, ch, "a lease that was written by hand", looks)
+	w.News("a lease that was written by hand", ch, backendtest.Looks)
 	operate(t, w.operator, wire.Delete(k.lease, -1))
-	news(t, ch, "it is gone", looks)
-	w.finish(w.d, g)
-	news(t, ch, "the job is free", looks)
+	w.News("it is gone", ch, backendtest.Looks)
+	w.Finish(w.d, g)
+	w.News("the job is free", ch, backendtest.Looks)
 	operate(t, w.operator, wire.Delete(k.record, -1))
-	news(t, ch, "the record is gone", looks)
+	w.News("the record is gone", ch, backendtest.Looks)
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -81,12 +61,12 @@ func TestWatchHoldsItsSession(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	news(t, ch, "it stands", looks)
+	w.News("it stands", ch, backendtest.Looks)
 	select {
 	case n := <-ch:
 		t.Errorf("%+v about a job that nobody runs", n)
 	case <-time.After(watchTimeout + watchTimeout/3):
 	}
-	w.acquire(w.d, newClaim("job"))
-	news(t, ch, "a grant", func(n backends.News) bool { return n.Seen.Token != 0 })
+	w.Acquire(w.d, newClaim("job"))
+	w.News("a grant", ch, func(n backends.News) bool { return n.Seen.Token != 0 })
 }

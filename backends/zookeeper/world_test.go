@@ -1,20 +1,16 @@
 package zookeeper
 
 import (
-	"crypto/rand"
-	"encoding/hex"
-	"errors"
 	"testing"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/backends/zookeeper/wire"
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
 const (
-	// patience is how long something that must happen may take on a busy machine.
-	patience = time.Minute
 	// longest is the longest session of the servers here: no lease of it runs out during a test.
 	longest = 2 * time.Minute
 	secret  = "hunter2 /?@:%"
@@ -22,27 +18,15 @@ const (
 
 func open(t testing.TB, url string) *Driver {
 	t.Helper()
-	d, err := Open(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = d.Close() })
-	return d
+	return backendtest.Open(t, Open, url)
 }
 
 // newClaim returns a claim of a new holder, with a lease that does not run out.
-func newClaim(job string) backends.Claim {
-	id := make([]byte, 16)
-	_, _ = rand.Read(id)
-	return backends.Claim{
-		Job: job, TTL: time.Minute,
-		Holder: backends.Holder{ID: hex.EncodeToString(id), Host: "host-1", PID: 4711, User: "backup"},
-	}
-}
+func newClaim(job string) backends.Claim { return backendtest.NewClaim(job, time.Minute) }
 
 // world is a server with an operator and two hosts.
 type world struct {
-	*testing.T
+	backendtest.Steps
 	operator *Driver
 	d, other *Driver
 	server   *testserver.ZooKeeperServer
@@ -52,56 +36,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	t.Parallel()
 	s := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{MaxSessionTimeout: longest})
-	return &world{T: t, operator: open(t, s.URL()), d: open(t, s.URL()), other: open(t, s.URL()), server: s}
-}
-
-func (w *world) acquire(d *Driver, c backends.Claim) backends.Grant {
-	w.Helper()
-	g, err := d.Acquire(w.Context(), c)
-	if err != nil {
-		w.Fatalf("Acquire: %v", err)
-	}
-	return g
-}
-
-func (w *world) renew(d *Driver, g backends.Grant) backends.Signal {
-	w.Helper()
-	signal, err := d.Renew(w.Context(), g)
-	if err != nil {
-		w.Fatalf("Renew: %v", err)
-	}
-	return signal
-}
-
-func (w *world) finish(d *Driver, g backends.Grant) {
-	w.Helper()
-	if err := d.Finish(w.Context(), g, backends.Outcome{State: backends.Done}); err != nil {
-		w.Fatalf("Finish: %v", err)
-	}
-}
-
-func (w *world) refused(d *Driver, c backends.Claim, want backends.Verdict) *backends.Refusal {
-	w.Helper()
-	g, err := d.Acquire(w.Context(), c)
-	r, ok := errors.AsType[*backends.Refusal](err)
-	if !ok || r.Verdict != want {
-		w.Fatalf("Acquire: %+v, %v; want %s", g, err, want)
-	}
-	return r
-}
-
-func (w *world) wantLost(what string, err error) {
-	w.Helper()
-	if !errors.Is(err, backends.ErrLost) {
-		w.Errorf("%s: %v, want ErrLost", what, err)
-	}
-}
-
-func (w *world) wantUnknown(what string, err error) {
-	w.Helper()
-	if err == nil || backends.IsAnswer(err) {
-		w.Errorf("%s: %v, want an unknown outcome", what, err)
-	}
+	return &world{Steps: backendtest.On(t), operator: open(t, s.URL()), d: open(t, s.URL()), other: open(t, s.URL()), server: s}
 }
 
 // runs checks that so many runs of a job have a token.

@@ -15,15 +15,8 @@ import (
 // tells of a run any more, see TestEmptiedByHand. A record that has a lease below it cannot be deleted: it is emptied.
 func harness(url string, operator *Driver, servers ...*testserver.ZooKeeperServer) backendtest.Harness {
 	return backendtest.Harness{
-		Open: func(t testing.TB) backends.Driver {
-			t.Helper()
-			d, err := Open(url)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return d
-		},
-		TTL: 2 * time.Second, // which the ticks of these servers allow
+		Open: backendtest.Opener(Open, url),
+		TTL:  2 * time.Second, // which the ticks of these servers allow
 		DeleteLease: func(t testing.TB, job string) {
 			t.Helper()
 			operate(t, operator, wire.Delete(operator.cfg.keys(job).lease, -1))
@@ -33,17 +26,7 @@ func harness(url string, operator *Driver, servers ...*testserver.ZooKeeperServe
 			operate(t, operator, wire.SetData(operator.cfg.keys(job).record, nil, -1))
 		},
 		SetBreak: func(t testing.TB, job string, b backends.BreakRequest) { t.Helper(); ask(t, operator, job, b) },
-		Stall: func(t testing.TB) func() {
-			t.Helper()
-			for _, s := range servers {
-				s.Stop(t)
-			}
-			return func() {
-				for _, s := range servers {
-					s.Cont(t)
-				}
-			}
-		},
+		Stall:    testserver.Stall(servers...),
 	}
 }
 

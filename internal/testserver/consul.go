@@ -112,6 +112,8 @@ func (s *ConsulServer) configure(t testing.TB, all []*ConsulServer) {
 // Data returns the folder with its data.
 func (s *ConsulServer) Data() string { return filepath.Join(s.dir, "data") }
 
+func (s *ConsulServer) process() (name string, p *Process) { return s.Name, s.Process }
+
 func (s *ConsulServer) start(t testing.TB) {
 	t.Helper()
 	s.run(t)

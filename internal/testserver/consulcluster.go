@@ -27,20 +27,8 @@ func ConsulClusterOf(t testing.TB, members ...ConsulOptions) *ConsulSet {
 	for _, s := range set.Members {
 		s.configure(t, set.Members)
 	}
-	tellAll(t, len(set.Members), func(i int) (string, *Process) { return set.Members[i].Name, set.Members[i].Process })
-	set.start(t)
+	set.begin(t)
 	return set
-}
-
-func (s *ConsulSet) start(t testing.TB) {
-	t.Helper()
-	for _, m := range s.Members {
-		m.run(t)
-	}
-	for _, m := range s.Members {
-		m.await(t)
-	}
-	s.Agreed(t)
 }
 
 // URL returns a backend URL that names all servers, without a token.
@@ -50,11 +38,4 @@ func (s *ConsulSet) URL() string {
 		hosts = append(hosts, m.Addr())
 	}
 	return s.Members[0].place.url("consul", hosts...)
-}
-
-// Restart kills all servers and starts them again, with their data or without.
-func (s *ConsulSet) Restart(t testing.TB, keepData bool) {
-	t.Helper()
-	s.stop(t, keepData)
-	s.start(t)
 }

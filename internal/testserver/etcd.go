@@ -98,6 +98,8 @@ func (s *EtcdServer) Data() string {
 	return filepath.Join(s.dir, "data")
 }
 
+func (s *EtcdServer) process() (name string, p *Process) { return s.Name, s.Process }
+
 func (s *EtcdServer) start(t testing.TB) {
 	t.Helper()
 	s.run(t)

@@ -31,24 +31,18 @@ func EtcdClusterOf(t testing.TB, members ...EtcdOptions) *EtcdSet {
 	for _, s := range set.Members {
 		s.configure(set.Members[0].dir, strings.Join(names, ","))
 	}
-	tellAll(t, len(set.Members), func(i int) (string, *Process) { return set.Members[i].Name, set.Members[i].Process })
-	set.start(t)
+	set.settle = set.enableAuth
+	set.begin(t)
 	return set
 }
 
-func (s *EtcdSet) start(t testing.TB) {
+// enableAuth asks one member: the data is everybody's.
+func (s *EtcdSet) enableAuth(t testing.TB) {
 	t.Helper()
-	for _, m := range s.Members {
-		m.run(t)
-	}
-	for _, m := range s.Members {
-		m.await(t)
-	}
 	s.Members[0].enableAuth(t)
 	for _, m := range s.Members {
 		m.auth = s.Members[0].auth
 	}
-	s.Agreed(t)
 }
 
 // URL returns a backend URL that names all members, without credentials.
@@ -58,11 +52,4 @@ func (s *EtcdSet) URL() string {
 		hosts = append(hosts, m.Endpoint())
 	}
 	return s.Members[0].place.url("etcd", hosts...)
-}
-
-// Restart kills all members and starts them again, with their data or without.
-func (s *EtcdSet) Restart(t testing.TB, keepData bool) {
-	t.Helper()
-	s.stop(t, keepData)
-	s.start(t)
 }

@@ -9,7 +9,9 @@ import (
 // member is a server of a set that elects one of its members.
 type member interface {
 	comparable
+	process() (name string, p *Process)
 	Kill()
+	run(t testing.TB)
 	await(t testing.TB)
 	wipe(t testing.TB)
 	follows() (self, leader string, err error) // the names of itself and of the member that leads
@@ -18,6 +20,42 @@ type member interface {
 // set is what the sets of all stores have in common.
 type set[M member] struct {
 	Members []M
+	settle  func(t testing.TB) // what is left to do when all members answer; nil: nothing
+}
+
+// begin starts members that were configured.
+func (s *set[M]) begin(t testing.TB) {
+	t.Helper()
+	tellAll(t, len(s.Members), func(i int) (string, *Process) { return s.Members[i].process() })
+	s.start(t)
+}
+
+func (s *set[M]) start(t testing.TB) {
+	t.Helper()
+	for _, m := range s.Members {
+		m.run(t)
+	}
+	for _, m := range s.Members {
+		m.await(t)
+	}
+	if s.settle != nil {
+		s.settle(t)
+	}
+	s.Agreed(t)
+}
+
+// Restart kills all members and starts them again, with their data or without.
+func (s *set[M]) Restart(t testing.TB, keepData bool) {
+	t.Helper()
+	for _, m := range s.Members {
+		m.Kill()
+	}
+	for _, m := range s.Members {
+		if !keepData {
+			m.wipe(t)
+		}
+	}
+	s.start(t)
 }
 
 // Leader returns the member that most members follow, as soon as there is one.
@@ -64,19 +102,6 @@ func (s *set[M]) Changed(t testing.TB, old M) M {
 	})
 	now.await(t)
 	return now
-}
-
-// stop kills all members, and takes their data.
-func (s *set[M]) stop(t testing.TB, keepData bool) {
-	t.Helper()
-	for _, m := range s.Members {
-		m.Kill()
-	}
-	for _, m := range s.Members {
-		if !keepData {
-			m.wipe(t)
-		}
-	}
 }
 
 // leaderOf asks n members at once for their own name and for that of the leader they follow. It returns the

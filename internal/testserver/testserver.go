@@ -240,6 +240,24 @@ func (p *Process) Cont(t testing.TB) {
 	p.signal(t, syscall.SIGCONT)
 }
 
+// Stall returns what freezes servers and returns what lets them go on.
+func Stall[S interface {
+	Stop(t testing.TB)
+	Cont(t testing.TB)
+}](servers ...S) func(t testing.TB) (resume func()) {
+	return func(t testing.TB) func() {
+		t.Helper()
+		for _, s := range servers {
+			s.Stop(t)
+		}
+		return func() {
+			for _, s := range servers {
+				s.Cont(t)
+			}
+		}
+	}
+}
+
 func (p *Process) signal(t testing.TB, s syscall.Signal) {
 	t.Helper()
 	if err := p.Signal(s); err != nil {

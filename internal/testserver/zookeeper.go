@@ -135,6 +135,8 @@ func (s *ZooKeeperServer) Data() string {
 	return filepath.Join(cmp.Or(s.opts.Dir, s.dir), "data")
 }
 
+func (s *ZooKeeperServer) process() (name string, p *Process) { return s.Name, s.Process }
+
 func (s *ZooKeeperServer) start(t testing.TB) {
 	t.Helper()
 	s.run(t)

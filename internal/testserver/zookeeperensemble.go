@@ -23,20 +23,8 @@ func ZooKeeperEnsembleOf(t testing.TB, members ...ZooKeeperOptions) *ZooKeeperSe
 	for _, s := range set.Members {
 		s.configure(t, set.Members)
 	}
-	tellAll(t, len(set.Members), func(i int) (string, *Process) { return set.Members[i].Name, set.Members[i].Process })
-	set.start(t)
+	set.begin(t)
 	return set
-}
-
-func (s *ZooKeeperSet) start(t testing.TB) {
-	t.Helper()
-	for _, m := range s.Members {
-		m.run(t)
-	}
-	for _, m := range s.Members {
-		m.await(t)
-	}
-	s.Agreed(t)
 }
 
 // URL returns a backend URL that names all members, without credentials.
@@ -46,11 +34,4 @@ func (s *ZooKeeperSet) URL() string {
 		addrs = append(addrs, m.Addr())
 	}
 	return s.Members[0].place.url("zk", addrs...)
-}
-
-// Restart kills all members and starts them again, with their data or without.
-func (s *ZooKeeperSet) Restart(t testing.TB, keepData bool) {
-	t.Helper()
-	s.stop(t, keepData)
-	s.start(t)
 }

@@ -41,8 +41,11 @@ unsigned int sleep(unsigned int seconds) {
 	return 0;
 }
 
-/* cron drops a job for which there is no process, and tells syslog only. */
+/* cron drops a job for which there is no process, and tells syslog only. What it forks off for a job would fork a
+ * second time and wait: it goes on as the command itself. */
 pid_t fork(void) {
+	if (getpid() != daemon_pid)
+		return 0;
 	pid_t (*real)(void) = (pid_t(*)(void))dlsym(RTLD_NEXT, "fork");
 	pid_t pid = real();
 	if (pid < 0) {

@@ -17,7 +17,7 @@ test: servers
 	@scripts/retry.sh go mod download
 	@go -C tools/testsum test .
 	@go -C tools/testsum build -buildvcs=false -o $(TOOLS)/testsum .
-	$(TOOLS)/testsum $(RACE) -timeout 10m $(ARGS) $(PKG)
+	$(TOOLS)/testsum $(RACE) -timeout 15m $(ARGS) $(PKG)
 
 # Every order in which steps and faults can meet, in small worlds: see internal/model/doc.go. Two variants at a time.
 #   make model VARIANTS=redis

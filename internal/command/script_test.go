@@ -68,6 +68,9 @@ func TestEtcdScripts(t *testing.T) {
 
 func runScripts(t *testing.T, dir string) {
 	t.Helper()
+	if signal.Ignored(os.Interrupt) { // a shell that started the tests with & has seen to that, and the programs of scripts inherit it
+		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
+	}
 	testscript.Run(t, scriptParams(t, dir))
 }
 

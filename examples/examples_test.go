@@ -4,6 +4,7 @@ package examples
 
 import (
 	"bytes"
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +22,10 @@ import (
 var bin string
 
 func TestMain(m *testing.M) {
+	// These tests wait more than they work. -parallel on the command line still counts.
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
 	os.Exit(testserver.RunWithProgram(m, func(path string) { bin = filepath.Dir(path) }))
 }
 

@@ -3,6 +3,7 @@ package command
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -28,6 +29,10 @@ const patience = time.Minute
 
 // The test binary is leaderrun too, and the programs that the scripts need beside a shell.
 func TestMain(m *testing.M) {
+	// The scripts wait more than they work. -parallel on the command line still counts.
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
 	testscript.Main(m, map[string]func(){
 		"leaderrun": func() {
 			end := Main(os.Args, os.Stdin, os.Stdout, os.Stderr)

@@ -106,13 +106,13 @@ func renewalExtends(s *scene) {
 func renewalCounts(s *scene) {
 	d, other := s.open(), s.open()
 	for range 5 {
+		claimed := time.Now() // the lease may be as old as that
 		g := s.granted(d, s.brief())
-		granted := time.Now()
 		time.Sleep(g.TTL / 2)
 		sent := time.Now()
 		_, err := d.Renew(s.Context(), g)
-		if errors.Is(err, backends.ErrLost) && time.Since(granted) > g.TTL/2+g.TTL/4 {
-			s.job = s.otherJob().Job // this machine slept: once more
+		if errors.Is(err, backends.ErrLost) && time.Since(claimed) > g.TTL/2+g.TTL/4 {
+			s.job = s.otherJob().Job // this machine slept, or the store let the claim wait: once more
 			continue
 		}
 		if err != nil {

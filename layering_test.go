@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/fstest"
 )
 
 const modulePath = "github.com/leaderrun/leaderrun"
@@ -118,6 +119,18 @@ var modules = map[string]string{
 	"pgregory.net/rapid":                  "tests: state machines against a model",
 }
 
+// The files of every driver, beside the one that has its name: who knows one driver finds everything in another.
+// docs/writing-a-backend.md says what they hold.
+var driverFiles = []string{
+	"config.go", "keys.go", "record.go", "acquire.go", "errors.go", "watch.go", "inspect.go", "order.go", "doctor.go",
+}
+
+// The packages below backends that are no drivers, and what a driver may lack.
+var (
+	noDrivers = []string{"all", "backendtest"}
+	without   = map[string]string{"file": "errors.go"} // it asks no server
+)
+
 // Names that say nothing about what a package holds.
 var vague = []string{"base", "common", "core", "helper", "helpers", "lib", "misc", "shared", "util", "utils"}
 
@@ -154,6 +167,42 @@ func TestProductLinksNoTestCode(t *testing.T) {
 			t.Errorf("the program links testing: %s imports it", pkg)
 		}
 	}
+}
+
+func TestDriversLookAlike(t *testing.T) {
+	for _, v := range unlike(t, os.DirFS("backends")) {
+		t.Error(v)
+	}
+	made := fstest.MapFS{"backend.go": {}, "all/all.go": {}, "file/file.go": {}, "zk/config.go": {}}
+	for _, name := range driverFiles {
+		made["file/"+name], made["zk/"+name] = &fstest.MapFile{}, &fstest.MapFile{}
+	}
+	delete(made, "file/errors.go")
+	delete(made, "zk/order.go")
+	if got := strings.Join(unlike(t, made), ", "); got != "driver zk has no file order.go, driver zk has no file zk.go" {
+		t.Errorf("what is missing is not noticed: %q", got)
+	}
+}
+
+// unlike says which files the drivers in a folder lack.
+func unlike(t *testing.T, backends fs.FS) (missing []string) {
+	t.Helper()
+	entries, err := fs.ReadDir(backends, ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		driver := e.Name()
+		if !e.IsDir() || slices.Contains(noDrivers, driver) {
+			continue
+		}
+		for _, name := range append(slices.Clone(driverFiles), driver+".go") {
+			if _, err := fs.Stat(backends, driver+"/"+name); err != nil && without[driver] != name {
+				missing = append(missing, fmt.Sprintf("driver %s has no file %s", driver, name))
+			}
+		}
+	}
+	return missing
 }
 
 func TestModulesHaveAReason(t *testing.T) {

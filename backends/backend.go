@@ -35,7 +35,8 @@ type Driver interface {
 	Abandon(ctx context.Context, c Claim) error
 	// Limits says what the store can do. It asks nobody.
 	Limits() Limits
-	// Close frees connections and files. Leases are not released.
+	// Close ends requests and watches that are on their way, and frees connections and files. Leases are not
+	// released. What became of a request that it ended is unknown, as after the end of a context.
 	Close() error
 }
 
@@ -118,8 +119,10 @@ type Limits struct {
 	// ExpiryLag returns for how long after the TTL the store may still refuse everybody because of a holder
 	// that died; nil: not at all.
 	ExpiryLag func(ttl time.Duration) time.Duration
-	// TellsLoss says that a watch tells a holder at once when its lease is gone.
-	TellsLoss bool
+	// HolderWatches says that a holder had better watch its own job, too: then it hears at once that its lease is
+	// gone or that it is to stop, and else with its next renewal. It is not for a store on which each watch is a
+	// connection more: one for each run would be much for little.
+	HolderWatches bool
 }
 
 // TakeOver returns how long after the last renewal of a holder that died a standby is granted at the latest.

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The names of findings that every store has.
+// The names of findings that several stores have. Not every store shows a clock.
 const (
 	Reachable = "reachable" // a Bad one of this name: the store answers nothing
 	Rights    = "rights"
@@ -36,10 +36,15 @@ func (f *Findings) add(g Grade, what, remedy, format string, args ...any) {
 
 // Failed notes an error of the store as a Bad finding, with the error's own hint, or else remedy.
 func (f *Findings) Failed(what, remedy string, err error) {
+	f.Bad(what, remedyOf(err, remedy), "%v", err)
+}
+
+// remedyOf returns the hint of an error, or else the remedy.
+func remedyOf(err error, remedy string) string {
 	if p, ok := errors.AsType[*PermanentError](err); ok && p.Hint != "" {
-		remedy = p.Hint
+		return p.Hint
 	}
-	f.Bad(what, remedy, "%v", err)
+	return remedy
 }
 
 // The steps of an offset between two clocks.
@@ -75,11 +80,7 @@ func (f *Findings) Offset(whose string, offset, err time.Duration) {
 // InClear warns of a secret that crosses a network unencrypted: to other hosts than this one.
 func (f *Findings) InClear(secret string, addrs []string, remedy string) {
 	for _, addr := range addrs {
-		host, _, err := net.SplitHostPort(addr)
-		if err != nil { // a socket
-			continue
-		}
-		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		if host, _, _ := net.SplitHostPort(addr); !IsLocal(addr) {
 			f.Warn("encryption", remedy, "the %s crosses the network in clear to %s", secret, host)
 			return
 		}

@@ -1,54 +1,77 @@
 package backends
 
-import "sync"
+import (
+	"context"
+	"sync"
+)
 
 // Holding is what a grant knows of its lease in the store, as the last step of its holder left it, so that the next one
 // need not read it first. Drivers keep one in Grant.Private. It is safe for concurrent use, and a nil one knows nothing.
-type Holding[S any] struct {
+type Holding[S comparable] struct {
+	newer func(last, now S) bool
+
 	mu       sync.Mutex
-	last     S
+	last     S   // zero: nothing is known
 	renewals int // on their way
 }
 
-// NewHolding returns what a new grant knows.
-func NewHolding[S any](last S) *Holding[S] { return &Holding[S]{last: last} }
+// NewHolding returns what a new grant knows. newer says whether one state came after another.
+func NewHolding[S comparable](last S, newer func(last, now S) bool) *Holding[S] {
+	return &Holding[S]{last: last, newer: newer}
+}
 
 // HoldingOf returns what a grant knows; nil: it was not made by a driver of this process.
-func HoldingOf[S any](g Grant) *Holding[S] {
+func HoldingOf[S comparable](g Grant) *Holding[S] {
 	h, _ := g.Private.(*Holding[S])
 	return h
 }
 
-// Enter notes a renewal on its way, and says whether it is the only one: one beside another goes elsewhere, because that
-// one stays silent.
-func (h *Holding[S]) Enter() (leave func(), alone bool) {
+// Hedge notes a renewal on its way, until leave is called. One beside another first goes elsewhere, because that one
+// stays silent.
+func (h *Holding[S]) Hedge(elsewhere func()) (leave func()) {
 	if h == nil {
-		return func() {}, true
+		return func() {}
 	}
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	h.renewals++
-	return func() { h.mu.Lock(); h.renewals--; h.mu.Unlock() }, h.renewals == 1
+	alone := h.renewals == 1
+	h.mu.Unlock()
+	if !alone {
+		elsewhere()
+	}
+	return func() { h.mu.Lock(); h.renewals--; h.mu.Unlock() }
 }
 
-// Last returns what the last step left; false: nothing is known.
-func (h *Holding[S]) Last() (last S, known bool) {
+// Last returns what the last step left; zero: nothing is known.
+func (h *Holding[S]) Last() (last S) {
 	if h == nil {
-		return last, false
+		return last
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.last, true
+	return h.last
 }
 
-// Saw notes what a renewal left, if that is newer: renewals may overtake each other.
-func (h *Holding[S]) Saw(now S, newer func(last, now S) bool) {
+// Recall returns what the last step left, or reads it where nothing is known.
+func (h *Holding[S]) Recall(ctx context.Context, job string, read func(ctx context.Context, job string) (S, error)) (S, error) {
+	var nothing S
+	if last := h.Last(); last != nothing {
+		return last, nil
+	}
+	return read(ctx, job)
+}
+
+// Saw notes what a renewal left that began with what was known; zero: nothing is known any more. Renewals may overtake
+// each other: if another one has been answered meanwhile, only what is newer counts. If none has, this is what the store
+// holds now, even if it looks older: the store may have been set back.
+func (h *Holding[S]) Saw(was, is S) {
 	if h == nil {
 		return
 	}
+	var nothing S
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if newer(h.last, now) {
-		h.last = now
+	if h.last == was || h.last == nothing || is != nothing && h.newer(h.last, is) {
+		h.last = is
 	}
 }

@@ -70,7 +70,7 @@ type Ordered struct {
 	Record  Record
 	Changed bool  // Record differs from the one in the view
 	Release bool  // the lease is to be removed, without any delay of the store's own
-	Err     error // what Order returns; the store stays as it is unless Changed
+	Err     error // what Order returns; the store stays as it is
 }
 
 // DecideOrder answers an order. What takes a lease away leaves the same trace as one that vanished by itself:

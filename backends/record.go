@@ -1,6 +1,10 @@
 package backends
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -99,6 +103,32 @@ type BreakRequest struct {
 	By     Holder `json:"by"`
 	Reason string `json:"reason,omitempty"`
 	At     int64  `json:"at"` // ms
+}
+
+// ParseRecord reads a record as Marshal writes it.
+func ParseRecord(text []byte) (Record, error) {
+	var r Record
+	if !bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) { // null would be an empty record
+		return r, errors.New("it is no JSON object")
+	}
+	err := json.Unmarshal(text, &r)
+	return r, err
+}
+
+// Marshal writes as JSON what a store keeps: a record, a label, a mark, or what a driver makes of them. Whatever has
+// strings and numbers only can be written.
+func Marshal(v any) []byte {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("%T: %v", v, err))
+	}
+	return text
+}
+
+// SameButBeat says whether two records are the same but for what a renewal changes: a store may keep that elsewhere.
+func SameButBeat(a, b Record) bool {
+	a.Beat, a.Until, b.Beat, b.Until = 0, 0, 0, 0
+	return bytes.Equal(Marshal(a), Marshal(b))
 }
 
 // Free says whether the run of the last token has ended for certain.

@@ -100,7 +100,7 @@ type bed struct {
 	counts    map[string]int
 	ttl       time.Duration      // granted; 0: as asked
 	news      chan backends.News // a watch, if not nil
-	tellsLoss bool               // also to the holder
+	watches   bool               // also to the holder
 
 	store *ledger // decides and remembers, if not nil, what is granted and what is not
 
@@ -350,5 +350,5 @@ func (b *bed) Watch(ctx context.Context, _ string) (<-chan backends.News, error)
 	return out, nil
 }
 
-func (b *bed) Limits() backends.Limits { return backends.Limits{TellsLoss: b.tellsLoss} }
+func (b *bed) Limits() backends.Limits { return backends.Limits{HolderWatches: b.watches} }
 func (b *bed) Close() error            { return nil }

@@ -70,7 +70,7 @@ func (a *attempt) hold(ctx context.Context) *holding {
 	h.valid = h.deadline.End
 	h.sentAt = h.asked
 	h.renewAt = h.nextRenewal()
-	if a.r.Driver.Limits().TellsLoss {
+	if a.r.Driver.Limits().HolderWatches {
 		h.watchAt = now.Add(watchAfter)
 	}
 	if a.guardianLost {

@@ -50,7 +50,7 @@ func TestStandbyCountsFromTheLastBeatItWasTold(t *testing.T) {
 
 func TestHolderWatchesItsLease(t *testing.T) {
 	start := func(b *bed) {
-		b.tellsLoss, b.news = true, make(chan backends.News, 1)
+		b.watches, b.news = true, make(chan backends.News, 1)
 	}
 	t.Run("and is killed as soon as it is gone", func(t *testing.T) {
 		virtual(t, func(t *testing.T, b *bed) {
@@ -102,7 +102,7 @@ func TestHolderWatchesItsLease(t *testing.T) {
 	})
 	t.Run("and does without where the watch breaks", func(t *testing.T) {
 		virtual(t, func(t *testing.T, b *bed) {
-			b.tellsLoss, b.duration = true, 12*time.Second // there is no watch
+			b.watches, b.duration = true, 12*time.Second // there is no watch
 			wantEnding(t, b.run(), Ran)
 			b.expect("0s claim", "0s start",
 				"5s renew", "5s extend to 19.7s", "10s renew", "10s extend to 24.7s", "12s finish done 0")

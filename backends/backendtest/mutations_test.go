@@ -432,6 +432,8 @@ func storeMutants() []mutant {
 		},
 		{"closes once", "closing twice", wrapped(func(m *Mem) backends.Driver { return closesOnce{m, new(bool)} })},
 		{"closing releases", "closing twice", wrapped(func(m *Mem) backends.Driver { return releases{m, new(backends.Grant)} })},
+		{"closing leaves requests", "closing ends what is on its way", wrapped(func(m *Mem) backends.Driver { return m })},
+		{"closing leaves watches", "a watch ends with its client", wrapped(func(m *Mem) backends.Driver { return m })},
 		{"a goroutine stays", "no goroutine is left behind", wrapped(func(m *Mem) backends.Driver {
 			go func() { <-background.Done() }()
 			return m

@@ -75,6 +75,8 @@ var leaseCases = []testCase{
 	{"inspect shows what is kept", nil, inspects},
 	{"a history is linearizable", nil, linearizable},
 	{"closing twice", nil, closeTwice},
+	{"closing ends what is on its way", hasStall, closingEnds},
+	{"a watch ends with its client", isWatcher, watchEndsWithDriver},
 	{"no goroutine is left behind", nil, noLeaks},
 	{"a restart keeps its promises", hasRestart, restarted},
 	{"an emptied store waits", hasEmpty, emptied},

@@ -1,6 +1,7 @@
 package backendtest
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -11,12 +12,50 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// client is one of many of a store in memory.
+type client struct {
+	*Mem
+	life    context.Context // ends with Close, and requests and watches with it
+	endLife context.CancelFunc
+}
+
+func newClient(m *Mem) *client {
+	c := &client{Mem: m}
+	c.life, c.endLife = context.WithCancel(context.Background())
+	return c
+}
+
+func (c *client) Close() error { c.endLife(); return nil }
+
+func (c *client) Acquire(ctx context.Context, claim backends.Claim) (backends.Grant, error) {
+	ctx, cancel := backends.During(ctx, c.life)
+	defer cancel()
+	return c.Mem.Acquire(ctx, claim)
+}
+
+func (c *client) Renew(ctx context.Context, g backends.Grant) (backends.Signal, error) {
+	ctx, cancel := backends.During(ctx, c.life)
+	defer cancel()
+	return c.Mem.Renew(ctx, g)
+}
+
+func (c *client) Inspect(ctx context.Context, job string) (backends.Status, error) {
+	ctx, cancel := backends.During(ctx, c.life)
+	defer cancel()
+	return c.Mem.Inspect(ctx, job)
+}
+
+func (c *client) Watch(ctx context.Context, job string) (<-chan backends.News, error) {
+	ctx, _ = backends.During(ctx, c.life) // which ends with the client
+	return c.Mem.Watch(ctx, job)
+}
+
 // memHarness wraps a store in memory as a driver's test would.
 func memHarness(m *Mem) Harness {
 	ttl := 300 * time.Millisecond
 	m.Longest = steady
 	return Harness{
-		Open:         func(testing.TB) backends.Driver { return m },
+		Open:         func(testing.TB) backends.Driver { return newClient(m) },
 		TTL:          ttl,
 		Settle:       m.Longest,
 		DeleteLease:  func(_ testing.TB, job string) { m.DeleteLease(job) },

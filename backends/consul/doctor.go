@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,7 +21,6 @@ import (
 var _ backends.Examiner = (*Driver)(nil)
 
 const (
-	hostLimit = 5 * time.Second // for one request to one host
 	farBehind = 1000            // entries of the log
 	stale     = 2 * time.Second // how old what an agent knows may be
 
@@ -43,7 +40,7 @@ func (d *Driver) Examine(ctx context.Context, ttl time.Duration) []backends.Find
 	if d.cfg.tls == nil && d.cfg.token != "" {
 		x.InClear("token", d.cfg.url.Addrs, "use TLS: consuls://, or the agent on this host")
 	}
-	x.tokenFile()
+	x.Readable("token file", "token", d.cfg.tokenFile)
 	up := x.hosts(ctx)
 	if up == nil {
 		return x.Findings
@@ -62,29 +59,11 @@ func (d *Driver) at(host string) (*Driver, error) {
 	cfg, url := *d.cfg, *d.cfg.url
 	url.Addrs = []string{host}
 	cfg.url = &url
-	one := &Driver{cfg: &cfg, link: newLink(&cfg), life: d.life, end: func() {}}
+	one := &Driver{cfg: &cfg, link: newLink(d.life, &cfg), life: d.life, endLife: func() {}}
 	one.link.transport = d.link.transport
 	var err error
 	one.client, err = one.link.client()
 	return one, err
-}
-
-// limited is one request that does not take for ever.
-func limited[T any](ctx context.Context, request func(context.Context) (T, error)) (T, error) {
-	ctx, cancel := context.WithTimeout(ctx, hostLimit)
-	defer cancel()
-	return request(ctx)
-}
-
-// tokenFile looks who else can read the token.
-func (x *examination) tokenFile() {
-	file := x.d.cfg.tokenFile
-	if file == "" {
-		return
-	}
-	if info, err := os.Stat(file); err == nil && info.Mode().Perm()&0o004 != 0 {
-		x.Warn("token file", "chmod o-r "+file, "everybody can read the token in %s", file)
-	}
 }
 
 // answer is what one host of the URL says.
@@ -119,18 +98,21 @@ func (x *examination) hosts(ctx context.Context) (up *Driver) {
 	if i := slices.IndexFunc(all, func(a answer) bool { return a.err == nil && a.leader != "" }); i >= 0 {
 		up = all[i].d
 	}
+	var told []backends.Answer
 	for _, a := range all {
+		one := backends.Answer{Fine: fmt.Sprintf("%s answers within %v and knows the leader %s", a.host, a.took.Round(10*time.Microsecond), a.leader)}
 		switch {
-		case a.err == nil && a.leader == "":
-			x.reach(up, leaderless, fmt.Errorf("%s knows no leader", a.host))
 		case a.err != nil:
-			x.reach(up, unreachable, a.d.link.classify(a.err)) // which names the host
-		default:
-			x.Fine(backends.Reachable, "%s answers within %v and knows the leader %s", a.host, a.took.Round(10*time.Microsecond), a.leader)
-			if !a.date.IsZero() {
-				// The header has cut off up to a second.
-				x.Offset("the clock of "+a.host, a.date.Add(time.Second/2).Sub(a.between), time.Second/2+a.took/2)
-			}
+			one.Err, one.Remedy = a.d.link.classify(a.err), unreachable // which names the host
+		case a.leader == "":
+			one.Err, one.Remedy = fmt.Errorf("%s knows no leader", a.host), leaderless
+		}
+		told = append(told, one)
+	}
+	x.Hosts(told)
+	for _, a := range all {
+		if a.err == nil && a.leader != "" && !a.date.IsZero() { // the header has cut off up to a second
+			x.Offset("the clock of "+a.host, a.date.Add(time.Second/2).Sub(a.between), time.Second/2+a.took/2)
 		}
 	}
 	x.oneLeader(all)
@@ -153,18 +135,9 @@ func (x *examination) oneLeader(all []answer) {
 	}
 }
 
-// reach notes a host that is of no use: a warning where another one is.
-func (x *examination) reach(up *Driver, remedy string, err error) {
-	if up != nil {
-		x.Warn(backends.Reachable, remedy, "%v", err)
-		return
-	}
-	x.Failed(backends.Reachable, remedy, err)
-}
-
 // leader asks a host for the leader and for its time. It needs no rights.
 func (d *Driver) leader(ctx context.Context) (leader string, date time.Time, err error) {
-	ctx, cancel := context.WithTimeout(ctx, hostLimit)
+	ctx, cancel := context.WithTimeout(ctx, backends.AskLimit)
 	defer cancel()
 	q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://consul/v1/status/leader", http.NoBody)
 	if err != nil {
@@ -189,20 +162,15 @@ func (d *Driver) leader(ctx context.Context) (leader string, date time.Time, err
 // datacenter counts the servers that vote, and looks how old what an agent knows is.
 func (x *examination) datacenter(ctx context.Context) {
 	const what = "servers"
-	peers, err := limited(ctx, func(ctx context.Context) ([]string, error) {
+	peers, err := backends.Limited(ctx, func(ctx context.Context) ([]string, error) {
 		return x.d.client.Status().PeersWithQueryOptions((&api.QueryOptions{}).WithContext(ctx))
 	})
-	switch n := len(peers); {
-	case err != nil:
+	if err != nil {
 		x.Failed(what, unreachable, x.d.link.classify(err))
-	case n < 2:
-		x.Warn(what, "run three", "one: while it is down nothing runs")
-	case n%2 == 0:
-		x.Warn(what, "run an odd number", "%d, which bear no more failures than %d", n, n-1)
-	default:
-		x.Fine(what, "%d, of which %d may fail", n, (n-1)/2)
+	} else {
+		x.Quorum(what, len(peers), len(peers)) // the agent on this host knows them all
 	}
-	meta, err := limited(ctx, func(ctx context.Context) (*api.QueryMeta, error) {
+	meta, err := backends.Limited(ctx, func(ctx context.Context) (*api.QueryMeta, error) {
 		_, meta, err := x.d.client.KV().Keys(x.d.cfg.root(), "", (&api.QueryOptions{AllowStale: true}).WithContext(ctx))
 		return meta, err
 	})
@@ -220,7 +188,7 @@ func (x *examination) datacenter(ctx context.Context) {
 // agent shows what the agent says of itself. That needs a right that leaderrun does not.
 func (x *examination) agent(ctx context.Context) {
 	const what = "version"
-	self, err := limited(ctx, func(ctx context.Context) (map[string]map[string]any, error) {
+	self, err := backends.Limited(ctx, func(ctx context.Context) (map[string]map[string]any, error) {
 		var self map[string]map[string]any
 		_, err := x.d.client.Raw().Query("/v1/agent/self", &self, (&api.QueryOptions{}).WithContext(ctx))
 		return self, err
@@ -233,7 +201,7 @@ func (x *examination) agent(ctx context.Context) {
 	node, _ := self["Config"]["NodeName"].(string)
 	x.Fine(what, "Consul %s, of which no fault is known that concerns sessions", version)
 	switch {
-	case !x.onThisHost():
+	case !backends.IsLocal(x.d.cfg.url.Addrs[0]):
 		x.Fine("agent", "on the node %s: runs end when it leaves the datacenter (consul leave)", node)
 	default:
 		x.Fine("agent", "on this host, as node %s", node)
@@ -261,12 +229,6 @@ func (x *examination) connections(limit int) {
 	}
 }
 
-func (x *examination) onThisHost() bool {
-	host, _, err := net.SplitHostPort(x.d.cfg.url.Addrs[0])
-	ip := net.ParseIP(host)
-	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
-}
-
 // raft looks how far a server's store is behind its log. An agent that is no server has none.
 func (x *examination) raft(stats map[string]any) {
 	raft, _ := stats["raft"].(map[string]any)
@@ -287,9 +249,9 @@ func (x *examination) raft(stats map[string]any) {
 // rights reads the keys of the prefix, and asks for a transaction that would write, was its condition true. Consul
 // looks at the rights for all of it first.
 func (x *examination) rights(ctx context.Context) bool {
-	jobs, err := limited(ctx, x.d.Jobs)
+	jobs, err := backends.Limited(ctx, x.d.Jobs)
 	if err == nil {
-		_, err = limited(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, x.d.mayWrite(ctx) })
+		_, err = backends.Limited(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, x.d.mayWrite(ctx) })
 	}
 	if err != nil {
 		x.Failed(backends.Rights, aclHint, fmt.Errorf("keys below %s: %w", x.d.cfg.root(), err))
@@ -327,9 +289,9 @@ func (d *Driver) mayWrite(ctx context.Context) error {
 func (x *examination) session(ctx context.Context, ttl time.Duration) {
 	const what = "session"
 	claim := backends.Claim{Job: "doctor", TTL: min(max(ttl, minTTL), maxTTL)}
-	id, err := limited(ctx, func(ctx context.Context) (string, error) { return x.d.newSession(ctx, claim) })
+	id, err := backends.Limited(ctx, func(ctx context.Context) (string, error) { return x.d.newSession(ctx, claim) })
 	if err == nil {
-		_, err = limited(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, x.d.renewSession(ctx, id) })
+		_, err = backends.Limited(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, x.d.renewSession(ctx, id) })
 		x.d.destroy(context.WithoutCancel(ctx), id)
 	}
 	if err != nil {

@@ -1,22 +1,19 @@
 package consul
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/backendurl"
 )
 
 const (
 	tokenHint  = "a token stands in the backend URL (consul://:TOKEN@HOST), in ?token-file= or in CONSUL_HTTP_TOKEN"
 	aclHint    = "the policy that leaderrun needs is in docs/backends.md, section Consul"
-	certHint   = "this server wants a client certificate that it knows: ?cert=FILE&key=FILE"
 	serverHint = "is this a Consul server or agent, and its HTTP port? with TLS the URL begins with consuls://"
 	prefixHint = "another program uses this key, or somebody wrote to it: choose another ?prefix=, or delete the key when nothing runs"
 	nodeHint   = "sessions belong to the datacenter of the agent that makes them: name an agent of that one"
@@ -46,6 +43,7 @@ type fault struct {
 	kind backends.PermanentKind
 	hint string
 	host bool // it is the fault of one host, and another one may answer
+	deaf bool // only of a host that does not speak HTTP: where one has spoken before, an answer was cut, and that passes
 }
 
 // faults are looked for in this order. What is not listed is an unknown outcome: no leader, no servers, rate
@@ -56,14 +54,6 @@ var faults = []fault{
 	{text: "ACL not found", kind: backends.Credentials, hint: tokenHint},
 	{text: "anonymous token", kind: backends.Credentials, hint: tokenHint},
 	{text: "Permission denied", kind: backends.Credentials, hint: aclHint},
-	{text: "remote error: tls: bad certificate", kind: backends.Credentials, hint: certHint, host: true},
-	{text: "remote error: tls: certificate required", kind: backends.Credentials, hint: certHint, host: true},
-	{text: "remote error: tls: unknown certificate", kind: backends.Credentials, hint: certHint, host: true},
-	{text: "remote error: tls: expired certificate", kind: backends.Credentials, hint: certHint, host: true},
-	{text: "remote error: tls: revoked certificate", kind: backends.Credentials, hint: certHint, host: true},
-	{text: "remote error: tls: unsupported certificate", kind: backends.Credentials, hint: certHint, host: true},
-	{text: "remote error: tls: access denied", kind: backends.Credentials, hint: certHint, host: true},
-	{text: "remote error: tls: protocol version not supported", kind: backends.Configuration, hint: "the server wants another version of TLS", host: true},
 
 	{text: "Namespaces are a Consul Enterprise feature", kind: backends.Configuration, hint: "this server has no namespaces: leave ?namespace= out"},
 	{text: "Partitions are a Consul Enterprise feature", kind: backends.Configuration, hint: "this server has no partitions: leave ?partition= out"},
@@ -71,12 +61,24 @@ var faults = []fault{
 	{text: "Invalid Session TTL", kind: backends.Configuration, hint: "the server keeps shorter or longer leases only: see --ttl, and session_ttl_min of the server"},
 	{text: "too large", kind: backends.Configuration, hint: "the server's kv_max_value_size and txn_max_req_len must allow 512 kB, as they do by default"},
 	{text: "Client sent an HTTP request to an HTTPS server", kind: backends.Configuration, hint: "this port speaks TLS: consuls://", host: true},
-	{text: "server gave HTTP response to HTTPS client", kind: backends.Configuration, hint: "this port speaks no TLS: consul://", host: true},
-	{text: "first record does not look like a TLS handshake", kind: backends.Configuration, hint: "this port speaks no TLS: consul://", host: true},
-	{text: "malformed HTTP", kind: backends.Configuration, hint: serverHint, host: true},
+	{text: "malformed HTTP", kind: backends.Configuration, hint: serverHint, host: true, deaf: true},
 }
 
-// classify tells what no retry mends from outcomes that are unknown.
+// faultOf returns the fault that an error is; without a kind: none.
+func (l *link) faultOf(err error) fault {
+	for _, f := range faults {
+		if strings.Contains(err.Error(), f.text) && !(f.deaf && l.spoken.Load()) {
+			return f
+		}
+	}
+	return fault{}
+}
+
+// ofTLS returns what no retry mends of TLS, or nil.
+func ofTLS(err error) *backends.PermanentError { return backendurl.RemediesOf("consul").Fault(err) }
+
+// classify tells what no retry mends from outcomes that are unknown. The fault of one of several hosts ends nothing, until each
+// that was asked since one has served has one.
 func (l *link) classify(err error) error {
 	if err == nil || isPermanent(err) {
 		return err
@@ -84,22 +86,14 @@ func (l *link) classify(err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok { // it repeats a URL of which the host is not the one asked
 		err = e.Err
 	}
-	if l.another() && isHostFault(err) {
+	if hosts := len(l.cfg.url.Addrs); hosts > 1 && l.isHostFault(err) && !l.faulty.Everywhere(hosts) {
 		return err
 	}
-	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return configuration("?ca=FILE names the authority that signed the server's certificate, ?server-name= the name in it", "%w", err)
+	if fault := ofTLS(err); fault != nil {
+		return fault
 	}
-	if _, ok := errors.AsType[x509.HostnameError](err); ok {
-		return configuration("?server-name= is the name in the server's certificate", "%w", err)
-	}
-	p := &backends.PermanentError{Err: err}
-	for _, f := range faults {
-		if strings.Contains(err.Error(), f.text) {
-			p.Kind, p.Hint = f.kind, f.hint
-			break
-		}
-	}
+	f := l.faultOf(err)
+	p := &backends.PermanentError{Err: err, Kind: f.kind, Hint: f.hint}
 	e, ok := errors.AsType[*statusError](err)
 	switch {
 	case ok && e.code == http.StatusForbidden && p.Kind == 0 && !strings.Contains(e.text, "primary-dc-down"):
@@ -118,14 +112,9 @@ func (l *link) classify(err error) error {
 }
 
 // isHostFault says whether an error is about one host: its certificate, what it speaks, where it redirects.
-func isHostFault(err error) bool {
-	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return true
-	}
-	if e, ok := errors.AsType[*statusError](err); ok && e.code >= 300 && e.code < 400 {
-		return true
-	}
-	return slices.ContainsFunc(faults, func(f fault) bool { return f.host && strings.Contains(err.Error(), f.text) })
+func (l *link) isHostFault(err error) bool {
+	e, answered := errors.AsType[*statusError](err)
+	return l.faultOf(err).host || ofTLS(err) != nil || answered && e.code >= 300 && e.code < 400
 }
 
 // notConsul is the error for a page that Consul would not send. It passes: a load balancer sends such pages while it

@@ -1,8 +1,11 @@
 package consul
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -180,6 +183,80 @@ func TestOneBadHost(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		steps.Finish(d, steps.Acquire(d, claim(name, "a", time.Minute)))
+	}
+}
+
+// TestAFaultOfAllHosts: hazard: with the URL of several hosts a wrong authority is tried for ever, and no run says what is
+// wrong. Or one host whose certificate is bad ends a run that another would serve.
+func TestAFaultOfAllHosts(t *testing.T) {
+	t.Parallel()
+	certs, others := testserver.NewCertificates(t), testserver.NewCertificates(t)
+	secure := func() *httptest.Server {
+		web := httptest.NewUnstartedServer(http.NotFoundHandler())
+		web.TLS = certs.Server(t)
+		web.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+		web.StartTLS()
+		t.Cleanup(web.Close)
+		return web
+	}
+	a, b := secure(), secure()
+	hosts := strings.TrimPrefix(a.URL, "https://") + "," + strings.TrimPrefix(b.URL, "https://")
+	claimed := func(d *Driver) error {
+		_, err := d.Acquire(within(t, time.Minute), claim("job", "a", time.Minute))
+		return err
+	}
+	d := open(t, "consuls://"+hosts+"?ca="+others.CA)
+	if err := claimed(d); err == nil || isPermanent(err) {
+		t.Errorf("one of two was asked: %v", err)
+	}
+	p, ok := errors.AsType[*backends.PermanentError](claimed(d))
+	if !ok || p.Kind != backends.Configuration || !strings.Contains(p.Hint, "?ca=FILE") {
+		t.Errorf("both were asked: %+v", p)
+	}
+	d.link.faulty.Served()
+	if err := claimed(d); err == nil || isPermanent(err) {
+		t.Errorf("one has served since: %v", err)
+	}
+	b.Close()
+	d = open(t, "consuls://"+hosts+"?ca="+others.CA)
+	for range 5 {
+		if err := claimed(d); err == nil || isPermanent(err) {
+			t.Errorf("one is down, and may be in order: %v", err)
+		}
+	}
+}
+
+// TestNoConsul: hazard: a reply of a Consul's that was cut ends a run that the next try would start.
+func TestNoConsul(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for conn, err := l.Accept(); err == nil; conn, err = l.Accept() {
+			_, _ = bufio.NewReader(conn).ReadString('\n')
+			_, _ = io.WriteString(conn, "-ERR unknown command\r\n")
+			_ = conn.Close()
+		}
+	}()
+	d := open(t, "consul://"+l.Addr().String())
+	inspect := func() error {
+		_, err := d.Inspect(within(t, time.Minute), "job")
+		return err
+	}
+	p, ok := errors.AsType[*backends.PermanentError](inspect())
+	if !ok || p.Hint != serverHint {
+		t.Errorf("a host that never spoke HTTP: %+v", p)
+	}
+	d.link.spoken.Store(true)
+	if err := inspect(); err == nil || isPermanent(err) {
+		t.Errorf("a reply that was cut: %v", err)
+	}
+	others := &statusError{code: http.StatusInternalServerError, text: "rpc error getting client: remote error: tls: bad certificate"}
+	if err := d.link.classify(others); isPermanent(err) {
+		t.Errorf("what servers say to each other: %v", err)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
 )
@@ -18,13 +17,7 @@ func (d *Driver) Inspect(ctx context.Context, job string) (backends.Status, erro
 	if s.index == 0 && s.lock.owner.Token == 0 {
 		return backends.Status{}, backends.ErrUnknownJob
 	}
-	v := s.view()
-	status := backends.Status{Record: v.Record, Lease: v.Lease, Now: v.Now}
-	status.Record.Job = job
-	if v.Lease == nil && !status.Record.Free() { // what somebody waits who has not seen the holder
-		status.Wait = time.Duration(status.Record.TTL) * time.Millisecond
-	}
-	return status, nil
+	return backends.StatusOf(s.view(), job), nil
 }
 
 // mayRead tells keys that are not there from those that a token may not see: a list leaves both out, and only a
@@ -48,11 +41,8 @@ func (d *Driver) Jobs(ctx context.Context) ([]string, error) {
 	if err == nil && len(keys) == 0 {
 		err = d.mayRead(ctx, d.cfg.root())
 	}
-	if isPermanent(err) {
-		return nil, err
-	}
 	if err != nil {
-		return nil, fmt.Errorf("list jobs: %w", err)
+		return nil, about("list jobs of", d.cfg.prefix, err)
 	}
 	var jobs []string
 	for _, key := range keys {

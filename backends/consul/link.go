@@ -11,9 +11,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/consul/api"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/backendurl"
 )
 
 const (
@@ -26,7 +30,10 @@ const (
 // library, which reads more of the environment than may count, and loses the server's words in some errors.
 type link struct {
 	cfg       *config
+	life      context.Context // of the driver: all requests end with it
 	transport *http.Transport
+	faulty    backendurl.Faults
+	spoken    atomic.Bool // a host has answered in HTTP
 
 	mu      sync.Mutex
 	hosts   []string // the first one is asked
@@ -34,11 +41,11 @@ type link struct {
 	rotated time.Time // when another token was read
 }
 
-func newLink(c *config) *link {
+func newLink(life context.Context, c *config) *link {
 	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: dialTimeout}
 	one := new(http.Protocols)
 	one.SetHTTP1(true) // HTTP/2 would go on with a dead connection after a request's timeout
-	return &link{cfg: c, hosts: slices.Clone(c.url.Addrs), token: c.token, transport: &http.Transport{
+	return &link{cfg: c, life: life, hosts: slices.Clone(c.url.Addrs), token: c.token, transport: &http.Transport{
 		DialContext: dialer.DialContext, TLSClientConfig: c.tls, TLSHandshakeTimeout: dialTimeout,
 		Protocols: one, MaxIdleConnsPerHost: idleConns, IdleConnTimeout: time.Minute, DisableCompression: true,
 	}}
@@ -59,7 +66,8 @@ func (l *link) client() (*api.Client, error) {
 // RoundTrip implements http.RoundTripper. It reads answers to their end, so that one that breaks off is a
 // failure of the host too, and makes errors of those that are none of the protocol.
 func (l *link) RoundTrip(q *http.Request) (*http.Response, error) {
-	ctx := q.Context()
+	ctx, cancel := backends.During(q.Context(), l.life)
+	defer cancel()
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, requestTimeout)
@@ -70,20 +78,24 @@ func (l *link) RoundTrip(q *http.Request) (*http.Response, error) {
 	if err != nil {
 		if !errors.Is(context.Cause(ctx), context.Canceled) {
 			l.skip(host)
+			l.faulty.Failed(host, l.isHostFault(err))
 		}
 		return nil, fmt.Errorf("%s: %w", host, err)
 	}
+	l.spoken.Store(true)
 	switch resp.StatusCode {
 	case http.StatusOK, http.StatusNotFound, http.StatusConflict:
+		l.faulty.Served()
 		resp.Body = io.NopCloser(bytes.NewReader(body))
 		return resp, nil
 	case http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		l.skip(host) // it answers, and reaches no leader perhaps
 	}
 	err = &statusError{host: host, code: resp.StatusCode, text: strings.TrimSpace(string(body))}
-	if isHostFault(err) {
+	if l.isHostFault(err) {
 		l.skip(host)
 	}
+	l.faulty.Failed(host, l.isHostFault(err))
 	return nil, err
 }
 
@@ -152,7 +164,3 @@ func (l *link) rotate() bool {
 	}
 	return time.Since(l.rotated) < requestTimeout
 }
-
-// another says whether there are more hosts than one: then what is wrong with one of them mends itself by asking
-// the next.
-func (l *link) another() bool { return len(l.cfg.url.Addrs) > 1 }

@@ -9,13 +9,5 @@ import (
 // Order implements backends.Operator. A lock that is taken from its holder is unlocked, which leaves no lock-delay
 // behind. One that follows the end of a session is Consul's own, and nobody can shorten it.
 func (d *Driver) Order(ctx context.Context, o backends.Order) error {
-	var answer backends.Ordered
-	err := d.conclude(ctx, o.Job, &memory{}, func(v backends.View) backends.Ending {
-		answer = backends.DecideOrder(v, o)
-		return backends.Ending{Record: answer.Record, Changed: answer.Changed, Release: answer.Release}
-	})
-	if err == nil {
-		err = answer.Err
-	}
-	return about(string(o.Kind), o.Job, err)
+	return about(string(o.Kind), o.Job, d.steps(nil).Order(ctx, o))
 }

@@ -39,7 +39,8 @@ func (c *config) parse(job string, pairs api.KVPairs) (*state, error) {
 		switch p.Key {
 		case dir + recordName:
 			s.index = p.ModifyIndex
-			if json.Unmarshal(p.Value, &s.record) != nil || s.record.Job != job {
+			var err error
+			if s.record, err = backends.ParseRecord(p.Value); err != nil || s.record.Job != job {
 				return nil, configuration(prefixHint, "the key %s holds no record of leaderrun", p.Key)
 			}
 		case dir + lockName:

@@ -64,10 +64,7 @@ func (d *Driver) list(job string, q *api.QueryOptions) (*state, uint64, error) {
 
 // take is the step that gives the lock to a session.
 func (s *state) take(session string, g *backends.Grant) *api.KVTxnOp {
-	value, err := json.Marshal(owner{Holder: g.Claim.Holder, Token: g.Token, TTL: g.TTL.Milliseconds()})
-	if err != nil {
-		panic(err)
-	}
+	value := backends.Marshal(owner{Holder: g.Claim.Holder, Token: g.Token, TTL: g.TTL.Milliseconds()})
 	return &api.KVTxnOp{Verb: api.KVLock, Value: value, Session: session}
 }
 
@@ -78,16 +75,12 @@ func (s *state) free() *api.KVTxnOp { return &api.KVTxnOp{Verb: api.KVUnlock, Se
 // lock changes with its session. It returns what the keys are then. On errConflict, errDelayed and errSession
 // nothing was written; on any other error that is not known.
 func (d *Driver) commit(ctx context.Context, s *state, r backends.Record, step *api.KVTxnOp) (*state, error) {
-	value, err := json.Marshal(r)
-	if err != nil {
-		panic(err)
-	}
 	dir := d.cfg.dir(s.job)
 	unchanged := &api.KVTxnOp{Verb: api.KVCheckIndex, Key: dir + lockName, Index: s.lock.index}
 	if s.lock.index == 0 {
 		unchanged.Verb = api.KVCheckNotExists
 	}
-	steps := []*api.KVTxnOp{unchanged, {Verb: api.KVCAS, Key: dir + recordName, Index: s.index, Value: value}}
+	steps := []*api.KVTxnOp{unchanged, {Verb: api.KVCAS, Key: dir + recordName, Index: s.index, Value: backends.Marshal(r)}}
 	if step != nil {
 		step.Key = dir + lockName
 		steps = append(steps, step)

@@ -2,7 +2,6 @@ package consul
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 
 	"github.com/hashicorp/consul/api"
@@ -11,10 +10,9 @@ import (
 )
 
 const (
-	watchWait    = 20 * time.Second // a question about no change is answered after that, and up to 1/16 more
-	watchLate    = 5 * time.Second  // what the network may add
-	watchRetry   = 200 * time.Millisecond
-	watchRetries = 5 * time.Second
+	watchWait = 20 * time.Second // a question about no change is answered after that, and up to 1/16 more
+	watchLate = 5 * time.Second  // what the network may add
+	watchRest = 200 * time.Millisecond
 )
 
 // Watch implements backends.Watcher by blocking queries for both keys of the job, on a connection of their own.
@@ -25,41 +23,16 @@ const (
 //
 // The channel is closed before ctx ends only where no retry helps, e.g. without the right to read.
 func (d *Driver) Watch(ctx context.Context, job string) (<-chan backends.News, error) {
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	ch := make(chan backends.News, 1)
-	go func() {
-		defer close(ch)
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		defer context.AfterFunc(d.life, cancel)()
-		for pause := watchRetry; ctx.Err() == nil; pause = min(2*pause, watchRetries) {
-			began := time.Now()
-			if err := d.follow(ctx, job, ch); isPermanent(err) {
-				return
-			}
-			if time.Since(began) > watchRetries { // one that breaks as soon as it stands makes everybody look each time
-				pause = watchRetry
-			}
-			rest(ctx, pause/2+rand.N(pause/2)) //nolint:gosec // jitter
-		}
-	}()
-	return ch, nil
-}
-
-func rest(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
-	}
+	return backends.Rewatch(ctx, d.life, func(ctx context.Context, tell func(backends.News)) error {
+		return d.follow(ctx, job, tell)
+	})
 }
 
 // follow asks for one change after another until a question fails.
 //
 // A store that was restored from a snapshot counts anew, and its first answer still tells of the old one. So what
 // goes backwards, or comes early with nothing new, makes the next question one that is answered at once.
-func (d *Driver) follow(ctx context.Context, job string, ch chan backends.News) error {
+func (d *Driver) follow(ctx context.Context, job string, tell func(backends.News)) error {
 	var last *state
 	for index := uint64(0); ; {
 		asked := time.Now()
@@ -73,10 +46,13 @@ func (d *Driver) follow(ctx context.Context, job string, ch chan backends.News) 
 			next = 0
 		}
 		last, index = s, next
-		if nothing {
-			rest(ctx, watchRetry)
-		} else {
-			backends.Tell(ch, n)
+		if !nothing {
+			tell(n)
+			continue
+		}
+		select {
+		case <-time.After(watchRest):
+		case <-ctx.Done():
 		}
 	}
 }

@@ -63,7 +63,7 @@ func TestWatch(t *testing.T) {
 		select {
 		case n := <-ch:
 			return n.Look
-		case <-time.After(watchRetry):
+		case <-time.After(watchRest):
 			return false
 		}
 	})

@@ -12,7 +12,7 @@ import (
 )
 
 // Acquire implements backends.Driver. A first claim takes two round trips: a new lease of etcd's is asked for
-// while both keys are read, and one transaction writes the decision. Who has already been refused reads first,
+// while the keys are read, and one transaction writes the decision. Who has already been refused reads first,
 // because the next answer is probably the same: three round trips when it is not.
 func (d *Driver) Acquire(ctx context.Context, c backends.Claim) (backends.Grant, error) {
 	spare := &spare{driver: d, ttl: c.TTL}
@@ -89,8 +89,8 @@ func (d *Driver) carryOut(ctx context.Context, s *state, c backends.Claim, decis
 	if decision.Grant == nil || s.held {
 		return d.swap(ctx, c.Job, s, change)
 	}
-	l := label{Holder: c.Holder.ID, Token: decision.Grant.Token}
-	change.more = []rpc.Op{{Put: &rpc.Put{Key: d.cfg.keys(c.Job).lease, Value: write(l), Lease: lease}}}
+	label := backends.LabelOf(*decision.Grant)
+	change.more = []rpc.Op{{Put: &rpc.Put{Key: d.cfg.keys(c.Job).lease, Value: backends.Marshal(label), Lease: lease}}}
 	now, done, err = d.swap(ctx, c.Job, s, change)
 	spare.used = done || err != nil && !refused(err)
 	return now, done, err
@@ -101,10 +101,12 @@ func granted(c backends.Claim, decision backends.Decision, now *state, lease int
 	g := *decision.Grant
 	g.Claim = c
 	if !now.held {
-		now.held, now.leased, now.lease, now.label = true, now.beaten, lease, labelOf(g)
+		mine := *now
+		mine.held, mine.leased, mine.lease, mine.label = true, now.beaten, lease, backends.LabelOf(g)
+		now = &mine
 	}
 	g.Native = strconv.FormatInt(now.leased, 10)
-	g.Private = backends.NewHolding(now)
+	g.Private = backends.NewHolding(now, newer)
 	return g
 }
 

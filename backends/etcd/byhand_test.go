@@ -33,7 +33,7 @@ func TestNoBeatComesTwice(t *testing.T) {
 				t.Fatal(err)
 			}
 			r.Beat = first.Ranges[2].KVs[0].ModRevision
-			w.operator.do(t, rpc.Op{Put: &rpc.Put{Key: k.record, Value: write(r)}}, rpc.Op{Delete: k.beat})
+			w.operator.do(t, rpc.Op{Put: &rpc.Put{Key: k.record, Value: backends.Marshal(r)}}, rpc.Op{Delete: k.beat})
 		},
 		"what they were at first": func(first rpc.TxnReply) {
 			w.operator.do(t,
@@ -129,7 +129,7 @@ func TestForeignKeys(t *testing.T) {
 	}
 	// The right words in the wrong place: a copy of our lease that does not expire.
 	g := w.Acquire(w.d, newClaim("job"))
-	w.operator.do(t, rpc.Op{Put: &rpc.Put{Key: k.lease, Value: write(labelOf(g))}})
+	w.operator.do(t, rpc.Op{Put: &rpc.Put{Key: k.lease, Value: backends.Marshal(backends.LabelOf(g))}})
 	foreign("a copy", k.lease)
 	_, err := w.d.Renew(t.Context(), g)
 	w.WantLost("Renew", err)
@@ -140,7 +140,7 @@ func TestForeignKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.operator.do(t, rpc.Op{Put: &rpc.Put{Key: k.lease, Value: write(labelOf(g)), Lease: other.ID}})
+	w.operator.do(t, rpc.Op{Put: &rpc.Put{Key: k.lease, Value: backends.Marshal(backends.LabelOf(g)), Lease: other.ID}})
 	_, err = w.d.Renew(t.Context(), g)
 	w.WantLost("Renew", err)
 	w.operator.deleteLease(t, "job")

@@ -19,9 +19,8 @@ import (
 var _ backends.Examiner = (*Driver)(nil)
 
 const (
-	memberLimit = 5 * time.Second // for one request to one member
-	farBehind   = 1000            // entries of the log
-	nearlyFull  = 0.8             // of the quota
+	farBehind  = 1000 // entries of the log
+	nearlyFull = 0.8  // of the quota
 
 	unreachable = "is the member up, and does a firewall let this host through?"
 	leaderless  = "most members must run and reach each other"
@@ -87,7 +86,7 @@ func (x *examination) askMembers(ctx context.Context) {
 		})}
 		x.all = append(x.all, m)
 		asked.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, memberLimit)
+			ctx, cancel := context.WithTimeout(ctx, backends.AskLimit)
 			defer cancel()
 			if _, m.err = m.client.Status(ctx); m.err == nil { // now there is a connection
 				began := time.Now()
@@ -102,21 +101,18 @@ func (x *examination) askMembers(ctx context.Context) {
 			x.up = append(x.up, m)
 		}
 	}
+	var told []backends.Answer
 	for _, m := range x.all {
-		remedy := unreachable
+		a := backends.Answer{
+			Fine: fmt.Sprintf("%s answers within %v", m.addr, m.took.Round(10*time.Microsecond)),
+			Err:  x.d.ofMember(m.err), Remedy: unreachable, // which names the endpoint
+		}
 		if e, answered := errors.AsType[*rpc.Error](m.err); answered && e.Code == rpc.Unavailable {
-			remedy = leaderless
+			a.Remedy = leaderless
 		}
-		err := x.d.classify(m.err)
-		switch {
-		case m.err == nil:
-			x.Fine(backends.Reachable, "%s answers within %v", m.addr, m.took.Round(10*time.Microsecond))
-		case len(x.up) > 0:
-			x.Warn(backends.Reachable, remedy, "%v", err) // which names the endpoint
-		default:
-			x.Failed(backends.Reachable, remedy, err)
-		}
+		told = append(told, a)
 	}
+	x.Hosts(told)
 }
 
 // clusters makes sure that the URL names one: two would each give a job to somebody.
@@ -200,22 +196,12 @@ func (x *examination) members(ctx context.Context) {
 			x.Warn(what, "leave it out of the URL, or promote it", "%s is a learner, which takes no requests", m.addr)
 		}
 	}
-	all, err := limited(ctx, x.ask.Members)
+	all, err := backends.Limited(ctx, x.ask.Members)
 	if err != nil {
 		return
 	}
 	all = slices.DeleteFunc(all, func(m rpc.Member) bool { return m.Learner })
-	n, named := len(all), len(x.d.cfg.url.Addrs)
-	switch {
-	case n < 2:
-		x.Warn(what, "run three", "one: while it is down nothing runs")
-	case named < n:
-		x.Warn(what, "name them all: a run goes on as long as one of those named can be reached", "the URL names %d of %d", named, n)
-	case n%2 == 0:
-		x.Warn(what, "run an odd number", "%d, which bear no more failures than %d", n, n-1)
-	default:
-		x.Fine(what, "%d, of which %d may fail", n, (n-1)/2)
-	}
+	x.Quorum(what, len(all), len(x.d.cfg.url.Addrs))
 }
 
 func (x *examination) alarms() {
@@ -257,13 +243,13 @@ func (x *examination) size() {
 // looks at the rights for both branches before it looks at the condition.
 func (x *examination) rights(ctx context.Context) bool {
 	from, end := below(x.d.cfg.prefix)
-	_, err := limited(ctx, func(ctx context.Context) (rpc.RangeReply, error) {
+	_, err := backends.Limited(ctx, func(ctx context.Context) (rpc.RangeReply, error) {
 		return x.ask.Range(ctx, rpc.Range{Key: from, End: end, Limit: 1, KeysOnly: true})
 	})
 	if err == nil {
 		key := x.d.cfg.keys("\x00").record // no job's: a name has no zero byte
 		const never = 1 << 62
-		_, err = limited(ctx, func(ctx context.Context) (rpc.TxnReply, error) {
+		_, err = backends.Limited(ctx, func(ctx context.Context) (rpc.TxnReply, error) {
 			return x.ask.Txn(ctx, rpc.Txn{
 				If:   []rpc.Compare{{Key: key, Of: rpc.CreateRevision, Value: never}},
 				Then: []rpc.Op{{Put: &rpc.Put{Key: key, Value: key}}},
@@ -272,7 +258,7 @@ func (x *examination) rights(ctx context.Context) bool {
 		})
 	}
 	if err != nil {
-		x.Failed(backends.Rights, unreachable, x.d.classify(err))
+		x.Failed(backends.Rights, unreachable, x.d.ofMember(err))
 		return false
 	}
 	x.Fine(backends.Rights, "may read and write below %s/", x.d.cfg.prefix)
@@ -283,12 +269,12 @@ func (x *examination) rights(ctx context.Context) bool {
 func (x *examination) leases(ctx context.Context, ttl time.Duration) {
 	const what = "leases"
 	id := rand.Int64N(1<<62) + 1 //nolint:gosec // it need not be secret
-	reply, err := limited(ctx, func(ctx context.Context) (rpc.LeaseReply, error) { return x.ask.Grant(ctx, id, 1) })
+	reply, err := backends.Limited(ctx, func(ctx context.Context) (rpc.LeaseReply, error) { return x.ask.Grant(ctx, id, 1) })
 	tidy, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidying)
 	defer cancel()
 	_ = x.ask.Revoke(tidy, id)
 	if err != nil {
-		x.Failed(what, unreachable, x.d.classify(err))
+		x.Failed(what, unreachable, x.d.ofMember(err))
 		return
 	}
 	shortest := time.Duration(reply.TTL) * time.Second
@@ -297,11 +283,4 @@ func (x *examination) leases(ctx context.Context, ttl time.Duration) {
 		return
 	}
 	x.Fine(what, "etcd keeps them for %v and longer", shortest)
-}
-
-// limited is one request that does not take for ever.
-func limited[T any](ctx context.Context, request func(context.Context) (T, error)) (T, error) {
-	ctx, cancel := context.WithTimeout(ctx, memberLimit)
-	defer cancel()
-	return request(ctx)
 }

@@ -2,20 +2,16 @@ package etcd
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/etcd/rpc"
+	"github.com/leaderrun/leaderrun/internal/backendurl"
 )
 
-const (
-	caHint     = "?ca=FILE names the authority that signed the server's certificate, ?server-name= the name in it"
-	certHint   = "this server wants a client certificate that it knows: ?cert=FILE&key=FILE"
-	prefixHint = "another program uses these keys: choose another ?prefix="
-)
+const prefixHint = "another program uses these keys: choose another ?prefix="
 
 func configuration(hint, format string, args ...any) error {
 	return &backends.PermanentError{Kind: backends.Configuration, Err: fmt.Errorf(format, args...), Hint: hint}
@@ -36,31 +32,46 @@ func refused(err error) bool {
 	return ok && e.Refused()
 }
 
-// classify tells what no retry mends from outcomes that are unknown: those are all that is not listed here.
+// classify tells what no retry mends from outcomes that are unknown: those are all that is not listed here. The fault of one
+// of several members ends nothing, until each that was asked since one has served has one.
 func (d *Driver) classify(err error) error {
+	one := d.ofMember(err)
+	e, answered := errors.AsType[*rpc.Error](err)
+	ofAll := answered && e.Code != rpc.Unimplemented
+	hosts := len(d.cfg.url.Addrs)
+	if !ofAll && hosts > 1 && isPermanent(one) && !d.faults.Everywhere(hosts) {
+		return err
+	}
+	return one
+}
+
+// ended notes how a request to one member ended.
+func (d *Driver) ended(member string, err error) {
+	e, answered := errors.AsType[*rpc.Error](err)
+	switch {
+	case err == nil || answered && e.Code != rpc.Unimplemented:
+		d.spoken.Store(true)
+		d.faults.Served()
+	case !errors.Is(err, context.Canceled): // which says nothing about it
+		d.faults.Failed(member, isPermanent(d.ofMember(err)))
+	}
+}
+
+// ofMember classifies an error by itself, as if there was no other member.
+func (d *Driver) ofMember(err error) error {
 	if err == nil || isPermanent(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	e, answered := errors.AsType[*rpc.Error](err)
-	several := len(d.cfg.url.Addrs) > 1
-	switch {
-	case several && (rpc.Untrusted(err) || answered && e.Code == rpc.Unimplemented): // the fault of one member
-		return err
-	case answered:
+	if e, ok := errors.AsType[*rpc.Error](err); ok {
 		return d.answered(e, err)
-	case !rpc.Untrusted(err):
-		return err
 	}
-	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return configuration(caHint, "%w", err)
+	if _, ok := errors.AsType[*rpc.ProtocolError](err); ok && !d.spoken.Load() { // else one answer was broken, and that passes
+		return configuration("is this an etcd server, and its port for clients? with TLS the URL begins with etcds://", "%w", err)
 	}
-	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
-		return configuration("this server speaks no TLS on this port: etcd://", "%w", err)
+	if fault := backendurl.RemediesOf("etcd").Fault(err); fault != nil {
+		return fault
 	}
-	if strings.Contains(err.Error(), "protocol version not supported") {
-		return configuration("the server wants another version of TLS", "%w", err)
-	}
-	return credentials(certHint, err)
+	return err
 }
 
 // answered classifies what the server itself says.

@@ -18,12 +18,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/etcd/rpc"
+	"github.com/leaderrun/leaderrun/internal/backendurl"
 )
 
 const (
@@ -47,9 +47,12 @@ var (
 type Driver struct {
 	cfg     *config
 	client  client
-	cluster atomic.Uint64 // that answered first; 0: none has
-	close   sync.Once
-	closing chan struct{} // closed by Close
+	cluster atomic.Uint64 // that answers; 0: none has
+	faults  backendurl.Faults
+	spoken  atomic.Bool // a member has answered as one of etcd
+
+	life    context.Context // ends with Close, and all watches with it
+	endLife context.CancelFunc
 }
 
 // client is what the driver asks: an *rpc.Client, but for tests.
@@ -74,8 +77,10 @@ func Open(rawURL string) (*Driver, error) {
 		return nil, err
 	}
 	u := cfg.url
-	c := rpc.New(rpc.Config{Endpoints: u.Addrs, TLS: cfg.tls, User: u.User, Password: u.Password})
-	return &Driver{cfg: cfg, client: c, closing: make(chan struct{})}, nil
+	d := &Driver{cfg: cfg}
+	d.client = rpc.New(rpc.Config{Endpoints: u.Addrs, TLS: cfg.tls, User: u.User, Password: u.Password, Ended: d.ended})
+	d.life, d.endLife = context.WithCancel(context.Background())
+	return d, nil
 }
 
 // Redacted returns the URL without its password.
@@ -90,33 +95,19 @@ func (d *Driver) Prefix() string { return d.cfg.prefix }
 // Limits implements backends.Driver.
 func (d *Driver) Limits() backends.Limits {
 	return backends.Limits{
-		MinTTL:    minTTL,
-		ExpiryLag: func(time.Duration) time.Duration { return expiryLag },
-		TellsLoss: true,
+		MinTTL:        minTTL,
+		ExpiryLag:     func(time.Duration) time.Duration { return expiryLag },
+		HolderWatches: true,
 	}
 }
 
-// lastSeen returns what the keys of a grant were when its holder last saw them, and reads them where the grant
-// does not know.
-func (d *Driver) lastSeen(ctx context.Context, g backends.Grant) (*state, error) {
-	if last, known := backends.HoldingOf[*state](g).Last(); known {
-		return last, nil
-	}
-	return d.read(ctx, g.Claim.Job)
-}
-
+// newer orders what two renewals of one grant have left.
 func newer(last, now *state) bool { return last.beaten < now.beaten }
-
-func labelOf(g backends.Grant) label { return label{Holder: g.Claim.Holder.ID, Token: g.Token} }
 
 // Renew implements backends.Driver: two round trips, one after the other. The second would not prove anything
 // if it came before the first. A renewal beside one that stays silent goes to another member.
 func (d *Driver) Renew(ctx context.Context, g backends.Grant) (backends.Signal, error) {
-	leave, alone := backends.HoldingOf[*state](g).Enter()
-	defer leave()
-	if !alone {
-		d.client.Elsewhere()
-	}
+	defer backends.HoldingOf[*state](g).Hedge(d.client.Elsewhere)()
 	signal, err := d.renew(ctx, g)
 	if err != nil {
 		return backends.Signal{}, about("renew", g.Claim.Job, err)
@@ -125,26 +116,26 @@ func (d *Driver) Renew(ctx context.Context, g backends.Grant) (backends.Signal, 
 }
 
 func (d *Driver) renew(ctx context.Context, g backends.Grant) (backends.Signal, error) {
-	s, err := d.lastSeen(ctx, g)
+	h := backends.HoldingOf[*state](g)
+	known, err := h.Recall(ctx, g.Claim.Job, d.read)
 	if err != nil {
 		return backends.Signal{}, err
 	}
-	if !s.held || s.label != labelOf(g) { // a lease of somebody else is not even extended
+	if !known.held || known.label != backends.LabelOf(g) { // a lease of somebody else is not even extended
 		return backends.Signal{}, backends.ErrLost
 	}
-	mine := s.leased
-	ttl, err := d.keepAlive(ctx, s.lease)
+	ttl, err := d.keepAlive(ctx, known.lease)
 	switch {
 	case errors.Is(err, errNoLease):
-		return backends.Signal{}, d.confirmLoss(ctx, g, mine)
+		return backends.Signal{}, d.confirmLoss(ctx, g, known)
 	case err != nil:
 		return backends.Signal{}, err
 	case ttl < g.TTL:
 		return backends.Signal{}, errReply
 	}
-	for {
+	for s := known; ; {
 		renewal := backends.DecideRenew(s.view(g.TTL), g)
-		if renewal.Lost || s.leased != mine {
+		if renewal.Lost || !s.sameLease(known) {
 			return backends.Signal{}, backends.ErrLost
 		}
 		now, done, err := d.swap(ctx, g.Claim.Job, s, change{record: renewal.Record, alive: true})
@@ -152,7 +143,7 @@ func (d *Driver) renew(ctx context.Context, g backends.Grant) (backends.Signal, 
 			return backends.Signal{}, err
 		}
 		if done {
-			backends.HoldingOf[*state](g).Saw(now, newer)
+			h.Saw(known, now)
 			return renewal.Signal, nil
 		}
 		s = now
@@ -164,12 +155,12 @@ var errNoLease = errors.New("the member that was asked knows no such lease")
 
 // confirmLoss asks most members what one has said. One that led before it was frozen, and wakes up, answers from
 // what it knew then, for a moment (seen with 3.6.16).
-func (d *Driver) confirmLoss(ctx context.Context, g backends.Grant, leased int64) error {
+func (d *Driver) confirmLoss(ctx context.Context, g backends.Grant, mine *state) error {
 	now, err := d.read(ctx, g.Claim.Job)
 	switch {
 	case err != nil:
 		return err
-	case now.leased != leased:
+	case !now.sameLease(mine):
 		return backends.ErrLost
 	}
 	d.client.Elsewhere()
@@ -192,10 +183,9 @@ func (d *Driver) keepAlive(ctx context.Context, lease int64) (time.Duration, err
 
 // Finish implements backends.Driver: one round trip, and one to tidy up.
 func (d *Driver) Finish(ctx context.Context, g backends.Grant, o backends.Outcome) error {
-	s, err := d.lastSeen(ctx, g)
-	if err == nil {
-		err = d.end(ctx, g.Claim.Job, s, func(v backends.View) backends.Ending { return backends.DecideFinish(v, g, o) })
-	}
+	err := d.steps().End(ctx, g.Claim.Job, backends.HoldingOf[*state](g), func(v backends.View) backends.Ending {
+		return backends.DecideFinish(v, g, o)
+	})
 	if err != nil {
 		return about("finish", g.Claim.Job, err)
 	}
@@ -204,41 +194,28 @@ func (d *Driver) Finish(ctx context.Context, g backends.Grant, o backends.Outcom
 
 // Abandon implements backends.Driver.
 func (d *Driver) Abandon(ctx context.Context, c backends.Claim) error {
-	s, err := d.read(ctx, c.Job)
-	if err == nil {
-		err = d.end(ctx, c.Job, s, func(v backends.View) backends.Ending { return backends.DecideAbandon(v, c) })
-	}
+	err := d.steps().End(ctx, c.Job, nil, func(v backends.View) backends.Ending { return backends.DecideAbandon(v, c) })
 	if err != nil {
 		return about("abandon", c.Job, err)
 	}
 	return nil
 }
 
-// end carries out how a run or claim ends.
-func (d *Driver) end(ctx context.Context, job string, s *state, decide func(backends.View) backends.Ending) error {
-	for {
-		e := decide(s.view(0))
-		switch {
-		case e.Lost:
-			return backends.ErrLost
-		case !e.Changed:
-			return nil
-		}
-		var release []rpc.Op
-		if e.Release {
-			release = []rpc.Op{{Delete: d.cfg.keys(job).lease}}
-		}
-		now, done, err := d.swap(ctx, job, s, change{record: e.Record, more: release})
-		if err != nil {
-			return err
-		}
-		if done {
-			if e.Release {
+// steps are how ends and orders are carried out.
+func (d *Driver) steps() backends.Steps[*state] {
+	return backends.Steps[*state]{
+		Read: d.read, View: func(s *state) backends.View { return s.view(0) }, Foreign: func(s *state) error { return s.foreign },
+		Swap: func(ctx context.Context, job string, s *state, w backends.Write) (*state, bool, error) {
+			c := change{record: w.Record, alive: w.Beat, still: w.Still}
+			if w.Release {
+				c.more = []rpc.Op{{Delete: d.cfg.keys(job).lease}}
+			}
+			now, done, err := d.swap(ctx, job, s, c)
+			if done && w.Release {
 				d.revoke(ctx, s.lease)
 			}
-			return nil
-		}
-		s = now
+			return now, done, err
+		},
 	}
 }
 
@@ -259,6 +236,6 @@ func about(step, job string, err error) error {
 
 // Close implements backends.Driver. It ends requests that are on their way.
 func (d *Driver) Close() error {
-	d.close.Do(func() { close(d.closing) })
+	d.endLife()
 	return d.client.Close()
 }

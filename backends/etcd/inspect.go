@@ -13,7 +13,7 @@ import (
 // page is how many keys are listed with one request.
 const page = 1000
 
-// Inspect implements backends.Inspector: both keys in one step, and then what is left of the lease.
+// Inspect implements backends.Inspector: all keys in one step, and then what is left of the lease.
 func (d *Driver) Inspect(ctx context.Context, job string) (backends.Status, error) {
 	s, err := d.inspect(ctx, job)
 	if err != nil {
@@ -32,16 +32,9 @@ func (d *Driver) inspect(ctx context.Context, job string) (backends.Status, erro
 	case !s.held && s.written == 0:
 		return backends.Status{}, backends.ErrUnknownJob
 	}
-	view := s.view(0)
-	status := backends.Status{Record: s.record, Lease: view.Lease, Now: view.Now}
-	if status.Record.Job == "" {
-		status.Record.Job = job
-	}
-	switch {
-	case s.held:
+	status := backends.StatusOf(s.view(0), job)
+	if s.held {
 		status.Lease.Left = left
-	case !s.record.Free(): // whoever comes now
-		status.Wait = time.Duration(s.record.TTL) * time.Millisecond
 	}
 	if version, err := d.client.Version(ctx); err == nil { // it is not worth failing for
 		status.Notes = knownFaults(version)
@@ -101,7 +94,8 @@ func (d *Driver) Jobs(ctx context.Context) ([]string, error) {
 	for {
 		reply, err := d.client.Range(ctx, rpc.Range{Key: from, End: end, Limit: page, KeysOnly: true})
 		if err != nil {
-			return nil, about("list jobs of", d.cfg.prefix, d.classify(err))
+			slices.Sort(jobs)
+			return jobs, about("list jobs of", d.cfg.prefix, d.classify(err))
 		}
 		for _, kv := range reply.KVs {
 			if job, ok := d.cfg.jobOf(string(kv.Key)); ok {

@@ -1,11 +1,9 @@
 package etcd
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -15,13 +13,6 @@ import (
 
 // errReply says that the server answered something else than it was asked.
 var errReply = errors.New("the reply makes no sense")
-
-// label is the value of a lease key. It is written once, with the key, and never changed: a key whose
-// revision is not that of its creation has been tampered with.
-type label struct {
-	Holder string `json:"holder"`
-	Token  int64  `json:"token"`
-}
 
 // beat is the value of a beat key, which each grant and each renewal writes. It is a key of its own because etcd
 // keeps every revision until it is compacted, and a record is a hundred times as long.
@@ -39,8 +30,8 @@ type state struct {
 	written int64           // revision of the record key; 0: there is none
 	beaten  int64           // revision of the beat key; 0: there is none
 
-	held    bool  // the lease key exists
-	label   label // zero: it says nothing that makes sense, and foreign why
+	held    bool           // the lease key exists
+	label   backends.Label // zero: it says nothing that makes sense, and foreign why
 	foreign error
 	leased  int64 // revision of the lease key; 0: there is none
 	lease   int64 // etcd's lease that it is attached to
@@ -53,7 +44,7 @@ func (d *Driver) read(ctx context.Context, job string) (*state, error) {
 	if err != nil {
 		return nil, d.classify(err)
 	}
-	return d.state(k, reply)
+	return d.state(ctx, k, reply)
 }
 
 // read are the operations that state reads the reply of.
@@ -61,11 +52,11 @@ func (k keys) read() []rpc.Op {
 	return []rpc.Op{{Range: &rpc.Range{Key: k.lease}}, {Range: &rpc.Range{Key: k.record}}, {Range: &rpc.Range{Key: k.beat}}}
 }
 
-func (d *Driver) state(k keys, reply rpc.TxnReply) (*state, error) {
+func (d *Driver) state(ctx context.Context, k keys, reply rpc.TxnReply) (*state, error) {
 	if len(reply.Ranges) != 3 || slices.ContainsFunc(reply.Ranges, func(r rpc.RangeReply) bool { return len(r.KVs) > 1 }) {
 		return nil, errReply
 	}
-	if err := d.sameCluster(reply.Header.ClusterID); err != nil {
+	if err := d.sameCluster(ctx, reply.Header.ClusterID); err != nil {
 		return nil, err
 	}
 	s := new(state)
@@ -75,7 +66,8 @@ func (d *Driver) state(k keys, reply rpc.TxnReply) (*state, error) {
 	}
 	for _, kv := range reply.Ranges[1].KVs {
 		s.written = kv.ModRevision
-		if err := readRecord(kv.Value, &s.record); err != nil {
+		var err error
+		if s.record, err = backends.ParseRecord(kv.Value); err != nil {
 			return nil, configuration(prefixHint, "the key %s holds no record of leaderrun: %w", k.record, err)
 		}
 	}
@@ -90,64 +82,34 @@ func (d *Driver) state(k keys, reply rpc.TxnReply) (*state, error) {
 	return s, nil
 }
 
-// sameCluster checks that all members asked belong to one cluster. Servers that know nothing of each other would
-// each give the lease to somebody.
-func (d *Driver) sameCluster(id uint64) error {
-	if d.cluster.CompareAndSwap(0, id) || d.cluster.Load() == id {
-		return nil
-	}
-	return configuration("a backend URL names the members of one cluster", "the hosts of the backend URL belong to different etcd clusters")
-}
-
-// readLabel reads a lease key. One that we have not written so is never taken for free: who wrote it may run.
-func readLabel(k keys, kv rpc.KeyValue) (label, error) {
-	var l label
-	switch err := json.Unmarshal(kv.Value, &l); {
-	case err != nil || l.Holder == "" || l.Token <= 0:
-		return label{}, configuration(prefixHint, "the key %s holds no lease of leaderrun", k.lease)
+// readLabel reads a lease key. One that we have not written so is never taken for free: who wrote it may run. It is written
+// once and never changed: a key whose revision is not that of its creation has been tampered with.
+func readLabel(k keys, kv rpc.KeyValue) (backends.Label, error) {
+	l, ok := backends.ParseLabel(kv.Value)
+	switch {
+	case !ok:
+		return backends.Label{}, configuration(prefixHint, "the key %s holds no lease of leaderrun", k.lease)
 	case kv.Lease == 0 || kv.ModRevision != kv.CreateRevision:
-		return label{}, configuration("who is sure that nobody runs the job deletes the key", "the key %s was written by hand: it says nothing of who runs the job", k.lease)
+		return backends.Label{}, configuration("who is sure that nobody runs the job deletes the key", "the key %s was written by hand: it says nothing of who runs the job", k.lease)
 	}
 	return l, nil
 }
 
-func readRecord(value []byte, r *backends.Record) error {
-	if !bytes.HasPrefix(bytes.TrimSpace(value), []byte("{")) { // null would be an empty record
-		return errors.New("it is no JSON object")
-	}
-	return json.Unmarshal(value, r)
-}
-
-func write(v any) []byte {
-	text, err := json.Marshal(v)
-	if err != nil {
-		panic(fmt.Sprintf("record: %v", err)) // it has strings and numbers only
-	}
-	return text
-}
-
-// view is what the decision is taken on. A candidate asks again after Left at the latest. etcd would tell it
-// with one more request; the record says when the holder renewed, by the holder's clock, which will do for a
-// timer that stands behind a watch.
+// view is what the decision is taken on. What is left of a lease etcd would tell with one more request.
 func (s *state) view(ttl time.Duration) backends.View {
-	v := backends.View{Record: s.record, Now: time.Now(), Proof: backends.ByBeat}
-	if s.held {
-		if s.record.TTL > 0 {
-			ttl = time.Duration(s.record.TTL) * time.Millisecond
-		}
-		left := time.UnixMilli(s.record.Until).Sub(v.Now)
-		if left <= 0 || left > ttl { // the clocks differ
-			left = ttl
-		}
-		v.Lease = &backends.Lease{Holder: s.label.Holder, Token: s.label.Token, Left: left}
+	if !s.held {
+		return backends.BeatView(s.record, nil, ttl)
 	}
-	return v
+	return backends.BeatView(s.record, &s.label, ttl)
 }
 
 // heldBy says whether the lease key is a holder's.
 func (s *state) heldBy(holder string) bool {
 	return s.held && s.foreign == nil && s.label.Holder == holder
 }
+
+// sameLease says whether the lease key is the one of another state, also after the store counts its revisions anew.
+func (s *state) sameLease(as *state) bool { return s.leased == as.leased && s.lease == as.lease }
 
 // change is what a step writes.
 type change struct {
@@ -160,20 +122,14 @@ type change struct {
 // ops are the operations of a change. A renewal that changes nothing but its beat leaves the record as it is.
 func (c change) ops(k keys, old *state) (ops []rpc.Op, wroteRecord bool) {
 	ops = c.more
-	if wroteRecord = old.written == 0 || !c.alive || !onlyBeat(old.record, c.record); wroteRecord {
-		ops = append(ops, rpc.Op{Put: &rpc.Put{Key: k.record, Value: write(c.record)}})
+	if wroteRecord = old.written == 0 || !c.alive || !backends.SameButBeat(old.record, c.record); wroteRecord {
+		ops = append(ops, rpc.Op{Put: &rpc.Put{Key: k.record, Value: backends.Marshal(c.record)}})
 	}
 	if c.alive {
 		b := beat{Token: c.record.Token, Until: c.record.Until}
-		ops = append(ops, rpc.Op{Put: &rpc.Put{Key: k.beat, Value: write(b)}})
+		ops = append(ops, rpc.Op{Put: &rpc.Put{Key: k.beat, Value: backends.Marshal(b)}})
 	}
 	return ops, wroteRecord
-}
-
-// onlyBeat says whether two records are the same but for what a beat changes.
-func onlyBeat(a, b backends.Record) bool {
-	a.Beat, a.Until, b.Beat, b.Until = 0, 0, 0, 0
-	return bytes.Equal(write(a), write(b))
 }
 
 // swap makes a change if lease and record are still as they were read, and returns what the keys are then. If they
@@ -200,7 +156,7 @@ func (d *Driver) swap(ctx context.Context, job string, old *state, c change) (ne
 	case err != nil:
 		return nil, false, d.classify(err)
 	case !reply.Succeeded:
-		next, err = d.state(k, reply)
+		next, err = d.state(ctx, k, reply)
 		return next, false, err
 	case revision <= max(old.written, old.leased, old.beaten):
 		return nil, false, errReply

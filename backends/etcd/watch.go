@@ -4,58 +4,35 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"math/rand/v2"
-	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/etcd/rpc"
-)
-
-const (
-	watchRetry   = 200 * time.Millisecond
-	watchRetries = 5 * time.Second
 )
 
 // Watch implements backends.Watcher by a watch on all keys. It sends Look when the watch stands, also after a
 // reconnection: who looks then sees what happened before. The channel is closed before ctx ends only where no
 // retry helps.
 func (d *Driver) Watch(ctx context.Context, job string) (<-chan backends.News, error) {
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	ch := make(chan backends.News, 1)
+	return backends.Rewatch(ctx, d.life, func(ctx context.Context, tell func(backends.News)) error {
+		return d.follow(ctx, job, tell)
+	})
+}
+
+// follow is one watch.
+func (d *Driver) follow(ctx context.Context, job string, tell func(backends.News)) error {
 	k := d.cfg.keys(job)
 	from, end := below(string(bytes.TrimSuffix(k.lease, []byte("/lease"))))
-	go func() {
-		defer close(ch)
-		for pause := watchRetry; ; pause = min(2*pause, watchRetries) {
-			began := time.Now()
-			err := d.client.Watch(ctx, from, end, 0, func(r rpc.WatchReply) {
-				if r.Created {
-					backends.Tell(ch, backends.News{Look: true})
-				}
-				for _, e := range r.Events {
-					if n := k.news(e); n != (backends.News{}) {
-						backends.Tell(ch, n)
-					}
-				}
-			})
-			if isPermanent(d.classify(err)) {
-				return
-			}
-			if time.Since(began) > watchRetries { // one that breaks as soon as it stands makes everybody look each time
-				pause = watchRetry
-			}
-			select {
-			case <-time.After(pause/2 + rand.N(pause/2)): //nolint:gosec // jitter
-			case <-ctx.Done():
-				return
-			case <-d.closing:
-				return
+	err := d.client.Watch(ctx, from, end, 0, func(r rpc.WatchReply) {
+		if r.Created {
+			tell(backends.News{Look: true})
+		}
+		for _, e := range r.Events {
+			if n := k.news(e); n != (backends.News{}) {
+				tell(n)
 			}
 		}
-	}()
-	return ch, nil
+	})
+	return d.classify(err)
 }
 
 // news says what a change means to those who wait for the job and to its holder.
@@ -73,8 +50,8 @@ func (k keys) news(e rpc.Event) backends.News {
 	case !bytes.Equal(e.KV.Key, k.record):
 		return backends.News{}
 	}
-	var r backends.Record
-	if e.Deleted || readRecord(e.KV.Value, &r) != nil {
+	r, err := backends.ParseRecord(e.KV.Value)
+	if e.Deleted || err != nil {
 		return backends.News{Look: true}
 	}
 	// A record that was lost or rolled back may tell of an earlier run than the one that is asked to stop.

@@ -14,7 +14,7 @@ import (
 // Acquire implements backends.Driver.
 func (d *Driver) Acquire(ctx context.Context, c backends.Claim) (backends.Grant, error) {
 	const looks, pause = 20, 2 * time.Millisecond
-	return inTime(ctx, func() (backends.Grant, error) {
+	return inTime(ctx, d.life, func(ctx context.Context) (backends.Grant, error) {
 		for n := 1; ; n++ {
 			g, passing, err := d.claim(ctx, c)
 			if !passing || n == looks {

@@ -1,6 +1,7 @@
 package file
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -62,7 +63,9 @@ func open(dir string, kind func(dir string) (string, error)) (*Driver, error) {
 		return nil, misconfigured(&fs.PathError{Op: "write", Path: dir, Err: fs.ErrPermission},
 			"run as its owner, or name another directory with --backend file:///path/to/dir")
 	}
-	return &Driver{dir: dir, held: map[string]*lease{}, waiters: map[string]*waiter{}}, nil
+	d := &Driver{dir: dir, held: map[string]*lease{}, waiters: map[string]*waiter{}}
+	d.life, d.endLife = context.WithCancel(context.Background())
+	return d, nil
 }
 
 // directory returns the directory that a URL names, or "" for the default one.

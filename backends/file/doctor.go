@@ -30,7 +30,7 @@ type volume struct {
 
 // Examine implements backends.Examiner.
 func (d *Driver) Examine(ctx context.Context, _ time.Duration) []backends.Finding {
-	f, err := inTime(ctx, func() (backends.Findings, error) {
+	f, err := inTime(ctx, d.life, func(context.Context) (backends.Findings, error) {
 		var f backends.Findings
 		if d.tryDirectory(&f) {
 			d.tryVolume(&f)

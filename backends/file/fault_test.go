@@ -83,7 +83,7 @@ func TestHungDisk(t *testing.T) {
 	defer close(hung)
 	returned := make(chan error, 1)
 	go func() {
-		_, err := inTime(ctx, func() (int, error) { <-hung; return 0, nil })
+		_, err := inTime(ctx, t.Context(), func(context.Context) (int, error) { <-hung; return 0, nil })
 		returned <- err
 	}()
 	select {

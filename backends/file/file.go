@@ -33,12 +33,14 @@ var (
 type Driver struct {
 	dir string
 
+	life    context.Context // ends with Close, and all that waits with it
+	endLife context.CancelFunc
+
 	mu      sync.Mutex
 	held    map[string]*lease  // by job, until they are finished
 	waiters map[string]*waiter // by job
-	closed  bool
-	knows   bool // whether leases are probed
-	probes  bool // this system cannot show which locks a description has
+	knows   bool               // whether leases are probed
+	probes  bool               // this system cannot show which locks a description has
 }
 
 // unclosed keeps the locks of drivers that were closed with leases: closing does not release them, and what
@@ -48,9 +50,11 @@ var unclosed struct {
 	leases []*lease
 }
 
-// inTime runs f and returns early if the context ends: a disk may take for ever, and a call on it cannot be
-// interrupted. What f does is then done later or never.
-func inTime[T any](ctx context.Context, f func() (T, error)) (T, error) {
+// inTime runs f and returns early if the context or the driver's life ends: a disk may take for ever, and a call on it
+// cannot be interrupted. What f does is then done later or never.
+func inTime[T any](ctx, life context.Context, f func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := backends.During(ctx, life)
+	defer cancel()
 	type result struct {
 		value T
 		err   error
@@ -61,7 +65,7 @@ func inTime[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	}
 	done := make(chan result, 1)
 	go func() {
-		value, err := f()
+		value, err := f(ctx)
 		done <- result{value, err}
 	}()
 	select {
@@ -179,7 +183,7 @@ func (d *Driver) dropDead(job, holder string) {
 // Renew implements backends.Driver. It asks for no lock: a candidate that is stopped in the middle of a step
 // must not cost a holder its lease.
 func (d *Driver) Renew(ctx context.Context, g backends.Grant) (backends.Signal, error) {
-	return inTime(ctx, func() (backends.Signal, error) {
+	return inTime(ctx, d.life, func(ctx context.Context) (backends.Signal, error) {
 		l, ok := g.Private.(*lease)
 		if !ok || l.holder != g.Claim.Holder.ID || l.token != g.Token {
 			return backends.Signal{}, backends.ErrLost
@@ -246,7 +250,7 @@ func (d *Driver) Abandon(ctx context.Context, c backends.Claim) error {
 }
 
 func (d *Driver) finish(ctx context.Context, job, holder string, decide func(backends.View) backends.Ending) error {
-	_, err := inTime(ctx, func() (struct{}, error) {
+	_, err := inTime(ctx, d.life, func(ctx context.Context) (struct{}, error) {
 		s, err := d.begin(ctx, job)
 		if err != nil {
 			return struct{}{}, err
@@ -306,11 +310,11 @@ func (s *step) probe() (*backends.Lease, error) {
 // Limits implements backends.Driver.
 func (d *Driver) Limits() backends.Limits { return backends.Limits{} }
 
-// Close implements backends.Driver.
+// Close implements backends.Driver. It ends what waits for a lock or a disk.
 func (d *Driver) Close() error {
+	d.endLife()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.closed = true
 	for _, w := range d.waiters {
 		w.close()
 	}

@@ -15,7 +15,7 @@ import (
 
 // Inspect implements backends.Inspector. It makes no file and takes the lock from nobody.
 func (d *Driver) Inspect(ctx context.Context, job string) (backends.Status, error) {
-	return inTime(ctx, func() (backends.Status, error) {
+	return inTime(ctx, d.life, func(ctx context.Context) (backends.Status, error) {
 		p := d.paths(job)
 		if !p.exists() {
 			return backends.Status{}, backends.ErrUnknownJob
@@ -36,23 +36,13 @@ func (d *Driver) Inspect(ctx context.Context, job string) (backends.Status, erro
 		if err != nil {
 			return backends.Status{}, err
 		}
-		l = s.ofRun(l)
-		return backends.Status{Record: r, Lease: l, Now: s.now, Wait: s.wait(l)}, nil
+		return backends.StatusOf(s.view(s.ofRun(l), s.proof(readOwnerAt(s.lock))), job), nil
 	})
-}
-
-// wait is how long the next claim must wait although the lock is free.
-func (s *step) wait(l *backends.Lease) time.Duration {
-	r := &s.record
-	if l != nil || r.Free() || s.proof(readOwnerAt(s.lock)) == backends.ByRelease {
-		return 0
-	}
-	return max(time.UnixMilli(r.Until).Sub(s.now), 0)
 }
 
 // Jobs implements backends.Inspector. A record that cannot be read does not hide the others.
 func (d *Driver) Jobs(ctx context.Context) ([]string, error) {
-	return inTime(ctx, func() ([]string, error) {
+	return inTime(ctx, d.life, func(context.Context) ([]string, error) {
 		entries, err := os.ReadDir(d.dir)
 		if err != nil {
 			return nil, permanent(err)

@@ -14,7 +14,7 @@ import (
 // Order implements backends.Operator. A request to stop is written into the record, where the holder's next renewal
 // finds it, or its watch. The lock itself nobody can take from the processes that have it.
 func (d *Driver) Order(ctx context.Context, o backends.Order) error {
-	_, err := inTime(ctx, func() (struct{}, error) {
+	_, err := inTime(ctx, d.life, func(ctx context.Context) (struct{}, error) {
 		p := d.paths(o.Job)
 		if !p.known() {
 			return struct{}{}, backends.ErrUnknownJob

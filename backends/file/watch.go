@@ -40,7 +40,7 @@ func (d *Driver) Watch(ctx context.Context, job string) (<-chan backends.News, e
 	c := make(chan backends.News, 1)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.closed {
+	if d.life.Err() != nil {
 		return nil, os.ErrClosed
 	}
 	w := d.waiters[job]

@@ -32,7 +32,7 @@ func (d *Driver) acquire(ctx context.Context, c backends.Claim) (backends.Grant,
 			return backends.Grant{}, decision.Refusal
 		default:
 			g := *decision.Grant
-			g.Claim, g.Native, g.Private = c, s.lease.ResourceVersion, backends.NewHolding(s)
+			g.Claim, g.Native, g.Private = c, s.lease.ResourceVersion, backends.NewHolding(s, newer)
 			return g, nil
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"fmt"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
@@ -16,9 +15,8 @@ import (
 var _ backends.Examiner = (*Driver)(nil)
 
 const (
-	requestLimit = 5 * time.Second // for one request
-	slow         = time.Second     // of a round trip
-	unreachable  = "is this the right cluster, and does a firewall let this host through?"
+	slow        = time.Second // of a round trip
+	unreachable = "is this the right cluster, and does a firewall let this host through?"
 )
 
 // examination is what is known while a cluster is looked at.
@@ -46,13 +44,6 @@ func (d *Driver) Examine(ctx context.Context, ttl time.Duration) []backends.Find
 	return x.Findings
 }
 
-// limited is one request that does not take for ever.
-func limited(ctx context.Context, request func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, requestLimit)
-	defer cancel()
-	return request(ctx)
-}
-
 // secrets looks who else may read them.
 func (x *examination) secrets() {
 	cfg := x.d.cfg
@@ -63,24 +54,26 @@ func (x *examination) secrets() {
 		}
 		x.InClear("token", []string{addr}, "use https:// in the kubeconfig")
 	}
-	if cfg.readable == "" {
-		return
-	}
-	if info, err := os.Stat(cfg.readable); err == nil && info.Mode().Perm()&0o004 != 0 {
-		x.Warn("kubeconfig", "chmod o-r "+cfg.readable, "everybody can read the secrets in %s", cfg.readable)
-	}
+	x.Readable("kubeconfig", "secrets", cfg.readable)
+}
+
+// hello is how a server answers to who needs no rights.
+type hello struct {
+	version string
+	clock   time.Time
 }
 
 // reach asks for the version, which needs no rights: once for a connection, and once to measure.
 func (x *examination) reach(ctx context.Context) bool {
-	var version string
-	var clock, between time.Time
+	var said hello
+	var between time.Time
 	var took time.Duration
 	for range 2 {
 		sent := time.Now()
-		err := limited(ctx, func(ctx context.Context) (err error) {
-			version, clock, err = x.d.client.Version(ctx)
-			return err
+		var err error
+		said, err = backends.Limited(ctx, func(ctx context.Context) (h hello, err error) {
+			h.version, h.clock, err = x.d.client.Version(ctx)
+			return h, err
 		})
 		if err != nil {
 			x.Failed(backends.Reachable, unreachable, x.d.classify(ctx, err)) // which names the host
@@ -94,9 +87,9 @@ func (x *examination) reach(ctx context.Context) bool {
 	} else {
 		x.Fine(backends.Reachable, "%s answers within %v", x.d.cfg.server, took.Round(10*time.Microsecond))
 	}
-	x.version(version)
-	if !clock.IsZero() { // the header has cut off up to a second
-		x.Offset("the server's clock", clock.Add(time.Second/2).Sub(between), time.Second/2+took/2)
+	x.version(said.version)
+	if !said.clock.IsZero() { // the header has cut off up to a second
+		x.Offset("the server's clock", said.clock.Add(time.Second/2).Sub(between), time.Second/2+took/2)
 	}
 	return true
 }
@@ -116,10 +109,9 @@ func (x *examination) rights(ctx context.Context) bool {
 	var missing []string
 	verbs := []string{"get", "list", "watch", "create", "update"}
 	for _, verb := range verbs {
-		var allowed bool
-		err := limited(ctx, func(ctx context.Context) (err error) {
-			allowed, _, err = x.d.client.Allowed(ctx, verb)
-			return err
+		allowed, err := backends.Limited(ctx, func(ctx context.Context) (bool, error) {
+			allowed, _, err := x.d.client.Allowed(ctx, verb)
+			return allowed, err
 		})
 		if e := x.d.classify(ctx, err); e != nil {
 			x.Failed(backends.Rights, unreachable, e)
@@ -141,10 +133,10 @@ func (x *examination) rights(ctx context.Context) bool {
 // roles: quotas and admission webhooks.
 func (x *examination) writes(ctx context.Context) {
 	const what = "writes"
-	err := limited(ctx, func(ctx context.Context) error {
+	_, err := backends.Limited(ctx, func(ctx context.Context) (struct{}, error) {
 		job := rand.Text() // that nobody has
 		l := new(state).changed(x.d.cfg, job, change{record: backends.Record{Job: job}})
-		return x.d.client.TryCreate(ctx, l)
+		return struct{}{}, x.d.client.TryCreate(ctx, l)
 	})
 	if err != nil && !api.Says(err, api.AlreadyExists) {
 		x.Failed(what, "ask who looks after the cluster's admission webhooks and quotas", x.d.classify(ctx, err))

@@ -2,8 +2,6 @@ package kubernetes
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
@@ -12,6 +10,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/kubernetes/api"
+	"github.com/leaderrun/leaderrun/internal/backendurl"
 	"github.com/leaderrun/leaderrun/internal/credentialplugin"
 )
 
@@ -60,17 +59,16 @@ func (d *Driver) classify(ctx context.Context, err error) error {
 
 // ofTransport classifies what happened before there was an answer.
 func ofTransport(err error) error {
-	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return configuration(caHint, "%w", err)
+	if p, ok := errors.AsType[*api.ProtocolError](err); ok && !p.Spoken {
+		return configuration("is the server of the kubeconfig an API server of Kubernetes?", "%w", err)
 	}
-	if _, ok := errors.AsType[x509.HostnameError](err); ok {
-		return configuration(caHint, "%w", err)
+	remedies := backendurl.TLSRemedies{
+		CA:    caHint,
+		Cert:  "this server wants a client certificate that it knows: client-certificate and client-key of the kubeconfig",
+		Plain: "the server of the kubeconfig begins with http://, or is another one",
 	}
-	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok || strings.Contains(err.Error(), "server gave HTTP response to HTTPS client") {
-		return configuration("the server of the kubeconfig begins with http://, or is another one", "%w", err)
-	}
-	if _, ok := errors.AsType[tls.AlertError](err); ok {
-		return credentials("this server wants a client certificate that it knows", err)
+	if fault := remedies.Fault(err); fault != nil {
+		return fault
 	}
 	return err
 }

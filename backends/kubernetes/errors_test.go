@@ -2,7 +2,13 @@ package kubernetes
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -10,6 +16,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/kubernetes/api"
+	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
 // scripted is a client that answers as a test says.
@@ -32,7 +39,7 @@ func (s *scripted) Watch(_ context.Context, _ string, _ time.Duration, started f
 
 func driverOf(s *scripted) *Driver {
 	life, end := context.WithCancel(context.Background())
-	return &Driver{cfg: &config{prefix: "leaderrun", namespace: "ns"}, client: s, life: life, end: end}
+	return &Driver{cfg: &config{prefix: "leaderrun", namespace: "ns"}, client: s, life: life, endLife: end}
 }
 
 // TestClassify: permanent is what no retry mends, and nothing that a minute may mend.
@@ -144,5 +151,56 @@ func TestWatchEndsWhereNoRetryHelps(t *testing.T) {
 	}
 	if n, open := <-ch; open {
 		t.Errorf("%+v", n)
+	}
+}
+
+// TestWhatAnswersIsNotForUs: hazard: a server that refuses our certificate, or is none of Kubernetes', is asked for ever. Or one
+// reply that was cut ends a run that the next try would start.
+func TestWhatAnswersIsNotForUs(t *testing.T) {
+	t.Parallel()
+	certs, others := testserver.NewCertificates(t), testserver.NewCertificates(t)
+	serve := func(config *tls.Config, body string) string {
+		web := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) }))
+		web.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+		if web.TLS = config; config == nil {
+			web.Start()
+		} else {
+			web.StartTLS()
+		}
+		t.Cleanup(web.Close)
+		return web.URL
+	}
+	strict := certs.Server(t)
+	strict.ClientAuth = tls.RequireAnyClientCert
+	strictest := strict.Clone()
+	strictest.MaxVersion = tls.VersionTLS12
+	bare, stranger := certs.Client(), others.Client()
+	bare.Certificates = nil
+	plain := serve(nil, "<html>")
+	for name, c := range map[string]struct {
+		server string
+		tls    *tls.Config
+		kind   backends.PermanentKind
+		hint   string
+	}{
+		"no certificate":               {serve(strict, ""), bare, backends.Credentials, "client-certificate"},
+		"no certificate, over TLS 1.2": {serve(strictest, ""), bare, backends.Credentials, "client-certificate"},
+		"another authority":            {serve(strict, ""), stranger, backends.Configuration, "certificate-authority"},
+		"no TLS there":                 {strings.Replace(plain, "http:", "https:", 1), bare, backends.Configuration, "http://"},
+		"a web server":                 {plain, nil, backends.Configuration, "is the server of the kubeconfig"},
+		"a store of other things":      {serve(nil, "{}"), nil, backends.Configuration, "is the server of the kubeconfig"},
+	} {
+		d := driverOf(nil)
+		d.client = api.New(api.Config{Server: c.server, TLS: c.tls, Namespace: "ns"})
+		t.Cleanup(func() { _ = d.Close() })
+		_, err := d.Acquire(t.Context(), newClaim("job"))
+		p, ok := errors.AsType[*backends.PermanentError](err)
+		if !ok || p.Kind != c.kind || !strings.Contains(p.Hint, c.hint) {
+			t.Errorf("%s: %v (%+v)", name, err, p)
+		}
+	}
+	cut := ofTransport(fmt.Errorf("h: %w", &api.ProtocolError{Err: io.ErrUnexpectedEOF, Spoken: true}))
+	if cut == nil || isPermanent(cut) {
+		t.Errorf("a reply that was cut: %v", cut)
 	}
 }

@@ -26,12 +26,7 @@ func (d *Driver) Inspect(ctx context.Context, job string) (backends.Status, erro
 	if s.lease == nil {
 		return backends.Status{}, backends.ErrUnknownJob
 	}
-	v := s.view("", backends.Evidence{})
-	status := backends.Status{Record: s.record, Lease: v.Lease, Now: v.Now}
-	if v.Lease == nil && !s.record.Free() { // whoever comes now
-		status.Wait = s.ttl()
-	}
-	return status, nil
+	return backends.StatusOf(s.view("", backends.Evidence{}), job), nil
 }
 
 // Jobs implements backends.Inspector.
@@ -76,8 +71,8 @@ func (c *config) jobOf(l *api.Lease) (string, error) {
 	if l.Annotations[prefixKey] != c.prefix {
 		return "", nil
 	}
-	var r backends.Record
-	if err := readRecord([]byte(l.Annotations[recordKey]), &r); err != nil || r.Job == "" {
+	r, err := backends.ParseRecord([]byte(l.Annotations[recordKey]))
+	if err != nil || r.Job == "" {
 		return "", configuration(prefixHint, "lease %s in namespace %s holds no record of leaderrun", l.Name, c.namespace)
 	}
 	return r.Job, nil

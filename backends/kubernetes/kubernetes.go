@@ -17,7 +17,6 @@ package kubernetes
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
@@ -38,10 +37,10 @@ var (
 type Driver struct {
 	cfg    *config
 	client client
-	life   context.Context // of requests and watches; ends with Close
-	end    context.CancelFunc
-	close  sync.Once
 	signs  signs
+
+	life    context.Context // ends with Close, and all requests and watches with it
+	endLife context.CancelFunc
 }
 
 // client is what the driver asks: an *api.Client, but for tests.
@@ -66,8 +65,9 @@ func Open(rawURL string) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	life, end := context.WithCancel(context.Background())
-	return &Driver{cfg: cfg, client: api.New(cfg.api), life: life, end: end}, nil
+	d := &Driver{cfg: cfg, client: api.New(cfg.api)}
+	d.life, d.endLife = context.WithCancel(context.Background())
+	return d, nil
 }
 
 // Redacted returns the URL, in which no secret stands.
@@ -81,24 +81,15 @@ func (d *Driver) Prefix() string { return d.cfg.prefix }
 
 // Limits implements backends.Driver.
 func (d *Driver) Limits() backends.Limits {
-	return backends.Limits{MinTTL: minTTL, TellsLoss: true}
+	return backends.Limits{MinTTL: minTTL, HolderWatches: true}
 }
 
-// lastSeen returns what the Lease of a grant was when its holder last saw it, and reads it where the grant does not know.
-func (d *Driver) lastSeen(ctx context.Context, g backends.Grant) (*state, error) {
-	if last, known := backends.HoldingOf[*state](g).Last(); known {
-		return last, nil
-	}
-	return d.read(ctx, g.Claim.Job)
-}
-
+// newer orders what two renewals of one grant have left.
 func newer(last, now *state) bool { return last.version < now.version }
 
 // during returns a context that also ends with the driver.
 func (d *Driver) during(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(d.life, cancel)
-	return ctx, func() { stop(); cancel() }
+	return backends.During(ctx, d.life)
 }
 
 // Renew implements backends.Driver: one round trip, and two more where somebody else has written to the Lease. A
@@ -106,11 +97,7 @@ func (d *Driver) during(ctx context.Context) (context.Context, context.CancelFun
 func (d *Driver) Renew(ctx context.Context, g backends.Grant) (backends.Signal, error) {
 	ctx, cancel := d.during(ctx)
 	defer cancel()
-	leave, alone := backends.HoldingOf[*state](g).Enter()
-	defer leave()
-	if !alone {
-		d.client.Elsewhere()
-	}
+	defer backends.HoldingOf[*state](g).Hedge(d.client.Elsewhere)()
 	signal, err := d.renew(ctx, g)
 	if err != nil {
 		return backends.Signal{}, about("renew", g.Claim.Job, err)
@@ -119,15 +106,16 @@ func (d *Driver) Renew(ctx context.Context, g backends.Grant) (backends.Signal, 
 }
 
 func (d *Driver) renew(ctx context.Context, g backends.Grant) (backends.Signal, error) {
-	s, err := d.lastSeen(ctx, g)
-	for err == nil {
+	h := backends.HoldingOf[*state](g)
+	known, err := h.Recall(ctx, g.Claim.Job, d.read)
+	for s := known; err == nil; {
 		renewal := backends.DecideRenew(s.view(g.Claim.Holder.ID, backends.Evidence{}), g)
 		if renewal.Lost {
 			return backends.Signal{}, backends.ErrLost
 		}
 		var done bool
 		if s, done, err = d.swap(ctx, g.Claim.Job, s, change{record: renewal.Record, alive: true}); done {
-			backends.HoldingOf[*state](g).Saw(s, newer)
+			h.Saw(known, s)
 			return renewal.Signal, nil
 		}
 	}
@@ -138,10 +126,10 @@ func (d *Driver) renew(ctx context.Context, g backends.Grant) (backends.Signal, 
 func (d *Driver) Finish(ctx context.Context, g backends.Grant, o backends.Outcome) error {
 	ctx, cancel := d.during(ctx)
 	defer cancel()
-	s, err := d.lastSeen(ctx, g)
-	if err == nil {
-		err = d.finish(ctx, g.Claim, s, func(v backends.View) backends.Ending { return backends.DecideFinish(v, g, o) })
-	}
+	steps := d.steps(g.Claim.Holder.ID, backends.Evidence{})
+	err := steps.End(ctx, g.Claim.Job, backends.HoldingOf[*state](g), func(v backends.View) backends.Ending {
+		return backends.DecideFinish(v, g, o)
+	})
 	return about("finish", g.Claim.Job, err)
 }
 
@@ -149,33 +137,23 @@ func (d *Driver) Finish(ctx context.Context, g backends.Grant, o backends.Outcom
 func (d *Driver) Abandon(ctx context.Context, c backends.Claim) error {
 	ctx, cancel := d.during(ctx)
 	defer cancel()
-	s, err := d.read(ctx, c.Job)
-	if err == nil {
-		err = d.finish(ctx, c, s, func(v backends.View) backends.Ending { return backends.DecideAbandon(v, c) })
-	}
+	steps := d.steps(c.Holder.ID, backends.Evidence{})
+	err := steps.End(ctx, c.Job, nil, func(v backends.View) backends.Ending { return backends.DecideAbandon(v, c) })
 	return about("abandon", c.Job, err)
 }
 
-// finish carries out how a run or claim ends.
-func (d *Driver) finish(ctx context.Context, c backends.Claim, s *state, decide func(backends.View) backends.Ending) error {
-	for {
-		e := decide(s.view(c.Holder.ID, backends.Evidence{}))
-		switch {
-		case e.Lost:
-			return backends.ErrLost
-		case !e.Changed:
-			return nil
-		}
-		now, done, err := d.swap(ctx, c.Job, s, change{record: e.Record, release: e.Release})
-		if err != nil || done {
-			return err
-		}
-		s = now
+// steps are how ends and orders are carried out, for somebody who has seen what he has seen.
+func (d *Driver) steps(asks string, seen backends.Evidence) backends.Steps[*state] {
+	return backends.Steps[*state]{
+		Read: d.read, View: func(s *state) backends.View { return s.view(asks, seen) },
+		Swap: func(ctx context.Context, job string, s *state, w backends.Write) (*state, bool, error) {
+			return d.swap(ctx, job, s, change{record: w.Record, beat: w.Beat, release: w.Release})
+		},
 	}
 }
 
 // Close implements backends.Driver. It ends requests that are on their way.
 func (d *Driver) Close() error {
-	d.close.Do(d.end)
+	d.endLife()
 	return d.client.Close()
 }

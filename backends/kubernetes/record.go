@@ -1,11 +1,8 @@
 package kubernetes
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -54,13 +51,13 @@ func (c *config) state(job string, l *api.Lease) (*state, error) {
 	if !ok {
 		return nil, configuration(prefixHint, "%s is another program's: it has no annotation %s", c.about(job), recordKey)
 	}
-	if err := readRecord([]byte(text), &s.record); err != nil {
+	var err error
+	if s.record, err = backends.ParseRecord([]byte(text)); err != nil {
 		return nil, configuration(prefixHint, "%s: the annotation %s holds no record of leaderrun: %w", c.about(job), recordKey, err)
 	}
 	if prefix := l.Annotations[prefixKey]; s.record.Job != job || prefix != c.prefix {
 		return nil, configuration(prefixHint, "%s is of the job %q with the prefix %q", c.about(job), s.record.Job, prefix)
 	}
-	var err error
 	if s.version, err = strconv.ParseInt(l.ResourceVersion, 10, 64); err != nil || s.version <= 0 {
 		return nil, configuration("this needs an API server whose resource versions are numbers, as those of Kubernetes are",
 			"%s: the resource version %q is no number", c.about(job), l.ResourceVersion)
@@ -81,21 +78,6 @@ func (c *config) state(job string, l *api.Lease) (*state, error) {
 // does not keep that is believed.
 func isOurs(l *api.Lease, annotation string) bool {
 	return !slices.ContainsFunc(l.WrittenBy(annotation), func(manager string) bool { return manager != api.Manager })
-}
-
-func readRecord(text []byte, r *backends.Record) error {
-	if !bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) { // null would be an empty record
-		return errors.New("it is no JSON object")
-	}
-	return json.Unmarshal(text, r)
-}
-
-func write(r backends.Record) string {
-	text, err := json.Marshal(r)
-	if err != nil {
-		panic(fmt.Sprintf("record: %v", err)) // it has strings and numbers only
-	}
-	return string(text)
 }
 
 // identity is what kubectl shows as the holder.
@@ -183,7 +165,7 @@ func (s *state) changed(cfg *config, job string, c change) *api.Lease {
 	if l.Annotations == nil {
 		l.Annotations = map[string]string{}
 	}
-	l.Annotations[recordKey], l.Annotations[prefixKey] = write(c.record), cfg.prefix
+	l.Annotations[recordKey], l.Annotations[prefixKey] = string(backends.Marshal(c.record)), cfg.prefix
 	delete(l.Annotations, beatKey)
 	if !c.alive && !c.beat && s.lease != nil {
 		l.Annotations[beatKey] = strconv.FormatInt(s.record.Beat, 10)

@@ -95,7 +95,7 @@ func TestSecondRenewalGoesElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := *first.Grant
-	g.Private = backends.NewHolding(last)
+	g.Private = backends.NewHolding(last, newer)
 
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)

@@ -28,12 +28,12 @@ func (d *Driver) acquire(ctx context.Context, c backends.Claim) (backends.Grant,
 			s, _, err = d.swap(ctx, c.Job, s, change{})
 			continue
 		}
-		mark, quarantine := s.admit(d.cfg.longest)
+		mark, quarantine := s.server.admit(d.cfg.longest)
 		seen := s.bounded()
 		decision := backends.Decide(seen.view(quarantine), c)
 		change := seen.keep(decision.Record)
 		change.claim = true
-		if mark != s.mark {
+		if mark != s.server.mark {
 			change.mark = &mark
 		}
 		if decision.Grant == nil && !decision.Changed && seen == s {
@@ -59,7 +59,7 @@ func (d *Driver) acquire(ctx context.Context, c backends.Claim) (backends.Grant,
 			return backends.Grant{}, decision.Refusal
 		default:
 			g := *decision.Grant
-			g.Private = backends.NewHolding(now)
+			g.Private = backends.NewHolding(now, newer)
 			return g, nil
 		}
 	}

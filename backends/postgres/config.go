@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"net"
 	"net/url"
 	"strings"
 	"time"
@@ -29,7 +28,7 @@ type config struct {
 	url     *backendurl.URL
 	prefix  string // the table's name as it was given
 	table   string // the same, quoted for SQL
-	user    string // ?user=, of those who have no password
+	user    string // ?user=
 	mode    string // ?sslmode=; "": not given
 	files   *backendurl.TLSFiles
 	longest time.Duration
@@ -43,7 +42,7 @@ func knownOptions() backendurl.Options[config] {
 			c.prefix = v
 			return nil
 		}},
-		"user": {Help: "a user who logs in without a password", Set: func(c *config, v string) error {
+		"user": {Help: "the user, in the place of USER@", Set: func(c *config, v string) error {
 			c.user = v
 			return nil
 		}},
@@ -78,7 +77,7 @@ func parseURL(raw string) (*config, error) {
 	default:
 		return nil, configuration(shapes, "this is not the URL of a PostgreSQL backend")
 	}
-	u, err := backendurl.Parse(raw, backendurl.Form{Shapes: shapes, Port: defaultPort})
+	u, err := backendurl.Parse(raw, backendurl.Form{Shapes: shapes, Port: defaultPort, UserAlone: true})
 	if err != nil {
 		return nil, err
 	}
@@ -170,16 +169,4 @@ func verifyChain(roots *x509.CertPool, s tls.ConnectionState) error {
 		return &tls.CertificateVerificationError{UnverifiedCertificates: s.PeerCertificates, Err: err}
 	}
 	return nil
-}
-
-// remote returns the hosts that are not this one.
-func remote(addrs []string) []string {
-	var others []string
-	for _, addr := range addrs {
-		host, _, err := net.SplitHostPort(addr)
-		if ip := net.ParseIP(host); err == nil && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-			others = append(others, addr)
-		}
-	}
-	return others
 }

@@ -25,6 +25,8 @@ func TestURL(t *testing.T) {
 		"postgres://u:p@h/d?prefix=jobs":           {"h:5432", "u", "p", "d", "jobs", `"jobs"`},
 		`postgres://u:p@h/d?prefix=My.ta%22ble%3b`: {"h:5432", "u", "p", "d", `My.ta"ble;`, `"My"."ta""ble;"`},
 		"postgres://h/d?user=u":                    {"h:5432", "u", "", "d", "leaderrun", `"leaderrun"`},
+		"postgres://u@h/d":                         {"h:5432", "u", "", "d", "leaderrun", `"leaderrun"`},
+		"postgres://u:@h":                          {"h:5432", "u", "", "u", "leaderrun", `"leaderrun"`},
 	} {
 		c, err := parseURL(url)
 		if err != nil {
@@ -41,7 +43,7 @@ func TestURL(t *testing.T) {
 // badURLs all have the password hunter2 where there may be one.
 var badURLs = []string{
 	"", "postgres:", "postgres:h", "http://h", "postgresx://h", "postgres://", "postgres://h", "postgres://:0", "postgres://u:hunter2@h:0", "postgres://u:hunter2@h,",
-	"postgres://u:hunter2@", "postgres://u:hunter2@h:x", "postgres://u@h", "postgres://:hunter2@h/d", "postgres://u:hunter2%zz@h", "postgres://u:hunter2/x@h",
+	"postgres://u:hunter2@", "postgres://u:hunter2@h:x", "postgres://u@h?user=v", "postgres://@h", "postgres://:hunter2@h/d", "postgres://u:hunter2%zz@h", "postgres://u:hunter2/x@h",
 	"postgres://u:hunter2?@h", "postgres://u:hunter2@h/%zz", "postgres://u:hunter2@h/a%00b", "postgres://u:hunter2@h?foo=1", "postgres://u:hunter2@h?prefix=",
 	"postgres://u:hunter2@h?prefix=a.b.c", "postgres://u:hunter2@h?prefix=.a", "postgres://u:hunter2@h?prefix=a%00", "postgres://u:hunter2@h?user=v",
 	"postgres://u:hunter2@h?prefix=a&prefix=b", "postgres://u:hunter2@h?sslmode=allow", "postgres://u:hunter2@h?sslmode=hunter2", "postgres://u:hunter2@h?longest-ttl=x",

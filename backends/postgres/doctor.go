@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
@@ -13,8 +14,7 @@ import (
 var _ backends.Examiner = (*Driver)(nil)
 
 const (
-	hostLimit = 5 * time.Second // for one host
-	oldest    = 100000          // server_version_num of 10
+	oldest = 100000 // server_version_num of 10
 
 	unreachable = "is the server up, does it listen there (listen_addresses), and does a firewall let this host through?"
 	oneServer   = "name the hosts of one cluster"
@@ -85,6 +85,18 @@ func (d *Driver) facts(ctx context.Context) (f *facts, err error) {
 	return f, d.classify(err)
 }
 
+// answer is what one host of the URL says.
+type answer struct {
+	addr      string
+	facts     *facts
+	version   string // as people write it
+	encrypted bool
+	pooled    bool          // another process answers than the one that took the connection
+	offset    time.Duration // of its clock
+	took      time.Duration
+	err       error
+}
+
 // examination is what is known while a database is looked at.
 type examination struct {
 	backends.Findings
@@ -95,101 +107,120 @@ type examination struct {
 // Examine implements backends.Examiner. It changes nothing.
 func (d *Driver) Examine(ctx context.Context, _ time.Duration) []backends.Finding {
 	x := &examination{d: d}
-	primaries := 0
-	answering := 0
-	for _, addr := range d.cfg.wire.Addrs {
-		f, ok := x.host(ctx, addr)
-		if ok {
-			answering++
+	x.roles(x.hosts(ctx))
+	if x.primary != nil {
+		x.durability()
+		x.standbys()
+		if s := x.rights(ctx); s != nil {
+			x.mark(s)
 		}
-		if f != nil && !f.recovery {
+	}
+	return x.Findings
+}
+
+// hosts asks all hosts at once, and returns those that answer.
+func (x *examination) hosts(ctx context.Context) []*answer {
+	all := make([]*answer, len(x.d.cfg.wire.Addrs))
+	var asked sync.WaitGroup
+	for i, addr := range x.d.cfg.wire.Addrs {
+		asked.Go(func() { all[i] = x.d.askHost(ctx, addr) })
+	}
+	asked.Wait()
+	var told []backends.Answer
+	var up []*answer
+	for _, a := range all {
+		if a.err != nil {
+			told = append(told, backends.Answer{Err: x.d.classify(a.err), Remedy: unreachable}) // which names the host
+			continue
+		}
+		up = append(up, a)
+		role := "the primary"
+		if a.facts.recovery {
+			role = "a standby"
+		}
+		told = append(told, backends.Answer{
+			Fine: fmt.Sprintf("%s, %s, answers within %v", a.addr, role, a.took.Round(10*time.Microsecond)),
+		})
+	}
+	x.Hosts(told)
+	return up
+}
+
+// askHost asks one host by a connection of its own.
+func (d *Driver) askHost(ctx context.Context, addr string) *answer {
+	ctx, cancel := context.WithTimeout(ctx, backends.AskLimit)
+	defer cancel()
+	a := &answer{addr: addr}
+	var conn *wire.Conn
+	if conn, a.err = wire.Dial(ctx, &d.cfg.wire, addr); a.err != nil {
+		return a
+	}
+	defer conn.Close()
+	for range 2 { // the second answer comes without what a new connection costs
+		sent := time.Now()
+		var reply wire.Reply
+		if reply, a.err = conn.Ask(ctx, []wire.Statement{{SQL: d.sql.about}}); a.err != nil {
+			return a
+		}
+		if a.facts, a.err = readFacts(reply); a.err != nil {
+			a.err = fmt.Errorf("%s: %w", addr, a.err)
+			return a
+		}
+		a.took = time.Since(sent)
+		a.offset = a.facts.now.Sub(sent.Add(a.took / 2))
+	}
+	a.version, a.encrypted, a.pooled = conn.Parameter("server_version"), conn.Encrypted(), a.facts.pid != conn.PID()
+	return a
+}
+
+// roles tells of each host that answers what is worth knowing, and makes sure that one of them takes what is written, and no more.
+func (x *examination) roles(up []*answer) {
+	primaries := 0
+	for _, a := range up {
+		x.server(a)
+		if !a.facts.recovery {
 			primaries++
 			if x.primary == nil {
-				x.primary = f
+				x.primary = a.facts
 			}
 		}
 	}
 	switch {
 	case primaries > 1:
 		x.Bad("hosts", oneServer+", and see which one was to be shut down", "%d hosts of the URL take what is written: each would give a job to somebody", primaries)
-	case primaries == 0 && answering > 0:
+	case primaries == 0 && len(up) > 0:
 		x.Bad("hosts", "pg_ctl promote, or name the primary in the URL", "none of the hosts takes what is written: all are in recovery")
 	}
-	if x.primary != nil {
-		x.durability()
-		x.standbys()
-		if x.rights(ctx) {
-			x.mark(ctx)
-		}
-	}
-	return x.Findings
 }
 
-// host asks one host by a connection of its own.
-func (x *examination) host(ctx context.Context, addr string) (*facts, bool) {
-	ctx, cancel := context.WithTimeout(ctx, hostLimit)
-	defer cancel()
-	c := x.d.cfg
-	conn, err := wire.Dial(ctx, &c.wire, addr)
-	if err == nil {
-		defer conn.Close()
-	}
-	var f *facts
-	var offset, took time.Duration
-	for range 2 { // the second answer comes without what a new connection costs
-		if err != nil {
-			break
-		}
-		sent := time.Now()
-		var reply wire.Reply
-		if reply, err = conn.Ask(ctx, []wire.Statement{{SQL: x.d.sql.about}}); err == nil {
-			f, err = readFacts(reply)
-		}
-		if err == nil {
-			took = time.Since(sent)
-			offset = f.now.Sub(sent.Add(took / 2))
-		}
-	}
-	if err != nil {
-		if len(c.wire.Addrs) > 1 {
-			x.Warn(backends.Reachable, unreachable, "%v", x.d.classify(err)) // which names the host
-		} else {
-			x.Failed(backends.Reachable, unreachable, x.d.classify(err))
-		}
-		return nil, false
-	}
-	role := "the primary"
-	if f.recovery {
-		role = "a standby"
-	}
-	x.Fine(backends.Reachable, "%s, %s, answers within %v", addr, role, took.Round(10*time.Microsecond))
-	x.secrecy(conn, addr)
-	if f.version < oldest {
-		x.Bad("version", "leaderrun needs PostgreSQL 10 or later", "%s is too old: %d", addr, f.version)
+// server tells what one host is.
+func (x *examination) server(a *answer) {
+	x.secrecy(a)
+	if a.facts.version < oldest {
+		x.Bad("version", "leaderrun needs PostgreSQL 10 or later", "%s is too old: %d", a.addr, a.facts.version)
 	} else {
-		x.Fine("version", "PostgreSQL %s", conn.Parameter("server_version"))
+		x.Fine("version", "PostgreSQL %s", a.version)
 	}
-	if !f.recovery {
-		x.Offset("the server's clock", offset, took/2+time.Millisecond)
+	if !a.facts.recovery {
+		x.Offset("the server's clock", a.offset, a.took/2+time.Millisecond)
 	}
-	if f.pid != conn.PID() {
+	if a.pooled {
 		x.Fine("pooler", "there is one between: a standby looks once a second instead of being told")
 	}
-	return f, true
 }
 
 // secrecy says what somebody in the network could do.
-func (x *examination) secrecy(conn *wire.Conn, addr string) {
+func (x *examination) secrecy(a *answer) {
 	c := x.d.cfg
 	const remedy = "?sslmode=verify-full&sslrootcert=FILE"
 	switch {
-	case len(remote([]string{addr})) == 0:
-	case !conn.Encrypted():
-		x.Warn("encryption", remedy, "what is said to %s crosses the network in clear", addr)
+	case backends.IsLocal(a.addr):
+	case !a.encrypted:
+		x.Warn("encryption", remedy, "what is said to %s crosses the network in clear", a.addr)
 	case c.wire.TLS.InsecureSkipVerify && c.wire.TLS.VerifyConnection == nil:
-		x.Warn("encryption", remedy, "the certificate of %s is not verified: who is between can read and change everything", addr)
+		x.Warn("encryption", remedy, "the certificate of %s is not verified: who is between can read and change everything", a.addr)
 	default:
-		x.Fine("encryption", "TLS, and the certificate of %s is verified", addr)
+		x.Fine("encryption", "TLS, and the certificate of %s is verified", a.addr)
 	}
 }
 
@@ -220,36 +251,34 @@ func (x *examination) standbys() {
 	}
 }
 
-func (x *examination) rights(ctx context.Context) bool {
+// rights says what the user may do, and returns what the table says of a job that there is not; nil: it cannot be read.
+func (x *examination) rights(ctx context.Context) *state {
 	f, c := x.primary, x.d.cfg
 	switch {
 	case f.table && !f.rights:
 		x.Bad(backends.Rights, x.d.sql.grant, "the user %s may not read and write the table %s", c.wire.User, c.prefix)
-		return false
+		return nil
 	case !f.table && !f.mayCreate:
 		x.Bad(backends.Rights, x.d.createHint(), "there is no table %s, and the user %s may not create it", c.prefix, c.wire.User)
-		return false
+		return nil
 	case !f.table:
 		x.Fine(backends.Rights, "the first claim creates the table: %s", x.d.sql.create)
-		return false
+		return nil
 	}
-	if _, err := x.d.read(ctx, "doctor"); err != nil { // it has our columns
+	s, err := backends.Limited(ctx, func(ctx context.Context) (*state, error) { return x.d.read(ctx, "doctor") })
+	if err != nil { // it has not our columns, perhaps
 		x.Failed(backends.Rights, unreachable, err)
-		return false
+		return nil
 	}
 	x.Fine(backends.Rights, "may read and write the table %s", c.prefix)
-	return true
+	return s
 }
 
 // mark tells of a quarantine, and of hosts with different options.
-func (x *examination) mark(ctx context.Context) {
+func (x *examination) mark(s *state) {
 	const what = "quarantine"
-	s, err := x.d.read(ctx, "doctor")
-	if err != nil {
-		return // rights has just told
-	}
 	longest := x.d.cfg.longest
-	if kept := time.Duration(s.mark.Longest) * time.Millisecond; kept > longest {
+	if kept := time.Duration(s.server.mark.Longest) * time.Millisecond; kept > longest {
 		x.Warn("longest-ttl", "give ?longest-ttl= the same value on every host",
 			"%v here, and %v was seen: the longer one is how long a quarantine lasts", longest, kept)
 	}
@@ -257,7 +286,7 @@ func (x *examination) mark(ctx context.Context) {
 		x.Warn(what, "it ends by itself", "the server was started since it granted the last leases, or is another one: the next claim waits for %v", left.Round(time.Millisecond))
 		return
 	}
-	x.Fine(what, "none: %s", describe(s.identity))
+	x.Fine(what, "none: %s", describe(s.server.identity))
 }
 
 func describe(identity string) string {

@@ -1,14 +1,19 @@
 package postgres
 
 import (
+	"context"
+	"errors"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/backendtest"
+	"github.com/leaderrun/leaderrun/backends/postgres/wire"
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
@@ -101,6 +106,76 @@ func TestExamineReplicas(t *testing.T) {
 	set.Detach(t, set.Standbys(t)[0])
 	set.Promote(t, set.Standbys(t)[0])
 	examine(t, set.URL()).Expect(t, "hosts", backends.Bad, "2 hosts")
+}
+
+// TestExamineNobody: hazard: none of several hosts answers, and doctor says that the store can be trusted.
+func TestExamineNobody(t *testing.T) {
+	t.Parallel()
+	for _, hosts := range []string{"127.0.0.1:1", "127.0.0.1:1,127.0.0.1:2"} {
+		e := examine(t, "postgres://u:p@"+hosts+"/d")
+		e.Expect(t, backends.Reachable, backends.Bad, "connection refused")
+		if len(e) != 1 || len(e[backends.Reachable]) != strings.Count(hosts, ":") {
+			t.Errorf("%s: %+v", hosts, e)
+		}
+		for _, f := range e[backends.Reachable] {
+			if f.Grade != backends.Bad {
+				t.Errorf("%s: %+v", hosts, f)
+			}
+		}
+	}
+}
+
+// frozen is a client of a server that answers nothing any more.
+type frozen struct {
+	client
+	asked int
+}
+
+func (f *frozen) Ask(ctx context.Context, _ []wire.Statement, _ func(wire.Reply) error) (wire.Reply, error) {
+	f.asked++
+	<-ctx.Done()
+	return wire.Reply{}, ctx.Err()
+}
+
+// TestExamineAServerThatFreezes: hazard: a server that has answered freezes, and doctor waits for it for ever.
+func TestExamineAServerThatFreezes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		server := new(frozen)
+		x := &examination{d: &Driver{cfg: &config{}, client: server}, primary: &facts{table: true, rights: true}}
+		if s := x.rights(context.WithoutCancel(t.Context())); s != nil || server.asked != 1 {
+			t.Errorf("asked %d times: %+v", server.asked, s)
+		}
+		if len(x.Findings) != 1 || x.Findings[0].Grade != backends.Bad || x.Findings[0].What != backends.Rights {
+			t.Errorf("%+v", x.Findings)
+		}
+	})
+}
+
+// TestJobsOfAStandby: hazard: a standby that is behind is asked for the jobs, and those that it has not heard of are not told.
+func TestJobsOfAStandby(t *testing.T) {
+	t.Parallel()
+	set := testserver.PostgresReplicas(t, 0, testserver.PostgresOptions{}, testserver.PostgresOptions{})
+	o, standby := operator{open(t, set.URL()), set.Leader(t)}, open(t, set.Standbys(t)[0].URL())
+	says := func(when string) {
+		t.Helper()
+		if jobs, err := standby.Jobs(t.Context()); !errors.Is(err, wire.ErrStandby) || len(jobs) > 0 {
+			t.Errorf("a standby, %s: %v, %v", when, jobs, err)
+		}
+	}
+	says("before there is a table")
+	o.trust(t)
+	g, err := o.Acquire(t.Context(), newSteady("job"))
+	if err == nil {
+		err = o.Finish(t.Context(), g, backends.Outcome{State: backends.Done})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	says("later")
+	if jobs, err := o.Jobs(t.Context()); err != nil || !slices.Equal(jobs, []string{"job"}) {
+		t.Errorf("the primary: %v, %v", jobs, err)
+	}
 }
 
 // TestPermanentErrors: what no retry mends says what does.

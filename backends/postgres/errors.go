@@ -2,15 +2,14 @@ package postgres
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/postgres/wire"
+	"github.com/leaderrun/leaderrun/internal/backendurl"
 )
 
 const (
@@ -51,18 +50,11 @@ func (d *Driver) classify(err error) error {
 	if err == nil || isPermanent(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	if u, ok := errors.AsType[*wire.Unreached](err); ok { // each host has its own reason
-		var first error
-		for _, failure := range u.Failures {
-			one := d.classify(failure)
-			if !isPermanent(one) {
-				return err
-			}
-			if first == nil {
-				first = one
-			}
+	if u, ok := errors.AsType[*backendurl.Unreached](err); ok { // each host has its own reason
+		if judged := u.Judge(len(d.cfg.wire.Addrs), d.classify); judged != nil {
+			return judged
 		}
-		return first
+		return err
 	}
 	if e, ok := errors.AsType[*wire.Error](err); ok {
 		return d.answered(e, err)
@@ -98,22 +90,11 @@ func (d *Driver) untrusted(err error) error {
 	case errors.Is(err, wire.ErrNoTLS):
 		return configuration("ssl = on in postgresql.conf, or ?sslmode=disable where nobody can listen", "%w", err)
 	}
-	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return configuration(caHint, "%w", err)
-	}
 	if _, ok := errors.AsType[*wire.ProtocolError](err); ok && !d.spoken.Load() { // else one reply was broken, and that passes
 		return configuration("is this a PostgreSQL server? its port is 5432 unless it is configured", "%w", err)
 	}
-	op, ok := errors.AsType[*net.OpError](err)
-	if !ok || op.Op != "remote error" {
-		return err
-	}
-	switch alert := strings.TrimPrefix(op.Err.Error(), "tls: "); alert {
-	case "bad certificate", "unsupported certificate", "revoked certificate", "expired certificate", "unknown certificate",
-		"unknown certificate authority", "access denied", "certificate required":
-		return credentials(certHint, err)
-	case "protocol version not supported":
-		return configuration("the server wants another version of TLS", "%w", err)
+	if fault := (backendurl.TLSRemedies{CA: caHint, Cert: certHint}).Fault(err); fault != nil {
+		return fault
 	}
 	return err
 }

@@ -151,8 +151,8 @@ func TestFrozenProcess(t *testing.T) {
 	silent := make(chan error, 1)
 	go func() { _, err := w.d.Renew(ctx, g); silent <- err }()
 	testserver.Eventually(t, "a renewal is on its way", func() bool {
-		leave, alone := backends.HoldingOf[*state](g).Enter()
-		leave()
+		alone := true
+		backends.HoldingOf[*state](g).Hedge(func() { alone = false })()
 		return !alone
 	})
 	w.Renew(w.d, g)
@@ -207,8 +207,8 @@ func TestHandIsNoticed(t *testing.T) {
 func TestEndIsWhenItWas(t *testing.T) {
 	w := newWorld(t)
 	g := w.Acquire(w.d, newSteady("job"))
-	last, _ := backends.HoldingOf[*state](g).Last()
-	last.at = last.at.Add(-time.Hour) // when the claim was answered
+	last := backends.HoldingOf[*state](g).Last()
+	last.server.at = last.server.at.Add(-time.Hour) // when the claim was answered
 	w.Finish(w.d, g)
 	r := w.operator.state(t, "job").record
 	if took := time.Duration(r.Ended-r.Granted) * time.Millisecond; took < time.Hour || r.Runs[0].Ended != r.Ended {

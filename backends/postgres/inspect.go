@@ -1,10 +1,9 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"slices"
-	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/postgres/wire"
@@ -19,17 +18,7 @@ func (d *Driver) Inspect(ctx context.Context, job string) (backends.Status, erro
 	if err != nil {
 		return backends.Status{}, about("inspect", job, err)
 	}
-	view := s.bounded().view(d.quarantine(s))
-	status := backends.Status{Record: s.record, Lease: view.Lease, Now: s.now}
-	if status.Record.Job == "" {
-		status.Record.Job = job
-	}
-	if status.Lease == nil {
-		status.Wait = view.Quarantine
-		if r := &s.record; !r.Free() {
-			status.Wait = max(status.Wait, min(until(r.Until, s.now), time.Duration(r.TTL)*time.Millisecond))
-		}
-	}
+	status := backends.StatusOf(s.bounded().view(d.quarantine(s)), job)
 	status.Notes = d.notes(ctx)
 	return status, nil
 }
@@ -55,20 +44,29 @@ func (d *Driver) notes(ctx context.Context) []string {
 
 // Jobs implements backends.Inspector.
 func (d *Driver) Jobs(ctx context.Context) ([]string, error) {
-	reply, err := d.client.Ask(ctx, []wire.Statement{d.settings(ctx), {SQL: d.sql.jobs}}, func(r wire.Reply) error {
-		if len(r.Rows) != 2 || slices.ContainsFunc(r.Rows[1], func(row wire.Row) bool { return len(row) != 1 }) {
+	batch := []wire.Statement{d.settings(ctx), {SQL: "SELECT pg_is_in_recovery()"}, {SQL: d.sql.jobs}}
+	reply, err := d.client.Ask(ctx, batch, func(r wire.Reply) error {
+		many := func(row wire.Row) bool { return len(row) != 1 }
+		if len(r.Rows) != len(batch) || len(r.Rows[1]) != 1 || slices.ContainsFunc(slices.Concat(r.Rows[1:]...), many) {
 			return errReply
+		}
+		if recovery := (fields{row: r.Rows[1][0]}); recovery.bool() { // it may be behind
+			return wire.ErrStandby
 		}
 		return nil
 	})
-	if hasCode(err, wire.UndefinedTable) {
-		return nil, nil
+	if hasCode(err, wire.UndefinedTable) { // of which a standby may not have heard
+		f, unasked := d.facts(ctx)
+		if unasked == nil && !f.table {
+			return nil, nil
+		}
+		err = cmp.Or(unasked, err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("list jobs of %s: %w", d.cfg.prefix, d.classify(err))
+		return nil, about("list jobs of", d.cfg.prefix, d.classify(err))
 	}
 	var jobs []string
-	for _, row := range reply.Rows[1] {
+	for _, row := range reply.Rows[2] {
 		if job, ok := jobOf(row[0].Text); ok {
 			jobs = append(jobs, job)
 		}

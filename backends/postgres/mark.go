@@ -18,10 +18,11 @@ type server struct {
 	identity string // CLUSTER:TIMELINE:START, see the statement of that name
 	now      time.Time
 	at       time.Time // by our clock, when we heard of it
-	mark     backends.Mark
-	version  int64  // of the row with the mark; 0: there is none
-	xmin     string // of the same
-	used     bool   // where there is no mark: the table has jobs all the same, or is one that a crash empties
+
+	mark        backends.Mark
+	markVersion int64  // of its row; 0: there is none
+	markXmin    string // of the same
+	used        bool   // where there is no mark: the table has jobs all the same, or is one that a crash empties
 }
 
 // admit compares the mark with the server. It returns the mark to keep and for how long nobody may be granted.
@@ -87,7 +88,7 @@ func (d *Driver) quarantine(s *state) time.Duration {
 	if s.missing {
 		return 0
 	}
-	_, left := s.admit(d.cfg.longest)
+	_, left := s.server.admit(d.cfg.longest)
 	return left
 }
 

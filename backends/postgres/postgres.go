@@ -20,7 +20,6 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -37,12 +36,13 @@ var (
 
 // Driver is one client of one database.
 type Driver struct {
-	cfg     *config
-	sql     statements
-	client  client
-	spoken  atomic.Bool // a server has answered as one of PostgreSQL
-	close   sync.Once
-	closing chan struct{} // closed by Close
+	cfg    *config
+	sql    statements
+	client client
+	spoken atomic.Bool // a server has answered as one of PostgreSQL
+
+	life    context.Context // ends with Close, and all watches with it
+	endLife context.CancelFunc
 }
 
 // client is what the driver asks: a *wire.Client, but for tests.
@@ -61,9 +61,9 @@ func Open(rawURL string) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Driver{
-		cfg: cfg, sql: newStatements(cfg.table, cfg.wire.User), client: wire.NewClient(cfg.wire), closing: make(chan struct{}),
-	}, nil
+	d := &Driver{cfg: cfg, sql: newStatements(cfg.table, cfg.wire.User), client: wire.NewClient(cfg.wire)}
+	d.life, d.endLife = context.WithCancel(context.Background())
+	return d, nil
 }
 
 // Redacted returns the URL without its password.
@@ -75,31 +75,18 @@ func (d *Driver) String() string { return d.Redacted() }
 // Prefix returns the name of the table.
 func (d *Driver) Prefix() string { return d.cfg.prefix }
 
-// Limits implements backends.Driver.
+// Limits implements backends.Driver. A holder does not watch: that is a connection, of which a server has a hundred.
 func (d *Driver) Limits() backends.Limits {
 	return backends.Limits{MaxTTL: d.cfg.longest, MaxHint: longestHint}
 }
 
-// lastSeen returns what the row of a grant was when its holder last saw it, and reads it where the grant does not know.
-func (d *Driver) lastSeen(ctx context.Context, g backends.Grant) (s *state, fresh bool, err error) {
-	if last, known := backends.HoldingOf[*state](g).Last(); known {
-		return last, false, nil
-	}
-	s, err = d.read(ctx, g.Claim.Job)
-	return s, true, err
-}
-
+// newer orders what two renewals of one grant have left.
 func newer(last, now *state) bool { return last.record.Beat < now.record.Beat }
 
 // Renew implements backends.Driver: one round trip, if nobody but the holder has changed the row and the server is the one
-// that it was. A renewal beside one
-// that stays silent goes out on a connection of its own, to another host if there is one.
+// that it was. A renewal beside one that stays silent goes out on a connection of its own, to another host if there is one.
 func (d *Driver) Renew(ctx context.Context, g backends.Grant) (backends.Signal, error) {
-	leave, alone := backends.HoldingOf[*state](g).Enter()
-	defer leave()
-	if !alone {
-		d.client.Elsewhere()
-	}
+	defer backends.HoldingOf[*state](g).Hedge(d.client.Elsewhere)()
 	signal, err := d.renew(ctx, g)
 	if err != nil {
 		return backends.Signal{}, about("renew", g.Claim.Job, err)
@@ -108,16 +95,13 @@ func (d *Driver) Renew(ctx context.Context, g backends.Grant) (backends.Signal, 
 }
 
 func (d *Driver) renew(ctx context.Context, g backends.Grant) (backends.Signal, error) {
-	s, fresh, err := d.lastSeen(ctx, g)
+	h := backends.HoldingOf[*state](g)
+	known, err := h.Recall(ctx, g.Claim.Job, d.read)
 	if err != nil {
 		return backends.Signal{}, err
 	}
-	for {
-		view := s.holding()
-		if fresh {
-			view = s.view(0)
-		}
-		renewal := backends.DecideRenew(view, g)
+	for s := known; ; {
+		renewal := backends.DecideRenew(s.view(0), g)
 		if renewal.Lost {
 			return backends.Signal{}, backends.ErrLost
 		}
@@ -127,19 +111,18 @@ func (d *Driver) renew(ctx context.Context, g backends.Grant) (backends.Signal, 
 			return backends.Signal{}, err
 		}
 		if done {
-			backends.HoldingOf[*state](g).Saw(now, newer)
+			h.Saw(known, now)
 			return renewal.Signal, nil
 		}
-		s, fresh = now, true
+		s = now
 	}
 }
 
 // Finish implements backends.Driver: one round trip, as Renew.
 func (d *Driver) Finish(ctx context.Context, g backends.Grant, o backends.Outcome) error {
-	s, fresh, err := d.lastSeen(ctx, g)
-	if err == nil {
-		err = d.end(ctx, g.Claim.Job, s, fresh, func(v backends.View) backends.Ending { return backends.DecideFinish(v, g, o) })
-	}
+	err := d.steps().End(ctx, g.Claim.Job, backends.HoldingOf[*state](g), func(v backends.View) backends.Ending {
+		return backends.DecideFinish(v, g, o)
+	})
 	if err != nil {
 		return about("finish", g.Claim.Job, err)
 	}
@@ -148,36 +131,21 @@ func (d *Driver) Finish(ctx context.Context, g backends.Grant, o backends.Outcom
 
 // Abandon implements backends.Driver.
 func (d *Driver) Abandon(ctx context.Context, c backends.Claim) error {
-	s, err := d.read(ctx, c.Job)
-	if err == nil {
-		err = d.end(ctx, c.Job, s, true, func(v backends.View) backends.Ending { return backends.DecideAbandon(v, c) })
-	}
+	err := d.steps().End(ctx, c.Job, nil, func(v backends.View) backends.Ending { return backends.DecideAbandon(v, c) })
 	if err != nil {
 		return about("abandon", c.Job, err)
 	}
 	return nil
 }
 
-// end carries out how a run or claim ends. What changes nothing is written too: it may be there because an earlier try was
+// steps are how ends and orders are carried out. What changes nothing is written too: it may be there because an earlier try was
 // committed and did not reach the synchronous standbys.
-func (d *Driver) end(ctx context.Context, job string, s *state, fresh bool, decide func(backends.View) backends.Ending) error {
-	for {
-		view := s.holding()
-		if fresh {
-			view = s.view(0)
-		}
-		e := decide(view)
-		if e.Lost {
-			return backends.ErrLost
-		}
-		now, done, err := d.swap(ctx, job, s, s.release(e.Record, e.Release))
-		if err != nil {
-			return err
-		}
-		if done {
-			return nil
-		}
-		s, fresh = now, true
+func (d *Driver) steps() backends.Steps[*state] {
+	return backends.Steps[*state]{
+		Read: d.read, View: func(s *state) backends.View { return s.view(d.quarantine(s)) }, Always: true,
+		Swap: func(ctx context.Context, job string, s *state, w backends.Write) (*state, bool, error) {
+			return d.swap(ctx, job, s, s.release(w.Record, w.Release))
+		},
 	}
 }
 
@@ -191,7 +159,7 @@ func about(step, job string, err error) error {
 
 // Close implements backends.Driver. It ends requests that are on their way.
 func (d *Driver) Close() error {
-	d.close.Do(func() { close(d.closing) })
+	d.endLife()
 	return d.client.Close()
 }
 

@@ -57,7 +57,7 @@ func (o operator) trust(t testing.TB) {
 	t.Helper()
 	o.server.Do(t, o.sql.create)
 	s := o.state(t, "nobody")
-	done, err := o.note(t.Context(), s, backends.Mark{Identity: s.identity})
+	done, err := o.note(t.Context(), s, backends.Mark{Identity: s.server.identity})
 	if err != nil || !done {
 		t.Fatalf("mark: %v, %v", done, err)
 	}

@@ -1,10 +1,7 @@
 package postgres
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -17,13 +14,14 @@ import (
 
 // state is what the row of a job holds, and what its server says of itself, read in one step. It is not changed.
 type state struct {
-	server
+	server  server
 	missing bool // the table does not exist
+	written bool // it is what a write of ours has left, which may be long ago
 
-	record backends.Record // zero: there is none
-	row    bool            // there is a row
-	ver    int64           // its version
-	xid    string          // its xmin
+	record  backends.Record // zero: there is none
+	row     bool            // there is a row
+	version int64           // its version
+	xmin    string          // its xmin
 
 	holder string // of the lease; "": nobody's
 	token  int64
@@ -89,41 +87,41 @@ func (d *Driver) state(job string, reply wire.Reply) (*state, error) {
 	f := fields{row: reply.Rows[1][0]}
 	s := new(state)
 	echo, recovery := f.text(), f.bool()
-	s.identity, s.now, s.at = f.text(), time.UnixMilli(f.int()), time.Now()
+	s.server.identity, s.server.now, s.server.at = f.text(), time.UnixMilli(f.int()), time.Now()
 	version := f.next()
 	s.row = version.Valid
-	s.xid = f.text()
+	s.xmin = f.text()
 	record, holder := f.next(), f.next()
 	s.holder, s.token = holder.Text, f.int()
 	until, beat := f.int(), f.int()
-	s.version, s.xmin = f.int(), f.text()
+	s.server.markVersion, s.server.markXmin = f.int(), f.text()
 	mark := f.text()
-	s.used = f.bool()
+	s.server.used = f.bool()
 	if f.wrong || len(f.row) > 0 || echo != keyOf(job) {
 		return nil, errReply
 	}
 	if recovery {
 		return nil, wire.ErrStandby
 	}
-	if _, known := originOf(s.identity); !known {
+	if _, known := originOf(s.server.identity); !known {
 		return nil, errReply
 	}
-	if s.xmin != "" {
-		s.mark = readMark(mark)
-		s.used = true
+	if s.server.markXmin != "" {
+		s.server.mark = readMark(mark)
+		s.server.used = true
 	}
 	if !s.row {
 		return s, nil
 	}
 	var err error
-	if s.ver, err = strconv.ParseInt(version.Text, 10, 64); err != nil {
+	if s.version, err = strconv.ParseInt(version.Text, 10, 64); err != nil {
 		return nil, errReply
 	}
 	if holder.Valid && (s.holder == "" || s.token <= 0) {
 		return nil, configuration("who is sure that nobody runs the job sets holder to NULL", "the table %s has a lease of the job %q that says nothing of who runs it", d.cfg.prefix, job)
 	}
 	if record.Valid {
-		if err := readRecord(record.Text, &s.record); err != nil {
+		if s.record, err = backends.ParseRecord([]byte(record.Text)); err != nil {
 			return nil, configuration(prefixHint, "the table %s holds no record of leaderrun for the job %q: %w", d.cfg.prefix, job, err)
 		}
 	}
@@ -131,21 +129,10 @@ func (d *Driver) state(job string, reply wire.Reply) (*state, error) {
 	return s, nil
 }
 
-func readRecord(text string, r *backends.Record) error {
-	if !bytes.HasPrefix(bytes.TrimSpace([]byte(text)), []byte("{")) { // null would be an empty record
-		return errors.New("it is no JSON object")
-	}
-	return json.Unmarshal([]byte(text), r)
-}
-
 // write makes JSON that is ASCII: a database may have an encoding that has not every letter.
 func write(v any) string {
-	text, err := json.Marshal(v)
-	if err != nil {
-		panic(fmt.Sprintf("record: %v", err)) // it has strings and numbers only
-	}
 	var b []byte
-	for _, r := range string(text) {
+	for _, r := range string(backends.Marshal(v)) {
 		if r < 0x80 {
 			b = append(b, byte(r))
 			continue
@@ -157,22 +144,15 @@ func write(v any) string {
 	return string(b)
 }
 
-// view is what a decision is taken on.
+// view is what a decision is taken on. What is known from a write of ours only its holder goes by: then the lease is valid
+// if the server says so in the step that renews it, and the server's clock has gone on as ours has.
 func (s *state) view(quarantine time.Duration) backends.View {
-	v := backends.View{Record: s.record, Now: s.now, Proof: backends.ByUntil, Quarantine: quarantine}
-	if left := time.Duration(s.record.Until-s.now.UnixMilli()) * time.Millisecond; s.holder != "" && left > 0 {
-		v.Lease = &backends.Lease{Holder: s.holder, Token: s.token, Left: left}
+	v := backends.View{Record: s.record, Now: s.server.now, Proof: backends.ByUntil, Quarantine: quarantine}
+	if s.written {
+		v.Now = v.Now.Add(time.Since(s.server.at))
 	}
-	return v
-}
-
-// holding is the view of a holder that has not asked again: its lease is valid if the server says so in the step that
-// renews it, and the server's clock has gone on as ours has.
-func (s *state) holding() backends.View {
-	v := s.view(0)
-	v.Now = v.Now.Add(time.Since(s.at))
-	if v.Lease == nil && s.holder != "" {
-		v.Lease = &backends.Lease{Holder: s.holder, Token: s.token}
+	if left := until(s.record.Until, v.Now); s.holder != "" && (left > 0 || s.written) {
+		v.Lease = &backends.Lease{Holder: s.holder, Token: s.token, Left: left}
 	}
 	return v
 }
@@ -180,7 +160,7 @@ func (s *state) holding() backends.View {
 // bounded returns what is there with a lease that lasts for no longer than its TTL from now: if it says more, the server's
 // clock went back.
 func (s *state) bounded() *state {
-	bound := s.now.UnixMilli() + s.record.TTL
+	bound := s.server.now.UnixMilli() + s.record.TTL
 	if s.holder == "" || s.record.TTL == 0 || s.record.Until <= bound {
 		return s
 	}
@@ -232,10 +212,11 @@ func (d *Driver) swap(ctx context.Context, job string, s *state, c change) (next
 	batch := []wire.Statement{d.settings(ctx)}
 	after := *s
 	if c.mark != nil {
-		after.version = newVersion()
-		batch = append(batch, d.markRow(s, *c.mark, after.version))
+		after.server.markVersion = newVersion()
+		batch = append(batch, d.markRow(s, *c.mark, after.server.markVersion))
 	}
-	after.ver, after.holder, after.token, after.record, after.row = newVersion(), c.holder, c.token, c.record, true
+	after.row, after.written, after.version = true, true, newVersion()
+	after.holder, after.token, after.record = c.holder, c.token, c.record
 	batch = append(batch, d.jobRow(job, s, &after, c))
 	_, err = d.client.Ask(ctx, batch, func(r wire.Reply) error {
 		if len(r.Rows) != len(batch) {
@@ -247,8 +228,8 @@ func (d *Driver) swap(ctx context.Context, job string, s *state, c change) (next
 			if f.text() != keyOf(job) {
 				return errReply
 			}
-			after.xid, after.record.Until, after.now = f.text(), f.int(), time.UnixMilli(f.int())
-			after.at = time.Now()
+			after.xmin, after.record.Until = f.text(), f.int()
+			after.server.now, after.server.at = time.UnixMilli(f.int()), time.Now()
 			if f.next(); f.wrong || len(f.row) > 0 {
 				return errReply
 			}
@@ -274,12 +255,12 @@ func (d *Driver) markRow(s *state, m backends.Mark, version int64) wire.Statemen
 	mark := wire.Text(write(m))
 	var none wire.Value
 	args := []wire.Value{
-		wire.Text(markKey), number(version), mark, none, none, none, none, number(0), none, none, wire.Text(s.identity), none, wire.Text("f"), none,
+		wire.Text(markKey), number(version), mark, none, none, none, none, number(0), none, none, wire.Text(s.server.identity), none, wire.Text("f"), none,
 	}
 	sql := d.sql.insert
-	if s.xmin != "" {
+	if s.server.markXmin != "" {
 		sql = d.sql.update
-		args[8], args[9] = number(s.version), wire.Text(s.xmin)
+		args[8], args[9] = number(s.server.markVersion), wire.Text(s.server.markXmin)
 	}
 	return wire.Statement{SQL: sql, Args: args}
 }
@@ -288,15 +269,15 @@ func (d *Driver) markRow(s *state, m backends.Mark, version int64) wire.Statemen
 func (d *Driver) jobRow(job string, s, after *state, c change) wire.Statement {
 	var none wire.Value
 	args := []wire.Value{
-		wire.Text(keyOf(job)), number(after.ver), none, none, none, none, none, number(c.record.Beat), none, none,
-		wire.Text(s.identity), none, wire.Text("f"), none,
+		wire.Text(keyOf(job)), number(after.version), none, none, none, none, none, number(c.record.Beat), none, none,
+		wire.Text(s.server.identity), none, wire.Text("f"), none,
 	}
 	sql := d.sql.insert
 	if s.row {
 		sql = d.sql.update
-		args[8], args[9] = number(s.ver), wire.Text(s.xid)
+		args[8], args[9] = number(s.version), wire.Text(s.xmin)
 	}
-	if !s.row || !onlyBeat(s.record, c.record) || c.renew == 0 {
+	if !s.row || !backends.SameButBeat(s.record, c.record) || c.renew == 0 {
 		args[2] = wire.Text(write(c.record))
 	}
 	if c.holder != "" {
@@ -309,16 +290,10 @@ func (d *Driver) jobRow(job string, s, after *state, c change) wire.Statement {
 		args[5] = number(c.record.Until)
 	}
 	if c.claim {
-		args[11] = number(after.version)
+		args[11] = number(after.server.markVersion)
 	}
 	if c.tell {
 		args[13] = wire.Text(d.sql.channel)
 	}
 	return wire.Statement{SQL: sql, Args: args}
-}
-
-// onlyBeat says whether two records are the same but for what a beat changes, which has columns of its own.
-func onlyBeat(a, b backends.Record) bool {
-	a.Beat, a.Until, b.Beat, b.Until = 0, 0, 0, 0
-	return write(a) == write(b)
 }

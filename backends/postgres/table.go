@@ -5,16 +5,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends/postgres/wire"
 )
-
-// markKey is the key of the row that holds the mark. No job has it: their names are not empty.
-const markKey = ""
 
 const (
 	// longestLock bounds how long a statement waits for a row that somebody keeps locked: one whose caller has gone would
@@ -92,16 +88,7 @@ func channelOf(table string) string {
 	return "leaderrun_" + hex.EncodeToString(sum[:8])
 }
 
-// keyOf escapes the name of a job: PostgreSQL has no zero byte in a text, and a database may have an encoding that has
-// not every letter. All keys are ASCII, and can be printed and typed.
-func keyOf(job string) string { return url.PathEscape(job) }
-
-func jobOf(key string) (string, bool) {
-	job, err := url.PathUnescape(key)
-	return job, err == nil && job != "" && keyOf(job) == key
-}
-
-// number is the value of a number; 0 stands for none where there is none.
+// number is the value of a number. NULL is the zero Value.
 func number(n int64) wire.Value { return wire.Text(strconv.FormatInt(n, 10)) }
 
 // settings returns the first statement of a batch, which holds for its transaction.

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
@@ -11,9 +10,6 @@ import (
 )
 
 const (
-	watchRetry   = 200 * time.Millisecond
-	watchRetries = 5 * time.Second
-
 	// How often a watch looks by itself: where notifications come, to find out that the connection is dead and what was
 	// changed by hand; behind a pooler, which does not pass them on, to find out anything.
 	lookListening = 10 * time.Second
@@ -25,41 +21,13 @@ const (
 // reconnection: who looks then sees what happened before. The channel is closed before ctx ends only where no
 // retry helps.
 func (d *Driver) Watch(ctx context.Context, job string) (<-chan backends.News, error) {
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	ch := make(chan backends.News, 1)
-	ctx, cancel := context.WithCancel(ctx)
-	go func() {
-		defer close(ch)
-		defer cancel()
-		go func() { // Close ends all watches
-			select {
-			case <-d.closing:
-				cancel()
-			case <-ctx.Done():
-			}
-		}()
-		for pause := watchRetry; ; pause = min(2*pause, watchRetries) {
-			began := time.Now()
-			if err := d.watch(ctx, job, ch); isPermanent(d.classify(err)) {
-				return
-			}
-			if time.Since(began) > watchRetries {
-				pause = watchRetry
-			}
-			select {
-			case <-time.After(pause/2 + rand.N(pause/2)): //nolint:gosec // jitter
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	return ch, nil
+	return backends.Rewatch(ctx, d.life, func(ctx context.Context, tell func(backends.News)) error {
+		return d.classify(d.follow(ctx, job, tell))
+	})
 }
 
-// watch tells what happens until its connection breaks; the error says how, and is never nil.
-func (d *Driver) watch(ctx context.Context, job string, ch chan backends.News) error {
+// follow tells what happens until its connection breaks; the error says how, and is never nil.
+func (d *Driver) follow(ctx context.Context, job string, tell func(backends.News)) error {
 	open, cancel := context.WithTimeout(ctx, 2*lookLimit)
 	defer cancel()
 	conn, err := d.client.Dedicated(open, "watch")
@@ -78,7 +46,7 @@ func (d *Driver) watch(ctx context.Context, job string, ch chan backends.News) e
 			return err
 		}
 		if told || now.wakes(last) {
-			backends.Tell(ch, backends.News{Look: true})
+			tell(backends.News{Look: true})
 		}
 		last = now
 		if told, err = d.rest(ctx, conn, job, listens); err != nil {
@@ -148,7 +116,7 @@ func (s *state) wakes(last *state) bool {
 	if last == nil {
 		return true
 	}
-	changed := s.row != last.row || s.ver != last.ver || s.xid != last.xid
+	changed := s.row != last.row || s.version != last.version || s.xmin != last.xmin
 	if s.view(0).Lease == nil {
 		return changed || last.view(0).Lease != nil
 	}

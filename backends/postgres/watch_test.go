@@ -121,7 +121,7 @@ func TestWakes(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	held := func(left time.Duration, version int64) *state {
-		s := &state{row: true, ver: version, holder: "a", token: 1, server: server{now: now}}
+		s := &state{row: true, version: version, holder: "a", token: 1, server: server{now: now}}
 		s.record.Token, s.record.Until = 1, now.Add(left).UnixMilli()
 		return s
 	}

@@ -2,6 +2,7 @@ package redis
 
 import (
 	"errors"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -144,13 +145,18 @@ func TestClassify(t *testing.T) {
 		"ERR Unknown command called from script script: 01ab":                                         backends.Configuration,
 		"remote error: tls: certificate required":                                                     backends.Credentials,
 		"remote error: tls: internal error":                                                           0,
-		"remote error: tls: handshake failure":                                                        0,
+		"remote error: tls: handshake failure":                                                        backends.Credentials, // over TLS 1.2: no certificate
+		"ERR proxy: remote error: tls: certificate required":                                          0,                    // of another connection than ours
 		"LOADING Redis is loading the dataset in memory":                                              0,
 		"READONLY You can't write against a read only replica.":                                       0,
 		// Cut after 128 bytes: the password is not to be recognised.
 		"ERR unknown command 'auth', with args beginning with: 'u' '" + long[:100] + "'": backends.Configuration,
 	} {
-		err := classify(&config{password: long}, errors.New(text))
+		said := errors.New(text)
+		if alert, ok := strings.CutPrefix(text, "remote error: "); ok {
+			said = &net.OpError{Op: "remote error", Err: errors.New(alert)} // as crypto/tls has it
+		}
+		err := classify(&config{password: long}, said)
 		var kind backends.PermanentKind
 		if p, ok := errors.AsType[*backends.PermanentError](err); ok {
 			kind = p.Kind

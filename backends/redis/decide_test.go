@@ -361,7 +361,7 @@ func compareOrder(d drawing, x *comparison) {
 	if overtaken {
 		d.overtake(x)
 	}
-	args, err := orderArgs(o, s, answer)
+	args, err := orderArgs(o, s, backends.Write{Record: answer.Record, Release: answer.Release})
 	if err != nil {
 		x.Fatal(err)
 	}

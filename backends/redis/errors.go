@@ -1,19 +1,17 @@
 package redis
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/backendurl"
 )
 
 const (
 	aclHint     = "the rights that leaderrun needs are one line: docs/backends.md, section Redis"
-	certHint    = "this server wants a client certificate that it knows: ?cert=FILE&key=FILE"
 	clusterHint = "use redis+cluster://HOST:PORT,HOST:PORT"
 	prefixHint  = "another program uses these keys: choose another ?prefix="
 )
@@ -50,14 +48,6 @@ var faults = []fault{
 	{"has no permissions to", backends.Credentials, aclHint},
 	{"o permissions to access", backends.Credentials, aclHint},
 	{"ACL failure in script", backends.Credentials, aclHint}, // Redis 7.2, Valkey
-	{"remote error: tls: bad certificate", backends.Credentials, certHint},
-	{"remote error: tls: certificate required", backends.Credentials, certHint},
-	{"remote error: tls: unknown certificate", backends.Credentials, certHint},
-	{"remote error: tls: expired certificate", backends.Credentials, certHint},
-	{"remote error: tls: revoked certificate", backends.Credentials, certHint},
-	{"remote error: tls: unsupported certificate", backends.Credentials, certHint},
-	{"remote error: tls: access denied", backends.Credentials, certHint},
-	{"remote error: tls: protocol version not supported", backends.Configuration, "the server wants another version of TLS"},
 
 	{"LEADERRUN-OLD", backends.Configuration, "leaderrun needs Redis 5 or Valkey"},
 	{"not allowed after non deterministic commands", backends.Configuration, "leaderrun needs Redis 5 or Valkey"},
@@ -70,7 +60,6 @@ var faults = []fault{
 	{"ommand called from script", backends.Configuration, "the server's scripts lack a command: see docs/backends.md, section Redis"},
 	{"redis: can't parse", backends.Configuration, "is this a Redis server? with TLS the URL begins with rediss://"},
 	{"redis: invalid reply", backends.Configuration, "is this a Redis server? with TLS the URL begins with rediss://"},
-	{"first record does not look like a TLS handshake", backends.Configuration, "this server speaks no TLS on this port: redis://"},
 }
 
 // garbled are the faults of a server that does not speak Redis' protocol. One that has spoken it before does: then a
@@ -87,6 +76,7 @@ func classify(cfg *config, err error) error {
 	if err == nil || isPermanent(err) || errors.Is(err, backends.ErrLost) {
 		return err
 	}
+	ofTLS := backendurl.RemediesOf("redis").Fault(err)
 	text, _, _ := strings.Cut(err.Error(), ", with args beginning with") // cut off, they are not recognised
 	text = cfg.scrub(text)
 	if text != err.Error() {
@@ -95,11 +85,9 @@ func classify(cfg *config, err error) error {
 	if cfg.kind == single && (strings.HasPrefix(text, "MOVED ") || strings.HasPrefix(text, "CROSSSLOT")) {
 		return configuration(clusterHint, "this server is a node of a Redis Cluster")
 	}
-	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return configuration("?ca=FILE names the authority that signed the server's certificate, ?server-name= the name in it", "%w", err)
-	}
-	if _, ok := errors.AsType[x509.HostnameError](err); ok {
-		return configuration("?server-name= is the name in the server's certificate", "%w", err)
+	if ofTLS != nil {
+		ofTLS.Err = err // without passwords
+		return ofTLS
 	}
 	for _, f := range faults {
 		if strings.Contains(text, f.text) {

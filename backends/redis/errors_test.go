@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -75,6 +76,32 @@ func TestErrors(t *testing.T) {
 			}
 			t.Log(err)
 		})
+	}
+}
+
+// TestClientCertificateWanted: hazard: a server that demands a certificate is asked for ever.
+func TestClientCertificateWanted(t *testing.T) {
+	t.Parallel()
+	certs := testserver.NewCertificates(t)
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		strict := certs.Server(t)
+		strict.ClientAuth, strict.MaxVersion = tls.RequireAnyClientCert, version
+		l, err := tls.Listen("tcp", "127.0.0.1:0", strict)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = l.Close() })
+		go func() {
+			for conn, err := l.Accept(); err == nil; conn, err = l.Accept() {
+				_, _ = conn.Read(make([]byte, 1))
+				_ = conn.Close()
+			}
+		}()
+		_, err = open(t, "rediss://"+l.Addr().String()+"?ca="+certs.CA).Acquire(within(t, backendtest.Patience), claim("job", long))
+		p, ok := errors.AsType[*backends.PermanentError](err)
+		if !ok || p.Kind != backends.Credentials || !strings.Contains(p.Hint, "?cert=") {
+			t.Errorf("%s: %v (%+v)", tls.VersionName(version), err, p)
+		}
 	}
 }
 

@@ -97,6 +97,8 @@ func (d *Driver) status(s *sight, job string) backends.Status {
 
 // Jobs implements backends.Inspector. It looks through all keys of the database, a thousand at a time.
 func (d *Driver) Jobs(ctx context.Context) ([]string, error) {
+	ctx, cancel := backends.During(ctx, d.life)
+	defer cancel()
 	l, err := d.use()
 	if err != nil {
 		return nil, err
@@ -119,7 +121,7 @@ func (d *Driver) Jobs(ctx context.Context) ([]string, error) {
 	}
 	if o.err != nil {
 		d.drop(l)
-		return nil, fmt.Errorf("list jobs: %w", o.err)
+		return nil, about("list jobs of", d.cfg.prefix, o.err)
 	}
 	return o.jobs, nil
 }

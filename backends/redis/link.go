@@ -44,7 +44,7 @@ type link struct {
 func (d *Driver) use() (*link, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.closed {
+	if d.life.Err() != nil {
 		return nil, errClosed
 	}
 	if d.link == nil {
@@ -80,10 +80,21 @@ func (l *link) retire() {
 	l.closeIfUnused()
 }
 
+// hangUp ends what is on its way, too.
+func (l *link) hangUp() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.retired = true
+	l.close()
+}
+
 func (l *link) closeIfUnused() {
-	if !l.retired || l.users > 0 {
-		return
+	if l.retired && l.users == 0 {
+		l.close()
 	}
+}
+
+func (l *link) close() {
 	for _, c := range l.clients {
 		_ = c.Close()
 	}

@@ -11,23 +11,22 @@ import (
 // Order implements backends.Operator. Nobody waits for an order as for a claim, so it is decided here, on what was
 // read, and written if nothing of that has changed since: two round trips instead of a mirror of the decision in Lua.
 func (d *Driver) Order(ctx context.Context, o backends.Order) error {
-	for {
-		s, err := d.look(ctx, o.Job)
-		if err != nil {
-			return about(string(o.Kind), o.Job, err)
-		}
-		answer := backends.DecideOrder(s.view(), o)
-		if answer.Err != nil {
-			return answer.Err
-		}
-		ordered, err := d.write(ctx, o, s, answer)
-		if err != nil {
-			return about(string(o.Kind), o.Job, err)
-		}
-		if ordered {
-			return nil
-		}
+	steps := backends.Steps[*sight]{
+		Read: d.look, View: (*sight).view, Always: true,
+		Swap: func(ctx context.Context, job string, s *sight, w backends.Write) (*sight, bool, error) {
+			done, err := d.write(ctx, o, s, w)
+			if err != nil || done {
+				return s, done, err
+			}
+			s, err = d.look(ctx, job)
+			return s, false, err
+		},
 	}
+	err := steps.Order(ctx, o)
+	if err == nil || backends.IsAnswer(err) {
+		return err
+	}
+	return about(string(o.Kind), o.Job, err)
 }
 
 func (s *sight) view() backends.View {
@@ -36,8 +35,8 @@ func (s *sight) view() backends.View {
 
 // write carries out an order, and says no if the store does not hold any more what it was decided on. One that
 // changes nothing is written too: its first reply may have been lost for want of replicas.
-func (d *Driver) write(ctx context.Context, o backends.Order, s *sight, answer backends.Ordered) (bool, error) {
-	args, err := orderArgs(o, s, answer)
+func (d *Driver) write(ctx context.Context, o backends.Order, s *sight, w backends.Write) (bool, error) {
+	args, err := orderArgs(o, s, w)
 	if err != nil {
 		return false, err
 	}
@@ -55,12 +54,12 @@ func (d *Driver) write(ctx context.Context, o backends.Order, s *sight, answer b
 	return yes && err == nil, err
 }
 
-func orderArgs(o backends.Order, s *sight, answer backends.Ordered) ([]any, error) {
+func orderArgs(o backends.Order, s *sight, w backends.Write) ([]any, error) {
 	was, err := hashOf(s.record)
 	if err != nil {
 		return nil, err
 	}
-	is, err := hashOf(answer.Record)
+	is, err := hashOf(w.Record)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +68,7 @@ func orderArgs(o backends.Order, s *sight, answer backends.Ordered) ([]any, erro
 		lease = *s.lease
 	}
 	release := 0
-	if answer.Release {
+	if w.Release {
 		release = 1
 	}
 	args := []any{o.Job, o.By.ID, lease.Holder, lease.Token, s.mark, release, len(s.stored)}

@@ -20,7 +20,6 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/redis/go-redis/v9/logging"
 
@@ -38,14 +37,16 @@ var (
 type Driver struct {
 	cfg      *config
 	nonce    string        // of this driver; a counter makes it one of a request
-	requests atomic.Uint64 //
+	requests atomic.Uint64 // that counter
 	seen     atomic.Int64  // replicas that the last reply asked for, where one mark serves all jobs
 	spoke    atomic.Bool   // the server has answered as one
 	locator  *locator      // nil: the URL names the server itself
 
-	mu     sync.Mutex
-	link   *link // for the next request; nil: none yet, or the last one failed
-	closed bool
+	life    context.Context // ends with Close, and all requests and watches with it
+	endLife context.CancelFunc
+
+	mu   sync.Mutex
+	link *link // for the next request; nil: none yet, or the last one failed
 }
 
 // Open returns a driver for a backend URL. It reads the certificates that the URL names and asks nobody. Its
@@ -57,6 +58,7 @@ func Open(rawURL string) (*Driver, error) {
 	}
 	logging.Disable() // the client library writes to stderr of the command that is run
 	d := &Driver{cfg: cfg, nonce: randomID()}
+	d.life, d.endLife = context.WithCancel(context.Background())
 	if cfg.kind != single {
 		d.locator = newLocator(cfg)
 	}
@@ -72,44 +74,14 @@ func (d *Driver) String() string { return d.Redacted() }
 // Prefix returns what the names of all keys begin with.
 func (d *Driver) Prefix() string { return d.cfg.prefix }
 
-// Limits implements backends.Driver.
+// Limits implements backends.Driver. A holder does not watch: that is a connection more for each run.
 func (d *Driver) Limits() backends.Limits {
 	return backends.Limits{MaxTTL: d.cfg.longest, MaxHint: longestHint}
-}
-
-// Acquire implements backends.Driver.
-func (d *Driver) Acquire(ctx context.Context, c backends.Claim) (backends.Grant, error) {
-	if c.TTL > d.cfg.longest {
-		return backends.Grant{}, configuration(longestHint, "a TTL of %v is longer than this store allows (%v)", c.TTL, d.cfg.longest)
-	}
-	reply, err := d.ask(ctx, request{
-		script: claimScript, job: c.Job, counts: true, args: claimArgs(c, d.cfg.longest),
-		check: func(r []any) (any, bool, error) { return claimReply(r, c) },
-	})
-	if err != nil {
-		return backends.Grant{}, about("claim", c.Job, err)
-	}
-	switch a := reply.(type) {
-	case *backends.Refusal:
-		return backends.Grant{}, a
-	case backends.Grant:
-		return a, nil
-	}
-	panic("unreachable")
 }
 
 // who are the arguments 2 to 6 of every script that acts for a holder.
 func who(c backends.Claim, more ...any) []any {
 	return append([]any{c.Job, c.Holder.ID, c.Holder.Host, c.Holder.PID, c.Holder.User}, more...)
-}
-
-func claimArgs(c backends.Claim, longest time.Duration) []any {
-	deadline := int64(-1)
-	if c.StartDeadline > 0 {
-		deadline = c.StartDeadline.Milliseconds()
-	}
-	return who(c, c.TTL.Milliseconds(), c.Floor, c.Tick, c.Once, string(c.OnLost), c.MaxAttempts, deadline,
-		c.Schedule.Fingerprint, c.Schedule.Text, c.Unclaimed.Fingerprint, c.Unclaimed.Instant, longest.Milliseconds())
 }
 
 func renewArgs(g backends.Grant) []any {
@@ -125,49 +97,6 @@ func abandonArgs(c backends.Claim) []any { return append(who(c, c.Tick), occasio
 // occasion are the arguments from which a record that was lost gets its key or tick back.
 func occasion(c backends.Claim, attempt int) []any {
 	return []any{c.Once, string(c.OnLost), c.MaxAttempts, attempt}
-}
-
-// answer is what claim.lua says, as JSON.
-type answer struct {
-	Verdict backends.Verdict            `json:"verdict"`
-	Holder  backends.Holder             `json:"holder"`
-	Token   int64                       `json:"token"`
-	Wait    int64                       `json:"wait"` // ms
-	Seen    struct{ Token, Beat int64 } `json:"seen"`
-	Tick    int64                       `json:"tick"`
-	Attempt int                         `json:"attempt"`
-	At      *int64                      `json:"at"` // ms
-	Text    string                      `json:"text"`
-	Lease   *int64                      `json:"lease"` // ms
-	First   bool                        `json:"first"`
-	Lost    []backends.Occurrence       `json:"lost"`
-	Notes   []string                    `json:"notes"`
-}
-
-// claimReply reads the reply of claim.lua: a Grant or a *Refusal, and whether it is one that must have
-// reached the replicas.
-func claimReply(reply []any, c backends.Claim) (any, bool, error) {
-	var a answer
-	text := element(reply, 3)
-	if err := json.Unmarshal([]byte(text), &a); err != nil || len(reply) != 4 || a.Verdict == "" {
-		return nil, false, errReply
-	}
-	if a.Verdict == backends.Granted {
-		if a.Token <= 0 || a.Attempt < 0 {
-			return nil, false, errReply
-		}
-		return backends.Grant{
-			Claim: c, Token: a.Token, TTL: c.TTL, Tick: a.Tick, Attempt: a.Attempt, Lost: a.Lost, Notes: a.Notes,
-		}, true, nil
-	}
-	r := &backends.Refusal{
-		Verdict: a.Verdict, Holder: a.Holder, Token: a.Token, Wait: time.Duration(a.Wait) * time.Millisecond,
-		Seen: backends.Evidence{Token: a.Seen.Token, Beat: a.Seen.Beat}, Tick: a.Tick, Text: a.Text, First: a.First,
-	}
-	if a.At != nil && a.Lease != nil {
-		r.At, r.Lease = time.UnixMilli(*a.At), time.UnixMilli(*a.Lease)
-	}
-	return r, false, nil
 }
 
 // Renew implements backends.Driver.
@@ -241,13 +170,13 @@ func about(step, job string, err error) error {
 	return fmt.Errorf("%s %q: %w", step, job, err)
 }
 
-// Close implements backends.Driver. Requests in flight end by their contexts.
+// Close implements backends.Driver. It ends requests that are on their way.
 func (d *Driver) Close() error {
+	d.endLife()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.closed = true
 	if d.link != nil {
-		d.link.retire()
+		d.link.hangUp()
 		d.link = nil
 	}
 	return nil

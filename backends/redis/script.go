@@ -68,10 +68,12 @@ type request struct {
 	check func(reply []any) (result any, ok bool, err error)
 }
 
-// ask runs a request and returns when ctx ends, also while it is in flight: the client library cannot be
+// ask runs a request and returns when ctx or the driver ends, also while it is in flight: the client library cannot be
 // interrupted (go-redis#2556), so its reply is dropped. After any failure the next request goes out on a
 // fresh connection.
 func (d *Driver) ask(ctx context.Context, r request) (any, error) {
+	ctx, cancel := backends.During(ctx, d.life)
+	defer cancel()
 	l, err := d.use()
 	if err != nil {
 		return nil, err

@@ -3,7 +3,6 @@ package redis
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"net"
 	"time"
 
@@ -12,44 +11,22 @@ import (
 	"github.com/leaderrun/leaderrun/backends"
 )
 
-const (
-	watchPing    = 20 * time.Second // a silent subscription is asked whether it lives
-	watchRetry   = 200 * time.Millisecond
-	watchRetries = 5 * time.Second
-)
+const watchPing = 20 * time.Second // a silent subscription is asked whether it lives
 
 // Watch implements backends.Watcher by a subscription to the job's channel, on a connection of its own. It
 // sends once when the subscription stands, also after a reconnection: what happened before went unseen. The
 // channel is closed before ctx ends only where no retry helps, e.g. without the right to subscribe.
 func (d *Driver) Watch(ctx context.Context, job string) (<-chan backends.News, error) {
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	ch := make(chan backends.News, 1)
-	go func() {
-		defer close(ch)
-		for pause := watchRetry; ctx.Err() == nil; pause = min(2*pause, watchRetries) {
-			subscribed, err := d.subscribe(ctx, job, ch)
-			if isPermanent(err) || errors.Is(err, errClosed) {
-				return
-			}
-			if subscribed {
-				pause = watchRetry
-			}
-			select {
-			case <-time.After(pause/2 + rand.N(pause/2)): //nolint:gosec // jitter
-			case <-ctx.Done():
-			}
-		}
-	}()
-	return ch, nil
+	return backends.Rewatch(ctx, d.life, func(ctx context.Context, tell func(backends.News)) error {
+		return d.follow(ctx, job, tell)
+	})
 }
 
-// subscribe holds one subscription until it breaks.
-func (d *Driver) subscribe(ctx context.Context, job string, ch chan backends.News) (subscribed bool, err error) {
+// follow holds one subscription until it breaks.
+func (d *Driver) follow(ctx context.Context, job string, tell func(backends.News)) error {
 	l, err := d.use()
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer l.release()
 	defer func() {
@@ -62,13 +39,13 @@ func (d *Driver) subscribe(ctx context.Context, job string, ch chan backends.New
 	defer cancel()
 	client, err := l.client(asking, key)
 	if err != nil {
-		return false, classify(d.cfg, err)
+		return classify(d.cfg, err)
 	}
 	sub := client.Subscribe(asking) // no channel yet: nothing is sent
 	defer func() { _ = sub.Close() }()
 	defer context.AfterFunc(ctx, func() { _ = sub.Close() })() // a read in flight knows no context
 	if err := sub.Subscribe(asking, key); err != nil {
-		return false, classify(d.cfg, err)
+		return classify(d.cfg, err)
 	}
 	asked := false
 	for {
@@ -76,18 +53,17 @@ func (d *Driver) subscribe(ctx context.Context, job string, ch chan backends.New
 		if isTimeout(err) && !asked && ctx.Err() == nil {
 			asked = true
 			if err := sub.Ping(ctx); err != nil {
-				return subscribed, err
+				return err
 			}
 			continue
 		}
 		if err != nil {
-			return subscribed, classify(d.cfg, err)
+			return classify(d.cfg, err)
 		}
 		asked = false
 		switch message.(type) {
 		case *goredis.Subscription, *goredis.Message:
-			subscribed = true
-			backends.Tell(ch, backends.News{Look: true})
+			tell(backends.News{Look: true})
 		}
 	}
 }

@@ -44,7 +44,7 @@ func (s *session) acquire(ctx context.Context, c backends.Claim) (backends.Grant
 		}
 		change := change{record: decision.Record}
 		if g := decision.Grant; g != nil {
-			change.alive, change.lease, change.label = true, hold, labelOf(*g)
+			change.alive, change.lease, change.label = true, hold, backends.LabelOf(*g)
 		}
 		now, done, err := s.swap(ctx, c.Job, old, change)
 		switch {

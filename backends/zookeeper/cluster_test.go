@@ -108,7 +108,7 @@ func TestFollowerLags(t *testing.T) {
 		now, err := late.read(t.Context(), "job")
 		if err != nil { // its leader has given it up meanwhile
 			steps.WantUnknown("read", err)
-		} else if !now.held || now.label != labelOf(g) {
+		} else if !now.held || now.label != backends.LabelOf(g) {
 			t.Errorf("read %+v, was %+v, want the lease of %+v", now, before, g)
 		}
 		late.drop()

@@ -18,8 +18,6 @@ import (
 var _ backends.Examiner = (*Driver)(nil)
 
 const (
-	serverLimit = 5 * time.Second // for all that is asked of one server
-
 	unreachable = "is the server up with most of its ensemble, and does a firewall let this host through?"
 	configNode  = "/zookeeper/config" // says which servers there are; everybody may read it
 )
@@ -33,9 +31,15 @@ type examined struct {
 	err     error
 }
 
+// examination is what is known while an ensemble is looked at.
+type examination struct {
+	backends.Findings
+	d *Driver
+}
+
 // Examine implements backends.Examiner. It opens one session of the given TTL, and closes it.
 func (d *Driver) Examine(ctx context.Context, ttl time.Duration) []backends.Finding {
-	x := &backends.Findings{}
+	x := &examination{d: d}
 	u := d.cfg.url
 	if d.cfg.tls == nil && u.Password != "" {
 		x.InClear("password", u.Addrs, "use TLS: zks://")
@@ -57,24 +61,24 @@ func (d *Driver) Examine(ctx context.Context, ttl time.Duration) []backends.Find
 			s = e.conn.Session()
 		}
 	}
-	d.reachable(x, all, len(up) > 0)
+	x.reachable(all)
 	if len(up) == 0 {
-		return *x
+		return x.Findings
 	}
 	last := up[len(up)-1] // has the session now
 	defer last.conn.Farewell(tidying)
-	d.ensemble(x, all, up)
-	d.roles(ctx, x, up)
-	d.timeout(x, last, ttl)
-	if d.rights(ctx, x, last.conn) {
-		d.openness(ctx, x, last.conn)
+	x.ensemble(all, up)
+	x.roles(ctx, up)
+	x.timeout(last, ttl)
+	if x.rights(ctx, last.conn) {
+		x.openness(ctx, last.conn)
 	}
-	return *x
+	return x.Findings
 }
 
 // askServer opens the session at one server, or moves it there: servers of one ensemble know it.
 func (d *Driver) askServer(ctx context.Context, addr string, s wire.Session, ttl time.Duration) *examined {
-	ctx, cancel := context.WithTimeout(ctx, serverLimit)
+	ctx, cancel := context.WithTimeout(ctx, backends.AskLimit)
 	defer cancel()
 	e := &examined{addr: addr}
 	s.Timeout = ttl
@@ -89,9 +93,10 @@ func (d *Driver) askServer(ctx context.Context, addr string, s wire.Session, ttl
 		e.err = e.conn.Do(ctx, synced, config)
 		e.took = time.Since(began)
 	}
-	if e.err == nil {
-		e.err = synced.Err
+	if e.err != nil { // what the calls hold is nobody's
+		return e
 	}
+	e.err = synced.Err
 	for line := range strings.Lines(string(config.Data)) {
 		if strings.HasPrefix(line, "server.") {
 			e.servers = append(e.servers, strings.TrimSpace(line))
@@ -101,22 +106,22 @@ func (d *Driver) askServer(ctx context.Context, addr string, s wire.Session, ttl
 	return e
 }
 
-func (d *Driver) reachable(x *backends.Findings, all []*examined, some bool) {
+func (x *examination) reachable(all []*examined) {
+	var told []backends.Answer
 	for _, e := range all {
-		switch err := d.classify(e.err); {
+		switch {
 		case e.err == nil:
-			x.Fine(backends.Reachable, "%s answers within %v", e.addr, e.took.Round(10*time.Microsecond))
+			told = append(told, backends.Answer{Fine: fmt.Sprintf("%s answers within %v", e.addr, e.took.Round(10*time.Microsecond))})
 		case errors.Is(e.err, wire.ErrExpired): // told by ensemble
-		case some:
-			x.Warn(backends.Reachable, unreachable, "%v", err) // which names the host
 		default:
-			x.Failed(backends.Reachable, unreachable, err)
+			told = append(told, backends.Answer{Err: x.d.classify(x.d.unreached(e.err)), Remedy: unreachable}) // which names the host
 		}
 	}
+	x.Hosts(told)
 }
 
 // ensemble makes sure that the URL names one: two would each give a job to somebody.
-func (d *Driver) ensemble(x *backends.Findings, all, up []*examined) {
+func (x *examination) ensemble(all, up []*examined) {
 	const what = "ensemble"
 	for _, e := range all {
 		if errors.Is(e.err, wire.ErrExpired) || e.err == nil && !slices.Equal(e.servers, up[0].servers) {
@@ -126,21 +131,12 @@ func (d *Driver) ensemble(x *backends.Findings, all, up []*examined) {
 	}
 	isObserver := func(s string) bool { return strings.Contains(s, ":observer") }
 	voters := len(slices.DeleteFunc(slices.Clone(up[0].servers), isObserver))
-	switch {
-	case voters < 2:
-		x.Warn(what, "run three servers", "one server: while it is down nothing runs")
-	case len(all) < voters:
-		x.Warn(what, "name them all: a run goes on as long as one of those named can be reached", "the URL names %d of %d servers", len(all), voters)
-	case voters%2 == 0:
-		x.Warn(what, "run an odd number", "%d servers that vote, which bear no more failures than %d", voters, voters-1)
-	default:
-		x.Fine(what, "%d servers that vote, of which %d may fail", voters, (voters-1)/2)
-	}
+	x.Quorum(what, voters, len(all))
 }
 
 // roles tells versions and roles, of servers that answer a four-letter word: srvr is allowed unless it is forbidden.
-func (d *Driver) roles(ctx context.Context, x *backends.Findings, up []*examined) {
-	if d.cfg.tls != nil { // the port of the words may be another
+func (x *examination) roles(ctx context.Context, up []*examined) {
+	if x.d.cfg.tls != nil { // the port of the words may be another
 		return
 	}
 	for _, e := range up {
@@ -162,7 +158,7 @@ func (d *Driver) roles(ctx context.Context, x *backends.Findings, up []*examined
 }
 
 func fourLetters(ctx context.Context, addr, word string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, serverLimit)
+	ctx, cancel := context.WithTimeout(ctx, backends.AskLimit)
 	defer cancel()
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {
@@ -178,7 +174,7 @@ func fourLetters(ctx context.Context, addr, word string) (string, error) {
 	return string(text), err
 }
 
-func (d *Driver) timeout(x *backends.Findings, e *examined, ttl time.Duration) {
+func (x *examination) timeout(e *examined, ttl time.Duration) {
 	const what = "sessions"
 	switch granted := e.conn.Session().Timeout; {
 	case granted < ttl:
@@ -194,8 +190,9 @@ func (d *Driver) timeout(x *backends.Findings, e *examined, ttl time.Duration) {
 
 // rights asks for a multi that would make a node, was it not for its last operation. ZooKeeper looks at the rights of
 // each before that.
-func (d *Driver) rights(ctx context.Context, x *backends.Findings, conn *wire.Conn) bool {
-	ctx, cancel := context.WithTimeout(ctx, serverLimit)
+func (x *examination) rights(ctx context.Context, conn *wire.Conn) bool {
+	d := x.d
+	ctx, cancel := context.WithTimeout(ctx, backends.AskLimit)
 	defer cancel()
 	const nobody = "/zookeeper/no such node"
 	missing := false
@@ -228,8 +225,9 @@ func (d *Driver) rights(ctx context.Context, x *backends.Findings, conn *wire.Co
 }
 
 // openness warns of nodes that everybody may write.
-func (d *Driver) openness(ctx context.Context, x *backends.Findings, conn *wire.Conn) {
-	ctx, cancel := context.WithTimeout(ctx, serverLimit)
+func (x *examination) openness(ctx context.Context, conn *wire.Conn) {
+	d := x.d
+	ctx, cancel := context.WithTimeout(ctx, backends.AskLimit)
 	defer cancel()
 	call := wire.NewCall(wire.GetACL(d.cfg.dir))
 	if conn.Do(ctx, call) != nil || call.Err != nil {

@@ -2,20 +2,15 @@ package zookeeper
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/zookeeper/wire"
+	"github.com/leaderrun/leaderrun/internal/backendurl"
 )
 
-const (
-	caHint     = "?ca=FILE names the authority that signed the server's certificate, ?server-name= the name in it"
-	certHint   = "this server wants a client certificate that it knows: ?cert=FILE&key=FILE"
-	prefixHint = "another program uses these nodes: choose another ?prefix="
-)
+const prefixHint = "another program uses these nodes: choose another ?prefix="
 
 var (
 	// errReply says that the server answered something else than it was asked.
@@ -43,7 +38,13 @@ func (d *Driver) classify(err error) error {
 	if err == nil || isPermanent(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	scheme, several := d.cfg.url.Scheme, len(d.cfg.url.Addrs) > 1
+	if u, ok := errors.AsType[*backendurl.Unreached](err); ok { // each host has its own reason
+		if judged := u.Judge(len(d.cfg.url.Addrs), d.unreached); judged != nil {
+			return judged
+		}
+		return err
+	}
+	scheme := d.cfg.url.Scheme
 	switch {
 	case wire.Is(err, wire.NoAuth) && d.cfg.url.User == "":
 		return credentials("a user who may: "+scheme+"://USER:PASSWORD@HOST, or zkCli.sh setAcl", err)
@@ -55,17 +56,20 @@ func (d *Driver) classify(err error) error {
 		return credentials("leaderrun knows digest authentication alone: sessionRequireClientSASLAuth=false", err)
 	case wire.Is(err, wire.Unimplemented):
 		return configuration("leaderrun needs ZooKeeper 3.5 or later", "%w", err)
-	case several || !wire.Untrusted(err): // or the fault of one server
+	}
+	return err
+}
+
+// unreached classifies why one host took no connection.
+func (d *Driver) unreached(err error) error {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return configuration(caHint, "%w", err)
+	if _, ok := errors.AsType[*wire.ProtocolError](err); ok && !d.spoken.Load() { // else one reply was broken, and that passes
+		return configuration("is this a ZooKeeper server? with TLS the URL begins with zks://", "%w", err)
 	}
-	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
-		return configuration("this server speaks no TLS on this port: zk://", "%w", err)
+	if fault := backendurl.RemediesOf("zk").Fault(err); fault != nil {
+		return fault
 	}
-	if strings.Contains(err.Error(), "protocol version not supported") {
-		return configuration("the server wants another version of TLS", "%w", err)
-	}
-	return credentials(certHint, err)
+	return err
 }

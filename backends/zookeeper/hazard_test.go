@@ -231,7 +231,7 @@ func TestEmptiedByHand(t *testing.T) {
 			w.WantLost(fmt.Sprint(step, " after ", renewals), err)
 			w.Renew(w.other, next)
 			now := stateOf(t, w.operator, "job")
-			if !now.held || now.label != labelOf(next) || now.record.Token != next.Token {
+			if !now.held || now.label != backends.LabelOf(next) || now.record.Token != next.Token {
 				t.Errorf("%s after %d: %+v, want %+v", step, renewals, now, next)
 			}
 			if next.Token <= g.Token {
@@ -254,7 +254,7 @@ func TestNoBeatComesTwice(t *testing.T) {
 	candidate.Seen.For = time.Hour
 	first := stateOf(t, w.operator, "job").record
 	w.Renew(w.d, g)
-	operate(t, w.operator, wire.SetData(k.record, write(stored{first, 1}), -1), wire.Delete(k.lease, -1))
+	operate(t, w.operator, wire.SetData(k.record, backends.Marshal(stored{first, 1}), -1), wire.Delete(k.lease, -1))
 	if r := w.Refused(w.other, candidate, backends.Vanished); r.Wait != g.TTL {
 		t.Errorf("waits %v beside a live holder, want %v", r.Wait, g.TTL)
 	}
@@ -277,7 +277,7 @@ func TestForeignNodes(t *testing.T) {
 		}
 	}
 	g := w.Acquire(w.d, newClaim("job"))
-	for _, data := range []string{"", "x", "null", `{"holder":"a"}`, `{"holder":1,"token":1}`, string(write(labelOf(g)))} {
+	for _, data := range []string{"", "x", "null", `{"holder":"a"}`, `{"holder":1,"token":1}`, string(backends.Marshal(backends.LabelOf(g)))} {
 		operate(t, w.operator, wire.Delete(k.lease, -1), wire.Create(k.lease, []byte(data), wire.World(), false))
 		foreign(fmt.Sprintf("lease %q", data), k.lease)
 		_, err := w.d.Renew(t.Context(), g)

@@ -3,7 +3,6 @@ package zookeeper
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/zookeeper/wire"
@@ -34,15 +33,7 @@ func (s *session) inspect(ctx context.Context, job string) (backends.Status, err
 	case !now.held && now.record.Job == "":
 		return backends.Status{}, backends.ErrUnknownJob
 	}
-	view := now.view(0)
-	status := backends.Status{Record: now.record, Lease: view.Lease, Now: view.Now}
-	if status.Record.Job == "" {
-		status.Record.Job = job
-	}
-	if !now.held && !now.record.Free() { // whoever comes now
-		status.Wait = time.Duration(now.record.TTL) * time.Millisecond
-	}
-	return status, nil
+	return backends.StatusOf(now.view(0), job), nil
 }
 
 // Jobs implements backends.Inspector.

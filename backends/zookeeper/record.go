@@ -1,7 +1,6 @@
 package zookeeper
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -12,13 +11,6 @@ import (
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/zookeeper/wire"
 )
-
-// label is what a lease node holds. It is written once, with the node, and never changed: a node of another version has
-// been tampered with.
-type label struct {
-	Holder string `json:"holder"`
-	Token  int64  `json:"token"`
-}
 
 // state is what the nodes of a job hold. It is not changed.
 //
@@ -32,8 +24,8 @@ type state struct {
 	written int64           // the transaction that wrote it last
 	version int32           // how often it was written since it was created
 
-	held    bool  // the lease exists
-	label   label // zero: it says nothing that makes sense, and foreign why
+	held    bool           // the lease exists
+	label   backends.Label // zero: it says nothing that makes sense, and foreign why
 	foreign error
 	leased  int64 // the transaction that created it
 	owner   int64 // the session that it goes with
@@ -81,14 +73,15 @@ func (d *Driver) state(k keys, record, lease *wire.Call) (*state, error) {
 	return now, nil
 }
 
-// readLabel reads a lease. One that we have not written so is never taken for free: who wrote it may run.
-func readLabel(k keys, lease *wire.Call) (label, error) {
-	var l label
-	switch err := json.Unmarshal(lease.Data, &l); {
-	case err != nil || l.Holder == "" || l.Token <= 0:
-		return label{}, configuration(prefixHint, "the node %s holds no lease of leaderrun", k.lease)
+// readLabel reads a lease. One that we have not written so is never taken for free: who wrote it may run. It is written
+// once, with the node, and never changed: a node of another version has been tampered with.
+func readLabel(k keys, lease *wire.Call) (backends.Label, error) {
+	l, ok := backends.ParseLabel(lease.Data)
+	switch {
+	case !ok:
+		return backends.Label{}, configuration(prefixHint, "the node %s holds no lease of leaderrun", k.lease)
 	case lease.Stat.EphemeralOwner == 0 || lease.Stat.Version != 0:
-		return label{}, configuration("who is sure that nobody runs the job deletes the node", "the node %s was written by hand: it says nothing of who runs the job", k.lease)
+		return backends.Label{}, configuration("who is sure that nobody runs the job deletes the node", "the node %s was written by hand: it says nothing of who runs the job", k.lease)
 	}
 	return l, nil
 }
@@ -104,42 +97,26 @@ func readRecord(node *wire.Call) (backends.Record, error) {
 	if len(node.Data) == 0 {
 		return backends.Record{}, nil
 	}
-	if !bytes.HasPrefix(bytes.TrimSpace(node.Data), []byte("{")) { // null would be an empty record
-		return backends.Record{}, errors.New("it is no JSON object")
-	}
-	var r stored
-	if err := json.Unmarshal(node.Data, &r); err != nil {
+	r, err := backends.ParseRecord(node.Data)
+	if err != nil {
 		return backends.Record{}, err
 	}
-	if r.Version != node.Stat.Version {
+	var written struct{ Version int32 } // as stored has it
+	if err := json.Unmarshal(node.Data, &written); err != nil {
+		return backends.Record{}, err
+	}
+	if written.Version != node.Stat.Version {
 		r.Beat = -node.Stat.Mzxid
 	}
-	return r.Record, nil
+	return r, nil
 }
 
-func write(v any) []byte {
-	text, err := json.Marshal(v)
-	if err != nil {
-		panic(fmt.Sprintf("record: %v", err)) // it has strings and numbers only
-	}
-	return text
-}
-
-// view is what the decision is taken on. A candidate asks again after Left at the latest: ZooKeeper does not tell it. The
-// record says when the holder renewed, by the holder's clock, which will do for a timer that stands behind a watch.
+// view is what the decision is taken on.
 func (s *state) view(ttl time.Duration) backends.View {
-	v := backends.View{Record: s.record, Now: time.Now(), Proof: backends.ByBeat}
-	if s.held {
-		if s.record.TTL > 0 {
-			ttl = time.Duration(s.record.TTL) * time.Millisecond
-		}
-		left := time.UnixMilli(s.record.Until).Sub(v.Now)
-		if left <= 0 || left > ttl { // the clocks differ
-			left = ttl
-		}
-		v.Lease = &backends.Lease{Holder: s.label.Holder, Token: s.label.Token, Left: left}
+	if !s.held {
+		return backends.BeatView(s.record, nil, ttl)
 	}
-	return v
+	return backends.BeatView(s.record, &s.label, ttl)
 }
 
 // change is what a step writes.
@@ -147,7 +124,7 @@ type change struct {
 	record backends.Record
 	alive  bool // the holder shows that it is: a beat
 	lease  leaseChange
-	label  label // of hold
+	label  backends.Label // of hold
 }
 
 // leaseChange says what becomes of the lease.
@@ -162,11 +139,11 @@ const (
 // ops are the operations of a change, that of the record first.
 func (s *session) ops(k keys, old *state, c change) []wire.Op {
 	acl := s.d.acl()
-	ops := []wire.Op{wire.SetData(k.record, write(stored{c.record, old.version + 1}), old.version)}
+	ops := []wire.Op{wire.SetData(k.record, backends.Marshal(stored{c.record, old.version + 1}), old.version)}
 	if !old.exists {
 		ops = append([]wire.Op{wire.Create(k.record, nil, acl, false)}, ops...)
 	}
-	create := wire.Create(k.lease, write(c.label), acl, true)
+	create := wire.Create(k.lease, backends.Marshal(c.label), acl, true)
 	switch {
 	case c.lease == release:
 		ops = append(ops, wire.Delete(k.lease, 0))
@@ -238,7 +215,7 @@ func after(old *state, c change, calls []*wire.Call) (*state, bool, error) {
 		lease := calls[1].Stat
 		now.held, now.leased, now.owner, now.label = true, lease.Czxid, lease.EphemeralOwner, c.label
 	case release:
-		now.held, now.leased, now.owner, now.label = false, 0, 0, label{}
+		now.held, now.leased, now.owner, now.label = false, 0, 0, backends.Label{}
 	}
 	return &now, true, nil
 }

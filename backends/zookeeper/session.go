@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/zookeeper/wire"
+	"github.com/leaderrun/leaderrun/internal/backendurl"
 )
 
 // patient is the part of a TTL for which a server may owe an answer before a renewal goes to another: half of what the
@@ -21,6 +23,7 @@ const patient = 24
 type session struct {
 	d      *Driver
 	asked  time.Duration      // for how long it is to live without a request
+	lease  bool               // it is for a lease: of no use where it is to live for less than was asked
 	event  func(e wire.Event) // nil: it watches nothing
 	holder string             // who claims with it, guarded by the driver's lock; "": it holds nothing
 
@@ -31,12 +34,14 @@ type session struct {
 	conns []*wire.Conn // all that may be open
 }
 
-func (d *Driver) newSession(timeout time.Duration) *session {
-	s := &session{d: d, asked: timeout}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.sessions[s] = true
-	return s
+// newSession makes the session of a lease.
+func (d *Driver) newSession(ttl time.Duration) *session {
+	return &session{d: d, asked: ttl, lease: true}
+}
+
+// newIdle makes one that holds nothing. The servers may let it live for less than it asks for.
+func (d *Driver) newIdle(timeout time.Duration) *session {
+	return &session{d: d, asked: timeout}
 }
 
 // id returns the session's number; 0: it is not open yet.
@@ -102,7 +107,7 @@ func (s *session) connection(ctx context.Context) (*wire.Conn, error) {
 		return nil, err
 	}
 	granted := conn.Session()
-	if granted.Timeout < known.Timeout {
+	if s.lease && granted.Timeout < known.Timeout {
 		if isNew {
 			conn.Farewell(tidying)
 		} else {
@@ -111,6 +116,7 @@ func (s *session) connection(ctx context.Context) (*wire.Conn, error) {
 		s.d.leave(conn.Addr)
 		return nil, s.d.tooShort(conn.Addr, granted.Timeout, known.Timeout)
 	}
+	s.d.prune()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.conn != nil {
@@ -118,7 +124,10 @@ func (s *session) connection(ctx context.Context) (*wire.Conn, error) {
 	}
 	s.conn, s.known = conn, granted
 	s.conns = append(slices.DeleteFunc(s.conns, isDead), conn)
-	if s.ended || s.d.isClosed() {
+	if !s.ended {
+		s.d.keep(s)
+	}
+	if s.ended || s.d.isClosed() { // looked at when Close can see the session
 		conn.Close()
 	}
 	return conn, nil
@@ -168,9 +177,7 @@ func (s *session) drop() {
 		c.Retire()
 	}
 	s.mu.Unlock()
-	s.d.mu.Lock()
-	defer s.d.mu.Unlock()
-	delete(s.d.sessions, s)
+	s.d.forget(s)
 }
 
 // hangUp closes its connections.
@@ -182,27 +189,70 @@ func (s *session) hangUp() {
 	}
 }
 
+// forgetIfDead makes the driver forget a session that has no open connection. With its next one it is known again.
+func (s *session) forgetIfDead() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conns = slices.DeleteFunc(s.conns, isDead); len(s.conns) == 0 {
+		s.d.forget(s)
+	}
+}
+
+func (d *Driver) keep(s *session) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.sessions[s] = true
+}
+
+func (d *Driver) forget(s *session) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.sessions, s)
+}
+
+// prune forgets what nobody let go of: a run whose Finish had no answer, or a grant that came too late, leaves its
+// session to expire, and the servers then close its connection.
+func (d *Driver) prune() {
+	for _, s := range d.all() {
+		s.forgetIfDead()
+	}
+}
+
+// all returns the sessions that may have an open connection.
+func (d *Driver) all() []*session {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Collect(maps.Keys(d.sessions))
+}
+
 // dial opens a connection to the first server that takes it, beginning with the one that took the last. A server that
-// is silent costs the whole attempt: the next one begins with another.
+// is silent costs the whole attempt: the next one begins with another. Where none takes it, the error is a
+// *backendurl.Unreached.
 func (d *Driver) dial(ctx context.Context, s wire.Session, event func(wire.Event)) (*wire.Conn, error) {
+	ctx, cancel := backends.During(ctx, d.life)
+	defer cancel()
 	u := d.cfg.url
-	var failed error
+	unreached := new(backendurl.Unreached)
 	for range u.Addrs {
 		if d.isClosed() {
 			return nil, wire.ErrClosed
 		}
 		addr := d.current()
 		conn, err := wire.Dial(ctx, addr, wire.Config{TLS: d.cfg.tls, User: u.User, Password: u.Password, Event: event}, s)
-		if err == nil || errors.Is(err, wire.ErrExpired) || errors.Is(err, context.Canceled) {
-			return conn, err
+		if err == nil {
+			d.spoken.Store(true)
+			return conn, nil
 		}
-		failed = err
+		if errors.Is(err, wire.ErrExpired) || errors.Is(err, context.Canceled) {
+			return nil, err
+		}
+		unreached.Failed(addr, err)
 		d.leave(addr)
 		if ctx.Err() != nil {
 			break
 		}
 	}
-	return nil, failed
+	return nil, unreached
 }
 
 // current returns the server that the next connection goes to.

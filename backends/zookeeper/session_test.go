@@ -34,6 +34,14 @@ func TestSessionEndsOnce(t *testing.T) {
 func TestNoSessionStays(t *testing.T) {
 	w := newWorld(t)
 	ends := map[string]func(g backends.Grant){
+		"finished without an answer": func(g backends.Grant) {
+			w.d.between = func([]*wire.Call, func() error) error { return errors.New("no answer") }
+			w.WantUnknown("Finish", w.d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}))
+			w.d.between = nil
+			cut(sessionOf(g)) // as the servers do when it has expired
+			operate(t, w.operator, wire.Delete(w.nodes("job").lease, -1), wire.Delete(w.nodes("job").record, -1))
+			stateOf(t, w.d, "job") // whoever connects finds it dead
+		},
 		"finished": func(g backends.Grant) { w.Finish(w.d, g) },
 		"lost": func(g backends.Grant) {
 			operate(t, w.operator, wire.Delete(w.nodes("job").lease, -1), wire.Delete(w.nodes("job").record, -1))

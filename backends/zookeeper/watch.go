@@ -2,48 +2,23 @@ package zookeeper
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/zookeeper/wire"
 )
 
-const (
-	watchRetry   = 200 * time.Millisecond
-	watchRetries = 5 * time.Second
-	// How long a watch's session lives without a request; it is pinged three times as often.
-	watchTimeout = 9 * time.Second
-)
+// watchTimeout is how long a watch's session lives without a request, unless the servers grant less; it is pinged three times
+// as often.
+const watchTimeout = 9 * time.Second
 
 // Watch implements backends.Watcher by watches on both nodes, on a session of its own, which holds nothing and is pinged.
 // It sends Look when the watches stand, also after a reconnection: who looks then sees what happened before. The channel is
 // closed before ctx ends only where no retry helps.
 func (d *Driver) Watch(ctx context.Context, job string) (<-chan backends.News, error) {
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	ch := make(chan backends.News, 1)
-	go func() {
-		defer close(ch)
-		for pause := watchRetry; ; pause = min(2*pause, watchRetries) {
-			began := time.Now()
-			if isPermanent(d.watch(ctx, job, ch)) {
-				return
-			}
-			if time.Since(began) > watchRetries { // one that breaks as soon as it stands makes everybody look each time
-				pause = watchRetry
-			}
-			select {
-			case <-time.After(pause/2 + rand.N(pause/2)): //nolint:gosec // jitter
-			case <-ctx.Done():
-				return
-			case <-d.closing:
-				return
-			}
-		}
-	}()
-	return ch, nil
+	return backends.Rewatch(ctx, d.life, func(ctx context.Context, tell func(backends.News)) error {
+		return d.follow(ctx, job, tell)
+	})
 }
 
 // watching is one session's watch on a job.
@@ -54,11 +29,11 @@ type watching struct {
 	seen   backends.Evidence // the beat that was told last
 }
 
-// watch tells news until its session breaks.
-func (d *Driver) watch(ctx context.Context, job string, ch chan backends.News) error {
+// follow tells news until its session breaks.
+func (d *Driver) follow(ctx context.Context, job string, tell func(backends.News)) error {
 	// A watch tells once and is gone until it is set anew: there are never more events than watches.
 	events := make(chan wire.Event, 4)
-	s := d.newSession(watchTimeout)
+	s := d.newIdle(watchTimeout)
 	s.event = func(e wire.Event) {
 		select {
 		case events <- e:
@@ -70,6 +45,9 @@ func (d *Driver) watch(ctx context.Context, job string, ch chan backends.News) e
 	if err := w.limited(ctx, wire.NewCall(wire.Sync(w.keys.record))); err != nil {
 		return err
 	}
+	s.mu.Lock()
+	dead := s.conn.Dead() // the connection that the watches are on: no other one tells
+	s.mu.Unlock()
 	stands := backends.News{Look: true}
 	for _, path := range []string{w.keys.lease, w.keys.record} {
 		n, err := w.look(ctx, path)
@@ -80,11 +58,8 @@ func (d *Driver) watch(ctx context.Context, job string, ch chan backends.News) e
 			stands.Seen = n.Seen
 		}
 	}
-	backends.Tell(ch, stands)
-	s.mu.Lock()
-	dead := s.conn.Dead()
-	s.mu.Unlock()
-	ping := time.NewTicker(watchTimeout / 3)
+	tell(stands)
+	ping := time.NewTicker(min(watchTimeout, s.granted()) / 3)
 	defer ping.Stop()
 	for {
 		var n backends.News
@@ -103,7 +78,7 @@ func (d *Driver) watch(ctx context.Context, job string, ch chan backends.News) e
 			return err
 		}
 		if n != (backends.News{}) {
-			backends.Tell(ch, n)
+			tell(n)
 		}
 	}
 }

@@ -54,6 +54,49 @@ func TestWatch(t *testing.T) {
 	}
 }
 
+// TestWatchTakesWhatItGets: servers whose sessions are shorter than a watch asks for have room for leases, and a holder
+// there must hear that it is to stop.
+func TestWatchTakesWhatItGets(t *testing.T) {
+	t.Parallel()
+	const most = watchTimeout - time.Second
+	s := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{MaxSessionTimeout: most})
+	w, d := backendtest.On(t), open(t, s.URL())
+	ch, err := d.Watch(t.Context(), "job")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.News("it stands", ch, backendtest.Looks)
+	c := newClaim("job")
+	c.TTL = most
+	g := w.Acquire(d, c)
+	w.News("a grant", ch, func(n backends.News) bool { return n.Seen.Token == g.Token })
+	ask(t, d, "job", backends.BreakRequest{Token: g.Token})
+	w.News("a request to stop", ch, backendtest.Looks)
+}
+
+// TestWatchBreaksHalfWay: the connection breaks when the lease is watched and the record is not yet. What stands then must
+// not be taken for a whole watch: nobody would tell that the lease is gone.
+func TestWatchBreaksHalfWay(t *testing.T) {
+	w := newWorld(t)
+	w.Acquire(w.other, newClaim("job"))
+	asked := 0
+	w.d.between = func(_ []*wire.Call, send func() error) error {
+		if asked++; asked == 3 { // after a sync and the lease
+			for _, s := range w.d.all() {
+				cut(s)
+			}
+		}
+		return send()
+	}
+	ch, err := w.d.Watch(t.Context(), "job")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.News("it seems to stand", ch, backendtest.Looks)
+	operate(t, w.operator, wire.Delete(w.nodes("job").lease, -1))
+	w.News("the lease is gone", ch, backendtest.Looks)
+}
+
 // TestWatchHoldsItsSession: a watch is pinged: it lives for longer than its session would without.
 func TestWatchHoldsItsSession(t *testing.T) {
 	w := newWorld(t)

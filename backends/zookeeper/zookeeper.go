@@ -18,9 +18,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
@@ -49,12 +48,13 @@ var (
 // Driver is one client of one ZooKeeper ensemble.
 type Driver struct {
 	cfg     *config
-	closing chan struct{} // closed by Close
+	life    context.Context // ends with Close, and all watches with it
+	endLife context.CancelFunc
+	spoken  atomic.Bool // a server has answered as one of ZooKeeper
 
 	mu       sync.Mutex
-	closed   bool
-	host     int // of the URL, that is tried first
-	sessions map[*session]bool
+	host     int               // of the URL, that is tried first
+	sessions map[*session]bool // that may have an open connection
 	// between, where a test sets it, is called before and after the calls of a session are sent; an error loses the
 	// replies.
 	between func(calls []*wire.Call, send func() error) error
@@ -67,7 +67,9 @@ func Open(rawURL string) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Driver{cfg: cfg, closing: make(chan struct{}), sessions: map[*session]bool{}}, nil
+	d := &Driver{cfg: cfg, sessions: map[*session]bool{}}
+	d.life, d.endLife = context.WithCancel(context.Background())
+	return d, nil
 }
 
 // Redacted returns the URL without its password.
@@ -82,9 +84,9 @@ func (d *Driver) Prefix() string { return d.cfg.dir }
 // Limits implements backends.Driver. How long a session may be at most only the servers know.
 func (d *Driver) Limits() backends.Limits {
 	return backends.Limits{
-		MinTTL:    minTTL,
-		ExpiryLag: func(time.Duration) time.Duration { return expiryLag },
-		TellsLoss: true,
+		MinTTL:        minTTL,
+		ExpiryLag:     func(time.Duration) time.Duration { return expiryLag },
+		HolderWatches: true,
 	}
 }
 
@@ -127,9 +129,10 @@ func (h *holding) isOver() bool {
 }
 
 func newHolding(s *session, last *state) *holding {
-	return &holding{Holding: backends.NewHolding(last), session: s, finishing: make(chan struct{}, 1)}
+	return &holding{Holding: backends.NewHolding(last, newer), session: s, finishing: make(chan struct{}, 1)}
 }
 
+// newer orders what two renewals of one grant have left.
 func newer(last, now *state) bool { return last.written < now.written }
 
 // held returns what a grant knows, and what to do after the step. A grant that does not come from a driver of this process,
@@ -148,19 +151,13 @@ func (d *Driver) held(ctx context.Context, g backends.Grant) (h *holding, done f
 	return newHolding(s, last), s.drop, nil
 }
 
-func labelOf(g backends.Grant) label { return label{Holder: g.Claim.Holder.ID, Token: g.Token} }
-
 // Renew implements backends.Driver: one round trip. A renewal beside one that stays silent opens a connection of its own,
 // to another server where there are several.
 func (d *Driver) Renew(ctx context.Context, g backends.Grant) (backends.Signal, error) {
 	h, done, err := d.held(ctx, g)
 	if err == nil {
 		defer done()
-		leave, alone := h.Enter()
-		defer leave()
-		if !alone {
-			h.session.elsewhere()
-		}
+		defer h.Hedge(h.session.elsewhere)()
 		var signal backends.Signal
 		signal, err = d.renew(ctx, h, g)
 		if err == nil {
@@ -177,25 +174,26 @@ func (d *Driver) Renew(ctx context.Context, g backends.Grant) (backends.Signal, 
 }
 
 func (d *Driver) renew(ctx context.Context, h *holding, g backends.Grant) (backends.Signal, error) {
-	for old, _ := h.Last(); ; {
+	known := h.Last()
+	for old := known; ; {
 		if _, err := h.quiet(ctx, false); err != nil {
 			return backends.Signal{}, err
 		}
-		if h.isOver() || !old.held || old.label != labelOf(g) {
+		if h.isOver() || !old.held || old.label != backends.LabelOf(g) {
 			return backends.Signal{}, backends.ErrLost
 		}
 		renewal := backends.DecideRenew(old.view(g.TTL), g)
 		if renewal.Lost {
 			return backends.Signal{}, backends.ErrLost
 		}
-		now, done, err := h.session.swap(ctx, g.Claim.Job, old, change{record: renewal.Record, alive: true, lease: hold, label: labelOf(g)})
+		now, done, err := h.session.swap(ctx, g.Claim.Job, old, change{record: renewal.Record, alive: true, lease: hold, label: backends.LabelOf(g)})
 		switch {
 		case errors.Is(err, errReborn): // and the lease, which was below it, was deleted before
 			return backends.Signal{}, backends.ErrLost
 		case err != nil:
 			return backends.Signal{}, err
 		case done:
-			h.Saw(now, newer)
+			h.Saw(known, now)
 			return renewal.Signal, nil
 		}
 		old = now
@@ -204,13 +202,13 @@ func (d *Driver) renew(ctx context.Context, h *holding, g backends.Grant) (backe
 
 // confirmLoss looks whether the lease of a session that has expired is gone, too. If not, it will be in a moment.
 func (d *Driver) confirmLoss(ctx context.Context, g backends.Grant, expired error) error {
-	s := d.newSession(briefly)
+	s := d.newIdle(briefly)
 	defer s.farewell()
 	now, err := s.read(ctx, g.Claim.Job)
 	switch {
 	case err != nil:
 		return err
-	case !now.held, now.label != labelOf(g):
+	case !now.held, now.label != backends.LabelOf(g):
 		return backends.ErrLost
 	}
 	return expired
@@ -226,17 +224,17 @@ func (d *Driver) Finish(ctx context.Context, g backends.Grant, o backends.Outcom
 		var done func()
 		if done, err = h.quiet(ctx, true); err == nil {
 			defer done()
-			err = h.session.end(ctx, g.Claim.Job, decide)
+			err = h.session.steps().End(ctx, g.Claim.Job, nil, decide)
 		}
 	}
 	if errors.Is(err, wire.ErrExpired) {
-		err = d.briefly(func(s *session) error { return s.end(ctx, g.Claim.Job, decide) })
+		err = d.briefly(func(s *session) error { return s.steps().End(ctx, g.Claim.Job, nil, decide) })
 	}
 	if errors.Is(err, errReborn) {
 		err = backends.ErrLost
 	}
 	if over := err == nil || errors.Is(err, backends.ErrLost); known && over {
-		if last, _ := h.Last(); last.label == labelOf(g) { // the session, if it is this grant's, holds nothing any more
+		if h.Last().label == backends.LabelOf(g) { // the session, if it is this grant's, holds nothing any more
 			h.end()
 			h.session.farewell()
 		}
@@ -250,7 +248,7 @@ func (d *Driver) Finish(ctx context.Context, g backends.Grant, o backends.Outcom
 // Abandon implements backends.Driver.
 func (d *Driver) Abandon(ctx context.Context, c backends.Claim) error {
 	err := d.briefly(func(s *session) error {
-		return s.end(ctx, c.Job, func(v backends.View) backends.Ending { return backends.DecideAbandon(v, c) })
+		return s.steps().End(ctx, c.Job, nil, func(v backends.View) backends.Ending { return backends.DecideAbandon(v, c) })
 	})
 	if err != nil {
 		return about("abandon", c.Job, err)
@@ -276,32 +274,23 @@ func (d *Driver) dismiss(holder string) {
 
 // briefly does something with a session that holds nothing.
 func (d *Driver) briefly(f func(s *session) error) error {
-	s := d.newSession(briefly)
+	s := d.newIdle(briefly)
 	defer s.farewell()
 	return f(s)
 }
 
-// end carries out how a run or claim ends.
-func (s *session) end(ctx context.Context, job string, decide func(backends.View) backends.Ending) error {
-	old, err := s.read(ctx, job)
-	for err == nil {
-		e := decide(old.view(0))
-		switch {
-		case e.Lost:
-			return backends.ErrLost
-		case !e.Changed:
-			return nil
-		}
-		c := change{record: e.Record}
-		if e.Release {
-			c.lease = release
-		}
-		var done bool
-		if old, done, err = s.swap(ctx, job, old, c); done {
-			return nil
-		}
+// steps are how ends and orders are carried out.
+func (s *session) steps() backends.Steps[*state] {
+	return backends.Steps[*state]{
+		Read: s.read, View: func(now *state) backends.View { return now.view(0) }, Foreign: func(now *state) error { return now.foreign },
+		Swap: func(ctx context.Context, job string, old *state, w backends.Write) (*state, bool, error) {
+			c := change{record: w.Record, alive: w.Beat}
+			if w.Release {
+				c.lease = release
+			}
+			return s.swap(ctx, job, old, c)
+		},
 	}
-	return err
 }
 
 // about says which step an error is of, where the error is not itself the answer.
@@ -314,22 +303,11 @@ func about(step, job string, err error) error {
 
 // Close implements backends.Driver. It ends requests that are on their way.
 func (d *Driver) Close() error {
-	d.mu.Lock()
-	first := !d.closed
-	d.closed = true
-	open := slices.Collect(maps.Keys(d.sessions))
-	d.mu.Unlock()
-	if first {
-		close(d.closing)
-	}
-	for _, s := range open {
+	d.endLife()
+	for _, s := range d.all() {
 		s.hangUp()
 	}
 	return nil
 }
 
-func (d *Driver) isClosed() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.closed
-}
+func (d *Driver) isClosed() bool { return d.life.Err() != nil }

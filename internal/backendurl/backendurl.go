@@ -26,6 +26,8 @@ type Form struct {
 	Port   string // of a host that names none
 	Socket bool   // the path of a socket stands in place of the hosts
 	Name   bool   // one name, or nothing, stands in place of the hosts
+
+	UserAlone bool // a user may have no password
 }
 
 // URL is a URL taken apart.
@@ -92,7 +94,7 @@ func (u *URL) setUser(s string, f Form) error {
 	if errUser != nil || errPassword != nil {
 		return misconfigured("a % in a user or password is written as %25", "the user or password in the URL is not percent-encoded")
 	}
-	if u.User != "" && u.Password == "" {
+	if u.User != "" && u.Password == "" && !f.UserAlone {
 		return misconfigured(f.Shapes, "the URL has a user without a password")
 	}
 	return nil
@@ -152,8 +154,11 @@ func (u *URL) Prefix(option, byDefault string) (string, error) {
 func (u *URL) Redacted() string {
 	var b strings.Builder
 	b.WriteString(u.Scheme + "://")
-	if u.Password != "" {
+	switch {
+	case u.Password != "":
 		b.WriteString(url.PathEscape(u.User) + ":" + redacted + "@")
+	case u.User != "":
+		b.WriteString(url.PathEscape(u.User) + "@")
 	}
 	b.WriteString(strings.Join(u.Addrs, ","))
 	if u.Path != "" {

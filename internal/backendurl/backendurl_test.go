@@ -49,6 +49,10 @@ func TestRedacted(t *testing.T) {
 			t.Errorf("%s: %s, want %s", raw, got, want)
 		}
 	}
+	alone, err := Parse("x://u%40v@h/p", Form{Shapes: "x://HOST", Port: "7", UserAlone: true})
+	if err != nil || alone.User != "u@v" || alone.Password != "" || alone.Redacted() != "x://u@v@h:7/p" {
+		t.Errorf("%+v, %v", alone, err)
+	}
 	u, s, err := read("x://u:hunter2@h?token=sesame")
 	if err != nil || u.Password != "hunter2" || s.token != "sesame" || u.Scrub("a hunter2!") != "a xxxxx!" {
 		t.Errorf("%+v, %+v, %v", u, s, err)

@@ -11,6 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/leaderrun/leaderrun/backends/etcd/rpc"
+	"github.com/leaderrun/leaderrun/internal/backendurl"
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
@@ -245,14 +246,14 @@ func TestTLSThatNoRetryMends(t *testing.T) {
 			for range 20 {
 				_, err := c.Range(within(t), mine)
 				var e *rpc.Error
-				if err == nil || errors.As(err, &e) || !rpc.Untrusted(err) || tt.check != nil && !tt.check(err) {
+				if err == nil || errors.As(err, &e) || backendurl.RemediesOf("etcd").Fault(err) == nil || tt.check != nil && !tt.check(err) {
 					t.Fatalf("got %v", err)
 				}
 			}
 		})
 	}
 	for _, cfg := range []rpc.Config{{Endpoints: []string{s.Endpoint()}}, {Endpoints: []string{plain.Endpoint() + "1"}}} {
-		if _, err := configured(t, cfg).Range(within(t), mine); err == nil || rpc.Untrusted(err) {
+		if _, err := configured(t, cfg).Range(within(t), mine); err == nil || backendurl.RemediesOf("etcd").Fault(err) != nil {
 			t.Errorf("without TLS: got %v", err)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 // context without deadline waits for as long as the server does.
 //
 // An error that wraps an *Error is the server's answer, and Refused tells whether it leaves the outcome open.
-// After any other error the outcome is unknown, unless Untrusted says that there was no request.
+// After any other error the outcome is unknown, unless it is one of TLS, of a handshake: then there was no request.
 //
 // Requests go to the endpoints in the order of the configuration: to the first, until a request ends without an
 // answer that shows a member at work (no connection, time-out of the context, no leader and the like); from
@@ -23,6 +23,7 @@ import (
 type Client struct {
 	members        []*member
 	user, password string
+	ended          func(endpoint string, err error)
 
 	mu      sync.Mutex
 	current int
@@ -30,7 +31,10 @@ type Client struct {
 
 // New makes a client. It asks nobody.
 func New(cfg Config) *Client {
-	c := &Client{user: cfg.User, password: cfg.Password}
+	c := &Client{user: cfg.User, password: cfg.Password, ended: cfg.Ended}
+	if c.ended == nil {
+		c.ended = func(string, error) {}
+	}
 	for _, addr := range cfg.Endpoints {
 		c.members = append(c.members, newMember(addr, cfg.TLS))
 	}
@@ -227,6 +231,7 @@ func (c *Client) try(ctx context.Context, method string, stands *bool, send func
 
 	err := c.authenticated(ctx, c.members[at], send)
 	if err == nil {
+		c.ended(c.members[at].addr, nil)
 		return nil
 	}
 	// The end of the context is the reason, whatever broke because of it.
@@ -234,6 +239,11 @@ func (c *Client) try(ctx context.Context, method string, stands *bool, send func
 		if _, status := errors.AsType[*Error](err); !status {
 			err = fmt.Errorf("%w (%w)", ctxErr, err)
 		}
+	}
+	if *stands {
+		c.ended(c.members[at].addr, nil)
+	} else {
+		c.ended(c.members[at].addr, err)
 	}
 	if elsewhere(err) && !errors.Is(err, context.Canceled) && (!*stands || ctx.Err() == nil) {
 		c.mu.Lock()

@@ -1,10 +1,8 @@
 package rpc
 
 import (
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 )
@@ -114,32 +112,13 @@ func elsewhere(err error) bool {
 		return true
 	}
 	switch e.Code {
-	case canceled, unknown, DeadlineExceeded, internal, Unavailable, dataLoss, Unauthenticated:
+	case canceled, unknown, DeadlineExceeded, internal, Unavailable, dataLoss, Unauthenticated, Unimplemented:
 		return true
 	}
 	return e.Message == notLeader || e.Message == learner
 }
 
-// The alerts by which a server refuses a client for good, from the texts of crypto/tls. The standard library
-// does not export the type of an alert that came over a connection.
-var refusals = []string{
-	"bad certificate", "unsupported certificate", "revoked certificate", "expired certificate", "unknown certificate",
-	"unknown certificate authority", "access denied", "certificate required", "protocol version not supported",
-	"handshake failure", // over TLS 1.2 also: no certificate
-}
+// ProtocolError says that what answers does not speak gRPC, or that an answer was cut.
+type ProtocolError struct{ What string }
 
-// Untrusted says that TLS failed in a way that no retry mends: the certificate of the server is not one for
-// this host by an authority that the configuration trusts, the server does not take ours or misses it, or
-// what answers does not speak TLS. In the first case errors.As finds a *tls.CertificateVerificationError, in
-// the last a tls.RecordHeaderError. No request was served. (An etcd without TLS just hangs up, as one that is
-// going down does: that is not recognised.)
-func Untrusted(err error) bool {
-	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return true
-	}
-	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
-		return true
-	}
-	op, ok := errors.AsType[*net.OpError](err)
-	return ok && op.Op == "remote error" && slices.Contains(refusals, strings.TrimPrefix(op.Err.Error(), "tls: "))
-}
+func (e *ProtocolError) Error() string { return e.What }

@@ -11,6 +11,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/leaderrun/leaderrun/internal/backendurl"
 )
 
 const (
@@ -32,10 +34,13 @@ const (
 	lastWords = 250 * time.Millisecond
 )
 
-var (
-	errClosed = errors.New("the client is closed")
-	errNoHTTP = errors.New("the server does not speak HTTP/2 over TLS")
+// The first frame of a server is of type SETTINGS, which is said by one byte (RFC 9113, sections 3.4, 4.1 and 6.5).
+const (
+	typeAt   = 3
+	settings = 4
 )
+
+var errClosed = errors.New("the client is closed")
 
 // link is one connection to a member. net/http's Transport would choose the connection, open more of them,
 // and send a request a second time that the server had not accepted; its ClientConn is one connection that
@@ -81,6 +86,7 @@ type socket struct {
 	mu      sync.Mutex
 	err     error
 	drained bool // by Write: what is read now has gaps
+	got     int  // bytes that were read, until the first frame has shown its type
 }
 
 // dial opens a connection. The name that a certificate must have is the host, unless config has one.
@@ -103,11 +109,11 @@ func dial(ctx context.Context, addr string, config *tls.Config) (*socket, error)
 	conn := tls.Client(raw, config)
 	if err := conn.HandshakeContext(ctx); err != nil {
 		_ = raw.Close()
-		return nil, fmt.Errorf("TLS: %w", err)
+		return nil, fmt.Errorf("TLS: %w", backendurl.Opening(err, true))
 	}
 	if conn.ConnectionState().NegotiatedProtocol != "h2" {
 		_ = raw.Close()
-		return nil, errNoHTTP
+		return nil, &ProtocolError{What: "the server does not speak HTTP/2 over TLS"}
 	}
 	return &socket{Conn: conn, raw: raw}, nil
 }
@@ -119,7 +125,26 @@ func (s *socket) Read(b []byte) (int, error) {
 	if s.drained {
 		return 0, io.ErrUnexpectedEOF
 	}
+	if s.got <= typeAt {
+		if err := s.begin(b[:n], err); err != nil {
+			return 0, err
+		}
+	}
 	return n, err
+}
+
+// begin looks at what a server says first, whether it is one, and says what else it may be. The mutex is held.
+func (s *socket) begin(b []byte, err error) error {
+	at := typeAt - s.got
+	s.got += len(b)
+	switch {
+	case at < len(b) && b[at] != settings:
+		s.err = &ProtocolError{What: "what answers does not speak HTTP/2"}
+		return s.err
+	case s.got == 0 && s.err != nil && s.raw == s.Conn:
+		s.err = backendurl.Opening(s.err, false)
+	}
+	return err
 }
 
 func (s *socket) read(b []byte) (int, error) {

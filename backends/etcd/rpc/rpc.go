@@ -14,6 +14,10 @@ type Config struct {
 	Endpoints      []string    // HOST:PORT, at least one
 	TLS            *tls.Config // nil: none
 	User, Password string      // "": no authentication, or by client certificate
+
+	// Ended, if it is not nil, is told how each request to an endpoint has ended, before its caller is. Without an error it was
+	// served, or it was a watch that stood. It must not block.
+	Ended func(endpoint string, err error)
 }
 
 // Header comes with every reply.

@@ -81,9 +81,17 @@ func (m *member) send(ctx context.Context, r request) (*stream, error) {
 		return nil, s.end(err)
 	}
 	if kind := s.reply.Header.Get("Content-Type"); s.reply.StatusCode != http.StatusOK || !strings.HasPrefix(kind, "application/grpc") {
-		return nil, s.end(fmt.Errorf("not gRPC: HTTP status %d, %s", s.reply.StatusCode, kind))
+		return nil, s.end(notGRPC(s.reply.StatusCode, kind))
 	}
 	return s, nil
+}
+
+// notGRPC is the error for a page. One that reports a failure may be that of a load balancer that knows no member now: it passes.
+func notGRPC(status int, kind string) error {
+	if status != http.StatusOK {
+		return fmt.Errorf("not gRPC: HTTP status %d, %s: is this an etcd server?", status, kind)
+	}
+	return &ProtocolError{What: "not gRPC: " + kind}
 }
 
 // next returns the next message, io.EOF at the end of a stream that the server ended well, and an *Error if
@@ -153,7 +161,7 @@ func (s *stream) end(err error) error {
 	return s.member.failure(s.method, err)
 }
 
-// failure says where and what failed. A status is passed as it is.
+// failure says where and what failed; errors.As still finds a status.
 func (m *member) failure(method string, err error) error {
 	if err == nil {
 		return nil

@@ -20,6 +20,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -50,6 +51,7 @@ type Client struct {
 	cfg       Config
 	host      string // for errors
 	transport *http.Transport
+	spoken    atomic.Bool // a reply was one of Kubernetes
 }
 
 // New returns a client. It asks nobody.
@@ -200,6 +202,9 @@ func (c *Client) sendAs(ctx context.Context, q question, credential Credential) 
 		r.Header.Set("Authorization", "Bearer "+credential.Token)
 	}
 	reply, err := c.transport.RoundTrip(r)
+	if err != nil && strings.Contains(err.Error(), "malformed HTTP") { // net/http has no type for it
+		return nil, c.foreign(err)
+	}
 	if err != nil {
 		return nil, c.failed(err)
 	}

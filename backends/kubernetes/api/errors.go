@@ -35,6 +35,22 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: %d: %s", e.Host, e.Code, text)
 }
 
+// ProtocolError says that what answers does not speak Kubernetes' API, or that a reply was cut.
+type ProtocolError struct {
+	Err    error
+	Spoken bool // this client was answered by an API server before
+}
+
+func (e *ProtocolError) Error() string { return "the reply is not Kubernetes': " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *ProtocolError) Unwrap() error { return e.Err }
+
+// foreign is the error of a reply that is none of Kubernetes'.
+func (c *Client) foreign(err error) error {
+	return c.failed(&ProtocolError{Err: err, Spoken: c.spoken.Load()})
+}
+
 // Says tells whether an error is a server's, for this reason.
 func Says(err error, reason string) bool {
 	e, ok := errors.AsType[*Error](err)
@@ -59,6 +75,7 @@ const longestText = 200
 func (c *Client) refusal(code int, body []byte) *Error {
 	var s status
 	if json.Unmarshal(body, &s) == nil && s.Kind == "Status" {
+		c.spoken.Store(true)
 		return &Error{Host: c.host, Code: code, Reason: s.Reason, Message: s.Message, Kind: s.Details.Kind}
 	}
 	text, _, _ := strings.Cut(strings.TrimSpace(string(body)), "\n")

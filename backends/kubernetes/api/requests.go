@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -43,8 +42,9 @@ func (c *Client) one(ctx context.Context, q question) (*Lease, error) {
 		return nil, err
 	}
 	if l.Name == "" || l.UID == "" && q.params == nil || l.ResourceVersion == "" && q.params == nil {
-		return nil, c.failed(errNotLease)
+		return nil, c.foreign(errNotLease)
 	}
+	c.spoken.Store(true)
 	return l, nil
 }
 
@@ -53,7 +53,7 @@ func (c *Client) decode(ctx context.Context, q question, to any) (answer, error)
 	a, err := c.ask(ctx, q)
 	if err == nil {
 		if bad := json.Unmarshal(a.body, to); bad != nil {
-			err = c.failed(fmt.Errorf("the reply is not Kubernetes': %w", bad))
+			err = c.foreign(bad)
 		}
 	}
 	return a, err
@@ -76,8 +76,9 @@ func (c *Client) List(ctx context.Context, selector string, limit int, from stri
 		return nil, "", err
 	}
 	if list.Kind != "LeaseList" {
-		return nil, "", c.failed(errNotLease)
+		return nil, "", c.foreign(errNotLease)
 	}
+	c.spoken.Store(true)
 	return list.Items, list.Metadata.Continue, nil
 }
 

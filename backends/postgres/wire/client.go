@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/leaderrun/leaderrun/internal/backendurl"
 )
 
 // Client asks one database that may be on several hosts, of which one at a time takes what is written. Its methods are
@@ -17,6 +19,9 @@ import (
 type Client struct {
 	cfg  Config
 	open func(ctx context.Context, cfg *Config, addr string) (*Conn, error)
+
+	life    context.Context // ends with Close, and connections that are being opened with it
+	endLife context.CancelFunc
 
 	mu      sync.Mutex
 	closed  bool
@@ -32,7 +37,9 @@ var errClosed = errors.New("the client is closed")
 
 // NewClient makes a client. It asks nobody.
 func NewClient(cfg Config) *Client {
-	return &Client{cfg: cfg, open: Dial, conns: map[*Conn]bool{}}
+	c := &Client{cfg: cfg, open: Dial, conns: map[*Conn]bool{}}
+	c.life, c.endLife = context.WithCancel(context.Background())
+	return c
 }
 
 // Ask runs a batch, see Conn.Ask. check looks at the reply; it may say ErrStandby of a host that was only read from, and
@@ -105,9 +112,9 @@ func (c *Client) take(ctx context.Context) (*Conn, int, error) {
 }
 
 // dial opens a connection to the current host, or else to the next that can be reached. As long as there are others, a
-// host that is silent gets its share of the time.
+// host that is silent gets its share of the time. If no host was connected to, the error is a *backendurl.Unreached.
 func (c *Client) dial(ctx context.Context, cfg *Config) (*Conn, int, error) {
-	var failures []error
+	unreached := new(backendurl.Unreached)
 	for left := len(c.cfg.Addrs); left > 0; left-- {
 		c.mu.Lock()
 		at, closed := c.current, c.closed
@@ -119,25 +126,17 @@ func (c *Client) dial(ctx context.Context, cfg *Config) (*Conn, int, error) {
 		if err == nil {
 			return conn, at, nil
 		}
-		failures = append(failures, err)
+		unreached.Failed(c.cfg.Addrs[at], err)
 		if ctx.Err() != nil {
 			break
 		}
 		c.moveOn(at)
 	}
-	if len(failures) == 0 {
+	if len(c.cfg.Addrs) == 0 {
 		return nil, 0, errors.New("no host")
 	}
-	return nil, 0, &Unreached{Failures: failures}
+	return nil, 0, unreached
 }
-
-// Unreached says that no host could be connected to: nothing was sent.
-type Unreached struct{ Failures []error }
-
-func (e *Unreached) Error() string { return errors.Join(e.Failures...).Error() }
-
-// Unwrap returns why, host by host.
-func (e *Unreached) Unwrap() []error { return e.Failures }
 
 func (c *Client) dialOne(ctx context.Context, cfg *Config, addr string, left int) (*Conn, error) {
 	if end, limited := ctx.Deadline(); limited && left > 1 {
@@ -145,6 +144,9 @@ func (c *Client) dialOne(ctx context.Context, cfg *Config, addr string, left int
 		ctx, cancel = context.WithTimeout(ctx, time.Until(end)/time.Duration(left))
 		defer cancel()
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(c.life, cancel)()
 	conn, err := c.open(ctx, cfg, addr)
 	if err != nil {
 		return nil, err
@@ -215,6 +217,7 @@ func (c *Client) Close() error {
 	conns := c.conns
 	c.conns = map[*Conn]bool{}
 	c.mu.Unlock()
+	c.endLife()
 	for conn := range conns {
 		conn.Close()
 	}

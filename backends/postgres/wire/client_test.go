@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leaderrun/leaderrun/internal/backendurl"
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
@@ -123,8 +124,8 @@ func TestNobodyReached(t *testing.T) {
 	cfg := hosts(fake(t, func(net.Conn) {}), answering(t, &standby, "Sin_hot_standby\x00on\x00"))
 	c := client(t, cfg)
 	_, err := c.Ask(within(t), one, nil)
-	u, ok := errors.AsType[*Unreached](err)
-	if !ok || len(u.Failures) != 2 || !errors.Is(err, ErrStandby) {
+	u, ok := errors.AsType[*backendurl.Unreached](err)
+	if !ok || len(u.Unwrap()) != 2 || !errors.Is(err, ErrStandby) {
 		t.Errorf("%v", err)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/leaderrun/leaderrun/internal/backendurl"
 )
 
 const (
@@ -90,7 +92,7 @@ func (c *Conn) open(ctx context.Context, cfg Config, s Session) (err error) {
 		conn := tls.Client(c.raw, config)
 		c.net = conn
 		if err := conn.HandshakeContext(ctx); err != nil {
-			return fmt.Errorf("TLS: %w", err)
+			return fmt.Errorf("TLS: %w", backendurl.Opening(err, true))
 		}
 	}
 	c.reader = bufio.NewReader(c.net)
@@ -118,6 +120,9 @@ func (c *Conn) connect(cfg Config, s Session) error {
 	}
 	frame, err := c.frame()
 	if err != nil {
+		if cfg.TLS == nil {
+			err = backendurl.Opening(err, false)
+		}
 		return fmt.Errorf("no session was opened: %w", err)
 	}
 	d := &decoder{b: frame}
@@ -157,8 +162,8 @@ func (c *Conn) authenticate(cfg Config) error {
 func (c *Conn) Session() Session { return c.session }
 
 // Do sends requests in one go and waits for all replies. Its error says that the connection is dead and which replies
-// there are is not known; what the server answers to each request is in the calls. It ends with the context, and the
-// connection with it.
+// there are is not known: one may be being read, so that no call may be looked at then. Else what the server answers to each
+// request is in the calls. It ends with the context, and the connection with it.
 func (c *Conn) Do(ctx context.Context, calls ...*Call) error {
 	if err := c.send(ctx, calls); err != nil {
 		return err
@@ -238,7 +243,7 @@ func (c *Conn) frame() ([]byte, error) {
 	}
 	n := int32(binary.BigEndian.Uint32(length[:])) //nolint:gosec // the same bits
 	if n < 0 || n > maxFrame {
-		return nil, fmt.Errorf("the reply makes no sense: a frame of %d bytes", n)
+		return nil, &ProtocolError{What: fmt.Sprintf("a frame of %d bytes", n)}
 	}
 	frame := make([]byte, n)
 	_, err := io.ReadFull(c.reader, frame)

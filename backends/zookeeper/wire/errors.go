@@ -1,12 +1,9 @@
 package wire
 
 import (
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
-	"strings"
 )
 
 var (
@@ -95,26 +92,7 @@ func Is(err error, codes ...Code) bool {
 	return ok && slices.Contains(codes, e.Code)
 }
 
-// The alerts by which a server refuses a client for good, from the texts of crypto/tls. The standard library
-// does not export the type of an alert that came over a connection.
-func refusals() []string {
-	return []string{
-		"bad certificate", "unsupported certificate", "revoked certificate", "expired certificate", "unknown certificate",
-		"unknown certificate authority", "access denied", "certificate required", "protocol version not supported",
-		"handshake failure", // over TLS 1.2 also: no certificate
-	}
-}
+// ProtocolError says that what answers does not speak ZooKeeper's protocol, or that a reply was cut.
+type ProtocolError struct{ What string }
 
-// Untrusted says that TLS failed in a way that no retry mends: the certificate of the server is not one for this host
-// by an authority that the configuration trusts, or the server does not take ours or misses it. In the first case
-// errors.As finds a *tls.CertificateVerificationError. No request was served.
-func Untrusted(err error) bool {
-	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return true
-	}
-	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
-		return true
-	}
-	op, ok := errors.AsType[*net.OpError](err)
-	return ok && op.Op == "remote error" && slices.Contains(refusals(), strings.TrimPrefix(op.Err.Error(), "tls: "))
-}
+func (e *ProtocolError) Error() string { return "the reply makes no sense: " + e.What }

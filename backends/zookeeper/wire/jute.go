@@ -47,7 +47,7 @@ type decoder struct {
 
 func (d *decoder) fail(format string, args ...any) {
 	if d.err == nil {
-		d.err = fmt.Errorf("the reply makes no sense: "+format, args...)
+		d.err = &ProtocolError{What: fmt.Sprintf(format, args...)}
 	}
 	d.b = nil
 }

@@ -40,7 +40,7 @@ const (
 	PermWrite int32 = 1 << 1
 )
 
-// World gives all rights to everybody, Creator to those whom the connection is authenticated as.
+// World gives all rights to everybody.
 func World() []ACL { return []ACL{{Perms: PermAll, Scheme: "world", ID: "anyone"}} }
 
 // Creator gives all rights to those whom the connection that creates a node is authenticated as.

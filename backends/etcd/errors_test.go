@@ -1,0 +1,166 @@
+package etcd
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/etcd/rpc"
+	"github.com/leaderrun/leaderrun/internal/testserver"
+)
+
+// saying is a server that answers the same to everybody.
+func saying(t *testing.T, text string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for conn, err := l.Accept(); err == nil; conn, err = l.Accept() {
+			go func() {
+				defer func() { _ = conn.Close() }()
+				_, _ = io.ReadFull(conn, make([]byte, 24)) // the preface of a client, or the beginning of a handshake
+				_, _ = io.WriteString(conn, text)
+				if half, ok := conn.(*net.TCPConn); ok {
+					_ = half.CloseWrite()
+				}
+				_, _ = io.Copy(io.Discard, conn) // what is not read would reset the connection
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// overTLS is a server that shows a certificate.
+func overTLS(ctx context.Context, t *testing.T, certs *testserver.Certificates) (addr string, down func()) {
+	t.Helper()
+	l, err := tls.Listen("tcp", "127.0.0.1:0", certs.Server(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	down = func() { _ = l.Close() }
+	t.Cleanup(down)
+	go func() {
+		for conn, err := l.Accept(); err == nil; conn, err = l.Accept() {
+			if secure, ok := conn.(*tls.Conn); ok {
+				_ = secure.HandshakeContext(ctx)
+			}
+			_ = conn.Close()
+		}
+	}()
+	return l.Addr().String(), down
+}
+
+// TestAFaultOfAllMembers: hazard: with the URL of three members a wrong authority is tried for ever, and no run says what is
+// wrong. Or one member whose certificate is bad ends a run that another would serve.
+func TestAFaultOfAllMembers(t *testing.T) {
+	t.Parallel()
+	certs, others := testserver.NewCertificates(t), testserver.NewCertificates(t)
+	a, _ := overTLS(t.Context(), t, certs)
+	b, down := overTLS(t.Context(), t, certs)
+	ca := "?ca=" + others.CA
+	claim := func(d *Driver) error {
+		_, err := d.Acquire(t.Context(), newClaim("job"))
+		return err
+	}
+	d := open(t, "etcds://"+a+","+b+ca)
+	if err := claim(d); err == nil || isPermanent(err) {
+		t.Errorf("one of two was asked: %v", err)
+	}
+	p, ok := errors.AsType[*backends.PermanentError](claim(d))
+	if !ok || p.Kind != backends.Configuration || !strings.Contains(p.Hint, "?ca=FILE") {
+		t.Errorf("both were asked: %+v", p)
+	}
+	d.ended(a, &rpc.Error{Code: rpc.Unavailable}) // it serves, and knows no leader
+	if err := claim(d); err == nil || isPermanent(err) {
+		t.Errorf("one has served since: %v", err)
+	}
+	down()
+	d = open(t, "etcds://"+a+","+b+ca)
+	for range 5 {
+		if err := claim(d); err == nil || isPermanent(err) {
+			t.Errorf("one is down, and may be in order: %v", err)
+		}
+	}
+	old := &rpc.Error{Code: rpc.Unimplemented, Message: "unknown method"}
+	if d.ended(a, old); isPermanent(d.classify(old)) {
+		t.Error("one of two is too old")
+	}
+	if d.ended(b, old); !isPermanent(d.classify(old)) {
+		t.Error("both are too old")
+	}
+}
+
+// TestExamineAFaultOfAMember: hazard: who named the wrong authority is sent to look for a firewall.
+func TestExamineAFaultOfAMember(t *testing.T) {
+	t.Parallel()
+	certs, others := testserver.NewCertificates(t), testserver.NewCertificates(t)
+	a, _ := overTLS(t.Context(), t, certs)
+	b, _ := overTLS(t.Context(), t, certs)
+	found := examine(t, "etcds://"+a+","+b+"?ca="+others.CA, aMoment)[backends.Reachable]
+	if len(found) != 2 {
+		t.Fatalf("%+v", found)
+	}
+	for _, f := range found {
+		if f.Grade != backends.Bad || !strings.Contains(f.Remedy, "?ca=FILE") {
+			t.Errorf("%+v", f)
+		}
+	}
+}
+
+// TestNoEtcd: hazard: another server is asked for ever as if it was an etcd; or a reply of an etcd's that was cut, or a page of
+// a load balancer's, ends a run that the next try would start.
+func TestNoEtcd(t *testing.T) {
+	t.Parallel()
+	page := func(status int) string {
+		s := &http.Server{ //nolint:gosec // of a test
+			Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "text/html")
+				w.WriteHeader(status)
+			}),
+			Protocols: new(http.Protocols),
+		}
+		s.Protocols.SetUnencryptedHTTP2(true)
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() { _ = s.Serve(l) }()
+		t.Cleanup(func() { _ = s.Close() })
+		return l.Addr().String()
+	}
+	certs := testserver.NewCertificates(t)
+	old, _ := overTLS(t.Context(), t, certs) // without HTTP/2
+	for name, c := range map[string]struct {
+		url       string
+		permanent bool
+		say       string
+	}{
+		"a web server":                {"etcd://" + saying(t, "HTTP/1.1 400 Bad Request\r\n\r\n"), true, "HTTP/2"},
+		"a Redis":                     {"etcd://" + saying(t, "-ERR unknown command\r\n"), true, "HTTP/2"},
+		"a page":                      {"etcd://" + page(http.StatusOK), true, "text/html"},
+		"a web server with TLS":       {"etcds://" + old + "?ca=" + certs.CA, true, "HTTP/2"},
+		"a proxy without a member":    {"etcd://" + page(http.StatusServiceUnavailable), false, "is this an etcd server?"},
+		"one that hangs up":           {"etcd://" + saying(t, ""), false, "want TLS?"},
+		"one that hangs up, with TLS": {"etcds://" + saying(t, "") + "?ca=" + certs.CA, false, "speak TLS?"},
+	} {
+		d := open(t, c.url)
+		_, err := d.Acquire(t.Context(), newClaim("job"))
+		p, permanent := errors.AsType[*backends.PermanentError](err)
+		if err == nil || permanent != c.permanent || !strings.Contains(err.Error(), c.say) || permanent && !strings.Contains(p.Hint, "is this an etcd server") {
+			t.Errorf("%s: %v (%+v)", name, err, p)
+		}
+		d.spoken.Store(true)
+		if _, err := d.Acquire(t.Context(), newClaim("job")); err == nil || isPermanent(err) {
+			t.Errorf("%s, where an etcd has answered before: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,155 @@
+package zookeeper
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/zookeeper/wire"
+	"github.com/leaderrun/leaderrun/internal/testserver"
+)
+
+// serve starts a server that does the same on each connection, and closes it when its client has. down makes it refuse
+// connections.
+func serve(t *testing.T, answer func(conn net.Conn)) (addr string, down func()) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	down = func() { _ = l.Close() }
+	t.Cleanup(down)
+	go func() {
+		for conn, err := l.Accept(); err == nil; conn, err = l.Accept() {
+			go func() {
+				defer func() { _ = conn.Close() }()
+				answer(conn)
+				if half, ok := conn.(*net.TCPConn); ok {
+					_ = half.CloseWrite()
+				}
+				_, _ = io.Copy(io.Discard, conn) // what is not read would reset the connection
+			}()
+		}
+	}()
+	return l.Addr().String(), down
+}
+
+// overTLS is a server that shows a certificate.
+func overTLS(ctx context.Context, t *testing.T, certs *testserver.Certificates) (addr string, down func()) {
+	t.Helper()
+	config := certs.Server(t)
+	return serve(t, func(conn net.Conn) { _ = tls.Server(conn, config).HandshakeContext(ctx) })
+}
+
+// TestAFaultOfAllServers: hazard: with the URL of three servers a wrong authority is tried for ever, and no run says what is
+// wrong. Or one server whose certificate is bad ends a run that another would serve.
+func TestAFaultOfAllServers(t *testing.T) {
+	t.Parallel()
+	certs, others := testserver.NewCertificates(t), testserver.NewCertificates(t)
+	a, _ := overTLS(t.Context(), t, certs)
+	b, down := overTLS(t.Context(), t, certs)
+	url := "zks://" + a + "," + b + "?ca=" + others.CA
+	_, err := open(t, url).Acquire(t.Context(), newClaim("job"))
+	p, ok := errors.AsType[*backends.PermanentError](err)
+	if !ok || p.Kind != backends.Configuration || !strings.Contains(p.Hint, "?ca=FILE") {
+		t.Errorf("both: %v (%+v)", err, p)
+	}
+	for _, f := range open(t, url).Examine(t.Context(), 15*time.Second) {
+		if f.What != backends.Reachable || f.Grade != backends.Bad || !strings.Contains(f.Remedy, "?ca=FILE") {
+			t.Errorf("doctor: %+v", f)
+		}
+	}
+	down()
+	_, err = open(t, url).Acquire(t.Context(), newClaim("job"))
+	if err == nil || isPermanent(err) || !strings.Contains(err.Error(), a) || !strings.Contains(err.Error(), b) {
+		t.Errorf("one is down, and may be in order: %v", err)
+	}
+}
+
+// TestNoZooKeeper: hazard: another server is asked for ever as if it was a ZooKeeper; or a reply of one that was cut ends a run
+// that the next try would start.
+func TestNoZooKeeper(t *testing.T) {
+	t.Parallel()
+	saying := func(text string) string {
+		addr, _ := serve(t, func(conn net.Conn) {
+			_, _ = io.ReadFull(conn, make([]byte, 44))
+			_, _ = io.WriteString(conn, text)
+		})
+		return addr
+	}
+	secure, _ := overTLS(t.Context(), t, testserver.NewCertificates(t))
+	for name, c := range map[string]struct {
+		url       string
+		permanent bool
+		say       string
+	}{
+		"a web server":                {"zk://" + saying("HTTP/1.1 400 Bad Request\r\n\r\n"), true, "1213486160 bytes"},
+		"one of two":                  {"zk://127.0.0.1:1," + saying("HTTP/1.1 400 Bad Request\r\n\r\n"), false, "127.0.0.1:1"},
+		"a frame of another protocol": {"zk://" + saying("\x00\x00\x00\x02hi"), true, "makes no sense"},
+		"one that hangs up":           {"zk://" + saying(""), false, "want TLS?"},
+		"one that hangs up, with TLS": {"zks://" + saying(""), false, "speak TLS?"},
+		"one that speaks TLS":         {"zk://" + secure, false, "want TLS?"},
+	} {
+		d := open(t, c.url)
+		_, err := d.Acquire(t.Context(), newClaim("job"))
+		p, permanent := errors.AsType[*backends.PermanentError](err)
+		if err == nil || permanent != c.permanent || !strings.Contains(err.Error(), c.say) || permanent && !strings.Contains(p.Hint, "is this a ZooKeeper server?") {
+			t.Errorf("%s: %v (%+v)", name, err, p)
+		}
+		d.spoken.Store(true)
+		if _, err := d.Acquire(t.Context(), newClaim("job")); err == nil || isPermanent(err) {
+			t.Errorf("%s, where a ZooKeeper has answered before: %v", name, err)
+		}
+	}
+}
+
+// TestWhatIsLeftOfAFailure: hazard: what a request that failed has left in its call, which may still be being read, is taken
+// for the servers of the ensemble.
+func TestWhatIsLeftOfAFailure(t *testing.T) {
+	t.Parallel()
+	number := func(b []byte, n int32) []byte { return binary.BigEndian.AppendUint32(b, uint32(n)) } //nolint:gosec // the same bits
+	text := func(b []byte, s string) []byte { return append(number(b, int32(len(s))), s...) }       //nolint:gosec // short
+	addr, _ := serve(t, func(conn net.Conn) {
+		next := func() []byte {
+			var length [4]byte
+			if _, err := io.ReadFull(conn, length[:]); err != nil {
+				return nil
+			}
+			frame := make([]byte, binary.BigEndian.Uint32(length[:]))
+			_, _ = io.ReadFull(conn, frame)
+			return frame
+		}
+		send := func(frame []byte) { _, _ = conn.Write(text(nil, string(frame))) }
+		next()
+		session := number(number(nil, 0), 15_000)                                              // version, timeout
+		session = append(text(append(session, 0, 0, 0, 0, 0, 0, 0, 7), "0123456789abcdef"), 0) // number, password, not read-only
+		send(session)
+		for {
+			request := next()
+			if len(request) < 8 {
+				return
+			}
+			reply := slices.Concat(request[:4], []byte{0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0}) // number, zxid, no error
+			if code := binary.BigEndian.Uint32(request[4:]); code == 9 {
+				send(text(reply, "/leaderrun"))
+			} else {
+				send(text(reply, "server.1=h:2888:3888:participant\n")) // and nothing of what must follow
+			}
+		}
+	})
+	e := open(t, "zk://"+addr).askServer(t.Context(), addr, wire.Session{}, 15*time.Second)
+	if e.conn == nil || e.err == nil || e.servers != nil {
+		t.Errorf("%+v", e)
+	}
+	if e.conn != nil {
+		e.conn.Close()
+	}
+}

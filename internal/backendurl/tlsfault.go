@@ -1,0 +1,78 @@
+package backendurl
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/leaderrun/leaderrun/backends"
+)
+
+// TLSRemedies are what helps where TLS fails, in the words of a driver's own options.
+type TLSRemedies struct {
+	CA    string // the certificate of the server is not one for this host by an authority that is trusted
+	Cert  string // the server does not take our certificate, or misses it
+	Plain string // what answers speaks no TLS; "": what answers so is judged otherwise
+}
+
+// RemediesOf are the remedies of a driver that has the options of WithTLS; plain is its scheme without TLS.
+func RemediesOf(plain string) TLSRemedies {
+	return TLSRemedies{
+		CA:    "?ca=FILE names the authority that signed the server's certificate, ?server-name= the name in it",
+		Cert:  "this server wants a client certificate that it knows: ?cert=FILE&key=FILE",
+		Plain: "this server speaks no TLS on this port: " + plain + "://",
+	}
+}
+
+const badVersion = "protocol version not supported"
+
+// The other alerts by which a server refuses a client for good, from the texts of crypto/tls.
+func refusals() []string {
+	return []string{
+		"bad certificate", "unsupported certificate", "revoked certificate", "expired certificate", "unknown certificate",
+		"unknown certificate authority", "access denied", "certificate required",
+		"handshake failure", // over TLS 1.2 also: no certificate
+	}
+}
+
+// Fault says in which way, that no retry mends, TLS failed. nil: it did not, or may work the next time. No request was served.
+func (r TLSRemedies) Fault(err error) *backends.PermanentError {
+	fault := func(kind backends.PermanentKind, hint string) *backends.PermanentError {
+		return &backends.PermanentError{Kind: kind, Err: err, Hint: hint}
+	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return fault(backends.Configuration, r.CA)
+	}
+	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok && r.Plain != "" {
+		return fault(backends.Configuration, r.Plain)
+	}
+	// The standard library does not export the type of an alert that came over a connection: a tls.AlertError is one of QUIC.
+	op, ok := errors.AsType[*net.OpError](err)
+	if !ok || op.Op != "remote error" {
+		return nil
+	}
+	switch alert := strings.TrimPrefix(op.Err.Error(), "tls: "); {
+	case alert == badVersion:
+		return fault(backends.Configuration, "the server wants another version of TLS")
+	case slices.Contains(refusals(), alert):
+		return fault(backends.Credentials, r.Cert)
+	}
+	return nil
+}
+
+// Opening adds to the error of a connection that the other side ended while it was opened the question whether both sides
+// speak TLS, or neither: most servers say nothing more about it. Encrypted says whether we do.
+func Opening(err error, encrypted bool) error {
+	switch {
+	case !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, syscall.ECONNRESET):
+		return err
+	case encrypted:
+		return fmt.Errorf("%w (does this port speak TLS?)", err)
+	}
+	return fmt.Errorf("%w (does this port want TLS?)", err)
+}

@@ -80,11 +80,34 @@ func (e *PermanentError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *PermanentError) Unwrap() error { return e.Err }
 
+// Misconfigured is a failure for a reason that stands in the URL, in an option or in the server's set-up, with the remedy.
+func Misconfigured(hint, format string, args ...any) error {
+	return &PermanentError{Kind: Configuration, Err: fmt.Errorf(format, args...), Hint: hint}
+}
+
+// Denied is a refusal of the user, password, token or certificate, with the remedy.
+func Denied(hint string, err error) error {
+	return &PermanentError{Kind: Credentials, Err: err, Hint: hint}
+}
+
+// IsPermanent says whether an error is one that no retry mends.
+func IsPermanent(err error) bool {
+	_, ok := errors.AsType[*PermanentError](err)
+	return ok
+}
+
+// About says which step of which job an error is of, where the error is not itself the answer. nil stays nil.
+func About(step, job string, err error) error {
+	if err == nil || IsAnswer(err) {
+		return err
+	}
+	return fmt.Errorf("%s %q: %w", step, job, err)
+}
+
 // IsAnswer says whether an error is the word of a store that was reached, and not an outcome that is unknown: asking
 // again changes nothing by itself.
 func IsAnswer(err error) bool {
 	_, refusal := errors.AsType[*Refusal](err)
-	_, permanent := errors.AsType[*PermanentError](err)
-	return refusal || permanent || errors.Is(err, ErrLost) || errors.Is(err, ErrUnknownJob) ||
+	return refusal || IsPermanent(err) || errors.Is(err, ErrLost) || errors.Is(err, ErrUnknownJob) ||
 		errors.Is(err, ErrOver) || errors.Is(err, ErrLags)
 }

@@ -2,7 +2,6 @@
 package all
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -75,15 +74,15 @@ func store[D Store](d D, err error) (Store, error) {
 func Open(rawURL string) (Store, error) {
 	scheme, _, found := strings.Cut(rawURL, ":")
 	if !found {
-		return nil, permanent("a URL begins with a scheme, like file: or redis://", "this is not a backend URL")
+		return nil, backends.Misconfigured("a URL begins with a scheme, like file: or redis://", "this is not a backend URL")
 	}
 	scheme = strings.ToLower(scheme)
 	open, known := drivers()[scheme]
 	if !known && !isScheme(rawURL) { // it may be anything, a password too
-		return nil, permanent("a URL begins with a scheme, like file: or redis://", "this is not a backend URL")
+		return nil, backends.Misconfigured("a URL begins with a scheme, like file: or redis://", "this is not a backend URL")
 	}
 	if !known {
-		return nil, permanent("this build has "+strings.Join(Schemes(), ", "), "unknown backend %q", scheme)
+		return nil, backends.Misconfigured("this build has "+strings.Join(Schemes(), ", "), "unknown backend %q", scheme)
 	}
 	return open(rawURL)
 }
@@ -96,7 +95,3 @@ func isScheme(rawURL string) bool {
 
 // Schemes returns the schemes of this build, sorted.
 func Schemes() []string { return slices.Sorted(maps.Keys(drivers())) }
-
-func permanent(hint, format string, args ...any) error {
-	return &backends.PermanentError{Kind: backends.Configuration, Err: fmt.Errorf(format, args...), Hint: hint}
-}

@@ -18,7 +18,7 @@ func (d *Driver) Acquire(ctx context.Context, c backends.Claim) (backends.Grant,
 	if spare != "" {
 		d.destroy(ctx, spare)
 	}
-	return g, about("claim", c.Job, err)
+	return g, backends.About("claim", c.Job, err)
 }
 
 // claim decides a claim, again for as long as others change the keys meanwhile. spare is a session that it made

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/consul/api"
 
+	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/backendurl"
 )
 
@@ -58,14 +59,14 @@ func parseURL(raw string) (*config, error) {
 	case "consuls":
 		c.tlsFiles, port = &backendurl.TLSFiles{}, "8501"
 	default:
-		return nil, configuration(shapes, "this is not the URL of a Consul backend")
+		return nil, backends.Misconfigured(shapes, "this is not the URL of a Consul backend")
 	}
 	var err error
 	if c.url, err = backendurl.Parse(raw, backendurl.Form{Shapes: shapes, Port: port}); err != nil {
 		return nil, err
 	}
 	if c.url.User != "" {
-		return nil, configuration("consul://:TOKEN@HOST", "the backend URL has a user: Consul knows tokens only")
+		return nil, backends.Misconfigured("consul://:TOKEN@HOST", "the backend URL has a user: Consul knows tokens only")
 	}
 	if err := knownOptions.Read(c.url, c); err != nil {
 		return nil, err
@@ -74,7 +75,7 @@ func parseURL(raw string) (*config, error) {
 		return nil, err
 	}
 	if slices.Contains(strings.Split(c.prefix, "/"), "") { // Consul makes one slash of two
-		return nil, configuration("a prefix is like leaderrun or team/leaderrun", "the prefix of the backend URL has an empty part")
+		return nil, backends.Misconfigured("a prefix is like leaderrun or team/leaderrun", "the prefix of the backend URL has an empty part")
 	}
 	if err := c.setToken(); err != nil {
 		return nil, err
@@ -88,7 +89,7 @@ func parseURL(raw string) (*config, error) {
 func (c *config) setToken() error {
 	c.token = c.url.Password
 	if c.token != "" && c.tokenFile != "" {
-		return configuration("", "the backend URL has a token and ?token-file=")
+		return backends.Misconfigured("", "the backend URL has a token and ?token-file=")
 	}
 	if c.token == "" && c.tokenFile == "" {
 		c.tokenFile = os.Getenv(api.HTTPTokenFileEnvName)
@@ -101,7 +102,7 @@ func (c *config) setToken() error {
 	}
 	var err error
 	if c.token, err = readToken(c.tokenFile); err != nil {
-		return configuration("?token-file= or CONSUL_HTTP_TOKEN_FILE names a file that holds nothing but the token", "%w", err)
+		return backends.Misconfigured("?token-file= or CONSUL_HTTP_TOKEN_FILE names a file that holds nothing but the token", "%w", err)
 	}
 	return nil
 }

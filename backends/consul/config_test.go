@@ -157,7 +157,7 @@ func TestEnvironment(t *testing.T) {
 	} else {
 		_ = d.Close()
 	}
-	if _, err := Open("consul://h"); !isPermanent(err) {
+	if _, err := Open("consul://h"); !backends.IsPermanent(err) {
 		t.Errorf("a token file that is not there: %v", err)
 	}
 }

@@ -56,7 +56,7 @@ func Open(rawURL string) (*Driver, error) {
 	d.life, d.endLife = context.WithCancel(context.Background())
 	d.link = newLink(d.life, cfg)
 	if d.client, err = d.link.client(); err != nil {
-		return nil, configuration(shapes, "%w", err)
+		return nil, backends.Misconfigured(shapes, "%w", err)
 	}
 	return d, nil
 }
@@ -96,7 +96,7 @@ func (d *Driver) Renew(ctx context.Context, g backends.Grant) (backends.Signal, 
 			s, err = h.Recall(ctx, g.Claim.Job, d.read)
 		}
 		if err != nil {
-			return backends.Signal{}, about("renew", g.Claim.Job, err)
+			return backends.Signal{}, backends.About("renew", g.Claim.Job, err)
 		}
 		r := backends.DecideRenew(s.view(), g)
 		if r.Lost {
@@ -110,7 +110,7 @@ func (d *Driver) Renew(ctx context.Context, g backends.Grant) (backends.Signal, 
 		case err == nil:
 			return r.Signal, nil
 		case !errors.Is(err, errConflict) && !errors.Is(err, errSession):
-			return backends.Signal{}, about("renew", g.Claim.Job, err)
+			return backends.Signal{}, backends.About("renew", g.Claim.Job, err)
 		}
 	}
 }
@@ -124,14 +124,14 @@ func (d *Driver) elsewhere() {
 // Finish implements backends.Driver.
 func (d *Driver) Finish(ctx context.Context, g backends.Grant, o backends.Outcome) error {
 	h := backends.HoldingOf[*state](g)
-	return about("finish", g.Claim.Job, d.steps(h).End(ctx, g.Claim.Job, h, func(v backends.View) backends.Ending {
+	return backends.About("finish", g.Claim.Job, d.steps(h).End(ctx, g.Claim.Job, h, func(v backends.View) backends.Ending {
 		return backends.DecideFinish(v, g, o)
 	}))
 }
 
 // Abandon implements backends.Driver.
 func (d *Driver) Abandon(ctx context.Context, c backends.Claim) error {
-	return about("abandon", c.Job, d.steps(nil).End(ctx, c.Job, nil, func(v backends.View) backends.Ending {
+	return backends.About("abandon", c.Job, d.steps(nil).End(ctx, c.Job, nil, func(v backends.View) backends.Ending {
 		return backends.DecideAbandon(v, c)
 	}))
 }

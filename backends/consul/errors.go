@@ -19,15 +19,6 @@ const (
 	nodeHint   = "sessions belong to the datacenter of the agent that makes them: name an agent of that one"
 )
 
-func configuration(hint, format string, args ...any) error {
-	return &backends.PermanentError{Kind: backends.Configuration, Err: fmt.Errorf(format, args...), Hint: hint}
-}
-
-func isPermanent(err error) bool {
-	_, ok := errors.AsType[*backends.PermanentError](err)
-	return ok
-}
-
 // statusError is an answer that is neither a success nor part of the protocol.
 type statusError struct {
 	host string
@@ -80,7 +71,7 @@ func ofTLS(err error) *backends.PermanentError { return backendurl.RemediesOf("c
 // classify tells what no retry mends from outcomes that are unknown. The fault of one of several hosts ends nothing, until each
 // that was asked since one has served has one.
 func (l *link) classify(err error) error {
-	if err == nil || isPermanent(err) {
+	if err == nil || backends.IsPermanent(err) {
 		return err
 	}
 	if e, ok := errors.AsType[*url.Error](err); ok { // it repeats a URL of which the host is not the one asked
@@ -123,15 +114,4 @@ func (l *link) notConsul() error {
 	host, _ := l.current()
 	l.skip(host)
 	return fmt.Errorf("%s: the answer is not Consul's: %s", host, serverHint)
-}
-
-// about says which step an error is of, where the error is not itself the answer.
-func about(step, job string, err error) error {
-	_, refused := errors.AsType[*backends.Refusal](err)
-	told := refused || errors.Is(err, backends.ErrLost) || errors.Is(err, backends.ErrUnknownJob) ||
-		errors.Is(err, backends.ErrOver) || errors.Is(err, backends.ErrLags)
-	if err == nil || told || isPermanent(err) {
-		return err
-	}
-	return fmt.Errorf("%s %q: %w", step, job, err)
 }

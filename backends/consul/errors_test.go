@@ -122,7 +122,7 @@ func TestUnknownOutcomes(t *testing.T) {
 		s.URL() + "?dc=west":           "No path to datacenter",
 	} {
 		for step, err := range everyStep(t, open(t, url)) {
-			if err == nil || isPermanent(err) || errors.Is(err, backends.ErrLost) || !strings.Contains(err.Error(), want) ||
+			if err == nil || backends.IsPermanent(err) || errors.Is(err, backends.ErrLost) || !strings.Contains(err.Error(), want) ||
 				strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), "/v1/") {
 				t.Errorf("%s of %s: %v", step, url, err)
 			}
@@ -179,7 +179,7 @@ func TestOneBadHost(t *testing.T) {
 		"no Consul": strings.TrimPrefix(web.URL, "http://"), "sent elsewhere": strings.TrimPrefix(away.URL, "http://"), "TLS there": tls.Addr(),
 	} {
 		d := open(t, "consul://"+addr+","+s.Addr())
-		if _, err := d.Acquire(t.Context(), claim(name, "a", time.Minute)); err == nil || isPermanent(err) {
+		if _, err := d.Acquire(t.Context(), claim(name, "a", time.Minute)); err == nil || backends.IsPermanent(err) {
 			t.Errorf("%s: %v", name, err)
 		}
 		steps.Finish(d, steps.Acquire(d, claim(name, "a", time.Minute)))
@@ -206,7 +206,7 @@ func TestAFaultOfAllHosts(t *testing.T) {
 		return err
 	}
 	d := open(t, "consuls://"+hosts+"?ca="+others.CA)
-	if err := claimed(d); err == nil || isPermanent(err) {
+	if err := claimed(d); err == nil || backends.IsPermanent(err) {
 		t.Errorf("one of two was asked: %v", err)
 	}
 	p, ok := errors.AsType[*backends.PermanentError](claimed(d))
@@ -214,13 +214,13 @@ func TestAFaultOfAllHosts(t *testing.T) {
 		t.Errorf("both were asked: %+v", p)
 	}
 	d.link.faulty.Served()
-	if err := claimed(d); err == nil || isPermanent(err) {
+	if err := claimed(d); err == nil || backends.IsPermanent(err) {
 		t.Errorf("one has served since: %v", err)
 	}
 	b.Close()
 	d = open(t, "consuls://"+hosts+"?ca="+others.CA)
 	for range 5 {
-		if err := claimed(d); err == nil || isPermanent(err) {
+		if err := claimed(d); err == nil || backends.IsPermanent(err) {
 			t.Errorf("one is down, and may be in order: %v", err)
 		}
 	}
@@ -251,11 +251,11 @@ func TestNoConsul(t *testing.T) {
 		t.Errorf("a host that never spoke HTTP: %+v", p)
 	}
 	d.link.spoken.Store(true)
-	if err := inspect(); err == nil || isPermanent(err) {
+	if err := inspect(); err == nil || backends.IsPermanent(err) {
 		t.Errorf("a reply that was cut: %v", err)
 	}
 	others := &statusError{code: http.StatusInternalServerError, text: "rpc error getting client: remote error: tls: bad certificate"}
-	if err := d.link.classify(others); isPermanent(err) {
+	if err := d.link.classify(others); backends.IsPermanent(err) {
 		t.Errorf("what servers say to each other: %v", err)
 	}
 }
@@ -273,12 +273,12 @@ func TestRotationRaces(t *testing.T) {
 	write("first")
 	d := open(t, "consul://localhost?token-file="+url.QueryEscape(file))
 	refusal := &statusError{code: http.StatusForbidden, text: "ACL not found"}
-	if err := d.link.classify(refusal); !isPermanent(err) {
+	if err := d.link.classify(refusal); !backends.IsPermanent(err) {
 		t.Errorf("a refusal of the token that the file holds: %v", err)
 	}
 	write("second")
 	for range 2 {
-		if err := d.link.classify(refusal); isPermanent(err) {
+		if err := d.link.classify(refusal); backends.IsPermanent(err) {
 			t.Errorf("a refusal of the token before: %v", err)
 		}
 	}
@@ -289,7 +289,7 @@ func TestSecondaryDatacenter(t *testing.T) {
 	alone(t)
 	d := open(t, "consul://localhost")
 	err := d.link.classify(&statusError{code: http.StatusForbidden, text: "Permission denied: token with AccessorID 'primary-dc-down' lacks permission"})
-	if isPermanent(err) {
+	if backends.IsPermanent(err) {
 		t.Errorf("%v", err)
 	}
 }
@@ -326,11 +326,11 @@ func TestTokenRotates(t *testing.T) {
 			}
 		}
 	}
-	if _, err := d.Renew(t.Context(), g); !isPermanent(err) || strings.Contains(err.Error(), first) {
+	if _, err := d.Renew(t.Context(), g); !backends.IsPermanent(err) || strings.Contains(err.Error(), first) {
 		t.Errorf("with a token that was deleted: %v", err)
 	}
 	put(newToken(t, o, "second", policy(t)))
-	if _, err := d.Renew(t.Context(), g); err == nil || isPermanent(err) {
+	if _, err := d.Renew(t.Context(), g); err == nil || backends.IsPermanent(err) {
 		t.Errorf("the first request after the rotation: %v, want an unknown outcome", err)
 	}
 	steps.Renew(d, g)

@@ -33,7 +33,7 @@ func TestLeaderStopped(t *testing.T) {
 		if err == nil {
 			break
 		}
-		if errors.Is(err, backends.ErrLost) || isPermanent(err) || time.Now().After(end) {
+		if errors.Is(err, backends.ErrLost) || backends.IsPermanent(err) || time.Now().After(end) {
 			t.Fatalf("Renew: %v", err)
 		}
 	}

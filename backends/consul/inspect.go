@@ -12,7 +12,7 @@ import (
 func (d *Driver) Inspect(ctx context.Context, job string) (backends.Status, error) {
 	s, err := d.read(ctx, job)
 	if err != nil {
-		return backends.Status{}, about("inspect", job, err)
+		return backends.Status{}, backends.About("inspect", job, err)
 	}
 	if s.index == 0 && s.lock.owner.Token == 0 {
 		return backends.Status{}, backends.ErrUnknownJob
@@ -42,7 +42,7 @@ func (d *Driver) Jobs(ctx context.Context) ([]string, error) {
 		err = d.mayRead(ctx, d.cfg.root())
 	}
 	if err != nil {
-		return nil, about("list jobs of", d.cfg.prefix, err)
+		return nil, backends.About("list jobs of", d.cfg.prefix, err)
 	}
 	var jobs []string
 	for _, key := range keys {

@@ -253,7 +253,7 @@ func TestOrderLostReplies(t *testing.T) {
 			order := backendtest.NewOrder(kind, g)
 			err := d.Order(within(t, 300*time.Millisecond), order)
 			_, answer := errors.AsType[*backends.Refusal](err)
-			if unknown := request != "session/destroy"; unknown != (err != nil) || answer || errors.Is(err, backends.ErrOver) || isPermanent(err) {
+			if unknown := request != "session/destroy"; unknown != (err != nil) || answer || errors.Is(err, backends.ErrOver) || backends.IsPermanent(err) {
 				t.Fatalf("%s: %v", job, err)
 			}
 			m.strike(nil)

@@ -41,13 +41,13 @@ func (c *config) parse(job string, pairs api.KVPairs) (*state, error) {
 			s.index = p.ModifyIndex
 			var err error
 			if s.record, err = backends.ParseRecord(p.Value); err != nil || s.record.Job != job {
-				return nil, configuration(prefixHint, "the key %s holds no record of leaderrun", p.Key)
+				return nil, backends.Misconfigured(prefixHint, "the key %s holds no record of leaderrun", p.Key)
 			}
 		case dir + lockName:
 			s.lock.session, s.lock.index = p.Session, p.ModifyIndex
 			free := p.Session == "" && len(p.Value) == 0
 			if !free && (json.Unmarshal(p.Value, &s.lock.owner) != nil || s.lock.owner.Token == 0) {
-				return nil, configuration(prefixHint, "the key %s holds no lock of leaderrun", p.Key)
+				return nil, backends.Misconfigured(prefixHint, "the key %s holds no lock of leaderrun", p.Key)
 			}
 		}
 	}

@@ -245,7 +245,7 @@ func TestReplySwallowed(t *testing.T) {
 		c := claim("job "+kind, "a", time.Minute)
 		m.swallow(kind)
 		_, err := d.Acquire(within(t, 300*time.Millisecond), c)
-		if _, ok := errors.AsType[*backends.Refusal](err); err == nil || ok || isPermanent(err) {
+		if _, ok := errors.AsType[*backends.Refusal](err); err == nil || ok || backends.IsPermanent(err) {
 			t.Fatalf("without an answer to %s: %v", kind, err)
 		}
 		m.strike(nil)
@@ -286,7 +286,7 @@ func TestReplySpoilt(t *testing.T) {
 		}
 		return true
 	})
-	if _, err := d.Acquire(t.Context(), c); err == nil || isPermanent(err) {
+	if _, err := d.Acquire(t.Context(), c); err == nil || backends.IsPermanent(err) {
 		t.Fatalf("Acquire: %v", err)
 	}
 	m.strike(nil)
@@ -375,10 +375,10 @@ func TestForeignKeys(t *testing.T) {
 		if !ok || p.Kind != backends.Configuration || !strings.Contains(p.Error(), d.cfg.dir(job)) || !strings.Contains(p.Hint, "prefix") {
 			t.Errorf("%s: %v", job, err)
 		}
-		if _, err := d.Inspect(t.Context(), job); !isPermanent(err) {
+		if _, err := d.Inspect(t.Context(), job); !backends.IsPermanent(err) {
 			t.Errorf("%s: Inspect: %v", job, err)
 		}
-		if err := d.Abandon(t.Context(), claim(job, "a", time.Minute)); !isPermanent(err) {
+		if err := d.Abandon(t.Context(), claim(job, "a", time.Minute)); !backends.IsPermanent(err) {
 			t.Errorf("%s: Abandon: %v", job, err)
 		}
 	}

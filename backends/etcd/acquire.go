@@ -22,7 +22,7 @@ func (d *Driver) Acquire(ctx context.Context, c backends.Claim) (backends.Grant,
 	}
 	g, err := d.acquire(ctx, c, spare)
 	if err != nil {
-		return backends.Grant{}, about("claim", c.Job, err)
+		return backends.Grant{}, backends.About("claim", c.Job, err)
 	}
 	return g, nil
 }

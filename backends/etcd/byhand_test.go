@@ -151,7 +151,7 @@ func TestForeignKeys(t *testing.T) {
 		for step, err := range map[string]error{
 			"Finish": w.d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}), "Abandon": w.d.Abandon(t.Context(), newClaim("job")),
 		} {
-			if !isPermanent(err) {
+			if !backends.IsPermanent(err) {
 				t.Errorf("record %q: %s: %v", value, step, err)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/etcd/rpc"
 )
 
@@ -37,7 +38,7 @@ func agreed(id uint64, said []uint64) error {
 		case 0:
 			silent++
 		default:
-			return configuration("a backend URL names the members of one cluster", "the hosts of the backend URL belong to different etcd clusters")
+			return backends.Misconfigured("a backend URL names the members of one cluster", "the hosts of the backend URL belong to different etcd clusters")
 		}
 	}
 	if 2*silent >= len(said) {

@@ -68,7 +68,7 @@ func TestAgreed(t *testing.T) {
 		{[]uint64{is, silent}, false, false}, // what if the other one is of the old cluster
 		{[]uint64{is, silent, silent}, false, false},
 	} {
-		if err := agreed(is, x.said); (err == nil) != x.ok || isPermanent(err) != x.permanent {
+		if err := agreed(is, x.said); (err == nil) != x.ok || backends.IsPermanent(err) != x.permanent {
 			t.Errorf("hosts of %v: %v", x.said, err)
 		}
 	}

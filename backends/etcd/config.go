@@ -3,6 +3,7 @@ package etcd
 import (
 	"crypto/tls"
 
+	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/backendurl"
 )
 
@@ -32,7 +33,7 @@ func parseURL(raw string) (*config, error) {
 	case "etcds":
 		c.files = new(backendurl.TLSFiles)
 	default:
-		return nil, configuration(shapes, "this is not the URL of an etcd backend")
+		return nil, backends.Misconfigured(shapes, "this is not the URL of an etcd backend")
 	}
 	u, err := backendurl.Parse(raw, backendurl.Form{Shapes: shapes, Port: defaultPort})
 	if err != nil {
@@ -40,7 +41,7 @@ func parseURL(raw string) (*config, error) {
 	}
 	c.url = u
 	if u.User == "" && u.Password != "" {
-		return nil, configuration(u.Scheme+"://USER:PASSWORD@HOST", "the backend URL has a password without a user")
+		return nil, backends.Misconfigured(u.Scheme+"://USER:PASSWORD@HOST", "the backend URL has a password without a user")
 	}
 	if err := knownOptions.Read(u, c); err != nil {
 		return nil, err

@@ -13,19 +13,6 @@ import (
 
 const prefixHint = "another program uses these keys: choose another ?prefix="
 
-func configuration(hint, format string, args ...any) error {
-	return &backends.PermanentError{Kind: backends.Configuration, Err: fmt.Errorf(format, args...), Hint: hint}
-}
-
-func credentials(hint string, err error) error {
-	return &backends.PermanentError{Kind: backends.Credentials, Err: err, Hint: hint}
-}
-
-func isPermanent(err error) bool {
-	_, ok := errors.AsType[*backends.PermanentError](err)
-	return ok
-}
-
 // refused says that a request has certainly changed nothing.
 func refused(err error) bool {
 	e, ok := errors.AsType[*rpc.Error](err)
@@ -39,7 +26,7 @@ func (d *Driver) classify(err error) error {
 	e, answered := errors.AsType[*rpc.Error](err)
 	ofAll := answered && e.Code != rpc.Unimplemented
 	hosts := len(d.cfg.url.Addrs)
-	if !ofAll && hosts > 1 && isPermanent(one) && !d.faults.Everywhere(hosts) {
+	if !ofAll && hosts > 1 && backends.IsPermanent(one) && !d.faults.Everywhere(hosts) {
 		return err
 	}
 	return one
@@ -53,20 +40,20 @@ func (d *Driver) ended(member string, err error) {
 		d.spoken.Store(true)
 		d.faults.Served()
 	case !errors.Is(err, context.Canceled): // which says nothing about it
-		d.faults.Failed(member, isPermanent(d.ofMember(err)))
+		d.faults.Failed(member, backends.IsPermanent(d.ofMember(err)))
 	}
 }
 
 // ofMember classifies an error by itself, as if there was no other member.
 func (d *Driver) ofMember(err error) error {
-	if err == nil || isPermanent(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if err == nil || backends.IsPermanent(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	if e, ok := errors.AsType[*rpc.Error](err); ok {
 		return d.answered(e, err)
 	}
 	if _, ok := errors.AsType[*rpc.ProtocolError](err); ok && !d.spoken.Load() { // else one answer was broken, and that passes
-		return configuration("is this an etcd server, and its port for clients? with TLS the URL begins with etcds://", "%w", err)
+		return backends.Misconfigured("is this an etcd server, and its port for clients? with TLS the URL begins with etcds://", "%w", err)
 	}
 	if fault := backendurl.RemediesOf("etcd").Fault(err); fault != nil {
 		return fault
@@ -79,15 +66,15 @@ func (d *Driver) answered(e *rpc.Error, err error) error {
 	scheme := d.cfg.url.Scheme
 	switch {
 	case e.Code == rpc.Unimplemented:
-		return configuration("leaderrun needs etcd 3.4 or later", "%w", err)
+		return backends.Misconfigured("leaderrun needs etcd 3.4 or later", "%w", err)
 	case !e.Credentials():
 		return err
 	case strings.Contains(e.Message, "authentication is not enabled"):
-		return configuration("this server has no users: leave user and password out of the backend URL", "%w", err)
+		return backends.Misconfigured("this server has no users: leave user and password out of the backend URL", "%w", err)
 	case strings.Contains(e.Message, "user name is empty"):
-		return credentials("this server wants a user and password: "+scheme+"://USER:PASSWORD@HOST", err)
+		return backends.Denied("this server wants a user and password: "+scheme+"://USER:PASSWORD@HOST", err)
 	case e.Code == rpc.PermissionDenied:
-		return credentials(fmt.Sprintf("etcdctl role grant-permission ROLE readwrite --prefix %s/", d.cfg.prefix), err)
+		return backends.Denied(fmt.Sprintf("etcdctl role grant-permission ROLE readwrite --prefix %s/", d.cfg.prefix), err)
 	}
-	return credentials("the user and password of the backend URL; special characters in them are percent-encoded", err)
+	return backends.Denied("the user and password of the backend URL; special characters in them are percent-encoded", err)
 }

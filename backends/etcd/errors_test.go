@@ -72,7 +72,7 @@ func TestAFaultOfAllMembers(t *testing.T) {
 		return err
 	}
 	d := open(t, "etcds://"+a+","+b+ca)
-	if err := claim(d); err == nil || isPermanent(err) {
+	if err := claim(d); err == nil || backends.IsPermanent(err) {
 		t.Errorf("one of two was asked: %v", err)
 	}
 	p, ok := errors.AsType[*backends.PermanentError](claim(d))
@@ -80,21 +80,21 @@ func TestAFaultOfAllMembers(t *testing.T) {
 		t.Errorf("both were asked: %+v", p)
 	}
 	d.ended(a, &rpc.Error{Code: rpc.Unavailable}) // it serves, and knows no leader
-	if err := claim(d); err == nil || isPermanent(err) {
+	if err := claim(d); err == nil || backends.IsPermanent(err) {
 		t.Errorf("one has served since: %v", err)
 	}
 	down()
 	d = open(t, "etcds://"+a+","+b+ca)
 	for range 5 {
-		if err := claim(d); err == nil || isPermanent(err) {
+		if err := claim(d); err == nil || backends.IsPermanent(err) {
 			t.Errorf("one is down, and may be in order: %v", err)
 		}
 	}
 	old := &rpc.Error{Code: rpc.Unimplemented, Message: "unknown method"}
-	if d.ended(a, old); isPermanent(d.classify(old)) {
+	if d.ended(a, old); backends.IsPermanent(d.classify(old)) {
 		t.Error("one of two is too old")
 	}
-	if d.ended(b, old); !isPermanent(d.classify(old)) {
+	if d.ended(b, old); !backends.IsPermanent(d.classify(old)) {
 		t.Error("both are too old")
 	}
 }
@@ -159,7 +159,7 @@ func TestNoEtcd(t *testing.T) {
 			t.Errorf("%s: %v (%+v)", name, err, p)
 		}
 		d.spoken.Store(true)
-		if _, err := d.Acquire(t.Context(), newClaim("job")); err == nil || isPermanent(err) {
+		if _, err := d.Acquire(t.Context(), newClaim("job")); err == nil || backends.IsPermanent(err) {
 			t.Errorf("%s, where an etcd has answered before: %v", name, err)
 		}
 	}

@@ -17,7 +17,6 @@ package etcd
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -110,7 +109,7 @@ func (d *Driver) Renew(ctx context.Context, g backends.Grant) (backends.Signal, 
 	defer backends.HoldingOf[*state](g).Hedge(d.client.Elsewhere)()
 	signal, err := d.renew(ctx, g)
 	if err != nil {
-		return backends.Signal{}, about("renew", g.Claim.Job, err)
+		return backends.Signal{}, backends.About("renew", g.Claim.Job, err)
 	}
 	return signal, nil
 }
@@ -187,7 +186,7 @@ func (d *Driver) Finish(ctx context.Context, g backends.Grant, o backends.Outcom
 		return backends.DecideFinish(v, g, o)
 	})
 	if err != nil {
-		return about("finish", g.Claim.Job, err)
+		return backends.About("finish", g.Claim.Job, err)
 	}
 	return nil
 }
@@ -196,7 +195,7 @@ func (d *Driver) Finish(ctx context.Context, g backends.Grant, o backends.Outcom
 func (d *Driver) Abandon(ctx context.Context, c backends.Claim) error {
 	err := d.steps().End(ctx, c.Job, nil, func(v backends.View) backends.Ending { return backends.DecideAbandon(v, c) })
 	if err != nil {
-		return about("abandon", c.Job, err)
+		return backends.About("abandon", c.Job, err)
 	}
 	return nil
 }
@@ -224,14 +223,6 @@ func (d *Driver) revoke(ctx context.Context, lease int64) {
 	ctx, cancel := context.WithTimeout(ctx, tidying)
 	defer cancel()
 	_ = d.client.Revoke(ctx, lease)
-}
-
-// about says which step an error is of, where the error is not itself the answer.
-func about(step, job string, err error) error {
-	if backends.IsAnswer(err) {
-		return err
-	}
-	return fmt.Errorf("%s %q: %w", step, job, err)
 }
 
 // Close implements backends.Driver. It ends requests that are on their way.

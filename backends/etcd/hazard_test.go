@@ -144,7 +144,7 @@ func TestMemberThatSlept(t *testing.T) {
 	g := w.Acquire(w.d, newClaim("job"))
 	awake := w.d.client
 	w.d.client = forgetful{awake}
-	if _, err := w.d.Renew(t.Context(), g); err == nil || errors.Is(err, backends.ErrLost) || isPermanent(err) {
+	if _, err := w.d.Renew(t.Context(), g); err == nil || errors.Is(err, backends.ErrLost) || backends.IsPermanent(err) {
 		t.Errorf("Renew: %v, want an outcome that is not known", err)
 	}
 	w.d.client = awake
@@ -228,7 +228,7 @@ func TestTwoClusters(t *testing.T) {
 	d := open(t, "etcd://"+w.server.Endpoint()+","+stranger.Endpoint())
 	g := w.Acquire(d, newClaim("job"))
 	d.client.Elsewhere()
-	if _, err := d.Acquire(t.Context(), newClaim("job")); !isPermanent(err) || !strings.Contains(err.Error(), "different etcd clusters") {
+	if _, err := d.Acquire(t.Context(), newClaim("job")); !backends.IsPermanent(err) || !strings.Contains(err.Error(), "different etcd clusters") {
 		t.Errorf("Acquire: %v", err)
 	}
 	w.Finish(w.d, g)

@@ -17,7 +17,7 @@ const page = 1000
 func (d *Driver) Inspect(ctx context.Context, job string) (backends.Status, error) {
 	s, err := d.inspect(ctx, job)
 	if err != nil {
-		return backends.Status{}, about("inspect", job, err)
+		return backends.Status{}, backends.About("inspect", job, err)
 	}
 	return s, nil
 }
@@ -95,7 +95,7 @@ func (d *Driver) Jobs(ctx context.Context) ([]string, error) {
 		reply, err := d.client.Range(ctx, rpc.Range{Key: from, End: end, Limit: page, KeysOnly: true})
 		if err != nil {
 			slices.Sort(jobs)
-			return jobs, about("list jobs of", d.cfg.prefix, d.classify(err))
+			return jobs, backends.About("list jobs of", d.cfg.prefix, d.classify(err))
 		}
 		for _, kv := range reply.KVs {
 			if job, ok := d.cfg.jobOf(string(kv.Key)); ok {

@@ -278,7 +278,7 @@ func TestOrderOfForeignKeys(t *testing.T) {
 	w.operator.do(t, rpc.Op{Put: &rpc.Put{Key: k.lease, Value: []byte("x")}})
 	before := w.operator.state(t, "job")
 	for _, kind := range []backends.OrderKind{backends.Stop, backends.Entomb, backends.DeclareDead, backends.ForgetJob} {
-		if err := w.other.Order(t.Context(), backendtest.NewOrder(kind, g)); !isPermanent(err) || !strings.Contains(err.Error(), string(k.lease)) {
+		if err := w.other.Order(t.Context(), backendtest.NewOrder(kind, g)); !backends.IsPermanent(err) || !strings.Contains(err.Error(), string(k.lease)) {
 			t.Errorf("%s: %v", kind, err)
 		}
 	}

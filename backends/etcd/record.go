@@ -68,7 +68,7 @@ func (d *Driver) state(ctx context.Context, k keys, reply rpc.TxnReply) (*state,
 		s.written = kv.ModRevision
 		var err error
 		if s.record, err = backends.ParseRecord(kv.Value); err != nil {
-			return nil, configuration(prefixHint, "the key %s holds no record of leaderrun: %w", k.record, err)
+			return nil, backends.Misconfigured(prefixHint, "the key %s holds no record of leaderrun: %w", k.record, err)
 		}
 	}
 	s.record.Beat = 0
@@ -88,9 +88,9 @@ func readLabel(k keys, kv rpc.KeyValue) (backends.Label, error) {
 	l, ok := backends.ParseLabel(kv.Value)
 	switch {
 	case !ok:
-		return backends.Label{}, configuration(prefixHint, "the key %s holds no lease of leaderrun", k.lease)
+		return backends.Label{}, backends.Misconfigured(prefixHint, "the key %s holds no lease of leaderrun", k.lease)
 	case kv.Lease == 0 || kv.ModRevision != kv.CreateRevision:
-		return backends.Label{}, configuration("who is sure that nobody runs the job deletes the key", "the key %s was written by hand: it says nothing of who runs the job", k.lease)
+		return backends.Label{}, backends.Misconfigured("who is sure that nobody runs the job deletes the key", "the key %s was written by hand: it says nothing of who runs the job", k.lease)
 	}
 	return l, nil
 }

@@ -12,7 +12,7 @@ func (d *Driver) Acquire(ctx context.Context, c backends.Claim) (backends.Grant,
 	defer cancel()
 	g, err := d.acquire(ctx, c)
 	if err != nil {
-		return backends.Grant{}, about("claim", c.Job, err)
+		return backends.Grant{}, backends.About("claim", c.Job, err)
 	}
 	return g, nil
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/kubernetes/api"
 	"github.com/leaderrun/leaderrun/backends/kubernetes/kubeconfig"
 	"github.com/leaderrun/leaderrun/internal/credentialplugin"
@@ -23,7 +24,7 @@ func (c *config) inPod(s surroundings, token string) error {
 	ca := filepath.Join(s.account, "ca.crt")
 	pem, err := os.ReadFile(ca)
 	if err != nil {
-		return configuration("", "service account: %w", err)
+		return backends.Misconfigured("", "service account: %w", err)
 	}
 	roots, err := authorities(pem, ca)
 	if err != nil {
@@ -44,10 +45,10 @@ func (c *config) byKubeconfig(s surroundings) error {
 	}
 	of, err := kubeconfig.Load(files, c.context)
 	if e, ok := errors.AsType[*kubeconfig.Error](err); ok {
-		return configuration(e.Hint, "%w", e.Err)
+		return backends.Misconfigured(e.Hint, "%w", e.Err)
 	}
 	if err != nil {
-		return configuration("", "%w", err)
+		return backends.Misconfigured("", "%w", err)
 	}
 	c.source = "context " + of.Name + " of " + strings.Join(files, ", ")
 	if of.User.Token != "" || of.User.KeyData != nil {
@@ -69,7 +70,7 @@ func clusterTLS(of kubeconfig.Cluster) (*tls.Config, error) {
 	if pem == nil && of.CA != "" {
 		var err error
 		if pem, err = os.ReadFile(of.CA); err != nil {
-			return nil, configuration("", "kubeconfig: certificate-authority: %w", err)
+			return nil, backends.Misconfigured("", "kubeconfig: certificate-authority: %w", err)
 		}
 	}
 	if pem == nil {
@@ -83,7 +84,7 @@ func clusterTLS(of kubeconfig.Cluster) (*tls.Config, error) {
 func authorities(pem []byte, where string) (*x509.CertPool, error) {
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(pem) {
-		return nil, configuration("", "%s holds no certificate in PEM form", where)
+		return nil, backends.Misconfigured("", "%s holds no certificate in PEM form", where)
 	}
 	return pool, nil
 }
@@ -99,7 +100,7 @@ func userCredentials(of *kubeconfig.Context) (api.Credentials, error) {
 	case u.TokenFile != "":
 		f := &api.TokenFile{Path: u.TokenFile, Certificate: pair}
 		if _, err := f.Get(context.Background()); err != nil { // it is a file, and read at once
-			return nil, configuration("", "kubeconfig: %w", err)
+			return nil, backends.Misconfigured("", "kubeconfig: %w", err)
 		}
 		return f, nil
 	case u.Token == "" && u.Exec != nil:
@@ -121,14 +122,14 @@ func keyPair(u kubeconfig.User) (*tls.Certificate, error) {
 		key, errKey = os.ReadFile(u.Key)
 	}
 	if err := errors.Join(errCert, errKey); err != nil {
-		return nil, configuration("", "kubeconfig: %w", err)
+		return nil, backends.Misconfigured("", "kubeconfig: %w", err)
 	}
 	if cert == nil {
 		return nil, nil //nolint:nilnil // the user has none
 	}
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
-		return nil, configuration("", "kubeconfig: client-certificate and client-key: %w", err)
+		return nil, backends.Misconfigured("", "kubeconfig: client-certificate and client-key: %w", err)
 	}
 	return &pair, nil
 }
@@ -163,7 +164,7 @@ func pluginOf(of *kubeconfig.Context) (plugin, error) {
 		if ca == nil && of.Cluster.CA != "" {
 			var err error
 			if ca, err = os.ReadFile(of.Cluster.CA); err != nil {
-				return plugin{}, configuration("", "kubeconfig: certificate-authority: %w", err)
+				return plugin{}, backends.Misconfigured("", "kubeconfig: certificate-authority: %w", err)
 			}
 		}
 		if ca != nil {
@@ -171,7 +172,7 @@ func pluginOf(of *kubeconfig.Context) (plugin, error) {
 		}
 		text, err := json.Marshal(t)
 		if err != nil {
-			return plugin{}, configuration("", "kubeconfig: %w", err)
+			return plugin{}, backends.Misconfigured("", "kubeconfig: %w", err)
 		}
 		p.Cluster = text
 	}

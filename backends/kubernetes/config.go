@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/kubernetes/api"
 	"github.com/leaderrun/leaderrun/internal/backendurl"
 )
@@ -65,7 +66,7 @@ func ours() surroundings {
 // parseURL reads a backend URL and the files that it leads to.
 func parseURL(raw string, s surroundings) (*config, error) {
 	if backendurl.Scheme(raw) != "k8s" {
-		return nil, configuration(shapes, "this is not the URL of a Kubernetes backend")
+		return nil, backends.Misconfigured(shapes, "this is not the URL of a Kubernetes backend")
 	}
 	u, err := backendurl.Parse(raw, backendurl.Form{Shapes: shapes, Name: true})
 	if err != nil {
@@ -86,7 +87,7 @@ func parseURL(raw string, s surroundings) (*config, error) {
 	}
 	c.namespace = cmp.Or(c.namespace, defaultNamespace)
 	if !isLabel(c.namespace) {
-		return nil, configuration(shapes, "%q is no name of a namespace", c.namespace)
+		return nil, backends.Misconfigured(shapes, "%q is no name of a namespace", c.namespace)
 	}
 	c.api.Server, c.api.Namespace = c.server, c.namespace
 	return c, nil
@@ -129,5 +130,5 @@ func (c *config) files(s surroundings) ([]string, error) {
 	if home := s.env("HOME"); home != "" {
 		return []string{filepath.Join(home, ".kube", "config")}, nil
 	}
-	return nil, configuration("?kubeconfig=FILE", "nothing says where the Kubernetes cluster is: this is no pod, and $KUBECONFIG and $HOME are not set")
+	return nil, backends.Misconfigured("?kubeconfig=FILE", "nothing says where the Kubernetes cluster is: this is no pod, and $KUBECONFIG and $HOME are not set")
 }

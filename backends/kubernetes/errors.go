@@ -3,7 +3,6 @@ package kubernetes
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -24,19 +23,6 @@ const (
 	readyWait = 2 * time.Second
 )
 
-func configuration(hint, format string, args ...any) error {
-	return &backends.PermanentError{Kind: backends.Configuration, Err: fmt.Errorf(format, args...), Hint: hint}
-}
-
-func credentials(hint string, err error) error {
-	return &backends.PermanentError{Kind: backends.Credentials, Err: err, Hint: hint}
-}
-
-func isPermanent(err error) bool {
-	_, ok := errors.AsType[*backends.PermanentError](err)
-	return ok
-}
-
 // isMissing says whether the server knows no such Lease. It says NotFound of kinds and namespaces too.
 func isMissing(err error) bool {
 	e, ok := errors.AsType[*api.Error](err)
@@ -45,11 +31,11 @@ func isMissing(err error) bool {
 
 // classify tells what no retry mends from outcomes that are unknown: those are all that is not listed here.
 func (d *Driver) classify(ctx context.Context, err error) error {
-	if err == nil || isPermanent(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if err == nil || backends.IsPermanent(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	if errors.Is(err, credentialplugin.ErrMissing) {
-		return configuration("exec of the kubeconfig names it; cron has another $PATH than a terminal: write its whole path", "%w", err)
+		return backends.Misconfigured("exec of the kubeconfig names it; cron has another $PATH than a terminal: write its whole path", "%w", err)
 	}
 	if e, ok := errors.AsType[*api.Error](err); ok {
 		return d.answered(ctx, e, err)
@@ -60,7 +46,7 @@ func (d *Driver) classify(ctx context.Context, err error) error {
 // ofTransport classifies what happened before there was an answer.
 func ofTransport(err error) error {
 	if p, ok := errors.AsType[*api.ProtocolError](err); ok && !p.Spoken {
-		return configuration("is the server of the kubeconfig an API server of Kubernetes?", "%w", err)
+		return backends.Misconfigured("is the server of the kubeconfig an API server of Kubernetes?", "%w", err)
 	}
 	remedies := backendurl.TLSRemedies{
 		CA:    caHint,
@@ -77,25 +63,25 @@ func ofTransport(err error) error {
 func (d *Driver) answered(ctx context.Context, e *api.Error, err error) error {
 	switch {
 	case strings.Contains(e.Message, "HTTP request to an HTTPS server"):
-		return configuration("the server of the kubeconfig begins with https://", "%w", err)
+		return backends.Misconfigured("the server of the kubeconfig begins with https://", "%w", err)
 	case e.Code == http.StatusUnauthorized:
 		if d.starting(ctx) {
 			return err
 		}
-		return credentials(userHint, err)
+		return backends.Denied(userHint, err)
 	case e.Code == http.StatusForbidden:
 		return d.forbidden(ctx, e, err)
 	case e.Reason == api.NotFound && e.Kind == "namespaces":
-		return configuration("kubectl create namespace "+d.cfg.namespace, "%w", err)
+		return backends.Misconfigured("kubectl create namespace "+d.cfg.namespace, "%w", err)
 	case e.Code == http.StatusNotFound:
 		if d.starting(ctx) {
 			return err
 		}
-		return configuration(serverHint, "%w", err)
+		return backends.Misconfigured(serverHint, "%w", err)
 	case e.Reason == api.Invalid:
-		return configuration("a Lease takes 256 kB of annotations", "%w", err)
+		return backends.Misconfigured("a Lease takes 256 kB of annotations", "%w", err)
 	case e.Code/100 == 3 || e.Code == http.StatusMethodNotAllowed:
-		return configuration(serverHint, "%w", err)
+		return backends.Misconfigured(serverHint, "%w", err)
 	}
 	return err
 }
@@ -105,13 +91,13 @@ func (d *Driver) forbidden(ctx context.Context, e *api.Error, err error) error {
 	case e.Reason == "": // of something between us and the server
 		return err
 	case strings.Contains(e.Message, "is being terminated"):
-		return configuration("choose another namespace", "%w", err)
+		return backends.Misconfigured("choose another namespace", "%w", err)
 	case strings.Contains(e.Message, "exceeded quota"):
-		return configuration("the ResourceQuota of the namespace must allow one Lease per job", "%w", err)
+		return backends.Misconfigured("the ResourceQuota of the namespace must allow one Lease per job", "%w", err)
 	case d.starting(ctx):
 		return err
 	}
-	return credentials(roleHint, err)
+	return backends.Denied(roleHint, err)
 }
 
 // starting asks a server that lets nobody in, or knows no Leases, whether it has only begun: until it has read roles and
@@ -123,12 +109,4 @@ func (d *Driver) starting(ctx context.Context) bool {
 	err := d.client.Ready(ctx)
 	e, answered := errors.AsType[*api.Error](err)
 	return err != nil && !(answered && e.Code == http.StatusUnauthorized)
-}
-
-// about says which step an error is of, where the error is not itself the answer.
-func about(step, job string, err error) error {
-	if err == nil || backends.IsAnswer(err) {
-		return err
-	}
-	return fmt.Errorf("%s %q: %w", step, job, err)
 }

@@ -200,7 +200,7 @@ func TestWhatAnswersIsNotForUs(t *testing.T) {
 		}
 	}
 	cut := ofTransport(fmt.Errorf("h: %w", &api.ProtocolError{Err: io.ErrUnexpectedEOF, Spoken: true}))
-	if cut == nil || isPermanent(cut) {
+	if cut == nil || backends.IsPermanent(cut) {
 		t.Errorf("a reply that was cut: %v", cut)
 	}
 }

@@ -21,7 +21,7 @@ func (d *Driver) Inspect(ctx context.Context, job string) (backends.Status, erro
 	defer cancel()
 	s, err := d.read(ctx, job)
 	if err != nil {
-		return backends.Status{}, about("inspect", job, err)
+		return backends.Status{}, backends.About("inspect", job, err)
 	}
 	if s.lease == nil {
 		return backends.Status{}, backends.ErrUnknownJob
@@ -40,7 +40,7 @@ func (d *Driver) Jobs(ctx context.Context) ([]string, error) {
 		}
 		slices.Sort(jobs)
 		if err != nil {
-			err = about("list jobs of", d.cfg.prefix, d.classify(ctx, err))
+			err = backends.About("list jobs of", d.cfg.prefix, d.classify(ctx, err))
 		}
 		return jobs, err
 	}
@@ -73,7 +73,7 @@ func (c *config) jobOf(l *api.Lease) (string, error) {
 	}
 	r, err := backends.ParseRecord([]byte(l.Annotations[recordKey]))
 	if err != nil || r.Job == "" {
-		return "", configuration(prefixHint, "lease %s in namespace %s holds no record of leaderrun", l.Name, c.namespace)
+		return "", backends.Misconfigured(prefixHint, "lease %s in namespace %s holds no record of leaderrun", l.Name, c.namespace)
 	}
 	return r.Job, nil
 }

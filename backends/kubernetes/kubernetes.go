@@ -100,7 +100,7 @@ func (d *Driver) Renew(ctx context.Context, g backends.Grant) (backends.Signal, 
 	defer backends.HoldingOf[*state](g).Hedge(d.client.Elsewhere)()
 	signal, err := d.renew(ctx, g)
 	if err != nil {
-		return backends.Signal{}, about("renew", g.Claim.Job, err)
+		return backends.Signal{}, backends.About("renew", g.Claim.Job, err)
 	}
 	return signal, nil
 }
@@ -130,7 +130,7 @@ func (d *Driver) Finish(ctx context.Context, g backends.Grant, o backends.Outcom
 	err := steps.End(ctx, g.Claim.Job, backends.HoldingOf[*state](g), func(v backends.View) backends.Ending {
 		return backends.DecideFinish(v, g, o)
 	})
-	return about("finish", g.Claim.Job, err)
+	return backends.About("finish", g.Claim.Job, err)
 }
 
 // Abandon implements backends.Driver: two round trips.
@@ -139,7 +139,7 @@ func (d *Driver) Abandon(ctx context.Context, c backends.Claim) error {
 	defer cancel()
 	steps := d.steps(c.Holder.ID, backends.Evidence{})
 	err := steps.End(ctx, c.Job, nil, func(v backends.View) backends.Ending { return backends.DecideAbandon(v, c) })
-	return about("abandon", c.Job, err)
+	return backends.About("abandon", c.Job, err)
 }
 
 // steps are how ends and orders are carried out, for somebody who has seen what he has seen.

@@ -10,5 +10,5 @@ import (
 func (d *Driver) Order(ctx context.Context, o backends.Order) error {
 	ctx, cancel := d.during(ctx)
 	defer cancel()
-	return about(string(o.Kind), o.Job, d.steps("", o.Seen).Order(ctx, o))
+	return backends.About(string(o.Kind), o.Job, d.steps("", o.Seen).Order(ctx, o))
 }

@@ -49,17 +49,17 @@ func (c *config) state(job string, l *api.Lease) (*state, error) {
 	s := &state{lease: l}
 	text, ok := l.Annotations[recordKey]
 	if !ok {
-		return nil, configuration(prefixHint, "%s is another program's: it has no annotation %s", c.about(job), recordKey)
+		return nil, backends.Misconfigured(prefixHint, "%s is another program's: it has no annotation %s", c.about(job), recordKey)
 	}
 	var err error
 	if s.record, err = backends.ParseRecord([]byte(text)); err != nil {
-		return nil, configuration(prefixHint, "%s: the annotation %s holds no record of leaderrun: %w", c.about(job), recordKey, err)
+		return nil, backends.Misconfigured(prefixHint, "%s: the annotation %s holds no record of leaderrun: %w", c.about(job), recordKey, err)
 	}
 	if prefix := l.Annotations[prefixKey]; s.record.Job != job || prefix != c.prefix {
-		return nil, configuration(prefixHint, "%s is of the job %q with the prefix %q", c.about(job), s.record.Job, prefix)
+		return nil, backends.Misconfigured(prefixHint, "%s is of the job %q with the prefix %q", c.about(job), s.record.Job, prefix)
 	}
 	if s.version, err = strconv.ParseInt(l.ResourceVersion, 10, 64); err != nil || s.version <= 0 {
-		return nil, configuration("this needs an API server whose resource versions are numbers, as those of Kubernetes are",
+		return nil, backends.Misconfigured("this needs an API server whose resource versions are numbers, as those of Kubernetes are",
 			"%s: the resource version %q is no number", c.about(job), l.ResourceVersion)
 	}
 	if s.record.Token == 0 { // nobody has run it

@@ -13,14 +13,14 @@ import (
 func (d *Driver) Acquire(ctx context.Context, c backends.Claim) (backends.Grant, error) {
 	g, err := d.acquire(ctx, c)
 	if err != nil {
-		return backends.Grant{}, about("claim", c.Job, err)
+		return backends.Grant{}, backends.About("claim", c.Job, err)
 	}
 	return g, nil
 }
 
 func (d *Driver) acquire(ctx context.Context, c backends.Claim) (backends.Grant, error) {
 	if c.TTL > d.cfg.longest {
-		return backends.Grant{}, configuration(longestHint, "a TTL of %v is longer than this store allows (%v)", c.TTL, d.cfg.longest)
+		return backends.Grant{}, backends.Misconfigured(longestHint, "a TTL of %v is longer than this store allows (%v)", c.TTL, d.cfg.longest)
 	}
 	s, err := d.read(ctx, c.Job)
 	for err == nil {

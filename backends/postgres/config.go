@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/postgres/wire"
 	"github.com/leaderrun/leaderrun/internal/backendurl"
 )
@@ -75,7 +76,7 @@ func parseURL(raw string) (*config, error) {
 	switch backendurl.Scheme(raw) {
 	case "postgres", "postgresql":
 	default:
-		return nil, configuration(shapes, "this is not the URL of a PostgreSQL backend")
+		return nil, backends.Misconfigured(shapes, "this is not the URL of a PostgreSQL backend")
 	}
 	u, err := backendurl.Parse(raw, backendurl.Form{Shapes: shapes, Port: defaultPort, UserAlone: true})
 	if err != nil {
@@ -88,15 +89,15 @@ func parseURL(raw string) (*config, error) {
 	user := cmp.Or(u.User, c.user)
 	switch {
 	case u.User != "" && c.user != "":
-		return nil, configuration(shapes, "the backend URL has two users, before its hosts and in its options")
+		return nil, backends.Misconfigured(shapes, "the backend URL has two users, before its hosts and in its options")
 	case user == "":
-		return nil, configuration(shapes, "the backend URL names no user")
+		return nil, backends.Misconfigured(shapes, "the backend URL names no user")
 	case u.User == "" && u.Password != "":
-		return nil, configuration(shapes, "the backend URL has a password without a user")
+		return nil, backends.Misconfigured(shapes, "the backend URL has a password without a user")
 	}
 	database, err := url.PathUnescape(strings.TrimSuffix(u.Path, "/"))
 	if err != nil || strings.ContainsAny(user+u.Password+database, "\x00") {
-		return nil, configuration(shapes, "the path of the backend URL is not the name of a database")
+		return nil, backends.Misconfigured(shapes, "the path of the backend URL is not the name of a database")
 	}
 	if c.table, err = quoteTable(c.prefix); err != nil {
 		return nil, err
@@ -113,7 +114,7 @@ func quoteTable(name string) (string, error) {
 	parts := strings.Split(name, ".")
 	for i, part := range parts {
 		if len(parts) > 2 || part == "" || len(part) > longestName || strings.Contains(part, "\x00") {
-			return "", configuration("?prefix=TABLE or ?prefix=SCHEMA.TABLE", "the prefix of the backend URL is not the name of a table")
+			return "", backends.Misconfigured("?prefix=TABLE or ?prefix=SCHEMA.TABLE", "the prefix of the backend URL is not the name of a table")
 		}
 		parts[i] = `"` + strings.ReplaceAll(part, `"`, `""`) + `"`
 	}
@@ -132,11 +133,11 @@ func (c *config) secure() error {
 	given := c.files.Cert != "" || c.files.Key != "" || c.files.ServerName != "" || named
 	switch {
 	case mode == "disable" && given:
-		return configuration("?sslmode=verify-full", "the backend URL names certificates, and says sslmode=disable")
+		return backends.Misconfigured("?sslmode=verify-full", "the backend URL names certificates, and says sslmode=disable")
 	case mode == "disable":
 		return nil
 	case mode == "prefer" && named:
-		return configuration("?sslmode=verify-full", "the backend URL names an authority, and says sslmode=prefer, which does not ask it")
+		return backends.Misconfigured("?sslmode=verify-full", "the backend URL names an authority, and says sslmode=prefer, which does not ask it")
 	case mode == "require" && named: // as libpq has it
 		mode, verifies = "verify-ca", true
 	}

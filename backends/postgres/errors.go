@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -26,19 +25,6 @@ var errReply = errors.New("the reply makes no sense")
 // after a failover it may be gone.
 var errUnreplicated = errors.New("the server gave up to wait for its synchronous standby")
 
-func configuration(hint, format string, args ...any) error {
-	return &backends.PermanentError{Kind: backends.Configuration, Err: fmt.Errorf(format, args...), Hint: hint}
-}
-
-func credentials(hint string, err error) error {
-	return &backends.PermanentError{Kind: backends.Credentials, Err: err, Hint: hint}
-}
-
-func isPermanent(err error) bool {
-	_, ok := errors.AsType[*backends.PermanentError](err)
-	return ok
-}
-
 // hasCode says whether a server refused with one of some SQLSTATEs.
 func hasCode(err error, codes ...string) bool {
 	e, ok := errors.AsType[*wire.Error](err)
@@ -47,7 +33,7 @@ func hasCode(err error, codes ...string) bool {
 
 // classify tells what no retry mends from outcomes that are unknown: those are all that is not listed here.
 func (d *Driver) classify(err error) error {
-	if err == nil || isPermanent(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if err == nil || backends.IsPermanent(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	if u, ok := errors.AsType[*backendurl.Unreached](err); ok { // each host has its own reason
@@ -66,18 +52,18 @@ func (d *Driver) classify(err error) error {
 func (d *Driver) answered(e *wire.Error, err error) error {
 	switch e.Code {
 	case wire.InsufficientRights:
-		return credentials(d.sql.grant, err)
+		return backends.Denied(d.sql.grant, err)
 	case wire.UndefinedDatabase:
-		return configuration("the path of the backend URL names the database", "%w", err)
+		return backends.Misconfigured("the path of the backend URL names the database", "%w", err)
 	case wire.UndefinedSchema:
-		return configuration("CREATE SCHEMA, or another ?prefix=SCHEMA.TABLE", "%w", err)
+		return backends.Misconfigured("CREATE SCHEMA, or another ?prefix=SCHEMA.TABLE", "%w", err)
 	case wire.UndefinedFunction:
-		return configuration("leaderrun needs PostgreSQL 10 or later, and a table of its own: ?prefix=TABLE", "%w", err)
+		return backends.Misconfigured("leaderrun needs PostgreSQL 10 or later, and a table of its own: ?prefix=TABLE", "%w", err)
 	case wire.UndefinedColumn, wire.DatatypeMismatch, wire.WrongObjectType, wire.NoConflictTarget:
-		return configuration(prefixHint, "the table %s is not one of leaderrun: %w", d.cfg.prefix, err)
+		return backends.Misconfigured(prefixHint, "the table %s is not one of leaderrun: %w", d.cfg.prefix, err)
 	}
 	if strings.HasPrefix(e.Code, wire.AuthenticationClass) {
-		return credentials(userHint, err)
+		return backends.Denied(userHint, err)
 	}
 	return err
 }
@@ -86,12 +72,12 @@ func (d *Driver) answered(e *wire.Error, err error) error {
 func (d *Driver) untrusted(err error) error {
 	switch {
 	case errors.Is(err, wire.ErrAuthentication):
-		return credentials(userHint, err)
+		return backends.Denied(userHint, err)
 	case errors.Is(err, wire.ErrNoTLS):
-		return configuration("ssl = on in postgresql.conf, or ?sslmode=disable where nobody can listen", "%w", err)
+		return backends.Misconfigured("ssl = on in postgresql.conf, or ?sslmode=disable where nobody can listen", "%w", err)
 	}
 	if _, ok := errors.AsType[*wire.ProtocolError](err); ok && !d.spoken.Load() { // else one reply was broken, and that passes
-		return configuration("is this a PostgreSQL server? its port is 5432 unless it is configured", "%w", err)
+		return backends.Misconfigured("is this a PostgreSQL server? its port is 5432 unless it is configured", "%w", err)
 	}
 	if fault := (backendurl.TLSRemedies{CA: caHint, Cert: certHint}).Fault(err); fault != nil {
 		return fault

@@ -16,7 +16,7 @@ func (d *Driver) Inspect(ctx context.Context, job string) (backends.Status, erro
 		err = backends.ErrUnknownJob
 	}
 	if err != nil {
-		return backends.Status{}, about("inspect", job, err)
+		return backends.Status{}, backends.About("inspect", job, err)
 	}
 	status := backends.StatusOf(s.bounded().view(d.quarantine(s)), job)
 	status.Notes = d.notes(ctx)
@@ -63,7 +63,7 @@ func (d *Driver) Jobs(ctx context.Context) ([]string, error) {
 		err = cmp.Or(unasked, err)
 	}
 	if err != nil {
-		return nil, about("list jobs of", d.cfg.prefix, d.classify(err))
+		return nil, backends.About("list jobs of", d.cfg.prefix, d.classify(err))
 	}
 	var jobs []string
 	for _, row := range reply.Rows[2] {

@@ -19,7 +19,6 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -89,7 +88,7 @@ func (d *Driver) Renew(ctx context.Context, g backends.Grant) (backends.Signal, 
 	defer backends.HoldingOf[*state](g).Hedge(d.client.Elsewhere)()
 	signal, err := d.renew(ctx, g)
 	if err != nil {
-		return backends.Signal{}, about("renew", g.Claim.Job, err)
+		return backends.Signal{}, backends.About("renew", g.Claim.Job, err)
 	}
 	return signal, nil
 }
@@ -124,7 +123,7 @@ func (d *Driver) Finish(ctx context.Context, g backends.Grant, o backends.Outcom
 		return backends.DecideFinish(v, g, o)
 	})
 	if err != nil {
-		return about("finish", g.Claim.Job, err)
+		return backends.About("finish", g.Claim.Job, err)
 	}
 	return nil
 }
@@ -133,7 +132,7 @@ func (d *Driver) Finish(ctx context.Context, g backends.Grant, o backends.Outcom
 func (d *Driver) Abandon(ctx context.Context, c backends.Claim) error {
 	err := d.steps().End(ctx, c.Job, nil, func(v backends.View) backends.Ending { return backends.DecideAbandon(v, c) })
 	if err != nil {
-		return about("abandon", c.Job, err)
+		return backends.About("abandon", c.Job, err)
 	}
 	return nil
 }
@@ -147,14 +146,6 @@ func (d *Driver) steps() backends.Steps[*state] {
 			return d.swap(ctx, job, s, s.release(w.Record, w.Release))
 		},
 	}
-}
-
-// about says which step an error is of, where the error is not itself the answer.
-func about(step, job string, err error) error {
-	if backends.IsAnswer(err) {
-		return err
-	}
-	return fmt.Errorf("%s %q: %w", step, job, err)
 }
 
 // Close implements backends.Driver. It ends requests that are on their way.

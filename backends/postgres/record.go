@@ -118,11 +118,11 @@ func (d *Driver) state(job string, reply wire.Reply) (*state, error) {
 		return nil, errReply
 	}
 	if holder.Valid && (s.holder == "" || s.token <= 0) {
-		return nil, configuration("who is sure that nobody runs the job sets holder to NULL", "the table %s has a lease of the job %q that says nothing of who runs it", d.cfg.prefix, job)
+		return nil, backends.Misconfigured("who is sure that nobody runs the job sets holder to NULL", "the table %s has a lease of the job %q that says nothing of who runs it", d.cfg.prefix, job)
 	}
 	if record.Valid {
 		if s.record, err = backends.ParseRecord([]byte(record.Text)); err != nil {
-			return nil, configuration(prefixHint, "the table %s holds no record of leaderrun for the job %q: %w", d.cfg.prefix, job, err)
+			return nil, backends.Misconfigured(prefixHint, "the table %s holds no record of leaderrun for the job %q: %w", d.cfg.prefix, job, err)
 		}
 	}
 	s.record.Until, s.record.Beat = until, beat
@@ -205,7 +205,7 @@ func (d *Driver) swap(ctx context.Context, job string, s *state, c change) (next
 		}
 		next, err := d.read(ctx, job)
 		if err == nil && next.missing {
-			err = configuration(prefixHint, "there is no table %s, although it was created", d.cfg.prefix)
+			err = backends.Misconfigured(prefixHint, "there is no table %s, although it was created", d.cfg.prefix)
 		}
 		return next, false, err
 	}

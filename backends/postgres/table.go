@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/postgres/wire"
 )
 
@@ -109,7 +110,7 @@ func (d *Driver) createTable(ctx context.Context) error {
 		case wire.DuplicateTable, wire.DuplicateObject, wire.UniqueViolation:
 			return nil
 		case wire.InsufficientRights:
-			return configuration(d.createHint(), "there is no table %s, and it may not be created: %w", d.cfg.prefix, err)
+			return backends.Misconfigured(d.createHint(), "there is no table %s, and it may not be created: %w", d.cfg.prefix, err)
 		}
 	}
 	return d.classify(err)

@@ -11,14 +11,14 @@ import (
 // Acquire implements backends.Driver.
 func (d *Driver) Acquire(ctx context.Context, c backends.Claim) (backends.Grant, error) {
 	if c.TTL > d.cfg.longest {
-		return backends.Grant{}, configuration(longestHint, "a TTL of %v is longer than this store allows (%v)", c.TTL, d.cfg.longest)
+		return backends.Grant{}, backends.Misconfigured(longestHint, "a TTL of %v is longer than this store allows (%v)", c.TTL, d.cfg.longest)
 	}
 	reply, err := d.ask(ctx, request{
 		script: claimScript, job: c.Job, counts: true, args: claimArgs(c, d.cfg.longest),
 		check: func(r []any) (any, bool, error) { return claimReply(r, c) },
 	})
 	if err != nil {
-		return backends.Grant{}, about("claim", c.Job, err)
+		return backends.Grant{}, backends.About("claim", c.Job, err)
 	}
 	switch a := reply.(type) {
 	case *backends.Refusal:

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/backendurl"
 )
 
@@ -80,14 +81,14 @@ func hasSentinels(c *config) bool { return c.kind == sentinel }
 func parseURL(raw string) (*config, error) {
 	c := &config{network: "tcp", prefix: defaultPrefix, replicas: -1, longest: defaultLongest}
 	if !c.setScheme(backendurl.Scheme(raw)) {
-		return nil, configuration(shapes, "this is not the URL of a Redis backend")
+		return nil, backends.Misconfigured(shapes, "this is not the URL of a Redis backend")
 	}
 	u, err := backendurl.Parse(raw, c.form())
 	if err != nil {
 		return nil, err
 	}
 	if c.kind == single && len(u.Addrs) > 1 {
-		return nil, configuration("redis+sentinel://HOST,HOST/MASTER or redis+cluster://HOST,HOST", "the backend URL has more than one host")
+		return nil, backends.Misconfigured("redis+sentinel://HOST,HOST/MASTER or redis+cluster://HOST,HOST", "the backend URL has more than one host")
 	}
 	c.url, c.addrs, c.user, c.password = u, u.Addrs, u.User, u.Password
 	if err := c.setPath(u.Path); err != nil {
@@ -133,17 +134,17 @@ func (c *config) setPath(path string) (err error) {
 		var escaped string
 		escaped, path, _ = strings.Cut(path, "/")
 		if c.master, err = url.PathUnescape(escaped); err != nil || c.master == "" {
-			return configuration("redis+sentinel://HOST,HOST/MASTER", "the backend URL does not name the master")
+			return backends.Misconfigured("redis+sentinel://HOST,HOST/MASTER", "the backend URL does not name the master")
 		}
 	}
 	if path == "" {
 		return nil
 	}
 	if c.kind == cluster {
-		return configuration(shapes, "a Redis Cluster has no databases: the backend URL ends after the hosts")
+		return backends.Misconfigured(shapes, "a Redis Cluster has no databases: the backend URL ends after the hosts")
 	}
 	if c.db, err = database(path); err != nil {
-		return configuration(shapes, "the path of the backend URL: %w", err)
+		return backends.Misconfigured(shapes, "the path of the backend URL: %w", err)
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package redis
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -15,15 +14,6 @@ const (
 	clusterHint = "use redis+cluster://HOST:PORT,HOST:PORT"
 	prefixHint  = "another program uses these keys: choose another ?prefix="
 )
-
-func configuration(hint, format string, args ...any) error {
-	return &backends.PermanentError{Kind: backends.Configuration, Err: fmt.Errorf(format, args...), Hint: hint}
-}
-
-func isPermanent(err error) bool {
-	_, ok := errors.AsType[*backends.PermanentError](err)
-	return ok
-}
 
 // fault is a text in an error of the server or the client library that no retry mends.
 type fault struct {
@@ -73,7 +63,7 @@ func isGarbled(err error) bool {
 // classify tells what no retry mends from outcomes that are unknown, and takes passwords out of both: a
 // server that does not know HELLO or AUTH repeats their arguments in its error.
 func classify(cfg *config, err error) error {
-	if err == nil || isPermanent(err) || errors.Is(err, backends.ErrLost) {
+	if err == nil || backends.IsPermanent(err) || errors.Is(err, backends.ErrLost) {
 		return err
 	}
 	ofTLS := backendurl.RemediesOf("redis").Fault(err)
@@ -83,7 +73,7 @@ func classify(cfg *config, err error) error {
 		err = errors.New(text)
 	}
 	if cfg.kind == single && (strings.HasPrefix(text, "MOVED ") || strings.HasPrefix(text, "CROSSSLOT")) {
-		return configuration(clusterHint, "this server is a node of a Redis Cluster")
+		return backends.Misconfigured(clusterHint, "this server is a node of a Redis Cluster")
 	}
 	if ofTLS != nil {
 		ofTLS.Err = err // without passwords

@@ -149,7 +149,7 @@ func TestACLIsLeast(t *testing.T) {
 		}
 		user := fmt.Sprintf("without%d", i)
 		setUser(user, w)
-		if err := tour(user, 0); !isPermanent(err) {
+		if err := tour(user, 0); !backends.IsPermanent(err) {
 			t.Errorf("without %s: %v, want a permanent error", w, err)
 		}
 	}
@@ -169,7 +169,7 @@ func TestAGarbledReplyPasses(t *testing.T) {
 		return err
 	}
 	p.Garble(true)
-	if err := inspect(); !isPermanent(err) {
+	if err := inspect(); !backends.IsPermanent(err) {
 		t.Errorf("a server that never spoke Redis' protocol: %v", err)
 	}
 	p.Garble(false)
@@ -177,7 +177,7 @@ func TestAGarbledReplyPasses(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Garble(true)
-	if err := inspect(); err == nil || isPermanent(err) || errors.Is(err, backends.ErrUnknownJob) {
+	if err := inspect(); err == nil || backends.IsPermanent(err) || errors.Is(err, backends.ErrUnknownJob) {
 		t.Errorf("a garbled reply: %v", err)
 	}
 	p.Garble(false)

@@ -160,7 +160,7 @@ func notAcknowledged(t *testing.T, name string, step func(context.Context) error
 	for limit := 250 * time.Millisecond; limit < backendtest.Patience; limit *= 2 {
 		err := step(within(t, limit))
 		_, refusal := errors.AsType[*backends.Refusal](err)
-		if err == nil || refusal || isPermanent(err) || errors.Is(err, backends.ErrLost) {
+		if err == nil || refusal || backends.IsPermanent(err) || errors.Is(err, backends.ErrLost) {
 			t.Errorf("%s without a replica: %v, want an unknown outcome", name, err)
 			return
 		}
@@ -260,7 +260,7 @@ func TestIsolatedMaster(t *testing.T) {
 		func() error { _, err := young.Inspect(t.Context(), "job"); return err }(),
 	} {
 		_, refusal := errors.AsType[*backends.Refusal](err)
-		if err == nil || refusal || isPermanent(err) || errors.Is(err, backends.ErrLost) {
+		if err == nil || refusal || backends.IsPermanent(err) || errors.Is(err, backends.ErrLost) {
 			t.Errorf("a replica answers %v, want an unknown outcome", err)
 		}
 	}
@@ -357,7 +357,7 @@ func TestClusterFailover(t *testing.T) {
 	if jobs, err := b.Jobs(within(t, backendtest.Patience)); err != nil || !slices.Equal(jobs, []string{"job"}) {
 		t.Errorf("jobs %q, %v", jobs, err)
 	}
-	if _, err := open(t, "redis://"+master.Addr()).Acquire(t.Context(), claim("job", ttl)); !isPermanent(err) {
+	if _, err := open(t, "redis://"+master.Addr()).Acquire(t.Context(), claim("job", ttl)); !backends.IsPermanent(err) {
 		t.Errorf("redis:// for a node of a cluster: %v", err)
 	}
 }

@@ -31,7 +31,7 @@ func (d *Driver) Inspect(ctx context.Context, job string) (backends.Status, erro
 		err = backends.ErrUnknownJob
 	}
 	if err != nil {
-		return backends.Status{}, about("inspect", job, err)
+		return backends.Status{}, backends.About("inspect", job, err)
 	}
 	return d.status(s, job), nil
 }
@@ -121,7 +121,7 @@ func (d *Driver) Jobs(ctx context.Context) ([]string, error) {
 	}
 	if o.err != nil {
 		d.drop(l)
-		return nil, about("list jobs of", d.cfg.prefix, o.err)
+		return nil, backends.About("list jobs of", d.cfg.prefix, o.err)
 	}
 	return o.jobs, nil
 }

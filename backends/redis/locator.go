@@ -10,6 +10,8 @@ import (
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/leaderrun/leaderrun/backends"
 )
 
 // opinionGrace is how long the others may still answer when one has: a server that was cut off from the rest
@@ -55,7 +57,7 @@ func (l *locator) master(ctx context.Context) (string, error) {
 	o, err := l.poll(ctx, func(ctx context.Context, c *goredis.Client, _ string) (opinion, error) {
 		words, err := c.Do(ctx, "sentinel", "get-master-addr-by-name", l.cfg.master).StringSlice()
 		if errors.Is(err, goredis.Nil) {
-			return opinion{}, configuration("the path of the URL is the name that `sentinel monitor` gave to the master",
+			return opinion{}, backends.Misconfigured("the path of the URL is the name that `sentinel monitor` gave to the master",
 				"the Sentinels know no master %q", l.cfg.master)
 		}
 		if err != nil || len(words) != 2 {
@@ -177,7 +179,7 @@ func (l *locator) poll(ctx context.Context, ask func(context.Context, *goredis.C
 func noMaster(errs []error, asked int) error {
 	permanent := 0
 	for _, err := range errs {
-		if isPermanent(err) {
+		if backends.IsPermanent(err) {
 			permanent++
 		}
 	}
@@ -185,7 +187,7 @@ func noMaster(errs []error, asked int) error {
 		return errs[0]
 	}
 	for _, err := range errs {
-		if !isPermanent(err) {
+		if !backends.IsPermanent(err) {
 			return fmt.Errorf("nobody says which server is the master: %w", err)
 		}
 	}

@@ -22,11 +22,7 @@ func (d *Driver) Order(ctx context.Context, o backends.Order) error {
 			return s, false, err
 		},
 	}
-	err := steps.Order(ctx, o)
-	if err == nil || backends.IsAnswer(err) {
-		return err
-	}
-	return about(string(o.Kind), o.Job, err)
+	return backends.About(string(o.Kind), o.Job, steps.Order(ctx, o))
 }
 
 func (s *sight) view() backends.View {

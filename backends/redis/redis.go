@@ -16,8 +16,6 @@ package redis
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -106,7 +104,7 @@ func (d *Driver) Renew(ctx context.Context, g backends.Grant) (backends.Signal, 
 		check: func(r []any) (any, bool, error) { return renewReply(r, g) },
 	})
 	if err != nil {
-		return backends.Signal{}, about("renew", g.Claim.Job, err)
+		return backends.Signal{}, backends.About("renew", g.Claim.Job, err)
 	}
 	return reply.(backends.Signal), nil //nolint:errcheck // renewReply returns nothing else
 }
@@ -140,7 +138,7 @@ func (d *Driver) Finish(ctx context.Context, g backends.Grant, o backends.Outcom
 		},
 	})
 	if err != nil {
-		return about("finish", g.Claim.Job, err)
+		return backends.About("finish", g.Claim.Job, err)
 	}
 	return nil
 }
@@ -157,17 +155,9 @@ func (d *Driver) Abandon(ctx context.Context, c backends.Claim) error {
 		},
 	})
 	if err != nil {
-		return about("abandon", c.Job, err)
+		return backends.About("abandon", c.Job, err)
 	}
 	return nil
-}
-
-// about says which step an error is of, where the error is not itself the answer.
-func about(step, job string, err error) error {
-	if errors.Is(err, backends.ErrLost) || errors.Is(err, backends.ErrUnknownJob) || isPermanent(err) {
-		return err
-	}
-	return fmt.Errorf("%s %q: %w", step, job, err)
 }
 
 // Close implements backends.Driver. It ends requests that are on their way.

@@ -96,7 +96,7 @@ func (d *Driver) ask(ctx context.Context, r request) (any, error) {
 	}
 	if o.err == nil || errors.Is(o.err, backends.ErrLost) || errors.Is(o.err, backends.ErrUnknownJob) {
 		d.spoke.Store(true)
-	} else if isPermanent(o.err) && isGarbled(o.err) && d.spoke.Load() {
+	} else if backends.IsPermanent(o.err) && isGarbled(o.err) && d.spoke.Load() {
 		o.err = fmt.Errorf("the reply was cut: %s", o.err.Error())
 	}
 	if o.err != nil && !errors.Is(o.err, backends.ErrLost) && !errors.Is(o.err, backends.ErrUnknownJob) {

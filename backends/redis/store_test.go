@@ -173,7 +173,7 @@ func TestLostReplies(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
 		err := f(ctx)
-		if _, refused := errors.AsType[*backends.Refusal](err); err == nil || refused || errors.Is(err, backends.ErrLost) || isPermanent(err) {
+		if _, refused := errors.AsType[*backends.Refusal](err); err == nil || refused || errors.Is(err, backends.ErrLost) || backends.IsPermanent(err) {
 			t.Errorf("%s with its reply lost: %v, want an unknown outcome", what, err)
 		}
 		if p.Dropped() == before {
@@ -283,7 +283,7 @@ func TestSilence(t *testing.T) {
 				go func() { done <- call(ctx) }()
 				select {
 				case err := <-done:
-					if err == nil || isPermanent(err) || errors.Is(err, backends.ErrLost) {
+					if err == nil || backends.IsPermanent(err) || errors.Is(err, backends.ErrLost) {
 						t.Errorf("%s: %v, want an unknown outcome", name, err)
 					}
 				case <-time.After(backendtest.Patience):

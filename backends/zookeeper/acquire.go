@@ -24,7 +24,7 @@ func (d *Driver) Acquire(ctx context.Context, c backends.Claim) (backends.Grant,
 	default:
 		s.drop()
 	}
-	return backends.Grant{}, about("claim", c.Job, err)
+	return backends.Grant{}, backends.About("claim", c.Job, err)
 }
 
 func (s *session) acquire(ctx context.Context, c backends.Claim) (backends.Grant, error) {

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/backendurl"
 )
 
@@ -37,7 +38,7 @@ func parseURL(raw string) (*config, error) {
 	case "zks":
 		c.files = new(backendurl.TLSFiles)
 	default:
-		return nil, configuration(shapes, "this is not the URL of a ZooKeeper backend")
+		return nil, backends.Misconfigured(shapes, "this is not the URL of a ZooKeeper backend")
 	}
 	u, err := backendurl.Parse(raw, backendurl.Form{Shapes: shapes, Port: defaultPort})
 	if err != nil {
@@ -45,14 +46,14 @@ func parseURL(raw string) (*config, error) {
 	}
 	c.url = u
 	if u.User == "" && u.Password != "" || strings.Contains(u.User, ":") {
-		return nil, configuration(u.Scheme+"://USER:PASSWORD@HOST", "the backend URL has a password without a user, or a user with a colon")
+		return nil, backends.Misconfigured(u.Scheme+"://USER:PASSWORD@HOST", "the backend URL has a password without a user, or a user with a colon")
 	}
 	if err := knownOptions().Read(u, c); err != nil {
 		return nil, err
 	}
 	chroot, err := url.PathUnescape(u.Path)
 	if err != nil {
-		return nil, configuration("a % in a path is written as %25", "the path of the URL is not percent-encoded")
+		return nil, backends.Misconfigured("a % in a path is written as %25", "the path of the URL is not percent-encoded")
 	}
 	for _, part := range []string{chroot, c.prefix} {
 		if part = strings.Trim(part, "/"); part != "" {
@@ -60,7 +61,7 @@ func parseURL(raw string) (*config, error) {
 		}
 	}
 	if !isPath(c.dir) {
-		return nil, configuration(shapes, "chroot and prefix of the backend URL make no path that ZooKeeper takes")
+		return nil, backends.Misconfigured(shapes, "chroot and prefix of the backend URL make no path that ZooKeeper takes")
 	}
 	c.tls, err = c.files.Config()
 	return c, err

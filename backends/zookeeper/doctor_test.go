@@ -46,7 +46,7 @@ func TestExamine(t *testing.T) {
 		d := open(t, stranger)
 		grades(t, d.Examine(t.Context(), 15*time.Second), map[string]backends.Grade{backends.Rights: backends.Bad})
 		_, err := d.Acquire(t.Context(), newClaim("job"))
-		if !isPermanent(err) || strings.Contains(err.Error(), "hunter2") {
+		if !backends.IsPermanent(err) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("Acquire: %v", err)
 		}
 	}

@@ -3,7 +3,6 @@ package zookeeper
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/zookeeper/wire"
@@ -20,22 +19,9 @@ var (
 	errReborn = errors.New("the record was deleted, and another one is in its place")
 )
 
-func configuration(hint, format string, args ...any) error {
-	return &backends.PermanentError{Kind: backends.Configuration, Err: fmt.Errorf(format, args...), Hint: hint}
-}
-
-func credentials(hint string, err error) error {
-	return &backends.PermanentError{Kind: backends.Credentials, Err: err, Hint: hint}
-}
-
-func isPermanent(err error) bool {
-	_, ok := errors.AsType[*backends.PermanentError](err)
-	return ok
-}
-
 // classify tells what no retry mends from outcomes that are unknown: those are all that is not listed here.
 func (d *Driver) classify(err error) error {
-	if err == nil || isPermanent(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if err == nil || backends.IsPermanent(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	if u, ok := errors.AsType[*backendurl.Unreached](err); ok { // each host has its own reason
@@ -47,15 +33,15 @@ func (d *Driver) classify(err error) error {
 	scheme := d.cfg.url.Scheme
 	switch {
 	case wire.Is(err, wire.NoAuth) && d.cfg.url.User == "":
-		return credentials("a user who may: "+scheme+"://USER:PASSWORD@HOST, or zkCli.sh setAcl", err)
+		return backends.Denied("a user who may: "+scheme+"://USER:PASSWORD@HOST, or zkCli.sh setAcl", err)
 	case wire.Is(err, wire.NoAuth):
-		return credentials("is the password right? else, in zkCli.sh: addauth digest USER:PASSWORD, and setAcl -R "+d.cfg.dir+" auth::cdrwa", err)
+		return backends.Denied("is the password right? else, in zkCli.sh: addauth digest USER:PASSWORD, and setAcl -R "+d.cfg.dir+" auth::cdrwa", err)
 	case wire.Is(err, wire.AuthFailed, wire.InvalidACL):
-		return credentials("the servers must take digest authentication", err)
+		return backends.Denied("the servers must take digest authentication", err)
 	case wire.Is(err, wire.NeedsSASL):
-		return credentials("leaderrun knows digest authentication alone: sessionRequireClientSASLAuth=false", err)
+		return backends.Denied("leaderrun knows digest authentication alone: sessionRequireClientSASLAuth=false", err)
 	case wire.Is(err, wire.Unimplemented):
-		return configuration("leaderrun needs ZooKeeper 3.5 or later", "%w", err)
+		return backends.Misconfigured("leaderrun needs ZooKeeper 3.5 or later", "%w", err)
 	}
 	return err
 }
@@ -66,7 +52,7 @@ func (d *Driver) unreached(err error) error {
 		return err
 	}
 	if _, ok := errors.AsType[*wire.ProtocolError](err); ok && !d.spoken.Load() { // else one reply was broken, and that passes
-		return configuration("is this a ZooKeeper server? with TLS the URL begins with zks://", "%w", err)
+		return backends.Misconfigured("is this a ZooKeeper server? with TLS the URL begins with zks://", "%w", err)
 	}
 	if fault := backendurl.RemediesOf("zk").Fault(err); fault != nil {
 		return fault

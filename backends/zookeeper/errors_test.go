@@ -69,7 +69,7 @@ func TestAFaultOfAllServers(t *testing.T) {
 	}
 	down()
 	_, err = open(t, url).Acquire(t.Context(), newClaim("job"))
-	if err == nil || isPermanent(err) || !strings.Contains(err.Error(), a) || !strings.Contains(err.Error(), b) {
+	if err == nil || backends.IsPermanent(err) || !strings.Contains(err.Error(), a) || !strings.Contains(err.Error(), b) {
 		t.Errorf("one is down, and may be in order: %v", err)
 	}
 }
@@ -105,7 +105,7 @@ func TestNoZooKeeper(t *testing.T) {
 			t.Errorf("%s: %v (%+v)", name, err, p)
 		}
 		d.spoken.Store(true)
-		if _, err := d.Acquire(t.Context(), newClaim("job")); err == nil || isPermanent(err) {
+		if _, err := d.Acquire(t.Context(), newClaim("job")); err == nil || backends.IsPermanent(err) {
 			t.Errorf("%s, where a ZooKeeper has answered before: %v", name, err)
 		}
 	}

@@ -18,7 +18,7 @@ func (d *Driver) Inspect(ctx context.Context, job string) (status backends.Statu
 		return err
 	})
 	if err != nil {
-		return backends.Status{}, about("inspect", job, err)
+		return backends.Status{}, backends.About("inspect", job, err)
 	}
 	return status, nil
 }
@@ -43,7 +43,7 @@ func (d *Driver) Jobs(ctx context.Context) (jobs []string, err error) {
 		return err
 	})
 	if err != nil {
-		return nil, about("list jobs of", d.cfg.dir, err)
+		return nil, backends.About("list jobs of", d.cfg.dir, err)
 	}
 	slices.Sort(jobs)
 	return jobs, nil

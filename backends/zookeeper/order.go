@@ -10,7 +10,7 @@ import (
 func (d *Driver) Order(ctx context.Context, o backends.Order) error {
 	err := d.briefly(func(s *session) error { return s.steps().Order(ctx, o) })
 	if err != nil {
-		return about(string(o.Kind), o.Job, err)
+		return backends.About(string(o.Kind), o.Job, err)
 	}
 	return nil
 }

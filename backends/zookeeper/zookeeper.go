@@ -17,7 +17,6 @@ package zookeeper
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -170,7 +169,7 @@ func (d *Driver) Renew(ctx context.Context, g backends.Grant) (backends.Signal, 
 			err = d.confirmLoss(ctx, g, err)
 		}
 	}
-	return backends.Signal{}, about("renew", g.Claim.Job, err)
+	return backends.Signal{}, backends.About("renew", g.Claim.Job, err)
 }
 
 func (d *Driver) renew(ctx context.Context, h *holding, g backends.Grant) (backends.Signal, error) {
@@ -240,7 +239,7 @@ func (d *Driver) Finish(ctx context.Context, g backends.Grant, o backends.Outcom
 		}
 	}
 	if err != nil {
-		return about("finish", g.Claim.Job, err)
+		return backends.About("finish", g.Claim.Job, err)
 	}
 	return nil
 }
@@ -251,7 +250,7 @@ func (d *Driver) Abandon(ctx context.Context, c backends.Claim) error {
 		return s.steps().End(ctx, c.Job, nil, func(v backends.View) backends.Ending { return backends.DecideAbandon(v, c) })
 	})
 	if err != nil {
-		return about("abandon", c.Job, err)
+		return backends.About("abandon", c.Job, err)
 	}
 	d.dismiss(c.Holder.ID)
 	return nil
@@ -291,14 +290,6 @@ func (s *session) steps() backends.Steps[*state] {
 			return s.swap(ctx, job, old, c)
 		},
 	}
-}
-
-// about says which step an error is of, where the error is not itself the answer.
-func about(step, job string, err error) error {
-	if backends.IsAnswer(err) {
-		return err
-	}
-	return fmt.Errorf("%s %q: %w", step, job, err)
 }
 
 // Close implements backends.Driver. It ends requests that are on their way.

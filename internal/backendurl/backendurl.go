@@ -8,7 +8,6 @@ package backendurl
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"net"
 	"net/url"
 	"strconv"
@@ -62,7 +61,7 @@ func Parse(raw string, f Form) (*URL, error) {
 			authority, path = rest[:i+1], rest[i+1:]
 		}
 	} else if strings.Contains(path, "@") {
-		return nil, misconfigured("in a user or password, / ? @ : and % are written as %2F %3F %40 %3A and %25", "the URL has an @ after its hosts")
+		return nil, backends.Misconfigured("in a user or password, / ? @ : and % are written as %2F %3F %40 %3A and %25", "the URL has an @ after its hosts")
 	}
 	hosts := authority
 	if i := strings.LastIndex(authority, "@"); i >= 0 {
@@ -92,10 +91,10 @@ func (u *URL) setUser(s string, f Form) error {
 	u.User, errUser = url.PathUnescape(user)
 	u.Password, errPassword = url.PathUnescape(password)
 	if errUser != nil || errPassword != nil {
-		return misconfigured("a % in a user or password is written as %25", "the user or password in the URL is not percent-encoded")
+		return backends.Misconfigured("a % in a user or password is written as %25", "the user or password in the URL is not percent-encoded")
 	}
 	if u.User != "" && u.Password == "" && !f.UserAlone {
-		return misconfigured(f.Shapes, "the URL has a user without a password")
+		return backends.Misconfigured(f.Shapes, "the URL has a user without a password")
 	}
 	return nil
 }
@@ -103,7 +102,7 @@ func (u *URL) setUser(s string, f Form) error {
 func (u *URL) setSocket(path string, f Form) error {
 	socket, err := url.PathUnescape(path)
 	if err != nil || !strings.HasPrefix(socket, "/") {
-		return misconfigured(f.Shapes, "the URL has no path of a socket")
+		return backends.Misconfigured(f.Shapes, "the URL has no path of a socket")
 	}
 	u.Addrs = []string{socket}
 	return nil
@@ -111,7 +110,7 @@ func (u *URL) setSocket(path string, f Form) error {
 
 func (u *URL) setName(name string, f Form) error {
 	if strings.ContainsAny(name, ",:%@") || u.User != "" || u.Password != "" {
-		return misconfigured(f.Shapes, "the URL has more than a name")
+		return backends.Misconfigured(f.Shapes, "the URL has more than a name")
 	}
 	if name != "" {
 		u.Addrs = []string{name}
@@ -129,7 +128,7 @@ func (u *URL) setHosts(hosts string, f Form) error {
 			}
 		}
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || name == "" {
-			return misconfigured(f.Shapes, "the URL has a host that is not HOST or HOST:PORT")
+			return backends.Misconfigured(f.Shapes, "the URL has a host that is not HOST or HOST:PORT")
 		}
 		u.Addrs = append(u.Addrs, net.JoinHostPort(name, port))
 	}
@@ -143,9 +142,9 @@ func (u *URL) Prefix(option, byDefault string) (string, error) {
 	option = strings.TrimSuffix(option, "/")
 	switch {
 	case err != nil:
-		return "", misconfigured("a % in a prefix is written as %25", "the path of the URL is not percent-encoded")
+		return "", backends.Misconfigured("a % in a prefix is written as %25", "the path of the URL is not percent-encoded")
 	case path != "" && option != "":
-		return "", misconfigured(u.Scheme+"://HOST/PREFIX, or ?prefix=PREFIX", "the URL has two prefixes, in its path and in its options")
+		return "", backends.Misconfigured(u.Scheme+"://HOST/PREFIX, or ?prefix=PREFIX", "the URL has two prefixes, in its path and in its options")
 	}
 	return cmp.Or(path, option, byDefault), nil
 }
@@ -192,8 +191,4 @@ func Duration(s string) (time.Duration, error) {
 		return 0, errors.New("it is not a duration like 30s")
 	}
 	return d, nil
-}
-
-func misconfigured(hint, format string, args ...any) error {
-	return &backends.PermanentError{Kind: backends.Configuration, Err: fmt.Errorf(format, args...), Hint: hint}
 }

@@ -13,7 +13,7 @@ var errDown, errUntrusted = errors.New("connection refused"), errors.New("unknow
 // judge says that only one of these errors is permanent.
 func judge(err error) error {
 	if errors.Is(err, errUntrusted) {
-		return misconfigured("?ca=", "%w", err)
+		return backends.Misconfigured("?ca=", "%w", err)
 	}
 	return err
 }

@@ -9,6 +9,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/leaderrun/leaderrun/backends"
 )
 
 // Option is one query parameter of a URL that configures a C.
@@ -27,7 +29,7 @@ type Options[C any] map[string]Option[C]
 func (o Options[C]) Read(u *URL, c *C) error {
 	values, err := url.ParseQuery(u.query)
 	if err != nil {
-		return misconfigured("a % in an option is written as %25", "the options of the URL cannot be read")
+		return backends.Misconfigured("a % in an option is written as %25", "the options of the URL cannot be read")
 	}
 	u.Options = url.Values{}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
@@ -36,14 +38,14 @@ func (o Options[C]) Read(u *URL, c *C) error {
 			if strings.Contains(u.query, "@") { // perhaps the rest of a password that was not percent-encoded
 				name = "…"
 			}
-			return misconfigured(o.list(c), "the URL has an option that %s:// does not know: %q", u.Scheme, name)
+			return backends.Misconfigured(o.list(c), "the URL has an option that %s:// does not know: %q", u.Scheme, name)
 		}
 		if len(values[name]) > 1 {
-			return misconfigured("", "the URL has ?%s= more than once", name)
+			return backends.Misconfigured("", "the URL has ?%s= more than once", name)
 		}
 		value := values.Get(name)
 		if err := option.Set(c, value); err != nil {
-			return misconfigured(option.Help, "option %s of the URL: %w", name, err)
+			return backends.Misconfigured(option.Help, "option %s of the URL: %w", name, err)
 		}
 		if option.Secret {
 			value = redacted
@@ -103,20 +105,20 @@ func (f *TLSFiles) Config() (*tls.Config, error) {
 	if f.CA != "" {
 		pem, err := os.ReadFile(f.CA)
 		if err != nil {
-			return nil, misconfigured("", "option ca of the URL: %w", err)
+			return nil, backends.Misconfigured("", "option ca of the URL: %w", err)
 		}
 		c.RootCAs = x509.NewCertPool()
 		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, misconfigured("", "option ca of the URL: %s holds no certificate in PEM form", f.CA)
+			return nil, backends.Misconfigured("", "option ca of the URL: %s holds no certificate in PEM form", f.CA)
 		}
 	}
 	if (f.Cert == "") != (f.Key == "") {
-		return nil, misconfigured("?cert=FILE&key=FILE", "the URL has only one of the options cert and key")
+		return nil, backends.Misconfigured("?cert=FILE&key=FILE", "the URL has only one of the options cert and key")
 	}
 	if f.Cert != "" {
 		pair, err := tls.LoadX509KeyPair(f.Cert, f.Key)
 		if err != nil {
-			return nil, misconfigured("", "options cert and key of the URL: %w", err)
+			return nil, backends.Misconfigured("", "options cert and key of the URL: %w", err)
 		}
 		c.Certificates = []tls.Certificate{pair}
 	}

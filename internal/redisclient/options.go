@@ -3,15 +3,12 @@ package redisclient
 import (
 	"cmp"
 	"crypto/tls"
-	"fmt"
 	"net/url"
 	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
-
-	"github.com/leaderrun/leaderrun/backends"
 )
 
 // A command has one connection and one context, whose deadline counts.
@@ -59,8 +56,4 @@ func withPassword(raw, password string) string {
 	}
 	name, own, _ := strings.Cut(user, ":")
 	return scheme + "://" + name + ":" + cmp.Or(own, url.PathEscape(password)) + "@" + rest
-}
-
-func wrong(hint, format string, args ...any) error {
-	return &backends.PermanentError{Kind: backends.Configuration, Err: fmt.Errorf(format, args...), Hint: hint}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 
+	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/backendurl"
 )
 
@@ -94,14 +95,14 @@ func parse(raw string) (*target, error) {
 		scheme = ""
 	}
 	if !strings.HasPrefix(scheme, "redis") {
-		return nil, wrong(shapes, "this is not the URL of a Redis server")
+		return nil, backends.Misconfigured(shapes, "this is not the URL of a Redis server")
 	}
 	var err error
 	if t.url, err = backendurl.Parse(raw, form); err != nil {
 		return nil, err
 	}
 	if t.kind == "" && len(t.url.Addrs) > 1 {
-		return nil, wrong("redis+sentinel://HOST,HOST/MASTER or redis+cluster://HOST,HOST", "the URL has more than one host")
+		return nil, backends.Misconfigured("redis+sentinel://HOST,HOST/MASTER or redis+cluster://HOST,HOST", "the URL has more than one host")
 	}
 	if err := t.setPath(t.url.Path); err != nil {
 		return nil, err
@@ -114,16 +115,16 @@ func (t *target) setPath(path string) (err error) {
 		var escaped string
 		escaped, path, _ = strings.Cut(path, "/")
 		if t.master, err = url.PathUnescape(escaped); err != nil || t.master == "" {
-			return wrong("redis+sentinel://HOST,HOST/MASTER", "the URL does not name the master")
+			return backends.Misconfigured("redis+sentinel://HOST,HOST/MASTER", "the URL does not name the master")
 		}
 	}
 	switch {
 	case path == "":
 	case t.kind == "+cluster":
-		return wrong(shapes, "a Redis Cluster has no databases: the URL ends after the hosts")
+		return backends.Misconfigured(shapes, "a Redis Cluster has no databases: the URL ends after the hosts")
 	default:
 		if t.db, err = database(path); err != nil {
-			return wrong(shapes, "the path of the URL: %w", err)
+			return backends.Misconfigured(shapes, "the path of the URL: %w", err)
 		}
 	}
 	return nil

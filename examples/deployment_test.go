@@ -60,7 +60,7 @@ func (p feedPod) env(t *testing.T, name string) string {
 func TestKubernetesTakesTheManifests(t *testing.T) {
 	t.Parallel()
 	s := testserver.SharedKubernetes(t)
-	for _, manifest := range []string{"kubernetes/deployment.yaml", "kubernetes-tick/cronjob.yaml", "../backends/kubernetes/role.yaml"} {
+	for _, manifest := range []string{"kubernetes/deployment.yaml", "kubernetes/cronjob.yaml", "../backends/kubernetes/role.yaml"} {
 		if err := s.TryApply(s.Namespace(t), text(t, manifest)); err != nil {
 			t.Errorf("%s: %v", manifest, err)
 		}

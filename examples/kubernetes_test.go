@@ -47,7 +47,7 @@ func cronPod(t *testing.T) (p pod, final []int) {
 			} `yaml:"jobTemplate"`
 		}
 	}
-	if err := yaml.Unmarshal([]byte(text(t, "kubernetes-tick/cronjob.yaml")), &cronJob); err != nil {
+	if err := yaml.Unmarshal([]byte(text(t, "kubernetes/cronjob.yaml")), &cronJob); err != nil {
 		t.Fatal(err)
 	}
 	job := cronJob.Spec.JobTemplate.Spec

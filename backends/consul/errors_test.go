@@ -27,12 +27,12 @@ func everyStep(t testing.TB, d *Driver) map[string]error {
 	c := claim("job", "a", 10*time.Second)
 	g := backends.Grant{Claim: c, Token: 1, TTL: c.TTL}
 	errs := map[string]error{}
-	_, errs["Acquire"] = d.Acquire(within(t, 2*time.Second), c)
-	_, errs["Renew"] = d.Renew(within(t, 2*time.Second), g)
-	errs["Finish"] = d.Finish(within(t, 2*time.Second), g, backends.Outcome{})
-	errs["Abandon"] = d.Abandon(within(t, 2*time.Second), c)
-	_, errs["Inspect"] = d.Inspect(within(t, 2*time.Second), "job")
-	_, errs["Jobs"] = d.Jobs(within(t, 2*time.Second))
+	_, errs["Acquire"] = d.Acquire(within(t, backendtest.Patience), c)
+	_, errs["Renew"] = d.Renew(within(t, backendtest.Patience), g)
+	errs["Finish"] = d.Finish(within(t, backendtest.Patience), g, backends.Outcome{})
+	errs["Abandon"] = d.Abandon(within(t, backendtest.Patience), c)
+	_, errs["Inspect"] = d.Inspect(within(t, backendtest.Patience), "job")
+	_, errs["Jobs"] = d.Jobs(within(t, backendtest.Patience))
 	return errs
 }
 

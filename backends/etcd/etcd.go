@@ -46,7 +46,7 @@ var (
 type Driver struct {
 	cfg     *config
 	client  client
-	cluster atomic.Uint64 // that answers; 0: none has
+	cluster atomic.Uint64 // that answered first; 0: none has
 	faults  backendurl.Faults
 	spoken  atomic.Bool // a member has answered as one of etcd
 

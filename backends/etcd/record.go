@@ -44,7 +44,7 @@ func (d *Driver) read(ctx context.Context, job string) (*state, error) {
 	if err != nil {
 		return nil, d.classify(err)
 	}
-	return d.state(ctx, k, reply)
+	return d.state(k, reply)
 }
 
 // read are the operations that state reads the reply of.
@@ -52,11 +52,11 @@ func (k keys) read() []rpc.Op {
 	return []rpc.Op{{Range: &rpc.Range{Key: k.lease}}, {Range: &rpc.Range{Key: k.record}}, {Range: &rpc.Range{Key: k.beat}}}
 }
 
-func (d *Driver) state(ctx context.Context, k keys, reply rpc.TxnReply) (*state, error) {
+func (d *Driver) state(k keys, reply rpc.TxnReply) (*state, error) {
 	if len(reply.Ranges) != 3 || slices.ContainsFunc(reply.Ranges, func(r rpc.RangeReply) bool { return len(r.KVs) > 1 }) {
 		return nil, errReply
 	}
-	if err := d.sameCluster(ctx, reply.Header.ClusterID); err != nil {
+	if err := d.sameCluster(reply.Header.ClusterID); err != nil {
 		return nil, err
 	}
 	s := new(state)
@@ -80,6 +80,17 @@ func (d *Driver) state(ctx context.Context, k keys, reply rpc.TxnReply) (*state,
 		}
 	}
 	return s, nil
+}
+
+// sameCluster checks that all answers to a driver come from one cluster, as long as it lives. Servers that know nothing of
+// each other would each give the lease to somebody. A cluster that was made anew knows nothing of the leases of the old one:
+// who has met that one must not take them for free.
+func (d *Driver) sameCluster(id uint64) error {
+	if d.cluster.CompareAndSwap(0, id) || d.cluster.Load() == id {
+		return nil
+	}
+	return backends.Misconfigured("a URL names the members of one cluster; if it was made anew, start leaderrun again when no run of the old one lives",
+		"the backend URL leads to different etcd clusters")
 }
 
 // readLabel reads a lease key. One that we have not written so is never taken for free: who wrote it may run. It is written
@@ -156,7 +167,7 @@ func (d *Driver) swap(ctx context.Context, job string, old *state, c change) (ne
 	case err != nil:
 		return nil, false, d.classify(err)
 	case !reply.Succeeded:
-		next, err = d.state(ctx, k, reply)
+		next, err = d.state(k, reply)
 		return next, false, err
 	case revision <= max(old.written, old.leased, old.beaten):
 		return nil, false, errReply

@@ -191,7 +191,9 @@ func (s *session) hangUp() {
 
 // forgetIfDead makes the driver forget a session that has no open connection. With its next one it is known again.
 func (s *session) forgetIfDead() {
-	s.mu.Lock()
+	if !s.mu.TryLock() { // it is in use, or just saying goodbye: nobody waits for that
+		return
+	}
 	defer s.mu.Unlock()
 	if s.conns = slices.DeleteFunc(s.conns, isDead); len(s.conns) == 0 {
 		s.d.forget(s)

@@ -2,6 +2,7 @@ package backendurl
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -44,6 +45,9 @@ func refusals() []string {
 func (r TLSRemedies) Fault(err error) *backends.PermanentError {
 	fault := func(kind backends.PermanentKind, hint string) *backends.PermanentError {
 		return &backends.PermanentError{Kind: kind, Err: err, Hint: hint}
+	}
+	if e, ok := errors.AsType[x509.CertificateInvalidError](err); ok && e.Reason == x509.Expired {
+		return nil // or a host that has just booted has not set its clock: both are mended without us
 	}
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return fault(backends.Configuration, r.CA)

@@ -9,6 +9,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/testserver"
@@ -64,6 +65,8 @@ func TestTLSFault(t *testing.T) {
 	bare := func(c *tls.Config) *tls.Config { c.Certificates = nil; return c }
 	strange := certs.Client()
 	strange.Certificates = others.Client().Certificates
+	wrongClock := certs.Client()
+	wrongClock.Time = func() time.Time { return time.Unix(0, 0) }
 	r := RemediesOf("x")
 	for name, c := range map[string]struct {
 		addr   string
@@ -78,6 +81,7 @@ func TestTLSFault(t *testing.T) {
 		"another version":               {modernServer, old(certs.Client()), backends.Configuration, "another version"},
 		"no TLS there":                  {plain, certs.Client(), backends.Configuration, "x://"},
 		"a server that hangs up":        {silent, certs.Client(), 0, ""},
+		"before our clock is set":       {server, wrongClock, 0, ""},
 		"a server that ends in between": {server, certs.Client(), 0, ""},
 	} {
 		err := speak(t.Context(), c.addr, c.config)

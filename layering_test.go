@@ -91,7 +91,7 @@ var restricted = map[string][]string{
 	"log/slog":  {"runner", "internal/...", "scripts/...", "examples/..."},
 	"log":       {"examples/..."},
 	"testing":   {"backends/backendtest/...", "fence/fencetest", "internal/testhost", "internal/testserver/...", "internal/torture"},
-	"flag":      {"scripts/...", "examples/..."},
+	"flag":      {"scripts/...", "examples/...", "backends/backendtest"},
 }
 
 // What go.mod may require directly, and why.

@@ -2,6 +2,7 @@
 package backendtest
 
 import (
+	"flag"
 	"testing"
 	"time"
 
@@ -61,4 +62,13 @@ func opened[D backends.Driver](t testing.TB, open func(url string) (D, error), u
 		t.Fatal(err)
 	}
 	return d
+}
+
+// Main is TestMain for a driver whose tests each start a server: they wait more than they work. -parallel on the command
+// line still counts.
+func Main(m *testing.M) {
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		panic(err)
+	}
+	m.Run()
 }

@@ -15,6 +15,8 @@ import (
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
+func TestMain(m *testing.M) { backendtest.Main(m) }
+
 const (
 	management = "9f0a4b0e-6c1b-4d8e-8f63-0d5a5a4d1c11"
 	shortTTL   = 2 * time.Second

@@ -13,6 +13,8 @@ import (
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
+func TestMain(m *testing.M) { backendtest.Main(m) }
+
 func open(t testing.TB, url string) *Driver {
 	t.Helper()
 	return backendtest.Open(t, Open, url)

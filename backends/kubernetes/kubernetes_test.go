@@ -10,6 +10,8 @@ import (
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
+func TestMain(m *testing.M) { backendtest.Main(m) }
+
 // account is the user that role.yaml makes, in a namespace.
 func account(namespace string) string { return "system:serviceaccount:" + namespace + ":leaderrun" }
 

@@ -11,6 +11,8 @@ import (
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
+func TestMain(m *testing.M) { backendtest.Main(m) }
+
 // harness is the suite's view of a store. Empty and RestartEmpty it has not: with lease and record gone nothing
 // tells of a run any more, see TestEmptiedByHand. A record that has a lease below it cannot be deleted: it is emptied.
 func harness(url string, operator *Driver, servers ...*testserver.ZooKeeperServer) backendtest.Harness {

@@ -127,7 +127,7 @@ func TestCronDaemons(t *testing.T) {
 	if err := daemons[0].cmd.Process.Signal(syscall.SIGHUP); err != nil { // by hand, without the check
 		t.Fatal(err)
 	}
-	testserver.Eventually(t, "it is told", func() bool { return strings.Contains(daemons[0].said(), "the jobs stay as they were") })
+	daemons[0].says("the jobs stay as they were")
 	before := runs("sync")
 	testserver.Eventually(t, "the jobs stay as they were", func() bool { return runs("sync") > before })
 	w.write("jobs.yaml", w.relocate(jobs+"\n  new-job:\n    every: 1s\n    command: [/usr/local/bin/report]\n"))

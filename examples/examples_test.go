@@ -161,6 +161,12 @@ func (h *host) ended() bool {
 // said is all that the program has said until now.
 func (h *host) said() string { return h.output.String() }
 
+// says waits until the program has said something: what is written is read a moment later.
+func (h *host) says(text string) {
+	h.t.Helper()
+	testserver.Eventually(h.t, "it says "+text, func() bool { return strings.Contains(h.said(), text) })
+}
+
 // wait returns the exit code as a shell shows it, and all that was said.
 func (h *host) wait() (code int, output string) {
 	h.t.Helper()

@@ -229,19 +229,11 @@ func TestAFaultOfAllHosts(t *testing.T) {
 // TestNoConsul: hazard: a reply of a Consul's that was cut ends a run that the next try would start.
 func TestNoConsul(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for conn, err := l.Accept(); err == nil; conn, err = l.Accept() {
-			_, _ = bufio.NewReader(conn).ReadString('\n')
-			_, _ = io.WriteString(conn, "-ERR unknown command\r\n")
-			_ = conn.Close()
-		}
-	}()
-	d := open(t, "consul://"+l.Addr().String())
+	addr, _ := testserver.ByHand(t, func(conn net.Conn) {
+		_, _ = bufio.NewReader(conn).ReadString('\n')
+		_, _ = io.WriteString(conn, "-ERR unknown command\r\n")
+	})
+	d := open(t, "consul://"+addr)
 	inspect := func() error {
 		_, err := d.Inspect(within(t, time.Minute), "job")
 		return err

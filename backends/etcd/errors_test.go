@@ -1,8 +1,6 @@
 package etcd
 
 import (
-	"context"
-	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -18,45 +16,11 @@ import (
 // saying is a server that answers the same to everybody.
 func saying(t *testing.T, text string) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for conn, err := l.Accept(); err == nil; conn, err = l.Accept() {
-			go func() {
-				defer func() { _ = conn.Close() }()
-				_, _ = io.ReadFull(conn, make([]byte, 24)) // the preface of a client, or the beginning of a handshake
-				_, _ = io.WriteString(conn, text)
-				if half, ok := conn.(*net.TCPConn); ok {
-					_ = half.CloseWrite()
-				}
-				_, _ = io.Copy(io.Discard, conn) // what is not read would reset the connection
-			}()
-		}
-	}()
-	return l.Addr().String()
-}
-
-// overTLS is a server that shows a certificate.
-func overTLS(ctx context.Context, t *testing.T, certs *testserver.Certificates) (addr string, down func()) {
-	t.Helper()
-	l, err := tls.Listen("tcp", "127.0.0.1:0", certs.Server(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	down = func() { _ = l.Close() }
-	t.Cleanup(down)
-	go func() {
-		for conn, err := l.Accept(); err == nil; conn, err = l.Accept() {
-			if secure, ok := conn.(*tls.Conn); ok {
-				_ = secure.HandshakeContext(ctx)
-			}
-			_ = conn.Close()
-		}
-	}()
-	return l.Addr().String(), down
+	addr, _ := testserver.ByHand(t, func(conn net.Conn) {
+		_, _ = io.ReadFull(conn, make([]byte, 24)) // the preface of a client, or the beginning of a handshake
+		_, _ = io.WriteString(conn, text)
+	})
+	return addr
 }
 
 // TestAFaultOfAllMembers: hazard: with the URL of three members a wrong authority is tried for ever, and no run says what is
@@ -64,8 +28,8 @@ func overTLS(ctx context.Context, t *testing.T, certs *testserver.Certificates) 
 func TestAFaultOfAllMembers(t *testing.T) {
 	t.Parallel()
 	certs, others := testserver.NewCertificates(t), testserver.NewCertificates(t)
-	a, _ := overTLS(t.Context(), t, certs)
-	b, down := overTLS(t.Context(), t, certs)
+	a, _ := testserver.Shaking(t, certs.Server(t))
+	b, down := testserver.Shaking(t, certs.Server(t))
 	ca := "?ca=" + others.CA
 	claim := func(d *Driver) error {
 		_, err := d.Acquire(t.Context(), newClaim("job"))
@@ -103,8 +67,8 @@ func TestAFaultOfAllMembers(t *testing.T) {
 func TestExamineAFaultOfAMember(t *testing.T) {
 	t.Parallel()
 	certs, others := testserver.NewCertificates(t), testserver.NewCertificates(t)
-	a, _ := overTLS(t.Context(), t, certs)
-	b, _ := overTLS(t.Context(), t, certs)
+	a, _ := testserver.Shaking(t, certs.Server(t))
+	b, _ := testserver.Shaking(t, certs.Server(t))
 	found := examine(t, "etcds://"+a+","+b+"?ca="+others.CA, aMoment)[backends.Reachable]
 	if len(found) != 2 {
 		t.Fatalf("%+v", found)
@@ -138,7 +102,7 @@ func TestNoEtcd(t *testing.T) {
 		return l.Addr().String()
 	}
 	certs := testserver.NewCertificates(t)
-	old, _ := overTLS(t.Context(), t, certs) // without HTTP/2
+	old, _ := testserver.Shaking(t, certs.Server(t)) // without HTTP/2
 	for name, c := range map[string]struct {
 		url       string
 		permanent bool

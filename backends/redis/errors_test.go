@@ -86,18 +86,8 @@ func TestClientCertificateWanted(t *testing.T) {
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		strict := certs.Server(t)
 		strict.ClientAuth, strict.MaxVersion = tls.RequireAnyClientCert, version
-		l, err := tls.Listen("tcp", "127.0.0.1:0", strict)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = l.Close() })
-		go func() {
-			for conn, err := l.Accept(); err == nil; conn, err = l.Accept() {
-				_, _ = conn.Read(make([]byte, 1))
-				_ = conn.Close()
-			}
-		}()
-		_, err = open(t, "rediss://"+l.Addr().String()+"?ca="+certs.CA).Acquire(within(t, backendtest.Patience), claim("job", long))
+		addr, _ := testserver.ByHand(t, func(conn net.Conn) { _, _ = tls.Server(conn, strict).Read(make([]byte, 1)) })
+		_, err := open(t, "rediss://"+addr+"?ca="+certs.CA).Acquire(within(t, backendtest.Patience), claim("job", long))
 		p, ok := errors.AsType[*backends.PermanentError](err)
 		if !ok || p.Kind != backends.Credentials || !strings.Contains(p.Hint, "?cert=") {
 			t.Errorf("%s: %v (%+v)", tls.VersionName(version), err, p)

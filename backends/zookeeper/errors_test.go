@@ -1,8 +1,6 @@
 package zookeeper
 
 import (
-	"context"
-	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -17,45 +15,13 @@ import (
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
-// serve starts a server that does the same on each connection, and closes it when its client has. down makes it refuse
-// connections.
-func serve(t *testing.T, answer func(conn net.Conn)) (addr string, down func()) {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	down = func() { _ = l.Close() }
-	t.Cleanup(down)
-	go func() {
-		for conn, err := l.Accept(); err == nil; conn, err = l.Accept() {
-			go func() {
-				defer func() { _ = conn.Close() }()
-				answer(conn)
-				if half, ok := conn.(*net.TCPConn); ok {
-					_ = half.CloseWrite()
-				}
-				_, _ = io.Copy(io.Discard, conn) // what is not read would reset the connection
-			}()
-		}
-	}()
-	return l.Addr().String(), down
-}
-
-// overTLS is a server that shows a certificate.
-func overTLS(ctx context.Context, t *testing.T, certs *testserver.Certificates) (addr string, down func()) {
-	t.Helper()
-	config := certs.Server(t)
-	return serve(t, func(conn net.Conn) { _ = tls.Server(conn, config).HandshakeContext(ctx) })
-}
-
 // TestAFaultOfAllServers: hazard: with the URL of three servers a wrong authority is tried for ever, and no run says what is
 // wrong. Or one server whose certificate is bad ends a run that another would serve.
 func TestAFaultOfAllServers(t *testing.T) {
 	t.Parallel()
 	certs, others := testserver.NewCertificates(t), testserver.NewCertificates(t)
-	a, _ := overTLS(t.Context(), t, certs)
-	b, down := overTLS(t.Context(), t, certs)
+	a, _ := testserver.Shaking(t, certs.Server(t))
+	b, down := testserver.Shaking(t, certs.Server(t))
 	url := "zks://" + a + "," + b + "?ca=" + others.CA
 	_, err := open(t, url).Acquire(t.Context(), newClaim("job"))
 	p, ok := errors.AsType[*backends.PermanentError](err)
@@ -79,13 +45,13 @@ func TestAFaultOfAllServers(t *testing.T) {
 func TestNoZooKeeper(t *testing.T) {
 	t.Parallel()
 	saying := func(text string) string {
-		addr, _ := serve(t, func(conn net.Conn) {
+		addr, _ := testserver.ByHand(t, func(conn net.Conn) {
 			_, _ = io.ReadFull(conn, make([]byte, 44))
 			_, _ = io.WriteString(conn, text)
 		})
 		return addr
 	}
-	secure, _ := overTLS(t.Context(), t, testserver.NewCertificates(t))
+	secure, _ := testserver.Shaking(t, testserver.NewCertificates(t).Server(t))
 	for name, c := range map[string]struct {
 		url       string
 		permanent bool
@@ -117,7 +83,7 @@ func TestWhatIsLeftOfAFailure(t *testing.T) {
 	t.Parallel()
 	number := func(b []byte, n int32) []byte { return binary.BigEndian.AppendUint32(b, uint32(n)) } //nolint:gosec // the same bits
 	text := func(b []byte, s string) []byte { return append(number(b, int32(len(s))), s...) }       //nolint:gosec // short
-	addr, _ := serve(t, func(conn net.Conn) {
+	addr, _ := testserver.ByHand(t, func(conn net.Conn) {
 		next := func() []byte {
 			var length [4]byte
 			if _, err := io.ReadFull(conn, length[:]); err != nil {

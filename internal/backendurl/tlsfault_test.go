@@ -15,23 +15,6 @@ import (
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
-// serving answers each connection by hand.
-func serving(t *testing.T, answer func(conn net.Conn)) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for conn, err := l.Accept(); err == nil; conn, err = l.Accept() {
-			answer(conn)
-			_ = conn.Close()
-		}
-	}()
-	return l.Addr().String()
-}
-
 // speak opens a connection over TLS and reads from it: over TLS 1.3 a server refuses a client after the handshake.
 func speak(ctx context.Context, addr string, c *tls.Config) error {
 	c.ServerName = "127.0.0.1"
@@ -54,13 +37,12 @@ func TestTLSFault(t *testing.T) {
 	certs, others := testserver.NewCertificates(t), testserver.NewCertificates(t)
 	strict := certs.Server(t)
 	strict.ClientAuth = tls.RequireAndVerifyClientCert
-	overTLS := func(conn net.Conn) { _ = tls.Server(conn, strict).HandshakeContext(t.Context()) }
-	server := serving(t, overTLS)
+	server, _ := testserver.Shaking(t, strict)
 	modern := strict.Clone()
 	modern.MinVersion = tls.VersionTLS13
-	modernServer := serving(t, func(conn net.Conn) { _ = tls.Server(conn, modern).HandshakeContext(t.Context()) })
-	plain := serving(t, func(conn net.Conn) { _, _ = io.WriteString(conn, "HTTP/1.1 400 Bad Request\r\n\r\n") })
-	silent := serving(t, func(net.Conn) {})
+	modernServer, _ := testserver.Shaking(t, modern)
+	plain, _ := testserver.ByHand(t, func(conn net.Conn) { _, _ = io.WriteString(conn, "HTTP/1.1 400 Bad Request\r\n\r\n") })
+	silent, _ := testserver.ByHand(t, func(net.Conn) {})
 	old := func(c *tls.Config) *tls.Config { c.MaxVersion = tls.VersionTLS12; return c }
 	bare := func(c *tls.Config) *tls.Config { c.Certificates = nil; return c }
 	strange := certs.Client()

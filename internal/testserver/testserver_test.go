@@ -3,6 +3,7 @@ package testserver
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"strings"
@@ -99,33 +100,11 @@ func TestBinary(t *testing.T) {
 	}
 }
 
-// echo is a server that repeats each line.
+// echo is a server that repeats what it is told.
 func echo(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				for r := bufio.NewReader(c); ; {
-					line, err := r.ReadString('\n')
-					if err != nil {
-						_ = c.Close()
-						return
-					}
-					_, _ = c.Write([]byte(line))
-				}
-			}()
-		}
-	}()
-	return l.Addr().String()
+	addr, _ := ByHand(t, func(conn net.Conn) { _, _ = io.Copy(conn, conn) })
+	return addr
 }
 
 func TestProxy(t *testing.T) {

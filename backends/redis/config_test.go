@@ -11,6 +11,8 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/backendtest"
+	"github.com/leaderrun/leaderrun/internal/backendurl"
+	"github.com/leaderrun/leaderrun/internal/redisurl"
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
@@ -61,8 +63,8 @@ func TestURL(t *testing.T) {
 			continue
 		}
 		got := seen{
-			strings.Join(c.addrs, ","), c.user, c.password, c.master, c.db, c.tls != nil, c.prefix, c.replicas, c.longest,
-			c.sentinelUser, c.sentinelPassword,
+			strings.Join(c.Addrs, ","), c.User, c.Password, c.Master, c.DB, c.TLS != nil, c.prefix, c.replicas, c.longest,
+			c.SentinelUser, c.SentinelPassword,
 		}
 		if diff := cmp.Diff(plain(want), got); diff != "" {
 			t.Errorf("%s:\n%s", url, diff)
@@ -72,7 +74,7 @@ func TestURL(t *testing.T) {
 
 // badURLs all have the password hunter2 where there may be one.
 var badURLs = []string{
-	"", "redis:", "http://h", "redisx://h", "redis+foo://h", "redisss://h", "rediss+unix:///s", "redis://", "redis://:0", "redis://h:0",
+	"", "redis:", "http://h", "redisx://h", "redis+foo://h", "redis+://h", "redisss://h", "rediss+unix:///s", "redis://", "redis://:0", "redis://h:0",
 	"redis://h:99999", "redis://h:p", "redis://:hunter2@", "redis://:hunter2@h:x", "redis://h,i", "redis://::1", "redis://h/x", "redis://h/-1",
 	"redis://u@h", "redis://:hunter2%zz@h", "redis://:hunter2/x@h", "redis://:hunter2/@h/0", "redis://:a/hunter2@h", "redis://u:6379?hunter2@h", "redis://u:6379?a=hunter2@h", "redis://u:?hunter2@h",
 	"redis://:hunter2@h?foo=1", "redis://:hunter2@h?ca=x", "redis://:hunter2@h?db=1", "redis://:hunter2@h?sentinel-password=hunter2",
@@ -104,7 +106,7 @@ func TestRedacted(t *testing.T) {
 }
 
 // FuzzURL: whatever the URL, nothing shows its password, and nothing panics.
-func FuzzURL(f *testing.F) { backendtest.FuzzURL(f, Open, badURLs, shapes) }
+func FuzzURL(f *testing.F) { backendtest.FuzzURL(f, Open, badURLs, redisurl.Shapes) }
 
 func TestKeys(t *testing.T) {
 	t.Parallel()
@@ -156,7 +158,7 @@ func TestClassify(t *testing.T) {
 		if alert, ok := strings.CutPrefix(text, "remote error: "); ok {
 			said = &net.OpError{Op: "remote error", Err: errors.New(alert)} // as crypto/tls has it
 		}
-		err := classify(&config{password: long}, said)
+		err := classify(&config{Target: redisurl.Target{URL: backendurl.URL{Password: long}}}, said)
 		var kind backends.PermanentKind
 		if p, ok := errors.AsType[*backends.PermanentError](err); ok {
 			kind = p.Kind

@@ -10,6 +10,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/redisurl"
 )
 
 var _ backends.Examiner = (*Driver)(nil)
@@ -100,10 +101,10 @@ func (d *Driver) Examine(ctx context.Context, _ time.Duration) []backends.Findin
 
 func (x *examination) all(ctx context.Context, l *link) {
 	c := x.d.cfg
-	if c.tls == nil && c.password != "" && c.network == "tcp" {
-		x.InClear("password", c.addrs, "use TLS: rediss://")
+	if c.TLS == nil && c.Password != "" && c.Network == "tcp" {
+		x.InClear("password", c.Addrs, "use TLS: rediss://")
 	}
-	if c.kind == sentinel {
+	if c.Kind == redisurl.Sentinel {
 		x.sentinels(ctx)
 	}
 	masters, err := l.all(ctx)
@@ -111,7 +112,7 @@ func (x *examination) all(ctx context.Context, l *link) {
 		x.Failed(backends.Reachable, unreachable, classify(c, err))
 		return
 	}
-	if c.kind != cluster {
+	if c.Kind != redisurl.Cluster {
 		x.alone(ctx, masters[0])
 		return
 	}
@@ -211,7 +212,7 @@ func (x *examination) role(f facts) bool {
 	switch {
 	case f["redis_mode"] == "sentinel":
 		x.Bad(what, "redis+sentinel://HOST,HOST,HOST/MASTER", "this is a Sentinel, which keeps no data")
-	case clustered && x.d.cfg.kind != cluster:
+	case clustered && x.d.cfg.Kind != redisurl.Cluster:
 		x.Bad(what, clusterHint, "this server is a node of a Redis Cluster")
 	case f["role"] != "master":
 		x.Bad(what, fmt.Sprintf("name the master, %s:%s, or use redis+sentinel://HOST,HOST/MASTER", f["master_host"], f["master_port"]),

@@ -39,15 +39,15 @@ func (l *link) jobAt(addr string) string {
 func (x *examination) sentinels(ctx context.Context) {
 	const what = "sentinel"
 	c := x.d.cfg
-	answers, errs := make([]map[string]string, len(c.addrs)), make([]error, len(c.addrs))
+	answers, errs := make([]map[string]string, len(c.Addrs)), make([]error, len(c.Addrs))
 	var asked sync.WaitGroup
-	for i, addr := range c.addrs {
+	for i, addr := range c.Addrs {
 		asked.Go(func() { answers[i], errs[i] = x.sentinel(ctx, addr) })
 	}
 	asked.Wait()
 	masters, known, quorum := map[string][]string{}, 0, ""
 	answered := 0
-	for i, addr := range c.addrs {
+	for i, addr := range c.Addrs {
 		said := answers[i]
 		if errs[i] != nil {
 			x.Warn(what, unreachable, "%s: %v", addr, errs[i])
@@ -60,8 +60,8 @@ func (x *examination) sentinels(ctx context.Context) {
 		known, quorum = max(known, others+1), said["quorum"]
 	}
 	switch {
-	case 2*answered <= len(c.addrs):
-		x.Bad(what, unreachable, "%d of %d Sentinels answer", answered, len(c.addrs))
+	case 2*answered <= len(c.Addrs):
+		x.Bad(what, unreachable, "%d of %d Sentinels answer", answered, len(c.Addrs))
 	case len(masters) > 1:
 		var says []string
 		for master, by := range masters {
@@ -69,12 +69,12 @@ func (x *examination) sentinels(ctx context.Context) {
 		}
 		slices.Sort(says)
 		x.Warn(what, "look whether the network is split, or a failover is on", "they do not agree on the master: %s", strings.Join(says, ", "))
-	case known > len(c.addrs):
-		x.Warn(what, "list them all in the URL: leaderrun believes most of them", "the URL names %d of %d Sentinels", len(c.addrs), known)
+	case known > len(c.Addrs):
+		x.Warn(what, "list them all in the URL: leaderrun believes most of them", "the URL names %d of %d Sentinels", len(c.Addrs), known)
 	case known < 3:
 		x.Warn(what, "run three, on three hosts", "%d in all: a failover needs most of them", known)
 	default:
-		x.Fine(what, "%d of %d answer and agree; quorum %s", answered, len(c.addrs), quorum)
+		x.Fine(what, "%d of %d answer and agree; quorum %s", answered, len(c.Addrs), quorum)
 	}
 }
 
@@ -84,7 +84,7 @@ func (x *examination) sentinel(ctx context.Context, addr string) (map[string]str
 	defer cancel()
 	c := goredis.NewClient(x.d.cfg.guide(addr))
 	defer func() { _ = c.Close() }()
-	words, err := c.Do(ctx, "sentinel", "master", x.d.cfg.master).StringSlice()
+	words, err := c.Do(ctx, "sentinel", "master", x.d.cfg.Master).StringSlice()
 	if err != nil {
 		return nil, classify(x.d.cfg, err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/backendurl"
+	"github.com/leaderrun/leaderrun/internal/redisurl"
 )
 
 const (
@@ -72,7 +73,7 @@ func classify(cfg *config, err error) error {
 	if text != err.Error() {
 		err = errors.New(text)
 	}
-	if cfg.kind == single && (strings.HasPrefix(text, "MOVED ") || strings.HasPrefix(text, "CROSSSLOT")) {
+	if cfg.Kind == redisurl.Single && (strings.HasPrefix(text, "MOVED ") || strings.HasPrefix(text, "CROSSSLOT")) {
 		return backends.Misconfigured(clusterHint, "this server is a node of a Redis Cluster")
 	}
 	if ofTLS != nil {
@@ -89,7 +90,7 @@ func classify(cfg *config, err error) error {
 
 // scrub takes the passwords out of a text.
 func (c *config) scrub(text string) string {
-	for _, secret := range []string{c.password, c.sentinelPassword} {
+	for _, secret := range []string{c.Password, c.SentinelPassword} {
 		if secret != "" {
 			text = strings.ReplaceAll(text, secret, "xxxxx")
 		}

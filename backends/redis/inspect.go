@@ -10,6 +10,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/redisurl"
 )
 
 // sight is what the store held about a job at one moment.
@@ -157,7 +158,7 @@ func (d *Driver) scan(ctx context.Context, l *link) ([]string, error) {
 // all returns the clients of all masters.
 func (l *link) all(ctx context.Context) ([]*goredis.Client, error) {
 	first, err := l.client(ctx, "{}")
-	if err != nil || l.cfg.kind != cluster {
+	if err != nil || l.cfg.Kind != redisurl.Cluster {
 		return []*goredis.Client{first}, err
 	}
 	l.mu.Lock()

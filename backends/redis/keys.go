@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+
+	"github.com/leaderrun/leaderrun/internal/redisurl"
 )
 
 // key returns the name of one of a job's keys. The braces make all keys of a job live on one node of a
@@ -15,7 +17,7 @@ func (c *config) key(job, what string) string {
 // keys returns KEYS of the scripts. A cluster has no place for one mark: there each job has its own.
 func (c *config) keys(job string) []string {
 	mark := escape(c.prefix) + ":mark"
-	if c.kind == cluster {
+	if c.Kind == redisurl.Cluster {
 		mark = c.key(job, "mark")
 	}
 	return []string{c.key(job, "lease"), c.key(job, "record"), mark}

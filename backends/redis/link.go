@@ -10,6 +10,8 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/leaderrun/leaderrun/internal/redisurl"
 )
 
 const (
@@ -123,8 +125,8 @@ func (l *link) at(addr string) *goredis.Client {
 
 // address returns where the master for a key is, asking only when this link does not know.
 func (l *link) address(ctx context.Context, key string) (string, error) {
-	switch l.cfg.kind {
-	case sentinel:
+	switch l.cfg.Kind {
+	case redisurl.Sentinel:
 		l.mu.Lock()
 		addr := l.master
 		l.mu.Unlock()
@@ -139,7 +141,7 @@ func (l *link) address(ctx context.Context, key string) (string, error) {
 		l.master = addr
 		l.mu.Unlock()
 		return addr, nil
-	case cluster:
+	case redisurl.Cluster:
 		slot := slotOf(key)
 		l.mu.Lock()
 		addr := l.slots.at(slot)
@@ -156,20 +158,20 @@ func (l *link) address(ctx context.Context, key string) (string, error) {
 		l.mu.Unlock()
 		return all.at(slot), nil
 	}
-	return l.cfg.addrs[0], nil
+	return l.cfg.Addrs[0], nil
 }
 
 // options are those of one server: every retry and every request of the library's own is off.
 func (c *config) options(addr string) *goredis.Options {
 	o := c.bare(addr)
-	o.Username, o.Password, o.DB = c.user, c.password, c.db
+	o.Username, o.Password, o.DB = c.User, c.Password, c.DB
 	return o
 }
 
 // bare are the options without credentials.
 func (c *config) bare(addr string) *goredis.Options {
 	return &goredis.Options{
-		Network: c.network, Addr: addr, Protocol: 2,
+		Network: c.Network, Addr: addr, Protocol: 2,
 		Dialer:                   c.dial,
 		MaxRetries:               -1, // 0 would be 3: a claim would run twice
 		DialerRetries:            1,
@@ -190,10 +192,10 @@ func (c *config) bare(addr string) *goredis.Options {
 // dial opens one connection, with TLS where the URL asks for it, before ctx ends.
 func (c *config) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	d := &net.Dialer{Timeout: dialTimeout, KeepAlive: 15 * time.Second}
-	if c.tls == nil {
+	if c.TLS == nil {
 		return d.DialContext(ctx, network, addr)
 	}
-	t := c.tls.Clone()
+	t := c.TLS.Clone()
 	if t.ServerName == "" {
 		host, _, err := net.SplitHostPort(addr)
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/redisurl"
 )
 
 // opinionGrace is how long the others may still answer when one has: a server that was cut off from the rest
@@ -27,7 +28,7 @@ type locator struct {
 	known []string // whom to ask: those of the URL, and in a cluster all that were ever named
 }
 
-func newLocator(cfg *config) *locator { return &locator{cfg: cfg, known: slices.Clone(cfg.addrs)} }
+func newLocator(cfg *config) *locator { return &locator{cfg: cfg, known: slices.Clone(cfg.Addrs)} }
 
 // opinion is what one server says.
 type opinion struct {
@@ -55,10 +56,10 @@ func (s slots) at(slot int) string {
 // master asks the Sentinels for the address of the master.
 func (l *locator) master(ctx context.Context) (string, error) {
 	o, err := l.poll(ctx, func(ctx context.Context, c *goredis.Client, _ string) (opinion, error) {
-		words, err := c.Do(ctx, "sentinel", "get-master-addr-by-name", l.cfg.master).StringSlice()
+		words, err := c.Do(ctx, "sentinel", "get-master-addr-by-name", l.cfg.Master).StringSlice()
 		if errors.Is(err, goredis.Nil) {
 			return opinion{}, backends.Misconfigured("the path of the URL is the name that `sentinel monitor` gave to the master",
-				"the Sentinels know no master %q", l.cfg.master)
+				"the Sentinels know no master %q", l.cfg.Master)
 		}
 		if err != nil || len(words) != 2 {
 			return opinion{}, orReply(err)
@@ -205,10 +206,10 @@ func orReply(err error) error {
 func (c *config) guide(addr string) *goredis.Options {
 	o := c.bare(addr)
 	o.PoolSize = 1
-	if c.kind == sentinel {
-		o.Username, o.Password = c.sentinelUser, c.sentinelPassword
+	if c.Kind == redisurl.Sentinel {
+		o.Username, o.Password = c.SentinelUser, c.SentinelPassword
 	} else {
-		o.Username, o.Password = c.user, c.password
+		o.Username, o.Password = c.User, c.Password
 	}
 	return o
 }

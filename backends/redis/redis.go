@@ -22,6 +22,7 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/redisurl"
 )
 
 var (
@@ -57,14 +58,14 @@ func Open(rawURL string) (*Driver, error) {
 	logging.Disable() // the client library writes to stderr of the command that is run
 	d := &Driver{cfg: cfg, nonce: randomID()}
 	d.life, d.endLife = context.WithCancel(context.Background())
-	if cfg.kind != single {
+	if cfg.Kind != redisurl.Single {
 		d.locator = newLocator(cfg)
 	}
 	return d, nil
 }
 
 // Redacted returns the URL without its passwords.
-func (d *Driver) Redacted() string { return d.cfg.redacted() }
+func (d *Driver) Redacted() string { return d.cfg.Redacted() }
 
 // String is Redacted.
 func (d *Driver) String() string { return d.Redacted() }

@@ -15,6 +15,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/redisurl"
 )
 
 var (
@@ -136,7 +137,7 @@ func (d *Driver) exchange(ctx context.Context, l *link, r request) (any, error) 
 	if err != nil || holder != r.args[1] {
 		return nil, errReply
 	}
-	if d.cfg.kind != cluster { // where every node has replicas of its own
+	if d.cfg.Kind != redisurl.Cluster { // where every node has replicas of its own
 		replicas = d.mostSeen(replicas)
 	}
 	result, ok, err := r.check(reply)

@@ -2,13 +2,14 @@ package redisclient
 
 import (
 	"cmp"
-	"crypto/tls"
 	"net/url"
 	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/leaderrun/leaderrun/internal/redisurl"
 )
 
 // A command has one connection and one context, whose deadline counts.
@@ -18,12 +19,12 @@ const (
 )
 
 // options are those of a client with everything off that the library does by itself.
-func (t *target) options(c *tls.Config) *redis.UniversalOptions {
+func options(t *redisurl.Target) *redis.UniversalOptions {
 	return &redis.UniversalOptions{
-		Addrs: t.url.Addrs, MasterName: t.master, DB: t.db,
-		Username: t.url.User, Password: t.url.Password,
-		SentinelUsername: t.sentinelUser, SentinelPassword: t.sentinelPassword,
-		TLSConfig:                c,
+		Addrs: t.Addrs, MasterName: t.Master, DB: t.DB,
+		Username: t.User, Password: t.Password,
+		SentinelUsername: t.SentinelUser, SentinelPassword: t.SentinelPassword,
+		TLSConfig:                t.TLS,
 		Protocol:                 2,
 		MaxRetries:               -1, // 0 would be 3
 		MaxRedirects:             -1, // on a Cluster they are retries too

@@ -1,0 +1,158 @@
+// Package redisurl reads the URLs that say where a Redis is: those of backends, and those of commands that need one.
+package redisurl
+
+import (
+	"crypto/tls"
+	"errors"
+	"maps"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/backendurl"
+)
+
+// Shapes are examples of the URLs, for hints.
+const Shapes = "redis://USER:PASSWORD@HOST:PORT/DB, rediss:// (TLS), redis+unix:///SOCKET?db=N, redis+sentinel://HOST,HOST/MASTER/DB, redis+cluster://HOST,HOST"
+
+// Kind is how several servers of Redis are one store.
+type Kind int
+
+// Single is one server, and what its replicas copy.
+const (
+	Single Kind = iota
+	Sentinel
+	Cluster
+)
+
+// Target is what a URL says. Its addresses are those of the server, of the Sentinels, or of some nodes of the Cluster.
+type Target struct {
+	backendurl.URL
+
+	Kind    Kind
+	Network string // tcp or unix
+	Master  string // Sentinel's name of the master
+	DB      int
+	TLS     *tls.Config // nil: none
+
+	SentinelUser, SentinelPassword string
+
+	files *backendurl.TLSFiles // nil: the URL asks for no TLS
+}
+
+// Parse reads a URL into the Target of a C, and what its options say into the C. The errors are
+// *backends.PermanentError, and show no part of the URL that a password may be in.
+func Parse[C any](raw string, c *C, of func(c *C) *Target, own backendurl.Options[C]) error {
+	t := of(c)
+	if !t.setScheme(backendurl.Scheme(raw)) {
+		return backends.Misconfigured(Shapes, "this is not the URL of a Redis server")
+	}
+	u, err := backendurl.Parse(raw, t.form())
+	if err != nil {
+		return err
+	}
+	t.URL = *u
+	if t.Kind == Single && len(t.Addrs) > 1 {
+		return backends.Misconfigured("redis+sentinel://HOST,HOST/MASTER or redis+cluster://HOST,HOST", "the URL has more than one host")
+	}
+	if err := t.setPath(t.Path); err != nil {
+		return err
+	}
+	all := options(of)
+	maps.Copy(all, own)
+	if err := all.Read(&t.URL, c); err != nil {
+		return err
+	}
+	t.TLS, err = t.files.Config()
+	return err
+}
+
+func (t *Target) setScheme(scheme string) bool {
+	t.Network = "tcp"
+	name, _, _ := strings.Cut(scheme, "+")
+	switch strings.TrimPrefix(scheme, name) {
+	case "":
+	case "+sentinel":
+		t.Kind = Sentinel
+	case "+cluster":
+		t.Kind = Cluster
+	case "+unix":
+		t.Network = "unix"
+		return name == "redis"
+	default:
+		return false
+	}
+	if name == "rediss" {
+		t.files = new(backendurl.TLSFiles)
+	}
+	return name == "redis" || name == "rediss"
+}
+
+func (t *Target) form() backendurl.Form {
+	switch {
+	case t.Network == "unix":
+		return backendurl.Form{Shapes: "redis+unix:///SOCKET?db=N", Socket: true}
+	case t.Kind == Sentinel:
+		return backendurl.Form{Shapes: Shapes, Port: "26379"}
+	}
+	return backendurl.Form{Shapes: Shapes, Port: "6379"}
+}
+
+func (t *Target) setPath(path string) (err error) {
+	if t.Kind == Sentinel {
+		var escaped string
+		escaped, path, _ = strings.Cut(path, "/")
+		if t.Master, err = url.PathUnescape(escaped); err != nil || t.Master == "" {
+			return backends.Misconfigured("redis+sentinel://HOST,HOST/MASTER", "the URL does not name the master")
+		}
+	}
+	if path == "" {
+		return nil
+	}
+	if t.Kind == Cluster {
+		return backends.Misconfigured(Shapes, "a Redis Cluster has no databases: the URL ends after the hosts")
+	}
+	if t.DB, err = database(path); err != nil {
+		return backends.Misconfigured(Shapes, "the path of the URL: %w", err)
+	}
+	return nil
+}
+
+func database(s string) (int, error) {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 0 {
+		return 0, errors.New("the database is not a number")
+	}
+	return n, nil
+}
+
+// options are those that every URL of a Redis may have.
+func options[C any](of func(c *C) *Target) backendurl.Options[C] {
+	isKind := func(k Kind) func(c *C) bool { return func(c *C) bool { return of(c).Kind == k } }
+	return backendurl.Options[C]{
+		"db": {
+			Help: "the number of the database",
+			Fits: func(c *C) bool { return of(c).Network == "unix" },
+			Set:  func(c *C, v string) (err error) { of(c).DB, err = database(v); return err },
+		},
+		"sentinel-user": {
+			Help: "user of the Sentinels", Fits: isKind(Sentinel),
+			Set: func(c *C, v string) error { of(c).SentinelUser = v; return nil },
+		},
+		"sentinel-password": {
+			Help: "password of the Sentinels", Secret: true, Fits: isKind(Sentinel),
+			Set: func(c *C, v string) error { of(c).SentinelPassword = v; return nil },
+		},
+	}.WithTLS(func(c *C) *backendurl.TLSFiles { return of(c).files })
+}
+
+// Redacted writes the URL without passwords.
+func (t *Target) Redacted() string {
+	u := t.URL
+	u.Path = url.PathEscape(t.Master)
+	if t.DB != 0 && t.Network == "tcp" {
+		u.Path = strings.TrimPrefix(u.Path+"/"+strconv.Itoa(t.DB), "/")
+	}
+	return u.Redacted()
+}

@@ -109,7 +109,11 @@ func orphaned(strike func(*Bed, Victim) (func() error, error)) func(*Bed, Victim
 		}
 		return func() error {
 			for _, s := range b.registry.processes(func(s Span) bool { return s.Host == v.Host && b.pid(s.Wrapper) == v.Wrapper }) {
-				if err := syscall.Kill(s.PID, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+				p, err := b.Net.Process(v.Host, s.PID, "")
+				if err != nil {
+					continue // it has ended
+				}
+				if err := send(p, syscall.SIGKILL); err != nil {
 					return err
 				}
 			}

@@ -1,11 +1,13 @@
 package torture
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -14,7 +16,7 @@ import (
 )
 
 // patience is how long a store may take to be whole again, on a machine that is busy with other things.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // server is what the servers of all stores have in common.
 type server interface {
@@ -82,10 +84,18 @@ func (x *site) whole(t testing.TB) error {
 }
 
 func (x *site) ask() error {
+	errs := make([]error, len(x.servers))
+	var asked sync.WaitGroup
 	for i, s := range x.servers {
-		if err := s.Answers(); err != nil {
-			return fmt.Errorf("%s: %w", x.hosts[i], err)
-		}
+		asked.Go(func() {
+			if err := s.Answers(); err != nil {
+				errs[i] = fmt.Errorf("%s: %w", x.hosts[i], err)
+			}
+		})
+	}
+	asked.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
 	}
 	return x.agree()
 }

@@ -225,11 +225,15 @@ func (w *world) frozenAfterCheck(script string) *host {
 		if pid != wrapper && testhost.Comm(pid) != "lr-guard" {
 			continue
 		}
-		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		p, err := os.FindProcess(pid)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if err := p.Signal(syscall.SIGSTOP); err != nil {
 			w.t.Fatal(err)
 		}
 		// It leaves no process behind when the test ends in the middle: the guardian is in another session.
-		w.t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGCONT) })
+		w.t.Cleanup(func() { _ = p.Signal(syscall.SIGCONT) })
 	}
 	return h
 }

@@ -82,7 +82,7 @@ func TestPipelineAsksBeforeItReplaces(t *testing.T) {
 	stop(t, h.cmd.Process.Pid)
 	w.write("go", "")
 	testserver.Eventually(t, "the command has ended", func() bool { return len(w.newBackups()) == 0 })
-	if err := syscall.Kill(h.cmd.Process.Pid, syscall.SIGCONT); err != nil {
+	if err := h.cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
 	if code, output := h.wait(); code != 75 || !strings.Contains(output, "leaderrun: this run does not lead: ") {

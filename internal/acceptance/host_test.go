@@ -126,7 +126,7 @@ func (b *bed) newcomers() (stop func()) {
 
 func (w *wrapper) signal(sig syscall.Signal) {
 	w.t.Helper()
-	if err := syscall.Kill(w.pid(), sig); err != nil {
+	if err := w.cmd.Process.Signal(sig); err != nil {
 		w.t.Fatalf("kill -%d: %v", sig, err)
 	}
 }
@@ -170,11 +170,12 @@ func (w *wrapper) code() int {
 	return status.ExitStatus()
 }
 
-// end ends a wrapper that the test left behind, and with it its run.
+// end ends a wrapper that the test left behind, and with it its run. By its handle: the number of one that has ended may
+// be a server's of another test by now.
 func (w *wrapper) end() {
 	w.kill.Do(func() {
-		_ = syscall.Kill(w.pid(), syscall.SIGCONT)
-		_ = syscall.Kill(w.pid(), syscall.SIGKILL)
+		_ = w.cmd.Process.Signal(syscall.SIGCONT)
+		_ = w.cmd.Process.Kill()
 	})
 	testserver.Eventually(w.t, "leaderrun is gone", w.ended)
 }

@@ -51,7 +51,9 @@ func (b *bed) machineDies(w *wrapper, run runSpan) {
 	b.t.Helper()
 	all := []int{w.pid(), w.guardian()}
 	for pid := range run.pids {
-		all = append(all, pid)
+		if isOf(pid, run.token) {
+			all = append(all, pid)
+		}
 	}
 	for _, pid := range all {
 		_ = syscall.Kill(pid, syscall.SIGSTOP)

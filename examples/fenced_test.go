@@ -77,6 +77,9 @@ func TestOneDatabase(t *testing.T) {
 	w.start(w.env, schema, "psql", "-qX", "-v", "ON_ERROR_STOP=1").expect(0, "")
 	_, look, _ := strings.Cut(text(t, "one-database/README.md"), "```sql\n")
 	look, _, _ = strings.Cut(look, "```")
+	if !strings.Contains(text(t, "../docs/fencing.md"), look) {
+		t.Error("docs/fencing.md has another query")
+	}
 	script := absolute(t, "one-database/orders.sh")
 
 	w.tool("add-orders", "echo 1")

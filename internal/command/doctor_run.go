@@ -98,11 +98,13 @@ func (x *checkup) renewAndEnd(ctx context.Context, g backends.Grant, p *pace) er
 		return err
 	})
 	finish := func(ctx context.Context) error { return x.store.Finish(ctx, g, backends.Outcome{State: backends.Done}) }
+	if err == nil {
+		err = x.timed(ctx, &p.end, finish)
+	}
 	if err != nil {
 		x.tidy(ctx, finish)
-		return err
 	}
-	return x.timed(ctx, &p.end, finish)
+	return err
 }
 
 // timed repeats a step while nobody answers, as a run does: where a store has several hosts, the next request goes to

@@ -16,6 +16,7 @@ type patient struct {
 	all.Store
 	acquire   func(c backends.Claim) (backends.Grant, error)
 	renew     func() error
+	ends      func() // while a run ends; may be nil
 	finished  int
 	abandoned int
 	limits    backends.Limits
@@ -33,6 +34,9 @@ func (p *patient) Renew(context.Context, backends.Grant) (backends.Signal, error
 
 func (p *patient) Finish(ctx context.Context, _ backends.Grant, _ backends.Outcome) error {
 	p.finished++
+	if p.ends != nil {
+		p.ends()
+	}
 	return ctx.Err()
 }
 
@@ -107,6 +111,18 @@ func TestDoctorIsInterrupted(t *testing.T) {
 	x.tryRun(ctx)
 	if store.finished != 1 {
 		t.Errorf("finished %d times", store.finished)
+	}
+}
+
+// Nor does one that comes while the lease is given back.
+func TestDoctorIsInterruptedAtTheEnd(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	store := &patient{acquire: granted, renew: fine, ends: cancel}
+	x := &checkup{store: store, ttl: 15 * time.Second}
+	x.tryRun(ctx)
+	if store.finished != 2 {
+		t.Errorf("finished %d times, want a second one that nothing interrupts", store.finished)
 	}
 }
 

@@ -23,16 +23,16 @@ func lateRenewalOfDeleted(w *world) {
 	}
 }
 
-// lateReply: a renewal is applied, its reply comes only after somebody else was granted (client-go counts its lease from
-// the reply: k/k#23731, #44887, #65094). The next renewal says so, and the late one changes nothing any more.
-func lateReply(w *world) {
+// lateRenewal: a renewal arrives only after somebody else was granted. It says that the lease is lost, and changes
+// nothing any more.
+func lateRenewal(w *world) {
 	g := w.Acquire(w.d, newClaim("job"))
 	stale := w.open(account(w.namespace))
-	arrived, released := make(chan struct{}), make(chan struct{})
-	stale.client = &between{client: stale.client, before: func() { close(arrived); <-released }}
+	sent, released := make(chan struct{}), make(chan struct{})
+	stale.client = &between{client: stale.client, before: func() { close(sent); <-released }}
 	late := make(chan error, 1)
 	go func() { _, err := stale.Renew(w.Context(), g); late <- err }()
-	<-arrived
+	<-sent
 	next := w.awaits(w.other, newClaim("job"))
 	close(released)
 	w.WantLost("the renewal that was late", <-late)

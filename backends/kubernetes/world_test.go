@@ -29,7 +29,11 @@ func TestOnOneServer(t *testing.T) {
 	s := testserver.Kubernetes(t, testserver.KubernetesOptions{})
 	for name, test := range map[string]func(w *world){
 		"a late renewal of a Lease that was deleted": lateRenewalOfDeleted,
+		"a renewal arrives late":                     lateRenewal,
 		"the reply to a renewal is late":             lateReply,
+		"the reply to a renewal is too late":         replyTooLate,
+		"a release beside a renewal":                 releaseBesideRenewal,
+		"a release is cancelled":                     cancelledRelease,
 		"the reply to a renewal is lost":             lostRenewal,
 		"a request arrives twice":                    doubled,
 		"the reply to a claim is lost":               lostClaim,
@@ -53,6 +57,10 @@ func TestOnOneServer(t *testing.T) {
 		"no rights":                                  noRights,
 		"no namespace":                               noNamespace,
 		"a certificate in place of a token":          certificate,
+		"a client certificate":                       clientCertificate,
+		"a token of a plugin":                        pluginToken,
+		"a certificate of a plugin":                  pluginCertificate,
+		"a token that is replaced in its file":       replacedToken,
 		"doctor":                                     examines,
 		"how many round trips":                       roundTrips,
 	} {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,22 +18,14 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/runner"
 )
 
-// feedPod is what the manifest of the Deployment says of a pod.
-type feedPod struct {
-	ServiceAccountName string `yaml:"serviceAccountName"`
-	Grace              int    `yaml:"terminationGracePeriodSeconds"`
-	Containers         []struct {
-		Command []string
-		Env     []struct{ Name, Value string }
-	}
-}
-
-func readFeedPod(t *testing.T) feedPod {
+// feedPod returns the pods of the Deployment.
+func feedPod(t *testing.T) pod {
 	t.Helper()
 	var deployment struct {
-		Spec struct{ Template struct{ Spec feedPod } }
+		Spec struct{ Template struct{ Spec pod } }
 	}
 	if err := yaml.Unmarshal([]byte(text(t, "kubernetes/deployment.yaml")), &deployment); err != nil {
 		t.Fatal(err)
@@ -42,18 +35,6 @@ func readFeedPod(t *testing.T) feedPod {
 		t.Fatalf("%+v", p)
 	}
 	return p
-}
-
-// env is a variable of the pod's container.
-func (p feedPod) env(t *testing.T, name string) string {
-	t.Helper()
-	for _, v := range p.Containers[0].Env {
-		if v.Name == name {
-			return v.Value
-		}
-	}
-	t.Fatalf("the manifest does not set %s", name)
-	return ""
 }
 
 // An API server takes every manifest, and each field of it.
@@ -71,23 +52,35 @@ func TestKubernetesTakesTheManifests(t *testing.T) {
 // or the lease has run out.
 func TestGraceOfThePod(t *testing.T) {
 	t.Parallel()
-	p := readFeedPod(t)
-	ttl, err := time.ParseDuration(p.env(t, "LEADERRUN_TTL"))
+	report, _ := cronPod(t)
+	for manifest, p := range map[string]pod{"deployment.yaml": feedPod(t), "cronjob.yaml": report} {
+		killAfter, ttl := p.setting(t, "kill-after", 0), p.setting(t, "ttl", runner.DefaultTTL)
+		if killAfter == 0 {
+			t.Errorf("%s: the command may end when it wants", manifest)
+		}
+		if grace := time.Duration(p.Grace) * time.Second; grace < killAfter+ttl+time.Second {
+			t.Errorf("%s: a grace of %v is too short for %v and a lease of %v", manifest, grace, killAfter, ttl)
+		}
+	}
+}
+
+// setting is the time that a pod gives for an option, on the command line or in the environment.
+func (p pod) setting(t *testing.T, option string, otherwise time.Duration) time.Duration {
+	t.Helper()
+	said := p.Containers[0].Command
+	for _, v := range p.Containers[0].Env {
+		said = append(said, v.Name+"="+v.Value)
+	}
+	variable := "LEADERRUN_" + strings.ToUpper(strings.ReplaceAll(option, "-", "_"))
+	m := regexp.MustCompile(`(?:--` + option + `|` + variable + `)[= ](\S+)`).FindStringSubmatch(strings.Join(said, " "))
+	if m == nil {
+		return otherwise
+	}
+	d, err := time.ParseDuration(m[1])
 	if err != nil {
 		t.Fatal(err)
 	}
-	const option = "--kill-after="
-	i := slices.IndexFunc(p.Containers[0].Command, func(word string) bool { return strings.HasPrefix(word, option) })
-	if i < 0 {
-		t.Fatal("the command may end when it wants")
-	}
-	killAfter, err := time.ParseDuration(strings.TrimPrefix(p.Containers[0].Command[i], option))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if grace := time.Duration(p.Grace) * time.Second; grace < killAfter+ttl+time.Second {
-		t.Errorf("a grace of %v is too short for %v and a lease of %v", grace, killAfter, ttl)
-	}
+	return d
 }
 
 // cluster is a namespace of a Kubernetes whose pods are containers that this test makes: there is no kubelet.
@@ -96,7 +89,8 @@ type cluster struct {
 	server    *testserver.KubernetesServer
 	namespace string
 	image     string // the folder of files that the image holds
-	pod       feedPod
+	user      string // UID:GID
+	pod       pod
 }
 
 func newCluster(t *testing.T) *cluster {
@@ -104,23 +98,14 @@ func newCluster(t *testing.T) *cluster {
 	if os.Geteuid() != 0 {
 		t.Skip("containers need root")
 	}
-	c := &cluster{t: t, server: testserver.SharedKubernetes(t), image: testserver.Dir(t), pod: readFeedPod(t)}
+	c := &cluster{t: t, server: testserver.SharedKubernetes(t), image: testserver.Dir(t), pod: feedPod(t)}
 	c.namespace = c.server.Namespace(t)
-	role := strings.Replace(text(t, "../backends/kubernetes/role.yaml"), "namespace: default", "namespace: "+c.namespace, 1)
-	c.server.Apply(t, c.namespace, role+"---\n"+text(t, "kubernetes/deployment.yaml"))
+	c.server.Apply(t, c.namespace, text(t, "../backends/kubernetes/role.yaml")+"---\n"+text(t, "kubernetes/deployment.yaml"))
 	c.server.AwaitRole(t, c.namespace, c.server.Account(c.namespace, c.pod.ServiceAccountName))
-	build := exec.Command("go", "build", "-o", c.image+"/usr/local/bin/feed", "./testdata/feed")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
 	if err := os.Chmod(c.image, 0o755); err != nil { //nolint:gosec // an image
 		t.Fatal(err)
 	}
-	c.copy(bin+"/leaderrun", "usr/bin/leaderrun", 0o755)
-	if !strings.Contains(text(t, "kubernetes/Dockerfile"), "\nFROM scratch\n") {
-		t.Error("the image of the example holds more than this one")
-	}
+	c.user = buildImage(t, "kubernetes", c.image).user
 	return c
 }
 
@@ -171,7 +156,7 @@ func (c *cluster) start(env ...string) *container {
 	}
 	words := slices.Concat(
 		[]string{"unshare", "--fork", "--kill-child", "--pid", "--mount", "sh", "-c", enter, "sh", c.image},
-		env, []string{"chroot", "--userspec=65532:65532", "."}, c.pod.Containers[0].Command)
+		env, []string{"chroot", "--userspec=" + c.user, "."}, c.pod.Containers[0].Command)
 	w := &world{t: c.t, dir: c.image}
 	p := &container{host: w.start(os.Environ(), "", words...)}
 	testserver.Eventually(c.t, "the container has a first process", func() bool {

@@ -38,6 +38,10 @@ var unrun = map[string]string{
 	"kubectl apply -f https://raw.githubusercontent.com/leaderrun/leaderrun/main/backends/kubernetes/role.yaml\n" +
 		"kubectl apply -f deployment.yaml\n" +
 		"kubectl get lease leaderrun-feed    # who runs it": "there is no kubectl: the test of the example gives the files to an API server",
+	"docker build --tag registry.example.com/feed .\n" +
+		"docker push registry.example.com/feed": "there is no Docker: the test of the example follows the Dockerfile by hand",
+	"kubectl create secret generic leaderrun --from-file=backend=/etc/leaderrun/backend\n" +
+		"kubectl apply -f cronjob.yaml": "there is no kubectl: the test of the example compares it with the manifest",
 	"go run ./scripts/mutants            # the tests notice\n" +
 		"go run ./scripts/mutants -bed       # the bed notices": "it takes an hour",
 	"go run ./examples/elections -svg elections.svg":                 "its own tests compare what it says with this page",

@@ -7,11 +7,15 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
-// pod is what the manifest says of one.
+// pod is what a manifest says of one.
 type pod struct {
-	Containers []struct {
+	ServiceAccountName string `yaml:"serviceAccountName"`
+	Grace              int    `yaml:"terminationGracePeriodSeconds"`
+	Containers         []struct {
 		Env []struct {
 			Name, Value string
 			ValueFrom   struct {
@@ -20,7 +24,17 @@ type pod struct {
 				} `yaml:"fieldRef"`
 			} `yaml:"valueFrom"`
 		}
-		Command []string
+		Command      []string
+		VolumeMounts []struct {
+			Name      string
+			MountPath string `yaml:"mountPath"`
+		} `yaml:"volumeMounts"`
+	}
+	Volumes []struct {
+		Name   string
+		Secret struct {
+			SecretName string `yaml:"secretName"`
+		}
 	}
 	RestartPolicy string `yaml:"restartPolicy"`
 }
@@ -63,10 +77,10 @@ func cronPod(t *testing.T) (p pod, final []int) {
 var reference = regexp.MustCompile(`\$\$|\$\([A-Za-z_][A-Za-z0-9_.-]*\)`)
 
 // startPod starts the container of a pod as Kubernetes does: it replaces $(NAME) in the command and takes $$ for $.
-func (w *world) startPod(p pod, job string) *host {
+func (w *world) startPod(p pod, job string, more ...string) *host {
 	w.t.Helper()
 	c := p.Containers[0]
-	env := []string{"HOME=" + w.path("home"), "PATH=" + bin + ":/usr/bin:/bin"}
+	env := append([]string{"HOME=" + w.path("home"), "TMPDIR=" + w.path("home"), "PATH=" + bin + ":/usr/bin:/bin"}, more...)
 	values := map[string]string{}
 	for _, v := range c.Env {
 		values[v.Name] = w.relocate(v.Value)
@@ -91,22 +105,55 @@ func (w *world) startPod(p pod, job string) *host {
 }
 
 // Pods of two clusters come for one tick, a pod that replaces another too: it runs once. The next tick is another run.
+// The clusters have nothing in common but a store that is in neither; what is a world elsewhere is a cluster here.
 func TestKubernetesTick(t *testing.T) {
 	t.Parallel()
+	testserver.Require(t, "etcd")
 	p, _ := cronPod(t)
-	w := newWorld(t)
-	w.tool("report", `echo "run $LEADERRUN_JOB $LEADERRUN_TICK $*" >>$DIR/log`, "while ! test -e $DIR/go; do sleep 0.01; done")
-	one := w.startPod(p, "nightly-report-26297400")
-	w.until("log", "run ")
-	two := w.startPod(p, "nightly-report-26297400")
-	w.write("go", "")
-	one.expect(0, "")
-	two.expect(0, "")
-	w.startPod(p, "nightly-report-26297400").expect(0, "")
-	w.startPod(p, "nightly-report-26298840").expect(0, "")
+	store := testserver.Etcd(t, testserver.EtcdOptions{})
+	one, two := newWorld(t), newWorld(t)
+	for _, w := range []*world{one, two} {
+		w.write("backend", store.URL()+"\n")
+		w.tool("report", `echo "run $LEADERRUN_JOB $LEADERRUN_TICK $*" >>`+one.path("log"), "while ! test -e "+one.path("go")+"; do sleep 0.01; done")
+	}
+	inOne := func(job string) *host { return one.startPod(p, job, "TZ=America/New_York") }
+	inTwo := func(job string, more ...string) *host { return two.startPod(p, job, append(more, "TZ=Asia/Tokyo")...) }
+	first := inOne("nightly-report-26297400")
+	one.until("log", "run ")
+	standby := inTwo("nightly-report-26297400", "LEADERRUN_LOG_LEVEL=info")
+	standby.says("standing by behind ")
+	one.write("go", "")
+	first.expect(0, "")
+	if code, output := standby.wait(); code != 0 {
+		t.Errorf("the pod of the other cluster: code %d: %s", code, output)
+	}
+	inOne("nightly-report-26297400").expect(0, "") // in the place of the first
+	inTwo("nightly-report-26298840").expect(0, "")
+	inOne("nightly-report-26298840").expect(0, "")
 	const want = "run nightly-report 2020-01-01T02:00:00Z --full\nrun nightly-report 2020-01-02T02:00:00Z --full\n"
-	if got := w.read("log"); got != want {
+	if got := one.read("log"); got != want {
 		t.Errorf("the log has %q, want %q", got, want)
+	}
+}
+
+// The command of the page makes the secret that the manifest mounts, with the file that leaderrun reads.
+func TestKubernetesSecret(t *testing.T) {
+	t.Parallel()
+	p, _ := cronPod(t)
+	c := p.Containers[0]
+	if len(p.Volumes) != 1 || len(c.VolumeMounts) != 1 || c.VolumeMounts[0].Name != p.Volumes[0].Name {
+		t.Fatalf("volumes %+v, mounted %+v", p.Volumes, c.VolumeMounts)
+	}
+	var file string
+	for _, v := range c.Env {
+		if v.Name == "LEADERRUN_BACKEND_FILE" {
+			file = v.Value
+		}
+	}
+	key, inside := strings.CutPrefix(file, c.VolumeMounts[0].MountPath+"/")
+	command := "\nkubectl create secret generic " + p.Volumes[0].Secret.SecretName + " --from-file=" + key + "="
+	if !inside || !strings.Contains(text(t, "kubernetes/cronjob.md"), command) {
+		t.Errorf("the page has no command like %q for %s", command, file)
 	}
 }
 

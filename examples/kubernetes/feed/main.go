@@ -1,10 +1,10 @@
-// Feed is what a container of the examples runs: a command that leaves an orphan behind, and ends when it is told.
+// Feed stands in for the program of which one is to run: put yours in its place. It ends when it is told, but not with
+// STUBBORN in its environment. It leaves an orphan behind, as programs do: the test of this example looks who waits for it.
 package main
 
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"syscall"
 	"time"
@@ -24,7 +24,7 @@ func main() {
 func feed() {
 	told := make(chan os.Signal, 1)
 	signal.Notify(told, syscall.SIGTERM)
-	if err := start("fork").Wait(); err != nil {
+	if _, err := start("fork").Wait(); err != nil {
 		panic(err)
 	}
 	fmt.Println("feeding")
@@ -48,12 +48,14 @@ func orphan(parent string) {
 	}
 }
 
-func start(words ...string) *exec.Cmd {
-	cmd := exec.Command("/proc/self/exe", words...)
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := cmd.Start(); err != nil {
+// start starts this program again, for another of its parts.
+func start(words ...string) *os.Process {
+	p, err := os.StartProcess("/proc/self/exe", append([]string{"feed"}, words...), &os.ProcAttr{
+		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
+		Sys:   &syscall.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
 		panic(err)
 	}
-	return cmd
+	return p
 }

@@ -1,0 +1,128 @@
+package examples
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/leaderrun/leaderrun/internal/testserver"
+)
+
+// Whoever has the folder has what its Dockerfile asks for, and the image has what the Deployment starts.
+func TestDockerfile(t *testing.T) {
+	t.Parallel()
+	root := testserver.Dir(t)
+	made, command := buildImage(t, "kubernetes", root), feedPod(t).Containers[0].Command
+	if command[0] != made.entrypoint {
+		t.Errorf("process 1 is %s in the manifest, and %s in the Dockerfile", command[0], made.entrypoint)
+	}
+	for _, program := range []string{made.entrypoint, command[len(command)-1]} {
+		if info, err := os.Stat(root + program); err != nil || info.Mode()&0o111 == 0 {
+			t.Errorf("%s is no program: %v", program, err)
+		}
+	}
+}
+
+// image is what a Dockerfile says of the one that it makes, besides its files.
+type image struct {
+	user       string // UID:GID
+	entrypoint string
+}
+
+// buildImage does what the Dockerfile of a folder says, with that folder as the context, and nothing else in reach: no
+// file of this module. There is no container engine: the first stage is a folder, and the second one is root, which
+// holds nothing but what is copied there. The program comes from the test, not from the network.
+func buildImage(t *testing.T, folder, root string) (made image) {
+	t.Helper()
+	install := regexp.MustCompile(`GOBIN=(\S+) go install github\.com/leaderrun/leaderrun@latest$`)
+	b := &builder{t: t, stage: testserver.Dir(t)}
+	stages := 0
+	for line := range strings.Lines(text(t, folder+"/Dockerfile")) {
+		instruction, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		words := strings.Fields(rest)
+		switch {
+		case instruction == "" || instruction == "#":
+		case instruction == "FROM":
+			if stages++; stages == 1 {
+				b.hasGo(words[0])
+			} else if rest != "scratch" {
+				t.Errorf("the image holds what is in %s, too", rest)
+			}
+		case instruction == "RUN" && install.MatchString(rest):
+			b.copy(bin+"/leaderrun", b.stage+install.FindStringSubmatch(rest)[1]+"/leaderrun")
+		case instruction == "RUN" && stages == 1:
+			b.run(rest)
+		case instruction == "COPY" && stages == 1:
+			b.copy(filepath.Join(folder, words[0]), b.stage+words[1])
+		case instruction == "COPY" && words[0] == "--from=build":
+			b.copy(b.stage+words[1], root+words[2])
+		case instruction == "USER":
+			made.user = rest
+		case instruction == "ENTRYPOINT":
+			made.entrypoint = b.only(rest)
+		default:
+			t.Fatalf("what is %q in stage %d?", line, stages)
+		}
+	}
+	return made
+}
+
+// builder makes an image.
+type builder struct {
+	t     *testing.T
+	stage string // the folder that is the root of the first stage
+}
+
+// hasGo checks that an image has the Go that this module wants.
+func (b *builder) hasGo(image string) {
+	b.t.Helper()
+	wants := regexp.MustCompile(`(?m)^go [0-9]+\.[0-9]+`).FindString(text(b.t, "../go.mod"))
+	if image != strings.Replace(wants, "go ", "golang:", 1) {
+		b.t.Errorf("%s, and go.mod says %q", image, wants)
+	}
+}
+
+// copy copies a file to a file, or what is in a folder into a folder.
+func (b *builder) copy(from, to string) {
+	b.t.Helper()
+	info, err := os.Stat(from)
+	if err != nil {
+		b.t.Fatalf("COPY: %v", err)
+	}
+	if info.IsDir() {
+		err = os.CopyFS(to, os.DirFS(from))
+	} else {
+		var content []byte
+		content, err = os.ReadFile(from)
+		err = errors.Join(err, os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, content, info.Mode())) //nolint:gosec // an image
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// run runs a command of the first stage.
+func (b *builder) run(command string) {
+	b.t.Helper()
+	inside := strings.NewReplacer(" /src", " "+b.stage+"/src", " /out", " "+b.stage+"/out").Replace(command)
+	cmd := exec.Command("sh", "-c", inside)
+	cmd.Dir, cmd.Env = b.stage, os.Environ()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		b.t.Fatalf("RUN %s: %v: %s", command, err, out)
+	}
+}
+
+// only returns the one word of a list in JSON.
+func (b *builder) only(list string) string {
+	b.t.Helper()
+	var words []string
+	if err := json.Unmarshal([]byte(list), &words); err != nil || len(words) != 1 {
+		b.t.Fatalf("%s: %v", list, err)
+	}
+	return words[0]
+}

@@ -15,17 +15,20 @@ import (
 
 func main() {
 	seed := flag.Uint64("seed", 1, "what everything random is made from")
-	runs := flag.Int("runs", 50, "runs of each case, each with a seed of its own")
+	runs := flag.Int("runs", 10, "runs of each case, each with a seed of its own")
 	picture := flag.String("svg", "", "draw the numbers into this file")
 	flag.Parse()
 	if flag.NArg() > 0 || *runs < 1 {
 		fmt.Fprintln(os.Stderr, "elections: takes -seed, -runs (at least 1) and -svg, and nothing else")
 		os.Exit(2)
 	}
-	troubled, costs := measure(*seed, *runs)
-	fmt.Print(troubleTable(troubled), "\n", costTable(costs))
+	rows := measure(*seed, *runs, sizes...)
+	for _, n := range tabled {
+		fmt.Println(troubleTable(rows, n))
+	}
+	fmt.Print(costTable(rows))
 	if *picture != "" {
-		if err := os.WriteFile(*picture, []byte(draw(costs, troubled)), 0o644); err != nil { //nolint:gosec // a picture for everybody
+		if err := os.WriteFile(*picture, []byte(draw(rows)), 0o644); err != nil { //nolint:gosec // a picture for everybody
 			fmt.Fprintln(os.Stderr, "elections:", err)
 			os.Exit(1)
 		}

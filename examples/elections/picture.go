@@ -14,30 +14,64 @@ const (
 	left, low  = 60.0, 50.0
 )
 
-// draw draws two panels: what an election costs, and how long two led at once.
-func draw(costs []cost, troubled []row) string {
+// bars are a panel of the picture: in each trouble a bar of each algorithm, which goes up for one thing and down for another.
+type bars struct {
+	title    string
+	ticks    []float64
+	up, down func(row) float64
+	scale    func(float64) float64 // 0 to 1
+}
+
+var panels = []bars{
+	{
+		"Messages for a new leader (up), new leaders (down)", counts,
+		row.calls, func(r row) float64 { return r.of(float64(r.sum.elections)) }, logarithmic,
+	},
+	{
+		"Seconds without a leader (up), with two (down)",
+		[]float64{-10, -5, 0, 5, 10},
+		func(r row) float64 { return r.of(r.sum.none.Seconds()) }, func(r row) float64 { return r.of(r.sum.several.Seconds()) },
+		func(seconds float64) float64 { return seconds / 10 },
+	},
+	{
+		"Stale writes without a fence (up), with one (down)", counts,
+		func(r row) float64 { return r.of(float64(r.sum.unfenced)) }, func(r row) float64 { return r.of(float64(r.sum.fenced)) }, logarithmic,
+	},
+}
+
+var counts = []float64{-1000, -100, -10, 0, 10, 100, 1000}
+
+// logarithmic has a zero.
+func logarithmic(count float64) float64 { return math.Log10(1+count) / 3 }
+
+// draw draws four panels: what an election costs by the number of nodes, and what each trouble does.
+func draw(rows []row) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%.0f" font-family="sans-serif" font-size="12">`+"\n", 2*wide+20, high+50)
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%.0f" font-family="sans-serif" font-size="12">`+"\n", 2*wide+20, 2*high+60)
 	b.WriteString(`<rect width="100%" height="100%" fill="white"/>` + "\n")
-	drawCosts(&b, costs)
-	drawSplit(&b, troubled)
+	drawCosts(&b, rows)
+	for i, p := range panels {
+		fmt.Fprintf(&b, `<g transform="translate(%.0f %.0f)">`+"\n", float64((i+1)%2)*(wide+10), float64((i+1)/2)*(high+10))
+		drawBars(&b, p, rows)
+		b.WriteString("</g>\n")
+	}
 	x := left
 	for _, a := range algorithms {
 		fmt.Fprintf(&b, `<rect x="%.0f" y="%.0f" width="12" height="12" fill="%s"/><text x="%.0f" y="%.0f">%s</text>`+"\n",
-			x, high+25, colours[a.name], x+17, high+35, a.name)
+			x, 2*high+35, colours[a.name], x+17, 2*high+45, a.name)
 		x += 120
 	}
 	b.WriteString("</svg>\n")
 	return b.String()
 }
 
-// drawCosts draws messages an election over the number of nodes, both by powers of ten.
-func drawCosts(b *strings.Builder, costs []cost) {
+// drawCosts draws the messages of an election after a crash over the number of nodes, both by powers of ten.
+func drawCosts(b *strings.Builder, rows []row) {
 	at := func(n int, messages float64) (x, y float64) {
 		x = left + (wide-left-20)*math.Log(float64(n)/3)/math.Log(50.0/3)
 		return x, high - low - (high-low-40)*math.Log10(max(messages, 1))/4
 	}
-	fmt.Fprintf(b, `<text x="%.0f" y="20" font-weight="bold">Messages an election, by nodes</text>`+"\n", left)
+	fmt.Fprintf(b, `<text x="%.0f" y="20" font-weight="bold">Messages for a new leader after a crash, by nodes</text>`+"\n", left)
 	for power := range 5 {
 		_, y := at(3, math.Pow10(power))
 		fmt.Fprintf(b, `<path d="M%.0f %.1fH%.0f" stroke="#ddd"/><text x="%.0f" y="%.1f" text-anchor="end">%.0f</text>`+"\n",
@@ -49,9 +83,9 @@ func drawCosts(b *strings.Builder, costs []cost) {
 	}
 	for _, a := range algorithms {
 		var path []string
-		for _, c := range costs {
-			if c.algorithm == a.name {
-				x, y := at(c.nodes, c.calls)
+		for _, r := range rows {
+			if r.algorithm.name == a.name && r.trouble.name == "crash" {
+				x, y := at(r.nodes, r.calls())
 				path = append(path, fmt.Sprintf("%.1f %.1f", x, y))
 			}
 		}
@@ -59,29 +93,27 @@ func drawCosts(b *strings.Builder, costs []cost) {
 	}
 }
 
-// drawSplit draws, for each trouble, how long nobody led (above) and several did (below).
-func drawSplit(b *strings.Builder, rows []row) {
-	const seconds = 10.0
-	middle := high / 2
-	x0 := wide + left + 10
-	fmt.Fprintf(b, `<text x="%.0f" y="20" font-weight="bold">Seconds without a leader (up), with two (down)</text>`+"\n", x0)
-	fmt.Fprintf(b, `<path d="M%.0f %.0fH%.0f" stroke="black"/>`+"\n", x0, middle, 2*wide)
-	scale := (middle - 40) / seconds
-	for _, s := range []float64{-10, -5, 0, 5, 10} {
-		fmt.Fprintf(b, `<text x="%.0f" y="%.1f" text-anchor="end">%.0f</text>`+"\n", x0-8, middle-s*scale+4, math.Abs(s))
+// drawBars draws what the nodes of the first table did.
+func drawBars(b *strings.Builder, p bars, rows []row) {
+	const middle, reach = high / 2, high/2 - 40
+	fmt.Fprintf(b, `<text x="%.0f" y="20" font-weight="bold">%s</text>`+"\n", left, p.title)
+	fmt.Fprintf(b, `<path d="M%.0f %.0fH%.0f" stroke="black"/>`+"\n", left, middle, wide-20)
+	for _, tick := range p.ticks {
+		y := middle - math.Copysign(p.scale(math.Abs(tick)), tick)*reach
+		fmt.Fprintf(b, `<text x="%.0f" y="%.1f" text-anchor="end">%.0f</text>`+"\n", left-8, y+4, math.Abs(tick))
 	}
 	group := (wide - left - 20) / float64(len(troubles))
 	for i, t := range troubles {
-		x := x0 + group*float64(i)
+		x := left + group*float64(i)
 		fmt.Fprintf(b, `<text x="%.1f" y="%.0f" text-anchor="middle">%s</text>`+"\n", x+group/2, high-5, t.name)
 		for _, r := range rows {
-			if r.trouble.name != t.name {
+			if r.nodes != tabled[0] || r.trouble.name != t.name {
 				continue
 			}
 			x += group / 6
-			none, several := r.sum.none.Seconds()/float64(r.runs), r.sum.several.Seconds()/float64(r.runs)
+			up, down := p.scale(p.up(r))*reach, p.scale(p.down(r))*reach
 			fmt.Fprintf(b, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="%s"/>`+"\n",
-				x, middle-none*scale, group/7, (none+several)*scale, colours[r.algorithm.name])
+				x, middle-up, group/7, up+down, colours[r.algorithm.name])
 		}
 	}
 }

@@ -15,7 +15,7 @@ type raft struct {
 	role     string
 	heard    time.Duration
 	timeout  time.Duration
-	answered map[int]time.Duration // when the last heartbeat was sent that each has answered
+	answered []time.Duration // when the last heartbeat was sent that each has answered
 }
 
 const shortest = 300 * time.Millisecond // of the election timeouts; the longest is twice that
@@ -78,7 +78,7 @@ func (r *persistentRaft) stand() {
 
 func (r *persistentRaft) count() {
 	if r.role == "candidate" && 2*r.votes > len(r.nodes) {
-		r.role, r.answered = "leader", map[int]time.Duration{}
+		r.role, r.answered = "leader", make([]time.Duration, len(r.nodes))
 		for id := range r.nodes { // who voted hears nobody else for a while, from when it was asked at the earliest
 			r.answered[id] = r.stood
 		}

@@ -2,78 +2,89 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
-const members = 5 // of the table of troubles
+var (
+	sizes  = []int{3, 5, 10, 20, 50}
+	tabled = []int{5, 3, 50} // those with a table of all troubles; of the others, the crash says what an election costs
+)
 
-var sizes = []int{3, 5, 10, 20, 50}
-
-// row is what all runs of one algorithm through one trouble have shown.
+// row is what all runs of one algorithm, on so many nodes, through one trouble have shown.
 type row struct {
 	algorithm algorithm
 	trouble   trouble
+	nodes     int
 	runs      int
-	sum       tally // most: the most of any run
+	sum       outcome // most: the most of any run
 }
 
-// cost is what an algorithm sends on so many nodes, in the mean of all runs.
-type cost struct {
-	algorithm     string
-	nodes         int
-	calls, upkeep float64
-}
-
-// measure runs everything.
-func measure(seed uint64, runs int) (troubled []row, costs []cost) {
-	for _, a := range algorithms {
-		for _, t := range troubles {
-			r := row{algorithm: a, trouble: t, runs: runs}
-			for i := range runs {
-				r.sum.add(simulate(a, t, members, seed+uint64(i)).tally)
+// measure runs everything, by the number of nodes.
+func measure(seed uint64, runs int, sizes ...int) []row {
+	var rows []row
+	for _, n := range sizes {
+		for _, a := range algorithms {
+			for _, t := range troubles {
+				if t.name == "crash" || slices.Contains(tabled, n) {
+					rows = append(rows, row{algorithm: a, trouble: t, nodes: n, runs: runs})
+				}
 			}
-			troubled = append(troubled, r)
-		}
-		for _, n := range sizes {
-			c := cost{algorithm: a.name, nodes: n}
-			few := max(1, runs/10)
-			for i := range few {
-				o := simulate(a, troubles[0], n, seed+uint64(i))
-				c.calls += float64(o.calls) / float64(few)
-				c.upkeep += o.rate / float64(few)
-			}
-			costs = append(costs, c)
 		}
 	}
-	return troubled, costs
+	var all sync.WaitGroup
+	for i := range rows {
+		all.Go(func() { rows[i].measure(seed) })
+	}
+	all.Wait()
+	return rows
 }
 
-func (t *tally) add(o tally) {
-	t.elections += o.elections
-	t.none += o.none
-	t.several += o.several
-	t.most = max(t.most, o.most)
-	t.unfenced += o.unfenced
-	t.fenced += o.fenced
-	t.writes += o.writes
+func (r *row) measure(seed uint64) {
+	for i := range r.runs {
+		r.sum.add(simulate(r.algorithm, r.trouble, r.nodes, seed+uint64(i)))
+	}
 }
 
-func troubleTable(rows []row) string {
+func (o *outcome) add(other outcome) {
+	o.elections += other.elections
+	o.none += other.none
+	o.several += other.several
+	o.most = max(o.most, other.most)
+	o.unfenced += other.unfenced
+	o.fenced += other.fenced
+	o.writes += other.writes
+	o.calls += other.calls
+	o.rate += other.rate
+}
+
+// of makes a sum over all runs the mean of one.
+func (r row) of(sum float64) float64 { return sum / float64(r.runs) }
+
+// calls is how many messages a new leader took; where none was found, all of them.
+func (r row) calls() float64 { return float64(r.sum.calls) / float64(max(r.sum.elections, 1)) }
+
+// troubleTable is what so many nodes did in all troubles.
+func troubleTable(rows []row, nodes int) string {
 	var b strings.Builder
-	b.WriteString("| | trouble | new leaders | without a leader | leaders at once | for | stale writes taken | with a fence |\n")
-	b.WriteString("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |\n")
-	for i, r := range rows {
+	fmt.Fprintf(&b, "| %d nodes | trouble | new leaders | messages for each | without a leader | leaders at once | for | stale writes taken | with a fence |\n", nodes)
+	b.WriteString("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n")
+	for _, r := range rows {
+		if r.nodes != nodes {
+			continue
+		}
 		name := ""
-		if i == 0 || rows[i-1].algorithm.name != r.algorithm.name {
+		if r.trouble.name == troubles[0].name {
 			name = r.algorithm.name
 		}
 		fenced := fmt.Sprint(r.sum.fenced)
 		if !r.algorithm.tokens {
 			fenced = "no token"
 		}
-		fmt.Fprintf(&b, "| %s | %s | %.1f | %s | %d | %s | %d | %s |\n", name, r.trouble.name,
-			float64(r.sum.elections)/float64(r.runs), mean(r.sum.none, r.runs), r.sum.most, mean(r.sum.several, r.runs), r.sum.unfenced, fenced)
+		fmt.Fprintf(&b, "| %s | %s | %.1f | %.0f | %s | %d | %s | %d | %s |\n", name, r.trouble.name,
+			r.of(float64(r.sum.elections)), r.calls(), mean(r.sum.none, r.runs), r.sum.most, mean(r.sum.several, r.runs), r.sum.unfenced, fenced)
 	}
 	return b.String()
 }
@@ -87,7 +98,8 @@ func mean(sum time.Duration, n int) string {
 	return fmt.Sprintf("%d ms", d.Round(time.Millisecond).Milliseconds())
 }
 
-func costTable(costs []cost) string {
+// costTable is what a crash costs, and peace.
+func costTable(rows []row) string {
 	var b strings.Builder
 	b.WriteString("| nodes |")
 	for _, n := range sizes {
@@ -97,15 +109,15 @@ func costTable(costs []cost) string {
 	for _, a := range algorithms {
 		for _, what := range []struct {
 			name string
-			of   func(cost) float64
+			of   func(row) float64
 		}{
-			{"messages an election", func(c cost) float64 { return c.calls }},
-			{"messages a second in peace", func(c cost) float64 { return c.upkeep }},
+			{"messages an election", row.calls},
+			{"messages a second in peace", func(r row) float64 { return r.of(r.sum.rate) }},
 		} {
 			fmt.Fprintf(&b, "| %s: %s |", a.name, what.name)
-			for _, c := range costs {
-				if c.algorithm == a.name {
-					fmt.Fprintf(&b, " %.0f |", what.of(c))
+			for _, r := range rows {
+				if r.algorithm.name == a.name && r.trouble.name == "crash" {
+					fmt.Fprintf(&b, " %.0f |", what.of(r))
 				}
 			}
 			b.WriteString("\n")

@@ -57,7 +57,7 @@ func cutOff(w *world, leader *node) {
 type outcome struct {
 	tally
 
-	calls int     // messages that only elections send, a leadership
+	calls int     // messages that only elections send
 	rate  float64 // messages of all kinds a second, while nothing happens
 }
 
@@ -81,11 +81,8 @@ func simulate(a algorithm, t trouble, n int, seed uint64) outcome {
 	w.run(w.now + length)
 	t.end(w, leader)
 	w.run(w.now + quiet)
-	o := outcome{tally: w.tally, rate: rate}
+	o := outcome{tally: w.tally, calls: w.messages[false] - calls, rate: rate}
 	o.elections -= elections
-	if o.elections > 0 {
-		o.calls = (w.messages[false] - calls) / o.elections
-	}
 	return o
 }
 

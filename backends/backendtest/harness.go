@@ -3,6 +3,9 @@ package backendtest
 
 import (
 	"flag"
+	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -10,7 +13,7 @@ import (
 )
 
 // Harness is one running store, as a driver's test hands it to Run. The functions act as an operator or a
-// fault would; one that is nil does not exist for this store, and the log names the cases that need it.
+// fault would; one that is nil does not exist for this store, or is tried elsewhere, and Lacks says which.
 type Harness struct {
 	// Open returns a new client of the store. Run closes it.
 	Open func(t testing.TB) backends.Driver
@@ -36,7 +39,52 @@ type Harness struct {
 	// called. It may be called twice.
 	Stall func(t testing.TB) (resume func())
 
+	// Lacks says why a function is nil, by its name: so no case is left out in silence. Watch is one of them, for a driver
+	// that is no backends.Watcher. Expire needs no reason.
+	Lacks map[string]string
+
 	watches bool // the driver is a backends.Watcher; Run finds out
+}
+
+// function is what a harness may lack.
+type function struct {
+	name string
+	in   func(h Harness) bool
+}
+
+var (
+	hasDeleteLease  = &function{"DeleteLease", func(h Harness) bool { return h.DeleteLease != nil }}
+	hasDeleteRecord = &function{"DeleteRecord", func(h Harness) bool { return h.DeleteRecord != nil }}
+	hasSetBreak     = &function{"SetBreak", func(h Harness) bool { return h.SetBreak != nil }}
+	hasStall        = &function{"Stall", func(h Harness) bool { return h.Stall != nil }}
+	hasRestart      = &function{"Restart", func(h Harness) bool { return h.Restart != nil }}
+	hasEmpty        = &function{"Empty", func(h Harness) bool { return h.Empty != nil }}
+	hasRestartEmpty = &function{"RestartEmpty", func(h Harness) bool { return h.RestartEmpty != nil }}
+	isWatcher       = &function{"Watch", func(h Harness) bool { return h.watches }}
+
+	functions = []*function{
+		hasDeleteLease, hasDeleteRecord, hasSetBreak, hasStall, hasRestart, hasEmpty, hasRestartEmpty, isWatcher,
+	}
+)
+
+// gaps tells what a harness lacks without a reason, and which reasons are for nothing.
+func (h Harness) gaps() []string {
+	var gaps []string
+	reasons := maps.Clone(h.Lacks)
+	for _, f := range functions {
+		why, excused := h.Lacks[f.name]
+		delete(reasons, f.name)
+		switch {
+		case f.in(h) && excused:
+			gaps = append(gaps, fmt.Sprintf("%s is there, though Lacks says why it is not: %s", f.name, why))
+		case !f.in(h) && why == "":
+			gaps = append(gaps, fmt.Sprintf("%s is not there, and Lacks does not say why", f.name))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(reasons)) {
+		gaps = append(gaps, fmt.Sprintf("Lacks says why there is no %s, which nothing needs", name))
+	}
+	return gaps
 }
 
 // Opener returns the Open of a Harness.

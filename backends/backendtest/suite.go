@@ -22,10 +22,10 @@ const (
 // patience is for the suite what Patience is, but where the suite itself is tested.
 var patience = Patience
 
-// testCase is one property. A case whose needs a store cannot meet is named in the log.
+// testCase is one property. A case whose needs a store cannot meet is named in the log, and why.
 type testCase struct {
 	name  string
-	needs func(h Harness) bool // nil: nothing
+	needs *function // nil: nothing
 	run   func(s *scene)
 }
 
@@ -83,21 +83,15 @@ var leaseCases = []testCase{
 	{"an empty restart waits", hasRestartEmpty, restartedEmpty},
 }
 
-func hasDeleteLease(h Harness) bool  { return h.DeleteLease != nil }
-func hasDeleteRecord(h Harness) bool { return h.DeleteRecord != nil }
-func hasSetBreak(h Harness) bool     { return h.SetBreak != nil }
-func hasStall(h Harness) bool        { return h.Stall != nil }
-func hasRestart(h Harness) bool      { return h.Restart != nil }
-func hasEmpty(h Harness) bool        { return h.Empty != nil }
-func hasRestartEmpty(h Harness) bool { return h.RestartEmpty != nil }
-func isWatcher(h Harness) bool       { return h.watches }
-
 // Run runs the suite against a store, one case after another.
 func Run(t *testing.T, h Harness) {
 	h.watches = watches(t, h)
+	for _, gap := range h.gaps() {
+		t.Error(gap)
+	}
 	for _, c := range cases {
-		if c.needs != nil && !c.needs(h) {
-			t.Logf("not for this store: %s", c.name)
+		if c.needs != nil && !c.needs.in(h) {
+			t.Logf("not for this store: %s: %s", c.name, h.Lacks[c.needs.name])
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) { runCase(t, h, c) })

@@ -2,6 +2,8 @@ package backendtest
 
 import (
 	"context"
+	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -62,8 +64,11 @@ func memHarness(m *Mem) Harness {
 		DeleteRecord: func(_ testing.TB, job string) { m.DeleteRecord(job) },
 		SetBreak:     func(_ testing.TB, job string, b backends.BreakRequest) { m.SetBreak(job, b) },
 		Stall:        func(testing.TB) func() { return m.Stall() },
+		Lacks:        map[string]string{"Empty": another, "Restart": another, "RestartEmpty": another},
 	}
 }
+
+const another = "TestMemForgetful has it"
 
 // forgetful adds what makes every claim wait.
 func forgetful(m *Mem) Harness {
@@ -73,6 +78,7 @@ func forgetful(m *Mem) Harness {
 	h.Empty = func(testing.TB) { m.Empty() }
 	h.Restart = func(testing.TB) { m.Restart(false) }
 	h.RestartEmpty = func(testing.TB) { m.Restart(true) }
+	h.Lacks = nil
 	return h
 }
 
@@ -88,7 +94,7 @@ func TestMemByBeat(t *testing.T) {
 func TestMemForgetful(t *testing.T) {
 	h := forgetful(NewMem(nil))
 	for _, c := range cases {
-		if c.needs != nil && c.needs(h) && !c.needs(memHarness(NewMem(nil))) {
+		if c.needs != nil && c.needs.in(h) && !c.needs.in(memHarness(NewMem(nil))) {
 			t.Run(c.name, func(t *testing.T) { runCase(t, h, c) })
 		}
 	}
@@ -97,8 +103,50 @@ func TestMemForgetful(t *testing.T) {
 // A harness that can do nothing to its store still gets the cases that need nothing.
 func TestNeeds(t *testing.T) {
 	for _, c := range cases {
-		if c.needs != nil && c.needs(Harness{}) {
+		if c.needs != nil && c.needs.in(Harness{}) {
 			t.Errorf("%s: runs without what it needs", c.name)
+		}
+	}
+}
+
+// TestLacks: each function of a harness is there, or there is a reason why not.
+func TestLacks(t *testing.T) {
+	full := forgetful(NewMem(nil))
+	full.watches = true
+	with := func(change func(h *Harness)) Harness {
+		h := full
+		change(&h)
+		return h
+	}
+	for _, c := range []struct {
+		name string
+		h    Harness
+		want []string
+	}{
+		{"nothing is lacking", full, nil},
+		{"with a reason", with(func(h *Harness) { h.Stall, h.Lacks = nil, map[string]string{"Stall": "why"} }), nil},
+		{"without", with(func(h *Harness) { h.Stall = nil }), []string{"Stall is not there, and Lacks does not say why"}},
+		{
+			"with an empty one", with(func(h *Harness) { h.watches, h.Lacks = false, map[string]string{"Watch": ""} }),
+			[]string{"Watch is not there, and Lacks does not say why"},
+		},
+		{
+			"a reason too many", with(func(h *Harness) { h.Lacks = map[string]string{"Empty": "why"} }),
+			[]string{"Empty is there, though Lacks says why it is not: why"},
+		},
+		{
+			"a reason for nothing", with(func(h *Harness) { h.Lacks = map[string]string{"Open": "why"} }),
+			[]string{"Lacks says why there is no Open, which nothing needs"},
+		},
+	} {
+		if got := c.h.gaps(); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[Harness]()) {
+		known := slices.ContainsFunc(functions, func(known *function) bool { return known.name == f.Name })
+		if f.Type.Kind() == reflect.Func && f.Name != "Open" && f.Name != "Expire" && !known {
+			t.Errorf("%s may be nil without a reason", f.Name)
 		}
 	}
 }

@@ -113,7 +113,33 @@ func TestModel(t *testing.T) {
 		if c.may {
 			want = porcupine.Ok
 		}
-		if got := porcupine.CheckOperationsTimeout(newModel(c.unsure), c.history, patience); got != want {
+		if got := porcupine.CheckOperationsTimeout(newModel(c.unsure, false), c.history, patience); got != want {
+			t.Errorf("%s: %s, want %s", c.name, got, want)
+		}
+	}
+}
+
+// TestModelOfWhatLasts: a lease that is there until somebody takes it may be renewed after others have found it silent for too
+// long, and not after it was taken; what was renewed then counts as ever.
+func TestModelOfWhatLasts(t *testing.T) {
+	t.Parallel()
+	silent := []porcupine.Operation{at(0, 10, claimOf(1), grants(5)), at(1100, 1110, claimOf(2), says(backends.Vanished, 5))}
+	renewed := at(1120, 1130, of(renews, 1, 5), says(ok, 0))
+	for _, c := range []struct {
+		name string
+		then []porcupine.Operation
+		may  bool
+	}{
+		{"a renewal", []porcupine.Operation{renewed, at(1140, 1150, claimOf(2), heldBy(1, 5))}, true},
+		{"a renewal after somebody else was granted", []porcupine.Operation{at(1112, 1115, claimOf(3), grants(6)), renewed}, false},
+		{"a grant inside what was renewed", []porcupine.Operation{renewed, at(1900, 1910, claimOf(3), grants(6))}, false},
+		{"a grant after it", []porcupine.Operation{renewed, at(2200, 2210, claimOf(3), grants(6))}, true},
+	} {
+		want := porcupine.Illegal
+		if c.may {
+			want = porcupine.Ok
+		}
+		if got := porcupine.CheckOperationsTimeout(newModel(nil, true), slices.Concat(silent, c.then), patience); got != want {
 			t.Errorf("%s: %s, want %s", c.name, got, want)
 		}
 	}
@@ -210,7 +236,7 @@ func TestForgedHistories(t *testing.T) {
 			for i := range known {
 				if forgery := f.forge(known, i); forgery != nil && forged < 100 {
 					forged++
-					if got := porcupine.CheckOperationsTimeout(newModel(flights), forgery, patience); got != porcupine.Illegal {
+					if got := porcupine.CheckOperationsTimeout(newModel(flights, false), forgery, patience); got != porcupine.Illegal {
 						t.Errorf("%s: %s:\n%v", f.name, got, forgery[i])
 					}
 				}

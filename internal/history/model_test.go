@@ -75,6 +75,9 @@ const untold = -1
 
 // lease is the state of the model: what a job's lease and record may be between two steps.
 type lease struct {
+	// Nothing but another grant or the holder takes the lease away, however long ago it ran out.
+	lasting bool
+
 	phase  phase
 	holder int   // of the last grant; 0: there was none
 	token  int64 // its token
@@ -99,9 +102,9 @@ type lease struct {
 //
 // The steps with an unknown outcome are no operations, or the checker would have to try all orders of them. They are
 // steps that the model may take by itself at any time after their calls.
-func newModel(flights []request) porcupine.Model {
+func newModel(flights []request, lasting bool) porcupine.Model {
 	m := porcupine.NondeterministicModel{
-		Init: func() []any { return []any{lease{}} },
+		Init: func() []any { return []any{lease{lasting: lasting}} },
 		Step: func(state, input, output any) []any {
 			l, q, r := state.(lease), input.(request), output.(reply)
 			var next []any
@@ -199,7 +202,10 @@ func (l lease) empty(at boottime.Instant) (lease, bool) {
 	if l.phase != held {
 		return l, true
 	}
-	l.phase, l.since = vanished, max(l.since, l.until)
+	l.since = max(l.since, l.until)
+	if !l.lasting {
+		l.phase = vanished
+	}
 	return l, at >= l.since
 }
 

@@ -27,14 +27,15 @@ const reflection = 10 * time.Second
 type history struct {
 	job     string
 	expires bool // leases have a TTL; else they end when their holder dies
+	lasting bool // and are there until somebody takes them, also after that
 
 	mu         sync.Mutex
 	holders    map[string]int
 	operations []porcupine.Operation
 }
 
-func newHistory(job string, expires bool) *history {
-	return &history{job: job, expires: expires, holders: map[string]int{}}
+func newHistory(job string, w world) *history {
+	return &history{job: job, expires: w.expires, lasting: w.lasting, holders: map[string]int{}}
 }
 
 // number returns the number of a holder.
@@ -137,8 +138,8 @@ type judgement struct {
 	flights []request             // what may have come about or not
 }
 
-func judge(operations []porcupine.Operation, flights []request) judgement {
-	model := newModel(flights)
+func judge(operations []porcupine.Operation, flights []request, lasting bool) judgement {
+	model := newModel(flights, lasting)
 	j := judgement{flights: flights, verdict: porcupine.CheckOperationsTimeout(model, operations, reflection)}
 	if j.verdict != porcupine.Illegal {
 		return j

@@ -15,7 +15,10 @@ import (
 	"github.com/leaderrun/leaderrun/backends/consul"
 	"github.com/leaderrun/leaderrun/backends/etcd"
 	"github.com/leaderrun/leaderrun/backends/file"
+	"github.com/leaderrun/leaderrun/backends/kubernetes"
+	"github.com/leaderrun/leaderrun/backends/postgres"
 	"github.com/leaderrun/leaderrun/backends/redis"
+	"github.com/leaderrun/leaderrun/backends/zookeeper"
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
@@ -23,9 +26,11 @@ import (
 type world struct {
 	ttl     time.Duration
 	expires bool // leases have a TTL; else they end when their holder dies
+	lasting bool // and are there until somebody takes them, also after that
 	// open returns a new client of the store. Its way to the server is its own; nil: there is no way.
 	open   func(t *testing.T) (backends.Driver, *testserver.Proxy)
 	faults []fault // of the server, one at a time
+	teams  int     // how many jobs are contended for at the same time; 0: as many as usual
 }
 
 // fault breaks a server and mends it.
@@ -124,6 +129,63 @@ func consulWorld(t *testing.T) world {
 			return opened(t, d, err)
 		}),
 		faults: []fault{freezes(ttl, process(s)), restarts(s)},
+	}
+}
+
+func zookeeperWorld(t *testing.T) world {
+	t.Helper()
+	const ttl = time.Second // the shortest that the ticks of this server allow
+	s := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{})
+	return world{
+		ttl: ttl, expires: true,
+		open: through(s.Addr(), "zk://", "", func(t *testing.T, url string) backends.Driver {
+			t.Helper()
+			d, err := zookeeper.Open(url)
+			return opened(t, d, err)
+		}),
+		faults: []fault{freezes(ttl, process(s)), restarts(s)},
+		teams:  fewTeams,
+	}
+}
+
+func postgresWorld(t *testing.T) world {
+	t.Helper()
+	const ttl = 600 * time.Millisecond
+	s := testserver.Postgres(t, testserver.PostgresOptions{
+		// Whoever has given up a connection to a frozen server leaves a process behind, and comes again.
+		Lines: []string{"max_connections = 500"},
+		// A password that is proved costs both sides more than all else, and connections do not last here.
+		Clients: []string{"host all all 127.0.0.1/32 trust"},
+	})
+	before, after, _ := strings.Cut(s.URL(), s.Addr())
+	return world{
+		ttl: ttl, expires: true,
+		open: through(s.Addr(), before, after+"&longest-ttl=600ms", func(t *testing.T, url string) backends.Driver {
+			t.Helper()
+			d, err := postgres.Open(url)
+			return opened(t, d, err)
+		}),
+		faults: []fault{freezes(ttl, process(s)), restarts(s)},
+		teams:  fewTeams,
+	}
+}
+
+// kubernetesWorld has two processes that can be frozen: the server, and the etcd without which it has nothing to say. Nothing
+// in Kubernetes ends a Lease.
+func kubernetesWorld(t *testing.T) world {
+	t.Helper()
+	const ttl = time.Second // its shortest
+	s := testserver.Kubernetes(t, testserver.KubernetesOptions{})
+	return world{
+		ttl: ttl, expires: true, lasting: true,
+		open: func(t *testing.T) (backends.Driver, *testserver.Proxy) {
+			t.Helper()
+			p := testserver.NewProxy(t, s.Addr())
+			d, err := kubernetes.Open("k8s://default?kubeconfig=" + s.KubeconfigAt(t, testserver.KubernetesAdmin, p.Addr()))
+			return opened(t, d, err), p
+		},
+		faults: []fault{freezes(ttl, process(s)), restarts(s), freezes(ttl, process(s.Etcd))},
+		teams:  fewTeams,
 	}
 }
 

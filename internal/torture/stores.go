@@ -48,7 +48,7 @@ func startRedis(t testing.TB, n *testhost.Network) *Running {
 	const host = "s"
 	d, c := newDisk(t, "64m"), newClock(t)
 	s := testserver.Redis(t, testserver.RedisOptions{
-		AppendOnly: true, Address: n.Address(host), Netns: n.Name(host), Dir: d.dir, Env: c.environment(),
+		AppendOnly: true, Address: n.Address(host), Netns: n.Name(host), Dir: d.dir, Env: c.Environment(),
 		// With "always" the server ends when it cannot write; with "everysec" it may answer before it has written, and lose
 		// that when it is killed.
 		Lines: []string{"appendfsync no", "auto-aof-rewrite-min-size 4mb"},

@@ -19,7 +19,7 @@ func startPostgres(t testing.TB, n *testhost.Network) *Running {
 	const host = "s"
 	d, c := newDisk(t, "192m"), newClock(t)
 	s := testserver.Postgres(t, testserver.PostgresOptions{
-		Address: n.Address(host), Netns: n.Name(host), Dir: d.dir, Env: c.environment(), Lines: postgresLines,
+		Address: n.Address(host), Netns: n.Name(host), Dir: d.dir, Env: c.Environment(), Lines: postgresLines,
 		Init: []string{"--wal-segsize", "1"},
 	})
 	x := alone(n, s)

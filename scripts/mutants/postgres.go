@@ -1,7 +1,7 @@
 package main
 
 var (
-	postgresHazards   = []string{"./backends/postgres", "-run", "TestReplyOf|TestTimeDoes|TestLock|TestFrozen|TestSilentHost|TestHand|TestEndIs|TestClockSetBack"}
+	postgresHazards   = []string{"./backends/postgres", "-run", "TestReplyOf|TestTimeDoes|TestLock|TestFrozen|TestSilentHost|TestHand|TestEndIs|TestClockSet"}
 	postgresFailovers = []string{"./backends/postgres", "-run", "TestFailover|TestNewServer|TestUnlogged|TestStandby|TestRestored|TestEmptied|TestAdmit"}
 	postgresRestores  = []string{"./backends/postgres", "-run", "TestAdmit|TestSnapshot|TestPutBack|TestRestarted|TestLongerTTL"}
 	postgresConfig    = []string{"./backends/postgres", "-run", "TestWhatIsVerified|TestVerifyCA"}

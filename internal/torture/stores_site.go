@@ -37,6 +37,8 @@ type site struct {
 	agree    func() error              // whether all follow one leader
 	leader   func(t testing.TB) server // only where they are some
 	election time.Duration             // how long the others may take for another leader
+	// revive starts all servers again, with their data, when they hang for long; nil: these do not.
+	revive func(t testing.TB, keepData bool)
 }
 
 func newSite[S server](n *testhost.Network, hosts []string, servers []S, agree func() error) *site {
@@ -70,7 +72,13 @@ func (x *site) running(before, after string, ports ...int) *Running {
 func (x *site) whole(t testing.TB) error {
 	t.Helper()
 	var last error
+	revive := x.revive
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if revive != nil && time.Until(end) < patience/2 {
+			t.Logf("the store hangs (%v), and all its servers are started again", last)
+			revive(t, true)
+			revive = nil
+		}
 		for _, s := range x.servers {
 			if s.Ended() {
 				s.Restart(t, true)

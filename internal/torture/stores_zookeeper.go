@@ -41,6 +41,9 @@ func startZooKeeperEnsemble(t testing.TB, n *testhost.Network) *Running {
 	x := newSite(n, threeHosts, set.Members, set.Whole)
 	x.leader = func(t testing.TB) server { return set.Leader(t) }
 	x.election = 4 * time.Second
+	// Once in hours a member whose connection to the leader breaks says "Severe unrecoverable error, from thread :
+	// FollowerRequestProcessor", a leader is elected, and nobody is served any more.
+	x.revive = set.Restart
 	r := x.running("zk://", "", ports...)
 	r.Faults = join(x.faultsOfMany(usualTTL), []Fault{x.memberLost()}, zookeeperAdmin(set.Leader).faults())
 	return r

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -205,11 +206,18 @@ func port(addr string) string {
 	return p
 }
 
+// freeAddr returns an address that nobody listens on. Its port is below those that the kernel gives to connections: one of
+// them would have it before the server does.
 func freeAddr() string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		panic(err)
+	const first, ports, tries = 10_000, 10_000, 1_000
+	var err error
+	for range tries {
+		addr := fmt.Sprintf("127.0.0.1:%d", first+rand.IntN(ports)) //nolint:gosec // any will do
+		var l net.Listener
+		if l, err = net.Listen("tcp", addr); err == nil {
+			_ = l.Close()
+			return addr
+		}
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
+	panic(err)
 }

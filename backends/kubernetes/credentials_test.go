@@ -45,8 +45,8 @@ func pluginCertificate(w *world) {
 	})))
 }
 
-// replacedToken: the token of a lease is revoked and replaced in its file. The renewals are refused meanwhile, and go on
-// with the new one.
+// replacedToken: the token of a lease is revoked and replaced in its file. The renewals are refused meanwhile, which may pass, and go
+// on with the new one. To who was never let in with it, the refusal is final.
 func replacedToken(w *world) {
 	first := w.revocable()
 	path := put(w.T, w.TempDir(), "token", first)
@@ -61,7 +61,11 @@ func replacedToken(w *world) {
 		return ok && e.Code == http.StatusUnauthorized
 	})
 	_, err := d.Renew(w.Context(), g)
-	w.permanent("Renew with the old token", err, backends.Credentials, "kubectl auth whoami")
+	if e, ok := errors.AsType[*api.Error](err); !ok || e.Code != http.StatusUnauthorized || backends.IsAnswer(err) {
+		w.Errorf("Renew with the old token: %v", err)
+	}
+	_, err = w.shows("token: "+first).Acquire(w.Context(), newClaim("another"))
+	w.permanent("Acquire with the old token", err, backends.Credentials, "kubectl auth whoami")
 
 	if err := os.Rename(put(w.T, w.TempDir(), "token", w.server.Token(w, w.namespace, "leaderrun")), path); err != nil {
 		w.Fatal(err)

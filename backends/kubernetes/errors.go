@@ -65,7 +65,7 @@ func (d *Driver) answered(ctx context.Context, e *api.Error, err error) error {
 	case strings.Contains(e.Message, "HTTP request to an HTTPS server"):
 		return backends.Misconfigured("the server of the kubeconfig begins with https://", "%w", err)
 	case e.Code == http.StatusUnauthorized:
-		if d.starting(ctx) {
+		if e.Passing || d.starting(ctx) {
 			return err
 		}
 		return backends.Denied(userHint, err)
@@ -101,12 +101,17 @@ func (d *Driver) forbidden(ctx context.Context, e *api.Error, err error) error {
 }
 
 // starting asks a server that lets nobody in, or knows no Leases, whether it has only begun: until it has read roles and
-// service accounts it may refuse everybody, and that passes. A server that does not answer to the question as one that has started passes too,
-// unless it is the credential that it does not take.
+// service accounts it may refuse everybody, and that passes. It is asked as anybody, since a credential that it cannot check
+// yet is refused here too, and as ourselves where it tells that to nobody else. A server that does not answer to the question
+// as one that has started passes too, unless it is the credential that it does not take.
 func (d *Driver) starting(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, readyWait)
 	defer cancel()
-	err := d.client.Ready(ctx)
+	err := d.client.ReadyToAnybody(ctx)
 	e, answered := errors.AsType[*api.Error](err)
+	if answered && e.Code < http.StatusInternalServerError {
+		err = d.client.Ready(ctx)
+		e, answered = errors.AsType[*api.Error](err)
+	}
 	return err != nil && !(answered && e.Code == http.StatusUnauthorized)
 }

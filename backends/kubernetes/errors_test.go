@@ -10,12 +10,14 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/kubernetes/api"
+	"github.com/leaderrun/leaderrun/internal/credentialplugin"
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
@@ -24,12 +26,14 @@ type scripted struct {
 	client
 	get   error
 	ready error
+	open  error // what Ready says to anybody
 	watch func(n int, started func(), f func(api.Event)) error
 	asked int
 }
 
 func (s *scripted) Get(context.Context, string) (*api.Lease, error) { return nil, s.get }
 func (s *scripted) Ready(context.Context) error                     { return s.ready }
+func (s *scripted) ReadyToAnybody(context.Context) error            { return s.open }
 func (s *scripted) Close() error                                    { return nil }
 
 func (s *scripted) Watch(_ context.Context, _ string, _ time.Duration, started func(), f func(api.Event)) error {
@@ -59,6 +63,7 @@ func TestClassify(t *testing.T) {
 		"unauthorized":                  {unauthorized, unauthorized, backends.Credentials, "kubectl auth whoami"},
 		"unauthorized, of a ready one":  {unauthorized, nil, backends.Credentials, "kubectl auth whoami"},
 		"unauthorized while it starts":  {unauthorized, starting, 0, ""},
+		"unauthorized who was let in":   {&api.Error{Code: 401, Passing: true}, nil, 0, ""},
 		"forbidden":                     {forbidden, nil, backends.Credentials, "a Role with get, list"},
 		"forbidden while it starts":     {forbidden, starting, 0, ""},
 		"forbidden to ask, too":         {forbidden, forbidden, 0, ""},
@@ -79,8 +84,10 @@ func TestClassify(t *testing.T) {
 		"a timeout of the server's own": {status(504, "Timeout", ""), nil, 0, ""},
 		"a connection that broke":       {errors.New("h: EOF"), nil, 0, ""},
 		"the end of the context":        {context.DeadlineExceeded, nil, 0, ""},
+		"a plugin that is not there":    {fmt.Errorf("plugin: %w", credentialplugin.ErrMissing), nil, backends.Configuration, "PATH"},
+		"no process for a plugin":       {fmt.Errorf("plugin: %w", syscall.EAGAIN), nil, 0, ""},
 	} {
-		d := driverOf(&scripted{get: c.err, ready: c.ready})
+		d := driverOf(&scripted{get: c.err, ready: c.ready, open: unauthorized})
 		_, err := d.Acquire(t.Context(), newClaim("job"))
 		p, permanent := errors.AsType[*backends.PermanentError](err)
 		switch {
@@ -90,6 +97,32 @@ func TestClassify(t *testing.T) {
 			t.Errorf("%s: %v, kind %d, hint %q; want kind %d with %q", name, err, p.Kind, p.Hint, c.want, c.hint)
 		case !permanent && !strings.Contains(err.Error(), `claim "job"`):
 			t.Errorf("%s: %v does not say what failed", name, err)
+		}
+	}
+}
+
+// TestAskedAsAnybody: while a server starts it may refuse a credential that it takes a moment later. Whether it starts it tells
+// anybody; where it does not, who has a credential is asked, as it always was.
+func TestAskedAsAnybody(t *testing.T) {
+	t.Parallel()
+	unauthorized, forbidden := &api.Error{Code: 401, Reason: "Unauthorized"}, &api.Error{Code: 403, Reason: "Forbidden"}
+	starting := &api.Error{Code: 500, Message: "readyz check failed"}
+	for name, c := range map[string]struct {
+		err, open, ready error
+		permanent        bool
+	}{
+		"it starts":                      {unauthorized, starting, unauthorized, false},
+		"it is gone":                     {unauthorized, errors.New("EOF"), unauthorized, false},
+		"it has started":                 {unauthorized, nil, unauthorized, true},
+		"it has started, says a role":    {forbidden, nil, forbidden, true},
+		"it tells nobody":                {unauthorized, unauthorized, unauthorized, true},
+		"it tells only us":               {unauthorized, forbidden, starting, false},
+		"a proxy sends elsewhere":        {unauthorized, &api.Error{Code: 302}, unauthorized, true},
+		"it knows no Leases, and starts": {&api.Error{Code: 404}, starting, nil, false},
+	} {
+		_, err := driverOf(&scripted{get: c.err, open: c.open, ready: c.ready}).Acquire(t.Context(), newClaim("job"))
+		if err == nil || backends.IsPermanent(err) != c.permanent {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

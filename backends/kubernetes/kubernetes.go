@@ -53,6 +53,7 @@ type client interface {
 	Watch(ctx context.Context, name string, longest time.Duration, started func(), f func(api.Event)) error
 	Version(ctx context.Context) (string, time.Time, error)
 	Ready(ctx context.Context) error
+	ReadyToAnybody(ctx context.Context) error
 	Allowed(ctx context.Context, verb string) (bool, string, error)
 	Elsewhere()
 	Close() error

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/credentialplugin"
 	"github.com/leaderrun/leaderrun/internal/daemon"
 	"github.com/leaderrun/leaderrun/runner"
 )
@@ -64,6 +65,9 @@ func (s *story) tell(r runner.Result, end End) {
 	case runner.Unreachable:
 		e.Reason, e.Text = runner.ReasonUnreachable, fmt.Sprintf("not run: the backend cannot be reached: %v", r.Err)
 		e.Hint = "--wait and --backend-wait say how long to go on trying"
+		if errors.Is(r.Err, credentialplugin.ErrAtWork) { // it ends with this process, and begins anew with the next one
+			e.Hint = fmt.Sprintf("--backend-wait %v, or a --wait as long, gives a credential plugin the time that it may take", credentialplugin.Longest)
+		}
 	case runner.NotStarted:
 		e.Reason, e.Text = runner.ReasonUnreachable, fmt.Sprintf("not run: %v", r.Err)
 	case runner.Permanent:

@@ -14,8 +14,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -28,13 +30,15 @@ const (
 	V1Beta1 = "client.authentication.k8s.io/v1beta1"
 )
 
+// Longest is how long a plugin may take.
+const Longest = 30 * time.Second
+
 const (
-	longest  = 30 * time.Second // that a plugin may take
-	lingers  = time.Second      // how long a descendant of one that has ended may hold its output
+	lingers  = time.Second      // how long one that was killed is waited for, and a descendant that holds its output
 	mostText = 1 << 20          // of output
 	shown    = 200              // of what a plugin says of its failure
 	early    = 10 * time.Second // how long before it expires a credential is shown no more
-	ahead    = early + longest  // how long before it expires the plugin is started for another
+	ahead    = early + Longest  // how long before it expires the plugin is started for another
 )
 
 // Plugin says what is started.
@@ -47,8 +51,12 @@ type Plugin struct {
 	InstallHint string          // what to do where there is no such program
 }
 
-// ErrMissing says that there is no such program, or that it may not be run.
-var ErrMissing = errors.New("the credential plugin cannot be started")
+var (
+	// ErrMissing says that there is no such program, or that it may not be run.
+	ErrMissing = errors.New("the credential plugin cannot be started")
+	// ErrAtWork says that there is no credential yet: the plugin goes on, for those who ask later.
+	ErrAtWork = errors.New("is still at work")
+)
 
 // Credential is what a plugin prints.
 type Credential struct {
@@ -58,7 +66,7 @@ type Credential struct {
 }
 
 // Source starts a plugin when a credential is needed that it does not have, and ahead of that, when the one that it has
-// will soon expire. It is safe for concurrent use; there is one plugin at a time.
+// will soon expire. It is safe for concurrent use; there is one plugin at a time, beside such as cannot be killed.
 //
 // A plugin is not of the request that needs it: one that takes longer than a request may is there for the next one. Each
 // request starting its own and killing it would never have a credential.
@@ -86,7 +94,7 @@ func New(p Plugin) *Source {
 	return &Source{plugin: p, life: life, end: end}
 }
 
-// Close kills a plugin that is at work, and waits for its end.
+// Close kills a plugin that is at work, and waits for its end: for about a second, if that is one that cannot be killed.
 func (s *Source) Close() error {
 	s.end()
 	s.mu.Lock()
@@ -109,7 +117,7 @@ func (s *Source) Get(ctx context.Context) (*Credential, error) {
 		select {
 		case <-r.done:
 		case <-ctx.Done():
-			return nil, fmt.Errorf("credential plugin %s is still at work: %w", s.plugin.Command, context.Cause(ctx))
+			return nil, fmt.Errorf("credential plugin %s %w: %w", s.plugin.Command, ErrAtWork, context.Cause(ctx))
 		}
 		if c, err := s.take(r); c != nil || err != nil {
 			return c, err
@@ -125,7 +133,7 @@ func (s *Source) known() (*Credential, *run) {
 		return s.last, nil
 	}
 	usable := s.last.lasts(early)
-	if r := s.run; r != nil && r.isOver() && (usable || time.Since(r.ended) > longest) { // too old to be told of
+	if r := s.run; r != nil && r.isOver() && (usable || time.Since(r.ended) > Longest) { // too old to be told of
 		s.run = nil
 	}
 	if s.run == nil {
@@ -187,10 +195,38 @@ func (p *Plugin) failed(format string, args ...any) error {
 	return fmt.Errorf("credential plugin %s: %w", p.Command, fmt.Errorf(format, args...))
 }
 
-// run starts the plugin and reads what it prints.
+// run is ask, and ends about a second after ctx at the latest: a plugin that has become another user is not ours to kill,
+// and none dies in a system call that hangs. Such a one is waited for behind this, whenever it ends.
 func (p *Plugin) run(ctx context.Context) (*Credential, error) {
-	ctx, cancel := context.WithTimeout(ctx, longest)
+	ctx, cancel := context.WithTimeout(ctx, Longest)
 	defer cancel()
+	type answer struct {
+		credential *Credential
+		err        error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		// The kernel's signal follows the thread that started the plugin (golang/go#27505).
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		c, err := p.ask(ctx)
+		answers <- answer{c, err}
+	}()
+	select {
+	case a := <-answers:
+		return a.credential, a.err
+	case <-ctx.Done():
+	}
+	select {
+	case a := <-answers:
+		return a.credential, a.err
+	case <-time.After(lingers):
+		return nil, p.failed("it does not end: %w", context.Cause(ctx))
+	}
+}
+
+// ask starts the plugin and reads what it prints. It returns when the plugin has ended, and been waited for.
+func (p *Plugin) ask(ctx context.Context) (*Credential, error) {
 	info, err := p.info()
 	if err != nil {
 		return nil, err
@@ -200,13 +236,12 @@ func (p *Plugin) run(ctx context.Context) (*Credential, error) {
 	stdout, stderr := &limited{most: mostText}, &limited{most: mostText}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	cmd.WaitDelay = lingers
-	// A plugin may be a script: what it has started is killed with it.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = attributes()
 	cmd.Cancel = func() error {
 		return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) //nolint:forbidigo // a plugin is no job, and ends before there is an answer
 	}
 	if err := cmd.Start(); err != nil {
-		return nil, p.failed("%w (%w)%s", ErrMissing, err, hint(p.InstallHint))
+		return nil, p.notStarted(err)
 	}
 	err = cmd.Wait()
 	switch {
@@ -224,6 +259,17 @@ func (p *Plugin) run(ctx context.Context) (*Credential, error) {
 		return nil, p.failed("%w%s", bad, hint(stderr.lastLine()))
 	}
 	return c, nil
+}
+
+// notStarted tells a program that is not there, or is none, from a system that cannot start it now: it has too many processes
+// or open files, too little memory, or the program is just being replaced.
+func (p *Plugin) notStarted(err error) error {
+	for _, missing := range []error{exec.ErrNotFound, exec.ErrDot, fs.ErrNotExist, fs.ErrPermission, syscall.ENOTDIR, syscall.ENOEXEC} {
+		if errors.Is(err, missing) {
+			return p.failed("%w (%w)%s", ErrMissing, err, hint(p.InstallHint))
+		}
+	}
+	return p.failed("%w", err)
 }
 
 func hint(text string) string {

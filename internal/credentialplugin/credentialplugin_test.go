@@ -144,6 +144,66 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// TestNotStarted: a program that is not there is told from a system that cannot start one now, which passes.
+func TestNotStarted(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	t.Setenv("PATH", ".:"+os.Getenv("PATH"))
+	for name, f := range map[string]struct {
+		text string
+		mode os.FileMode
+	}{"here": {"#!/bin/sh\n", 0o700}, "data": {"#!/bin/sh\n", 0o600}, "text": {"no program", 0o700}} {
+		if err := os.WriteFile(name, []byte(f.text), f.mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, command := range map[string]string{
+		"no such file":          "/nowhere/plugin",
+		"no such name":          "leaderrun-has-no-such-plugin",
+		"a name in this folder": "here",
+		"not executable":        filepath.Join(dir, "data"),
+		"no program":            filepath.Join(dir, "text"),
+	} {
+		p := credentialplugin.Plugin{APIVersion: credentialplugin.V1, Command: command}
+		if _, err := credentialplugin.New(p).Get(t.Context()); !errors.Is(err, credentialplugin.ErrMissing) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+
+	p, _ := prints(t, "")
+	s := credentialplugin.New(p)
+	if _, err := s.Get(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.Forget("sesame", nil)
+	if err := withoutFiles(t, func() error { _, err := s.Get(t.Context()); return err }); !errors.Is(err, syscall.EMFILE) || errors.Is(err, credentialplugin.ErrMissing) {
+		t.Errorf("too many open files: %v", err)
+	}
+	if got, err := s.Get(t.Context()); err != nil || got.Token != "sesame" {
+		t.Errorf("afterwards: %v, %v", got, err)
+	}
+}
+
+// withoutFiles calls a function while this process can open no file.
+func withoutFiles(t *testing.T, f func() error) error {
+	t.Helper()
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	none := limit
+	none.Cur = 0
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &none); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+			t.Error(err)
+		}
+	}()
+	return f()
+}
+
 // TestKilledWithItsChildren: a plugin that hangs holds up no request for longer than that may take, and when the source is
 // closed it is killed, and with it what it has started, which holds its output.
 func TestKilledWithItsChildren(t *testing.T) {

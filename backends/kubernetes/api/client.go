@@ -52,6 +52,7 @@ type Client struct {
 	host      string // for errors
 	transport *http.Transport
 	spoken    atomic.Bool // a reply was one of Kubernetes
+	door      door
 }
 
 // New returns a client. It asks nobody.
@@ -106,7 +107,8 @@ func (c *Client) Close() error {
 type question struct {
 	method, path string
 	params       url.Values
-	body         any // nil: none
+	body         any  // nil: none
+	anonymous    bool // no token is shown
 }
 
 // answer is a reply that was read to its end.
@@ -146,8 +148,20 @@ func readAll(r io.Reader) ([]byte, error) {
 	return body, err
 }
 
-// send sends a request, and once more if the server refuses its credential and there is another by now.
+// send sends a request, and notes whether the server lets us in.
 func (c *Client) send(ctx context.Context, q question) (*http.Response, error) {
+	if q.anonymous {
+		return c.sendAs(ctx, q, Credential{})
+	}
+	reply, err := c.sendAsUs(ctx, q)
+	if err == nil {
+		c.door.saw(reply.StatusCode)
+	}
+	return reply, err
+}
+
+// sendAsUs sends a request, and once more if the server refuses its credential and there is another by now.
+func (c *Client) sendAsUs(ctx context.Context, q question) (*http.Response, error) {
 	credential, err := c.credential(ctx)
 	if err != nil {
 		return nil, err

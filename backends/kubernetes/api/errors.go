@@ -25,6 +25,7 @@ type Error struct {
 	Reason  string // "": the reply is not Kubernetes'
 	Message string
 	Kind    string // of the object that it is about: "leases"
+	Passing bool   // of 401: the server has let this client in before, and refuses it for less than a minute
 }
 
 func (e *Error) Error() string {
@@ -73,14 +74,15 @@ const longestText = 200
 
 // refusal makes an error of a reply.
 func (c *Client) refusal(code int, body []byte) *Error {
+	passing := code == http.StatusUnauthorized && c.door.mayOpen()
 	var s status
 	if json.Unmarshal(body, &s) == nil && s.Kind == "Status" {
 		c.spoken.Store(true)
-		return &Error{Host: c.host, Code: code, Reason: s.Reason, Message: s.Message, Kind: s.Details.Kind}
+		return &Error{Host: c.host, Code: code, Reason: s.Reason, Message: s.Message, Kind: s.Details.Kind, Passing: passing}
 	}
 	text, _, _ := strings.Cut(strings.TrimSpace(string(body)), "\n")
 	if len(text) > longestText {
 		text = text[:longestText] + "…"
 	}
-	return &Error{Host: c.host, Code: code, Message: text}
+	return &Error{Host: c.host, Code: code, Message: text, Passing: passing}
 }

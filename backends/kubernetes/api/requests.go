@@ -97,6 +97,12 @@ func (c *Client) Ready(ctx context.Context) error {
 	return err
 }
 
+// ReadyToAnybody is Ready without a token. Most servers answer that to anybody; whom a certificate names they know all the same.
+func (c *Client) ReadyToAnybody(ctx context.Context) error {
+	_, err := c.ask(ctx, question{method: http.MethodGet, path: "/readyz", anonymous: true})
+	return err
+}
+
 // Allowed asks whether we may do something with Leases of the namespace, and why not.
 func (c *Client) Allowed(ctx context.Context, verb string) (allowed bool, why string, err error) {
 	type attributes struct {

@@ -327,7 +327,7 @@ func TestPagesFitTheProgram(t *testing.T) {
 
 	t.Run("rights", func(t *testing.T) {
 		t.Parallel()
-		for _, file := range []string{"redis/acl.txt", "etcd/role.txt", "consul/policy.hcl", "postgres/role.sql", "kubernetes/role.yaml"} { // tests of the drivers apply them
+		for _, file := range []string{"redis/acl.txt", "etcd/role.txt", "consul/policy.hcl", "zookeeper/acl.txt", "postgres/role.sql", "kubernetes/role.yaml"} { // tests of the drivers apply them
 			if rights := strings.TrimSpace(text(t, "../backends/"+file)); !strings.Contains(backendsPage, "\n"+rights+"\n```") {
 				t.Errorf("docs/backends.md does not show backends/%s: %s", file, rights)
 			}

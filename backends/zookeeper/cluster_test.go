@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -114,6 +115,52 @@ func TestFollowerLags(t *testing.T) {
 		late.drop()
 		steps.Finish(leader, g)
 	}
+}
+
+// TestServersGrantLess: hazard: a TTL above what each server of the URL grants is claimed again for ever, and nobody says why.
+// Or one server that grants too little ends a run that another would serve, or its lease.
+func TestServersGrantLess(t *testing.T) {
+	t.Parallel()
+	const most = 30 * time.Second
+	members := patientServers()
+	members[0].MaxSessionTimeout, members[1].MaxSessionTimeout = most, most
+	set := testserver.ZooKeeperEnsembleOf(t, members...)
+	generous := set.Members[2].Addr()
+	mean := "zk://" + set.Members[0].Addr() + "," + set.Members[1].Addr()
+	examine := func(d *Driver) backendtest.Findings {
+		return backendtest.Examined(t, d.Examine(t.Context(), time.Minute), secret)
+	}
+	steps := backendtest.On(t)
+
+	d := open(t, mean)
+	_, err := d.Acquire(t.Context(), newClaim("job"))
+	p, ok := errors.AsType[*backends.PermanentError](err)
+	if !ok || p.Kind != backends.Configuration || !strings.Contains(p.Hint, "maxSessionTimeout=60000") || !strings.Contains(p.Hint, "--ttl 30s") {
+		t.Errorf("each grants too little: %v (%+v)", err, p)
+	}
+	examine(d).Expect(t, "sessions", backends.Bad, "sessions of 30s at most")
+
+	const nowhere = "127.0.0.1:1"
+	_, err = open(t, mean+","+nowhere).Acquire(t.Context(), newClaim("job"))
+	steps.WantUnknown("one is down, and may grant more", err)
+	if err == nil || !strings.Contains(err.Error(), nowhere) || !strings.Contains(err.Error(), "sessions of 30s at most") {
+		t.Errorf("%v does not say what is wrong with each", err)
+	}
+
+	d = open(t, mean+","+generous)
+	g := steps.Acquire(d, newClaim("job"))
+	s := sessionOf(g)
+	id := s.id()
+	cut(s)
+	d.leave(generous) // the next connection is tried with the first one again
+	steps.Renew(d, g)
+	if s.id() != id || s.conn.Addr != generous || g.TTL != time.Minute {
+		t.Errorf("session %x at %s, was %x at %s; TTL %v", s.id(), s.conn.Addr, id, generous, g.TTL)
+	}
+	steps.Finish(d, g)
+	found := examine(d)
+	found.Expect(t, "sessions", backends.Warning, set.Members[1].Addr())
+	found.Expect(t, "sessions", backends.Fine, generous)
 }
 
 // TestLeaderKilled: the lease outlives the leader, and nobody else is granted meanwhile.

@@ -40,6 +40,7 @@ type examination struct {
 // Examine implements backends.Examiner. It opens one session of the given TTL, and closes it.
 func (d *Driver) Examine(ctx context.Context, ttl time.Duration) []backends.Finding {
 	x := &examination{d: d}
+	ttl = wholeMillis(ttl)
 	u := d.cfg.url
 	if d.cfg.tls == nil && u.Password != "" {
 		x.InClear("password", u.Addrs, "use TLS: zks://")
@@ -69,7 +70,7 @@ func (d *Driver) Examine(ctx context.Context, ttl time.Duration) []backends.Find
 	defer last.conn.Farewell(tidying)
 	x.ensemble(all, up)
 	x.roles(ctx, up)
-	x.timeout(last, ttl)
+	x.timeout(up, ttl)
 	if x.rights(ctx, last.conn) {
 		x.openness(ctx, last.conn)
 	}
@@ -174,17 +175,28 @@ func fourLetters(ctx context.Context, addr, word string) (string, error) {
 	return string(text), err
 }
 
-func (x *examination) timeout(e *examined, ttl time.Duration) {
+// timeout tells how long a session may be. A server that grants too short a one for a lease is passed over, where another grants
+// more.
+func (x *examination) timeout(up []*examined, ttl time.Duration) {
 	const what = "sessions"
-	switch granted := e.conn.Session().Timeout; {
-	case granted < ttl:
-		x.Bad(what, fmt.Sprintf("--ttl %v or less, or maxSessionTimeout=%d in the servers' zoo.cfg", granted, ttl.Milliseconds()),
-			"%s grants sessions of %v at most, and a lease of %v needs as much", e.addr, granted, ttl)
-	case granted > ttl:
-		x.Warn(what, fmt.Sprintf("--ttl %v, or a shorter minSessionTimeout in the servers' zoo.cfg", granted),
-			"%s grants none shorter than %v: a TTL of %v becomes that", e.addr, granted, ttl)
-	default:
-		x.Fine(what, "%s grants one of %v", e.addr, granted)
+	granted := func(e *examined) time.Duration { return e.conn.Session().Timeout }
+	longest := slices.MaxFunc(up, func(a, b *examined) int { return cmp.Compare(granted(a), granted(b)) })
+	for _, e := range up {
+		short := &tooShortError{addr: e.addr, granted: granted(e), asked: ttl}
+		switch {
+		case granted(e) >= ttl:
+		case granted(longest) >= ttl:
+			x.Warn(what, short.remedy(), "%v: it serves no run", short)
+		case e == longest:
+			x.Bad(what, short.remedy(), "%v", short)
+		}
+	}
+	switch most := granted(longest); {
+	case most > ttl:
+		x.Warn(what, fmt.Sprintf("--ttl %v, or a shorter minSessionTimeout in the servers' zoo.cfg", most),
+			"%s grants none shorter than %v: a TTL of %v becomes that", longest.addr, most, ttl)
+	case most == ttl:
+		x.Fine(what, "%s grants one of %v", longest.addr, most)
 	}
 }
 

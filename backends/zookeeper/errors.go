@@ -3,6 +3,8 @@ package zookeeper
 import (
 	"context"
 	"errors"
+	"fmt"
+	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/zookeeper/wire"
@@ -18,6 +20,25 @@ var (
 	// below it.
 	errReborn = errors.New("the record was deleted, and another one is in its place")
 )
+
+// tooShortError says that a server grants shorter sessions than a lease needs. Another one may grant longer ones.
+type tooShortError struct {
+	addr           string
+	granted, asked time.Duration // in whole milliseconds
+}
+
+func (e *tooShortError) Error() string {
+	return fmt.Sprintf("%s grants sessions of %v at most, and a lease of %v needs as much", e.addr, e.granted, e.asked)
+}
+
+func (e *tooShortError) remedy() string {
+	return fmt.Sprintf("--ttl %v or less, or maxSessionTimeout=%d in the servers' zoo.cfg", e.granted, e.asked.Milliseconds())
+}
+
+// wholeMillis rounds up to what servers count in.
+func wholeMillis(ttl time.Duration) time.Duration {
+	return (ttl + time.Millisecond - 1).Truncate(time.Millisecond)
+}
 
 // classify tells what no retry mends from outcomes that are unknown: those are all that is not listed here.
 func (d *Driver) classify(err error) error {
@@ -46,10 +67,13 @@ func (d *Driver) classify(err error) error {
 	return err
 }
 
-// unreached classifies why one host took no connection.
+// unreached classifies why one host took no connection, or not for as long as a lease needs.
 func (d *Driver) unreached(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
+	}
+	if e, ok := errors.AsType[*tooShortError](err); ok {
+		return backends.Misconfigured(e.remedy(), "%w", err)
 	}
 	if _, ok := errors.AsType[*wire.ProtocolError](err); ok && !d.spoken.Load() { // else one reply was broken, and that passes
 		return backends.Misconfigured("is this a ZooKeeper server? with TLS the URL begins with zks://", "%w", err)

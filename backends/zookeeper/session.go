@@ -3,7 +3,6 @@ package zookeeper
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -22,7 +21,7 @@ const patient = 24
 // It is opened by its first request, and goes on over as many connections as it needs, one at a time.
 type session struct {
 	d      *Driver
-	asked  time.Duration      // for how long it is to live without a request
+	asked  time.Duration      // for how long it is to live without a request, in whole milliseconds
 	lease  bool               // it is for a lease: of no use where it is to live for less than was asked
 	event  func(e wire.Event) // nil: it watches nothing
 	holder string             // who claims with it, guarded by the driver's lock; "": it holds nothing
@@ -34,9 +33,9 @@ type session struct {
 	conns []*wire.Conn // all that may be open
 }
 
-// newSession makes the session of a lease.
+// newSession makes the session of a lease. Servers count in milliseconds, so that it may live for part of one longer.
 func (d *Driver) newSession(ttl time.Duration) *session {
-	return &session{d: d, asked: ttl, lease: true}
+	return &session{d: d, asked: wholeMillis(ttl), lease: true}
 }
 
 // newIdle makes one that holds nothing. The servers may let it live for less than it asks for.
@@ -100,21 +99,10 @@ func (s *session) connection(ctx context.Context) (*wire.Conn, error) {
 		return s.conn, nil
 	}
 	s.mu.Unlock()
-	isNew := known.ID == 0
 	known.Timeout = max(s.asked, known.Timeout) // others were told of what was granted
-	conn, err := s.d.dial(ctx, known, s.event)
+	conn, err := s.d.dial(ctx, known, s)
 	if err != nil {
 		return nil, err
-	}
-	granted := conn.Session()
-	if s.lease && granted.Timeout < known.Timeout {
-		if isNew {
-			conn.Farewell(tidying)
-		} else {
-			conn.Close()
-		}
-		s.d.leave(conn.Addr)
-		return nil, s.d.tooShort(conn.Addr, granted.Timeout, known.Timeout)
 	}
 	s.d.prune()
 	s.mu.Lock()
@@ -122,7 +110,7 @@ func (s *session) connection(ctx context.Context) (*wire.Conn, error) {
 	if s.conn != nil {
 		s.conn.Retire()
 	}
-	s.conn, s.known = conn, granted
+	s.conn, s.known = conn, conn.Session()
 	s.conns = append(slices.DeleteFunc(s.conns, isDead), conn)
 	if !s.ended {
 		s.d.keep(s)
@@ -227,10 +215,10 @@ func (d *Driver) all() []*session {
 	return slices.Collect(maps.Keys(d.sessions))
 }
 
-// dial opens a connection to the first server that takes it, beginning with the one that took the last. A server that
-// is silent costs the whole attempt: the next one begins with another. Where none takes it, the error is a
+// dial opens a connection of a session to the first server that takes it, beginning with the one that took the last. A
+// server that is silent costs the whole attempt: the next one begins with another. Where none takes it, the error is a
 // *backendurl.Unreached.
-func (d *Driver) dial(ctx context.Context, s wire.Session, event func(wire.Event)) (*wire.Conn, error) {
+func (d *Driver) dial(ctx context.Context, known wire.Session, s *session) (*wire.Conn, error) {
 	ctx, cancel := backends.During(ctx, d.life)
 	defer cancel()
 	u := d.cfg.url
@@ -240,9 +228,12 @@ func (d *Driver) dial(ctx context.Context, s wire.Session, event func(wire.Event
 			return nil, wire.ErrClosed
 		}
 		addr := d.current()
-		conn, err := wire.Dial(ctx, addr, wire.Config{TLS: d.cfg.tls, User: u.User, Password: u.Password, Event: event}, s)
+		conn, err := wire.Dial(ctx, addr, wire.Config{TLS: d.cfg.tls, User: u.User, Password: u.Password, Event: s.event}, known)
 		if err == nil {
 			d.spoken.Store(true)
+			err = s.suits(conn, known)
+		}
+		if err == nil {
 			return conn, nil
 		}
 		if errors.Is(err, wire.ErrExpired) || errors.Is(err, context.Canceled) {
@@ -255,6 +246,21 @@ func (d *Driver) dial(ctx context.Context, s wire.Session, event func(wire.Event
 		}
 	}
 	return nil, unreached
+}
+
+// suits looks at what a server has granted, and gives back what is too short for a lease: it would end before its holder's
+// right does. The error is a *tooShortError.
+func (s *session) suits(conn *wire.Conn, known wire.Session) error {
+	granted := conn.Session().Timeout
+	if !s.lease || granted >= known.Timeout {
+		return nil
+	}
+	if known.ID == 0 {
+		conn.Farewell(tidying)
+	} else { // another server may keep it for long enough
+		conn.Close()
+	}
+	return &tooShortError{addr: conn.Addr, granted: granted, asked: known.Timeout}
 }
 
 // current returns the server that the next connection goes to.
@@ -270,17 +276,5 @@ func (d *Driver) leave(addr string) {
 	defer d.mu.Unlock()
 	if addrs := d.cfg.url.Addrs; addrs[d.host] == addr {
 		d.host = (d.host + 1) % len(addrs)
-	}
-}
-
-// tooShort says that a server grants less than a lease needs: it would end before its holder's right does.
-func (d *Driver) tooShort(addr string, granted, asked time.Duration) error {
-	err := fmt.Errorf("%s grants sessions of %v at most, and a lease of %v needs as much", addr, granted, asked)
-	if len(d.cfg.url.Addrs) > 1 { // the fault of one, perhaps
-		return err
-	}
-	return &backends.PermanentError{
-		Kind: backends.Configuration, Err: err,
-		Hint: fmt.Sprintf("--ttl %v or less, or maxSessionTimeout=%d in the servers' zoo.cfg", granted, asked.Milliseconds()),
 	}
 }

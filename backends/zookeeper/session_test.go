@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/backendtest"
@@ -88,4 +89,19 @@ func TestMovedSessionKeepsItsTime(t *testing.T) {
 		t.Errorf("lives for %v, its lease for %v", s.granted(), longest)
 	}
 	w.Finish(w.d, g)
+}
+
+// TestPartOfAMillisecond: hazard: servers count in milliseconds, and a TTL that is no whole number of them is refused as if they
+// granted no more than what was cut off.
+func TestPartOfAMillisecond(t *testing.T) {
+	w := newWorld(t)
+	c := newClaim("job")
+	c.TTL = time.Minute + 500*time.Microsecond
+	g := w.Acquire(w.d, c)
+	if want := time.Minute + time.Millisecond; g.TTL != want || g.Claim.TTL != c.TTL {
+		t.Errorf("TTL %v of a claim for %v, want %v", g.TTL, g.Claim.TTL, want)
+	}
+	w.Renew(w.d, g)
+	w.Finish(w.d, g)
+	grades(t, w.d.Examine(t.Context(), c.TTL), map[string]backends.Grade{"sessions": backends.Fine})
 }

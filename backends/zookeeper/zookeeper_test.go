@@ -51,12 +51,13 @@ func TestSuiteEnsemble(t *testing.T) {
 	backendtest.Run(t, h)
 }
 
-// TestSuiteTLSAndDigest: over TLS, as a user to whom alone the nodes belong, below a chroot that the first claim makes.
-func TestSuiteTLSAndDigest(t *testing.T) {
+// TestSuiteTLSAndACL: over TLS, the ready-made chroot is all that leaderrun needs in a closed root. What is missing below it the
+// first claim makes.
+func TestSuiteTLSAndACL(t *testing.T) {
 	t.Parallel()
 	certs := testserver.NewCertificates(t)
-	s := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{TLS: certs, ClientCert: true, MaxSessionTimeout: longest})
-	at := "zks://leaderrun:" + url.PathEscape(secret) + "@" + s.Addr() + "/some/where?prefix=night/jobs&ca=" + certs.CA + "&cert=" + certs.ClientCert + "&key=" + certs.ClientKey
+	s := closed(t, testserver.ZooKeeperOptions{TLS: certs, ClientCert: true, MaxSessionTimeout: longest})
+	at := "zks://leaderrun:" + url.PathEscape(typed) + "@" + s.Addr() + "/leaderrun?prefix=night/jobs&ca=" + certs.CA + "&cert=" + certs.ClientCert + "&key=" + certs.ClientKey
 	h := harness(at, open(t, at), s)
 	h.Restart = func(t testing.TB) { t.Helper(); s.Restart(t, true) }
 	backendtest.Run(t, h)

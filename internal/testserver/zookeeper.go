@@ -101,7 +101,7 @@ func (s *ZooKeeperServer) configure(t testing.TB, all []*ZooKeeperServer) {
 		lines = append(lines,
 			fmt.Sprintf("secureClientPort=%d", s.Port), "secureClientPortAddress="+s.place.host(),
 			"serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory", "ssl.clientAuth="+auth,
-			"ssl.keyStore.location="+s.keyStore(t, c), "ssl.keyStore.type=PEM",
+			"ssl.keyStore.location="+s.keyStore(t, "server.pem", c.ServerCert, c.ServerKey), "ssl.keyStore.type=PEM",
 			"ssl.trustStore.location="+c.CA, "ssl.trustStore.type=PEM")
 	} else {
 		lines = append(lines, fmt.Sprintf("clientPort=%d", s.Port), "clientPortAddress="+s.place.host())
@@ -112,10 +112,11 @@ func (s *ZooKeeperServer) configure(t testing.TB, all []*ZooKeeperServer) {
 	writeFile(t, s.dir, "zoo.cfg", strings.Join(append(lines, s.opts.Lines...), "\n")+"\n")
 }
 
-// keyStore writes what the server has to show, as it wants it: the key as PKCS #8, and the certificate in the same file.
-func (s *ZooKeeperServer) keyStore(t testing.TB, c *Certificates) string {
+// keyStore writes what a server or a client has to show, as they want it: the key as PKCS #8, and the certificate in the same
+// file.
+func (s *ZooKeeperServer) keyStore(t testing.TB, name, cert, certKey string) string {
 	t.Helper()
-	pair, err := tls.LoadX509KeyPair(c.ServerCert, c.ServerKey)
+	pair, err := tls.LoadX509KeyPair(cert, certKey)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +128,7 @@ func (s *ZooKeeperServer) keyStore(t testing.TB, c *Certificates) string {
 	for _, der := range pair.Certificate {
 		text = append(text, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
 	}
-	return writeFile(t, s.dir, "server.pem", string(text))
+	return writeFile(t, s.dir, name, string(text))
 }
 
 // Data returns the folder with its data.
@@ -152,17 +153,25 @@ func (s *ZooKeeperServer) run(t testing.TB) {
 	if s.member {
 		writeFile(t, s.Data(), "myid", fmt.Sprintln(s.id))
 	}
+	words := s.java(t, "-Dorg.slf4j.simpleLogger.log.org.apache.zookeeper.server.NIOServerCnxn=error", "-Dzookeeper.jmx.log4j.disable=true",
+		"org.apache.zookeeper.server.quorum.QuorumPeerMain", filepath.Join(s.dir, "zoo.cfg"))
+	s.Process = launch(t, s.dir, words[0], words[1:]...)
+}
+
+// java returns the words that run a program of ZooKeeper's where the server is.
+func (s *ZooKeeperServer) java(t testing.TB, args ...string) []string {
+	t.Helper()
 	jars := []string{zookeeperJar}
 	for _, name := range []string{"netty-codec", "netty-resolver", "netty-transport-native-unix-common", "slf4j-simple"} {
 		jars = append(jars, filepath.Join(filepath.Dir(zookeeperJar), name+".jar"))
 	}
-	words := s.place.words(program(t, "java"),
+	words := []string{
+		program(t, "java"),
 		// It is small and starts often: little memory, and no time spent on compiling well.
 		"-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-XX:-UsePerfData",
-		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.log.org.apache.zookeeper.server.NIOServerCnxn=error",
-		"-Dzookeeper.jmx.log4j.disable=true", "-Djava.io.tmpdir="+s.dir,
-		"-cp", strings.Join(jars, ":"), "org.apache.zookeeper.server.quorum.QuorumPeerMain", filepath.Join(s.dir, "zoo.cfg"))
-	s.Process = launch(t, s.dir, words[0], words[1:]...)
+		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Djava.io.tmpdir=" + s.dir, "-cp", strings.Join(jars, ":"),
+	}
+	return s.place.words(append(words, args...)...)
 }
 
 // await waits until the server takes what is written.

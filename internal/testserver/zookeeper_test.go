@@ -46,6 +46,7 @@ func zookeeperAnswers(t *testing.T, s *ZooKeeperServer) {
 	put(t, s, "/k", "u")
 	put(t, s, "/k", "v")
 	put(t, s, "/k/below", "")
+	s.CLI(t, "create /typed \"by hand\"")
 	s.Restart(t, true)
 	n, err := s.Get("/k")
 	if err != nil || n.Data != "v" || n.Version != 1 || n.Mzxid <= n.Czxid || n.Owner != 0 || n.Children != 1 {
@@ -53,6 +54,12 @@ func zookeeperAnswers(t *testing.T, s *ZooKeeperServer) {
 	}
 	if names, err := s.Children("/k"); err != nil || !slices.Equal(names, []string{"below"}) {
 		t.Errorf("the children: %q, %v", names, err)
+	}
+	if n, err := s.Get("/typed"); err != nil || n.Data != "by hand" {
+		t.Errorf("what zkCli.sh made: %+v, %v", n, err)
+	}
+	if out, err := s.TryCLI(t, "ls /\nget /none"); err == nil {
+		t.Errorf("a command that fails: %s", out)
 	}
 	s.MustDelete(t, "/k")
 	if n, err := s.Get("/k"); !errors.Is(err, ErrNoNode) {

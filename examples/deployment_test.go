@@ -105,7 +105,7 @@ func newCluster(t *testing.T) *cluster {
 	if err := os.Chmod(c.image, 0o755); err != nil { //nolint:gosec // an image
 		t.Fatal(err)
 	}
-	c.user = buildImage(t, "kubernetes", c.image).user
+	c.user = buildImage(t, "kubernetes", "", c.image).user
 	return c
 }
 

@@ -17,9 +17,12 @@ import (
 func TestDockerfile(t *testing.T) {
 	t.Parallel()
 	root := testserver.Dir(t)
-	made, command := buildImage(t, "kubernetes", root), feedPod(t).Containers[0].Command
+	made, command := buildImage(t, "kubernetes", "", root), feedPod(t).Containers[0].Command
 	if command[0] != made.entrypoint {
 		t.Errorf("process 1 is %s in the manifest, and %s in the Dockerfile", command[0], made.entrypoint)
+	}
+	if made.shell {
+		t.Error("the image of the Deployment holds more than it needs")
 	}
 	for _, program := range []string{made.entrypoint, command[len(command)-1]} {
 		if info, err := os.Stat(root + program); err != nil || info.Mode()&0o111 == 0 {
@@ -28,54 +31,87 @@ func TestDockerfile(t *testing.T) {
 	}
 }
 
+// The image of the CronJob has what a pod of it starts: a shell, leaderrun where the shell looks for it, and the command.
+func TestDockerfileOfTheCronJob(t *testing.T) {
+	t.Parallel()
+	root, w := testserver.Dir(t), newWorld(t)
+	made := buildImage(t, "kubernetes", "report", root)
+	p, _ := cronPod(t)
+	if !made.shell || p.Containers[0].Command[0] != "sh" {
+		t.Errorf("the manifest starts %s, and the image has a shell: %v", p.Containers[0].Command[0], made.shell)
+	}
+	if err := os.Symlink(root+"/usr/local/bin/report", w.path("tools/report")); err != nil {
+		t.Fatal(err)
+	}
+	pod := w.startPod(p, "nightly-report-26297400", "PATH="+root+"/usr/local/bin:"+root+"/usr/bin:/usr/bin:/bin")
+	pod.expect(0, "the report of 2020-01-01T02:00:00Z: --full\n")
+}
+
 // image is what a Dockerfile says of the one that it makes, besides its files.
 type image struct {
 	user       string // UID:GID
 	entrypoint string
+	shell      bool
 }
 
-// buildImage does what the Dockerfile of a folder says, with that folder as the context, and nothing else in reach: no
-// file of this module. There is no container engine: the first stage is a folder, and the second one is root, which
-// holds nothing but what is copied there. The program comes from the test, not from the network.
-func buildImage(t *testing.T, folder, root string) (made image) {
+// shells are the images that others are made from, and whether they have a shell.
+var shells = map[string]bool{"scratch": false, "alpine:3": true}
+
+// buildImage does what the Dockerfile of a folder says for one stage ("": the last), with that folder as the context, and
+// nothing else in reach: no file of this module. There is no container engine: the stage that builds is a folder, and the one
+// that is asked for is root, which holds nothing but what is copied there. The program comes from the test, not from the
+// network.
+func buildImage(t *testing.T, folder, target, root string) (made image) {
 	t.Helper()
 	install := regexp.MustCompile(`GOBIN=(\S+) go install github\.com/leaderrun/leaderrun@latest$`)
 	b := &builder{t: t, stage: testserver.Dir(t)}
-	stages := 0
+	const build = "build"
+	stage := ""
 	for line := range strings.Lines(text(t, folder+"/Dockerfile")) {
 		instruction, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 		words := strings.Fields(rest)
 		switch {
 		case instruction == "" || instruction == "#":
 		case instruction == "FROM":
-			if stages++; stages == 1 {
+			if stage = stageOf(words); stage == build {
 				b.hasGo(words[0])
-			} else if rest != "scratch" {
-				t.Errorf("the image holds what is in %s, too", rest)
+			} else if stage == target {
+				made.shell = b.hasShell(words[0])
 			}
+		case stage != build && stage != target: // another image
 		case instruction == "RUN" && install.MatchString(rest):
 			b.copy(bin+"/leaderrun", b.stage+install.FindStringSubmatch(rest)[1]+"/leaderrun")
-		case instruction == "RUN" && stages == 1:
+		case instruction == "RUN" && stage == build:
 			b.run(rest)
-		case instruction == "COPY" && stages == 1:
+		case instruction == "COPY" && stage == build:
 			b.copy(filepath.Join(folder, words[0]), b.stage+words[1])
-		case instruction == "COPY" && words[0] == "--from=build":
+		case instruction == "COPY" && words[0] == "--from="+build:
 			b.copy(b.stage+words[1], root+words[2])
+		case instruction == "COPY":
+			b.copy(filepath.Join(folder, words[0]), root+words[1])
 		case instruction == "USER":
 			made.user = rest
 		case instruction == "ENTRYPOINT":
 			made.entrypoint = b.only(rest)
 		default:
-			t.Fatalf("what is %q in stage %d?", line, stages)
+			t.Fatalf("what is %q in the stage %q?", line, stage)
 		}
 	}
 	return made
 }
 
+// stageOf returns the name of a stage by what stands behind FROM; "": it has none.
+func stageOf(words []string) string {
+	if len(words) == 3 && words[1] == "AS" {
+		return words[2]
+	}
+	return ""
+}
+
 // builder makes an image.
 type builder struct {
 	t     *testing.T
-	stage string // the folder that is the root of the first stage
+	stage string // the folder that is the root of the stage that builds
 }
 
 // hasGo checks that an image has the Go that this module wants.
@@ -85,6 +121,16 @@ func (b *builder) hasGo(image string) {
 	if image != strings.Replace(wants, "go ", "golang:", 1) {
 		b.t.Errorf("%s, and go.mod says %q", image, wants)
 	}
+}
+
+// hasShell says whether an image has a shell.
+func (b *builder) hasShell(image string) bool {
+	b.t.Helper()
+	has, known := shells[image]
+	if !known {
+		b.t.Errorf("what is in %s?", image)
+	}
+	return has
 }
 
 // copy copies a file to a file, or what is in a folder into a folder.
@@ -106,7 +152,7 @@ func (b *builder) copy(from, to string) {
 	}
 }
 
-// run runs a command of the first stage.
+// run runs a command of that stage.
 func (b *builder) run(command string) {
 	b.t.Helper()
 	inside := strings.NewReplacer(" /src", " "+b.stage+"/src", " /out", " "+b.stage+"/out").Replace(command)

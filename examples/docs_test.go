@@ -40,6 +40,8 @@ var unrun = map[string]string{
 		"kubectl get lease leaderrun-feed    # who runs it": "there is no kubectl: the test of the example gives the files to an API server",
 	"docker build --tag registry.example.com/feed .\n" +
 		"docker push registry.example.com/feed": "there is no Docker: the test of the example follows the Dockerfile by hand",
+	"docker build --target report --tag registry.example.com/report .\n" +
+		"docker push registry.example.com/report": "there is no Docker: the test of the example follows the Dockerfile by hand",
 	"kubectl create secret generic leaderrun --from-file=backend=/etc/leaderrun/backend\n" +
 		"kubectl apply -f cronjob.yaml": "there is no kubectl: the test of the example compares it with the manifest",
 	"go run ./scripts/mutants            # the tests notice\n" +

@@ -10,7 +10,7 @@ type tally struct {
 	several   time.Duration
 	most      int
 	unfenced  int // stale writes that a resource took that compares nothing
-	fenced    int // stale writes that a resource took that compares tokens
+	fenced    int // stale writes that a resource took that compares tokens; all of them, where there are none to compare
 	writes    int
 }
 

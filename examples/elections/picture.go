@@ -12,30 +12,48 @@ var colours = map[string]string{"Bully": "#D55E00", "Ring": "#E69F00", "Raft's t
 const (
 	wide, high = 430.0, 300.0 // a panel with its axes
 	left, low  = 60.0, 50.0
+
+	middle, reach = high / 2, high/2 - 40 // of bars: their axis, and how far they go from it
 )
 
 // bars are a panel of the picture: in each trouble a bar of each algorithm, which goes up for one thing and down for another.
 type bars struct {
 	title    string
+	legend   string // of what is below a bar; "": nothing is
 	ticks    []float64
 	up, down func(row) float64
-	scale    func(float64) float64 // 0 to 1
+	scale    func(float64) float64     // 0 to 1
+	below    func(row) (digits string) // a digit or two; nil: none
+	upright  func(row) (words string)  // words instead of a bar that goes down; nil: none
 }
 
 var panels = []bars{
 	{
-		"Messages for a new leader (up), new leaders (down)", counts,
-		row.calls, func(r row) float64 { return r.of(float64(r.sum.elections)) }, logarithmic,
+		title: "Messages for a new leader (up), new leaders (down)", ticks: counts, scale: logarithmic,
+		up: row.calls, down: func(r row) float64 { return r.of(float64(r.sum.elections)) },
 	},
 	{
-		"Seconds without a leader (up), with two (down)",
-		[]float64{-10, -5, 0, 5, 10},
-		func(r row) float64 { return r.of(r.sum.none.Seconds()) }, func(r row) float64 { return r.of(r.sum.several.Seconds()) },
-		func(seconds float64) float64 { return seconds / 10 },
+		title: "Seconds without a leader (up), with two (down)", legend: "below: the most leaders at once",
+		ticks: []float64{-10, -5, 0, 5, 10}, scale: func(seconds float64) float64 { return seconds / 10 },
+		up:    func(r row) float64 { return r.of(r.sum.none.Seconds()) },
+		down:  func(r row) float64 { return r.of(r.sum.several.Seconds()) },
+		below: func(r row) string { return fmt.Sprint(r.sum.most) },
 	},
 	{
-		"Stale writes without a fence (up), with one (down)", counts,
-		func(r row) float64 { return r.of(float64(r.sum.unfenced)) }, func(r row) float64 { return r.of(float64(r.sum.fenced)) }, logarithmic,
+		title: "Stale writes without a fence (up), with one (down)", ticks: counts, scale: logarithmic,
+		up: func(r row) float64 { return r.of(float64(r.sum.unfenced)) },
+		down: func(r row) float64 {
+			if !r.algorithm.tokens {
+				return 0
+			}
+			return r.of(float64(r.sum.fenced))
+		},
+		upright: func(r row) string {
+			if r.algorithm.tokens {
+				return ""
+			}
+			return noToken
+		},
 	},
 }
 
@@ -93,27 +111,43 @@ func drawCosts(b *strings.Builder, rows []row) {
 	}
 }
 
-// drawBars draws what the nodes of the first table did.
+// drawBars draws what the nodes of the first table did: means of a run.
 func drawBars(b *strings.Builder, p bars, rows []row) {
-	const middle, reach = high / 2, high/2 - 40
 	fmt.Fprintf(b, `<text x="%.0f" y="20" font-weight="bold">%s</text>`+"\n", left, p.title)
-	fmt.Fprintf(b, `<path d="M%.0f %.0fH%.0f" stroke="black"/>`+"\n", left, middle, wide-20)
+	legend := fmt.Sprintf("%d nodes, mean of a run", tabled[0])
+	if p.legend != "" {
+		legend += "; " + p.legend
+	}
+	fmt.Fprintf(b, `<text x="%.0f" y="34" font-size="10">%s</text>`+"\n", left, legend)
 	for _, tick := range p.ticks {
 		y := middle - math.Copysign(p.scale(math.Abs(tick)), tick)*reach
-		fmt.Fprintf(b, `<text x="%.0f" y="%.1f" text-anchor="end">%.0f</text>`+"\n", left-8, y+4, math.Abs(tick))
+		fmt.Fprintf(b, `<path d="M%.0f %.1fH%.0f" stroke="#ddd"/><text x="%.0f" y="%.1f" text-anchor="end">%.0f</text>`+"\n",
+			left, y, wide-20, left-8, y+4, math.Abs(tick))
 	}
+	fmt.Fprintf(b, `<path d="M%.0f %.0fH%.0f" stroke="black"/>`+"\n", left, middle, wide-20)
 	group := (wide - left - 20) / float64(len(troubles))
 	for i, t := range troubles {
 		x := left + group*float64(i)
 		fmt.Fprintf(b, `<text x="%.1f" y="%.0f" text-anchor="middle">%s</text>`+"\n", x+group/2, high-5, t.name)
 		for _, r := range rows {
-			if r.nodes != tabled[0] || r.trouble.name != t.name {
-				continue
+			if r.nodes == tabled[0] && r.trouble.name == t.name {
+				x += group / 6
+				p.draw(b, r, x, group/7)
 			}
-			x += group / 6
-			up, down := p.scale(p.up(r))*reach, p.scale(p.down(r))*reach
-			fmt.Fprintf(b, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="%s"/>`+"\n",
-				x, middle-up, group/7, up+down, colours[r.algorithm.name])
 		}
+	}
+}
+
+// draw draws the bar of one algorithm in one trouble.
+func (p bars) draw(b *strings.Builder, r row, x, width float64) {
+	up, down := p.scale(p.up(r))*reach, p.scale(p.down(r))*reach
+	fmt.Fprintf(b, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="%s"/>`+"\n",
+		x, middle-up, width, up+down, colours[r.algorithm.name])
+	if p.below != nil {
+		fmt.Fprintf(b, `<text x="%.1f" y="%.1f" font-size="10" text-anchor="middle">%s</text>`+"\n", x+width/2, middle+down+11, p.below(r))
+	}
+	if p.upright != nil && p.upright(r) != "" {
+		fmt.Fprintf(b, `<text transform="translate(%.1f %.1f) rotate(-90)" font-size="10" text-anchor="end">%s</text>`+"\n",
+			x+width/2+3, middle+4, p.upright(r))
 	}
 }

@@ -13,6 +13,9 @@ var (
 	tabled = []int{5, 3, 50} // those with a table of all troubles; of the others, the crash says what an election costs
 )
 
+// noToken stands where a fence has nothing to compare.
+const noToken = "no token"
+
 // row is what all runs of one algorithm, on so many nodes, through one trouble have shown.
 type row struct {
 	algorithm algorithm
@@ -81,7 +84,7 @@ func troubleTable(rows []row, nodes int) string {
 		}
 		fenced := fmt.Sprint(r.sum.fenced)
 		if !r.algorithm.tokens {
-			fenced = "no token"
+			fenced = noToken
 		}
 		fmt.Fprintf(&b, "| %s | %s | %.1f | %.0f | %s | %d | %s | %d | %s |\n", name, r.trouble.name,
 			r.of(float64(r.sum.elections)), r.calls(), mean(r.sum.none, r.runs), r.sum.most, mean(r.sum.several, r.runs), r.sum.unfenced, fenced)

@@ -17,6 +17,9 @@ var ordeals = []ordeal{
 	{"Redis: no evidence", "redis", "lease deleted"},
 	{"Redis: replicas are not waited for", "sentinel", "leader cut off from the others"},
 	{"etcd: a vanished lease is taken for a released one", "etcd", "lease revoked"},
+	{"Kubernetes: a vanished lease is taken for a released one", "kubernetes", "holder taken out"},
+	{"ZooKeeper: a vanished lease is taken for a released one", "zookeeper", "lease deleted"},
+	{"PostgreSQL: a start is no other server", "postgres", "server restored from a backup"},
 	{"a tick is granted without being claimed", "etcd", "command killed"},
 	{"the token does not follow the clock", "etcd", "store emptied"},
 }

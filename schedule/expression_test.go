@@ -15,6 +15,7 @@ func TestRefused(t *testing.T) {
 		{"", "empty expression"},
 		{"  \t", "empty expression"},
 		{"* * * *", "4 fields instead of five"},
+		{"foo", "one field instead of five"},
 		{"0 0 2 * * *", "no field for seconds"},
 		{"60 * * * *", `minute: "60" is out of range: use 0-59`},
 		{"0 24 * * *", `hour: "24" is out of range: use 0-23`},

@@ -41,7 +41,11 @@ func parseFields(words []string) (c *calendar, fixed bool, fault *Error) {
 		if n == len(fields)+1 {
 			hint += "; there is no field for seconds"
 		}
-		return nil, false, &Error{Why: fmt.Sprintf("%d fields instead of five", n), Hint: hint}
+		why := fmt.Sprintf("%d fields instead of five", n)
+		if n == 1 {
+			why = "one field instead of five"
+		}
+		return nil, false, &Error{Why: why, Hint: hint}
 	}
 	var sets [len(fields)]uint64
 	var star [len(fields)]bool

@@ -19,7 +19,7 @@ type shower interface {
 	Redacted() string
 }
 
-// BadURLs checks that each URL is a configuration error that does not show the Password.
+// BadURLs checks that each URL is a configuration error that has a remedy and does not show the Password.
 func BadURLs[D backends.Driver](t *testing.T, open func(url string) (D, error), urls []string) {
 	t.Helper()
 	for _, url := range urls {
@@ -28,6 +28,9 @@ func BadURLs[D backends.Driver](t *testing.T, open func(url string) (D, error), 
 		if !ok || p.Kind != backends.Configuration {
 			t.Errorf("%s: %v, want a configuration error", url, err)
 			continue
+		}
+		if p.Hint == "" {
+			t.Errorf("%s: %v: there is no remedy", url, err)
 		}
 		if strings.Contains(err.Error()+p.Hint, Password) {
 			t.Errorf("%s: the error shows the password: %v (%s)", url, err, p.Hint)

@@ -89,7 +89,7 @@ func parseURL(raw string) (*config, error) {
 func (c *config) setToken() error {
 	c.token = c.url.Password
 	if c.token != "" && c.tokenFile != "" {
-		return backends.Misconfigured("", "the backend URL has a token and ?token-file=")
+		return backends.Misconfigured("keep one of them", "the backend URL has a token and ?token-file=")
 	}
 	if c.token == "" && c.tokenFile == "" {
 		c.tokenFile = os.Getenv(api.HTTPTokenFileEnvName)

@@ -63,7 +63,7 @@ var badURLs = []string{
 	"consul://:hunter2@h/a//b", "consul://:hunter2@h?prefix=/a", "consul://:hunter2@h?prefix=", "consul://:hunter2@h/%zz",
 	"consul://:hunter2@h?foo=1", "consul://:hunter2@h?ca=x", "consul://:hunter2@h?token=hunter2", "consul://:hunter2@h?dc=", "consul://:hunter2@h?dc=a&dc=b",
 	"consul://:hunter2@h?token-file=/nowhere", "consul://h?token-file=/nowhere", "consuls://:hunter2@h?ca=/nowhere", "consuls://:hunter2@h?cert=/nowhere",
-	"consuls://:hunter2@h?insecure=1", "consul://:hunter2@h?%zz=hunter2",
+	"consul://:hunter2@a/p,b/p", "consuls://:hunter2@h?insecure=1", "consul://:hunter2@h?%zz=hunter2",
 }
 
 func TestBadURL(t *testing.T) {

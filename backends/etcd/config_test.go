@@ -52,7 +52,7 @@ var badURLs = []string{
 	"etcd://u:hunter2/x@h", "etcd://u:hunter2?@h", "etcd://u:2379?hunter2@h", "etcd://u:2379?a=hunter2@h", "etcd://u:hunter2@h/%zz",
 	"etcd://u:hunter2@h?foo=1", "etcd://u:hunter2@h?ca=x", "etcd://u:hunter2@h?prefix=", "etcd://u:hunter2@h?prefix=a&prefix=b", "etcd://u:hunter2@h/a?prefix=a",
 	"etcd://u:hunter2@h?%zz=hunter2", "etcds://u:hunter2@h?insecure=1", "etcds://u:hunter2@h?ca=/nowhere", "etcds://u:hunter2@h?ca=config.go",
-	"etcds://u:hunter2@h?cert=/nowhere", "etcds://u:hunter2@h?cert=/nowhere&key=/nowhere",
+	"etcd://u:hunter2@a/p,b/p", "etcds://u:hunter2@h?cert=/nowhere", "etcds://u:hunter2@h?cert=/nowhere&key=/nowhere",
 }
 
 func TestBadURL(t *testing.T) {

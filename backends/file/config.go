@@ -53,7 +53,7 @@ func open(dir string, kind func(dir string) (string, error)) (*Driver, error) {
 	}
 	name, err := kind(dir)
 	if err != nil {
-		return nil, misconfigured(err, "")
+		return nil, misconfigured(err, "name another directory, on a local disk")
 	}
 	if name != "" {
 		return nil, misconfigured(fmt.Errorf("%s is on a network file system (%s), where locks can be lost unnoticed", dir, name),

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -17,14 +18,21 @@ import (
 	"github.com/leaderrun/leaderrun/internal/credentialplugin"
 )
 
+const (
+	pemHint   = "certificate-authority of the kubeconfig names a file with certificates in PEM form, which this user can read"
+	pairHint  = "client-certificate and client-key of the kubeconfig name files in PEM form, which this user can read"
+	tokenHint = "tokenFile of the kubeconfig names a file with a token, which this user can read"
+	fileHint  = "correct ?kubeconfig=: it names a kubeconfig that this user can read"
+)
+
 // inPod uses what every pod is given: address, authority, namespace, and a token that is replaced every hour or so.
-func (c *config) inPod(s surroundings, token string) error {
+func (c *config) inPod(s surroundings) error {
 	c.source = "the pod's service account"
 	c.server = "https://" + net.JoinHostPort(s.env("KUBERNETES_SERVICE_HOST"), s.env("KUBERNETES_SERVICE_PORT"))
 	ca := filepath.Join(s.account, "ca.crt")
 	pem, err := os.ReadFile(ca)
 	if err != nil {
-		return backends.Misconfigured("", "service account: %w", err)
+		return backends.Misconfigured(accountHint, "service account: %w", err)
 	}
 	roots, err := authorities(pem, ca)
 	if err != nil {
@@ -34,7 +42,7 @@ func (c *config) inPod(s surroundings, token string) error {
 		c.namespace = strings.TrimSpace(string(name))
 	}
 	c.api.TLS = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
-	c.api.Credentials = &api.TokenFile{Path: token}
+	c.api.Credentials = &api.TokenFile{Path: s.token()}
 	return nil
 }
 
@@ -45,10 +53,14 @@ func (c *config) byKubeconfig(s surroundings) error {
 	}
 	of, err := kubeconfig.Load(files, c.context)
 	if e, ok := errors.AsType[*kubeconfig.Error](err); ok {
-		return backends.Misconfigured(e.Hint, "%w", e.Err)
+		hint := e.Hint
+		if _, unread := errors.AsType[*fs.PathError](err); unread && c.kubeconfig != "" {
+			hint = fileHint
+		}
+		return backends.Misconfigured(hint, "%w", e.Err)
 	}
 	if err != nil {
-		return backends.Misconfigured("", "%w", err)
+		return backends.Misconfigured(fileHint, "%w", err)
 	}
 	c.source = "context " + of.Name + " of " + strings.Join(files, ", ")
 	if of.User.Token != "" || of.User.KeyData != nil {
@@ -70,7 +82,7 @@ func clusterTLS(of kubeconfig.Cluster) (*tls.Config, error) {
 	if pem == nil && of.CA != "" {
 		var err error
 		if pem, err = os.ReadFile(of.CA); err != nil {
-			return nil, backends.Misconfigured("", "kubeconfig: certificate-authority: %w", err)
+			return nil, backends.Misconfigured(pemHint, "kubeconfig: certificate-authority: %w", err)
 		}
 	}
 	if pem == nil {
@@ -84,7 +96,7 @@ func clusterTLS(of kubeconfig.Cluster) (*tls.Config, error) {
 func authorities(pem []byte, where string) (*x509.CertPool, error) {
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(pem) {
-		return nil, backends.Misconfigured("", "%s holds no certificate in PEM form", where)
+		return nil, backends.Misconfigured(pemHint, "%s holds no certificate in PEM form", where)
 	}
 	return pool, nil
 }
@@ -100,7 +112,7 @@ func userCredentials(of *kubeconfig.Context) (api.Credentials, error) {
 	case u.TokenFile != "":
 		f := &api.TokenFile{Path: u.TokenFile, Certificate: pair}
 		if _, err := f.Get(context.Background()); err != nil { // it is a file, and read at once
-			return nil, backends.Misconfigured("", "kubeconfig: %w", err)
+			return nil, backends.Misconfigured(tokenHint, "kubeconfig: %w", err)
 		}
 		return f, nil
 	case u.Token == "" && u.Exec != nil:
@@ -122,14 +134,14 @@ func keyPair(u kubeconfig.User) (*tls.Certificate, error) {
 		key, errKey = os.ReadFile(u.Key)
 	}
 	if err := errors.Join(errCert, errKey); err != nil {
-		return nil, backends.Misconfigured("", "kubeconfig: %w", err)
+		return nil, backends.Misconfigured(pairHint, "kubeconfig: %w", err)
 	}
 	if cert == nil {
 		return nil, nil //nolint:nilnil // the user has none
 	}
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
-		return nil, backends.Misconfigured("", "kubeconfig: client-certificate and client-key: %w", err)
+		return nil, backends.Misconfigured(pairHint, "kubeconfig: client-certificate and client-key: %w", err)
 	}
 	return &pair, nil
 }
@@ -164,7 +176,7 @@ func pluginOf(of *kubeconfig.Context) (plugin, error) {
 		if ca == nil && of.Cluster.CA != "" {
 			var err error
 			if ca, err = os.ReadFile(of.Cluster.CA); err != nil {
-				return plugin{}, backends.Misconfigured("", "kubeconfig: certificate-authority: %w", err)
+				return plugin{}, backends.Misconfigured(pemHint, "kubeconfig: certificate-authority: %w", err)
 			}
 		}
 		if ca != nil {

@@ -17,6 +17,8 @@ const (
 	defaultNamespace = "default"
 	shapes           = "k8s://NAMESPACE, k8s://NAMESPACE/PREFIX?kubeconfig=FILE&context=NAME"
 
+	accountHint = "automountServiceAccountToken: true in the pod's spec gives it one; or ?kubeconfig=FILE says who asks"
+
 	longestName = 63 // of a namespace (RFC 1123), and of a label's value
 )
 
@@ -58,6 +60,9 @@ type surroundings struct {
 	env     func(name string) string
 	account string // the folder with a pod's service account
 }
+
+func (s surroundings) isPod() bool   { return s.env("KUBERNETES_SERVICE_HOST") != "" }
+func (s surroundings) token() string { return filepath.Join(s.account, "token") }
 
 func ours() surroundings {
 	return surroundings{env: os.Getenv, account: "/var/run/secrets/kubernetes.io/serviceaccount"}
@@ -101,9 +106,8 @@ func isLabel(name string) bool {
 
 // locate finds the cluster: what the URL names, else the one whose pod this is, else where kubectl looks.
 func (c *config) locate(s surroundings) error {
-	token := filepath.Join(s.account, "token")
-	if c.kubeconfig == "" && c.context == "" && s.env("KUBERNETES_SERVICE_HOST") != "" && isThere(token) {
-		return c.inPod(s, token)
+	if c.kubeconfig == "" && c.context == "" && s.isPod() && isThere(s.token()) {
+		return c.inPod(s)
 	}
 	return c.byKubeconfig(s)
 }
@@ -127,8 +131,13 @@ func (c *config) files(s surroundings) ([]string, error) {
 	if len(named) > 0 {
 		return named, nil
 	}
-	if home := s.env("HOME"); home != "" {
-		return []string{filepath.Join(home, ".kube", "config")}, nil
+	home := s.env("HOME")
+	path := filepath.Join(home, ".kube", "config")
+	switch {
+	case c.context == "" && s.isPod() && (home == "" || !isThere(path)): // nobody expects kubectl's file there
+		return nil, backends.Misconfigured(accountHint, "this pod has no service account token (%s)", s.token())
+	case home != "":
+		return []string{path}, nil
 	}
 	return nil, backends.Misconfigured("?kubeconfig=FILE", "nothing says where the Kubernetes cluster is: this is no pod, and $KUBECONFIG and $HOME are not set")
 }

@@ -139,6 +139,7 @@ func TestBadURLs(t *testing.T) {
 		"k8s://ns/a?prefix=b":                 "two prefixes",
 		"k8s://ns?context=z":                  `no context "z"`,
 		"k8s://ns?kubeconfig=/nowhere/config": "no such file",
+		"k8s://ns?kubeconfig=" + dir:          "is a directory",
 		"k8s://ns?kubeconfig=" + insecure:     "insecure-skip-tls-verify",
 		"k8s://ns?kubeconfig=" + noCA:         "no such file",
 		"k8s://ns?kubeconfig=" + badCA:        "no certificate in PEM",
@@ -147,12 +148,45 @@ func TestBadURLs(t *testing.T) {
 	} {
 		_, err := parseURL(url, around(t, nil))
 		p, ok := errors.AsType[*backends.PermanentError](err)
-		if !ok || p.Kind != backends.Configuration || !strings.Contains(p.Error(), shows) || strings.Contains(p.Error()+p.Hint, "sesame") {
+		if !ok || p.Kind != backends.Configuration || !strings.Contains(p.Error(), shows) || p.Hint == "" || strings.Contains(p.Error()+p.Hint, "sesame") {
 			t.Errorf("%s: %v, want %q", url, err, shows)
 		}
 	}
 	if _, err := parseURL("k8s://", surroundings{env: func(string) string { return "" }}); err == nil || !strings.Contains(err.Error(), "nothing says where") {
 		t.Errorf("nowhere: %v", err)
+	}
+}
+
+// TestRemedies: whoever has no kubeconfig in a pod wants a token there, and whoever has named one has to correct that.
+func TestRemedies(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	pod := map[string]string{"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
+	homely := map[string]string{"KUBERNETES_SERVICE_HOST": "10.0.0.1", "HOME": home}
+	named := map[string]string{"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBECONFIG": "/nowhere/config"}
+	for _, c := range []struct {
+		url         string
+		env         map[string]string
+		shows, hint string
+	}{
+		{"k8s://", pod, "this pod has no service account token (" + home + "/none/token)", "automountServiceAccountToken: true"},
+		{"k8s://", homely, "this pod has no service account token", "automountServiceAccountToken: true"},
+		{"k8s://", named, "/nowhere/config: no such file", "?kubeconfig=FILE names another one"},
+		{"k8s://?context=a", homely, home + "/.kube/config: no such file", "?kubeconfig=FILE names another one"},
+		{"k8s://", map[string]string{"HOME": home}, home + "/.kube/config: no such file", "?kubeconfig=FILE names another one"},
+		{"k8s://?kubeconfig=/nowhere/config", pod, "/nowhere/config: no such file", "correct ?kubeconfig="},
+	} {
+		s := surroundings{account: filepath.Join(home, "none"), env: func(name string) string { return c.env[name] }}
+		_, err := parseURL(c.url, s)
+		p, ok := errors.AsType[*backends.PermanentError](err)
+		if !ok || p.Kind != backends.Configuration || !strings.Contains(p.Error(), c.shows) || !strings.Contains(p.Hint, c.hint) {
+			t.Errorf("%s, %v: %v (%+v), want %q and the hint %q", c.url, c.env, err, p, c.shows, c.hint)
+		}
+	}
+	put(t, home, ".kube/config", twoContexts)
+	s := surroundings{account: filepath.Join(home, "none"), env: func(name string) string { return homely[name] }}
+	if c, err := parseURL("k8s://", s); err != nil || c.server != "https://h:6443" {
+		t.Errorf("a pod without a token that has a kubeconfig: %+v, %v", c, err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,7 +19,7 @@ const (
 	defaultTable   = "leaderrun"
 	defaultPort    = "5432"
 	defaultLongest = 30 * time.Second
-	longestHint    = "?longest-ttl=DURATION in the backend URL raises it, on every host; after a restart or a failover nobody starts for so long"
+	longestHint    = "use a shorter TTL; or ?longest-ttl=DURATION in the backend URL raises it, on every host; after a restart or a failover nobody starts for so long"
 	shapes         = "postgres://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE?prefix=TABLE&sslmode=verify-full"
 	modes          = "disable, prefer, require, verify-ca or verify-full; prefer, the default, verifies nothing"
 	longestName    = 63 // bytes of an identifier
@@ -54,7 +55,13 @@ func knownOptions() backendurl.Options[config] {
 		}},
 	}.WithTLS(func(c *config) *backendurl.TLSFiles { return c.files })
 	for ours, libpqs := range map[string]string{"ca": "sslrootcert", "cert": "sslcert", "key": "sslkey"} {
-		options[libpqs] = options[ours]
+		option := options[ours]
+		set := option.Set
+		option.Set = func(c *config, v string) error {
+			c.files.Called(ours, libpqs)
+			return set(c, v)
+		}
+		options[libpqs] = option
 	}
 	return options
 }
@@ -95,9 +102,12 @@ func parseURL(raw string) (*config, error) {
 	case u.User == "" && u.Password != "":
 		return nil, backends.Misconfigured(shapes, "the backend URL has a password without a user")
 	}
-	database, err := url.PathUnescape(strings.TrimSuffix(u.Path, "/"))
-	if err != nil || strings.ContainsAny(user+u.Password+database, "\x00") {
-		return nil, backends.Misconfigured(shapes, "the path of the backend URL is not the name of a database")
+	database, err := databaseOf(u)
+	if err != nil {
+		return nil, err
+	}
+	if strings.ContainsAny(user+u.Password, "\x00") {
+		return nil, backends.Misconfigured(shapes, "the user or password in the backend URL has a zero byte")
 	}
 	if c.table, err = quoteTable(c.prefix); err != nil {
 		return nil, err
@@ -107,6 +117,24 @@ func parseURL(raw string) (*config, error) {
 	}
 	err = c.secure()
 	return c, err
+}
+
+// databaseOf returns the name of the database; "": that of the user. It refuses what reads as one thing and would be another.
+func databaseOf(u *backendurl.URL) (string, error) {
+	if slices.ContainsFunc(u.Addrs, func(addr string) bool { return strings.Contains(strings.ToUpper(addr), "%2F") }) {
+		return "", backends.Misconfigured("name a host, such as localhost: a server on the same machine is asked over TCP too",
+			"the backend URL has a socket in the place of a host")
+	}
+	path := strings.TrimSuffix(u.Path, "/")
+	if strings.Contains(path, "/") {
+		return "", backends.Misconfigured("the path names the database, ?prefix= the table; a slash in a name is written as %2F",
+			"the path of the backend URL has more than the name of a database")
+	}
+	database, err := url.PathUnescape(path)
+	if err != nil || strings.Contains(database, "\x00") {
+		return "", backends.Misconfigured(shapes, "the path of the backend URL is not the name of a database")
+	}
+	return database, nil
 }
 
 // quoteTable writes TABLE or SCHEMA.TABLE as SQL has it. No name is folded to lower case.

@@ -49,12 +49,24 @@ var badURLs = []string{
 	"postgres://u:hunter2@h?prefix=a&prefix=b", "postgres://u:hunter2@h?sslmode=allow", "postgres://u:hunter2@h?sslmode=hunter2", "postgres://u:hunter2@h?longest-ttl=x",
 	"postgres://u:hunter2@h?sslrootcert=/nowhere", "postgres://u:hunter2@h?sslrootcert=config.go", "postgres://u:hunter2@h?sslcert=/nowhere",
 	"postgres://u:hunter2@h?sslmode=disable&sslcert=/nowhere&sslkey=/nowhere", "postgres://u:hunter2@h?sslmode=prefer&sslrootcert=/nowhere",
+	"postgres://u:hunter2@a/d,b/d", "postgres://u:hunter2@h/d/x", "postgres://u:hunter2@%2Frun%2Fpostgresql/d", "postgres://u:hunter2@h,%2frun/d",
+	"postgres://u:hunter2@h/d?host=/run/postgresql", "postgres://u:hunter?2@h/d",
 	"postgres://u:hunter2@h?prefix=" + "0123456789012345678901234567890123456789012345678901234567890123",
 }
 
 func TestBadURL(t *testing.T) {
 	t.Parallel()
 	backendtest.BadURLs(t, Open, badURLs)
+	for url, want := range map[string]string{
+		"postgres://u@h?sslrootcert=/nowhere":          "option sslrootcert of the URL",
+		"postgres://u@h?sslcert=/nowhere&sslkey=/none": "options sslcert and sslkey of the URL",
+		"postgres://u@%2Frun%2Fpostgresql/d":           "has a socket",
+		"postgres://u@h/d/x":                           "more than the name of a database",
+	} {
+		if _, err := Open(url); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", url, err, want)
+		}
+	}
 }
 
 func TestRedacted(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 const (
 	defaultPrefix  = "leaderrun"
 	defaultLongest = 30 * time.Second
-	longestHint    = "?longest-ttl=DURATION in the backend URL raises it, on every host; after the store was lost nobody runs for so long"
+	longestHint    = "use a shorter TTL; or ?longest-ttl=DURATION in the backend URL raises it, on every host; after the store was lost nobody runs for so long"
 )
 
 // config is what a backend URL says.

@@ -43,7 +43,7 @@ func TestBadURL(t *testing.T) {
 		"zk://u%3Ax:hunter2@h", "zk://u:hunter2%zz@h", "zk://u:hunter2/x@h", "zk://u:hunter2?@h", "zk://u:2181?hunter2@h",
 		"zk://u:hunter2@h/%zz", "zk://u:hunter2@h/a//b", "zk://u:hunter2@h/a/../b", "zk://u:hunter2@h/.", "zk://u:hunter2@h/a%00b",
 		"zk://u:hunter2@h?prefix=", "zk://u:hunter2@h?prefix=a//b", "zk://u:hunter2@h?foo=1", "zk://u:hunter2@h?ca=x",
-		"zks://u:hunter2@h?ca=/nowhere", "zks://u:hunter2@h?cert=/nowhere",
+		"zk://u:hunter2@a:2181/c,b:2181/c", "zks://u:hunter2@h?ca=/nowhere", "zks://u:hunter2@h?cert=/nowhere",
 	})
 }
 

@@ -19,6 +19,9 @@ import (
 
 const redacted = "xxxxx"
 
+// escapes is the remedy where a user or password may have been taken for another part of the URL.
+const escapes = "in a user or password, / ? @ : and % are written as %2F %3F %40 %3A and %25"
+
 // Form says what URLs of one kind look like.
 type Form struct {
 	Shapes string // examples, for the hint of an error
@@ -61,7 +64,7 @@ func Parse(raw string, f Form) (*URL, error) {
 			authority, path = rest[:i+1], rest[i+1:]
 		}
 	} else if strings.Contains(path, "@") {
-		return nil, backends.Misconfigured("in a user or password, / ? @ : and % are written as %2F %3F %40 %3A and %25", "the URL has an @ after its hosts")
+		return nil, backends.Misconfigured(escapes, "the URL has an @ after its hosts")
 	}
 	hosts := authority
 	if i := strings.LastIndex(authority, "@"); i >= 0 {
@@ -80,7 +83,13 @@ func Parse(raw string, f Form) (*URL, error) {
 		u.Path = path
 	}
 	if err := set(hosts, f); err != nil {
+		if strings.Contains(u.query, "@") {
+			return nil, backends.Misconfigured(escapes, "the URL has an @ after its hosts")
+		}
 		return nil, err
+	}
+	if !f.Socket && !f.Name && strings.Contains(path, ",") { // else a host that has it so uses other keys than the rest
+		return nil, backends.Misconfigured("the path comes once, after all hosts; a comma in it is written as %2C", "the path of the URL has a comma")
 	}
 	return u, nil
 }

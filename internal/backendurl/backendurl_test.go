@@ -34,7 +34,8 @@ func read(raw string) (*URL, *settings, error) {
 func TestRedacted(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]string{
-		"X://h": "x://h:7",
+		"X://h":          "x://h:7",
+		"x://a,b/p%2Cq/": "x://a:7,b:7/p%2Cq/",
 		"x://u:hunter2@a,b:1,[::1]/p%2Fq?prefix=z": "x://u:xxxxx@a:7,b:1,[::1]:7/p%2Fq?prefix=z",
 		"x://h?token=hunter2&prefix=p":             "x://h:7?prefix=p&token=xxxxx",
 		"xs://h?server-name=n":                     "xs://h:7?server-name=n",
@@ -66,11 +67,14 @@ func TestErrorsShowNoSecret(t *testing.T) {
 		"x://u:hunter2@h?ca=hunter2":        "prefix (",
 		"xs://u:hunter2@h?none=1":           "server-name (",
 		"x://u:a/hunter2@h":                 "%2F",
-		"x://u:7?hunter2@h":                 "options: ",
+		"x://u:7?hunter2@h":                 "%3F",
+		"x://u:a?hunter2@h":                 "%3F",
+		"x://u:hunter2@a/p,b/p":             "once, after all hosts",
+		"x://h?prefix=":                     "leave the option out",
 		"x://u:hunter2%zz@h":                "%25",
 		"x://u:hunter2@h:x":                 "x://HOST",
 		"x://u@h":                           "x://HOST",
-		"x://h?token=hunter2&token=hunter2": "",
+		"x://h?token=hunter2&token=hunter2": "keep one",
 		"x+unix://u:hunter2@h":              "x://HOST",
 	} {
 		_, _, err := read(raw)
@@ -81,6 +85,26 @@ func TestErrorsShowNoSecret(t *testing.T) {
 		}
 		if strings.Contains(err.Error()+p.Hint, "hunter2") {
 			t.Errorf("%s: shows the password: %v (%s)", raw, err, p.Hint)
+		}
+	}
+}
+
+// TestUnusableFiles: what is wrong with a file is said of the option that was written, and the remedy is about files.
+func TestUnusableFiles(t *testing.T) {
+	t.Parallel()
+	for want, f := range map[string]TLSFiles{
+		"option ca of the URL: open /nowhere":                 {CA: "/nowhere"},
+		"option ca of the URL: options.go holds no":           {CA: "options.go"},
+		"options cert and key of the URL: open /nowhere":      {Cert: "/nowhere", Key: "/nowhere"},
+		"only one of the options cert and key":                {Cert: "/nowhere"},
+		"option sslrootcert of the URL: open /nowhere":        {CA: "/nowhere", names: map[string]string{"ca": "sslrootcert"}},
+		"options sslcert and key of the URL: open /nowhere":   {Cert: "/nowhere", Key: "/nowhere", names: map[string]string{"cert": "sslcert"}},
+		"the URL has only one of the options cert and sslkey": {Key: "/nowhere", names: map[string]string{"key": "sslkey"}},
+	} {
+		_, err := f.Config()
+		p, ok := errors.AsType[*backends.PermanentError](err)
+		if !ok || !strings.Contains(p.Error(), want) || !strings.Contains(p.Hint, "PEM") && !strings.Contains(p.Hint, "=FILE&") {
+			t.Errorf("%+v: %v (%+v), want %q", f, err, p, want)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package backendurl
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -12,6 +13,9 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 )
+
+// caRemedy is what helps where the file of an authority cannot be used.
+const caRemedy = "name a file with certificates in PEM form, which this user can read"
 
 // Option is one query parameter of a URL that configures a C.
 type Option[C any] struct {
@@ -35,17 +39,22 @@ func (o Options[C]) Read(u *URL, c *C) error {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		option, ok := o[name]
 		if !ok || (option.Fits != nil && !option.Fits(c)) {
+			hint := o.list(c)
 			if strings.Contains(u.query, "@") { // perhaps the rest of a password that was not percent-encoded
-				name = "…"
+				name, hint = "…", hint+"; "+escapes
 			}
-			return backends.Misconfigured(o.list(c), "the URL has an option that %s:// does not know: %q", u.Scheme, name)
+			return backends.Misconfigured(hint, "the URL has an option that %s:// does not know: %q", u.Scheme, name)
 		}
 		if len(values[name]) > 1 {
-			return backends.Misconfigured("", "the URL has ?%s= more than once", name)
+			return backends.Misconfigured("keep one of them", "the URL has ?%s= more than once", name)
 		}
 		value := values.Get(name)
 		if err := option.Set(c, value); err != nil {
-			return backends.Misconfigured(option.Help, "option %s of the URL: %w", name, err)
+			hint := option.Help
+			if value == "" {
+				hint = "write a value behind " + name + "=, or leave the option out"
+			}
+			return backends.Misconfigured(hint, "option %s of the URL: %w", name, err)
 		}
 		if option.Secret {
 			value = redacted
@@ -77,7 +86,22 @@ func Prefix[C any](prefix func(c *C) *string) Option[C] {
 }
 
 // TLSFiles are the options that make a TLS configuration together.
-type TLSFiles struct{ CA, Cert, Key, ServerName string }
+type TLSFiles struct {
+	CA, Cert, Key, ServerName string
+
+	names map[string]string // of options that the URL has under another name, by ours
+}
+
+// Called notes that the URL has one of the options under another name than ours: errors show what was written.
+func (f *TLSFiles) Called(ours, written string) {
+	if f.names == nil {
+		f.names = map[string]string{}
+	}
+	f.names[ours] = written
+}
+
+// name returns an option's name as the URL has it.
+func (f *TLSFiles) name(ours string) string { return cmp.Or(f.names[ours], ours) }
 
 // WithTLS adds the options of TLSFiles. files returns where they are kept; nil: this URL asks for no TLS.
 func (o Options[C]) WithTLS(files func(c *C) *TLSFiles) Options[C] {
@@ -105,20 +129,22 @@ func (f *TLSFiles) Config() (*tls.Config, error) {
 	if f.CA != "" {
 		pem, err := os.ReadFile(f.CA)
 		if err != nil {
-			return nil, backends.Misconfigured("", "option ca of the URL: %w", err)
+			return nil, backends.Misconfigured(caRemedy, "option %s of the URL: %w", f.name("ca"), err)
 		}
 		c.RootCAs = x509.NewCertPool()
 		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, backends.Misconfigured("", "option ca of the URL: %s holds no certificate in PEM form", f.CA)
+			return nil, backends.Misconfigured(caRemedy, "option %s of the URL: %s holds no certificate in PEM form", f.name("ca"), f.CA)
 		}
 	}
+	cert, key := f.name("cert"), f.name("key")
 	if (f.Cert == "") != (f.Key == "") {
-		return nil, backends.Misconfigured("?cert=FILE&key=FILE", "the URL has only one of the options cert and key")
+		return nil, backends.Misconfigured("?"+cert+"=FILE&"+key+"=FILE", "the URL has only one of the options %s and %s", cert, key)
 	}
 	if f.Cert != "" {
 		pair, err := tls.LoadX509KeyPair(f.Cert, f.Key)
 		if err != nil {
-			return nil, backends.Misconfigured("", "options cert and key of the URL: %w", err)
+			return nil, backends.Misconfigured("name files with a certificate and its key in PEM form, which this user can read",
+				"options %s and %s of the URL: %w", cert, key, err)
 		}
 		c.Certificates = []tls.Certificate{pair}
 	}

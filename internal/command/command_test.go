@@ -276,10 +276,41 @@ func TestSecretsAreNotTold(t *testing.T) {
 			}
 		}
 	}
+	// What is no secret is shown, and what hides one keeps the shape of a URL.
+	for url, want := range map[string]string{
+		"postgres://u@host/db":           "postgres://u@host/db",
+		"postgresql://sesame@host,i/d":   "postgresql://sesame@host,i/d",
+		"postgres://u:pw@host/db":        "postgres://xxxxx@host/db",
+		"postgres://u/pw@host/db":        "postgres://xxxxx@host/db",
+		"consul://sesame-street@host":    "consul://xxxxx@host",
+		"redis://:sesame-street@host/0":  "redis://xxxxx@host/0",
+		"mysql://sesame-street@host?a=b": "mysql://xxxxx@host?a=b",
+	} {
+		v := &voice{}
+		v.keepSecret(secretsOf(url)...)
+		if said := v.redact(url); said != want {
+			t.Errorf("%s: says %s, want %s", url, said, want)
+		}
+	}
 	v := &voice{}
 	v.keepSecret(secretsOf("redis://:a@host")...)
 	if said := string(v.text("a job", "")); said != "leaderrun: a job\n" {
 		t.Errorf("a short password garbles %q", said)
+	}
+}
+
+// A file that this user may not read is named, and so is the remedy.
+func TestBackendFileThatIsNotReadable(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root reads everything")
+	}
+	path := filepath.Join(t.TempDir(), "url")
+	if err := os.WriteFile(path, []byte("file:"), 0); err != nil {
+		t.Fatal(err)
+	}
+	_, err := heldURL(path)
+	if err == nil || !strings.Contains(err.Error(), path+": permission denied") || !strings.Contains(hintOf(err), "readable for this user") {
+		t.Errorf("%v, hint %q", err, hintOf(err))
 	}
 }
 

@@ -19,7 +19,7 @@ const (
 	systemConfig = "/etc/leaderrun.yaml"
 	userConfig   = "leaderrun.yaml" // in the user's configuration directory
 	maxConfig    = 1 << 20
-	notYAML      = "the file is YAML: one `key: value` a line, with quotes around a value that begins with * or @"
+	notYAML      = "the file is YAML: one `key: value` a line, with quotes around a value that begins with * or @ or ends with :"
 )
 
 // loadFiles reads the configuration: the named file, which must exist, or else the system's and the user's,

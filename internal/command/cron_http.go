@@ -17,7 +17,7 @@ const (
 	livePatience  = time.Second     // the loop of the daemon answers in microseconds
 	readyPatience = 3 * time.Second // the backend
 	httpPatience  = 10 * time.Second
-	readyProbe    = "leaderrun doctor" // a job that may or may not be there
+	readyProbe    = "leaderrun cron" // a job that may or may not be there
 )
 
 // listen serves metrics and health. The returned function ends it.

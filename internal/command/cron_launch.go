@@ -131,7 +131,7 @@ func (a *launch) Ended(tick time.Time, r runner.Result) {
 	if a.file != nil {
 		a.file.Ended(a.job.Name, r, tick, now)
 		if err := a.file.Write(); err != nil {
-			a.call.voice.warn("--metrics-textfile: "+err.Error(), "")
+			a.call.voice.warnOfMetrics(err)
 		}
 	}
 	for _, before := range r.Before {

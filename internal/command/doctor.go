@@ -133,7 +133,7 @@ func (x *checkup) lease() {
 	}
 	silence := time.Duration(plan.Deadline(0).Term)
 	x.Fine(what, "%v: renewed every %v; a run is ended %v after the last renewal", x.ttl, (x.ttl / 3).Round(time.Millisecond), silence)
-	x.Fine("take-over", "at worst %v after the last renewal of a holder that died", x.store.Limits().TakeOver(x.ttl).Round(time.Millisecond))
+	x.Fine("take-over", "a standby within %v of the last renewal of a holder that died", x.store.Limits().TakeOver(x.ttl).Round(time.Millisecond))
 }
 
 // report writes the findings.

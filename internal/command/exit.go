@@ -176,7 +176,7 @@ cannot be written, and with:
 		{"check", fmt.Sprintf("%d: the run does not lead, or nobody can tell", codeLost)},
 		{"fence", fmt.Sprintf("%d: the run is stale, and nothing was written; %d: not in a run; %d: the resource cannot be\nreached, or cannot do it now (a full disk); %d: there is nothing to --read yet;\nCOMMAND's own where it failed", codeStale, codeUsage, codeUnavailable, codeNoData)},
 		{"doctor", fmt.Sprintf("%d: something is bad", codeBad)},
-		{"cron", fmt.Sprintf("0: it was told to end, and has drained; %d: it cannot start, or a fault in its file;\n%d: it broke. What its commands end with is in its log, history and metrics", codeConfiguration, codeInternal)},
+		{"cron", fmt.Sprintf("0: it was told to end, and has drained; %d, %d: it cannot start: the backend refuses it,\nor a fault in its file; %d: it broke. What its commands end with is in its log,\nhistory and metrics", codeCredentials, codeConfiguration, codeInternal)},
 	})
 }
 
@@ -185,10 +185,10 @@ func runCodes() string {
 	return codeTable([]codeRow{
 		{fmt.Sprintf("%d or -E N", codeGoodHands), "not run, in good hands: another holder runs the job now, or this tick or key is done"},
 		{fmt.Sprintf("%d or -E N", codeBadHands), "not run, not in good hands: --wait ran out, it is later than --start-deadline, or\nthe tick or key failed, was stopped, lost or missed"},
-		{fmt.Sprint(codeUsage), "the command line is wrong"},
+		{fmt.Sprint(codeUsage), "the command line is wrong, or names a file or directory that cannot be used"},
 		{fmt.Sprint(codeUnavailable), "the backend cannot be reached or cannot decide: not run"},
 		{fmt.Sprint(codeInternal), "a fault of leaderrun itself; its guardian died and the run was stopped"},
-		{fmt.Sprint(codeLost), "the lease was lost or broken and the run was stopped; or the end of a tick or key\ncould not be recorded"},
+		{fmt.Sprint(codeLost), "the lease was lost or broken and the run was stopped; the run could not be confirmed\ndead; or the end of a tick or key could not be recorded"},
 		{fmt.Sprint(codeCredentials), "the backend refuses the credentials"},
 		{fmt.Sprint(codeConfiguration), "the configuration is wrong, a clock is far ahead, or this host's schedule is outdated"},
 		{fmt.Sprint(codeTimeout), "--timeout ended COMMAND"},

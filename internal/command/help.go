@@ -70,7 +70,7 @@ func rootPage(root *command) string {
 	run := runCommand()
 	b.WriteString("\nExamples:\n")
 	writeExamples(&b, run.examples[:3])
-	b.WriteString("\nOptions of every command:\n")
+	b.WriteString("\n" + commonHeading() + ":\n")
 	writeOptions(&b, root.options)
 	b.WriteString("\n" + optionsText())
 	b.WriteString("\n`leaderrun help run` shows all that a run can do, and the exit codes.\n")
@@ -107,9 +107,21 @@ func commandPage(cmd *command) string {
 // heading is what stands above a group of options.
 func heading(cmd *command, group string) string {
 	if group == "" && cmd.options[0].group != "" {
-		return "Options of every command"
+		return commonHeading()
 	}
 	return cmp.Or(group, "Options")
+}
+
+// commonHeading stands above the options that all commands have but those which need no configuration.
+func commonHeading() string {
+	var plain []string
+	for _, cmd := range topCommands() {
+		if cmd.plain {
+			plain = append(plain, cmd.name)
+		}
+	}
+	last := len(plain) - 1
+	return "Options of every command but " + strings.Join(plain[:last], ", ") + " and " + plain[last]
 }
 
 // optionsNote is what a page says of options in general: the rest is a page of its own.
@@ -197,6 +209,9 @@ LEADERRUN_BACKEND_FILE names a file that holds the backend's URL.
 // environmentPage is about the variables of leaderrun: those that it reads, and those that it sets.
 func environmentPage() string {
 	return optionsText() + `
+A variable that belongs to no option, a mistyped one too, is ignored without a word; an unknown key of a
+file is an error.
+
 COMMAND finds in its environment:
   LEADERRUN_JOB            the job
   LEADERRUN_TOKEN          the fencing token: greater than that of every run of the job before
@@ -231,7 +246,7 @@ func backendsPage() string {
   zk://h1,h2,h3/chroot                   ZooKeeper; zks:// with TLS
   postgres://user:password@host/db       PostgreSQL, a row in a table
 
-?prefix=NAME keeps apart what shares a server; status shows it. docs/backends.md has all options and what
-each backend promises.
+?prefix=NAME keeps apart what shares a server; status shows it. All options, and what each backend promises:
+https://github.com/leaderrun/leaderrun/blob/main/docs/backends.md
 `
 }

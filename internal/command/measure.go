@@ -2,6 +2,7 @@ package command
 
 import (
 	"errors"
+	"io/fs"
 	"time"
 
 	"github.com/leaderrun/leaderrun/internal/metrics"
@@ -48,8 +49,20 @@ func (m *measured) ended(r runner.Result) {
 	}
 	m.file.Ended(m.job, r, tick, time.Now())
 	if err := m.file.Write(); err != nil {
-		m.voice.warn("--metrics-textfile: "+err.Error(), "")
+		m.voice.warnOfMetrics(err)
 	}
+}
+
+// warnOfMetrics says that a file of metrics could not be written.
+func (v *voice) warnOfMetrics(err error) {
+	hint := ""
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		hint = "make the directory, the one that the node exporter's textfile collector reads"
+	case errors.Is(err, fs.ErrPermission):
+		hint = "make the directory and what is in it writable for this user"
+	}
+	v.warn("--metrics-textfile: "+err.Error(), hint)
 }
 
 // parseDirectory reads the name of a directory, which need not be there yet.

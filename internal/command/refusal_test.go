@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bytes"
 	"log/slog"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/daemon"
 	"github.com/leaderrun/leaderrun/runner"
 )
 
@@ -61,6 +63,19 @@ func TestRefusals(t *testing.T) {
 		if e.Tick != c.occasion.Tick || !slices.Contains(skipReasons, e.Reason) {
 			t.Errorf("%s: of tick %d, for the reason %s", c.name, e.Tick, e.Reason)
 		}
+	}
+}
+
+// In the log of a daemon the tick that was given up is not the one of the time at which the line was written.
+func TestAGivenUpTickIsNamed(t *testing.T) {
+	var said bytes.Buffer
+	v := &voice{out: &said}
+	s := &story{voice: v, job: "j", prefix: "j: ", occasion: backends.Occasion{Tick: 1795140000}}
+	s.tell(runner.Result{Ending: runner.Interrupted, Err: daemon.ErrOvertaken}, End{})
+	v.close()
+	const want = "leaderrun: j: not run for the tick 2026-11-20T02:00:00Z: the next tick came due before the backend had answered\n"
+	if said.String() != want {
+		t.Errorf("%s, want %s", said.String(), want)
 	}
 }
 

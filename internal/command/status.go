@@ -26,10 +26,10 @@ func statusCommand() *command {
 	return &command{
 		name: "status", args: "[JOB…]", brief: "show who runs what",
 		about: `Shows for each job whether it runs, where, since when, with which token, how its last run or tick
-ended, and how long it takes at worst until another host can take over from one that crashed. Without
-JOB it shows every job that the backend has a record of; one that was forgotten stays listed with its
-token. The exit code is 1 for an unknown job. A record that cannot be read does not hide the others: they
-are shown, and the exit code is that of the error.`,
+ended, and within how long a standby takes over from a host that crashed; a newcomer may wait longer.
+Without JOB it shows every job that the backend has a record of; one that was forgotten stays listed with
+its token. The exit code is 1 for an unknown job. A record that cannot be read does not hide the others:
+they are shown, and the exit code is that of the error.`,
 		examples: []exampleLine{
 			{"all jobs", "leaderrun status"},
 			{"one job, for a program", "leaderrun status --json nightly-report"},
@@ -63,7 +63,7 @@ type jobStatus struct {
 	LastExit    *int     `json:"last_exit"`
 	LastEnded   *string  `json:"last_ended"`
 	TTL         int64    `json:"ttl_ms"`
-	TakeOver    int64    `json:"takeover_ms"` // at worst, after a crash
+	TakeOver    int64    `json:"takeover_ms"` // a standby, after a crash
 	Backend     string   `json:"backend"`
 	Prefix      string   `json:"prefix"`
 	Notes       []string `json:"notes"`

@@ -3,6 +3,7 @@ package command
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"strings"
 	"time"
@@ -22,19 +23,9 @@ func (c *call) backend() (g given, named bool, err error) {
 	g, named = c.settings.find("backend")
 	path, inFile := c.settings.lookup(backendFile)
 	if inFile && (!named || g.origin != fromCommandLine) {
-		text, err := readSmall(path)
+		held, err := heldURL(path)
 		if err != nil {
-			return given{}, false, &fault{
-				code: codeConfiguration, what: backendFile, why: reason(err), err: err,
-				hint: "it names a file that holds the backend's URL",
-			}
-		}
-		held := given{text: strings.TrimSpace(string(text)), origin: fromEnvironment, place: backendFile}
-		if strings.ContainsAny(held.text, "\r\n") {
-			return given{}, false, &fault{
-				code: codeConfiguration, what: backendFile, why: "holds more than one line",
-				hint: "it names a file that holds the backend's URL and nothing else",
-			}
+			return given{}, false, err
 		}
 		if named && g.origin == fromEnvironment && g.text != held.text {
 			return given{}, false, &fault{
@@ -54,6 +45,33 @@ func (c *call) backend() (g given, named bool, err error) {
 	return g, true, nil
 }
 
+// heldURL reads the file that LEADERRUN_BACKEND_FILE names.
+func heldURL(path string) (given, error) {
+	wrong := func(why, hint string, err error) (given, error) {
+		return given{}, &fault{code: codeConfiguration, what: backendFile, why: why, hint: hint, err: err}
+	}
+	const holds = "it names a file that holds the backend's URL"
+	if path == "" {
+		return wrong(errEmpty.Error(), "unset it; or "+holds, errEmpty)
+	}
+	content, err := readSmall(path)
+	if err != nil {
+		hint := holds
+		if errors.Is(err, fs.ErrPermission) {
+			hint = "make the file readable for this user"
+		}
+		return wrong(path+": "+reason(err), hint, err)
+	}
+	text := strings.TrimSpace(string(content))
+	switch {
+	case text == "":
+		return wrong(path+": "+errEmpty.Error(), holds, errEmpty)
+	case strings.ContainsAny(text, "\r\n"):
+		return wrong(path+": holds more than one line", holds+" and nothing else", nil)
+	}
+	return given{text: text, origin: fromEnvironment, place: backendFile}, nil
+}
+
 // openStore opens the backend that the options name.
 func (c *call) openStore() (all.Store, error) {
 	g, named, err := c.backend()
@@ -71,10 +89,10 @@ func (c *call) openStore() (all.Store, error) {
 	}
 	f := badValue(g, err)
 	if !named {
-		f.what = "the default backend " + defaultBackend
+		f.what = "the default backend, " + strings.TrimSuffix(defaultBackend, ":")
 		f.code = errorCode(err)
 	}
-	if hint := hintOf(err); hint != "" {
+	if hint := hintOf(err); hint != "" || g.origin == fromCommandLine { // what any URL looks like is no remedy
 		f.hint = hint
 	}
 	if p, ok := errors.AsType[*backends.PermanentError](err); ok && p.Kind == backends.Credentials {
@@ -97,7 +115,7 @@ func (c *call) unnamed() error {
 		}
 	}
 	if c.cmd.name == "run" || c.cmd.name == "cron" {
-		c.voice.warn("no backend named: only runs on this host exclude each other", remedy+"; `file:` there says that this is meant")
+		c.voice.warn("no backend named: only runs on this host exclude each other", remedy+"; `backend: \"file:\"` there says that this is meant")
 	}
 	return nil
 }
@@ -116,7 +134,7 @@ func checkTTL(ttl time.Duration, l backends.Limits) (hint string, err error) {
 // secretsOf returns what of a backend URL no output may show: the URL as it stands, and its password, where
 // it is long enough not to be a part of other words.
 func secretsOf(rawURL string) []string {
-	_, rest, found := strings.Cut(rawURL, "://")
+	scheme, rest, found := strings.Cut(rawURL, "://")
 	if !found {
 		return nil
 	}
@@ -130,7 +148,9 @@ func secretsOf(rawURL string) []string {
 		}
 	}
 	if at := strings.LastIndex(rest, "@"); at >= 0 {
-		secrets = append(secrets, rest[:at+1])
+		if !isUser(scheme, rest[:at]) {
+			secrets = append(secrets, rest[:at+1])
+		}
 		_, password, _ := strings.Cut(rest[:at], ":")
 		add(password)
 	}
@@ -146,4 +166,14 @@ func secretsOf(rawURL string) []string {
 		}
 	}
 	return secrets
+}
+
+// isUser says whether what stands before the @ of a URL is a user without a password. Elsewhere than on PostgreSQL it may
+// be a token that somebody wrote into the wrong place.
+func isUser(scheme, text string) bool {
+	switch strings.ToLower(scheme) {
+	case "postgres", "postgresql":
+		return !strings.ContainsAny(text, ":/?@")
+	}
+	return false
 }

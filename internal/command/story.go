@@ -75,7 +75,7 @@ func (s *story) tell(r runner.Result, end End) {
 	case runner.Interrupted:
 		e.Level, e.Reason, e.Text = slog.LevelInfo, runner.ReasonSignal, "not run: received "+r.Signal.String()
 		if r.Signal == 0 {
-			e.Text = fmt.Sprintf("not run: %v", r.Err)
+			e.Text = fmt.Sprintf("not run for the tick %s: %v", tickText(e.Tick), r.Err)
 		}
 		if errors.Is(r.Err, daemon.ErrOvertaken) { // nobody else may have run it
 			e.Level, e.Reason = slog.LevelWarn, runner.ReasonUnreachable

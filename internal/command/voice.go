@@ -168,7 +168,11 @@ func (v *voice) redact(text string) string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, s := range v.secrets {
-		text = strings.ReplaceAll(text, s, "xxxxx")
+		hidden := "xxxxx"
+		if strings.HasSuffix(s, "@") { // what stands before the host of a URL
+			hidden += "@"
+		}
+		text = strings.ReplaceAll(text, s, hidden)
 	}
 	return text
 }

@@ -129,7 +129,11 @@ func (r *reader) finish(d *draft) {
 	if !d.anyWrong("ttl", "grace") {
 		var err error
 		if job.Timeline, err = runner.NewTimeline(job.TTL, job.Grace); err != nil {
-			r.problem(d.at("grace", "ttl"), d.what(""), err.Error(), "raise ttl, or leave grace out")
+			hint := "raise ttl, or leave grace out"
+			if job.TTL < runner.MinTTL {
+				hint = "raise ttl"
+			}
+			r.problem(d.at("grace", "ttl"), d.what(""), err.Error(), hint)
 		}
 	}
 	if job.Overlap == Replace && job.OnLost == backends.Rerun && !d.anyWrong("overlap", "on_lost") {

@@ -252,7 +252,7 @@ func TestYAMLRefused(t *testing.T) {
 func TestValuesRefused(t *testing.T) {
 	for line, want := range map[string]string{
 		"ttl: x":             `a: ttl: "x" is not a duration like 90s, 1h30m, 2d, or 15 for seconds: write it like ` + "`ttl: 15s`",
-		"ttl: 1s":            "a: a TTL of 1s is too short to renew, retry, stop and kill within: at least 5s: raise ttl, or leave grace out",
+		"ttl: 1s":            "a: a TTL of 1s is too short to renew, retry, stop and kill within: at least 5s: raise ttl",
 		"grace: 5s":          "a: a grace of 5s does not fit a TTL of 15s: at most 4s: raise ttl, or leave grace out",
 		"grace: -1s":         `a: grace: "-1s" is negative: write it like ` + "`grace: 2s`",
 		"start_deadline: 0":  `a: start_deadline: "0" would start nothing: say "none" for no bound: write it like ` + "`start_deadline: 10m`",
@@ -275,6 +275,7 @@ func TestValuesRefused(t *testing.T) {
 		"overlap: replace, on_lost: rerun": "a: overlap: replace contradicts on_lost: rerun, which would run again what was replaced: choose one of them",
 		// The next tick would come due, and stop the older one that is caught up.
 		"overlap: replace, catch_up: 2":  "a: overlap: replace contradicts catch_up: the latest tick would stop what is caught up: choose one of them",
+		"ttl: 1s, grace: 20s":            "a: a TTL of 1s is too short to renew, retry, stop and kill within: at least 5s: raise ttl",
 		"jitter: 5m, start_deadline: 5m": "a: jitter: 5m0s is not shorter than the start_deadline of 5m0s: a run could delay itself past it: make it shorter; 0 is none",
 	} {
 		refused(t, "jobs.yaml", "jobs: {a: {every: 1h, shell: x, "+line+"}}", []string{"jobs.yaml:1: " + want})

@@ -72,6 +72,7 @@ var mutants = slices.Concat(fenceMutants, kubernetesMutants, zookeeperMutants, p
 	{"another server is not noticed", "backends/mark.go", "case m.Identity != s.Identity:", "case m.Identity == \"\":", decisionTests},
 	{"a server that forgot is trusted since its start", "backends/mark.go", "restarted && !s.Forgot {", "restarted {", decisionTests},
 
+	{"a path behind each host is one prefix", "internal/backendurl/backendurl.go", "if !f.Socket && !f.Name && strings.Contains(path, \",\") {", "if false {", []string{"./internal/backendurl"}},
 	{"a watch that breaks as soon as it stands is begun anew at once", "backends/watch.go", "if time.Since(began) > longPause {", "if time.Since(began) >= 0 {", decisionTests},
 	{"a watch goes on where no retry helps", "backends/watch.go", "follow(ctx, tell)); permanent {", "follow(ctx, tell)); permanent && false {", decisionTests},
 	{"a watch outlives its driver", "backends/watch.go", "stop := context.AfterFunc(life, cancel)", "stop := context.AfterFunc(life, func() {})", decisionTests},

@@ -4,7 +4,7 @@ var (
 	postgresHazards   = []string{"./backends/postgres", "-run", "TestReplyOf|TestTimeDoes|TestLock|TestFrozen|TestSilentHost|TestHand|TestEndIs|TestClockSet"}
 	postgresFailovers = []string{"./backends/postgres", "-run", "TestFailover|TestNewServer|TestUnlogged|TestStandby|TestRestored|TestEmptied|TestAdmit"}
 	postgresRestores  = []string{"./backends/postgres", "-run", "TestAdmit|TestSnapshot|TestPutBack|TestRestarted|TestLongerTTL"}
-	postgresConfig    = []string{"./backends/postgres", "-run", "TestWhatIsVerified|TestVerifyCA"}
+	postgresConfig    = []string{"./backends/postgres", "-run", "TestWhatIsVerified|TestVerifyCA|TestBadURL"}
 	postgresWatch     = []string{"./backends/postgres", "-run", "TestWatch|TestTold"}
 	postgresErrors    = []string{"./backends/postgres", "-run", "TestPermanent"}
 	postgresWire      = []string{"./backends/postgres/wire"}
@@ -35,6 +35,7 @@ var postgresMutants = []mutant{
 	{"PostgreSQL: a lock is waited for without end", "backends/postgres/table.go", "set_config('lock_timeout', $1::text, true)", "set_config('lock_timeout', left($1::text, 0) || '0', true)", postgresHazards},
 	{"PostgreSQL: any TTL is granted", "backends/postgres/acquire.go", "c.TTL > d.cfg.longest", "c.TTL > 1000*d.cfg.longest", postgresErrors},
 	{"PostgreSQL: no certificate is verified", "backends/postgres/config.go", "case !verifies:", "case !verifies || mode == \"verify-full\":", postgresConfig},
+	{"PostgreSQL: what stands behind the database is part of its name", "backends/postgres/config.go", "if strings.Contains(path, \"/\") {", "if false {", postgresConfig},
 	{"PostgreSQL: nobody is told", "backends/postgres/record.go", "args[13] = wire.Text(d.sql.channel)", "_ = d.sql.channel", postgresWatch},
 	{"PostgreSQL: a commit that broke off is known to have failed", "backends/postgres/wire/wire.go", "return e.Severity == \"ERROR\" && ", "return e.Severity != \"\" || ", postgresWire},
 	{"PostgreSQL: an answer to an earlier question is taken", "backends/postgres/wire/conn.go", "c.broken.Store(true)\n\tif err == nil { // it came", "if err == nil { // it came", postgresWire},

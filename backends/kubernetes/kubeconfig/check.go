@@ -10,7 +10,7 @@ func (c *Cluster) check(name string) error {
 	u, err := url.Parse(c.Server)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil || u.RawQuery != "":
-		return wrong("", "the server of cluster %q is not https://HOST:PORT", name)
+		return wrong("write the address alone, without a user or a query", "the server of cluster %q is not https://HOST:PORT", name)
 	case c.Insecure:
 		return wrong("certificate-authority names a file with the authority that signed the server's certificate",
 			"cluster %q has insecure-skip-tls-verify: whoever answers could grant leases", name)
@@ -19,7 +19,8 @@ func (c *Cluster) check(name string) error {
 	}
 	c.CAData, err = decode(c.EncodedCA)
 	if err != nil {
-		return wrong("", "certificate-authority-data of cluster %q is not base64", name)
+		return wrong("write what base64 makes of the PEM file, or name the file by certificate-authority",
+			"certificate-authority-data of cluster %q is not base64", name)
 	}
 	return nil
 }
@@ -38,11 +39,12 @@ func (u *User) check(name string) error {
 	u.CertData, badCert = decode(u.EncodedCert)
 	u.KeyData, badKey = decode(u.EncodedKey)
 	if badCert != nil || badKey != nil {
-		return wrong("", "client-certificate-data or client-key-data of user %q is not base64", name)
+		return wrong("write what base64 makes of the PEM files, or name them by client-certificate and client-key",
+			"client-certificate-data or client-key-data of user %q is not base64", name)
 	}
 	hasCert, hasKey := u.Cert != "" || u.CertData != nil, u.Key != "" || u.KeyData != nil
 	if hasCert != hasKey {
-		return wrong("", "user %q has only one of client-certificate and client-key", name)
+		return wrong("add the other one", "user %q has only one of client-certificate and client-key", name)
 	}
 	return u.Exec.check(name)
 }
@@ -54,7 +56,7 @@ func (e *Exec) check(name string) error {
 	case e.APIVersion != "client.authentication.k8s.io/v1" && e.APIVersion != "client.authentication.k8s.io/v1beta1":
 		return wrong("the plugin's own tool writes a newer kubeconfig", "the plugin of user %q is of version %q, which is spoken no more", name, e.APIVersion)
 	case e.Command == "":
-		return wrong("", "the plugin of user %q has no command", name)
+		return wrong("exec: command: names the program", "the plugin of user %q has no command", name)
 	case e.Interactive == "Always":
 		return wrong("use a service account", "the plugin of user %q wants a terminal, and a job has none", name)
 	}

@@ -137,7 +137,7 @@ func Load(paths []string, context string) (*Context, error) {
 		}
 	}
 	if len(all.read) == 0 {
-		return nil, cmp.Or(missing, wrong("", "no file is named"))
+		return nil, cmp.Or(missing, wrong("?kubeconfig=FILE names one", "no file is named"))
 	}
 	return all.context(context)
 }
@@ -149,7 +149,8 @@ func (m *merged) add(path string) error {
 	}
 	var f file
 	if err := yaml.Unmarshal(text, &f); err != nil {
-		return wrong("", "%s cannot be read as YAML", path) // the error may show what stands there
+		return wrong("`kubectl config view --kubeconfig FILE` says where it is wrong; ?kubeconfig=FILE names another one",
+			"%s cannot be read as YAML", path) // the error may show what stands there
 	}
 	dir := filepath.Dir(path)
 	m.read = append(m.read, path)
@@ -213,10 +214,10 @@ func (m *merged) context(name string) (*Context, error) {
 	}
 	c := &Context{Name: name, Namespace: of.Namespace}
 	if c.Cluster, ok = m.clusters[of.Cluster]; !ok {
-		return nil, wrong("", "%s has no cluster %q, which the context %q names", where, of.Cluster, name)
+		return nil, wrong("add it, or name another context by ?context=NAME", "%s has no cluster %q, which the context %q names", where, of.Cluster, name)
 	}
 	if c.User, ok = m.users[of.User]; !ok && of.User != "" {
-		return nil, wrong("", "%s has no user %q, which the context %q names", where, of.User, name)
+		return nil, wrong("add it, or name another context by ?context=NAME", "%s has no user %q, which the context %q names", where, of.User, name)
 	}
 	if err := c.Cluster.check(of.Cluster); err != nil {
 		return nil, err

@@ -85,7 +85,7 @@ func TestWrong(t *testing.T) {
 	t.Parallel()
 	with := func(old, replacement string) string { return strings.Replace(whole, old, replacement, 1) }
 	for name, c := range map[string]struct{ text, shows, hint string }{
-		"no YAML":           {"users: [sesame", "cannot be read", ""},
+		"no YAML":           {"users: [sesame", "cannot be read", "kubectl config view"},
 		"another type":      {"users: sesame", "cannot be read", ""},
 		"no context":        {with("current-context: b", ""), "no current context", "?context="},
 		"unknown context":   {with("current-context: b", "current-context: z"), `no context "z"`, "get-contexts"},
@@ -107,7 +107,7 @@ func TestWrong(t *testing.T) {
 	} {
 		_, err := kubeconfig.Load([]string{put(t, t.TempDir(), c.text)}, "")
 		e, ok := errors.AsType[*kubeconfig.Error](err)
-		if !ok || !strings.Contains(e.Error(), c.shows) || !strings.Contains(e.Hint, c.hint) {
+		if !ok || !strings.Contains(e.Error(), c.shows) || !strings.Contains(e.Hint, c.hint) || e.Hint == "" {
 			t.Errorf("%s: %v (%+v), want %q and the hint %q", name, err, e, c.shows, c.hint)
 			continue
 		}

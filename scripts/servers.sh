@@ -14,7 +14,11 @@ log=$(mktemp)
 policy=/usr/sbin/policy-rc.d
 policy_ours=
 staging=
-cleanup() { rm -rf "$log" ${policy_ours:+"$policy"} ${staging:+"$staging"}; }
+ahead=
+cleanup() {
+	rm -rf "$log" ${policy_ours:+"$policy"} ${staging:+"$staging"}
+	[[ -z $ahead ]] || kill "$ahead" 2>/dev/null || true
+}
 trap cleanup EXIT
 
 # packages: installs Debian's packages of the programs that are missing.
@@ -69,19 +73,51 @@ packages() {
 	done
 }
 
+# Each line is a module of tools/, and what is built from its packages.
+builds=(
+	'etcd etcd=go.etcd.io/etcd/server/v3 etcdctl=go.etcd.io/etcd/etcdctl/v3'
+	'consul consul=github.com/hashicorp/consul'
+	'kubernetes kube-apiserver=k8s.io/kubernetes/cmd/kube-apiserver'
+	's3 versitygw=github.com/versity/versitygw/cmd/versitygw'
+	'supercronic supercronic=github.com/aptible/supercronic' # for benchmarks
+)
+
+# stamp MODULE: tells versions apart.
+stamp() { go version && find "tools/$1" -type f -print0 | sort -z | xargs -0 cat | cksum; }
+
+# built MODULE NAME=PACKAGE…: they are there, in this version.
+built() {
+	local module=$1 program
+	shift
+	for program; do
+		[[ -x $servers/${program%%=*} ]] || return 1
+	done
+	[[ -e $servers/$module.stamp && $(<"$servers/$module.stamp") == "$(stamp "$module")" ]]
+}
+
+# download MODULE NAME=PACKAGE…: the modules that the build needs; go mod download would take all of go.mod.
+download() {
+	local module=$1
+	shift
+	scripts/retry.sh env CGO_ENABLED=0 go -C "tools/$module" list -deps "${@#*=}"
+}
+
+# download_ahead downloads for all builds, so that the network is at work while one of them is compiled.
+download_ahead() {
+	local line
+	for line in "${builds[@]}"; do
+		# shellcheck disable=SC2086 # words
+		built $line || download $line || true
+	done
+}
+
 # build MODULE NAME=PACKAGE…: builds programs from the module tools/MODULE, once for each version of it.
 build() {
-	local module=$1 names=() program stamp ok=yes
+	local module=$1 names=() program
 	shift
 	for program; do
 		names+=("${program%%=*}")
-		[[ -x $servers/${program%%=*} ]] || ok=
 	done
-	stamp=$(go version && cat "tools/$module/go.mod" "tools/$module/go.sum" | cksum)
-	if [[ $ok && -e $servers/$module.stamp && $(<"$servers/$module.stamp") == "$stamp" ]]; then
-		return 0
-	fi
-
 	echo "building ${names[*]}, once; it may take minutes" >&2
 	if ! compile "$module" "$@" >"$log" 2>&1 </dev/null; then
 		echo "not built: ${names[*]} ($(tail -n 1 "$log")); tests that need what is not there are skipped" >&2
@@ -89,7 +125,7 @@ build() {
 		return 0
 	fi
 	# Another run may do the same now, or a test may be using the old one: only whole files appear.
-	echo "$stamp" >"$staging/$module.stamp"
+	stamp "$module" >"$staging/$module.stamp"
 	for program in "${names[@]}" "$module.stamp"; do
 		mv -f "$staging/$program" "$servers/$program"
 	done
@@ -102,17 +138,17 @@ compile() {
 	local module=$1 program
 	shift
 	mkdir -p "$servers" && staging=$(mktemp -d "$servers/.build-XXXXXX") || return
-	# The list downloads the modules that the build needs; go mod download would take all of go.mod.
-	scripts/retry.sh env CGO_ENABLED=0 go -C "tools/$module" list -deps "${@#*=}" >/dev/null || return
+	download "$module" "$@" >/dev/null || return
 	for program; do
 		CGO_ENABLED=0 go -C "tools/$module" build -trimpath -buildvcs=false -ldflags '-s -w' \
 			-o "$staging/${program%%=*}" "${program#*=}" || return
 	done
 }
 
+download_ahead >/dev/null 2>&1 </dev/null &
+ahead=$!
 packages
-build etcd etcd=go.etcd.io/etcd/server/v3 etcdctl=go.etcd.io/etcd/etcdctl/v3
-build consul consul=github.com/hashicorp/consul
-build kubernetes kube-apiserver=k8s.io/kubernetes/cmd/kube-apiserver
-build s3 versitygw=github.com/versity/versitygw/cmd/versitygw
-build supercronic supercronic=github.com/aptible/supercronic # for benchmarks
+for line in "${builds[@]}"; do
+	# shellcheck disable=SC2086 # words
+	built $line || build $line
+done

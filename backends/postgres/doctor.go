@@ -49,7 +49,7 @@ func aboutServer(table string) string {
 	}
 	return `SELECT current_setting('server_version_num'), pg_is_in_recovery(), ` + millis("clock_timestamp()") + `,` +
 		` current_setting('fsync'), current_setting('full_page_writes'), (SELECT count(*) FROM pg_stat_replication),` +
-		` CASE WHEN current_setting('synchronous_standby_names') <> '' THEN 1 ELSE 0 END,` +
+		` CASE WHEN ` + waits + ` THEN 1 ELSE 0 END,` +
 		` to_regclass(` + name + `) IS NOT NULL,` +
 		` coalesce((SELECT relpersistence <> 'p' FROM pg_class WHERE oid = to_regclass(` + name + `)), false),` +
 		` coalesce(` + has("SELECT") + ` AND ` + has("INSERT") + ` AND ` + has("UPDATE") + `, false),` +

@@ -87,6 +87,14 @@ func (d *Driver) untrusted(err error) error {
 
 // replicated looks for the warning that a commit was not waited for. Its text is in the server's language; the name of
 // the function that says it is not (src/backend/replication/syncrep.c).
+//
+// Such a commit is an administrator's doing or our own: a write that nobody waits for any more is cancelled on the server
+// (wire.Statement), so that it does not keep its row locked, for the Abandon that follows too, until the standby is back.
+// That is safe because nothing is taken for granted that no standby confirmed. Who made the step counts it for nothing.
+// Others see it: a refusal that goes by it gives nobody anything; whoever is granted, renews, or ends a run on top of it
+// waits for a commit of their own, also where nothing is left to change (Always), and that is behind it in the log, so a
+// standby that has the one has the other. A failover that loses it begins another timeline, under which nobody is granted
+// until a quarantine is over.
 func replicated(r wire.Reply) error {
 	for _, n := range r.Notices {
 		if n.Routine == "SyncRepWaitForLSN" || strings.Contains(n.Message, "wait for synchronous replication") {

@@ -119,16 +119,22 @@ func TestTimeDoesNotStandStill(t *testing.T) {
 	w.WantLost("a renewal of what has run out, and nobody has touched", err)
 }
 
-// TestLockIsNotWaitedForWithoutACaller: a step whose caller has gone leaves no process of the server behind.
+// TestLockIsNotWaitedForWithoutACaller: a step whose caller has gone leaves no process of the server behind, also where the
+// server is not told that it has.
 func TestLockIsNotWaitedForWithoutACaller(t *testing.T) {
 	w := newWorld(t)
-	g := w.Acquire(w.d, newSteady("job"))
+	p := testserver.NewProxy(t, w.server.Addr())
+	d := open(t, "postgres://postgres:"+w.server.Password+"@"+p.Addr()+"/postgres?sslmode=disable")
+	g := w.Acquire(d, newSteady("job"))
 	unlock := w.lock("job")
 	defer unlock()
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
-	_, err := w.d.Renew(ctx, g)
-	w.WantUnknown("Renew", err)
+	done := make(chan error, 1)
+	go func() { _, err := d.Renew(ctx, g); done <- err }()
+	w.waiting("1")
+	p.DropAll(true)
+	w.WantUnknown("Renew", <-done)
 	w.waiting("0")
 }
 

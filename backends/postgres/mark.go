@@ -18,6 +18,7 @@ type server struct {
 	identity string // CLUSTER:TIMELINE:START, see the statement of that name
 	now      time.Time
 	at       time.Time // by our clock, when we heard of it
+	waits    bool      // a commit waits for standbys, as long as it takes
 
 	mark        backends.Mark
 	markVersion int64  // of its row; 0: there is none

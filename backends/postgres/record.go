@@ -88,6 +88,7 @@ func (d *Driver) state(job string, reply wire.Reply) (*state, error) {
 	s := new(state)
 	echo, recovery := f.text(), f.bool()
 	s.server.identity, s.server.now, s.server.at = f.text(), time.UnixMilli(f.int()), time.Now()
+	s.server.waits = f.bool()
 	version := f.next()
 	s.row = version.Valid
 	s.xmin = f.text()
@@ -230,6 +231,7 @@ func (d *Driver) swap(ctx context.Context, job string, s *state, c change) (next
 			}
 			after.xmin, after.record.Until = f.text(), f.int()
 			after.server.now, after.server.at = time.UnixMilli(f.int()), time.Now()
+			after.server.waits = f.bool()
 			if f.next(); f.wrong || len(f.row) > 0 {
 				return errReply
 			}
@@ -262,7 +264,7 @@ func (d *Driver) markRow(s *state, m backends.Mark, version int64) wire.Statemen
 		sql = d.sql.update
 		args[8], args[9] = number(s.server.markVersion), wire.Text(s.server.markXmin)
 	}
-	return wire.Statement{SQL: sql, Args: args}
+	return wire.Statement{SQL: sql, Args: args, Cancel: s.server.waits}
 }
 
 // jobRow is the statement that turns a row from what it is into what it is to be.
@@ -295,5 +297,5 @@ func (d *Driver) jobRow(job string, s, after *state, c change) wire.Statement {
 	if c.tell {
 		args[13] = wire.Text(d.sql.channel)
 	}
-	return wire.Statement{SQL: sql, Args: args}
+	return wire.Statement{SQL: sql, Args: args, Cancel: s.server.waits}
 }

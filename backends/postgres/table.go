@@ -41,6 +41,9 @@ type statements struct {
 const identity = `(SELECT system_identifier FROM pg_control_system())::text || ':' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)` +
 	` || ':' || (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint::text`
 
+// waits is SQL for whether a commit waits for standbys, as long as it takes.
+const waits = `current_setting('synchronous_standby_names') <> ''`
+
 // millis is SQL for a time in milliseconds.
 func millis(of string) string { return "floor(extract(epoch FROM " + of + ") * 1000)::bigint::text" }
 
@@ -50,7 +53,7 @@ func newStatements(table, user string) statements {
 	const guard = ` AND ` + identity + ` = $11::text`
 	mark := ` AND ($12::bigint IS NULL OR EXISTS (SELECT FROM ` + table + ` AS m WHERE m.job = '' AND m.version = $12::bigint))`
 	until := `coalesce(to_timestamp($6::bigint / 1000.0), clock_timestamp() + $7::bigint * interval '1 millisecond'`
-	returning := ` RETURNING j.job, j.xmin::text, ` + millis("j.until") + `, ` + millis("clock_timestamp()") +
+	returning := ` RETURNING j.job, j.xmin::text, ` + millis("j.until") + `, ` + millis("clock_timestamp()") + `, ` + waits +
 		`, CASE WHEN $14::text IS NOT NULL THEN pg_notify($14::text, j.job)::text END`
 	return statements{
 		create: `CREATE TABLE IF NOT EXISTS ` + table + ` (` + columns + `) WITH (fillfactor = 50)`,
@@ -60,7 +63,7 @@ func newStatements(table, user string) statements {
 		settings: `SELECT set_config('client_min_messages', 'warning', true), set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true),` +
 			` set_config('lock_timeout', $1::text, true)`,
 		read: `SELECT $1::text, pg_is_in_recovery(), CASE WHEN pg_is_in_recovery() THEN '' ELSE ` + identity + ` END, ` +
-			millis("clock_timestamp()") + `, j.version, j.xmin::text, j.record, j.holder, j.token, ` + millis("j.until") + `, j.beat,` +
+			millis("clock_timestamp()") + `, ` + waits + `, j.version, j.xmin::text, j.record, j.holder, j.token, ` + millis("j.until") + `, j.beat,` +
 			` m.version, m.xmin::text, m.record,` +
 			` CASE WHEN m.job IS NULL THEN EXISTS (SELECT FROM ` + table + ` WHERE job <> '')` +
 			` OR (SELECT relpersistence <> 'p' FROM pg_class WHERE oid = ` + literal(table) + `::regclass) END` +
@@ -103,7 +106,7 @@ func (d *Driver) settings(ctx context.Context) wire.Statement {
 
 // createTable makes the table. Somebody else may do so at the same time: that is as good.
 func (d *Driver) createTable(ctx context.Context) error {
-	_, err := d.client.Ask(ctx, []wire.Statement{{SQL: d.sql.create}}, nil)
+	_, err := d.client.Ask(ctx, []wire.Statement{{SQL: d.sql.create, Cancel: true}}, nil)
 	e, answered := errors.AsType[*wire.Error](err)
 	if answered && e.Refused() {
 		switch e.Code {

@@ -7,6 +7,7 @@ var (
 	postgresConfig    = []string{"./backends/postgres", "-run", "TestWhatIsVerified|TestVerifyCA|TestBadURL"}
 	postgresWatch     = []string{"./backends/postgres", "-run", "TestWatch|TestTold"}
 	postgresErrors    = []string{"./backends/postgres", "-run", "TestPermanent"}
+	postgresCancels   = []string{"./backends/postgres", "-run", "TestStandbyAway|TestCancels"}
 	postgresWire      = []string{"./backends/postgres/wire"}
 )
 
@@ -39,5 +40,10 @@ var postgresMutants = []mutant{
 	{"PostgreSQL: nobody is told", "backends/postgres/record.go", "args[13] = wire.Text(d.sql.channel)", "_ = d.sql.channel", postgresWatch},
 	{"PostgreSQL: a commit that broke off is known to have failed", "backends/postgres/wire/wire.go", "return e.Severity == \"ERROR\" && ", "return e.Severity != \"\" || ", postgresWire},
 	{"PostgreSQL: an answer to an earlier question is taken", "backends/postgres/wire/conn.go", "c.broken.Store(true)\n\tif err == nil { // it came", "if err == nil { // it came", postgresWire},
+	{"PostgreSQL: what nobody waits for any more keeps its row locked", "backends/postgres/wire/client.go", "if conn.orphaned() && !c.closed {", "if conn.orphaned() && c.closed {", postgresCancels},
+	{"PostgreSQL: a pooler loses its client before it is told to cancel", "backends/postgres/wire/cancel.go", "_ = conn.cancel(ctx, &c.cfg)", "conn.Close()\n\t_ = conn.cancel(ctx, &c.cfg)", postgresWire},
+	{"PostgreSQL: the key to cancel by is sent in clear", "backends/postgres/wire/cancel.go", "alike.Security = Must", "alike.Security = Plain", postgresWire},
+	{"PostgreSQL: a server that waits for nobody is asked to cancel", "backends/postgres/table.go", "current_setting('synchronous_standby_names') <> ''", "current_setting('synchronous_standby_names') IS NOT NULL", postgresCancels},
+	{"PostgreSQL: a client that was closed goes on cancelling", "backends/postgres/wire/client.go", "c.leaving.Wait()", "_ = &c.leaving", postgresWire},
 	{"PostgreSQL: a renewal waits behind one that is silent", "backends/postgres/postgres.go", ".Hedge(d.client.Elsewhere)()", ".Hedge(func() {})()", postgresHazards},
 }

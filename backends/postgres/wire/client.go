@@ -15,7 +15,8 @@ import (
 //
 // Each request has a connection to itself. One that was used without a fault is kept for the next request, one and no
 // more. Requests go to the current host, which at first is the first one; whoever finds that it does not serve goes
-// on to the next before it has sent anything, and after the last begins anew. A request that was sent is not repeated.
+// on to the next before it has sent anything, and after the last begins anew. A request that was sent is not repeated. One
+// that says so, and whose context ends before its answer comes, is cancelled on the server; the caller does not wait for that.
 type Client struct {
 	cfg  Config
 	open func(ctx context.Context, cfg *Config, addr string) (*Conn, error)
@@ -28,6 +29,7 @@ type Client struct {
 	current int // index of the host
 	idle    *Conn
 	conns   map[*Conn]bool
+	leaving sync.WaitGroup // connections that are not of conns any more, see leave; grows only while not closed
 }
 
 // ErrStandby says that a host only follows another one.
@@ -165,7 +167,7 @@ func (c *Client) dialOne(ctx context.Context, cfg *Config, addr string, left int
 	return conn, nil
 }
 
-// put keeps a connection for the next request, or closes it.
+// put keeps a connection for the next request, or closes it. It does not wait for the server.
 func (c *Client) put(conn *Conn) {
 	c.mu.Lock()
 	if !conn.Broken() && !c.closed && c.idle == nil && c.conns[conn] && conn.Addr() == c.cfg.Addrs[c.current] {
@@ -174,6 +176,11 @@ func (c *Client) put(conn *Conn) {
 		return
 	}
 	delete(c.conns, conn)
+	if conn.orphaned() && !c.closed {
+		c.leaving.Go(func() { c.leave(conn) })
+		c.mu.Unlock()
+		return
+	}
 	c.mu.Unlock()
 	conn.Close()
 }
@@ -210,7 +217,8 @@ func (c *Client) Elsewhere() {
 	c.moveOn(at)
 }
 
-// Close closes all connections, which ends the requests that are on their way.
+// Close closes all connections, which ends the requests that are on their way. It waits until the server has heard of those
+// whose context ended before and that are cancelled, for CancelLimit at most.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	c.closed, c.idle = true, nil
@@ -221,6 +229,7 @@ func (c *Client) Close() error {
 	for conn := range conns {
 		conn.Close()
 	}
+	c.leaving.Wait()
 	return nil
 }
 

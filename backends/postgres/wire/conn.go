@@ -38,9 +38,14 @@ type Conn struct {
 	conn   net.Conn
 	in     *bufio.Reader
 	pid    int
+	secret int // with pid the key by which to cancel what the connection waits for
 	params map[string]string
 	heard  []string // payloads of notifications that nobody has asked for yet
 	broken atomic.Bool
+
+	keyed   bool // the server gave pid and secret
+	cancels bool // what was asked last is to be cancelled if nobody waits for it any more
+	left    bool // nobody does
 }
 
 // Dial opens a connection to one address. It ends with ctx.
@@ -150,7 +155,8 @@ func (c *Conn) start(cfg *Config) error {
 				}
 			}
 		case 'K':
-			c.pid = m.int32()
+			c.pid, c.secret = m.int32(), m.int32()
+			c.keyed = m.over() == nil
 		case 'v': // NegotiateProtocolVersion: we asked for what all know
 			return unexpected("the server does not speak version 3.0 of the protocol")
 		case 'Z':
@@ -165,7 +171,9 @@ func (c *Conn) start(cfg *Config) error {
 // with Refused is the server's, and nothing was changed. After any other the outcome is unknown.
 func (c *Conn) Ask(ctx context.Context, batch []Statement) (Reply, error) {
 	var o output
+	c.cancels = false
 	for _, s := range batch {
+		c.cancels = c.cancels || s.Cancel
 		if err := o.statement(s); err != nil {
 			return Reply{}, err // nothing was sent
 		}
@@ -352,6 +360,7 @@ func (c *Conn) during(ctx context.Context, f func() error) error {
 	}
 	if ctxErr := ctx.Err(); ctxErr != nil {
 		if _, answered := errors.AsType[*Error](err); !answered {
+			c.left = true
 			return fmt.Errorf("%w (%w)", ctxErr, err)
 		}
 	}

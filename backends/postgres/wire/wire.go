@@ -2,15 +2,16 @@
 // on it one batch of statements at a time, which is one round trip and one transaction. Parameters and results are
 // text.
 //
-// Nothing here is repeated, pooled behind the caller's back or done without being asked for; docs/adr/0008 says why that
-// is worth a client of our own. Whoever adds to it finds the messages in PostgreSQL's manual, chapter
-// "Frontend/Backend Protocol", whose names for them are used here.
+// Nothing here is repeated, pooled behind the caller's back or done without being asked for, and a batch is cancelled
+// only where it says so; docs/adr/0018 says why that is worth a client of our own. Whoever adds to it finds the messages in
+// PostgreSQL's manual, chapter "Frontend/Backend Protocol", whose names for them are used here.
 package wire
 
 import (
 	"crypto/tls"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // Security says whether a connection is encrypted, and who is trusted on the other side.
@@ -32,6 +33,9 @@ type Config struct {
 	Security       Security
 	TLS            *tls.Config // of Prefer and Must; without a ServerName the host is it
 
+	// CancelLimit is how long it may take to tell a server that nobody waits for a batch any more; 0: a second.
+	CancelLimit time.Duration
+
 	// ClearText allows the password to be sent as it is, inside of TLS, if the server asks for that. Without a verified
 	// certificate whoever answers gets it.
 	ClearText bool
@@ -41,6 +45,10 @@ type Config struct {
 type Statement struct {
 	SQL  string
 	Args []Value
+
+	// Cancel says that the server is told when nobody waits for the batch any more. It is for what may wait on the server
+	// without a limit, with locks that it holds, and costs a connection.
+	Cancel bool
 }
 
 // Value is the text of a parameter or of a column. The zero Value is NULL.

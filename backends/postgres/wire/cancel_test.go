@@ -1,0 +1,304 @@
+package wire
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/internal/testserver"
+)
+
+const (
+	forever    = "SELECT pg_sleep(3600)"
+	cancelling = "\x00\x00\x00\x10\x04\xd2\x16\x2e" // how a CancelRequest begins
+)
+
+var cancelled = []Statement{{SQL: "SELECT 'x'", Cancel: true}}
+
+// patient is configOf for a machine on which a server may take its time to hear of something.
+func patient(t *testing.T, s *testserver.PostgresServer) Config {
+	t.Helper()
+	cfg := configOf(t, s)
+	cfg.CancelLimit = enough
+	return cfg
+}
+
+// running waits until so many processes of a server run a statement.
+func running(t *testing.T, s *testserver.PostgresServer, n, statement string) {
+	t.Helper()
+	testserver.Eventually(t, n+" run "+statement, func() bool {
+		return s.Do(t, "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query = "+quote(statement)) == n
+	})
+}
+
+// interrupted begins a batch that lasts forever, and stops to wait for it when the server has begun too.
+func interrupted(t *testing.T, s *testserver.PostgresServer, c *Client) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(within(t))
+	done := make(chan error, 1)
+	go func() {
+		_, err := c.Ask(ctx, []Statement{{SQL: forever, Cancel: true}}, nil)
+		done <- err
+	}()
+	running(t, s, "1", forever)
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want %v", err, context.Canceled)
+	}
+}
+
+// TestNobodyWaits: what nobody waits for any more is ended on the server too, which is told by a connection that is as
+// encrypted as the first one, and by a pooler.
+func TestNobodyWaits(t *testing.T) {
+	t.Parallel()
+	certs := testserver.NewCertificates(t)
+	for name, options := range map[string]testserver.PostgresOptions{"plain": {}, "TLS": {TLS: certs, ClientCert: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := testserver.Postgres(t, options)
+			said := new(tap)
+			cfg := patient(t, s)
+			cfg.Addrs = []string{said.before(t, s.Addr())}
+			if options.TLS != nil {
+				cfg.Security, cfg.TLS = Must, certs.Client()
+			}
+			c := client(t, cfg)
+			interrupted(t, s, c)
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+			running(t, s, "0", forever)
+			if clear := said.has([]byte(cancelling)); clear == (options.TLS != nil) {
+				t.Errorf("the request is sent in clear: %v", clear)
+			}
+		})
+	}
+	t.Run("PgBouncer", func(t *testing.T) {
+		t.Parallel()
+		s := testserver.Postgres(t, testserver.PostgresOptions{})
+		cfg := patient(t, s)
+		cfg.Addrs = []string{testserver.PgBouncer(t, s, testserver.PgBouncerOptions{}).Addr()}
+		interrupted(t, s, client(t, cfg))
+		running(t, s, "0", forever)
+	})
+}
+
+// tap remembers what clients say to a server.
+type tap struct {
+	mu   sync.Mutex
+	said bytes.Buffer
+}
+
+func (p *tap) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.said.Write(b)
+}
+
+func (p *tap) has(b []byte) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return bytes.Contains(p.said.Bytes(), b)
+}
+
+// before returns the address of a server as it is behind the tap.
+func (p *tap) before(t *testing.T, server string) string {
+	t.Helper()
+	return listen(t, func(conn net.Conn) {
+		to, err := net.Dial("tcp", server)
+		if err != nil {
+			return
+		}
+		defer func() { _ = to.Close() }()
+		go func() {
+			defer func() { _ = conn.Close() }()
+			_, _ = io.Copy(conn, to)
+		}()
+		_, _ = io.Copy(io.MultiWriter(p, to), conn)
+	})
+}
+
+// listen serves connections, any number at a time. Each is closed when serve returns.
+func listen(t *testing.T, serve func(conn net.Conn)) (addr string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() {
+				defer func() { _ = conn.Close() }()
+				serve(conn)
+			})
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		all.Wait()
+	})
+	return l.Addr().String()
+}
+
+// deaf is a server that takes a batch, and never answers. What comes by other connections are requests to cancel it.
+type deaf struct {
+	addr     string
+	asked    chan net.Conn // the connection with the batch
+	requests chan []byte
+	hear     func() // from now on requests are heard, and both connections closed
+}
+
+func newDeaf(t *testing.T) *deaf {
+	t.Helper()
+	heard := make(chan struct{})
+	d := &deaf{asked: make(chan net.Conn, 1), requests: make(chan []byte, 1), hear: sync.OnceFunc(func() { close(heard) })}
+	var connections atomic.Int64
+	d.addr = listen(t, func(conn net.Conn) {
+		if connections.Add(1) == 1 {
+			greet(conn)
+			read(conn)
+			d.asked <- conn
+		} else {
+			d.requests <- read(conn)
+		}
+		<-heard
+	})
+	t.Cleanup(d.hear)
+	return d
+}
+
+// TestCancelIsHeard: who asks does not wait for it. The connection stays open until the server has heard that nobody waits
+// any more, or seems not to listen, and Close waits for that.
+func TestCancelIsHeard(t *testing.T) {
+	t.Parallel()
+	for name, hears := range map[string]bool{"a server that hears": true, "one that is silent": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newDeaf(t)
+			cfg := Config{Addrs: []string{s.addr}, CancelLimit: enough}
+			if !hears {
+				cfg.CancelLimit = 50 * time.Millisecond
+			}
+			c := NewClient(cfg)
+			var conn *Conn
+			c.open = func(ctx context.Context, cfg *Config, addr string) (_ *Conn, err error) {
+				conn, err = Dial(ctx, cfg, addr)
+				return conn, err
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() { _, err := c.Ask(ctx, cancelled, nil); done <- err }()
+			server := <-s.asked
+			cancel()
+			if err := <-done; !errors.Is(err, context.Canceled) { // and nothing was heard yet
+				t.Errorf("%v, want %v", err, context.Canceled)
+			}
+			if got, want := <-s.requests, cancelling+process[1:]; string(got) != want {
+				t.Errorf("the request is %q, want %q", got, want)
+			}
+			if hears {
+				_ = server.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
+				if _, err := server.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+					t.Errorf("%v: the connection is closed before the request was heard", err)
+				}
+				s.hear()
+			}
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+			if err := conn.raw.SetDeadline(time.Time{}); !errors.Is(err, net.ErrClosed) {
+				t.Errorf("%v: the connection is open after Close", err)
+			}
+		})
+	}
+}
+
+// TestNothingToCancel: a batch that does not say so is not cancelled, and a server, or pooler, that gave no key is not asked.
+func TestNothingToCancel(t *testing.T) {
+	t.Parallel()
+	for name, x := range map[string]struct {
+		key   []string
+		batch []Statement
+	}{
+		"a batch that does not say so": {[]string{process}, one},
+		"a server without a key":       {nil, cancelled},
+		"a key that is torn":           {[]string{process[:5]}, cancelled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var connections atomic.Int64
+			quiet := make(chan struct{})
+			addr := listen(t, func(conn net.Conn) {
+				connections.Add(1)
+				read(conn)
+				send(conn, slices.Concat([]string{welcome}, x.key, []string{ready})...)
+				read(conn)
+				<-quiet
+			})
+			c := NewClient(Config{Addrs: []string{addr}})
+			if _, err := c.Ask(soon(t), x.batch, nil); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%v, want %v", err, context.DeadlineExceeded)
+			}
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+			close(quiet)
+			if n := connections.Load(); n != 1 {
+				t.Errorf("%d connections, want 1", n)
+			}
+		})
+	}
+}
+
+// TestCancelHitsNothingElse: a batch that ends at the moment in which nobody waits for it any more takes place or does
+// not, and if its answer came it did; and what is asked next goes on, also by a pooler that has one process for all.
+func TestCancelHitsNothingElse(t *testing.T) {
+	t.Parallel()
+	s := testserver.Postgres(t, testserver.PostgresOptions{})
+	s.Do(t, "CREATE TABLE t (n text)")
+	pooler := testserver.PgBouncer(t, s, testserver.PgBouncerOptions{Lines: []string{"default_pool_size = 1"}})
+	for name, addr := range map[string]string{"PostgreSQL": s.Addr(), "PgBouncer": pooler.Addr()} {
+		cfg := patient(t, s)
+		cfg.Addrs = []string{addr}
+		c := client(t, cfg)
+		if _, err := c.Ask(within(t), one, nil); err != nil {
+			t.Fatal(err)
+		}
+		answered, torn := 0, 0
+		for i := range 60 {
+			n := Text(fmt.Sprint(name, i))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*100*time.Microsecond)
+			_, err := c.Ask(ctx, []Statement{{SQL: "INSERT INTO t VALUES ($1)", Args: []Value{n}, Cancel: true}, {SQL: "SELECT pg_sleep(0.002)"}}, nil)
+			cancel()
+			next, errNext := c.Ask(within(t), []Statement{
+				{SQL: "SELECT pg_sleep(0.002)"}, {SQL: "SELECT FROM t WHERE n = $1", Args: []Value{n}},
+			}, nil)
+			switch {
+			case errNext != nil:
+				t.Fatalf("%s: what is asked after a batch that ended with %v: %v", name, err, errNext)
+			case err == nil:
+				answered++
+				if len(next.Rows[1]) != 1 {
+					t.Fatalf("%s: batch %d was answered, and did not take place", name, i)
+				}
+			default:
+				torn++
+			}
+		}
+		t.Logf("%s: %d batches were answered and %d not", name, answered, torn)
+	}
+}

@@ -95,9 +95,7 @@ type cluster struct {
 
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("containers need root")
-	}
+	testserver.RequireRoot(t, "kubernetes", "containers")
 	c := &cluster{t: t, server: testserver.SharedKubernetes(t), image: testserver.Dir(t), pod: feedPod(t)}
 	c.namespace = c.server.Namespace(t)
 	c.server.Apply(t, c.namespace, text(t, "../backends/kubernetes/role.yaml")+"---\n"+text(t, "kubernetes/deployment.yaml"))

@@ -46,6 +46,9 @@ var unrun = map[string]string{
 		"kubectl apply -f cronjob.yaml": "there is no kubectl: the test of the example compares it with the manifest",
 	"go run ./scripts/mutants            # the tests notice\n" +
 		"go run ./scripts/mutants -bed       # the bed notices": "it takes an hour",
+	"git worktree add /tmp/before d445b2b\n" +
+		"(cd /tmp/before && make build)\n" +
+		"go run ./scripts/bench run -beside /tmp/before/leaderrun -only 'leaderrun, (file|Redis)' -n 800 -handovers 0 -footprints 0 -spans 0": "it needs an idle machine",
 	"go run ./scripts/bench cron -jobs 10,1000,10000": "it needs an idle machine, and an hour",
 	"make build     # ./leaderrun\n" +
 		"make test      # everything, with the race detector\n" +

@@ -22,7 +22,8 @@ const (
 // patience is for the suite what Patience is, but where the suite itself is tested.
 var patience = Patience
 
-// testCase is one property. A case whose needs a store cannot meet is named in the log, and why.
+// testCase is one property. A case whose needs a store cannot meet is named in the log, and why; tools/testsum looks for that line,
+// and tells at the end of the tests what no test of a driver has run.
 type testCase struct {
 	name  string
 	needs *function // nil: nothing

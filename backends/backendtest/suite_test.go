@@ -100,6 +100,36 @@ func TestMemForgetful(t *testing.T) {
 	}
 }
 
+// late is a client whose first renewals come after the lease has run out, as on a busy machine.
+type late struct {
+	*client
+	left, asked *int
+}
+
+func (l late) Renew(ctx context.Context, g backends.Grant) (backends.Signal, error) {
+	*l.asked++
+	if *l.left > 0 {
+		*l.left--
+		time.Sleep(g.TTL)
+	}
+	return l.client.Renew(ctx, g)
+}
+
+// TestABusyMachineSkipsNothing: however many races the machine loses, the case ends with a verdict.
+func TestABusyMachineSkipsNothing(t *testing.T) {
+	const lost = 10
+	left, asked := lost, 0
+	m := NewMem(nil)
+	h := memHarness(m)
+	h.TTL = 4 * slack
+	h.Open = func(testing.TB) backends.Driver { return late{newClient(m), &left, &asked} }
+	i := slices.IndexFunc(cases, func(c testCase) bool { return c.name == "a renewal counts until the lease expires" })
+	t.Run(cases[i].name, func(t *testing.T) { runCase(t, h, cases[i]) })
+	if asked <= lost {
+		t.Errorf("%d renewals, of which %d come too late", asked, lost)
+	}
+}
+
 // A harness that can do nothing to its store still gets the cases that need nothing.
 func TestNeeds(t *testing.T) {
 	for _, c := range cases {

@@ -16,10 +16,7 @@ import (
 // one Redis. One run at a time, and no mail from anybody.
 func TestCrontabsOfThreeHosts(t *testing.T) {
 	t.Parallel()
-	testserver.Require(t, "cron")
-	if os.Geteuid() != 0 {
-		t.Skip("crontabs of several users need root")
-	}
+	testserver.RequireRoot(t, "cron", "crontabs of several users")
 	r := testserver.Redis(t, testserver.RedisOptions{})
 	b := newBed(t, redisURL(r))
 	if err := os.Chmod(b.dir, 0o777); err != nil { //nolint:gosec // every host writes to one log

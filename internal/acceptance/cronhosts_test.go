@@ -113,8 +113,14 @@ func (f *farm) everybodyShows(page string, code int) {
 // runsOn waits until a job runs, and returns on which of the daemons.
 func (f *farm) runsOn(job string, daemons map[string]*wrapper) (host string) {
 	f.t.Helper()
-	testserver.Eventually(f.t, job+" runs", func() bool {
-		text, err := execOutput(append(f.Where("s"), binary, "status", "--json", "--backend", f.backend)...)
+	return runsOn(f.t, append(f.Where("s"), binary, "status", "--json", "--backend", f.backend), job, daemons)
+}
+
+// runsOn waits until a job runs by what status says, and returns on which of the daemons.
+func runsOn(t *testing.T, status []string, job string, daemons map[string]*wrapper) (host string) {
+	t.Helper()
+	testserver.Eventually(t, job+" runs", func() bool {
+		text, err := execOutput(status...)
 		var all []struct {
 			Job string
 			PID int

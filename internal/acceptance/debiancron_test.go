@@ -53,10 +53,7 @@ const mergedExpression = "0,20,40 2 * * *"
 // clock of its own.
 func TestTicksOfAYearAreThoseOfDebiansCron(t *testing.T) {
 	t.Parallel()
-	testserver.Require(t, "cron")
-	if os.Geteuid() != 0 {
-		t.Skip("a cron of its own needs root")
-	}
+	testserver.RequireRoot(t, "cron", "daemons of cron")
 	library := filepath.Join(t.TempDir(), "virtualtime.so")
 	if out, err := exec.Command("cc", "-shared", "-fPIC", "-O1", "-w", "-o", library, "testdata/virtualtime.c").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)

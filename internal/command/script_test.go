@@ -99,7 +99,6 @@ func scriptParams(t *testing.T, dir string) testscript.Params {
 			"waitgrep":  waitGrep,
 			"redis":     func(ts *testscript.TestScript, _ bool, args []string) { startRedis(t, ts, args) },
 			"etcd":      func(ts *testscript.TestScript, _ bool, args []string) { startEtcd(t, ts, args) },
-			"etcdctl":   runEtcdctl,
 			"consul":    func(ts *testscript.TestScript, _ bool, args []string) { startConsul(t, ts, args) },
 			"s3":        func(ts *testscript.TestScript, _ bool, args []string) { askS3(t, ts, args) },
 			"strangers": listenAsStrangers,
@@ -199,11 +198,14 @@ func startEtcd(t *testing.T, ts *testscript.TestScript, args []string) {
 	ts.Setenv("ETCD", testserver.Etcd(t, o).Endpoint())
 }
 
-// etcdctl ARG… asks the server without a password.
-func runEtcdctl(ts *testscript.TestScript, _ bool, args []string) {
-	path, err := testserver.Binary("etcdctl")
-	ts.Check(err)
-	ts.Check(ts.Exec(path, append([]string{"--endpoints", ts.Getenv("ETCD")}, args...)...))
+// consul [TOKEN] starts a server, whose operator has the token, and sets CONSUL to its address.
+func startConsul(t *testing.T, ts *testscript.TestScript, args []string) {
+	t.Helper()
+	var o testserver.ConsulOptions
+	if len(args) > 0 {
+		o.Token = args[0]
+	}
+	ts.Setenv("CONSUL", testserver.Consul(t, o).Addr())
 }
 
 // strangers sets WEB to the address of a server that speaks another protocol, and CLOSED to one that nobody

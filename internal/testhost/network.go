@@ -39,10 +39,7 @@ const hub = "switch"
 // NewNetwork makes the hosts, and removes them when the test ends.
 func NewNetwork(t testing.TB, hosts ...string) *Network {
 	t.Helper()
-	testserver.Require(t, "netns")
-	if os.Geteuid() != 0 {
-		t.Skip("network namespaces need root")
-	}
+	testserver.RequireRoot(t, "netns", "network namespaces")
 	n := &Network{t: t, n: int(networks.Add(1)), hosts: hosts, detours: map[string]*Detour{}, groups: map[string]bool{}}
 	n.prefix = fmt.Sprintf("lr%d-%d-", os.Getpid()%100000, n.n)
 	n.namespace(hub)

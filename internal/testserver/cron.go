@@ -14,13 +14,10 @@ var cronUsers = []string{"daemon", "nobody", "games", "bin", "sys"}
 
 // Cron runs a cron daemon of its own until the test ends, with a crontab for each of n users, in a mount namespace where
 // the machine's own crontabs and mailer are covered. It returns the file in dir that its mails go to; all users must be
-// allowed to write there. It needs root, and skips the test without it.
+// allowed to write there. It needs root.
 func Cron(t testing.TB, dir, crontab string, n int) (mails string) {
 	t.Helper()
-	Require(t, "cron")
-	if os.Geteuid() != 0 {
-		t.Skip("crontabs of several users need root")
-	}
+	RequireRoot(t, "cron", "crontabs of several users")
 	mails = filepath.Join(dir, "mails")
 	spool, empty := filepath.Join(dir, "crontabs"), filepath.Join(dir, "empty")
 	mailer := filepath.Join(dir, "sendmail")
@@ -35,7 +32,7 @@ func Cron(t testing.TB, dir, crontab string, n int) (mails string) {
 	for _, name := range cronUsers[:n] {
 		u, err := user.Lookup(name)
 		if err != nil {
-			t.Skipf("user %s: %v", name, err)
+			lack(t, "cron", err.Error())
 		}
 		uid, _ := strconv.Atoi(u.Uid)
 		path := filepath.Join(spool, name)

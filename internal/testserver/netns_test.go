@@ -17,10 +17,7 @@ type islands struct {
 
 func newIslands(t *testing.T, n int, id string) *islands {
 	t.Helper()
-	Require(t, "netns")
-	if os.Geteuid() != 0 {
-		t.Skip("network namespaces need root")
-	}
+	RequireRoot(t, "netns", "network namespaces")
 	x := &islands{t: t}
 	prefix := fmt.Sprintf("lrt%d%s", os.Getpid()%100000, id)
 	hub := prefix + "h"

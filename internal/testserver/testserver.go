@@ -104,6 +104,19 @@ func Require(t testing.TB, server string) {
 	}
 }
 
+// euid is os.Geteuid, but where RequireRoot itself is tested.
+var euid = os.Geteuid
+
+// RequireRoot is Require for a test that needs root, too: a name in LEADERRUN_TEST_REQUIRE stands for all that is done
+// with that server. what is the subject of "need root".
+func RequireRoot(t testing.TB, server, what string) {
+	t.Helper()
+	Require(t, server)
+	if euid() != 0 {
+		lack(t, server, what+" need root")
+	}
+}
+
 // lack is the end of a test that cannot have its server.
 func lack(t testing.TB, server, why string) {
 	t.Helper()

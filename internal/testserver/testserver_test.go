@@ -60,6 +60,25 @@ func TestRequire(t *testing.T) {
 	}
 }
 
+// TestRequireRoot: what needs root cannot be skipped in silence either.
+func TestRequireRoot(t *testing.T) {
+	t.Cleanup(func() { euid = os.Geteuid })
+	for _, c := range []struct {
+		user           int
+		required, want string
+	}{
+		{0, "faketime", ""},
+		{1, "", "skip: clocks need root"},
+		{1, "netns,faketime", "fatal: clocks need root, and LEADERRUN_TEST_REQUIRE names faketime"},
+	} {
+		euid = func() int { return c.user }
+		t.Setenv("LEADERRUN_TEST_REQUIRE", c.required)
+		if got := said(t, func(r *recorder) { RequireRoot(r, "faketime", "clocks") }); got != c.want {
+			t.Errorf("user %d, LEADERRUN_TEST_REQUIRE=%s: %q, want %q", c.user, c.required, got, c.want)
+		}
+	}
+}
+
 // TestRequireAccount: a server that has no account to run as cannot be skipped in silence either.
 func TestRequireAccount(t *testing.T) {
 	if os.Geteuid() != 0 {

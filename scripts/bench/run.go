@@ -28,12 +28,16 @@ func runCommand(args []string) error {
 	handovers := flags.Int("handovers", 30, "handovers of each way to wait")
 	footprints := flags.Int("footprints", 5, "looks at the memory of each way")
 	spans := flags.Int("spans", 6, fmt.Sprintf("spans of %v in which wake-ups are counted", restSpan))
+	beside := flags.String("beside", "", "another program of leaderrun, whose runs on file and Redis take turns with those of this one")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	r := newReport()
 	b, err := makeBed(*flags.only)
 	defer b.close()
+	if err == nil && *beside != "" {
+		err = b.putBeside(*beside)
+	}
 	if err == nil {
 		err = measureRuns(b, r, runPlan{n: *n, handovers: *handovers, footprints: *footprints, spans: *spans})
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -126,6 +127,43 @@ func (b *bed) close() {
 	if b.dir != "" {
 		_ = os.RemoveAll(b.dir)
 	}
+}
+
+// putBeside adds another program of leaderrun, on file and Redis as far as this one is measured there. It is the peer of this
+// one, and has records of its own: the two may be of different versions.
+func (b *bed) putBeside(path string) error {
+	program := filepath.Join(b.dir, "beside")
+	if err := install(path, program); err != nil {
+		return err
+	}
+	var all []way
+	for _, own := range b.ways {
+		store, backend := strings.TrimPrefix(own.name, "leaderrun, "), ""
+		switch {
+		case store == "file" && own.own:
+			backend = "file://" + filepath.Join(b.dir, "records-beside")
+		case store == "Redis" && own.own:
+			backend = own.server.url + "&prefix=beside"
+		}
+		if backend != "" {
+			other, err := leaderrunWay(store, program, backend)
+			if err != nil {
+				return err
+			}
+			other.name, other.queue, other.own = "beside: "+own.name, nil, false
+			own.peer = other.name
+			if _, err := spend(append(slices.Clone(other.run), "true")); err != nil { // as add does for the first run
+				return err
+			}
+			all = append(all, other)
+		}
+		all = append(all, own)
+	}
+	if len(all) == len(b.ways) {
+		return errors.New("-beside: neither file nor Redis is measured")
+	}
+	b.ways = all
+	return nil
 }
 
 // leaderrunWay is leaderrun on a store. The program is a copy of its own, so that no other way has a share in the

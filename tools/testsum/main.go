@@ -1,5 +1,6 @@
 // Testsum runs go test with the given arguments, prints what go test prints, and ends with one line that
-// says which tests were skipped and why. Its exit code is that of go test.
+// says which tests were skipped and why. Lines before it say which cases of the stores' conformance suite were left out,
+// because a store cannot be tried on them, and which tests failed. Its exit code is that of go test.
 package main
 
 import (

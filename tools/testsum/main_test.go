@@ -46,6 +46,16 @@ func TestBad(t *testing.T) {
 	exits  = "package e\nimport (\"os\"; \"testing\")\nfunc TestExit(t *testing.T) { os.Exit(7) }\n"
 	broken = "package f\nimport \"testing\"\nfunc TestX(t *testing.T) { undefined() }\n"
 	bare   = "package g\n"
+	lacks  = `package h
+import "testing"
+func TestSuite(t *testing.T) {
+	t.Log("not for this store: an emptied store waits: nothing tells: of a run")
+	t.Log("not for this store: a restart keeps its promises: TestOther has it")
+	t.Log("not for this store: an empty restart waits: nothing tells: of a run")
+	t.Run("a tick is granted once", func(t *testing.T) {})
+}
+func TestOther(t *testing.T) { t.Run("a restart keeps its promises", func(t *testing.T) {}) }
+`
 )
 
 func TestRun(t *testing.T) {
@@ -65,6 +75,11 @@ func TestRun(t *testing.T) {
 			"skipped", map[string]string{"b/b_test.go": skips}, 0,
 			[]string{"ok  \texample/b\t"},
 			"1 tests passed, 3 skipped: no reason given (b.TestServer/three); redis: not installed (b.TestServer/one, b.TestServer/two)",
+		},
+		{
+			"left out", map[string]string{"h/h_test.go": lacks}, 0,
+			[]string{"ok  \texample/h\t", "\nleft out: h: an emptied store waits, an empty restart waits (nothing tells: of a run)\n4 tests passed"},
+			"4 tests passed, none skipped",
 		},
 		{
 			"failed", map[string]string{"a/a_test.go": passing, "c/c_test.go": failing}, 1,
@@ -101,7 +116,7 @@ func TestRun(t *testing.T) {
 			if !strings.HasSuffix(out.String(), "\n"+c.last+"\n") && out.String() != c.last+"\n" {
 				t.Errorf("the last line is not %q", c.last)
 			}
-			if regexp.MustCompile(`quiet|(?m:^=== )`).MatchString(out.String()) {
+			if regexp.MustCompile(`quiet|TestOther has it|(?m:^=== )`).MatchString(out.String()) {
 				t.Error("the output tells of tests that passed")
 			}
 			if t.Failed() {

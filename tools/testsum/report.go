@@ -24,6 +24,7 @@ type report struct {
 	passed     int
 	failed     []string
 	skipped    map[string][]string // by reason
+	leftOut    []string            // what a store cannot be tried on, and why
 	sawFailure bool
 }
 
@@ -33,6 +34,8 @@ type pkg struct {
 	names  []string            // of its tests that have said something, in that order
 	tests  map[string][]string // what they said; nil once they passed or were skipped
 	blamed bool                // one of its tests failed
+	lacks  map[string]string   // cases of the conformance suite that a store cannot be tried on, and why
+	ran    map[string]bool     // the last names of tests that passed
 }
 
 func newReport(out io.Writer) *report {
@@ -46,7 +49,7 @@ func (r *report) add(e event) {
 	}
 	p := r.packages[e.Package]
 	if p == nil {
-		p = &pkg{tests: map[string][]string{}}
+		p = &pkg{tests: map[string][]string{}, lacks: map[string]string{}, ran: map[string]bool{}}
 		r.packages[e.Package] = p
 	}
 	switch {
@@ -73,6 +76,9 @@ func (p *pkg) say(test, text string) {
 		p.names = append(p.names, test)
 	}
 	p.tests[test] = append(p.tests[test], text)
+	if m := lackLine.FindStringSubmatch(text); m != nil {
+		p.lacks[m[1]] = m[2]
+	}
 }
 
 func (r *report) endTest(e event, p *pkg) {
@@ -81,6 +87,7 @@ func (r *report) endTest(e event, p *pkg) {
 	case "pass":
 		r.passed++
 		p.tests[e.Test] = nil
+		p.ran[path.Base(e.Test)] = true
 	case "skip":
 		why := reason(p.tests[e.Test])
 		r.skipped[why] = append(r.skipped[why], name)
@@ -117,10 +124,32 @@ func (r *report) endPackage(e event, p *pkg) {
 	default:
 		return // start, bench
 	}
+	r.leftOut = append(r.leftOut, p.leftOut(path.Base(e.Package))...)
 	delete(r.packages, e.Package)
 }
 
-var logLine = regexp.MustCompile(`^\s+\S+\.go:\d+: (.+)`)
+var (
+	logLine = regexp.MustCompile(`^\s+\S+\.go:\d+: (.+)`)
+	// lackLine is how the conformance suite of the stores logs a case that it does not run on one of them.
+	lackLine = regexp.MustCompile(`^\s+\S+\.go:\d+: not for this store: ([^:]+): (.+)`)
+)
+
+// leftOut tells, for each reason, which cases of the conformance suite no test of the package has run: what is lacking with
+// one server of a store may be there with another.
+func (p *pkg) leftOut(name string) []string {
+	cases := map[string][]string{}
+	for c, why := range p.lacks {
+		if !p.ran[strings.ReplaceAll(c, " ", "_")] {
+			cases[why] = append(cases[why], c)
+		}
+	}
+	var lines []string
+	for why, names := range cases {
+		slices.Sort(names)
+		lines = append(lines, fmt.Sprintf("left out: %s: %s (%s)", name, strings.Join(names, ", "), why))
+	}
+	return lines
+}
 
 // reason is the last line that a skipped test logged.
 func reason(output []string) string {
@@ -136,6 +165,9 @@ func reason(output []string) string {
 const shown = 4
 
 func (r *report) summary() {
+	for _, line := range slices.Sorted(slices.Values(r.leftOut)) {
+		fmt.Fprintln(r.out, line)
+	}
 	if len(r.failed) > 0 {
 		fmt.Fprintf(r.out, "failed: %s\n", strings.Join(r.failed, ", "))
 	}

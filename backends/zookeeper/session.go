@@ -110,7 +110,11 @@ func (s *session) connection(ctx context.Context) (*wire.Conn, error) {
 	if s.conn != nil {
 		s.conn.Retire()
 	}
-	s.conn, s.known = conn, conn.Session()
+	granted := conn.Session()
+	if s.lease && known.ID != 0 { // what another server grants on top nobody was told, and the next one need not grant it
+		granted.Timeout = known.Timeout
+	}
+	s.conn, s.known = conn, granted
 	s.conns = append(slices.DeleteFunc(s.conns, isDead), conn)
 	if !s.ended {
 		s.d.keep(s)

@@ -91,6 +91,21 @@ func TestMovedSessionKeepsItsTime(t *testing.T) {
 	w.Finish(w.d, g)
 }
 
+// TestMovedSessionDemandsNoMore: what one server grants on top is not what the next one has to grant.
+func TestMovedSessionDemandsNoMore(t *testing.T) {
+	w := newWorld(t)
+	g := w.Acquire(w.d, newClaim("job"))
+	s := sessionOf(g)
+	cut(s)
+	const least = time.Millisecond // less than the server grants anybody
+	s.asked, s.known.Timeout = least, least
+	w.Renew(w.d, g)
+	if on := s.conn.Session().Timeout; on <= least || s.granted() != least {
+		t.Errorf("it was granted %v, and demands %v, want more than %v, and that", on, s.granted(), least)
+	}
+	w.Finish(w.d, g)
+}
+
 // TestPartOfAMillisecond: hazard: servers count in milliseconds, and a TTL that is no whole number of them is refused as if they
 // granted no more than what was cut off.
 func TestPartOfAMillisecond(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -34,11 +35,12 @@ const (
 const Longest = 30 * time.Second
 
 const (
-	lingers  = time.Second      // how long one that was killed is waited for, and a descendant that holds its output
-	mostText = 1 << 20          // of output
-	shown    = 200              // of what a plugin says of its failure
-	early    = 10 * time.Second // how long before it expires a credential is shown no more
-	ahead    = early + Longest  // how long before it expires the plugin is started for another
+	lingers    = time.Second      // how long one that was killed is waited for, and a descendant that holds its output
+	mostText   = 1 << 20          // of output
+	mostUnended = 3                // plugins that do not end although they were killed
+	shown      = 200              // of what a plugin says of its failure
+	early      = 10 * time.Second // how long before it expires a credential is shown no more
+	ahead      = early + Longest  // how long before it expires the plugin is started for another
 )
 
 // Plugin says what is started.
@@ -78,6 +80,8 @@ type Source struct {
 	mu   sync.Mutex
 	last *Credential // nil: none
 	run  *run        // at work, or failed and nobody has been told yet; nil: neither
+
+	unended atomic.Int32 // plugins that have been started and have not ended
 }
 
 // run is a plugin at work.
@@ -148,7 +152,7 @@ func (s *Source) known() (*Credential, *run) {
 
 // work runs the plugin.
 func (s *Source) work(r *run) {
-	c, err := s.plugin.run(s.life)
+	c, err := s.start()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r.last, r.err, r.ended = c, err, time.Now()
@@ -156,6 +160,14 @@ func (s *Source) work(r *run) {
 		s.last, s.run = c, nil
 	}
 	close(r.done)
+}
+
+// start runs the plugin, unless too many before it have not ended: each of them keeps a process and a thread.
+func (s *Source) start() (*Credential, error) {
+	if s.unended.Load() >= mostUnended {
+		return nil, s.plugin.failed("%d of it do not end, and no other is started", mostUnended)
+	}
+	return s.plugin.run(s.life, &s.unended)
 }
 
 // take returns what a plugin that has ended has brought. A failure is told to those who waited, or to who comes next.
@@ -197,7 +209,8 @@ func (p *Plugin) failed(format string, args ...any) error {
 
 // run is ask, and ends about a second after ctx at the latest: a plugin that has become another user is not ours to kill,
 // and none dies in a system call that hangs. Such a one is waited for behind this, whenever it ends.
-func (p *Plugin) run(ctx context.Context) (*Credential, error) {
+// unended counts plugins that have not ended, those too.
+func (p *Plugin) run(ctx context.Context, unended *atomic.Int32) (*Credential, error) {
 	ctx, cancel := context.WithTimeout(ctx, Longest)
 	defer cancel()
 	type answer struct {
@@ -205,7 +218,9 @@ func (p *Plugin) run(ctx context.Context) (*Credential, error) {
 		err        error
 	}
 	answers := make(chan answer, 1)
+	unended.Add(1)
 	go func() {
+		defer unended.Add(-1)
 		// The kernel's signal follows the thread that started the plugin (golang/go#27505).
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()

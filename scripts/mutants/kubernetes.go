@@ -30,7 +30,7 @@ var kubernetesMutants = []mutant{
 	{"Kubernetes: a request is sent again by net/http", "backends/kubernetes/api/client.go", "var body io.Reader = struct{ io.Reader }{strings.NewReader(\"\")}", "var body io.Reader", kubernetesTests},
 	{"Kubernetes: a credential is not replaced ahead of time", "internal/credentialplugin/credentialplugin.go", "if s.last.lasts(ahead) {", "if s.last.lasts(early) {", pluginTests},
 	{"Kubernetes: nobody hears of a plugin that failed after its request", "internal/credentialplugin/credentialplugin.go", "r.last, r.err, r.ended = c, err, time.Now()\n", "r.last, r.err, r.ended = c, err, time.Now()\n\ts.run = nil\n", pluginTests},
-	{"Kubernetes: a credential plugin runs on when its source is closed", "internal/credentialplugin/credentialplugin.go", "s.plugin.run(s.life)", "s.plugin.run(context.WithoutCancel(s.life))", pluginTests},
+	{"Kubernetes: a credential plugin runs on when its source is closed", "internal/credentialplugin/credentialplugin.go", "s.plugin.run(s.life, &s.unended)", "s.plugin.run(context.WithoutCancel(s.life), &s.unended)", pluginTests},
 	{"Kubernetes: a credential plugin that cannot be killed is waited for", "internal/credentialplugin/credentialplugin.go", "case <-time.After(lingers):", "case <-time.After(24 * time.Hour):", pluginTests},
 	{"Kubernetes: a credential plugin outlives a process that was killed", "internal/credentialplugin/death_linux.go", ", Pdeathsig: syscall.SIGKILL", "", pluginTests},
 	{"Kubernetes: a system that starts no credential plugin now has none", "internal/credentialplugin/credentialplugin.go", "if errors.Is(err, missing) {", "if missing != nil {", pluginTests},

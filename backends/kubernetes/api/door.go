@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// forgiven is how long a server may refuse a client that it has let in before. One that has just started, and one that
-// cannot ask those who know the tokens, refuse everybody for a while.
+// forgiven is how long a server may refuse a client that it has let in before, from its first refusal on. One that has just
+// started, and one that cannot ask those who know the tokens, refuse everybody for a while.
 const forgiven = time.Minute
 
 // door is what a client knows of whether it is let in. Which credential it showed does not count: some plugins bring another

@@ -181,6 +181,18 @@ func newDeaf(t *testing.T) *deaf {
 	return d
 }
 
+func (d *deaf) wantRequest(t *testing.T) {
+	t.Helper()
+	select {
+	case got := <-d.requests:
+		if want := cancelling + process[1:]; string(got) != want {
+			t.Errorf("the request is %q, want %q", got, want)
+		}
+	case <-within(t).Done():
+		t.Error("no request to cancel comes")
+	}
+}
+
 // TestCancelIsHeard: who asks does not wait for it. The connection stays open until the server has heard that nobody waits
 // any more, or seems not to listen, and Close waits for that.
 func TestCancelIsHeard(t *testing.T) {
@@ -191,7 +203,7 @@ func TestCancelIsHeard(t *testing.T) {
 			s := newDeaf(t)
 			cfg := Config{Addrs: []string{s.addr}, CancelLimit: enough}
 			if !hears {
-				cfg.CancelLimit = 50 * time.Millisecond
+				cfg.CancelLimit = 3 * time.Second // for the request: its answer never comes
 			}
 			c := NewClient(cfg)
 			var conn *Conn
@@ -207,9 +219,7 @@ func TestCancelIsHeard(t *testing.T) {
 			if err := <-done; !errors.Is(err, context.Canceled) { // and nothing was heard yet
 				t.Errorf("%v, want %v", err, context.Canceled)
 			}
-			if got, want := <-s.requests, cancelling+process[1:]; string(got) != want {
-				t.Errorf("the request is %q, want %q", got, want)
-			}
+			s.wantRequest(t)
 			if hears {
 				_ = server.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
 				if _, err := server.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -224,6 +234,24 @@ func TestCancelIsHeard(t *testing.T) {
 				t.Errorf("%v: the connection is open after Close", err)
 			}
 		})
+	}
+}
+
+// TestBrokenConnection: who has lost the connection waits no more than who has given up: the server need not have noticed.
+func TestBrokenConnection(t *testing.T) {
+	t.Parallel()
+	s := newDeaf(t)
+	c := NewClient(Config{Addrs: []string{s.addr}, CancelLimit: enough})
+	done := make(chan error, 1)
+	go func() { _, err := c.Ask(within(t), cancelled, nil); done <- err }()
+	_ = (<-s.asked).Close()
+	if err := <-done; err == nil {
+		t.Error("an answer")
+	}
+	s.wantRequest(t)
+	s.hear()
+	if err := c.Close(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 // Each request has a connection to itself. One that was used without a fault is kept for the next request, one and no
 // more. Requests go to the current host, which at first is the first one; whoever finds that it does not serve goes
 // on to the next before it has sent anything, and after the last begins anew. A request that was sent is not repeated. One
-// that says so, and whose context ends before its answer comes, is cancelled on the server; the caller does not wait for that.
+// that says so, and whose answer does not come, is cancelled on the server; the caller does not wait for that.
 type Client struct {
 	cfg  Config
 	open func(ctx context.Context, cfg *Config, addr string) (*Conn, error)

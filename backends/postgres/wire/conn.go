@@ -45,7 +45,7 @@ type Conn struct {
 
 	keyed   bool // the server gave pid and secret
 	cancels bool // what was asked last is to be cancelled if nobody waits for it any more
-	left    bool // nobody does
+	left    bool // it was not answered
 }
 
 // Dial opens a connection to one address. It ends with ctx.
@@ -358,11 +358,12 @@ func (c *Conn) during(ctx context.Context, f func() error) error {
 	if err == nil { // it came in the last moment: the answer counts
 		return nil
 	}
+	if _, answered := errors.AsType[*Error](err); answered {
+		return err
+	}
+	c.left = true
 	if ctxErr := ctx.Err(); ctxErr != nil {
-		if _, answered := errors.AsType[*Error](err); !answered {
-			c.left = true
-			return fmt.Errorf("%w (%w)", ctxErr, err)
-		}
+		return fmt.Errorf("%w (%w)", ctxErr, err)
 	}
 	return err
 }

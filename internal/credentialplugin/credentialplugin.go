@@ -35,12 +35,12 @@ const (
 const Longest = 30 * time.Second
 
 const (
-	lingers    = time.Second      // how long one that was killed is waited for, and a descendant that holds its output
-	mostText   = 1 << 20          // of output
+	lingers     = time.Second      // how long one that was killed is waited for, and a descendant that holds its output
+	mostText    = 1 << 20          // of output
 	mostUnended = 3                // plugins that do not end although they were killed
-	shown      = 200              // of what a plugin says of its failure
-	early      = 10 * time.Second // how long before it expires a credential is shown no more
-	ahead      = early + Longest  // how long before it expires the plugin is started for another
+	shown       = 200              // of what a plugin says of its failure
+	early       = 10 * time.Second // how long before it expires a credential is shown no more
+	ahead       = early + Longest  // how long before it expires the plugin is started for another
 )
 
 // Plugin says what is started.

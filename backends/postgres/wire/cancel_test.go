@@ -77,8 +77,8 @@ func TestNobodyWaits(t *testing.T) {
 				t.Error(err)
 			}
 			running(t, s, "0", forever)
-			if clear := said.has([]byte(cancelling)); clear == (options.TLS != nil) {
-				t.Errorf("the request is sent in clear: %v", clear)
+			if bare := said.has([]byte(cancelling)); bare == (options.TLS != nil) {
+				t.Errorf("the request is sent in clear: %v", bare)
 			}
 		})
 	}

@@ -1,6 +1,7 @@
 package consul
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -9,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
@@ -78,6 +80,21 @@ func (m *middle) strike(fault func(r *http.Response) bool) {
 // swallow drops the answers to one kind of request.
 func (m *middle) swallow(kind string) {
 	m.strike(func(r *http.Response) bool { return what(r.Request) != kind })
+}
+
+// unanswered does so, and returns a context that ends with the first answer that is dropped: when its request was carried out.
+func (m *middle) unanswered(t testing.TB, kind string) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithCancel(within(t, backendtest.Patience))
+	t.Cleanup(cancel)
+	m.strike(func(r *http.Response) bool {
+		if what(r.Request) == kind {
+			cancel()
+			return false
+		}
+		return true
+	})
+	return ctx
 }
 
 // requests returns what was asked since the last call.

@@ -243,8 +243,7 @@ func TestReplySwallowed(t *testing.T) {
 	d := open(t, m.url())
 	for _, kind := range []string{"kv", "session/create", "txn"} {
 		c := claim("job "+kind, "a", time.Minute)
-		m.swallow(kind)
-		_, err := d.Acquire(within(t, 300*time.Millisecond), c)
+		_, err := d.Acquire(m.unanswered(t, kind), c)
 		if _, ok := errors.AsType[*backends.Refusal](err); err == nil || ok || backends.IsPermanent(err) {
 			t.Fatalf("without an answer to %s: %v", kind, err)
 		}
@@ -257,14 +256,12 @@ func TestReplySwallowed(t *testing.T) {
 		if applied != nil && (g.Native != strconv.FormatUint(applied.ModifyIndex, 10) || o.session(t, c.Job) != applied.Session) {
 			t.Errorf("asked again: %+v, want the lease that was taken: %+v", g, applied)
 		}
-		m.swallow("txn")
-		if _, err := d.Renew(within(t, 300*time.Millisecond), g); err == nil || errors.Is(err, backends.ErrLost) {
+		if _, err := d.Renew(m.unanswered(t, "txn"), g); err == nil || errors.Is(err, backends.ErrLost) {
 			t.Errorf("a renewal without an answer: %v", err)
 		}
 		m.strike(nil)
 		steps.Renew(d, g)
-		m.swallow("txn")
-		if err := d.Finish(within(t, 300*time.Millisecond), g, backends.Outcome{State: backends.Done}); err == nil {
+		if err := d.Finish(m.unanswered(t, "txn"), g, backends.Outcome{State: backends.Done}); err == nil {
 			t.Error("Finish without an answer")
 		}
 		m.strike(nil)

@@ -299,21 +299,6 @@ func TestSecretsAreNotTold(t *testing.T) {
 	}
 }
 
-// A file that this user may not read is named, and so is the remedy.
-func TestBackendFileThatIsNotReadable(t *testing.T) {
-	if os.Geteuid() == 0 {
-		t.Skip("root reads everything")
-	}
-	path := filepath.Join(t.TempDir(), "url")
-	if err := os.WriteFile(path, []byte("file:"), 0); err != nil {
-		t.Fatal(err)
-	}
-	_, err := heldURL(path)
-	if err == nil || !strings.Contains(err.Error(), path+": permission denied") || !strings.Contains(hintOf(err), "readable for this user") {
-		t.Errorf("%v, hint %q", err, hintOf(err))
-	}
-}
-
 func TestStatusOfAJob(t *testing.T) {
 	holder := backends.Holder{ID: "h1", Host: "web1", PID: 7, User: "app"}
 	record := backends.Record{

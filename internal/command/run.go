@@ -37,7 +37,7 @@ with --on-lost rerun.
 
 Options end at JOB or at --. What follows JOB reaches COMMAND untouched, without a shell. stdin, stdout
 and stderr are COMMAND's own. Signals to leaderrun are passed on, and a second SIGTERM or SIGINT kills;
-Ctrl-C on a terminal reaches COMMAND alone.
+where stdin and stdout are the terminal, Ctrl-C reaches COMMAND alone.
 
 COMMAND finds in its environment LEADERRUN_JOB, LEADERRUN_TOKEN (greater than every token before, for
 systems that can refuse a stale one), LEADERRUN_HOLDER and LEADERRUN_ATTEMPT, and with a tick or key

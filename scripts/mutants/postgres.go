@@ -41,6 +41,7 @@ var postgresMutants = []mutant{
 	{"PostgreSQL: a commit that broke off is known to have failed", "backends/postgres/wire/wire.go", "return e.Severity == \"ERROR\" && ", "return e.Severity != \"\" || ", postgresWire},
 	{"PostgreSQL: an answer to an earlier question is taken", "backends/postgres/wire/conn.go", "c.broken.Store(true)\n\tif err == nil { // it came", "if err == nil { // it came", postgresWire},
 	{"PostgreSQL: what nobody waits for any more keeps its row locked", "backends/postgres/wire/client.go", "if conn.orphaned() && !c.closed {", "if conn.orphaned() && c.closed {", postgresCancels},
+	{"PostgreSQL: what a broken connection has left waiting keeps its row locked", "backends/postgres/wire/conn.go", "\tc.left = true\n", "\tc.left = ctx.Err() != nil\n", postgresWire},
 	{"PostgreSQL: a pooler loses its client before it is told to cancel", "backends/postgres/wire/cancel.go", "_ = conn.cancel(ctx, &c.cfg)", "conn.Close()\n\t_ = conn.cancel(ctx, &c.cfg)", postgresWire},
 	{"PostgreSQL: the key to cancel by is sent in clear", "backends/postgres/wire/cancel.go", "alike.Security = Must", "alike.Security = Plain", postgresWire},
 	{"PostgreSQL: a server that waits for nobody is asked to cancel", "backends/postgres/table.go", "current_setting('synchronous_standby_names') <> ''", "current_setting('synchronous_standby_names') IS NOT NULL", postgresCancels},

@@ -39,11 +39,23 @@ type Harness struct {
 	// called. It may be called twice.
 	Stall func(t testing.TB) (resume func())
 
+	// Again says that the driver passes the whole suite on another store of its kind, and passes it here for what is
+	// different: cases that gain by repetition are shorter.
+	Again bool
+
 	// Lacks says why a function is nil, by its name: so no case is left out in silence. Watch is one of them, for a driver
 	// that is no backends.Watcher. Expire needs no reason.
 	Lacks map[string]string
 
 	watches bool // the driver is a backends.Watcher; Run finds out
+}
+
+// times is how often something is repeated that finds the more the longer it goes on.
+func (h Harness) times(n int) int {
+	if h.Again {
+		return n / 4
+	}
+	return n
 }
 
 // function is what a harness may lack.

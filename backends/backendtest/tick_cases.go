@@ -195,7 +195,7 @@ func agreesWithDecision(s *scene) {
 		ranks: [2]map[int64]int64{{0: 0}, {0: 0}}, beats: [2]map[int64]int64{{}, {}},
 	}
 	s.Finish(p.store, s.granted(p.store, s.otherJob())) // no quarantine from here on
-	for range 600 {
+	for range s.h.times(600) {
 		p.step()
 		if s.Failed() {
 			s.Fatalf("the steps were:\n%s", p.log)

@@ -165,6 +165,7 @@ func TestSuiteCluster(t *testing.T) {
 	}
 	h.Restart = func(t testing.TB) { t.Helper(); set.Restart(t, true) }
 	h.Stall = testserver.Stall(set.Members...)
+	h.Again = true
 	backendtest.Run(t, h)
 }
 
@@ -210,6 +211,7 @@ func TestSuiteTLSAndACL(t *testing.T) {
 		o.destroySession(t, o.session(t, g.Claim.Job))
 	}
 	h.Lacks["Restart"], h.Lacks["Stall"] = "TestSuite has it", "TestSuite has it"
+	h.Again = true
 	backendtest.Run(t, h)
 }
 

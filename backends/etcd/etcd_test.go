@@ -102,6 +102,7 @@ func TestSuiteCluster(t *testing.T) {
 	s := testserver.EtcdCluster(t, 3)
 	h := harness(s.URL(), operator{open(t, s.URL())}, s.Members...)
 	h.Restart = func(t testing.TB) { t.Helper(); s.Restart(t, true) }
+	h.Again = true
 	backendtest.Run(t, h)
 }
 
@@ -126,5 +127,6 @@ func TestSuiteTLSAndRole(t *testing.T) {
 	}
 	h := harness(at("leaderrun", secret), operator{open(t, at("root", "other"))}, s)
 	h.Restart = func(t testing.TB) { t.Helper(); s.Restart(t, true) }
+	h.Again = true
 	backendtest.Run(t, h)
 }

@@ -87,6 +87,7 @@ func TestSuiteUnixSocketAndDatabase(t *testing.T) {
 	for _, name := range []string{"DeleteLease", "DeleteRecord", "SetBreak"} {
 		h.Lacks[name] = "TestSuite has it: here the operator sees database 0"
 	}
+	h.Again = true
 	backendtest.Run(t, h)
 	if keys, _ := s.Do(t, "keys", "*").([]any); len(keys) != 0 {
 		t.Errorf("keys in database 0: %v", keys)
@@ -113,5 +114,6 @@ func TestSuiteTLSAndACL(t *testing.T) {
 	trust(t, s)
 	h := harness(s, fmt.Sprintf("rediss://leaderrun:%s@%s?ca=%s&cert=%s&key=%s",
 		url.QueryEscape(secret), s.Addr(), certs.CA, certs.ClientCert, certs.ClientKey))
+	h.Again = true
 	backendtest.Run(t, h)
 }

@@ -48,6 +48,7 @@ func TestSuiteEnsemble(t *testing.T) {
 	s := testserver.ZooKeeperEnsembleOf(t, patientServers()...)
 	h := harness(s.URL(), open(t, s.URL()), s.Members...)
 	h.Restart = func(t testing.TB) { t.Helper(); s.Restart(t, true) }
+	h.Again = true
 	backendtest.Run(t, h)
 }
 
@@ -60,5 +61,6 @@ func TestSuiteTLSAndACL(t *testing.T) {
 	at := "zks://leaderrun:" + url.PathEscape(typed) + "@" + s.Addr() + "/leaderrun?prefix=night/jobs&ca=" + certs.CA + "&cert=" + certs.ClientCert + "&key=" + certs.ClientKey
 	h := harness(at, open(t, at), s)
 	h.Restart = func(t testing.TB) { t.Helper(); s.Restart(t, true) }
+	h.Again = true
 	backendtest.Run(t, h)
 }

@@ -110,7 +110,7 @@ func (b *bed) newcomers() (stop func()) {
 			select {
 			case <-quit:
 				return
-			case <-time.After(300 * time.Millisecond):
+			case <-time.After(time.Second): // shorter than any lease
 				self, _ := os.Executable()
 				cmd := exec.Command(binary, "run", "--backend", b.backend, "--ttl", b.ttl.String(), "--backend-wait", "200ms",
 					"job", self, b.role, b.log, "100")

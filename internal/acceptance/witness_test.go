@@ -1,10 +1,11 @@
 package acceptance
 
 import (
-	"bufio"
 	"cmp"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"maps"
 	"math"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -129,45 +131,90 @@ type runSpan struct {
 	over        bool // it came to its end by itself
 }
 
+// journal is what was read of a witness's log. Tests look at a log again and again while it grows, by two hundred lines a
+// second and witness: each line is read once.
+type journal struct {
+	mu    sync.Mutex
+	read  int64 // up to where
+	spans map[int64]*runSpan
+}
+
+// journals are all, by the paths of their logs.
+var journals sync.Map
+
 // readLog returns the runs of a witness's log, in the order of their first beat.
 func readLog(t testing.TB, log string) []runSpan {
 	t.Helper()
+	known, _ := journals.LoadOrStore(log, &journal{spans: map[int64]*runSpan{}})
+	j := known.(*journal)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err := j.readOn(log); err != nil {
+		t.Fatalf("%s: %v", log, err)
+	}
+	var spans []runSpan
+	for _, s := range j.spans {
+		span := *s
+		span.pids = maps.Clone(s.pids)
+		spans = append(spans, span)
+	}
+	slices.SortFunc(spans, func(a, b runSpan) int { return cmp.Compare(a.first, b.first) })
+	return spans
+}
+
+// readOn reads what was written since. A last line without its mark is left for the next time.
+func (j *journal) readOn(log string) error {
 	f, err := os.Open(log)
 	if os.IsNotExist(err) {
 		return nil
 	}
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	defer func() { _ = f.Close() }()
-	spans := map[int64]*runSpan{}
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		if !strings.HasSuffix(lines.Text(), endMark) {
+	text, err := io.ReadAll(io.NewSectionReader(f, j.read, math.MaxInt64-j.read))
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(text)) {
+		words, whole := strings.CutSuffix(strings.TrimSuffix(line, "\n"), endMark)
+		if !whole && !strings.HasSuffix(line, "\n") {
+			break
+		}
+		j.read += int64(len(line))
+		if !whole {
 			continue
 		}
-		var at boottime.Instant
-		var token, tick int64
-		var pid, attempt int
-		var word string
-		if _, err := fmt.Sscan(lines.Text(), &at, &token, &pid, &tick, &attempt, &word); err != nil {
-			t.Fatalf("%s: %q: %v", log, lines.Text(), err)
+		if err := j.add(words); err != nil {
+			return fmt.Errorf("%q: %w", line, err)
 		}
-		s := spans[token]
-		if s == nil {
-			s = &runSpan{token: token, first: at, last: at, pids: map[int]bool{}, tick: tick, attempt: attempt}
-			spans[token] = s
-		}
-		s.first, s.last = min(s.first, at), max(s.last, at)
-		s.pids[pid] = true
-		s.over = s.over || word == wordOver
 	}
-	return slices.SortedFunc(func(yield func(runSpan) bool) {
-		for s := range maps.Values(spans) {
-			if !yield(*s) {
-				return
-			}
+	return nil
+}
+
+// add takes the words of a line that a witness wrote: five numbers and what happened.
+func (j *journal) add(line string) error {
+	words := strings.Fields(line)
+	if len(words) != 6 {
+		return errors.New("not six words")
+	}
+	var n [5]int64
+	for i := range n {
+		var err error
+		if n[i], err = strconv.ParseInt(words[i], 10, 64); err != nil {
+			return err
 		}
-	}, func(a, b runSpan) int { return int(a.first - b.first) })
+	}
+	at, token, pid := boottime.Instant(n[0]), n[1], int(n[2])
+	s := j.spans[token]
+	if s == nil {
+		s = &runSpan{token: token, first: at, last: at, pids: map[int]bool{}, tick: n[3], attempt: int(n[4])}
+		j.spans[token] = s
+	}
+	s.first, s.last = min(s.first, at), max(s.last, at)
+	s.pids[pid] = true
+	s.over = s.over || words[5] == wordOver
+	return nil
 }
 
 // verdict fails the test if two runs overlapped, or a token did not grow.

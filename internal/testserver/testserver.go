@@ -24,6 +24,12 @@ import (
 // startTimeout is how long a server may take to answer on a machine that is busy with other tests.
 const startTimeout = time.Minute
 
+// The pauses between two questions of Eventually.
+const (
+	firstPause   = 2 * time.Millisecond
+	longestPause = 20 * time.Millisecond
+)
+
 // binaries says which programs a name in LEADERRUN_TEST_REQUIRE stands for.
 var binaries = map[string][]string{
 	"redis":      {"redis-server", "redis-cli"},
@@ -129,11 +135,16 @@ func lack(t testing.TB, server, why string) {
 // Eventually asks until ok says yes. It ends the test after a time that only a hang exceeds.
 func Eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(startTimeout); !ok(); {
+	end := time.Now().Add(startTimeout)
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		asked := time.Now()
+		if ok() {
+			return
+		}
 		if time.Now().After(end) {
 			t.Fatalf("waited %v in vain: %s", startTimeout, what)
 		}
-		time.Sleep(5 * time.Millisecond) // between two questions
+		time.Sleep(max(pause, min(2*time.Since(asked), 10*longestPause))) // who asks all the time keeps this machine from what is waited for
 	}
 }
 

@@ -73,16 +73,29 @@ func endsAreTrue(t *trial) []Violation {
 		case e.Code == codeOver:
 			t.saidZero(e, r, say)
 		case e.Code == codeFault && !t.struck(e):
-			say("no blow hit it: %s", e.Said)
+			say("no blow hit it: %s", lastWords(e.Said))
 		case slices.Contains(notRun, e.Code):
 			if r != nil && !(e.Job == JobRerun && e.Tick == 0 && r.over()) {
 				say("that says that COMMAND did not run, and it did")
 			}
 		case !documented(e.Code):
-			say("no such code is documented: %s", e.Said)
+			say("no such code is documented: %s", lastWords(e.Said))
 		}
 	}
 	return all
+}
+
+// lastWords returns the lines of an output, the last one first, because that says why; one that was said again and again is
+// there once.
+func lastWords(said string) string {
+	var lines []string
+	for line := range strings.Lines(said) {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	slices.Reverse(lines)
+	return strings.Join(slices.Compact(lines), " < ")
 }
 
 // saidZero looks whether 0 was true.

@@ -1,6 +1,11 @@
 // Testsum runs go test with the given arguments, prints what go test prints, and ends with one line that
 // says which tests were skipped and why. Lines before it say which cases of the stores' conformance suite were left out,
 // because a store cannot be tried on them, and which tests failed. Its exit code is that of go test.
+//
+//	testsum FLAGS -- PACKAGES [-- PACKAGES]...
+//
+// tests one list of packages after another, for those that have to be alone, and ends with the first exit code that is
+// not 0.
 package main
 
 import (
@@ -12,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 )
 
 func main() {
@@ -23,6 +29,40 @@ func run(args []string, out, errOut io.Writer) int {
 	// tests would inherit an ignored signal.
 	signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 
+	report := newReport(out)
+	code := 0
+	for _, args := range groups(args) {
+		if c := test(args, report, errOut); code == 0 {
+			code = c
+		}
+	}
+	report.summary()
+	if code == 0 && report.sawFailure {
+		return 1
+	}
+	return code
+}
+
+// groups returns the arguments of each go test.
+func groups(args []string) [][]string {
+	i := slices.Index(args, "--")
+	if i < 0 {
+		return [][]string{args}
+	}
+	flags, packages := args[:i], args[i+1:]
+	var all [][]string
+	for i >= 0 {
+		group := packages
+		if i = slices.Index(packages, "--"); i >= 0 {
+			group, packages = packages[:i], packages[i+1:]
+		}
+		all = append(all, slices.Concat(flags, group))
+	}
+	return all
+}
+
+// test runs go test once, and returns its exit code, or 1.
+func test(args []string, report *report, errOut io.Writer) int {
 	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...)
 	cmd.Stderr = errOut
 	stdout, err := cmd.StdoutPipe()
@@ -33,14 +73,12 @@ func run(args []string, out, errOut io.Writer) int {
 		fmt.Fprintln(errOut, "testsum:", err)
 		return 1
 	}
-	report := newReport(out)
 	readErr := report.read(stdout)
 	if readErr != nil {
 		fmt.Fprintln(errOut, "testsum:", readErr)
 		_, _ = io.Copy(io.Discard, stdout) // or go test would wait for a reader
 	}
 	err = cmd.Wait()
-	report.summary()
 
 	var exit *exec.ExitError
 	switch {
@@ -49,7 +87,7 @@ func run(args []string, out, errOut io.Writer) int {
 	case err != nil:
 		fmt.Fprintln(errOut, "testsum: go test:", err)
 		return 1
-	case readErr != nil || report.sawFailure:
+	case readErr != nil:
 		return 1
 	}
 	return 0

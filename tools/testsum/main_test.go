@@ -139,3 +139,28 @@ func TestRun(t *testing.T) {
 		})
 	}
 }
+
+// One list of packages is tested after the other: the second one begins when the first is over.
+func TestOneAfterAnother(t *testing.T) {
+	module(t, map[string]string{
+		"a/a_test.go": "package a\nimport (\"os\"; \"testing\"; \"time\")\nfunc TestA(t *testing.T) { time.Sleep(time.Second); if err := os.WriteFile(\"../over\", nil, 0o600); err != nil { t.Fatal(err) } }\n",
+		"b/b_test.go": "package b\nimport (\"os\"; \"testing\")\nfunc TestB(t *testing.T) { if _, err := os.Stat(\"../over\"); err != nil { t.Fatal(err) } }\n",
+		"c/c_test.go": failing,
+	})
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"-count", "1", "--", "./a", "--", "./b"}, 0, "2 tests passed, none skipped\n"},
+		{[]string{"-count", "1", "--", "./c", "--", "./a"}, 1, "3 tests passed, none skipped\n"},
+		{[]string{"-count", "1", "--", "./a", "--", "./nowhere", "--", "./b"}, 1, "2 tests passed, none skipped\n"},
+		{[]string{"-count", "1", "--", "./b"}, 1, "0 tests passed, none skipped\n"},
+	} {
+		var out, errOut bytes.Buffer
+		if code := run(c.args, &out, &errOut); code != c.code || !strings.HasSuffix(out.String(), c.want) {
+			t.Errorf("%q: exit code %d, want %d and %q:\n%s%s", c.args, code, c.code, c.want, out.String(), errOut.String())
+		}
+		_ = os.Remove("over")
+	}
+}

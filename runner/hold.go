@@ -281,7 +281,7 @@ func (h *holding) observe(e lifeline.Event, open bool) {
 			h.cause = TreeLost
 		}
 		h.killed = h.clock.Now() // the wrapper's own sweep is under way
-		h.emit(slog.LevelError, EventLost, "the guardian of the run died: stopping the command")
+		h.emit(slog.LevelError, EventLost, "the guardian of the run died, or does not answer: stopping the command")
 	case lifeline.Unconfirmed:
 		if h.killed == 0 { // the guardian did
 			h.killed = h.clock.Now()

@@ -211,7 +211,7 @@ func guardedCounter(s *scene) {
 				s.Errorf("Acquire: %v", err)
 				return
 			}
-			time.Sleep(time.Duration(1+rand.IntN(10)) * time.Millisecond)
+			time.Sleep(time.Millisecond + rand.N(30*time.Millisecond)) // whoever holds it has work to do
 		}
 		s.Error("never granted")
 	}

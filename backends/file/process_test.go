@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -112,7 +113,7 @@ func count(ctx context.Context, d *Driver, path string) error {
 	for {
 		g, err := d.Acquire(ctx, c)
 		if r, ok := errors.AsType[*backends.Refusal](err); ok && r.Verdict == backends.Held {
-			time.Sleep(time.Millisecond)
+			time.Sleep(5*time.Millisecond + rand.N(50*time.Millisecond)) // fifty of them, and whoever holds it has work to do
 			continue
 		}
 		if err != nil {

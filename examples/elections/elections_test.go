@@ -9,8 +9,8 @@ import (
 // What docs/elections.md says of the algorithms holds for every seed, not only for those of its tables.
 func TestWhatElectionsPromise(t *testing.T) {
 	t.Parallel()
-	few := measure(1_000_000, 20, 3, 5)
-	many := measure(1_000_000, 3, 50)
+	few := measure(1_000_000, 12, 3, 5)
+	many := measure(1_000_000, 1, 50)
 	if len(few) != 2*len(many) || len(many) != len(algorithms)*len(troubles) {
 		t.Fatalf("%d rows of few nodes, %d of many", len(few), len(many))
 	}

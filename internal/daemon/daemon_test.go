@@ -190,7 +190,7 @@ func TestALostTickIsRunAgainByAnotherHost(t *testing.T) {
 // With skip, what was lost is not run again, whoever comes and goes; with rerun and wait, everything is done.
 func TestHostsThatAreCutOffAtRandom(t *testing.T) {
 	for _, policy := range []backends.Policy{backends.Skip, backends.Rerun} {
-		for seed := range uint64(4) {
+		for seed := range uint64(2) {
 			t.Run(fmt.Sprintf("%s, seed %d", policy, seed), func(t *testing.T) {
 				virtual(t, func(t *testing.T, b *bed) { cutOffAtRandom(t, b, policy, rand.New(rand.NewPCG(seed, 1))) })
 			})

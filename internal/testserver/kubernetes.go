@@ -89,7 +89,7 @@ func (s *KubernetesServer) start(t testing.TB) {
 
 // isReady asks whether everything has started that has to: before, roles and namespaces may be missing.
 func (s *KubernetesServer) isReady() error {
-	_, err := s.try(statusTimeout, KubernetesAdmin, "GET", "/readyz", "", "")
+	_, err := s.try(5*statusTimeout, KubernetesAdmin, "GET", "/readyz", "", "") // it looks at forty things
 	return err
 }
 

@@ -22,7 +22,7 @@ import (
 )
 
 // startTimeout is how long a server may take to answer on a machine that is busy with other tests.
-const startTimeout = time.Minute
+const startTimeout = 2 * time.Minute
 
 // The pauses between two questions of Eventually.
 const (

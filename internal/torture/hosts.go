@@ -19,9 +19,9 @@ import (
 const (
 	workerShortest = 4 * time.Second
 	workerSpread   = 20 * time.Second
-	skipEvery      = 2 * time.Second
+	skipEvery      = 3 * time.Second
 	skipLife       = 100 * time.Millisecond
-	rerunEvery     = 4 * time.Second
+	rerunEvery     = 6 * time.Second
 	rerunLife      = 700 * time.Millisecond
 	forever        = 24 * time.Hour
 	pauseOfHost    = 300 * time.Millisecond // before something that has ended is started again

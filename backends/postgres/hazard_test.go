@@ -86,7 +86,7 @@ func TestLateClaim(t *testing.T) {
 func TestTimeDoesNotStandStill(t *testing.T) {
 	w := newWorld(t)
 	c := newClaim("job")
-	c.TTL = 300 * time.Millisecond
+	c.TTL = 4 * time.Second // in which a busy machine gets as far as the lock
 	g := w.Acquire(w.d, c)
 	sent := time.Now()
 	unlock, err := w.server.Session("BEGIN; UPDATE leaderrun SET updated = clock_timestamp() WHERE job = 'job'; SAVEPOINT s")

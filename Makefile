@@ -12,14 +12,15 @@ build:
 	CGO_ENABLED=0 go build -trimpath -tags urfave_cli_no_docs -o leaderrun .
 
 # One package: make test PKG=./runner  One test: make test ARGS='-run TestName -count 5'
-# The bed first and alone: beside other tests it would show how busy this machine is. What go vet finds, make lint does.
+# The bed and the histories first and alone: beside other tests they would show how busy this machine is. What go vet finds, make
+# lint does.
 PKG :=
 test: servers
 	@scripts/retry.sh go mod download
 	@go -C tools/testsum test .
 	@go -C tools/testsum build -buildvcs=false -o $(TOOLS)/testsum .
-	@packages='$(PKG)'; bed=internal/torture; \
-	[ "$$packages" ] || { all=$$(go list ./...) && packages="./$$bed -- $$(echo "$$all" | grep -v "/$$bed$$")"; } || exit; \
+	@packages='$(PKG)'; [ "$$packages" ] || { all=$$(go list ./...) && \
+	packages="./internal/torture -- ./internal/history -- $$(echo "$$all" | grep -Ev '/internal/(torture|history)$$')"; } || exit; \
 	$(TOOLS)/testsum $(RACE) -vet=off -timeout 15m $(ARGS) -- $$packages
 
 # Every order in which steps and faults can meet, in small worlds: see internal/model/doc.go. Two variants at a time.

@@ -268,7 +268,7 @@ func TestHandoverBetweenProcesses(t *testing.T) {
 }
 
 func TestFiftyProcesses(t *testing.T) {
-	const processes, rounds = 50, 4
+	const processes, rounds = 50, 2
 	dir := t.TempDir()
 	counter := filepath.Join(dir, "counter")
 	if err := os.WriteFile(counter, []byte("0"), fileMode); err != nil {

@@ -179,7 +179,10 @@ func endRules() []rule {
 			code("r3", 76)(s)
 			s.end("r3").Tick = 1004
 		}, broken: []string{"I7"}},
-		{name: "a fault of its own", change: code("w1", 70), broken: []string{"I7"}, says: "no blow hit it"},
+		{name: "a fault of its own", change: func(s *scene) {
+			code("w1", 70)(s)
+			s.end("w1").Said = "a line that was cut\nit does not answer\nit does not answer\nand this is why\n"
+		}, broken: []string{"I7"}, says: "no blow hit it: and this is why < it does not answer < a line that was cut"},
 		{name: "a guardian that was killed", change: func(s *scene) {
 			code("w1", 70)(s)
 			s.blow(Blow{Fault: "guardian killed", Where: "a", Run: "w1", Wrapper: s.end("w1").PID, Struck: sec(29)})

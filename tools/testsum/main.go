@@ -27,13 +27,19 @@ func main() {
 func run(args []string, out, errOut io.Writer) int {
 	// A Ctrl-C reaches go test too; what it still says is worth printing. Notify and not Ignore: the
 	// tests would inherit an ignored signal.
-	signal.Notify(make(chan os.Signal, 1), os.Interrupt)
+	interrupted := make(chan os.Signal, 1)
+	signal.Notify(interrupted, os.Interrupt)
+	defer signal.Stop(interrupted)
 
 	report := newReport(out)
 	code := 0
 	for _, args := range groups(args) {
 		if c := test(args, report, errOut); code == 0 {
 			code = c
+		}
+		if len(interrupted) > 0 { // nobody wants the rest
+			code = max(code, 1)
+			break
 		}
 	}
 	report.summary()

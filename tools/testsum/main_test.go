@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -162,5 +163,19 @@ func TestOneAfterAnother(t *testing.T) {
 			t.Errorf("%q: exit code %d, want %d and %q:\n%s%s", c.args, code, c.code, c.want, out.String(), errOut.String())
 		}
 		_ = os.Remove("over")
+	}
+}
+
+// Ctrl-C ends it all, and not the first list alone. The test of that list sends it to us, as a terminal would.
+func TestInterruptEndsAll(t *testing.T) {
+	module(t, map[string]string{
+		"a/a_test.go": "package a\nimport (\"os\"; \"strconv\"; \"syscall\"; \"testing\")\n" +
+			"func TestA(t *testing.T) { pid, _ := strconv.Atoi(os.Getenv(\"TESTSUM\")); if err := syscall.Kill(pid, syscall.SIGINT); err != nil { t.Fatal(err) } }\n",
+		"b/b_test.go": passing,
+	})
+	t.Setenv("TESTSUM", strconv.Itoa(os.Getpid()))
+	var out, errOut bytes.Buffer
+	if code := run([]string{"-count", "1", "--", "./a", "--", "./b"}, &out, &errOut); code != 1 || strings.Contains(out.String(), "example/b") {
+		t.Errorf("exit code %d, want 1 and no second list:\n%s%s", code, out.String(), errOut.String())
 	}
 }

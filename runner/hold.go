@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -281,7 +282,7 @@ func (h *holding) observe(e lifeline.Event, open bool) {
 			h.cause = TreeLost
 		}
 		h.killed = h.clock.Now() // the wrapper's own sweep is under way
-		h.emit(slog.LevelError, EventLost, "the guardian of the run died, or does not answer: stopping the command")
+		h.emit(slog.LevelError, EventLost, "the guardian of the run "+cmp.Or(e.Why, "died, or does not answer")+": stopping the command")
 	case lifeline.Unconfirmed:
 		if h.killed == 0 { // the guardian did
 			h.killed = h.clock.Now()

@@ -53,4 +53,5 @@ type Event struct {
 	Kind   EventKind
 	Status Status // Exited and Dead
 	Count  int    // Leftovers and Unconfirmed
+	Why    string // GuardianLost: what became of it, such as "died"
 }

@@ -96,7 +96,8 @@ func (g *Guard) Start(c Command, d lifeline.Deadline) error {
 	if len(c.Argv) == 0 || len(c.Inherit) > guardian.MaxInherit {
 		return errState
 	}
-	if boottime.Now() >= d.Term {
+	now := boottime.Now()
+	if now >= d.Term {
 		return ErrTooLate
 	}
 	g.mu.Lock()
@@ -125,7 +126,7 @@ func (g *Guard) Start(c Command, d lifeline.Deadline) error {
 		g.mu.Unlock()
 		return err
 	}
-	g.watch.start(d)
+	g.watch.start(d, now)
 	g.enqueue(order.Message().Encode(), fds)
 	g.mu.Unlock()
 	g.look()
@@ -166,7 +167,7 @@ func (g *Guard) awaitStart(c Command, d lifeline.Deadline) error {
 // Extend lets the run live until a later deadline; one that is not later is ignored. It never waits.
 func (g *Guard) Extend(d lifeline.Deadline) {
 	g.mu.Lock()
-	if frame := g.watch.extend(d); frame != nil {
+	if frame := g.watch.extend(d, boottime.Now()); frame != nil {
 		g.enqueue(frame, nil)
 	}
 	g.mu.Unlock()

@@ -21,9 +21,10 @@ func (g *Guard) run() {
 		now := boottime.Now()
 		g.mu.Lock()
 		lost, again := g.watch.look(now)
+		lack := g.watch.lack(now)
 		g.mu.Unlock()
 		if lost {
-			g.takeOver()
+			g.takeOver(lack)
 			return
 		}
 		if g.calmAt != 0 && now >= g.calmAt {
@@ -137,7 +138,7 @@ func (g *Guard) ended() {
 	g.closing = g.closing || !started // nothing can be started any more
 	g.mu.Unlock()
 	if started && !dead {
-		g.takeOver()
+		g.takeOver("died")
 		return
 	}
 	close(g.answers)

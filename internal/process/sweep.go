@@ -82,13 +82,13 @@ func (g *Guard) openCgroup() *tree.Cgroup {
 }
 
 // takeOver ends a run whose guardian is dead or does not do its work: a run never survives its guardian.
-// Its orphans have come to us, the next subreaper above (PR_SET_CHILD_SUBREAPER).
-func (g *Guard) takeOver() {
+// Its orphans have come to us, the next subreaper above (PR_SET_CHILD_SUBREAPER). why is for people.
+func (g *Guard) takeOver(why string) {
 	g.mu.Lock()
 	status := g.watch.status
 	g.mu.Unlock()
 	_ = syscall.Kill(g.pid, syscall.SIGKILL)
-	g.events <- lifeline.Event{Kind: lifeline.GuardianLost}
+	g.events <- lifeline.Event{Kind: lifeline.GuardianLost, Why: why}
 	close(g.answers)
 	cgroup := g.openCgroup()
 	began, told := boottime.Now(), false

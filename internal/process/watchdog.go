@@ -9,7 +9,9 @@ import (
 )
 
 const (
-	// silence is how long a guardian that is killing may say nothing; it says so four times a second.
+	// silence is how long a guardian that is killing may say nothing (it says so four times a second), and how long an
+	// extension may be under way: one that was sent just before SIGTERM is due says nothing yet about the guardian. Neither
+	// puts off what is to be seen graceToAnswer after SIGKILL was due, which leaves the wrapper time for its own.
 	silence = time.Second
 	// secondLook: a wrapper that was itself stopped reads what has arrived before it judges.
 	secondLook = 50 * time.Millisecond
@@ -22,7 +24,7 @@ type watchdog struct {
 	dead     bool
 	sent     lifeline.Deadline
 	acked    lifeline.Deadline // the last that the guardian is known to go by
-	inFlight map[int64]lifeline.Deadline
+	inFlight map[int64]extension
 	sequence int64
 	answered int64
 
@@ -34,25 +36,31 @@ type watchdog struct {
 	pid       int // the command's
 }
 
-func (w *watchdog) start(d lifeline.Deadline) {
-	*w = watchdog{started: true, sent: d, acked: d, sequence: 1, inFlight: map[int64]lifeline.Deadline{1: d}}
+// extension is a deadline that was sent and not acknowledged; the first one is Start's.
+type extension struct {
+	deadline lifeline.Deadline
+	sent     boottime.Instant
+}
+
+func (w *watchdog) start(d lifeline.Deadline, now boottime.Instant) {
+	*w = watchdog{started: true, sent: d, acked: d, sequence: 1, inFlight: map[int64]extension{1: {d, now}}}
 }
 
 // extend returns the frame to send, or nil. Also after Dead: a guardian that has locks to give back stays
 // until the deadline if it is not dismissed.
-func (w *watchdog) extend(d lifeline.Deadline) []byte {
+func (w *watchdog) extend(d lifeline.Deadline, now boottime.Instant) []byte {
 	if !w.started || d.End <= w.sent.End {
 		return nil
 	}
 	w.sequence++
 	w.sent = d
-	w.inFlight[w.sequence] = d
+	w.inFlight[w.sequence] = extension{d, now}
 	return guardian.ExtendMessage(w.sequence, d).Encode()
 }
 
 func (w *watchdog) ack(sequence int64) {
-	if d, ok := w.inFlight[sequence]; ok {
-		w.acked, w.answered = d, sequence
+	if e, ok := w.inFlight[sequence]; ok {
+		w.acked, w.answered = e.deadline, sequence
 	}
 	for s := range w.inFlight {
 		if s <= sequence {
@@ -78,13 +86,25 @@ func (w *watchdog) due() boottime.Instant {
 		return w.lastHeard.Add(silence)
 	}
 	at := w.acked.Kill.Add(graceToAnswer)
-	if len(w.inFlight) > 0 {
-		at = min(at, w.acked.Term)
+	for _, e := range w.inFlight {
+		at = min(at, max(w.acked.Term, e.sent.Add(silence)))
 	}
 	if w.killAsked != 0 {
 		at = min(at, w.killAsked.Add(graceToAnswer))
 	}
 	return at
+}
+
+// lack is what the guardian has not done, for people.
+func (w *watchdog) lack(now boottime.Instant) string {
+	switch {
+	case w.killing:
+		return "fell silent while it killed"
+	case w.killAsked != 0 || now >= w.acked.Kill:
+		return "did not kill in time"
+	default:
+		return "did not answer in time"
+	}
 }
 
 // look returns whether the guardian is lost, and when to look again (0: when something changes).

@@ -113,7 +113,7 @@ func count(ctx context.Context, d *Driver, path string) error {
 	for {
 		g, err := d.Acquire(ctx, c)
 		if r, ok := errors.AsType[*backends.Refusal](err); ok && r.Verdict == backends.Held {
-			time.Sleep(5*time.Millisecond + rand.N(50*time.Millisecond)) // fifty of them, and whoever holds it has work to do
+			time.Sleep(5*time.Millisecond + rand.N(500*time.Millisecond)) // two hundred tries a second, and whoever holds it has work to do
 			continue
 		}
 		if err != nil {

@@ -332,8 +332,8 @@ func restoredRanOnce(s *scene) {
 // it nor who comes later with a shorter TTL is granted before a TTL has passed since the last renewal.
 func vanishedIsWaitedFor(s *scene) {
 	for _, newcomer := range []bool{false, true} {
-		for tries := 0; ; tries++ {
-			s.job = s.otherJob().Job
+		s.job = s.otherJob().Job
+		for {
 			d, other := s.open(), s.open()
 			c := s.claim()
 			if newcomer {
@@ -348,8 +348,9 @@ func vanishedIsWaitedFor(s *scene) {
 			_, err := d.Renew(s.Context(), g)
 			s.h.DeleteLease(s.T, s.job)
 			_, refusal := other.Acquire(s.Context(), c)
-			if time.Since(sent) > g.TTL/2 && tries < 5 {
-				continue // this machine slept: once more
+			if time.Since(sent) > g.TTL/2 { // this machine slept
+				s.onceMore("take a lease of ", g.TTL, " away")
+				continue
 			}
 			if err != nil {
 				s.Fatalf("Renew: %v", err)

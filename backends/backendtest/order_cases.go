@@ -206,8 +206,7 @@ func watchTellsStop(s *scene) {
 // entombed: the lease is taken away from a live holder. It hears so at once, and nobody else is granted before it must
 // have stopped, whether it hears or not.
 func entombed(s *scene) {
-	for tries := 0; ; tries++ {
-		s.job = s.otherJob().Job
+	for {
 		d, other := s.open(), s.open()
 		g := s.granted(d, withTick(s.brief(), s.tick(1)))
 		if s.locked(other, s.newOrder(backends.Entomb, g.Token)) {
@@ -220,15 +219,17 @@ func entombed(s *scene) {
 		sent := time.Now()
 		_, err := d.Renew(s.Context(), g)
 		orderErr := s.give(other, s.newOrder(backends.Entomb, g.Token))
-		if time.Since(sent) > g.TTL/2 && tries < 5 {
-			continue // this machine slept: once more
+		if time.Since(sent) > g.TTL/2 { // this machine slept
+			s.onceMore("entomb a lease of ", g.TTL)
+			continue
 		}
 		if err := errors.Join(err, orderErr); err != nil {
 			s.Fatalf("a renewal, and then entomb: %v", err)
 		}
-		if s.entombedRun(d, other, g, sent) || tries == 5 {
+		if s.entombedRun(d, other, g, sent) {
 			return
 		}
+		s.onceMore("claim within a lease of ", g.TTL)
 	}
 }
 

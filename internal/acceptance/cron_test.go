@@ -18,7 +18,7 @@ func TestCrontabsOfThreeHosts(t *testing.T) {
 	t.Parallel()
 	testserver.RequireRoot(t, "cron", "crontabs of several users")
 	r := testserver.Redis(t, testserver.RedisOptions{})
-	b := newBed(t, redisURL(r))
+	b := newBed(t, redisURL(r, ttl))
 	if err := os.Chmod(b.dir, 0o777); err != nil { //nolint:gosec // every host writes to one log
 		t.Fatal(err)
 	}

@@ -236,11 +236,11 @@ jobs:
 		t.Errorf("/healthz is %d while the daemon drains", code)
 	}
 	if w.ended() {
-		t.Fatalf("the daemon ended before its command, with code %d: %s", w.code(), w.output.String())
+		t.Fatalf("the daemon ended before its command, with code %d: %s", w.code(), w.said())
 	}
 	remove(t, mark)
 	if code := w.wait(); code != 0 {
-		t.Errorf("the daemon ends with %d: %s", code, w.output.String())
+		t.Errorf("the daemon ends with %d: %s", code, w.said())
 	}
 	for name, there := range map[string]bool{mark + ".over": true, mark + ".termed": false} {
 		if _, err := os.Stat(name); (err == nil) != there {
@@ -253,7 +253,7 @@ jobs:
 		}
 		daemons[name].signal(syscall.SIGTERM)
 		if code := daemons[name].wait(); code != 0 {
-			t.Errorf("the daemon of %s ends with %d: %s", name, code, daemons[name].output.String())
+			t.Errorf("the daemon of %s ends with %d: %s", name, code, daemons[name].said())
 		}
 	}
 }

@@ -164,7 +164,7 @@ func (o *ordeal) keepOutput() {
 	}
 	for i, w := range o.started {
 		name := filepath.Join(dir, fmt.Sprintf("%03d-pid-%d", i, w.pid()))
-		if err := os.WriteFile(name, w.output.Bytes(), 0o600); err != nil {
+		if err := os.WriteFile(name, []byte(w.said()), 0o600); err != nil {
 			o.t.Fatal(err)
 		}
 	}
@@ -231,7 +231,7 @@ func (o *ordeal) mend(all bool) {
 	}
 	for host, w := range o.daemons {
 		if o.troubles[host] == nil && w.ended() {
-			o.t.Errorf("the daemon of %s ended by itself with code %d: %s", host, w.code(), w.output.String())
+			o.t.Errorf("the daemon of %s ended by itself with code %d: %s", host, w.code(), w.said())
 			o.launch(host)
 		}
 	}
@@ -287,7 +287,7 @@ func (o *ordeal) restarted(host string) (string, func() bool) {
 	return "the daemon is restarted", func() bool {
 		w := o.daemons[host]
 		if w.ended() && w.code() != 0 {
-			o.t.Errorf("the daemon of %s ended with code %d after SIGTERM: %s", host, w.code(), w.output.String())
+			o.t.Errorf("the daemon of %s ended with code %d after SIGTERM: %s", host, w.code(), w.said())
 		}
 		return o.again(host)()
 	}

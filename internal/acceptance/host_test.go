@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -16,8 +17,13 @@ import (
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
-// ttl is the shortest lease there is: most tests wait for it to run out.
-const ttl = 5 * time.Second
+const (
+	// ttl is the shortest lease there is: most tests wait for it to run out.
+	ttl = 5 * time.Second
+	// longTTL leaves time for what happens to a server within a lease, an election or a restart, also on a machine that has
+	// much else to do. It is renewed every 15 seconds.
+	longTTL = 45 * time.Second
+)
 
 // bed is one job with its witness, run by several hosts.
 type bed struct {
@@ -41,7 +47,7 @@ func newBed(t *testing.T, backend string) *bed {
 type wrapper struct {
 	t      *testing.T
 	cmd    *exec.Cmd
-	output bytes.Buffer
+	output string // the file with what it has said, and its command
 	done   chan struct{}
 	kill   sync.Once
 }
@@ -54,7 +60,7 @@ func (b *bed) start(where []string, options ...string) *wrapper {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	words := slices.Concat(where, []string{binary, "run", "--backend", b.backend, "--ttl", b.ttl.String()},
+	words := slices.Concat(where, []string{binary, "run", "--log-level", "debug", "--backend", b.backend, "--ttl", b.ttl.String()},
 		options, []string{"job", self, b.role, b.log})
 	return launch(b.t, words...)
 }
@@ -62,9 +68,13 @@ func (b *bed) start(where []string, options ...string) *wrapper {
 // launch starts a leaderrun in a session of its own, and ends it with the test.
 func launch(t *testing.T, words ...string) *wrapper {
 	t.Helper()
-	w := &wrapper{t: t, cmd: exec.Command(words[0], words[1:]...), done: make(chan struct{})}
-	w.cmd.Stdout, w.cmd.Stderr = &w.output, &w.output
-	w.cmd.WaitDelay = time.Second // what survives the wrapper may hold its output
+	output, err := os.Create(filepath.Join(t.TempDir(), "output"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = output.Close() }()
+	w := &wrapper{t: t, cmd: exec.Command(words[0], words[1:]...), output: output.Name(), done: make(chan struct{})}
+	w.cmd.Stdout, w.cmd.Stderr = output, output
 	// A session of its own: what happens to one host does not happen to another, nor to the test.
 	w.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := w.cmd.Start(); err != nil {
@@ -92,7 +102,7 @@ func (b *bed) beats(w *wrapper, after int64) runSpan {
 	var span runSpan
 	testserver.Eventually(b.t, "a run beats", func() bool {
 		if w != nil && w.ended() {
-			b.t.Fatalf("leaderrun ended with code %d: %s", w.code(), w.output.String())
+			b.t.Fatalf("leaderrun ended with code %d: %s", w.code(), w.said())
 		}
 		span = last(b.t, b.log)
 		return span.token > after && len(span.pids) >= 2
@@ -110,7 +120,7 @@ func (b *bed) newcomers() (stop func()) {
 			select {
 			case <-quit:
 				return
-			case <-time.After(time.Second): // shorter than any lease
+			case <-time.After(2 * time.Second): // shorter than any lease
 				self, _ := os.Executable()
 				cmd := exec.Command(binary, "run", "--backend", b.backend, "--ttl", b.ttl.String(), "--backend-wait", "200ms",
 					"job", self, b.role, b.log, "100")
@@ -122,6 +132,39 @@ func (b *bed) newcomers() (stop func()) {
 	stop = sync.OnceFunc(func() { close(quit); <-done })
 	b.t.Cleanup(stop)
 	return stop
+}
+
+// said is what the wrapper has said until now, and its command.
+func (w *wrapper) said() string {
+	w.t.Helper()
+	text, err := os.ReadFile(w.output)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return string(text)
+}
+
+// survives waits until the run of a token, the only one so far, has its lease renewed once more.
+func (b *bed) survives(w *wrapper, token int64) {
+	b.t.Helper()
+	if !b.renewed(w) {
+		b.t.Fatalf("leaderrun ended with code %d: %s", w.code(), w.said())
+	}
+	if spans := verdict(b.t, b.log); len(spans) != 1 || spans[0].token != token {
+		b.t.Fatalf("%d runs, want the one of token %d", len(spans), token)
+	}
+}
+
+// renewed waits until a run has its lease renewed once more, or has ended because that was lost.
+func (b *bed) renewed(w *wrapper) bool {
+	b.t.Helper()
+	renewals := func() int { return strings.Count(w.said(), "lease renewed\n") }
+	before := renewals()
+	testserver.Eventually(b.t, "the lease is renewed", func() bool { return w.ended() || renewals() > before })
+	if w.ended() && w.code() != 75 {
+		b.t.Errorf("exit code %d, want 75: %s", w.code(), w.said())
+	}
+	return !w.ended()
 }
 
 func (w *wrapper) signal(sig syscall.Signal) {

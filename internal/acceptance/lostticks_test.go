@@ -38,7 +38,7 @@ func (b *bed) follows(w *wrapper, after int64) (span runSpan) {
 	testserver.Eventually(b.t, "a run has begun", func() bool {
 		span = last(b.t, b.log)
 		if span.token <= after && w.ended() {
-			b.t.Fatalf("leaderrun ended with code %d: %s", w.code(), w.output.String())
+			b.t.Fatalf("leaderrun ended with code %d: %s", w.code(), w.said())
 		}
 		return span.token > after
 	})
@@ -233,12 +233,12 @@ func TestTickOfAMachineThatIsCutOff(t *testing.T) {
 			standby := b.start(n.Where("b"), append(options, "--wait", "forever")...)
 			n.Drop("a", "input", "output")
 			if code := w.wait(); code != 75 {
-				t.Errorf("the machine that is cut off ends with %d, want 75: %s", code, w.output.String())
+				t.Errorf("the machine that is cut off ends with %d, want 75: %s", code, w.said())
 			}
 			gone(t, run)
 			if policy == "skip" {
-				if code := standby.wait(); code != 76 || !strings.Contains(standby.output.String(), "lost") {
-					t.Errorf("the standby ends with %d, want 76 and the loss told: %s", code, standby.output.String())
+				if code := standby.wait(); code != 76 || !strings.Contains(standby.said(), "lost") {
+					t.Errorf("the standby ends with %d, want 76 and the loss told: %s", code, standby.said())
 				}
 				if now := last(t, b.log); now.token != run.token {
 					t.Errorf("the tick ran again, with token %d", now.token)
@@ -304,7 +304,7 @@ func TestEndThatIsRefused(t *testing.T) {
 		remove(t, mark)
 		w.signal(syscall.SIGCONT)
 		if code := w.wait(); code != 75 {
-			t.Errorf("the run whose job was given away ends with %d, want 75: %s", code, w.output.String())
+			t.Errorf("the run whose job was given away ends with %d, want 75: %s", code, w.said())
 		}
 		b.run(forTick(tick), shortJob(log)...).is(t, "its tick", 76)
 		if all := readTicks(t, log); len(all) != 1 {

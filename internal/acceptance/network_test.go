@@ -52,7 +52,7 @@ func TestNetworkDropsPackets(t *testing.T) {
 			struck := boottime.Now()
 
 			if code := w.wait(); code != 75 {
-				t.Errorf("exit code %d, want 75: %s", code, w.output.String())
+				t.Errorf("exit code %d, want 75: %s", code, w.said())
 			}
 			for _, s := range verdict(t, b.log) {
 				if lived := s.last.Sub(struck); s.token == old.token && lived >= ttl {
@@ -64,7 +64,7 @@ func TestNetworkDropsPackets(t *testing.T) {
 			n.Heal("a")
 			late := b.start(n.Where("a"), "--backend-wait", "1m")
 			if code := late.wait(); code != 0 {
-				t.Errorf("the host that is back ends with %d, want 0 because the job is held: %s", code, late.output.String())
+				t.Errorf("the host that is back ends with %d, want 0 because the job is held: %s", code, late.said())
 			}
 			if now := last(t, b.log); now.token != next.token {
 				t.Errorf("token %d runs, want %d", now.token, next.token)

@@ -10,12 +10,9 @@ import (
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
-// An operator takes the lease away from a run. The run is told at once: without a watch it would find out with
-// the renewal after its first one, ten seconds later.
-const (
-	operatorTTL = 30 * time.Second
-	atOnce      = 8 * time.Second
-)
+// atOnce is how soon a run ends whose lease of longTTL an operator takes away: it is told. Without a watch it would find out
+// with the renewal after its first one, fifteen seconds later.
+const atOnce = 12 * time.Second
 
 var etcdFaults = []fault[*testserver.EtcdServer]{
 	{
@@ -43,7 +40,7 @@ func TestFaultsOnEtcd(t *testing.T) {
 			s := testserver.Etcd(t, testserver.EtcdOptions{})
 			b := newBed(t, s.URL())
 			if f.within != 0 {
-				b.ttl = operatorTTL
+				b.ttl = longTTL
 			}
 			strike(b, s, f)
 		})
@@ -101,7 +98,7 @@ func TestFaultsOnConsul(t *testing.T) {
 			b := newBed(t, s.URL())
 			b.ttl = 10 * time.Second // Consul keeps no shorter session
 			if f.within != 0 {
-				b.ttl = operatorTTL
+				b.ttl = longTTL
 			}
 			strike(b, s, f)
 		})

@@ -90,8 +90,8 @@ func TestRunOutlivesItsConnections(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := testserver.Postgres(t, testserver.PostgresOptions{Lines: []string{"max_connections = 20"}})
-			b := newBed(t, s.URL()+longestHere+quorumTTL.String())
-			b.ttl = quorumTTL
+			b := newBed(t, s.URL()+longestHere+longTTL.String())
+			b.ttl = longTTL
 			w := b.holder()
 			old := last(t, b.log)
 			strike(t, s)
@@ -106,8 +106,8 @@ func TestPgBouncerKilled(t *testing.T) {
 	testserver.Require(t, "pgbouncer")
 	server := testserver.Postgres(t, testserver.PostgresOptions{})
 	pool := testserver.PgBouncer(t, server, testserver.PgBouncerOptions{})
-	b := newBed(t, pool.URL()+longestHere+quorumTTL.String())
-	b.ttl = quorumTTL
+	b := newBed(t, pool.URL()+longestHere+longTTL.String())
+	b.ttl = longTTL
 	w := b.holder()
 	old := last(t, b.log)
 	pool.Restart(t)
@@ -136,8 +136,8 @@ func TestFailoverToASynchronousStandby(t *testing.T) {
 			t.Parallel()
 			set := testserver.PostgresReplicas(t, 1, make([]testserver.PostgresOptions, 3)...)
 			old := set.Leader(t)
-			b := newBed(t, set.URL()+longestHere+quorumTTL.String())
-			b.ttl = quorumTTL
+			b := newBed(t, set.URL()+longestHere+longTTL.String())
+			b.ttl = longTTL
 			w := b.holder()
 			run := last(t, b.log)
 			b.newcomers()

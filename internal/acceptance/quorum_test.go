@@ -7,13 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leaderrun/leaderrun/internal/boottime"
 	"github.com/leaderrun/leaderrun/internal/testhost"
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
-// quorumTTL leaves time for an election within a lease on most stores.
-const quorumTTL = 15 * time.Second
+// majorityTTL is for runs that are to end.
+const majorityTTL = 15 * time.Second
 
 // members are the hosts of a store of three, where they have a network.
 var members = []string{"m0", "m1", "m2"}
@@ -27,14 +26,6 @@ type cluster struct {
 	leader  func() int
 	changed func(old int) // waits until another member than old leads
 	agreed  func()        // waits until all members follow one leader
-}
-
-// ttl leaves time for an election within a lease. ZooKeeper's followers wait for one that hangs before they elect another.
-func (c *cluster) ttl() time.Duration {
-	if strings.HasPrefix(c.url, "zk:") {
-		return 2 * quorumTTL
-	}
-	return quorumTTL
 }
 
 // others are the members but one.
@@ -70,6 +61,7 @@ var clusters = map[string]func(t *testing.T, n *testhost.Network) *cluster{
 		options := make([]testserver.ZooKeeperOptions, len(members))
 		for i := range members {
 			options[i].Address, options[i].Netns = place(n, i)
+			options[i].MaxSessionTimeout = longTTL
 		}
 		s := testserver.ZooKeeperEnsembleOf(t, options...)
 		return newCluster(t, "zk://", s, s.Members, (*testserver.ZooKeeperServer).Addr,
@@ -184,7 +176,7 @@ func TestRunSurvivesWhatLeavesAMajority(t *testing.T) {
 				}
 				c := start(t, n)
 				b := newBed(t, c.url)
-				b.ttl = c.ttl()
+				b.ttl = longTTL
 				w := b.start(where, "--backend-wait", "1m")
 				old := b.beats(w, 0)
 				if f.network {
@@ -200,7 +192,7 @@ func TestRunSurvivesWhatLeavesAMajority(t *testing.T) {
 					return
 				}
 				f.mend(c, n, leader)
-				if f.revokes == store && !b.outlives(w) {
+				if f.revokes == store && !b.renewed(w) {
 					t.Log("the member that woke up ended the lease")
 					b.beats(standby, old.token)
 					return
@@ -211,28 +203,6 @@ func TestRunSurvivesWhatLeavesAMajority(t *testing.T) {
 	}
 }
 
-// survives waits until the run of a token has outlived the lease that it has now.
-func (b *bed) survives(w *wrapper, token int64) {
-	b.t.Helper()
-	if !b.outlives(w) {
-		b.t.Fatalf("leaderrun ended with code %d: %s", w.code(), w.output.String())
-	}
-	if spans := verdict(b.t, b.log); len(spans) != 1 || spans[0].token != token {
-		b.t.Fatalf("%d runs, want the one of token %d", len(spans), token)
-	}
-}
-
-// outlives waits until a run has outlived the lease that it has now, or has ended because that was lost.
-func (b *bed) outlives(w *wrapper) bool {
-	b.t.Helper()
-	until := boottime.Now().Add(b.ttl)
-	testserver.Eventually(b.t, "the run outlives its lease", func() bool { return w.ended() || last(b.t, b.log).last > until })
-	if w.ended() && w.code() != 75 {
-		b.t.Errorf("exit code %d, want 75: %s", w.code(), w.output.String())
-	}
-	return !w.ended()
-}
-
 // A run that no majority can renew is dead in time, and the next one starts when there is a majority again.
 func TestRunEndsWithoutAMajority(t *testing.T) {
 	t.Parallel()
@@ -241,7 +211,7 @@ func TestRunEndsWithoutAMajority(t *testing.T) {
 			t.Parallel()
 			c := start(t, nil)
 			b := newBed(t, c.url)
-			b.ttl = c.ttl()
+			b.ttl = majorityTTL
 			stopped := []int{c.leader(), (c.leader() + 1) % len(members)}
 			strike(b, c, fault[*cluster]{
 				code: 75,
@@ -269,7 +239,7 @@ func TestClaimWithoutAMajority(t *testing.T) {
 			t.Parallel()
 			c := start(t, nil)
 			b := newBed(t, c.url)
-			b.ttl = c.ttl()
+			b.ttl = majorityTTL
 			leader := c.leader()
 			stopped := []int{(leader + 1) % len(members), (leader + 2) % len(members)}
 			for _, i := range stopped {
@@ -277,7 +247,7 @@ func TestClaimWithoutAMajority(t *testing.T) {
 			}
 			w := b.start(nil, "--backend-wait", "2s")
 			if code := w.wait(); code != 69 {
-				t.Errorf("exit code %d, want 69: %s", code, w.output.String())
+				t.Errorf("exit code %d, want 69: %s", code, w.said())
 			}
 			for _, i := range stopped {
 				c.process(i).Cont(t)

@@ -218,7 +218,7 @@ func TestTickFarAhead(t *testing.T) {
 func TestRecordedTickFarAhead(t *testing.T) {
 	t.Parallel()
 	r := testserver.Redis(t, testserver.RedisOptions{})
-	b := newBed(t, redisURL(r))
+	b := newBed(t, redisURL(r, ttl))
 	log := filepath.Join(b.dir, "ticks.log")
 	now := time.Now().Unix()
 	b.run([]string{"--tick", strconv.FormatInt(now-2, 10)}, shortJob(log)...).is(t, "the host with the wrong clock", 0)

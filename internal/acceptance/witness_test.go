@@ -24,7 +24,7 @@ import (
 )
 
 // beat is how often a witness writes down that it is alive.
-const beat = 5 * time.Millisecond
+const beat = 10 * time.Millisecond
 
 // Roles of the test binary when leaderrun starts it as a command.
 const (
@@ -131,7 +131,7 @@ type runSpan struct {
 	over        bool // it came to its end by itself
 }
 
-// journal is what was read of a witness's log. Tests look at a log again and again while it grows, by two hundred lines a
+// journal is what was read of a witness's log. Tests look at a log again and again while it grows, by a hundred lines a
 // second and witness: each line is read once.
 type journal struct {
 	mu    sync.Mutex

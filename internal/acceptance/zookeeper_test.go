@@ -37,10 +37,10 @@ func TestFaultsOnZooKeeper(t *testing.T) {
 	for _, f := range append(processFaults[*testserver.ZooKeeperServer](), zookeeperFaults...) {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
-			s := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{})
+			s := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{MaxSessionTimeout: longTTL})
 			b := newBed(t, s.URL())
 			if f.within != 0 {
-				b.ttl = operatorTTL
+				b.ttl = longTTL
 			}
 			strike(b, s, f)
 		})
@@ -63,10 +63,10 @@ func TestSessionExpiresWhileTheWrapperIsStopped(t *testing.T) {
 	}
 	w.signal(syscall.SIGCONT)
 	if code := w.wait(); code == 0 {
-		t.Errorf("exit code 0 of a run that was ended: %s", w.output.String())
+		t.Errorf("exit code 0 of a run that was ended: %s", w.said())
 	}
-	if !b.outlives(standby) {
-		t.Errorf("the standby's run ended with code %d: %s", standby.code(), standby.output.String())
+	if !b.renewed(standby) {
+		t.Errorf("the standby's run ended with code %d: %s", standby.code(), standby.said())
 	}
 	if token := last(t, b.log).token; token != now.token {
 		t.Errorf("token %d runs, want %d", token, now.token)
@@ -80,10 +80,10 @@ func TestSessionExpiresWhileTheWrapperIsStopped(t *testing.T) {
 // and the job runs once.
 func TestClaimWhoseAnswerIsLost(t *testing.T) {
 	t.Parallel()
-	s := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{})
+	s := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{MaxSessionTimeout: longTTL})
 	proxy := testserver.NewProxy(t, s.Addr())
 	b := newBed(t, "zk://"+proxy.Addr())
-	b.ttl = operatorTTL // a request may take a sixth of it
+	b.ttl = longTTL // a request may take a sixth of it
 	proxy.Delay(time.Second)
 	w := b.start(nil, "--backend-wait", "1m")
 	testserver.Eventually(t, "the lease is there, and its answer is not", func() bool {
@@ -96,7 +96,7 @@ func TestClaimWhoseAnswerIsLost(t *testing.T) {
 	proxy.CutReplies(false)
 	first := b.beats(w, 0)
 	if spans := verdict(t, b.log); len(spans) != 1 || w.ended() {
-		t.Errorf("%d runs, want the one of token %d: %s", len(spans), first.token, w.output.String())
+		t.Errorf("%d runs, want the one of token %d: %s", len(spans), first.token, w.said())
 	}
 }
 
@@ -104,14 +104,14 @@ func TestClaimWhoseAnswerIsLost(t *testing.T) {
 // what a fence goes by.
 func TestLeaseAndRecordDeletedByAnOperator(t *testing.T) {
 	t.Parallel()
-	s := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{})
+	s := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{MaxSessionTimeout: longTTL})
 	b := newBed(t, s.URL())
-	b.ttl = operatorTTL
+	b.ttl = longTTL
 	w := b.holder()
 	old := last(t, b.log)
 	s.MustDelete(t, "/leaderrun/job")
 	if code := w.wait(); code != 75 {
-		t.Errorf("exit code %d, want 75: %s", code, w.output.String())
+		t.Errorf("exit code %d, want 75: %s", code, w.said())
 	}
 	gone(t, old)
 	b.beats(b.start(nil, "--wait", "forever"), old.token)

@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -74,8 +73,8 @@ func (a *attempt) hold(ctx context.Context) *holding {
 	if a.r.Driver.Limits().HolderWatches {
 		h.watchAt = now.Add(watchAfter)
 	}
-	if a.guardianLost {
-		h.observe(lifeline.Event{Kind: lifeline.GuardianLost}, true)
+	if a.guardianLost != nil {
+		h.observe(lifeline.Event{Kind: lifeline.GuardianLost, Err: a.guardianLost}, true)
 	}
 	requests, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -282,7 +281,7 @@ func (h *holding) observe(e lifeline.Event, open bool) {
 			h.cause = TreeLost
 		}
 		h.killed = h.clock.Now() // the wrapper's own sweep is under way
-		h.emit(slog.LevelError, EventLost, "the guardian of the run "+cmp.Or(e.Why, "died, or does not answer")+": stopping the command")
+		h.emit(slog.LevelError, EventLost, e.Err.Error()+": "+h.consequence())
 	case lifeline.Unconfirmed:
 		if h.killed == 0 { // the guardian did
 			h.killed = h.clock.Now()

@@ -338,7 +338,7 @@ func TestGuardianDies(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
 		time.AfterFunc(time.Second, func() {
 			b.lives(false)
-			b.events <- lifeline.Event{Kind: lifeline.GuardianLost}
+			b.events <- lifeline.Event{Kind: lifeline.GuardianLost, Err: lifeline.ErrGuardian}
 			b.events <- lifeline.Event{Kind: lifeline.Dead}
 			close(b.events)
 		})
@@ -353,7 +353,7 @@ func TestGuardianIsLostWhileItStartsTheCommand(t *testing.T) {
 		b.lives(true) // whether the command runs is not known
 		time.AfterFunc(time.Second, func() {
 			b.lives(false)
-			b.events <- lifeline.Event{Kind: lifeline.GuardianLost}
+			b.events <- lifeline.Event{Kind: lifeline.GuardianLost, Err: lifeline.ErrGuardian}
 			b.events <- lifeline.Event{Kind: lifeline.Dead}
 			close(b.events)
 		})

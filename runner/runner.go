@@ -134,7 +134,7 @@ type attempt struct {
 	proved  bool              // Prove was asked
 	began   Instant           // before the first claim
 
-	guardianLost bool           // when the command was to start: whether it runs is not known
+	guardianLost error          // when the command was to start: whether it runs is not known
 	signal       syscall.Signal // the last ending signal that we received
 }
 

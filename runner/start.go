@@ -37,7 +37,7 @@ func (a *attempt) start(ctx context.Context) (Result, bool) {
 	}
 	err := a.launch(a.plan.Deadline(a.asked))
 	if errors.Is(err, lifeline.ErrGuardian) { // the command may run: this is for hold to see to its end
-		a.guardianLost = true
+		a.guardianLost = err
 		return Result{}, true
 	}
 	if err != nil {

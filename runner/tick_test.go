@@ -257,7 +257,7 @@ func TestEarlierTickThatEndsOtherwiseIsTheResult(t *testing.T) {
 		"its guardian dies": {func(b *bed) {
 			time.AfterFunc(time.Second, func() {
 				b.lives(false)
-				b.events <- lifeline.Event{Kind: lifeline.GuardianLost}
+				b.events <- lifeline.Event{Kind: lifeline.GuardianLost, Err: lifeline.ErrGuardian}
 				b.events <- lifeline.Event{Kind: lifeline.Dead}
 				close(b.events)
 			})

@@ -68,7 +68,7 @@ func (h *holding) retry() {
 	}
 	h.try = try{started: h.clock.Now()}
 	if err != nil { // the command may run: wait until it certainly does not
-		h.observe(lifeline.Event{Kind: lifeline.GuardianLost}, true)
+		h.observe(lifeline.Event{Kind: lifeline.GuardianLost, Err: err}, true)
 		return
 	}
 	h.emit(slog.LevelInfo, EventStarted, "command started", slog.Int("try", h.tries))

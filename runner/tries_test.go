@@ -127,7 +127,7 @@ func TestRunThatWasEndedIsNotTriedAgain(t *testing.T) {
 		"by the loss of its guardian": {func(b *bed) {
 			time.AfterFunc(time.Second, func() {
 				b.lives(false)
-				b.events <- lifeline.Event{Kind: lifeline.GuardianLost}
+				b.events <- lifeline.Event{Kind: lifeline.GuardianLost, Err: lifeline.ErrGuardian}
 				b.events <- lifeline.Event{Kind: lifeline.Dead, Status: lifeline.Status{Known: true, Code: 1}}
 				close(b.events)
 			})
@@ -341,7 +341,7 @@ func TestGuardianIsLostWhileItStartsTheNextTry(t *testing.T) {
 			b.lives(true) // whether the command runs is not known
 			time.AfterFunc(time.Second, func() {
 				b.lives(false)
-				b.events <- lifeline.Event{Kind: lifeline.GuardianLost}
+				b.events <- lifeline.Event{Kind: lifeline.GuardianLost, Err: lifeline.ErrGuardian}
 				b.events <- lifeline.Event{Kind: lifeline.Dead}
 				close(b.events)
 			})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/runner"
 )
 
 // A real cron daemon with the crontabs of three users, who stand for three hosts: each has the same line on
@@ -18,7 +19,7 @@ func TestCrontabsOfThreeHosts(t *testing.T) {
 	t.Parallel()
 	testserver.RequireRoot(t, "cron", "crontabs of several users")
 	r := testserver.Redis(t, testserver.RedisOptions{})
-	b := newBed(t, redisURL(r, ttl))
+	b := newBed(t, redisURL(r, runner.DefaultTTL))
 	if err := os.Chmod(b.dir, 0o777); err != nil { //nolint:gosec // every host writes to one log
 		t.Fatal(err)
 	}
@@ -30,8 +31,8 @@ func TestCrontabsOfThreeHosts(t *testing.T) {
 	}
 	witness := filepath.Join(b.dir, "witness")
 	copyFile(t, self, witness)
-	crontab := fmt.Sprintf("SHELL=/bin/sh\nMAILTO=root\n* * * * * %s run --backend %s --ttl %s --wait 0 job -- %s %s %s 75000\n",
-		binary, strings.ReplaceAll(b.backend, "%", `\%`), ttl, witness, b.role, b.log)
+	crontab := fmt.Sprintf("SHELL=/bin/sh\nMAILTO=root\n* * * * * %s run --backend %s --wait 0 job -- %s %s %s 75000\n",
+		binary, strings.ReplaceAll(b.backend, "%", `\%`), witness, b.role, b.log)
 	mails := testserver.Cron(t, b.dir, crontab, 3)
 	if err := os.WriteFile(b.log, nil, 0o666); err != nil { //nolint:gosec // every host writes to it
 		t.Fatal(err)

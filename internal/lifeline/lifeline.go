@@ -11,7 +11,7 @@ import (
 
 // ErrGuardian says that the guardian was lost while it was to start the command. Whether that runs is not
 // known: it is being killed, and only Dead or the end of the events says that it is gone.
-var ErrGuardian = errors.New("the guardian died or does not answer")
+var ErrGuardian = errors.New("the guardian of the run is lost")
 
 // Deadline says until when a run may live if nobody extends it. Term <= Kill < End.
 type Deadline struct {
@@ -53,5 +53,5 @@ type Event struct {
 	Kind   EventKind
 	Status Status // Exited and Dead
 	Count  int    // Leftovers and Unconfirmed
-	Why    string // GuardianLost: what became of it, such as "died"
+	Err    error  // GuardianLost: an ErrGuardian that says what became of it
 }

@@ -212,8 +212,8 @@ func TestTheTreeDiesWhenTheGuardianIsKilled(t *testing.T) {
 		daemon := r.pid("daemon")
 		r.pid("command")
 		must(t, syscall.Kill(r.Guard.pid, syscall.SIGKILL))
-		e := r.wait(lifeline.Dead)
-		if running(daemon) || e.Status.Known || !r.saw(lifeline.GuardianLost) {
+		lost, e := r.wait(lifeline.GuardianLost), r.wait(lifeline.Dead)
+		if running(daemon) || e.Status.Known || !errors.Is(lost.Err, ErrGuardian) || !strings.HasSuffix(lost.Err.Error(), "it died") {
 			t.Errorf("events %+v", r.seen)
 		}
 		r.noneLeft()
@@ -241,8 +241,11 @@ func TestAStoppedGuardianIsReplacedByTheWrapper(t *testing.T) {
 				r.pid("pid")
 				must(t, syscall.Kill(r.Guard.pid, syscall.SIGSTOP))
 				latest := act(r, d)
-				r.wait(lifeline.GuardianLost)
+				lost := r.wait(lifeline.GuardianLost)
 				r.wait(lifeline.Dead)
+				if !errors.Is(lost.Err, ErrGuardian) || !strings.HasSuffix(lost.Err.Error(), " in time") {
+					t.Error(lost.Err)
+				}
 				if late := boottime.Now().Sub(latest); late > 0 {
 					t.Errorf("dead %v too late", late)
 				}

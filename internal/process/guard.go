@@ -37,8 +37,9 @@ type Guard struct {
 	sending  bool       // transmit is at work on the queue
 	watch    watchdog
 	closing  bool
-	starting bool // Start was called and may not be called again
-	failed   bool // Start gave up waiting: whatever the guardian answers, the run is to die
+	starting bool  // Start was called and may not be called again
+	failed   bool  // Start gave up waiting: whatever the guardian answers, the run is to die
+	loss     error // what became of the guardian, once the wrapper has taken over
 }
 
 type outgoing struct {
@@ -147,6 +148,11 @@ func (g *Guard) awaitStart(c Command, d lifeline.Deadline) error {
 		case m, ok := <-g.answers:
 			switch {
 			case !ok:
+				g.mu.Lock()
+				defer g.mu.Unlock()
+				if g.loss != nil {
+					return g.loss
+				}
 				return ErrGuardian
 			case m.Number(0) != 0:
 				return nil
@@ -158,7 +164,7 @@ func (g *Guard) awaitStart(c Command, d lifeline.Deadline) error {
 			if boottime.Now() >= d.End {
 				g.locked(func() { g.failed = true })
 				g.Kill()
-				return ErrGuardian
+				return guardianLost(notStarted)
 			}
 		}
 	}

@@ -230,7 +230,7 @@ func TestStartWithAStoppedGuardianReturnsBeforeTheEnd(t *testing.T) {
 		r := prepare(t, o)
 		must(t, syscall.Kill(r.Guard.pid, syscall.SIGSTOP))
 		d := in(200 * time.Millisecond)
-		if err := r.Start(r.shell("echo >ran"), d); !errors.Is(err, ErrGuardian) {
+		if err := r.Start(r.shell("echo >ran"), d); !errors.Is(err, ErrGuardian) || !strings.HasSuffix(err.Error(), notStarted) {
 			t.Errorf("got %v", err)
 		}
 		if late := boottime.Now().Sub(d.End); late > 0 {

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"fmt"
 	"sync"
 	"syscall"
 	"time"
@@ -84,11 +85,13 @@ func (g *Guard) openCgroup() *tree.Cgroup {
 // takeOver ends a run whose guardian is dead or does not do its work: a run never survives its guardian.
 // Its orphans have come to us, the next subreaper above (PR_SET_CHILD_SUBREAPER). why is for people.
 func (g *Guard) takeOver(why string) {
+	loss := guardianLost(why)
 	g.mu.Lock()
+	g.loss = loss
 	status := g.watch.status
 	g.mu.Unlock()
 	_ = syscall.Kill(g.pid, syscall.SIGKILL)
-	g.events <- lifeline.Event{Kind: lifeline.GuardianLost, Why: why}
+	g.events <- lifeline.Event{Kind: lifeline.GuardianLost, Err: loss}
 	close(g.answers)
 	cgroup := g.openCgroup()
 	began, told := boottime.Now(), false
@@ -108,6 +111,8 @@ func (g *Guard) takeOver(why string) {
 	cgroup.Close()
 	g.tellDead(status)
 }
+
+func guardianLost(why string) error { return fmt.Errorf("%w: it %s", ErrGuardian, why) }
 
 // sweep kills and reaps what is left of the run outside of its cgroup, and returns how much there was.
 func (g *Guard) sweep() int {

@@ -95,11 +95,16 @@ func (w *watchdog) due() boottime.Instant {
 	return at
 }
 
+// notStarted is also said of a guardian whose exec(2) of the command hangs, on a disk that is busy or gone.
+const notStarted = "did not start the command in time"
+
 // lack is what the guardian has not done, for people.
 func (w *watchdog) lack(now boottime.Instant) string {
 	switch {
 	case w.killing:
 		return "fell silent while it killed"
+	case w.answered == 0:
+		return notStarted
 	case w.killAsked != 0 || now >= w.acked.Kill:
 		return "did not kill in time"
 	default:

@@ -75,9 +75,10 @@ func TestWatchdogTellsWhatIsLacking(t *testing.T) {
 		now  boottime.Instant
 		want string
 	}{
-		{func(*watchdog) {}, d.Term, "did not answer in time"},
+		{func(*watchdog) {}, d.Term, notStarted},
+		{func(w *watchdog) { w.ack(1); w.extend(d, 2*s) }, d.Term, "did not answer in time"},
 		{func(w *watchdog) { w.ack(1) }, d.Kill, "did not kill in time"},
-		{func(w *watchdog) { w.askKill(3 * s) }, 4 * s, "did not kill in time"},
+		{func(w *watchdog) { w.ack(1); w.askKill(3 * s) }, 4 * s, "did not kill in time"},
 		{func(w *watchdog) { w.askKill(3 * s); w.heardKilling(4 * s) }, 6 * s, "fell silent while it killed"},
 	}
 	for _, test := range tests {

@@ -148,12 +148,7 @@ func (g *Guard) awaitStart(c Command, d lifeline.Deadline) error {
 		case m, ok := <-g.answers:
 			switch {
 			case !ok:
-				g.mu.Lock()
-				defer g.mu.Unlock()
-				if g.loss != nil {
-					return g.loss
-				}
-				return ErrGuardian
+				return g.whyLost()
 			case m.Number(0) != 0:
 				return nil
 			case m.Number(2) != 0:
@@ -168,6 +163,16 @@ func (g *Guard) awaitStart(c Command, d lifeline.Deadline) error {
 			}
 		}
 	}
+}
+
+// whyLost is an ErrGuardian that says as much as is known.
+func (g *Guard) whyLost() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.loss != nil {
+		return g.loss
+	}
+	return ErrGuardian
 }
 
 // Extend lets the run live until a later deadline; one that is not later is ignored. It never waits.

@@ -24,7 +24,7 @@ const (
 	TimedOut                      // the command was ended by the timeout
 	LeaseLost                     // the lease was lost and the run was stopped
 	Broken                        // an operator broke the lease and the run was stopped
-	TreeLost                      // the guardian died and the run was stopped
+	TreeLost                      // the guardian was lost and the run was stopped
 	Unconfirmed                   // the run could not be confirmed dead
 	Unrecorded                    // the run of a tick ended, and its end could not be recorded
 )

@@ -129,13 +129,15 @@ func renewalCounts(s *scene) {
 	}
 }
 
-// onceMore lets a case that has lost a race against a busy machine begin again, with another job. It fails the case when the
-// tests' own limit leaves no time for that.
+// onceMore lets a case that has lost a race against a busy machine begin again, with another job. It fails the case after
+// thirty times, which a store that is too slow needs too, and when the tests' own limit leaves no time.
 func (s *scene) onceMore(what ...any) {
 	s.Helper()
+	const most = 30
 	const round = 10 // of its leases
-	if end, limited := s.Deadline(); limited && time.Until(end) < s.h.Settle+round*s.h.TTL {
-		s.Fatal("this machine is too busy to ", fmt.Sprint(what...))
+	end, limited := s.Deadline()
+	if s.again++; s.again > most || limited && time.Until(end) < s.h.Settle+round*s.h.TTL {
+		s.Fatal("this machine, or the store, is too busy to ", fmt.Sprint(what...))
 	}
 	s.job = s.otherJob().Job
 }
@@ -349,7 +351,7 @@ func vanishedIsWaitedFor(s *scene) {
 			s.h.DeleteLease(s.T, s.job)
 			_, refusal := other.Acquire(s.Context(), c)
 			if time.Since(sent) > g.TTL/2 { // this machine slept
-				s.onceMore("take a lease of ", g.TTL, " away")
+				s.onceMore("take a lease of ", g.TTL, " away: ", time.Since(sent), ", ", err, ", ", refusal)
 				continue
 			}
 			if err != nil {

@@ -220,7 +220,7 @@ func entombed(s *scene) {
 		_, err := d.Renew(s.Context(), g)
 		orderErr := s.give(other, s.newOrder(backends.Entomb, g.Token))
 		if time.Since(sent) > g.TTL/2 { // this machine slept
-			s.onceMore("entomb a lease of ", g.TTL)
+			s.onceMore("entomb a lease of ", g.TTL, ": ", time.Since(sent), ", ", err, ", ", orderErr)
 			continue
 		}
 		if err := errors.Join(err, orderErr); err != nil {

@@ -119,6 +119,7 @@ type scene struct {
 	h     Harness
 	job   string
 	start int64 // where its ticks begin
+	again int   // how often it has begun again
 }
 
 // open returns a client that is closed when the case ends.

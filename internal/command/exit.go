@@ -187,7 +187,7 @@ func runCodes() string {
 		{fmt.Sprintf("%d or -E N", codeBadHands), "not run, not in good hands: --wait ran out, it is later than --start-deadline, or\nthe tick or key failed, was stopped, lost or missed"},
 		{fmt.Sprint(codeUsage), "the command line is wrong, or names a file or directory that cannot be used"},
 		{fmt.Sprint(codeUnavailable), "the backend cannot be reached or cannot decide: not run"},
-		{fmt.Sprint(codeInternal), "a fault of leaderrun itself; its guardian died and the run was stopped"},
+		{fmt.Sprint(codeInternal), "a fault of leaderrun itself; its guardian was lost and the run was stopped"},
 		{fmt.Sprint(codeLost), "the lease was lost or broken and the run was stopped; the run could not be confirmed\ndead; or the end of a tick or key could not be recorded"},
 		{fmt.Sprint(codeCredentials), "the backend refuses the credentials"},
 		{fmt.Sprint(codeConfiguration), "the configuration is wrong, a clock is far ahead, or this host's schedule is outdated"},

@@ -22,7 +22,7 @@ type Deadline struct {
 
 // Status is how the command ended.
 type Status struct {
-	Known  bool           // false: nobody saw it end (its guardian died first)
+	Known  bool           // false: nobody saw it end (its guardian was lost first)
 	Code   int            // exit code, where no signal ended it
 	Signal syscall.Signal // the signal that ended it, or 0
 }

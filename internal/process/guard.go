@@ -101,6 +101,12 @@ func (g *Guard) Start(c Command, d lifeline.Deadline) error {
 	if now >= d.Term {
 		return ErrTooLate
 	}
+	limit, err := boottime.NewTimer()
+	if err != nil {
+		return err
+	}
+	defer limit.Stop()
+	limit.Set(d.End)
 	g.mu.Lock()
 	switch {
 	case g.starting || g.watch.started:
@@ -131,18 +137,11 @@ func (g *Guard) Start(c Command, d lifeline.Deadline) error {
 	g.enqueue(order.Message().Encode(), fds)
 	g.mu.Unlock()
 	g.look()
-	return g.awaitStart(c, d)
+	return g.awaitStart(c, d.End, limit)
 }
 
-func (g *Guard) awaitStart(c Command, d lifeline.Deadline) error {
-	limit, err := boottime.NewTimer()
-	if err != nil {
-		g.locked(func() { g.failed = true })
-		g.Kill()
-		return ErrGuardian
-	}
-	defer limit.Stop()
-	limit.Set(d.End)
+// awaitStart waits for the guardian's answer until end, at which limit fires.
+func (g *Guard) awaitStart(c Command, end boottime.Instant, limit *boottime.Timer) error {
 	for {
 		select {
 		case m, ok := <-g.answers:
@@ -156,7 +155,7 @@ func (g *Guard) awaitStart(c Command, d lifeline.Deadline) error {
 			}
 			return &ExecError{Path: c.Path, Errno: syscall.Errno(m.Number(1))}
 		case <-limit.C():
-			if boottime.Now() >= d.End {
+			if boottime.Now() >= end {
 				g.locked(func() { g.failed = true })
 				g.Kill()
 				return guardianLost(notStarted)

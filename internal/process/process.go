@@ -67,7 +67,7 @@ var ErrTooLate = errors.New("the lease ran out before the command could start")
 // ErrGone is returned by Start when the guardian had died before. Nothing was started: another Guard can do it.
 var ErrGone = errors.New("the guardian is gone")
 
-// ErrGuardian is what Start returns when the guardian died or did not answer in time, wrapped in what is known. Something may have been
+// ErrGuardian is what Start returns, wrapped in what is known, when the guardian died or did not answer in time. Something may have been
 // started: Events tells when it is dead.
 var ErrGuardian = lifeline.ErrGuardian
 

@@ -217,7 +217,9 @@ func TestTooLateStartsNothing(t *testing.T) {
 	go func() { result <- r.Start(r.shell("echo >ran"), d) }()
 	eventually(t, "the deadline, and the second look", func() bool { return boottime.Now() >= d.Term.Add(4*secondLook) })
 	_ = syscall.Kill(r.Guard.pid, syscall.SIGCONT)
-	if err := <-result; !errors.Is(err, ErrTooLate) { // it was late, and not lost
+	err := <-result
+	slept := boottime.Now() >= d.Term.Add(timeToAck/2) // this machine did: then the guardian may be taken for lost
+	if !errors.Is(err, ErrTooLate) && !(slept && errors.Is(err, ErrGuardian)) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(r.dir, "ran")); err == nil {

@@ -9,10 +9,12 @@ import (
 )
 
 const (
-	// silence is how long a guardian that is killing may say nothing (it says so four times a second), and how long an
-	// extension may be under way: one that was sent just before SIGTERM is due says nothing yet about the guardian. Neither
-	// puts off what is to be seen graceToAnswer after SIGKILL was due, which leaves the wrapper time for its own.
+	// silence is how long a guardian that is killing may say nothing; it says so four times a second.
 	silence = time.Second
+	// timeToAck is how long an extension may be under way, also past the time of SIGTERM: one that was sent just before that
+	// says nothing yet about the guardian. It is never waited for longer than graceToAnswer after the time of SIGKILL: the
+	// wrapper needs what is left until the deadline's end to kill the tree itself.
+	timeToAck = time.Second
 	// secondLook: a wrapper that was itself stopped reads what has arrived before it judges.
 	secondLook = 50 * time.Millisecond
 )
@@ -87,7 +89,7 @@ func (w *watchdog) due() boottime.Instant {
 	}
 	at := w.acked.Kill.Add(graceToAnswer)
 	for _, e := range w.inFlight {
-		at = min(at, max(w.acked.Term, e.sent.Add(silence)))
+		at = min(at, max(w.acked.Term, e.sent.Add(timeToAck)))
 	}
 	if w.killAsked != 0 {
 		at = min(at, w.killAsked.Add(graceToAnswer))

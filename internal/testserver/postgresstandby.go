@@ -86,9 +86,9 @@ func (s *PostgresSet) clone(t testing.TB, m *PostgresServer) {
 		t.Fatal(err)
 	}
 	m.own(t)
-	// By the socket, which leads there from every host. A copy on a busy machine may pause for longer than a standby.
-	m.finish(t, "pg_basebackup", "-d", "options='-c wal_sender_timeout=2min'", "-D", m.Data(), "-h", primary.Socket(), "-p", fmt.Sprint(primary.Port), "-U", "postgres",
-		"--checkpoint", "fast", "--no-sync")
+	// By the socket, which leads there from every host. A copy may pause for longer than a standby may.
+	m.finish(t, "pg_basebackup", "-d", "options='-c wal_sender_timeout=2min'", "-D", m.Data(), "-h", primary.Socket(),
+		"-p", fmt.Sprint(primary.Port), "-U", "postgres", "--checkpoint", "fast", "--no-sync")
 	s.plan(m, primary, s.confirm)
 	m.configure(t)
 	m.write(t, "standby.signal", "")

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -33,17 +34,21 @@ func run(names []string) error {
 	if err := tree.Adopt(); err != nil {
 		return err
 	}
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // nohup(1) would have the tests ignore it, and some are about it
 	dir, err := os.MkdirTemp("", "leaderrun-mutants")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	fmt.Print("| rule that is broken | caught by | after |\n| --- | --- | --- |\n")
-	survivors := 0
 	chosen, err := choose(names)
 	if err != nil {
 		return err
 	}
+	if err := passes(chosen); err != nil {
+		return err
+	}
+	fmt.Print("| rule that is broken | caught by | after |\n| --- | --- | --- |\n")
+	survivors := 0
 	for _, m := range chosen {
 		began := time.Now()
 		by, err := m.test(dir)
@@ -60,6 +65,32 @@ func run(names []string) error {
 		return fmt.Errorf("%d mutants survived", survivors)
 	}
 	return nil
+}
+
+// passes runs the tests that are to catch the mutants without any: one that fails here would catch them all.
+func passes(chosen []mutant) error {
+	known := map[string]bool{}
+	for _, m := range chosen {
+		packages := strings.Join(m.packages, " ")
+		if known[packages] {
+			continue
+		}
+		known[packages] = true
+		out, err := goTest(m.packages, nil)
+		if err != nil {
+			return fmt.Errorf("without any mutant: %w\n%s", err, out)
+		}
+	}
+	return nil
+}
+
+// goTest runs go test, and ends what the tests left behind.
+func goTest(args, environment []string) (out []byte, err error) {
+	cmd := exec.Command("go", append([]string{"test", "-failfast", "-timeout", "4m"}, args...)...)
+	cmd.Env = append(os.Environ(), environment...)
+	out, err = cmd.CombinedOutput()
+	sweep()
+	return out, err
 }
 
 // choose returns the mutants of these names; none: all. After -bed they are those that a whole bed must notice.
@@ -127,12 +158,8 @@ func (m mutant) test(dir string) (by string, err error) {
 	if err := os.WriteFile(overlay, text, 0o600); err != nil {
 		return "", err
 	}
-	args := append([]string{"test", "-overlay", overlay, "-failfast", "-timeout", "4m"}, m.packages...)
-	cmd := exec.Command("go", args...)
 	// Programs that the tests build are broken in the same way.
-	cmd.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+overlay)
-	out, err := cmd.CombinedOutput()
-	sweep()
+	out, err := goTest(m.packages, []string{"GOFLAGS=" + os.Getenv("GOFLAGS") + " -overlay=" + overlay})
 	var exit *exec.ExitError
 	switch {
 	case err == nil:

@@ -121,6 +121,8 @@ var mutants = slices.Concat(fenceMutants, kubernetesMutants, zookeeperMutants, p
 	{"guardian: unlocks before the tree is dead", "internal/process/guardian/orders.go", "g.gone, g.out = true, nil\n", "g.gone, g.out = true, nil\n\tg.unlock()\n", processTests},
 	{"guardian: only the process group is killed", "internal/process/guardian/run.go", "if tree.Sweep(g.descendants) == 0 && !g.childless {", "if false {", processTests},
 	{"a process without its main thread is taken for dead", "internal/process/tree/tree.go", "p.State == 'Z' && p.Threads <= 1", "p.State == 'Z'", processTests},
+	{"wrapper: a guardian is lost that had no time to read of a late extension", "internal/process/watchdog.go", "max(w.acked.Term, e.sent.Add(timeToAck))", "max(w.acked.Term, e.sent)", processTests},
+	{"wrapper: an extension that nobody reads puts off the time of SIGKILL", "internal/process/watchdog.go", "at := w.acked.Kill.Add", "at := w.sent.Kill.Add", processTests},
 	{"wrapper: a run survives its guardian", "internal/process/run.go", "if started && !dead {\n\t\tg.takeOver(\"died\")", "if started && !dead {\n\t\tg.bury()\n\t\tg.tellDead(lifeline.Status{})", processTests},
 
 	{"daemon: a reload forgets what came due", "internal/daemon/daemon.go", "d.fire(d.Clock.Now()) // what is due by the old file", "// what is due by the old file", daemonTests},

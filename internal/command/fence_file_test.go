@@ -135,7 +135,7 @@ func TestFenceFileKilled(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "report")
 	stop := watchFile(t, path)
-	const runs = 300
+	const runs = 120
 	random := rand.New(rand.NewPCG(1, 2))
 	written := 0
 	for token := int64(1); token <= runs && !t.Failed(); token++ {
@@ -180,7 +180,7 @@ func TestFenceFileStopped(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "report")
 	stop := watchFile(t, path)
-	const rounds = 40
+	const rounds = 20
 	random := rand.New(rand.NewPCG(3, 4))
 	ends := map[int]int{}
 	for i := int64(1); i <= rounds && !t.Failed(); i++ {

@@ -120,6 +120,7 @@ func TestKillEndsEverythingAtOnce(t *testing.T) {
 }
 
 func TestSignalsReachTheCommandOrItsGroup(t *testing.T) {
+	noNohup(t)
 	r := prepare(t, Options{})
 	r.start(r.shell(`trap 'echo >usr1' USR1; trap 'echo >hup' HUP
 (trap 'echo >child-usr1' USR1; trap 'echo >child-hup; exit' HUP; echo >ready; while :; do sleep 0.01; done) &

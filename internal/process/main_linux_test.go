@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -23,8 +22,6 @@ const helperVariable = "LEADERRUN_TEST_HELPER"
 func TestMain(m *testing.M) {
 	name := os.Getenv(helperVariable)
 	if name == "" {
-		// nohup(1) has the tests ignore it, and what they start: no shell can trap it then.
-		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 		os.Exit(m.Run())
 	}
 	helper, ok := helpers[name]

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -76,8 +77,17 @@ func TestCaptureSignals(t *testing.T) {
 	}
 }
 
+// noNohup has what a test starts not ignore SIGHUP, also where nohup(1) has the tests ignore it: no shell can trap it then.
+func noNohup(t *testing.T) {
+	t.Helper()
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	t.Cleanup(func() { signal.Stop(hangups) })
+}
+
 // nohup leaderrun run j cmd: the hangup reaches neither guardian nor command.
 func TestAHangupIgnoredOnEntryStaysIgnored(t *testing.T) {
+	noNohup(t)
 	for _, test := range []struct{ how, want string }{
 		{`trap '' HUP; exec "$@"`, "1"},
 		{`trap '' HUP TTOU TERM; exec "$@"`, "1"}, // those two are Go's and ours to use

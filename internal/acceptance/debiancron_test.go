@@ -36,7 +36,7 @@ var cronExpressions = []string{
 	"0 3 * * *",
 	"45 1 * * 0",
 	"10 2 1-7,25-31 * *",
-	"5 3-23/9 * * *", // each of its runs costs two processes
+	"5 3-23/9 * * *", // right after most gaps, and not often: each run of cron's costs two processes
 	"*/20 2 * 3,4,10,11 *",
 	"7 * 25-31 3,10,12 *",
 	"0 12 * * 1-5",

@@ -150,6 +150,12 @@ func (b *bed) survives(w *wrapper, token int64) {
 	if !b.renewed(w) {
 		b.t.Fatalf("leaderrun ended with code %d: %s", w.code(), w.said())
 	}
+	b.only(token)
+}
+
+// only fails the test if there was another run than that of a token.
+func (b *bed) only(token int64) {
+	b.t.Helper()
 	if spans := verdict(b.t, b.log); len(spans) != 1 || spans[0].token != token {
 		b.t.Fatalf("%d runs, want the one of token %d", len(spans), token)
 	}

@@ -92,7 +92,8 @@ func Prepare(options Options) (*Guard, error) {
 }
 
 // Start runs the command and returns when exec(2) has succeeded or failed: *ExecError, ErrTooLate, or
-// ErrGuardian. It returns no later than d.End, also when the guardian is stopped.
+// ErrGuardian. It returns no later than d.End, also when the guardian is stopped. After any other error nothing was
+// started.
 func (g *Guard) Start(c Command, d lifeline.Deadline) error {
 	if len(c.Argv) == 0 || len(c.Inherit) > guardian.MaxInherit {
 		return errState

@@ -148,6 +148,7 @@ func stopped(t *testing.T, pid int) {
 // Hazard: a command that is stopped never hears that it is to end.
 func TestRunPipedWakesWhatIsStopped(t *testing.T) {
 	t.Parallel()
+	noNohup(t)
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP} {
 		signals := make(chan syscall.Signal, 1)
 		pid, ended := startPiped(t, "echo $$; kill -STOP $$; while :; do sleep 0.01; done", signals)

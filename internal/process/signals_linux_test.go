@@ -48,6 +48,7 @@ func TestReraiseReturnsInTheFirstProcessOfAContainer(t *testing.T) {
 }
 
 func TestCaptureSignals(t *testing.T) {
+	noNohup(t)
 	for _, test := range []struct{ how, want string }{
 		{`exec "$0"`, "hangup user defined signal 1 terminated"},
 		{`trap '' HUP; exec "$0"`, "user defined signal 1 terminated"},

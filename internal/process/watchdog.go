@@ -11,8 +11,8 @@ import (
 const (
 	// silence is how long a guardian that is killing may say nothing; it says so four times a second.
 	silence = time.Second
-	// timeToAck is how long an extension may be under way, also past the time of SIGTERM: one that was sent just before that
-	// says nothing yet about the guardian. It is never waited for longer than graceToAnswer after the time of SIGKILL: the
+	// timeToAck is how long an extension may be under way where the time of SIGTERM comes sooner: one that was sent just before
+	// that says nothing yet about the guardian. It is never waited for longer than graceToAnswer after the time of SIGKILL: the
 	// wrapper needs what is left until the deadline's end to kill the tree itself.
 	timeToAck = time.Second
 	// secondLook: a wrapper that was itself stopped reads what has arrived before it judges.

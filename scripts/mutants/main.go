@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -34,7 +33,6 @@ func run(names []string) error {
 	if err := tree.Adopt(); err != nil {
 		return err
 	}
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // nohup(1) would have the tests ignore it, and some are about it
 	dir, err := os.MkdirTemp("", "leaderrun-mutants")
 	if err != nil {
 		return err
@@ -86,7 +84,7 @@ func passes(chosen []mutant) error {
 
 // goTest runs go test, and ends what the tests left behind.
 func goTest(args, environment []string) (out []byte, err error) {
-	cmd := exec.Command("go", append([]string{"test", "-failfast", "-timeout", "4m"}, args...)...)
+	cmd := exec.Command("go", append([]string{"test", "-count", "1", "-failfast", "-timeout", "4m"}, args...)...)
 	cmd.Env = append(os.Environ(), environment...)
 	out, err = cmd.CombinedOutput()
 	sweep()

@@ -124,7 +124,9 @@ func (a *attempt) claimOnce(ctx context.Context, l *limits) error {
 		claim.Seen.For = t0.Sub(a.seenAt)
 	}
 	limit := min(a.req.Timeline.attempt(), max(earliest(l.wait, l.backend).Sub(t0), fairTry))
-	limit = min(limit, max(l.start.Sub(t0), minLook))
+	if left := l.start.Sub(t0); left > 0 { // who is late already only asks what became of the tick
+		limit = min(limit, max(left, minLook))
+	}
 	var grant backends.Grant
 	err := a.ask(ctx, limit, func(ctx context.Context) (err error) {
 		grant, err = a.r.Driver.Acquire(ctx, claim)

@@ -34,6 +34,18 @@ func (d *mute) Acquire(ctx context.Context, _ backends.Claim) (backends.Grant, e
 	return backends.Grant{}, ctx.Err()
 }
 
+// slow answers after most of a second that the tick is too late.
+type slow struct{ *bed }
+
+func (d *slow) Acquire(ctx context.Context, _ backends.Claim) (backends.Grant, error) {
+	select {
+	case <-ctx.Done():
+		return backends.Grant{}, ctx.Err()
+	case <-time.After(900 * time.Millisecond):
+		return backends.Grant{}, &backends.Refusal{Verdict: backends.Late}
+	}
+}
+
 var errRefused = errors.New("connection refused")
 
 // freeAt holds the job for somebody else until a time.
@@ -216,6 +228,17 @@ func TestUnreachableBackend(t *testing.T) {
 			wantEnding(t, r.Run(t.Context(), b.request), Unreachable)
 			if now := b.now(); now > 2600*time.Millisecond+minLook {
 				t.Errorf("given up at %v", now)
+			}
+		})
+	})
+	t.Run("a slow one is not silent, however late the tick is", func(t *testing.T) {
+		virtual(t, func(t *testing.T, b *bed) {
+			b.request.Occasion = backends.Occasion{Tick: time.Now().Add(-time.Hour).Unix(), StartDeadline: 10 * time.Minute}
+			r := Runner{Driver: &slow{b}, Clock: b.clock, jitter: func(time.Duration) time.Duration { return 0 }}
+			result := r.Run(t.Context(), b.request)
+			wantEnding(t, result, Refused)
+			if result.Refusal == nil || result.Refusal.Verdict != backends.Late {
+				t.Errorf("%+v, want a refusal that says late", result)
 			}
 		})
 	})

@@ -37,16 +37,17 @@ type holding struct {
 	tries   int     // how often the command was started
 	retryAt Instant // when it is started again, once it is dead; 0: it is not
 
-	cause    Ending // why the run is being stopped; 0: it is not
-	final    bool   // whatever becomes of this try, there is no other
-	gone     bool   // the store said that the lease is not ours
-	termed   bool   // the run was told to end for want of renewal
-	asks     int    // SIGTERM and SIGINT received
-	loss     error  // why renewals fail
-	startErr error  // why the command could not be started again
-	ended    error  // why our caller stopped it
-	cancels  <-chan struct{}
-	why      func() error // the cause of the cancel
+	cause     Ending // why the run is being stopped; 0: it is not
+	final     bool   // whatever becomes of this try, there is no other
+	gone      bool   // the store said that the lease is not ours
+	unguarded bool   // the guardian was lost, and that was told
+	termed    bool   // the run was told to end for want of renewal
+	asks      int    // SIGTERM and SIGINT received
+	loss      error  // why renewals fail
+	startErr  error  // why the command could not be started again
+	ended     error  // why our caller stopped it
+	cancels   <-chan struct{}
+	why       func() error // the cause of the cancel
 }
 
 // try is one start of the command.
@@ -274,9 +275,10 @@ func (h *holding) observe(e lifeline.Event, open bool) {
 		h.emit(slog.LevelWarn, EventLeftovers,
 			fmt.Sprintf("the command left %d process(es) behind, which are being ended", e.Count), slog.Int("count", e.Count))
 	case lifeline.GuardianLost:
-		if h.cause == TreeLost {
-			return // told already
+		if h.unguarded {
+			return
 		}
+		h.unguarded = true
 		if h.cause != LeaseLost {
 			h.cause = TreeLost
 		}

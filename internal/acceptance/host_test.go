@@ -88,11 +88,14 @@ func launch(t *testing.T, words ...string) *wrapper {
 	return w
 }
 
-// holder starts a wrapper and waits until its witness beats, orphan included.
+// holder starts a wrapper and waits until its witness beats, orphan included, and the wrapper has heard that it runs.
 func (b *bed) holder(options ...string) *wrapper {
 	b.t.Helper()
 	w := b.start(nil, options...)
 	b.beats(w, 0)
+	testserver.Eventually(b.t, "the wrapper has heard of the start", func() bool {
+		return w.ended() || strings.Contains(w.said(), "command started\n")
+	})
 	return w
 }
 

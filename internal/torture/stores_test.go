@@ -3,6 +3,7 @@ package torture
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,26 +22,31 @@ var beds = map[string]int{"redis": 4, "sentinel": 4, "etcd": 2, "consul": 3, "co
 
 // Each store is started, each fault of its servers strikes and is mended, and then a command runs again. A fault that has to
 // end a run is mended when it has. Not beside TestTorture, whose beds are as many again: servers answer too late then.
+// A part of each store's faults, by chance (the names say which); all of them with -all-faults.
 func TestServerFaults(t *testing.T) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	for _, store := range Stores {
 		n := max(1, beds[store.Name])
+		one := rand.IntN(n)
 		for i := range n {
+			if i != one && !*flagAllFaults {
+				continue
+			}
 			// Not parallel tests: they wait most of the time, and there would be no more of them at once than processors.
 			all.Go(func() {
-				t.Run(fmt.Sprintf("%s, %d of %d", store.Name, i+1, n), func(t *testing.T) { tryFaults(t, store, i, n) })
+				t.Run(fmt.Sprintf("%s, %d of %d", store.Name, i+1, n), func(t *testing.T) { tryFaults(t, store, i, n, i == one) })
 			})
 		}
 	}
 }
 
-// tryFaults tries every n-th fault of a store.
-func tryFaults(t *testing.T, store Store, first, n int) {
+// tryFaults tries every n-th fault of a store, and perhaps the peer.
+func tryFaults(t *testing.T, store Store, first, n int, peer bool) {
 	t.Helper()
 	b := New(t, store, Leaderrun, programs, uint64(first+1))
 	runs(t, b, "a store that is new")
-	if store.Peer != nil && first == 0 {
+	if store.Peer != nil && peer {
 		runsUnder(t, b, *store.Peer)
 	}
 	for i := first; i < len(b.Running.Faults); i += n {

@@ -22,13 +22,14 @@ import (
 
 // What `make torture` sets.
 var (
-	flagDuration = flag.Duration("duration", 2*time.Minute, "how long the bed lets faults happen, on all stores at once")
-	flagSeed     = flag.Uint64("seed", 0, "of all that is random (default: a new one)")
-	flagStore    = flag.String("store", "", "only these stores, with commas between them")
-	flagFault    = flag.String("fault", "", "only this fault, again and again")
-	flagEach     = flag.String("each", "", "a regular expression: each fault of TestFault that fits, once and by itself, and beside it the peers")
-	flagPage     = flag.String("page", "", "the page into which TestReport puts what the logs of -report show")
-	flagReport   = flag.String("report", "", "a folder for the logs, and for the report in Markdown")
+	flagAllFaults = flag.Bool("all-faults", false, "TestServerFaults tries all faults of each store, not a part of them by chance")
+	flagDuration  = flag.Duration("duration", 2*time.Minute, "how long the bed lets faults happen, on all stores at once")
+	flagSeed      = flag.Uint64("seed", 0, "of all that is random (default: a new one)")
+	flagStore     = flag.String("store", "", "only these stores, with commas between them")
+	flagFault     = flag.String("fault", "", "only this fault, again and again")
+	flagEach      = flag.String("each", "", "a regular expression: each fault of TestFault that fits, once and by itself, and beside it the peers")
+	flagPage      = flag.String("page", "", "the page into which TestReport puts what the logs of -report show")
+	flagReport    = flag.String("report", "", "a folder for the logs, and for the report in Markdown")
 )
 
 var programs Programs

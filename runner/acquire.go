@@ -19,8 +19,10 @@ const (
 	lastPause  = time.Second
 	minLook    = 100 * time.Millisecond // between two looks at a job that is held, without a notification
 	maxJitter  = 500 * time.Millisecond
-	fairTry    = time.Second // no try gets less, however late it is: a slow store is not one that is gone
-	farewell   = time.Second // how long a wrapper that gives up tries to take its claim back
+	// fairTry: no try gets less, however late it is, but the last one before a start deadline. A slow store is not one that
+	// is gone.
+	fairTry  = time.Second
+	farewell = time.Second // how long a wrapper that gives up tries to take its claim back
 
 	nearTick = 2 * time.Second // a tick that is no further ahead is slept to: cron may be early after a clock step
 )

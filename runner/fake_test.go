@@ -114,6 +114,7 @@ type bed struct {
 	ignores   bool          // SIGTERM
 	immortal  bool          // survives SIGKILL, until die is called
 	lingers   time.Duration // how long what the command leaves behind outlives it
+	unguarded bool          // the guardian is lost while that is being ended
 	startErr  error
 	signals   chan os.Signal
 	request   Request

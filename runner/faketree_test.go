@@ -89,6 +89,9 @@ func (b *bed) die(s lifeline.Status) {
 	if b.lingers > 0 {
 		b.events <- lifeline.Event{Kind: lifeline.Exited, Status: s}
 		b.events <- lifeline.Event{Kind: lifeline.Leftovers, Count: 1}
+		if b.unguarded {
+			b.events <- lifeline.Event{Kind: lifeline.GuardianLost, Err: lifeline.ErrGuardian}
+		}
 		time.AfterFunc(b.lingers, func() { b.lingers = 0; b.die(s) })
 		return
 	}

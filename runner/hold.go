@@ -37,26 +37,26 @@ type holding struct {
 	tries   int     // how often the command was started
 	retryAt Instant // when it is started again, once it is dead; 0: it is not
 
-	cause     Ending // why the run is being stopped; 0: it is not
-	final     bool   // whatever becomes of this try, there is no other
-	gone      bool   // the store said that the lease is not ours
-	unguarded bool   // the guardian was lost, and that was told
-	termed    bool   // the run was told to end for want of renewal
-	asks      int    // SIGTERM and SIGINT received
-	loss      error  // why renewals fail
-	startErr  error  // why the command could not be started again
-	ended     error  // why our caller stopped it
-	cancels   <-chan struct{}
-	why       func() error // the cause of the cancel
+	cause    Ending // why the run is being stopped; 0: it is not
+	final    bool   // whatever becomes of this try, there is no other
+	gone     bool   // the store said that the lease is not ours
+	termed   bool   // the run was told to end for want of renewal
+	asks     int    // SIGTERM and SIGINT received
+	loss     error  // why renewals fail
+	startErr error  // why the command could not be started again
+	ended    error  // why our caller stopped it
+	cancels  <-chan struct{}
+	why      func() error // the cause of the cancel
 }
 
 // try is one start of the command.
 type try struct {
-	started Instant
-	killed  Instant // when the tree was killed; 0: it was not
-	killAt  Instant // the end of --kill-after; 0: none
-	dead    bool    // the whole tree is confirmed dead
-	status  lifeline.Status
+	started   Instant
+	killed    Instant // when the tree was killed; 0: it was not
+	killAt    Instant // the end of --kill-after; 0: none
+	unguarded bool    // the guardian was lost, and that was told
+	dead      bool    // the whole tree is confirmed dead
+	status    lifeline.Status
 }
 
 // hold keeps the lease while the command runs, and between its tries. It returns when the whole tree is confirmed
@@ -275,15 +275,7 @@ func (h *holding) observe(e lifeline.Event, open bool) {
 		h.emit(slog.LevelWarn, EventLeftovers,
 			fmt.Sprintf("the command left %d process(es) behind, which are being ended", e.Count), slog.Int("count", e.Count))
 	case lifeline.GuardianLost:
-		if h.unguarded {
-			return
-		}
-		h.unguarded = true
-		if h.cause != LeaseLost {
-			h.cause = TreeLost
-		}
-		h.killed = h.clock.Now() // the wrapper's own sweep is under way
-		h.emit(slog.LevelError, EventLost, e.Err.Error()+": "+h.consequence())
+		h.loseGuardian(e.Err)
 	case lifeline.Unconfirmed:
 		if h.killed == 0 { // the guardian did
 			h.killed = h.clock.Now()
@@ -296,6 +288,24 @@ func (h *holding) observe(e lifeline.Event, open bool) {
 		}
 		h.buried()
 	}
+}
+
+// loseGuardian notes that the wrapper ends the tree itself. A command that had ended before keeps its outcome: only what it
+// left behind is killed.
+func (h *holding) loseGuardian(err error) {
+	if h.unguarded {
+		return
+	}
+	h.unguarded = true
+	h.killed = h.clock.Now() // the wrapper's own sweep is under way
+	if h.status.Known {
+		h.emit(slog.LevelWarn, EventLeftovers, err.Error()+": killing what the command left behind")
+		return
+	}
+	if h.cause != LeaseLost {
+		h.cause = TreeLost
+	}
+	h.emit(slog.LevelError, EventLost, err.Error()+": "+h.consequence())
 }
 
 // forward passes a signal on to the command. A second SIGTERM or SIGINT kills.

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"errors"
+	"fmt"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -359,6 +360,23 @@ func TestGuardianIsLostWhileItStartsTheCommand(t *testing.T) {
 		})
 		wantEnding(t, b.run(), TreeLost)
 		b.expect("0s claim", "1s finish lost 0")
+	})
+}
+
+// What the command did is known: only what it left behind is killed.
+func TestGuardianIsLostAfterTheCommandHasEnded(t *testing.T) {
+	for code, state := range map[int]string{0: "done", 3: "failed"} {
+		virtual(t, func(t *testing.T, b *bed) {
+			b.duration, b.code, b.lingers, b.unguarded = time.Second, code, 3*time.Second, true
+			wantEnding(t, b.run(), Ran)
+			b.expect("0s claim", "0s start", fmt.Sprintf("4s finish %s %d", state, code))
+		})
+	}
+	virtual(t, func(t *testing.T, b *bed) {
+		b.ignores, b.request.Timeout, b.request.KillAfter = true, time.Second, time.Second
+		b.lingers, b.unguarded = time.Second, true
+		wantEnding(t, b.run(), TimedOut)
+		b.expect("0s claim", "0s start", "1s terminated", "2s KILL", "3s finish failed 137")
 	})
 }
 

@@ -9,8 +9,11 @@ import (
 )
 
 const (
-	// silence is how long a guardian that is killing may say nothing; it says so four times a second.
+	// silence is how long a guardian that is killing may say nothing; it says so four times a second where the machine lets it.
 	silence = time.Second
+	// slack is how long it may where the deadline does not ask for the kill yet. Nothing is at stake then but time: the
+	// processes that a command has left behind, on a machine that is too busy to read its process table within a second.
+	slack = 5 * time.Second
 	// timeToAck is how long an extension may be under way where the time of SIGTERM comes sooner: one that was sent just before
 	// that says nothing yet about the guardian. It is never waited for longer than graceToAnswer after the time of SIGKILL: the
 	// wrapper needs what is left until the deadline's end to kill the tree itself.
@@ -85,7 +88,7 @@ func (w *watchdog) due() boottime.Instant {
 		return 0
 	}
 	if w.killing {
-		return w.lastHeard.Add(silence)
+		return max(w.lastHeard.Add(silence), min(w.lastHeard.Add(slack), w.acked.Kill))
 	}
 	at := w.acked.Kill.Add(graceToAnswer)
 	for _, e := range w.inFlight {

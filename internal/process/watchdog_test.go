@@ -48,8 +48,11 @@ func TestWatchdog(t *testing.T) {
 			w.ack(1)
 			w.extend(second, 99*s/10)
 			w.heardKilling(995 * s / 100)
-		}, 995*s/100 + boottime.Instant(silence)},
-		{"it kills", func(w *watchdog) { w.ack(1); w.askKill(3 * s); w.heardKilling(4 * s) }, 4*s + boottime.Instant(silence)},
+		}, 995*s/100 + boottime.Instant(slack)},
+		{"it kills sooner than it must", func(w *watchdog) { w.ack(1); w.askKill(3 * s); w.heardKilling(4 * s) }, 4*s + boottime.Instant(slack)},
+		{"it kills shortly before it must", func(w *watchdog) { w.ack(1); w.heardKilling(12 * s) }, first.Kill},
+		{"it kills just before it must", func(w *watchdog) { w.ack(1); w.heardKilling(145 * s / 10) }, 145*s/10 + boottime.Instant(silence)},
+		{"it kills at the deadline", func(w *watchdog) { w.ack(1); w.heardKilling(first.Kill) }, first.Kill + boottime.Instant(silence)},
 		{"dead", func(w *watchdog) { w.dead = true }, 0},
 	}
 	for _, test := range tests {

@@ -229,6 +229,13 @@ func (g *guardian) kill(now boottime.Instant) {
 }
 
 func (g *guardian) killAgain(now boottime.Instant) {
+	if now >= g.beatAt { // before the sweep, which takes long where many processes are and the machine is busy
+		if len(g.out) == 0 { // a stopped wrapper reads nothing, and needs only one
+			g.tell(Message{Kind: Killing})
+			g.flush()
+		}
+		g.beatAt = now.Add(heartbeat)
+	}
 	if now >= g.pollAt {
 		g.sweep()
 		g.pollLater(now)
@@ -236,12 +243,6 @@ func (g *guardian) killAgain(now boottime.Instant) {
 	if !g.toldAlive && now >= g.killedAt.Add(unconfirmedAt) {
 		g.toldAlive = true
 		g.tell(Message{Kind: Unconfirmed, Numbers: []int64{int64(len(g.alive()))}})
-	}
-	if now >= g.beatAt {
-		if len(g.out) == 0 { // a stopped wrapper reads nothing, and needs only one
-			g.tell(Message{Kind: Killing})
-		}
-		g.beatAt = now.Add(heartbeat)
 	}
 }
 
@@ -251,10 +252,12 @@ func (g *guardian) sweep() {
 	if group := g.ownGroup(); group > 0 && (g.running || groupLeft(group)) {
 		_ = syscall.Kill(-group, syscall.SIGKILL)
 	}
-	if tree.Sweep(g.descendants) == 0 && !g.childless {
+	left := tree.Sweep(g.descendants)
+	g.reap() // first: whoever has only dead children need not read the whole process table
+	if left == 0 && !g.childless {
 		tree.Sweep(func() []tree.Process { return tree.Scan(syscall.Getpid(), nil) })
+		g.reap()
 	}
-	g.reap()
 }
 
 // terminate sends SIGTERM for the deadline, once.

@@ -114,7 +114,8 @@ type bed struct {
 	ignores   bool          // SIGTERM
 	immortal  bool          // survives SIGKILL, until die is called
 	lingers   time.Duration // how long what the command leaves behind outlives it
-	unguarded bool          // the guardian is lost while that is being ended
+	lingering bool          // it does
+	unguarded bool          // the guardian is lost while it does
 	startErr  error
 	signals   chan os.Signal
 	request   Request

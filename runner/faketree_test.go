@@ -63,10 +63,12 @@ func (t *bedTree) isLast() bool {
 	return t == t.trees[len(t.trees)-1]
 }
 
-func (b *bed) lives(alive bool) {
+func (b *bed) lives(alive bool) { b.locked(func() { b.runs = alive }) }
+
+func (b *bed) locked(f func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.runs = alive
+	f()
 }
 
 // leaseEnd needs b.mu.
@@ -83,7 +85,7 @@ func (b *bed) leaseEnd() time.Time {
 func (b *bed) die(s lifeline.Status) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.runs {
+	if !b.runs || b.lingering {
 		return
 	}
 	if b.lingers > 0 {
@@ -92,7 +94,11 @@ func (b *bed) die(s lifeline.Status) {
 		if b.unguarded {
 			b.events <- lifeline.Event{Kind: lifeline.GuardianLost, Err: lifeline.ErrGuardian}
 		}
-		time.AfterFunc(b.lingers, func() { b.lingers = 0; b.die(s) })
+		b.lingering = true
+		time.AfterFunc(b.lingers, func() {
+			b.locked(func() { b.lingering, b.lingers = false, 0 })
+			b.die(s)
+		})
 		return
 	}
 	b.runs = false

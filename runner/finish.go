@@ -65,9 +65,9 @@ func (h *holding) outcome() backends.Outcome {
 }
 
 // stopped says whether a signal to leaderrun ended the run. SIGHUP and SIGQUIT count only where the command
-// died of them: others use them to reload, or to show where they are.
+// died of them: others use them to reload, or to show where they are. They may come after the news of its death.
 func (h *holding) stopped() bool {
-	return h.asks > 0 || h.signal != 0 && h.status.Signal == h.signal
+	return h.stopping || h.cause == 0 && h.signal != 0 && h.status.Signal == h.signal
 }
 
 // record tells the store how the run ended. nil: recorded; ErrLost: somebody else was granted since; else:

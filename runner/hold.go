@@ -37,26 +37,27 @@ type holding struct {
 	tries   int     // how often the command was started
 	retryAt Instant // when it is started again, once it is dead; 0: it is not
 
-	cause    Ending // why the run is being stopped; 0: it is not
-	final    bool   // whatever becomes of this try, there is no other
-	gone     bool   // the store said that the lease is not ours
-	termed   bool   // the run was told to end for want of renewal
-	asks     int    // SIGTERM and SIGINT received
-	loss     error  // why renewals fail
-	startErr error  // why the command could not be started again
-	ended    error  // why our caller stopped it
-	cancels  <-chan struct{}
-	why      func() error // the cause of the cancel
+	cause     Ending // why the run is being stopped; 0: it is not
+	final     bool   // whatever becomes of this try, there is no other
+	gone      bool   // the store said that the lease is not ours
+	unguarded bool   // the guardian was lost, and that was told
+	termed    bool   // the run was told to end for want of renewal
+	asks      int    // SIGTERM and SIGINT received
+	stopping  bool   // one of them came before the command had ended
+	loss      error  // why renewals fail
+	startErr  error  // why the command could not be started again
+	ended     error  // why our caller stopped it
+	cancels   <-chan struct{}
+	why       func() error // the cause of the cancel
 }
 
 // try is one start of the command.
 type try struct {
-	started   Instant
-	killed    Instant // when the tree was killed; 0: it was not
-	killAt    Instant // the end of --kill-after; 0: none
-	unguarded bool    // the guardian was lost, and that was told
-	dead      bool    // the whole tree is confirmed dead
-	status    lifeline.Status
+	started Instant
+	killed  Instant // when the tree was killed; 0: it was not
+	killAt  Instant // the end of --kill-after; 0: none
+	dead    bool    // the whole tree is confirmed dead
+	status  lifeline.Status
 }
 
 // hold keeps the lease while the command runs, and between its tries. It returns when the whole tree is confirmed
@@ -118,7 +119,7 @@ func (h *holding) turn() {
 // deadline is looked at before anything else.
 func (h *holding) obey() {
 	now := h.clock.Now()
-	if t := h.req.Timeout; t > 0 && h.cause == 0 && !h.dead && now >= h.started.Add(t) {
+	if t := h.req.Timeout; t > 0 && h.cause == 0 && !h.status.Known && now >= h.started.Add(t) {
 		h.stop(TimedOut, fmt.Sprintf("the command ran longer than %v", t))
 	}
 	if now >= h.deadline.Term && !h.termed {
@@ -171,8 +172,9 @@ func (h *holding) kill() {
 
 // stop asks the command to end, for a reason that leaves the lease ours.
 func (h *holding) stop(cause Ending, why string) {
+	settled := h.settled()
 	h.final = h.final || cause != TimedOut
-	if h.cause != 0 {
+	if h.cause != 0 || settled {
 		return
 	}
 	h.cause = cause
@@ -190,8 +192,11 @@ func (h *holding) stop(cause Ending, why string) {
 // shutDown stops the command because our caller wants that.
 func (h *holding) shutDown() {
 	h.cancels = nil
-	h.ended = h.why()
-	h.stop(Ran, h.ended.Error())
+	why := h.why()
+	if !h.settled() {
+		h.ended = why
+	}
+	h.stop(Ran, why.Error())
 }
 
 // armKill starts the time between a SIGTERM and the SIGKILL that --kill-after asked for.
@@ -236,7 +241,7 @@ func (h *holding) tryWakeAt() Instant {
 		}
 		return earliest(h.retryAt)
 	}
-	if h.req.Timeout > 0 && h.cause == 0 {
+	if h.req.Timeout > 0 && h.cause == 0 && !h.status.Known {
 		timeout = h.started.Add(h.req.Timeout)
 	}
 	if h.killed != 0 {
@@ -296,10 +301,10 @@ func (h *holding) loseGuardian(err error) {
 	if h.unguarded {
 		return
 	}
-	h.unguarded = true
+	h.unguarded, h.final = true, true
 	h.killed = h.clock.Now() // the wrapper's own sweep is under way
 	if h.status.Known {
-		h.emit(slog.LevelWarn, EventLeftovers, err.Error()+": killing what the command left behind")
+		h.emit(slog.LevelWarn, EventLeftovers, err.Error()+": killing what the command may have left behind")
 		return
 	}
 	if h.cause != LeaseLost {
@@ -321,7 +326,10 @@ func (h *holding) forward(s os.Signal) {
 	}
 	if sig == syscall.SIGTERM || sig == syscall.SIGINT { // the others may mean a reload, or a dump
 		h.armKill()
-		h.emit(slog.LevelInfo, EventStopping, "stopping the command: received "+sig.String())
+		if !h.settled() {
+			h.stopping = true
+			h.emit(slog.LevelInfo, EventStopping, "stopping the command: received "+sig.String())
+		}
 		h.asks++
 		if h.asks > 1 && h.killed == 0 {
 			h.kill()

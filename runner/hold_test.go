@@ -2,7 +2,6 @@ package runner
 
 import (
 	"errors"
-	"fmt"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -130,14 +129,6 @@ func TestRunThatIsBeingStoppedIsNotSavedByALateRenewal(t *testing.T) {
 		if len(b.finished) != 1 || b.counts["renew"] < 3 {
 			t.Errorf("renewal did not go on until the tree was dead: %q", b.log)
 		}
-	})
-}
-
-func TestLeaseIsKeptUntilWhatTheCommandLeftBehindIsDead(t *testing.T) {
-	virtual(t, func(t *testing.T, b *bed) {
-		b.duration, b.lingers = 4*time.Second, 3*time.Second
-		wantEnding(t, b.run(), Ran)
-		b.expect("0s claim", "0s start", "5s renew", "5s extend to 19.7s", "7s finish done 0")
 	})
 }
 
@@ -360,23 +351,6 @@ func TestGuardianIsLostWhileItStartsTheCommand(t *testing.T) {
 		})
 		wantEnding(t, b.run(), TreeLost)
 		b.expect("0s claim", "1s finish lost 0")
-	})
-}
-
-// What the command did is known: only what it left behind is killed.
-func TestGuardianIsLostAfterTheCommandHasEnded(t *testing.T) {
-	for code, state := range map[int]string{0: "done", 3: "failed"} {
-		virtual(t, func(t *testing.T, b *bed) {
-			b.duration, b.code, b.lingers, b.unguarded = time.Second, code, 3*time.Second, true
-			wantEnding(t, b.run(), Ran)
-			b.expect("0s claim", "0s start", fmt.Sprintf("4s finish %s %d", state, code))
-		})
-	}
-	virtual(t, func(t *testing.T, b *bed) {
-		b.ignores, b.request.Timeout, b.request.KillAfter = true, time.Second, time.Second
-		b.lingers, b.unguarded = time.Second, true
-		wantEnding(t, b.run(), TimedOut)
-		b.expect("0s claim", "0s start", "1s terminated", "2s KILL", "3s finish failed 137")
 	})
 }
 

@@ -127,8 +127,8 @@ func (h *holding) prolong(reply renewal, now Instant) {
 
 // breakOff ends the run because an operator wants that.
 func (h *holding) breakOff(b *backends.BreakRequest) {
-	h.final = true
-	if h.cause != 0 {
+	if h.cause != 0 || h.settled() {
+		h.final = true
 		return
 	}
 	h.stop(Broken, "it was broken"+withReason(b.Reason))

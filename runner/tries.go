@@ -19,8 +19,7 @@ const cannotExecute = 126
 // end nobody saw.
 func (h *holding) buried() {
 	h.dead = true
-	failed := h.status.Known && h.outcome().State == backends.Failed
-	if !failed || h.final || !h.hasRetries() {
+	if !h.another() {
 		return
 	}
 	h.cause = 0 // a timeout, at most, and it was this try's
@@ -30,6 +29,16 @@ func (h *holding) buried() {
 			h.status.ExitCode(), h.tries+1, h.req.Retries+1, h.req.RetryDelay),
 		slog.Int("try", h.tries+1))
 }
+
+// another says that the command has failed, and that another try follows once the whole tree is dead.
+func (h *holding) another() bool {
+	failed := h.status.Known && h.outcome().State == backends.Failed
+	return failed && !h.final && h.hasRetries()
+}
+
+// settled says that the command has ended for good and what it left behind is being ended: whatever comes now but the
+// loss of the lease leaves its outcome alone.
+func (h *holding) settled() bool { return h.status.Known && !h.dead && !h.another() }
 
 func (h *holding) hasRetries() bool { return h.tries <= h.req.Retries }
 
@@ -99,6 +108,7 @@ func (h *holding) signalInPause(sig syscall.Signal, ends bool) {
 		return
 	}
 	h.asks++
+	h.stopping = true
 	h.status = lifeline.Status{Known: true, Signal: sig}
 	h.emit(slog.LevelInfo, EventStopping, h.consequence()+": received "+sig.String())
 }

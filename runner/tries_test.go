@@ -111,19 +111,13 @@ func TestNoTryBeginsBeforeTheTreeIsDead(t *testing.T) {
 	})
 }
 
-// Each try has a guardian of its own to lose.
-func TestGuardianIsLostInTwoTries(t *testing.T) {
+// Where a guardian was lost, something else is wrong: the outcome of the command stands, and there is no other try.
+func TestFailedCommandIsNotTriedAgainWithoutItsGuardian(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
 		b.request.Retries, b.lingers, b.unguarded = 1, time.Second, true
-		b.fails(time.Second, 1, 0)
-		time.AfterFunc(2500*time.Millisecond, func() {
-			b.lives(false)
-			b.events <- lifeline.Event{Kind: lifeline.GuardianLost, Err: lifeline.ErrGuardian}
-			b.events <- lifeline.Event{Kind: lifeline.Dead}
-			close(b.events)
-		})
-		wantEnding(t, b.run(), TreeLost)
-		b.expect("0s claim", "0s start", "2s start", "2.5s finish lost 0")
+		b.fails(time.Second, 3, 0)
+		wantEnding(t, b.run(), Ran)
+		b.expect("0s claim", "0s start", "2s finish failed 3")
 	})
 }
 

@@ -56,6 +56,28 @@ func TestTermAtTheDeadlineIsEnoughForMost(t *testing.T) {
 	}
 }
 
+// A guardian that wakes up when it must kill has slept through the time of SIGTERM. The wrapper may have slept less and
+// extended the deadline meanwhile: what it hears of next is no end of the command's own.
+func TestTermThatWasSleptThroughIsTold(t *testing.T) {
+	inTime(t, func() (slept bool) {
+		r := prepare(t, Options{})
+		d := in(time.Second)
+		d.Term = d.Kill
+		r.start(r.shell(stubborn), d)
+		e := r.wait(lifeline.Dead)
+		if r.saw(lifeline.GuardianLost) { // it slept too long
+			return true
+		}
+		if want := (lifeline.Status{Known: true, Signal: syscall.SIGKILL}); e.Status != want {
+			t.Errorf("got %+v", e.Status)
+		}
+		if !r.saw(lifeline.Terminated) {
+			t.Error("the end looks like the command's own")
+		}
+		return false
+	})
+}
+
 func TestExtendKeepsTheRunAlive(t *testing.T) {
 	r := prepare(t, Options{})
 	first := within(300*time.Millisecond, 100*time.Millisecond)

@@ -197,8 +197,8 @@ func (g *Guard) Signal(n syscall.Signal) {
 // Terminate sends SIGTERM now; SIGKILL follows at the deadline, unless that is extended.
 func (g *Guard) Terminate() { g.send(guardian.Message{Kind: guardian.Terminate}) }
 
-// Kill sends SIGKILL to the whole tree now. If the guardian does not act at once, the wrapper kills it
-// and the tree itself.
+// Kill sends SIGKILL to the whole tree now. If the guardian does not begin at once, or falls silent over it, the wrapper
+// kills it and the tree itself.
 func (g *Guard) Kill() {
 	g.mu.Lock()
 	g.watch.askKill(boottime.Now())

@@ -57,6 +57,7 @@ func (g *Guard) run() {
 // hear handles one message of the guardian.
 func (g *Guard) hear(m guardian.Message) {
 	now := boottime.Now()
+	g.locked(func() { g.watch.heard(now) })
 	switch m.Kind {
 	case guardian.Started:
 		g.heardStarted(m)

@@ -97,8 +97,9 @@ func (g *Guard) takeOver(why string) {
 	began, told := boottime.Now(), false
 	for pause := firstPoll; ; pause = min(2*pause, slowestPoll) {
 		cgroup.Kill()
+		buried := guards.reap(g) // first: then all that it has adopted is ours
 		left := g.sweep()
-		if guards.reap(g) && g.sweep() == 0 && !cgroup.Populated() {
+		if buried && left == 0 && !cgroup.Populated() {
 			break
 		}
 		if !told && boottime.Now() >= began.Add(unconfirmedAt) {
@@ -114,15 +115,18 @@ func (g *Guard) takeOver(why string) {
 
 func guardianLost(why string) error { return fmt.Errorf("%w: it %s", ErrGuardian, why) }
 
-// sweep kills and reaps what is left of the run outside of its cgroup, and returns how much there was.
+// sweep kills and reaps what is left of the run outside of its cgroup, and returns how much there was. Only a sweep that
+// finds nothing, not even a zombie to reap, proves that nothing is left: one that ends while it is looked at may have
+// forked what the look has missed.
 func (g *Guard) sweep() int {
 	guards.mu.Lock()
 	defer guards.mu.Unlock()
 	tree.Sweep(func() []tree.Process { return g.orphans(tree.List) })
 	left := 0
 	for _, p := range g.orphans(tree.Scan) {
-		if p.Parent != syscall.Getpid() || !p.Zombie() || !reap(p.PID) {
-			left++
+		left++
+		if p.Parent == syscall.Getpid() && p.Zombie() {
+			reap(p.PID)
 		}
 	}
 	return left

@@ -9,10 +9,12 @@ import (
 )
 
 const (
-	// silence is how long a guardian that is killing may say nothing; it says so four times a second where the machine lets it.
-	silence = time.Second
-	// slack is how long it may where the deadline does not ask for the kill yet. Nothing is at stake then but time: the
-	// processes that a command has left behind, on a machine that is too busy to read its process table within a second.
+	// silence is how long a guardian that is killing may say nothing; it says so ten times a second where the machine lets
+	// it. From the time of SIGKILL on it may only for lateBeat: the wrapper needs what is left until the deadline's end.
+	silence  = time.Second
+	lateBeat = 350 * time.Millisecond
+	// slack is how long it may where it kills by itself ahead of the deadline. Nothing is at stake then but time: the processes
+	// that a command has left behind, on a machine that is too busy to read its process table within a second.
 	slack = 5 * time.Second
 	// timeToAck is how long an extension may be under way where the time of SIGTERM comes sooner: one that was sent just before
 	// that says nothing yet about the guardian. It is never waited for longer than graceToAnswer after the time of SIGKILL: the
@@ -28,7 +30,7 @@ type watchdog struct {
 	started  bool // Start was sent: there may be a tree
 	dead     bool
 	sent     lifeline.Deadline
-	acked    lifeline.Deadline // the last that the guardian is known to go by
+	acked    lifeline.Deadline // the last that the guardian is known to go by; or to have heard of, where it kills
 	inFlight map[int64]extension
 	sequence int64
 	answered int64
@@ -80,7 +82,13 @@ func (w *watchdog) askKill(now boottime.Instant) {
 	}
 }
 
-func (w *watchdog) heardKilling(now boottime.Instant) { w.killing, w.lastHeard = true, now }
+// heard notes a sign of life.
+func (w *watchdog) heard(now boottime.Instant) { w.lastHeard = now }
+
+func (w *watchdog) heardKilling(now boottime.Instant) {
+	w.killing = true
+	w.heard(now)
+}
 
 // due is when the guardian is lost if nothing is heard until then; 0 is never.
 func (w *watchdog) due() boottime.Instant {
@@ -88,7 +96,11 @@ func (w *watchdog) due() boottime.Instant {
 		return 0
 	}
 	if w.killing {
-		return max(w.lastHeard.Add(silence), min(w.lastHeard.Add(slack), w.acked.Kill))
+		sooner := w.lastHeard.Add(slack)
+		if w.killAsked != 0 {
+			sooner = max(w.lastHeard, w.killAsked).Add(silence)
+		}
+		return max(w.lastHeard.Add(lateBeat), min(sooner, w.acked.Kill.Add(graceToAnswer)))
 	}
 	at := w.acked.Kill.Add(graceToAnswer)
 	for _, e := range w.inFlight {

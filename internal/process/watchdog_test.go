@@ -49,10 +49,13 @@ func TestWatchdog(t *testing.T) {
 			w.extend(second, 99*s/10)
 			w.heardKilling(995 * s / 100)
 		}, 995*s/100 + boottime.Instant(slack)},
-		{"it kills sooner than it must", func(w *watchdog) { w.ack(1); w.askKill(3 * s); w.heardKilling(4 * s) }, 4*s + boottime.Instant(slack)},
-		{"it kills shortly before it must", func(w *watchdog) { w.ack(1); w.heardKilling(12 * s) }, first.Kill},
-		{"it kills just before it must", func(w *watchdog) { w.ack(1); w.heardKilling(145 * s / 10) }, 145*s/10 + boottime.Instant(silence)},
-		{"it kills at the deadline", func(w *watchdog) { w.ack(1); w.heardKilling(first.Kill) }, first.Kill + boottime.Instant(silence)},
+		{"it kills because it was asked", func(w *watchdog) { w.ack(1); w.askKill(3 * s); w.heardKilling(4 * s) }, 4*s + boottime.Instant(silence)},
+		{"it kills by itself", func(w *watchdog) { w.ack(1); w.heardKilling(4 * s) }, 4*s + boottime.Instant(slack)},
+		{"it kills by itself when it is asked to", func(w *watchdog) { w.ack(1); w.heardKilling(4 * s); w.askKill(7 * s) }, 7*s + boottime.Instant(silence)},
+		{"it says more", func(w *watchdog) { w.ack(1); w.heardKilling(4 * s); w.heard(5 * s) }, 5*s + boottime.Instant(slack)},
+		{"it kills shortly before it must", func(w *watchdog) { w.ack(1); w.heardKilling(12 * s) }, first.Kill + answer},
+		{"it kills just before it must", func(w *watchdog) { w.ack(1); w.heardKilling(149 * s / 10) }, 149*s/10 + boottime.Instant(lateBeat)},
+		{"it kills at the deadline", func(w *watchdog) { w.ack(1); w.heardKilling(first.Kill) }, first.Kill + boottime.Instant(lateBeat)},
 		{"dead", func(w *watchdog) { w.dead = true }, 0},
 	}
 	for _, test := range tests {

@@ -14,7 +14,7 @@ const (
 	firstPoll     = time.Millisecond
 	slowestPoll   = 100 * time.Millisecond
 	unconfirmedAt = 700 * time.Millisecond // after SIGKILL: the time between Deadline.Kill and End
-	heartbeat     = 250 * time.Millisecond // between two Killing messages
+	heartbeat     = 100 * time.Millisecond // between two Killing messages
 	leftoverGrace = time.Second            // the longest time that leftovers get between TERM and KILL
 )
 
@@ -126,7 +126,9 @@ func (g *guardian) next() boottime.Instant {
 		return at
 	}
 	soonest(g.pollAt)
-	if !g.killing {
+	if g.killing {
+		soonest(g.beatAt)
+	} else {
 		soonest(g.killAt)
 		soonest(g.deadline.Kill)
 		if !g.termed {
@@ -150,7 +152,13 @@ func (g *guardian) act() {
 	}
 	if !g.killing {
 		switch {
-		case now >= g.deadline.Kill, g.killAt != 0 && now >= g.killAt:
+		case now >= g.deadline.Kill:
+			if !g.termed { // the machine or this process slept through the time of SIGTERM
+				g.termed = true
+				g.tell(Message{Kind: Termed})
+			}
+			g.kill(now)
+		case g.killAt != 0 && now >= g.killAt:
 			g.kill(now)
 		case now >= g.deadline.Term && !g.termed:
 			g.terminate()
@@ -169,6 +177,7 @@ func (g *guardian) confirm(now boottime.Instant) {
 	if !g.running && !g.toldExit {
 		g.toldExit = true
 		g.tell(statusMessage(Exited, g.status))
+		g.flush() // what follows may take its time, or kill us
 	}
 	if g.empty() {
 		g.dead = true
@@ -230,6 +239,7 @@ func (g *guardian) kill(now boottime.Instant) {
 
 func (g *guardian) killAgain(now boottime.Instant) {
 	if now >= g.beatAt { // before the sweep, which takes long where many processes are and the machine is busy
+		g.flush()
 		if len(g.out) == 0 { // a stopped wrapper reads nothing, and needs only one
 			g.tell(Message{Kind: Killing})
 			g.flush()

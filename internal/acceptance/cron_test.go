@@ -3,8 +3,6 @@ package acceptance
 import (
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -25,12 +23,6 @@ func TestCrontabsOfThreeHosts(t *testing.T) {
 	}
 	// The job outlasts a minute, so that the next minute finds it running.
 	b.role = roleWitness
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	witness := filepath.Join(b.dir, "witness")
-	copyFile(t, self, witness)
 	crontab := fmt.Sprintf("SHELL=/bin/sh\nMAILTO=root\n* * * * * %s run --backend %s --wait 0 job -- %s %s %s 75000\n",
 		binary, strings.ReplaceAll(b.backend, "%", `\%`), witness, b.role, b.log)
 	mails := testserver.Cron(t, b.dir, crontab, 3)
@@ -51,12 +43,5 @@ func TestCrontabsOfThreeHosts(t *testing.T) {
 	verdict(t, b.log)
 	if text, err := os.ReadFile(mails); err == nil && len(text) > 0 {
 		t.Errorf("cron sent mail:\n%s", text)
-	}
-}
-
-func copyFile(t *testing.T, from, to string) {
-	t.Helper()
-	if out, err := exec.Command("install", "-m", "755", from, to).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
 	}
 }

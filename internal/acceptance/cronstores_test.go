@@ -57,17 +57,13 @@ func TestThreeDaemons(t *testing.T) {
 // until it is ended.
 func threeDaemonsFile(b *bed, log string) string {
 	b.t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		b.t.Fatal(err)
-	}
 	file := filepath.Join(b.dir, "jobs.yaml")
 	text := fmt.Sprintf(`timezone: UTC
 defaults: {ttl: %v, on_lost: rerun}
 jobs:
   often: {every: 1s, max_attempts: 100, overlap: wait, catch_up: 1000, command: [sh, -c, %q]}
   job: {every: 1s, command: [%s, %s, %s]}
-`, b.ttl, shortJob(log)[2], self, b.role, b.log)
+`, b.ttl, shortJob(log)[2], witness, b.role, b.log)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		b.t.Fatal(err)
 	}

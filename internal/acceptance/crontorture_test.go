@@ -41,14 +41,10 @@ const (
 
 // ordealFile is the job file. extra says whether the job that comes and goes is there.
 func ordealFile(f *farm, extra bool) string {
-	self, err := os.Executable()
-	if err != nil {
-		f.t.Fatal(err)
-	}
 	var b strings.Builder
 	b.WriteString("timezone: UTC\ndefaults: {ttl: 5s}\njobs:\n")
 	job := func(name, keys, role string, life int) {
-		fmt.Fprintf(&b, "  %s: {%s, command: [%s, %s, %s, %q]}\n", name, keys, self, role, f.log(name), strconv.Itoa(life))
+		fmt.Fprintf(&b, "  %s: {%s, command: [%s, %s, %s, %q]}\n", name, keys, witness, role, f.log(name), strconv.Itoa(life))
 	}
 	job(jobSkip, "every: 1s", roleWitness, 200)
 	job(jobRerun, "every: 2s, on_lost: rerun, max_attempts: 100000, overlap: wait, catch_up: 1000", roleWitness, 300)
@@ -335,7 +331,7 @@ func (o *ordeal) awaitTick(job string, after time.Time) {
 	o.t.Helper()
 	for latest := int64(0); latest <= after.Unix(); {
 		testserver.Eventually(o.t, "a tick of "+job+" is completed", func() bool {
-			time.Sleep(beat) // a long log is not read all the time
+			time.Sleep(10 * time.Millisecond) // a long log is not read all the time
 			was := latest
 			for _, s := range readLog(o.t, o.log(job)) {
 				if s.over {

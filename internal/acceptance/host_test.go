@@ -56,12 +56,8 @@ type wrapper struct {
 // exec NAME`, say where.
 func (b *bed) start(where []string, options ...string) *wrapper {
 	b.t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		b.t.Fatal(err)
-	}
 	words := slices.Concat(where, []string{binary, "run", "--log-level", "debug", "--backend", b.backend, "--ttl", b.ttl.String()},
-		options, []string{"job", self, b.role, b.log})
+		options, []string{"job", witness, b.role, b.log})
 	return launch(b.t, words...)
 }
 
@@ -124,9 +120,8 @@ func (b *bed) newcomers() (stop func()) {
 			case <-quit:
 				return
 			case <-time.After(2 * time.Second): // shorter than any lease
-				self, _ := os.Executable()
 				cmd := exec.Command(binary, "run", "--backend", b.backend, "--ttl", b.ttl.String(), "--backend-wait", "200ms",
-					"job", self, b.role, b.log, "100")
+					"job", witness, b.role, b.log, "100")
 				cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 				_ = cmd.Run()
 			}

@@ -10,48 +10,35 @@ import (
 	"math"
 	"os"
 	"os/exec"
-	"os/signal"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/leaderrun/leaderrun/internal/boottime"
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
-// beat is how often a witness writes down that it is alive.
-const beat = 10 * time.Millisecond
-
-// Roles of the test binary when leaderrun starts it as a command.
+// Roles of the witness: see its program.
 const (
-	roleWitness  = "witness"          // beats
-	roleStubborn = "stubborn-witness" // beats, ignores SIGTERM, and has an orphan that does the same
-	roleMiddle   = "witness-middle"   // starts the orphan in a session of its own, and ends
-	roleOrphan   = "witness-orphan"   // beats
-	roleFetch    = "fetch"            // looks at a page
+	roleWitness  = "beats"
+	roleStubborn = "stubborn"
 )
 
+// roleFetch is what the test binary is started for on another host: to look at a page.
+const roleFetch = "fetch"
+
+// The programs under test, and the command that they run.
+var binary, witness string
+
 func TestMain(m *testing.M) {
-	if len(os.Args) > 2 {
-		switch role, log := os.Args[1], os.Args[2]; role {
-		case roleWitness, roleStubborn:
-			witness(role, log)
-		case roleMiddle:
-			spawn(roleOrphan, log, &syscall.SysProcAttr{Setsid: true})
-			return
-		case roleOrphan:
-			signal.Ignore(syscall.SIGTERM, syscall.SIGHUP)
-			beatFor(forever, log)
-		case roleFetch:
-			fetch(log)
-			return
-		}
+	if len(os.Args) > 2 && os.Args[1] == roleFetch {
+		fetch(os.Args[2])
+		return
 	}
-	// A process with the race detector lingers for a second when it ends, unless it is told: here a witness.
+	// A process with the race detector lingers for a second when it ends, unless it is told: here what fetches.
 	if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil {
 		panic(err)
 	}
@@ -59,67 +46,22 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
-	os.Exit(testserver.RunWithProgram(m, func(path string) { binary = path }))
-}
-
-// witness beats. The stubborn one has an orphan that left its process group and session beat as well: both
-// must be dead before another run starts. With a third argument it ends after that many milliseconds, and says so.
-func witness(role, log string) {
-	if role == roleStubborn {
-		signal.Ignore(syscall.SIGTERM)
-		spawn(roleMiddle, log, &syscall.SysProcAttr{Setsid: true})
-	}
-	life := forever
-	if len(os.Args) > 3 {
-		ms, _ := strconv.Atoi(os.Args[3])
-		life = time.Duration(ms) * time.Millisecond
-	}
-	beatFor(life, log)
-}
-
-func spawn(role, log string, attr *syscall.SysProcAttr) {
-	self, err := os.Executable()
-	if err != nil {
-		panic(err)
-	}
-	cmd := exec.Command(self, role, log)
-	cmd.SysProcAttr = attr
-	if err := cmd.Start(); err != nil {
-		panic(err)
-	}
-}
-
-const forever = time.Duration(math.MaxInt64)
-
-// The last word of a line but its mark.
-const (
-	wordBeat = "beat"
-	wordOver = "over" // the work is done
-)
-
-// endMark ends a whole line of the log. A line that crosses a page may be read, or be cut off by SIGKILL, in
-// the middle; one that begins with its newline spoils no other.
-const endMark = " ."
-
-// beatFor appends one short line at a time, and ends the process after its life.
-func beatFor(life time.Duration, log string) {
-	f, err := os.OpenFile(log, os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o666)
-	if err != nil {
-		panic(err)
-	}
-	say := func(word string) {
-		_, err := fmt.Fprintf(f, "\n%d %s %d %s %s %s"+endMark, boottime.Now(), os.Getenv("LEADERRUN_TOKEN"), os.Getpid(),
-			cmp.Or(os.Getenv("LEADERRUN_TICK_UNIX"), "0"), cmp.Or(os.Getenv("LEADERRUN_ATTEMPT"), "0"), word)
-		if err != nil {
-			panic(err)
+	os.Exit(testserver.RunWithProgram(m, func(path string) {
+		binary, witness = path, filepath.Join(filepath.Dir(path), "witness")
+		build := exec.Command("go", "build", "-o", witness, "./witness")
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "%v\n%s", err, out)
+			os.Exit(1)
 		}
-	}
-	for begun := time.Now(); time.Since(begun) < life; time.Sleep(beat) {
-		say(wordBeat)
-	}
-	say(wordOver)
-	os.Exit(0)
+	}))
 }
+
+// How a witness ends a line: the last word of one that came to its end, and the mark of a whole line.
+const (
+	wordOver = "over"
+	endMark  = " ."
+)
 
 // runSpan is one run as the witness saw it.
 type runSpan struct {
@@ -241,6 +183,3 @@ func last(t testing.TB, log string) runSpan {
 	}
 	return runSpan{}
 }
-
-// binary is the program under test.
-var binary string

@@ -87,8 +87,8 @@ var layers = []layer{
 
 // The packages of the standard library that not every package may import, and which may.
 var restricted = map[string][]string{
-	"os/exec":   {"internal/process/...", "internal/credentialplugin", "internal/testhost", "internal/testserver", "internal/torture/...", "scripts/...", "examples/..."},
-	"os/signal": {"internal/process/...", "internal/command", "internal/torture/witness", "scripts/...", "examples/..."},
+	"os/exec":   {"internal/process/...", "internal/credentialplugin", "internal/testhost", "internal/testserver", "internal/acceptance/witness", "internal/torture/...", "scripts/...", "examples/..."},
+	"os/signal": {"internal/process/...", "internal/command", "internal/acceptance/witness", "internal/torture/witness", "scripts/...", "examples/..."},
 	"log/slog":  {"runner", "internal/...", "scripts/...", "examples/..."},
 	"log":       {"examples/..."},
 	"testing":   {"backends/backendtest/...", "fence/fencetest", "internal/testhost", "internal/testserver/...", "internal/torture"},

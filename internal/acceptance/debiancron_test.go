@@ -36,7 +36,7 @@ var cronExpressions = []string{
 	"0 3 * * *",
 	"45 1 * * 0",
 	"10 2 1-7,25-31 * *",
-	"5 3-23/9 * * *", // right after most gaps, and not often: each run of cron's costs two processes
+	"5 3-23/20 * * *", // right after most gaps, and not often: each run of cron's costs a process
 	"*/20 2 * 3,4,10,11 *",
 	"7 * 25-31 3,10,12 *",
 	"0 12 * * 1-5",
@@ -47,7 +47,8 @@ var cronExpressions = []string{
 	"0 4 */2 * 1",
 }
 
-const mergedExpression = "0,20,40 2 * * *"
+// In the month of the gap.
+const mergedExpression = "0,20,40 2 * 3 *"
 
 // The ticks of a year in eight zones are those at which Debian's cron runs the same lines: the very program, in a
 // clock of its own.

@@ -23,7 +23,7 @@ import (
 const (
 	durationVariable = "LEADERRUN_HISTORY"
 	seedVariable     = "LEADERRUN_HISTORY_SEED"
-	usual            = 25 * time.Second
+	usual            = 20 * time.Second
 )
 
 // How many jobs are contended for at the same time: few where a lease or a connection costs the server a lot, or it would

@@ -63,12 +63,10 @@ func (t *bedTree) isLast() bool {
 	return t == t.trees[len(t.trees)-1]
 }
 
-func (b *bed) lives(alive bool) { b.locked(func() { b.runs = alive }) }
-
-func (b *bed) locked(f func()) {
+func (b *bed) lives(alive bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	f()
+	b.runs = alive
 }
 
 // leaseEnd needs b.mu.
@@ -81,31 +79,37 @@ func (b *bed) leaseEnd() time.Time {
 	return b.store.expires
 }
 
-// die ends every process of the tree, once, and checks that the lease was still ours.
+// die ends the command, once, and when what it leaves behind has lingered the rest of the tree.
 func (b *bed) die(s lifeline.Status) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.runs || b.lingering {
 		return
 	}
-	if b.lingers > 0 {
-		b.events <- lifeline.Event{Kind: lifeline.Exited, Status: s}
-		b.events <- lifeline.Event{Kind: lifeline.Leftovers, Count: 1}
-		if b.unguarded {
-			b.events <- lifeline.Event{Kind: lifeline.GuardianLost, Err: lifeline.ErrGuardian}
-		}
-		b.lingering = true
-		time.AfterFunc(b.lingers, func() {
-			b.locked(func() { b.lingering, b.lingers = false, 0 })
-			b.die(s)
-		})
+	b.events <- lifeline.Event{Kind: lifeline.Exited, Status: s}
+	if b.lingers == 0 {
+		b.buried(s)
 		return
 	}
+	b.events <- lifeline.Event{Kind: lifeline.Leftovers, Count: 1}
+	if b.unguarded {
+		b.events <- lifeline.Event{Kind: lifeline.GuardianLost, Err: lifeline.ErrGuardian}
+	}
+	b.lingering = true
+	time.AfterFunc(b.lingers, func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.lingering, b.lingers = false, 0
+		b.buried(s)
+	})
+}
+
+// buried says that nothing is left of the tree, and checks that the lease was still ours. It needs b.mu.
+func (b *bed) buried(s lifeline.Status) {
 	b.runs = false
 	if expires := b.leaseEnd(); b.clock.slept == 0 && !time.Now().Before(expires) {
 		b.t.Errorf("the run died %v after its lease ran out", time.Since(expires))
 	}
-	b.events <- lifeline.Event{Kind: lifeline.Exited, Status: s}
 	b.events <- lifeline.Event{Kind: lifeline.Dead, Status: s}
 	close(b.events)
 }

@@ -53,11 +53,12 @@ type holding struct {
 
 // try is one start of the command.
 type try struct {
-	started Instant
-	killed  Instant // when the tree was killed; 0: it was not
-	killAt  Instant // the end of --kill-after; 0: none
-	dead    bool    // the whole tree is confirmed dead
-	status  lifeline.Status
+	started  Instant
+	killed   Instant // when the tree was killed; 0: it was not
+	killAt   Instant // the end of --kill-after; 0: none
+	overtime bool    // the timeout ended it, and another try was to follow
+	dead     bool    // the whole tree is confirmed dead
+	status   lifeline.Status
 }
 
 // hold keeps the lease while the command runs, and between its tries. It returns when the whole tree is confirmed
@@ -155,8 +156,11 @@ func (h *holding) lose(what string, err, answer error) {
 
 // consequence is what follows for the command when the run is to end.
 func (h *holding) consequence() string {
-	if h.dead {
+	switch {
+	case h.dead:
 		return "not trying the command again"
+	case h.status.Known:
+		return "ending what the command left behind"
 	}
 	return "stopping the command"
 }
@@ -270,12 +274,7 @@ func (h *holding) observe(e lifeline.Event, open bool) {
 	case lifeline.Terminated: // by the guardian, on its own clock: that cannot be taken back
 		h.expire()
 	case lifeline.Exited:
-		h.status = e.Status
-		h.report(Event{
-			Name: EventExited, Level: slog.LevelInfo, Took: h.clock.Now().Sub(h.started),
-			Text:   fmt.Sprintf("command ended with code %d", e.Status.ExitCode()),
-			Fields: []slog.Attr{slog.Int("code", e.Status.ExitCode())},
-		})
+		h.exited(e.Status)
 	case lifeline.Leftovers:
 		h.emit(slog.LevelWarn, EventLeftovers,
 			fmt.Sprintf("the command left %d process(es) behind, which are being ended", e.Count), slog.Int("count", e.Count))
@@ -288,10 +287,33 @@ func (h *holding) observe(e lifeline.Event, open bool) {
 		h.emit(slog.LevelWarn, EventUndead,
 			fmt.Sprintf("%d process(es) of the command survive SIGKILL; the lease is kept while the backend answers", e.Count))
 	case lifeline.Dead:
-		if e.Status.Known {
+		if e.Status.Known && !h.status.Known {
 			h.status = e.Status
 		}
 		h.buried()
+	}
+}
+
+// exited notes how the command has ended. A signal that has arrived by then came before: the command may have ended
+// because of it, and who has sent it sees the run stopped, whichever of the two is looked at first.
+func (h *holding) exited(s lifeline.Status) {
+	for waiting := true; waiting; {
+		select {
+		case sig := <-h.req.Signals:
+			h.forward(sig)
+		default:
+			waiting = false
+		}
+	}
+	h.status = s
+	h.report(Event{
+		Name: EventExited, Level: slog.LevelInfo, Took: h.clock.Now().Sub(h.started),
+		Text:   fmt.Sprintf("command ended with code %d", s.ExitCode()),
+		Fields: []slog.Attr{slog.Int("code", s.ExitCode())},
+	})
+	if h.another() {
+		h.overtime = h.cause == TimedOut
+		h.cause = 0 // a timeout, at most, and it was this try's
 	}
 }
 
@@ -304,6 +326,9 @@ func (h *holding) loseGuardian(err error) {
 	h.unguarded, h.final = true, true
 	h.killed = h.clock.Now() // the wrapper's own sweep is under way
 	if h.status.Known {
+		if h.overtime && h.cause == 0 { // no other try follows
+			h.cause = TimedOut
+		}
 		h.emit(slog.LevelWarn, EventLeftovers, err.Error()+": killing what the command may have left behind")
 		return
 	}
@@ -324,11 +349,16 @@ func (h *holding) forward(s os.Signal) {
 		h.signalInPause(sig, ends)
 		return
 	}
+	if ends && h.status.Known && h.another() { // as in the pause, which is to come when what it left behind is dead
+		h.signalInPause(sig, ends)
+		h.tree.Signal(sig)
+		return
+	}
 	if sig == syscall.SIGTERM || sig == syscall.SIGINT { // the others may mean a reload, or a dump
 		h.armKill()
 		if !h.settled() {
 			h.stopping = true
-			h.emit(slog.LevelInfo, EventStopping, "stopping the command: received "+sig.String())
+			h.emit(slog.LevelInfo, EventStopping, h.consequence()+": received "+sig.String())
 		}
 		h.asks++
 		if h.asks > 1 && h.killed == 0 {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/lifeline"
 )
 
 func TestLeaseIsKeptUntilWhatTheCommandLeftBehindIsDead(t *testing.T) {
@@ -31,17 +32,7 @@ func TestGuardianIsLostAfterTheTimeout(t *testing.T) {
 
 // A command that has ended has its outcome, whatever happens while what it left behind is being ended.
 func TestOutcomeStandsWhileLeftoversAreEnded(t *testing.T) {
-	for name, disturb := range map[string]func(b *bed){
-		"a timeout": func(b *bed) { b.request.Timeout = 2 * time.Second },
-		"a signal":  func(b *bed) { time.AfterFunc(2*time.Second, func() { b.signals <- syscall.SIGTERM }) },
-		"a break":   func(b *bed) { b.asked, b.lingers = &backends.BreakRequest{Token: 7}, 6*time.Second },
-		"our caller": func(b *bed) {
-			var cancel context.CancelFunc
-			b.ctx, cancel = context.WithCancel(b.ctx)
-			time.AfterFunc(2*time.Second, cancel)
-		},
-		"the loss of the guardian": func(b *bed) { b.unguarded = true },
-	} {
+	for name, disturb := range disturbances {
 		for _, code := range []int{0, 3} {
 			t.Run(fmt.Sprint(name, code), func(t *testing.T) {
 				virtual(t, func(t *testing.T, b *bed) {
@@ -62,30 +53,93 @@ func TestOutcomeStandsWhileLeftoversAreEnded(t *testing.T) {
 	}
 }
 
-// Where another try was to follow, the run ends as it would in the pause before that.
+// What ends a run between the end of its command and the death of what that left behind, at 2 s or with a renewal.
+var disturbances = map[string]func(b *bed){
+	"a timeout": func(b *bed) { b.request.Timeout = 2 * time.Second },
+	"a signal":  func(b *bed) { time.AfterFunc(2*time.Second, func() { b.signals <- syscall.SIGTERM }) },
+	"a hangup":  func(b *bed) { time.AfterFunc(2*time.Second, func() { b.signals <- syscall.SIGHUP }) },
+	"a break":   func(b *bed) { b.asked, b.lingers = &backends.BreakRequest{Token: 7}, 6*time.Second },
+	"our caller": func(b *bed) {
+		var cancel context.CancelFunc
+		b.ctx, cancel = context.WithCancel(b.ctx)
+		time.AfterFunc(2*time.Second, cancel)
+	},
+	"the loss of the guardian": func(b *bed) { b.unguarded = true },
+}
+
+// Where another try was to follow, the run ends as it would in the pause before that, also after a timeout.
 func TestRunIsEndedBeforeItsNextTryWhileLeftoversAreEnded(t *testing.T) {
-	for name, test := range map[string]struct {
-		disturb func(b *bed)
-		want    Ending
+	for name, want := range map[string]struct {
+		ending          Ending
+		failed, timeout string // how it is recorded after a try that failed with 3, and after one that took too long
 	}{
-		"by a signal":    {func(b *bed) { time.AfterFunc(2*time.Second, func() { b.signals <- syscall.SIGTERM }) }, Ran},
-		"by an operator": {func(b *bed) { b.asked, b.lingers = &backends.BreakRequest{Token: 7}, 6*time.Second }, Broken},
-		"by our caller": {func(b *bed) {
-			var cancel context.CancelFunc
-			b.ctx, cancel = context.WithCancel(b.ctx)
-			time.AfterFunc(2*time.Second, cancel)
-		}, Ran},
+		"a signal":                 {Ran, "stopped 143", "stopped 143"},
+		"a hangup":                 {Ran, "stopped 129", "stopped 129"},
+		"a break":                  {Broken, "stopped 3", "stopped 143"},
+		"our caller":               {Ran, "stopped 3", "stopped 143"},
+		"the loss of the guardian": {Ran, "failed 3", "failed 143"},
+	} {
+		for late, finish := range map[bool]string{false: want.failed, true: want.timeout} {
+			t.Run(fmt.Sprintf("%s, timeout: %v", name, late), func(t *testing.T) {
+				virtual(t, func(t *testing.T, b *bed) {
+					b.request.Retries, b.lingers = 1, 3*time.Second
+					ending := want.ending
+					if late {
+						b.request.Timeout = time.Second
+						if b.duration = time.Hour; name == "the loss of the guardian" {
+							ending = TimedOut
+						}
+					} else {
+						b.fails(time.Second, 3, 0)
+					}
+					disturbances[name](b)
+					wantEnding(t, b.run(), ending)
+					if last := b.log[len(b.log)-1]; !strings.HasSuffix(last, "finish "+finish) || b.starts() != 1 {
+						t.Errorf("want %s: %q", finish, b.log)
+					}
+				})
+			})
+		}
+	}
+}
+
+// The lease must outlive all of the run: a command that has ended well is lost if what it left behind has none.
+func TestLeaseIsLostWhileLeftoversAreEnded(t *testing.T) {
+	for name, lose := range map[string]func(b *bed){
+		"by the store's word": func(b *bed) { b.renewal = func(int) answer { b.lease = "somebody else"; return answer{} } },
+		"for want of renewal": func(b *bed) { b.renewal = silent },
+		"by the guardian's clock": func(b *bed) {
+			time.AfterFunc(2*time.Second, func() { b.events <- lifeline.Event{Kind: lifeline.Terminated} })
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(t *testing.T, b *bed) {
-				b.request.Retries, b.lingers = 1, 3*time.Second
-				b.fails(time.Second, 3, 0)
-				test.disturb(b)
-				wantEnding(t, b.run(), test.want)
-				if last := b.log[len(b.log)-1]; !strings.HasSuffix(last, "finish stopped 3") || b.starts() != 1 {
+				b.duration, b.lingers, b.request.Retries = time.Second, 12*time.Second, 1
+				lose(b)
+				wantEnding(t, b.run(), LeaseLost)
+				if last := b.log[len(b.log)-1]; last != "13s finish lost 0" {
 					t.Errorf("%q", b.log)
 				}
 			})
+		})
+	}
+}
+
+// A signal that reaches command and wrapper at the same time comes before the end that it brings.
+func TestSignalThatArrivesWithTheEndStopsTheRun(t *testing.T) {
+	for range 20 { // what of all that has arrived is looked at first is left to chance
+		virtual(t, func(t *testing.T, b *bed) {
+			b.on = func(event string) {
+				if event == EventRenewed { // the runner looks at neither before both are there
+					b.die(lifeline.Status{Known: true, Code: 130})
+					b.signals <- syscall.SIGTERM
+				}
+			}
+			result := b.run()
+			wantEnding(t, result, Ran)
+			if result.Status.Code != 130 || b.finished[0].State != backends.Stopped {
+				t.Fatalf("%+v: %q", result, b.log)
+			}
 		})
 	}
 }

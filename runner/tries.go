@@ -22,7 +22,7 @@ func (h *holding) buried() {
 	if !h.another() {
 		return
 	}
-	h.cause = 0 // a timeout, at most, and it was this try's
+	h.cause = 0 // as in exited
 	h.retryAt = h.clock.Now().Add(h.req.RetryDelay)
 	h.emit(slog.LevelInfo, EventRetrying,
 		fmt.Sprintf("the command failed with code %d: try %d of %d in %v",

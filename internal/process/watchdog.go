@@ -11,6 +11,7 @@ import (
 const (
 	// silence is how long a guardian that is killing may say nothing; it says so ten times a second where the machine lets
 	// it. From the time of SIGKILL on it may only for lateBeat: the wrapper needs what is left until the deadline's end.
+	// (One that falls silent after a few beats is replaced that much later. It has swept as often.)
 	silence  = time.Second
 	lateBeat = 350 * time.Millisecond
 	// slack is how long it may where it kills by itself ahead of the deadline. Nothing is at stake then but time: the processes
@@ -98,7 +99,7 @@ func (w *watchdog) due() boottime.Instant {
 	if w.killing {
 		sooner := w.lastHeard.Add(slack)
 		if w.killAsked != 0 {
-			sooner = max(w.lastHeard, w.killAsked).Add(silence)
+			sooner = max(w.lastHeard.Add(silence), w.killAsked.Add(lateBeat))
 		}
 		return max(w.lastHeard.Add(lateBeat), min(sooner, w.acked.Kill.Add(graceToAnswer)))
 	}

@@ -51,7 +51,7 @@ func TestWatchdog(t *testing.T) {
 		}, 995*s/100 + boottime.Instant(slack)},
 		{"it kills because it was asked", func(w *watchdog) { w.ack(1); w.askKill(3 * s); w.heardKilling(4 * s) }, 4*s + boottime.Instant(silence)},
 		{"it kills by itself", func(w *watchdog) { w.ack(1); w.heardKilling(4 * s) }, 4*s + boottime.Instant(slack)},
-		{"it kills by itself when it is asked to", func(w *watchdog) { w.ack(1); w.heardKilling(4 * s); w.askKill(7 * s) }, 7*s + boottime.Instant(silence)},
+		{"it kills by itself when it is asked to", func(w *watchdog) { w.ack(1); w.heardKilling(4 * s); w.askKill(7 * s) }, 7*s + boottime.Instant(lateBeat)},
 		{"it says more", func(w *watchdog) { w.ack(1); w.heardKilling(4 * s); w.heard(5 * s) }, 5*s + boottime.Instant(slack)},
 		{"it kills shortly before it must", func(w *watchdog) { w.ack(1); w.heardKilling(12 * s) }, first.Kill + answer},
 		{"it kills just before it must", func(w *watchdog) { w.ack(1); w.heardKilling(149 * s / 10) }, 149*s/10 + boottime.Instant(lateBeat)},

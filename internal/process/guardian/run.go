@@ -122,7 +122,9 @@ func (g *guardian) next() boottime.Instant {
 		return at
 	}
 	if g.dead {
-		soonest(g.deadline.End) // with locks and a wrapper that does not come for them
+		if len(g.locks) > 0 {
+			soonest(g.deadline.End) // and a wrapper that does not come for them
+		}
 		return at
 	}
 	soonest(g.pollAt)
@@ -153,7 +155,8 @@ func (g *guardian) act() {
 	if !g.killing {
 		switch {
 		case now >= g.deadline.Kill:
-			if !g.termed { // the machine or this process slept through the time of SIGTERM
+			g.reap()
+			if g.running && !g.termed { // the machine or this process slept through the time of SIGTERM
 				g.termed = true
 				g.tell(Message{Kind: Termed})
 			}

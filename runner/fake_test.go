@@ -114,6 +114,7 @@ type bed struct {
 	ignores   bool          // SIGTERM
 	immortal  bool          // survives SIGKILL, until die is called
 	lingers   time.Duration // how long what the command leaves behind outlives it
+	traps     bool          // the command ends well when it is told to
 	lingering bool          // it does
 	unguarded bool          // the guardian is lost while it does
 	startErr  error

@@ -122,6 +122,10 @@ func (t *bedTree) Extend(d Deadline) {
 func (t *bedTree) Signal(sig syscall.Signal) {
 	b := t.bed
 	b.note("%v", sig)
+	if b.traps && sig == syscall.SIGTERM {
+		b.die(lifeline.Status{Known: true})
+		return
+	}
 	if !b.ignores && sig != syscall.SIGUSR1 {
 		b.die(lifeline.Status{Known: true, Signal: sig})
 	}

@@ -57,7 +57,7 @@ func (h *holding) outcome() backends.Outcome {
 		o.State = backends.Lost
 	case h.cause == Broken, h.cause == Ran, h.stopped():
 		o.State = backends.Stopped
-	case h.cause == TimedOut, h.cause == StartFailed:
+	case h.cause == TimedOut, h.overtime, h.cause == StartFailed:
 	case h.status.Known && h.status.ExitCode() == 0:
 		o.State = backends.Done
 	}
@@ -67,7 +67,7 @@ func (h *holding) outcome() backends.Outcome {
 // stopped says whether a signal to leaderrun ended the run. SIGHUP and SIGQUIT count only where the command
 // died of them: others use them to reload, or to show where they are. They may come after the news of its death.
 func (h *holding) stopped() bool {
-	return h.stopping || h.cause == 0 && h.signal != 0 && h.status.Signal == h.signal
+	return h.stopping || h.cause == 0 && !h.overtime && h.signal != 0 && h.status.Signal == h.signal
 }
 
 // record tells the store how the run ended. nil: recorded; ErrLost: somebody else was granted since; else:

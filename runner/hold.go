@@ -297,13 +297,8 @@ func (h *holding) observe(e lifeline.Event, open bool) {
 // exited notes how the command has ended. A signal that has arrived by then came before: the command may have ended
 // because of it, and who has sent it sees the run stopped, whichever of the two is looked at first.
 func (h *holding) exited(s lifeline.Status) {
-	for waiting := true; waiting; {
-		select {
-		case sig := <-h.req.Signals:
-			h.forward(sig)
-		default:
-			waiting = false
-		}
+	for range len(h.req.Signals) { // nobody else receives them
+		h.forward(<-h.req.Signals)
 	}
 	h.status = s
 	h.report(Event{
@@ -326,7 +321,7 @@ func (h *holding) loseGuardian(err error) {
 	h.unguarded, h.final = true, true
 	h.killed = h.clock.Now() // the wrapper's own sweep is under way
 	if h.status.Known {
-		if h.overtime && h.cause == 0 { // no other try follows
+		if h.overtime && h.cause == 0 && !h.stopping { // no other try follows
 			h.cause = TimedOut
 		}
 		h.emit(slog.LevelWarn, EventLeftovers, err.Error()+": killing what the command may have left behind")
@@ -344,14 +339,15 @@ func (h *holding) forward(s os.Signal) {
 	if !ok {
 		return
 	}
+	settled, before := h.settled(), h.signal
 	ends := h.ends(s)
-	if h.dead { // there is no command to pass it on to
-		h.signalInPause(sig, ends)
-		return
+	if settled && before != 0 { // the run has ended by that one, if by any
+		h.signal = before
 	}
-	if ends && h.status.Known && h.another() { // as in the pause, which is to come when what it left behind is dead
+	if h.status.Known && !settled { // between two tries, or about to be
 		h.signalInPause(sig, ends)
-		h.tree.Signal(sig)
+	}
+	if h.dead { // there is nothing to pass it on to
 		return
 	}
 	if sig == syscall.SIGTERM || sig == syscall.SIGINT { // the others may mean a reload, or a dump

@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -141,5 +142,78 @@ func TestSignalThatArrivesWithTheEndStopsTheRun(t *testing.T) {
 				t.Fatalf("%+v: %q", result, b.log)
 			}
 		})
+	}
+}
+
+// A command that heeds SIGTERM and ends with 0 has failed all the same where the timeout had sent it.
+func TestTimedOutTryThatEndsWellIsTriedAgain(t *testing.T) {
+	for _, lingers := range []time.Duration{0, 2 * time.Second} {
+		virtual(t, func(t *testing.T, b *bed) {
+			b.traps, b.request.Timeout, b.request.Retries, b.lingers = true, time.Second, 1, lingers
+			wantEnding(t, b.run(), TimedOut)
+			if last := b.log[len(b.log)-1]; !strings.HasSuffix(last, "finish failed 0") || b.starts() != 2 {
+				t.Errorf("%q", b.log)
+			}
+		})
+	}
+	for name, want := range map[string]struct {
+		ending Ending
+		finish string
+	}{
+		"a signal":                 {Ran, "stopped 143"},
+		"a break":                  {Broken, "stopped 0"},
+		"our caller":               {Ran, "stopped 0"},
+		"the loss of the guardian": {TimedOut, "failed 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(t *testing.T, b *bed) {
+				b.traps, b.request.Timeout, b.request.Retries, b.lingers = true, time.Second, 1, 3*time.Second
+				disturbances[name](b)
+				wantEnding(t, b.run(), want.ending)
+				if last := b.log[len(b.log)-1]; !strings.HasSuffix(last, "finish "+want.finish) || b.starts() != 1 {
+					t.Errorf("want %s: %q", want.finish, b.log)
+				}
+			})
+		})
+	}
+}
+
+// Signals after the one that has ended the run change nothing but how soon it is over: the second SIGTERM or SIGINT kills.
+func TestSignalsWhileLeftoversAreEnded(t *testing.T) {
+	for _, test := range []struct {
+		signals []syscall.Signal
+		kills   bool
+	}{
+		{[]syscall.Signal{syscall.SIGTERM, syscall.SIGHUP}, false},
+		{[]syscall.Signal{syscall.SIGHUP, syscall.SIGTERM}, false},
+		{[]syscall.Signal{syscall.SIGTERM, syscall.SIGTERM}, true},
+		{[]syscall.Signal{syscall.SIGINT, syscall.SIGTERM}, true},
+	} {
+		for _, late := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%v, timeout: %v", test.signals, late), func(t *testing.T) {
+				virtual(t, func(t *testing.T, b *bed) {
+					b.request.Retries, b.lingers = 1, 3*time.Second
+					if late {
+						b.request.Timeout = time.Second
+					} else {
+						b.fails(time.Second, 3, 0)
+					}
+					time.AfterFunc(2*time.Second, func() {
+						for _, sig := range test.signals {
+							b.signals <- sig
+						}
+					})
+					result := b.run()
+					wantEnding(t, result, Ran)
+					first := test.signals[0]
+					if result.Signal != first || result.Status.Signal != first || b.finished[0].State != backends.Stopped {
+						t.Errorf("%+v: %q", result, b.log)
+					}
+					if killed := slices.Contains(b.log, "2s KILL"); killed != test.kills {
+						t.Errorf("%q", b.log)
+					}
+				})
+			})
+		}
 	}
 }

@@ -48,7 +48,7 @@ func (h *holding) isNotLast() bool {
 }
 
 // triesAgain says that the pause goes on: nobody has ended the run meanwhile.
-func (h *holding) triesAgain() bool { return h.retryAt != 0 && h.cause == 0 && h.asks == 0 }
+func (h *holding) triesAgain() bool { return h.retryAt != 0 && h.cause == 0 && !h.stopping }
 
 // retry starts the command again when the pause is over, under the same rules as the first time: enough of the lease
 // is left, and whatever has arrived that would end the run comes first.
@@ -107,7 +107,6 @@ func (h *holding) signalInPause(sig syscall.Signal, ends bool) {
 	if !ends {
 		return
 	}
-	h.asks++
 	h.stopping = true
 	h.status = lifeline.Status{Known: true, Signal: sig}
 	h.emit(slog.LevelInfo, EventStopping, h.consequence()+": received "+sig.String())

@@ -174,8 +174,9 @@ func freezer(t *testing.T) (box string, state func(string)) {
 	box = filepath.Join(root, "leaderrun-test-"+strconv.Itoa(os.Getpid()))
 	must(t, os.Mkdir(box, 0o755))
 	state = func(s string) {
-		must(t, os.WriteFile(box+"/freezer.state", []byte(s), 0))
 		eventually(t, s, func() bool {
+			// Again and again: a parent in vfork(2) whose child froze before its exec is not asked a second time.
+			must(t, os.WriteFile(box+"/freezer.state", []byte(s), 0))
 			got, _ := os.ReadFile(box + "/freezer.state")
 			return string(got) == s+"\n"
 		})

@@ -25,15 +25,19 @@ func (n *Network) Freeze(host string) (mend func() error, err error) {
 		return nil, err
 	}
 	mend = func() error { return put(dir, "freezer.state", "THAWED") }
-	if err := errors.Join(put(dir, "freezer.state", "FROZEN"), n.gather(host, dir), frozen(dir)); err != nil {
+	if err := errors.Join(put(dir, "freezer.state", "FROZEN"), n.gather(host, dir), freeze(dir)); err != nil {
 		return nil, errors.Join(err, mend())
 	}
 	return mend, nil
 }
 
-// frozen waits until every process of a group has stopped.
-func frozen(dir string) error {
+// freeze waits until every process of a group has stopped. It says so again and again: a parent in vfork(2) whose child
+// stopped before its exec(2) is not asked a second time otherwise.
+func freeze(dir string) error {
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		if err := put(dir, "freezer.state", "FROZEN"); err != nil {
+			return err
+		}
 		state, err := os.ReadFile(filepath.Join(dir, "freezer.state"))
 		if err != nil || strings.TrimSpace(string(state)) == "FROZEN" {
 			return err

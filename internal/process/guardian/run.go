@@ -153,17 +153,19 @@ func (g *guardian) act() {
 		return
 	}
 	if !g.killing {
+		if now >= g.deadline.Term && !g.termed {
+			g.reap() // what has ended by itself is not told to
+		}
 		switch {
 		case now >= g.deadline.Kill:
-			g.reap()
-			if g.running && !g.termed { // the machine or this process slept through the time of SIGTERM
+			if !g.termed && !g.empty() { // the machine or this process slept through the time of SIGTERM
 				g.termed = true
 				g.tell(Message{Kind: Termed})
 			}
 			g.kill(now)
 		case g.killAt != 0 && now >= g.killAt:
 			g.kill(now)
-		case now >= g.deadline.Term && !g.termed:
+		case now >= g.deadline.Term && !g.termed && !g.empty():
 			g.terminate()
 			g.tell(Message{Kind: Termed})
 		}

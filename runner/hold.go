@@ -307,7 +307,8 @@ func (h *holding) exited(s lifeline.Status) {
 		Fields: []slog.Attr{slog.Int("code", s.ExitCode())},
 	})
 	if h.another() {
-		h.overtime = h.cause == TimedOut
+		h.stopping = h.signal != 0 && s.Signal == h.signal // which came in the timeout's grace
+		h.overtime = h.cause == TimedOut && !h.stopping
 		h.cause = 0 // a timeout, at most, and it was this try's
 	}
 }
@@ -339,9 +340,9 @@ func (h *holding) forward(s os.Signal) {
 	if !ok {
 		return
 	}
-	settled, before := h.settled(), h.signal
+	settled, stopped, before := h.settled(), h.stopped(), h.signal
 	ends := h.ends(s)
-	if settled && before != 0 { // the run has ended by that one, if by any
+	if settled && stopped && sig != h.status.Signal { // the run has ended by another one
 		h.signal = before
 	}
 	if h.status.Known && !settled { // between two tries, or about to be

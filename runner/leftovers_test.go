@@ -217,3 +217,42 @@ func TestSignalsWhileLeftoversAreEnded(t *testing.T) {
 		}
 	}
 }
+
+// Which signal a run ended by does not hang on what else has come, before or after.
+func TestSignalThatEndedTheRun(t *testing.T) {
+	t.Run("after one that was for a reload", func(t *testing.T) {
+		virtual(t, func(t *testing.T, b *bed) {
+			b.lingers = 3 * time.Second
+			b.on = func(event string) {
+				switch event {
+				case EventRenewed:
+					b.die(lifeline.Status{Known: true, Signal: syscall.SIGTERM})
+				case EventExited: // the wrapper hears of it a moment later
+					b.signals <- syscall.SIGTERM
+				}
+			}
+			b.ignores = true
+			time.AfterFunc(time.Second, func() { b.signals <- syscall.SIGHUP })
+			result := b.run()
+			wantEnding(t, result, Ran)
+			if result.Signal != syscall.SIGTERM || b.finished[0].State != backends.Stopped {
+				t.Errorf("%+v: %q", result, b.log)
+			}
+		})
+	})
+	t.Run("in the grace of a timeout", func(t *testing.T) {
+		virtual(t, func(t *testing.T, b *bed) {
+			b.request.Timeout, b.request.Retries, b.ignores = time.Second, 1, true
+			time.AfterFunc(2*time.Second, func() {
+				b.signals <- syscall.SIGHUP
+				time.Sleep(time.Millisecond)
+				b.die(lifeline.Status{Known: true, Signal: syscall.SIGHUP})
+			})
+			result := b.run()
+			wantEnding(t, result, Ran)
+			if result.Signal != syscall.SIGHUP || b.starts() != 1 || b.finished[0].State != backends.Stopped {
+				t.Errorf("%+v: %q", result, b.log)
+			}
+		})
+	})
+}

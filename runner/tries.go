@@ -22,11 +22,15 @@ func (h *holding) buried() {
 	if !h.another() {
 		return
 	}
+	h.overtime = h.overtime || h.cause == TimedOut
 	h.cause = 0 // as in exited
 	h.retryAt = h.clock.Now().Add(h.req.RetryDelay)
+	what := fmt.Sprintf("the command failed with code %d", h.status.ExitCode())
+	if h.overtime {
+		what = "the command took too long"
+	}
 	h.emit(slog.LevelInfo, EventRetrying,
-		fmt.Sprintf("the command failed with code %d: try %d of %d in %v",
-			h.status.ExitCode(), h.tries+1, h.req.Retries+1, h.req.RetryDelay),
+		fmt.Sprintf("%s: try %d of %d in %v", what, h.tries+1, h.req.Retries+1, h.req.RetryDelay),
 		slog.Int("try", h.tries+1))
 }
 

@@ -155,6 +155,7 @@ func (g *guardian) act() {
 	if !g.killing {
 		if now >= g.deadline.Term && !g.termed {
 			g.reap() // what has ended by itself is not told to
+			g.tellExit()
 		}
 		switch {
 		case now >= g.deadline.Kill:
@@ -179,11 +180,7 @@ func (g *guardian) act() {
 
 // confirm finds out what is left once the command has ended or SIGKILL was sent.
 func (g *guardian) confirm(now boottime.Instant) {
-	if !g.running && !g.toldExit {
-		g.toldExit = true
-		g.tell(statusMessage(Exited, g.status))
-		g.flush() // what follows may take its time, or kill us
-	}
+	g.tellExit()
 	if g.empty() {
 		g.dead = true
 		g.tell(statusMessage(Dead, g.status))
@@ -203,6 +200,15 @@ func (g *guardian) confirm(now boottime.Instant) {
 		g.endLeftovers(now)
 	}
 	g.pollLater(now)
+}
+
+// tellExit tells that the command has ended, once and at once: what follows may take its time, or kill us.
+func (g *guardian) tellExit() {
+	if !g.running && !g.toldExit {
+		g.toldExit = true
+		g.tell(statusMessage(Exited, g.status))
+		g.flush()
+	}
 }
 
 // endLeftovers gives what outlived the command a SIGTERM and little time.

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -48,13 +47,7 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(testserver.RunWithProgram(m, func(path string) {
 		binary, witness = path, filepath.Join(filepath.Dir(path), "witness")
-		build := exec.Command("go", "build", "-o", witness, "./witness")
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "%v\n%s", err, out)
-			os.Exit(1)
-		}
-	}))
+	}, "./witness"))
 }
 
 // How a witness ends a line: the last word of one that came to its end, and the mark of a whole line.

@@ -10,8 +10,9 @@ import (
 )
 
 // RunWithProgram builds leaderrun once, runs the tests of a package and returns their exit code. use is told
-// of the program, which other users may run too. What the developer has configured is not part of the tests.
-func RunWithProgram(m *testing.M, use func(path string)) int {
+// of the program, which other users may run too. Beside it, in the same folder, are the programs of the other packages,
+// each by the last word of its path. What the developer has configured is not part of the tests.
+func RunWithProgram(m *testing.M, use func(path string), others ...string) int {
 	dir, err := os.MkdirTemp("", "leaderrun-test")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -22,8 +23,8 @@ func RunWithProgram(m *testing.M, use func(path string)) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	path := filepath.Join(dir, "leaderrun")
-	build := exec.Command("go", "build", "-o", path, "github.com/leaderrun/leaderrun")
+	words := append([]string{"build", "-o", dir + "/", "github.com/leaderrun/leaderrun"}, others...)
+	build := exec.Command("go", words...)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "%s\n%s", err, out)
@@ -34,6 +35,6 @@ func RunWithProgram(m *testing.M, use func(path string)) int {
 			_ = os.Unsetenv(name)
 		}
 	}
-	use(path)
+	use(filepath.Join(dir, "leaderrun"))
 	return m.Run()
 }

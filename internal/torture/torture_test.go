@@ -7,7 +7,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -41,13 +40,7 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(testserver.RunWithProgram(m, func(path string) {
 		programs = Programs{Leaderrun: path, Witness: filepath.Join(filepath.Dir(path), "witness")}
-		build := exec.Command("go", "build", "-o", programs.Witness, "./witness")
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "%v\n%s", err, out)
-			os.Exit(1)
-		}
-	}))
+	}, "./witness"))
 }
 
 // chosenSeed is the seed of this run.

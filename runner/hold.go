@@ -43,7 +43,7 @@ type holding struct {
 	unguarded bool   // the guardian was lost, and that was told
 	termed    bool   // the run was told to end for want of renewal
 	asks      int    // SIGTERM and SIGINT received
-	stopping  bool   // one of them came before the command had ended
+	stopping  bool   // the run ends by a signal to leaderrun
 	loss      error  // why renewals fail
 	startErr  error  // why the command could not be started again
 	ended     error  // why our caller stopped it

@@ -57,7 +57,8 @@ func (g *Guard) run() {
 // hear handles one message of the guardian.
 func (g *Guard) hear(m guardian.Message) {
 	now := boottime.Now()
-	g.locked(func() { g.watch.heard(now) })
+	kills := m.Kind == guardian.Killing || m.Kind == guardian.Unconfirmed
+	g.locked(func() { g.watch.heard(now, kills) })
 	switch m.Kind {
 	case guardian.Started:
 		g.heardStarted(m)
@@ -73,10 +74,7 @@ func (g *Guard) hear(m guardian.Message) {
 		g.events <- lifeline.Event{Kind: lifeline.Leftovers, Count: int(m.Number(0))}
 	case guardian.Termed:
 		g.events <- lifeline.Event{Kind: lifeline.Terminated}
-	case guardian.Killing:
-		g.locked(func() { g.watch.heardKilling(now) })
 	case guardian.Unconfirmed:
-		g.locked(func() { g.watch.heardKilling(now) })
 		g.events <- lifeline.Event{Kind: lifeline.Unconfirmed, Count: int(m.Number(0))}
 	case guardian.Dead:
 		g.tellDead(m.Status())

@@ -83,12 +83,10 @@ func (w *watchdog) askKill(now boottime.Instant) {
 	}
 }
 
-// heard notes a sign of life.
-func (w *watchdog) heard(now boottime.Instant) { w.lastHeard = now }
-
-func (w *watchdog) heardKilling(now boottime.Instant) {
-	w.killing = true
-	w.heard(now)
+// heard notes a sign of life; kills says that it is one of a guardian that kills.
+func (w *watchdog) heard(now boottime.Instant, kills bool) {
+	w.lastHeard = now
+	w.killing = w.killing || kills
 }
 
 // due is when the guardian is lost if nothing is heard until then; 0 is never.

@@ -47,15 +47,15 @@ func TestWatchdog(t *testing.T) {
 		{"it kills while an extension is under way", func(w *watchdog) {
 			w.ack(1)
 			w.extend(second, 99*s/10)
-			w.heardKilling(995 * s / 100)
+			w.heard(995*s/100, true)
 		}, 995*s/100 + boottime.Instant(slack)},
-		{"it kills because it was asked", func(w *watchdog) { w.ack(1); w.askKill(3 * s); w.heardKilling(4 * s) }, 4*s + boottime.Instant(silence)},
-		{"it kills by itself", func(w *watchdog) { w.ack(1); w.heardKilling(4 * s) }, 4*s + boottime.Instant(slack)},
-		{"it kills by itself when it is asked to", func(w *watchdog) { w.ack(1); w.heardKilling(4 * s); w.askKill(7 * s) }, 7*s + boottime.Instant(lateBeat)},
-		{"it says more", func(w *watchdog) { w.ack(1); w.heardKilling(4 * s); w.heard(5 * s) }, 5*s + boottime.Instant(slack)},
-		{"it kills shortly before it must", func(w *watchdog) { w.ack(1); w.heardKilling(12 * s) }, first.Kill + answer},
-		{"it kills just before it must", func(w *watchdog) { w.ack(1); w.heardKilling(149 * s / 10) }, 149*s/10 + boottime.Instant(lateBeat)},
-		{"it kills at the deadline", func(w *watchdog) { w.ack(1); w.heardKilling(first.Kill) }, first.Kill + boottime.Instant(lateBeat)},
+		{"it kills because it was asked", func(w *watchdog) { w.ack(1); w.askKill(3 * s); w.heard(4*s, true) }, 4*s + boottime.Instant(silence)},
+		{"it kills by itself", func(w *watchdog) { w.ack(1); w.heard(4*s, true) }, 4*s + boottime.Instant(slack)},
+		{"it kills by itself when it is asked to", func(w *watchdog) { w.ack(1); w.heard(4*s, true); w.askKill(7 * s) }, 7*s + boottime.Instant(lateBeat)},
+		{"it says more", func(w *watchdog) { w.ack(1); w.heard(4*s, true); w.heard(5*s, false) }, 5*s + boottime.Instant(slack)},
+		{"it kills shortly before it must", func(w *watchdog) { w.ack(1); w.heard(12*s, true) }, first.Kill + answer},
+		{"it kills just before it must", func(w *watchdog) { w.ack(1); w.heard(149*s/10, true) }, 149*s/10 + boottime.Instant(lateBeat)},
+		{"it kills at the deadline", func(w *watchdog) { w.ack(1); w.heard(first.Kill, true) }, first.Kill + boottime.Instant(lateBeat)},
 		{"dead", func(w *watchdog) { w.dead = true }, 0},
 	}
 	for _, test := range tests {
@@ -85,7 +85,7 @@ func TestWatchdogTellsWhatIsLacking(t *testing.T) {
 		{func(w *watchdog) { w.ack(1); w.extend(d, 2*s) }, d.Term, "did not answer in time"},
 		{func(w *watchdog) { w.ack(1) }, d.Kill, "did not kill in time"},
 		{func(w *watchdog) { w.ack(1); w.askKill(3 * s) }, 4 * s, "did not kill in time"},
-		{func(w *watchdog) { w.askKill(3 * s); w.heardKilling(4 * s) }, 6 * s, "fell silent while it killed"},
+		{func(w *watchdog) { w.askKill(3 * s); w.heard(4*s, true) }, 6 * s, "fell silent while it killed"},
 	}
 	for _, test := range tests {
 		w := new(watchdog)

@@ -1,11 +1,13 @@
 // Testsum runs go test with the given arguments, prints what go test prints, and ends with one line that
-// says which tests were skipped and why. Lines before it say which cases of the stores' conformance suite were left out,
-// because a store cannot be tried on them, and which tests failed. Its exit code is that of go test.
+// says which tests were skipped and why. Lines before it say which tests belong to the longer run only, which
+// cases of the stores' conformance suite were left out because a store cannot be tried on them, and which tests failed. Its
+// exit code is that of go test.
 //
-//	testsum FLAGS -- PACKAGES [-- PACKAGES]...
+//	testsum [-slowest=N] FLAGS -- [FLAGS] PACKAGES [-- [FLAGS] PACKAGES]... [^ [FLAGS] PACKAGES [-- ...]]...
 //
-// tests one list of packages after another, for those that have to be alone, and ends with the first exit code that is
-// not 0.
+// runs go test once for each group of packages, one group after the other, and ends with the first exit code that is not 0.
+// The groups after a ^ are a lane of their own: they run at the same time as those before it, at a lower priority, so that
+// tests of the first lane that measure time are not disturbed. -slowest prints a table of the N tests that took longest.
 package main
 
 import (
@@ -18,7 +20,13 @@ import (
 	"os/exec"
 	"os/signal"
 	"slices"
+	"strconv"
+	"strings"
+	"sync"
 )
+
+// niceness is the priority of the lanes after the first one, see nice(1).
+const niceness = "10"
 
 func main() {
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
@@ -31,45 +39,86 @@ func run(args []string, out, errOut io.Writer) int {
 	signal.Notify(interrupted, os.Interrupt)
 	defer signal.Stop(interrupted)
 
-	report := newReport(out)
-	code := 0
-	for _, args := range groups(args) {
-		if c := test(args, report, errOut); code == 0 {
-			code = c
-		}
-		if len(interrupted) > 0 { // nobody wants the rest
-			code = max(code, 1)
-			break
+	slowest := 0
+	if len(args) > 0 {
+		if n, ok := strings.CutPrefix(args[0], "-slowest="); ok {
+			var err error
+			if slowest, err = strconv.Atoi(n); err != nil {
+				fmt.Fprintln(errOut, "testsum: -slowest is followed by a number:", err)
+				return 2
+			}
+			args = args[1:]
 		}
 	}
-	report.summary()
-	if code == 0 && report.sawFailure {
+	report := newReport(out)
+	lanes := lanes(args)
+	codes := make([]int, len(lanes))
+	var running sync.WaitGroup
+	for i, groups := range lanes {
+		running.Go(func() {
+			for _, args := range groups {
+				if c := test(i > 0, args, report, errOut); codes[i] == 0 {
+					codes[i] = c
+				}
+				if len(interrupted) > 0 { // nobody wants the rest
+					codes[i] = max(codes[i], 1)
+					break
+				}
+			}
+		})
+	}
+	running.Wait()
+	report.summary(slowest)
+	for _, code := range codes {
+		if code != 0 {
+			return code
+		}
+	}
+	if report.sawFailure {
 		return 1
 	}
-	return code
+	return 0
 }
 
-// groups returns the arguments of each go test.
-func groups(args []string) [][]string {
-	i := slices.Index(args, "--")
+// The words between lanes, and between groups.
+const (
+	nextLane  = "^"
+	nextGroup = "--"
+)
+
+// lanes returns the arguments of each go test: those of a lane run one after the other.
+func lanes(args []string) [][][]string {
+	i := slices.Index(args, nextGroup)
 	if i < 0 {
-		return [][]string{args}
+		return [][][]string{{args}}
 	}
-	flags, packages := args[:i], args[i+1:]
-	var all [][]string
-	for i >= 0 {
-		group := packages
-		if i = slices.Index(packages, "--"); i >= 0 {
-			group, packages = packages[:i], packages[i+1:]
+	flags := args[:i]
+	var all [][][]string
+	for _, lane := range split(args[i+1:], nextLane) {
+		var groups [][]string
+		for _, group := range split(lane, nextGroup) {
+			groups = append(groups, slices.Concat(flags, group))
 		}
-		all = append(all, slices.Concat(flags, group))
+		all = append(all, groups)
 	}
 	return all
 }
 
-// test runs go test once, and returns its exit code, or 1.
-func test(args []string, report *report, errOut io.Writer) int {
-	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...)
+// split returns what stands between the words that equal sep.
+func split(words []string, sep string) (parts [][]string) {
+	for i := slices.Index(words, sep); i >= 0; i = slices.Index(words, sep) {
+		parts, words = append(parts, words[:i]), words[i+1:]
+	}
+	return append(parts, words)
+}
+
+// test runs go test once, at a lower priority if nice, and returns its exit code, or 1.
+func test(nice bool, args []string, report *report, errOut io.Writer) int {
+	words := append([]string{"go", "test", "-json"}, args...)
+	if nice {
+		words = append([]string{"nice", "-n", niceness}, words...)
+	}
+	cmd := exec.Command(words[0], words[1:]...)
 	cmd.Stderr = errOut
 	stdout, err := cmd.StdoutPipe()
 	if err == nil {

@@ -47,7 +47,9 @@ func TestBad(t *testing.T) {
 	exits  = "package e\nimport (\"os\"; \"testing\")\nfunc TestExit(t *testing.T) { os.Exit(7) }\n"
 	broken = "package f\nimport \"testing\"\nfunc TestX(t *testing.T) { undefined() }\n"
 	bare   = "package g\n"
-	lacks  = `package h
+	longer = "package i\nimport \"testing\"\n" +
+		"func TestLong(t *testing.T) { t.Skip(\"left to make test-all\") }\nfunc TestServer(t *testing.T) { t.Skip(\"left to make test-all: etcd\") }\n"
+	lacks = `package h
 import "testing"
 func TestSuite(t *testing.T) {
 	t.Log("not for this store: an emptied store waits: nothing tells: of a run")
@@ -87,6 +89,13 @@ func TestRun(t *testing.T) {
 			0,
 			[]string{"ok  \texample/h\t", "\nleft out: h: an emptied store waits, an empty restart waits (nothing tells: of a run)\n4 tests passed"},
 			"4 tests passed, none skipped",
+		},
+		{
+			"left to the longer run",
+			map[string]string{"b/b_test.go": skips, "i/i_test.go": longer},
+			0,
+			[]string{"\nleft to make test-all: tests of i 2\n1 tests passed"},
+			"1 tests passed, 3 skipped: no reason given (b.TestServer/three); redis: not installed (b.TestServer/one, b.TestServer/two)",
 		},
 		{
 			"failed",
@@ -163,6 +172,40 @@ func TestOneAfterAnother(t *testing.T) {
 			t.Errorf("%q: exit code %d, want %d and %q:\n%s%s", c.args, code, c.code, c.want, out.String(), errOut.String())
 		}
 		_ = os.Remove("over")
+	}
+}
+
+// A lane begins while the one before it is still at work: each of these tests waits for the other.
+func TestLanesSideBySide(t *testing.T) {
+	wait := func(pkg, mine, other string) string {
+		return "package " + pkg + "\nimport (\"os\"; \"testing\"; \"time\")\nfunc TestX(t *testing.T) {\n" +
+			"if err := os.WriteFile(\"../" + mine + "\", nil, 0o600); err != nil { t.Fatal(err) }\n" +
+			"for { if _, err := os.Stat(\"../" + other + "\"); err == nil { return }; time.Sleep(10*time.Millisecond) } }\n"
+	}
+	module(t, map[string]string{
+		"a/a_test.go": wait("a", "here", "there"),
+		"b/b_test.go": wait("b", "there", "here"),
+		"c/c_test.go": failing,
+	})
+	var out, errOut bytes.Buffer
+	code := run([]string{"-count", "1", "-timeout", "2m", "--", "./a", "^", "./b", "--", "./c"}, &out, &errOut)
+	if code != 1 || !strings.Contains(out.String(), "failed: c.TestBad/part") || !strings.HasSuffix(out.String(), "4 tests passed, none skipped\n") {
+		t.Errorf("exit code %d, want 1 and the tests of both lanes:\n%s%s", code, out.String(), errOut.String())
+	}
+}
+
+func TestSlowest(t *testing.T) {
+	module(t, map[string]string{"a/a_test.go": "package a\nimport (\"testing\"; \"time\")\n" +
+		"func TestSlow(t *testing.T) { time.Sleep(50*time.Millisecond) }\nfunc TestQuick(t *testing.T) {}\n"})
+	var out, errOut bytes.Buffer
+	if code := run([]string{"-slowest=1", "--", "./a"}, &out, &errOut); code != 0 {
+		t.Errorf("exit code %d: %s", code, errOut.String())
+	}
+	if !regexp.MustCompile(`(?m)^slowest tests:\n +0\.\d s  a\.TestSlow\n2 tests passed`).MatchString(out.String()) {
+		t.Errorf("no table of one test:\n%s", out.String())
+	}
+	if code := run([]string{"-slowest=some", "./a"}, &out, &errOut); code != 2 {
+		t.Errorf("exit code %d for a number that is none, want 2", code)
 	}
 }
 

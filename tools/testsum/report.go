@@ -1,12 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // event is one line of go test -json, see go doc test2json.
@@ -15,11 +18,23 @@ type event struct {
 	Package string
 	Test    string
 	Output  string
+	Elapsed float64 // seconds
 }
 
-// report turns events into the text of go test without -v, and counts.
+// took is how long a test took, with those below it.
+type took struct {
+	name    string
+	seconds float64
+}
+
+// leftToAll begins the reason of a skip that is no lack of this machine: the test belongs to the longer run.
+const leftToAll = "left to make test-all"
+
+// report turns events into the text of go test without -v, and counts. Several go tests may tell it at once.
 type report struct {
 	out        io.Writer
+	mu         sync.Mutex
+	times      []took
 	packages   map[string]*pkg
 	passed     int
 	failed     []string
@@ -43,6 +58,8 @@ func newReport(out io.Writer) *report {
 }
 
 func (r *report) add(e event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if e.Action == "build-output" {
 		fmt.Fprint(r.out, e.Output)
 		return
@@ -83,6 +100,9 @@ func (p *pkg) say(test, text string) {
 
 func (r *report) endTest(e event, p *pkg) {
 	name := path.Base(e.Package) + "." + e.Test
+	if !strings.Contains(e.Test, "/") {
+		r.times = append(r.times, took{name, e.Elapsed})
+	}
 	switch e.Action {
 	case "pass":
 		r.passed++
@@ -164,7 +184,9 @@ func reason(output []string) string {
 // shown is how many names of one reason the last line tells.
 const shown = 4
 
-func (r *report) summary() {
+func (r *report) summary(slowest int) {
+	r.slowest(slowest)
+	r.leftToAll()
 	for _, line := range slices.Sorted(slices.Values(r.leftOut)) {
 		fmt.Fprintln(r.out, line)
 	}
@@ -188,4 +210,39 @@ func (r *report) summary() {
 	}
 	slices.Sort(groups)
 	fmt.Fprintf(r.out, "%d tests passed, %d skipped: %s\n", r.passed, count, strings.Join(groups, "; "))
+}
+
+// slowest prints the n tests that took longest. Tests run side by side and wait for each other's turn, so that the times of a
+// package may add up to more than its own.
+func (r *report) slowest(n int) {
+	slices.SortStableFunc(r.times, func(a, b took) int { return cmp.Compare(b.seconds, a.seconds) })
+	for i, t := range r.times[:min(n, len(r.times))] {
+		if i == 0 {
+			fmt.Fprintln(r.out, "slowest tests:")
+		}
+		fmt.Fprintf(r.out, "%8.1f s  %s\n", t.seconds, t.name)
+	}
+}
+
+// leftToAll prints what belongs to the longer run, by package, and takes it from what was skipped.
+func (r *report) leftToAll() {
+	packages := map[string]int{}
+	for why, names := range r.skipped {
+		if !strings.HasPrefix(why, leftToAll) {
+			continue
+		}
+		for _, name := range names {
+			pkg, _, _ := strings.Cut(name, ".")
+			packages[pkg]++
+		}
+		delete(r.skipped, why)
+	}
+	if len(packages) == 0 {
+		return
+	}
+	var parts []string
+	for _, pkg := range slices.Sorted(maps.Keys(packages)) {
+		parts = append(parts, fmt.Sprintf("%s %d", pkg, packages[pkg]))
+	}
+	fmt.Fprintf(r.out, "%s: tests of %s\n", leftToAll, strings.Join(parts, ", "))
 }

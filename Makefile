@@ -1,27 +1,30 @@
-# make test needs Go and nothing else; what it cannot have, it skips and names at the end.
-# CI names in LEADERRUN_TEST_REQUIRE what must not be skipped.
+# make test answers in minutes and needs Go and nothing else; what it cannot have, it skips and names at the end. make test-all is
+# everything there is. CI names in LEADERRUN_TEST_REQUIRE what must not be skipped.
 
 export PATH := $(PATH):/usr/sbin:/sbin
 TOOLS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/leaderrun/tools
-# The race detector needs cgo, which Go turns off where there is no C compiler.
-RACE = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
-.PHONY: build test model torture servers lint fmt clean
+.PHONY: build test test-all fuzz model torture servers lint fmt clean
 
 build:
 	CGO_ENABLED=0 go build -trimpath -tags urfave_cli_no_docs -o leaderrun .
 
 # One package: make test PKG=./runner  One test: make test ARGS='-run TestName -count 5'
-# The bed and the histories first and alone: beside other tests they would show how busy this machine is. What go vet finds, make
-# lint does.
+# What go vet finds, make lint does.
 PKG :=
-test: servers
-	@scripts/retry.sh go mod download
-	@go -C tools/testsum test .
-	@go -C tools/testsum build -buildvcs=false -o $(TOOLS)/testsum .
-	@packages='$(PKG)'; [ "$$packages" ] || { all=$$(go list ./...) && \
-	packages="./internal/torture -- ./internal/history -- $$(echo "$$all" | grep -Ev '/internal/(torture|history)$$')"; } || exit; \
-	$(TOOLS)/testsum $(RACE) -vet=off -timeout 15m $(ARGS) -- $$packages
+ARGS :=
+export ARGS
+test:
+	@scripts/test.sh quick $(TOOLS) '$(PKG)'
+
+test-all:
+	@scripts/test.sh all $(TOOLS) '$(PKG)'
+
+# Each fuzz target, or those that fit, for a while: make fuzz FUZZTIME=1h FUZZ=Record
+FUZZTIME := 10s
+FUZZ := .
+fuzz:
+	@scripts/fuzz.sh $(FUZZTIME) '$(FUZZ)'
 
 # Every order in which steps and faults can meet, in small worlds: see internal/model/doc.go. Two variants at a time.
 #   make model VARIANTS=redis

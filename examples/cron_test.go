@@ -95,6 +95,7 @@ func often(jobs string) string {
 // and a stop drains.
 func TestCronDaemons(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	unit := text(t, "cron/leaderrun-cron.service")
 	for key, want := range map[string]string{"Type": "notify", "KillMode": "mixed", "Delegate": "yes", "Restart": "always"} {
 		if got := setting(t, unit, key); got != want {

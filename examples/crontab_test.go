@@ -146,6 +146,7 @@ func onceEach(t *testing.T, log string) (runs []string) {
 // time. The jobs are over at once. Each tick runs once, and nobody gets mail.
 func TestCrontabUnderCron(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	testserver.Require(t, "redis")
 	crontab := text(t, "crontab/crontab")
 	_, lines := parseCrontab(t, crontab)

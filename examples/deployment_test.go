@@ -216,6 +216,7 @@ func (p *container) zombies() []string {
 // when it is told to end the other one does.
 func TestDeployment(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	c := newCluster(t)
 	one := c.start()
 	one.says("feeding")
@@ -246,6 +247,7 @@ func TestDeployment(t *testing.T) {
 // A command that does not end when it is told is killed in time: the pod ends within its grace, and the lease is free.
 func TestDeploymentWithStubbornCommand(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	c := newCluster(t)
 	one := c.start("STUBBORN=1")
 	one.says("feeding")

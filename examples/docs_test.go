@@ -51,7 +51,8 @@ var unrun = map[string]string{
 		"go run ./scripts/bench run -beside /tmp/before/leaderrun -only 'leaderrun, (file|Redis)' -n 800 -handovers 0 -footprints 0 -spans 0": "it needs an idle machine",
 	"go run ./scripts/bench cron -jobs 10,1000,10000": "it needs an idle machine, and an hour",
 	"make build     # ./leaderrun\n" +
-		"make test      # everything, with the race detector\n" +
+		"make test      # what answers in minutes\n" +
+		"make test-all  # everything\n" +
 		"make lint      # the linters, go mod tidy, go vet for macOS and FreeBSD, known vulnerabilities\n" +
 		"make fmt": "CI runs the first three",
 }

@@ -67,6 +67,7 @@ func TestFencedPostgres(t *testing.T) {
 // fits together.
 func TestOneDatabase(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	testserver.Require(t, "postgres")
 	w := newWorld(t)
 	server := testserver.Postgres(t, testserver.PostgresOptions{})

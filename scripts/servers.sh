@@ -1,4 +1,10 @@
 #!/usr/bin/env bash
+# servers.sh [quick|packages|build|built|peers]: without a word, packages and then build.
+#   quick     Debian's packages for make test
+#   packages  those for make test-all
+#   build     builds what Debian lacks
+#   built     says by its exit code whether all of that is there
+#   peers     builds what only the benchmarks start
 # Provides what the tests start: real servers, a cron, network namespaces, a C compiler for the race
 # detector. Only what is missing: Debian's packages as root where there is apt, and from source, into a cache
 # directory, the servers that Debian lacks or has in a version that loses leases. What cannot be had it names,
@@ -21,26 +27,28 @@ cleanup() {
 }
 trap cleanup EXIT
 
-# packages: installs Debian's packages of the programs that are missing.
+# packages quick|packages: installs Debian's packages of the programs that are missing.
 packages() {
 	local missing=() unit
 	need() { command -v "$1" >/dev/null || missing+=("$2"); }
 	need redis-server redis-server
 	need redis-cli redis-tools
-	need redis-sentinel redis-sentinel
 	need initdb postgresql
 	need psql postgresql-client
-	need pgbouncer pgbouncer
 	need java openjdk-17-jre-headless
 	[[ -e /usr/share/java/zookeeper.jar ]] || missing+=(zookeeper)
-	need mariadbd mariadb-server-core # the server without a service
-	need mariadb mariadb-client-core
 	need sqlite3 sqlite3
 	need cron cron
 	need ip iproute2
 	need nft nftables
 	need faketime faketime
-	need systemd-analyze systemd
+	if [[ $1 == packages ]]; then
+		need redis-sentinel redis-sentinel
+		need pgbouncer pgbouncer
+		need mariadbd mariadb-server-core # the server without a service
+		need mariadb mariadb-client-core
+		need systemd-analyze systemd
+	fi
 	command -v "$(go env CC)" >/dev/null || missing+=(gcc libc6-dev)
 	[[ ${#missing[@]} -gt 0 ]] || return 0
 
@@ -79,8 +87,8 @@ builds=(
 	'consul consul=github.com/hashicorp/consul'
 	'kubernetes kube-apiserver=k8s.io/kubernetes/cmd/kube-apiserver'
 	's3 versitygw=github.com/versity/versitygw/cmd/versitygw'
-	'supercronic supercronic=github.com/aptible/supercronic' # for benchmarks
 )
+peer='supercronic supercronic=github.com/aptible/supercronic'
 
 # stamp MODULE: tells versions apart.
 stamp() { go version && find "tools/$1" -type f -print0 | sort -z | xargs -0 cat | cksum; }
@@ -145,10 +153,35 @@ compile() {
 	done
 }
 
-download_ahead >/dev/null 2>&1 </dev/null &
-ahead=$!
-packages
-for line in "${builds[@]}"; do
-	# shellcheck disable=SC2086 # words
-	built $line || build $line
-done
+# build_all builds what is missing, one after the other.
+build_all() {
+	local line
+	download_ahead >/dev/null 2>&1 </dev/null &
+	ahead=$!
+	for line in "${builds[@]}"; do
+		# shellcheck disable=SC2086 # words
+		built $line || build $line
+	done
+}
+
+# all_built says whether nothing is missing.
+all_built() {
+	local line
+	for line in "${builds[@]}"; do
+		# shellcheck disable=SC2086 # words
+		built $line || return 1
+	done
+}
+
+case ${1:-} in
+quick | packages) packages "$1" ;;
+build) build_all ;;
+built) all_built ;;
+# shellcheck disable=SC2086 # words
+peers) built $peer || build $peer ;;
+'')
+	packages packages
+	build_all
+	;;
+*) echo "servers.sh: unknown word $1" >&2 && exit 2 ;;
+esac

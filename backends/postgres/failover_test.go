@@ -85,6 +85,7 @@ func TestFailoverToALaggingStandby(t *testing.T) {
 
 // TestRestoredElsewhere: a dump that is restored into another cluster does not know what was granted after it.
 func TestRestoredElsewhere(t *testing.T) {
+	testserver.SkipShort(t)
 	w := newWorld(t)
 	w.Acquire(w.d, newSteady("job"))
 	mark := w.server.Do(t, "SELECT record FROM leaderrun WHERE job = ''")

@@ -84,6 +84,7 @@ func TestLateClaim(t *testing.T) {
 // TestTimeDoesNotStandStill: a renewal that waited for a lock until its lease had run out, and found the row changed, has
 // lost it, though the time of its transaction is from before.
 func TestTimeDoesNotStandStill(t *testing.T) {
+	testserver.SkipShort(t)
 	w := newWorld(t)
 	c := newClaim("job")
 	c.TTL = 4 * time.Second // in which a busy machine gets as far as the lock
@@ -122,6 +123,7 @@ func TestTimeDoesNotStandStill(t *testing.T) {
 // TestLockIsNotWaitedForWithoutACaller: a step whose caller has gone leaves no process of the server behind, also where the
 // server is not told that it has.
 func TestLockIsNotWaitedForWithoutACaller(t *testing.T) {
+	testserver.SkipShort(t)
 	w := newWorld(t)
 	p := testserver.NewProxy(t, w.server.Addr())
 	d := open(t, "postgres://postgres:"+w.server.Password+"@"+p.Addr()+"/postgres?sslmode=disable")
@@ -141,6 +143,7 @@ func TestLockIsNotWaitedForWithoutACaller(t *testing.T) {
 // TestFrozenProcess (redis/go-redis#2682, and half-open connections): a renewal beside one that stays silent goes out on a
 // connection of its own.
 func TestFrozenProcess(t *testing.T) {
+	testserver.SkipShort(t)
 	w := newWorld(t)
 	g := w.Acquire(w.d, newSteady("job"))
 	w.Renew(w.d, g)
@@ -170,6 +173,7 @@ func TestFrozenProcess(t *testing.T) {
 
 // TestSilentHost: a renewal beside one that stays silent asks another host, and does not wait for a share of its time first.
 func TestSilentHost(t *testing.T) {
+	testserver.SkipShort(t)
 	w := newWorld(t)
 	p := testserver.NewProxy(t, w.server.Addr())
 	d := open(t, "postgres://postgres:"+w.server.Password+"@"+p.Addr()+","+w.server.Addr()+"/postgres?sslmode=disable")
@@ -190,6 +194,7 @@ func TestSilentHost(t *testing.T) {
 
 // TestHandIsNoticed: whoever changes a row by hand leaves its version as it is, and is noticed all the same.
 func TestHandIsNoticed(t *testing.T) {
+	testserver.SkipShort(t)
 	w := newWorld(t)
 	for job, sql := range map[string]string{
 		"taken":   "UPDATE leaderrun SET holder = 'somebody', token = token + 1 WHERE job = JOB",
@@ -224,6 +229,7 @@ func TestEndIsWhenItWas(t *testing.T) {
 
 // TestClockSetBack: a lease that seems to last for an hour, because the server's clock went back by one, lasts for its TTL.
 func TestClockSetBack(t *testing.T) {
+	testserver.SkipShort(t)
 	w := newWorld(t)
 	g := w.Acquire(w.d, newSteady("job"))
 	w.operator.do(t, "UPDATE leaderrun SET until = until + interval '1 hour' WHERE job = JOB", "job")
@@ -238,6 +244,7 @@ func TestClockSetBack(t *testing.T) {
 // this (docs/guarantees.md): the old run is told at its next step, and its token is lower than that of whoever came meanwhile.
 func TestClockSetForward(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	clock := testserver.NewClock(t)
 	clock.MustMove(t)
 	w := worldOf(t, testserver.Postgres(t, testserver.PostgresOptions{Env: clock.Environment()}), "")
@@ -292,6 +299,7 @@ func TestNothingOfASession(t *testing.T) {
 // transactions are kept apart.
 func TestStrangeDatabase(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	s := testserver.Postgres(t, testserver.PostgresOptions{})
 	for i, setting := range []string{
 		"standard_conforming_strings = off", "default_transaction_isolation = 'serializable'", "DateStyle = 'German, DMY'",

@@ -144,6 +144,7 @@ const secret = "s3cr:t/p@ss%word"
 // TestSuiteTLSAndRole: the ready-made role is all that leaderrun needs, on a server that wants certificates.
 func TestSuiteTLSAndRole(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	certs := testserver.NewCertificates(t)
 	s := testserver.Postgres(t, testserver.PostgresOptions{TLS: certs, ClientCert: true})
 	role, err := os.ReadFile("role.sql")

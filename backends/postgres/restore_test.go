@@ -39,6 +39,7 @@ func copyOf(t *testing.T, s *testserver.PostgresServer) (putBack func()) {
 // what is granted between is waited for, and the holder finds out.
 func TestSnapshotPutBack(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	for _, known := range []string{"an earlier run", "nothing of the job"} {
 		t.Run(known, func(t *testing.T) {
 			w := newWorld(t)
@@ -82,6 +83,7 @@ func TestPutBackBeforeTheWrite(t *testing.T) {
 // TestLongerTTLElsewhere: a claim that was decided on before a host with a longer ?longest-ttl= came is decided on again.
 func TestLongerTTLElsewhere(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	s := testserver.Postgres(t, testserver.PostgresOptions{})
 	short, long := open(t, with(s.URL(), "longest-ttl=1s")), open(t, with(s.URL(), "longest-ttl=1h"))
 	w := &world{Steps: backendtest.On(t), server: s}

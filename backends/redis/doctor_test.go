@@ -165,6 +165,7 @@ func TestExamineNobody(t *testing.T) {
 // A server that is frozen does not hold up the examination for ever.
 func TestExamineSilence(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	s := testserver.Redis(t, testserver.RedisOptions{})
 	s.Stop(t)
 	defer s.Cont(t)

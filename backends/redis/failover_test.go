@@ -105,6 +105,7 @@ func (o *overlapping) hold(t testing.TB, d *Driver, g backends.Grant) {
 // TestFailover: real Sentinels promote a replica, asked to and because the master died.
 func TestFailover(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	set := testserver.Sentinel(t, 1)
 	trust(t, set.Servers[0])
 	url := set.URL() + "?longest-ttl=3s"
@@ -273,6 +274,7 @@ func TestIsolatedMaster(t *testing.T) {
 // claims before that is promoted. The old master must not go on renewing by itself.
 func TestReplicaAttachedDuringARun(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	master := testserver.Redis(t, testserver.RedisOptions{})
 	d := open(t, "redis://"+master.Addr()+"?longest-ttl=3s")
 	g, _ := granted(t, d, claim("job", 3*time.Second))
@@ -402,6 +404,7 @@ func TestRepeatedStepsWrite(t *testing.T) {
 // at one address are two all the same.
 func TestReplicaThatCameBackCountsOnce(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	s := testserver.Redis(t, testserver.RedisOptions{})
 	trust(t, s)
 	online := func(what, pattern string, want int) {

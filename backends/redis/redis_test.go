@@ -109,6 +109,7 @@ const secret = "s3cr:t/p@ss%word"
 // TestSuiteTLSAndACL: the ready-made ACL line is all that leaderrun needs.
 func TestSuiteTLSAndACL(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	certs := testserver.NewCertificates(t)
 	s := testserver.Redis(t, testserver.RedisOptions{TLS: certs, Password: "other", ACL: []string{aclLine(t)}})
 	trust(t, s)

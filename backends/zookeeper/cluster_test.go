@@ -121,6 +121,7 @@ func TestFollowerLags(t *testing.T) {
 // Or one server that grants too little ends a run that another would serve, or its lease.
 func TestServersGrantLess(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	const most = 30 * time.Second
 	members := patientServers()
 	members[0].MaxSessionTimeout, members[1].MaxSessionTimeout = most, most

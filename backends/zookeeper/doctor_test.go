@@ -54,6 +54,7 @@ func TestExamine(t *testing.T) {
 
 // TestExamineTwoEnsembles: servers that know nothing of each other would both give the lease.
 func TestExamineTwoEnsembles(t *testing.T) {
+	testserver.SkipShort(t)
 	w := newWorld(t)
 	stranger := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{})
 	d := open(t, w.server.URL()+","+stranger.Addr())

@@ -27,6 +27,7 @@ func isWrite(calls []*wire.Call) bool { return len(calls) <= 2 }
 // #237). Whoever claimed may ask again, or take the claim back, or be gone; the lease that nobody knows of keeps the job
 // from nobody for longer than a TTL.
 func TestNoGhostLease(t *testing.T) {
+	testserver.SkipShort(t)
 	w := newWorld(t)
 	w.Finish(w.other, w.Acquire(w.other, newClaim("job"))) // the first claim of all makes the folder
 	claim := func(ttl time.Duration) (*Driver, backends.Claim) {
@@ -80,6 +81,7 @@ func TestNoGhostLease(t *testing.T) {
 // TestNobodyRenews: a lease that its holder does not renew ends, although the holder's connection stands and its driver
 // lives: nothing pings.
 func TestNobodyRenews(t *testing.T) {
+	testserver.SkipShort(t)
 	w := newWorld(t)
 	c := newClaim("job")
 	c.TTL = short

@@ -99,6 +99,7 @@ func TestWatchBreaksHalfWay(t *testing.T) {
 
 // TestWatchHoldsItsSession: a watch is pinged: it lives for longer than its session would without.
 func TestWatchHoldsItsSession(t *testing.T) {
+	testserver.SkipShort(t)
 	w := newWorld(t)
 	ch, err := w.other.Watch(t.Context(), "job")
 	if err != nil {

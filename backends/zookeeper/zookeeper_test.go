@@ -56,6 +56,7 @@ func TestSuiteEnsemble(t *testing.T) {
 // first claim makes.
 func TestSuiteTLSAndACL(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	certs := testserver.NewCertificates(t)
 	s := closed(t, testserver.ZooKeeperOptions{TLS: certs, ClientCert: true, MaxSessionTimeout: longest})
 	at := "zks://leaderrun:" + url.PathEscape(typed) + "@" + s.Addr() + "/leaderrun?prefix=night/jobs&ca=" + certs.CA + "&cert=" + certs.ClientCert + "&key=" + certs.ClientKey

@@ -15,6 +15,7 @@ import (
 // one Redis. One run at a time, and no mail from anybody.
 func TestCrontabsOfThreeHosts(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	testserver.RequireRoot(t, "cron", "crontabs of several users")
 	r := testserver.Redis(t, testserver.RedisOptions{})
 	b := newBed(t, redisURL(r, runner.DefaultTTL))

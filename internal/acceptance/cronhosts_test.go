@@ -154,6 +154,7 @@ func (f *farm) startsOf(job string) map[string]int {
 // jobs meanwhile.
 func TestCronIsReadyWhileTheBackendIs(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	n, backend, server := networkWithRedis(t, cronHosts...)
 	f := newFarm(t, n, backend)
 	f.write(fmt.Sprintf("defaults: {ttl: 5s}\njobs:\n  job:\n    every: 1s\n    shell: echo $HOST >>%s\n", f.log("job")))
@@ -197,6 +198,7 @@ func TestCronIsReadyWhileTheBackendIs(t *testing.T) {
 // until then, not ready, and ends with 0.
 func TestCronDrains(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	n, backend, _ := networkWithRedis(t, cronHosts...)
 	f := newFarm(t, n, backend)
 	mark := filepath.Join(f.dir, "mark")

@@ -15,6 +15,7 @@ import (
 // another one runs that tick again. On Redis and etcd more happens to them, in TestCronOfThreeHostsInTrouble.
 func TestThreeDaemons(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	others := slices.DeleteFunc(slices.Clone(stores), func(s store) bool { return s.name == "redis" || s.name == "etcd" })
 	onStores(t, others, func(t *testing.T, b *bed) {
 		log, daemons := filepath.Join(b.dir, "ticks.log"), map[string]*wrapper{}

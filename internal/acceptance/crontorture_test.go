@@ -81,6 +81,7 @@ const theStore = "store"
 // to its end when the hosts have had time to make up for it.
 func TestCronOfThreeHostsInTrouble(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	t.Run("Redis", func(t *testing.T) {
 		t.Parallel()
 		n, backend, server := networkWithRedis(t, cronHosts...)

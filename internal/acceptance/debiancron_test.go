@@ -54,6 +54,7 @@ const mergedExpression = "0,20,40 2 * 3 *"
 // clock of its own.
 func TestTicksOfAYearAreThoseOfDebiansCron(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	testserver.RequireRoot(t, "cron", "daemons of cron")
 	library := filepath.Join(t.TempDir(), "virtualtime.so")
 	if out, err := exec.Command("cc", "-shared", "-fPIC", "-O1", "-w", "-o", library, "testdata/virtualtime.c").CombinedOutput(); err != nil {

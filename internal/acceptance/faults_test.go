@@ -111,6 +111,7 @@ func TestFaultsOnRedis(t *testing.T) {
 // A Redis that is restarted with its data costs nothing: the lease is still there.
 func TestServerRestartedWithItsData(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	r := testserver.Redis(t, testserver.RedisOptions{AppendOnly: true})
 	b := newBed(t, redisURL(r, longTTL))
 	b.ttl = longTTL
@@ -123,6 +124,7 @@ func TestServerRestartedWithItsData(t *testing.T) {
 // A failed over Redis never hands the job to a second run, and goes on giving greater tokens.
 func TestFailover(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	testserver.Require(t, "sentinel")
 	s := testserver.Sentinel(t, 2)
 	b := newBed(t, s.URL()+"?longest-ttl="+ttl.String())

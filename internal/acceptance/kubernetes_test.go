@@ -74,6 +74,7 @@ var kubernetesFaults = []struct {
 
 func TestFaultsOnKubernetes(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	all := kubernetesFaults
 	for _, f := range processFaults[kubernetes]() {
 		all = append(all, struct {
@@ -97,6 +98,7 @@ func TestFaultsOnKubernetes(t *testing.T) {
 // at once, and ends; who comes then has a higher token.
 func TestKubernetesLeaseDeleted(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	k, b := newKubernetes(t, false)
 	b.ttl = longTTL
 	w := b.holder()
@@ -116,6 +118,7 @@ func TestKubernetesLeaseDeleted(t *testing.T) {
 // A Kubernetes that is restarted with its data within a lease costs nothing.
 func TestKubernetesRestarted(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	k, b := newKubernetes(t, true)
 	b.ttl = longTTL
 	w := b.holder()
@@ -128,6 +131,7 @@ func TestKubernetesRestarted(t *testing.T) {
 // not cut off takes over.
 func TestKubernetesDropsPackets(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	for name, drop := range map[string]func(p *testserver.Proxy){
 		"both ways":        func(p *testserver.Proxy) { p.DropAll(true) },
 		"only the replies": func(p *testserver.Proxy) { p.DropReplies(true) },
@@ -163,6 +167,7 @@ func TestKubernetesDropsPackets(t *testing.T) {
 // pod that has the role goes on.
 func TestKubernetesRoleTakenAway(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	s := testserver.SharedKubernetes(t)
 	namespace := s.Namespace(t)
 	s.Apply(t, namespace, roleOf("one")+"---\n"+roleOf("two"))

@@ -99,6 +99,7 @@ func (b *bed) isShownLost(token int64) {
 // those who come for it, and never run again.
 func TestSkippedTickOfADeadMachine(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	onEveryStore(t, func(t *testing.T, b *bed) {
 		w, run := b.leads(forTick(tick)...)
 		b.machineDies(w, run)
@@ -147,6 +148,7 @@ func (b *bed) comeTogether(t *testing.T, n, code int, options []string, log stri
 // Whoever comes first after the loss comes for the next tick: that one tells of it, and runs its own.
 func TestLossIsToldByTheNextTick(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	onEveryStore(t, func(t *testing.T, b *bed) {
 		w, run := b.leads(forTick(tick)...)
 		b.machineDies(w, run)
@@ -168,6 +170,7 @@ func TestLossIsToldByTheNextTick(t *testing.T) {
 // died as there are attempts, it is lost for good, which is told once.
 func TestRerunTickOfDeadMachines(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	onEveryStore(t, func(t *testing.T, b *bed) {
 		options := forTick(tick, "--on-lost", "rerun", "--max-attempts", "2")
 		w, first := b.leads(options...)
@@ -192,6 +195,7 @@ func TestRerunTickOfDeadMachines(t *testing.T) {
 // Without a standby the run for the next tick runs the lost one first, and then its own, whose code is its own.
 func TestNextTickRunsTheLostOneFirst(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	for name, codes := range map[string][2]int{"the lost one fails": {5, 0}, "its own fails": {0, 7}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -221,6 +225,7 @@ func TestNextTickRunsTheLostOneFirst(t *testing.T) {
 // tick is lost for those who skip, and nobody runs it.
 func TestTickOfAMachineThatIsCutOff(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	for _, policy := range []string{"skip", "rerun"} {
 		t.Run(policy, func(t *testing.T) {
 			t.Parallel()
@@ -255,6 +260,7 @@ func TestTickOfAMachineThatIsCutOff(t *testing.T) {
 // The end of a tick's run cannot be told to the store: 75, though the command went well, and never done.
 func TestEndThatCannotBeRecorded(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	for _, s := range stores[1:] { // a folder does not fall silent
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
@@ -288,6 +294,7 @@ func TestEndThatCannotBeRecorded(t *testing.T) {
 // lost. On file nobody is given the job while a process of the run lives.
 func TestEndThatIsRefused(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	onServers(t, func(t *testing.T, b *bed) {
 		mark := filepath.Join(b.dir, "mark")
 		words := append([]string{binary, "run", "--backend", b.backend, "--ttl", b.ttl.String()}, forTick(tick)...)

@@ -36,6 +36,7 @@ func networkWithRedis(t *testing.T, hosts ...string) (n *testhost.Network, url s
 // disturb it when the network is back.
 func TestNetworkDropsPackets(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	for name, hooks := range map[string][]string{
 		"both ways":        {"input", "output"},
 		"only the replies": {"input"},

@@ -34,6 +34,7 @@ var etcdFaults = []fault[*testserver.EtcdServer]{
 
 func TestFaultsOnEtcd(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	for _, f := range append(processFaults[*testserver.EtcdServer](), etcdFaults...) {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
@@ -91,6 +92,7 @@ func destroySession(b *bed, s *testserver.ConsulServer) {
 
 func TestFaultsOnConsul(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	for _, f := range append(processFaults[*testserver.ConsulServer](), consulFaults...) {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()

@@ -53,6 +53,7 @@ func changeRow(b *bed, s *testserver.PostgresServer, update string) {
 
 func TestFaultsOnPostgres(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	for _, f := range append(processFaults[*testserver.PostgresServer](), postgresFaults...) {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
@@ -66,6 +67,7 @@ func TestFaultsOnPostgres(t *testing.T) {
 // within the lease.
 func TestRunOutlivesItsConnections(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	const ours = "backend_type = 'client backend' AND pid <> pg_backend_pid()"
 	for name, strike := range map[string]func(t *testing.T, s *testserver.PostgresServer){
 		"terminated": func(t *testing.T, s *testserver.PostgresServer) {
@@ -103,6 +105,7 @@ func TestRunOutlivesItsConnections(t *testing.T) {
 // A run behind PgBouncer survives that it is restarted, and is dead in time if it stays away.
 func TestPgBouncerKilled(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	testserver.Require(t, "pgbouncer")
 	server := testserver.Postgres(t, testserver.PostgresOptions{})
 	pool := testserver.PgBouncer(t, server, testserver.PgBouncerOptions{})
@@ -127,6 +130,7 @@ func TestPgBouncerKilled(t *testing.T) {
 // With a standby that confirms each commit a run survives a failover, also where the old primary goes on.
 func TestFailoverToASynchronousStandby(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	for name, strike := range map[string]func(t *testing.T, old *testserver.PostgresServer){
 		"killed":       func(_ *testing.T, old *testserver.PostgresServer) { old.Kill() },
 		"stopped":      func(t *testing.T, old *testserver.PostgresServer) { t.Helper(); old.Stop(t) },
@@ -153,6 +157,7 @@ func TestFailoverToASynchronousStandby(t *testing.T) {
 // A standby that lags is promoted, and has never heard of the lease. Nobody starts before the run is dead.
 func TestFailoverThatForgetsTheLease(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	set := testserver.PostgresReplicas(t, 0, make([]testserver.PostgresOptions, 2)...)
 	old, standby := set.Members[0], set.Members[1]
 	probe := newBed(t, set.URL()+longestHere+ttl.String())

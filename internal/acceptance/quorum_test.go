@@ -167,6 +167,7 @@ var quorumFaults = []quorumFault{
 // A run survives whatever leaves a majority, and nobody else starts beside it.
 func TestRunSurvivesWhatLeavesAMajority(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	for store, start := range clusters {
 		for _, f := range quorumFaults {
 			t.Run(store+", "+f.name, func(t *testing.T) {
@@ -223,6 +224,7 @@ func TestRunSurvivesWhatLeavesAMajority(t *testing.T) {
 // A run that no majority can renew is dead in time, and the next one starts when there is a majority again.
 func TestRunEndsWithoutAMajority(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	for store, start := range clusters {
 		t.Run(store, func(t *testing.T) {
 			t.Parallel()
@@ -251,6 +253,7 @@ func TestRunEndsWithoutAMajority(t *testing.T) {
 // A majority that goes while a claim is under way leaves no run behind of which nobody knows.
 func TestClaimWithoutAMajority(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	for store, start := range clusters {
 		t.Run(store, func(t *testing.T) {
 			t.Parallel()

@@ -68,6 +68,7 @@ const hosts = 20
 // a run for a tick that lies 50 s ahead of the server's clock: the tick is given, because the machine has one clock.
 func TestTwentyHostsRunATickOnce(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	onEveryStore(t, func(t *testing.T, b *bed) {
 		log := filepath.Join(b.dir, "ticks.log")
 		now := time.Now().Unix()
@@ -85,6 +86,7 @@ func TestTwentyHostsRunATickOnce(t *testing.T) {
 // The same with a schedule, of which each host finds the tick by itself.
 func TestTwentyHostsFindTheSameTick(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	onEveryStore(t, func(t *testing.T, b *bed) {
 		log := filepath.Join(b.dir, "ticks.log")
 		begun := time.Now()
@@ -125,24 +127,25 @@ func comeForTick(t *testing.T, b *bed, options []string, log string) {
 	}
 }
 
-// thousand is how many ticks run at speed on the store that is fastest over a network, and fewer how many on the others.
+// many is how many ticks run at speed on the store that is fastest over a network, and fewer how many on the others.
 const (
-	thousand = 1000
-	fewer    = 60
+	many  = 200
+	fewer = 30
 )
 
 // Three hosts go through the same ticks as fast as they can: each tick runs exactly once, in order, with a
 // token that grows.
-func TestThousandTicks(t *testing.T) {
+func TestManyTicks(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	onEveryStore(t, func(t *testing.T, b *bed) {
 		const racers, stretch = 3, 10 // the record answers for the last twenty runs: nobody falls further behind
 		n := fewer
 		if strings.HasPrefix(b.backend, "redis") {
-			n = thousand
+			n = many
 		}
 		log := filepath.Join(b.dir, "ticks.log")
-		first := time.Now().Unix() - thousand
+		first := time.Now().Unix() - many
 		for begin := 0; begin < n; begin += stretch {
 			var running sync.WaitGroup
 			for range racers {
@@ -174,6 +177,7 @@ func shortestJob(log string) []string {
 // A host that lacks the command touches nothing: another one runs the tick.
 func TestTickOfAHostThatLacksTheCommand(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	onEveryStore(t, func(t *testing.T, b *bed) {
 		log := filepath.Join(b.dir, "ticks.log")
 		options := []string{"--tick", "1000000000"}
@@ -199,6 +203,7 @@ func TestTickOfAHostThatLacksTheCommand(t *testing.T) {
 // A clock that is hours ahead claims nothing.
 func TestTickFarAhead(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	onEveryStore(t, func(t *testing.T, b *bed) {
 		log := filepath.Join(b.dir, "ticks.log")
 		now := time.Now()
@@ -217,6 +222,7 @@ func TestTickFarAhead(t *testing.T) {
 // silence: they say who recorded it, until somebody clears it.
 func TestRecordedTickFarAhead(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	r := testserver.Redis(t, testserver.RedisOptions{})
 	b := newBed(t, redisURL(r, ttl))
 	log := filepath.Join(b.dir, "ticks.log")
@@ -240,6 +246,7 @@ func TestRecordedTickFarAhead(t *testing.T) {
 // have the old one say that theirs is outdated and who changed it. After a rollback an operator accepts the old one.
 func TestScheduleChangedHostByHost(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	onEveryStore(t, func(t *testing.T, b *bed) {
 		log := filepath.Join(b.dir, "ticks.log")
 		before := []string{"--every", "2s", "--timezone", "UTC"}

@@ -34,6 +34,7 @@ var zookeeperFaults = []fault[*testserver.ZooKeeperServer]{
 
 func TestFaultsOnZooKeeper(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	for _, f := range append(processFaults[*testserver.ZooKeeperServer](), zookeeperFaults...) {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
@@ -50,6 +51,7 @@ func TestFaultsOnZooKeeper(t *testing.T) {
 // A wrapper that is stopped for longer than its session finds another's lease when it goes on, and leaves that alone.
 func TestSessionExpiresWhileTheWrapperIsStopped(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	s := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{})
 	b := newBed(t, s.URL())
 	w := b.holder()
@@ -80,6 +82,7 @@ func TestSessionExpiresWhileTheWrapperIsStopped(t *testing.T) {
 // and the job runs once.
 func TestClaimWhoseAnswerIsLost(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	s := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{MaxSessionTimeout: longTTL})
 	proxy := testserver.NewProxy(t, s.Addr())
 	b := newBed(t, "zk://"+proxy.Addr())
@@ -104,6 +107,7 @@ func TestClaimWhoseAnswerIsLost(t *testing.T) {
 // what a fence goes by.
 func TestLeaseAndRecordDeletedByAnOperator(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	s := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{MaxSessionTimeout: longTTL})
 	b := newBed(t, s.URL())
 	b.ttl = longTTL

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
 // fileRun is a `leaderrun fence file` of its own, with a content that can be told from every other one.
@@ -133,6 +135,7 @@ func watchFile(t *testing.T, path string) (stop func() *witness) {
 // the next run can use.
 func TestFenceFileKilled(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	path := filepath.Join(t.TempDir(), "report")
 	stop := watchFile(t, path)
 	const runs = 120
@@ -178,6 +181,7 @@ func TestFenceFileKilled(t *testing.T) {
 // Hazard: the program is stopped at some moment, a newer run comes and writes, and the older one goes on.
 func TestFenceFileStopped(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	path := filepath.Join(t.TempDir(), "report")
 	stop := watchFile(t, path)
 	const rounds = 20
@@ -230,6 +234,7 @@ func TestFenceFileStopped(t *testing.T) {
 // file for the old one.
 func TestFenceFileSignaledTooLate(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	path := filepath.Join(t.TempDir(), "report")
 	const rounds, enough = 400, 5
 	late := 0

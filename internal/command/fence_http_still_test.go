@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/fence/httpfence"
+	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
 // switchProtocols makes the connection of a request one in both directions.
@@ -246,6 +247,7 @@ func TestFenceHTTPTalksBothWays(t *testing.T) {
 // What a client sends may take longer than the service may, as long as it goes on.
 func TestFenceHTTPLetsSlowClientsSend(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	p := newProxied(t, short, func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })
 	read, write := io.Pipe()
 	go func() {

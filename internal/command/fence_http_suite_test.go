@@ -13,11 +13,13 @@ import (
 	"github.com/leaderrun/leaderrun/fence"
 	"github.com/leaderrun/leaderrun/fence/fencetest"
 	"github.com/leaderrun/leaderrun/fence/httpfence"
+	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
 // However two runs meet, also while the older one's request is in the service, in the middle of its write.
 func TestFenceHTTPSuite(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	var mu sync.Mutex
 	value, gates := "", map[string]*fencetest.Gate{}
 	set := func(text string) {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/fence"
 	"github.com/leaderrun/leaderrun/fence/httpfence"
+	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 
 // aMoment is how long a test gives a fault to show. It decides nothing where there is none.
@@ -173,6 +174,7 @@ func TestFenceHTTPHoldsWhatIsDeserted(t *testing.T) {
 // A newer run does not wait for ever for a service that does not answer.
 func TestFenceHTTPGivesUp(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	hang := make(chan struct{})
 	defer close(hang)
 	p := newProxied(t, short, func(_ http.ResponseWriter, r *http.Request) {
@@ -190,6 +192,7 @@ func TestFenceHTTPGivesUp(t *testing.T) {
 // One whose client has gone away is over after that time, too, when the service has begun to answer and does not end.
 func TestFenceHTTPGivesUpWhatIsDeserted(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	began := make(chan struct{})
 	p := newProxied(t, short, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodHead {
@@ -309,6 +312,7 @@ func TestFenceHTTPPassesOn(t *testing.T) {
 // An answer that comes in pieces arrives in pieces, and a connection that becomes a WebSocket works in both directions.
 func TestFenceHTTPStreams(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	more := make(chan struct{})
 	p := newProxied(t, short, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Upgrade") == "" {

@@ -64,6 +64,7 @@ func duration(t *testing.T) time.Duration {
 // that is repeated gets its token again, and a tick that was granted is not granted once more.
 func TestHistories(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	seed := newSeed(t)
 	for _, s := range []struct {
 		name string

@@ -24,6 +24,7 @@ type PostgresSet struct {
 // each commit on their disk before it is one; with 0 none.
 func PostgresReplicas(t testing.TB, confirm int, members ...PostgresOptions) *PostgresSet {
 	t.Helper()
+	SkipShort(t)
 	set := &PostgresSet{confirm: confirm}
 	for _, o := range members {
 		set.Members = append(set.Members, newPostgres(t, o))

@@ -98,10 +98,28 @@ func program(t testing.TB, name string) string {
 	return path
 }
 
+// quick are the servers of the short run (go test -short, which is make test): Debian has them and they start in a moment.
+var quick = []string{"redis", "postgres", "zookeeper", "sqlite3", "cron", "netns", "faketime"}
+
+// leftToAll is why the short run skips a test. tools/testsum knows these words.
+const leftToAll = "left to make test-all"
+
+// SkipShort leaves a test to the long run: one that takes seconds, or much of the machine.
+func SkipShort(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip(leftToAll)
+	}
+}
+
 // Require skips the test if the programs of a server are missing, or fails it if LEADERRUN_TEST_REQUIRE, a
-// list with commas, names the server: a run that must be complete cannot skip in silence.
+// list with commas, names the server: a run that must be complete cannot skip in silence. The short run leaves the servers
+// that are not quick to the long one.
 func Require(t testing.TB, server string) {
 	t.Helper()
+	if testing.Short() && !slices.Contains(quick, server) {
+		t.Skipf("%s: %s", leftToAll, server)
+	}
 	for _, name := range binaries[server] {
 		if _, err := Binary(name); err == nil {
 			continue

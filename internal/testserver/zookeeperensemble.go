@@ -16,6 +16,7 @@ func ZooKeeperEnsemble(t testing.TB, n int) *ZooKeeperSet {
 // ZooKeeperEnsembleOf starts a ZooKeeper ensemble of members that differ, in their addresses perhaps.
 func ZooKeeperEnsembleOf(t testing.TB, members ...ZooKeeperOptions) *ZooKeeperSet {
 	t.Helper()
+	SkipShort(t)
 	set := &ZooKeeperSet{}
 	for i, o := range members {
 		set.Members = append(set.Members, newZooKeeper(t, i+1, o))

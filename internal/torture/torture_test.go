@@ -22,7 +22,7 @@ import (
 // What `make torture` sets.
 var (
 	flagAllFaults = flag.Bool("all-faults", false, "TestServerFaults tries all faults of each store, not a part of them by chance")
-	flagDuration  = flag.Duration("duration", 2*time.Minute, "how long the bed lets faults happen, on all stores at once")
+	flagDuration  = flag.Duration("duration", 0, "how long the bed lets faults happen, on all stores at once (default: two minutes; one with -short)")
 	flagSeed      = flag.Uint64("seed", 0, "of all that is random (default: a new one)")
 	flagStore     = flag.String("store", "", "only these stores, with commas between them")
 	flagFault     = flag.String("fault", "", "only this fault, again and again")
@@ -41,6 +41,20 @@ func TestMain(m *testing.M) {
 	os.Exit(testserver.RunWithProgram(m, func(path string) {
 		programs = Programs{Leaderrun: path, Witness: filepath.Join(filepath.Dir(path), "witness")}
 	}, "./witness"))
+}
+
+// quickStores are those of the short run.
+const quickStores = "file,redis,postgres"
+
+// chosenDuration is how long the bed of this run lasts.
+func chosenDuration() time.Duration {
+	switch {
+	case *flagDuration != 0:
+		return *flagDuration
+	case testing.Short():
+		return time.Minute
+	}
+	return 2 * time.Minute
 }
 
 // chosenSeed is the seed of this run.
@@ -74,7 +88,7 @@ func torment(t *testing.T, store Store) Report {
 	if *flagFault != "" {
 		faults = slices.DeleteFunc(faults, func(f Fault) bool { return f.Name != *flagFault })
 	}
-	log, err := b.Torment(Ordeal{Length: *flagDuration, Faults: faults, Together: *flagFault == ""})
+	log, err := b.Torment(Ordeal{Length: chosenDuration(), Faults: faults, Together: *flagFault == ""})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,6 +136,9 @@ func TestFault(t *testing.T) {
 
 // wanted says whether a store was asked for.
 func wanted(s Store) bool {
+	if *flagStore == "" && testing.Short() {
+		return slices.Contains(strings.Split(quickStores, ","), s.Name)
+	}
 	return *flagStore == "" || slices.Contains(strings.Split(*flagStore, ","), s.Name)
 }
 

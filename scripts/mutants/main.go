@@ -2,6 +2,10 @@
 // table and fails if a mutant survives, or if the text that it replaces is not there any more.
 //
 //	go run ./scripts/mutants [-bed] [NAME…]
+//	go run ./scripts/mutants -turn N
+//
+// -turn runs a tenth of them, another one for each of ten successive numbers: what CI does. It takes for granted that the tests
+// pass on what is not broken, and tries first the test that caught the mutant when docs/reliability.md was written.
 //
 // Nothing is written to the source tree: the compiler reads the broken file in place of the good one.
 package main
@@ -15,6 +19,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -38,18 +43,22 @@ func run(names []string) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
+	var hints map[string]string
 	chosen, err := choose(names)
-	if err != nil {
-		return err
+	if len(names) == 2 && names[0] == "-turn" {
+		chosen, err = ofTurn(names[1])
+		hints = caughtBy(page)
+	} else if err == nil {
+		err = passes(chosen)
 	}
-	if err := passes(chosen); err != nil {
+	if err != nil {
 		return err
 	}
 	fmt.Print("| rule that is broken | caught by | after |\n| --- | --- | --- |\n")
 	survivors := 0
 	for _, m := range chosen {
 		began := time.Now()
-		by, err := m.test(dir)
+		by, err := m.test(dir, hints[m.name])
 		if err != nil {
 			return fmt.Errorf("%s: %w", m.name, err)
 		}
@@ -63,6 +72,43 @@ func run(names []string) error {
 		return fmt.Errorf("%d mutants survived", survivors)
 	}
 	return nil
+}
+
+// turns is after how many runs of -turn all mutants have been tried.
+const turns = 10
+
+// ofTurn returns the mutants of a turn. Neighbors in the list break the same package, and belong to different turns.
+func ofTurn(number string) ([]mutant, error) {
+	turn, err := strconv.ParseUint(number, 10, 32)
+	if err != nil {
+		return nil, fmt.Errorf("-turn is followed by a number: %w", err)
+	}
+	var chosen []mutant
+	for i, m := range mutants {
+		if uint64(i)%turns == turn%turns {
+			chosen = append(chosen, m)
+		}
+	}
+	return chosen, nil
+}
+
+// page is where the tables of caught mutants are.
+const page = "docs/reliability.md"
+
+// row is a mutant of the table and the test that caught it, by its name at the top.
+var row = regexp.MustCompile(`(?m)^\| ([^|]+) \| (?:panic: the run of )?(Test\w+)[^|]* \|$`)
+
+// caughtBy returns, by the names of mutants, the tests that caught them according to a page.
+func caughtBy(page string) map[string]string {
+	text, err := os.ReadFile(page)
+	if err != nil { // then all tests of the packages are run
+		return nil
+	}
+	tests := map[string]string{}
+	for _, m := range row.FindAllStringSubmatch(string(text), -1) {
+		tests[m[1]] = m[2]
+	}
+	return tests
 }
 
 // passes runs the tests that are to catch the mutants without any: one that fails here would catch them all.
@@ -131,8 +177,8 @@ var (
 	broken = regexp.MustCompile(`(?m)^ *torture_test\.go:\d+: (I\d+'?) at \d+ ms: [^|]*?\n(?: +run:.*\n)* +blow: +(.*) of \S+ at \d+ ms`)
 )
 
-// test returns the test that catches the mutant, or "".
-func (m mutant) test(dir string) (by string, err error) {
+// test returns the test that catches the mutant, or "". Where a hint names a test, that is tried alone before all others.
+func (m mutant) test(dir, hint string) (by string, err error) {
 	path, err := filepath.Abs(m.file)
 	if err != nil {
 		return "", err
@@ -157,7 +203,18 @@ func (m mutant) test(dir string) (by string, err error) {
 		return "", err
 	}
 	// Programs that the tests build are broken in the same way.
-	out, err := goTest(m.packages, []string{"GOFLAGS=" + os.Getenv("GOFLAGS") + " -overlay=" + overlay})
+	environment := []string{"GOFLAGS=" + os.Getenv("GOFLAGS") + " -overlay=" + overlay}
+	if hint != "" {
+		out, err := goTest(append(slices.Clone(m.packages), "-run", "^"+hint+"$"), environment)
+		if by, err := caught(out, err); by != "" || err != nil {
+			return by, err
+		}
+	}
+	return caught(goTest(m.packages, environment))
+}
+
+// caught returns which test failed, from what go test printed and returned, or "" if none did.
+func caught(out []byte, err error) (by string, _ error) {
 	var exit *exec.ExitError
 	switch {
 	case err == nil:

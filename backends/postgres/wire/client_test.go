@@ -133,6 +133,7 @@ func TestNobodyReached(t *testing.T) {
 // TestSilentHost: a host that accepts and says nothing gets its share of the time, no more.
 func TestSilentHost(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	s := testserver.Postgres(t, testserver.PostgresOptions{})
 	p := testserver.NewProxy(t, s.Addr())
 	p.DropAll(true)

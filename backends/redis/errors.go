@@ -16,6 +16,9 @@ const (
 	prefixHint  = "another program uses these keys: choose another ?prefix="
 )
 
+// maxText is how much of a server's error is told.
+const maxText = 1000
+
 // fault is a text in an error of the server or the client library that no retry mends.
 type fault struct {
 	text string
@@ -70,6 +73,9 @@ func classify(cfg *config, err error) error {
 	ofTLS := backendurl.RemediesOf("redis").Fault(err)
 	text, _, _ := strings.Cut(err.Error(), ", with args beginning with") // cut off, they are not recognised
 	text = cfg.scrub(text)
+	if len(text) > maxText {
+		text = strings.ToValidUTF8(text[:maxText], "") + "…"
+	}
 	if text != err.Error() {
 		err = errors.New(text)
 	}

@@ -127,6 +127,9 @@ func (d *Driver) Jobs(ctx context.Context) ([]string, error) {
 	return o.jobs, nil
 }
 
+// maxNames is how many bytes the keys of all jobs may have: a server may say for ever that there are more.
+const maxNames = 8 << 20
+
 func (d *Driver) scan(ctx context.Context, l *link) ([]string, error) {
 	clients, err := l.all(ctx)
 	if err != nil {
@@ -134,6 +137,7 @@ func (d *Driver) scan(ctx context.Context, l *link) ([]string, error) {
 	}
 	pattern := globEscape(escape(d.cfg.prefix)) + ":{*}:record"
 	var jobs []string
+	names := 0
 	for _, c := range clients {
 		for cursor := uint64(0); ; {
 			var keys []string
@@ -144,7 +148,11 @@ func (d *Driver) scan(ctx context.Context, l *link) ([]string, error) {
 			for _, key := range keys {
 				if job, ok := d.cfg.jobOf(key); ok {
 					jobs = append(jobs, job)
+					names += len(key)
 				}
+			}
+			if names > maxNames {
+				return nil, fmt.Errorf("the keys of the jobs are more than %d bytes", maxNames)
 			}
 			if cursor == 0 {
 				break
@@ -155,6 +163,9 @@ func (d *Driver) scan(ctx context.Context, l *link) ([]string, error) {
 	return slices.Compact(jobs), nil
 }
 
+// maxMasters is how many masters are asked for their jobs. The Cluster's specification recommends no more nodes.
+const maxMasters = 1000
+
 // all returns the clients of all masters.
 func (l *link) all(ctx context.Context) ([]*goredis.Client, error) {
 	first, err := l.client(ctx, "{}")
@@ -164,9 +175,16 @@ func (l *link) all(ctx context.Context) ([]*goredis.Client, error) {
 	l.mu.Lock()
 	ranges := slices.Clone(l.slots)
 	l.mu.Unlock()
-	clients := []*goredis.Client{first}
+	masters := map[string]bool{}
 	for _, r := range ranges {
-		if c := l.at(r.addr); !slices.Contains(clients, c) {
+		masters[r.addr] = true
+	}
+	if len(masters) > maxMasters {
+		return nil, fmt.Errorf("the Cluster names %d masters: %d at most are asked", len(masters), maxMasters)
+	}
+	clients := []*goredis.Client{first}
+	for addr := range masters {
+		if c := l.at(addr); c != first {
 			clients = append(clients, c)
 		}
 	}

@@ -40,8 +40,17 @@ func (d *Driver) Inspect(ctx context.Context, job string) (backends.Status, erro
 func (d *Driver) look(ctx context.Context, job string) (*sight, error) {
 	result, err := d.ask(ctx, request{
 		script: inspectScript, job: job,
-		args:  []any{d.cfg.longest.Milliseconds()},
-		check: func(r []any) (any, bool, error) { s, err := readSight(r); return s, false, err },
+		args: []any{d.cfg.longest.Milliseconds()},
+		check: func(r []any) (any, bool, error) {
+			s, err := readSight(r)
+			if err != nil {
+				return nil, false, err
+			}
+			if s.record, err = s.stored.record(); err != nil {
+				return nil, false, broken(d.cfg.keys(job)[1] + ": " + err.Error())
+			}
+			return s, false, nil
+		},
 	})
 	if err != nil {
 		return nil, err
@@ -49,7 +58,7 @@ func (d *Driver) look(ctx context.Context, job string) (*sight, error) {
 	return result.(*sight), nil //nolint:errcheck // readSight returns nothing else
 }
 
-// readSight reads the reply of inspect.lua.
+// readSight reads the reply of inspect.lua, but for the record.
 func readSight(reply []any) (*sight, error) {
 	if len(reply) != 10 {
 		return nil, errReply
@@ -76,9 +85,7 @@ func readSight(reply []any) (*sight, error) {
 	if holder := element(reply, 3); holder != "" {
 		s.lease = &backends.Lease{Holder: holder, Token: n[4], Left: time.Duration(n[5]) * time.Millisecond}
 	}
-	var err error
-	s.record, err = s.stored.record()
-	return s, err
+	return s, nil
 }
 
 func (d *Driver) status(s *sight, job string) backends.Status {

@@ -1,13 +1,9 @@
 package redis
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"io"
-	"net"
 	"runtime"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -77,63 +73,24 @@ var hostile = []struct{ name, reply string }{
 	{"a kind that is no word", "*3\r\n:1\r\n:1\r\n:1\r\n"},
 }
 
-// words reads one command.
-func words(r *bufio.Reader) ([]string, error) {
-	number := func(kind byte) (int, error) {
-		line, err := r.ReadString('\n')
-		if err != nil || line[0] != kind {
-			return 0, fmt.Errorf("%q: %w", line, err)
-		}
-		return strconv.Atoi(strings.TrimSpace(line[1:]))
-	}
-	n, err := number('*')
-	if err != nil {
-		return nil, err
-	}
-	all := make([]string, n)
-	for i := range all {
-		length, err := number('$')
-		if err != nil {
-			return nil, err
-		}
-		text := make([]byte, length+2)
-		if _, err := io.ReadFull(r, text); err != nil {
-			return nil, err
-		}
-		all[i] = strings.ToLower(string(text[:length]))
-	}
-	return all, nil
-}
-
 // answering is a server that is its own Sentinel, or the one node of a Cluster. It says reply to one command, and to all after.
 func answering(t *testing.T, command, reply string) string {
 	t.Helper()
-	addr, _ := testserver.ByHand(t, func(conn net.Conn) {
-		requests := bufio.NewReader(conn)
-		for {
-			w, err := words(requests)
-			if err != nil {
-				return
+	addr, _ := testserver.RedisByHand(t, func(w []string, port int) string {
+		switch w[0] {
+		case command:
+			return reply
+		case "sentinel":
+			return fmt.Sprintf("*2\r\n$9\r\n127.0.0.1\r\n+%d\r\n", port)
+		case "cluster":
+			return fmt.Sprintf("*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:%d\r\n", port)
+		case "evalsha":
+			if command == "wait" {
+				return fmt.Sprintf("*6\r\n+%s\r\n+%s\r\n+1\r\n+renewed\r\n+%s\r\n$0\r\n\r\n", w[6], w[8], w[12])
 			}
-			port := conn.LocalAddr().(*net.TCPAddr).Port
-			answer := "-ERR unknown command\r\n"
-			switch w[0] {
-			case command:
-				answer = reply
-			case "sentinel":
-				answer = fmt.Sprintf("*2\r\n$9\r\n127.0.0.1\r\n+%d\r\n", port)
-			case "cluster":
-				answer = fmt.Sprintf("*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:%d\r\n", port)
-			case "evalsha":
-				answer = "-NOSCRIPT there is none\r\n"
-				if command == "wait" {
-					answer = fmt.Sprintf("*6\r\n+%s\r\n+%s\r\n+1\r\n+renewed\r\n+%s\r\n$0\r\n\r\n", w[6], w[8], w[12])
-				}
-			}
-			if _, err := io.WriteString(conn, answer); err != nil {
-				return
-			}
+			return "-NOSCRIPT there is none\r\n"
 		}
+		return "-ERR unknown command\r\n"
 	})
 	return addr
 }

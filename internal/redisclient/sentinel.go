@@ -74,7 +74,9 @@ func masterBy(ctx context.Context, sentinel *redis.Client, name string) (string,
 // unknownMaster is the error of a Sentinel that does not know the master's name: it answers, as a server does that refuses.
 type unknownMaster string
 
-func (e unknownMaster) Error() string { return fmt.Sprintf("the Sentinels know no master %q", string(e)) }
+func (e unknownMaster) Error() string {
+	return fmt.Sprintf("the Sentinels know no master %q", string(e))
+}
 
 // RedisError implements redis.Error.
 func (unknownMaster) RedisError() {}

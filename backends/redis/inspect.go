@@ -42,14 +42,8 @@ func (d *Driver) look(ctx context.Context, job string) (*sight, error) {
 		script: inspectScript, job: job,
 		args: []any{d.cfg.longest.Milliseconds()},
 		check: func(r []any) (any, bool, error) {
-			s, err := readSight(r)
-			if err != nil {
-				return nil, false, err
-			}
-			if s.record, err = s.stored.record(); err != nil {
-				return nil, false, broken(d.cfg.keys(job)[1] + ": " + err.Error())
-			}
-			return s, false, nil
+			s, err := readSight(r, d.cfg.keys(job)[1])
+			return s, false, err
 		},
 	})
 	if err != nil {
@@ -58,8 +52,8 @@ func (d *Driver) look(ctx context.Context, job string) (*sight, error) {
 	return result.(*sight), nil //nolint:errcheck // readSight returns nothing else
 }
 
-// readSight reads the reply of inspect.lua, but for the record.
-func readSight(reply []any) (*sight, error) {
+// readSight reads the reply of inspect.lua. key is where the record is.
+func readSight(reply []any, key string) (*sight, error) {
 	if len(reply) != 10 {
 		return nil, errReply
 	}
@@ -84,6 +78,10 @@ func readSight(reply []any) (*sight, error) {
 	}
 	if holder := element(reply, 3); holder != "" {
 		s.lease = &backends.Lease{Holder: holder, Token: n[4], Left: time.Duration(n[5]) * time.Millisecond}
+	}
+	var err error
+	if s.record, err = s.stored.record(); err != nil {
+		return nil, broken(key + ": " + err.Error())
 	}
 	return s, nil
 }

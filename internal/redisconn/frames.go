@@ -201,7 +201,7 @@ func (f *frames) announceString() error {
 
 func (f *frames) announceElements() error {
 	f.at = atKind
-	n := f.number
+	n, least := f.number, 0
 	switch {
 	case f.null():
 		f.complete()
@@ -209,20 +209,21 @@ func (f *frames) announceElements() error {
 	case f.negative || f.digits == 0:
 		return errLength
 	case f.kind == '%':
-		n *= 2
+		n, least = 2*n, 16 // a map has room for eight pairs from the first one on
 	case f.kind == '|':
 		n = 2*n + 1 // with the value that it is about: one attribute after another is depth to the library
 	}
 	switch {
-	case n > maxElements-f.elements:
+	case max(n, least) > maxElements-f.elements:
 		return errTooMany
 	case f.depth == maxDepth:
 		return errTooDeep
-	case n == 0:
+	}
+	f.elements += max(n, least)
+	if n == 0 {
 		f.complete()
 		return nil
 	}
-	f.elements += n
 	f.open[f.depth] = n
 	f.depth++
 	return nil

@@ -85,6 +85,8 @@ var hostile = map[string]struct{ text, passes string }{
 	"an endless length":              {"$" + strings.Repeat("0", 2*maxBytes), "$" + strings.Repeat("0", maxBytes-1)},
 	"another protocol":               {"HTTP/1.1 400 Bad Request\r\nmore", "HTTP/1.1 400 Bad Request\r\n"},
 	"an endless line of another":     {strings.Repeat("a", maxBytes), strings.Repeat("a", maxStranger+1)},
+	"small maps":                     {"*100000\r\n%1\r\n", "*100000\r\n%1\r"},
+	"empty maps":                     {"*99990\r\n%0\r\n", "*99990\r\n%0\r"},
 	"many strings":                   {"*100\r\n" + strings.Repeat("$60000\r\n"+strings.Repeat("a", 60000)+"\r\n", 100), "…$60000\r"},
 	"elements of several aggregates": {"*3\r\n*90000\r\n" + strings.Repeat(":1\r\n", 90000) + "*90000\r\n", "…*90000\r"},
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -164,4 +165,34 @@ func TestHostileReplies(t *testing.T) { // not parallel: it looks at the memory 
 // refusedAs says whether a reply is one that the connection refuses.
 func refusedAs(reply string) bool {
 	return strings.HasPrefix(reply, "$9") || strings.HasPrefix(reply, "$1") || strings.Contains(reply, "00000000\r\n") || len(reply) > 1<<20
+}
+
+// Hazard: a list that never ends, or a Cluster of more nodes than one has, takes all memory page by page.
+func TestEndlessLists(t *testing.T) {
+	t.Parallel()
+	names := "*2000\r\n" + strings.Repeat("+leaderrun:{"+strings.Repeat("a", 400)+"}:record\r\n", 2000)
+	var pages atomic.Int32
+	endless, _ := testserver.RedisByHand(t, func(w []string, _ int) string {
+		switch {
+		case w[0] != "scan":
+			return "-ERR unknown command\r\n"
+		case pages.Add(1) > 50: // enough to see whether there is a bound
+			return "*2\r\n+0\r\n" + names
+		}
+		return "*2\r\n+1\r\n" + names
+	})
+	var masters strings.Builder
+	const many = maxMasters + 1
+	fmt.Fprintf(&masters, "*%d\r\n*3\r\n:0\r\n:16383\r\n*2\r\n+\r\n:1\r\n", many)
+	for i := range many - 1 {
+		fmt.Fprintf(&masters, "*3\r\n:%d\r\n:%d\r\n*2\r\n+h%d\r\n:1\r\n", i, i, i)
+	}
+	for url, want := range map[string]string{
+		"redis://" + endless: "the keys of the jobs are more than",
+		"redis+cluster://" + answering(t, "cluster", masters.String()): "masters: 1000 at most",
+	} {
+		if _, err := open(t, url).Jobs(within(t, backendtest.Patience)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", url, err, want)
+		}
+	}
 }

@@ -52,7 +52,7 @@ var layers = []layer{
 	{path: "backends/all", ours: []string{"backends/..."}},
 	{path: "backends/backendtest", ours: []string{"backends", "internal/boottime"}, theirs: []string{"..."}, tests: true},
 	{path: "backends/file", ours: []string{"backends", "internal/boottime", "internal/filename"}, theirs: []string{"golang.org/x/sys/..."}},
-	{path: "backends/redis", ours: []string{"backends", "internal/backendurl", "internal/redisurl", "internal/boottime"}, theirs: []string{"github.com/redis/go-redis/v9/..."}},
+	{path: "backends/redis", ours: []string{"backends", "internal/backendurl", "internal/redisurl", "internal/redisconn", "internal/boottime"}, theirs: []string{"github.com/redis/go-redis/v9/..."}},
 	{path: "backends/etcd", ours: []string{"backends", "internal/backendurl", "internal/boottime"}},
 	{path: "backends/kubernetes", ours: []string{"backends", "internal/backendurl", "internal/boottime", "internal/credentialplugin"}, theirs: []string{"go.yaml.in/yaml/v3"}},
 	{path: "backends/zookeeper", ours: []string{"backends", "internal/backendurl", "internal/boottime"}},
@@ -69,7 +69,8 @@ var layers = []layer{
 	{path: "internal/metrics", ours: []string{"runner", "backends", "internal/filename"}},
 	{path: "internal/backendurl", ours: []string{"backends"}},
 	{path: "internal/redisurl", ours: []string{"backends", "internal/backendurl"}},
-	{path: "internal/redisclient", ours: []string{"internal/redisurl"}, theirs: []string{"github.com/redis/go-redis/v9/..."}},
+	{path: "internal/redisconn", ours: []string{"internal/redisurl"}},
+	{path: "internal/redisclient", ours: []string{"internal/redisurl", "internal/redisconn"}, theirs: []string{"github.com/redis/go-redis/v9/..."}},
 	{
 		path:   "internal/jobfile",
 		ours:   []string{"backends", "runner", "schedule", "internal/duration", "internal/spelling"},

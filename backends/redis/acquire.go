@@ -51,8 +51,8 @@ type answer struct {
 	Text    string                      `json:"text"`
 	Lease   *int64                      `json:"lease"` // ms
 	First   bool                        `json:"first"`
-	Lost    []backends.Occurrence       `json:"lost"`
-	Notes   []string                    `json:"notes"`
+	Lost    few[backends.Occurrence]    `json:"lost"`
+	Notes   few[string]                 `json:"notes"`
 }
 
 // claimReply reads the reply of claim.lua: a Grant or a *Refusal, and whether it is one that must have

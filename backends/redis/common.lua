@@ -37,40 +37,125 @@ local function must_be_master(replication)
   end
 end
 
+-- broken ends the script: a key holds what leaderrun did not write, and only a human can mend it.
+local function broken(key, what) error('LEADERRUN-BROKEN key ' .. key .. ': ' .. what) end
+
+-- read is what a key holds, by a command that reads it.
+local function read(command, key, ...)
+  local reply = redis.pcall(command, key, ...)
+  if type(reply) ~= 'table' or not reply.err then return reply end
+  if reply.err:find('WRONGTYPE', 1, true) then broken(key, 'it is of another type') end
+  return redis.call(command, key, ...) -- fails in this server's own words
+end
+
 -- hash reads a hash into a table.
 local function hash(key)
-  local flat, t = redis.call('HGETALL', key), {}
+  local flat, t = read('HGETALL', key), {}
   for i = 1, #flat, 2 do t[flat[i]] = flat[i + 1] end
   return t
 end
 
-local function holder(t, id, prefix)
-  return {id = t[id] or '', host = t[prefix .. 'host'] or '', pid = num(t[prefix .. 'pid']), user = t[prefix .. 'user'] or ''}
+-- exact says whether neither Lua nor cjson rounds a number.
+local limit = 1e14
+local function exact(n) return n > -limit and n < limit end
+
+-- field reads a number of a hash.
+local function field(key, t, name)
+  local s = t[name]
+  if not s or s == '' then return 0 end
+  local n = s:find('^%-?%d+$') and tonumber(s)
+  if not n or not exact(n) then
+    broken(key, 'field ' .. name .. ' is no number that leaderrun writes: ' .. s:sub(1, 40):gsub('[%c]', '?'))
+  end
+  return n
 end
 
 -- r is the record, stored is its hash as it was read. A field that is missing is zero.
 local stored, r = hash(record_key), nil
+local function kept(name) return field(record_key, stored, name) end
+
+local function holder(id, prefix)
+  return {id = stored[id] or '', host = stored[prefix .. 'host'] or '', pid = kept(prefix .. 'pid'), user = stored[prefix .. 'user'] or ''}
+end
+
 r = {
-  job = stored.job or '', holder = holder(stored, 'holder', ''),
-  token = num(stored.token), ttl = num(stored.ttl), granted = num(stored.granted), till = num(stored['until']),
-  beat = num(stored.beat), released = num(stored.released), ended = num(stored.ended), passed = num(stored.passed),
+  job = stored.job or '', holder = holder('holder', ''),
+  token = kept('token'), ttl = kept('ttl'), granted = kept('granted'), till = kept('until'),
+  beat = kept('beat'), released = kept('released'), ended = kept('ended'), passed = kept('passed'),
   tick = {
-    tick = num(stored.tick), state = stored.tick_state or '', claimant = holder(stored, 'tick_holder', 'tick_'),
-    policy = stored.tick_policy or '', attempt = num(stored.tick_attempt), max_attempts = num(stored.tick_max_attempts),
+    tick = kept('tick'), state = stored.tick_state or '', claimant = holder('tick_holder', 'tick_'),
+    policy = stored.tick_policy or '', attempt = kept('tick_attempt'), max_attempts = kept('tick_max_attempts'),
   },
   schedule = {
     fingerprint = stored.fingerprint or '', text = stored.schedule or '',
-    by = holder(stored, 'schedule_holder', 'schedule_'), at = num(stored.schedule_at),
+    by = holder('schedule_holder', 'schedule_'), at = kept('schedule_at'),
   },
   stop = stored['break'], -- JSON, or nil
 }
 local has_record = r.token ~= 0
 
+-- decode is a field that is JSON, if it fits.
+local function decode(name, fits)
+  local ok, value = pcall(cjson.decode, stored[name])
+  if not ok or type(value) ~= 'table' or not fits(value) then broken(record_key, 'field ' .. name .. ' is no JSON that leaderrun writes') end
+  return value
+end
+
+-- typed says whether the members of a table, where it has them, are of the types that names tells.
+local function typed(t, names)
+  if type(t) ~= 'table' then return false end
+  for name, kind in pairs(names) do
+    local v = t[name]
+    if v ~= nil and (type(v) ~= kind or kind == 'number' and not exact(v)) then return false end
+  end
+  return true
+end
+
+local states = {open = true, claimed = true, done = true, failed = true, stopped = true, lost = true, missed = true}
+local holder_types = {id = 'string', host = 'string', pid = 'number', user = 'string'}
+
+-- entry_types are what the scripts look at in the entries of a list; by is who made it.
+local entry_types = {
+  runs = {by = 'holder', has = {
+    token = 'number', tick = 'number', key = 'string', attempt = 'number', started = 'number', ended = 'number',
+    state = 'string', exit = 'number',
+  }},
+  once = {by = 'claimant', has = {
+    tick = 'number', key = 'string', state = 'string', policy = 'string', attempt = 'number', max_attempts = 'number',
+  }},
+  former = {by = 'by', has = {fingerprint = 'string', text = 'string', at = 'number'}},
+}
+
+local function listed(name)
+  return function(l)
+    local t = entry_types[name]
+    local n = 0
+    for _ in pairs(l) do n = n + 1 end
+    if n ~= #l then return false end
+    for _, x in ipairs(l) do
+      local fits = type(x) == 'string'
+      if t then fits = typed(x, t.has) and typed(x[t.by], holder_types) and (not t.has.state or states[x.state]) end
+      if not fits then return false end
+    end
+    return true
+  end
+end
+
+if r.tick.tick ~= 0 and not states[r.tick.state] then broken(record_key, 'field tick_state is no state of a tick') end
+
+-- break_request is what an operator asked for, or nil.
+local function break_request()
+  if not r.stop or r.stop == '' then return nil end
+  return decode('break', function(b)
+    return typed(b, {token = 'number', by = 'table', reason = 'string', at = 'number'}) and typed(b.by or {}, holder_types)
+  end)
+end
+
 -- The lists runs, once, former and refused are decoded when somebody asks, and written if edited.
 local lists, edited = {}, {}
 
 local function list(name)
-  if not lists[name] then lists[name] = stored[name] and cjson.decode(stored[name]) or {} end
+  if not lists[name] then lists[name] = stored[name] and decode(name, listed(name)) or {} end
   return lists[name]
 end
 
@@ -141,10 +226,10 @@ end
 -- lease is the valid lease, or nil. One whose expiry was taken away counts as renewed just now.
 local lease
 do
-  local s = redis.call('GET', lease_key)
+  local s = read('GET', lease_key)
   if s then
     local id, token = s:match('^([^|]+)|(%d+)$')
-    if not id then error('LEADERRUN-KEY the lease key holds something that leaderrun did not write') end
+    if not id or not exact(tonumber(token)) then broken(lease_key, 'it holds something that leaderrun did not write') end
     lease = {holder = id, token = tonumber(token), left = redis.call('PTTL', lease_key)}
     if lease.left < 0 then lease.left = r.ttl end
   end
@@ -211,7 +296,7 @@ local function break_note(stop)
 end
 
 local function finish_run(id, state, exit)
-  local asked = r.stop and cjson.decode(r.stop)
+  local asked = break_request()
   r.released, r.ended, r.stop = r.token, now, nil
   edit('runs')
   local run = run_of(r.token)
@@ -252,7 +337,7 @@ end
 -- needed is the highest number of replicas that this store has ever been seen with, now included: one that was
 -- attached while a run goes on may be promoted before anybody claims. raise_needed writes that down, and never
 -- more of the mark: which server it is must be waited for by a claim.
-local marked = num(redis.call('HGET', mark_key, 'replicas'))
+local marked = field(mark_key, {replicas = read('HGET', mark_key, 'replicas')}, 'replicas')
 local needed = marked
 
 local function check_master()
@@ -300,7 +385,10 @@ end
 
 local function read_mark()
   local m = hash(mark_key)
-  return {identity = m.identity or '', replicas = num(m.replicas), longest = num(m.longest), till = num(m['until']), evicted = num(m.evicted)}
+  local function number(name) return field(mark_key, m, name) end
+  return {
+    identity = m.identity or '', replicas = number('replicas'), longest = number('longest'), till = number('until'), evicted = number('evicted'),
+  }
 end
 
 -- admit is Mark.Admit: the mark to keep, and for how long nobody may be granted.

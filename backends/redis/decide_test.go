@@ -346,7 +346,7 @@ func compareAbandon(d drawing, x *comparison) {
 func compareOrder(d drawing, x *comparison) {
 	o := d.order(x.world)
 	_, quarantine := x.mark.Admit(x.expected(), x.longest, x.now, x.record.Token != 0)
-	s, err := readSight(x.eval(inspectScript, x.longest.Milliseconds()))
+	s, err := readSight(x.eval(inspectScript, x.longest.Milliseconds()), "record")
 	if err != nil {
 		x.Fatal(err)
 	}

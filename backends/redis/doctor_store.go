@@ -217,7 +217,7 @@ func (x *examination) trials(c *goredis.Client) []trial {
 			if err := sub.Subscribe(ctx, key); err != nil {
 				return err
 			}
-			_, err := sub.ReceiveTimeout(ctx, serverLimit)
+			_, err := receive(ctx, sub, serverLimit)
 			return err
 		}},
 	}

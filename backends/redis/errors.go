@@ -13,8 +13,12 @@ import (
 const (
 	aclHint     = "the rights that leaderrun needs are one line: docs/backends.md, section Redis"
 	clusterHint = "use redis+cluster://HOST:PORT,HOST:PORT"
+	brokenHint  = "look at it with redis-cli, and mend it; or delete it while no run of the job is on; if it is another program's, choose another ?prefix="
 	prefixHint  = "another program uses these keys: choose another ?prefix="
 )
+
+// maxText is how much of a server's error is told.
+const maxText = 1000
 
 // fault is a text in an error of the server or the client library that no retry mends.
 type fault struct {
@@ -42,7 +46,6 @@ var faults = []fault{
 
 	{"LEADERRUN-OLD", backends.Configuration, "leaderrun needs Redis 5 or Valkey"},
 	{"not allowed after non deterministic commands", backends.Configuration, "leaderrun needs Redis 5 or Valkey"},
-	{"LEADERRUN-KEY", backends.Configuration, prefixHint},
 	{"WRONGTYPE", backends.Configuration, prefixHint},
 	{"DB index is out of range", backends.Configuration, "the path of the URL is the number of a database that the server has"},
 	{"SELECT is not allowed in cluster mode", backends.Configuration, clusterHint},
@@ -70,11 +73,20 @@ func classify(cfg *config, err error) error {
 	ofTLS := backendurl.RemediesOf("redis").Fault(err)
 	text, _, _ := strings.Cut(err.Error(), ", with args beginning with") // cut off, they are not recognised
 	text = cfg.scrub(text)
+	if len(text) > maxText {
+		text = strings.ToValidUTF8(text[:maxText], "") + "…"
+	}
 	if text != err.Error() {
 		err = errors.New(text)
 	}
 	if cfg.Kind == redisurl.Single && (strings.HasPrefix(text, "MOVED ") || strings.HasPrefix(text, "CROSSSLOT")) {
 		return backends.Misconfigured(clusterHint, "this server is a node of a Redis Cluster")
+	}
+	if _, what, ok := strings.Cut(text, brokenMark); ok {
+		if i := strings.LastIndex(what, " script: "); i >= 0 { // where in our script it was
+			what = what[:i]
+		}
+		return broken(what)
 	}
 	if ofTLS != nil {
 		ofTLS.Err = err // without passwords
@@ -86,6 +98,14 @@ func classify(cfg *config, err error) error {
 		}
 	}
 	return err
+}
+
+// brokenMark is what common.lua says before the key that is broken, and why.
+const brokenMark = "LEADERRUN-BROKEN key "
+
+// broken is the error of a key that holds what leaderrun did not write: no retry mends it, and no claim may overwrite it.
+func broken(what string) error {
+	return backends.Misconfigured(brokenHint, "%s", "key "+what)
 }
 
 // scrub takes the passwords out of a text.

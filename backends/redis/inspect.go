@@ -40,8 +40,11 @@ func (d *Driver) Inspect(ctx context.Context, job string) (backends.Status, erro
 func (d *Driver) look(ctx context.Context, job string) (*sight, error) {
 	result, err := d.ask(ctx, request{
 		script: inspectScript, job: job,
-		args:  []any{d.cfg.longest.Milliseconds()},
-		check: func(r []any) (any, bool, error) { s, err := readSight(r); return s, false, err },
+		args: []any{d.cfg.longest.Milliseconds()},
+		check: func(r []any) (any, bool, error) {
+			s, err := readSight(r, d.cfg.keys(job)[1])
+			return s, false, err
+		},
 	})
 	if err != nil {
 		return nil, err
@@ -49,8 +52,8 @@ func (d *Driver) look(ctx context.Context, job string) (*sight, error) {
 	return result.(*sight), nil //nolint:errcheck // readSight returns nothing else
 }
 
-// readSight reads the reply of inspect.lua.
-func readSight(reply []any) (*sight, error) {
+// readSight reads the reply of inspect.lua. key is where the record is.
+func readSight(reply []any, key string) (*sight, error) {
 	if len(reply) != 10 {
 		return nil, errReply
 	}
@@ -77,8 +80,10 @@ func readSight(reply []any) (*sight, error) {
 		s.lease = &backends.Lease{Holder: holder, Token: n[4], Left: time.Duration(n[5]) * time.Millisecond}
 	}
 	var err error
-	s.record, err = s.stored.record()
-	return s, err
+	if s.record, err = s.stored.record(); err != nil {
+		return nil, broken(key + ": " + err.Error())
+	}
+	return s, nil
 }
 
 func (d *Driver) status(s *sight, job string) backends.Status {
@@ -127,6 +132,9 @@ func (d *Driver) Jobs(ctx context.Context) ([]string, error) {
 	return o.jobs, nil
 }
 
+// maxNames is how many bytes the keys of all jobs may have: a server may say for ever that there are more.
+const maxNames = 8 << 20
+
 func (d *Driver) scan(ctx context.Context, l *link) ([]string, error) {
 	clients, err := l.all(ctx)
 	if err != nil {
@@ -134,6 +142,7 @@ func (d *Driver) scan(ctx context.Context, l *link) ([]string, error) {
 	}
 	pattern := globEscape(escape(d.cfg.prefix)) + ":{*}:record"
 	var jobs []string
+	names := 0
 	for _, c := range clients {
 		for cursor := uint64(0); ; {
 			var keys []string
@@ -144,7 +153,11 @@ func (d *Driver) scan(ctx context.Context, l *link) ([]string, error) {
 			for _, key := range keys {
 				if job, ok := d.cfg.jobOf(key); ok {
 					jobs = append(jobs, job)
+					names += len(key)
 				}
+			}
+			if names > maxNames {
+				return nil, fmt.Errorf("the keys of the jobs are more than %d bytes", maxNames)
 			}
 			if cursor == 0 {
 				break
@@ -155,6 +168,9 @@ func (d *Driver) scan(ctx context.Context, l *link) ([]string, error) {
 	return slices.Compact(jobs), nil
 }
 
+// maxMasters is how many masters are asked for their jobs. The Cluster's specification recommends no more nodes.
+const maxMasters = 1000
+
 // all returns the clients of all masters.
 func (l *link) all(ctx context.Context) ([]*goredis.Client, error) {
 	first, err := l.client(ctx, "{}")
@@ -164,9 +180,16 @@ func (l *link) all(ctx context.Context) ([]*goredis.Client, error) {
 	l.mu.Lock()
 	ranges := slices.Clone(l.slots)
 	l.mu.Unlock()
-	clients := []*goredis.Client{first}
+	masters := map[string]bool{}
 	for _, r := range ranges {
-		if c := l.at(r.addr); !slices.Contains(clients, c) {
+		masters[r.addr] = true
+	}
+	if len(masters) > maxMasters {
+		return nil, fmt.Errorf("the Cluster names %d masters: %d at most are asked", len(masters), maxMasters)
+	}
+	clients := []*goredis.Client{first}
+	for addr := range masters {
+		if c := l.at(addr); c != first {
 			clients = append(clients, c)
 		}
 	}

@@ -2,7 +2,6 @@ package redis
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"net"
 	"sync"
@@ -11,6 +10,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
+	"github.com/leaderrun/leaderrun/internal/redisconn"
 	"github.com/leaderrun/leaderrun/internal/redisurl"
 )
 
@@ -21,7 +21,6 @@ const (
 	idleConns = 3
 	idleTime  = time.Minute
 
-	dialTimeout = 5 * time.Second
 	readTimeout = 10 * time.Second // where the context has no deadline; with one, that counts
 )
 
@@ -172,10 +171,12 @@ func (c *config) options(addr string) *goredis.Options {
 func (c *config) bare(addr string) *goredis.Options {
 	return &goredis.Options{
 		Network: c.Network, Addr: addr, Protocol: 2,
-		Dialer:                   c.dial,
+		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			return redisconn.Dial(ctx, &c.Target, network, addr)
+		},
 		MaxRetries:               -1, // 0 would be 3: a claim would run twice
 		DialerRetries:            1,
-		DialTimeout:              dialTimeout,
+		DialTimeout:              redisconn.DialTimeout,
 		ReadTimeout:              readTimeout,
 		WriteTimeout:             readTimeout,
 		ContextTimeoutEnabled:    true,
@@ -187,21 +188,4 @@ func (c *config) bare(addr string) *goredis.Options {
 		DisableIdentity:          true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
-}
-
-// dial opens one connection, with TLS where the URL asks for it, before ctx ends.
-func (c *config) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	d := &net.Dialer{Timeout: dialTimeout, KeepAlive: 15 * time.Second}
-	if c.TLS == nil {
-		return d.DialContext(ctx, network, addr)
-	}
-	t := c.TLS.Clone()
-	if t.ServerName == "" {
-		host, _, err := net.SplitHostPort(addr)
-		if err != nil {
-			return nil, err
-		}
-		t.ServerName = host
-	}
-	return (&tls.Dialer{NetDialer: d, Config: t}).DialContext(ctx, network, addr)
 }

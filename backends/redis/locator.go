@@ -12,6 +12,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/redisconn"
 	"github.com/leaderrun/leaderrun/internal/redisurl"
 )
 
@@ -121,7 +122,7 @@ func (l *locator) poll(ctx context.Context, ask func(context.Context, *goredis.C
 	l.mu.Lock()
 	addrs := slices.Clone(l.known)
 	l.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	ctx, cancel := context.WithTimeout(ctx, redisconn.DialTimeout)
 	defer cancel()
 
 	type reply struct {

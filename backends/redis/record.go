@@ -1,7 +1,9 @@
 package redis
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -11,6 +13,32 @@ import (
 // hash is a record as Redis shows it: flat fields that redis-cli can read, and lists as JSON. A field that is
 // missing is zero. common.lua reads and writes the same fields.
 type hash map[string]string
+
+// maxEntries is more than any list of a record has.
+const maxEntries = 1000
+
+// few is a list in JSON of no more than maxEntries: three bytes of it may become two hundred in memory.
+type few[T any] []T
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (f *few[T]) UnmarshalJSON(text []byte) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	if t, err := d.Token(); err != nil || t != json.Delim('[') {
+		return errors.New("it is no list")
+	}
+	*f = nil
+	for d.More() {
+		if len(*f) == maxEntries {
+			return fmt.Errorf("a list of more than %d entries", maxEntries)
+		}
+		var entry T
+		if err := d.Decode(&entry); err != nil {
+			return err
+		}
+		*f = append(*f, entry)
+	}
+	return nil
+}
 
 // hashReader reads fields and keeps the first error.
 type hashReader struct {
@@ -25,7 +53,7 @@ func (h *hashReader) int(field string) int64 {
 	}
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil && h.err == nil {
-		h.err = fmt.Errorf("field %s of the record: %w", field, err)
+		h.err = fmt.Errorf("field %s is no number that leaderrun writes: %.40q", field, s)
 	}
 	return n
 }
@@ -36,7 +64,7 @@ func (h *hashReader) json(field string, to any) {
 		return
 	}
 	if err := json.Unmarshal([]byte(s), to); err != nil && h.err == nil {
-		h.err = fmt.Errorf("field %s of the record: %w", field, err)
+		h.err = fmt.Errorf("field %s is no JSON that leaderrun writes: %w", field, err)
 	}
 }
 
@@ -63,12 +91,12 @@ func (h hash) record() (backends.Record, error) {
 			By: f.holder("schedule_holder", "schedule_"), At: f.int("schedule_at"),
 		},
 	}
-	f.json("once", &r.Once)
-	f.json("former", &r.Former)
-	f.json("runs", &r.Runs)
-	f.json("refused", &r.Refused)
+	f.json("once", (*few[backends.Occurrence])(&r.Once))
+	f.json("former", (*few[backends.Schedule])(&r.Former))
+	f.json("runs", (*few[backends.Run])(&r.Runs))
+	f.json("refused", (*few[string])(&r.Refused))
 	f.json("break", &r.Break)
-	f.json("orders", &r.Orders)
+	f.json("orders", (*few[string])(&r.Orders))
 	return r, f.err
 }
 

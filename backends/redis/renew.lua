@@ -10,8 +10,8 @@ if not lease or lease.holder ~= by.id or lease.token ~= token then
 end
 restore(ARGV[2], token, occurrence(by, ARGV[8], 10))
 extend(ttl)
-local stop = r.stop or ''
-if stop ~= '' and cjson.decode(stop).token ~= token then stop = '' end
+local asked, stop = break_request(), ''
+if asked and asked.token == token then stop = r.stop end
 save()
 raise_needed()
 redis.call('PEXPIRE', lease_key, int(ttl))

@@ -11,6 +11,8 @@ import (
 	"github.com/leaderrun/leaderrun/backends"
 )
 
+var errMessage = errors.New("the message is none of a subscription")
+
 const watchPing = 20 * time.Second // a silent subscription is asked whether it lives
 
 // Watch implements backends.Watcher by a subscription to the job's channel, on a connection of its own. It
@@ -49,7 +51,7 @@ func (d *Driver) follow(ctx context.Context, job string, tell func(backends.News
 	}
 	asked := false
 	for {
-		message, err := sub.ReceiveTimeout(ctx, watchPing)
+		message, err := receive(ctx, sub, watchPing)
 		if isTimeout(err) && !asked && ctx.Err() == nil {
 			asked = true
 			if err := sub.Ping(ctx); err != nil {
@@ -66,6 +68,17 @@ func (d *Driver) follow(ctx context.Context, job string, tell func(backends.News
 			tell(backends.News{Look: true})
 		}
 	}
+}
+
+// receive waits for what comes on a subscription. The client library takes a message for what it should be, and panics where
+// it is not.
+func receive(ctx context.Context, sub *goredis.PubSub, timeout time.Duration) (message any, err error) {
+	defer func() {
+		if recover() != nil {
+			message, err = nil, errMessage
+		}
+	}()
+	return sub.ReceiveTimeout(ctx, timeout)
 }
 
 func isTimeout(err error) bool {

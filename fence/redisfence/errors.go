@@ -57,11 +57,17 @@ func (x *Resource) explain(err error, o order) error {
 	return unanswered(err, o)
 }
 
+// maxText is how much of a server's error is told.
+const maxText = 1000
+
 // ownText is an error of the server without what is not for others to read: the arguments of AUTH, and where it happened
 // in our script.
 func ownText(text string) serverError {
 	text, _, _ = strings.Cut(text, ", with args beginning with")
 	text, _, _ = strings.Cut(text, " script: ")
+	if len(text) > maxText {
+		text = strings.ToValidUTF8(text[:maxText], "") + "…"
+	}
 	return serverError(text)
 }
 

@@ -2,34 +2,40 @@ package redisclient
 
 import (
 	"cmp"
+	"context"
+	"errors"
+	"net"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
+	"github.com/leaderrun/leaderrun/internal/redisconn"
 	"github.com/leaderrun/leaderrun/internal/redisurl"
 )
 
 // A command has one connection and one context, whose deadline counts.
-const (
-	dialTimeout = 5 * time.Second
-	ioTimeout   = time.Minute
-)
+const ioTimeout = time.Minute
+
+// maxNodes is how many nodes of a Cluster get a client of their own. The Cluster's specification recommends no more.
+const maxNodes = 1000
 
 // options are those of a client with everything off that the library does by itself.
 func options(t *redisurl.Target) *redis.UniversalOptions {
 	return &redis.UniversalOptions{
-		Addrs: t.Addrs, MasterName: t.Master, DB: t.DB,
+		Addrs: t.Addrs, DB: t.DB,
 		Username: t.User, Password: t.Password,
-		SentinelUsername: t.SentinelUser, SentinelPassword: t.SentinelPassword,
-		TLSConfig:                t.TLS,
+		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			return redisconn.Dial(ctx, t, network, addr)
+		},
 		Protocol:                 2,
 		MaxRetries:               -1, // 0 would be 3
 		MaxRedirects:             -1, // on a Cluster they are retries too
 		DialerRetries:            1,
-		DialTimeout:              dialTimeout,
+		DialTimeout:              redisconn.DialTimeout,
 		ReadTimeout:              ioTimeout,
 		WriteTimeout:             ioTimeout,
 		ContextTimeoutEnabled:    true,
@@ -39,6 +45,26 @@ func options(t *redisurl.Target) *redis.UniversalOptions {
 		DisableIdentity:          true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
+}
+
+// clusterOptions are those of the client of a Cluster. It makes a client for each node that a server names, whether or not
+// it is ever asked: those beyond maxNodes have one, which reaches nobody.
+func clusterOptions(o *redis.UniversalOptions) *redis.ClusterOptions {
+	cluster := o.Cluster()
+	cluster.DisableRoutingPolicies = true // it would ask for COMMAND first
+	var nodes atomic.Int32
+	nobody := o.Simple()
+	nobody.Dialer = func(context.Context, string, string) (net.Conn, error) {
+		return nil, notDialed(errors.New("the Cluster names more nodes than one has"))
+	}
+	beyond := redis.NewClient(nobody)
+	cluster.NewClient = func(o *redis.Options) *redis.Client {
+		if nodes.Add(1) > maxNodes {
+			return beyond
+		}
+		return redis.NewClient(o)
+	}
+	return cluster
 }
 
 // withPassword puts a password into a URL that has none.

@@ -18,15 +18,13 @@ func Open(rawURL, password string) (redis.UniversalClient, error) {
 	}
 	logging.Disable() // the library writes to stderr, line after line
 	o := options(&t)
-	switch t.Kind {
-	case redisurl.Cluster:
-		cluster := o.Cluster()
-		cluster.DisableRoutingPolicies = true // it would ask for COMMAND first
-		return redis.NewClusterClient(cluster), nil
-	case redisurl.Sentinel:
-		return redis.NewFailoverClient(o.Failover()), nil
+	if t.Kind == redisurl.Cluster {
+		return redis.NewClusterClient(clusterOptions(o)), nil
 	}
 	simple := o.Simple()
 	simple.Network = t.Network
+	if t.Kind == redisurl.Sentinel {
+		simple.Dialer = masterDialer(&t)
+	}
 	return redis.NewClient(simple), nil
 }

@@ -135,6 +135,8 @@ var redisFenceMutants = []mutant{
 	{"Redis fence: what a script wrote before it failed is forgotten", "fence/redisfence/errors.go", "case o.wants != \"command\":", "case o.wants != \"command\" && !ok && !passes(err):", redisFenceTests},
 	{"Redis fence: the client tries again by itself", "internal/redisclient/options.go", "MaxRetries:               -1,", "MaxRetries:               3,", redisClientTests},
 	{"Redis fence: the client of a Cluster tries again by itself", "internal/redisclient/options.go", "MaxRedirects:             -1,", "MaxRedirects:             3,", redisClientTests},
+	{"Redis fence: a Sentinel says what it should", "internal/redisclient/sentinel.go", "case len(words) != 2:", "case false:", redisClientTests},
+	{"Redis fence: a Cluster has a client for each node that it names", "internal/redisclient/options.go", "if nodes.Add(1) > maxNodes {", "if nodes.Add(1) < 0 {", redisClientTests},
 }
 
 var s3FenceTests = []string{"./fence/s3fence"}

@@ -9,13 +9,17 @@ type mutant struct {
 }
 
 var (
-	runnerTests   = []string{"./runner"}
-	decisionTests = []string{"./backends", "-rapid.nofailfile"}
-	redisTests    = []string{"./backends/redis", "-rapid.nofailfile"}
-	etcdTests     = []string{"./backends/etcd", "-skip", "TestSuiteCluster|TestSuiteTLS"}
-	consulTests   = []string{"./backends/consul", "-skip", "TestSuiteCluster|TestSuiteTLS"}
-	processTests  = []string{"./internal/process/..."}
-	daemonTests   = []string{"./internal/daemon"}
+	runnerTests       = []string{"./runner"}
+	decisionTests     = []string{"./backends", "-rapid.nofailfile"}
+	redisTests        = []string{"./backends/redis", "-rapid.nofailfile"}
+	redisConnTests    = []string{"./internal/redisconn"}
+	redisHostileTests = []string{"./backends/redis", "-run", "TestHostileReplies"}
+	redisEndlessTests = []string{"./backends/redis", "-run", "TestEndlessLists"}
+	redisBrokenTests  = []string{"./backends/redis", "-run", "TestBrokenKeys"}
+	etcdTests         = []string{"./backends/etcd", "-skip", "TestSuiteCluster|TestSuiteTLS"}
+	consulTests       = []string{"./backends/consul", "-skip", "TestSuiteCluster|TestSuiteTLS"}
+	processTests      = []string{"./internal/process/..."}
+	daemonTests       = []string{"./internal/daemon"}
 )
 
 var mutants = slices.Concat(fenceMutants, kubernetesMutants, zookeeperMutants, postgresMutants, []mutant{
@@ -99,6 +103,21 @@ var mutants = slices.Concat(fenceMutants, kubernetesMutants, zookeeperMutants, p
 	{"Redis: a replica that came back counts twice", "backends/redis/common.lua", "if not seen[address] then online", "if true then online", redisTests},
 	{"Redis: two replicas of one address count once", "backends/redis/common.lua", "return math.max(online, speaking)", "return online", redisTests},
 	{"Redis: a reply of another request is taken", "backends/redis/script.go", "got != nonce {", "got == \"\" {", redisTests},
+	{"Redis: no bound to what a reply is", "internal/redisconn/redisconn.go", "n, c.refused = c.replies.pass(p[:n])", "_, c.refused = c.replies.pass(nil)", redisHostileTests},
+	{"Redis: no bound to the length of a string", "internal/redisconn/frames.go", "case f.number > maxBytes-2-f.size:", "case false:", redisConnTests},
+	{"Redis: no bound to the length of a line", "internal/redisconn/frames.go", "case f.size > maxBytes:", "case false:", redisConnTests},
+	{"Redis: no bound to the elements of a reply", "internal/redisconn/frames.go", "case max(n, least) > maxElements-f.elements:", "case false:", redisConnTests},
+	{"Redis: an empty map costs nothing", "internal/redisconn/frames.go", "n, least = 2*n, 16", "n, least = 2*n, 0", redisConnTests},
+	{"Redis: no bound to the levels of a reply", "internal/redisconn/frames.go", "case f.depth == maxDepth:", "case f.depth == maxDepth && f.kind != '|':", redisConnTests},
+	{"Redis: replies are counted together", "internal/redisconn/frames.go", "f.size, f.elements = 0, 0", "", redisConnTests},
+	{"Redis: a message is what it should be", "backends/redis/watch.go", "if recover() != nil {", "if false {", redisHostileTests},
+	{"Redis: a list of jobs may be endless", "backends/redis/inspect.go", "if names > maxNames {", "if names < 0 {", redisEndlessTests},
+	{"Redis: a Cluster may have any number of masters", "backends/redis/inspect.go", "if len(masters) > maxMasters {", "if false {", redisEndlessTests},
+	{"Redis: a list in a record may have any length", "backends/redis/record.go", "if len(*f) == maxEntries {", "if false {", []string{"./backends/redis", "-run", "FuzzRecord"}},
+	{"Redis: a number that Lua rounds is a number", "backends/redis/common.lua", "if not n or not exact(n) then", "if not n then", redisBrokenTests},
+	{"Redis: the token of a lease that Lua rounds is one", "backends/redis/common.lua", "if not id or not exact(tonumber(token)) then", "if not id then", redisBrokenTests},
+	{"Redis: an object is taken for an empty list", "backends/redis/common.lua", "    if n ~= #l then return false end\n", "", redisBrokenTests},
+	{"Redis: any state is one of a tick", "backends/redis/common.lua", "if r.tick.tick ~= 0 and not states[r.tick.state] then", "if false then", redisBrokenTests},
 
 	{"etcd: no compare of the lease", "backends/etcd/record.go", "{Key: k.lease, Of: rpc.ModRevision, Value: old.leased},", "", etcdTests},
 	{"etcd: no compare of the record", "backends/etcd/record.go", "{Key: k.record, Of: rpc.ModRevision, Value: old.written},", "", etcdTests},

@@ -1,0 +1,100 @@
+package redis
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/leaderrun/leaderrun/backends/backendtest"
+	"github.com/leaderrun/leaderrun/internal/testserver"
+)
+
+// TestMemory: a process that has as many requests under way as it can, each of them answered by what takes most, needs 300 MB at
+// most. It is a process of its own, whose peak the system tells.
+func TestMemory(t *testing.T) {
+	const asServer = "LEADERRUN_TEST_HOSTILE"
+	if url := os.Getenv(asServer); url != "" {
+		askMuch(t, url)
+		return
+	}
+	if runtime.GOOS != "linux" {
+		t.Skip("its peak is in /proc")
+	}
+	replies := map[string]string{
+		"maps":    "*5800\r\n" + strings.Repeat("%1\r\n:1\r\n:1\r\n", 5800-1) + "$900000\r\n" + strings.Repeat("a", 900_000) + "\r\n",
+		"strings": "*90000\r\n" + strings.Repeat("$0\r\n\r\n", 90_000),
+		"lists":   "*48000\r\n" + strings.Repeat("*1\r\n:1000\r\n", 48_000),
+		"a text":  fmt.Sprintf("$%d\r\n%s\r\n", 1_000_000, strings.Repeat("a", 1_000_000)),
+		"entries": records(),
+	}
+	for name, reply := range replies {
+		addr, _ := testserver.RedisByHand(t, func(w []string, _ int) string {
+			if w[0] == "hello" {
+				return "-ERR unknown command\r\n"
+			}
+			if len(w) > 6 {
+				return strings.Replace(reply, "NONCE", w[6], 1)
+			}
+			return reply
+		})
+		c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestMemory$", "-test.v")
+		c.Env = append(os.Environ(), asServer+"=redis://"+addr)
+		out, err := c.CombinedOutput()
+		peak := regexp.MustCompile(`peak (\d+) MB`).FindSubmatch(out)
+		if err != nil || peak == nil {
+			t.Fatalf("%s: %v\n%s", name, err, out)
+		}
+		mb, _ := strconv.Atoi(string(peak[1]))
+		t.Logf("%s: %d MB", name, mb)
+		if mb > 300 {
+			t.Errorf("%s: %d MB", name, mb)
+		}
+	}
+}
+
+// askMuch is the process that asks.
+func askMuch(t *testing.T, url string) {
+	d, err := Open(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), backendtest.Patience)
+	defer cancel()
+	var all sync.WaitGroup
+	for range 2 * poolSize {
+		all.Go(func() {
+			for range 3 {
+				if _, err := d.Inspect(ctx, "job"); err == nil {
+					t.Error("a status was read")
+				}
+			}
+		})
+	}
+	all.Wait()
+	status, err := os.ReadFile("/proc/self/status")
+	peak := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(status)
+	if err != nil || peak == nil {
+		t.Fatal(err)
+	}
+	kB, _ := strconv.Atoi(string(peak[1]))
+	fmt.Printf("peak %d MB\n", kB>>10)
+}
+
+// records is the reply to a status whose lists have as many entries as they have room for.
+func records() string {
+	entries := "[" + strings.TrimSuffix(strings.Repeat("{},", 80_000), ",") + "]"
+	fields := []string{"once", "former", "runs", "refused"}
+	text := fmt.Sprintf("*10\r\n+NONCE\r\n+0\r\n+1\r\n+\r\n+0\r\n+0\r\n+0\r\n*%d\r\n", 2*len(fields))
+	for _, f := range fields {
+		text += fmt.Sprintf("+%s\r\n$%d\r\n%s\r\n", f, len(entries), entries)
+	}
+	return text + "+\r\n+0\r\n"
+}

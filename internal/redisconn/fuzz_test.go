@@ -1,0 +1,171 @@
+package redisconn
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"runtime/metrics"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+// tape is a connection whose server says one text, in chunks, whatever it is asked.
+type tape struct {
+	text  []byte
+	chunk int
+}
+
+func (c *tape) Read(p []byte) (int, error) {
+	n := min(len(p), len(c.text), c.chunk)
+	copy(p, c.text[:n])
+	c.text = c.text[n:]
+	if n == 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+func (*tape) Write(p []byte) (int, error)      { return len(p), nil }
+func (*tape) Close() error                     { return nil }
+func (*tape) LocalAddr() net.Addr              { return &net.TCPAddr{} }
+func (*tape) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
+func (*tape) SetDeadline(time.Time) error      { return nil }
+func (*tape) SetReadDeadline(time.Time) error  { return nil }
+func (*tape) SetWriteDeadline(time.Time) error { return nil }
+
+func allocated() uint64 {
+	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(s)
+	return s[0].Value.Uint64()
+}
+
+// asks are what we ask servers, each read by a reader of its own in the library.
+var asks = []func(ctx context.Context, c *goredis.Client){
+	func(ctx context.Context, c *goredis.Client) { c.Do(ctx, "evalsha") },
+	func(ctx context.Context, c *goredis.Client) { _, _ = c.Do(ctx, "sentinel").StringSlice() },
+	func(ctx context.Context, c *goredis.Client) { c.ClusterSlots(ctx) }, //nolint:staticcheck // CLUSTER SHARDS needs Redis 7
+	func(ctx context.Context, c *goredis.Client) { c.Scan(ctx, 0, "", 1) },
+	func(ctx context.Context, c *goredis.Client) { c.HGetAll(ctx, "k") },
+	func(ctx context.Context, c *goredis.Client) {
+		p := c.Pipeline()
+		p.Do(ctx, "evalsha")
+		p.Do(ctx, "wait")
+		_, _ = p.Exec(ctx)
+	},
+}
+
+// FuzzReplies: whatever a server says, in whatever chunks: what passes is what it said, up to a byte that no chunk changes,
+// and the library reads it without a panic and in bounded memory.
+func FuzzReplies(f *testing.F) {
+	logging.Disable()
+	for _, text := range legal {
+		if len(text) < 10_000 {
+			f.Add([]byte(text), uint8(3), uint8(0))
+		}
+	}
+	for _, c := range hostile {
+		if len(c.text) < 10_000 {
+			f.Add([]byte(c.text), uint8(5), uint8(1))
+		}
+	}
+	f.Add([]byte("%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n$5\r\nproto\r\n:2\r\n*2\r\n*3\r\n:0\r\n:1\r\n*3\r\n$1\r\nh\r\n:1\r\n$1\r\ni\r\n"), uint8(9), uint8(2))
+	f.Add([]byte("-ERR no HELLO\r\n*2\r\n$1\r\n0\r\n*2\r\n$1\r\na\r\n$1\r\nb\r\n"), uint8(200), uint8(3))
+	f.Add([]byte("-ERR no HELLO\r\n*4\r\n$1\r\nn\r\n$1\r\nh\r\n$1\r\n0\r\n$2\r\n{}\r\n:0\r\n"), uint8(200), uint8(5))
+	f.Fuzz(func(t *testing.T, text []byte, chunk, what uint8) {
+		size := int(chunk) + 1
+		all, err := io.ReadAll(bound(&tape{text, len(text) + 1}))
+		parts, errOfParts := io.ReadAll(bound(&tape{text, size}))
+		if !bytes.HasPrefix(text, all) || !bytes.Equal(all, parts) || !errors.Is(errOfParts, err) {
+			t.Fatalf("%d bytes and %v, in chunks of %d %d bytes and %v", len(all), err, size, len(parts), errOfParts)
+		}
+		if err == nil && len(all) != len(text) || err != nil && !errors.Is(err, ErrRefused) {
+			t.Fatalf("%d of %d bytes, %v", len(all), len(text), err)
+		}
+		ask := asks[int(what)%len(asks)]
+		for _, before := range []string{"", "-ERR unknown command 'HELLO'\r\n"} { // read as the reply to HELLO, and as that to the question
+			c := goredis.NewClient(&goredis.Options{
+				Addr: "h:1", Protocol: 2, MaxRetries: -1, DialerRetries: 1, PoolSize: 1, ReadBufferSize: 4096, WriteBufferSize: 4096, DisableIdentity: true,
+				MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+				Dialer: func(context.Context, string, string) (net.Conn, error) {
+					return bound(&tape{append([]byte(before), text...), size}), nil
+				},
+			})
+			was := allocated()
+			ask(t.Context(), c)
+			if took := allocated() - was; took > 32<<20 {
+				t.Errorf("%d bytes were allocated for %d", took, len(text))
+			}
+			_ = c.Close()
+		}
+	})
+}
+
+// FuzzLegalReplies: what Redis may say passes, byte for byte.
+func FuzzLegalReplies(f *testing.F) {
+	f.Add([]byte{1, 2, 3}, uint8(1))
+	f.Add([]byte("\x05\x03\x02\x06\x01\x00\x00\x07\x01\x08"), uint8(40))
+	f.Fuzz(func(t *testing.T, choices []byte, chunk uint8) {
+		var text []byte
+		for len(choices) > 0 && len(text) < 10_000 {
+			text, choices = reply(text, choices, 0)
+		}
+		got, err := io.ReadAll(bound(&tape{text, int(chunk) + 1}))
+		if err != nil || !bytes.Equal(got, text) {
+			t.Errorf("%q: %q, %v", text, got, err)
+		}
+	})
+}
+
+// reply appends a legal reply that the choices make.
+func reply(text, choices []byte, depth int) ([]byte, []byte) {
+	pick := func() int {
+		if len(choices) == 0 {
+			return 0
+		}
+		b := choices[0]
+		choices = choices[1:]
+		return int(b)
+	}
+	kind, n := pick()%14, pick()
+	if depth == maxDepth && kind > 7 {
+		kind = 0
+	}
+	payload := bytes.Repeat([]byte{byte(n)}, n)
+	children := 0
+	switch kind {
+	case 0:
+		text = fmt.Appendf(text, ":%d\r\n", n-100)
+	case 1:
+		text = append(text, "+OK\r\n"...)
+	case 2:
+		text = append(text, "-ERR no\r\n"...)
+	case 3:
+		text = append(text, "_\r\n"...)
+	case 4:
+		text = append(text, "$-1\r\n"...)
+	case 5, 6, 7:
+		text = fmt.Appendf(text, "%c%d\r\n%s\r\n", "$!="[kind-5], n, payload)
+	case 8, 9, 10:
+		children = n % 5
+		text = fmt.Appendf(text, "%c%d\r\n", "*~>"[kind-8], children)
+	case 11:
+		text = append(text, "*-1\r\n"...)
+	case 12:
+		children = n % 5 * 2
+		text = fmt.Appendf(text, "%%%d\r\n", children/2)
+	case 13:
+		children = n%3*2 + 1
+		text = fmt.Appendf(text, "|%d\r\n", children/2)
+	}
+	for range children {
+		text, choices = reply(text, choices, depth+1)
+	}
+	return text, choices
+}

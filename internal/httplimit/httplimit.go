@@ -20,13 +20,13 @@ import (
 // What an answer may have. The longest that a store keeps for us is a record of some kilobytes; the longest that it may keep
 // for others is a value of 1.5 MB, in etcd.
 const (
-	MostBytes  = 2 << 20 // of an answer, or of one message of an answer that consists of them
-	MostValues = 50_000  // in JSON: values and names; in other formats: fields
-	MostDepth  = 64      // of JSON
+	MostBytes  = 2 << 20  // of an answer, or of one message of an answer that consists of them
+	MostValues = 50_000   // in JSON: values and names; in other formats: fields
+	MostDepth  = 64       // of JSON
+	MostHeader = 32 << 10 // bytes of all headers of an answer, those of interim answers (1xx) included
 
-	mostHeader = 32 << 10 // bytes of all headers of an answer, those of interim answers (1xx) included
-	mostToken  = 64       // bytes of a number or literal in JSON: errors repeat them
-	mostText   = 1000     // bytes of an error's text
+	mostToken = 64   // bytes of a number or literal in JSON: errors repeat them
+	mostText  = 1000 // bytes of an error's text
 
 	small = 16 << 10 // bytes of an answer that needs no place
 	large = 8        // answers that are longer and are in memory at the same time
@@ -49,7 +49,7 @@ func New(t *http.Transport) *Transport {
 	t.Protocols = new(http.Protocols)
 	t.Protocols.SetHTTP1(true)
 	t.DisableCompression = true // a few bytes would become many
-	t.MaxResponseHeaderBytes = mostHeader
+	t.MaxResponseHeaderBytes = MostHeader
 	return &Transport{t}
 }
 

@@ -32,6 +32,9 @@ type owner struct {
 	TTL    int64           `json:"ttl"` // ms
 }
 
+// isOurs says whether it is what leaderrun writes.
+func (o *owner) isOurs() bool { return o.Token > 0 && o.TTL > 0 && o.TTL <= maxTTL.Milliseconds() }
+
 // errAnswer says that the answer to a question is not one that Consul would give.
 var errAnswer = errors.New("the answer makes no sense")
 
@@ -53,7 +56,7 @@ func (c *config) parse(job string, pairs api.KVPairs) (*state, error) {
 		case p.Key == dir+lockName:
 			s.lock.session, s.lock.index = p.Session, p.ModifyIndex
 			free := p.Session == "" && len(p.Value) == 0
-			if !free && (json.Unmarshal(p.Value, &s.lock.owner) != nil || s.lock.owner.Token == 0) {
+			if !free && (json.Unmarshal(p.Value, &s.lock.owner) != nil || !s.lock.owner.isOurs()) {
 				return nil, backends.Misconfigured(prefixHint, "the key %s holds no lock of leaderrun", p.Key)
 			}
 		}

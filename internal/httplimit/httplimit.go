@@ -103,15 +103,6 @@ func (b *Body) Close() error {
 	return b.from.Close()
 }
 
-// ReadJSON reads an answer to its end. What it returns is of bounded length and, if it is JSON, has passed Weigh.
-func ReadJSON(body io.Reader) ([]byte, error) {
-	text, err := io.ReadAll(body)
-	if err == nil {
-		err = Weigh(text)
-	}
-	return text, err
-}
-
 // Weigh says ErrTooLarge of JSON that has more values, or is deeper, than MostValues and MostDepth, or has a number or literal
 // that is no real one. It does not look whether it is JSON: what is not costs nothing to refuse.
 func Weigh(text []byte) error {

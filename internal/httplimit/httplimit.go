@@ -85,9 +85,7 @@ func (b *Body) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	n, err := b.from.Read(p[:min(len(p), MostBytes+1-b.read)])
-	if b.read += n; b.read > MostBytes {
-		return n, ErrTooLarge
-	}
+	b.read += n
 	return n, err
 }
 

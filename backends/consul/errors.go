@@ -9,6 +9,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/backendurl"
+	"github.com/leaderrun/leaderrun/internal/httplimit"
 )
 
 const (
@@ -77,6 +78,7 @@ func (l *link) classify(err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok { // it repeats a URL of which the host is not the one asked
 		err = e.Err
 	}
+	err = httplimit.BriefError(err)
 	if hosts := len(l.cfg.url.Addrs); hosts > 1 && l.isHostFault(err) && !l.faulty.Everywhere(hosts) {
 		return err
 	}

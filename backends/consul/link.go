@@ -18,6 +18,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/backendurl"
+	"github.com/leaderrun/leaderrun/internal/httplimit"
 )
 
 const (
@@ -31,7 +32,7 @@ const (
 type link struct {
 	cfg       *config
 	life      context.Context // of the driver: all requests end with it
-	transport *http.Transport
+	transport *httplimit.Transport
 	faulty    backendurl.Faults
 	spoken    atomic.Bool // a host has answered in HTTP
 
@@ -43,12 +44,10 @@ type link struct {
 
 func newLink(life context.Context, c *config) *link {
 	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: dialTimeout}
-	one := new(http.Protocols)
-	one.SetHTTP1(true) // HTTP/2 would go on with a dead connection after a request's timeout
-	return &link{cfg: c, life: life, hosts: slices.Clone(c.url.Addrs), token: c.token, transport: &http.Transport{
+	return &link{cfg: c, life: life, hosts: slices.Clone(c.url.Addrs), token: c.token, transport: httplimit.New(&http.Transport{
 		DialContext: dialer.DialContext, TLSClientConfig: c.tls, TLSHandshakeTimeout: dialTimeout,
-		Protocols: one, MaxIdleConnsPerHost: idleConns, IdleConnTimeout: time.Minute, DisableCompression: true,
-	}}
+		MaxIdleConnsPerHost: idleConns, IdleConnTimeout: time.Minute,
+	})}
 }
 
 // client returns the client library over this link. It is given values for all that it would read from the
@@ -74,7 +73,7 @@ func (l *link) RoundTrip(q *http.Request) (*http.Response, error) {
 		defer cancel()
 	}
 	host, token := l.current()
-	resp, body, err := l.send(l.address(q.Clone(ctx), host, token))
+	resp, text, err := l.send(l.address(q.Clone(ctx), host, token))
 	if err != nil {
 		if !errors.Is(context.Cause(ctx), context.Canceled) {
 			l.skip(host)
@@ -86,12 +85,12 @@ func (l *link) RoundTrip(q *http.Request) (*http.Response, error) {
 	switch resp.StatusCode {
 	case http.StatusOK, http.StatusNotFound, http.StatusConflict:
 		l.faulty.Served()
-		resp.Body = io.NopCloser(bytes.NewReader(body))
 		return resp, nil
 	case http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		l.skip(host) // it answers, and reaches no leader perhaps
 	}
-	err = &statusError{host: host, code: resp.StatusCode, text: strings.TrimSpace(string(body))}
+	_ = resp.Body.Close()
+	err = &statusError{host: host, code: resp.StatusCode, text: httplimit.Brief(strings.TrimSpace(string(text)))}
 	if l.isHostFault(err) {
 		l.skip(host)
 	}
@@ -99,14 +98,28 @@ func (l *link) RoundTrip(q *http.Request) (*http.Response, error) {
 	return nil, err
 }
 
+// send sends a request and reads the answer. The body that it returns needs no connection.
 func (l *link) send(q *http.Request) (*http.Response, []byte, error) {
 	resp, err := l.transport.RoundTrip(q)
 	if err != nil {
 		return nil, nil, err
 	}
-	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(resp.Body)
-	return resp, body, err
+	text, err := io.ReadAll(resp.Body)
+	if err == nil && (resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusConflict) {
+		err = httplimit.Weigh(text)
+	}
+	if err != nil {
+		_ = resp.Body.Close()
+		return nil, nil, err
+	}
+	resp.Body = &held{bytes.NewReader(text), resp.Body}
+	return resp, text, nil
+}
+
+// held is an answer that was read. What it was read from is closed when it is.
+type held struct {
+	io.Reader
+	io.Closer
 }
 
 // address puts into a request where it goes, for whom, and to which part of the store.

@@ -2,6 +2,7 @@ package consul
 
 import (
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/hashicorp/consul/api"
@@ -31,22 +32,31 @@ type owner struct {
 	TTL    int64           `json:"ttl"` // ms
 }
 
+// isOurs says whether it is what leaderrun writes.
+func (o *owner) isOurs() bool { return o.Token > 0 && o.TTL > 0 && o.TTL <= maxTTL.Milliseconds() }
+
+// errAnswer says that the answer to a question is not one that Consul would give.
+var errAnswer = errors.New("the answer makes no sense")
+
 // parse reads the keys of a job. What else is below its name is not ours.
 func (c *config) parse(job string, pairs api.KVPairs) (*state, error) {
 	s := &state{job: job}
 	dir := c.dir(job)
 	for _, p := range pairs {
-		switch p.Key {
-		case dir + recordName:
+		switch {
+		case p == nil || p.Key == "" || p.ModifyIndex == 0,
+			p.Key == dir+recordName && s.index != 0, p.Key == dir+lockName && s.lock.index != 0:
+			return nil, errAnswer
+		case p.Key == dir+recordName:
 			s.index = p.ModifyIndex
 			var err error
 			if s.record, err = backends.ParseRecord(p.Value); err != nil || s.record.Job != job {
 				return nil, backends.Misconfigured(prefixHint, "the key %s holds no record of leaderrun", p.Key)
 			}
-		case dir + lockName:
+		case p.Key == dir+lockName:
 			s.lock.session, s.lock.index = p.Session, p.ModifyIndex
 			free := p.Session == "" && len(p.Value) == 0
-			if !free && (json.Unmarshal(p.Value, &s.lock.owner) != nil || s.lock.owner.Token == 0) {
+			if !free && (json.Unmarshal(p.Value, &s.lock.owner) != nil || !s.lock.owner.isOurs()) {
 				return nil, backends.Misconfigured(prefixHint, "the key %s holds no lock of leaderrun", p.Key)
 			}
 		}

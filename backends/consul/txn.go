@@ -97,20 +97,28 @@ func (d *Driver) commit(ctx context.Context, s *state, r backends.Record, step *
 	if !ok {
 		return nil, d.link.classify(rolledBack(reply.Errors))
 	}
-	return s.after(r, step, reply.Results)
+	return s.after(dir, r, step, reply.Results)
 }
 
-// after returns the state that a transaction left.
-func (s *state) after(r backends.Record, step *api.KVTxnOp, results api.TxnResults) (*state, error) {
+// after returns the state that a transaction left. Each key is in the answer once for each step on it, the last one as it is now.
+func (s *state) after(dir string, r backends.Record, step *api.KVTxnOp, results api.TxnResults) (*state, error) {
+	kept := func(name string) *api.KVPair {
+		for _, x := range slices.Backward(results) {
+			if x != nil && x.KV != nil && x.KV.Key == dir+name && x.KV.ModifyIndex != 0 {
+				return x.KV
+			}
+		}
+		return nil
+	}
 	next := &state{job: s.job, record: r, lock: s.lock}
-	i := slices.IndexFunc(results, func(x *api.TxnResult) bool { return x.KV != nil && strings.HasSuffix(x.KV.Key, "/"+recordName) })
-	if i < 0 {
+	record := kept(recordName)
+	if record == nil {
 		return nil, errors.New("the answer to a transaction has no record in it")
 	}
-	next.index = results[i].KV.ModifyIndex
+	next.index = record.ModifyIndex
 	if step != nil {
-		last := results[len(results)-1].KV
-		if last == nil || last.Key != step.Key {
+		last := kept(lockName)
+		if last == nil || step.Verb == api.KVLock && last.Session != step.Session {
 			return nil, errors.New("the answer to a transaction has no lock in it")
 		}
 		next.lock = lock{session: last.Session, index: last.ModifyIndex}
@@ -125,11 +133,15 @@ func (s *state) after(r backends.Record, step *api.KVTxnOp, results api.TxnResul
 func rolledBack(errs api.TxnErrors) error {
 	var all []string
 	for _, e := range errs {
-		all = append(all, e.What)
+		if e != nil {
+			all = append(all, e.What)
+		}
 	}
 	text := strings.Join(all, "; ")
 	has := func(what string) bool { return strings.Contains(text, what) }
 	switch {
+	case text == "":
+		return errAnswer
 	case has("Permission denied"): // above all: without rights nothing else is meant
 	case has("due to lock delay"):
 		return errDelayed

@@ -8,10 +8,14 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/etcd/rpc"
+	"github.com/leaderrun/leaderrun/internal/httplimit"
 )
 
-// page is how many keys are listed with one request.
-const page = 1000
+const (
+	page     = 1000    // keys are listed with one request
+	mostList = 8 << 20 // bytes that all names of a list may need
+	perName  = 64      // of them, beside the name itself
+)
 
 // Inspect implements backends.Inspector: all keys in one step, and then what is left of the lease.
 func (d *Driver) Inspect(ctx context.Context, job string) (backends.Status, error) {
@@ -91,7 +95,7 @@ func knownFaults(version string) []string {
 func (d *Driver) Jobs(ctx context.Context) ([]string, error) {
 	var jobs []string
 	from, end := below(d.cfg.prefix)
-	for {
+	for size := 0; ; {
 		reply, err := d.client.Range(ctx, rpc.Range{Key: from, End: end, Limit: page, KeysOnly: true})
 		if err != nil {
 			slices.Sort(jobs)
@@ -100,7 +104,11 @@ func (d *Driver) Jobs(ctx context.Context) ([]string, error) {
 		for _, kv := range reply.KVs {
 			if job, ok := d.cfg.jobOf(string(kv.Key)); ok {
 				jobs = append(jobs, job)
+				size += len(job) + perName
 			}
+		}
+		if size > mostList {
+			return nil, backends.About("list jobs of", d.cfg.prefix, httplimit.ErrTooLarge)
 		}
 		if !reply.More || len(reply.KVs) == 0 {
 			slices.Sort(jobs)

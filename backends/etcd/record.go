@@ -9,6 +9,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/etcd/rpc"
+	"github.com/leaderrun/leaderrun/internal/httplimit"
 )
 
 // errReply says that the server answered something else than it was asked.
@@ -53,7 +54,8 @@ func (k keys) read() []rpc.Op {
 }
 
 func (d *Driver) state(k keys, reply rpc.TxnReply) (*state, error) {
-	if len(reply.Ranges) != 3 || slices.ContainsFunc(reply.Ranges, func(r rpc.RangeReply) bool { return len(r.KVs) > 1 }) {
+	strange := func(r rpc.RangeReply) bool { return len(r.KVs) > 1 || len(r.KVs) == 1 && r.KVs[0].ModRevision <= 0 }
+	if len(reply.Ranges) != 3 || slices.ContainsFunc(reply.Ranges, strange) {
 		return nil, errReply
 	}
 	if err := d.sameCluster(reply.Header.ClusterID); err != nil {
@@ -68,7 +70,7 @@ func (d *Driver) state(k keys, reply rpc.TxnReply) (*state, error) {
 		s.written = kv.ModRevision
 		var err error
 		if s.record, err = backends.ParseRecord(kv.Value); err != nil {
-			return nil, backends.Misconfigured(prefixHint, "the key %s holds no record of leaderrun: %w", k.record, err)
+			return nil, backends.Misconfigured(prefixHint, "the key %s holds no record of leaderrun: %w", k.record, httplimit.BriefError(err))
 		}
 	}
 	s.record.Beat = 0

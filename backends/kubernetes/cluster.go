@@ -62,12 +62,12 @@ func (c *config) byKubeconfig(s surroundings) error {
 	if err != nil {
 		return backends.Misconfigured(fileHint, "%w", err)
 	}
-	c.source = "context " + of.Name + " of " + strings.Join(files, ", ")
+	c.source, c.withheld = "context "+of.Name+" of "+strings.Join(files, ", "), of.Withheld
 	if of.User.Token != "" || of.User.KeyData != nil {
 		c.readable = files[0]
 	}
 	c.server, c.namespace = of.Cluster.Server, of.Namespace
-	if strings.HasPrefix(c.server, "https:") {
+	if of.Cluster.Secure {
 		if c.api.TLS, err = clusterTLS(of.Cluster); err != nil {
 			return err
 		}

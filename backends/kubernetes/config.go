@@ -33,6 +33,7 @@ type config struct {
 	readable  string // a file with a secret; "": none
 	namespace string
 	server    string
+	withheld  bool // the user's credentials, from a server without TLS
 	api       api.Config
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"net/url"
 	"strings"
 	"time"
 
@@ -47,12 +46,8 @@ func (d *Driver) Examine(ctx context.Context, ttl time.Duration) []backends.Find
 // secrets looks who else may read them.
 func (x *examination) secrets() {
 	cfg := x.d.cfg
-	if u, err := url.Parse(cfg.server); err == nil && u.Scheme == "http" && cfg.api.Credentials != nil {
-		addr := u.Host
-		if u.Port() == "" {
-			addr += ":80"
-		}
-		x.InClear("token", []string{addr}, "use https:// in the kubeconfig")
+	if cfg.withheld {
+		x.Warn("credentials", "use https:// in the kubeconfig, or a context without a user", "the user's are not shown to %s, which is not spoken to over TLS", cfg.server)
 	}
 	x.Readable("kubeconfig", "secrets", cfg.readable)
 }

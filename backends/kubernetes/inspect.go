@@ -7,11 +7,14 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/kubernetes/api"
+	"github.com/leaderrun/leaderrun/internal/httplimit"
 )
 
 const (
-	page     = 500 // Leases are listed with one request
-	restarts = 3   // of a list that took so long that the server has forgotten where it was
+	page     = 100     // Leases are listed with one request: a few hundred kB
+	restarts = 3       // of a list that took so long that the server has forgotten where it was
+	mostList = 8 << 20 // bytes that all names of a list may need
+	perName  = 64      // of them, beside the name itself
 )
 
 // Inspect implements backends.Inspector: one round trip. Whether a lease has run out it says by the clocks of its
@@ -47,6 +50,7 @@ func (d *Driver) Jobs(ctx context.Context) ([]string, error) {
 }
 
 func (d *Driver) jobs(ctx context.Context) (jobs []string, bad error) {
+	size := 0
 	for from := ""; ; {
 		leases, next, err := d.client.List(ctx, d.cfg.selector(), page, from)
 		if err != nil {
@@ -54,9 +58,13 @@ func (d *Driver) jobs(ctx context.Context) (jobs []string, bad error) {
 		}
 		for _, l := range leases {
 			job, err := d.cfg.jobOf(l)
-			if err != nil {
+			size += len(l.Name) + len(job) + perName
+			switch {
+			case size > mostList:
+				return jobs, httplimit.ErrTooLarge
+			case err != nil:
 				bad = errors.Join(bad, err)
-			} else if job != "" {
+			case job != "":
 				jobs = append(jobs, job)
 			}
 		}

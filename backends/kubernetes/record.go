@@ -10,6 +10,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/kubernetes/api"
+	"github.com/leaderrun/leaderrun/internal/httplimit"
 )
 
 // errReply says that the server answered something else than it was asked.
@@ -53,14 +54,14 @@ func (c *config) state(job string, l *api.Lease) (*state, error) {
 	}
 	var err error
 	if s.record, err = backends.ParseRecord([]byte(text)); err != nil {
-		return nil, backends.Misconfigured(prefixHint, "%s: the annotation %s holds no record of leaderrun: %w", c.about(job), recordKey, err)
+		return nil, backends.Misconfigured(prefixHint, "%s: the annotation %s holds no record of leaderrun: %w", c.about(job), recordKey, httplimit.BriefError(err))
 	}
 	if prefix := l.Annotations[prefixKey]; s.record.Job != job || prefix != c.prefix {
-		return nil, backends.Misconfigured(prefixHint, "%s is of the job %q with the prefix %q", c.about(job), s.record.Job, prefix)
+		return nil, backends.Misconfigured(prefixHint, "%s is of the job %q with the prefix %q", c.about(job), httplimit.Brief(s.record.Job), httplimit.Brief(prefix))
 	}
 	if s.version, err = strconv.ParseInt(l.ResourceVersion, 10, 64); err != nil || s.version <= 0 {
 		return nil, backends.Misconfigured("this needs an API server whose resource versions are numbers, as those of Kubernetes are",
-			"%s: the resource version %q is no number", c.about(job), l.ResourceVersion)
+			"%s: the resource version %q is no number", c.about(job), httplimit.Brief(l.ResourceVersion))
 	}
 	if s.record.Token == 0 { // nobody has run it
 		s.record.Beat = 0

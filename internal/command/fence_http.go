@@ -16,6 +16,7 @@ import (
 	"github.com/leaderrun/leaderrun/backends/all"
 	"github.com/leaderrun/leaderrun/fence"
 	"github.com/leaderrun/leaderrun/fence/httpfence"
+	"github.com/leaderrun/leaderrun/internal/httplimit"
 	"github.com/leaderrun/leaderrun/internal/process"
 	"github.com/leaderrun/leaderrun/runner"
 )
@@ -279,13 +280,13 @@ func (c *call) ending() <-chan syscall.Signal {
 	return asked
 }
 
-// spokenLog takes what package net/http has to say. It says nothing of importance that is not told by the requests themselves.
+// spokenLog takes what package net/http has to say, and other libraries. It says nothing of importance that is not told by the requests themselves.
 type spokenLog struct{ voice *voice }
 
 func (*spokenLog) Enabled(context.Context, slog.Level) bool { return true }
 
 func (l *spokenLog) Handle(_ context.Context, r slog.Record) error {
-	l.voice.event(runner.Event{Name: "http", Level: r.Level, Text: strings.TrimSpace(r.Message)})
+	l.voice.event(runner.Event{Name: "http", Level: r.Level, Text: httplimit.Brief(strings.TrimSpace(r.Message))})
 	return nil
 }
 

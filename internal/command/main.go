@@ -10,6 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"math"
 	"os"
 	"runtime/debug"
 	"sync"
@@ -27,6 +29,8 @@ func Main(args []string, stdin, stdout, stderr *os.File) End {
 	process.SurvivePipe()
 	voice := newVoice(stderr)
 	defer voice.close()
+	hearLibraries(voice)
+	boundMemory()
 	var planted *tree
 	if ahead.IsRun(args) { // its guardian starts on another thread while this one reads options and claims
 		planted = plant(voice)
@@ -34,6 +38,24 @@ func Main(args []string, stdin, stdout, stderr *os.File) End {
 	}
 	signals := captureSignals()
 	return protected(voice, func() End { return dispatch(args, stdin, stdout, voice, signals, planted) })
+}
+
+// hearLibraries makes what packages write to the standard logger, above all net/http, debug events of ours: it is about a
+// connection of which the request itself has an error, and may be anything that a server sends.
+func hearLibraries(v *voice) {
+	slog.SetDefault(slog.New(&spokenLog{voice: v}))
+	slog.SetLogLoggerLevel(slog.LevelDebug) // of package log
+}
+
+// memoryAim is what the garbage collector keeps memory below as long as less than that is in use, in bytes. Without it memory
+// grows to twice what was ever in use, and the answers of a server may use some of it.
+const memoryAim = 200 << 20
+
+// boundMemory sets the aim, unless the environment has another one.
+func boundMemory() {
+	if debug.SetMemoryLimit(-1) == math.MaxInt64 {
+		debug.SetMemoryLimit(memoryAim)
+	}
 }
 
 // captureSignals installs the handlers, on another thread while this one reads options, and returns what waits for that.

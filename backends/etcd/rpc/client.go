@@ -7,6 +7,8 @@ import (
 	"io"
 	"strings"
 	"sync"
+
+	"github.com/leaderrun/leaderrun/internal/httplimit"
 )
 
 // Client asks one cluster. Its methods are safe for concurrent use and return when their context ends; a
@@ -154,6 +156,7 @@ func (s *stream) watch(f func(WatchReply)) error {
 			return cancellation(w.reason)
 		}
 		s.stands = true
+		s.place.Leave()
 		f(w.WatchReply)
 	}
 }
@@ -161,6 +164,7 @@ func (s *stream) watch(f func(WatchReply)) error {
 // cancellation is the error that a watch was cancelled with. The server sends it as text, some with gRPC's
 // frame around it ("rpc error: code = PermissionDenied desc = etcdserver: permission denied").
 func cancellation(reason string) *Error {
+	reason = httplimit.Brief(reason)
 	e := &Error{Code: canceled, Message: reason}
 	rest, framed := strings.CutPrefix(reason, "rpc error: code = ")
 	code, message, cut := strings.Cut(rest, " desc = ")

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/internal/backendurl"
+	"github.com/leaderrun/leaderrun/internal/httplimit"
 )
 
 const (
@@ -26,6 +27,11 @@ const (
 	pingAfter   = 10 * time.Second
 	pingTimeout = 5 * time.Second
 	idleTimeout = pingAfter - time.Second
+
+	// What is kept of answers that nobody reads yet: of one, and of all on a connection.
+	unreadAnswer  = 512 << 10
+	unreadAnswers = 2 << 20
+	longestFrame  = 64 << 10
 
 	// writeTimeout ends a connection that takes nothing more.
 	writeTimeout = 5 * time.Second
@@ -61,12 +67,14 @@ func newLink(ctx context.Context, s *socket) (*link, error) {
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)
 	t := &http.Transport{
-		DialContext:        func(context.Context, string, string) (net.Conn, error) { return s, nil },
-		Protocols:          protocols,
-		DisableCompression: true,
-		IdleConnTimeout:    idleTimeout,
+		DialContext:            func(context.Context, string, string) (net.Conn, error) { return s, nil },
+		Protocols:              protocols,
+		DisableCompression:     true,
+		MaxResponseHeaderBytes: httplimit.MostHeader,
+		IdleConnTimeout:        idleTimeout,
 		HTTP2: &http.HTTP2Config{
 			SendPingTimeout: pingAfter, PingTimeout: pingTimeout, WriteByteTimeout: writeTimeout,
+			MaxReceiveBufferPerStream: unreadAnswer, MaxReceiveBufferPerConnection: unreadAnswers, MaxReadFrameSize: longestFrame,
 		},
 	}
 	conn, err := t.NewClientConn(ctx, "http", s.RemoteAddr().String())

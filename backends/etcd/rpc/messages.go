@@ -136,8 +136,11 @@ func (r *RangeReply) decode(b []byte) error { // RangeResponse
 		case 1:
 			return v.message(r.Header.decode)
 		case 2:
-			r.KVs = append(r.KVs, KeyValue{})
-			return v.message(r.KVs[len(r.KVs)-1].decode)
+			kv, err := another(&r.KVs, mostElements)
+			if err != nil {
+				return err
+			}
+			return v.message(kv.decode)
 		case 3:
 			return v.bool(&r.More)
 		}
@@ -164,8 +167,11 @@ func (r *TxnReply) decodeOp(b []byte) error { // ResponseOp; what a put or a del
 		if field != 1 {
 			return nil
 		}
-		r.Ranges = append(r.Ranges, RangeReply{})
-		return v.message(r.Ranges[len(r.Ranges)-1].decode)
+		reply, err := another(&r.Ranges, mostAnswers)
+		if err != nil {
+			return err
+		}
+		return v.message(reply.decode)
 	})
 }
 
@@ -210,8 +216,11 @@ func (w *watchMessage) decode(b []byte) error {
 		case 6:
 			return v.string(&w.reason)
 		case 11:
-			w.Events = append(w.Events, Event{})
-			return v.message(w.Events[len(w.Events)-1].decode)
+			e, err := another(&w.Events, mostElements)
+			if err != nil {
+				return err
+			}
+			return v.message(e.decode)
 		}
 		return nil
 	})

@@ -41,8 +41,11 @@ func (s *Status) decode(b []byte) error { // StatusResponse
 		case 7:
 			return v.uint64(&s.Applied)
 		case 8:
-			s.Errors = append(s.Errors, "")
-			return v.string(&s.Errors[len(s.Errors)-1])
+			text, err := another(&s.Errors, mostElements)
+			if err != nil {
+				return err
+			}
+			return v.string(text)
 		case 9:
 			return v.int64(&s.InUse)
 		case 10:
@@ -69,8 +72,11 @@ func (c *Client) Members(ctx context.Context) ([]Member, error) {
 			if field != 2 {
 				return nil
 			}
-			all = append(all, Member{})
-			return v.message(all[len(all)-1].decode)
+			m, err := another(&all, mostElements)
+			if err != nil {
+				return err
+			}
+			return v.message(m.decode)
 		})
 	})
 	return all, err

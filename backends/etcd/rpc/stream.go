@@ -13,11 +13,13 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/leaderrun/leaderrun/internal/httplimit"
 )
 
 // maxMessage is the longest message that is read, in bytes. An etcd takes requests of 1.5 MiB by default
 // (embed.DefaultMaxRequestBytes), so that a value cannot be longer.
-const maxMessage = 16 << 20
+const maxMessage = httplimit.MostBytes
 
 // prefix is how long the head of a message is: a byte that says whether it is compressed, and its length.
 const prefix = 5
@@ -29,8 +31,10 @@ type stream struct {
 	link   *link
 	method string
 	reply  *http.Response
+	ctx    context.Context
 	cancel context.CancelFunc
-	stands bool // an answer has come, and more may come at any time
+	place  httplimit.Place // of the last message
+	stands bool            // an answer has come, and more may come at any time
 }
 
 // request is what is sent to a member.
@@ -76,7 +80,7 @@ func (m *member) send(ctx context.Context, r request) (*stream, error) {
 	} else {
 		req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(framed)), int64(len(framed))
 	}
-	s := &stream{member: m, link: l, method: r.method, cancel: cancel}
+	s := &stream{member: m, link: l, method: r.method, ctx: ctx, cancel: cancel}
 	if s.reply, err = l.RoundTrip(req); err != nil { //nolint:bodyclose // end closes it
 		return nil, s.end(err)
 	}
@@ -89,9 +93,9 @@ func (m *member) send(ctx context.Context, r request) (*stream, error) {
 // notGRPC is the error for a page. One that reports a failure may be that of a load balancer that knows no member now: it passes.
 func notGRPC(status int, kind string) error {
 	if status != http.StatusOK {
-		return fmt.Errorf("not gRPC: HTTP status %d, %s: is this an etcd server?", status, kind)
+		return fmt.Errorf("not gRPC: HTTP status %d, %s: is this an etcd server?", status, httplimit.Brief(kind))
 	}
-	return &ProtocolError{What: "not gRPC: " + kind}
+	return &ProtocolError{What: "not gRPC: " + httplimit.Brief(kind)}
 }
 
 // next returns the next message, io.EOF at the end of a stream that the server ended well, and an *Error if
@@ -109,6 +113,9 @@ func (s *stream) next() ([]byte, error) {
 		return nil, errors.New("compressed message, which was not asked for")
 	case length > maxMessage:
 		return nil, fmt.Errorf("message of %d bytes, more than %d", length, maxMessage)
+	}
+	if err := s.place.Take(s.ctx, int(length)); err != nil {
+		return nil, err
 	}
 	// The buffer grows with what has come, so that a wrong length costs nothing.
 	message, err := io.ReadAll(io.LimitReader(s.reply.Body, length))
@@ -136,7 +143,7 @@ func (s *stream) status() error {
 	if Code(code) == ok {
 		return io.EOF
 	}
-	return &Error{Code: Code(code), Message: unescape(from.Get("Grpc-Message"))}
+	return &Error{Code: Code(code), Message: httplimit.Brief(unescape(from.Get("Grpc-Message")))}
 }
 
 // end gives the connection back. It returns err with what is known about it.
@@ -154,6 +161,7 @@ func (s *stream) end(err error) error {
 		lost = context.Canceled // nothing was due
 	}
 	s.cancel()
+	s.place.Leave()
 	if s.reply != nil {
 		_ = s.reply.Body.Close()
 	}

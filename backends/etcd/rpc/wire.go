@@ -14,7 +14,16 @@ const (
 	kindFixed32 = 5
 )
 
-var errMalformed = errors.New("malformed message")
+var (
+	errMalformed = errors.New("malformed message")
+	errTooMany   = errors.New("message with more elements than any that is expected")
+)
+
+// How many elements a list in a message may have. Two bytes make one that needs fifty times as many in memory.
+const (
+	mostElements = 4096 // of what is asked for by pages of 1,000, or comes as one change
+	mostAnswers  = 16   // of a transaction's operations, each of which may have elements
+)
 
 // encoder builds a message. Like every writer of proto3 it leaves out what is zero, unless it is a member of
 // a oneof, where being there says which member is meant.
@@ -144,4 +153,13 @@ func (v value) message(read func([]byte) error) error {
 		return errMalformed
 	}
 	return read(v.bytes)
+}
+
+// another makes room for one more element of a list.
+func another[T any](list *[]T, most int) (*T, error) {
+	if len(*list) >= most {
+		return nil, errTooMany
+	}
+	*list = append(*list, *new(T))
+	return &(*list)[len(*list)-1], nil
 }

@@ -276,6 +276,7 @@ func FuzzDecode(f *testing.F) {
 		&etcdserverpb.TxnResponse{Succeeded: true, Responses: []*etcdserverpb.ResponseOp{{Response: &etcdserverpb.ResponseOp_ResponseRange{ResponseRange: &etcdserverpb.RangeResponse{Count: 1}}}}},
 		&etcdserverpb.WatchResponse{Created: true, Events: []*mvccpb.Event{{Type: mvccpb.DELETE, Kv: &mvccpb.KeyValue{Key: []byte("k")}}}},
 		&etcdserverpb.LeaseTimeToLiveResponse{ID: -1, TTL: -1, GrantedTTL: 5},
+		&etcdserverpb.StatusResponse{Version: "3.6.16", Leader: 1, Errors: []string{"memberID:1 alarm:NOSPACE "}},
 	} {
 		b, err := m.Marshal()
 		if err != nil {
@@ -284,10 +285,14 @@ func FuzzDecode(f *testing.F) {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		_ = new(TxnReply).decode(b)
-		_ = new(LeaseReply).decode(b)
-		_ = new(watchMessage).decode(b)
+		var txn TxnReply
+		var watch watchMessage
+		_, _ = txn.decode(b), watch.decode(b)
+		_, _ = new(LeaseReply).decode(b), new(Status).decode(b)
 		_, _ = second(b)
+		if len(txn.Ranges) > mostAnswers || len(watch.Events) > mostElements {
+			t.Fatalf("%d ranges, %d events", len(txn.Ranges), len(watch.Events))
+		}
 		var ours RangeReply
 		err := ours.decode(b)
 		var theirs etcdserverpb.RangeResponse
@@ -296,12 +301,13 @@ func FuzzDecode(f *testing.F) {
 				t.Fatalf("ours %+v, theirs %+v", ours, theirs)
 			}
 		}
-		s := &stream{reply: &http.Response{Body: io.NopCloser(bytes.NewReader(b))}, member: newMember("", nil), link: new(link)}
+		s := &stream{ctx: t.Context(), reply: &http.Response{Body: io.NopCloser(bytes.NewReader(b))}, member: newMember("", nil), link: new(link)}
 		for range 10 {
 			if _, err := s.next(); err != nil {
 				break
 			}
 		}
+		s.place.Leave()
 		_ = unescape(string(b))
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -22,6 +23,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/leaderrun/leaderrun/internal/httplimit"
 )
 
 const (
@@ -29,8 +32,7 @@ const (
 	requestTimeout = 15 * time.Second // of a request whose caller set none
 	aliveEvery     = 5 * time.Second  // probes of TCP: a watch is silent for minutes
 	aliveProbes    = 3
-	idleConns      = 2        // a renewal and a claim
-	largest        = 64 << 20 // a reply that is longer is none of ours
+	idleConns      = 2 // a renewal and a claim
 
 	// Manager is what the server calls us where it keeps who wrote what.
 	Manager = "leaderrun"
@@ -50,7 +52,7 @@ type Config struct {
 type Client struct {
 	cfg       Config
 	host      string // for errors
-	transport *http.Transport
+	transport *httplimit.Transport
 	spoken    atomic.Bool // a reply was one of Kubernetes
 	door      door
 }
@@ -60,12 +62,10 @@ func New(cfg Config) *Client {
 	dialer := &net.Dialer{Timeout: dialTimeout, KeepAliveConfig: net.KeepAliveConfig{
 		Enable: true, Idle: aliveEvery, Interval: aliveEvery, Count: aliveProbes,
 	}}
-	one := new(http.Protocols)
-	one.SetHTTP1(true)
-	c := &Client{cfg: cfg, host: cfg.Server, transport: &http.Transport{
-		DialContext: dialer.DialContext, TLSHandshakeTimeout: dialTimeout, Protocols: one,
-		MaxIdleConnsPerHost: idleConns, IdleConnTimeout: time.Minute, DisableCompression: true,
-	}}
+	c := &Client{cfg: cfg, host: cfg.Server, transport: httplimit.New(&http.Transport{
+		DialContext: dialer.DialContext, TLSHandshakeTimeout: dialTimeout,
+		MaxIdleConnsPerHost: idleConns, IdleConnTimeout: time.Minute,
+	})}
 	if u, err := url.Parse(cfg.Server); err == nil && u.Host != "" {
 		c.host = u.Host
 	}
@@ -111,14 +111,9 @@ type question struct {
 	anonymous    bool // no token is shown
 }
 
-// answer is a reply that was read to its end.
-type answer struct {
-	body []byte
-	date time.Time // of the server's clock, in whole seconds; zero: it does not say
-}
-
-// ask sends a request and reads the reply. Replies that report no success are an *Error.
-func (c *Client) ask(ctx context.Context, q question) (answer, error) {
+// ask sends a request and reads the reply into an object; nil: whatever it is. It returns the time of the server's clock, in whole
+// seconds; zero: it does not say. Replies that report no success are an *Error.
+func (c *Client) ask(ctx context.Context, q question, to any) (date time.Time, err error) {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, requestTimeout)
@@ -126,26 +121,35 @@ func (c *Client) ask(ctx context.Context, q question) (answer, error) {
 	}
 	reply, err := c.send(ctx, q)
 	if err != nil {
-		return answer{}, err
+		return date, err
 	}
 	defer func() { _ = reply.Body.Close() }()
-	body, err := readAll(reply.Body)
-	if err != nil {
-		return answer{}, c.failed(err)
-	}
 	if reply.StatusCode/100 != 2 {
-		return answer{}, c.refusal(reply.StatusCode, body)
+		return date, c.refused(reply)
 	}
-	date, _ := http.ParseTime(reply.Header.Get("Date"))
-	return answer{body: body, date: date}, nil
+	text, err := io.ReadAll(reply.Body)
+	if err != nil {
+		return date, c.failed(err)
+	}
+	date, _ = http.ParseTime(reply.Header.Get("Date"))
+	if to != nil {
+		err = decode(text, to)
+	}
+	switch {
+	case errors.Is(err, httplimit.ErrTooLarge):
+		return date, c.failed(err)
+	case err != nil:
+		return date, c.foreign(err)
+	}
+	return date, nil
 }
 
-func readAll(r io.Reader) ([]byte, error) {
-	body, err := io.ReadAll(io.LimitReader(r, largest+1))
-	if err == nil && len(body) > largest {
-		err = fmt.Errorf("the reply is longer than %d MB", largest>>20)
+// decode reads JSON into an object.
+func decode(text []byte, to any) error {
+	if err := httplimit.Weigh(text); err != nil {
+		return err
 	}
-	return body, err
+	return json.Unmarshal(text, to)
 }
 
 // send sends a request, and notes whether the server lets us in.
@@ -225,4 +229,6 @@ func (c *Client) sendAs(ctx context.Context, q question, credential Credential) 
 	return reply, nil
 }
 
-func (c *Client) failed(err error) error { return fmt.Errorf("%s: %w", c.host, err) }
+func (c *Client) failed(err error) error {
+	return fmt.Errorf("%s: %w", c.host, httplimit.BriefError(err))
+}

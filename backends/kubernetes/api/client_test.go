@@ -342,7 +342,7 @@ func TestWatch(t *testing.T) {
 		"the server ends it":  {200, event("DELETED"), "start DELETED", ""},
 		"too old":             {200, event("ADDED") + `{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired"}}`, "start ADDED", api.Expired},
 		"refused":             {410, `{"kind":"Status","reason":"Gone"}`, "", api.Gone},
-		"bookmarks":           {200, `{"type":"BOOKMARK","object":{}}` + event("ADDED"), "start ADDED", ""},
+		"bookmarks":           {200, `{"type":"BOOKMARK","object":{}}` + "\n\n" + event("ADDED"), "start ADDED", ""},
 		"a page of something": {200, "<html>", "start", ""},
 	} {
 		f := serve(t, func(w http.ResponseWriter, r *http.Request) {

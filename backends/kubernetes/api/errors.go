@@ -4,8 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
+
+	"github.com/leaderrun/leaderrun/internal/httplimit"
 )
 
 // What a server says in Error.Reason (k8s.io/apimachinery/pkg/apis/meta/v1, StatusReason).
@@ -72,13 +75,29 @@ type status struct {
 // longestText is how much is shown of a reply that is not Kubernetes'.
 const longestText = 200
 
+// refused reads a reply that reports no success. It returns an *Error, unless the reply cannot be read.
+func (c *Client) refused(reply *http.Response) error {
+	body, err := io.ReadAll(reply.Body)
+	if err != nil {
+		return c.failed(err)
+	}
+	return c.refusal(reply.StatusCode, body)
+}
+
+// error makes an error of what Kubernetes says.
+func (s *status) error(host string, code int) *Error {
+	return &Error{Host: host, Code: code, Reason: s.Reason, Message: httplimit.Brief(s.Message), Kind: s.Details.Kind}
+}
+
 // refusal makes an error of a reply.
 func (c *Client) refusal(code int, body []byte) *Error {
 	passing := code == http.StatusUnauthorized && c.door.mayOpen()
 	var s status
 	if json.Unmarshal(body, &s) == nil && s.Kind == "Status" {
 		c.spoken.Store(true)
-		return &Error{Host: c.host, Code: code, Reason: s.Reason, Message: s.Message, Kind: s.Details.Kind, Passing: passing}
+		e := s.error(c.host, code)
+		e.Passing = passing
+		return e
 	}
 	text, _, _ := strings.Cut(strings.TrimSpace(string(body)), "\n")
 	if len(text) > longestText {

@@ -10,6 +10,9 @@ import (
 // microTime is how Kubernetes writes the times of a Lease.
 const microTime = "2006-01-02T15:04:05.000000Z07:00"
 
+// longestName is what a name of an object may have.
+const longestName = 253
+
 // Lease is a Lease of coordination.k8s.io/v1. It keeps what it does not know, so that an update leaves as it is what
 // others have written.
 type Lease struct {
@@ -32,6 +35,9 @@ type Spec struct {
 	RenewTime            time.Time // zero: not known
 	LeaseTransitions     int32
 }
+
+// isNamed says whether it has the name of an object.
+func (l *Lease) isNamed() bool { return l != nil && l.Name != "" && len(l.Name) <= longestName }
 
 // Clone returns a copy that may be changed.
 func (l *Lease) Clone() *Lease {

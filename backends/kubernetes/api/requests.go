@@ -2,11 +2,13 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
+
+	"github.com/leaderrun/leaderrun/internal/httplimit"
 )
 
 func (c *Client) leases() string { return group + url.PathEscape(c.cfg.Namespace) + "/leases" }
@@ -38,25 +40,14 @@ func (c *Client) Update(ctx context.Context, l *Lease) (*Lease, error) {
 
 func (c *Client) one(ctx context.Context, q question) (*Lease, error) {
 	l := new(Lease)
-	if _, err := c.decode(ctx, q, l); err != nil {
+	if _, err := c.ask(ctx, q, l); err != nil {
 		return nil, err
 	}
-	if l.Name == "" || l.UID == "" && q.params == nil || l.ResourceVersion == "" && q.params == nil {
+	if !l.isNamed() || l.UID == "" && q.params == nil || l.ResourceVersion == "" && q.params == nil {
 		return nil, c.foreign(errNotLease)
 	}
 	c.spoken.Store(true)
 	return l, nil
-}
-
-// decode asks, and reads the reply into an object.
-func (c *Client) decode(ctx context.Context, q question, to any) (answer, error) {
-	a, err := c.ask(ctx, q)
-	if err == nil {
-		if bad := json.Unmarshal(a.body, to); bad != nil {
-			err = c.foreign(bad)
-		}
-	}
-	return a, err
 }
 
 // List returns the Leases that a label selector chooses, limit at most, and what to go on with; "": that is all.
@@ -72,10 +63,10 @@ func (c *Client) List(ctx context.Context, selector string, limit int, from stri
 		} `json:"metadata"`
 		Items []*Lease `json:"items"`
 	}
-	if _, err := c.decode(ctx, question{method: http.MethodGet, path: c.leases(), params: params}, &list); err != nil {
+	if _, err := c.ask(ctx, question{method: http.MethodGet, path: c.leases(), params: params}, &list); err != nil {
 		return nil, "", err
 	}
-	if list.Kind != "LeaseList" {
+	if list.Kind != "LeaseList" || slices.ContainsFunc(list.Items, func(l *Lease) bool { return !l.isNamed() }) {
 		return nil, "", c.foreign(errNotLease)
 	}
 	c.spoken.Store(true)
@@ -87,19 +78,19 @@ func (c *Client) Version(ctx context.Context) (version string, clock time.Time, 
 	var v struct {
 		GitVersion string `json:"gitVersion"`
 	}
-	a, err := c.decode(ctx, question{method: http.MethodGet, path: "/version"}, &v)
-	return v.GitVersion, a.date, err
+	clock, err = c.ask(ctx, question{method: http.MethodGet, path: "/version"}, &v)
+	return httplimit.Brief(v.GitVersion), clock, err
 }
 
 // Ready returns nil when the server says that all of it has started.
 func (c *Client) Ready(ctx context.Context) error {
-	_, err := c.ask(ctx, question{method: http.MethodGet, path: "/readyz"})
+	_, err := c.ask(ctx, question{method: http.MethodGet, path: "/readyz"}, nil)
 	return err
 }
 
 // ReadyToAnybody is Ready without a token. Most servers answer that to anybody; whom a certificate names they know all the same.
 func (c *Client) ReadyToAnybody(ctx context.Context) error {
-	_, err := c.ask(ctx, question{method: http.MethodGet, path: "/readyz", anonymous: true})
+	_, err := c.ask(ctx, question{method: http.MethodGet, path: "/readyz", anonymous: true}, nil)
 	return err
 }
 
@@ -117,7 +108,7 @@ func (c *Client) Allowed(ctx context.Context, verb string) (allowed bool, why st
 			Reason  string `json:"reason"`
 		} `json:"status"`
 	}
-	_, err = c.decode(ctx, question{
+	_, err = c.ask(ctx, question{
 		method: http.MethodPost, path: "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
 		body: map[string]any{
 			"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
@@ -126,5 +117,5 @@ func (c *Client) Allowed(ctx context.Context, verb string) (allowed bool, why st
 			}},
 		},
 	}, &reply)
-	return reply.Status.Allowed, reply.Status.Reason, err
+	return reply.Status.Allowed, httplimit.Brief(reply.Status.Reason), err
 }

@@ -1,14 +1,19 @@
 package api
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strconv"
 	"time"
+
+	"github.com/leaderrun/leaderrun/internal/httplimit"
 )
 
 // errNotLease says that the server answered something else than it was asked.
@@ -41,32 +46,61 @@ func (c *Client) Watch(ctx context.Context, name string, longest time.Duration, 
 	}
 	defer func() { _ = reply.Body.Close() }()
 	if reply.StatusCode != http.StatusOK {
-		body, err := readAll(reply.Body)
-		if err != nil {
-			return c.failed(err)
-		}
-		return c.refusal(reply.StatusCode, body)
+		return c.refused(reply)
 	}
 	started()
-	for events := json.NewDecoder(reply.Body); ; {
-		var e struct {
-			Type   string          `json:"type"`
-			Object json.RawMessage `json:"object"`
+	for lines := bufio.NewReader(reply.Body); ; { // one for each event
+		line, end := lines.ReadBytes('\n')
+		if end != nil && !errors.Is(end, io.EOF) {
+			return c.failed(end)
 		}
-		if err := events.Decode(&e); err != nil {
-			return c.failed(err)
+		e, err := c.event(line)
+		if err != nil {
+			return err
 		}
-		switch e.Type {
-		case Added, Modified, Deleted:
-			l := new(Lease)
-			if err := json.Unmarshal(e.Object, l); err != nil {
-				return c.failed(fmt.Errorf("watch: %w", err))
-			}
-			f(Event{Type: e.Type, Lease: l})
-		case "ERROR":
-			var s status
-			_ = json.Unmarshal(e.Object, &s)
-			return &Error{Host: c.host, Code: s.Code, Reason: s.Reason, Message: s.Message, Kind: s.Details.Kind}
+		nextMessage(reply.Body)
+		if e.Lease != nil {
+			f(e)
+		}
+		if end != nil {
+			return c.failed(end)
 		}
 	}
+}
+
+// nextMessage says of a body that a part of it is done with, and another one begins: each may be of a length.
+func nextMessage(body io.Reader) {
+	if b, ok := body.(*httplimit.Body); ok {
+		b.Next()
+	}
+}
+
+// event reads an event; without a Lease: it is of no interest.
+func (c *Client) event(line []byte) (e Event, err error) {
+	var said struct {
+		Type   string          `json:"type"`
+		Object json.RawMessage `json:"object"`
+	}
+	if len(bytes.TrimSpace(line)) == 0 {
+		return e, nil
+	}
+	if err := decode(line, &said); err != nil {
+		return e, c.failed(fmt.Errorf("watch: %w", err))
+	}
+	switch said.Type {
+	case Added, Modified, Deleted:
+		l := new(Lease)
+		if err := json.Unmarshal(said.Object, l); err != nil {
+			return e, c.failed(fmt.Errorf("watch: %w", err))
+		}
+		if !l.isNamed() || l.ResourceVersion == "" {
+			return e, c.failed(fmt.Errorf("watch: %w", errNotLease))
+		}
+		return Event{Type: said.Type, Lease: l}, nil
+	case "ERROR":
+		var s status
+		_ = json.Unmarshal(said.Object, &s)
+		return e, s.error(c.host, s.Code)
+	}
+	return e, nil
 }

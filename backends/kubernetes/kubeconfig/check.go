@@ -2,27 +2,36 @@ package kubeconfig
 
 import (
 	"encoding/base64"
+	"net"
 	"net/url"
+	"strings"
 )
 
 // check refuses what leaderrun does not do, and decodes what stands in the file itself.
 func (c *Cluster) check(name string) error {
 	u, err := url.Parse(c.Server)
 	switch {
-	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil || u.RawQuery != "":
-		return wrong("write the address alone, without a user or a query", "the server of cluster %q is not https://HOST:PORT", name)
+	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return wrong("write the address alone, without a user, a query or a fragment", "the server of cluster %q is not https://HOST:PORT", name)
 	case c.Insecure:
 		return wrong("certificate-authority names a file with the authority that signed the server's certificate",
 			"cluster %q has insecure-skip-tls-verify: whoever answers could grant leases", name)
 	case c.Proxy != "":
 		return wrong("name a server that this host reaches itself", "cluster %q has a proxy-url, which leaderrun does not use", name)
 	}
+	c.Server, c.Secure, c.Local = u.Scheme+c.Server[len(u.Scheme):], u.Scheme == "https", isLoopback(u.Hostname())
 	c.CAData, err = decode(c.EncodedCA)
 	if err != nil {
 		return wrong("write what base64 makes of the PEM file, or name the file by certificate-authority",
 			"certificate-authority-data of cluster %q is not base64", name)
 	}
 	return nil
+}
+
+// isLoopback says whether a host is this one, whatever a resolver says.
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback() || strings.EqualFold(host, "localhost")
 }
 
 func (u *User) check(name string) error {

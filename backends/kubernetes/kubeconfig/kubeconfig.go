@@ -24,12 +24,16 @@ type Context struct {
 	Name      string
 	Namespace string // "": it names none
 	Cluster   Cluster
-	User      User
+	User      User // what it shows to this server
+
+	Withheld bool // the user has something to show, and this server must not see it
 }
 
 // Cluster says where a server is and how it is known.
 type Cluster struct {
-	Server     string `yaml:"server"`
+	Server     string `yaml:"server"` // its scheme in lower case
+	Secure     bool   `yaml:"-"`      // it is spoken to over TLS
+	Local      bool   `yaml:"-"`      // it is on this host, by its address or the name localhost
 	CA         string `yaml:"certificate-authority"`
 	CAData     []byte `yaml:"-"`
 	ServerName string `yaml:"tls-server-name"`
@@ -222,5 +226,22 @@ func (m *merged) context(name string) (*Context, error) {
 	if err := c.Cluster.check(of.Cluster); err != nil {
 		return nil, err
 	}
-	return c, c.User.check(of.User)
+	if err := c.User.check(of.User); err != nil {
+		return nil, err
+	}
+	return c, c.withhold(of.User)
+}
+
+// withhold keeps what a user shows from a server that is not spoken to over TLS: whoever is in between could read and use it. A
+// server on this host is asked without it, as kubectl does: that is kubectl's own proxy, or one like it, which shows its own.
+func (c *Context) withhold(user string) error {
+	switch u := &c.User; {
+	case c.Cluster.Secure || u.Token == "" && u.TokenFile == "" && u.Cert == "" && u.CertData == nil && u.Exec == nil:
+		return nil
+	case !c.Cluster.Local:
+		return wrong("write https:// before the server's address, with certificate-authority beside it",
+			"the server %s is not spoken to over TLS, and everybody in between could read what user %q shows", c.Cluster.Server, user)
+	}
+	c.User, c.Withheld = User{}, true
+	return nil
 }

@@ -1,0 +1,213 @@
+package consul
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/backendtest"
+	"github.com/leaderrun/leaderrun/internal/testserver"
+)
+
+// silentServer answers the first request of each connection with these bytes, and keeps the connection open.
+func silentServer(t *testing.T, answer string) string {
+	t.Helper()
+	addr, _ := testserver.ByHand(t, func(conn net.Conn) {
+		if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+			_, _ = io.WriteString(conn, answer)
+		}
+		<-t.Context().Done()
+	})
+	return "consul://" + addr
+}
+
+// unknown says that all that a driver was asked has an outcome that is unknown.
+func unknown(t *testing.T, name string, errs map[string]error) {
+	t.Helper()
+	for step, err := range errs {
+		if err == nil || backends.IsAnswer(err) || len(err.Error()) > 2000 {
+			t.Errorf("%s: %s: %.300v, want an outcome that is unknown, in a few words", name, step, err)
+		}
+	}
+}
+
+// TestSwitchedProtocols: hazard: a host that answers 101 holds up a claim or a renewal for ever, context or not.
+func TestSwitchedProtocols(t *testing.T) {
+	t.Parallel()
+	for _, answer := range []string{
+		"HTTP/1.1 101 Switching Protocols\r\n\r\n",
+		"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nContent-Length: 7\r\n\r\n{",
+	} {
+		d := open(t, silentServer(t, answer))
+		ended := make(chan map[string]error, 1)
+		go func() { ended <- everyStep(t, d) }()
+		select {
+		case errs := <-ended:
+			unknown(t, answer, errs)
+		case <-time.After(backendtest.Patience):
+			t.Fatalf("%q: the driver hangs", answer)
+		}
+	}
+}
+
+// hostile is an agent that answers questions for keys, for sessions and transactions with these bodies. An empty one is that of an
+// agent that grants and keeps everything.
+type hostile struct{ keys, create, renew, txn string }
+
+func (h hostile) driver(t *testing.T) *Driver {
+	t.Helper()
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Consul-Index", "9")
+		_, _ = io.WriteString(w, h.answer(r.URL.Path))
+	}))
+	t.Cleanup(web.Close)
+	return open(t, "consul://"+strings.TrimPrefix(web.URL, "http://"))
+}
+
+func (h hostile) answer(path string) string {
+	switch path = strings.TrimPrefix(path, "/v1/"); {
+	case strings.HasPrefix(path, "kv/"):
+		return or(h.keys, "[]")
+	case strings.HasPrefix(path, "session/create"):
+		return or(h.create, `{"ID":"s"}`)
+	case strings.HasPrefix(path, "session/renew"):
+		return or(h.renew, `[{"ID":"s"}]`)
+	default:
+		return or(h.txn, `{"Results":[{"KV":{"Key":"leaderrun/job/record","ModifyIndex":8}},{"KV":{"Key":"leaderrun/job/lock","ModifyIndex":8,"Session":"s"}}]}`)
+	}
+}
+
+func or(text, byDefault string) string {
+	if text == "" {
+		return byDefault
+	}
+	return text
+}
+
+// TestHollowAnswers: hazard: an answer with null, or nothing, in the place of an object ends the program, or is taken for a grant.
+func TestHollowAnswers(t *testing.T) {
+	t.Parallel()
+	steps := backendtest.On(t)
+	steps.Acquire(hostile{}.driver(t), claim("job", "a", time.Minute))
+	for name, h := range map[string]hostile{
+		"keys: null in a list":           {keys: `[null]`},
+		"keys: an empty object":          {keys: `[{}]`},
+		"keys: no list":                  {keys: `{}`},
+		"keys: of wrong types":           {keys: `[{"Key":7}]`},
+		"keys: a record of no version":   {keys: `[{"Key":"leaderrun/job/record","Value":"e30="}]`},
+		"keys: a lock of no version":     {keys: `[{"Key":"leaderrun/job/lock","Value":null}]`},
+		"keys: the same key twice":       {keys: `[{"Key":"leaderrun/job/lock","ModifyIndex":4},{"Key":"leaderrun/job/lock","ModifyIndex":5}]`},
+		"session: null":                  {create: `null`},
+		"session: no object":             {create: `[]`},
+		"transaction: null":              {txn: `null`},
+		"transaction: no results":        {txn: `{}`},
+		"transaction: null in a list":    {txn: `{"Results":[null],"Errors":[null]}`},
+		"transaction: results are empty": {txn: `{"Results":[{},{}]}`},
+		"transaction: null for a key":    {txn: `{"Results":[{"KV":{"Key":"leaderrun/job/record","ModifyIndex":8}},null]}`},
+		"transaction: no version":        {txn: `{"Results":[{"KV":{"Key":"leaderrun/job/record"}},{"KV":{"Key":"leaderrun/job/lock","ModifyIndex":8,"Session":"s"}}]}`},
+		"transaction: a lock of none":    {txn: `{"Results":[{"KV":{"Key":"leaderrun/job/record","ModifyIndex":8}},{"KV":{"Key":"leaderrun/job/lock","Session":"s"}}]}`},
+		"transaction: another's lock":    {txn: `{"Results":[{"KV":{"Key":"leaderrun/job/record","ModifyIndex":8}},{"KV":{"Key":"leaderrun/job/lock","ModifyIndex":8,"Session":"x"}}]}`},
+	} {
+		d := h.driver(t)
+		_, err := d.Acquire(within(t, backendtest.Patience), claim("job", "a", time.Minute))
+		unknown(t, name, map[string]error{"Acquire": err})
+	}
+	for name, h := range map[string]hostile{"renewal: null": {renew: `[null]`}, "renewal: none": {renew: `[]`}, "renewal: no list": {renew: `{}`}} {
+		agent := hostile{}
+		d := agent.driver(t)
+		g := steps.Acquire(d, claim("job", "a", time.Minute))
+		*d = *h.driver(t)
+		_, err := d.Renew(within(t, 300*time.Millisecond), g)
+		if err == nil {
+			t.Errorf("%s: renewed", name)
+		}
+	}
+	if err := rolledBack(api.TxnErrors{nil, {}}); !errors.Is(err, errAnswer) {
+		t.Errorf("rolled back for no reason: %v", err)
+	}
+}
+
+// TestLargeAnswers: hazard: one answer takes all memory, by its length or by what it becomes; one that breaks the store's bounds a
+// hundred times over is bad enough.
+func TestLargeAnswers(t *testing.T) { // not parallel: it measures what is allocated
+	const mb = 1 << 20
+	long := strings.Repeat("x", 64*mb)
+	elements := "[" + strings.Repeat("{},", 8*mb/3) + "{}]"
+	for name, h := range map[string]hostile{
+		"a long text":       {keys: long},
+		"a long key":        {keys: `[{"Key":"` + long + `"}]`},
+		"many keys":         {keys: elements},
+		"many sessions":     {renew: elements},
+		"a long session":    {create: `{"ID":"` + long + `"}`},
+		"many results":      {txn: `{"Results":` + elements + `}`},
+		"many errors":       {txn: `{"Errors":` + elements + `}`},
+		"deep":              {keys: strings.Repeat("[", 8*mb)},
+		"a very long error": {txn: `{"Results":[{"Check":{"Definition":{"Interval":"` + strings.Repeat("x", mb) + `"}}}]}`},
+	} {
+		d := h.driver(t)
+		before := allocated()
+		_, err := d.Acquire(within(t, backendtest.Patience), claim("job", "a", time.Minute))
+		took := (allocated() - before) / mb
+		if h.renew == "" {
+			unknown(t, name, map[string]error{"Acquire": err})
+		}
+		if took > 64 {
+			t.Errorf("%s: %d MB were allocated", name, took)
+		}
+	}
+	d := hostile{keys: `["` + long + `"]`}.driver(t)
+	before := allocated()
+	if _, err := d.Jobs(within(t, backendtest.Patience)); err == nil || (allocated()-before)/mb > 64 {
+		t.Errorf("Jobs: %.100v, %d MB were allocated", err, (allocated()-before)/mb)
+	}
+}
+
+// allocated returns how many bytes were ever allocated.
+func allocated() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.TotalAlloc
+}
+
+// TestPackedAnswers: hazard: a few kilobytes unfold to gigabytes.
+func TestPackedAnswers(t *testing.T) {
+	t.Parallel()
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	_, _ = io.WriteString(w, "[]")
+	_ = w.Close()
+	d := open(t, silentServer(t, fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nX-Consul-Index: 9\r\nContent-Length: %d\r\n\r\n%s", packed.Len(), &packed)))
+	if _, err := d.Jobs(within(t, backendtest.Patience)); err == nil || !strings.Contains(err.Error(), "invalid character") {
+		t.Errorf("the body was unpacked: %v", err)
+	}
+}
+
+// TestLongHeaders: hazard: headers that do not end, of one answer or of interim ones.
+func TestLongHeaders(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]string{
+		"headers":         "HTTP/1.1 200 OK\r\n" + strings.Repeat("A: b\r\n", 1<<16),
+		"one header":      "HTTP/1.1 200 OK\r\nA: " + strings.Repeat("b", 1<<20),
+		"interim answers": strings.Repeat("HTTP/1.1 103 Early Hints\r\n\r\n", 1<<14),
+		"trailers":        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: A\r\n\r\n0\r\n" + strings.Repeat("A: b\r\n", 1<<16),
+		"chunks":          "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + strings.Repeat("1;"+strings.Repeat("x", 3000)+"\r\n \r\n", 100),
+	} {
+		_, err := open(t, silentServer(t, answer)).Acquire(within(t, 2*time.Second), claim("job", "a", time.Minute))
+		if err == nil || !(strings.Contains(fmt.Sprint(err), "exceeded") || strings.Contains(err.Error(), "too much") || strings.Contains(err.Error(), "long")) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

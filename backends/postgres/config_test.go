@@ -80,7 +80,7 @@ func TestRedacted(t *testing.T) {
 }
 
 // TestWhatIsVerified: nothing by default, as with libpq; but an authority that is named counts, and a password goes in clear
-// text only to a host that was verified.
+// text only to a host whose name was verified.
 func TestWhatIsVerified(t *testing.T) {
 	t.Parallel()
 	ca := "sslrootcert=" + testserver.NewCertificates(t).CA
@@ -94,9 +94,9 @@ func TestWhatIsVerified(t *testing.T) {
 		"sslmode=require": {wire.Must, true, false, false},
 		ca:                {wire.Must, false, true, true},
 		strings.Replace(ca, "sslrootcert", "ca", 1): {wire.Must, false, true, true},
-		"sslmode=require&" + ca:                     {wire.Must, false, false, true},
-		"sslmode=verify-ca&" + ca:                   {wire.Must, false, false, true},
-		"sslmode=verify-ca":                         {wire.Must, false, false, true},
+		"sslmode=require&" + ca:                     {wire.Must, false, false, false},
+		"sslmode=verify-ca&" + ca:                   {wire.Must, false, false, false},
+		"sslmode=verify-ca":                         {wire.Must, false, false, false},
 		"sslmode=verify-full&" + ca:                 {wire.Must, false, true, true},
 		"sslmode=verify-full":                       {wire.Must, false, true, true},
 	} {

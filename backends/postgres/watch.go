@@ -102,12 +102,13 @@ func (d *Driver) rest(ctx context.Context, conn *wire.Conn, job string, listens 
 			return false, ctx.Err()
 		}
 	}
-	for end := time.Now().Add(lookListening); ; {
+	for end := time.Now().Add(lookListening); time.Now().Before(end); { // however much is told of other jobs
 		key, heard, err := conn.Wait(ctx, time.Until(end))
 		if err != nil || !heard || key == keyOf(job) {
 			return heard, err
 		}
 	}
+	return false, nil
 }
 
 // wakes says whether something has changed that a waiter or the holder wants to know: the lease is free, or somebody

@@ -16,8 +16,10 @@ const (
 	caHint     = "?sslrootcert=FILE names the authority that signed the server's certificate, ?server-name= the name in it"
 	certHint   = "this server wants a client certificate that it knows: ?sslcert=FILE&sslkey=FILE"
 	prefixHint = "another program uses this table: choose another ?prefix="
-	userHint   = "the user and password of the backend URL; special characters in them are percent-encoded"
-	asciiHint  = "; a password that is not ASCII is sent as it is, where psql may send another form of the same letters (SASLprep)"
+
+	damagedHint = prefixHint + "; or the row is damaged: who is sure that nobody runs the job deletes the row"
+	userHint    = "the user and password of the backend URL; special characters in them are percent-encoded"
+	asciiHint   = "; a password that is not ASCII is sent as it is, where psql may send another form of the same letters (SASLprep)"
 )
 
 // errReply says that the server answered something else than it was asked.

@@ -83,7 +83,7 @@ func (d *Driver) look(ctx context.Context, conn *wire.Conn, job string) (*state,
 		return &state{missing: true}, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, d.unread(job, err)
 	}
 	s, err := d.state(job, reply)
 	if errors.Is(err, wire.ErrStandby) {

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"crypto/tls"
@@ -124,7 +123,7 @@ func (c *Conn) encrypt(ctx context.Context, cfg *Config) error {
 
 // logIn says who we are, proves it, and waits until the server is ready.
 func (c *Conn) logIn(cfg *Config) error {
-	c.in = &source{Reader: bufio.NewReader(c.conn), room: most}
+	c.in = newSource(c.conn)
 	var o output
 	o.begin(0)
 	o.int32(protocol)

@@ -99,6 +99,8 @@ type source struct {
 	room int64 // in bytes, of the answer that is being read
 }
 
+func newSource(r io.Reader) *source { return &source{Reader: bufio.NewReader(r), room: most} }
+
 // spend takes room away.
 func (s *source) spend(n int64) error {
 	if s.room -= n; s.room < 0 {

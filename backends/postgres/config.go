@@ -150,7 +150,8 @@ func quoteTable(name string) (string, error) {
 }
 
 // secure sets what is verified. As with libpq, nothing is unless the URL says so; but an authority that it names is
-// never ignored, and a password goes in clear text only inside of TLS to a host that was verified.
+// never ignored, and a password goes in clear text only inside of TLS to a host whose name was verified: with verify-ca whoever has
+// a certificate of the same authority would get it.
 func (c *config) secure() error {
 	named := c.files.CA != ""
 	mode := c.mode
@@ -173,7 +174,7 @@ func (c *config) secure() error {
 	if err != nil {
 		return err
 	}
-	c.wire.Security, c.wire.ClearText, c.wire.TLS = wire.Must, verifies, config
+	c.wire.Security, c.wire.ClearText, c.wire.TLS = wire.Must, mode == "verify-full", config
 	if mode == "" || mode == "prefer" {
 		c.wire.Security = wire.Prefer
 	}

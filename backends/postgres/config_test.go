@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"errors"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -80,7 +81,7 @@ func TestRedacted(t *testing.T) {
 }
 
 // TestWhatIsVerified: nothing by default, as with libpq; but an authority that is named counts, and a password goes in clear
-// text only to a host that was verified.
+// text only to a host whose name was verified.
 func TestWhatIsVerified(t *testing.T) {
 	t.Parallel()
 	ca := "sslrootcert=" + testserver.NewCertificates(t).CA
@@ -94,9 +95,9 @@ func TestWhatIsVerified(t *testing.T) {
 		"sslmode=require": {wire.Must, true, false, false},
 		ca:                {wire.Must, false, true, true},
 		strings.Replace(ca, "sslrootcert", "ca", 1): {wire.Must, false, true, true},
-		"sslmode=require&" + ca:                     {wire.Must, false, false, true},
-		"sslmode=verify-ca&" + ca:                   {wire.Must, false, false, true},
-		"sslmode=verify-ca":                         {wire.Must, false, false, true},
+		"sslmode=require&" + ca:                     {wire.Must, false, false, false},
+		"sslmode=verify-ca&" + ca:                   {wire.Must, false, false, false},
+		"sslmode=verify-ca":                         {wire.Must, false, false, false},
 		"sslmode=verify-full&" + ca:                 {wire.Must, false, true, true},
 		"sslmode=verify-full":                       {wire.Must, false, true, true},
 	} {
@@ -143,6 +144,28 @@ func TestVerifyCA(t *testing.T) {
 		p, ok := errors.AsType[*backends.PermanentError](try(options))
 		if !ok || p.Kind != backends.Configuration || p.Hint != caHint {
 			t.Errorf("%s: %v", options, p)
+		}
+	}
+}
+
+// TestPasswordThatIsNotGiven: whoever asks for a password in a way that gives it away is refused, and what mends that is said.
+func TestPasswordThatIsNotGiven(t *testing.T) {
+	t.Parallel()
+	asks := func(kind byte) string {
+		addr, _ := testserver.ByHand(t, func(conn net.Conn) {
+			_, _ = conn.Read(make([]byte, 1<<10))
+			_, _ = conn.Write([]byte{'R', 0, 0, 0, 8, 0, 0, 0, kind})
+		})
+		return addr
+	}
+	for url, hint := range map[string]string{
+		"postgres://u:p@" + asks(3) + "/d?sslmode=disable":       "sslmode=verify-full",
+		"postgres://u:p@" + asks(7) + "/d?sslmode=disable":       "percent-encoded",
+		"postgres://u:p%C2%BD@" + asks(7) + "/d?sslmode=disable": "ASCII",
+	} {
+		_, err := open(t, url).Acquire(t.Context(), newSteady("job"))
+		if p := permanent(err); p.Kind != backends.Credentials || !strings.Contains(p.Hint, hint) || strings.Contains(p.Hint, "ASCII") != (hint == "ASCII") {
+			t.Errorf("%s: %v (%+v)", url, err, p)
 		}
 	}
 }

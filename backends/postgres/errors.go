@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -15,7 +16,10 @@ const (
 	caHint     = "?sslrootcert=FILE names the authority that signed the server's certificate, ?server-name= the name in it"
 	certHint   = "this server wants a client certificate that it knows: ?sslcert=FILE&sslkey=FILE"
 	prefixHint = "another program uses this table: choose another ?prefix="
-	userHint   = "the user and password of the backend URL; special characters in them are percent-encoded"
+
+	damagedHint = prefixHint + "; or the row is damaged: who is sure that nobody runs the job deletes the row"
+	userHint    = "the user and password of the backend URL; special characters in them are percent-encoded"
+	asciiHint   = "; a password that is not ASCII is sent as it is, where psql may send another form of the same letters (SASLprep)"
 )
 
 // errReply says that the server answered something else than it was asked.
@@ -63,17 +67,24 @@ func (d *Driver) answered(e *wire.Error, err error) error {
 		return backends.Misconfigured(prefixHint, "the table %s is not one of leaderrun: %w", d.cfg.prefix, err)
 	}
 	if strings.HasPrefix(e.Code, wire.AuthenticationClass) {
-		return backends.Denied(userHint, err)
+		return backends.Denied(d.userHint(), err)
 	}
 	return err
 }
 
+func (d *Driver) userHint() string {
+	if strings.ContainsFunc(d.cfg.wire.Password, func(r rune) bool { return r >= 0x80 }) {
+		return userHint + asciiHint
+	}
+	return userHint
+}
+
 // untrusted classifies how a connection failed before anything was asked.
 func (d *Driver) untrusted(err error) error {
-	switch {
-	case errors.Is(err, wire.ErrAuthentication):
-		return backends.Denied(userHint, err)
-	case errors.Is(err, wire.ErrNoTLS):
+	if e, ok := errors.AsType[*wire.AuthenticationError](err); ok {
+		return backends.Denied(cmp.Or(e.Remedy, d.userHint()), err)
+	}
+	if errors.Is(err, wire.ErrNoTLS) {
 		return backends.Misconfigured("ssl = on in postgresql.conf, or ?sslmode=disable where nobody can listen", "%w", err)
 	}
 	if _, ok := errors.AsType[*wire.ProtocolError](err); ok && !d.spoken.Load() { // else one reply was broken, and that passes

@@ -44,7 +44,7 @@ func (d *Driver) notes(ctx context.Context) []string {
 
 // Jobs implements backends.Inspector.
 func (d *Driver) Jobs(ctx context.Context) ([]string, error) {
-	batch := []wire.Statement{d.settings(ctx), {SQL: "SELECT pg_is_in_recovery()"}, {SQL: d.sql.jobs}}
+	batch := []wire.Statement{d.settings(ctx), {SQL: "SELECT pg_is_in_recovery()"}, {SQL: d.sql.jobs, List: true}}
 	reply, err := d.client.Ask(ctx, batch, func(r wire.Reply) error {
 		many := func(row wire.Row) bool { return len(row) != 1 }
 		if len(r.Rows) != len(batch) || len(r.Rows[1]) != 1 || slices.ContainsFunc(slices.Concat(r.Rows[1:]...), many) {

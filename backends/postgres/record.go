@@ -1,10 +1,13 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf16"
 
@@ -38,10 +41,25 @@ func (d *Driver) read(ctx context.Context, job string) (*state, error) {
 		return &state{missing: true, server: server{now: time.Now(), at: time.Now()}}, nil
 	}
 	if err != nil {
-		return nil, d.classify(err)
+		return nil, d.unread(job, err)
 	}
 	d.spoken.Store(true)
 	return s, nil
+}
+
+// unread classifies why a row could not be read: one with a value that the server itself cannot turn into what it is asked
+// for, such as a time without an end, will not be readable the next time either.
+func (d *Driver) unread(job string, err error) error {
+	e, ok := errors.AsType[*wire.Error](err)
+	if ok && e.Refused() && (strings.HasPrefix(e.Code, wire.DataClass) || e.Code == wire.NotSupported) {
+		return d.damaged(job, err)
+	}
+	return d.classify(err)
+}
+
+// damaged says that the row of a job is none of leaderrun's, and why.
+func (d *Driver) damaged(job string, why error) error {
+	return backends.Misconfigured(damagedHint, "the table %s has a row of the job %q that leaderrun cannot read: %w", d.cfg.prefix, job, why)
 }
 
 // fields reads the columns of a row one by one, and remembers if one is not what it should be.
@@ -89,14 +107,9 @@ func (d *Driver) state(job string, reply wire.Reply) (*state, error) {
 	echo, recovery := f.text(), f.bool()
 	s.server.identity, s.server.now, s.server.at = f.text(), time.UnixMilli(f.int()), time.Now()
 	s.server.waits = f.bool()
-	version := f.next()
-	s.row = version.Valid
-	s.xmin = f.text()
-	record, holder := f.next(), f.next()
-	s.holder, s.token = holder.Text, f.int()
-	until, beat := f.int(), f.int()
-	s.server.markVersion, s.server.markXmin = f.int(), f.text()
-	mark := f.text()
+	version, xmin, record := f.next(), f.next(), f.next()
+	holder, token, until, beat := f.next(), f.next(), f.next(), f.next()
+	markVersion, markXmin, mark := f.next(), f.next(), f.text()
 	s.server.used = f.bool()
 	if f.wrong || len(f.row) > 0 || echo != keyOf(job) {
 		return nil, errReply
@@ -107,27 +120,51 @@ func (d *Driver) state(job string, reply wire.Reply) (*state, error) {
 	if _, known := originOf(s.server.identity); !known {
 		return nil, errReply
 	}
-	if s.server.markXmin != "" {
+	var err error
+	if s.server.markXmin = markXmin.Text; markXmin.Valid {
+		if s.server.markVersion, err = whole("version", markVersion); err != nil {
+			return nil, backends.Misconfigured("DELETE FROM "+d.cfg.table+" WHERE job = '', after which nobody starts for a while", "the table %s has a mark that leaderrun cannot read: %w", d.cfg.prefix, err)
+		}
 		s.server.mark = readMark(mark)
 		s.server.used = true
 	}
-	if !s.row {
+	if s.row, s.xmin = xmin.Valid, xmin.Text; !s.row {
 		return s, nil
-	}
-	var err error
-	if s.version, err = strconv.ParseInt(version.Text, 10, 64); err != nil {
-		return nil, errReply
-	}
-	if holder.Valid && (s.holder == "" || s.token <= 0) {
-		return nil, backends.Misconfigured("who is sure that nobody runs the job sets holder to NULL", "the table %s has a lease of the job %q that says nothing of who runs it", d.cfg.prefix, job)
 	}
 	if record.Valid {
 		if s.record, err = backends.ParseRecord([]byte(record.Text)); err != nil {
-			return nil, backends.Misconfigured(prefixHint, "the table %s holds no record of leaderrun for the job %q: %w", d.cfg.prefix, job, err)
+			return nil, d.damaged(job, err)
 		}
 	}
-	s.record.Until, s.record.Beat = until, beat
+	var errs [4]error
+	s.version, errs[0] = whole("version", version)
+	s.token, errs[1] = orZero("token", token)
+	s.record.Until, errs[2] = orZero("until", until)
+	s.record.Beat, errs[3] = orZero("beat", beat)
+	if err := cmp.Or(errs[:]...); err != nil {
+		return nil, d.damaged(job, err)
+	}
+	if s.holder = holder.Text; holder.Valid && (s.holder == "" || s.token <= 0) {
+		return nil, backends.Misconfigured("who is sure that nobody runs the job sets holder to NULL", "the table %s has a lease of the job %q that says nothing of who runs it", d.cfg.prefix, job)
+	}
 	return s, nil
+}
+
+// whole reads a column that is a number. Only who changed the row, or the table, by hand has made it something else.
+func whole(column string, v wire.Value) (int64, error) {
+	n, err := strconv.ParseInt(v.Text, 10, 64)
+	if !v.Valid || err != nil {
+		return 0, errors.New("its " + column + " is no number")
+	}
+	return n, nil
+}
+
+// orZero is whole where NULL is 0.
+func orZero(column string, v wire.Value) (int64, error) {
+	if !v.Valid {
+		return 0, nil
+	}
+	return whole(column, v)
 }
 
 // write makes JSON that is ASCII: a database may have an encoding that has not every letter.

@@ -83,7 +83,7 @@ func (d *Driver) look(ctx context.Context, conn *wire.Conn, job string) (*state,
 		return &state{missing: true}, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, d.unread(job, err)
 	}
 	s, err := d.state(job, reply)
 	if errors.Is(err, wire.ErrStandby) {
@@ -102,12 +102,13 @@ func (d *Driver) rest(ctx context.Context, conn *wire.Conn, job string, listens 
 			return false, ctx.Err()
 		}
 	}
-	for end := time.Now().Add(lookListening); ; {
+	for end := time.Now().Add(lookListening); time.Now().Before(end); { // however much is told of other jobs
 		key, heard, err := conn.Wait(ctx, time.Until(end))
 		if err != nil || !heard || key == keyOf(job) {
 			return heard, err
 		}
 	}
+	return false, nil
 }
 
 // wakes says whether something has changed that a waiter or the holder wants to know: the lease is free, or somebody

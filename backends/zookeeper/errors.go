@@ -11,7 +11,7 @@ import (
 	"github.com/leaderrun/leaderrun/internal/backendurl"
 )
 
-const prefixHint = "another program uses these nodes: choose another ?prefix="
+const damagedHint = "another program uses these nodes: choose another ?prefix=; or the node is damaged: who is sure that nobody runs the job deletes it (zkCli.sh deleteall)"
 
 var (
 	// errReply says that the server answered something else than it was asked.

@@ -58,7 +58,7 @@ func (d *Driver) state(k keys, record, lease *wire.Call) (*state, error) {
 	case err == nil:
 		now.exists, now.born, now.written, now.version = true, record.Stat.Czxid, record.Stat.Mzxid, record.Stat.Version
 		if now.record, err = readRecord(record); err != nil {
-			return nil, backends.Misconfigured(prefixHint, "the node %s holds no record of leaderrun: %w", k.record, err)
+			return nil, backends.Misconfigured(damagedHint, "the node %s holds no record of leaderrun: %w", k.record, err)
 		}
 	case !wire.Is(err, wire.NoNode):
 		return nil, d.classify(err)
@@ -79,7 +79,7 @@ func readLabel(k keys, lease *wire.Call) (backends.Label, error) {
 	l, ok := backends.ParseLabel(lease.Data)
 	switch {
 	case !ok:
-		return backends.Label{}, backends.Misconfigured(prefixHint, "the node %s holds no lease of leaderrun", k.lease)
+		return backends.Label{}, backends.Misconfigured(damagedHint, "the node %s holds no lease of leaderrun", k.lease)
 	case lease.Stat.EphemeralOwner == 0 || lease.Stat.Version != 0:
 		return backends.Label{}, backends.Misconfigured("who is sure that nobody runs the job deletes the node", "the node %s was written by hand: it says nothing of who runs the job", k.lease)
 	}

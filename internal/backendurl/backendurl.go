@@ -132,7 +132,7 @@ func (u *URL) setHosts(hosts string, f Form) error {
 		name, port, err := net.SplitHostPort(host)
 		if err != nil { // without a port
 			name, port = strings.Trim(host, "[]"), f.Port
-			if strings.Contains(name, ":") && !strings.HasPrefix(host, "[") {
+			if strings.Contains(name, ":") && !strings.HasPrefix(host, "[") || strings.ContainsAny(name, "[]") {
 				name = ""
 			}
 		}

@@ -9,6 +9,8 @@ var (
 	postgresErrors    = []string{"./backends/postgres", "-run", "TestPermanent"}
 	postgresCancels   = []string{"./backends/postgres", "-run", "TestStandbyAway|TestCancels"}
 	postgresWire      = []string{"./backends/postgres/wire"}
+	postgresHostile   = []string{"./backends/postgres/wire", "-run", "TestLogInInOrder|TestMD5|TestEndless|TestPasswordIsNot"}
+	postgresDamaged   = []string{"./backends/postgres", "-run", "TestDamaged"}
 )
 
 // postgresMutants break the rules of the driver postgres.
@@ -46,5 +48,15 @@ var postgresMutants = []mutant{
 	{"PostgreSQL: the key to cancel by is sent in clear", "backends/postgres/wire/cancel.go", "alike.Security = Must", "alike.Security = Plain", postgresWire},
 	{"PostgreSQL: a server that waits for nobody is asked to cancel", "backends/postgres/table.go", "current_setting('synchronous_standby_names') <> ''", "current_setting('synchronous_standby_names') IS NOT NULL", postgresCancels},
 	{"PostgreSQL: a client that was closed goes on cancelling", "backends/postgres/wire/client.go", "c.leaving.Wait()", "_ = &c.leaving", postgresWire},
+	{"PostgreSQL: a server is ready that has not let us in", "backends/postgres/wire/conn.go", "case auth.phase != admitted && m.kind != 'E':", "case auth.phase > admitted && m.kind != 'E':", postgresHostile},
+	{"PostgreSQL: a server lets us in without knowing the password", "backends/postgres/wire/auth.go", "case kind == authOK && (a.phase == begun || a.phase == challenged):", "case kind == authOK && a.phase > admitted:", postgresHostile},
+	{"PostgreSQL: a log-in begins anew in its middle", "backends/postgres/wire/auth.go", "case a.phase != named || kind == authContinue", "case kind == authContinue", postgresHostile},
+	{"PostgreSQL: SCRAM has one round", "backends/postgres/wire/scram.go", "if n < leastRounds {", "if n < 1 {", postgresHostile},
+	{"PostgreSQL: MD5 goes over the network in clear", "backends/postgres/wire/auth.go", "if !a.secret {", "if a.cfg == nil {", postgresHostile},
+	{"PostgreSQL: an answer has no end", "backends/postgres/wire/message.go", "if s.room -= n; s.room < 0 {", "if s.room -= n; s.room > mostList {", postgresHostile},
+	{"PostgreSQL: notifications are kept without end", "backends/postgres/wire/conn.go", "c.kept > most {", "c.kept < 0 {", postgresHostile},
+	{"PostgreSQL: a password in clear text goes to another name", "backends/postgres/config.go", "wire.Must, mode == \"verify-full\", config", "wire.Must, verifies, config", postgresConfig},
+	{"PostgreSQL: a row that cannot be read is tried for ever", "backends/postgres/record.go", "return nil, d.unread(job, err)", "return nil, d.classify(err)", postgresDamaged},
+	{"PostgreSQL: a row without a version is none", "backends/postgres/record.go", "s.row, s.xmin = xmin.Valid, xmin.Text", "s.row, s.xmin = version.Valid, xmin.Text", postgresDamaged},
 	{"PostgreSQL: a renewal waits behind one that is silent", "backends/postgres/postgres.go", ".Hedge(d.client.Elsewhere)()", ".Hedge(func() {})()", postgresHazards},
 }

@@ -4,9 +4,7 @@ import (
 	"crypto/md5" //nolint:gosec // the server asks for it
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
 	"slices"
-	"strings"
 )
 
 // What an Authentication message asks for.
@@ -20,62 +18,92 @@ const (
 	scramMechanism = "SCRAM-SHA-256"
 )
 
-// ErrAuthentication says that we cannot, or must not, prove who we are in the way that a server asks for.
-var ErrAuthentication = errors.New("authentication")
+// AuthenticationError says that we cannot, or must not, prove who we are in the way that a server asks for.
+type AuthenticationError struct {
+	What   string
+	Remedy string // "": another user or password
+}
 
-type authError struct{ what string }
+func (e *AuthenticationError) Error() string { return e.What }
 
-func (e *authError) Error() string        { return e.what }
-func (e *authError) Is(target error) bool { return target == ErrAuthentication }
+const (
+	remedyClear = "?sslmode=verify-full&sslrootcert=FILE, and &server-name= where the certificate has another name than the host; or password_encryption = 'scram-sha-256' on the server, and the password set anew"
+	remedyMD5   = "?sslmode=verify-full&sslrootcert=FILE, with ssl = on in postgresql.conf; or password_encryption = 'scram-sha-256' there, and the password set anew"
+	remedyScram = "password_encryption = 'scram-sha-256' and, from PostgreSQL 16 on, scram_iterations = 4096 or more, and the password set anew"
+)
+
+// phase is how far a log-in has come. The manual's "Message Flow", "Start-up" has what a server says in each; whatever
+// else it says ends the connection. So nobody is taken for a server that has let us in who has left out a step.
+type phase int
+
+const (
+	named      phase = iota // we have said who we are: the server lets us in, or asks for a proof
+	begun                   // SCRAM was begun: the server's challenge is due
+	challenged              // the challenge was answered: the proof is due that the server knows the password, too
+	proved                  // all proofs were given: the server lets us in
+	admitted                // it has
+)
 
 // authentication is how a connection proves who it is.
 type authentication struct {
-	cfg   *Config
-	tls   bool
-	scram *scram
-	done  bool // SCRAM: the server has proved that it knows the password too
+	cfg    *Config
+	secret bool // nobody can listen: inside of TLS, or on this machine
+	tls    bool
+	phase  phase
+	scram  *scram
 }
 
 // answer reads an Authentication message, and returns the text of the PasswordMessage that answers it; none: nothing
 // is to be said.
 func (a *authentication) answer(m *message) (answer []byte, err error) {
-	switch kind := m.int32(); kind {
-	case authOK:
-		if a.scram != nil && !a.done {
-			return nil, errScram
-		}
-		return nil, nil
-	case authClear:
-		if !a.tls || !a.cfg.ClearText {
-			return nil, &authError{"the server asks for the password in clear text, which is sent only to a host that TLS has verified"}
-		}
-		return a.password(a.cfg.Password)
-	case authMD5:
-		salt := m.take(4)
-		return a.password("md5" + md5Hex(md5Hex(a.cfg.Password+a.cfg.User)+string(salt)))
-	case authSASL:
-		return a.begin(m)
-	case authContinue:
-		if a.scram == nil || a.scram.signature != nil {
-			return nil, unexpected("SCRAM goes on that was not begun")
-		}
+	kind := m.int32()
+	if m.torn {
+		return nil, m.over()
+	}
+	switch {
+	case kind == authOK && (a.phase == begun || a.phase == challenged):
+		return nil, errScram
+	case kind == authOK && a.phase != admitted:
+		a.phase = admitted
+		return nil, m.over()
+	case kind == authContinue && a.phase == begun:
+		a.phase = challenged
 		text, err := a.scram.final(string(m.b))
 		return []byte(text), err
-	case authFinal:
-		if a.scram == nil {
-			return nil, unexpected("SCRAM ends that was not begun")
-		}
-		a.done = true
+	case kind == authFinal && a.phase == challenged:
+		a.phase = proved
 		return nil, a.scram.verify(string(m.b))
-	default:
-		return nil, &authError{"the server asks for a kind of authentication that leaderrun does not know"}
+	case a.phase != named || kind == authContinue || kind == authFinal:
+		return nil, unexpected("an authentication of kind %d out of turn", kind)
 	}
+	switch kind {
+	case authClear:
+		a.phase = proved
+		if !a.tls || !a.cfg.ClearText {
+			return nil, &AuthenticationError{"the server asks for the password in clear text, which is sent only inside of TLS and to a host whose name it has verified", remedyClear}
+		}
+		return a.password(a.cfg.Password, m)
+	case authMD5:
+		a.phase = proved
+		if !a.secret {
+			return nil, &AuthenticationError{"the server asks for MD5, which who listens can turn into the password, and the connection is not encrypted", remedyMD5}
+		}
+		salt := m.take(4)
+		return a.password("md5"+md5Hex(md5Hex(a.cfg.Password+a.cfg.User)+string(salt)), m)
+	case authSASL:
+		a.phase = begun
+		return a.begin(m)
+	}
+	return nil, &AuthenticationError{What: "the server asks for a kind of authentication that leaderrun does not know"}
 }
 
 // password ends a text as the message wants it.
-func (a *authentication) password(text string) ([]byte, error) {
+func (a *authentication) password(text string, m *message) ([]byte, error) {
+	if err := m.over(); err != nil {
+		return nil, err
+	}
 	if a.cfg.Password == "" {
-		return nil, &authError{"the server asks for a password"}
+		return nil, &AuthenticationError{What: "the server asks for a password"}
 	}
 	return append([]byte(text), 0), nil
 }
@@ -87,12 +115,12 @@ func (a *authentication) begin(m *message) ([]byte, error) {
 		offered = append(offered, name)
 	}
 	switch {
+	case m.over() != nil:
+		return nil, m.over()
 	case !slices.Contains(offered, scramMechanism):
-		return nil, &authError{"the server knows no SCRAM-SHA-256, but " + strings.Join(offered, ", ")}
+		return nil, &AuthenticationError{What: "the server asks for SASL without SCRAM-SHA-256"}
 	case a.cfg.Password == "":
-		return nil, &authError{"the server asks for a password"}
-	case a.scram != nil:
-		return nil, unexpected("SCRAM begins a second time")
+		return nil, &AuthenticationError{What: "the server asks for a password"}
 	}
 	a.scram = &scram{password: a.cfg.Password, nonce: rand.Text()}
 	first := a.scram.first()

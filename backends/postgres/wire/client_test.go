@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -38,7 +39,7 @@ func answering(t *testing.T, asked *atomic.Int64, parameters ...string) Config {
 	t.Helper()
 	return fake(t, func(conn net.Conn) {
 		read(conn)
-		send(conn, append(parameters, welcome, process, ready)...)
+		send(conn, slices.Concat([]string{welcome}, parameters, []string{process, ready})...)
 		for len(read(conn)) > 5 { // not the goodbye
 			asked.Add(1)
 			send(conn, parsed, bound, cell, complete, ready)

@@ -1,7 +1,7 @@
 package wire
 
 import (
-	"bufio"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -36,11 +36,12 @@ type Conn struct {
 	addr   string
 	raw    net.Conn // below TLS
 	conn   net.Conn
-	in     *bufio.Reader
+	in     *source
 	pid    int
-	secret int // with pid the key by which to cancel what the connection waits for
-	params map[string]string
-	heard  []string // payloads of notifications that nobody has asked for yet
+	secret int               // with pid the key by which to cancel what the connection waits for
+	params map[string]string // those that somebody asks for, with what the server says of them
+	heard  []string          // payloads of notifications that nobody has asked for yet
+	kept   int               // how much memory they take
 	broken atomic.Bool
 
 	keyed   bool // the server gave pid and secret
@@ -54,13 +55,12 @@ func Dial(ctx context.Context, cfg *Config, addr string) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Conn{addr: addr, raw: raw, conn: raw, params: map[string]string{}}
+	c := newConn(addr, raw)
 	err = c.during(ctx, func() error {
 		if err := c.encrypt(ctx, cfg); err != nil {
 			return err
 		}
-		c.in = bufio.NewReader(c.conn)
-		return c.start(cfg)
+		return c.logIn(cfg)
 	})
 	if err != nil {
 		c.broken.Store(true)
@@ -68,6 +68,10 @@ func Dial(ctx context.Context, cfg *Config, addr string) (*Conn, error) {
 		return nil, fmt.Errorf("%s: %w", addr, err)
 	}
 	return c, nil
+}
+
+func newConn(addr string, raw net.Conn) *Conn {
+	return &Conn{addr: addr, raw: raw, conn: raw, params: map[string]string{"server_version": "", "in_hot_standby": ""}}
 }
 
 // encrypt asks for TLS, if the configuration wants it.
@@ -117,8 +121,9 @@ func (c *Conn) encrypt(ctx context.Context, cfg *Config) error {
 	return nil
 }
 
-// start says who we are and waits until the server is ready.
-func (c *Conn) start(cfg *Config) error {
+// logIn says who we are, proves it, and waits until the server is ready.
+func (c *Conn) logIn(cfg *Config) error {
+	c.in = newSource(c.conn)
 	var o output
 	o.begin(0)
 	o.int32(protocol)
@@ -133,38 +138,54 @@ func (c *Conn) start(cfg *Config) error {
 	if err := c.write(&o); err != nil {
 		return err
 	}
-	auth := &authentication{cfg: cfg, tls: c.Encrypted()}
+	auth := &authentication{cfg: cfg, tls: c.Encrypted(), secret: c.Encrypted() || isLocal(c.raw)}
 	for {
-		m, err := c.receive(nil)
+		m, err := c.in.receive()
 		if err != nil {
 			return err
 		}
-		switch m.kind {
-		case 'R':
-			answer, err := auth.answer(&m)
-			if err != nil {
+		switch {
+		case m.kind == 'R':
+			if err := c.prove(auth, &m); err != nil {
 				return err
 			}
-			if answer != nil {
-				var o output
-				o.begin('p')
-				o.bytes(answer)
-				o.end()
-				if err := c.write(&o); err != nil {
-					return err
-				}
-			}
-		case 'K':
+		case m.kind == 'v': // NegotiateProtocolVersion: we asked for what all know
+			return unexpected("the server does not speak version 3.0 of the protocol")
+		case auth.phase != admitted && m.kind != 'E':
+			return unexpected("a message of type %q before the server has let us in", m.kind)
+		case m.kind == 'K' && !c.keyed:
 			c.pid, c.secret = m.int32(), m.int32()
 			c.keyed = m.over() == nil
-		case 'v': // NegotiateProtocolVersion: we asked for what all know
-			return unexpected("the server does not speak version 3.0 of the protocol")
-		case 'Z':
+		case m.kind == 'Z':
+			if status := m.byte(); m.over() != nil || status != 'I' {
+				return unexpected("the server is ready for something else")
+			}
 			return nil
 		default:
-			return unexpected("a message of type %q at the beginning", m.kind)
+			if meant, err := c.aside(&m, nil); err != nil || meant {
+				return cmp.Or(err, unexpected("a message of type %q at the beginning", m.kind))
+			}
 		}
 	}
+}
+
+// prove answers an Authentication message.
+func (c *Conn) prove(auth *authentication, m *message) error {
+	answer, err := auth.answer(m)
+	if err != nil || answer == nil {
+		return err
+	}
+	var o output
+	o.begin('p')
+	o.bytes(answer)
+	o.end()
+	return c.write(&o)
+}
+
+// isLocal says whether a connection does not leave this machine.
+func isLocal(conn net.Conn) bool {
+	addr, ok := conn.RemoteAddr().(*net.TCPAddr)
+	return ok && addr.IP.IsLoopback()
 }
 
 // Ask runs statements in one transaction that is over when it returns, in one round trip. An error that is an *Error
@@ -172,8 +193,12 @@ func (c *Conn) start(cfg *Config) error {
 func (c *Conn) Ask(ctx context.Context, batch []Statement) (Reply, error) {
 	var o output
 	c.cancels = false
+	room := int64(most)
 	for _, s := range batch {
 		c.cancels = c.cancels || s.Cancel
+		if s.List {
+			room = mostList
+		}
 		if err := o.statement(s); err != nil {
 			return Reply{}, err // nothing was sent
 		}
@@ -183,6 +208,7 @@ func (c *Conn) Ask(ctx context.Context, batch []Statement) (Reply, error) {
 	var reply Reply
 	var answer *Error
 	err := c.during(ctx, func() (err error) {
+		c.in.room = room
 		if err = c.write(&o); err == nil {
 			answer, err = c.batch(len(batch), &reply)
 		}
@@ -221,7 +247,7 @@ func (c *Conn) batch(statements int, reply *Reply) (answer *Error, err error) {
 		case answer != nil || complete:
 			return nil, unexpected("a message of type %q after the end of a batch", m.kind)
 		case m.kind == 'D' && at%len(want) == 2:
-			row, err := m.row()
+			row, err := c.in.row(&m)
 			if err != nil {
 				return nil, err
 			}
@@ -242,6 +268,7 @@ func (c *Conn) batch(statements int, reply *Reply) (answer *Error, err error) {
 func (c *Conn) Wait(ctx context.Context, limit time.Duration) (payload string, told bool, err error) {
 	err = c.during(ctx, func() error {
 		end := time.Now().Add(limit)
+		c.in.room = most
 		for len(c.heard) == 0 {
 			if err := c.await(ctx, end); err != nil {
 				if errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() == nil {
@@ -249,12 +276,12 @@ func (c *Conn) Wait(ctx context.Context, limit time.Duration) (payload string, t
 				}
 				return err
 			}
-			m, err := c.receiveOne(nil)
+			m, err := c.in.receive()
 			if err != nil {
 				return err
 			}
-			if m.kind != 0 {
-				return unexpected("a message of type %q that nobody asked for", m.kind)
+			if meant, err := c.aside(&m, nil); err != nil || meant {
+				return cmp.Or(err, unexpected("a message of type %q that nobody asked for", m.kind))
 			}
 		}
 		return nil
@@ -267,6 +294,7 @@ func (c *Conn) Wait(ctx context.Context, limit time.Duration) (payload string, t
 	}
 	payload = c.heard[0]
 	c.heard = c.heard[1:]
+	c.kept -= perMessage + len(payload)
 	return payload, true, nil
 }
 
@@ -294,43 +322,47 @@ func (c *Conn) deadline(ctx context.Context, end time.Time) {
 // receive reads the next message that is meant for who asked.
 func (c *Conn) receive(reply *Reply) (message, error) {
 	for {
-		m, err := c.receiveOne(reply)
-		if err != nil || m.kind != 0 {
+		m, err := c.in.receive()
+		if err != nil {
+			return message{}, err
+		}
+		if meant, err := c.aside(&m, reply); err != nil || meant {
 			return m, err
 		}
 	}
 }
 
-// receiveOne reads a message, and deals with those that a server may send at any time: they come back with kind 0.
-func (c *Conn) receiveOne(reply *Reply) (message, error) {
-	m, err := receive(c.in)
-	if err != nil {
-		return message{}, err
-	}
+// aside deals with what a server may send at any time, or else says that a message is meant for who asked.
+func (c *Conn) aside(m *message, reply *Reply) (meant bool, err error) {
 	switch m.kind {
 	case 'N', 'E':
-		report, err := m.report()
+		report, err := c.in.report(m)
 		switch {
 		case err != nil:
-			return message{}, err
+			return false, err
 		case m.kind == 'E':
-			return message{}, report
+			return false, report
 		case reply != nil:
 			reply.Notices = append(reply.Notices, report)
 		}
+		return false, nil
 	case 'S':
-		name := m.text()
-		c.params[name] = m.text()
-		return message{}, m.over()
+		name, value := m.text(), m.text()
+		if _, asked := c.params[name]; asked {
+			c.params[name] = clip(value)
+		}
+		return false, m.over()
 	case 'A':
 		m.int32() // the process that notifies
 		m.text()  // the channel: we listen to one
-		c.heard = append(c.heard, m.text())
-		return message{}, m.over()
-	default:
-		return m, nil
+		payload := m.text()
+		c.heard = append(c.heard, payload)
+		if c.kept += perMessage + len(payload); c.kept > most {
+			return false, unexpected("more notifications than anybody listens to")
+		}
+		return false, m.over()
 	}
-	return message{}, nil
+	return true, nil
 }
 
 func (c *Conn) write(o *output) error {

@@ -63,7 +63,7 @@ func TestReply(t *testing.T) {
 	t.Parallel()
 	c := dial(t, fake(t, func(conn net.Conn) {
 		read(conn)
-		send(conn, "Sserver_version\x0015.9\x00", "Sin_hot_standby\x00off\x00", welcome, process, ready)
+		send(conn, welcome, "Sserver_version\x0015.9\x00", "Sin_hot_standby\x00off\x00", process, ready)
 		read(conn)
 		send(conn, "A\x00\x00\x00\x01channel\x00payload\x00", parsed, bound, "NSWARNUNG\x00VWARNING\x00C01000\x00MText\x00RSomewhere\x00\x00",
 			cell, "D\x00\x02\xff\xff\xff\xff\x00\x00\x00\x00", complete, parsed, bound, "CUPDATE 0\x00", "Sx\x00y\x00", ready)

@@ -2,15 +2,27 @@ package wire
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"io"
 	"math"
+	"slices"
 	"strings"
 )
 
-// largest is the size in bytes of the largest message that is taken from a server. A record has a few kilobytes.
-const largest = 16 << 20
+// What the answer to one request may take of memory in bytes, whatever a server sends. A record has a few kilobytes. A list
+// has more room, of which there is one at a time.
+const (
+	most     = 2 << 20
+	mostList = 8 << 20
+
+	perMessage = 80 // beside its text, for what is made of it
+	perColumn  = 32
+	perReport  = 128
+
+	longestText = 1000 // of an error, in bytes: it is shown to people
+)
 
 // output collects messages to be sent at once.
 type output struct {
@@ -81,18 +93,37 @@ type message struct {
 	input
 }
 
-// receive reads one message.
-func receive(r *bufio.Reader) (message, error) {
+// source is where the messages of a server come from, no more of them than there is room for: what never ends is an error.
+type source struct {
+	*bufio.Reader
+	room int64 // in bytes, of the answer that is being read
+}
+
+func newSource(r io.Reader) *source { return &source{Reader: bufio.NewReader(r), room: most} }
+
+// spend takes room away.
+func (s *source) spend(n int64) error {
+	if s.room -= n; s.room < 0 {
+		return unexpected("the server's answer is too long")
+	}
+	return nil
+}
+
+// receive reads one message. What it says takes its size once more.
+func (s *source) receive() (message, error) {
 	var head [5]byte
-	if _, err := io.ReadFull(r, head[:]); err != nil {
+	if _, err := io.ReadFull(s, head[:]); err != nil {
 		return message{}, err
 	}
 	size := int64(binary.BigEndian.Uint32(head[1:])) - 4
-	if size < 0 || size > largest {
+	if size < 0 || size > mostList {
 		return message{}, unexpected("a message of %d bytes is not one of PostgreSQL", size)
 	}
+	if err := s.spend(2*size + perMessage); err != nil {
+		return message{}, err
+	}
 	body := make([]byte, size)
-	if _, err := io.ReadFull(r, body); err != nil {
+	if _, err := io.ReadFull(s, body); err != nil {
 		if errors.Is(err, io.EOF) {
 			err = io.ErrUnexpectedEOF
 		}
@@ -139,13 +170,13 @@ func (i *input) int32() int {
 }
 
 func (i *input) text() string {
-	before, after, found := strings.Cut(string(i.b), "\x00")
+	before, after, found := bytes.Cut(i.b, []byte{0})
 	if !found {
 		i.b, i.torn = nil, true
 		return ""
 	}
-	i.b = i.b[len(i.b)-len(after):]
-	return before
+	i.b = after
+	return string(before)
 }
 
 // over returns an error if the message was shorter or longer than what was read of it.
@@ -157,12 +188,16 @@ func (m *message) over() error {
 }
 
 // row reads a DataRow.
-func (m *message) row() (Row, error) {
+func (s *source) row(m *message) (Row, error) {
 	n := m.int16()
-	if n < 0 {
+	if n < 0 || n > len(m.b)/4 { // each has a length
 		m.torn = true
+		return nil, m.over()
 	}
-	var row Row
+	if err := s.spend(int64(n) * perColumn); err != nil {
+		return nil, err
+	}
+	row := slices.Grow(Row(nil), n)
 	for range n {
 		var v Value
 		if size := m.int32(); size != -1 {
@@ -177,14 +212,17 @@ func (m *message) row() (Row, error) {
 }
 
 // report reads an ErrorResponse or a NoticeResponse.
-func (m *message) report() (*Error, error) {
+func (s *source) report(m *message) (*Error, error) {
+	if err := s.spend(perReport); err != nil {
+		return nil, err
+	}
 	e := new(Error)
 	for {
 		field := m.byte()
 		if field == 0 {
 			return e, m.over()
 		}
-		text := m.text()
+		text := clip(m.text())
 		switch field {
 		case 'S': // in the server's language
 			if e.Severity == "" {
@@ -204,4 +242,12 @@ func (m *message) report() (*Error, error) {
 			e.Routine = text
 		}
 	}
+}
+
+// clip cuts a text that nobody would read to the end.
+func clip(text string) string {
+	if len(text) <= longestText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:longestText], "") + "…"
 }

@@ -6,19 +6,24 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 )
 
-// mostRounds bounds the work that a server may ask for: PostgreSQL asks for 4096 rounds unless it is configured.
-const mostRounds = 1 << 20
+// The work that a server may ask for. Our proof is as hard to turn into the password as it has rounds, and goes to whoever
+// asks: RFC 7677 wants 4096 at least, which is what PostgreSQL asks for unless it is configured.
+const (
+	leastRounds = 4096
+	mostRounds  = 1 << 20
+)
 
 var errScram = errors.New("the server does not prove that it knows the password")
 
 // scram is one exchange of SCRAM-SHA-256 (RFC 5802, RFC 7677) without channel binding.
 //
-// A password is taken as it is, byte by byte. RFC 5802 would have it normalized by SASLprep, which changes nothing in
-// ASCII and little in what people type elsewhere.
+// A password is taken as it is, byte by byte, as libpq takes one that it cannot prepare. RFC 5802 would have it normalized by
+// SASLprep, which changes nothing in ASCII and little in what people type elsewhere; what it changes is refused by the server.
 type scram struct {
 	user, password string
 	nonce          string // ours
@@ -45,8 +50,11 @@ func (s *scram) final(challenge string) (string, error) {
 	}
 	salt, err := base64.StdEncoding.DecodeString(salted)
 	n, errRounds := strconv.Atoi(rounds)
-	if err != nil || errRounds != nil || n < 1 || n > mostRounds || !strings.HasPrefix(nonce, s.nonce) || nonce == s.nonce {
+	if err != nil || len(salt) == 0 || errRounds != nil || n < 1 || n > mostRounds || !strings.HasPrefix(nonce, s.nonce) || nonce == s.nonce {
 		return "", unexpected("the challenge of SCRAM-SHA-256 is not acceptable")
+	}
+	if n < leastRounds {
+		return "", &AuthenticationError{fmt.Sprintf("the server asks for SCRAM with an iteration count of %d: less than %d gives the password away", n, leastRounds), remedyScram}
 	}
 	key, err := pbkdf2.Key(sha256.New, s.password, salt, n, sha256.Size)
 	if err != nil {

@@ -36,8 +36,8 @@ type Config struct {
 	// CancelLimit is how long it may take to tell a server that nobody waits for a batch any more; 0: a second.
 	CancelLimit time.Duration
 
-	// ClearText allows the password to be sent as it is, inside of TLS, if the server asks for that. Without a verified
-	// certificate whoever answers gets it.
+	// ClearText allows the password to be sent as it is, inside of TLS, if the server asks for that. Without a certificate whose
+	// name is verified whoever answers gets it.
 	ClearText bool
 }
 
@@ -49,6 +49,9 @@ type Statement struct {
 	// Cancel says that the server is told when nobody waits for the batch any more. It is for what may wait on the server
 	// without a limit, with locks that it holds, and costs a connection.
 	Cancel bool
+
+	// List says that the answer may have many rows.
+	List bool
 }
 
 // Value is the text of a parameter or of a column. The zero Value is NULL.

@@ -16,8 +16,12 @@ import (
 )
 
 const (
-	// maxFrame is the longest reply that is read. A server sends 1 MB at most, unless jute.maxbuffer is raised.
-	maxFrame = 64 << 20
+	// How long in bytes what a server sends may be: what opens a session, a reply, and a list of names. A server takes nodes of 1 MB
+	// at most, unless jute.maxbuffer is raised, and no record comes near it.
+	maxOpening = 1 << 10
+	maxFrame   = 1<<20 + 1<<12
+	maxList    = 4 << 20
+
 	// The numbers of what is no reply to a numbered request (ClientCnxn).
 	xidEvent int32 = -1
 	xidPing  int32 = -2
@@ -46,7 +50,9 @@ type Conn struct {
 	xid     int32
 	waiting []*Call // for replies, in the order of the requests
 	pings   []*Call
-	quiet   time.Time // since when the oldest request waits, or the last reply came
+	watches map[string]int // events that may come, by path: a watch tells once
+	proving bool           // the answer to a password may come
+	quiet   time.Time      // since when the oldest request waits, or the last reply came
 	retired bool
 	err     error // why it is dead
 	dead    chan struct{}
@@ -56,7 +62,7 @@ type Conn struct {
 // that there is no such session; after any other error it is not known whether there is a new one, which nobody uses and
 // which expires.
 func Dial(ctx context.Context, addr string, cfg Config, s Session) (*Conn, error) {
-	c := &Conn{Addr: addr, event: cfg.Event, dead: make(chan struct{})}
+	c := &Conn{Addr: addr, event: cfg.Event, watches: map[string]int{}, dead: make(chan struct{})}
 	if err := c.open(ctx, cfg, s); err != nil {
 		if ctxErr := ctx.Err(); ctxErr != nil {
 			err = fmt.Errorf("%w (%w)", ctxErr, err)
@@ -118,7 +124,7 @@ func (c *Conn) connect(cfg Config, s Session) error {
 	if _, err := c.net.Write(e.b); err != nil {
 		return err
 	}
-	frame, err := c.frame()
+	frame, err := c.frame(maxOpening)
 	if err != nil {
 		if cfg.TLS == nil {
 			err = backendurl.Opening(err, false)
@@ -154,6 +160,7 @@ func (c *Conn) authenticate(cfg Config) error {
 		e.string("digest")
 		e.string(cfg.User + ":" + cfg.Password)
 	})
+	c.proving = true
 	_, err := c.net.Write(e.b)
 	return err
 }
@@ -200,6 +207,9 @@ func (c *Conn) send(ctx context.Context, calls []*Call) error {
 		c.quiet = time.Now()
 	}
 	for _, call := range calls {
+		if call.Op.watch {
+			c.watches[call.Op.path]++
+		}
 		if call.Op.code == opPing {
 			call.xid = xidPing
 			c.pings = append(c.pings, call)
@@ -225,7 +235,7 @@ func (c *Conn) send(ctx context.Context, calls []*Call) error {
 // read takes replies and events until the connection ends.
 func (c *Conn) read() {
 	for {
-		frame, err := c.frame()
+		frame, err := c.frame(maxList)
 		if err == nil {
 			err = c.handle(frame)
 		}
@@ -236,13 +246,14 @@ func (c *Conn) read() {
 	}
 }
 
-func (c *Conn) frame() ([]byte, error) {
+// frame reads one message of at most so many bytes, of which only a list may be longer than maxFrame.
+func (c *Conn) frame(most int32) ([]byte, error) {
 	var length [4]byte
 	if _, err := io.ReadFull(c.reader, length[:]); err != nil {
 		return nil, err
 	}
 	n := int32(binary.BigEndian.Uint32(length[:])) //nolint:gosec // the same bits
-	if n < 0 || n > maxFrame {
+	if n < 0 || n > most || n > maxFrame && !c.lists() {
 		return nil, &ProtocolError{What: fmt.Sprintf("a frame of %d bytes", n)}
 	}
 	frame := make([]byte, n)
@@ -250,7 +261,14 @@ func (c *Conn) frame() ([]byte, error) {
 	return frame, err
 }
 
-// handle takes one message.
+// lists says whether the next reply is one to GetChildren.
+func (c *Conn) lists() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.waiting) > 0 && c.waiting[0].Op.code == opGetChildren
+}
+
+// handle takes one message. What nobody waits for ends the connection: so nothing goes on for ever.
 func (c *Conn) handle(frame []byte) error {
 	d := &decoder{b: frame}
 	xid, _, code := d.int32(), d.int64(), Code(d.int32())
@@ -262,15 +280,22 @@ func (c *Conn) handle(frame []byte) error {
 		e := Event{Kind: EventKind(d.int32())}
 		_ = d.int32() // the state of the session
 		e.Path = d.string()
+		if d.err == nil && !c.watched(e.Path) {
+			d.fail("an event that nobody watches for")
+		}
 		if d.err == nil && c.event != nil {
 			c.event(e)
 		}
 		return d.err
 	case xidAuth:
-		if code != codeOK {
+		switch {
+		case !c.proving:
+			d.fail("an answer to what was not asked")
+		case code != codeOK:
 			return &Error{Code: code}
 		}
-		return nil
+		c.proving = false
+		return d.err
 	}
 	call := c.next(xid)
 	if call == nil {
@@ -285,6 +310,19 @@ func (c *Conn) handle(frame []byte) error {
 	close(call.done)
 	c.hangUpIfUnused()
 	return nil
+}
+
+// watched says whether a watch is set on a path, which is gone then.
+func (c *Conn) watched(path string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.watches[path]
+	if n > 1 {
+		c.watches[path] = n - 1
+	} else {
+		delete(c.watches, path)
+	}
+	return n > 0
 }
 
 // next returns the call that a reply is for: the oldest, or none.

@@ -88,13 +88,16 @@ func (d *decoder) buffer() []byte {
 
 func (d *decoder) string() string { return string(d.buffer()) }
 
+// maxItems is how long a list may be: an item takes more memory than bytes on its way.
+const maxItems = 100_000
+
 // count reads the length of a list whose items have at least so many bytes each.
 func (d *decoder) count(least int) int {
 	n := int(d.int32())
 	switch {
 	case n == -1:
 		return 0
-	case n < 0 || n > len(d.b)/least:
+	case n < 0 || n > len(d.b)/least || n > maxItems:
 		d.fail("a list of %d items where %d bytes are left", n, len(d.b))
 		return 0
 	}

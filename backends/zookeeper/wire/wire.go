@@ -8,6 +8,7 @@
 package wire
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -228,11 +229,15 @@ func (c *Call) decode(d *decoder) {
 	case opExists, opSetData:
 		c.Stat = d.stat()
 	case opGetChildren:
-		for range d.count(4) {
+		n := d.count(4)
+		c.Children = slices.Grow(c.Children, n)
+		for range n {
 			c.Children = append(c.Children, d.string())
 		}
 	case opGetACL:
-		for range d.count(12) {
+		n := d.count(12)
+		c.ACL = slices.Grow(c.ACL, n)
+		for range n {
 			c.ACL = append(c.ACL, ACL{Perms: d.int32(), Scheme: d.string(), ID: d.string()})
 		}
 		c.Stat = d.stat()
@@ -246,6 +251,7 @@ func (c *Call) decode(d *decoder) {
 // decodeMulti reads the results of a Multi. Of one that failed they are errors all: those before the first that failed
 // say OK, those after it that they were not tried.
 func (c *Call) decodeMulti(d *decoder) {
+	failed := false // a result is that of a failure
 	for i := 0; ; i++ {
 		code := d.int32()
 		done := d.bool()
@@ -256,6 +262,9 @@ func (c *Call) decodeMulti(d *decoder) {
 		case done && i < len(c.Op.ops):
 			d.fail("a multi with %d results for %d operations", i, len(c.Op.ops))
 			return
+		case done && failed && c.Err == nil:
+			d.fail("a multi that has failed for nothing")
+			return
 		case done:
 			return
 		case i >= len(c.Op.ops), code != opError && code != c.Op.ops[i].code:
@@ -265,6 +274,7 @@ func (c *Call) decodeMulti(d *decoder) {
 		var s Stat
 		switch code {
 		case opError:
+			failed = true
 			if e := Code(d.int32()); e != codeOK && e != codeNotTried && c.Err == nil {
 				c.Err = &Error{Code: e, Index: i, Path: c.Op.ops[i].path}
 			}

@@ -134,7 +134,7 @@ func TestEventBetweenReplies(t *testing.T) {
 		s.reply(xidPing, codeOK, nil)
 		s.reply(two, codeOK, node("x", 1))
 	}).addr, func(e Event) { events <- e })
-	watch, read := NewCall(Exists("/a", true)), NewCall(GetData("/a"))
+	watch, read := NewCall(Exists("/before", true)), NewCall(WatchData("/between"))
 	ping := NewCall(Ping())
 	if err := c.Do(t.Context(), watch, read, ping); err != nil || watch.Err != nil || string(read.Data) != "x" {
 		t.Fatalf("%v, %v, %q", err, watch.Err, read.Data)

@@ -1,0 +1,80 @@
+package postgres
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/postgres/wire"
+)
+
+// FuzzRow: a row is read, or named as damaged; no lease is anybody's without a token, and a record is written as it was read.
+func FuzzRow(f *testing.F) {
+	const record = `{"job":"job","token":1700000000001,"holder":{"id":"x","host":"h"},"ttl":15000,"granted":1700000000001,"until":0,"beat":0,"released":0,` +
+		`"tick":{"tick":1700000000,"state":"claimed","claimant":{"id":"x"}},"schedule":{"by":{"id":"x"}},"runs":[{"token":1700000000001,"holder":{"id":"x"},"state":"claimed"}]}`
+	f.Add("7", record, "x", "1700000000001", "1700000015001", "3", "9", `{"identity":"7000000000000000000:00000001:1700000000000000","longest":30000}`, uint8(0))
+	f.Add("7", "null", "", "-1", "infinity", "", "", "", uint8(0))
+	f.Add("", "", "", "", "", "", "", "", uint8(0xff))
+	d := open(f, "postgres://u@h")
+	f.Fuzz(func(t *testing.T, version, record, holder, token, until, beat, markVersion, mark string, null uint8) {
+		columns := columnsOf("job")
+		names := []string{"version", "record", "holder", "token", "until", "beat", "mark version", "mark"}
+		for i, text := range []string{version, record, holder, token, until, beat, markVersion, mark} {
+			if columns[names[i]] = wire.Text(text); null>>i&1 == 1 {
+				columns[names[i]] = wire.Value{}
+			}
+		}
+		s, err := d.state("job", replyOf(columns))
+		if err != nil {
+			if p := permanent(err); p.Kind != backends.Configuration || p.Hint == "" {
+				t.Errorf("%v", err)
+			}
+			return
+		}
+		if v := s.view(0); v.Lease != nil && (v.Lease.Holder == "" || v.Lease.Token <= 0 || v.Lease.Left <= 0) {
+			t.Errorf("a lease %+v", v.Lease)
+		}
+		_ = s.bounded()
+		_, _ = s.server.admit(time.Minute)
+		again, err := backends.ParseRecord([]byte(write(s.record)))
+		if err != nil || !bytes.Equal(backends.Marshal(again), backends.Marshal(s.record)) {
+			t.Errorf("%+v is read again as %+v, %v", s.record, again, err)
+		}
+	})
+}
+
+// FuzzURL: a URL is taken, and its redacted form says the same, or it is refused; neither shows a password.
+func FuzzURL(f *testing.F) {
+	for _, rest := range []string{
+		"h", "h:7/d", "a,b:7,[::1]/d?prefix=jobs", "h/a%2Fb?prefix=My.ta%22ble&sslmode=require&longest-ttl=1m", "h/d?user=v", "h?sslmode=verify-full&server-name=n",
+		"%2Frun%2Fpostgresql/d", "h,", "h:0", "h/d/x", "h?prefix=a.b.c", "@h", "h?sslmode=allow", "h?longest-ttl=1e300d",
+	} {
+		f.Add(rest)
+	}
+	f.Fuzz(func(t *testing.T, rest string) {
+		const password = "hunter2"
+		if strings.Contains(rest, password) || strings.Contains(rest, "ca=") || strings.Contains(rest, "cert=") || strings.Contains(rest, "key=") {
+			t.Skip("no file is read")
+		}
+		c, err := parseURL("postgres://u:" + password + "@" + rest)
+		if err != nil {
+			p, ok := errors.AsType[*backends.PermanentError](err)
+			if !ok || strings.Contains(p.Error()+p.Hint, password) {
+				t.Errorf("%v (%+v)", err, p)
+			}
+			return
+		}
+		shown := c.url.Redacted()
+		if strings.Contains(shown, password) || len(c.wire.Addrs) == 0 || c.table == "" || c.longest <= 0 {
+			t.Errorf("%s: %+v", shown, c)
+		}
+		again, err := parseURL(shown)
+		if err != nil || strings.Join(again.wire.Addrs, ",") != strings.Join(c.wire.Addrs, ",") || again.table != c.table || again.wire.Database != c.wire.Database ||
+			again.wire.User != c.wire.User || again.wire.Security != c.wire.Security || again.longest != c.longest {
+			t.Errorf("%s is read as %+v, want %+v: %v", shown, again, c, err)
+		}
+	})
+}

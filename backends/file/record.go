@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
-	"syscall"
 
 	"github.com/leaderrun/leaderrun/backends"
 )
@@ -22,7 +21,7 @@ import (
 // file guard its token. Anything else that cannot be read stops the job until somebody has looked.
 func (p paths) load() (backends.Record, error) {
 	var r backends.Record
-	text, err := os.ReadFile(p.record)
+	text, err := p.read(p.record)
 	if errors.Is(err, fs.ErrNotExist) {
 		return r, nil
 	}
@@ -74,7 +73,10 @@ func (p paths) replace(r backends.Record, durable bool) (err error) {
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(p.tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW, fileMode)
+	if err := os.Remove(p.tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return permanent(err)
+	}
+	f, err := p.open(p.tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL) // never through another's link
 	if err != nil {
 		return permanent(err)
 	}
@@ -121,7 +123,7 @@ const (
 func beatOf(r backends.Record) beat { return beat{r.Token, r.Beat, r.Until, r.TTL} }
 
 func (p paths) writeBeat(b beat) error {
-	f, err := openLock(p.beat, os.O_CREATE)
+	f, err := p.open(p.beat, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return err
 	}
@@ -133,7 +135,7 @@ func (p paths) writeBeat(b beat) error {
 
 // readBeat reads the last renewal. The holder may be writing it: a sum that does not match is looked at again.
 func (p paths) readBeat() (beat, bool) {
-	f, err := os.Open(p.beat)
+	f, err := p.open(p.beat, os.O_RDONLY)
 	if err != nil {
 		return beat{}, false
 	}
@@ -161,7 +163,7 @@ func parseBeat(line string) (beat, bool) {
 
 // jobOf returns the name of the job that a record file belongs to, "" for a record that was lost.
 func (d *Driver) jobOf(file string) (string, error) {
-	text, err := os.ReadFile(filepath.Join(d.dir, file))
+	text, err := d.trusts.read(filepath.Join(d.dir, file))
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(text) == 0 {
 		return "", nil
 	}

@@ -2,6 +2,9 @@ package file
 
 import (
 	"errors"
+	"fmt"
+	"hash/crc32"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -210,4 +213,78 @@ func TestTreeOutlivesTheLockFile(t *testing.T) {
 	}
 	steps.Finish(d, g) // its tree is dead
 	steps.Finish(other, steps.Acquire(other, claimFor("job")))
+}
+
+// From a token that cannot be counted up the next one would be lower.
+func TestTokenThatCannotBe(t *testing.T) {
+	const largest = `{"job":"job","holder":"h","token":9223372036854775807}`
+	t.Run("record", func(t *testing.T) {
+		d := openDir(t, t.TempDir())
+		text := `{"job":"job","holder":{"id":"h"},"token":9223372036854775807,"released":9223372036854775807}`
+		if err := os.WriteFile(d.paths("job").record, []byte(text), fileMode); err != nil {
+			t.Fatal(err)
+		}
+		_, err := d.Acquire(t.Context(), claimFor("job"))
+		wantMisconfigured(t, err, "job.json is damaged: its token cannot be 9223372036854775807", "remove it")
+	})
+	t.Run("lock", func(t *testing.T) {
+		d := openDir(t, t.TempDir())
+		if err := os.WriteFile(d.paths("job").lock, []byte(largest), fileMode); err != nil {
+			t.Fatal(err)
+		}
+		_, err := d.Acquire(t.Context(), claimFor("job"))
+		wantMisconfigured(t, err, "job.lock is damaged: its token cannot be 9223372036854775807", "remove it")
+	})
+}
+
+// A line of any text is a renewal that was written, or none.
+func FuzzBeat(f *testing.F) {
+	line := func(b beat) string {
+		text := fmt.Sprintf(beatFormat, b.Token, b.Beat, b.Until, b.TTL)
+		return fmt.Sprintf("%s %08x", text, crc32.ChecksumIEEE([]byte(text)))
+	}
+	f.Add(line(beat{1, 2, 3, 4}), int64(1), int64(2), int64(3), int64(4))
+	f.Add("", int64(-1), int64(1<<62), int64(0), int64(1<<53))
+	f.Add("1 2 3 4 5 deadbeef", int64(1<<53-1), int64(1<<53-1), int64(1<<53-1), int64(1))
+	f.Fuzz(func(t *testing.T, text string, token, n, until, ttl int64) {
+		if b, ok := parseBeat(text); ok && !b.fits() {
+			t.Errorf("%q is %+v", text, b)
+		}
+		want := beat{token, n, until, ttl}
+		padded := fmt.Sprintf("%-*s\n", beatLength-1, line(want))
+		if got, ok := parseBeat(padded); ok != want.fits() || ok && (got != want || len(padded) != beatLength) {
+			t.Errorf("%+v is written as %q and read as %+v, %v", want, padded, got, ok)
+		}
+	})
+}
+
+// No URL panics, and one that is taken names an absolute directory, and is the same when it is written again.
+func FuzzURL(f *testing.F) {
+	for _, text := range []string{
+		"file:", "file:///var/lib/x", "file:/a%20b", "file:///a?trust=shared", "file:dir", "file://h/x", "file:///x?y=z", "file:///x#y",
+		"file:///a/../b//c", "file://user:p@/x", "FILE:///x",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		u, err := url.Parse(text)
+		if err != nil {
+			return
+		}
+		dir, trusts, err := directory(u)
+		if err != nil {
+			return
+		}
+		if dir == "" {
+			return
+		}
+		d := &Driver{dir: dir, trusts: trusts}
+		again, err := url.Parse(d.Redacted())
+		if err != nil || !filepath.IsAbs(dir) {
+			t.Fatalf("%q is %q: %v", text, dir, err)
+		}
+		if to, too, err := directory(again); to != dir || too != trusts || err != nil {
+			t.Errorf("%q is %q, and %s is %q (%v)", text, dir, again, to, err)
+		}
+	})
 }

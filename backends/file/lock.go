@@ -5,12 +5,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
 )
 
 // lease is a lock that this process has been granted.
@@ -207,7 +210,7 @@ type owner struct {
 }
 
 // readOwner returns what a lock file says; the zero owner if it says nothing that makes sense. An error says
-// that it could not be read.
+// that it could not be read, or that its token cannot be counted up.
 func readOwner(f *os.File) (owner, error) {
 	text := make([]byte, 4096)
 	n, err := f.ReadAt(text, 0)
@@ -217,6 +220,10 @@ func readOwner(f *os.File) (owner, error) {
 	var o owner
 	if json.Unmarshal(bytes.TrimRight(text[:n], "\x00"), &o) != nil {
 		o = owner{}
+	}
+	if o.Token < 0 || o.Token > backends.MaxToken {
+		return owner{}, misconfigured(fmt.Errorf("the lock %s is damaged: its token cannot be %d", f.Name(), o.Token),
+			"remove it when no process of the job runs")
 	}
 	return o, nil
 }

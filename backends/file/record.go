@@ -31,8 +31,8 @@ func (p paths) load() (backends.Record, error) {
 	if len(text) == 0 {
 		return r, nil
 	}
-	if err := json.Unmarshal(text, &r); err != nil {
-		return backends.Record{}, damaged(p.record)
+	if r, err = backends.ParseRecord(text); err != nil {
+		return backends.Record{}, damaged(p.record, err)
 	}
 	if r.Job != p.job {
 		return r, misconfigured(fmt.Errorf("the record %s is of job %q, not of %q", p.record, r.Job, p.job),
@@ -44,8 +44,8 @@ func (p paths) load() (backends.Record, error) {
 	return r, nil
 }
 
-func damaged(path string) error {
-	return misconfigured(fmt.Errorf("the record %s is damaged", path),
+func damaged(path string, err error) error {
+	return misconfigured(fmt.Errorf("the record %s is damaged: %w", path, err),
 		"restore it, or remove it: then the ticks and keys that have been run are forgotten")
 }
 
@@ -115,6 +115,12 @@ type beat struct {
 	Token, Beat, Until, TTL int64
 }
 
+// fits says whether a record may have these numbers.
+func (b beat) fits() bool {
+	r := backends.Record{Token: b.Token, Beat: b.Beat, Until: b.Until, TTL: b.TTL}
+	return r.Check() == nil
+}
+
 const (
 	beatFormat = "%d %d %d %d"
 	beatLength = 96
@@ -158,7 +164,7 @@ func parseBeat(line string) (beat, bool) {
 	}
 	var b beat
 	_, err := fmt.Sscanf(text[:i], beatFormat, &b.Token, &b.Beat, &b.Until, &b.TTL)
-	return b, err == nil
+	return b, err == nil && b.fits()
 }
 
 // jobOf returns the name of the job that a record file belongs to, "" for a record that was lost.
@@ -170,11 +176,9 @@ func (d *Driver) jobOf(file string) (string, error) {
 	if err != nil {
 		return "", permanent(err)
 	}
-	var r struct {
-		Job string `json:"job"`
-	}
-	if json.Unmarshal(text, &r) != nil {
-		return "", damaged(filepath.Join(d.dir, file))
+	r, err := backends.ParseRecord(text)
+	if err != nil {
+		return "", damaged(filepath.Join(d.dir, file), err)
 	}
 	return r.Job, nil
 }

@@ -274,7 +274,7 @@ func respond(w io.Writer, status int, body any) error {
 		if err != nil {
 			return err
 		}
-		text = string(object) + "\n"
+		text = string(visibleJSON(object)) + "\n"
 		header.Set("Content-Type", "application/json")
 	}
 	if status == http.StatusMethodNotAllowed {

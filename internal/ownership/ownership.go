@@ -175,9 +175,16 @@ func Read(path string, most int64) ([]byte, fs.FileInfo, error) {
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err == nil && int64(len(text)) > most {
-		err = &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("larger than %d bytes", most)}
+		err = &fs.PathError{Op: "read", Path: path, Err: errors.New("larger than "+size(most))}
 	}
 	return text, info, err
+}
+
+func size(n int64) string {
+	if n >= 1<<20 {
+		return fmt.Sprintf("%d MB", n>>20)
+	}
+	return fmt.Sprintf("%d bytes", n)
 }
 
 // UserName returns the name of a user, or "uid N".

@@ -57,7 +57,7 @@ var layers = []layer{
 	{path: "backends/kubernetes", ours: []string{"backends", "internal/backendurl", "internal/boottime", "internal/credentialplugin", "internal/ownership"}, theirs: []string{"go.yaml.in/yaml/v3"}},
 	{path: "backends/zookeeper", ours: []string{"backends", "internal/backendurl", "internal/boottime"}},
 	{path: "backends/postgres", ours: []string{"backends", "internal/backendurl", "internal/boottime"}},
-	{path: "backends/consul", ours: []string{"backends", "internal/backendurl", "internal/boottime", "internal/ownership"}, theirs: []string{"github.com/hashicorp/consul/api/..."}},
+	{path: "backends/consul", ours: []string{"backends", "internal/backendurl", "internal/boottime"}, theirs: []string{"github.com/hashicorp/consul/api/..."}},
 	{path: "backends"},
 	{path: "internal/process", ours: []string{"internal/lifeline", "internal/boottime"}, theirs: []string{"golang.org/x/sys/..."}},
 	{path: "internal/testhost", ours: []string{"internal/testserver"}, theirs: []string{"golang.org/x/sys/..."}, tests: true},

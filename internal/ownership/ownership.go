@@ -173,11 +173,33 @@ func Read(path string, most int64) ([]byte, fs.FileInfo, error) {
 		return nil, nil, err
 	}
 	defer f.Close()
+	text, err := readAll(f, most)
+	return text, info, err
+}
+
+func readAll(f *os.File, most int64) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err == nil && int64(len(text)) > most {
-		err = &fs.PathError{Op: "read", Path: path, Err: errors.New("larger than "+size(most))}
+		return nil, &fs.PathError{Op: "read", Path: f.Name(), Err: errors.New("larger than " + size(most))}
 	}
-	return text, info, err
+	return text, err
+}
+
+// ReadAny is Read of what may also be a pipe, as /dev/fd/3: whoever started us has opened that.
+func ReadAny(path string, most int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err == nil && info.Mode().IsRegular() {
+		err = Check(path, info)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return readAll(f, most)
 }
 
 func size(n int64) string {

@@ -20,6 +20,8 @@ const (
 	systemDir = "/var/lib/leaderrun"
 	dirMode   = 0o700
 	fileMode  = 0o600
+
+	sharedMode = 0o660 // less the umask; of a directory with a default ACL this is the mask
 )
 
 // Open returns a driver for a URL: file: (the default directory), file:/dir or file:///dir. The directory is
@@ -155,11 +157,11 @@ func (t trust) folder(dir string) error {
 // open opens a file of a job, which is a regular one and not another's. It is not followed through a symbolic link, and
 // a pipe is not waited for.
 func (t trust) open(path string, flags int) (*os.File, error) {
-	open := ownership.Open
 	if t == everybody {
-		open = ownership.OpenRegular
+		f, _, err := ownership.OpenRegular(path, flags|syscall.O_NOFOLLOW, sharedMode)
+		return f, err
 	}
-	f, _, err := open(path, flags|syscall.O_NOFOLLOW, fileMode)
+	f, _, err := ownership.Open(path, flags|syscall.O_NOFOLLOW, fileMode)
 	return f, err
 }
 

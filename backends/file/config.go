@@ -101,6 +101,8 @@ func directory(u *url.URL) (dir string, trusts trust, err error) {
 func directoryOf(u *url.URL) (string, error) {
 	relative := u.Opaque + u.Host
 	switch {
+	case u.Scheme != "file": // a path without one would be relative to anywhere
+		return "", misconfigured(errors.New("not a file: URL"), "write file:///dir")
 	case u.Fragment != "":
 		return "", misconfigured(errors.New("a # in the path of a file: backend"), "write it as %23")
 	case u.User != nil || u.Port() != "":

@@ -11,9 +11,9 @@ var (
 
 // hostMutants are about who may do what on a host.
 var hostMutants = []mutant{
-	{"ownership: another user's file is this user's", "internal/ownership/ownership.go", "if !ok || st.Uid == rootHimself ||", "if true || st.Uid == rootHimself ||", ownershipTests},
+	{"ownership: another user's file is this user's", "internal/ownership/ownership.go", "if !ok || st.Uid == rootHimself ||", "if !ok || st.Uid >= rootHimself || st.Uid == rootHimself ||", ownershipTests},
 	{"ownership: a file that all can write is this user's", "internal/ownership/ownership.go", "return byGroup || info.Mode().Perm()&othersWrite != 0", "return byGroup", ownershipTests},
-	{"ownership: a file that its group can write is this user's", "internal/ownership/ownership.go", "return byGroup || info", "return info", ownershipTests},
+	{"ownership: a file that its group can write is this user's", "internal/ownership/ownership.go", "byGroup := info.Mode().Perm()&groupWrites != 0 && (", "byGroup := false && (", ownershipTests},
 	{"ownership: a regular file is any", "internal/ownership/ownership.go", "if err := Check(path, info); err != nil {\n\t\t_ = f.Close()", "if err := Check(path, info); err != nil && flags < 0 {\n\t\t_ = f.Close()", ownershipTests},
 	{"ownership: folders above are not looked at", "internal/ownership/ownership.go", "err = Check(at, info)\n", "if len(rest) == 0 {\n\t\t\terr = Check(at, info)\n\t\t}\n", ownershipTests},
 	{"ownership: another's symbolic link is followed", "internal/ownership/ownership.go", "if err := owned(path, info); err != nil {\n\t\treturn \"\", err\n\t}\n\treturn os.Readlink(path)", "return os.Readlink(path)", []string{"./backends/file", "-run", "Folder"}},

@@ -200,6 +200,7 @@ type Grant struct {
 	Native  string        // the store's own monotone number; "": none
 	Lost    []Occurrence  // ticks and keys that this very claim found lost or missed: to be told, once
 	Notes   []string      // other news that this very claim wrote into the record: to be told, once
+	Hold    []*os.File    // descriptors that wrapper and guardian hold as long as the run lives, and its processes do not get
 	Inherit []*os.File    // descriptors that the run must hold open as long as any of its processes lives
 	Private any           // the driver's own
 }

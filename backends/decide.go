@@ -339,7 +339,7 @@ func (d *decider) grant(tick int64, attempt int) Decision {
 	r := &d.Record
 	d.loseRun()
 	r.Job, r.Holder = d.c.Job, d.c.Holder
-	r.Token = max(r.Token+1, d.now, d.c.Floor+1)
+	r.Token = max(r.Token+1, d.now, d.c.Floor+1) // never beyond an int64: see MaxToken
 	r.Granted, r.Break = d.now, nil
 	extend(r, d.c.TTL, d.now)
 	r.note(Run{

@@ -105,14 +105,58 @@ type BreakRequest struct {
 	At     int64  `json:"at"` // ms
 }
 
-// ParseRecord reads a record as Marshal writes it.
+// What the numbers of a record can be. With these no sum of the decisions overflows, and none of them is near in use.
+const (
+	// MaxToken is the largest token that a record may have, and the largest of its instants and beats: milliseconds
+	// since 1970 come there in 285,000 years, and Lua and JSON have no exact numbers beyond it.
+	MaxToken = 1<<53 - 1
+
+	maxRecordTTL = 100 * 365 * 24 * int64(time.Hour/time.Millisecond)
+	maxAttempt   = 1<<31 - 1
+)
+
+// ParseRecord reads a record as Marshal writes it. A number that no grant, renewal or end has written is an error: from a
+// token that cannot be counted up the next one would be lower.
 func ParseRecord(text []byte) (Record, error) {
 	var r Record
 	if !bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) { // null would be an empty record
 		return r, errors.New("it is no JSON object")
 	}
-	err := json.Unmarshal(text, &r)
-	return r, err
+	if err := json.Unmarshal(text, &r); err != nil {
+		return r, err
+	}
+	return r, r.Check()
+}
+
+// Check returns what of a record's numbers cannot be.
+func (r *Record) Check() error {
+	var err error
+	within := func(name string, n, most int64) {
+		if (n < 0 || n > most) && err == nil {
+			err = fmt.Errorf("its %s cannot be %d", name, n)
+		}
+	}
+	within("token", r.Token, MaxToken)
+	within("released token", r.Released, MaxToken)
+	within("ttl", r.TTL, maxRecordTTL)
+	within("beat", r.Beat, MaxToken)
+	within("passed tick", r.Passed, MaxToken)
+	for _, at := range []int64{r.Granted, r.Until, r.Ended, r.Schedule.At} {
+		within("time", at, MaxToken)
+	}
+	for _, o := range append([]Occurrence{r.Tick}, r.Once...) {
+		within("tick", o.Tick, MaxToken)
+		within("attempt", int64(o.Attempt), maxAttempt)
+		within("number of attempts", int64(o.MaxAttempts), maxAttempt)
+	}
+	for _, run := range r.Runs {
+		within("token", run.Token, MaxToken)
+		within("tick", run.Tick, MaxToken)
+		within("attempt", int64(run.Attempt), maxAttempt)
+		within("time", run.Started, MaxToken)
+		within("time", run.Ended, MaxToken)
+	}
+	return err
 }
 
 // Marshal writes as JSON what a store keeps: a record, a label, a mark, or what a driver makes of them. Whatever has

@@ -156,8 +156,8 @@ func TestCrontabUnderCron(t *testing.T) {
 	}
 	w.write("backend", "redis://"+testserver.Redis(t, testserver.RedisOptions{}).Addr()+"\n")
 	w.write("log", "")
-	for _, name := range []string{"backend", "log"} {
-		if err := os.Chmod(w.path(name), 0o666); err != nil { //nolint:gosec // despite the umask
+	for name, mode := range map[string]os.FileMode{"backend": 0o644, "log": 0o666} { // who could write the first would be believed
+		if err := os.Chmod(w.path(name), mode); err != nil { //nolint:gosec // despite the umask
 			t.Fatal(err)
 		}
 	}

@@ -30,7 +30,7 @@ type bedTree struct {
 	closed bool
 }
 
-func (t *bedTree) Start([]string, []*os.File, Deadline) error {
+func (t *bedTree) Start([]string, []*os.File, []*os.File, Deadline) error {
 	b := t.bed
 	b.mu.Lock()
 	alive := b.runs

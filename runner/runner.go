@@ -90,9 +90,9 @@ type Standing struct {
 // real one.
 type Tree interface {
 	// Start starts the command, unless the deadline has come. It returns when the command's exec succeeded or
-	// failed, and by the deadline's end at the latest. The files stay open in the whole tree. After an error
-	// nothing runs, unless it is lifeline.ErrGuardian: then Events tell when nothing does.
-	Start(env []string, files []*os.File, d Deadline) error
+	// failed, and by the deadline's end at the latest. The files stay open in the whole tree, those to hold only in who
+	// watches over it. After an error nothing runs, unless it is lifeline.ErrGuardian: then Events tell when nothing does.
+	Start(env []string, hold, inherit []*os.File, d Deadline) error
 	// Extend moves the deadline forward. After the tree's death it says that the files are still needed.
 	Extend(d Deadline)
 	// Signal passes a signal on.

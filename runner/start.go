@@ -55,7 +55,7 @@ func (a *attempt) launch(d Deadline) error {
 	}
 	a.closeTree() // first: its guardian would unlock under the next run what they share
 	a.tree = a.req.Tree()
-	return a.tree.Start(env, a.grant.Inherit, d)
+	return a.tree.Start(env, a.grant.Hold, a.grant.Inherit, d)
 }
 
 // fresh says whether enough of the lease is left to start the command.

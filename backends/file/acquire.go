@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"syscall"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
@@ -50,19 +49,19 @@ func (d *Driver) claim(ctx context.Context, c backends.Claim) (g backends.Grant,
 		}
 	}
 	defer d.claimed(c.Job)
-	f := d.handed(c.Job)
-	if f == nil {
-		if f, err = tryLock(s.lock, syscall.LOCK_EX, os.O_CREATE); err != nil {
+	locks := d.handed(c.Job)
+	if locks == nil {
+		if locks, err = s.both(s.tryLock); err != nil {
 			return g, false, permanent(err)
 		}
 	}
-	if f == nil {
+	if locks == nil {
 		err := d.refuseHeld(s, c)
 		return g, s.record.Free(), err
 	}
-	g, err = d.decideFree(s, f, c)
+	g, err = d.decideFree(s, locks, c)
 	if err != nil {
-		unlock(f)
+		locks.unlock()
 	}
 	return g, false, err
 }
@@ -83,13 +82,13 @@ func (d *Driver) again(s *step, l *lease, c backends.Claim) (backends.Grant, err
 
 // granted adds to a grant what only this store knows.
 func (l *lease) granted(g backends.Grant) backends.Grant {
-	g.Inherit, g.Private = []*os.File{l.file}, l
+	g.Hold, g.Inherit, g.Private = []*os.File{l.locks.lease}, []*os.File{l.locks.tree}, l
 	return g
 }
 
 // refuseHeld answers a candidate while somebody has the lock.
 func (d *Driver) refuseHeld(s *step, c backends.Claim) error {
-	current := s.leaseOf(readOwnerAt(s.lock))
+	current := s.leaseOf(s.grantee())
 	if current.Holder == c.Holder.ID {
 		current.Holder = "" // by name only: we do not have the lock
 	}
@@ -104,8 +103,8 @@ func (d *Driver) refuseHeld(s *step, c backends.Claim) error {
 }
 
 // decideFree answers a candidate that has the lock. With an error, it is the caller's to drop.
-func (d *Driver) decideFree(s *step, f *os.File, c backends.Claim) (backends.Grant, error) {
-	last, err := readOwner(f)
+func (d *Driver) decideFree(s *step, locks *locks, c backends.Claim) (backends.Grant, error) {
+	last, err := readOwner(locks.lease)
 	if err != nil {
 		return backends.Grant{}, err
 	}
@@ -125,13 +124,13 @@ func (d *Driver) decideFree(s *step, f *os.File, c backends.Claim) (backends.Gra
 	g.Claim = c
 	// First whose the lock is: if the record is not written any more, its last run has released it, or its
 	// last renewal is the evidence.
-	if err := (owner{c.Holder.ID, g.Token}).write(f); err != nil {
+	if err := (owner{c.Holder.ID, g.Token}).write(locks.lease); err != nil {
 		return backends.Grant{}, err
 	}
 	if err := s.save(s.record, decision.Record); err != nil {
 		return backends.Grant{}, err
 	}
-	return d.hold(s, f, g), nil
+	return d.hold(s, locks, g), nil
 }
 
 // learn finds out, once, whether this system shows which locks an open file description has, by one that is locked. It
@@ -150,10 +149,10 @@ func (d *Driver) learn(locked *os.File) {
 	d.knows, d.probes = shown || cannot, !shown && cannot
 }
 
-// hold keeps the lock for a grant.
-func (d *Driver) hold(s *step, f *os.File, g backends.Grant) backends.Grant {
+// hold keeps the locks for a grant.
+func (d *Driver) hold(s *step, locks *locks, g backends.Grant) backends.Grant {
 	d.mu.Lock()
-	l := &lease{path: s.lock, holder: g.Claim.Holder.ID, token: g.Token, file: f, probe: d.probes}
+	l := &lease{paths: s.paths, holder: g.Claim.Holder.ID, token: g.Token, locks: locks, probe: d.probes}
 	former := d.held[s.job]
 	d.held[s.job] = l
 	if w := d.waiters[s.job]; w != nil {

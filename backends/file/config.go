@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/url"
 	"os"
@@ -12,22 +13,26 @@ import (
 	"syscall"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/ownership"
 )
 
 const (
 	systemDir = "/var/lib/leaderrun"
 	dirMode   = 0o700
 	fileMode  = 0o600
+
+	sharedMode = 0o660 // less the umask; of a directory with a default ACL this is the mask
 )
 
 // Open returns a driver for a URL: file: (the default directory), file:/dir or file:///dir. The directory is
-// created where it is missing; one on a network file system is refused.
+// created where it is missing; one on a network file system is refused, and one that other users than root can write
+// or replace, unless ?trust=shared says that they are meant.
 func Open(rawURL string) (*Driver, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
 		return nil, misconfigured(fmt.Errorf("not a file: URL: %w", err), "write file:///dir, with %25 for a %")
 	}
-	dir, err := directory(u)
+	dir, trusts, err := directory(u)
 	if err != nil {
 		return nil, err
 	}
@@ -36,20 +41,32 @@ func Open(rawURL string) (*Driver, error) {
 			return nil, err
 		}
 	}
-	return open(dir, networkFS)
+	return open(dir, trusts, networkFS)
 }
 
 // Redacted returns the URL of the directory, also where it is the default one. There is nothing secret in it.
-func (d *Driver) Redacted() string { return (&url.URL{Scheme: "file", Path: d.dir}).String() }
+func (d *Driver) Redacted() string {
+	u := url.URL{Scheme: "file", Path: d.dir}
+	if d.trusts == everybody {
+		u.RawQuery = trustShared
+	}
+	return u.String()
+}
 
 // Prefix returns "": the directory is what keeps programs apart.
 func (d *Driver) Prefix() string { return "" }
 
 // open checks the directory; kind names the network file system that it is on, or "".
-func open(dir string, kind func(dir string) (string, error)) (*Driver, error) {
+func open(dir string, trusts trust, kind func(dir string) (string, error)) (*Driver, error) {
+	if err := trusts.folder(dir); err != nil && !errors.Is(err, fs.ErrNotExist) { // nor is one made in another's
+		return nil, err
+	}
 	if err := os.MkdirAll(dir, dirMode); err != nil {
 		return nil, misconfigured(fmt.Errorf("cannot make the directory: %w", err),
 			"name one that can be written, such as --backend file:///path/to/dir")
+	}
+	if err := trusts.folder(dir); err != nil {
+		return nil, err
 	}
 	name, err := kind(dir)
 	if err != nil {
@@ -63,18 +80,29 @@ func open(dir string, kind func(dir string) (string, error)) (*Driver, error) {
 		return nil, misconfigured(&fs.PathError{Op: "write", Path: dir, Err: fs.ErrPermission},
 			"run as its owner, or name another directory with --backend file:///path/to/dir")
 	}
-	d := &Driver{dir: dir, held: map[string]*lease{}, waiters: map[string]*waiter{}}
+	d := &Driver{dir: dir, trusts: trusts, held: map[string]*lease{}, waiters: map[string]*waiter{}}
 	d.life, d.endLife = context.WithCancel(context.Background())
 	return d, nil
 }
 
-// directory returns the directory that a URL names, or "" for the default one.
-func directory(u *url.URL) (string, error) {
-	if len(u.Query()) > 0 || u.ForceQuery || u.RawQuery != "" {
-		return "", misconfigured(fmt.Errorf("unknown option %q of a file: backend", u.RawQuery), "it has none: the directory is all there is")
+// directory returns the directory that a URL names, or "" for the default one, and who is trusted there.
+func directory(u *url.URL) (dir string, trusts trust, err error) {
+	dir, err = directoryOf(u)
+	switch {
+	case u.RawQuery == trustShared:
+		return dir, everybody, err
+	case u.ForceQuery || u.RawQuery != "":
+		return "", ourselves, misconfigured(fmt.Errorf("unknown option %q of a file: backend", u.RawQuery),
+			"the only one is ?"+trustShared+", for a directory that other users may write")
 	}
+	return dir, ourselves, err
+}
+
+func directoryOf(u *url.URL) (string, error) {
 	relative := u.Opaque + u.Host
 	switch {
+	case u.Scheme != "file": // a path without one would be relative to anywhere
+		return "", misconfigured(errors.New("not a file: URL"), "write file:///dir")
 	case u.Fragment != "":
 		return "", misconfigured(errors.New("a # in the path of a file: backend"), "write it as %23")
 	case u.User != nil || u.Port() != "":
@@ -105,6 +133,50 @@ func defaultDir(system string) (string, error) {
 	return filepath.Join(home, ".local", "state", "leaderrun"), nil
 }
 
+// trust says whose files and folders a driver takes for its own. What another user can write is that user's word: who ran
+// a job, whether it is done, who has the lock.
+type trust int
+
+const (
+	ourselves trust = iota // this user and root
+	everybody              // whoever the modes let in
+)
+
+const trustShared = "trust=shared"
+
+// folder says whether somebody who is not trusted can change a directory, or put another in its place.
+func (t trust) folder(dir string) error {
+	if t == everybody {
+		return nil
+	}
+	err := ownership.CheckFolder(dir)
+	if remedy := ownership.Remedy(err); remedy != "" {
+		return misconfigured(err, remedy+"; or name another directory; or append ?"+trustShared+" to the URL if all who can write there may run, stop and skip these jobs")
+	}
+	return err
+}
+
+// open opens a file of a job, which is a regular one and not another's. It is not followed through a symbolic link, and
+// a pipe is not waited for.
+func (t trust) open(path string, flags int) (*os.File, error) {
+	if t == everybody {
+		f, _, err := ownership.OpenRegular(path, flags|syscall.O_NOFOLLOW, sharedMode)
+		return f, err
+	}
+	f, _, err := ownership.Open(path, flags|syscall.O_NOFOLLOW, fileMode)
+	return f, err
+}
+
+// read reads a whole file of a job.
+func (t trust) read(path string) ([]byte, error) {
+	f, err := t.open(path, os.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(f)
+}
+
 // writable says whether files can be made in a directory.
 func writable(dir string) bool {
 	const w, x = 2, 1
@@ -117,6 +189,9 @@ func misconfigured(err error, hint string) error {
 
 // permanent turns the errors of a directory that cannot be used into a PermanentError; others may pass.
 func permanent(err error) error {
+	if remedy := ownership.Remedy(err); remedy != "" {
+		return misconfigured(err, remedy+", or remove it: another user may have made it; ?"+trustShared+" is for those who mean it")
+	}
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		return misconfigured(err, "run as the owner of the directory, or name another one with --backend file:///path/to/dir")

@@ -16,13 +16,13 @@ import (
 
 func TestNetworkFileSystemIsRefused(t *testing.T) {
 	for _, name := range []string{"NFS", "SMB2", "FUSE"} {
-		_, err := open(t.TempDir(), func(string) (string, error) { return name, nil })
+		_, err := open(t.TempDir(), ourselves, func(string) (string, error) { return name, nil })
 		permanent, ok := errors.AsType[*backends.PermanentError](err)
 		if !ok || permanent.Kind != backends.Configuration || !strings.Contains(permanent.Error(), name) || permanent.Hint == "" {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	_, err := open(t.TempDir(), func(string) (string, error) { return "", errors.New("statfs: no") })
+	_, err := open(t.TempDir(), ourselves, func(string) (string, error) { return "", errors.New("statfs: no") })
 	if err == nil {
 		t.Error("a file system that cannot be told is accepted")
 	}
@@ -37,19 +37,19 @@ func TestDirectory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := directory(u); err != nil || got != want {
+		if got, trusts, err := directory(u); err != nil || got != want || trusts != ourselves {
 			t.Errorf("%s: %q, %v; want %q", text, got, err, want)
 		}
 	}
 	for text, hint := range map[string]string{
 		"file:dir": "file:///dir", "file:./dir": "file:///dir", "file://dir/x": "file:///dir/x", "file:../dir": "file:///",
-		"file:///x?fsync=no": "none", "file:?": "none", "file:///x#y": "%23", "file://user@/x": "file:///dir",
+		"file:///x?fsync=no": "?trust=shared", "file:?": "?trust=shared", "file:///x?trust=all": "?trust=shared", "file:///x#y": "%23", "file://user@/x": "file:///dir",
 	} {
 		u, err := url.Parse(text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := directory(u)
+		got, _, err := directory(u)
 		permanent, ok := errors.AsType[*backends.PermanentError](err)
 		if !ok || permanent.Kind != backends.Configuration || !strings.Contains(permanent.Hint, hint) {
 			t.Errorf("%s: %q, %+v; want a hint with %q", text, got, err, hint)
@@ -105,7 +105,7 @@ func TestDefaultDir(t *testing.T) {
 	if got, err := defaultDir(unwritable); err == nil {
 		t.Errorf("%q without a home", got)
 	}
-	if _, err := open(unwritable, networkFS); err == nil {
+	if _, err := open(unwritable, ourselves, networkFS); err == nil {
 		t.Error("a directory that cannot be made is opened")
 	}
 }

@@ -6,14 +6,13 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/user"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/ownership"
 )
 
 var _ backends.Examiner = (*Driver)(nil)
@@ -56,14 +55,14 @@ func (d *Driver) tryDirectory(f *backends.Findings) bool {
 		return false
 	}
 	f.Fine(backends.Reachable, "%s can be written and locked, in %v", d.dir, time.Since(began).Round(10*time.Microsecond))
-	info, err := os.Stat(d.dir)
+	err = ourselves.folder(d.dir)
 	switch {
-	case err != nil:
-		f.Failed(backends.Rights, elsewhere, err)
-	case info.Mode().Perm()&0o022 != 0:
-		f.Warn(backends.Rights, "chmod go-w "+d.dir, "others may remove files from %s, and with them the lock of a job that runs", d.dir)
+	case err == nil:
+		f.Fine(backends.Rights, "nobody but this user and root can change what is in %s", d.dir)
+	case d.trusts == everybody && ownership.Remedy(err) != "":
+		f.Warn(backends.Rights, ownership.Remedy(err), "%v: others may start, stop and skip all jobs of this backend, as ?%s says", err, trustShared)
 	default:
-		f.Fine(backends.Rights, "nobody but its owner can change %s", d.dir)
+		f.Failed(backends.Rights, elsewhere, err)
 	}
 	return true
 }
@@ -153,7 +152,7 @@ func (d *Driver) tryOwners(f *backends.Findings) {
 			return
 		}
 		if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() {
-			others = append(others, userName(st.Uid))
+			others = append(others, ownership.UserName(st.Uid))
 		}
 	}
 	slices.Sort(others)
@@ -164,14 +163,6 @@ func (d *Driver) tryOwners(f *backends.Findings) {
 		return
 	}
 	f.Fine(what, "all files are this user's, as jobs must be that exclude each other")
-}
-
-func userName(uid uint32) string {
-	id := strconv.FormatUint(uint64(uid), 10)
-	if u, err := user.LookupId(id); err == nil {
-		return u.Username
-	}
-	return "uid " + id
 }
 
 // tryRecords reads all records: a damaged one stops its job.

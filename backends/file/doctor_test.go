@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/ownership"
 )
 
 func examine(t *testing.T, d *Driver) map[string]backends.Finding {
@@ -59,7 +60,9 @@ func TestExamine(t *testing.T) {
 	}
 	all = examine(t, d)
 	expect(t, all, "records", backends.Bad, "damaged")
-	expect(t, all, backends.Rights, backends.Warning, "others may remove")
+	expect(t, all, backends.Rights, backends.Bad, "can be written by others")
+	d.trusts = everybody
+	expect(t, examine(t, d), backends.Rights, backends.Warning, "others may start, stop and skip")
 }
 
 func TestExamineADirectoryThatIsGone(t *testing.T) {
@@ -92,10 +95,10 @@ func TestExamineFilesOfAnotherUser(t *testing.T) {
 	if err := os.WriteFile(path, nil, fileMode); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chown(path, 65534, 65534); err != nil {
+	if err := os.Chown(path, nobody, nobody); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, examine(t, d), "users", backends.Warning, userName(65534))
+	expect(t, examine(t, d), "users", backends.Warning, ownership.UserName(nobody))
 }
 
 func TestExamineADiskThatHangs(t *testing.T) {

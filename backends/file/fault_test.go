@@ -24,9 +24,7 @@ func TestUnlockedByTheGuardian(t *testing.T) {
 	dir := t.TempDir()
 	d, other := openDir(t, dir), openDir(t, dir)
 	g := steps.Acquire(d, claimFor("job"))
-	if err := flock(g.Inherit[0], syscall.LOCK_UN); err != nil {
-		t.Fatal(err)
-	}
+	unlockAsGuardian(t, g)
 	if _, err := d.Renew(t.Context(), g); !errors.Is(err, backends.ErrLost) {
 		t.Fatalf("Renew: %v, want ErrLost", err)
 	}
@@ -54,9 +52,7 @@ func TestUnlockedWithoutProc(t *testing.T) {
 	if _, err := d.Renew(t.Context(), g); err != nil {
 		t.Fatal(err)
 	}
-	if err := flock(g.Inherit[0], syscall.LOCK_UN); err != nil {
-		t.Fatal(err)
-	}
+	unlockAsGuardian(t, g)
 	if _, err := d.Renew(t.Context(), g); !errors.Is(err, backends.ErrLost) {
 		t.Fatalf("Renew: %v, want ErrLost", err)
 	}
@@ -68,9 +64,7 @@ func TestFinishAfterTheGuardian(t *testing.T) {
 	dir := t.TempDir()
 	d, other := openDir(t, dir), openDir(t, dir)
 	g := steps.Acquire(d, claimFor("job"))
-	if err := flock(g.Inherit[0], syscall.LOCK_UN); err != nil {
-		t.Fatal(err)
-	}
+	unlockAsGuardian(t, g)
 	steps.Finish(d, g)
 	steps.Finish(other, steps.Acquire(other, claimFor("job")))
 }
@@ -275,7 +269,7 @@ func TestCrashBeforeTheRecord(t *testing.T) {
 	d := openDir(t, dir)
 	g := steps.Acquire(d, claimFor("job"))
 	steps.Finish(d, g)
-	f, err := openLock(pathsIn(dir, "job").lock, 0)
+	f, err := ourselves.open(pathsIn(dir, "job").lock, os.O_RDWR)
 	if err != nil {
 		t.Fatal(err)
 	}

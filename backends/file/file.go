@@ -1,10 +1,10 @@
 // Package file keeps leases in the files of a directory on this host. It needs no server, and excludes only the
 // runs of this host.
 //
-// The lease of a job is flock(2) on its lock file. Wrapper, guardian and the run's whole tree share one open
-// file description of it, so a free lock means that every process of the last run is gone, or that wrapper or
-// guardian has confirmed its tree dead and unlocked it: the lock itself is the evidence, and a crash hands over
-// at once. The lock file also says whom it was granted to. Where that is not what the record says, the lock
+// The lease of a job is flock(2) on its lock file, of which wrapper and guardian share one open file description, and on
+// a second file, of which they share one with the run's whole tree. Who is granted has both. So two free locks mean that
+// every process of the last run is gone, or that wrapper or guardian has confirmed its tree dead and unlocked them: the
+// locks themselves are the evidence, and a crash hands over at once. The lock file also says whom it was granted to. Where that is not what the record says, the lock
 // file is not the one that the last grant was made on (somebody removed it), and the record's last renewal is
 // the evidence, as on a server. The record is another file, replaced as a whole under a second lock that is
 // held for a moment.
@@ -31,7 +31,8 @@ var (
 
 // Driver keeps leases in one directory.
 type Driver struct {
-	dir string
+	dir    string
+	trusts trust
 
 	life    context.Context // ends with Close, and all that waits with it
 	endLife context.CancelFunc
@@ -86,7 +87,7 @@ type step struct {
 
 func (d *Driver) begin(ctx context.Context, job string) (*step, error) {
 	p := d.paths(job)
-	turn, err := waitLock(ctx, p.beat, os.O_CREATE)
+	turn, err := p.waitLock(ctx, p.beat, os.O_CREATE)
 	if err != nil {
 		return nil, permanent(err)
 	}
@@ -117,6 +118,15 @@ func (s *step) leaseOf(o owner) *backends.Lease {
 		o.Holder = ""
 	}
 	return &backends.Lease{Holder: o.Holder, Token: o.Token, Left: left}
+}
+
+// grantee is whom a lock was granted to that somebody has: the lock file says it, or the record where that file was
+// removed while the tree lived on.
+func (s *step) grantee() owner {
+	if o := s.readOwnerAt(s.lock); o != (owner{}) {
+		return o
+	}
+	return owner{s.record.Holder.ID, s.record.Token}
 }
 
 // ofRun is a lease that a probe found, or nil where it is nobody's.
@@ -195,7 +205,7 @@ func (d *Driver) Renew(ctx context.Context, g backends.Grant) (backends.Signal, 
 		} else if !alive {
 			return backends.Signal{}, backends.ErrLost
 		}
-		if o, err := readOwner(l.file); err != nil {
+		if o, err := readOwner(l.locks.lease); err != nil {
 			return backends.Signal{}, err
 		} else if o != (owner{l.holder, l.token}) {
 			return backends.Signal{}, backends.ErrLost
@@ -266,6 +276,9 @@ func (d *Driver) finishIn(s *step, holder string, decide func(backends.View) bac
 	if err != nil {
 		return err
 	}
+	if l == nil { // what is left of it is in nobody's way: its run is over
+		d.dropDead(s.job, holder)
+	}
 	var current *backends.Lease
 	if l != nil {
 		defer l.mu.Unlock()
@@ -280,9 +293,6 @@ func (d *Driver) finishIn(s *step, holder string, decide func(backends.View) bac
 			return err
 		}
 	}
-	if l == nil {
-		d.dropDead(s.job, holder)
-	}
 	switch {
 	case e.Lost:
 		return backends.ErrLost
@@ -294,17 +304,19 @@ func (d *Driver) finishIn(s *step, holder string, decide func(backends.View) bac
 
 // probe looks who has the lock, without disturbing: others ask for it only in a step of their own.
 func (s *step) probe() (*backends.Lease, error) {
-	f, err := tryLock(s.lock, syscall.LOCK_SH, 0)
-	switch {
-	case f != nil:
-		unlock(f)
-		return nil, nil
-	case errors.Is(err, os.ErrNotExist):
-		return nil, nil
-	case err != nil:
-		return nil, permanent(err)
+	for _, path := range []string{s.lock, s.tree} {
+		f, err := s.tryLock(path, syscall.LOCK_SH, os.O_RDONLY)
+		switch {
+		case f != nil:
+			unlock(f)
+		case errors.Is(err, os.ErrNotExist):
+		case err != nil:
+			return nil, permanent(err)
+		default:
+			return s.leaseOf(s.grantee()), nil
+		}
 	}
-	return s.leaseOf(readOwnerAt(s.lock)), nil
+	return nil, nil
 }
 
 // Limits implements backends.Driver.

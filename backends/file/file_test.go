@@ -3,6 +3,7 @@ package file
 import (
 	"encoding/json"
 	"os"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -19,13 +20,13 @@ func TestConformance(t *testing.T) {
 		Open: func(t testing.TB) backends.Driver { return openDir(t, dir) },
 		TTL:  500 * time.Millisecond,
 		Expire: func(t testing.TB, g backends.Grant) {
-			for _, f := range g.Inherit {
+			for _, f := range slices.Concat(g.Hold, g.Inherit) {
 				if err := f.Close(); err != nil {
 					t.Fatal(err)
 				}
 			}
 		},
-		DeleteLease:  func(t testing.TB, job string) { remove(t, pathsIn(dir, job).lock) },
+		DeleteLease:  func(t testing.TB, job string) { removeLocks(t, pathsIn(dir, job)) },
 		DeleteRecord: func(t testing.TB, job string) { remove(t, pathsIn(dir, job).record) },
 		SetBreak: func(t testing.TB, job string, b backends.BreakRequest) {
 			p := pathsIn(dir, job)
@@ -44,11 +45,27 @@ func TestConformance(t *testing.T) {
 
 func openDir(t testing.TB, dir string) *Driver {
 	t.Helper()
-	d, err := open(dir, networkFS)
+	d, err := open(dir, ourselves, networkFS)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return d
+}
+
+func removeLocks(t testing.TB, p paths) {
+	t.Helper()
+	remove(t, p.lock)
+	remove(t, p.tree)
+}
+
+// unlockAsGuardian is what the guardian of a run does once its tree is dead.
+func unlockAsGuardian(t *testing.T, g backends.Grant) {
+	t.Helper()
+	for _, f := range slices.Concat(g.Inherit, g.Hold) {
+		if err := flock(f, syscall.LOCK_UN); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func pathsIn(dir, job string) paths { return (&Driver{dir: dir}).paths(job) }
@@ -87,7 +104,7 @@ func stall(t testing.TB, dir string) (resume func()) {
 		if len(path) < len(beatSuffix) || path[len(path)-len(beatSuffix):] != beatSuffix {
 			continue
 		}
-		f, err := waitLock(t.Context(), path, 0)
+		f, err := ourselves.waitLock(t.Context(), path, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

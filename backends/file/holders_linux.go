@@ -11,14 +11,20 @@ import (
 	"strconv"
 )
 
-// lockHolders returns the processes that have a file open with the exclusive lock on it, sorted, and whether some
+// lockHolders returns the processes that have one of the files open with the exclusive lock on it, sorted, and whether some
 // could not be looked into. Who only waits for the lock has the file open too, but not the lock. A standby that has
 // just got it after a crash, and has not claimed yet, does: it took the lock itself. For a run, the process that it was
 // granted to took it for all who share it; 0 where that is not known.
-func lockHolders(path string, granted int) (pids []int, hidden bool, err error) {
-	lock, err := os.Stat(path)
-	if err != nil {
-		return nil, false, err
+func lockHolders(granted int, paths ...string) (pids []int, hidden bool, err error) {
+	locks := map[string]os.FileInfo{}
+	for _, path := range paths {
+		lock, err := os.Stat(path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, false, err
+		}
+		if err == nil {
+			locks[filepath.Base(path)] = lock
+		}
 	}
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -29,7 +35,7 @@ func lockHolders(path string, granted int) (pids []int, hidden bool, err error) 
 		if err != nil {
 			continue
 		}
-		holds, err := holdsLock(pid, filepath.Base(path), lock, granted)
+		holds, err := holdsLock(pid, locks, granted)
 		if errors.Is(err, fs.ErrPermission) {
 			hidden = true
 		}
@@ -42,7 +48,7 @@ func lockHolders(path string, granted int) (pids []int, hidden bool, err error) 
 }
 
 // holdsLock looks at one process. It may end meanwhile.
-func holdsLock(pid int, name string, lock os.FileInfo, granted int) (bool, error) {
+func holdsLock(pid int, locks map[string]os.FileInfo, granted int) (bool, error) {
 	dir := fmt.Sprintf("/proc/%d/fd/", pid)
 	fds, err := os.ReadDir(dir)
 	if err != nil {
@@ -50,7 +56,8 @@ func holdsLock(pid int, name string, lock os.FileInfo, granted int) (bool, error
 	}
 	for _, fd := range fds {
 		target, err := os.Readlink(dir + fd.Name())
-		if err != nil || filepath.Base(target) != name { // other files are not touched: they may hang
+		lock := locks[filepath.Base(target)]
+		if err != nil || lock == nil { // other files are not touched: they may hang
 			continue
 		}
 		if file, err := os.Stat(dir + fd.Name()); err != nil || !os.SameFile(file, lock) {

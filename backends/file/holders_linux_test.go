@@ -103,7 +103,7 @@ func TestHoldersAreNoStandbys(t *testing.T) {
 	h := start(t, "hold", dir)
 	h.says(t, "held")
 	h.kill()
-	f, err := tryLock(pathsIn(dir, "job").lock, syscall.LOCK_EX, 0) // as a waiter does
+	f, err := ourselves.tryLock(pathsIn(dir, "job").lock, syscall.LOCK_EX, os.O_RDWR) // as a waiter does
 	if err != nil || f == nil {
 		t.Fatal(f, err)
 	}

@@ -8,6 +8,6 @@ import (
 )
 
 // lockHolders cannot tell here.
-func lockHolders(string, int) (pids []int, hidden bool, err error) {
+func lockHolders(int, ...string) (pids []int, hidden bool, err error) {
 	return nil, false, errors.New(runtime.GOOS + " does not tell: only on Linux can they be found")
 }

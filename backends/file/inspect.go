@@ -20,7 +20,7 @@ func (d *Driver) Inspect(ctx context.Context, job string) (backends.Status, erro
 		if !p.exists() {
 			return backends.Status{}, backends.ErrUnknownJob
 		}
-		turn, err := waitLock(ctx, p.beat, 0)
+		turn, err := p.waitLock(ctx, p.beat, 0)
 		switch {
 		case err == nil:
 			defer unlock(turn)
@@ -36,7 +36,7 @@ func (d *Driver) Inspect(ctx context.Context, job string) (backends.Status, erro
 		if err != nil {
 			return backends.Status{}, err
 		}
-		return backends.StatusOf(s.view(s.ofRun(l), s.proof(readOwnerAt(s.lock))), job), nil
+		return backends.StatusOf(s.view(s.ofRun(l), s.proof(s.readOwnerAt(s.lock))), job), nil
 	})
 }
 

@@ -9,21 +9,24 @@ import (
 
 // The files of a job. They are never removed.
 const (
-	lockSuffix   = ".lock" // locked as long as anybody of the run lives; holds the holder and token of the grant
+	lockSuffix   = ".lock" // locked as long as wrapper or guardian live; holds the holder and token of the grant
+	treeSuffix   = ".tree" // locked as long as anybody of the run lives; is empty
 	recordSuffix = ".json" // the record
 	beatSuffix   = ".beat" // locked for the moment of a step; holds the last renewal
 )
 
 // paths are the files of one job.
 type paths struct {
-	job, lock, record, beat, tmp string
+	trust
+	job, lock, tree, record, beat, tmp string
 }
 
 func (d *Driver) paths(job string) paths {
 	name := escape(job)
 	base := filepath.Join(d.dir, name)
 	return paths{
-		job: job, lock: base + lockSuffix, record: base + recordSuffix, beat: base + beatSuffix,
+		trust: d.trusts,
+		job:   job, lock: base + lockSuffix, tree: base + treeSuffix, record: base + recordSuffix, beat: base + beatSuffix,
 		// One name is enough: only who has the beat's lock writes it, over what a crash left behind. A
 		// leading dot is escaped in jobs' names.
 		tmp: filepath.Join(d.dir, "."+name+".tmp"),

@@ -5,25 +5,61 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
 )
 
-// lease is a lock that this process has been granted. The open file description is shared with the guardian
-// and with the run's whole tree, so that it stays locked as long as any of them lives.
+// lease is a lock that this process has been granted.
 type lease struct {
-	path   string
+	paths
 	holder string
 	token  int64
 
 	mu    sync.Mutex // held over a renewal, so that the end of the run does not come in between
-	file  *os.File
+	locks *locks
 	over  bool
 	probe bool // see Driver.probes
+}
+
+// locks are the lock of a run, on two open file descriptions, as whoever has a description can unlock it for all who
+// share it. The run's whole tree inherits that of one file, so that it stays locked as long as any of them lives. The
+// other one only wrapper and guardian share: a command that has given up its rights cannot take it from them, nor
+// write into its file.
+type locks struct{ lease, tree *os.File }
+
+// unlock frees the locks for all who share them. The lease comes last: who gets it finds the tree's free too.
+func (l *locks) unlock() {
+	unlock(l.tree)
+	unlock(l.lease)
+}
+
+// areAt says whether the files are still those at their paths.
+func (l *locks) areAt(p paths) (bool, error) {
+	if there, err := isAt(l.lease, p.lock); !there || err != nil {
+		return false, err
+	}
+	return isAt(l.tree, p.tree)
+}
+
+// both takes the two locks of a run by take, which returns nil if it does not get one.
+func (p paths) both(take func(path string, how, flags int) (*os.File, error)) (*locks, error) {
+	lease, err := take(p.lock, syscall.LOCK_EX, os.O_RDWR|os.O_CREATE)
+	if lease == nil || err != nil {
+		return nil, err
+	}
+	tree, err := take(p.tree, syscall.LOCK_EX, os.O_RDONLY|os.O_CREATE) // the tree shall not write it
+	if tree == nil || err != nil {
+		unlock(lease)
+		return nil, err
+	}
+	return &locks{lease, tree}, nil
 }
 
 // alive says whether the lock is still there and still the one that others ask for. The guardian unlocks the
@@ -33,28 +69,23 @@ func (l *lease) alive() (bool, error) {
 	if l.over {
 		return false, nil
 	}
-	if there, err := isAt(l.file, l.path); !there || err != nil {
+	if there, err := isAt(l.locks.lease, l.lock); !there || err != nil {
 		return false, err
 	}
 	if l.probe {
-		return !isFree(l.path), nil
+		return !l.isFree(l.lock), nil
 	}
-	locked, err := showsLock(l.file)
+	locked, err := showsLock(l.locks.lease)
 	return locked, err
 }
 
-// end unlocks the description for all who share it, and closes ours. Call with mu held.
+// end unlocks the descriptions for all who share them, and closes ours. Call with mu held.
 func (l *lease) end() {
 	if l.over {
 		return
 	}
 	l.over = true
-	unlock(l.file)
-}
-
-// openLock opens a file to be locked. It is not followed through a symbolic link.
-func openLock(path string, flags int) (*os.File, error) {
-	return os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW|flags, fileMode)
+	l.locks.unlock()
 }
 
 // flock calls flock(2) on a file.
@@ -85,9 +116,9 @@ func unlock(f *os.File) {
 }
 
 // tryLock returns the locked file, or nil if somebody else has the lock.
-func tryLock(path string, how, flags int) (*os.File, error) {
+func (t trust) tryLock(path string, how, flags int) (*os.File, error) {
 	for {
-		f, err := openLock(path, flags)
+		f, err := t.open(path, flags)
 		if err != nil {
 			return nil, err
 		}
@@ -112,12 +143,29 @@ func tryLock(path string, how, flags int) (*os.File, error) {
 	}
 }
 
+// awaitLock is tryLock that blocks until the lock is free, and returns nil if the file was replaced meanwhile.
+func (t trust) awaitLock(path string, how, flags int) (*os.File, error) {
+	f, err := t.open(path, flags)
+	if err != nil {
+		return nil, err
+	}
+	if err := flock(f, how); err != nil {
+		_ = f.Close()
+		return nil, os.NewSyscallError("flock", err)
+	}
+	if there, err := isAt(f, path); !there || err != nil {
+		unlock(f)
+		return nil, err
+	}
+	return f, nil
+}
+
 // waitLock is tryLock until the lock is free or the context ends. It is for locks that are held for moments:
 // a blocking flock cannot be cancelled.
-func waitLock(ctx context.Context, path string, flags int) (*os.File, error) {
+func (t trust) waitLock(ctx context.Context, path string, flags int) (*os.File, error) {
 	const shortest, longest = 100 * time.Microsecond, 5 * time.Millisecond
 	for pause := shortest; ; pause = min(2*pause, longest) {
-		f, err := tryLock(path, syscall.LOCK_EX, flags)
+		f, err := t.tryLock(path, syscall.LOCK_EX, os.O_RDWR|flags)
 		if f != nil || err != nil {
 			return f, err
 		}
@@ -146,8 +194,8 @@ func isAt(f *os.File, path string) (bool, error) {
 }
 
 // isFree says whether nobody has the lock. Others must not be trying it meanwhile.
-func isFree(path string) bool {
-	f, err := tryLock(path, syscall.LOCK_SH, 0)
+func (t trust) isFree(path string) bool {
+	f, err := t.tryLock(path, syscall.LOCK_SH, os.O_RDWR)
 	if f == nil {
 		return errors.Is(err, os.ErrNotExist)
 	}
@@ -162,7 +210,7 @@ type owner struct {
 }
 
 // readOwner returns what a lock file says; the zero owner if it says nothing that makes sense. An error says
-// that it could not be read.
+// that it could not be read, or that its token cannot be counted up.
 func readOwner(f *os.File) (owner, error) {
 	text := make([]byte, 4096)
 	n, err := f.ReadAt(text, 0)
@@ -173,12 +221,16 @@ func readOwner(f *os.File) (owner, error) {
 	if json.Unmarshal(bytes.TrimRight(text[:n], "\x00"), &o) != nil {
 		o = owner{}
 	}
+	if o.Token < 0 || o.Token > backends.MaxToken {
+		return owner{}, misconfigured(fmt.Errorf("the lock %s is damaged: its token cannot be %d", f.Name(), o.Token),
+			"remove it when no process of the job runs")
+	}
 	return o, nil
 }
 
 // readOwnerAt is readOwner of the file at a path.
-func readOwnerAt(path string) owner {
-	f, err := os.Open(path)
+func (t trust) readOwnerAt(path string) owner {
+	f, err := t.open(path, os.O_RDONLY)
 	if err != nil {
 		return owner{}
 	}

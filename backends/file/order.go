@@ -41,7 +41,7 @@ func (s *step) obey(o backends.Order) error {
 		return err
 	}
 	l = s.ofRun(l)
-	answer := backends.DecideOrder(s.view(l, s.proof(readOwnerAt(s.lock))), o)
+	answer := backends.DecideOrder(s.view(l, s.proof(s.readOwnerAt(s.lock))), o)
 	if !answer.Changed {
 		return answer.Err
 	}
@@ -70,7 +70,7 @@ func (d *Driver) Holders(job string) ([]int, error) {
 	if err != nil || s.ofRun(l) == nil {
 		return nil, err
 	}
-	pids, hidden, err := lockHolders(s.lock, s.record.Holder.PID)
+	pids, hidden, err := lockHolders(s.record.Holder.PID, s.lock, s.tree)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("who holds the lock %s: %w", s.lock, err)

@@ -19,7 +19,7 @@ func TestOrderWithoutLock(t *testing.T) {
 	dir := t.TempDir()
 	d := openDir(t, dir)
 	g := steps.Acquire(d, claimFor("job"))
-	remove(t, pathsIn(dir, "job").lock)
+	removeLocks(t, pathsIn(dir, "job"))
 	for _, kind := range []backends.OrderKind{backends.Stop, backends.Entomb, backends.ForgetJob} {
 		err := d.Order(t.Context(), orderFor(kind, g.Token))
 		if r, ok := errors.AsType[*backends.Refusal](err); !ok || r.Verdict != backends.Vanished || r.Wait <= 0 {

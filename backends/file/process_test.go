@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 func help(what, dir string, args []string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), backendtest.Patience)
 	defer cancel()
-	d, err := open(dir, networkFS)
+	d, err := open(dir, ourselves, networkFS)
 	if err != nil {
 		return err
 	}

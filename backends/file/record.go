@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
-	"syscall"
 
 	"github.com/leaderrun/leaderrun/backends"
 )
@@ -22,7 +21,7 @@ import (
 // file guard its token. Anything else that cannot be read stops the job until somebody has looked.
 func (p paths) load() (backends.Record, error) {
 	var r backends.Record
-	text, err := os.ReadFile(p.record)
+	text, err := p.read(p.record)
 	if errors.Is(err, fs.ErrNotExist) {
 		return r, nil
 	}
@@ -32,8 +31,8 @@ func (p paths) load() (backends.Record, error) {
 	if len(text) == 0 {
 		return r, nil
 	}
-	if err := json.Unmarshal(text, &r); err != nil {
-		return backends.Record{}, damaged(p.record)
+	if r, err = backends.ParseRecord(text); err != nil {
+		return backends.Record{}, damaged(p.record, err)
 	}
 	if r.Job != p.job {
 		return r, misconfigured(fmt.Errorf("the record %s is of job %q, not of %q", p.record, r.Job, p.job),
@@ -45,8 +44,8 @@ func (p paths) load() (backends.Record, error) {
 	return r, nil
 }
 
-func damaged(path string) error {
-	return misconfigured(fmt.Errorf("the record %s is damaged", path),
+func damaged(path string, err error) error {
+	return misconfigured(fmt.Errorf("the record %s is damaged: %w", path, err),
 		"restore it, or remove it: then the ticks and keys that have been run are forgotten")
 }
 
@@ -74,7 +73,10 @@ func (p paths) replace(r backends.Record, durable bool) (err error) {
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(p.tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW, fileMode)
+	if err := os.Remove(p.tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return permanent(err)
+	}
+	f, err := p.open(p.tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL) // never through another's link
 	if err != nil {
 		return permanent(err)
 	}
@@ -113,6 +115,12 @@ type beat struct {
 	Token, Beat, Until, TTL int64
 }
 
+// fits says whether a record may have these numbers.
+func (b beat) fits() bool {
+	r := backends.Record{Token: b.Token, Beat: b.Beat, Until: b.Until, TTL: b.TTL}
+	return r.Check() == nil
+}
+
 const (
 	beatFormat = "%d %d %d %d"
 	beatLength = 96
@@ -121,7 +129,7 @@ const (
 func beatOf(r backends.Record) beat { return beat{r.Token, r.Beat, r.Until, r.TTL} }
 
 func (p paths) writeBeat(b beat) error {
-	f, err := openLock(p.beat, os.O_CREATE)
+	f, err := p.open(p.beat, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return err
 	}
@@ -133,7 +141,7 @@ func (p paths) writeBeat(b beat) error {
 
 // readBeat reads the last renewal. The holder may be writing it: a sum that does not match is looked at again.
 func (p paths) readBeat() (beat, bool) {
-	f, err := os.Open(p.beat)
+	f, err := p.open(p.beat, os.O_RDONLY)
 	if err != nil {
 		return beat{}, false
 	}
@@ -156,23 +164,21 @@ func parseBeat(line string) (beat, bool) {
 	}
 	var b beat
 	_, err := fmt.Sscanf(text[:i], beatFormat, &b.Token, &b.Beat, &b.Until, &b.TTL)
-	return b, err == nil
+	return b, err == nil && b.fits()
 }
 
 // jobOf returns the name of the job that a record file belongs to, "" for a record that was lost.
 func (d *Driver) jobOf(file string) (string, error) {
-	text, err := os.ReadFile(filepath.Join(d.dir, file))
+	text, err := d.trusts.read(filepath.Join(d.dir, file))
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(text) == 0 {
 		return "", nil
 	}
 	if err != nil {
 		return "", permanent(err)
 	}
-	var r struct {
-		Job string `json:"job"`
-	}
-	if json.Unmarshal(text, &r) != nil {
-		return "", damaged(filepath.Join(d.dir, file))
+	r, err := backends.ParseRecord(text)
+	if err != nil {
+		return "", damaged(filepath.Join(d.dir, file), err)
 	}
 	return r.Job, nil
 }

@@ -3,7 +3,6 @@ package file
 import (
 	"context"
 	"os"
-	"syscall"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
@@ -26,7 +25,7 @@ type waiter struct {
 	// Under d.mu.
 	watching map[chan backends.News]struct{}
 	wanted   bool      // somebody waits for the lock; otherwise for news in the record
-	file     *os.File  // the lock, for the next Acquire
+	locks    *locks    // for the next Acquire
 	claiming int       // how many are using it right now
 	pause    time.Time // until then nobody needs the lock
 	seen     os.FileInfo
@@ -95,15 +94,15 @@ func (w *waiter) work() {
 		w.d.mu.Lock()
 		if len(w.watching) == 0 {
 			delete(w.d.waiters, w.job)
-			f := w.file
-			w.file = nil
+			unused := w.locks
+			w.locks = nil
 			w.d.mu.Unlock()
-			if f != nil {
-				unlock(f)
+			if unused != nil {
+				unused.unlock()
 			}
 			return
 		}
-		kept, busy := w.file, w.claiming > 0
+		kept, busy := w.locks, w.claiming > 0
 		wait := time.Until(w.pause)
 		wanted := w.wanted && w.d.held[w.job] == nil
 		w.d.mu.Unlock()
@@ -133,18 +132,18 @@ func (w *waiter) sleep(d time.Duration) {
 	}
 }
 
-// keep holds a lock for the next Acquire, and drops it if none comes.
-func (w *waiter) keep(f *os.File) {
+// keep holds the locks for the next Acquire, and drops them if none comes.
+func (w *waiter) keep(kept *locks) {
 	w.sleep(keepFor)
 	w.d.mu.Lock()
-	unclaimed := w.file == f && time.Now().After(w.pause)
+	unclaimed := w.locks == kept && time.Now().After(w.pause)
 	if unclaimed {
-		w.file = nil
+		w.locks = nil
 		w.pause = time.Now().Add(pauseFor)
 	}
 	w.d.mu.Unlock()
 	if unclaimed {
-		unlock(f)
+		kept.unlock()
 	}
 }
 
@@ -162,36 +161,27 @@ func (w *waiter) look() {
 	}
 }
 
-// waitForLock blocks until the lock is free.
+// waitForLock blocks until the locks are free.
 func (w *waiter) waitForLock() {
-	f, err := openLock(w.lock, os.O_CREATE)
-	if err == nil {
-		if err = flock(f, syscall.LOCK_EX); err != nil {
-			_ = f.Close()
-		}
-	}
-	var there bool
-	if err == nil {
-		there, err = isAt(f, w.lock)
-	}
+	got, err := w.both(w.awaitLock)
 	w.d.mu.Lock()
-	kept := there && err == nil && len(w.watching) > 0
+	kept := got != nil && len(w.watching) > 0
 	switch {
 	case kept:
-		w.file, w.pause = f, time.Now().Add(keepFor)
+		w.locks, w.pause = got, time.Now().Add(keepFor)
 		w.notify()
 	case err != nil:
 		w.pause = time.Now().Add(pauseFor)
 		w.notify()
 	}
 	w.d.mu.Unlock()
-	if !kept && f != nil {
-		unlock(f)
+	if !kept && got != nil {
+		got.unlock()
 	}
 }
 
-// handed returns the lock that was waited for, if there is one.
-func (d *Driver) handed(job string) *os.File {
+// handed returns the locks that were waited for, if there are any.
+func (d *Driver) handed(job string) *locks {
 	d.mu.Lock()
 	w := d.waiters[job]
 	if w == nil {
@@ -199,17 +189,17 @@ func (d *Driver) handed(job string) *os.File {
 		return nil
 	}
 	w.claiming++
-	f := w.file
-	w.file, w.pause = nil, time.Time{}
+	got := w.locks
+	w.locks, w.pause = nil, time.Time{}
 	d.mu.Unlock()
-	if f == nil {
+	if got == nil {
 		return nil
 	}
-	if there, err := isAt(f, w.lock); !there || err != nil {
-		unlock(f)
+	if there, err := got.areAt(w.paths); !there || err != nil {
+		got.unlock()
 		return nil
 	}
-	return f
+	return got
 }
 
 // claimed says that a claim has been answered, whether or not it used the lock.

@@ -2,6 +2,7 @@ package file
 
 import (
 	"context"
+	"os"
 	"syscall"
 	"testing"
 	"time"
@@ -24,7 +25,7 @@ func TestWatchedLockIsHandedOver(t *testing.T) {
 	awaitBlocked(t, other, "job")
 	steps.Finish(d, g)
 	<-woken
-	if f, err := tryLock(pathsIn(dir, "job").lock, syscall.LOCK_EX, 0); f != nil || err != nil {
+	if f, err := ourselves.tryLock(pathsIn(dir, "job").lock, syscall.LOCK_EX, os.O_RDWR); f != nil || err != nil {
 		t.Errorf("the lock is free between wake-up and claim (%v)", err)
 	}
 	r := steps.Refused(d, claimFor("job"), backends.Held)
@@ -61,7 +62,7 @@ func awaitBlocked(t *testing.T, d *Driver, job string) {
 	for range 50 {
 		d.mu.Lock()
 		w := d.waiters[job]
-		idle := w != nil && len(w.kicked) == 0 && w.file == nil
+		idle := w != nil && len(w.kicked) == 0 && w.locks == nil
 		d.mu.Unlock()
 		time.Sleep(time.Millisecond)
 		if idle {

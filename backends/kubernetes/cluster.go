@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -16,6 +17,7 @@ import (
 	"github.com/leaderrun/leaderrun/backends/kubernetes/api"
 	"github.com/leaderrun/leaderrun/backends/kubernetes/kubeconfig"
 	"github.com/leaderrun/leaderrun/internal/credentialplugin"
+	"github.com/leaderrun/leaderrun/internal/ownership"
 )
 
 const (
@@ -24,6 +26,8 @@ const (
 	tokenHint = "tokenFile of the kubeconfig names a file with a token, which this user can read"
 	fileHint  = "correct ?kubeconfig=: it names a kubeconfig that this user can read"
 )
+
+const largestPEM = 16 << 20
 
 // inPod uses what every pod is given: address, authority, namespace, and a token that is replaced every hour or so.
 func (c *config) inPod(s surroundings) error {
@@ -81,8 +85,8 @@ func clusterTLS(of kubeconfig.Cluster) (*tls.Config, error) {
 	pem := of.CAData
 	if pem == nil && of.CA != "" {
 		var err error
-		if pem, err = os.ReadFile(of.CA); err != nil {
-			return nil, backends.Misconfigured(pemHint, "kubeconfig: certificate-authority: %w", err)
+		if pem, err = ownership.ReadAny(of.CA, largestPEM); err != nil {
+			return nil, backends.Misconfigured(cmp.Or(ownership.Remedy(err), pemHint), "kubeconfig: certificate-authority: %w", err)
 		}
 	}
 	if pem == nil {
@@ -128,13 +132,13 @@ func keyPair(u kubeconfig.User) (*tls.Certificate, error) {
 	cert, key := u.CertData, u.KeyData
 	var errCert, errKey error
 	if cert == nil && u.Cert != "" {
-		cert, errCert = os.ReadFile(u.Cert)
+		cert, errCert = ownership.ReadAny(u.Cert, largestPEM)
 	}
 	if key == nil && u.Key != "" {
-		key, errKey = os.ReadFile(u.Key)
+		key, errKey = ownership.ReadAny(u.Key, largestPEM)
 	}
 	if err := errors.Join(errCert, errKey); err != nil {
-		return nil, backends.Misconfigured(pairHint, "kubeconfig: %w", err)
+		return nil, backends.Misconfigured(cmp.Or(ownership.Remedy(err), pairHint), "kubeconfig: %w", err)
 	}
 	if cert == nil {
 		return nil, nil //nolint:nilnil // the user has none
@@ -175,7 +179,7 @@ func pluginOf(of *kubeconfig.Context) (plugin, error) {
 		ca := of.Cluster.CAData
 		if ca == nil && of.Cluster.CA != "" {
 			var err error
-			if ca, err = os.ReadFile(of.Cluster.CA); err != nil {
+			if ca, err = ownership.ReadAny(of.Cluster.CA, largestPEM); err != nil {
 				return plugin{}, backends.Misconfigured(pemHint, "kubeconfig: certificate-authority: %w", err)
 			}
 		}

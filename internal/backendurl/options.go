@@ -7,15 +7,17 @@ import (
 	"errors"
 	"maps"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/ownership"
 )
 
 // caRemedy is what helps where the file of an authority cannot be used.
 const caRemedy = "name a file with certificates in PEM form, which this user can read"
+
+const largestPEM = 16 << 20
 
 // Option is one query parameter of a URL that configures a C.
 type Option[C any] struct {
@@ -127,9 +129,9 @@ func (f *TLSFiles) Config() (*tls.Config, error) {
 	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: f.ServerName}
 	if f.CA != "" {
-		pem, err := os.ReadFile(f.CA)
+		pem, err := ownership.ReadAny(f.CA, largestPEM)
 		if err != nil {
-			return nil, backends.Misconfigured(caRemedy, "option %s of the URL: %w", f.name("ca"), err)
+			return nil, backends.Misconfigured(cmp.Or(ownership.Remedy(err), caRemedy), "option %s of the URL: %w", f.name("ca"), err)
 		}
 		c.RootCAs = x509.NewCertPool()
 		if !c.RootCAs.AppendCertsFromPEM(pem) {
@@ -141,12 +143,24 @@ func (f *TLSFiles) Config() (*tls.Config, error) {
 		return nil, backends.Misconfigured("?"+cert+"=FILE&"+key+"=FILE", "the URL has only one of the options %s and %s", cert, key)
 	}
 	if f.Cert != "" {
-		pair, err := tls.LoadX509KeyPair(f.Cert, f.Key)
+		pair, err := loadPair(f.Cert, f.Key)
 		if err != nil {
-			return nil, backends.Misconfigured("name files with a certificate and its key in PEM form, which this user can read",
+			return nil, backends.Misconfigured(cmp.Or(ownership.Remedy(err), "name files with a certificate and its key in PEM form, which this user can read"),
 				"options %s and %s of the URL: %w", cert, key, err)
 		}
 		c.Certificates = []tls.Certificate{pair}
 	}
 	return c, nil
+}
+
+func loadPair(cert, key string) (tls.Certificate, error) {
+	certPEM, err := ownership.ReadAny(cert, largestPEM)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	keyPEM, err := ownership.ReadAny(key, largestPEM)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(certPEM, keyPEM)
 }

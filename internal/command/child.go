@@ -99,7 +99,7 @@ func plant(v *voice) *tree {
 }
 
 // Start implements runner.Tree.
-func (t *tree) Start(env []string, files []*os.File, d runner.Deadline) error {
+func (t *tree) Start(env []string, hold, inherit []*os.File, d runner.Deadline) error {
 	if !t.isReadyBy(d.End) {
 		return process.ErrTooLate
 	}
@@ -108,7 +108,7 @@ func (t *tree) Start(env []string, files []*os.File, d runner.Deadline) error {
 	}
 	c := t.command
 	c.Env = slices.Concat(c.Env, env)
-	c.Inherit = files
+	c.Hold, c.Inherit = hold, inherit
 	err := t.guard.Start(c, d)
 	if !errors.Is(err, process.ErrGone) {
 		return err

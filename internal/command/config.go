@@ -2,17 +2,19 @@ package command
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/leaderrun/leaderrun/internal/ownership"
 )
 
 const (
@@ -57,7 +59,7 @@ func configPaths(lookup func(string) (string, bool)) []string {
 // load reads one file. A file that exists and cannot be read is a fault: it may name the backend, and
 // without that this host would not exclude the others.
 func (s *settings) load(path string, known func() []option, named *given) error {
-	text, err := readSmall(path)
+	text, info, err := readSmall(path)
 	switch {
 	case err == nil:
 	case named == nil && absent(err):
@@ -72,12 +74,16 @@ func (s *settings) load(path string, known func() []option, named *given) error 
 	default:
 		return &fault{
 			code: codeConfiguration, what: path, why: reason(err), err: err,
-			hint: "make the file readable for this user, or name another one by --config",
+			hint: cmp.Or(ownership.Remedy(err), "make the file readable for this user, or name another one by --config"),
 		}
 	}
 	values, err := parseConfig(path, text, known())
 	if err != nil {
 		return err
+	}
+	if backend, ok := values["backend"]; ok {
+		backend.markExposed(path, info)
+		values["backend"] = backend
 	}
 	maps.Copy(s.file, values)
 	return nil
@@ -89,24 +95,24 @@ func absent(err error) bool {
 
 // reason is what the system said, without the path, which the reader has already.
 func reason(err error) string {
+	if o, ok := errors.AsType[*ownership.Error](err); ok {
+		return o.Why
+	}
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err.Error()
 	}
 	return err.Error()
 }
 
-// readSmall reads a regular file of a sane size: no pipe that blocks, no device that never ends.
-func readSmall(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, errors.New("not a regular file")
-	case info.Size() > maxConfig:
-		return nil, fmt.Errorf("larger than %d bytes", maxConfig)
+// readSmall reads a regular file of a sane size that only root and this user can change: no pipe that blocks, no device
+// that never ends, nobody else's word.
+func readSmall(path string) ([]byte, fs.FileInfo, error) { return ownership.Read(path, maxConfig) }
+
+// markExposed notes that all can read a password which this user could hide from them.
+func (g *given) markExposed(path string, info fs.FileInfo) {
+	if ownership.OthersRead(info) && holdsPassword(g.text) {
+		g.exposed = path
 	}
-	return os.ReadFile(path)
 }
 
 // parseConfig reads the keys of a file. Every value is checked, also of options that the command at hand

@@ -16,6 +16,7 @@ import (
 	"github.com/leaderrun/leaderrun/backends/all"
 	"github.com/leaderrun/leaderrun/internal/daemon"
 	"github.com/leaderrun/leaderrun/internal/jobfile"
+	"github.com/leaderrun/leaderrun/internal/ownership"
 	"github.com/leaderrun/leaderrun/internal/process"
 	"github.com/leaderrun/leaderrun/runner"
 )
@@ -116,7 +117,7 @@ func (c *call) loadJobs(path string) ([]*jobfile.Job, error) {
 		return nil, problemFault(wrong.Problems[last])
 	}
 	if err != nil {
-		return nil, &fault{code: codeConfiguration, what: path, why: reason(err), err: err}
+		return nil, &fault{code: codeConfiguration, what: path, why: reason(err), hint: ownership.Remedy(err), err: err}
 	}
 	for _, w := range file.Warnings {
 		f := problemFault(w)

@@ -216,7 +216,7 @@ type launched struct {
 var _ runner.Tree = (*launched)(nil)
 
 // Start implements runner.Tree.
-func (t *launched) Start(env []string, files []*os.File, d runner.Deadline) error {
+func (t *launched) Start(env []string, hold, inherit []*os.File, d runner.Deadline) error {
 	own, err := t.files()
 	if err == nil {
 		t.guard, err = process.Prepare(process.Options{
@@ -234,7 +234,7 @@ func (t *launched) Start(env []string, files []*os.File, d runner.Deadline) erro
 	}
 	return t.guard.Start(process.Command{
 		Path: t.path, Argv: t.job.Argv, Env: lastWins(slices.Concat(t.environ, t.job.Env, env)), Dir: t.job.Dir,
-		Inherit: files, Grace: t.job.Timeline.Grace,
+		Hold: hold, Inherit: inherit, Grace: t.job.Timeline.Grace,
 	}, d)
 }
 

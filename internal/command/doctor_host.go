@@ -39,7 +39,7 @@ func (x *checkup) configFiles() []string {
 }
 
 func configHoldsPassword(path string) bool {
-	text, err := readSmall(path)
+	text, _, err := readSmall(path)
 	if err != nil {
 		return false
 	}

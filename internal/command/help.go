@@ -202,7 +202,8 @@ kill_after. Those that order something once have neither: --tick and --once, and
 repeated takes a value a line in a variable, and a list in a file. A flag counts before a variable, a
 variable before a file. The files are /etc/leaderrun.yaml and leaderrun.yaml in the user's configuration
 directory, whose keys count first; --config names one file instead of both, and has no key.
-LEADERRUN_BACKEND_FILE names a file that holds the backend's URL.
+LEADERRUN_BACKEND_FILE names a file that holds the backend's URL. Such files belong to root or this user, and
+nobody else can write them.
 `
 }
 
@@ -232,7 +233,8 @@ func backendsPage() string {
 	return `A backend is named by a URL. Hosts that use the same one, with the same prefix, exclude each other.
 
   file:                                  this host only, in the system's or the user's state directory
-  file:///var/lib/leaderrun              this host only, in that directory
+  file:///var/lib/leaderrun              this host only, in that directory, which nobody else can write
+  file:///srv/jobs?trust=shared          this host only, where other users can write too
   redis://host:6379/0                    Redis or Valkey; rediss:// with TLS
   redis://user:password@host:6379/0      with a password: name it by LEADERRUN_BACKEND_FILE
   redis+unix:///run/redis.sock           through a socket

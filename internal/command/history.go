@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -235,10 +236,15 @@ func writeObjects[T any](w io.Writer, objects []T) error {
 	if objects == nil {
 		objects = []T{}
 	}
-	encoder := json.NewEncoder(w)
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
-	return encoder.Encode(objects)
+	if err := encoder.Encode(objects); err != nil {
+		return err
+	}
+	_, err := w.Write(visibleJSON(text.Bytes()))
+	return err
 }
 
 func writeHistory(w io.Writer, entries []entry) error {

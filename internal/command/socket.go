@@ -168,7 +168,7 @@ func privateDirectory(parent string, room int) (string, error) {
 }
 
 // socketHome is the directory of the sockets of many runs: to make one is more work than to make a socket. It is made
-// when the first run needs it.
+// when the first run needs it, and again when somebody has removed it: what is old in /tmp does not last.
 type socketHome struct {
 	mu     sync.Mutex
 	dir    string
@@ -179,6 +179,9 @@ type socketHome struct {
 func (h *socketHome) place() (dir string, number int, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.dir != "" && !isPrivate(h.dir) {
+		h.dir = ""
+	}
 	for _, parent := range socketParents() {
 		if h.dir != "" {
 			break
@@ -190,11 +193,21 @@ func (h *socketHome) place() (dir string, number int, err error) {
 	return h.dir, h.number, err
 }
 
+// isPrivate says whether a directory is still there, and still only for this user: another one may have taken its name.
+func isPrivate(dir string) bool {
+	info, err := os.Lstat(dir)
+	if err != nil || !info.IsDir() || info.Mode().Perm()&0o077 != 0 {
+		return false
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(st.Uid) == os.Geteuid()
+}
+
 // remove removes the directory, when no run is left.
 func (h *socketHome) remove() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.dir != "" {
+	if h.dir != "" && isPrivate(h.dir) {
 		_ = os.RemoveAll(h.dir)
 	}
 }
@@ -274,7 +287,7 @@ func respond(w io.Writer, status int, body any) error {
 		if err != nil {
 			return err
 		}
-		text = string(object) + "\n"
+		text = string(visibleJSON(object)) + "\n"
 		header.Set("Content-Type", "application/json")
 	}
 	if status == http.StatusMethodNotAllowed {

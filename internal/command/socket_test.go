@@ -322,3 +322,40 @@ func TestSocketOfAStandby(t *testing.T) {
 		})
 	}
 }
+
+// What cleans up /tmp takes the daemon's directory away once it is old. The next run has one again, and not another's.
+func TestSocketHomeThatWasRemoved(t *testing.T) {
+	t.Setenv("RUNTIME_DIRECTORY", shortDir(t))
+	for name, spoil := range map[string]func(dir string) error{
+		"removed":                       os.Remove,
+		"a file in its place":           func(dir string) error { return errors.Join(os.Remove(dir), os.WriteFile(dir, nil, 0o600)) },
+		"a link in its place":           func(dir string) error { return errors.Join(os.Remove(dir), os.Symlink("/tmp", dir)) },
+		"open for all":                  func(dir string) error { return os.Chmod(dir, 0o777) },
+		"made by another in its place ": func(dir string) error { return os.Chown(dir, 65534, -1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			home := &socketHome{}
+			defer home.remove()
+			first, _, err := home.place()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if dir, number, err := home.place(); dir != first || number != 2 || err != nil {
+				t.Errorf("the second socket is number %d in %s, not in %s: %v", number, dir, first, err)
+			}
+			if err := spoil(first); errors.Is(err, os.ErrPermission) {
+				t.Skip("only root gives directories away")
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			defer os.Remove(first)
+			s := newSocket(func(text, _ string) { t.Error(text) })
+			s.home = home
+			vars := s.env(func(backends.Grant) []string { return nil })(grantOf(time.Minute))
+			defer s.close()
+			if len(vars) != 1 || filepath.Dir(strings.TrimPrefix(vars[0], socketVariable+"=")) == first {
+				t.Errorf("variables %q, the directory was %s", vars, first)
+			}
+		})
+	}
+}

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/all"
+	"github.com/leaderrun/leaderrun/internal/ownership"
 )
 
 const (
@@ -42,6 +44,9 @@ func (c *call) backend() (g given, named bool, err error) {
 		return given{}, false, badValue(g, err)
 	}
 	c.voice.keepSecret(secretsOf(g.text)...)
+	if g.exposed != "" && c.runs() {
+		c.voice.warn("everybody on this host can read the password in "+g.exposed, "chmod o-r "+g.exposed)
+	}
 	return g, true, nil
 }
 
@@ -54,9 +59,12 @@ func heldURL(path string) (given, error) {
 	if path == "" {
 		return wrong(errEmpty.Error(), "unset it; or "+holds, errEmpty)
 	}
-	content, err := readSmall(path)
+	if strings.Contains(path, "://") {
+		return wrong("it is a URL, and not the name of a file", "LEADERRUN_BACKEND is the variable for a URL; this one"+strings.TrimPrefix(holds, "it"), nil)
+	}
+	content, info, err := readSmall(path)
 	if err != nil {
-		hint := holds
+		hint := cmp.Or(ownership.Remedy(err), holds)
 		if errors.Is(err, fs.ErrPermission) {
 			hint = "make the file readable for this user"
 		}
@@ -69,7 +77,9 @@ func heldURL(path string) (given, error) {
 	case strings.ContainsAny(text, "\r\n"):
 		return wrong(path+": holds more than one line", holds+" and nothing else", nil)
 	}
-	return given{text: text, origin: fromEnvironment, place: backendFile}, nil
+	held := given{text: text, origin: fromEnvironment, place: backendFile}
+	held.markExposed(path, info)
+	return held, nil
 }
 
 // openStore opens the backend that the options name.
@@ -101,6 +111,9 @@ func (c *call) openStore() (all.Store, error) {
 	return nil, f
 }
 
+// runs says whether this call runs jobs: others do not repeat what such a one has told.
+func (c *call) runs() bool { return c.cmd.name == "run" || c.cmd.name == "cron" }
+
 // unnamed is what follows when no backend was named anywhere. A setting that one host forgot must not go
 // unseen; and inside a run, whose own backend does not reach the child, it would be another one than the
 // outer run's without anybody having chosen it.
@@ -114,7 +127,7 @@ func (c *call) unnamed() error {
 			hint: remedy + "; what the outer run uses is not handed down",
 		}
 	}
-	if c.cmd.name == "run" || c.cmd.name == "cron" {
+	if c.runs() {
 		c.voice.warn("no backend named: only runs on this host exclude each other", remedy+"; `backend: \"file:\"` there says that this is meant")
 	}
 	return nil

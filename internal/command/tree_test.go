@@ -16,7 +16,7 @@ func TestAGuardianThatIsNeverReadyHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
 	stuck := &tree{ready: make(chan struct{})}
 	end := boottime.Now().Add(10 * time.Millisecond)
-	if err := stuck.Start(nil, nil, runner.Deadline{End: end}); !errors.Is(err, process.ErrTooLate) {
+	if err := stuck.Start(nil, nil, nil, runner.Deadline{End: end}); !errors.Is(err, process.ErrTooLate) {
 		t.Errorf("%v, want %v", err, process.ErrTooLate)
 	}
 	if boottime.Now() < end {

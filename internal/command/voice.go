@@ -91,7 +91,7 @@ func (v *voice) fault(err error) {
 }
 
 func (v *voice) text(what, hint string) []byte {
-	line := "leaderrun: " + oneLine(v.redact(what)) + "\n"
+	line := "leaderrun: " + oneLine(withoutPasswords(v.redact(what))) + "\n"
 	if hint != "" {
 		line += "hint: " + oneLine(v.redact(hint)) + "\n"
 	}
@@ -113,17 +113,17 @@ func (v *voice) object(e runner.Event) []byte {
 	if e.Tick != 0 {
 		attrs = append(attrs, slog.String("tick", tickText(e.Tick)))
 	}
-	add("reason", e.Reason)
+	add("reason", withoutPasswords(e.Reason))
 	add("hint", e.Hint)
 	attrs = append(attrs, e.Fields...)
 	var buffer bytes.Buffer
 	handler := slog.NewJSONHandler(&buffer, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: lowerLevel})
-	record := slog.NewRecord(time.Now(), e.Level, v.redact(e.Text), 0)
+	record := slog.NewRecord(time.Now(), e.Level, withoutPasswords(v.redact(e.Text)), 0)
 	record.AddAttrs(attrs...)
 	if err := handler.Handle(context.Background(), record); err != nil {
 		return v.text(e.Text, e.Hint)
 	}
-	return buffer.Bytes()
+	return visibleJSON(buffer.Bytes())
 }
 
 func lowerLevel(groups []string, a slog.Attr) slog.Attr {
@@ -168,11 +168,7 @@ func (v *voice) redact(text string) string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, s := range v.secrets {
-		hidden := "xxxxx"
-		if strings.HasSuffix(s, "@") { // what stands before the host of a URL
-			hidden += "@"
-		}
-		text = strings.ReplaceAll(text, s, hidden)
+		text = strings.ReplaceAll(text, s, hide(s))
 	}
 	return text
 }

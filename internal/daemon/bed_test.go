@@ -349,7 +349,7 @@ type fakeTree struct {
 	index  int
 }
 
-func (t *fakeTree) Start([]string, []*os.File, runner.Deadline) error {
+func (t *fakeTree) Start([]string, []*os.File, []*os.File, runner.Deadline) error {
 	if t.launch.host.idle.Load() {
 		return errMissing
 	}

@@ -3,6 +3,7 @@ package history
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
@@ -51,7 +52,7 @@ func (c *client) dies(g backends.Grant) {
 	}
 	q := c.grant(dies, g)
 	q.call = boottime.Now()
-	for _, f := range g.Inherit {
+	for _, f := range slices.Concat(g.Hold, g.Inherit) {
 		_ = f.Close()
 	}
 	c.done(q, reply{verdict: ok})

@@ -21,14 +21,12 @@ package jobfile
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/leaderrun/leaderrun/internal/ownership"
 )
 
 // maxSize is far more than any file needs: ten thousand jobs are about 2 MB.
@@ -69,9 +67,10 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Load reads a job file, which must be a regular file. The error is an *Error if the file was read.
+// Load reads a job file, which must be a regular file that only root and this user can change: see package ownership. The
+// error is an *Error if the file was read.
 func Load(path string, defaults Defaults) (*File, error) {
-	text, err := readRegular(path)
+	text, _, err := ownership.Read(path, maxSize)
 	if err != nil {
 		return nil, err
 	}
@@ -103,28 +102,6 @@ func parse(path string, text []byte, defaults Defaults, host host) (*File, error
 func isYAML(path string) bool {
 	ending := strings.ToLower(filepath.Ext(path))
 	return ending == ".yaml" || ending == ".yml"
-}
-
-// readRegular reads a file of a sane size: no pipe that blocks, no device that never ends.
-func readRegular(path string) ([]byte, error) {
-	refused := func(why string) error { return &fs.PathError{Op: "read", Path: path, Err: errors.New(why)} }
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, refused("not a regular file")
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxSize+1))
-	if err == nil && len(text) > maxSize {
-		err = refused(fmt.Sprintf("larger than %d MB", maxSize>>20))
-	}
-	return text, err
 }
 
 // lineOf is the number of the line that an offset is in.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/internal/filename"
+	"github.com/leaderrun/leaderrun/internal/ownership"
 )
 
 const (
@@ -72,16 +73,10 @@ func (t *Textfile) Write() error {
 
 // readOld reads what earlier runs counted. No file: nothing, and no error.
 func readOld(path, job string) (map[string]*family, error) {
-	info, err := os.Lstat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	f, _, err := ownership.OpenRegular(path, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular(): // opening a pipe would wait for its other end
-		return nil, errors.New("it is no regular file")
 	}
-	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -136,15 +131,21 @@ func lockDirectory(dir string, patience time.Duration) (unlock func(), err error
 }
 
 // openLock opens the lock file, which any user's run may have made: reading is enough to lock. A directory that all
-// may write lets nobody create what is there already, not even with a mode that allows it.
+// may write lets nobody create what is there already, not even with a mode that allows it. Nor does one who may write
+// there make us wait for a pipe, or create a file where a link of his points to.
 func openLock(path string) (*os.File, error) {
-	f, err := os.Open(path)
-	if !errors.Is(err, fs.ErrNotExist) {
+	for {
+		f, _, err := ownership.OpenRegular(path, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return f, err
+		}
+		f, _, err = ownership.OpenRegular(path, os.O_RDONLY|os.O_CREATE|os.O_EXCL, mode)
+		if errors.Is(err, fs.ErrExist) { // another run was quicker
+			continue
+		}
+		if err == nil {
+			_ = f.Chmod(mode) // whatever the umask
+		}
 		return f, err
 	}
-	f, err = os.OpenFile(path, os.O_RDONLY|os.O_CREATE, mode)
-	if err == nil {
-		_ = f.Chmod(mode) // whatever the umask; another's is right already
-	}
-	return f, err
 }

@@ -195,6 +195,15 @@ func standsStill(pid int) bool {
 	return len(tasks) > 0
 }
 
+func TestTheGuardianHoldsWhatTheCommandDoesNotHave(t *testing.T) {
+	w := wrap(t, Options{}, `trap "" TERM; echo >pid; while :; do sleep 0.1; done`, func(o *wrapperOrder) {
+		o.Hold, o.Command.Grace = true, 300*time.Millisecond
+	})
+	w.run().file("pid")
+	must(t, w.cmd.Process.Kill())
+	w.freeOnlyWhenDead()
+}
+
 func TestALiveWrapperUnlocksItself(t *testing.T) {
 	r := prepare(t, Options{})
 	path := filepath.Join(r.dir, "lock")

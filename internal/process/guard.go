@@ -1,6 +1,7 @@
 package process
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -95,7 +96,7 @@ func Prepare(options Options) (*Guard, error) {
 // ErrGuardian. It returns no later than d.End, also when the guardian is stopped. After any other error nothing was
 // started.
 func (g *Guard) Start(c Command, d lifeline.Deadline) error {
-	if len(c.Argv) == 0 || len(c.Inherit) > guardian.MaxInherit {
+	if len(c.Argv) == 0 || len(c.Inherit)+len(c.Hold) > guardian.MaxInherit {
 		return errState
 	}
 	now := boottime.Now()
@@ -126,9 +127,9 @@ func (g *Guard) Start(c Command, d lifeline.Deadline) error {
 	order := guardian.Order{
 		Deadline: d, Grace: c.Grace,
 		Group: t.sharedGroup(), WatchStops: t != nil && t.foreground,
-		Path: c.Path, Dir: c.Dir, Argv: c.Argv, Env: c.Env,
+		Path: c.Path, Dir: c.Dir, Argv: c.Argv, Env: c.Env, Inherit: len(c.Inherit),
 	}
-	fds, err := duplicates(c.Inherit)
+	fds, err := duplicates(slices.Concat(c.Inherit, c.Hold))
 	if err != nil {
 		g.starting = false
 		g.mu.Unlock()

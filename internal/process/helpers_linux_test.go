@@ -155,6 +155,7 @@ type wrapperOrder struct {
 	Dir           string
 	Command       Command
 	Lock          string // a file to lock and to pass on
+	Hold          bool   // to the guardian alone
 	Term, Life    time.Duration
 	Extend        bool
 	WithoutCgroup bool
@@ -170,7 +171,11 @@ func helperWrapper(args []string) {
 		lock, err := os.OpenFile(order.Lock, os.O_CREATE|os.O_RDWR, 0o644)
 		check(err)
 		check(syscall.Flock(int(lock.Fd()), syscall.LOCK_EX))
-		order.Command.Inherit = []*os.File{lock}
+		if order.Hold {
+			order.Command.Hold = []*os.File{lock}
+		} else {
+			order.Command.Inherit = []*os.File{lock}
+		}
 		defer runtime.KeepAlive(lock)
 	}
 	warn := func(s string) { put(filepath.Join(order.Dir, "warned"), s) }

@@ -50,10 +50,12 @@ type Command struct {
 	Env  []string
 	Dir  string // "" is the wrapper's own
 
-	// Inherit lists descriptors that the whole tree holds open: lock files under flock(2). When the
-	// wrapper is dead, or stopped for longer than its deadline, the guardian unlocks them as soon as the
-	// tree is confirmed dead. A live wrapper unlocks them itself. At most guardian.MaxInherit.
-	Inherit []*os.File
+	// Inherit lists descriptors that the whole tree holds open, Hold those that only the wrapper and its guardian
+	// do: lock files under flock(2). Who has a descriptor can unlock it for all who share it, so what must not be
+	// unlocked by the command is in Hold. When the wrapper is dead, or stopped for longer than its deadline, the
+	// guardian unlocks both as soon as the tree is confirmed dead, Inherit first. A live wrapper unlocks them
+	// itself. At most guardian.MaxInherit together.
+	Hold, Inherit []*os.File
 
 	// Grace is the time between SIGTERM and SIGKILL when the wrapper dies; leftovers of a command that
 	// has ended get that, but at most a second.

@@ -140,6 +140,22 @@ func TestInheritedDescriptorIsTheSameOpenFile(t *testing.T) {
 	r.equal("count", "1\n")
 }
 
+// Whoever has a descriptor can unlock it for all: what is to be held is not the command's.
+func TestHeldDescriptorIsNotTheCommands(t *testing.T) {
+	r := prepare(t, Options{})
+	lock, err := os.Create(filepath.Join(r.dir, "lock"))
+	must(t, err)
+	defer lock.Close()
+	tree, err := os.Create(filepath.Join(r.dir, "tree"))
+	must(t, err)
+	defer tree.Close()
+	c := r.shell(`ls -l /proc/self/fd | grep -c 'lock$' >count; ls -l /proc/self/fd | grep -c 'tree$' >>count`)
+	c.Hold, c.Inherit = []*os.File{lock}, []*os.File{tree}
+	r.start(c, far())
+	r.wait(lifeline.Dead)
+	r.equal("count", "0\n1\n")
+}
+
 func TestExitStatus(t *testing.T) {
 	tests := map[string]lifeline.Status{
 		"exit 0":        {Known: true},

@@ -22,7 +22,7 @@ var (
 	daemonTests       = []string{"./internal/daemon"}
 )
 
-var mutants = slices.Concat(fenceMutants, answerMutants, kubernetesMutants, zookeeperMutants, postgresMutants, []mutant{
+var mutants = slices.Concat(hostMutants, fenceMutants, answerMutants, kubernetesMutants, zookeeperMutants, postgresMutants, []mutant{
 	{"validity of a claim counts from the reply", "runner/acquire.go", "a.grant, a.plan, a.asked = grant, plan, t0", "a.grant, a.plan, a.asked = grant, plan, now", runnerTests},
 	{"validity of a renewal counts from the reply", "runner/renew.go", "h.asked = reply.t0", "h.asked = h.clock.Now()", runnerTests},
 	{"another's life counts from the request", "runner/acquire.go", "a.witness(refusal.Seen, now)", "a.witness(refusal.Seen, t0)", runnerTests},

@@ -7,13 +7,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/leaderrun/leaderrun/internal/ownership"
 )
 
 const largest = 16 << 20 // a file that is longer is no kubeconfig
@@ -147,9 +147,9 @@ func Load(paths []string, context string) (*Context, error) {
 }
 
 func (m *merged) add(path string) error {
-	text, err := readFile(path)
+	text, err := ownership.ReadAny(path, largest) // its plugin would be run, and its server believed
 	if err != nil {
-		return wrong("?kubeconfig=FILE names another one", "%w", err)
+		return wrong(cmp.Or(ownership.Remedy(err), "?kubeconfig=FILE names another one"), "%w", err)
 	}
 	var f file
 	if err := yaml.Unmarshal(text, &f); err != nil {
@@ -174,20 +174,6 @@ func (m *merged) add(path string) error {
 		first(m.contexts, named[reference]{x.Name, x.Context})
 	}
 	return nil
-}
-
-// readFile reads what can be a kubeconfig. YAML that unfolds to far more than it is long the library refuses.
-func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	text, err := io.ReadAll(io.LimitReader(f, largest+1))
-	if err == nil && len(text) > largest {
-		err = fmt.Errorf("%s is longer than %d MB", path, largest>>20)
-	}
-	return text, err
 }
 
 func first[T any](all map[string]T, x named[T]) {

@@ -68,12 +68,12 @@ func (g *guardian) orphaned() {
 // start runs the command and answers with its pid, the error, and whether it was too late.
 func (g *guardian) start(m Message, fds []int) {
 	order, err := m.order()
-	if err != nil || g.pid != 0 {
+	if err != nil || g.pid != 0 || order.Inherit < 0 || order.Inherit > len(fds) {
 		closeAll(fds)
 		g.answer(0, syscall.EINVAL, false)
 		return
 	}
-	pid, errno, late := g.fork(order, fds)
+	pid, errno, late := g.fork(order, fds[:order.Inherit])
 	if pid == 0 {
 		closeAll(fds)
 		g.answer(0, errno, late)
@@ -147,8 +147,8 @@ func closeAll(fds []int) {
 	}
 }
 
-// unlock gives back the locks that the dead tree held together with the wrapper (flock(2): LOCK_UN on
-// any of the descriptors of one open file description).
+// unlock gives back the locks that the dead tree held together with the wrapper, and then those that we did (flock(2):
+// LOCK_UN on any of the descriptors of one open file description).
 func (g *guardian) unlock() {
 	for _, fd := range g.locks {
 		_ = syscall.Flock(fd, syscall.LOCK_UN)

@@ -131,6 +131,7 @@ type Order struct {
 	WatchStops bool // report when a signal stops the command
 	Path, Dir  string
 	Argv, Env  []string
+	Inherit    int // how many of the descriptors that come along, the first ones, the command gets
 }
 
 // Message returns the order as a message.
@@ -145,7 +146,7 @@ func (o Order) Message() Message {
 		Kind: Start,
 		Numbers: []int64{
 			int64(d.Term), int64(d.Kill), int64(d.End),
-			int64(o.Grace), int64(o.Group), watch, int64(len(o.Argv)),
+			int64(o.Grace), int64(o.Group), watch, int64(len(o.Argv)), int64(o.Inherit),
 		},
 		Strings: append(strings, o.Env...),
 	}
@@ -162,6 +163,7 @@ func (m Message) order() (Order, error) {
 		Deadline: m.deadline(0), Grace: time.Duration(m.Number(3)),
 		Group: int(m.Number(4)), WatchStops: m.Number(5) != 0,
 		Path: m.Strings[0], Dir: m.Strings[1], Argv: rest[:argc], Env: rest[argc:],
+		Inherit: int(m.Number(7)),
 	}, nil
 }
 

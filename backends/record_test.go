@@ -1,0 +1,87 @@
+package backends
+
+import (
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+// From such a number the next one would be lower, or a lease would be over before it begins.
+func TestNumbersThatNobodyWrote(t *testing.T) {
+	for field, bad := range map[string][]string{
+		`"token":N`: {"-1"}, `"released":N`: {"-1"}, `"ttl":N`: {"-1", "3153600000001"}, `"beat":N`: {"-1"}, `"until":N`: {"-1"},
+		`"granted":N`: {"-1"}, `"ended":N`: {"-1"}, `"passed":N`: {"-1"}, `"tick":{"tick":N}`: {"-1"},
+		`"tick":{"attempt":N}`: {"-1", "2147483648"}, `"once":[{"key":"a","attempt":N}]`: {"-1"}, `"once":[{"max_attempts":N}]`: {"-1"},
+		`"schedule":{"at":N}`: {"-1"}, `"runs":[{"token":N}]`: {"-1"}, `"runs":[{"attempt":N}]`: {"-1"}, `"runs":[{"ended":N}]`: {"-1"},
+	} {
+		for _, n := range append(bad, "9223372036854775807", "-9223372036854775808", "9007199254740992") {
+			text := `{"job":"a",` + strings.Replace(field, "N", n, 1) + `}`
+			if r, err := ParseRecord([]byte(text)); err == nil {
+				t.Errorf("%s is read as %+v", text, r)
+			}
+		}
+		if _, err := ParseRecord([]byte(`{"job":"a",` + strings.Replace(field, "N", "7", 1) + `}`)); err != nil {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}
+
+// The largest record that can be read is one from which tokens and beats still grow.
+func TestLargestRecord(t *testing.T) {
+	r, err := ParseRecord(Marshal(Record{Job: "a", Token: MaxToken, Released: MaxToken, Beat: MaxToken, Until: MaxToken, TTL: maxRecordTTL}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := Claim{Job: "a", Holder: Holder{ID: "b"}, TTL: time.Second}
+	d := Decide(View{Record: r, Now: time.Now(), Proof: ByUntil}, c)
+	if d.Grant == nil || d.Grant.Token <= r.Token || d.Record.Beat <= r.Beat {
+		t.Errorf("%+v after token %d", d, r.Token)
+	}
+}
+
+// No text panics, and what is read decides without an overflow, and can be written and read again.
+func FuzzParseRecord(f *testing.F) {
+	full := Record{
+		Job: "a", Token: 3, Holder: Holder{ID: "h"}, TTL: 5, Granted: 6, Until: 7, Beat: 8, Released: 2, Ended: 9, Passed: 1,
+		Tick: Occurrence{Tick: 4, State: Claimed, Attempt: 1, MaxAttempts: 3}, Once: []Occurrence{{Key: "k", State: Done}},
+		Schedule: Schedule{Fingerprint: "f", Text: "t"}, Runs: []Run{{Token: 3, State: Claimed}}, Refused: []string{"x"},
+		Break: &BreakRequest{Token: 3},
+	}
+	f.Add(Marshal(full))
+	f.Add([]byte(`{"job":"a","token":9223372036854775807}`))
+	f.Add([]byte(`{"job":"a","ttl":9223372036854775807,"until":1}`))
+	f.Add([]byte(`{}`))
+	f.Add([]byte(`null`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		r, err := ParseRecord(text)
+		if err != nil {
+			return
+		}
+		again, err := ParseRecord(Marshal(r))
+		if err != nil || !reflect.DeepEqual(Marshal(again), Marshal(r)) {
+			t.Fatalf("%s is read as %s, %v", Marshal(r), Marshal(again), err)
+		}
+		now := time.UnixMilli(1_700_000_000_000)
+		for _, proof := range []Proof{ByUntil, ByBeat, ByRelease} {
+			for _, c := range []Claim{
+				{Job: "a", Holder: Holder{ID: "c"}, TTL: time.Minute, Floor: MaxToken},
+				{Job: "a", Holder: Holder{ID: "c"}, TTL: time.Minute, Occasion: Occasion{Tick: now.Unix(), OnLost: Rerun, MaxAttempts: math.MaxInt32}},
+				{Job: "a", Holder: Holder{ID: "c"}, TTL: time.Minute, Occasion: Occasion{Once: "k", OnLost: Rerun, MaxAttempts: math.MaxInt32}},
+			} {
+				d := Decide(View{Record: r, Now: now, Proof: proof}, c)
+				switch {
+				case (d.Grant == nil) == (d.Refusal == nil):
+					t.Fatalf("%s: %+v", text, d)
+				case d.Grant != nil && (d.Grant.Token <= r.Token || d.Grant.Token <= c.Floor || d.Grant.Attempt < 1):
+					t.Fatalf("%s: granted %+v", text, d.Grant)
+				case d.Grant != nil && proof != ByRelease && r.Token != r.Released && r.TTL > 0 && (proof == ByBeat || r.Until > now.UnixMilli()):
+					t.Fatalf("%s: granted beside its holder", text)
+				case d.Refusal != nil && d.Refusal.Wait < 0:
+					t.Fatalf("%s: wait %v", text, d.Refusal.Wait)
+				}
+			}
+		}
+	})
+}

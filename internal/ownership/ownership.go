@@ -1,0 +1,219 @@
+// Package ownership says whether somebody else than root and this user has a file or folder in hand. What is read from such
+// a one may be another's word, and what is locked there may be taken away. The rule is that of sshd's StrictModes and of
+// sudo: the owner is root or this user, and neither the group nor others may write; a group of root may, as for sudo.
+package ownership
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// Error says who else has a file in hand.
+type Error struct {
+	Path   string
+	Why    string // one line, to follow the path
+	Remedy string // one line
+}
+
+func (e *Error) Error() string { return e.Path + " " + e.Why }
+
+// Remedy is how what an error says can be mended; "" if it is no *Error.
+func Remedy(err error) string {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Remedy
+	}
+	return ""
+}
+
+const (
+	groupWrites  = 0o020
+	othersWrite  = 0o002
+	othersRead   = 0o004
+	maxLinks     = 40 // as the kernel has it
+	rootsGroup   = 0
+	rootHimself  = 0
+	readWithWait = syscall.O_NONBLOCK // a pipe in the place of a file is not waited for
+)
+
+// Check returns an *Error if somebody else owns a file or folder, or may write it.
+func Check(path string, info fs.FileInfo) error {
+	if err := owned(path, info); err != nil {
+		return err
+	}
+	if !OthersWrite(info) {
+		return nil
+	}
+	return &Error{path, fmt.Sprintf("can be written by others (mode %04o)", info.Mode().Perm()), "chmod go-w " + path}
+}
+
+// owned is the part of Check about the owner.
+func owned(path string, info fs.FileInfo) error {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || st.Uid == rootHimself || int(st.Uid) == os.Geteuid() {
+		return nil
+	}
+	if os.Geteuid() == rootHimself {
+		return &Error{path, "belongs to " + UserName(st.Uid) + " and not to root", "chown root " + path}
+	}
+	return &Error{path, "belongs to " + UserName(st.Uid) + ", and neither to root nor to this user", "use one of your own"}
+}
+
+// OthersWrite says whether the group, if it is not root's, or all may write a file.
+func OthersWrite(info fs.FileInfo) bool {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	byGroup := info.Mode().Perm()&groupWrites != 0 && (!ok || st.Gid != rootsGroup)
+	return byGroup || info.Mode().Perm()&othersWrite != 0
+}
+
+// OthersRead says whether all may read a file of this user, who can change that.
+func OthersRead(info fs.FileInfo) bool {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(st.Uid) == os.Geteuid() && info.Mode().Perm()&othersRead != 0
+}
+
+// CheckFolder returns an *Error if somebody else can put another folder in the place of an absolute path, or change what
+// belongs to this user or root in it. It looks at every folder and symbolic link on the way. Where the sticky bit is set,
+// as in /tmp, all may make files and nobody may touch those of others: who opens a file there looks whose it is.
+func CheckFolder(path string) error {
+	at, rest := "/", strings.Split(path, "/")
+	for links := 0; ; {
+		info, err := os.Stat(at)
+		if err != nil {
+			return err
+		}
+		err = Check(at, info)
+		if sticky := info.IsDir() && info.Mode()&fs.ModeSticky != 0; sticky {
+			err = owned(at, info)
+		}
+		if err != nil {
+			return err
+		}
+		for len(rest) > 0 && (rest[0] == "" || rest[0] == ".") {
+			rest = rest[1:]
+		}
+		if len(rest) == 0 {
+			return nil
+		}
+		next := filepath.Join(at, rest[0])
+		rest = rest[1:]
+		target, err := linkAt(next)
+		if err != nil {
+			return err
+		}
+		if target == "" {
+			at = next
+			continue
+		}
+		if links++; links > maxLinks {
+			return &fs.PathError{Op: "open", Path: path, Err: syscall.ELOOP}
+		}
+		if filepath.IsAbs(target) {
+			at = "/"
+		}
+		rest = slices.Concat(strings.Split(target, "/"), rest)
+	}
+}
+
+// linkAt returns where a symbolic link points to, "" if it is none. It must not be another's.
+func linkAt(path string) (string, error) {
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode()&fs.ModeSymlink == 0 {
+		return "", err
+	}
+	if err := owned(path, info); err != nil {
+		return "", err
+	}
+	return os.Readlink(path)
+}
+
+// Open opens a regular file that only root and this user can change; flags are those of os.OpenFile. It does not wait
+// for the other end of a pipe.
+func Open(path string, flags int, perm fs.FileMode) (*os.File, fs.FileInfo, error) {
+	f, info, err := OpenRegular(path, flags, perm)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := Check(path, info); err != nil {
+		_ = f.Close()
+		return nil, nil, err
+	}
+	return f, info, nil
+}
+
+// OpenRegular is Open of a file that others may change too.
+func OpenRegular(path string, flags int, perm fs.FileMode) (*os.File, fs.FileInfo, error) {
+	f, err := os.OpenFile(path, flags|readWithWait|syscall.O_CLOEXEC, perm)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = &fs.PathError{Op: "open", Path: path, Err: errors.New("not a regular file")}
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, nil, err
+	}
+	return f, info, nil
+}
+
+// Read reads a regular file of at most so many bytes that only root and this user can change.
+func Read(path string, most int64) ([]byte, fs.FileInfo, error) {
+	f, info, err := Open(path, os.O_RDONLY, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	text, err := readAll(f, most)
+	return text, info, err
+}
+
+func readAll(f *os.File, most int64) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(text)) > most {
+		return nil, &fs.PathError{Op: "read", Path: f.Name(), Err: errors.New("larger than " + size(most))}
+	}
+	return text, err
+}
+
+// ReadAny is Read of what may also be a pipe, as /dev/fd/3: whoever started us has opened that.
+func ReadAny(path string, most int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err == nil && info.Mode().IsRegular() {
+		err = Check(path, info)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return readAll(f, most)
+}
+
+func size(n int64) string {
+	if n >= 1<<20 {
+		return fmt.Sprintf("%d MB", n>>20)
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
+// UserName returns the name of a user, or "uid N".
+func UserName(uid uint32) string {
+	id := strconv.FormatUint(uint64(uid), 10)
+	if u, err := user.LookupId(id); err == nil {
+		return u.Username
+	}
+	return "uid " + id
+}

@@ -1,0 +1,130 @@
+package ownership
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+const nobody = 65534
+
+func make0(t *testing.T, mode os.FileMode) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "file")
+	if err := errors.Join(os.WriteFile(path, []byte("text"), 0o600), os.Chmod(path, mode)); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func want(t *testing.T, err error, why string) {
+	t.Helper()
+	e, ok := errors.AsType[*Error](err)
+	switch {
+	case why == "" && err != nil:
+		t.Error(err)
+	case why != "" && (!ok || !strings.Contains(e.Why, why) || Remedy(err) == ""):
+		t.Errorf("%v, want one that says %q, and a remedy", err, why)
+	}
+}
+
+func TestRead(t *testing.T) {
+	for mode, why := range map[os.FileMode]string{
+		0o600: "", 0o644: "", 0o640: "", 0o444: "", 0o602: "can be written by others (mode 0602)", 0o666: "can be written by others (mode 0666)",
+	} {
+		path := make0(t, mode)
+		text, _, err := Read(path, 4)
+		want(t, err, why)
+		if why == "" && string(text) != "text" {
+			t.Errorf("%q", text)
+		}
+		_, err = ReadAny(path, 4)
+		want(t, err, why)
+	}
+	if _, _, err := Read(make0(t, 0o600), 3); err == nil || !strings.Contains(err.Error(), "larger than 3 bytes") {
+		t.Error(err)
+	}
+	if _, err := ReadAny("/dev/null", 4); err != nil {
+		t.Error(err)
+	}
+}
+
+// A group may write that is root's: who is in it is as good as root.
+func TestGroups(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root gives files away")
+	}
+	for group, why := range map[int]string{0: "", 7: "can be written by others (mode 0660)"} {
+		path := make0(t, 0o660)
+		if err := os.Chown(path, -1, group); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err := Read(path, 4)
+		want(t, err, why)
+	}
+}
+
+func TestOwner(t *testing.T) {
+	path := make0(t, 0o600)
+	if err := os.Chown(path, nobody, -1); err != nil {
+		t.Skip("only root gives files away")
+	}
+	_, _, err := Read(path, 4)
+	want(t, err, "belongs to ")
+	_, err = ReadAny(path, 4)
+	want(t, err, "belongs to ")
+}
+
+// As kubelet mounts a secret: a sticky folder that all may write, and links of root's in it.
+func TestMountedSecret(t *testing.T) {
+	dir := t.TempDir()
+	for _, err := range []error{
+		os.Chmod(dir, 0o777|os.ModeSticky), os.Mkdir(filepath.Join(dir, "..2026"), 0o755),
+		os.WriteFile(filepath.Join(dir, "..2026", "url"), []byte("text"), 0o600), os.Chmod(filepath.Join(dir, "..2026", "url"), 0o644),
+		os.Symlink("..2026", filepath.Join(dir, "..data")), os.Symlink("..data/url", filepath.Join(dir, "url")),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, _, err := Read(filepath.Join(dir, "url"), 4)
+	want(t, err, "")
+	want(t, CheckFolder(filepath.Join(dir, "..data")), "")
+}
+
+func TestFolders(t *testing.T) {
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	for _, err := range []error{
+		os.MkdirAll(path("a/b/c"), 0o755), os.Symlink("a/./b/../b//c", path("link")), os.Symlink(path("a/b"), path("absolute")),
+		os.Symlink("loop", path("loop")), os.WriteFile(path("file"), nil, 0o600),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"a/b/c", "link", "absolute", "absolute/c", "a/../a", ""} {
+		want(t, CheckFolder(path(name)), "")
+	}
+	if err := CheckFolder(path("loop")); !errors.Is(err, syscall.ELOOP) {
+		t.Errorf("%v, want ELOOP", err)
+	}
+	for _, name := range []string{"none", "a/none/c"} {
+		if err := CheckFolder(path(name)); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := os.Chmod(path("a"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a/b/c", "link", "absolute", "absolute/c", "a/none"} {
+		want(t, CheckFolder(path(name)), "can be written by others (mode 0777)")
+	}
+	if err := os.Chmod(path("a"), 0o777|os.ModeSticky); err != nil {
+		t.Fatal(err)
+	}
+	want(t, CheckFolder(path("a/b/c")), "")
+}

@@ -1,0 +1,34 @@
+package main
+
+var (
+	ownershipTests = []string{"./internal/ownership"}
+	fileTests      = []string{"./backends/file", "-run", "Folder|Sticky|Regular|Command|Tree|Token|Fuzz"}
+	heldTests      = []string{"./internal/process", "-run", "Held|Holds"}
+	socketTests    = []string{"./internal/command", "-run", "Socket"}
+	visibleTests   = []string{"./internal/command", "-run", "JSONShows|PasswordsAre"}
+	textfileTests  = []string{"./internal/metrics", "-run", "Foreign", "-timeout", "20s"}
+)
+
+// hostMutants are about who may do what on a host.
+var hostMutants = []mutant{
+	{"ownership: another user's file is this user's", "internal/ownership/ownership.go", "if !ok || st.Uid == rootHimself ||", "if !ok || st.Uid >= rootHimself || st.Uid == rootHimself ||", ownershipTests},
+	{"ownership: a file that all can write is this user's", "internal/ownership/ownership.go", "return byGroup || info.Mode().Perm()&othersWrite != 0", "return byGroup", ownershipTests},
+	{"ownership: a file that its group can write is this user's", "internal/ownership/ownership.go", "byGroup := info.Mode().Perm()&groupWrites != 0 && (", "byGroup := false && (", ownershipTests},
+	{"ownership: a regular file is any", "internal/ownership/ownership.go", "if err := Check(path, info); err != nil {\n\t\t_ = f.Close()", "if err := Check(path, info); err != nil && flags < 0 {\n\t\t_ = f.Close()", ownershipTests},
+	{"ownership: folders above are not looked at", "internal/ownership/ownership.go", "err = Check(at, info)\n", "if len(rest) == 0 {\n\t\t\terr = Check(at, info)\n\t\t}\n", ownershipTests},
+	{"ownership: another's symbolic link is followed", "internal/ownership/ownership.go", "if err := owned(path, info); err != nil {\n\t\treturn \"\", err\n\t}\n\treturn os.Readlink(path)", "return os.Readlink(path)", []string{"./backends/file", "-run", "Folder"}},
+	{"file: the command gets the lease", "backends/file/acquire.go", "g.Hold, g.Inherit, g.Private = []*os.File{l.locks.lease}, []*os.File{l.locks.tree}, l", "g.Hold, g.Inherit, g.Private = []*os.File{l.locks.tree}, []*os.File{l.locks.lease}, l", fileTests},
+	{"file: a tree that lives is nobody's", "backends/file/lock.go", "tree, err := take(p.tree, syscall.LOCK_EX,", "tree, err := take(p.tree, syscall.LOCK_SH,", []string{"./backends/file", "-run", "Inherited|Tree"}},
+	{"file: a folder is not looked at", "backends/file/config.go", "err := ownership.CheckFolder(dir)", "var err error", fileTests},
+	{"file: another's file in a sticky folder is a job's", "backends/file/config.go", "f, _, err := ownership.Open(path, flags|syscall.O_NOFOLLOW, fileMode)", "f, _, err := ownership.OpenRegular(path, flags|syscall.O_NOFOLLOW, fileMode)", fileTests},
+	{"file: the token of a lock is taken as it is", "backends/file/lock.go", "if o.Token < 0 || o.Token > backends.MaxToken {", "if o.Token < 0 {", fileTests},
+	{"a record's numbers are taken as they are", "backends/record.go", "return r, r.Check()", "return r, nil", []string{"./backends", "-run", "Numbers"}},
+	{"a record's time to live is taken as it is", "backends/record.go", "within(\"ttl\", r.TTL, maxRecordTTL)", "within(\"ttl\", r.TTL, 1<<63-1)", []string{"./backends", "-run", "Numbers"}},
+	{"guardian: the command gets what is to be held", "internal/process/guardian/orders.go", "g.fork(order, fds[:order.Inherit])", "g.fork(order, fds)", heldTests},
+	{"guardian: does not hold what the command has not", "internal/process/guard.go", "duplicates(slices.Concat(c.Inherit, c.Hold))", "duplicates(c.Inherit)", heldTests},
+	{"metrics: a pipe in the lock's place is waited for", "internal/ownership/ownership.go", "flags|readWithWait|syscall.O_CLOEXEC", "flags|syscall.O_CLOEXEC", textfileTests},
+	{"metrics: a link in the lock's place is followed", "internal/metrics/textfile.go", "ownership.OpenRegular(path, os.O_RDONLY|syscall.O_NOFOLLOW, 0)\n\t\tif", "ownership.OpenRegular(path, os.O_RDONLY, 0)\n\t\tif", textfileTests},
+	{"the daemon's directory of sockets is another's", "internal/command/socket.go", "if h.dir != \"\" && !isPrivate(h.dir) {\n\t\th.dir = \"\"", "if h.dir != \"\" && false {\n\t\th.dir = \"\"", socketTests},
+	{"JSON hides what nobody sees", "internal/command/visible.go", "case !hidden(r):", "case hidden(r) || !hidden(r):", visibleTests},
+	{"a password is told where a file is looked for", "internal/command/visible.go", "word = strings.ReplaceAll(word, secret, hide(secret))", "word = strings.ReplaceAll(word, hide(secret), secret)", visibleTests},
+}

@@ -197,6 +197,7 @@ type service struct {
 func newService(c *call, store all.Store, commands *launcher, jobs []*jobfile.Job) *service {
 	s := &service{call: c, store: store, notify: newNotifier(c.settings.lookup, readyStandby), commands: commands}
 	process.BuryStrays()
+	process.KeepImage()
 	s.daemon = daemon.New(daemon.Config{
 		Store: store, Host: thisHolder(), Launch: commands.launch,
 		Prove: func(r backends.Refusal) (backends.Unclaimed, bool) { return passedUnclaimed(r, time.Now()) },

@@ -36,6 +36,7 @@ type launcher struct {
 	metrics  *metrics.Set // nil: nobody asks
 	textfile string       // directory of the textfile collector; "": none
 	sockets  socketHome
+	begin    func(process.Options) *process.Pending // starts a guardian
 
 	output sync.Mutex // of prefixed lines
 }
@@ -45,7 +46,7 @@ func newLauncher(c *call, textfile string) (*launcher, error) {
 	if err != nil {
 		return nil, &fault{code: codeInternal, what: os.DevNull, why: reason(err), err: err}
 	}
-	return &launcher{call: c, environ: childEnvironment(os.Environ(), ""), null: null, textfile: textfile}, nil
+	return &launcher{call: c, environ: childEnvironment(os.Environ(), ""), null: null, textfile: textfile, begin: process.Begin}, nil
 }
 
 // removed forgets what was counted of a job that is not run any more.
@@ -218,19 +219,23 @@ var _ runner.Tree = (*launched)(nil)
 // Start implements runner.Tree.
 func (t *launched) Start(env []string, files []*os.File, d runner.Deadline) error {
 	own, err := t.files()
-	if err == nil {
-		t.guard, err = process.Prepare(process.Options{
-			Detached: true, Files: own,
-			Warn: func(text string) { t.call.voice.warn(t.job.Name+": "+text, "") },
-		})
-	}
-	for i, f := range own { // the guardian has them
-		if f != nil && (i != 0 || t.job.Stdin != "") {
-			_ = f.Close()
+	closeOwn := func() {
+		for i, f := range own {
+			if f != nil && (i != 0 || t.job.Stdin != "") {
+				_ = f.Close()
+			}
 		}
 	}
 	if err != nil {
-		return &fault{code: codeInternal, what: "the guardian cannot be started", why: err.Error(), err: err}
+		closeOwn()
+		return &fault{code: codeInternal, what: "the pipes of the command", why: reason(err), err: err}
+	}
+	pending := t.begin(process.Options{
+		Detached: true, Files: own, Forked: closeOwn, // the guardian has them
+		Warn: func(text string) { t.call.voice.warn(t.job.Name+": "+text, "") },
+	})
+	if t.guard, err = guardianBy(pending, d); err != nil {
+		return err
 	}
 	return t.guard.Start(process.Command{
 		Path: t.path, Argv: t.job.Argv, Env: lastWins(slices.Concat(t.environ, t.job.Env, env)), Dir: t.job.Dir,

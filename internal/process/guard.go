@@ -19,6 +19,7 @@ const eventsBuffer = 16
 type Guard struct {
 	options      Options
 	pid          int  // the guardian's
+	givenUp      bool // nobody wants the guardian any more; the registry's mutex guards it
 	terminalless bool // the guardian has a session of its own, and the run with it
 	conn         *guardian.Conn
 	cgroup       string // path of the leaf, "" where none can be made
@@ -48,27 +49,46 @@ type outgoing struct {
 }
 
 // Prepare starts a guardian that waits for Start: it warms up while a claim is in flight. The caller
-// must Close it. This process becomes the parent of every orphan below it (PR_SET_CHILD_SUBREAPER).
+// must Close it. This process becomes the parent of every orphan below it (PR_SET_CHILD_SUBREAPER). A file system that
+// does not answer may hold it up for ever; Begin does not wait.
 func Prepare(options Options) (*Guard, error) {
-	timer, err := boottime.NewTimer()
-	if err == nil {
-		err = tree.Adopt()
-	}
-	if err != nil {
-		sendAway(options.Begun)
+	g := newGuard(options)
+	if err := g.prepare(); err != nil {
 		return nil, err
 	}
-	g := &Guard{
+	return g, nil
+}
+
+func newGuard(options Options) *Guard {
+	return &Guard{
 		options: options,
-		timer:   timer,
 		events:  make(chan lifeline.Event, eventsBuffer),
 		inbox:   make(chan guardian.Message),
 		answers: make(chan guardian.Message, 1),
 		poke:    make(chan struct{}, 1),
 		over:    make(chan struct{}),
 	}
+}
+
+func (g *Guard) prepare() error {
+	options := g.options
+	var begun *guardian.Begun
+	if options.Begun != nil {
+		if b, ok := options.Begun(); ok {
+			begun = &b
+		}
+	}
+	timer, err := boottime.NewTimer()
+	if err == nil {
+		err = tree.Adopt()
+	}
+	if err != nil {
+		sendAway(begun)
+		return err
+	}
+	g.timer = timer
 	switch {
-	case options.Begun != nil: // there was no child before it
+	case begun != nil: // there was no child before it
 		g.calmAt = boottime.Now().Add(calmAfter)
 	case options.Detached:
 		g.strays = firstChildren()
@@ -76,9 +96,9 @@ func Prepare(options Options) (*Guard, error) {
 		g.strays = knownChildren()
 		g.calmAt = boottime.Now().Add(calmAfter)
 	}
-	if err := g.spawn(); err != nil {
+	if err := g.spawn(begun); err != nil {
 		timer.Stop()
-		return nil, err
+		return err
 	}
 	if !options.withoutCgroup {
 		g.cgroup = newCgroupPath()
@@ -88,7 +108,7 @@ func Prepare(options Options) (*Guard, error) {
 	}
 	go g.receive()
 	go g.run()
-	return g, nil
+	return nil
 }
 
 // Start runs the command and returns when exec(2) has succeeded or failed: *ExecError, ErrTooLate, or

@@ -10,15 +10,14 @@ import (
 )
 
 // spawn starts the guardian, or takes the one that was started ahead.
-func (g *Guard) spawn() (err error) {
-	begun := g.options.Begun
+func (g *Guard) spawn(begun *guardian.Begun) (err error) {
 	if begun == nil {
 		if begun, err = g.begin(); err != nil {
 			return err
 		}
 	} else {
 		knowInherited(begun.Inherited)
-		_ = guards.fork(g, func() (int, error) { return begun.PID, nil })
+		guards.register(g, begun.PID)
 	}
 	g.pid, g.terminalless = begun.PID, begun.Terminalless
 	if g.conn, err = guardian.NewConn(begun.Channel); err != nil {
@@ -35,6 +34,9 @@ func sendAway(begun *guardian.Begun) {
 	}
 }
 
+// beginGuardian is where tests let a start hang.
+var beginGuardian = guardian.Begin
+
 func (g *Guard) begin() (*guardian.Begun, error) {
 	path, err := ownExecutable()
 	if err != nil {
@@ -48,7 +50,7 @@ func (g *Guard) begin() (*guardian.Begun, error) {
 	}
 	var begun guardian.Begun
 	err = guards.fork(g, func() (pid int, err error) {
-		begun, err = guardian.Begin(path, guardian.StillInherited(inherited()), standard, g.options.Detached)
+		begun, err = beginGuardian(path, guardian.StillInherited(inherited()), standard, g.options.Detached)
 		return begun.PID, err
 	})
 	return &begun, err

@@ -15,6 +15,8 @@ var (
 	etcdTests     = []string{"./backends/etcd", "-skip", "TestSuiteCluster|TestSuiteTLS"}
 	consulTests   = []string{"./backends/consul", "-skip", "TestSuiteCluster|TestSuiteTLS"}
 	processTests  = []string{"./internal/process/..."}
+	startTests    = []string{"./internal/process", "-run", "Hang|TooLate|GivenUp|ByItsThread|MainThread"}
+	guardianTests = []string{"./internal/command", "-run", "NeverReady"}
 	daemonTests   = []string{"./internal/daemon"}
 )
 
@@ -132,6 +134,14 @@ var mutants = slices.Concat(fenceMutants, kubernetesMutants, zookeeperMutants, p
 	{"wrapper: a guardian that kills may be silent past the deadline", "internal/process/watchdog.go", "min(sooner, w.acked.Kill.Add(graceToAnswer))", "sooner", processTests},
 	{"wrapper: an extension that nobody reads puts off the time of SIGKILL", "internal/process/watchdog.go", "at := w.acked.Kill.Add", "at := w.sent.Kill.Add", processTests},
 	{"wrapper: a sweep that reaps a zombie proves death", "internal/process/sweep.go", "\t\tleft++\n\t\tif p.Parent == syscall.Getpid() && p.Zombie() {\n\t\t\treap(p.PID)", "\t\tif p.Parent != syscall.Getpid() || !p.Zombie() || !reap(p.PID) {\n\t\t\tleft++", processTests},
+	{"wrapper: a start that hangs holds up the sweep of another run", "internal/process/fork.go", "pid, err = start()\n\t\tr.mu.Lock()", "r.mu.Lock()\n\t\tpid, err = start()", startTests},
+	{"wrapper: a guardian that is being forked is taken for an orphan", "internal/process/sweep.go", " || guards.forked(p.PID) ||", " ||", startTests},
+	{"wrapper: a guardian that comes too late is not killed", "internal/process/fork.go", "_ = syscall.Kill(pid, syscall.SIGKILL) // our child", "_ = pid // our child", startTests},
+	{"wrapper: what had been forked before is killed with a guardian that is too late", "internal/process/fork.go", "r.pids[pid] == nil && !slices.Contains(f.before, pid)", "r.pids[pid] == nil", startTests},
+	{"wrapper: a guardian is forked for a start that was given up", "internal/process/fork.go", "if g.givenUp {", "if false {", startTests},
+	{"wrapper: a guardian that was given up comes back", "internal/process/pending.go", "if p.late {", "if false {", startTests},
+	{"wrapper: a guardian is forked where orphans come to", "internal/process/fork.go", "if threadID() != os.Getpid() {", "if true {", startTests},
+	{"a guardian is waited for past the lease", "internal/command/child.go", "p.By(d.Term)", "p.By(d.Term.Add(time.Hour))", guardianTests},
 	{"wrapper: a run survives its guardian", "internal/process/run.go", "if started && !dead {\n\t\tg.takeOver(\"died\")", "if started && !dead {\n\t\tg.bury()\n\t\tg.tellDead(lifeline.Status{})", processTests},
 
 	{"daemon: a reload forgets what came due", "internal/daemon/daemon.go", "d.fire(d.Clock.Now()) // what is due by the old file", "// what is due by the old file", daemonTests},

@@ -107,5 +107,5 @@ func (a *attempt) insist(ctx context.Context, request func(context.Context) erro
 func once(ctx context.Context, limit time.Duration, request func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	return request(ctx)
+	return <-answerOf(ctx, request)
 }

@@ -1,13 +1,17 @@
 package process
 
-import "github.com/leaderrun/leaderrun/internal/boottime"
+import (
+	"sync/atomic"
 
-// Pending is a guardian that is being started. One goroutine at a time may use it.
+	"github.com/leaderrun/leaderrun/internal/boottime"
+)
+
+// Pending is a guardian that is being started. It may be used by several goroutines.
 type Pending struct {
 	guard *Guard
 	ready chan struct{} // closed when guard waits for Start, or err is set
 	err   error
-	late  bool // given up
+	late  atomic.Bool // given up
 }
 
 // Begin begins to start a guardian, as Prepare does, and returns at once.
@@ -26,7 +30,7 @@ func Begin(options Options) *Pending {
 // By returns the guardian, which the caller must Close, or why there is none. One that is not there at an instant is given
 // up for good: ErrTooLate. What was forked of it by then is killed, and what comes later is sent away.
 func (p *Pending) By(end boottime.Instant) (*Guard, error) {
-	if p.late {
+	if p.late.Load() {
 		return nil, ErrTooLate
 	}
 	select {
@@ -62,7 +66,7 @@ func (p *Pending) result() (*Guard, error) {
 }
 
 func (p *Pending) giveUp() {
-	p.late = true
+	p.late.Store(true)
 	guards.giveUp(p.guard)
 	go func() {
 		<-p.ready

@@ -59,8 +59,7 @@ func (a *attempt) launch(d Deadline) error {
 	before, env := a.tree, []string(nil)
 	var next Tree
 	ready := make(chan struct{})
-	go func() {
-		defer close(ready)
+	a.beside(func() {
 		if a.req.Env != nil {
 			env = a.req.Env(a.grant)
 		}
@@ -68,13 +67,14 @@ func (a *attempt) launch(d Deadline) error {
 			before.Close()
 		}
 		next = a.req.Tree()
-	}()
+		close(ready)
+	})
 	if !a.await(ready, d.Term) {
 		a.tree = nil // it hangs, or has gone
-		go func() {
+		a.beside(func() {
 			<-ready
 			next.Close()
-		}()
+		})
 		return errNotReady
 	}
 	a.tree = next
@@ -88,6 +88,8 @@ func (a *attempt) await(ready <-chan struct{}, end Instant) bool {
 		select {
 		case <-ready:
 			return true
+		case p := <-a.panics:
+			panic(p)
 		case <-a.timer.C():
 			if a.clock.Now() >= end {
 				return false

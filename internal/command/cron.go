@@ -16,6 +16,7 @@ import (
 	"github.com/leaderrun/leaderrun/backends/all"
 	"github.com/leaderrun/leaderrun/internal/daemon"
 	"github.com/leaderrun/leaderrun/internal/jobfile"
+	"github.com/leaderrun/leaderrun/internal/panics"
 	"github.com/leaderrun/leaderrun/internal/process"
 	"github.com/leaderrun/leaderrun/runner"
 )
@@ -233,7 +234,7 @@ func (s *service) serve() (End, error) {
 	defer stop()
 	s.stop = stop
 	over := make(chan error, 1)
-	go func() { over <- s.daemon.Run(ctx) }()
+	panics.Go(func() { over <- s.daemon.Run(ctx) })
 	s.notify.isReady("jobs are scheduled")
 	asked := 0
 	for {

@@ -18,6 +18,7 @@ import (
 	"github.com/leaderrun/leaderrun/internal/jobfile"
 	"github.com/leaderrun/leaderrun/internal/lifeline"
 	"github.com/leaderrun/leaderrun/internal/metrics"
+	"github.com/leaderrun/leaderrun/internal/panics"
 	"github.com/leaderrun/leaderrun/internal/process"
 	"github.com/leaderrun/leaderrun/runner"
 )
@@ -197,10 +198,10 @@ func (a *launch) Tree() runner.Tree { return &launched{launch: a} }
 func (a *launch) Close() {
 	a.socket.close()
 	written := make(chan struct{})
-	go func() {
+	panics.Go(func() {
 		a.copies.Wait()
 		close(written)
-	}()
+	})
 	select {
 	case <-written:
 	case <-time.After(lastOutput): // nobody reads our output
@@ -253,10 +254,10 @@ func (t *launched) files() (own [3]*os.File, err error) {
 			return own, err
 		}
 		own[0] = reader
-		go func() {
+		panics.Go(func() {
 			defer writer.Close()
 			_, _ = io.WriteString(writer, t.job.Stdin) // who does not read it does not want it
-		}()
+		})
 	}
 	if t.job.Prefix == "" {
 		return own, nil
@@ -267,7 +268,10 @@ func (t *launched) files() (own [3]*os.File, err error) {
 			return own, err
 		}
 		own[i+1] = writer
-		t.copies.Go(func() { t.copyLines(to, reader) })
+		t.copies.Go(func() {
+			defer panics.Catch()
+			t.copyLines(to, reader)
+		})
 	}
 	return own, nil
 }

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/panics"
 	"github.com/leaderrun/leaderrun/internal/process"
 	"github.com/leaderrun/leaderrun/runner"
 )
@@ -110,16 +111,25 @@ func runRun(c *call) (End, error) {
 	tell := measures.observe(story.event)
 	observe := func(e runner.Event) {
 		if e.Name == runner.EventStandby {
-			go checks.ahead(plan.timeline.TTL)
+			panics.Go(func() { checks.ahead(plan.timeline.TTL) })
 		}
 		tell(e)
 	}
-	result := (&runner.Runner{Driver: store, Observe: observe}).Run(context.Background(), request)
+	result := guarded(func() runner.Result {
+		return (&runner.Runner{Driver: store, Observe: observe}).Run(context.Background(), request)
+	})
 	end := endOf(result, plan.conflict)
 	story.tell(result, end)
 	measures.ended(result)
 	notify.close(end)
 	return end, nil
+}
+
+// guarded ends the program at once where run panics, and leaves the command to its guardian: what would be called on the way
+// out may be what is broken.
+func guarded(run func() runner.Result) runner.Result {
+	defer panics.Catch()
+	return run()
 }
 
 // planRun reads arguments and options. Nothing is touched yet.
@@ -314,13 +324,13 @@ func thisHolder() backends.Holder {
 // and there is nothing to reload: it does not end the wait.
 func (s *story) filter(signals <-chan syscall.Signal) <-chan os.Signal {
 	out := make(chan os.Signal, signalsPending)
-	go func() {
+	panics.Go(func() {
 		for sig := range signals {
 			if sig == syscall.SIGHUP && s.notify != nil && !s.started.Load() {
 				continue
 			}
 			out <- sig
 		}
-	}()
+	})
 	return out
 }

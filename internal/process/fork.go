@@ -6,6 +6,7 @@ import (
 	"slices"
 	"syscall"
 
+	"github.com/leaderrun/leaderrun/internal/panics"
 	"github.com/leaderrun/leaderrun/internal/process/tree"
 )
 
@@ -88,11 +89,11 @@ func offMainThread(f func()) {
 		return
 	}
 	done := make(chan struct{})
-	go func() { // not here: this thread is taken
+	panics.Go(func() { // not here: this thread is taken
 		defer close(done)
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		f()
-	}()
+	})
 	<-done
 }

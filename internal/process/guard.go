@@ -8,6 +8,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/internal/boottime"
 	"github.com/leaderrun/leaderrun/internal/lifeline"
+	"github.com/leaderrun/leaderrun/internal/panics"
 	"github.com/leaderrun/leaderrun/internal/process/guardian"
 	"github.com/leaderrun/leaderrun/internal/process/tree"
 )
@@ -106,8 +107,8 @@ func (g *Guard) prepare() error {
 	if g.cgroup != "" {
 		g.send(guardian.Message{Kind: guardian.Setup, Strings: []string{g.cgroup}})
 	}
-	go g.receive()
-	go g.run()
+	panics.Go(g.receive)
+	panics.Go(g.run)
 	return nil
 }
 
@@ -287,7 +288,7 @@ func (g *Guard) enqueue(frame []byte, fds []int) {
 			fds = nil
 		}
 		g.queue, g.sending = append(g.queue, outgoing{rest, fds}), true
-		go g.transmit()
+		panics.Go(g.transmit)
 	case len(g.queue) < most:
 		g.queue = append(g.queue, outgoing{frame, fds})
 	default:

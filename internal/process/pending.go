@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/leaderrun/leaderrun/internal/boottime"
+	"github.com/leaderrun/leaderrun/internal/panics"
 )
 
 // Pending is a guardian that is being started. It may be used by several goroutines.
@@ -17,13 +18,13 @@ type Pending struct {
 // Begin begins to start a guardian, as Prepare does, and returns at once.
 func Begin(options Options) *Pending {
 	p := &Pending{guard: newGuard(options), ready: make(chan struct{})}
-	go func() {
+	panics.Go(func() {
 		defer close(p.ready)
 		p.err = p.guard.prepare()
 		if options.Forked != nil {
 			options.Forked()
 		}
-	}()
+	})
 	return p
 }
 
@@ -68,10 +69,10 @@ func (p *Pending) result() (*Guard, error) {
 func (p *Pending) giveUp() {
 	p.late.Store(true)
 	guards.giveUp(p.guard)
-	go func() {
+	panics.Go(func() {
 		<-p.ready
 		if p.err == nil {
 			_ = p.guard.Close()
 		}
-	}()
+	})
 }

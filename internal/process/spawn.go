@@ -5,6 +5,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/leaderrun/leaderrun/internal/panics"
 	"github.com/leaderrun/leaderrun/internal/process/guardian"
 	"github.com/leaderrun/leaderrun/internal/process/tree"
 )
@@ -30,7 +31,7 @@ func (g *Guard) spawn(begun *guardian.Begun) (err error) {
 func sendAway(begun *guardian.Begun) {
 	if begun != nil {
 		_ = syscall.Close(begun.Channel)
-		go func() { _, _ = syscall.Wait4(begun.PID, nil, 0, nil) }()
+		panics.Go(func() { _, _ = syscall.Wait4(begun.PID, nil, 0, nil) })
 	}
 }
 

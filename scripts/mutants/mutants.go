@@ -16,6 +16,7 @@ var (
 	consulTests   = []string{"./backends/consul", "-skip", "TestSuiteCluster|TestSuiteTLS"}
 	processTests  = []string{"./internal/process/..."}
 	startTests    = []string{"./internal/process", "-run", "Hang|TooLate|GivenUp|ByItsThread|MainThread"}
+	panicTests    = []string{"./internal/command", "-run", "TestScripts/panic"}
 	guardianTests = []string{"./internal/command", "-run", "NeverReady"}
 	daemonTests   = []string{"./internal/daemon"}
 )
@@ -136,13 +137,17 @@ var mutants = slices.Concat(fenceMutants, kubernetesMutants, zookeeperMutants, p
 	{"wrapper: a sweep that reaps a zombie proves death", "internal/process/sweep.go", "\t\tleft++\n\t\tif p.Parent == syscall.Getpid() && p.Zombie() {\n\t\t\treap(p.PID)", "\t\tif p.Parent != syscall.Getpid() || !p.Zombie() || !reap(p.PID) {\n\t\t\tleft++", processTests},
 	{"what is made ready for the command is waited for past its deadline", "runner/start.go", "if !a.await(ready, d.Term) {", "if !a.await(ready, d.Term.Add(time.Hour)) {", runnerTests},
 	{"a driver that does not return holds up the run", "runner/acquire.go", "time.AfterFunc(farewell, func() { answer <-", "time.AfterFunc(Forever, func() { answer <-", runnerTests},
+	{"a panic of a goroutine of a run is lost", "runner/runner.go", "case a.panics <- panics.Of(p):", "case make(chan *panics.Panic) <- panics.Of(p):", []string{"./runner", "-run", "Panic"}},
+	{"a panic ends the program as Go does", "internal/panics/panics.go", "if end == nil {", "if end != nil {", panicTests},
+	{"daemon: one job's panic ends the others", "internal/daemon/run.go", "if p := recover(); p != nil {", "if p := any(nil); p != nil {", panicTests},
+	{"run: the way out of a panic goes through what is broken", "internal/command/run.go", "defer panics.Catch()\n", "\n", panicTests},
 	{"wrapper: a start that hangs holds up the sweep of another run", "internal/process/fork.go", "pid, err = start()\n\t\tr.mu.Lock()", "r.mu.Lock()\n\t\tpid, err = start()", startTests},
 	{"wrapper: a guardian that is being forked is taken for an orphan", "internal/process/sweep.go", " || guards.forked(p.PID) ||", " ||", startTests},
 	{"wrapper: a guardian that comes too late is not killed", "internal/process/fork.go", "_ = syscall.Kill(pid, syscall.SIGKILL) // our child", "_ = syscall.Kill(pid, 0) // our child", startTests},
 	{"wrapper: what had been forked before is killed with a guardian that is too late", "internal/process/fork.go", "r.pids[pid] == nil && !slices.Contains(f.before, pid)", "r.pids[pid] == nil", startTests},
 	{"wrapper: a guardian is forked for a start that was given up", "internal/process/fork.go", "if g.givenUp {", "if false {", startTests},
 	{"wrapper: a guardian that was given up comes back", "internal/process/pending.go", "if p.late.Load() {", "if false {", startTests},
-	{"wrapper: a guardian is forked where orphans come to", "internal/process/fork.go", "if threadID() != os.Getpid() {", "if true {", startTests},
+	{"wrapper: a guardian is forked where orphans come to", "internal/process/fork.go", "if threadID() != os.Getpid() {", "if threadID() != 0 || os.Getpid() == 0 {", startTests},
 	{"a guardian is waited for past the lease", "internal/command/child.go", "p.By(d.Term)", "p.By(d.Term.Add(time.Hour))", guardianTests},
 	{"wrapper: a run survives its guardian", "internal/process/run.go", "if started && !dead {\n\t\tg.takeOver(\"died\")", "if started && !dead {\n\t\tg.bury()\n\t\tg.tellDead(lifeline.Status{})", processTests},
 

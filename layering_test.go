@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -40,7 +41,7 @@ var layers = []layer{
 		ours:   []string{"runner", "schedule", "fence/...", "backends", "backends/all", "internal/..."},
 		theirs: []string{"github.com/urfave/cli/v2", "go.yaml.in/yaml/v3", "golang.org/x/sys/..."},
 	},
-	{path: "runner", ours: []string{"backends", "schedule", "internal/lifeline", "internal/boottime"}},
+	{path: "runner", ours: []string{"backends", "schedule", "internal/lifeline", "internal/boottime", "internal/panics"}},
 	{path: "schedule", theirs: []string{"github.com/robfig/cron/v3"}},
 	{path: "fence"},
 	{path: "fence/fencetest", ours: []string{"fence"}, tests: true},
@@ -51,15 +52,15 @@ var layers = []layer{
 	{path: "fence/sqlfence", ours: []string{"fence"}},
 	{path: "backends/all", ours: []string{"backends/..."}},
 	{path: "backends/backendtest", ours: []string{"backends", "internal/boottime"}, theirs: []string{"..."}, tests: true},
-	{path: "backends/file", ours: []string{"backends", "internal/boottime", "internal/filename", "internal/ownership"}, theirs: []string{"golang.org/x/sys/..."}},
-	{path: "backends/redis", ours: []string{"backends", "internal/backendurl", "internal/redisurl", "internal/redisconn", "internal/boottime"}, theirs: []string{"github.com/redis/go-redis/v9/..."}},
-	{path: "backends/etcd", ours: []string{"backends", "internal/backendurl", "internal/boottime", "internal/httplimit"}},
-	{path: "backends/kubernetes", ours: []string{"backends", "internal/backendurl", "internal/boottime", "internal/credentialplugin", "internal/httplimit", "internal/ownership"}, theirs: []string{"go.yaml.in/yaml/v3"}},
-	{path: "backends/zookeeper", ours: []string{"backends", "internal/backendurl", "internal/boottime"}},
-	{path: "backends/postgres", ours: []string{"backends", "internal/backendurl", "internal/boottime"}},
-	{path: "backends/consul", ours: []string{"backends", "internal/backendurl", "internal/boottime", "internal/httplimit"}, theirs: []string{"github.com/hashicorp/consul/api/..."}},
-	{path: "backends"},
-	{path: "internal/process", ours: []string{"internal/lifeline", "internal/boottime"}, theirs: []string{"golang.org/x/sys/..."}},
+	{path: "backends/file", ours: []string{"backends", "internal/boottime", "internal/filename", "internal/ownership", "internal/panics"}, theirs: []string{"golang.org/x/sys/..."}},
+	{path: "backends/redis", ours: []string{"backends", "internal/backendurl", "internal/redisurl", "internal/redisconn", "internal/boottime", "internal/panics"}, theirs: []string{"github.com/redis/go-redis/v9/..."}},
+	{path: "backends/etcd", ours: []string{"backends", "internal/backendurl", "internal/boottime", "internal/httplimit", "internal/panics"}},
+	{path: "backends/kubernetes", ours: []string{"backends", "internal/backendurl", "internal/boottime", "internal/credentialplugin", "internal/httplimit", "internal/ownership", "internal/panics"}, theirs: []string{"go.yaml.in/yaml/v3"}},
+	{path: "backends/zookeeper", ours: []string{"backends", "internal/backendurl", "internal/boottime", "internal/panics"}},
+	{path: "backends/postgres", ours: []string{"backends", "internal/backendurl", "internal/boottime", "internal/panics"}},
+	{path: "backends/consul", ours: []string{"backends", "internal/backendurl", "internal/boottime", "internal/httplimit", "internal/panics"}, theirs: []string{"github.com/hashicorp/consul/api/..."}},
+	{path: "backends", ours: []string{"internal/panics"}},
+	{path: "internal/process", ours: []string{"internal/lifeline", "internal/boottime", "internal/panics"}, theirs: []string{"golang.org/x/sys/..."}},
 	{path: "internal/testhost", ours: []string{"internal/testserver"}, theirs: []string{"golang.org/x/sys/..."}, tests: true},
 	{path: "internal/torture", ours: []string{"internal/..."}, theirs: []string{"golang.org/x/sys/..."}, tests: true},
 	{path: "internal/testserver", ours: []string{"backends", "internal/..."}, theirs: []string{"..."}, tests: true},
@@ -67,12 +68,12 @@ var layers = []layer{
 	{path: "internal/filename"},
 	{path: "internal/httplimit"},
 	{path: "internal/ownership"},
-	{path: "internal/credentialplugin"},
+	{path: "internal/credentialplugin", ours: []string{"internal/panics"}},
 	{path: "internal/metrics", ours: []string{"runner", "backends", "internal/filename", "internal/ownership"}},
 	{path: "internal/backendurl", ours: []string{"backends", "internal/ownership"}},
 	{path: "internal/redisurl", ours: []string{"backends", "internal/backendurl"}},
 	{path: "internal/redisconn", ours: []string{"internal/redisurl"}},
-	{path: "internal/redisclient", ours: []string{"internal/redisurl", "internal/redisconn"}, theirs: []string{"github.com/redis/go-redis/v9/..."}},
+	{path: "internal/redisclient", ours: []string{"internal/redisurl", "internal/redisconn", "internal/panics"}, theirs: []string{"github.com/redis/go-redis/v9/..."}},
 	{
 		path:   "internal/jobfile",
 		ours:   []string{"backends", "runner", "schedule", "internal/duration", "internal/spelling", "internal/ownership"},
@@ -80,7 +81,8 @@ var layers = []layer{
 	},
 	{path: "internal/boottime"},
 	{path: "internal/model", ours: []string{"backends"}, tests: true},
-	{path: "internal/daemon", ours: []string{"runner", "backends", "internal/jobfile", "internal/boottime"}},
+	{path: "internal/daemon", ours: []string{"runner", "backends", "internal/jobfile", "internal/boottime", "internal/panics"}},
+	{path: "internal/panics"},
 	{path: "internal/duration"},
 	{path: "internal/spelling"},
 	{path: "internal", ours: []string{"internal/lifeline", "internal/boottime"}},
@@ -207,6 +209,41 @@ func unlike(t *testing.T, backends fs.FS) (missing []string) {
 		}
 	}
 	return missing
+}
+
+// Where a goroutine may begin without panics.Go: what hands its panics on, and what must not import it.
+var bareGoroutines = []string{
+	"internal/panics", "internal/boottime", "internal/process/ahead", "internal/process/guardian",
+	"runner/runner.go", "internal/daemon/due.go",
+}
+
+// A panic in a goroutine ends the program with a stack, past every rule of ours, unless it was started with care.
+func TestGoroutinesBeginWhereTheirPanicsAreCaught(t *testing.T) {
+	err := fs.WalkDir(os.DirFS("."), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			return err
+		}
+		at := layerOf(path.Dir(name))
+		product := at != nil && !at.tests && !isTestCode(path.Dir(name)) &&
+			slices.ContainsFunc([]string{"backends", "fence", "internal", "runner", "schedule"}, func(top string) bool { return strings.HasPrefix(name, top+"/") })
+		if !product || slices.ContainsFunc(bareGoroutines, func(free string) bool { return strings.HasPrefix(name, free) }) {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			if _, ok := n.(*ast.GoStmt); ok {
+				t.Errorf("%s begins a goroutine by itself: panics.Go does that", name)
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestModulesHaveAReason(t *testing.T) {

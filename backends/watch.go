@@ -5,6 +5,8 @@ import (
 	"errors"
 	"math/rand/v2"
 	"time"
+
+	"github.com/leaderrun/leaderrun/internal/panics"
 )
 
 // The pauses between the watches of one Rewatch, each of at least half its length: the first, and the longest.
@@ -27,7 +29,7 @@ func Rewatch(ctx, life context.Context, follow func(ctx context.Context, tell fu
 	}
 	ch := make(chan News, 1)
 	tell := func(n News) { Tell(ch, n) }
-	go func() {
+	panics.Go(func() {
 		defer close(ch)
 		ctx, cancel := During(ctx, life)
 		defer cancel()
@@ -44,7 +46,7 @@ func Rewatch(ctx, life context.Context, follow func(ctx context.Context, tell fu
 			case <-ctx.Done():
 			}
 		}
-	}()
+	})
 	return ch, nil
 }
 

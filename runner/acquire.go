@@ -289,7 +289,7 @@ func (a *attempt) watch(ctx context.Context) <-chan backends.News {
 		return nil
 	}
 	wake := make(chan backends.News, 1)
-	go func() {
+	a.beside(func() {
 		defer close(wake)
 		news, err := w.Watch(ctx, a.req.Job)
 		if err != nil {
@@ -298,7 +298,7 @@ func (a *attempt) watch(ctx context.Context) <-chan backends.News {
 		for n := range news {
 			backends.Tell(wake, n)
 		}
-	}()
+	})
 	return wake
 }
 
@@ -329,6 +329,8 @@ func (a *attempt) sleep(ctx context.Context, until Instant, wake *<-chan backend
 			}
 		case <-ctx.Done():
 			return Result{Ending: Interrupted}, false
+		case p := <-a.panics:
+			panic(p)
 		}
 	}
 	return Result{}, true
@@ -338,24 +340,48 @@ func (a *attempt) sleep(ctx context.Context, until Instant, wake *<-chan backend
 func (a *attempt) ask(ctx context.Context, limit time.Duration, request func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	var err error
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		err = request(ctx)
-	}()
+	answer := a.answerOf(ctx, request)
 	for {
 		select {
-		case <-done:
+		case err := <-answer:
 			return err
+		case p := <-a.panics:
+			panic(p)
 		case s := <-a.req.Signals:
 			if !a.ends(s) {
 				continue
 			}
 			cancel()
-			<-done // drivers return when their context ends
+			_ = a.wait(answer)
 			return errInterrupted
 		}
+	}
+}
+
+// errDeaf is what a request came to whose driver did not return when it had to.
+var errDeaf = errors.New("the request did not end with its time")
+
+// answerOf makes a request, and answers when the driver returns. That is when the context ends; a driver that does not is
+// left behind a second later, so that no library of a store holds up a run: whatever it still does, the outcome is unknown.
+func (a *attempt) answerOf(ctx context.Context, request func(context.Context) error) <-chan error {
+	answer := make(chan error, 2) // the first one counts
+	stop := context.AfterFunc(ctx, func() {
+		time.AfterFunc(farewell, func() { answer <- fmt.Errorf("%w: %w", errDeaf, context.Cause(ctx)) })
+	})
+	a.beside(func() {
+		err := request(ctx)
+		stop()
+		answer <- err
+	})
+	return answer
+}
+
+func (a *attempt) wait(answer <-chan error) error {
+	select {
+	case err := <-answer:
+		return err
+	case p := <-a.panics:
+		panic(p)
 	}
 }
 
@@ -375,5 +401,5 @@ func (a *attempt) ends(s os.Signal) bool {
 func (a *attempt) abandon(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(a.req.Timeline.attempt(), farewell))
 	defer cancel()
-	_ = a.r.Driver.Abandon(ctx, a.claim)
+	_ = a.wait(a.answerOf(ctx, func(ctx context.Context) error { return a.r.Driver.Abandon(ctx, a.claim) }))
 }

@@ -114,7 +114,7 @@ func (a *attempt) declineChecks(err error) (stop func()) {
 		return func() {}
 	}
 	done, ended := make(chan struct{}), make(chan struct{})
-	go func() {
+	a.beside(func() {
 		defer close(ended)
 		for checks := a.req.Checks; ; {
 			select {
@@ -128,7 +128,7 @@ func (a *attempt) declineChecks(err error) (stop func()) {
 				return
 			}
 		}
-	}()
+	})
 	return func() {
 		close(done)
 		<-ended

@@ -85,7 +85,7 @@ func (a *attempt) insist(ctx context.Context, request func(context.Context) erro
 		if left := end.Sub(a.clock.Now()); left > 0 {
 			limit = min(limit, left)
 		}
-		err := once(ctx, limit, request)
+		err := a.once(ctx, limit, request)
 		if err == nil || errors.Is(err, backends.ErrLost) {
 			return err
 		}
@@ -104,8 +104,8 @@ func (a *attempt) insist(ctx context.Context, request func(context.Context) erro
 }
 
 // once makes one request. It is not interrupted: a signal that comes now has nothing left to stop.
-func once(ctx context.Context, limit time.Duration, request func(context.Context) error) error {
+func (a *attempt) once(ctx context.Context, limit time.Duration, request func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	return request(ctx)
+	return a.wait(a.answerOf(ctx, request))
 }

@@ -113,6 +113,8 @@ func (h *holding) turn() {
 		h.forward(s)
 	case <-h.cancels:
 		h.shutDown()
+	case p := <-h.panics:
+		panic(p)
 	}
 }
 

@@ -57,12 +57,12 @@ func (h *holding) send(ctx context.Context, t0 Instant, forCheck bool) {
 	reply := renewal{t0: t0, number: h.sent, forCheck: forCheck}
 	grant := h.grant
 	limit := min(h.plan.attempt(), h.valid.Sub(t0))
-	go func() {
+	h.beside(func() {
 		ctx, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
 		reply.signal, reply.err = h.r.Driver.Renew(ctx, grant)
 		h.replies <- reply
-	}()
+	})
 }
 
 // renewed takes the reply to a renewal. Validity counts from when the request was sent, and only moves

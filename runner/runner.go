@@ -20,6 +20,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/lifeline"
+	"github.com/leaderrun/leaderrun/internal/panics"
 )
 
 // Forever is a wait that does not end.
@@ -136,12 +137,32 @@ type attempt struct {
 
 	guardianLost error          // when the command was to start: whether it runs is not known
 	signal       syscall.Signal // the last ending signal that we received
+	panics       chan *panics.Panic
+}
+
+// beside calls f in a goroutine of its own. Its panic becomes one of the attempt's, which waits for nothing without looking
+// for it: so it reaches whoever called Run, and who runs other jobs beside can go on with them.
+func (a *attempt) beside(f func()) {
+	go func() {
+		defer func() {
+			if p := recover(); p != nil {
+				select {
+				case a.panics <- panics.Of(p):
+				default: // one is enough
+				}
+			}
+		}()
+		f()
+	}()
 }
 
 // Run claims the job, runs the command under the lease, and finishes. It returns when the command was not to be
 // run, or when its whole tree is dead and the lease released; the exceptions are named in Ending. A tick that is
 // about to come is slept to. Where the store wants an earlier tick to be run first, that one is, and then ours is
 // claimed. Cancelling ctx ends a wait, and asks a running command to end as SIGTERM would; its cause is told.
+//
+// A panic of a driver, or of a function of the request, is one of Run, as a *panics.Panic where it came in another goroutine.
+// The lease is not released then, nor the tree ended: its guardian does that, by the deadline.
 func (r *Runner) Run(ctx context.Context, req Request) Result {
 	clock := r.Clock
 	if clock == nil {
@@ -177,7 +198,7 @@ func (r *Runner) Run(ctx context.Context, req Request) Result {
 
 // newAttempt returns an attempt of a new holder.
 func (r *Runner) newAttempt(req Request, clock Clock, timer Timer) *attempt {
-	a := &attempt{r: r, req: req, clock: clock, timer: timer, plan: req.Timeline, behind: behindNobody}
+	a := &attempt{r: r, req: req, clock: clock, timer: timer, plan: req.Timeline, behind: behindNobody, panics: make(chan *panics.Panic, 1)}
 	a.claim = backends.Claim{
 		Job: req.Job, Holder: req.Host, TTL: req.Timeline.TTL, Floor: req.Floor, Occasion: req.Occasion,
 	}

@@ -40,6 +40,9 @@ func (a *attempt) start(ctx context.Context) (Result, bool) {
 		a.guardianLost = err
 		return Result{}, true
 	}
+	if errors.Is(err, errNotReady) {
+		return a.undo(ctx, Result{Ending: NotStarted, Err: err}), false
+	}
 	if err != nil {
 		return a.undo(ctx, Result{Ending: StartFailed, Err: err}), false
 	}
@@ -47,15 +50,52 @@ func (a *attempt) start(ctx context.Context) (Result, bool) {
 	return Result{}, true
 }
 
-// launch starts the command in a new tree. The one before, if any, is dead.
+// errNotReady is why a command is not started that could have been started only after its deadline.
+var errNotReady = errors.New("the lease ran out before all was ready to start the command")
+
+// launch starts the command in a new tree. The one before, if any, is dead. What has to be made ready for it hangs where a
+// disk does not answer, but never for longer than the command may still be started: nobody renews the lease meanwhile.
 func (a *attempt) launch(d Deadline) error {
-	var env []string
-	if a.req.Env != nil {
-		env = a.req.Env(a.grant)
+	before, env := a.tree, []string(nil)
+	var next Tree
+	ready := make(chan struct{})
+	a.beside(func() {
+		if a.req.Env != nil {
+			env = a.req.Env(a.grant)
+		}
+		if before != nil { // first: its guardian would unlock under the next run what they share
+			before.Close()
+		}
+		next = a.req.Tree()
+		close(ready)
+	})
+	if !a.await(ready, d.Term) {
+		a.tree = nil // it hangs, or has gone
+		a.beside(func() {
+			<-ready
+			next.Close()
+		})
+		return errNotReady
 	}
-	a.closeTree() // first: its guardian would unlock under the next run what they share
-	a.tree = a.req.Tree()
+	a.tree = next
 	return a.tree.Start(env, a.grant.Hold, a.grant.Inherit, d)
+}
+
+// await waits for what is made ready beside, and says whether it was by an instant.
+func (a *attempt) await(ready <-chan struct{}, end Instant) bool {
+	a.timer.Set(end)
+	for {
+		select {
+		case <-ready:
+			return true
+		case p := <-a.panics:
+			panic(p)
+		case <-a.timer.C():
+			if a.clock.Now() >= end {
+				return false
+			}
+		}
+	}
 }
 
 // fresh says whether enough of the lease is left to start the command.

@@ -16,6 +16,7 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/panics"
 )
 
 var _ backends.Examiner = (*Driver)(nil)
@@ -83,6 +84,7 @@ func (x *examination) hosts(ctx context.Context) (up *Driver) {
 	var asked sync.WaitGroup
 	for i, host := range x.d.cfg.url.Addrs {
 		asked.Go(func() {
+			defer panics.Catch()
 			a := answer{host: host}
 			a.d, a.err = x.d.at(host)
 			for n := 0; n < 2 && a.err == nil; n++ { // the second time there is a connection

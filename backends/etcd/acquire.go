@@ -9,6 +9,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/etcd/rpc"
+	"github.com/leaderrun/leaderrun/internal/panics"
 )
 
 // Acquire implements backends.Driver. A first claim takes two round trips: a new lease of etcd's is asked for
@@ -126,7 +127,7 @@ type spare struct {
 func (s *spare) request(ctx context.Context) {
 	ctx, s.cancel = context.WithCancel(ctx)
 	s.id, s.done = 1+rand.Int64N(1<<63-1), make(chan struct{}) //nolint:gosec // it only has to be unused
-	go func() {
+	panics.Go(func() {
 		defer close(s.done)
 		seconds := int64((s.ttl + time.Second - 1) / time.Second)
 		reply, err := s.driver.client.Grant(ctx, s.id, seconds)
@@ -138,7 +139,7 @@ func (s *spare) request(ctx context.Context) {
 		default:
 			s.ttl = time.Duration(reply.TTL) * time.Second
 		}
-	}()
+	})
 }
 
 // get returns the lease and its TTL, which the server may have made longer.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/etcd/rpc"
+	"github.com/leaderrun/leaderrun/internal/panics"
 )
 
 var _ backends.Examiner = (*Driver)(nil)
@@ -86,6 +87,7 @@ func (x *examination) askMembers(ctx context.Context) {
 		})}
 		x.all = append(x.all, m)
 		asked.Go(func() {
+			defer panics.Catch()
 			ctx, cancel := context.WithTimeout(ctx, backends.AskLimit)
 			defer cancel()
 			if _, m.err = m.client.Status(ctx); m.err == nil { // now there is a connection

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/panics"
 )
 
 var (
@@ -65,10 +66,10 @@ func inTime[T any](ctx, life context.Context, f func(context.Context) (T, error)
 		return none, err
 	}
 	done := make(chan result, 1)
-	go func() {
+	panics.Go(func() {
 		value, err := f(ctx)
 		done <- result{value, err}
-	}()
+	})
 	select {
 	case r := <-done:
 		return r.value, r.err

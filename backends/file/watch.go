@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/panics"
 )
 
 const (
@@ -47,7 +48,7 @@ func (d *Driver) Watch(ctx context.Context, job string) (<-chan backends.News, e
 		w = &waiter{paths: d.paths(job), d: d, kicked: make(chan struct{}, 1), watching: map[chan backends.News]struct{}{}}
 		w.seen, _ = os.Stat(w.record)
 		d.waiters[job] = w
-		go w.work()
+		panics.Go(w.work)
 	}
 	w.watching[c] = struct{}{}
 	w.wanted = w.wanted || d.held[job] == nil

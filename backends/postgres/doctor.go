@@ -9,6 +9,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/postgres/wire"
+	"github.com/leaderrun/leaderrun/internal/panics"
 )
 
 var _ backends.Examiner = (*Driver)(nil)
@@ -123,7 +124,10 @@ func (x *examination) hosts(ctx context.Context) []*answer {
 	all := make([]*answer, len(x.d.cfg.wire.Addrs))
 	var asked sync.WaitGroup
 	for i, addr := range x.d.cfg.wire.Addrs {
-		asked.Go(func() { all[i] = x.d.askHost(ctx, addr) })
+		asked.Go(func() {
+			defer panics.Catch()
+			all[i] = x.d.askHost(ctx, addr)
+		})
 	}
 	asked.Wait()
 	var told []backends.Answer

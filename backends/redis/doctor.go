@@ -10,6 +10,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/panics"
 	"github.com/leaderrun/leaderrun/internal/redisurl"
 )
 
@@ -84,11 +85,11 @@ func (d *Driver) Examine(ctx context.Context, _ time.Duration) []backends.Findin
 		return x.Findings
 	}
 	done := make(chan backends.Findings, 1)
-	go func() { // the client library cannot be interrupted
+	panics.Go(func() { // the client library cannot be interrupted
 		defer l.release()
 		x.all(ctx, l)
 		done <- x.Findings
-	}()
+	})
 	select {
 	case found := <-done:
 		return found

@@ -14,6 +14,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/panics"
 )
 
 //go:embed doctor.lua
@@ -42,7 +43,10 @@ func (x *examination) sentinels(ctx context.Context) {
 	answers, errs := make([]map[string]string, len(c.Addrs)), make([]error, len(c.Addrs))
 	var asked sync.WaitGroup
 	for i, addr := range c.Addrs {
-		asked.Go(func() { answers[i], errs[i] = x.sentinel(ctx, addr) })
+		asked.Go(func() {
+			defer panics.Catch()
+			answers[i], errs[i] = x.sentinel(ctx, addr)
+		})
 	}
 	asked.Wait()
 	masters, known, quorum := map[string][]string{}, 0, ""

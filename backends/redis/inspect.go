@@ -10,6 +10,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/panics"
 	"github.com/leaderrun/leaderrun/internal/redisurl"
 )
 
@@ -114,11 +115,11 @@ func (d *Driver) Jobs(ctx context.Context) ([]string, error) {
 		err  error
 	}
 	done := make(chan outcome, 1)
-	go func() {
+	panics.Go(func() {
 		defer l.release()
 		jobs, err := d.scan(ctx, l)
 		done <- outcome{jobs, err}
-	}()
+	})
 	var o outcome
 	select {
 	case o = <-done:

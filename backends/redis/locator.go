@@ -12,6 +12,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/panics"
 	"github.com/leaderrun/leaderrun/internal/redisconn"
 	"github.com/leaderrun/leaderrun/internal/redisurl"
 )
@@ -131,7 +132,7 @@ func (l *locator) poll(ctx context.Context, ask func(context.Context, *goredis.C
 	}
 	replies := make(chan reply, len(addrs))
 	for _, addr := range addrs {
-		go func() {
+		panics.Go(func() {
 			c := goredis.NewClient(l.cfg.guide(addr))
 			stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 			o, err := ask(ctx, c, addr)
@@ -139,7 +140,7 @@ func (l *locator) poll(ctx context.Context, ask func(context.Context, *goredis.C
 				_ = c.Close()
 			}
 			replies <- reply{o, err}
-		}()
+		})
 	}
 	var (
 		votes = map[string]int{}

@@ -15,6 +15,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/panics"
 	"github.com/leaderrun/leaderrun/internal/redisurl"
 )
 
@@ -84,11 +85,11 @@ func (d *Driver) ask(ctx context.Context, r request) (any, error) {
 		err    error
 	}
 	done := make(chan outcome, 1)
-	go func() {
+	panics.Go(func() {
 		defer l.release()
 		result, err := d.exchange(ctx, l, r)
 		done <- outcome{result, err}
-	}()
+	})
 	var o outcome
 	select {
 	case o = <-done:

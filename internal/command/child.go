@@ -76,51 +76,48 @@ func grantVariables(g backends.Grant, extra string) []string {
 type tree struct {
 	command process.Command // to be set before Start
 	warn    func(string)
-	ready   chan struct{} // closed when guard or err is set
-	guard   *process.Guard
-	err     error
+	pending *process.Pending
+	guard   *process.Guard // nil before Start
 }
 
 var _ runner.Tree = (*tree)(nil)
 
 // plant starts the guardian, unless that was done before this package was initialised, and returns at once.
 func plant(v *voice) *tree {
-	t := &tree{warn: func(text string) { v.warn(text, "") }, ready: make(chan struct{})}
+	t := &tree{warn: func(text string) { v.warn(text, "") }}
 	process.BuryStrays()
-	go func() {
-		defer close(t.ready)
-		options := process.Options{Warn: t.warn}
-		if begun, ok := ahead.Take(); ok {
-			options.Begun = &begun
-		}
-		t.guard, t.err = process.Prepare(options)
-	}()
+	t.pending = process.Begin(process.Options{Warn: t.warn, Begun: ahead.Take})
 	return t
 }
 
 // Start implements runner.Tree.
-func (t *tree) Start(env []string, hold, inherit []*os.File, d runner.Deadline) error {
-	if !t.isReadyBy(d.End) {
-		return process.ErrTooLate
-	}
-	if t.err != nil {
-		return &fault{code: codeInternal, what: "the guardian cannot be started", why: t.err.Error(), err: t.err}
+func (t *tree) Start(env []string, hold, inherit []*os.File, d runner.Deadline) (err error) {
+	if t.guard, err = guardianBy(t.pending, d); err != nil {
+		return err
 	}
 	c := t.command
 	c.Env = slices.Concat(c.Env, env)
 	c.Hold, c.Inherit = hold, inherit
-	err := t.guard.Start(c, d)
+	err = t.guard.Start(c, d)
 	if !errors.Is(err, process.ErrGone) {
 		return err
 	}
 	// The guardian of a standby was killed while it waited: another one takes its place.
-	guard, err := process.Prepare(process.Options{Warn: t.warn})
-	if err != nil {
-		return &fault{code: codeInternal, what: "the guardian cannot be started", why: err.Error(), err: err}
+	_ = t.guard.Dismiss()
+	t.pending = process.Begin(process.Options{Warn: t.warn})
+	if t.guard, err = guardianBy(t.pending, d); err != nil {
+		return err
 	}
-	_ = t.guard.Close()
-	t.guard = guard
 	return t.guard.Start(c, d)
+}
+
+// guardianBy returns the guardian of a run, where it comes in time for the command to start.
+func guardianBy(p *process.Pending, d runner.Deadline) (*process.Guard, error) {
+	guard, err := p.By(d.Term)
+	if err != nil && !errors.Is(err, process.ErrTooLate) {
+		return nil, &fault{code: codeInternal, what: "the guardian cannot be started", why: err.Error(), err: err}
+	}
+	return guard, err
 }
 
 // The runner calls these after Start has succeeded.
@@ -143,45 +140,19 @@ func (t *tree) Events() <-chan lifeline.Event { return t.guard.Events() }
 // Close implements runner.Tree. It does not wait for the guardian's end: whoever plants the next tree does, and the end
 // of the program.
 func (t *tree) Close() {
-	if t.isReadyBy(boottime.Now().Add(forkPatience)) && t.guard != nil {
-		_ = t.guard.Dismiss()
+	if guard, err := t.pending.By(boottime.Now().Add(forkPatience)); err == nil {
+		_ = guard.Dismiss()
 	}
 }
 
 // fell sends a guardian away that has nothing left to guard, and waits until it is gone. One whose tree could not be
 // confirmed dead stays.
 func (t *tree) fell() {
-	if t.isReadyBy(boottime.Now().Add(forkPatience)) && t.guard != nil {
-		_ = t.guard.Close()
+	if guard, err := t.pending.By(boottime.Now().Add(forkPatience)); err == nil {
+		_ = guard.Close()
 	}
 }
 
 // forkPatience is how long the end of a run waits for a guardian that hangs between fork(2) and exec(2), as on a disk that does
 // not answer: such a one has started nothing, and ends with the control channel.
 const forkPatience = time.Second
-
-// isReadyBy waits until the guardian is there, or cannot be had, and says whether that was by an instant.
-func (t *tree) isReadyBy(end boottime.Instant) bool {
-	select {
-	case <-t.ready:
-		return true
-	default:
-	}
-	timer, err := boottime.NewTimer()
-	if err != nil { // nor will the guardian get one
-		<-t.ready
-		return true
-	}
-	defer timer.Stop()
-	timer.Set(end)
-	for {
-		select {
-		case <-t.ready:
-			return true
-		case <-timer.C():
-			if boottime.Now() >= end {
-				return false
-			}
-		}
-	}
-}

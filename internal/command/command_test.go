@@ -238,7 +238,7 @@ func TestPanicIsOneLine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "leaderrun: a fault of leaderrun itself: two\\nlines\nhint: please report it: https://github.com/leaderrun/leaderrun/issues\n"
+	want := "leaderrun: a fault of leaderrun itself: two\\nlines\nhint: please report it, with what --log-level debug shows: https://github.com/leaderrun/leaderrun/issues\n"
 	if end.Code != 70 || string(said) != want {
 		t.Errorf("ended with %+v and said:\n%s", end, said)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/leaderrun/leaderrun/internal/daemon"
 	"github.com/leaderrun/leaderrun/internal/jobfile"
 	"github.com/leaderrun/leaderrun/internal/ownership"
+	"github.com/leaderrun/leaderrun/internal/panics"
 	"github.com/leaderrun/leaderrun/internal/process"
 	"github.com/leaderrun/leaderrun/runner"
 )
@@ -198,6 +199,7 @@ type service struct {
 func newService(c *call, store all.Store, commands *launcher, jobs []*jobfile.Job) *service {
 	s := &service{call: c, store: store, notify: newNotifier(c.settings.lookup, readyStandby), commands: commands}
 	process.BuryStrays()
+	process.KeepImage()
 	s.daemon = daemon.New(daemon.Config{
 		Store: store, Host: thisHolder(), Launch: commands.launch,
 		Prove: func(r backends.Refusal) (backends.Unclaimed, bool) { return passedUnclaimed(r, time.Now()) },
@@ -233,7 +235,7 @@ func (s *service) serve() (End, error) {
 	defer stop()
 	s.stop = stop
 	over := make(chan error, 1)
-	go func() { over <- s.daemon.Run(ctx) }()
+	panics.Go(func() { over <- s.daemon.Run(ctx) })
 	s.notify.isReady("jobs are scheduled")
 	asked := 0
 	for {

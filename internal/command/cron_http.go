@@ -10,6 +10,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/metrics"
+	"github.com/leaderrun/leaderrun/internal/panics"
 	"github.com/leaderrun/leaderrun/runner"
 )
 
@@ -35,7 +36,7 @@ func (s *service) listen(address string) (closeServer func(), err error) {
 	server := &http.Server{
 		Handler: mux, ReadTimeout: httpPatience, WriteTimeout: httpPatience, MaxHeaderBytes: maxQuestion,
 	}
-	go func() { _ = server.Serve(listener) }() // it ends with Close
+	panics.Go(func() { _ = server.Serve(listener) }) // it ends with Close
 	s.call.voice.event(runner.Event{Name: "listening", Level: slog.LevelInfo, Text: "listening on " + listener.Addr().String()})
 	return func() { _ = server.Close() }, nil
 }

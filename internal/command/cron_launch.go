@@ -18,6 +18,7 @@ import (
 	"github.com/leaderrun/leaderrun/internal/jobfile"
 	"github.com/leaderrun/leaderrun/internal/lifeline"
 	"github.com/leaderrun/leaderrun/internal/metrics"
+	"github.com/leaderrun/leaderrun/internal/panics"
 	"github.com/leaderrun/leaderrun/internal/process"
 	"github.com/leaderrun/leaderrun/runner"
 )
@@ -36,6 +37,7 @@ type launcher struct {
 	metrics  *metrics.Set // nil: nobody asks
 	textfile string       // directory of the textfile collector; "": none
 	sockets  socketHome
+	begin    func(process.Options) *process.Pending // starts a guardian
 
 	output sync.Mutex // of prefixed lines
 }
@@ -45,7 +47,7 @@ func newLauncher(c *call, textfile string) (*launcher, error) {
 	if err != nil {
 		return nil, &fault{code: codeInternal, what: os.DevNull, why: reason(err), err: err}
 	}
-	return &launcher{call: c, environ: childEnvironment(os.Environ(), ""), null: null, textfile: textfile}, nil
+	return &launcher{call: c, environ: childEnvironment(os.Environ(), ""), null: null, textfile: textfile, begin: process.Begin}, nil
 }
 
 // removed forgets what was counted of a job that is not run any more.
@@ -196,10 +198,10 @@ func (a *launch) Tree() runner.Tree { return &launched{launch: a} }
 func (a *launch) Close() {
 	a.socket.close()
 	written := make(chan struct{})
-	go func() {
+	panics.Go(func() {
 		a.copies.Wait()
 		close(written)
-	}()
+	})
 	select {
 	case <-written:
 	case <-time.After(lastOutput): // nobody reads our output
@@ -218,19 +220,23 @@ var _ runner.Tree = (*launched)(nil)
 // Start implements runner.Tree.
 func (t *launched) Start(env []string, hold, inherit []*os.File, d runner.Deadline) error {
 	own, err := t.files()
-	if err == nil {
-		t.guard, err = process.Prepare(process.Options{
-			Detached: true, Files: own,
-			Warn: func(text string) { t.call.voice.warn(t.job.Name+": "+text, "") },
-		})
-	}
-	for i, f := range own { // the guardian has them
-		if f != nil && (i != 0 || t.job.Stdin != "") {
-			_ = f.Close()
+	closeOwn := func() {
+		for i, f := range own {
+			if f != nil && (i != 0 || t.job.Stdin != "") {
+				_ = f.Close()
+			}
 		}
 	}
 	if err != nil {
-		return &fault{code: codeInternal, what: "the guardian cannot be started", why: err.Error(), err: err}
+		closeOwn()
+		return &fault{code: codeInternal, what: "the pipes of the command", why: reason(err), err: err}
+	}
+	pending := t.begin(process.Options{
+		Detached: true, Files: own, Forked: closeOwn, // the guardian has them
+		Warn: func(text string) { t.call.voice.warn(t.job.Name+": "+text, "") },
+	})
+	if t.guard, err = guardianBy(pending, d); err != nil {
+		return err
 	}
 	return t.guard.Start(process.Command{
 		Path: t.path, Argv: t.job.Argv, Env: lastWins(slices.Concat(t.environ, t.job.Env, env)), Dir: t.job.Dir,
@@ -248,10 +254,10 @@ func (t *launched) files() (own [3]*os.File, err error) {
 			return own, err
 		}
 		own[0] = reader
-		go func() {
+		panics.Go(func() {
 			defer writer.Close()
 			_, _ = io.WriteString(writer, t.job.Stdin) // who does not read it does not want it
-		}()
+		})
 	}
 	if t.job.Prefix == "" {
 		return own, nil
@@ -262,7 +268,10 @@ func (t *launched) files() (own [3]*os.File, err error) {
 			return own, err
 		}
 		own[i+1] = writer
-		t.copies.Go(func() { t.copyLines(to, reader) })
+		t.copies.Go(func() {
+			defer panics.Catch()
+			t.copyLines(to, reader)
+		})
 	}
 	return own, nil
 }

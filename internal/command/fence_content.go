@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/leaderrun/leaderrun/internal/panics"
 	"github.com/leaderrun/leaderrun/internal/process"
 )
 
@@ -105,13 +106,13 @@ func (t *content) writeInput(ctx context.Context, w io.Writer) error {
 	defer out.Close()
 	stop := context.AfterFunc(ctx, func() { _ = in.CloseWithError(ctx.Err()) })
 	defer stop()
-	go func() {
+	panics.Go(func() {
 		_, err := io.Copy(in, t.call.stdin)
 		if err != nil {
 			err = &fault{code: codeInternal, what: "stdin", why: reason(err), err: err}
 		}
 		_ = in.CloseWithError(err)
-	}()
+	})
 	_, err := io.Copy(w, out)
 	return err
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/leaderrun/leaderrun/fence"
 	"github.com/leaderrun/leaderrun/fence/httpfence"
 	"github.com/leaderrun/leaderrun/internal/httplimit"
+	"github.com/leaderrun/leaderrun/internal/panics"
 	"github.com/leaderrun/leaderrun/internal/process"
 	"github.com/leaderrun/leaderrun/runner"
 )
@@ -226,7 +227,7 @@ func (p *fenceProxy) server(v *voice) *http.Server {
 func (c *call) serveFence(listener net.Listener, p *fenceProxy) (End, error) {
 	server := p.server(c.voice)
 	over := make(chan error, 1)
-	go func() { over <- server.Serve(listener) }()
+	panics.Go(func() { over <- server.Serve(listener) })
 	asked := c.ending()
 	notify := newNotifier(c.settings.lookup, readyStandby)
 	text := "listening on " + listener.Addr().String()
@@ -253,13 +254,13 @@ func (c *call) serveFence(listener net.Listener, p *fenceProxy) (End, error) {
 func (p *fenceProxy) drain(server *http.Server, asked <-chan syscall.Signal) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), p.onward.patience+drainPatience)
 	defer cancel()
-	go func() {
+	panics.Go(func() {
 		select {
 		case <-asked:
 			cancel()
 		case <-ctx.Done():
 		}
-	}()
+	})
 	if server.Shutdown(ctx) == nil && p.onward.idle(ctx) {
 		return true
 	}
@@ -270,13 +271,13 @@ func (p *fenceProxy) drain(server *http.Server, asked <-chan syscall.Signal) boo
 // ending returns the signals that ask the program to end.
 func (c *call) ending() <-chan syscall.Signal {
 	asked := make(chan syscall.Signal)
-	go func() {
+	panics.Go(func() {
 		for sig := range c.signals {
 			if process.EndsRun(sig) {
 				asked <- sig
 			}
 		}
-	}()
+	})
 	return asked
 }
 

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/fence/httpfence"
+	"github.com/leaderrun/leaderrun/internal/panics"
 )
 
 // forwarder passes requests on to UPSTREAM, behind the fence. It returns from a request that may change something only when
@@ -196,10 +197,10 @@ func (f *forwarder) fail(w http.ResponseWriter, r *http.Request, err error) {
 // idle waits until nothing is under way any more, and says whether it is so. No request may come in.
 func (f *forwarder) idle(ctx context.Context) bool {
 	idle := make(chan struct{})
-	go func() {
+	panics.Go(func() {
 		f.underWay.Wait()
 		close(idle)
-	}()
+	})
 	select {
 	case <-idle:
 		return true

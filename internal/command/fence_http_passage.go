@@ -11,6 +11,8 @@ import (
 	"net/http/httptrace"
 	"sync"
 	"time"
+
+	"github.com/leaderrun/leaderrun/internal/panics"
 )
 
 // passage is a request on its way to UPSTREAM and back. A client that stands still has only so long, and so has an UPSTREAM that
@@ -109,7 +111,7 @@ func (p *passage) giveUp() {
 	now := time.Now()
 	_ = errors.Join(p.answer.SetReadDeadline(now), p.answer.SetWriteDeadline(now.Add(p.patience)))
 	if p.upgraded != nil {
-		go func() { _ = p.upgraded.service.Close() }() // TLS may take a moment
+		panics.Go(func() { _ = p.upgraded.service.Close() }) // TLS may take a moment
 	}
 }
 

@@ -8,19 +8,21 @@ package command
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"math"
 	"os"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"syscall"
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/fence"
+	"github.com/leaderrun/leaderrun/internal/panics"
 	"github.com/leaderrun/leaderrun/internal/process"
 	"github.com/leaderrun/leaderrun/internal/process/ahead"
+	"github.com/leaderrun/leaderrun/runner"
 )
 
 // Main runs the program and says how it is to end. The command of a run gets stdin, stdout and stderr of this
@@ -31,6 +33,14 @@ func Main(args []string, stdin, stdout, stderr *os.File) End {
 	defer voice.close()
 	hearLibraries(voice)
 	boundMemory()
+	var first sync.Once
+	panics.Handle(func(p *panics.Panic) { // the deferred calls of others may hang: what they use may be what is broken
+		first.Do(func() {
+			voice.panicked(p)
+			voice.close()
+			os.Exit(codeInternal)
+		})
+	})
 	var planted *tree
 	if ahead.IsRun(args) { // its guardian starts on another thread while this one reads options and claims
 		planted = plant(voice)
@@ -64,26 +74,38 @@ func boundMemory() {
 // not wait for us.
 func captureSignals() func() <-chan syscall.Signal {
 	installed := make(chan (<-chan syscall.Signal), 1)
-	go func() { installed <- process.CaptureSignals() }()
+	panics.Go(func() { installed <- process.CaptureSignals() })
 	return func() <-chan syscall.Signal { return <-installed }
 }
 
-// protected makes a panic an error like others: whoever reads the mail of a cron job cannot use a stack. Where
-// one must be seen, GOTRACEBACK asks for those of the other goroutines.
+// protected makes a panic an error like others.
 func protected(v *voice, f func() End) (end End) {
-	if os.Getenv("GOTRACEBACK") == "" {
-		debug.SetTraceback("none")
-	}
 	defer func() {
 		if p := recover(); p != nil {
-			v.fault(&fault{
-				code: codeInternal, what: "a fault of leaderrun itself", why: fmt.Sprint(p),
-				hint: "please report it: https://github.com/leaderrun/leaderrun/issues",
-			})
+			v.panicked(panics.Of(p))
 			end = End{Code: codeInternal}
 		}
 	}()
 	return f()
+}
+
+// panicked tells of a panic in one line: whoever reads the mail of a cron job cannot use a stack. Whoever asks for all that
+// can be told gets that, too.
+func (v *voice) panicked(p *panics.Panic) {
+	v.fault(&fault{
+		code: codeInternal, what: whatPanic, why: p.Error(),
+		hint: "please report it, with what --log-level debug shows: https://github.com/leaderrun/leaderrun/issues",
+	})
+	v.stack(p)
+}
+
+const whatPanic = "a fault of leaderrun itself"
+
+// stack tells where a panic came from, to whoever asks for all that can be told.
+func (v *voice) stack(p *panics.Panic) {
+	for line := range strings.Lines(string(p.Stack)) {
+		v.event(runner.Event{Name: "stack", Level: slog.LevelDebug, Text: strings.TrimSpace(line)})
+	}
 }
 
 // call is one call of one command.
@@ -113,7 +135,7 @@ func (c *call) context() (context.Context, context.CancelFunc) {
 	c.passed = passed
 	life, end := context.WithCancel(context.Background())
 	ctx, cancel := context.WithCancel(life)
-	go func() {
+	panics.Go(func() {
 		for {
 			select {
 			case sig := <-c.signals:
@@ -130,7 +152,7 @@ func (c *call) context() (context.Context, context.CancelFunc) {
 				return
 			}
 		}
-	}()
+	})
 	return ctx, end
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/internal/boottime"
+	"github.com/leaderrun/leaderrun/internal/panics"
 	"github.com/leaderrun/leaderrun/runner"
 )
 
@@ -44,7 +45,7 @@ func newNotifier(lookup func(string) (string, bool), ready string) *notifier {
 		return nil
 	}
 	n := &notifier{socket: socket, ready: ready, queue: make(chan string, notifyBuffer), written: make(chan struct{})}
-	go n.speak(watchdogEvery(lookup))
+	panics.Go(func() { n.speak(watchdogEvery(lookup)) })
 	return n
 }
 

@@ -7,11 +7,13 @@ import (
 	"os/user"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 	"unicode/utf8"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/panics"
 	"github.com/leaderrun/leaderrun/internal/process"
 	"github.com/leaderrun/leaderrun/runner"
 )
@@ -109,16 +111,25 @@ func runRun(c *call) (End, error) {
 	tell := measures.observe(story.event)
 	observe := func(e runner.Event) {
 		if e.Name == runner.EventStandby {
-			go checks.ahead(plan.timeline.TTL)
+			panics.Go(func() { checks.ahead(plan.timeline.TTL) })
 		}
 		tell(e)
 	}
-	result := (&runner.Runner{Driver: store, Observe: observe}).Run(context.Background(), request)
+	result := guarded(func() runner.Result {
+		return (&runner.Runner{Driver: store, Observe: observe}).Run(context.Background(), request)
+	})
 	end := endOf(result, plan.conflict)
 	story.tell(result, end)
 	measures.ended(result)
 	notify.close(end)
 	return end, nil
+}
+
+// guarded ends the program at once where run panics, and leaves the command to its guardian: what would be called on the way
+// out may be what is broken.
+func guarded(run func() runner.Result) runner.Result {
+	defer panics.Catch()
+	return run()
 }
 
 // planRun reads arguments and options. Nothing is touched yet.
@@ -246,12 +257,15 @@ func lookHint(p *runPlan, code int) string {
 }
 
 // starts makes the process tree of each start of the command: of the first one, of a retry, and of the run of an
-// earlier tick that comes before ours. The runner alone calls it, and has closed the tree before.
+// earlier tick that comes before ours. The runner alone calls it, and has closed the tree before. It may leave a call
+// behind that hangs.
 type starts struct {
 	command process.Command
 	voice   *voice
-	tree    *tree // of the last start; before the first one, the one that is ready for it
-	used    bool
+
+	mu   sync.Mutex
+	tree *tree // of the last start; before the first one, the one that is ready for it
+	used bool
 }
 
 // newStarts takes a tree whose guardian is already starting, or plants one: a standby keeps it ready.
@@ -263,17 +277,29 @@ func newStarts(v *voice, ahead *tree, command process.Command) *starts {
 }
 
 func (s *starts) next() runner.Tree {
-	if s.used {
-		s.tree.fell() // the guardian before would unlock under this run what they share
-		s.tree = plant(s.voice)
+	t, used := s.last()
+	if used {
+		t.fell() // the guardian before would unlock under this run what they share
+		t = plant(s.voice)
 	}
-	s.used = true
-	s.tree.command = s.command
-	return s.tree
+	t.command = s.command
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tree, s.used = t, true
+	return t
+}
+
+func (s *starts) last() (t *tree, used bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tree, s.used
 }
 
 // over sends a guardian away that was never needed, and waits for the end of one that was.
-func (s *starts) over() { s.tree.fell() }
+func (s *starts) over() {
+	t, _ := s.last()
+	t.fell()
+}
 
 // quoteLine is what people may have meant by several words after --shell.
 func quoteLine(argv []string) string {
@@ -298,13 +324,13 @@ func thisHolder() backends.Holder {
 // and there is nothing to reload: it does not end the wait.
 func (s *story) filter(signals <-chan syscall.Signal) <-chan os.Signal {
 	out := make(chan os.Signal, signalsPending)
-	go func() {
+	panics.Go(func() {
 		for sig := range signals {
 			if sig == syscall.SIGHUP && s.notify != nil && !s.started.Load() {
 				continue
 			}
 			out <- sig
 		}
-	}()
+	})
 	return out
 }

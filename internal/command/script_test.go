@@ -34,19 +34,22 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	testscript.Main(m, map[string]func(){
-		"leaderrun": func() {
-			end := Main(os.Args, os.Stdin, os.Stdout, os.Stderr)
-			if end.Signal != 0 {
-				process.Reraise(end.Signal)
-			}
-			os.Exit(end.Code)
-		},
-		"rc":      recordEnd,
-		"notifyd": serviceManager,
-		"words":   printWords,
-		"fetch":   fetch,
-		"unheard": unheard,
+		"leaderrun": program,
+		"faulty":    faulty,
+		"rc":        recordEnd,
+		"notifyd":   serviceManager,
+		"words":     printWords,
+		"fetch":     fetch,
+		"unheard":   unheard,
 	})
+}
+
+func program() {
+	end := Main(os.Args, os.Stdin, os.Stdout, os.Stderr)
+	if end.Signal != 0 {
+		process.Reraise(end.Signal)
+	}
+	os.Exit(end.Code)
 }
 
 func TestScripts(t *testing.T) { runScripts(t, "testdata") }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/panics"
 	"github.com/leaderrun/leaderrun/runner"
 )
 
@@ -145,7 +146,7 @@ func (s *socket) listenAt(path string) error {
 		return err
 	}
 	s.listener = listener
-	go s.accept(listener)
+	panics.Go(func() { s.accept(listener) })
 	return nil
 }
 
@@ -249,11 +250,11 @@ func (s *socket) accept(listener net.Listener) {
 			time.Sleep(pause) // out of descriptors, perhaps
 			continue
 		}
-		go func() {
+		panics.Go(func() {
 			defer func() { <-s.slots }()
 			defer conn.Close()
 			s.serve(conn)
-		}()
+		})
 	}
 }
 

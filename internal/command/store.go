@@ -82,6 +82,9 @@ func heldURL(path string) (given, error) {
 	return held, nil
 }
 
+// openDriver is where tests put a driver with a fault.
+var openDriver = all.Open
+
 // openStore opens the backend that the options name.
 func (c *call) openStore() (all.Store, error) {
 	g, named, err := c.backend()
@@ -93,7 +96,7 @@ func (c *call) openStore() (all.Store, error) {
 			return nil, err
 		}
 	}
-	store, err := all.Open(g.text)
+	store, err := openDriver(g.text)
 	if err == nil {
 		return store, nil
 	}

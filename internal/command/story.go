@@ -11,6 +11,7 @@ import (
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/credentialplugin"
 	"github.com/leaderrun/leaderrun/internal/daemon"
+	"github.com/leaderrun/leaderrun/internal/panics"
 	"github.com/leaderrun/leaderrun/runner"
 )
 
@@ -90,7 +91,9 @@ func (s *story) tell(r runner.Result, end End) {
 	case runner.TimedOut:
 		e.Name, e.Text = "timed_out", "the command was ended by --timeout"
 	default:
-		if s.loud {
+		if p, ok := errors.AsType[*panics.Panic](r.Err); ok {
+			defer s.voice.stack(p)
+		} else if s.loud {
 			return
 		}
 		e.Name, e.Text = "error", "the run was stopped"

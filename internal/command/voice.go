@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/leaderrun/leaderrun/internal/panics"
 	"github.com/leaderrun/leaderrun/runner"
 )
 
@@ -179,7 +180,8 @@ func (v *voice) write(line []byte) {
 	defer v.mu.Unlock()
 	if v.lines == nil {
 		v.lines, v.written = make(chan []byte, voiceBuffer), make(chan struct{})
-		go v.speak(v.lines, v.written)
+		lines, written := v.lines, v.written
+		panics.Go(func() { v.speak(lines, written) })
 	}
 	if v.dropped > 0 && len(v.lines) < voiceBuffer/2 {
 		v.lines <- v.lost()

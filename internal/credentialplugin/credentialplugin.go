@@ -23,6 +23,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/leaderrun/leaderrun/internal/panics"
 )
 
 // The versions of the protocol that are spoken.
@@ -142,7 +144,8 @@ func (s *Source) known() (*Credential, *run) {
 	}
 	if s.run == nil {
 		s.run = &run{done: make(chan struct{})}
-		go s.work(s.run)
+		begun := s.run
+		panics.Go(func() { s.work(begun) })
 	}
 	if usable {
 		return s.last, nil
@@ -219,14 +222,14 @@ func (p *Plugin) run(ctx context.Context, unended *atomic.Int32) (*Credential, e
 	}
 	answers := make(chan answer, 1)
 	unended.Add(1)
-	go func() {
+	panics.Go(func() {
 		defer unended.Add(-1)
 		// The kernel's signal follows the thread that started the plugin (golang/go#27505).
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		c, err := p.ask(ctx)
 		answers <- answer{c, err}
-	}()
+	})
 	select {
 	case a := <-answers:
 		return a.credential, a.err

@@ -16,6 +16,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/jobfile"
+	"github.com/leaderrun/leaderrun/internal/panics"
 	"github.com/leaderrun/leaderrun/runner"
 )
 
@@ -152,10 +153,10 @@ func (d *Daemon) Run(ctx context.Context) error {
 // for dead would be killed, and its commands with it.
 func (d *Daemon) awaitCommands() error {
 	over := make(chan struct{})
-	go func() {
+	panics.Go(func() {
 		defer close(over)
 		d.active.Wait()
-	}()
+	})
 	for {
 		select {
 		case answer := <-d.looks:

@@ -121,7 +121,7 @@ func (d *Daemon) wait(a *attempt) {
 	}
 }
 
-// protect runs f beside the others. A panic ends the daemon, and its commands with it, but in order.
+// protect runs f beside the others. A panic that is not one job's (see run) ends the daemon, and its commands with it, but in order.
 func (d *Daemon) protect(f func()) {
 	go func() {
 		defer func() {

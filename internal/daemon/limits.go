@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/panics"
 )
 
 // limited is a store of which only so much is asked at once, however many jobs there are. Claims wait for their turn,
@@ -52,12 +53,12 @@ func (l *limited) Watch(ctx context.Context, job string) (<-chan backends.News, 
 		return nil, err
 	}
 	out := make(chan backends.News, 1)
-	go func() {
+	panics.Go(func() {
 		defer func() { <-l.watches }()
 		defer close(out)
 		for n := range news {
 			backends.Tell(out, n)
 		}
-	}()
+	})
 	return out, nil
 }

@@ -7,11 +7,22 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/jobfile"
+	"github.com/leaderrun/leaderrun/internal/panics"
 	"github.com/leaderrun/leaderrun/runner"
 )
 
-// run makes one attempt to run one tick.
-func (d *Daemon) run(a *attempt, tick time.Time, launch Launch) runner.Result {
+// run makes one attempt to run one tick. A panic is a fault of this job's: the others go on, and the guardian ends the command,
+// if there is one, by the deadline of its lease.
+func (d *Daemon) run(a *attempt, tick time.Time, launch Launch) (result runner.Result) {
+	defer func() {
+		if p := recover(); p != nil {
+			result = runner.Result{Ending: runner.TreeLost, Err: fmt.Errorf("a fault of leaderrun itself: %w", panics.Of(p))}
+		}
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		a.running, a.unanswered = false, false
+		d.floors[a.def.Name] = max(d.floors[a.def.Name], result.Floor)
+	}()
 	if err := launch.Look(); err != nil {
 		return runner.Result{Ending: runner.StartFailed, Err: err}
 	}
@@ -32,12 +43,7 @@ func (d *Daemon) run(a *attempt, tick time.Time, launch Launch) runner.Result {
 		}
 		launch.Observe(e)
 	}
-	result := r.Run(a.ctx, d.request(a, tick, launch))
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	a.running, a.unanswered = false, false
-	d.floors[a.def.Name] = max(d.floors[a.def.Name], result.Floor)
-	return result
+	return r.Run(a.ctx, d.request(a, tick, launch))
 }
 
 // follow keeps what others need to know of an attempt.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/internal/boottime"
 	"github.com/leaderrun/leaderrun/internal/lifeline"
+	"github.com/leaderrun/leaderrun/internal/panics"
 	"github.com/leaderrun/leaderrun/internal/process/guardian"
 	"github.com/leaderrun/leaderrun/internal/process/tree"
 )
@@ -20,6 +21,7 @@ const eventsBuffer = 16
 type Guard struct {
 	options      Options
 	pid          int  // the guardian's
+	givenUp      bool // nobody wants the guardian any more; the registry's mutex guards it
 	terminalless bool // the guardian has a session of its own, and the run with it
 	conn         *guardian.Conn
 	cgroup       string // path of the leaf, "" where none can be made
@@ -49,27 +51,46 @@ type outgoing struct {
 }
 
 // Prepare starts a guardian that waits for Start: it warms up while a claim is in flight. The caller
-// must Close it. This process becomes the parent of every orphan below it (PR_SET_CHILD_SUBREAPER).
+// must Close it. This process becomes the parent of every orphan below it (PR_SET_CHILD_SUBREAPER). A file system that
+// does not answer may hold it up for ever; Begin does not wait.
 func Prepare(options Options) (*Guard, error) {
-	timer, err := boottime.NewTimer()
-	if err == nil {
-		err = tree.Adopt()
-	}
-	if err != nil {
-		sendAway(options.Begun)
+	g := newGuard(options)
+	if err := g.prepare(); err != nil {
 		return nil, err
 	}
-	g := &Guard{
+	return g, nil
+}
+
+func newGuard(options Options) *Guard {
+	return &Guard{
 		options: options,
-		timer:   timer,
 		events:  make(chan lifeline.Event, eventsBuffer),
 		inbox:   make(chan guardian.Message),
 		answers: make(chan guardian.Message, 1),
 		poke:    make(chan struct{}, 1),
 		over:    make(chan struct{}),
 	}
+}
+
+func (g *Guard) prepare() error {
+	options := g.options
+	var begun *guardian.Begun
+	if options.Begun != nil {
+		if b, ok := options.Begun(); ok {
+			begun = &b
+		}
+	}
+	timer, err := boottime.NewTimer()
+	if err == nil {
+		err = tree.Adopt()
+	}
+	if err != nil {
+		sendAway(begun)
+		return err
+	}
+	g.timer = timer
 	switch {
-	case options.Begun != nil: // there was no child before it
+	case begun != nil: // there was no child before it
 		g.calmAt = boottime.Now().Add(calmAfter)
 	case options.Detached:
 		g.strays = firstChildren()
@@ -77,9 +98,9 @@ func Prepare(options Options) (*Guard, error) {
 		g.strays = knownChildren()
 		g.calmAt = boottime.Now().Add(calmAfter)
 	}
-	if err := g.spawn(); err != nil {
+	if err := g.spawn(begun); err != nil {
 		timer.Stop()
-		return nil, err
+		return err
 	}
 	if !options.withoutCgroup {
 		g.cgroup = newCgroupPath()
@@ -87,9 +108,9 @@ func Prepare(options Options) (*Guard, error) {
 	if g.cgroup != "" {
 		g.send(guardian.Message{Kind: guardian.Setup, Strings: []string{g.cgroup}})
 	}
-	go g.receive()
-	go g.run()
-	return g, nil
+	panics.Go(g.receive)
+	panics.Go(g.run)
+	return nil
 }
 
 // Start runs the command and returns when exec(2) has succeeded or failed: *ExecError, ErrTooLate, or
@@ -268,7 +289,7 @@ func (g *Guard) enqueue(frame []byte, fds []int) {
 			fds = nil
 		}
 		g.queue, g.sending = append(g.queue, outgoing{rest, fds}), true
-		go g.transmit()
+		panics.Go(g.transmit)
 	case len(g.queue) < most:
 		g.queue = append(g.queue, outgoing{frame, fds})
 	default:

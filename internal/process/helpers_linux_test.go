@@ -15,6 +15,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/internal/lifeline"
 	"github.com/leaderrun/leaderrun/internal/process/ahead"
+	"github.com/leaderrun/leaderrun/internal/process/guardian"
 )
 
 // helpers are programs that the tests run: as commands, as something below them, or as the wrapper.
@@ -23,6 +24,7 @@ var helpers = map[string]func(args []string){
 	"daemon":   helperDaemon,
 	"headless": helperHeadless,
 	"linger":   helperLinger,
+	"main":     helperMain,
 	"reraise":  helperReraise,
 	"shell":    helperShell,
 	"signals":  helperSignals,
@@ -84,11 +86,18 @@ func helperDaemon(args []string) {
 	}
 }
 
-// init keeps main on the first thread of the helper that ends it.
+// init keeps main on the first thread of the helpers for which that counts.
 func init() {
-	if os.Getenv(helperVariable) == "headless" {
+	switch os.Getenv(helperVariable) {
+	case "headless", "main":
 		runtime.LockOSThread()
 	}
+}
+
+// helperMain calls offMainThread on the main thread.
+func helperMain([]string) {
+	here := syscall.Gettid() == os.Getpid()
+	offMainThread(func() { fmt.Println(here, syscall.Gettid() == os.Getpid()) })
 }
 
 // helperHeadless ends its main thread, as pthread_exit(3) in main does, and lives on in another one.
@@ -183,7 +192,7 @@ func helperWrapper(args []string) {
 	if begun, ok := ahead.Take(); ok != order.Ahead {
 		check(fmt.Errorf("a guardian was started ahead: %v", ok))
 	} else if ok {
-		options.Begun = &begun
+		options.Begun = func() (guardian.Begun, bool) { return begun, true }
 	}
 	g, err := Prepare(options)
 	check(err)

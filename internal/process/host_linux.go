@@ -21,6 +21,8 @@ import (
 // ownExecutable names the running program itself, also when its file was replaced or removed since.
 func ownExecutable() (string, error) { return "/proc/self/exe", nil }
 
+func threadID() int { return unix.Gettid() }
+
 // errNoCgroup: this process is in no cgroup v2 hierarchy that it can see.
 var errNoCgroup = errors.New("no cgroup v2 hierarchy")
 

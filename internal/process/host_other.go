@@ -11,6 +11,8 @@ import (
 
 func ownExecutable() (string, error) { return os.Executable() }
 
+func threadID() int { return 0 } // nothing is told by it
+
 func newCgroupPath() string { return "" }
 
 // Tier names by what means a run's tree is ended on this host.

@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/leaderrun/leaderrun/internal/lifeline"
+	"github.com/leaderrun/leaderrun/internal/panics"
 )
 
 // RunPiped runs a command and hands what it prints to w, until it has ended and nobody has its stdout open any more: what it
@@ -34,16 +35,16 @@ func RunPiped(c Command, w io.Writer, signals <-chan syscall.Signal) (lifeline.S
 		return lifeline.Status{}, err
 	}
 	copied := make(chan error, 1)
-	go func() {
+	panics.Go(func() {
 		_, err := io.Copy(w, out)
 		_ = out.Close() // after an error of w, so that the command does not wait for a reader
 		copied <- err
-	}()
+	})
 	ended := make(chan lifeline.Status, 1)
-	go func() {
+	panics.Go(func() {
 		_ = child.Wait() // the state tells more
 		ended <- statusOf(child.ProcessState)
-	}()
+	})
 	return attend(child.Process, signals, ended, copied, out)
 }
 

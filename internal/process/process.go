@@ -36,9 +36,12 @@ type Options struct {
 	// Files are stdin, stdout and stderr of the run; nil is the wrapper's own. The guardian holds them open too,
 	// until it is closed.
 	Files [3]*os.File
-	// Begun is the guardian, where one was started ahead, when this process had no child (package ahead); nil: Prepare
-	// starts one. Files and Detached do not go with it.
-	Begun *guardian.Begun
+	// Begun waits for the guardian that was started ahead, when this process had no child (package ahead), and returns
+	// false where there is none; nil: there is none. Then Prepare starts one. Files and Detached do not go with it.
+	Begun func() (guardian.Begun, bool)
+
+	// Forked is called once by Begin when Files are needed no more, whatever became of the start; nil: nobody asks.
+	Forked func()
 
 	withoutCgroup bool // tests of the subreaper alone
 }
@@ -63,7 +66,7 @@ type Command struct {
 }
 
 // ErrTooLate is returned by Start when the deadline had passed when the guardian was about to fork. No
-// process was started, and Start may be called again.
+// process was started, and Start may be called again. Pending.By returns it when the guardian itself came too late.
 var ErrTooLate = errors.New("the lease ran out before the command could start")
 
 // ErrGone is returned by Start when the guardian had died before. Nothing was started: another Guard can do it.

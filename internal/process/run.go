@@ -6,6 +6,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/internal/boottime"
 	"github.com/leaderrun/leaderrun/internal/lifeline"
+	"github.com/leaderrun/leaderrun/internal/panics"
 	"github.com/leaderrun/leaderrun/internal/process/guardian"
 )
 
@@ -29,7 +30,7 @@ func (g *Guard) run() {
 		}
 		if g.calmAt != 0 && now >= g.calmAt {
 			g.calmAt = 0
-			go giveBack()
+			panics.Go(giveBack)
 		}
 		if g.calmAt != 0 && (again == 0 || g.calmAt < again) {
 			again = g.calmAt

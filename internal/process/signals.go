@@ -4,6 +4,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/leaderrun/leaderrun/internal/panics"
 )
 
 // forwarded are the signals that people and service managers send to a program, to be passed on to the
@@ -25,13 +27,13 @@ func CaptureSignals() <-chan syscall.Signal {
 		}
 	}
 	signals := make(chan syscall.Signal)
-	go func() {
+	panics.Go(func() {
 		for s := range caught {
 			if n, ok := s.(syscall.Signal); ok {
 				signals <- n
 			}
 		}
-	}()
+	})
 	return signals
 }
 

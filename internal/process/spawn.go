@@ -5,20 +5,20 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/leaderrun/leaderrun/internal/panics"
 	"github.com/leaderrun/leaderrun/internal/process/guardian"
 	"github.com/leaderrun/leaderrun/internal/process/tree"
 )
 
 // spawn starts the guardian, or takes the one that was started ahead.
-func (g *Guard) spawn() (err error) {
-	begun := g.options.Begun
+func (g *Guard) spawn(begun *guardian.Begun) (err error) {
 	if begun == nil {
 		if begun, err = g.begin(); err != nil {
 			return err
 		}
 	} else {
 		knowInherited(begun.Inherited)
-		_ = guards.fork(g, func() (int, error) { return begun.PID, nil })
+		guards.register(g, begun.PID)
 	}
 	g.pid, g.terminalless = begun.PID, begun.Terminalless
 	if g.conn, err = guardian.NewConn(begun.Channel); err != nil {
@@ -31,9 +31,12 @@ func (g *Guard) spawn() (err error) {
 func sendAway(begun *guardian.Begun) {
 	if begun != nil {
 		_ = syscall.Close(begun.Channel)
-		go func() { _, _ = syscall.Wait4(begun.PID, nil, 0, nil) }()
+		panics.Go(func() { _, _ = syscall.Wait4(begun.PID, nil, 0, nil) })
 	}
 }
+
+// beginGuardian is where tests let a start hang.
+var beginGuardian = guardian.Begin
 
 func (g *Guard) begin() (*guardian.Begun, error) {
 	path, err := ownExecutable()
@@ -48,7 +51,7 @@ func (g *Guard) begin() (*guardian.Begun, error) {
 	}
 	var begun guardian.Begun
 	err = guards.fork(g, func() (pid int, err error) {
-		begun, err = guardian.Begin(path, guardian.StillInherited(inherited()), standard, g.options.Detached)
+		begun, err = beginGuardian(path, guardian.StillInherited(inherited()), standard, g.options.Detached)
 		return begun.PID, err
 	})
 	return &begun, err

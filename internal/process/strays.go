@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leaderrun/leaderrun/internal/panics"
 	"github.com/leaderrun/leaderrun/internal/process/tree"
 )
 
@@ -21,12 +22,12 @@ func BuryStrays() {
 		return
 	}
 	strays.Do(func() {
-		go func() {
+		panics.Go(func() {
 			var dead map[int]uint64
 			for range time.Tick(strayAfter) {
 				dead = guards.buryStrays(dead)
 			}
-		}()
+		})
 	})
 }
 

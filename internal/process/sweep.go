@@ -19,22 +19,12 @@ const (
 
 // registry knows the guardians of this process: the sweep of one must not touch another.
 type registry struct {
-	mu   sync.Mutex
-	pids map[int]*Guard // a number is free again when the guardian was reaped, and may be another one's
+	mu    sync.Mutex
+	pids  map[int]*Guard   // a number is free again when the guardian was reaped, and may be another one's
+	forks map[*Guard]*fork // under way: their guardians have no number yet
 }
 
-var guards = registry{pids: make(map[int]*Guard)}
-
-// fork registers what start forks before any sweep can see it.
-func (r *registry) fork(g *Guard, start func() (pid int, err error)) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	pid, err := start()
-	if err == nil {
-		r.pids[pid] = g
-	}
-	return err
-}
+var guards = registry{pids: make(map[int]*Guard), forks: make(map[*Guard]*fork)}
 
 // reap takes the status of one guardian, without waiting, and then forgets it.
 func (r *registry) reap(g *Guard) bool {
@@ -146,7 +136,7 @@ func (g *Guard) orphans(list func(int, func(tree.Process) bool) []tree.Process) 
 			return false
 		}
 		started, known := g.strays[p.PID]
-		return guards.pids[p.PID] != nil || known && started == p.Started ||
+		return guards.pids[p.PID] != nil || guards.forked(p.PID) || known && started == p.Started ||
 			g.terminalless && p.Session == own.Session
 	}
 	return append(found, list(self, foreign)...)

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/leaderrun/leaderrun/internal/boottime"
+	"github.com/leaderrun/leaderrun/internal/panics"
 	"github.com/leaderrun/leaderrun/internal/process/guardian"
 	"github.com/leaderrun/leaderrun/internal/process/tree"
 )
@@ -75,7 +76,8 @@ func (t *terminal) commandStarted(g *Guard, pid int) {
 	defer t.mu.Unlock()
 	t.signals = make(chan os.Signal, 4)
 	signal.Notify(t.signals, syscall.SIGTSTP, syscall.SIGCONT)
-	go t.watch(g, t.signals)
+	signals := t.signals
+	panics.Go(func() { t.watch(g, signals) })
 	if t.foreground {
 		// We are in the background now, and a warning of ours must not stop us where the terminal says so
 		// (stty tostop). No command inherits this: every guardian lifts it before it starts one.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/leaderrun/leaderrun/internal/panics"
 	"github.com/leaderrun/leaderrun/internal/redisconn"
 	"github.com/leaderrun/leaderrun/internal/redisurl"
 )
@@ -37,7 +38,7 @@ func master(ctx context.Context, t *redisurl.Target) (string, error) {
 	}
 	answers := make(chan answer, len(t.Addrs))
 	for _, sentinel := range t.Addrs {
-		go func() {
+		panics.Go(func() {
 			o := options(t).Simple()
 			o.Addr, o.DB, o.Username, o.Password = sentinel, 0, t.SentinelUser, t.SentinelPassword
 			c := redis.NewClient(o)
@@ -45,7 +46,7 @@ func master(ctx context.Context, t *redisurl.Target) (string, error) {
 			defer context.AfterFunc(ctx, func() { _ = c.Close() })() // a request in flight ends by nothing else
 			addr, err := masterBy(ctx, c, t.Master)
 			answers <- answer{addr, err}
-		}()
+		})
 	}
 	var errs []error
 	for range t.Addrs {

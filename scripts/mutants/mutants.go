@@ -20,6 +20,9 @@ var (
 	consulTests       = []string{"./backends/consul", "-skip", "TestSuiteCluster|TestSuiteTLS"}
 	processTests      = []string{"./internal/process/..."}
 	daemonTests       = []string{"./internal/daemon"}
+	startTests        = []string{"./internal/process", "-run", "Hang|TooLate|GivenUp|ByItsThread|MainThread"}
+	panicTests        = []string{"./internal/command", "-run", "TestScripts/panic"}
+	guardianTests     = []string{"./internal/command", "-run", "NeverReady"}
 )
 
 var mutants = slices.Concat(hostMutants, fenceMutants, answerMutants, kubernetesMutants, zookeeperMutants, postgresMutants, []mutant{
@@ -45,7 +48,7 @@ var mutants = slices.Concat(hostMutants, fenceMutants, answerMutants, kubernetes
 	{"a short rest of the lease is not renewed before the start", "runner/start.go", ">= a.plan.TTL/2", ">= 0", runnerTests},
 
 	{"a try begins before the tree of the last one is dead", "runner/hold.go", "h.status = s\n\th.report(", "h.status = s\n\th.buried()\n\th.report(", runnerTests},
-	{"a try begins beside the guardian of the last one", "runner/start.go", "a.closeTree() // first", "// first", runnerTests},
+	{"a try begins beside the guardian of the last one", "runner/start.go", "before.Close()\n\t\t}\n\t\tnext", "}\n\t\tnext", runnerTests},
 	{"the lease is not renewed between two tries", "runner/renew.go", "return !h.gone && h.clock.Now() < h.valid", "return !h.dead && !h.gone && h.clock.Now() < h.valid", runnerTests},
 	{"a try begins although the lease is lost", "runner/tries.go", "h.retryAt != 0 && h.cause == 0 && !h.stopping", "h.retryAt != 0 && !h.stopping", runnerTests},
 	{"a try begins although a signal ended the run", "runner/tries.go", "h.retryAt != 0 && h.cause == 0 && !h.stopping", "h.retryAt != 0 && h.cause == 0", runnerTests},
@@ -151,6 +154,20 @@ var mutants = slices.Concat(hostMutants, fenceMutants, answerMutants, kubernetes
 	{"wrapper: a guardian that kills may be silent past the deadline", "internal/process/watchdog.go", "min(sooner, w.acked.Kill.Add(graceToAnswer))", "sooner", processTests},
 	{"wrapper: an extension that nobody reads puts off the time of SIGKILL", "internal/process/watchdog.go", "at := w.acked.Kill.Add", "at := w.sent.Kill.Add", processTests},
 	{"wrapper: a sweep that reaps a zombie proves death", "internal/process/sweep.go", "\t\tleft++\n\t\tif p.Parent == syscall.Getpid() && p.Zombie() {\n\t\t\treap(p.PID)", "\t\tif p.Parent != syscall.Getpid() || !p.Zombie() || !reap(p.PID) {\n\t\t\tleft++", processTests},
+	{"what is made ready for the command is waited for past its deadline", "runner/start.go", "if !a.await(ready, d.Term) {", "if !a.await(ready, d.Term.Add(time.Hour)) {", runnerTests},
+	{"a driver that does not return holds up the run", "runner/acquire.go", "time.AfterFunc(farewell, func() { answer <-", "time.AfterFunc(Forever, func() { answer <-", runnerTests},
+	{"a panic of a goroutine of a run is lost", "runner/runner.go", "case a.panics <- panics.Of(p):", "case make(chan *panics.Panic) <- panics.Of(p):", []string{"./runner", "-run", "Panic"}},
+	{"a panic ends the program as Go does", "internal/panics/panics.go", "if end == nil {", "if end != nil {", panicTests},
+	{"daemon: one job's panic ends the others", "internal/daemon/run.go", "if p := recover(); p != nil {", "if p := any(nil); p != nil {", panicTests},
+	{"run: the way out of a panic goes through what is broken", "internal/command/run.go", "defer panics.Catch()\n", "\n", panicTests},
+	{"wrapper: a start that hangs holds up the sweep of another run", "internal/process/fork.go", "pid, err = start()\n\t\tr.mu.Lock()", "r.mu.Lock()\n\t\tpid, err = start()", startTests},
+	{"wrapper: a guardian that is being forked is taken for an orphan", "internal/process/sweep.go", " || guards.forked(p.PID) ||", " ||", startTests},
+	{"wrapper: a guardian that comes too late is not killed", "internal/process/fork.go", "_ = syscall.Kill(pid, syscall.SIGKILL) // our child", "_ = syscall.Kill(pid, 0) // our child", startTests},
+	{"wrapper: what had been forked before is killed with a guardian that is too late", "internal/process/fork.go", "r.pids[pid] == nil && !slices.Contains(f.before, pid)", "r.pids[pid] == nil", startTests},
+	{"wrapper: a guardian is forked for a start that was given up", "internal/process/fork.go", "if g.givenUp {", "if false {", startTests},
+	{"wrapper: a guardian that was given up comes back", "internal/process/pending.go", "if p.late.Load() {", "if false {", startTests},
+	{"wrapper: a guardian is forked where orphans come to", "internal/process/fork.go", "if threadID() != os.Getpid() {", "if threadID() != 0 || os.Getpid() == 0 {", startTests},
+	{"a guardian is waited for past the lease", "internal/command/child.go", "p.By(d.Term)", "p.By(d.Term.Add(time.Hour))", guardianTests},
 	{"wrapper: a run survives its guardian", "internal/process/run.go", "if started && !dead {\n\t\tg.takeOver(\"died\")", "if started && !dead {\n\t\tg.bury()\n\t\tg.tellDead(lifeline.Status{})", processTests},
 
 	{"daemon: a reload forgets what came due", "internal/daemon/daemon.go", "d.fire(d.Clock.Now()) // what is due by the old file", "// what is due by the old file", daemonTests},

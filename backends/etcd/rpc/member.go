@@ -5,6 +5,8 @@ import (
 	"crypto/tls"
 	"errors"
 	"sync"
+
+	"github.com/leaderrun/leaderrun/internal/panics"
 )
 
 // member is one endpoint: at most one connection that takes requests, opened when the first request needs it,
@@ -87,7 +89,7 @@ func (m *member) dial(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dialTimeout)
 	d := &dialing{cancel: cancel, done: make(chan struct{})}
 	m.dialing = d
-	go func() {
+	panics.Go(func() {
 		defer cancel()
 		l, err := m.open(ctx)
 		m.mu.Lock()
@@ -108,7 +110,7 @@ func (m *member) dial(ctx context.Context) {
 		if err == nil { // and all who wait use it from now on: it must not be closed before they have seen it
 			m.link, l.users = l, d.waiting
 		}
-	}()
+	})
 }
 
 func (m *member) open(ctx context.Context) (*link, error) {
@@ -181,7 +183,7 @@ func (m *member) drop(l *link) {
 	}
 	if m.links[l] {
 		delete(m.links, l)
-		go func() { _ = l.Close() }() // it says goodbye first
+		panics.Go(func() { _ = l.Close() }) // it says goodbye first
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/internal/backendurl"
+	"github.com/leaderrun/leaderrun/internal/panics"
 )
 
 // Client asks one database that may be on several hosts, of which one at a time takes what is written. Its methods are
@@ -177,7 +178,10 @@ func (c *Client) put(conn *Conn) {
 	}
 	delete(c.conns, conn)
 	if conn.orphaned() && !c.closed {
-		c.leaving.Go(func() { c.leave(conn) })
+		c.leaving.Go(func() {
+			defer panics.Catch()
+			c.leave(conn)
+		})
 		c.mu.Unlock()
 		return
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/internal/backendurl"
+	"github.com/leaderrun/leaderrun/internal/panics"
 )
 
 const (
@@ -69,7 +70,7 @@ func Dial(ctx context.Context, addr string, cfg Config, s Session) (*Conn, error
 		}
 		return nil, fmt.Errorf("%s: %w", addr, err)
 	}
-	go c.read()
+	panics.Go(c.read)
 	return c, nil
 }
 
@@ -415,12 +416,12 @@ func (c *Conn) Farewell(limit time.Duration) {
 		c.Close()
 		return
 	}
-	go func() {
+	panics.Go(func() {
 		defer cancel()
 		select {
 		case <-c.dead:
 		case <-ctx.Done():
 			c.Close()
 		}
-	}()
+	})
 }

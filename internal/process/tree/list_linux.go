@@ -71,19 +71,28 @@ func walk(root int, skip func(Process) bool, children func(int) []int) []Process
 
 // childrenOf reads the children of every thread of pid: a child belongs to the thread that forked it.
 func childrenOf(pid int) []int {
-	task := "/proc/" + itoa(pid) + "/task"
 	var pids []int
-	threads, _ := Names(task)
-	for _, tid := range threads {
-		for rest := ReadFile(task + "/" + tid + "/children"); ; {
-			n, after, ok := number(rest)
-			if !ok {
-				break
-			}
-			pids, rest = append(pids, n), after
-		}
+	threads, _ := Names("/proc/" + itoa(pid) + "/task")
+	for _, thread := range threads {
+		pids = append(pids, numbers("/proc/"+itoa(pid)+"/task/"+thread+"/children")...)
 	}
 	return pids
+}
+
+// ForkedBy lists the children that a thread of this process has forked and nobody has waited for. Orphans that come to this
+// process are the main thread's. Nothing is listed by a kernel without CONFIG_PROC_CHILDREN.
+func ForkedBy(thread int) []int { return numbers("/proc/self/task/" + itoa(thread) + "/children") }
+
+// numbers reads a file of numbers.
+func numbers(path string) []int {
+	var all []int
+	for rest := ReadFile(path); ; {
+		n, after, ok := number(rest)
+		if !ok {
+			return all
+		}
+		all, rest = append(all, n), after
+	}
 }
 
 // scanned reads the parent of every process there is, once.

@@ -16,6 +16,9 @@ func List(int, func(Process) bool) []Process { return nil }
 // Scan returns nothing here.
 func Scan(int, func(Process) bool) []Process { return nil }
 
+// ForkedBy lists nothing here.
+func ForkedBy(int) []int { return nil }
+
 // Childless is not known here.
 func Childless() bool { return false }
 

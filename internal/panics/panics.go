@@ -1,0 +1,54 @@
+// Package panics is what becomes of a panic in a goroutine: no other goroutine can recover from it, and Go ends the program
+// with a stack and exit code 2. A program says once what it wants instead (Handle); every goroutine that this module starts
+// begins here (Go), or hands its panic on to the one that waits for it (package runner).
+//
+// Not covered are the goroutines of libraries, and what Go calls a fatal error.
+package panics
+
+import (
+	"fmt"
+	"runtime/debug"
+	"sync/atomic"
+)
+
+// Panic is a panic that was recovered from, with the stack of its goroutine.
+type Panic struct {
+	Value any
+	Stack []byte
+}
+
+// Error is the value in words.
+func (p *Panic) Error() string { return fmt.Sprint(p.Value) }
+
+// Of makes a Panic of what recover returned. It is to be called by the deferred function that did.
+func Of(recovered any) *Panic {
+	if p, ok := recovered.(*Panic); ok { // handed on by another goroutine
+		return p
+	}
+	return &Panic{Value: recovered, Stack: debug.Stack()}
+}
+
+var handler atomic.Pointer[func(*Panic)]
+
+// Handle lets f end the program after a panic: f must not return. Without it, as in a program that only links packages of
+// this module, a panic is what it is without this package.
+func Handle(f func(*Panic)) { handler.Store(&f) }
+
+// Catch is for defer: it hands a panic of the function that defers it to the handler.
+func Catch() {
+	end := handler.Load()
+	if end == nil {
+		return
+	}
+	if p := recover(); p != nil {
+		(*end)(Of(p))
+	}
+}
+
+// Go calls f in a goroutine of its own.
+func Go(f func()) {
+	go func() {
+		defer Catch()
+		f()
+	}()
+}

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package process
+
+// KeepImage does nothing here.
+func KeepImage() {}

@@ -1,0 +1,111 @@
+package runner
+
+import (
+	"context"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+)
+
+// Hazard: what has to be made ready for the command hangs, as on a disk that does not answer. The lease is not renewed
+// meanwhile, and the command must not start when it comes back.
+func TestWhatHangsBeforeTheStartEndsWithTheLease(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		term := b.request.Timeline.Deadline(boot).Term
+		b.request.Env = func(backends.Grant) []string {
+			time.Sleep(10 * time.Minute)
+			return nil
+		}
+		if r := b.run(); r.Ending != NotStarted {
+			t.Errorf("%+v", r)
+		}
+		if b.over != term.Sub(boot) {
+			t.Errorf("given up at %v, want %v", b.over, term.Sub(boot))
+		}
+		b.expect("0s claim", b.over.String()+" abandon")
+	})
+}
+
+// The same between two tries: what the first one came to is recorded once the lease is given up.
+func TestWhatHangsBeforeATryEndsWithTheLease(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.request.Retries, b.request.RetryDelay = 1, 0
+		b.duration, b.code = time.Second, 1
+		starts := 0
+		b.request.Env = func(backends.Grant) []string {
+			if starts++; starts > 1 {
+				time.Sleep(10 * time.Minute)
+			}
+			return nil
+		}
+		if r := b.run(); r.Ending != LeaseLost {
+			t.Errorf("%+v", r)
+		}
+		if limit := b.request.Timeline.Deadline(boot.Add(time.Second)).End.Sub(boot); b.over > limit {
+			t.Errorf("it took %v, want %v at most", b.over, limit)
+		}
+	})
+}
+
+// deafBed is a store of which a driver's call does not return when its context ends.
+type deafBed struct {
+	*bed
+	deafTo string
+}
+
+func (d *deafBed) Acquire(ctx context.Context, c backends.Claim) (backends.Grant, error) {
+	if d.deafTo == "claim" {
+		time.Sleep(30 * time.Minute)
+	}
+	return d.bed.Acquire(ctx, c)
+}
+
+func (d *deafBed) Finish(ctx context.Context, g backends.Grant, o backends.Outcome) error {
+	if d.deafTo == "finish" {
+		time.Sleep(30 * time.Minute)
+	}
+	return d.bed.Finish(ctx, g, o)
+}
+
+func (d *deafBed) Abandon(ctx context.Context, c backends.Claim) error {
+	if d.deafTo == "claim" {
+		time.Sleep(30 * time.Minute)
+	}
+	return d.bed.Abandon(ctx, c)
+}
+
+func (d *deafBed) run() Result {
+	r := Runner{Driver: d, Clock: d.clock, Observe: d.observe, jitter: func(time.Duration) time.Duration { return 0 }}
+	result := r.Run(d.ctx, d.request)
+	d.over = d.now()
+	time.Sleep(2 * time.Hour) // what was left behind comes back
+	return result
+}
+
+// Hazard: a client library does not return when it is told to. Neither the wait nor the end of a run may hang on it, nor be
+// deaf to a signal.
+func TestADriverThatDoesNotReturnIsLeftBehind(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		d := &deafBed{bed: b, deafTo: "claim"}
+		if r := d.run(); r.Ending != Unreachable || b.over > b.request.BackendWait+b.request.Timeline.attempt()+2*farewell+lastPause {
+			t.Errorf("%v after %v: %v", r.Ending, b.over, r.Err)
+		}
+	})
+	virtual(t, func(t *testing.T, b *bed) {
+		d := &deafBed{bed: b, deafTo: "claim"}
+		time.AfterFunc(time.Second, func() { b.signals <- syscall.SIGTERM })
+		if r := d.run(); r.Ending != Interrupted || b.over > time.Second+b.request.Timeline.attempt()+2*farewell {
+			t.Errorf("%v after %v: %v", r.Ending, b.over, r.Err)
+		}
+	})
+	virtual(t, func(t *testing.T, b *bed) {
+		d := &deafBed{bed: b, deafTo: "finish"}
+		b.duration = time.Second
+		r := d.run()
+		if limit := b.request.Timeline.TTL + b.request.Timeline.attempt() + farewell; r.Ending != Ran || b.over > limit {
+			t.Errorf("%v after %v: %v", r.Ending, b.over, r.Err)
+		}
+	})
+}

@@ -88,10 +88,10 @@ func TestHollowAnswers(t *testing.T) {
 // TestLargeAnswers: hazard: an answer, an event or an error takes all memory, by its length or by what it becomes.
 func TestLargeAnswers(t *testing.T) { // not parallel: it measures what is allocated
 	const mb = 1 << 20
-	long, elements := strings.Repeat("x", 64*mb), "["+strings.Repeat("{},", 8*mb/3)+"{}]"
+	long, elements := strings.Repeat("x", 64*mb), "["+strings.Repeat("{},", 19*mb/10/3)+"{}]"
 	event := func(object string) string { return `{"type":"MODIFIED","object":` + object + "}\n" }
 	metadata := `{"metadata":{"name":"n","uid":"u","resourceVersion":"7","annotations":`
-	many := `{"a":""` + strings.Repeat(`,"":""`, 8*mb/6) + "}}}"
+	many := `{"a":""` + strings.Repeat(`,"":""`, 19*mb/10/6) + "}}}"
 	for name, text := range map[string]string{
 		"a long text":         long,
 		"a long name":         `{"metadata":{"name":"` + long + `"}}`,

@@ -76,8 +76,8 @@ func (t *Token) Raise(ctx context.Context, resource string, token int64) error {
 
 // admit refuses a token that is below the highest one seen, and keeps one that is above it. Call with the lock held.
 func (t *Token) admit(resource string, token int64) (kept bool, err error) {
-	if token < 1 {
-		return false, fmt.Errorf("%s: %d is no token", resource, token)
+	if err := fence.CheckToken(token); err != nil {
+		return false, err
 	}
 	highest, err := t.load()
 	if err != nil {

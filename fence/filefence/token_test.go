@@ -33,7 +33,7 @@ func TestToken(t *testing.T) {
 	for _, c := range []struct {
 		raise, want int64
 		refused     bool
-	}{{5, 5, false}, {5, 5, false}, {4, 5, true}, {6, 6, false}, {9223372036854775807, 9223372036854775807, false}, {7, 9223372036854775807, true}} {
+	}{{5, 5, false}, {5, 5, false}, {4, 5, true}, {6, 6, false}, {1763640000000, 1763640000000, false}, {7, 1763640000000, true}} {
 		err := token.Raise(t.Context(), "invoices", c.raise)
 		stale, ok := errors.AsType[*fence.StaleError](err)
 		if ok != c.refused || ok && *stale != (fence.StaleError{Resource: "invoices", Token: c.raise, Highest: c.want}) || !ok && err != nil {

@@ -19,8 +19,8 @@ import (
 const Interleavings = 1000
 
 const (
-	fewest  = 80 // interleavings
-	perStep = 3
+	fewest  = 60 // interleavings
+	perStep = 2
 )
 
 // patience is how long the newer run may stand still before the older one goes on. It may wait for a lock that the older one

@@ -34,9 +34,9 @@ run sends its token as the header "Fencing-Token: $LEADERRUN_TOKEN" and begins w
 It gets 409 if it is stale. Whatever may change something needs the header (428), and so does a WebSocket. GET, HEAD
 and OPTIONS only read: they pass without it, and nobody waits for them. Every answer to a token that is let in, or
 refused with 409, has the header with the highest one. The request of a newer run waits until UPSTREAM has answered
-those of older ones that may change something, for as long as its client does; their clients, and WebSockets, have
---upstream-timeout to come to an end then. A path with ".." in it is refused (400). UPSTREAM is asked in HTTP/1.1, and for
-the host that the client asked for.
+those of older ones that may change something, for as long as its client does; the clients of older ones, and their
+WebSockets, have --upstream-timeout to come to an end then. A path with ".." in it is refused (400). UPSTREAM is
+asked in HTTP/1.1, and for the host that the client asked for.
 
 What it cannot do. It only filters: where UPSTREAM breaks off, takes longer than --upstream-timeout or the proxy is
 killed, nobody knows whether UPSTREAM still does what it was asked, and the next run is let in. It knows nothing of

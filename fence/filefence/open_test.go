@@ -29,8 +29,10 @@ func TestWhatIsInThePlaceOfTheFence(t *testing.T) {
 			}
 			return err
 		},
-		"a dangling symbolic link": func(_ *testing.T, path string) error { return os.Symlink(filepath.Join(filepath.Dir(path), "elsewhere"), path) },
-		"a directory":              func(_ *testing.T, path string) error { return os.Mkdir(path, 0o777) },
+		"a dangling symbolic link": func(_ *testing.T, path string) error {
+			return os.Symlink(filepath.Join(filepath.Dir(path), "elsewhere"), path)
+		},
+		"a directory": func(_ *testing.T, path string) error { return os.Mkdir(path, 0o777) },
 		"a socket": func(t *testing.T, path string) error {
 			t.Helper()
 			l, err := net.Listen("unix", path)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -41,8 +42,10 @@ func TestToken(t *testing.T) {
 		}
 		loaded(c.want)
 	}
-	if err := token.Raise(t.Context(), "invoices", 0); err == nil {
-		t.Error("0 is taken for a token")
+	for _, none := range []int64{0, math.MaxInt64} {
+		if err := token.Raise(t.Context(), "invoices", none); !isSetup(err, fence.Configuration) && none != 0 || err == nil {
+			t.Errorf("%d is taken for a token: %v", none, err)
+		}
 	}
 	contains(t, dir, ".invoices%2F2026.fence", ".invoices%2F2026.fence.lock")
 	if _, err := filefence.OpenToken(dir, ""); err == nil {

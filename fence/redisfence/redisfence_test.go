@@ -104,6 +104,17 @@ func TestTokensAreComparedExactly(t *testing.T) {
 	}
 }
 
+// A token that no clock gives is refused before Redis is asked: it would lock all others out.
+func TestTokenOfNoClock(t *testing.T) {
+	t.Parallel()
+	for _, none := range []int64{0, math.MaxInt64} {
+		_, err := New(nil, "r").Raise(t.Context(), fence.Run{Token: none})
+		if setup, ok := errors.AsType[*fence.SetupError](err); !ok || setup.Kind != fence.Configuration {
+			t.Errorf("%d: got %v", none, err)
+		}
+	}
+}
+
 func TestStaleRunWritesNothing(t *testing.T) {
 	t.Parallel()
 	c := open(t, testserver.Redis(t, testserver.RedisOptions{}).Addr())

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -108,11 +109,19 @@ func TestServerThatNeverEnds(t *testing.T) {
 // Data that goes on after its end is not what was written.
 func TestDataWithoutEnd(t *testing.T) {
 	p := pointer{Data: "k.d/1-x", Size: 3, SHA256: "x"}
-	endless := io.NopCloser(io.MultiReader(strings.NewReader("abc"), neverEnds{}))
+	endless := io.NopCloser(io.MultiReader(strings.NewReader("abc"), io.LimitReader(neverEnds{}, 1<<20)))
 	var got bytes.Buffer
 	err := p.pour(&Stored{Body: endless, Size: -1}, &got)
 	if _, ok := errors.AsType[*fence.SetupError](err); !ok || got.Len() > 4 {
 		t.Errorf("after %d bytes: %v", got.Len(), err)
+	}
+}
+
+// A token that no clock gives is refused before the server is asked: it would lock all others out.
+func TestTokenOfNoClock(t *testing.T) {
+	_, err := (&Object{Key: "k"}).Raise(t.Context(), fence.Run{Token: math.MaxInt64})
+	if setup, ok := errors.AsType[*fence.SetupError](err); !ok || setup.Kind != fence.Configuration {
+		t.Errorf("got %v", err)
 	}
 }
 

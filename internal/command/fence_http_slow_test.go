@@ -118,6 +118,39 @@ func TestFenceHTTPEndsWhoIsOvertaken(t *testing.T) {
 	}
 }
 
+// deadlines counts how often they are set.
+type deadlines struct {
+	http.ResponseWriter
+
+	read, write int
+}
+
+func (d *deadlines) SetReadDeadline(time.Time) error  { d.read++; return nil }
+func (d *deadlines) SetWriteDeadline(time.Time) error { d.write++; return nil }
+
+// Hazard: the time of the older run is over between two reads of its request, or two writes of its answer, and the next one gives it
+// as much again.
+func TestFenceHTTPOvertakenBetweenTwoReads(t *testing.T) {
+	t.Parallel()
+	for _, at := range []stage{asking, awaited} {
+		d := &deadlines{ResponseWriter: httptest.NewRecorder()}
+		p := &passage{
+			patience: time.Hour, answer: http.NewResponseController(d), stage: at, unread: true, client: t.Context(),
+			limit: time.NewTimer(time.Hour),
+		}
+		p.hurry()
+		read, write := d.read, d.write
+		if read != 1 || (write == 1) != (at == awaited) {
+			t.Errorf("stage %d: it is not hurried: %d, %d", at, read, write)
+		}
+		p.listen()
+		p.tell()
+		if d.read != read || d.write != write {
+			t.Errorf("stage %d: it has as much time again: %d, %d", at, d.read, d.write)
+		}
+	}
+}
+
 // A service that misbehaves takes neither memory nor the place of newer runs.
 func TestFenceHTTPBadServices(t *testing.T) {
 	kilobyte, letters := make([]byte, 1<<10), bytes.Repeat([]byte("x"), 1<<10)

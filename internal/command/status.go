@@ -104,7 +104,12 @@ func (c *call) followStatus(ctx context.Context, store all.Store, asJSON, watch 
 	away := false
 	for {
 		err := c.showStatus(ctx, store, asJSON, watch)
-		if !watch || err != nil && (ctx.Err() != nil || errorCode(err) != codeUnavailable) {
+		switch {
+		case !watch:
+			return err
+		case ctx.Err() != nil:
+			return nil
+		case err != nil && errorCode(err) != codeUnavailable:
 			return err
 		}
 		if err != nil && !away {

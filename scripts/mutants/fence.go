@@ -251,6 +251,7 @@ var httpFenceMutants = []mutant{
 	{"HTTP: nobody is told that a newer run waits", "fence/httpfence/line.go", "close(l.newer)", "_ = l.newer", []string{"./fence/httpfence", "-run", "TestOvertaken", "-timeout", "20s"}},
 	{"fence http: a client that never stands still keeps others out", "internal/command/fence_http_passage.go", "\t\tp.hurry()\n", "", fenceProxyTests},
 	{"fence http: a slow client is listened to again", "internal/command/fence_http_passage.go", "if !p.hurried {\n\t\t_ = p.answer.SetReadDeadline", "if true {\n\t\t_ = p.answer.SetReadDeadline", fenceProxyTests},
+	{"fence http: a slow client is told more again", "internal/command/fence_http_passage.go", "if p.stage != over && !p.hurried {", "if p.stage != over {", fenceProxyTests},
 	{"fence http: a path leads above UPSTREAM", "internal/command/fence_http.go", "if climbs(r.URL.Path) {", "if false {", fenceProxyTests},
 	{"fence http: the headers of an answer have no end", "internal/command/fence_http_forward.go", "\t\tMaxResponseHeaderBytes: headersLimit,\n", "", fenceProxyTests},
 	{"0.0.0.0 is IPv6, too", "internal/command/cron_http.go", "network = \"tcp4\"", "network = \"tcp\"", []string{"./internal/command", "-run", "TestListenTCP"}},

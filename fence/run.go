@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"time"
 )
 
 // The variables that `leaderrun run` sets for its command, of which a Run is made.
@@ -32,6 +33,9 @@ func RunFrom(lookup func(string) (string, bool)) (Run, error) {
 		return Run{}, &EnvironmentError{Variable: TokenVariable, Reason: "is not set"}
 	}
 	token, err := ParseToken(text)
+	if err == nil {
+		err = CheckToken(token)
+	}
 	if err != nil {
 		return Run{}, &EnvironmentError{Variable: TokenVariable, Reason: err.Error()}
 	}
@@ -42,7 +46,28 @@ func RunFrom(lookup func(string) (string, bool)) (Run, error) {
 	return r, nil
 }
 
-// ParseToken reads a token: decimal digits and nothing else, at least 1.
+// MaxAhead is how far a token may be ahead of the clock of the host that looks at it. Tokens follow the clock of the store, in
+// milliseconds since 1970.
+const MaxAhead = 24 * time.Hour
+
+// CheckToken refuses what cannot be the token of a run: numbers below 1, and those that are more than MaxAhead ahead of this
+// host's clock. A resource that took one of those would refuse all runs that come after it, and for good. The error is a
+// *SetupError. Every Raise of the packages below checks the token of its run.
+func CheckToken(token int64) error {
+	if token < 1 {
+		return &SetupError{Kind: Configuration, Err: fmt.Errorf("%d is not a token: a whole number from 1 on", token)}
+	}
+	if token > time.Now().Add(MaxAhead).UnixMilli() {
+		return &SetupError{
+			Kind: Configuration, Err: fmt.Errorf("%d is not a token: it is more than a day ahead of the clock of this host", token),
+			Hint: "set the clock of this host; or the clock of the store was wrong when the job got its token",
+		}
+	}
+	return nil
+}
+
+// ParseToken reads a token: decimal digits and nothing else, at least 1. What a run brings is checked by CheckToken, too; what
+// a resource keeps is what it is.
 func ParseToken(text string) (int64, error) {
 	token, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || token < 1 || strconv.FormatInt(token, 10) != text {

@@ -7,14 +7,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
 	"github.com/leaderrun/leaderrun/fence"
 )
 
-// Interleavings is how many ways of two runs to meet every resource has to stand.
+// Interleavings is how many ways of two runs to meet a resource has to stand at the most. A test run tries the last of them,
+// some at every step; LEADERRUN_INTERLEAVINGS=all tries all.
 const Interleavings = 1000
+
+// What a test run tries, with -short and without: so many at every step, and no fewer than that in all.
+const (
+	shortPerStep, shortFewest = 2, 60
+	perStep, fewest           = 6, 180
+)
 
 // patience is how long the newer run may stand still before the older one goes on. It may wait for a lock that the older one
 // holds, and nobody can see that from outside. It decides nothing but which interleaving this is.
@@ -23,8 +31,9 @@ const patience = 25 * time.Millisecond
 // hang is what only a fault exceeds.
 const hang = time.Minute
 
-// firstToken is that of the first interleaving: from there on a float64 does not tell tokens apart that follow each other.
-const firstToken = int64(1) << 53
+// firstToken is that of the first interleaving: no token of today, and from there on a float32 does not tell tokens apart that
+// follow each other.
+const firstToken = int64(1) << 40
 
 // LastToken is the highest that the resource has seen after Run.
 const LastToken = firstToken + 2*Interleavings - 1
@@ -60,7 +69,8 @@ func Run(t testing.TB, s Subject) {
 	}
 	var sum result
 	free := make([]bool, steps) // steps at which the newer run once came through while the older one stood there
-	for i := range Interleavings {
+	tried := tries(steps)
+	for i := Interleavings - tried; i < Interleavings; i++ {
 		at := i % steps
 		r := s.meet(t, i, 1+at)
 		if t.Failed() {
@@ -76,11 +86,22 @@ func Run(t testing.TB, s Subject) {
 		}
 	}
 	t.Logf("%d interleavings at %d steps: the older run wrote first %d times, was refused %d times, and held the newer one up %d times; at %d steps always",
-		Interleavings, steps, sum.first, sum.refused, sum.blocked, held)
+		tried, steps, sum.first, sum.refused, sum.blocked, held)
 	if sum.refused == 0 || sum.first == 0 || held == steps {
 		t.Errorf("the older run was refused %d times, came first %d times, and held the newer one up at %d steps: the interleavings are not what they should be",
 			sum.refused, sum.first, held)
 	}
+}
+
+// tries returns how many interleavings are tried.
+func tries(steps int) int {
+	switch {
+	case os.Getenv("LEADERRUN_INTERLEAVINGS") == "all":
+		return Interleavings
+	case testing.Short():
+		return min(Interleavings, max(shortFewest, shortPerStep*steps))
+	}
+	return min(Interleavings, max(fewest, perStep*steps))
 }
 
 // result counts how interleavings went.

@@ -91,7 +91,7 @@ func (k *kept) enter(r fence.Run, write func(), strict ...bool) error {
 	defer k.mu.Unlock()
 	below := r.Token < k.highest
 	if k.imprecise {
-		below = float64(r.Token) < float64(k.highest)
+		below = float32(r.Token) < float32(k.highest)
 	}
 	if below || (k.strict || len(strict) > 0 && strict[0]) && r.Token == k.highest {
 		refused := &fence.StaleError{Resource: "memory", Token: r.Token, Highest: k.highest}

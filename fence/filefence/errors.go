@@ -23,6 +23,9 @@ func misconfigured(err error, hint string) error {
 // unusable turns the errors of a directory that cannot be used into a *fence.SetupError. Others may pass: a full disk, a
 // quota, a disk that fails.
 func unusable(err error) error {
+	if _, known := errors.AsType[*fence.SetupError](err); known {
+		return err
+	}
 	where := "the directory"
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		where = filepath.Dir(p.Path)

@@ -46,7 +46,7 @@ func (t *Token) waitLock(ctx context.Context) (*os.File, error) {
 
 // tryLock returns the locked file, or nil if somebody else has the lock, or has removed or replaced its file just now.
 func (t *Token) tryLock() (*os.File, error) {
-	f, err := os.OpenFile(t.lock, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, openMode)
+	f, err := openRegular(t.lock, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, unusable(err)
 	}

@@ -41,7 +41,7 @@ func (tmp *temporary) drop() {
 // place gives the file the name that it was made for, and returns when that is on the disk. unsure is the error where it may
 // not be.
 func (t *Token) place(tmp *temporary, path string, unsure error) error {
-	dir, err := os.Open(t.dir) // before anything has changed: that it may not be read would be found too late
+	dir, err := openDirectory(t.dir) // before anything has changed: that it may not be read would be found too late
 	if err != nil {
 		return unusable(err)
 	}
@@ -62,7 +62,7 @@ func (t *Token) place(tmp *temporary, path string, unsure error) error {
 // sweep removes temporary files that were left by processes that are gone. Call with the lock held. One that cannot be
 // removed is in nobody's way.
 func (t *Token) sweep() {
-	dir, err := os.Open(t.dir)
+	dir, err := openDirectory(t.dir)
 	if err != nil {
 		return
 	}
@@ -79,7 +79,7 @@ func (t *Token) sweep() {
 }
 
 func removeLeft(path string) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	f, err := openRegular(path, os.O_RDONLY)
 	if err != nil {
 		return
 	}

@@ -9,7 +9,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/leaderrun/leaderrun/fence"
@@ -65,7 +64,7 @@ func (t *Token) Raise(ctx context.Context, resource string, token int64) error {
 			return err
 		}
 		// Whoever wrote it may have been killed before this.
-		dir, err := os.Open(t.dir)
+		dir, err := openDirectory(t.dir)
 		if err != nil {
 			return unusable(err)
 		}
@@ -76,8 +75,8 @@ func (t *Token) Raise(ctx context.Context, resource string, token int64) error {
 
 // admit refuses a token that is below the highest one seen, and keeps one that is above it. Call with the lock held.
 func (t *Token) admit(resource string, token int64) (kept bool, err error) {
-	if token < 1 {
-		return false, fmt.Errorf("%s: %d is no token", resource, token)
+	if err := fence.CheckToken(token); err != nil {
+		return false, err
 	}
 	highest, err := t.load()
 	if err != nil {
@@ -96,7 +95,7 @@ func (t *Token) admit(resource string, token int64) (kept bool, err error) {
 // load reads the state.
 func (t *Token) load() (int64, error) {
 	const longest = 64 // a token takes less
-	f, err := os.OpenFile(t.state, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	f, err := openRegular(t.state, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}

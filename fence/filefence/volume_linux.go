@@ -9,7 +9,7 @@ import (
 // volumeOf names the file system of a directory, by the mount that an open descriptor of it belongs to. statfs(2) would tell
 // ext2 and ext4, or all that FUSE can be, by one number.
 func volumeOf(dir string) (string, error) {
-	f, err := os.Open(dir)
+	f, err := openDirectory(dir)
 	if err != nil {
 		return "", unusable(err)
 	}

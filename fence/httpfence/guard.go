@@ -37,12 +37,14 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Add("Vary", Header) // no cache may give the answer to another run
 	l := g.lines.join(g.resource(r))
 	defer g.lines.part(l)
-	if err := g.admit(r.Context(), l, token); err != nil {
+	newer, err := g.admit(r.Context(), l, token)
+	if err != nil {
 		g.turnAway(w, r, err)
 		return
 	}
 	if MayChange(r) {
 		defer l.leave()
+		r = r.WithContext(context.WithValue(r.Context(), newerKey{}, newer))
 	} else {
 		l.leave() // a reader harms no newer run, and must not hold it up
 	}
@@ -50,18 +52,29 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.next.ServeHTTP(w, r)
 }
 
+// newerKey is the key of what Overtaken returns.
+type newerKey struct{}
+
+// Overtaken returns a channel that is closed when a run with a higher token has raised the fence and waits for a request that a
+// Handler has let in. It is nil for requests that nobody waits for. The newer run waits for as long as the request takes: to give
+// up early is up to who serves it, where what was done of it until then is no harm.
+func Overtaken(r *http.Request) <-chan struct{} {
+	newer, _ := r.Context().Value(newerKey{}).(<-chan struct{})
+	return newer
+}
+
 // admit raises the fence and returns when next may be called. l.leave must follow, unless there is an error. That the token is
 // kept before next is called makes it hold after a restart.
-func (g *guard) admit(ctx context.Context, l *line, token int64) error {
+func (g *guard) admit(ctx context.Context, l *line, token int64) (newer <-chan struct{}, err error) {
 	if err := l.check(token); err != nil {
-		return err
+		return nil, err
 	}
 	highest, err := g.keep.Raise(ctx, l.resource, token)
 	if err == nil && highest < token {
 		err = fmt.Errorf("token %d was to be kept, and the keeper has %d", token, highest)
 	}
 	if err != nil {
-		return &KeepError{Resource: l.resource, Err: err}
+		return nil, &KeepError{Resource: l.resource, Err: err}
 	}
 	return l.enter(ctx, token, highest)
 }

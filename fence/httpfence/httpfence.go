@@ -45,7 +45,8 @@ type Options struct {
 //
 // GET, HEAD and OPTIONS are safe (RFC 9110, section 9.2.1): what they do must do no harm to a newer run. Nobody waits for them,
 // and without a token they pass unfenced; anything else gets 428 then. So does a GET that goes on in another protocol, such as a
-// WebSocket: see MayChange. A token that is no number, or comes twice, gets 400; where the highest token cannot be kept, the
+// WebSocket: see MayChange. A token that is no number, comes twice, or is
+// more than a day ahead of the clock (fence.CheckToken), gets 400; where the highest token cannot be kept, the
 // answer is 503. next is called with the ResponseWriter as it is, and never sees the offer of a client to go on in HTTP/2.
 //
 // The handler is right only as long as it is alone: a second one for the same resource, in this or another process, does not
@@ -112,6 +113,9 @@ func requestToken(r *http.Request) (int64, error) {
 		return 0, errNoToken
 	case 1:
 		token, err := fence.ParseToken(values[0])
+		if err == nil {
+			err = fence.CheckToken(token)
+		}
 		if err != nil {
 			return 0, fmt.Errorf("%s: %w", Header, err)
 		}

@@ -46,6 +46,7 @@ type line struct {
 	highest  int64         // the highest token that was kept while somebody stood here
 	inside   int           // requests that hold the line up; all have the same token
 	token    int64         // theirs
+	newer    chan struct{} // closed when a newer run waits for them
 	changed  chan struct{} // closed when those who wait should look again
 }
 
@@ -56,22 +57,22 @@ func (l *line) check(token int64) error {
 	return l.stale(token)
 }
 
-// enter takes the highest token that is kept, and returns when a request may come in. leave must follow, unless there is an
-// error.
+// enter takes the highest token that is kept, and returns when a request may come in: with what is closed when a newer run waits
+// for it. leave must follow, unless there is an error.
 //
 // A higher token than before is news for those who wait. They are told of nothing that is not kept: a request of theirs could
 // pass later on.
-func (l *line) enter(ctx context.Context, token, kept int64) error {
+func (l *line) enter(ctx context.Context, token, kept int64) (newer <-chan struct{}, err error) {
 	l.raise(kept)
 	for {
-		changed, err := l.try(token)
+		newer, changed, err := l.try(token)
 		if changed == nil || err != nil {
-			return err
+			return newer, err
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return fmt.Errorf("%s: %w", l.resource, errWaited)
+			return nil, fmt.Errorf("%s: %w", l.resource, errWaited)
 		}
 	}
 }
@@ -79,25 +80,32 @@ func (l *line) enter(ctx context.Context, token, kept int64) error {
 func (l *line) raise(kept int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if kept > l.highest {
-		l.highest = kept
-		l.wake()
+	if kept <= l.highest {
+		return
 	}
+	if l.inside > 0 && l.token == l.highest { // else it is closed already
+		close(l.newer)
+	}
+	l.highest = kept
+	l.wake()
 }
 
 // try lets a request in if no older one is inside. If one is, it returns what is closed when something has changed.
-func (l *line) try(token int64) (changed <-chan struct{}, err error) {
+func (l *line) try(token int64) (newer, changed <-chan struct{}, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.stale(token); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if l.inside > 0 && l.token != token {
-		return l.changed, nil
+		return nil, l.changed, nil
+	}
+	if l.inside == 0 {
+		l.newer = make(chan struct{})
 	}
 	l.inside++
 	l.token = token
-	return nil, nil
+	return l.newer, nil, nil
 }
 
 // leave gives a place back.

@@ -61,8 +61,8 @@ func (x *Resource) Raise(ctx context.Context, r fence.Run) (*Writer, error) {
 	if err := checkName(x.name); err != nil {
 		return nil, err
 	}
-	if r.Token < 1 {
-		return nil, errors.New("a token is a whole number from 1 on")
+	if err := fence.CheckToken(r.Token); err != nil {
+		return nil, err
 	}
 	w := &Writer{resource: x, run: r}
 	if _, err := w.ask(ctx, order{wants: "raise"}); err != nil {

@@ -66,7 +66,7 @@ func TestInterleavings(t *testing.T) {
 	})
 }
 
-// Numbers of Lua are doubles: 2^53 and 2^53+1 are one to it.
+// Numbers of Lua are doubles: 2^53 and 2^53+1 are one to it. The script is asked past Raise, which refuses what no clock of today gives.
 func TestTokensAreComparedExactly(t *testing.T) {
 	t.Parallel()
 	c := open(t, testserver.Redis(t, testserver.RedisOptions{}).Addr())
@@ -82,8 +82,14 @@ func TestTokensAreComparedExactly(t *testing.T) {
 		{999_999_999_999_999_999, 1_000_000_000_000_000_000},
 	} {
 		x := New(c, fmt.Sprint("r", i))
-		low := raise(t, x, p.highest)
-		high := raise(t, x, p.token)
+		raised := func(token int64) *Writer {
+			w := &Writer{resource: x, run: fence.Run{Token: token}}
+			if _, err := w.ask(t.Context(), order{wants: "raise"}); err != nil {
+				t.Fatal(err)
+			}
+			return w
+		}
+		low, high := raised(p.highest), raised(p.token)
 		_, err := low.Do(t.Context(), "SET", "k", "low")
 		if stale, ok := errors.AsType[*fence.StaleError](err); p.token != p.highest &&
 			(!ok || *stale != fence.StaleError{Resource: x.name, Token: p.highest, Highest: p.token}) {
@@ -94,6 +100,17 @@ func TestTokensAreComparedExactly(t *testing.T) {
 		}
 		if got := c.Get(t.Context(), x.Key()).Val(); got != fmt.Sprint(p.token) {
 			t.Errorf("the fence is %s, want %d", got, p.token)
+		}
+	}
+}
+
+// A token that no clock gives is refused before Redis is asked: it would lock all others out.
+func TestTokenOfNoClock(t *testing.T) {
+	t.Parallel()
+	for _, none := range []int64{0, math.MaxInt64} {
+		_, err := New(nil, "r").Raise(t.Context(), fence.Run{Token: none})
+		if setup, ok := errors.AsType[*fence.SetupError](err); !ok || setup.Kind != fence.Configuration {
+			t.Errorf("%d: got %v", none, err)
 		}
 	}
 }

@@ -12,12 +12,18 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"time"
 
 	"github.com/leaderrun/leaderrun/fence"
 )
 
-// answerLimit is how much of an answer is read that is no object, in bytes.
-const answerLimit = 64 << 10
+// What is taken of an answer that is no object, however long it goes on.
+const (
+	answerLimit    = 64 << 10         // in bytes
+	answerPatience = 10 * time.Second // from its headers on
+	headersLimit   = 256 << 10        // of any answer, in bytes
+	saidLimit      = 400              // bytes of what the server says that are told
+)
 
 const notS3 = "that is not how S3 answers"
 
@@ -29,22 +35,31 @@ type refusalError struct {
 }
 
 func (e *refusalError) Error() string {
-	text := fmt.Sprintf("the server answers %d %s", e.status, cmp.Or(e.Code, http.StatusText(e.status)))
+	text := fmt.Sprintf("the server answers %d %.*s", e.status, saidLimit, cmp.Or(e.Code, http.StatusText(e.status)))
 	if e.Message != "" {
-		text += ": " + e.Message
+		text += fmt.Sprintf(": %.*s", saidLimit, e.Message)
 	}
+	return text
+}
+
+// rest reads what an answer says, and closes it. One that is not read to its end is a connection that is not used again.
+func rest(r *http.Response) []byte {
+	tooSlow := time.AfterFunc(answerPatience, func() { _ = r.Body.Close() })
+	defer tooSlow.Stop()
+	text, _ := io.ReadAll(io.LimitReader(r.Body, answerLimit))
+	_ = r.Body.Close()
 	return text
 }
 
 // refusal reads why a request was refused, and says whose fault it is. It closes the answer.
 func (b *Bucket) refusal(r *http.Response) error {
-	defer func() { _ = r.Body.Close() }()
-	text, _ := io.ReadAll(io.LimitReader(r.Body, answerLimit))
 	e := &refusalError{status: r.StatusCode}
-	if xml.Unmarshal(text, e) != nil {
+	if xml.Unmarshal(rest(r), e) != nil {
 		e.Code, e.Message, e.Region = "", "", ""
 	}
-	e.Region = cmp.Or(e.Region, r.Header.Get("X-Amz-Bucket-Region"))
+	if e.Region = cmp.Or(e.Region, r.Header.Get("X-Amz-Bucket-Region")); !isRegion(e.Region) {
+		e.Region = "" // it would be shown as something to type
+	}
 	return b.classify(e)
 }
 

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -23,6 +22,8 @@ const (
 	connecting = 10 * time.Second // how long a connection may take to be there
 	// silence is how long nothing may move on a connection. It is no limit on a request: a large object takes its time.
 	silence = time.Minute
+	// beginning is how long a server may take from the end of a request to the end of the headers of its answer.
+	beginning = 5 * time.Minute
 )
 
 // Config says where a bucket is.
@@ -69,6 +70,7 @@ func NewBucket(c Config) (*Bucket, error) {
 		Transport: &http.Transport{
 			Proxy: http.ProxyFromEnvironment, DialContext: dialer(c.Dial), TLSHandshakeTimeout: connecting,
 			ExpectContinueTimeout: time.Second, IdleConnTimeout: silence / 2, DisableCompression: true,
+			ResponseHeaderTimeout: beginning, MaxResponseHeaderBytes: headersLimit,
 		},
 	}
 	return b, nil
@@ -90,7 +92,7 @@ func rootOf(endpoint, region, bucket string) (url.URL, error) {
 		}
 		return url.URL{Scheme: u.Scheme, Host: u.Host, Path: strings.TrimSuffix(u.Path, "/") + "/" + bucket + "/"}, nil
 	}
-	if strings.Trim(region, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
+	if !isRegion(region) {
 		return url.URL{}, fmt.Errorf("%q is not the name of a region", region)
 	}
 	host := "s3." + region + ".amazonaws.com"
@@ -101,6 +103,10 @@ func rootOf(endpoint, region, bucket string) (url.URL, error) {
 		return url.URL{Scheme: "https", Host: host, Path: "/" + bucket + "/"}, nil
 	}
 	return url.URL{Scheme: "https", Host: bucket + "." + host, Path: "/"}, nil
+}
+
+func isRegion(name string) bool {
+	return len(name) < 64 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }
 
 // Close closes the connections that nobody uses.
@@ -154,9 +160,7 @@ func (b *Bucket) Put(ctx context.Context, key string, c Content, condition Condi
 	default:
 		return conditional(b.refusal(answer), condition)
 	}
-	// An answer that is not read to its end is a connection that is not used again.
-	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, answerLimit))
-	_ = answer.Body.Close()
+	rest(answer)
 	return nil
 }
 
@@ -197,6 +201,10 @@ func (b *Bucket) send(r *http.Request, hash [32]byte) (*http.Response, error) {
 	answer, err := b.client.Do(r)
 	if err != nil {
 		return nil, transportError(err)
+	}
+	if answer.StatusCode == http.StatusSwitchingProtocols { // what follows ends with no context
+		_ = answer.Body.Close()
+		return nil, &refusalError{status: answer.StatusCode, Message: notS3}
 	}
 	return answer, nil
 }

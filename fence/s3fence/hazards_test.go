@@ -277,7 +277,7 @@ func TestKeyThatLeavesNoRoomForData(t *testing.T) {
 		}
 	}
 	long := strings.Repeat(strings.Repeat("k", 95)+"/", 9) + strings.Repeat("k", s3fence.MaxKey-9*96)
-	write(t, raise(t, &s3fence.Object{Store: b, Key: long}, 1<<62), "x")
+	write(t, raise(t, &s3fence.Object{Store: b, Key: long}, 9_999_999_999), "x")
 }
 
 // Data that cannot be deleted is told of, and does no harm.

@@ -56,7 +56,7 @@ func (p pointer) pour(got *Stored, w io.Writer) error {
 		return damaged(fmt.Errorf("%s has %d bytes, and not %d as when it was written", p.Data, got.Size, p.Size))
 	}
 	sum := sha256.New()
-	switch n, err := io.Copy(w, io.TeeReader(got.Body, sum)); {
+	switch n, err := io.Copy(w, io.TeeReader(io.LimitReader(got.Body, p.Size+1), sum)); {
 	case err != nil:
 		return fmt.Errorf("after %d of %d bytes: %w", n, p.Size, err)
 	case n != p.Size || hex.EncodeToString(sum.Sum(nil)) != p.SHA256:

@@ -47,8 +47,8 @@ var ErrNoData = errors.New("nothing has been written to it yet")
 // there is no object yet; how large the data is does not matter. To raise it again makes a new pointer: after that no write of the
 // same run that is still under way can be carried out.
 func (o *Object) Raise(ctx context.Context, r fence.Run) (*Writer, error) {
-	if r.Token < 1 {
-		return nil, fmt.Errorf("%d is no token", r.Token)
+	if err := fence.CheckToken(r.Token); err != nil {
+		return nil, err
 	}
 	if err := CheckKey(o.Key); err != nil {
 		return nil, &fence.SetupError{Kind: fence.Configuration, Err: err}

@@ -60,7 +60,7 @@ func (postgreSQL) literal(text string) string {
 		switch {
 		case r == '\\':
 			escaped.WriteString(`\\`)
-		case r > '~':
+		case r < ' ', r > '~': // also an end of line, which would end the comment
 			fmt.Fprintf(&escaped, `\U%08X`, r)
 		default:
 			escaped.WriteRune(r)

@@ -58,6 +58,11 @@ func (b *bed) printedFence(t *testing.T) {
 	for _, wrong := range []string{"LEADERRUN_TOKEN=", "LEADERRUN_TOKEN=x", "LEADERRUN_TOKEN=0", "LEADERRUN_TOKEN=-1"} {
 		b.wantEnd(t, script, -1, "", wrong)
 	}
+	// Whoever let this one in would let nobody in after it.
+	b.wantEnd(t, script, -1, "ahead of the clock", "LEADERRUN_TOKEN=9223372036854775807")
+	if _, err := b.resource(t, b.open(t, nil), "invoices").Raise(t.Context(), fence.Run{Token: 42}); err != nil {
+		t.Error(err)
+	}
 	if got := balance(); got != 800 {
 		t.Errorf("the balance is %d", got)
 	}

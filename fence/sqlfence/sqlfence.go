@@ -68,8 +68,8 @@ func nameFits(name string, longest int) error {
 // earlier run that has the row, and only ctx bounds that: if the host of the earlier run has lost its power, the server may
 // keep its transaction for hours. Have the server end idle ones (see Schema).
 func (r *Resource) Raise(ctx context.Context, run fence.Run) (*Writer, error) {
-	if run.Token < 1 {
-		return nil, fmt.Errorf("%s: %d is not the token of a run", r.name, run.Token)
+	if err := fence.CheckToken(run.Token); err != nil {
+		return nil, err
 	}
 	w := &Writer{resource: r, run: run}
 	if err := w.checked(ctx, r.engine().raiseOptions(), func(*sql.Tx) error { return nil }); err != nil {

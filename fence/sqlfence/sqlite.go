@@ -4,6 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
+	"strings"
+	"unicode"
 
 	"github.com/leaderrun/leaderrun/fence"
 )
@@ -48,4 +51,10 @@ func (sqLite) faults() []fault {
 // frame: without its trigger the table would take what a stale run inserts by REPLACE.
 func (sqLite) frame() (before, after string) { return "BEGIN IMMEDIATE;\n\n", "\nCOMMIT;\n" }
 
-func (sqLite) literal(text string) string { return quoted(text) }
+// literal has no end of line, which would end the comment that it is in.
+func (sqLite) literal(text string) string {
+	if strings.ContainsFunc(text, unicode.IsControl) {
+		return fmt.Sprintf("CAST(X'%X' AS TEXT)", text)
+	}
+	return quoted(text)
+}

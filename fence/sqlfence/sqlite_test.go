@@ -78,6 +78,7 @@ func sqliteNonsense(t *testing.T, b *bed) {
 		`leaderrun_fence (resource, token) VALUES ('nonsense', NULL)`, `leaderrun_fence (resource, token) VALUES ('nonsense', 'x')`,
 		`leaderrun_fence (resource, token) VALUES ('nonsense', '43x')`, `leaderrun_fence (resource, token) VALUES ('nonsense', 43.5)`,
 		`leaderrun_fence (resource, token) VALUES ('other', 0)`, `leaderrun_fence (resource, token) VALUES ('nonsense', '41')`,
+		`leaderrun_fence (resource, token) VALUES ('nonsense', 9223372036854775807)`,
 		`leaderrun_fence (resource, token) VALUES (X'6E6F', 1)`, `leaderrun_fence (resource, token) VALUES (X'', 1)`,
 		`leaderrun_done (job, tick, token) VALUES (X'78', 'x', 1)`, `leaderrun_done (job, tick, token) VALUES ('x', X'78', 1)`,
 		`leaderrun_done (job, tick, token) VALUES ('x', '', 1)`, `leaderrun_done (job, tick, token) VALUES ('', 'x', 1)`,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 
@@ -68,7 +69,7 @@ func (b *bed) stale(t *testing.T) {
 		}
 	}
 	b.raised(t, db, "stale", fence.Run{Token: 42})
-	for _, none := range []int64{0, -1} {
+	for _, none := range []int64{0, -1, math.MaxInt64} {
 		if _, err := b.resource(t, db, "no token").Raise(t.Context(), fence.Run{Token: none}); err == nil {
 			t.Errorf("%d is a token", none)
 		}

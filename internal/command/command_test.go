@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bytes"
 	"errors"
 	"flag"
 	"fmt"
@@ -10,8 +11,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -260,6 +263,32 @@ func TestVoiceDoesNotWaitForAReader(t *testing.T) {
 	_ = write.Close()
 	if said := <-lines; strings.Count(said, "a line") < voiceBuffer || strings.Count(said, "a line") > voiceBuffer+2 {
 		t.Errorf("said %d lines", strings.Count(said, "a line"))
+	}
+}
+
+// What goroutines that live on have to say while the program ends is dropped, and nothing waits for it.
+func TestVoiceEndsWhileOthersTalk(t *testing.T) {
+	for range 200 {
+		synctest.Test(t, func(t *testing.T) {
+			var said bytes.Buffer
+			v := &voice{out: &said}
+			v.warn("the last word", "")
+			var others sync.WaitGroup
+			for range 4 {
+				others.Go(func() {
+					for range 20 {
+						v.warn("late", "")
+					}
+				})
+			}
+			begun := time.Now()
+			v.close()
+			text := said.String()
+			others.Wait()
+			if waited := time.Since(begun); waited != 0 || !strings.HasPrefix(text, "leaderrun: the last word\n") || said.String() != text {
+				t.Fatalf("after %v: %q, and then %q", waited, text, said.String())
+			}
+		})
 	}
 }
 

@@ -52,7 +52,7 @@ the program ends when all commands have. A second one is passed on to the comman
 		},
 		options: append([]option{
 			{name: "check", help: "only say what is wrong with FILE, and show the next ticks"},
-			{name: "listen", value: "ADDR", example: "localhost:9465", help: "serve /metrics, /healthz and /readyz on HOST:PORT"},
+			{name: "listen", value: "ADDR", example: "localhost:9465", help: "serve /metrics, /healthz and /readyz on HOST:PORT;\n0.0.0.0 is IPv4 alone"},
 			{
 				name: "metrics-textfile", value: "DIR", check: by(parseDirectory),
 				help: "the metrics of each run for a node exporter's textfile collector",
@@ -194,6 +194,7 @@ type service struct {
 	commands *launcher
 	stop     context.CancelFunc // of the daemon: drain
 	draining atomic.Bool        // nothing starts any more
+	silent   atomic.Bool        // the backend did not answer when it was asked last by /readyz
 }
 
 func newService(c *call, store all.Store, commands *launcher, jobs []*jobfile.Job) *service {

@@ -43,10 +43,15 @@ func (s *service) listen(address string) (closeServer func(), err error) {
 
 // listenTCP opens what --listen names.
 func listenTCP(address string) (net.Listener, error) {
-	if _, port, err := net.SplitHostPort(address); err != nil || port == "" {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || port == "" {
 		return nil, usage("--listen "+address, "it names no port", "HOST:PORT or :PORT, such as localhost:9465")
 	}
-	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", address)
+	network := "tcp"
+	if net.ParseIP(host).To4() != nil { // package net would take 0.0.0.0 for all addresses, those of IPv6 too
+		network = "tcp4"
+	}
+	listener, err := new(net.ListenConfig).Listen(context.Background(), network, address)
 	if err != nil {
 		return nil, &fault{code: codeConfiguration, what: "--listen " + address, why: reason(err), err: err, hint: "HOST:PORT or :PORT that is free"}
 	}
@@ -75,9 +80,22 @@ func (s *service) ready(ctx context.Context) error {
 	if err := s.daemon.Alive(ctx); err != nil {
 		return err
 	}
+	return s.answers(ctx)
+}
+
+// answers says whether the backend does. Whoever reaches the address of --listen may ask: where the backend is, as whom it is asked and
+// what it says is for the log alone, once for each time that it stops answering.
+func (s *service) answers(ctx context.Context) error {
 	_, err := s.store.Inspect(ctx, readyProbe)
 	if err == nil || errors.Is(err, backends.ErrUnknownJob) {
+		s.silent.Store(false)
 		return nil
 	}
-	return errors.New(s.call.voice.redact(err.Error()))
+	if !s.silent.Swap(true) {
+		s.call.voice.event(runner.Event{Name: "not_ready", Level: slog.LevelWarn, Text: "/readyz answers 503: " + err.Error()})
+	}
+	if backends.IsAnswer(err) {
+		return errors.New("the backend refuses: the log of the daemon says why")
+	}
+	return errors.New("the backend does not answer: the log of the daemon says why")
 }

@@ -36,15 +36,16 @@ run sends its token as the header "Fencing-Token: $LEADERRUN_TOKEN" and begins w
 It gets 409 if it is stale. Whatever may change something needs the header (428), and so does a WebSocket. GET, HEAD
 and OPTIONS only read: they pass without it, and nobody waits for them. Every answer to a token that is let in, or
 refused with 409, has the header with the highest one. The request of a newer run waits until UPSTREAM has answered
-those of older ones that may change something, for as long as its client does. UPSTREAM is asked in HTTP/1.1, and for
-the host that the client asked for.
+those of older ones that may change something, for as long as its client does; the clients of older ones, and their
+WebSockets, have --upstream-timeout to come to an end then. A path with ".." in it is refused (400). UPSTREAM is
+asked in HTTP/1.1, and for the host that the client asked for.
 
 What it cannot do. It only filters: where UPSTREAM breaks off, takes longer than --upstream-timeout or the proxy is
 killed, nobody knows whether UPSTREAM still does what it was asked, and the next run is let in. It knows nothing of
 what comes to UPSTREAM on another way, or of what UPSTREAM does after its answer. A GET that writes after all, or one
 that UPSTREAM takes for something else (X-HTTP-Method-Override), passes unfenced. There must be one proxy for a
 resource: a second one with the same --state ends with 78, and elsewhere two do not know of each other. A token is no
-password: anybody may send a high one.
+password: anybody may send a high one, up to a day ahead of the clock.
 
 The highest token is on the disk before a request is passed on. SIGTERM lets the requests under way end, for 10s longer
 than --upstream-timeout at most, and closes WebSockets; a second one does not wait. The exit code is 0 if all of them
@@ -61,7 +62,7 @@ func fenceHTTPOptions() []option {
 	return []option{
 		{
 			name: "listen", value: "ADDR", group: fenceGroup, example: "localhost:8080",
-			help: "where requests come in, HOST:PORT or :PORT",
+			help: "where requests come in, HOST:PORT or :PORT; 0.0.0.0 is IPv4 alone",
 		},
 		{
 			name: "resource", value: "NAME", def: "host and port of UPSTREAM", group: fenceGroup, example: "invoices",
@@ -74,7 +75,7 @@ func fenceHTTPOptions() []option {
 		},
 		{
 			name: "upstream-timeout", value: "D", def: "1m", check: by(parsePositive), group: fenceGroup, example: "10m",
-			help: "how long UPSTREAM may take until it answers, once it has the\nrequest. Then the client gets 504, and newer runs are let in. Also\nhow long a client may stand still, and how long its request goes on\nafter that, or after it has gone away",
+			help: "how long UPSTREAM may take until it answers, once it has the\nrequest. Then the client gets 504, and newer runs are let in. Also\nhow long a client may stand still, or go on once a newer run waits,\nand how long its request goes on after that, or after it has gone away",
 		},
 	}
 }
@@ -195,7 +196,7 @@ func (c *call) fenceProxy(name string, keep httpfence.Keeper, upstream *url.URL,
 		}
 		tell(slog.LevelInfo, event, r, err, 0)
 	})
-	return &fenceProxy{onward: onward, Handler: httpfence.Handler(onward, httpfence.Options{
+	fenced := httpfence.Handler(onward, httpfence.Options{
 		Resource: func(*http.Request) string { return name },
 		Keep:     keep,
 		Refused: func(r *http.Request, err error) {
@@ -209,13 +210,42 @@ func (c *call) fenceProxy(name string, keep httpfence.Keeper, upstream *url.URL,
 			}
 			tell(slog.LevelInfo, "request_refused", r, err, token)
 		},
+	})
+	return &fenceProxy{onward: onward, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if climbs(r.URL.Path) { // before it raises a fence
+			http.Error(w, errClimbs.Error(), http.StatusBadRequest)
+			tell(slog.LevelInfo, "request_refused", r, errClimbs, 0)
+			return
+		}
+		fenced.ServeHTTP(w, r)
 	})}
+}
+
+var errClimbs = errors.New(`a path with ".." in it is not passed on`)
+
+// climbs says whether some service would take a path for one above it, and so for what is not below the path of UPSTREAM: one with a
+// segment "..", also where it is encoded once more, ends with a backslash, or has parameters.
+func climbs(path string) bool {
+	for {
+		for segment := range strings.FieldsFuncSeq(path, func(c rune) bool { return c == '/' || c == '\\' }) {
+			if name, _, _ := strings.Cut(segment, ";"); strings.TrimSpace(name) == ".." {
+				return true
+			}
+		}
+		decoded, err := url.PathUnescape(path)
+		if err != nil || decoded == path {
+			return false
+		}
+		path = decoded
+	}
 }
 
 // server serves the proxy.
 func (p *fenceProxy) server(v *voice) *http.Server {
 	server := &http.Server{
 		Handler: p, ReadHeaderTimeout: httpPatience, IdleTimeout: idlePatience,
+
+		MaxHeaderBytes:               headersLimit,
 		DisableGeneralOptionsHandler: true, // nothing is answered past the fence
 		ErrorLog:                     slog.NewLogLogger(&spokenLog{voice: v}, slog.LevelInfo),
 	}

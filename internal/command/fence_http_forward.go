@@ -32,7 +32,10 @@ type forwarder struct {
 	hangUp   context.CancelFunc // ends it: connections that would go on for ever must come to an end, too
 }
 
-const idlePerUpstream = 64 // how many idle connections are kept: there is only one UPSTREAM
+const (
+	idlePerUpstream = 64        // how many idle connections are kept: there is only one UPSTREAM
+	headersLimit    = 256 << 10 // of a request, and of an answer, in bytes; in memory they take a multiple of it
+)
 
 var (
 	errSlow      = errors.New("UPSTREAM took longer than --upstream-timeout: it may still do what it was asked")
@@ -62,6 +65,7 @@ func upstreamTransport() *http.Transport {
 		// What the client asks for is what UPSTREAM is asked for, also as to compression.
 		DisableCompression: true, Protocols: protocols, DialContext: dialUpstream,
 		MaxIdleConnsPerHost: idlePerUpstream, IdleConnTimeout: idlePatience, TLSHandshakeTimeout: httpPatience,
+		MaxResponseHeaderBytes: headersLimit,
 	}
 }
 
@@ -121,6 +125,9 @@ func (f *forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.life = ctx
 	p.limit = time.AfterFunc(f.patience, p.giveUp)
 	defer p.end()
+	if newer := httpfence.Overtaken(r); newer != nil {
+		panics.Go(func() { p.yield(newer) })
+	}
 	defer context.AfterFunc(p.client, p.desert)()
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: p.gotConn})
 	r = r.WithContext(context.WithValue(ctx, passageKey{}, p))
@@ -133,6 +140,9 @@ func (f *forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // answered takes the beginning of UPSTREAM's answer.
 func (f *forwarder) answered(r *http.Response) error {
 	p := passageOf(r.Request)
+	if r.StatusCode == http.StatusSwitchingProtocols && r.Request.Header.Get("Upgrade") == "" {
+		return errors.New("UPSTREAM goes on in another protocol, for which nobody has asked")
+	}
 	if p.token != "" {
 		r.Header.Add(httpfence.Header, p.token)
 		r.Header.Set(httpfence.Header, fmt.Sprint(httpfence.Highest(r.Header))) // UPSTREAM may know a higher one

@@ -30,6 +30,7 @@ type passage struct {
 
 	mu       sync.Mutex
 	stage    stage
+	hurried  bool          // a newer run has waited for long enough
 	unread   bool          // something of the request may be missing
 	limit    *time.Timer   // until giveUp
 	conn     *upstreamConn // that was used last
@@ -83,9 +84,48 @@ func (p *passage) answered(r *http.Response) {
 	}
 	p.limit.Stop()
 	p.stage = awaited
-	if p.client.Err() != nil {
+	if p.client.Err() != nil || p.hurried {
 		p.stage = deserted
 		p.limit.Reset(p.patience)
+		_ = p.answer.SetWriteDeadline(time.Now().Add(p.patience))
+	}
+}
+
+// yield sees to it that a newer run does not wait for a client for ever, which may go on sending, or taking its answer, bit by bit.
+func (p *passage) yield(newer <-chan struct{}) {
+	select {
+	case <-newer:
+	case <-p.life.Done():
+		return
+	}
+	select {
+	case <-time.After(p.patience):
+		p.hurry()
+	case <-p.life.Done():
+	}
+}
+
+// hurry takes nothing more from the client, and gives it no more than what is under way. From now on only UPSTREAM counts.
+func (p *passage) hurry() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stage == over {
+		return
+	}
+	p.hurried = true
+	if both := p.upgraded; both != nil {
+		panics.Go(func() { _ = both.CloseWrite() }) // it needs mu
+		return
+	}
+	if p.unread {
+		_ = p.answer.SetReadDeadline(time.Now())
+	}
+	if p.stage == awaited {
+		p.stage = deserted
+		p.limit.Reset(p.patience)
+	}
+	if p.stage == deserted {
+		_ = p.answer.SetWriteDeadline(time.Now())
 	}
 }
 
@@ -142,7 +182,9 @@ func (p *passage) listen() bool {
 		p.limit.Stop()
 	case awaited, deserted:
 	}
-	_ = p.answer.SetReadDeadline(time.Now().Add(p.patience))
+	if !p.hurried {
+		_ = p.answer.SetReadDeadline(time.Now().Add(p.patience))
+	}
 	return true
 }
 
@@ -163,7 +205,7 @@ func (p *passage) heard(last bool) {
 func (p *passage) tell() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.stage != over {
+	if p.stage != over && !p.hurried {
 		_ = p.answer.SetWriteDeadline(time.Now().Add(p.patience))
 	}
 }

@@ -36,7 +36,7 @@ they are shown, and the exit code is that of the error.`,
 		},
 		options: append([]option{
 			{name: "json", help: "one array of objects"},
-			{name: "watch", help: "show it again every second"},
+			{name: "watch", help: "show it again every second, also when the backend was away for a while"},
 		}, commonOptions()...),
 		run: runStatus,
 	}
@@ -95,14 +95,34 @@ func runStatus(c *call) (End, error) {
 	defer store.Close()
 	ctx, cancel := c.context()
 	defer cancel()
+	return End{}, c.followStatus(ctx, store, asJSON, watch)
+}
+
+// followStatus shows the status once, or again and again: then also after the backend was away, until the context ends or an error
+// comes that no waiting mends.
+func (c *call) followStatus(ctx context.Context, store all.Store, asJSON, watch bool) error {
+	away := false
 	for {
-		if err := c.showStatus(ctx, store, asJSON, watch); err != nil || !watch {
-			return End{}, err
+		err := c.showStatus(ctx, store, asJSON, watch)
+		switch {
+		case !watch:
+			return err
+		case ctx.Err() != nil:
+			return nil
+		case err != nil && errorCode(err) != codeUnavailable:
+			return err
 		}
+		if err != nil && !away {
+			c.voice.warn(err.Error(), "it is asked again and again: an interrupt ends that")
+		}
+		if err == nil && away {
+			c.voice.warn("the backend answers again", "")
+		}
+		away = err != nil
 		select {
 		case <-time.After(watchEvery):
 		case <-ctx.Done():
-			return End{}, nil
+			return nil
 		}
 	}
 }

@@ -32,7 +32,8 @@ type voice struct {
 
 	mu      sync.Mutex
 	lines   chan []byte
-	written chan struct{}
+	written chan struct{} // closed when all lines are
+	closed  bool          // the program ends: nothing more is said
 	dropped int
 }
 
@@ -178,6 +179,9 @@ func (v *voice) redact(text string) string {
 func (v *voice) write(line []byte) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if v.closed {
+		return
+	}
 	if v.lines == nil {
 		v.lines, v.written = make(chan []byte, voiceBuffer), make(chan struct{})
 		lines, written := v.lines, v.written
@@ -210,18 +214,20 @@ func (v *voice) speak(lines <-chan []byte, written chan<- struct{}) {
 	}
 }
 
-// close waits for what was said to be written, but not for a reader that never comes.
+// close waits for what was said to be written, but not for a reader that never comes. What others say from now on is dropped: the
+// program ends, and some of its goroutines live on until it has.
 func (v *voice) close() {
 	v.mu.Lock()
-	lines := v.lines
-	v.lines = nil
+	again := v.closed
+	v.closed = true
+	lines, written := v.lines, v.written
 	v.mu.Unlock()
-	if lines == nil {
+	if lines == nil || again {
 		return
 	}
 	close(lines)
 	select {
-	case <-v.written:
+	case <-written:
 	case <-time.After(lastWords):
 	}
 }

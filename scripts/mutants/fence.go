@@ -49,6 +49,9 @@ var fileFenceMutants = []mutant{
 	{"file fence: half an output counts where a signal ended the producer", "internal/command/fence_content.go", "\t\tlisten(ctx)\n", "", signaledFenceTests},
 	{"file fence: without a stdin the file becomes empty", "internal/command/fence_content.go", "if isNull(c.stdin) {", "if false {", fileFenceScripts},
 	{"file fence: a command is started before it is looked up", "internal/command/fence_content.go", "if err != nil {\n\t\treturn nil, &fault{code: code, what: argv[0]", "if err != nil && code < 0 {\n\t\treturn nil, &fault{code: code, what: argv[0]", fileFenceScripts},
+	{"fence: a token that no clock gives is one", "fence/run.go", "if token > time.Now().Add(MaxAhead).UnixMilli() {", "if false {", []string{"./fence"}},
+	{"file fence: any token is kept", "fence/filefence/token.go", "if err := fence.CheckToken(token); err != nil {", "if err := error(nil); err != nil {", fileFenceTests},
+	{"file fence: a FIFO in the place of its files is opened for good", "fence/filefence/open.go", "if err == nil && !info.Mode().IsRegular() {", "if err != nil {", []string{"./fence/filefence", "-run", "TestWhatIsInThePlace", "-timeout", "20s"}},
 }
 
 var (
@@ -104,6 +107,10 @@ var sqlFenceMutants = []mutant{
 	{"SQLite fence: a temporary table is taken for what is done", "fence/sqlfence/sqlite.go", "INSERT INTO main.leaderrun_done", "INSERT INTO leaderrun_done", sqliteFenceTests},
 	{"SQLite fence: a name of bytes has a fence of its own", "fence/sqlfence/schema/sqlite/functions.sql", "typeof(NEW.resource) <> 'text'", "NEW.resource IS NULL", sqliteFenceTests},
 	{"SQLite fence: the printed comments take a job for SQL", "fence/sqlfence/schema/sqlite/usage.sql", "\\\"CAST(X'$(hex \"$LEADERRUN_JOB\")' AS TEXT)\\\"", "\\\"'$LEADERRUN_JOB'\\\"", sqliteFenceTests},
+	{"SQL fence: any token is kept", "fence/sqlfence/sqlfence.go", "if err := fence.CheckToken(run.Token); err != nil {", "if err := error(nil); err != nil {", sqliteFenceTests},
+	{"PostgreSQL fence: the function takes any token", "fence/sqlfence/schema/postgres/functions.sql", "IF mine > (extract", "IF false AND mine > (extract", postgresFenceTests},
+	{"MySQL fence: the function takes any token", "fence/sqlfence/schema/mysql/functions.sql", "IF mine > (UNIX_TIMESTAMP()", "IF FALSE AND mine > (UNIX_TIMESTAMP()", mysqlFenceTests},
+	{"SQLite fence: the trigger takes any token", "fence/sqlfence/schema/sqlite/functions.sql", "WHERE NEW.token > (strftime", "WHERE 0 AND NEW.token > (strftime", sqliteFenceTests},
 }
 
 var (
@@ -137,6 +144,7 @@ var redisFenceMutants = []mutant{
 	{"Redis fence: the client of a Cluster tries again by itself", "internal/redisclient/options.go", "MaxRedirects:             -1,", "MaxRedirects:             3,", redisClientTests},
 	{"Redis fence: a Sentinel says what it should", "internal/redisclient/sentinel.go", "case len(words) != 2:", "case false:", redisClientTests},
 	{"Redis fence: a Cluster has a client for each node that it names", "internal/redisclient/options.go", "if nodes.Add(1) > maxNodes {", "if nodes.Add(1) < 0 {", redisClientTests},
+	{"Redis fence: any token is kept", "fence/redisfence/redisfence.go", "if err := fence.CheckToken(r.Token); err != nil {", "if err := error(nil); err != nil {", redisFenceTests},
 }
 
 var s3FenceTests = []string{"./fence/s3fence"}
@@ -185,6 +193,11 @@ var s3FenceMutants = []mutant{
 	{"S3 fence: data is not compared with its hash", "fence/s3fence/read.go", "case n != p.Size || hex", "case n != p.Size && hex", s3FenceTests},
 	{"S3 fence: a redirect is followed", "fence/s3fence/bucket.go", "return http.ErrUseLastResponse", "return nil", s3FenceTests},
 	{"S3 fence: a slow server is given up", "fence/s3fence/bucket.go", "func (c *restless) Write(p []byte) (int, error) {\n\tif err := c.SetDeadline(", "func (c *restless) Write(p []byte) (int, error) {\n\tif err := c.SetWriteDeadline(", s3FenceTests},
+	{"S3 fence: any token is kept", "fence/s3fence/s3fence.go", "if err := fence.CheckToken(r.Token); err != nil {", "if err := error(nil); err != nil {", s3FenceTests},
+	{"S3 fence: what follows a change of the protocol is read", "fence/s3fence/bucket.go", "if answer.StatusCode == http.StatusSwitchingProtocols {", "if false {", s3FenceTests},
+	{"S3 fence: the rest of an answer may take as long as it likes", "fence/s3fence/answer.go", "time.AfterFunc(answerPatience,", "time.AfterFunc(9999*time.Hour,", s3FenceTests},
+	{"S3 fence: the headers of an answer may take as long as they like", "fence/s3fence/bucket.go", "ResponseHeaderTimeout: beginning, ", "", s3FenceTests},
+	{"S3 fence: data is read beyond its end", "fence/s3fence/read.go", "io.LimitReader(got.Body, p.Size+1)", "got.Body", s3FenceTests},
 }
 
 var (
@@ -198,7 +211,7 @@ var httpFenceMutants = []mutant{
 	{"HTTP: requests of one run wait for each other", "fence/httpfence/line.go", "if l.inside > 0 && l.token != token {", "if l.inside > 0 {", httpFenceTests},
 	{"HTTP: a request that has waited is not compared again", "fence/httpfence/line.go", "if err := l.stale(token); err != nil {", "if err := error(nil); err != nil {", httpFenceTests},
 	{"HTTP: a service is called before the token is kept", "fence/httpfence/guard.go", "highest, err := g.keep.Raise(ctx, l.resource, token)", "highest, err := token, error(nil)\n\tgo func() { _, _ = g.keep.Raise(ctx, l.resource, token) }()", httpFenceTests},
-	{"HTTP: a token that cannot be kept counts", "fence/httpfence/guard.go", "return &KeepError{Resource: l.resource, Err: err}", "highest = token", httpFenceTests},
+	{"HTTP: a token that cannot be kept counts", "fence/httpfence/guard.go", "return nil, &KeepError{Resource: l.resource, Err: err}", "highest = token", httpFenceTests},
 	{"HTTP: a panic keeps its place for ever", "fence/httpfence/guard.go", "defer l.leave()\n", "defer func() {\n\t\t\tif p := recover(); p != nil {\n\t\t\t\tpanic(p)\n\t\t\t}\n\t\t\tl.leave()\n\t\t}()\n", httpFenceTests},
 	{"HTTP: what changes something needs no token", "fence/httpfence/guard.go", "case errors.Is(err, errNoToken) && !MayChange(r):", "case errors.Is(err, errNoToken) && r != nil:", httpFenceTests},
 	{"HTTP: a WebSocket needs no token", "fence/httpfence/httpfence.go", "return len(others) > 0", "return len(others) > 99", httpFenceTests},
@@ -236,4 +249,15 @@ var httpFenceMutants = []mutant{
 	{"fence http: a WebSocket is open for as long as the proxy drains", "internal/command/fence_http.go", "server.RegisterOnShutdown(p.onward.hangUp)\n", "", fenceProxyTests},
 	{"fence http: OPTIONS * passes the fence", "internal/command/fence_http.go", "DisableGeneralOptionsHandler: true,", "DisableGeneralOptionsHandler: false,", fenceProxyTests},
 	{"fence http: forgets at a restart", "internal/command/fence_http.go", "Keep:     keep,", "Keep:     new(httpfence.Memory),", fenceProxyTests},
+	{"HTTP: any token is let in", "fence/httpfence/httpfence.go", "err = fence.CheckToken(token)", "_ = fence.CheckToken(token)", httpFenceTests},
+	{"HTTP: nobody is told that a newer run waits", "fence/httpfence/line.go", "close(l.newer)", "_ = l.newer", []string{"./fence/httpfence", "-run", "TestOvertaken", "-timeout", "20s"}},
+	{"fence http: a client that never stands still keeps others out", "internal/command/fence_http_passage.go", "\t\tp.hurry()\n", "", fenceProxyTests},
+	{"fence http: a slow client is listened to again", "internal/command/fence_http_passage.go", "if !p.hurried {\n\t\t_ = p.answer.SetReadDeadline", "if true {\n\t\t_ = p.answer.SetReadDeadline", fenceProxyTests},
+	{"fence http: a slow client is told more again", "internal/command/fence_http_passage.go", "if p.stage != over && !p.hurried {", "if p.stage != over {", fenceProxyTests},
+	{"fence http: a path leads above UPSTREAM", "internal/command/fence_http.go", "if climbs(r.URL.Path) {", "if false {", fenceProxyTests},
+	{"fence http: the headers of an answer have no end", "internal/command/fence_http_forward.go", "\t\tMaxResponseHeaderBytes: headersLimit,\n", "", fenceProxyTests},
+	{"0.0.0.0 is IPv6, too", "internal/command/cron_http.go", "network = \"tcp4\"", "network = \"tcp\"", []string{"./internal/command", "-run", "TestListenTCP"}},
+	{"/readyz tells where the backend is", "internal/command/cron_http.go", "return errors.New(\"the backend does not answer: the log of the daemon says why\")", "return err", []string{"./internal/command", "-run", "TestReadyz"}},
+	{"status --watch ends at an outage", "internal/command/status.go", "errorCode(err) != codeUnavailable", "err != nil", []string{"./internal/command", "-run", "TestStatusWatch"}},
+	{"what is said after the end is written", "internal/command/voice.go", "\tif v.closed {\n", "\tif false {\n", []string{"./internal/command", "-run", "TestVoice"}},
 }

@@ -14,6 +14,9 @@ BEGIN
   IF fenced IS NULL OR mine IS NULL OR LENGTH(fenced) NOT BETWEEN 1 AND 255 OR mine < 1 THEN
     SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'leaderrun_fence: the resource or the token is missing, or makes no sense';
   END IF;
+  IF mine > (UNIX_TIMESTAMP() + 86400) * 1000 THEN
+    SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'leaderrun_fence: the token is more than a day ahead of the clock of this server';
+  END IF;
   INSERT INTO leaderrun_fence (resource, token) VALUES (fenced, mine)
     ON DUPLICATE KEY UPDATE checks = checks + 1, token = GREATEST(token, mine);
   SELECT token INTO highest FROM leaderrun_fence WHERE resource = fenced FOR UPDATE;

@@ -9,6 +9,10 @@ BEGIN
   IF fenced IS NULL OR mine IS NULL THEN
     RAISE EXCEPTION 'leaderrun_fence: the resource or the token is missing' USING ERRCODE = 'LR078';
   END IF;
+  IF mine > (extract(epoch FROM clock_timestamp()) + 86400) * 1000 THEN
+    RAISE EXCEPTION 'leaderrun_fence: % is not a token: it is more than a day ahead of the clock of this server', mine
+      USING ERRCODE = 'LR078';
+  END IF;
   INSERT INTO leaderrun_fence AS f (resource, token) VALUES (fenced, mine)
     ON CONFLICT (resource) DO UPDATE SET token = excluded.token WHERE f.token <= excluded.token;
   IF NOT FOUND THEN

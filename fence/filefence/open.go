@@ -1,0 +1,35 @@
+package filefence
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// openRegular opens a file of a fence by its name, which others may foresee: nothing but a regular file is opened for good, and
+// nothing is waited for, as the other end of a FIFO would be.
+func openRegular(path string, how int) (*os.File, error) {
+	f, err := os.OpenFile(path, how|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, openMode)
+	if err != nil {
+		if errors.Is(err, syscall.ENXIO) || errors.Is(err, syscall.EISDIR) { // a socket, a device that is not there; a directory
+			err = misconfigured(err, "it is in the place of one of the fence's files: remove it")
+		}
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = misconfigured(fmt.Errorf("%s is %s, and no regular file", path, kindOf(info.Mode())),
+			"it is in the place of one of the fence's files: remove it")
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// openDirectory opens a directory, and waits for nothing that is none.
+func openDirectory(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
+}

@@ -107,7 +107,7 @@ var sqlFenceMutants = []mutant{
 	{"SQLite fence: a temporary table is taken for what is done", "fence/sqlfence/sqlite.go", "INSERT INTO main.leaderrun_done", "INSERT INTO leaderrun_done", sqliteFenceTests},
 	{"SQLite fence: a name of bytes has a fence of its own", "fence/sqlfence/schema/sqlite/functions.sql", "typeof(NEW.resource) <> 'text'", "NEW.resource IS NULL", sqliteFenceTests},
 	{"SQLite fence: the printed comments take a job for SQL", "fence/sqlfence/schema/sqlite/usage.sql", "\\\"CAST(X'$(hex \"$LEADERRUN_JOB\")' AS TEXT)\\\"", "\\\"'$LEADERRUN_JOB'\\\"", sqliteFenceTests},
-	{"SQL fence: any token is kept", "fence/sqlfence/sqlfence.go", "if err := fence.CheckToken(run.Token); err != nil {", "if err := error(nil); err != nil {", sqliteFenceTests},
+	{"SQL fence: any token is kept", "fence/sqlfence/sqlfence.go", "if err := fence.CheckToken(run.Token); err != nil {", "if err := error(nil); err != nil {", postgresFenceTests},
 	{"PostgreSQL fence: the function takes any token", "fence/sqlfence/schema/postgres/functions.sql", "IF mine > (extract", "IF false AND mine > (extract", postgresFenceTests},
 	{"MySQL fence: the function takes any token", "fence/sqlfence/schema/mysql/functions.sql", "IF mine > (UNIX_TIMESTAMP()", "IF FALSE AND mine > (UNIX_TIMESTAMP()", mysqlFenceTests},
 	{"SQLite fence: the trigger takes any token", "fence/sqlfence/schema/sqlite/functions.sql", "WHERE NEW.token > (strftime", "WHERE 0 AND NEW.token > (strftime", sqliteFenceTests},
@@ -258,6 +258,6 @@ var httpFenceMutants = []mutant{
 	{"fence http: the headers of an answer have no end", "internal/command/fence_http_forward.go", "\t\tMaxResponseHeaderBytes: headersLimit,\n", "", fenceProxyTests},
 	{"0.0.0.0 is IPv6, too", "internal/command/cron_http.go", "network = \"tcp4\"", "network = \"tcp\"", []string{"./internal/command", "-run", "TestListenTCP"}},
 	{"/readyz tells where the backend is", "internal/command/cron_http.go", "return errors.New(\"the backend does not answer: the log of the daemon says why\")", "return err", []string{"./internal/command", "-run", "TestReadyz"}},
-	{"status --watch ends at an outage", "internal/command/status.go", "errorCode(err) != codeUnavailable", "err != nil", []string{"./internal/command", "-run", "TestStatusWatch"}},
+	{"status --watch ends at an outage", "internal/command/status.go", "errorCode(err) != codeUnavailable", "errorCode(err) != 0", []string{"./internal/command", "-run", "TestStatusWatch"}},
 	{"what is said after the end is written", "internal/command/voice.go", "\tif v.closed {\n", "\tif false {\n", []string{"./internal/command", "-run", "TestVoice"}},
 }

@@ -2,7 +2,6 @@ package process
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -43,9 +42,7 @@ func wrap(t *testing.T, o Options, script string, change func(*wrapperOrder)) *w
 	if change != nil {
 		change(&order)
 	}
-	text, err := json.Marshal(order)
-	must(t, err)
-	words := []string{string(text)}
+	words := []string{order.text(t)}
 	if order.Ahead {
 		words = append(leaderrunRun, words...)
 	}
@@ -375,6 +372,7 @@ func TestNoZombieStays(t *testing.T) {
 // What ended while the wrapper looked may have forked what the look has missed.
 func TestASweepThatFindsAZombieProvesNothing(t *testing.T) {
 	g := &Guard{strays: knownChildren()}
+	guards.sweeper = tree.NewSweeper()
 	cmd := exec.Command("true")
 	must(t, cmd.Start())
 	defer func() { _ = cmd.Wait() }()
@@ -382,10 +380,10 @@ func TestASweepThatFindsAZombieProvesNothing(t *testing.T) {
 		p, ok := tree.Stat(cmd.Process.Pid)
 		return ok && p.Zombie()
 	})
-	if left := g.sweep(); left != 1 {
+	if left, _ := g.sweep(); left != 1 {
 		t.Errorf("%d processes were found, want 1", left)
 	}
-	if left := g.sweep(); left != 0 {
+	if left, _ := g.sweep(); left != 0 {
 		t.Errorf("%d processes were found after the last one was reaped", left)
 	}
 }

@@ -30,6 +30,9 @@ type Guard struct {
 	answers      chan guardian.Message    // to Start
 	poke         chan struct{}            // the watchdog's times have changed
 	over         chan struct{}            // closed once the guardian is reaped
+	killed       chan struct{}            // closed once a tree that was taken over was killed to the last process
+	calm         sync.Once                // closes it
+	leaving      atomic.Bool              // this process may end while the tree is not dead
 	terminal     atomic.Pointer[terminal] // set by Start; nil where there is none
 
 	mu       sync.Mutex
@@ -66,6 +69,7 @@ func Prepare(options Options) (*Guard, error) {
 		answers: make(chan guardian.Message, 1),
 		poke:    make(chan struct{}, 1),
 		over:    make(chan struct{}),
+		killed:  make(chan struct{}),
 	}
 	switch {
 	case options.Begun != nil: // there was no child before it
@@ -88,6 +92,7 @@ func Prepare(options Options) (*Guard, error) {
 	}
 	go g.receive()
 	go g.run()
+	reserve(options.Detached)
 	return g, nil
 }
 
@@ -211,7 +216,8 @@ func (g *Guard) Kill() {
 func (g *Guard) Events() <-chan lifeline.Event { return g.events }
 
 // Close ends the guardian of a run that is dead or was never started, and removes the cgroup. While the
-// tree is not confirmed dead it does nothing and returns an error. It can be called repeatedly.
+// tree is not confirmed dead it returns an error, but not before all that a dead guardian leaves to this process was killed.
+// It can be called repeatedly.
 func (g *Guard) Close() error {
 	if err := g.Dismiss(); err != nil {
 		return err
@@ -225,7 +231,11 @@ func (g *Guard) Dismiss() error {
 	g.mu.Lock()
 	if g.watch.started && !g.watch.dead && !g.isOver() {
 		g.mu.Unlock()
-		return errState
+		g.killAll()
+		if !g.isOver() {
+			return errState
+		}
+		g.mu.Lock()
 	}
 	if !g.closing {
 		g.closing = true

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"testing"
 	"time"
 
 	"github.com/leaderrun/leaderrun/internal/lifeline"
@@ -26,6 +27,7 @@ var helpers = map[string]func(args []string){
 	"reraise":  helperReraise,
 	"shell":    helperShell,
 	"signals":  helperSignals,
+	"storm":    helperStorm,
 	"untaken":  helperUntaken,
 	"wrapper":  helperWrapper,
 }
@@ -160,6 +162,13 @@ type wrapperOrder struct {
 	WithoutCgroup bool
 	PrepareOnly   bool
 	Ahead         bool // take the guardian that was started from init
+}
+
+func (o wrapperOrder) text(t *testing.T) string {
+	t.Helper()
+	text, err := json.Marshal(o)
+	must(t, err)
+	return string(text)
 }
 
 // helperWrapper is leaderrun reduced to this package: it locks a file, runs a command, and extends it.

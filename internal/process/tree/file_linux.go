@@ -89,18 +89,6 @@ func number(text []byte) (n int, rest []byte, ok bool) {
 	return n, text, ok
 }
 
-func itoa(n int) string {
-	var digits [20]byte
-	at := len(digits)
-	for {
-		at--
-		digits[at] = byte('0' + n%10)
-		if n /= 10; n == 0 {
-			return string(digits[at:])
-		}
-	}
-}
-
 func contains(text []byte, part string) bool {
 	for at := range max(len(text)-len(part)+1, 0) {
 		if string(text[at:at+len(part)]) == part {

@@ -69,77 +69,21 @@ func walk(root int, skip func(Process) bool, children func(int) []int) []Process
 	return found
 }
 
-// childrenOf reads the children of every thread of pid: a child belongs to the thread that forked it.
 func childrenOf(pid int) []int {
-	task := "/proc/" + itoa(pid) + "/task"
+	var r reader
 	var pids []int
-	threads, _ := Names(task)
-	for _, tid := range threads {
-		for rest := ReadFile(task + "/" + tid + "/children"); ; {
-			n, after, ok := number(rest)
-			if !ok {
-				break
-			}
-			pids, rest = append(pids, n), after
-		}
-	}
+	r.children(pid, func(child int) { pids = append(pids, child) })
 	return pids
 }
 
 // scanned reads the parent of every process there is, once.
 func scanned() func(int) []int {
+	var r reader
 	children := make(map[int][]int)
-	all, _ := Names("/proc")
-	for _, name := range all {
-		if pid, rest, ok := number([]byte(name)); ok && len(rest) == 0 {
-			if p, ok := Stat(pid); ok {
-				children[p.Parent] = append(children[p.Parent], pid)
-			}
+	r.processes(func(pid int) {
+		if p, ok := r.stat(pid); ok {
+			children[p.Parent] = append(children[p.Parent], pid)
 		}
-	}
+	})
 	return func(pid int) []int { return children[pid] }
-}
-
-// Fields of proc_pid_stat(5), counted from the one behind the command's name.
-const (
-	statParent  = 1
-	statGroup   = 2
-	statSession = 3
-	statThreads = 17
-	statStarted = 19
-)
-
-// Stat reads one process. False: there is none of that number.
-func Stat(pid int) (Process, bool) {
-	text := ReadFile("/proc/" + itoa(pid) + "/stat")
-	// The name is in parentheses and may itself contain some.
-	end := len(text) - 1
-	for end >= 0 && text[end] != ')' {
-		end--
-	}
-	if end < 0 || end+2 >= len(text) {
-		return Process{}, false
-	}
-	p := Process{PID: pid, State: text[end+2]}
-	rest := text[end+3:]
-	for field := statParent; field <= statStarted; field++ {
-		n, after, ok := number(rest)
-		if !ok {
-			return Process{}, false
-		}
-		rest = after
-		switch field {
-		case statParent:
-			p.Parent = n
-		case statGroup:
-			p.Group = n
-		case statSession:
-			p.Session = n
-		case statThreads:
-			p.Threads = n
-		case statStarted:
-			p.Started = uint64(n)
-		}
-	}
-	return p, true
 }

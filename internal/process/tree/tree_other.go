@@ -19,8 +19,17 @@ func Scan(int, func(Process) bool) []Process { return nil }
 // Childless is not known here.
 func Childless() bool { return false }
 
-// Signal sends a signal to a process.
-func Signal(p Process, sig syscall.Signal) { _ = syscall.Kill(p.PID, sig) }
+// ReserveThreads does nothing here: what it is for is not promised.
+func ReserveThreads(int) {}
+
+// Sweeper does nothing here.
+type Sweeper struct{}
+
+// NewSweeper reserves nothing here.
+func NewSweeper() *Sweeper { return &Sweeper{} }
+
+// Kill does nothing.
+func (*Sweeper) Kill(Work) (found int, calm bool) { return 0, true }
 
 // Stat knows nothing here.
 func Stat(int) (Process, bool) { return Process{}, false }

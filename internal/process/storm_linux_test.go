@@ -1,0 +1,200 @@
+package process
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+)
+
+// stormUser is nobody's: everything that runs as this user is the storm's.
+const stormUser = 64321
+
+// helperStorm starts lineages that fork twice, call setsid(2) and end, again and again: whoever looks for one of
+// its processes finds that it has ended, and that another has come in its place.
+func helperStorm(args []string) {
+	signal.Ignore(syscall.SIGTERM, syscall.SIGHUP)
+	lineages, err := strconv.Atoi(args[1])
+	check(err)
+	runtime.LockOSThread()
+	for range lineages {
+		pid, _, errno := syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0)
+		if errno != 0 {
+			break // as many as there can be
+		}
+		if pid == 0 {
+			lineage()
+		}
+	}
+	put(args[0], lineages)
+	for {
+		if _, err := syscall.Wait4(-1, nil, 0, nil); err == syscall.ECHILD {
+			time.Sleep(time.Hour)
+		}
+	}
+}
+
+// lineage runs in a process that fork(2) has made of one with many threads: nothing of Go's runtime works here.
+//
+//go:nosplit
+//go:norace
+func lineage() {
+	pause := syscall.Timespec{Nsec: 1e6}
+	for {
+		pid, _, errno := syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0)
+		switch {
+		case errno != 0:
+			_, _, _ = syscall.RawSyscall(syscall.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&pause)), 0, 0)
+		case pid != 0:
+			_, _, _ = syscall.RawSyscall(syscall.SYS_EXIT_GROUP, 0, 0, 0)
+		default:
+			_, _, _ = syscall.RawSyscall(syscall.SYS_SETSID, 0, 0, 0)
+		}
+	}
+}
+
+// storm runs a wrapper as a user of its own with a storm below it, in a box that bounds what it can do to this
+// machine, and where everything is killed at the end of the test.
+type storm struct {
+	t   *testing.T
+	dir string
+	box string
+	cmd *exec.Cmd
+	uid int
+}
+
+// startStorm has limit processes and threads at most, the wrapper's and guardian's included: of the user, or, as root, of
+// the box.
+func startStorm(t *testing.T, uid, limit, lineages int, change func(*wrapperOrder)) *storm {
+	t.Helper()
+	const boxes = "/sys/fs/cgroup/pids"
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give a storm a user of its own")
+	}
+	if _, err := os.Stat(boxes + "/cgroup.procs"); err != nil {
+		t.Skip("no cgroup v1 of pids here")
+	}
+	s := &storm{t: t, uid: uid, box: filepath.Join(boxes, "leaderrun-storm-"+strconv.Itoa(os.Getpid()))}
+	must(t, os.Mkdir(s.box, 0o755))
+	t.Cleanup(s.end)
+	most := 3 * limit
+	if uid == 0 {
+		most = limit
+	}
+	must(t, os.WriteFile(s.box+"/pids.max", []byte(strconv.Itoa(most)), 0))
+	s.dir = t.TempDir()
+	must(t, os.Chmod(filepath.Dir(s.dir), 0o755))
+	must(t, os.Chmod(s.dir, 0o777))
+	program := filepath.Join(s.dir, "program")
+	copyProgram(t, program)
+
+	r := &run{t: t, dir: s.dir, mark: "LR_MARK=storm"}
+	order := wrapperOrder{
+		Dir: s.dir, Command: r.helper("storm", "stormed", strconv.Itoa(lineages)), Term: time.Hour, WithoutCgroup: true,
+	}
+	order.Command.Path = program
+	change(&order)
+	s.cmd = exec.Command("/bin/sh", "-c", `echo $$ >"$BOX/cgroup.procs" || exit 97
+exec setpriv --reuid "$U" --regid "$U" --clear-groups -- prlimit --nproc="$LIMIT" "$PROGRAM" "$ORDER"`)
+	s.cmd.Env = append(os.Environ(), helperVariable+"=wrapper", "BOX="+s.box, "U="+strconv.Itoa(uid),
+		"LIMIT="+strconv.Itoa(limit), "PROGRAM="+program, "ORDER="+order.text(t))
+	s.cmd.Dir, s.cmd.Stderr = s.dir, os.Stderr
+	must(t, s.cmd.Start())
+	return s
+}
+
+func (s *storm) run() *run { return &run{t: s.t, dir: s.dir} }
+
+// left lists what lives in the box, zombies not included.
+func (s *storm) left() []int {
+	var pids []int
+	text, _ := os.ReadFile(s.box + "/cgroup.procs")
+	for field := range strings.FieldsSeq(string(text)) {
+		if pid, err := strconv.Atoi(field); err == nil && running(pid) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// end kills whatever is in the box, which can grow no further meanwhile.
+func (s *storm) end() {
+	_ = os.WriteFile(s.box+"/pids.max", []byte("0"), 0)
+	if s.cmd != nil && s.cmd.Process != nil {
+		_ = s.cmd.Process.Kill()
+		_, _ = s.cmd.Process.Wait()
+	}
+	eventually(s.t, "the box is empty", func() bool {
+		text, _ := os.ReadFile(s.box + "/cgroup.procs")
+		for field := range strings.FieldsSeq(string(text)) {
+			if pid, err := strconv.Atoi(field); err == nil {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+		return syscall.Rmdir(s.box) == nil
+	})
+}
+
+func copyProgram(t *testing.T, to string) {
+	t.Helper()
+	from, err := os.Open("/proc/self/exe")
+	must(t, err)
+	defer from.Close()
+	f, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
+	must(t, err)
+	_, err = io.Copy(f, from)
+	must(t, err)
+	must(t, f.Close())
+	must(t, os.Chmod(to, 0o755))
+}
+
+// A storm whose store is cut off: it is to be dead when its lease is over, or as soon after that as the kernel lets us,
+// and its guardian is the one that says so.
+func TestAStormIsEnded(t *testing.T) {
+	for name, uid := range map[string]int{"of a user with a limit": stormUser, "of root in a host that is full": 0} {
+		t.Run(name, func(t *testing.T) {
+			s := startStorm(t, uid, envInt("LIMIT", 400), envInt("LINES", 60), func(o *wrapperOrder) { o.Term, o.Life = 2*time.Second, 700*time.Millisecond })
+			s.run().file("stormed")
+			began := time.Now()
+			exit := make(chan error, 1)
+			go func() { exit <- s.cmd.Wait() }()
+			select {
+			case err := <-exit:
+				if err != nil {
+					t.Error("the wrapper:", err)
+				}
+			case <-time.After(patience):
+				t.Error("the wrapper has not seen the end of it")
+			}
+			t.Logf("ended after %v", time.Since(began))
+			list, _ := filepath.Glob(s.dir + "/event-*")
+			t.Log(list)
+			if left := s.left(); len(left) > 0 {
+				states := ""
+				for _, pid := range left {
+					stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+					if _, after, ok := strings.Cut(string(stat), ") "); ok {
+						states += after[:1]
+					}
+				}
+				t.Errorf("%d processes are left: %s", len(left), states)
+			}
+		})
+	}
+}
+
+func envInt(name string, d int) int {
+	if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
+		return n
+	}
+	return d
+}

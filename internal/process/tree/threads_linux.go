@@ -1,0 +1,22 @@
+package tree
+
+import "runtime"
+
+// ReserveThreads gives this process as many threads ahead as it may once need beside each other. Go's runtime starts them
+// when they are needed, keeps them, and ends the process if it gets none: when a run has forked until no process or thread
+// was left to its user, that would be the end of who has to kill it.
+func ReserveThreads(n int) {
+	there, leave := make(chan struct{}), make(chan struct{})
+	for range n {
+		go func() {
+			runtime.LockOSThread()
+			there <- struct{}{}
+			<-leave
+			runtime.UnlockOSThread()
+		}()
+	}
+	for range n {
+		<-there
+	}
+	close(leave)
+}

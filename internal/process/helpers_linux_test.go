@@ -161,6 +161,7 @@ type wrapperOrder struct {
 	Extend        bool
 	WithoutCgroup bool
 	PrepareOnly   bool
+	Leave         bool // end as soon as the guardian is lost
 	Ahead         bool // take the guardian that was started from init
 }
 
@@ -215,6 +216,9 @@ func helperWrapper(args []string) {
 				return
 			}
 			put(filepath.Join(order.Dir, eventFile(e.Kind)), e.Status.ExitCode())
+			if order.Leave && e.Kind == lifeline.GuardianLost && g.Close() != nil {
+				os.Exit(75)
+			}
 		case <-renew.C:
 			if order.Extend {
 				g.Extend(deadline())

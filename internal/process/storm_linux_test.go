@@ -1,7 +1,6 @@
 package process
 
 import (
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -14,6 +13,9 @@ import (
 	"testing"
 	"time"
 	"unsafe"
+
+	"github.com/leaderrun/leaderrun/internal/lifeline"
+	"github.com/leaderrun/leaderrun/internal/process/tree"
 )
 
 // stormUser is nobody's: everything that runs as this user is the storm's.
@@ -25,6 +27,9 @@ func helperStorm(args []string) {
 	signal.Ignore(syscall.SIGTERM, syscall.SIGHUP)
 	lineages, err := strconv.Atoi(args[1])
 	check(err)
+	ready, err := os.Create(args[0])
+	check(err)
+	text := []byte("ready\n")
 	runtime.LockOSThread()
 	for range lineages {
 		pid, _, errno := syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0)
@@ -35,10 +40,12 @@ func helperStorm(args []string) {
 			lineage()
 		}
 	}
-	put(args[0], lineages)
+	// There may be no thread left for Go's runtime.
+	_, _, _ = syscall.RawSyscall(syscall.SYS_WRITE, ready.Fd(), uintptr(unsafe.Pointer(&text[0])), uintptr(len(text)))
 	for {
-		if _, err := syscall.Wait4(-1, nil, 0, nil); err == syscall.ECHILD {
-			time.Sleep(time.Hour)
+		_, _, errno := syscall.RawSyscall6(syscall.SYS_WAIT4, ^uintptr(0), 0, 0, 0, 0, 0)
+		if errno == syscall.ECHILD {
+			_, _, _ = syscall.RawSyscall6(syscall.SYS_PPOLL, 0, 0, 0, 0, 0, 0)
 		}
 	}
 }
@@ -157,44 +164,84 @@ func copyProgram(t *testing.T, to string) {
 	must(t, os.Chmod(to, 0o755))
 }
 
-// A storm whose store is cut off: it is to be dead when its lease is over, or as soon after that as the kernel lets us,
-// and its guardian is the one that says so.
-func TestAStormIsEnded(t *testing.T) {
-	for name, uid := range map[string]int{"of a user with a limit": stormUser, "of root in a host that is full": 0} {
-		t.Run(name, func(t *testing.T) {
-			s := startStorm(t, uid, envInt("LIMIT", 400), envInt("LINES", 60), func(o *wrapperOrder) { o.Term, o.Life = 2*time.Second, 700*time.Millisecond })
-			s.run().file("stormed")
-			began := time.Now()
-			exit := make(chan error, 1)
-			go func() { exit <- s.cmd.Wait() }()
-			select {
-			case err := <-exit:
-				if err != nil {
-					t.Error("the wrapper:", err)
-				}
-			case <-time.After(patience):
-				t.Error("the wrapper has not seen the end of it")
-			}
-			t.Logf("ended after %v", time.Since(began))
-			list, _ := filepath.Glob(s.dir + "/event-*")
-			t.Log(list)
-			if left := s.left(); len(left) > 0 {
-				states := ""
-				for _, pid := range left {
-					stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-					if _, after, ok := strings.Cut(string(stat), ") "); ok {
-						states += after[:1]
-					}
-				}
-				t.Errorf("%d processes are left: %s", len(left), states)
-			}
-		})
+// stormed waits until the storm rages.
+func (s *storm) stormed() { s.run().file("stormed") }
+
+// ended waits for the wrapper's end and returns its exit code.
+func (s *storm) ended() int {
+	s.t.Helper()
+	exit := make(chan error, 1)
+	go func() { exit <- s.cmd.Wait() }()
+	select {
+	case <-exit:
+	case <-time.After(patience):
+		s.t.Fatal("the wrapper has not seen the end of it")
 	}
+	return s.cmd.ProcessState.ExitCode()
 }
 
-func envInt(name string, d int) int {
-	if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
-		return n
+// noneLeft looks for processes that were left behind. Those that have got a SIGKILL may still be ending.
+func (s *storm) noneLeft() {
+	s.t.Helper()
+	var states string
+	for _, pid := range s.left() {
+		if p, ok := tree.Stat(pid); ok {
+			states += string(p.State)
+		}
 	}
-	return d
+	if strings.Contains(states, "T") {
+		s.t.Errorf("stopped processes are left: %s", states)
+	}
+	eventually(s.t, "all of the storm has ended", func() bool { return len(s.left()) == 0 })
+}
+
+// everyStorm is one of a user who has reached the limit, and one of root, on a host that has reached its own.
+func everyStorm(t *testing.T, test func(t *testing.T, uid int)) {
+	t.Run("of a user", func(t *testing.T) { test(t, stormUser) })
+	t.Run("of root", func(t *testing.T) { test(t, 0) })
+}
+
+const (
+	stormLimit    = 700
+	stormLineages = 300
+)
+
+// A storm whose store is cut off.
+func TestAStormIsEndedByItsDeadline(t *testing.T) {
+	everyStorm(t, func(t *testing.T, uid int) {
+		s := startStorm(t, uid, stormLimit, stormLineages, func(o *wrapperOrder) { o.Term, o.Life = time.Second, 700*time.Millisecond })
+		s.stormed()
+		if code := s.ended(); code != 0 {
+			t.Errorf("the wrapper ended with %d", code)
+		}
+		s.run().file(eventFile(lifeline.Dead))
+		s.noneLeft()
+	})
+}
+
+// The wrapper ends what its guardian has left to it, although no thread can be had any more.
+func TestAStormIsEndedWithoutItsGuardian(t *testing.T) {
+	everyStorm(t, func(t *testing.T, uid int) {
+		s := startStorm(t, uid, stormLimit, stormLineages, func(*wrapperOrder) {})
+		s.stormed()
+		must(t, syscall.Kill(s.run().pid("guardian"), syscall.SIGKILL))
+		if code := s.ended(); code != 0 {
+			t.Errorf("the wrapper ended with %d", code)
+		}
+		s.run().file(eventFile(lifeline.Dead))
+		s.noneLeft()
+	})
+}
+
+// A wrapper that gives up, as one does when the lease has run out, leaves nothing behind that it has stopped and not killed.
+func TestWhoLeavesAStormHasKilledIt(t *testing.T) {
+	everyStorm(t, func(t *testing.T, uid int) {
+		s := startStorm(t, uid, stormLimit, stormLineages, func(o *wrapperOrder) { o.Leave = true })
+		s.stormed()
+		must(t, syscall.Kill(s.run().pid("guardian"), syscall.SIGKILL))
+		if code := s.ended(); code != 75 && code != 0 {
+			t.Errorf("the wrapper ended with %d", code)
+		}
+		s.noneLeft()
+	})
 }

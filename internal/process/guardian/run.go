@@ -15,6 +15,7 @@ const (
 	slowestPoll   = 100 * time.Millisecond
 	unconfirmedAt = 700 * time.Millisecond // after SIGKILL: the time between Deadline.Kill and End
 	heartbeat     = 100 * time.Millisecond // between two Killing messages
+	longestStorm  = 10 * time.Second       // how long what forks meanwhile is looked at without a pause
 	leftoverGrace = time.Second            // the longest time that leftovers get between TERM and KILL
 )
 
@@ -233,7 +234,7 @@ func (g *guardian) endLeftovers(now boottime.Instant) {
 // pollLater sets the next look at what dies without a SIGCHLD for us: grandchildren whose parent lives,
 // and a cgroup that empties a moment after wait4(2) has returned.
 func (g *guardian) pollLater(now boottime.Instant) {
-	if g.killing && !g.calm { // it grows meanwhile
+	if g.killing && !g.calm && now < g.killedAt.Add(longestStorm) { // it grows meanwhile
 		g.poll = 0
 	}
 	g.poll = min(max(2*g.poll, firstPoll), slowestPoll)

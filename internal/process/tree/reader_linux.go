@@ -53,9 +53,10 @@ func closeFile(fd int) { _, _, _ = syscall.RawSyscall(syscall.SYS_CLOSE, uintptr
 // processes calls visit for every process of the machine, mostly in the order of their numbers.
 func (r *reader) processes(visit func(pid int)) { r.directory(0, "", visit) }
 
-// children calls visit for every child of every thread of pid: a child belongs to the thread that forked it.
-func (r *reader) children(pid int, visit func(child int)) {
-	r.directory(pid, "/task", func(tid int) {
+// children calls visit for every child of every thread of pid: a child belongs to the thread that forked it. False: there is no
+// such process any more, or it cannot be read.
+func (r *reader) children(pid int, visit func(child int)) bool {
+	return r.directory(pid, "/task", func(tid int) {
 		fd, ok := r.openat(pid, tid, "/children", syscall.O_RDONLY)
 		if !ok {
 			return
@@ -79,17 +80,17 @@ func (r *reader) children(pid int, visit func(child int)) {
 	})
 }
 
-// directory calls visit for every entry of a directory that is a number.
-func (r *reader) directory(pid int, name string, visit func(number int)) {
+// directory calls visit for every entry of a directory that is a number. False: it has none.
+func (r *reader) directory(pid int, name string, visit func(number int)) (some bool) {
 	fd, ok := r.openat(pid, 0, name, syscall.O_RDONLY|syscall.O_DIRECTORY)
 	if !ok {
-		return
+		return false
 	}
 	defer closeFile(fd)
 	for {
 		n := r.read(syscall.SYS_GETDENTS64, fd, r.entries[:])
 		if n == 0 {
-			return
+			return some
 		}
 		for at := 0; at < n; {
 			// struct linux_dirent64 of getdents64(2).
@@ -107,6 +108,7 @@ func (r *reader) directory(pid int, name string, visit func(number int)) {
 				number = number*10 + int(c-'0')
 			}
 			if number > 0 {
+				some = true
 				visit(number)
 			}
 			at += size

@@ -23,7 +23,9 @@ type Sweeper struct {
 	found [sweepMost]quarry     // in the order in which they were found: parents come before their children
 	slots [2 * sweepMost]uint16 // of a hash table: where a number is in found, plus 1
 	count int
+	most  int // sweepMost
 	full  bool
+	moved bool // this pass has met what the passes before had not, or missed something
 
 	unlisted bool // the kernel was built without CONFIG_PROC_CHILDREN
 }
@@ -31,12 +33,12 @@ type Sweeper struct {
 type quarry struct {
 	started     uint64
 	pid, parent int32
-	zombie      bool
+	over        bool // a zombie, or gone: there is nothing to kill, and nothing below it
 }
 
 // NewSweeper reserves the memory.
 func NewSweeper() *Sweeper {
-	s := &Sweeper{unlisted: !exists("/proc/thread-self/children")}
+	s := &Sweeper{most: sweepMost, unlisted: !exists("/proc/thread-self/children")}
 	for i := range s.found { // memory that was never written to is not there yet
 		s.found[i].pid = 1
 	}
@@ -56,8 +58,8 @@ func (s *Sweeper) reset() {
 // stopped process cannot fork (fork(2) is restarted while a signal is pending), so the tree stops growing and none
 // escapes. What was stopped is killed before Kill returns, whatever else it has missed.
 //
-// It returns how many processes it found, without zombies. calm says that the last look showed no process that the
-// looks before had not: the tree does not fork faster than it is stopped. Call Kill until nothing is left.
+// It returns how many processes it found, without zombies. calm says that a whole look showed nothing new, and nothing that
+// ended under it: every process there is has got its SIGKILL, if it may be signalled. Call Kill until nothing is left.
 func (s *Sweeper) Kill(w Work) (found int, calm bool) {
 	s.reset()
 	first := syscall.SIGSTOP
@@ -66,16 +68,16 @@ func (s *Sweeper) Kill(w Work) (found int, calm bool) {
 	}
 	late := boottime.Now().Add(freezeFor)
 	for range sweepPasses {
-		before := s.count
+		s.moved = false
 		s.pass(&w, first)
-		if calm = s.count == before && !s.full; calm || s.full || boottime.Now() >= late {
+		if calm = !s.moved; calm || s.full || boottime.Now() >= late {
 			break
 		}
 	}
 	s.ownChildren(&w, syscall.SIGKILL)
 	for i := range s.found[:s.count] {
 		q := &s.found[i]
-		if q.zombie {
+		if q.over {
 			continue
 		}
 		found++
@@ -94,29 +96,32 @@ func (w *Work) alive() {
 // pass signals what was not found before.
 func (s *Sweeper) pass(w *Work, sig syscall.Signal) {
 	s.ownChildren(w, sig)
-	if w.Scan || s.unlisted {
-		s.processes(func(pid int) {
-			w.alive()
-			if p, ok := s.stat(pid); ok && s.descends(w, p.Parent) {
-				s.take(w, p, sig)
-			}
-		})
-		return
-	}
+	scan := w.Scan || s.unlisted
 	look := func(pid int) {
 		w.alive()
-		if !s.has(pid) {
-			if p, ok := s.stat(pid); ok {
-				s.take(w, p, sig)
-			}
+		if s.has(pid) {
+			return
 		}
+		p, ok := s.stat(pid)
+		switch {
+		case !ok:
+			s.moved = true // it has ended, and what it may have forked is somewhere else by now
+		case !scan || s.descends(w, p.Parent):
+			s.take(w, p, sig)
+		}
+	}
+	if scan {
+		s.processes(look)
+		return
 	}
 	for _, root := range w.Roots {
 		s.children(root, look)
 	}
 	for i := 0; i < s.count && !s.full; i++ {
-		if !s.found[i].zombie {
-			s.children(int(s.found[i].pid), look)
+		q := &s.found[i]
+		if !q.over && !s.children(int(q.pid), look) {
+			q.over = syscall.Kill(int(q.pid), 0) == syscall.ESRCH
+			s.moved = true
 		}
 	}
 }
@@ -145,14 +150,15 @@ func (s *Sweeper) descends(w *Work, parent int) bool {
 
 // take remembers and signals a process.
 func (s *Sweeper) take(w *Work, p Process, sig syscall.Signal) {
-	if s.has(p.PID) || w.Skip != nil && w.Skip(p) {
+	if w.Skip != nil && w.Skip(p) {
 		return
 	}
-	if s.count == sweepMost {
-		s.full = true
+	if s.count == s.most {
+		s.full, s.moved = true, true
 		return
 	}
-	s.found[s.count] = quarry{started: p.Started, pid: int32(p.PID), parent: int32(p.Parent), zombie: p.Zombie()}
+	s.moved = true
+	s.found[s.count] = quarry{started: p.Started, pid: int32(p.PID), parent: int32(p.Parent), over: p.Zombie()}
 	s.count++
 	*s.slot(p.PID) = uint16(s.count)
 	if !p.Zombie() {

@@ -1,6 +1,9 @@
 package tree
 
-import "runtime"
+import (
+	"runtime"
+	"syscall"
+)
 
 // ReserveThreads gives this process as many threads ahead as it may once need beside each other. Go's runtime starts them
 // when they are needed, keeps them, and ends the process if it gets none: when a run has forked until no process or thread
@@ -19,4 +22,11 @@ func ReserveThreads(n int) {
 		<-there
 	}
 	close(leave)
+}
+
+// KeepAlive asks the kernel to leave this process alone when it runs out of memory, and to let its thread run first. Both are for root
+// only, and children that are forked later would have it too.
+func KeepAlive() {
+	_ = writeFile("/proc/self/oom_score_adj", "-1000")
+	_ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, -20)
 }

@@ -22,6 +22,9 @@ func Childless() bool { return false }
 // ReserveThreads does nothing here: what it is for is not promised.
 func ReserveThreads(int) {}
 
+// KeepAlive does nothing here.
+func KeepAlive() {}
+
 // Sweeper does nothing here.
 type Sweeper struct{}
 

@@ -158,7 +158,7 @@ type wrapperOrder struct {
 	Command       Command
 	Lock          string // a file to lock and to pass on
 	Term, Life    time.Duration
-	Extend        bool
+	Extend        bool // until there is a file of the name "cut off"
 	WithoutCgroup bool
 	PrepareOnly   bool
 	Leave         bool // end as soon as the guardian is lost
@@ -220,7 +220,7 @@ func helperWrapper(args []string) {
 				os.Exit(75)
 			}
 		case <-renew.C:
-			if order.Extend {
+			if _, err := os.Stat(filepath.Join(order.Dir, "cut off")); order.Extend && err != nil {
 				g.Extend(deadline())
 			}
 		}

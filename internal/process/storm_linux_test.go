@@ -209,8 +209,11 @@ const (
 // A storm whose store is cut off.
 func TestAStormIsEndedByItsDeadline(t *testing.T) {
 	everyStorm(t, func(t *testing.T, uid int) {
-		s := startStorm(t, uid, stormLimit, stormLineages, func(o *wrapperOrder) { o.Term, o.Life = time.Second, 700*time.Millisecond })
+		s := startStorm(t, uid, stormLimit, stormLineages, func(o *wrapperOrder) {
+			o.Term, o.Life, o.Extend = time.Second, 700*time.Millisecond, true
+		})
 		s.stormed()
+		put(filepath.Join(s.dir, "cut off"), 1)
 		if code := s.ended(); code != 0 {
 			t.Errorf("the wrapper ended with %d", code)
 		}

@@ -233,7 +233,7 @@ func (t *launched) Start(env []string, files []*os.File, d runner.Deadline) erro
 		return &fault{code: codeInternal, what: "the guardian cannot be started", why: err.Error(), err: err}
 	}
 	return t.guard.Start(process.Command{
-		Path: t.path, Argv: t.job.Argv, Env: lastWins(slices.Concat(t.environ, t.job.Env, env)), Dir: t.job.Dir,
+		Path: t.path, Argv: t.job.Argv, Env: lastWins(slices.Concat(t.environ, t.job.Env, env)), Dir: t.job.Dir, Socket: socketIn(env),
 		Inherit: files, Grace: t.job.Timeline.Grace,
 	}, d)
 }

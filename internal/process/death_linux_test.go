@@ -118,6 +118,35 @@ func TestAWaitingGuardianEndsWithItsWrapper(t *testing.T) {
 	w.noCgroup()
 }
 
+// The guardian tidies up after a wrapper that cannot: a socket, and its directory with the last one.
+func TestTheSocketGoesWhenTheWrapperIsKilled(t *testing.T) {
+	socket := ""
+	w := wrap(t, Options{}, `echo $$ >pid; exec sleep 1000`, func(o *wrapperOrder) {
+		dir := filepath.Join(o.Dir, "sockets")
+		must(t, os.Mkdir(dir, 0o700))
+		socket = filepath.Join(dir, "socket")
+		o.Command.Socket = socket
+	})
+	must(t, os.WriteFile(socket, nil, 0o600))
+	other := socket + " of another run"
+	must(t, os.WriteFile(other, nil, 0o600))
+	w.run().pid("pid")
+	must(t, w.cmd.Process.Kill())
+	gone := func(path string) func() bool {
+		return func() bool {
+			_, err := os.Lstat(path)
+			return err != nil
+		}
+	}
+	eventually(t, "the socket is removed", gone(socket))
+	must(t, os.Remove(other))
+	again := wrap(t, Options{}, `echo $$ >pid; exec sleep 1000`, func(o *wrapperOrder) { o.Command.Socket = socket })
+	must(t, os.WriteFile(socket, nil, 0o600))
+	again.run().pid("pid")
+	must(t, again.cmd.Process.Kill())
+	eventually(t, "the directory is removed", gone(filepath.Dir(socket)))
+}
+
 func (w *wrapped) noCgroup() {
 	w.t.Helper()
 	home, err := cgroupHome()
@@ -125,7 +154,7 @@ func (w *wrapped) noCgroup() {
 		return
 	}
 	eventually(w.t, "the cgroup is removed", func() bool {
-		left, _ := filepath.Glob(filepath.Join(home, "leaderrun-"+w.run().file("wrapper")+"-*"))
+		left, _ := filepath.Glob(filepath.Join(home, tree.Prefix+w.run().file("wrapper")+"-*"))
 		// Another wrapper of that number may have been killed long ago, with its guardian: that one's stays.
 		return !slices.ContainsFunc(left, func(path string) bool {
 			info, err := os.Stat(path)

@@ -131,7 +131,7 @@ func (g *Guard) Start(c Command, d lifeline.Deadline) error {
 	order := guardian.Order{
 		Deadline: d, Grace: c.Grace,
 		Group: t.sharedGroup(), WatchStops: t != nil && t.foreground,
-		Path: c.Path, Dir: c.Dir, Argv: c.Argv, Env: c.Env,
+		Path: c.Path, Dir: c.Dir, Socket: c.Socket, Argv: c.Argv, Env: c.Env,
 	}
 	fds, err := duplicates(c.Inherit)
 	if err != nil {

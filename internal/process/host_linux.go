@@ -56,7 +56,10 @@ func findCgroup(own, mounts string) (string, error) {
 	return "", errNoCgroup
 }
 
-var cgroupCount atomic.Uint64
+var (
+	cgroupCount atomic.Uint64
+	tidy        sync.Once
+)
 
 // newCgroupPath names a leaf that nobody else makes; the guardian makes it.
 func newCgroupPath() string {
@@ -64,8 +67,9 @@ func newCgroupPath() string {
 	if err != nil {
 		return ""
 	}
+	tidy.Do(func() { go tree.RemoveAbandonedCgroups(home) })
 	now := uint64(boottime.Now()) + cgroupCount.Add(1)
-	return filepath.Join(home, "leaderrun-"+strconv.Itoa(os.Getpid())+"-"+strconv.FormatUint(now, 36))
+	return filepath.Join(home, tree.Prefix+strconv.Itoa(os.Getpid())+"-"+strconv.FormatUint(now, 36))
 }
 
 // Tier names by what means a run's tree is ended on this host, strongest first. It tries them.

@@ -108,7 +108,32 @@ func (g *guardian) leave() {
 	if g.gone && g.dead {
 		g.unlock()
 	}
-	_ = g.cgroup.Remove()
+	if g.gone {
+		removeSocket(g.order.Socket)
+	}
+	// The last process of a cgroup leaves it a moment after wait4(2) has returned. A wrapper that lives removes it too.
+	for range cgroupTries {
+		if g.cgroup.Remove() == nil || !g.gone {
+			return
+		}
+		time.Sleep(cgroupPause)
+	}
+}
+
+const (
+	cgroupTries = 100
+	cgroupPause = 10 * time.Millisecond
+)
+
+// removeSocket removes a socket, and the directory that it was the last one in.
+func removeSocket(path string) {
+	for end := len(path) - 1; end > 0; end-- {
+		if path[end] == '/' {
+			_ = syscall.Unlink(path)
+			_ = syscall.Rmdir(path[:end])
+			return
+		}
+	}
 }
 
 // next is when to look again if nothing happens.

@@ -43,6 +43,9 @@ type Cgroup struct{}
 // MakeCgroup always fails here.
 func MakeCgroup(string) (*Cgroup, error) { return nil, syscall.ENOSYS }
 
+// RemoveAbandonedCgroups has nothing to do here.
+func RemoveAbandonedCgroups(string) {}
+
 // OpenCgroup always fails here.
 func OpenCgroup(string) (*Cgroup, error) { return nil, syscall.ENOSYS }
 

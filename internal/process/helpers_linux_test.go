@@ -160,6 +160,7 @@ type wrapperOrder struct {
 	Term, Life    time.Duration
 	Extend        bool // until there is a file of the name "cut off"
 	WithoutCgroup bool
+	Cgroup        string // that the wrapper is in
 	PrepareOnly   bool
 	Leave         bool // end as soon as the guardian is lost
 	Ahead         bool // take the guardian that was started from init

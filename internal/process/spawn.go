@@ -60,7 +60,7 @@ var reserved sync.Once
 // reserve makes sure that this process does not end for want of a thread when it has to kill what has taken all of them. A
 // process with many runs has as many threads as it needed so far, and more processors.
 func reserve(many bool) {
-	const processors, waiting = 4, 4 // waiting in the kernel, beside those that run
+	const processors, waiting = 4, 2 // waiting in the kernel, beside those that run
 	reserved.Do(func() {
 		n := runtime.GOMAXPROCS(0)
 		if !many && n > processors {

@@ -111,8 +111,9 @@ func startStorm(t *testing.T, uid, limit, lineages int, change func(*wrapperOrde
 	order.Command.Path = program
 	change(&order)
 	s.cmd = exec.Command("/bin/sh", "-c", `echo $$ >"$BOX/cgroup.procs" || exit 97
+[ -z "$CGROUP" ] || echo $$ >"$CGROUP/cgroup.procs" || exit 97
 exec setpriv --reuid "$U" --regid "$U" --clear-groups -- prlimit --nproc="$LIMIT" "$PROGRAM" "$ORDER"`)
-	s.cmd.Env = append(os.Environ(), helperVariable+"=wrapper", "BOX="+s.box, "U="+strconv.Itoa(uid),
+	s.cmd.Env = append(os.Environ(), helperVariable+"=wrapper", "BOX="+s.box, "CGROUP="+order.Cgroup, "U="+strconv.Itoa(uid),
 		"LIMIT="+strconv.Itoa(limit), "PROGRAM="+program, "ORDER="+order.text(t))
 	s.cmd.Dir, s.cmd.Stderr = s.dir, os.Stderr
 	must(t, s.cmd.Start())
@@ -202,8 +203,8 @@ func everyStorm(t *testing.T, test func(t *testing.T, uid int)) {
 }
 
 const (
-	stormLimit    = 700
-	stormLineages = 300
+	stormLimit    = 500
+	stormLineages = 250
 )
 
 // A storm whose store is cut off.
@@ -247,4 +248,59 @@ func TestWhoLeavesAStormHasKilledIt(t *testing.T) {
 		}
 		s.noneLeft()
 	})
+}
+
+// What keeps the guardian alive and quick is not the command's.
+func TestOnlyTheGuardianIsKeptAlive(t *testing.T) {
+	r := prepare(t, Options{})
+	own, err := os.ReadFile("/proc/self/oom_score_adj")
+	must(t, err)
+	r.start(r.shell(`cat /proc/self/oom_score_adj >score; nice >nice; echo >ready; exec sleep 1000`), far())
+	r.file("ready")
+	if got := r.file("score"); got != strings.TrimSpace(string(own)) {
+		t.Errorf("the command's score is %s, ours is %s", got, own)
+	}
+	niceness, err := exec.Command("nice").Output()
+	must(t, err)
+	if got := r.file("nice"); got != strings.TrimSpace(string(niceness)) {
+		t.Errorf("the command is as nice as %s, we are as %s", got, niceness)
+	}
+	if exec.Command("sh", "-c", "echo -1000 >/proc/self/oom_score_adj").Run() == nil {
+		eventually(t, "the guardian is the last to be killed", func() bool {
+			text, _ := os.ReadFile("/proc/" + strconv.Itoa(r.Guard.pid) + "/oom_score_adj")
+			return string(text) == "-1000\n"
+		})
+	}
+}
+
+// A user to whom a cgroup is delegated, as systemd does below user@UID.service and with Delegate=, has one for each run: a storm
+// in there ends by one write.
+func TestADelegatedCgroupIsUsed(t *testing.T) {
+	home, err := cgroupHome()
+	if os.Geteuid() != 0 || err != nil || Tier() != "cgroup+subreaper" {
+		t.Skip("no cgroup can be delegated here")
+	}
+	delegated := filepath.Join(home, "leaderrun-test-delegated-"+strconv.Itoa(os.Getpid()))
+	must(t, os.Mkdir(delegated, 0o755))
+	t.Cleanup(func() { eventually(t, "the cgroup is removed", func() bool { return syscall.Rmdir(delegated) == nil }) })
+	for _, name := range []string{"", "cgroup.procs", "cgroup.threads", "cgroup.subtree_control"} {
+		must(t, os.Chown(filepath.Join(delegated, name), stormUser, stormUser))
+	}
+	s := startStorm(t, stormUser, stormLimit, stormLineages, func(o *wrapperOrder) {
+		o.WithoutCgroup, o.Cgroup = false, delegated
+	})
+	s.stormed()
+	leaves, err := filepath.Glob(filepath.Join(delegated, tree.Prefix+"*", "cgroup.procs"))
+	must(t, err)
+	if len(leaves) != 1 {
+		t.Fatalf("leaves of runs: %q", leaves)
+	}
+	if text, err := os.ReadFile(leaves[0]); err != nil || len(text) == 0 {
+		t.Errorf("nothing of the run is in its cgroup: %v", err)
+	}
+	must(t, syscall.Kill(s.run().pid("guardian"), syscall.SIGKILL))
+	if code := s.ended(); code != 0 {
+		t.Errorf("the wrapper ended with %d", code)
+	}
+	s.noneLeft()
 }

@@ -72,9 +72,9 @@ func controlDescriptor(args []string) (int, bool) {
 	return fd, unix
 }
 
-// spareThreads are for what can happen beside each other on one processor: a wait for a child, the collector of
-// garbage, and one that is between two goroutines.
-const spareThreads = 3
+// spareThreads are for what can happen beside the main thread on one processor: a wait for a child, and the collector of
+// garbage.
+const spareThreads = 2
 
 func guard(fd int) int {
 	syscall.CloseOnExec(fd)

@@ -59,6 +59,7 @@ func TestOnlyWhatNobodyHoldsIsAbandoned(t *testing.T) {
 	if err := os.Rename(held, filepath.Join(parent, "moved")); err != nil {
 		t.Fatal(err)
 	}
+	folder(filepath.Base(held))
 	if fd, err = openDirectory(filepath.Join(parent, "moved")); err != nil || isAt(fd, held) {
 		t.Errorf("a directory that is not there any more is held: %v", err)
 	}

@@ -87,7 +87,8 @@ func TestAGivenUpRunIsTold(t *testing.T) {
 	s := &story{voice: v, job: "j", loud: true}
 	s.tell(runner.Result{Ending: runner.Unconfirmed, Err: errors.New("processes live")}, End{Code: 75})
 	v.close()
-	const want = "leaderrun: the run is given up: processes live (look for them on this host: another run may start beside them)\n"
+	const want = "leaderrun: the run is given up: processes live\n" +
+		"hint: look for them on this host: another run may start beside them\n"
 	if said.String() != want {
 		t.Errorf("%q, want %q", said.String(), want)
 	}

@@ -15,6 +15,8 @@ var (
 	etcdTests     = []string{"./backends/etcd", "-skip", "TestSuiteCluster|TestSuiteTLS"}
 	consulTests   = []string{"./backends/consul", "-skip", "TestSuiteCluster|TestSuiteTLS"}
 	processTests  = []string{"./internal/process/..."}
+	treeTests     = []string{"./internal/process/tree"}
+	stormTests    = []string{"./internal/process", "-run", "Storm"}
 	daemonTests   = []string{"./internal/daemon"}
 )
 
@@ -132,15 +134,15 @@ var mutants = slices.Concat(fenceMutants, kubernetesMutants, zookeeperMutants, p
 	{"wrapper: a guardian that kills may be silent past the deadline", "internal/process/watchdog.go", "min(sooner, w.acked.Kill.Add(graceToAnswer))", "sooner", processTests},
 	{"wrapper: an extension that nobody reads puts off the time of SIGKILL", "internal/process/watchdog.go", "at := w.acked.Kill.Add", "at := w.sent.Kill.Add", processTests},
 	{"wrapper: a sweep that reaps a zombie proves death", "internal/process/sweep.go", "left++\n\t\t\tif p.Parent == syscall.Getpid() && p.Zombie() {\n\t\t\t\treap(p.PID)", "if p.Parent != syscall.Getpid() || !p.Zombie() || !reap(p.PID) {\n\t\t\t\tleft++", processTests},
-	{"wrapper: leaves what it has stopped", "internal/process/guard.go", "g.killAll()\n", "", processTests},
-	{"wrapper: has no thread left for a storm", "internal/process/spawn.go", "tree.ReserveThreads(min(n, processors) + waiting)", "", processTests},
-	{"a sweep in which something was new has seen everything", "internal/process/tree/sweeper_linux.go", "if calm = !s.moved; calm ||", "if calm = true; calm ||", processTests},
-	{"a sweep that cannot end stops what it does not kill", "internal/process/tree/sweeper_linux.go", "if q.over {", "if q.over || !calm {", processTests},
-	{"a sweep allocates", "internal/process/tree/reader_linux.go", "path := append(r.path[:0], \"/proc\"...)", "path := append(make([]byte, 0, pid%2+64), \"/proc\"...)", processTests},
-	{"a directory that a live run holds is removed", "internal/process/tree/hold_unix.go", "if syscall.Flock(fd, syscall.LOCK_EX|syscall.LOCK_NB) == nil && isAt", "if isAt", processTests},
-	{"a directory of another user is removed", "internal/process/tree/hold_unix.go", " || int(st.Uid) != syscall.Geteuid() {", " {", processTests},
-	{"a directory is held that is another one by now", "internal/process/tree/hold_unix.go", "held.Dev == there.Dev && held.Ino == there.Ino", "held.Dev == there.Dev", processTests},
-	{"guardian: the socket of a killed wrapper stays", "internal/process/guardian/run.go", "removeSocket(g.order.Socket)\n", "", processTests},
+	{"wrapper: leaves what it has stopped", "internal/process/guard.go", "g.killAll()\n", "", stormTests},
+	{"wrapper: has no thread left for a storm", "internal/process/spawn.go", "tree.ReserveThreads(min(n, processors) + waiting)", "", stormTests},
+	{"a sweep in which something was new has seen everything", "internal/process/tree/sweeper_linux.go", "if calm = !s.moved; calm ||", "if calm = true; calm ||", treeTests},
+	{"a sweep that cannot end stops what it does not kill", "internal/process/tree/sweeper_linux.go", "if q.over {", "if q.over || !calm {", treeTests},
+	{"a sweep allocates", "internal/process/tree/reader_linux.go", "path := append(r.path[:0], \"/proc\"...)", "path := append(make([]byte, 0, pid%2+64), \"/proc\"...)", treeTests},
+	{"a directory that a live run holds is removed", "internal/process/tree/hold_unix.go", "if syscall.Flock(fd, syscall.LOCK_EX|syscall.LOCK_NB) == nil && isAt", "if isAt", treeTests},
+	{"a directory of another user is removed", "internal/process/tree/hold_unix.go", " || int(st.Uid) != syscall.Geteuid() {", " {", treeTests},
+	{"a directory is held that is another one by now", "internal/process/tree/hold_unix.go", "held.Dev == there.Dev && held.Ino == there.Ino", "held.Dev == there.Dev", treeTests},
+	{"guardian: the socket of a killed wrapper stays", "internal/process/guardian/run.go", "removeSocket(g.order.Socket)\n", "", []string{"./internal/process", "-run", "Socket"}},
 	{"a run that is given up is not told of after its lost lease", "internal/command/story.go", "case runner.Unconfirmed: //", "case -runner.Unconfirmed: //", []string{"./internal/command", "-run", "TestAGivenUp"}},
 	{"wrapper: a run survives its guardian", "internal/process/run.go", "if started && !dead {\n\t\tg.takeOver(\"died\")", "if started && !dead {\n\t\tg.bury()\n\t\tg.tellDead(lifeline.Status{})", processTests},
 

@@ -28,6 +28,7 @@ var helpers = map[string]func(args []string){
 	"shell":    helperShell,
 	"signals":  helperSignals,
 	"storm":    helperStorm,
+	"threads":  helperThreads,
 	"untaken":  helperUntaken,
 	"wrapper":  helperWrapper,
 }

@@ -9,10 +9,13 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/leaderrun/leaderrun/internal/lifeline"
 	"github.com/leaderrun/leaderrun/internal/process/tree"
@@ -248,6 +251,51 @@ func TestWhoLeavesAStormHasKilledIt(t *testing.T) {
 		}
 		s.noneLeft()
 	})
+}
+
+// helperThreads prepares a run, and then needs as many threads as were reserved, when no new one can be had.
+func helperThreads([]string) {
+	g, err := Prepare(Options{withoutCgroup: true})
+	check(err)
+	check(unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: 1, Max: 1}))
+	there, processors := make(chan int), runtime.GOMAXPROCS(0)
+	for range 2 { // as those that wait in the kernel
+		go func() {
+			runtime.LockOSThread()
+			there <- 1
+			forever()
+		}()
+		<-there
+	}
+	var running atomic.Int32
+	for range processors {
+		go func() {
+			for running.Add(1); running.Load() < int32(processors); { // at the same time
+			}
+			there <- 1
+		}()
+	}
+	for range processors {
+		<-there
+	}
+	check(g.Close())
+}
+
+func TestThreadsAreThereWhenNoneCanBeHad(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.Chmod(filepath.Dir(dir), 0o755))
+	must(t, os.Chmod(dir, 0o755))
+	program := filepath.Join(dir, "program")
+	copyProgram(t, program)
+	cmd := exec.Command(program)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), helperVariable+"=threads", "GOMAXPROCS=4")
+	if os.Geteuid() == 0 { // whom no limit holds back
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: stormUser, Gid: stormUser}}
+	}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%.300s", err, out)
+	}
 }
 
 // What keeps the guardian alive and quick is not the command's.

@@ -135,7 +135,7 @@ var mutants = slices.Concat(fenceMutants, kubernetesMutants, zookeeperMutants, p
 	{"wrapper: an extension that nobody reads puts off the time of SIGKILL", "internal/process/watchdog.go", "at := w.acked.Kill.Add", "at := w.sent.Kill.Add", processTests},
 	{"wrapper: a sweep that reaps a zombie proves death", "internal/process/sweep.go", "left++\n\t\t\tif p.Parent == syscall.Getpid() && p.Zombie() {\n\t\t\t\treap(p.PID)", "if p.Parent != syscall.Getpid() || !p.Zombie() || !reap(p.PID) {\n\t\t\t\tleft++", processTests},
 	{"wrapper: leaves what it has stopped", "internal/process/guard.go", "g.killAll()\n", "", stormTests},
-	{"wrapper: has no thread left for a storm", "internal/process/spawn.go", "tree.ReserveThreads(min(n, processors) + waiting)", "", stormTests},
+	{"wrapper: has no thread left for a storm", "internal/process/spawn.go", "tree.ReserveThreads(min(n, processors) + waiting)", "", []string{"./internal/process", "-run", "Threads"}},
 	{"a sweep in which something was new has seen everything", "internal/process/tree/sweeper_linux.go", "if calm = !s.moved; calm ||", "if calm = true; calm ||", treeTests},
 	{"a sweep that cannot end stops what it does not kill", "internal/process/tree/sweeper_linux.go", "if q.over {", "if q.over || !calm {", treeTests},
 	{"a sweep allocates", "internal/process/tree/reader_linux.go", "path := append(r.path[:0], \"/proc\"...)", "path := append(make([]byte, 0, pid%2+64), \"/proc\"...)", treeTests},

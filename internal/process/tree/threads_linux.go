@@ -16,12 +16,16 @@ func ReserveThreads(n int) {
 			there <- struct{}{}
 			<-leave
 			runtime.UnlockOSThread()
+			there <- struct{}{}
 		}()
 	}
 	for range n {
 		<-there
 	}
 	close(leave)
+	for range n { // until then they are nobody else's
+		<-there
+	}
 }
 
 // KeepAlive asks the kernel to leave this process alone when it runs out of memory, and to let its thread run first. Both are for root

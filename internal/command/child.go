@@ -72,6 +72,16 @@ func grantVariables(g backends.Grant, extra string) []string {
 	return vars
 }
 
+// socketIn returns the path of the run's socket, which its variables tell, or "".
+func socketIn(vars []string) string {
+	for _, entry := range vars {
+		if path, ok := strings.CutPrefix(entry, socketVariable+"="); ok {
+			return path
+		}
+	}
+	return ""
+}
+
 // tree is the process tree of one run. Its guardian starts while options are read and the claim is in flight.
 type tree struct {
 	command process.Command // to be set before Start
@@ -96,7 +106,7 @@ func (t *tree) Start(env []string, hold, inherit []*os.File, d runner.Deadline) 
 		return err
 	}
 	c := t.command
-	c.Env = slices.Concat(c.Env, env)
+	c.Env, c.Socket = slices.Concat(c.Env, env), socketIn(env)
 	c.Hold, c.Inherit = hold, inherit
 	err = t.guard.Start(c, d)
 	if !errors.Is(err, process.ErrGone) {

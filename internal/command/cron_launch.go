@@ -239,7 +239,7 @@ func (t *launched) Start(env []string, hold, inherit []*os.File, d runner.Deadli
 		return err
 	}
 	return t.guard.Start(process.Command{
-		Path: t.path, Argv: t.job.Argv, Env: lastWins(slices.Concat(t.environ, t.job.Env, env)), Dir: t.job.Dir,
+		Path: t.path, Argv: t.job.Argv, Env: lastWins(slices.Concat(t.environ, t.job.Env, env)), Dir: t.job.Dir, Socket: socketIn(env),
 		Hold: hold, Inherit: inherit, Grace: t.job.Timeline.Grace,
 	}, d)
 }

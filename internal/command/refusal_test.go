@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -76,6 +77,20 @@ func TestAGivenUpTickIsNamed(t *testing.T) {
 	const want = "leaderrun: j: not run for the tick 2026-11-20T02:00:00Z: the next tick came due before the backend had answered\n"
 	if said.String() != want {
 		t.Errorf("%s, want %s", said.String(), want)
+	}
+}
+
+// That processes may be left is told although an error was told before: it is the last that is heard of them.
+func TestAGivenUpRunIsTold(t *testing.T) {
+	var said bytes.Buffer
+	v := &voice{out: &said}
+	s := &story{voice: v, job: "j", loud: true}
+	s.tell(runner.Result{Ending: runner.Unconfirmed, Err: errors.New("processes live")}, End{Code: 75})
+	v.close()
+	const want = "leaderrun: the run is given up: processes live\n" +
+		"hint: look for them on this host: another run may start beside them\n"
+	if said.String() != want {
+		t.Errorf("%q, want %q", said.String(), want)
 	}
 }
 

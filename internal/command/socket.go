@@ -17,6 +17,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/panics"
+	processtree "github.com/leaderrun/leaderrun/internal/process/tree"
 	"github.com/leaderrun/leaderrun/runner"
 )
 
@@ -162,10 +163,29 @@ func socketParents() []string {
 // privateDirectory makes a directory that is only for this user, in which the name of a socket may have so many bytes.
 func privateDirectory(parent string, room int) (string, error) {
 	const random = 10 // digits at most that MkdirTemp appends
-	if !filepath.IsAbs(parent) || len(parent)+len("/leaderrun-/")+random+room > longestSocketPath {
+	if !filepath.IsAbs(parent) || len(parent)+len("/"+processtree.Prefix+"/")+random+room > longestSocketPath {
 		return "", errNoParent
 	}
-	return os.MkdirTemp(parent, "leaderrun-") // 0700
+	dir, err := os.MkdirTemp(parent, processtree.Prefix) // 0700
+	if err != nil {
+		return "", err
+	}
+	if _, err := processtree.Hold(dir); err != nil { // until this process ends
+		return "", err
+	}
+	panics.Go(func() { processtree.RemoveAbandoned(parent, removeSockets) })
+	return dir, nil
+}
+
+// removeSockets removes a directory in which nothing is but sockets of ours.
+func removeSockets(dir string) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if e.Type() == os.ModeSocket && strings.Contains(e.Name(), socketPrefix) {
+			_ = os.Remove(filepath.Join(dir, e.Name()))
+		}
+	}
+	_ = os.Remove(dir)
 }
 
 // socketHome is the directory of the sockets of many runs: to make one is more work than to make a socket. It is made

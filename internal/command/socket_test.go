@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	processtree "github.com/leaderrun/leaderrun/internal/process/tree"
 	"github.com/leaderrun/leaderrun/runner"
 )
 
@@ -259,8 +260,10 @@ func TestSocketFindsADirectory(t *testing.T) {
 	t.Setenv("TMPDIR", filepath.Join(shortDir(t), "missing"))
 	s := newSocket(func(text, _ string) { t.Error(text) })
 	vars := s.env(func(backends.Grant) []string { return nil })(grantOf(15 * time.Second))
-	if len(vars) != 1 || !strings.HasPrefix(vars[0], socketVariable+"=/tmp/leaderrun-") {
+	if len(vars) != 1 || !strings.HasPrefix(vars[0], socketVariable+"=/tmp/leaderrun.") {
 		t.Errorf("variables: %q", vars)
+	} else if path := socketIn(vars); !strings.HasPrefix(path, "/tmp/") {
+		t.Errorf("the guardian is told of %q", path)
 	}
 	s.close()
 
@@ -358,4 +361,46 @@ func TestSocketHomeThatWasRemoved(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What killed runs have left is removed by a later one, and nothing else.
+func TestSocketsThatNobodyHoldsAreRemoved(t *testing.T) {
+	parent := shortDir(t)
+	folder := func(name string, keep bool) string {
+		dir := filepath.Join(parent, processtree.Prefix+name)
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, socketPrefix+"1s"), Net: "unix"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = l.Close() })
+		if keep {
+			if err := os.WriteFile(filepath.Join(dir, "something else"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return dir
+	}
+	old, mixed := folder("old", false), folder("mixed", true)
+	s := newSocket(func(text, _ string) { t.Error(text) })
+	s.parents = []string{parent}
+	vars := s.env(func(backends.Grant) []string { return nil })(grantOf(15 * time.Second))
+	for limit := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		if _, err := os.Lstat(old); err != nil {
+			break
+		}
+		if time.Now().After(limit) {
+			t.Fatal("it stays")
+		}
+	}
+	processtree.RemoveAbandoned(parent, removeSockets) // a whole look
+	if _, err := os.Lstat(filepath.Join(mixed, "something else")); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(socketIn(vars)); err != nil {
+		t.Error("the socket of a run that lives was removed:", err)
+	}
+	s.close()
 }

@@ -90,6 +90,9 @@ func (s *story) tell(r runner.Result, end End) {
 		e.Name, e.Text = "error", "nobody saw how the command ended"
 	case runner.TimedOut:
 		e.Name, e.Text = "timed_out", "the command was ended by --timeout"
+	case runner.Unconfirmed: // told although the loss of the lease was: this is what somebody has to look after
+		e.Name, e.Text = runner.EventUndead, fmt.Sprintf("the run is given up: %v", r.Err)
+		e.Hint = "look for them on this host: another run may start beside them"
 	default:
 		if p, ok := errors.AsType[*panics.Panic](r.Err); ok {
 			defer s.voice.stack(p)

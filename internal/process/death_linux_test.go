@@ -2,7 +2,6 @@ package process
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -43,9 +42,7 @@ func wrap(t *testing.T, o Options, script string, change func(*wrapperOrder)) *w
 	if change != nil {
 		change(&order)
 	}
-	text, err := json.Marshal(order)
-	must(t, err)
-	words := []string{string(text)}
+	words := []string{order.text(t)}
 	if order.Ahead {
 		words = append(leaderrunRun, words...)
 	}
@@ -121,6 +118,35 @@ func TestAWaitingGuardianEndsWithItsWrapper(t *testing.T) {
 	w.noCgroup()
 }
 
+// The guardian tidies up after a wrapper that cannot: a socket, and its directory with the last one.
+func TestTheSocketGoesWhenTheWrapperIsKilled(t *testing.T) {
+	socket := ""
+	w := wrap(t, Options{}, `echo $$ >pid; exec sleep 1000`, func(o *wrapperOrder) {
+		dir := filepath.Join(o.Dir, "sockets")
+		must(t, os.Mkdir(dir, 0o700))
+		socket = filepath.Join(dir, "socket")
+		o.Command.Socket = socket
+	})
+	must(t, os.WriteFile(socket, nil, 0o600))
+	other := socket + " of another run"
+	must(t, os.WriteFile(other, nil, 0o600))
+	w.run().pid("pid")
+	must(t, w.cmd.Process.Kill())
+	gone := func(path string) func() bool {
+		return func() bool {
+			_, err := os.Lstat(path)
+			return err != nil
+		}
+	}
+	eventually(t, "the socket is removed", gone(socket))
+	must(t, os.Remove(other))
+	again := wrap(t, Options{}, `echo $$ >pid; exec sleep 1000`, func(o *wrapperOrder) { o.Command.Socket = socket })
+	must(t, os.WriteFile(socket, nil, 0o600))
+	again.run().pid("pid")
+	must(t, again.cmd.Process.Kill())
+	eventually(t, "the directory is removed", gone(filepath.Dir(socket)))
+}
+
 func (w *wrapped) noCgroup() {
 	w.t.Helper()
 	home, err := cgroupHome()
@@ -128,7 +154,7 @@ func (w *wrapped) noCgroup() {
 		return
 	}
 	eventually(w.t, "the cgroup is removed", func() bool {
-		left, _ := filepath.Glob(filepath.Join(home, "leaderrun-"+w.run().file("wrapper")+"-*"))
+		left, _ := filepath.Glob(filepath.Join(home, tree.Prefix+w.run().file("wrapper")+"-*"))
 		// Another wrapper of that number may have been killed long ago, with its guardian: that one's stays.
 		return !slices.ContainsFunc(left, func(path string) bool {
 			info, err := os.Stat(path)
@@ -384,6 +410,7 @@ func TestNoZombieStays(t *testing.T) {
 // What ended while the wrapper looked may have forked what the look has missed.
 func TestASweepThatFindsAZombieProvesNothing(t *testing.T) {
 	g := &Guard{strays: knownChildren()}
+	guards.sweeper = tree.NewSweeper()
 	cmd := exec.Command("true")
 	must(t, cmd.Start())
 	defer func() { _ = cmd.Wait() }()
@@ -391,10 +418,10 @@ func TestASweepThatFindsAZombieProvesNothing(t *testing.T) {
 		p, ok := tree.Stat(cmd.Process.Pid)
 		return ok && p.Zombie()
 	})
-	if left := g.sweep(); left != 1 {
+	if left, _ := g.sweep(); left != 1 {
 		t.Errorf("%d processes were found, want 1", left)
 	}
-	if left := g.sweep(); left != 0 {
+	if left, _ := g.sweep(); left != 0 {
 		t.Errorf("%d processes were found after the last one was reaped", left)
 	}
 }

@@ -22,6 +22,7 @@ type fork struct {
 func (r *registry) register(g *Guard, pid int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.reserve()
 	r.pids[pid] = g
 }
 
@@ -49,6 +50,7 @@ func (r *registry) beginFork(g *Guard) error {
 	if g.givenUp {
 		return ErrTooLate
 	}
+	r.reserve()
 	thread := threadID()
 	r.forks[g] = &fork{thread: thread, before: tree.ForkedBy(thread)}
 	return nil

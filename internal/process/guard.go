@@ -33,6 +33,9 @@ type Guard struct {
 	answers      chan guardian.Message    // to Start
 	poke         chan struct{}            // the watchdog's times have changed
 	over         chan struct{}            // closed once the guardian is reaped
+	killed       chan struct{}            // closed once a tree that was taken over was killed to the last process
+	calm         sync.Once                // closes it
+	leaving      atomic.Bool              // this process may end while the tree is not dead
 	terminal     atomic.Pointer[terminal] // set by Start; nil where there is none
 
 	mu       sync.Mutex
@@ -69,6 +72,7 @@ func newGuard(options Options) *Guard {
 		answers: make(chan guardian.Message, 1),
 		poke:    make(chan struct{}, 1),
 		over:    make(chan struct{}),
+		killed:  make(chan struct{}),
 	}
 }
 
@@ -110,6 +114,7 @@ func (g *Guard) prepare() error {
 	}
 	panics.Go(g.receive)
 	panics.Go(g.run)
+	reserve(options.Detached)
 	return nil
 }
 
@@ -148,7 +153,7 @@ func (g *Guard) Start(c Command, d lifeline.Deadline) error {
 	order := guardian.Order{
 		Deadline: d, Grace: c.Grace,
 		Group: t.sharedGroup(), WatchStops: t != nil && t.foreground,
-		Path: c.Path, Dir: c.Dir, Argv: c.Argv, Env: c.Env, Inherit: len(c.Inherit),
+		Path: c.Path, Dir: c.Dir, Socket: c.Socket, Argv: c.Argv, Env: c.Env, Inherit: len(c.Inherit),
 	}
 	fds, err := duplicates(slices.Concat(c.Inherit, c.Hold))
 	if err != nil {
@@ -233,7 +238,8 @@ func (g *Guard) Kill() {
 func (g *Guard) Events() <-chan lifeline.Event { return g.events }
 
 // Close ends the guardian of a run that is dead or was never started, and removes the cgroup. While the
-// tree is not confirmed dead it does nothing and returns an error. It can be called repeatedly.
+// tree is not confirmed dead it returns an error, but not before all that a dead guardian leaves to this process was killed.
+// It can be called repeatedly.
 func (g *Guard) Close() error {
 	if err := g.Dismiss(); err != nil {
 		return err
@@ -247,7 +253,11 @@ func (g *Guard) Dismiss() error {
 	g.mu.Lock()
 	if g.watch.started && !g.watch.dead && !g.isOver() {
 		g.mu.Unlock()
-		return errState
+		g.killAll()
+		if !g.isOver() {
+			return errState
+		}
+		g.mu.Lock()
 	}
 	if !g.closing {
 		g.closing = true

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"testing"
 	"time"
 
 	"github.com/leaderrun/leaderrun/internal/lifeline"
@@ -28,6 +29,8 @@ var helpers = map[string]func(args []string){
 	"reraise":  helperReraise,
 	"shell":    helperShell,
 	"signals":  helperSignals,
+	"storm":    helperStorm,
+	"threads":  helperThreads,
 	"untaken":  helperUntaken,
 	"wrapper":  helperWrapper,
 }
@@ -166,10 +169,19 @@ type wrapperOrder struct {
 	Lock          string // a file to lock and to pass on
 	Hold          bool   // to the guardian alone
 	Term, Life    time.Duration
-	Extend        bool
+	Extend        bool // until there is a file of the name "cut off"
 	WithoutCgroup bool
+	Cgroup        string // that the wrapper is in
 	PrepareOnly   bool
+	Leave         bool // end as soon as the guardian is lost
 	Ahead         bool // take the guardian that was started from init
+}
+
+func (o wrapperOrder) text(t *testing.T) string {
+	t.Helper()
+	text, err := json.Marshal(o)
+	must(t, err)
+	return string(text)
 }
 
 // helperWrapper is leaderrun reduced to this package: it locks a file, runs a command, and extends it.
@@ -220,8 +232,11 @@ func helperWrapper(args []string) {
 				return
 			}
 			put(filepath.Join(order.Dir, eventFile(e.Kind)), e.Status.ExitCode())
+			if order.Leave && e.Kind == lifeline.GuardianLost && g.Close() != nil {
+				os.Exit(75)
+			}
 		case <-renew.C:
-			if order.Extend {
+			if _, err := os.Stat(filepath.Join(order.Dir, "cut off")); order.Extend && err != nil {
 				g.Extend(deadline())
 			}
 		}

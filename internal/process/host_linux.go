@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/leaderrun/leaderrun/internal/boottime"
+	"github.com/leaderrun/leaderrun/internal/panics"
 	"github.com/leaderrun/leaderrun/internal/process/tree"
 )
 
@@ -58,7 +59,10 @@ func findCgroup(own, mounts string) (string, error) {
 	return "", errNoCgroup
 }
 
-var cgroupCount atomic.Uint64
+var (
+	cgroupCount atomic.Uint64
+	tidy        sync.Once
+)
 
 // newCgroupPath names a leaf that nobody else makes; the guardian makes it.
 func newCgroupPath() string {
@@ -66,8 +70,9 @@ func newCgroupPath() string {
 	if err != nil {
 		return ""
 	}
+	tidy.Do(func() { panics.Go(func() { tree.RemoveAbandonedCgroups(home) }) })
 	now := uint64(boottime.Now()) + cgroupCount.Add(1)
-	return filepath.Join(home, "leaderrun-"+strconv.Itoa(os.Getpid())+"-"+strconv.FormatUint(now, 36))
+	return filepath.Join(home, tree.Prefix+strconv.Itoa(os.Getpid())+"-"+strconv.FormatUint(now, 36))
 }
 
 // Tier names by what means a run's tree is ended on this host, strongest first. It tries them.

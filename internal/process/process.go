@@ -60,6 +60,10 @@ type Command struct {
 	// itself. At most guardian.MaxInherit together.
 	Hold, Inherit []*os.File
 
+	// Socket is the path of a socket of the wrapper's, alone or with others of its kind in a directory: the guardian
+	// removes it, and the directory with the last one, if the wrapper did not live to do so. "": there is none.
+	Socket string
+
 	// Grace is the time between SIGTERM and SIGKILL when the wrapper dies; leftovers of a command that
 	// has ended get that, but at most a second.
 	Grace time.Duration

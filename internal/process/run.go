@@ -46,7 +46,7 @@ func (g *Guard) run() {
 			}
 			g.hear(m)
 		case <-g.poke:
-			if g.leaving() {
+			if g.dismissed() {
 				g.dismiss()
 				return
 			}
@@ -125,7 +125,7 @@ func (g *Guard) locked(f func()) {
 	f()
 }
 
-func (g *Guard) leaving() bool {
+func (g *Guard) dismissed() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.closing

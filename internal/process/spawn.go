@@ -2,6 +2,7 @@ package process
 
 import (
 	"os"
+	"runtime"
 	"sync"
 	"syscall"
 
@@ -55,6 +56,22 @@ func (g *Guard) begin() (*guardian.Begun, error) {
 		return begun.PID, err
 	})
 	return &begun, err
+}
+
+var reserved sync.Once
+
+// reserve makes sure that this process does not end for want of a thread when it has to kill what has taken all of them. A
+// process with many runs has as many threads as it needed so far, and more processors.
+func reserve(many bool) {
+	const processors, waiting = 4, 2 // waiting in the kernel, beside those that run
+	reserved.Do(func() {
+		n := runtime.GOMAXPROCS(0)
+		if !many && n > processors {
+			n = processors
+			runtime.GOMAXPROCS(n)
+		}
+		tree.ReserveThreads(min(n, processors) + waiting)
+	})
 }
 
 // firstChildren are those of a process with many runs, which forks nothing but guardians.

@@ -19,12 +19,20 @@ const (
 
 // registry knows the guardians of this process: the sweep of one must not touch another.
 type registry struct {
-	mu    sync.Mutex
-	pids  map[int]*Guard   // a number is free again when the guardian was reaped, and may be another one's
-	forks map[*Guard]*fork // under way: their guardians have no number yet
+	mu      sync.Mutex
+	pids    map[int]*Guard   // a number is free again when the guardian was reaped, and may be another one's
+	forks   map[*Guard]*fork // under way: their guardians have no number yet
+	sweeper *tree.Sweeper    // for all of them; nil until the first guardian is there or to be forked
 }
 
 var guards = registry{pids: make(map[int]*Guard), forks: make(map[*Guard]*fork)}
+
+// reserve makes what sweeps need, before there is anything to sweep. It needs r.mu.
+func (r *registry) reserve() {
+	if r.sweeper == nil {
+		r.sweeper = tree.NewSweeper()
+	}
+}
 
 // reap takes the status of one guardian, without waiting, and then forgets it.
 func (r *registry) reap(g *Guard) bool {
@@ -88,9 +96,14 @@ func (g *Guard) takeOver(why string) {
 	for pause := firstPoll; ; pause = min(2*pause, slowestPoll) {
 		cgroup.Kill()
 		buried := guards.reap(g) // first: then all that it has adopted is ours
-		left := g.sweep()
+		left, calm := g.sweep()
 		if buried && left == 0 && !cgroup.Populated() {
 			break
+		}
+		if calm {
+			g.calm.Do(func() { close(g.killed) })
+		} else { // it grows meanwhile
+			pause = firstPoll
 		}
 		if !told && boottime.Now() >= began.Add(unconfirmedAt) {
 			told = true
@@ -105,33 +118,34 @@ func (g *Guard) takeOver(why string) {
 
 func guardianLost(why string) error { return fmt.Errorf("%w: it %s", ErrGuardian, why) }
 
-// sweep kills and reaps what is left of the run outside of its cgroup, and returns how much there was. Only a sweep that
-// finds nothing, not even a zombie to reap, proves that nothing is left: one that ends while it is looked at may have
-// forked what the look has missed.
-func (g *Guard) sweep() int {
+// sweep kills and reaps what is left of the run outside of its cgroup, and returns how much there was, and whether all that
+// there was has got its SIGKILL. Only a sweep that finds nothing, not even a zombie to reap, proves that nothing is left: one
+// that ends while it is looked at may have forked what the look has missed.
+func (g *Guard) sweep() (left int, calm bool) {
 	guards.mu.Lock()
 	defer guards.mu.Unlock()
-	tree.Sweep(func() []tree.Process { return g.orphans(tree.List) })
-	left := 0
-	for _, p := range g.orphans(tree.Scan) {
-		left++
-		if p.Parent == syscall.Getpid() && p.Zombie() {
-			reap(p.PID)
+	work := tree.Work{Roots: []int{syscall.Getpid()}, Skip: g.foreign(), AtOnce: g.leaving.Load()}
+	if guards.pids[g.pid] == g {
+		work.Roots = append(work.Roots, g.pid)
+	}
+	_, calm = guards.sweeper.Kill(work)
+	for _, root := range work.Roots {
+		for _, p := range tree.Scan(root, work.Skip) {
+			left++
+			if p.Parent == syscall.Getpid() && p.Zombie() {
+				reap(p.PID)
+			}
 		}
 	}
-	return left
+	return left, calm
 }
 
-// orphans lists the run's processes: below the guardian while that is not reaped, and below us what is
-// neither a guardian's nor ours from before, nor in our session where the guardian had left it.
-func (g *Guard) orphans(list func(int, func(tree.Process) bool) []tree.Process) []tree.Process {
-	var found []tree.Process
-	if guards.pids[g.pid] == g {
-		found = list(g.pid, nil)
-	}
+// foreign tells of the processes below us those that are not the run's: what is a guardian's or was ours before, or is in our
+// session where the guardian had left it. What is below the guardian is the run's while that is not reaped.
+func (g *Guard) foreign() func(tree.Process) bool {
 	self := syscall.Getpid()
 	own, _ := tree.Stat(self)
-	foreign := func(p tree.Process) bool {
+	return func(p tree.Process) bool {
 		if p.Parent != self {
 			return false
 		}
@@ -139,5 +153,27 @@ func (g *Guard) orphans(list func(int, func(tree.Process) bool) []tree.Process) 
 		return guards.pids[p.PID] != nil || guards.forked(p.PID) || known && started == p.Started ||
 			g.terminalless && p.Session == own.Session
 	}
-	return append(found, list(self, foreign)...)
+}
+
+// longestStorm is how long a process that is about to end goes on killing a tree that grows as fast.
+const longestStorm = 10 * time.Second
+
+// killAll returns when every process of a run that was taken over has got its SIGKILL, or cannot get it: whatever is left then
+// runs no more code of its own, and does not stay stopped for good. From then on nothing is stopped any more: this process may end at
+// any time.
+func (g *Guard) killAll() {
+	g.mu.Lock()
+	lost := g.loss != nil
+	g.mu.Unlock()
+	if !lost {
+		return // its guardian lives, and stays until nothing is left
+	}
+	select {
+	case <-g.killed:
+	case <-g.over:
+	case <-time.After(longestStorm):
+	}
+	g.leaving.Store(true)
+	guards.mu.Lock() // a sweep that has begun before
+	guards.mu.Unlock()
 }

@@ -160,7 +160,11 @@ func choose(names []string) ([]mutant, error) {
 
 // sweep ends what a broken guardian left behind. It would take the machine from the tests that come after.
 func sweep() {
-	for tree.Sweep(func() []tree.Process { return tree.Scan(os.Getpid(), nil) }) > 0 {
+	sweeper := tree.NewSweeper()
+	for {
+		if found, _ := sweeper.Kill(tree.Work{Roots: []int{os.Getpid()}, Scan: true}); found == 0 {
+			break
+		}
 		time.Sleep(10 * time.Millisecond) // between two looks
 	}
 	for { // what ended is ours to wait for

@@ -23,6 +23,8 @@ var (
 	startTests        = []string{"./internal/process", "-run", "Hang|TooLate|GivenUp|ByItsThread|MainThread"}
 	panicTests        = []string{"./internal/command", "-run", "TestScripts/panic"}
 	guardianTests     = []string{"./internal/command", "-run", "NeverReady"}
+	treeTests         = []string{"./internal/process/tree"}
+	stormTests        = []string{"./internal/process", "-run", "Storm"}
 )
 
 var mutants = slices.Concat(hostMutants, fenceMutants, answerMutants, kubernetesMutants, zookeeperMutants, postgresMutants, []mutant{
@@ -148,12 +150,11 @@ var mutants = slices.Concat(hostMutants, fenceMutants, answerMutants, kubernetes
 	{"guardian: outlives its wrapper", "internal/process/guardian/orders.go", "g.terminate()\n\tg.soonerKill(boottime.Now().Add(g.order.Grace))", "", processTests},
 	{"guardian: starts a run that is too late", "internal/process/guardian/orders.go", "if boottime.Now() >= order.Deadline.Term {", "if false {", processTests},
 	{"guardian: unlocks before the tree is dead", "internal/process/guardian/orders.go", "g.gone, g.out = true, nil\n", "g.gone, g.out = true, nil\n\tg.unlock()\n", processTests},
-	{"guardian: only the process group is killed", "internal/process/guardian/run.go", "left := tree.Sweep(g.descendants)\n\tg.reap() // first", "left := 1 // first", processTests},
+	{"guardian: only the process group is killed", "internal/process/guardian/run.go", "g.left, g.calm = g.sweeper.Kill(work)\n\tg.reap() // first", "g.left = 1 // first", processTests},
 	{"a process without its main thread is taken for dead", "internal/process/tree/tree.go", "p.State == 'Z' && p.Threads <= 1", "p.State == 'Z'", processTests},
 	{"wrapper: a guardian is lost that had no time to read of a late extension", "internal/process/watchdog.go", "max(w.acked.Term, e.sent.Add(timeToAck))", "max(w.acked.Term, e.sent)", processTests},
 	{"wrapper: a guardian that kills may be silent past the deadline", "internal/process/watchdog.go", "min(sooner, w.acked.Kill.Add(graceToAnswer))", "sooner", processTests},
 	{"wrapper: an extension that nobody reads puts off the time of SIGKILL", "internal/process/watchdog.go", "at := w.acked.Kill.Add", "at := w.sent.Kill.Add", processTests},
-	{"wrapper: a sweep that reaps a zombie proves death", "internal/process/sweep.go", "\t\tleft++\n\t\tif p.Parent == syscall.Getpid() && p.Zombie() {\n\t\t\treap(p.PID)", "\t\tif p.Parent != syscall.Getpid() || !p.Zombie() || !reap(p.PID) {\n\t\t\tleft++", processTests},
 	{"what is made ready for the command is waited for past its deadline", "runner/start.go", "if !a.await(ready, d.Term) {", "if !a.await(ready, d.Term.Add(time.Hour)) {", runnerTests},
 	{"a driver that does not return holds up the run", "runner/acquire.go", "time.AfterFunc(farewell, func() { answer <-", "time.AfterFunc(Forever, func() { answer <-", runnerTests},
 	{"a panic of a goroutine of a run is lost", "runner/runner.go", "case a.panics <- panics.Of(p):", "case make(chan *panics.Panic) <- panics.Of(p):", []string{"./runner", "-run", "Panic"}},
@@ -168,6 +169,17 @@ var mutants = slices.Concat(hostMutants, fenceMutants, answerMutants, kubernetes
 	{"wrapper: a guardian that was given up comes back", "internal/process/pending.go", "if p.late.Load() {", "if false {", startTests},
 	{"wrapper: a guardian is forked where orphans come to", "internal/process/fork.go", "if threadID() != os.Getpid() {", "if threadID() != 0 || os.Getpid() == 0 {", startTests},
 	{"a guardian is waited for past the lease", "internal/command/child.go", "p.By(d.Term)", "p.By(d.Term.Add(time.Hour))", guardianTests},
+	{"wrapper: a sweep that reaps a zombie proves death", "internal/process/sweep.go", "left++\n\t\t\tif p.Parent == syscall.Getpid() && p.Zombie() {\n\t\t\t\treap(p.PID)", "if p.Parent != syscall.Getpid() || !p.Zombie() || !reap(p.PID) {\n\t\t\t\tleft++", processTests},
+	{"wrapper: leaves what it has stopped", "internal/process/guard.go", "g.killAll()\n", "", stormTests},
+	{"wrapper: has no thread left for a storm", "internal/process/spawn.go", "tree.ReserveThreads(min(n, processors) + waiting)", "", []string{"./internal/process", "-run", "Threads"}},
+	{"a sweep in which something was new has seen everything", "internal/process/tree/sweeper_linux.go", "if calm = !s.moved; calm ||", "if calm = true; calm ||", treeTests},
+	{"a sweep that cannot end stops what it does not kill", "internal/process/tree/sweeper_linux.go", "if q.over {", "if q.over || !calm {", treeTests},
+	{"a sweep allocates", "internal/process/tree/reader_linux.go", "path := append(r.path[:0], \"/proc\"...)", "path := append(make([]byte, 0, pid%2+64), \"/proc\"...)", treeTests},
+	{"a directory that a live run holds is removed", "internal/process/tree/hold_unix.go", "if syscall.Flock(fd, syscall.LOCK_EX|syscall.LOCK_NB) == nil && isAt", "if isAt", treeTests},
+	{"a directory of another user is removed", "internal/process/tree/hold_unix.go", " || int(st.Uid) != syscall.Geteuid() {", " {", treeTests},
+	{"a directory is held that is another one by now", "internal/process/tree/hold_unix.go", "held.Dev == there.Dev && held.Ino == there.Ino", "held.Dev == there.Dev", treeTests},
+	{"guardian: the socket of a killed wrapper stays", "internal/process/guardian/run.go", "removeSocket(g.order.Socket)\n", "", []string{"./internal/process", "-run", "Socket"}},
+	{"a run that is given up is not told of after its lost lease", "internal/command/story.go", "case runner.Unconfirmed: //", "case -runner.Unconfirmed: //", []string{"./internal/command", "-run", "TestAGivenUp"}},
 	{"wrapper: a run survives its guardian", "internal/process/run.go", "if started && !dead {\n\t\tg.takeOver(\"died\")", "if started && !dead {\n\t\tg.bury()\n\t\tg.tellDead(lifeline.Status{})", processTests},
 
 	{"daemon: a reload forgets what came due", "internal/daemon/daemon.go", "d.fire(d.Clock.Now()) // what is due by the old file", "// what is due by the old file", daemonTests},

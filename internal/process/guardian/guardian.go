@@ -16,6 +16,7 @@ package guardian
 
 import (
 	"os"
+	"runtime"
 	"syscall"
 
 	"github.com/leaderrun/leaderrun/internal/process/tree"
@@ -71,6 +72,10 @@ func controlDescriptor(args []string) (int, bool) {
 	return fd, unix
 }
 
+// spareThreads are for what can happen beside the main thread on one processor: a wait for a child, and the collector of
+// garbage.
+const spareThreads = 2
+
 func guard(fd int) int {
 	syscall.CloseOnExec(fd)
 	dropSignals()
@@ -82,6 +87,8 @@ func guard(fd int) int {
 	if err != nil {
 		return exitFailed
 	}
-	g := &guardian{conn: conn, events: events, inherited: Inherited()}
+	runtime.GOMAXPROCS(1)
+	tree.ReserveThreads(spareThreads)
+	g := &guardian{conn: conn, events: events, inherited: Inherited(), sweeper: tree.NewSweeper()}
 	return g.run()
 }

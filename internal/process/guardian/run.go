@@ -15,6 +15,7 @@ const (
 	slowestPoll   = 100 * time.Millisecond
 	unconfirmedAt = 700 * time.Millisecond // after SIGKILL: the time between Deadline.Kill and End
 	heartbeat     = 100 * time.Millisecond // between two Killing messages
+	longestStorm  = 10 * time.Second       // how long what forks meanwhile is looked at without a pause
 	leftoverGrace = time.Second            // the longest time that leftovers get between TERM and KILL
 )
 
@@ -38,6 +39,10 @@ type guardian struct {
 	status    lifeline.Status  // of the command
 	termed    bool             // SIGTERM was sent for this deadline
 	killAt    boottime.Instant // an earlier SIGKILL than the deadline's, 0: none
+
+	sweeper *tree.Sweeper
+	left    int  // what the last sweep found
+	calm    bool // it has seen all there was
 
 	killing   bool
 	killedAt  boottime.Instant
@@ -103,7 +108,32 @@ func (g *guardian) leave() {
 	if g.gone && g.dead {
 		g.unlock()
 	}
-	_ = g.cgroup.Remove()
+	if g.gone {
+		removeSocket(g.order.Socket)
+	}
+	// The last process of a cgroup leaves it a moment after wait4(2) has returned. A wrapper that lives removes it too.
+	for range cgroupTries {
+		if g.cgroup.Remove() == nil || !g.gone {
+			return
+		}
+		time.Sleep(cgroupPause)
+	}
+}
+
+const (
+	cgroupTries = 100
+	cgroupPause = 10 * time.Millisecond
+)
+
+// removeSocket removes a socket, and the directory that it was the last one in.
+func removeSocket(path string) {
+	for end := len(path) - 1; end > 0; end-- {
+		if path[end] == '/' {
+			_ = syscall.Unlink(path)
+			_ = syscall.Rmdir(path[:end])
+			return
+		}
+	}
 }
 
 // next is when to look again if nothing happens.
@@ -229,6 +259,9 @@ func (g *guardian) endLeftovers(now boottime.Instant) {
 // pollLater sets the next look at what dies without a SIGCHLD for us: grandchildren whose parent lives,
 // and a cgroup that empties a moment after wait4(2) has returned.
 func (g *guardian) pollLater(now boottime.Instant) {
+	if g.killing && !g.calm && now < g.killedAt.Add(longestStorm) { // it grows meanwhile
+		g.poll = 0
+	}
 	g.poll = min(max(2*g.poll, firstPoll), slowestPoll)
 	g.pollAt = now.Add(g.poll)
 }
@@ -243,27 +276,20 @@ func (g *guardian) kill(now boottime.Instant) {
 	g.killing, g.killedAt, g.poll = true, now, 0
 	g.tell(Message{Kind: Killing}) // before the work: a large tree takes longer than the wrapper's patience
 	g.flush()
-	g.sweep()
 	g.beatAt = now.Add(heartbeat)
+	g.sweep()
 	g.pollLater(now)
 }
 
 func (g *guardian) killAgain(now boottime.Instant) {
-	if now >= g.beatAt { // before the sweep, which takes long where many processes are and the machine is busy
-		g.flush()
-		if len(g.out) == 0 { // a stopped wrapper reads nothing, and needs only one
-			g.tell(Message{Kind: Killing})
-			g.flush()
-		}
-		g.beatAt = now.Add(heartbeat)
-	}
+	g.beat()
 	if now >= g.pollAt {
 		g.sweep()
 		g.pollLater(now)
 	}
 	if !g.toldAlive && now >= g.killedAt.Add(unconfirmedAt) {
 		g.toldAlive = true
-		g.tell(Message{Kind: Unconfirmed, Numbers: []int64{int64(len(g.alive()))}})
+		g.tell(Message{Kind: Unconfirmed, Numbers: []int64{int64(max(g.left, len(g.cgroup.Processes()), 1))}})
 	}
 }
 
@@ -273,11 +299,27 @@ func (g *guardian) sweep() {
 	if group := g.ownGroup(); group > 0 && (g.running || groupLeft(group)) {
 		_ = syscall.Kill(-group, syscall.SIGKILL)
 	}
-	left := tree.Sweep(g.descendants)
+	work := tree.Work{Roots: []int{syscall.Getpid()}, Alive: g.beat}
+	g.left, g.calm = g.sweeper.Kill(work)
 	g.reap() // first: whoever has only dead children need not read the whole process table
-	if left == 0 && !g.childless {
-		tree.Sweep(func() []tree.Process { return tree.Scan(syscall.Getpid(), nil) })
+	if g.left == 0 && !g.childless {
+		work.Scan = true
+		g.left, g.calm = g.sweeper.Kill(work)
 		g.reap()
+	}
+}
+
+// beat tells a wrapper that reads that the work goes on. A stopped one needs only one message.
+func (g *guardian) beat() {
+	now := boottime.Now()
+	if !g.killing || now < g.beatAt {
+		return
+	}
+	g.beatAt = now.Add(heartbeat)
+	g.flush()
+	if len(g.out) == 0 {
+		g.tell(Message{Kind: Killing})
+		g.flush()
 	}
 }
 

@@ -130,6 +130,7 @@ type Order struct {
 	Group      int  // the process group to join; 0: a new one
 	WatchStops bool // report when a signal stops the command
 	Path, Dir  string
+	Socket     string // to be removed after the wrapper's death, and its directory
 	Argv, Env  []string
 	Inherit    int // how many of the descriptors that come along, the first ones, the command gets
 }
@@ -141,7 +142,7 @@ func (o Order) Message() Message {
 		watch = 1
 	}
 	d := o.Deadline
-	strings := append([]string{o.Path, o.Dir}, o.Argv...)
+	strings := append([]string{o.Path, o.Dir, o.Socket}, o.Argv...)
 	return Message{
 		Kind: Start,
 		Numbers: []int64{
@@ -153,7 +154,7 @@ func (o Order) Message() Message {
 }
 
 func (m Message) order() (Order, error) {
-	const fixed = 2
+	const fixed = 3
 	argc := int(m.Number(6))
 	if len(m.Strings) < fixed || argc < 1 || argc > len(m.Strings)-fixed {
 		return Order{}, errFrame
@@ -162,7 +163,7 @@ func (m Message) order() (Order, error) {
 	return Order{
 		Deadline: m.deadline(0), Grace: time.Duration(m.Number(3)),
 		Group: int(m.Number(4)), WatchStops: m.Number(5) != 0,
-		Path: m.Strings[0], Dir: m.Strings[1], Argv: rest[:argc], Env: rest[argc:],
+		Path: m.Strings[0], Dir: m.Strings[1], Socket: m.Strings[2], Argv: rest[:argc], Env: rest[argc:],
 		Inherit: int(m.Number(7)),
 	}, nil
 }

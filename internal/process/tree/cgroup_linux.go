@@ -9,16 +9,31 @@ type Cgroup struct {
 	dir  int // descriptor of the directory, for clone3(2)
 }
 
-// MakeCgroup makes the leaf.
+// MakeCgroup makes the leaf and holds it until it is closed.
 func MakeCgroup(path string) (*Cgroup, error) {
 	if err := syscall.Mkdir(path, 0o755); err != nil {
 		return nil, err
 	}
-	c, err := OpenCgroup(path)
+	dir, err := Hold(path)
+	if err == syscall.ENOENT { // somebody took it for abandoned, and will see the next one held
+		if err = syscall.Mkdir(path, 0o755); err == nil {
+			dir, err = Hold(path)
+		}
+	}
 	if err != nil {
 		_ = syscall.Rmdir(path)
+		return nil, err
 	}
-	return c, err
+	return &Cgroup{path: path, dir: dir}, nil
+}
+
+// RemoveAbandonedCgroups removes what is empty of the leaves in a cgroup that runs of ours have left behind.
+func RemoveAbandonedCgroups(home string) {
+	RemoveAbandoned(home, func(path string) {
+		if c := (&Cgroup{path: path, dir: -1}); !c.Populated() {
+			_ = c.Remove()
+		}
+	})
 }
 
 // OpenCgroup opens a leaf that another process made.

@@ -36,39 +36,9 @@ func writeFile(path, text string) error {
 	return err
 }
 
-func open(path string, flags int) (int, error) {
-	for {
-		fd, err := syscall.Open(path, flags|syscall.O_CLOEXEC, 0)
-		if err != syscall.EINTR {
-			return fd, err
-		}
-	}
-}
-
 func exists(path string) bool {
 	var st syscall.Stat_t
 	return syscall.Stat(path, &st) == nil
-}
-
-// Names lists what is in a directory.
-func Names(dir string) ([]string, error) {
-	fd, err := open(dir, syscall.O_RDONLY|syscall.O_DIRECTORY)
-	if err != nil {
-		return nil, err
-	}
-	defer syscall.Close(fd)
-	var list []string
-	var chunk [4096]byte
-	for {
-		n, err := syscall.ReadDirent(fd, chunk[:])
-		if err == syscall.EINTR {
-			continue
-		}
-		if n <= 0 || err != nil {
-			return list, err
-		}
-		_, _, list = syscall.ParseDirent(chunk[:n], -1, list)
-	}
 }
 
 // number takes a decimal number off the front of text, after blanks.
@@ -87,18 +57,6 @@ func number(text []byte) (n int, rest []byte, ok bool) {
 		n = -n
 	}
 	return n, text, ok
-}
-
-func itoa(n int) string {
-	var digits [20]byte
-	at := len(digits)
-	for {
-		at--
-		digits[at] = byte('0' + n%10)
-		if n /= 10; n == 0 {
-			return string(digits[at:])
-		}
-	}
 }
 
 func contains(text []byte, part string) bool {

@@ -69,19 +69,18 @@ func walk(root int, skip func(Process) bool, children func(int) []int) []Process
 	return found
 }
 
-// childrenOf reads the children of every thread of pid: a child belongs to the thread that forked it.
 func childrenOf(pid int) []int {
+	var r reader
 	var pids []int
-	threads, _ := Names("/proc/" + itoa(pid) + "/task")
-	for _, thread := range threads {
-		pids = append(pids, numbers("/proc/"+itoa(pid)+"/task/"+thread+"/children")...)
-	}
+	r.children(pid, func(child int) { pids = append(pids, child) })
 	return pids
 }
 
 // ForkedBy lists the children that a thread of this process has forked and nobody has waited for. Orphans that come to this
 // process are the main thread's. Nothing is listed by a kernel without CONFIG_PROC_CHILDREN.
-func ForkedBy(thread int) []int { return numbers("/proc/self/task/" + itoa(thread) + "/children") }
+func ForkedBy(thread int) []int {
+	return numbers(string(append(appendNumber([]byte("/proc/self/task/"), thread), "/children"...)))
+}
 
 // numbers reads a file of numbers.
 func numbers(path string) []int {
@@ -97,58 +96,12 @@ func numbers(path string) []int {
 
 // scanned reads the parent of every process there is, once.
 func scanned() func(int) []int {
+	var r reader
 	children := make(map[int][]int)
-	all, _ := Names("/proc")
-	for _, name := range all {
-		if pid, rest, ok := number([]byte(name)); ok && len(rest) == 0 {
-			if p, ok := Stat(pid); ok {
-				children[p.Parent] = append(children[p.Parent], pid)
-			}
+	r.processes(func(pid int) {
+		if p, ok := r.stat(pid); ok {
+			children[p.Parent] = append(children[p.Parent], pid)
 		}
-	}
+	})
 	return func(pid int) []int { return children[pid] }
-}
-
-// Fields of proc_pid_stat(5), counted from the one behind the command's name.
-const (
-	statParent  = 1
-	statGroup   = 2
-	statSession = 3
-	statThreads = 17
-	statStarted = 19
-)
-
-// Stat reads one process. False: there is none of that number.
-func Stat(pid int) (Process, bool) {
-	text := ReadFile("/proc/" + itoa(pid) + "/stat")
-	// The name is in parentheses and may itself contain some.
-	end := len(text) - 1
-	for end >= 0 && text[end] != ')' {
-		end--
-	}
-	if end < 0 || end+2 >= len(text) {
-		return Process{}, false
-	}
-	p := Process{PID: pid, State: text[end+2]}
-	rest := text[end+3:]
-	for field := statParent; field <= statStarted; field++ {
-		n, after, ok := number(rest)
-		if !ok {
-			return Process{}, false
-		}
-		rest = after
-		switch field {
-		case statParent:
-			p.Parent = n
-		case statGroup:
-			p.Group = n
-		case statSession:
-			p.Session = n
-		case statThreads:
-			p.Threads = n
-		case statStarted:
-			p.Started = uint64(n)
-		}
-	}
-	return p, true
 }

@@ -22,8 +22,20 @@ func ForkedBy(int) []int { return nil }
 // Childless is not known here.
 func Childless() bool { return false }
 
-// Signal sends a signal to a process.
-func Signal(p Process, sig syscall.Signal) { _ = syscall.Kill(p.PID, sig) }
+// ReserveThreads does nothing here: what it is for is not promised.
+func ReserveThreads(int) {}
+
+// KeepAlive does nothing here.
+func KeepAlive() {}
+
+// Sweeper does nothing here.
+type Sweeper struct{}
+
+// NewSweeper reserves nothing here.
+func NewSweeper() *Sweeper { return &Sweeper{} }
+
+// Kill does nothing.
+func (*Sweeper) Kill(Work) (found int, calm bool) { return 0, true }
 
 // Stat knows nothing here.
 func Stat(int) (Process, bool) { return Process{}, false }
@@ -33,6 +45,9 @@ type Cgroup struct{}
 
 // MakeCgroup always fails here.
 func MakeCgroup(string) (*Cgroup, error) { return nil, syscall.ENOSYS }
+
+// RemoveAbandonedCgroups has nothing to do here.
+func RemoveAbandonedCgroups(string) {}
 
 // OpenCgroup always fails here.
 func OpenCgroup(string) (*Cgroup, error) { return nil, syscall.ENOSYS }

@@ -33,6 +33,8 @@ func helperStorm(args []string) {
 	ready, err := os.Create(args[0])
 	check(err)
 	text := []byte("ready\n")
+	runtime.GOMAXPROCS(1)
+	tree.ReserveThreads(2)
 	runtime.LockOSThread()
 	for range lineages {
 		pid, _, errno := syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0)
@@ -168,8 +170,20 @@ func copyProgram(t *testing.T, to string) {
 	must(t, os.Chmod(to, 0o755))
 }
 
-// stormed waits until the storm rages.
-func (s *storm) stormed() { s.run().file("stormed") }
+// stormed waits until the storm rages, or is over because nobody else came to run.
+func (s *storm) stormed() {
+	s.t.Helper()
+	eventually(s.t, "a storm", func() bool {
+		text, _ := os.ReadFile(filepath.Join(s.dir, "stormed"))
+		_, err := os.Stat(filepath.Join(s.dir, eventFile(lifeline.Dead)))
+		return len(text) > 0 || err == nil
+	})
+}
+
+func (s *storm) killGuardian() {
+	s.t.Helper()
+	must(s.t, syscall.Kill(s.run().pid("guardian"), syscall.SIGKILL))
+}
 
 // ended waits for the wrapper's end and returns its exit code.
 func (s *storm) ended() int {
@@ -206,8 +220,8 @@ func everyStorm(t *testing.T, test func(t *testing.T, uid int)) {
 }
 
 const (
-	stormLimit    = 500
-	stormLineages = 250
+	stormLimit    = 300
+	stormLineages = 200
 )
 
 // A storm whose store is cut off.
@@ -231,7 +245,7 @@ func TestAStormIsEndedWithoutItsGuardian(t *testing.T) {
 	everyStorm(t, func(t *testing.T, uid int) {
 		s := startStorm(t, uid, stormLimit, stormLineages, func(*wrapperOrder) {})
 		s.stormed()
-		must(t, syscall.Kill(s.run().pid("guardian"), syscall.SIGKILL))
+		s.killGuardian()
 		if code := s.ended(); code != 0 {
 			t.Errorf("the wrapper ended with %d", code)
 		}
@@ -245,7 +259,7 @@ func TestWhoLeavesAStormHasKilledIt(t *testing.T) {
 	everyStorm(t, func(t *testing.T, uid int) {
 		s := startStorm(t, uid, stormLimit, stormLineages, func(o *wrapperOrder) { o.Leave = true })
 		s.stormed()
-		must(t, syscall.Kill(s.run().pid("guardian"), syscall.SIGKILL))
+		s.killGuardian()
 		if code := s.ended(); code != 75 && code != 0 {
 			t.Errorf("the wrapper ended with %d", code)
 		}
@@ -346,7 +360,7 @@ func TestADelegatedCgroupIsUsed(t *testing.T) {
 	if text, err := os.ReadFile(leaves[0]); err != nil || len(text) == 0 {
 		t.Errorf("nothing of the run is in its cgroup: %v", err)
 	}
-	must(t, syscall.Kill(s.run().pid("guardian"), syscall.SIGKILL))
+	s.killGuardian()
 	if code := s.ended(); code != 0 {
 		t.Errorf("the wrapper ended with %d", code)
 	}

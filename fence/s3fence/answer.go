@@ -42,7 +42,7 @@ func (e *refusalError) Error() string {
 	return text
 }
 
-// rest reads what an answer says, and closes it. One that is not read to its end is a connection that is not used again.
+// rest reads what an answer says, and closes it: what follows a change of the protocol (101) ends with no context. One that is not read to its end is a connection that is not used again.
 func rest(r *http.Response) []byte {
 	tooSlow := time.AfterFunc(answerPatience, func() { _ = r.Body.Close() })
 	defer tooSlow.Stop()

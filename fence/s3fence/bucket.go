@@ -202,10 +202,6 @@ func (b *Bucket) send(r *http.Request, hash [32]byte) (*http.Response, error) {
 	if err != nil {
 		return nil, transportError(err)
 	}
-	if answer.StatusCode == http.StatusSwitchingProtocols { // what follows ends with no context
-		_ = answer.Body.Close()
-		return nil, &refusalError{status: answer.StatusCode, Message: notS3}
-	}
 	return answer, nil
 }
 

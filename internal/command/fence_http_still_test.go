@@ -185,15 +185,19 @@ func TestFenceHTTPGivesUpWhoStandsStill(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			came := make(chan struct{})
+			ended := make(chan struct{})
 			p := newProxied(t, short, func(w http.ResponseWriter, r *http.Request) {
 				if r.Method != http.MethodHead {
-					close(came)
+					defer close(ended)
 					c.service(w, r)
 				}
 			})
 			send(t, p.address(), c.request)
-			<-came
+			select {
+			case <-ended: // also where nobody waits for it
+			case <-time.After(patience):
+				t.Fatal("the service is kept for ever")
+			}
 			mustRaise(t, p.raise(t, 6))
 			p.expect(t, "PUT", "5", 409, "6")
 		})

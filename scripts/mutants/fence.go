@@ -194,7 +194,6 @@ var s3FenceMutants = []mutant{
 	{"S3 fence: a redirect is followed", "fence/s3fence/bucket.go", "return http.ErrUseLastResponse", "return nil", s3FenceTests},
 	{"S3 fence: a slow server is given up", "fence/s3fence/bucket.go", "func (c *restless) Write(p []byte) (int, error) {\n\tif err := c.SetDeadline(", "func (c *restless) Write(p []byte) (int, error) {\n\tif err := c.SetWriteDeadline(", s3FenceTests},
 	{"S3 fence: any token is kept", "fence/s3fence/s3fence.go", "if err := fence.CheckToken(r.Token); err != nil {", "if err := error(nil); err != nil {", s3FenceTests},
-	{"S3 fence: what follows a change of the protocol is read", "fence/s3fence/bucket.go", "if answer.StatusCode == http.StatusSwitchingProtocols {", "if false {", s3FenceTests},
 	{"S3 fence: the rest of an answer may take as long as it likes", "fence/s3fence/answer.go", "time.AfterFunc(answerPatience,", "time.AfterFunc(9999*time.Hour,", s3FenceTests},
 	{"S3 fence: the headers of an answer may take as long as they like", "fence/s3fence/bucket.go", "ResponseHeaderTimeout: beginning, ", "", s3FenceTests},
 	{"S3 fence: data is read beyond its end", "fence/s3fence/read.go", "io.LimitReader(got.Body, p.Size+1)", "got.Body", s3FenceTests},

@@ -153,6 +153,7 @@ func check(t *rapid.T, c *goredis.Client, keys []string, record backends.Record,
 
 func TestScriptsDecideAsTheFunctionsDo(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	s := testserver.Redis(t, testserver.RedisOptions{})
 	d := open(t, "redis://"+s.Addr())
 	c := goredis.NewClient(d.cfg.options(s.Addr()))

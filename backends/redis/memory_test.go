@@ -24,6 +24,7 @@ func TestMemory(t *testing.T) {
 		askMuch(t, url)
 		return
 	}
+	testserver.SkipShort(t) // make test runs this package with the race detector, which needs memory of its own
 	if runtime.GOOS != "linux" {
 		t.Skip("its peak is in /proc")
 	}

@@ -136,6 +136,7 @@ func TestKubernetesInNamespace(t *testing.T) {
 //nolint:tparallel // one within the other
 func TestSharedKubernetes(t *testing.T) {
 	t.Parallel()
+	SkipShort(t)
 	var first *KubernetesServer
 	t.Run("while one has it", func(t *testing.T) {
 		first = SharedKubernetes(t)

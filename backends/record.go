@@ -125,7 +125,8 @@ func ParseRecord(text []byte) (Record, error) {
 	if err := json.Unmarshal(text, &r); err != nil {
 		return r, err
 	}
-	return r, r.Check()
+	err := r.Check()
+	return r, err
 }
 
 // Check returns what of a record's numbers cannot be.

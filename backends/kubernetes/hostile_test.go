@@ -58,7 +58,7 @@ func TestHostileAnswers(t *testing.T) {
 		"101": switched, "null": say("null"), "null in a list": say(`{"kind":"LeaseList","items":[null]}`), "nothing": say(""),
 	} {
 		d := answers(t, answer)
-		d.client.(interface{ Ready(context.Context) error }).Ready(t.Context()) //nolint:errcheck // there is a connection
+		d.client.(interface{ Ready(context.Context) error }).Ready(t.Context()) // there is a connection
 		ended := make(chan map[string]error, 1)
 		go func() {
 			ctx, cancel := context.WithTimeout(t.Context(), backendtest.Patience/2)

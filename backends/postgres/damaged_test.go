@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -57,9 +58,7 @@ func TestDamagedRow(t *testing.T) {
 		"a record with a token of text": {"record": wire.Text(`{"job":"job","token":"5"}`)},
 	} {
 		columns := columnsOf("job")
-		for column, v := range change {
-			columns[column] = v
-		}
+		maps.Copy(columns, change)
 		_, err := d.state("job", replyOf(columns))
 		p := permanent(err)
 		if p.Kind != backends.Configuration || !strings.Contains(err.Error(), `"job"`) || !strings.Contains(err.Error(), "leaderrun") || p.Hint == "" {
@@ -78,9 +77,7 @@ func TestDamagedRow(t *testing.T) {
 		"another job": {"echo": wire.Text("other")}, "no time": {"now": word}, "nobody": {"identity": wire.Text("x")},
 	} {
 		columns := columnsOf("job")
-		for column, v := range change {
-			columns[column] = v
-		}
+		maps.Copy(columns, change)
 		if _, err := d.state("job", replyOf(columns)); err == nil || backends.IsPermanent(err) {
 			t.Errorf("%s, which is no fault of the row: %v", name, err)
 		}

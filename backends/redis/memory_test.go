@@ -62,6 +62,7 @@ func TestMemory(t *testing.T) {
 
 // askMuch is the process that asks.
 func askMuch(t *testing.T, url string) {
+	t.Helper()
 	d, err := Open(url)
 	if err != nil {
 		t.Fatal(err)

@@ -44,6 +44,7 @@ func TestWhatIsInThePlaceOfTheFence(t *testing.T) {
 	} {
 		for _, file := range []string{".r.fence", ".r.fence.lock"} {
 			t.Run(name+" for "+file, func(t *testing.T) {
+				t.Parallel()
 				dir := memoryDir(t)
 				if err := put(t, filepath.Join(dir, file)); err != nil {
 					t.Fatal(err)

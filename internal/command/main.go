@@ -38,7 +38,7 @@ func Main(args []string, stdin, stdout, stderr *os.File) End {
 		first.Do(func() {
 			voice.panicked(p)
 			voice.close()
-			os.Exit(codeInternal)
+			os.Exit(codeInternal) //nolint:forbidigo // there is no way back to main.go
 		})
 	})
 	var planted *tree

@@ -108,7 +108,7 @@ func (c *call) followStatus(ctx context.Context, store all.Store, asJSON, watch 
 		case !watch:
 			return err
 		case ctx.Err() != nil:
-			return nil
+			return nil //nolint:nilerr // an interrupt ends it, whatever it was about to say
 		case err != nil && errorCode(err) != codeUnavailable:
 			return err
 		}

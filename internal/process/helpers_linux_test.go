@@ -233,7 +233,7 @@ func helperWrapper(args []string) {
 			}
 			put(filepath.Join(order.Dir, eventFile(e.Kind)), e.Status.ExitCode())
 			if order.Leave && e.Kind == lifeline.GuardianLost && g.Close() != nil {
-				os.Exit(75)
+				syscall.Exit(75)
 			}
 		case <-renew.C:
 			if _, err := os.Stat(filepath.Join(order.Dir, "cut off")); order.Extend && err != nil {

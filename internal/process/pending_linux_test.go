@@ -177,7 +177,7 @@ func TestAForkIsToldByItsThread(t *testing.T) {
 	r.start(r.helper("daemon", "daemon", "stay"), far())
 	orphan := r.pid("daemon")
 	r.pid("command")
-	r.Guard.mu.Lock() // or the orphans would be seen to
+	r.mu.Lock() // or the orphans would be seen to
 	must(t, syscall.Kill(r.Guard.pid, syscall.SIGKILL))
 	var at []int
 	eventually(t, "the orphan is ours", func() bool {
@@ -185,7 +185,7 @@ func TestAForkIsToldByItsThread(t *testing.T) {
 		at = tree.ForkedBy(os.Getpid())
 		return ok && p.Parent == os.Getpid()
 	})
-	r.Guard.mu.Unlock()
+	r.mu.Unlock()
 	if !slices.Contains(at, orphan) {
 		t.Errorf("the orphan %d is not the main thread's: %v", orphan, at)
 	}

@@ -284,7 +284,9 @@ func helperThreads([]string) {
 	var running atomic.Int32
 	for range processors {
 		go func() {
-			for running.Add(1); running.Load() < int32(processors); { // at the same time
+			running.Add(1)
+			for running.Load() < int32(processors) { // at the same time
+				continue
 			}
 			there <- 1
 		}()

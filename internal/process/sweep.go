@@ -173,7 +173,7 @@ func (g *Guard) killAll() {
 	case <-g.over:
 	case <-time.After(longestStorm):
 	}
+	guards.mu.Lock() // after a sweep that has begun before
+	defer guards.mu.Unlock()
 	g.leaving.Store(true)
-	guards.mu.Lock() // a sweep that has begun before
-	guards.mu.Unlock()
 }

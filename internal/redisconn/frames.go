@@ -87,7 +87,7 @@ func (f *frames) pass(p []byte) (int, error) {
 			i++
 			continue
 		}
-		if f.err == errStranger { // its line is for the library, which says what it is
+		if errors.Is(f.err, errStranger) { // its line is for the library, which says what it is
 			i++
 		}
 		return i, f.err

@@ -21,7 +21,8 @@ func RedisByHand(t testing.TB, answer func(words []string, port int) string) (ad
 			if err != nil {
 				return
 			}
-			if _, err := io.WriteString(conn, answer(words, conn.LocalAddr().(*net.TCPAddr).Port)); err != nil {
+			here, _ := conn.LocalAddr().(*net.TCPAddr)
+			if _, err := io.WriteString(conn, answer(words, here.Port)); err != nil {
 				return
 			}
 		}

@@ -215,7 +215,8 @@ func (m *merged) context(name string) (*Context, error) {
 	if err := c.User.check(of.User); err != nil {
 		return nil, err
 	}
-	return c, c.withhold(of.User)
+	err := c.withhold(of.User)
+	return c, err
 }
 
 // withhold keeps what a user shows from a server that is not spoken to over TLS: whoever is in between could read and use it. A

@@ -22,7 +22,7 @@ var hostMutants = []mutant{
 	{"file: a folder is not looked at", "backends/file/config.go", "err := ownership.CheckFolder(dir)", "var err error", fileTests},
 	{"file: another's file in a sticky folder is a job's", "backends/file/config.go", "f, _, err := ownership.Open(path, flags|syscall.O_NOFOLLOW, fileMode)", "f, _, err := ownership.OpenRegular(path, flags|syscall.O_NOFOLLOW, fileMode)", fileTests},
 	{"file: the token of a lock is taken as it is", "backends/file/lock.go", "if o.Token < 0 || o.Token > backends.MaxToken {", "if o.Token < 0 && o.Token > backends.MaxToken {", fileTests},
-	{"a record's numbers are taken as they are", "backends/record.go", "return r, r.Check()", "return r, nil", []string{"./backends", "-run", "Numbers"}},
+	{"a record's numbers are taken as they are", "backends/record.go", "err := r.Check()", "return r, nil", []string{"./backends", "-run", "Numbers"}},
 	{"a record's time to live is taken as it is", "backends/record.go", "within(\"ttl\", r.TTL, maxRecordTTL)", "within(\"ttl\", r.TTL, 1<<63-1)", []string{"./backends", "-run", "Numbers"}},
 	{"guardian: the command gets what is to be held", "internal/process/guardian/orders.go", "g.fork(order, fds[:order.Inherit])", "g.fork(order, fds)", heldTests},
 	{"guardian: does not hold what the command has not", "internal/process/guard.go", "duplicates(slices.Concat(c.Inherit, c.Hold))", "duplicates(slices.Concat(c.Inherit, c.Hold)[:len(c.Inherit)])", heldTests},

@@ -50,7 +50,7 @@ never='^$'
 
 if [[ $tier == quick ]]; then
 	# shellcheck disable=SC2046 # packages
-	exec "$tools/testsum" "${flags[@]}" -p 4 -- $(list "$alone" "$never") ^ "${race[@]}" $(list "$raced" "$alone") -- $(list . "$alone|$raced")
+	exec "$tools/testsum" "${flags[@]}" -p 3 -- $(list "$alone" "$never") ^ "${race[@]}" $(list "$raced" "$alone") ^ $(list . "$alone|$raced")
 fi
 
 status=0
@@ -66,7 +66,7 @@ fuzzed=$(mktemp)
 trap 'rm -f "$fuzzed"' EXIT
 nice -n 19 scripts/fuzz.sh 10s >"$fuzzed" 2>&1 &
 # shellcheck disable=SC2046 # packages
-"$tools/testsum" -slowest=20 "${flags[@]}" -p 4 -- $(list "$alone" "$never") ^ "${race[@]}" $(list "$raced" "$alone") -- $(list . "$alone|$raced") || status=1
+"$tools/testsum" -slowest=20 "${flags[@]}" -p 3 -- $(list "$alone" "$never") ^ "${race[@]}" $(list "$raced" "$alone") ^ $(list . "$alone|$raced") || status=1
 wait "$!" || status=1
 cat "$fuzzed"
 

@@ -127,7 +127,7 @@ func opened[D backends.Driver](t testing.TB, open func(url string) (D, error), u
 // Main is TestMain for a driver whose tests each start a server: they wait more than they work. -parallel on the command
 // line still counts.
 func Main(m *testing.M) {
-	if err := flag.Set("test.parallel", "4"); err != nil {
+	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
 	m.Run()

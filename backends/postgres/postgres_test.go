@@ -118,9 +118,9 @@ const roomy = "longest-ttl=5m"
 func TestSuite(t *testing.T) {
 	t.Parallel()
 	s := testserver.Postgres(t, testserver.PostgresOptions{})
-	url := with(s.URL(), "longest-ttl=20s")
+	url := with(s.URL(), "longest-ttl=8s")
 	h := harness(url, operator{open(t, url), s})
-	h.Settle = 21 * time.Second
+	h.Settle = 9 * time.Second
 	h.Restart = func(t testing.TB) { t.Helper(); s.Restart(t, true) }
 	h.RestartEmpty = func(t testing.TB) { t.Helper(); s.Restart(t, false) }
 	h.Lacks = map[string]string{"Empty": traceless}

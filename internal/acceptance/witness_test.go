@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/leaderrun/leaderrun/internal/boottime"
+	_ "github.com/leaderrun/leaderrun/internal/command" // go test keeps a result until what it is made of changes: the program is part of that
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 

@@ -24,6 +24,7 @@ var beds = map[string]int{"redis": 4, "sentinel": 4, "etcd": 2, "consul": 3, "co
 // end a run is mended when it has. Not beside TestTorture, whose beds are as many again: servers answer too late then.
 // A part of each store's faults, by chance (the names say which); all of them with -all-faults.
 func TestServerFaults(t *testing.T) {
+	testserver.SkipShort(t)
 	var all sync.WaitGroup
 	defer all.Wait()
 	for _, store := range Stores {

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	_ "github.com/leaderrun/leaderrun/internal/command" // go test keeps a result until what it is made of changes: the program is part of that
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
 

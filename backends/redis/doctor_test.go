@@ -80,6 +80,7 @@ func TestExamineEviction(t *testing.T) {
 
 func TestExamineAReplica(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	master := testserver.Redis(t, testserver.RedisOptions{})
 	replica := testserver.Redis(t, testserver.RedisOptions{ReplicaOf: master})
 	testserver.Eventually(t, "the replica is in step", func() bool {

@@ -178,6 +178,7 @@ func notAcknowledged(t *testing.T, name string, step func(context.Context) error
 // TestReplicasMustAcknowledge: a step that the replicas do not have counts as nothing, however often it is repeated.
 func TestReplicasMustAcknowledge(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	master, replica := replicated(t)
 	p := testserver.NewProxy(t, master.Addr())
 	d := open(t, "redis://"+p.Addr())
@@ -233,6 +234,7 @@ func TestReplicasMustAcknowledge(t *testing.T) {
 // TestIsolatedMaster: a replica was promoted, and the old master lives on without knowing.
 func TestIsolatedMaster(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	master, replica := replicated(t)
 	const ttl = 2 * time.Second
 	old, young := open(t, "redis://"+master.Addr()+"?longest-ttl=3s"), open(t, "redis://"+replica.Addr()+"?longest-ttl=3s&replicas=0")

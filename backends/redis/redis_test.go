@@ -81,6 +81,7 @@ func TestSuite(t *testing.T) {
 
 func TestSuiteUnixSocketAndDatabase(t *testing.T) {
 	t.Parallel()
+	testserver.SkipShort(t)
 	s := testserver.Redis(t, testserver.RedisOptions{Unix: true})
 	h := harness(s, "redis+unix://"+s.Socket+"?db=3&longest-ttl=6s")
 	h.Settle, h.DeleteLease, h.DeleteRecord, h.SetBreak = 7*time.Second, nil, nil, nil

@@ -189,6 +189,9 @@ func TestALostTickIsRunAgainByAnotherHost(t *testing.T) {
 
 // With skip, what was lost is not run again, whoever comes and goes; with rerun and wait, everything is done.
 func TestHostsThatAreCutOffAtRandom(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test-all")
+	}
 	for _, policy := range []backends.Policy{backends.Skip, backends.Rerun} {
 		for seed := range uint64(2) {
 			t.Run(fmt.Sprintf("%s, seed %d", policy, seed), func(t *testing.T) {

@@ -101,6 +101,9 @@ func TestAClockThatIsTurnedForwardsStartsTheLatestTick(t *testing.T) {
 
 // An outage at a tick of many jobs: those that wait for the backend keep the others from trying.
 func TestManyJobsOutliveAnOutage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test-all")
+	}
 	for name, change := range map[string]func(i int, j *jobfile.Job){
 		"rerun, wait and catch up": func(_ int, j *jobfile.Job) {
 			j.OnLost, j.Overlap, j.CatchUp = backends.Rerun, jobfile.Wait, 3

@@ -53,6 +53,9 @@ for f in /proc/self/fd/*; do echo "${f##*/} $(readlink $f)"; done >/dev/null
 ls -l /proc/self/fd | sed -n 's/.* \([0-9]* -> .*\)/\1/p' | grep -v '/proc/.*/fd$' >descriptors`
 
 func TestCommandGetsWhatABareSpawnGets(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test-all")
+	}
 	tiers(t, func(t *testing.T, o Options) {
 		// Open in this process and not close-on-exec, like `exec 9>log` in the shell before.
 		log, err := os.Create(filepath.Join(t.TempDir(), "log"))

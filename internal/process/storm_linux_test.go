@@ -226,6 +226,9 @@ const (
 
 // A storm whose store is cut off.
 func TestAStormIsEndedByItsDeadline(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test-all")
+	}
 	everyStorm(t, func(t *testing.T, uid int) {
 		s := startStorm(t, uid, stormLimit, stormLineages, func(o *wrapperOrder) {
 			o.Term, o.Life, o.Extend = time.Second, 700*time.Millisecond, true
@@ -242,6 +245,9 @@ func TestAStormIsEndedByItsDeadline(t *testing.T) {
 
 // The wrapper ends what its guardian has left to it, although no thread can be had any more.
 func TestAStormIsEndedWithoutItsGuardian(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test-all")
+	}
 	everyStorm(t, func(t *testing.T, uid int) {
 		s := startStorm(t, uid, stormLimit, stormLineages, func(*wrapperOrder) {})
 		s.stormed()
@@ -256,6 +262,9 @@ func TestAStormIsEndedWithoutItsGuardian(t *testing.T) {
 
 // A wrapper that gives up, as one does when the lease has run out, leaves nothing behind that it has stopped and not killed.
 func TestWhoLeavesAStormHasKilledIt(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test-all")
+	}
 	everyStorm(t, func(t *testing.T, uid int) {
 		s := startStorm(t, uid, stormLimit, stormLineages, func(o *wrapperOrder) { o.Leave = true })
 		s.stormed()

@@ -215,6 +215,33 @@ func TestTreeOutlivesTheLockFile(t *testing.T) {
 	steps.Finish(other, steps.Acquire(other, claimFor("job")))
 }
 
+// Hazard: a tree's file that somebody removed, or put another in the place of, no longer keeps others out when the wrapper is gone.
+func TestRunEndsWithTheTreeFile(t *testing.T) {
+	for name, put := range map[string]func(path string) error{
+		"removed":  func(string) error { return nil },
+		"replaced": func(path string) error { return os.WriteFile(path, nil, fileMode) },
+	} {
+		for _, probe := range []bool{false, true} {
+			steps := backendtest.On(t)
+			dir := t.TempDir()
+			d, other := openDir(t, dir), openDir(t, dir)
+			g := steps.Acquire(d, claimFor("job"))
+			g.Private.(*lease).probe = probe
+			tree := pathsIn(dir, "job").tree
+			remove(t, tree)
+			if err := put(tree); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := d.Renew(t.Context(), g); !errors.Is(err, backends.ErrLost) {
+				t.Errorf("%s: Renew: %v, want ErrLost", name, err)
+			}
+			steps.Refused(other, claimFor("job"), backends.Held)
+			steps.Finish(d, g) // its tree is dead
+			steps.Finish(other, steps.Acquire(other, claimFor("job")))
+		}
+	}
+}
+
 // From a token that cannot be counted up the next one would be lower.
 func TestTokenThatCannotBe(t *testing.T) {
 	const largest = `{"job":"job","holder":"h","token":9223372036854775807}`

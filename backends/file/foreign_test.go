@@ -53,7 +53,7 @@ func TestFolderOfOthersIsRefused(t *testing.T) {
 		"it belongs to another user": {func(t *testing.T, _, dir string) { giveAway(t, dir) }, "/dir belongs to", "chown root"},
 		"all may write it":           {func(t *testing.T, _, dir string) { chmod(t, dir, 0o777) }, "/dir can be written by others (mode 0777)", "chmod go-w"},
 		"the one above belongs to another user": {
-			func(t *testing.T, parent, _ string) { giveAway(t, parent) }, "/parent belongs to", "chown root",
+			func(t *testing.T, parent, _ string) { giveAway(t, parent) }, "/parent belongs to", "run as its owner",
 		},
 		"all may write the one above": {func(t *testing.T, parent, _ string) { chmod(t, parent, 0o777) }, "/parent can be written", "chmod go-w"},
 		"its group may write it": {func(t *testing.T, _, dir string) {
@@ -71,13 +71,13 @@ func TestFolderOfOthersIsRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			giveAway(t, dir)
-		}, "/dir belongs to", "chown root"},
+		}, "/dir belongs to", "run as its owner"},
 		"it is to be made in another's": {func(t *testing.T, parent, dir string) {
 			if err := os.Remove(dir); err != nil {
 				t.Fatal(err)
 			}
 			giveAway(t, parent)
-		}, "/parent belongs to", "chown root"},
+		}, "/parent belongs to", "run as its owner"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			parent := filepath.Join(t.TempDir(), "parent")
@@ -97,6 +97,21 @@ func TestFolderOfOthersIsRefused(t *testing.T) {
 				t.Errorf("it calls itself %s", got)
 			}
 		})
+	}
+}
+
+// A path that leads nowhere is one to be mended, and not a fault of leaderrun.
+func TestPathThatLeadsNowhere(t *testing.T) {
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	if err := errors.Join(os.WriteFile(path("file"), nil, fileMode), os.Symlink("loop", path("loop"))); err != nil {
+		t.Fatal(err)
+	}
+	for name, says := range map[string]string{"file/dir": "not a directory", "loop/dir": "too many levels", strings.Repeat("n", 300): "too long"} {
+		_, err := Open("file://" + path(name))
+		wantMisconfigured(t, err, says, "name another directory")
+		_, err = Open("file://" + path(name) + "?trust=shared")
+		wantMisconfigured(t, err, "cannot make the directory", "name one")
 	}
 }
 

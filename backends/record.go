@@ -111,14 +111,22 @@ const (
 	// since 1970 come there in 285,000 years, and Lua and JSON have no exact numbers beyond it.
 	MaxToken = 1<<53 - 1
 
+	// maxRecord is how many bytes of text a record may have. One that is as full as it gets, with names and keys that JSON
+	// writes as six bytes for each of theirs, has less.
+	maxRecord = 512 << 10
+
 	maxRecordTTL = 100 * 365 * 24 * int64(time.Hour/time.Millisecond)
 	maxAttempt   = 1<<31 - 1
 )
 
 // ParseRecord reads a record as Marshal writes it. A number that no grant, renewal or end has written is an error: from a
-// token that cannot be counted up the next one would be lower.
+// token that cannot be counted up the next one would be lower. So is a text that is longer than any that leaderrun writes: a run
+// keeps its record in memory.
 func ParseRecord(text []byte) (Record, error) {
 	var r Record
+	if len(text) > maxRecord {
+		return r, fmt.Errorf("it has %d bytes, and one that leaderrun writes less than %d", len(text), maxRecord)
+	}
 	if !bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) { // null would be an empty record
 		return r, errors.New("it is no JSON object")
 	}

@@ -3,6 +3,7 @@ package backends
 import (
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -41,6 +42,31 @@ func TestLargestRecord(t *testing.T) {
 	}
 }
 
+// Hazard: a run keeps whatever a store says is its record. What leaderrun itself writes is never refused for it, whatever the names.
+func TestLongRecord(t *testing.T) {
+	worst := func(n int) string { return strings.Repeat("<", n) } // six bytes each
+	by := Holder{ID: strings.Repeat("a", 32), Host: worst(64), PID: 1 << 30, User: worst(32)}
+	key := Occurrence{Tick: 1 << 40, Key: worst(255), State: Claimed, Claimant: by, Policy: Rerun, Attempt: 1 << 30, MaxAttempts: 1 << 30}
+	run := Run{Token: MaxToken, Holder: by, Tick: 1 << 40, Key: worst(255), Started: MaxToken, Ended: MaxToken, State: Stopped, Note: breakNote(by, worst(1000))}
+	plan := Schedule{Fingerprint: strings.Repeat("a", 64), Text: worst(1000), By: by, At: MaxToken}
+	full := Record{
+		Job: worst(255), Token: MaxToken, Holder: by, Tick: key, Once: slices.Repeat([]Occurrence{key}, KeptKeys), Schedule: plan,
+		Former: slices.Repeat([]Schedule{plan}, KeptSchedules), Runs: slices.Repeat([]Run{run}, KeptRuns),
+		Refused: slices.Repeat([]string{by.ID}, KeptAbandoned), Orders: slices.Repeat([]string{by.ID}, KeptOrders), Break: &BreakRequest{By: by, Reason: worst(1000)},
+	}
+	text := Marshal(full)
+	if _, err := ParseRecord(text); err != nil {
+		t.Errorf("the fullest that leaderrun writes: %v", err)
+	}
+	for _, longer := range []string{
+		string(text) + strings.Repeat(" ", maxRecord), `{"job":"a","schedule":{"text":"` + strings.Repeat("a", maxRecord) + `"}}`,
+	} {
+		if _, err := ParseRecord([]byte(longer)); err == nil || !strings.Contains(err.Error(), "524288") {
+			t.Errorf("one of %d bytes: %v", len(longer), err)
+		}
+	}
+}
+
 // No text panics, and what is read decides without an overflow, and can be written and read again.
 func FuzzParseRecord(f *testing.F) {
 	full := Record{
@@ -54,9 +80,13 @@ func FuzzParseRecord(f *testing.F) {
 	f.Add([]byte(`{"job":"a","ttl":9223372036854775807,"until":1}`))
 	f.Add([]byte(`{}`))
 	f.Add([]byte(`null`))
+	f.Add([]byte(`{"job":"` + strings.Repeat("a", maxRecord) + `"}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		r, err := ParseRecord(text)
 		if err != nil {
+			return
+		}
+		if len(Marshal(r)) > maxRecord { // with escapes that the text does without
 			return
 		}
 		again, err := ParseRecord(Marshal(r))

@@ -153,7 +153,10 @@ func (t trust) folder(dir string) error {
 	if remedy := ownership.Remedy(err); remedy != "" {
 		return misconfigured(err, remedy+"; or name another directory; or append ?"+trustShared+" to the URL if all who can write there may run, stop and skip these jobs")
 	}
-	return err
+	if err != nil {
+		return misconfigured(err, "name another directory, such as --backend file:///path/to/dir")
+	}
+	return nil
 }
 
 // open opens a file of a job, which is a regular one and not another's. It is not followed through a symbolic link, and

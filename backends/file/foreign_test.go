@@ -53,7 +53,7 @@ func TestFolderOfOthersIsRefused(t *testing.T) {
 		"it belongs to another user": {func(t *testing.T, _, dir string) { giveAway(t, dir) }, "/dir belongs to", "chown root"},
 		"all may write it":           {func(t *testing.T, _, dir string) { chmod(t, dir, 0o777) }, "/dir can be written by others (mode 0777)", "chmod go-w"},
 		"the one above belongs to another user": {
-			func(t *testing.T, parent, _ string) { giveAway(t, parent) }, "/parent belongs to", "chown root",
+			func(t *testing.T, parent, _ string) { giveAway(t, parent) }, "/parent belongs to", "run as its owner",
 		},
 		"all may write the one above": {func(t *testing.T, parent, _ string) { chmod(t, parent, 0o777) }, "/parent can be written", "chmod go-w"},
 		"its group may write it": {func(t *testing.T, _, dir string) {
@@ -71,13 +71,13 @@ func TestFolderOfOthersIsRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			giveAway(t, dir)
-		}, "/dir belongs to", "chown root"},
+		}, "/dir belongs to", "run as its owner"},
 		"it is to be made in another's": {func(t *testing.T, parent, dir string) {
 			if err := os.Remove(dir); err != nil {
 				t.Fatal(err)
 			}
 			giveAway(t, parent)
-		}, "/parent belongs to", "chown root"},
+		}, "/parent belongs to", "run as its owner"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			parent := filepath.Join(t.TempDir(), "parent")
@@ -97,6 +97,21 @@ func TestFolderOfOthersIsRefused(t *testing.T) {
 				t.Errorf("it calls itself %s", got)
 			}
 		})
+	}
+}
+
+// A path that leads nowhere is one to be mended, and not a fault of leaderrun.
+func TestPathThatLeadsNowhere(t *testing.T) {
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	if err := errors.Join(os.WriteFile(path("file"), nil, fileMode), os.Symlink("loop", path("loop"))); err != nil {
+		t.Fatal(err)
+	}
+	for name, says := range map[string]string{"file/dir": "not a directory", "loop/dir": "too many levels", strings.Repeat("n", 300): "too long"} {
+		_, err := Open("file://" + path(name))
+		wantMisconfigured(t, err, says, "name another directory")
+		_, err = Open("file://" + path(name) + "?trust=shared")
+		wantMisconfigured(t, err, "cannot make the directory", "name one")
 	}
 }
 
@@ -213,6 +228,33 @@ func TestTreeOutlivesTheLockFile(t *testing.T) {
 	}
 	steps.Finish(d, g) // its tree is dead
 	steps.Finish(other, steps.Acquire(other, claimFor("job")))
+}
+
+// Hazard: a tree's file that somebody removed, or put another in the place of, no longer keeps others out when the wrapper is gone.
+func TestRunEndsWithTheTreeFile(t *testing.T) {
+	for name, put := range map[string]func(path string) error{
+		"removed":  func(string) error { return nil },
+		"replaced": func(path string) error { return os.WriteFile(path, nil, fileMode) },
+	} {
+		for _, probe := range []bool{false, true} {
+			steps := backendtest.On(t)
+			dir := t.TempDir()
+			d, other := openDir(t, dir), openDir(t, dir)
+			g := steps.Acquire(d, claimFor("job"))
+			g.Private.(*lease).probe = probe
+			tree := pathsIn(dir, "job").tree
+			remove(t, tree)
+			if err := put(tree); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := d.Renew(t.Context(), g); !errors.Is(err, backends.ErrLost) {
+				t.Errorf("%s: Renew: %v, want ErrLost", name, err)
+			}
+			steps.Refused(other, claimFor("job"), backends.Held)
+			steps.Finish(d, g) // its tree is dead
+			steps.Finish(other, steps.Acquire(other, claimFor("job")))
+		}
+	}
 }
 
 // From a token that cannot be counted up the next one would be lower.

@@ -62,14 +62,14 @@ func (p paths) both(take func(path string, how, flags int) (*os.File, error)) (*
 	return &locks{lease, tree}, nil
 }
 
-// alive says whether the lock is still there and still the one that others ask for. The guardian unlocks the
-// shared description once it has killed the tree of a wrapper that was stopped; an operator may remove the
-// file. To ask for the lock on our own description would take it again, so nothing is asked. Call with mu held.
+// alive says whether the locks are still there and still those that others ask for. The guardian unlocks the
+// shared description once it has killed the tree of a wrapper that was stopped; an operator may remove
+// a file. To ask for the lock on our own description would take it again, so nothing is asked. Call with mu held.
 func (l *lease) alive() (bool, error) {
 	if l.over {
 		return false, nil
 	}
-	if there, err := isAt(l.locks.lease, l.lock); !there || err != nil {
+	if there, err := l.locks.areAt(l.paths); !there || err != nil {
 		return false, err
 	}
 	if l.probe {

@@ -52,7 +52,8 @@ func (s *step) obey(o backends.Order) error {
 	return s.save(s.record, answer.Record)
 }
 
-// Holders implements backends.LocalHolder, on Linux. It sees the processes of this user, or as root all.
+// Holders implements backends.LocalHolder, on Linux. It sees the processes of this user, or as root all. Root is let into another
+// user's directory by ?trust=shared only.
 func (d *Driver) Holders(job string) ([]int, error) {
 	const patience = 5 * time.Second // for those who look at the lock for a moment
 	p := d.paths(job)
@@ -75,7 +76,7 @@ func (d *Driver) Holders(job string) ([]int, error) {
 	case err != nil:
 		return nil, fmt.Errorf("who holds the lock %s: %w", s.lock, err)
 	case len(pids) == 0 && hidden:
-		return nil, misconfigured(fmt.Errorf("the lock %s is held by processes of another user", s.lock), "run as that user, or as root")
+		return nil, misconfigured(fmt.Errorf("the lock %s is held by processes of another user", s.lock), "run as that user, or as root with ?"+trustShared)
 	}
 	return pids, nil
 }

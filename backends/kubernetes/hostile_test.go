@@ -4,9 +4,12 @@ import (
 	"context"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,6 +17,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/backendtest"
+	"github.com/leaderrun/leaderrun/internal/httplimit"
 )
 
 // clusterOf returns the URL of a backend whose kubeconfig has one cluster and one user.
@@ -101,6 +105,51 @@ func TestEndlessList(t *testing.T) {
 	defer cancel()
 	if jobs, err := d.Jobs(ctx); err == nil || errors.Is(err, context.DeadlineExceeded) || len(jobs) > 1e5 {
 		t.Errorf("%d jobs, %v", len(jobs), err)
+	}
+}
+
+// TestListOfFullRecords: hazard: a hundred jobs whose records have all that one may have are more than one answer may have, and are
+// never listed.
+func TestListOfFullRecords(t *testing.T) {
+	t.Parallel()
+	const all = 150
+	for _, size := range []int{29_000, 300_000} {
+		var asked atomic.Int32
+		d := answers(t, func(w http.ResponseWriter, r *http.Request) {
+			asked.Add(1)
+			q := r.URL.Query()
+			from, _ := strconv.Atoi(q.Get("continue"))
+			limit, _ := strconv.Atoi(q.Get("limit"))
+			next := ""
+			if from+limit < all {
+				next = strconv.Itoa(from + limit)
+			}
+			fmt.Fprintf(w, `{"kind":"LeaseList","metadata":{"continue":%q},"items":[`, next)
+			for i := from; i < min(all, from+limit); i++ {
+				if i > from {
+					_, _ = io.WriteString(w, ",")
+				}
+				padding := ""
+				if i < 100 {
+					padding = strings.Repeat("n", size)
+				}
+				fmt.Fprintf(w, `{"metadata":{"name":"lease%d","annotations":{"other":%q,"leaderrun/prefix":"leaderrun","leaderrun/record":"{\"job\":\"job%03d\"}"}}}`,
+					i, padding, i)
+			}
+			_, _ = io.WriteString(w, "]}")
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), backendtest.Patience)
+		defer cancel()
+		jobs, err := d.Jobs(ctx)
+		if err != nil || len(jobs) != all || jobs[0] != "job000" || jobs[all-1] != "job149" || len(slices.Compact(jobs)) != all {
+			t.Errorf("%d bytes each: %d jobs, %v, after %d requests", size, len(jobs), err, asked.Load())
+		}
+	}
+	d := answers(t, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"kind":"LeaseList","items":[`+strings.Repeat(" ", 3<<20)+`]}`)
+	})
+	if _, err := d.Jobs(t.Context()); !errors.Is(err, httplimit.ErrTooLarge) {
+		t.Errorf("one that is too large by itself: %v", err)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	page     = 100     // Leases are listed with one request: a few hundred kB
+	page     = 100     // Leases are listed with one request: a few hundred kB; fewer where that is more than an answer may have
 	restarts = 3       // of a list that took so long that the server has forgotten where it was
 	mostList = 8 << 20 // bytes that all names of a list may need
 	perName  = 64      // of them, beside the name itself
@@ -50,9 +50,13 @@ func (d *Driver) Jobs(ctx context.Context) ([]string, error) {
 }
 
 func (d *Driver) jobs(ctx context.Context) (jobs []string, bad error) {
-	size := 0
+	size, most := 0, page
 	for from := ""; ; {
-		leases, next, err := d.client.List(ctx, d.cfg.selector(), page, from)
+		leases, next, err := d.client.List(ctx, d.cfg.selector(), most, from)
+		if errors.Is(err, httplimit.ErrTooLarge) && most > 1 {
+			most = max(1, most/4)
+			continue
+		}
 		if err != nil {
 			return jobs, err
 		}

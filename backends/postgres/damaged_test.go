@@ -84,6 +84,19 @@ func TestDamagedRow(t *testing.T) {
 	}
 }
 
+// TestUnreadOnAStandby: hazard: the server that recovers after a failover, where a table without a log cannot be read, is taken for a
+// damaged row, and who waits for the job gives up.
+func TestUnreadOnAStandby(t *testing.T) {
+	t.Parallel()
+	d := open(t, "postgres://u@h")
+	for code, damaged := range map[string]bool{"0A000": false, "22003": true, "22P02": true} {
+		err := d.unread("job", &wire.Error{Severity: "ERROR", Code: code, Message: "cannot access temporary or unlogged relations during recovery"})
+		if backends.IsPermanent(err) != damaged {
+			t.Errorf("%s: %v", code, err)
+		}
+	}
+}
+
 // TestDamagedTable: the same on a server, in whatever columns people make, and which steps meet it: none goes on for ever.
 func TestDamagedTable(t *testing.T) {
 	t.Parallel()
@@ -107,6 +120,13 @@ func TestDamagedTable(t *testing.T) {
 	if _, err := o.Acquire(within, newSteady("nobeat")); err != nil {
 		t.Errorf("a row that has everything that is needed: %v", err)
 	}
+	s.Do(t, `ALTER TABLE leaderrun RENAME TO beneath`)
+	s.Do(t, `CREATE VIEW leaderrun AS SELECT job, xmin, version / (job <> 'nobeat')::int AS version, record, holder, token, until, beat FROM beneath`)
+	if _, err := o.Inspect(within, "nobeat"); !backends.IsPermanent(err) || !strings.Contains(err.Error(), "division by zero") {
+		t.Errorf("a value that the server cannot make: %v", err)
+	}
+	s.Do(t, `DROP VIEW leaderrun`)
+	s.Do(t, `ALTER TABLE beneath RENAME TO leaderrun`)
 	s.Do(t, `UPDATE leaderrun SET version = NULL WHERE job = ''`)
 	_, err := o.Acquire(within, newSteady("job"))
 	if p := permanent(err); p.Kind != backends.Configuration || !strings.Contains(p.Hint, "DELETE") {

@@ -48,10 +48,10 @@ func (d *Driver) read(ctx context.Context, job string) (*state, error) {
 }
 
 // unread classifies why a row could not be read: one with a value that the server itself cannot turn into what it is asked
-// for, such as a time without an end, will not be readable the next time either.
+// for will not be readable the next time either.
 func (d *Driver) unread(job string, err error) error {
 	e, ok := errors.AsType[*wire.Error](err)
-	if ok && e.Refused() && (strings.HasPrefix(e.Code, wire.DataClass) || e.Code == wire.NotSupported) {
+	if ok && e.Refused() && strings.HasPrefix(e.Code, wire.DataClass) {
 		return d.damaged(job, err)
 	}
 	return d.classify(err)

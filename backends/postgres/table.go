@@ -47,6 +47,11 @@ const waits = `current_setting('synchronous_standby_names') <> ''`
 // millis is SQL for a time in milliseconds.
 func millis(of string) string { return "floor(extract(epoch FROM " + of + ") * 1000)::bigint::text" }
 
+// readable is millis of a column; of a time that has none it is the text, infinity, which state refuses as no number.
+func readable(column string) string {
+	return "CASE WHEN isfinite(" + column + ") THEN " + millis(column) + " ELSE " + column + "::text END"
+}
+
 func newStatements(table, user string) statements {
 	// A write of ours takes place if what it was decided on is still so. The row is compared by its version, and by its
 	// xmin, which every change of anybody makes another one. The mark is compared where a claim is granted.
@@ -63,7 +68,7 @@ func newStatements(table, user string) statements {
 		settings: `SELECT set_config('client_min_messages', 'warning', true), set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true),` +
 			` set_config('lock_timeout', $1::text, true)`,
 		read: `SELECT $1::text, pg_is_in_recovery(), CASE WHEN pg_is_in_recovery() THEN '' ELSE ` + identity + ` END, ` +
-			millis("clock_timestamp()") + `, ` + waits + `, j.version, j.xmin::text, j.record, j.holder, j.token, ` + millis("j.until") + `, j.beat,` +
+			millis("clock_timestamp()") + `, ` + waits + `, j.version, j.xmin::text, j.record, j.holder, j.token, ` + readable("j.until") + `, j.beat,` +
 			` m.version, m.xmin::text, m.record,` +
 			` CASE WHEN m.job IS NULL THEN EXISTS (SELECT FROM ` + table + ` WHERE job <> '')` +
 			` OR (SELECT relpersistence <> 'p' FROM pg_class WHERE oid = ` + literal(table) + `::regclass) END` +

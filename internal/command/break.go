@@ -41,6 +41,15 @@ growing whatever is forgotten.`,
 	}
 }
 
+// parseReason reads a reason. The record of the job keeps those of its last runs.
+func parseReason(text string) (string, error) {
+	const most = 1000
+	if len(text) > most {
+		return "", fmt.Errorf("it is longer than %d bytes", most)
+	}
+	return text, nil
+}
+
 // breakOptions are orders but for the first: what environment and files say is for many calls, and none of them may
 // kill a run that it was not meant for.
 func breakOptions() []option {
@@ -54,7 +63,7 @@ func breakOptions() []option {
 		{name: "forget-tick", bare: true, help: "forget the last tick: it was wrong, or is to run again"},
 		{name: "forget-once", value: "KEY", bare: true, check: by(parseOnce), example: "v42", help: "forget this --once key: it is to run again"},
 		{name: "forget-schedule", bare: true, help: "accept the schedule of whichever host comes next"},
-		{name: "reason", value: "TEXT", bare: true, example: `"wrong input"`, help: "why, for the history and for whoever runs the job"},
+		{name: "reason", value: "TEXT", bare: true, check: by(parseReason), example: `"wrong input"`, help: "why, for the history and for whoever runs the job"},
 	}
 }
 
@@ -105,7 +114,7 @@ func (c *call) planBreak() (*breaking, error) {
 		return nil, err
 	}
 	s := c.settings
-	b := &breaking{call: c, job: job, reason: read(s, "reason", parseText, "")}
+	b := &breaking{call: c, job: job, reason: read(s, "reason", parseReason, "")}
 	b.wait = read(s, "wait", parseWait, runner.Forever)
 	force, dead := s.on("force"), s.on("holder-is-dead")
 	forget := func(kind backends.OrderKind, key string) {

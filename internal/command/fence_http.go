@@ -221,12 +221,14 @@ func (c *call) fenceProxy(name string, keep httpfence.Keeper, upstream *url.URL,
 	})}
 }
 
-var errClimbs = errors.New(`a path with ".." in it is not passed on`)
+var errClimbs = errors.New(`a path with ".." in it, or encoded many times over, is not passed on`)
 
 // climbs says whether some service would take a path for one above it, and so for what is not below the path of UPSTREAM: one with a
-// segment "..", also where it is encoded once more, ends with a backslash, or has parameters.
+// segment "..", also where it is encoded once more, ends with a backslash, or has parameters. What is encoded so often that nobody
+// means it counts as one: to decode it to its end takes a time that grows with the square of its length.
 func climbs(path string) bool {
-	for {
+	const passes = 4
+	for range passes {
 		for segment := range strings.FieldsFuncSeq(path, func(c rune) bool { return c == '/' || c == '\\' }) {
 			if name, _, _ := strings.Cut(segment, ";"); strings.TrimSpace(name) == ".." {
 				return true
@@ -238,6 +240,7 @@ func climbs(path string) bool {
 		}
 		path = decoded
 	}
+	return true
 }
 
 // server serves the proxy.

@@ -238,6 +238,7 @@ func TestFenceHTTPKeepsPathsBelow(t *testing.T) {
 		"/": false, "/a/b": false, "/a..b/..c/d..": false, "/...": false, "/a/./b": false, "/%2e/a": false, "/a;b=../c": false, "/a%zz": false, "*": false,
 		"/..": true, "/../a": true, "/a/../b": true, "/a/..": true, "/%2e%2e/a": true, "/.%2E/a": true, "/a%2f..%2fb": true,
 		`/..\a`: true, "/a%5c..%5cb": true, "/..;/a": true, "/..;x=1/a": true, "/%252e%252e/a": true, "/..%20/a": true,
+		"/100%25": false, "/100%2525": false, "/%25252525a": false, "/%2525252525a": true,
 	} {
 		var came bool
 		p := newProxied(t, time.Minute, func(http.ResponseWriter, *http.Request) { came = true })
@@ -251,6 +252,19 @@ func TestFenceHTTPKeepsPathsBelow(t *testing.T) {
 		if got := response.StatusCode; !invalid && (came == bad || bad != (got == 400) || bad != (response.Header.Get(httpfence.Header) == "")) {
 			t.Errorf("%s: %s, and the service was asked: %v", path, response.Status, came)
 		}
+	}
+}
+
+// Hazard: a request of some 100 kB, which anybody may send, takes minutes of a core.
+func TestManyEncodingsAreRefused(t *testing.T) { // not parallel: it counts allocations
+	path := "/%" + strings.Repeat("25", 10_000) + "41"
+	passes := testing.AllocsPerRun(1, func() {
+		if !climbs(path) {
+			t.Error("it is passed on")
+		}
+	})
+	if passes > 20 {
+		t.Errorf("it is decoded %v times", passes)
 	}
 }
 

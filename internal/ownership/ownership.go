@@ -1,6 +1,7 @@
 // Package ownership says whether somebody else than root and this user has a file or folder in hand. What is read from such
 // a one may be another's word, and what is locked there may be taken away. The rule is that of sshd's StrictModes and of
-// sudo: the owner is root or this user, and neither the group nor others may write; a group of root may, as for sudo.
+// sudo: the owner is root or this user, and neither the group nor others may write; a group of root may, as for sudo, and one
+// that is the owner's alone.
 package ownership
 
 import (
@@ -22,6 +23,8 @@ type Error struct {
 	Path   string
 	Why    string // one line, to follow the path
 	Remedy string // one line
+
+	foreign bool // it is about the owner
 }
 
 func (e *Error) Error() string { return e.Path + " " + e.Why }
@@ -52,7 +55,7 @@ func Check(path string, info fs.FileInfo) error {
 	if !OthersWrite(info) {
 		return nil
 	}
-	return &Error{path, fmt.Sprintf("can be written by others (mode %04o)", info.Mode().Perm()), "chmod go-w " + path}
+	return &Error{Path: path, Why: fmt.Sprintf("can be written by others (mode %04o)", info.Mode().Perm()), Remedy: "chmod go-w " + path}
 }
 
 // owned is the part of Check about the owner.
@@ -62,15 +65,24 @@ func owned(path string, info fs.FileInfo) error {
 		return nil
 	}
 	if os.Geteuid() == rootHimself {
-		return &Error{path, "belongs to " + UserName(st.Uid) + " and not to root", "chown root " + path}
+		return &Error{path, "belongs to " + UserName(st.Uid) + " and not to root", "chown root " + path, true}
 	}
-	return &Error{path, "belongs to " + UserName(st.Uid) + ", and neither to root nor to this user", "use one of your own"}
+	return &Error{path, "belongs to " + UserName(st.Uid) + ", and neither to root nor to this user", "use one of your own", true}
 }
 
-// OthersWrite says whether the group, if it is not root's, or all may write a file.
+// onTheWay is an error about what leads to a path. To make that somebody else's would take a home away from its owner, and
+// chown follows a link.
+func onTheWay(err error) error {
+	if e, ok := errors.AsType[*Error](err); ok && e.foreign {
+		e.Remedy = "run as its owner"
+	}
+	return err
+}
+
+// OthersWrite says whether the group, if it is neither root's nor the owner's own, or all may write a file.
 func OthersWrite(info fs.FileInfo) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)
-	byGroup := info.Mode().Perm()&groupWrites != 0 && (!ok || st.Gid != rootsGroup)
+	byGroup := info.Mode().Perm()&groupWrites != 0 && (!ok || st.Gid != rootsGroup && !ownGroup(st.Uid, st.Gid))
 	return byGroup || info.Mode().Perm()&othersWrite != 0
 }
 
@@ -94,14 +106,14 @@ func CheckFolder(path string) error {
 		if sticky := info.IsDir() && info.Mode()&fs.ModeSticky != 0; sticky {
 			err = owned(at, info)
 		}
-		if err != nil {
-			return err
-		}
 		for len(rest) > 0 && (rest[0] == "" || rest[0] == ".") {
 			rest = rest[1:]
 		}
 		if len(rest) == 0 {
-			return nil
+			return err
+		}
+		if err != nil {
+			return onTheWay(err)
 		}
 		next := filepath.Join(at, rest[0])
 		rest = rest[1:]
@@ -130,7 +142,7 @@ func linkAt(path string) (string, error) {
 		return "", err
 	}
 	if err := owned(path, info); err != nil {
-		return "", err
+		return "", onTheWay(err)
 	}
 	return os.Readlink(path)
 }

@@ -3,7 +3,9 @@ package ownership
 import (
 	"errors"
 	"os"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -64,6 +66,55 @@ func TestGroups(t *testing.T) {
 		}
 		_, _, err := Read(path, 4)
 		want(t, err, why)
+	}
+}
+
+// Where each user has a group of their own, umask 002 is usual.
+func TestOwnGroup(t *testing.T) {
+	const users = "root:x:0:0::/:/bin/sh\nada:x:1000:1001:Ada,,,:/home/ada:/bin/sh\nbob:x:1001:1002::/home/bob:/bin/sh\neve:x:1002:1002::/:/bin/sh\n" +
+		"kim:x:1003:1003::/:/bin/sh\nlee:x:1004:1004::/:/bin/sh\nmax:x:1005:1005::/:/bin/sh\ntwo:x:1006:1006::/:/bin/sh\n+\n"
+	const groups = "root:x:0:\nada:x:1001:ada\nbob:x:1002:\nkim:x:1003:kim,www-data\nstaff:x:1004:\ntwo:x:1006:\nsame:x:1006:\nmore:x:1007:\n+\n"
+	for _, c := range []struct {
+		uid, gid uint32
+		want     bool
+		why      string
+	}{
+		{1000, 1001, true, "it is called as its only user"},
+		{1000, 1007, false, "it is nobody's first one"},
+		{1001, 1001, false, "it is another user's"},
+		{1001, 1002, false, "another user has it as the first one"},
+		{1003, 1003, false, "it has another member"},
+		{1004, 1004, false, "it is called otherwise"},
+		{1005, 1005, false, "it is not known"},
+		{1006, 1006, false, "it has two names"},
+		{1100, 1001, false, "the owner is not known"},
+	} {
+		if got := isOwnGroup(users, groups, c.uid, c.gid); got != c.want {
+			t.Errorf("group %d of user %d: %v: %s", c.gid, c.uid, got, c.why)
+		}
+	}
+}
+
+// The same with a file.
+func TestFileOfOwnGroup(t *testing.T) {
+	path := make0(t, 0o664)
+	u, err := user.Lookup("daemon")
+	if err != nil {
+		t.Skip(err)
+	}
+	uid, _ := strconv.Atoi(u.Uid)
+	gid, _ := strconv.Atoi(u.Gid)
+	if g, err := user.LookupGroupId(u.Gid); err != nil || g.Name != "daemon" {
+		t.Skip("the user daemon has no group of its own here")
+	}
+	for owner, others := range map[int]bool{uid: false, nobody: true} {
+		if err := os.Chown(path, owner, gid); err != nil {
+			t.Skip("only root gives files away")
+		}
+		info, err := os.Stat(path)
+		if err != nil || OthersWrite(info) != others {
+			t.Errorf("%d:%d: %v, %v", owner, gid, OthersWrite(info), err)
+		}
 	}
 }
 

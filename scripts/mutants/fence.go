@@ -254,6 +254,7 @@ var httpFenceMutants = []mutant{
 	{"fence http: a slow client is listened to again", "internal/command/fence_http_passage.go", "if !p.hurried {\n\t\t_ = p.answer.SetReadDeadline", "if true {\n\t\t_ = p.answer.SetReadDeadline", fenceProxyTests},
 	{"fence http: a slow client is told more again", "internal/command/fence_http_passage.go", "if p.stage != over && !p.hurried {", "if p.stage != over {", fenceProxyTests},
 	{"fence http: a path leads above UPSTREAM", "internal/command/fence_http.go", "if climbs(r.URL.Path) {", "if false {", fenceProxyTests},
+	{"fence http: a path is decoded to its end", "internal/command/fence_http.go", "const passes = 4", "const passes = 1 << 20", []string{"./internal/command", "-run", "TestManyEncodings"}},
 	{"fence http: the headers of an answer have no end", "internal/command/fence_http_forward.go", "\t\tMaxResponseHeaderBytes: headersLimit,\n", "", fenceProxyTests},
 	{"0.0.0.0 is IPv6, too", "internal/command/cron_http.go", "network = \"tcp4\"", "network = \"tcp\"", []string{"./internal/command", "-run", "TestListenTCP"}},
 	{"/readyz tells where the backend is", "internal/command/cron_http.go", "return errors.New(\"the backend does not answer: the log of the daemon says why\")", "return err", []string{"./internal/command", "-run", "TestReadyz"}},

@@ -18,7 +18,6 @@ const (
 	Deadlock             = "40P01"
 	WrongObjectType      = "42809"
 	NoConflictTarget     = "42P10" // ON CONFLICT of a table without that key
-	NotSupported         = "0A000"
 	AuthenticationClass  = "28"
 	DataClass            = "22"
 )

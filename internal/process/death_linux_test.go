@@ -418,10 +418,10 @@ func TestASweepThatFindsAZombieProvesNothing(t *testing.T) {
 		p, ok := tree.Stat(cmd.Process.Pid)
 		return ok && p.Zombie()
 	})
-	if left, _ := g.sweep(); left != 1 {
+	if left, _ := g.sweep(nil); left != 1 {
 		t.Errorf("%d processes were found, want 1", left)
 	}
-	if left, _ := g.sweep(); left != 0 {
+	if left, _ := g.sweep(nil); left != 0 {
 		t.Errorf("%d processes were found after the last one was reaped", left)
 	}
 }

@@ -161,6 +161,7 @@ var mutants = slices.Concat(hostMutants, fenceMutants, answerMutants, kubernetes
 	{"a panic of a goroutine of a run is lost", "runner/runner.go", "case a.panics <- panics.Of(p):", "case make(chan *panics.Panic) <- panics.Of(p):", []string{"./runner", "-run", "Panic"}},
 	{"a panic ends the program as Go does", "internal/panics/panics.go", "if end == nil {", "if end != nil {", panicTests},
 	{"daemon: one job's panic ends the others", "internal/daemon/run.go", "if p := recover(); p != nil {", "if p := any(nil); p != nil {", panicTests},
+	{"daemon: a panic before the claim is a lost run", "internal/daemon/run.go", "if acquired.Load() {", "if true {", []string{"./internal/daemon", "-run", "Fault"}},
 	{"run: the way out of a panic goes through what is broken", "internal/command/run.go", "defer panics.Catch()\n", "\n", panicTests},
 	{"wrapper: a start that hangs holds up the sweep of another run", "internal/process/fork.go", "pid, err = start()\n\t\tr.mu.Lock()", "r.mu.Lock()\n\t\tpid, err = start()", startTests},
 	{"wrapper: a guardian that is being forked is taken for an orphan", "internal/process/sweep.go", " || guards.forked(p.PID) ||", " ||", startTests},

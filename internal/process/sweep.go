@@ -122,7 +122,8 @@ func (g *Guard) sweep(cgroup *tree.Cgroup) (left int, calm bool) {
 	guards.sweeper.Release()
 	defer guards.sweeper.Reserve()
 	cgroup.Kill()
-	work := tree.Work{Roots: []int{syscall.Getpid()}, Skip: g.foreign(), AtOnce: g.leaving.Load()}
+	unsure := false
+	work := tree.Work{Roots: []int{syscall.Getpid()}, Skip: g.foreign(&unsure), AtOnce: g.leaving.Load()}
 	if guards.pids[g.pid] == g {
 		work.Roots = append(work.Roots, g.pid)
 	}
@@ -139,6 +140,9 @@ func (g *Guard) sweep(cgroup *tree.Cgroup) (left int, calm bool) {
 			}
 		}
 	}
+	if unsure {
+		left, calm = left+1, false
+	}
 	if cgroup.Populated() {
 		left = max(left, len(cgroup.Processes()), 1)
 	}
@@ -146,17 +150,22 @@ func (g *Guard) sweep(cgroup *tree.Cgroup) (left int, calm bool) {
 }
 
 // foreign tells of the processes below us those that are not the run's: what is a guardian's or was ours before, or is in our
-// session where the guardian had left it. What is below the guardian is the run's while that is not reaped.
-func (g *Guard) foreign() func(tree.Process) bool {
+// session where the guardian had left it. What is below the guardian is the run's while that is not reaped. unsure is set where that
+// is not known of one: it is left alone, and proves that nothing is known to be dead.
+func (g *Guard) foreign(unsure *bool) func(tree.Process) bool {
 	self := syscall.Getpid()
 	session, _ := unix.Getsid(0) // of this process: that cannot fail
 	return func(p tree.Process) bool {
 		if p.Parent != self {
 			return false
 		}
-		started, known := g.strays[p.PID]
-		return guards.pids[p.PID] != nil || guards.forked(p.PID) || known && started == p.Started ||
-			g.terminalless && p.Session == session
+		started, stray := g.strays[p.PID]
+		if guards.pids[p.PID] != nil || stray && started == p.Started || g.terminalless && p.Session == session {
+			return true
+		}
+		forked, known := guards.forked(p.PID)
+		*unsure = *unsure || !known
+		return forked
 	}
 }
 

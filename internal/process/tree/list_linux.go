@@ -80,20 +80,15 @@ func (r *reader) childrenOf(pid int) []int {
 }
 
 // ForkedBy lists the children that a thread of this process has forked and nobody has waited for. Orphans that come to this
-// process are the main thread's. Nothing is listed by a kernel without CONFIG_PROC_CHILDREN.
-func ForkedBy(thread int) []int {
-	return numbers(string(append(appendNumber([]byte("/proc/self/task/"), thread), "/children"...)))
-}
-
-// numbers reads a file of numbers.
-func numbers(path string) []int {
-	var all []int
-	for rest := ReadFile(path); ; {
+// process are the main thread's. False: it is not known, by a kernel without CONFIG_PROC_CHILDREN or for want of a descriptor.
+func ForkedBy(thread int) (pids []int, known bool) {
+	rest, err := readFile(string(append(appendNumber([]byte("/proc/self/task/"), thread), "/children"...)))
+	for {
 		n, after, ok := number(rest)
 		if !ok {
-			return all
+			return pids, err == nil
 		}
-		all, rest = append(all, n), after
+		pids, rest = append(pids, n), after
 	}
 }
 

@@ -16,8 +16,8 @@ func List(int, func(Process) bool) []Process { return nil }
 // Scan returns nothing here.
 func Scan(int, func(Process) bool) (found []Process, all bool) { return nil, true }
 
-// ForkedBy lists nothing here.
-func ForkedBy(int) []int { return nil }
+// ForkedBy knows nothing here.
+func ForkedBy(int) (pids []int, known bool) { return nil, false }
 
 // Childless is not known here.
 func Childless() bool { return false }

@@ -111,6 +111,28 @@ func TestAGuardianThatComesTooLateIsKilled(t *testing.T) {
 	}
 }
 
+// The same where it is forked only after that: it could not be killed then.
+func TestAGuardianForkedAfterItWasGivenUpIsKilled(t *testing.T) {
+	forked, release := hang(t)
+	begin, wait, begun := beginGuardian, make(chan struct{}), make(chan struct{})
+	beginGuardian = func(path string, inherited []int, standard [3]uintptr, detached bool) (guardian.Begun, error) {
+		close(begun)
+		<-wait
+		return begin(path, inherited, standard, detached)
+	}
+	done := make(chan struct{})
+	pending := Begin(Options{Detached: true, Forked: func() { close(done) }})
+	<-begun
+	if _, err := pending.By(boottime.Now()); !errors.Is(err, ErrTooLate) {
+		t.Error(err)
+	}
+	close(wait)
+	young := <-forked
+	eventually(t, "what was forked is killed", func() bool { return !running(young) })
+	release()
+	<-done
+}
+
 // The same where the kernel itself lets exec(2) hang: on a file that somebody else has a lease of (fcntl(2), F_SETLEASE).
 func TestAnExecThatHangsIsKilled(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a collection waits for what is in vfork(2)

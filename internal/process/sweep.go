@@ -179,8 +179,8 @@ func (g *Guard) killAll() {
 	g.mu.Lock()
 	lost := g.loss != nil
 	g.mu.Unlock()
-	if !lost {
-		return // its guardian lives, and stays until nothing is left
+	if !lost || g.leaving.Load() {
+		return // its guardian lives, and stays until nothing is left; or it was waited for before
 	}
 	select {
 	case <-g.killed:

@@ -169,6 +169,7 @@ var mutants = slices.Concat(hostMutants, fenceMutants, answerMutants, kubernetes
 	{"wrapper: a child of which nothing is known is taken for dead", "internal/process/sweep.go", "if unsure {", "if unsure && left < 0 {", startTests},
 	{"wrapper: a guardian that comes too late is not killed", "internal/process/fork.go", "_ = syscall.Kill(pid, syscall.SIGKILL) // our child", "_ = syscall.Kill(pid, 0) // our child", startTests},
 	{"wrapper: what had been forked before is killed with a guardian that is too late", "internal/process/fork.go", "r.pids[pid] == nil && !slices.Contains(f.before, pid)", "r.pids[pid] == nil", startTests},
+	{"wrapper: a guardian that is forked after it was given up is not killed", "internal/process/pending.go", "case <-again.C: // it may have been about to be forked\n\t\t\t\tguards.giveUp(p.guard)", "case <-again.C:", startTests},
 	{"wrapper: a guardian is forked for a start that was given up", "internal/process/fork.go", "if g.givenUp {", "if false {", startTests},
 	{"wrapper: a guardian that was given up comes back", "internal/process/pending.go", "if p.late.Load() {", "if false {", startTests},
 	{"wrapper: a guardian is forked where orphans come to", "internal/process/fork.go", "if threadID() != os.Getpid() {", "if threadID() != 0 || os.Getpid() == 0 {", startTests},

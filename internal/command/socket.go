@@ -28,6 +28,7 @@ const (
 	maxQuestion     = 8 << 10       // bytes of a request
 	patienceToRead  = time.Second   // with a slow asker
 	patienceToWrite = time.Second
+	patienceToMake  = time.Second // at least, with a file system
 )
 
 // longestSocketPath is what the kernel takes as the name of a socket.
@@ -43,12 +44,16 @@ type socket struct {
 	slots   chan struct{}     // one for each asker who is being served
 	warn    func(text, hint string)
 
-	mu       sync.Mutex
+	mu    sync.Mutex
+	grant backends.Grant // of the run that is asked about
+
+	silent bool // the file system did not answer: the run goes on without the socket. env's own
+
+	making   sync.Mutex // held while a file system is asked, which may not answer: nobody waits for it without a limit
 	tried    bool
 	listener net.Listener // nil: there is none
 	limit    time.Duration
 	dir      string
-	grant    backends.Grant // of the run that is asked about
 }
 
 // checkAnswer is what a check says. The names are a contract.
@@ -69,8 +74,8 @@ func newSocket(warn func(text, hint string)) *socket {
 
 // ahead makes the socket for a standby, which has the time now, and not when the job is free.
 func (s *socket) ahead(ttl time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.making.Lock()
+	defer s.making.Unlock()
 	if !s.tried && s.listener == nil {
 		_ = s.listen(answerLimit(ttl)) // it is tried again when the command starts
 	}
@@ -82,18 +87,59 @@ func (s *socket) env(variables func(backends.Grant) []string) func(backends.Gran
 	return func(g backends.Grant) []string {
 		vars := variables(g)
 		s.mu.Lock()
-		defer s.mu.Unlock()
 		s.grant = g
-		if !s.tried {
-			s.tried = true
-			if err := s.listenOnce(answerLimit(g.TTL)); err != nil {
-				s.warn("the command cannot ask whether its run still leads: "+reason(err), "it needs a directory to write to: XDG_RUNTIME_DIR, TMPDIR or /tmp")
-			}
+		s.mu.Unlock()
+		if s.silent {
+			return vars
 		}
-		if s.listener != nil {
-			vars = append(vars, socketVariable+"="+s.listener.Addr().String())
+		limit := answerLimit(g.TTL)
+		address, err := within(max(limit, patienceToMake), func() (string, error) { return s.address(limit) })
+		s.silent = err == errSilent
+		if err != nil {
+			s.warn("the command cannot ask whether its run still leads: "+reason(err), "it needs a directory to write to: XDG_RUNTIME_DIR, TMPDIR or /tmp")
+		}
+		if address != "" {
+			vars = append(vars, socketVariable+"="+address)
 		}
 		return vars
+	}
+}
+
+// address makes the socket, if that was not tried, and returns its name; "": there is none.
+func (s *socket) address(limit time.Duration) (string, error) {
+	s.making.Lock()
+	defer s.making.Unlock()
+	var err error
+	if !s.tried {
+		s.tried = true
+		err = s.listenOnce(limit)
+	}
+	if s.listener == nil {
+		return "", err
+	}
+	return s.listener.Addr().String(), err
+}
+
+var errSilent = errors.New("the file system does not answer")
+
+// within calls f beside, and returns errSilent if that takes longer than the limit.
+func within(limit time.Duration, f func() (string, error)) (string, error) {
+	type result struct {
+		text string
+		err  error
+	}
+	done := make(chan result, 1)
+	panics.Go(func() {
+		text, err := f()
+		done <- result{text, err}
+	})
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case r := <-done:
+		return r.text, r.err
+	case <-timer.C:
+		return "", errSilent
 	}
 }
 
@@ -101,7 +147,7 @@ func (s *socket) env(variables func(backends.Grant) []string) func(backends.Gran
 func answerLimit(ttl time.Duration) time.Duration { return ttl / 6 }
 
 // listenOnce makes the socket, unless that was done ahead. One whose name says another time than the lease that was
-// granted, or that somebody has removed meanwhile, is made anew. It needs s.mu.
+// granted, or that somebody has removed meanwhile, is made anew. It needs s.making.
 func (s *socket) listenOnce(limit time.Duration) error {
 	if s.listener != nil {
 		_, err := os.Lstat(s.listener.Addr().String())
@@ -115,7 +161,7 @@ func (s *socket) listenOnce(limit time.Duration) error {
 	return s.listen(limit)
 }
 
-// listen makes the socket in a directory that is only for this user. It needs s.mu.
+// listen makes the socket in a directory that is only for this user. It needs s.making.
 func (s *socket) listen(limit time.Duration) error {
 	s.limit = limit
 	name := socketPrefix + limit.Round(time.Millisecond).String()
@@ -191,7 +237,7 @@ func removeSockets(dir string) {
 // socketHome is the directory of the sockets of many runs: to make one is more work than to make a socket. It is made
 // when the first run needs it, and again when somebody has removed it: what is old in /tmp does not last.
 type socketHome struct {
-	mu     sync.Mutex
+	mu     sync.Mutex // held while a file system is asked: nobody waits for it without a limit
 	dir    string
 	number int
 }
@@ -224,27 +270,34 @@ func isPrivate(dir string) bool {
 	return ok && int(st.Uid) == os.Geteuid()
 }
 
-// remove removes the directory, when no run is left.
+// remove removes the directory, when no run is left. It waits only so long for the file system.
 func (h *socketHome) remove() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.dir != "" && isPrivate(h.dir) {
-		_ = os.RemoveAll(h.dir)
-	}
+	_, _ = within(patienceToMake, func() (string, error) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.dir == "" || !isPrivate(h.dir) {
+			return "", nil
+		}
+		return "", os.RemoveAll(h.dir)
+	})
 }
 
-// close removes the socket. What is still being asked is answered: the run is over.
+// close removes the socket. What is still being asked is answered: the run is over. A file system that does not answer holds it
+// up for a second; what comes of it later is removed then.
 func (s *socket) close() {
 	close(s.over)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.tried = true
-	if err := s.remove(); err != nil {
+	_, err := within(patienceToMake, func() (string, error) {
+		s.making.Lock()
+		defer s.making.Unlock()
+		s.tried = true
+		return "", s.remove()
+	})
+	if err != nil {
 		s.warn("the socket of the run is left over: "+reason(err), "")
 	}
 }
 
-// remove removes the socket, if there is one. It needs s.mu.
+// remove removes the socket, if there is one. It needs s.making.
 func (s *socket) remove() error {
 	if s.listener == nil {
 		return nil

@@ -404,3 +404,46 @@ func TestSocketsThatNobodyHoldsAreRemoved(t *testing.T) {
 	}
 	s.close()
 }
+
+// A file system that does not answer holds up neither the command nor the end of its run: here it is another run of the same
+// daemon that waits for it.
+func TestADirectoryThatHangsHoldsUpNoRun(t *testing.T) {
+	home := &socketHome{}
+	home.mu.Lock()
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		warnings := 0
+		s := newSocket(func(string, string) { warnings++ })
+		s.home = home
+		env := s.env(func(backends.Grant) []string { return nil })
+		for range 2 {
+			if vars := env(grantOf(time.Second)); len(vars) != 0 {
+				t.Errorf("variables: %q", vars)
+			}
+		}
+		if warnings != 1 {
+			t.Errorf("%d warnings of a command without a socket", warnings)
+		}
+		s.close()
+		home.remove()
+		s = newSocket(func(string, string) {})
+		s.home = home
+		ahead := make(chan struct{})
+		go func() {
+			defer close(ahead)
+			s.ahead(time.Second)
+		}()
+		for s.making.TryLock() { // until that hangs
+			s.making.Unlock()
+		}
+		s.close()
+		home.mu.Unlock()
+		<-ahead
+	}()
+	select {
+	case <-over:
+	case <-time.After(patienceOfTests):
+		t.Fatal("the run hangs with its directory")
+	}
+}

@@ -60,6 +60,10 @@ func (s *story) tell(r runner.Result, end End) {
 	if s.occasion.Once != "" {
 		e.Fields = append(e.Fields, slog.String("once", s.occasion.Once))
 	}
+	p, faulty := errors.AsType[*panics.Panic](r.Err)
+	if faulty {
+		defer s.voice.stack(p)
+	}
 	switch r.Ending {
 	case runner.Refused, runner.WaitOver:
 		s.refused(&e, r, time.Now())
@@ -94,9 +98,7 @@ func (s *story) tell(r runner.Result, end End) {
 		e.Name, e.Text = runner.EventUndead, fmt.Sprintf("the run is given up: %v", r.Err)
 		e.Hint = "look for them on this host: another run may start beside them"
 	default:
-		if p, ok := errors.AsType[*panics.Panic](r.Err); ok {
-			defer s.voice.stack(p)
-		} else if s.loud {
+		if s.loud && !faulty {
 			return
 		}
 		e.Name, e.Text = "error", "the run was stopped"

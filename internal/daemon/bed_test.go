@@ -66,6 +66,7 @@ type host struct {
 	skew   atomic.Int64 // its clock is ahead by that, ns
 	lacks  atomic.Bool  // the command is missing
 	idle   atomic.Bool  // it cannot start commands
+	faults atomic.Int64 // so many times it panics before it claims
 	deaf   atomic.Bool  // the store's answers to claims do not arrive, and what is taken back arrives late
 	asked  atomic.Int64 // requests to the store
 	stop   context.CancelFunc
@@ -314,6 +315,10 @@ type fakeLaunch struct {
 var errMissing = errors.New("not found in PATH")
 
 func (l *fakeLaunch) Look() error {
+	if left := l.host.faults.Load(); left > 0 {
+		l.host.faults.Store(left - 1)
+		panic("a fault of the test")
+	}
 	if l.host.lacks.Load() {
 		return errMissing
 	}

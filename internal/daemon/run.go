@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
@@ -12,11 +13,16 @@ import (
 )
 
 // run makes one attempt to run one tick. A panic is a fault of this job's: the others go on, and the guardian ends the command,
-// if there is one, by the deadline of its lease.
+// if there is one, by the deadline of its lease. One that came before there was a lease ends the attempt: no run is lost, and it would
+// come again at once.
 func (d *Daemon) run(a *attempt, tick time.Time, launch Launch) (result runner.Result) {
+	var acquired atomic.Bool
 	defer func() {
 		if p := recover(); p != nil {
-			result = runner.Result{Ending: runner.TreeLost, Err: fmt.Errorf("a fault of leaderrun itself: %w", panics.Of(p))}
+			result = runner.Result{Ending: runner.StartFailed, Err: fmt.Errorf("a fault of leaderrun itself: %w", panics.Of(p))}
+			if acquired.Load() {
+				result.Ending = runner.TreeLost
+			}
 		}
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -36,6 +42,9 @@ func (d *Daemon) run(a *attempt, tick time.Time, launch Launch) (result runner.R
 	}
 	r := *d.runner
 	r.Observe = func(e runner.Event) {
+		if e.Name == runner.EventAcquired {
+			acquired.Store(true)
+		}
 		d.follow(a, e)
 		switch e.Name {
 		case runner.EventStarted, runner.EventStandby, runner.EventSilent: // it limits bursts, not waiting

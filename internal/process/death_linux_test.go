@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/leaderrun/leaderrun/internal/boottime"
@@ -418,12 +419,27 @@ func TestASweepThatFindsAZombieProvesNothing(t *testing.T) {
 		p, ok := tree.Stat(cmd.Process.Pid)
 		return ok && p.Zombie()
 	})
-	if left, _ := g.sweep(); left != 1 {
+	if left, _ := g.sweep(nil); left != 1 {
 		t.Errorf("%d processes were found, want 1", left)
 	}
-	if left, _ := g.sweep(); left != 0 {
+	if left, _ := g.sweep(nil); left != 0 {
 		t.Errorf("%d processes were found after the last one was reaped", left)
 	}
+}
+
+// Who waited once for a storm to end does not wait for it again.
+func TestAStormIsWaitedForOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGuard(Options{})
+		g.loss = ErrGuardian
+		began := time.Now()
+		for range 3 {
+			g.killAll()
+		}
+		if waited := time.Since(began); waited != longestStorm {
+			t.Errorf("waited %v, want %v", waited, longestStorm)
+		}
+	})
 }
 
 // A guardian that dies before there is anything to guard costs nothing but another guardian.

@@ -79,8 +79,8 @@ func TestTheSweepOfALostGuardianLeavesWhoeverHasItsNumberAlone(t *testing.T) {
 	r.pid("daemon")
 	r.pid("command")
 	lost := &Guard{pid: r.Guard.pid, terminalless: true, strays: firstChildren()}
-	lost.sweep() // what other tests have left to be reaped
-	if left, _ := lost.sweep(); left != 0 {
+	lost.sweep(nil) // what other tests have left to be reaped
+	if left, _ := lost.sweep(nil); left != 0 {
 		t.Errorf("%d processes of another run were taken for those of the lost one", left)
 	}
 	if !guards.reap(lost) {

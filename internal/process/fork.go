@@ -16,6 +16,7 @@ import (
 type fork struct {
 	thread int
 	before []int // what that thread had forked earlier
+	known  bool  // before is
 }
 
 // register notes a guardian that is there.
@@ -52,18 +53,26 @@ func (r *registry) beginFork(g *Guard) error {
 	}
 	r.reserve()
 	thread := threadID()
-	r.forks[g] = &fork{thread: thread, before: tree.ForkedBy(thread)}
+	before, known := forkedBy(thread)
+	r.forks[g] = &fork{thread: thread, before: before, known: known}
 	return nil
 }
 
-// forked says whether a child of ours is, or may be, a guardian whose fork is under way. It needs r.mu.
-func (r *registry) forked(pid int) bool {
+// forkedBy is where tests take a kernel's knowledge away.
+var forkedBy = tree.ForkedBy
+
+// forked says whether a child of ours is, or may be, a guardian whose fork is under way; where that is not known, it may. It needs
+// r.mu.
+func (r *registry) forked(pid int) (is, known bool) {
+	known = true
 	for _, f := range r.forks {
-		if slices.Contains(tree.ForkedBy(f.thread), pid) {
-			return true
+		pids, ok := forkedBy(f.thread)
+		if slices.Contains(pids, pid) {
+			return true, true
 		}
+		known = known && ok
 	}
-	return false
+	return !known, known
 }
 
 // giveUp lets no guardian be forked for g any more, and kills one that hangs in exec(2). It returns at once.
@@ -72,10 +81,11 @@ func (r *registry) giveUp(g *Guard) {
 	defer r.mu.Unlock()
 	g.givenUp = true
 	f := r.forks[g]
-	if f == nil {
+	if f == nil || !f.known {
 		return
 	}
-	for _, pid := range tree.ForkedBy(f.thread) {
+	pids, _ := forkedBy(f.thread)
+	for _, pid := range pids {
 		if r.pids[pid] == nil && !slices.Contains(f.before, pid) {
 			_ = syscall.Kill(pid, syscall.SIGKILL) // our child, not waited for yet: the number is its own
 		}

@@ -2,6 +2,7 @@ package process
 
 import (
 	"sync/atomic"
+	"time"
 
 	"github.com/leaderrun/leaderrun/internal/boottime"
 	"github.com/leaderrun/leaderrun/internal/panics"
@@ -66,13 +67,25 @@ func (p *Pending) result() (*Guard, error) {
 	return p.guard, nil
 }
 
+// killAgain is how soon a start that was given up is looked at again.
+const killAgain = 100 * time.Millisecond
+
 func (p *Pending) giveUp() {
 	p.late.Store(true)
 	guards.giveUp(p.guard)
 	panics.Go(func() {
-		<-p.ready
-		if p.err == nil {
-			_ = p.guard.Close()
+		again := time.NewTicker(killAgain)
+		defer again.Stop()
+		for {
+			select {
+			case <-again.C: // it may have been about to be forked
+				guards.giveUp(p.guard)
+			case <-p.ready:
+				if p.err == nil {
+					_ = p.guard.Close()
+				}
+				return
+			}
 		}
 	})
 }

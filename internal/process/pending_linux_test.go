@@ -60,6 +60,33 @@ func TestALostGuardianIsReplacedWhileAnotherOneHangs(t *testing.T) {
 	})
 }
 
+// The same where the kernel does not tell who forked what (no CONFIG_PROC_CHILDREN): then nothing is killed that may be the guardian
+// that hangs, and nothing is known to be dead.
+func TestNoGuardianThatHangsIsKilledUnknown(t *testing.T) {
+	tell := forkedBy
+	t.Cleanup(func() { forkedBy = tell })
+	forkedBy = func(int) ([]int, bool) { return nil, false }
+	o := Options{Detached: true, withoutCgroup: true}
+	lost := prepare(t, o)
+	lost.start(lost.helper("daemon", "daemon", "stay"), far())
+	lost.pid("daemon")
+	lost.pid("command")
+	forked, release := hang(t)
+	pending := Begin(o)
+	young := <-forked
+	must(t, syscall.Kill(lost.Guard.pid, syscall.SIGKILL))
+	lost.wait(lifeline.Unconfirmed)
+	if !running(young) {
+		t.Error("the guardian that hangs was taken for an orphan")
+	}
+	release()
+	g, err := pending.By(boottime.Now().Add(patience))
+	must(t, err)
+	lost.wait(lifeline.Dead)
+	lost.noneLeft()
+	must(t, g.Close())
+}
+
 // Hazard: the lease runs out while the guardian hangs.
 func TestAGuardianThatComesTooLateIsKilled(t *testing.T) {
 	forked, release := hang(t)
@@ -82,6 +109,28 @@ func TestAGuardianThatComesTooLateIsKilled(t *testing.T) {
 	if _, err := pending.By(boottime.Now().Add(patience)); !errors.Is(err, ErrTooLate) {
 		t.Errorf("one that was given up came back: %v", err)
 	}
+}
+
+// The same where it is forked only after that: it could not be killed then.
+func TestAGuardianForkedAfterItWasGivenUpIsKilled(t *testing.T) {
+	forked, release := hang(t)
+	begin, wait, begun := beginGuardian, make(chan struct{}), make(chan struct{})
+	beginGuardian = func(path string, inherited []int, standard [3]uintptr, detached bool) (guardian.Begun, error) {
+		close(begun)
+		<-wait
+		return begin(path, inherited, standard, detached)
+	}
+	done := make(chan struct{})
+	pending := Begin(Options{Detached: true, Forked: func() { close(done) }})
+	<-begun
+	if _, err := pending.By(boottime.Now()); !errors.Is(err, ErrTooLate) {
+		t.Error(err)
+	}
+	close(wait)
+	young := <-forked
+	eventually(t, "what was forked is killed", func() bool { return !running(young) })
+	release()
+	<-done
 }
 
 // The same where the kernel itself lets exec(2) hang: on a file that somebody else has a lease of (fcntl(2), F_SETLEASE).
@@ -109,7 +158,8 @@ func TestAnExecThatHangsIsKilled(t *testing.T) {
 		guards.mu.Lock()
 		defer guards.mu.Unlock()
 		if f := guards.forks[pending.guard]; f != nil {
-			hung = slices.DeleteFunc(tree.ForkedBy(f.thread), func(pid int) bool { return slices.Contains(f.before, pid) })
+			forked, _ := tree.ForkedBy(f.thread)
+			hung = slices.DeleteFunc(forked, func(pid int) bool { return slices.Contains(f.before, pid) })
 		}
 		return len(hung) == 1
 	})
@@ -160,8 +210,8 @@ func TestAForkIsToldByItsThread(t *testing.T) {
 	offMainThread(func() {
 		child := exec.Command("sleep", "1000")
 		must(t, child.Start())
-		if !slices.Contains(tree.ForkedBy(threadID()), child.Process.Pid) {
-			t.Errorf("%d is not among %v", child.Process.Pid, tree.ForkedBy(threadID()))
+		if pids, _ := tree.ForkedBy(threadID()); !slices.Contains(pids, child.Process.Pid) {
+			t.Errorf("%d is not among %v", child.Process.Pid, pids)
 		}
 		g := newGuard(Options{})
 		must(t, guards.beginFork(g))
@@ -182,7 +232,7 @@ func TestAForkIsToldByItsThread(t *testing.T) {
 	var at []int
 	eventually(t, "the orphan is ours", func() bool {
 		p, ok := tree.Stat(orphan)
-		at = tree.ForkedBy(os.Getpid())
+		at, _ = tree.ForkedBy(os.Getpid())
 		return ok && p.Parent == os.Getpid()
 	})
 	r.mu.Unlock()

@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/leaderrun/leaderrun/internal/boottime"
 	"github.com/leaderrun/leaderrun/internal/lifeline"
 	"github.com/leaderrun/leaderrun/internal/process/tree"
@@ -63,21 +65,15 @@ func (g *Guard) bury() {
 	for pause := firstPoll; !guards.reap(g); pause = min(2*pause, slowestPoll) {
 		time.Sleep(pause)
 	}
-	if c := g.openCgroup(); c != nil {
-		_ = c.Remove()
-		c.Close()
-	}
+	_ = g.leaf().Remove()
 }
 
-func (g *Guard) openCgroup() *tree.Cgroup {
+// leaf is the run's cgroup, which the guardian was to make; nil where it was not to.
+func (g *Guard) leaf() *tree.Cgroup {
 	if g.cgroup == "" {
 		return nil
 	}
-	c, err := tree.OpenCgroup(g.cgroup)
-	if err != nil {
-		return nil
-	}
-	return c
+	return tree.OthersCgroup(g.cgroup)
 }
 
 // takeOver ends a run whose guardian is dead or does not do its work: a run never survives its guardian.
@@ -91,67 +87,85 @@ func (g *Guard) takeOver(why string) {
 	_ = syscall.Kill(g.pid, syscall.SIGKILL)
 	g.events <- lifeline.Event{Kind: lifeline.GuardianLost, Err: loss}
 	close(g.answers)
-	cgroup := g.openCgroup()
+	cgroup := g.leaf()
 	began, told := boottime.Now(), false
 	for pause := firstPoll; ; pause = min(2*pause, slowestPoll) {
-		cgroup.Kill()
 		buried := guards.reap(g) // first: then all that it has adopted is ours
-		left, calm := g.sweep()
-		if buried && left == 0 && !cgroup.Populated() {
+		left, calm := g.sweep(cgroup)
+		if buried && left == 0 {
 			break
 		}
+		now := boottime.Now()
 		if calm {
 			g.calm.Do(func() { close(g.killed) })
-		} else { // it grows meanwhile
+		} else if now < began.Add(longestStorm) { // it grows meanwhile
 			pause = firstPoll
 		}
-		if !told && boottime.Now() >= began.Add(unconfirmedAt) {
+		if !told && now >= began.Add(unconfirmedAt) {
 			told = true
-			g.events <- lifeline.Event{Kind: lifeline.Unconfirmed, Count: max(left, len(cgroup.Processes()), 1)}
+			g.events <- lifeline.Event{Kind: lifeline.Unconfirmed, Count: left}
 		}
 		time.Sleep(pause)
 	}
 	_ = cgroup.Remove()
-	cgroup.Close()
 	g.tellDead(status)
 }
 
 func guardianLost(why string) error { return fmt.Errorf("%w: it %s", ErrGuardian, why) }
 
-// sweep kills and reaps what is left of the run outside of its cgroup, and returns how much there was, and whether all that
-// there was has got its SIGKILL. Only a sweep that finds nothing, not even a zombie to reap, proves that nothing is left: one
-// that ends while it is looked at may have forked what the look has missed.
-func (g *Guard) sweep() (left int, calm bool) {
+// sweep kills and reaps what is left of the run, and returns how much there was, or may have been, and whether all that
+// there was has got its SIGKILL. Only a sweep that sees everything and finds nothing, not even a zombie to reap, proves that
+// nothing is left: one that ends while it is looked at may have forked what the look has missed.
+func (g *Guard) sweep(cgroup *tree.Cgroup) (left int, calm bool) {
 	guards.mu.Lock()
 	defer guards.mu.Unlock()
-	work := tree.Work{Roots: []int{syscall.Getpid()}, Skip: g.foreign(), AtOnce: g.leaving.Load()}
+	guards.sweeper.Release()
+	defer guards.sweeper.Reserve()
+	cgroup.Kill()
+	unsure := false
+	work := tree.Work{Roots: []int{syscall.Getpid()}, Skip: g.foreign(&unsure), AtOnce: g.leaving.Load()}
 	if guards.pids[g.pid] == g {
 		work.Roots = append(work.Roots, g.pid)
 	}
 	_, calm = guards.sweeper.Kill(work)
 	for _, root := range work.Roots {
-		for _, p := range tree.Scan(root, work.Skip) {
+		found, all := tree.Scan(root, work.Skip)
+		if !all {
+			left, calm = left+1, false
+		}
+		for _, p := range found {
 			left++
 			if p.Parent == syscall.Getpid() && p.Zombie() {
 				reap(p.PID)
 			}
 		}
 	}
+	if unsure {
+		left, calm = left+1, false
+	}
+	if cgroup.Populated() {
+		left = max(left, len(cgroup.Processes()), 1)
+	}
 	return left, calm
 }
 
 // foreign tells of the processes below us those that are not the run's: what is a guardian's or was ours before, or is in our
-// session where the guardian had left it. What is below the guardian is the run's while that is not reaped.
-func (g *Guard) foreign() func(tree.Process) bool {
+// session where the guardian had left it. What is below the guardian is the run's while that is not reaped. unsure is set where that
+// is not known of one: it is left alone, and proves that nothing is known to be dead.
+func (g *Guard) foreign(unsure *bool) func(tree.Process) bool {
 	self := syscall.Getpid()
-	own, _ := tree.Stat(self)
+	session, _ := unix.Getsid(0) // of this process: that cannot fail
 	return func(p tree.Process) bool {
 		if p.Parent != self {
 			return false
 		}
-		started, known := g.strays[p.PID]
-		return guards.pids[p.PID] != nil || guards.forked(p.PID) || known && started == p.Started ||
-			g.terminalless && p.Session == own.Session
+		started, stray := g.strays[p.PID]
+		if guards.pids[p.PID] != nil || stray && started == p.Started || g.terminalless && p.Session == session {
+			return true
+		}
+		forked, known := guards.forked(p.PID)
+		*unsure = *unsure || !known
+		return forked
 	}
 }
 
@@ -165,8 +179,8 @@ func (g *Guard) killAll() {
 	g.mu.Lock()
 	lost := g.loss != nil
 	g.mu.Unlock()
-	if !lost {
-		return // its guardian lives, and stays until nothing is left
+	if !lost || g.leaving.Load() {
+		return // its guardian lives, and stays until nothing is left; or it was waited for before
 	}
 	select {
 	case <-g.killed:

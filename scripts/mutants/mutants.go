@@ -24,6 +24,7 @@ var (
 	panicTests        = []string{"./internal/command", "-run", "TestScripts/panic"}
 	guardianTests     = []string{"./internal/command", "-run", "NeverReady"}
 	treeTests         = []string{"./internal/process/tree"}
+	blindTests        = []string{"./internal/process", "-run", "Descriptors|OpenNothing"}
 	stormTests        = []string{"./internal/process", "-run", "Storm"}
 )
 
@@ -160,16 +161,24 @@ var mutants = slices.Concat(hostMutants, fenceMutants, answerMutants, kubernetes
 	{"a panic of a goroutine of a run is lost", "runner/runner.go", "case a.panics <- panics.Of(p):", "case make(chan *panics.Panic) <- panics.Of(p):", []string{"./runner", "-run", "Panic"}},
 	{"a panic ends the program as Go does", "internal/panics/panics.go", "if end == nil {", "if end != nil {", panicTests},
 	{"daemon: one job's panic ends the others", "internal/daemon/run.go", "if p := recover(); p != nil {", "if p := any(nil); p != nil {", panicTests},
+	{"daemon: a panic before the claim is a lost run", "internal/daemon/run.go", "if acquired.Load() {", "if true {", []string{"./internal/daemon", "-run", "Fault"}},
 	{"run: the way out of a panic goes through what is broken", "internal/command/run.go", "defer panics.Catch()\n", "\n", panicTests},
 	{"wrapper: a start that hangs holds up the sweep of another run", "internal/process/fork.go", "pid, err = start()\n\t\tr.mu.Lock()", "r.mu.Lock()\n\t\tpid, err = start()", startTests},
-	{"wrapper: a guardian that is being forked is taken for an orphan", "internal/process/sweep.go", " || guards.forked(p.PID) ||", " ||", startTests},
+	{"wrapper: a guardian that is being forked is taken for an orphan", "internal/process/sweep.go", "return forked\n", "return forked && false\n", startTests},
+	{"wrapper: a child of which nothing is known is taken for an orphan", "internal/process/fork.go", "return !known, known", "return false, known", startTests},
+	{"wrapper: a child of which nothing is known is taken for dead", "internal/process/sweep.go", "if unsure {", "if unsure && left < 0 {", startTests},
 	{"wrapper: a guardian that comes too late is not killed", "internal/process/fork.go", "_ = syscall.Kill(pid, syscall.SIGKILL) // our child", "_ = syscall.Kill(pid, 0) // our child", startTests},
 	{"wrapper: what had been forked before is killed with a guardian that is too late", "internal/process/fork.go", "r.pids[pid] == nil && !slices.Contains(f.before, pid)", "r.pids[pid] == nil", startTests},
+	{"wrapper: a guardian that is forked after it was given up is not killed", "internal/process/pending.go", "case <-again.C: // it may have been about to be forked\n\t\t\t\tguards.giveUp(p.guard)", "case <-again.C:", startTests},
 	{"wrapper: a guardian is forked for a start that was given up", "internal/process/fork.go", "if g.givenUp {", "if false {", startTests},
 	{"wrapper: a guardian that was given up comes back", "internal/process/pending.go", "if p.late.Load() {", "if false {", startTests},
 	{"wrapper: a guardian is forked where orphans come to", "internal/process/fork.go", "if threadID() != os.Getpid() {", "if threadID() != 0 || os.Getpid() == 0 {", startTests},
 	{"a guardian is waited for past the lease", "internal/command/child.go", "p.By(d.Term)", "p.By(d.Term.Add(time.Hour))", guardianTests},
 	{"wrapper: a sweep that reaps a zombie proves death", "internal/process/sweep.go", "left++\n\t\t\tif p.Parent == syscall.Getpid() && p.Zombie() {\n\t\t\t\treap(p.PID)", "if p.Parent != syscall.Getpid() || !p.Zombie() || !reap(p.PID) {\n\t\t\t\tleft++", processTests},
+	{"wrapper: a process table that cannot be read proves death", "internal/process/sweep.go", "if !all {", "if !all && left < 0 {", blindTests},
+	{"wrapper: has no descriptor left to end a tree with", "internal/process/sweep.go", "guards.sweeper.Release()\n", "", blindTests},
+	{"a sweep that cannot read has seen everything", "internal/process/tree/sweeper_linux.go", "if !s.children(root, look) {", "if !s.children(root, look) && s.full {", treeTests},
+	{"a cgroup that cannot be read is taken for empty", "internal/process/tree/cgroup_linux.go", "(err != nil || !contains", "(err == nil && !contains", treeTests},
 	{"wrapper: leaves what it has stopped", "internal/process/guard.go", "g.killAll()\n", "", stormTests},
 	{"wrapper: has no thread left for a storm", "internal/process/spawn.go", "tree.ReserveThreads(min(n, processors) + waiting)", "", []string{"./internal/process", "-run", "Threads"}},
 	{"a sweep in which something was new has seen everything", "internal/process/tree/sweeper_linux.go", "if calm = !s.moved; calm ||", "if calm = true; calm ||", treeTests},

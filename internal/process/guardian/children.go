@@ -54,7 +54,7 @@ func (g *guardian) descendants() []tree.Process { return tree.List(syscall.Getpi
 func (g *guardian) alive() []int {
 	found := g.descendants()
 	if len(found) == 0 && !g.childless {
-		found = tree.Scan(syscall.Getpid(), nil)
+		found, _ = tree.Scan(syscall.Getpid(), nil)
 	}
 	var pids []int
 	seen := make(map[int]bool)

@@ -269,7 +269,12 @@ func (g *guardian) pollLater(now boottime.Instant) {
 // empty is the proof of death: no child is left (every orphan below is ours, we are its subreaper) and
 // nothing is in the cgroup.
 func (g *guardian) empty() bool {
-	return g.childless && !g.cgroup.Populated() && !groupLeft(g.ownGroup())
+	if !g.childless {
+		return false
+	}
+	g.sweeper.Release()
+	defer g.sweeper.Reserve()
+	return !g.cgroup.Populated() && !groupLeft(g.ownGroup())
 }
 
 func (g *guardian) kill(now boottime.Instant) {
@@ -295,6 +300,8 @@ func (g *guardian) killAgain(now boottime.Instant) {
 
 // sweep sends SIGKILL to the whole tree, by every means there is.
 func (g *guardian) sweep() {
+	g.sweeper.Release()
+	defer g.sweeper.Reserve()
 	g.cgroup.Kill()
 	if group := g.ownGroup(); group > 0 && (g.running || groupLeft(group)) {
 		_ = syscall.Kill(-group, syscall.SIGKILL)

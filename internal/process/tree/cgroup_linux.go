@@ -30,20 +30,14 @@ func MakeCgroup(path string) (*Cgroup, error) {
 // RemoveAbandonedCgroups removes what is empty of the leaves in a cgroup that runs of ours have left behind.
 func RemoveAbandonedCgroups(home string) {
 	RemoveAbandoned(home, func(path string) {
-		if c := (&Cgroup{path: path, dir: -1}); !c.Populated() {
+		if c := OthersCgroup(path); !c.Populated() {
 			_ = c.Remove()
 		}
 	})
 }
 
-// OpenCgroup opens a leaf that another process made.
-func OpenCgroup(path string) (*Cgroup, error) {
-	dir, err := open(path, syscall.O_RDONLY|syscall.O_DIRECTORY)
-	if err != nil {
-		return nil, err
-	}
-	return &Cgroup{path: path, dir: dir}, nil
-}
+// OthersCgroup is a leaf that another process was to make.
+func OthersCgroup(path string) *Cgroup { return &Cgroup{path: path, dir: -1} }
 
 // Descriptor is the directory's, for SysProcAttr.CgroupFD; -1 without a cgroup.
 func (c *Cgroup) Descriptor() int {
@@ -65,9 +59,14 @@ func (c *Cgroup) Kill() {
 	}
 }
 
-// Populated tells whether a process is in the cgroup or below it.
+// Populated tells whether a process is, or may be, in the cgroup or below it: one that is there and cannot be read is not taken
+// for empty.
 func (c *Cgroup) Populated() bool {
-	return c != nil && contains(ReadFile(c.path+"/cgroup.events"), "populated 1")
+	if c == nil {
+		return false
+	}
+	events, err := readFile(c.path + "/cgroup.events")
+	return err != syscall.ENOENT && (err != nil || !contains(events, "populated 0"))
 }
 
 // Processes lists what is in the cgroup and below it.

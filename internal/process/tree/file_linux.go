@@ -7,9 +7,14 @@ import "syscall"
 
 // ReadFile returns what is in a file of the kernel's, nil where it cannot be read.
 func ReadFile(path string) []byte {
+	text, _ := readFile(path)
+	return text
+}
+
+func readFile(path string) ([]byte, error) {
 	fd, err := open(path, syscall.O_RDONLY)
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	defer syscall.Close(fd)
 	var text []byte
@@ -20,7 +25,7 @@ func ReadFile(path string) []byte {
 			continue
 		}
 		if n <= 0 || err != nil {
-			return text
+			return text, err
 		}
 		text = append(text, chunk[:n]...)
 	}

@@ -35,21 +35,25 @@ func Childless() bool {
 // List returns the living descendants of root, zombies included, without the subtrees for whose top
 // skip returns true; skip may be nil. The listing is a snapshot: it can miss what is forked meanwhile.
 func List(root int, skip func(Process) bool) []Process {
-	children := childrenOf
+	var r reader
+	children := r.childrenOf
 	if !exists("/proc/thread-self/children") {
 		// The kernel was built without CONFIG_PROC_CHILDREN.
-		children = scanned()
+		children = r.scanned()
 	}
-	return walk(root, skip, children)
+	return r.walk(root, skip, children)
 }
 
 // Scan does what List does by reading the whole process table, where List saw less than wait4(2) did:
-// proc_tid_children(5) calls its file unreliable unless everything is stopped.
-func Scan(root int, skip func(Process) bool) []Process {
-	return walk(root, skip, scanned())
+// proc_tid_children(5) calls its file unreliable unless everything is stopped. all says that nothing was missed because it could
+// not be read: else it proves nothing that none was found.
+func Scan(root int, skip func(Process) bool) (found []Process, all bool) {
+	var r reader
+	found = r.walk(root, skip, r.scanned())
+	return found, !r.blind
 }
 
-func walk(root int, skip func(Process) bool, children func(int) []int) []Process {
+func (r *reader) walk(root int, skip func(Process) bool, children func(int) []int) []Process {
 	var found []Process
 	seen := map[int]bool{root: true}
 	for queue := []int{root}; len(queue) > 0; queue = queue[1:] {
@@ -58,7 +62,7 @@ func walk(root int, skip func(Process) bool, children func(int) []int) []Process
 				continue
 			}
 			seen[pid] = true
-			p, ok := Stat(pid)
+			p, ok := r.stat(pid)
 			if !ok || (skip != nil && skip(p)) {
 				continue
 			}
@@ -69,34 +73,27 @@ func walk(root int, skip func(Process) bool, children func(int) []int) []Process
 	return found
 }
 
-func childrenOf(pid int) []int {
-	var r reader
+func (r *reader) childrenOf(pid int) []int {
 	var pids []int
 	r.children(pid, func(child int) { pids = append(pids, child) })
 	return pids
 }
 
 // ForkedBy lists the children that a thread of this process has forked and nobody has waited for. Orphans that come to this
-// process are the main thread's. Nothing is listed by a kernel without CONFIG_PROC_CHILDREN.
-func ForkedBy(thread int) []int {
-	return numbers(string(append(appendNumber([]byte("/proc/self/task/"), thread), "/children"...)))
-}
-
-// numbers reads a file of numbers.
-func numbers(path string) []int {
-	var all []int
-	for rest := ReadFile(path); ; {
+// process are the main thread's. False: it is not known, by a kernel without CONFIG_PROC_CHILDREN or for want of a descriptor.
+func ForkedBy(thread int) (pids []int, known bool) {
+	rest, err := readFile(string(append(appendNumber([]byte("/proc/self/task/"), thread), "/children"...)))
+	for {
 		n, after, ok := number(rest)
 		if !ok {
-			return all
+			return pids, err == nil
 		}
-		all, rest = append(all, n), after
+		pids, rest = append(pids, n), after
 	}
 }
 
 // scanned reads the parent of every process there is, once.
-func scanned() func(int) []int {
-	var r reader
+func (r *reader) scanned() func(int) []int {
 	children := make(map[int][]int)
 	r.processes(func(pid int) {
 		if p, ok := r.stat(pid); ok {

@@ -12,6 +12,16 @@ type reader struct {
 	entries [4096]byte // of a directory
 	numbers [4096]byte // of a list of children
 	line    [1024]byte // of a stat file: what we want of it has less than 600
+	blind   bool       // something that is there could not be read
+}
+
+// missed notes why something could not be read. It is blind unless that is gone, or not for us to see.
+func (r *reader) missed(errno syscall.Errno) {
+	switch errno {
+	case syscall.ENOENT, syscall.ESRCH, syscall.EPERM, syscall.EACCES:
+	default:
+		r.blind = true
+	}
 }
 
 // openat opens /proc, /proc/PID/NAME or /proc/PID/task/TID/NAME, for numbers above 0.
@@ -29,18 +39,24 @@ func (r *reader) openat(pid, tid int, name string, flags int) (fd int, ok bool) 
 		at := atCwd
 		opened, _, errno := syscall.RawSyscall6(syscall.SYS_OPENAT, uintptr(at), uintptr(unsafe.Pointer(&path[0])),
 			uintptr(flags|syscall.O_CLOEXEC), 0, 0, 0)
-		if errno != syscall.EINTR {
-			return int(opened), errno == 0
+		switch errno {
+		case syscall.EINTR:
+			continue
+		case 0:
+			return int(opened), true
 		}
+		r.missed(errno)
+		return 0, false
 	}
 }
 
-// read returns 0 at the end and after an error: the process is gone.
+// read returns 0 at the end and after an error.
 func (r *reader) read(trap uintptr, fd int, into []byte) int {
 	for {
 		n, _, errno := syscall.RawSyscall(trap, uintptr(fd), uintptr(unsafe.Pointer(&into[0])), uintptr(len(into)))
 		if errno != syscall.EINTR {
 			if errno != 0 {
+				r.missed(errno)
 				return 0
 			}
 			return int(n)
@@ -50,8 +66,16 @@ func (r *reader) read(trap uintptr, fd int, into []byte) int {
 
 func closeFile(fd int) { _, _, _ = syscall.RawSyscall(syscall.SYS_CLOSE, uintptr(fd), 0, 0) }
 
-// processes calls visit for every process of the machine, mostly in the order of their numbers.
-func (r *reader) processes(visit func(pid int)) { r.directory(0, "", visit) }
+// processes calls visit for every process of the machine, mostly in the order of their numbers. It is blind unless this one is
+// among them.
+func (r *reader) processes(visit func(pid int)) {
+	self, seen := syscall.Getpid(), false
+	r.directory(0, "", func(pid int) {
+		seen = seen || pid == self
+		visit(pid)
+	})
+	r.blind = r.blind || !seen
+}
 
 // children calls visit for every child of every thread of pid: a child belongs to the thread that forked it. False: there is no
 // such process any more, or it cannot be read.

@@ -20,18 +20,17 @@ func (r *reader) signal(p Process, sig syscall.Signal) {
 		return
 	}
 	fd, _, errno := syscall.Syscall(sysPidfdOpen, uintptr(p.PID), 0, 0)
-	without := errno == syscall.ENOSYS || errno == syscall.EPERM || errno == syscall.EMFILE || errno == syscall.ENFILE
-	switch {
-	case errno == 0:
+	switch errno {
+	case 0:
 		defer func() { _ = syscall.Close(int(fd)) }()
-	case !without:
+	case syscall.ESRCH:
 		return // gone
 	}
 	if now, ok := r.stat(p.PID); !ok || now.Started != p.Started {
 		return
 	}
-	if without {
-		_ = syscall.Kill(p.PID, sig) // an old kernel, a filter or no descriptor: better than not at all
+	if errno != 0 {
+		_ = syscall.Kill(p.PID, sig) // an old kernel, a filter, no descriptor or no memory: better than not at all
 		return
 	}
 	_, _, errno = syscall.Syscall6(sysPidfdSendSignal, fd, uintptr(sig), 0, 0, 0, 0)

@@ -28,7 +28,13 @@ type Sweeper struct {
 	moved bool // this pass has met what the passes before had not, or missed something
 
 	unlisted bool // the kernel was built without CONFIG_PROC_CHILDREN
+
+	reserve  [descriptors]int
+	reserved int // of these are open
 }
+
+// descriptors is how many a sweep may need at a time: a list of threads, one of children, and a process; and one for others.
+const descriptors = 4
 
 type quarry struct {
 	started     uint64
@@ -36,7 +42,7 @@ type quarry struct {
 	over        bool // a zombie, or gone: there is nothing to kill, and nothing below it
 }
 
-// NewSweeper reserves the memory.
+// NewSweeper reserves the memory, and the descriptors.
 func NewSweeper() *Sweeper {
 	s := &Sweeper{most: sweepMost, unlisted: !exists("/proc/thread-self/children")}
 	for i := range s.found { // memory that was never written to is not there yet
@@ -46,7 +52,26 @@ func NewSweeper() *Sweeper {
 		s.slots[i] = 1
 	}
 	s.reset()
+	s.Reserve()
 	return s
+}
+
+// Release gives the reserved descriptors back, for a sweep and what belongs to it: there may be no others left.
+func (s *Sweeper) Release() {
+	for ; s.reserved > 0; s.reserved-- {
+		_ = syscall.Close(s.reserve[s.reserved-1])
+	}
+}
+
+// Reserve takes them again, as far as there are any.
+func (s *Sweeper) Reserve() {
+	for ; s.reserved < len(s.reserve); s.reserved++ {
+		fd, err := syscall.EpollCreate1(syscall.EPOLL_CLOEXEC) // it needs no file
+		if err != nil {
+			return
+		}
+		s.reserve[s.reserved] = fd
+	}
 }
 
 func (s *Sweeper) reset() {
@@ -84,7 +109,7 @@ func (s *Sweeper) Kill(w Work) (found int, calm bool) {
 		w.alive()
 		s.signal(Process{PID: int(q.pid), Parent: int(q.parent), Started: q.started}, syscall.SIGKILL)
 	}
-	return found, calm
+	return found, calm && !s.blind
 }
 
 func (w *Work) alive() {
@@ -95,6 +120,8 @@ func (w *Work) alive() {
 
 // pass signals what was not found before.
 func (s *Sweeper) pass(w *Work, sig syscall.Signal) {
+	s.blind = false
+	defer func() { s.moved = s.moved || s.blind }()
 	s.ownChildren(w, sig)
 	scan := w.Scan || s.unlisted
 	look := func(pid int) {
@@ -115,7 +142,9 @@ func (s *Sweeper) pass(w *Work, sig syscall.Signal) {
 		return
 	}
 	for _, root := range w.Roots {
-		s.children(root, look)
+		if !s.children(root, look) {
+			s.moved = true
+		}
 	}
 	for i := 0; i < s.count && !s.full; i++ {
 		q := &s.found[i]

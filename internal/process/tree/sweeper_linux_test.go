@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"os"
 	"os/exec"
 	"runtime"
 	"syscall"
@@ -90,5 +91,24 @@ func TestSkippedAndStrangersAreLeftAlone(t *testing.T) {
 	}
 	if found, calm := s.Kill(w); found != 0 || !calm {
 		t.Errorf("found %d, calm %v", found, calm)
+	}
+}
+
+// What cannot be looked at may be full of processes.
+func TestWhatCannotBeReadIsNotEmpty(t *testing.T) {
+	const nobody = 1<<22 + 1 // above PID_MAX_LIMIT
+	s := NewSweeper()
+	if found, calm := s.Kill(Work{Roots: []int{nobody}}); found != 0 || calm {
+		t.Errorf("found %d below a process that cannot be read, calm %v", found, calm)
+	}
+	dir := t.TempDir()
+	if OthersCgroup(dir).Populated() {
+		t.Error("a process is in what is no cgroup")
+	}
+	if err := os.Mkdir(dir+"/cgroup.events", 0o700); err != nil { // read(2) of it fails
+		t.Fatal(err)
+	}
+	if !OthersCgroup(dir).Populated() {
+		t.Error("a cgroup that cannot be read is taken for empty")
 	}
 }

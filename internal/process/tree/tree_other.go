@@ -14,10 +14,10 @@ func Adopt() error { return nil }
 func List(int, func(Process) bool) []Process { return nil }
 
 // Scan returns nothing here.
-func Scan(int, func(Process) bool) []Process { return nil }
+func Scan(int, func(Process) bool) (found []Process, all bool) { return nil, true }
 
-// ForkedBy lists nothing here.
-func ForkedBy(int) []int { return nil }
+// ForkedBy knows nothing here.
+func ForkedBy(int) (pids []int, known bool) { return nil, false }
 
 // Childless is not known here.
 func Childless() bool { return false }
@@ -34,6 +34,12 @@ type Sweeper struct{}
 // NewSweeper reserves nothing here.
 func NewSweeper() *Sweeper { return &Sweeper{} }
 
+// Release does nothing.
+func (*Sweeper) Release() {}
+
+// Reserve does nothing.
+func (*Sweeper) Reserve() {}
+
 // Kill does nothing.
 func (*Sweeper) Kill(Work) (found int, calm bool) { return 0, true }
 
@@ -49,8 +55,8 @@ func MakeCgroup(string) (*Cgroup, error) { return nil, syscall.ENOSYS }
 // RemoveAbandonedCgroups has nothing to do here.
 func RemoveAbandonedCgroups(string) {}
 
-// OpenCgroup always fails here.
-func OpenCgroup(string) (*Cgroup, error) { return nil, syscall.ENOSYS }
+// OthersCgroup is none here.
+func OthersCgroup(string) *Cgroup { return nil }
 
 // Descriptor is none.
 func (*Cgroup) Descriptor() int { return -1 }

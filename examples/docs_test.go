@@ -54,7 +54,7 @@ var unrun = map[string]string{
 		"make test      # what answers in minutes\n" +
 		"make test-all  # everything\n" +
 		"make lint      # the linters, go mod tidy, go vet for macOS and FreeBSD, known vulnerabilities\n" +
-		"make fmt": "CI runs the first three",
+		"make fmt": "CI runs all but the first and the last; users build",
 }
 
 // block is a block of commands in a page.

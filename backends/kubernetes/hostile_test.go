@@ -113,6 +113,8 @@ func TestEndlessList(t *testing.T) {
 func TestListOfFullRecords(t *testing.T) {
 	t.Parallel()
 	const all = 150
+	ctx, cancel := context.WithTimeout(t.Context(), backendtest.Patience)
+	defer cancel()
 	for _, size := range []int{29_000, 300_000} {
 		var asked atomic.Int32
 		d := answers(t, func(w http.ResponseWriter, r *http.Request) {
@@ -138,8 +140,6 @@ func TestListOfFullRecords(t *testing.T) {
 			}
 			_, _ = io.WriteString(w, "]}")
 		})
-		ctx, cancel := context.WithTimeout(t.Context(), backendtest.Patience)
-		defer cancel()
 		jobs, err := d.Jobs(ctx)
 		if err != nil || len(jobs) != all || jobs[0] != "job000" || jobs[all-1] != "job149" || len(slices.Compact(jobs)) != all {
 			t.Errorf("%d bytes each: %d jobs, %v, after %d requests", size, len(jobs), err, asked.Load())
@@ -148,7 +148,7 @@ func TestListOfFullRecords(t *testing.T) {
 	d := answers(t, func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"kind":"LeaseList","items":[`+strings.Repeat(" ", 3<<20)+`]}`)
 	})
-	if _, err := d.Jobs(t.Context()); !errors.Is(err, httplimit.ErrTooLarge) {
+	if _, err := d.Jobs(ctx); !errors.Is(err, httplimit.ErrTooLarge) {
 		t.Errorf("one that is too large by itself: %v", err)
 	}
 }

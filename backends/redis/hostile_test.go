@@ -196,3 +196,39 @@ func TestEndlessLists(t *testing.T) {
 		}
 	}
 }
+
+// slotsOf is the answer of a Cluster of three nodes where each slot is with another one than its neighbours.
+func slotsOf(port int) string {
+	var b strings.Builder
+	b.WriteString("*16384\r\n")
+	for i := range 16384 {
+		fmt.Fprintf(&b, "*5\r\n:%d\r\n:%d\r\n", i, i)
+		for n := range 3 {
+			fmt.Fprintf(&b, "*4\r\n$9\r\n127.0.0.%d\r\n:%d\r\n$40\r\n%040d\r\n*2\r\n$8\r\nhostname\r\n$4\r\nhost\r\n", 1+(i+n)%3, port, n)
+		}
+	}
+	return b.String()
+}
+
+// Hazard: a Cluster whose slots are wherever they have been moved to cannot be used.
+func TestFragmentedCluster(t *testing.T) { // not parallel: it looks at the memory of the process
+	addr, _ := testserver.RedisByHand(t, func(w []string, port int) string {
+		if w[0] == "cluster" {
+			return slotsOf(port)
+		}
+		return "-ERR unknown command\r\n"
+	})
+	d := open(t, "redis+cluster://"+addr)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	all, err := d.locator.masters(within(t, backendtest.Patience), 5)
+	runtime.ReadMemStats(&after)
+	if err != nil || len(all) != 16384 || !strings.HasPrefix(all.at(5), "127.0.0.3:") {
+		t.Errorf("%d ranges, %v", len(all), err)
+	}
+	if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 200 { // the server's text included
+		t.Errorf("%d MB", took)
+	} else {
+		t.Logf("%d MB", took)
+	}
+}

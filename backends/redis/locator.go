@@ -75,6 +75,9 @@ func (l *locator) master(ctx context.Context) (string, error) {
 func (l *locator) masters(ctx context.Context, slot int) (slots, error) {
 	o, err := l.poll(ctx, func(ctx context.Context, c *goredis.Client, asked string) (opinion, error) {
 		answer, err := c.ClusterSlots(ctx).Result() //nolint:staticcheck // CLUSTER SHARDS needs Redis 7
+		if errors.Is(err, redisconn.ErrRefused) {
+			answer, err = l.cfg.manySlots(ctx, asked)
+		}
 		if err != nil {
 			return opinion{}, err
 		}
@@ -96,6 +99,27 @@ func (l *locator) masters(ctx context.Context, slot int) (slots, error) {
 		return o, nil
 	})
 	return o.slots, err
+}
+
+// askingMany bounds how many answers of manySlots are in memory at a time.
+var askingMany = make(chan struct{}, 2)
+
+// manySlots asks a node whose answer is larger than that of most Clusters.
+func (c *config) manySlots(ctx context.Context, addr string) ([]goredis.ClusterSlot, error) {
+	select {
+	case askingMany <- struct{}{}:
+		defer func() { <-askingMany }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	o := c.guide(addr)
+	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		return redisconn.DialCluster(ctx, &c.Target, network, addr)
+	}
+	client := goredis.NewClient(o)
+	defer context.AfterFunc(ctx, func() { _ = client.Close() })()
+	defer client.Close()
+	return client.ClusterSlots(ctx).Result() //nolint:staticcheck // as above
 }
 
 // reachable completes the address of a node that does not know its own.

@@ -49,9 +49,13 @@ func options(t *redisurl.Target) *redis.UniversalOptions {
 
 // clusterOptions are those of the client of a Cluster. It makes a client for each node that a server names, whether or not
 // it is ever asked: those beyond maxNodes have one, which reaches nobody.
-func clusterOptions(o *redis.UniversalOptions) *redis.ClusterOptions {
+func clusterOptions(t *redisurl.Target, o *redis.UniversalOptions) *redis.ClusterOptions {
 	cluster := o.Cluster()
 	cluster.DisableRoutingPolicies = true // it would ask for COMMAND first
+	// Any of its connections may be asked for the slots, one at a time.
+	cluster.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		return redisconn.DialCluster(ctx, t, network, addr)
+	}
 	var nodes atomic.Int32
 	nobody := o.Simple()
 	nobody.Dialer = func(context.Context, string, string) (net.Conn, error) {

@@ -19,7 +19,7 @@ func Open(rawURL, password string) (redis.UniversalClient, error) {
 	logging.Disable() // the library writes to stderr, line after line
 	o := options(&t)
 	if t.Kind == redisurl.Cluster {
-		return redis.NewClusterClient(clusterOptions(o)), nil
+		return redis.NewClusterClient(clusterOptions(&t, o)), nil
 	}
 	simple := o.Simple()
 	simple.Network = t.Network

@@ -11,9 +11,15 @@ import (
 const (
 	maxBytes    = 1 << 20 // with what its lengths announce
 	maxElements = 100_000 // of all its aggregates, as announced; a pair of a map is two
-	maxDepth    = 64      // aggregates within each other
-	maxNumber   = 1000    // bytes of a number: that of a big one takes time
-	maxStranger = 1000    // bytes of a line that is of no kind that we know
+
+	// The slots of a Cluster are one reply, and where each of the 16,384 is with another node than its neighbours it has
+	// 390,000 elements. A line or string of it has no more than maxBytes.
+	clusterBytes    = 8 << 20
+	clusterElements = 400_000
+
+	maxDepth    = 64   // aggregates within each other
+	maxNumber   = 1000 // bytes of a number: that of a big one takes time
+	maxStranger = 1000 // bytes of a line that is of no kind that we know
 )
 
 // ErrRefused is among the errors of a Read whose reply is beyond what is allowed. It says nothing about what was asked:
@@ -37,6 +43,8 @@ var (
 // chunks. The zero value stands before the first reply.
 // https://redis.io/docs/latest/develop/reference/protocol-spec/
 type frames struct {
+	cluster bool // replies may be the slots of a Cluster
+
 	at       place
 	kind     byte // first byte of the line
 	last     byte // previous byte of the line
@@ -120,7 +128,7 @@ func (f *frames) next(b byte) error {
 	f.line++
 	f.size++
 	switch {
-	case f.size > maxBytes:
+	case f.size > f.mostBytes() || f.line > maxBytes:
 		return errTooLong
 	case f.strange() && f.line > maxStranger:
 		return errStranger
@@ -175,6 +183,20 @@ func (f *frames) endLine() error {
 	return nil
 }
 
+func (f *frames) mostBytes() int {
+	if f.cluster {
+		return clusterBytes
+	}
+	return maxBytes
+}
+
+func (f *frames) mostElements() int {
+	if f.cluster {
+		return clusterElements
+	}
+	return maxElements
+}
+
 // null says whether the length is that of RESP2's null.
 func (f *frames) null() bool {
 	return f.negative && f.digits == 1 && f.number == 1 && (f.kind == '$' || f.kind == '*')
@@ -188,7 +210,7 @@ func (f *frames) announceString() error {
 		return nil
 	case f.negative || f.digits == 0:
 		return errLength
-	case f.number > maxBytes-2-f.size:
+	case f.number > min(maxBytes, f.mostBytes()-f.size)-2:
 		return errTooLong
 	}
 	f.size += f.number + 2
@@ -214,7 +236,7 @@ func (f *frames) announceElements() error {
 		n = 2*n + 1 // with the value that it is about: one attribute after another is depth to the library
 	}
 	switch {
-	case max(n, least) > maxElements-f.elements:
+	case max(n, least) > f.mostElements()-f.elements:
 		return errTooMany
 	case f.depth == maxDepth:
 		return errTooDeep

@@ -49,6 +49,46 @@ func TestLegalRepliesPass(t *testing.T) {
 	}
 }
 
+// fragments is the answer of a Cluster of three nodes for each of its slots, which all have a host name.
+func fragments() string {
+	var b strings.Builder
+	b.WriteString("*16384\r\n")
+	for i := range 16384 {
+		fmt.Fprintf(&b, "*5\r\n:%d\r\n:%d\r\n", i, i)
+		for range 3 {
+			fmt.Fprintf(&b, "*4\r\n$15\r\n100.100.100.100\r\n:10000\r\n$40\r\n%040d\r\n*2\r\n$8\r\nhostname\r\n$30\r\n%030d\r\n", i, i)
+		}
+	}
+	return b.String()
+}
+
+// Hazard: a Cluster is refused for having many slots, or takes more memory than one has.
+func TestSlotsOfACluster(t *testing.T) {
+	t.Parallel()
+	text := fragments()
+	if _, err := passed(text, 4096); !errors.Is(err, ErrRefused) {
+		t.Errorf("who asks for no slots: %v", err)
+	}
+	f := frames{cluster: true}
+	for range 2 {
+		if n, err := f.pass([]byte(text)); n != len(text) || err != nil {
+			t.Fatalf("%d of %d bytes, %v", n, len(text), err)
+		}
+	}
+	for name, text := range map[string]string{
+		"more elements":        fmt.Sprintf("*%d\r\n", clusterElements+1),
+		"more bytes":           "*100\r\n" + strings.Repeat(fmt.Sprintf("$1000000\r\n%01000000d\r\n", 0), 9),
+		"more bytes of a line": "+" + strings.Repeat("a", maxBytes),
+		"a longer string":      fmt.Sprintf("$%d\r\n", maxBytes),
+		"an endless string":    "$9223372036854775807\r\n",
+	} {
+		f := frames{cluster: true}
+		if _, err := f.pass([]byte(text)); !errors.Is(err, ErrRefused) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // hostile are replies that must not reach the library, and the last bytes that may; "…" is whatever was before.
 var hostile = map[string]struct{ text, passes string }{
 	"a string of all memory":         {"$9223372036854775807\r\n", "$9223372036854775807\r"},

@@ -80,8 +80,8 @@ func FuzzReplies(f *testing.F) {
 	f.Add([]byte("-ERR no HELLO\r\n*4\r\n$1\r\nn\r\n$1\r\nh\r\n$1\r\n0\r\n$2\r\n{}\r\n:0\r\n"), uint8(200), uint8(5))
 	f.Fuzz(func(t *testing.T, text []byte, chunk, what uint8) {
 		size := int(chunk) + 1
-		all, err := io.ReadAll(bound(&tape{text, len(text) + 1}))
-		parts, errOfParts := io.ReadAll(bound(&tape{text, size}))
+		all, err := io.ReadAll(bound(&tape{text, len(text) + 1}, frames{}))
+		parts, errOfParts := io.ReadAll(bound(&tape{text, size}, frames{}))
 		if !bytes.HasPrefix(text, all) || !bytes.Equal(all, parts) || !errors.Is(errOfParts, err) {
 			t.Fatalf("%d bytes and %v, in chunks of %d %d bytes and %v", len(all), err, size, len(parts), errOfParts)
 		}
@@ -94,7 +94,7 @@ func FuzzReplies(f *testing.F) {
 				Addr: "h:1", Protocol: 2, MaxRetries: -1, DialerRetries: 1, PoolSize: 1, ReadBufferSize: 4096, WriteBufferSize: 4096, DisableIdentity: true,
 				MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 				Dialer: func(context.Context, string, string) (net.Conn, error) {
-					return bound(&tape{append([]byte(before), text...), size}), nil
+					return bound(&tape{append([]byte(before), text...), size}, frames{}), nil
 				},
 			})
 			was := allocated()
@@ -116,7 +116,7 @@ func FuzzLegalReplies(f *testing.F) {
 		for len(choices) > 0 && len(text) < 10_000 {
 			text, choices = reply(text, choices, 0)
 		}
-		got, err := io.ReadAll(bound(&tape{text, int(chunk) + 1}))
+		got, err := io.ReadAll(bound(&tape{text, int(chunk) + 1}, frames{}))
 		if err != nil || !bytes.Equal(got, text) {
 			t.Errorf("%q: %q, %v", text, got, err)
 		}

@@ -19,13 +19,23 @@ const DialTimeout = 5 * time.Second
 // Dial opens one connection to a server of t, with TLS where its URL asks for it, before ctx ends. Its Read fails with
 // ErrRefused, and then for good, where a reply is beyond what this package allows. It is what a goredis.Options.Dialer does.
 func Dial(ctx context.Context, t *redisurl.Target, network, addr string) (net.Conn, error) {
+	return dial(ctx, t, network, addr, frames{})
+}
+
+// DialCluster is Dial of a connection on which a Cluster is asked for its slots: a reply may be several times as large. Some 100 MB
+// is what such a reply may take in memory, so a process has few of them at a time.
+func DialCluster(ctx context.Context, t *redisurl.Target, network, addr string) (net.Conn, error) {
+	return dial(ctx, t, network, addr, frames{cluster: true})
+}
+
+func dial(ctx context.Context, t *redisurl.Target, network, addr string, replies frames) (net.Conn, error) {
 	d := &net.Dialer{Timeout: DialTimeout, KeepAlive: 15 * time.Second}
 	if t.TLS == nil {
 		c, err := d.DialContext(ctx, network, addr)
 		if err != nil {
 			return nil, err
 		}
-		return bound(c), nil
+		return bound(c, replies), nil
 	}
 	config := t.TLS.Clone()
 	if config.ServerName == "" {
@@ -39,12 +49,12 @@ func Dial(ctx context.Context, t *redisurl.Target, network, addr string) (net.Co
 	if err != nil {
 		return nil, err
 	}
-	return bound(c), nil
+	return bound(c, replies), nil
 }
 
 // bound returns c with bounded replies.
-func bound(c net.Conn) net.Conn {
-	b := &conn{Conn: c}
+func bound(c net.Conn, replies frames) net.Conn {
+	b := &conn{Conn: c, replies: replies}
 	if raw, ok := c.(syscall.Conn); ok {
 		return &socket{b, raw}
 	}

@@ -94,7 +94,7 @@ func (s *socket) env(variables func(backends.Grant) []string) func(backends.Gran
 		}
 		limit := answerLimit(g.TTL)
 		address, err := within(max(limit, patienceToMake), func() (string, error) { return s.address(limit) })
-		s.silent = err == errSilent
+		s.silent = errors.Is(err, errSilent)
 		if err != nil {
 			s.warn("the command cannot ask whether its run still leads: "+reason(err), "it needs a directory to write to: XDG_RUNTIME_DIR, TMPDIR or /tmp")
 		}

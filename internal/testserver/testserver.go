@@ -139,7 +139,24 @@ func RequireRoot(t testing.TB, server, what string) {
 	if euid() != 0 {
 		lack(t, server, what+" need root")
 	}
+	if server == "netns" {
+		if err := namespaces(); err != nil {
+			lack(t, server, what+" cannot be made here: "+err.Error())
+		}
+	}
 }
+
+// namespaces says why root has no network namespaces: in a container without privileges, or where / is no mount of its own.
+var namespaces = sync.OnceValue(func() error {
+	name := fmt.Sprintf("lr%d-probe", os.Getpid())
+	for _, words := range [][]string{{"add", name}, {"exec", name, "true"}, {"delete", name}} {
+		if out, err := exec.Command("ip", append([]string{"netns"}, words...)...).CombinedOutput(); err != nil {
+			_ = exec.Command("ip", "netns", "delete", name).Run()
+			return fmt.Errorf("ip netns %s: %s", words[0], strings.TrimSpace(string(out)))
+		}
+	}
+	return nil
+})
 
 // lack is the end of a test that cannot have its server.
 func lack(t testing.TB, server, why string) {

@@ -39,6 +39,8 @@ packages() {
 	[[ -e /usr/share/java/zookeeper.jar ]] || missing+=(zookeeper)
 	need sqlite3 sqlite3
 	need cron cron
+	need pgrep procps
+	need curl curl
 	need ip iproute2
 	need nft nftables
 	need faketime faketime

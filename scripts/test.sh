@@ -50,7 +50,7 @@ never='^$'
 
 if [[ $tier == quick ]]; then
 	# shellcheck disable=SC2046 # packages
-	exec "$tools/testsum" "${flags[@]}" -p 3 -- $(list "$alone" "$never") ^ "${race[@]}" $(list "$raced" "$alone") ^ $(list . "$alone|$raced")
+	exec "$tools/testsum" "${flags[@]}" -p 2 -- $(list "$alone" "$never") ^ "${race[@]}" $(list "$raced" "$alone") ^ $(list . "$alone|$raced")
 fi
 
 status=0
@@ -58,22 +58,18 @@ go -C tools/testsum test . || status=1
 if ! scripts/servers.sh built; then
 	scripts/servers.sh build &
 	# shellcheck disable=SC2046 # packages
-	"$tools/testsum" "${flags[@]}" -p 4 -- "${race[@]}" $(list "$raced" "$alone|$built") -- $(list . "$alone|$raced|$built") || status=1
+	"$tools/testsum" "${flags[@]}" -p 2 -- "${race[@]}" $(list "$raced" "$alone|$built") -- $(list . "$alone|$raced|$built") || status=1
 	all=$(list "$built" "$never")
 	wait "$!"
 fi
-fuzzed=$(mktemp)
-trap 'rm -f "$fuzzed"' EXIT
-nice -n 19 scripts/fuzz.sh 10s >"$fuzzed" 2>&1 &
 # shellcheck disable=SC2046 # packages
-"$tools/testsum" -slowest=20 "${flags[@]}" -p 3 -- $(list "$alone" "$never") ^ "${race[@]}" $(list "$raced" "$alone") ^ $(list . "$alone|$raced") || status=1
-wait "$!" || status=1
-cat "$fuzzed"
+"$tools/testsum" -slowest=20 "${flags[@]}" -p 2 -- $(list "$alone" "$never") -- "${race[@]}" $(list "$raced" "$alone") -- $(list . "$alone|$raced") || status=1
 
-# Each run tries another tenth of the mutants.
+# Each run tries another fifth of the fuzz targets, and another tenth of the mutants.
 turns=${XDG_CACHE_HOME:-$HOME/.cache}/leaderrun/turn
 turn=${GITHUB_RUN_NUMBER:-$(($(cat "$turns" 2>/dev/null || date +%j | sed 's/^0*//') + 1))}
 echo "$turn" >"$turns"
+scripts/fuzz.sh 10s . "$turn" || status=1
 echo "mutants of turn $((turn % 10)):"
 go run ./scripts/mutants -turn "$turn" || status=1
 exit $status

@@ -127,8 +127,15 @@ func opened[D backends.Driver](t testing.TB, open func(url string) (D, error), u
 // Main is TestMain for a driver whose tests each start a server: they wait more than they work. -parallel on the command
 // line still counts.
 func Main(m *testing.M) {
-	if err := flag.Set("test.parallel", "8"); err != nil {
-		panic(err)
+	flag.Parse()
+	parallel := "4"
+	if testing.Short() { // few of them
+		parallel = "8"
+	}
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+		if err := f.Value.Set(parallel); err != nil {
+			panic(err)
+		}
 	}
 	m.Run()
 }

@@ -170,14 +170,17 @@ func (t trust) open(path string, flags int) (*os.File, error) {
 	return f, err
 }
 
-// read reads a whole file of a job.
+// most is more bytes than any file of a job has. What is longer was not written by leaderrun, and is no reason to take as much memory.
+const most = 1 << 20
+
+// read reads a whole file of a job, or of one that is too long its beginning, which is no record.
 func (t trust) read(path string) ([]byte, error) {
 	f, err := t.open(path, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(f)
+	return io.ReadAll(io.LimitReader(f, most))
 }
 
 // writable says whether files can be made in a directory.

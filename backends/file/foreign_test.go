@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -277,6 +278,23 @@ func TestTokenThatCannotBe(t *testing.T) {
 		_, err := d.Acquire(t.Context(), claimFor("job"))
 		wantMisconfigured(t, err, "job.lock is damaged: its token cannot be 9223372036854775807", "remove it")
 	})
+}
+
+// A file that another user may write, as ?trust=shared allows, does not take more memory than one of ours.
+func TestLongFile(t *testing.T) {
+	d := openDir(t, t.TempDir())
+	path := d.paths("job").record
+	if err := errors.Join(os.WriteFile(path, []byte("{"), fileMode), os.Truncate(path, 1<<28)); err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := d.Acquire(t.Context(), claimFor("job"))
+	runtime.ReadMemStats(&after)
+	wantMisconfigured(t, err, "is damaged", "remove it")
+	if took := after.TotalAlloc - before.TotalAlloc; took > 1<<25 {
+		t.Errorf("it took %d MB", took>>20)
+	}
 }
 
 // A line of any text is a renewal that was written, or none.

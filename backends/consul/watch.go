@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/httplimit"
 )
 
 const (
@@ -59,7 +60,7 @@ func (d *Driver) follow(ctx context.Context, job string, tell func(backends.News
 
 // change returns what is kept about a job as soon as the index is over, or a while later.
 func (d *Driver) change(ctx context.Context, job string, index uint64) (*state, uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, watchWait+watchWait/16+watchLate)
+	ctx, cancel := context.WithTimeout(httplimit.Watch(ctx), watchWait+watchWait/16+watchLate)
 	defer cancel()
 	q := &api.QueryOptions{WaitIndex: index, WaitTime: watchWait}
 	return d.list(job, q.WithContext(ctx))

@@ -29,7 +29,7 @@ const (
 	mostText  = 1000 // bytes of an error's text
 
 	small = 16 << 10 // bytes of an answer that needs no place
-	large = 8        // answers that are longer and are in memory at the same time
+	large = 8        // answers that are longer and are in memory at the same time, and as many messages of watches
 )
 
 var (
@@ -136,20 +136,35 @@ func Weigh(text []byte) error {
 	return nil
 }
 
-// places are taken by the answers that are in memory and not small.
-var places = make(chan struct{}, large)
+// Places are taken by what is in memory and not small. Those of watches are others: a watch that breaks off in the middle of a
+// message keeps its place until it ends, and a renewal cannot wait as long.
+var (
+	places  = make(chan struct{}, large)
+	watches = make(chan struct{}, large)
+)
+
+type watching struct{}
+
+// Watch marks the context of a request whose answer lasts: the messages of a watch have places of their own.
+func Watch(ctx context.Context) context.Context {
+	return context.WithValue(ctx, watching{}, true)
+}
 
 // Place is one of few for answers that are not small. The zero value has none. It is not safe for concurrent use.
-type Place struct{ taken bool }
+type Place struct{ taken chan struct{} }
 
 // Take takes a place for an answer of that many bytes, if it needs one and has none. It waits until there is one, or ctx ends.
 func (p *Place) Take(ctx context.Context, bytes int) error {
-	if p.taken || bytes < small {
+	if p.taken != nil || bytes < small {
 		return nil
 	}
+	of := places
+	if ctx.Value(watching{}) != nil {
+		of = watches
+	}
 	select {
-	case places <- struct{}{}:
-		p.taken = true
+	case of <- struct{}{}:
+		p.taken = of
 		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("too many large answers at the same time: %w", context.Cause(ctx))
@@ -158,9 +173,9 @@ func (p *Place) Take(ctx context.Context, bytes int) error {
 
 // Leave gives the place back, if there is one.
 func (p *Place) Leave() {
-	if p.taken {
-		p.taken = false
-		<-places
+	if p.taken != nil {
+		<-p.taken
+		p.taken = nil
 	}
 }
 

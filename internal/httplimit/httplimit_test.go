@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
 	"unicode/utf8"
 )
 
@@ -83,6 +84,24 @@ func TestPlaces(t *testing.T) {
 	if len(places) != 0 {
 		t.Errorf("%d places are taken", len(places))
 	}
+}
+
+// Hazard: watches break off in the middle of their messages. Requests have places all the same.
+func TestWatchesTakeNoPlaceOfRequests(t *testing.T) {
+	for range large {
+		b := body(Watch(t.Context()), 2*small)
+		if _, err := io.ReadAll(b); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = b.Close() })
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	request := body(ctx, 2*small)
+	if _, err := io.ReadAll(request); err != nil {
+		t.Error(err)
+	}
+	_ = request.Close()
 }
 
 // TestTransport: compressed answers stay as they are, 101 is refused, and a request is one of HTTP/1.1.

@@ -126,7 +126,7 @@ func (c *Client) Close() error {
 // Nothing tells a watch that is idle from one whose member was stopped, until a ping has had no answer: 15 s.
 func (c *Client) Watch(ctx context.Context, key, end []byte, from int64, f func(WatchReply)) error {
 	message, stands := encodeWatch(key, end, from), false
-	return c.try(ctx, "Watch/Watch", &stands, func(m *member, token string) error {
+	return c.try(httplimit.Watch(ctx), "Watch/Watch", &stands, func(m *member, token string) error {
 		s, err := m.send(ctx, request{method: "Watch/Watch", message: message, token: token, open: true})
 		if err != nil {
 			return err

@@ -36,7 +36,7 @@ type Event struct {
 // until ctx ends, the connection breaks, or the server ends the watch, as it does after the given time at the latest. It
 // says which, and has a connection of its own.
 func (c *Client) Watch(ctx context.Context, name string, longest time.Duration, started func(), f func(Event)) error {
-	ctx, cancel := context.WithTimeout(ctx, longest+requestTimeout) // a server that was cut off ends nothing
+	ctx, cancel := context.WithTimeout(httplimit.Watch(ctx), longest+requestTimeout) // a server that was cut off ends nothing
 	defer cancel()
 	reply, err := c.send(ctx, question{method: http.MethodGet, path: c.leases(), params: url.Values{
 		"watch": {"true"}, "fieldSelector": {"metadata.name=" + name}, "timeoutSeconds": {strconv.Itoa(int(longest / time.Second))},

@@ -15,7 +15,7 @@ var answerMutants = []mutant{
 	{"HTTP: an answer that switches protocols is taken", "internal/httplimit/httplimit.go", "if r.StatusCode == http.StatusSwitchingProtocols {", "if false {", limitTests},
 	{"HTTP: JSON may have any number of values", "internal/httplimit/httplimit.go", "if values > MostValues || depth", "if depth", limitTests},
 	{"HTTP: JSON may be of any depth", "internal/httplimit/httplimit.go", " || depth > MostDepth", "", limitTests},
-	{"HTTP: any number of large answers is in memory", "internal/httplimit/httplimit.go", "if p.taken != nil || bytes < small {", "if p.taken || bytes >= 0 {", limitTests},
+	{"HTTP: any number of large answers is in memory", "internal/httplimit/httplimit.go", "if p.taken != nil || bytes < small {", "if p.taken != nil || bytes >= 0 {", limitTests},
 	{"HTTP: watches take the places of requests", "internal/httplimit/httplimit.go", "if ctx.Value(watching{}) != nil {", "if ctx.Value(watching{}) == 7 {", []string{"./internal/httplimit", "-timeout", "100s"}},
 	{"HTTP: a place is kept when the answer is closed", "internal/httplimit/httplimit.go", "func (b *Body) Close() error {\n\tb.place.Leave()\n", "func (b *Body) Close() error {\n", limitTests},
 	{"HTTP: answers are unpacked", "internal/httplimit/httplimit.go", "t.DisableCompression = true", "t.DisableCompression = false", limitTests},

@@ -25,7 +25,8 @@ import (
 const stormUser = 64321
 
 // helperStorm starts lineages that fork twice, call setsid(2) and end, again and again: whoever looks for one of
-// its processes finds that it has ended, and that another has come in its place.
+// its processes finds that it has ended, and that another has come in its place. All lineages begin at once, when there are
+// as many as there can be: those that begin before would leave no time to start the others.
 func helperStorm(args []string) {
 	signal.Ignore(syscall.SIGTERM, syscall.SIGHUP)
 	lineages, err := strconv.Atoi(args[1])
@@ -36,15 +37,18 @@ func helperStorm(args []string) {
 	runtime.GOMAXPROCS(1)
 	tree.ReserveThreads(2)
 	runtime.LockOSThread()
+	var gate [2]int
+	check(syscall.Pipe(gate[:]))
 	for range lineages {
 		pid, _, errno := syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0)
 		if errno != 0 {
 			break // as many as there can be
 		}
 		if pid == 0 {
-			lineage()
+			lineage(uintptr(gate[0]), uintptr(gate[1]))
 		}
 	}
+	_, _, _ = syscall.RawSyscall(syscall.SYS_CLOSE, uintptr(gate[1]), 0, 0)
 	// There may be no thread left for Go's runtime.
 	_, _, _ = syscall.RawSyscall(syscall.SYS_WRITE, ready.Fd(), uintptr(unsafe.Pointer(&text[0])), uintptr(len(text)))
 	for {
@@ -59,8 +63,11 @@ func helperStorm(args []string) {
 //
 //go:nosplit
 //go:norace
-func lineage() {
+func lineage(gate, others uintptr) {
 	pause := syscall.Timespec{Nsec: 1e6}
+	var end byte
+	_, _, _ = syscall.RawSyscall(syscall.SYS_CLOSE, others, 0, 0)
+	_, _, _ = syscall.RawSyscall(syscall.SYS_READ, gate, uintptr(unsafe.Pointer(&end)), 1)
 	for {
 		pid, _, errno := syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0)
 		switch {

@@ -71,14 +71,12 @@ type sleeping struct{}
 func (p sleeping) on(m *machine, in input) phase { return m.onCandidate(p, in) }
 
 func (p sleeping) due(m *machine) phase {
-	if ahead := m.untilTick(); m.claim.Tick != 0 && ahead > 0 && ahead <= nearTick {
+	if ahead := m.untilTick(); m.claim.Tick != 0 && ahead <= nearTick && !m.reached(m.after(ahead)) {
 		return p
 	}
 	m.candidate.began, m.candidate.limits = m.now, m.newLimits()
 	return m.tryClaim()
 }
-
-func (p sleeping) wake(m *machine) Instant { return m.after(m.untilTick()) }
 
 // claiming waits for the answer to a claim. The validity of the lease counts from before the request was sent.
 type claiming struct{ t0 Instant }
@@ -114,9 +112,6 @@ func (p claiming) on(m *machine, in input) phase {
 	return m.unanswered(a.err)
 }
 
-func (p claiming) due(*machine) phase    { return p }
-func (p claiming) wake(*machine) Instant { return never }
-
 func (p claiming) granted(m *machine, g backends.Grant) phase {
 	plan, err := m.request.Timeline.For(g.TTL)
 	if err != nil {
@@ -150,7 +145,7 @@ func (m *machine) refused(r *backends.Refusal) phase {
 		if m.now >= c.limits.start {
 			return m.late(r)
 		}
-		m.tell(waitingOut(r))
+		m.tellWait(r)
 		until := m.after(max(r.Wait, time.Millisecond) + jitter)
 		return standby{until: min(until, c.limits.start), heedsNews: true, setAside: m.now}
 	case backends.Outdated:
@@ -177,7 +172,7 @@ func (m *machine) standby(r *backends.Refusal, look Instant) phase {
 	}
 	if c.behind != r.Token {
 		c.behind = r.Token
-		m.tell(standingBy(r.Holder))
+		m.tellStandby(r.Holder)
 	}
 	if m.now < c.limits.start {
 		look = min(look, c.limits.start)
@@ -195,10 +190,10 @@ func (m *machine) late(r *backends.Refusal) phase {
 func (m *machine) unanswered(err error) phase {
 	c := &m.candidate
 	c.failures, c.unclear = c.failures+1, true
-	m.tell(claimUnanswered(err))
+	m.info(EventSilent, fmt.Sprintf("the backend does not answer: %v", err))
 	if m.request.Wait > 0 && c.behind != behindSilence { // a standby stands by for the backend, too
 		c.behind = behindSilence
-		m.tell(standingByForBackend())
+		m.tell(Event{Name: EventStandby, Reason: ReasonUnreachable, Text: "standing by: the backend does not answer"})
 	}
 	if m.now >= c.limits.patience() {
 		return m.giveUp(Result{Ending: Unreachable, Err: err})
@@ -228,13 +223,11 @@ func (p standby) on(m *machine, in input) phase {
 }
 
 func (p standby) due(m *machine) phase {
-	if m.now < p.until {
-		return p
+	if m.reached(p.until) {
+		return p.over(m)
 	}
-	return p.over(m)
+	return p
 }
-
-func (p standby) wake(*machine) Instant { return p.until }
 
 func (p standby) over(m *machine) phase {
 	if p.setAside != never {
@@ -269,9 +262,6 @@ func (p proving) on(m *machine, in input) phase {
 	m.claim.Unclaimed = proof.unclaimed
 	return m.tryClaim()
 }
-
-func (p proving) due(*machine) phase    { return p }
-func (p proving) wake(*machine) Instant { return never }
 
 // onCandidate takes what means the same wherever the lease is not ours yet.
 func (m *machine) onCandidate(p phase, in input) phase {
@@ -324,6 +314,3 @@ func (p withdrawing) on(m *machine, in input) phase {
 	}
 	return p
 }
-
-func (p withdrawing) due(*machine) phase    { return p }
-func (p withdrawing) wake(*machine) Instant { return never }

@@ -58,54 +58,52 @@ const (
 	ReasonRefused     = "refused"
 )
 
-// info is an event that is worth a line to whoever wants to know more.
-func info(name, text string, fields ...slog.Attr) Event {
-	return Event{Name: name, Level: slog.LevelInfo, Text: text, Fields: fields}
+// tell reports an event of the run.
+func (m *machine) tell(e Event) {
+	e.Job, e.Holder, e.Token, e.Tick = m.claim.Job, m.claim.Holder.ID, m.lease.grant.Token, m.lease.grant.Tick
+	if e.Tick == 0 {
+		e.Tick = m.claim.Tick
+	}
+	m.do(doTell{e})
 }
 
-func warning(name, text string, fields ...slog.Attr) Event {
-	return Event{Name: name, Level: slog.LevelWarn, Text: text, Fields: fields}
+func (m *machine) info(name, text string, fields ...slog.Attr) {
+	m.tell(Event{Name: name, Level: slog.LevelInfo, Text: text, Fields: fields})
 }
 
-func claimUnanswered(err error) Event {
-	return info(EventSilent, fmt.Sprintf("the backend does not answer: %v", err))
+func (m *machine) warn(name, text string, fields ...slog.Attr) {
+	m.tell(Event{Name: name, Level: slog.LevelWarn, Text: text, Fields: fields})
 }
 
-func standingByForBackend() Event {
-	e := info(EventStandby, "standing by: the backend does not answer")
-	e.Reason = ReasonUnreachable
-	return e
+func (m *machine) tellLost(text string) {
+	m.tell(Event{Name: EventLost, Level: slog.LevelError, Text: text})
 }
 
-func standingBy(h backends.Holder) Event {
-	return info(EventStandby, "standing by behind "+HolderText(h),
+func (m *machine) tellStandby(h backends.Holder) {
+	m.info(EventStandby, "standing by behind "+HolderText(h),
 		slog.String("behind", h.ID), slog.String("behind_host", h.Host), slog.Int("behind_pid", h.PID))
 }
 
-func waitingOut(r *backends.Refusal) Event {
+func (m *machine) tellWait(r *backends.Refusal) {
 	why := "a lease vanished that was not released; its holder may still be alive"
 	if r.Verdict == backends.Quarantined {
 		why = "the backend may have forgotten who runs the job"
 	}
-	return info(EventStandby, fmt.Sprintf("waiting %v: %s", brief(r.Wait), why), slog.String("verdict", string(r.Verdict)))
+	m.info(EventStandby, fmt.Sprintf("waiting %v: %s", brief(r.Wait), why), slog.String("verdict", string(r.Verdict)))
 }
 
-func acquired(token int64, took time.Duration) Event {
-	e := info(EventAcquired, fmt.Sprintf("lease acquired with token %d", token))
-	e.Took = took
-	return e
-}
-
-// findings tells what this very claim found lost, missed or overruled: nobody else will.
-func findings(g backends.Grant) []Event {
-	var all []Event
+// tellGrant tells of the lease, and what this very claim found lost, missed or overruled: nobody else will.
+func (m *machine) tellGrant(g backends.Grant) {
+	m.tell(Event{
+		Name: EventAcquired, Level: slog.LevelInfo, Took: m.now.Sub(m.candidate.began),
+		Text: fmt.Sprintf("lease acquired with token %d", g.Token),
+	})
 	for _, o := range g.Lost {
-		all = append(all, warning(EventNoted, lossText(o), slog.String("state", string(o.State))))
+		m.warn(EventNoted, lossText(o), slog.String("state", string(o.State)))
 	}
 	for _, note := range g.Notes {
-		all = append(all, warning(EventNoted, note))
+		m.warn(EventNoted, note)
 	}
-	return all
 }
 
 func lossText(o backends.Occurrence) string {
@@ -127,70 +125,39 @@ func HolderText(h backends.Holder) string {
 	return fmt.Sprintf("%s, process %d", h.Host, h.PID)
 }
 
-func commandStarted(try int) Event {
-	e := info(EventStarted, "command started")
-	if try > 1 {
-		e.Fields = []slog.Attr{slog.Int("try", try)}
+func (m *machine) tellStarted() {
+	if m.tries == 1 {
+		m.info(EventStarted, "command started")
+	} else {
+		m.info(EventStarted, "command started", slog.Int("try", m.tries))
 	}
-	return e
 }
 
-func commandEnded(s lifeline.Status, took time.Duration) Event {
-	e := info(EventExited, fmt.Sprintf("command ended with code %d", s.ExitCode()), slog.Int("code", s.ExitCode()))
-	e.Took = took
-	return e
+func (m *machine) tellExited(s lifeline.Status, took time.Duration) {
+	m.tell(Event{
+		Name: EventExited, Level: slog.LevelInfo, Took: took,
+		Text:   fmt.Sprintf("command ended with code %d", s.ExitCode()),
+		Fields: []slog.Attr{slog.Int("code", s.ExitCode())},
+	})
 }
 
-func retrying(s lifeline.Status, late bool, try int, req Request) Event {
+func (m *machine) tellRetry(s lifeline.Status, tookTooLong bool) {
 	what := fmt.Sprintf("the command failed with code %d", s.ExitCode())
-	if late {
+	if tookTooLong {
 		what = "the command took too long"
 	}
-	return info(EventRetrying, fmt.Sprintf("%s: try %d of %d in %v", what, try, req.Retries+1, req.RetryDelay), slog.Int("try", try))
+	m.info(EventRetrying, fmt.Sprintf("%s: try %d of %d in %v", what, m.tries+1, m.request.Retries+1, m.request.RetryDelay),
+		slog.Int("try", m.tries+1))
 }
 
-func stopping(consequence, why string) Event { return info(EventStopping, consequence+": "+why) }
-
-func timedOut(limit time.Duration) Event {
-	return info(EventTimedOut, stoppingIt+": "+ranLonger(limit))
-}
-
-func ranLonger(limit time.Duration) string {
-	return fmt.Sprintf("the command ran longer than %v", limit)
-}
-
-func leaseLost(text string) Event { return Event{Name: EventLost, Level: slog.LevelError, Text: text} }
-
-func leaseRenewed(took, left time.Duration) Event {
-	return Event{Name: EventRenewed, Level: slog.LevelDebug, Text: "lease renewed", Took: took, Left: left}
-}
-
-func renewFailed(err error) Event {
-	return info(EventRenewFail, fmt.Sprintf("a renewal failed: %v", err))
-}
-
-func leftovers(n int) Event {
-	return warning(EventLeftovers, fmt.Sprintf("the command left %d process(es) behind, which are being ended", n), slog.Int("count", n))
-}
-
-func unguarded(err error) Event {
-	return warning(EventLeftovers, err.Error()+": killing what the command may have left behind")
-}
-
-func unconfirmed(n int) Event {
-	return warning(EventUndead, fmt.Sprintf("%d process(es) of the command survive SIGKILL; the lease is kept while the backend answers", n))
-}
-
-func released(s backends.State) Event { return info(EventReleased, "lease released: "+string(s)) }
-
-func notReleased(err error) Event {
-	return warning(EventReleased, fmt.Sprintf("the lease could not be released and runs out by itself: %v", err))
-}
-
-func notRecorded(err error) Event {
-	e := warning(EventReleased, fmt.Sprintf("the end of the run could not be recorded: %v", err))
-	e.Hint = "the lease runs out by itself; until then the job does not start again"
-	return e
+// tellSurvivors takes what a tree tells of processes that outlive what was to be their end.
+func (m *machine) tellSurvivors(e lifeline.Event) {
+	switch e.Kind {
+	case lifeline.Leftovers:
+		m.warn(EventLeftovers, fmt.Sprintf("the command left %d process(es) behind, which are being ended", e.Count), slog.Int("count", e.Count))
+	case lifeline.Unconfirmed:
+		m.warn(EventUndead, fmt.Sprintf("%d process(es) of the command survive SIGKILL; the lease is kept while the backend answers", e.Count))
+	}
 }
 
 func withReason(reason string) string {

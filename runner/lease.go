@@ -3,6 +3,7 @@ package runner
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -66,10 +67,7 @@ func (m *machine) hold(g backends.Grant, plan Timeline, t0 Instant) phase {
 	}
 	m.planRenewal()
 	m.do(doHangUp{}) // the watch of the standby
-	m.tell(acquired(g.Token, m.now.Sub(m.candidate.began)))
-	for _, e := range findings(g) {
-		m.tell(e)
-	}
+	m.tellGrant(g)
 	return granted{}
 }
 
@@ -103,22 +101,23 @@ func (m *machine) planRenewal() {
 // they never stand in for one that is due.
 func (m *machine) keep() {
 	l := &m.lease
+	m.reached(l.term()) // step sees to it
 	m.answerLate()
-	if m.now >= l.watchAt {
+	if m.reached(l.watchAt) {
 		l.watchAt = never
 		m.do(doWatch{})
 	}
 	switch {
 	case !m.renews():
-	case l.inFlight == 0 && m.now >= l.renewAt:
+	case l.inFlight == 0 && m.reached(l.renewAt):
 		l.hedgeAt = m.after(l.plan.hedge())
 		l.inFlight++
 		m.sendRenewal(false)
-	case m.now >= l.hedgeAt:
+	case m.reached(l.hedgeAt):
 		l.hedgeAt = never
 		l.inFlight++
 		m.sendRenewal(false)
-	case m.now >= l.checkDueAt():
+	case m.reached(l.checkDueAt()):
 		l.answering++
 		m.sendRenewal(true)
 	}
@@ -130,27 +129,6 @@ func (m *machine) sendRenewal(forCheck bool) {
 	l.sent++
 	l.lastSent = m.now
 	m.do(doRenew{l.grant, l.sent, m.now, min(m.after(l.plan.attempt()), l.validUntil()), forCheck})
-}
-
-// keepAt returns when the lease wants something to be done.
-func (m *machine) keepAt() Instant {
-	l := &m.lease
-	at := min(l.term(), l.watchAt)
-	if m.renews() {
-		at = min(at, l.hedgeAt, l.checkDueAt())
-		if l.inFlight == 0 {
-			at = min(at, l.renewAt)
-		}
-	}
-	return min(at, l.checksAt())
-}
-
-// checksAt returns when a check has waited long enough.
-func (l *lease) checksAt() Instant {
-	if len(l.checks) == 0 {
-		return never
-	}
-	return l.checks[0].until
 }
 
 // onHeld takes what means the same wherever the lease is held.
@@ -217,7 +195,7 @@ func (m *machine) renewalFailed(a renewAnswer) {
 		l.failures++
 		l.renewAt = m.after(m.pause(l.failures))
 	}
-	m.tell(renewFailed(a.err))
+	m.info(EventRenewFail, fmt.Sprintf("a renewal failed: %v", a.err))
 }
 
 // prolong counts the validity from a request that was answered. A run that was told to end is not saved by it: only its lease
@@ -238,7 +216,7 @@ func (m *machine) prolong(t0 Instant) {
 	if t0 < l.newsAt { // it was sent before there was something to see
 		m.lookSoon()
 	}
-	m.tell(leaseRenewed(m.now.Sub(t0), left))
+	m.tell(Event{Name: EventRenewed, Level: slog.LevelDebug, Text: "lease renewed", Took: m.now.Sub(t0), Left: left})
 }
 
 // lookSoon makes the next renewal go out at once, or a moment after the last one.
@@ -300,7 +278,7 @@ func (m *machine) answerYes(number int) {
 // answerLate says no to the checks that have waited long enough.
 func (m *machine) answerLate() {
 	l := &m.lease
-	for len(l.checks) > 0 && m.now >= l.checks[0].until {
+	for len(l.checks) > 0 && m.reached(l.checks[0].until) {
 		err := fmt.Errorf("the backend did not answer within %v", brief(l.plan.attempt()))
 		if l.failure != nil {
 			err = fmt.Errorf("%w: %w", err, l.failure)

@@ -29,13 +29,14 @@ type loop struct {
 	checks    <-chan Check
 	askers    map[int]Check // those without an answer
 	asked     int           // how many there were
-	answers   chan input    // to what was asked beside
+	answers   chan input    // to requests
 	news      <-chan backends.News
 	panics    chan *panics.Panic
 
-	tree   Tree                  // that was made last; nil: none
-	env    []string              // for its start
-	events <-chan lifeline.Event // of a tree that may be alive
+	prepared chan readyTree        // handed over, or closed by who made it
+	tree     Tree                  // that was made last; nil: none
+	env      []string              // for its start
+	events   <-chan lifeline.Event // of a tree that may be alive
 
 	ctx    context.Context //nolint:containedctx // of Run
 	calls  context.Context //nolint:containedctx // of requests and watches: it ends with the next doHangUp
@@ -43,11 +44,17 @@ type loop struct {
 	left   chan struct{} // closed when the attempt is over
 }
 
+// readyTree is what is needed to start the command.
+type readyTree struct {
+	tree Tree
+	env  []string
+}
+
 func newLoop(ctx context.Context, r *Runner, req Request, clock Clock, timer Timer) *loop {
 	l := &loop{
-		machine: newMachine(req, r.Driver.Limits()), r: r, req: req, clock: clock, timer: timer, ctx: ctx,
-		cancelled: ctx.Done(), checks: req.Checks, askers: map[int]Check{}, answers: make(chan input),
-		panics: make(chan *panics.Panic, 1), left: make(chan struct{}),
+		machine: newMachine(req, r.Driver.Limits(), newHolderID()), r: r, req: req, clock: clock, timer: timer, ctx: ctx,
+		cancelled: ctx.Done(), checks: req.Checks, askers: map[int]Check{}, answers: make(chan input, 16),
+		prepared: make(chan readyTree), panics: make(chan *panics.Panic, 1), left: make(chan struct{}),
 	}
 	if req.Wanted != nil {
 		l.unwanted = req.Wanted.Done()
@@ -87,49 +94,53 @@ func (l *loop) moment() moment {
 
 func (l *loop) take(in input) { l.waiting = append(l.waiting, in) }
 
-// receive waits for one thing to happen. Where the command is to start, whatever has arrived that may end the run comes first.
+// receive waits for one thing to happen.
 func (l *loop) receive() {
-	if l.machine.wantsIdle() {
-		select {
-		case s := <-l.req.Signals:
-			l.takeSignal(s)
-		case <-l.cancelled:
-			l.takeCancel()
-		case <-l.unwanted:
-			l.takeUnwanted()
-		case in := <-l.answers:
-			l.takeAnswer(in)
-		case p := <-l.panics:
-			panic(p)
-		default:
-			l.take(idle{})
-		}
+	if l.machine.wantsIdle() && l.isQuiet() {
+		l.take(idle{})
 		return
 	}
 	news := l.news
 	if l.machine.isAsking() { // its answer would overtake them
 		news = nil
 	}
-	l.timer.Set(l.machine.wake())
+	l.timer.Set(l.machine.next)
 	select {
 	case <-l.timer.C():
 		l.take(woken{})
 	case s := <-l.req.Signals:
 		l.takeSignal(s)
 	case <-l.cancelled:
-		l.takeCancel()
+		l.cancelled = nil
+		l.take(cancelled{context.Cause(l.ctx)})
 	case <-l.unwanted:
-		l.takeUnwanted()
+		l.unwanted = nil
+		l.take(unwanted{context.Cause(l.req.Wanted)})
 	case in := <-l.answers:
-		l.takeAnswer(in)
-	case p := <-l.panics:
-		panic(p)
+		l.take(in)
+	case p := <-l.prepared:
+		l.tree, l.env = p.tree, p.env
+		l.take(prepared{})
 	case c, open := <-l.checks:
 		l.takeCheck(c, open)
 	case n, open := <-news:
 		l.takeNews(n, open)
 	case e, open := <-l.events:
 		l.takeEvent(e, open)
+	case p := <-l.panics:
+		panic(p)
+	}
+}
+
+// isQuiet says whether nothing has arrived that may end the run.
+func (l *loop) isQuiet() bool {
+	select {
+	case <-l.cancelled:
+		return false
+	case <-l.unwanted:
+		return false
+	default:
+		return len(l.req.Signals)+len(l.answers)+len(l.panics) == 0
 	}
 }
 
@@ -137,23 +148,6 @@ func (l *loop) takeSignal(s os.Signal) {
 	if sig, ok := s.(syscall.Signal); ok {
 		l.take(signal{sig})
 	}
-}
-
-func (l *loop) takeCancel() {
-	l.cancelled = nil
-	l.take(cancelled{context.Cause(l.ctx)})
-}
-
-func (l *loop) takeUnwanted() {
-	l.unwanted = nil
-	l.take(unwanted{context.Cause(l.req.Wanted)})
-}
-
-func (l *loop) takeAnswer(in input) {
-	if p, ok := in.(prepared); ok {
-		l.tree, l.env = p.tree, p.env
-	}
-	l.take(in)
 }
 
 func (l *loop) takeCheck(c Check, open bool) {
@@ -312,7 +306,7 @@ func (a doPrepare) perform(l *loop) {
 	before, ctx := l.tree, l.calls
 	l.tree = nil
 	l.beside(func() {
-		var p prepared
+		var p readyTree
 		if l.req.Env != nil {
 			p.env = l.req.Env(a.grant)
 		}
@@ -321,7 +315,7 @@ func (a doPrepare) perform(l *loop) {
 		}
 		p.tree = l.req.Tree()
 		select {
-		case l.answers <- p:
+		case l.prepared <- p:
 		case <-ctx.Done():
 			p.tree.Close()
 		}

@@ -26,6 +26,7 @@ type machine struct {
 
 	moment
 	actions []action
+	next    Instant // when something is due
 }
 
 // moment is what the loop reads after an input has come.
@@ -38,20 +39,24 @@ type moment struct {
 // phase is where an attempt stands, with what is known only there.
 type phase interface {
 	on(m *machine, in input) phase // takes an input
-	due(m *machine) phase          // does what is due
-	wake(m *machine) Instant       // when something is due next; never: only an input helps
+}
+
+// timed is a phase that also waits for instants.
+type timed interface {
+	due(m *machine) phase // does what is due, and asks for every instant with m.reached
 }
 
 // held is a phase under a lease that is being renewed or about to be used.
 type held interface {
 	phase
+	timed
 	lose(m *machine, how loss) phase // the lease is lost, or given up
 	end(m *machine, s stop) phase    // the run is to end for a reason that leaves the lease ours
 	pass(m *machine, sig syscall.Signal) phase
 }
 
 // newMachine returns the machine of a new holder.
-func newMachine(req Request, limits backends.Limits) *machine {
+func newMachine(req Request, limits backends.Limits, holder string) *machine {
 	m := &machine{watches: limits.HolderWatches, phase: sleeping{}}
 	m.candidate = candidate{behind: behindNobody, mayProve: req.Prove != nil}
 	req.Tree, req.Env, req.Prove, req.Checks, req.Signals, req.Wanted = nil, nil, nil, nil, nil, nil
@@ -59,7 +64,7 @@ func newMachine(req Request, limits backends.Limits) *machine {
 	m.claim = backends.Claim{
 		Job: req.Job, Holder: req.Host, TTL: req.Timeline.TTL, Floor: req.Floor, Occasion: req.Occasion,
 	}
-	m.claim.Holder.ID = newHolderID()
+	m.claim.Holder.ID = holder
 	return m
 }
 
@@ -72,12 +77,20 @@ func (m *machine) step(at moment, in input) []action {
 		m.phase = p.lose(m, expired)
 	}
 	m.phase = m.phase.on(m, in)
-	m.phase = m.phase.due(m)
+	for done := -1; done < len(m.actions); { // until nothing is due any more
+		done, m.next = len(m.actions), never
+		if p, ok := m.phase.(timed); ok {
+			m.phase = p.due(m)
+		}
+	}
 	return m.actions
 }
 
-// wake returns when the machine wants its next step.
-func (m *machine) wake() Instant { return m.phase.wake(m) }
+// reached says whether an instant has come, and has the machine woken at it where not.
+func (m *machine) reached(at Instant) bool {
+	m.next = min(m.next, at)
+	return m.now >= at
+}
 
 // wantsIdle says whether the machine would start the command if nothing else waits to be heard.
 func (m *machine) wantsIdle() bool {
@@ -98,15 +111,6 @@ func (m *machine) result() (Result, bool) {
 }
 
 func (m *machine) do(a action) { m.actions = append(m.actions, a) }
-
-// tell reports an event of the run.
-func (m *machine) tell(e Event) {
-	e.Job, e.Holder, e.Token, e.Tick = m.claim.Job, m.claim.Holder.ID, m.lease.grant.Token, m.lease.grant.Tick
-	if e.Tick == 0 {
-		e.Tick = m.claim.Tick
-	}
-	m.do(doTell{e})
-}
 
 // after returns the instant that lies d ahead.
 func (m *machine) after(d time.Duration) Instant { return m.now.Add(d) }
@@ -188,11 +192,8 @@ type (
 		err     error
 	}
 	releaseAnswer struct{ err error }
-	prepared      struct { // what the loop needs to start the command
-		tree Tree
-		env  []string
-	}
-	startAnswer struct{ err error } // nil: the command runs; lifeline.ErrGuardian: nobody knows; else it does not
+	prepared      struct{}            // all is ready to start the command
+	startAnswer   struct{ err error } // nil: the command runs; lifeline.ErrGuardian: nobody knows; else it does not
 )
 
 // action is something that the loop does for the machine. The instants are absolute.
@@ -244,8 +245,6 @@ type (
 type over struct{ result Result }
 
 func (p over) on(*machine, input) phase { return p }
-func (p over) due(*machine) phase       { return p }
-func (p over) wake(*machine) Instant    { return never }
 
 // finish ends the attempt. Who watches over a tree that survives stays.
 func (m *machine) finish(r Result) phase {

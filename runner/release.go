@@ -3,6 +3,7 @@ package runner
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/lifeline"
@@ -86,13 +87,11 @@ func (p releasing) on(m *machine, in input) phase {
 }
 
 func (p releasing) due(m *machine) phase {
-	if m.now >= p.again {
+	if m.reached(p.again) {
 		return p.send(m)
 	}
 	return p
 }
-
-func (p releasing) wake(*machine) Instant { return p.again }
 
 func (p releasing) answered(m *machine, err error) phase {
 	if err == nil || errors.Is(err, backends.ErrLost) || p.what == withdrawal {
@@ -114,14 +113,18 @@ func (p releasing) over(m *machine, err error) phase {
 	switch {
 	case p.what == withdrawal, p.what == undoing && err == nil:
 	case p.what == undoing:
-		m.tell(notReleased(err))
+		m.warn(EventReleased, fmt.Sprintf("the lease could not be released and runs out by itself: %v", err))
 	case err == nil:
-		m.tell(released(p.outcome.State))
+		m.info(EventReleased, "lease released: "+string(p.outcome.State))
 	case r.Ending == LeaseLost, r.Ending == Broken: // told already
 	case m.claim.Given():
 		r.Ending, r.Err = Unrecorded, err
 	default:
-		m.tell(notRecorded(err))
+		m.tell(Event{
+			Name: EventReleased, Level: slog.LevelWarn,
+			Text: fmt.Sprintf("the end of the run could not be recorded: %v", err),
+			Hint: "the lease runs out by itself; until then the job does not start again",
+		})
 	}
 	return m.finish(r)
 }

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"fmt"
 	"syscall"
 
 	"github.com/leaderrun/leaderrun/backends"
@@ -45,9 +46,9 @@ type stop struct {
 }
 
 func (m *machine) tellStop(consequence string, s stop) {
-	m.tell(stopping(consequence, s.why))
+	m.info(EventStopping, consequence+": "+s.why)
 	if s.lost != "" {
-		m.tell(leaseLost(s.lost))
+		m.tellLost(s.lost)
 	}
 }
 
@@ -58,7 +59,7 @@ func (m *machine) noteLoss(consequence string, how loss) {
 	if how.standing == givenUp && m.lease.failure != nil {
 		text += ": " + m.lease.failure.Error()
 	}
-	m.tell(leaseLost(text))
+	m.tellLost(text)
 	m.answerNo(how.answer)
 }
 
@@ -120,36 +121,22 @@ func (l *live) pass(m *machine, sig syscall.Signal) {
 // due keeps the lease, and kills when it is time. It says whether the tree is given up: it was killed and cannot be confirmed
 // dead, and the lease has run out.
 func (l *live) due(m *machine) (hopeless bool) {
-	if m.now >= min(m.lease.deadline.Kill, l.killAt) {
+	m.keep()
+	if l.killedAt != never {
+		return m.reached(max(m.lease.validUntil(), l.killedAt).Add(killBudget))
+	}
+	if m.reached(min(m.lease.deadline.Kill, l.killAt)) {
 		l.kill(m)
 	}
-	m.keep()
-	return m.now >= l.hopelessAt(m)
-}
-
-func (l *live) hopelessAt(m *machine) Instant {
-	if l.killedAt == never {
-		return never
-	}
-	return max(m.lease.validUntil(), l.killedAt).Add(killBudget)
-}
-
-func (l *live) wake(m *machine) Instant {
-	if l.killedAt == never {
-		return min(m.keepAt(), m.lease.deadline.Kill, l.killAt)
-	}
-	return min(m.keepAt(), l.hopelessAt(m))
+	return false
 }
 
 // told takes what the tree tells that does not say how the command ended.
 func (l *live) told(m *machine, e lifeline.Event) {
-	switch e.Kind {
-	case lifeline.Leftovers:
-		m.tell(leftovers(e.Count))
-	case lifeline.Unconfirmed:
+	if e.Kind == lifeline.Unconfirmed {
 		l.killedAt = min(l.killedAt, m.now) // by the guardian, perhaps
-		m.tell(unconfirmed(e.Count))
 	}
+	m.tellSurvivors(e)
 }
 
 // abandonTree leaves a tree behind that nothing can end. Nothing is released.
@@ -172,7 +159,7 @@ func (p running) on(m *machine, in input) phase {
 			return p.lose(m, expiredThen)
 		}
 	case lifeline.Exited:
-		m.tell(commandEnded(e.Status, m.now.Sub(p.started)))
+		m.tellExited(e.Status, m.now.Sub(p.started))
 		return p.ended(m, e.Status)
 	case lifeline.GuardianLost:
 		return p.loseGuardian(m, e.Err)
@@ -184,7 +171,7 @@ func (p running) on(m *machine, in input) phase {
 }
 
 func (p running) due(m *machine) phase {
-	if t := m.request.Timeout; t > 0 && p.cause.ending == 0 && m.now >= p.started.Add(t) {
+	if t := m.request.Timeout; t > 0 && p.cause.ending == 0 && m.reached(p.started.Add(t)) {
 		p.timeOut(m)
 	}
 	if p.live.due(m) {
@@ -193,21 +180,13 @@ func (p running) due(m *machine) phase {
 	return p
 }
 
-func (p running) wake(m *machine) Instant {
-	at := p.live.wake(m)
-	if m.request.Timeout > 0 && p.cause.ending == 0 {
-		at = min(at, p.started.Add(m.request.Timeout))
-	}
-	return at
-}
-
 func (p *running) timeOut(m *machine) {
 	p.cause.ending = TimedOut
-	if !p.asked && (m.hasRetries() || m.lease.grant.Tick != m.claim.Tick) { // then the command starts again, perhaps for our own tick
-		m.tell(timedOut(m.request.Timeout))
-	} else {
-		m.tell(stopping(stoppingIt, ranLonger(m.request.Timeout)))
+	name := EventStopping
+	if !p.asked && (m.hasRetries() || m.lease.grant.Tick != m.claim.Tick) { // the command starts again, perhaps for our own tick
+		name = EventTimedOut
 	}
+	m.info(name, fmt.Sprintf("%s: the command ran longer than %v", stoppingIt, m.request.Timeout))
 	p.terminate(m)
 }
 
@@ -235,7 +214,7 @@ func (p running) pass(m *machine, sig syscall.Signal) phase {
 	m.note(sig)
 	if asksToEnd(sig) {
 		p.cause.signalled, p.cause.final = true, true
-		m.tell(stopping(stoppingIt, "received "+sig.String()))
+		m.tellStop(stoppingIt, stop{why: "received " + sig.String()})
 	}
 	p.live.pass(m, sig)
 	return p
@@ -250,7 +229,7 @@ func (p running) loseGuardian(m *machine, err error) phase {
 	if p.cause.ending != LeaseLost {
 		p.cause.ending, p.cause.final, p.cause.err = TreeLost, true, nil
 	}
-	m.tell(leaseLost(err.Error() + ": " + stoppingIt))
+	m.tellLost(err.Error() + ": " + stoppingIt)
 	return p
 }
 
@@ -305,8 +284,6 @@ func (p sweeping) due(m *machine) phase {
 	return p
 }
 
-func (p sweeping) wake(m *machine) Instant { return p.live.wake(m) }
-
 func (p sweeping) end(m *machine, s stop) phase {
 	if !p.follows {
 		return p
@@ -332,7 +309,7 @@ func (p sweeping) pass(m *machine, sig syscall.Signal) phase {
 		m.signal = sig
 		p.follows, p.cause = false, cause{signalled: true, final: true}
 		p.status = lifeline.Status{Known: true, Signal: sig}
-		m.tell(stopping(endingRest, "received "+sig.String()))
+		m.tellStop(endingRest, stop{why: "received " + sig.String()})
 	case p.cause.signalled && sig != p.status.Signal: // another one ended the run
 	default:
 		m.signal = sig
@@ -348,7 +325,7 @@ func (p sweeping) loseGuardian(m *machine, err error) phase {
 		return p
 	}
 	p.unguarded, p.killedAt, p.follows = true, m.now, false
-	m.tell(unguarded(err))
+	m.warn(EventLeftovers, err.Error()+": killing what the command may have left behind")
 	return p
 }
 
@@ -357,6 +334,6 @@ func (p sweeping) dead(m *machine) phase {
 	if !p.follows {
 		return m.record(p.cause, p.status)
 	}
-	m.tell(retrying(p.status, p.cause.ending == TimedOut, m.tries+1, m.request))
+	m.tellRetry(p.status, p.cause.ending == TimedOut)
 	return pausing{status: p.status, until: m.after(m.request.RetryDelay)}
 }

@@ -48,8 +48,6 @@ func (p granted) due(m *machine) phase {
 	return p
 }
 
-func (p granted) wake(m *machine) Instant { return m.keepAt() }
-
 func (p granted) pass(m *machine, sig syscall.Signal) phase {
 	if m.note(sig) {
 		return m.undo(Result{Ending: Interrupted})
@@ -104,21 +102,17 @@ func (p pausing) ready(m *machine) bool { return m.now >= p.until && m.fresh() }
 
 func (p pausing) due(m *machine) phase {
 	m.keep()
-	return p
-}
-
-func (p pausing) wake(m *machine) Instant {
-	if !m.fresh() { // a renewal comes first
-		return m.keepAt()
+	if m.fresh() { // else a renewal comes first
+		m.reached(p.until)
 	}
-	return min(p.until, m.keepAt())
+	return p
 }
 
 func (p pausing) pass(m *machine, sig syscall.Signal) phase {
 	if !m.note(sig) {
 		return p
 	}
-	m.tell(stopping(notAgain, "received "+sig.String()))
+	m.tellStop(notAgain, stop{why: "received " + sig.String()})
 	return m.record(cause{signalled: true, final: true}, lifeline.Status{Known: true, Signal: sig})
 }
 
@@ -175,12 +169,9 @@ func (p preparing) on(m *machine, in input) phase {
 }
 
 func (p preparing) due(m *machine) phase {
+	m.reached(m.lease.term()) // step sees to it
 	m.answerLate()
 	return p
-}
-
-func (p preparing) wake(m *machine) Instant {
-	return min(m.lease.term(), m.lease.checksAt())
 }
 
 func (p preparing) lose(m *machine, how loss) phase {
@@ -205,12 +196,9 @@ func (p starting) on(m *machine, in input) phase {
 	case a.err != nil:
 		return p.before.notStarted(m, a.err)
 	}
-	m.tell(commandStarted(m.tries))
+	m.tellStarted()
 	if m.tries == 1 && m.watches {
 		m.lease.watchAt = m.after(watchAfter)
 	}
 	return run
 }
-
-func (p starting) due(*machine) phase    { return p }
-func (p starting) wake(*machine) Instant { return never }

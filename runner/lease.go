@@ -101,7 +101,6 @@ func (m *machine) planRenewal() {
 // they never stand in for one that is due.
 func (m *machine) keep() {
 	l := &m.lease
-	m.reached(l.term()) // step sees to it
 	m.answerLate()
 	if m.reached(l.watchAt) {
 		l.watchAt = never

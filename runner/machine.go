@@ -73,17 +73,23 @@ func newMachine(req Request, limits backends.Limits, holder string) *machine {
 // end that came in time counts.
 func (m *machine) step(at moment, in input) []action {
 	m.moment, m.actions = at, nil
-	if p, ok := m.phase.(held); ok && m.now >= m.lease.term() {
-		m.phase = p.lose(m, expired)
-	}
+	m.expire()
 	m.phase = m.phase.on(m, in)
 	for done := -1; done < len(m.actions); { // until nothing is due any more
 		done, m.next = len(m.actions), never
+		m.expire()
 		if p, ok := m.phase.(timed); ok {
 			m.phase = p.due(m)
 		}
 	}
 	return m.actions
+}
+
+// expire gives the lease up when it was not renewed in time.
+func (m *machine) expire() {
+	if p, ok := m.phase.(held); ok && m.reached(m.lease.term()) {
+		m.phase = p.lose(m, expired)
+	}
 }
 
 // reached says whether an instant has come, and has the machine woken at it where not.

@@ -169,7 +169,6 @@ func (p preparing) on(m *machine, in input) phase {
 }
 
 func (p preparing) due(m *machine) phase {
-	m.reached(m.lease.term()) // step sees to it
 	m.answerLate()
 	return p
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/lifeline"
 )
 
 // lease is what is known of the lease that was granted, and of the requests that keep it.
@@ -140,6 +141,11 @@ func (m *machine) onHeld(p held, in input) phase {
 		return p.pass(m, in.sig)
 	case cancelled:
 		return p.end(m, stop{cause: cause{ending: Ran, final: true, err: in.err}, why: in.err.Error()})
+	case treeEvent:
+		if in.Kind == lifeline.Terminated && l.standing == ours { // by the guardian, on its own clock: that cannot be taken back
+			return p.lose(m, expiredThen)
+		}
+		m.tellSurvivors(in.Event)
 	case question:
 		m.inquire(in.number)
 	case leaseNews: // only a renewal tells what it means

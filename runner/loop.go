@@ -122,9 +122,20 @@ func (l *loop) receive() {
 		l.tree, l.env = p.tree, p.env
 		l.take(prepared{})
 	case c, open := <-l.checks:
-		l.takeCheck(c, open)
+		if !open {
+			l.checks = nil
+			return
+		}
+		l.asked++
+		l.askers[l.asked] = c
+		l.take(question{l.asked})
 	case n, open := <-news:
-		l.takeNews(n, open)
+		if !open {
+			l.news = nil
+			l.take(watchClosed{})
+			return
+		}
+		l.take(leaseNews{n})
 	case e, open := <-l.events:
 		l.takeEvent(e, open)
 	case p := <-l.panics:
@@ -148,25 +159,6 @@ func (l *loop) takeSignal(s os.Signal) {
 	if sig, ok := s.(syscall.Signal); ok {
 		l.take(signal{sig})
 	}
-}
-
-func (l *loop) takeCheck(c Check, open bool) {
-	if !open {
-		l.checks = nil
-		return
-	}
-	l.asked++
-	l.askers[l.asked] = c
-	l.take(question{l.asked})
-}
-
-func (l *loop) takeNews(n backends.News, open bool) {
-	if !open {
-		l.news = nil
-		l.take(watchClosed{})
-		return
-	}
-	l.take(leaseNews{n})
 }
 
 // takeEvent takes what the tree tells. A signal that has arrived by the end of the command came before: the command may have ended

@@ -8,7 +8,9 @@ import (
 	"go/token"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"reflect"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -551,5 +553,34 @@ func TestTheMachineIsPure(t *testing.T) {
 			}
 			return true
 		})
+	}
+}
+
+// The package comment names the tests that fail where an invariant is broken.
+func TestTheTestsOfTheInvariantsExist(t *testing.T) {
+	text, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob("*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tests strings.Builder
+	for _, name := range files {
+		source, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tests.Write(source)
+	}
+	named := regexp.MustCompile(`\bTest\w+`).FindAllString(string(text), -1)
+	if len(named) < 10 {
+		t.Errorf("only %v are named", named)
+	}
+	for _, name := range named {
+		if !strings.Contains(tests.String(), "func "+name+"(") {
+			t.Errorf("there is no %s", name)
+		}
 	}
 }

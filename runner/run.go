@@ -131,14 +131,6 @@ func (l *live) due(m *machine) (hopeless bool) {
 	return false
 }
 
-// told takes what the tree tells that does not say how the command ended.
-func (l *live) told(m *machine, e lifeline.Event) {
-	if e.Kind == lifeline.Unconfirmed {
-		l.killedAt = min(l.killedAt, m.now) // by the guardian, perhaps
-	}
-	m.tellSurvivors(e)
-}
-
 // abandonTree leaves a tree behind that nothing can end. Nothing is released.
 func (m *machine) abandonTree(s lifeline.Status) phase {
 	m.answerNo(errOver)
@@ -149,15 +141,7 @@ func (m *machine) abandonTree(s lifeline.Status) phase {
 type running struct{ live }
 
 func (p running) on(m *machine, in input) phase {
-	e, ok := in.(treeEvent)
-	if !ok {
-		return m.onHeld(p, in)
-	}
-	switch e.Kind {
-	case lifeline.Terminated:
-		if m.lease.standing == ours { // by the guardian, on its own clock: that cannot be taken back
-			return p.lose(m, expiredThen)
-		}
+	switch e, _ := in.(treeEvent); e.Kind {
 	case lifeline.Exited:
 		m.tellExited(e.Status, m.now.Sub(p.started))
 		return p.ended(m, e.Status)
@@ -165,9 +149,10 @@ func (p running) on(m *machine, in input) phase {
 		return p.loseGuardian(m, e.Err)
 	case lifeline.Dead:
 		return p.ended(m, e.Status).dead(m)
+	case lifeline.Unconfirmed:
+		p.killedAt = min(p.killedAt, m.now) // by the guardian, perhaps
 	}
-	p.told(m, e.Event)
-	return p
+	return m.onHeld(p, in)
 }
 
 func (p running) due(m *machine) phase {
@@ -259,22 +244,15 @@ type sweeping struct {
 }
 
 func (p sweeping) on(m *machine, in input) phase {
-	e, ok := in.(treeEvent)
-	if !ok {
-		return m.onHeld(p, in)
-	}
-	switch e.Kind {
-	case lifeline.Terminated:
-		if m.lease.standing == ours {
-			return p.lose(m, expiredThen)
-		}
+	switch e, _ := in.(treeEvent); e.Kind {
 	case lifeline.GuardianLost:
 		return p.loseGuardian(m, e.Err)
 	case lifeline.Dead:
 		return p.dead(m)
+	case lifeline.Unconfirmed:
+		p.killedAt = min(p.killedAt, m.now)
 	}
-	p.told(m, e.Event)
-	return p
+	return m.onHeld(p, in)
 }
 
 func (p sweeping) due(m *machine) phase {

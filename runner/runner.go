@@ -1,13 +1,3 @@
-// Package runner holds a lease over the run of a command, from the claim to the finish. It knows no backend
-// and no flags.
-//
-// What it guarantees, given a store that honours leases and a process tree that obeys its deadlines: the
-// command runs only while the lease is valid on this machine's own clock, counted from before the request
-// that the store answered was sent; the whole tree is dead before the lease can run out; and the lease is
-// released only after the tree is confirmed dead. In doubt the command does not run.
-//
-// What it cannot guarantee: that effects stop with the processes. A write already sent lands after SIGKILL,
-// and a machine that is paused as a whole notices nothing. The fencing token in the grant is for those.
 package runner
 
 import (

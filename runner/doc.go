@@ -46,7 +46,7 @@
 //	             signal, cancelled, unwanted, lease lost      releasing    abandon
 //	pausing      idle, the pause is over, the lease is fresh  preparing    prepare
 //	             signal, cancelled, broken, lease lost        releasing    finish
-//	preparing    prepared                                     starting     start
+//	preparing    prepared, and then idle                      starting     start
 //	             anything else                                             as in the phase before
 //	starting     it runs                                      running
 //	             nobody knows                                 running      (the wrapper kills the tree)

@@ -106,12 +106,21 @@ func (w *world) step(in input) {
 	at := moment{w.now, w.wall(), w.Float64()}
 	w.trace = append(w.trace, fmt.Sprintf("%v %T %T%+v", w.now.Sub(boot), w.m.phase, in, in))
 	before, again := w.m.phase, *w.m
+	_, isHeld := before.(held)
+	isLate := isHeld && w.now >= w.m.lease.term()
 	actions := w.m.step(at, in)
 	if twice := again.step(at, in); !reflect.DeepEqual(actions, twice) || !reflect.DeepEqual(again, *w.m) {
 		w.fail("two copies of a machine differ: %v, %v", actions, twice)
 	}
+	if _, isHeld = w.m.phase.(held); isHeld && isLate && w.m.lease.standing == ours {
+		w.fail("1: what comes after the deadline puts it off")
+	}
 	var sync []input
 	for _, a := range actions {
+		_, starts := a.(doStart)
+		if _, isIdle := in.(idle); starts && !isIdle {
+			w.fail("the command is started although something may wait")
+		}
 		if _, ok := a.(doTell); !ok {
 			w.trace = append(w.trace, fmt.Sprintf("\t%T%+v", a, a))
 		}

@@ -118,17 +118,14 @@ func (l *live) pass(m *machine, sig syscall.Signal) {
 	m.do(doSignal{sig})
 }
 
-// due keeps the lease, and kills when it is time. It says whether the tree is given up: it was killed and cannot be confirmed
+// due kills when it is time, and keeps the lease. It says whether the tree is given up: it was killed and cannot be confirmed
 // dead, and the lease has run out.
 func (l *live) due(m *machine) (hopeless bool) {
-	m.keep()
-	if l.killedAt != never {
-		return m.reached(max(m.lease.validUntil(), l.killedAt).Add(killBudget))
-	}
-	if m.reached(min(m.lease.deadline.Kill, l.killAt)) {
+	if l.killedAt == never && m.reached(min(m.lease.deadline.Kill, l.killAt)) {
 		l.kill(m)
 	}
-	return false
+	m.keep()
+	return l.killedAt != never && m.reached(max(m.lease.validUntil(), l.killedAt).Add(killBudget))
 }
 
 // abandonTree leaves a tree behind that nothing can end. Nothing is released.

@@ -146,27 +146,33 @@ func (p pausing) notStarted(m *machine, err error) phase {
 
 // preparing makes ready what the command needs, which hangs where a disk does not answer: but never for longer than the command
 // may still be started, for the lease is not renewed meanwhile. Whatever else comes means what it meant before.
-type preparing struct{ starter }
+type preparing struct {
+	starter
+	done bool
+}
 
 func (m *machine) prepare(p starter) phase {
 	m.do(doPrepare{m.lease.grant})
-	return preparing{p}
+	return preparing{starter: p}
 }
 
 func (p preparing) on(m *machine, in input) phase {
 	switch in.(type) {
 	case prepared:
+		p.done = true
+		return p
+	case idle:
 		m.tries++
 		m.do(doStart{m.lease.grant.Hold, m.lease.grant.Inherit, m.lease.deadline})
 		return starting{p.starter}
-	case idle:
-		return p
 	}
 	if next := p.starter.on(m, in); next != phase(p.starter) {
 		return next
 	}
 	return p
 }
+
+func (p preparing) ready(*machine) bool { return p.done }
 
 func (p preparing) due(m *machine) phase {
 	m.answerLate()

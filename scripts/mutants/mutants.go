@@ -77,7 +77,7 @@ var mutants = slices.Concat(hostMutants, fenceMutants, answerMutants, kubernetes
 	{"the wait for a vanished holder counts against our patience", "runner/candidate.go", "setAside: m.now", "setAside: never", runnerTests},
 	{"the last cause of an end counts, not the first", "runner/run.go", "if p.cause.ending != 0 {\n\t\tp.cause.final", "if false {\n\t\tp.cause.final", runnerTests},
 	{"a check is left without an answer when the run is over", "runner/release.go", "m.answerNo(errOver)\n", "", runnerTests},
-	{"a signal before the first start is left for the command", "runner/start.go", "if m.note(sig) {\n\t\treturn m.undo", "if m.note(sig) && m.tries > 0 {\n\t\treturn m.undo", runnerTests},
+	{"a signal before the first start is left for the command", "runner/start.go", "if m.note(sig) {\n\t\treturn m.undo", "if m.note(sig) && m.tries > 0 {\n\t\treturn m.undo", []string{"./runner", "-run", "NothingIsMadeReady"}},
 	{"a renewal that was due waits for the one of a check", "runner/lease.go", "case l.inFlight == 0 && m.reached(l.renewAt):", "case l.inFlight+l.answering == 0 && m.reached(l.renewAt):", runnerTests},
 	{"what arrives while all is made ready is not heard before the start", "runner/start.go", "p.done = true\n\t\treturn p\n", "p.done = true\n\t\treturn p.on(m, idle{})\n", runnerTests},
 	{"the token that a refusal shows is no floor", "runner/candidate.go", "m.claim.Floor = max(m.claim.Floor, r.Token)\n", "", runnerTests},

@@ -34,8 +34,8 @@ type loop struct {
 	panics    chan *panics.Panic
 
 	prepared chan readyTree        // handed over, or closed by who made it
-	tree     Tree                  // that was made last; nil: none
-	env      []string              // for its start
+	ready    readyTree             // to be started; zero: none
+	tree     Tree                  // that was started last; nil: none
 	events   <-chan lifeline.Event // of a tree that may be alive
 
 	ctx    context.Context //nolint:containedctx // of Run
@@ -119,7 +119,7 @@ func (l *loop) receive() {
 	case in := <-l.answers:
 		l.take(in)
 	case p := <-l.prepared:
-		l.tree, l.env = p.tree, p.env
+		l.ready = p
 		l.take(prepared{})
 	case c, open := <-l.checks:
 		if !open {
@@ -315,9 +315,11 @@ func (a doPrepare) perform(l *loop) {
 }
 
 func (a doStart) perform(l *loop) {
-	err := l.tree.Start(l.env, a.hold, a.inherit, a.deadline)
+	tree, env := l.ready.tree, l.ready.env
+	l.tree, l.ready = tree, readyTree{}
+	err := tree.Start(env, a.hold, a.inherit, a.deadline)
 	if err == nil || errors.Is(err, lifeline.ErrGuardian) {
-		l.events = l.tree.Events()
+		l.events = tree.Events()
 	}
 	l.take(startAnswer{err})
 }
@@ -333,8 +335,10 @@ func (doTerminate) perform(l *loop) { l.tree.Terminate() }
 func (doKill) perform(l *loop)      { l.tree.Kill() }
 
 func (doDismiss) perform(l *loop) {
-	if l.tree != nil {
-		l.tree.Close()
+	for _, t := range []Tree{l.ready.tree, l.tree} {
+		if t != nil {
+			t.Close()
+		}
 	}
 }
 

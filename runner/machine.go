@@ -98,7 +98,7 @@ func (m *machine) reached(at Instant) bool {
 	return m.now >= at
 }
 
-// wantsIdle says whether the machine would start the command if nothing else waits to be heard.
+// wantsIdle says whether the machine goes on to the start of the command if nothing else waits to be heard.
 func (m *machine) wantsIdle() bool {
 	p, ok := m.phase.(interface{ ready(m *machine) bool })
 	return ok && p.ready(m)
@@ -137,22 +137,17 @@ func (m *machine) pause(failures int) time.Duration {
 
 // note keeps a signal that ends a run, and says whether it is one.
 func (m *machine) note(sig syscall.Signal) bool {
-	if !endsRun(sig) {
-		return false
+	if endsRun(sig) {
+		m.signal = sig
 	}
-	m.signal = sig
-	return true
+	return endsRun(sig)
 }
 
 func endsRun(sig syscall.Signal) bool {
-	switch sig {
-	case syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT:
-		return true
-	}
-	return false
+	return asksToEnd(sig) || sig == syscall.SIGHUP || sig == syscall.SIGQUIT
 }
 
-// asksToEnd says whether a signal means the end of the run in any case: others use the rest for a reload, or a dump.
+// asksToEnd says whether a signal means the end of a command in any case: some use the others for a reload, or a dump.
 func asksToEnd(sig syscall.Signal) bool { return sig == syscall.SIGTERM || sig == syscall.SIGINT }
 
 // Pauses between requests.
@@ -172,7 +167,8 @@ const (
 // input is what comes to the machine.
 type input any
 
-// The inputs. An answer comes once for each action that asks for it, and not at all once the requests were hung up.
+// The inputs. An answer comes once for each action that asks for it; where the requests were hung up, only that of a claim
+// is certain to come.
 type (
 	begin       struct{} // the first one
 	woken       struct{} // perhaps something is due

@@ -1,0 +1,272 @@
+package backends
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// Engine is the Driver of a Store. Claims, renewals, ends and orders are all carried out in the same way, by attempt:
+// read what there is, decide, write if nothing has changed since, else decide again.
+type Engine struct {
+	Rules Rules // set before the first request
+
+	store   Store
+	traits  Traits
+	life    context.Context // ends with Close, and all requests and watches with it
+	endLife context.CancelFunc
+}
+
+var (
+	_ Driver    = (*Engine)(nil)
+	_ Watcher   = (*Engine)(nil)
+	_ Inspector = (*Engine)(nil)
+	_ Operator  = (*Engine)(nil)
+	_ Examiner  = (*Engine)(nil)
+)
+
+// Rules are the decisions that an engine carries out. Tests of the tests replace them with broken ones.
+type Rules struct {
+	Claim   func(View, Claim) Decision
+	Renew   func(View, Grant) Renewal
+	Finish  func(View, Grant, Outcome) Ending
+	Abandon func(View, Claim) Ending
+	Order   func(View, Order) Ordered
+}
+
+// NewEngine returns the driver of a store.
+func NewEngine(store Store) *Engine {
+	e := &Engine{store: store, traits: store.Traits(), Rules: Rules{
+		Claim: Decide, Renew: DecideRenew, Finish: DecideFinish, Abandon: DecideAbandon, Order: DecideOrder,
+	}}
+	e.life, e.endLife = context.WithCancel(context.Background())
+	return e
+}
+
+// Acquire implements Driver.
+func (e *Engine) Acquire(ctx context.Context, c Claim) (Grant, error) {
+	q := Request{Op: ToClaim, Job: c.Job, Holder: c.Holder, TTL: c.TTL, Seen: c.Seen}
+	var g Grant
+	s, err := e.carryOut(ctx, q, func(v View, ttl time.Duration) plan {
+		asked := c
+		asked.TTL = ttl // as the store grants it: for so long others wait for the holder if it vanishes
+		d := e.Rules.Claim(v, asked)
+		if d.Grant == nil {
+			return plan{write: Write{Record: d.Record}, needed: d.Changed, answer: d.Refusal}
+		}
+		g = *d.Grant
+		label := Label{Holder: c.Holder.ID, Token: g.Token}
+		return plan{write: Write{Record: d.Record, Lease: &label, TTL: g.TTL, Beat: true}, needed: true}
+	})
+	if err != nil {
+		return Grant{}, About("claim", c.Job, err)
+	}
+	g.Claim, g.Private = c, NewHolding(s, Snapshot.Newer)
+	s.Complete(&g)
+	return g, nil
+}
+
+// Renew implements Driver. What is known of the lease spares it the read.
+func (e *Engine) Renew(ctx context.Context, g Grant) (Signal, error) {
+	h := HoldingOf[Snapshot](g)
+	q := Request{Op: ToRenew, Job: g.Claim.Job, Holder: g.Claim.Holder, TTL: g.TTL, Known: h.Last()}
+	defer h.Hedge(func() { q.Beside = true })()
+	var signal Signal
+	now, err := e.carryOut(ctx, q, func(v View, _ time.Duration) plan {
+		r := e.Rules.Renew(v, g)
+		if r.Lost {
+			return plan{answer: ErrLost}
+		}
+		signal = r.Signal
+		label := LabelOf(g)
+		return plan{write: Write{Record: r.Record, Lease: &label, TTL: g.TTL, Beat: true}, needed: true}
+	})
+	if err != nil {
+		return Signal{}, About("renew", g.Claim.Job, err)
+	}
+	h.Saw(q.Known, now)
+	return signal, nil
+}
+
+// Finish implements Driver. A renewal that comes later begins with a read.
+func (e *Engine) Finish(ctx context.Context, g Grant, o Outcome) error {
+	h := HoldingOf[Snapshot](g)
+	q := Request{Op: ToFinish, Job: g.Claim.Job, Holder: g.Claim.Holder, Known: h.Last()}
+	err := e.end(ctx, q, func(v View) Ending { return e.Rules.Finish(v, g, o) })
+	h.Saw(q.Known, nil)
+	return About("finish", q.Job, err)
+}
+
+// Abandon implements Driver.
+func (e *Engine) Abandon(ctx context.Context, c Claim) error {
+	q := Request{Op: ToAbandon, Job: c.Job, Holder: c.Holder}
+	return About("abandon", q.Job, e.end(ctx, q, func(v View) Ending { return e.Rules.Abandon(v, c) }))
+}
+
+func (e *Engine) end(ctx context.Context, q Request, decide func(View) Ending) error {
+	_, err := e.carryOut(ctx, q, func(v View, _ time.Duration) plan {
+		d := decide(v)
+		if d.Lost {
+			return plan{answer: ErrLost}
+		}
+		return plan{write: Write{Record: d.Record, Release: d.Release}, needed: d.Changed || e.traits.Rewrites}
+	})
+	return err
+}
+
+// Order implements Operator.
+func (e *Engine) Order(ctx context.Context, o Order) error {
+	q := Request{Op: ToOrder, Job: o.Job, Seen: o.Seen}
+	_, err := e.carryOut(ctx, q, func(v View, _ time.Duration) plan {
+		d := e.Rules.Order(v, o)
+		// A tombstone has a beat of its own: whoever counts the silence of its predecessor begins anew.
+		w := Write{Record: d.Record, Beat: d.Record.Beat != v.Record.Beat, Release: d.Release, Still: true}
+		return plan{write: w, needed: d.Err == nil && (d.Changed || e.traits.Rewrites), answer: d.Err}
+	})
+	return About(string(o.Kind), o.Job, err)
+}
+
+// Inspect implements Inspector.
+func (e *Engine) Inspect(ctx context.Context, job string) (Status, error) {
+	var status Status
+	_, err := e.carryOut(ctx, Request{Op: ToInspect, Job: job}, func(v View, _ time.Duration) plan {
+		if v.Lease == nil && v.Record.Job == "" {
+			return plan{answer: ErrUnknownJob}
+		}
+		status = StatusOf(v, job)
+		return plan{}
+	})
+	return status, About("inspect", job, err)
+}
+
+// plan is what was decided about a request.
+type plan struct {
+	write  Write
+	needed bool  // the write must be done before the answer is given
+	answer error // nil: what was asked for is so
+}
+
+// decision decides a request on what the store holds. ttl is that of the lease, as far as it is known.
+type decision func(v View, ttl time.Duration) plan
+
+// carryOut carries out a request, and returns what its last step left.
+func (e *Engine) carryOut(ctx context.Context, q Request, decide decision) (Snapshot, error) {
+	ctx, cancel := During(ctx, e.life)
+	defer cancel()
+	tx := e.store.Begin(ctx, q)
+	s, err := attempt(ctx, tx, q, decide)
+	tx.End(ctx, err)
+	return s, err
+}
+
+// attempt reads, decides and writes, again for as long as others change meanwhile what was decided on. One who is told that
+// the store does not know its lease looks whether it is still there: it may be the word of a server that is behind.
+func attempt(ctx context.Context, tx Tx, q Request, decide decision) (Snapshot, error) {
+	s, unknown := q.Known, false
+	for conflicts := 0; ; conflicts++ {
+		if conflicts > 1 { // there are many: what the last answer showed is old after the pause
+			s = nil
+			if err := pause(ctx, conflicts); err != nil {
+				return nil, err
+			}
+		}
+		if s == nil {
+			var err error
+			if s, err = tx.Read(ctx); err != nil {
+				return nil, err
+			}
+		}
+		p := decideOn(s, q, decide)
+		if p.needed && p.write.Lease != nil {
+			ttl, err := tx.Extend(ctx, s)
+			switch {
+			case errors.Is(err, ErrNoLease) && !unknown:
+				s, unknown = nil, true
+				continue
+			case err != nil:
+				return nil, err
+			case ttl < q.TTL:
+				return nil, fmt.Errorf("a lease of %v was asked for, and one of %v was given", q.TTL, ttl)
+			case ttl > q.TTL:
+				q.TTL = ttl
+				p = decideOn(s, q, decide)
+			}
+		}
+		if !p.needed {
+			return s, p.answer
+		}
+		now, done, err := tx.Swap(ctx, s, p.write)
+		if done || err != nil {
+			return now, cmp.Or(err, p.answer)
+		}
+		s = now
+	}
+}
+
+// decideOn decides on a state. Where another program has put something, only ends are decided: they touch no other's lease.
+func decideOn(s Snapshot, q Request, decide decision) plan {
+	v := s.View(q)
+	if v.Foreign != nil && q.Op != ToRenew && q.Op != ToFinish && q.Op != ToAbandon {
+		return plan{answer: v.Foreign}
+	}
+	return decide(v, q.TTL)
+}
+
+// The pauses between conflicts.
+const (
+	firstConflict = 2 * time.Millisecond
+	lastConflict  = 100 * time.Millisecond
+)
+
+// pause waits before a request is decided anew, longer with each time that it was. It returns why it must not be.
+func pause(ctx context.Context, conflicts int) error {
+	limit := min(firstConflict<<min(conflicts, 10), lastConflict)
+	select {
+	case <-time.After(rand.N(limit)): //nolint:gosec // jitter
+	case <-ctx.Done():
+	}
+	return context.Cause(ctx)
+}
+
+// Watch implements Watcher.
+func (e *Engine) Watch(ctx context.Context, job string) (<-chan News, error) {
+	return Rewatch(ctx, e.life, func(ctx context.Context, tell func(News)) error { return e.store.Follow(ctx, job, tell) })
+}
+
+// Jobs implements Inspector.
+func (e *Engine) Jobs(ctx context.Context) ([]string, error) {
+	ctx, cancel := During(ctx, e.life)
+	defer cancel()
+	jobs, err := e.store.List(ctx)
+	slices.Sort(jobs)
+	return slices.Compact(jobs), About("list jobs of", e.traits.Prefix, err)
+}
+
+// Examine implements Examiner.
+func (e *Engine) Examine(ctx context.Context, ttl time.Duration) []Finding {
+	ctx, cancel := During(ctx, e.life)
+	defer cancel()
+	return e.store.Check(ctx, ttl)
+}
+
+// Limits implements Driver.
+func (e *Engine) Limits() Limits { return e.traits.Limits }
+
+// Close implements Driver. It ends requests that are on their way.
+func (e *Engine) Close() error {
+	e.endLife()
+	return e.store.Close()
+}
+
+// Redacted returns the URL without its secrets.
+func (e *Engine) Redacted() string { return e.traits.URL }
+
+// String is Redacted.
+func (e *Engine) String() string { return e.traits.URL }
+
+// Prefix returns what the names of all keys begin with; "": they have none.
+func (e *Engine) Prefix() string { return e.traits.Prefix }

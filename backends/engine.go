@@ -163,10 +163,12 @@ func (e *Engine) carryOut(ctx context.Context, q Request, decide decision) (Snap
 	return s, err
 }
 
-// attempt reads, decides and writes, again for as long as others change meanwhile what was decided on. One who is told that
-// the store does not know its lease looks whether it is still there: it may be the word of a server that is behind.
+// attempt reads, decides and writes, again for as long as others change meanwhile what was decided on. What was known
+// before only spares a read where something is written: it may be older than the last renewal, and by it a lease has run out
+// that has not. One who is told that the store does not know its lease looks whether it is still there: it may be the word
+// of a server that is behind.
 func attempt(ctx context.Context, tx Tx, q Request, decide decision) (Snapshot, error) {
-	s, unknown := q.Known, false
+	s, known, unknown := q.Known, q.Known != nil, false
 	for conflicts := 0; ; conflicts++ {
 		if conflicts > 1 { // there are many: what the last answer showed is old after the pause
 			s = nil
@@ -185,7 +187,7 @@ func attempt(ctx context.Context, tx Tx, q Request, decide decision) (Snapshot, 
 			ttl, err := tx.Extend(ctx, s)
 			switch {
 			case errors.Is(err, ErrNoLease) && !unknown:
-				s, unknown = nil, true
+				s, known, unknown = nil, false, true
 				continue
 			case err != nil:
 				return nil, err
@@ -196,9 +198,14 @@ func attempt(ctx context.Context, tx Tx, q Request, decide decision) (Snapshot, 
 				p = decideOn(s, q, decide)
 			}
 		}
+		if !p.needed && known {
+			s, known = nil, false
+			continue
+		}
 		if !p.needed {
 			return s, p.answer
 		}
+		known = false
 		now, done, err := tx.Swap(ctx, s, p.write)
 		if done || err != nil {
 			return now, cmp.Or(err, p.answer)

@@ -31,7 +31,7 @@ func TestGrantToOneWhoIsTooLate(t *testing.T) {
 			w.ended(lease)
 		}
 	}, nil)
-	d.client.(*between).client = &noticing{client: d.client.(*between).client, lease: &lease}
+	d.store.client.(*between).client = &noticing{client: d.store.client.(*between).client, lease: &lease}
 	_, err := d.Acquire(t.Context(), c)
 	if err == nil || backends.IsAnswer(err) {
 		t.Fatalf("Acquire: %v, want an unknown outcome", err)
@@ -125,7 +125,7 @@ func TestRenewalConfirmedAfterRevoke(t *testing.T) {
 	g := w.Acquire(w.d, newClaim("job"))
 	w.Renew(w.d, g)
 	w.operator.revokeLease(t, "job")
-	w.d.client = generous{w.d.client}
+	w.d.store.client = generous{w.d.store.client}
 	_, err := w.d.Renew(t.Context(), g)
 	w.WantLost("Renew", err)
 }
@@ -142,12 +142,12 @@ func (generous) KeepAlive(_ context.Context, id int64) (rpc.LeaseReply, error) {
 func TestMemberThatSlept(t *testing.T) {
 	w := newWorld(t)
 	g := w.Acquire(w.d, newClaim("job"))
-	awake := w.d.client
-	w.d.client = forgetful{awake}
+	awake := w.d.store.client
+	w.d.store.client = forgetful{awake}
 	if _, err := w.d.Renew(t.Context(), g); err == nil || errors.Is(err, backends.ErrLost) || backends.IsPermanent(err) {
 		t.Errorf("Renew: %v, want an outcome that is not known", err)
 	}
-	w.d.client = awake
+	w.d.store.client = awake
 	w.Renew(w.d, g)
 	w.operator.revokeLease(t, "job")
 	_, err := w.d.Renew(t.Context(), g)
@@ -165,7 +165,7 @@ func (forgetful) KeepAlive(_ context.Context, id int64) (rpc.LeaseReply, error) 
 // finds itself, and keeps the lease that it is under.
 func TestClaimSaidNotToBeApplied(t *testing.T) {
 	w := newWorld(t)
-	w.d.client = &denying{client: w.d.client}
+	w.d.store.client = &denying{client: w.d.store.client}
 	g := w.Acquire(w.d, newClaim("job"))
 	w.Renew(w.d, g)
 	w.runs("job", 1)
@@ -227,7 +227,7 @@ func TestTwoClusters(t *testing.T) {
 	stranger := testserver.Etcd(t, testserver.EtcdOptions{UnsafeNoFsync: true})
 	d := open(t, "etcd://"+w.server.Endpoint()+","+stranger.Endpoint())
 	g := w.Acquire(d, newClaim("job"))
-	d.client.Elsewhere()
+	d.store.client.Elsewhere()
 	if _, err := d.Acquire(t.Context(), newClaim("job")); !backends.IsPermanent(err) || !strings.Contains(err.Error(), "different etcd clusters") {
 		t.Errorf("Acquire: %v", err)
 	}

@@ -31,11 +31,12 @@ type placed struct {
 	at   int
 }
 
-func (p *placed) View(Request) View                     { return p.view }
-func (p *placed) Newer(than Snapshot) bool              { return p.at > than.(*placed).at }
-func (p *placed) Complete(g *Grant)                     { g.Native = "complete" }
-func (s *shelf) Traits() Traits                         { return s.traits }
-func (s *shelf) Close() error                           { s.asked = append(s.asked, "close"); return nil }
+func (p *placed) View(Request) View        { return p.view }
+func (p *placed) Newer(than Snapshot) bool { return p.at > than.(*placed).at }
+func (p *placed) Complete(g *Grant)        { g.Native = "complete" }
+func (s *shelf) Traits() Traits            { return s.traits }
+func (s *shelf) Close() error              { s.asked = append(s.asked, "close"); return nil }
+
 func (s *shelf) did() string                            { did := strings.Join(s.asked, " "); s.asked = nil; return did }
 func (s *shelf) List(context.Context) ([]string, error) { return []string{"b", "a", "b"}, s.lost }
 
@@ -166,7 +167,7 @@ func TestEngineClaims(t *testing.T) {
 		_, err := e.Acquire(t.Context(), Claim{Job: "job", Holder: Holder{ID: "b"}, TTL: time.Minute})
 		return err
 	}())
-	if s.asks(t, "a refused claim", "read"); !ok || refusal.Verdict != Held || s.ended[1] != error(refusal) {
+	if s.asks(t, "a refused claim", "read"); !ok || refusal.Verdict != Held || !errors.Is(s.ended[1], refusal) {
 		t.Errorf("%v, ended %v", refusal, s.ended)
 	}
 	noted := Claim{Job: "job", Holder: Holder{ID: "b"}, TTL: time.Minute, Occasion: Occasion{Tick: time.Now().Unix() - 10}}

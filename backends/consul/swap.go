@@ -74,8 +74,8 @@ func (s *state) free() *api.KVTxnOp { return &api.KVTxnOp{Verb: api.KVUnlock, Se
 // commit writes a record, and with it takes or frees the lock, if both keys are still as s says; the index of the
 // lock changes with its session. It returns what the keys are then. On errConflict, errDelayed and errSession
 // nothing was written; on any other error that is not known.
-func (c *store) commit(ctx context.Context, s *state, r backends.Record, step *api.KVTxnOp) (*state, error) {
-	dir := c.cfg.dir(s.job)
+func (t *tx) commit(ctx context.Context, s *state, r backends.Record, step *api.KVTxnOp) (*state, error) {
+	dir := t.cfg.dir(s.job)
 	unchanged := &api.KVTxnOp{Verb: api.KVCheckIndex, Key: dir + lockName, Index: s.lock.index}
 	if s.lock.index == 0 {
 		unchanged.Verb = api.KVCheckNotExists
@@ -87,15 +87,15 @@ func (c *store) commit(ctx context.Context, s *state, r backends.Record, step *a
 	}
 	var ops api.TxnOps
 	for _, kv := range steps {
-		kv.Namespace, kv.Partition = c.cfg.namespace, c.cfg.partition
+		kv.Namespace, kv.Partition = t.cfg.namespace, t.cfg.partition
 		ops = append(ops, &api.TxnOp{KV: kv})
 	}
-	ok, reply, _, err := c.client.Txn().Txn(ops, (&api.QueryOptions{}).WithContext(ctx))
+	ok, reply, _, err := t.client.Txn().Txn(ops, (&api.QueryOptions{}).WithContext(ctx))
 	if err != nil {
-		return nil, c.link.classify(err)
+		return nil, t.link.classify(err)
 	}
 	if !ok {
-		return nil, c.link.classify(rolledBack(reply.Errors))
+		return nil, t.link.classify(rolledBack(reply.Errors))
 	}
 	return s.after(dir, r, step, reply.Results)
 }

@@ -137,7 +137,10 @@ var (
 // The packages below backends that are no drivers, and what a driver may lack.
 var (
 	noDrivers = []string{"all", "backendtest"}
-	without   = map[string]string{"file": "errors.go"} // it asks no server
+	without   = map[string]string{
+		"file":       "errors.go", // it asks no server
+		"kubernetes": "extend.go", // a Lease has no end of its own
+	}
 )
 
 // Names that say nothing about what a package holds.

@@ -65,7 +65,7 @@ func (e *Engine) Acquire(ctx context.Context, c Claim) (Grant, error) {
 	if err != nil {
 		return Grant{}, About("claim", c.Job, err)
 	}
-	g.Claim, g.Private = c, NewHolding(s, Snapshot.Newer)
+	g.Claim, g.Private = c, NewHolding(s, func(last, now Snapshot) bool { return now.Newer(last) })
 	s.Complete(&g)
 	return g, nil
 }

@@ -198,6 +198,16 @@ func TestEngineRenews(t *testing.T) {
 		t.Errorf("%v, %+v", err, s.writes)
 	}
 	s.asks(t, "a renewal", "extend swap")
+	known := HoldingOf[Snapshot](g)
+	overtaken := known.Last()
+	if _, err := e.Renew(t.Context(), g); err != nil || known.Last() == overtaken {
+		t.Errorf("%v, and what is known stays", err)
+	}
+	known.Saw(nil, overtaken) // the late reply to an earlier one
+	if known.Last() == overtaken {
+		t.Error("a reply that is late takes back what is known")
+	}
+	s.did()
 	s.between = func() {
 		s.another(func(v *View) { v.Record.Break = &BreakRequest{Token: g.Token}; v.Record.Passed = 7 })
 	}
@@ -214,7 +224,6 @@ func TestEngineRenews(t *testing.T) {
 	s.asks(t, "one that is not shown what there is", "extend swap read extend swap")
 
 	// By what was known the lease has run out, or is another one's; it has been renewed since.
-	known := HoldingOf[Snapshot](g)
 	stale := *s.is
 	stale.view.Lease = nil
 	known.Saw(known.Last(), &stale)

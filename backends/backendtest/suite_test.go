@@ -62,6 +62,30 @@ func TestMemForgetful(t *testing.T) {
 	}
 }
 
+// TestMemSwap: nothing is written on what the store has forgotten since it was read, also where it knew nothing then and knows
+// nothing now: somebody may have been granted meanwhile.
+func TestMemSwap(t *testing.T) {
+	for name, forget := range map[string]func(m *Mem){
+		"a lease":   func(m *Mem) { m.DeleteLease("job") },
+		"a record":  func(m *Mem) { m.DeleteRecord("job") },
+		"a restart": func(m *Mem) { m.Restart(false) },
+		"all":       (*Mem).Empty,
+	} {
+		m := NewMem(nil)
+		c := NewClaim("job", steady)
+		tx := m.Begin(t.Context(), backends.Request{Op: backends.ToClaim, Job: c.Job, Holder: c.Holder, TTL: c.TTL})
+		was, err := tx.Read(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		On(t).Acquire(m, NewClaim("job", steady))
+		forget(m)
+		if _, done, err := tx.Swap(t.Context(), was, backends.Write{Record: backends.Record{Job: "job", Token: 1}}); done || err != nil {
+			t.Errorf("%s was forgotten: %v, %v", name, done, err)
+		}
+	}
+}
+
 // late is a client whose first renewals come after the lease has run out, as on a busy machine.
 type late struct {
 	backends.Driver

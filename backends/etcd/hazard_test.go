@@ -143,9 +143,13 @@ func TestMemberThatSlept(t *testing.T) {
 	w := newWorld(t)
 	g := w.Acquire(w.d, newClaim("job"))
 	awake := w.d.store.client
-	w.d.store.client = forgetful{awake}
+	asleep := &forgetful{client: awake}
+	w.d.store.client = asleep
 	if _, err := w.d.Renew(t.Context(), g); err == nil || errors.Is(err, backends.ErrLost) || backends.IsPermanent(err) {
 		t.Errorf("Renew: %v, want an outcome that is not known", err)
+	}
+	if asleep.left != 1 {
+		t.Errorf("went to another member %d times, want once", asleep.left)
 	}
 	w.d.store.client = awake
 	w.Renew(w.d, g)
@@ -155,9 +159,14 @@ func TestMemberThatSlept(t *testing.T) {
 }
 
 // forgetful knows no lease.
-type forgetful struct{ client }
+type forgetful struct {
+	client
+	left int // how often it was left for another member
+}
 
-func (forgetful) KeepAlive(_ context.Context, id int64) (rpc.LeaseReply, error) {
+func (f *forgetful) Elsewhere() { f.left++; f.client.Elsewhere() }
+
+func (*forgetful) KeepAlive(_ context.Context, id int64) (rpc.LeaseReply, error) {
 	return rpc.LeaseReply{ID: id}, nil
 }
 

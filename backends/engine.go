@@ -1,7 +1,6 @@
 package backends
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -158,61 +157,140 @@ func (e *Engine) carryOut(ctx context.Context, q Request, decide decision) (Snap
 	ctx, cancel := During(ctx, e.life)
 	defer cancel()
 	tx := e.store.Begin(ctx, q)
-	s, err := attempt(ctx, tx, q, decide)
+	s, err := newAttempt(q, decide).run(ctx, tx)
 	tx.End(ctx, err)
 	return s, err
 }
 
-// attempt reads, decides and writes, again for as long as others change meanwhile what was decided on. What was known
-// before only spares a read where something is written: it may be older than the last renewal, and by it a lease has run out
-// that has not. One who is told that the store does not know its lease looks whether it is still there: it may be the word
-// of a server that is behind.
-func attempt(ctx context.Context, tx Tx, q Request, decide decision) (Snapshot, error) {
-	s, known, unknown := q.Known, q.Known != nil, false
-	for conflicts := 0; ; conflicts++ {
-		if conflicts > 1 { // there are many: what the last answer showed is old after the pause
-			s = nil
-			if err := pause(ctx, conflicts); err != nil {
-				return nil, err
-			}
+// attempt is a request on its way: read, decide, write, again for as long as others change meanwhile what was decided on. It
+// asks what is to be done next and is told what came of it. It does nothing itself, so that a model can let others do
+// something in between.
+type attempt struct {
+	next step
+
+	q         Request
+	decide    decision
+	s         Snapshot // what was read or known last
+	plan      plan     // what was decided on it
+	known     bool     // it was not read by this request, but known before
+	doubted   bool     // the store has said once that it does not know its lease
+	conflicts int
+
+	err error // when it is over
+}
+
+// step is what an attempt wants to be done.
+type step int
+
+const (
+	pauses  step = iota + 1 // then paused
+	reads                   // then sees
+	extends                 // then extended
+	swaps                   // then swapped
+	over
+)
+
+func newAttempt(q Request, decide decision) *attempt {
+	a := &attempt{next: reads, q: q, decide: decide, s: q.Known, known: q.Known != nil}
+	if a.known {
+		a.decides()
+	}
+	return a
+}
+
+func (a *attempt) run(ctx context.Context, tx Tx) (Snapshot, error) {
+	for {
+		switch a.next {
+		case pauses:
+			a.paused(pause(ctx, a.conflicts))
+		case reads:
+			a.sees(tx.Read(ctx))
+		case extends:
+			a.extended(tx.Extend(ctx, a.s))
+		case swaps:
+			a.swapped(tx.Swap(ctx, a.s, a.plan.write))
+		case over:
+			return a.s, a.err
 		}
-		if s == nil {
-			var err error
-			if s, err = tx.Read(ctx); err != nil {
-				return nil, err
-			}
-		}
-		p := decideOn(s, q, decide)
-		if p.needed && p.write.Lease != nil {
-			ttl, err := tx.Extend(ctx, s)
-			switch {
-			case errors.Is(err, ErrNoLease) && !unknown:
-				s, known, unknown = nil, false, true
-				continue
-			case err != nil:
-				return nil, err
-			case ttl < q.TTL:
-				return nil, fmt.Errorf("a lease of %v was asked for, and one of %v was given", q.TTL, ttl)
-			case ttl > q.TTL:
-				q.TTL = ttl
-				p = decideOn(s, q, decide)
-			}
-		}
-		if !p.needed && known {
-			s, known = nil, false
-			continue
-		}
-		if !p.needed {
-			return s, p.answer
-		}
-		known = false
-		now, done, err := tx.Swap(ctx, s, p.write)
-		if done || err != nil {
-			return now, cmp.Or(err, p.answer)
-		}
-		s = now
 	}
 }
+
+func (a *attempt) paused(err error) {
+	if a.next = reads; err != nil {
+		a.ends(err)
+	}
+}
+
+func (a *attempt) sees(s Snapshot, err error) {
+	if err != nil {
+		a.ends(err)
+		return
+	}
+	a.s, a.known = s, false
+	a.decides()
+}
+
+func (a *attempt) decides() {
+	a.plan = decideOn(a.s, a.q, a.decide)
+	if a.plan.needed && a.plan.write.Lease != nil {
+		a.next = extends
+		return
+	}
+	a.goesOn()
+}
+
+// goesOn follows the decision. What was known before only spares a read where something is written: it may be older than the
+// last renewal, and by it a lease has run out that has not.
+func (a *attempt) goesOn() {
+	switch {
+	case a.plan.needed:
+		a.next = swaps
+	case a.known:
+		a.next = reads
+	default:
+		a.ends(a.plan.answer)
+	}
+}
+
+// extended is told the TTL that the store's own lease has. One that the store does not know is looked for once more: that may
+// be the word of a server that is behind.
+func (a *attempt) extended(ttl time.Duration, err error) {
+	switch {
+	case errors.Is(err, ErrNoLease) && !a.doubted:
+		a.next, a.doubted = reads, true
+	case err != nil:
+		a.ends(err)
+	case ttl < a.q.TTL:
+		a.ends(fmt.Errorf("a lease of %v was asked for, and one of %v was given", a.q.TTL, ttl))
+	case ttl > a.q.TTL:
+		a.q.TTL = ttl
+		a.plan = decideOn(a.s, a.q, a.decide)
+		a.goesOn()
+	default:
+		a.goesOn()
+	}
+}
+
+// swapped is told whether something was written. Where others are quicker again and again there are many of them: a pause is
+// made, after which the last answer is old.
+func (a *attempt) swapped(now Snapshot, done bool, err error) {
+	a.conflicts++
+	switch {
+	case err != nil:
+		a.ends(err)
+	case done:
+		a.s = now
+		a.ends(a.plan.answer)
+	case a.conflicts > 1:
+		a.next = pauses
+	case now == nil:
+		a.next = reads
+	default:
+		a.sees(now, nil)
+	}
+}
+
+func (a *attempt) ends(err error) { a.next, a.err = over, err }
 
 // decideOn decides on a state. Where another program has put something, only ends are decided: they touch no other's lease.
 func decideOn(s Snapshot, q Request, decide decision) plan {

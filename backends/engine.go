@@ -199,19 +199,24 @@ func newAttempt(q Request, decide decision) *attempt {
 }
 
 func (a *attempt) run(ctx context.Context, tx Tx) (Snapshot, error) {
-	for {
-		switch a.next {
-		case pauses:
-			a.paused(pause(ctx, a.conflicts))
-		case reads:
-			a.sees(tx.Read(ctx))
-		case extends:
-			a.extended(tx.Extend(ctx, a.s))
-		case swaps:
-			a.swapped(tx.Swap(ctx, a.s, a.plan.write))
-		case over:
-			return a.s, a.err
-		}
+	for a.next != over {
+		a.proceed(ctx, tx)
+	}
+	return a.s, a.err
+}
+
+// proceed does what the attempt wants to be done.
+func (a *attempt) proceed(ctx context.Context, tx Tx) {
+	switch a.next {
+	case pauses:
+		a.paused(pause(ctx, a.conflicts))
+	case reads:
+		a.sees(tx.Read(ctx))
+	case extends:
+		a.extended(tx.Extend(ctx, a.s))
+	case swaps:
+		a.swapped(tx.Swap(ctx, a.s, a.plan.write))
+	case over:
 	}
 }
 

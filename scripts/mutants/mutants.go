@@ -139,7 +139,7 @@ var mutants = slices.Concat(hostMutants, fenceMutants, answerMutants, kubernetes
 	{"etcd: no compare of the lease", "backends/etcd/swap.go", "{Key: k.lease, Of: rpc.ModRevision, Value: old.leased},", "", etcdTests},
 	{"etcd: no compare of the record", "backends/etcd/swap.go", "{Key: k.record, Of: rpc.ModRevision, Value: old.written},", "", etcdTests},
 	{"engine: the record's TTL is the one asked for", "backends/engine.go", "asked.TTL = ttl //", "_ = ttl //", decisionTests},
-	{"engine: a renewal is an extension alone", "backends/engine.go", "a.swapped(tx.Swap(ctx, a.s, a.plan.write))\n", "if a.q.Op == ToRenew {\n\t\t\t\ta.swapped(a.s, true, nil)\n\t\t\t} else {\n\t\t\t\ta.swapped(tx.Swap(ctx, a.s, a.plan.write))\n\t\t\t}\n", decisionTests},
+	{"engine: a renewal is an extension alone", "backends/engine.go", "a.swapped(tx.Swap(ctx, a.s, a.plan.write))\n", "if a.swapped(a.s, true, nil); a.q.Op != ToRenew {\n\t\t\ta.swapped(tx.Swap(ctx, a.s, a.plan.write))\n\t\t}\n", decisionTests},
 	{"etcd: a renewal does not keep the lease alive", "backends/etcd/extend.go", "t.ttl, err = t.keepAlive(ctx, s.lease)", "t.ttl, err = t.q.TTL, nil", etcdTests},
 	{"engine: one server's word is a loss", "backends/engine.go", "a.next, a.doubted = reads, true", "a.ends(ErrLost)", decisionTests},
 	{"etcd: a member that is behind is asked again", "backends/etcd/extend.go", "t.client.Elsewhere()\n\t\tcase t.q.Op", "_ = same\n\t\tcase t.q.Op", etcdTests},

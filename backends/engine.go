@@ -157,7 +157,11 @@ func (e *Engine) carryOut(ctx context.Context, q Request, decide decision) (Snap
 	ctx, cancel := During(ctx, e.life)
 	defer cancel()
 	tx := e.store.Begin(ctx, q)
-	s, err := newAttempt(q, decide).run(ctx, tx)
+	a := newAttempt(q, decide)
+	if q.Op == ToFinish && e.traits.EndsRead {
+		a = unknowing(q, decide)
+	}
+	s, err := a.run(ctx, tx)
 	tx.End(ctx, err)
 	return s, err
 }
@@ -190,12 +194,19 @@ const (
 	over
 )
 
+// newAttempt returns one that begins with what is known already, if anything is.
 func newAttempt(q Request, decide decision) *attempt {
-	a := &attempt{next: reads, q: q, decide: decide, s: q.Known, known: q.Known != nil}
-	if a.known {
+	a := unknowing(q, decide)
+	if q.Known != nil {
+		a.s, a.known = q.Known, true
 		a.decides()
 	}
 	return a
+}
+
+// unknowing returns an attempt that begins with a read.
+func unknowing(q Request, decide decision) *attempt {
+	return &attempt{next: reads, q: q, decide: decide}
 }
 
 func (a *attempt) run(ctx context.Context, tx Tx) (Snapshot, error) {

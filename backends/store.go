@@ -114,4 +114,7 @@ type Traits struct {
 	// Rewrites says that an end or order which changes nothing is written too: an earlier try may have been applied and
 	// not have reached the replicas.
 	Rewrites bool
+	// EndsRead says that a run's end begins with a read, although something is known: what is known would be compared with
+	// values that come again, or could release nothing.
+	EndsRead bool
 }

@@ -236,10 +236,3 @@ func (c *Client) Close() error {
 	c.leaving.Wait()
 	return nil
 }
-
-// Host returns the address that the next request goes to.
-func (c *Client) Host() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.cfg.Addrs[c.current]
-}

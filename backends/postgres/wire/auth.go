@@ -110,7 +110,7 @@ func (l *logIn) prove(body []byte) error {
 	kind, text := binary.BigEndian.Uint32(body), string(body[4:])
 	next, due := after[step{l.phase, kind}]
 	switch {
-	case kind == authOK && (l.phase == begun || l.phase == challenged):
+	case !due && kind == authOK && l.phase != admitted: // in the middle of SCRAM
 		return errScram
 	case !due && l.phase == named && kind != authContinue && kind != authFinal:
 		return &AuthenticationError{What: "the server asks for a kind of authentication that leaderrun does not know"}

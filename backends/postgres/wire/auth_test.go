@@ -1,14 +1,23 @@
 package wire
 
 import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"math/big"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
@@ -66,6 +75,28 @@ func TestOrdersOfALogIn(t *testing.T) {
 	try(nil)
 }
 
+// TestFailedLogIn: whoever is refused is left alone: nobody connects once more to cancel what was never begun.
+func TestFailedLogIn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		connections := 0
+		err := newConn("h:5432").logIn(t.Context(), new(Config), func(context.Context, *Config, string, string) (net.Conn, net.Conn, error) {
+			connections++
+			ours, theirs := net.Pipe()
+			go func() {
+				defer func() { _ = theirs.Close() }()
+				read(theirs)
+				send(theirs, welcome, process, "garbage")
+			}()
+			return ours, ours, nil
+		})
+		synctest.Wait()
+		if _, ok := errors.AsType[*ProtocolError](err); !ok || connections != 1 {
+			t.Errorf("%v, %d connections", err, connections)
+		}
+	})
+}
+
 // TestNothingButTheURL: what libpq would read from the environment and from the user's files does not count, and does no harm.
 // The test is not parallel: it changes the environment.
 func TestNothingButTheURL(t *testing.T) {
@@ -107,7 +138,7 @@ func TestChannelBinding(t *testing.T) {
 	dial(t, cfg)
 	cfg.TLS = between.Client()
 	cfg.TLS.InsecureSkipVerify = true //nolint:gosec // as sslmode=require has it
-	addr := tlsBetween(t, between, s.Addr())
+	addr := tlsBetween(t, between.Server(t), s.Addr())
 	c, err := Dial(within(t), &cfg, addr)
 	if err == nil {
 		c.Close()
@@ -117,10 +148,57 @@ func TestChannelBinding(t *testing.T) {
 	}
 }
 
+// TestUnboundCertificate: a certificate that SCRAM cannot be bound to keeps nobody out, though the server could bind it to others.
+func TestUnboundCertificate(t *testing.T) {
+	t.Parallel()
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+	cert, err := x509.CreateCertificate(rand.Reader, template, template, public, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := testserver.Postgres(t, testserver.PostgresOptions{TLS: testserver.NewCertificates(t)})
+	cfg := configOf(t, s)
+	cfg.Security, cfg.TLS = Must, &tls.Config{InsecureSkipVerify: true}                                       //nolint:gosec // as sslmode=require has it
+	shown := &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{cert}, PrivateKey: private}}} //nolint:gosec // as it is
+	cfg.Addrs = []string{tlsBetween(t, shown, s.Addr())}
+	if c := dial(t, cfg); !c.Encrypted() {
+		t.Error("without TLS")
+	}
+}
+
+// TestPoolerInTLS: one that binds SCRAM to nothing lets a client in that could.
+func TestPoolerInTLS(t *testing.T) {
+	t.Parallel()
+	s := testserver.Postgres(t, testserver.PostgresOptions{})
+	certs, dir := testserver.NewCertificates(t), testserver.OpenDir(t)
+	lines := []string{"client_tls_sslmode = allow"}
+	for option, from := range map[string]string{"client_tls_cert_file": certs.ServerCert, "client_tls_key_file": certs.ServerKey} {
+		text, err := os.ReadFile(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		to := filepath.Join(dir, option)
+		if err := os.WriteFile(to, text, 0o644); err != nil { //nolint:gosec // PgBouncer runs as somebody else
+			t.Fatal(err)
+		}
+		lines = append(lines, option+" = "+to)
+	}
+	pooler := testserver.PgBouncer(t, s, testserver.PgBouncerOptions{Lines: lines})
+	cfg := configOf(t, s)
+	cfg.Addrs, cfg.Security, cfg.TLS = []string{pooler.Addr()}, Must, certs.Client()
+	cfg.TLS.Certificates = nil // it knows none
+	if _, err := dial(t, cfg).Ask(within(t), one); err != nil {
+		t.Error(err)
+	}
+}
+
 // tlsBetween returns the address of somebody between a client and a server, who speaks TLS with each.
-func tlsBetween(t *testing.T, certs *testserver.Certificates, server string) string {
+func tlsBetween(t *testing.T, config *tls.Config, server string) string {
 	t.Helper()
-	config := certs.Server(t)
 	return listen(t, func(conn net.Conn) {
 		request := read(conn)
 		to, err := net.Dial("tcp", server)

@@ -1,8 +1,10 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -112,6 +114,9 @@ func (c *Conn) logIn(ctx context.Context, cfg *Config, connect connector) error 
 	config.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
 		c.in = newSource(r)
 		c.in.logIn = &logIn{cfg: cfg, tls: c.Encrypted(), secret: c.Encrypted() || isLocal(c.raw)}
+		if !bindable(c.conn) {
+			config.ChannelBinding = "disable"
+		}
 		return pgproto3.NewFrontend(c.in, w)
 	}
 	pg, err := pgconn.ConnectConfig(ctx, config)
@@ -159,12 +164,11 @@ func (c *Conn) cause(err error) error {
 			Message: e.Message, Detail: e.Detail, Hint: e.Hint, Routine: e.Routine,
 		})
 	}
-	var unsent interface {
+	if unsent, ok := errors.AsType[interface {
 		error
 		SafeToRetry() bool
-	}
-	if errors.As(err, &unsent) { // what has become of it while we wrote
-		return unsent
+	}](err); ok { // what has become of it while we wrote
+		return cmp.Or(errors.Unwrap(unsent), error(unsent))
 	}
 	switch c.in.logIn.asked {
 	case authContinue:
@@ -173,6 +177,20 @@ func (c *Conn) cause(err error) error {
 		return errScram
 	}
 	return c.in.malformed()
+}
+
+// bindable says whether SCRAM can be bound to the certificate that a server has shown. Of some there is no agreed digest, and a
+// client that could bind itself otherwise is refused by a server that could.
+func bindable(conn net.Conn) bool {
+	t, ok := conn.(*tls.Conn)
+	if !ok {
+		return true
+	}
+	switch t.ConnectionState().PeerCertificates[0].SignatureAlgorithm {
+	case x509.PureEd25519, x509.SHA384WithRSAPSS, x509.SHA512WithRSAPSS:
+		return false
+	}
+	return true
 }
 
 // isLocal says whether a connection does not leave this machine.

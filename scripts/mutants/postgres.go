@@ -56,7 +56,7 @@ var postgresMutants = []mutant{
 	{"PostgreSQL: an answer has no end", "backends/postgres/wire/source.go", "if s.room -= n; s.room < 0 {", "if s.room -= n; s.room > mostList {", postgresHostile},
 	{"PostgreSQL: notifications are kept without end", "backends/postgres/wire/conn.go", "c.kept > most {", "c.kept < 0 {", postgresHostile},
 	{"PostgreSQL: a password goes in clear without TLS", "backends/postgres/wire/auth.go", "case kind == authClear && !(l.tls && l.cfg.ClearText):", "case kind == authClear && l.cfg == nil:", postgresHostile},
-	{"PostgreSQL: a server is ready within a transaction", "backends/postgres/wire/source.go", "s.size != 1 || message[5] != 'I'", "s.size != 1 || message[5] == 0", postgresHostile},
+	{"PostgreSQL: a server is ready within a transaction", "backends/postgres/wire/source.go", "case kind == 'Z' && string(body) != \"I\":", "case kind == 'Z' && len(body) != 1:", postgresHostile},
 	{"PostgreSQL: what follows a row is not noticed", "backends/postgres/wire/source.go", "if size != s.size {", "if size > s.size {", postgresHostile},
 	{"PostgreSQL: the environment counts", "backends/postgres/wire/dial.go", " require_auth=''", "", postgresHostile},
 	{"PostgreSQL: a service of the environment counts", "backends/postgres/wire/dial.go", "if os.Getenv(\"PGSERVICE\") == \"\" {", "if os.Getenv(\"PGSERVICE\") != \"x\" {", postgresHostile},

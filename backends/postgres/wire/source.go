@@ -22,7 +22,7 @@ const (
 	perColumn  = 32
 	perReport  = 512
 
-	longestProof = 2000 // the body of an Authentication message, in bytes, as libpq has it
+	longestProof = 2000 // of a message that is looked at before it is read, in bytes: an Authentication message, as libpq has it
 	longestText  = 1000 // of an error, in bytes: it is shown to people
 )
 
@@ -42,7 +42,7 @@ type source struct {
 
 func newSource(r io.Reader) *source { return &source{in: bufio.NewReader(r), room: most} }
 
-// Read hands over a message, or a part of one.
+// Read hands over a message, or a part of one. An error with which its connection has timed out leaves everything as it was.
 func (s *source) Read(p []byte) (n int, err error) {
 	if s.left == 0 {
 		err = s.next()
@@ -65,44 +65,31 @@ func (s *source) next() error {
 		return err
 	}
 	kind, size := head[0], int64(binary.BigEndian.Uint32(head[1:]))-4
-	if size < 0 || size > mostList || kind == 'R' && size > longestProof {
+	looked := kind == 'R' || kind == 'Z' // at the whole of it
+	if size < 0 || size > mostList || looked && size > longestProof {
 		return unexpected("a message of %d bytes is not one of PostgreSQL", size)
+	}
+	var body []byte
+	if looked {
+		message, err := s.in.Peek(5 + int(size))
+		if err != nil {
+			return err
+		}
+		body = message[5:]
 	}
 	if err := s.spend(2*size + perMessage); err != nil { // what it says takes its size once more
 		return err
 	}
 	s.kind, s.size = kind, int(size)
-	if s.logIn != nil {
-		err = s.watch()
-	} else if !strings.ContainsRune("12ACDEINSZ", rune(kind)) {
+	switch {
+	case kind == 'Z' && string(body) != "I": // we leave no transaction open
+		err = unexpected("the server is ready for something else")
+	case s.logIn != nil:
+		err = s.logIn.hear(kind, body)
+	case !strings.ContainsRune("12ACDEINSZ", rune(kind)):
 		err = unexpected("a message of type %q that nobody asked for", kind)
 	}
-	if err == nil && kind == 'Z' {
-		err = s.idle()
-	}
 	s.left = 5 + s.size
-	return err
-}
-
-// watch lets the log-in look at a message that belongs to it.
-func (s *source) watch() error {
-	length := 5
-	if s.kind == 'R' {
-		length += s.size
-	}
-	message, err := s.in.Peek(length)
-	if err != nil {
-		return err
-	}
-	return s.logIn.hear(s.kind, message[5:])
-}
-
-// idle returns an error if the server is ready within a transaction: we leave none open.
-func (s *source) idle() error {
-	message, err := s.in.Peek(6)
-	if err == nil && (s.size != 1 || message[5] != 'I') {
-		err = unexpected("the server is ready for something else")
-	}
 	return err
 }
 

@@ -51,6 +51,9 @@ func (s *source) Read(p []byte) (n int, err error) {
 		n, err = s.in.Read(p[:min(len(p), s.left)])
 		s.left -= n
 	}
+	if errors.Is(err, io.EOF) && (s.left > 0 || s.in.Buffered() > 0) {
+		err = io.ErrUnexpectedEOF
+	}
 	s.err = err
 	return n, err
 }
@@ -59,9 +62,6 @@ func (s *source) Read(p []byte) (n int, err error) {
 func (s *source) next() error {
 	head, err := s.in.Peek(5)
 	if err != nil {
-		if len(head) > 0 && errors.Is(err, io.EOF) {
-			err = io.ErrUnexpectedEOF
-		}
 		return err
 	}
 	kind, size := head[0], int64(binary.BigEndian.Uint32(head[1:]))-4
@@ -89,7 +89,9 @@ func (s *source) next() error {
 	case !strings.ContainsRune("12ACDEINSZ", rune(kind)):
 		err = unexpected("a message of type %q that nobody asked for", kind)
 	}
-	s.left = 5 + s.size
+	if err == nil {
+		s.left = 5 + s.size
+	}
 	return err
 }
 

@@ -14,6 +14,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -68,7 +69,7 @@ func TestOrdersOfALogIn(t *testing.T) {
 		}
 		if len(kinds) < 5 {
 			for kind := range texts {
-				try(append(kinds[:len(kinds):len(kinds)], kind))
+				try(append(slices.Clip(kinds), kind))
 			}
 		}
 	}
@@ -102,7 +103,7 @@ func TestFailedLogIn(t *testing.T) {
 func TestNothingButTheURL(t *testing.T) {
 	s := testserver.Postgres(t, testserver.PostgresOptions{})
 	t.Setenv("HOME", t.TempDir())
-	for _, name := range strings.Fields(`PGHOST PGPORT PGDATABASE PGUSER PGPASSWORD PGPASSFILE PGAPPNAME PGCONNECT_TIMEOUT PGSSLMODE PGSSLKEY PGSSLCERT
+	for name := range strings.FieldsSeq(`PGHOST PGPORT PGDATABASE PGUSER PGPASSWORD PGPASSFILE PGAPPNAME PGCONNECT_TIMEOUT PGSSLMODE PGSSLKEY PGSSLCERT
 		PGSSLCERTMODE PGSSLSNI PGSSLROOTCERT PGSSLPASSWORD PGSSLNEGOTIATION PGTARGETSESSIONATTRS PGTZ PGOPTIONS PGMINPROTOCOLVERSION
 		PGMAXPROTOCOLVERSION PGCHANNELBINDING PGREQUIREAUTH PGSERVICE PGSERVICEFILE PGHOSTADDR PGGSSENCMODE PGKRBSRVNAME PGCLIENTENCODING`) {
 		t.Setenv(name, "nonsense")

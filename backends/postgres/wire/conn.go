@@ -125,7 +125,7 @@ func (c *Conn) batch(statements int, reply *Reply) (answer *Error, err error) {
 		case answer != nil || complete:
 			return nil, unexpected("a message of type %q after the end of a batch", kind)
 		case kind == 'D' && at%len(want) == 2:
-			row, err := c.in.row(m.(*pgproto3.DataRow))
+			row, err := c.in.row(m)
 			if err != nil {
 				return nil, err
 			}

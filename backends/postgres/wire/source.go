@@ -116,13 +116,17 @@ func (s *source) receive(front *pgproto3.Frontend) (pgproto3.BackendMessage, err
 func (s *source) malformed() error { return unexpected("a message of type %q is malformed", s.kind) }
 
 // row copies a DataRow, the last message.
-func (s *source) row(m *pgproto3.DataRow) (Row, error) {
-	if err := s.spend(int64(len(m.Values)) * perColumn); err != nil {
+func (s *source) row(m pgproto3.BackendMessage) (Row, error) {
+	data, ok := m.(*pgproto3.DataRow)
+	if !ok {
+		return nil, s.malformed()
+	}
+	if err := s.spend(int64(len(data.Values)) * perColumn); err != nil {
 		return nil, err
 	}
-	row := slices.Grow(Row(nil), len(m.Values))
+	row := slices.Grow(Row(nil), len(data.Values))
 	size := 2
-	for _, v := range m.Values {
+	for _, v := range data.Values {
 		size += 4 + len(v)
 		row = append(row, Value{Text: string(v), Valid: v != nil})
 	}

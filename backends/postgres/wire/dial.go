@@ -47,15 +47,19 @@ func connect(ctx context.Context, cfg *Config, to, addr string) (raw, conn net.C
 	if err != nil {
 		return nil, nil, err
 	}
-	defer context.AfterFunc(ctx, func() { _ = raw.SetDeadline(time.Unix(1, 0)) })()
+	stop := context.AfterFunc(ctx, func() { _ = raw.SetDeadline(time.Unix(1, 0)) })
 	conn, err = encrypt(ctx, cfg, raw, addr)
+	if !stop() {
+		err = cmp.Or(err, ctx.Err())
+	}
 	if err != nil {
 		_ = raw.Close()
 	}
 	return raw, conn, err
 }
 
-// encrypt asks for TLS, if the configuration wants it. The library would go on without it wherever it fails.
+// encrypt asks for TLS, if the configuration wants it. The library would take any answer but yes for the same, and with Prefer go
+// on without TLS where a certificate is wrong.
 func encrypt(ctx context.Context, cfg *Config, raw net.Conn, addr string) (net.Conn, error) {
 	if cfg.Security == Plain {
 		return raw, nil
@@ -155,8 +159,8 @@ func (c *Conn) dial(ctx context.Context, cfg *Config, connect connector) (net.Co
 
 // cause is why a log-in failed. The library shows what it was configured with; here is what it found.
 func (c *Conn) cause(err error) error {
-	if c.in.err != nil { // what we refused, or what has become of the connection
-		return c.in.err
+	if c.in.err != nil || c.in.logIn == nil { // what we refused, or what has become of the connection
+		return cmp.Or(c.in.err, err)
 	}
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return reportOf(&pgproto3.ErrorResponse{
@@ -199,7 +203,7 @@ func isLocal(conn net.Conn) bool {
 	return ok && addr.IP.IsLoopback()
 }
 
-// unset names all that the library would else take from the environment and from files of the user. It connects to nothing of this.
+// unset names all that the library would else take from the environment and from files of the user. Nobody is connected to by it.
 const unset = "host=127.0.0.1 port=1 user=x password=x database=x passfile='' sslmode=disable sslcertmode=disable sslcert='' sslkey='' sslrootcert='' " +
 	"sslpassword='' sslnegotiation='' connect_timeout=0 target_session_attrs=any min_protocol_version=3.0 max_protocol_version=3.0 " +
 	"channel_binding=prefer require_auth=''"

@@ -114,6 +114,36 @@ func TestLogInInOrder(t *testing.T) {
 	}
 }
 
+// TestChallengeOfAnother: a challenge that does not go on from what was asked gets no proof.
+func TestChallengeOfAnother(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]func(nonce string) string{
+		"another nonce":               func(string) string { return "r=other,s=AAAA,i=4096" },
+		"nothing of the server's own": func(nonce string) string { return "r=" + nonce + ",s=AAAA,i=4096" },
+		"a salt that is none":         func(nonce string) string { return "r=" + nonce + "x,s=!,i=4096" },
+		"no salt":                     func(nonce string) string { return "r=" + nonce + "x,s=,i=4096" },
+	} {
+		answer := make(chan string, 1)
+		cfg := fake(t, func(conn net.Conn) {
+			read(conn)
+			send(conn, sasl)
+			_, nonce, _ := strings.Cut(string(read(conn)), "r=")
+			send(conn, challenge+text(nonce))
+			answer <- string(read(conn))
+		})
+		conn, err := Dial(within(t), &cfg, cfg.Addrs[0])
+		if err == nil {
+			conn.Close()
+		}
+		if _, ok := errors.AsType[*ProtocolError](err); !ok {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := <-answer; strings.Contains(got, "p=") {
+			t.Errorf("%s: answered by %q", name, got)
+		}
+	}
+}
+
 // TestMD5IsForNoListener: the answer to MD5 is as good as the password to whoever has a few hours. It goes to this machine, or
 // inside of TLS.
 func TestMD5IsForNoListener(t *testing.T) {

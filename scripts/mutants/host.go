@@ -34,6 +34,7 @@ var hostMutants = []mutant{
 	{"metrics: a pipe in the lock's place is waited for", "internal/ownership/ownership.go", "flags|readWithWait|syscall.O_CLOEXEC", "flags|syscall.O_CLOEXEC", textfileTests},
 	{"metrics: a link in the lock's place is followed", "internal/metrics/textfile.go", "ownership.OpenRegular(path, os.O_RDONLY|syscall.O_NOFOLLOW, 0)\n\t\tif", "ownership.OpenRegular(path, os.O_RDONLY, 0)\n\t\tif", textfileTests},
 	{"the socket of a run is waited for as long as its directory hangs", "internal/command/socket.go", "timer := time.NewTimer(limit)\n\tdefer timer.Stop()\n\tselect {\n\tcase r := <-done", "timer := time.NewTimer(time.Hour)\n\tdefer timer.Stop()\n\tselect {\n\tcase r := <-done", []string{"./internal/command", "-run", "HoldsUpNoRun"}},
+	{"the socket of a run says yes to what it was not asked", "internal/command/socket.go", "DisableGeneralOptionsHandler: true,", "DisableGeneralOptionsHandler: false,", socketTests},
 	{"the daemon's directory of sockets is another's", "internal/command/socket.go", "if h.dir != \"\" && !isPrivate(h.dir) {\n\t\th.dir = \"\"", "if h.dir != \"\" && false {\n\t\th.dir = \"\"", socketTests},
 	{"JSON hides what nobody sees", "internal/command/visible.go", "case !hidden(r):", "case hidden(r) || !hidden(r):", visibleTests},
 	{"a password is told where a file is looked for", "internal/command/visible.go", "word = strings.ReplaceAll(word, secret, hide(secret))", "word = strings.ReplaceAll(word, hide(secret), secret)", visibleTests},

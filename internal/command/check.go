@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leaderrun/leaderrun/internal/duration"
 	"github.com/leaderrun/leaderrun/runner"
 )
 
@@ -57,7 +58,7 @@ func askLimit(path string) time.Duration {
 	const more = 200 * time.Millisecond
 	limit := answerLimit(runner.DefaultTTL)
 	if _, text, ok := strings.Cut(filepath.Base(path), socketPrefix); ok {
-		if named, err := time.ParseDuration(text); err == nil && named > 0 {
+		if named, err := duration.Positive(text); err == nil {
 			limit = named
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/all"
+	"github.com/leaderrun/leaderrun/internal/duration"
 	"github.com/leaderrun/leaderrun/runner"
 )
 
@@ -59,7 +60,7 @@ type checkup struct {
 }
 
 func runDoctor(c *call) (End, error) {
-	ttl, asJSON := read(c.settings, "ttl", parsePositive, runner.DefaultTTL), c.settings.on("json")
+	ttl, asJSON := read(c.settings, "ttl", duration.Positive, runner.DefaultTTL), c.settings.on("json")
 	switch {
 	case c.settings.err != nil:
 		return End{}, c.settings.err

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/duration"
 	"github.com/leaderrun/leaderrun/internal/panics"
 	"github.com/leaderrun/leaderrun/internal/process"
 	"github.com/leaderrun/leaderrun/runner"
@@ -141,10 +142,10 @@ func (c *call) planRun() (*runPlan, error) {
 		ready:    read(s, "ready", oneOf(readyWords()...), readyStandby),
 		metrics:  read(s, "metrics-textfile", parseDirectory, ""),
 		request: runner.Request{
-			KillAfter:  read(s, "kill-after", parseBound, 0),
-			Timeout:    read(s, "timeout", parseBound, 0),
+			KillAfter:  read(s, "kill-after", duration.Bound, 0),
+			Timeout:    read(s, "timeout", duration.Bound, 0),
 			Retries:    read(s, "retries", parseRetries, 0),
-			RetryDelay: read(s, "retry-delay", parseNotNegative, defaultDelay),
+			RetryDelay: read(s, "retry-delay", duration.NotNegative, defaultDelay),
 		},
 	}
 	occasion, err := planOccasion(s, time.Now())
@@ -157,8 +158,8 @@ func (c *call) planRun() (*runPlan, error) {
 	if occasion.Schedule.Fingerprint != "" {
 		r.Prove = func(refusal backends.Refusal) (backends.Unclaimed, bool) { return passedUnclaimed(refusal, time.Now()) }
 	}
-	ttl := read(s, "ttl", parsePositive, runner.DefaultTTL)
-	grace := read(s, "grace", parseNotNegative, -1)
+	ttl := read(s, "ttl", duration.Positive, runner.DefaultTTL)
+	grace := read(s, "grace", duration.NotNegative, -1)
 	shell := s.on("shell")
 	if s.err != nil {
 		return nil, s.err

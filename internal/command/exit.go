@@ -9,6 +9,7 @@ import (
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/fence"
 	"github.com/leaderrun/leaderrun/internal/process"
+	"github.com/leaderrun/leaderrun/internal/remedy"
 	"github.com/leaderrun/leaderrun/runner"
 )
 
@@ -129,26 +130,20 @@ func orElse(conflict, code int) int {
 // errorCode is the exit code of an error.
 func errorCode(err error) int {
 	var (
-		f         *fault
-		permanent *backends.PermanentError
-		exec      *process.ExecError
-		stale     *fence.StaleError
-		setup     *fence.SetupError
+		f        *fault
+		exec     *process.ExecError
+		stale    *fence.StaleError
+		mendable *remedy.Error
 	)
 	switch {
 	case errors.As(err, &f):
 		return f.code
-	case errors.As(err, &permanent):
-		if permanent.Kind == backends.Credentials {
-			return codeCredentials
-		}
-		return codeConfiguration
 	case errors.As(err, &exec):
 		return exec.ExitCode()
 	case errors.As(err, &stale):
 		return codeStale
-	case errors.As(err, &setup):
-		if setup.Kind == fence.Credentials {
+	case errors.As(err, &mendable):
+		if mendable.Kind == remedy.Credentials {
 			return codeCredentials
 		}
 		return codeConfiguration

@@ -17,11 +17,10 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/fence"
 	"github.com/leaderrun/leaderrun/internal/panics"
 	"github.com/leaderrun/leaderrun/internal/process"
 	"github.com/leaderrun/leaderrun/internal/process/ahead"
+	"github.com/leaderrun/leaderrun/internal/remedy"
 	"github.com/leaderrun/leaderrun/runner"
 )
 
@@ -220,11 +219,5 @@ func hintOf(err error) string {
 	if f, ok := errors.AsType[*fault](err); ok && f.hint != "" {
 		return f.hint
 	}
-	if permanent, ok := errors.AsType[*backends.PermanentError](err); ok {
-		return permanent.Hint
-	}
-	if setup, ok := errors.AsType[*fence.SetupError](err); ok {
-		return setup.Hint
-	}
-	return ""
+	return remedy.Of(err)
 }

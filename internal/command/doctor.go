@@ -13,9 +13,6 @@ import (
 	"github.com/leaderrun/leaderrun/runner"
 )
 
-// codeBad is doctor's, where it found something bad.
-const codeBad = 1
-
 func doctorCommand() *command {
 	ttl := optionOf(leaseOptions(), "ttl")
 	ttl.group = ""

@@ -174,16 +174,12 @@ func (c *call) interrupted() syscall.Signal {
 // finish turns what a command returned into the end of the program, and tells an error.
 func (c *call) finish(end End, err error) End {
 	sig := c.interrupted()
+	end = endOfCall(end, err, sig)
 	switch {
 	case sig != 0:
-		end = bySignal(sig)
 		c.tellWritten(end, err)
-		return end
-	case errors.Is(err, errNoReader): // so does any other program
-		return bySignal(syscall.SIGPIPE)
-	case err != nil:
+	case err != nil && !errors.Is(err, errNoReader):
 		c.voice.fault(err)
-		return End{Code: errorCode(err)}
 	}
 	return end
 }

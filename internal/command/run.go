@@ -182,21 +182,16 @@ func (c *call) planRun() (*runPlan, error) {
 
 // timelineFault is a TTL or grace that does not fit, the fault of where they come from.
 func (c *call) timelineFault(err error) *fault {
-	f := &fault{code: codeUsage, why: err.Error(), err: err}
 	var places []string
-	commandLine, some := false, false
+	from := byDefault
 	for _, name := range []string{"ttl", "grace"} {
 		if g, ok := c.settings.find(name); ok {
-			some = true
-			commandLine = commandLine || g.origin == fromCommandLine
+			from = max(from, g.origin)
 			places = append(places, g.place)
 		}
 	}
-	f.what = strings.Join(places, ", ")
-	if !commandLine {
-		f.code = codeConfiguration
-	}
-	if !some {
+	f := &fault{code: from.code(), what: strings.Join(places, ", "), why: err.Error(), err: err}
+	if from == byDefault {
 		f.what = "the default TTL"
 		f.hint = "set --ttl"
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -339,7 +338,6 @@ func (s *socket) server() *http.Server {
 	server := &http.Server{
 		Handler: s, ReadTimeout: patienceToRead, WriteTimeout: patienceToWrite, MaxHeaderBytes: maxQuestion, Protocols: &protocols,
 		DisableGeneralOptionsHandler: true, // a 200 would look like a yes
-		ErrorLog:                     slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo),
 		ConnState: func(_ net.Conn, state http.ConnState) {
 			if state == http.StateClosed {
 				<-s.slots

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/kubernetes/kubeconfig"
 )
 
@@ -106,7 +107,7 @@ func TestWrong(t *testing.T) {
 		"a terminal":        {with("args: [x]", "interactiveMode: Always"), "terminal", "service account"},
 	} {
 		_, err := kubeconfig.Load([]string{put(t, t.TempDir(), c.text)}, "")
-		e, ok := errors.AsType[*kubeconfig.Error](err)
+		e, ok := errors.AsType[*backends.PermanentError](err)
 		if !ok || !strings.Contains(e.Error(), c.shows) || !strings.Contains(e.Hint, c.hint) || e.Hint == "" {
 			t.Errorf("%s: %v (%+v), want %q and the hint %q", name, err, e, c.shows, c.hint)
 			continue

@@ -93,6 +93,7 @@ func TestWrong(t *testing.T) {
 		"unknown cluster":   {with("name: b, context: {cluster: c", "name: b, context: {cluster: z"), `no cluster "z"`, ""},
 		"unknown user":      {with("user: v", "user: z"), `no user "z"`, ""},
 		"no server":         {with(`"https://h:6443"`, `""`), "not https://", ""},
+		"no host":           {with(`"https://h:6443"`, `"https://:6443"`), "not https://", ""},
 		"a password in it":  {with("https://h", "https://u:sesame@h"), "not https://", ""},
 		"insecure":          {with("tls-server-name: n", "insecure-skip-tls-verify: true"), "insecure-skip-tls-verify", "certificate-authority"},
 		"a proxy":           {with("tls-server-name: n", "proxy-url: http://p"), "proxy-url", "reaches itself"},

@@ -42,8 +42,8 @@ var layers = []layer{
 		theirs: []string{"github.com/urfave/cli/v2", "go.yaml.in/yaml/v3", "golang.org/x/sys/..."},
 	},
 	{path: "runner", ours: []string{"backends", "schedule", "internal/lifeline", "internal/boottime", "internal/panics"}},
-	{path: "schedule", theirs: []string{"github.com/robfig/cron/v3"}},
-	{path: "fence"},
+	{path: "schedule", ours: []string{"internal/duration"}, theirs: []string{"github.com/robfig/cron/v3"}},
+	{path: "fence", ours: []string{"internal/remedy"}},
 	{path: "fence/fencetest", ours: []string{"fence"}, tests: true},
 	{path: "fence/filefence", ours: []string{"fence", "internal/filename"}, theirs: []string{"golang.org/x/sys/..."}},
 	{path: "fence/httpfence", ours: []string{"fence", "fence/filefence"}},
@@ -57,9 +57,9 @@ var layers = []layer{
 	{path: "backends/etcd", ours: []string{"backends", "internal/backendurl", "internal/boottime", "internal/httplimit", "internal/panics"}},
 	{path: "backends/kubernetes", ours: []string{"backends", "internal/backendurl", "internal/boottime", "internal/credentialplugin", "internal/httplimit", "internal/ownership", "internal/panics"}, theirs: []string{"go.yaml.in/yaml/v3"}},
 	{path: "backends/zookeeper", ours: []string{"backends", "internal/backendurl", "internal/boottime", "internal/panics"}},
-	{path: "backends/postgres", ours: []string{"backends", "internal/backendurl", "internal/boottime", "internal/panics"}},
+	{path: "backends/postgres", ours: []string{"backends", "internal/backendurl", "internal/boottime", "internal/panics"}, theirs: []string{"github.com/jackc/pgx/v5/pgconn", "github.com/jackc/pgx/v5/pgproto3"}},
 	{path: "backends/consul", ours: []string{"backends", "internal/backendurl", "internal/boottime", "internal/httplimit", "internal/panics"}, theirs: []string{"github.com/hashicorp/consul/api/..."}},
-	{path: "backends", ours: []string{"internal/panics"}},
+	{path: "backends", ours: []string{"internal/panics", "internal/remedy"}},
 	{path: "internal/process", ours: []string{"internal/lifeline", "internal/boottime", "internal/panics"}, theirs: []string{"golang.org/x/sys/..."}},
 	{path: "internal/testhost", ours: []string{"internal/testserver"}, theirs: []string{"golang.org/x/sys/..."}, tests: true},
 	{path: "internal/torture", ours: []string{"internal/..."}, theirs: []string{"golang.org/x/sys/..."}, tests: true},
@@ -70,7 +70,7 @@ var layers = []layer{
 	{path: "internal/ownership"},
 	{path: "internal/credentialplugin", ours: []string{"internal/panics"}},
 	{path: "internal/metrics", ours: []string{"runner", "backends", "internal/filename", "internal/ownership"}},
-	{path: "internal/backendurl", ours: []string{"backends", "internal/ownership"}},
+	{path: "internal/backendurl", ours: []string{"backends", "internal/duration", "internal/ownership"}},
 	{path: "internal/redisurl", ours: []string{"backends", "internal/backendurl"}},
 	{path: "internal/redisconn", ours: []string{"internal/redisurl"}},
 	{path: "internal/redisclient", ours: []string{"internal/redisurl", "internal/redisconn", "internal/panics"}, theirs: []string{"github.com/redis/go-redis/v9/..."}},
@@ -84,6 +84,7 @@ var layers = []layer{
 	{path: "internal/daemon", ours: []string{"runner", "backends", "internal/jobfile", "internal/boottime", "internal/panics"}},
 	{path: "internal/panics"},
 	{path: "internal/duration"},
+	{path: "internal/remedy"},
 	{path: "internal/spelling"},
 	{path: "internal", ours: []string{"internal/lifeline", "internal/boottime"}},
 	{path: "examples", ours: []string{"fence/...", "runner", "schedule", "backends/..."}, theirs: []string{"..."}},
@@ -115,7 +116,7 @@ var modules = map[string]string{
 	"github.com/prometheus/client_golang": "tests: the official client, as the oracle of our metrics",
 	"github.com/prometheus/client_model":  "tests: what the official parser reads",
 	"github.com/prometheus/common":        "tests: the official parser and writer of the text format",
-	"github.com/jackc/pgx/v5":             "tests: a driver of PostgreSQL for package fence/sqlfence, and the oracle of the PostgreSQL client",
+	"github.com/jackc/pgx/v5":             "driver postgres: its log-in and its messages (pgconn, pgproto3); tests: a driver of PostgreSQL for package fence/sqlfence",
 	"github.com/go-sql-driver/mysql":      "tests: one of MySQL and MariaDB",
 	"github.com/mattn/go-sqlite3":         "tests: one of SQLite",
 	"github.com/anishathalye/porcupine":   "tests: is a history of claims linearizable",
@@ -125,16 +126,22 @@ var modules = map[string]string{
 	"pgregory.net/rapid":                  "tests: state machines against a model",
 }
 
-// The files of every driver, beside the one that has its name: who knows one driver finds everything in another.
-// docs/writing-a-backend.md says what they hold.
-var driverFiles = []string{
-	"config.go", "keys.go", "record.go", "acquire.go", "errors.go", "watch.go", "inspect.go", "order.go", "doctor.go",
-}
+// The files of every store, beside the one that has its name: who knows one store finds everything in another.
+// docs/writing-a-backend.md says what they hold. A driver that carries its decisions out itself has others.
+var (
+	storeFiles  = []string{"config.go", "keys.go", "read.go", "extend.go", "swap.go", "list.go", "watch.go", "errors.go", "check.go"}
+	driverFiles = []string{
+		"config.go", "keys.go", "record.go", "acquire.go", "errors.go", "watch.go", "inspect.go", "order.go", "doctor.go",
+	}
+)
 
 // The packages below backends that are no drivers, and what a driver may lack.
 var (
 	noDrivers = []string{"all", "backendtest"}
-	without   = map[string]string{"file": "errors.go"} // it asks no server
+	without   = map[string]string{
+		"file":       "errors.go", // it asks no server
+		"kubernetes": "extend.go", // a Lease has no end of its own
+	}
 )
 
 // Names that say nothing about what a package holds.
@@ -179,13 +186,17 @@ func TestDriversLookAlike(t *testing.T) {
 	for _, v := range unlike(t, os.DirFS("backends")) {
 		t.Error(v)
 	}
-	made := fstest.MapFS{"backend.go": {}, "all/all.go": {}, "file/file.go": {}, "zk/config.go": {}}
+	made := fstest.MapFS{"backend.go": {}, "all/all.go": {}, "file/file.go": {}, "zk/config.go": {}, "etcd/etcd.go": {}, "etcd/swap.go": {}}
 	for _, name := range driverFiles {
 		made["file/"+name], made["zk/"+name] = &fstest.MapFile{}, &fstest.MapFile{}
 	}
+	for _, name := range storeFiles {
+		made["etcd/"+name] = &fstest.MapFile{}
+	}
 	delete(made, "file/errors.go")
 	delete(made, "zk/order.go")
-	if got := strings.Join(unlike(t, made), ", "); got != "driver zk has no file order.go, driver zk has no file zk.go" {
+	delete(made, "etcd/check.go")
+	if got := strings.Join(unlike(t, made), ", "); got != "driver etcd has no file check.go, driver zk has no file order.go, driver zk has no file zk.go" {
 		t.Errorf("what is missing is not noticed: %q", got)
 	}
 }
@@ -202,7 +213,11 @@ func unlike(t *testing.T, backends fs.FS) (missing []string) {
 		if !e.IsDir() || slices.Contains(noDrivers, driver) {
 			continue
 		}
-		for _, name := range append(slices.Clone(driverFiles), driver+".go") {
+		files := driverFiles
+		if _, err := fs.Stat(backends, driver+"/swap.go"); err == nil {
+			files = storeFiles
+		}
+		for _, name := range append(slices.Clone(files), driver+".go") {
 			if _, err := fs.Stat(backends, driver+"/"+name); err != nil && without[driver] != name {
 				missing = append(missing, fmt.Sprintf("driver %s has no file %s", driver, name))
 			}

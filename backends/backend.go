@@ -3,7 +3,7 @@
 //
 // A backend keeps two things per job and changes them in one atomic step: a lease, which expires by itself,
 // and a record, which does not. What a claim gets is decided by pure functions of what the store holds, so
-// that it is written once and tested to death; a driver only carries the answer in and out of its store.
+// that it is written once and tested to death. An Engine carries the answer in and out of a Store.
 package backends
 
 import (
@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Driver is what a store must provide. Implementations are safe for concurrent use. They never retry, never
+// Driver is what is asked of a backend. An Engine makes one of a Store. Implementations are safe for concurrent use. They never retry, never
 // log and never renew by themselves: the runner does, and a lease that nobody renews must expire, even where
 // a client library would keep it alive.
 //

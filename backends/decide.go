@@ -23,6 +23,8 @@ type View struct {
 	Now        time.Time     // the server's clock, or ours where it shows none
 	Proof      Proof         // how the death of a vanished holder is proved here
 	Quarantine time.Duration // how long nobody may be granted, see Mark
+	Foreign    error         // why nobody is granted and no order carried out: another program's lease is there
+	Notes      []string      // for people: what the store cannot promise here
 }
 
 // Decision is the answer to a claim: exactly one of Grant and Refusal is set. With a Grant the store puts a

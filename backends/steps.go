@@ -18,14 +18,6 @@ type Steps[S comparable] struct {
 	Always bool
 }
 
-// Write is what a step writes.
-type Write struct {
-	Record  Record
-	Beat    bool // whoever counts the holder's silence begins anew
-	Release bool // the lease is removed in the same step
-	Still   bool // no beat may have come since the store was read, wherever it keeps beats
-}
-
 // End carries out how a run or claim ends. h is what its grant knows; nil: nothing.
 func (x Steps[S]) End(ctx context.Context, job string, h *Holding[S], decide func(View) Ending) error {
 	s, err := h.Recall(ctx, job, x.Read)

@@ -45,7 +45,7 @@ func BeatView(r Record, lease *Label, ttl time.Duration) View {
 
 // StatusOf returns what there is to be seen of a job. Its Wait is that of a candidate who has seen nothing of the holder.
 func StatusOf(v View, job string) Status {
-	s := Status{Record: v.Record, Lease: v.Lease, Now: v.Now}
+	s := Status{Record: v.Record, Lease: v.Lease, Now: v.Now, Notes: v.Notes}
 	if s.Record.Job == "" {
 		s.Record.Job = job
 	}

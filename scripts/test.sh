@@ -2,26 +2,39 @@
 # test.sh quick|all DIR [PACKAGES]: runs the tests, with the programs that it builds for that in DIR. ARGS, a variable, has more
 # flags for go test.
 #   quick  what answers in minutes, with servers that Debian has
-#   all    everything, with servers that are built from source, once; and by turns the mutants and the fuzz targets
+#   all    everything, with servers that are built from source, once; fuzz targets; and by turns the mutants
 # Its last lines say what was skipped, and what quick leaves to all.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tier=$1 tools=$2 chosen=${3:-}
 read -ra flags <<<"-vet=off -timeout 15m ${ARGS:-}"
 
+# Each run of everything is a turn: it tries another tenth of the mutants, and another driver under the race detector.
+turn=0
+if [[ $tier == all && -z $chosen ]]; then
+	turns=${XDG_CACHE_HOME:-$HOME/.cache}/leaderrun/turn
+	turn=${GITHUB_RUN_NUMBER:-$(($(cat "$turns" 2>/dev/null || date +%j | sed 's/^0*//') + 1))}
+	mkdir -p "${turns%/*}"
+	echo "$turn" >"$turns"
+fi
+
 # These share memory between goroutines that must not race; elsewhere the race detector only makes the tests slow. It needs
-# cgo, which Go turns off where there is no C compiler. The drivers take turns: file and redis in the short run, the others here.
+# cgo, which Go turns off where there is no C compiler.
+drivers=(consul etcd kubernetes postgres zookeeper)
 raced='runner|backends|backends/backendtest|internal/(process|daemon)(/.*)?'
 if [[ $tier == quick ]]; then
 	raced+='|backends/(file|redis)'
 else
-	raced+='|backends/(consul|etcd|kubernetes|postgres|zookeeper)(/.*)?'
+	raced+="|backends/${drivers[turn % 5]}(/.*)?"
 fi
 raced="^[^/]+/[^/]+/[^/]+/($raced)\$"
+race=()
 
-# Beside others these would show how busy the machine is.
-alone='/internal/torture$'
-[[ $tier == quick ]] || alone='/internal/(torture|history)$'
+# Beside others these would show how busy the machine is, or make it too busy for the others: the whole of internal/process has
+# storms of processes.
+beds='/internal/(torture|history)$' storms='/internal/process$'
+alone="$beds|$storms"
+[[ $tier == all ]] || beds='/internal/torture$' alone='/internal/torture$'
 
 # Packages whose tests start what servers.sh builds, wait for it.
 built='/(backends/(etcd|consul|kubernetes)|fence/s3fence|internal/(acceptance|command|history|testserver|torture)|examples)(/|$)'
@@ -35,7 +48,6 @@ fi
 scripts/retry.sh go list -deps -test ./... >/dev/null # the modules, meanwhile
 wait "$!"
 go -C tools/testsum build -buildvcs=false -o "$tools/testsum" .
-race=()
 [[ $(go env CGO_ENABLED) == 0 ]] || race=(-race)
 
 if [[ $chosen ]]; then
@@ -44,32 +56,52 @@ if [[ $chosen ]]; then
 	exec "$tools/testsum" "${flags[@]}" "${race[@]}" -- $chosen
 fi
 
+# list IN OUT: the packages that fit IN and not OUT.
 all=$(go list ./...)
-list() { grep -E "$1" <<<"$all" | grep -Ev "$2" || true; }
 never='^$'
+list() { grep -E "$1" <<<"$all" | grep -Ev "$2" || true; }
 
 if [[ $tier == quick ]]; then
 	# shellcheck disable=SC2046 # packages
-	exec "$tools/testsum" "${flags[@]}" -p 2 -- $(list "$alone" "$never") ^ "${race[@]}" $(list "$raced" "$alone") ^ $(list . "$alone|$raced")
+	exec "$tools/testsum" "${flags[@]}" -p 2 -- $(list "$beds" "$never") ^ "${race[@]}" $(list "$raced" "$alone") ^ $(list . "$alone|$raced")
 fi
 
 status=0
 go -C tools/testsum test . || status=1
+
+# The fuzz targets have the time that nobody else wants: most tests wait.
+idle=(nice -n 19)
+! chrt --idle 0 true 2>/dev/null || idle=(chrt --idle 0)
+set -m # background jobs do not ignore SIGINT, and have a process group each
+"${idle[@]}" scripts/fuzz.sh 10s >"$tools/fuzz.log" 2>&1 </dev/null &
+fuzz=$!
+set +m
+trap 'kill -- "-$fuzz" 2>/dev/null || true' EXIT
+
+now=$all
 if ! scripts/servers.sh built; then
 	scripts/servers.sh build &
 	# shellcheck disable=SC2046 # packages
 	"$tools/testsum" "${flags[@]}" -p 2 -- "${race[@]}" $(list "$raced" "$alone|$built") -- $(list . "$alone|$raced|$built") || status=1
-	all=$(list "$built" "$never")
 	wait "$!"
+	now=$(list "$built|$storms" "$never")
 fi
+all=$now
+# What takes longest begins first.
 # shellcheck disable=SC2046 # packages
-"$tools/testsum" -slowest=20 "${flags[@]}" -p 2 -- $(list "$alone" "$never") -- "${race[@]}" $(list "$raced" "$alone") -- $(list . "$alone|$raced") || status=1
+"$tools/testsum" -slowest=20 "${flags[@]}" -p 2 -- $(list "$beds" "$never") -- "${race[@]}" $(list "$storms" "$never") -- \
+	$(list '/acceptance$' "$never") $(list . "$alone|$raced|/acceptance\$") -- "${race[@]}" $(list "$raced" "$alone") || status=1
 
-# Each run tries another fifth of the fuzz targets, and another tenth of the mutants.
-turns=${XDG_CACHE_HOME:-$HOME/.cache}/leaderrun/turn
-turn=${GITHUB_RUN_NUMBER:-$(($(cat "$turns" 2>/dev/null || date +%j | sed 's/^0*//') + 1))}
-echo "$turn" >"$turns"
-scripts/fuzz.sh 10s . "$turn" || status=1
-echo "mutants of turn $((turn % 10)):"
-go run ./scripts/mutants -turn "$turn" || status=1
+echo "mutants of turn $turn:"
+go build -o "$tools/mutants" ./scripts/mutants
+set -m
+"$tools/mutants" -turn "$((2 * turn))/20" >"$tools/mutants.log" 2>&1 </dev/null &
+half=$!
+set +m
+trap 'kill -- "-$fuzz" "-$half" 2>/dev/null || true' EXIT
+"$tools/mutants" -turn "$((2 * turn + 1))/20" || status=1
+wait "$half" || status=1
+tail -n +3 "$tools/mutants.log"
+wait "$fuzz" || status=1
+cat "$tools/fuzz.log"
 exit $status

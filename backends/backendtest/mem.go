@@ -4,51 +4,46 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
 )
 
-var (
-	_ backends.Driver    = (*Mem)(nil)
-	_ backends.Watcher   = (*Mem)(nil)
-	_ backends.Inspector = (*Mem)(nil)
-	_ backends.Operator  = (*Mem)(nil)
-)
-
-// Mem is the smallest driver there is: a map under a lock around the one decision. Tests of the runner use it
-// as a store, and the suite proves itself on it. All its clients are one value; closing it does nothing.
+// Mem is a store in memory, the smallest there is, with the engine that makes a driver of it. Tests of the runner use it,
+// and the suite proves itself on it. It is one client, and closing it does nothing; Client returns others.
 type Mem struct {
+	*backends.Engine
+	*memStore
+}
+
+// memStore is a map under a lock.
+type memStore struct {
 	Proof   backends.Proof // how a vanished holder's death is proved; 0: ByUntil
 	Longest time.Duration  // how long the store quarantines after it forgot; 0: it does not
 
-	clock func() time.Time
-	turn  chan struct{} // holds one value while nobody is inside
-	jobs  map[string]*memJob
-	mark  backends.Mark
-	self  backends.Server
+	clock  func() time.Time
+	turn   chan struct{} // holds one value while nobody is inside
+	jobs   map[string]*memJob
+	writes int64 // counts changes; it goes on where the store forgets
+	forgot int64 // the change with which it did so last
+	mark   backends.Mark
+	self   backends.Server
 
 	watching sync.Mutex
 	watchers map[chan backends.News]string
 
-	// The decisions, which tests replace with broken ones.
-	decide  func(backends.View, backends.Claim) backends.Decision
-	renew   func(backends.View, backends.Grant) backends.Renewal
-	finish  func(backends.View, backends.Grant, backends.Outcome) backends.Ending
-	abandon func(backends.View, backends.Claim) backends.Ending
-	order   func(backends.View, backends.Order) backends.Ordered
-	key     func(job string) string
-	notify  func(job string)
+	key    func(job string) string // of jobs; tests replace it
+	silent bool                    // watches tell nothing
 }
 
 type memJob struct {
-	record backends.Record
-	known  bool // there is a record
-	holder string
-	token  int64
-	until  time.Time // of the lease
+	record  backends.Record
+	known   bool // there is a record
+	holder  string
+	token   int64
+	until   time.Time // of the lease
+	version int64     // the last change
 }
 
 // NewMem returns an empty store that reads the time from clock; nil is time.Now.
@@ -56,109 +51,125 @@ func NewMem(clock func() time.Time) *Mem {
 	if clock == nil {
 		clock = time.Now
 	}
-	m := &Mem{
+	m := &memStore{
 		clock: clock, turn: make(chan struct{}, 1), jobs: map[string]*memJob{},
 		watchers: map[chan backends.News]string{},
-		decide:   backends.Decide, renew: backends.DecideRenew,
-		finish: backends.DecideFinish, abandon: backends.DecideAbandon, order: backends.DecideOrder,
-		key: func(job string) string { return job },
+		key:      func(job string) string { return job },
 	}
-	m.notify = m.wake
 	m.self = backends.Server{Identity: "1", Started: clock().UnixMilli()}
 	m.mark = backends.Mark{Identity: "1"}
 	m.turn <- struct{}{}
-	return m
+	return &Mem{Engine: backends.NewEngine(m), memStore: m}
 }
 
-// Acquire implements backends.Driver.
-func (m *Mem) Acquire(ctx context.Context, c backends.Claim) (backends.Grant, error) {
-	var d backends.Decision
-	err := m.step(ctx, c.Job, func(j *memJob, v backends.View) {
-		m.mark, v.Quarantine = m.mark.Admit(m.self, m.Longest, v.Now.UnixMilli(), j.known)
-		d = m.decide(v, c)
-		if d.Changed {
-			j.record, j.known = d.Record, true
-		}
-		if d.Grant != nil {
-			j.holder, j.token, j.until = c.Holder.ID, d.Grant.Token, v.Now.Add(c.TTL)
-		}
-	})
-	switch {
-	case err != nil:
-		return backends.Grant{}, err
-	case d.Refusal != nil:
-		return backends.Grant{}, d.Refusal
+// Client returns another client of the store.
+func (m *Mem) Client() *backends.Engine {
+	e := backends.NewEngine(m.memStore)
+	e.Rules = m.Rules
+	return e
+}
+
+// Close implements backends.Driver.
+func (*Mem) Close() error { return nil }
+
+// Limits implements backends.Driver: Longest may have changed since the store was made.
+func (m *Mem) Limits() backends.Limits { return m.Traits().Limits }
+
+// Traits implements backends.Store.
+func (m *memStore) Traits() backends.Traits {
+	return backends.Traits{Limits: backends.Limits{MaxTTL: m.Longest}}
+}
+
+// Begin implements backends.Store.
+func (m *memStore) Begin(_ context.Context, q backends.Request) backends.Tx { return &memTx{m, q} }
+
+// Close implements backends.Store.
+func (*memStore) Close() error { return nil }
+
+// Check implements backends.Store.
+func (*memStore) Check(context.Context, time.Duration) []backends.Finding {
+	return []backends.Finding{{Grade: backends.Fine, What: backends.Reachable, Why: "in memory"}}
+}
+
+// memTx is one request.
+type memTx struct {
+	*memStore
+	q backends.Request
+}
+
+// memSnapshot is a job at one moment.
+type memSnapshot struct {
+	*memStore
+	job        memJob
+	quarantine time.Duration
+}
+
+// View implements backends.Snapshot.
+func (s *memSnapshot) View(backends.Request) backends.View {
+	now := s.clock()
+	return backends.View{
+		Record: s.job.record, Lease: s.job.lease(now), Now: now, Proof: cmp.Or(s.Proof, backends.ByUntil), Quarantine: s.quarantine,
 	}
-	return *d.Grant, nil
 }
 
-// Renew implements backends.Driver.
-func (m *Mem) Renew(ctx context.Context, g backends.Grant) (backends.Signal, error) {
-	var r backends.Renewal
-	err := m.step(ctx, g.Claim.Job, func(j *memJob, v backends.View) {
-		if r = m.renew(v, g); !r.Lost {
-			j.record, j.known, j.until = r.Record, true, v.Now.Add(g.TTL)
+// Newer implements backends.Snapshot.
+func (s *memSnapshot) Newer(than backends.Snapshot) bool {
+	last, ok := than.(*memSnapshot)
+	return ok && s.job.version > last.job.version
+}
+
+// Complete implements backends.Snapshot.
+func (*memSnapshot) Complete(*backends.Grant) {}
+
+// Read implements backends.Tx. A claim writes the mark.
+func (t *memTx) Read(ctx context.Context) (s backends.Snapshot, err error) {
+	err = t.inside(ctx, func() {
+		j := t.job(t.q.Job)
+		mark, quarantine := t.mark.Admit(t.self, t.Longest, t.clock().UnixMilli(), j.known)
+		if t.q.Op == backends.ToClaim {
+			t.mark = mark
 		}
+		s = t.snapshot(j, quarantine)
 	})
-	if err == nil && r.Lost {
-		err = backends.ErrLost
-	}
-	return r.Signal, err
+	return s, err
 }
 
-// Finish implements backends.Driver.
-func (m *Mem) Finish(ctx context.Context, g backends.Grant, o backends.Outcome) error {
-	return m.end(ctx, g.Claim.Job, func(v backends.View) backends.Ending { return m.finish(v, g, o) })
+// Extend implements backends.Tx.
+func (t *memTx) Extend(context.Context, backends.Snapshot) (time.Duration, error) {
+	return t.q.TTL, nil
 }
 
-// Abandon implements backends.Driver.
-func (m *Mem) Abandon(ctx context.Context, c backends.Claim) error {
-	return m.end(ctx, c.Job, func(v backends.View) backends.Ending { return m.abandon(v, c) })
-}
-
-// Order implements backends.Operator.
-func (m *Mem) Order(ctx context.Context, o backends.Order) error {
-	var answer backends.Ordered
-	err := m.step(ctx, o.Job, func(j *memJob, v backends.View) {
-		_, v.Quarantine = m.mark.Admit(m.self, m.Longest, v.Now.UnixMilli(), j.known)
-		answer = m.order(v, o)
-		if answer.Changed {
-			j.record, j.known = answer.Record, true
+// Swap implements backends.Tx. A lease that is renewed must still be valid.
+func (t *memTx) Swap(ctx context.Context, read backends.Snapshot, w backends.Write) (next backends.Snapshot, done bool, err error) {
+	s, _ := read.(*memSnapshot)
+	err = t.inside(ctx, func() {
+		j, now := t.job(t.q.Job), t.clock()
+		renewal := w.Lease != nil && j.holder == w.Lease.Holder && j.token == w.Lease.Token
+		if j.version != s.job.version || renewal && j.lease(now) == nil {
+			return
 		}
-		if answer.Release {
+		t.jobs[t.key(t.q.Job)] = j
+		t.changed(j)
+		j.record, j.known, done = w.Record, true, true
+		if w.Release {
 			j.holder = ""
 		}
+		if w.Lease != nil {
+			j.holder, j.token, j.until = w.Lease.Holder, w.Lease.Token, now.Add(w.TTL)
+		}
+		next = t.snapshot(j, 0)
 	})
-	if err != nil {
-		return err
+	if done && w.Lease == nil {
+		t.wake(t.q.Job)
 	}
-	m.notify(o.Job)
-	return answer.Err
+	return next, done, err
 }
 
-func (m *Mem) end(ctx context.Context, job string, decide func(backends.View) backends.Ending) error {
-	var e backends.Ending
-	err := m.step(ctx, job, func(j *memJob, v backends.View) {
-		e = decide(v)
-		if e.Changed {
-			j.record, j.known = e.Record, true
-		}
-		if e.Release {
-			j.holder = ""
-		}
-	})
-	if err != nil {
-		return err
-	}
-	m.notify(job)
-	if e.Lost {
-		return backends.ErrLost
-	}
-	return nil
-}
+// End implements backends.Tx.
+func (*memTx) End(context.Context, error) {}
 
-// step runs f alone, with what the store holds about a job.
-func (m *Mem) step(ctx context.Context, job string, f func(*memJob, backends.View)) error {
+// inside runs f alone.
+func (m *memStore) inside(ctx context.Context, f func()) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -168,49 +179,74 @@ func (m *Mem) step(ctx context.Context, job string, f func(*memJob, backends.Vie
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	k := m.key(job)
-	j := m.jobs[k]
-	if j == nil {
-		j = &memJob{}
-		m.jobs[k] = j
-	}
-	f(j, m.view(j))
+	f()
 	return nil
 }
 
-func (m *Mem) view(j *memJob) backends.View {
-	v := backends.View{Record: j.record, Now: m.clock(), Proof: cmp.Or(m.Proof, backends.ByUntil)}
-	if left := j.until.Sub(v.Now); j.holder != "" && left > 0 {
-		v.Lease = &backends.Lease{Holder: j.holder, Token: j.token, Left: left}
+// job returns what is kept about a job, which may be nothing.
+func (m *memStore) job(name string) *memJob {
+	if j := m.jobs[m.key(name)]; j != nil {
+		return j
 	}
-	return v
+	return &memJob{version: m.forgot}
 }
 
-// Limits implements backends.Driver.
-func (m *Mem) Limits() backends.Limits { return backends.Limits{MaxTTL: m.Longest} }
+// changed gives a job a version that none had before.
+func (m *memStore) changed(j *memJob) {
+	m.writes++
+	j.version = m.writes
+}
 
-// Close implements backends.Driver.
-func (m *Mem) Close() error { return nil }
-
-// Watch implements backends.Watcher.
-func (m *Mem) Watch(ctx context.Context, job string) (<-chan backends.News, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
+// forgets makes sure that nothing is written on what was read before.
+func (m *memStore) forgets() {
+	m.writes++
+	m.forgot = m.writes
+	for _, j := range m.jobs {
+		m.changed(j)
 	}
+}
+
+func (m *memStore) snapshot(j *memJob, quarantine time.Duration) backends.Snapshot {
+	now := *j
+	now.record = copyOf(j.record)
+	return &memSnapshot{m, now, quarantine}
+}
+
+// lease returns the lease that is valid at a time, or nil.
+func (j *memJob) lease(now time.Time) *backends.Lease {
+	left := j.until.Sub(now)
+	if j.holder == "" || left <= 0 {
+		return nil
+	}
+	return &backends.Lease{Holder: j.holder, Token: j.token, Left: left}
+}
+
+// Follow implements backends.Store.
+func (m *memStore) Follow(ctx context.Context, job string, tell func(backends.News)) error {
 	c := make(chan backends.News, 1)
 	m.watching.Lock()
-	defer m.watching.Unlock()
 	m.watchers[c] = job
-	context.AfterFunc(ctx, func() {
+	m.watching.Unlock()
+	defer func() {
 		m.watching.Lock()
 		defer m.watching.Unlock()
 		delete(m.watchers, c)
-		close(c)
-	})
-	return c, nil
+	}()
+	if m.silent {
+		tell = func(backends.News) {}
+	}
+	tell(backends.News{Look: true})
+	for {
+		select {
+		case n := <-c:
+			tell(n)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
-func (m *Mem) wake(job string) {
+func (m *memStore) wake(job string) {
 	m.watching.Lock()
 	defer m.watching.Unlock()
 	for c, watched := range m.watchers {
@@ -220,33 +256,15 @@ func (m *Mem) wake(job string) {
 	}
 }
 
-// Inspect implements backends.Inspector.
-func (m *Mem) Inspect(ctx context.Context, job string) (backends.Status, error) {
-	s, known := backends.Status{}, false
-	err := m.step(ctx, job, func(j *memJob, v backends.View) {
-		known = j.known || v.Lease != nil
-		s = backends.Status{Record: copyOf(j.record), Lease: v.Lease, Now: v.Now}
-		if r := &s.Record; v.Lease == nil && !r.Free() && v.Proof == backends.ByUntil {
-			s.Wait = max(time.UnixMilli(r.Until).Sub(v.Now), 0)
-		}
-	})
-	if err == nil && !known {
-		err = backends.ErrUnknownJob
-	}
-	return s, err
-}
-
-// Jobs implements backends.Inspector.
-func (m *Mem) Jobs(ctx context.Context) ([]string, error) {
-	var names []string
-	err := m.step(ctx, "", func(*memJob, backends.View) {
+// List implements backends.Store.
+func (m *memStore) List(ctx context.Context) (names []string, err error) {
+	err = m.inside(ctx, func() {
 		for _, j := range m.jobs {
 			if j.known {
 				names = append(names, j.record.Job)
 			}
 		}
 	})
-	slices.Sort(names)
 	return names, err
 }
 
@@ -264,43 +282,47 @@ func copyOf(r backends.Record) backends.Record {
 }
 
 // alone runs f as a fault or an operator would.
-func (m *Mem) alone(f func()) {
+func (m *memStore) alone(f func()) {
 	<-m.turn
 	defer func() { m.turn <- struct{}{} }()
 	f()
 }
 
 // DeleteLease removes a job's lease and leaves its record.
-func (m *Mem) DeleteLease(job string) {
+func (m *memStore) DeleteLease(job string) {
 	m.alone(func() {
 		if j := m.jobs[m.key(job)]; j != nil {
 			j.holder = ""
+			m.changed(j)
 		}
 	})
 }
 
 // DeleteRecord removes a job's record and leaves its lease.
-func (m *Mem) DeleteRecord(job string) {
+func (m *memStore) DeleteRecord(job string) {
 	m.alone(func() {
 		if j := m.jobs[m.key(job)]; j != nil {
 			j.record, j.known = backends.Record{}, false
+			m.changed(j)
 		}
 	})
 }
 
 // Empty makes the store forget everything, its mark too.
-func (m *Mem) Empty() {
+func (m *memStore) Empty() {
 	m.alone(func() {
 		clear(m.jobs)
+		m.forgets()
 		m.mark = backends.Mark{}
 		m.self.Forgot = true
 	})
 }
 
 // Restart makes the store another server that has the same data, or none.
-func (m *Mem) Restart(empty bool) {
+func (m *memStore) Restart(empty bool) {
 	m.alone(func() {
 		m.self = backends.Server{Identity: m.self.Identity + "+", Started: m.clock().UnixMilli()}
+		m.forgets()
 		if empty {
 			clear(m.jobs)
 			m.mark = backends.Mark{}
@@ -309,17 +331,18 @@ func (m *Mem) Restart(empty bool) {
 }
 
 // SetBreak writes an operator's request to stop into a job's record.
-func (m *Mem) SetBreak(job string, b backends.BreakRequest) {
+func (m *memStore) SetBreak(job string, b backends.BreakRequest) {
 	m.alone(func() {
 		if j := m.jobs[m.key(job)]; j != nil {
 			j.record.Break = &b
+			m.changed(j)
 		}
 	})
-	m.notify(job)
+	m.wake(job)
 }
 
 // Stall makes every request wait until the returned function is called.
-func (m *Mem) Stall() (resume func()) {
+func (m *memStore) Stall() (resume func()) {
 	<-m.turn
 	return sync.OnceFunc(func() { m.turn <- struct{}{} })
 }

@@ -29,19 +29,19 @@ func in(change func(m *Mem)) func(*Mem) Harness {
 
 // deciding builds a mutant that answers claims wrongly.
 func deciding(f func(backends.View, backends.Claim) backends.Decision) func(*Mem) Harness {
-	return in(func(m *Mem) { m.decide = f })
+	return in(func(m *Mem) { m.Rules.Claim = f })
 }
 
 func renewing(f func(backends.View, backends.Grant) backends.Renewal) func(*Mem) Harness {
-	return in(func(m *Mem) { m.renew = f })
+	return in(func(m *Mem) { m.Rules.Renew = f })
 }
 
 func finishing(f func(backends.View, backends.Grant, backends.Outcome) backends.Ending) func(*Mem) Harness {
-	return in(func(m *Mem) { m.finish = f })
+	return in(func(m *Mem) { m.Rules.Finish = f })
 }
 
 func abandoning(f func(backends.View, backends.Claim) backends.Ending) func(*Mem) Harness {
-	return in(func(m *Mem) { m.abandon = f })
+	return in(func(m *Mem) { m.Rules.Abandon = f })
 }
 
 // wrapped builds a mutant around a whole client.

@@ -3,6 +3,7 @@ package backendtest
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/leaderrun/leaderrun/backends"
@@ -51,7 +52,7 @@ func leaseMutants() []mutant {
 			deciding(func(v backends.View, c backends.Claim) backends.Decision {
 				d := backends.Decide(v, c)
 				if v.Lease != nil {
-					d.Changed = false
+					d.Record = v.Record
 				}
 				return d
 			}),
@@ -378,14 +379,14 @@ func storeMutants() []mutant {
 		{"deaf in flight", "a context that ends in flight returns", wrapped(func(m *Mem) backends.Driver { return deafInFlight{m} })},
 		{"a timeout is a loss", "a context that ends in flight returns", wrapped(func(m *Mem) backends.Driver { return answersCancel{m} })},
 		{"two holders now and then", "a guarded counter loses no update", in(func(m *Mem) {
-			n := 0
-			m.decide = func(v backends.View, c backends.Claim) backends.Decision {
-				if n++; n%20 == 0 {
+			var n atomic.Int64
+			m.Rules.Claim = func(v backends.View, c backends.Claim) backends.Decision {
+				if n.Add(1)%20 == 0 {
 					v = free(v)
 				}
 				return backends.Decide(v, c)
 			}
-			m.finish = func(v backends.View, g backends.Grant, o backends.Outcome) backends.Ending {
+			m.Rules.Finish = func(v backends.View, g backends.Grant, o backends.Outcome) backends.Ending {
 				e := backends.DecideFinish(v, g, o)
 				e.Lost = false
 				return e
@@ -406,7 +407,7 @@ func storeMutants() []mutant {
 				return r
 			}),
 		},
-		{"nobody is woken", "finish wakes a waiter", in(func(m *Mem) { m.notify = func(string) {} })},
+		{"nobody is woken", "finish wakes a waiter", in(func(m *Mem) { m.silent = true })},
 		{"a watch without end", "a watch ends with its context", wrapped(func(m *Mem) backends.Driver { return endlessWatch{m} })},
 		{"an unknown job is shown", "inspect shows what is kept", wrapped(func(m *Mem) backends.Driver { return inventive{m} })},
 		{

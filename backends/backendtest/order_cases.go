@@ -15,7 +15,6 @@ var orderCases = []testCase{
 	{"a stop request for another run changes nothing", nil, stopForAnother},
 	{"a stop request while the record is lost", hasDeleteRecord, stopUnrecorded},
 	{"a watch tells of a stop request", isWatcher, watchTellsStop},
-	{"an entombed run is waited out", nil, entombed},
 	{"a run is not entombed while its record is lost", hasDeleteRecord, entombUnrecorded},
 	{"a dead holder's job is free at once", nil, declaredDead},
 	{"a forgotten tick runs again", nil, forgottenTick},

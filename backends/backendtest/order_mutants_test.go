@@ -9,7 +9,7 @@ import (
 
 // obeying builds a mutant that carries out orders wrongly.
 func obeying(f func(backends.View, backends.Order) backends.Ordered) func(*Mem) Harness {
-	return in(func(m *Mem) { m.order = f })
+	return in(func(m *Mem) { m.Rules.Order = f })
 }
 
 // obeyed builds a mutant that spoils what an order of a kind has made of the record.
@@ -73,7 +73,7 @@ func orderMutants() []mutant {
 				}
 			}),
 		},
-		{"nobody hears of a request to stop", "a watch tells of a stop request", in(func(m *Mem) { m.notify = func(string) {} })},
+		{"nobody hears of a request to stop", "a watch tells of a stop request", in(func(m *Mem) { m.silent = true })},
 		{"a tombstone without a wait", "an entombed run is waited out", obeyed(backends.Entomb, func(v backends.View, d *backends.Ordered) {
 			d.Record.Until = v.Now.UnixMilli()
 		})},

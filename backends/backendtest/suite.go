@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -31,7 +32,24 @@ type testCase struct {
 }
 
 // cases is the whole suite.
-var cases = slices.Concat(leaseCases, orderCases)
+var cases = slices.Concat(waitingCases, leaseCases, orderCases)
+
+// waitingCases mostly wait for a lease to run out, and do nothing to the store that others could notice: they run side by side.
+var waitingCases = []testCase{
+	{"a renewal counts until the lease expires", nil, renewalCounts},
+	{"a stale finish touches nothing", nil, staleFinish},
+	{"a stale abandon touches no lease", nil, staleAbandon},
+	{"a renewal never revives a finished lease", nil, renewNeverRevives},
+	{"the token grows", nil, tokenGrows},
+	{"expiry hands over", nil, expiryHandsOver},
+	{"a vanished lease is waited for", hasDeleteLease, vanishedIsWaitedFor},
+	{"finish after somebody else was granted", hasDeleteLease, finishTooLate},
+	{"a tick is granted once", nil, tickOnce},
+	{"a lost tick runs again if asked to", nil, tickRerun},
+	{"ticks only go forward", nil, tickForward},
+	{"closing twice", nil, closeTwice},
+	{"an entombed run is waited out", nil, entombed},
+}
 
 var leaseCases = []testCase{
 	{"grants a free job", nil, grantsFree},
@@ -39,22 +57,14 @@ var leaseCases = []testCase{
 	{"jobs are independent", nil, jobsAreIndependent},
 	{"the same holder gets the same grant", nil, sameHolderSameGrant},
 	{"a renewal extends the lease", nil, renewalExtends},
-	{"a renewal counts until the lease expires", nil, renewalCounts},
 	{"a lost reply of a renewal costs nothing", nil, lostRenewal},
 	{"finish releases and records", nil, finishReleases},
 	{"a lost reply of finish costs nothing", nil, lostFinish},
 	{"a stale renewal touches nothing", nil, staleRenew},
-	{"a stale finish touches nothing", nil, staleFinish},
-	{"a stale abandon touches no lease", nil, staleAbandon},
-	{"a renewal never revives a finished lease", nil, renewNeverRevives},
-	{"the token grows", nil, tokenGrows},
 	{"the token grows although the record was lost", hasDeleteRecord, tokenOutlivesRecord},
-	{"expiry hands over", nil, expiryHandsOver},
 	{"a renewal restores a lost record", hasDeleteRecord, renewRestores},
 	{"what ran while its record was lost does not run again", hasDeleteRecord, restoredRanOnce},
-	{"a vanished lease is waited for", hasDeleteLease, vanishedIsWaitedFor},
 	{"finish after the lease vanished", hasDeleteLease, finishAfterVanish},
-	{"finish after somebody else was granted", hasDeleteLease, finishTooLate},
 	{"abandon reopens an applied claim", nil, abandonApplied},
 	{"abandon refuses a delayed claim", nil, abandonDelayed},
 	{"abandon reopens a vanished claim", hasDeleteLease, abandonVanished},
@@ -62,10 +72,7 @@ var leaseCases = []testCase{
 	{"a cancelled context returns at once", nil, cancelledBefore},
 	{"a context that ends in flight returns", hasStall, cancelledInFlight},
 	{"a guarded counter loses no update", nil, guardedCounter},
-	{"a tick is granted once", nil, tickOnce},
 	{"a tick that never started is open", nil, tickOpen},
-	{"a lost tick runs again if asked to", nil, tickRerun},
-	{"ticks only go forward", nil, tickForward},
 	{"a start deadline", nil, startDeadline},
 	{"a once-key is granted once", nil, onceKey},
 	{"schedules supersede each other", nil, schedules},
@@ -75,7 +82,6 @@ var leaseCases = []testCase{
 	{"a watch ends with its context", isWatcher, watchEnds},
 	{"inspect shows what is kept", nil, inspects},
 	{"a history is linearizable", nil, linearizable},
-	{"closing twice", nil, closeTwice},
 	{"closing ends what is on its way", hasStall, closingEnds},
 	{"a watch ends with its client", isWatcher, watchEndsWithDriver},
 	{"no goroutine is left behind", nil, noLeaks},
@@ -84,18 +90,26 @@ var leaseCases = []testCase{
 	{"an empty restart waits", hasRestartEmpty, restartedEmpty},
 }
 
-// Run runs the suite against a store, one case after another.
+// Run runs the suite against a store: first the cases that wait, side by side, then the others one after another.
 func Run(t *testing.T, h Harness) {
 	h.watches = watches(t, h)
 	for _, gap := range h.gaps() {
 		t.Error(gap)
 	}
-	for _, c := range cases {
+	run := func(c testCase) {
 		if c.needs != nil && !c.needs.in(h) {
 			t.Logf("not for this store: %s: %s", c.name, h.Lacks[c.needs.name])
-			continue
+			return
 		}
 		t.Run(c.name, func(t *testing.T) { runCase(t, h, c) })
+	}
+	var waiting sync.WaitGroup
+	for _, c := range waitingCases {
+		waiting.Go(func() { run(c) })
+	}
+	waiting.Wait()
+	for _, c := range slices.Concat(leaseCases, orderCases) {
+		run(c)
 	}
 }
 

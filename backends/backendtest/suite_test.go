@@ -14,50 +14,12 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// client is one of many of a store in memory.
-type client struct {
-	*Mem
-	life    context.Context // ends with Close, and requests and watches with it
-	endLife context.CancelFunc
-}
-
-func newClient(m *Mem) *client {
-	c := &client{Mem: m}
-	c.life, c.endLife = context.WithCancel(context.Background())
-	return c
-}
-
-func (c *client) Close() error { c.endLife(); return nil }
-
-func (c *client) Acquire(ctx context.Context, claim backends.Claim) (backends.Grant, error) {
-	ctx, cancel := backends.During(ctx, c.life)
-	defer cancel()
-	return c.Mem.Acquire(ctx, claim)
-}
-
-func (c *client) Renew(ctx context.Context, g backends.Grant) (backends.Signal, error) {
-	ctx, cancel := backends.During(ctx, c.life)
-	defer cancel()
-	return c.Mem.Renew(ctx, g)
-}
-
-func (c *client) Inspect(ctx context.Context, job string) (backends.Status, error) {
-	ctx, cancel := backends.During(ctx, c.life)
-	defer cancel()
-	return c.Mem.Inspect(ctx, job)
-}
-
-func (c *client) Watch(ctx context.Context, job string) (<-chan backends.News, error) {
-	ctx, _ = backends.During(ctx, c.life) // which ends with the client
-	return c.Mem.Watch(ctx, job)
-}
-
 // memHarness wraps a store in memory as a driver's test would.
 func memHarness(m *Mem) Harness {
 	ttl := 300 * time.Millisecond
 	m.Longest = steady
 	return Harness{
-		Open:         func(testing.TB) backends.Driver { return newClient(m) },
+		Open:         func(testing.TB) backends.Driver { return m.Client() },
 		TTL:          ttl,
 		Settle:       m.Longest,
 		DeleteLease:  func(_ testing.TB, job string) { m.DeleteLease(job) },
@@ -100,9 +62,33 @@ func TestMemForgetful(t *testing.T) {
 	}
 }
 
+// TestMemSwap: nothing is written on what the store has forgotten since it was read, also where it knew nothing then and knows
+// nothing now: somebody may have been granted meanwhile.
+func TestMemSwap(t *testing.T) {
+	for name, forget := range map[string]func(m *Mem){
+		"a lease":   func(m *Mem) { m.DeleteLease("job") },
+		"a record":  func(m *Mem) { m.DeleteRecord("job") },
+		"a restart": func(m *Mem) { m.Restart(false) },
+		"all":       (*Mem).Empty,
+	} {
+		m := NewMem(nil)
+		c := NewClaim("job", steady)
+		tx := m.Begin(t.Context(), backends.Request{Op: backends.ToClaim, Job: c.Job, Holder: c.Holder, TTL: c.TTL})
+		was, err := tx.Read(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		On(t).Acquire(m, NewClaim("job", steady))
+		forget(m)
+		if _, done, err := tx.Swap(t.Context(), was, backends.Write{Record: backends.Record{Job: "job", Token: 1}}); done || err != nil {
+			t.Errorf("%s was forgotten: %v, %v", name, done, err)
+		}
+	}
+}
+
 // late is a client whose first renewals come after the lease has run out, as on a busy machine.
 type late struct {
-	*client
+	backends.Driver
 	left, asked *int
 }
 
@@ -112,7 +98,7 @@ func (l late) Renew(ctx context.Context, g backends.Grant) (backends.Signal, err
 		*l.left--
 		time.Sleep(g.TTL)
 	}
-	return l.client.Renew(ctx, g)
+	return l.Driver.Renew(ctx, g)
 }
 
 // TestABusyMachineSkipsNothing: however many races the machine loses, the case ends with a verdict.
@@ -122,7 +108,7 @@ func TestABusyMachineSkipsNothing(t *testing.T) {
 	m := NewMem(nil)
 	h := memHarness(m)
 	h.TTL = 4 * slack
-	h.Open = func(testing.TB) backends.Driver { return late{newClient(m), &left, &asked} }
+	h.Open = func(testing.TB) backends.Driver { return late{m.Client(), &left, &asked} }
 	i := slices.IndexFunc(cases, func(c testCase) bool { return c.name == "a renewal counts until the lease expires" })
 	t.Run(cases[i].name, func(t *testing.T) { runCase(t, h, cases[i]) })
 	if asked <= lost {

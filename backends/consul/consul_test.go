@@ -23,9 +23,27 @@ const (
 	shortest   = `session_ttl_min = "500ms"` // 10 s otherwise
 )
 
-func open(t testing.TB, url string) *Driver {
+// driver is one host's client, and what is below it.
+type driver struct {
+	*backends.Engine
+	store *store
+}
+
+func open(t testing.TB, url string) *driver {
 	t.Helper()
-	return backendtest.Open(t, Open, url)
+	return backendtest.Open(t, func(url string) (*driver, error) {
+		s, err := newStore(url)
+		if err != nil {
+			return nil, err
+		}
+		return &driver{backends.NewEngine(s), s}, nil
+	}, url)
+}
+
+// read returns what is kept about a job.
+func (d *driver) read(ctx context.Context, job string) (*state, error) {
+	s, _, err := d.store.list(job, query(ctx))
+	return s, err
 }
 
 func server(t testing.TB) *testserver.ConsulServer {
@@ -34,18 +52,18 @@ func server(t testing.TB) *testserver.ConsulServer {
 }
 
 // operator is somebody with the rights to do everything.
-type operator struct{ *Driver }
+type operator struct{ *driver }
 
 func operate(t testing.TB, url string) operator {
 	t.Helper()
 	return operator{open(t, strings.Replace(url, "://", "://:"+management+"@", 1))}
 }
 
-func (o operator) key(job, name string) string { return o.cfg.dir(job) + name }
+func (o operator) key(job, name string) string { return o.store.cfg.dir(job) + name }
 
 func (o operator) get(t testing.TB, job, name string) *api.KVPair {
 	t.Helper()
-	pair, _, err := o.client.KV().Get(o.key(job, name), query(t.Context()))
+	pair, _, err := o.store.client.KV().Get(o.key(job, name), query(t.Context()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,14 +76,14 @@ func (o operator) pair(job, name, value string) *api.KVPair {
 
 func (o operator) put(t testing.TB, job, name, value string) {
 	t.Helper()
-	if _, err := o.client.KV().Put(o.pair(job, name, value), nil); err != nil {
+	if _, err := o.store.client.KV().Put(o.pair(job, name, value), nil); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func (o operator) remove(t testing.TB, job, name string) {
 	t.Helper()
-	if _, err := o.client.KV().Delete(o.key(job, name), nil); err != nil {
+	if _, err := o.store.client.KV().Delete(o.key(job, name), nil); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -82,7 +100,7 @@ func (o operator) session(t testing.TB, job string) string {
 
 func (o operator) destroySession(t testing.TB, session string) {
 	t.Helper()
-	if _, err := o.client.Session().Destroy(session, nil); err != nil {
+	if _, err := o.store.client.Session().Destroy(session, nil); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -90,7 +108,7 @@ func (o operator) destroySession(t testing.TB, session string) {
 // release frees the lock of a job and leaves its session alone.
 func (o operator) release(t testing.TB, job string) {
 	t.Helper()
-	if ok, _, err := o.client.KV().Release(o.get(t, job, lockName), nil); err != nil || !ok {
+	if ok, _, err := o.store.client.KV().Release(o.get(t, job, lockName), nil); err != nil || !ok {
 		t.Fatalf("release: %v, %v", ok, err)
 	}
 }
@@ -98,7 +116,7 @@ func (o operator) release(t testing.TB, job string) {
 // sessions returns how many there are.
 func (o operator) sessions(t testing.TB) int {
 	t.Helper()
-	all, _, err := o.client.Session().List(query(t.Context()))
+	all, _, err := o.store.client.Session().List(query(t.Context()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +137,7 @@ func (o operator) setBreak(t testing.TB, job string, b backends.BreakRequest) {
 			t.Fatal(err)
 		}
 		pair.Value = text
-		if done, _, err = o.client.KV().CAS(pair, nil); err != nil {
+		if done, _, err = o.store.client.KV().CAS(pair, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -182,11 +200,11 @@ func policy(t testing.TB) string {
 // newToken makes a token with a policy.
 func newToken(t testing.TB, o operator, name, rules string) string {
 	t.Helper()
-	p, _, err := o.client.ACL().PolicyCreate(&api.ACLPolicy{Name: name, Rules: rules}, nil)
+	p, _, err := o.store.client.ACL().PolicyCreate(&api.ACLPolicy{Name: name, Rules: rules}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	token, _, err := o.client.ACL().TokenCreate(&api.ACLToken{Policies: []*api.ACLTokenPolicyLink{{ID: p.ID}}}, nil)
+	token, _, err := o.store.client.ACL().TokenCreate(&api.ACLToken{Policies: []*api.ACLTokenPolicyLink{{ID: p.ID}}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ import (
 )
 
 // everyStep returns the errors of all that a driver can be asked.
-func everyStep(t testing.TB, d *Driver) map[string]error {
+func everyStep(t testing.TB, d *driver) map[string]error {
 	t.Helper()
 	c := claim("job", "a", 10*time.Second)
 	g := backends.Grant{Claim: c, Token: 1, TTL: c.TTL}
@@ -48,7 +48,7 @@ func TestPermanentErrors(t *testing.T) {
 	t.Cleanup(away.Close)
 	ca := "?ca=" + certs.CA
 	o := operate(t, acl.URL())
-	steps.Finish(o.Driver, steps.Acquire(o.Driver, claim("job", "operator", 10*time.Second)))
+	steps.Finish(o.driver, steps.Acquire(o.driver, claim("job", "operator", 10*time.Second)))
 	reader := newToken(t, o, "reader", `key_prefix "leaderrun/" { policy = "read" } session_prefix "" { policy = "write" }`)
 	elsewhere := newToken(t, o, "elsewhere", `key_prefix "x/" { policy = "write" } session_prefix "" { policy = "write" }`)
 	keysOnly := newToken(t, o, "keys", `key_prefix "leaderrun/" { policy = "write" }`)
@@ -201,7 +201,7 @@ func TestAFaultOfAllHosts(t *testing.T) {
 	}
 	a, b := secure(), secure()
 	hosts := strings.TrimPrefix(a.URL, "https://") + "," + strings.TrimPrefix(b.URL, "https://")
-	claimed := func(d *Driver) error {
+	claimed := func(d *driver) error {
 		_, err := d.Acquire(within(t, time.Minute), claim("job", "a", time.Minute))
 		return err
 	}
@@ -213,7 +213,7 @@ func TestAFaultOfAllHosts(t *testing.T) {
 	if !ok || p.Kind != backends.Configuration || !strings.Contains(p.Hint, "?ca=FILE") {
 		t.Errorf("both were asked: %+v", p)
 	}
-	d.link.faulty.Served()
+	d.store.link.faulty.Served()
 	if err := claimed(d); err == nil || backends.IsPermanent(err) {
 		t.Errorf("one has served since: %v", err)
 	}
@@ -242,12 +242,12 @@ func TestNoConsul(t *testing.T) {
 	if !ok || p.Hint != serverHint {
 		t.Errorf("a host that never spoke HTTP: %+v", p)
 	}
-	d.link.spoken.Store(true)
+	d.store.link.spoken.Store(true)
 	if err := inspect(); err == nil || backends.IsPermanent(err) {
 		t.Errorf("a reply that was cut: %v", err)
 	}
 	others := &statusError{code: http.StatusInternalServerError, text: "rpc error getting client: remote error: tls: bad certificate"}
-	if err := d.link.classify(others); backends.IsPermanent(err) {
+	if err := d.store.link.classify(others); backends.IsPermanent(err) {
 		t.Errorf("what servers say to each other: %v", err)
 	}
 }
@@ -265,12 +265,12 @@ func TestRotationRaces(t *testing.T) {
 	write("first")
 	d := open(t, "consul://localhost?token-file="+url.QueryEscape(file))
 	refusal := &statusError{code: http.StatusForbidden, text: "ACL not found"}
-	if err := d.link.classify(refusal); !backends.IsPermanent(err) {
+	if err := d.store.link.classify(refusal); !backends.IsPermanent(err) {
 		t.Errorf("a refusal of the token that the file holds: %v", err)
 	}
 	write("second")
 	for range 2 {
-		if err := d.link.classify(refusal); backends.IsPermanent(err) {
+		if err := d.store.link.classify(refusal); backends.IsPermanent(err) {
 			t.Errorf("a refusal of the token before: %v", err)
 		}
 	}
@@ -280,7 +280,7 @@ func TestRotationRaces(t *testing.T) {
 func TestSecondaryDatacenter(t *testing.T) {
 	alone(t)
 	d := open(t, "consul://localhost")
-	err := d.link.classify(&statusError{code: http.StatusForbidden, text: "Permission denied: token with AccessorID 'primary-dc-down' lacks permission"})
+	err := d.store.link.classify(&statusError{code: http.StatusForbidden, text: "Permission denied: token with AccessorID 'primary-dc-down' lacks permission"})
 	if backends.IsPermanent(err) {
 		t.Errorf("%v", err)
 	}
@@ -303,17 +303,17 @@ func TestTokenRotates(t *testing.T) {
 	put(first)
 	d := open(t, s.URL()+"?token-file="+url.QueryEscape(file))
 	g := steps.Acquire(d, claim("job", "a", time.Minute))
-	self, _, err := o.client.ACL().TokenReadSelf(nil)
+	self, _, err := o.store.client.ACL().TokenReadSelf(nil)
 	if err != nil || self == nil {
 		t.Fatal(err)
 	}
-	tokens, _, err := o.client.ACL().TokenList(nil)
+	tokens, _, err := o.store.client.ACL().TokenList(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, token := range tokens {
 		if len(token.Policies) == 1 && token.Policies[0].Name == "first" {
-			if _, err := o.client.ACL().TokenDelete(token.AccessorID, nil); err != nil {
+			if _, err := o.store.client.ACL().TokenDelete(token.AccessorID, nil); err != nil {
 				t.Fatal(err)
 			}
 		}

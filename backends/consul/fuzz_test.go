@@ -36,7 +36,7 @@ func FuzzAnswer(f *testing.F) {
 			}
 			return
 		}
-		v := s.view()
+		v := s.View(backends.Request{})
 		if v.Lease != nil && (v.Lease.Left <= 0 || v.Lease.Left > 2*maxTTL || v.Lease.Token <= 0) {
 			t.Fatalf("%+v", v.Lease)
 		}
@@ -57,7 +57,7 @@ func FuzzAnswer(f *testing.F) {
 		if decision.Grant == nil {
 			return
 		}
-		next, err := s.after(cfg.dir("job"), decision.Record, s.take("s", decision.Grant), reply.Results)
+		next, err := s.after(cfg.dir("job"), decision.Record, take("s", owner{Holder: c.Holder, Token: decision.Grant.Token, TTL: c.TTL.Milliseconds()}), reply.Results)
 		if err == nil && (next.index == 0 || next.lock.index == 0) {
 			t.Fatalf("%+v", next)
 		}

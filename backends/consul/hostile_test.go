@@ -67,7 +67,7 @@ func TestSwitchedProtocols(t *testing.T) {
 // agent that grants and keeps everything.
 type hostile struct{ keys, create, renew, txn string }
 
-func (h hostile) driver(t *testing.T) *Driver {
+func (h hostile) driver(t *testing.T) *driver {
 	t.Helper()
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Consul-Index", "9")

@@ -16,7 +16,6 @@ import (
 
 	"github.com/hashicorp/consul/api"
 
-	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/backendurl"
 	"github.com/leaderrun/leaderrun/internal/httplimit"
 )
@@ -31,7 +30,6 @@ const (
 // library, which reads more of the environment than may count, and loses the server's words in some errors.
 type link struct {
 	cfg       *config
-	life      context.Context // of the driver: all requests end with it
 	transport *httplimit.Transport
 	faulty    backendurl.Faults
 	spoken    atomic.Bool // a host has answered in HTTP
@@ -42,9 +40,9 @@ type link struct {
 	rotated time.Time // when another token was read
 }
 
-func newLink(life context.Context, c *config) *link {
+func newLink(c *config) *link {
 	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: dialTimeout}
-	return &link{cfg: c, life: life, hosts: slices.Clone(c.url.Addrs), token: c.token, transport: httplimit.New(&http.Transport{
+	return &link{cfg: c, hosts: slices.Clone(c.url.Addrs), token: c.token, transport: httplimit.New(&http.Transport{
 		DialContext: dialer.DialContext, TLSClientConfig: c.tls, TLSHandshakeTimeout: dialTimeout,
 		MaxIdleConnsPerHost: idleConns, IdleConnTimeout: time.Minute,
 	})}
@@ -65,8 +63,7 @@ func (l *link) client() (*api.Client, error) {
 // RoundTrip implements http.RoundTripper. It reads answers to their end, so that one that breaks off is a
 // failure of the host too, and makes errors of those that are none of the protocol.
 func (l *link) RoundTrip(q *http.Request) (*http.Response, error) {
-	ctx, cancel := backends.During(q.Context(), l.life)
-	defer cancel()
+	ctx := q.Context()
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, requestTimeout)

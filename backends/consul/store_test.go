@@ -18,7 +18,7 @@ import (
 
 // claimUntil claims as the runner does, keeping its evidence, until it is granted. Every refusal before must be
 // that somebody's lease has vanished.
-func claimUntil(t *testing.T, d *Driver, c backends.Claim) backends.Grant {
+func claimUntil(t *testing.T, d *driver, c backends.Claim) backends.Grant {
 	t.Helper()
 	return backendtest.On(t).Outlast(d, c, func(r *backends.Refusal) bool { return r.Verdict == backends.Vanished && r.Wait > 0 })
 }
@@ -150,7 +150,7 @@ func TestLockDelay(t *testing.T) {
 	o := operate(t, s.URL())
 	d, other := open(t, s.URL()), open(t, s.URL())
 	g := steps.Acquire(d, claim("job", "holder", 3*time.Second))
-	made, _, err := o.client.Session().Info(o.session(t, "job"), query(t.Context()))
+	made, _, err := o.store.client.Session().Info(o.session(t, "job"), query(t.Context()))
 	if err != nil || made.LockDelay != lockDelay(g.TTL) || made.TTL != "3s" || made.Behavior != api.SessionBehaviorRelease ||
 		len(made.Checks)+len(made.NodeChecks)+len(made.ServiceChecks) != 0 || !strings.Contains(made.Name, "job, host, process 1") {
 		t.Errorf("session %+v, %v", made, err)
@@ -302,21 +302,24 @@ func TestDelayedClaim(t *testing.T) {
 	s := server(t)
 	d := open(t, s.URL())
 	c := claim("job", "a", time.Minute)
-	before, err := d.read(t.Context(), c.Job)
+	q := backends.Request{Op: backends.ToClaim, Job: c.Job, Holder: c.Holder, TTL: c.TTL}
+	delayed := d.store.Begin(t.Context(), q)
+	before, err := delayed.Read(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	session, err := d.newSession(t.Context(), c)
-	if err != nil {
+	if _, err := delayed.Extend(t.Context(), before); err != nil {
 		t.Fatal(err)
 	}
-	decision := backends.Decide(before.view(), c)
+	decision := backends.Decide(before.View(q), c)
 	if err := d.Abandon(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.commit(t.Context(), before, decision.Record, before.take(session, decision.Grant)); !errors.Is(err, errConflict) {
-		t.Errorf("the delayed claim: %v", err)
+	label := backends.LabelOf(*decision.Grant)
+	if _, done, err := delayed.Swap(t.Context(), before, backends.Write{Record: decision.Record, Lease: &label, TTL: c.TTL, Beat: true}); done || err != nil {
+		t.Errorf("the delayed claim: %v, %v", done, err)
 	}
+	delayed.End(t.Context(), nil)
 	steps.Refused(d, c, backends.Abandoned)
 	steps.Finish(d, steps.Acquire(d, claim("job", "b", time.Minute)))
 }
@@ -349,7 +352,7 @@ func TestForeignKeys(t *testing.T) {
 	s := server(t)
 	o := operate(t, s.URL())
 	d := open(t, s.URL())
-	session, err := d.newSession(t.Context(), claim("x", "x", time.Minute))
+	session, err := d.store.newSession(t.Context(), backends.Request{Job: "x", TTL: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -357,7 +360,7 @@ func TestForeignKeys(t *testing.T) {
 		"locked by consul lock": func() { // which writes its session, and flags of its own
 			pair := o.pair("locked by consul lock", lockName, "")
 			pair.Session, pair.Flags = session, 0x2ddccbc058a50c18
-			if ok, _, err := o.client.KV().Acquire(pair, nil); err != nil || !ok {
+			if ok, _, err := o.store.client.KV().Acquire(pair, nil); err != nil || !ok {
 				t.Fatalf("acquire: %v, %v", ok, err)
 			}
 		},
@@ -369,7 +372,7 @@ func TestForeignKeys(t *testing.T) {
 		write()
 		_, err := d.Acquire(t.Context(), claim(job, "a", time.Minute))
 		p, ok := errors.AsType[*backends.PermanentError](err)
-		if !ok || p.Kind != backends.Configuration || !strings.Contains(p.Error(), d.cfg.dir(job)) || !strings.Contains(p.Hint, "prefix") {
+		if !ok || p.Kind != backends.Configuration || !strings.Contains(p.Error(), d.store.cfg.dir(job)) || !strings.Contains(p.Hint, "prefix") {
 			t.Errorf("%s: %v", job, err)
 		}
 		if _, err := d.Inspect(t.Context(), job); !backends.IsPermanent(err) {

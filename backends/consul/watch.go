@@ -16,37 +16,30 @@ const (
 	watchRest = 200 * time.Millisecond
 )
 
-// Watch implements backends.Watcher by blocking queries for both keys of the job, on a connection of their own.
+// Follow implements backends.Store by blocking queries for both keys of the job, on a connection of their own.
 //
 // Every beat thereby wakes every standby of the job: an answer of some kilobytes a renewal, three times a TTL. That
 // is what a standby needs for its proof of a death, and one query for both keys is less than two. It does not ask
 // most servers whether the leader still is one: what a watch tells decides nothing.
 //
-// The channel is closed before ctx ends only where no retry helps, e.g. without the right to read.
-func (d *Driver) Watch(ctx context.Context, job string) (<-chan backends.News, error) {
-	return backends.Rewatch(ctx, d.life, func(ctx context.Context, tell func(backends.News)) error {
-		return d.follow(ctx, job, tell)
-	})
-}
-
-// follow asks for one change after another until a question fails.
+// It asks for one change after another until a question fails.
 //
 // A store that was restored from a snapshot counts anew, and its first answer still tells of the old one. So what
 // goes backwards, or comes early with nothing new, makes the next question one that is answered at once.
-func (d *Driver) follow(ctx context.Context, job string, tell func(backends.News)) error {
+func (s *store) Follow(ctx context.Context, job string, tell func(backends.News)) error {
 	var last *state
 	for index := uint64(0); ; {
 		asked := time.Now()
-		s, next, err := d.change(ctx, job, index)
+		now, next, err := s.change(ctx, job, index)
 		if err != nil {
 			return err
 		}
-		n := s.news(last)
+		n := now.news(last)
 		nothing := n == (backends.News{})
 		if next < index || nothing && index != 0 && time.Since(asked) < watchWait {
 			next = 0
 		}
-		last, index = s, next
+		last, index = now, next
 		if !nothing {
 			tell(n)
 			continue
@@ -59,11 +52,11 @@ func (d *Driver) follow(ctx context.Context, job string, tell func(backends.News
 }
 
 // change returns what is kept about a job as soon as the index is over, or a while later.
-func (d *Driver) change(ctx context.Context, job string, index uint64) (*state, uint64, error) {
+func (s *store) change(ctx context.Context, job string, index uint64) (*state, uint64, error) {
 	ctx, cancel := context.WithTimeout(httplimit.Watch(ctx), watchWait+watchWait/16+watchLate)
 	defer cancel()
 	q := &api.QueryOptions{WaitIndex: index, WaitTime: watchWait}
-	return d.list(job, q.WithContext(ctx))
+	return s.list(job, q.WithContext(ctx))
 }
 
 // news compares two states of a job. Without an earlier one it says to look: what happened before went unseen.

@@ -20,7 +20,7 @@ func told(t *testing.T, what string, ch <-chan backends.News, fits func(n backen
 	backendtest.On(t).NewsWithin(watchWait/2, what, ch, fits)
 }
 
-func watch(t testing.TB, d *Driver, job string) <-chan backends.News {
+func watch(t testing.TB, d *driver, job string) <-chan backends.News {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)

@@ -16,7 +16,7 @@ import (
 // that a candidate has seen long ago must not come again.
 func TestNoBeatComesTwice(t *testing.T) {
 	w := newWorld(t)
-	k := w.d.cfg.keys("job")
+	k := w.d.store.cfg.keys("job")
 	for name, tamper := range map[string]func(first rpc.TxnReply){
 		"record deleted": func(rpc.TxnReply) { w.operator.do(t, rpc.Op{Delete: k.record}) },
 		"beat deleted":   func(rpc.TxnReply) { w.operator.do(t, rpc.Op{Delete: k.beat}) },
@@ -88,7 +88,7 @@ func TestEmptiedByHand(t *testing.T) {
 // TestForeignKeys: what leaderrun did not write is never taken for a free job, never overwritten, and named.
 func TestForeignKeys(t *testing.T) {
 	w := newWorld(t)
-	k := w.d.cfg.keys("job")
+	k := w.d.store.cfg.keys("job")
 	foreign := func(what string, key []byte) {
 		t.Helper()
 		before := w.server.Ctl(t, "get", "--prefix", "", "-w", "json")

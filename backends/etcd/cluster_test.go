@@ -55,14 +55,14 @@ func TestClusterMadeAnew(t *testing.T) {
 	w := newWorld(t)
 	other := testserver.Etcd(t, testserver.EtcdOptions{UnsafeNoFsync: true})
 	anew := open(t, other.URL())
-	operator := operator{open(t, other.URL())}
+	operator := operator{open(t, other.URL()).store}
 	g := w.Acquire(w.d, newClaim("job"))
 	theirs := w.Acquire(anew, newClaim("job"))
 	if g.Native != theirs.Native {
 		t.Fatalf("revisions %s and %s: this test shows nothing", g.Native, theirs.Native)
 	}
-	defer func(c client) { _ = c.Close() }(w.d.client)
-	w.d.client = anew.client
+	defer func(c client) { _ = c.Close() }(w.d.store.client)
+	w.d.store.client = anew.store.client
 	before := operator.state(t, "job")
 	_, renewed := w.d.Renew(t.Context(), g)
 	_, claimed := w.d.Acquire(t.Context(), newClaim("another job"))

@@ -31,7 +31,7 @@ func TestAFaultOfAllMembers(t *testing.T) {
 	a, _ := testserver.Shaking(t, certs.Server(t))
 	b, down := testserver.Shaking(t, certs.Server(t))
 	ca := "?ca=" + others.CA
-	claim := func(d *Driver) error {
+	claim := func(d *driver) error {
 		_, err := d.Acquire(t.Context(), newClaim("job"))
 		return err
 	}
@@ -43,7 +43,7 @@ func TestAFaultOfAllMembers(t *testing.T) {
 	if !ok || p.Kind != backends.Configuration || !strings.Contains(p.Hint, "?ca=FILE") {
 		t.Errorf("both were asked: %+v", p)
 	}
-	d.ended(a, &rpc.Error{Code: rpc.Unavailable}) // it serves, and knows no leader
+	d.store.ended(a, &rpc.Error{Code: rpc.Unavailable}) // it serves, and knows no leader
 	if err := claim(d); err == nil || backends.IsPermanent(err) {
 		t.Errorf("one has served since: %v", err)
 	}
@@ -55,10 +55,10 @@ func TestAFaultOfAllMembers(t *testing.T) {
 		}
 	}
 	old := &rpc.Error{Code: rpc.Unimplemented, Message: "unknown method"}
-	if d.ended(a, old); backends.IsPermanent(d.classify(old)) {
+	if d.store.ended(a, old); backends.IsPermanent(d.store.classify(old)) {
 		t.Error("one of two is too old")
 	}
-	if d.ended(b, old); !backends.IsPermanent(d.classify(old)) {
+	if d.store.ended(b, old); !backends.IsPermanent(d.store.classify(old)) {
 		t.Error("both are too old")
 	}
 }
@@ -122,7 +122,7 @@ func TestNoEtcd(t *testing.T) {
 		if err == nil || permanent != c.permanent || !strings.Contains(err.Error(), c.say) || permanent && !strings.Contains(p.Hint, "is this an etcd server") {
 			t.Errorf("%s: %v (%+v)", name, err, p)
 		}
-		d.spoken.Store(true)
+		d.store.spoken.Store(true)
 		if _, err := d.Acquire(t.Context(), newClaim("job")); err == nil || backends.IsPermanent(err) {
 			t.Errorf("%s, where an etcd has answered before: %v", name, err)
 		}

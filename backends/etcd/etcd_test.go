@@ -15,15 +15,27 @@ import (
 
 func TestMain(m *testing.M) { backendtest.Main(m) }
 
-func open(t testing.TB, url string) *Driver {
+// driver is one host's client, and what is below it.
+type driver struct {
+	*backends.Engine
+	store *store
+}
+
+func open(t testing.TB, url string) *driver {
 	t.Helper()
-	return backendtest.Open(t, Open, url)
+	return backendtest.Open(t, func(url string) (*driver, error) {
+		s, err := newStore(url)
+		if err != nil {
+			return nil, err
+		}
+		return &driver{backends.NewEngine(s), s}, nil
+	}, url)
 }
 
 func newClaim(job string) backends.Claim { return backendtest.NewClaim(job, 2*time.Second) }
 
 // operator does to a server what only a person does.
-type operator struct{ *Driver }
+type operator struct{ *store }
 
 func (o operator) do(t testing.TB, ops ...rpc.Op) {
 	t.Helper()
@@ -55,12 +67,13 @@ func (o operator) state(t testing.TB, job string) *state {
 // ask writes a request to stop into a record that may change at any time.
 func (o operator) ask(t testing.TB, job string, b backends.BreakRequest) {
 	t.Helper()
-	s := o.state(t, job)
+	tx := o.Begin(t.Context(), backends.Request{Op: backends.ToOrder, Job: job})
 	for done := false; !done; {
+		s := o.state(t, job)
 		r := s.record
 		r.Break = &b
 		var err error
-		if s, done, err = o.swap(t.Context(), job, s, change{record: r}); err != nil {
+		if _, done, err = tx.Swap(t.Context(), s, backends.Write{Record: r}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -92,7 +105,7 @@ func harness(url string, o operator, servers ...*testserver.EtcdServer) backendt
 func TestSuite(t *testing.T) {
 	t.Parallel()
 	s := testserver.Etcd(t, testserver.EtcdOptions{})
-	h := harness(s.URL(), operator{open(t, s.URL())}, s)
+	h := harness(s.URL(), operator{open(t, s.URL()).store}, s)
 	h.Restart = func(t testing.TB) { t.Helper(); s.Restart(t, true) }
 	backendtest.Run(t, h)
 }
@@ -100,7 +113,7 @@ func TestSuite(t *testing.T) {
 func TestSuiteCluster(t *testing.T) {
 	t.Parallel()
 	s := testserver.EtcdCluster(t, 3)
-	h := harness(s.URL(), operator{open(t, s.URL())}, s.Members...)
+	h := harness(s.URL(), operator{open(t, s.URL()).store}, s.Members...)
 	h.Restart = func(t testing.TB) { t.Helper(); s.Restart(t, true) }
 	h.Again = true
 	backendtest.Run(t, h)
@@ -125,7 +138,7 @@ func TestSuiteTLSAndRole(t *testing.T) {
 	at := func(user, password string) string {
 		return "etcds://" + user + ":" + url.PathEscape(password) + "@" + s.Endpoint() + "?ca=" + certs.CA + "&cert=" + certs.ClientCert + "&key=" + certs.ClientKey
 	}
-	h := harness(at("leaderrun", secret), operator{open(t, at("root", "other"))}, s)
+	h := harness(at("leaderrun", secret), operator{open(t, at("root", "other")).store}, s)
 	h.Restart = func(t testing.TB) { t.Helper(); s.Restart(t, true) }
 	h.Again = true
 	backendtest.Run(t, h)

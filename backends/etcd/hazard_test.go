@@ -31,7 +31,7 @@ func TestGrantToOneWhoIsTooLate(t *testing.T) {
 			w.ended(lease)
 		}
 	}, nil)
-	d.client.(*between).client = &noticing{client: d.client.(*between).client, lease: &lease}
+	d.store.client.(*between).client = &noticing{client: d.store.client.(*between).client, lease: &lease}
 	_, err := d.Acquire(t.Context(), c)
 	if err == nil || backends.IsAnswer(err) {
 		t.Fatalf("Acquire: %v, want an unknown outcome", err)
@@ -125,7 +125,7 @@ func TestRenewalConfirmedAfterRevoke(t *testing.T) {
 	g := w.Acquire(w.d, newClaim("job"))
 	w.Renew(w.d, g)
 	w.operator.revokeLease(t, "job")
-	w.d.client = generous{w.d.client}
+	w.d.store.client = generous{w.d.store.client}
 	_, err := w.d.Renew(t.Context(), g)
 	w.WantLost("Renew", err)
 }
@@ -142,12 +142,16 @@ func (generous) KeepAlive(_ context.Context, id int64) (rpc.LeaseReply, error) {
 func TestMemberThatSlept(t *testing.T) {
 	w := newWorld(t)
 	g := w.Acquire(w.d, newClaim("job"))
-	awake := w.d.client
-	w.d.client = forgetful{awake}
+	awake := w.d.store.client
+	asleep := &forgetful{client: awake}
+	w.d.store.client = asleep
 	if _, err := w.d.Renew(t.Context(), g); err == nil || errors.Is(err, backends.ErrLost) || backends.IsPermanent(err) {
 		t.Errorf("Renew: %v, want an outcome that is not known", err)
 	}
-	w.d.client = awake
+	if asleep.left != 1 {
+		t.Errorf("went to another member %d times, want once", asleep.left)
+	}
+	w.d.store.client = awake
 	w.Renew(w.d, g)
 	w.operator.revokeLease(t, "job")
 	_, err := w.d.Renew(t.Context(), g)
@@ -155,9 +159,14 @@ func TestMemberThatSlept(t *testing.T) {
 }
 
 // forgetful knows no lease.
-type forgetful struct{ client }
+type forgetful struct {
+	client
+	left int // how often it was left for another member
+}
 
-func (forgetful) KeepAlive(_ context.Context, id int64) (rpc.LeaseReply, error) {
+func (f *forgetful) Elsewhere() { f.left++; f.client.Elsewhere() }
+
+func (*forgetful) KeepAlive(_ context.Context, id int64) (rpc.LeaseReply, error) {
 	return rpc.LeaseReply{ID: id}, nil
 }
 
@@ -165,7 +174,7 @@ func (forgetful) KeepAlive(_ context.Context, id int64) (rpc.LeaseReply, error) 
 // finds itself, and keeps the lease that it is under.
 func TestClaimSaidNotToBeApplied(t *testing.T) {
 	w := newWorld(t)
-	w.d.client = &denying{client: w.d.client}
+	w.d.store.client = &denying{client: w.d.store.client}
 	g := w.Acquire(w.d, newClaim("job"))
 	w.Renew(w.d, g)
 	w.runs("job", 1)
@@ -227,7 +236,7 @@ func TestTwoClusters(t *testing.T) {
 	stranger := testserver.Etcd(t, testserver.EtcdOptions{UnsafeNoFsync: true})
 	d := open(t, "etcd://"+w.server.Endpoint()+","+stranger.Endpoint())
 	g := w.Acquire(d, newClaim("job"))
-	d.client.Elsewhere()
+	d.store.client.Elsewhere()
 	if _, err := d.Acquire(t.Context(), newClaim("job")); !backends.IsPermanent(err) || !strings.Contains(err.Error(), "different etcd clusters") {
 		t.Errorf("Acquire: %v", err)
 	}

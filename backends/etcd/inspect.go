@@ -3,62 +3,35 @@ package etcd
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
-
-	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/etcd/rpc"
-	"github.com/leaderrun/leaderrun/internal/httplimit"
 )
 
-const (
-	page     = 1000    // keys are listed with one request
-	mostList = 8 << 20 // bytes that all names of a list may need
-	perName  = 64      // of them, beside the name itself
-)
-
-// Inspect implements backends.Inspector: all keys in one step, and then what is left of the lease.
-func (d *Driver) Inspect(ctx context.Context, job string) (backends.Status, error) {
-	s, err := d.inspect(ctx, job)
-	if err != nil {
-		return backends.Status{}, backends.About("inspect", job, err)
+// inspect reads all keys in one step, and then what is left of the lease and what the server's version cannot promise.
+func (s *store) inspect(ctx context.Context, job string) (*state, error) {
+	now, err := s.readLeft(ctx, job)
+	if err != nil || now.foreign != nil || !now.held && now.written == 0 {
+		return now, err
 	}
-	return s, nil
+	if version, err := s.client.Version(ctx); err == nil { // it is not worth failing for
+		now.notes = knownFaults(version)
+	}
+	return now, nil
 }
 
-func (d *Driver) inspect(ctx context.Context, job string) (backends.Status, error) {
-	s, left, err := d.readLeft(ctx, job)
-	switch {
-	case err != nil:
-		return backends.Status{}, err
-	case s.foreign != nil:
-		return backends.Status{}, s.foreign
-	case !s.held && s.written == 0:
-		return backends.Status{}, backends.ErrUnknownJob
-	}
-	status := backends.StatusOf(s.view(0), job)
-	if s.held {
-		status.Lease.Left = left
-	}
-	if version, err := d.client.Version(ctx); err == nil { // it is not worth failing for
-		status.Notes = knownFaults(version)
-	}
-	return status, nil
-}
-
-// readLeft is read, with what is left of the lease, in whole seconds.
-func (d *Driver) readLeft(ctx context.Context, job string) (*state, time.Duration, error) {
+// readLeft is read, with what is left of the lease.
+func (s *store) readLeft(ctx context.Context, job string) (*state, error) {
 	for tries := 0; ; tries++ {
-		s, err := d.read(ctx, job)
-		if err != nil || !s.held || s.foreign != nil || tries == 3 {
-			return s, 0, err
+		now, err := s.read(ctx, job)
+		if err != nil || !now.held || now.foreign != nil || tries == 3 {
+			return now, err
 		}
-		reply, err := d.client.TimeToLive(ctx, s.lease)
+		reply, err := s.client.TimeToLive(ctx, now.lease)
 		if err != nil {
-			return nil, 0, d.classify(err)
+			return nil, s.classify(err)
 		}
 		if reply.TTL >= 0 {
-			return s, time.Duration(reply.TTL) * time.Second, nil
+			now.left = time.Duration(reply.TTL) * time.Second
+			return now, nil
 		}
 		// It has ended since the keys were read, and its key with it: they are read once more. A key that stays
 		// without its lease has nothing left.
@@ -89,31 +62,4 @@ func knownFaults(version string) []string {
 		}
 	}
 	return notes
-}
-
-// Jobs implements backends.Inspector.
-func (d *Driver) Jobs(ctx context.Context) ([]string, error) {
-	var jobs []string
-	from, end := below(d.cfg.prefix)
-	for size := 0; ; {
-		reply, err := d.client.Range(ctx, rpc.Range{Key: from, End: end, Limit: page, KeysOnly: true})
-		if err != nil {
-			slices.Sort(jobs)
-			return jobs, backends.About("list jobs of", d.cfg.prefix, d.classify(err))
-		}
-		for _, kv := range reply.KVs {
-			if job, ok := d.cfg.jobOf(string(kv.Key)); ok {
-				jobs = append(jobs, job)
-				size += len(job) + perName
-			}
-		}
-		if size > mostList {
-			return nil, backends.About("list jobs of", d.cfg.prefix, httplimit.ErrTooLarge)
-		}
-		if !reply.More || len(reply.KVs) == 0 {
-			slices.Sort(jobs)
-			return jobs, nil
-		}
-		from = slices.Concat(reply.KVs[len(reply.KVs)-1].Key, []byte{0}) // what follows the last one
-	}
 }

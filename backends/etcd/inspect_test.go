@@ -73,7 +73,7 @@ func TestJobs(t *testing.T) {
 	for i := range page + 10 { // a job has two keys while it is held
 		name := fmt.Sprintf("job/%05d", i)
 		want = append(want, name)
-		k := w.d.cfg.keys(name)
+		k := w.d.store.cfg.keys(name)
 		w.operator.do(t, rpc.Op{Put: &rpc.Put{Key: k.lease}}, rpc.Op{Put: &rpc.Put{Key: k.record}})
 	}
 	for _, key := range []string{"leaderrun", "leaderrun/x", "leaderrun/x/y/record", "leaderrun//x/record", "leaderrun/a%2fb/record", "leaderrun/%zz/record", "leaderrun/l/lease", "leaderrun0/x/record", "x/record"} {
@@ -125,7 +125,7 @@ func (p *onePage) Range(context.Context, rpc.Range) (rpc.RangeReply, error) {
 func TestJobsBesideAnError(t *testing.T) {
 	t.Parallel()
 	d := open(t, "etcd://h")
-	d.client = &onePage{client: d.client, keys: [][]byte{d.cfg.keys("b").record, d.cfg.keys("a").record}}
+	d.store.client = &onePage{client: d.store.client, keys: [][]byte{d.store.cfg.keys("b").record, d.store.cfg.keys("a").record}}
 	jobs, err := d.Jobs(t.Context())
 	if err == nil || !slices.Equal(jobs, []string{"a", "b"}) {
 		t.Errorf("%v, %v", jobs, err)

@@ -41,7 +41,7 @@ func TestStop(t *testing.T) {
 		},
 	} {
 		g := w.Acquire(w.d, newSteady(job))
-		w.operator.do(t, tamper(w.d.cfg.keys(job).record))
+		w.operator.do(t, tamper(w.d.store.cfg.keys(job).record))
 		ch := w.watches(job)
 		o := backendtest.NewOrder(backends.Stop, g)
 		w.Order(w.other, o)
@@ -250,8 +250,8 @@ func TestOrderLostReplies(t *testing.T) {
 func TestEntombWithoutRecord(t *testing.T) {
 	w := newWorld(t)
 	for name, tamper := range map[string]rpc.Op{
-		"deleted":     {Delete: w.d.cfg.keys("job").record},
-		"rolled back": {Put: &rpc.Put{Key: w.d.cfg.keys("job").record, Value: ancient("job")}},
+		"deleted":     {Delete: w.d.store.cfg.keys("job").record},
+		"rolled back": {Put: &rpc.Put{Key: w.d.store.cfg.keys("job").record, Value: ancient("job")}},
 	} {
 		c := newSteady("job")
 		g := w.Acquire(w.d, c)
@@ -274,7 +274,7 @@ func TestEntombWithoutRecord(t *testing.T) {
 func TestOrderOfForeignKeys(t *testing.T) {
 	w := newWorld(t)
 	g := w.Acquire(w.d, newSteady("job"))
-	k := w.d.cfg.keys("job")
+	k := w.d.store.cfg.keys("job")
 	w.operator.do(t, rpc.Op{Put: &rpc.Put{Key: k.lease, Value: []byte("x")}})
 	before := w.operator.state(t, "job")
 	for _, kind := range []backends.OrderKind{backends.Stop, backends.Entomb, backends.DeclareDead, backends.ForgetJob} {

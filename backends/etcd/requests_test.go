@@ -16,7 +16,7 @@ func TestRequests(t *testing.T) {
 	w := newWorld(t)
 	var mu sync.Mutex
 	var asked []string
-	count := func(d *Driver) {
+	count := func(d *driver) {
 		intercept(d, func(request string) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -49,7 +49,7 @@ func TestRequests(t *testing.T) {
 	altered, elsewhere := g, g
 	altered.Token--
 	elsewhere.Claim.Holder.ID, elsewhere.Private = "another", nil
-	step("a renewal of an altered grant", "", func() {
+	step("a renewal of an altered grant", "read", func() {
 		_, err := w.other.Renew(t.Context(), altered)
 		w.WantLost("Renew", err)
 	})

@@ -9,20 +9,11 @@ import (
 	"github.com/leaderrun/leaderrun/backends/etcd/rpc"
 )
 
-// Watch implements backends.Watcher by a watch on all keys. It sends Look when the watch stands, also after a
-// reconnection: who looks then sees what happened before. The channel is closed before ctx ends only where no
-// retry helps.
-func (d *Driver) Watch(ctx context.Context, job string) (<-chan backends.News, error) {
-	return backends.Rewatch(ctx, d.life, func(ctx context.Context, tell func(backends.News)) error {
-		return d.follow(ctx, job, tell)
-	})
-}
-
-// follow is one watch.
-func (d *Driver) follow(ctx context.Context, job string, tell func(backends.News)) error {
-	k := d.cfg.keys(job)
+// Follow implements backends.Store by a watch on all keys.
+func (s *store) Follow(ctx context.Context, job string, tell func(backends.News)) error {
+	k := s.cfg.keys(job)
 	from, end := below(string(bytes.TrimSuffix(k.lease, []byte("/lease"))))
-	err := d.client.Watch(ctx, from, end, 0, func(r rpc.WatchReply) {
+	err := s.client.Watch(ctx, from, end, 0, func(r rpc.WatchReply) {
 		if r.Created {
 			tell(backends.News{Look: true})
 		}
@@ -32,7 +23,7 @@ func (d *Driver) follow(ctx context.Context, job string, tell func(backends.News
 			}
 		}
 	})
-	return d.classify(err)
+	return s.classify(err)
 }
 
 // news says what a change means to those who wait for the job and to its holder.

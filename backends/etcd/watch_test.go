@@ -63,11 +63,11 @@ func TestWatch(t *testing.T) {
 
 	g = w.Acquire(w.d, newClaim("job"))
 	w.tells("one more grant", ch, seen(g))
-	w.operator.do(t, rpc.Op{Put: &rpc.Put{Key: w.d.cfg.keys("job").lease, Value: backends.Marshal(backends.LabelOf(g))}})
+	w.operator.do(t, rpc.Op{Put: &rpc.Put{Key: w.d.store.cfg.keys("job").lease, Value: backends.Marshal(backends.LabelOf(g))}})
 	w.tells("the lease is written by hand", ch, look)
-	w.operator.do(t, rpc.Op{Put: &rpc.Put{Key: w.d.cfg.keys("job").record, Value: []byte("x")}})
+	w.operator.do(t, rpc.Op{Put: &rpc.Put{Key: w.d.store.cfg.keys("job").record, Value: []byte("x")}})
 	w.tells("the record is written by hand", ch, look)
-	w.operator.do(t, rpc.Op{Put: &rpc.Put{Key: append(w.d.cfg.keys("job").record, 'x'), Value: []byte("x")}})
+	w.operator.do(t, rpc.Op{Put: &rpc.Put{Key: append(w.d.store.cfg.keys("job").record, 'x'), Value: []byte("x")}})
 	w.silent("another program's key", ch)
 }
 

@@ -13,7 +13,7 @@ import (
 type world struct {
 	backendtest.Steps
 	operator operator
-	d, other *Driver
+	d, other *driver
 	server   *testserver.EtcdServer
 }
 
@@ -21,7 +21,7 @@ func newWorld(t *testing.T, args ...string) *world {
 	t.Helper()
 	t.Parallel()
 	s := testserver.Etcd(t, testserver.EtcdOptions{UnsafeNoFsync: true, Args: args})
-	return &world{Steps: backendtest.On(t), operator: operator{open(t, s.URL())}, d: open(t, s.URL()), other: open(t, s.URL()), server: s}
+	return &world{Steps: backendtest.On(t), operator: operator{open(t, s.URL()).store}, d: open(t, s.URL()), other: open(t, s.URL()), server: s}
 }
 
 // runs checks that so many runs of a job have a token.
@@ -50,8 +50,8 @@ type between struct {
 	after  func(request string) error // an error: the reply is lost
 }
 
-func intercept(d *Driver, before func(string), after func(string) error) {
-	d.client = &between{client: d.client, before: before, after: after}
+func intercept(d *driver, before func(string), after func(string) error) {
+	d.store.client = &between{client: d.store.client, before: before, after: after}
 }
 
 func pass[T any](b *between, request string, ask func() (T, error)) (T, error) {

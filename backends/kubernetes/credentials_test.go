@@ -75,7 +75,7 @@ func replacedToken(w *world) {
 }
 
 // livesAs is the whole life of a lease.
-func (w *world) livesAs(d *Driver) {
+func (w *world) livesAs(d *driver) {
 	w.Helper()
 	g := w.Acquire(d, newClaim("job"))
 	w.Renew(d, g)
@@ -89,7 +89,7 @@ func (w *world) admitClient() {
 }
 
 // shows opens a driver that has nothing to show but what a kubeconfig says of its user.
-func (w *world) shows(user string) *Driver {
+func (w *world) shows(user string) *driver {
 	w.Helper()
 	return open(w, urlOf(w.namespace, put(w.T, w.TempDir(), "config", fmt.Sprintf(`
 current-context: only

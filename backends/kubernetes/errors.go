@@ -30,7 +30,7 @@ func isMissing(err error) bool {
 }
 
 // classify tells what no retry mends from outcomes that are unknown: those are all that is not listed here.
-func (d *Driver) classify(ctx context.Context, err error) error {
+func (s *store) classify(ctx context.Context, err error) error {
 	if err == nil || backends.IsPermanent(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
@@ -38,7 +38,7 @@ func (d *Driver) classify(ctx context.Context, err error) error {
 		return backends.Misconfigured("exec of the kubeconfig names it; cron has another $PATH than a terminal: write its whole path", "%w", err)
 	}
 	if e, ok := errors.AsType[*api.Error](err); ok {
-		return d.answered(ctx, e, err)
+		return s.answered(ctx, e, err)
 	}
 	return ofTransport(err)
 }
@@ -60,21 +60,21 @@ func ofTransport(err error) error {
 }
 
 // answered classifies what the server itself says.
-func (d *Driver) answered(ctx context.Context, e *api.Error, err error) error {
+func (s *store) answered(ctx context.Context, e *api.Error, err error) error {
 	switch {
 	case strings.Contains(e.Message, "HTTP request to an HTTPS server"):
 		return backends.Misconfigured("the server of the kubeconfig begins with https://", "%w", err)
 	case e.Code == http.StatusUnauthorized:
-		if e.Passing || d.starting(ctx) {
+		if e.Passing || s.starting(ctx) {
 			return err
 		}
 		return backends.Denied(userHint, err)
 	case e.Code == http.StatusForbidden:
-		return d.forbidden(ctx, e, err)
+		return s.forbidden(ctx, e, err)
 	case e.Reason == api.NotFound && e.Kind == "namespaces":
-		return backends.Misconfigured("kubectl create namespace "+d.cfg.namespace, "%w", err)
+		return backends.Misconfigured("kubectl create namespace "+s.cfg.namespace, "%w", err)
 	case e.Code == http.StatusNotFound:
-		if d.starting(ctx) {
+		if s.starting(ctx) {
 			return err
 		}
 		return backends.Misconfigured(serverHint, "%w", err)
@@ -86,7 +86,7 @@ func (d *Driver) answered(ctx context.Context, e *api.Error, err error) error {
 	return err
 }
 
-func (d *Driver) forbidden(ctx context.Context, e *api.Error, err error) error {
+func (s *store) forbidden(ctx context.Context, e *api.Error, err error) error {
 	switch {
 	case e.Reason == "": // of something between us and the server
 		return err
@@ -94,7 +94,7 @@ func (d *Driver) forbidden(ctx context.Context, e *api.Error, err error) error {
 		return backends.Misconfigured("choose another namespace", "%w", err)
 	case strings.Contains(e.Message, "exceeded quota"):
 		return backends.Misconfigured("the ResourceQuota of the namespace must allow one Lease per job", "%w", err)
-	case d.starting(ctx):
+	case s.starting(ctx):
 		return err
 	}
 	return backends.Denied(roleHint, err)
@@ -104,13 +104,13 @@ func (d *Driver) forbidden(ctx context.Context, e *api.Error, err error) error {
 // service accounts it may refuse everybody, and that passes. It is asked as anybody, since a credential that it cannot check
 // yet is refused here too, and as ourselves where it tells that to nobody else. A server that does not answer to the question
 // as one that has started passes too, unless it is the credential that it does not take.
-func (d *Driver) starting(ctx context.Context) bool {
+func (s *store) starting(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, readyWait)
 	defer cancel()
-	err := d.client.ReadyToAnybody(ctx)
+	err := s.client.ReadyToAnybody(ctx)
 	e, answered := errors.AsType[*api.Error](err)
 	if answered && e.Code < http.StatusInternalServerError {
-		err = d.client.Ready(ctx)
+		err = s.client.Ready(ctx)
 		e, answered = errors.AsType[*api.Error](err)
 	}
 	return err != nil && !(answered && e.Code == http.StatusUnauthorized)

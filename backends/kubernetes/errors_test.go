@@ -17,6 +17,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/kubernetes/api"
+	"github.com/leaderrun/leaderrun/internal/backendurl"
 	"github.com/leaderrun/leaderrun/internal/credentialplugin"
 	"github.com/leaderrun/leaderrun/internal/testserver"
 )
@@ -41,9 +42,9 @@ func (s *scripted) Watch(_ context.Context, _ string, _ time.Duration, started f
 	return s.watch(s.asked, started, f)
 }
 
-func driverOf(s *scripted) *Driver {
-	life, end := context.WithCancel(context.Background())
-	return &Driver{cfg: &config{prefix: "leaderrun", namespace: "ns"}, client: s, life: life, endLife: end}
+func driverOf(s *scripted) *driver {
+	below := &store{cfg: &config{url: new(backendurl.URL), prefix: "leaderrun", namespace: "ns"}, client: s}
+	return &driver{backends.NewEngine(below), below}
 }
 
 // TestClassify: permanent is what no retry mends, and nothing that a minute may mend.

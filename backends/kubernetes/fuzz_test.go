@@ -34,8 +34,8 @@ func FuzzLease(f *testing.F) {
 		}
 		s.news(nil)
 		s.news(s)
-		backends.Decide(s.view("a", backends.Evidence{}), newClaim("job"))
-		s.changed(cfg, "job", change{record: s.record, alive: true})
+		backends.Decide(s.View(asks("a", backends.Evidence{})), newClaim("job"))
+		s.changed(cfg, "job", alive(s.record))
 		s.silence(time.Now())
 	})
 }

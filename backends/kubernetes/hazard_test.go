@@ -216,10 +216,10 @@ func brokenRecord(w *world) {
 // crashedLongAgo: a claim that comes long after a crash is told to wait, not that the job is held, until it is granted.
 func crashedLongAgo(w *world) {
 	w.Acquire(w.d, newClaim("job"))
-	w.operator.edit(w, "job", func(s *state) change { // an hour passes
+	w.operator.edit(w, "job", func(s *state) backends.Write { // an hour passes
 		r := s.record
 		r.Until -= time.Hour.Milliseconds()
-		return change{record: r}
+		return backends.Write{Record: r}
 	})
 	c := newClaim("job")
 	began := time.Now()

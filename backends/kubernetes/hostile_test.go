@@ -32,16 +32,11 @@ users: [{name: u, user: `+user+`}]
 }
 
 // answers is a driver whose server answers each request as the function does.
-func answers(t *testing.T, answer http.HandlerFunc) *Driver {
+func answers(t *testing.T, answer http.HandlerFunc) *driver {
 	t.Helper()
 	web := httptest.NewServer(answer)
 	t.Cleanup(web.Close)
-	d, err := Open(clusterOf(t, `{server: "`+web.URL+`"}`, "{}"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = d.Close() })
-	return d
+	return open(t, clusterOf(t, `{server: "`+web.URL+`"}`, "{}"))
 }
 
 // TestHostileAnswers: hazard: a claim, a renewal or a list that is answered by 101, or with null, hangs or ends the program.

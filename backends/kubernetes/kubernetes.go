@@ -26,24 +26,14 @@ import (
 // A Lease has whole seconds.
 const minTTL = time.Second
 
-var (
-	_ backends.Driver    = (*Driver)(nil)
-	_ backends.Watcher   = (*Driver)(nil)
-	_ backends.Inspector = (*Driver)(nil)
-	_ backends.Operator  = (*Driver)(nil)
-)
-
-// Driver is one client of one namespace of one cluster.
-type Driver struct {
+// store is one client of one namespace of one cluster.
+type store struct {
 	cfg    *config
 	client client
 	signs  signs
-
-	life    context.Context // ends with Close, and all requests and watches with it
-	endLife context.CancelFunc
 }
 
-// client is what the driver asks: an *api.Client, but for tests.
+// client is what the store asks: an *api.Client, but for tests.
 type client interface {
 	Get(ctx context.Context, name string) (*api.Lease, error)
 	Create(ctx context.Context, l *api.Lease) (*api.Lease, error)
@@ -61,100 +51,49 @@ type client interface {
 
 // Open returns a driver for a backend URL. It reads the files that the URL leads to and asks nobody; a credential
 // plugin is started by the first request. Its errors are *backends.PermanentError and show no secret.
-func Open(rawURL string) (*Driver, error) {
+func Open(rawURL string) (*backends.Engine, error) {
+	s, err := newStore(rawURL)
+	if err != nil {
+		return nil, err
+	}
+	return backends.NewEngine(s), nil
+}
+
+func newStore(rawURL string) (*store, error) {
 	cfg, err := parseURL(rawURL, ours())
 	if err != nil {
 		return nil, err
 	}
-	d := &Driver{cfg: cfg, client: api.New(cfg.api)}
-	d.life, d.endLife = context.WithCancel(context.Background())
-	return d, nil
+	return &store{cfg: cfg, client: api.New(cfg.api)}, nil
 }
 
-// Redacted returns the URL, in which no secret stands.
-func (d *Driver) Redacted() string { return d.cfg.url.Redacted() }
-
-// String is Redacted.
-func (d *Driver) String() string { return d.Redacted() }
-
-// Prefix returns what the names of all Leases begin with.
-func (d *Driver) Prefix() string { return d.cfg.prefix }
-
-// Limits implements backends.Driver.
-func (d *Driver) Limits() backends.Limits {
-	return backends.Limits{MinTTL: minTTL, HolderWatches: true}
-}
-
-// newer orders what two renewals of one grant have left.
-func newer(last, now *state) bool { return last.version < now.version }
-
-// during returns a context that also ends with the driver.
-func (d *Driver) during(ctx context.Context) (context.Context, context.CancelFunc) {
-	return backends.During(ctx, d.life)
-}
-
-// Renew implements backends.Driver: one round trip, and two more where somebody else has written to the Lease. A
-// renewal beside one that stays silent goes over another connection.
-func (d *Driver) Renew(ctx context.Context, g backends.Grant) (backends.Signal, error) {
-	ctx, cancel := d.during(ctx)
-	defer cancel()
-	defer backends.HoldingOf[*state](g).Hedge(d.client.Elsewhere)()
-	signal, err := d.renew(ctx, g)
-	if err != nil {
-		return backends.Signal{}, backends.About("renew", g.Claim.Job, err)
-	}
-	return signal, nil
-}
-
-func (d *Driver) renew(ctx context.Context, g backends.Grant) (backends.Signal, error) {
-	h := backends.HoldingOf[*state](g)
-	known, err := h.Recall(ctx, g.Claim.Job, d.read)
-	for s := known; err == nil; {
-		renewal := backends.DecideRenew(s.view(g.Claim.Holder.ID, backends.Evidence{}), g)
-		if renewal.Lost {
-			return backends.Signal{}, backends.ErrLost
-		}
-		var done bool
-		if s, done, err = d.swap(ctx, g.Claim.Job, s, change{record: renewal.Record, alive: true}); done {
-			h.Saw(known, s)
-			return renewal.Signal, nil
-		}
-	}
-	return backends.Signal{}, err
-}
-
-// Finish implements backends.Driver: one round trip.
-func (d *Driver) Finish(ctx context.Context, g backends.Grant, o backends.Outcome) error {
-	ctx, cancel := d.during(ctx)
-	defer cancel()
-	steps := d.steps(g.Claim.Holder.ID, backends.Evidence{})
-	err := steps.End(ctx, g.Claim.Job, backends.HoldingOf[*state](g), func(v backends.View) backends.Ending {
-		return backends.DecideFinish(v, g, o)
-	})
-	return backends.About("finish", g.Claim.Job, err)
-}
-
-// Abandon implements backends.Driver: two round trips.
-func (d *Driver) Abandon(ctx context.Context, c backends.Claim) error {
-	ctx, cancel := d.during(ctx)
-	defer cancel()
-	steps := d.steps(c.Holder.ID, backends.Evidence{})
-	err := steps.End(ctx, c.Job, nil, func(v backends.View) backends.Ending { return backends.DecideAbandon(v, c) })
-	return backends.About("abandon", c.Job, err)
-}
-
-// steps are how ends and orders are carried out, for somebody who has seen what he has seen.
-func (d *Driver) steps(asks string, seen backends.Evidence) backends.Steps[*state] {
-	return backends.Steps[*state]{
-		Read: d.read, View: func(s *state) backends.View { return s.view(asks, seen) },
-		Swap: func(ctx context.Context, job string, s *state, w backends.Write) (*state, bool, error) {
-			return d.swap(ctx, job, s, change{record: w.Record, beat: w.Beat, release: w.Release})
-		},
+// Traits implements backends.Store. No secret stands in the URL.
+func (s *store) Traits() backends.Traits {
+	return backends.Traits{
+		URL: s.cfg.url.Redacted(), Prefix: s.cfg.prefix,
+		Limits: backends.Limits{MinTTL: minTTL, HolderWatches: true},
 	}
 }
 
-// Close implements backends.Driver. It ends requests that are on their way.
-func (d *Driver) Close() error {
-	d.endLife()
-	return d.client.Close()
+// tx is one request: Read in read.go, Swap in swap.go.
+type tx struct {
+	*store
+	q backends.Request
 }
+
+// Begin implements backends.Store. A renewal beside one that stays silent goes over another connection.
+func (s *store) Begin(_ context.Context, q backends.Request) backends.Tx {
+	if q.Beside {
+		s.client.Elsewhere()
+	}
+	return &tx{store: s, q: q}
+}
+
+// Extend implements backends.Tx. A Lease has no end of its own.
+func (t *tx) Extend(context.Context, backends.Snapshot) (time.Duration, error) { return t.q.TTL, nil }
+
+// End implements backends.Tx.
+func (*tx) End(context.Context, error) {}
+
+// Close implements backends.Store.
+func (s *store) Close() error { return s.client.Close() }

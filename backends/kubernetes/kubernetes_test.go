@@ -29,22 +29,47 @@ func urlOf(namespace, kubeconfig string) string {
 	return "k8s://" + namespace + "?kubeconfig=" + kubeconfig
 }
 
-func open(t testing.TB, url string) *Driver {
+// driver is one host's client, and what is below it.
+type driver struct {
+	*backends.Engine
+	*store
+}
+
+func (d *driver) Close() error { return d.Engine.Close() }
+
+func open(t testing.TB, url string) *driver {
 	t.Helper()
-	return backendtest.Open(t, Open, url)
+	return backendtest.Open(t, func(url string) (*driver, error) {
+		s, err := newStore(url)
+		if err != nil {
+			return nil, err
+		}
+		return &driver{backends.NewEngine(s), s}, nil
+	}, url)
+}
+
+// asks is the request of a holder who has seen what he has seen.
+func asks(holder string, seen backends.Evidence) backends.Request {
+	return backends.Request{Holder: backends.Holder{ID: holder}, Seen: seen}
+}
+
+// alive is what a grant or a renewal writes.
+func alive(r backends.Record) backends.Write {
+	return backends.Write{Record: r, Lease: &backends.Label{Holder: r.Holder.ID, Token: r.Token}, Beat: true}
 }
 
 func newClaim(job string) backends.Claim { return backendtest.NewClaim(job, 2*time.Second) }
 
 // operator does to Leases what only a person does.
-type operator struct{ *Driver }
+type operator struct{ *driver }
 
 // edit changes the Lease of a job that may change at any time.
-func (o operator) edit(t testing.TB, job string, edit func(s *state) change) {
+func (o operator) edit(t testing.TB, job string, edit func(s *state) backends.Write) {
 	t.Helper()
-	s, err := o.read(t.Context(), job)
+	tx := o.Begin(t.Context(), backends.Request{Op: backends.ToOrder, Job: job})
+	s, err := tx.Read(t.Context())
 	for done := false; !done && err == nil; {
-		s, done, err = o.swap(t.Context(), job, s, edit(s))
+		s, done, err = tx.Swap(t.Context(), s, edit(of(s)))
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -54,16 +79,16 @@ func (o operator) edit(t testing.TB, job string, edit func(s *state) change) {
 // deleteLease takes the holder out of a Lease.
 func (o operator) deleteLease(t testing.TB, job string) {
 	t.Helper()
-	o.edit(t, job, func(s *state) change { return change{record: s.record, release: true} })
+	o.edit(t, job, func(s *state) backends.Write { return backends.Write{Record: s.record, Release: true} })
 }
 
 // ask writes a request to stop into a record.
 func (o operator) ask(t testing.TB, job string, b backends.BreakRequest) {
 	t.Helper()
-	o.edit(t, job, func(s *state) change {
+	o.edit(t, job, func(s *state) backends.Write {
 		r := s.record
 		r.Break = &b
-		return change{record: r}
+		return backends.Write{Record: r}
 	})
 }
 

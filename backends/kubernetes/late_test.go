@@ -8,7 +8,7 @@ import (
 )
 
 // renewsLate sends a renewal and returns when it is applied, and when it was sent. Its reply comes when it is asked for.
-func (w *world) renewsLate(d *Driver, g backends.Grant) (sent time.Time, reply func() error) {
+func (w *world) renewsLate(d *driver, g backends.Grant) (sent time.Time, reply func() error) {
 	w.Helper()
 	b := &between{client: d.client}
 	applied, comes, answered := make(chan struct{}), make(chan struct{}), make(chan error, 1)

@@ -87,15 +87,15 @@ func TestSecondRenewalGoesElsewhere(t *testing.T) {
 	s := &silent{arrived: make(chan struct{})}
 	d.client = s
 	c := newClaim("job")
-	first := backends.Decide(new(state).view(c.Holder.ID, c.Seen), c)
-	l := new(state).changed(d.cfg, c.Job, change{record: first.Record, alive: true})
+	first := backends.Decide(new(state).View(asks(c.Holder.ID, c.Seen)), c)
+	l := new(state).changed(d.cfg, c.Job, alive(first.Record))
 	l.UID, l.ResourceVersion = "u", "7"
 	last, err := d.cfg.state(c.Job, l)
 	if err != nil {
 		t.Fatal(err)
 	}
 	g := *first.Grant
-	g.Private = backends.NewHolding(last, newer)
+	g.Private = backends.NewHolding[backends.Snapshot](last, func(last, now backends.Snapshot) bool { return now.Newer(last) })
 
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)

@@ -10,33 +10,25 @@ import (
 
 const watchLongest = 5 * time.Minute // then a new one begins: one that was cut off unnoticed tells nothing
 
-// Watch implements backends.Watcher. It sends Look when the watch stands, also after an interruption: who looks then
-// sees what happened before. Each watch begins with the Lease as it is, so it needs no resource version, and none can be
-// too old. The channel is closed before ctx ends only where no retry helps.
-func (d *Driver) Watch(ctx context.Context, job string) (<-chan backends.News, error) {
-	return backends.Rewatch(ctx, d.life, func(ctx context.Context, tell func(backends.News)) error {
-		return d.follow(ctx, job, tell)
-	})
-}
-
-// follow is one watch.
-func (d *Driver) follow(ctx context.Context, job string, tell func(backends.News)) error {
+// Follow implements backends.Store. Each watch begins with the Lease as it is, so it needs no resource version, and none
+// can be too old.
+func (s *store) Follow(ctx context.Context, job string, tell func(backends.News)) error {
 	var last *state
 	started := func() { tell(backends.News{Look: true}) }
-	err := d.client.Watch(ctx, d.cfg.leaseName(job), watchLongest, started, func(e api.Event) {
-		s, err := d.cfg.state(job, e.Lease)
+	err := s.client.Watch(ctx, s.cfg.leaseName(job), watchLongest, started, func(e api.Event) {
+		now, err := s.cfg.state(job, e.Lease)
 		if err != nil || e.Type == api.Deleted { // who looks is told what is wrong
 			last = nil
 			started()
 			return
 		}
-		d.signs.lives(job, &s.record)
-		if n := s.news(last); n != (backends.News{}) {
+		s.signs.lives(job, &now.record)
+		if n := now.news(last); n != (backends.News{}) {
 			tell(n)
 		}
-		last = s
+		last = now
 	})
-	return d.classify(ctx, err)
+	return s.classify(ctx, err)
 }
 
 // news says what a change means to those who wait for the job and to its holder. Without an earlier state the watch has

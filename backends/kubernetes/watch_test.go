@@ -58,7 +58,7 @@ func examines(w *world) {
 	if jobs, err := w.d.Jobs(w.Context()); err != nil || len(jobs) != 0 {
 		w.Errorf("left behind: %q, %v", jobs, err)
 	}
-	worst := func(d *Driver, what string) {
+	worst := func(d *driver, what string) {
 		w.Helper()
 		if !slices.ContainsFunc(d.Examine(w.Context(), 2*time.Second), func(f backends.Finding) bool {
 			return f.What == what && f.Grade == backends.Bad && f.Remedy != ""
@@ -146,7 +146,7 @@ func TestView(t *testing.T) {
 		s.record.Until = time.Now().Add(ttl - c.renewed).UnixMilli()
 		claim := newClaim("job")
 		claim.Seen = c.seen
-		decision := backends.Decide(s.view(claim.Holder.ID, claim.Seen), claim)
+		decision := backends.Decide(s.View(asks(claim.Holder.ID, claim.Seen)), claim)
 		got := backends.Granted
 		if decision.Refusal != nil {
 			got = decision.Refusal.Verdict
@@ -154,7 +154,7 @@ func TestView(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
-		if mine := s.view(holder.ID, backends.Evidence{}); mine.Lease == nil {
+		if mine := s.View(asks(holder.ID, backends.Evidence{})); mine.Lease == nil {
 			t.Errorf("%s: the holder itself has no lease", name)
 		}
 	}
@@ -180,10 +180,10 @@ func TestHolderWithAnotherClock(t *testing.T) {
 		first.TTL = 30 * time.Second
 		s := &shown{}
 		d.client = s
-		r := backends.Decide(new(state).view(first.Holder.ID, first.Seen), first).Record
+		r := backends.Decide(new(state).View(asks(first.Holder.ID, first.Seen)), first).Record
 		r.Until -= time.Hour.Milliseconds()
 		beat := func(version string) {
-			s.lease = new(state).changed(d.cfg, "job", change{record: r, alive: true})
+			s.lease = new(state).changed(d.cfg, "job", alive(r))
 			s.lease.UID, s.lease.ResourceVersion = "u", version
 		}
 		c := newClaim("job")
@@ -220,13 +220,13 @@ func TestHolderWithAnotherClock(t *testing.T) {
 }
 
 // lookAs decides a claim on what the Lease is, and keeps nothing of it.
-func lookAs(t *testing.T, d *Driver, c backends.Claim) error {
+func lookAs(t *testing.T, d *driver, c backends.Claim) error {
 	t.Helper()
 	s, err := d.read(t.Context(), c.Job)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if decision := backends.Decide(s.view(c.Holder.ID, c.Seen), c); decision.Refusal != nil {
+	if decision := backends.Decide(s.View(asks(c.Holder.ID, c.Seen)), c); decision.Refusal != nil {
 		return decision.Refusal
 	}
 	return nil

@@ -20,7 +20,7 @@ type world struct {
 	server    *testserver.KubernetesServer
 	namespace string
 	operator  operator
-	d, other  *Driver
+	d, other  *driver
 }
 
 // TestOnOneServer are the tests that need a server and do not break it.
@@ -76,7 +76,7 @@ func TestOnOneServer(t *testing.T) {
 	}
 }
 
-func (w *world) open(user string) *Driver {
+func (w *world) open(user string) *driver {
 	w.Helper()
 	return open(w, urlOf(w.namespace, w.server.Kubeconfig(w, user)))
 }
@@ -92,7 +92,7 @@ func (w *world) patch(job, merge string) {
 }
 
 // awaits claims until a holder has been silent for long enough.
-func (w *world) awaits(d *Driver, c backends.Claim) backends.Grant {
+func (w *world) awaits(d *driver, c backends.Claim) backends.Grant {
 	w.Helper()
 	return w.Outlast(d, c, func(*backends.Refusal) bool { return true })
 }
@@ -152,10 +152,10 @@ func (b *between) pass(ask func() (*api.Lease, error)) (*api.Lease, error) {
 }
 
 // loses makes the next reply of a driver get lost.
-func (w *world) loses(d *Driver) {
+func (w *world) loses(d *driver) {
 	b := &between{client: d.client}
 	b.after = func() error { d.client = b.client; return errLost }
 	d.client = b
 }
 
-func (w *world) doubles(d *Driver) { d.client = &between{client: d.client, twice: true} }
+func (w *world) doubles(d *driver) { d.client = &between{client: d.client, twice: true} }

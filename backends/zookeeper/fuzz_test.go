@@ -49,6 +49,9 @@ func FuzzNodes(f *testing.F) {
 			t.Errorf("a lease %+v", s.label)
 		}
 		_ = s.view(minTTL)
+		if s.record.Beat < 0 { // it was put back, and is never written so
+			return
+		}
 		again, err := backends.ParseRecord(backends.Marshal(stored{s.record, 1}))
 		if err != nil || !bytes.Equal(backends.Marshal(again), backends.Marshal(s.record)) {
 			t.Errorf("%+v is read again as %+v, %v", s.record, again, err)

@@ -263,6 +263,21 @@ func TestNoBeatComesTwice(t *testing.T) {
 	w.Finish(w.d, g)
 }
 
+// TestRecordPutBackIsWrittenAgain: what is written over a record that somebody put back can be read.
+func TestRecordPutBackIsWrittenAgain(t *testing.T) {
+	w := newWorld(t)
+	k := w.nodes("job")
+	g := w.Acquire(w.d, newClaim("job"))
+	first := stateOf(t, w.operator, "job").record
+	w.Renew(w.d, g)
+	operate(t, w.operator, wire.SetData(k.record, backends.Marshal(stored{first, 1}), -1))
+	w.Finish(w.d, g)
+	if r := stateOf(t, w.operator, "job").record; r.Beat < 0 || len(r.Runs) != 1 {
+		t.Errorf("%+v", r)
+	}
+	w.Finish(w.other, w.Acquire(w.other, newClaim("job")))
+}
+
 // TestForeignNodes: what leaderrun did not write is never taken for a free job, never overwritten, and named.
 func TestForeignNodes(t *testing.T) {
 	w := newWorld(t)

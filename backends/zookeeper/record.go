@@ -170,7 +170,8 @@ func (d *Driver) acl() []wire.ACL {
 // one that was read: in its place may be one that somebody made by hand.
 func (s *session) swap(ctx context.Context, job string, old *state, c change) (next *state, done bool, err error) {
 	k := s.d.cfg.keys(job)
-	if c.record.Beat = old.record.Beat; c.alive {
+	c.record.Beat = old.record.Beat
+	if c.alive || old.record.Beat < 0 { // no record has a beat below 0: the next one counts as a sign of life
 		c.record.Beat = cmp.Or(old.written, 1)
 	}
 	multi := wire.NewCall(wire.Multi(s.ops(k, old, c)...))

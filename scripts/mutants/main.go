@@ -1,11 +1,12 @@
 // Mutants breaks the safety rules of leaderrun one at a time and runs the tests that must notice. It prints a
 // table and fails if a mutant survives, or if the text that it replaces is not there any more.
 //
-//	go run ./scripts/mutants [-bed] [NAME…]
-//	go run ./scripts/mutants -turn N
+//	go run ./scripts/mutants [-bed] [-record] [NAME…]
+//	go run ./scripts/mutants -turn N/M
 //
-// -turn runs a tenth of them, another one for each of ten successive numbers: what CI does. It takes for granted that the tests
-// pass on what is not broken, and tries first the test that caught the mutant when docs/reliability.md was written.
+// -turn runs one of M parts of them, another one for each of M successive numbers: what CI does. It takes for granted that the
+// tests pass on what is not broken, and tries first the test that caught the mutant before, according to caught.md. -record
+// writes there what catches them now.
 //
 // Nothing is written to the source tree: the compiler reads the broken file in place of the good one.
 package main
@@ -13,13 +14,13 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -28,13 +29,17 @@ import (
 )
 
 func main() {
-	if err := run(os.Args[1:]); err != nil {
+	bed := flag.Bool("bed", false, "those that a whole bed must notice")
+	record := flag.Bool("record", false, "write down what caught them")
+	turn := flag.String("turn", "", "part `N/M` of them")
+	flag.Parse()
+	if err := run(*bed, *record, *turn, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(1)
 	}
 }
 
-func run(names []string) error {
+func run(bed, record bool, turn string, names []string) error {
 	if err := tree.Adopt(); err != nil {
 		return err
 	}
@@ -43,12 +48,14 @@ func run(names []string) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	var hints map[string]string
-	chosen, err := choose(names)
-	if len(names) == 2 && names[0] == "-turn" {
-		chosen, err = ofTurn(names[1])
-		hints = caughtBy(page)
-	} else if err == nil {
+	known, err := readCaught(page)
+	if err != nil {
+		return err
+	}
+	chosen, err := choose(bed, names)
+	if turn != "" {
+		chosen, err = ofTurn(turn)
+	} else if err == nil && !record {
 		err = passes(chosen)
 	}
 	if err != nil {
@@ -58,13 +65,17 @@ func run(names []string) error {
 	survivors := 0
 	for _, m := range chosen {
 		began := time.Now()
-		by, err := m.test(dir, hints[m.name])
+		by, err := m.test(dir, hint(known[m.name]))
 		if err != nil {
 			return fmt.Errorf("%s: %w", m.name, err)
 		}
 		if by == "" {
 			by = "**nothing**"
 			survivors++
+		} else if record {
+			if err := writeCaught(page, m.name, by); err != nil {
+				return err
+			}
 		}
 		fmt.Printf("| %s | %s | %.0f s |\n", m.name, by, time.Since(began).Seconds())
 	}
@@ -74,42 +85,72 @@ func run(names []string) error {
 	return nil
 }
 
-// turns is after how many runs of -turn all mutants have been tried.
-const turns = 10
-
-// ofTurn returns the mutants of a turn. Neighbors in the list break the same package, and belong to different turns.
-func ofTurn(number string) ([]mutant, error) {
-	turn, err := strconv.ParseUint(number, 10, 32)
-	if err != nil {
-		return nil, fmt.Errorf("-turn is followed by a number: %w", err)
+// ofTurn returns the mutants of part N of M. Neighbors in the list break the same package, and belong to different parts.
+func ofTurn(turn string) ([]mutant, error) {
+	var n, m int
+	if _, err := fmt.Sscanf(turn, "%d/%d", &n, &m); err != nil || n < 0 || m < 1 {
+		return nil, fmt.Errorf("-turn is followed by N/M, as in 3/10, not %q", turn)
 	}
 	var chosen []mutant
-	for i, m := range mutants {
-		if uint64(i)%turns == turn%turns {
-			chosen = append(chosen, m)
+	for i, one := range mutants {
+		if i%m == n%m {
+			chosen = append(chosen, one)
 		}
 	}
 	return chosen, nil
 }
 
-// page is where the tables of caught mutants are.
-const page = "docs/reliability.md"
+// page has the table of what catches each mutant.
+const page = "scripts/mutants/caught.md"
 
-// row is a mutant of the table and the test that caught it, by its name at the top.
-var row = regexp.MustCompile(`(?m)^\| ([^|]+) \| (?:panic: the run of )?(Test\w+)[^|]* \|$`)
+const heading = "| rule that is broken | caught by |\n| --- | --- |\n"
 
-// caughtBy returns, by the names of mutants, the tests that caught them according to a page.
-func caughtBy(page string) map[string]string {
-	text, err := os.ReadFile(page)
-	if err != nil { // then all tests of the packages are run
-		return nil
+// readCaught returns, by the names of mutants, what caught them before.
+func readCaught(path string) (map[string]string, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
 	}
-	tests := map[string]string{}
-	for _, m := range row.FindAllStringSubmatch(string(text), -1) {
-		tests[m[1]] = m[2]
+	_, rows, ok := strings.Cut(string(text), heading)
+	if !ok {
+		return nil, fmt.Errorf("%s has no table", path)
 	}
-	return tests
+	known := map[string]string{}
+	for row := range strings.Lines(rows) {
+		if cells := strings.Split(strings.Trim(row, "| \n"), " | "); len(cells) == 2 {
+			known[cells[0]] = cells[1]
+		}
+	}
+	return known, nil
 }
+
+// writeCaught puts a row into the table, which has the order of the list of mutants. What is in no list any more goes.
+func writeCaught(path, name, by string) error {
+	known, err := readCaught(path)
+	if err != nil {
+		return err
+	}
+	known[name] = by
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	before, _, _ := strings.Cut(string(text), heading)
+	rows := []string{before, heading}
+	for _, m := range mutants {
+		if by := known[m.name]; by != "" {
+			rows = append(rows, "| "+m.name+" | "+by+" |\n")
+		}
+	}
+	return os.WriteFile(path, []byte(strings.Join(rows, "")), 0o600)
+}
+
+// hint returns the test at the top that is named by what caught a mutant, or "".
+func hint(by string) string {
+	return test.FindString(by)
+}
+
+var test = regexp.MustCompile(`Test\w+`)
 
 // passes runs the tests that are to catch the mutants without any: one that fails here would catch them all.
 func passes(chosen []mutant) error {
@@ -137,11 +178,11 @@ func goTest(args, environment []string) (out []byte, err error) {
 	return out, err
 }
 
-// choose returns the mutants of these names; none: all. After -bed they are those that a whole bed must notice.
-func choose(names []string) ([]mutant, error) {
+// choose returns the mutants of these names; none: all. With bed they are those that a whole bed must notice.
+func choose(bed bool, names []string) ([]mutant, error) {
 	all := slices.Clone(mutants)
-	if len(names) > 0 && names[0] == "-bed" {
-		names, all = names[1:], nil
+	if bed {
+		all = nil
 		for _, o := range ordeals {
 			i := slices.IndexFunc(mutants, func(m mutant) bool { return m.name == o.mutant })
 			if i < 0 {

@@ -7,6 +7,7 @@ var (
 
 // zookeeperMutants break the rules of the driver zookeeper.
 var zookeeperMutants = []mutant{
+	{"ZooKeeper: what is written over a record that was put back cannot be read", "backends/zookeeper/record.go", "c.alive || old.record.Beat < 0 {", "c.alive {", []string{"./backends/zookeeper", "-run", "PutBack"}},
 	{"ZooKeeper: no compare of the record", "backends/zookeeper/record.go", "old.version + 1}), old.version)", "old.version + 1}), -1)", zookeeperTests},
 	{"ZooKeeper: whose lease it is does not matter", "backends/zookeeper/record.go", "lease.Err != nil || lease.Stat.EphemeralOwner != s.id()", "lease.Err != nil", zookeeperTests},
 	{"ZooKeeper: an end leaves the lease", "backends/zookeeper/record.go", "ops = append(ops, wire.Delete(k.lease, 0))", "_ = k", zookeeperTests},

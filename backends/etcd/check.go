@@ -17,8 +17,6 @@ import (
 	"github.com/leaderrun/leaderrun/internal/panics"
 )
 
-var _ backends.Examiner = (*Driver)(nil)
-
 const (
 	farBehind  = 1000 // entries of the log
 	nearlyFull = 0.8  // of the quota
@@ -39,17 +37,17 @@ type examined struct {
 // examination is what is known while a cluster is looked at.
 type examination struct {
 	backends.Findings
-	d   *Driver
+	s   *store
 	all []*examined // in the order of the URL
 	up  []*examined // those that answer
 	ask *rpc.Client // of the first one that serves
 }
 
-// Examine implements backends.Examiner. It asks for one lease of etcd's, and gives it back.
-func (d *Driver) Examine(ctx context.Context, ttl time.Duration) []backends.Finding {
-	x := &examination{d: d}
-	u := d.cfg.url
-	if d.cfg.tls == nil && u.Password != "" {
+// Check implements backends.Store. It asks for one lease of etcd's, and gives it back.
+func (s *store) Check(ctx context.Context, ttl time.Duration) []backends.Finding {
+	x := &examination{s: s}
+	u := s.cfg.url
+	if s.cfg.tls == nil && u.Password != "" {
 		x.InClear("password", u.Addrs, "use TLS: etcds://")
 	}
 	x.askMembers(ctx)
@@ -79,11 +77,11 @@ func (d *Driver) Examine(ctx context.Context, ttl time.Duration) []backends.Find
 
 // askMembers asks all at once, each by a client of its own.
 func (x *examination) askMembers(ctx context.Context) {
-	u := x.d.cfg.url
+	u := x.s.cfg.url
 	var asked sync.WaitGroup
 	for _, addr := range u.Addrs {
 		m := &examined{addr: addr, client: rpc.New(rpc.Config{
-			Endpoints: []string{addr}, TLS: x.d.cfg.tls, User: u.User, Password: u.Password,
+			Endpoints: []string{addr}, TLS: x.s.cfg.tls, User: u.User, Password: u.Password,
 		})}
 		x.all = append(x.all, m)
 		asked.Go(func() {
@@ -107,7 +105,7 @@ func (x *examination) askMembers(ctx context.Context) {
 	for _, m := range x.all {
 		a := backends.Answer{
 			Fine: fmt.Sprintf("%s answers within %v", m.addr, m.took.Round(10*time.Microsecond)),
-			Err:  x.d.ofMember(m.err), Remedy: unreachable, // which names the endpoint
+			Err:  x.s.ofMember(m.err), Remedy: unreachable, // which names the endpoint
 		}
 		if e, answered := errors.AsType[*rpc.Error](m.err); answered && e.Code == rpc.Unavailable {
 			a.Remedy = leaderless
@@ -203,7 +201,7 @@ func (x *examination) members(ctx context.Context) {
 		return
 	}
 	all = slices.DeleteFunc(all, func(m rpc.Member) bool { return m.Learner })
-	x.Quorum(what, len(all), len(x.d.cfg.url.Addrs))
+	x.Quorum(what, len(all), len(x.s.cfg.url.Addrs))
 }
 
 func (x *examination) alarms() {
@@ -244,12 +242,12 @@ func (x *examination) size() {
 // rights reads all keys of the prefix, and asks for a transaction that would write, was its condition true. etcd
 // looks at the rights for both branches before it looks at the condition.
 func (x *examination) rights(ctx context.Context) bool {
-	from, end := below(x.d.cfg.prefix)
+	from, end := below(x.s.cfg.prefix)
 	_, err := backends.Limited(ctx, func(ctx context.Context) (rpc.RangeReply, error) {
 		return x.ask.Range(ctx, rpc.Range{Key: from, End: end, Limit: 1, KeysOnly: true})
 	})
 	if err == nil {
-		key := x.d.cfg.keys("\x00").record // no job's: a name has no zero byte
+		key := x.s.cfg.keys("\x00").record // no job's: a name has no zero byte
 		const never = 1 << 62
 		_, err = backends.Limited(ctx, func(ctx context.Context) (rpc.TxnReply, error) {
 			return x.ask.Txn(ctx, rpc.Txn{
@@ -260,10 +258,10 @@ func (x *examination) rights(ctx context.Context) bool {
 		})
 	}
 	if err != nil {
-		x.Failed(backends.Rights, unreachable, x.d.ofMember(err))
+		x.Failed(backends.Rights, unreachable, x.s.ofMember(err))
 		return false
 	}
-	x.Fine(backends.Rights, "may read and write below %s/", x.d.cfg.prefix)
+	x.Fine(backends.Rights, "may read and write below %s/", x.s.cfg.prefix)
 	return true
 }
 
@@ -276,7 +274,7 @@ func (x *examination) leases(ctx context.Context, ttl time.Duration) {
 	defer cancel()
 	_ = x.ask.Revoke(tidy, id)
 	if err != nil {
-		x.Failed(what, unreachable, x.d.ofMember(err))
+		x.Failed(what, unreachable, x.s.ofMember(err))
 		return
 	}
 	shortest := time.Duration(reply.TTL) * time.Second

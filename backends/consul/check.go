@@ -19,8 +19,6 @@ import (
 	"github.com/leaderrun/leaderrun/internal/panics"
 )
 
-var _ backends.Examiner = (*Driver)(nil)
-
 const (
 	farBehind = 1000            // entries of the log
 	stale     = 2 * time.Second // how old what an agent knows may be
@@ -32,21 +30,21 @@ const (
 // examination is what is known while a datacenter is looked at.
 type examination struct {
 	backends.Findings
-	d *Driver
+	s *store
 }
 
-// Examine implements backends.Examiner. It makes one session and destroys it.
-func (d *Driver) Examine(ctx context.Context, ttl time.Duration) []backends.Finding {
-	x := &examination{d: d}
-	if d.cfg.tls == nil && d.cfg.token != "" {
-		x.InClear("token", d.cfg.url.Addrs, "use TLS: consuls://, or the agent on this host")
+// Check implements backends.Store. It makes one session and destroys it.
+func (s *store) Check(ctx context.Context, ttl time.Duration) []backends.Finding {
+	x := &examination{s: s}
+	if s.cfg.tls == nil && s.cfg.token != "" {
+		x.InClear("token", s.cfg.url.Addrs, "use TLS: consuls://, or the agent on this host")
 	}
-	x.Readable("token file", "token", d.cfg.tokenFile)
+	x.Readable("token file", "token", s.cfg.tokenFile)
 	up := x.hosts(ctx)
 	if up == nil {
 		return x.Findings
 	}
-	one := &examination{d: up}
+	one := &examination{s: up}
 	one.datacenter(ctx)
 	one.agent(ctx)
 	if one.rights(ctx) {
@@ -55,13 +53,13 @@ func (d *Driver) Examine(ctx context.Context, ttl time.Duration) []backends.Find
 	return append(x.Findings, one.Findings...)
 }
 
-// at returns a driver that asks one host alone.
-func (d *Driver) at(host string) (*Driver, error) {
-	cfg, url := *d.cfg, *d.cfg.url
+// at returns a store that asks one host alone.
+func (s *store) at(host string) (*store, error) {
+	cfg, url := *s.cfg, *s.cfg.url
 	url.Addrs = []string{host}
 	cfg.url = &url
-	one := &Driver{cfg: &cfg, link: newLink(d.life, &cfg), life: d.life, endLife: func() {}}
-	one.link.transport = d.link.transport
+	one := &store{cfg: &cfg, link: newLink(&cfg)}
+	one.link.transport = s.link.transport
 	var err error
 	one.client, err = one.link.client()
 	return one, err
@@ -70,7 +68,7 @@ func (d *Driver) at(host string) (*Driver, error) {
 // answer is what one host of the URL says.
 type answer struct {
 	host    string
-	d       *Driver // that asks this host alone
+	s       *store // that asks this host alone
 	leader  string
 	date    time.Time // of the host's clock, in whole seconds
 	between time.Time // ours, when the answer was half way
@@ -79,17 +77,17 @@ type answer struct {
 }
 
 // hosts asks each host of the URL, and returns a driver for the first one that knows a leader.
-func (x *examination) hosts(ctx context.Context) (up *Driver) {
-	all := make([]answer, len(x.d.cfg.url.Addrs))
+func (x *examination) hosts(ctx context.Context) (up *store) {
+	all := make([]answer, len(x.s.cfg.url.Addrs))
 	var asked sync.WaitGroup
-	for i, host := range x.d.cfg.url.Addrs {
+	for i, host := range x.s.cfg.url.Addrs {
 		asked.Go(func() {
 			defer panics.Catch()
 			a := answer{host: host}
-			a.d, a.err = x.d.at(host)
+			a.s, a.err = x.s.at(host)
 			for n := 0; n < 2 && a.err == nil; n++ { // the second time there is a connection
 				sent := time.Now()
-				a.leader, a.date, a.err = a.d.leader(ctx)
+				a.leader, a.date, a.err = a.s.leader(ctx)
 				a.took = time.Since(sent)
 				a.between = sent.Add(a.took / 2)
 			}
@@ -98,14 +96,14 @@ func (x *examination) hosts(ctx context.Context) (up *Driver) {
 	}
 	asked.Wait()
 	if i := slices.IndexFunc(all, func(a answer) bool { return a.err == nil && a.leader != "" }); i >= 0 {
-		up = all[i].d
+		up = all[i].s
 	}
 	var told []backends.Answer
 	for _, a := range all {
 		one := backends.Answer{Fine: fmt.Sprintf("%s answers within %v and knows the leader %s", a.host, a.took.Round(10*time.Microsecond), a.leader)}
 		switch {
 		case a.err != nil:
-			one.Err, one.Remedy = a.d.link.classify(a.err), unreachable // which names the host
+			one.Err, one.Remedy = a.s.link.classify(a.err), unreachable // which names the host
 		case a.leader == "":
 			one.Err, one.Remedy = fmt.Errorf("%s knows no leader", a.host), leaderless
 		}
@@ -138,14 +136,14 @@ func (x *examination) oneLeader(all []answer) {
 }
 
 // leader asks a host for the leader and for its time. It needs no rights.
-func (d *Driver) leader(ctx context.Context) (leader string, date time.Time, err error) {
+func (s *store) leader(ctx context.Context) (leader string, date time.Time, err error) {
 	ctx, cancel := context.WithTimeout(ctx, backends.AskLimit)
 	defer cancel()
 	q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://consul/v1/status/leader", http.NoBody)
 	if err != nil {
 		return "", date, err
 	}
-	resp, err := d.link.RoundTrip(q)
+	resp, err := s.link.RoundTrip(q)
 	if err != nil {
 		return "", date, err
 	}
@@ -155,7 +153,7 @@ func (d *Driver) leader(ctx context.Context) (leader string, date time.Time, err
 		return "", date, err
 	}
 	if resp.StatusCode != http.StatusOK || json.Unmarshal(body, &leader) != nil {
-		return "", date, d.link.notConsul()
+		return "", date, s.link.notConsul()
 	}
 	date, _ = http.ParseTime(resp.Header.Get("Date"))
 	return leader, date, nil
@@ -165,15 +163,15 @@ func (d *Driver) leader(ctx context.Context) (leader string, date time.Time, err
 func (x *examination) datacenter(ctx context.Context) {
 	const what = "servers"
 	peers, err := backends.Limited(ctx, func(ctx context.Context) ([]string, error) {
-		return x.d.client.Status().PeersWithQueryOptions((&api.QueryOptions{}).WithContext(ctx))
+		return x.s.client.Status().PeersWithQueryOptions((&api.QueryOptions{}).WithContext(ctx))
 	})
 	if err != nil {
-		x.Failed(what, unreachable, x.d.link.classify(err))
+		x.Failed(what, unreachable, x.s.link.classify(err))
 	} else {
 		x.Quorum(what, len(peers), len(peers)) // the agent on this host knows them all
 	}
 	meta, err := backends.Limited(ctx, func(ctx context.Context) (*api.QueryMeta, error) {
-		_, meta, err := x.d.client.KV().Keys(x.d.cfg.root(), "", (&api.QueryOptions{AllowStale: true}).WithContext(ctx))
+		_, meta, err := x.s.client.KV().Keys(x.s.cfg.root(), "", (&api.QueryOptions{AllowStale: true}).WithContext(ctx))
 		return meta, err
 	})
 	switch {
@@ -192,7 +190,7 @@ func (x *examination) agent(ctx context.Context) {
 	const what = "version"
 	self, err := backends.Limited(ctx, func(ctx context.Context) (map[string]map[string]any, error) {
 		var self map[string]map[string]any
-		_, err := x.d.client.Raw().Query("/v1/agent/self", &self, (&api.QueryOptions{}).WithContext(ctx))
+		_, err := x.s.client.Raw().Query("/v1/agent/self", &self, (&api.QueryOptions{}).WithContext(ctx))
 		return self, err
 	})
 	if err != nil {
@@ -203,7 +201,7 @@ func (x *examination) agent(ctx context.Context) {
 	node, _ := self["Config"]["NodeName"].(string)
 	x.Fine(what, "Consul %s, of which no fault is known that concerns sessions", version)
 	switch {
-	case !backends.IsLocal(x.d.cfg.url.Addrs[0]):
+	case !backends.IsLocal(x.s.cfg.url.Addrs[0]):
 		x.Fine("agent", "on the node %s: runs end when it leaves the datacenter (consul leave)", node)
 	default:
 		x.Fine("agent", "on this host, as node %s", node)
@@ -251,38 +249,38 @@ func (x *examination) raft(stats map[string]any) {
 // rights reads the keys of the prefix, and asks for a transaction that would write, was its condition true. Consul
 // looks at the rights for all of it first.
 func (x *examination) rights(ctx context.Context) bool {
-	jobs, err := backends.Limited(ctx, x.d.Jobs)
+	jobs, err := backends.Limited(ctx, x.s.List)
 	if err == nil {
-		_, err = backends.Limited(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, x.d.mayWrite(ctx) })
+		_, err = backends.Limited(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, x.s.mayWrite(ctx) })
 	}
 	if err != nil {
-		x.Failed(backends.Rights, aclHint, fmt.Errorf("keys below %s: %w", x.d.cfg.root(), err))
+		x.Failed(backends.Rights, aclHint, fmt.Errorf("keys below %s: %w", x.s.cfg.root(), err))
 		return false
 	}
-	x.Fine(backends.Rights, "may read and write keys below %s, where %d jobs are", x.d.cfg.root(), len(jobs))
+	x.Fine(backends.Rights, "may read and write keys below %s, where %d jobs are", x.s.cfg.root(), len(jobs))
 	return true
 }
 
 // mayWrite asks whether a key could be written and locked, and does neither.
-func (d *Driver) mayWrite(ctx context.Context) error {
-	key := d.cfg.dir("\x00") + recordName // no job's: a name has no zero byte
+func (s *store) mayWrite(ctx context.Context) error {
+	key := s.cfg.dir("\x00") + recordName // no job's: a name has no zero byte
 	const never = 1 << 62
 	ops := api.TxnOps{
 		{KV: &api.KVTxnOp{Verb: api.KVCheckIndex, Key: key, Index: never}},
 		{KV: &api.KVTxnOp{Verb: api.KVSet, Key: key, Value: []byte("doctor")}},
 	}
 	for _, op := range ops {
-		op.KV.Namespace, op.KV.Partition = d.cfg.namespace, d.cfg.partition
+		op.KV.Namespace, op.KV.Partition = s.cfg.namespace, s.cfg.partition
 	}
-	ok, reply, _, err := d.client.Txn().Txn(ops, (&api.QueryOptions{}).WithContext(ctx))
+	ok, reply, _, err := s.client.Txn().Txn(ops, (&api.QueryOptions{}).WithContext(ctx))
 	switch {
 	case err != nil:
-		return d.link.classify(err)
+		return s.link.classify(err)
 	case ok:
 		return errors.New("a transaction was applied whose condition is false")
 	}
 	if err := rolledBack(reply.Errors); !errors.Is(err, errConflict) {
-		return d.link.classify(err)
+		return s.link.classify(err)
 	}
 	return nil
 }
@@ -290,11 +288,11 @@ func (d *Driver) mayWrite(ctx context.Context) error {
 // session makes one as a claim does, and destroys it.
 func (x *examination) session(ctx context.Context, ttl time.Duration) {
 	const what = "session"
-	claim := backends.Claim{Job: "doctor", TTL: min(max(ttl, minTTL), maxTTL)}
-	id, err := backends.Limited(ctx, func(ctx context.Context) (string, error) { return x.d.newSession(ctx, claim) })
+	claim := backends.Request{Job: "doctor", TTL: min(max(ttl, minTTL), maxTTL)}
+	id, err := backends.Limited(ctx, func(ctx context.Context) (string, error) { return x.s.newSession(ctx, claim) })
 	if err == nil {
-		_, err = backends.Limited(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, x.d.renewSession(ctx, id) })
-		x.d.destroy(context.WithoutCancel(ctx), id)
+		_, err = backends.Limited(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, x.s.renewSession(ctx, id) })
+		x.s.destroy(context.WithoutCancel(ctx), id)
 	}
 	if err != nil {
 		x.Failed(what, aclHint, err)

@@ -11,8 +11,6 @@ import (
 	"github.com/leaderrun/leaderrun/backends/kubernetes/api"
 )
 
-var _ backends.Examiner = (*Driver)(nil)
-
 const (
 	slow        = time.Second // of a round trip
 	unreachable = "is this the right cluster, and does a firewall let this host through?"
@@ -21,15 +19,13 @@ const (
 // examination is what is known while a cluster is looked at.
 type examination struct {
 	backends.Findings
-	d *Driver
+	s *store
 }
 
-// Examine implements backends.Examiner. It asks for a Lease to be made without keeping it.
-func (d *Driver) Examine(ctx context.Context, ttl time.Duration) []backends.Finding {
-	ctx, cancel := d.during(ctx)
-	defer cancel()
-	x := &examination{d: d}
-	x.Fine("cluster", "%s, namespace %s, by %s", d.cfg.server, d.cfg.namespace, d.cfg.source)
+// Check implements backends.Store. It asks for a Lease to be made without keeping it.
+func (s *store) Check(ctx context.Context, ttl time.Duration) []backends.Finding {
+	x := &examination{s: s}
+	x.Fine("cluster", "%s, namespace %s, by %s", s.cfg.server, s.cfg.namespace, s.cfg.source)
 	x.secrets()
 	if !x.reach(ctx) {
 		return x.Findings
@@ -45,7 +41,7 @@ func (d *Driver) Examine(ctx context.Context, ttl time.Duration) []backends.Find
 
 // secrets looks who else may read them.
 func (x *examination) secrets() {
-	cfg := x.d.cfg
+	cfg := x.s.cfg
 	if cfg.withheld {
 		x.Warn("credentials", "use https:// in the kubeconfig, or a context without a user", "the user's are not shown to %s, which is not spoken to over TLS", cfg.server)
 	}
@@ -67,20 +63,20 @@ func (x *examination) reach(ctx context.Context) bool {
 		sent := time.Now()
 		var err error
 		said, err = backends.Limited(ctx, func(ctx context.Context) (h hello, err error) {
-			h.version, h.clock, err = x.d.client.Version(ctx)
+			h.version, h.clock, err = x.s.client.Version(ctx)
 			return h, err
 		})
 		if err != nil {
-			x.Failed(backends.Reachable, unreachable, x.d.classify(ctx, err)) // which names the host
+			x.Failed(backends.Reachable, unreachable, x.s.classify(ctx, err)) // which names the host
 			return false
 		}
 		took = time.Since(sent)
 		between = sent.Add(took / 2)
 	}
 	if took > slow {
-		x.Warn(backends.Reachable, "look at the API server and its etcd", "%s answers within %v, which is slow", x.d.cfg.server, took.Round(time.Millisecond))
+		x.Warn(backends.Reachable, "look at the API server and its etcd", "%s answers within %v, which is slow", x.s.cfg.server, took.Round(time.Millisecond))
 	} else {
-		x.Fine(backends.Reachable, "%s answers within %v", x.d.cfg.server, took.Round(10*time.Microsecond))
+		x.Fine(backends.Reachable, "%s answers within %v", x.s.cfg.server, took.Round(10*time.Microsecond))
 	}
 	x.version(said.version)
 	if !said.clock.IsZero() { // the header has cut off up to a second
@@ -105,10 +101,10 @@ func (x *examination) rights(ctx context.Context) bool {
 	verbs := []string{"get", "list", "watch", "create", "update"}
 	for _, verb := range verbs {
 		allowed, err := backends.Limited(ctx, func(ctx context.Context) (bool, error) {
-			allowed, _, err := x.d.client.Allowed(ctx, verb)
+			allowed, _, err := x.s.client.Allowed(ctx, verb)
 			return allowed, err
 		})
-		if e := x.d.classify(ctx, err); e != nil {
+		if e := x.s.classify(ctx, err); e != nil {
 			x.Failed(backends.Rights, unreachable, e)
 			return false
 		}
@@ -117,10 +113,10 @@ func (x *examination) rights(ctx context.Context) bool {
 		}
 	}
 	if len(missing) > 0 {
-		x.Bad(backends.Rights, roleHint, "may not %s leases in namespace %s", strings.Join(missing, ", "), x.d.cfg.namespace)
+		x.Bad(backends.Rights, roleHint, "may not %s leases in namespace %s", strings.Join(missing, ", "), x.s.cfg.namespace)
 		return false
 	}
-	x.Fine(backends.Rights, "may %s leases in namespace %s", strings.Join(verbs, ", "), x.d.cfg.namespace)
+	x.Fine(backends.Rights, "may %s leases in namespace %s", strings.Join(verbs, ", "), x.s.cfg.namespace)
 	return true
 }
 
@@ -130,11 +126,11 @@ func (x *examination) writes(ctx context.Context) {
 	const what = "writes"
 	_, err := backends.Limited(ctx, func(ctx context.Context) (struct{}, error) {
 		job := rand.Text() // that nobody has
-		l := new(state).changed(x.d.cfg, job, change{record: backends.Record{Job: job}})
-		return struct{}{}, x.d.client.TryCreate(ctx, l)
+		l := new(state).changed(x.s.cfg, job, backends.Write{Record: backends.Record{Job: job}})
+		return struct{}{}, x.s.client.TryCreate(ctx, l)
 	})
 	if err != nil && !api.Says(err, api.AlreadyExists) {
-		x.Failed(what, "ask who looks after the cluster's admission webhooks and quotas", x.d.classify(ctx, err))
+		x.Failed(what, "ask who looks after the cluster's admission webhooks and quotas", x.s.classify(ctx, err))
 		return
 	}
 	x.Fine(what, "the server would make a Lease")

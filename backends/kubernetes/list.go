@@ -3,7 +3,6 @@ package kubernetes
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/kubernetes/api"
@@ -17,42 +16,21 @@ const (
 	perName  = 64      // of them, beside the name itself
 )
 
-// Inspect implements backends.Inspector: one round trip. Whether a lease has run out it says by the clocks of its
-// holder and of this host.
-func (d *Driver) Inspect(ctx context.Context, job string) (backends.Status, error) {
-	ctx, cancel := d.during(ctx)
-	defer cancel()
-	s, err := d.read(ctx, job)
-	if err != nil {
-		return backends.Status{}, backends.About("inspect", job, err)
-	}
-	if s.lease == nil {
-		return backends.Status{}, backends.ErrUnknownJob
-	}
-	return backends.StatusOf(s.view("", backends.Evidence{}), job), nil
-}
-
-// Jobs implements backends.Inspector.
-func (d *Driver) Jobs(ctx context.Context) ([]string, error) {
-	ctx, cancel := d.during(ctx)
-	defer cancel()
+// List implements backends.Store.
+func (s *store) List(ctx context.Context) ([]string, error) {
 	for tries := 1; ; tries++ {
-		jobs, err := d.jobs(ctx)
+		jobs, err := s.jobs(ctx)
 		if tries < restarts && (api.Says(err, api.Expired) || api.Says(err, api.Gone)) {
 			continue
 		}
-		slices.Sort(jobs)
-		if err != nil {
-			err = backends.About("list jobs of", d.cfg.prefix, d.classify(ctx, err))
-		}
-		return jobs, err
+		return jobs, s.classify(ctx, err)
 	}
 }
 
-func (d *Driver) jobs(ctx context.Context) (jobs []string, bad error) {
+func (s *store) jobs(ctx context.Context) (jobs []string, bad error) {
 	size, most := 0, page
 	for from := ""; ; {
-		leases, next, err := d.client.List(ctx, d.cfg.selector(), most, from)
+		leases, next, err := s.client.List(ctx, s.cfg.selector(), most, from)
 		if errors.Is(err, httplimit.ErrTooLarge) && most > 1 {
 			most = max(1, most/4)
 			continue
@@ -61,7 +39,7 @@ func (d *Driver) jobs(ctx context.Context) (jobs []string, bad error) {
 			return jobs, err
 		}
 		for _, l := range leases {
-			job, err := d.cfg.jobOf(l)
+			job, err := s.cfg.jobOf(l)
 			size += len(l.Name) + len(job) + perName
 			switch {
 			case size > mostList:

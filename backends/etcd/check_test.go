@@ -108,7 +108,7 @@ func TestExamineNoSpace(t *testing.T) {
 	d := open(t, s.URL())
 	value := bytes.Repeat([]byte("x"), 1_000_000)
 	testserver.Eventually(t, "the quota is reached", func() bool {
-		_, err := d.client.Txn(t.Context(), rpc.Txn{Then: []rpc.Op{{Put: &rpc.Put{Key: []byte("big"), Value: value}}}})
+		_, err := d.store.client.Txn(t.Context(), rpc.Txn{Then: []rpc.Op{{Put: &rpc.Put{Key: []byte("big"), Value: value}}}})
 		return err != nil
 	})
 	examine(t, s.URL(), aMoment).Expect(t, "alarms", backends.Bad, "NOSPACE")

@@ -1,8 +1,11 @@
 package consul
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/hashicorp/consul/api"
@@ -64,7 +67,13 @@ func (c *config) parse(job string, pairs api.KVPairs) (*state, error) {
 	return s, nil
 }
 
-// view returns what is decided upon. A lease is valid while a session holds the lock.
+// of returns what a snapshot of this store is.
+func of(now backends.Snapshot) *state {
+	s, _ := now.(*state)
+	return s
+}
+
+// View implements backends.Snapshot. A lease is valid while a session holds the lock.
 //
 // Consul itself cannot prove that a holder whose session is gone is dead. A session ends after twice its TTL of
 // silence, but also at once: destroyed by an operator, or with the node of its agent when that leaves, which is
@@ -73,7 +82,7 @@ func (c *config) parse(job string, pairs api.KVPairs) (*state, error) {
 // the lock of a living session, or delete it. So all of it is judged by silence: every renewal writes a beat
 // into the record, in the transaction that finds the lock as it was, and who saw no beat for a whole TTL claims
 // in a transaction that finds the record as it was. That rests on nothing but the Raft log and our own clock.
-func (s *state) view() backends.View {
+func (s *state) View(backends.Request) backends.View {
 	v := backends.View{Record: s.record, Now: time.Now(), Proof: backends.ByBeat}
 	o := s.lock.owner
 	lags := o.Token > s.record.Token // the record was deleted or rolled back; the lock still tells of the run
@@ -98,4 +107,36 @@ func (s *state) left(now time.Time) time.Duration {
 		end = now.Add(2 * ttl)
 	}
 	return min(max(end.Sub(now), time.Second), 2*ttl)
+}
+
+// Newer implements backends.Snapshot.
+func (s *state) Newer(than backends.Snapshot) bool { return s.index > of(than).index }
+
+// Complete implements backends.Snapshot. The lock's index is that of the transaction that took it: renewals leave it alone.
+func (s *state) Complete(g *backends.Grant) { g.Native = strconv.FormatUint(s.lock.index, 10) }
+
+// query returns the options of a read that may decide.
+func query(ctx context.Context) *api.QueryOptions {
+	return (&api.QueryOptions{RequireConsistent: true}).WithContext(ctx)
+}
+
+// Read implements backends.Tx: both keys of one moment, vouched for by most servers.
+func (t *tx) Read(ctx context.Context) (backends.Snapshot, error) {
+	s, _, err := t.list(t.q.Job, query(ctx))
+	return s, err
+}
+
+// list reads a job's keys with the given options, and returns the index to wait for a change after.
+func (s *store) list(job string, q *api.QueryOptions) (*state, uint64, error) {
+	pairs, meta, err := s.client.KV().List(s.cfg.dir(job), q)
+	switch {
+	case err != nil:
+		return nil, 0, s.link.classify(err)
+	case meta.LastIndex == 0: // a web server that has no such page
+		return nil, 0, s.link.notConsul()
+	case meta.ResultsFilteredByACLs:
+		return nil, 0, s.link.classify(fmt.Errorf("Permission denied: the token may not read all keys below %s", s.cfg.dir(job))) //nolint:staticcheck // as Consul says it
+	}
+	now, err := s.cfg.parse(job, pairs)
+	return now, meta.LastIndex, err
 }

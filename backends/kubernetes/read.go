@@ -3,7 +3,6 @@ package kubernetes
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -29,20 +28,29 @@ type state struct {
 	lives   bool // the beat was seen to go on less than a TTL ago
 }
 
+// of returns what a snapshot of this store is.
+func of(now backends.Snapshot) *state {
+	s, _ := now.(*state)
+	return s
+}
+
+// Read implements backends.Tx.
+func (t *tx) Read(ctx context.Context) (backends.Snapshot, error) { return t.read(ctx, t.q.Job) }
+
 // read reads the Lease of a job as most members of the store have it.
-func (d *Driver) read(ctx context.Context, job string) (*state, error) {
-	l, err := d.client.Get(ctx, d.cfg.leaseName(job))
+func (s *store) read(ctx context.Context, job string) (*state, error) {
+	l, err := s.client.Get(ctx, s.cfg.leaseName(job))
 	if isMissing(err) {
 		return new(state), nil
 	}
 	if err != nil {
-		return nil, d.classify(ctx, err)
+		return nil, s.classify(ctx, err)
 	}
-	s, err := d.cfg.state(job, l)
+	now, err := s.cfg.state(job, l)
 	if err == nil {
-		s.lives = d.signs.lives(job, &s.record)
+		now.lives = s.signs.lives(job, &now.record)
 	}
-	return s, err
+	return now, err
 }
 
 // state reads a Lease. One that is not ours is never taken for free, nor written to.
@@ -96,13 +104,14 @@ func (s *state) silence(now time.Time) time.Duration {
 	return now.Sub(time.UnixMilli(s.record.Until).Add(-s.ttl())).Abs()
 }
 
-// view is what somebody's decision is taken on, who has seen what he has seen.
+// View implements backends.Snapshot, for somebody who has seen what he has seen.
 //
 // Nothing ends a Lease of Kubernetes: its holder is there until somebody writes another one. So a holder has its lease
 // as long as nobody took it, and for others it is there for a TTL after the last beat that they have seen to come. Who
 // has seen none come goes by the clocks. They decide nothing but what a claim is told, Held or Vanished, and the same
 // from the first time to the last: without a beat seen to be a TTL old nobody is granted.
-func (s *state) view(asks string, seen backends.Evidence) backends.View {
+func (s *state) View(q backends.Request) backends.View {
+	asks, seen := q.Holder.ID, q.Seen
 	v := backends.View{Record: s.record, Now: time.Now(), Proof: backends.ByBeat}
 	if !s.held() {
 		return v
@@ -123,68 +132,8 @@ func (s *state) view(asks string, seen backends.Evidence) backends.View {
 	return v
 }
 
-// change is what a step writes.
-type change struct {
-	record  backends.Record
-	alive   bool // a grant or a renewal
-	beat    bool // whoever counts the holder's silence begins anew; implied by alive
-	release bool
-}
+// Newer implements backends.Snapshot.
+func (s *state) Newer(than backends.Snapshot) bool { return s.version > of(than).version }
 
-// swap makes a change if the Lease is still as it was read, and returns what it is then. If it is not, it changes
-// nothing and returns what it is now: done is false.
-func (d *Driver) swap(ctx context.Context, job string, old *state, c change) (next *state, done bool, err error) {
-	l, send := old.changed(d.cfg, job, c), d.client.Update
-	if old.lease == nil {
-		send = d.client.Create
-	}
-	kept, err := send(ctx, l)
-	switch {
-	case api.Says(err, api.Conflict), api.Says(err, api.AlreadyExists), isMissing(err):
-		next, err = d.read(ctx, job)
-		return next, false, err
-	case err != nil:
-		return nil, false, d.classify(ctx, err)
-	}
-	next, err = d.cfg.state(job, kept)
-	if err == nil && (next.version < old.version || c.alive && next.version == old.version) {
-		err = errReply
-	}
-	return next, err == nil, err
-}
-
-// changed returns the Lease as a change makes it. What people and other programs read of it is what they expect of one.
-func (s *state) changed(cfg *config, job string, c change) *api.Lease {
-	l := &api.Lease{Name: cfg.leaseName(job)}
-	if s.lease != nil {
-		l = s.lease.Clone()
-	}
-	if l.Labels == nil {
-		l.Labels = map[string]string{}
-	}
-	maps.Copy(l.Labels, cfg.labels())
-	if l.Annotations == nil {
-		l.Annotations = map[string]string{}
-	}
-	l.Annotations[recordKey], l.Annotations[prefixKey] = string(backends.Marshal(c.record)), cfg.prefix
-	delete(l.Annotations, beatKey)
-	if !c.alive && !c.beat && s.lease != nil {
-		l.Annotations[beatKey] = strconv.FormatInt(s.record.Beat, 10)
-	}
-	if c.release || c.record.Free() {
-		l.Spec.HolderIdentity = ""
-	}
-	if !c.alive {
-		return l
-	}
-	now := time.UnixMilli(c.record.Until - c.record.TTL)
-	if c.record.Token != s.record.Token {
-		l.Spec.AcquireTime = now
-		if s.record.Token != 0 {
-			l.Spec.LeaseTransitions++
-		}
-	}
-	l.Spec.HolderIdentity, l.Spec.RenewTime = identity(c.record.Holder), now
-	l.Spec.LeaseDurationSeconds = int32((c.record.TTL + 999) / 1000) //nolint:gosec // of 68 years
-	return l
-}
+// Complete implements backends.Snapshot.
+func (s *state) Complete(g *backends.Grant) { g.Native = s.lease.ResourceVersion }

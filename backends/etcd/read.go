@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
@@ -36,16 +37,33 @@ type state struct {
 	foreign error
 	leased  int64 // revision of the lease key; 0: there is none
 	lease   int64 // etcd's lease that it is attached to
+
+	left  time.Duration // of the lease, in whole seconds; only for those who look
+	notes []string      // the same
+}
+
+// of returns what a snapshot of this store is.
+func of(now backends.Snapshot) *state {
+	s, _ := now.(*state)
+	return s
+}
+
+// Read implements backends.Tx.
+func (t *tx) Read(ctx context.Context) (backends.Snapshot, error) {
+	if t.q.Op == backends.ToInspect {
+		return t.inspect(ctx, t.q.Job)
+	}
+	return t.read(ctx, t.q.Job)
 }
 
 // read reads all keys in one linearizable step.
-func (d *Driver) read(ctx context.Context, job string) (*state, error) {
-	k := d.cfg.keys(job)
-	reply, err := d.client.Txn(ctx, rpc.Txn{Then: k.read()})
+func (s *store) read(ctx context.Context, job string) (*state, error) {
+	k := s.cfg.keys(job)
+	reply, err := s.client.Txn(ctx, rpc.Txn{Then: k.read()})
 	if err != nil {
-		return nil, d.classify(err)
+		return nil, s.classify(err)
 	}
-	return d.state(k, reply)
+	return s.state(k, reply)
 }
 
 // read are the operations that state reads the reply of.
@@ -53,42 +71,42 @@ func (k keys) read() []rpc.Op {
 	return []rpc.Op{{Range: &rpc.Range{Key: k.lease}}, {Range: &rpc.Range{Key: k.record}}, {Range: &rpc.Range{Key: k.beat}}}
 }
 
-func (d *Driver) state(k keys, reply rpc.TxnReply) (*state, error) {
+func (s *store) state(k keys, reply rpc.TxnReply) (*state, error) {
 	strange := func(r rpc.RangeReply) bool { return len(r.KVs) > 1 || len(r.KVs) == 1 && r.KVs[0].ModRevision <= 0 }
 	if len(reply.Ranges) != 3 || slices.ContainsFunc(reply.Ranges, strange) {
 		return nil, errReply
 	}
-	if err := d.sameCluster(reply.Header.ClusterID); err != nil {
+	if err := s.sameCluster(reply.Header.ClusterID); err != nil {
 		return nil, err
 	}
-	s := new(state)
+	now := new(state)
 	for _, kv := range reply.Ranges[0].KVs {
-		s.held, s.leased, s.lease = true, kv.ModRevision, kv.Lease
-		s.label, s.foreign = readLabel(k, kv)
+		now.held, now.leased, now.lease = true, kv.ModRevision, kv.Lease
+		now.label, now.foreign = readLabel(k, kv)
 	}
 	for _, kv := range reply.Ranges[1].KVs {
-		s.written = kv.ModRevision
+		now.written = kv.ModRevision
 		var err error
-		if s.record, err = backends.ParseRecord(kv.Value); err != nil {
+		if now.record, err = backends.ParseRecord(kv.Value); err != nil {
 			return nil, backends.Misconfigured(prefixHint, "the key %s holds no record of leaderrun: %w", k.record, httplimit.BriefError(err))
 		}
 	}
-	s.record.Beat = 0
+	now.record.Beat = 0
 	for _, kv := range reply.Ranges[2].KVs {
-		s.beaten, s.record.Beat = kv.ModRevision, kv.ModRevision
+		now.beaten, now.record.Beat = kv.ModRevision, kv.ModRevision
 		var b beat
-		if json.Unmarshal(kv.Value, &b) == nil && b.Token == s.record.Token {
-			s.record.Until = max(s.record.Until, b.Until)
+		if json.Unmarshal(kv.Value, &b) == nil && b.Token == now.record.Token {
+			now.record.Until = max(now.record.Until, b.Until)
 		}
 	}
-	return s, nil
+	return now, nil
 }
 
 // sameCluster checks that all answers to a driver come from one cluster, as long as it lives. Servers that know nothing of
 // each other would each give the lease to somebody. A cluster that was made anew knows nothing of the leases of the old one:
 // who has met that one must not take them for free.
-func (d *Driver) sameCluster(id uint64) error {
-	if d.cluster.CompareAndSwap(0, id) || d.cluster.Load() == id {
+func (s *store) sameCluster(id uint64) error {
+	if s.cluster.CompareAndSwap(0, id) || s.cluster.Load() == id {
 		return nil
 	}
 	return backends.Misconfigured("a URL names the members of one cluster; if it was made anew, start leaderrun again when no run of the old one lives",
@@ -108,13 +126,26 @@ func readLabel(k keys, kv rpc.KeyValue) (backends.Label, error) {
 	return l, nil
 }
 
-// view is what the decision is taken on. What is left of a lease etcd would tell with one more request.
-func (s *state) view(ttl time.Duration) backends.View {
+// View implements backends.Snapshot. What is left of a lease etcd would tell with one more request.
+func (s *state) View(q backends.Request) backends.View {
 	if !s.held {
-		return backends.BeatView(s.record, nil, ttl)
+		v := backends.BeatView(s.record, nil, q.TTL)
+		v.Notes = s.notes
+		return v
 	}
-	return backends.BeatView(s.record, &s.label, ttl)
+	v := backends.BeatView(s.record, &s.label, q.TTL)
+	v.Foreign, v.Notes = s.foreign, s.notes
+	if q.Op == backends.ToInspect {
+		v.Lease.Left = s.left
+	}
+	return v
 }
+
+// Newer implements backends.Snapshot.
+func (s *state) Newer(than backends.Snapshot) bool { return s.beaten > of(than).beaten }
+
+// Complete implements backends.Snapshot.
+func (s *state) Complete(g *backends.Grant) { g.Native = strconv.FormatInt(s.leased, 10) }
 
 // heldBy says whether the lease key is a holder's.
 func (s *state) heldBy(holder string) bool {
@@ -123,65 +154,3 @@ func (s *state) heldBy(holder string) bool {
 
 // sameLease says whether the lease key is the one of another state, also after the store counts its revisions anew.
 func (s *state) sameLease(as *state) bool { return s.leased == as.leased && s.lease == as.lease }
-
-// change is what a step writes.
-type change struct {
-	record backends.Record
-	alive  bool     // the holder shows that it is: a beat
-	still  bool     // no beat may have come since the keys were read
-	more   []rpc.Op // the lease key
-}
-
-// ops are the operations of a change. A renewal that changes nothing but its beat leaves the record as it is.
-func (c change) ops(k keys, old *state) (ops []rpc.Op, wroteRecord bool) {
-	ops = c.more
-	if wroteRecord = old.written == 0 || !c.alive || !backends.SameButBeat(old.record, c.record); wroteRecord {
-		ops = append(ops, rpc.Op{Put: &rpc.Put{Key: k.record, Value: backends.Marshal(c.record)}})
-	}
-	if c.alive {
-		b := beat{Token: c.record.Token, Until: c.record.Until}
-		ops = append(ops, rpc.Op{Put: &rpc.Put{Key: k.beat, Value: backends.Marshal(b)}})
-	}
-	return ops, wroteRecord
-}
-
-// swap makes a change if lease and record are still as they were read, and returns what the keys are then. If they
-// are not it changes nothing, and returns what they are now: done is false. No beat can have come meanwhile without
-// the lease. A holder's own renewals may overtake each other; an order, which comes from outside, compares the beat too.
-// The lease is compared by its id as well, which no store ever gives twice; a store that was restored counts its
-// revisions anew.
-func (d *Driver) swap(ctx context.Context, job string, old *state, c change) (next *state, done bool, err error) {
-	k := d.cfg.keys(job)
-	unchanged := []rpc.Compare{
-		{Key: k.lease, Of: rpc.ModRevision, Value: old.leased},
-		{Key: k.record, Of: rpc.ModRevision, Value: old.written},
-	}
-	if old.held {
-		unchanged = append(unchanged, rpc.Compare{Key: k.lease, Of: rpc.LeaseID, Value: old.lease})
-	}
-	if c.still {
-		unchanged = append(unchanged, rpc.Compare{Key: k.beat, Of: rpc.ModRevision, Value: old.beaten})
-	}
-	ops, wroteRecord := c.ops(k, old)
-	reply, err := d.client.Txn(ctx, rpc.Txn{If: unchanged, Then: ops, Else: k.read()})
-	revision := reply.Header.Revision
-	switch {
-	case err != nil:
-		return nil, false, d.classify(err)
-	case !reply.Succeeded:
-		next, err = d.state(k, reply)
-		return next, false, err
-	case revision <= max(old.written, old.leased, old.beaten):
-		return nil, false, errReply
-	}
-	after := *old
-	after.record = c.record
-	if wroteRecord {
-		after.written = revision
-	}
-	if c.alive {
-		after.beaten = revision
-	}
-	after.record.Beat = after.beaten
-	return &after, true, nil
-}

@@ -70,7 +70,7 @@ func TestNoZooKeeper(t *testing.T) {
 		if err == nil || permanent != c.permanent || !strings.Contains(err.Error(), c.say) || permanent && !strings.Contains(p.Hint, "is this a ZooKeeper server?") {
 			t.Errorf("%s: %v (%+v)", name, err, p)
 		}
-		d.spoken.Store(true)
+		d.store.spoken.Store(true)
 		if _, err := d.Acquire(t.Context(), newClaim("job")); err == nil || backends.IsPermanent(err) {
 			t.Errorf("%s, where a ZooKeeper has answered before: %v", name, err)
 		}
@@ -111,7 +111,7 @@ func TestWhatIsLeftOfAFailure(t *testing.T) {
 			}
 		}
 	})
-	e := open(t, "zk://"+addr).askServer(t.Context(), addr, wire.Session{}, 15*time.Second)
+	e := open(t, "zk://"+addr).store.askServer(t.Context(), addr, wire.Session{}, 15*time.Second)
 	if e.conn == nil || e.err == nil || e.servers != nil {
 		t.Errorf("%+v", e)
 	}

@@ -38,6 +38,11 @@ func of(now backends.Snapshot) *state {
 
 // Read implements backends.Tx.
 func (t *tx) Read(ctx context.Context) (backends.Snapshot, error) {
+	if t.q.Op == backends.ToFinish {
+		if err := t.alone(ctx); err != nil {
+			return nil, err
+		}
+	}
 	now, err := t.session.read(ctx, t.q.Job)
 	if t.movesOn(ctx, err) {
 		now, err = t.session.read(ctx, t.q.Job)

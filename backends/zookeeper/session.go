@@ -31,6 +31,8 @@ type session struct {
 	holder string             // who claims with it; "": it holds nothing
 	event  func(e wire.Event) // nil: it watches nothing
 
+	finishing chan struct{} // holds one while its run is being finished; nil: it holds nothing
+
 	mu    sync.Mutex
 	known wire.Session // as it was granted; without an ID: there is none yet
 	ended bool         // it is let go of, and never opened again
@@ -40,7 +42,7 @@ type session struct {
 
 // newSession makes the session of a lease. Servers count in milliseconds, so that it may live for part of one longer.
 func (s *store) newSession(ttl time.Duration, holder string) *session {
-	return &session{store: s, asked: wholeMillis(ttl), lease: true, holder: holder}
+	return &session{store: s, asked: wholeMillis(ttl), lease: true, holder: holder, finishing: make(chan struct{}, 1)}
 }
 
 // newIdle makes one that holds nothing. The servers may let it live for less than it asks for.

@@ -87,6 +87,7 @@ type tx struct {
 	spare   *session // the same, if it was made for this request and is no grant's
 	moved   error    // why another session than the one that it began with asks; nil: none does
 	last    *state   // as it was read or written last
+	holds   *session // of which it holds renewals back
 }
 
 // Begin implements backends.Store. A claim makes a session, which becomes that of its grant, and the holder's next steps go
@@ -142,11 +143,33 @@ func (t *tx) movesOn(ctx context.Context, err error) bool {
 	return true
 }
 
+// alone waits until no end of the session's run is on its way, and holds renewals back if this is one: they write the same node.
+func (t *tx) alone(ctx context.Context) error {
+	s := t.session
+	if s.finishing == nil || t.holds != nil {
+		return nil
+	}
+	select {
+	case s.finishing <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if t.q.Op == backends.ToFinish {
+		t.holds = s
+	} else {
+		<-s.finishing
+	}
+	return nil
+}
+
 // Extend implements backends.Tx. A session is extended by each request, and so by the read or the multi; here it only has to
 // be open, so that it is known for how long it lives.
 func (t *tx) Extend(ctx context.Context, _ backends.Snapshot) (time.Duration, error) {
 	if t.moved != nil {
 		return 0, t.moved
+	}
+	if err := t.alone(ctx); err != nil {
+		return 0, err
 	}
 	_, err := t.session.connection(ctx)
 	if t.movesOn(ctx, err) {
@@ -164,6 +187,9 @@ func (t *tx) End(_ context.Context, err error) {
 				s.farewell()
 			}
 		}
+	}
+	if t.holds != nil {
+		<-t.holds.finishing
 	}
 	switch {
 	case t.spare == nil:

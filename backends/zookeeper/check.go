@@ -48,12 +48,16 @@ func (s *store) Check(ctx context.Context, ttl time.Duration) []backends.Finding
 	}
 	var all, up []*examined
 	var session wire.Session
+	defer func() {
+		for _, e := range all {
+			if e.conn != nil {
+				e.conn.Close()
+			}
+		}
+	}()
 	for _, addr := range u.Addrs {
 		e := s.askServer(ctx, addr, session, ttl)
 		all = append(all, e)
-		if e.conn != nil {
-			defer e.conn.Close()
-		}
 		if e.err == nil {
 			up = append(up, e)
 			session = e.conn.Session()
@@ -137,32 +141,29 @@ func (x *examination) roles(ctx context.Context, up []*examined) {
 		return
 	}
 	for _, e := range up {
-		text, err := fourLetters(ctx, e.addr, "srvr")
-		version, isAnswer := strings.CutPrefix(text, "Zookeeper version: ")
-		if err != nil || !isAnswer {
-			continue
-		}
+		text, _ := backends.Limited(ctx, func(ctx context.Context) (string, error) { return fourLetters(ctx, e.addr, "srvr") })
+		version, known := strings.CutPrefix(text, "Zookeeper version: ")
 		version, _, _ = strings.Cut(version, "-")
 		_, mode, _ := strings.Cut(text, "\nMode: ")
 		mode, _, _ = strings.Cut(mode, "\n")
 		var major, minor int
-		if n, _ := fmt.Sscanf(version, "%d.%d", &major, &minor); n == 2 && (major < 3 || major == 3 && minor < 5) {
+		switch n, _ := fmt.Sscanf(version, "%d.%d", &major, &minor); {
+		case !known:
+		case n == 2 && (major < 3 || major == 3 && minor < 5):
 			x.Bad("version", "leaderrun needs ZooKeeper 3.5 or later", "%s runs ZooKeeper %s, which is too old", e.addr, version)
-			continue
+		default:
+			x.Fine("role", "%s is %s, of ZooKeeper %s", e.addr, mode, version)
 		}
-		x.Fine("role", "%s is %s, of ZooKeeper %s", e.addr, mode, version)
 	}
 }
 
 func fourLetters(ctx context.Context, addr, word string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, backends.AskLimit)
-	defer cancel()
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return "", err
 	}
-	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	defer func() { _ = conn.Close() }()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	if _, err := io.WriteString(conn, word); err != nil {
 		return "", err
 	}
@@ -197,13 +198,12 @@ func (x *examination) timeout(up []*examined, ttl time.Duration) {
 }
 
 // rights asks for a multi that would make a node, was it not for its last operation. ZooKeeper looks at the rights of
-// each before that.
+// each before that. It says whether the nodes have a common parent yet.
 func (x *examination) rights(ctx context.Context, conn *wire.Conn) bool {
 	ctx, cancel := context.WithTimeout(ctx, backends.AskLimit)
 	defer cancel()
 	const nobody = "/zookeeper/no such node"
-	missing := false
-	for _, dir := range slices.Concat([]string{x.cfg.dir}, parents(x.cfg.dir), []string{""}) {
+	for i, dir := range slices.Concat([]string{x.cfg.dir}, parents(x.cfg.dir), []string{""}) {
 		list := wire.NewCall(wire.GetChildren(cmp.Or(dir, "/")))
 		// A name with a space is no job's.
 		try := wire.NewCall(wire.Multi(wire.Create(dir+"/doctor of leaderrun", nil, x.acl(), false), wire.Check(nobody, 0)))
@@ -212,7 +212,6 @@ func (x *examination) rights(ctx context.Context, conn *wire.Conn) bool {
 			return false
 		}
 		if wire.Is(list.Err, wire.NoNode) {
-			missing = true
 			continue
 		}
 		for _, err := range []error{list.Err, try.Err} {
@@ -221,7 +220,7 @@ func (x *examination) rights(ctx context.Context, conn *wire.Conn) bool {
 				return false
 			}
 		}
-		if missing {
+		if i > 0 {
 			x.Fine(backends.Rights, "may make %s, which the first run does", x.cfg.dir)
 			return false
 		}
@@ -233,14 +232,13 @@ func (x *examination) rights(ctx context.Context, conn *wire.Conn) bool {
 
 // openness warns of nodes that everybody may write.
 func (x *examination) openness(ctx context.Context, conn *wire.Conn) {
+	call := wire.NewCall(wire.GetACL(x.cfg.dir))
 	ctx, cancel := context.WithTimeout(ctx, backends.AskLimit)
 	defer cancel()
-	call := wire.NewCall(wire.GetACL(x.cfg.dir))
 	if conn.Do(ctx, call) != nil || call.Err != nil {
 		return
 	}
-	open := slices.ContainsFunc(call.ACL, func(a wire.ACL) bool { return a.Scheme == "world" && a.Perms&wire.PermWrite != 0 })
-	if open {
+	if slices.ContainsFunc(call.ACL, func(a wire.ACL) bool { return a.Scheme == "world" && a.Perms&wire.PermWrite != 0 }) {
 		x.Warn("acl", "a user in the backend URL, and in zkCli.sh: addauth digest USER:PASSWORD, and setAcl -R "+x.cfg.dir+" auth::cdrwa",
 			"everybody who reaches the servers may write %s", x.cfg.dir)
 		return

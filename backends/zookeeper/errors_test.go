@@ -83,6 +83,7 @@ func text(b []byte, s string) []byte { return append(number(b, int32(len(s))), s
 
 // byHand starts a server that opens a session, and sends what a request is answered with; nil: it hangs up.
 func byHand(t *testing.T, answer func(request []byte) []byte) string {
+	t.Helper()
 	addr, _ := testserver.ByHand(t, func(conn net.Conn) {
 		next := func() []byte {
 			var length [4]byte

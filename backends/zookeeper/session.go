@@ -36,8 +36,7 @@ type session struct {
 	mu    sync.Mutex
 	known wire.Session // as it was granted; without an ID: there is none yet
 	ended bool         // it is let go of, and never opened again
-	conn  *wire.Conn   // takes requests; nil: none
-	conns []*wire.Conn // all that may be open
+	conn  *wire.Conn   // takes requests, if it is usable; nil: none does
 }
 
 // newSession makes the session of a lease. Servers count in milliseconds, so that it may live for part of one longer.
@@ -125,20 +124,10 @@ func (s *session) connection(ctx context.Context) (*wire.Conn, error) {
 		granted.Timeout = known.Timeout
 	}
 	s.conn, s.known = conn, granted
-	s.conns = append(slices.DeleteFunc(s.conns, isDead), conn)
 	if s.ended || !s.store.keep(s) {
 		conn.Close()
 	}
 	return conn, nil
-}
-
-func isDead(c *wire.Conn) bool {
-	select {
-	case <-c.Dead():
-		return true
-	default:
-		return false
-	}
 }
 
 // elsewhere makes the next request go out on a new connection, to another server where there are several, if the one that
@@ -172,19 +161,19 @@ func (s *session) farewell() {
 func (s *session) drop() {
 	s.mu.Lock()
 	s.ended = true
-	for _, c := range s.conns {
-		c.Retire()
+	if s.conn != nil {
+		s.conn.Retire()
 	}
 	s.mu.Unlock()
 	s.store.forget(s)
 }
 
-// hangUp closes its connections.
+// hangUp closes its connection. Those that were left for another one are closed when their last request is over.
 func (s *session) hangUp() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, c := range s.conns {
-		c.Close()
+	if s.conn != nil {
+		s.conn.Close()
 	}
 }
 
@@ -194,7 +183,7 @@ func (s *session) forgetIfDead() {
 		return
 	}
 	defer s.mu.Unlock()
-	if s.conns = slices.DeleteFunc(s.conns, isDead); len(s.conns) == 0 {
+	if s.conn == nil || !s.conn.Usable() {
 		s.store.forget(s)
 	}
 }

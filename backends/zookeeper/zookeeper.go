@@ -79,7 +79,7 @@ func (s *store) Traits() backends.Traits {
 	}
 }
 
-// tx is one request: Read in read.go, Extend below, Swap in swap.go.
+// tx is one request: Read in read.go, Extend in extend.go, Swap in swap.go.
 type tx struct {
 	*store
 	q       backends.Request
@@ -141,41 +141,6 @@ func (t *tx) movesOn(ctx context.Context, err error) bool {
 	t.moved, t.spare = err, t.newIdle(briefly)
 	t.session = t.spare
 	return true
-}
-
-// alone waits until no end of the session's run is on its way, and holds renewals back if this is one: they write the same node.
-func (t *tx) alone(ctx context.Context) error {
-	s := t.session
-	if s.finishing == nil || t.holds != nil {
-		return nil
-	}
-	select {
-	case s.finishing <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	if t.q.Op == backends.ToFinish {
-		t.holds = s
-	} else {
-		<-s.finishing
-	}
-	return nil
-}
-
-// Extend implements backends.Tx. A session is extended by each request, and so by the read or the multi; here it only has to
-// be open, so that it is known for how long it lives.
-func (t *tx) Extend(ctx context.Context, _ backends.Snapshot) (time.Duration, error) {
-	if t.moved != nil {
-		return 0, t.moved
-	}
-	if err := t.alone(ctx); err != nil {
-		return 0, err
-	}
-	_, err := t.session.connection(ctx)
-	if t.movesOn(ctx, err) {
-		return 0, backends.ErrNoLease
-	}
-	return t.session.granted(), t.classify(err)
 }
 
 // End implements backends.Tx. Sessions go when the run or the claim is over, unless they have the lease: that of another run

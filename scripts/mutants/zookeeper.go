@@ -15,7 +15,7 @@ var zookeeperMutants = []mutant{
 	{"ZooKeeper: a beat that was put back counts", "backends/zookeeper/read.go", "if written.Version != node.Stat.Version {", "if false {", zookeeperTests},
 	{"ZooKeeper: a lease that was written by hand counts", "backends/zookeeper/read.go", "case lease.Stat.EphemeralOwner == 0 || lease.Stat.Version != 0:", "case false:", zookeeperTests},
 	{"ZooKeeper: a lease that makes no sense is none", "backends/zookeeper/read.go", "v.Foreign = s.foreign", "_ = v", zookeeperTests},
-	{"ZooKeeper: the record's TTL is the one asked for", "backends/zookeeper/zookeeper.go", "return t.session.granted(), t", "return t.q.TTL, t", zookeeperTests},
+	{"ZooKeeper: the record's TTL is the one asked for", "backends/zookeeper/extend.go", "return t.session.granted(), t", "return t.q.TTL, t", zookeeperTests},
 	{"ZooKeeper: a session may be shorter than the TTL", "backends/zookeeper/session.go", "if !s.lease || granted >= known.Timeout {", "if granted > 0 {", zookeeperTests},
 	{"ZooKeeper: a watch needs the session that it asks for", "backends/zookeeper/session.go", "if !s.lease || granted >= known.Timeout {", "if granted >= known.Timeout {", zookeeperTests},
 	{"ZooKeeper: a TTL that no server grants is asked for again", "backends/zookeeper/errors.go", "if e, ok := errors.AsType[*tooShortError](err); ok {", "if e, ok := errors.AsType[*tooShortError](err); ok && e.asked < 0 {", zookeeperTests},

@@ -122,3 +122,19 @@ func TestPartOfAMillisecond(t *testing.T) {
 	w.Finish(w.d, g)
 	grades(t, w.d.Examine(t.Context(), c.TTL), map[string]backends.Grade{"sessions": backends.Fine})
 }
+
+// TestEndThatNobodyHeard: hazard: an end that was never sent leaves a run that cannot renew its lease any more, or cannot end.
+func TestEndThatNobodyHeard(t *testing.T) {
+	w := newWorld(t)
+	g := w.Acquire(w.d, newClaim("job"))
+	w.d.store.between = func([]*wire.Call, func() error) error { return errLost }
+	w.WantUnknown("Finish", w.d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}))
+	w.d.store.between = nil
+	for range 3 {
+		w.Renew(w.d, g)
+		w.Refused(w.other, newClaim("job"), backends.Held)
+	}
+	w.Finish(w.d, g)
+	w.Finish(w.other, w.Acquire(w.other, newClaim("job")))
+	w.runs("job", 2)
+}

@@ -30,6 +30,11 @@ func TestSessionEndsOnce(t *testing.T) {
 		_, err := w.d.Renew(t.Context(), g)
 		w.WantLost("Renew of a run that is over", err)
 	}
+	s := sessionOf(w.Acquire(w.d, newClaim("job")))
+	s.drop() // the server still knows it
+	if _, err := s.connection(t.Context()); !errors.Is(err, wire.ErrExpired) {
+		t.Errorf("a connection of a session that was let go of: %v", err)
+	}
 }
 
 // TestNoSessionStays: the driver keeps no session of a run that is over, however it ended.

@@ -3,6 +3,7 @@ package zookeeper
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -142,4 +143,20 @@ func TestEndThatNobodyHeard(t *testing.T) {
 	w.Finish(w.d, g)
 	w.Finish(w.other, w.Acquire(w.other, newClaim("job")))
 	w.runs("job", 2)
+}
+
+// TestRenewalBesideAnEnd: a renewal whose connection is closed because the run ends meanwhile finds that it is over.
+func TestRenewalBesideAnEnd(t *testing.T) {
+	w := newWorld(t)
+	g := w.Acquire(w.d, newClaim("job"))
+	var ended atomic.Bool
+	w.d.store.between = func(calls []*wire.Call, send func() error) error {
+		if isWrite(calls) && ended.CompareAndSwap(false, true) {
+			w.Finish(w.d, g)
+			return wire.ErrClosed
+		}
+		return send()
+	}
+	_, err := w.d.Renew(t.Context(), g)
+	w.WantLost("Renew", err)
 }

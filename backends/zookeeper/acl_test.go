@@ -35,14 +35,14 @@ func closed(t *testing.T, o testserver.ZooKeeperOptions) *testserver.ZooKeeperSe
 func TestACL(t *testing.T) {
 	t.Parallel()
 	s := closed(t, testserver.ZooKeeperOptions{MaxSessionTimeout: longest})
-	at := func(user string) *Driver { return open(t, "zk://"+user+s.Addr()) }
-	examine := func(d *Driver) backendtest.Findings {
+	at := func(user string) *driver { return open(t, "zk://"+user+s.Addr()) }
+	examine := func(d *driver) backendtest.Findings {
 		return backendtest.Examined(t, d.Examine(t.Context(), time.Minute), typed)
 	}
 	const user = "leaderrun:"
 	me := user + url.PathEscape(typed) + "@"
 	mine := at(me)
-	strangers := map[string]*Driver{"": at(""), "another user": at("other:" + url.PathEscape(typed) + "@"), "another password": at(user + "x@")}
+	strangers := map[string]*driver{"": at(""), "another user": at("other:" + url.PathEscape(typed) + "@"), "another password": at(user + "x@")}
 	steps := backendtest.On(t)
 
 	examine(mine).Expect(t, backends.Rights, backends.Fine, "below /leaderrun")

@@ -68,7 +68,7 @@ func TestSessionMoved(t *testing.T) {
 	old := s.conn
 	s.conn = nil
 	s.mu.Unlock()
-	d.leave(old.Addr)
+	d.store.leave(old.Addr)
 	steps.Renew(d, g) // elsewhere
 	s.mu.Lock()
 	s.conn = old
@@ -98,7 +98,7 @@ func TestFollowerLags(t *testing.T) {
 	steps := backendtest.On(t)
 	steps.Finish(leader, steps.Acquire(leader, newClaim("job")))
 	for range 5 {
-		late := other.newSession(longest)
+		late := other.store.newSession(longest, "")
 		before, err := late.read(t.Context(), "job")
 		if err != nil {
 			t.Fatal(err)
@@ -128,7 +128,7 @@ func TestServersGrantLess(t *testing.T) {
 	set := testserver.ZooKeeperEnsembleOf(t, members...)
 	generous := set.Members[2].Addr()
 	mean := "zk://" + set.Members[0].Addr() + "," + set.Members[1].Addr()
-	examine := func(d *Driver) backendtest.Findings {
+	examine := func(d *driver) backendtest.Findings {
 		return backendtest.Examined(t, d.Examine(t.Context(), time.Minute), secret)
 	}
 	steps := backendtest.On(t)
@@ -153,7 +153,7 @@ func TestServersGrantLess(t *testing.T) {
 	s := sessionOf(g)
 	id := s.id()
 	cut(s)
-	d.leave(generous) // the next connection is tried with the first one again
+	d.store.leave(generous) // the next connection is tried with the first one again
 	steps.Renew(d, g)
 	if s.id() != id || s.conn.Addr != generous || g.TTL != time.Minute {
 		t.Errorf("session %x at %s, was %x at %s; TTL %v", s.id(), s.conn.Addr, id, generous, g.TTL)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/zookeeper/wire"
 	"github.com/leaderrun/leaderrun/internal/backendurl"
 )
 
@@ -65,6 +66,11 @@ func parseURL(raw string) (*config, error) {
 	}
 	c.tls, err = c.files.Config()
 	return c, err
+}
+
+// wire says how to talk to a server.
+func (c *config) wire(event func(wire.Event)) wire.Config {
+	return wire.Config{TLS: c.tls, User: c.url.User, Password: c.url.Password, Event: event}
 }
 
 // isPath says whether ZooKeeper takes a path (PathUtils.validatePath); / is none.

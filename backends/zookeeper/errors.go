@@ -41,22 +41,22 @@ func wholeMillis(ttl time.Duration) time.Duration {
 }
 
 // classify tells what no retry mends from outcomes that are unknown: those are all that is not listed here.
-func (d *Driver) classify(err error) error {
+func (s *store) classify(err error) error {
 	if err == nil || backends.IsPermanent(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	if u, ok := errors.AsType[*backendurl.Unreached](err); ok { // each host has its own reason
-		if judged := u.Judge(len(d.cfg.url.Addrs), d.unreached); judged != nil {
+		if judged := u.Judge(len(s.cfg.url.Addrs), s.unreached); judged != nil {
 			return judged
 		}
 		return err
 	}
-	scheme := d.cfg.url.Scheme
+	scheme := s.cfg.url.Scheme
 	switch {
-	case wire.Is(err, wire.NoAuth) && d.cfg.url.User == "":
+	case wire.Is(err, wire.NoAuth) && s.cfg.url.User == "":
 		return backends.Denied("a user who may: "+scheme+"://USER:PASSWORD@HOST, or zkCli.sh setAcl", err)
 	case wire.Is(err, wire.NoAuth):
-		return backends.Denied("is the password right? else, in zkCli.sh: addauth digest USER:PASSWORD, and setAcl -R "+d.cfg.dir+" auth::cdrwa", err)
+		return backends.Denied("is the password right? else, in zkCli.sh: addauth digest USER:PASSWORD, and setAcl -R "+s.cfg.dir+" auth::cdrwa", err)
 	case wire.Is(err, wire.AuthFailed, wire.InvalidACL):
 		return backends.Denied("the servers must take digest authentication", err)
 	case wire.Is(err, wire.NeedsSASL):
@@ -68,14 +68,14 @@ func (d *Driver) classify(err error) error {
 }
 
 // unreached classifies why one host took no connection, or not for as long as a lease needs.
-func (d *Driver) unreached(err error) error {
+func (s *store) unreached(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	if e, ok := errors.AsType[*tooShortError](err); ok {
 		return backends.Misconfigured(e.remedy(), "%w", err)
 	}
-	if _, ok := errors.AsType[*wire.ProtocolError](err); ok && !d.spoken.Load() { // else one reply was broken, and that passes
+	if _, ok := errors.AsType[*wire.ProtocolError](err); ok && !s.spoken.Load() { // else one reply was broken, and that passes
 		return backends.Misconfigured("is this a ZooKeeper server? with TLS the URL begins with zks://", "%w", err)
 	}
 	if fault := backendurl.RemediesOf("zk").Fault(err); fault != nil {

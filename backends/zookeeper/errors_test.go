@@ -70,19 +70,20 @@ func TestNoZooKeeper(t *testing.T) {
 		if err == nil || permanent != c.permanent || !strings.Contains(err.Error(), c.say) || permanent && !strings.Contains(p.Hint, "is this a ZooKeeper server?") {
 			t.Errorf("%s: %v (%+v)", name, err, p)
 		}
-		d.spoken.Store(true)
+		d.store.spoken.Store(true)
 		if _, err := d.Acquire(t.Context(), newClaim("job")); err == nil || backends.IsPermanent(err) {
 			t.Errorf("%s, where a ZooKeeper has answered before: %v", name, err)
 		}
 	}
 }
 
-// TestWhatIsLeftOfAFailure: hazard: what a request that failed has left in its call, which may still be being read, is taken
-// for the servers of the ensemble.
-func TestWhatIsLeftOfAFailure(t *testing.T) {
-	t.Parallel()
-	number := func(b []byte, n int32) []byte { return binary.BigEndian.AppendUint32(b, uint32(n)) } //nolint:gosec // the same bits
-	text := func(b []byte, s string) []byte { return append(number(b, int32(len(s))), s...) }       //nolint:gosec // short
+func number(b []byte, n int32) []byte { return binary.BigEndian.AppendUint32(b, uint32(n)) } //nolint:gosec // the same bits
+
+func text(b []byte, s string) []byte { return append(number(b, int32(len(s))), s...) } //nolint:gosec // short
+
+// byHand starts a server that opens a session, and sends what a request is answered with; nil: it hangs up.
+func byHand(t *testing.T, answer func(request []byte) []byte) string {
+	t.Helper()
 	addr, _ := testserver.ByHand(t, func(conn net.Conn) {
 		next := func() []byte {
 			var length [4]byte
@@ -93,29 +94,60 @@ func TestWhatIsLeftOfAFailure(t *testing.T) {
 			_, _ = io.ReadFull(conn, frame)
 			return frame
 		}
-		send := func(frame []byte) { _, _ = conn.Write(text(nil, string(frame))) }
 		next()
-		session := number(number(nil, 0), 15_000)                                              // version, timeout
-		session = append(text(append(session, 0, 0, 0, 0, 0, 0, 0, 7), "0123456789abcdef"), 0) // number, password, not read-only
-		send(session)
-		for {
+		session := number(number(nil, 0), 15_000)                                             // version, timeout
+		frame := append(text(append(session, 0, 0, 0, 0, 0, 0, 0, 7), "0123456789abcdef"), 0) // number, password, not read-only
+		for frame != nil {
+			_, _ = conn.Write(text(nil, string(frame)))
 			request := next()
 			if len(request) < 8 {
 				return
 			}
-			reply := slices.Concat(request[:4], []byte{0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0}) // number, zxid, no error
-			if code := binary.BigEndian.Uint32(request[4:]); code == 9 {
-				send(text(reply, "/leaderrun"))
-			} else {
-				send(text(reply, "server.1=h:2888:3888:participant\n")) // and nothing of what must follow
-			}
+			frame = answer(request)
 		}
 	})
-	e := open(t, "zk://"+addr).askServer(t.Context(), addr, wire.Session{}, 15*time.Second)
+	return addr
+}
+
+// TestWhatIsLeftOfAFailure: hazard: what a request that failed has left in its call, which may still be being read, is taken
+// for the servers of the ensemble.
+func TestWhatIsLeftOfAFailure(t *testing.T) {
+	t.Parallel()
+	addr := byHand(t, func(request []byte) []byte {
+		reply := slices.Concat(request[:4], []byte{0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0}) // number, zxid, no error
+		if code := binary.BigEndian.Uint32(request[4:]); code == 9 {
+			return text(reply, "/leaderrun")
+		}
+		return text(reply, "server.1=h:2888:3888:participant\n") // and nothing of what must follow
+	})
+	e := open(t, "zk://"+addr).store.askServer(t.Context(), addr, wire.Session{}, 15*time.Second)
 	if e.conn == nil || e.err == nil || e.servers != nil {
 		t.Errorf("%+v", e)
 	}
 	if e.conn != nil {
 		e.conn.Close()
 	}
+}
+
+// TestLooksElsewhere: hazard: one of several servers is being restarted, and nobody can look at a job. What writes something
+// is asked once, because nobody knows what became of it.
+func TestLooksElsewhere(t *testing.T) {
+	w := newWorld(t)
+	w.Finish(w.d, w.Acquire(w.d, newClaim("job")))
+	ending := func() string { return byHand(t, func([]byte) []byte { return nil }) }
+	half := func(more string) *driver { return open(t, "zk://"+ending()+more) }
+	if _, err := half(","+w.server.Addr()).Inspect(t.Context(), "job"); err != nil {
+		t.Error(err)
+	}
+	if jobs, err := half("," + w.server.Addr()).Jobs(t.Context()); err != nil || len(jobs) != 1 {
+		t.Errorf("%q, %v", jobs, err)
+	}
+	_, err := half("").Inspect(t.Context(), "job")
+	w.WantUnknown("the only server", err)
+	_, err = half(","+ending()).Inspect(t.Context(), "job")
+	w.WantUnknown("both", err)
+	c := newClaim("job")
+	c.TTL = 10 * time.Second // which the first one grants
+	_, err = half(","+w.server.Addr()).Acquire(t.Context(), c)
+	w.WantUnknown("a claim", err)
 }

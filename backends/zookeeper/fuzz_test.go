@@ -23,7 +23,7 @@ func FuzzNodes(f *testing.F) {
 	f.Add([]byte("null"), int32(0), []byte("null"), int64(7), int32(0), uint8(2))
 	f.Add([]byte(nil), int32(0), []byte(nil), int64(0), int32(0), uint8(3))
 	d := open(f, "zk://h")
-	k := d.cfg.keys("job")
+	k := d.store.cfg.keys("job")
 	f.Fuzz(func(t *testing.T, record []byte, version int32, lease []byte, owner int64, changed int32, missing uint8) {
 		r, l := wire.NewCall(wire.GetData(k.record)), wire.NewCall(wire.GetData(k.lease))
 		r.Data, r.Stat = record, wire.Stat{Czxid: 1, Mzxid: 5, Version: version}
@@ -34,7 +34,7 @@ func FuzzNodes(f *testing.F) {
 		if missing&2 == 2 {
 			l.Err = &wire.Error{Code: wire.NoNode}
 		}
-		s, err := d.state(k, r, l)
+		s, err := d.store.state(k, r, l)
 		if err == nil {
 			err = s.foreign
 		}
@@ -48,7 +48,7 @@ func FuzzNodes(f *testing.F) {
 		if s.held && (s.label.Token <= 0 || s.label.Holder == "" || owner == 0 || changed != 0) {
 			t.Errorf("a lease %+v", s.label)
 		}
-		_ = s.view(minTTL)
+		_ = s.View(backends.Request{TTL: minTTL})
 		if s.record.Beat < 0 { // it was put back, and is never written so
 			return
 		}

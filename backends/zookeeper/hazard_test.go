@@ -30,12 +30,12 @@ func TestNoGhostLease(t *testing.T) {
 	testserver.SkipShort(t)
 	w := newWorld(t)
 	w.Finish(w.other, w.Acquire(w.other, newClaim("job"))) // the first claim of all makes the folder
-	claim := func(ttl time.Duration) (*Driver, backends.Claim) {
+	claim := func(ttl time.Duration) (*driver, backends.Claim) {
 		t.Helper()
 		proxy := testserver.NewProxy(t, w.server.Addr())
 		d := open(t, "zk://"+proxy.Addr())
 		var cutting atomic.Bool
-		d.between = func(calls []*wire.Call, send func() error) error {
+		d.store.between = func(calls []*wire.Call, send func() error) error {
 			if isWrite(calls) && cutting.CompareAndSwap(false, true) {
 				proxy.CutReplies(true)
 				defer proxy.CutReplies(false)
@@ -317,7 +317,7 @@ func TestLostReplies(t *testing.T) {
 		job := fmt.Sprint("job ", lost)
 		d := open(t, w.server.URL())
 		var n atomic.Int32
-		d.between = func(_ []*wire.Call, send func() error) error {
+		d.store.between = func(_ []*wire.Call, send func() error) error {
 			if err := send(); err != nil || int(n.Add(1)) != lost+1 {
 				return err
 			}

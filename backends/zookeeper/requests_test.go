@@ -18,8 +18,8 @@ type asked struct {
 	trips []string
 }
 
-func (a *asked) of(d *Driver) {
-	d.between = func(calls []*wire.Call, send func() error) error {
+func (a *asked) of(d *driver) {
+	d.store.between = func(calls []*wire.Call, send func() error) error {
 		var names []string
 		for _, c := range calls {
 			names = append(names, c.Op.String())

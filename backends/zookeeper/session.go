@@ -8,40 +8,44 @@ import (
 	"sync"
 	"time"
 
-	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/zookeeper/wire"
 	"github.com/leaderrun/leaderrun/internal/backendurl"
 )
 
-// patient is the part of a TTL for which a server may owe an answer before a renewal goes to another: half of what the
-// runner waits before it sends one beside another.
-const patient = 24
+const (
+	// The part of a TTL for which a server may owe an answer before a renewal goes to another: half of what the runner
+	// waits before it sends one beside another.
+	patient = 24
+	// How long a session that holds nothing may take to say goodbye.
+	tidying = 500 * time.Millisecond
+	// The timeout of a session for a few requests.
+	briefly = 4 * time.Second
+)
 
 // session is a session of ZooKeeper's: that of a grant, or one that holds nothing and is closed after a few requests.
 // It is opened by its first request, and goes on over as many connections as it needs, one at a time.
 type session struct {
-	d      *Driver
+	store  *store
 	asked  time.Duration      // for how long it is to live without a request, in whole milliseconds
 	lease  bool               // it is for a lease: of no use where it is to live for less than was asked
+	holder string             // who claims with it; "": it holds nothing
 	event  func(e wire.Event) // nil: it watches nothing
-	holder string             // who claims with it, guarded by the driver's lock; "": it holds nothing
+
+	finishing chan struct{} // holds one while its run is being finished; nil: it holds nothing
 
 	mu    sync.Mutex
 	known wire.Session // as it was granted; without an ID: there is none yet
 	ended bool         // it is let go of, and never opened again
-	conn  *wire.Conn   // takes requests; nil: none
-	conns []*wire.Conn // all that may be open
+	conn  *wire.Conn   // takes requests, if it is usable; nil: none does
 }
 
 // newSession makes the session of a lease. Servers count in milliseconds, so that it may live for part of one longer.
-func (d *Driver) newSession(ttl time.Duration) *session {
-	return &session{d: d, asked: wholeMillis(ttl), lease: true}
+func (s *store) newSession(ttl time.Duration, holder string) *session {
+	return &session{store: s, asked: wholeMillis(ttl), lease: true, holder: holder, finishing: make(chan struct{}, 1)}
 }
 
 // newIdle makes one that holds nothing. The servers may let it live for less than it asks for.
-func (d *Driver) newIdle(timeout time.Duration) *session {
-	return &session{d: d, asked: timeout}
-}
+func (s *store) newIdle(timeout time.Duration) *session { return &session{store: s, asked: timeout} }
 
 // id returns the session's number; 0: it is not open yet.
 func (s *session) id() int64 {
@@ -57,9 +61,16 @@ func (s *session) granted() time.Duration {
 	return s.known.Timeout
 }
 
+// isOpen says whether it takes requests: nobody has let go of it or closed its driver.
+func (s *session) isOpen() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.ended && !s.store.isClosed()
+}
+
 // do sends requests in one go. An error says that it is not known what became of them.
 func (s *session) do(ctx context.Context, calls ...*wire.Call) error {
-	if between := s.d.between; between != nil {
+	if between := s.store.between; between != nil {
 		return between(calls, func() error { return s.ask(ctx, calls...) })
 	}
 	return s.ask(ctx, calls...)
@@ -68,13 +79,13 @@ func (s *session) do(ctx context.Context, calls ...*wire.Call) error {
 func (s *session) ask(ctx context.Context, calls ...*wire.Call) error {
 	conn, err := s.connection(ctx)
 	if err != nil {
-		return s.d.classify(err)
+		return s.store.classify(err)
 	}
 	if err = conn.Do(ctx, calls...); err != nil {
 		if !errors.Is(err, context.Canceled) {
-			s.d.leave(conn.Addr)
+			s.store.leave(conn.Addr)
 		}
-		return s.d.classify(err)
+		return s.store.classify(err)
 	}
 	for _, c := range calls {
 		if wire.Is(c.Err, wire.SessionExpired, wire.SessionMoved) {
@@ -89,22 +100,20 @@ func (s *session) ask(ctx context.Context, calls ...*wire.Call) error {
 // the session there: what is on its way on the other may or may not be done.
 func (s *session) connection(ctx context.Context) (*wire.Conn, error) {
 	s.mu.Lock()
-	known := s.known
-	if s.ended {
-		defer s.mu.Unlock()
-		return nil, wire.ErrExpired
-	}
-	if s.conn != nil && s.conn.Usable() {
-		defer s.mu.Unlock()
-		return s.conn, nil
-	}
+	known, conn, ended := s.known, s.conn, s.ended
 	s.mu.Unlock()
+	switch {
+	case ended:
+		return nil, wire.ErrExpired
+	case conn != nil && conn.Usable():
+		return conn, nil
+	}
 	known.Timeout = max(s.asked, known.Timeout) // others were told of what was granted
-	conn, err := s.d.dial(ctx, known, s)
+	conn, err := s.dial(ctx, known)
 	if err != nil {
 		return nil, err
 	}
-	s.d.prune()
+	s.store.prune()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.conn != nil {
@@ -115,23 +124,10 @@ func (s *session) connection(ctx context.Context) (*wire.Conn, error) {
 		granted.Timeout = known.Timeout
 	}
 	s.conn, s.known = conn, granted
-	s.conns = append(slices.DeleteFunc(s.conns, isDead), conn)
-	if !s.ended {
-		s.d.keep(s)
-	}
-	if s.ended || s.d.isClosed() { // looked at when Close can see the session
+	if s.ended || !s.store.keep(s) {
 		conn.Close()
 	}
 	return conn, nil
-}
-
-func isDead(c *wire.Conn) bool {
-	select {
-	case <-c.Dead():
-		return true
-	default:
-		return false
-	}
 }
 
 // elsewhere makes the next request go out on a new connection, to another server where there are several, if the one that
@@ -141,10 +137,10 @@ func (s *session) elsewhere() {
 	defer s.mu.Unlock()
 	switch {
 	case s.conn == nil || !s.conn.Usable(): // another one is being opened, or was
-		s.d.leave(s.d.current())
+		s.store.leave(s.store.current())
 	case s.conn.Silent() >= s.asked/patient:
 		s.conn.Retire()
-		s.d.leave(s.conn.Addr)
+		s.store.leave(s.conn.Addr)
 		s.conn = nil
 	}
 }
@@ -165,76 +161,78 @@ func (s *session) farewell() {
 func (s *session) drop() {
 	s.mu.Lock()
 	s.ended = true
-	for _, c := range s.conns {
-		c.Retire()
+	if s.conn != nil {
+		s.conn.Retire()
 	}
 	s.mu.Unlock()
-	s.d.forget(s)
+	s.store.forget(s)
 }
 
-// hangUp closes its connections.
+// hangUp closes its connection. Those that were left for another one are closed when their last request is over.
 func (s *session) hangUp() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, c := range s.conns {
-		c.Close()
+	if s.conn != nil {
+		s.conn.Close()
 	}
 }
 
-// forgetIfDead makes the driver forget a session that has no open connection. With its next one it is known again.
+// forgetIfDead makes the store forget a session that has no open connection. With its next one it is known again.
 func (s *session) forgetIfDead() {
 	if !s.mu.TryLock() { // it is in use, or just saying goodbye: nobody waits for that
 		return
 	}
 	defer s.mu.Unlock()
-	if s.conns = slices.DeleteFunc(s.conns, isDead); len(s.conns) == 0 {
-		s.d.forget(s)
+	if s.conn == nil || !s.conn.Usable() {
+		s.store.forget(s)
 	}
 }
 
-func (d *Driver) keep(s *session) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.sessions[s] = true
+// keep makes Close and the end of a run find a session. It says whether there is one to come: false after Close.
+func (s *store) keep(x *session) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sessions[x] = true
+	return !s.closed
 }
 
-func (d *Driver) forget(s *session) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.sessions, s)
+func (s *store) forget(x *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.sessions, x)
 }
 
 // prune forgets what nobody let go of: a run whose Finish had no answer, or a grant that came too late, leaves its
 // session to expire, and the servers then close its connection.
-func (d *Driver) prune() {
-	for _, s := range d.all() {
-		s.forgetIfDead()
+func (s *store) prune() {
+	for _, x := range s.all() {
+		x.forgetIfDead()
 	}
 }
 
 // all returns the sessions that may have an open connection.
-func (d *Driver) all() []*session {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return slices.Collect(maps.Keys(d.sessions))
+func (s *store) all() []*session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.sessions))
+}
+
+func (s *store) isClosed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
 }
 
 // dial opens a connection of a session to the first server that takes it, beginning with the one that took the last. A
 // server that is silent costs the whole attempt: the next one begins with another. Where none takes it, the error is a
 // *backendurl.Unreached.
-func (d *Driver) dial(ctx context.Context, known wire.Session, s *session) (*wire.Conn, error) {
-	ctx, cancel := backends.During(ctx, d.life)
-	defer cancel()
-	u := d.cfg.url
+func (s *session) dial(ctx context.Context, known wire.Session) (*wire.Conn, error) {
 	unreached := new(backendurl.Unreached)
-	for range u.Addrs {
-		if d.isClosed() {
-			return nil, wire.ErrClosed
-		}
-		addr := d.current()
-		conn, err := wire.Dial(ctx, addr, wire.Config{TLS: d.cfg.tls, User: u.User, Password: u.Password, Event: s.event}, known)
+	for range s.store.cfg.url.Addrs {
+		addr := s.store.current()
+		conn, err := wire.Dial(ctx, addr, s.store.cfg.wire(s.event), known)
 		if err == nil {
-			d.spoken.Store(true)
+			s.store.spoken.Store(true)
 			err = s.suits(conn, known)
 		}
 		if err == nil {
@@ -244,7 +242,7 @@ func (d *Driver) dial(ctx context.Context, known wire.Session, s *session) (*wir
 			return nil, err
 		}
 		unreached.Failed(addr, err)
-		d.leave(addr)
+		s.store.leave(addr)
 		if ctx.Err() != nil {
 			break
 		}
@@ -268,17 +266,17 @@ func (s *session) suits(conn *wire.Conn, known wire.Session) error {
 }
 
 // current returns the server that the next connection goes to.
-func (d *Driver) current() string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.cfg.url.Addrs[d.host]
+func (s *store) current() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cfg.url.Addrs[s.host]
 }
 
 // leave makes the next connection go to another server than the one given.
-func (d *Driver) leave(addr string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if addrs := d.cfg.url.Addrs; addrs[d.host] == addr {
-		d.host = (d.host + 1) % len(addrs)
+func (s *store) leave(addr string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if addrs := s.cfg.url.Addrs; addrs[s.host] == addr {
+		s.host = (s.host + 1) % len(addrs)
 	}
 }

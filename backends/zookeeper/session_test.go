@@ -3,6 +3,7 @@ package zookeeper
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,17 +18,23 @@ func TestSessionEndsOnce(t *testing.T) {
 	w := newWorld(t)
 	for range 50 {
 		g := w.Acquire(w.d, newClaim("job"))
+		session := sessionOf(g)
 		w.Finish(w.d, g)
 		ctx, cancel := context.WithTimeout(t.Context(), backendtest.Patience)
 		if err := w.d.Finish(ctx, g, backends.Outcome{State: backends.Done}); err != nil {
 			t.Fatalf("the same Finish again: %v", err)
 		}
 		cancel()
-		if _, err := sessionOf(g).connection(t.Context()); !errors.Is(err, wire.ErrExpired) {
+		if _, err := session.connection(t.Context()); !errors.Is(err, wire.ErrExpired) {
 			t.Fatalf("a connection of a session that was closed: %v", err)
 		}
 		_, err := w.d.Renew(t.Context(), g)
 		w.WantLost("Renew of a run that is over", err)
+	}
+	s := sessionOf(w.Acquire(w.d, newClaim("job")))
+	s.drop() // the server still knows it
+	if _, err := s.connection(t.Context()); !errors.Is(err, wire.ErrExpired) {
+		t.Errorf("a connection of a session that was let go of: %v", err)
 	}
 }
 
@@ -36,10 +43,11 @@ func TestNoSessionStays(t *testing.T) {
 	w := newWorld(t)
 	ends := map[string]func(g backends.Grant){
 		"finished without an answer": func(g backends.Grant) {
-			w.d.between = func([]*wire.Call, func() error) error { return errors.New("no answer") }
+			session := sessionOf(g)
+			w.d.store.between = func([]*wire.Call, func() error) error { return errors.New("no answer") }
 			w.WantUnknown("Finish", w.d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}))
-			w.d.between = nil
-			cut(sessionOf(g)) // as the servers do when it has expired
+			w.d.store.between = nil
+			cut(session) // as the servers do when it has expired
 			operate(t, w.operator, wire.Delete(w.nodes("job").lease, -1), wire.Delete(w.nodes("job").record, -1))
 			stateOf(t, w.d, "job") // whoever connects finds it dead
 		},
@@ -67,9 +75,9 @@ func TestNoSessionStays(t *testing.T) {
 	}
 	for how, end := range ends {
 		end(w.Acquire(w.d, newClaim("job")))
-		w.d.mu.Lock()
-		n := len(w.d.sessions)
-		w.d.mu.Unlock()
+		w.d.store.mu.Lock()
+		n := len(w.d.store.sessions)
+		w.d.store.mu.Unlock()
 		if n != 0 {
 			t.Fatalf("%s: %d sessions are kept", how, n)
 		}
@@ -98,7 +106,7 @@ func TestMovedSessionDemandsNoMore(t *testing.T) {
 	s := sessionOf(g)
 	cut(s)
 	const least = time.Millisecond // less than the server grants anybody
-	s.asked, s.known.Timeout = least, least
+	s.asked, s.known.Timeout, g.TTL = least, least, least
 	w.Renew(w.d, g)
 	if on := s.conn.Session().Timeout; on <= least || s.granted() != least {
 		t.Errorf("it was granted %v, and demands %v, want more than %v, and that", on, s.granted(), least)
@@ -119,4 +127,36 @@ func TestPartOfAMillisecond(t *testing.T) {
 	w.Renew(w.d, g)
 	w.Finish(w.d, g)
 	grades(t, w.d.Examine(t.Context(), c.TTL), map[string]backends.Grade{"sessions": backends.Fine})
+}
+
+// TestEndThatNobodyHeard: hazard: an end that was never sent leaves a run that cannot renew its lease any more, or cannot end.
+func TestEndThatNobodyHeard(t *testing.T) {
+	w := newWorld(t)
+	g := w.Acquire(w.d, newClaim("job"))
+	w.d.store.between = func([]*wire.Call, func() error) error { return errLost }
+	w.WantUnknown("Finish", w.d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}))
+	w.d.store.between = nil
+	for range 3 {
+		w.Renew(w.d, g)
+		w.Refused(w.other, newClaim("job"), backends.Held)
+	}
+	w.Finish(w.d, g)
+	w.Finish(w.other, w.Acquire(w.other, newClaim("job")))
+	w.runs("job", 2)
+}
+
+// TestRenewalBesideAnEnd: a renewal whose connection is closed because the run ends meanwhile finds that it is over.
+func TestRenewalBesideAnEnd(t *testing.T) {
+	w := newWorld(t)
+	g := w.Acquire(w.d, newClaim("job"))
+	var ended atomic.Bool
+	w.d.store.between = func(calls []*wire.Call, send func() error) error {
+		if isWrite(calls) && ended.CompareAndSwap(false, true) {
+			w.Finish(w.d, g)
+			return wire.ErrClosed
+		}
+		return send()
+	}
+	_, err := w.d.Renew(t.Context(), g)
+	w.WantLost("Renew", err)
 }

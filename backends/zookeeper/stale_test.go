@@ -23,7 +23,7 @@ func TestStaleDecision(t *testing.T) {
 	w.Finish(w.other, w.Acquire(w.other, newClaim("job")))
 	d := open(t, w.server.URL())
 	var between atomic.Bool
-	d.between = func(calls []*wire.Call, send func() error) error {
+	d.store.between = func(calls []*wire.Call, send func() error) error {
 		if isWrite(calls) && between.CompareAndSwap(false, true) {
 			w.Finish(w.other, w.Acquire(w.other, claim()))
 		}
@@ -42,7 +42,7 @@ func TestAnotherRecord(t *testing.T) {
 	w.Finish(w.other, w.Acquire(w.other, newClaim("job")))
 	d := open(t, w.server.URL())
 	var between atomic.Bool
-	d.between = func(calls []*wire.Call, send func() error) error {
+	d.store.between = func(calls []*wire.Call, send func() error) error {
 		if isWrite(calls) && between.CompareAndSwap(false, true) {
 			before := stateOf(t, w.operator, "job")
 			operate(t, w.operator, wire.Delete(w.nodes("job").record, -1))

@@ -12,15 +12,6 @@ import (
 // as often.
 const watchTimeout = 9 * time.Second
 
-// Watch implements backends.Watcher by watches on both nodes, on a session of its own, which holds nothing and is pinged.
-// It sends Look when the watches stand, also after a reconnection: who looks then sees what happened before. The channel is
-// closed before ctx ends only where no retry helps.
-func (d *Driver) Watch(ctx context.Context, job string) (<-chan backends.News, error) {
-	return backends.Rewatch(ctx, d.life, func(ctx context.Context, tell func(backends.News)) error {
-		return d.follow(ctx, job, tell)
-	})
-}
-
 // watching is one session's watch on a job.
 type watching struct {
 	*session
@@ -29,25 +20,26 @@ type watching struct {
 	seen   backends.Evidence // the beat that was told last
 }
 
-// follow tells news until its session breaks.
-func (d *Driver) follow(ctx context.Context, job string, tell func(backends.News)) error {
+// Follow implements backends.Store by watches on both nodes, on a session of its own, which holds nothing and is pinged. It
+// says Look when the watches stand: who looks then sees what happened before.
+func (s *store) Follow(ctx context.Context, job string, tell func(backends.News)) error {
 	// A watch tells once and is gone until it is set anew: there are never more events than watches.
 	events := make(chan wire.Event, 4)
-	s := d.newIdle(watchTimeout)
-	s.event = func(e wire.Event) {
+	session := s.newIdle(watchTimeout)
+	session.event = func(e wire.Event) {
 		select {
 		case events <- e:
 		default:
 		}
 	}
-	defer s.farewell()
-	w := &watching{session: s, keys: d.cfg.keys(job)}
+	defer session.farewell()
+	w := &watching{session: session, keys: s.cfg.keys(job)}
 	if err := w.limited(ctx, wire.NewCall(wire.Sync(w.keys.record))); err != nil {
 		return err
 	}
-	s.mu.Lock()
-	dead := s.conn.Dead() // the connection that the watches are on: no other one tells
-	s.mu.Unlock()
+	w.mu.Lock()
+	dead := w.conn.Dead() // the connection that the watches are on: no other one tells
+	w.mu.Unlock()
 	stands := backends.News{Look: true}
 	for _, path := range []string{w.keys.lease, w.keys.record} {
 		n, err := w.look(ctx, path)
@@ -59,7 +51,7 @@ func (d *Driver) follow(ctx context.Context, job string, tell func(backends.News
 		}
 	}
 	tell(stands)
-	ping := time.NewTicker(min(watchTimeout, s.granted()) / 3)
+	ping := time.NewTicker(min(watchTimeout, w.granted()) / 3)
 	defer ping.Stop()
 	for {
 		var n backends.News
@@ -106,7 +98,7 @@ func (w *watching) look(ctx context.Context, path string) (backends.News, error)
 	}
 	for _, err := range []error{watch.Err, read.Err} {
 		if err != nil && !wire.Is(err, wire.NoNode) {
-			return backends.News{}, w.d.classify(err)
+			return backends.News{}, w.store.classify(err)
 		}
 	}
 	if path == w.keys.lease {

@@ -80,9 +80,9 @@ func TestWatchBreaksHalfWay(t *testing.T) {
 	w := newWorld(t)
 	w.Acquire(w.other, newClaim("job"))
 	asked := 0
-	w.d.between = func(_ []*wire.Call, send func() error) error {
+	w.d.store.between = func(_ []*wire.Call, send func() error) error {
 		if asked++; asked == 3 { // after a sync and the lease
-			for _, s := range w.d.all() {
+			for _, s := range w.d.store.all() {
 				cut(s)
 			}
 		}

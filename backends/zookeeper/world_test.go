@@ -16,9 +16,23 @@ const (
 	secret  = "hunter2 /?@:%"
 )
 
-func open(t testing.TB, url string) *Driver {
+// driver is the engine over a store that a test can reach.
+type driver struct {
+	*backends.Engine
+	store *store
+}
+
+func newDriver(url string) (*driver, error) {
+	s, err := newStore(url)
+	if err != nil {
+		return nil, err
+	}
+	return &driver{Engine: backends.NewEngine(s), store: s}, nil
+}
+
+func open(t testing.TB, url string) *driver {
 	t.Helper()
-	return backendtest.Open(t, Open, url)
+	return backendtest.Open(t, newDriver, url)
 }
 
 // newClaim returns a claim of a new holder, with a lease that does not run out.
@@ -27,8 +41,8 @@ func newClaim(job string) backends.Claim { return backendtest.NewClaim(job, time
 // world is a server with an operator and two hosts.
 type world struct {
 	backendtest.Steps
-	operator *Driver
-	d, other *Driver
+	operator *driver
+	d, other *driver
 	server   *testserver.ZooKeeperServer
 }
 
@@ -49,7 +63,7 @@ func (w *world) runs(job string, want int) {
 }
 
 // nodes are the paths of a job's nodes.
-func (w *world) nodes(job string) keys { return w.d.cfg.keys(job) }
+func (w *world) nodes(job string) keys { return w.d.store.cfg.keys(job) }
 
 // expired waits until the lease of a job is gone, because its session is.
 func (w *world) expired(job string) {
@@ -57,8 +71,10 @@ func (w *world) expired(job string) {
 	testserver.Eventually(w, "the session ends", func() bool { return !stateOf(w, w.operator, job).held })
 }
 
-// sessionOf returns the session that a grant's lease goes with.
-func sessionOf(g backends.Grant) *session { return g.Private.(*holding).session }
+// sessionOf returns the session that a grant's lease goes with, before the run is over.
+func sessionOf(g backends.Grant) *session {
+	return of(backends.HoldingOf[backends.Snapshot](g).Last()).session
+}
 
 // cut breaks the connection of a session.
 func cut(s *session) {
@@ -67,8 +83,15 @@ func cut(s *session) {
 	s.conn.Close()
 }
 
+// briefly does something with a session that holds nothing.
+func (d *driver) briefly(f func(s *session) error) error {
+	s := d.store.newIdle(briefly)
+	defer s.farewell()
+	return f(s)
+}
+
 // stateOf is what the nodes of a job hold.
-func stateOf(t testing.TB, d *Driver, job string) (now *state) {
+func stateOf(t testing.TB, d *driver, job string) (now *state) {
 	t.Helper()
 	if err := d.briefly(func(s *session) (err error) { now, err = s.read(t.Context(), job); return err }); err != nil {
 		t.Fatal(err)
@@ -77,7 +100,7 @@ func stateOf(t testing.TB, d *Driver, job string) (now *state) {
 }
 
 // operate does what only a person does.
-func operate(t testing.TB, d *Driver, ops ...wire.Op) {
+func operate(t testing.TB, d *driver, ops ...wire.Op) {
 	t.Helper()
 	call := wire.NewCall(wire.Multi(ops...))
 	if err := d.briefly(func(s *session) error { return s.do(t.Context(), call) }); err != nil || call.Err != nil {
@@ -86,14 +109,14 @@ func operate(t testing.TB, d *Driver, ops ...wire.Op) {
 }
 
 // ask writes a request to stop into a record that may change at any time.
-func ask(t testing.TB, d *Driver, job string, b backends.BreakRequest) {
+func ask(t testing.TB, d *driver, job string, b backends.BreakRequest) {
 	t.Helper()
 	err := d.briefly(func(s *session) error {
 		old, err := s.read(t.Context(), job)
 		for done := false; err == nil && !done; {
-			c := change{record: old.record}
-			c.record.Break = &b
-			old, done, err = s.swap(t.Context(), job, old, c)
+			w := backends.Write{Record: old.record}
+			w.Record.Break = &b
+			old, done, err = s.swap(t.Context(), job, old, w)
 		}
 		return err
 	})

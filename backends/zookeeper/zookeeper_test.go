@@ -17,17 +17,17 @@ func TestMain(m *testing.M) { backendtest.Main(m) }
 const traceless = "with lease and record gone nothing tells of a run: see TestEmptiedByHand"
 
 // harness is the suite's view of a store. A record that has a lease below it cannot be deleted: it is emptied.
-func harness(url string, operator *Driver, servers ...*testserver.ZooKeeperServer) backendtest.Harness {
+func harness(url string, operator *driver, servers ...*testserver.ZooKeeperServer) backendtest.Harness {
 	return backendtest.Harness{
 		Open: backendtest.Opener(Open, url),
 		TTL:  2 * time.Second, // which the ticks of these servers allow
 		DeleteLease: func(t testing.TB, job string) {
 			t.Helper()
-			operate(t, operator, wire.Delete(operator.cfg.keys(job).lease, -1))
+			operate(t, operator, wire.Delete(operator.store.cfg.keys(job).lease, -1))
 		},
 		DeleteRecord: func(t testing.TB, job string) {
 			t.Helper()
-			operate(t, operator, wire.SetData(operator.cfg.keys(job).record, nil, -1))
+			operate(t, operator, wire.SetData(operator.store.cfg.keys(job).record, nil, -1))
 		},
 		SetBreak: func(t testing.TB, job string, b backends.BreakRequest) { t.Helper(); ask(t, operator, job, b) },
 		Stall:    testserver.Stall(servers...),

@@ -15,8 +15,6 @@ import (
 	"github.com/leaderrun/leaderrun/backends/zookeeper/wire"
 )
 
-var _ backends.Examiner = (*Driver)(nil)
-
 const (
 	unreachable = "is the server up with most of its ensemble, and does a firewall let this host through?"
 	configNode  = "/zookeeper/config" // says which servers there are; everybody may read it
@@ -31,22 +29,25 @@ type examined struct {
 	err     error
 }
 
+// granted is how long a session the host grants.
+func (e *examined) granted() time.Duration { return e.conn.Session().Timeout }
+
 // examination is what is known while an ensemble is looked at.
 type examination struct {
 	backends.Findings
-	d *Driver
+	*store
 }
 
-// Examine implements backends.Examiner. It opens one session of the given TTL, and closes it.
-func (d *Driver) Examine(ctx context.Context, ttl time.Duration) []backends.Finding {
-	x := &examination{d: d}
+// Check implements backends.Store. It opens one session of the given TTL, and closes it.
+func (s *store) Check(ctx context.Context, ttl time.Duration) []backends.Finding {
+	x := &examination{store: s}
 	ttl = wholeMillis(ttl)
-	u := d.cfg.url
-	if d.cfg.tls == nil && u.Password != "" {
+	u := s.cfg.url
+	if s.cfg.tls == nil && u.Password != "" {
 		x.InClear("password", u.Addrs, "use TLS: zks://")
 	}
 	var all, up []*examined
-	var s wire.Session
+	var session wire.Session
 	defer func() {
 		for _, e := range all {
 			if e.conn != nil {
@@ -55,41 +56,40 @@ func (d *Driver) Examine(ctx context.Context, ttl time.Duration) []backends.Find
 		}
 	}()
 	for _, addr := range u.Addrs {
-		e := d.askServer(ctx, addr, s, ttl)
+		e := s.askServer(ctx, addr, session, ttl)
 		all = append(all, e)
 		if e.err == nil {
 			up = append(up, e)
-			s = e.conn.Session()
+			session = e.conn.Session()
 		}
 	}
 	x.reachable(all)
 	if len(up) == 0 {
 		return x.Findings
 	}
-	last := up[len(up)-1] // has the session now
-	defer last.conn.Farewell(tidying)
+	last := up[len(up)-1].conn // has the session now
+	defer last.Farewell(tidying)
 	x.ensemble(all, up)
 	x.roles(ctx, up)
 	x.timeout(up, ttl)
-	if x.rights(ctx, last.conn) {
-		x.openness(ctx, last.conn)
+	if x.rights(ctx, last) {
+		x.openness(ctx, last)
 	}
 	return x.Findings
 }
 
 // askServer opens the session at one server, or moves it there: servers of one ensemble know it.
-func (d *Driver) askServer(ctx context.Context, addr string, s wire.Session, ttl time.Duration) *examined {
+func (s *store) askServer(ctx context.Context, addr string, session wire.Session, ttl time.Duration) *examined {
 	ctx, cancel := context.WithTimeout(ctx, backends.AskLimit)
 	defer cancel()
 	e := &examined{addr: addr}
-	s.Timeout = ttl
-	u := d.cfg.url
-	if e.conn, e.err = wire.Dial(ctx, addr, wire.Config{TLS: d.cfg.tls, User: u.User, Password: u.Password}, s); e.err != nil {
+	session.Timeout = ttl
+	if e.conn, e.err = wire.Dial(ctx, addr, s.cfg.wire(nil), session); e.err != nil {
 		return e
 	}
-	synced, config := wire.NewCall(wire.Sync(d.cfg.dir)), wire.NewCall(wire.GetData(configNode))
+	synced, config := wire.NewCall(wire.Sync(s.cfg.dir)), wire.NewCall(wire.GetData(configNode))
 	if e.err = e.conn.Do(ctx, synced); e.err == nil { // what opens slowly is warm now
-		synced = wire.NewCall(wire.Sync(d.cfg.dir))
+		synced = wire.NewCall(wire.Sync(s.cfg.dir))
 		began := time.Now()
 		e.err = e.conn.Do(ctx, synced, config)
 		e.took = time.Since(began)
@@ -115,7 +115,7 @@ func (x *examination) reachable(all []*examined) {
 			told = append(told, backends.Answer{Fine: fmt.Sprintf("%s answers within %v", e.addr, e.took.Round(10*time.Microsecond))})
 		case errors.Is(e.err, wire.ErrExpired): // told by ensemble
 		default:
-			told = append(told, backends.Answer{Err: x.d.classify(x.d.unreached(e.err)), Remedy: unreachable}) // which names the host
+			told = append(told, backends.Answer{Err: x.classify(x.unreached(e.err)), Remedy: unreachable}) // which names the host
 		}
 	}
 	x.Hosts(told)
@@ -137,36 +137,33 @@ func (x *examination) ensemble(all, up []*examined) {
 
 // roles tells versions and roles, of servers that answer a four-letter word: srvr is allowed unless it is forbidden.
 func (x *examination) roles(ctx context.Context, up []*examined) {
-	if x.d.cfg.tls != nil { // the port of the words may be another
+	if x.cfg.tls != nil { // the port of the words may be another
 		return
 	}
 	for _, e := range up {
-		text, err := fourLetters(ctx, e.addr, "srvr")
-		version, isAnswer := strings.CutPrefix(text, "Zookeeper version: ")
-		if err != nil || !isAnswer {
-			continue
-		}
+		text, _ := backends.Limited(ctx, func(ctx context.Context) (string, error) { return fourLetters(ctx, e.addr, "srvr") })
+		version, known := strings.CutPrefix(text, "Zookeeper version: ")
 		version, _, _ = strings.Cut(version, "-")
 		_, mode, _ := strings.Cut(text, "\nMode: ")
 		mode, _, _ = strings.Cut(mode, "\n")
 		var major, minor int
-		if n, _ := fmt.Sscanf(version, "%d.%d", &major, &minor); n == 2 && (major < 3 || major == 3 && minor < 5) {
+		switch n, _ := fmt.Sscanf(version, "%d.%d", &major, &minor); {
+		case !known:
+		case n == 2 && (major < 3 || major == 3 && minor < 5):
 			x.Bad("version", "leaderrun needs ZooKeeper 3.5 or later", "%s runs ZooKeeper %s, which is too old", e.addr, version)
-			continue
+		default:
+			x.Fine("role", "%s is %s, of ZooKeeper %s", e.addr, mode, version)
 		}
-		x.Fine("role", "%s is %s, of ZooKeeper %s", e.addr, mode, version)
 	}
 }
 
 func fourLetters(ctx context.Context, addr, word string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, backends.AskLimit)
-	defer cancel()
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return "", err
 	}
-	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	defer func() { _ = conn.Close() }()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	if _, err := io.WriteString(conn, word); err != nil {
 		return "", err
 	}
@@ -179,19 +176,19 @@ func fourLetters(ctx context.Context, addr, word string) (string, error) {
 // more.
 func (x *examination) timeout(up []*examined, ttl time.Duration) {
 	const what = "sessions"
-	granted := func(e *examined) time.Duration { return e.conn.Session().Timeout }
-	longest := slices.MaxFunc(up, func(a, b *examined) int { return cmp.Compare(granted(a), granted(b)) })
+	longest := slices.MaxFunc(up, func(a, b *examined) int { return cmp.Compare(a.granted(), b.granted()) })
+	most := longest.granted()
 	for _, e := range up {
-		short := &tooShortError{addr: e.addr, granted: granted(e), asked: ttl}
+		short := &tooShortError{addr: e.addr, granted: e.granted(), asked: ttl}
 		switch {
-		case granted(e) >= ttl:
-		case granted(longest) >= ttl:
+		case e.granted() >= ttl:
+		case most >= ttl:
 			x.Warn(what, short.remedy(), "%v: it serves no run", short)
 		case e == longest:
 			x.Bad(what, short.remedy(), "%v", short)
 		}
 	}
-	switch most := granted(longest); {
+	switch {
 	case most > ttl:
 		x.Warn(what, fmt.Sprintf("--ttl %v, or a shorter minSessionTimeout in the servers' zoo.cfg", most),
 			"%s grants none shorter than %v: a TTL of %v becomes that", longest.addr, most, ttl)
@@ -201,33 +198,30 @@ func (x *examination) timeout(up []*examined, ttl time.Duration) {
 }
 
 // rights asks for a multi that would make a node, was it not for its last operation. ZooKeeper looks at the rights of
-// each before that.
+// each before that. It says whether the nodes have a common parent yet.
 func (x *examination) rights(ctx context.Context, conn *wire.Conn) bool {
-	d := x.d
 	ctx, cancel := context.WithTimeout(ctx, backends.AskLimit)
 	defer cancel()
 	const nobody = "/zookeeper/no such node"
-	missing := false
-	for _, dir := range slices.Concat([]string{d.cfg.dir}, parents(d.cfg.dir), []string{""}) {
+	for i, dir := range slices.Concat([]string{x.cfg.dir}, parents(x.cfg.dir), []string{""}) {
 		list := wire.NewCall(wire.GetChildren(cmp.Or(dir, "/")))
 		// A name with a space is no job's.
-		try := wire.NewCall(wire.Multi(wire.Create(dir+"/doctor of leaderrun", nil, d.acl(), false), wire.Check(nobody, 0)))
+		try := wire.NewCall(wire.Multi(wire.Create(dir+"/doctor of leaderrun", nil, x.acl(), false), wire.Check(nobody, 0)))
 		if err := conn.Do(ctx, list, try); err != nil {
 			x.Failed(backends.Rights, unreachable, err)
 			return false
 		}
 		if wire.Is(list.Err, wire.NoNode) {
-			missing = true
 			continue
 		}
 		for _, err := range []error{list.Err, try.Err} {
 			if e, ok := errors.AsType[*wire.Error](err); ok && (e.Code != wire.NoNode || e.Path != nobody) {
-				x.Failed(backends.Rights, unreachable, d.classify(err))
+				x.Failed(backends.Rights, unreachable, x.classify(err))
 				return false
 			}
 		}
-		if missing {
-			x.Fine(backends.Rights, "may make %s, which the first run does", d.cfg.dir)
+		if i > 0 {
+			x.Fine(backends.Rights, "may make %s, which the first run does", x.cfg.dir)
 			return false
 		}
 		x.Fine(backends.Rights, "may read and write below %s", dir)
@@ -238,18 +232,16 @@ func (x *examination) rights(ctx context.Context, conn *wire.Conn) bool {
 
 // openness warns of nodes that everybody may write.
 func (x *examination) openness(ctx context.Context, conn *wire.Conn) {
-	d := x.d
+	call := wire.NewCall(wire.GetACL(x.cfg.dir))
 	ctx, cancel := context.WithTimeout(ctx, backends.AskLimit)
 	defer cancel()
-	call := wire.NewCall(wire.GetACL(d.cfg.dir))
 	if conn.Do(ctx, call) != nil || call.Err != nil {
 		return
 	}
-	open := slices.ContainsFunc(call.ACL, func(a wire.ACL) bool { return a.Scheme == "world" && a.Perms&wire.PermWrite != 0 })
-	if open {
-		x.Warn("acl", "a user in the backend URL, and in zkCli.sh: addauth digest USER:PASSWORD, and setAcl -R "+d.cfg.dir+" auth::cdrwa",
-			"everybody who reaches the servers may write %s", d.cfg.dir)
+	if slices.ContainsFunc(call.ACL, func(a wire.ACL) bool { return a.Scheme == "world" && a.Perms&wire.PermWrite != 0 }) {
+		x.Warn("acl", "a user in the backend URL, and in zkCli.sh: addauth digest USER:PASSWORD, and setAcl -R "+x.cfg.dir+" auth::cdrwa",
+			"everybody who reaches the servers may write %s", x.cfg.dir)
 		return
 	}
-	x.Fine("acl", "not everybody may write %s", d.cfg.dir)
+	x.Fine("acl", "not everybody may write %s", x.cfg.dir)
 }

@@ -1,7 +1,6 @@
 package file
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -44,17 +43,14 @@ func Open(rawURL string) (*Driver, error) {
 	return open(dir, trusts, networkFS)
 }
 
-// Redacted returns the URL of the directory, also where it is the default one. There is nothing secret in it.
-func (d *Driver) Redacted() string {
-	u := url.URL{Scheme: "file", Path: d.dir}
-	if d.trusts == everybody {
+// url returns the URL of the directory, also where it is the default one.
+func (s *store) url() string {
+	u := url.URL{Scheme: "file", Path: s.dir}
+	if s.trusts == everybody {
 		u.RawQuery = trustShared
 	}
 	return u.String()
 }
-
-// Prefix returns "": the directory is what keeps programs apart.
-func (d *Driver) Prefix() string { return "" }
 
 // open checks the directory; kind names the network file system that it is on, or "".
 func open(dir string, trusts trust, kind func(dir string) (string, error)) (*Driver, error) {
@@ -80,9 +76,8 @@ func open(dir string, trusts trust, kind func(dir string) (string, error)) (*Dri
 		return nil, misconfigured(&fs.PathError{Op: "write", Path: dir, Err: fs.ErrPermission},
 			"run as its owner, or name another directory with --backend file:///path/to/dir")
 	}
-	d := &Driver{dir: dir, trusts: trusts, held: map[string]*lease{}, waiters: map[string]*waiter{}}
-	d.life, d.endLife = context.WithCancel(context.Background())
-	return d, nil
+	s := &store{dir: dir, trusts: trusts, held: map[string]*lease{}, waiters: map[string]*waiter{}}
+	return &Driver{backends.NewEngine(s), s}, nil
 }
 
 // directory returns the directory that a URL names, or "" for the default one, and who is trusted there.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -48,7 +49,7 @@ func TestUnlockedWithoutProc(t *testing.T) {
 	dir := t.TempDir()
 	d := openDir(t, dir)
 	g := steps.Acquire(d, claimFor("job"))
-	g.Private.(*lease).probe = true
+	leaseOf(t, g).probe = true
 	if _, err := d.Renew(t.Context(), g); err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +78,7 @@ func TestHungDisk(t *testing.T) {
 	defer close(hung)
 	returned := make(chan error, 1)
 	go func() {
-		_, err := inTime(ctx, t.Context(), func(context.Context) (int, error) { <-hung; return 0, nil })
+		_, err := inTime(ctx, new(sync.WaitGroup), func(context.Context) (int, error) { <-hung; return 0, nil })
 		returned <- err
 	}()
 	select {
@@ -153,7 +154,7 @@ func TestRenewSurvivesWhatCannotBeWritten(t *testing.T) {
 	if _, err := d.Renew(t.Context(), g); err != nil {
 		t.Errorf("Renew with a damaged record: %v", err)
 	}
-	g.Private.(*lease).end()
+	leaseOf(t, g).end()
 }
 
 // An operator who raises the token takes the lease away, although the lock is held.
@@ -174,7 +175,8 @@ func TestRaisedTokenIsALoss(t *testing.T) {
 	if _, err := d.Acquire(t.Context(), g.Claim); err == nil {
 		t.Error("the same holder is granted again although the token was raised")
 	}
-	g.Private.(*lease).end()
+	steps.Refused(openDir(t, dir), claimFor("job"), backends.Held) // its tree lives
+	leaseOf(t, g).end()
 }
 
 func TestDamagedRecordStopsTheJob(t *testing.T) {
@@ -273,7 +275,7 @@ func TestCrashBeforeTheRecord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := (owner{"dead", g.Token + 1000}).write(f); err != nil {
+	if err := writeOwner(f, backends.Label{Holder: "dead", Token: g.Token + 1000}); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.Close(); err != nil {

@@ -68,7 +68,17 @@ func unlockAsGuardian(t *testing.T, g backends.Grant) {
 	}
 }
 
-func pathsIn(dir, job string) paths { return (&Driver{dir: dir}).paths(job) }
+// leaseOf is what this process has of a grant.
+func leaseOf(t *testing.T, g backends.Grant) *lease {
+	t.Helper()
+	s := of(backends.HoldingOf[backends.Snapshot](g).Last())
+	if s == nil || s.granted == nil {
+		t.Fatalf("nothing is known of the grant: %+v", s)
+	}
+	return s.granted
+}
+
+func pathsIn(dir, job string) paths { return (&store{dir: dir}).paths(job) }
 
 func remove(t testing.TB, path string) {
 	t.Helper()

@@ -62,9 +62,7 @@ func TestHoldersAreEnded(t *testing.T) {
 	}
 	standby := start(t, "stand by", dir)
 	standby.says(t, "watching")
-	if _, err := d.Watch(t.Context(), "job"); err != nil { // this process waits too
-		t.Fatal(err)
-	}
+	watch(t.Context(), t, d) // this process waits too
 	awaitBlocked(t, d, "job")
 	awaitHolders(t, d, h.Process.Pid, child)
 

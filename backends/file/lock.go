@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -19,13 +18,18 @@ import (
 // lease is a lock that this process has been granted.
 type lease struct {
 	paths
-	holder string
-	token  int64
+	label backends.Label
 
 	mu    sync.Mutex // held over a renewal, so that the end of the run does not come in between
 	locks *locks
 	over  bool
-	probe bool // see Driver.probes
+	probe bool // see store.probes
+}
+
+// isIn says whether it is a record's, or that of one which was lost. Locks alone do not make a lease: an operator who
+// raises the token takes it away.
+func (l *lease) isIn(r backends.Record) bool {
+	return r.Token < l.label.Token || labelOf(r) == l.label && !r.Free()
 }
 
 // locks are the lock of a run, on two open file descriptions, as whoever has a description can unlock it for all who
@@ -203,49 +207,41 @@ func (t trust) isFree(path string) bool {
 	return true
 }
 
-// owner is what a lock file holds: whom the lock was granted to last.
-type owner struct {
-	Holder string `json:"holder"`
-	Token  int64  `json:"token"`
-}
-
-// readOwner returns what a lock file says; the zero owner if it says nothing that makes sense. An error says
-// that it could not be read, or that its token cannot be counted up.
-func readOwner(f *os.File) (owner, error) {
+// readOwner returns what a lock file says: whom the lock was granted to last; the zero label if it says nothing that makes
+// sense. An error says that it could not be read, or that its token cannot be counted up.
+func readOwner(f *os.File) (backends.Label, error) {
 	text := make([]byte, 4096)
 	n, err := f.ReadAt(text, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return owner{}, err
+		return backends.Label{}, err
 	}
-	var o owner
+	var o backends.Label
 	if json.Unmarshal(bytes.TrimRight(text[:n], "\x00"), &o) != nil {
-		o = owner{}
+		o = backends.Label{}
 	}
 	if o.Token < 0 || o.Token > backends.MaxToken {
-		return owner{}, misconfigured(fmt.Errorf("the lock %s is damaged: its token cannot be %d", f.Name(), o.Token),
-			"remove it when no process of the job runs")
+		return backends.Label{}, backends.Misconfigured("remove it when no process of the job runs",
+			"the lock %s is damaged: its token cannot be %d", f.Name(), o.Token)
 	}
 	return o, nil
 }
 
 // readOwnerAt is readOwner of the file at a path.
-func (t trust) readOwnerAt(path string) owner {
+func (t trust) readOwnerAt(path string) backends.Label {
 	f, err := t.open(path, os.O_RDONLY)
 	if err != nil {
-		return owner{}
+		return backends.Label{}
 	}
 	defer f.Close()
 	o, _ := readOwner(f)
 	return o
 }
 
-func (o owner) write(f *os.File) error {
-	text, err := json.Marshal(o)
-	if err != nil {
+// writeOwner writes into a lock file whom the lock is granted to.
+func writeOwner(f *os.File, o backends.Label) error {
+	text := append(backends.Marshal(o), '\n')
+	if _, err := f.WriteAt(text, 0); err != nil {
 		return err
 	}
-	if _, err := f.WriteAt(append(text, '\n'), 0); err != nil {
-		return err
-	}
-	return f.Truncate(int64(len(text)) + 1)
+	return f.Truncate(int64(len(text)))
 }

@@ -91,6 +91,7 @@ func standBy(ctx context.Context, d *Driver) error {
 	if err != nil {
 		return err
 	}
+	<-woken // it stands
 	fmt.Println("watching")
 	c := claimFor("job")
 	for range woken {

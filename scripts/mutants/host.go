@@ -20,7 +20,7 @@ var hostMutants = []mutant{
 	{"ownership: a regular file is any", "internal/ownership/ownership.go", "if err := Check(path, info); err != nil {\n\t\t_ = f.Close()", "if err := Check(path, info); err != nil && flags < 0 {\n\t\t_ = f.Close()", ownershipTests},
 	{"ownership: folders above are not looked at", "internal/ownership/ownership.go", "err = Check(at, info)\n", "if len(rest) == 0 {\n\t\t\terr = Check(at, info)\n\t\t}\n", ownershipTests},
 	{"ownership: another's symbolic link is followed", "internal/ownership/ownership.go", "if err := owned(path, info); err != nil {\n\t\treturn \"\", onTheWay(err)\n\t}\n\treturn os.Readlink(path)", "return os.Readlink(path)", []string{"./backends/file", "-run", "Folder"}},
-	{"file: the command gets the lease", "backends/file/acquire.go", "g.Hold, g.Inherit, g.Private = []*os.File{l.locks.lease}, []*os.File{l.locks.tree}, l", "g.Hold, g.Inherit, g.Private = []*os.File{l.locks.tree}, []*os.File{l.locks.lease}, l", fileTests},
+	{"file: the command gets the lease", "backends/file/read.go", "g.Hold, g.Inherit = []*os.File{l.lease}, []*os.File{l.tree}", "g.Hold, g.Inherit = []*os.File{l.tree}, []*os.File{l.lease}", fileTests},
 	{"file: a tree that lives is nobody's", "backends/file/lock.go", "tree, err := take(p.tree, syscall.LOCK_EX,", "tree, err := take(p.tree, syscall.LOCK_SH,", []string{"./backends/file", "-run", "Inherited|Tree"}},
 	{"file: a run goes on without the file of its tree", "backends/file/lock.go", "if there, err := l.locks.areAt(l.paths); !there", "if there, err := isAt(l.locks.lease, l.lock); !there", []string{"./backends/file", "-run", "Tree"}},
 	{"file: a folder is not looked at", "backends/file/config.go", "err := ownership.CheckFolder(dir)", "var err error", fileTests},

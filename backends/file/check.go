@@ -8,14 +8,13 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/ownership"
 )
-
-var _ backends.Examiner = (*Driver)(nil)
 
 const elsewhere = "name another directory with --backend file:///path/to/dir"
 
@@ -27,39 +26,39 @@ type volume struct {
 	files, left uint64 // how many files it can have, and how many more; no files: it does not count them
 }
 
-// Examine implements backends.Examiner.
-func (d *Driver) Examine(ctx context.Context, _ time.Duration) []backends.Finding {
-	f, err := inTime(ctx, d.life, func(context.Context) (backends.Findings, error) {
+// Check implements backends.Store.
+func (s *store) Check(ctx context.Context, _ time.Duration) []backends.Finding {
+	f, err := inTime(ctx, new(sync.WaitGroup), func(context.Context) (backends.Findings, error) {
 		var f backends.Findings
-		if d.tryDirectory(&f) {
-			d.tryVolume(&f)
-			d.tryOwners(&f)
-			d.tryRecords(&f)
+		if s.tryDirectory(&f) {
+			s.tryVolume(&f)
+			s.tryOwners(&f)
+			s.tryRecords(&f)
 		}
 		f.Fine(backends.Clock, "records are in the time of this host, on which alone they count")
 		return f, nil
 	})
 	if err != nil {
 		f = nil
-		f.Bad(backends.Reachable, "look at the disk", "%s does not answer: %v", d.dir, err)
+		f.Bad(backends.Reachable, "look at the disk", "%s does not answer: %v", s.dir, err)
 	}
 	return f
 }
 
 // tryDirectory makes, locks and removes a file as a run does.
-func (d *Driver) tryDirectory(f *backends.Findings) bool {
+func (s *store) tryDirectory(f *backends.Findings) bool {
 	began := time.Now()
-	err := d.tryFile()
+	err := s.tryFile()
 	if err != nil {
 		f.Failed(backends.Reachable, elsewhere, permanent(err))
 		return false
 	}
-	f.Fine(backends.Reachable, "%s can be written and locked, in %v", d.dir, time.Since(began).Round(10*time.Microsecond))
-	err = ourselves.folder(d.dir)
+	f.Fine(backends.Reachable, "%s can be written and locked, in %v", s.dir, time.Since(began).Round(10*time.Microsecond))
+	err = ourselves.folder(s.dir)
 	switch {
 	case err == nil:
-		f.Fine(backends.Rights, "nobody but this user and root can change what is in %s", d.dir)
-	case d.trusts == everybody && ownership.Remedy(err) != "":
+		f.Fine(backends.Rights, "nobody but this user and root can change what is in %s", s.dir)
+	case s.trusts == everybody && ownership.Remedy(err) != "":
 		f.Warn(backends.Rights, ownership.Remedy(err), "%v: others may start, stop and skip all jobs of this backend, as ?%s says", err, trustShared)
 	default:
 		f.Failed(backends.Rights, elsewhere, err)
@@ -67,8 +66,8 @@ func (d *Driver) tryDirectory(f *backends.Findings) bool {
 	return true
 }
 
-func (d *Driver) tryFile() error {
-	file, err := os.CreateTemp(d.dir, ".doctor-*.tmp")
+func (s *store) tryFile() error {
+	file, err := os.CreateTemp(s.dir, ".doctor-*.tmp")
 	if err != nil {
 		return err
 	}
@@ -84,18 +83,18 @@ func (d *Driver) tryFile() error {
 }
 
 // tryVolume looks at the file system: the kind that Open refuses may have been mounted since.
-func (d *Driver) tryVolume(f *backends.Findings) {
+func (s *store) tryVolume(f *backends.Findings) {
 	const what = "file system"
-	if name, err := networkFS(d.dir); err != nil || name != "" {
-		f.Bad(what, elsewhere, "%s is on a network file system (%s), where locks can be lost unnoticed", d.dir, name)
+	if name, err := networkFS(s.dir); err != nil || name != "" {
+		f.Bad(what, elsewhere, "%s is on a network file system (%s), where locks can be lost unnoticed", s.dir, name)
 		return
 	}
-	v, err := volumeOf(d.dir)
+	v, err := volumeOf(s.dir)
 	if err != nil {
 		f.Failed(what, elsewhere, err)
 		return
 	}
-	v.judge(f, d.dir)
+	v.judge(f, s.dir)
 }
 
 // judge says whether records last in a volume, and fit.
@@ -134,9 +133,9 @@ func (v volume) room() string {
 }
 
 // tryOwners looks for jobs of other users, who cannot lock our files, nor we theirs.
-func (d *Driver) tryOwners(f *backends.Findings) {
+func (s *store) tryOwners(f *backends.Findings) {
 	const what = "users"
-	entries, err := os.ReadDir(d.dir)
+	entries, err := os.ReadDir(s.dir)
 	if err != nil {
 		f.Failed(what, elsewhere, permanent(err))
 		return
@@ -159,23 +158,23 @@ func (d *Driver) tryOwners(f *backends.Findings) {
 	others = slices.Compact(others)
 	if len(others) > 0 {
 		f.Warn(what, "run jobs that must exclude each other as one user", "%s also has files of %s: who does not own a job's files cannot run it",
-			d.dir, strings.Join(others, ", "))
+			s.dir, strings.Join(others, ", "))
 		return
 	}
 	f.Fine(what, "all files are this user's, as jobs must be that exclude each other")
 }
 
 // tryRecords reads all records: a damaged one stops its job.
-func (d *Driver) tryRecords(f *backends.Findings) {
+func (s *store) tryRecords(f *backends.Findings) {
 	const what = "records"
-	files, err := fs.Glob(os.DirFS(d.dir), "*"+recordSuffix)
+	files, err := fs.Glob(os.DirFS(s.dir), "*"+recordSuffix)
 	if err != nil {
 		f.Failed(what, elsewhere, err)
 		return
 	}
 	unread := 0
 	for _, file := range files {
-		if _, err := d.jobOf(file); err != nil {
+		if _, err := s.jobOf(file); err != nil {
 			f.Failed(what, elsewhere, err)
 			unread++
 		}

@@ -288,6 +288,33 @@ func TestCrashBeforeTheRecord(t *testing.T) {
 	steps.Finish(d, next)
 }
 
+// A crash, or a disk that is full, in the middle of a grant: the lock says that the record does not tell of its last run.
+func TestOwnerComesFirst(t *testing.T) {
+	steps := backendtest.On(t)
+	dir := t.TempDir()
+	d := openDir(t, dir)
+	p := pathsIn(dir, "job")
+	if err := os.MkdirAll(filepath.Join(p.tmp, "in the way"), dirMode); err != nil {
+		t.Fatal(err)
+	}
+	c := claimFor("job")
+	if _, err := d.Acquire(t.Context(), c); err == nil {
+		t.Fatal("granted without a record")
+	}
+	cut := p.readOwnerAt(p.lock)
+	if cut.Holder != c.Holder.ID || cut.Token == 0 {
+		t.Errorf("the lock is %+v's", cut)
+	}
+	if err := os.RemoveAll(p.tmp); err != nil {
+		t.Fatal(err)
+	}
+	g := steps.Acquire(d, claimFor("job"))
+	if g.Token <= cut.Token {
+		t.Errorf("token %d after %d", g.Token, cut.Token)
+	}
+	steps.Finish(d, g)
+}
+
 func TestSymbolicLinkIsNotFollowed(t *testing.T) {
 	dir := t.TempDir()
 	d := openDir(t, dir)

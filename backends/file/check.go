@@ -13,18 +13,12 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/filesystem"
+	"github.com/leaderrun/leaderrun/internal/flock"
 	"github.com/leaderrun/leaderrun/internal/ownership"
 )
 
 const elsewhere = "name another directory with --backend file:///path/to/dir"
-
-// volume is the file system of a directory.
-type volume struct {
-	known       bool   // this system says something about it
-	ends        string // when it forgets its files; "": not by itself
-	free        uint64 // bytes that this user may still write
-	files, left uint64 // how many files it can have, and how many more; no files: it does not count them
-}
 
 // Check implements backends.Store.
 func (s *store) Check(ctx context.Context, _ time.Duration) []backends.Finding {
@@ -77,7 +71,7 @@ func (s *store) tryFile() error {
 		err = file.Sync()
 	}
 	if err == nil {
-		err = os.NewSyscallError("flock", flock(file, syscall.LOCK_EX|syscall.LOCK_NB))
+		err = os.NewSyscallError("flock", flock.Ask(file, syscall.LOCK_EX|syscall.LOCK_NB))
 	}
 	return errors.Join(err, file.Close())
 }
@@ -85,20 +79,20 @@ func (s *store) tryFile() error {
 // tryVolume looks at the file system: the kind that Open refuses may have been mounted since.
 func (s *store) tryVolume(f *backends.Findings) {
 	const what = "file system"
-	if name, err := networkFS(s.dir); err != nil || name != "" {
+	if name, err := filesystem.Network(s.dir); err != nil || name != "" {
 		f.Bad(what, elsewhere, "%s is on a network file system (%s), where locks can be lost unnoticed", s.dir, name)
 		return
 	}
-	v, err := volumeOf(s.dir)
+	v, err := filesystem.Of(s.dir)
 	if err != nil {
 		f.Failed(what, elsewhere, err)
 		return
 	}
-	v.judge(f, s.dir)
+	judge(v, f, s.dir)
 }
 
 // judge says whether records last in a volume, and fit.
-func (v volume) judge(f *backends.Findings, dir string) {
+func judge(v filesystem.Volume, f *backends.Findings, dir string) {
 	const (
 		kind, space = "file system", "space"
 		low         = 10 << 20 // a job takes some kB; what else fills the disk is quicker than people
@@ -106,28 +100,28 @@ func (v volume) judge(f *backends.Findings, dir string) {
 		more        = "remove what is not needed: without a place for the record of a tick no run starts"
 	)
 	switch {
-	case !v.known:
+	case !v.Known:
 		f.Fine(kind, "no network file system, as far as this system tells")
 		return
-	case v.ends != "":
-		f.Warn(kind, elsewhere+", on a disk", "%s forgets its files %s: ticks and keys that were run would run again", dir, v.ends)
+	case v.Ends != "":
+		f.Warn(kind, elsewhere+", on a disk", "%s forgets its files %s: ticks and keys that were run would run again", dir, v.Ends)
 	default:
 		f.Fine(kind, "a local one that keeps its files")
 	}
 	switch {
-	case v.free == 0 || v.files > 0 && v.left == 0:
+	case v.Free == 0 || v.Files > 0 && v.Left == 0:
 		f.Bad(space, more, "the disk of %s is full", dir)
-	case v.free < low || v.files > 0 && v.left < few:
-		f.Warn(space, more, "%s has room for %s more", dir, v.room())
+	case v.Free < low || v.Files > 0 && v.Left < few:
+		f.Warn(space, more, "%s has room for %s more", dir, room(v))
 	default:
-		f.Fine(space, "room for %s more", v.room())
+		f.Fine(space, "room for %s more", room(v))
 	}
 }
 
-func (v volume) room() string {
-	text := fmt.Sprintf("%d MB", v.free>>20)
-	if v.files > 0 {
-		text += fmt.Sprintf(" and %d files", v.left)
+func room(v filesystem.Volume) string {
+	text := fmt.Sprintf("%d MB", v.Free>>20)
+	if v.Files > 0 {
+		text += fmt.Sprintf(" and %d files", v.Left)
 	}
 	return text
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/filesystem"
 	"github.com/leaderrun/leaderrun/internal/ownership"
 )
 
@@ -114,28 +115,28 @@ func TestExamineADiskThatHangs(t *testing.T) {
 
 func TestVolumes(t *testing.T) {
 	t.Parallel()
-	disk := volume{known: true, free: 1 << 30, files: 1000, left: 900}
-	with := func(change func(*volume)) volume {
+	disk := filesystem.Volume{Known: true, Free: 1 << 30, Files: 1000, Left: 900}
+	with := func(change func(*filesystem.Volume)) filesystem.Volume {
 		v := disk
 		change(&v)
 		return v
 	}
 	for _, c := range []struct {
 		name        string
-		v           volume
+		v           filesystem.Volume
 		kind, space backends.Grade
 	}{
 		{"a disk", disk, backends.Fine, backends.Fine},
-		{"one without a limit of files", with(func(v *volume) { v.files, v.left = 0, 0 }), backends.Fine, backends.Fine},
-		{"tmpfs: ticks would run again after a reboot", with(func(v *volume) { v.ends = "at the end" }), backends.Warning, backends.Fine},
-		{"full", with(func(v *volume) { v.free = 0 }), backends.Fine, backends.Bad},
-		{"nearly full", with(func(v *volume) { v.free = 5 << 20 }), backends.Fine, backends.Warning},
-		{"no inode", with(func(v *volume) { v.left = 0 }), backends.Fine, backends.Bad},
-		{"few inodes", with(func(v *volume) { v.left = 9 }), backends.Fine, backends.Warning},
-		{"another system", volume{}, backends.Fine, ""},
+		{"one without a limit of files", with(func(v *filesystem.Volume) { v.Files, v.Left = 0, 0 }), backends.Fine, backends.Fine},
+		{"tmpfs: ticks would run again after a reboot", with(func(v *filesystem.Volume) { v.Ends = "at the end" }), backends.Warning, backends.Fine},
+		{"full", with(func(v *filesystem.Volume) { v.Free = 0 }), backends.Fine, backends.Bad},
+		{"nearly full", with(func(v *filesystem.Volume) { v.Free = 5 << 20 }), backends.Fine, backends.Warning},
+		{"no inode", with(func(v *filesystem.Volume) { v.Left = 0 }), backends.Fine, backends.Bad},
+		{"few inodes", with(func(v *filesystem.Volume) { v.Left = 9 }), backends.Fine, backends.Warning},
+		{"another system", filesystem.Volume{}, backends.Fine, ""},
 	} {
 		var f backends.Findings
-		c.v.judge(&f, "/store")
+		judge(c.v, &f, "/store")
 		got := map[string]backends.Grade{}
 		for _, x := range f {
 			got[x.What] = x.Grade

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/filesystem"
 	"github.com/leaderrun/leaderrun/internal/ownership"
 )
 
@@ -40,7 +41,7 @@ func Open(rawURL string) (*Driver, error) {
 			return nil, err
 		}
 	}
-	return open(dir, trusts, networkFS)
+	return open(dir, trusts, filesystem.Network)
 }
 
 // url returns the URL of the directory, also where it is the default one.
@@ -182,24 +183,4 @@ func (t trust) read(path string) ([]byte, error) {
 func writable(dir string) bool {
 	const w, x = 2, 1
 	return syscall.Access(dir, w|x) == nil
-}
-
-func misconfigured(err error, hint string) error {
-	return &backends.PermanentError{Kind: backends.Configuration, Err: err, Hint: hint}
-}
-
-// permanent turns the errors of a directory that cannot be used into a PermanentError; others may pass.
-func permanent(err error) error {
-	if remedy := ownership.Remedy(err); remedy != "" {
-		return misconfigured(err, remedy+", or remove it: another user may have made it; ?"+trustShared+" is for those who mean it")
-	}
-	switch {
-	case errors.Is(err, fs.ErrPermission):
-		return misconfigured(err, "run as the owner of the directory, or name another one with --backend file:///path/to/dir")
-	case errors.Is(err, syscall.EROFS):
-		return misconfigured(err, "the file system is read-only: name another directory with --backend file:///path/to/dir")
-	case errors.Is(err, syscall.ELOOP):
-		return misconfigured(err, "a symbolic link is in the place of a lock: remove it")
-	}
-	return err
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/flock"
 	"github.com/leaderrun/leaderrun/internal/panics"
 )
 
@@ -111,7 +112,7 @@ func (t *tx) drop() {
 		t.claimed(t.job)
 	}
 	if t.turn != nil {
-		unlock(t.turn)
+		flock.Unlock(t.turn)
 	}
 	t.turn, t.lease, t.locks, t.claiming, t.seen = nil, nil, nil, false, nil
 }

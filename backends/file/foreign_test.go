@@ -14,6 +14,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/backendtest"
+	"github.com/leaderrun/leaderrun/internal/flock"
 )
 
 const nobody = 65534
@@ -198,7 +199,7 @@ func TestCommandCannotGiveTheLeaseAway(t *testing.T) {
 	d, other := openDir(t, dir), openDir(t, dir)
 	g := steps.Acquire(d, claimFor("job"))
 	for _, f := range g.Inherit {
-		if err := flock(f, syscall.LOCK_UN); err != nil {
+		if err := flock.Ask(f, syscall.LOCK_UN); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := f.WriteString("{}"); err == nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/flock"
 )
 
 // Holders implements backends.LocalHolder, on Linux. It sees the processes of this user, or as root all. Root is let into another
@@ -19,7 +20,7 @@ func (d *Driver) Holders(job string) ([]int, error) {
 	if _, err := t.Read(ctx); err != nil || t.seen.lease == nil {
 		return nil, err
 	}
-	pids, hidden, err := lockHolders(t.record.Holder.PID, t.lock, t.tree)
+	pids, hidden, err := flock.Holders(t.record.Holder.PID, t.lock, t.tree)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("who holds the lock %s: %w", t.lock, err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/backendtest"
+	"github.com/leaderrun/leaderrun/internal/flock"
 )
 
 func held(t *testing.T, d *Driver) backends.Status {
@@ -109,7 +110,7 @@ func TestHoldersAreNoStandbys(t *testing.T) {
 		t.Fatal("the run has ended by itself")
 	}
 	wantHolders(t, d)
-	unlock(f)
+	flock.Unlock(f)
 	g := steps.Acquire(d, claimFor("job"))
 	wantHolders(t, d, os.Getpid())
 	steps.Finish(d, g)

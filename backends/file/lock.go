@@ -6,13 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"math/rand/v2"
 	"os"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/flock"
 )
 
 // lease is a lock that this process has been granted.
@@ -40,16 +39,16 @@ type locks struct{ lease, tree *os.File }
 
 // unlock frees the locks for all who share them. The lease comes last: who gets it finds the tree's free too.
 func (l *locks) unlock() {
-	unlock(l.tree)
-	unlock(l.lease)
+	flock.Unlock(l.tree)
+	flock.Unlock(l.lease)
 }
 
 // areAt says whether the files are still those at their paths.
 func (l *locks) areAt(p paths) (bool, error) {
-	if there, err := isAt(l.lease, p.lock); !there || err != nil {
+	if there, err := flock.IsAt(l.lease, p.lock); !there || err != nil {
 		return false, err
 	}
-	return isAt(l.tree, p.tree)
+	return flock.IsAt(l.tree, p.tree)
 }
 
 // both takes the two locks of a run by take, which returns nil if it does not get one.
@@ -60,7 +59,7 @@ func (p paths) both(take func(path string, how, flags int) (*os.File, error)) (*
 	}
 	tree, err := take(p.tree, syscall.LOCK_EX, os.O_RDONLY|os.O_CREATE) // the tree shall not write it
 	if tree == nil || err != nil {
-		unlock(lease)
+		flock.Unlock(lease)
 		return nil, err
 	}
 	return &locks{lease, tree}, nil
@@ -79,7 +78,7 @@ func (l *lease) alive() (bool, error) {
 	if l.probe {
 		return !l.isFree(l.lock), nil
 	}
-	locked, err := showsLock(l.locks.lease)
+	locked, err := flock.Shown(l.locks.lease)
 	return locked, err
 }
 
@@ -92,109 +91,19 @@ func (l *lease) end() {
 	l.locks.unlock()
 }
 
-// flock calls flock(2) on a file.
-func flock(f *os.File, how int) error {
-	conn, err := f.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var locked error
-	err = conn.Control(func(fd uintptr) {
-		for {
-			if locked = syscall.Flock(int(fd), how); !errors.Is(locked, syscall.EINTR) {
-				return
-			}
-		}
-	})
-	if err != nil {
-		return err
-	}
-	return locked
-}
-
-// unlock frees a lock and closes the file. Closing is not enough: another description of it may live in a
-// process that is just being started.
-func unlock(f *os.File) {
-	_ = flock(f, syscall.LOCK_UN)
-	_ = f.Close()
-}
-
 // tryLock returns the locked file, or nil if somebody else has the lock.
 func (t trust) tryLock(path string, how, flags int) (*os.File, error) {
-	for {
-		f, err := t.open(path, flags)
-		if err != nil {
-			return nil, err
-		}
-		err = flock(f, how|syscall.LOCK_NB)
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			_ = f.Close()
-			return nil, nil
-		}
-		if err != nil {
-			_ = f.Close()
-			return nil, os.NewSyscallError("flock", err)
-		}
-		there, err := isAt(f, path)
-		if there {
-			return f, nil
-		}
-		unlock(f)
-		if err != nil {
-			return nil, err
-		}
-		// It was replaced while we opened it.
-	}
+	return flock.Try(path, how, flags, t.open)
 }
 
 // awaitLock is tryLock that blocks until the lock is free, and returns nil if the file was replaced meanwhile.
 func (t trust) awaitLock(path string, how, flags int) (*os.File, error) {
-	f, err := t.open(path, flags)
-	if err != nil {
-		return nil, err
-	}
-	if err := flock(f, how); err != nil {
-		_ = f.Close()
-		return nil, os.NewSyscallError("flock", err)
-	}
-	if there, err := isAt(f, path); !there || err != nil {
-		unlock(f)
-		return nil, err
-	}
-	return f, nil
+	return flock.Await(path, how, flags, t.open)
 }
 
-// waitLock is tryLock until the lock is free or the context ends. It is for locks that are held for moments:
-// a blocking flock cannot be cancelled.
+// waitLock is tryLock until the lock is free or the context ends.
 func (t trust) waitLock(ctx context.Context, path string, flags int) (*os.File, error) {
-	const shortest, longest = 100 * time.Microsecond, 5 * time.Millisecond
-	for pause := shortest; ; pause = min(2*pause, longest) {
-		f, err := t.tryLock(path, syscall.LOCK_EX, os.O_RDWR|flags)
-		if f != nil || err != nil {
-			return f, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(pause/2 + rand.N(pause)):
-		}
-	}
-}
-
-// isAt says whether the file is still the one at the path.
-func isAt(f *os.File, path string) (bool, error) {
-	have, err := f.Stat()
-	if errors.Is(err, os.ErrClosed) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	there, err := os.Lstat(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil && os.SameFile(have, there), err
+	return flock.Poll(ctx, func() (*os.File, error) { return t.tryLock(path, syscall.LOCK_EX, os.O_RDWR|flags) })
 }
 
 // isFree says whether nobody has the lock. Others must not be trying it meanwhile.
@@ -203,7 +112,7 @@ func (t trust) isFree(path string) bool {
 	if f == nil {
 		return errors.Is(err, os.ErrNotExist)
 	}
-	unlock(f)
+	flock.Unlock(f)
 	return true
 }
 

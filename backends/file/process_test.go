@@ -19,6 +19,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/backendtest"
+	"github.com/leaderrun/leaderrun/internal/filesystem"
 )
 
 const (
@@ -40,7 +41,7 @@ func TestMain(m *testing.M) {
 func help(what, dir string, args []string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), backendtest.Patience)
 	defer cancel()
-	d, err := open(dir, ourselves, networkFS)
+	d, err := open(dir, ourselves, filesystem.Network)
 	if err != nil {
 		return err
 	}

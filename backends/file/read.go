@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/flock"
 )
 
 // state is what there is of a job, as a request saw it or left it. It is not changed.
@@ -210,7 +211,7 @@ func (t *tx) probed() (*state, error) {
 		f, err := t.tryLock(path, syscall.LOCK_SH, os.O_RDONLY)
 		switch {
 		case f != nil:
-			unlock(f)
+			flock.Unlock(f)
 		case errors.Is(err, os.ErrNotExist):
 		case err != nil:
 			return nil, permanent(err)

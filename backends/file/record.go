@@ -44,11 +44,6 @@ func (p paths) load() (backends.Record, error) {
 	return r, nil
 }
 
-func damaged(path string, err error) error {
-	return backends.Misconfigured("restore it, or remove it: then the ticks and keys that have been run are forgotten",
-		"the record %s is damaged: %w", path, err)
-}
-
 // has says whether there is a file, or it cannot be told.
 func (p paths) has(path string) bool {
 	_, err := os.Lstat(path)

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/flock"
 )
 
 // Swap implements backends.Tx. What is known from an earlier request was not read in this turn: it is read anew.
@@ -105,7 +106,7 @@ func (s *store) learn(locked *os.File) {
 	if known {
 		return
 	}
-	shown, err := showsLock(locked)
+	shown, err := flock.Shown(locked)
 	cannot := err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)
 	s.mu.Lock()
 	defer s.mu.Unlock()

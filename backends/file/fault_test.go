@@ -91,6 +91,39 @@ func TestHungDisk(t *testing.T) {
 	}
 }
 
+// A renewal that hung must leave the lease to the next one when it goes on.
+func TestStepThatWasGivenUp(t *testing.T) {
+	steps := backendtest.On(t)
+	d := openDir(t, t.TempDir())
+	g := steps.Acquire(d, claimFor("job"))
+	l := leaseOf(t, g)
+	l.mu.Lock() // as a renewal does whose disk hangs
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if _, err := d.Renew(ctx, g); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v, want outcome unknown", err)
+	}
+	l.mu.Unlock()
+	ctx, cancel = context.WithTimeout(t.Context(), backendtest.Patience)
+	defer cancel()
+	if _, err := d.Renew(ctx, g); err != nil {
+		t.Fatalf("Renew: %v", err)
+	}
+	steps.Finish(d, g)
+}
+
+// A crash can empty a record: the job is shown, and nobody has run it.
+func TestInspectAnEmptyRecord(t *testing.T) {
+	d := openDir(t, t.TempDir())
+	if err := os.WriteFile(d.store.paths("job").record, nil, fileMode); err != nil {
+		t.Fatal(err)
+	}
+	status, err := d.Inspect(t.Context(), "job")
+	if err != nil || status.Lease != nil || status.Record.Job != "job" || status.Record.Token != 0 {
+		t.Errorf("%+v, %v", status, err)
+	}
+}
+
 // Other descriptors of the description (the guardian's, a child's that just forks) do not keep the lock.
 func TestFinishUnlocksForAll(t *testing.T) {
 	steps := backendtest.On(t)

@@ -175,6 +175,9 @@ func (t *tx) toLook(ctx context.Context) (*state, error) {
 	if err != nil {
 		return nil, err
 	}
+	if flags == 0 {
+		t.record.Job = t.job // also where a crash has emptied its file
+	}
 	return t.probed()
 }
 

@@ -31,6 +31,7 @@ var hostMutants = []mutant{
 	{"file: a renewal takes a turn", "backends/file/read.go", "record.Token < l.label.Token {", "record.Token <= l.label.Token {", []string{"./backends/file", "-run", "RenewNeedsNoTurn"}},
 	{"file: a record that cannot be read costs the lease", "backends/file/read.go", "if o != t.lease.label || err != nil {", "if o != t.lease.label || err != nil || unread != nil {", []string{"./backends/file", "-run", "RenewSurvives"}},
 	{"file: a renewal is written that was decided before", "backends/file/swap.go", "if s != t.seen {", "if s == nil {", []string{"./backends/file", "-run", "Guardian"}},
+	{"file: what a step that was given up has locked stays so", "backends/file/file.go", "\t\tt.steps.Wait()\n", "", []string{"./backends/file", "-run", "GivenUp"}},
 	{"file: a renewal that finds its lease lost frees the locks", "backends/file/file.go", "over && !l.isIn(t.record) {", "(over || true) && !l.isIn(t.record) {", []string{"./backends/file", "-run", "RaisedToken"}},
 	{"file: a raised token takes no lease", "backends/file/lock.go", "return r.Token < l.label.Token || labelOf(r) == l.label && !r.Free()", "return true", []string{"./backends/file", "-run", "RaisedToken"}},
 	{"file: a lock that was waited for is not handed over", "backends/file/read.go", "t.locks = t.handed(t.job); t.locks == nil {", "t.locks = nil; t.locks == nil {", []string{"./backends/file", "-run", "HandedOver"}},

@@ -42,8 +42,8 @@ var layers = []layer{
 		theirs: []string{"github.com/urfave/cli/v2", "go.yaml.in/yaml/v3", "golang.org/x/sys/..."},
 	},
 	{path: "runner", ours: []string{"backends", "schedule", "internal/lifeline", "internal/boottime", "internal/panics"}},
-	{path: "schedule", theirs: []string{"github.com/robfig/cron/v3"}},
-	{path: "fence"},
+	{path: "schedule", ours: []string{"internal/duration"}, theirs: []string{"github.com/robfig/cron/v3"}},
+	{path: "fence", ours: []string{"internal/remedy"}},
 	{path: "fence/fencetest", ours: []string{"fence"}, tests: true},
 	{path: "fence/filefence", ours: []string{"fence", "internal/filename", "internal/flock"}, theirs: []string{"golang.org/x/sys/..."}},
 	{path: "fence/httpfence", ours: []string{"fence", "fence/filefence"}},
@@ -57,9 +57,9 @@ var layers = []layer{
 	{path: "backends/etcd", ours: []string{"backends", "internal/backendurl", "internal/boottime", "internal/httplimit", "internal/panics"}},
 	{path: "backends/kubernetes", ours: []string{"backends", "internal/backendurl", "internal/boottime", "internal/credentialplugin", "internal/httplimit", "internal/ownership", "internal/panics"}, theirs: []string{"go.yaml.in/yaml/v3"}},
 	{path: "backends/zookeeper", ours: []string{"backends", "internal/backendurl", "internal/boottime", "internal/panics"}},
-	{path: "backends/postgres", ours: []string{"backends", "internal/backendurl", "internal/boottime", "internal/panics"}},
+	{path: "backends/postgres", ours: []string{"backends", "internal/backendurl", "internal/boottime", "internal/panics"}, theirs: []string{"github.com/jackc/pgx/v5/pgconn", "github.com/jackc/pgx/v5/pgproto3"}},
 	{path: "backends/consul", ours: []string{"backends", "internal/backendurl", "internal/boottime", "internal/httplimit", "internal/panics"}, theirs: []string{"github.com/hashicorp/consul/api/..."}},
-	{path: "backends", ours: []string{"internal/panics"}},
+	{path: "backends", ours: []string{"internal/panics", "internal/remedy"}},
 	{path: "internal/process", ours: []string{"internal/lifeline", "internal/boottime", "internal/panics"}, theirs: []string{"golang.org/x/sys/..."}},
 	{path: "internal/testhost", ours: []string{"internal/testserver"}, theirs: []string{"golang.org/x/sys/..."}, tests: true},
 	{path: "internal/torture", ours: []string{"internal/..."}, theirs: []string{"golang.org/x/sys/..."}, tests: true},
@@ -72,7 +72,7 @@ var layers = []layer{
 	{path: "internal/ownership"},
 	{path: "internal/credentialplugin", ours: []string{"internal/panics"}},
 	{path: "internal/metrics", ours: []string{"runner", "backends", "internal/filename", "internal/ownership"}},
-	{path: "internal/backendurl", ours: []string{"backends", "internal/ownership"}},
+	{path: "internal/backendurl", ours: []string{"backends", "internal/duration", "internal/ownership"}},
 	{path: "internal/redisurl", ours: []string{"backends", "internal/backendurl"}},
 	{path: "internal/redisconn", ours: []string{"internal/redisurl"}},
 	{path: "internal/redisclient", ours: []string{"internal/redisurl", "internal/redisconn", "internal/panics"}, theirs: []string{"github.com/redis/go-redis/v9/..."}},
@@ -86,6 +86,7 @@ var layers = []layer{
 	{path: "internal/daemon", ours: []string{"runner", "backends", "internal/jobfile", "internal/boottime", "internal/panics"}},
 	{path: "internal/panics"},
 	{path: "internal/duration"},
+	{path: "internal/remedy"},
 	{path: "internal/spelling"},
 	{path: "internal", ours: []string{"internal/lifeline", "internal/boottime"}},
 	{path: "examples", ours: []string{"fence/...", "runner", "schedule", "backends/..."}, theirs: []string{"..."}},
@@ -117,7 +118,7 @@ var modules = map[string]string{
 	"github.com/prometheus/client_golang": "tests: the official client, as the oracle of our metrics",
 	"github.com/prometheus/client_model":  "tests: what the official parser reads",
 	"github.com/prometheus/common":        "tests: the official parser and writer of the text format",
-	"github.com/jackc/pgx/v5":             "tests: a driver of PostgreSQL for package fence/sqlfence, and the oracle of the PostgreSQL client",
+	"github.com/jackc/pgx/v5":             "driver postgres: its log-in and its messages (pgconn, pgproto3); tests: a driver of PostgreSQL for package fence/sqlfence",
 	"github.com/go-sql-driver/mysql":      "tests: one of MySQL and MariaDB",
 	"github.com/mattn/go-sqlite3":         "tests: one of SQLite",
 	"github.com/anishathalye/porcupine":   "tests: is a history of claims linearizable",
@@ -230,7 +231,7 @@ func unlike(t *testing.T, backends fs.FS) (missing []string) {
 // Where a goroutine may begin without panics.Go: what hands its panics on, and what must not import it.
 var bareGoroutines = []string{
 	"internal/panics", "internal/boottime", "internal/process/ahead", "internal/process/guardian", "internal/process/tree",
-	"runner/runner.go", "internal/daemon/due.go",
+	"runner/loop.go", "internal/daemon/due.go",
 }
 
 // A panic in a goroutine ends the program with a stack, past every rule of ours, unless it was started with care.

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/leaderrun/leaderrun/internal/remedy"
 )
 
 // ErrLost says that the lease is not the grant's any more. It is final.
@@ -59,26 +61,17 @@ func (r *Refusal) Error() string {
 	return string(r.Verdict)
 }
 
-// PermanentError is a failure that no retry mends.
-type PermanentError struct {
-	Kind PermanentKind
-	Err  error
-	Hint string // the remedy, one line; may be empty
-}
+// PermanentError is a failure that no retry mends. It has a Kind, the cause Err, and a Hint: the remedy in one line, or "".
+type PermanentError = remedy.Error
 
 // PermanentKind says whose fault a PermanentError is.
-type PermanentKind int
+type PermanentKind = remedy.Kind
 
 // The kinds of permanent errors.
 const (
-	Configuration PermanentKind = iota + 1 // the URL, an option, the server's kind
-	Credentials                            // the store refuses the user, password, token or certificate
+	Configuration = remedy.Configuration // the URL, an option, the server's kind
+	Credentials   = remedy.Credentials   // the store refuses the user, password, token or certificate
 )
-
-func (e *PermanentError) Error() string { return e.Err.Error() }
-
-// Unwrap returns the cause.
-func (e *PermanentError) Unwrap() error { return e.Err }
 
 // Misconfigured is a failure for a reason that stands in the URL, in an option or in the server's set-up, with the remedy.
 func Misconfigured(hint, format string, args ...any) error {

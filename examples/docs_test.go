@@ -254,6 +254,20 @@ func (w *world) shell(words ...string) (code int, output string) {
 	return cmd.ProcessState.ExitCode(), string(out)
 }
 
+// What the page about the architecture names is where its links lead.
+func TestArchitectureIsWhereItSays(t *testing.T) {
+	t.Parallel()
+	links := regexp.MustCompile(`\[`+"`"+`(\w+)`+"`"+`\]\(\.\./([\w/.]+)\)`).FindAllStringSubmatch(text(t, "../docs/architecture.md"), -1)
+	if len(links) < 15 {
+		t.Errorf("%d links to code", len(links))
+	}
+	for _, l := range links {
+		if !regexp.MustCompile(`(?m)^func (\([^)]*\) )?` + l[1] + `\(`).MatchString(text(t, "../"+l[2])) {
+			t.Errorf("%s has no function %s", l[2], l[1])
+		}
+	}
+}
+
 // The pages say what the program says.
 func TestPagesFitTheProgram(t *testing.T) {
 	t.Parallel()

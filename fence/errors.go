@@ -1,6 +1,10 @@
 package fence
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/leaderrun/leaderrun/internal/remedy"
+)
 
 // StaleError says that a run has been overtaken: the resource has seen a higher token, and nothing was written.
 type StaleError struct {
@@ -16,23 +20,15 @@ func (e *StaleError) Error() string {
 	return fmt.Sprintf("%s: token %d is stale: a run with token %d has raised the fence", e.Resource, e.Token, e.Highest)
 }
 
-// SetupError is a failure that no retry mends: somebody has to change something first. Nothing was written.
-type SetupError struct {
-	Kind SetupKind
-	Err  error
-	Hint string // the remedy, one line; may be empty
-}
+// SetupError is a failure that no retry mends: somebody has to change something first. Nothing was written. It has a Kind, the
+// cause Err, and a Hint: the remedy in one line, or "".
+type SetupError = remedy.Error
 
 // SetupKind says what has to be changed.
-type SetupKind int
+type SetupKind = remedy.Kind
 
 // The kinds of a SetupError.
 const (
-	Configuration SetupKind = iota + 1 // the address, an option, a missing table or directory, the resource's kind
-	Credentials                        // the resource refuses the user, password or key, or the right to write
+	Configuration = remedy.Configuration // the address, an option, a missing table or directory, the resource's kind
+	Credentials   = remedy.Credentials   // the resource refuses the user, password or key, or the right to write
 )
-
-func (e *SetupError) Error() string { return e.Err.Error() }
-
-// Unwrap returns the cause.
-func (e *SetupError) Unwrap() error { return e.Err }

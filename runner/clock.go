@@ -31,14 +31,3 @@ func (bootClock) NewTimer() (Timer, error) {
 
 // never is an instant that does not come.
 const never = Instant(1<<63 - 1)
-
-// earliest returns the first of several instants; zero means never.
-func earliest(instants ...Instant) Instant {
-	first := never
-	for _, i := range instants {
-		if i != 0 && i < first {
-			first = i
-		}
-	}
-	return first
-}

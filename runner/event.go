@@ -1,8 +1,12 @@
 package runner
 
 import (
+	"fmt"
 	"log/slog"
 	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/lifeline"
 )
 
 // Event is something that happened to a run. The names and reasons are a contract: people filter by them.
@@ -54,20 +58,113 @@ const (
 	ReasonRefused     = "refused"
 )
 
-// emit reports an event of the current run.
-func (a *attempt) emit(level slog.Level, name, text string, fields ...slog.Attr) {
-	a.report(Event{Name: name, Level: level, Text: text, Fields: fields})
+// tell reports an event of the run.
+func (m *machine) tell(e Event) {
+	e.Job, e.Holder, e.Token, e.Tick = m.claim.Job, m.claim.Holder.ID, m.lease.grant.Token, m.lease.grant.Tick
+	if e.Tick == 0 {
+		e.Tick = m.claim.Tick
+	}
+	m.do(doTell{e})
 }
 
-func (a *attempt) report(e Event) {
-	if a.r.Observe == nil {
-		return
+func (m *machine) info(name, text string, fields ...slog.Attr) {
+	m.tell(Event{Name: name, Level: slog.LevelInfo, Text: text, Fields: fields})
+}
+
+func (m *machine) warn(name, text string, fields ...slog.Attr) {
+	m.tell(Event{Name: name, Level: slog.LevelWarn, Text: text, Fields: fields})
+}
+
+func (m *machine) tellLost(text string) {
+	m.tell(Event{Name: EventLost, Level: slog.LevelError, Text: text})
+}
+
+func (m *machine) tellStandby(h backends.Holder) {
+	m.info(EventStandby, "standing by behind "+HolderText(h),
+		slog.String("behind", h.ID), slog.String("behind_host", h.Host), slog.Int("behind_pid", h.PID))
+}
+
+func (m *machine) tellWait(r *backends.Refusal) {
+	why := "a lease vanished that was not released; its holder may still be alive"
+	if r.Verdict == backends.Quarantined {
+		why = "the backend may have forgotten who runs the job"
 	}
-	e.Job, e.Holder, e.Token, e.Tick = a.req.Job, a.claim.Holder.ID, a.grant.Token, a.grant.Tick
-	if e.Tick == 0 {
-		e.Tick = a.req.Occasion.Tick
+	m.info(EventStandby, fmt.Sprintf("waiting %v: %s", brief(r.Wait), why), slog.String("verdict", string(r.Verdict)))
+}
+
+// tellGrant tells of the lease, and what this very claim found lost, missed or overruled: nobody else will.
+func (m *machine) tellGrant(g backends.Grant) {
+	m.tell(Event{
+		Name: EventAcquired, Level: slog.LevelInfo, Took: m.now.Sub(m.candidate.began),
+		Text: fmt.Sprintf("lease acquired with token %d", g.Token),
+	})
+	for _, o := range g.Lost {
+		m.warn(EventNoted, lossText(o), slog.String("state", string(o.State)))
 	}
-	a.r.Observe(e)
+	for _, note := range g.Notes {
+		m.warn(EventNoted, note)
+	}
+}
+
+func lossText(o backends.Occurrence) string {
+	what := fmt.Sprintf("key %q", o.Key)
+	if o.Tick != 0 {
+		what = "tick " + time.Unix(o.Tick, 0).UTC().Format(time.RFC3339)
+	}
+	if o.State == backends.Missed {
+		return what + " was missed: an earlier run was still going"
+	}
+	return fmt.Sprintf("%s is lost: its run on %s never reported its end", what, HolderText(o.Claimant))
+}
+
+// HolderText names a holder for people.
+func HolderText(h backends.Holder) string {
+	if h.Host == "" {
+		return "another holder"
+	}
+	return fmt.Sprintf("%s, process %d", h.Host, h.PID)
+}
+
+func (m *machine) tellStarted() {
+	if m.tries == 1 {
+		m.info(EventStarted, "command started")
+	} else {
+		m.info(EventStarted, "command started", slog.Int("try", m.tries))
+	}
+}
+
+func (m *machine) tellExited(s lifeline.Status, took time.Duration) {
+	m.tell(Event{
+		Name: EventExited, Level: slog.LevelInfo, Took: took,
+		Text:   fmt.Sprintf("command ended with code %d", s.ExitCode()),
+		Fields: []slog.Attr{slog.Int("code", s.ExitCode())},
+	})
+}
+
+func (m *machine) tellRetry(s lifeline.Status, tookTooLong bool) {
+	what := fmt.Sprintf("the command failed with code %d", s.ExitCode())
+	if tookTooLong {
+		what = "the command took too long"
+	}
+	m.info(EventRetrying, fmt.Sprintf("%s: try %d of %d in %v", what, m.tries+1, m.request.Retries+1, m.request.RetryDelay),
+		slog.Int("try", m.tries+1))
+}
+
+// tellSurvivors takes what a tree tells of processes that outlive what was to be their end.
+func (m *machine) tellSurvivors(e lifeline.Event) {
+	switch e.Kind {
+	case lifeline.Leftovers:
+		m.warn(EventLeftovers, fmt.Sprintf("the command left %d process(es) behind, which are being ended", e.Count), slog.Int("count", e.Count))
+	case lifeline.Unconfirmed:
+		m.warn(EventUndead, fmt.Sprintf("%d process(es) of the command survive SIGKILL; the lease is kept while the backend answers", e.Count))
+	}
+}
+
+func withReason(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return ": " + reason
 }
 
 // brief rounds a duration for people.

@@ -27,12 +27,14 @@ func (b *bed) plant() Tree {
 type bedTree struct {
 	*bed
 	events chan lifeline.Event
+	begun  bool
 	closed bool
 }
 
 func (t *bedTree) Start([]string, []*os.File, []*os.File, Deadline) error {
 	b := t.bed
 	b.mu.Lock()
+	t.begun = true
 	alive := b.runs
 	b.mu.Unlock()
 	if b.each != nil {
@@ -116,6 +118,9 @@ func (b *bed) buried(s lifeline.Status) {
 
 func (t *bedTree) Extend(d Deadline) {
 	b := t.bed
+	if !t.begun {
+		b.t.Error("a tree is told of a deadline that was not started")
+	}
 	b.note("extend to %v", d.End.Sub(boot))
 }
 

@@ -49,6 +49,57 @@ func TestWhatHangsBeforeATryEndsWithTheLease(t *testing.T) {
 	})
 }
 
+// Whoever has asked for the end by then has nothing made ready for a start that does not come.
+func TestNothingIsMadeReadyAfterASignal(t *testing.T) {
+	for event, starts := range map[string]int{EventAcquired: 0, EventRetrying: 1} {
+		t.Run(event, func(t *testing.T) {
+			virtual(t, func(t *testing.T, b *bed) {
+				b.request.Retries = 1
+				b.fails(time.Second, 3)
+				b.on = func(name string) {
+					if name == event {
+						b.signals <- syscall.SIGTERM
+					}
+				}
+				if r := b.run(); r.Signal != syscall.SIGTERM || len(b.trees) != starts {
+					t.Errorf("%+v: %d trees were made, want %d", r, len(b.trees), starts)
+				}
+			})
+		})
+	}
+}
+
+// A renewal may be answered between the moment when all is ready and the start.
+func TestRenewalIsAnsweredWhileAllIsMadeReady(t *testing.T) {
+	for range 20 { // which of the two is looked at first is left to chance
+		virtual(t, func(t *testing.T, b *bed) {
+			b.request.Retries = 1
+			b.fails(6500*time.Millisecond, 3, 0)
+			b.renewal = func(n int) answer {
+				if n == 1 {
+					return answer{back: 2 * time.Second, err: errRefused} // at 7 s
+				}
+				return answer{back: 1250 * time.Millisecond} // at 7.5 s
+			}
+			b.request.Env = func(backends.Grant) []string {
+				if b.starts() > 0 {
+					time.Sleep(time.Second) // until 7.5 s
+				}
+				return nil
+			}
+			b.on = func(event string) {
+				if event == EventRenewFail { // both are there when the runner looks again
+					time.Sleep(time.Second)
+				}
+			}
+			wantEnding(t, b.run(), Ran)
+			if b.starts() != 2 || b.finished[0].State != backends.Done {
+				t.Errorf("%q", b.log)
+			}
+		})
+	}
+}
+
 // deafBed is a store of which a driver's call does not return when its context ends.
 type deafBed struct {
 	*bed

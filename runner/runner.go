@@ -1,13 +1,3 @@
-// Package runner holds a lease over the run of a command, from the claim to the finish. It knows no backend
-// and no flags.
-//
-// What it guarantees, given a store that honours leases and a process tree that obeys its deadlines: the
-// command runs only while the lease is valid on this machine's own clock, counted from before the request
-// that the store answered was sent; the whole tree is dead before the lease can run out; and the lease is
-// released only after the tree is confirmed dead. In doubt the command does not run.
-//
-// What it cannot guarantee: that effects stop with the processes. A write already sent lands after SIGKILL,
-// and a machine that is paused as a whole notices nothing. The fencing token in the grant is for those.
 package runner
 
 import (
@@ -20,7 +10,6 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/lifeline"
-	"github.com/leaderrun/leaderrun/internal/panics"
 )
 
 // Forever is a wait that does not end.
@@ -108,54 +97,6 @@ type Tree interface {
 	Close()
 }
 
-// What a standby may have told to be waiting behind, beside a token.
-const (
-	behindNobody  = -1
-	behindSilence = -2 // the backend does not answer
-)
-
-// attempt is one attempt to run a job: one holder, from the claim to the finish.
-type attempt struct {
-	r     *Runner
-	req   Request
-	tree  Tree
-	clock Clock
-	timer Timer
-
-	claim backends.Claim
-	grant backends.Grant
-	plan  Timeline // for the TTL that was granted
-	asked Instant  // t0 of the request that the store answered last
-
-	refusal *backends.Refusal // the last one
-	failure error             // of the last request, where its outcome is unknown
-	unclear bool              // some claim of ours may still be applied
-	seenAt  Instant           // when claim.Seen was first seen
-	behind  int64             // the token we told to be waiting behind, or one of the constants
-	proved  bool              // Prove was asked
-	began   Instant           // before the first claim
-
-	guardianLost error          // when the command was to start: whether it runs is not known
-	signal       syscall.Signal // the last ending signal that we received
-	panics       chan *panics.Panic
-}
-
-// beside calls f in a goroutine of its own. Its panic becomes one of the attempt's, which waits for nothing without looking
-// for it: so it reaches whoever called Run, and who runs other jobs beside can go on with them.
-func (a *attempt) beside(f func()) {
-	go func() {
-		defer func() {
-			if p := recover(); p != nil {
-				select {
-				case a.panics <- panics.Of(p):
-				default: // one is enough
-				}
-			}
-		}()
-		f()
-	}()
-}
-
 // Run claims the job, runs the command under the lease, and finishes. It returns when the command was not to be
 // run, or when its whole tree is dead and the lease released; the exceptions are named in Ending. A tick that is
 // about to come is slept to. Where the store wants an earlier tick to be run first, that one is, and then ours is
@@ -173,94 +114,23 @@ func (r *Runner) Run(ctx context.Context, req Request) Result {
 		return Result{Ending: StartFailed, Err: err}
 	}
 	defer timer.Stop()
-	wanted, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	if req.Wanted != nil {
-		defer context.AfterFunc(req.Wanted, func() { cancel(context.Cause(req.Wanted)) })()
-	}
-
-	a := r.newAttempt(req, clock, timer)
-	if result, again := a.sleepToTick(wanted); !again {
-		return a.with(result).because(wanted)
-	}
 	var before []Result
 	for {
-		result := a.run(ctx, wanted)
-		if !a.oursIsNext(wanted, result) {
+		result := newLoop(ctx, r, req, clock, timer).run()
+		earlier := result.Grant.Tick != 0 && result.Grant.Tick < req.Occasion.Tick
+		wentWell := (result.Ending == Ran || result.Ending == TimedOut) && result.Signal == 0
+		if !earlier || !wentWell || isUnwanted(ctx, req) {
 			result.Before = before
-			return result.because(wanted)
+			return result
 		}
-		before = append(before, result)
-		req.Floor = max(req.Floor, a.claim.Floor, result.Grant.Token)
-		a = r.newAttempt(req, clock, timer)
+		before = append(before, result) // ours is next: the store knows what became of the earlier one
+		req.Floor = result.Floor
 	}
 }
 
-// newAttempt returns an attempt of a new holder.
-func (r *Runner) newAttempt(req Request, clock Clock, timer Timer) *attempt {
-	a := &attempt{r: r, req: req, clock: clock, timer: timer, plan: req.Timeline, behind: behindNobody, panics: make(chan *panics.Panic, 1)}
-	a.claim = backends.Claim{
-		Job: req.Job, Holder: req.Host, TTL: req.Timeline.TTL, Floor: req.Floor, Occasion: req.Occasion,
-	}
-	a.claim.Holder.ID = newHolderID()
-	return a
-}
-
-// run is one attempt from the claim to the finish. wanted ends what comes before the command is started.
-func (a *attempt) run(ctx, wanted context.Context) Result {
-	a.began = a.clock.Now()
-	stop := a.declineChecks(errNotHeld)
-	result, ok := a.acquire(wanted)
-	stop()
-	if !ok {
-		return a.with(result)
-	}
-	if result, ok := a.start(wanted); !ok {
-		a.closeTree()
-		return a.with(result)
-	}
-	h := a.hold(ctx)
-	defer a.declineChecks(errOver)()
-	result = a.finish(ctx, h)
-	if h.dead { // who watches over a tree that survives stays
-		a.closeTree()
-	}
-	return a.with(result)
-}
-
-// oursIsNext says whether the run that ended was that of an earlier tick, and ours is to be claimed now: nobody
-// wants us to end, and the store knows what became of the earlier one.
-func (a *attempt) oursIsNext(wanted context.Context, r Result) bool {
-	earlier := r.Grant.Tick != 0 && r.Grant.Tick < a.req.Occasion.Tick
-	return earlier && (r.Ending == Ran || r.Ending == TimedOut) && r.Signal == 0 && !a.unwanted(wanted)
-}
-
-// unwanted says whether nothing may start any more. The context that is made of both may not know yet.
-func (a *attempt) unwanted(ctx context.Context) bool {
-	return ctx.Err() != nil || a.req.Wanted != nil && a.req.Wanted.Err() != nil
-}
-
-// closeTree sends the last tree's guardian away, if there is one.
-func (a *attempt) closeTree() {
-	if a.tree != nil {
-		a.tree.Close()
-	}
-}
-
-// with fills in what every result carries.
-func (a *attempt) with(result Result) Result {
-	result.Refusal, result.Grant, result.Signal = a.refusal, a.grant, a.signal
-	result.Floor = max(a.claim.Floor, a.grant.Token)
-	return result
-}
-
-// because says why a wait ended that no signal ended.
-func (r Result) because(wanted context.Context) Result {
-	if r.Ending == Interrupted && r.Signal == 0 {
-		<-wanted.Done() // at once, or a moment after the context that it follows
-		r.Err = context.Cause(wanted)
-	}
-	return r
+// isUnwanted says whether nothing may start any more.
+func isUnwanted(ctx context.Context, req Request) bool {
+	return ctx.Err() != nil || req.Wanted != nil && req.Wanted.Err() != nil
 }
 
 // newHolderID returns 128 random bits: unique for every attempt, whatever the host is called.

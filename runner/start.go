@@ -1,166 +1,209 @@
 package runner
 
 import (
-	"context"
 	"errors"
-	"fmt"
-	"log/slog"
-	"time"
+	"syscall"
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/lifeline"
 )
 
-// start starts the command under the lease that was granted. Where it does not start, the claim is undone:
-// a tick that nobody started is open for others.
-func (a *attempt) start(ctx context.Context) (Result, bool) {
-	a.report(Event{
-		Name: EventAcquired, Level: slog.LevelInfo, Took: a.clock.Now().Sub(a.began),
-		Text: fmt.Sprintf("lease acquired with token %d", a.grant.Token),
-	})
-	a.tellFindings()
-	if err := a.freshen(ctx); err != nil {
-		if errors.Is(err, errInterrupted) {
-			return a.undo(ctx, Result{Ending: Interrupted}), false
-		}
-		return a.undo(ctx, Result{Ending: NotStarted, Err: err}), false
-	}
-	select { // what came between the claim and now
-	case s := <-a.req.Signals:
-		if a.ends(s) {
-			return a.undo(ctx, Result{Ending: Interrupted}), false
-		}
-	default:
-	}
-	if a.unwanted(ctx) {
-		return a.undo(ctx, Result{Ending: Interrupted}), false
-	}
-	err := a.launch(a.plan.Deadline(a.asked))
-	if errors.Is(err, lifeline.ErrGuardian) { // the command may run: this is for hold to see to its end
-		a.guardianLost = err
-		return Result{}, true
-	}
-	if errors.Is(err, errNotReady) {
-		return a.undo(ctx, Result{Ending: NotStarted, Err: err}), false
-	}
-	if err != nil {
-		return a.undo(ctx, Result{Ending: StartFailed, Err: err}), false
-	}
-	a.emit(slog.LevelInfo, EventStarted, "command started")
-	return Result{}, true
+// Why a command was not started.
+var (
+	errNotRenewed = errors.New("the lease could not be renewed before the command started")
+	errNotReady   = errors.New("the lease ran out before all was ready to start the command")
+)
+
+// cannotExecute is the code of a command that could not be started again, where the error has none: the one that a
+// shell shows.
+const cannotExecute = 126
+
+// starter is a phase before a start: the first one, or that of another try.
+type starter interface {
+	held
+	notReady(m *machine) phase              // the deadline came before all was ready
+	notStarted(m *machine, err error) phase // nothing runs
 }
 
-// errNotReady is why a command is not started that could have been started only after its deadline.
-var errNotReady = errors.New("the lease ran out before all was ready to start the command")
+// granted is the time before the first start. Where the command does not start, the claim is undone: a tick that nobody
+// started is open for others.
+type granted struct{}
 
-// launch starts the command in a new tree. The one before, if any, is dead. What has to be made ready for it hangs where a
-// disk does not answer, but never for longer than the command may still be started: nobody renews the lease meanwhile.
-func (a *attempt) launch(d Deadline) error {
-	before, env := a.tree, []string(nil)
-	var next Tree
-	ready := make(chan struct{})
-	a.beside(func() {
-		if a.req.Env != nil {
-			env = a.req.Env(a.grant)
+func (p granted) on(m *machine, in input) phase {
+	switch in := in.(type) {
+	case unwanted:
+		return m.undo(Result{Ending: Interrupted, Err: in.err})
+	case idle:
+		if p.ready(m) { // time has passed since the machine wanted it
+			return m.prepare(p)
 		}
-		if before != nil { // first: its guardian would unlock under the next run what they share
-			before.Close()
-		}
-		next = a.req.Tree()
-		close(ready)
-	})
-	if !a.await(ready, d.Term) {
-		a.tree = nil // it hangs, or has gone
-		a.beside(func() {
-			<-ready
-			next.Close()
-		})
-		return errNotReady
 	}
-	a.tree = next
-	return a.tree.Start(env, a.grant.Hold, a.grant.Inherit, d)
+	return m.onHeld(p, in)
 }
 
-// await waits for what is made ready beside, and says whether it was by an instant.
-func (a *attempt) await(ready <-chan struct{}, end Instant) bool {
-	a.timer.Set(end)
-	for {
-		select {
-		case <-ready:
-			return true
-		case p := <-a.panics:
-			panic(p)
-		case <-a.timer.C():
-			if a.clock.Now() >= end {
-				return false
-			}
-		}
-	}
+func (p granted) ready(m *machine) bool { return m.fresh() }
+
+func (p granted) due(m *machine) phase {
+	m.keep()
+	return p
 }
 
-// fresh says whether enough of the lease is left to start the command.
-func (a *attempt) fresh() bool {
-	return a.asked.Add(a.plan.TTL).Sub(a.clock.Now()) >= a.plan.TTL/2
+func (p granted) pass(m *machine, sig syscall.Signal) phase {
+	if m.note(sig) {
+		return m.undo(Result{Ending: Interrupted})
+	}
+	return p
 }
 
-// tellFindings tells what this very claim found lost, missed or overruled: nobody else will.
-func (a *attempt) tellFindings() {
-	for _, o := range a.grant.Lost {
-		a.emit(slog.LevelWarn, EventNoted, lossText(o), slog.String("state", string(o.State)))
+func (p granted) end(m *machine, s stop) phase {
+	if s.ending == Broken { // as soon as it runs
+		return p
 	}
-	for _, note := range a.grant.Notes {
-		a.emit(slog.LevelWarn, EventNoted, note)
-	}
+	return m.undo(Result{Ending: Interrupted, Err: s.err})
 }
 
-func lossText(o backends.Occurrence) string {
-	what := fmt.Sprintf("key %q", o.Key)
-	if o.Tick != 0 {
-		what = "tick " + time.Unix(o.Tick, 0).UTC().Format(time.RFC3339)
+func (p granted) lose(m *machine, how loss) phase {
+	if how.standing == taken {
+		return m.undo(Result{Ending: NotStarted, Err: backends.ErrLost})
 	}
-	if o.State == backends.Missed {
-		return what + " was missed: an earlier run was still going"
-	}
-	return fmt.Sprintf("%s is lost: its run on %s never reported its end", what, HolderText(o.Claimant))
+	return m.undo(Result{Ending: NotStarted, Err: errNotRenewed})
 }
 
-// freshen renews a lease of which less than half is left before the command starts.
-func (a *attempt) freshen(ctx context.Context) error {
-	for failures := 0; ; {
-		now := a.clock.Now()
-		deadline := a.plan.Deadline(a.asked)
-		if a.fresh() {
-			return nil
-		}
-		if now >= deadline.Term {
-			return errors.New("the lease could not be renewed before the command started")
-		}
-		err := a.ask(ctx, min(a.plan.attempt(), deadline.End.Sub(now)), func(ctx context.Context) error {
-			_, err := a.r.Driver.Renew(ctx, a.grant)
-			return err
-		})
-		switch {
-		case err == nil:
-			if a.clock.Now() < deadline.End {
-				a.asked = now
-			}
-		case errors.Is(err, backends.ErrLost), errors.Is(err, errInterrupted):
-			return err
-		default:
-			failures++
-			if _, again := a.sleep(ctx, a.clock.Now().Add(a.pause(failures)), nil); !again {
-				return errInterrupted
-			}
-		}
-	}
+func (p granted) notReady(m *machine) phase {
+	return m.undo(Result{Ending: NotStarted, Err: errNotReady})
+}
+
+func (p granted) notStarted(m *machine, err error) phase {
+	return m.undo(Result{Ending: StartFailed, Err: err})
 }
 
 // undo takes the claim of a run back that never started. It names the holder and not the token: an earlier
 // request of the same claim may still arrive and be granted another one.
-func (a *attempt) undo(ctx context.Context, result Result) Result {
-	err := a.insist(ctx, func(ctx context.Context) error { return a.r.Driver.Abandon(ctx, a.claim) })
-	if err != nil {
-		a.emit(slog.LevelWarn, EventReleased, fmt.Sprintf("the lease could not be released and runs out by itself: %v", err))
+func (m *machine) undo(r Result) phase {
+	return m.release(releasing{what: undoing, result: r, end: m.lease.validUntil()})
+}
+
+// pausing is the time between two tries. The whole tree of the one before is dead. Whatever ends the run now ends it as if the next
+// try had died of it: what is seen and recorded does not hang on which side of the start it came.
+type pausing struct {
+	status lifeline.Status // of the try before
+	until  Instant
+}
+
+func (p pausing) on(m *machine, in input) phase {
+	if _, ok := in.(idle); ok && p.ready(m) {
+		return m.prepare(p)
 	}
-	return result
+	return m.onHeld(p, in)
+}
+
+// ready holds a try to the same rules as the first one.
+func (p pausing) ready(m *machine) bool { return m.now >= p.until && m.fresh() }
+
+func (p pausing) due(m *machine) phase {
+	m.keep()
+	if m.fresh() { // else a renewal comes first
+		m.reached(p.until)
+	}
+	return p
+}
+
+func (p pausing) pass(m *machine, sig syscall.Signal) phase {
+	if !m.note(sig) {
+		return p
+	}
+	m.tellStop(notAgain, stop{why: "received " + sig.String()})
+	return m.record(cause{signalled: true, final: true}, lifeline.Status{Known: true, Signal: sig})
+}
+
+func (p pausing) end(m *machine, s stop) phase {
+	m.tellStop(notAgain, s)
+	return m.record(s.cause, p.status)
+}
+
+func (p pausing) lose(m *machine, how loss) phase {
+	m.noteLoss(notAgain, how)
+	return m.record(cause{ending: LeaseLost, final: true}, p.status)
+}
+
+func (p pausing) notReady(m *machine) phase { return p.lose(m, expired) }
+
+// notStarted ends the run with a try that could not be started. A try before has run, so this is an outcome, to be
+// recorded: the tick is not open for others.
+func (p pausing) notStarted(m *machine, err error) phase {
+	if m.now >= m.lease.deadline.Term { // it was too late for it
+		return p.lose(m, expired)
+	}
+	code := cannotExecute
+	if e, ok := errors.AsType[interface {
+		error
+		ExitCode() int
+	}](err); ok {
+		code = e.ExitCode()
+	}
+	return m.record(cause{ending: StartFailed, final: true, err: err}, lifeline.Status{Known: true, Code: code})
+}
+
+// preparing makes ready what the command needs, which hangs where a disk does not answer: but never for longer than the command
+// may still be started, for the lease is not renewed meanwhile. Whatever else comes means what it meant before.
+type preparing struct {
+	starter
+	done bool
+}
+
+func (m *machine) prepare(p starter) phase {
+	m.do(doPrepare{m.lease.grant})
+	return preparing{starter: p}
+}
+
+func (p preparing) on(m *machine, in input) phase {
+	switch in.(type) {
+	case prepared:
+		p.done = true
+		return p
+	case idle:
+		m.tries++
+		m.do(doStart{m.lease.grant.Hold, m.lease.grant.Inherit, m.lease.deadline})
+		return starting{p.starter}
+	}
+	if next := p.starter.on(m, in); next != phase(p.starter) {
+		return next
+	}
+	return p
+}
+
+func (p preparing) ready(*machine) bool { return p.done }
+
+func (p preparing) due(m *machine) phase {
+	m.answerLate()
+	return p
+}
+
+func (p preparing) lose(m *machine, how loss) phase {
+	if how.standing == taken {
+		return p.starter.lose(m, how)
+	}
+	return p.notReady(m)
+}
+
+// starting waits for the start, which obeys the deadline by itself.
+type starting struct{ before starter }
+
+func (p starting) on(m *machine, in input) phase {
+	a, ok := in.(startAnswer)
+	if !ok {
+		return p
+	}
+	run := running{live: live{started: m.now, killAt: never, killedAt: never}}
+	switch {
+	case errors.Is(a.err, lifeline.ErrGuardian): // the command may run: it is seen to its end
+		return run.loseGuardian(m, a.err)
+	case a.err != nil:
+		return p.before.notStarted(m, a.err)
+	}
+	m.tellStarted()
+	if m.tries == 1 && m.watches {
+		m.lease.watchAt = m.after(watchAfter)
+	}
+	return run
 }

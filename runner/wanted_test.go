@@ -47,6 +47,7 @@ func TestNotWantedLeavesACommandAlone(t *testing.T) {
 // Hazard: a daemon that drains starts the command, only to stop it, and the tick counts as stopped.
 func TestNotWantedBetweenClaimAndStart(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
+		b.duration = time.Second
 		wanted, enough := context.WithCancelCause(b.ctx)
 		b.request.Wanted = wanted //nolint:fatcontext // one request, made once
 		r := Runner{Driver: b, Clock: b.clock, Observe: func(e Event) {

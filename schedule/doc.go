@@ -32,10 +32,10 @@
 //
 // # Every
 //
-// "@every D" means the multiples of D, on every host, whenever it started. Where D divides a day they are counted
-// on the local clock from midnight: 24h is 0 0 * * *, 6h is 0 0,6,12,18 * * *, 15m is 0,15,30,45 of each hour; up
-// to an hour they follow real time across a change of the clock, longer ones are fixed. Any other D (7h, 5d) is
-// counted in real time from 1970-01-01 00:00 UTC, whatever the zone.
+// "@every D" means the multiples of D, on every host, whenever it started. D is written like 90s, 1h30m or 2d, or as a
+// number of seconds. Where D divides a day they are counted on the local clock from midnight: 24h is 0 0 * * *, 6h is
+// 0 0,6,12,18 * * *, 15m is 0,15,30,45 of each hour; up to an hour they follow real time across a change of the clock,
+// longer ones are fixed. Any other D (7h, 5d) is counted in real time from 1970-01-01 00:00 UTC, whatever the zone.
 //
 // # Where this differs from Debian's cron
 //

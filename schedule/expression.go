@@ -2,10 +2,10 @@ package schedule
 
 import (
 	"fmt"
-	"math"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/leaderrun/leaderrun/internal/duration"
 )
 
 // standsFor has the fields of the names, as in crontab(5).
@@ -79,9 +79,9 @@ func parseEvery(expr string, words []string, r rule, given *zones) (rule, error)
 	if len(words) != 1 {
 		return fault("@every takes one duration", "write @every 90s, @every 1h30m or @every 2d")
 	}
-	d, ok := parseDuration(words[0])
+	d, err := duration.Parse(words[0])
 	switch {
-	case !ok:
+	case err != nil:
 		return fault(quote(words[0])+" is not a duration", "write @every 90s, @every 1h30m or @every 2d")
 	case d <= 0:
 		return fault("@every "+quote(words[0])+" is not longer than nothing", "write @every 90s, @every 1h30m or @every 2d")
@@ -100,32 +100,6 @@ func parseEvery(expr string, words []string, r rule, given *zones) (rule, error)
 	zone, err := given.get()
 	r.zone = zone
 	return r, err
-}
-
-// parseDuration reads Go's form of a duration, with d for a day in front, or a bare number of seconds.
-func parseDuration(text string) (time.Duration, bool) {
-	if seconds, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return time.Duration(seconds) * time.Second, seconds == int64(int32(seconds))
-	}
-	var sum time.Duration
-	if days, rest, inDays := strings.Cut(text, "d"); inDays {
-		n, err := strconv.ParseUint(days, 10, 31)
-		if err != nil || n > uint64(math.MaxInt64/(24*time.Hour))/2 {
-			return 0, false
-		}
-		sum, text = time.Duration(n)*24*time.Hour, rest
-		if rest == "" {
-			return sum, true
-		}
-		if rest[0] == '-' || rest[0] == '+' {
-			return 0, false
-		}
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d > math.MaxInt64/2 {
-		return 0, false
-	}
-	return sum + d, true
 }
 
 // tidy writes a duration without the zeros that Duration.String puts at its end.

@@ -82,7 +82,7 @@ func TestRefused(t *testing.T) {
 		{"@every 5 m", "@every takes one duration"},
 		{"@every soon", `"soon" is not a duration`},
 		{"@every -5s", `"-5s" is not longer than nothing`},
-		{"@every -1d", `"-1d" is not a duration`},
+		{"@every -1d", `"-1d" is not longer than nothing`},
 		{"@every 0", `"0" is not longer than nothing`},
 		{"@every 0d", `"0d" is not longer than nothing`},
 		{"@every 1ms", "fraction of a second"},

@@ -271,7 +271,7 @@ func TestFingerprint(t *testing.T) {
 		{"0 0 * * 0", "@weekly", "0 0 * * 7", "0 0 * * SUN"},
 		{"@hourly", "0 * * * *", "0 */1 * * *", "0 *,5 * * *"},
 		{"@daily", "@midnight", "0 0 * * *", "0 0 1-31 * *", "0 0 * * 0-6", "0 0 1-31 * 5", "0 0 1 * 1-7"},
-		{"@every 90m", "@every 1h30m", "@every 5400"},
+		{"@every 90m", "@every 1h30m", "@every 5400", "@every 0.0625d"},
 		{"*/15 * * * *", "*/15 * * 1-12 *", "*/15 0-23 * * *"},
 	} {
 		for _, expr := range same {

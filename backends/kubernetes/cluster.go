@@ -56,15 +56,11 @@ func (c *config) byKubeconfig(s surroundings) error {
 		return err
 	}
 	of, err := kubeconfig.Load(files, c.context)
-	if e, ok := errors.AsType[*kubeconfig.Error](err); ok {
-		hint := e.Hint
-		if _, unread := errors.AsType[*fs.PathError](err); unread && c.kubeconfig != "" {
-			hint = fileHint
-		}
-		return backends.Misconfigured(hint, "%w", e.Err)
+	if _, unread := errors.AsType[*fs.PathError](err); unread && c.kubeconfig != "" {
+		return backends.Misconfigured(fileHint, "%w", err)
 	}
 	if err != nil {
-		return backends.Misconfigured(fileHint, "%w", err)
+		return err
 	}
 	c.source, c.withheld = "context "+of.Name+" of "+strings.Join(files, ", "), of.Withheld
 	if of.User.Token != "" || of.User.KeyData != nil {

@@ -19,7 +19,7 @@ const (
 
 	damagedHint = prefixHint + "; or the row is damaged: who is sure that nobody runs the job deletes the row"
 	userHint    = "the user and password of the backend URL; special characters in them are percent-encoded"
-	asciiHint   = "; a password that is not ASCII is sent as it is, where psql may send another form of the same letters (SASLprep)"
+	asciiHint   = "; of a password that is not ASCII psql may send another form of the same letters (SASLprep)"
 )
 
 // errReply says that the server answered something else than it was asked.

@@ -87,7 +87,7 @@ func rootOf(endpoint, region, bucket string) (url.URL, error) {
 		switch {
 		case err != nil || strings.ContainsAny(endpoint, "@?#"): // it may hold a password
 			return url.URL{}, errors.New("the endpoint is not the URL of a server alone, such as https://s3.example.com, without user, password and query")
-		case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
 			return url.URL{}, fmt.Errorf("the endpoint %q is not the URL of a server, such as https://s3.example.com", endpoint)
 		}
 		return url.URL{Scheme: u.Scheme, Host: u.Host, Path: strings.TrimSuffix(u.Path, "/") + "/" + bucket + "/"}, nil

@@ -155,6 +155,7 @@ func TestHosts(t *testing.T) {
 		{Name: "b", Region: "x.evil.example.com/"},
 		{Name: "b", Endpoint: "ftp://x"},
 		{Name: "b", Endpoint: "https://"},
+		{Name: "b", Endpoint: "http://:9000"},
 		{Name: "b", Endpoint: "https://user:secret@example.com"},
 		{Name: "b", Endpoint: "user:secret@example.com"},
 		{Name: "b", Endpoint: "//user:secret@example.com"},

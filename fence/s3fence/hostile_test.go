@@ -177,7 +177,7 @@ func FuzzRefusal(f *testing.F) {
 }
 
 func FuzzEndpoint(f *testing.F) {
-	for _, endpoint := range []string{"https://s3.example.com", "http://[::1]:9000/x/", "https://u:p@h", "http://h?x", "", "//h", "http://h:port", "HTTP://H"} {
+	for _, endpoint := range []string{"https://s3.example.com", "http://[::1]:9000/x/", "https://u:p@h", "http://h?x", "", "//h", "http://h:port", "HTTP://H", "http://:"} {
 		f.Add(endpoint, "us-east-1", "bucket", "key")
 	}
 	f.Fuzz(func(t *testing.T, endpoint, region, name, key string) {
@@ -185,7 +185,7 @@ func FuzzEndpoint(f *testing.F) {
 		if err != nil || CheckKey(key) != nil {
 			return
 		}
-		if root.Scheme != "http" && root.Scheme != "https" || root.Host == "" || root.User != nil || root.RawQuery != "" || !strings.HasSuffix(root.Path, "/") {
+		if root.Scheme != "http" && root.Scheme != "https" || root.Hostname() == "" || root.User != nil || root.RawQuery != "" || !strings.HasSuffix(root.Path, "/") {
 			t.Errorf("%q %q %q: %+v", endpoint, region, name, root)
 		}
 		b := &Bucket{root: root}

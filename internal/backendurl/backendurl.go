@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/duration"
 )
 
 const redacted = "xxxxx"
@@ -186,16 +187,9 @@ func (u *URL) Scrub(text string) string {
 	return strings.ReplaceAll(text, u.Password, redacted)
 }
 
-// Duration reads Go's form; a bare number is seconds, d is a day.
-func Duration(s string) (time.Duration, error) {
-	d, err := time.ParseDuration(s)
-	if n, errNumber := strconv.ParseFloat(strings.TrimSuffix(s, "d"), 64); errNumber == nil && err != nil && n < 1e6 {
-		unit := time.Second
-		if strings.HasSuffix(s, "d") {
-			unit = 24 * time.Hour
-		}
-		d, err = time.Duration(n*float64(unit)), nil
-	}
+// Duration reads one of a millisecond at least. Its error does not show the text.
+func Duration(text string) (time.Duration, error) {
+	d, err := duration.Parse(text)
 	if err != nil || d < time.Millisecond {
 		return 0, errors.New("it is not a duration like 30s")
 	}

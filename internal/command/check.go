@@ -1,7 +1,6 @@
 package command
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,11 +8,11 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/leaderrun/leaderrun/internal/duration"
 	"github.com/leaderrun/leaderrun/runner"
 )
 
@@ -59,7 +58,7 @@ func askLimit(path string) time.Duration {
 	const more = 200 * time.Millisecond
 	limit := answerLimit(runner.DefaultTTL)
 	if _, text, ok := strings.Cut(filepath.Base(path), socketPrefix); ok {
-		if named, err := time.ParseDuration(text); err == nil && named > 0 {
+		if named, err := duration.Positive(text); err == nil {
 			limit = named
 		}
 	}
@@ -71,24 +70,24 @@ func askRun(ctx context.Context, path string, limit time.Duration) (checkAnswer,
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	answer, err := exchange(ctx, path)
-	if errors.Is(err, os.ErrDeadlineExceeded) || ctx.Err() != nil {
+	if ctx.Err() != nil {
 		err = fmt.Errorf("nothing came within %v", limit)
 	}
 	return answer, err
 }
 
 func exchange(ctx context.Context, path string) (answer checkAnswer, err error) {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://leaderrun"+checkPath, nil)
 	if err != nil {
 		return answer, err
 	}
-	defer conn.Close()
-	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
-	defer stop()
-	if _, err = io.WriteString(conn, "GET "+checkPath+" HTTP/1.1\r\nHost: leaderrun\r\nConnection: close\r\n\r\n"); err != nil {
-		return answer, err
+	transport := &http.Transport{
+		DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: maxQuestion,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", path)
+		},
 	}
-	response, err := http.ReadResponse(bufio.NewReader(io.LimitReader(conn, maxQuestion)), nil)
+	response, err := transport.RoundTrip(request) // which follows nobody to another place
 	if err != nil {
 		return answer, err
 	}
@@ -96,7 +95,7 @@ func exchange(ctx context.Context, path string) (answer checkAnswer, err error) 
 	if response.StatusCode != http.StatusOK && response.StatusCode != http.StatusConflict {
 		return answer, fmt.Errorf("it says %s", response.Status)
 	}
-	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
+	if err := json.NewDecoder(io.LimitReader(response.Body, maxQuestion)).Decode(&answer); err != nil {
 		return answer, err
 	}
 	if answer.Leading && (response.StatusCode != http.StatusOK || answer.Left == nil) {

@@ -21,6 +21,8 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/all"
+	"github.com/leaderrun/leaderrun/fence"
+	"github.com/leaderrun/leaderrun/fence/redisfence"
 	"github.com/leaderrun/leaderrun/internal/lifeline"
 	"github.com/leaderrun/leaderrun/internal/process"
 	"github.com/leaderrun/leaderrun/runner"
@@ -374,6 +376,33 @@ func TestJobFilePageHasEveryKey(t *testing.T) {
 	for _, key := range keys {
 		if !regexp.MustCompile(`\b` + key[1] + `\b`).MatchString(jobFilePage()) {
 			t.Errorf("%s is missing", key[1])
+		}
+	}
+}
+
+func TestAnErrorHasOneExitCode(t *testing.T) {
+	denied := &fence.SetupError{Kind: fence.Credentials, Err: io.EOF}
+	for name, c := range map[string]struct {
+		err  error
+		want int
+	}{
+		"its own code":                {&fault{code: codeStale, err: denied}, codeStale},
+		"that of its cause":           {&fault{err: fmt.Errorf("open: %w", denied)}, codeCredentials},
+		"no cause":                    {&fault{}, codeInternal},
+		"wrapped":                     {fmt.Errorf("x: %w", usage("a", "b", "")), codeUsage},
+		"a store's":                   {backends.Misconfigured("", "x"), codeConfiguration},
+		"a store's refusal":           {backends.Denied("", io.EOF), codeCredentials},
+		"a resource, stale":           {fenceFailed("x", &fence.StaleError{}), codeStale},
+		"a resource, to be set right": {fenceFailed("x", denied), codeCredentials},
+		"a resource out of reach":     {fenceFailed("x", io.EOF), codeUnavailable},
+		"Redis, misused":              {redisFailed("x", &redisfence.CommandError{Misused: true, Err: io.EOF}), codeUsage},
+		"Redis, a right is missing":   {redisFailed("x", &redisfence.CommandError{Kind: fence.Credentials, Err: io.EOF}), codeCredentials},
+		"Redis, it failed":            {redisFailed("x", &redisfence.CommandError{Begun: true, Err: io.EOF}), codeConfiguration},
+		"the command is not there":    {&process.ExecError{Errno: syscall.ENOENT}, 127},
+		"anything else":               {io.EOF, codeInternal},
+	} {
+		if got := errorCode(c.err); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
 	}
 }

@@ -9,11 +9,9 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/all"
+	"github.com/leaderrun/leaderrun/internal/duration"
 	"github.com/leaderrun/leaderrun/runner"
 )
-
-// codeBad is doctor's, where it found something bad.
-const codeBad = 1
 
 func doctorCommand() *command {
 	ttl := optionOf(leaseOptions(), "ttl")
@@ -59,7 +57,7 @@ type checkup struct {
 }
 
 func runDoctor(c *call) (End, error) {
-	ttl, asJSON := read(c.settings, "ttl", parsePositive, runner.DefaultTTL), c.settings.on("json")
+	ttl, asJSON := read(c.settings, "ttl", duration.Positive, runner.DefaultTTL), c.settings.on("json")
 	switch {
 	case c.settings.err != nil:
 		return End{}, c.settings.err

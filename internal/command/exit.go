@@ -8,7 +8,9 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/fence"
+	"github.com/leaderrun/leaderrun/fence/redisfence"
 	"github.com/leaderrun/leaderrun/internal/process"
+	"github.com/leaderrun/leaderrun/internal/remedy"
 	"github.com/leaderrun/leaderrun/runner"
 )
 
@@ -16,6 +18,8 @@ import (
 const (
 	codeGoodHands     = 0 // not run, and need not be: another holder runs the job, or this tick or key is done
 	codeUnknownJob    = 1
+	codeNoData        = 1 // of fence --read: nothing was written yet
+	codeBad           = 1 // of doctor: something is bad
 	codeUsage         = 64
 	codeUnavailable   = 69
 	codeInternal      = 70
@@ -40,7 +44,7 @@ func bySignal(sig syscall.Signal) End { return End{Code: codeSignal + int(sig), 
 
 // fault is an error that ends the program, with its exit code, what people read, and the remedy.
 type fault struct {
-	code      int
+	code      int // 0: that of its cause
 	what, why string
 	hint      string
 	err       error
@@ -63,7 +67,20 @@ func usage(what, why, hint string) *fault {
 	return &fault{code: codeUsage, what: what, why: why, hint: hint}
 }
 
-// endOf is the one place that knows what becomes of an attempt to run a job. conflict is --conflict-exit-code,
+// endOfCall is how a command ends that has returned: by the signal that it was sent, if there is one.
+func endOfCall(end End, err error, received syscall.Signal) End {
+	switch {
+	case received != 0:
+		return bySignal(received)
+	case errors.Is(err, errNoReader): // so does any other program
+		return bySignal(syscall.SIGPIPE)
+	case err != nil:
+		return End{Code: errorCode(err)}
+	}
+	return end
+}
+
+// endOf is what becomes of an attempt to run a job. conflict is --conflict-exit-code,
 // negative where it was not given.
 func endOf(r runner.Result, conflict int) End {
 	switch r.Ending {
@@ -126,20 +143,42 @@ func orElse(conflict, code int) int {
 	return code
 }
 
+// code is the exit code for a bad value: a fault of the caller on the command line, else of the configuration.
+func (o origin) code() int {
+	if o == fromCommandLine {
+		return codeUsage
+	}
+	return codeConfiguration
+}
+
+// resourceCode is the exit code of the error of a fenced resource: what is not to be set right first cannot be reached, or cannot do
+// it now.
+func resourceCode(err error) int {
+	if setup, ok := errors.AsType[*fence.SetupError](err); ok {
+		return errorCode(setup)
+	}
+	return codeUnavailable
+}
+
 // errorCode is the exit code of an error.
 func errorCode(err error) int {
 	var (
-		f         *fault
-		permanent *backends.PermanentError
-		exec      *process.ExecError
-		stale     *fence.StaleError
-		setup     *fence.SetupError
+		f        *fault
+		refused  *redisfence.CommandError
+		exec     *process.ExecError
+		stale    *fence.StaleError
+		mendable *remedy.Error
 	)
 	switch {
-	case errors.As(err, &f):
+	case errors.As(err, &f) && f.code != 0:
 		return f.code
-	case errors.As(err, &permanent):
-		if permanent.Kind == backends.Credentials {
+	case f != nil:
+		return errorCode(f.err)
+	case errors.As(err, &refused):
+		switch {
+		case refused.Misused:
+			return codeUsage
+		case refused.Kind == fence.Credentials:
 			return codeCredentials
 		}
 		return codeConfiguration
@@ -147,8 +186,8 @@ func errorCode(err error) int {
 		return exec.ExitCode()
 	case errors.As(err, &stale):
 		return codeStale
-	case errors.As(err, &setup):
-		if setup.Kind == fence.Credentials {
+	case errors.As(err, &mendable):
+		if mendable.Kind == remedy.Credentials {
 			return codeCredentials
 		}
 		return codeConfiguration

@@ -82,14 +82,10 @@ func mayBeWritten(err error) bool {
 	return errors.Is(err, filefence.ErrUnsynced) || errors.Is(err, redisfence.ErrUnclear) || errors.Is(err, s3fence.ErrUnclear)
 }
 
-// fenceFailed is the error of a resource. What is neither stale nor to be set right first cannot be reached, or cannot do it now.
+// fenceFailed is the error of a resource.
 func fenceFailed(what string, err error) error {
 	if _, ok := errors.AsType[*fence.StaleError](err); ok {
 		return err
 	}
-	code := codeUnavailable
-	if setup, ok := errors.AsType[*fence.SetupError](err); ok {
-		code = errorCode(setup)
-	}
-	return &fault{code: code, what: what, why: err.Error(), hint: hintOf(err), err: err}
+	return &fault{code: resourceCode(err), what: what, why: err.Error(), hint: hintOf(err), err: err}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/fence"
 	"github.com/leaderrun/leaderrun/fence/filefence"
+	"github.com/leaderrun/leaderrun/internal/duration"
 )
 
 func fenceFileCommand() *command {
@@ -43,7 +44,7 @@ systems are refused, and so are others where a file may be torn (FAT, ext2, FUSE
 
 func fenceFileOptions() []option {
 	return append([]option{{
-		name: "lock-wait", value: "D", def: filefence.DefaultLockWait.String(), check: by(parseNotNegative), group: fenceGroup, example: "1m",
+		name: "lock-wait", value: "D", def: filefence.DefaultLockWait.String(), check: by(duration.NotNegative), group: fenceGroup, example: "1m",
 		help: "how long to wait while another process compares a token: one that\nwas stopped there keeps the others waiting",
 	}}, fenceOptions()...)
 }
@@ -72,7 +73,7 @@ func runFenceFile(c *call) (End, error) {
 func (c *call) planFileWrite() (*fileWrite, error) {
 	p, raises := &fileWrite{}, c.settings.on("raise")
 	p.options.Resource = read(c.settings, "resource", parseText, "")
-	p.options.LockWait = read(c.settings, "lock-wait", parseNotNegative, filefence.DefaultLockWait)
+	p.options.LockWait = read(c.settings, "lock-wait", duration.NotNegative, filefence.DefaultLockWait)
 	if p.options.LockWait == 0 {
 		p.options.LockWait = -1 // what the option means by 0
 	}

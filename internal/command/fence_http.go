@@ -16,6 +16,7 @@ import (
 	"github.com/leaderrun/leaderrun/backends/all"
 	"github.com/leaderrun/leaderrun/fence"
 	"github.com/leaderrun/leaderrun/fence/httpfence"
+	"github.com/leaderrun/leaderrun/internal/duration"
 	"github.com/leaderrun/leaderrun/internal/httplimit"
 	"github.com/leaderrun/leaderrun/internal/panics"
 	"github.com/leaderrun/leaderrun/internal/process"
@@ -74,7 +75,7 @@ func fenceHTTPOptions() []option {
 			help:    "where the highest tokens are kept",
 		},
 		{
-			name: "upstream-timeout", value: "D", def: "1m", check: by(parsePositive), group: fenceGroup, example: "10m",
+			name: "upstream-timeout", value: "D", def: "1m", check: by(duration.Positive), group: fenceGroup, example: "10m",
 			help: "how long UPSTREAM may take until it answers, once it has the\nrequest. Then the client gets 504, and newer runs are let in. Also\nhow long a client may stand still, or go on once a newer run waits,\nand how long its request goes on after that, or after it has gone away",
 		},
 	}
@@ -84,7 +85,7 @@ func runFenceHTTP(c *call) (End, error) {
 	address := read(c.settings, "listen", parseText, "")
 	name := read(c.settings, "resource", parseText, "")
 	state := read(c.settings, "state", parseDirectory, "")
-	patience := read(c.settings, "upstream-timeout", parsePositive, upstreamPatience)
+	patience := read(c.settings, "upstream-timeout", duration.Positive, upstreamPatience)
 	if err := c.settings.err; err != nil {
 		return End{}, err
 	}

@@ -146,14 +146,7 @@ func (c *call) redisResource(r fence.Run) (string, error) {
 // redisFailed is the error of a fence in Redis.
 func redisFailed(name string, err error) error {
 	if failed, ok := errors.AsType[*redisfence.CommandError](err); ok {
-		f := &fault{code: codeConfiguration, what: name, why: failed.Error(), hint: failed.Hint, err: err}
-		switch {
-		case failed.Misused:
-			f.code = codeUsage
-		case failed.Kind == fence.Credentials:
-			f.code = codeCredentials
-		}
-		return f
+		return &fault{what: name, why: failed.Error(), hint: failed.Hint, err: err}
 	}
 	if err == nil {
 		return nil

@@ -13,9 +13,6 @@ import (
 	"github.com/leaderrun/leaderrun/fence/s3fence"
 )
 
-// codeNoData is of fence s3 --read: nothing was written yet.
-const codeNoData = 1
-
 func fenceS3Command() *command {
 	return &command{
 		name: "fence s3", args: "s3://BUCKET/KEY [-- COMMAND [ARG…]]", brief: "replace an object in S3, unless the run was overtaken",

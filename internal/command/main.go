@@ -17,11 +17,10 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/fence"
 	"github.com/leaderrun/leaderrun/internal/panics"
 	"github.com/leaderrun/leaderrun/internal/process"
 	"github.com/leaderrun/leaderrun/internal/process/ahead"
+	"github.com/leaderrun/leaderrun/internal/remedy"
 	"github.com/leaderrun/leaderrun/runner"
 )
 
@@ -175,16 +174,12 @@ func (c *call) interrupted() syscall.Signal {
 // finish turns what a command returned into the end of the program, and tells an error.
 func (c *call) finish(end End, err error) End {
 	sig := c.interrupted()
+	end = endOfCall(end, err, sig)
 	switch {
 	case sig != 0:
-		end = bySignal(sig)
 		c.tellWritten(end, err)
-		return end
-	case errors.Is(err, errNoReader): // so does any other program
-		return bySignal(syscall.SIGPIPE)
-	case err != nil:
+	case err != nil && !errors.Is(err, errNoReader):
 		c.voice.fault(err)
-		return End{Code: errorCode(err)}
 	}
 	return end
 }
@@ -220,11 +215,5 @@ func hintOf(err error) string {
 	if f, ok := errors.AsType[*fault](err); ok && f.hint != "" {
 		return f.hint
 	}
-	if permanent, ok := errors.AsType[*backends.PermanentError](err); ok {
-		return permanent.Hint
-	}
-	if setup, ok := errors.AsType[*fence.SetupError](err); ok {
-		return setup.Hint
-	}
-	return ""
+	return remedy.Of(err)
 }

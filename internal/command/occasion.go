@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/duration"
 	"github.com/leaderrun/leaderrun/runner"
 	"github.com/leaderrun/leaderrun/schedule"
 )
@@ -49,7 +50,7 @@ func occasionOptions() []option {
 		},
 		timezoneOption(),
 		{
-			name: "start-deadline", value: "D", def: "none", check: by(parseDeadline), example: "10m",
+			name: "start-deadline", value: "D", def: "none", check: by(duration.Deadline), example: "10m",
 			help: "do not start a tick that is later than that",
 		},
 		{
@@ -92,7 +93,7 @@ func planOccasion(s *settings, now time.Time) (backends.Occasion, error) {
 		Once:          read(s, "once", parseOnce, ""),
 		OnLost:        backends.Policy(read(s, "on-lost", oneOf(policyWords()...), string(backends.Skip))),
 		MaxAttempts:   read(s, "max-attempts", parseAttempts, defaultAttempts),
-		StartDeadline: read(s, "start-deadline", parseDeadline, 0),
+		StartDeadline: read(s, "start-deadline", duration.Deadline, 0),
 	}
 	plan, err := scheduleOf(s)
 	if err == nil {
@@ -200,7 +201,7 @@ func patienceOf(s *settings, o backends.Occasion) (wait, backendWait time.Durati
 	if o.Given() {
 		usual = tickBackendWait
 	}
-	wait, backendWait = read(s, "wait", parseWait, 0), read(s, "backend-wait", parseNotNegative, usual)
+	wait, backendWait = read(s, "wait", parseWait, 0), read(s, "backend-wait", duration.NotNegative, usual)
 	if _, said := s.find("wait"); !said && o.Given() && o.OnLost == backends.Rerun {
 		wait = runner.Forever
 	}
@@ -237,7 +238,7 @@ func parseExpressions(text string) ([]string, error) {
 
 // parseEvery reads a period and returns its expression. The duration is written so that no unit rounds it.
 func parseEvery(text string) (string, error) {
-	d, err := parsePositive(text)
+	d, err := duration.Positive(text)
 	if err != nil {
 		return "", err
 	}
@@ -293,12 +294,12 @@ func parseOnce(text string) (string, error) {
 	return text, nil
 }
 
-func parseDeadline(text string) (time.Duration, error) {
-	d, err := parseBound(text)
-	if err != nil && text == "0" {
-		return 0, errors.New(`"0" would start nothing: say "none" for no bound`)
+// parseWait reads a duration or "forever".
+func parseWait(text string) (time.Duration, error) {
+	if text == "forever" {
+		return runner.Forever, nil
 	}
-	return d, err
+	return duration.NotNegative(text)
 }
 
 func parseAttempts(text string) (int, error) { return parseCount(text, 1) }

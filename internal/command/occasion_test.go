@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/duration"
 	"github.com/leaderrun/leaderrun/runner"
 	"github.com/leaderrun/leaderrun/schedule"
 )
@@ -198,7 +199,7 @@ func TestTicksAndKeysThatAreRefused(t *testing.T) {
 			t.Errorf("%q attempts: %d", text, n)
 		}
 	}
-	if d, err := parseDeadline("0"); err == nil || !strings.Contains(err.Error(), "none") {
+	if d, err := duration.Deadline("0"); err == nil || !strings.Contains(err.Error(), "none") {
 		t.Errorf("a deadline that starts nothing: %v, %v", d, err)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/leaderrun/leaderrun/internal/duration"
 )
 
 // option is one flag of a command, its variable and its key in the configuration file. It is declared once;
@@ -141,7 +143,7 @@ func waitOptions() []option {
 				"this option, --on-lost rerun stands by until the tick is done",
 		},
 		{
-			name: "backend-wait", value: "D", def: "5s, with a tick or key 1m", check: by(parseNotNegative), group: group, example: "30s",
+			name: "backend-wait", value: "D", def: "5s, with a tick or key 1m", check: by(duration.NotNegative), group: group, example: "30s",
 			help: "without --wait: how long to go on while the backend cannot be\nreached",
 		},
 	}
@@ -151,11 +153,11 @@ func leaseOptions() []option {
 	const group = "The lease"
 	return []option{
 		{
-			name: "ttl", value: "D", def: "15s", check: by(parsePositive), group: group, example: "30s",
+			name: "ttl", value: "D", def: "15s", check: by(duration.Positive), group: group, example: "30s",
 			help: "how long the lease lasts without renewal; it is renewed at a third\nof it. At least 5s, and what the backend can keep",
 		},
 		{
-			name: "grace", value: "D", def: "what fits, at most TTL/5", check: by(parseNotNegative), group: group, example: "2s",
+			name: "grace", value: "D", def: "what fits, at most TTL/5", check: by(duration.NotNegative), group: group, example: "2s",
 			help: "from SIGTERM to SIGKILL when the lease is being lost",
 		},
 	}
@@ -166,11 +168,11 @@ func childOptions() []option {
 	const group = "The command"
 	return []option{
 		{
-			name: "timeout", value: "D", def: "none", check: by(parseBound), group: group, example: "30m",
+			name: "timeout", value: "D", def: "none", check: by(duration.Bound), group: group, example: "30m",
 			help: "end COMMAND after that long. With --retries, each start has that\nlong",
 		},
 		{
-			name: "kill-after", short: "k", value: "D", def: "none", check: by(parseBound), group: group, example: "10s",
+			name: "kill-after", short: "k", value: "D", def: "none", check: by(duration.Bound), group: group, example: "10s",
 			help: "from SIGTERM to SIGKILL when a signal, --timeout or `break` ends\nthe run",
 		},
 		{
@@ -178,7 +180,7 @@ func childOptions() []option {
 			help: "start COMMAND again that often if it fails or --timeout ends it,\nunder the same lease and tick",
 		},
 		{
-			name: "retry-delay", value: "D", def: "10s", check: by(parseNotNegative), group: group, example: "1m",
+			name: "retry-delay", value: "D", def: "10s", check: by(duration.NotNegative), group: group, example: "1m",
 			help: "the pause before that",
 		},
 		{

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/duration"
 	"github.com/leaderrun/leaderrun/internal/panics"
 	"github.com/leaderrun/leaderrun/internal/process"
 	"github.com/leaderrun/leaderrun/runner"
@@ -141,10 +142,10 @@ func (c *call) planRun() (*runPlan, error) {
 		ready:    read(s, "ready", oneOf(readyWords()...), readyStandby),
 		metrics:  read(s, "metrics-textfile", parseDirectory, ""),
 		request: runner.Request{
-			KillAfter:  read(s, "kill-after", parseBound, 0),
-			Timeout:    read(s, "timeout", parseBound, 0),
+			KillAfter:  read(s, "kill-after", duration.Bound, 0),
+			Timeout:    read(s, "timeout", duration.Bound, 0),
 			Retries:    read(s, "retries", parseRetries, 0),
-			RetryDelay: read(s, "retry-delay", parseNotNegative, defaultDelay),
+			RetryDelay: read(s, "retry-delay", duration.NotNegative, defaultDelay),
 		},
 	}
 	occasion, err := planOccasion(s, time.Now())
@@ -157,8 +158,8 @@ func (c *call) planRun() (*runPlan, error) {
 	if occasion.Schedule.Fingerprint != "" {
 		r.Prove = func(refusal backends.Refusal) (backends.Unclaimed, bool) { return passedUnclaimed(refusal, time.Now()) }
 	}
-	ttl := read(s, "ttl", parsePositive, runner.DefaultTTL)
-	grace := read(s, "grace", parseNotNegative, -1)
+	ttl := read(s, "ttl", duration.Positive, runner.DefaultTTL)
+	grace := read(s, "grace", duration.NotNegative, -1)
 	shell := s.on("shell")
 	if s.err != nil {
 		return nil, s.err
@@ -181,21 +182,16 @@ func (c *call) planRun() (*runPlan, error) {
 
 // timelineFault is a TTL or grace that does not fit, the fault of where they come from.
 func (c *call) timelineFault(err error) *fault {
-	f := &fault{code: codeUsage, why: err.Error(), err: err}
 	var places []string
-	commandLine, some := false, false
+	from := byDefault
 	for _, name := range []string{"ttl", "grace"} {
 		if g, ok := c.settings.find(name); ok {
-			some = true
-			commandLine = commandLine || g.origin == fromCommandLine
+			from = max(from, g.origin)
 			places = append(places, g.place)
 		}
 	}
-	f.what = strings.Join(places, ", ")
-	if !commandLine {
-		f.code = codeConfiguration
-	}
-	if !some {
+	f := &fault{code: from.code(), what: strings.Join(places, ", "), why: err.Error(), err: err}
+	if from == byDefault {
 		f.what = "the default TTL"
 		f.hint = "set --ttl"
 	}

@@ -152,10 +152,10 @@ func (s *settings) fail(err error) {
 // badValue is the fault of whoever wrote the value: of the caller on the command line, else of the
 // configuration.
 func badValue(g given, err error) *fault {
-	f := &fault{code: codeConfiguration, what: g.place, err: err}
+	f := &fault{code: g.origin.code(), what: g.place, err: err}
 	switch g.origin {
 	case fromCommandLine:
-		f.code, f.hint = codeUsage, g.like
+		f.hint = g.like
 	case fromEnvironment:
 		f.hint = "correct or unset the variable " + g.place
 	case fromFile:

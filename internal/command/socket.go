@@ -1,11 +1,9 @@
 package command
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -25,7 +23,7 @@ const (
 	checkPath       = "/check"
 	socketPrefix    = "answers-in-" // and a duration: whoever asks knows for how long, also when nobody answers
 	maxAskers       = 16            // at a time; more wait in the kernel's queue
-	maxQuestion     = 8 << 10       // bytes of a request
+	maxQuestion     = 8 << 10       // bytes of a request's header, or of an answer
 	patienceToRead  = time.Second   // with a slow asker
 	patienceToWrite = time.Second
 	patienceToMake  = time.Second // at least, with a file system
@@ -193,7 +191,7 @@ func (s *socket) listenAt(path string) error {
 		return err
 	}
 	s.listener = listener
-	panics.Go(func() { s.accept(listener) })
+	panics.Go(func() { _ = s.server().Serve(queue{listener, s.slots}) }) // it ends with the listener; who is being served still is
 	return nil
 }
 
@@ -310,68 +308,68 @@ func (s *socket) remove() error {
 	return os.RemoveAll(s.dir)
 }
 
-func (s *socket) accept(listener net.Listener) {
+// queue is a socket whose askers wait in the kernel while many are being served.
+type queue struct {
+	*net.UnixListener
+	slots chan struct{} // one for each asker who is being served
+}
+
+// Accept ends when the socket is closed, and not when the process is out of descriptors, which passes.
+func (q queue) Accept() (net.Conn, error) {
 	const pause = 100 * time.Millisecond
+	q.slots <- struct{}{}
 	for {
-		s.slots <- struct{}{}
-		conn, err := listener.Accept()
-		if err != nil {
-			<-s.slots
-			if errors.Is(err, net.ErrClosed) {
-				return
+		conn, err := q.UnixListener.Accept()
+		if err == nil {
+			return conn, nil
+		}
+		if errors.Is(err, net.ErrClosed) {
+			<-q.slots
+			return nil, err
+		}
+		time.Sleep(pause)
+	}
+}
+
+// server answers one request a connection. Nobody keeps one for longer than it takes: the deadlines are absolute.
+func (s *socket) server() *http.Server {
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	server := &http.Server{
+		Handler: s, ReadTimeout: patienceToRead, WriteTimeout: patienceToWrite, MaxHeaderBytes: maxQuestion, Protocols: &protocols,
+		DisableGeneralOptionsHandler: true, // a 200 would look like a yes
+		ConnState: func(_ net.Conn, state http.ConnState) {
+			if state == http.StateClosed {
+				<-s.slots
 			}
-			time.Sleep(pause) // out of descriptors, perhaps
-			continue
-		}
-		panics.Go(func() {
-			defer func() { <-s.slots }()
-			defer conn.Close()
-			s.serve(conn)
-		})
+		},
 	}
+	server.SetKeepAlivesEnabled(false)
+	return server
 }
 
-// serve answers one request. Nobody keeps a connection for longer than it takes: the deadlines are absolute.
-func (s *socket) serve(conn net.Conn) {
-	_ = conn.SetDeadline(time.Now().Add(patienceToRead))
-	request, err := http.ReadRequest(bufio.NewReader(io.LimitReader(conn, maxQuestion)))
-	status, body := http.StatusBadRequest, any(nil)
+// ServeHTTP answers a request.
+func (s *socket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer panics.Catch()
 	switch {
-	case err != nil:
-	case request.URL.Path != checkPath:
-		status = http.StatusNotFound
-	case request.Method != http.MethodGet:
-		status = http.StatusMethodNotAllowed
-	default:
-		answer := s.check()
-		status, body = http.StatusOK, answer
-		if !answer.Leading {
-			status = http.StatusConflict
-		}
+	case r.URL.Path != checkPath:
+		http.Error(w, http.StatusText(http.StatusNotFound), http.StatusNotFound)
+		return
+	case r.Method != http.MethodGet:
+		w.Header().Set("Allow", http.MethodGet)
+		http.Error(w, http.StatusText(http.StatusMethodNotAllowed), http.StatusMethodNotAllowed)
+		return
 	}
-	_ = conn.SetDeadline(time.Now().Add(patienceToWrite))
-	_ = respond(conn, status, body)
-}
-
-func respond(w io.Writer, status int, body any) error {
-	text := http.StatusText(status) + "\n"
-	header := http.Header{"Content-Type": {"text/plain"}, "Cache-Control": {"no-store"}}
-	if body != nil {
-		object, err := json.Marshal(body)
-		if err != nil {
-			return err
-		}
-		text = string(visibleJSON(object)) + "\n"
-		header.Set("Content-Type", "application/json")
+	answer := s.check()
+	object, _ := json.Marshal(answer) // which cannot fail
+	// The answer took its time: that to write it begins now.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(patienceToWrite))
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	if !answer.Leading {
+		w.WriteHeader(http.StatusConflict)
 	}
-	if status == http.StatusMethodNotAllowed {
-		header.Set("Allow", http.MethodGet)
-	}
-	response := http.Response{
-		StatusCode: status, ProtoMajor: 1, ProtoMinor: 1, Header: header, Close: true,
-		Body: io.NopCloser(strings.NewReader(text)), ContentLength: int64(len(text)),
-	}
-	return response.Write(w)
+	_, _ = w.Write(append(visibleJSON(object), '\n'))
 }
 
 // check asks the runner, which asks the backend. No answer in time means that nobody can tell.

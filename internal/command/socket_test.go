@@ -104,6 +104,7 @@ func TestSocketSpeaksHTTP(t *testing.T) {
 		{"GET", "http://leaderrun/", 404, "Not Found\n"},
 		{"POST", "http://leaderrun/check", 405, "Method Not Allowed\n"},
 		{"HEAD", "http://leaderrun/check", 405, ""},
+		{"OPTIONS", "http://leaderrun/check", 405, "Method Not Allowed\n"},
 	} {
 		if status, body := get(t, path, c.method, c.url); status != c.status || body != c.body && c.body != "" {
 			t.Errorf("%s %s: %d %q", c.method, c.url, status, body)
@@ -196,6 +197,61 @@ func TestSlowAskersAreSentAway(t *testing.T) {
 	}
 	if answer, err := askRun(t.Context(), path, patienceOfTests); err != nil || !answer.Leading {
 		t.Errorf("behind slow askers: %+v, %v", answer, err)
+	}
+}
+
+// The hazard: a place that is not given back, until nobody is answered any more; a bound that many askers break.
+func TestManyAskersWaitForTheirTurn(t *testing.T) {
+	s, path := openSocket(t, time.Hour)
+	leads := make(chan bool)
+	const askers = 3 * maxAskers
+	for range askers {
+		go func() {
+			answer, err := askRun(t.Context(), path, patienceOfTests)
+			leads <- err == nil && answer.Leading
+		}()
+	}
+	var served []runner.Check
+	for range askers {
+		if len(served) == maxAskers {
+			served[0].Answer <- runner.Standing{Leading: true}
+			served = served[1:]
+		}
+		served = append(served, <-s.asked)
+		if len(s.slots) > maxAskers || len(s.slots) < len(served) {
+			t.Errorf("%d askers have %d places", len(served), len(s.slots))
+		}
+	}
+	for _, check := range served {
+		check.Answer <- runner.Standing{Leading: true}
+	}
+	for range askers {
+		if !<-leads {
+			t.Error("one was not answered")
+		}
+	}
+}
+
+// A yes comes from the run alone, and not from what a server of HTTP answers by itself.
+func TestSocketSaysYesToNothingElse(t *testing.T) {
+	_, path := openSocket(t, 15*time.Second)
+	for _, request := range []string{
+		"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "GET /check/../healthz HTTP/1.1\r\nHost: x\r\n\r\n",
+		"GET //check HTTP/1.1\r\nHost: x\r\n\r\n", "CONNECT /check HTTP/1.1\r\nHost: x\r\n\r\n", "nonsense\r\n\r\n",
+		"GET /check HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 2*maxQuestion) + "\r\n\r\n",
+	} {
+		conn, err := net.Dial("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(conn, request); err != nil {
+			t.Fatal(err)
+		}
+		reply, err := io.ReadAll(conn)
+		if _, status, _ := strings.Cut(string(reply), " "); err != nil || !strings.HasPrefix(status, "4") {
+			t.Errorf("%.40q: %q, %v", request, reply, err)
+		}
+		_ = conn.Close()
 	}
 }
 

@@ -103,13 +103,12 @@ func (c *call) openStore() (all.Store, error) {
 	f := badValue(g, err)
 	if !named {
 		f.what = "the default backend, " + strings.TrimSuffix(defaultBackend, ":")
-		f.code = errorCode(err)
 	}
 	if hint := hintOf(err); hint != "" || g.origin == fromCommandLine { // what any URL looks like is no remedy
 		f.hint = hint
 	}
-	if p, ok := errors.AsType[*backends.PermanentError](err); ok && p.Kind == backends.Credentials {
-		f.code = codeCredentials
+	if !named || errorCode(err) == codeCredentials {
+		f.code = 0 // it is not about who named the backend
 	}
 	return nil, f
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"unicode"
@@ -47,12 +49,12 @@ func TestJSONShowsWhatNobodySees(t *testing.T) {
 		}
 	})
 	t.Run("check", func(t *testing.T) {
-		var out bytes.Buffer
-		if err := respond(&out, 200, checkAnswer{Job: name}); err != nil {
-			t.Fatal(err)
-		}
-		_, body, _ := strings.Cut(out.String(), "\r\n\r\n")
-		shown(t, body)
+		socket := newSocket(nil)
+		socket.grant.Claim.Job = name
+		close(socket.over)
+		reply := httptest.NewRecorder()
+		socket.ServeHTTP(reply, httptest.NewRequestWithContext(t.Context(), http.MethodGet, checkPath, nil))
+		shown(t, reply.Body.String())
 	})
 }
 

@@ -1,4 +1,4 @@
-// Package duration reads durations as people write them in options and files.
+// Package duration reads durations as people write them, wherever they do: in options, files, URLs and schedules.
 package duration
 
 import (
@@ -87,6 +87,15 @@ func Bound(text string) (time.Duration, error) {
 	d, err := Positive(text)
 	if err != nil && text == "0" {
 		return 0, errors.New(`"0" would end it at once: say "none" for no bound`)
+	}
+	return d, err
+}
+
+// Deadline is Bound for the time until a start.
+func Deadline(text string) (time.Duration, error) {
+	d, err := Bound(text)
+	if err != nil && text == "0" {
+		return 0, errors.New(`"0" would start nothing: say "none" for no bound`)
 	}
 	return d, err
 }

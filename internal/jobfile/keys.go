@@ -1,7 +1,6 @@
 package jobfile
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -40,7 +39,7 @@ func jobKeys() []jobKey {
 		{"grace", false, "2s", value(duration.NotNegative, func(j *Job) *time.Duration { return &j.Grace })},
 		{"kill_after", false, "30s", value(duration.Bound, func(j *Job) *time.Duration { return &j.KillAfter })},
 		{"timeout", false, "30m", value(duration.Bound, func(j *Job) *time.Duration { return &j.Timeout })},
-		{"start_deadline", false, "10m", value(parseDeadline, func(j *Job) *time.Duration { return &j.StartDeadline })},
+		{"start_deadline", false, "10m", value(duration.Deadline, func(j *Job) *time.Duration { return &j.StartDeadline })},
 		{"backend_wait", false, "1m", value(duration.NotNegative, func(j *Job) *time.Duration { return &j.BackendWait })},
 		{"on_lost", false, "skip", value(word(backends.Skip, backends.Rerun), func(j *Job) *backends.Policy { return &j.OnLost })},
 		{"max_attempts", false, "3", value(number(1, math.MaxInt32), func(j *Job) *int { return &j.MaxAttempts })},
@@ -93,14 +92,6 @@ func number(least, most int) func(string) (int, error) {
 		}
 		return 0, fmt.Errorf("%q is not a whole number from %d to %d", text, least, most)
 	}
-}
-
-func parseDeadline(text string) (time.Duration, error) {
-	d, err := duration.Bound(text)
-	if err != nil && text == "0" {
-		return 0, errors.New(`"0" would start nothing: say "none" for no bound`)
-	}
-	return d, err
 }
 
 func parseDir(text string) (string, error) {

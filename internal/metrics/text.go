@@ -35,9 +35,16 @@ func textOf(families []*family) []byte {
 	for _, f := range families {
 		text.WriteString("# HELP " + f.name + " " + inHelp().Replace(f.help) + "\n")
 		text.WriteString("# TYPE " + f.name + " " + string(f.kind) + "\n")
-		for _, s := range f.sorted() {
-			f.write(&text, s)
-		}
+		text.Write(f.samples())
+	}
+	return text.Bytes()
+}
+
+// samples writes the series of a metric.
+func (f *family) samples() []byte {
+	var text bytes.Buffer
+	for _, s := range f.sorted() {
+		f.write(&text, s)
 	}
 	return text.Bytes()
 }

@@ -9,7 +9,7 @@ var (
 	postgresErrors    = []string{"./backends/postgres", "-run", "TestPermanent"}
 	postgresCancels   = []string{"./backends/postgres", "-run", "TestStandbyAway|TestCancels"}
 	postgresWire      = []string{"./backends/postgres/wire"}
-	postgresHostile   = []string{"./backends/postgres/wire", "-run", "TestLogInInOrder|TestMD5|TestEndless|TestPasswordIsNot"}
+	postgresHostile   = []string{"./backends/postgres/wire", "-run", "TestLogInInOrder|TestOrders|TestMD5|TestEndless|TestPasswordIsNot|TestNothingButTheURL|TestFailedLogIn|TestReplyThatIsNotOne|TestScram"}
 	postgresDamaged   = []string{"./backends/postgres", "-run", "TestDamaged"}
 )
 
@@ -44,17 +44,23 @@ var postgresMutants = []mutant{
 	{"PostgreSQL: an answer to an earlier question is taken", "backends/postgres/wire/conn.go", "c.broken.Store(true)\n\tif err == nil { // it came", "if err == nil { // it came", postgresWire},
 	{"PostgreSQL: what nobody waits for any more keeps its row locked", "backends/postgres/wire/client.go", "if conn.orphaned() && !c.closed {", "if conn.orphaned() && c.closed {", postgresCancels},
 	{"PostgreSQL: what a broken connection has left waiting keeps its row locked", "backends/postgres/wire/conn.go", "\tc.left = true\n", "\tc.left = ctx.Err() != nil\n", postgresWire},
-	{"PostgreSQL: a pooler loses its client before it is told to cancel", "backends/postgres/wire/cancel.go", "_ = conn.cancel(ctx, &c.cfg)", "conn.Close()\n\t_ = conn.cancel(ctx, &c.cfg)", postgresWire},
-	{"PostgreSQL: the key to cancel by is sent in clear", "backends/postgres/wire/cancel.go", "alike.Security = Must", "alike.Security = Plain", postgresWire},
+	{"PostgreSQL: a pooler loses its client before it is told to cancel", "backends/postgres/wire/cancel.go", "_ = conn.pg.CancelRequest(ctx)", "conn.Close()\n\t_ = conn.pg.CancelRequest(ctx)", postgresWire},
+	{"PostgreSQL: the key to cancel by is sent in clear", "backends/postgres/wire/dial.go", "alike.Security = Must", "alike.Security = Plain", postgresWire},
 	{"PostgreSQL: a server that waits for nobody is asked to cancel", "backends/postgres/table.go", "current_setting('synchronous_standby_names') <> ''", "current_setting('synchronous_standby_names') IS NOT NULL", postgresCancels},
 	{"PostgreSQL: a client that was closed goes on cancelling", "backends/postgres/wire/client.go", "c.leaving.Wait()", "_ = &c.leaving", postgresWire},
-	{"PostgreSQL: a server is ready that has not let us in", "backends/postgres/wire/conn.go", "case auth.phase != admitted && m.kind != 'E':", "case auth.phase > admitted && m.kind != 'E':", postgresHostile},
-	{"PostgreSQL: a server lets us in without knowing the password", "backends/postgres/wire/auth.go", "case kind == authOK && (a.phase == begun || a.phase == challenged):", "case kind == authOK && a.phase > admitted:", postgresHostile},
-	{"PostgreSQL: a log-in begins anew in its middle", "backends/postgres/wire/auth.go", "case a.phase != named || kind == authContinue", "case kind == authContinue", postgresHostile},
-	{"PostgreSQL: SCRAM has one round", "backends/postgres/wire/scram.go", "if n < leastRounds {", "if n < 1 {", postgresHostile},
-	{"PostgreSQL: MD5 goes over the network in clear", "backends/postgres/wire/auth.go", "if !a.secret {", "if a.cfg == nil {", postgresHostile},
-	{"PostgreSQL: an answer has no end", "backends/postgres/wire/message.go", "if s.room -= n; s.room < 0 {", "if s.room -= n; s.room > mostList {", postgresHostile},
+	{"PostgreSQL: a server is ready that has not let us in", "backends/postgres/wire/auth.go", "case l.phase != admitted && kind != 'E':", "case l.phase > admitted && kind != 'E':", postgresHostile},
+	{"PostgreSQL: a server lets us in without knowing the password", "backends/postgres/wire/auth.go", "{named, authSASL}:       begun,", "{named, authSASL}: begun, {begun, authOK}: admitted,", postgresHostile},
+	{"PostgreSQL: a log-in begins anew in its middle", "backends/postgres/wire/auth.go", "{proved, authOK}:        admitted,", "{proved, authOK}: admitted, {proved, authMD5}: proved,", postgresHostile},
+	{"PostgreSQL: SCRAM has one round", "backends/postgres/wire/auth.go", "if n < leastRounds {", "if n < 1 {", postgresHostile},
+	{"PostgreSQL: MD5 goes over the network in clear", "backends/postgres/wire/auth.go", "case kind == authMD5 && !l.secret:", "case kind == authMD5 && l.cfg == nil:", postgresHostile},
+	{"PostgreSQL: an answer has no end", "backends/postgres/wire/source.go", "if s.room -= n; s.room < 0 {", "if s.room -= n; s.room > mostList {", postgresHostile},
 	{"PostgreSQL: notifications are kept without end", "backends/postgres/wire/conn.go", "c.kept > most {", "c.kept < 0 {", postgresHostile},
+	{"PostgreSQL: a password goes in clear without TLS", "backends/postgres/wire/auth.go", "case kind == authClear && !(l.tls && l.cfg.ClearText):", "case kind == authClear && l.cfg == nil:", postgresHostile},
+	{"PostgreSQL: a server is ready within a transaction", "backends/postgres/wire/source.go", "case kind == 'Z' && string(body) != \"I\":", "case kind == 'Z' && len(body) != 1:", postgresHostile},
+	{"PostgreSQL: what follows a row is not noticed", "backends/postgres/wire/source.go", "if size != s.size {", "if size > s.size {", postgresHostile},
+	{"PostgreSQL: the environment counts", "backends/postgres/wire/dial.go", " require_auth=''", "", postgresHostile},
+	{"PostgreSQL: a service of the environment counts", "backends/postgres/wire/dial.go", "if os.Getenv(\"PGSERVICE\") == \"\" {", "if os.Getenv(\"PGSERVICE\") != \"x\" {", postgresHostile},
+	{"PostgreSQL: a log-in that has failed is cancelled", "backends/postgres/wire/dial.go", "if c.pg == nil {", "if c.addr == \"\" {", postgresHostile},
 	{"PostgreSQL: a password in clear text goes to another name", "backends/postgres/config.go", "wire.Must, mode == \"verify-full\", config", "wire.Must, verifies, config", postgresConfig},
 	{"PostgreSQL: a row that cannot be read is tried for ever", "backends/postgres/record.go", "return nil, d.unread(job, err)", "return nil, d.classify(err)", postgresDamaged},
 	{"PostgreSQL: a row without a version is none", "backends/postgres/record.go", "s.row, s.xmin = xmin.Valid, xmin.Text", "s.row, s.xmin = version.Valid, xmin.Text", postgresDamaged},

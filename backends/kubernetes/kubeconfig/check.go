@@ -11,7 +11,7 @@ import (
 func (c *Cluster) check(name string) error {
 	u, err := url.Parse(c.Server)
 	switch {
-	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+	case err != nil || u.Hostname() == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		return wrong("write the address alone, without a user, a query or a fragment", "the server of cluster %q is not https://HOST:PORT", name)
 	case c.Insecure:
 		return wrong("certificate-authority names a file with the authority that signed the server's certificate",

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/leaderrun/leaderrun/backends"
 )
 
 // FuzzLoad: whatever a file holds, it is refused with a remedy, or a context that asks a server as whom may be asked so.
@@ -25,7 +27,7 @@ func FuzzLoad(f *testing.F) {
 		}
 		c, err := Load([]string{path}, "")
 		if err != nil {
-			if e, ok := errors.AsType[*Error](err); !ok || e.Hint == "" || c != nil {
+			if e, ok := errors.AsType[*backends.PermanentError](err); !ok || e.Hint == "" || c != nil {
 				t.Fatalf("%v of %+v", err, c)
 			}
 			return

@@ -6,13 +6,13 @@ package kubeconfig
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"io/fs"
 	"path/filepath"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/ownership"
 )
 
@@ -75,19 +75,9 @@ type Exec struct {
 	ProvideCluster bool   `yaml:"provideClusterInfo"`
 }
 
-// Error is what is wrong with a kubeconfig. It shows no secret.
-type Error struct {
-	Err  error
-	Hint string // the remedy; may be empty
-}
-
-func (e *Error) Error() string { return e.Err.Error() }
-
-// Unwrap returns the cause.
-func (e *Error) Unwrap() error { return e.Err }
-
+// wrong is what is wrong with a kubeconfig. It shows no secret.
 func wrong(hint, format string, args ...any) error {
-	return &Error{Err: fmt.Errorf("kubeconfig: "+format, args...), Hint: hint}
+	return backends.Misconfigured(hint, "kubeconfig: "+format, args...)
 }
 
 // named is an entry of one of a file's lists.

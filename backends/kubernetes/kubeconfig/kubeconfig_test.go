@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/kubernetes/kubeconfig"
 )
 
@@ -92,6 +93,7 @@ func TestWrong(t *testing.T) {
 		"unknown cluster":   {with("name: b, context: {cluster: c", "name: b, context: {cluster: z"), `no cluster "z"`, ""},
 		"unknown user":      {with("user: v", "user: z"), `no user "z"`, ""},
 		"no server":         {with(`"https://h:6443"`, `""`), "not https://", ""},
+		"no host":           {with(`"https://h:6443"`, `"https://:6443"`), "not https://", ""},
 		"a password in it":  {with("https://h", "https://u:sesame@h"), "not https://", ""},
 		"insecure":          {with("tls-server-name: n", "insecure-skip-tls-verify: true"), "insecure-skip-tls-verify", "certificate-authority"},
 		"a proxy":           {with("tls-server-name: n", "proxy-url: http://p"), "proxy-url", "reaches itself"},
@@ -106,7 +108,7 @@ func TestWrong(t *testing.T) {
 		"a terminal":        {with("args: [x]", "interactiveMode: Always"), "terminal", "service account"},
 	} {
 		_, err := kubeconfig.Load([]string{put(t, t.TempDir(), c.text)}, "")
-		e, ok := errors.AsType[*kubeconfig.Error](err)
+		e, ok := errors.AsType[*backends.PermanentError](err)
 		if !ok || !strings.Contains(e.Error(), c.shows) || !strings.Contains(e.Hint, c.hint) || e.Hint == "" {
 			t.Errorf("%s: %v (%+v), want %q and the hint %q", name, err, e, c.shows, c.hint)
 			continue

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/leaderrun/leaderrun/backends"
 )
 
 // Whoever can write a kubeconfig says which program this user runs.
@@ -17,7 +19,7 @@ func TestFileThatOthersCanWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := Load([]string{path}, "")
-	e, ok := errors.AsType[*Error](err)
+	e, ok := errors.AsType[*backends.PermanentError](err)
 	if !ok || !strings.Contains(e.Error(), "can be written by others (mode 0646)") || e.Hint != "chmod go-w "+path {
 		t.Errorf("%+v", err)
 	}

@@ -1,10 +1,12 @@
 package wire
 
 import (
-	"crypto/md5" //nolint:gosec // the server asks for it
-	"crypto/rand"
-	"encoding/hex"
+	"encoding/binary"
+	"errors"
+	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 )
 
 // What an Authentication message asks for.
@@ -16,6 +18,14 @@ const (
 	authContinue   = 11
 	authFinal      = 12
 	scramMechanism = "SCRAM-SHA-256"
+)
+
+// The work that a server may ask for. Our proof is as hard to turn into the password as it has rounds, and goes to whoever
+// asks: RFC 7677 wants 4096 at least, which is what PostgreSQL asks for unless it is configured. The library does them without
+// looking at the clock.
+const (
+	leastRounds = 4096
+	mostRounds  = 1 << 20
 )
 
 // AuthenticationError says that we cannot, or must not, prove who we are in the way that a server asks for.
@@ -32,8 +42,9 @@ const (
 	remedyScram = "password_encryption = 'scram-sha-256' and, from PostgreSQL 16 on, scram_iterations = 4096 or more, and the password set anew"
 )
 
-// phase is how far a log-in has come. The manual's "Message Flow", "Start-up" has what a server says in each; whatever
-// else it says ends the connection. So nobody is taken for a server that has let us in who has left out a step.
+var errScram = errors.New("the server does not prove that it knows the password")
+
+// phase is how far a log-in has come.
 type phase int
 
 const (
@@ -44,94 +55,97 @@ const (
 	admitted                // it has
 )
 
-// authentication is how a connection proves who it is.
-type authentication struct {
+// step is a phase, and what an Authentication message asks for in it.
+type step struct {
+	phase phase
+	kind  uint32
+}
+
+// after says which phase follows on a step. There are no other steps: the manual's "Message Flow", "Start-up" has no more that
+// we take part in.
+var after = map[step]phase{
+	{named, authOK}:         admitted,
+	{named, authClear}:      proved,
+	{named, authMD5}:        proved,
+	{named, authSASL}:       begun,
+	{begun, authContinue}:   challenged,
+	{challenged, authFinal}: proved,
+	{proved, authOK}:        admitted,
+}
+
+// logIn watches what a server says until it is ready, before the library hears it. The library gives every proof that it is asked
+// for, to anybody, as often as it is asked; what must not be answered ends the connection here. So nobody is taken for a
+// server that has let us in who has left out a step.
+type logIn struct {
 	cfg    *Config
-	secret bool // nobody can listen: inside of TLS, or on this machine
 	tls    bool
+	secret bool // nobody can listen: inside of TLS, or on this machine
 	phase  phase
-	scram  *scram
+	asked  uint32 // by the last Authentication message
+	keyed  bool   // the server gave the key by which to cancel
 }
 
-// answer reads an Authentication message, and returns the text of the PasswordMessage that answers it; none: nothing
-// is to be said.
-func (a *authentication) answer(m *message) (answer []byte, err error) {
-	kind := m.int32()
-	if m.torn {
-		return nil, m.over()
-	}
+// hear returns an error for a message that must not come now.
+func (l *logIn) hear(kind byte, body []byte) error {
 	switch {
-	case kind == authOK && (a.phase == begun || a.phase == challenged):
-		return nil, errScram
-	case kind == authOK && a.phase != admitted:
-		a.phase = admitted
-		return nil, m.over()
-	case kind == authContinue && a.phase == begun:
-		a.phase = challenged
-		text, err := a.scram.final(string(m.b))
-		return []byte(text), err
-	case kind == authFinal && a.phase == challenged:
-		a.phase = proved
-		return nil, a.scram.verify(string(m.b))
-	case a.phase != named || kind == authContinue || kind == authFinal:
-		return nil, unexpected("an authentication of kind %d out of turn", kind)
+	case kind == 'R':
+		return l.prove(body)
+	case kind == 'v': // NegotiateProtocolVersion: we asked for what all know
+		return unexpected("the server does not speak version 3.0 of the protocol")
+	case l.phase != admitted && kind != 'E':
+		return unexpected("a message of type %q before the server has let us in", kind)
+	case kind == 'K' && !l.keyed:
+		l.keyed = true
+	case !strings.ContainsRune("ENSZ", rune(kind)):
+		return unexpected("a message of type %q at the beginning", kind)
 	}
-	switch kind {
-	case authClear:
-		a.phase = proved
-		if !a.tls || !a.cfg.ClearText {
-			return nil, &AuthenticationError{"the server asks for the password in clear text, which is sent only inside of TLS and to a host whose name it has verified", remedyClear}
-		}
-		return a.password(a.cfg.Password, m)
-	case authMD5:
-		a.phase = proved
-		if !a.secret {
-			return nil, &AuthenticationError{"the server asks for MD5, which who listens can turn into the password, and the connection is not encrypted", remedyMD5}
-		}
-		salt := m.take(4)
-		return a.password("md5"+md5Hex(md5Hex(a.cfg.Password+a.cfg.User)+string(salt)), m)
-	case authSASL:
-		a.phase = begun
-		return a.begin(m)
-	}
-	return nil, &AuthenticationError{What: "the server asks for a kind of authentication that leaderrun does not know"}
+	return nil
 }
 
-// password ends a text as the message wants it.
-func (a *authentication) password(text string, m *message) ([]byte, error) {
-	if err := m.over(); err != nil {
-		return nil, err
+// prove returns an error for an Authentication message that must not be answered.
+func (l *logIn) prove(body []byte) error {
+	if len(body) < 4 {
+		return unexpected("a message of type %q is malformed", 'R')
 	}
-	if a.cfg.Password == "" {
-		return nil, &AuthenticationError{What: "the server asks for a password"}
-	}
-	return append([]byte(text), 0), nil
-}
-
-// begin answers the list of mechanisms of SASL.
-func (a *authentication) begin(m *message) ([]byte, error) {
-	var offered []string
-	for name := m.text(); name != ""; name = m.text() {
-		offered = append(offered, name)
-	}
+	kind, text := binary.BigEndian.Uint32(body), string(body[4:])
+	next, due := after[step{l.phase, kind}]
 	switch {
-	case m.over() != nil:
-		return nil, m.over()
-	case !slices.Contains(offered, scramMechanism):
-		return nil, &AuthenticationError{What: "the server asks for SASL without SCRAM-SHA-256"}
-	case a.cfg.Password == "":
-		return nil, &AuthenticationError{What: "the server asks for a password"}
+	case !due && kind == authOK && l.phase != admitted: // in the middle of SCRAM
+		return errScram
+	case !due && l.phase == named && kind != authContinue && kind != authFinal:
+		return &AuthenticationError{What: "the server asks for a kind of authentication that leaderrun does not know"}
+	case !due:
+		return unexpected("an authentication of kind %d out of turn", kind)
 	}
-	a.scram = &scram{password: a.cfg.Password, nonce: rand.Text()}
-	first := a.scram.first()
-	var o output
-	o.text(scramMechanism)
-	o.int32(len(first))
-	o.bytes([]byte(first))
-	return o.b, nil
+	l.phase, l.asked = next, kind
+	switch {
+	case kind == authClear && !(l.tls && l.cfg.ClearText):
+		return &AuthenticationError{"the server asks for the password in clear text, which is sent only inside of TLS and to a host whose name it has verified", remedyClear}
+	case kind == authMD5 && !l.secret:
+		return &AuthenticationError{"the server asks for MD5, which who listens can turn into the password, and the connection is not encrypted", remedyMD5}
+	case kind == authSASL && !slices.Contains(strings.Split(text, "\x00"), scramMechanism):
+		return &AuthenticationError{What: "the server asks for SASL without SCRAM-SHA-256"}
+	case kind == authContinue:
+		return acceptable(text)
+	case kind != authOK && l.cfg.Password == "":
+		return &AuthenticationError{What: "the server asks for a password"}
+	}
+	return nil
 }
 
-func md5Hex(s string) string {
-	sum := md5.Sum([]byte(s)) //nolint:gosec // the server asks for it
-	return hex.EncodeToString(sum[:])
+// acceptable returns an error for a challenge of SCRAM that asks for too little work, or for too much. The nonce in it is the
+// library's.
+func acceptable(challenge string) error {
+	_, rest, ok1 := strings.Cut(challenge, ",s=")
+	salt, rounds, ok2 := strings.Cut(rest, ",i=")
+	n, err := strconv.Atoi(rounds)
+	if !ok1 || !ok2 || salt == "" || err != nil || n < 1 || n > mostRounds {
+		return errChallenge
+	}
+	if n < leastRounds {
+		return &AuthenticationError{fmt.Sprintf("the server asks for SCRAM with an iteration count of %d: less than %d gives the password away", n, leastRounds), remedyScram}
+	}
+	return nil
 }
+
+var errChallenge = unexpected("the challenge of SCRAM-SHA-256 is not acceptable")

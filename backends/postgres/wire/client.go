@@ -189,27 +189,19 @@ func (c *Client) put(conn *Conn) {
 	conn.Close()
 }
 
-// moveOn makes the next host the current one, if nobody else has done so.
+// moveOn makes the next host the current one, if nobody else has done so. The connection that is kept is closed.
 func (c *Client) moveOn(from int) {
 	c.mu.Lock()
 	if c.current == from {
 		c.current = (from + 1) % len(c.cfg.Addrs)
 	}
-	stale := c.stale()
+	stale := c.idle
+	c.idle = nil
+	delete(c.conns, stale)
 	c.mu.Unlock()
 	if stale != nil {
 		stale.Close()
 	}
-}
-
-// stale takes away the connection that is kept. The mutex is held.
-func (c *Client) stale() *Conn {
-	conn := c.idle
-	if conn != nil {
-		delete(c.conns, conn)
-		c.idle = nil
-	}
-	return conn
 }
 
 // Elsewhere makes the next request go to the next host; where there is only one, over a new connection. Requests that
@@ -235,11 +227,4 @@ func (c *Client) Close() error {
 	}
 	c.leaving.Wait()
 	return nil
-}
-
-// Host returns the address that the next request goes to.
-func (c *Client) Host() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.cfg.Addrs[c.current]
 }

@@ -3,32 +3,23 @@ package wire
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-const (
-	protocol   = 3 << 16
-	sslRequest = 80877103
+// lastWords is how long a connection may take to say goodbye.
+const lastWords = 100 * time.Millisecond
 
-	// lastWords is how long a connection may take to say goodbye.
-	lastWords = 100 * time.Millisecond
-
-	// restLimit is how long the rest of a message may take that came unasked.
-	restLimit = 5 * time.Second
-)
-
-// ErrNoTLS says that a server offers no TLS.
-var ErrNoTLS = errors.New("the server offers no TLS")
-
-// errBusy is what a server says before anything else if it cannot start a process for us.
-var errBusy = errors.New("the server takes no connection")
+var errZeroByte = errors.New("a zero byte cannot be sent as text")
 
 // Conn is one connection. It serves one caller at a time, but for Close. After an error that is not an *Error whose
 // Refused says yes it is closed.
@@ -37,161 +28,24 @@ type Conn struct {
 	raw    net.Conn // below TLS
 	conn   net.Conn
 	in     *source
-	pid    int
-	secret int               // with pid the key by which to cancel what the connection waits for
+	pg     *pgconn.PgConn // which has logged in, and can cancel; it asks nothing
+	front  *pgproto3.Frontend
 	params map[string]string // those that somebody asks for, with what the server says of them
 	heard  []string          // payloads of notifications that nobody has asked for yet
 	kept   int               // how much memory they take
 	broken atomic.Bool
 
-	keyed   bool // the server gave pid and secret
 	cancels bool // what was asked last is to be cancelled if nobody waits for it any more
 	left    bool // it was not answered
 }
 
-// Dial opens a connection to one address. It ends with ctx.
-func Dial(ctx context.Context, cfg *Config, addr string) (*Conn, error) {
-	raw, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
-	if err != nil {
-		return nil, err
-	}
-	c := newConn(addr, raw)
-	err = c.during(ctx, func() error {
-		if err := c.encrypt(ctx, cfg); err != nil {
-			return err
-		}
-		return c.logIn(cfg)
-	})
-	if err != nil {
-		c.broken.Store(true)
-		c.Close()
-		return nil, fmt.Errorf("%s: %w", addr, err)
-	}
-	return c, nil
-}
-
-func newConn(addr string, raw net.Conn) *Conn {
-	return &Conn{addr: addr, raw: raw, conn: raw, params: map[string]string{"server_version": "", "in_hot_standby": ""}}
-}
-
-// encrypt asks for TLS, if the configuration wants it.
-func (c *Conn) encrypt(ctx context.Context, cfg *Config) error {
-	if cfg.Security == Plain {
-		return nil
-	}
-	var o output
-	o.begin(0)
-	o.int32(sslRequest)
-	o.end()
-	if _, err := c.raw.Write(o.b); err != nil {
-		return err
-	}
-	// One byte and no more is read before the handshake: what came after it would be from somebody between (CVE-2021-23222).
-	var answer [1]byte
-	if _, err := c.raw.Read(answer[:]); err != nil {
-		return err
-	}
-	switch {
-	case answer[0] == 'N' && cfg.Security == Prefer:
-		return nil
-	case answer[0] == 'N':
-		return ErrNoTLS
-	case answer[0] == 'E':
-		return errBusy
-	case answer[0] != 'S':
-		return unexpected("what answers is no PostgreSQL server")
-	}
-	config := new(tls.Config)
-	if cfg.TLS != nil {
-		config = cfg.TLS.Clone()
-	}
-	if config.ServerName == "" {
-		host, _, err := net.SplitHostPort(c.addr)
-		if err != nil {
-			return err
-		}
-		config.ServerName = host
-	}
-	config.NextProtos = []string{"postgresql"}
-	conn := tls.Client(c.raw, config)
-	if err := conn.HandshakeContext(ctx); err != nil {
-		return fmt.Errorf("TLS: %w", err)
-	}
-	c.conn = conn
-	return nil
-}
-
-// logIn says who we are, proves it, and waits until the server is ready.
-func (c *Conn) logIn(cfg *Config) error {
-	c.in = newSource(c.conn)
-	var o output
-	o.begin(0)
-	o.int32(protocol)
-	for _, parameter := range [][2]string{
-		{"user", cfg.User}, {"database", cfg.Database}, {"application_name", cfg.Application}, {"client_encoding", "UTF8"},
-	} {
-		o.text(parameter[0])
-		o.text(parameter[1])
-	}
-	o.text("")
-	o.end()
-	if err := c.write(&o); err != nil {
-		return err
-	}
-	auth := &authentication{cfg: cfg, tls: c.Encrypted(), secret: c.Encrypted() || isLocal(c.raw)}
-	for {
-		m, err := c.in.receive()
-		if err != nil {
-			return err
-		}
-		switch {
-		case m.kind == 'R':
-			if err := c.prove(auth, &m); err != nil {
-				return err
-			}
-		case m.kind == 'v': // NegotiateProtocolVersion: we asked for what all know
-			return unexpected("the server does not speak version 3.0 of the protocol")
-		case auth.phase != admitted && m.kind != 'E':
-			return unexpected("a message of type %q before the server has let us in", m.kind)
-		case m.kind == 'K' && !c.keyed:
-			c.pid, c.secret = m.int32(), m.int32()
-			c.keyed = m.over() == nil
-		case m.kind == 'Z':
-			if status := m.byte(); m.over() != nil || status != 'I' {
-				return unexpected("the server is ready for something else")
-			}
-			return nil
-		default:
-			if meant, err := c.aside(&m, nil); err != nil || meant {
-				return cmp.Or(err, unexpected("a message of type %q at the beginning", m.kind))
-			}
-		}
-	}
-}
-
-// prove answers an Authentication message.
-func (c *Conn) prove(auth *authentication, m *message) error {
-	answer, err := auth.answer(m)
-	if err != nil || answer == nil {
-		return err
-	}
-	var o output
-	o.begin('p')
-	o.bytes(answer)
-	o.end()
-	return c.write(&o)
-}
-
-// isLocal says whether a connection does not leave this machine.
-func isLocal(conn net.Conn) bool {
-	addr, ok := conn.RemoteAddr().(*net.TCPAddr)
-	return ok && addr.IP.IsLoopback()
+func newConn(addr string) *Conn {
+	return &Conn{addr: addr, in: new(source), params: map[string]string{"server_version": "", "in_hot_standby": ""}}
 }
 
 // Ask runs statements in one transaction that is over when it returns, in one round trip. An error that is an *Error
 // with Refused is the server's, and nothing was changed. After any other the outcome is unknown.
 func (c *Conn) Ask(ctx context.Context, batch []Statement) (Reply, error) {
-	var o output
 	c.cancels = false
 	room := int64(most)
 	for _, s := range batch {
@@ -199,17 +53,15 @@ func (c *Conn) Ask(ctx context.Context, batch []Statement) (Reply, error) {
 		if s.List {
 			room = mostList
 		}
-		if err := o.statement(s); err != nil {
-			return Reply{}, err // nothing was sent
+		if s.hasZeroByte() { // the server would refuse it, and say what it was
+			return Reply{}, errZeroByte
 		}
 	}
-	o.begin('S')
-	o.end()
 	var reply Reply
 	var answer *Error
 	err := c.during(ctx, func() (err error) {
 		c.in.room = room
-		if err = c.write(&o); err == nil {
+		if err = c.send(batch); err == nil {
 			answer, err = c.batch(len(batch), &reply)
 		}
 		return err
@@ -221,6 +73,32 @@ func (c *Conn) Ask(ctx context.Context, batch []Statement) (Reply, error) {
 		return reply, fmt.Errorf("%s: %w", c.addr, err)
 	}
 	return reply, nil
+}
+
+func (s *Statement) hasZeroByte() bool {
+	for _, v := range s.Args {
+		if strings.Contains(v.Text, "\x00") {
+			return true
+		}
+	}
+	return strings.Contains(s.SQL, "\x00")
+}
+
+// send sends what runs the statements: Parse, Bind of what has no name, and Execute for each, and a Sync.
+func (c *Conn) send(batch []Statement) error {
+	for _, s := range batch {
+		args := make([][]byte, len(s.Args))
+		for i, v := range s.Args {
+			if v.Valid {
+				args[i] = []byte(v.Text)
+			}
+		}
+		c.front.SendParse(&pgproto3.Parse{Query: s.SQL})
+		c.front.SendBind(&pgproto3.Bind{Parameters: args})
+		c.front.SendExecute(&pgproto3.Execute{})
+	}
+	c.front.SendSync(&pgproto3.Sync{})
+	return c.front.Flush()
 }
 
 // batch reads the answers to a number of statements, in which nothing may be missing and nothing too much.
@@ -238,50 +116,51 @@ func (c *Conn) batch(statements int, reply *Reply) (answer *Error, err error) {
 			return nil, err
 		}
 		complete := at == len(want)*statements
-		switch {
-		case m.kind == 'Z':
-			if status := m.byte(); m.over() != nil || status != 'I' || answer == nil && !complete {
+		switch kind := c.in.kind; {
+		case kind == 'Z':
+			if answer == nil && !complete {
 				return nil, unexpected("a batch ends in the middle")
 			}
 			return answer, nil
 		case answer != nil || complete:
-			return nil, unexpected("a message of type %q after the end of a batch", m.kind)
-		case m.kind == 'D' && at%len(want) == 2:
-			row, err := c.in.row(&m)
+			return nil, unexpected("a message of type %q after the end of a batch", kind)
+		case kind == 'D' && at%len(want) == 2:
+			row, err := c.in.row(m)
 			if err != nil {
 				return nil, err
 			}
 			rows = append(rows, row)
-		case m.kind == want[at%len(want)]:
+		case kind == want[at%len(want)]:
 			if at++; at%len(want) == 0 {
 				reply.Rows = append(reply.Rows, rows)
 				rows = nil
 			}
 		default:
-			return nil, unexpected("a message of type %q where %q was due", m.kind, want[at%len(want)])
+			return nil, unexpected("a message of type %q where %q was due", kind, want[at%len(want)])
 		}
 	}
 }
 
 // Wait waits for a notification of what the connection listens to, and returns its payload. When it has waited for the
-// limit it says that there was none, and the connection is as good as before.
+// limit it says that there was none, and the connection is as good as before: the rest of a message that has begun is read by
+// whoever reads next.
 func (c *Conn) Wait(ctx context.Context, limit time.Duration) (payload string, told bool, err error) {
 	err = c.during(ctx, func() error {
-		end := time.Now().Add(limit)
+		_ = c.raw.SetReadDeadline(time.Now().Add(limit))
+		if ctx.Err() != nil { // which has set a deadline too
+			return ctx.Err()
+		}
 		c.in.room = most
 		for len(c.heard) == 0 {
-			if err := c.await(ctx, end); err != nil {
-				if errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() == nil {
-					return nil
-				}
-				return err
+			m, err := c.in.receive(c.front)
+			if errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() == nil {
+				return nil
 			}
-			m, err := c.in.receive()
 			if err != nil {
 				return err
 			}
-			if meant, err := c.aside(&m, nil); err != nil || meant {
-				return cmp.Or(err, unexpected("a message of type %q that nobody asked for", m.kind))
+			if meant, err := c.aside(m, nil); err != nil || meant {
+				return cmp.Or(err, unexpected("a message of type %q that nobody asked for", c.in.kind))
 			}
 		}
 		return nil
@@ -298,76 +177,42 @@ func (c *Conn) Wait(ctx context.Context, limit time.Duration) (payload string, t
 	return payload, true, nil
 }
 
-// await waits until there is something to read. Nothing is taken: a message is never torn.
-func (c *Conn) await(ctx context.Context, end time.Time) error {
-	c.deadline(ctx, end)
-	_, err := c.in.Peek(1)
-	if err == nil {
-		end = time.Now().Add(restLimit) // a message that has begun
-	} else {
-		end = time.Time{}
-	}
-	c.deadline(ctx, end)
-	return err
-}
-
-// deadline sets when reading ends, unless ctx has ended, which sets one too.
-func (c *Conn) deadline(ctx context.Context, end time.Time) {
-	_ = c.raw.SetReadDeadline(end)
-	if ctx.Err() != nil {
-		_ = c.raw.SetReadDeadline(time.Unix(1, 0))
-	}
-}
-
-// receive reads the next message that is meant for who asked.
-func (c *Conn) receive(reply *Reply) (message, error) {
+// receive reads the next message that is meant for who asked. Its content counts until the next one is read.
+func (c *Conn) receive(reply *Reply) (pgproto3.BackendMessage, error) {
 	for {
-		m, err := c.in.receive()
+		m, err := c.in.receive(c.front)
 		if err != nil {
-			return message{}, err
+			return nil, err
 		}
-		if meant, err := c.aside(&m, reply); err != nil || meant {
+		if meant, err := c.aside(m, reply); err != nil || meant {
 			return m, err
 		}
 	}
 }
 
 // aside deals with what a server may send at any time, or else says that a message is meant for who asked.
-func (c *Conn) aside(m *message, reply *Reply) (meant bool, err error) {
-	switch m.kind {
-	case 'N', 'E':
-		report, err := c.in.report(m)
-		switch {
-		case err != nil:
-			return false, err
-		case m.kind == 'E':
-			return false, report
-		case reply != nil:
-			reply.Notices = append(reply.Notices, report)
+func (c *Conn) aside(m pgproto3.BackendMessage, reply *Reply) (meant bool, err error) {
+	switch m := m.(type) {
+	case *pgproto3.ErrorResponse:
+		return false, reportOf(m)
+	case *pgproto3.NoticeResponse:
+		if reply != nil {
+			reply.Notices = append(reply.Notices, reportOf((*pgproto3.ErrorResponse)(m)))
+		}
+		return false, c.in.spend(perReport)
+	case *pgproto3.ParameterStatus:
+		if _, asked := c.params[m.Name]; asked {
+			c.params[m.Name] = clip(m.Value)
 		}
 		return false, nil
-	case 'S':
-		name, value := m.text(), m.text()
-		if _, asked := c.params[name]; asked {
-			c.params[name] = clip(value)
-		}
-		return false, m.over()
-	case 'A':
-		m.int32() // the process that notifies
-		m.text()  // the channel: we listen to one
-		payload := m.text()
-		c.heard = append(c.heard, payload)
-		if c.kept += perMessage + len(payload); c.kept > most {
+	case *pgproto3.NotificationResponse: // of the channel that we listen to
+		c.heard = append(c.heard, m.Payload)
+		if c.kept += perMessage + len(m.Payload); c.kept > most {
 			return false, unexpected("more notifications than anybody listens to")
 		}
-		return false, m.over()
+		return false, nil
 	}
 	return true, nil
-}
-
-func (c *Conn) write(o *output) error {
-	_, err := c.conn.Write(o.b)
-	return err
 }
 
 // during lets f use the connection until ctx ends. What was interrupted, or is not understood, ends the connection: the
@@ -408,7 +253,7 @@ func (c *Conn) Addr() string { return c.addr }
 
 // PID is the number of the process that serves this connection, as the server said when it began: behind a pooler some
 // other one, or none, serves a request.
-func (c *Conn) PID() string { return strconv.Itoa(c.pid) }
+func (c *Conn) PID() string { return strconv.FormatUint(uint64(c.pg.PID()), 10) }
 
 // Parameter returns what the server reports of itself: server_version, in_hot_standby (from version 14 on); "": nothing.
 func (c *Conn) Parameter(name string) string { return c.params[name] }
@@ -420,11 +265,8 @@ func (c *Conn) Encrypted() bool { return c.conn != c.raw }
 // time, and ends what is on its way.
 func (c *Conn) Close() {
 	_ = c.raw.SetDeadline(time.Now().Add(lastWords))
-	if !c.broken.Load() {
-		var o output
-		o.begin('X')
-		o.end()
-		_ = c.write(&o)
+	if goodbye, err := new(pgproto3.Terminate).Encode(nil); err == nil && !c.broken.Load() {
+		_, _ = c.conn.Write(goodbye)
 	}
 	_ = c.raw.Close()
 }

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"crypto/hmac"
 	"crypto/pbkdf2"
 	"crypto/sha256"
 	"encoding/base64"
@@ -10,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 )
 
 const (
@@ -84,6 +86,9 @@ func TestLogInInOrder(t *testing.T) {
 		}},
 		"SCRAM after md5":                    {false, func(conn net.Conn) { send(conn, md5Salted); read(conn); send(conn, proven(conn), welcome, ready) }},
 		"let in and asked":                   {false, func(conn net.Conn) { send(conn, welcome, md5Salted); read(conn); send(conn, ready) }},
+		"half a key":                         {false, func(conn net.Conn) { send(conn, welcome, process[:5], ready) }},
+		"two keys":                           {false, func(conn net.Conn) { send(conn, welcome, process, process, ready) }},
+		"another version":                    {false, func(conn net.Conn) { send(conn, "v\x00\x00\x00\x00\x00\x00\x00\x00", welcome, ready) }},
 		"let in twice":                       {false, func(conn net.Conn) { send(conn, welcome, welcome, ready) }},
 		"more than a welcome":                {false, func(conn net.Conn) { send(conn, welcome+"x", ready) }},
 		"ready for something else":           {false, func(conn net.Conn) { send(conn, welcome, process, "ZT") }},
@@ -109,6 +114,36 @@ func TestLogInInOrder(t *testing.T) {
 	}
 }
 
+// TestChallengeOfAnother: a challenge that does not go on from what was asked gets no proof.
+func TestChallengeOfAnother(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]func(nonce string) string{
+		"another nonce":               func(string) string { return "r=other,s=AAAA,i=4096" },
+		"nothing of the server's own": func(nonce string) string { return "r=" + nonce + ",s=AAAA,i=4096" },
+		"a salt that is none":         func(nonce string) string { return "r=" + nonce + "x,s=!,i=4096" },
+		"no salt":                     func(nonce string) string { return "r=" + nonce + "x,s=,i=4096" },
+	} {
+		answer := make(chan string, 1)
+		cfg := fake(t, func(conn net.Conn) {
+			read(conn)
+			send(conn, sasl)
+			_, nonce, _ := strings.Cut(string(read(conn)), "r=")
+			send(conn, challenge+text(nonce))
+			answer <- string(read(conn))
+		})
+		conn, err := Dial(within(t), &cfg, cfg.Addrs[0])
+		if err == nil {
+			conn.Close()
+		}
+		if _, ok := errors.AsType[*ProtocolError](err); !ok {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := <-answer; strings.Contains(got, "p=") {
+			t.Errorf("%s: answered by %q", name, got)
+		}
+	}
+}
+
 // TestMD5IsForNoListener: the answer to MD5 is as good as the password to whoever has a few hours. It goes to this machine, or
 // inside of TLS.
 func TestMD5IsForNoListener(t *testing.T) {
@@ -123,11 +158,8 @@ func TestMD5IsForNoListener(t *testing.T) {
 			said <- string(read(theirs))
 			send(theirs, welcome, process, ready)
 		}()
-		c := newConn("h:5432", ours)
-		if encrypted {
-			c.conn = struct{ net.Conn }{ours}
-		}
-		err := c.logIn(&Config{User: "u", Password: "p", Database: "d"})
+		c := newConn("h:5432")
+		err := c.logIn(within(t), &Config{User: "u", Password: "p", Database: "d"}, over(ours, encrypted))
 		_ = ours.Close()
 		answer := <-said
 		if refused, ok := errors.AsType[*AuthenticationError](err); encrypted != (err == nil) || !encrypted && (!ok || !strings.Contains(refused.Remedy, "sslmode=verify-full")) {
@@ -139,15 +171,29 @@ func TestMD5IsForNoListener(t *testing.T) {
 	}
 }
 
+// over is a connection that is there already; encrypted: as if inside of TLS.
+func over(conn net.Conn, encrypted bool) connector {
+	return func(context.Context, *Config, string, string) (net.Conn, net.Conn, error) {
+		if encrypted {
+			return conn, struct{ net.Conn }{conn}, nil
+		}
+		return conn, conn, nil
+	}
+}
+
+func mac(key []byte, text string) []byte {
+	m := hmac.New(sha256.New, key)
+	_, _ = m.Write([]byte(text)) // to memory
+	return m.Sum(nil)
+}
+
 // endless is a server that sends the same again and again to whoever has asked, and says how much it has sent. It ends by itself
 // far beyond what is taken.
 func endless(t *testing.T, greeting func(conn net.Conn), first []string, again string) (Config, func() int) {
 	t.Helper()
-	var o output
-	for len(o.b) < 1<<15 {
-		o.begin(again[0])
-		o.bytes([]byte(again[1:]))
-		o.end()
+	var some []byte
+	for len(some) < 1<<15 {
+		some = append(some, written(again)...)
 	}
 	sent := make(chan int, 1)
 	cfg := fake(t, func(conn net.Conn) {
@@ -156,7 +202,7 @@ func endless(t *testing.T, greeting func(conn net.Conn), first []string, again s
 		send(conn, first...)
 		n := 0
 		for n < 64<<20 {
-			m, err := conn.Write(o.b)
+			m, err := conn.Write(some)
 			if n += m; err != nil {
 				break
 			}
@@ -226,7 +272,7 @@ func TestEndlessWait(t *testing.T) {
 	} {
 		cfg, sent := endless(t, greet, nil, again)
 		conn := dial(t, cfg)
-		_ = conn.write(&output{b: []byte("go")})
+		_, _ = conn.conn.Write([]byte("go"))
 		_, told, err := conn.Wait(within(t), enough)
 		conn.Close()
 		if _, ok := errors.AsType[*ProtocolError](err); !ok || told {
@@ -270,11 +316,7 @@ func TestEndlessAnswerEndsInTime(t *testing.T) {
 		close(asked)
 		<-over
 		for { // until nobody reads any more
-			var o output
-			o.begin('N')
-			o.bytes([]byte{0})
-			o.end()
-			if _, err := conn.Write(o.b); err != nil {
+			if _, err := conn.Write(written("N\x00")); err != nil {
 				return
 			}
 		}
@@ -284,6 +326,38 @@ func TestEndlessAnswerEndsInTime(t *testing.T) {
 	go func() { <-asked; cancel(); close(over) }()
 	if _, err := conn.Ask(ctx, one); !errors.Is(err, context.Canceled) || !conn.Broken() {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestHalfAMessage: one that has begun when a wait is over is not lost, and nothing after it is misread.
+func TestHalfAMessage(t *testing.T) {
+	t.Parallel()
+	begun, waited := make(chan struct{}), make(chan struct{})
+	c := dial(t, fake(t, func(conn net.Conn) {
+		greet(conn)
+		whole := written("A\x00\x00\x00\x01c\x00payload\x00")
+		for _, half := range [][]byte{whole[:3], whole[3:9], whole[9:]} {
+			_, _ = conn.Write(half)
+			begun <- struct{}{}
+			<-waited
+		}
+		read(conn)
+		send(conn, parsed, bound, cell, complete, ready)
+	}))
+	for range 2 {
+		<-begun
+		if got, told, err := c.Wait(within(t), time.Millisecond); told || err != nil || c.Broken() {
+			t.Errorf("%q, %v", got, err)
+		}
+		waited <- struct{}{}
+	}
+	<-begun
+	if got, told, err := c.Wait(within(t), enough); got != "payload" || !told || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	waited <- struct{}{}
+	if _, err := c.Ask(within(t), one); err != nil {
+		t.Error(err)
 	}
 }
 

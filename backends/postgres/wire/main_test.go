@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"encoding/binary"
 	"net"
 	"net/url"
 	"testing"
@@ -89,14 +90,15 @@ func read(conn net.Conn) []byte {
 }
 
 // send writes messages of a server: a letter and what follows its length.
-func send(conn net.Conn, messages ...string) {
-	var o output
+func send(conn net.Conn, messages ...string) { _, _ = conn.Write(written(messages...)) }
+
+// written is what messages are on the wire.
+func written(messages ...string) (b []byte) {
 	for _, m := range messages {
-		o.begin(m[0])
-		o.bytes([]byte(m[1:]))
-		o.end()
+		b = binary.BigEndian.AppendUint32(append(b, m[0]), uint32(len(m)+3)) //nolint:gosec // they are short
+		b = append(b, m[1:]...)
 	}
-	_, _ = conn.Write(o.b)
+	return b
 }
 
 const (

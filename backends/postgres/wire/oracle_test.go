@@ -152,6 +152,9 @@ func TestLogins(t *testing.T) {
 			t.Errorf("%s: %v", user, err)
 		}
 	}
+	if err := login("scram", strings.ReplaceAll(password, "ä", "a\u0308"), Must, verified, true); err != nil {
+		t.Errorf("the same letters in another form: %v", err)
+	}
 	for name, err := range map[string]error{
 		"clear text where it is not allowed": login("clear", password, Must, verified, false),
 		"a wrong password (SCRAM)":           login("scram", "other", Must, verified, true),

@@ -1,10 +1,11 @@
-// Package wire speaks the protocol of PostgreSQL's clients, version 3, as far as leaderrun needs it: a connection, and
-// on it one batch of statements at a time, which is one round trip and one transaction. Parameters and results are
-// text.
+// Package wire asks PostgreSQL: over a connection, on it one batch of statements at a time, which is one round trip and one
+// transaction. Parameters and results are text.
 //
-// Nothing here is repeated, pooled behind the caller's back or done without being asked for, and a batch is cancelled
-// only where it says so; docs/adr/0018 says why that is worth a client of our own. Whoever adds to it finds the messages in
-// PostgreSQL's manual, chapter "Frontend/Backend Protocol", whose names for them are used here.
+// pgconn logs in and pgproto3 writes and reads messages, both of pgx. They read through a filter (source), which lets
+// through what may be said now (logIn) and what there is room for. Nothing is repeated, pooled behind the caller's back or
+// done without being asked for, and a batch is cancelled only where it says so: so of pgconn nothing but the log-in and the
+// request to cancel is used. docs/adr/0018 and 0019 say why. Whoever adds to it finds the messages in PostgreSQL's manual,
+// chapter "Frontend/Backend Protocol", whose names for them are used here.
 package wire
 
 import (

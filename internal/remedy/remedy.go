@@ -1,0 +1,33 @@
+// Package remedy has the error that tells what to do about it.
+package remedy
+
+import "errors"
+
+// Error is a failure that no retry mends: somebody has to change something first.
+type Error struct {
+	Kind Kind
+	Err  error
+	Hint string // the remedy, one line; may be empty
+}
+
+// Kind says what has to be changed.
+type Kind int
+
+// The kinds of errors.
+const (
+	Configuration Kind = iota + 1 // an address, an option, a missing table or directory, the server's kind
+	Credentials                   // the user, password, key, token or certificate is refused, or lacks a right
+)
+
+func (e *Error) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Of returns the remedy of an error, or "".
+func Of(err error) string {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Hint
+	}
+	return ""
+}

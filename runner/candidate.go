@@ -1,0 +1,316 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+)
+
+// What a standby may have told to be waiting behind, beside a token.
+const (
+	behindNobody  = -1
+	behindSilence = -2 // the backend does not answer
+)
+
+// candidate is what is known of the attempt until the lease is granted.
+type candidate struct {
+	began    Instant // before the first claim
+	seenAt   Instant // when claim.Seen was first seen
+	limits   limits
+	failures int   // requests in a row without an answer
+	unclear  bool  // some claim of ours may still be applied
+	behind   int64 // the token we told to be waiting behind, or one of the constants
+	mayProve bool  // a proof may still be asked for
+	watching bool  // a watch is open
+}
+
+// limits are the instants at which a candidate stops trying. What it must wait out in any case moves the
+// first two.
+type limits struct {
+	wait    Instant // the end of the wait
+	backend Instant // without a wait: the end of patience with a store that cannot be reached
+	start   Instant // the start deadline of the tick
+}
+
+func (m *machine) newLimits() limits {
+	l := limits{wait: never, backend: never, start: never}
+	switch {
+	case m.request.Wait == Forever:
+	case m.request.Wait > 0:
+		l.wait = m.after(m.request.Wait)
+	default:
+		l.backend = m.after(m.request.BackendWait)
+	}
+	if m.claim.Tick != 0 && m.claim.StartDeadline > 0 {
+		l.start = m.after(m.untilTick() + m.claim.StartDeadline)
+		l.backend = min(l.backend, l.start)
+	}
+	return l
+}
+
+// patience is the end of the wait for a store that does not answer.
+func (l limits) patience() Instant { return min(l.wait, l.backend) }
+
+// postpone moves the ends of patience by a time that passed whatever the options say.
+func (l *limits) postpone(d time.Duration) {
+	if l.wait != never {
+		l.wait = l.wait.Add(d)
+	}
+	if l.backend != never {
+		l.backend = min(l.backend.Add(d), l.start)
+	}
+}
+
+func (m *machine) untilTick() time.Duration { return time.Unix(m.claim.Tick, 0).Sub(m.wall) }
+
+// sleeping waits for a tick that lies just ahead of the wall clock, which may be stepped meanwhile.
+type sleeping struct{}
+
+func (p sleeping) on(m *machine, in input) phase { return m.onCandidate(p, in) }
+
+func (p sleeping) due(m *machine) phase {
+	if ahead := m.untilTick(); m.claim.Tick != 0 && ahead <= nearTick && !m.reached(m.after(ahead)) {
+		return p
+	}
+	m.candidate.began, m.candidate.limits = m.now, m.newLimits()
+	return m.tryClaim()
+}
+
+// claiming waits for the answer to a claim. The validity of the lease counts from before the request was sent.
+type claiming struct{ t0 Instant }
+
+func (m *machine) tryClaim() phase {
+	c := &m.candidate
+	if m.claim.Seen.Token != 0 {
+		m.claim.Seen.For = m.now.Sub(c.seenAt)
+	}
+	until := min(m.after(m.request.Timeline.attempt()), max(c.limits.patience(), m.after(fairTry)))
+	if c.limits.start > m.now { // a tick that is late already is claimed only to hear what became of it
+		until = min(until, max(c.limits.start, m.after(minLook)))
+	}
+	m.do(doClaim{m.claim, until})
+	return claiming{m.now}
+}
+
+func (p claiming) on(m *machine, in input) phase {
+	a, ok := in.(claimAnswer)
+	if !ok {
+		return m.onCandidate(p, in)
+	}
+	refusal, isRefusal := errors.AsType[*backends.Refusal](a.err)
+	_, isPermanent := errors.AsType[*backends.PermanentError](a.err)
+	switch {
+	case a.err == nil:
+		return p.granted(m, a.grant)
+	case isPermanent:
+		return m.giveUp(Result{Ending: Permanent, Err: a.err})
+	case isRefusal:
+		return m.refused(refusal)
+	}
+	return m.unanswered(a.err)
+}
+
+func (p claiming) granted(m *machine, g backends.Grant) phase {
+	plan, err := m.request.Timeline.For(g.TTL)
+	if err != nil {
+		m.candidate.unclear = true
+		err = fmt.Errorf("the backend granted another TTL than asked for: %w", err)
+		return m.giveUp(Result{Ending: Permanent, Err: &backends.PermanentError{Kind: backends.Configuration, Err: err}})
+	}
+	if m.now >= plan.Deadline(p.t0).Term {
+		return m.unanswered(fmt.Errorf("the reply took %v", brief(m.now.Sub(p.t0))))
+	}
+	return m.hold(g, plan, p.t0)
+}
+
+// refused decides what follows a refusal, and waits where waiting helps.
+func (m *machine) refused(r *backends.Refusal) phase {
+	c := &m.candidate
+	if r.Seen != m.lastSeen() {
+		m.observe(r.Seen) // another's life counts from after the reply that showed it
+	}
+	c.failures, m.refusal = 0, r
+	m.claim.Floor = max(m.claim.Floor, r.Token)
+	if !c.watching && r.Verdict == backends.Held && m.request.Wait > 0 {
+		c.watching = true
+		m.do(doWatch{})
+	}
+	jitter := m.jitter(min(m.request.Timeline.TTL/20, maxJitter))
+	switch r.Verdict {
+	case backends.Held:
+		return m.standby(r, m.after(max(r.Wait, minLook)+jitter))
+	case backends.Vanished, backends.Quarantined:
+		if m.now >= c.limits.start {
+			return m.late(r)
+		}
+		m.tellWait(r)
+		until := m.after(max(r.Wait, time.Millisecond) + jitter)
+		return standby{until: min(until, c.limits.start), heedsNews: true, setAside: m.now}
+	case backends.Outdated:
+		if c.mayProve {
+			c.mayProve = false
+			m.do(doProve{*r})
+			return proving{}
+		}
+	}
+	return m.giveUp(Result{Ending: Refused})
+}
+
+// standby decides whether to stand by for a job that somebody else runs.
+func (m *machine) standby(r *backends.Refusal, look Instant) phase {
+	c := &m.candidate
+	ofOurTick := r.Tick == m.claim.Tick
+	switch {
+	case m.request.Wait == 0, m.request.SameTickOnly && !ofOurTick:
+		return m.giveUp(Result{Ending: Refused})
+	case m.now >= c.limits.wait:
+		return m.giveUp(Result{Ending: WaitOver})
+	case m.now >= c.limits.start && !ofOurTick: // held by another tick's run until too late for ours
+		return m.late(r)
+	}
+	if c.behind != r.Token {
+		c.behind = r.Token
+		m.tellStandby(r.Holder)
+	}
+	if m.now < c.limits.start {
+		look = min(look, c.limits.start)
+	}
+	return standby{until: min(look, c.limits.wait), heedsNews: true, setAside: never}
+}
+
+// late is the end of a candidate whose tick may not start any more.
+func (m *machine) late(r *backends.Refusal) phase {
+	m.refusal = &backends.Refusal{Verdict: backends.Late, Tick: m.claim.Tick, Token: r.Token}
+	return m.giveUp(Result{Ending: Refused})
+}
+
+// unanswered decides what follows a claim without an answer.
+func (m *machine) unanswered(err error) phase {
+	c := &m.candidate
+	c.failures, c.unclear = c.failures+1, true
+	m.info(EventSilent, fmt.Sprintf("the backend does not answer: %v", err))
+	if m.request.Wait > 0 && c.behind != behindSilence { // a standby stands by for the backend, too
+		c.behind = behindSilence
+		m.tell(Event{Name: EventStandby, Reason: ReasonUnreachable, Text: "standing by: the backend does not answer"})
+	}
+	if m.now >= c.limits.patience() {
+		return m.giveUp(Result{Ending: Unreachable, Err: err})
+	}
+	return standby{until: min(m.after(m.pause(c.failures)), c.limits.patience()), setAside: never}
+}
+
+// standby waits before the next claim.
+type standby struct {
+	until     Instant
+	heedsNews bool    // it is over when there is news to look at
+	setAside  Instant // the time since then does not count against our patience; never: all of it does
+}
+
+func (p standby) on(m *machine, in input) phase {
+	n, ok := in.(leaseNews)
+	if !ok {
+		return m.onCandidate(p, in)
+	}
+	if n.Seen != m.lastSeen() { // news that comes late and is older only makes us wait longer
+		m.observe(n.Seen)
+	}
+	if n.Look && p.heedsNews {
+		return p.over(m)
+	}
+	return p
+}
+
+func (p standby) due(m *machine) phase {
+	if m.reached(p.until) {
+		return p.over(m)
+	}
+	return p
+}
+
+func (p standby) over(m *machine) phase {
+	if p.setAside != never {
+		m.candidate.limits.postpone(m.now.Sub(p.setAside))
+	}
+	return m.tryClaim()
+}
+
+// lastSeen returns the last sign of life that was seen of another holder.
+func (m *machine) lastSeen() backends.Evidence {
+	return backends.Evidence{Token: m.claim.Seen.Token, Beat: m.claim.Seen.Beat}
+}
+
+// observe keeps a sign of life of another holder that was first seen now.
+func (m *machine) observe(seen backends.Evidence) {
+	if seen.Token != 0 {
+		m.claim.Seen, m.candidate.seenAt = seen, m.now
+	}
+}
+
+// proving looks for a proof that the recorded schedule is out of use.
+type proving struct{}
+
+func (p proving) on(m *machine, in input) phase {
+	proof, ok := in.(proof)
+	switch {
+	case !ok:
+		return m.onCandidate(p, in)
+	case !proof.found:
+		return m.giveUp(Result{Ending: Refused})
+	}
+	m.claim.Unclaimed = proof.unclaimed
+	return m.tryClaim()
+}
+
+// onCandidate takes what means the same wherever the lease is not ours yet.
+func (m *machine) onCandidate(p phase, in input) phase {
+	switch in := in.(type) {
+	case signal:
+		if m.note(in.sig) {
+			return m.interrupt(p, nil)
+		}
+	case cancelled:
+		return m.interrupt(p, in.err)
+	case unwanted:
+		return m.interrupt(p, in.err)
+	case question:
+		m.do(doAnswer{number: in.number, err: errNotHeld})
+	case watchClosed: // the next refusal opens another, the timer bridges the gap
+		m.candidate.watching = false
+	}
+	return p
+}
+
+// interrupt ends an attempt because of a signal, or because our caller wants that.
+func (m *machine) interrupt(p phase, err error) phase {
+	result := Result{Ending: Interrupted, Err: err}
+	if _, ok := p.(claiming); ok {
+		m.candidate.unclear = true
+		m.do(doHangUp{})
+		return withdrawing{result}
+	}
+	return m.giveUp(result)
+}
+
+// giveUp ends an attempt that was not granted. A claim that may still arrive at the store is taken back.
+func (m *machine) giveUp(r Result) phase {
+	if !m.candidate.unclear {
+		return m.finish(r)
+	}
+	m.do(doHangUp{})
+	return m.release(releasing{what: withdrawal, result: r, end: m.now})
+}
+
+// withdrawing waits until the claim that was hung up is no longer under way.
+type withdrawing struct{ result Result }
+
+func (p withdrawing) on(m *machine, in input) phase {
+	switch in := in.(type) {
+	case claimAnswer:
+		return m.giveUp(p.result)
+	case question:
+		m.do(doAnswer{number: in.number, err: errNotHeld})
+	}
+	return p
+}

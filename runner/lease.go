@@ -1,0 +1,302 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/lifeline"
+)
+
+// lease is what is known of the lease that was granted, and of the requests that keep it.
+type lease struct {
+	grant    backends.Grant
+	plan     Timeline // for the TTL that was granted
+	standing standing
+	sentAt   Instant  // t0 of the request that the store answered last; only moves forward
+	deadline Deadline // what the tree obeys; frozen once the lease is given up
+
+	renewAt  Instant // when the next renewal goes out
+	hedgeAt  Instant // when a second one goes out beside a silent one; never: none does
+	lastSent Instant
+	sent     int   // how many renewals went out: the number of the last
+	inFlight int   // of those that were due
+	failures int   // in a row
+	failure  error // why renewals fail
+
+	watchAt Instant // when a watch on our own lease is opened; never: not any more, or not yet again
+	newsAt  Instant // when it told us to look
+
+	checks    []check // those without an answer, in the order in which they came
+	answering int     // renewals in flight that went out for them
+}
+
+// standing is whose the lease is.
+type standing int
+
+const (
+	ours    standing = iota
+	givenUp          // ours until it runs out; the run was told to end for want of renewal
+	taken            // the store said that it is not ours: somebody else may already have it
+)
+
+// loss is how a lease is lost.
+type loss struct {
+	standing  standing
+	what      string // for people
+	answer    error  // for those who ask
+	terminate bool   // the tree must be told
+}
+
+var (
+	expired     = loss{givenUp, "the lease could not be renewed in time", errGivenUp, true}
+	expiredThen = loss{givenUp, "the lease could not be renewed in time", errGivenUp, false} // the guardian has told the tree
+	lost        = loss{taken, "the lease is not ours any more", backends.ErrLost, false}
+)
+
+// watchAfter is how old a run gets before it watches its own lease: most are over before anybody takes it away.
+const watchAfter = time.Second
+
+// hold begins to keep a lease that was granted by an answer to the request of t0.
+func (m *machine) hold(g backends.Grant, plan Timeline, t0 Instant) phase {
+	m.lease = lease{
+		grant: g, plan: plan, sentAt: t0, deadline: plan.Deadline(t0),
+		hedgeAt: never, lastSent: t0, watchAt: never,
+	}
+	m.planRenewal()
+	m.do(doHangUp{}) // the watch of the standby
+	m.tellGrant(g)
+	return granted{}
+}
+
+// validUntil is the end of the lease on this machine's clock.
+func (l *lease) validUntil() Instant { return l.plan.Deadline(l.sentAt).End }
+
+// term is when the run is told to end if the lease is not renewed; never: it was told, or the lease is gone.
+func (l *lease) term() Instant {
+	if l.standing != ours {
+		return never
+	}
+	return l.deadline.Term
+}
+
+// fresh says whether enough of the lease is left to start the command.
+func (m *machine) fresh() bool {
+	return m.lease.sentAt.Add(m.lease.plan.TTL).Sub(m.now) >= m.lease.plan.TTL/2
+}
+
+// renews says whether renewing still makes sense.
+func (m *machine) renews() bool { return m.lease.standing != taken && m.now < m.lease.validUntil() }
+
+// planRenewal plans the next renewal: at a third of the TTL, a little earlier by chance, so that many holders do not renew in
+// step.
+func (m *machine) planRenewal() {
+	every := m.lease.plan.renewEvery()
+	m.lease.renewAt = m.lease.sentAt.Add(every - m.jitter(every/20))
+}
+
+// keep sends a renewal when one is due, and a second one beside one that stays silent. Those that checks want go out besides:
+// they never stand in for one that is due.
+func (m *machine) keep() {
+	l := &m.lease
+	m.answerLate()
+	if m.reached(l.watchAt) {
+		l.watchAt = never
+		m.do(doWatch{})
+	}
+	switch {
+	case !m.renews():
+	case l.inFlight == 0 && m.reached(l.renewAt):
+		l.hedgeAt = m.after(l.plan.hedge())
+		l.inFlight++
+		m.sendRenewal(false)
+	case m.reached(l.hedgeAt):
+		l.hedgeAt = never
+		l.inFlight++
+		m.sendRenewal(false)
+	case m.reached(l.checkDueAt()):
+		l.answering++
+		m.sendRenewal(true)
+	}
+}
+
+// sendRenewal makes one request, which may take a sixth of the TTL.
+func (m *machine) sendRenewal(forCheck bool) {
+	l := &m.lease
+	l.sent++
+	l.lastSent = m.now
+	m.do(doRenew{l.grant, l.sent, m.now, min(m.after(l.plan.attempt()), l.validUntil()), forCheck})
+}
+
+// onHeld takes what means the same wherever the lease is held.
+func (m *machine) onHeld(p held, in input) phase {
+	l := &m.lease
+	switch in := in.(type) {
+	case renewAnswer:
+		return m.renewed(p, in)
+	case signal:
+		return p.pass(m, in.sig)
+	case cancelled:
+		return p.end(m, stop{cause: cause{ending: Ran, final: true, err: in.err}, why: in.err.Error()})
+	case treeEvent:
+		if in.Kind == lifeline.Terminated && l.standing == ours { // by the guardian, on its own clock: that cannot be taken back
+			return p.lose(m, expiredThen)
+		}
+		m.tellSurvivors(in.Event)
+	case question:
+		m.inquire(in.number)
+	case leaseNews: // only a renewal tells what it means
+		if in.Look {
+			l.newsAt = m.now
+			m.lookSoon()
+		}
+	case watchClosed: // the renewals see what it would have told
+		l.watchAt = m.after(l.plan.renewEvery())
+	}
+	return p
+}
+
+// renewed takes the answer to a renewal. An answer after the lease ran out proves nothing.
+func (m *machine) renewed(p held, a renewAnswer) phase {
+	l := &m.lease
+	if a.forCheck {
+		l.answering--
+	} else if l.inFlight--; l.inFlight == 0 {
+		l.hedgeAt = never
+	}
+	switch {
+	case l.standing == taken:
+	case errors.Is(a.err, backends.ErrLost):
+		return p.lose(m, lost)
+	case a.t0 < l.sentAt: // one sent later was answered: this one has nothing to say
+	case a.err != nil:
+		m.renewalFailed(a)
+	case m.now >= l.validUntil():
+		l.failure = fmt.Errorf("the reply came %v after the lease ran out", brief(m.now.Sub(l.validUntil())))
+	default:
+		m.prolong(a.t0)
+		m.answerYes(a.number)
+		if b := a.signal.Break; b != nil {
+			return p.end(m, stop{
+				cause: cause{ending: Broken, final: true}, why: "it was broken" + withReason(b.Reason),
+				lost: "the run was broken from " + HolderText(b.By) + withReason(b.Reason),
+			})
+		}
+	}
+	return p
+}
+
+// renewalFailed plans the next renewal after one without an answer. The failure of one that was not due only makes
+// the next one earlier.
+func (m *machine) renewalFailed(a renewAnswer) {
+	l := &m.lease
+	l.failure = a.err
+	if a.forCheck {
+		l.renewAt = min(l.renewAt, m.after(m.pause(l.failures+1)))
+	} else {
+		l.failures++
+		l.renewAt = m.after(m.pause(l.failures))
+	}
+	m.info(EventRenewFail, fmt.Sprintf("a renewal failed: %v", a.err))
+}
+
+// prolong counts the validity from a request that was answered. A run that was told to end is not saved by it: only its lease
+// is kept until it is dead.
+func (m *machine) prolong(t0 Instant) {
+	l := &m.lease
+	l.failures, l.failure = 0, nil
+	if t0 <= l.sentAt {
+		return
+	}
+	left := l.validUntil().Sub(m.now)
+	l.sentAt = t0
+	if l.standing == ours {
+		l.deadline = l.plan.Deadline(t0)
+		m.do(doExtend{l.deadline})
+	}
+	m.planRenewal()
+	if t0 < l.newsAt { // it was sent before there was something to see
+		m.lookSoon()
+	}
+	m.tell(Event{Name: EventRenewed, Level: slog.LevelDebug, Text: "lease renewed", Took: m.now.Sub(t0), Left: left})
+}
+
+// lookSoon makes the next renewal go out at once, or a moment after the last one.
+func (m *machine) lookSoon() {
+	m.lease.renewAt = min(m.lease.renewAt, m.lease.lastSent.Add(minLook))
+}
+
+// Why a run does not lead.
+var (
+	errNotHeld = errors.New("the lease is not acquired yet")
+	errOver    = errors.New("the run is over")
+	errGivenUp = errors.New("the lease could not be renewed in time and the run is being stopped")
+)
+
+// maxAnswering is how many renewals may be in flight because somebody asked: one, and one beside it when it is silent.
+const maxAnswering = 2
+
+// check is a question whether the run leads, which waits for its answer.
+type check struct {
+	number int
+	sent   int     // how many renewals had been sent when it came: only a later one answers it
+	until  Instant // then it is answered with a no
+}
+
+// inquire takes a check.
+func (m *machine) inquire(number int) {
+	l := &m.lease
+	switch {
+	case l.standing == taken:
+		m.do(doAnswer{number: number, err: backends.ErrLost})
+	case l.standing == givenUp, m.now >= l.validUntil():
+		m.do(doAnswer{number: number, err: errGivenUp})
+	default: // a new array: copies of the machine share the old one
+		l.checks = append(slices.Clip(l.checks), check{number, l.sent, m.after(l.plan.attempt())})
+	}
+}
+
+// checkDueAt returns when a renewal goes out because of the checks: as soon as one waits for which none was sent, but
+// a moment after the last one, so that any number of checks share a few; and again when that one stays silent.
+func (l *lease) checkDueAt() Instant {
+	if len(l.checks) == 0 || l.answering >= maxAnswering {
+		return never
+	}
+	if l.checks[len(l.checks)-1].sent == l.sent {
+		return l.lastSent.Add(minLook)
+	}
+	return l.lastSent.Add(l.plan.hedge())
+}
+
+// answerYes says yes to the checks that had come before the renewal of that number was sent.
+func (m *machine) answerYes(number int) {
+	l := &m.lease
+	for len(l.checks) > 0 && l.checks[0].sent < number {
+		m.do(doAnswer{number: l.checks[0].number, until: l.validUntil()})
+		l.checks = l.checks[1:]
+	}
+}
+
+// answerLate says no to the checks that have waited long enough.
+func (m *machine) answerLate() {
+	l := &m.lease
+	for len(l.checks) > 0 && m.reached(l.checks[0].until) {
+		err := fmt.Errorf("the backend did not answer within %v", brief(l.plan.attempt()))
+		if l.failure != nil {
+			err = fmt.Errorf("%w: %w", err, l.failure)
+		}
+		m.do(doAnswer{number: l.checks[0].number, err: err})
+		l.checks = l.checks[1:]
+	}
+}
+
+// answerNo says no to all checks.
+func (m *machine) answerNo(err error) {
+	for _, c := range m.lease.checks {
+		m.do(doAnswer{number: c.number, err: err})
+	}
+	m.lease.checks = nil
+}

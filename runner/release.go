@@ -1,0 +1,130 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/lifeline"
+)
+
+// errUnconfirmed is why nothing was released.
+var errUnconfirmed = errors.New("processes of the command survive SIGKILL, and the lease has run out")
+
+// releaseKind is what the store is to be told.
+type releaseKind int
+
+const (
+	recording  releaseKind = iota // how the run ended
+	undoing                       // that the run never started
+	withdrawal                    // that a claim is not wanted any more: it is tried once, for the lease that nobody renews runs out
+)
+
+// releasing tells the store of the end, again and again until the lease's validity is over, and at least once. Where a lease was
+// held, it comes after the tree is confirmed dead, or where nothing was started.
+type releasing struct {
+	what      releaseKind
+	outcome   backends.Outcome // of a recording
+	result    Result           // if all goes well
+	end       Instant          // no request is begun after it
+	failures  int
+	failure   error   // of the last request
+	again     Instant // when the next one goes out; never: one is under way
+	impatient bool    // SIGTERM or SIGINT came: there is no third request
+}
+
+// record says how a run came to its end.
+func (m *machine) record(c cause, s lifeline.Status) phase {
+	r := Result{Ending: c.ending, Status: s, Err: c.err}
+	switch c.ending {
+	case 0:
+		r.Ending = Ran
+	case LeaseLost:
+		r.Err = m.lease.failure
+	}
+	return m.release(releasing{what: recording, outcome: c.outcome(s), result: r, end: m.lease.validUntil()})
+}
+
+func (m *machine) release(p releasing) phase {
+	m.answerNo(errOver)
+	m.do(doHangUp{})
+	return p.send(m)
+}
+
+// send makes one request. Nothing interrupts it: there is nothing left to stop.
+func (p releasing) send(m *machine) phase {
+	p.again = never
+	limit := m.lease.plan.attempt()
+	if p.what == withdrawal {
+		limit = min(m.request.Timeline.attempt(), farewell)
+	} else if left := p.end.Sub(m.now); left > 0 {
+		limit = min(limit, left)
+	}
+	if p.what == recording {
+		m.do(doFinish{m.lease.grant, p.outcome, m.after(limit)})
+	} else {
+		m.do(doAbandon{m.claim, m.after(limit)})
+	}
+	return p
+}
+
+func (p releasing) on(m *machine, in input) phase {
+	switch in := in.(type) {
+	case releaseAnswer:
+		return p.answered(m, in.err)
+	case signal:
+		if asksToEnd(in.sig) {
+			p.impatient = true
+			if p.again != never {
+				return p.over(m, p.failure)
+			}
+		}
+	case question:
+		m.do(doAnswer{number: in.number, err: errOver})
+	}
+	return p
+}
+
+func (p releasing) due(m *machine) phase {
+	if m.reached(p.again) {
+		return p.send(m)
+	}
+	return p
+}
+
+func (p releasing) answered(m *machine, err error) phase {
+	if err == nil || errors.Is(err, backends.ErrLost) || p.what == withdrawal {
+		return p.over(m, err)
+	}
+	p.failures++
+	p.failure = fmt.Errorf("the backend does not answer: %w", err)
+	p.again = m.after(m.pause(p.failures))
+	if p.again >= p.end || p.impatient && p.failures > 1 {
+		return p.over(m, p.failure)
+	}
+	return p
+}
+
+// over is what the attempt comes to. ErrLost says that somebody else was granted since; any other error, that nobody knows
+// whether the store has heard.
+func (p releasing) over(m *machine, err error) phase {
+	r := p.result
+	switch {
+	case p.what == withdrawal, p.what == undoing && err == nil:
+	case p.what == undoing:
+		m.warn(EventReleased, fmt.Sprintf("the lease could not be released and runs out by itself: %v", err))
+	case err == nil:
+		m.info(EventReleased, "lease released: "+string(p.outcome.State))
+	case r.Ending == LeaseLost, r.Ending == Broken: // told already
+	case m.claim.Given():
+		r.Ending, r.Err = Unrecorded, err
+	default:
+		m.tell(Event{
+			Name: EventReleased, Level: slog.LevelWarn,
+			Text: fmt.Sprintf("the end of the run could not be recorded: %v", err),
+			Hint: "the lease runs out by itself; until then the job does not start again",
+		})
+	}
+	return m.finish(r)
+}

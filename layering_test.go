@@ -45,14 +45,14 @@ var layers = []layer{
 	{path: "schedule", ours: []string{"internal/duration"}, theirs: []string{"github.com/robfig/cron/v3"}},
 	{path: "fence", ours: []string{"internal/remedy"}},
 	{path: "fence/fencetest", ours: []string{"fence"}, tests: true},
-	{path: "fence/filefence", ours: []string{"fence", "internal/filename"}, theirs: []string{"golang.org/x/sys/..."}},
+	{path: "fence/filefence", ours: []string{"fence", "internal/filename", "internal/flock"}, theirs: []string{"golang.org/x/sys/..."}},
 	{path: "fence/httpfence", ours: []string{"fence", "fence/filefence"}},
 	{path: "fence/redisfence", ours: []string{"fence"}, theirs: []string{"github.com/redis/go-redis/v9/..."}},
 	{path: "fence/s3fence", ours: []string{"fence"}, theirs: []string{"github.com/aws/aws-sdk-go-v2/aws/..."}},
 	{path: "fence/sqlfence", ours: []string{"fence"}},
 	{path: "backends/all", ours: []string{"backends/..."}},
 	{path: "backends/backendtest", ours: []string{"backends", "internal/boottime"}, theirs: []string{"..."}, tests: true},
-	{path: "backends/file", ours: []string{"backends", "internal/boottime", "internal/filename", "internal/ownership", "internal/panics"}, theirs: []string{"golang.org/x/sys/..."}},
+	{path: "backends/file", ours: []string{"backends", "internal/filename", "internal/filesystem", "internal/flock", "internal/ownership", "internal/panics"}},
 	{path: "backends/redis", ours: []string{"backends", "internal/backendurl", "internal/redisurl", "internal/redisconn", "internal/boottime", "internal/panics"}, theirs: []string{"github.com/redis/go-redis/v9/..."}},
 	{path: "backends/etcd", ours: []string{"backends", "internal/backendurl", "internal/boottime", "internal/httplimit", "internal/panics"}},
 	{path: "backends/kubernetes", ours: []string{"backends", "internal/backendurl", "internal/boottime", "internal/credentialplugin", "internal/httplimit", "internal/ownership", "internal/panics"}, theirs: []string{"go.yaml.in/yaml/v3"}},
@@ -66,6 +66,8 @@ var layers = []layer{
 	{path: "internal/testserver", ours: []string{"backends", "internal/..."}, theirs: []string{"..."}, tests: true},
 	{path: "internal/history", tests: true},
 	{path: "internal/filename"},
+	{path: "internal/filesystem"},
+	{path: "internal/flock"},
 	{path: "internal/httplimit"},
 	{path: "internal/ownership"},
 	{path: "internal/credentialplugin", ours: []string{"internal/panics"}},
@@ -139,7 +141,7 @@ var (
 var (
 	noDrivers = []string{"all", "backendtest"}
 	without   = map[string]string{
-		"file":       "errors.go", // it asks no server
+		"file":       "extend.go", // a lock has no end of its own
 		"kubernetes": "extend.go", // a Lease has no end of its own
 	}
 )
@@ -188,12 +190,12 @@ func TestDriversLookAlike(t *testing.T) {
 	}
 	made := fstest.MapFS{"backend.go": {}, "all/all.go": {}, "file/file.go": {}, "zk/config.go": {}, "etcd/etcd.go": {}, "etcd/swap.go": {}}
 	for _, name := range driverFiles {
-		made["file/"+name], made["zk/"+name] = &fstest.MapFile{}, &fstest.MapFile{}
+		made["zk/"+name] = &fstest.MapFile{}
 	}
 	for _, name := range storeFiles {
-		made["etcd/"+name] = &fstest.MapFile{}
+		made["file/"+name], made["etcd/"+name] = &fstest.MapFile{}, &fstest.MapFile{}
 	}
-	delete(made, "file/errors.go")
+	delete(made, "file/extend.go")
 	delete(made, "zk/order.go")
 	delete(made, "etcd/check.go")
 	if got := strings.Join(unlike(t, made), ", "); got != "driver etcd has no file check.go, driver zk has no file order.go, driver zk has no file zk.go" {

@@ -23,6 +23,7 @@ type View struct {
 	Now        time.Time     // the server's clock, or ours where it shows none
 	Proof      Proof         // how the death of a vanished holder is proved here
 	Quarantine time.Duration // how long nobody may be granted, see Mark
+	Floor      int64         // the highest token granted, as far as something beside the record tells
 	Foreign    error         // why nobody is granted and no order carried out: another program's lease is there
 	Notes      []string      // for people: what the store cannot promise here
 }
@@ -341,7 +342,7 @@ func (d *decider) grant(tick int64, attempt int) Decision {
 	r := &d.Record
 	d.loseRun()
 	r.Job, r.Holder = d.c.Job, d.c.Holder
-	r.Token = max(r.Token+1, d.now, d.c.Floor+1) // never beyond an int64: see MaxToken
+	r.Token = max(r.Token+1, d.now, d.c.Floor+1, d.v.Floor+1) // never beyond an int64: see MaxToken
 	r.Granted, r.Break = d.now, nil
 	extend(r, d.c.TTL, d.now)
 	r.note(Run{

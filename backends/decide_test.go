@@ -362,6 +362,10 @@ func TestToken(t *testing.T) {
 	if g := grant(t, s, c); g.Token != c.Floor+1 {
 		t.Errorf("token %d, want one more than the floor %d", g.Token, c.Floor)
 	}
+	floor := start.UnixMilli() + 2000
+	if d := backends.Decide(backends.View{Now: start, Proof: backends.ByRelease, Floor: floor}, by("a")); d.Grant == nil || d.Grant.Token != floor+1 {
+		t.Errorf("%+v, want one more than the floor of the store %d", d, floor)
+	}
 }
 
 func TestRefusalError(t *testing.T) {

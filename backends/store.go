@@ -37,7 +37,8 @@ type Store interface {
 }
 
 // Tx is one request's way through a store: an optimistic transaction on lease and record of one job. It is used by one
-// goroutine. A store that does not compare holds a lock from the first Read to End: then each Swap succeeds.
+// goroutine. A store that does not compare holds a lock from the first Read to End: then each Swap of what was read in it
+// succeeds, and one of a Request.Known does what Read does.
 type Tx interface {
 	// Read returns what the store holds now, lease and record of one moment, and at least as new as the call.
 	Read(ctx context.Context) (Snapshot, error)

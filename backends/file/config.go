@@ -1,7 +1,6 @@
 package file
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/filesystem"
 	"github.com/leaderrun/leaderrun/internal/ownership"
 )
 
@@ -41,20 +41,17 @@ func Open(rawURL string) (*Driver, error) {
 			return nil, err
 		}
 	}
-	return open(dir, trusts, networkFS)
+	return open(dir, trusts, filesystem.Network)
 }
 
-// Redacted returns the URL of the directory, also where it is the default one. There is nothing secret in it.
-func (d *Driver) Redacted() string {
-	u := url.URL{Scheme: "file", Path: d.dir}
-	if d.trusts == everybody {
+// url returns the URL of the directory, also where it is the default one.
+func (s *store) url() string {
+	u := url.URL{Scheme: "file", Path: s.dir}
+	if s.trusts == everybody {
 		u.RawQuery = trustShared
 	}
 	return u.String()
 }
-
-// Prefix returns "": the directory is what keeps programs apart.
-func (d *Driver) Prefix() string { return "" }
 
 // open checks the directory; kind names the network file system that it is on, or "".
 func open(dir string, trusts trust, kind func(dir string) (string, error)) (*Driver, error) {
@@ -80,9 +77,8 @@ func open(dir string, trusts trust, kind func(dir string) (string, error)) (*Dri
 		return nil, misconfigured(&fs.PathError{Op: "write", Path: dir, Err: fs.ErrPermission},
 			"run as its owner, or name another directory with --backend file:///path/to/dir")
 	}
-	d := &Driver{dir: dir, trusts: trusts, held: map[string]*lease{}, waiters: map[string]*waiter{}}
-	d.life, d.endLife = context.WithCancel(context.Background())
-	return d, nil
+	s := &store{dir: dir, trusts: trusts, held: map[string]*lease{}, waiters: map[string]*waiter{}}
+	return &Driver{backends.NewEngine(s), s}, nil
 }
 
 // directory returns the directory that a URL names, or "" for the default one, and who is trusted there.
@@ -187,24 +183,4 @@ func (t trust) read(path string) ([]byte, error) {
 func writable(dir string) bool {
 	const w, x = 2, 1
 	return syscall.Access(dir, w|x) == nil
-}
-
-func misconfigured(err error, hint string) error {
-	return &backends.PermanentError{Kind: backends.Configuration, Err: err, Hint: hint}
-}
-
-// permanent turns the errors of a directory that cannot be used into a PermanentError; others may pass.
-func permanent(err error) error {
-	if remedy := ownership.Remedy(err); remedy != "" {
-		return misconfigured(err, remedy+", or remove it: another user may have made it; ?"+trustShared+" is for those who mean it")
-	}
-	switch {
-	case errors.Is(err, fs.ErrPermission):
-		return misconfigured(err, "run as the owner of the directory, or name another one with --backend file:///path/to/dir")
-	case errors.Is(err, syscall.EROFS):
-		return misconfigured(err, "the file system is read-only: name another directory with --backend file:///path/to/dir")
-	case errors.Is(err, syscall.ELOOP):
-		return misconfigured(err, "a symbolic link is in the place of a lock: remove it")
-	}
-	return err
 }

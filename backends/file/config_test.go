@@ -12,6 +12,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/backendtest"
+	"github.com/leaderrun/leaderrun/internal/filesystem"
 )
 
 func TestNetworkFileSystemIsRefused(t *testing.T) {
@@ -105,7 +106,7 @@ func TestDefaultDir(t *testing.T) {
 	if got, err := defaultDir(unwritable); err == nil {
 		t.Errorf("%q without a home", got)
 	}
-	if _, err := open(unwritable, ourselves, networkFS); err == nil {
+	if _, err := open(unwritable, ourselves, filesystem.Network); err == nil {
 		t.Error("a directory that cannot be made is opened")
 	}
 }

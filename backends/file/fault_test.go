@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -48,7 +49,7 @@ func TestUnlockedWithoutProc(t *testing.T) {
 	dir := t.TempDir()
 	d := openDir(t, dir)
 	g := steps.Acquire(d, claimFor("job"))
-	g.Private.(*lease).probe = true
+	leaseOf(t, g).probe = true
 	if _, err := d.Renew(t.Context(), g); err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +78,7 @@ func TestHungDisk(t *testing.T) {
 	defer close(hung)
 	returned := make(chan error, 1)
 	go func() {
-		_, err := inTime(ctx, t.Context(), func(context.Context) (int, error) { <-hung; return 0, nil })
+		_, err := inTime(ctx, new(sync.WaitGroup), func(context.Context) (int, error) { <-hung; return 0, nil })
 		returned <- err
 	}()
 	select {
@@ -87,6 +88,41 @@ func TestHungDisk(t *testing.T) {
 		}
 	case <-time.After(backendtest.Patience):
 		t.Error("the call has not returned")
+	}
+}
+
+// A renewal that hung must leave the lease to the next one when it goes on.
+func TestStepThatWasGivenUp(t *testing.T) {
+	steps := backendtest.On(t)
+	d := openDir(t, t.TempDir())
+	g := steps.Acquire(d, claimFor("job"))
+	l := leaseOf(t, g)
+	l.mu.Lock() // as a renewal does whose disk hangs
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if _, err := d.Renew(ctx, g); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v, want outcome unknown", err)
+	}
+	l.mu.Unlock()
+	ctx, cancel = context.WithTimeout(t.Context(), backendtest.Patience)
+	defer cancel()
+	for range 100 { // in between, the first one goes on
+		if _, err := d.Renew(ctx, g); err != nil {
+			t.Fatalf("Renew: %v", err)
+		}
+	}
+	steps.Finish(d, g)
+}
+
+// A crash can empty a record: the job is shown, and nobody has run it.
+func TestInspectAnEmptyRecord(t *testing.T) {
+	d := openDir(t, t.TempDir())
+	if err := os.WriteFile(d.store.paths("job").record, nil, fileMode); err != nil {
+		t.Fatal(err)
+	}
+	status, err := d.Inspect(t.Context(), "job")
+	if err != nil || status.Lease != nil || status.Record.Job != "job" || status.Record.Token != 0 {
+		t.Errorf("%+v, %v", status, err)
 	}
 }
 
@@ -153,7 +189,7 @@ func TestRenewSurvivesWhatCannotBeWritten(t *testing.T) {
 	if _, err := d.Renew(t.Context(), g); err != nil {
 		t.Errorf("Renew with a damaged record: %v", err)
 	}
-	g.Private.(*lease).end()
+	leaseOf(t, g).end()
 }
 
 // An operator who raises the token takes the lease away, although the lock is held.
@@ -174,7 +210,8 @@ func TestRaisedTokenIsALoss(t *testing.T) {
 	if _, err := d.Acquire(t.Context(), g.Claim); err == nil {
 		t.Error("the same holder is granted again although the token was raised")
 	}
-	g.Private.(*lease).end()
+	steps.Refused(openDir(t, dir), claimFor("job"), backends.Held) // its tree lives
+	leaseOf(t, g).end()
 }
 
 func TestDamagedRecordStopsTheJob(t *testing.T) {
@@ -273,7 +310,7 @@ func TestCrashBeforeTheRecord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := (owner{"dead", g.Token + 1000}).write(f); err != nil {
+	if err := writeOwner(f, backends.Label{Holder: "dead", Token: g.Token + 1000}); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.Close(); err != nil {
@@ -284,6 +321,33 @@ func TestCrashBeforeTheRecord(t *testing.T) {
 		t.Errorf("token %d, want more than that of the grant that was cut short: %d", next.Token, g.Token+1000)
 	}
 	steps.Finish(d, next)
+}
+
+// A crash, or a disk that is full, in the middle of a grant: the lock says that the record does not tell of its last run.
+func TestOwnerComesFirst(t *testing.T) {
+	steps := backendtest.On(t)
+	dir := t.TempDir()
+	d := openDir(t, dir)
+	p := pathsIn(dir, "job")
+	if err := os.MkdirAll(filepath.Join(p.tmp, "in the way"), dirMode); err != nil {
+		t.Fatal(err)
+	}
+	c := claimFor("job")
+	if _, err := d.Acquire(t.Context(), c); err == nil {
+		t.Fatal("granted without a record")
+	}
+	cut := p.readOwnerAt(p.lock)
+	if cut.Holder != c.Holder.ID || cut.Token == 0 {
+		t.Errorf("the lock is %+v's", cut)
+	}
+	if err := os.RemoveAll(p.tmp); err != nil {
+		t.Fatal(err)
+	}
+	g := steps.Acquire(d, claimFor("job"))
+	if g.Token <= cut.Token {
+		t.Errorf("token %d after %d", g.Token, cut.Token)
+	}
+	steps.Finish(d, g)
 }
 
 func TestSymbolicLinkIsNotFollowed(t *testing.T) {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/backendtest"
+	"github.com/leaderrun/leaderrun/internal/filesystem"
+	"github.com/leaderrun/leaderrun/internal/flock"
 )
 
 const noServer = "there is no server"
@@ -45,7 +47,7 @@ func TestConformance(t *testing.T) {
 
 func openDir(t testing.TB, dir string) *Driver {
 	t.Helper()
-	d, err := open(dir, ourselves, networkFS)
+	d, err := open(dir, ourselves, filesystem.Network)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,13 +64,23 @@ func removeLocks(t testing.TB, p paths) {
 func unlockAsGuardian(t *testing.T, g backends.Grant) {
 	t.Helper()
 	for _, f := range slices.Concat(g.Inherit, g.Hold) {
-		if err := flock(f, syscall.LOCK_UN); err != nil {
+		if err := flock.Ask(f, syscall.LOCK_UN); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-func pathsIn(dir, job string) paths { return (&Driver{dir: dir}).paths(job) }
+// leaseOf is what this process has of a grant.
+func leaseOf(t *testing.T, g backends.Grant) *lease {
+	t.Helper()
+	s := of(backends.HoldingOf[backends.Snapshot](g).Last())
+	if s == nil || s.granted == nil {
+		t.Fatalf("nothing is known of the grant: %+v", s)
+	}
+	return s.granted
+}
+
+func pathsIn(dir, job string) paths { return (&store{dir: dir}).paths(job) }
 
 func remove(t testing.TB, path string) {
 	t.Helper()
@@ -112,7 +124,7 @@ func stall(t testing.TB, dir string) (resume func()) {
 	}
 	return func() {
 		for _, f := range turns {
-			_ = flock(f, syscall.LOCK_UN)
+			_ = flock.Ask(f, syscall.LOCK_UN)
 			_ = f.Close()
 		}
 		turns = nil

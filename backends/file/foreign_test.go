@@ -14,6 +14,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/backendtest"
+	"github.com/leaderrun/leaderrun/internal/flock"
 )
 
 const nobody = 65534
@@ -145,7 +146,7 @@ func TestStickyFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	steps.Finish(d, steps.Acquire(d, claimFor("job")))
-	p := d.paths("job")
+	p := d.store.paths("job")
 	for _, path := range []string{p.record, p.beat, p.lock, p.tree} {
 		if err := os.Lchown(path, nobody, nobody); err != nil {
 			t.Skip("only root gives files away")
@@ -175,7 +176,7 @@ func TestFileOfAJobIsRegular(t *testing.T) {
 			} {
 				dir := t.TempDir()
 				d := openDir(t, dir)
-				path := file(d.paths("job"))
+				path := file(d.store.paths("job"))
 				if err := put(path); err != nil {
 					t.Fatal(err)
 				}
@@ -198,7 +199,7 @@ func TestCommandCannotGiveTheLeaseAway(t *testing.T) {
 	d, other := openDir(t, dir), openDir(t, dir)
 	g := steps.Acquire(d, claimFor("job"))
 	for _, f := range g.Inherit {
-		if err := flock(f, syscall.LOCK_UN); err != nil {
+		if err := flock.Ask(f, syscall.LOCK_UN); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := f.WriteString("{}"); err == nil {
@@ -242,7 +243,7 @@ func TestRunEndsWithTheTreeFile(t *testing.T) {
 			dir := t.TempDir()
 			d, other := openDir(t, dir), openDir(t, dir)
 			g := steps.Acquire(d, claimFor("job"))
-			g.Private.(*lease).probe = probe
+			leaseOf(t, g).probe = probe
 			tree := pathsIn(dir, "job").tree
 			remove(t, tree)
 			if err := put(tree); err != nil {
@@ -264,7 +265,7 @@ func TestTokenThatCannotBe(t *testing.T) {
 	t.Run("record", func(t *testing.T) {
 		d := openDir(t, t.TempDir())
 		text := `{"job":"job","holder":{"id":"h"},"token":9223372036854775807,"released":9223372036854775807}`
-		if err := os.WriteFile(d.paths("job").record, []byte(text), fileMode); err != nil {
+		if err := os.WriteFile(d.store.paths("job").record, []byte(text), fileMode); err != nil {
 			t.Fatal(err)
 		}
 		_, err := d.Acquire(t.Context(), claimFor("job"))
@@ -272,7 +273,7 @@ func TestTokenThatCannotBe(t *testing.T) {
 	})
 	t.Run("lock", func(t *testing.T) {
 		d := openDir(t, t.TempDir())
-		if err := os.WriteFile(d.paths("job").lock, []byte(largest), fileMode); err != nil {
+		if err := os.WriteFile(d.store.paths("job").lock, []byte(largest), fileMode); err != nil {
 			t.Fatal(err)
 		}
 		_, err := d.Acquire(t.Context(), claimFor("job"))
@@ -283,7 +284,7 @@ func TestTokenThatCannotBe(t *testing.T) {
 // A file that another user may write, as ?trust=shared allows, does not take more memory than one of ours.
 func TestLongFile(t *testing.T) {
 	d := openDir(t, t.TempDir())
-	path := d.paths("job").record
+	path := d.store.paths("job").record
 	if err := errors.Join(os.WriteFile(path, []byte("{"), fileMode), os.Truncate(path, 1<<28)); err != nil {
 		t.Fatal(err)
 	}
@@ -338,8 +339,8 @@ func FuzzURL(f *testing.F) {
 		if dir == "" {
 			return
 		}
-		d := &Driver{dir: dir, trusts: trusts}
-		again, err := url.Parse(d.Redacted())
+		s := &store{dir: dir, trusts: trusts}
+		again, err := url.Parse(s.url())
 		if err != nil || !filepath.IsAbs(dir) {
 			t.Fatalf("%q is %q: %v", text, dir, err)
 		}

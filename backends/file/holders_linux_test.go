@@ -12,6 +12,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/backendtest"
+	"github.com/leaderrun/leaderrun/internal/flock"
 )
 
 func held(t *testing.T, d *Driver) backends.Status {
@@ -62,9 +63,7 @@ func TestHoldersAreEnded(t *testing.T) {
 	}
 	standby := start(t, "stand by", dir)
 	standby.says(t, "watching")
-	if _, err := d.Watch(t.Context(), "job"); err != nil { // this process waits too
-		t.Fatal(err)
-	}
+	watch(t.Context(), t, d) // this process waits too
 	awaitBlocked(t, d, "job")
 	awaitHolders(t, d, h.Process.Pid, child)
 
@@ -111,7 +110,7 @@ func TestHoldersAreNoStandbys(t *testing.T) {
 		t.Fatal("the run has ended by itself")
 	}
 	wantHolders(t, d)
-	unlock(f)
+	flock.Unlock(f)
 	g := steps.Acquire(d, claimFor("job"))
 	wantHolders(t, d, os.Getpid())
 	steps.Finish(d, g)

@@ -12,7 +12,7 @@ const (
 	lockSuffix   = ".lock" // locked as long as wrapper or guardian live; holds the holder and token of the grant
 	treeSuffix   = ".tree" // locked as long as anybody of the run lives; is empty
 	recordSuffix = ".json" // the record
-	beatSuffix   = ".beat" // locked for the moment of a step; holds the last renewal
+	beatSuffix   = ".beat" // locked for a turn, the moment of a request; holds the last renewal
 )
 
 // paths are the files of one job.
@@ -21,15 +21,15 @@ type paths struct {
 	job, lock, tree, record, beat, tmp string
 }
 
-func (d *Driver) paths(job string) paths {
+func (s *store) paths(job string) paths {
 	name := escape(job)
-	base := filepath.Join(d.dir, name)
+	base := filepath.Join(s.dir, name)
 	return paths{
-		trust: d.trusts,
+		trust: s.trusts,
 		job:   job, lock: base + lockSuffix, tree: base + treeSuffix, record: base + recordSuffix, beat: base + beatSuffix,
-		// One name is enough: only who has the beat's lock writes it, over what a crash left behind. A
+		// One name is enough: only who has the turn writes it, over what a crash left behind. A
 		// leading dot is escaped in jobs' names.
-		tmp: filepath.Join(d.dir, "."+name+".tmp"),
+		tmp: filepath.Join(s.dir, "."+name+".tmp"),
 	}
 }
 

@@ -5,27 +5,30 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/flock"
 )
 
 // lease is a lock that this process has been granted.
 type lease struct {
 	paths
-	holder string
-	token  int64
+	label backends.Label
 
 	mu    sync.Mutex // held over a renewal, so that the end of the run does not come in between
 	locks *locks
 	over  bool
-	probe bool // see Driver.probes
+	probe bool // see store.probes
+}
+
+// isIn says whether it is a record's, or that of one which was lost. Locks alone do not make a lease: an operator who
+// raises the token takes it away.
+func (l *lease) isIn(r backends.Record) bool {
+	return r.Token < l.label.Token || labelOf(r) == l.label && !r.Free()
 }
 
 // locks are the lock of a run, on two open file descriptions, as whoever has a description can unlock it for all who
@@ -36,16 +39,16 @@ type locks struct{ lease, tree *os.File }
 
 // unlock frees the locks for all who share them. The lease comes last: who gets it finds the tree's free too.
 func (l *locks) unlock() {
-	unlock(l.tree)
-	unlock(l.lease)
+	flock.Unlock(l.tree)
+	flock.Unlock(l.lease)
 }
 
 // areAt says whether the files are still those at their paths.
 func (l *locks) areAt(p paths) (bool, error) {
-	if there, err := isAt(l.lease, p.lock); !there || err != nil {
+	if there, err := flock.IsAt(l.lease, p.lock); !there || err != nil {
 		return false, err
 	}
-	return isAt(l.tree, p.tree)
+	return flock.IsAt(l.tree, p.tree)
 }
 
 // both takes the two locks of a run by take, which returns nil if it does not get one.
@@ -56,7 +59,7 @@ func (p paths) both(take func(path string, how, flags int) (*os.File, error)) (*
 	}
 	tree, err := take(p.tree, syscall.LOCK_EX, os.O_RDONLY|os.O_CREATE) // the tree shall not write it
 	if tree == nil || err != nil {
-		unlock(lease)
+		flock.Unlock(lease)
 		return nil, err
 	}
 	return &locks{lease, tree}, nil
@@ -75,7 +78,7 @@ func (l *lease) alive() (bool, error) {
 	if l.probe {
 		return !l.isFree(l.lock), nil
 	}
-	locked, err := showsLock(l.locks.lease)
+	locked, err := flock.Shown(l.locks.lease)
 	return locked, err
 }
 
@@ -88,109 +91,19 @@ func (l *lease) end() {
 	l.locks.unlock()
 }
 
-// flock calls flock(2) on a file.
-func flock(f *os.File, how int) error {
-	conn, err := f.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var locked error
-	err = conn.Control(func(fd uintptr) {
-		for {
-			if locked = syscall.Flock(int(fd), how); !errors.Is(locked, syscall.EINTR) {
-				return
-			}
-		}
-	})
-	if err != nil {
-		return err
-	}
-	return locked
-}
-
-// unlock frees a lock and closes the file. Closing is not enough: another description of it may live in a
-// process that is just being started.
-func unlock(f *os.File) {
-	_ = flock(f, syscall.LOCK_UN)
-	_ = f.Close()
-}
-
 // tryLock returns the locked file, or nil if somebody else has the lock.
 func (t trust) tryLock(path string, how, flags int) (*os.File, error) {
-	for {
-		f, err := t.open(path, flags)
-		if err != nil {
-			return nil, err
-		}
-		err = flock(f, how|syscall.LOCK_NB)
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			_ = f.Close()
-			return nil, nil
-		}
-		if err != nil {
-			_ = f.Close()
-			return nil, os.NewSyscallError("flock", err)
-		}
-		there, err := isAt(f, path)
-		if there {
-			return f, nil
-		}
-		unlock(f)
-		if err != nil {
-			return nil, err
-		}
-		// It was replaced while we opened it.
-	}
+	return flock.Try(path, how, flags, t.open)
 }
 
 // awaitLock is tryLock that blocks until the lock is free, and returns nil if the file was replaced meanwhile.
 func (t trust) awaitLock(path string, how, flags int) (*os.File, error) {
-	f, err := t.open(path, flags)
-	if err != nil {
-		return nil, err
-	}
-	if err := flock(f, how); err != nil {
-		_ = f.Close()
-		return nil, os.NewSyscallError("flock", err)
-	}
-	if there, err := isAt(f, path); !there || err != nil {
-		unlock(f)
-		return nil, err
-	}
-	return f, nil
+	return flock.Await(path, how, flags, t.open)
 }
 
-// waitLock is tryLock until the lock is free or the context ends. It is for locks that are held for moments:
-// a blocking flock cannot be cancelled.
+// waitLock is tryLock until the lock is free or the context ends.
 func (t trust) waitLock(ctx context.Context, path string, flags int) (*os.File, error) {
-	const shortest, longest = 100 * time.Microsecond, 5 * time.Millisecond
-	for pause := shortest; ; pause = min(2*pause, longest) {
-		f, err := t.tryLock(path, syscall.LOCK_EX, os.O_RDWR|flags)
-		if f != nil || err != nil {
-			return f, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(pause/2 + rand.N(pause)):
-		}
-	}
-}
-
-// isAt says whether the file is still the one at the path.
-func isAt(f *os.File, path string) (bool, error) {
-	have, err := f.Stat()
-	if errors.Is(err, os.ErrClosed) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	there, err := os.Lstat(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil && os.SameFile(have, there), err
+	return flock.Poll(ctx, func() (*os.File, error) { return t.tryLock(path, syscall.LOCK_EX, os.O_RDWR|flags) })
 }
 
 // isFree says whether nobody has the lock. Others must not be trying it meanwhile.
@@ -199,53 +112,45 @@ func (t trust) isFree(path string) bool {
 	if f == nil {
 		return errors.Is(err, os.ErrNotExist)
 	}
-	unlock(f)
+	flock.Unlock(f)
 	return true
 }
 
-// owner is what a lock file holds: whom the lock was granted to last.
-type owner struct {
-	Holder string `json:"holder"`
-	Token  int64  `json:"token"`
-}
-
-// readOwner returns what a lock file says; the zero owner if it says nothing that makes sense. An error says
-// that it could not be read, or that its token cannot be counted up.
-func readOwner(f *os.File) (owner, error) {
+// readOwner returns what a lock file says: whom the lock was granted to last; the zero label if it says nothing that makes
+// sense. An error says that it could not be read, or that its token cannot be counted up.
+func readOwner(f *os.File) (backends.Label, error) {
 	text := make([]byte, 4096)
 	n, err := f.ReadAt(text, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return owner{}, err
+		return backends.Label{}, err
 	}
-	var o owner
+	var o backends.Label
 	if json.Unmarshal(bytes.TrimRight(text[:n], "\x00"), &o) != nil {
-		o = owner{}
+		o = backends.Label{}
 	}
 	if o.Token < 0 || o.Token > backends.MaxToken {
-		return owner{}, misconfigured(fmt.Errorf("the lock %s is damaged: its token cannot be %d", f.Name(), o.Token),
-			"remove it when no process of the job runs")
+		return backends.Label{}, backends.Misconfigured("remove it when no process of the job runs",
+			"the lock %s is damaged: its token cannot be %d", f.Name(), o.Token)
 	}
 	return o, nil
 }
 
 // readOwnerAt is readOwner of the file at a path.
-func (t trust) readOwnerAt(path string) owner {
+func (t trust) readOwnerAt(path string) backends.Label {
 	f, err := t.open(path, os.O_RDONLY)
 	if err != nil {
-		return owner{}
+		return backends.Label{}
 	}
 	defer f.Close()
 	o, _ := readOwner(f)
 	return o
 }
 
-func (o owner) write(f *os.File) error {
-	text, err := json.Marshal(o)
-	if err != nil {
+// writeOwner writes into a lock file whom the lock is granted to.
+func writeOwner(f *os.File, o backends.Label) error {
+	text := append(backends.Marshal(o), '\n')
+	if _, err := f.WriteAt(text, 0); err != nil {
 		return err
 	}
-	if _, err := f.WriteAt(append(text, '\n'), 0); err != nil {
-		return err
-	}
-	return f.Truncate(int64(len(text)) + 1)
+	return f.Truncate(int64(len(text)))
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/backendtest"
+	"github.com/leaderrun/leaderrun/internal/filesystem"
 )
 
 const (
@@ -40,7 +41,7 @@ func TestMain(m *testing.M) {
 func help(what, dir string, args []string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), backendtest.Patience)
 	defer cancel()
-	d, err := open(dir, ourselves, networkFS)
+	d, err := open(dir, ourselves, filesystem.Network)
 	if err != nil {
 		return err
 	}
@@ -91,6 +92,7 @@ func standBy(ctx context.Context, d *Driver) error {
 	if err != nil {
 		return err
 	}
+	<-woken // it stands
 	fmt.Println("watching")
 	c := claimFor("job")
 	for range woken {

@@ -35,8 +35,8 @@ func (p paths) load() (backends.Record, error) {
 		return backends.Record{}, damaged(p.record, err)
 	}
 	if r.Job != p.job {
-		return r, misconfigured(fmt.Errorf("the record %s is of job %q, not of %q", p.record, r.Job, p.job),
-			"somebody has copied or renamed it: restore it, or remove it")
+		return r, backends.Misconfigured("somebody has copied or renamed it: restore it, or remove it",
+			"the record %s is of job %q, not of %q", p.record, r.Job, p.job)
 	}
 	if b, ok := p.readBeat(); ok && b.Token == r.Token && b.Beat >= r.Beat {
 		r.TTL, r.Until, r.Beat = b.TTL, b.Until, b.Beat
@@ -44,19 +44,14 @@ func (p paths) load() (backends.Record, error) {
 	return r, nil
 }
 
-func damaged(path string, err error) error {
-	return misconfigured(fmt.Errorf("the record %s is damaged: %w", path, err),
-		"restore it, or remove it: then the ticks and keys that have been run are forgotten")
-}
-
-// exists says whether the job has a record.
-func (p paths) exists() bool {
-	_, err := os.Lstat(p.record)
-	return err == nil
+// has says whether there is a file, or it cannot be told.
+func (p paths) has(path string) bool {
+	_, err := os.Lstat(path)
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // save writes what has changed. What every renewal changes alone is written in place; all else replaces the
-// record as a whole. Only who has the beat's lock may call it.
+// record as a whole. Only who has the turn may call it.
 func (p paths) save(was, is backends.Record) error {
 	is.Job = p.job
 	plain := is
@@ -168,8 +163,9 @@ func parseBeat(line string) (beat, bool) {
 }
 
 // jobOf returns the name of the job that a record file belongs to, "" for a record that was lost.
-func (d *Driver) jobOf(file string) (string, error) {
-	text, err := d.trusts.read(filepath.Join(d.dir, file))
+func (s *store) jobOf(file string) (string, error) {
+	path := filepath.Join(s.dir, file)
+	text, err := s.trusts.read(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(text) == 0 {
 		return "", nil
 	}
@@ -178,7 +174,7 @@ func (d *Driver) jobOf(file string) (string, error) {
 	}
 	r, err := backends.ParseRecord(text)
 	if err != nil {
-		return "", damaged(filepath.Join(d.dir, file), err)
+		return "", damaged(path, err)
 	}
 	return r.Job, nil
 }

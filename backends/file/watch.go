@@ -17,14 +17,14 @@ const (
 
 // waiter waits for the lock of one job, for all who watch it here. A blocking flock cannot be cancelled: its
 // thread stays until the lock is free, and drops at once what nobody wants any more. A lock that is wanted is
-// kept for the next Acquire of this driver, so that nobody else comes in between.
+// kept for the next claim of this process, so that nobody else comes in between.
 type waiter struct {
 	paths
-	d      *Driver
+	s      *store
 	kicked chan struct{} // holds one value: something has changed
 
-	// Under d.mu.
-	watching map[chan backends.News]struct{}
+	// Under s.mu.
+	watching map[*func(backends.News)]struct{}
 	wanted   bool      // somebody waits for the lock; otherwise for news in the record
 	locks    *locks    // for the next Acquire
 	claiming int       // how many are using it right now
@@ -32,37 +32,27 @@ type waiter struct {
 	seen     os.FileInfo
 }
 
-// Watch implements backends.Watcher.
-func (d *Driver) Watch(ctx context.Context, job string) (<-chan backends.News, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	c := make(chan backends.News, 1)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.life.Err() != nil {
-		return nil, os.ErrClosed
-	}
-	w := d.waiters[job]
+// Follow implements backends.Store.
+func (s *store) Follow(ctx context.Context, job string, tell func(backends.News)) error {
+	s.mu.Lock()
+	w := s.waiters[job]
 	if w == nil {
-		w = &waiter{paths: d.paths(job), d: d, kicked: make(chan struct{}, 1), watching: map[chan backends.News]struct{}{}}
+		w = &waiter{paths: s.paths(job), s: s, kicked: make(chan struct{}, 1), watching: map[*func(backends.News)]struct{}{}}
 		w.seen, _ = os.Stat(w.record)
-		d.waiters[job] = w
+		s.waiters[job] = w
 		panics.Go(w.work)
 	}
-	w.watching[c] = struct{}{}
-	w.wanted = w.wanted || d.held[job] == nil
+	w.watching[&tell] = struct{}{}
+	w.wanted = w.wanted || s.held[job] == nil
 	w.kick()
-	context.AfterFunc(ctx, func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		if _, ok := w.watching[c]; ok {
-			delete(w.watching, c)
-			close(c)
-			w.kick()
-		}
-	})
-	return c, nil
+	tell(backends.News{Look: true})
+	s.mu.Unlock()
+	<-ctx.Done()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(w.watching, &tell)
+	w.kick()
+	return ctx.Err()
 }
 
 // kick makes the waiter look at what has changed.
@@ -73,31 +63,22 @@ func (w *waiter) kick() {
 	}
 }
 
-// notify tells all who watch to look. Under d.mu.
+// notify tells all who watch to look. Under s.mu.
 func (w *waiter) notify() {
-	for c := range w.watching {
-		backends.Tell(c, backends.News{Look: true})
+	for tell := range w.watching {
+		(*tell)(backends.News{Look: true})
 	}
-}
-
-// close ends all watches. Under d.mu.
-func (w *waiter) close() {
-	for c := range w.watching {
-		close(c)
-	}
-	clear(w.watching)
-	w.kick()
 }
 
 // work goes on while anybody watches.
 func (w *waiter) work() {
 	for {
-		w.d.mu.Lock()
+		w.s.mu.Lock()
 		if len(w.watching) == 0 {
-			delete(w.d.waiters, w.job)
+			delete(w.s.waiters, w.job)
 			unused := w.locks
 			w.locks = nil
-			w.d.mu.Unlock()
+			w.s.mu.Unlock()
 			if unused != nil {
 				unused.unlock()
 			}
@@ -105,8 +86,8 @@ func (w *waiter) work() {
 		}
 		kept, busy := w.locks, w.claiming > 0
 		wait := time.Until(w.pause)
-		wanted := w.wanted && w.d.held[w.job] == nil
-		w.d.mu.Unlock()
+		wanted := w.wanted && w.s.held[w.job] == nil
+		w.s.mu.Unlock()
 		switch {
 		case kept != nil:
 			w.keep(kept)
@@ -136,13 +117,13 @@ func (w *waiter) sleep(d time.Duration) {
 // keep holds the locks for the next Acquire, and drops them if none comes.
 func (w *waiter) keep(kept *locks) {
 	w.sleep(keepFor)
-	w.d.mu.Lock()
+	w.s.mu.Lock()
 	unclaimed := w.locks == kept && time.Now().After(w.pause)
 	if unclaimed {
 		w.locks = nil
 		w.pause = time.Now().Add(pauseFor)
 	}
-	w.d.mu.Unlock()
+	w.s.mu.Unlock()
 	if unclaimed {
 		kept.unlock()
 	}
@@ -154,8 +135,8 @@ func (w *waiter) look() {
 	if err != nil {
 		return
 	}
-	w.d.mu.Lock()
-	defer w.d.mu.Unlock()
+	w.s.mu.Lock()
+	defer w.s.mu.Unlock()
 	if w.seen == nil || !os.SameFile(info, w.seen) || !info.ModTime().Equal(w.seen.ModTime()) {
 		w.seen = info
 		w.notify()
@@ -165,7 +146,7 @@ func (w *waiter) look() {
 // waitForLock blocks until the locks are free.
 func (w *waiter) waitForLock() {
 	got, err := w.both(w.awaitLock)
-	w.d.mu.Lock()
+	w.s.mu.Lock()
 	kept := got != nil && len(w.watching) > 0
 	switch {
 	case kept:
@@ -175,24 +156,24 @@ func (w *waiter) waitForLock() {
 		w.pause = time.Now().Add(pauseFor)
 		w.notify()
 	}
-	w.d.mu.Unlock()
+	w.s.mu.Unlock()
 	if !kept && got != nil {
 		got.unlock()
 	}
 }
 
 // handed returns the locks that were waited for, if there are any.
-func (d *Driver) handed(job string) *locks {
-	d.mu.Lock()
-	w := d.waiters[job]
+func (s *store) handed(job string) *locks {
+	s.mu.Lock()
+	w := s.waiters[job]
 	if w == nil {
-		d.mu.Unlock()
+		s.mu.Unlock()
 		return nil
 	}
 	w.claiming++
 	got := w.locks
 	w.locks, w.pause = nil, time.Time{}
-	d.mu.Unlock()
+	s.mu.Unlock()
 	if got == nil {
 		return nil
 	}
@@ -204,22 +185,22 @@ func (d *Driver) handed(job string) *locks {
 }
 
 // claimed says that a claim has been answered, whether or not it used the lock.
-func (d *Driver) claimed(job string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if w := d.waiters[job]; w != nil {
+func (s *store) claimed(job string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w := s.waiters[job]; w != nil {
 		w.claiming = max(w.claiming-1, 0)
 		w.kick()
 	}
 }
 
 // waitAfter decides what to wait for after a refusal.
-func (d *Driver) waitAfter(job string, r *backends.Refusal) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	w := d.waiters[job]
+func (s *store) waitAfter(job string, r *backends.Refusal) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := s.waiters[job]
 	switch {
-	case w == nil || d.held[job] != nil:
+	case w == nil || s.held[job] != nil:
 	case r.Verdict == backends.Held:
 		w.wanted = true
 	default: // the lock is free, and of no use

@@ -18,10 +18,7 @@ func TestWatchedLockIsHandedOver(t *testing.T) {
 	g := steps.Acquire(d, claimFor("job"))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	woken, err := other.Watch(ctx, "job")
-	if err != nil {
-		t.Fatal(err)
-	}
+	woken := watch(ctx, t, other)
 	awaitBlocked(t, other, "job")
 	steps.Finish(d, g)
 	<-woken
@@ -46,13 +43,40 @@ func TestPassingLockIsWaitedOut(t *testing.T) {
 	for range 5 {
 		steps.Finish(d, steps.Acquire(d, claimFor("job")))
 		ctx, cancel := context.WithCancel(t.Context())
-		woken, err := other.Watch(ctx, "job")
-		if err != nil {
+		if _, err := other.Watch(ctx, "job"); err != nil {
 			t.Fatal(err)
 		}
-		<-woken
+		awaitKept(t, other, "job")
 		time.AfterFunc(5*time.Millisecond, cancel)
 		steps.Finish(d, steps.Acquire(d, claimFor("job")))
+	}
+}
+
+// watch returns a watch of a job that is held, as soon as it stands.
+func watch(ctx context.Context, t *testing.T, d *Driver) <-chan backends.News {
+	t.Helper()
+	woken, err := d.Watch(ctx, "job")
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-woken
+	return woken
+}
+
+// awaitKept waits until a driver's waiter has the lock.
+func awaitKept(t *testing.T, d *Driver, job string) {
+	t.Helper()
+	for end := time.Now().Add(backendtest.Patience); ; time.Sleep(time.Millisecond) {
+		d.store.mu.Lock()
+		w := d.store.waiters[job]
+		kept := w != nil && w.locks != nil
+		d.store.mu.Unlock()
+		if kept {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal("it has not got the lock")
+		}
 	}
 }
 
@@ -60,10 +84,10 @@ func TestPassingLockIsWaitedOut(t *testing.T) {
 func awaitBlocked(t *testing.T, d *Driver, job string) {
 	t.Helper()
 	for range 50 {
-		d.mu.Lock()
-		w := d.waiters[job]
+		d.store.mu.Lock()
+		w := d.store.waiters[job]
 		idle := w != nil && len(w.kicked) == 0 && w.locks == nil
-		d.mu.Unlock()
+		d.store.mu.Unlock()
 		time.Sleep(time.Millisecond)
 		if idle {
 			return
@@ -78,9 +102,7 @@ func TestLockThatNobodyWantsIsDropped(t *testing.T) {
 		steps := backendtest.On(t)
 		g := steps.Acquire(d, claimFor("job"))
 		ctx, cancel := context.WithCancel(t.Context())
-		if _, err := other.Watch(ctx, "job"); err != nil {
-			t.Fatal(err)
-		}
+		watch(ctx, t, other)
 		awaitBlocked(t, other, "job")
 		cancel()
 		steps.Finish(d, g)
@@ -89,31 +111,26 @@ func TestLockThatNobodyWantsIsDropped(t *testing.T) {
 	t.Run("the watch ended after it was woken", func(t *testing.T) {
 		steps := backendtest.On(t)
 		ctx, cancel := context.WithCancel(t.Context())
-		woken, err := other.Watch(ctx, "job")
-		if err != nil {
+		if _, err := other.Watch(ctx, "job"); err != nil {
 			t.Fatal(err)
 		}
-		<-woken
+		awaitKept(t, other, "job")
 		cancel()
 		steps.Finish(d, acquireSoon(t, d, claimFor("job")))
 	})
 	t.Run("nobody claims", func(t *testing.T) {
 		steps := backendtest.On(t)
-		woken, err := other.Watch(t.Context(), "job")
-		if err != nil {
+		if _, err := other.Watch(t.Context(), "job"); err != nil {
 			t.Fatal(err)
 		}
-		<-woken
+		awaitKept(t, other, "job")
 		steps.Finish(d, acquireSoon(t, d, claimFor("job")))
 	})
 	t.Run("the driver was closed", func(t *testing.T) {
 		steps := backendtest.On(t)
 		d, other := openDir(t, dir), openDir(t, dir)
 		g := steps.Acquire(d, claimFor("job"))
-		woken, err := other.Watch(t.Context(), "job")
-		if err != nil {
-			t.Fatal(err)
-		}
+		woken := watch(t.Context(), t, other)
 		if err := other.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -130,10 +147,7 @@ func TestWatchInTheHoldersProcess(t *testing.T) {
 	dir := t.TempDir()
 	d := openDir(t, dir)
 	g := steps.Acquire(d, claimFor("job"))
-	woken, err := d.Watch(t.Context(), "job")
-	if err != nil {
-		t.Fatal(err)
-	}
+	woken := watch(t.Context(), t, d)
 	p := pathsIn(dir, "job")
 	r := readRecord(t, p)
 	r.Break = &backends.BreakRequest{Token: g.Token}

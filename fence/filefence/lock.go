@@ -9,6 +9,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/leaderrun/leaderrun/internal/flock"
 )
 
 // locked does something while nobody else does, on this host. The lock is given back whatever becomes of this process.
@@ -17,7 +19,7 @@ func (t *Token) locked(ctx context.Context, do func() error) error {
 	if err != nil {
 		return err
 	}
-	defer unlock(lock)
+	defer flock.Unlock(lock)
 	t.step("under the lock")
 	return do()
 }
@@ -51,7 +53,7 @@ func (t *Token) tryLock() (*os.File, error) {
 		return nil, unusable(err)
 	}
 	t.step("before the lock is asked for")
-	err = flock(f, syscall.LOCK_EX|syscall.LOCK_NB)
+	err = flock.Ask(f, syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		_ = f.Close()
 		return nil, nil
@@ -60,47 +62,10 @@ func (t *Token) tryLock() (*os.File, error) {
 		_ = f.Close()
 		return nil, unusable(&fs.PathError{Op: "flock", Path: t.lock, Err: err})
 	}
-	there, err := isAt(f, t.lock)
+	there, err := flock.IsAt(f, t.lock)
 	if there {
 		return f, nil
 	}
-	unlock(f)
+	flock.Unlock(f)
 	return nil, unusable(err)
-}
-
-// flock calls flock(2) on a file.
-func flock(f *os.File, how int) error {
-	conn, err := f.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var locked error
-	err = conn.Control(func(fd uintptr) {
-		for {
-			if locked = syscall.Flock(int(fd), how); !errors.Is(locked, syscall.EINTR) {
-				return
-			}
-		}
-	})
-	return errors.Join(err, locked)
-}
-
-// unlock frees a lock and closes the file. Closing is not enough: another descriptor of it may live in a process that is
-// just being started.
-func unlock(f *os.File) {
-	_ = flock(f, syscall.LOCK_UN)
-	_ = f.Close()
-}
-
-// isAt says whether the file is still the one at the path.
-func isAt(f *os.File, path string) (bool, error) {
-	have, err := f.Stat()
-	if err != nil {
-		return false, err
-	}
-	there, err := os.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil && os.SameFile(have, there), err
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/leaderrun/leaderrun/fence"
+	"github.com/leaderrun/leaderrun/internal/flock"
 )
 
 // ownerSuffix is that of the file which is locked for as long as a process owns a token.
@@ -25,5 +26,5 @@ func (t *Token) Own() (release func(), err error) {
 			Hint: "end the other one first; what it protects may have another name",
 		}
 	}
-	return func() { unlock(f) }, nil
+	return func() { flock.Unlock(f) }, nil
 }

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/leaderrun/leaderrun/internal/flock"
 )
 
 // temporary is a file that is not yet in its place. Its lock says that somebody lives who will see to it.
@@ -23,7 +25,7 @@ func (t *Token) newTemporary(mode os.FileMode) (*temporary, error) {
 		return nil, unusable(err)
 	}
 	tmp := &temporary{file: file, path: path}
-	if err := flock(file, syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := flock.Ask(file, syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		tmp.drop()
 		return nil, unusable(&os.PathError{Op: "flock", Path: path, Err: err})
 	}
@@ -35,7 +37,7 @@ func (tmp *temporary) drop() {
 	if !tmp.inPlace {
 		_ = os.Remove(tmp.path)
 	}
-	unlock(tmp.file)
+	flock.Unlock(tmp.file)
 }
 
 // place gives the file the name that it was made for, and returns when that is on the disk. unsure is the error where it may
@@ -83,8 +85,8 @@ func removeLeft(path string) {
 	if err != nil {
 		return
 	}
-	defer unlock(f)
-	if flock(f, syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+	defer flock.Unlock(f)
+	if flock.Ask(f, syscall.LOCK_EX|syscall.LOCK_NB) == nil {
 		_ = os.Remove(path)
 	}
 }

@@ -33,7 +33,7 @@ var fileFenceMutants = []mutant{
 	{"file fence: a write that failed is forgotten", "fence/filefence/content.go", "c.failed = unusable(err)\n\treturn n, c.failed", "return n, unusable(err)", fileFenceTests},
 	{"file fence: content is taken after its end", "fence/filefence/content.go", "c.closed = true\n", "", fileFenceTests},
 	{"file fence: content counts that was made until a signal came", "fence/filefence/filefence.go", "if err := ctx.Err(); err != nil {", "if err := error(nil); err != nil {", fileFenceTests},
-	{"file fence: the file of a run that lives is taken for one that was left", "fence/filefence/temporary.go", "if flock(f, syscall.LOCK_EX|syscall.LOCK_NB) == nil {", "if f != nil {", fileFenceTests},
+	{"file fence: the file of a run that lives is taken for one that was left", "fence/filefence/temporary.go", "if flock.Ask(f, syscall.LOCK_EX|syscall.LOCK_NB) == nil {", "if f != nil {", fileFenceTests},
 	{"file fence: what a killed run left stays", "fence/filefence/token.go", "\t\tt.sweep()\n", "", fileFenceTests},
 	{"file fence: file systems are not looked at", "fence/filefence/token.go", "if err := checkVolume(dir); err != nil {", "if err := checkVolume(dir); err != nil && dir == \"\" {", fileFenceTests},
 	{"file fence: a symbolic link has a fence of its own", "fence/filefence/resolve.go", "case errors.Is(err, syscall.EINVAL),", "case err == nil, errors.Is(err, syscall.EINVAL),", fileFenceTests},

@@ -82,8 +82,8 @@ var mutants = slices.Concat(hostMutants, fenceMutants, answerMutants, kubernetes
 	{"what arrives while all is made ready is not heard before the start", "runner/start.go", "p.done = true\n\t\treturn p\n", "p.done = true\n\t\treturn p.on(m, idle{})\n", runnerTests},
 	{"the token that a refusal shows is no floor", "runner/candidate.go", "m.claim.Floor = max(m.claim.Floor, r.Token)\n", "", runnerTests},
 
-	{"the token does not follow the clock", "backends/decide.go", "r.Token = max(r.Token+1, d.now, d.c.Floor+1)", "r.Token++", decisionTests},
-	{"the token does not grow past the last one", "backends/decide.go", "r.Token = max(r.Token+1, d.now, d.c.Floor+1)", "r.Token = max(d.now, d.c.Floor+1)", decisionTests},
+	{"the token does not follow the clock", "backends/decide.go", "r.Token = max(r.Token+1, d.now, d.c.Floor+1, d.v.Floor+1)", "r.Token++", decisionTests},
+	{"the token does not grow past the last one", "backends/decide.go", "r.Token = max(r.Token+1, d.now, d.c.Floor+1, d.v.Floor+1)", "r.Token = max(d.now, d.c.Floor+1, d.v.Floor+1)", decisionTests},
 	{"a vanished holder is not waited for", "backends/decide.go", "if wait := d.holderMayLive(); wait > 0 {", "if wait := d.holderMayLive(); wait > 0 && false {", decisionTests},
 	{"no quarantine", "backends/decide.go", "if v.Quarantine > 0 {", "if false {", decisionTests},
 	{"a claim that was abandoned is granted", "backends/decide.go", "if d.hasEnded(c.Holder.ID) {", "if false {", decisionTests},

@@ -1,4 +1,4 @@
-package file
+package flock
 
 import (
 	"bytes"
@@ -11,11 +11,11 @@ import (
 	"strconv"
 )
 
-// lockHolders returns the processes that have one of the files open with the exclusive lock on it, sorted, and whether some
+// Holders returns the processes that have one of the files open with the exclusive lock on it, sorted, and whether some
 // could not be looked into. Who only waits for the lock has the file open too, but not the lock. A standby that has
 // just got it after a crash, and has not claimed yet, does: it took the lock itself. For a run, the process that it was
 // granted to took it for all who share it; 0 where that is not known.
-func lockHolders(granted int, paths ...string) (pids []int, hidden bool, err error) {
+func Holders(granted int, paths ...string) (pids []int, hidden bool, err error) {
 	locks := map[string]os.FileInfo{}
 	for _, path := range paths {
 		lock, err := os.Stat(path)
@@ -101,4 +101,27 @@ func isAnother(pid, granted int) bool {
 		}
 	}
 	return true
+}
+
+// Shown says whether an open file description has an flock: fdinfo lists the locks of the description,
+// not of the process (since Linux 4.1, and where /proc is mounted).
+func Shown(f *os.File) (bool, error) {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return false, err
+	}
+	var info []byte
+	var failed error
+	err = conn.Control(func(fd uintptr) {
+		info, failed = os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", fd))
+	})
+	if err = errors.Join(err, failed); err != nil {
+		return false, err
+	}
+	for line := range bytes.Lines(info) {
+		if bytes.HasPrefix(line, []byte("lock:")) && bytes.Contains(line, []byte("FLOCK")) {
+			return true, nil
+		}
+	}
+	return false, nil
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/filesystem"
 )
 
 // What a machine keeps in memory is forgotten with it.
@@ -15,7 +16,7 @@ func TestExamineMemory(t *testing.T) {
 		t.Skip(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if v, err := volumeOf(dir); err != nil || v.ends == "" {
+	if v, err := filesystem.Of(dir); err != nil || v.Ends == "" {
 		t.Skipf("%s is not in memory: %+v, %v", dir, v, err)
 	}
 	expect(t, examine(t, openDir(t, dir)), "file system", backends.Warning, "starts again")

@@ -1,6 +1,6 @@
 //go:build darwin || freebsd
 
-package file
+package filesystem
 
 import (
 	"os"
@@ -9,8 +9,8 @@ import (
 
 const mntLocal = 0x1000 // MNT_LOCAL of <sys/mount.h>
 
-// networkFS names the network file system that a directory is on, or "".
-func networkFS(dir string) (string, error) {
+// Network names the network file system that a directory is on, or "".
+func Network(dir string) (string, error) {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(dir, &st); err != nil {
 		return "", &os.PathError{Op: "statfs", Path: dir, Err: err}

@@ -1,4 +1,4 @@
-package file
+package filesystem
 
 import (
 	"os"
@@ -30,11 +30,30 @@ var networkTypes = map[uint32]string{
 	0xBACBACBC: "VMware shared folder",
 }
 
-// networkFS names the network file system that a directory is on, or "".
-func networkFS(dir string) (string, error) {
+// Network names the network file system that a directory is on, or "".
+func Network(dir string) (string, error) {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(dir, &st); err != nil {
 		return "", &os.PathError{Op: "statfs", Path: dir, Err: err}
 	}
 	return networkTypes[uint32(st.Type)], nil //nolint:gosec // the magic number is 32 bits wide on every architecture
+}
+
+// passing are the file systems that forget, by the magic numbers of statfs(2), and when.
+var passing = map[uint32]string{
+	0x01021994: "when the machine starts again (tmpfs)",
+	0x858458F6: "when the machine starts again (ramfs)",
+	0x794C7630: "with its container (overlayfs)",
+}
+
+// Of looks at the file system of a directory.
+func Of(dir string) (Volume, error) {
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(dir, &st); err != nil {
+		return Volume{}, &os.PathError{Op: "statfs", Path: dir, Err: err}
+	}
+	return Volume{
+		Known: true, Ends: passing[uint32(st.Type)], //nolint:gosec // the magic number is 32 bits wide on every architecture
+		Free: st.Bavail * uint64(st.Bsize), Files: st.Files, Left: st.Ffree, //nolint:gosec // a size is positive
+	}, nil
 }

@@ -8,58 +8,51 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/filesystem"
+	"github.com/leaderrun/leaderrun/internal/flock"
 	"github.com/leaderrun/leaderrun/internal/ownership"
 )
 
-var _ backends.Examiner = (*Driver)(nil)
-
 const elsewhere = "name another directory with --backend file:///path/to/dir"
 
-// volume is the file system of a directory.
-type volume struct {
-	known       bool   // this system says something about it
-	ends        string // when it forgets its files; "": not by itself
-	free        uint64 // bytes that this user may still write
-	files, left uint64 // how many files it can have, and how many more; no files: it does not count them
-}
-
-// Examine implements backends.Examiner.
-func (d *Driver) Examine(ctx context.Context, _ time.Duration) []backends.Finding {
-	f, err := inTime(ctx, d.life, func(context.Context) (backends.Findings, error) {
+// Check implements backends.Store.
+func (s *store) Check(ctx context.Context, _ time.Duration) []backends.Finding {
+	f, err := inTime(ctx, new(sync.WaitGroup), func(context.Context) (backends.Findings, error) {
 		var f backends.Findings
-		if d.tryDirectory(&f) {
-			d.tryVolume(&f)
-			d.tryOwners(&f)
-			d.tryRecords(&f)
+		if s.tryDirectory(&f) {
+			s.tryVolume(&f)
+			s.tryOwners(&f)
+			s.tryRecords(&f)
 		}
 		f.Fine(backends.Clock, "records are in the time of this host, on which alone they count")
 		return f, nil
 	})
 	if err != nil {
 		f = nil
-		f.Bad(backends.Reachable, "look at the disk", "%s does not answer: %v", d.dir, err)
+		f.Bad(backends.Reachable, "look at the disk", "%s does not answer: %v", s.dir, err)
 	}
 	return f
 }
 
 // tryDirectory makes, locks and removes a file as a run does.
-func (d *Driver) tryDirectory(f *backends.Findings) bool {
+func (s *store) tryDirectory(f *backends.Findings) bool {
 	began := time.Now()
-	err := d.tryFile()
+	err := s.tryFile()
 	if err != nil {
 		f.Failed(backends.Reachable, elsewhere, permanent(err))
 		return false
 	}
-	f.Fine(backends.Reachable, "%s can be written and locked, in %v", d.dir, time.Since(began).Round(10*time.Microsecond))
-	err = ourselves.folder(d.dir)
+	f.Fine(backends.Reachable, "%s can be written and locked, in %v", s.dir, time.Since(began).Round(10*time.Microsecond))
+	err = ourselves.folder(s.dir)
 	switch {
 	case err == nil:
-		f.Fine(backends.Rights, "nobody but this user and root can change what is in %s", d.dir)
-	case d.trusts == everybody && ownership.Remedy(err) != "":
+		f.Fine(backends.Rights, "nobody but this user and root can change what is in %s", s.dir)
+	case s.trusts == everybody && ownership.Remedy(err) != "":
 		f.Warn(backends.Rights, ownership.Remedy(err), "%v: others may start, stop and skip all jobs of this backend, as ?%s says", err, trustShared)
 	default:
 		f.Failed(backends.Rights, elsewhere, err)
@@ -67,8 +60,8 @@ func (d *Driver) tryDirectory(f *backends.Findings) bool {
 	return true
 }
 
-func (d *Driver) tryFile() error {
-	file, err := os.CreateTemp(d.dir, ".doctor-*.tmp")
+func (s *store) tryFile() error {
+	file, err := os.CreateTemp(s.dir, ".doctor-*.tmp")
 	if err != nil {
 		return err
 	}
@@ -78,28 +71,28 @@ func (d *Driver) tryFile() error {
 		err = file.Sync()
 	}
 	if err == nil {
-		err = os.NewSyscallError("flock", flock(file, syscall.LOCK_EX|syscall.LOCK_NB))
+		err = os.NewSyscallError("flock", flock.Ask(file, syscall.LOCK_EX|syscall.LOCK_NB))
 	}
 	return errors.Join(err, file.Close())
 }
 
 // tryVolume looks at the file system: the kind that Open refuses may have been mounted since.
-func (d *Driver) tryVolume(f *backends.Findings) {
+func (s *store) tryVolume(f *backends.Findings) {
 	const what = "file system"
-	if name, err := networkFS(d.dir); err != nil || name != "" {
-		f.Bad(what, elsewhere, "%s is on a network file system (%s), where locks can be lost unnoticed", d.dir, name)
+	if name, err := filesystem.Network(s.dir); err != nil || name != "" {
+		f.Bad(what, elsewhere, "%s is on a network file system (%s), where locks can be lost unnoticed", s.dir, name)
 		return
 	}
-	v, err := volumeOf(d.dir)
+	v, err := filesystem.Of(s.dir)
 	if err != nil {
 		f.Failed(what, elsewhere, err)
 		return
 	}
-	v.judge(f, d.dir)
+	judge(v, f, s.dir)
 }
 
 // judge says whether records last in a volume, and fit.
-func (v volume) judge(f *backends.Findings, dir string) {
+func judge(v filesystem.Volume, f *backends.Findings, dir string) {
 	const (
 		kind, space = "file system", "space"
 		low         = 10 << 20 // a job takes some kB; what else fills the disk is quicker than people
@@ -107,36 +100,36 @@ func (v volume) judge(f *backends.Findings, dir string) {
 		more        = "remove what is not needed: without a place for the record of a tick no run starts"
 	)
 	switch {
-	case !v.known:
+	case !v.Known:
 		f.Fine(kind, "no network file system, as far as this system tells")
 		return
-	case v.ends != "":
-		f.Warn(kind, elsewhere+", on a disk", "%s forgets its files %s: ticks and keys that were run would run again", dir, v.ends)
+	case v.Ends != "":
+		f.Warn(kind, elsewhere+", on a disk", "%s forgets its files %s: ticks and keys that were run would run again", dir, v.Ends)
 	default:
 		f.Fine(kind, "a local one that keeps its files")
 	}
 	switch {
-	case v.free == 0 || v.files > 0 && v.left == 0:
+	case v.Free == 0 || v.Files > 0 && v.Left == 0:
 		f.Bad(space, more, "the disk of %s is full", dir)
-	case v.free < low || v.files > 0 && v.left < few:
-		f.Warn(space, more, "%s has room for %s more", dir, v.room())
+	case v.Free < low || v.Files > 0 && v.Left < few:
+		f.Warn(space, more, "%s has room for %s more", dir, room(v))
 	default:
-		f.Fine(space, "room for %s more", v.room())
+		f.Fine(space, "room for %s more", room(v))
 	}
 }
 
-func (v volume) room() string {
-	text := fmt.Sprintf("%d MB", v.free>>20)
-	if v.files > 0 {
-		text += fmt.Sprintf(" and %d files", v.left)
+func room(v filesystem.Volume) string {
+	text := fmt.Sprintf("%d MB", v.Free>>20)
+	if v.Files > 0 {
+		text += fmt.Sprintf(" and %d files", v.Left)
 	}
 	return text
 }
 
 // tryOwners looks for jobs of other users, who cannot lock our files, nor we theirs.
-func (d *Driver) tryOwners(f *backends.Findings) {
+func (s *store) tryOwners(f *backends.Findings) {
 	const what = "users"
-	entries, err := os.ReadDir(d.dir)
+	entries, err := os.ReadDir(s.dir)
 	if err != nil {
 		f.Failed(what, elsewhere, permanent(err))
 		return
@@ -159,23 +152,23 @@ func (d *Driver) tryOwners(f *backends.Findings) {
 	others = slices.Compact(others)
 	if len(others) > 0 {
 		f.Warn(what, "run jobs that must exclude each other as one user", "%s also has files of %s: who does not own a job's files cannot run it",
-			d.dir, strings.Join(others, ", "))
+			s.dir, strings.Join(others, ", "))
 		return
 	}
 	f.Fine(what, "all files are this user's, as jobs must be that exclude each other")
 }
 
 // tryRecords reads all records: a damaged one stops its job.
-func (d *Driver) tryRecords(f *backends.Findings) {
+func (s *store) tryRecords(f *backends.Findings) {
 	const what = "records"
-	files, err := fs.Glob(os.DirFS(d.dir), "*"+recordSuffix)
+	files, err := fs.Glob(os.DirFS(s.dir), "*"+recordSuffix)
 	if err != nil {
 		f.Failed(what, elsewhere, err)
 		return
 	}
 	unread := 0
 	for _, file := range files {
-		if _, err := d.jobOf(file); err != nil {
+		if _, err := s.jobOf(file); err != nil {
 			f.Failed(what, elsewhere, err)
 			unread++
 		}

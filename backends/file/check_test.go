@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/filesystem"
 	"github.com/leaderrun/leaderrun/internal/ownership"
 )
 
@@ -34,20 +35,20 @@ func expect(t *testing.T, all map[string]backends.Finding, what string, grade ba
 func TestExamine(t *testing.T) {
 	t.Parallel()
 	d := openDir(t, t.TempDir())
-	p := d.paths("job")
+	p := d.store.paths("job")
 	if err := os.WriteFile(p.record, []byte(`{"job":"job"}`), fileMode); err != nil {
 		t.Fatal(err)
 	}
-	before, err := os.ReadDir(d.dir)
+	before, err := os.ReadDir(d.store.dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	all := examine(t, d)
-	expect(t, all, backends.Reachable, backends.Fine, d.dir)
+	expect(t, all, backends.Reachable, backends.Fine, d.store.dir)
 	expect(t, all, "users", backends.Fine, "")
 	expect(t, all, "records", backends.Fine, "1, ")
 	expect(t, all, backends.Clock, backends.Fine, "this host")
-	after, err := os.ReadDir(d.dir)
+	after, err := os.ReadDir(d.store.dir)
 	if err != nil || len(after) != len(before) {
 		t.Errorf("%v were left behind, %v", after, err)
 	}
@@ -55,20 +56,20 @@ func TestExamine(t *testing.T) {
 	if err := os.WriteFile(p.record, []byte(`{"job":`), fileMode); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(d.dir, 0o777); err != nil { //nolint:gosec // that is the case
+	if err := os.Chmod(d.store.dir, 0o777); err != nil { //nolint:gosec // that is the case
 		t.Fatal(err)
 	}
 	all = examine(t, d)
 	expect(t, all, "records", backends.Bad, "damaged")
 	expect(t, all, backends.Rights, backends.Bad, "can be written by others")
-	d.trusts = everybody
+	d.store.trusts = everybody
 	expect(t, examine(t, d), backends.Rights, backends.Warning, "others may start, stop and skip")
 }
 
 func TestExamineADirectoryThatIsGone(t *testing.T) {
 	t.Parallel()
 	d := openDir(t, filepath.Join(t.TempDir(), "store"))
-	if err := os.Remove(d.dir); err != nil {
+	if err := os.Remove(d.store.dir); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, examine(t, d), backends.Reachable, backends.Bad, "no such file")
@@ -78,8 +79,8 @@ func TestExamineADirectoryThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	d := openDir(t, t.TempDir())
 	if os.Geteuid() == 0 { // who may write everywhere else
-		d.dir = "/sys"
-	} else if err := os.Chmod(d.dir, 0o500); err != nil { //nolint:gosec // that is the case
+		d.store.dir = "/sys"
+	} else if err := os.Chmod(d.store.dir, 0o500); err != nil { //nolint:gosec // that is the case
 		t.Fatal(err)
 	}
 	expect(t, examine(t, d), backends.Reachable, backends.Bad, "permission denied")
@@ -91,7 +92,7 @@ func TestExamineFilesOfAnotherUser(t *testing.T) {
 		t.Skip("only root gives files away")
 	}
 	d := openDir(t, t.TempDir())
-	path := d.paths("job").lock
+	path := d.store.paths("job").lock
 	if err := os.WriteFile(path, nil, fileMode); err != nil {
 		t.Fatal(err)
 	}
@@ -114,28 +115,28 @@ func TestExamineADiskThatHangs(t *testing.T) {
 
 func TestVolumes(t *testing.T) {
 	t.Parallel()
-	disk := volume{known: true, free: 1 << 30, files: 1000, left: 900}
-	with := func(change func(*volume)) volume {
+	disk := filesystem.Volume{Known: true, Free: 1 << 30, Files: 1000, Left: 900}
+	with := func(change func(*filesystem.Volume)) filesystem.Volume {
 		v := disk
 		change(&v)
 		return v
 	}
 	for _, c := range []struct {
 		name        string
-		v           volume
+		v           filesystem.Volume
 		kind, space backends.Grade
 	}{
 		{"a disk", disk, backends.Fine, backends.Fine},
-		{"one without a limit of files", with(func(v *volume) { v.files, v.left = 0, 0 }), backends.Fine, backends.Fine},
-		{"tmpfs: ticks would run again after a reboot", with(func(v *volume) { v.ends = "at the end" }), backends.Warning, backends.Fine},
-		{"full", with(func(v *volume) { v.free = 0 }), backends.Fine, backends.Bad},
-		{"nearly full", with(func(v *volume) { v.free = 5 << 20 }), backends.Fine, backends.Warning},
-		{"no inode", with(func(v *volume) { v.left = 0 }), backends.Fine, backends.Bad},
-		{"few inodes", with(func(v *volume) { v.left = 9 }), backends.Fine, backends.Warning},
-		{"another system", volume{}, backends.Fine, ""},
+		{"one without a limit of files", with(func(v *filesystem.Volume) { v.Files, v.Left = 0, 0 }), backends.Fine, backends.Fine},
+		{"tmpfs: ticks would run again after a reboot", with(func(v *filesystem.Volume) { v.Ends = "at the end" }), backends.Warning, backends.Fine},
+		{"full", with(func(v *filesystem.Volume) { v.Free = 0 }), backends.Fine, backends.Bad},
+		{"nearly full", with(func(v *filesystem.Volume) { v.Free = 5 << 20 }), backends.Fine, backends.Warning},
+		{"no inode", with(func(v *filesystem.Volume) { v.Left = 0 }), backends.Fine, backends.Bad},
+		{"few inodes", with(func(v *filesystem.Volume) { v.Left = 9 }), backends.Fine, backends.Warning},
+		{"another system", filesystem.Volume{}, backends.Fine, ""},
 	} {
 		var f backends.Findings
-		c.v.judge(&f, "/store")
+		judge(c.v, &f, "/store")
 		got := map[string]backends.Grade{}
 		for _, x := range f {
 			got[x.What] = x.Grade

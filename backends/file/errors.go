@@ -1,0 +1,35 @@
+package file
+
+import (
+	"errors"
+	"io/fs"
+	"syscall"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/ownership"
+)
+
+// permanent turns the errors of a directory that cannot be used into a PermanentError; others may pass.
+func permanent(err error) error {
+	if remedy := ownership.Remedy(err); remedy != "" {
+		return misconfigured(err, remedy+", or remove it: another user may have made it; ?"+trustShared+" is for those who mean it")
+	}
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return misconfigured(err, "run as the owner of the directory, or name another one with --backend file:///path/to/dir")
+	case errors.Is(err, syscall.EROFS):
+		return misconfigured(err, "the file system is read-only: name another directory with --backend file:///path/to/dir")
+	case errors.Is(err, syscall.ELOOP):
+		return misconfigured(err, "a symbolic link is in the place of a lock: remove it")
+	}
+	return err
+}
+
+func damaged(path string, err error) error {
+	return backends.Misconfigured("restore it, or remove it: then the ticks and keys that have been run are forgotten",
+		"the record %s is damaged: %w", path, err)
+}
+
+func misconfigured(err error, hint string) error {
+	return &backends.PermanentError{Kind: backends.Configuration, Err: err, Hint: hint}
+}

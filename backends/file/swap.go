@@ -1,0 +1,114 @@
+package file
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/flock"
+)
+
+// Swap implements backends.Tx. What is known from an earlier request was not read in this turn: it is read anew.
+func (t *tx) Swap(ctx context.Context, was backends.Snapshot, w backends.Write) (backends.Snapshot, bool, error) {
+	s := of(was)
+	if s != t.seen {
+		now, err := t.Read(ctx)
+		return now, false, err
+	}
+	next := *s
+	next.record = w.Record
+	var err error
+	switch {
+	case t.q.Op == backends.ToRenew:
+		t.renew(s, w.Record)
+	case t.locks != nil && w.Lease != nil:
+		next.granted, err = t.grant(w)
+	case w.Release && t.q.Op == backends.ToOrder:
+		err = backends.Misconfigured("end them: they are on this host, and all have the file "+t.lock+" open",
+			"the lock of job %q is held, and only the end of the processes that hold it frees it", t.job)
+	default:
+		err = t.save(w.Record)
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	return &next, true, nil
+}
+
+// renew writes a renewal into what the store keeps. The lock is the proof: that it cannot be written (a full disk) does
+// not cost the lease.
+func (t *tx) renew(s *state, r backends.Record) {
+	switch {
+	case s.alone:
+	case t.turn != nil: // the record was lost
+		_ = t.save(r)
+	default:
+		_ = t.writeBeat(beatOf(r))
+	}
+}
+
+// grant makes a lease of the locks. First it is written whose the lock is: if the record is not written any more, its last
+// run has released it, or its last renewal is the evidence.
+func (t *tx) grant(w backends.Write) (*lease, error) {
+	if err := writeOwner(t.locks.lease, *w.Lease); err != nil {
+		return nil, err
+	}
+	if err := t.save(w.Record); err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	l := &lease{paths: t.paths, label: *w.Lease, locks: t.locks, probe: t.probes}
+	former := t.held[t.job]
+	t.held[t.job], t.locks = l, nil
+	if w := t.waiters[t.job]; w != nil {
+		w.wanted = false
+	}
+	t.mu.Unlock()
+	if former != nil { // lost long ago, and never finished
+		former.mu.Lock()
+		former.end()
+		former.mu.Unlock()
+	}
+	return l, nil
+}
+
+// save writes the record, in the turn.
+func (t *tx) save(r backends.Record) error {
+	err := t.paths.save(t.record, r)
+	if err == nil {
+		t.record = r
+	}
+	return err
+}
+
+// release ends a lease and forgets it. Call with its mutex held.
+func (s *store) release(l *lease) {
+	l.end()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held[l.job] == l {
+		delete(s.held, l.job)
+	}
+	if w := s.waiters[l.job]; w != nil { // a standby in this process
+		w.notify()
+		w.kick()
+	}
+}
+
+// learn finds out, once, whether this system shows which locks an open file description has, by one that is locked. It
+// comes early: a standby knows it when the job gets free.
+func (s *store) learn(locked *os.File) {
+	s.mu.Lock()
+	known := s.knows
+	s.mu.Unlock()
+	if known {
+		return
+	}
+	shown, err := flock.Shown(locked)
+	cannot := err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.knows, s.probes = shown || cannot, !shown && cannot
+}

@@ -165,6 +165,13 @@ func (d *deafBed) Acquire(ctx context.Context, c backends.Claim) (backends.Grant
 	return d.bed.Acquire(ctx, c)
 }
 
+func (d *deafBed) Renew(ctx context.Context, g backends.Grant) (backends.Signal, error) {
+	if d.deafTo == "renewal" && d.count("deaf renewal") == 1 {
+		time.Sleep(30 * time.Minute)
+	}
+	return d.bed.Renew(ctx, g)
+}
+
 func (d *deafBed) Finish(ctx context.Context, g backends.Grant, o backends.Outcome) error {
 	if d.deafTo == "finish" {
 		time.Sleep(30 * time.Minute)
@@ -209,6 +216,13 @@ func TestADriverThatDoesNotReturnIsLeftBehind(t *testing.T) {
 		r := d.run()
 		if limit := b.request.Timeline.TTL + b.request.Timeline.attempt() + farewell; r.Ending != Ran || b.over > limit {
 			t.Errorf("%v after %v: %v", r.Ending, b.over, r.Err)
+		}
+	})
+	virtual(t, func(t *testing.T, b *bed) { // the store answers all but one renewal
+		d := &deafBed{bed: b, deafTo: "renewal"}
+		b.duration = time.Minute
+		if r := d.run(); r.Ending != Ran || b.over != b.duration {
+			t.Errorf("%v after %v: %v, %q", r.Ending, b.over, r.Err, b.log)
 		}
 	})
 }

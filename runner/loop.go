@@ -280,14 +280,11 @@ func (a doWatch) perform(l *loop) {
 	l.news = wake
 }
 
-// A driver that does not return counts as silent.
 func (a doRenew) perform(l *loop) {
-	ctx, cancel := context.WithTimeout(l.calls, a.until.Sub(l.clock.Now()))
-	l.beside(func() {
-		defer cancel()
+	l.ask(a.until, func(ctx context.Context) input {
 		s, err := l.r.Driver.Renew(ctx, a.grant)
-		l.answer(renewAnswer{a, s, err})
-	})
+		return renewAnswer{a, s, err}
+	}, func(err error) input { return renewAnswer{doRenew: a, err: err} })
 }
 
 func (a doFinish) perform(l *loop) {

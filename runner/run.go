@@ -100,8 +100,9 @@ func (l *live) lose(m *machine, consequence string, how loss) {
 	if how.terminate {
 		m.do(doTerminate{})
 	}
-	if how.standing == taken {
-		l.kill(m)
+	if how.standing == taken { // also where it was killed: a guardian that did so by itself has more time until it is taken for lost
+		l.killedAt = m.now
+		m.do(doKill{})
 	}
 }
 

@@ -100,9 +100,9 @@ func (l *live) lose(m *machine, consequence string, how loss) {
 	if how.terminate {
 		m.do(doTerminate{})
 	}
-	if how.standing == taken { // also where it was killed: a guardian that did so by itself has more time until it is taken for lost
-		l.killedAt = m.now
-		m.do(doKill{})
+	if how.standing == taken {
+		l.killedAt = never // a guardian that kills by itself hears of it too: it is taken for lost sooner then
+		l.kill(m)
 	}
 }
 

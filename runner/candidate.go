@@ -113,6 +113,7 @@ func (p claiming) on(m *machine, in input) phase {
 }
 
 func (p claiming) granted(m *machine, g backends.Grant) phase {
+	m.claim.Floor = max(m.claim.Floor, g.Token)
 	plan, err := m.request.Timeline.For(g.TTL)
 	if err != nil {
 		m.candidate.unclear = true

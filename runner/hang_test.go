@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"os"
 	"syscall"
 	"testing"
 	"time"
@@ -100,6 +101,57 @@ func TestRenewalIsAnsweredWhileAllIsMadeReady(t *testing.T) {
 	}
 }
 
+// toldTree knows the last deadline that its guardian was told, and when that was sent away.
+type toldTree struct {
+	*bedTree
+	end, gone Instant
+}
+
+func (t *toldTree) Start(env []string, hold, inherit []*os.File, d Deadline) error {
+	t.end = d.End
+	return t.bedTree.Start(env, hold, inherit, d)
+}
+
+func (t *toldTree) Extend(d Deadline) {
+	t.end = d.End
+	t.bedTree.Extend(d)
+}
+
+func (t *toldTree) Close() {
+	if t.gone == 0 {
+		t.gone = t.bed.clock.Now()
+	}
+	t.bedTree.Close()
+}
+
+// Hazard: a renewal is answered while all is made ready for the next try, so that there is more time for it; but the guardian
+// before, which is being sent away, does not hear of that, and unlocks at its own last deadline what the next run shares with it.
+func TestTheGuardianBeforeIsGoneBeforeItUnlocks(t *testing.T) {
+	for ready, starts := range map[time.Duration]int{4 * time.Second: 2, 9 * time.Second: 1} {
+		virtual(t, func(t *testing.T, b *bed) {
+			b.request.Retries = 1
+			b.fails(6500*time.Millisecond, 3, 0)
+			b.renewal = func(int) answer { return answer{back: 2 * time.Second} } // sent at 5 s, answered at 7 s
+			b.request.Env = func(backends.Grant) []string {
+				if b.starts() > 0 {
+					time.Sleep(ready)
+				}
+				return nil
+			}
+			var trees []*toldTree
+			b.request.Tree = func() Tree {
+				tree := &toldTree{bedTree: b.plant().(*bedTree)} //nolint:forcetypeassert // the bed has no others
+				trees = append(trees, tree)
+				return tree
+			}
+			b.run()
+			if before := trees[0]; b.starts() != starts || starts > 1 && before.gone >= before.end {
+				t.Errorf("the guardian was told of %v and was there until %v: %q", before.end.Sub(boot), before.gone.Sub(boot), b.log)
+			}
+		})
+	}
+}
+
 // deafBed is a store of which a driver's call does not return when its context ends.
 type deafBed struct {
 	*bed
@@ -111,6 +163,13 @@ func (d *deafBed) Acquire(ctx context.Context, c backends.Claim) (backends.Grant
 		time.Sleep(30 * time.Minute)
 	}
 	return d.bed.Acquire(ctx, c)
+}
+
+func (d *deafBed) Renew(ctx context.Context, g backends.Grant) (backends.Signal, error) {
+	if d.deafTo == "renewal" && d.count("deaf renewal") == 1 {
+		time.Sleep(30 * time.Minute)
+	}
+	return d.bed.Renew(ctx, g)
 }
 
 func (d *deafBed) Finish(ctx context.Context, g backends.Grant, o backends.Outcome) error {
@@ -157,6 +216,13 @@ func TestADriverThatDoesNotReturnIsLeftBehind(t *testing.T) {
 		r := d.run()
 		if limit := b.request.Timeline.TTL + b.request.Timeline.attempt() + farewell; r.Ending != Ran || b.over > limit {
 			t.Errorf("%v after %v: %v", r.Ending, b.over, r.Err)
+		}
+	})
+	virtual(t, func(t *testing.T, b *bed) { // the store answers all but one renewal
+		d := &deafBed{bed: b, deafTo: "renewal"}
+		b.duration = time.Minute
+		if r := d.run(); r.Ending != Ran || b.over != b.duration {
+			t.Errorf("%v after %v: %v, %q", r.Ending, b.over, r.Err, b.log)
 		}
 	})
 }

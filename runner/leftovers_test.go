@@ -256,3 +256,19 @@ func TestSignalThatEndedTheRun(t *testing.T) {
 		})
 	})
 }
+
+// Hazard: the guardian kills what the command left behind, by itself and ahead of the deadline, so that its wrapper is patient
+// with it; then the store says that somebody else may have the lease.
+func TestLossIsToldToAGuardianThatKills(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.duration, b.lingers = time.Second, 6*time.Second
+		time.AfterFunc(3*time.Second, func() {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.events <- lifeline.Event{Kind: lifeline.Unconfirmed, Count: 1}
+			b.lease = "somebody else"
+		})
+		wantEnding(t, b.run(), LeaseLost)
+		b.expect("0s claim", "0s start", "5s renew", "5s KILL", "7s finish lost 0")
+	})
+}

@@ -67,6 +67,7 @@ func newLoop(ctx context.Context, r *Runner, req Request, clock Clock, timer Tim
 func (l *loop) run() Result {
 	defer close(l.left)
 	defer func() { l.hangUp() }()
+	l.takeEnd()
 	l.take(begin{})
 	for {
 		for len(l.waiting) == 0 {
@@ -94,8 +95,11 @@ func (l *loop) moment() moment {
 
 func (l *loop) take(in input) { l.waiting = append(l.waiting, in) }
 
-// receive waits for one thing to happen.
+// receive waits for one thing to happen. What wants nothing to begin comes before what may begin something.
 func (l *loop) receive() {
+	if l.events == nil && l.takeEnd() {
+		return
+	}
 	if l.machine.wantsIdle() && l.isQuiet() {
 		l.take(idle{})
 		return
@@ -111,11 +115,9 @@ func (l *loop) receive() {
 	case s := <-l.req.Signals:
 		l.takeSignal(s)
 	case <-l.cancelled:
-		l.cancelled = nil
-		l.take(cancelled{context.Cause(l.ctx)})
+		l.takeCancelled()
 	case <-l.unwanted:
-		l.unwanted = nil
-		l.take(unwanted{context.Cause(l.req.Wanted)})
+		l.takeUnwanted()
 	case in := <-l.answers:
 		l.take(in)
 	case p := <-l.prepared:
@@ -143,16 +145,30 @@ func (l *loop) receive() {
 	}
 }
 
-// isQuiet says whether nothing has arrived that may end the run.
-func (l *loop) isQuiet() bool {
+// isQuiet says whether nothing has arrived that may end the run, beside what takeEnd takes.
+func (l *loop) isQuiet() bool { return len(l.req.Signals)+len(l.answers)+len(l.panics) == 0 }
+
+// takeEnd takes our caller's wish to end, if there is one by now.
+func (l *loop) takeEnd() bool {
 	select {
 	case <-l.cancelled:
-		return false
+		l.takeCancelled()
 	case <-l.unwanted:
-		return false
+		l.takeUnwanted()
 	default:
-		return len(l.req.Signals)+len(l.answers)+len(l.panics) == 0
+		return false
 	}
+	return true
+}
+
+func (l *loop) takeCancelled() {
+	l.cancelled = nil
+	l.take(cancelled{context.Cause(l.ctx)})
+}
+
+func (l *loop) takeUnwanted() {
+	l.unwanted = nil
+	l.take(unwanted{context.Cause(l.req.Wanted)})
 }
 
 func (l *loop) takeSignal(s os.Signal) {
@@ -264,14 +280,11 @@ func (a doWatch) perform(l *loop) {
 	l.news = wake
 }
 
-// A driver that does not return counts as silent.
 func (a doRenew) perform(l *loop) {
-	ctx, cancel := context.WithTimeout(l.calls, a.until.Sub(l.clock.Now()))
-	l.beside(func() {
-		defer cancel()
+	l.ask(a.until, func(ctx context.Context) input {
 		s, err := l.r.Driver.Renew(ctx, a.grant)
-		l.answer(renewAnswer{a, s, err})
-	})
+		return renewAnswer{a, s, err}
+	}, func(err error) input { return renewAnswer{doRenew: a, err: err} })
 }
 
 func (a doFinish) perform(l *loop) {

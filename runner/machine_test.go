@@ -40,6 +40,7 @@ type world struct {
 	gone    bool     // somebody took the lease away
 	heard   bool     // and the machine was told
 	stopped bool     // our caller stopped it
+	readyAt Instant  // when all was ready for the last start, and the guardian before gone
 	asked   map[int]bool
 	tree    *simTree // nil: nothing was started
 }
@@ -54,6 +55,7 @@ type simTree struct {
 	exited   bool
 	dead     bool // and that was told
 	orphaned bool // its guardian is lost
+	leaving  bool // its guardian is being sent away: it hears of no deadline any more
 	status   lifeline.Status
 	queue    []lifeline.Event
 }
@@ -158,6 +160,9 @@ func (w *world) perform(a action) (sync []input) {
 		if plan := w.m.lease.plan; w.now.Sub(w.proven) > plan.TTL/2 {
 			w.fail("1: a start is made ready with less than half of the lease left")
 		}
+		if w.tree != nil {
+			w.tree.leaving = true
+		}
 		w.pending = append(w.pending, a)
 	case doFinish, doAbandon:
 		if w.tree != nil && !w.tree.dead {
@@ -171,7 +176,7 @@ func (w *world) perform(a action) (sync []input) {
 	case doStart:
 		return []input{w.start(a)}
 	case doExtend:
-		if w.tree != nil {
+		if w.tree != nil && !w.tree.leaving {
 			if w.tree.termed {
 				w.fail("3: a command that was told to end is saved by a renewal")
 			}
@@ -218,6 +223,8 @@ func (w *world) start(a doStart) input {
 		w.fail("1: the command is started at %v, the lease ends at %v", w.now, w.expires)
 	case w.stopped:
 		w.fail("the command is started although our caller stopped the run")
+	case w.tree != nil && w.readyAt >= w.tree.deadline.End:
+		w.fail("1: the guardian of the try before has given back what it shares with the next one")
 	}
 	w.now = w.now.Add(w.upTo(time.Second))
 	if w.seldom() {
@@ -357,6 +364,7 @@ func (w *world) answer() {
 	case doRenew:
 		w.step(w.answerRenewal(a))
 	case doPrepare:
+		w.readyAt = w.now
 		w.step(prepared{})
 	case doFinish, doAbandon:
 		w.step(releaseAnswer{w.trouble()})
@@ -394,6 +402,7 @@ func (w *world) answerClaim(a doClaim) input {
 		return claimAnswer{err: backends.Misconfigured("", "no such database")}
 	}
 	if w.now >= w.m.request.Timeline.Deadline(t0).Term { // the machine gives it up
+		w.shown = max(w.shown, a.claim.Floor) + 1
 		return claimAnswer{grant: backends.Grant{Token: w.shown, TTL: a.claim.TTL, Claim: a.claim}}
 	}
 	w.shown = max(w.shown, a.claim.Floor) + 1 + w.Int64N(3)

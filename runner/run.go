@@ -101,6 +101,7 @@ func (l *live) lose(m *machine, consequence string, how loss) {
 		m.do(doTerminate{})
 	}
 	if how.standing == taken {
+		l.killedAt = never // a guardian that kills by itself hears of it too: it is taken for lost sooner then
 		l.kill(m)
 	}
 }

@@ -148,12 +148,15 @@ func (p pausing) notStarted(m *machine, err error) phase {
 // may still be started, for the lease is not renewed meanwhile. Whatever else comes means what it meant before.
 type preparing struct {
 	starter
-	done bool
+	// until is the Term that the guardian of the try before knows. The answer to a renewal that was still under way moves the
+	// run's own deadline, but is not told to that one, which unlocks at its End what the next run shares with it.
+	until Instant
+	done  bool
 }
 
 func (m *machine) prepare(p starter) phase {
 	m.do(doPrepare{m.lease.grant})
-	return preparing{starter: p}
+	return preparing{starter: p, until: m.lease.deadline.Term}
 }
 
 func (p preparing) on(m *machine, in input) phase {
@@ -176,6 +179,9 @@ func (p preparing) ready(*machine) bool { return p.done }
 
 func (p preparing) due(m *machine) phase {
 	m.answerLate()
+	if m.reached(p.until) {
+		return p.notReady(m)
+	}
 	return p
 }
 

@@ -224,6 +224,23 @@ func TestTokenThatARefusalShowsIsAFloor(t *testing.T) {
 	})
 }
 
+// So is that of a grant that came too late: the store may forget it before the next claim.
+func TestTokenOfALateGrantIsAFloor(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.request.Wait, b.duration = Forever, time.Second
+		b.acquire = func(n int, _ backends.Claim) (backends.Grant, error) {
+			if n == 1 {
+				b.clock.suspend(time.Minute)
+			}
+			return backends.Grant{}, nil
+		}
+		wantEnding(t, b.run(), Ran)
+		if b.claims[1].Floor != 7 {
+			t.Errorf("claimed with floor %d", b.claims[1].Floor)
+		}
+	})
+}
+
 func TestPatienceBeginsAgainAfterTheEarlierTick(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
 		b.unfinished()

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
 )
 
 var errEnough = errors.New("enough")
@@ -73,4 +75,39 @@ func TestNotWantedDuringTheRunOfAnEarlierTick(t *testing.T) {
 			t.Errorf("ran %+v", result.Grant)
 		}
 	})
+}
+
+// Hazard: a daemon that drains claims a tick, only to give it back, and another host passes it over because it is held.
+func TestNotWantedFromTheBeginningClaimsNothing(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.notWantedAfter(0)
+		time.Sleep(time.Second)
+		wantEnough(t, b.run())
+		b.expect()
+	})
+	virtual(t, func(t *testing.T, b *bed) {
+		ctx, cancel := context.WithCancelCause(b.ctx)
+		cancel(errEnough)
+		b.ctx = ctx //nolint:fatcontext // one run
+		wantEnough(t, b.run())
+		b.expect()
+	})
+}
+
+// The same where the pause before the next claim is over when that is heard of.
+func TestNotWantedAtTheEndOfAPauseClaimsNothing(t *testing.T) {
+	for range 20 { // which of the two is looked at first must not be left to chance
+		virtual(t, func(t *testing.T, b *bed) {
+			b.request.Wait = Forever
+			b.freeAt(2*time.Second, backends.Refusal{Verdict: backends.Held, Token: 6})
+			b.notWantedAfter(3 * time.Second)
+			b.on = func(name string) {
+				if name == EventStandby { // this process was stopped
+					time.Sleep(time.Hour)
+				}
+			}
+			wantEnough(t, b.run())
+			b.expect("0s claim")
+		})
+	}
 }

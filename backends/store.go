@@ -86,7 +86,7 @@ const (
 // Snapshot is what a store holds about a job, as one Read showed it or one Swap left it. It is never changed.
 type Snapshot interface {
 	// View returns what the request is decided on, at this moment: a Request.Known is of an earlier one, and the clock has
-	// gone on since.
+	// gone on since. A lease that was valid when it was read is not gone by that alone: it may have been renewed.
 	View(q Request) View
 	// Newer says whether it came after another one that a renewal of the same grant left.
 	Newer(than Snapshot) bool

@@ -101,14 +101,19 @@ type memTx struct {
 type memSnapshot struct {
 	*memStore
 	job        memJob
+	at         time.Time // when it was so
 	quarantine time.Duration
 }
 
-// View implements backends.Snapshot.
+// View implements backends.Snapshot. A lease that was valid then may have been renewed since: nobody is told that it has run
+// out because the answer was long on its way.
 func (s *memSnapshot) View(backends.Request) backends.View {
-	now := s.clock()
+	now, lease := s.clock(), s.job.lease(s.at)
+	if lease != nil {
+		lease.Left = max(lease.Left-now.Sub(s.at), 0)
+	}
 	return backends.View{
-		Record: s.job.record, Lease: s.job.lease(now), Now: now, Proof: cmp.Or(s.Proof, backends.ByUntil), Quarantine: s.quarantine,
+		Record: s.job.record, Lease: lease, Now: now, Proof: cmp.Or(s.Proof, backends.ByUntil), Quarantine: s.quarantine,
 	}
 }
 
@@ -209,7 +214,7 @@ func (m *memStore) forgets() {
 func (m *memStore) snapshot(j *memJob, quarantine time.Duration) backends.Snapshot {
 	now := *j
 	now.record = copyOf(j.record)
-	return &memSnapshot{m, now, quarantine}
+	return &memSnapshot{m, now, m.clock(), quarantine}
 }
 
 // lease returns the lease that is valid at a time, or nil.

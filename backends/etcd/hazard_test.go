@@ -243,6 +243,23 @@ func TestTwoClusters(t *testing.T) {
 	w.Finish(w.d, g)
 }
 
+// TestTwoClustersInOneClaim: what one of them has said counts for nothing in the other, also where it is free in both.
+func TestTwoClustersInOneClaim(t *testing.T) {
+	w := newWorld(t)
+	stranger := testserver.Etcd(t, testserver.EtcdOptions{UnsafeNoFsync: true})
+	d := open(t, "etcd://"+w.server.Endpoint()+","+stranger.Endpoint())
+	intercept(d, func(request string) {
+		if request == "grant" {
+			d.store.client.Elsewhere()
+		}
+	}, nil)
+	c := newClaim("job")
+	c.Seen = backends.Evidence{Token: 1} // it has been refused before, so it reads first
+	if _, err := d.Acquire(t.Context(), c); !backends.IsPermanent(err) || !strings.Contains(err.Error(), "different etcd clusters") {
+		t.Errorf("Acquire: %v", err)
+	}
+}
+
 // TestLostReplies: whichever reply is lost, asking again gives the same grant, one token and one run, and is
 // never taken for a refusal (go-redis' retries and their kind).
 func TestLostReplies(t *testing.T) {

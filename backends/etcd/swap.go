@@ -46,14 +46,18 @@ func (t *tx) Swap(ctx context.Context, was backends.Snapshot, w backends.Write) 
 	if takes && (err == nil && reply.Succeeded || err != nil && !refused(err)) {
 		t.spare.used = true
 	}
-	revision := reply.Header.Revision
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, false, t.classify(err)
-	case !reply.Succeeded:
+	}
+	if !reply.Succeeded {
 		now, err := t.state(k, reply)
 		return now, false, err
-	case revision <= max(old.written, old.leased, old.beaten):
+	}
+	if err := t.sameCluster(reply.Header.ClusterID); err != nil { // keys that are nowhere are the same in all
+		return nil, false, err
+	}
+	revision := reply.Header.Revision
+	if revision <= max(old.written, old.leased, old.beaten) {
 		return nil, false, errReply
 	}
 	if takes {

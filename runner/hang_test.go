@@ -119,7 +119,7 @@ func (t *toldTree) Extend(d Deadline) {
 
 func (t *toldTree) Close() {
 	if t.gone == 0 {
-		t.gone = t.bed.clock.Now()
+		t.gone = t.clock.Now()
 	}
 	t.bedTree.Close()
 }

@@ -88,7 +88,7 @@ func TestNotWantedFromTheBeginningClaimsNothing(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
 		ctx, cancel := context.WithCancelCause(b.ctx)
 		cancel(errEnough)
-		b.ctx = ctx //nolint:fatcontext // one run
+		b.ctx = ctx
 		wantEnough(t, b.run())
 		b.expect()
 	})

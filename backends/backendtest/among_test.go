@@ -268,7 +268,7 @@ func (w *amongWorld) renews(p *process) {
 }
 
 func (w *amongWorld) entombed(p *process) bool { // an order whose reply was lost
-	status, err := w.m.Engine.Inspect(context.Background(), "job")
+	status, err := w.m.Inspect(context.Background(), "job")
 	return err == nil && status.Record.Token != p.grant.Token
 }
 

@@ -341,12 +341,20 @@ func vanishedIsWaitedFor(s *scene) {
 			if newcomer {
 				c.TTL = max(s.h.TTL/2, other.Limits().MinTTL)
 			}
+			began := time.Now()
 			g := s.granted(d, s.brief())
 			if !newcomer {
-				s.refusal(other, c, backends.Held)
+				_, refusal := s.ask(other, c)
+				if time.Since(began) < g.TTL/2 && (refusal == nil || refusal.Verdict != backends.Held) {
+					s.Fatalf("Acquire while it is held: %+v", refusal)
+				}
 			}
 			time.Sleep(g.TTL / 4)
 			sent := time.Now()
+			if sent.Sub(began) > 3*g.TTL/4 {
+				s.onceMore("renew a lease of ", g.TTL, " in time: ", sent.Sub(began))
+				continue
+			}
 			_, err := d.Renew(s.Context(), g)
 			s.h.DeleteLease(s.T, s.job)
 			_, refusal := other.Acquire(s.Context(), c)

@@ -19,7 +19,8 @@ func (w *world) stuck() string {
 }
 
 // givesUp makes a step that waits for the standby in a transaction of its own, not in another's that was there before, and
-// whose caller stops to wait then. It returns which transaction that was.
+// whose caller stops to wait then, until the server has heard of that: what is asked before waits for the row, finds it
+// changed, and waits for the standby without having written. It returns which transaction that was.
 func (w *world) givesUp(what, before string, step func(context.Context) error) (transaction string) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), backendtest.Patience)
@@ -32,6 +33,7 @@ func (w *world) givesUp(what, before string, step func(context.Context) error) (
 	})
 	cancel()
 	w.WantUnknown(what+" without the standby", <-done)
+	testserver.Eventually(w, what+" keeps nothing locked", func() bool { return w.stuck() != transaction })
 	return transaction
 }
 

@@ -85,9 +85,6 @@ func (e *Engine) Renew(ctx context.Context, g Grant) (Signal, error) {
 		return plan{write: Write{Record: r.Record, Lease: &label, TTL: g.TTL, Beat: true}, needed: true}
 	})
 	if err != nil {
-		if !IsAnswer(err) {
-			h.Saw(q.Known, nil) // it may be done: the next one reads, instead of finding that out by a conflict
-		}
 		return Signal{}, About("renew", g.Claim.Job, err)
 	}
 	h.Saw(q.Known, now)

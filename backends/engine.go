@@ -153,18 +153,21 @@ type plan struct {
 type decision func(v View, ttl time.Duration) plan
 
 // carryOut carries out a request, and returns what its last step left.
-func (e *Engine) carryOut(ctx context.Context, q Request, decide decision) (Snapshot, error) {
+func (e *Engine) carryOut(ctx context.Context, q Request, decide decision) (s Snapshot, err error) {
 	ctx, cancel := During(ctx, e.life)
 	defer cancel()
 	tx := e.store.Begin(ctx, q)
+	err = errPanic
+	defer func() { tx.End(ctx, err) }() // also after a panic: a daemon outlives it, and with it what the request has locked
 	a := newAttempt(q, decide)
 	if q.Op == ToFinish && e.traits.EndsRead {
 		a = unknowing(q, decide)
 	}
-	s, err := a.run(ctx, tx)
-	tx.End(ctx, err)
-	return s, err
+	return a.run(ctx, tx)
 }
+
+// errPanic is how a request ends in which something panics. Nobody is told: the panic goes on.
+var errPanic = errors.New("a fault of leaderrun itself")
 
 // attempt is a request on its way: read, decide, write, again for as long as others change meanwhile what was decided on. It
 // asks what is to be done next and is told what came of it. It does nothing itself, so that a model can let others do

@@ -16,6 +16,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/backendtest"
+	"github.com/leaderrun/leaderrun/internal/flock"
 )
 
 // The guardian kills the tree of a stopped wrapper and unlocks what they share. When the wrapper goes on, it
@@ -112,6 +113,43 @@ func TestStepThatWasGivenUp(t *testing.T) {
 		}
 	}
 	steps.Finish(d, g)
+}
+
+// A daemon outlives the panic of one run: the turn and the lease must not stay locked for the next ones.
+func TestDecisionThatPanics(t *testing.T) {
+	steps := backendtest.On(t)
+	dir := t.TempDir()
+	d, other := openDir(t, dir), openDir(t, dir)
+	panics := func(step func()) {
+		t.Helper()
+		defer func() {
+			if recover() == nil {
+				t.Error("no panic")
+			}
+		}()
+		step()
+	}
+	rules := d.Rules
+	d.Rules.Claim = func(backends.View, backends.Claim) backends.Decision { panic("claim") }
+	panics(func() { _, _ = d.Acquire(t.Context(), claimFor("job")) })
+	d.Rules = rules
+	if f, err := d.store.paths("job").tryLock(d.store.paths("job").beat, syscall.LOCK_EX, os.O_RDWR); f == nil {
+		t.Errorf("the turn is taken: %v", err)
+	} else {
+		flock.Unlock(f)
+	}
+	g := steps.Acquire(d, claimFor("job"))
+	stranger := g
+	stranger.Private = nil // it reads first
+	d.Rules.Renew = func(backends.View, backends.Grant) backends.Renewal { panic("renew") }
+	panics(func() { _, _ = d.Renew(t.Context(), stranger) })
+	d.Rules = rules
+	ctx, cancel := context.WithTimeout(t.Context(), backendtest.Patience)
+	defer cancel()
+	if err := d.Finish(ctx, g, backends.Outcome{State: backends.Done}); err != nil {
+		t.Fatalf("the next end: %v", err)
+	}
+	steps.Finish(other, steps.Acquire(other, claimFor("job")))
 }
 
 // A crash can empty a record: the job is shown, and nobody has run it.

@@ -1,6 +1,7 @@
 package backends
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -347,7 +348,7 @@ func (e *Engine) Jobs(ctx context.Context) ([]string, error) {
 	defer cancel()
 	jobs, err := e.store.List(ctx)
 	slices.Sort(jobs)
-	return slices.Compact(jobs), About("list jobs of", e.traits.Prefix, err)
+	return slices.Compact(jobs), About("list jobs of", cmp.Or(e.traits.Prefix, e.traits.URL), err)
 }
 
 // Examine implements Examiner.

@@ -431,3 +431,15 @@ func TestBeat(t *testing.T) {
 		}
 	}
 }
+
+// An error of a list names the directory, as there is no prefix to name.
+func TestListOfADirectoryThatIsGone(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "gone")
+	d := openDir(t, dir)
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Jobs(t.Context()); err == nil || !strings.Contains(err.Error(), `list jobs of "file://`) {
+		t.Errorf("%v", err)
+	}
+}

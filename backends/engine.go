@@ -73,7 +73,7 @@ func (e *Engine) Acquire(ctx context.Context, c Claim) (Grant, error) {
 // Renew implements Driver. What is known of the lease spares it the read.
 func (e *Engine) Renew(ctx context.Context, g Grant) (Signal, error) {
 	h := HoldingOf[Snapshot](g)
-	q := Request{Op: ToRenew, Job: g.Claim.Job, Holder: g.Claim.Holder, TTL: g.TTL, Known: h.Last()}
+	q := Request{Op: ToRenew, Job: g.Claim.Job, Holder: g.Claim.Holder, TTL: g.TTL, Known: h.Last(), Doubted: h.Doubted()}
 	defer h.Hedge(func() { q.Beside = true })()
 	var signal Signal
 	now, err := e.carryOut(ctx, q, func(v View, _ time.Duration) plan {
@@ -86,6 +86,9 @@ func (e *Engine) Renew(ctx context.Context, g Grant) (Signal, error) {
 		return plan{write: Write{Record: r.Record, Lease: &label, TTL: g.TTL, Beat: true}, needed: true}
 	})
 	if err != nil {
+		if !IsAnswer(err) {
+			h.Doubt()
+		}
 		return Signal{}, About("renew", g.Claim.Job, err)
 	}
 	h.Saw(q.Known, now)
@@ -161,7 +164,7 @@ func (e *Engine) carryOut(ctx context.Context, q Request, decide decision) (s Sn
 	err = errPanic
 	defer func() { tx.End(ctx, err) }() // also after a panic: a daemon outlives it, and with it what the request has locked
 	a := newAttempt(q, decide)
-	if q.Op == ToFinish && e.traits.EndsRead {
+	if q.Doubted || q.Op == ToFinish && e.traits.EndsRead {
 		a = unknowing(q, decide)
 	}
 	return a.run(ctx, tx)

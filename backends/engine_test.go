@@ -283,7 +283,7 @@ func TestEngineRenews(t *testing.T) {
 	if _, err := e.Renew(t.Context(), g); !errors.Is(err, ErrLost) || len(s.writes) != 1 {
 		t.Errorf("another one's lease: %v", err)
 	}
-	s.asks(t, "a renewal of what another holds", "extend swap")
+	s.asks(t, "a renewal after one without an answer, of what another holds", "read")
 	g.Private = nil
 	if _, err := e.Renew(t.Context(), g); !errors.Is(err, ErrLost) {
 		t.Errorf("another one's lease: %v", err)

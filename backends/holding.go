@@ -11,8 +11,9 @@ type Holding[S comparable] struct {
 	newer func(last, now S) bool
 
 	mu       sync.Mutex
-	last     S   // zero: nothing is known
-	renewals int // on their way
+	last     S    // zero: nothing is known
+	doubted  bool // what became of a renewal since then nobody knows
+	renewals int  // on their way
 }
 
 // NewHolding returns what a new grant knows. newer says whether one state came after another.
@@ -52,6 +53,25 @@ func (h *Holding[S]) Last() (last S) {
 	return h.last
 }
 
+// Doubt notes that nobody knows what became of a renewal.
+func (h *Holding[S]) Doubt() {
+	if h != nil {
+		h.mu.Lock()
+		h.doubted = true
+		h.mu.Unlock()
+	}
+}
+
+// Doubted says whether something may have changed since the last step that was answered.
+func (h *Holding[S]) Doubted() bool {
+	if h == nil {
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.doubted
+}
+
 // Recall returns what the last step left, or reads it where nothing is known.
 func (h *Holding[S]) Recall(ctx context.Context, job string, read func(ctx context.Context, job string) (S, error)) (S, error) {
 	var nothing S
@@ -72,6 +92,6 @@ func (h *Holding[S]) Saw(was, is S) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.last == was || h.last == nothing || is != nothing && h.newer(h.last, is) {
-		h.last = is
+		h.last, h.doubted = is, false
 	}
 }

@@ -67,7 +67,9 @@ type Request struct {
 	TTL    time.Duration // ToClaim, ToRenew: of the lease
 	Seen   Evidence      // ToClaim, ToOrder: what the asker has watched
 	Known  Snapshot      // ToRenew, ToFinish: what the holder's last step left; nil: nothing is known
-	Beside bool          // ToRenew: another renewal is on its way and stays silent; this one goes elsewhere
+	// Doubted: what became of a renewal since Known nobody knows. The request begins with a read.
+	Doubted bool
+	Beside  bool // ToRenew: another renewal is on its way and stays silent; this one goes elsewhere
 }
 
 // Op is what a request is for.

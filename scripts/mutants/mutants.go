@@ -114,6 +114,7 @@ var mutants = slices.Concat(hostMutants, fenceMutants, answerMutants, kubernetes
 	{"engine: an order does not mind a beat", "backends/engine.go", "Release: d.Release, Still: true}", "Release: d.Release}", decisionTests},
 	{"the store in memory counts anew where it forgot", "backends/backendtest/mem.go", "\tm.forgot = m.writes\n", "\tm.writes = 0\n", []string{"./backends/backendtest", "-run", "TestMemSwap"}},
 	{"engine: what is older is taken for newer", "backends/engine.go", "return now.Newer(last)", "return last.Newer(now)", decisionTests},
+	{"engine: after a renewal without an answer the next one goes by what was known", "backends/engine.go", "if q.Doubted || ", "if ", decisionTests},
 	{"engine: what a run ended with is known for ever", "backends/engine.go", "h.Saw(q.Known, nil)\n", "", decisionTests},
 	{"what is known of a store that was set back stays", "backends/holding.go", "h.last == was || ", "", decisionTests},
 	{"a renewal that was overtaken is what is known", "backends/holding.go", "is != nothing && h.newer(h.last, is)", "is != nothing", decisionTests},

@@ -90,7 +90,7 @@ func rootOf(endpoint, region, bucket string) (url.URL, error) {
 		case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
 			return url.URL{}, fmt.Errorf("the endpoint %q is not the URL of a server, such as https://s3.example.com", endpoint)
 		}
-		return url.URL{Scheme: u.Scheme, Host: u.Host, Path: strings.TrimSuffix(u.Path, "/") + "/" + bucket + "/"}, nil
+		return url.URL{Scheme: u.Scheme, Host: strings.TrimSuffix(u.Host, ":"), Path: strings.TrimSuffix(u.Path, "/") + "/" + bucket + "/"}, nil
 	}
 	if !isRegion(region) {
 		return url.URL{}, fmt.Errorf("%q is not the name of a region", region)

@@ -177,7 +177,7 @@ func FuzzRefusal(f *testing.F) {
 }
 
 func FuzzEndpoint(f *testing.F) {
-	for _, endpoint := range []string{"https://s3.example.com", "http://[::1]:9000/x/", "https://u:p@h", "http://h?x", "", "//h", "http://h:port", "HTTP://H", "http://:"} {
+	for _, endpoint := range []string{"https://s3.example.com", "http://[::1]:9000/x/", "https://u:p@h", "http://h?x", "", "//h", "http://h:port", "HTTP://H", "http://:", "http://h:"} {
 		f.Add(endpoint, "us-east-1", "bucket", "key")
 	}
 	f.Fuzz(func(t *testing.T, endpoint, region, name, key string) {

@@ -210,15 +210,21 @@ func privateDirectory(parent string, room int) (string, error) {
 	if !filepath.IsAbs(parent) || len(parent)+len("/"+processtree.Prefix+"/")+random+room > longestSocketPath {
 		return "", errNoParent
 	}
-	dir, err := os.MkdirTemp(parent, processtree.Prefix) // 0700
-	if err != nil {
-		return "", err
+	const tries = 100 // for who starts at the same time may take it for abandoned before it is held
+	for left := tries; ; left-- {
+		dir, err := os.MkdirTemp(parent, processtree.Prefix) // 0700
+		if err != nil {
+			return "", err
+		}
+		_, err = processtree.Hold(dir) // until this process ends
+		if err == nil {
+			panics.Go(func() { processtree.RemoveAbandoned(parent, removeSockets) })
+			return dir, nil
+		}
+		if left == 0 || !errors.Is(err, syscall.ENOENT) {
+			return "", err
+		}
 	}
-	if _, err := processtree.Hold(dir); err != nil { // until this process ends
-		return "", err
-	}
-	panics.Go(func() { processtree.RemoveAbandoned(parent, removeSockets) })
-	return dir, nil
 }
 
 // removeSockets removes a directory in which nothing is but sockets of ours.

@@ -503,3 +503,36 @@ func TestADirectoryThatHangsHoldsUpNoRun(t *testing.T) {
 		t.Fatal("the run hangs with its directory")
 	}
 }
+
+// Runs that start at the same time remove what nobody holds: also a directory that is just being made.
+func TestDirectoryIsMadeWhileOthersTidyUp(t *testing.T) {
+	t.Parallel()
+	parent, err := os.MkdirTemp("/tmp", "lr")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(parent) })
+	over, tidied := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(tidied)
+		for {
+			select {
+			case <-over:
+				return
+			default:
+				processtree.RemoveAbandoned(parent, removeSockets)
+			}
+		}
+	}()
+	for range 100 {
+		dir, err := privateDirectory(parent, 20)
+		if err == nil {
+			_, err = os.Lstat(dir)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(over)
+	<-tidied
+}

@@ -507,11 +507,7 @@ func TestADirectoryThatHangsHoldsUpNoRun(t *testing.T) {
 // Runs that start at the same time remove what nobody holds: also a directory that is just being made.
 func TestDirectoryIsMadeWhileOthersTidyUp(t *testing.T) {
 	t.Parallel()
-	parent, err := os.MkdirTemp("/tmp", "lr")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(parent) })
+	parent := shortDir(t)
 	over, tidied := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(tidied)

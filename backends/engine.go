@@ -87,7 +87,7 @@ func (e *Engine) Renew(ctx context.Context, g Grant) (Signal, error) {
 	})
 	if err != nil {
 		if !IsAnswer(err) {
-			h.Doubt()
+			h.Doubt(q.Known)
 		}
 		return Signal{}, About("renew", g.Claim.Job, err)
 	}

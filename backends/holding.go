@@ -53,13 +53,15 @@ func (h *Holding[S]) Last() (last S) {
 	return h.last
 }
 
-// Doubt notes that nobody knows what became of a renewal.
-func (h *Holding[S]) Doubt() {
-	if h != nil {
-		h.mu.Lock()
-		h.doubted = true
-		h.mu.Unlock()
+// Doubt notes that nobody knows what became of a renewal that began with what was known, unless another one has been
+// answered meanwhile.
+func (h *Holding[S]) Doubt(was S) {
+	if h == nil {
+		return
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.doubted = h.doubted || h.last == was
 }
 
 // Doubted says whether something may have changed since the last step that was answered.

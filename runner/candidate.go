@@ -99,6 +99,7 @@ func (p claiming) on(m *machine, in input) phase {
 	if !ok {
 		return m.onCandidate(p, in)
 	}
+	m.raiseFloor(a)
 	refusal, isRefusal := errors.AsType[*backends.Refusal](a.err)
 	_, isPermanent := errors.AsType[*backends.PermanentError](a.err)
 	switch {
@@ -112,8 +113,15 @@ func (p claiming) on(m *machine, in input) phase {
 	return m.unanswered(a.err)
 }
 
+// raiseFloor keeps the token that an answer shows, also one that comes too late: no later claim gets a smaller one.
+func (m *machine) raiseFloor(a claimAnswer) {
+	m.claim.Floor = max(m.claim.Floor, a.grant.Token)
+	if r, ok := errors.AsType[*backends.Refusal](a.err); ok {
+		m.claim.Floor = max(m.claim.Floor, r.Token)
+	}
+}
+
 func (p claiming) granted(m *machine, g backends.Grant) phase {
-	m.claim.Floor = max(m.claim.Floor, g.Token)
 	plan, err := m.request.Timeline.For(g.TTL)
 	if err != nil {
 		m.candidate.unclear = true
@@ -133,7 +141,6 @@ func (m *machine) refused(r *backends.Refusal) phase {
 		m.observe(r.Seen) // another's life counts from after the reply that showed it
 	}
 	c.failures, m.refusal = 0, r
-	m.claim.Floor = max(m.claim.Floor, r.Token)
 	if !c.watching && r.Verdict == backends.Held && m.request.Wait > 0 {
 		c.watching = true
 		m.do(doWatch{})
@@ -141,7 +148,7 @@ func (m *machine) refused(r *backends.Refusal) phase {
 	jitter := m.jitter(min(m.request.Timeline.TTL/20, maxJitter))
 	switch r.Verdict {
 	case backends.Held:
-		return m.standby(r, m.after(max(r.Wait, minLook)+jitter))
+		return m.standBy(r, m.after(max(r.Wait, minLook)+jitter))
 	case backends.Vanished, backends.Quarantined:
 		if m.now >= c.limits.start {
 			return m.late(r)
@@ -159,8 +166,8 @@ func (m *machine) refused(r *backends.Refusal) phase {
 	return m.giveUp(Result{Ending: Refused})
 }
 
-// standby decides whether to stand by for a job that somebody else runs.
-func (m *machine) standby(r *backends.Refusal, look Instant) phase {
+// standBy decides whether to wait for a job that somebody else runs.
+func (m *machine) standBy(r *backends.Refusal, look Instant) phase {
 	c := &m.candidate
 	ofOurTick := r.Tick == m.claim.Tick
 	switch {
@@ -218,19 +225,19 @@ func (p standby) on(m *machine, in input) phase {
 		m.observe(n.Seen)
 	}
 	if n.Look && p.heedsNews {
-		return p.over(m)
+		return p.claimAgain(m)
 	}
 	return p
 }
 
 func (p standby) due(m *machine) phase {
 	if m.reached(p.until) {
-		return p.over(m)
+		return p.claimAgain(m)
 	}
 	return p
 }
 
-func (p standby) over(m *machine) phase {
+func (p standby) claimAgain(m *machine) phase {
 	if p.setAside != never {
 		m.candidate.limits.postpone(m.now.Sub(p.setAside))
 	}
@@ -300,7 +307,7 @@ func (m *machine) giveUp(r Result) phase {
 		return m.finish(r)
 	}
 	m.do(doHangUp{})
-	return m.release(releasing{what: withdrawal, result: r, end: m.now})
+	return m.release(releasing{what: withdrawal, result: r})
 }
 
 // withdrawing waits until the claim that was hung up is no longer under way.
@@ -309,6 +316,7 @@ type withdrawing struct{ result Result }
 func (p withdrawing) on(m *machine, in input) phase {
 	switch in := in.(type) {
 	case claimAnswer:
+		m.raiseFloor(in)
 		return m.giveUp(p.result)
 	case question:
 		m.do(doAnswer{number: in.number, err: errNotHeld})

@@ -16,9 +16,9 @@
 //  3. The whole tree is dead before the lease is released, before it can run out, and before another try starts.
 //     TestTreeThatSurvivesItsLeaseIsNotReleased, TestSuspendPastTheEndKillsBeforeAnythingElse and
 //     TestNoTryBeginsBeforeTheTreeIsDead fail otherwise.
-//  4. What a command came to that has ended for good stands, but for the loss of the lease; and a signal that the command died of
-//     may reach leaderrun a moment later. TestOutcomeStandsWhileLeftoversAreEnded and TestLeaseIsLostWhileLeftoversAreEnded fail
-//     otherwise.
+//  4. What a command came to that has ended for good stands. There are two exceptions: the loss of the lease; and the signal that
+//     the command died of, which may reach leaderrun a moment after the end. TestOutcomeStandsWhileLeftoversAreEnded and
+//     TestLeaseIsLostWhileLeftoversAreEnded fail otherwise.
 //  5. The token only grows: no claim has a floor below a token that was seen. TestTokenThatARefusalShowsIsAFloor and
 //     TestTokenGrowsPastThatOfTheEarlierTick fail otherwise.
 //
@@ -62,7 +62,8 @@
 //	sweeping     Kill                                         same         kill
 //	             the store says that the lease is lost        same         kill
 //	             killed, not dead, and the lease has run out  over         (nothing is released)
-//	releasing    an answer, or the lease has run out          over
+//	releasing    done, lost, or the lease has run out         over
+//	             no answer, and there is time                 releasing    finish, abandon again
 //
 // An asterisk is over, by way of releasing where a claim of ours may still reach the store: it is abandoned. From granted to
 // sweeping but for preparing and starting, renewals go out when they are due, and checks are answered. Whoever is over hangs up

@@ -52,9 +52,9 @@ type loss struct {
 }
 
 var (
-	expired     = loss{givenUp, "the lease could not be renewed in time", errGivenUp, true}
-	expiredThen = loss{givenUp, "the lease could not be renewed in time", errGivenUp, false} // the guardian has told the tree
-	lost        = loss{taken, "the lease is not ours any more", backends.ErrLost, false}
+	expired    = loss{givenUp, "the lease could not be renewed in time", errGivenUp, true}
+	terminated = loss{givenUp, "the lease could not be renewed in time", errGivenUp, false} // the guardian has told the tree already
+	lost       = loss{taken, "the lease is not ours any more", backends.ErrLost, false}
 )
 
 // watchAfter is how old a run gets before it watches its own lease: most are over before anybody takes it away.
@@ -143,7 +143,7 @@ func (m *machine) onHeld(p held, in input) phase {
 		return p.end(m, stop{cause: cause{ending: Ran, final: true, err: in.err}, why: in.err.Error()})
 	case treeEvent:
 		if in.Kind == lifeline.Terminated && l.standing == ours { // by the guardian, on its own clock: that cannot be taken back
-			return p.lose(m, expiredThen)
+			return p.lose(m, terminated)
 		}
 		m.tellSurvivors(in.Event)
 	case question:

@@ -69,8 +69,8 @@ func newMachine(req Request, limits backends.Limits, holder string) *machine {
 }
 
 // step takes an input and returns what is to be done, in order. The deadline of the lease applies before the input: after a
-// suspend or a stop of this process, nothing that has arrived puts it off. What else is due comes after the input, so that an
-// end that came in time counts.
+// suspend or a stop of this process, nothing that has arrived puts it off, and an end of the command that is heard of after Term
+// does not save the run. What else is due, as the timeout, comes after the input, so that an end that came in time counts.
 func (m *machine) step(at moment, in input) []action {
 	m.moment, m.actions = at, nil
 	m.expire()

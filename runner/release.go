@@ -27,7 +27,7 @@ type releasing struct {
 	what      releaseKind
 	outcome   backends.Outcome // of a recording
 	result    Result           // if all goes well
-	end       Instant          // no request is begun after it
+	end       Instant          // no request is begun after it; a withdrawal has only one
 	failures  int
 	failure   error   // of the last request
 	again     Instant // when the next one goes out; never: one is under way
@@ -77,7 +77,7 @@ func (p releasing) on(m *machine, in input) phase {
 		if asksToEnd(in.sig) {
 			p.impatient = true
 			if p.again != never {
-				return p.over(m, p.failure)
+				return p.conclude(m, p.failure)
 			}
 		}
 	case question:
@@ -95,20 +95,20 @@ func (p releasing) due(m *machine) phase {
 
 func (p releasing) answered(m *machine, err error) phase {
 	if err == nil || errors.Is(err, backends.ErrLost) || p.what == withdrawal {
-		return p.over(m, err)
+		return p.conclude(m, err)
 	}
 	p.failures++
 	p.failure = fmt.Errorf("the backend does not answer: %w", err)
 	p.again = m.after(m.pause(p.failures))
 	if p.again >= p.end || p.impatient && p.failures > 1 {
-		return p.over(m, p.failure)
+		return p.conclude(m, p.failure)
 	}
 	return p
 }
 
-// over is what the attempt comes to. ErrLost says that somebody else was granted since; any other error, that nobody knows
+// conclude ends the attempt. ErrLost says that somebody else was granted since; any other error, that nobody knows
 // whether the store has heard.
-func (p releasing) over(m *machine, err error) phase {
+func (p releasing) conclude(m *machine, err error) phase {
 	r := p.result
 	switch {
 	case p.what == withdrawal, p.what == undoing && err == nil:

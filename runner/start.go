@@ -169,7 +169,7 @@ func (p preparing) on(m *machine, in input) phase {
 		m.do(doStart{m.lease.grant.Hold, m.lease.grant.Inherit, m.lease.deadline})
 		return starting{p.starter}
 	}
-	if next := p.starter.on(m, in); next != phase(p.starter) {
+	if next := p.starter.on(m, in); next != phase(p.starter) { // it ended the wait: else it returns itself, unchanged
 		return next
 	}
 	return p

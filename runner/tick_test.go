@@ -241,6 +241,25 @@ func TestTokenOfALateGrantIsAFloor(t *testing.T) {
 	})
 }
 
+// TestTokenOfAnUnwantedAnswerIsAFloor: the next run of this process has it, although this one wants to know nothing any more.
+func TestTokenOfAnUnwantedAnswerIsAFloor(t *testing.T) {
+	for name, late := range map[string]claimAnswer{
+		"grant": {grant: backends.Grant{Token: 9}}, "refusal": {err: &backends.Refusal{Verdict: backends.Held, Token: 9}},
+	} {
+		plan, err := NewTimeline(DefaultTTL, -1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := newMachine(Request{Job: "job", Timeline: plan}, backends.Limits{}, "id")
+		for _, in := range []input{begin{}, signal{syscall.SIGTERM}, late, releaseAnswer{}} {
+			m.step(moment{now: boot, wall: time.Unix(1e9, 0)}, in)
+		}
+		if r, ok := m.result(); !ok || r.Floor != 9 {
+			t.Errorf("%s: %+v, floor %d", name, r.Ending, r.Floor)
+		}
+	}
+}
+
 func TestPatienceBeginsAgainAfterTheEarlierTick(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
 		b.unfinished()

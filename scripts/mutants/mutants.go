@@ -80,7 +80,7 @@ var mutants = slices.Concat(hostMutants, fenceMutants, answerMutants, kubernetes
 	{"a signal before the first start is left for the command", "runner/start.go", "if m.note(sig) {\n\t\treturn m.undo", "if m.note(sig) && m.tries > 0 {\n\t\treturn m.undo", []string{"./runner", "-run", "NothingIsMadeReady"}},
 	{"a renewal that was due waits for the one of a check", "runner/lease.go", "case l.inFlight == 0 && m.reached(l.renewAt):", "case l.inFlight+l.answering == 0 && m.reached(l.renewAt):", runnerTests},
 	{"what arrives while all is made ready is not heard before the start", "runner/start.go", "p.done = true\n\t\treturn p\n", "p.done = true\n\t\treturn p.on(m, idle{})\n", runnerTests},
-	{"the token that a refusal shows is no floor", "runner/candidate.go", "m.claim.Floor = max(m.claim.Floor, r.Token)\n", "", runnerTests},
+	{"the token that a refusal shows is no floor", "runner/candidate.go", "m.claim.Floor = max(m.claim.Floor, r.Token)\n", "_ = r\n", runnerTests},
 
 	{"the token does not follow the clock", "backends/decide.go", "r.Token = max(r.Token+1, d.now, d.c.Floor+1, d.v.Floor+1)", "r.Token++", decisionTests},
 	{"the token does not grow past the last one", "backends/decide.go", "r.Token = max(r.Token+1, d.now, d.c.Floor+1, d.v.Floor+1)", "r.Token = max(d.now, d.c.Floor+1, d.v.Floor+1)", decisionTests},

@@ -34,7 +34,8 @@ func TestEveryTickRunsOnceOnOneOfThreeHosts(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
 		j := newJob(t, "j", "* * * * *", nil)
 		time.Sleep(30 * time.Second) // midnight has gone by on every clock
-		hosts := []*host{b.host("a", j), b.hostAhead("b", 1900*time.Millisecond, j), b.hostAhead("c", -20*time.Second, j)} // H29: clocks differ
+		// H29: clocks differ.
+		hosts := []*host{b.host("a", j), b.hostAhead("b", 1900*time.Millisecond, j), b.hostAhead("c", -20*time.Second, j)}
 		time.Sleep(60 * time.Minute)
 		b.end(hosts...)
 		wantRuns(t, b, "j", minutes(1, 60))

@@ -16,7 +16,7 @@ import (
 )
 
 // granted asks until a claim is granted, and returns the verdicts on the way there.
-func granted(t *testing.T, d *Driver, c backends.Claim) (backends.Grant, []backends.Verdict) {
+func granted(t *testing.T, d *driver, c backends.Claim) (backends.Grant, []backends.Verdict) {
 	t.Helper()
 	return backendtest.On(t).Insist(d, c, 5*time.Second)
 }
@@ -92,7 +92,7 @@ func TestRestoredElsewhere(t *testing.T) {
 
 	s := testserver.Postgres(t, testserver.PostgresOptions{})
 	d := open(t, s.URL())
-	s.Do(t, d.sql.create)
+	s.Do(t, d.store.sql.create)
 	s.Do(t, "INSERT INTO leaderrun (job, version, record) VALUES ('', 7, "+literal(mark)+")")
 	_, err := d.Acquire(t.Context(), newSteady("job"))
 	r, ok := errors.AsType[*backends.Refusal](err)

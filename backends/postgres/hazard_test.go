@@ -161,7 +161,7 @@ func TestFrozenProcess(t *testing.T) {
 	go func() { _, err := w.d.Renew(ctx, g); silent <- err }()
 	testserver.Eventually(t, "a renewal is on its way", func() bool {
 		alone := true
-		backends.HoldingOf[*state](g).Hedge(func() { alone = false })()
+		backends.HoldingOf[backends.Snapshot](g).Hedge(func() { alone = false })()
 		return !alone
 	})
 	w.Renew(w.d, g)
@@ -218,7 +218,7 @@ func TestHandIsNoticed(t *testing.T) {
 func TestEndIsWhenItWas(t *testing.T) {
 	w := newWorld(t)
 	g := w.Acquire(w.d, newSteady("job"))
-	last := backends.HoldingOf[*state](g).Last()
+	last := of(backends.HoldingOf[backends.Snapshot](g).Last())
 	last.server.at = last.server.at.Add(-time.Hour) // when the claim was answered
 	w.Finish(w.d, g)
 	r := w.operator.state(t, "job").record
@@ -279,7 +279,7 @@ func TestClockSetForward(t *testing.T) {
 // between two steps, nor by who makes the table, which a pooler would give to somebody else, or keep from its next user.
 func TestNothingOfASession(t *testing.T) {
 	w := newWorld(t)
-	if err := w.d.createTable(t.Context()); err != nil {
+	if err := w.d.store.createTable(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	g := w.Acquire(w.d, newSteady("job"))

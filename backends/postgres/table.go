@@ -101,29 +101,29 @@ func channelOf(table string) string {
 func number(n int64) wire.Value { return wire.Text(strconv.FormatInt(n, 10)) }
 
 // settings returns the first statement of a batch, which holds for its transaction.
-func (d *Driver) settings(ctx context.Context) wire.Statement {
+func (s *store) settings(ctx context.Context) wire.Statement {
 	wait := longestLock
 	if end, limited := ctx.Deadline(); limited {
 		wait = min(max(time.Until(end), shortLock), longestLock)
 	}
-	return wire.Statement{SQL: d.sql.settings, Args: []wire.Value{wire.Text(strconv.FormatInt(wait.Milliseconds(), 10) + "ms")}}
+	return wire.Statement{SQL: s.sql.settings, Args: []wire.Value{wire.Text(strconv.FormatInt(wait.Milliseconds(), 10) + "ms")}}
 }
 
 // createTable makes the table. Somebody else may do so at the same time: that is as good.
-func (d *Driver) createTable(ctx context.Context) error {
-	_, err := d.client.Ask(ctx, []wire.Statement{{SQL: d.sql.create, Cancel: true}}, nil)
+func (s *store) createTable(ctx context.Context) error {
+	_, err := s.client.Ask(ctx, []wire.Statement{{SQL: s.sql.create, Cancel: true}}, nil)
 	e, answered := errors.AsType[*wire.Error](err)
 	if answered && e.Refused() {
 		switch e.Code {
 		case wire.DuplicateTable, wire.DuplicateObject, wire.UniqueViolation:
 			return nil
 		case wire.InsufficientRights:
-			return backends.Misconfigured(d.createHint(), "there is no table %s, and it may not be created: %w", d.cfg.prefix, err)
+			return backends.Misconfigured(s.createHint(), "there is no table %s, and it may not be created: %w", s.cfg.prefix, err)
 		}
 	}
-	return d.classify(err)
+	return s.classify(err)
 }
 
-func (d *Driver) createHint() string {
-	return "its owner runs: " + d.sql.create + "; " + d.sql.grant
+func (s *store) createHint() string {
+	return "its owner runs: " + s.sql.create + "; " + s.sql.grant
 }

@@ -13,7 +13,7 @@ import (
 type world struct {
 	backendtest.Steps
 	operator operator
-	d, other *Driver
+	d, other *driver
 	server   *testserver.PostgresServer
 	url      string
 }
@@ -61,8 +61,8 @@ type between struct {
 	after  func(request string) error // an error: the reply is lost
 }
 
-func intercept(d *Driver, before func(string), after func(string) error) {
-	d.client = &between{client: d.client, sql: &d.sql, before: before, after: after}
+func intercept(d *driver, before func(string), after func(string) error) {
+	d.store.client = &between{client: d.store.client, sql: &d.store.sql, before: before, after: after}
 }
 
 func (b *between) Ask(ctx context.Context, batch []wire.Statement, check func(wire.Reply) error) (wire.Reply, error) {

@@ -16,7 +16,8 @@ import (
 //
 // Each request has a connection to itself. One that was used without a fault is kept for the next request, one and no
 // more. Requests go to the current host, which at first is the first one; whoever finds that it does not serve goes
-// on to the next before it has sent anything, and after the last begins anew. A request that was sent is not repeated. One
+// on to the next before anything was done, and makes that the current one. Each request tries each host once, wherever
+// others go meanwhile. One that was carried out, or may have been, is not repeated. One
 // that says so, and whose answer does not come, is cancelled on the server; the caller does not wait for that.
 type Client struct {
 	cfg  Config
@@ -46,10 +47,11 @@ func NewClient(cfg Config) *Client {
 }
 
 // Ask runs a batch, see Conn.Ask. check looks at the reply; it may say ErrStandby of a host that was only read from, and
-// then the next one is asked.
+// then the next one is asked. If none takes what is written, the error is a *backendurl.Unreached.
 func (c *Client) Ask(ctx context.Context, batch []Statement, check func(Reply) error) (Reply, error) {
-	for tried := 0; ; tried++ {
-		conn, at, err := c.take(ctx)
+	tried := new(backendurl.Unreached)
+	for {
+		conn, at, err := c.take(ctx, tried)
 		if err != nil {
 			return Reply{}, err
 		}
@@ -67,9 +69,10 @@ func (c *Client) Ask(ctx context.Context, batch []Statement, check func(Reply) e
 		if elsewhere(err) && !errors.Is(err, context.Canceled) {
 			c.moveOn(at)
 		}
-		if tried+1 >= len(c.cfg.Addrs) || !readOnly(err) || ctx.Err() != nil {
+		if !readOnly(err) || ctx.Err() != nil {
 			return reply, err
 		}
+		tried.Failed(conn.Addr(), err)
 	}
 }
 
@@ -89,7 +92,7 @@ func elsewhere(err error) bool {
 func (c *Client) Dedicated(ctx context.Context, purpose string) (*Conn, error) {
 	cfg := c.cfg
 	cfg.Application += " " + purpose
-	conn, _, err := c.dial(ctx, &cfg)
+	conn, _, err := c.dial(ctx, &cfg, new(backendurl.Unreached))
 	return conn, err
 }
 
@@ -101,44 +104,62 @@ func (c *Client) Drop(conn *Conn) {
 	conn.Close()
 }
 
-// take returns the connection that is kept, or a new one, and the index of its host.
-func (c *Client) take(ctx context.Context) (*Conn, int, error) {
+// take returns the connection that is kept, or a new one, and the index of its host, which is none of those tried.
+func (c *Client) take(ctx context.Context, tried *backendurl.Unreached) (*Conn, int, error) {
 	c.mu.Lock()
-	if conn := c.idle; conn != nil {
+	if conn := c.idle; conn != nil && !tried.Tried(conn.Addr()) {
 		at := c.current
 		c.idle = nil
 		c.mu.Unlock()
 		return conn, at, nil
 	}
 	c.mu.Unlock()
-	return c.dial(ctx, &c.cfg)
+	return c.dial(ctx, &c.cfg, tried)
 }
 
-// dial opens a connection to the current host, or else to the next that can be reached. As long as there are others, a
-// host that is silent gets its share of the time. If no host was connected to, the error is a *backendurl.Unreached.
-func (c *Client) dial(ctx context.Context, cfg *Config) (*Conn, int, error) {
-	unreached := new(backendurl.Unreached)
-	for left := len(c.cfg.Addrs); left > 0; left-- {
-		c.mu.Lock()
-		at, closed := c.current, c.closed
-		c.mu.Unlock()
-		if closed {
-			return nil, 0, errClosed
+// dial opens a connection to the current host, or else to the next that can be reached, of those that were not tried. As
+// long as there are others, a host that is silent gets its share of the time. If no host was connected to, the error is tried.
+func (c *Client) dial(ctx context.Context, cfg *Config, tried *backendurl.Unreached) (*Conn, int, error) {
+	for ctx.Err() == nil || len(tried.Unwrap()) == 0 {
+		at, left, err := c.next(tried)
+		if err != nil {
+			return nil, 0, err
 		}
 		conn, err := c.dialOne(ctx, cfg, c.cfg.Addrs[at], left)
 		if err == nil {
 			return conn, at, nil
 		}
-		unreached.Failed(c.cfg.Addrs[at], err)
-		if ctx.Err() != nil {
-			break
+		tried.Failed(c.cfg.Addrs[at], err)
+		if ctx.Err() == nil {
+			c.moveOn(at)
 		}
-		c.moveOn(at)
 	}
-	if len(c.cfg.Addrs) == 0 {
-		return nil, 0, errors.New("no host")
+	return nil, 0, tried
+}
+
+// next returns the first host, from the current one on, that was not tried, and how many there are. If there is none the error
+// is tried.
+func (c *Client) next(tried *backendurl.Unreached) (at, left int, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return 0, 0, errClosed
 	}
-	return nil, 0, unreached
+	hosts := len(c.cfg.Addrs)
+	for i := range hosts {
+		host := (c.current + i) % hosts
+		if tried.Tried(c.cfg.Addrs[host]) {
+			continue
+		}
+		if left == 0 {
+			at = host
+		}
+		left++
+	}
+	if left == 0 {
+		return 0, 0, tried
+	}
+	return at, left, nil
 }
 
 func (c *Client) dialOne(ctx context.Context, cfg *Config, addr string, left int) (*Conn, error) {
@@ -189,15 +210,15 @@ func (c *Client) put(conn *Conn) {
 	conn.Close()
 }
 
-// moveOn makes the next host the current one, if nobody else has done so. The connection that is kept is closed.
+// moveOn makes the next host the current one, and closes the connection that is kept, if nobody else has done so.
 func (c *Client) moveOn(from int) {
 	c.mu.Lock()
+	var stale *Conn
 	if c.current == from {
 		c.current = (from + 1) % len(c.cfg.Addrs)
+		stale, c.idle = c.idle, nil
+		delete(c.conns, stale)
 	}
-	stale := c.idle
-	c.idle = nil
-	delete(c.conns, stale)
 	c.mu.Unlock()
 	if stale != nil {
 		stale.Close()

@@ -142,7 +142,7 @@ func TestExamineAServerThatFreezes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		server := new(frozen)
-		x := &examination{d: &Driver{cfg: &config{}, client: server}, primary: &facts{table: true, rights: true}}
+		x := &examination{s: &store{cfg: &config{}, client: server}, primary: &facts{table: true, rights: true}}
 		if s := x.rights(context.WithoutCancel(t.Context())); s != nil || server.asked != 1 {
 			t.Errorf("asked %d times: %+v", server.asked, s)
 		}

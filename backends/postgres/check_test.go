@@ -164,6 +164,8 @@ func TestJobsOfAStandby(t *testing.T) {
 		}
 	}
 	says("before there is a table")
+	_, err := standby.Renew(t.Context(), backends.Grant{Claim: newSteady("job"), Token: 1, TTL: time.Second})
+	suite.On(t).WantUnknown("a renewal on a standby without a table", err)
 	o.trust(t)
 	g, err := o.Acquire(t.Context(), newSteady("job"))
 	if err == nil {

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
@@ -21,12 +20,8 @@ func (s *store) List(ctx context.Context) ([]string, error) {
 		}
 		return nil
 	})
-	if hasCode(err, wire.UndefinedTable) { // of which a standby may not have heard
-		f, unasked := s.facts(ctx)
-		if unasked == nil && !f.table {
-			return nil, nil
-		}
-		err = cmp.Or(unasked, err)
+	if hasCode(err, wire.UndefinedTable) {
+		return nil, s.tableless(ctx)
 	}
 	if err != nil {
 		return nil, s.classify(err)

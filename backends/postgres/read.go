@@ -44,8 +44,8 @@ func (t *tx) Read(ctx context.Context) (backends.Snapshot, error) {
 	}
 	for {
 		now, err := t.read(ctx, t.q.Job)
-		if err == nil && now.missing && (t.q.Op == backends.ToClaim || t.q.Op == backends.ToAbandon) {
-			now, err = t.begin(ctx)
+		if err == nil && now.missing {
+			now, err = t.withoutTable(ctx)
 		}
 		if err != nil {
 			return nil, err
@@ -66,8 +66,11 @@ func (t *tx) Read(ctx context.Context) (backends.Snapshot, error) {
 	}
 }
 
-// begin makes the table, and reads from it.
-func (t *tx) begin(ctx context.Context) (*state, error) {
+// withoutTable makes the table for what is written in any case, and reads from it. For others there is nothing, if that is so.
+func (t *tx) withoutTable(ctx context.Context) (*state, error) {
+	if t.q.Op != backends.ToClaim && t.q.Op != backends.ToAbandon {
+		return &state{missing: true, server: server{now: time.Now()}}, t.tableless(ctx)
+	}
 	if err := t.createTable(ctx); err != nil {
 		return nil, err
 	}
@@ -86,7 +89,7 @@ func (s *store) read(ctx context.Context, job string) (*state, error) {
 		return err
 	})
 	if hasCode(err, wire.UndefinedTable) {
-		return &state{missing: true, server: server{now: time.Now(), at: time.Now()}}, nil
+		return &state{missing: true}, nil
 	}
 	if err != nil {
 		return nil, s.unread(job, err)

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -18,6 +19,11 @@ const (
 	// wait on, and with it a process of the server.
 	longestLock = 10 * time.Second
 	shortLock   = 50 * time.Millisecond
+
+	// When a server begins to look whether a client whose connection is silent is still there, how often, and after how
+	// many looks it ends the connection, in seconds: where the client's host has lost its power nothing else would, for hours,
+	// and a connection, and with bad luck a row that is locked, would be nobody's.
+	silentAfter, lookEach, looks = "15", "5", "3"
 )
 
 // columns are those of the table, as the statement that makes it has them. The lease is holder, token and until; who
@@ -66,7 +72,8 @@ func newStatements(table, user string) statements {
 		// The reply to a write comes after it is on the disk of the server and of the synchronous standbys, whatever the
 		// user's or the database's default is, or with a warning.
 		settings: `SELECT set_config('client_min_messages', 'warning', true), set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true),` +
-			` set_config('lock_timeout', $1::text, true)`,
+			` set_config('lock_timeout', $1::text, true), set_config('tcp_keepalives_idle', '` + silentAfter + `', false),` +
+			` set_config('tcp_keepalives_interval', '` + lookEach + `', false), set_config('tcp_keepalives_count', '` + looks + `', false)`,
 		read: `SELECT $1::text, pg_is_in_recovery(), CASE WHEN pg_is_in_recovery() THEN '' ELSE ` + identity + ` END, ` +
 			millis("clock_timestamp()") + `, ` + waits + `, j.version, j.xmin::text, j.record, j.holder, j.token, ` + readable("j.until") + `, j.beat,` +
 			` m.version, m.xmin::text, m.record,` +
@@ -100,7 +107,7 @@ func channelOf(table string) string {
 // number is the value of a number. NULL is the zero Value.
 func number(n int64) wire.Value { return wire.Text(strconv.FormatInt(n, 10)) }
 
-// settings returns the first statement of a batch, which holds for its transaction.
+// settings returns the first statement of a batch. It holds for its transaction, and what it says of silent clients for longer.
 func (s *store) settings(ctx context.Context) wire.Statement {
 	wait := longestLock
 	if end, limited := ctx.Deadline(); limited {
@@ -122,6 +129,15 @@ func (s *store) createTable(ctx context.Context) error {
 		}
 	}
 	return s.classify(err)
+}
+
+// tableless makes sure that there is no table: who said so may be a standby that has not heard of it.
+func (s *store) tableless(ctx context.Context) error {
+	f, err := s.facts(ctx)
+	if err == nil && f.table {
+		err = fmt.Errorf("the table %s was made a moment ago", s.cfg.prefix)
+	}
+	return err
 }
 
 func (s *store) createHint() string {

@@ -1,12 +1,12 @@
 package main
 
 var (
-	postgresHazards   = []string{"./backends/postgres", "-run", "TestReplyOf|TestLateClaim|TestTimeDoes|TestLock|TestFrozen|TestSilentHost|TestHand|TestEndIs|TestClockSet"}
+	postgresHazards   = []string{"./backends/postgres", "-run", "TestReplyOf|TestLateClaim|TestTimeDoes|TestLock|TestFrozen|TestSilentHost|TestHand|TestEndIs|TestClockSet|TestSilentClient"}
 	postgresFailovers = []string{"./backends/postgres", "-run", "TestFailover|TestNewServer|TestUnlogged|TestStandby|TestRestored|TestEmptied|TestAdmit"}
 	postgresRestores  = []string{"./backends/postgres", "-run", "TestAdmit|TestSnapshot|TestPutBack|TestRestarted|TestLongerTTL"}
 	postgresConfig    = []string{"./backends/postgres", "-run", "TestWhatIsVerified|TestVerifyCA|TestBadURL"}
 	postgresWatch     = []string{"./backends/postgres", "-run", "TestWatch|TestTold"}
-	postgresErrors    = []string{"./backends/postgres", "-run", "TestPermanent"}
+	postgresErrors    = []string{"./backends/postgres", "-run", "TestPermanent|TestJobsOfAStandby"}
 	postgresCancels   = []string{"./backends/postgres", "-run", "TestStandbyAway|TestCancels"}
 	postgresWire      = []string{"./backends/postgres/wire"}
 	postgresHostile   = []string{"./backends/postgres/wire", "-run", "TestLogInInOrder|TestOrders|TestMD5|TestEndless|TestPasswordIsNot|TestNothingButTheURL|TestFailedLogIn|TestReplyThatIsNotOne|TestScram"}
@@ -40,6 +40,8 @@ var postgresMutants = []mutant{
 	{"PostgreSQL: the lease of a claim lasts from when it is written", "backends/postgres/swap.go", "case renews:\n\t\targs[6], args[12] = number(w.TTL.Milliseconds()), wire.Text(\"t\")", "case w.Lease != nil:\n\t\targs[6], args[12] = number(w.TTL.Milliseconds()), wire.Text(map[bool]string{true: \"t\", false: \"f\"}[renews])", postgresHazards},
 	{"PostgreSQL: a note of the record forgets who has the lease", "backends/postgres/swap.go", "case w.Release:", "case w.Lease == nil:", postgresHazards},
 	{"PostgreSQL: a request asks one host again and another never", "backends/postgres/wire/client.go", "at = host\n", "at = c.current\n", postgresWire},
+	{"PostgreSQL: a client that is gone keeps its connection for hours", "backends/postgres/table.go", "looks = \"15\", ", "looks = \"0\", ", postgresHazards},
+	{"PostgreSQL: a standby that has not heard of the table says that a lease is lost", "backends/postgres/read.go", "now: time.Now()}}, t.tableless(ctx)", "now: time.Now()}}, nil", postgresErrors},
 	{"PostgreSQL: no certificate is verified", "backends/postgres/config.go", "case !verifies:", "case !verifies || mode == \"verify-full\":", postgresConfig},
 	{"PostgreSQL: what stands behind the database is part of its name", "backends/postgres/config.go", "if strings.Contains(path, \"/\") {", "if false {", postgresConfig},
 	{"PostgreSQL: nobody is told", "backends/postgres/swap.go", "args[13] = wire.Text(t.sql.channel)", "_ = t.sql.channel", postgresWatch},

@@ -105,13 +105,11 @@ func (t *tx) admit(ctx context.Context, now *state) (ready bool, err error) {
 
 // markRow is the statement that writes the mark.
 func (t *tx) markRow(s *state, m backends.Mark, version int64) wire.Statement {
-	args := make([]wire.Value, 14) // NULL
-	args[0], args[1], args[2] = wire.Text(markKey), number(version), wire.Text(ascii(m))
-	args[7], args[10], args[12] = number(0), wire.Text(s.server.identity), wire.Text("f")
-	sql := t.sql.insert
+	args, sql := writes(markKey, version, 0, &s.server), t.sql.insert
+	args[toRecord] = wire.Text(ascii(m))
 	if s.server.markXmin != "" {
 		sql = t.sql.update
-		args[8], args[9] = number(s.server.markVersion), wire.Text(s.server.markXmin)
+		args[wasVersion], args[wasXmin] = number(s.server.markVersion), wire.Text(s.server.markXmin)
 	}
 	return wire.Statement{SQL: sql, Args: args, Cancel: s.server.waits}
 }

@@ -65,32 +65,29 @@ func newVersion() int64 { return 1 + rand.Int64N(1<<62) } //nolint:gosec // it n
 
 // jobRow is the statement that turns a row from what it is into what it is to be.
 func (t *tx) jobRow(s, next *state, w backends.Write) wire.Statement {
-	args := make([]wire.Value, 14) // NULL
-	args[0], args[1], args[7] = wire.Text(keyOf(t.q.Job)), number(next.version), number(w.Record.Beat)
-	args[10], args[12] = wire.Text(s.server.identity), wire.Text("f")
-	renews := t.q.Op == backends.ToRenew
-	sql := t.sql.insert
+	args, sql := writes(keyOf(t.q.Job), next.version, w.Record.Beat, &s.server), t.sql.insert
 	if s.row {
 		sql = t.sql.update
-		args[8], args[9] = number(s.version), wire.Text(s.xmin)
+		args[wasVersion], args[wasXmin] = number(s.version), wire.Text(s.xmin)
 	}
-	if !s.row || !renews || !backends.SameButBeat(s.record, w.Record) {
-		args[2] = wire.Text(ascii(w.Record))
+	renews := t.q.Op == backends.ToRenew
+	if !renews || !backends.SameButBeat(s.record, w.Record) {
+		args[toRecord] = wire.Text(ascii(w.Record))
 	}
 	if next.holder != "" {
-		args[3], args[4] = wire.Text(next.holder), number(next.token)
+		args[toHolder], args[toToken] = wire.Text(next.holder), number(next.token)
 	}
 	switch {
 	case renews:
-		args[6], args[12] = number(w.TTL.Milliseconds()), wire.Text("t")
+		args[lasts], args[ifValid] = number(w.TTL.Milliseconds()), wire.Text("t")
 	case !s.row || w.Record.Until != s.record.Until: // else it stays as it is, to the microsecond
-		args[5] = number(w.Record.Until)
+		args[toUntil] = number(w.Record.Until)
 	}
 	switch {
 	case t.q.Op == backends.ToClaim:
-		args[11] = number(s.server.markVersion)
+		args[underMark] = number(s.server.markVersion)
 	case !renews: // somebody may wait for this
-		args[13] = wire.Text(t.sql.channel)
+		args[tells] = wire.Text(t.sql.channel)
 	}
 	return wire.Statement{SQL: sql, Args: args, Cancel: s.server.waits}
 }

@@ -93,6 +93,33 @@ func newStatements(table, user string) statements {
 	}
 }
 
+// The parameters of insert and update, in their order.
+const (
+	theKey     = iota // $1
+	toVersion         // $2
+	toRecord          // $3, in an update NULL: it stays
+	toHolder          // $4, NULL: nobody has the lease
+	toToken           // $5
+	toUntil           // $6, ms; NULL, and no lasts: it stays
+	lasts             // $7, ms: until so long after the write
+	toBeat            // $8
+	wasVersion        // $9, in an insert NULL
+	wasXmin           // $10, in an insert NULL
+	onServer          // $11, its identity
+	underMark         // $12, the version of the mark's row; NULL: any
+	ifValid           // $13, the lease must not have run out
+	tells             // $14, the channel; NULL: nobody waits
+	parameters        // how many there are
+)
+
+// writes returns the parameters of a write to a row, on the server that it was read from, and no others.
+func writes(key string, version, beat int64, on *server) []wire.Value {
+	args := make([]wire.Value, parameters)
+	args[theKey], args[toVersion], args[toBeat] = wire.Text(key), number(version), number(beat)
+	args[onServer], args[ifValid] = wire.Text(on.identity), wire.Text("f")
+	return args
+}
+
 // literal quotes a text for SQL, whatever the server's settings for backslashes are.
 func literal(s string) string {
 	return ` E'` + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(s) + `'`

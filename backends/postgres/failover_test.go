@@ -286,7 +286,12 @@ func TestStandbyIsNotAsked(t *testing.T) {
 	if _, err := d.Renew(t.Context(), g); err != nil {
 		t.Error(err)
 	}
-	alone := open(t, set.Standbys(t)[0].URL())
+	standby := set.Standbys(t)[0]
+	servers.Eventually(t, "the standby has the table", func() bool {
+		_, err := standby.Try("SELECT FROM leaderrun")
+		return err == nil
+	})
+	alone := open(t, standby.URL())
 	_, err = alone.Acquire(t.Context(), newSteady("job"))
 	if backends.IsAnswer(err) || !errors.Is(err, wire.ErrStandby) {
 		t.Errorf("a standby: %v, want %v, and an unknown outcome", err, wire.ErrStandby)

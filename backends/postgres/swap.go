@@ -87,7 +87,7 @@ func (t *tx) jobRow(s, next *state, w backends.Write) wire.Statement {
 	case t.q.Op == backends.ToClaim:
 		args[underMark] = number(s.server.markVersion)
 	case !renews: // somebody may wait for this
-		args[tells] = wire.Text(t.sql.channel)
+		args[onChannel] = wire.Text(t.sql.channel)
 	}
 	return wire.Statement{SQL: sql, Args: args, Cancel: s.server.waits}
 }

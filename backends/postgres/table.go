@@ -108,7 +108,7 @@ const (
 	onServer          // $11, its identity
 	underMark         // $12, the version of the mark's row; NULL: any
 	ifValid           // $13, the lease must not have run out
-	tells             // $14, the channel; NULL: nobody waits
+	onChannel         // $14, the channel; NULL: nobody waits
 	parameters        // how many there are
 )
 

@@ -27,9 +27,6 @@ func (u *Unreached) Failed(host string, err error) {
 	u.failures[host] = err
 }
 
-// Tried says whether a host has failed.
-func (u *Unreached) Tried(host string) bool { return u.failures[host] != nil }
-
 func (u *Unreached) Error() string {
 	var all []string
 	for _, err := range u.Unwrap() {

@@ -20,15 +20,15 @@ import (
 // others go meanwhile. One that was carried out, or may have been, is not repeated. One
 // that says so, and whose answer does not come, is cancelled on the server; the caller does not wait for that.
 type Client struct {
-	cfg  Config
-	open func(ctx context.Context, cfg *Config, addr string) (*Conn, error)
+	cfg   Config
+	open  func(ctx context.Context, cfg *Config, addr string) (*Conn, error)
+	hosts *backendurl.Rotation
 
 	life    context.Context // ends with Close, and connections that are being opened with it
 	endLife context.CancelFunc
 
 	mu      sync.Mutex
 	closed  bool
-	current int // index of the host
 	idle    *Conn
 	conns   map[*Conn]bool
 	leaving sync.WaitGroup // connections that are not of conns any more, see leave; grows only while not closed
@@ -41,7 +41,7 @@ var errClosed = errors.New("the client is closed")
 
 // NewClient makes a client. It asks nobody.
 func NewClient(cfg Config) *Client {
-	c := &Client{cfg: cfg, open: Dial, conns: map[*Conn]bool{}}
+	c := &Client{cfg: cfg, open: Dial, hosts: backendurl.NewRotation(cfg.Addrs), conns: map[*Conn]bool{}}
 	c.life, c.endLife = context.WithCancel(context.Background())
 	return c
 }
@@ -51,7 +51,7 @@ func NewClient(cfg Config) *Client {
 func (c *Client) Ask(ctx context.Context, batch []Statement, check func(Reply) error) (Reply, error) {
 	tried := new(backendurl.Unreached)
 	for {
-		conn, at, err := c.take(ctx, tried)
+		conn, err := c.take(ctx, tried)
 		if err != nil {
 			return Reply{}, err
 		}
@@ -67,7 +67,7 @@ func (c *Client) Ask(ctx context.Context, batch []Statement, check func(Reply) e
 			return reply, nil
 		}
 		if elsewhere(err) && !errors.Is(err, context.Canceled) {
-			c.moveOn(at)
+			c.moveOn(conn.Addr())
 		}
 		if !readOnly(err) || ctx.Err() != nil {
 			return reply, err
@@ -92,8 +92,7 @@ func elsewhere(err error) bool {
 func (c *Client) Dedicated(ctx context.Context, purpose string) (*Conn, error) {
 	cfg := c.cfg
 	cfg.Application += " " + purpose
-	conn, _, err := c.dial(ctx, &cfg, new(backendurl.Unreached))
-	return conn, err
+	return c.dial(ctx, &cfg, new(backendurl.Unreached))
 }
 
 // Drop closes a connection that Dedicated opened.
@@ -104,65 +103,43 @@ func (c *Client) Drop(conn *Conn) {
 	conn.Close()
 }
 
-// take returns the connection that is kept, or a new one, and the index of its host, which is none of those tried.
-func (c *Client) take(ctx context.Context, tried *backendurl.Unreached) (*Conn, int, error) {
+// take returns the connection that is kept, or a new one, to a host that has not failed the request.
+func (c *Client) take(ctx context.Context, failed *backendurl.Unreached) (*Conn, error) {
+	host, _ := c.hosts.Next(failed)
 	c.mu.Lock()
-	if conn := c.idle; conn != nil && !tried.Tried(conn.Addr()) {
-		at := c.current
+	if conn := c.idle; conn != nil && conn.Addr() == host {
 		c.idle = nil
 		c.mu.Unlock()
-		return conn, at, nil
+		return conn, nil
 	}
 	c.mu.Unlock()
-	return c.dial(ctx, &c.cfg, tried)
+	return c.dial(ctx, &c.cfg, failed)
 }
 
-// dial opens a connection to the current host, or else to the next that can be reached, of those that were not tried. As
-// long as there are others, a host that is silent gets its share of the time. If no host was connected to, the error is tried.
-func (c *Client) dial(ctx context.Context, cfg *Config, tried *backendurl.Unreached) (*Conn, int, error) {
-	for ctx.Err() == nil || len(tried.Unwrap()) == 0 {
-		at, left, err := c.next(tried)
-		if err != nil {
-			return nil, 0, err
-		}
-		conn, err := c.dialOne(ctx, cfg, c.cfg.Addrs[at], left)
-		if err == nil {
-			return conn, at, nil
-		}
-		tried.Failed(c.cfg.Addrs[at], err)
-		if ctx.Err() == nil {
-			c.moveOn(at)
-		}
-	}
-	return nil, 0, tried
-}
-
-// next returns the first host, from the current one on, that was not tried, and how many there are. If there is none the error
-// is tried.
-func (c *Client) next(tried *backendurl.Unreached) (at, left int, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return 0, 0, errClosed
-	}
-	hosts := len(c.cfg.Addrs)
-	for i := range hosts {
-		host := (c.current + i) % hosts
-		if tried.Tried(c.cfg.Addrs[host]) {
-			continue
-		}
+// dial opens a connection to the current host, or else to the next that can be reached, of those that have not failed. As
+// long as there are others, a host that is silent gets its share of the time. If no host was connected to, the error is failed.
+func (c *Client) dial(ctx context.Context, cfg *Config, failed *backendurl.Unreached) (*Conn, error) {
+	for {
+		addr, left := c.hosts.Next(failed)
 		if left == 0 {
-			at = host
+			return nil, failed
 		}
-		left++
+		conn, err := c.dialOne(ctx, cfg, addr, left)
+		if err == nil || errors.Is(err, errClosed) {
+			return conn, err
+		}
+		failed.Failed(addr, err)
+		if ctx.Err() != nil {
+			return nil, failed
+		}
+		c.moveOn(addr)
 	}
-	if left == 0 {
-		return 0, 0, tried
-	}
-	return at, left, nil
 }
 
 func (c *Client) dialOne(ctx context.Context, cfg *Config, addr string, left int) (*Conn, error) {
+	if c.life.Err() != nil {
+		return nil, errClosed
+	}
 	if end, limited := ctx.Deadline(); limited && left > 1 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Until(end)/time.Duration(left))
@@ -192,7 +169,7 @@ func (c *Client) dialOne(ctx context.Context, cfg *Config, addr string, left int
 // put keeps a connection for the next request, or closes it. It does not wait for the server.
 func (c *Client) put(conn *Conn) {
 	c.mu.Lock()
-	if !conn.Broken() && !c.closed && c.idle == nil && c.conns[conn] && conn.Addr() == c.cfg.Addrs[c.current] {
+	if !conn.Broken() && !c.closed && c.idle == nil && c.conns[conn] && conn.Addr() == c.hosts.Current() {
 		c.idle = conn
 		c.mu.Unlock()
 		return
@@ -211,11 +188,13 @@ func (c *Client) put(conn *Conn) {
 }
 
 // moveOn makes the next host the current one, and closes the connection that is kept, if nobody else has done so.
-func (c *Client) moveOn(from int) {
-	c.mu.Lock()
+func (c *Client) moveOn(addr string) {
+	if !c.hosts.Leave(addr) {
+		return
+	}
 	var stale *Conn
-	if c.current == from {
-		c.current = (from + 1) % len(c.cfg.Addrs)
+	c.mu.Lock()
+	if c.idle != nil && c.idle.Addr() == addr {
 		stale, c.idle = c.idle, nil
 		delete(c.conns, stale)
 	}
@@ -227,12 +206,7 @@ func (c *Client) moveOn(from int) {
 
 // Elsewhere makes the next request go to the next host; where there is only one, over a new connection. Requests that
 // are on their way go on.
-func (c *Client) Elsewhere() {
-	c.mu.Lock()
-	at := c.current
-	c.mu.Unlock()
-	c.moveOn(at)
-}
+func (c *Client) Elsewhere() { c.moveOn(c.hosts.Current()) }
 
 // Close closes all connections, which ends the requests that are on their way. It waits until the server has heard of those
 // whose context ended before and that are cancelled, for CancelLimit at most.

@@ -133,9 +133,9 @@ func TestEachHostOnce(t *testing.T) {
 		if addr == serves.Addrs[0] || len(dialed) > len(c.cfg.Addrs) {
 			return open(ctx, cfg, serves.Addrs[0])
 		}
-		c.moveOn(0) // the others find all of them dead
-		c.moveOn(1)
-		c.moveOn(2)
+		for _, others := range cfg.Addrs { // find all of them dead
+			c.moveOn(others)
+		}
 		return nil, errors.New("dead")
 	}
 	if _, err := c.Ask(within(t), one, nil); err != nil || !slices.Equal(dialed, cfg.Addrs) {

@@ -40,7 +40,7 @@ var postgresMutants = []mutant{
 	{"PostgreSQL: the lease of a claim lasts from when it is written", "backends/postgres/swap.go", "case renews:\n\t\targs[lasts], args[ifValid] = number(w.TTL.Milliseconds()), wire.Text(\"t\")", "case w.Lease != nil:\n\t\targs[lasts], args[ifValid] = number(w.TTL.Milliseconds()), wire.Text(map[bool]string{true: \"t\", false: \"f\"}[renews])", postgresHazards},
 	{"PostgreSQL: a note of the record forgets who has the lease", "backends/postgres/swap.go", "case w.Release:", "case w.Lease == nil:", postgresHazards},
 	{"PostgreSQL: a request asks one host again and another never", "internal/backendurl/rotation.go", "host = one", "host = r.hosts[0]", postgresWire},
-	{"PostgreSQL: a client that is gone keeps its connection for hours", "backends/postgres/table.go", "looks = \"15\", ", "looks = \"0\", ", postgresHazards},
+	{"PostgreSQL: a client that is gone keeps its connection for hours", "backends/postgres/table.go", "lookEach = \"15\", ", "lookEach = \"0\", ", postgresHazards},
 	{"PostgreSQL: a standby that has not heard of the table says that a lease is lost", "backends/postgres/read.go", "now: time.Now()}}, t.tableless(ctx)", "now: time.Now()}}, nil", postgresErrors},
 	{"PostgreSQL: no certificate is verified", "backends/postgres/config.go", "case !verifies:", "case !verifies || mode == \"verify-full\":", postgresConfig},
 	{"PostgreSQL: what stands behind the database is part of its name", "backends/postgres/config.go", "if strings.Contains(path, \"/\") {", "if false {", postgresConfig},

@@ -47,7 +47,7 @@ func (s *store) write(ctx context.Context, row wire.Statement, kept func(*fields
 		if done = len(r.Rows[1]) == 1; done {
 			f := fields{row: r.Rows[1][0]}
 			key := f.text()
-			if kept(&f); f.wrong || len(f.row) > 0 || key != row.Args[0].Text {
+			if kept(&f); f.wrong || len(f.row) > 0 || key != row.Args[theKey].Text {
 				return errReply
 			}
 		}

@@ -139,6 +139,7 @@ var (
 	without   = map[string]string{
 		"file":       "extend.go", // a lock has no end of its own
 		"kubernetes": "extend.go", // a Lease has no end of its own
+		"postgres":   "extend.go", // a lease is what Swap writes
 	}
 )
 

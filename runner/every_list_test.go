@@ -27,26 +27,26 @@ func orderCases() []*orderCase {
 	vanishes := happen(losesLease, network)
 	forgets := happen(wiped, network)
 	return []*orderCase{
-		{name: "server-time/network", why: "calls and replies are late or lost", proof: serverTime, hosts: 2, may: network, faults: 2, exits: 1, horizon: 8 * second},
+		{name: "server-time/network", why: "calls and replies are late or lost", proof: serverTime, hosts: 2, may: network, faults: 2, exits: 1, horizon: 6500 * time.Millisecond},
 		{name: "server-time/deaths", why: "wrappers, guardians and hosts die or are stopped", proof: serverTime, hosts: 2, may: deaths, faults: 1, horizon: 7 * second},
 		{name: "server-time/vanishes", why: "the lease vanishes", proof: serverTime, hosts: 2, may: vanishes, faults: 2, horizon: 8 * second},
-		{name: "server-time/record", why: "the record vanishes", proof: serverTime, hosts: 2, may: happen(losesRecord, network), faults: 2, exits: 1, horizon: 8 * second},
+		{name: "server-time/record", why: "the record vanishes", proof: serverTime, hosts: 2, may: happen(losesRecord, network), faults: 1, exits: 1, horizon: 8 * second},
 		{name: "server-time/three", why: "three hosts", proof: serverTime, hosts: 3, may: happen(network, killed), faults: 1, exits: 1, horizon: 6 * second, long: true},
-		{name: "server-time/orders", why: "an operator steps in", proof: serverTime, hosts: 2, may: happen(ordersStop, ordersEntomb, ordersForget, network), faults: 2, exits: 1, horizon: 8 * second},
-		{name: "server-time/tick", why: "two hosts come for a tick", proof: serverTime, hosts: 2, ask: forTick, may: happen(network, killed, signalled, stops), faults: 2, exits: 2, horizon: 7 * second},
+		{name: "server-time/orders", why: "an operator steps in", proof: serverTime, hosts: 2, may: happen(ordersStop, ordersEntomb, ordersForget, network), faults: 1, exits: 1, horizon: 8 * second},
+		{name: "server-time/tick", why: "two hosts come for a tick", proof: serverTime, hosts: 2, ask: forTick, may: happen(network, killed, signalled, stops), faults: 2, exits: 2, horizon: 5500 * time.Millisecond},
 		{name: "server-time/longer", why: "the store grants a longer TTL", proof: serverTime, hosts: 2, may: vanishes, faults: 1, exits: 1, horizon: 10 * second, out: leftOut{longer: 8 * second}},
-		{name: "server-time/wiped", why: "the store forgets all", proof: serverTime, quarantines: true, hosts: 2, may: forgets, faults: 2, exits: 1, horizon: 8 * second},
-		{name: "server-time/set-back", why: "the store is set back", proof: serverTime, quarantines: true, hosts: 2, may: happen(setBack, network), faults: 2, exits: 1, horizon: 8 * second},
+		{name: "server-time/wiped", why: "the store forgets all", proof: serverTime, quarantines: true, hosts: 2, may: forgets, faults: 2, exits: 1, horizon: 6 * second},
+		{name: "server-time/set-back", why: "the store is set back", proof: serverTime, quarantines: true, hosts: 2, may: happen(setBack, network), faults: 1, exits: 1, horizon: 8 * second},
 
-		{name: "silence/network", why: "calls and replies are late or lost", proof: silence, hosts: 2, may: network, faults: 2, exits: 1, horizon: 8 * second},
+		{name: "silence/network", why: "calls and replies are late or lost", proof: silence, hosts: 2, may: network, faults: 1, exits: 1, horizon: 8 * second},
 		{name: "silence/deaths", why: "wrappers, guardians and hosts die or are stopped", proof: silence, hosts: 2, may: deaths, faults: 1, horizon: 7 * second},
 		{name: "silence/vanishes", why: "the lease vanishes, or its session ends early", proof: silence, hosts: 2, may: vanishes, faults: 2, horizon: 8 * second},
-		{name: "silence/orders", why: "an operator steps in", proof: silence, hosts: 2, may: happen(ordersStop, ordersEntomb, network), faults: 2, exits: 1, horizon: 8 * second},
-		{name: "silence/tick", why: "two hosts come for a tick", proof: silence, hosts: 2, ask: forTick, may: happen(network, killed, signalled), faults: 2, exits: 2, horizon: 7 * second},
+		{name: "silence/orders", why: "an operator steps in", proof: silence, hosts: 2, may: happen(ordersStop, ordersEntomb, network), faults: 1, exits: 1, horizon: 8 * second},
+		{name: "silence/tick", why: "two hosts come for a tick", proof: silence, hosts: 2, ask: forTick, may: happen(network, killed, signalled), faults: 1, exits: 2, horizon: 7 * second},
 
 		{name: "lock/deaths", why: "wrappers, guardians and hosts die or are stopped", proof: lock, hosts: 2, may: deaths, faults: 1, horizon: 7 * second},
-		{name: "lock/network", why: "calls and replies are late", proof: lock, hosts: 2, may: network, faults: 2, exits: 1, horizon: 8 * second},
-		{name: "lock/tick", why: "two hosts come for a tick", proof: lock, hosts: 2, ask: forTick, may: happen(network, killed, signalled), faults: 2, exits: 2, horizon: 7 * second},
+		{name: "lock/network", why: "calls and replies are late", proof: lock, hosts: 2, may: network, faults: 1, exits: 1, horizon: 6 * second},
+		{name: "lock/tick", why: "two hosts come for a tick", proof: lock, hosts: 2, ask: forTick, may: happen(network, killed, signalled), faults: 1, exits: 2, horizon: 7 * second},
 
 		// Rules of the runner and the guardian.
 		{name: "without/sent-at", why: "the lease counts from before the request was sent", want: "overlap", only: "overlap", proof: serverTime, hosts: 2, may: happen(lateReply, cutOff), faults: 2, horizon: 7 * second, out: leftOut{countsFromReply: true}},

@@ -29,7 +29,7 @@ func (r *release) build(platform, scratch string) (*build, error) {
 		return nil, fmt.Errorf("%q is no platform: it is written as in linux/amd64", platform)
 	}
 	b := &build{os: system, arch: arch, path: filepath.Join(scratch, "leaderrun_"+system+"_"+arch)}
-	const variables = "github.com/leaderrun/leaderrun/internal/command"
+	const variables = "github.com/leaderrun/leaderrun/internal/cli"
 	link := fmt.Sprintf("-s -w -X %[1]s.version=%[2]s -X %[1]s.commit=%[3]s -X %[1]s.date=%[4]s",
 		variables, r.version, r.commit, r.date.Format("2006-01-02T15:04:05Z"))
 	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-tags", "urfave_cli_no_docs", "-ldflags", link, "-o", b.path, ".")

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -91,9 +92,9 @@ func TestImage(t *testing.T) {
 	}
 	contained := func(args ...string) string {
 		t.Helper()
-		const enter = `mount -t proc proc "$0/proc"; cd /; exec env -i $ENVIRONMENT chroot --userspec=65532:65532 "$0" /usr/bin/leaderrun "$@"`
-		env := "ENVIRONMENT=" + strings.Join(config.Config.Env, " ")
-		return run(t, append([]string{"env", env, "unshare", "--net", "--mount", "--pid", "--fork", "sh", "-ec", enter, root}, args...)...)
+		const enter = `mount -t proc proc "$0/proc"; cd /; exec /usr/sbin/chroot --userspec=65532:65532 "$0" /usr/bin/leaderrun "$@"`
+		words := append([]string{"unshare", "--net", "--mount", "--pid", "--fork", "sh", "-ec", enter, root}, args...)
+		return run(t, append(slices.Concat([]string{"env", "-i"}, config.Config.Env), words...)...)
 	}
 	if got := contained("version"); !strings.HasPrefix(got, "leaderrun v"+version+" ") {
 		t.Errorf("it says %q", got)

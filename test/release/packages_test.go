@@ -65,7 +65,7 @@ func TestConfigurationIsCommented(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, "configured")
 	h.put(artefact(t, "*.deb"))
-	h.do("dpkg -i leaderrun_*.deb; echo redis://redis.example.com >/etc/leaderrun/backend")
+	h.do("dpkg -i leaderrun_*.deb; rm -f one.yaml")
 	tried := 0
 	for line := range strings.Lines(h.read("/etc/leaderrun.yaml")) {
 		if setting, ok := strings.CutPrefix(line, "#"); ok && !strings.HasPrefix(setting, " ") {
@@ -76,7 +76,7 @@ func TestConfigurationIsCommented(t *testing.T) {
 			t.Errorf("not a comment: %q", line)
 		}
 	}
-	if tried < 6 {
+	if tried < 5 {
 		t.Errorf("%d lines", tried)
 	}
 }
@@ -154,7 +154,7 @@ func TestAPK(t *testing.T) {
 		}
 	}
 	for name := range modes {
-		if strings.Contains(name, "systemd") || strings.Contains(name, "sysusers") || strings.HasPrefix(name, ".p") {
+		if strings.Contains(name, "lib/systemd") || strings.Contains(name, "sysusers") || strings.HasPrefix(name, ".p") {
 			t.Errorf("Alpine has no use for %s", name)
 		}
 	}

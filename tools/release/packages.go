@@ -64,7 +64,8 @@ func (r *release) pack(format string, b *build, pages map[string][]byte, scratch
 	if err := packager.Package(info, &out); err != nil {
 		return err
 	}
-	return r.write(packager.ConventionalFileName(info), out.Bytes())
+	// Not what the format would call it: a ~ of a version would not outlive an upload.
+	return r.write("leaderrun_"+r.number()+"_"+b.platform()+"."+format, out.Bytes())
 }
 
 // installed are the files of a package, by where they go.

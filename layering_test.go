@@ -50,7 +50,7 @@ var layers = []layer{
 	{path: "fence/redisfence", ours: []string{"fence"}, theirs: []string{"github.com/redis/go-redis/v9/..."}},
 	{path: "fence/s3fence", ours: []string{"fence"}, theirs: []string{"github.com/aws/aws-sdk-go-v2/aws/..."}},
 	{path: "fence/sqlfence", ours: []string{"fence"}},
-	{path: "backends/all", ours: []string{"backends/..."}},
+	{path: "backends/all", ours: []string{"backends/...", "internal/spelling"}},
 	{path: "backends/backendtest", ours: []string{"backends", "internal/boottime"}, theirs: []string{"..."}, tests: true},
 	{path: "backends/file", ours: []string{"backends", "internal/filename", "internal/filesystem", "internal/flock", "internal/ownership", "internal/panics"}},
 	{path: "backends/redis", ours: []string{"backends", "internal/backendurl", "internal/redisurl", "internal/redisconn", "internal/boottime", "internal/panics"}, theirs: []string{"github.com/redis/go-redis/v9/..."}},
@@ -74,7 +74,7 @@ var layers = []layer{
 	{path: "internal/metrics", ours: []string{"runner", "backends", "internal/filename", "internal/ownership"}},
 	{path: "internal/backendurl", ours: []string{"backends", "internal/duration", "internal/ownership"}},
 	{path: "internal/redisurl", ours: []string{"backends", "internal/backendurl"}},
-	{path: "internal/redisconn", ours: []string{"internal/redisurl"}},
+	{path: "internal/redisconn", ours: []string{"internal/backendurl", "internal/redisurl"}},
 	{path: "internal/redisclient", ours: []string{"internal/redisurl", "internal/redisconn", "internal/panics"}, theirs: []string{"github.com/redis/go-redis/v9/..."}},
 	{
 		path:   "internal/jobfile",
@@ -100,7 +100,7 @@ var restricted = map[string][]string{
 	"log/slog":  {"runner", "internal/...", "scripts/...", "examples/..."},
 	"log":       {"examples/..."},
 	"testing":   {"backends/backendtest/...", "fence/fencetest", "internal/testhost", "internal/testserver/...", "internal/torture"},
-	"flag":      {"scripts/...", "examples/...", "backends/backendtest"},
+	"flag":      {"internal/command", "scripts/...", "examples/...", "backends/backendtest"},
 }
 
 // What go.mod may require directly, and why.

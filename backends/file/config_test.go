@@ -60,7 +60,10 @@ func TestDirectory(t *testing.T) {
 
 func TestOpen(t *testing.T) {
 	steps := backendtest.On(t)
-	dir := filepath.Join(t.TempDir(), "a b", "c")
+	dir := filepath.Join(t.TempDir(), "a b")
+	if _, err := Open("file://" + strings.ReplaceAll(dir, " ", "%20") + "/c"); err == nil {
+		t.Error("more than the last part of a path was made")
+	}
 	d, err := Open("file://" + strings.ReplaceAll(dir, " ", "%20"))
 	if err != nil {
 		t.Fatal(err)

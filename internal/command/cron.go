@@ -68,8 +68,11 @@ func runCron(c *call) (End, error) {
 	if err := c.settings.err; err != nil {
 		return End{}, err
 	}
-	if len(c.args) != 1 {
-		return End{}, usage("FILE is missing", "", "usage: leaderrun cron [options] FILE")
+	switch {
+	case len(c.args) == 0:
+		return End{}, usage("FILE is missing", "", "usage: "+c.cmd.usageLine())
+	case len(c.args) > 1:
+		return End{}, usage(c.cmd.name, fmt.Sprintf("%q: it takes one FILE", c.args[1]), "usage: "+c.cmd.usageLine())
 	}
 	if c.settings.on("check") {
 		return c.checkJobs(c.args[0])

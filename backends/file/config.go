@@ -124,9 +124,9 @@ func directoryOf(u *url.URL) (string, error) {
 		return "", misconfigured(errors.New("a file: backend has no user and no port"), "write file:///dir")
 	case relative != "":
 		path := strings.TrimPrefix(filepath.Join(relative, u.Path), "./")
-		meant, err := filepath.Abs(path)
-		if err != nil {
-			meant = "/" + path
+		meant := "/" + path // a slash that is missing after file://
+		if here, err := os.Getwd(); err == nil && u.Host == "" {
+			meant = filepath.Join(here, path)
 		}
 		return "", misconfigured(fmt.Errorf("the directory %q of a file: backend is not absolute", path),
 			"two jobs that start in different directories would not exclude each other: write "+(&url.URL{Scheme: "file", Path: meant}).String())

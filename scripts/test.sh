@@ -21,7 +21,7 @@ fi
 # These share memory between goroutines that must not race; elsewhere the race detector only makes the tests slow. It needs
 # cgo, which Go turns off where there is no C compiler.
 drivers=(consul etcd kubernetes postgres zookeeper)
-raced='runner|backends|backends/backendtest|internal/(process|daemon)(/.*)?'
+raced='runner|backends|test/suite|internal/(supervise|daemon)(/.*)?'
 if [[ $tier == quick ]]; then
 	raced+='|backends/(file|redis)'
 else
@@ -30,14 +30,14 @@ fi
 raced="^[^/]+/[^/]+/[^/]+/($raced)\$"
 race=()
 
-# Beside others these would show how busy the machine is, or make it too busy for the others: the whole of internal/process has
+# Beside others these would show how busy the machine is, or make it too busy for the others: the whole of internal/supervise has
 # storms of processes.
-beds='/internal/(torture|history)$' storms='/internal/process$'
+beds='/test/(bed|history)$' storms='/internal/supervise$'
 alone="$beds|$storms"
-[[ $tier == all ]] || beds='/internal/torture$' alone='/internal/torture$'
+[[ $tier == all ]] || beds='/test/bed$' alone='/test/bed$'
 
 # Packages whose tests start what servers.sh builds, wait for it.
-built='/(backends/(etcd|consul|kubernetes)|fence/s3fence|internal/(acceptance|command|history|testserver|torture)|examples)(/|$)'
+built='/(backends/(etcd|consul|kubernetes)|fence/s3fence|internal/cli|test/(acceptance|bed|history|servers)|examples)(/|$)'
 
 if [[ $tier == quick ]]; then
 	flags+=(-short)

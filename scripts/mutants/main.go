@@ -25,7 +25,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/leaderrun/leaderrun/internal/process/tree"
+	"github.com/leaderrun/leaderrun/internal/supervise/tree"
 )
 
 func main() {
@@ -219,7 +219,7 @@ func sweep() {
 // at which fault.
 var (
 	failed = regexp.MustCompile(`(?m)^ *--- FAIL: (\S+)|^(panic: .*)`)
-	broken = regexp.MustCompile(`(?m)^ *torture_test\.go:\d+: (I\d+'?) at \d+ ms: [^|]*?\n(?: +run:.*\n)* +blow: +(.*) of \S+ at \d+ ms`)
+	broken = regexp.MustCompile(`(?m)^ *bed_test\.go:\d+: (I\d+'?) at \d+ ms: [^|]*?\n(?: +run:.*\n)* +blow: +(.*) of \S+ at \d+ ms`)
 )
 
 // test returns the test that catches the mutant, or "". Where a hint names a test, that is tried alone before all others.

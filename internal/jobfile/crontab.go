@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	lines "github.com/leaderrun/leaderrun/internal/crontab"
 )
 
 const (
@@ -32,7 +34,7 @@ type crontab struct {
 }
 
 func (r *reader) readCrontab(text []byte, h host) {
-	c := &crontab{reader: r, host: h, state: r.newDraft(), shell: defaultShell, system: isSystem(r.path)}
+	c := &crontab{reader: r, host: h, state: r.newDraft(), shell: defaultShell, system: lines.FormatOf(r.path) == lines.System}
 	c.state.job.Dir = r.defaults.Home
 	c.state.fixes.jitter = "write RANDOM_DELAY=0 above the line"
 	if bytes.HasPrefix(text, []byte("\ufeff")) {
@@ -66,12 +68,6 @@ func pattern(text string) func() *regexp.Regexp {
 // topKey is how a YAML file begins.
 var topKey = pattern(`^(jobs|defaults|timezone):(\s|$)`)
 
-// isSystem says whether cron reads the file as one with a user's name in each line.
-func isSystem(path string) bool {
-	abs, err := filepath.Abs(path)
-	return err == nil && (abs == "/etc/crontab" || filepath.Dir(abs) == "/etc/cron.d")
-}
-
 func (c *crontab) read(line string) {
 	switch {
 	case line == "":
@@ -82,7 +78,7 @@ func (c *crontab) read(line string) {
 			c.name, c.nameLine = strings.Trim(name, blanks), c.line
 		}
 	default:
-		if v, ok := parseVariable(line); ok {
+		if v, ok := lines.ParseVariable(line); ok {
 			c.forgetName()
 			c.variable(v)
 			return
@@ -101,47 +97,47 @@ func (c *crontab) forgetName() {
 }
 
 // variable sets one for the lines that follow.
-func (c *crontab) variable(v assignment) {
-	switch err := checkVariable(v.name); {
+func (c *crontab) variable(v lines.Variable) {
+	switch err := checkVariable(v.Name); {
 	case err != nil:
 		c.problem(c.line, "", err.Error(), "remove the line")
 		return
-	case v.why != "":
-		c.problem(c.line, v.name, v.why, `quotes hold the whole value or none of it: NAME="a value"`)
+	case v.Why != "":
+		c.problem(c.line, v.Name, v.Why, `quotes hold the whole value or none of it: NAME="a value"`)
 		return
 	}
-	problem := func(why, hint string) { c.problem(c.line, v.name, why, hint) }
-	switch v.name {
+	problem := func(why, hint string) { c.problem(c.line, v.Name, why, hint) }
+	switch v.Name {
 	case "LOGNAME":
-		c.warn(c.line, v.name, "cron does not let a crontab set it, and it is ignored here too", "remove the line")
+		c.warn(c.line, v.Name, "cron does not let a crontab set it, and it is ignored here too", "remove the line")
 		return
 	case "MAILTO", "MAILFROM", "CONTENT_TYPE", "CONTENT_TRANSFER_ENCODING":
-		if v.value != "" {
-			c.warn(c.line, v.name, "no mail is sent: the output of the jobs is the daemon's", "remove the line")
+		if v.Value != "" {
+			c.warn(c.line, v.Name, "no mail is sent: the output of the jobs is the daemon's", "remove the line")
 		}
 	case "SHELL":
-		if !filepath.IsAbs(v.value) {
-			problem(fmt.Sprintf("%q is not an absolute path", v.value), "write SHELL=/bin/bash")
+		if !filepath.IsAbs(v.Value) {
+			problem(fmt.Sprintf("%q is not an absolute path", v.Value), "write SHELL=/bin/bash")
 			return
 		}
-		c.shell = v.value
+		c.shell = v.Value
 	case "HOME":
-		if !filepath.IsAbs(v.value) {
-			problem(fmt.Sprintf("%q is not an absolute path", v.value), "commands start there")
+		if !filepath.IsAbs(v.Value) {
+			problem(fmt.Sprintf("%q is not an absolute path", v.Value), "commands start there")
 			return
 		}
-		c.state.job.Dir = v.value
+		c.state.job.Dir = v.Value
 	case "CRON_TZ":
-		c.zone(v.value)
+		c.zone(v.Value)
 	case "RANDOM_DELAY":
-		minutes, err := strconv.ParseUint(v.value, 10, 16)
+		minutes, err := strconv.ParseUint(v.Value, 10, 16)
 		if err != nil {
-			problem(fmt.Sprintf("%q is not a number of minutes", v.value), "write RANDOM_DELAY=15")
+			problem(fmt.Sprintf("%q is not a number of minutes", v.Value), "write RANDOM_DELAY=15")
 			return
 		}
 		c.state.job.Jitter = time.Duration(minutes) * time.Minute
 	}
-	c.state.env[v.name] = v.value
+	c.state.env[v.Name] = v.Value
 }
 
 // zone sets the one of the lines that follow.
@@ -164,10 +160,10 @@ func (c *crontab) job(line string) {
 	if c.nameLine == 0 {
 		d.job.Name = ""
 	}
-	expr, command, ok := splitLine(line)
+	expr, command, ok := lines.SplitSchedule(line)
 	if !ok {
 		hint := "write minute, hour, day of month, month, day of week and the command"
-		if first, _ := cutWord(line); first == "export" {
+		if first, _ := lines.CutWord(line); first == "export" {
 			hint = "a variable is NAME=value, without export"
 		}
 		c.problem(c.line, d.what(""), "neither a variable nor a schedule with a command", hint)
@@ -178,7 +174,7 @@ func (c *crontab) job(line string) {
 		return
 	}
 	var script string
-	script, d.job.Stdin = splitPercent(command)
+	script, d.job.Stdin = lines.SplitPercent(command)
 	if strings.Trim(script, blanks) == "" {
 		c.problem(c.line, d.what(""), "there is no command before the %", `what follows the first % is what the command reads; a plain one is \%`)
 		return
@@ -203,7 +199,7 @@ var (
 
 // notCommand says why the sixth word does not begin a command.
 func (c *crontab) notCommand(d *draft, expr, command string) (why, hint string) {
-	word, rest := cutWord(command)
+	word, rest := lines.CutWord(command)
 	seconds := expr[0] != '@' && (isField().MatchString(word) || rest != "" && isWeekday().MatchString(word))
 	if seconds {
 		return "six fields instead of five", "there is no field for seconds; @every 30s is a schedule"
@@ -220,33 +216,4 @@ func (c *crontab) notCommand(d *draft, expr, command string) (why, hint string) 
 		return fmt.Sprintf("the sixth word, %s, is a user of this host", word), column
 	}
 	return "", ""
-}
-
-// splitLine takes schedule and command apart. The command reaches to the end of the line, blanks included.
-func splitLine(line string) (expr, command string, ok bool) {
-	words := 5
-	switch first, _ := cutWord(line); {
-	case first == "@every":
-		words = 2
-	case first[0] == '@':
-		words = 1
-	}
-	command = line
-	fields := make([]string, words)
-	for i := range fields {
-		if command == "" {
-			return "", "", false
-		}
-		fields[i], command = cutWord(command)
-	}
-	return strings.Join(fields, " "), command, command != ""
-}
-
-// cutWord cuts a text at its first blanks.
-func cutWord(text string) (word, rest string) {
-	at := strings.IndexAny(text, blanks)
-	if at < 0 {
-		return text, ""
-	}
-	return text[:at], strings.TrimLeft(text[at:], blanks)
 }

@@ -268,6 +268,20 @@ func TestModulesHaveAReason(t *testing.T) {
 	for _, v := range unreasoned(mod) {
 		t.Error(v)
 	}
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", ".").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	linked := strings.Fields(string(out))
+	product, tests, _ := strings.Cut(string(mod), "// What its tests use.")
+	for module := range modules {
+		switch {
+		case strings.Contains(product, "\t"+module+" v") && !slices.Contains(linked, module):
+			t.Errorf("go.mod: %s is not linked: it belongs to what the tests use", module)
+		case strings.Contains(tests, "\t"+module+" v") && slices.Contains(linked, module):
+			t.Errorf("go.mod: %s is linked: it belongs to what the program links", module)
+		}
+	}
 }
 
 // A check that finds nothing may be one that cannot find anything.

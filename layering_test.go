@@ -75,9 +75,10 @@ var layers = []layer{
 	{path: "internal/redisclient", ours: []string{"internal/redisurl", "internal/redisconn", "internal/panics"}, theirs: []string{"github.com/redis/go-redis/v9/..."}},
 	{
 		path:   "internal/jobfile",
-		ours:   []string{"backends", "runner", "schedule", "internal/crontab", "internal/duration", "internal/spelling", "internal/ownership"},
+		ours:   []string{"backends", "runner", "schedule", "internal/account", "internal/crontab", "internal/duration", "internal/spelling", "internal/ownership"},
 		theirs: []string{"go.yaml.in/yaml/v3"},
 	},
+	{path: "internal/account"},
 	{path: "internal/crontab"},
 	{path: "internal/boottime"},
 	{path: "internal/daemon", ours: []string{"runner", "backends", "internal/jobfile", "internal/boottime", "internal/panics"}},

@@ -45,7 +45,8 @@ FILE is YAML if its name ends in .yaml or .yml:
 
 Any other file is a crontab, in which a comment "# job: NAME" right above a line names the job, or else its
 command does. With --system the crontabs have a user before each command, as /etc/cron.d has, and root's
-daemon runs each job as that user, with nothing of its own environment. Of all keys of a job file tells ` + "`leaderrun help job-file`" + `, of the exit codes ` + "`leaderrun help exit-codes`" + `.
+daemon runs each job as that user, with nothing of its own environment. Of all keys of a job file tells
+` + "`leaderrun help job-file`" + `, of the exit codes ` + "`leaderrun help exit-codes`" + `.
 
 SIGHUP reads FILE again: what runs goes on, and no tick is lost. SIGTERM and SIGINT drain: nothing new starts, and
 the program ends when all commands have. A second one is passed on to the commands, a third kills them.`,

@@ -75,6 +75,9 @@ func (l *link) RoundTrip(q *http.Request) (*http.Response, error) {
 			l.hosts.Leave(host)
 			l.faulty.Failed(host, l.isHostFault(err))
 		}
+		if !l.spoken.Load() {
+			err = backendurl.Opening(err, l.cfg.tls != nil, "a Consul")
+		}
 		return nil, fmt.Errorf("%s: %w", host, err)
 	}
 	l.spoken.Store(true)

@@ -15,7 +15,7 @@ func examine(t *testing.T, url string) backendtest.Findings {
 	return findings(t, open(t, url))
 }
 
-func findings(t *testing.T, d *Driver) backendtest.Findings {
+func findings(t *testing.T, d *backends.Engine) backendtest.Findings {
 	t.Helper()
 	return backendtest.Examined(t, d.Examine(t.Context(), 15*time.Second), "sesame")
 }

@@ -17,11 +17,11 @@ local function int(n) return string.format('%.0f', n) end
 local function broken(key, what) error('LEADERRUN-BROKEN key ' .. key .. ': ' .. what) end
 
 -- read is what a key holds.
-local function read(command, key, field)
-  local reply = redis.pcall(command, key, field)
+local function read(command, key, ...)
+  local reply = redis.pcall(command, key, ...)
   if type(reply) ~= 'table' or not reply.err then return reply end
   if reply.err:find('WRONGTYPE', 1, true) then broken(key, 'it is of another type') end
-  return redis.call(command, key, field) -- fails in this server's own words
+  return redis.call(command, key, ...) -- fails in this server's own words
 end
 
 local function text(key, field) return read('HGET', key, field) or '' end

@@ -46,6 +46,7 @@ func TestBrokenKeys(t *testing.T) {
 		{record, []any{"hset", record, "runs", "nothing"}},
 		{record, []any{"hset", record, "runs", "null"}},
 		{record, []any{"hset", record, "runs", `{"token":1}`}},
+		{record, []any{"hset", record, "runs", `{}`}},
 		{record, []any{"hset", record, "runs", `[1]`}},
 		{record, []any{"hset", record, "runs", `[{"token":1,"state":"over"}]`}},
 		{record, []any{"hset", record, "once", `[{"key":"a"}]`}},

@@ -16,7 +16,7 @@ type state struct {
 	record  backends.Record
 	version string // drawn anew for each write of the record; "": there is none
 	beat    string // as it is stored
-	stop    string // the request to stop, as it is stored
+	stop    string // the same, of the request to stop
 
 	lease *backends.Label // nil: there is none
 	left  time.Duration   // of the lease

@@ -2,7 +2,6 @@ package redis
 
 import (
 	"context"
-	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
 )
@@ -13,6 +12,9 @@ import (
 //
 // until, beat and ttl are not compared, but for an order: renewals change nothing else. With a lease the script sets them,
 // by the server's clock; without one they stay, unless it was decided that they change.
+//
+// A claim that is taken back and was never granted only adds its holder to a list. Of that only is compared that nobody was
+// granted since: else of a thousand who do so at once each would write what all the others then have to decide on again.
 func (t *tx) Swap(ctx context.Context, was backends.Snapshot, w backends.Write) (backends.Snapshot, bool, error) {
 	s := of(was)
 	changes := changed(s.record, w)
@@ -28,8 +30,12 @@ func (t *tx) Swap(ctx context.Context, was backends.Snapshot, w backends.Write) 
 		acks = noAcks
 	}
 	tell := w.Release || t.q.Op == backends.ToOrder
-	args := append(s.read(beat), "", 0, t.cfg.longest.Milliseconds(), t.q.Job, w.Record.Token, leaseText(w.Lease), w.TTL.Milliseconds(),
-		w.Record.Beat, flag(w.Release), flag(tell))
+	version, refused := s.version, ""
+	if t.q.Op == backends.ToAbandon && len(changes) == 2 && changes[0] == "refused" {
+		version, refused, changes = "-", w.Record.Refused[0], nil
+	}
+	args := append(s.read(version, beat), "", 0, t.cfg.longest.Milliseconds(), t.q.Job, w.Record.Token, leaseText(w.Lease), w.TTL.Milliseconds(),
+		w.Record.Beat, flag(w.Release), flag(tell), refused)
 	r, err := t.ask(ctx, request{script: swapScript, job: t.q.Job, acks: acks, args: append(args, changes...)})
 	if err != nil {
 		return nil, false, err
@@ -65,7 +71,7 @@ func (t *tx) swapped(r reply, s *state, w backends.Write) (backends.Snapshot, bo
 // putMark writes the mark as it has to be, if it is as it was read, and returns what there is then. Of those who do so after
 // a restart one is first, and for the others it is done.
 func (s *store) putMark(ctx context.Context, job string, was *state) (*state, error) {
-	args := append(was.read("-"), was.next.Until, was.next.Evicted, was.next.Longest)
+	args := append(was.read("-", "-"), was.next.Until, was.next.Evicted, was.next.Longest)
 	r, err := s.ask(ctx, request{script: swapScript, job: job, acks: noAcks, args: args})
 	if err != nil {
 		return nil, err
@@ -73,9 +79,9 @@ func (s *store) putMark(ctx context.Context, job string, was *state) (*state, er
 	return s.state(job, r)
 }
 
-// read are the arguments of swap.lua that say what was read. beat is that of the record, or "-".
-func (s *state) read(beat string) []any {
-	return []any{s.now, oldestRead / time.Millisecond, s.identity, s.epoch, leaseText(s.lease), s.version, beat}
+// read are the arguments of swap.lua that say what was read. version and beat are those of the record, or "-".
+func (s *state) read(version, beat string) []any {
+	return []any{s.now, oldestRead.Milliseconds(), s.identity, s.epoch, leaseText(s.lease), version, beat}
 }
 
 // oldestRead is how long ago something was read at most that is written on. No step waits longer for an answer.

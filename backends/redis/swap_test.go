@@ -31,7 +31,8 @@ func newScene(t *testing.T) *scene {
 
 // kept is all that the server holds of the job.
 func (s *scene) kept() string {
-	return fmt.Sprint(s.server.Do(s, "get", s.lease), s.server.Do(s, "hgetall", s.record), s.server.Do(s, "hgetall", s.mark))
+	fields := func(key string) hash { return reply{[]any{s.server.Do(s, "hgetall", key)}}.hash(0) } // in any order
+	return fmt.Sprint(s.server.Do(s, "get", s.lease), fields(s.record), fields(s.mark))
 }
 
 // read begins a request, and returns it with what it read.
@@ -87,6 +88,13 @@ func TestGrantsAreWrittenOnWhatWasRead(t *testing.T) {
 	}{
 		{name: "another runs the job", change: func(*state, *backends.Write) { granted(t, s.driver, claim("job", long)) }},
 		{name: "another ran the job", first: ran, change: func(*state, *backends.Write) { ran() }},
+		{name: "it was taken back", change: func(_ *state, w *backends.Write) {
+			gone := claim("job", long)
+			gone.Holder.ID = w.Lease.Holder
+			if err := s.driver.Abandon(within(t, suite.Patience), gone); err != nil {
+				t.Fatal(err)
+			}
+		}},
 		{name: "another was granted, and all was flushed", change: func(*state, *backends.Write) {
 			granted(t, s.driver, claim("job", long))
 			s.server.Do(t, "flushall")
@@ -141,6 +149,31 @@ func TestGrantsAreWrittenOnWhatWasRead(t *testing.T) {
 		change()
 		if !s.written(tx, now, w) {
 			t.Errorf("%s: it is not granted", name)
+		}
+	}
+}
+
+// TestEndsAreWrittenOnWhatWasRead: an end takes no lease that it has not seen, and no token goes back with it.
+func TestEndsAreWrittenOnWhatWasRead(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	for name, change := range map[string]func(g backends.Grant, w *backends.Write){
+		"another's lease, made by hand": func(backends.Grant, *backends.Write) { s.server.Do(t, "set", s.lease, "b|7") },
+		"the lease is gone":             func(backends.Grant, *backends.Write) { s.server.Do(t, "del", s.lease) },
+		"a lower token":                 func(_ backends.Grant, w *backends.Write) { w.Record.Token-- },
+		"a stop was ordered": func(g backends.Grant, _ *backends.Write) {
+			suite.On(t).Order(s.driver, suite.NewOrder(backends.Stop, g))
+		},
+	} {
+		s.server.Do(t, "flushall")
+		trust(t, s.server)
+		g, _ := granted(t, s.driver, claim("job", long))
+		tx, now := s.read(backends.Request{Op: backends.ToFinish, Holder: g.Claim.Holder})
+		e := backends.DecideFinish(now.View(backends.Request{}), g, backends.Outcome{State: backends.Done})
+		w := backends.Write{Record: e.Record, Release: e.Release}
+		change(g, &w)
+		if s.written(tx, now, w) {
+			t.Errorf("%s: it is written", name)
 		}
 	}
 }
@@ -223,7 +256,7 @@ func TestRestoredByARenewal(t *testing.T) {
 func TestTheMarkIsWrittenOnce(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	s.server.Do(t, "hset", s.mark, "identity", "another:server", "epoch", "old", "replicas", 0, "longest", 60_000)
+	s.server.Do(t, "hset", s.mark, "identity", "another:server", "epoch", "old", "replicas", 0, "longest", 1000)
 	look := func() *state {
 		now, err := s.store.look(t.Context(), "job")
 		if err != nil {
@@ -235,6 +268,7 @@ func TestTheMarkIsWrittenOnce(t *testing.T) {
 	if first.isMarked() {
 		t.Fatal("the mark of another server is taken for this one's")
 	}
+	s.server.Do(t, "hset", s.mark, "longest", 60_000)
 	one, err := s.store.putMark(t.Context(), "job", first)
 	if err != nil || !one.isMarked() || one.epoch == "old" || one.mark.Longest != 60_000 || one.quarantine <= 0 {
 		t.Fatalf("%+v, %v", one, err)

@@ -208,6 +208,22 @@ func TestChanges(t *testing.T) {
 	}
 }
 
+// What README's table of ways to install it names, there is.
+func TestReadmeNamesWhatIsMade(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := regexp.MustCompile(`leaderrun[_-]VERSION[\w.]+`).FindAllString(string(page), -1)
+	if len(names) != 3 {
+		t.Errorf("README names %q", names)
+	}
+	for _, name := range names {
+		artefact(t, strings.NewReplacer("VERSION", version, "amd64", runtime.GOARCH).Replace(name))
+	}
+}
+
 // A release that cannot be one is refused before anything is built.
 func TestRefusedReleases(t *testing.T) {
 	t.Parallel()

@@ -177,6 +177,7 @@ func FuzzImport(f *testing.F) {
 		f.Add(s.Text, s.Format == crontab.System)
 	}
 	f.Add([]byte("5~7 * * * * x\n-0 2 * * * y\n*/61 * * * * z\n@every 5m x\n=2\n0 2 * * * a\\\\%b'\\''c\n"), false)
+	f.Add([]byte("=0\n0 0 1 1 0 *0\n"), false) // cron takes no command that begins with *
 	f.Add([]byte("A='b\n0 2 * * * x\r\n\xff\x00"), true)
 	f.Fuzz(func(t *testing.T, text []byte, system bool) {
 		if bytes.IndexByte(text, 0) >= 0 {
@@ -189,6 +190,56 @@ func FuzzImport(f *testing.F) {
 		file, _ := one(t, format, string(text), Options{})
 		same(t, file)
 	})
+}
+
+var inputs = flag.Int("inputs", 3000, "how many crontabs TestRandomCrontabs makes up")
+
+// The same as FuzzImport of crontabs that are made up of what is odd in them.
+func TestRandomCrontabs(t *testing.T) {
+	random := rand.New(rand.NewPCG(uint64(*inputs), 20)) //nolint:gosec // of the same number the same ones
+	any := func(words []string) string { return words[random.IntN(len(words))] }
+	fields := strings.Fields("* 0 1 5 7 12 30 */2 */15 1-5 0-7 1,3 jan MON sun-sat mon-fri/2 0-59/7 08 00 31 5/3 5~9 */99 x 1-2-3 60 ? L *x 4294967301")
+	blanks := []string{" ", "  ", "\t"}
+	pieces := strings.Split(`/opt/a |echo |x|'a b'|"$A"|'|"|\|\%|\\|%|;|&&|>/dev/null|2>&1|#|$(date)|*|{ |}|sh -c |flock -n /tmp/x |nice |timeout 5 |leaderrun run |--schedule |root |é| |~|A=b |cd / && `, "|")
+	pieces = append(pieces, "|", " || ", "| ")
+	settings := []string{"A=b\n", "SHELL=/bin/bash\n", "CRON_TZ=UTC\n", "TZ=UTC\n", "A=\n", "A='b\n", "# x\n", "# job: n\n", "\n", " \n", "@daily", "export A=b\n", mark + "x\n", "=2\n"}
+	for range *inputs {
+		var b strings.Builder
+		system := random.IntN(3) == 0
+		for range 1 + random.IntN(3) {
+			if random.IntN(4) == 0 {
+				b.WriteString(any(settings))
+				continue
+			}
+			if random.IntN(6) == 0 {
+				b.WriteString(any([]string{"@daily ", "@hourly\t", "@weekly ", "@yearly ", "@reboot ", "@Daily ", "@every 5m ", "-@monthly "}))
+			} else {
+				for i := range 5 {
+					common := []string{"*", "0", "1"}
+					if random.IntN(3) == 0 || i == 0 {
+						common = fields
+					}
+					b.WriteString(any(common) + any(blanks))
+				}
+			}
+			if system {
+				b.WriteString(any([]string{"root ", "www-data\t", "* "}))
+			}
+			for range random.IntN(7) {
+				b.WriteString(any(pieces))
+			}
+			b.WriteString(any([]string{"\n", "\n", "\n", "\n", "\n", "\r\n", ""}))
+		}
+		format := crontab.User
+		if system {
+			format = crontab.System
+		}
+		file, _ := one(t, format, b.String(), Options{})
+		same(t, file)
+		if t.Failed() {
+			t.Fatalf("%q", b.String())
+		}
+	}
 }
 
 // A shell does the same with a wrapped command as with the one before.

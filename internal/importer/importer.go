@@ -323,7 +323,8 @@ func (j *Job) command() string {
 	}
 	b.WriteString(" " + j.escape(quote(j.Name)) + " -- ")
 	if j.isPlain() {
-		b.WriteString(strings.Trim(j.raw, " \t"))
+		tokens, _ := crontab.Tokens(j.raw) // a blank at the end may be quoted
+		b.WriteString(j.raw[tokens[0].Start:tokens[len(tokens)-1].End])
 	} else {
 		shell := j.Shell
 		if shell == "" {

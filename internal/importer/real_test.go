@@ -178,6 +178,7 @@ func FuzzImport(f *testing.F) {
 	}
 	f.Add([]byte("5~7 * * * * x\n-0 2 * * * y\n*/61 * * * * z\n@every 5m x\n=2\n0 2 * * * a\\\\%b'\\''c\n"), false)
 	f.Add([]byte("=0\n0 0 1 1 0 *0\n"), false) // cron takes no command that begins with *
+	f.Add([]byte("0 2 * * * a \\ \n"), false)  // a quoted blank at the end
 	f.Add([]byte("A='b\n0 2 * * * x\r\n\xff\x00"), true)
 	f.Fuzz(func(t *testing.T, text []byte, system bool) {
 		if bytes.IndexByte(text, 0) >= 0 {

@@ -17,7 +17,6 @@ import (
 const (
 	blanks       = " \t"
 	defaultShell = "/bin/sh"
-	nameHint     = "name the job in a comment right above its line: # job: NAME"
 )
 
 // crontab is read line by line: a variable counts for the lines after it.
@@ -31,11 +30,16 @@ type crontab struct {
 	line     int
 	name     string // of the comment in the line before
 	nameLine int    // 0: there is none
+	lost     int    // the line of a name with nothing but comments since; 0: there is none
+	derived  lines.Names
+	wrong    int // the first line that sets a variable wrongly; 0: there is none
 }
 
 func (r *reader) readCrontab(text []byte, h host) {
 	c := &crontab{reader: r, host: h, state: r.newDraft(), shell: defaultShell, system: lines.FormatOf(r.path) == lines.System}
-	c.state.job.Dir = r.defaults.Home
+	if !r.how.System { // else it is the home of each job's user
+		c.state.job.Dir = r.defaults.Home
+	}
 	c.state.fixes.jitter = "write RANDOM_DELAY=0 above the line"
 	if bytes.HasPrefix(text, []byte("\ufeff")) {
 		r.problem(1, "", "the file begins with a byte order mark", "save it without one")
@@ -45,6 +49,7 @@ func (r *reader) readCrontab(text []byte, h host) {
 		r.problem(lineOf(text, at), "", "Windows line ends", `remove them: sed -i 's/\r$//' `+r.path)
 		text = bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
 	}
+	c.takeNames(string(text))
 	for line := range strings.Lines(string(text)) {
 		c.line++
 		line = strings.TrimLeft(strings.TrimSuffix(line, "\n"), blanks)
@@ -55,9 +60,28 @@ func (r *reader) readCrontab(text []byte, h host) {
 		c.read(line)
 	}
 	c.forgetName()
-	if len(r.jobs) == 0 && len(r.problems) == 0 {
+	if len(r.jobs) == 0 && len(r.problems) == 0 && !r.several {
 		r.problem(0, "", "there is no job in it", "write one like: 0 2 * * * COMMAND, below a comment # job: NAME")
 	}
+}
+
+// takeNames notes the names that are written: a derived one is another.
+func (c *crontab) takeNames(text string) {
+	for line := range strings.Lines(text) {
+		if name, ok := nameIn(strings.TrimLeft(strings.TrimSuffix(line, "\n"), blanks)); ok {
+			c.derived.Take(name)
+		}
+	}
+}
+
+// nameIn is the name that a comment gives to the job below it.
+func nameIn(line string) (name string, ok bool) {
+	comment, ok := strings.CutPrefix(line, "#")
+	if !ok {
+		return "", false
+	}
+	name, ok = strings.CutPrefix(strings.TrimLeft(comment, blanks), "job:")
+	return strings.Trim(name, blanks), ok
 }
 
 // pattern is a regular expression that is compiled when it is first used: most runs of leaderrun read no job file.
@@ -73,18 +97,27 @@ func (c *crontab) read(line string) {
 	case line == "":
 		c.forgetName()
 	case line[0] == '#':
-		c.nameLine = 0 // a line that is commented out takes its name along
-		if name, ok := strings.CutPrefix(strings.TrimLeft(line[1:], blanks), "job:"); ok {
-			c.name, c.nameLine = strings.Trim(name, blanks), c.line
+		// A line that is commented out takes its name along.
+		if name, ok := nameIn(line); ok {
+			c.name, c.nameLine, c.lost = name, c.line, 0
+		} else if c.nameLine != 0 {
+			c.nameLine, c.lost = 0, c.nameLine
 		}
 	default:
+		problems, jobs := len(c.problems), len(c.jobs)
 		if v, ok := lines.ParseVariable(line); ok {
 			c.forgetName()
 			c.variable(v)
+			if len(c.problems) > problems && c.wrong == 0 {
+				c.wrong = c.line
+			}
 			return
 		}
 		c.job(line)
-		c.nameLine = 0
+		if len(c.problems) > problems {
+			c.jobs = c.jobs[:jobs]
+		}
+		c.nameLine, c.lost = 0, 0
 	}
 }
 
@@ -93,7 +126,7 @@ func (c *crontab) forgetName() {
 	if c.nameLine != 0 {
 		c.warn(c.nameLine, "", fmt.Sprintf("the name %q has no job: its line must follow at once", c.name), "")
 	}
-	c.nameLine = 0
+	c.nameLine, c.lost = 0, 0
 }
 
 // variable sets one for the lines that follow.
@@ -160,6 +193,10 @@ func (c *crontab) job(line string) {
 	if c.nameLine == 0 {
 		d.job.Name = ""
 	}
+	if c.how.SkipBad && c.wrong != 0 {
+		c.problem(c.line, d.what(""), fmt.Sprintf("the variable in line %d is wrong, and may be meant for this line", c.wrong), "")
+		return
+	}
 	expr, command, ok := lines.SplitSchedule(line)
 	if !ok {
 		hint := "write minute, hour, day of month, month, day of week and the command"
@@ -168,6 +205,11 @@ func (c *crontab) job(line string) {
 		}
 		c.problem(c.line, d.what(""), "neither a variable nor a schedule with a command", hint)
 		return
+	}
+	if c.how.System {
+		if command, ok = c.user(d, command); !ok {
+			return
+		}
 	}
 	if why, hint := c.notCommand(d, expr, command); why != "" {
 		c.problem(c.line, d.what(""), why, hint)
@@ -182,12 +224,38 @@ func (c *crontab) job(line string) {
 	d.job.Argv = []string{c.shell, "-c", script}
 	d.env["SHELL"] = c.shell
 	d.exprs = []expression{{expr, c.line}}
-	if c.nameLine == 0 {
-		// What else is wrong with the line is told as well.
-		c.problem(c.line, "", "a job without a name", nameHint)
-		d.job.Name = fmt.Sprintf("line %d", c.line)
+	if tokens, whole := lines.Tokens(script); whole {
+		run, ok := lines.FindRun(tokens)
+		if ok && (c.nameLine == 0 || run.Job == d.job.Name) { // its own lease would wait for the daemon's, or be refused
+			c.problem(c.line, d.what(""), "`leaderrun run` inside takes a lease of its own", "write the command alone; what it is called stands in a comment above: # job: "+cmp.Or(run.Job, "NAME"))
+			return
+		}
+	}
+	switch {
+	case c.nameLine != 0:
+	case c.lost != 0: // it would run under another name than somebody may have meant
+		c.problem(c.line, "", fmt.Sprintf("is the name in line %d meant for this job? it does not stand right above", c.lost), "move it down, or put an empty line between")
+		return
+	default:
+		d.job.Name = c.derived.Derive(script)
 	}
 	c.finish(d)
+}
+
+// user takes the user's column off a line, and says whether the line can run as that user. One without a line in /etc/passwd
+// could only run as root.
+func (c *crontab) user(d *draft, command string) (rest string, ok bool) {
+	name, rest := lines.CutWord(command)
+	switch {
+	case rest == "":
+		c.problem(c.line, d.what(""), "there is no command behind the user", "write minute, hour, day of month, month, day of week, the user and the command")
+	case !c.host.isUser(name):
+		c.problem(c.line, d.what(""), fmt.Sprintf("the sixth word, %q, is no user in /etc/passwd", name), "a system crontab has a user before the command; another one is for a daemon without --system")
+	default:
+		d.job.User = name
+		return rest, true
+	}
+	return "", false
 }
 
 // A field of a schedule, and one that may also be a program.
@@ -204,8 +272,9 @@ func (c *crontab) notCommand(d *draft, expr, command string) (why, hint string) 
 	if seconds {
 		return "six fields instead of five", "there is no field for seconds; @every 30s is a schedule"
 	}
-	const column = "remove the column; leaderrun cron runs every job as its own user"
+	const column = "remove the column, or let a daemon of root's with --system run the file"
 	switch {
+	case c.how.System:
 	case rest == "" || rest[0] == '-':
 	case c.system && isAccount().MatchString(word):
 		return fmt.Sprintf("the sixth word, %s, is the user of a system crontab", word), column

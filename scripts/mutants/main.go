@@ -173,6 +173,9 @@ func passes(chosen []mutant) error {
 func goTest(args, environment []string) (out []byte, err error) {
 	cmd := exec.Command("go", append([]string{"test", "-count", "1", "-failfast", "-timeout", "4m"}, args...)...)
 	cmd.Env = append(os.Environ(), environment...)
+	if slices.Contains(args, "./fence/sqlfence") { // SQLite is in C
+		cmd.Env = append(cmd.Env, "CGO_ENABLED=1")
+	}
 	out, err = cmd.CombinedOutput()
 	sweep()
 	return out, err

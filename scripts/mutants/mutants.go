@@ -9,7 +9,7 @@ type mutant struct {
 }
 
 var (
-	runnerTests       = []string{"./runner"}
+	runnerTests       = []string{"./runner", "-short"}
 	decisionTests     = []string{"./backends", "-rapid.nofailfile"}
 	redisTests        = []string{"./backends/redis", "-rapid.nofailfile"}
 	redisConnTests    = []string{"./internal/redisconn"}
@@ -28,7 +28,7 @@ var (
 	stormTests        = []string{"./internal/supervise", "-run", "Storm"}
 )
 
-var mutants = slices.Concat(hostMutants, fenceMutants, answerMutants, kubernetesMutants, zookeeperMutants, postgresMutants, importMutants, []mutant{
+var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMutants, engineMutants, kubernetesMutants, zookeeperMutants, postgresMutants, importMutants, []mutant{
 	{"validity of a claim counts from the reply", "runner/candidate.go", "return m.hold(g, plan, p.t0)", "return m.hold(g, plan, m.now)", runnerTests},
 	{"validity of a renewal counts from the reply", "runner/lease.go", "l.sentAt = t0", "l.sentAt = m.now", runnerTests},
 	{"another's life counts from the request", "runner/candidate.go", "return m.refused(refusal)", "next := m.refused(refusal)\n\t\tm.candidate.seenAt = p.t0\n\t\treturn next", runnerTests},
@@ -120,14 +120,35 @@ var mutants = slices.Concat(hostMutants, fenceMutants, answerMutants, kubernetes
 	{"a renewal that was overtaken is what is known", "backends/holding.go", "is != nothing && h.newer(h.last, is)", "is != nothing", decisionTests},
 
 	{"Redis: the client tries again by itself", "backends/redis/link.go", "MaxRetries:               -1,", "MaxRetries:               3,", redisTests},
-	{"Redis: no compare on renew", "backends/redis/renew.lua", "if not lease or lease.holder ~= by.id or lease.token ~= token then", "if not lease then", redisTests},
-	{"Redis: no compare on finish", "backends/redis/finish.lua", "local mine = lease and lease.holder == by.id and lease.token == token", "local mine = lease ~= nil and lease ~= false", redisTests},
-	{"Redis: no evidence", "backends/redis/claim.lua", "if wait > 0 then", "if false then", redisTests},
-	{"Redis: no quarantine", "backends/redis/claim.lua", "if quarantine > 0 then", "if false then", redisTests},
+	{"Redis: no compare on renew", "backends/redis/renew.lua", "if read('GET', lease_key) ~= ARGV[2] or ", "if ", redisTests},
+	{"Redis: a renewal makes half a record", "backends/redis/renew.lua", " or text(record_key, 'token') ~= ARGV[3]", "", redisTests},
+	{"Redis: a renewal does not hear of a request to stop", "backends/redis/renew.lua", " or text(record_key, 'break') ~= ARGV[5]", "", redisTests},
+	{"Redis: a renewal does not count replicas", "backends/redis/renew.lua", "raise('replicas', needed)\n", "", redisTests},
+	{"Redis: no compare on finish", "backends/redis/swap.lua", "(lease or '') == ARGV[6] and ", "", redisTests},
+	{"Redis: no compare of the record", "backends/redis/swap.lua", "(ARGV[7] == '-' or text(record_key, 'version') == ARGV[7])", "true", redisTests},
+	{"Redis: claims that are taken back stand in each other's way", "backends/redis/swap.go", "version, refused, changes = \"-\",", "version, refused, changes = s.version,", redisTests},
+	{"Redis: one claim that is taken back makes others forgotten", "backends/redis/swap.lua", "refused = cjson.decode(refused == '' and '[]' or refused)", "refused = {}", redisTests},
+	{"Redis: a record keeps its version", "backends/redis/swap.lua", ", 'version', nonce}", "}", redisTests},
+	{"Redis: an order does not mind a beat", "backends/redis/swap.lua", "(ARGV[8] == '-' or text(record_key, 'beat') == ARGV[8])", "true", redisTests},
+	{"Redis: what is read may be of another server", "backends/redis/swap.lua", "identity == ARGV[4] and ", "", redisTests},
+	{"Redis: what is read may be of a server that was emptied since", "backends/redis/swap.lua", "text(mark_key, 'epoch') == epoch", "true", redisTests},
+	{"Redis: a grant on a server without a mark", "backends/redis/swap.lua", "epoch ~= '' and ", "", redisTests},
+	{"Redis: what is read may be later than now", "backends/redis/swap.lua", "age >= 0 and ", "", redisTests},
+	{"Redis: what is read may be of long ago", "backends/redis/swap.lua", "age <= tonumber(ARGV[3]) and ", "", redisTests},
+	{"Redis: a grant beside a lease", "backends/redis/swap.lua", "same and not lease and ", "same and ", redisTests},
+	{"Redis: a grant over what another program has put there", "backends/redis/swap.lua", " and lease ~= ''", "", redisTests},
+	{"Redis: a token is given twice", "backends/redis/swap.lua", "token > stored and ", "", redisTests},
+	{"Redis: a token goes back", "backends/redis/swap.lua", " or token < stored then", " then", redisTests},
+	{"Redis: a grant in a quarantine that began meanwhile", "backends/redis/swap.lua", " and number(mark_key, 'until') <= now", "", redisTests},
+	{"Redis: a grant although something was evicted meanwhile", "backends/redis/swap.lua", "(stored ~= 0 or evicted() == number(mark_key, 'evicted'))", "true", redisTests},
+	{"Redis: a lease ends by the time of the read", "backends/redis/swap.lua", "till, beat = now + ttl,", "till, beat = tonumber(ARGV[2]) + ttl,", redisTests},
+	{"Redis: the mark forgets a longer TTL", "backends/redis/common.lua", "if n > number(mark_key, field) then", "if true then", redisTests},
+	{"Redis: no evidence", "backends/redis/read.go", "Proof: backends.ByUntil,", "Proof: backends.ByRelease,", redisTests},
+	{"Redis: no quarantine", "backends/redis/read.go", "Quarantine: s.quarantine, ", "", redisTests},
 	{"Redis: replicas are not waited for", "backends/redis/script.go", "if acked < need {", "if acked < 0 {", redisTests},
-	{"Redis: a replica that came back counts twice", "backends/redis/common.lua", "if not seen[address] then online", "if true then online", redisTests},
-	{"Redis: two replicas of one address count once", "backends/redis/common.lua", "return math.max(online, speaking)", "return online", redisTests},
-	{"Redis: a reply of another request is taken", "backends/redis/script.go", "got != nonce {", "got == \"\" {", redisTests},
+	{"Redis: a replica that came back counts twice", "backends/redis/common.lua", "if not seen[address] then addresses", "if true then addresses", redisTests},
+	{"Redis: two replicas of one address count once", "backends/redis/common.lua", "return math.max(addresses, speaking)", "return addresses", redisTests},
+	{"Redis: a reply of another request is taken", "backends/redis/script.go", "said.text(0) != nonce {", "said.text(0) == \"\" {", redisTests},
 	{"Redis: no bound to what a reply is", "internal/redisconn/redisconn.go", "n, c.refused = c.replies.pass(p[:n])", "_, c.refused = c.replies.pass(nil)", redisHostileTests},
 	{"Redis: no bound to the length of a string", "internal/redisconn/frames.go", "case f.number > min(maxBytes, f.mostBytes()-f.size)-2:", "case false:", redisConnTests},
 	{"Redis: no bound to the length of a line", "internal/redisconn/frames.go", "case f.size > f.mostBytes() || f.line > maxBytes:", "case false:", redisConnTests},
@@ -138,13 +159,13 @@ var mutants = slices.Concat(hostMutants, fenceMutants, answerMutants, kubernetes
 	{"Redis: no bound to the levels of a reply", "internal/redisconn/frames.go", "case f.depth == maxDepth:", "case f.depth == maxDepth && f.kind != '|':", redisConnTests},
 	{"Redis: replies are counted together", "internal/redisconn/frames.go", "f.size, f.elements = 0, 0", "", redisConnTests},
 	{"Redis: a message is what it should be", "backends/redis/watch.go", "if recover() != nil {", "if false {", redisHostileTests},
-	{"Redis: a list of jobs may be endless", "backends/redis/inspect.go", "if names > maxNames {", "if names < 0 {", redisEndlessTests},
-	{"Redis: a Cluster may have any number of masters", "backends/redis/inspect.go", "if len(masters) > maxMasters {", "if false {", redisEndlessTests},
+	{"Redis: a list of jobs may be endless", "backends/redis/list.go", "if names > maxNames {", "if names < 0 {", redisEndlessTests},
+	{"Redis: a Cluster may have any number of masters", "backends/redis/list.go", "if len(masters) > maxMasters {", "if false {", redisEndlessTests},
 	{"Redis: a list in a record may have any length", "backends/redis/record.go", "if len(*f) == maxEntries {", "if false {", []string{"./backends/redis", "-run", "FuzzRecord"}},
-	{"Redis: a number that Lua rounds is a number", "backends/redis/common.lua", "if not n or not exact(n) then", "if not n then", redisBrokenTests},
-	{"Redis: the token of a lease that Lua rounds is one", "backends/redis/common.lua", "if not id or not exact(tonumber(token)) then", "if not id then", redisBrokenTests},
-	{"Redis: an object is taken for an empty list", "backends/redis/common.lua", "    if n ~= #l then return false end\n", "", redisBrokenTests},
-	{"Redis: any state is one of a tick", "backends/redis/common.lua", "if r.tick.tick ~= 0 and not states[r.tick.state] then", "if false then", redisBrokenTests},
+	{"Redis: any number is one of a record", "backends/redis/record.go", "return r.Check()", "return nil", redisBrokenTests},
+	{"Redis: any token is one of a lease", "backends/redis/read.go", "token <= 0 || token > backends.MaxToken || ", "", redisBrokenTests},
+	{"Redis: an object is taken for an empty list", "backends/redis/record.go", "err != nil || t != json.Delim('[') {", "err != nil || t == nil {", redisBrokenTests},
+	{"Redis: any state is one of a tick", "backends/redis/record.go", "for _, s := range states {", "for _, s := range states[:0] {", redisBrokenTests},
 
 	{"etcd: no compare of the lease", "backends/etcd/swap.go", "{Key: k.lease, Of: rpc.ModRevision, Value: old.leased},", "", etcdTests},
 	{"etcd: no compare of the record", "backends/etcd/swap.go", "{Key: k.record, Of: rpc.ModRevision, Value: old.written},", "", etcdTests},

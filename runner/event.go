@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"time"
@@ -60,7 +61,8 @@ const (
 
 // tell reports an event of the run.
 func (m *machine) tell(e Event) {
-	e.Job, e.Holder, e.Token, e.Tick = m.claim.Job, m.claim.Holder.ID, m.lease.grant.Token, m.lease.grant.Tick
+	e.Job = cmp.Or(m.lease.grant.Claim.Job, m.claim.Job) // what was granted may be a part of what was claimed
+	e.Holder, e.Token, e.Tick = m.claim.Holder.ID, m.lease.grant.Token, m.lease.grant.Tick
 	if e.Tick == 0 {
 		e.Tick = m.claim.Tick
 	}

@@ -214,7 +214,9 @@ A variable that belongs to no option, a mistyped one too, is ignored without a w
 file is an error.
 
 COMMAND finds in its environment:
-  LEADERRUN_JOB            the job
+  LEADERRUN_JOB            the job; with --slots, the slot: JOB#3
+  LEADERRUN_SLOT           with --slots: the number of the slot, from 0
+  LEADERRUN_SLOTS          with --slots: how many there are
   LEADERRUN_TOKEN          the fencing token: greater than that of every run of the job before
   LEADERRUN_NATIVE_TOKEN   the backend's own number of the grant, where it has one: etcd, Consul,
                            ZooKeeper, Kubernetes

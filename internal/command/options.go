@@ -130,7 +130,14 @@ func parseBackend(text string) (string, error) {
 
 // runOptions are those of run.
 func runOptions() []option {
-	return slices.Concat(occasionOptions(), waitOptions(), leaseOptions(), childOptions())
+	return slices.Concat(occasionOptions(), slotOptions(), waitOptions(), leaseOptions(), childOptions())
+}
+
+func slotOptions() []option {
+	return []option{{
+		name: "slots", value: "N", bare: true, check: by(parseSlots), group: "Slots", example: "3",
+		help: "up to N runs at once, each in a slot of its own. All hosts give the\nsame N. Not with a tick or key",
+	}}
 }
 
 func waitOptions() []option {

@@ -16,6 +16,7 @@ import (
 	"github.com/leaderrun/leaderrun/internal/duration"
 	"github.com/leaderrun/leaderrun/internal/panics"
 	"github.com/leaderrun/leaderrun/internal/process"
+	"github.com/leaderrun/leaderrun/internal/slots"
 	"github.com/leaderrun/leaderrun/runner"
 )
 
@@ -38,6 +39,10 @@ the tick is done ends with code 0, however short COMMAND was and however far the
 --once it runs once for each key. A tick that failed is not run again, and one whose host vanished only
 with --on-lost rerun.
 
+With --slots N up to N runs of JOB go on at once, on any hosts, each in a slot of its own: the slot is what
+nobody else runs then, and has a lease and tokens of its own. COMMAND finds its number in LEADERRUN_SLOT
+(from 0), N in LEADERRUN_SLOTS, and the name of the slot, JOB#3, in LEADERRUN_JOB.
+
 Options end at JOB or at --. What follows JOB reaches COMMAND untouched, without a shell. stdin, stdout
 and stderr are COMMAND's own. Signals to leaderrun are passed on, and a second SIGTERM or SIGINT kills;
 where stdin and stdout are the terminal, Ctrl-C reaches COMMAND alone.
@@ -52,6 +57,7 @@ LEADERRUN_TICK, LEADERRUN_TICK_UNIX or LEADERRUN_ONCE.`,
 			{"without ticks: not twice at a time", "leaderrun run sync sync-all"},
 			{"every host waits for its turn, up to ten minutes", "leaderrun run --wait 10m restart make restart"},
 			{"a service that runs on one host; the others stand by", "leaderrun run --wait forever feed feeder"},
+			{"three workers among all hosts; the others stand by", "leaderrun run --slots 3 --wait forever queue consume"},
 			{"a pipeline goes inside: what stands outside runs on every host", "leaderrun run backup -- bash -o pipefail -c 'dump | gzip > dump.gz'"},
 			{"the same for a shell's one line", "leaderrun run --shell backup 'dump | gzip > dump.gz'"},
 			{"end it after half an hour, and make sure after ten seconds more", "leaderrun run --timeout 30m --kill-after 10s sync sync-all"},
@@ -69,6 +75,7 @@ type runPlan struct {
 	argv     []string
 	timeline runner.Timeline
 	request  runner.Request
+	slots    int // 0: the job has none
 	conflict int
 	tokenEnv string
 	ready    string
@@ -100,7 +107,7 @@ func runRun(c *call) (End, error) {
 	defer starts.over()
 
 	notify := newNotifier(c.settings.lookup, plan.ready)
-	story := &story{voice: c.voice, notify: notify, job: plan.job, occasion: plan.request.Occasion}
+	story := &story{voice: c.voice, notify: notify, job: plan.job, slots: plan.slots, occasion: plan.request.Occasion}
 	request := plan.request
 	request.Host = thisHolder()
 	request.Signals = story.filter(c.signals)
@@ -116,8 +123,12 @@ func runRun(c *call) (End, error) {
 		}
 		tell(e)
 	}
+	driver := backends.Driver(store)
+	if plan.slots > 0 {
+		driver = slots.New(store, plan.job, plan.slots, request.Host.Host, c.voice.warn)
+	}
 	result := guarded(func() runner.Result {
-		return (&runner.Runner{Driver: store, Observe: observe}).Run(context.Background(), request)
+		return (&runner.Runner{Driver: driver, Observe: observe}).Run(context.Background(), request)
 	})
 	end := endOf(result, plan.conflict)
 	story.tell(result, end)
@@ -139,6 +150,7 @@ func (c *call) planRun() (*runPlan, error) {
 	p := &runPlan{
 		conflict: read(s, "conflict-exit-code", parseCode, -1),
 		tokenEnv: read(s, "token-env", parseVariable, tokenVariable),
+		slots:    read(s, "slots", parseSlots, 0),
 		ready:    read(s, "ready", oneOf(readyWords()...), readyStandby),
 		metrics:  read(s, "metrics-textfile", parseDirectory, ""),
 		request: runner.Request{
@@ -166,6 +178,9 @@ func (c *call) planRun() (*runPlan, error) {
 	}
 	job, argv, err := splitArgs(c.args, "usage: "+c.cmd.usageLine())
 	if err == nil {
+		err = checkSlots(job, p.slots, occasion)
+	}
+	if err == nil {
 		argv, err = commandOf(argv, shell)
 	}
 	if err != nil {
@@ -176,7 +191,9 @@ func (c *call) planRun() (*runPlan, error) {
 		return nil, c.timelineFault(err)
 	}
 	r.Job, r.Timeline = job, p.timeline
-	r.Env = func(g backends.Grant) []string { return grantVariables(g, p.tokenEnv) }
+	r.Env = func(g backends.Grant) []string {
+		return append(grantVariables(g, p.tokenEnv), slotVariables(g, p.slots)...)
+	}
 	return p, nil
 }
 
@@ -223,6 +240,29 @@ func splitArgs(args []string, hint string) (job string, argv []string, err error
 		return "", nil, usage("COMMAND is missing", "", hint)
 	}
 	return job, argv, nil
+}
+
+// parseSlots reads a number of slots.
+func parseSlots(text string) (int, error) {
+	n, err := parseCount(text, 1)
+	if err != nil || n > slots.Most {
+		return 0, fmt.Errorf("%q is not a whole number from 1 to %d", text, slots.Most)
+	}
+	return n, nil
+}
+
+// checkSlots says whether a job of this name can have so many slots, or none.
+func checkSlots(job string, n int, o backends.Occasion) error {
+	of, slot, isSlot := slots.Split(job)
+	switch {
+	case isSlot:
+		return usage("JOB", fmt.Sprintf("%q is the name of slot %d of %s", job, slot, of), "a job's own name does not end like that; `run --slots N` gives out slots")
+	case n > 0 && o.Given():
+		return usage("--slots", "the run is for a tick or a key, which is run once", "leave one of the two out")
+	case n > 0 && len(slots.Name(job, n-1)) > maxJob:
+		return usage("JOB", fmt.Sprintf("the names of its slots are longer than %d bytes", maxJob), "")
+	}
+	return nil
 }
 
 // commandOf is what is run: COMMAND and its arguments, or a shell with its one line.

@@ -4,7 +4,7 @@
 export PATH := $(PATH):/usr/sbin:/sbin
 TOOLS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/leaderrun/tools
 
-.PHONY: build test test-all fuzz model torture servers lint fmt clean
+.PHONY: build test test-all fuzz model bed servers lint fmt clean
 
 build:
 	CGO_ENABLED=0 go build -trimpath -tags urfave_cli_no_docs -o leaderrun .
@@ -26,17 +26,17 @@ FUZZ := .
 fuzz:
 	@scripts/fuzz.sh $(FUZZTIME) '$(FUZZ)'
 
-# Every order in which steps and faults can meet, in small worlds: see internal/model/doc.go. Two variants at a time.
+# Every order in which steps and faults can meet, in small worlds: see test/model/doc.go. Two variants at a time.
 #   make model VARIANTS=redis
 model:
-	go test -count 1 -timeout 0 -parallel 2 -v -run 'TestVariants/$(VARIANTS)' ./internal/model -all
+	go test -count 1 -timeout 0 -parallel 2 -v -run 'TestVariants/$(VARIANTS)' ./test/model -all
 
 # Hosts, network and stores break at random for the whole DURATION, on all stores at once; with EACH one fault after the
 # other, those whose name fits, with the peers beside leaderrun. See docs/reliability.md.
-#   make torture DURATION=1h SEED=7 STORE=etcd3 FAULT='wrapper killed' EACH=. REPORT=folder
+#   make bed DURATION=1h SEED=7 STORE=etcd3 FAULT='wrapper killed' EACH=. REPORT=folder
 DURATION := 10m
-torture: servers
-	go test -count 1 -timeout 0 -v -run '$(if $(EACH),TestFault,TestTorture)' ./internal/torture -duration $(DURATION) \
+bed: servers
+	go test -count 1 -timeout 0 -v -run '$(if $(EACH),TestFault,TestBed)' ./test/bed -duration $(DURATION) \
 		-seed $(or $(SEED),0) -store '$(STORE)' -fault '$(FAULT)' -each '$(EACH)' -report '$(if $(REPORT),$(abspath $(REPORT)))'
 
 servers:

@@ -35,9 +35,9 @@ type layer struct {
 // The layers, from the top. Imports run one way: main, command, runner and schedule and backends/all,
 // drivers, backends.
 var layers = []layer{
-	{path: "", ours: []string{"internal/command", "internal/process/..."}},
+	{path: "", ours: []string{"internal/cli", "internal/supervise/..."}},
 	{
-		path:   "internal/command",
+		path:   "internal/cli",
 		ours:   []string{"runner", "schedule", "fence/...", "backends", "backends/all", "internal/..."},
 		theirs: []string{"github.com/urfave/cli/v2", "go.yaml.in/yaml/v3", "golang.org/x/sys/..."},
 	},
@@ -51,7 +51,7 @@ var layers = []layer{
 	{path: "fence/s3fence", ours: []string{"fence"}, theirs: []string{"github.com/aws/aws-sdk-go-v2/aws/..."}},
 	{path: "fence/sqlfence", ours: []string{"fence"}},
 	{path: "backends/all", ours: []string{"backends/..."}},
-	{path: "backends/backendtest", ours: []string{"backends", "internal/boottime"}, theirs: []string{"..."}, tests: true},
+	{path: "test/suite", ours: []string{"backends", "internal/boottime"}, theirs: []string{"..."}, tests: true},
 	{path: "backends/file", ours: []string{"backends", "internal/filename", "internal/filesystem", "internal/flock", "internal/ownership", "internal/panics"}},
 	{path: "backends/redis", ours: []string{"backends", "internal/backendurl", "internal/redisurl", "internal/redisconn", "internal/boottime", "internal/panics"}, theirs: []string{"github.com/redis/go-redis/v9/..."}},
 	{path: "backends/etcd", ours: []string{"backends", "internal/backendurl", "internal/boottime", "internal/httplimit", "internal/panics"}},
@@ -60,11 +60,8 @@ var layers = []layer{
 	{path: "backends/postgres", ours: []string{"backends", "internal/backendurl", "internal/boottime", "internal/panics"}, theirs: []string{"github.com/jackc/pgx/v5/pgconn", "github.com/jackc/pgx/v5/pgproto3"}},
 	{path: "backends/consul", ours: []string{"backends", "internal/backendurl", "internal/boottime", "internal/httplimit", "internal/panics"}, theirs: []string{"github.com/hashicorp/consul/api/..."}},
 	{path: "backends", ours: []string{"internal/panics", "internal/remedy"}},
-	{path: "internal/process", ours: []string{"internal/lifeline", "internal/boottime", "internal/panics"}, theirs: []string{"golang.org/x/sys/..."}},
-	{path: "internal/testhost", ours: []string{"internal/testserver"}, theirs: []string{"golang.org/x/sys/..."}, tests: true},
-	{path: "internal/torture", ours: []string{"internal/..."}, theirs: []string{"golang.org/x/sys/..."}, tests: true},
-	{path: "internal/testserver", ours: []string{"backends", "internal/..."}, theirs: []string{"..."}, tests: true},
-	{path: "internal/history", tests: true},
+	{path: "internal/supervise", ours: []string{"internal/lifeline", "internal/boottime", "internal/panics"}, theirs: []string{"golang.org/x/sys/..."}},
+	{path: "test", ours: []string{"..."}, theirs: []string{"..."}, tests: true},
 	{path: "internal/filename"},
 	{path: "internal/filesystem"},
 	{path: "internal/flock"},
@@ -82,7 +79,6 @@ var layers = []layer{
 		theirs: []string{"go.yaml.in/yaml/v3"},
 	},
 	{path: "internal/boottime"},
-	{path: "internal/model", ours: []string{"backends"}, tests: true},
 	{path: "internal/daemon", ours: []string{"runner", "backends", "internal/jobfile", "internal/boottime", "internal/panics"}},
 	{path: "internal/panics"},
 	{path: "internal/slots", ours: []string{"backends", "internal/panics"}},
@@ -96,17 +92,17 @@ var layers = []layer{
 
 // The packages of the standard library that not every package may import, and which may.
 var restricted = map[string][]string{
-	"os/exec":   {"internal/process/...", "internal/credentialplugin", "internal/testhost", "internal/testserver", "internal/acceptance/witness", "internal/torture/...", "scripts/...", "examples/..."},
-	"os/signal": {"internal/process/...", "internal/command", "internal/acceptance/witness", "internal/torture/witness", "scripts/...", "examples/..."},
-	"log/slog":  {"runner", "internal/...", "scripts/...", "examples/..."},
+	"os/exec":   {"internal/supervise/...", "internal/credentialplugin", "test/...", "scripts/...", "examples/..."},
+	"os/signal": {"internal/supervise/...", "internal/cli", "test/...", "scripts/...", "examples/..."},
+	"log/slog":  {"runner", "internal/...", "test/...", "scripts/...", "examples/..."},
 	"log":       {"examples/..."},
-	"testing":   {"backends/backendtest/...", "fence/fencetest", "internal/testhost", "internal/testserver/...", "internal/torture"},
-	"flag":      {"scripts/...", "examples/...", "backends/backendtest"},
+	"testing":   {"test/...", "fence/fencetest"},
+	"flag":      {"scripts/...", "examples/...", "test/..."},
 }
 
 // What go.mod may require directly, and why.
 var modules = map[string]string{
-	"github.com/urfave/cli/v2":            "flags of internal/command",
+	"github.com/urfave/cli/v2":            "flags of internal/cli",
 	"github.com/robfig/cron/v3":           "the fields of a cron expression, behind package schedule",
 	"go.yaml.in/yaml/v3":                  "job files and the configuration file, strict; kubeconfig",
 	"golang.org/x/sys":                    "prctl, pidfd and the like, which package syscall lacks",
@@ -140,7 +136,7 @@ var (
 
 // The packages below backends that are no drivers, and what a driver may lack.
 var (
-	noDrivers = []string{"all", "backendtest"}
+	noDrivers = []string{"all", "suite"}
 	without   = map[string]string{
 		"file":       "extend.go", // a lock has no end of its own
 		"kubernetes": "extend.go", // a Lease has no end of its own
@@ -231,7 +227,7 @@ func unlike(t *testing.T, backends fs.FS) (missing []string) {
 
 // Where a goroutine may begin without panics.Go: what hands its panics on, and what must not import it.
 var bareGoroutines = []string{
-	"internal/panics", "internal/boottime", "internal/process/ahead", "internal/process/guardian", "internal/process/tree",
+	"internal/panics", "internal/boottime", "internal/supervise/ahead", "internal/supervise/guardian", "internal/supervise/tree",
 	"runner/loop.go", "internal/daemon/due.go",
 }
 
@@ -272,6 +268,20 @@ func TestModulesHaveAReason(t *testing.T) {
 	for _, v := range unreasoned(mod) {
 		t.Error(v)
 	}
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", ".").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	linked := strings.Fields(string(out))
+	product, tests, _ := strings.Cut(string(mod), "// What its tests use.")
+	for module := range modules {
+		switch {
+		case strings.Contains(product, "\t"+module+" v") && !slices.Contains(linked, module):
+			t.Errorf("go.mod: %s is not linked: it belongs to what the tests use", module)
+		case strings.Contains(tests, "\t"+module+" v") && slices.Contains(linked, module):
+			t.Errorf("go.mod: %s is linked: it belongs to what the program links", module)
+		}
+	}
 }
 
 // A check that finds nothing may be one that cannot find anything.
@@ -281,26 +291,26 @@ func TestViolationsAreFound(t *testing.T) {
 		pkg, imports string
 		want         string // "" : allowed
 	}{
-		{"", ours + "internal/command", ""},
-		{"", ours + "internal/process/guardian", ""},
+		{"", ours + "internal/cli", ""},
+		{"", ours + "internal/supervise/guardian", ""},
 		{"", ours + "runner", "main may not import runner"},
 		{"", "github.com/urfave/cli/v2", "main may not import github.com/urfave/cli/v2"},
-		{"internal/command", ours + "backends/all", ""},
-		{"internal/command", ours + "internal/process", ""},
-		{"internal/command", ours + "backends/redis", "internal/command may not import backends/redis"},
-		{"internal/command", "os/exec", "internal/command may not import os/exec"},
-		{"internal/command", ours + "internal/testserver", "internal/testserver is for tests"},
+		{"internal/cli", ours + "backends/all", ""},
+		{"internal/cli", ours + "internal/supervise", ""},
+		{"internal/cli", ours + "backends/redis", "internal/cli may not import backends/redis"},
+		{"internal/cli", "os/exec", "internal/cli may not import os/exec"},
+		{"internal/cli", ours + "test/servers", "test/servers is for tests"},
 		{"runner", ours + "backends", ""},
 		{"runner", ours + "backends/file", "runner may not import backends/file"},
 		{"runner", ours + "backends/all", "runner may not import backends/all"},
-		{"runner", ours + "internal/process", "runner may not import internal/process"},
+		{"runner", ours + "internal/supervise", "runner may not import internal/supervise"},
 		{"runner", "github.com/redis/go-redis/v9", "runner may not import github.com/redis/go-redis/v9"},
 		{"runner", "testing", "runner may not import testing"},
 		{"schedule", ours + "runner", "schedule may not import runner"},
 		{"backends", ours + "backends/redis", "backends may not import backends/redis"},
 		{"backends", ours + "runner", "backends may not import runner"},
 		{"backends/all", ours + "backends/redis", ""},
-		{"backends/all", ours + "backends/backendtest", "backends/backendtest is for tests"},
+		{"backends/all", ours + "test/suite", "test/suite is for tests"},
 		{"backends/redis", "github.com/redis/go-redis/v9/maintnotifications", ""},
 		{"backends/redis", ours + "backends/file", "backends/redis may not import backends/file"},
 		{"backends/redis/script", ours + "backends/redis/wire", ""},
@@ -308,20 +318,20 @@ func TestViolationsAreFound(t *testing.T) {
 		{"backends/redis", "github.com/redis/go-redis/v99", "backends/redis may not import github.com/redis/go-redis/v99"},
 		{"backends/redis", "log/slog", "backends/redis may not import log/slog"},
 		{"backends/zk", "github.com/go-zookeeper/zk", "backends/zk may not import github.com/go-zookeeper/zk"},
-		{"backends/backendtest", "testing", ""},
-		{"backends/backendtest", ours + "runner", "backends/backendtest may not import runner"},
-		{"internal/process", "os/exec", ""},
-		{"internal/process/guardian", ours + "internal/boottime", ""},
-		{"internal/process", ours + "internal/command", "internal/process may not import internal/command"},
+		{"test/suite", "testing", ""},
+		{"test/suite", ours + "runner", "test/suite may not import runner"},
+		{"internal/supervise", "os/exec", ""},
+		{"internal/supervise/guardian", ours + "internal/boottime", ""},
+		{"internal/supervise", ours + "internal/cli", "internal/supervise may not import internal/cli"},
 		{"internal/metrics", "github.com/prometheus/common/expfmt", "internal/metrics may not import github.com/prometheus"},
-		{"internal/metrics", ours + "internal/command", "internal/metrics may not import internal/command"},
-		{"internal/command", "github.com/prometheus/client_golang/prometheus", "internal/command may not import github.com/prometheus"},
+		{"internal/metrics", ours + "internal/cli", "internal/metrics may not import internal/cli"},
+		{"internal/cli", "github.com/prometheus/client_golang/prometheus", "internal/cli may not import github.com/prometheus"},
 		{"internal/other", ours + "runner", "internal/other may not import runner"},
 		{"internal/jobfile", ours + "runner", ""},
-		{"internal/jobfile", ours + "internal/command", "internal/jobfile may not import internal/command"},
+		{"internal/jobfile", ours + "internal/cli", "internal/jobfile may not import internal/cli"},
 		{"elsewhere", "fmt", "elsewhere has no layer"},
 		{"internal/util", "fmt", "util says nothing"},
-		{"internal/command/helpers", "fmt", "helpers says nothing"},
+		{"internal/cli/helpers", "fmt", "helpers says nothing"},
 	} {
 		got := strings.Join(violations(source{path: c.pkg, name: path.Base(c.pkg), imports: []string{c.imports}}), "\n")
 		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
@@ -332,10 +342,10 @@ func TestViolationsAreFound(t *testing.T) {
 	linked := []source{
 		{path: "", imports: []string{ours + "a"}},
 		{path: "a", imports: []string{ours + "b"}},
-		{path: "b", imports: []string{"testing", ours + "internal/testserver/deep"}},
+		{path: "b", imports: []string{"testing", ours + "test/servers/deep"}},
 		{path: "unreached", imports: []string{"testing"}},
 	}
-	if got := testCode(linked); len(got) != 2 || !strings.Contains(got[0], "b links testing") || !strings.Contains(got[1], "b links internal/testserver/deep") {
+	if got := testCode(linked); len(got) != 2 || !strings.Contains(got[0], "b links testing") || !strings.Contains(got[1], "b links test/servers/deep") {
 		t.Errorf("test code that is linked: got %q", got)
 	}
 

@@ -4,14 +4,14 @@ package main
 import (
 	"os"
 
-	"github.com/leaderrun/leaderrun/internal/command"
-	"github.com/leaderrun/leaderrun/internal/process"
+	"github.com/leaderrun/leaderrun/internal/cli"
+	"github.com/leaderrun/leaderrun/internal/supervise"
 )
 
 func main() {
-	end := command.Main(os.Args, os.Stdin, os.Stdout, os.Stderr)
+	end := cli.Main(os.Args, os.Stdin, os.Stdout, os.Stderr)
 	if end.Signal != 0 {
-		process.Reraise(end.Signal)
+		supervise.Reraise(end.Signal)
 	}
 	os.Exit(end.Code)
 }

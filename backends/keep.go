@@ -87,7 +87,7 @@ func owns(l *Lease, g Grant) bool {
 
 // restore writes what a valid lease tells into a record that was lost or rolled back: whose it is, and the tick or
 // key that the run is for, so that nobody starts that again. A record may have the token and not the run: where a
-// lock that outlived its session told of the token (internal/model: consul/tick-record-deleted). Its beats go on
+// lock that outlived its session told of the token (test/model: consul/tick-record-deleted). Its beats go on
 // above all that there were, one a millisecond at most: a sign of life that somebody has seen must not come again.
 func restore(r *Record, c Claim, token, tick int64, attempt int, now int64) {
 	if r.Token > token || r.run(token) != nil {

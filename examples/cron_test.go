@@ -10,7 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // settings returns the values of a key of a unit, in order.
@@ -95,7 +95,7 @@ func often(jobs string) string {
 // and a stop drains.
 func TestCronDaemons(t *testing.T) {
 	t.Parallel()
-	testserver.SkipShort(t)
+	servers.SkipShort(t)
 	unit := text(t, "cron/leaderrun-cron.service")
 	for key, want := range map[string]string{"Type": "notify", "KillMode": "mixed", "Delegate": "yes", "Restart": "always"} {
 		if got := setting(t, unit, key); got != want {
@@ -106,14 +106,14 @@ func TestCronDaemons(t *testing.T) {
 	w := newCronWorld(t, jobs)
 	var daemons []*manager
 	for _, name := range []string{"one", "two"} {
-		own := strings.ReplaceAll(unit, "localhost:9465", fmt.Sprintf("localhost:%d", testserver.FreePort(t)))
+		own := strings.ReplaceAll(unit, "localhost:9465", fmt.Sprintf("localhost:%d", servers.FreePort(t)))
 		m := w.service(name, own)
 		m.hears("READY=1\n")
 		daemons = append(daemons, m)
 	}
 	runs := func(job string) int { return strings.Count(w.read("log"), "run "+job+" ") }
 	for _, job := range []string{"nightly-report", "sync", "invoices", "backup"} {
-		testserver.Eventually(t, "three ticks of "+job, func() bool { return runs(job) >= 3 })
+		servers.Eventually(t, "three ticks of "+job, func() bool { return runs(job) >= 3 })
 	}
 
 	// systemctl reload, with a mistake and without
@@ -130,7 +130,7 @@ func TestCronDaemons(t *testing.T) {
 	}
 	daemons[0].says("the jobs stay as they were")
 	before := runs("sync")
-	testserver.Eventually(t, "the jobs stay as they were", func() bool { return runs("sync") > before })
+	servers.Eventually(t, "the jobs stay as they were", func() bool { return runs("sync") > before })
 	w.write("jobs.yaml", w.relocate(jobs+"\n  new-job:\n    every: 1s\n    command: [/usr/local/bin/report]\n"))
 	if code, output := w.shell(strings.Fields(w.relocate(reload[0]))...); code != 0 {
 		t.Errorf("a new file: code %d: %s", code, output)
@@ -141,7 +141,7 @@ func TestCronDaemons(t *testing.T) {
 		}
 		m.hears("RELOADING=1\n")
 	}
-	testserver.Eventually(t, "the new job runs", func() bool { return runs("new-job") > 0 })
+	servers.Eventually(t, "the new job runs", func() bool { return runs("new-job") > 0 })
 
 	// systemctl stop
 	for _, m := range daemons {

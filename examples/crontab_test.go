@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // cronLine is a line of a crontab as cron reads it, crontab(5).
@@ -146,15 +146,15 @@ func onceEach(t *testing.T, log string) (runs []string) {
 // time. The jobs are over at once. Each tick runs once, and nobody gets mail.
 func TestCrontabUnderCron(t *testing.T) {
 	t.Parallel()
-	testserver.SkipShort(t)
-	testserver.Require(t, "redis")
+	servers.SkipShort(t)
+	servers.Require(t, "redis")
 	crontab := text(t, "crontab/crontab")
 	_, lines := parseCrontab(t, crontab)
 	w := newWorld(t)
 	if err := os.Chmod(w.dir, 0o777); err != nil { //nolint:gosec // the hosts write there
 		t.Fatal(err)
 	}
-	w.write("backend", "redis://"+testserver.Redis(t, testserver.RedisOptions{}).Addr()+"\n")
+	w.write("backend", "redis://"+servers.Redis(t, servers.RedisOptions{}).Addr()+"\n")
 	w.write("log", "")
 	for name, mode := range map[string]os.FileMode{"backend": 0o644, "log": 0o666} { // who could write the first would be believed
 		if err := os.Chmod(w.path(name), mode); err != nil { //nolint:gosec // despite the umask
@@ -165,7 +165,7 @@ func TestCrontabUnderCron(t *testing.T) {
 		w.tool(jobOf(t, line), `echo "run $LEADERRUN_JOB $LEADERRUN_TICK" >>$DIR/log`)
 		crontab = strings.ReplaceAll(crontab, strings.Join(line.fields, " "), "* * * * *")
 	}
-	mails := testserver.Cron(t, w.dir, w.relocate(crontab), 3)
+	mails := servers.Cron(t, w.dir, w.relocate(crontab), 3)
 	// At the second tick of a job every host has come for its first one.
 	ticks := func() map[string]int {
 		n := map[string]int{}

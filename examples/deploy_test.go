@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // Two hosts deploy at once: both may start the release only after the migration, which ran alone and did
@@ -41,7 +41,7 @@ func TestDeploy(t *testing.T) {
 
 func TestDeployFailures(t *testing.T) {
 	t.Parallel()
-	closed := fmt.Sprintf("redis://127.0.0.1:%d", testserver.FreePort(t))
+	closed := fmt.Sprintf("redis://127.0.0.1:%d", servers.FreePort(t))
 	for _, c := range []struct {
 		name, migrate string
 		env           []string
@@ -74,9 +74,9 @@ func TestDeployFailures(t *testing.T) {
 	}
 	t.Run("lost", func(t *testing.T) {
 		t.Parallel()
-		testserver.Require(t, "redis")
+		servers.Require(t, "redis")
 		// The server is new; its clients wait until it cannot have forgotten a lease.
-		r := testserver.Redis(t, testserver.RedisOptions{})
+		r := servers.Redis(t, servers.RedisOptions{})
 		w := newWorld(t)
 		w.write("backend", "redis://"+net.JoinHostPort("127.0.0.1", fmt.Sprint(r.Port))+"?longest-ttl=5s")
 		w.tool("shop-migrate", "echo migrating >>$DIR/log", "while :; do sleep 0.01; done")

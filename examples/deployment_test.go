@@ -17,8 +17,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/leaderrun/leaderrun/internal/testserver"
 	"github.com/leaderrun/leaderrun/runner"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // feedPod returns the pods of the Deployment.
@@ -40,7 +40,7 @@ func feedPod(t *testing.T) pod {
 // An API server takes every manifest, and each field of it.
 func TestKubernetesTakesTheManifests(t *testing.T) {
 	t.Parallel()
-	s := testserver.SharedKubernetes(t)
+	s := servers.SharedKubernetes(t)
 	for _, manifest := range []string{"kubernetes/deployment.yaml", "kubernetes/cronjob.yaml", "../backends/kubernetes/role.yaml"} {
 		if err := s.TryApply(s.Namespace(t), text(t, manifest)); err != nil {
 			t.Errorf("%s: %v", manifest, err)
@@ -86,7 +86,7 @@ func (p pod) setting(t *testing.T, option string, otherwise time.Duration) time.
 // cluster is a namespace of a Kubernetes whose pods are containers that this test makes: there is no kubelet.
 type cluster struct {
 	t         *testing.T
-	server    *testserver.KubernetesServer
+	server    *servers.KubernetesServer
 	namespace string
 	image     string // the folder of files that the image holds
 	user      string // UID:GID
@@ -95,8 +95,8 @@ type cluster struct {
 
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
-	testserver.RequireRoot(t, "kubernetes", "containers")
-	c := &cluster{t: t, server: testserver.SharedKubernetes(t), image: testserver.Dir(t), pod: feedPod(t)}
+	servers.RequireRoot(t, "kubernetes", "containers")
+	c := &cluster{t: t, server: servers.SharedKubernetes(t), image: servers.Dir(t), pod: feedPod(t)}
 	c.namespace = c.server.Namespace(t)
 	c.server.Apply(t, c.namespace, text(t, "../backends/kubernetes/role.yaml")+"---\n"+text(t, "kubernetes/deployment.yaml"))
 	c.server.AwaitRole(t, c.namespace, c.server.Account(c.namespace, c.pod.ServiceAccountName))
@@ -157,7 +157,7 @@ func (c *cluster) start(env ...string) *container {
 		env, []string{"chroot", "--userspec=" + c.user, "."}, c.pod.Containers[0].Command)
 	w := &world{t: c.t, dir: c.image}
 	p := &container{host: w.start(os.Environ(), "", words...)}
-	testserver.Eventually(c.t, "the container has a first process", func() bool {
+	servers.Eventually(c.t, "the container has a first process", func() bool {
 		if p.ended() {
 			c.t.Fatalf("the container has ended: %s", p.said())
 		}
@@ -178,7 +178,7 @@ func (p *container) signal(sig syscall.Signal) {
 
 func (p *container) says(text string) {
 	p.t.Helper()
-	testserver.Eventually(p.t, text, func() bool {
+	servers.Eventually(p.t, text, func() bool {
 		if p.ended() {
 			p.t.Fatalf("the container has ended: %s", p.said())
 		}
@@ -216,7 +216,7 @@ func (p *container) zombies() []string {
 // when it is told to end the other one does.
 func TestDeployment(t *testing.T) {
 	t.Parallel()
-	testserver.SkipShort(t)
+	servers.SkipShort(t)
 	c := newCluster(t)
 	one := c.start()
 	one.says("feeding")
@@ -225,10 +225,10 @@ func TestDeployment(t *testing.T) {
 
 	// What the feed leaves behind is adopted by its guardian, which waits for it when it ends.
 	one.says("adopted by another process")
-	testserver.Eventually(t, "nobody is left unburied", func() bool { return len(one.zombies()) == 0 })
+	servers.Eventually(t, "nobody is left unburied", func() bool { return len(one.zombies()) == 0 })
 	one.exec("sh", "-c", "(sleep 0.1 &)") // as `kubectl exec` does
-	testserver.Eventually(t, "what it leaves behind has ended", func() bool { return len(one.zombies()) > 0 })
-	testserver.Eventually(t, "leaderrun waits for that, too", func() bool { return len(one.zombies()) == 0 })
+	servers.Eventually(t, "what it leaves behind has ended", func() bool { return len(one.zombies()) > 0 })
+	servers.Eventually(t, "leaderrun waits for that, too", func() bool { return len(one.zombies()) == 0 })
 	if said := one.said(); strings.Contains(said, "leaderrun: ") {
 		t.Errorf("leaderrun lacks something in this pod: %s", said)
 	}
@@ -247,7 +247,7 @@ func TestDeployment(t *testing.T) {
 // A command that does not end when it is told is killed in time: the pod ends within its grace, and the lease is free.
 func TestDeploymentWithStubbornCommand(t *testing.T) {
 	t.Parallel()
-	testserver.SkipShort(t)
+	servers.SkipShort(t)
 	c := newCluster(t)
 	one := c.start("STUBBORN=1")
 	one.says("feeding")

@@ -10,13 +10,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // Whoever has the folder has what its Dockerfile asks for, and the image has what the Deployment starts.
 func TestDockerfile(t *testing.T) {
 	t.Parallel()
-	root := testserver.Dir(t)
+	root := servers.Dir(t)
 	made, command := buildImage(t, "kubernetes", "", root), feedPod(t).Containers[0].Command
 	if command[0] != made.entrypoint {
 		t.Errorf("process 1 is %s in the manifest, and %s in the Dockerfile", command[0], made.entrypoint)
@@ -34,7 +34,7 @@ func TestDockerfile(t *testing.T) {
 // The image of the CronJob has what a pod of it starts: a shell, leaderrun where the shell looks for it, and the command.
 func TestDockerfileOfTheCronJob(t *testing.T) {
 	t.Parallel()
-	root, w := testserver.Dir(t), newWorld(t)
+	root, w := servers.Dir(t), newWorld(t)
 	made := buildImage(t, "kubernetes", "report", root)
 	p, _ := cronPod(t)
 	if !made.shell || p.Containers[0].Command[0] != "sh" {
@@ -64,7 +64,7 @@ var shells = map[string]bool{"scratch": false, "alpine:3": true}
 func buildImage(t *testing.T, folder, target, root string) (made image) {
 	t.Helper()
 	install := regexp.MustCompile(`GOBIN=(\S+) go install github\.com/leaderrun/leaderrun@latest$`)
-	b := &builder{t: t, stage: testserver.Dir(t)}
+	b := &builder{t: t, stage: servers.Dir(t)}
 	const build = "build"
 	stage := ""
 	for line := range strings.Lines(text(t, folder+"/Dockerfile")) {

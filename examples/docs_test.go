@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends/all"
-	"github.com/leaderrun/leaderrun/internal/testserver"
 	"github.com/leaderrun/leaderrun/runner"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // The Redis of the documentation: that of the leases, and one that a job writes to.
@@ -31,9 +31,9 @@ var unrun = map[string]string{
 	"go run ./scripts/bench all -json bench.json     # about 13 minutes\n" +
 		"go run ./scripts/bench tables -in bench.json    # the tables of this page\n" +
 		"go run ./scripts/bench charts -in bench.json    # its pictures": "it needs an idle machine",
-	"make torture DURATION=1h            # everything breaks at random, on all stores at once\n" +
-		"make torture SEED=7 STORE=etcd3     # one store, and the same faults again\n" +
-		"make torture EACH=.                 # each fault once and by itself, and the peers beside it\n" +
+	"make bed DURATION=1h            # everything breaks at random, on all stores at once\n" +
+		"make bed SEED=7 STORE=etcd3     # one store, and the same faults again\n" +
+		"make bed EACH=.                 # each fault once and by itself, and the peers beside it\n" +
 		"make model                          # every order of events of a small world": "it takes hours; a short one is a test",
 	"kubectl apply -f https://raw.githubusercontent.com/leaderrun/leaderrun/main/backends/kubernetes/role.yaml\n" +
 		"kubectl apply -f deployment.yaml\n" +
@@ -129,10 +129,10 @@ func TestDocumentedCommands(t *testing.T) {
 	}
 	server := ""
 	if _, err := exec.LookPath("redis-server"); err == nil {
-		r := testserver.Redis(t, testserver.RedisOptions{})
+		r := servers.Redis(t, servers.RedisOptions{})
 		server = r.Addr()
 		// On a server that has just been started the first run would wait, and say so: docs/backends.md, quarantine.
-		testserver.Eventually(t, "the server is no new one", func() bool {
+		servers.Eventually(t, "the server is no new one", func() bool {
 			up, err := strconv.Atoi(r.Info(t, "server", "uptime_in_seconds"))
 			return err == nil && up > 31
 		})
@@ -149,7 +149,7 @@ func TestDocumentedCommands(t *testing.T) {
 			}
 			redis := "redis://" + server
 			if strings.Contains(b.text, documentedServer) {
-				testserver.Require(t, "redis")
+				servers.Require(t, "redis")
 				redis += fmt.Sprintf("?prefix=%d%s", b.line, filepath.Base(b.page)) // blocks run side by side
 			}
 			commands := strings.NewReplacer(

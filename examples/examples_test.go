@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	_ "github.com/leaderrun/leaderrun/internal/command" // go test keeps a result until what it is made of changes: the program is part of that
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	_ "github.com/leaderrun/leaderrun/internal/cli" // go test keeps a result until what it is made of changes: the program is part of that
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // bin is a folder with nothing but the program under test.
@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)
 	}
-	os.Exit(testserver.RunWithProgram(m, func(path string) { bin = filepath.Dir(path) }))
+	os.Exit(servers.RunWithProgram(m, func(path string) { bin = filepath.Dir(path) }))
 }
 
 // world is what the hosts of one test share: a folder for their files, and a backend.
@@ -39,7 +39,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	dir := testserver.Dir(t)
+	dir := servers.Dir(t)
 	w := &world{t: t, dir: dir}
 	for _, sub := range []string{"home", "tools"} {
 		if err := os.Mkdir(filepath.Join(dir, sub), 0o755); err != nil { //nolint:gosec // no secret
@@ -91,7 +91,7 @@ func (w *world) read(name string) string {
 // until waits until a file holds a text.
 func (w *world) until(name, text string) {
 	w.t.Helper()
-	testserver.Eventually(w.t, text+" in "+name, func() bool { return strings.Contains(w.read(name), text) })
+	servers.Eventually(w.t, text+" in "+name, func() bool { return strings.Contains(w.read(name), text) })
 }
 
 // transcript is what a program says, which a test may read while it says it.
@@ -165,13 +165,13 @@ func (h *host) said() string { return h.output.String() }
 // says waits until the program has said something: what is written is read a moment later.
 func (h *host) says(text string) {
 	h.t.Helper()
-	testserver.Eventually(h.t, "it says "+text, func() bool { return strings.Contains(h.said(), text) })
+	servers.Eventually(h.t, "it says "+text, func() bool { return strings.Contains(h.said(), text) })
 }
 
 // wait returns the exit code as a shell shows it, and all that was said.
 func (h *host) wait() (code int, output string) {
 	h.t.Helper()
-	testserver.Eventually(h.t, strings.Join(h.cmd.Args, " ")+" ends", h.ended)
+	servers.Eventually(h.t, strings.Join(h.cmd.Args, " ")+" ends", h.ended)
 	status, _ := h.cmd.ProcessState.Sys().(syscall.WaitStatus)
 	if status.Signaled() {
 		return 128 + int(status.Signal()), h.output.String()

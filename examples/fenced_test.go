@@ -13,8 +13,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/leaderrun/leaderrun/internal/testhost"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/hosts"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // shop is where the total of the orders is kept, 100 at first, that the scripts of an example add to.
@@ -36,9 +36,9 @@ func TestFencedFile(t *testing.T) {
 
 func TestFencedRedis(t *testing.T) {
 	t.Parallel()
-	testserver.Require(t, "redis")
+	servers.Require(t, "redis")
 	overtaken(t, "redis", func(w *world, _ bool) shop {
-		r := testserver.Redis(w.t, testserver.RedisOptions{})
+		r := servers.Redis(w.t, servers.RedisOptions{})
 		r.Do(w.t, "set", "total", "100")
 		return shop{
 			env:   []string{"SHOP=redis://" + r.Addr()},
@@ -49,9 +49,9 @@ func TestFencedRedis(t *testing.T) {
 
 func TestFencedPostgres(t *testing.T) {
 	t.Parallel()
-	testserver.Require(t, "postgres")
+	servers.Require(t, "postgres")
 	overtaken(t, "postgres", func(w *world, _ bool) shop {
-		server := testserver.Postgres(w.t, testserver.PostgresOptions{})
+		server := servers.Postgres(w.t, servers.PostgresOptions{})
 		env := []string{"PGHOST=" + server.Socket(), fmt.Sprint("PGPORT=", server.Port), "PGUSER=postgres"}
 		_, schema := w.start(w.env, "", bin+"/leaderrun", "fence", "sql", "--dialect", "postgres").wait()
 		schema += "CREATE TABLE totals (name text PRIMARY KEY, amount int); INSERT INTO totals VALUES ('orders', 100);"
@@ -67,10 +67,10 @@ func TestFencedPostgres(t *testing.T) {
 // fits together.
 func TestOneDatabase(t *testing.T) {
 	t.Parallel()
-	testserver.SkipShort(t)
-	testserver.Require(t, "postgres")
+	servers.SkipShort(t)
+	servers.Require(t, "postgres")
 	w := newWorld(t)
-	server := testserver.Postgres(t, testserver.PostgresOptions{})
+	server := servers.Postgres(t, servers.PostgresOptions{})
 	w.write("backend", server.URL()+"&longest-ttl=5s")
 	w.env = append(w.env, "PGHOST="+server.Socket(), fmt.Sprint("PGPORT=", server.Port), "PGUSER=postgres")
 	_, schema := w.start(w.env, "", bin+"/leaderrun", "fence", "sql", "--dialect", "postgres").wait()
@@ -106,12 +106,12 @@ func TestOneDatabase(t *testing.T) {
 
 func TestFencedS3(t *testing.T) {
 	t.Parallel()
-	testserver.Require(t, "s3")
+	servers.Require(t, "s3")
 	overtaken(t, "s3", func(w *world, fenced bool) shop {
-		server := testserver.S3(w.t, testserver.S3Options{})
+		server := servers.S3(w.t, servers.S3Options{})
 		env := []string{
 			"AWS_ENDPOINT_URL=" + server.Endpoint(), "TOTAL=s3://bucket/total",
-			"AWS_ACCESS_KEY_ID=" + testserver.S3AccessKey, "AWS_SECRET_ACCESS_KEY=" + testserver.S3SecretKey,
+			"AWS_ACCESS_KEY_ID=" + servers.S3AccessKey, "AWS_SECRET_ACCESS_KEY=" + servers.S3SecretKey,
 		}
 		if !fenced {
 			server.API(w.t, "PUT", "/bucket/total", "100")
@@ -147,7 +147,7 @@ func TestFencedHTTP(t *testing.T) {
 			return total
 		}}
 		if fenced {
-			listen := fmt.Sprint("127.0.0.1:", testserver.FreePort(w.t))
+			listen := fmt.Sprint("127.0.0.1:", servers.FreePort(w.t))
 			proxy := w.start(w.with("LEADERRUN_LOG_LEVEL=info"), "", bin+"/leaderrun", "fence", "http",
 				"--listen", listen, "--resource", "orders", "--state", w.path("fences"), service.URL)
 			proxy.says(listen)
@@ -162,7 +162,7 @@ func TestFencedHTTP(t *testing.T) {
 // order. The worker wakes up and writes. Without a fence the order of the next run is lost; with it the late write is refused.
 func overtaken(t *testing.T, kind string, open func(w *world, fenced bool) shop) {
 	t.Helper()
-	testserver.Require(t, "redis")
+	servers.Require(t, "redis")
 	refusal := "is stale: "
 	if kind == "http" {
 		refusal = "409"
@@ -174,7 +174,7 @@ func overtaken(t *testing.T, kind string, open func(w *world, fenced bool) shop)
 		t.Run(c.script, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			leases := testserver.Redis(t, testserver.RedisOptions{})
+			leases := servers.Redis(t, servers.RedisOptions{})
 			w.write("backend", "redis://"+leases.Addr()+"?longest-ttl=5s")
 			s := open(w, c.script == "fenced.sh")
 			w.env = append(w.env, s.env...)
@@ -218,15 +218,15 @@ func (w *world) frozenAfterCheck(script string) *host {
 	i := slices.IndexFunc(env, func(v string) bool { return strings.HasPrefix(v, "PATH=") })
 	env[i] = "PATH=" + w.path("frozen") + ":" + strings.TrimPrefix(env[i], "PATH=")
 	h := w.start(env, "", bin+"/leaderrun", "run", "--ttl", "5s", "orders", "--", "sh", "-c", `"$SCRIPT"; echo $? >end`)
-	testserver.Eventually(w.t, "the worker has asked", func() bool {
+	servers.Eventually(w.t, "the worker has asked", func() bool {
 		if w.read("end") != "" {
 			w.t.Fatalf("the worker has ended: %s", h.said())
 		}
 		return strings.Contains(w.read("checked"), "0")
 	})
 	wrapper := h.cmd.Process.Pid
-	for _, pid := range append([]int{wrapper}, testhost.Children(w.t, wrapper)...) {
-		if pid != wrapper && testhost.Comm(pid) != "lr-guard" {
+	for _, pid := range append([]int{wrapper}, hosts.Children(w.t, wrapper)...) {
+		if pid != wrapper && hosts.Comm(pid) != "lr-guard" {
 			continue
 		}
 		p, err := os.FindProcess(pid)

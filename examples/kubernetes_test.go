@@ -8,7 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // pod is what a manifest says of one.
@@ -108,9 +108,9 @@ func (w *world) startPod(p pod, job string, more ...string) *host {
 // The clusters have nothing in common but a store that is in neither; what is a world elsewhere is a cluster here.
 func TestKubernetesTick(t *testing.T) {
 	t.Parallel()
-	testserver.Require(t, "etcd")
+	servers.Require(t, "etcd")
 	p, _ := cronPod(t)
-	store := testserver.Etcd(t, testserver.EtcdOptions{})
+	store := servers.Etcd(t, servers.EtcdOptions{})
 	one, two := newWorld(t), newWorld(t)
 	for _, w := range []*world{one, two} {
 		w.write("backend", store.URL()+"\n")

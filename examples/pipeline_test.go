@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // newBackup is a world with a database to dump, which goes on until it is let go.
@@ -81,7 +81,7 @@ func TestPipelineAsksBeforeItReplaces(t *testing.T) {
 	w.until("log", "begun")
 	stop(t, h.cmd.Process.Pid)
 	w.write("go", "")
-	testserver.Eventually(t, "the command has ended", func() bool { return len(w.newBackups()) == 0 })
+	servers.Eventually(t, "the command has ended", func() bool { return len(w.newBackups()) == 0 })
 	if err := h.cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func stop(t *testing.T, pid int) {
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	testserver.Eventually(t, "it is stopped", func() bool {
+	servers.Eventually(t, "it is stopped", func() bool {
 		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		_, state, _ := strings.Cut(string(status), ") ")
 		return strings.HasPrefix(state, "T")
@@ -136,13 +136,13 @@ func TestPipelineOutside(t *testing.T) {
 			w.write("db.gz", "the backup of yesterday")
 			// Were it one file for both, each would also write into what the other writes.
 			one := w.start(w.with("file="+w.path("one.gz")), "", "bash", "-c", c.options+c.line)
-			testserver.Eventually(t, "the job runs", func() bool {
+			servers.Eventually(t, "the job runs", func() bool {
 				out, _ := exec.Command(bin+"/leaderrun", "status", "--json", "--backend", strings.TrimSpace(w.read("backend"))).Output()
 				return strings.Contains(string(out), `"running"`)
 			})
 			w.until("log", "begun")
 			two := w.start(w.with("file="+w.path("db.gz")), "", "bash", "-c", c.options+c.line)
-			testserver.Eventually(t, "the dumps", func() bool { return strings.Count(w.read("log"), "begun") == c.dumps })
+			servers.Eventually(t, "the dumps", func() bool { return strings.Count(w.read("log"), "begun") == c.dumps })
 			if c.name == "front" {
 				two.expect(0, "")
 			}

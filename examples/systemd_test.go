@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // setting returns the value of a key of a unit.
@@ -81,7 +81,7 @@ func (w *world) service(name, unit string) *manager {
 // hears waits until systemd was told something.
 func (m *manager) hears(text string) {
 	m.t.Helper()
-	testserver.Eventually(m.t, "systemd hears "+text, func() bool { return strings.Contains(m.told.String(), text) })
+	servers.Eventually(m.t, "systemd hears "+text, func() bool { return strings.Contains(m.told.String(), text) })
 }
 
 func TestSystemdStandby(t *testing.T) {

@@ -76,7 +76,7 @@ type Standing struct {
 	Err     error         // why not, or why nobody knows
 }
 
-// Tree is the process tree of one run. Methods do not block unless they say so; internal/process has the
+// Tree is the process tree of one run. Methods do not block unless they say so; internal/supervise has the
 // real one.
 type Tree interface {
 	// Start starts the command, unless the deadline has come. It returns when the command's exec succeeded or

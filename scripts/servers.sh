@@ -14,7 +14,7 @@ cd "$(dirname "$0")/.."
 shopt -s nullglob
 postgres=$(printf '%s\n' /usr/lib/postgresql/*/bin | sort -t / -k 5 -n | tail -n 1) # Debian keeps its server out of PATH
 PATH=$PATH:/usr/sbin:/sbin${postgres:+:$postgres}
-servers=${XDG_CACHE_HOME:-$HOME/.cache}/leaderrun/servers # as in internal/testserver
+servers=${XDG_CACHE_HOME:-$HOME/.cache}/leaderrun/servers # as in test/servers
 
 log=$(mktemp)
 policy=/usr/sbin/policy-rc.d

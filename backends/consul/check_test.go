@@ -8,18 +8,18 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
-func examine(t *testing.T, url string) backendtest.Findings {
+func examine(t *testing.T, url string) suite.Findings {
 	t.Helper()
 	return examined(t, open(t, url).Examine(t.Context(), 15*time.Second))
 }
 
-func examined(t *testing.T, findings []backends.Finding) backendtest.Findings {
+func examined(t *testing.T, findings []backends.Finding) suite.Findings {
 	t.Helper()
-	return backendtest.Examined(t, findings, management)
+	return suite.Examined(t, findings, management)
 }
 
 func TestExamine(t *testing.T) {
@@ -46,7 +46,7 @@ func TestExamine(t *testing.T) {
 
 func TestExamineADatacenter(t *testing.T) {
 	t.Parallel()
-	set := testserver.ConsulCluster(t, 3)
+	set := servers.ConsulCluster(t, 3)
 	examine(t, set.URL()).Expect(t, "servers", backends.Fine, "3, of which 1 may fail")
 	leader := set.Agreed(t)
 	leader.Kill()
@@ -73,7 +73,7 @@ func TestExamineTwoDatacenters(t *testing.T) {
 
 func TestExamineRights(t *testing.T) {
 	t.Parallel()
-	s := testserver.Consul(t, testserver.ConsulOptions{Token: management})
+	s := servers.Consul(t, servers.ConsulOptions{Token: management})
 	o := operate(t, s.URL())
 	token := func(name, rules string) string {
 		return strings.Replace(s.URL(), "://", "://:"+newToken(t, o, name, rules)+"@", 1)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 // TestCloseEndsRequests: an agent takes connections and is frozen. Whoever closes the driver waits for none of them.
@@ -19,7 +19,7 @@ func TestCloseEndsRequests(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = l.Close() })
 	d := open(t, "consul://"+l.Addr().String())
-	ctx, cancel := context.WithTimeout(t.Context(), 10*backendtest.Patience) // or the driver would set a limit
+	ctx, cancel := context.WithTimeout(t.Context(), 10*suite.Patience) // or the driver would set a limit
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() {
@@ -42,7 +42,7 @@ func TestCloseEndsRequests(t *testing.T) {
 		if err == nil || backends.IsAnswer(err) {
 			t.Errorf("%v, want an unknown outcome", err)
 		}
-	case <-time.After(backendtest.Patience):
+	case <-time.After(suite.Patience):
 		t.Error("the request goes on")
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 // alone takes what Consul's programs read out of the environment.
@@ -68,7 +68,7 @@ var badURLs = []string{
 
 func TestBadURL(t *testing.T) {
 	t.Parallel()
-	backendtest.BadURLs(t, Open, badURLs)
+	suite.BadURLs(t, Open, badURLs)
 	_, err := Open("consuls://h?foo=1")
 	p, _ := errors.AsType[*backends.PermanentError](err)
 	for _, name := range []string{"prefix", "token-file", "dc", "namespace", "partition", "ca", "cert", "key", "server-name"} {
@@ -80,7 +80,7 @@ func TestBadURL(t *testing.T) {
 
 func TestRedacted(t *testing.T) {
 	t.Parallel()
-	backendtest.Redacted(t, Open, map[string]string{
+	suite.Redacted(t, Open, map[string]string{
 		"consul://h":                             "consul://h:8500",
 		"consul://:hunter2@a,b/team/jobs?dc=e":   "consul://:xxxxx@a:8500,b:8500/team/jobs?dc=e",
 		"consuls://:hunter2@h?server-name=x.org": "consuls://:xxxxx@h:8501?server-name=x.org",
@@ -113,7 +113,7 @@ func TestKeys(t *testing.T) {
 // TestEnvironment: of what Consul's programs read from the environment only the token counts, and least of all.
 func TestEnvironment(t *testing.T) {
 	alone(t)
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	s := server(t)
 	file := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(file, []byte("from-env-file\n"), 0o600); err != nil {

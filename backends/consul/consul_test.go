@@ -11,11 +11,11 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
-func TestMain(m *testing.M) { backendtest.Main(m) }
+func TestMain(m *testing.M) { suite.Main(m) }
 
 const (
 	management = "9f0a4b0e-6c1b-4d8e-8f63-0d5a5a4d1c11"
@@ -31,7 +31,7 @@ type driver struct {
 
 func open(t testing.TB, url string) *driver {
 	t.Helper()
-	return backendtest.Open(t, func(url string) (*driver, error) {
+	return suite.Open(t, func(url string) (*driver, error) {
 		s, err := newStore(url)
 		if err != nil {
 			return nil, err
@@ -46,9 +46,9 @@ func (d *driver) read(ctx context.Context, job string) (*state, error) {
 	return s, err
 }
 
-func server(t testing.TB) *testserver.ConsulServer {
+func server(t testing.TB) *servers.ConsulServer {
 	t.Helper()
-	return testserver.Consul(t, testserver.ConsulOptions{Config: shortest})
+	return servers.Consul(t, servers.ConsulOptions{Config: shortest})
 }
 
 // operator is somebody with the rights to do everything.
@@ -147,9 +147,9 @@ func (o operator) setBreak(t testing.TB, job string, b backends.BreakRequest) {
 const traceless = "with lock and record gone nothing tells of a run"
 
 // harness is the suite's view of a store. o needs the prefix of the URL.
-func harness(o operator, url string) backendtest.Harness {
-	return backendtest.Harness{
-		Open:         backendtest.Opener(Open, url),
+func harness(o operator, url string) suite.Harness {
+	return suite.Harness{
+		Open:         suite.Opener(Open, url),
 		TTL:          shortTTL,
 		DeleteLease:  func(t testing.TB, job string) { t.Helper(); o.remove(t, job, lockName) },
 		DeleteRecord: func(t testing.TB, job string) { t.Helper(); o.remove(t, job, recordName) },
@@ -163,16 +163,16 @@ func TestSuite(t *testing.T) {
 	s := server(t)
 	h := harness(operate(t, s.URL()), s.URL())
 	h.Restart = func(t testing.TB) { t.Helper(); s.Restart(t, true) }
-	h.Stall = testserver.Stall(s)
-	backendtest.Run(t, h)
+	h.Stall = servers.Stall(s)
+	suite.Run(t, h)
 }
 
 // TestSuiteCluster: three servers, and the deaths of holders by the end of their sessions, which is what it looks
 // like when the node of an agent leaves.
 func TestSuiteCluster(t *testing.T) {
 	t.Parallel()
-	o := testserver.ConsulOptions{Config: shortest}
-	set := testserver.ConsulClusterOf(t, o, o, o)
+	o := servers.ConsulOptions{Config: shortest}
+	set := servers.ConsulClusterOf(t, o, o, o)
 	op := operate(t, set.URL())
 	h := harness(op, set.URL())
 	h.Expire = func(t testing.TB, g backends.Grant) {
@@ -182,9 +182,9 @@ func TestSuiteCluster(t *testing.T) {
 		}
 	}
 	h.Restart = func(t testing.TB) { t.Helper(); set.Restart(t, true) }
-	h.Stall = testserver.Stall(set.Members...)
+	h.Stall = servers.Stall(set.Members...)
 	h.Again = true
-	backendtest.Run(t, h)
+	suite.Run(t, h)
 }
 
 // policy is the policy of policy.hcl, which the documentation shows.
@@ -215,8 +215,8 @@ func newToken(t testing.TB, o operator, name, rules string) string {
 // own.
 func TestSuiteTLSAndACL(t *testing.T) {
 	t.Parallel()
-	certs := testserver.NewCertificates(t)
-	s := testserver.Consul(t, testserver.ConsulOptions{
+	certs := servers.NewCertificates(t)
+	s := servers.Consul(t, servers.ConsulOptions{
 		Token: management, TLS: certs, ClientCert: true,
 		Config: shortest + "\nacl = { enable_key_list_policy = true }",
 	})
@@ -230,7 +230,7 @@ func TestSuiteTLSAndACL(t *testing.T) {
 	}
 	h.Lacks["Restart"], h.Lacks["Stall"] = "TestSuite has it", "TestSuite has it"
 	h.Again = true
-	backendtest.Run(t, h)
+	suite.Run(t, h)
 }
 
 func claim(job, holder string, ttl time.Duration) backends.Claim {

@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 // everyStep returns the errors of all that a driver can be asked.
@@ -27,23 +27,23 @@ func everyStep(t testing.TB, d *driver) map[string]error {
 	c := claim("job", "a", 10*time.Second)
 	g := backends.Grant{Claim: c, Token: 1, TTL: c.TTL}
 	errs := map[string]error{}
-	_, errs["Acquire"] = d.Acquire(within(t, backendtest.Patience), c)
-	_, errs["Renew"] = d.Renew(within(t, backendtest.Patience), g)
-	errs["Finish"] = d.Finish(within(t, backendtest.Patience), g, backends.Outcome{})
-	errs["Abandon"] = d.Abandon(within(t, backendtest.Patience), c)
-	_, errs["Inspect"] = d.Inspect(within(t, backendtest.Patience), "job")
-	_, errs["Jobs"] = d.Jobs(within(t, backendtest.Patience))
+	_, errs["Acquire"] = d.Acquire(within(t, suite.Patience), c)
+	_, errs["Renew"] = d.Renew(within(t, suite.Patience), g)
+	errs["Finish"] = d.Finish(within(t, suite.Patience), g, backends.Outcome{})
+	errs["Abandon"] = d.Abandon(within(t, suite.Patience), c)
+	_, errs["Inspect"] = d.Inspect(within(t, suite.Patience), "job")
+	_, errs["Jobs"] = d.Jobs(within(t, suite.Patience))
 	return errs
 }
 
 func TestPermanentErrors(t *testing.T) {
 	t.Parallel()
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	const wrong = "00000000-0000-0000-0000-00000000dead"
-	acl := testserver.Consul(t, testserver.ConsulOptions{Token: management})
-	plain := testserver.Consul(t, testserver.ConsulOptions{})
-	certs := testserver.NewCertificates(t)
-	secure := testserver.Consul(t, testserver.ConsulOptions{TLS: certs, ClientCert: true})
+	acl := servers.Consul(t, servers.ConsulOptions{Token: management})
+	plain := servers.Consul(t, servers.ConsulOptions{})
+	certs := servers.NewCertificates(t)
+	secure := servers.Consul(t, servers.ConsulOptions{TLS: certs, ClientCert: true})
 	away := httptest.NewServer(http.RedirectHandler("http://127.0.0.1:1/", http.StatusFound))
 	t.Cleanup(away.Close)
 	ca := "?ca=" + certs.CA
@@ -137,9 +137,9 @@ func TestUnknownOutcomes(t *testing.T) {
 // goes to another host at once.
 func TestHosts(t *testing.T) {
 	t.Parallel()
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	s := server(t)
-	dead, m := testserver.NewProxy(t, s.Addr()), between(t, s)
+	dead, m := servers.NewProxy(t, s.Addr()), between(t, s)
 	dead.DropAll(true)
 	d := open(t, "consul://"+dead.Addr()+","+strings.TrimPrefix(m.URL, "http://"))
 	if _, err := d.Acquire(within(t, 300*time.Millisecond), claim("job", "a", time.Minute)); err == nil {
@@ -155,7 +155,7 @@ func TestHosts(t *testing.T) {
 		_, err := d.Renew(within(t, 5*time.Second), g)
 		silent <- err
 	}()
-	testserver.Eventually(t, "it is asked", func() bool { return m.requests() == "session/renew" })
+	servers.Eventually(t, "it is asked", func() bool { return m.requests() == "session/renew" })
 	dead.DropAll(false)
 	steps.Renew(d, g)
 	if err := <-silent; err == nil {
@@ -168,13 +168,13 @@ func TestHosts(t *testing.T) {
 // TestOneBadHost: what is wrong with one host ends nothing while there is another one.
 func TestOneBadHost(t *testing.T) {
 	t.Parallel()
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	s := server(t)
 	web := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(web.Close)
 	away := httptest.NewServer(http.RedirectHandler("http://127.0.0.1:1/", http.StatusFound))
 	t.Cleanup(away.Close)
-	tls := testserver.Consul(t, testserver.ConsulOptions{TLS: testserver.NewCertificates(t)})
+	tls := servers.Consul(t, servers.ConsulOptions{TLS: servers.NewCertificates(t)})
 	for name, addr := range map[string]string{
 		"no Consul": strings.TrimPrefix(web.URL, "http://"), "sent elsewhere": strings.TrimPrefix(away.URL, "http://"), "TLS there": tls.Addr(),
 	} {
@@ -190,7 +190,7 @@ func TestOneBadHost(t *testing.T) {
 // wrong. Or one host whose certificate is bad ends a run that another would serve.
 func TestAFaultOfAllHosts(t *testing.T) {
 	t.Parallel()
-	certs, others := testserver.NewCertificates(t), testserver.NewCertificates(t)
+	certs, others := servers.NewCertificates(t), servers.NewCertificates(t)
 	secure := func() *httptest.Server {
 		web := httptest.NewUnstartedServer(http.NotFoundHandler())
 		web.TLS = certs.Server(t)
@@ -229,7 +229,7 @@ func TestAFaultOfAllHosts(t *testing.T) {
 // TestNoConsul: hazard: a reply of a Consul's that was cut ends a run that the next try would start.
 func TestNoConsul(t *testing.T) {
 	t.Parallel()
-	addr, _ := testserver.ByHand(t, func(conn net.Conn) {
+	addr, _ := servers.ByHand(t, func(conn net.Conn) {
 		_, _ = bufio.NewReader(conn).ReadString('\n')
 		_, _ = io.WriteString(conn, "-ERR unknown command\r\n")
 	})
@@ -289,8 +289,8 @@ func TestSecondaryDatacenter(t *testing.T) {
 // TestTokenRotates: a token file is read again when its token is refused.
 func TestTokenRotates(t *testing.T) {
 	t.Parallel()
-	steps := backendtest.On(t)
-	s := testserver.Consul(t, testserver.ConsulOptions{Token: management, Config: shortest + "\nacl = { token_ttl = \"0s\" }"})
+	steps := suite.On(t)
+	s := servers.Consul(t, servers.ConsulOptions{Token: management, Config: shortest + "\nacl = { token_ttl = \"0s\" }"})
 	o := operate(t, s.URL())
 	file := filepath.Join(t.TempDir(), "token")
 	put := func(token string) {

@@ -6,17 +6,17 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 // TestLeaderStopped: the leader of three freezes while a run is held. Renewals succeed on the other hosts, nobody
 // else is granted, and what the old leader answers when it wakes up changes nothing.
 func TestLeaderStopped(t *testing.T) {
 	t.Parallel()
-	steps := backendtest.On(t)
-	o := testserver.ConsulOptions{Config: shortest}
-	set := testserver.ConsulClusterOf(t, o, o, o)
+	steps := suite.On(t)
+	o := servers.ConsulOptions{Config: shortest}
+	set := servers.ConsulClusterOf(t, o, o, o)
 	leader := set.Leader(t)
 	hosts := leader.Addr()
 	for _, m := range set.Members {
@@ -28,7 +28,7 @@ func TestLeaderStopped(t *testing.T) {
 	g := steps.Acquire(d, claim("job", "a", time.Minute))
 	leader.Stop(t)
 	defer leader.Cont(t)
-	for end := time.Now().Add(backendtest.Patience); ; {
+	for end := time.Now().Add(suite.Patience); ; {
 		_, err := d.Renew(within(t, time.Second), g)
 		if err == nil {
 			break
@@ -41,11 +41,11 @@ func TestLeaderStopped(t *testing.T) {
 	go func() {
 		plain := g
 		plain.Private = nil
-		_, err := stale.Renew(within(t, backendtest.Patience), plain)
+		_, err := stale.Renew(within(t, suite.Patience), plain)
 		asleep <- err
 	}()
 	set.Changed(t, leader)
-	for end := time.Now().Add(backendtest.Patience); ; {
+	for end := time.Now().Add(suite.Patience); ; {
 		_, err := other.Acquire(within(t, time.Second), claim("job", "b", time.Minute))
 		if r, ok := errors.AsType[*backends.Refusal](err); ok && r.Verdict == backends.Held {
 			break

@@ -18,14 +18,14 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 // silentServer answers the first request of each connection with these bytes, and keeps the connection open.
 func silentServer(t *testing.T, answer string) string {
 	t.Helper()
-	addr, _ := testserver.ByHand(t, func(conn net.Conn) {
+	addr, _ := servers.ByHand(t, func(conn net.Conn) {
 		if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
 			_, _ = io.WriteString(conn, answer)
 		}
@@ -57,7 +57,7 @@ func TestSwitchedProtocols(t *testing.T) {
 		select {
 		case errs := <-ended:
 			unknown(t, answer, errs)
-		case <-time.After(backendtest.Patience):
+		case <-time.After(suite.Patience):
 			t.Fatalf("%q: the driver hangs", answer)
 		}
 	}
@@ -100,7 +100,7 @@ func or(text, byDefault string) string {
 // TestHollowAnswers: hazard: an answer with null, or nothing, in the place of an object ends the program, or is taken for a grant.
 func TestHollowAnswers(t *testing.T) {
 	t.Parallel()
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	steps.Acquire(hostile{}.driver(t), claim("job", "a", time.Minute))
 	for name, h := range map[string]hostile{
 		"keys: null in a list":           {keys: `[null]`},
@@ -122,7 +122,7 @@ func TestHollowAnswers(t *testing.T) {
 		"transaction: another's lock":    {txn: `{"Results":[{"KV":{"Key":"leaderrun/job/record","ModifyIndex":8}},{"KV":{"Key":"leaderrun/job/lock","ModifyIndex":8,"Session":"x"}}]}`},
 	} {
 		d := h.driver(t)
-		_, err := d.Acquire(within(t, backendtest.Patience), claim("job", "a", time.Minute))
+		_, err := d.Acquire(within(t, suite.Patience), claim("job", "a", time.Minute))
 		unknown(t, name, map[string]error{"Acquire": err})
 	}
 	for name, h := range map[string]hostile{"renewal: null": {renew: `[null]`}, "renewal: none": {renew: `[]`}, "renewal: no list": {renew: `{}`}} {
@@ -159,7 +159,7 @@ func TestLargeAnswers(t *testing.T) { // not parallel: it measures what is alloc
 	} {
 		d := h.driver(t)
 		before := allocated()
-		_, err := d.Acquire(within(t, backendtest.Patience), claim("job", "a", time.Minute))
+		_, err := d.Acquire(within(t, suite.Patience), claim("job", "a", time.Minute))
 		took := (allocated() - before) / mb
 		if h.renew == "" {
 			unknown(t, name, map[string]error{"Acquire": err})
@@ -170,7 +170,7 @@ func TestLargeAnswers(t *testing.T) { // not parallel: it measures what is alloc
 	}
 	d := hostile{keys: `["` + long + `"]`}.driver(t)
 	before := allocated()
-	if _, err := d.Jobs(within(t, backendtest.Patience)); err == nil || (allocated()-before)/mb > 64 {
+	if _, err := d.Jobs(within(t, suite.Patience)); err == nil || (allocated()-before)/mb > 64 {
 		t.Errorf("Jobs: %.100v, %d MB were allocated", err, (allocated()-before)/mb)
 	}
 }
@@ -190,7 +190,7 @@ func TestPackedAnswers(t *testing.T) {
 	_, _ = io.WriteString(w, "[]")
 	_ = w.Close()
 	d := open(t, silentServer(t, fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nX-Consul-Index: 9\r\nContent-Length: %d\r\n\r\n%s", packed.Len(), &packed)))
-	if _, err := d.Jobs(within(t, backendtest.Patience)); err == nil || !strings.Contains(err.Error(), "invalid character") {
+	if _, err := d.Jobs(within(t, suite.Patience)); err == nil || !strings.Contains(err.Error(), "invalid character") {
 		t.Errorf("the body was unpacked: %v", err)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/leaderrun/leaderrun/backends/backendtest"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 // middle stands between a client and a server. It counts requests, and does to an answer what a network or a
@@ -26,7 +26,7 @@ type middle struct {
 	fault func(r *http.Response) (passes bool)
 }
 
-func between(t testing.TB, s *testserver.ConsulServer) *middle {
+func between(t testing.TB, s *servers.ConsulServer) *middle {
 	t.Helper()
 	m := &middle{}
 	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: s.Addr()})
@@ -85,7 +85,7 @@ func (m *middle) swallow(kind string) {
 // unanswered does so, and returns a context that ends with the first answer that is dropped: when its request was carried out.
 func (m *middle) unanswered(t testing.TB, kind string) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithCancel(within(t, backendtest.Patience))
+	ctx, cancel := context.WithCancel(within(t, suite.Patience))
 	t.Cleanup(cancel)
 	m.strike(func(r *http.Response) bool {
 		if what(r.Request) == kind {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 // ancient is a record of long ago, when an earlier run with a shorter lease was under way.
@@ -17,7 +17,7 @@ func ancient(job string) string { return `{"job":"` + job + `","token":5,"ttl":1
 // TestStop: the holder is told at once, and its next renewal says why.
 func TestStop(t *testing.T) {
 	t.Parallel()
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	s := server(t)
 	o := operate(t, s.URL())
 	d, other := open(t, s.URL()), open(t, s.URL())
@@ -29,17 +29,17 @@ func TestStop(t *testing.T) {
 		g := steps.Acquire(d, claim(job, "holder", time.Minute))
 		tamper(job)
 		ch := watch(t, d, job)
-		told(t, "the watch stands", ch, backendtest.Looks)
-		stop := backendtest.NewOrder(backends.Stop, g)
+		told(t, "the watch stands", ch, suite.Looks)
+		stop := suite.NewOrder(backends.Stop, g)
 		steps.Order(other, stop)
-		told(t, job, ch, backendtest.Looks)
+		told(t, job, ch, suite.Looks)
 		signal, err := d.Renew(t.Context(), g)
 		if err != nil || signal.Break == nil || signal.Break.By != stop.By || signal.Break.Reason != stop.Reason {
 			t.Errorf("%s: the renewal says %+v, %v", job, signal.Break, err)
 		}
 		steps.Refused(other, claim(job, "another", time.Minute), backends.Held)
 		steps.Finish(d, g)
-		steps.WantOver("Stop", other.Order(t.Context(), backendtest.NewOrder(backends.Stop, g)))
+		steps.WantOver("Stop", other.Order(t.Context(), suite.NewOrder(backends.Stop, g)))
 	}
 }
 
@@ -47,7 +47,7 @@ func TestStop(t *testing.T) {
 // the holder hears of it, and can neither renew nor finish. Consul adds no delay of its own.
 func TestTombstone(t *testing.T) {
 	t.Parallel()
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	s := server(t)
 	o := operate(t, s.URL())
 	d, other := open(t, s.URL()), open(t, s.URL())
@@ -56,8 +56,8 @@ func TestTombstone(t *testing.T) {
 	standby.Seen = steps.Refused(other, standby, backends.Held).Seen
 	standby.Seen.For = time.Hour
 	ch := watch(t, other, "job")
-	told(t, "the watch stands", ch, backendtest.Looks)
-	steps.Order(other, backendtest.NewOrder(backends.Entomb, g))
+	told(t, "the watch stands", ch, suite.Looks)
+	steps.Order(other, suite.NewOrder(backends.Entomb, g))
 
 	left, err := other.read(t.Context(), "job")
 	if err != nil {
@@ -76,7 +76,7 @@ func TestTombstone(t *testing.T) {
 	if err := d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}); !errors.Is(err, backends.ErrLost) {
 		t.Errorf("Finish: %v", err)
 	}
-	steps.WantOver("Entomb", other.Order(t.Context(), backendtest.NewOrder(backends.Entomb, g)))
+	steps.WantOver("Entomb", other.Order(t.Context(), suite.NewOrder(backends.Entomb, g)))
 	if n := o.sessions(t); n != 0 {
 		t.Errorf("%d sessions", n)
 	}
@@ -92,7 +92,7 @@ func TestTombstone(t *testing.T) {
 // TestDeclareDead: the job is free at once, without Consul's lock-delay.
 func TestDeclareDead(t *testing.T) {
 	t.Parallel()
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	s := server(t)
 	o := operate(t, s.URL())
 	d, other := open(t, s.URL()), open(t, s.URL())
@@ -105,7 +105,7 @@ func TestDeclareDead(t *testing.T) {
 	} {
 		g := steps.Acquire(d, claim(job, "holder", time.Minute))
 		prepare(job)
-		steps.Order(other, backendtest.NewOrder(backends.DeclareDead, g))
+		steps.Order(other, suite.NewOrder(backends.DeclareDead, g))
 		steps.Lost(d, g)
 		next := steps.Acquire(other, claim(job, "next", time.Minute))
 		if next.Token <= g.Token {
@@ -114,7 +114,7 @@ func TestDeclareDead(t *testing.T) {
 		if err := d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}); !errors.Is(err, backends.ErrLost) {
 			t.Errorf("%s: Finish: %v", job, err)
 		}
-		steps.WantOver("DeclareDead", other.Order(t.Context(), backendtest.NewOrder(backends.DeclareDead, g)))
+		steps.WantOver("DeclareDead", other.Order(t.Context(), suite.NewOrder(backends.DeclareDead, g)))
 		steps.Renew(other, next)
 		steps.Finish(other, next)
 	}
@@ -124,27 +124,27 @@ func TestDeclareDead(t *testing.T) {
 // before the order stays, and is told as a wait.
 func TestDeclareDeadAfterTheSession(t *testing.T) {
 	t.Parallel()
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	s := server(t)
 	o := operate(t, s.URL())
 	d, other := open(t, s.URL()), open(t, s.URL())
 	g := steps.Acquire(d, claim("job", "holder", 6*time.Second))
 	o.destroySession(t, o.session(t, "job"))
 	ch := watch(t, other, "job")
-	told(t, "the watch stands", ch, backendtest.Looks)
-	steps.Order(other, backendtest.NewOrder(backends.DeclareDead, g))
-	told(t, "the job is free", ch, backendtest.Looks)
+	told(t, "the watch stands", ch, suite.Looks)
+	steps.Order(other, suite.NewOrder(backends.DeclareDead, g))
+	told(t, "the job is free", ch, suite.Looks)
 	steps.Finish(other, claimUntil(t, other, claim("job", "next", time.Minute)))
 }
 
 // TestForgetJob: only a job that is free is forgotten, all but its token; no beat that was seen comes again.
 func TestForgetJob(t *testing.T) {
 	t.Parallel()
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	s := server(t)
 	o := operate(t, s.URL())
 	d, other := open(t, s.URL()), open(t, s.URL())
-	forget := backendtest.NewOrder(backends.ForgetJob, backends.Grant{Claim: backends.Claim{Job: "job"}})
+	forget := suite.NewOrder(backends.ForgetJob, backends.Grant{Claim: backends.Claim{Job: "job"}})
 	if err := d.Order(t.Context(), forget); !errors.Is(err, backends.ErrUnknownJob) {
 		t.Errorf("a job that nobody has run: %v", err)
 	}
@@ -175,7 +175,7 @@ func TestForgetJob(t *testing.T) {
 // TestOrderOvertaken: what comes between an order's two steps is neither lost nor overlooked.
 func TestOrderOvertaken(t *testing.T) {
 	t.Parallel()
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	s := server(t)
 	o, m := operate(t, s.URL()), between(t, s)
 	d, other := open(t, m.url()), open(t, s.URL())
@@ -213,7 +213,7 @@ func TestOrderOvertaken(t *testing.T) {
 		if job == "the lock is deleted" { // which an order that takes it away would find anyway
 			kind = backends.Stop
 		}
-		err := d.Order(t.Context(), backendtest.NewOrder(kind, g))
+		err := d.Order(t.Context(), suite.NewOrder(kind, g))
 		m.strike(nil)
 		refusal, _ := errors.AsType[*backends.Refusal](err)
 		switch {
@@ -238,7 +238,7 @@ func TestOrderOvertaken(t *testing.T) {
 // that it is, once.
 func TestOrderLostReplies(t *testing.T) {
 	t.Parallel()
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	s := server(t)
 	m := between(t, s)
 	d, other := open(t, m.url()), open(t, s.URL())
@@ -249,7 +249,7 @@ func TestOrderLostReplies(t *testing.T) {
 			if kind == backends.ForgetJob {
 				steps.Finish(other, g)
 			}
-			order := backendtest.NewOrder(kind, g)
+			order := suite.NewOrder(kind, g)
 			ctx, unknown := m.unanswered(t, request), request != "session/destroy"
 			if !unknown { // that is not waited for
 				ctx = t.Context()
@@ -289,7 +289,7 @@ func TestOrderLostReplies(t *testing.T) {
 // TestEntombWithoutRecord: a record that was lost does not say which tick the holder runs. Its next renewal does.
 func TestEntombWithoutRecord(t *testing.T) {
 	t.Parallel()
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	s := server(t)
 	o := operate(t, s.URL())
 	d, other := open(t, s.URL()), open(t, s.URL())
@@ -299,7 +299,7 @@ func TestEntombWithoutRecord(t *testing.T) {
 	} {
 		g := steps.Acquire(d, claim(job, "holder", time.Minute))
 		tamper(job)
-		entomb := backendtest.NewOrder(backends.Entomb, g)
+		entomb := suite.NewOrder(backends.Entomb, g)
 		if err := other.Order(t.Context(), entomb); !errors.Is(err, backends.ErrLags) {
 			t.Errorf("record %s: %v, want ErrLags", job, err)
 		}

@@ -13,14 +13,14 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 // claimUntil claims as the runner does, keeping its evidence, until it is granted. Every refusal before must be
 // that somebody's lease has vanished.
 func claimUntil(t *testing.T, d *driver, c backends.Claim) backends.Grant {
 	t.Helper()
-	return backendtest.On(t).Outlast(d, c, func(r *backends.Refusal) bool { return r.Verdict == backends.Vanished && r.Wait > 0 })
+	return suite.On(t).Outlast(d, c, func(r *backends.Refusal) bool { return r.Verdict == backends.Vanished && r.Wait > 0 })
 }
 
 // TestLostLease: whatever takes the lease from a living holder, the holder is told, and nobody is granted before a
@@ -65,7 +65,7 @@ func TestLostLease(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			steps := backendtest.On(t)
+			steps := suite.On(t)
 			d, other := open(t, s.URL()), open(t, s.URL())
 			g := steps.Acquire(d, claim(name, "holder", shortTTL))
 			standby := claim(name, "standby", shortTTL)
@@ -99,7 +99,7 @@ func TestLostLease(t *testing.T) {
 // cannot hear of it. Whoever saw its life before the deletion has not seen it since.
 func TestBeatsNeverComeAgain(t *testing.T) {
 	t.Parallel()
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	s := server(t)
 	o := operate(t, s.URL())
 	d, other := open(t, s.URL()), open(t, s.URL())
@@ -120,7 +120,7 @@ func TestBeatsNeverComeAgain(t *testing.T) {
 // finds the first, and the claim finds its own session at work.
 func TestTransactionSentTwice(t *testing.T) {
 	t.Parallel()
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	s := server(t)
 	m := between(t, s)
 	d := open(t, m.url())
@@ -145,7 +145,7 @@ func TestTransactionSentTwice(t *testing.T) {
 // that ended with its lock. It is told as a wait; and no session is left behind by those who ask.
 func TestLockDelay(t *testing.T) {
 	t.Parallel()
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	s := server(t)
 	o := operate(t, s.URL())
 	d, other := open(t, s.URL()), open(t, s.URL())
@@ -186,7 +186,7 @@ func TestLockDelay(t *testing.T) {
 // TestRoundTrips: what each step asks.
 func TestRoundTrips(t *testing.T) {
 	t.Parallel()
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	s := server(t)
 	m := between(t, s)
 	d := open(t, m.url())
@@ -237,7 +237,7 @@ func TestRoundTrips(t *testing.T) {
 // TestReplySwallowed: a claim whose answer is lost has its lease, and asking again returns it.
 func TestReplySwallowed(t *testing.T) {
 	t.Parallel()
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	s := server(t)
 	o, m := operate(t, s.URL()), between(t, s)
 	d := open(t, m.url())
@@ -273,7 +273,7 @@ func TestReplySwallowed(t *testing.T) {
 // that session would end a lease that the next claim is to find.
 func TestReplySpoilt(t *testing.T) {
 	t.Parallel()
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	s := server(t)
 	o, m := operate(t, s.URL()), between(t, s)
 	d, c := open(t, m.url()), claim("job", "a", time.Minute)
@@ -298,7 +298,7 @@ func TestReplySpoilt(t *testing.T) {
 // TestDelayedClaim: a transaction that arrives after its claim was taken back takes nothing.
 func TestDelayedClaim(t *testing.T) {
 	t.Parallel()
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	s := server(t)
 	d := open(t, s.URL())
 	c := claim("job", "a", time.Minute)
@@ -327,7 +327,7 @@ func TestDelayedClaim(t *testing.T) {
 // TestSessionNotFound: a leader that was deposed may not know a session. That ends no run.
 func TestSessionNotFound(t *testing.T) {
 	t.Parallel()
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	s := server(t)
 	m := between(t, s)
 	d := open(t, m.url())

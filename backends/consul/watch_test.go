@@ -10,14 +10,14 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 // told waits for news that fits, for less time than a question takes that ends by itself.
 func told(t *testing.T, what string, ch <-chan backends.News, fits func(n backends.News) bool) {
 	t.Helper()
-	backendtest.On(t).NewsWithin(watchWait/2, what, ch, fits)
+	suite.On(t).NewsWithin(watchWait/2, what, ch, fits)
 }
 
 func watch(t testing.TB, d *driver, job string) <-chan backends.News {
@@ -33,7 +33,7 @@ func watch(t testing.TB, d *driver, job string) <-chan backends.News {
 
 func TestWatch(t *testing.T) {
 	t.Parallel()
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	s := server(t)
 	o, m := operate(t, s.URL()), between(t, s)
 	d, other := open(t, m.url()), open(t, s.URL())
@@ -57,8 +57,8 @@ func TestWatch(t *testing.T) {
 	}
 
 	o.setBreak(t, "job", backends.BreakRequest{Token: g.Token, Reason: "r"})
-	told(t, "a break request", ch, backendtest.Looks)
-	testserver.Eventually(t, "told after the connection broke", func() bool {
+	told(t, "a break request", ch, suite.Looks)
+	servers.Eventually(t, "told after the connection broke", func() bool {
 		m.CloseClientConnections() // it may have been between two questions
 		select {
 		case n := <-ch:
@@ -68,17 +68,17 @@ func TestWatch(t *testing.T) {
 		}
 	})
 	o.destroySession(t, o.session(t, "job"))
-	told(t, "the session is gone", ch, backendtest.Looks)
+	told(t, "the session is gone", ch, suite.Looks)
 	steps.Lost(other, g)
 	steps.Finish(other, g)
 	next := claimUntil(t, other, claim("job", "b", time.Minute))
 	told(t, "somebody else has it", ch, func(n backends.News) bool { return n.Look && n.Seen.Token == next.Token })
 	steps.Finish(other, next)
-	told(t, "released", ch, backendtest.Looks)
+	told(t, "released", ch, suite.Looks)
 	next = steps.Acquire(other, claim("job", "c", time.Minute))
-	told(t, "taken", ch, backendtest.Looks)
+	told(t, "taken", ch, suite.Looks)
 	o.remove(t, "job", lockName)
-	told(t, "the lock is deleted", ch, backendtest.Looks)
+	told(t, "the lock is deleted", ch, suite.Looks)
 	steps.Lost(other, next)
 
 	if err := d.Close(); err != nil {
@@ -91,7 +91,7 @@ func TestWatch(t *testing.T) {
 // TestWatchIndex: an index that went backwards is not waited for.
 func TestWatchIndex(t *testing.T) {
 	t.Parallel()
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	s := server(t)
 	m := between(t, s)
 	m.hasty = true
@@ -110,51 +110,51 @@ func TestWatchIndex(t *testing.T) {
 		return true
 	})
 	ch := watch(t, d, "job")
-	told(t, "the watch stands", ch, backendtest.Looks)
-	testserver.Eventually(t, "it waits for an index of this store", func() bool { return after.Load() > 0 })
+	told(t, "the watch stands", ch, suite.Looks)
+	servers.Eventually(t, "it waits for an index of this store", func() bool { return after.Load() > 0 })
 	steps.Finish(other, g)
-	told(t, "released", ch, backendtest.Looks)
+	told(t, "released", ch, suite.Looks)
 }
 
 // TestWatchRestored: a snapshot is restored under a watch.
 func TestWatchRestored(t *testing.T) {
 	t.Parallel()
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	s := server(t)
 	d, other := open(t, s.URL()), open(t, s.URL())
 	steps.Finish(other, steps.Acquire(other, claim("job", "a", time.Minute)))
 	snapshot := s.API(t, "GET", "/v1/snapshot", "")
 	g := steps.Acquire(other, claim("job", "b", time.Minute))
 	ch := watch(t, d, "job")
-	told(t, "the watch stands", ch, backendtest.Looks)
+	told(t, "the watch stands", ch, suite.Looks)
 	s.API(t, "PUT", "/v1/snapshot", snapshot)
-	told(t, "restored", ch, backendtest.Looks)
+	told(t, "restored", ch, suite.Looks)
 	steps.Lost(other, g)
 	next := steps.Acquire(other, claim("job", "c", time.Minute))
 	told(t, "taken", ch, func(n backends.News) bool { return n.Seen.Token == next.Token })
 	steps.Finish(other, next)
-	told(t, "released", ch, backendtest.Looks)
+	told(t, "released", ch, suite.Looks)
 }
 
 // TestWatchOutlivesServer: a restart of the server breaks no watch.
 func TestWatchOutlivesServer(t *testing.T) {
 	t.Parallel()
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	s := server(t)
 	d, other := open(t, s.URL()), open(t, s.URL())
 	g := steps.Acquire(other, claim("job", "a", time.Minute))
 	ch := watch(t, d, "job")
-	told(t, "the watch stands", ch, backendtest.Looks)
+	told(t, "the watch stands", ch, suite.Looks)
 	s.Restart(t, true)
-	told(t, "connected again", ch, backendtest.Looks)
+	told(t, "connected again", ch, suite.Looks)
 	steps.Finish(other, g)
-	told(t, "released", ch, backendtest.Looks)
+	told(t, "released", ch, suite.Looks)
 }
 
 // TestWatchForbidden: without the right to read, a watch ends, and waiting goes on by timers.
 func TestWatchForbidden(t *testing.T) {
 	t.Parallel()
-	s := testserver.Consul(t, testserver.ConsulOptions{Token: management})
+	s := servers.Consul(t, servers.ConsulOptions{Token: management})
 	d := open(t, "consul://:00000000-0000-0000-0000-00000000dead@"+s.Addr())
 	ch := watch(t, d, "job")
 	select {
@@ -162,7 +162,7 @@ func TestWatchForbidden(t *testing.T) {
 		if ok {
 			t.Errorf("told %+v without a right to read", n)
 		}
-	case <-time.After(backendtest.Patience):
+	case <-time.After(suite.Patience):
 		t.Error("the watch goes on")
 	}
 }

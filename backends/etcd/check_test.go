@@ -8,21 +8,21 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/backends/etcd/rpc"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
-func examine(t *testing.T, url string, ttl time.Duration) backendtest.Findings {
+func examine(t *testing.T, url string, ttl time.Duration) suite.Findings {
 	t.Helper()
-	return backendtest.Examined(t, open(t, url).Examine(t.Context(), ttl), "sesame")
+	return suite.Examined(t, open(t, url).Examine(t.Context(), ttl), "sesame")
 }
 
 const aMoment = 15 * time.Second
 
 func TestExamine(t *testing.T) {
 	t.Parallel()
-	s := testserver.Etcd(t, testserver.EtcdOptions{UnsafeNoFsync: true})
+	s := servers.Etcd(t, servers.EtcdOptions{UnsafeNoFsync: true})
 	e := examine(t, s.URL(), aMoment)
 	e.Expect(t, backends.Reachable, backends.Fine, s.Endpoint())
 	e.Expect(t, "cluster", backends.Fine, "")
@@ -44,7 +44,7 @@ func TestExamine(t *testing.T) {
 
 func TestExamineACluster(t *testing.T) {
 	t.Parallel()
-	set := testserver.EtcdCluster(t, 3)
+	set := servers.EtcdCluster(t, 3)
 	set.Agreed(t)
 	e := examine(t, set.URL(), aMoment)
 	e.Expect(t, "members", backends.Fine, "3, of which 1 may fail")
@@ -57,7 +57,7 @@ func TestExamineACluster(t *testing.T) {
 	e.Expect(t, backends.Reachable, backends.Fine, set.Members[1].Endpoint())
 
 	set.Members[1].Kill()
-	testserver.Eventually(t, "the last one has no leader", func() bool {
+	servers.Eventually(t, "the last one has no leader", func() bool {
 		return slices.ContainsFunc(examine(t, set.URL(), aMoment)[backends.Reachable], func(f backends.Finding) bool {
 			return f.Grade == backends.Bad && strings.Contains(f.Why, "no leader") && f.Remedy == leaderless
 		})
@@ -67,14 +67,14 @@ func TestExamineACluster(t *testing.T) {
 // Members of two clusters in one URL: each would give the job to somebody.
 func TestExamineTwoClusters(t *testing.T) {
 	t.Parallel()
-	a := testserver.Etcd(t, testserver.EtcdOptions{UnsafeNoFsync: true})
-	b := testserver.Etcd(t, testserver.EtcdOptions{UnsafeNoFsync: true})
+	a := servers.Etcd(t, servers.EtcdOptions{UnsafeNoFsync: true})
+	b := servers.Etcd(t, servers.EtcdOptions{UnsafeNoFsync: true})
 	examine(t, "etcd://"+a.Endpoint()+","+b.Endpoint(), aMoment).Expect(t, "cluster", backends.Bad, "2 clusters")
 }
 
 func TestExamineRights(t *testing.T) {
 	t.Parallel()
-	s := testserver.Etcd(t, testserver.EtcdOptions{UnsafeNoFsync: true, Password: "sesame-street"})
+	s := servers.Etcd(t, servers.EtcdOptions{UnsafeNoFsync: true, Password: "sesame-street"})
 	for name, right := range map[string]string{"enough": "readwrite", "reader": "read", "writer": "write"} {
 		s.Ctl(t, "role", "add", name)
 		s.Ctl(t, "role", "grant-permission", name, right, "--prefix", "leaderrun/")
@@ -104,10 +104,10 @@ func TestExamineRights(t *testing.T) {
 // A database that has reached its quota takes no writes.
 func TestExamineNoSpace(t *testing.T) {
 	t.Parallel()
-	s := testserver.Etcd(t, testserver.EtcdOptions{UnsafeNoFsync: true, Args: []string{"--quota-backend-bytes", "4000000"}})
+	s := servers.Etcd(t, servers.EtcdOptions{UnsafeNoFsync: true, Args: []string{"--quota-backend-bytes", "4000000"}})
 	d := open(t, s.URL())
 	value := bytes.Repeat([]byte("x"), 1_000_000)
-	testserver.Eventually(t, "the quota is reached", func() bool {
+	servers.Eventually(t, "the quota is reached", func() bool {
 		_, err := d.store.client.Txn(t.Context(), rpc.Txn{Then: []rpc.Op{{Put: &rpc.Put{Key: []byte("big"), Value: value}}}})
 		return err != nil
 	})
@@ -126,7 +126,7 @@ func TestExamineNobody(t *testing.T) {
 // What no server of these tests has.
 func TestExamineWhatMembersSay(t *testing.T) {
 	t.Parallel()
-	grades := func(ttl time.Duration, members ...rpc.Status) backendtest.Findings {
+	grades := func(ttl time.Duration, members ...rpc.Status) suite.Findings {
 		x := &examination{}
 		for _, m := range members {
 			x.up = append(x.up, &examined{Status: m, addr: "h"})
@@ -135,7 +135,7 @@ func TestExamineWhatMembersSay(t *testing.T) {
 		x.leader()
 		x.alarms()
 		x.size()
-		all := backendtest.Findings{}
+		all := suite.Findings{}
 		for _, f := range x.Findings {
 			all[f.What] = append(all[f.What], f)
 		}

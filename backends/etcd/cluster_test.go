@@ -8,19 +8,19 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 // TestMemberStopped: the first of two endpoints is stopped. Its requests run out, the next ones go to the other.
 func TestMemberStopped(t *testing.T) {
 	t.Parallel()
-	set := testserver.EtcdCluster(t, 3)
+	set := servers.EtcdCluster(t, 3)
 	leader := set.Agreed(t)
-	members := slices.DeleteFunc(slices.Clone(set.Members), func(m *testserver.EtcdServer) bool { return m == leader })
+	members := slices.DeleteFunc(slices.Clone(set.Members), func(m *servers.EtcdServer) bool { return m == leader })
 	d := open(t, "etcd://"+members[0].Endpoint()+","+members[1].Endpoint())
 	other := open(t, leader.URL())
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	g := steps.Acquire(d, newClaim("job"))
 	members[0].Stop(t)
 	defer members[0].Cont(t)
@@ -37,9 +37,9 @@ func TestMemberStopped(t *testing.T) {
 // TestLeaderKilled: the lease outlives the leader, and nobody else is granted meanwhile.
 func TestLeaderKilled(t *testing.T) {
 	t.Parallel()
-	set := testserver.EtcdCluster(t, 3)
+	set := servers.EtcdCluster(t, 3)
 	d, other := open(t, set.URL()), open(t, set.URL())
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	c := newClaim("job")
 	c.TTL = 30 * time.Second
 	g := steps.Acquire(d, c)
@@ -53,7 +53,7 @@ func TestLeaderKilled(t *testing.T) {
 // there for free, and a grant of the old one touches nothing of a lease that has, by chance, the revisions of its own.
 func TestClusterMadeAnew(t *testing.T) {
 	w := newWorld(t)
-	other := testserver.Etcd(t, testserver.EtcdOptions{UnsafeNoFsync: true})
+	other := servers.Etcd(t, servers.EtcdOptions{UnsafeNoFsync: true})
 	anew := open(t, other.URL())
 	operator := operator{open(t, other.URL()).store}
 	g := w.Acquire(w.d, newClaim("job"))

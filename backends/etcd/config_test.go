@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 func TestURL(t *testing.T) {
@@ -57,7 +57,7 @@ var badURLs = []string{
 
 func TestBadURL(t *testing.T) {
 	t.Parallel()
-	backendtest.BadURLs(t, Open, badURLs)
+	suite.BadURLs(t, Open, badURLs)
 	_, err := Open("etcd://h?nosuch=1")
 	if p, ok := errors.AsType[*backends.PermanentError](err); !ok || !strings.Contains(p.Hint, "prefix (") || strings.Contains(p.Hint, "server-name") {
 		t.Errorf("the hint lists what this URL may have: %+v", p)
@@ -66,7 +66,7 @@ func TestBadURL(t *testing.T) {
 
 func TestRedacted(t *testing.T) {
 	t.Parallel()
-	backendtest.Redacted(t, Open, map[string]string{
+	suite.Redacted(t, Open, map[string]string{
 		"etcd://h":                   "etcd://h:2379",
 		"etcd://u:hunter2@h,i:7/p/q": "etcd://u:xxxxx@h:2379,i:7/p/q",
 		"etcds://u:hunter2@h?prefix=p&server-name=x": "etcds://u:xxxxx@h:2379?prefix=p&server-name=x",
@@ -74,7 +74,7 @@ func TestRedacted(t *testing.T) {
 }
 
 // FuzzURL: whatever the URL, nothing shows its password, and nothing panics.
-func FuzzURL(f *testing.F) { backendtest.FuzzURL(f, Open, badURLs, shapes) }
+func FuzzURL(f *testing.F) { suite.FuzzURL(f, Open, badURLs, shapes) }
 
 func TestKeys(t *testing.T) {
 	t.Parallel()
@@ -107,11 +107,11 @@ const secret = "s3cr:t/p@ss%word \"$"
 // TestRefusedAccess: each reason has its kind and a remedy, and nothing shows the password.
 func TestRefusedAccess(t *testing.T) {
 	t.Parallel()
-	certs, others := testserver.NewCertificates(t), testserver.NewCertificates(t)
-	plain := testserver.Etcd(t, testserver.EtcdOptions{UnsafeNoFsync: true})
-	users := testserver.Etcd(t, testserver.EtcdOptions{UnsafeNoFsync: true, Password: secret})
+	certs, others := servers.NewCertificates(t), servers.NewCertificates(t)
+	plain := servers.Etcd(t, servers.EtcdOptions{UnsafeNoFsync: true})
+	users := servers.Etcd(t, servers.EtcdOptions{UnsafeNoFsync: true, Password: secret})
 	users.Ctl(t, "user", "add", "nobody", "--new-user-password", secret)
-	secure := testserver.Etcd(t, testserver.EtcdOptions{UnsafeNoFsync: true, TLS: certs, ClientCert: true})
+	secure := servers.Etcd(t, servers.EtcdOptions{UnsafeNoFsync: true, TLS: certs, ClientCert: true})
 	escaped := "s3cr%3At%2Fp%40ss%25word%20%22$"
 	mine := "cert=" + certs.ClientCert + "&key=" + certs.ClientKey
 	for _, c := range []struct {
@@ -158,7 +158,7 @@ func TestRefusedAccess(t *testing.T) {
 			if open {
 				t.Errorf("%s: the watch says %+v", c.what, n)
 			}
-		case <-time.After(backendtest.Patience):
+		case <-time.After(suite.Patience):
 			t.Errorf("%s: the watch goes on", c.what)
 		}
 	}

@@ -10,13 +10,13 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/etcd/rpc"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // saying is a server that answers the same to everybody.
 func saying(t *testing.T, text string) string {
 	t.Helper()
-	addr, _ := testserver.ByHand(t, func(conn net.Conn) {
+	addr, _ := servers.ByHand(t, func(conn net.Conn) {
 		_, _ = io.ReadFull(conn, make([]byte, 24)) // the preface of a client, or the beginning of a handshake
 		_, _ = io.WriteString(conn, text)
 	})
@@ -27,9 +27,9 @@ func saying(t *testing.T, text string) string {
 // wrong. Or one member whose certificate is bad ends a run that another would serve.
 func TestAFaultOfAllMembers(t *testing.T) {
 	t.Parallel()
-	certs, others := testserver.NewCertificates(t), testserver.NewCertificates(t)
-	a, _ := testserver.Shaking(t, certs.Server(t))
-	b, down := testserver.Shaking(t, certs.Server(t))
+	certs, others := servers.NewCertificates(t), servers.NewCertificates(t)
+	a, _ := servers.Shaking(t, certs.Server(t))
+	b, down := servers.Shaking(t, certs.Server(t))
 	ca := "?ca=" + others.CA
 	claim := func(d *driver) error {
 		_, err := d.Acquire(t.Context(), newClaim("job"))
@@ -66,9 +66,9 @@ func TestAFaultOfAllMembers(t *testing.T) {
 // TestExamineAFaultOfAMember: hazard: who named the wrong authority is sent to look for a firewall.
 func TestExamineAFaultOfAMember(t *testing.T) {
 	t.Parallel()
-	certs, others := testserver.NewCertificates(t), testserver.NewCertificates(t)
-	a, _ := testserver.Shaking(t, certs.Server(t))
-	b, _ := testserver.Shaking(t, certs.Server(t))
+	certs, others := servers.NewCertificates(t), servers.NewCertificates(t)
+	a, _ := servers.Shaking(t, certs.Server(t))
+	b, _ := servers.Shaking(t, certs.Server(t))
 	found := examine(t, "etcds://"+a+","+b+"?ca="+others.CA, aMoment)[backends.Reachable]
 	if len(found) != 2 {
 		t.Fatalf("%+v", found)
@@ -101,8 +101,8 @@ func TestNoEtcd(t *testing.T) {
 		t.Cleanup(func() { _ = s.Close() })
 		return l.Addr().String()
 	}
-	certs := testserver.NewCertificates(t)
-	old, _ := testserver.Shaking(t, certs.Server(t)) // without HTTP/2
+	certs := servers.NewCertificates(t)
+	old, _ := servers.Shaking(t, certs.Server(t)) // without HTTP/2
 	for name, c := range map[string]struct {
 		url       string
 		permanent bool

@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/backends/etcd/rpc"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
-func TestMain(m *testing.M) { backendtest.Main(m) }
+func TestMain(m *testing.M) { suite.Main(m) }
 
 // driver is one host's client, and what is below it.
 type driver struct {
@@ -23,7 +23,7 @@ type driver struct {
 
 func open(t testing.TB, url string) *driver {
 	t.Helper()
-	return backendtest.Open(t, func(url string) (*driver, error) {
+	return suite.Open(t, func(url string) (*driver, error) {
 		s, err := newStore(url)
 		if err != nil {
 			return nil, err
@@ -32,7 +32,7 @@ func open(t testing.TB, url string) *driver {
 	}, url)
 }
 
-func newClaim(job string) backends.Claim { return backendtest.NewClaim(job, 2*time.Second) }
+func newClaim(job string) backends.Claim { return suite.NewClaim(job, 2*time.Second) }
 
 // operator does to a server what only a person does.
 type operator struct{ *store }
@@ -90,40 +90,40 @@ func (o operator) revokeLease(t testing.TB, job string) {
 const traceless = "with lease and record gone nothing tells of a run: see TestEmptiedByHand"
 
 // harness is the suite's view of a store.
-func harness(url string, o operator, servers ...*testserver.EtcdServer) backendtest.Harness {
-	return backendtest.Harness{
-		Open:         backendtest.Opener(Open, url),
+func harness(url string, o operator, members ...*servers.EtcdServer) suite.Harness {
+	return suite.Harness{
+		Open:         suite.Opener(Open, url),
 		TTL:          minTTL,
 		DeleteLease:  o.deleteLease,
 		DeleteRecord: o.deleteRecord,
 		SetBreak:     o.ask,
-		Stall:        testserver.Stall(servers...),
+		Stall:        servers.Stall(members...),
 		Lacks:        map[string]string{"Empty": traceless, "RestartEmpty": traceless},
 	}
 }
 
 func TestSuite(t *testing.T) {
 	t.Parallel()
-	s := testserver.Etcd(t, testserver.EtcdOptions{})
+	s := servers.Etcd(t, servers.EtcdOptions{})
 	h := harness(s.URL(), operator{open(t, s.URL()).store}, s)
 	h.Restart = func(t testing.TB) { t.Helper(); s.Restart(t, true) }
-	backendtest.Run(t, h)
+	suite.Run(t, h)
 }
 
 func TestSuiteCluster(t *testing.T) {
 	t.Parallel()
-	s := testserver.EtcdCluster(t, 3)
+	s := servers.EtcdCluster(t, 3)
 	h := harness(s.URL(), operator{open(t, s.URL()).store}, s.Members...)
 	h.Restart = func(t testing.TB) { t.Helper(); s.Restart(t, true) }
 	h.Again = true
-	backendtest.Run(t, h)
+	suite.Run(t, h)
 }
 
 // TestSuiteTLSAndRole: the ready-made role is all that leaderrun needs.
 func TestSuiteTLSAndRole(t *testing.T) {
 	t.Parallel()
-	certs := testserver.NewCertificates(t)
-	s := testserver.Etcd(t, testserver.EtcdOptions{TLS: certs, ClientCert: true, Password: "other"})
+	certs := servers.NewCertificates(t)
+	s := servers.Etcd(t, servers.EtcdOptions{TLS: certs, ClientCert: true, Password: "other"})
 	role, err := os.ReadFile("role.txt")
 	if err != nil {
 		t.Fatal(err)
@@ -141,5 +141,5 @@ func TestSuiteTLSAndRole(t *testing.T) {
 	h := harness(at("leaderrun", secret), operator{open(t, at("root", "other")).store}, s)
 	h.Restart = func(t testing.TB) { t.Helper(); s.Restart(t, true) }
 	h.Again = true
-	backendtest.Run(t, h)
+	suite.Run(t, h)
 }

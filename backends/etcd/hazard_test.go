@@ -13,7 +13,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/etcd/rpc"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 var errLost = errors.New("the reply was lost")
@@ -200,7 +200,7 @@ func (d *denying) Txn(ctx context.Context, t rpc.Txn) (rpc.TxnReply, error) {
 func TestHedgedRenewal(t *testing.T) {
 	w := newWorld(t)
 	for name, more := range map[string]string{"two members": "," + w.server.Endpoint(), "one": ""} {
-		proxy := testserver.NewProxy(t, w.server.Endpoint())
+		proxy := servers.NewProxy(t, w.server.Endpoint())
 		d := open(t, "etcd://"+proxy.Addr()+more)
 		asked := make(chan struct{}, 9)
 		intercept(d, func(request string) {
@@ -233,7 +233,7 @@ func TestHedgedRenewal(t *testing.T) {
 // TestTwoClusters: members that know nothing of each other would both give the lease.
 func TestTwoClusters(t *testing.T) {
 	w := newWorld(t)
-	stranger := testserver.Etcd(t, testserver.EtcdOptions{UnsafeNoFsync: true})
+	stranger := servers.Etcd(t, servers.EtcdOptions{UnsafeNoFsync: true})
 	d := open(t, "etcd://"+w.server.Endpoint()+","+stranger.Endpoint())
 	g := w.Acquire(d, newClaim("job"))
 	d.store.client.Elsewhere()
@@ -246,7 +246,7 @@ func TestTwoClusters(t *testing.T) {
 // TestTwoClustersInOneClaim: what one of them has said counts for nothing in the other, also where it is free in both.
 func TestTwoClustersInOneClaim(t *testing.T) {
 	w := newWorld(t)
-	stranger := testserver.Etcd(t, testserver.EtcdOptions{UnsafeNoFsync: true})
+	stranger := servers.Etcd(t, servers.EtcdOptions{UnsafeNoFsync: true})
 	d := open(t, "etcd://"+w.server.Endpoint()+","+stranger.Endpoint())
 	intercept(d, func(request string) {
 		if request == "grant" {
@@ -286,7 +286,7 @@ func TestLostReplies(t *testing.T) {
 // TestSwallowedReply: the network takes the reply to a claim, and says nothing.
 func TestSwallowedReply(t *testing.T) {
 	w := newWorld(t)
-	proxy := testserver.NewProxy(t, w.server.Endpoint())
+	proxy := servers.NewProxy(t, w.server.Endpoint())
 	d := open(t, "etcd://"+proxy.Addr())
 	w.Finish(d, w.Acquire(d, newClaim("warm")))
 	c := newClaim("job")
@@ -301,7 +301,7 @@ func TestSwallowedReply(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { _, err := d.Acquire(ctx, c); done <- err }()
 	var token int64
-	testserver.Eventually(t, "the claim is applied", func() bool {
+	servers.Eventually(t, "the claim is applied", func() bool {
 		token = w.operator.state(t, "job").record.Token
 		return token != 0
 	})
@@ -312,7 +312,7 @@ func TestSwallowedReply(t *testing.T) {
 	proxy.DropReplies(false)
 	proxy.Cut()
 	var g backends.Grant
-	testserver.Eventually(t, "granted", func() (ok bool) {
+	servers.Eventually(t, "granted", func() (ok bool) {
 		var err error
 		g, err = d.Acquire(t.Context(), c)
 		return err == nil

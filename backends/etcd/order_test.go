@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/backends/etcd/rpc"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 // newSteady returns a claim for longer than a test takes.
-func newSteady(job string) backends.Claim { return backendtest.NewClaim(job, time.Minute) }
+func newSteady(job string) backends.Claim { return suite.NewClaim(job, time.Minute) }
 
 // ancient is a record of long ago, when an earlier run with a shorter lease was under way.
 func ancient(job string) []byte { return []byte(`{"job":"` + job + `","token":5,"ttl":1}`) }
@@ -43,7 +43,7 @@ func TestStop(t *testing.T) {
 		g := w.Acquire(w.d, newSteady(job))
 		w.operator.do(t, tamper(w.d.store.cfg.keys(job).record))
 		ch := w.watches(job)
-		o := backendtest.NewOrder(backends.Stop, g)
+		o := suite.NewOrder(backends.Stop, g)
 		w.Order(w.other, o)
 		w.tells(job, ch, backends.News{Look: true})
 		if s := w.Renew(w.d, g); s.Break == nil || s.Break.By != o.By || s.Break.Reason != o.Reason {
@@ -51,7 +51,7 @@ func TestStop(t *testing.T) {
 		}
 		w.Refused(w.other, newClaim(job), backends.Held)
 		w.Finish(w.d, g)
-		w.WantOver("after the end", w.other.Order(t.Context(), backendtest.NewOrder(backends.Stop, g)))
+		w.WantOver("after the end", w.other.Order(t.Context(), suite.NewOrder(backends.Stop, g)))
 	}
 }
 
@@ -65,7 +65,7 @@ func TestTombstone(t *testing.T) {
 	standby.Seen = w.Refused(w.other, standby, backends.Held).Seen
 	standby.Seen.For = time.Hour
 	ch := w.watches("job")
-	w.Order(w.other, backendtest.NewOrder(backends.Entomb, g))
+	w.Order(w.other, suite.NewOrder(backends.Entomb, g))
 
 	s := w.operator.state(t, "job")
 	tomb := backends.Evidence{Token: s.record.Token, Beat: s.beaten}
@@ -79,7 +79,7 @@ func TestTombstone(t *testing.T) {
 	_, err := w.d.Renew(t.Context(), g)
 	w.WantLost("Renew", err)
 	w.WantLost("Finish", w.d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}))
-	w.WantOver("once more", w.other.Order(t.Context(), backendtest.NewOrder(backends.Entomb, g)))
+	w.WantOver("once more", w.other.Order(t.Context(), suite.NewOrder(backends.Entomb, g)))
 	if list := w.server.Ctl(t, "lease", "list"); !strings.Contains(list, "found 0 leases") {
 		t.Errorf("etcdctl lease list: %s", list)
 	}
@@ -103,7 +103,7 @@ func TestDeclareDead(t *testing.T) {
 		g := w.Acquire(w.d, newSteady("job"))
 		prepare()
 		ch := w.watches("job")
-		w.Order(w.other, backendtest.NewOrder(backends.DeclareDead, g))
+		w.Order(w.other, suite.NewOrder(backends.DeclareDead, g))
 		w.tells(name, ch, backends.News{Look: true})
 		_, err := w.d.Renew(t.Context(), g)
 		w.WantLost("Renew", err)
@@ -112,7 +112,7 @@ func TestDeclareDead(t *testing.T) {
 			t.Errorf("%s: token %d after %d", name, next.Token, g.Token)
 		}
 		w.WantLost("Finish", w.d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}))
-		w.WantOver("of the run before", w.other.Order(t.Context(), backendtest.NewOrder(backends.DeclareDead, g)))
+		w.WantOver("of the run before", w.other.Order(t.Context(), suite.NewOrder(backends.DeclareDead, g)))
 		w.Renew(w.other, next)
 		w.Finish(w.other, next)
 	}
@@ -121,7 +121,7 @@ func TestDeclareDead(t *testing.T) {
 // TestForgetJob: only a job that is free is forgotten, all but its token; no beat that was seen comes again.
 func TestForgetJob(t *testing.T) {
 	w := newWorld(t)
-	o := backendtest.NewOrder(backends.ForgetJob, backends.Grant{Claim: newClaim("job")})
+	o := suite.NewOrder(backends.ForgetJob, backends.Grant{Claim: newClaim("job")})
 	if err := w.d.Order(t.Context(), o); !errors.Is(err, backends.ErrUnknownJob) {
 		t.Errorf("a job that nobody has run: %v", err)
 	}
@@ -182,7 +182,7 @@ func TestOrderOvertaken(t *testing.T) {
 				test.meanwhile(g)
 			}
 		}, nil)
-		err := d.Order(t.Context(), backendtest.NewOrder(backends.Entomb, g))
+		err := d.Order(t.Context(), suite.NewOrder(backends.Entomb, g))
 		s := w.operator.state(t, name)
 		refusal, _ := errors.AsType[*backends.Refusal](err)
 		switch {
@@ -220,7 +220,7 @@ func TestOrderLostReplies(t *testing.T) {
 				}
 				return nil
 			})
-			o := backendtest.NewOrder(kind, g)
+			o := suite.NewOrder(kind, g)
 			err := d.Order(t.Context(), o)
 			if unknown := request != "revoke"; unknown != (err != nil) || unknown && backends.IsAnswer(err) {
 				t.Fatalf("%s: %v", name, err)
@@ -256,7 +256,7 @@ func TestEntombWithoutRecord(t *testing.T) {
 		c := newSteady("job")
 		g := w.Acquire(w.d, c)
 		w.operator.do(t, tamper)
-		entomb := backendtest.NewOrder(backends.Entomb, g)
+		entomb := suite.NewOrder(backends.Entomb, g)
 		if err := w.other.Order(t.Context(), entomb); !errors.Is(err, backends.ErrLags) {
 			t.Errorf("record %s: %v, want ErrLags", name, err)
 		}
@@ -266,7 +266,7 @@ func TestEntombWithoutRecord(t *testing.T) {
 		if r.Wait != c.TTL {
 			t.Errorf("record %s: a newcomer waits %v, want %v", name, r.Wait, c.TTL)
 		}
-		w.Order(w.other, backendtest.NewOrder(backends.DeclareDead, backends.Grant{Claim: c, Token: r.Token}))
+		w.Order(w.other, suite.NewOrder(backends.DeclareDead, backends.Grant{Claim: c, Token: r.Token}))
 	}
 }
 
@@ -278,7 +278,7 @@ func TestOrderOfForeignKeys(t *testing.T) {
 	w.operator.do(t, rpc.Op{Put: &rpc.Put{Key: k.lease, Value: []byte("x")}})
 	before := w.operator.state(t, "job")
 	for _, kind := range []backends.OrderKind{backends.Stop, backends.Entomb, backends.DeclareDead, backends.ForgetJob} {
-		if err := w.other.Order(t.Context(), backendtest.NewOrder(kind, g)); !backends.IsPermanent(err) || !strings.Contains(err.Error(), string(k.lease)) {
+		if err := w.other.Order(t.Context(), suite.NewOrder(kind, g)); !backends.IsPermanent(err) || !strings.Contains(err.Error(), string(k.lease)) {
 			t.Errorf("%s: %v", kind, err)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/etcd/rpc"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // tells waits for news that has what want has.
@@ -74,7 +74,7 @@ func TestWatch(t *testing.T) {
 // TestWatchGoesOn: after an interruption, what happened meanwhile is to be looked for.
 func TestWatchGoesOn(t *testing.T) {
 	w := newWorld(t)
-	proxy := testserver.NewProxy(t, w.server.Endpoint())
+	proxy := servers.NewProxy(t, w.server.Endpoint())
 	d := open(t, "etcd://"+proxy.Addr())
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -4,24 +4,24 @@ import (
 	"context"
 	"testing"
 
-	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/backends/etcd/rpc"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 // world is a server with an operator and two hosts.
 type world struct {
-	backendtest.Steps
+	suite.Steps
 	operator operator
 	d, other *driver
-	server   *testserver.EtcdServer
+	server   *servers.EtcdServer
 }
 
 func newWorld(t *testing.T, args ...string) *world {
 	t.Helper()
 	t.Parallel()
-	s := testserver.Etcd(t, testserver.EtcdOptions{UnsafeNoFsync: true, Args: args})
-	return &world{Steps: backendtest.On(t), operator: operator{open(t, s.URL()).store}, d: open(t, s.URL()), other: open(t, s.URL()), server: s}
+	s := servers.Etcd(t, servers.EtcdOptions{UnsafeNoFsync: true, Args: args})
+	return &world{Steps: suite.On(t), operator: operator{open(t, s.URL()).store}, d: open(t, s.URL()), other: open(t, s.URL()), server: s}
 }
 
 // runs checks that so many runs of a job have a token.
@@ -36,7 +36,7 @@ func (w *world) runs(job string, want int) {
 // ended waits until etcd has ended a lease.
 func (w *world) ended(lease int64) {
 	w.Helper()
-	testserver.Eventually(w, "the lease ends", func() bool {
+	servers.Eventually(w, "the lease ends", func() bool {
 		reply, err := w.operator.client.TimeToLive(w.Context(), lease)
 		return err == nil && reply.TTL < 0
 	})

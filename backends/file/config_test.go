@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/internal/filesystem"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 func TestNetworkFileSystemIsRefused(t *testing.T) {
@@ -59,7 +59,7 @@ func TestDirectory(t *testing.T) {
 }
 
 func TestOpen(t *testing.T) {
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	dir := filepath.Join(t.TempDir(), "a b", "c")
 	d, err := Open("file://" + strings.ReplaceAll(dir, " ", "%20"))
 	if err != nil {

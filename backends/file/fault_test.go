@@ -15,14 +15,14 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/internal/flock"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 // The guardian kills the tree of a stopped wrapper and unlocks what they share. When the wrapper goes on, it
 // must not believe that it still leads, and must not take the lock again by asking.
 func TestUnlockedByTheGuardian(t *testing.T) {
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	dir := t.TempDir()
 	d, other := openDir(t, dir), openDir(t, dir)
 	g := steps.Acquire(d, claimFor("job"))
@@ -46,7 +46,7 @@ func TestUnlockedByTheGuardian(t *testing.T) {
 
 // Where the system does not show the locks of a description, a second one asks.
 func TestUnlockedWithoutProc(t *testing.T) {
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	dir := t.TempDir()
 	d := openDir(t, dir)
 	g := steps.Acquire(d, claimFor("job"))
@@ -62,7 +62,7 @@ func TestUnlockedWithoutProc(t *testing.T) {
 
 // A run that its guardian ended may still be recorded if nobody was granted since.
 func TestFinishAfterTheGuardian(t *testing.T) {
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	dir := t.TempDir()
 	d, other := openDir(t, dir), openDir(t, dir)
 	g := steps.Acquire(d, claimFor("job"))
@@ -87,14 +87,14 @@ func TestHungDisk(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v, want outcome unknown", err)
 		}
-	case <-time.After(backendtest.Patience):
+	case <-time.After(suite.Patience):
 		t.Error("the call has not returned")
 	}
 }
 
 // A renewal that hung must leave the lease to the next one when it goes on.
 func TestStepThatWasGivenUp(t *testing.T) {
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	d := openDir(t, t.TempDir())
 	g := steps.Acquire(d, claimFor("job"))
 	l := leaseOf(t, g)
@@ -105,7 +105,7 @@ func TestStepThatWasGivenUp(t *testing.T) {
 		t.Errorf("%v, want outcome unknown", err)
 	}
 	l.mu.Unlock()
-	ctx, cancel = context.WithTimeout(t.Context(), backendtest.Patience)
+	ctx, cancel = context.WithTimeout(t.Context(), suite.Patience)
 	defer cancel()
 	for range 100 { // in between, the first one goes on
 		if _, err := d.Renew(ctx, g); err != nil {
@@ -117,7 +117,7 @@ func TestStepThatWasGivenUp(t *testing.T) {
 
 // A daemon outlives the panic of one run: the turn and the lease must not stay locked for the next ones.
 func TestDecisionThatPanics(t *testing.T) {
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	dir := t.TempDir()
 	d, other := openDir(t, dir), openDir(t, dir)
 	panics := func(step func()) {
@@ -144,7 +144,7 @@ func TestDecisionThatPanics(t *testing.T) {
 	d.Rules.Renew = func(backends.View, backends.Grant) backends.Renewal { panic("renew") }
 	panics(func() { _, _ = d.Renew(t.Context(), stranger) })
 	d.Rules = rules
-	ctx, cancel := context.WithTimeout(t.Context(), backendtest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), suite.Patience)
 	defer cancel()
 	if err := d.Finish(ctx, g, backends.Outcome{State: backends.Done}); err != nil {
 		t.Fatalf("the next end: %v", err)
@@ -166,7 +166,7 @@ func TestInspectAnEmptyRecord(t *testing.T) {
 
 // Other descriptors of the description (the guardian's, a child's that just forks) do not keep the lock.
 func TestFinishUnlocksForAll(t *testing.T) {
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	dir := t.TempDir()
 	d := openDir(t, dir)
 	g := steps.Acquire(d, claimFor("job"))
@@ -183,7 +183,7 @@ func TestFinishUnlocksForAll(t *testing.T) {
 
 // The holder's name alone is no lease: another driver does not have the lock.
 func TestSameHolderInAnotherDriver(t *testing.T) {
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	dir := t.TempDir()
 	d, other := openDir(t, dir), openDir(t, dir)
 	g := steps.Acquire(d, claimFor("job"))
@@ -193,12 +193,12 @@ func TestSameHolderInAnotherDriver(t *testing.T) {
 }
 
 func TestRenewNeedsNoTurn(t *testing.T) {
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	dir := t.TempDir()
 	d := openDir(t, dir)
 	g := steps.Acquire(d, claimFor("job"))
 	resume := stall(t, dir)
-	ctx, cancel := context.WithTimeout(t.Context(), backendtest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), suite.Patience)
 	defer cancel()
 	if _, err := d.Renew(ctx, g); err != nil {
 		t.Errorf("Renew while a candidate is stopped in the middle of a step: %v", err)
@@ -209,7 +209,7 @@ func TestRenewNeedsNoTurn(t *testing.T) {
 
 // What cannot be written does not cost the lease: the lock is the proof.
 func TestRenewSurvivesWhatCannotBeWritten(t *testing.T) {
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	dir := t.TempDir()
 	d := openDir(t, dir)
 	g := steps.Acquire(d, claimFor("job"))
@@ -232,7 +232,7 @@ func TestRenewSurvivesWhatCannotBeWritten(t *testing.T) {
 
 // An operator who raises the token takes the lease away, although the lock is held.
 func TestRaisedTokenIsALoss(t *testing.T) {
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	dir := t.TempDir()
 	d := openDir(t, dir)
 	g := steps.Acquire(d, claimFor("job"))
@@ -253,7 +253,7 @@ func TestRaisedTokenIsALoss(t *testing.T) {
 }
 
 func TestDamagedRecordStopsTheJob(t *testing.T) {
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	dir := t.TempDir()
 	d := openDir(t, dir)
 	steps.Finish(d, steps.Acquire(d, claimFor("job")))
@@ -280,7 +280,7 @@ func TestDamagedRecordStopsTheJob(t *testing.T) {
 
 // A crash of the machine can leave an empty record where no tick was kept: the lock file guards the token.
 func TestEmptyRecordIsALostOne(t *testing.T) {
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	dir := t.TempDir()
 	d := openDir(t, dir)
 	c := claimFor("job")
@@ -299,7 +299,7 @@ func TestEmptyRecordIsALostOne(t *testing.T) {
 
 // The hazard: one record that cannot be read keeps an operator from seeing who runs all the others.
 func TestDamagedRecordDoesNotHideTheOthers(t *testing.T) {
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	dir := t.TempDir()
 	d := openDir(t, dir)
 	for _, job := range []string{"a", "b", "c"} {
@@ -316,7 +316,7 @@ func TestDamagedRecordDoesNotHideTheOthers(t *testing.T) {
 
 // A process that dies between writing and renaming leaves the old record and something that nobody reads.
 func TestCrashBeforeRename(t *testing.T) {
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	dir := t.TempDir()
 	d := openDir(t, dir)
 	c := claimFor("job")
@@ -330,7 +330,7 @@ func TestCrashBeforeRename(t *testing.T) {
 		t.Errorf("jobs %q, %v", names, err)
 	}
 	steps.Finish(d, g)
-	c.Holder.ID = backendtest.NewID()
+	c.Holder.ID = suite.NewID()
 	steps.Refused(d, c, backends.IsDone)
 	if _, err := os.Stat(p.tmp); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("%s is still there: %v", p.tmp, err)
@@ -339,7 +339,7 @@ func TestCrashBeforeRename(t *testing.T) {
 
 // A crash between the lock file and the record: the old record stands, and its run is over.
 func TestCrashBeforeTheRecord(t *testing.T) {
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	dir := t.TempDir()
 	d := openDir(t, dir)
 	g := steps.Acquire(d, claimFor("job"))
@@ -363,7 +363,7 @@ func TestCrashBeforeTheRecord(t *testing.T) {
 
 // A crash, or a disk that is full, in the middle of a grant: the lock says that the record does not tell of its last run.
 func TestOwnerComesFirst(t *testing.T) {
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	dir := t.TempDir()
 	d := openDir(t, dir)
 	p := pathsIn(dir, "job")

@@ -9,16 +9,16 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/internal/filesystem"
 	"github.com/leaderrun/leaderrun/internal/flock"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 const noServer = "there is no server"
 
 func TestConformance(t *testing.T) {
 	dir := t.TempDir()
-	backendtest.Run(t, backendtest.Harness{
+	suite.Run(t, suite.Harness{
 		Open: func(t testing.TB) backends.Driver { return openDir(t, dir) },
 		TTL:  500 * time.Millisecond,
 		Expire: func(t testing.TB, g backends.Grant) {

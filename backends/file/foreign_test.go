@@ -13,8 +13,8 @@ import (
 	"testing"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/internal/flock"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 const nobody = 65534
@@ -138,7 +138,7 @@ func groupOfOthers(t *testing.T) int {
 
 // In a folder like /tmp all may make files, and none may touch another's.
 func TestStickyFolder(t *testing.T) {
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	dir := t.TempDir()
 	chmod(t, dir, 0o777|os.ModeSticky)
 	d, err := Open("file://" + dir)
@@ -194,7 +194,7 @@ func TestFileOfAJobIsRegular(t *testing.T) {
 // A command that has given up its rights keeps what it has inherited. It cannot give the lease away with it, nor change
 // whom it was granted to.
 func TestCommandCannotGiveTheLeaseAway(t *testing.T) {
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	dir := t.TempDir()
 	d, other := openDir(t, dir), openDir(t, dir)
 	g := steps.Acquire(d, claimFor("job"))
@@ -216,7 +216,7 @@ func TestCommandCannotGiveTheLeaseAway(t *testing.T) {
 
 // A lock file that somebody removed does not let others in while the tree of its run lives.
 func TestTreeOutlivesTheLockFile(t *testing.T) {
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	dir := t.TempDir()
 	d, other := openDir(t, dir), openDir(t, dir)
 	g := steps.Acquire(d, claimFor("job"))
@@ -239,7 +239,7 @@ func TestRunEndsWithTheTreeFile(t *testing.T) {
 		"replaced": func(path string) error { return os.WriteFile(path, nil, fileMode) },
 	} {
 		for _, probe := range []bool{false, true} {
-			steps := backendtest.On(t)
+			steps := suite.On(t)
 			dir := t.TempDir()
 			d, other := openDir(t, dir), openDir(t, dir)
 			g := steps.Acquire(d, claimFor("job"))

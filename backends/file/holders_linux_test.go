@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/internal/flock"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 func held(t *testing.T, d *Driver) backends.Status {
@@ -38,7 +38,7 @@ func wantHolders(t *testing.T, d *Driver, want ...int) {
 func awaitHolders(t *testing.T, d *Driver, want ...int) {
 	t.Helper()
 	slices.Sort(want)
-	for end := time.Now().Add(backendtest.Patience); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(suite.Patience); ; time.Sleep(time.Millisecond) {
 		got, err := d.Holders("job")
 		if err == nil && slices.Equal(got, want) {
 			return
@@ -52,7 +52,7 @@ func awaitHolders(t *testing.T, d *Driver, want ...int) {
 // The holder is on this machine: an operator who has to end a run is told its processes, all of them, also when the
 // wrapper is gone, and nobody who only waits. When they are gone, the job is free.
 func TestHoldersAreEnded(t *testing.T) {
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	dir := t.TempDir()
 	d := openDir(t, dir)
 	wantHolders(t, d)
@@ -96,7 +96,7 @@ func TestHoldersAreEnded(t *testing.T) {
 
 // A standby gets the lock in the moment in which a run crashes. Whoever ends the processes of the run must not end it.
 func TestHoldersAreNoStandbys(t *testing.T) {
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	dir := t.TempDir()
 	d := openDir(t, dir)
 	h := start(t, "hold", dir)
@@ -119,7 +119,7 @@ func TestHoldersAreNoStandbys(t *testing.T) {
 
 // A record that was lost does not say whom the lock was granted to.
 func TestHoldersWithoutRecord(t *testing.T) {
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	dir := t.TempDir()
 	d := openDir(t, dir)
 	g := steps.Acquire(d, claimFor("job"))

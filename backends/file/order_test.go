@@ -6,16 +6,16 @@ import (
 	"testing"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 func orderFor(kind backends.OrderKind, token int64) backends.Order {
-	return backends.Order{Job: "job", Kind: kind, Token: token, By: backends.Holder{ID: backendtest.NewID(), Host: "desk", User: "jo"}}
+	return backends.Order{Job: "job", Kind: kind, Token: token, By: backends.Holder{ID: suite.NewID(), Host: "desk", User: "jo"}}
 }
 
 // The lock of a run that an operator has removed is no evidence any more: who lives cannot be seen.
 func TestOrderWithoutLock(t *testing.T) {
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	dir := t.TempDir()
 	d := openDir(t, dir)
 	g := steps.Acquire(d, claimFor("job"))

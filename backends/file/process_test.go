@@ -18,8 +18,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/internal/filesystem"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 const (
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 
 // help is one run of leaderrun as far as the store can see it.
 func help(what, dir string, args []string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), backendtest.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), suite.Patience)
 	defer cancel()
 	d, err := open(dir, ourselves, filesystem.Network)
 	if err != nil {
@@ -81,7 +81,7 @@ func help(what, dir string, args []string) error {
 }
 
 func claimFor(job string) backends.Claim {
-	c := backendtest.NewClaim(job, time.Minute)
+	c := suite.NewClaim(job, time.Minute)
 	c.Holder.PID = os.Getpid()
 	return c
 }
@@ -182,7 +182,7 @@ func (h *helper) says(t *testing.T, word string) string {
 // acquireSoon is acquire once the lock is free: the kernel may take a moment to end a process.
 func acquireSoon(t *testing.T, d *Driver, c backends.Claim) backends.Grant {
 	t.Helper()
-	for end := time.Now().Add(backendtest.Patience); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(suite.Patience); ; time.Sleep(time.Millisecond) {
 		g, err := d.Acquire(t.Context(), c)
 		if err == nil {
 			return g
@@ -194,7 +194,7 @@ func acquireSoon(t *testing.T, d *Driver, c backends.Claim) backends.Grant {
 }
 
 func TestKilledProcessFreesTheLock(t *testing.T) {
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	dir := t.TempDir()
 	d := openDir(t, dir)
 	h := start(t, "hold", dir)
@@ -219,7 +219,7 @@ func TestKilledProcessFreesTheLock(t *testing.T) {
 }
 
 func TestInheritedLockOutlivesTheWrapper(t *testing.T) {
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	dir := t.TempDir()
 	d := openDir(t, dir)
 	h := start(t, "hold with child", dir)
@@ -243,7 +243,7 @@ func TestInheritedLockOutlivesTheWrapper(t *testing.T) {
 }
 
 func TestHandoverBetweenProcesses(t *testing.T) {
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	dir := t.TempDir()
 	d := openDir(t, dir)
 	const standbys = 3

@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 func TestWatchedLockIsHandedOver(t *testing.T) {
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	dir := t.TempDir()
 	d, other := openDir(t, dir), openDir(t, dir)
 	g := steps.Acquire(d, claimFor("job"))
@@ -37,7 +37,7 @@ func TestWatchedLockIsHandedOver(t *testing.T) {
 // A lock that only passes through the hands of a standby must not look like a run: a claim without --wait would
 // be told that the job is in good hands.
 func TestPassingLockIsWaitedOut(t *testing.T) {
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	dir := t.TempDir()
 	d, other := openDir(t, dir), openDir(t, dir)
 	for range 5 {
@@ -66,7 +66,7 @@ func watch(ctx context.Context, t *testing.T, d *Driver) <-chan backends.News {
 // awaitKept waits until a driver's waiter has the lock.
 func awaitKept(t *testing.T, d *Driver, job string) {
 	t.Helper()
-	for end := time.Now().Add(backendtest.Patience); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(suite.Patience); ; time.Sleep(time.Millisecond) {
 		d.store.mu.Lock()
 		w := d.store.waiters[job]
 		kept := w != nil && w.locks != nil
@@ -99,7 +99,7 @@ func TestLockThatNobodyWantsIsDropped(t *testing.T) {
 	dir := t.TempDir()
 	d, other := openDir(t, dir), openDir(t, dir)
 	t.Run("the watch ended while the lock was held", func(t *testing.T) {
-		steps := backendtest.On(t)
+		steps := suite.On(t)
 		g := steps.Acquire(d, claimFor("job"))
 		ctx, cancel := context.WithCancel(t.Context())
 		watch(ctx, t, other)
@@ -109,7 +109,7 @@ func TestLockThatNobodyWantsIsDropped(t *testing.T) {
 		steps.Finish(d, acquireSoon(t, d, claimFor("job")))
 	})
 	t.Run("the watch ended after it was woken", func(t *testing.T) {
-		steps := backendtest.On(t)
+		steps := suite.On(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		if _, err := other.Watch(ctx, "job"); err != nil {
 			t.Fatal(err)
@@ -119,7 +119,7 @@ func TestLockThatNobodyWantsIsDropped(t *testing.T) {
 		steps.Finish(d, acquireSoon(t, d, claimFor("job")))
 	})
 	t.Run("nobody claims", func(t *testing.T) {
-		steps := backendtest.On(t)
+		steps := suite.On(t)
 		if _, err := other.Watch(t.Context(), "job"); err != nil {
 			t.Fatal(err)
 		}
@@ -127,7 +127,7 @@ func TestLockThatNobodyWantsIsDropped(t *testing.T) {
 		steps.Finish(d, acquireSoon(t, d, claimFor("job")))
 	})
 	t.Run("the driver was closed", func(t *testing.T) {
-		steps := backendtest.On(t)
+		steps := suite.On(t)
 		d, other := openDir(t, dir), openDir(t, dir)
 		g := steps.Acquire(d, claimFor("job"))
 		woken := watch(t.Context(), t, other)
@@ -143,7 +143,7 @@ func TestLockThatNobodyWantsIsDropped(t *testing.T) {
 
 // A standby in the process that runs the job itself (cron) is woken too, and takes nothing from others.
 func TestWatchInTheHoldersProcess(t *testing.T) {
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	dir := t.TempDir()
 	d := openDir(t, dir)
 	g := steps.Acquire(d, claimFor("job"))
@@ -166,7 +166,7 @@ func TestWatchInTheHoldersProcess(t *testing.T) {
 
 // Status is looked at while jobs start: nobody may be refused because of that.
 func TestInspectDoesNotDisturb(t *testing.T) {
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	dir := t.TempDir()
 	d, other := openDir(t, dir), openDir(t, dir)
 	steps.Finish(d, steps.Acquire(d, claimFor("job")))

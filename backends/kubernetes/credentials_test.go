@@ -11,7 +11,7 @@ import (
 	"github.com/leaderrun/leaderrun/backends/kubernetes/api"
 	"github.com/leaderrun/leaderrun/backends/kubernetes/kubeconfig"
 	"github.com/leaderrun/leaderrun/internal/credentialplugin"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // clientRole gives who has the client certificate the rights of role.yaml.
@@ -21,13 +21,13 @@ kind: RoleBinding
 metadata: {name: client}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: leaderrun}
 subjects:
-- {apiGroup: rbac.authorization.k8s.io, kind: User, name: ` + testserver.KubernetesClient + `}
+- {apiGroup: rbac.authorization.k8s.io, kind: User, name: ` + servers.KubernetesClient + `}
 `
 
 // clientCertificate, like the next three: who shows that and nothing else takes a lease, keeps it and gives it back.
 func clientCertificate(w *world) {
 	w.admitClient()
-	w.livesAs(w.open(testserver.KubernetesClient))
+	w.livesAs(w.open(servers.KubernetesClient))
 }
 
 func pluginToken(w *world) {
@@ -36,7 +36,7 @@ func pluginToken(w *world) {
 
 func pluginCertificate(w *world) {
 	w.admitClient()
-	of, err := kubeconfig.Load([]string{w.server.Kubeconfig(w, testserver.KubernetesClient)}, "")
+	of, err := kubeconfig.Load([]string{w.server.Kubeconfig(w, servers.KubernetesClient)}, "")
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func replacedToken(w *world) {
 
 	w.server.API(w, http.MethodDelete, w.secrets()+"/token", "")
 	stale := w.shows("token: " + first)
-	testserver.Eventually(w, "the server does not take the old token any more", func() bool { // it remembers for 10 s whom it let in
+	servers.Eventually(w, "the server does not take the old token any more", func() bool { // it remembers for 10 s whom it let in
 		e, ok := errors.AsType[*api.Error](stale.client.Ready(w.Context()))
 		return ok && e.Code == http.StatusUnauthorized
 	})
@@ -85,7 +85,7 @@ func (w *world) livesAs(d *driver) {
 func (w *world) admitClient() {
 	w.Helper()
 	w.server.Apply(w, w.namespace, clientRole)
-	w.server.AwaitRole(w, w.namespace, testserver.KubernetesClient)
+	w.server.AwaitRole(w, w.namespace, servers.KubernetesClient)
 }
 
 // shows opens a driver that has nothing to show but what a kubeconfig says of its user.

@@ -19,7 +19,7 @@ import (
 	"github.com/leaderrun/leaderrun/backends/kubernetes/api"
 	"github.com/leaderrun/leaderrun/internal/backendurl"
 	"github.com/leaderrun/leaderrun/internal/credentialplugin"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // scripted is a client that answers as a test says.
@@ -192,7 +192,7 @@ func TestWatchEndsWhereNoRetryHelps(t *testing.T) {
 // reply that was cut ends a run that the next try would start.
 func TestWhatAnswersIsNotForUs(t *testing.T) {
 	t.Parallel()
-	certs, others := testserver.NewCertificates(t), testserver.NewCertificates(t)
+	certs, others := servers.NewCertificates(t), servers.NewCertificates(t)
 	serve := func(config *tls.Config, body string) string {
 		web := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) }))
 		web.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)

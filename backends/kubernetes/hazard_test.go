@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 // lateRenewalOfDeleted: a renewal is on its way while an operator deletes the Lease. Kubernetes would make the Lease
@@ -287,7 +287,7 @@ func notesAreNoBeats(w *world) {
 
 // noRights: a user without a role hears what is missing.
 func noRights(w *world) {
-	stranger := w.open(testserver.KubernetesStranger)
+	stranger := w.open(servers.KubernetesStranger)
 	_, err := stranger.Acquire(w.Context(), newClaim("job"))
 	w.permanent("Acquire", err, backends.Credentials, "a Role with get, list")
 	ch, err := stranger.Watch(w.Context(), "job")
@@ -299,19 +299,19 @@ func noRights(w *world) {
 		if open {
 			w.Error("news for a stranger")
 		}
-	case <-time.After(backendtest.Patience):
+	case <-time.After(suite.Patience):
 		w.Error("the watch of a stranger goes on")
 	}
 }
 
 func noNamespace(w *world) {
-	d := open(w, urlOf("nowhere", w.server.Kubeconfig(w, testserver.KubernetesAdmin)))
+	d := open(w, urlOf("nowhere", w.server.Kubeconfig(w, servers.KubernetesAdmin)))
 	_, err := d.Acquire(w.Context(), newClaim("job"))
 	w.permanent("Acquire", err, backends.Configuration, "kubectl create namespace nowhere")
 }
 
 // certificate: who is known by a client certificate is let in and told what is missing.
 func certificate(w *world) {
-	_, err := w.open(testserver.KubernetesClient).Acquire(w.Context(), newClaim("job"))
+	_, err := w.open(servers.KubernetesClient).Acquire(w.Context(), newClaim("job"))
 	w.permanent("Acquire", err, backends.Credentials, "cannot get resource")
 }

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/internal/httplimit"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 // clusterOf returns the URL of a backend whose kubeconfig has one cluster and one user.
@@ -60,7 +60,7 @@ func TestHostileAnswers(t *testing.T) {
 		d.client.(interface{ Ready(context.Context) error }).Ready(t.Context()) // there is a connection
 		ended := make(chan map[string]error, 1)
 		go func() {
-			ctx, cancel := context.WithTimeout(t.Context(), backendtest.Patience/2)
+			ctx, cancel := context.WithTimeout(t.Context(), suite.Patience/2)
 			defer cancel()
 			errs := map[string]error{}
 			_, errs["Acquire"] = d.Acquire(ctx, c)
@@ -77,7 +77,7 @@ func TestHostileAnswers(t *testing.T) {
 					t.Errorf("%s: %s: %v", name, step, err)
 				}
 			}
-		case <-time.After(backendtest.Patience):
+		case <-time.After(suite.Patience):
 			t.Fatalf("%s: the driver hangs", name)
 		}
 	}
@@ -96,7 +96,7 @@ func TestEndlessList(t *testing.T) {
 		}
 		_, _ = io.WriteString(w, page)
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), backendtest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), suite.Patience)
 	defer cancel()
 	if jobs, err := d.Jobs(ctx); err == nil || errors.Is(err, context.DeadlineExceeded) || len(jobs) > 1e5 {
 		t.Errorf("%d jobs, %v", len(jobs), err)
@@ -108,7 +108,7 @@ func TestEndlessList(t *testing.T) {
 func TestListOfFullRecords(t *testing.T) {
 	t.Parallel()
 	const all = 150
-	ctx, cancel := context.WithTimeout(t.Context(), backendtest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), suite.Patience)
 	defer cancel()
 	for _, size := range []int{29_000, 300_000} {
 		var asked atomic.Int32

@@ -6,17 +6,17 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
-func TestMain(m *testing.M) { backendtest.Main(m) }
+func TestMain(m *testing.M) { suite.Main(m) }
 
 // account is the user that role.yaml makes, in a namespace.
 func account(namespace string) string { return "system:serviceaccount:" + namespace + ":leaderrun" }
 
 // applyRole gives a namespace what role.yaml says.
-func applyRole(t testing.TB, s *testserver.KubernetesServer, namespace string) {
+func applyRole(t testing.TB, s *servers.KubernetesServer, namespace string) {
 	t.Helper()
 	text, err := os.ReadFile("role.yaml")
 	if err != nil {
@@ -39,7 +39,7 @@ func (d *driver) Close() error { return d.Engine.Close() }
 
 func open(t testing.TB, url string) *driver {
 	t.Helper()
-	return backendtest.Open(t, func(url string) (*driver, error) {
+	return suite.Open(t, func(url string) (*driver, error) {
 		s, err := newStore(url)
 		if err != nil {
 			return nil, err
@@ -58,7 +58,7 @@ func alive(r backends.Record) backends.Write {
 	return backends.Write{Record: r, Lease: &backends.Label{Holder: r.Holder.ID, Token: r.Token}, Beat: true}
 }
 
-func newClaim(job string) backends.Claim { return backendtest.NewClaim(job, 2*time.Second) }
+func newClaim(job string) backends.Claim { return suite.NewClaim(job, 2*time.Second) }
 
 // operator does to Leases what only a person does.
 type operator struct{ *driver }
@@ -97,18 +97,18 @@ const traceless = "with the Lease every trace of a run is gone: see leaseDeleted
 
 // TestSuite runs under the rights of role.yaml.
 func TestSuite(t *testing.T) {
-	s := testserver.Kubernetes(t, testserver.KubernetesOptions{})
+	s := servers.Kubernetes(t, servers.KubernetesOptions{})
 	namespace := s.Namespace(t)
 	applyRole(t, s, namespace)
 	url := urlOf(namespace, s.Kubeconfig(t, account(namespace)))
-	o := operator{open(t, urlOf(namespace, s.Kubeconfig(t, testserver.KubernetesAdmin)))}
-	backendtest.Run(t, backendtest.Harness{
-		Open:        backendtest.Opener(Open, url),
+	o := operator{open(t, urlOf(namespace, s.Kubeconfig(t, servers.KubernetesAdmin)))}
+	suite.Run(t, suite.Harness{
+		Open:        suite.Opener(Open, url),
 		TTL:         2 * time.Second,
 		DeleteLease: o.deleteLease,
 		SetBreak:    o.ask,
 		Restart:     func(t testing.TB) { t.Helper(); s.Restart(t, true) },
-		Stall:       testserver.Stall(s),
+		Stall:       servers.Stall(s),
 		Lacks: map[string]string{
 			"Empty": traceless, "RestartEmpty": traceless, "DeleteRecord": "a Lease without a record is taken for another program's",
 		},

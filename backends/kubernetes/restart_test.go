@@ -7,18 +7,18 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/backends/kubernetes/api"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 // TestServerRestarts: while an API server starts it knows neither roles nor service accounts, and may refuse everybody.
 // Nothing that it says then is final; afterwards all goes on: the lease, the watch and the token that was given before.
 func TestServerRestarts(t *testing.T) {
-	s := testserver.Kubernetes(t, testserver.KubernetesOptions{})
+	s := servers.Kubernetes(t, servers.KubernetesOptions{})
 	namespace := s.Namespace(t)
 	applyRole(t, s, namespace)
-	w := &world{Steps: backendtest.On(t), server: s, namespace: namespace}
+	w := &world{Steps: suite.On(t), server: s, namespace: namespace}
 	w.d = w.open(account(namespace))
 	c := newClaim("job")
 	c.TTL = time.Hour
@@ -27,7 +27,7 @@ func TestServerRestarts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.News("the watch stands", ch, backendtest.Looks)
+	w.News("the watch stands", ch, suite.Looks)
 
 	ctx, cancel := context.WithCancel(t.Context())
 	asked := make(chan int)
@@ -52,7 +52,7 @@ func TestServerRestarts(t *testing.T) {
 	if n := <-asked; n == 0 {
 		t.Error("no renewal failed: the test has tested nothing")
 	}
-	w.News("the watch stands again", ch, backendtest.Looks)
+	w.News("the watch stands again", ch, suite.Looks)
 	w.Renew(w.d, g)
 	w.Finish(w.d, g)
 }

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/backends/kubernetes/api"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 // othersStay: what others keep in a Lease survives our updates, also what we do not know.
@@ -103,7 +103,7 @@ func watchTells(w *world) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	w.News("the watch stands", ch, backendtest.Looks)
+	w.News("the watch stands", ch, suite.Looks)
 	g := w.Acquire(w.d, newClaim("job"))
 	w.Renew(w.d, g)
 	beat := w.record("job").Beat
@@ -112,13 +112,13 @@ func watchTells(w *world) {
 	if err := w.other.Order(w.Context(), backends.Order{Job: "job", Kind: backends.Stop, By: by, Token: g.Token}); err != nil {
 		w.Fatal(err)
 	}
-	w.News("a request to stop", ch, backendtest.Looks)
+	w.News("a request to stop", ch, suite.Looks)
 	w.patch("job", `{"spec":{"holderIdentity":null}}`)
-	w.News("the holder is emptied", ch, backendtest.Looks)
+	w.News("the holder is emptied", ch, suite.Looks)
 	w.Finish(w.d, g)
-	w.News("the end", ch, backendtest.Looks)
+	w.News("the end", ch, suite.Looks)
 	w.server.API(w, "DELETE", w.path("job"), "")
-	w.News("the Lease is deleted", ch, backendtest.Looks)
+	w.News("the Lease is deleted", ch, suite.Looks)
 }
 
 // listsJobs: all jobs of a prefix, whatever their names.

@@ -11,21 +11,21 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/backends/kubernetes/api"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 // watchCut: the connection of a watch breaks, and what happens meanwhile goes unseen. When it stands again it says so,
 // and shows the last beat.
 func watchCut(w *world) {
-	p := testserver.NewProxy(w, w.server.Addr())
+	p := servers.NewProxy(w, w.server.Addr())
 	d := open(w, urlOf(w.namespace, w.server.KubeconfigAt(w, account(w.namespace), p.Addr())))
 	ch, err := d.Watch(w.Context(), "job")
 	if err != nil {
 		w.Fatal(err)
 	}
-	w.News("the watch stands", ch, backendtest.Looks)
+	w.News("the watch stands", ch, suite.Looks)
 	g := w.Acquire(w.d, newClaim("job"))
 	w.News("a beat", ch, func(n backends.News) bool { return n.Seen.Token == g.Token })
 	p.DropAll(true)
@@ -39,7 +39,7 @@ func watchCut(w *world) {
 		return looked && n.Seen == backends.Evidence{Token: g.Token, Beat: beat}
 	})
 	w.Finish(w.d, g)
-	w.News("the end", ch, backendtest.Looks)
+	w.News("the end", ch, suite.Looks)
 }
 
 // examines: what doctor says of a server that is as it should be, and of users who are not.
@@ -66,10 +66,10 @@ func examines(w *world) {
 			w.Errorf("nothing Bad about %s: %+v", what, d.Examine(w.Context(), 2*time.Second))
 		}
 	}
-	worst(w.open(testserver.KubernetesStranger), backends.Rights)
-	worst(open(w, urlOf("nowhere", w.server.Kubeconfig(w, testserver.KubernetesAdmin))), "writes")
-	closed := testserver.FreePort(w)
-	worst(open(w, urlOf(w.namespace, w.server.KubeconfigAt(w, testserver.KubernetesAdmin, fmt.Sprintf("127.0.0.1:%d", closed)))), backends.Reachable)
+	worst(w.open(servers.KubernetesStranger), backends.Rights)
+	worst(open(w, urlOf("nowhere", w.server.Kubeconfig(w, servers.KubernetesAdmin))), "writes")
+	closed := servers.FreePort(w)
+	worst(open(w, urlOf(w.namespace, w.server.KubeconfigAt(w, servers.KubernetesAdmin, fmt.Sprintf("127.0.0.1:%d", closed)))), backends.Reachable)
 	if !slices.ContainsFunc(w.d.Examine(w.Context(), 2500*time.Millisecond), func(f backends.Finding) bool {
 		return f.What == "leases" && f.Grade == backends.Warning
 	}) {

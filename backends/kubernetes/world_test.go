@@ -7,17 +7,17 @@ import (
 	"testing"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/backends/kubernetes/api"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 var errLost = errors.New("the reply was lost")
 
 // world is a namespace with an operator and two hosts, which have the rights of role.yaml.
 type world struct {
-	backendtest.Steps
-	server    *testserver.KubernetesServer
+	suite.Steps
+	server    *servers.KubernetesServer
 	namespace string
 	operator  operator
 	d, other  *driver
@@ -26,7 +26,7 @@ type world struct {
 // TestOnOneServer are the tests that need a server and do not break it.
 func TestOnOneServer(t *testing.T) {
 	t.Parallel()
-	s := testserver.Kubernetes(t, testserver.KubernetesOptions{})
+	s := servers.Kubernetes(t, servers.KubernetesOptions{})
 	for name, test := range map[string]func(w *world){
 		"a late renewal of a Lease that was deleted": lateRenewalOfDeleted,
 		"a renewal arrives late":                     lateRenewal,
@@ -68,8 +68,8 @@ func TestOnOneServer(t *testing.T) {
 			t.Parallel()
 			namespace := s.Namespace(t)
 			applyRole(t, s, namespace)
-			w := &world{Steps: backendtest.On(t), server: s, namespace: namespace}
-			w.operator = operator{w.open(testserver.KubernetesAdmin)}
+			w := &world{Steps: suite.On(t), server: s, namespace: namespace}
+			w.operator = operator{w.open(servers.KubernetesAdmin)}
 			w.d, w.other = w.open(account(namespace)), w.open(account(namespace))
 			test(w)
 		})

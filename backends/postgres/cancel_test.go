@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/backends/postgres/wire"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 // stuck returns which transaction waits for the standby; "": none.
@@ -23,17 +23,17 @@ func (w *world) stuck() string {
 // changed, and waits for the standby without having written. It returns which transaction that was.
 func (w *world) givesUp(what, before string, step func(context.Context) error) (transaction string) {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), backendtest.Patience)
+	ctx, cancel := context.WithTimeout(w.Context(), suite.Patience)
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- step(ctx) }()
-	testserver.Eventually(w, what+" waits for the standby", func() bool {
+	servers.Eventually(w, what+" waits for the standby", func() bool {
 		transaction = w.stuck()
 		return transaction != "" && transaction != before
 	})
 	cancel()
 	w.WantUnknown(what+" without the standby", <-done)
-	testserver.Eventually(w, what+" keeps nothing locked", func() bool { return w.stuck() != transaction })
+	servers.Eventually(w, what+" keeps nothing locked", func() bool { return w.stuck() != transaction })
 	return transaction
 }
 
@@ -46,11 +46,11 @@ func TestStandbyAway(t *testing.T) {
 			t.Parallel()
 			w, set := synchronous(t)
 			if pooled {
-				pooler := testserver.PgBouncer(t, w.server, testserver.PgBouncerOptions{})
+				pooler := servers.PgBouncer(t, w.server, servers.PgBouncerOptions{})
 				w.d = open(t, with(pooler.URL(), "longest-ttl=5m"))
 			}
 			cfg := w.d.cfg.wire
-			cfg.CancelLimit = backendtest.Patience // the machine may be busy
+			cfg.CancelLimit = suite.Patience // the machine may be busy
 			w.d.client = wire.NewClient(cfg)
 			standby := set.Standbys(t)[0]
 			standby.Stop(t)
@@ -60,7 +60,7 @@ func TestStandbyAway(t *testing.T) {
 			last := w.givesUp("a claim", "", claim)
 			last = w.givesUp("the claim again", last, claim)
 			w.givesUp("the end of the claim", last, func(ctx context.Context) error { return w.d.Abandon(ctx, c) })
-			testserver.Eventually(t, "no process waits", func() bool {
+			servers.Eventually(t, "no process waits", func() bool {
 				return w.server.Do(t, "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' OR wait_event_type = 'Lock'") == "0"
 			})
 			standby.Cont(t)
@@ -95,7 +95,7 @@ func (s *spy) Ask(ctx context.Context, batch []wire.Statement, check func(wire.R
 // told by its renewals when that changes.
 func TestCancelsWhereStandbysConfirm(t *testing.T) {
 	t.Parallel()
-	set := testserver.PostgresReplicas(t, 0, testserver.PostgresOptions{}, testserver.PostgresOptions{})
+	set := servers.PostgresReplicas(t, 0, servers.PostgresOptions{}, servers.PostgresOptions{})
 	w := worldOf(t, set.Leader(t), "")
 	writes := &spy{client: w.d.client}
 	w.d.client = writes
@@ -105,7 +105,7 @@ func TestCancelsWhereStandbysConfirm(t *testing.T) {
 	}
 	w.server.Do(t, "ALTER SYSTEM SET synchronous_standby_names = '*'")
 	w.server.Do(t, "SELECT pg_reload_conf()")
-	testserver.Eventually(t, "a renewal is cancelled that waits for the standby", func() bool {
+	servers.Eventually(t, "a renewal is cancelled that waits for the standby", func() bool {
 		w.Renew(w.d, g)
 		return writes.cancels
 	})

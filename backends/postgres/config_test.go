@@ -10,9 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/backends/postgres/wire"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 func TestURL(t *testing.T) {
@@ -57,7 +57,7 @@ var badURLs = []string{
 
 func TestBadURL(t *testing.T) {
 	t.Parallel()
-	backendtest.BadURLs(t, Open, badURLs)
+	suite.BadURLs(t, Open, badURLs)
 	for url, want := range map[string]string{
 		"postgres://u@h?sslrootcert=/nowhere":          "option sslrootcert of the URL",
 		"postgres://u@h?sslcert=/nowhere&sslkey=/none": "options sslcert and sslkey of the URL",
@@ -73,7 +73,7 @@ func TestBadURL(t *testing.T) {
 func TestRedacted(t *testing.T) {
 	t.Parallel()
 	const url = "postgres://u:hunter2@h,i:7/d?prefix=jobs&longest-ttl=1m"
-	backendtest.Redacted(t, Open, map[string]string{url: "postgres://u:xxxxx@h:5432,i:7/d?longest-ttl=1m&prefix=jobs"})
+	suite.Redacted(t, Open, map[string]string{url: "postgres://u:xxxxx@h:5432,i:7/d?longest-ttl=1m&prefix=jobs"})
 	d := open(t, url)
 	if d.Prefix() != "jobs" || d.Limits().MaxTTL != time.Minute || d.Limits().MaxHint == "" {
 		t.Errorf("%s, %+v", d.Prefix(), d.Limits())
@@ -84,7 +84,7 @@ func TestRedacted(t *testing.T) {
 // text only to a host whose name was verified.
 func TestWhatIsVerified(t *testing.T) {
 	t.Parallel()
-	ca := "sslrootcert=" + testserver.NewCertificates(t).CA
+	ca := "sslrootcert=" + servers.NewCertificates(t).CA
 	for options, want := range map[string]struct {
 		security            wire.Security
 		anyone, name, clear bool
@@ -119,8 +119,8 @@ func TestWhatIsVerified(t *testing.T) {
 // TestVerifyCA: a certificate for another name will do, one of another authority will not.
 func TestVerifyCA(t *testing.T) {
 	t.Parallel()
-	certs, others := testserver.NewCertificates(t), testserver.NewCertificates(t)
-	s := testserver.Postgres(t, testserver.PostgresOptions{TLS: certs})
+	certs, others := servers.NewCertificates(t), servers.NewCertificates(t)
+	s := servers.Postgres(t, servers.PostgresOptions{TLS: certs})
 	base := strings.Replace(s.URL(), "sslmode=disable", "", 1)
 	base, _, _ = strings.Cut(base, "?")
 	try := func(options string) error {
@@ -152,7 +152,7 @@ func TestVerifyCA(t *testing.T) {
 func TestPasswordThatIsNotGiven(t *testing.T) {
 	t.Parallel()
 	asks := func(kind byte) string {
-		addr, _ := testserver.ByHand(t, func(conn net.Conn) {
+		addr, _ := servers.ByHand(t, func(conn net.Conn) {
 			_, _ = conn.Read(make([]byte, 1<<10))
 			_, _ = conn.Write([]byte{'R', 0, 0, 0, 8, 0, 0, 0, kind})
 		})

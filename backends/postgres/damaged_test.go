@@ -9,7 +9,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/postgres/wire"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // columnsOf is the row with which a server answers who reads a job: one that nobody runs, in a table with a mark.
@@ -100,7 +100,7 @@ func TestUnreadOnAStandby(t *testing.T) {
 // TestDamagedTable: the same on a server, in whatever columns people make, and which steps meet it: none goes on for ever.
 func TestDamagedTable(t *testing.T) {
 	t.Parallel()
-	s := testserver.Postgres(t, testserver.PostgresOptions{})
+	s := servers.Postgres(t, servers.PostgresOptions{})
 	o := operator{open(t, s.URL()), s}
 	o.trust(t)
 	s.Do(t, `ALTER TABLE leaderrun ALTER version DROP NOT NULL, ALTER beat DROP NOT NULL`)

@@ -12,19 +12,19 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/backends/postgres/wire"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
-func examine(t *testing.T, url string) backendtest.Findings {
+func examine(t *testing.T, url string) suite.Findings {
 	t.Helper()
-	return backendtest.Examined(t, open(t, url).Examine(t.Context(), 15*time.Second), "sesame")
+	return suite.Examined(t, open(t, url).Examine(t.Context(), 15*time.Second), "sesame")
 }
 
 func TestExamine(t *testing.T) {
 	t.Parallel()
-	s := testserver.Postgres(t, testserver.PostgresOptions{Lines: []string{"fsync = on", "full_page_writes = on"}})
+	s := servers.Postgres(t, servers.PostgresOptions{Lines: []string{"fsync = on", "full_page_writes = on"}})
 	e := examine(t, s.URL())
 	e.Expect(t, backends.Reachable, backends.Fine, s.Addr())
 	e.Expect(t, "version", backends.Fine, "PostgreSQL")
@@ -52,7 +52,7 @@ func TestExamine(t *testing.T) {
 	if status, err := w.Inspect(t.Context(), "job"); err == nil {
 		t.Errorf("%+v", status)
 	}
-	pooler := testserver.PgBouncer(t, s, testserver.PgBouncerOptions{})
+	pooler := servers.PgBouncer(t, s, servers.PgBouncerOptions{})
 	examine(t, pooler.URL()).Expect(t, backends.Reachable, backends.Fine, pooler.Addr())
 	s.Kill()
 	examine(t, s.URL()).Expect(t, backends.Reachable, backends.Bad, "")
@@ -61,10 +61,10 @@ func TestExamine(t *testing.T) {
 // TestExamineWithoutRights: the remedy is what the owner of the database has to run, and it works.
 func TestExamineWithoutRights(t *testing.T) {
 	t.Parallel()
-	s := testserver.Postgres(t, testserver.PostgresOptions{})
+	s := servers.Postgres(t, servers.PostgresOptions{})
 	s.Do(t, `CREATE ROLE "some""body" LOGIN PASSWORD 'sesame'`)
 	at := "postgres://some%22body:sesame@" + s.Addr() + "/postgres?sslmode=disable&longest-ttl=1s&prefix=public."
-	last := func(e backendtest.Findings) backends.Finding { return e[backends.Rights][0] }
+	last := func(e suite.Findings) backends.Finding { return e[backends.Rights][0] }
 	f := last(examine(t, at+"Jobs"))
 	if f.Grade != backends.Bad || !strings.Contains(f.Remedy, "CREATE TABLE") {
 		t.Fatalf("%+v", f)
@@ -97,7 +97,7 @@ func TestExamineWithoutRights(t *testing.T) {
 
 func TestExamineReplicas(t *testing.T) {
 	t.Parallel()
-	set := testserver.PostgresReplicas(t, 0, testserver.PostgresOptions{}, testserver.PostgresOptions{})
+	set := servers.PostgresReplicas(t, 0, servers.PostgresOptions{}, servers.PostgresOptions{})
 	e := examine(t, set.URL())
 	e.Expect(t, backends.Reachable, backends.Fine, "a standby")
 	e.Expect(t, backends.Reachable, backends.Fine, "the primary")
@@ -155,7 +155,7 @@ func TestExamineAServerThatFreezes(t *testing.T) {
 // TestJobsOfAStandby: hazard: a standby that is behind is asked for the jobs, and those that it has not heard of are not told.
 func TestJobsOfAStandby(t *testing.T) {
 	t.Parallel()
-	set := testserver.PostgresReplicas(t, 0, testserver.PostgresOptions{}, testserver.PostgresOptions{})
+	set := servers.PostgresReplicas(t, 0, servers.PostgresOptions{}, servers.PostgresOptions{})
 	o, standby := operator{open(t, set.URL()), set.Leader(t)}, open(t, set.Standbys(t)[0].URL())
 	says := func(when string) {
 		t.Helper()
@@ -181,9 +181,9 @@ func TestJobsOfAStandby(t *testing.T) {
 // TestPermanentErrors: what no retry mends says what does.
 func TestPermanentErrors(t *testing.T) {
 	t.Parallel()
-	certs := testserver.NewCertificates(t)
-	s := testserver.Postgres(t, testserver.PostgresOptions{})
-	tls := testserver.Postgres(t, testserver.PostgresOptions{TLS: certs, ClientCert: true})
+	certs := servers.NewCertificates(t)
+	s := servers.Postgres(t, servers.PostgresOptions{})
+	tls := servers.Postgres(t, servers.PostgresOptions{TLS: certs, ClientCert: true})
 	other, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -10,15 +10,15 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/backends/postgres/wire"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 // granted asks until a claim is granted, and returns the verdicts on the way there.
 func granted(t *testing.T, d *Driver, c backends.Claim) (backends.Grant, []backends.Verdict) {
 	t.Helper()
-	return backendtest.On(t).Insist(d, c, 5*time.Second)
+	return suite.On(t).Insist(d, c, 5*time.Second)
 }
 
 // TestFailoverToALaggingStandby: what the new primary never heard of is waited for: the whole of a lease that it cannot know.
@@ -27,7 +27,7 @@ func TestFailoverToALaggingStandby(t *testing.T) {
 	for _, heard := range []string{"nothing", "the table", "another run"} {
 		t.Run(heard, func(t *testing.T) {
 			t.Parallel()
-			set := testserver.PostgresReplicas(t, 0, testserver.PostgresOptions{}, testserver.PostgresOptions{})
+			set := servers.PostgresReplicas(t, 0, servers.PostgresOptions{}, servers.PostgresOptions{})
 			const longest = 4 * time.Second
 			url := with(set.URL(), "longest-ttl="+longest.String())
 			a, b := open(t, url), open(t, url)
@@ -47,7 +47,7 @@ func TestFailoverToALaggingStandby(t *testing.T) {
 			old, standby := set.Leader(t), set.Standbys(t)[0]
 			set.Agreed(t)
 			if heard != "nothing" {
-				testserver.Eventually(t, "the standby has the mark", func() bool {
+				servers.Eventually(t, "the standby has the mark", func() bool {
 					n, err := standby.Try("SELECT count(*) FROM leaderrun")
 					return err == nil && n != "0" && (heard != "another run" || n == "2")
 				})
@@ -72,7 +72,7 @@ func TestFailoverToALaggingStandby(t *testing.T) {
 			if next.Token <= g.Token {
 				t.Errorf("token %d after %d", next.Token, g.Token)
 			}
-			testserver.Eventually(t, "the last holder is told", func() bool { // once it has found the new primary
+			servers.Eventually(t, "the last holder is told", func() bool { // once it has found the new primary
 				_, err := a.Renew(t.Context(), g)
 				if err == nil {
 					t.Fatal("the last holder renews")
@@ -85,12 +85,12 @@ func TestFailoverToALaggingStandby(t *testing.T) {
 
 // TestRestoredElsewhere: a dump that is restored into another cluster does not know what was granted after it.
 func TestRestoredElsewhere(t *testing.T) {
-	testserver.SkipShort(t)
+	servers.SkipShort(t)
 	w := newWorld(t)
 	w.Acquire(w.d, newSteady("job"))
 	mark := w.server.Do(t, "SELECT record FROM leaderrun WHERE job = ''")
 
-	s := testserver.Postgres(t, testserver.PostgresOptions{})
+	s := servers.Postgres(t, servers.PostgresOptions{})
 	d := open(t, s.URL())
 	s.Do(t, d.sql.create)
 	s.Do(t, "INSERT INTO leaderrun (job, version, record) VALUES ('', 7, "+literal(mark)+")")
@@ -111,7 +111,7 @@ func TestRestoredElsewhere(t *testing.T) {
 // one whose disk was lost. One that has been there for longer than any lease has just got a new table.
 func TestNewServerInThePlaceOfALostOne(t *testing.T) {
 	t.Parallel()
-	s := testserver.Postgres(t, testserver.PostgresOptions{})
+	s := servers.Postgres(t, servers.PostgresOptions{})
 	d := open(t, with(s.URL(), "longest-ttl=1h"))
 	_, err := d.Acquire(t.Context(), newClaim("job"))
 	r, ok := errors.AsType[*backends.Refusal](err)
@@ -168,7 +168,7 @@ func TestUnloggedTable(t *testing.T) {
 	w.Acquire(w.d, newSteady("job"))
 	w.server.Restart(t, true)
 	var verdicts []backends.Verdict
-	testserver.Eventually(t, "the server answers", func() bool {
+	servers.Eventually(t, "the server answers", func() bool {
 		_, err := w.other.Acquire(t.Context(), newSteady("job"))
 		r, ok := errors.AsType[*backends.Refusal](err)
 		if ok {
@@ -206,9 +206,9 @@ func TestEmptiedByHand(t *testing.T) {
 }
 
 // synchronous is a primary whose standby must confirm, and whose user's default is not to wait for anything, nor to be warned.
-func synchronous(t *testing.T) (*world, *testserver.PostgresSet) {
+func synchronous(t *testing.T) (*world, *servers.PostgresSet) {
 	t.Helper()
-	set := testserver.PostgresReplicas(t, 1, testserver.PostgresOptions{}, testserver.PostgresOptions{})
+	set := servers.PostgresReplicas(t, 1, servers.PostgresOptions{}, servers.PostgresOptions{})
 	set.Leader(t).Do(t, "ALTER ROLE postgres SET synchronous_commit = off; ALTER ROLE postgres SET client_min_messages = error")
 	return worldOf(t, set.Leader(t), with(set.Leader(t).URL(), "longest-ttl=5m")), set
 }
@@ -235,7 +235,7 @@ func TestStandbyMustConfirm(t *testing.T) {
 	for name, step := range steps {
 		for range 2 { // the second time there may be nothing left to change
 			done := make(chan error, 1)
-			ctx, cancel := context.WithTimeout(t.Context(), backendtest.Patience)
+			ctx, cancel := context.WithTimeout(t.Context(), suite.Patience)
 			go func() { done <- step(ctx) }()
 			// What an administrator does who is tired of waiting. The step is committed, and is not where it must be.
 			err := w.cancelled(done)
@@ -258,7 +258,7 @@ func TestStandbyMustConfirm(t *testing.T) {
 // cancelled ends the waits for the standby until a step returns.
 func (w *world) cancelled(done chan error) error {
 	w.Helper()
-	for end := time.Now().Add(backendtest.Patience); time.Now().Before(end); {
+	for end := time.Now().Add(suite.Patience); time.Now().Before(end); {
 		_, _ = w.server.Try("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
 		select {
 		case err := <-done:
@@ -273,7 +273,7 @@ func (w *world) cancelled(done chan error) error {
 // TestStandbyIsNotAsked: a host in recovery is passed over, whichever is named first.
 func TestStandbyIsNotAsked(t *testing.T) {
 	t.Parallel()
-	set := testserver.PostgresReplicas(t, 0, testserver.PostgresOptions{}, testserver.PostgresOptions{})
+	set := servers.PostgresReplicas(t, 0, servers.PostgresOptions{}, servers.PostgresOptions{})
 	operator{open(t, set.Leader(t).URL()), set.Leader(t)}.trust(t)
 	hosts := strings.Split(strings.TrimPrefix(set.URL(), "postgres://"), "@")
 	at := strings.Split(strings.SplitN(hosts[1], "/", 2)[0], ",")

@@ -11,12 +11,12 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 // newSteady returns a claim for longer than a test takes.
-func newSteady(job string) backends.Claim { return backendtest.NewClaim(job, 30*time.Second) }
+func newSteady(job string) backends.Claim { return suite.NewClaim(job, 30*time.Second) }
 
 // TestReplyOfCommitLost: what was committed and not answered is found again, once.
 func TestReplyOfCommitLost(t *testing.T) {
@@ -84,7 +84,7 @@ func TestLateClaim(t *testing.T) {
 // TestTimeDoesNotStandStill: a renewal that waited for a lock until its lease had run out, and found the row changed, has
 // lost it, though the time of its transaction is from before.
 func TestTimeDoesNotStandStill(t *testing.T) {
-	testserver.SkipShort(t)
+	servers.SkipShort(t)
 	w := newWorld(t)
 	c := newClaim("job")
 	c.TTL = 4 * time.Second // in which a busy machine gets as far as the lock
@@ -113,7 +113,7 @@ func TestTimeDoesNotStandStill(t *testing.T) {
 	c = newClaim("over")
 	c.TTL = time.Millisecond
 	g = w.Acquire(w.d, c)
-	testserver.Eventually(t, "it has run out", func() bool {
+	servers.Eventually(t, "it has run out", func() bool {
 		return w.server.Do(t, "SELECT until < clock_timestamp() FROM leaderrun WHERE job = 'over'") == "t"
 	})
 	_, err = w.d.Renew(t.Context(), g)
@@ -123,9 +123,9 @@ func TestTimeDoesNotStandStill(t *testing.T) {
 // TestLockIsNotWaitedForWithoutACaller: a step whose caller has gone leaves no process of the server behind, also where the
 // server is not told that it has.
 func TestLockIsNotWaitedForWithoutACaller(t *testing.T) {
-	testserver.SkipShort(t)
+	servers.SkipShort(t)
 	w := newWorld(t)
-	p := testserver.NewProxy(t, w.server.Addr())
+	p := servers.NewProxy(t, w.server.Addr())
 	d := open(t, "postgres://postgres:"+w.server.Password+"@"+p.Addr()+"/postgres?sslmode=disable")
 	g := w.Acquire(d, newSteady("job"))
 	unlock := w.lock("job")
@@ -143,7 +143,7 @@ func TestLockIsNotWaitedForWithoutACaller(t *testing.T) {
 // TestFrozenProcess (redis/go-redis#2682, and half-open connections): a renewal beside one that stays silent goes out on a
 // connection of its own.
 func TestFrozenProcess(t *testing.T) {
-	testserver.SkipShort(t)
+	servers.SkipShort(t)
 	w := newWorld(t)
 	g := w.Acquire(w.d, newSteady("job"))
 	w.Renew(w.d, g)
@@ -159,7 +159,7 @@ func TestFrozenProcess(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	silent := make(chan error, 1)
 	go func() { _, err := w.d.Renew(ctx, g); silent <- err }()
-	testserver.Eventually(t, "a renewal is on its way", func() bool {
+	servers.Eventually(t, "a renewal is on its way", func() bool {
 		alone := true
 		backends.HoldingOf[*state](g).Hedge(func() { alone = false })()
 		return !alone
@@ -173,9 +173,9 @@ func TestFrozenProcess(t *testing.T) {
 
 // TestSilentHost: a renewal beside one that stays silent asks another host, and does not wait for a share of its time first.
 func TestSilentHost(t *testing.T) {
-	testserver.SkipShort(t)
+	servers.SkipShort(t)
 	w := newWorld(t)
-	p := testserver.NewProxy(t, w.server.Addr())
+	p := servers.NewProxy(t, w.server.Addr())
 	d := open(t, "postgres://postgres:"+w.server.Password+"@"+p.Addr()+","+w.server.Addr()+"/postgres?sslmode=disable")
 	g := w.Acquire(d, newSteady("job"))
 	p.DropReplies(true)
@@ -183,8 +183,8 @@ func TestSilentHost(t *testing.T) {
 	defer cancel()
 	silent := make(chan error, 1)
 	go func() { _, err := d.Renew(ctx, g); silent <- err }()
-	testserver.Eventually(t, "a renewal is on its way", func() bool { return p.Dropped() > 0 })
-	defer time.AfterFunc(backendtest.Patience, cancel).Stop()
+	servers.Eventually(t, "a renewal is on its way", func() bool { return p.Dropped() > 0 })
+	defer time.AfterFunc(suite.Patience, cancel).Stop()
 	if _, err := d.Renew(ctx, g); err != nil {
 		t.Errorf("the renewal beside it: %v", err)
 	}
@@ -194,7 +194,7 @@ func TestSilentHost(t *testing.T) {
 
 // TestHandIsNoticed: whoever changes a row by hand leaves its version as it is, and is noticed all the same.
 func TestHandIsNoticed(t *testing.T) {
-	testserver.SkipShort(t)
+	servers.SkipShort(t)
 	w := newWorld(t)
 	for job, sql := range map[string]string{
 		"taken":   "UPDATE leaderrun SET holder = 'somebody', token = token + 1 WHERE job = JOB",
@@ -229,7 +229,7 @@ func TestEndIsWhenItWas(t *testing.T) {
 
 // TestClockSetBack: a lease that seems to last for an hour, because the server's clock went back by one, lasts for its TTL.
 func TestClockSetBack(t *testing.T) {
-	testserver.SkipShort(t)
+	servers.SkipShort(t)
 	w := newWorld(t)
 	g := w.Acquire(w.d, newSteady("job"))
 	w.operator.do(t, "UPDATE leaderrun SET until = until + interval '1 hour' WHERE job = JOB", "job")
@@ -244,10 +244,10 @@ func TestClockSetBack(t *testing.T) {
 // this (docs/guarantees.md): the old run is told at its next step, and its token is lower than that of whoever came meanwhile.
 func TestClockSetForward(t *testing.T) {
 	t.Parallel()
-	testserver.SkipShort(t)
-	clock := testserver.NewClock(t)
+	servers.SkipShort(t)
+	clock := servers.NewClock(t)
 	clock.MustMove(t)
-	w := worldOf(t, testserver.Postgres(t, testserver.PostgresOptions{Env: clock.Environment()}), "")
+	w := worldOf(t, servers.Postgres(t, servers.PostgresOptions{Env: clock.Environment()}), "")
 	lonely, taken := w.Acquire(w.d, newSteady("lonely")), w.Acquire(w.d, newSteady("taken"))
 	w.Renew(w.d, lonely)
 	w.Renew(w.d, taken)
@@ -299,8 +299,8 @@ func TestNothingOfASession(t *testing.T) {
 // transactions are kept apart.
 func TestStrangeDatabase(t *testing.T) {
 	t.Parallel()
-	testserver.SkipShort(t)
-	s := testserver.Postgres(t, testserver.PostgresOptions{})
+	servers.SkipShort(t)
+	s := servers.Postgres(t, servers.PostgresOptions{})
 	for i, setting := range []string{
 		"standard_conforming_strings = off", "default_transaction_isolation = 'serializable'", "DateStyle = 'German, DMY'",
 		"IntervalStyle = 'iso_8601'", "TimeZone = 'Asia/Kathmandu'", "extra_float_digits = -15", "synchronous_commit = off",
@@ -317,7 +317,7 @@ func TestStrangeDatabase(t *testing.T) {
 		c.Holder.Host = "hôte-ü"
 		c.Once = "🦊"
 		var g backends.Grant
-		testserver.Eventually(t, "the new server is trusted", func() bool {
+		servers.Eventually(t, "the new server is trusted", func() bool {
 			var err error
 			g, err = d.Acquire(t.Context(), c)
 			if _, refused := errors.AsType[*backends.Refusal](err); err != nil && !refused {

@@ -8,18 +8,18 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
-func TestMain(m *testing.M) { backendtest.Main(m) }
+func TestMain(m *testing.M) { suite.Main(m) }
 
 func open(t testing.TB, url string) *Driver {
 	t.Helper()
-	return backendtest.Open(t, Open, url)
+	return suite.Open(t, Open, url)
 }
 
-func newClaim(job string) backends.Claim { return backendtest.NewClaim(job, 2*time.Second) }
+func newClaim(job string) backends.Claim { return suite.NewClaim(job, 2*time.Second) }
 
 // with adds options to a URL.
 func with(url string, options ...string) string {
@@ -36,7 +36,7 @@ func with(url string, options ...string) string {
 // operator does to a table what only a person does.
 type operator struct {
 	*Driver
-	server *testserver.PostgresServer
+	server *servers.PostgresServer
 }
 
 func (o operator) do(t testing.TB, sql, job string) {
@@ -99,15 +99,15 @@ const (
 )
 
 // harness is the suite's view of a store.
-func harness(url string, o operator) backendtest.Harness {
-	return backendtest.Harness{
-		Open:         backendtest.Opener(Open, url),
+func harness(url string, o operator) suite.Harness {
+	return suite.Harness{
+		Open:         suite.Opener(Open, url),
 		TTL:          time.Second,
 		Settle:       7 * time.Second,
 		DeleteLease:  o.deleteLease,
 		DeleteRecord: o.deleteRecord,
 		SetBreak:     o.ask,
-		Stall:        testserver.Stall(o.server),
+		Stall:        servers.Stall(o.server),
 		Lacks:        map[string]string{"Empty": traceless, "Restart": patient, "RestartEmpty": patient},
 	}
 }
@@ -117,7 +117,7 @@ const roomy = "longest-ttl=5m"
 
 func TestSuite(t *testing.T) {
 	t.Parallel()
-	s := testserver.Postgres(t, testserver.PostgresOptions{})
+	s := servers.Postgres(t, servers.PostgresOptions{})
 	longest := 20 * time.Second // for leases that do not run out, on a machine that is busy with other tests
 	if testing.Short() {
 		longest = 8 * time.Second
@@ -128,19 +128,19 @@ func TestSuite(t *testing.T) {
 	h.Restart = func(t testing.TB) { t.Helper(); s.Restart(t, true) }
 	h.RestartEmpty = func(t testing.TB) { t.Helper(); s.Restart(t, false) }
 	h.Lacks = map[string]string{"Empty": traceless}
-	backendtest.Run(t, h)
+	suite.Run(t, h)
 }
 
 // TestSuitePgBouncer: a pooler that gives every transaction to another process of the server changes nothing.
 func TestSuitePgBouncer(t *testing.T) {
 	t.Parallel()
-	s := testserver.Postgres(t, testserver.PostgresOptions{})
-	pooler := testserver.PgBouncer(t, s, testserver.PgBouncerOptions{})
+	s := servers.Postgres(t, servers.PostgresOptions{})
+	pooler := servers.PgBouncer(t, s, servers.PgBouncerOptions{})
 	o := operator{open(t, with(s.URL(), roomy)), s}
 	o.trust(t)
 	h := harness(with(pooler.URL(), roomy), o)
 	h.Again = true
-	backendtest.Run(t, h)
+	suite.Run(t, h)
 }
 
 const secret = "s3cr:t/p@ss%word"
@@ -148,9 +148,9 @@ const secret = "s3cr:t/p@ss%word"
 // TestSuiteTLSAndRole: the ready-made role is all that leaderrun needs, on a server that wants certificates.
 func TestSuiteTLSAndRole(t *testing.T) {
 	t.Parallel()
-	testserver.SkipShort(t)
-	certs := testserver.NewCertificates(t)
-	s := testserver.Postgres(t, testserver.PostgresOptions{TLS: certs, ClientCert: true})
+	servers.SkipShort(t)
+	certs := servers.NewCertificates(t)
+	s := servers.Postgres(t, servers.PostgresOptions{TLS: certs, ClientCert: true})
 	role, err := os.ReadFile("role.sql")
 	if err != nil {
 		t.Fatal(err)
@@ -164,19 +164,19 @@ func TestSuiteTLSAndRole(t *testing.T) {
 	o.trust(t)
 	h := harness(at("leaderrun", secret), o)
 	h.Again = true
-	backendtest.Run(t, h)
+	suite.Run(t, h)
 }
 
 // TestSuiteSynchronousStandby: each step waits for a standby.
 func TestSuiteSynchronousStandby(t *testing.T) {
 	t.Parallel()
-	set := testserver.PostgresReplicas(t, 1, testserver.PostgresOptions{}, testserver.PostgresOptions{})
+	set := servers.PostgresReplicas(t, 1, servers.PostgresOptions{}, servers.PostgresOptions{})
 	url := with(set.URL(), roomy)
 	o := operator{open(t, url), set.Leader(t)}
 	o.trust(t)
 	h := harness(url, o)
 	h.Again = true
-	backendtest.Run(t, h)
+	suite.Run(t, h)
 }
 
 // TestRoleIsWhatTheHintSays: who follows the hint of an error gets what role.sql makes.

@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 // copyOf returns a copy of a server's data, as a snapshot of its disk has it, and puts it back.
-func copyOf(t *testing.T, s *testserver.PostgresServer) (putBack func()) {
+func copyOf(t *testing.T, s *servers.PostgresServer) (putBack func()) {
 	t.Helper()
 	run := func(words ...string) {
 		t.Helper()
@@ -22,7 +22,7 @@ func copyOf(t *testing.T, s *testserver.PostgresServer) (putBack func()) {
 			t.Fatalf("%v: %v: %s", words, err, out)
 		}
 	}
-	snapshot := filepath.Join(testserver.Dir(t), "data")
+	snapshot := filepath.Join(servers.Dir(t), "data")
 	s.Stop(t) // nothing moves while it is copied
 	run("cp", "-a", s.Data(), snapshot)
 	s.Cont(t)
@@ -39,7 +39,7 @@ func copyOf(t *testing.T, s *testserver.PostgresServer) (putBack func()) {
 // what is granted between is waited for, and the holder finds out.
 func TestSnapshotPutBack(t *testing.T) {
 	t.Parallel()
-	testserver.SkipShort(t)
+	servers.SkipShort(t)
 	for _, known := range []string{"an earlier run", "nothing of the job"} {
 		t.Run(known, func(t *testing.T) {
 			w := newWorld(t)
@@ -51,7 +51,7 @@ func TestSnapshotPutBack(t *testing.T) {
 			g := w.Acquire(w.d, newSteady("job"))
 			putBack()
 			w.Refused(w.other, newSteady("job"), backends.Quarantined)
-			testserver.Eventually(t, "the holder is told", func() bool {
+			servers.Eventually(t, "the holder is told", func() bool {
 				_, err := w.d.Renew(t.Context(), g)
 				if err == nil {
 					t.Fatal("a lease that the server does not know is renewed")
@@ -83,12 +83,12 @@ func TestPutBackBeforeTheWrite(t *testing.T) {
 // TestLongerTTLElsewhere: a claim that was decided on before a host with a longer ?longest-ttl= came is decided on again.
 func TestLongerTTLElsewhere(t *testing.T) {
 	t.Parallel()
-	testserver.SkipShort(t)
-	s := testserver.Postgres(t, testserver.PostgresOptions{})
+	servers.SkipShort(t)
+	s := servers.Postgres(t, servers.PostgresOptions{})
 	short, long := open(t, with(s.URL(), "longest-ttl=1s")), open(t, with(s.URL(), "longest-ttl=1h"))
-	w := &world{Steps: backendtest.On(t), server: s}
+	w := &world{Steps: suite.On(t), server: s}
 	s.Do(t, short.sql.create)
-	testserver.Eventually(t, "the server is no new one to the host with the short leases", func() bool {
+	servers.Eventually(t, "the server is no new one to the host with the short leases", func() bool {
 		return s.Do(t, "SELECT clock_timestamp() > pg_postmaster_start_time() + interval '2 seconds'") == "t"
 	})
 	came := false
@@ -113,7 +113,7 @@ func TestRestarted(t *testing.T) {
 	w.server.Restart(t, true)
 	survives := func(what string, step func(context.Context) error) {
 		t.Helper()
-		testserver.Eventually(t, what, func() bool { // once it has found out that its connection is dead
+		servers.Eventually(t, what, func() bool { // once it has found out that its connection is dead
 			err := step(t.Context())
 			if backends.IsAnswer(err) {
 				t.Fatalf("%s: %v", what, err)

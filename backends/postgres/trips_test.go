@@ -5,13 +5,13 @@ import (
 	"testing"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // TestRoundTrips: on an open connection a claim is two, a refused one is one, and so are a renewal and an end (docs/benchmarks.md).
 func TestRoundTrips(t *testing.T) {
 	w := newWorld(t)
-	p := testserver.NewProxy(t, w.server.Addr())
+	p := servers.NewProxy(t, w.server.Addr())
 	d := open(t, "postgres://postgres:"+w.server.Password+"@"+p.Addr()+"/postgres?sslmode=disable")
 	run := func() (trips []int) {
 		last := p.Trips()

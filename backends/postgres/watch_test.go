@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/backends/postgres/wire"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 // permanent returns the *backends.PermanentError in an error, or one that is empty.
@@ -28,7 +28,7 @@ func tells(t *testing.T, what string, ch <-chan backends.News) {
 		if !open || !n.Look {
 			t.Fatalf("%s: %+v, open %v", what, n, open)
 		}
-	case <-time.After(backendtest.Patience):
+	case <-time.After(suite.Patience):
 		t.Fatalf("%s: nothing is told", what)
 	}
 }
@@ -91,12 +91,12 @@ func TestTold(t *testing.T) {
 	g := w.Acquire(w.d, newSteady("job"))
 	w.Renew(w.d, g)
 	w.Finish(w.d, g)
-	ctx, cancel := context.WithTimeout(t.Context(), backendtest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), suite.Patience)
 	defer cancel()
-	if key, heard, err := conn.Wait(ctx, backendtest.Patience); key != keyOf("job") || !heard || err != nil {
+	if key, heard, err := conn.Wait(ctx, suite.Patience); key != keyOf("job") || !heard || err != nil {
 		t.Errorf("an end: %q, %v, %v", key, heard, err)
 	}
-	pooler := testserver.PgBouncer(t, w.server, testserver.PgBouncerOptions{})
+	pooler := servers.PgBouncer(t, w.server, servers.PgBouncerOptions{})
 	if _, listens := listen(open(t, pooler.URL())); listens {
 		t.Error("listens behind a pooler")
 	}
@@ -105,8 +105,8 @@ func TestTold(t *testing.T) {
 // TestWatchThroughAPooler: nothing is told there, and is seen all the same.
 func TestWatchThroughAPooler(t *testing.T) {
 	t.Parallel()
-	s := testserver.Postgres(t, testserver.PostgresOptions{})
-	w := worldOf(t, s, testserver.PgBouncer(t, s, testserver.PgBouncerOptions{}).URL())
+	s := servers.Postgres(t, servers.PostgresOptions{})
+	w := worldOf(t, s, servers.PgBouncer(t, s, servers.PgBouncerOptions{}).URL())
 	ch, err := w.other.Watch(t.Context(), "job")
 	if err != nil {
 		t.Fatal(err)

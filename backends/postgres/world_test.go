@@ -4,17 +4,17 @@ import (
 	"context"
 	"testing"
 
-	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/backends/postgres/wire"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 // world is a server with an operator and two hosts.
 type world struct {
-	backendtest.Steps
+	suite.Steps
 	operator operator
 	d, other *Driver
-	server   *testserver.PostgresServer
+	server   *servers.PostgresServer
 	url      string
 }
 
@@ -22,15 +22,15 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	t.Parallel()
-	return worldOf(t, testserver.Postgres(t, testserver.PostgresOptions{}), "")
+	return worldOf(t, servers.Postgres(t, servers.PostgresOptions{}), "")
 }
 
-func worldOf(t *testing.T, s *testserver.PostgresServer, url string) *world {
+func worldOf(t *testing.T, s *servers.PostgresServer, url string) *world {
 	t.Helper()
 	if url == "" {
 		url = s.URL()
 	}
-	w := &world{Steps: backendtest.On(t), operator: operator{open(t, s.URL()), s}, d: open(t, url), other: open(t, url), server: s, url: url}
+	w := &world{Steps: suite.On(t), operator: operator{open(t, s.URL()), s}, d: open(t, url), other: open(t, url), server: s, url: url}
 	w.operator.trust(t)
 	return w
 }
@@ -48,7 +48,7 @@ func (w *world) lock(job string) (unlock func()) {
 // waiting waits until so many processes of the server wait for a lock.
 func (w *world) waiting(n string) {
 	w.Helper()
-	testserver.Eventually(w, n+" wait for a lock", func() bool {
+	servers.Eventually(w, n+" wait for a lock", func() bool {
 		return w.server.Do(w, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'") == n
 	})
 }

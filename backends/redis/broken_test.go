@@ -7,15 +7,15 @@ import (
 	"testing"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 // TestBrokenKeys: hazard: what somebody wrote into a key by hand, or another program, is told as an outage: every retry finds it
 // again. It is an error that names the key and what to do, whoever asks, and nothing is written.
 func TestBrokenKeys(t *testing.T) {
 	t.Parallel()
-	s := testserver.Redis(t, testserver.RedisOptions{})
+	s := servers.Redis(t, servers.RedisOptions{})
 	trust(t, s)
 	d := open(t, "redis://"+s.Addr())
 	lease, record, mark := keys("job")
@@ -74,7 +74,7 @@ func TestBrokenKeys(t *testing.T) {
 	} {
 		s.Do(t, "flushall")
 		s.Do(t, "hset", mark, "identity", identity)
-		ctx := within(t, backendtest.Patience)
+		ctx := within(t, suite.Patience)
 		g := backends.Grant{Claim: claim("job", long), Token: 7, TTL: long}
 		s.Do(t, "set", lease, g.Claim.Holder.ID+"|7")
 		s.Do(t, "hset", record, "job", "job", "token", 7, "holder", g.Claim.Holder.ID)

@@ -10,10 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/internal/backendurl"
 	"github.com/leaderrun/leaderrun/internal/redisurl"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 func TestURL(t *testing.T) {
@@ -87,7 +87,7 @@ var badURLs = []string{
 
 func TestBadURL(t *testing.T) {
 	t.Parallel()
-	backendtest.BadURLs(t, Open, badURLs)
+	suite.BadURLs(t, Open, badURLs)
 	_, err := Open("redis://h?nosuch=1")
 	if p, ok := errors.AsType[*backends.PermanentError](err); !ok || !strings.Contains(p.Hint, "longest-ttl (") || strings.Contains(p.Hint, "sentinel-user") {
 		t.Errorf("the hint lists what exists: %+v", p)
@@ -96,7 +96,7 @@ func TestBadURL(t *testing.T) {
 
 func TestRedacted(t *testing.T) {
 	t.Parallel()
-	backendtest.Redacted(t, Open, map[string]string{
+	suite.Redacted(t, Open, map[string]string{
 		"redis://h":                    "redis://h:6379",
 		"redis://:hunter2@h/2":         "redis://:xxxxx@h:6379/2",
 		"redis+unix:///run/s?db=2":     "redis+unix:///run/s?db=2",
@@ -106,7 +106,7 @@ func TestRedacted(t *testing.T) {
 }
 
 // FuzzURL: whatever the URL, nothing shows its password, and nothing panics.
-func FuzzURL(f *testing.F) { backendtest.FuzzURL(f, Open, badURLs, redisurl.Shapes) }
+func FuzzURL(f *testing.F) { suite.FuzzURL(f, Open, badURLs, redisurl.Shapes) }
 
 func TestKeys(t *testing.T) {
 	t.Parallel()
@@ -130,7 +130,7 @@ func TestKeys(t *testing.T) {
 	if got := slotOf("123456789"); got != 12739 {
 		t.Errorf("slot of 123456789: %d, want 12739", got)
 	}
-	s := testserver.Redis(t, testserver.RedisOptions{Cluster: true})
+	s := servers.Redis(t, servers.RedisOptions{Cluster: true})
 	for key := range seen {
 		if want := s.Do(t, "cluster", "keyslot", key); want != int64(slotOf(key)) {
 			t.Errorf("slot of %q: %d, want %v", key, slotOf(key), want)

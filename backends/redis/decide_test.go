@@ -17,7 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // The scripts must decide as the functions of package backends do. Here both get the same random records,
@@ -153,8 +153,8 @@ func check(t *rapid.T, c *goredis.Client, keys []string, record backends.Record,
 
 func TestScriptsDecideAsTheFunctionsDo(t *testing.T) {
 	t.Parallel()
-	testserver.SkipShort(t)
-	s := testserver.Redis(t, testserver.RedisOptions{})
+	servers.SkipShort(t)
+	s := servers.Redis(t, servers.RedisOptions{})
 	d := open(t, "redis://"+s.Addr())
 	c := goredis.NewClient(d.cfg.options(s.Addr()))
 	t.Cleanup(func() { _ = c.Close() })

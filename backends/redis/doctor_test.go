@@ -6,25 +6,25 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
-func examine(t *testing.T, url string) backendtest.Findings {
+func examine(t *testing.T, url string) suite.Findings {
 	t.Helper()
 	return findings(t, open(t, url))
 }
 
-func findings(t *testing.T, d *Driver) backendtest.Findings {
+func findings(t *testing.T, d *Driver) suite.Findings {
 	t.Helper()
-	return backendtest.Examined(t, d.Examine(t.Context(), 15*time.Second), "sesame")
+	return suite.Examined(t, d.Examine(t.Context(), 15*time.Second), "sesame")
 }
 
-func redisURL(s *testserver.RedisServer) string { return "redis://" + s.Addr() }
+func redisURL(s *servers.RedisServer) string { return "redis://" + s.Addr() }
 
 func TestExamine(t *testing.T) {
 	t.Parallel()
-	s := testserver.Redis(t, testserver.RedisOptions{AppendOnly: true})
+	s := servers.Redis(t, servers.RedisOptions{AppendOnly: true})
 	url := redisURL(s) + "?longest-ttl=200ms"
 	e := examine(t, url)
 	e.Expect(t, backends.Reachable, backends.Fine, s.Addr())
@@ -43,7 +43,7 @@ func TestExamine(t *testing.T) {
 // What a mark says of other hosts and of a server that is in quarantine.
 func TestExamineTheMark(t *testing.T) {
 	t.Parallel()
-	s := testserver.Redis(t, testserver.RedisOptions{})
+	s := servers.Redis(t, servers.RedisOptions{})
 	_, _, mark := keys("job")
 	s.Do(t, "flushall") // from now on nobody is granted until a claim has come
 	s.Do(t, "hset", mark, "identity", "another:server", "replicas", 0, "longest", 60000, "until", 0, "evicted", 0)
@@ -59,7 +59,7 @@ func TestExamineTheMark(t *testing.T) {
 
 func TestExamineEviction(t *testing.T) {
 	t.Parallel()
-	s := testserver.Redis(t, testserver.RedisOptions{})
+	s := servers.Redis(t, servers.RedisOptions{})
 	for _, c := range []struct {
 		name, policy, limit string
 		grade               backends.Grade
@@ -80,10 +80,10 @@ func TestExamineEviction(t *testing.T) {
 
 func TestExamineAReplica(t *testing.T) {
 	t.Parallel()
-	testserver.SkipShort(t)
-	master := testserver.Redis(t, testserver.RedisOptions{})
-	replica := testserver.Redis(t, testserver.RedisOptions{ReplicaOf: master})
-	testserver.Eventually(t, "the replica is in step", func() bool {
+	servers.SkipShort(t)
+	master := servers.Redis(t, servers.RedisOptions{})
+	replica := servers.Redis(t, servers.RedisOptions{ReplicaOf: master})
+	servers.Eventually(t, "the replica is in step", func() bool {
 		return replica.Info(t, "replication", "master_link_status") == "up" &&
 			strings.Contains(master.Info(t, "replication", "slave0"), "state=online")
 	})
@@ -110,7 +110,7 @@ func TestExamineAReplica(t *testing.T) {
 	master.Do(t, "config", "set", "min-replicas-to-write", 0)
 	master.Do(t, "hset", mark, "replicas", 1)
 	replica.Kill()
-	testserver.Eventually(t, "the master knows", func() bool { return master.Info(t, "replication", "connected_slaves") == "0" })
+	servers.Eventually(t, "the master knows", func() bool { return master.Info(t, "replication", "connected_slaves") == "0" })
 	examine(t, redisURL(master)).Expect(t, "replicas", backends.Bad, "0 of 1")
 }
 
@@ -119,7 +119,7 @@ func TestExamineRights(t *testing.T) {
 	acl := func(name, rights string) string { return "user " + name + " on >sesame " + rights }
 	const all = "resetkeys ~leaderrun:* resetchannels &leaderrun:* -@all +eval +evalsha +wait +scan +subscribe +ping +info +time " +
 		"+get +set +pttl +pexpire +del +hget +hgetall +hset +hdel +publish +select"
-	s := testserver.Redis(t, testserver.RedisOptions{ACL: []string{
+	s := servers.Redis(t, servers.RedisOptions{ACL: []string{
 		acl("enough", all),
 		acl("readonly", "~* &* -@all +@read +eval +evalsha +info +time +ping +wait +publish +subscribe +select"),
 		acl("slow", all+" -publish -subscribe"),
@@ -166,8 +166,8 @@ func TestExamineNobody(t *testing.T) {
 // A server that is frozen does not hold up the examination for ever.
 func TestExamineSilence(t *testing.T) {
 	t.Parallel()
-	testserver.SkipShort(t)
-	s := testserver.Redis(t, testserver.RedisOptions{})
+	servers.SkipShort(t)
+	s := servers.Redis(t, servers.RedisOptions{})
 	s.Stop(t)
 	defer s.Cont(t)
 	examine(t, redisURL(s)).Expect(t, backends.Reachable, backends.Bad, s.Addr())
@@ -175,7 +175,7 @@ func TestExamineSilence(t *testing.T) {
 
 func TestExamineSentinel(t *testing.T) {
 	t.Parallel()
-	set := testserver.Sentinel(t, 1)
+	set := servers.Sentinel(t, 1)
 	e := examine(t, set.URL())
 	e.Expect(t, "sentinel", backends.Fine, "3 of 3")
 	e.Expect(t, "role", backends.Fine, "master")
@@ -191,7 +191,7 @@ func TestExamineSentinel(t *testing.T) {
 
 func TestExamineCluster(t *testing.T) {
 	t.Parallel()
-	nodes := testserver.Cluster(t, 0)
+	nodes := servers.Cluster(t, 0)
 	url := "redis+cluster://" + nodes[0].Addr()
 	e := examine(t, url)
 	e.Expect(t, "cluster", backends.Fine, "3 masters")

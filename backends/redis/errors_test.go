@@ -12,17 +12,17 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 // TestErrors: what no retry mends is permanent, with a hint, and no password is shown.
 func TestErrors(t *testing.T) {
 	limited := strings.Replace(aclLine(t), "+info", "", 1)
-	s := testserver.Redis(t, testserver.RedisOptions{Password: "dflt-pw", ACL: []string{limited}})
-	certs := testserver.NewCertificates(t)
-	secure := testserver.Redis(t, testserver.RedisOptions{TLS: certs})
-	node := testserver.Redis(t, testserver.RedisOptions{Cluster: true})
+	s := servers.Redis(t, servers.RedisOptions{Password: "dflt-pw", ACL: []string{limited}})
+	certs := servers.NewCertificates(t)
+	secure := servers.Redis(t, servers.RedisOptions{TLS: certs})
+	node := servers.Redis(t, servers.RedisOptions{Cluster: true})
 	http, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -82,12 +82,12 @@ func TestErrors(t *testing.T) {
 // TestClientCertificateWanted: hazard: a server that demands a certificate is asked for ever.
 func TestClientCertificateWanted(t *testing.T) {
 	t.Parallel()
-	certs := testserver.NewCertificates(t)
+	certs := servers.NewCertificates(t)
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		strict := certs.Server(t)
 		strict.ClientAuth, strict.MaxVersion = tls.RequireAnyClientCert, version
-		addr, _ := testserver.ByHand(t, func(conn net.Conn) { _, _ = tls.Server(conn, strict).Read(make([]byte, 1)) })
-		_, err := open(t, "rediss://"+addr+"?ca="+certs.CA).Acquire(within(t, backendtest.Patience), claim("job", long))
+		addr, _ := servers.ByHand(t, func(conn net.Conn) { _, _ = tls.Server(conn, strict).Read(make([]byte, 1)) })
+		_, err := open(t, "rediss://"+addr+"?ca="+certs.CA).Acquire(within(t, suite.Patience), claim("job", long))
 		p, ok := errors.AsType[*backends.PermanentError](err)
 		if !ok || p.Kind != backends.Credentials || !strings.Contains(p.Hint, "?cert=") {
 			t.Errorf("%s: %v (%+v)", tls.VersionName(version), err, p)
@@ -98,11 +98,11 @@ func TestClientCertificateWanted(t *testing.T) {
 // TestACLIsLeast: without any one of its rights the ready-made ACL line is too short.
 func TestACLIsLeast(t *testing.T) {
 	t.Parallel()
-	s := testserver.Redis(t, testserver.RedisOptions{})
+	s := servers.Redis(t, servers.RedisOptions{})
 	trust(t, s)
 	tour := func(user string, db int) error {
 		d := open(t, fmt.Sprintf("redis://%s:%s@%s/%d", user, url.QueryEscape(secret), s.Addr(), db))
-		ctx := within(t, backendtest.Patience)
+		ctx := within(t, suite.Patience)
 		g, err := d.Acquire(ctx, claim("job "+user, long))
 		if err != nil && !strings.Contains(err.Error(), "quarantined") {
 			return err
@@ -148,7 +148,7 @@ func TestACLIsLeast(t *testing.T) {
 // Hazard: a reply that was cut in the middle, as when a server wakes up that was frozen, is taken for a server of
 // another kind, and nobody tries again.
 func TestAGarbledReplyPasses(t *testing.T) {
-	p := testserver.NewProxy(t, testserver.Redis(t, testserver.RedisOptions{}).Addr())
+	p := servers.NewProxy(t, servers.Redis(t, servers.RedisOptions{}).Addr())
 	d, err := Open("redis://" + p.Addr())
 	if err != nil {
 		t.Fatal(err)

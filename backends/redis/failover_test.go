@@ -16,23 +16,23 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 func TestSuiteSentinel(t *testing.T) {
 	t.Parallel()
-	set := testserver.Sentinel(t, 1)
+	set := servers.Sentinel(t, 1)
 	trust(t, set.Servers[0])
 	h := harness(set.Servers[0], set.URL())
 	h.Stall, h.Lacks["Stall"] = nil, "the Sentinels would promote the replica"
 	h.Again = true
-	backendtest.Run(t, h)
+	suite.Run(t, h)
 }
 
 func TestSuiteCluster(t *testing.T) {
 	t.Parallel()
-	nodes := testserver.Cluster(t, 0)
+	nodes := servers.Cluster(t, 0)
 	h := harness(nodes[0], clusterURL(nodes)+"?replicas=0&longest-ttl=6s")
 	h.Settle, h.Stall = 7*time.Second, nil
 	h.Lacks["Stall"] = "TestSuite has it: here the others would take the node that is silent for a dead one"
@@ -44,10 +44,10 @@ func TestSuiteCluster(t *testing.T) {
 	}
 	h.SetBreak, h.Lacks["SetBreak"] = nil, "TestSuite has it: here the key is on another node than the harness's"
 	h.Again = true
-	backendtest.Run(t, h)
+	suite.Run(t, h)
 }
 
-func clusterURL(nodes []*testserver.RedisServer) string {
+func clusterURL(nodes []*servers.RedisServer) string {
 	var hosts []string
 	for _, n := range nodes {
 		hosts = append(hosts, n.Addr())
@@ -56,7 +56,7 @@ func clusterURL(nodes []*testserver.RedisServer) string {
 }
 
 // onMaster runs a command on the node that has its key.
-func onMaster(t testing.TB, nodes []*testserver.RedisServer, words ...any) {
+func onMaster(t testing.TB, nodes []*servers.RedisServer, words ...any) {
 	t.Helper()
 	var last error
 	for _, n := range nodes {
@@ -88,7 +88,7 @@ func (o *overlapping) next(t testing.TB, g backends.Grant, received time.Time) {
 // hold renews until a renewal counts.
 func (o *overlapping) hold(t testing.TB, d *Driver, g backends.Grant) {
 	t.Helper()
-	for end := time.Now().Add(backendtest.Patience); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(suite.Patience); ; time.Sleep(10 * time.Millisecond) {
 		sent := time.Now()
 		_, err := d.Renew(within(t, time.Second), g)
 		if err == nil {
@@ -105,8 +105,8 @@ func (o *overlapping) hold(t testing.TB, d *Driver, g backends.Grant) {
 // TestFailover: real Sentinels promote a replica, asked to and because the master died.
 func TestFailover(t *testing.T) {
 	t.Parallel()
-	testserver.SkipShort(t)
-	set := testserver.Sentinel(t, 1)
+	servers.SkipShort(t)
+	set := servers.Sentinel(t, 1)
 	trust(t, set.Servers[0])
 	url := set.URL() + "?longest-ttl=3s"
 	a, b := open(t, url), open(t, url)
@@ -122,7 +122,7 @@ func TestFailover(t *testing.T) {
 		if killed {
 			master.Kill()
 		} else {
-			testserver.Eventually(t, "the Sentinels accept the order", func() bool {
+			servers.Eventually(t, "the Sentinels accept the order", func() bool {
 				_, err := set.Sentinels[round%3].Try("sentinel", "failover", set.Name)
 				return err == nil
 			})
@@ -137,10 +137,10 @@ func TestFailover(t *testing.T) {
 		g, verdicts = granted(t, b, claim("job", ttl))
 		life.next(t, g, time.Now())
 		t.Logf("round %d: granted by %s after %v", round, promoted.Addr(), verdicts)
-		if _, err := a.Renew(within(t, backendtest.Patience), backends.Grant{Claim: claim("job", ttl), Token: g.Token, TTL: ttl}); err == nil {
+		if _, err := a.Renew(within(t, suite.Patience), backends.Grant{Claim: claim("job", ttl), Token: g.Token, TTL: ttl}); err == nil {
 			t.Error("a stranger renews")
 		}
-		if err := b.Finish(within(t, backendtest.Patience), g, backends.Outcome{State: backends.Done}); err != nil {
+		if err := b.Finish(within(t, suite.Patience), g, backends.Outcome{State: backends.Done}); err != nil {
 			t.Logf("finish: %v", err)
 		}
 		life.renewed = time.Time{} // released
@@ -149,11 +149,11 @@ func TestFailover(t *testing.T) {
 }
 
 // replicated is a master with one replica, both in step.
-func replicated(t *testing.T) (master, replica *testserver.RedisServer) {
+func replicated(t *testing.T) (master, replica *servers.RedisServer) {
 	t.Helper()
-	master = testserver.Redis(t, testserver.RedisOptions{})
-	replica = testserver.Redis(t, testserver.RedisOptions{ReplicaOf: master})
-	(&testserver.SentinelSet{Servers: []*testserver.RedisServer{master}}).InSync(t, 1)
+	master = servers.Redis(t, servers.RedisOptions{})
+	replica = servers.Redis(t, servers.RedisOptions{ReplicaOf: master})
+	(&servers.SentinelSet{Servers: []*servers.RedisServer{master}}).InSync(t, 1)
 	trust(t, master)
 	return master, replica
 }
@@ -161,7 +161,7 @@ func replicated(t *testing.T) (master, replica *testserver.RedisServer) {
 // notAcknowledged makes a step until the server says in time how many replicas have it: too few.
 func notAcknowledged(t *testing.T, name string, step func(context.Context) error) {
 	t.Helper()
-	for limit := 250 * time.Millisecond; limit < backendtest.Patience; limit *= 2 {
+	for limit := 250 * time.Millisecond; limit < suite.Patience; limit *= 2 {
 		err := step(within(t, limit))
 		_, refusal := errors.AsType[*backends.Refusal](err)
 		if err == nil || refusal || backends.IsPermanent(err) || errors.Is(err, backends.ErrLost) {
@@ -178,18 +178,18 @@ func notAcknowledged(t *testing.T, name string, step func(context.Context) error
 // TestReplicasMustAcknowledge: a step that the replicas do not have counts as nothing, however often it is repeated.
 func TestReplicasMustAcknowledge(t *testing.T) {
 	t.Parallel()
-	testserver.SkipShort(t)
+	servers.SkipShort(t)
 	master, replica := replicated(t)
-	p := testserver.NewProxy(t, master.Addr())
+	p := servers.NewProxy(t, master.Addr())
 	d := open(t, "redis://"+p.Addr())
 	g, _ := granted(t, d, claim("job", long))
 	ended, _ := granted(t, d, claim("ended", long))
 	broken, _ := granted(t, d, claim("broken", long))
-	if _, err := d.Renew(within(t, backendtest.Patience), g); err != nil { // the server learns the script
+	if _, err := d.Renew(within(t, suite.Patience), g); err != nil { // the server learns the script
 		t.Fatal(err)
 	}
 	trips := p.Trips()
-	if _, err := d.Renew(within(t, backendtest.Patience), g); err != nil {
+	if _, err := d.Renew(within(t, suite.Patience), g); err != nil {
 		t.Fatal(err)
 	}
 	if n := p.Trips() - trips; n != 1 {
@@ -197,7 +197,7 @@ func TestReplicasMustAcknowledge(t *testing.T) {
 	}
 
 	replica.Stop(t)
-	other, given, dead := claim("other", long), claim("given up", long), backendtest.NewOrder(backends.DeclareDead, broken)
+	other, given, dead := claim("other", long), claim("given up", long), suite.NewOrder(backends.DeclareDead, broken)
 	steps := map[string]func(context.Context) error{
 		"claim":       func(ctx context.Context) error { _, err := d.Acquire(ctx, other); return err },
 		"claim again": func(ctx context.Context) error { _, err := d.Acquire(ctx, g.Claim); return err },
@@ -215,17 +215,17 @@ func TestReplicasMustAcknowledge(t *testing.T) {
 	fresh := open(t, "redis://"+master.Addr())
 	notAcknowledged(t, "claim of a new client", func(ctx context.Context) error { _, err := fresh.Acquire(ctx, other); return err })
 	lowered := open(t, "redis://"+master.Addr()+"?replicas=0")
-	if _, err := lowered.Acquire(within(t, backendtest.Patience), claim("lowered", long)); err != nil {
+	if _, err := lowered.Acquire(within(t, suite.Patience), claim("lowered", long)); err != nil {
 		t.Errorf("with ?replicas=0: %v", err)
 	}
-	status, err := lowered.Inspect(within(t, backendtest.Patience), "lowered")
+	status, err := lowered.Inspect(within(t, suite.Patience), "lowered")
 	if err != nil || len(status.Notes) != 1 || !strings.Contains(status.Notes[0], "?replicas=0") {
 		t.Errorf("notes with ?replicas=0: %q, %v", status.Notes, err)
 	}
 
 	replica.Cont(t)
 	again, _ := granted(t, d, other)
-	if status, err := d.Inspect(within(t, backendtest.Patience), "other"); err != nil || status.Record.Token != again.Token || len(status.Notes) != 0 {
+	if status, err := d.Inspect(within(t, suite.Patience), "other"); err != nil || status.Record.Token != again.Token || len(status.Notes) != 0 {
 		t.Errorf("the claim that was repeated: %+v, %v", status, err)
 	}
 	finish(t, d, ended)
@@ -234,7 +234,7 @@ func TestReplicasMustAcknowledge(t *testing.T) {
 // TestIsolatedMaster: a replica was promoted, and the old master lives on without knowing.
 func TestIsolatedMaster(t *testing.T) {
 	t.Parallel()
-	testserver.SkipShort(t)
+	servers.SkipShort(t)
 	master, replica := replicated(t)
 	const ttl = 2 * time.Second
 	old, young := open(t, "redis://"+master.Addr()+"?longest-ttl=3s"), open(t, "redis://"+replica.Addr()+"?longest-ttl=3s&replicas=0")
@@ -258,7 +258,7 @@ func TestIsolatedMaster(t *testing.T) {
 	notAcknowledged(t, "claim on the isolated master", func(ctx context.Context) error { _, err := old.Acquire(ctx, other); return err })
 	// What a replica shows is no answer.
 	replica.Do(t, "replicaof", "127.0.0.1", master.Port)
-	testserver.Eventually(t, "it is a replica again", func() bool { return replica.Info(t, "replication", "master_link_status") == "up" })
+	servers.Eventually(t, "it is a replica again", func() bool { return replica.Info(t, "replication", "master_link_status") == "up" })
 	for _, err := range []error{
 		func() error { _, err := young.Acquire(t.Context(), claim("job", ttl)); return err }(),
 		func() error { _, err := young.Renew(t.Context(), next); return err }(),
@@ -276,16 +276,16 @@ func TestIsolatedMaster(t *testing.T) {
 // claims before that is promoted. The old master must not go on renewing by itself.
 func TestReplicaAttachedDuringARun(t *testing.T) {
 	t.Parallel()
-	testserver.SkipShort(t)
-	master := testserver.Redis(t, testserver.RedisOptions{})
+	servers.SkipShort(t)
+	master := servers.Redis(t, servers.RedisOptions{})
 	d := open(t, "redis://"+master.Addr()+"?longest-ttl=3s")
 	g, _ := granted(t, d, claim("job", 3*time.Second))
 	stop := keepAlive(t, d, g)
-	replica := testserver.Redis(t, testserver.RedisOptions{ReplicaOf: master})
-	testserver.Eventually(t, "the replica is online", func() bool {
+	replica := servers.Redis(t, servers.RedisOptions{ReplicaOf: master})
+	servers.Eventually(t, "the replica is online", func() bool {
 		return strings.Contains(master.Info(t, "replication", "slave0"), "state=online")
 	})
-	if _, err := d.Renew(within(t, backendtest.Patience), g); err != nil {
+	if _, err := d.Renew(within(t, suite.Patience), g); err != nil {
 		t.Fatalf("renewal with the replica: %v", err)
 	}
 	stop()
@@ -293,7 +293,7 @@ func TestReplicaAttachedDuringARun(t *testing.T) {
 		t.Errorf("the mark counts %v replicas, want 1", got)
 	}
 	replica.Do(t, "replicaof", "no", "one")
-	testserver.Eventually(t, "the replica is gone", func() bool {
+	servers.Eventually(t, "the replica is gone", func() bool {
 		return master.Info(t, "replication", "connected_slaves") == "0"
 	})
 	notAcknowledged(t, "renewal on the old master", func(ctx context.Context) error { _, err := d.Renew(ctx, g); return err })
@@ -324,7 +324,7 @@ func keepAlive(t *testing.T, d *Driver, g backends.Grant) (stop func()) {
 // TestClusterFailover: a master of a cluster dies with every lease on it.
 func TestClusterFailover(t *testing.T) {
 	t.Parallel()
-	nodes := testserver.Cluster(t, 1)
+	nodes := servers.Cluster(t, 1)
 	url := clusterURL(nodes) + "?longest-ttl=3s"
 	a, b := open(t, url), open(t, url)
 	const ttl = 2 * time.Second
@@ -334,14 +334,14 @@ func TestClusterFailover(t *testing.T) {
 	life.next(t, g, time.Now())
 	life.hold(t, a, g)
 	_, record, _ := keys("job")
-	var master *testserver.RedisServer
+	var master *servers.RedisServer
 	for _, n := range nodes {
 		if _, err := n.Try("exists", record); err == nil && n.Info(t, "replication", "role") == "master" {
 			master = n
 		}
 	}
 	master.Kill()
-	testserver.Eventually(t, "another master", func() bool {
+	servers.Eventually(t, "another master", func() bool {
 		for _, n := range nodes {
 			if n != master {
 				if _, err := n.Try("exists", record); err == nil && n.Info(t, "replication", "role") == "master" {
@@ -361,7 +361,7 @@ func TestClusterFailover(t *testing.T) {
 	if !slices.Contains(verdicts, backends.Quarantined) {
 		t.Errorf("no quarantine on the promoted node: %v", verdicts)
 	}
-	if jobs, err := b.Jobs(within(t, backendtest.Patience)); err != nil || !slices.Equal(jobs, []string{"job"}) {
+	if jobs, err := b.Jobs(within(t, suite.Patience)); err != nil || !slices.Equal(jobs, []string{"job"}) {
 		t.Errorf("jobs %q, %v", jobs, err)
 	}
 	if _, err := open(t, "redis://"+master.Addr()).Acquire(t.Context(), claim("job", ttl)); !backends.IsPermanent(err) {
@@ -373,21 +373,21 @@ func TestClusterFailover(t *testing.T) {
 // for. (Redis 7.0 waits for everything before it, later versions for what the connection itself wrote.)
 func TestRepeatedStepsWrite(t *testing.T) {
 	t.Parallel()
-	s := testserver.Redis(t, testserver.RedisOptions{})
+	s := servers.Redis(t, servers.RedisOptions{})
 	trust(t, s)
 	d := open(t, "redis://"+s.Addr())
 	g, _ := granted(t, d, claim("job", long))
-	given, forget := claim("given up", long), backendtest.NewOrder(backends.ForgetJob, g)
+	given, forget := claim("given up", long), suite.NewOrder(backends.ForgetJob, g)
 	for _, step := range []struct {
 		name string
 		do   func() error
 	}{
-		{"claim", func() error { _, err := d.Acquire(within(t, backendtest.Patience), g.Claim); return err }},
+		{"claim", func() error { _, err := d.Acquire(within(t, suite.Patience), g.Claim); return err }},
 		{"finish", func() error {
-			return d.Finish(within(t, backendtest.Patience), g, backends.Outcome{State: backends.Done})
+			return d.Finish(within(t, suite.Patience), g, backends.Outcome{State: backends.Done})
 		}},
-		{"abandon", func() error { return d.Abandon(within(t, backendtest.Patience), given) }},
-		{"order", func() error { return d.Order(within(t, backendtest.Patience), forget) }},
+		{"abandon", func() error { return d.Abandon(within(t, suite.Patience), given) }},
+		{"order", func() error { return d.Order(within(t, suite.Patience), forget) }},
 	} {
 		for i := range 3 {
 			before := s.Info(t, "persistence", "rdb_changes_since_last_save")
@@ -406,12 +406,12 @@ func TestRepeatedStepsWrite(t *testing.T) {
 // at one address are two all the same.
 func TestReplicaThatCameBackCountsOnce(t *testing.T) {
 	t.Parallel()
-	testserver.SkipShort(t)
-	s := testserver.Redis(t, testserver.RedisOptions{})
+	servers.SkipShort(t)
+	s := servers.Redis(t, servers.RedisOptions{})
 	trust(t, s)
 	online := func(what, pattern string, want int) {
 		t.Helper()
-		testserver.Eventually(t, what, func() bool {
+		servers.Eventually(t, what, func() bool {
 			text, _ := s.Do(t, "info", "replication").(string)
 			return len(regexp.MustCompile(pattern).FindAllString(text, -1)) == want
 		})

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 // hostile are replies of a server that is broken or wants to do harm: what they announce, what they are made of, and what is
@@ -77,7 +77,7 @@ var hostile = []struct{ name, reply string }{
 // answering is a server that is its own Sentinel, or the one node of a Cluster. It says reply to one command, and to all after.
 func answering(t *testing.T, command, reply string) string {
 	t.Helper()
-	addr, _ := testserver.RedisByHand(t, func(w []string, port int) string {
+	addr, _ := servers.RedisByHand(t, func(w []string, port int) string {
 		switch w[0] {
 		case command:
 			return reply
@@ -142,7 +142,7 @@ func TestHostileReplies(t *testing.T) { // not parallel: it looks at the memory 
 			}
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			ctx, cancel := context.WithTimeout(t.Context(), backendtest.Patience)
+			ctx, cancel := context.WithTimeout(t.Context(), suite.Patience)
 			start := time.Now()
 			err = step.do(ctx, d)
 			runtime.ReadMemStats(&after)
@@ -172,7 +172,7 @@ func TestEndlessLists(t *testing.T) {
 	t.Parallel()
 	names := "*2000\r\n" + strings.Repeat("+leaderrun:{"+strings.Repeat("a", 400)+"}:record\r\n", 2000)
 	var pages atomic.Int32
-	endless, _ := testserver.RedisByHand(t, func(w []string, _ int) string {
+	endless, _ := servers.RedisByHand(t, func(w []string, _ int) string {
 		switch {
 		case w[0] != "scan":
 			return "-ERR unknown command\r\n"
@@ -191,7 +191,7 @@ func TestEndlessLists(t *testing.T) {
 		"redis://" + endless: "the keys of the jobs are more than",
 		"redis+cluster://" + answering(t, "cluster", masters.String()): "masters: 1000 at most",
 	} {
-		if _, err := open(t, url).Jobs(within(t, backendtest.Patience)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := open(t, url).Jobs(within(t, suite.Patience)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", url, err, want)
 		}
 	}
@@ -212,7 +212,7 @@ func slotsOf(port int) string {
 
 // Hazard: a Cluster whose slots are wherever they have been moved to cannot be used.
 func TestFragmentedCluster(t *testing.T) { // not parallel: it looks at the memory of the process
-	addr, _ := testserver.RedisByHand(t, func(w []string, port int) string {
+	addr, _ := servers.RedisByHand(t, func(w []string, port int) string {
 		if w[0] == "cluster" {
 			return slotsOf(port)
 		}
@@ -221,7 +221,7 @@ func TestFragmentedCluster(t *testing.T) { // not parallel: it looks at the memo
 	d := open(t, "redis+cluster://"+addr)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	all, err := d.locator.masters(within(t, backendtest.Patience), 5)
+	all, err := d.locator.masters(within(t, suite.Patience), 5)
 	runtime.ReadMemStats(&after)
 	if err != nil || len(all) != 16384 || !strings.HasPrefix(all.at(5), "127.0.0.3:") {
 		t.Errorf("%d ranges, %v", len(all), err)

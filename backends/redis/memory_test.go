@@ -12,8 +12,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/leaderrun/leaderrun/backends/backendtest"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 // TestMemory: a process that has as many requests under way as it can, each of them answered by what takes most, needs 300 MB at
@@ -24,7 +24,7 @@ func TestMemory(t *testing.T) {
 		askMuch(t, url)
 		return
 	}
-	testserver.SkipShort(t) // make test runs this package with the race detector, which needs memory of its own
+	servers.SkipShort(t) // make test runs this package with the race detector, which needs memory of its own
 	if runtime.GOOS != "linux" {
 		t.Skip("its peak is in /proc")
 	}
@@ -36,7 +36,7 @@ func TestMemory(t *testing.T) {
 		"entries": records(),
 	}
 	for name, reply := range replies {
-		addr, _ := testserver.RedisByHand(t, func(w []string, _ int) string {
+		addr, _ := servers.RedisByHand(t, func(w []string, _ int) string {
 			if w[0] == "hello" {
 				return "-ERR unknown command\r\n"
 			}
@@ -68,7 +68,7 @@ func askMuch(t *testing.T, url string) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), backendtest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), suite.Patience)
 	defer cancel()
 	var all sync.WaitGroup
 	for range 2 * poolSize {

@@ -10,15 +10,15 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
-func TestMain(m *testing.M) { backendtest.Main(m) }
+func TestMain(m *testing.M) { suite.Main(m) }
 
 func open(t testing.TB, url string) *Driver {
 	t.Helper()
-	return backendtest.Open(t, Open, url)
+	return suite.Open(t, Open, url)
 }
 
 // keys are the names of a job's keys under the default prefix.
@@ -28,7 +28,7 @@ func keys(job string) (lease, record, mark string) {
 }
 
 // trust writes the mark of a server that needs no quarantine: tests that are about something else do not wait.
-func trust(t testing.TB, s *testserver.RedisServer) {
+func trust(t testing.TB, s *servers.RedisServer) {
 	t.Helper()
 	_, _, mark := keys("")
 	s.Do(t, "hset", mark, "identity", s.Info(t, "server", "run_id")+":"+s.Info(t, "replication", "master_replid"))
@@ -38,9 +38,9 @@ func trust(t testing.TB, s *testserver.RedisServer) {
 const patient = "TestSuite has it, and waits for the end of the quarantine"
 
 // harness is the suite's view of one server.
-func harness(s *testserver.RedisServer, url string) backendtest.Harness {
-	return backendtest.Harness{
-		Open: backendtest.Opener(Open, url),
+func harness(s *servers.RedisServer, url string) suite.Harness {
+	return suite.Harness{
+		Open: suite.Opener(Open, url),
 		TTL:  time.Second,
 		DeleteLease: func(t testing.TB, job string) {
 			t.Helper()
@@ -62,34 +62,34 @@ func harness(s *testserver.RedisServer, url string) backendtest.Harness {
 			s.Do(t, "hset", record, "break", string(text))
 			s.Do(t, "publish", lease, "break")
 		},
-		Stall: testserver.Stall(s),
+		Stall: servers.Stall(s),
 		Lacks: map[string]string{"Empty": patient, "Restart": patient, "RestartEmpty": patient},
 	}
 }
 
 func TestSuite(t *testing.T) {
 	t.Parallel()
-	s := testserver.Redis(t, testserver.RedisOptions{AppendOnly: true})
+	s := servers.Redis(t, servers.RedisOptions{AppendOnly: true})
 	h := harness(s, "redis://"+s.Addr()+"?longest-ttl=6s")
 	h.Settle = 7 * time.Second
 	h.Empty = func(t testing.TB) { t.Helper(); s.Do(t, "flushall") }
 	h.Restart = func(t testing.TB) { t.Helper(); s.Restart(t, true) }
 	h.RestartEmpty = func(t testing.TB) { t.Helper(); s.Restart(t, false) }
 	h.Lacks = nil
-	backendtest.Run(t, h)
+	suite.Run(t, h)
 }
 
 func TestSuiteUnixSocketAndDatabase(t *testing.T) {
 	t.Parallel()
-	testserver.SkipShort(t)
-	s := testserver.Redis(t, testserver.RedisOptions{Unix: true})
+	servers.SkipShort(t)
+	s := servers.Redis(t, servers.RedisOptions{Unix: true})
 	h := harness(s, "redis+unix://"+s.Socket+"?db=3&longest-ttl=6s")
 	h.Settle, h.DeleteLease, h.DeleteRecord, h.SetBreak = 7*time.Second, nil, nil, nil
 	for _, name := range []string{"DeleteLease", "DeleteRecord", "SetBreak"} {
 		h.Lacks[name] = "TestSuite has it: here the operator sees database 0"
 	}
 	h.Again = true
-	backendtest.Run(t, h)
+	suite.Run(t, h)
 	if keys, _ := s.Do(t, "keys", "*").([]any); len(keys) != 0 {
 		t.Errorf("keys in database 0: %v", keys)
 	}
@@ -110,12 +110,12 @@ const secret = "s3cr:t/p@ss%word"
 // TestSuiteTLSAndACL: the ready-made ACL line is all that leaderrun needs.
 func TestSuiteTLSAndACL(t *testing.T) {
 	t.Parallel()
-	testserver.SkipShort(t)
-	certs := testserver.NewCertificates(t)
-	s := testserver.Redis(t, testserver.RedisOptions{TLS: certs, Password: "other", ACL: []string{aclLine(t)}})
+	servers.SkipShort(t)
+	certs := servers.NewCertificates(t)
+	s := servers.Redis(t, servers.RedisOptions{TLS: certs, Password: "other", ACL: []string{aclLine(t)}})
 	trust(t, s)
 	h := harness(s, fmt.Sprintf("rediss://leaderrun:%s@%s?ca=%s&cert=%s&key=%s",
 		url.QueryEscape(secret), s.Addr(), certs.CA, certs.ClientCert, certs.ClientKey))
 	h.Again = true
-	backendtest.Run(t, h)
+	suite.Run(t, h)
 }

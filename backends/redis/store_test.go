@@ -14,8 +14,8 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 const (
@@ -23,7 +23,7 @@ const (
 )
 
 func claim(job string, ttl time.Duration) backends.Claim {
-	c := backendtest.NewClaim(job, ttl)
+	c := suite.NewClaim(job, ttl)
 	c.Occasion = backends.Occasion{OnLost: backends.Skip, MaxAttempts: 1}
 	return c
 }
@@ -38,12 +38,12 @@ func within(t testing.TB, d time.Duration) context.Context {
 // granted claims until the job is granted, as long as the store is busy or away, and returns the verdicts on the way.
 func granted(t *testing.T, d *Driver, c backends.Claim) (backends.Grant, []backends.Verdict) {
 	t.Helper()
-	return backendtest.On(t).Insist(d, c, 2*time.Second)
+	return suite.On(t).Insist(d, c, 2*time.Second)
 }
 
 func refused(t testing.TB, d *Driver, c backends.Claim) *backends.Refusal {
 	t.Helper()
-	g, err := d.Acquire(within(t, backendtest.Patience), c)
+	g, err := d.Acquire(within(t, suite.Patience), c)
 	r, ok := errors.AsType[*backends.Refusal](err)
 	if !ok {
 		t.Fatalf("granted %d, error %v; want a refusal", g.Token, err)
@@ -53,7 +53,7 @@ func refused(t testing.TB, d *Driver, c backends.Claim) *backends.Refusal {
 
 func finish(t testing.TB, d *Driver, g backends.Grant) {
 	t.Helper()
-	if err := d.Finish(within(t, backendtest.Patience), g, backends.Outcome{State: backends.Done}); err != nil {
+	if err := d.Finish(within(t, suite.Patience), g, backends.Outcome{State: backends.Done}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -64,79 +64,79 @@ func TestForgetting(t *testing.T) {
 	const ttl, longest = time.Second, 3 * time.Second
 	cases := []struct {
 		name   string
-		forget func(t *testing.T, s *testserver.RedisServer, job string)
+		forget func(t *testing.T, s *servers.RedisServer, job string)
 		want   backends.Verdict
 		wait   time.Duration // at least, from the last renewal
 	}{
-		{"flushed", func(t *testing.T, s *testserver.RedisServer, _ string) { s.Do(t, "flushall") }, backends.Quarantined, longest},
-		{"flushed, statistics reset", func(t *testing.T, s *testserver.RedisServer, _ string) {
+		{"flushed", func(t *testing.T, s *servers.RedisServer, _ string) { s.Do(t, "flushall") }, backends.Quarantined, longest},
+		{"flushed, statistics reset", func(t *testing.T, s *servers.RedisServer, _ string) {
 			s.Do(t, "flushall")
 			s.Do(t, "config", "resetstat")
 		}, backends.Quarantined, longest},
-		{"lease and record deleted", func(t *testing.T, s *testserver.RedisServer, job string) {
+		{"lease and record deleted", func(t *testing.T, s *servers.RedisServer, job string) {
 			lease, record, mark := keys(job)
 			s.Do(t, "del", lease, record)
 			s.Do(t, "hset", mark, "identity", "another server")
 			s.Do(t, "config", "resetstat")
 		}, backends.Quarantined, longest},
-		{"lease deleted", func(t *testing.T, s *testserver.RedisServer, job string) {
+		{"lease deleted", func(t *testing.T, s *servers.RedisServer, job string) {
 			lease, _, _ := keys(job)
 			s.Do(t, "del", lease)
 		}, backends.Vanished, ttl},
-		{"lease and mark deleted", func(t *testing.T, s *testserver.RedisServer, job string) {
+		{"lease and mark deleted", func(t *testing.T, s *servers.RedisServer, job string) {
 			lease, _, mark := keys(job)
 			s.Do(t, "del", lease, mark)
 		}, backends.Quarantined, longest},
-		{"restarted with data", func(t *testing.T, s *testserver.RedisServer, job string) {
+		{"restarted with data", func(t *testing.T, s *servers.RedisServer, job string) {
 			lease, _, _ := keys(job)
 			s.Restart(t, true)
 			s.Do(t, "del", lease)
 		}, backends.Quarantined, ttl},
-		{"evicted", func(t *testing.T, s *testserver.RedisServer, job string) {
+		{"evicted", func(t *testing.T, s *servers.RedisServer, job string) {
 			lease, record, mark := keys(job)
 			s.Do(t, "set", "filler", strings.Repeat("x", 1<<20))
 			s.Do(t, "config", "set", "maxmemory-policy", "allkeys-random", "maxmemory", "1")
-			testserver.Eventually(t, "all is evicted", func() bool {
+			servers.Eventually(t, "all is evicted", func() bool {
 				_, _ = s.Try("set", "x", "y") // evicts, and is refused
 				return s.Do(t, "exists", lease, record, mark) == int64(0)
 			})
 			s.Do(t, "config", "set", "maxmemory", "0")
 		}, backends.Quarantined, longest},
-		{"lease and record evicted, the mark not", func(t *testing.T, s *testserver.RedisServer, job string) {
+		{"lease and record evicted, the mark not", func(t *testing.T, s *servers.RedisServer, job string) {
 			lease, record, _ := keys(job)
 			s.Do(t, "set", "filler", strings.Repeat("x", 1<<20), "ex", "1000")
 			s.Do(t, "config", "set", "maxmemory-policy", "volatile-random", "maxmemory", "1")
-			testserver.Eventually(t, "the lease is evicted", func() bool {
+			servers.Eventually(t, "the lease is evicted", func() bool {
 				_, _ = s.Try("set", "x", "y") // evicts, and is refused
 				return s.Do(t, "exists", lease) == int64(0)
 			})
 			s.Do(t, "config", "set", "maxmemory", "0")
 			s.Do(t, "del", record) // by chance, evicting from all keys would take the mark too
 		}, backends.Quarantined, longest},
-		{"all deleted by hand", func(t *testing.T, s *testserver.RedisServer, job string) {
+		{"all deleted by hand", func(t *testing.T, s *servers.RedisServer, job string) {
 			lease, record, mark := keys(job)
 			s.Do(t, "del", lease, record, mark)
 		}, "", 0},
-		{"restarted empty", func(t *testing.T, s *testserver.RedisServer, _ string) { s.Restart(t, false) }, backends.Quarantined, longest},
+		{"restarted empty", func(t *testing.T, s *servers.RedisServer, _ string) { s.Restart(t, false) }, backends.Quarantined, longest},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s := testserver.Redis(t, testserver.RedisOptions{AppendOnly: true})
+			s := servers.Redis(t, servers.RedisOptions{AppendOnly: true})
 			trust(t, s)
 			// A server that has just started would wait anyway.
-			testserver.Eventually(t, "the server is up for long", func() bool {
+			servers.Eventually(t, "the server is up for long", func() bool {
 				up, err := strconv.Atoi(s.Info(t, "server", "uptime_in_seconds"))
 				return err == nil && up >= 5
 			})
 			d := open(t, "redis://"+s.Addr()+"?longest-ttl=3s")
 			g, _ := granted(t, d, claim("job", ttl))
 			renewed := time.Now()
-			_, err := d.Renew(within(t, backendtest.Patience), g)
+			_, err := d.Renew(within(t, suite.Patience), g)
 			for errors.Is(err, backends.ErrLost) { // this machine is so busy that the lease was over
 				g, _ = granted(t, d, claim("job", ttl))
 				renewed = time.Now()
-				_, err = d.Renew(within(t, backendtest.Patience), g)
+				_, err = d.Renew(within(t, suite.Patience), g)
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -155,7 +155,7 @@ func TestForgetting(t *testing.T) {
 			if next.Token <= g.Token {
 				t.Errorf("token %d after %d", next.Token, g.Token)
 			}
-			if _, err := d.Renew(within(t, backendtest.Patience), g); !errors.Is(err, backends.ErrLost) {
+			if _, err := d.Renew(within(t, suite.Patience), g); !errors.Is(err, backends.ErrLost) {
 				t.Errorf("renewal of the old holder: %v", err)
 			}
 		})
@@ -165,14 +165,14 @@ func TestForgetting(t *testing.T) {
 // TestLostReplies: a request that was applied and not answered is applied once.
 func TestLostReplies(t *testing.T) {
 	t.Parallel()
-	s := testserver.Redis(t, testserver.RedisOptions{})
+	s := servers.Redis(t, servers.RedisOptions{})
 	trust(t, s)
-	p := testserver.NewProxy(t, s.Addr())
+	p := servers.NewProxy(t, s.Addr())
 	d, direct := open(t, "redis://"+p.Addr()), open(t, "redis://"+s.Addr())
 	// reaches says whether the server was asked within the limit.
 	reaches := func(what string, limit time.Duration, f func(context.Context) error) bool {
 		t.Helper()
-		if _, err := d.Inspect(within(t, backendtest.Patience), "warm"); err != nil { // a connection that is set up
+		if _, err := d.Inspect(within(t, suite.Patience), "warm"); err != nil { // a connection that is set up
 			t.Fatal(err)
 		}
 		p.DropReplies(true)
@@ -189,7 +189,7 @@ func TestLostReplies(t *testing.T) {
 	lost := func(what string, f func(context.Context) error) {
 		t.Helper()
 		for limit := 300 * time.Millisecond; !reaches(what, limit, f); limit *= 2 { // this machine is busy
-			if limit > backendtest.Patience {
+			if limit > suite.Patience {
 				t.Fatalf("%s does not reach the server within %v", what, limit)
 			}
 		}
@@ -198,7 +198,7 @@ func TestLostReplies(t *testing.T) {
 	finish(t, d, first)
 	c := claim("job", long)
 	lost("claim", func(ctx context.Context) error { _, err := d.Acquire(ctx, c); return err })
-	before, err := direct.Inspect(within(t, backendtest.Patience), "job")
+	before, err := direct.Inspect(within(t, suite.Patience), "job")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +210,7 @@ func TestLostReplies(t *testing.T) {
 	lost("finish", func(ctx context.Context) error { return d.Finish(ctx, g, backends.Outcome{State: backends.Done}) })
 	next, _ := granted(t, direct, claim("job", long))
 	finish(t, d, g) // its reply was lost; somebody else was granted since
-	status, err := direct.Inspect(within(t, backendtest.Patience), "job")
+	status, err := direct.Inspect(within(t, suite.Patience), "job")
 	if err != nil || status.Lease == nil || status.Lease.Token != next.Token {
 		t.Errorf("finishing again touched the newer lease: %+v, %v", status.Lease, err)
 	}
@@ -220,26 +220,26 @@ func TestLostReplies(t *testing.T) {
 // again has to know when the first one was sent (go-redis retries by default, and so did express-rate-limit#251).
 func TestClientAsksOnce(t *testing.T) {
 	t.Parallel()
-	s := testserver.Redis(t, testserver.RedisOptions{})
+	s := servers.Redis(t, servers.RedisOptions{})
 	trust(t, s)
-	p := testserver.NewProxy(t, s.Addr())
+	p := servers.NewProxy(t, s.Addr())
 	d := open(t, "redis://"+p.Addr())
 	var g backends.Grant
 	c := claim("job", long)
 	ask := map[string]func() error{
-		"claim":   func() error { _, err := d.Acquire(within(t, backendtest.Patience), c); return err },
-		"renewal": func() error { _, err := d.Renew(within(t, backendtest.Patience), g); return err },
+		"claim":   func() error { _, err := d.Acquire(within(t, suite.Patience), c); return err },
+		"renewal": func() error { _, err := d.Renew(within(t, suite.Patience), g); return err },
 		"finish": func() error {
-			return d.Finish(within(t, backendtest.Patience), g, backends.Outcome{State: backends.Done})
+			return d.Finish(within(t, suite.Patience), g, backends.Outcome{State: backends.Done})
 		},
 	}
 	other, _ := granted(t, d, claim("other", long)) // the scripts are known
-	if _, err := d.Renew(within(t, backendtest.Patience), other); err != nil {
+	if _, err := d.Renew(within(t, suite.Patience), other); err != nil {
 		t.Fatal(err)
 	}
 	finish(t, d, other)
 	for _, step := range []string{"claim", "renewal", "finish"} {
-		if _, err := d.Inspect(within(t, backendtest.Patience), "other"); err != nil { // a connection that is set up
+		if _, err := d.Inspect(within(t, suite.Patience), "other"); err != nil { // a connection that is set up
 			t.Fatal(err)
 		}
 		p.CutReplies(true)
@@ -258,7 +258,7 @@ func TestClientAsksOnce(t *testing.T) {
 }
 
 // scripts counts the scripts that a server has run.
-func scripts(t *testing.T, s *testserver.RedisServer) (n int) {
+func scripts(t *testing.T, s *servers.RedisServer) (n int) {
 	t.Helper()
 	if _, err := fmt.Sscanf(s.Info(t, "commandstats", "cmdstat_evalsha"), "calls=%d", &n); err != nil {
 		t.Fatal(err)
@@ -270,9 +270,9 @@ func scripts(t *testing.T, s *testserver.RedisServer) (n int) {
 // the next goes out on a fresh connection.
 func TestSilence(t *testing.T) {
 	t.Parallel()
-	s := testserver.Redis(t, testserver.RedisOptions{})
+	s := servers.Redis(t, servers.RedisOptions{})
 	trust(t, s)
-	p := testserver.NewProxy(t, s.Addr())
+	p := servers.NewProxy(t, s.Addr())
 	d := open(t, "redis://"+p.Addr())
 	g, _ := granted(t, d, claim("job", long))
 	calls := map[string]func(context.Context) error{
@@ -281,7 +281,7 @@ func TestSilence(t *testing.T) {
 		"finish":  func(ctx context.Context) error { return d.Finish(ctx, g, backends.Outcome{State: backends.Done}) },
 		"abandon": func(ctx context.Context) error { return d.Abandon(ctx, claim("other", long)) },
 		"inspect": func(ctx context.Context) error { _, err := d.Inspect(ctx, "job"); return err },
-		"order":   func(ctx context.Context) error { return d.Order(ctx, backendtest.NewOrder(backends.Stop, g)) },
+		"order":   func(ctx context.Context) error { return d.Order(ctx, suite.NewOrder(backends.Stop, g)) },
 		"jobs":    func(ctx context.Context) error { _, err := d.Jobs(ctx); return err },
 	}
 	silent := func(t *testing.T) {
@@ -299,7 +299,7 @@ func TestSilence(t *testing.T) {
 					if err == nil || backends.IsPermanent(err) || errors.Is(err, backends.ErrLost) {
 						t.Errorf("%s: %v, want an unknown outcome", name, err)
 					}
-				case <-time.After(backendtest.Patience):
+				case <-time.After(suite.Patience):
 					t.Errorf("%s does not return", name)
 				}
 				cancel()
@@ -309,7 +309,7 @@ func TestSilence(t *testing.T) {
 	p.DropAll(true)
 	silent(t)
 	p.DropAll(false)
-	if _, err := d.Renew(within(t, backendtest.Patience), g); err != nil {
+	if _, err := d.Renew(within(t, suite.Patience), g); err != nil {
 		t.Errorf("on a fresh connection: %v", err)
 	}
 	s.Stop(t)
@@ -320,16 +320,16 @@ func TestSilence(t *testing.T) {
 // TestOneRoundTrip: on an open connection every step is one round trip.
 func TestOneRoundTrip(t *testing.T) {
 	t.Parallel()
-	s := testserver.Redis(t, testserver.RedisOptions{})
+	s := servers.Redis(t, servers.RedisOptions{})
 	trust(t, s)
-	p := testserver.NewProxy(t, s.Addr())
+	p := servers.NewProxy(t, s.Addr())
 	d := open(t, "redis://"+p.Addr())
 	run := func() (trips []int) {
 		last := p.Trips()
 		note := func() { now := p.Trips(); trips = append(trips, now-last); last = now }
 		g, _ := granted(t, d, claim("job", long))
 		note()
-		if _, err := d.Renew(within(t, backendtest.Patience), g); err != nil {
+		if _, err := d.Renew(within(t, suite.Patience), g); err != nil {
 			t.Fatal(err)
 		}
 		note()
@@ -391,7 +391,7 @@ func TestReplyOfAnother(t *testing.T) {
 		}
 	}()
 	d := open(t, "redis://"+l.Addr().String())
-	if got, err := d.Acquire(within(t, backendtest.Patience), c); !errors.Is(err, errReply) {
+	if got, err := d.Acquire(within(t, suite.Patience), c); !errors.Is(err, errReply) {
 		t.Errorf("claim answered with the reply to another request: %+v, %v", got, err)
 	}
 }
@@ -416,7 +416,7 @@ func answerAnother(conn net.Conn, holder string) {
 }
 
 func BenchmarkSteps(b *testing.B) {
-	s := testserver.Redis(b, testserver.RedisOptions{})
+	s := servers.Redis(b, servers.RedisOptions{})
 	trust(b, s)
 	d := open(b, "redis://"+s.Addr())
 	// The bare client with one EVALSHA is the floor.

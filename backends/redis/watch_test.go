@@ -11,21 +11,21 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 func woken(t *testing.T, what string, ch <-chan backends.News) {
 	t.Helper()
-	backendtest.On(t).News(what, ch, func(backends.News) bool { return true })
+	suite.On(t).News(what, ch, func(backends.News) bool { return true })
 }
 
 // TestWatch: a watch says "look again" when it stands, at a release, and after its connection broke.
 func TestWatch(t *testing.T) {
 	t.Parallel()
-	s := testserver.Redis(t, testserver.RedisOptions{AppendOnly: true})
+	s := servers.Redis(t, servers.RedisOptions{AppendOnly: true})
 	trust(t, s)
-	p := testserver.NewProxy(t, s.Addr())
+	p := servers.NewProxy(t, s.Addr())
 	d, other := open(t, "redis://"+p.Addr()+"?longest-ttl=1s"), open(t, "redis://"+s.Addr()+"?longest-ttl=1s")
 	g, _ := granted(t, other, claim("job", time.Second))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -54,7 +54,7 @@ func TestWatch(t *testing.T) {
 	finish(t, other, g)
 	woken(t, "released after the restart", ch)
 	cancel()
-	for end := time.After(backendtest.Patience); ; {
+	for end := time.After(suite.Patience); ; {
 		select {
 		case _, ok := <-ch:
 			if !ok {
@@ -98,7 +98,7 @@ func TestWatchThatIsHungUp(t *testing.T) {
 	woken(t, "subscribed", ch)
 	const watches, each = 5, 2 // the client library subscribes once more before it says that a connection is gone
 	var all []time.Time
-	for late := time.After(backendtest.Patience); len(all) <= each*(watches-1); {
+	for late := time.After(suite.Patience); len(all) <= each*(watches-1); {
 		select {
 		case at := <-subscribed:
 			all = append(all, at)
@@ -140,7 +140,7 @@ func subscribe(conn net.Conn) bool {
 // right to publish, releasing still works.
 func TestWatchForbidden(t *testing.T) {
 	t.Parallel()
-	s := testserver.Redis(t, testserver.RedisOptions{ACL: []string{
+	s := servers.Redis(t, servers.RedisOptions{ACL: []string{
 		"user deaf on >" + secret + " ~leaderrun:* resetchannels +@all",
 		"user mute on >" + secret + " ~leaderrun:* allchannels +@all -publish",
 	}})
@@ -161,7 +161,7 @@ func TestWatchForbidden(t *testing.T) {
 			if ok {
 				t.Error("woken without a subscription")
 			}
-		case <-time.After(backendtest.Patience):
+		case <-time.After(suite.Patience):
 			t.Error("the watch goes on")
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 // typed is a password that zkCli.sh takes without quotes.
@@ -18,14 +18,14 @@ const typed = "hunter2/?@:%"
 
 // closed starts a server whose root is an operator's alone, who has made a chroot by the commands of acl.txt, which the
 // documentation shows.
-func closed(t *testing.T, o testserver.ZooKeeperOptions) *testserver.ZooKeeperServer {
+func closed(t *testing.T, o servers.ZooKeeperOptions) *servers.ZooKeeperServer {
 	t.Helper()
 	commands, err := os.ReadFile("acl.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
 	const operator = "addauth digest operator:sesame\n"
-	s := testserver.ZooKeeper(t, o)
+	s := servers.ZooKeeper(t, o)
 	s.CLI(t, operator+"setAcl / auth::cdrwa")
 	s.CLI(t, operator+strings.Replace(string(commands), "PASSWORD", typed, 1))
 	return s
@@ -34,16 +34,16 @@ func closed(t *testing.T, o testserver.ZooKeeperOptions) *testserver.ZooKeeperSe
 // TestACL: in a closed root the ready-made chroot is all that its user needs, and nobody else has a right to it.
 func TestACL(t *testing.T) {
 	t.Parallel()
-	s := closed(t, testserver.ZooKeeperOptions{MaxSessionTimeout: longest})
+	s := closed(t, servers.ZooKeeperOptions{MaxSessionTimeout: longest})
 	at := func(user string) *driver { return open(t, "zk://"+user+s.Addr()) }
-	examine := func(d *driver) backendtest.Findings {
-		return backendtest.Examined(t, d.Examine(t.Context(), time.Minute), typed)
+	examine := func(d *driver) suite.Findings {
+		return suite.Examined(t, d.Examine(t.Context(), time.Minute), typed)
 	}
 	const user = "leaderrun:"
 	me := user + url.PathEscape(typed) + "@"
 	mine := at(me)
 	strangers := map[string]*driver{"": at(""), "another user": at("other:" + url.PathEscape(typed) + "@"), "another password": at(user + "x@")}
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 
 	examine(mine).Expect(t, backends.Rights, backends.Fine, "below /leaderrun")
 	for name, d := range strangers { // there is no node of the job's yet
@@ -66,7 +66,7 @@ func TestACL(t *testing.T) {
 		for step, err := range map[string]error{
 			"Acquire": acquire, "Renew": renew, "Inspect": inspect, "Jobs": jobs,
 			"Finish": d.Finish(t.Context(), theirs, backends.Outcome{State: backends.Done}),
-			"Order":  d.Order(t.Context(), backendtest.NewOrder(backends.Stop, g)),
+			"Order":  d.Order(t.Context(), suite.NewOrder(backends.Stop, g)),
 		} {
 			wantDenied(t, name+": "+step, err)
 		}

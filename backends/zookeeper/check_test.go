@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // grades checks that findings have a grade each; none: there is no such finding.
@@ -54,9 +54,9 @@ func TestExamine(t *testing.T) {
 
 // TestExamineTwoEnsembles: servers that know nothing of each other would both give the lease.
 func TestExamineTwoEnsembles(t *testing.T) {
-	testserver.SkipShort(t)
+	servers.SkipShort(t)
 	w := newWorld(t)
-	stranger := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{})
+	stranger := servers.ZooKeeper(t, servers.ZooKeeperOptions{})
 	d := open(t, w.server.URL()+","+stranger.Addr())
 	grades(t, d.Examine(t.Context(), 5*time.Second), map[string]backends.Grade{backends.Reachable: backends.Fine, "ensemble": backends.Bad})
 	nobody := open(t, "zk://127.0.0.1:1")

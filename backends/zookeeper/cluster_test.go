@@ -9,23 +9,23 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/backends/zookeeper/wire"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 // patientServers are three servers that do not give each other up because the machine is busy, as they do after two seconds else.
-func patientServers() []testserver.ZooKeeperOptions {
-	o := testserver.ZooKeeperOptions{MaxSessionTimeout: longest, Lines: []string{"syncLimit=40"}}
-	return []testserver.ZooKeeperOptions{o, o, o}
+func patientServers() []servers.ZooKeeperOptions {
+	o := servers.ZooKeeperOptions{MaxSessionTimeout: longest, Lines: []string{"syncLimit=40"}}
+	return []servers.ZooKeeperOptions{o, o, o}
 }
 
 // ensemble starts three servers, and returns the two that follow, too.
-func ensemble(t *testing.T) (set *testserver.ZooKeeperSet, followers []*testserver.ZooKeeperServer) {
+func ensemble(t *testing.T) (set *servers.ZooKeeperSet, followers []*servers.ZooKeeperServer) {
 	t.Helper()
-	set = testserver.ZooKeeperEnsembleOf(t, patientServers()...)
+	set = servers.ZooKeeperEnsembleOf(t, patientServers()...)
 	leader := set.Agreed(t)
-	return set, slices.DeleteFunc(slices.Clone(set.Members), func(s *testserver.ZooKeeperServer) bool { return s == leader })
+	return set, slices.DeleteFunc(slices.Clone(set.Members), func(s *servers.ZooKeeperServer) bool { return s == leader })
 }
 
 // TestServerStopped: the first of two servers is stopped. Its requests run out, the next ones go to the other, with the
@@ -35,7 +35,7 @@ func TestServerStopped(t *testing.T) {
 	set, followers := ensemble(t)
 	d := open(t, "zk://"+followers[0].Addr()+","+followers[1].Addr())
 	other, operator := open(t, set.Agreed(t).URL()), open(t, set.Agreed(t).URL())
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	g := steps.Acquire(d, newClaim("job"))
 	s := sessionOf(g)
 	id, old := s.id(), s.conn
@@ -61,7 +61,7 @@ func TestSessionMoved(t *testing.T) {
 	t.Parallel()
 	_, followers := ensemble(t)
 	d := open(t, "zk://"+followers[0].Addr()+","+followers[1].Addr())
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	g := steps.Acquire(d, newClaim("job"))
 	s := sessionOf(g)
 	s.mu.Lock()
@@ -79,7 +79,7 @@ func TestSessionMoved(t *testing.T) {
 			t.Logf("the server says it by %v", err)
 		}
 	}
-	testserver.Eventually(t, "renewed again", func() bool {
+	servers.Eventually(t, "renewed again", func() bool {
 		_, err := d.Renew(t.Context(), g)
 		if errors.Is(err, backends.ErrLost) {
 			t.Fatal(err)
@@ -95,7 +95,7 @@ func TestFollowerLags(t *testing.T) {
 	set, followers := ensemble(t)
 	leader := open(t, set.Agreed(t).URL())
 	other := open(t, followers[0].URL())
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	steps.Finish(leader, steps.Acquire(leader, newClaim("job")))
 	for range 5 {
 		late := other.store.newSession(longest, "")
@@ -121,17 +121,17 @@ func TestFollowerLags(t *testing.T) {
 // Or one server that grants too little ends a run that another would serve, or its lease.
 func TestServersGrantLess(t *testing.T) {
 	t.Parallel()
-	testserver.SkipShort(t)
+	servers.SkipShort(t)
 	const most = 30 * time.Second
 	members := patientServers()
 	members[0].MaxSessionTimeout, members[1].MaxSessionTimeout = most, most
-	set := testserver.ZooKeeperEnsembleOf(t, members...)
+	set := servers.ZooKeeperEnsembleOf(t, members...)
 	generous := set.Members[2].Addr()
 	mean := "zk://" + set.Members[0].Addr() + "," + set.Members[1].Addr()
-	examine := func(d *driver) backendtest.Findings {
-		return backendtest.Examined(t, d.Examine(t.Context(), time.Minute), secret)
+	examine := func(d *driver) suite.Findings {
+		return suite.Examined(t, d.Examine(t.Context(), time.Minute), secret)
 	}
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 
 	d := open(t, mean)
 	_, err := d.Acquire(t.Context(), newClaim("job"))
@@ -169,7 +169,7 @@ func TestLeaderKilled(t *testing.T) {
 	t.Parallel()
 	set, _ := ensemble(t)
 	d, other := open(t, set.URL()), open(t, set.URL())
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	g := steps.Acquire(d, newClaim("job"))
 	set.Agreed(t).Kill()
 	steps.Survives(d, other, g)

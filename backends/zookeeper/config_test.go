@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/leaderrun/leaderrun/backends/backendtest"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 func TestURL(t *testing.T) {
@@ -38,7 +38,7 @@ func TestURL(t *testing.T) {
 // TestBadURL: what cannot be right is an error that shows no password.
 func TestBadURL(t *testing.T) {
 	t.Parallel()
-	backendtest.BadURLs(t, Open, []string{
+	suite.BadURLs(t, Open, []string{
 		"", "zk:", "zk:h", "etcd://h", "zk://", "zk://h:0", "zk://h:p", "zk://h,", "zk://u:hunter2@", "zk://u@h", "zk://:hunter2@h",
 		"zk://u%3Ax:hunter2@h", "zk://u:hunter2%zz@h", "zk://u:hunter2/x@h", "zk://u:hunter2?@h", "zk://u:2181?hunter2@h",
 		"zk://u:hunter2@h/%zz", "zk://u:hunter2@h/a//b", "zk://u:hunter2@h/a/../b", "zk://u:hunter2@h/.", "zk://u:hunter2@h/a%00b",
@@ -49,7 +49,7 @@ func TestBadURL(t *testing.T) {
 
 func TestRedacted(t *testing.T) {
 	t.Parallel()
-	backendtest.Redacted(t, Open, map[string]string{
+	suite.Redacted(t, Open, map[string]string{
 		"zk://h":                            "zk://h:2181",
 		"zk://u:hunter2@h,i:7/c?prefix=p":   "zk://u:xxxxx@h:2181,i:7/c?prefix=p",
 		"zks://u:hunter2@h/c?server-name=x": "zks://u:xxxxx@h:2181/c?server-name=x",

@@ -12,16 +12,16 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/zookeeper/wire"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // TestAFaultOfAllServers: hazard: with the URL of three servers a wrong authority is tried for ever, and no run says what is
 // wrong. Or one server whose certificate is bad ends a run that another would serve.
 func TestAFaultOfAllServers(t *testing.T) {
 	t.Parallel()
-	certs, others := testserver.NewCertificates(t), testserver.NewCertificates(t)
-	a, _ := testserver.Shaking(t, certs.Server(t))
-	b, down := testserver.Shaking(t, certs.Server(t))
+	certs, others := servers.NewCertificates(t), servers.NewCertificates(t)
+	a, _ := servers.Shaking(t, certs.Server(t))
+	b, down := servers.Shaking(t, certs.Server(t))
 	url := "zks://" + a + "," + b + "?ca=" + others.CA
 	_, err := open(t, url).Acquire(t.Context(), newClaim("job"))
 	p, ok := errors.AsType[*backends.PermanentError](err)
@@ -45,13 +45,13 @@ func TestAFaultOfAllServers(t *testing.T) {
 func TestNoZooKeeper(t *testing.T) {
 	t.Parallel()
 	saying := func(text string) string {
-		addr, _ := testserver.ByHand(t, func(conn net.Conn) {
+		addr, _ := servers.ByHand(t, func(conn net.Conn) {
 			_, _ = io.ReadFull(conn, make([]byte, 44))
 			_, _ = io.WriteString(conn, text)
 		})
 		return addr
 	}
-	secure, _ := testserver.Shaking(t, testserver.NewCertificates(t).Server(t))
+	secure, _ := servers.Shaking(t, servers.NewCertificates(t).Server(t))
 	for name, c := range map[string]struct {
 		url       string
 		permanent bool
@@ -84,7 +84,7 @@ func text(b []byte, s string) []byte { return append(number(b, int32(len(s))), s
 // byHand starts a server that opens a session, and sends what a request is answered with; nil: it hangs up.
 func byHand(t *testing.T, answer func(request []byte) []byte) string {
 	t.Helper()
-	addr, _ := testserver.ByHand(t, func(conn net.Conn) {
+	addr, _ := servers.ByHand(t, func(conn net.Conn) {
 		next := func() []byte {
 			var length [4]byte
 			if _, err := io.ReadFull(conn, length[:]); err != nil {

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/backends/zookeeper/wire"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 // FuzzNodes: the nodes of a job are read, or named with what mends them; a lease that says nothing of who runs the job is nobody's
@@ -16,7 +16,7 @@ import (
 func FuzzNodes(f *testing.F) {
 	const record = `{"job":"job","token":1700000000001,"holder":{"id":"x","host":"h"},"ttl":15000,"granted":1700000000001,"until":0,"beat":17,"released":0,` +
 		`"tick":{"claimant":{"id":"x"}},"schedule":{"by":{"id":"x"}},"version":3}`
-	label := backends.Marshal(backends.LabelOf(backends.Grant{Claim: backendtest.NewClaim("job", minTTL), Token: 1700000000001}))
+	label := backends.Marshal(backends.LabelOf(backends.Grant{Claim: suite.NewClaim("job", minTTL), Token: 1700000000001}))
 	f.Add([]byte(record), int32(3), label, int64(7), int32(0), uint8(0))
 	f.Add([]byte(record), int32(4), []byte("by hand"), int64(0), int32(1), uint8(0))
 	f.Add([]byte(`{"token":"x"}`), int32(0), []byte("{}"), int64(7), int32(0), uint8(0))

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/backends/zookeeper/wire"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 var errLost = errors.New("the reply was lost")
@@ -27,12 +27,12 @@ func isWrite(calls []*wire.Call) bool { return len(calls) <= 2 }
 // #237). Whoever claimed may ask again, or take the claim back, or be gone; the lease that nobody knows of keeps the job
 // from nobody for longer than a TTL.
 func TestNoGhostLease(t *testing.T) {
-	testserver.SkipShort(t)
+	servers.SkipShort(t)
 	w := newWorld(t)
 	w.Finish(w.other, w.Acquire(w.other, newClaim("job"))) // the first claim of all makes the folder
 	claim := func(ttl time.Duration) (*driver, backends.Claim) {
 		t.Helper()
-		proxy := testserver.NewProxy(t, w.server.Addr())
+		proxy := servers.NewProxy(t, w.server.Addr())
 		d := open(t, "zk://"+proxy.Addr())
 		var cutting atomic.Bool
 		d.store.between = func(calls []*wire.Call, send func() error) error {
@@ -46,7 +46,7 @@ func TestNoGhostLease(t *testing.T) {
 		c.TTL = ttl
 		g, err := d.Acquire(t.Context(), c)
 		w.WantUnknown(fmt.Sprintf("Acquire: %+v", g), err)
-		testserver.Eventually(t, "the claim is applied", func() bool {
+		servers.Eventually(t, "the claim is applied", func() bool {
 			now := stateOf(t, w.operator, "job")
 			return now.held && now.label.Holder == c.Holder.ID
 		})
@@ -81,7 +81,7 @@ func TestNoGhostLease(t *testing.T) {
 // TestNobodyRenews: a lease that its holder does not renew ends, although the holder's connection stands and its driver
 // lives: nothing pings.
 func TestNobodyRenews(t *testing.T) {
-	testserver.SkipShort(t)
+	servers.SkipShort(t)
 	w := newWorld(t)
 	c := newClaim("job")
 	c.TTL = short
@@ -100,7 +100,7 @@ func TestNobodyRenews(t *testing.T) {
 // answer is that the lease is lost, at the first renewal and at every later one, and also when somebody else has it.
 func TestExpiryWhileStopped(t *testing.T) {
 	w := newWorld(t)
-	proxy := testserver.NewProxy(t, w.server.Addr())
+	proxy := servers.NewProxy(t, w.server.Addr())
 	d := open(t, "zk://"+proxy.Addr())
 	c := newClaim("job")
 	c.TTL = short
@@ -128,7 +128,7 @@ func TestExpiryWhileStopped(t *testing.T) {
 // the next one goes on with the session on a new connection.
 func TestSuspendedIsNoLoss(t *testing.T) {
 	w := newWorld(t)
-	proxy := testserver.NewProxy(t, w.server.Addr())
+	proxy := servers.NewProxy(t, w.server.Addr())
 	d := open(t, "zk://"+proxy.Addr())
 	g := w.Acquire(d, newClaim("job"))
 	id := sessionOf(g).id()
@@ -152,7 +152,7 @@ func TestSuspendedIsNoLoss(t *testing.T) {
 func TestSilentServer(t *testing.T) {
 	w := newWorld(t)
 	for name, more := range map[string]string{"two hosts": "," + w.server.Addr(), "one": ""} {
-		proxy := testserver.NewProxy(t, w.server.Addr())
+		proxy := servers.NewProxy(t, w.server.Addr())
 		d := open(t, "zk://"+proxy.Addr()+more)
 		c := newClaim(name)
 		c.TTL = 10 * time.Second
@@ -166,7 +166,7 @@ func TestSilentServer(t *testing.T) {
 			silent <- err
 		}()
 		s := sessionOf(g)
-		testserver.Eventually(t, "silent", func() bool {
+		servers.Eventually(t, "silent", func() bool {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			return s.conn.Silent() >= c.TTL/patient
@@ -331,7 +331,7 @@ func TestLostReplies(t *testing.T) {
 // TestServerGrantsLess: a session that may end before its lease does is no lease.
 func TestServerGrantsLess(t *testing.T) {
 	t.Parallel()
-	s := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{MaxSessionTimeout: 5 * time.Second})
+	s := servers.ZooKeeper(t, servers.ZooKeeperOptions{MaxSessionTimeout: 5 * time.Second})
 	d := open(t, s.URL())
 	_, err := d.Acquire(t.Context(), newClaim("job"))
 	p, ok := errors.AsType[*backends.PermanentError](err)
@@ -342,7 +342,7 @@ func TestServerGrantsLess(t *testing.T) {
 	grades(t, found, map[string]backends.Grade{"sessions": backends.Bad})
 	c := newClaim("job")
 	c.TTL = 100 * time.Millisecond // which it makes longer
-	g := backendtest.On(t).Acquire(d, c)
+	g := suite.On(t).Acquire(d, c)
 	if g.TTL != time.Second || g.Claim.TTL != c.TTL {
 		t.Errorf("TTL %v of a claim for %v, want a second", g.TTL, g.Claim.TTL)
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/backends/zookeeper/wire"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 // asked notes what the sessions of drivers ask: a bracket is one round trip.
@@ -81,7 +81,7 @@ func TestWatchRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.News("it stands", ch, backendtest.Looks)
+	w.News("it stands", ch, suite.Looks)
 	if got, want := a.take(), "[sync] [getw] [getw]"; got != want {
 		t.Errorf("a watch that is set: %s, want %s", got, want)
 	}

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/backends/zookeeper/wire"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 // TestSessionEndsOnce: a session that was closed is never opened again. A server that is about to end a session still takes
@@ -20,7 +20,7 @@ func TestSessionEndsOnce(t *testing.T) {
 		g := w.Acquire(w.d, newClaim("job"))
 		session := sessionOf(g)
 		w.Finish(w.d, g)
-		ctx, cancel := context.WithTimeout(t.Context(), backendtest.Patience)
+		ctx, cancel := context.WithTimeout(t.Context(), suite.Patience)
 		if err := w.d.Finish(ctx, g, backends.Outcome{State: backends.Done}); err != nil {
 			t.Fatalf("the same Finish again: %v", err)
 		}

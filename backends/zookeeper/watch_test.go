@@ -5,22 +5,22 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/backends/zookeeper/wire"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 // TestWatch: a watch tells each beat, and says to look when a lease is gone, was made by hand, or its holder is asked to
 // stop. It outlives its connection.
 func TestWatch(t *testing.T) {
 	w := newWorld(t)
-	proxy := testserver.NewProxy(t, w.server.Addr())
+	proxy := servers.NewProxy(t, w.server.Addr())
 	d := open(t, "zk://"+proxy.Addr())
 	ch, err := d.Watch(t.Context(), "job")
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.News("it stands, before there is a node", ch, backendtest.Looks)
+	w.News("it stands, before there is a node", ch, suite.Looks)
 	k := w.nodes("job")
 	g := w.Acquire(w.d, newClaim("job"))
 	beat := func(what string) {
@@ -32,21 +32,21 @@ func TestWatch(t *testing.T) {
 	beat("a beat")
 	beat("another one")
 	ask(t, w.operator, "job", backends.BreakRequest{Token: g.Token})
-	w.News("a request to stop", ch, backendtest.Looks)
+	w.News("a request to stop", ch, suite.Looks)
 	proxy.Cut()
-	w.News("it stands again", ch, backendtest.Looks)
+	w.News("it stands again", ch, suite.Looks)
 	beat("a beat after that")
 	operate(t, w.operator, wire.Delete(k.lease, -1))
-	w.News("the lease is gone", ch, backendtest.Looks)
+	w.News("the lease is gone", ch, suite.Looks)
 	operate(t, w.operator, wire.Create(k.lease, []byte("x"), wire.World(), false))
 	operate(t, w.operator, wire.SetData(k.lease, []byte("y"), -1))
-	w.News("a lease that was written by hand", ch, backendtest.Looks)
+	w.News("a lease that was written by hand", ch, suite.Looks)
 	operate(t, w.operator, wire.Delete(k.lease, -1))
-	w.News("it is gone", ch, backendtest.Looks)
+	w.News("it is gone", ch, suite.Looks)
 	w.Finish(w.d, g)
-	w.News("the job is free", ch, backendtest.Looks)
+	w.News("the job is free", ch, suite.Looks)
 	operate(t, w.operator, wire.Delete(k.record, -1))
-	w.News("the record is gone", ch, backendtest.Looks)
+	w.News("the record is gone", ch, suite.Looks)
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -59,19 +59,19 @@ func TestWatch(t *testing.T) {
 func TestWatchTakesWhatItGets(t *testing.T) {
 	t.Parallel()
 	const most = watchTimeout - time.Second
-	s := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{MaxSessionTimeout: most})
-	w, d := backendtest.On(t), open(t, s.URL())
+	s := servers.ZooKeeper(t, servers.ZooKeeperOptions{MaxSessionTimeout: most})
+	w, d := suite.On(t), open(t, s.URL())
 	ch, err := d.Watch(t.Context(), "job")
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.News("it stands", ch, backendtest.Looks)
+	w.News("it stands", ch, suite.Looks)
 	c := newClaim("job")
 	c.TTL = most
 	g := w.Acquire(d, c)
 	w.News("a grant", ch, func(n backends.News) bool { return n.Seen.Token == g.Token })
 	ask(t, d, "job", backends.BreakRequest{Token: g.Token})
-	w.News("a request to stop", ch, backendtest.Looks)
+	w.News("a request to stop", ch, suite.Looks)
 }
 
 // TestWatchBreaksHalfWay: the connection breaks when the lease is watched and the record is not yet. What stands then must
@@ -92,20 +92,20 @@ func TestWatchBreaksHalfWay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.News("it seems to stand", ch, backendtest.Looks)
+	w.News("it seems to stand", ch, suite.Looks)
 	operate(t, w.operator, wire.Delete(w.nodes("job").lease, -1))
-	w.News("the lease is gone", ch, backendtest.Looks)
+	w.News("the lease is gone", ch, suite.Looks)
 }
 
 // TestWatchHoldsItsSession: a watch is pinged: it lives for longer than its session would without.
 func TestWatchHoldsItsSession(t *testing.T) {
-	testserver.SkipShort(t)
+	servers.SkipShort(t)
 	w := newWorld(t)
 	ch, err := w.other.Watch(t.Context(), "job")
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.News("it stands", ch, backendtest.Looks)
+	w.News("it stands", ch, suite.Looks)
 	select {
 	case n := <-ch:
 		t.Errorf("%+v about a job that nobody runs", n)

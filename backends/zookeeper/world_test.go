@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/backends/zookeeper/wire"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 const (
@@ -32,25 +32,25 @@ func newDriver(url string) (*driver, error) {
 
 func open(t testing.TB, url string) *driver {
 	t.Helper()
-	return backendtest.Open(t, newDriver, url)
+	return suite.Open(t, newDriver, url)
 }
 
 // newClaim returns a claim of a new holder, with a lease that does not run out.
-func newClaim(job string) backends.Claim { return backendtest.NewClaim(job, time.Minute) }
+func newClaim(job string) backends.Claim { return suite.NewClaim(job, time.Minute) }
 
 // world is a server with an operator and two hosts.
 type world struct {
-	backendtest.Steps
+	suite.Steps
 	operator *driver
 	d, other *driver
-	server   *testserver.ZooKeeperServer
+	server   *servers.ZooKeeperServer
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	t.Parallel()
-	s := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{MaxSessionTimeout: longest})
-	return &world{Steps: backendtest.On(t), operator: open(t, s.URL()), d: open(t, s.URL()), other: open(t, s.URL()), server: s}
+	s := servers.ZooKeeper(t, servers.ZooKeeperOptions{MaxSessionTimeout: longest})
+	return &world{Steps: suite.On(t), operator: open(t, s.URL()), d: open(t, s.URL()), other: open(t, s.URL()), server: s}
 }
 
 // runs checks that so many runs of a job have a token.
@@ -68,7 +68,7 @@ func (w *world) nodes(job string) keys { return w.d.store.cfg.keys(job) }
 // expired waits until the lease of a job is gone, because its session is.
 func (w *world) expired(job string) {
 	w.Helper()
-	testserver.Eventually(w, "the session ends", func() bool { return !stateOf(w, w.operator, job).held })
+	servers.Eventually(w, "the session ends", func() bool { return !stateOf(w, w.operator, job).held })
 }
 
 // sessionOf returns the session that a grant's lease goes with, before the run is over.

@@ -9,12 +9,12 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/leaderrun/leaderrun/fence"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 func TestCommandErrors(t *testing.T) {
 	t.Parallel()
-	c := open(t, testserver.Redis(t, testserver.RedisOptions{}).Addr())
+	c := open(t, servers.Redis(t, servers.RedisOptions{}).Addr())
 	c.RPush(t.Context(), "list", "x")
 	w := raise(t, New(c, "r"), 1)
 	for _, p := range []struct {
@@ -54,7 +54,7 @@ func TestCommandErrors(t *testing.T) {
 // Redis takes nothing back. What was written before a script failed stays, and the fence does.
 func TestScriptThatFailsLeavesTheFenceRaised(t *testing.T) {
 	t.Parallel()
-	c := open(t, testserver.Redis(t, testserver.RedisOptions{}).Addr())
+	c := open(t, servers.Redis(t, servers.RedisOptions{}).Addr())
 	x := New(c, "r")
 	old := raise(t, x, 1)
 	w := &Writer{resource: x, run: fence.Run{Token: 2}}
@@ -68,7 +68,7 @@ func TestScriptThatFailsLeavesTheFenceRaised(t *testing.T) {
 
 func TestRights(t *testing.T) {
 	t.Parallel()
-	s := testserver.Redis(t, testserver.RedisOptions{ACL: []string{
+	s := servers.Redis(t, servers.RedisOptions{ACL: []string{
 		"user job on >pw resetkeys ~leaderrun:fence:* ~leaderrun:once:* ~{r}:* -@all +eval +evalsha +get +set +zadd +zrem +zremrangebyrank",
 		"user mute on >pw ~* -@all +get +set",
 		"user reader on >pw ~* -@all +eval +evalsha +get",
@@ -111,7 +111,7 @@ func TestRights(t *testing.T) {
 // have the script run again.
 func TestScriptThatFailedMayHaveWritten(t *testing.T) {
 	t.Parallel()
-	s := testserver.Redis(t, testserver.RedisOptions{ACL: []string{
+	s := servers.Redis(t, servers.RedisOptions{ACL: []string{
 		"user job on >pw resetkeys ~leaderrun:fence:* ~leaderrun:once:* ~n -@all +eval +evalsha +get +set +incr +zadd +zrem +zremrangebyrank",
 	}})
 	c := open(t, s.Addr(), func(o *redis.Options) { o.Username, o.Password = "job", "pw" })
@@ -159,8 +159,8 @@ func TestScriptThatFailedMayHaveWritten(t *testing.T) {
 // What passes is neither a mistake of the caller nor one of the setup, and nothing was done.
 func TestWhatPasses(t *testing.T) {
 	t.Parallel()
-	s := testserver.Redis(t, testserver.RedisOptions{})
-	replica := testserver.Redis(t, testserver.RedisOptions{ReplicaOf: s})
+	s := servers.Redis(t, servers.RedisOptions{})
+	replica := servers.Redis(t, servers.RedisOptions{ReplicaOf: s})
 	c := open(t, s.Addr())
 	w := raise(t, New(c, "r"), 1)
 	check := func(code string, err error) {
@@ -171,7 +171,7 @@ func TestWhatPasses(t *testing.T) {
 			t.Errorf("%s: %v", code, err)
 		}
 	}
-	testserver.Eventually(t, "the replica has the fence", func() bool {
+	servers.Eventually(t, "the replica has the fence", func() bool {
 		v, _ := replica.Try("get", "leaderrun:fence:{r}")
 		return v == "1"
 	})
@@ -200,7 +200,7 @@ func TestWhatPasses(t *testing.T) {
 		_, err := (&Writer{New(looping, "r"), fence.Run{Token: 1}}).Script(t.Context(), "while true do end", nil)
 		busy <- err
 	}()
-	testserver.Eventually(t, "the server is busy", func() bool {
+	servers.Eventually(t, "the server is busy", func() bool {
 		_, err := s.Try("get", "k")
 		return err != nil && strings.HasPrefix(err.Error(), "BUSY")
 	})
@@ -217,7 +217,7 @@ func TestWhatPasses(t *testing.T) {
 
 func TestNobodyAnswers(t *testing.T) {
 	t.Parallel()
-	s := testserver.Redis(t, testserver.RedisOptions{})
+	s := servers.Redis(t, servers.RedisOptions{})
 	w := raise(t, New(open(t, s.Addr()), "r"), 1)
 	c := open(t, s.Addr(), func(o *redis.Options) { o.ReadTimeout = 50 * time.Millisecond })
 	w.resource = New(c, "r")
@@ -241,7 +241,7 @@ func TestNobodyAnswers(t *testing.T) {
 // A pipeline returns before anything was checked: its answer must not be taken for a yes.
 func TestPipelineIsNoClient(t *testing.T) {
 	t.Parallel()
-	c := open(t, testserver.Redis(t, testserver.RedisOptions{}).Addr())
+	c := open(t, servers.Redis(t, servers.RedisOptions{}).Addr())
 	if _, err := New(c.Pipeline(), "r").Raise(t.Context(), fence.Run{Token: 1}); err == nil {
 		t.Error("it is taken for one")
 	}
@@ -252,7 +252,7 @@ func TestPipelineIsNoClient(t *testing.T) {
 
 func TestCluster(t *testing.T) {
 	t.Parallel()
-	nodes := testserver.Cluster(t, 0)
+	nodes := servers.Cluster(t, 0)
 	c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{nodes[0].Addr()}, MaxRedirects: -1})
 	defer c.Close()
 	for _, name := range []string{"a", "b", "{c}", "eu{d}", "e"} { // on several nodes
@@ -299,7 +299,7 @@ func TestCluster(t *testing.T) {
 // While a slot is moved each of two nodes has some of its keys. The new one must not make those anew that have not come yet.
 func TestSlotThatIsBeingMoved(t *testing.T) {
 	t.Parallel()
-	nodes := testserver.Cluster(t, 0)
+	nodes := servers.Cluster(t, 0)
 	c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{nodes[0].Addr()}})
 	defer c.Close()
 	w := raise(t, New(c, "a"), 1)
@@ -307,7 +307,7 @@ func TestSlotThatIsBeingMoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	slot := nodes[0].Do(t, "cluster", "keyslot", "a")
-	var from, to *testserver.RedisServer
+	var from, to *servers.RedisServer
 	for _, n := range nodes {
 		if count, err := n.Try("cluster", "countkeysinslot", slot); err == nil && count != int64(0) {
 			from = n
@@ -315,7 +315,7 @@ func TestSlotThatIsBeingMoved(t *testing.T) {
 			to = n
 		}
 	}
-	id := func(n *testserver.RedisServer) any { return n.Do(t, "cluster", "myid") }
+	id := func(n *servers.RedisServer) any { return n.Do(t, "cluster", "myid") }
 	to.Do(t, "cluster", "setslot", slot, "importing", id(from))
 	from.Do(t, "cluster", "setslot", slot, "migrating", id(to))
 	from.Do(t, "migrate", "127.0.0.1", to.Port, "leaderrun:fence:{a}", 0, 10000)
@@ -323,7 +323,7 @@ func TestSlotThatIsBeingMoved(t *testing.T) {
 		t.Errorf("the counter is %v", n)
 	}
 	from.Do(t, "migrate", "127.0.0.1", to.Port, "{a}:n", 0, 10000)
-	for _, n := range []*testserver.RedisServer{to, from} {
+	for _, n := range []*servers.RedisServer{to, from} {
 		n.Do(t, "cluster", "setslot", slot, "node", id(to))
 	}
 	if n, err := w.Do(t.Context(), "INCR", "{a}:n"); n != int64(51) {

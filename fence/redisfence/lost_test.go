@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/leaderrun/leaderrun/fence"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // forgetful loses the reply to an INCR while it is armed: the connection breaks before it comes.
@@ -63,8 +63,8 @@ func (c *forgetfulConn) Read(p []byte) (int, error) {
 // the same, and what the second attempt meets says nothing about the first.
 func TestLostReply(t *testing.T) {
 	t.Parallel()
-	s := testserver.Redis(t, testserver.RedisOptions{})
-	nodes := testserver.Cluster(t, 0)
+	s := servers.Redis(t, servers.RedisOptions{})
+	nodes := servers.Cluster(t, 0)
 	alone := func(retries int) func(f *forgetful) redis.UniversalClient {
 		return func(f *forgetful) redis.UniversalClient {
 			return open(t, s.Addr(), func(o *redis.Options) { o.Dialer, o.MaxRetries = f.dial, retries })

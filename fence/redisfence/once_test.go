@@ -8,14 +8,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/leaderrun/leaderrun/fence"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 const count = "return redis.call('INCR', KEYS[1])"
 
 func TestOnce(t *testing.T) {
 	t.Parallel()
-	c := open(t, testserver.Redis(t, testserver.RedisOptions{}).Addr())
+	c := open(t, servers.Redis(t, servers.RedisOptions{}).Addr())
 	x := New(c, "r")
 	for i, p := range []struct {
 		run  fence.Run
@@ -46,7 +46,7 @@ func TestOnce(t *testing.T) {
 
 func TestOnceThatFailedIsTriedAgain(t *testing.T) {
 	t.Parallel()
-	c := open(t, testserver.Redis(t, testserver.RedisOptions{}).Addr())
+	c := open(t, servers.Redis(t, servers.RedisOptions{}).Addr())
 	w := raise(t, New(c, "r"), 1)
 	for _, lua := range []string{
 		"error('mine')", "return redis.error_reply('MINE')", "redis.call('GET')", "return nil .. 1", "error({err='MINE'})", "=",
@@ -64,7 +64,7 @@ func TestOnceThatFailedIsTriedAgain(t *testing.T) {
 // From another database the mark would not be taken back, and what failed would count as done. Or one that is right would be.
 func TestOnceStaysInItsDatabase(t *testing.T) {
 	t.Parallel()
-	s := testserver.Redis(t, testserver.RedisOptions{})
+	s := servers.Redis(t, servers.RedisOptions{})
 	other := raise(t, New(open(t, s.Addr(), func(o *redis.Options) { o.DB = 1 }), "r"), 1)
 	another := &Writer{resource: other.resource, run: fence.Run{Token: 1, Once: "of this database only"}}
 	for _, there := range []*Writer{other, another} {
@@ -99,7 +99,7 @@ func TestOnceStaysInItsDatabase(t *testing.T) {
 // Who may not take the mark back would have what failed count as done.
 func TestOnceNeedsTheRightToTakeItBack(t *testing.T) {
 	t.Parallel()
-	s := testserver.Redis(t, testserver.RedisOptions{ACL: []string{"user job on >pw ~* -@all +eval +evalsha +get +set +incr +zadd +zremrangebyrank"}})
+	s := servers.Redis(t, servers.RedisOptions{ACL: []string{"user job on >pw ~* -@all +eval +evalsha +get +set +incr +zadd +zremrangebyrank"}})
 	w := raise(t, New(open(t, s.Addr(), func(o *redis.Options) { o.Username, o.Password = "job", "pw" }), "r"), 1)
 	did, err := w.Once(t.Context(), count, []string{"n"})
 	setup, ok := errors.AsType[*fence.SetupError](err)
@@ -110,7 +110,7 @@ func TestOnceNeedsTheRightToTakeItBack(t *testing.T) {
 
 func TestOnceNeedsAnOccasion(t *testing.T) {
 	t.Parallel()
-	c := open(t, testserver.Redis(t, testserver.RedisOptions{}).Addr())
+	c := open(t, servers.Redis(t, servers.RedisOptions{}).Addr())
 	w, err := New(c, "r").Raise(t.Context(), fence.Run{Token: 1, Job: "job"})
 	if err != nil {
 		t.Fatal(err)
@@ -123,7 +123,7 @@ func TestOnceNeedsAnOccasion(t *testing.T) {
 
 func TestOnceRemembersTheLatest(t *testing.T) {
 	t.Parallel()
-	c := open(t, testserver.Redis(t, testserver.RedisOptions{}).Addr())
+	c := open(t, servers.Redis(t, servers.RedisOptions{}).Addr())
 	x := New(c, "r")
 	for i := range 1010 {
 		w, err := x.Raise(t.Context(), fence.Run{Token: int64(i + 1), Job: "job", Once: fmt.Sprint(i)})
@@ -150,7 +150,7 @@ func TestOnceRemembersTheLatest(t *testing.T) {
 
 func TestOnceKeyOfAnother(t *testing.T) {
 	t.Parallel()
-	c := open(t, testserver.Redis(t, testserver.RedisOptions{}).Addr())
+	c := open(t, servers.Redis(t, servers.RedisOptions{}).Addr())
 	x := New(c, "r")
 	w := raise(t, x, 1)
 	c.Set(t.Context(), x.happened(), "x", 0)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/fence"
 	"github.com/leaderrun/leaderrun/fence/fencetest"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 func open(t testing.TB, addr string, change ...func(*redis.Options)) *redis.Client {
@@ -38,7 +38,7 @@ func raise(t testing.TB, x *Resource, token int64) *Writer {
 
 func TestInterleavings(t *testing.T) {
 	t.Parallel()
-	s := testserver.Redis(t, testserver.RedisOptions{})
+	s := servers.Redis(t, servers.RedisOptions{})
 	reader := open(t, s.Addr())
 	fencetest.Run(t, fencetest.Subject{
 		Read: func(t testing.TB) string {
@@ -69,7 +69,7 @@ func TestInterleavings(t *testing.T) {
 // Numbers of Lua are doubles: 2^53 and 2^53+1 are one to it. The script is asked past Raise, which refuses what no clock of today gives.
 func TestTokensAreComparedExactly(t *testing.T) {
 	t.Parallel()
-	c := open(t, testserver.Redis(t, testserver.RedisOptions{}).Addr())
+	c := open(t, servers.Redis(t, servers.RedisOptions{}).Addr())
 	const big = 1 << 53
 	for i, p := range []struct{ highest, token int64 }{
 		{1, 1},
@@ -117,7 +117,7 @@ func TestTokenOfNoClock(t *testing.T) {
 
 func TestStaleRunWritesNothing(t *testing.T) {
 	t.Parallel()
-	c := open(t, testserver.Redis(t, testserver.RedisOptions{}).Addr())
+	c := open(t, servers.Redis(t, servers.RedisOptions{}).Addr())
 	x := New(c, "r")
 	old := raise(t, x, 5)
 	raise(t, x, 6)
@@ -139,7 +139,7 @@ func TestStaleRunWritesNothing(t *testing.T) {
 
 func TestFenceKeyOfAnother(t *testing.T) {
 	t.Parallel()
-	c := open(t, testserver.Redis(t, testserver.RedisOptions{}).Addr())
+	c := open(t, servers.Redis(t, servers.RedisOptions{}).Addr())
 	ctx := t.Context()
 	for name, set := range map[string]func(key string) error{
 		"words":     func(key string) error { return c.Set(ctx, key, "busy", 0).Err() },
@@ -165,7 +165,7 @@ func TestFenceKeyOfAnother(t *testing.T) {
 // A fence that expires lets every earlier run through.
 func TestFenceNeverExpires(t *testing.T) {
 	t.Parallel()
-	c := open(t, testserver.Redis(t, testserver.RedisOptions{}).Addr())
+	c := open(t, servers.Redis(t, servers.RedisOptions{}).Addr())
 	x := New(c, "r")
 	raise(t, x, 1)
 	c.Expire(t.Context(), x.Key(), 1e12)
@@ -180,7 +180,7 @@ func TestFenceNeverExpires(t *testing.T) {
 
 func TestAfterTheServerForgotTheFenceAWriteRaisesIt(t *testing.T) {
 	t.Parallel()
-	c := open(t, testserver.Redis(t, testserver.RedisOptions{}).Addr())
+	c := open(t, servers.Redis(t, servers.RedisOptions{}).Addr())
 	x := New(c, "r")
 	old, latest := raise(t, x, 1), raise(t, x, 2)
 	c.FlushAll(t.Context())
@@ -200,7 +200,7 @@ func isStale(err error) bool {
 
 func TestReplies(t *testing.T) {
 	t.Parallel()
-	s := testserver.Redis(t, testserver.RedisOptions{})
+	s := servers.Redis(t, servers.RedisOptions{})
 	for _, protocol := range []int{2, 3} {
 		c := open(t, s.Addr(), func(o *redis.Options) { o.Protocol = protocol })
 		c.FlushAll(t.Context())
@@ -230,7 +230,7 @@ func TestReplies(t *testing.T) {
 
 func TestScriptSeesItsOwnKeysAndArguments(t *testing.T) {
 	t.Parallel()
-	c := open(t, testserver.Redis(t, testserver.RedisOptions{}).Addr())
+	c := open(t, servers.Redis(t, servers.RedisOptions{}).Addr())
 	w := raise(t, New(c, "r"), 1)
 	// Nothing of ours is in its way, and nothing of it in ours.
 	const lua = `local token, fence, reply = #KEYS, #ARGV, 'end'
@@ -249,7 +249,7 @@ do return {KEYS[1], KEYS[2], ARGV[1], token, fence, tostring(KEYS[3]), tostring(
 
 func TestManyArguments(t *testing.T) {
 	t.Parallel()
-	c := open(t, testserver.Redis(t, testserver.RedisOptions{}).Addr())
+	c := open(t, servers.Redis(t, servers.RedisOptions{}).Addr())
 	w := raise(t, New(c, "r"), 1)
 	words := append([]any{"RPUSH", "list"}, make([]any, 6998)...)
 	if n, err := w.Do(t.Context(), words...); n != int64(6998) {

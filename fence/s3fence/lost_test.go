@@ -16,7 +16,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/fence"
 	"github.com/leaderrun/leaderrun/fence/s3fence"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 var errLost = errors.New("lost")
@@ -145,7 +145,7 @@ func (d *delaying) Put(ctx context.Context, key string, c s3fence.Content, condi
 func TestRepliesAreCut(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
-	proxy := testserver.NewProxy(t, s.Addr())
+	proxy := servers.NewProxy(t, s.Addr())
 	o := &s3fence.Object{Key: "k", Store: bucketOf(t, s, func(c *s3fence.Config) { c.Endpoint = "http://" + proxy.Addr() })}
 	w := raise(t, o, 1)
 	proxy.CutReplies(true)
@@ -203,7 +203,7 @@ func TestAnswersThatPass(t *testing.T) {
 }
 
 // inFrontOf puts a server before another that answers some requests itself.
-func inFrontOf(t *testing.T, s *testserver.S3Server, answers func(http.ResponseWriter, *http.Request) bool) func(*s3fence.Config) {
+func inFrontOf(t *testing.T, s *servers.S3Server, answers func(http.ResponseWriter, *http.Request) bool) func(*s3fence.Config) {
 	t.Helper()
 	pass := passTo(t, s, nil)
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -216,7 +216,7 @@ func inFrontOf(t *testing.T, s *testserver.S3Server, answers func(http.ResponseW
 }
 
 // passTo passes requests on to a server, and its answers back.
-func passTo(t *testing.T, s *testserver.S3Server, change func(*http.Response) error) http.Handler {
+func passTo(t *testing.T, s *servers.S3Server, change func(*http.Response) error) http.Handler {
 	t.Helper()
 	target, err := url.Parse(s.Endpoint())
 	if err != nil {
@@ -229,7 +229,7 @@ func passTo(t *testing.T, s *testserver.S3Server, change func(*http.Response) er
 }
 
 // answersOf puts a server before another that changes its answers.
-func answersOf(t *testing.T, s *testserver.S3Server, change func(*http.Response) error) func(*s3fence.Config) {
+func answersOf(t *testing.T, s *servers.S3Server, change func(*http.Response) error) func(*s3fence.Config) {
 	t.Helper()
 	front := httptest.NewServer(passTo(t, s, change))
 	t.Cleanup(front.Close)

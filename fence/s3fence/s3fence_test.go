@@ -13,15 +13,15 @@ import (
 	"github.com/leaderrun/leaderrun/fence"
 	"github.com/leaderrun/leaderrun/fence/fencetest"
 	"github.com/leaderrun/leaderrun/fence/s3fence"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // bucketOf returns the bucket of a server, as a client of its own.
-func bucketOf(t testing.TB, s *testserver.S3Server, change ...func(*s3fence.Config)) *s3fence.Bucket {
+func bucketOf(t testing.TB, s *servers.S3Server, change ...func(*s3fence.Config)) *s3fence.Bucket {
 	t.Helper()
 	c := s3fence.Config{
 		Name: "bucket", Endpoint: s.Endpoint(),
-		Keys: s3fence.Keys{Access: testserver.S3AccessKey, Secret: testserver.S3SecretKey},
+		Keys: s3fence.Keys{Access: servers.S3AccessKey, Secret: servers.S3SecretKey},
 	}
 	for _, f := range change {
 		f(&c)
@@ -34,9 +34,9 @@ func bucketOf(t testing.TB, s *testserver.S3Server, change ...func(*s3fence.Conf
 	return b
 }
 
-func newServer(t testing.TB) *testserver.S3Server {
+func newServer(t testing.TB) *servers.S3Server {
 	t.Helper()
-	return testserver.S3(t, testserver.S3Options{})
+	return servers.S3(t, servers.S3Options{})
 }
 
 func run(token int64) fence.Run { return fence.Run{Token: token, Job: "job"} }
@@ -231,7 +231,7 @@ func TestManyAtOnce(t *testing.T) {
 
 func TestVersionedBucket(t *testing.T) {
 	t.Parallel()
-	s := testserver.S3(t, testserver.S3Options{Versioning: true})
+	s := servers.S3(t, servers.S3Options{Versioning: true})
 	s.API(t, "PUT", "/bucket?versioning", `<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>`)
 	o := &s3fence.Object{Store: bucketOf(t, s), Key: "k"}
 	w := raise(t, o, 1)

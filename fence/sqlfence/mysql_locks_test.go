@@ -9,12 +9,12 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/leaderrun/leaderrun/fence"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // mysqlDeadlock: InnoDB rolls back the whole transaction of an older run, and the fence with it. A newer run comes, and the
 // older one does not notice, but repeats its statement.
-func mysqlDeadlock(t *testing.T, b *bed, s *testserver.MariaDBServer) {
+func mysqlDeadlock(t *testing.T, b *bed, s *servers.MariaDBServer) {
 	t.Helper()
 	one, two := b.account(t, 40), b.account(t, 41)
 	db := b.open(t, nil)
@@ -68,7 +68,7 @@ func (b *bed) crossing(t *testing.T, db *sql.DB, has, wants int, do func()) {
 		_, err := other.Exec(touch, wants)
 		waited <- err
 	}()
-	testserver.Eventually(t, "the other transaction waits", func() bool { return b.waits(t) })
+	servers.Eventually(t, "the other transaction waits", func() bool { return b.waits(t) })
 	do()
 	if err := <-waited; err != nil {
 		t.Fatalf("the other transaction: %v", err)
@@ -77,7 +77,7 @@ func (b *bed) crossing(t *testing.T, db *sql.DB, has, wants int, do func()) {
 
 // mysqlAutocommit: what the caller writes with a connection that a transaction was on is committed, and one on which it failed is
 // not used again.
-func mysqlAutocommit(t *testing.T, b *bed, s *testserver.MariaDBServer) {
+func mysqlAutocommit(t *testing.T, b *bed, s *servers.MariaDBServer) {
 	t.Helper()
 	for _, configured := range []string{"1", "0"} {
 		db := openMySQL(t, s, func(c *mysql.Config) { c.Params = map[string]string{"autocommit": configured} })
@@ -97,7 +97,7 @@ func mysqlAutocommit(t *testing.T, b *bed, s *testserver.MariaDBServer) {
 
 // mysqlRowEvents: where several servers write, they find a conflict of two transactions by the rows that both have changed. A check
 // with the token that is there already must change its row too.
-func mysqlRowEvents(t *testing.T, b *bed, s *testserver.MariaDBServer) {
+func mysqlRowEvents(t *testing.T, b *bed, s *servers.MariaDBServer) {
 	t.Helper()
 	db := openMySQL(t, s, func(c *mysql.Config) { c.Params = map[string]string{"binlog_format": "ROW"} })
 	position := func() (at int64) {
@@ -124,7 +124,7 @@ func mysqlRowEvents(t *testing.T, b *bed, s *testserver.MariaDBServer) {
 }
 
 // mysqlGaps: a lock on the place of a row that is not there yet would be one on those of other jobs.
-func mysqlGaps(t *testing.T, b *bed, s *testserver.MariaDBServer) {
+func mysqlGaps(t *testing.T, b *bed, s *servers.MariaDBServer) {
 	t.Helper()
 	db := openMySQL(t, s, func(c *mysql.Config) { c.Params = map[string]string{"innodb_lock_wait_timeout": "1"} })
 	first := func(tx *sql.Tx, name string) error {

@@ -14,14 +14,14 @@ import (
 	"github.com/leaderrun/leaderrun/fence"
 	"github.com/leaderrun/leaderrun/fence/fencetest"
 	"github.com/leaderrun/leaderrun/fence/sqlfence"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // mysqlBed is a database on a server of its own. The server has a binary log, as every one with a replica: it restricts who
 // may make functions.
-func mysqlBed(t *testing.T) (*bed, *testserver.MariaDBServer) {
+func mysqlBed(t *testing.T) (*bed, *servers.MariaDBServer) {
 	t.Helper()
-	s := testserver.MariaDB(t, testserver.MariaDBOptions{Args: []string{"--log-bin=log"}})
+	s := servers.MariaDB(t, servers.MariaDBOptions{Args: []string{"--log-bin=log"}})
 	b := &bed{dialect: sqlfence.MySQL}
 	b.open = func(t testing.TB, gate *fencetest.Gate) *sql.DB {
 		t.Helper()
@@ -55,7 +55,7 @@ func mysqlBed(t *testing.T) (*bed, *testserver.MariaDBServer) {
 	return b, s
 }
 
-func openMySQL(t testing.TB, s *testserver.MariaDBServer, change func(*mysql.Config)) *sql.DB {
+func openMySQL(t testing.TB, s *servers.MariaDBServer, change func(*mysql.Config)) *sql.DB {
 	t.Helper()
 	config := s.Config()
 	if change != nil {
@@ -134,7 +134,7 @@ func mysqlNonsense(t *testing.T, b *bed) {
 	}
 }
 
-func mysqlRights(t *testing.T, b *bed, s *testserver.MariaDBServer) {
+func mysqlRights(t *testing.T, b *bed, s *servers.MariaDBServer) {
 	t.Helper()
 	secret := " IDENTIFIED BY '" + s.Password + "'"
 	for _, query := range []string{

@@ -16,13 +16,13 @@ import (
 	"github.com/leaderrun/leaderrun/fence"
 	"github.com/leaderrun/leaderrun/fence/fencetest"
 	"github.com/leaderrun/leaderrun/fence/sqlfence"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // postgresBed is a database on a server of its own.
-func postgresBed(t *testing.T) (*bed, *testserver.PostgresServer) {
+func postgresBed(t *testing.T) (*bed, *servers.PostgresServer) {
 	t.Helper()
-	s := testserver.Postgres(t, testserver.PostgresOptions{})
+	s := servers.Postgres(t, servers.PostgresOptions{})
 	b := &bed{dialect: sqlfence.PostgreSQL, strict: "40001"}
 	b.open = func(t testing.TB, gate *fencetest.Gate) *sql.DB {
 		t.Helper()
@@ -46,7 +46,7 @@ func postgresBed(t *testing.T) (*bed, *testserver.PostgresServer) {
 	return b, s
 }
 
-func openPostgres(t testing.TB, s *testserver.PostgresServer, change func(*pgx.ConnConfig)) *sql.DB {
+func openPostgres(t testing.TB, s *servers.PostgresServer, change func(*pgx.ConnConfig)) *sql.DB {
 	t.Helper()
 	c, err := pgx.ParseConfig(s.URL())
 	if err != nil {
@@ -166,7 +166,7 @@ func postgresNull(t *testing.T, b *bed) {
 	}
 }
 
-func postgresRights(t *testing.T, b *bed, s *testserver.PostgresServer) {
+func postgresRights(t *testing.T, b *bed, s *servers.PostgresServer) {
 	t.Helper()
 	b.exec(t, b.open(t, nil), `CREATE ROLE poor LOGIN PASSWORD '`+s.Password+`'`)
 	for _, c := range []struct {
@@ -206,7 +206,7 @@ func postgresSwallowed(t *testing.T, b *bed) {
 }
 
 // postgresSecond: a role whose own schema comes first has another current schema than who has installed the fence.
-func postgresSecond(t *testing.T, b *bed, s *testserver.PostgresServer) {
+func postgresSecond(t *testing.T, b *bed, s *servers.PostgresServer) {
 	t.Helper()
 	b.exec(t, b.open(t, nil), "CREATE SCHEMA own")
 	of := func(path string) *sql.DB {

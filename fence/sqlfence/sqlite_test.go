@@ -14,13 +14,13 @@ import (
 	"github.com/leaderrun/leaderrun/fence"
 	"github.com/leaderrun/leaderrun/fence/fencetest"
 	"github.com/leaderrun/leaderrun/fence/sqlfence"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // sqliteBed is a file with this journal mode.
 func sqliteBed(t *testing.T, journal string) (b *bed, path string) {
 	t.Helper()
-	testserver.Require(t, "sqlite3")
+	servers.Require(t, "sqlite3")
 	dir := t.TempDir()
 	path = filepath.Join(dir, "test")
 	b = &bed{dialect: sqlfence.SQLite}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/fence"
 	"github.com/leaderrun/leaderrun/fence/sqlfence"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 const tick = "2026-01-05T02:00:00Z"
@@ -138,7 +138,7 @@ func (b *bed) follow(t *testing.T) {
 			}()
 			<-locked
 			if b.waits != nil {
-				testserver.Eventually(t, "the second transaction waits", func() bool { return b.waits(t) })
+				servers.Eventually(t, "the second transaction waits", func() bool { return b.waits(t) })
 			}
 			return errors.Join(err, b.pay(3)(tx))
 		})

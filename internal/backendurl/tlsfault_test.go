@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // speak opens a connection over TLS and reads from it: over TLS 1.3 a server refuses a client after the handshake.
@@ -34,15 +34,15 @@ func speak(ctx context.Context, addr string, c *tls.Config) error {
 // TestTLSFault: hazard: a server that no retry reaches is asked for ever, or the other way round.
 func TestTLSFault(t *testing.T) {
 	t.Parallel()
-	certs, others := testserver.NewCertificates(t), testserver.NewCertificates(t)
+	certs, others := servers.NewCertificates(t), servers.NewCertificates(t)
 	strict := certs.Server(t)
 	strict.ClientAuth = tls.RequireAndVerifyClientCert
-	server, _ := testserver.Shaking(t, strict)
+	server, _ := servers.Shaking(t, strict)
 	modern := strict.Clone()
 	modern.MinVersion = tls.VersionTLS13
-	modernServer, _ := testserver.Shaking(t, modern)
-	plain, _ := testserver.ByHand(t, func(conn net.Conn) { _, _ = io.WriteString(conn, "HTTP/1.1 400 Bad Request\r\n\r\n") })
-	silent, _ := testserver.ByHand(t, func(net.Conn) {})
+	modernServer, _ := servers.Shaking(t, modern)
+	plain, _ := servers.ByHand(t, func(conn net.Conn) { _, _ = io.WriteString(conn, "HTTP/1.1 400 Bad Request\r\n\r\n") })
+	silent, _ := servers.ByHand(t, func(net.Conn) {})
 	old := func(c *tls.Config) *tls.Config { c.MaxVersion = tls.VersionTLS12; return c }
 	bare := func(c *tls.Config) *tls.Config { c.Certificates = nil; return c }
 	strange := certs.Client()

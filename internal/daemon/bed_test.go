@@ -15,18 +15,18 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/internal/boottime"
 	"github.com/leaderrun/leaderrun/internal/jobfile"
 	"github.com/leaderrun/leaderrun/internal/lifeline"
 	"github.com/leaderrun/leaderrun/runner"
 	"github.com/leaderrun/leaderrun/schedule"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 // bed is a few hosts with one store, in virtual time, which begins at midnight.
 type bed struct {
 	t      *testing.T
-	mem    *backendtest.Mem
+	mem    *suite.Mem
 	mu     sync.Mutex
 	starts []start
 	ends   []ending
@@ -52,7 +52,7 @@ type ending struct {
 func virtual(t *testing.T, test func(t *testing.T, b *bed)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		mem := backendtest.NewMem(nil)
+		mem := suite.NewMem(nil)
 		test(t, &bed{t: t, mem: mem, takes: func(string, time.Time, int) (time.Duration, int) { return time.Second, 0 }})
 	})
 }
@@ -226,7 +226,7 @@ func (t *fakeBootTimer) Set(at boottime.Instant) { t.t.Reset(at.Sub(fakeBoot{}.N
 
 // cutStore is the store as a host sees it.
 type cutStore struct {
-	*backendtest.Mem
+	*suite.Mem
 	h *host
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/leaderrun/leaderrun/internal/redisconn"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 const patience = 2 * time.Minute // only a hang exceeds it
@@ -35,7 +35,7 @@ func TestHostileReplies(t *testing.T) { // not parallel: it looks at the memory 
 		{"a Cluster", "cluster", "redis+cluster://%s"},
 	} {
 		for i, reply := range replies {
-			addr, _ := testserver.RedisByHand(t, func(w []string, port int) string {
+			addr, _ := servers.RedisByHand(t, func(w []string, port int) string {
 				switch w[0] {
 				case step.command:
 					return reply
@@ -88,7 +88,7 @@ func manyNodes() string {
 
 // Hazard: a Cluster whose slots are wherever they have been moved to cannot be used.
 func TestFragmentedCluster(t *testing.T) {
-	addr, _ := testserver.RedisByHand(t, func(w []string, port int) string {
+	addr, _ := servers.RedisByHand(t, func(w []string, port int) string {
 		switch w[0] {
 		case "incr":
 			return ":1\r\n"

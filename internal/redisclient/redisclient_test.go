@@ -8,17 +8,17 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 func TestOpen(t *testing.T) {
 	t.Parallel()
 	const secret = "pass/word?@:%"
-	plain := testserver.Redis(t, testserver.RedisOptions{Password: secret})
-	socket := testserver.Redis(t, testserver.RedisOptions{Unix: true})
-	certificates := testserver.NewCertificates(t)
-	tls := testserver.Redis(t, testserver.RedisOptions{TLS: certificates})
-	withUser := testserver.Redis(t, testserver.RedisOptions{ACL: []string{"user bob on >" + secret + " ~* +@all", "user default off"}})
+	plain := servers.Redis(t, servers.RedisOptions{Password: secret})
+	socket := servers.Redis(t, servers.RedisOptions{Unix: true})
+	certificates := servers.NewCertificates(t)
+	tls := servers.Redis(t, servers.RedisOptions{TLS: certificates})
+	withUser := servers.Redis(t, servers.RedisOptions{ACL: []string{"user bob on >" + secret + " ~* +@all", "user default off"}})
 	for _, p := range []struct{ url, password string }{
 		{"redis://:pass%2Fword%3F%40%3A%25@" + plain.Addr() + "/1", ""},
 		{"redis://:pass%2Fword%3F%40%3A%25@" + plain.Addr(), "other"},
@@ -44,7 +44,7 @@ func TestOpen(t *testing.T) {
 
 func TestOpenSentinel(t *testing.T) {
 	t.Parallel()
-	set := testserver.Sentinel(t, 1)
+	set := servers.Sentinel(t, 1)
 	c, err := Open(set.URL()+"/1", "")
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +57,7 @@ func TestOpenSentinel(t *testing.T) {
 
 func TestOpenCluster(t *testing.T) {
 	t.Parallel()
-	nodes := testserver.Cluster(t, 0)
+	nodes := servers.Cluster(t, 0)
 	c, err := Open("redis+cluster://"+nodes[0].Addr()+","+nodes[1].Addr(), "")
 	if err != nil {
 		t.Fatal(err)

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/backendtest"
 	"github.com/leaderrun/leaderrun/internal/lifeline"
 	"github.com/leaderrun/leaderrun/runner"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 // The tests of this package run in virtual time.
@@ -24,7 +24,7 @@ const ttl = 6 * time.Second
 // bed is a store, and hosts that run commands in the slots of one job.
 type bed struct {
 	t     *testing.T
-	store *backendtest.Mem
+	store *suite.Mem
 	began time.Time
 
 	mu     sync.Mutex
@@ -34,7 +34,7 @@ type bed struct {
 }
 
 func newBed(t *testing.T) *bed {
-	return &bed{t: t, store: backendtest.NewMem(nil), began: time.Now(), runs: map[string]string{}, tokens: map[string]int64{}}
+	return &bed{t: t, store: suite.NewMem(nil), began: time.Now(), runs: map[string]string{}, tokens: map[string]int64{}}
 }
 
 // host is one host with its connection to the store.

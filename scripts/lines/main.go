@@ -32,11 +32,11 @@ type part struct {
 
 // Only the parts of the product and the laboratory are disjoint: what is named below them is a part of them.
 var (
-	laboratory = regexp.MustCompile(`^(internal/(acceptance|history|model|testhost|testserver|torture)|backends/backendtest|fence/fencetest)/`)
+	laboratory = regexp.MustCompile(`^(test|fence/fencetest)/`)
 	outside    = regexp.MustCompile(`^(scripts|tools|examples)/`)
 
 	parts = []part{
-		{"safety core", 4500, regexp.MustCompile(`^(runner|backends|internal/(lifeline|process|process/guardian|process/tree))/[^/]+\.go$`)},
+		{"safety core", 4500, regexp.MustCompile(`^(runner|backends|internal/(lifeline|supervise|supervise/guardian|supervise/tree))/[^/]+\.go$`)},
 		{"store: file", 1000, regexp.MustCompile(`^backends/file/`)},
 		{"store: redis", 1000, regexp.MustCompile(`^backends/redis/.*\.go$`)},
 		{"store: redis, Lua", 200, regexp.MustCompile(`\.lua$`)},

@@ -2,7 +2,7 @@ package main
 
 import "regexp"
 
-// ordeal is a mutant that package torture must notice on a whole bed of hosts: a store, and one fault.
+// ordeal is a mutant that package bed must notice on a whole bed of hosts: a store, and one fault.
 type ordeal struct{ mutant, store, fault string }
 
 // ordeals are run with -bed. Often two layers must fail before two copies run: a wrapper that does not kill at the deadline
@@ -26,5 +26,5 @@ var ordeals = []ordeal{
 
 // tests are the arguments of go test that let the fault happen.
 func (o ordeal) tests() []string {
-	return []string{"./internal/torture", "-run", "TestFault/leaderrun", "-store", o.store, "-each", "^" + regexp.QuoteMeta(o.fault) + "$"}
+	return []string{"./test/bed", "-run", "TestFault/leaderrun", "-store", o.store, "-each", "^" + regexp.QuoteMeta(o.fault) + "$"}
 }

@@ -8,10 +8,10 @@ var fenceMutants = slices.Concat(fileFenceMutants, sqlFenceMutants, redisFenceMu
 var (
 	fileFenceSuite   = []string{"./fence/filefence", "-run", "TestSuite"}
 	fileFenceTests   = []string{"./fence/filefence", "-skip", "TestSuite"}
-	fileFenceScripts = []string{"./internal/command", "-run", "TestScripts/fence-file"}
+	fileFenceScripts = []string{"./internal/cli", "-run", "TestScripts/fence-file"}
 
-	signaledFenceTests = []string{"./internal/command", "-run", "TestASignalThatComes|TestWhatASignal|TestFenceFileSignaledTooLate"}
-	pipedTests         = []string{"./internal/process", "-run", "TestRunPiped"}
+	signaledFenceTests = []string{"./internal/cli", "-run", "TestASignalThatComes|TestWhatASignal|TestFenceFileSignaledTooLate"}
+	pipedTests         = []string{"./internal/supervise", "-run", "TestRunPiped"}
 )
 
 var fileFenceMutants = []mutant{
@@ -38,17 +38,17 @@ var fileFenceMutants = []mutant{
 	{"file fence: file systems are not looked at", "fence/filefence/token.go", "if err := checkVolume(dir); err != nil {", "if err := checkVolume(dir); err != nil && dir == \"\" {", fileFenceTests},
 	{"file fence: a symbolic link has a fence of its own", "fence/filefence/resolve.go", "case errors.Is(err, syscall.EINVAL),", "case err == nil, errors.Is(err, syscall.EINVAL),", fileFenceTests},
 	{"file fence: the owner changes", "fence/filefence/owner.go", "if have != want {", "if have == want {", fileFenceTests},
-	{"file fence: the output of a command that failed counts", "internal/command/fence_content.go", "case status.Code != 0:", "case status.Code < 0:", fileFenceScripts},
-	{"file fence: what a command left behind writes on", "internal/process/piped.go", "for !over || !whole {", "for !over {", fileFenceScripts},
-	{"file fence: a command that is stopped does not hear that it is to end", "internal/process/piped.go", "_ = p.Signal(syscall.SIGCONT)", "_ = p", pipedTests},
-	{"file fence: a command that ignores signals is not killed", "internal/process/piped.go", "if asks > 0 {", "if asks > 2 {", pipedTests},
-	{"file fence: a reload counts as a call to end", "internal/process/piped.go", "if sig == syscall.SIGTERM || sig == syscall.SIGINT {", "if sig != 0 {", pipedTests},
-	{"file fence: a command is waited for although nobody can take what it prints", "internal/process/piped.go", "if failed != nil && !over {", "if false {", pipedTests},
-	{"file fence: a signal that comes too late hides that the file was replaced", "internal/command/fence_file.go", "c.written = p.path + \" was replaced\"", "_ = p.path", signaledFenceTests},
-	{"file fence: a signal hides that nobody knows what was written", "internal/command/main.go", "case mayBeWritten(err):", "case false:", signaledFenceTests},
-	{"file fence: half an output counts where a signal ended the producer", "internal/command/fence_content.go", "\t\tlisten(ctx)\n", "", signaledFenceTests},
-	{"file fence: without a stdin the file becomes empty", "internal/command/fence_content.go", "if isNull(c.stdin) {", "if false {", fileFenceScripts},
-	{"file fence: a command is started before it is looked up", "internal/command/fence_content.go", "if err != nil {\n\t\treturn nil, &fault{code: code, what: argv[0]", "if err != nil && code < 0 {\n\t\treturn nil, &fault{code: code, what: argv[0]", fileFenceScripts},
+	{"file fence: the output of a command that failed counts", "internal/cli/fence_content.go", "case status.Code != 0:", "case status.Code < 0:", fileFenceScripts},
+	{"file fence: what a command left behind writes on", "internal/supervise/piped.go", "for !over || !whole {", "for !over {", fileFenceScripts},
+	{"file fence: a command that is stopped does not hear that it is to end", "internal/supervise/piped.go", "_ = p.Signal(syscall.SIGCONT)", "_ = p", pipedTests},
+	{"file fence: a command that ignores signals is not killed", "internal/supervise/piped.go", "if asks > 0 {", "if asks > 2 {", pipedTests},
+	{"file fence: a reload counts as a call to end", "internal/supervise/piped.go", "if sig == syscall.SIGTERM || sig == syscall.SIGINT {", "if sig != 0 {", pipedTests},
+	{"file fence: a command is waited for although nobody can take what it prints", "internal/supervise/piped.go", "if failed != nil && !over {", "if false {", pipedTests},
+	{"file fence: a signal that comes too late hides that the file was replaced", "internal/cli/fence_file.go", "c.written = p.path + \" was replaced\"", "_ = p.path", signaledFenceTests},
+	{"file fence: a signal hides that nobody knows what was written", "internal/cli/main.go", "case mayBeWritten(err):", "case false:", signaledFenceTests},
+	{"file fence: half an output counts where a signal ended the producer", "internal/cli/fence_content.go", "\t\tlisten(ctx)\n", "", signaledFenceTests},
+	{"file fence: without a stdin the file becomes empty", "internal/cli/fence_content.go", "if isNull(c.stdin) {", "if false {", fileFenceScripts},
+	{"file fence: a command is started before it is looked up", "internal/cli/fence_content.go", "if err != nil {\n\t\treturn nil, &fault{code: code, what: argv[0]", "if err != nil && code < 0 {\n\t\treturn nil, &fault{code: code, what: argv[0]", fileFenceScripts},
 	{"fence: a token that no clock gives is one", "fence/run.go", "if token > time.Now().Add(MaxAhead).UnixMilli() {", "if false {", []string{"./fence"}},
 	{"file fence: any token is kept", "fence/filefence/token.go", "if err := fence.CheckToken(token); err != nil {", "if err := error(nil); err != nil {", fileFenceTests},
 	{"file fence: a FIFO in the place of its files is opened for good", "fence/filefence/open.go", "if err == nil && !info.Mode().IsRegular() {", "if err != nil {", []string{"./fence/filefence", "-run", "TestWhatIsInThePlace", "-timeout", "20s"}},
@@ -201,7 +201,7 @@ var s3FenceMutants = []mutant{
 
 var (
 	httpFenceTests  = []string{"./fence/httpfence"}
-	fenceProxyTests = []string{"./internal/command", "-run", "TestFenceHTTP"}
+	fenceProxyTests = []string{"./internal/cli", "-run", "TestFenceHTTP"}
 )
 
 var httpFenceMutants = []mutant{
@@ -220,10 +220,10 @@ var httpFenceMutants = []mutant{
 	{"HTTP: a service that does not fence is taken for one that does", "fence/httpfence/resource.go", "case highest == r.Token:", "case highest == r.Token, highest == 0:", httpFenceTests},
 	{"HTTP: a write follows a redirect to where no fence is", "fence/httpfence/resource.go", "case MayChange(r):", "case false:", httpFenceTests},
 	{"HTTP: a raise follows a redirect", "fence/httpfence/resource.go", "return http.ErrUseLastResponse }", "return nil }", httpFenceTests},
-	{"fence http: a request is given up with its client", "internal/command/fence_http_forward.go", "if p.holds {", "if false {", fenceProxyTests},
-	{"fence http: the rest of an answer is given up with its client", "internal/command/fence_http_passage.go", "_, _ = io.Copy(io.Discard, b.ReadCloser)\n", "", fenceProxyTests},
-	{"fence http: a service that does not answer keeps others out for ever", "internal/command/fence_http_passage.go", "p.cancel(errSlow)\n", "", fenceProxyTests},
-	{"fence http: the end of a request is taken away when its answer begins", "internal/command/fence_http_forward.go", "_ = p.answer.EnableFullDuplex() // ", "// ", fenceProxyTests},
+	{"fence http: a request is given up with its client", "internal/cli/fence_http_forward.go", "if p.holds {", "if false {", fenceProxyTests},
+	{"fence http: the rest of an answer is given up with its client", "internal/cli/fence_http_passage.go", "_, _ = io.Copy(io.Discard, b.ReadCloser)\n", "", fenceProxyTests},
+	{"fence http: a service that does not answer keeps others out for ever", "internal/cli/fence_http_passage.go", "p.cancel(errSlow)\n", "", fenceProxyTests},
+	{"fence http: the end of a request is taken away when its answer begins", "internal/cli/fence_http_forward.go", "_ = p.answer.EnableFullDuplex() // ", "// ", fenceProxyTests},
 	{"HTTP: a run that reads keeps newer ones out", "fence/httpfence/guard.go", "if MayChange(r) {\n\t\tdefer", "if r != nil {\n\t\tdefer", httpFenceTests},
 	{"HTTP: what goes on in another protocol holds nobody up", "fence/httpfence/guard.go", "if MayChange(r) {\n\t\tdefer", "if r.Method != http.MethodGet {\n\t\tdefer", httpFenceTests},
 	{"HTTP: a keeper may keep less than the token", "fence/httpfence/guard.go", "if err == nil && highest < token {", "if false {", httpFenceTests},
@@ -231,33 +231,33 @@ var httpFenceMutants = []mutant{
 	{"HTTP: the offer of HTTP/2 is passed on", "fence/httpfence/guard.go", "r = withoutH2C(r)\n", "", httpFenceTests},
 	{"HTTP: a run raises the fences of services that it reads from", "fence/httpfence/resource.go", "return n.elsewhere.RoundTrip(r)", "return n.fenced.RoundTrip(r)", httpFenceTests},
 	{"HTTP: two own a resource", "fence/filefence/own.go", "if f == nil {", "if false {", httpFenceTests},
-	{"fence http: what is broken off counts as done", "internal/command/fence_http_passage.go", "\tif p.holds {\n\t\tp.breakOff()\n\t}\n", "", fenceProxyTests},
-	{"fence http: a service is not told that a request was broken off", "internal/command/fence_http_passage.go", "_ = conn.CloseWrite()\n", "", fenceProxyTests},
-	{"fence http: the end of what was broken off is not seen", "internal/command/fence_http_passage.go", "close(c.closed)", "_ = c.closed", fenceProxyTests},
-	{"fence http: a WebSocket ends with its client", "internal/command/fence_http_passage.go", "_, _ = io.Copy(io.Discard, struct{ io.Reader }{b})\n", "", fenceProxyTests},
-	{"fence http: the end of a WebSocket is not waited for", "internal/command/fence_http_passage.go", "_ = p.upgraded.Close()\n", "", fenceProxyTests},
-	{"fence http: a client that stands still in its request keeps others out", "internal/command/fence_http_passage.go", "_ = p.answer.SetReadDeadline(time.Now().Add(p.patience))\n", "", fenceProxyTests},
-	{"fence http: a client that does not take its answer keeps others out", "internal/command/fence_http_passage.go", "b.passage.tell()\n\treturn n, err\n}\n\nfunc (b *restOfAnswer) Close()", "return n, err\n}\n\nfunc (b *restOfAnswer) Close()", fenceProxyTests},
-	{"fence http: a client that does not read its WebSocket keeps others out", "internal/command/fence_http_passage.go", "b.passage.tell()\n\treturn n, err\n}\n\n// CloseWrite", "return n, err\n}\n\n// CloseWrite", fenceProxyTests},
-	{"fence http: a client has only so long to send", "internal/command/fence_http_forward.go", "r.Body = &clientBody{r.Body, p}", "_ = &clientBody{r.Body, p}", []string{"./internal/command", "-run", "TestFenceHTTPLetsSlowClientsSend"}},
-	{"fence http: a request is sent twice", "internal/command/fence_http_forward.go", "\tonlyOnce(r.Out.Header)\n", "", fenceProxyTests},
-	{"fence http: a service redirects to itself", "internal/command/fence_http_forward.go", "r.Out.Host = r.In.Host\n", "", fenceProxyTests},
-	{"fence http: a redirect leads around the fence", "internal/command/fence_http_forward.go", "r.Header.Set(\"Location\", f.outside(to))", "_ = f.outside(to)", fenceProxyTests},
-	{"fence http: two proxies have a resource", "internal/command/fence_http.go", "release, err = keep.Own(name)", "release = func() {}", []string{"./internal/command", "-run", "TestScripts/fence-http"}},
-	{"fence http: ends before a WebSocket has", "internal/command/fence_http.go", "&& p.onward.idle(ctx)", "", fenceProxyTests},
-	{"fence http: a WebSocket is open for as long as the proxy drains", "internal/command/fence_http.go", "server.RegisterOnShutdown(p.onward.hangUp)\n", "", fenceProxyTests},
-	{"fence http: OPTIONS * passes the fence", "internal/command/fence_http.go", "DisableGeneralOptionsHandler: true,", "DisableGeneralOptionsHandler: false,", fenceProxyTests},
-	{"fence http: forgets at a restart", "internal/command/fence_http.go", "Keep:     keep,", "Keep:     new(httpfence.Memory),", fenceProxyTests},
+	{"fence http: what is broken off counts as done", "internal/cli/fence_http_passage.go", "\tif p.holds {\n\t\tp.breakOff()\n\t}\n", "", fenceProxyTests},
+	{"fence http: a service is not told that a request was broken off", "internal/cli/fence_http_passage.go", "_ = conn.CloseWrite()\n", "", fenceProxyTests},
+	{"fence http: the end of what was broken off is not seen", "internal/cli/fence_http_passage.go", "close(c.closed)", "_ = c.closed", fenceProxyTests},
+	{"fence http: a WebSocket ends with its client", "internal/cli/fence_http_passage.go", "_, _ = io.Copy(io.Discard, struct{ io.Reader }{b})\n", "", fenceProxyTests},
+	{"fence http: the end of a WebSocket is not waited for", "internal/cli/fence_http_passage.go", "_ = p.upgraded.Close()\n", "", fenceProxyTests},
+	{"fence http: a client that stands still in its request keeps others out", "internal/cli/fence_http_passage.go", "_ = p.answer.SetReadDeadline(time.Now().Add(p.patience))\n", "", fenceProxyTests},
+	{"fence http: a client that does not take its answer keeps others out", "internal/cli/fence_http_passage.go", "b.passage.tell()\n\treturn n, err\n}\n\nfunc (b *restOfAnswer) Close()", "return n, err\n}\n\nfunc (b *restOfAnswer) Close()", fenceProxyTests},
+	{"fence http: a client that does not read its WebSocket keeps others out", "internal/cli/fence_http_passage.go", "b.passage.tell()\n\treturn n, err\n}\n\n// CloseWrite", "return n, err\n}\n\n// CloseWrite", fenceProxyTests},
+	{"fence http: a client has only so long to send", "internal/cli/fence_http_forward.go", "r.Body = &clientBody{r.Body, p}", "_ = &clientBody{r.Body, p}", []string{"./internal/cli", "-run", "TestFenceHTTPLetsSlowClientsSend"}},
+	{"fence http: a request is sent twice", "internal/cli/fence_http_forward.go", "\tonlyOnce(r.Out.Header)\n", "", fenceProxyTests},
+	{"fence http: a service redirects to itself", "internal/cli/fence_http_forward.go", "r.Out.Host = r.In.Host\n", "", fenceProxyTests},
+	{"fence http: a redirect leads around the fence", "internal/cli/fence_http_forward.go", "r.Header.Set(\"Location\", f.outside(to))", "_ = f.outside(to)", fenceProxyTests},
+	{"fence http: two proxies have a resource", "internal/cli/fence_http.go", "release, err = keep.Own(name)", "release = func() {}", []string{"./internal/cli", "-run", "TestScripts/fence-http"}},
+	{"fence http: ends before a WebSocket has", "internal/cli/fence_http.go", "&& p.onward.idle(ctx)", "", fenceProxyTests},
+	{"fence http: a WebSocket is open for as long as the proxy drains", "internal/cli/fence_http.go", "server.RegisterOnShutdown(p.onward.hangUp)\n", "", fenceProxyTests},
+	{"fence http: OPTIONS * passes the fence", "internal/cli/fence_http.go", "DisableGeneralOptionsHandler: true,", "DisableGeneralOptionsHandler: false,", fenceProxyTests},
+	{"fence http: forgets at a restart", "internal/cli/fence_http.go", "Keep:     keep,", "Keep:     new(httpfence.Memory),", fenceProxyTests},
 	{"HTTP: any token is let in", "fence/httpfence/httpfence.go", "err = fence.CheckToken(token)", "_ = fence.CheckToken(token)", httpFenceTests},
 	{"HTTP: nobody is told that a newer run waits", "fence/httpfence/line.go", "close(l.newer)", "_ = l.newer", []string{"./fence/httpfence", "-run", "TestOvertaken", "-timeout", "20s"}},
-	{"fence http: a client that never stands still keeps others out", "internal/command/fence_http_passage.go", "\t\tp.hurry()\n", "", fenceProxyTests},
-	{"fence http: a slow client is listened to again", "internal/command/fence_http_passage.go", "if !p.hurried {\n\t\t_ = p.answer.SetReadDeadline", "if true {\n\t\t_ = p.answer.SetReadDeadline", fenceProxyTests},
-	{"fence http: a slow client is told more again", "internal/command/fence_http_passage.go", "if p.stage != over && !p.hurried {", "if p.stage != over {", fenceProxyTests},
-	{"fence http: a path leads above UPSTREAM", "internal/command/fence_http.go", "if climbs(r.URL.Path) {", "if false {", fenceProxyTests},
-	{"fence http: a path is decoded to its end", "internal/command/fence_http.go", "const passes = 4", "const passes = 1 << 20", []string{"./internal/command", "-run", "TestManyEncodings"}},
-	{"fence http: the headers of an answer have no end", "internal/command/fence_http_forward.go", "\t\tMaxResponseHeaderBytes: headersLimit,\n", "", fenceProxyTests},
-	{"0.0.0.0 is IPv6, too", "internal/command/cron_http.go", "network = \"tcp4\"", "network = \"tcp\"", []string{"./internal/command", "-run", "TestListenTCP"}},
-	{"/readyz tells where the backend is", "internal/command/cron_http.go", "return errors.New(\"the backend does not answer: the log of the daemon says why\")", "return err", []string{"./internal/command", "-run", "TestReadyz"}},
-	{"status --watch ends at an outage", "internal/command/status.go", "errorCode(err) != codeUnavailable", "errorCode(err) != 0", []string{"./internal/command", "-run", "TestStatusWatch"}},
-	{"what is said after the end is written", "internal/command/voice.go", "\tif v.closed {\n", "\tif false {\n", []string{"./internal/command", "-run", "TestVoice"}},
+	{"fence http: a client that never stands still keeps others out", "internal/cli/fence_http_passage.go", "\t\tp.hurry()\n", "", fenceProxyTests},
+	{"fence http: a slow client is listened to again", "internal/cli/fence_http_passage.go", "if !p.hurried {\n\t\t_ = p.answer.SetReadDeadline", "if true {\n\t\t_ = p.answer.SetReadDeadline", fenceProxyTests},
+	{"fence http: a slow client is told more again", "internal/cli/fence_http_passage.go", "if p.stage != over && !p.hurried {", "if p.stage != over {", fenceProxyTests},
+	{"fence http: a path leads above UPSTREAM", "internal/cli/fence_http.go", "if climbs(r.URL.Path) {", "if false {", fenceProxyTests},
+	{"fence http: a path is decoded to its end", "internal/cli/fence_http.go", "const passes = 4", "const passes = 1 << 20", []string{"./internal/cli", "-run", "TestManyEncodings"}},
+	{"fence http: the headers of an answer have no end", "internal/cli/fence_http_forward.go", "\t\tMaxResponseHeaderBytes: headersLimit,\n", "", fenceProxyTests},
+	{"0.0.0.0 is IPv6, too", "internal/cli/cron_http.go", "network = \"tcp4\"", "network = \"tcp\"", []string{"./internal/cli", "-run", "TestListenTCP"}},
+	{"/readyz tells where the backend is", "internal/cli/cron_http.go", "return errors.New(\"the backend does not answer: the log of the daemon says why\")", "return err", []string{"./internal/cli", "-run", "TestReadyz"}},
+	{"status --watch ends at an outage", "internal/cli/status.go", "errorCode(err) != codeUnavailable", "errorCode(err) != 0", []string{"./internal/cli", "-run", "TestStatusWatch"}},
+	{"what is said after the end is written", "internal/cli/voice.go", "\tif v.closed {\n", "\tif false {\n", []string{"./internal/cli", "-run", "TestVoice"}},
 }

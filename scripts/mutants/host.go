@@ -3,9 +3,9 @@ package main
 var (
 	ownershipTests = []string{"./internal/ownership"}
 	fileTests      = []string{"./backends/file", "-run", "Folder|Sticky|Regular|Command|Tree|Token|Fuzz"}
-	heldTests      = []string{"./internal/process", "-run", "Held|Holds"}
-	socketTests    = []string{"./internal/command", "-run", "Socket"}
-	visibleTests   = []string{"./internal/command", "-run", "JSONShows|PasswordsAre"}
+	heldTests      = []string{"./internal/supervise", "-run", "Held|Holds"}
+	socketTests    = []string{"./internal/cli", "-run", "Socket"}
+	visibleTests   = []string{"./internal/cli", "-run", "JSONShows|PasswordsAre"}
 	textfileTests  = []string{"./internal/metrics", "-run", "Foreign", "-timeout", "20s"}
 )
 
@@ -40,14 +40,14 @@ var hostMutants = []mutant{
 	{"a record's numbers are taken as they are", "backends/record.go", "err := r.Check()\n\treturn r, err", "return r, nil", []string{"./backends", "-run", "Numbers"}},
 	{"a record's time to live is taken as it is", "backends/record.go", "within(\"ttl\", r.TTL, maxRecordTTL)", "within(\"ttl\", r.TTL, 1<<63-1)", []string{"./backends", "-run", "Numbers"}},
 	{"a record may be of any length", "backends/record.go", "if len(text) > maxRecord {", "if false {", []string{"./backends", "-run", "LongRecord"}},
-	{"guardian: the command gets what is to be held", "internal/process/guardian/orders.go", "g.fork(order, fds[:order.Inherit])", "g.fork(order, fds)", heldTests},
-	{"guardian: does not hold what the command has not", "internal/process/guard.go", "duplicates(slices.Concat(c.Inherit, c.Hold))", "duplicates(slices.Concat(c.Inherit, c.Hold)[:len(c.Inherit)])", heldTests},
+	{"guardian: the command gets what is to be held", "internal/supervise/guardian/orders.go", "g.fork(order, fds[:order.Inherit])", "g.fork(order, fds)", heldTests},
+	{"guardian: does not hold what the command has not", "internal/supervise/guard.go", "duplicates(slices.Concat(c.Inherit, c.Hold))", "duplicates(slices.Concat(c.Inherit, c.Hold)[:len(c.Inherit)])", heldTests},
 	{"metrics: a pipe in the lock's place is waited for", "internal/ownership/ownership.go", "flags|readWithWait|syscall.O_CLOEXEC", "flags|syscall.O_CLOEXEC", textfileTests},
 	{"metrics: a link in the lock's place is followed", "internal/metrics/textfile.go", "ownership.OpenRegular(path, os.O_RDONLY|syscall.O_NOFOLLOW, 0)\n\t\tif", "ownership.OpenRegular(path, os.O_RDONLY, 0)\n\t\tif", textfileTests},
 	{"metrics: a file that says something else is added to", "internal/metrics/parse.go", "if !bytes.Equal(f.samples(), r.lines[name]) ||", "if bytes.Equal(nil, r.lines[name]) ||", textfileTests},
-	{"the socket of a run is waited for as long as its directory hangs", "internal/command/socket.go", "timer := time.NewTimer(limit)\n\tdefer timer.Stop()\n\tselect {\n\tcase r := <-done", "timer := time.NewTimer(time.Hour)\n\tdefer timer.Stop()\n\tselect {\n\tcase r := <-done", []string{"./internal/command", "-run", "HoldsUpNoRun"}},
-	{"the socket of a run says yes to what it was not asked", "internal/command/socket.go", "DisableGeneralOptionsHandler: true,", "DisableGeneralOptionsHandler: false,", socketTests},
-	{"the daemon's directory of sockets is another's", "internal/command/socket.go", "if h.dir != \"\" && !isPrivate(h.dir) {\n\t\th.dir = \"\"", "if h.dir != \"\" && false {\n\t\th.dir = \"\"", socketTests},
-	{"JSON hides what nobody sees", "internal/command/visible.go", "case !hidden(r):", "case hidden(r) || !hidden(r):", visibleTests},
-	{"a password is told where a file is looked for", "internal/command/visible.go", "word = strings.ReplaceAll(word, secret, hide(secret))", "word = strings.ReplaceAll(word, hide(secret), secret)", visibleTests},
+	{"the socket of a run is waited for as long as its directory hangs", "internal/cli/socket.go", "timer := time.NewTimer(limit)\n\tdefer timer.Stop()\n\tselect {\n\tcase r := <-done", "timer := time.NewTimer(time.Hour)\n\tdefer timer.Stop()\n\tselect {\n\tcase r := <-done", []string{"./internal/cli", "-run", "HoldsUpNoRun"}},
+	{"the socket of a run says yes to what it was not asked", "internal/cli/socket.go", "DisableGeneralOptionsHandler: true,", "DisableGeneralOptionsHandler: false,", socketTests},
+	{"the daemon's directory of sockets is another's", "internal/cli/socket.go", "if h.dir != \"\" && !isPrivate(h.dir) {\n\t\th.dir = \"\"", "if h.dir != \"\" && false {\n\t\th.dir = \"\"", socketTests},
+	{"JSON hides what nobody sees", "internal/cli/visible.go", "case !hidden(r):", "case hidden(r) || !hidden(r):", visibleTests},
+	{"a password is told where a file is looked for", "internal/cli/visible.go", "word = strings.ReplaceAll(word, secret, hide(secret))", "word = strings.ReplaceAll(word, hide(secret), secret)", visibleTests},
 }

@@ -25,7 +25,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/leaderrun/leaderrun/internal/process/tree"
+	"github.com/leaderrun/leaderrun/internal/supervise/tree"
 )
 
 func main() {
@@ -173,6 +173,9 @@ func passes(chosen []mutant) error {
 func goTest(args, environment []string) (out []byte, err error) {
 	cmd := exec.Command("go", append([]string{"test", "-count", "1", "-failfast", "-timeout", "4m"}, args...)...)
 	cmd.Env = append(os.Environ(), environment...)
+	if slices.Contains(args, "./fence/sqlfence") { // SQLite is in C
+		cmd.Env = append(cmd.Env, "CGO_ENABLED=1")
+	}
 	out, err = cmd.CombinedOutput()
 	sweep()
 	return out, err
@@ -219,7 +222,7 @@ func sweep() {
 // at which fault.
 var (
 	failed = regexp.MustCompile(`(?m)^ *--- FAIL: (\S+)|^(panic: .*)`)
-	broken = regexp.MustCompile(`(?m)^ *torture_test\.go:\d+: (I\d+'?) at \d+ ms: [^|]*?\n(?: +run:.*\n)* +blow: +(.*) of \S+ at \d+ ms`)
+	broken = regexp.MustCompile(`(?m)^ *bed_test\.go:\d+: (I\d+'?) at \d+ ms: [^|]*?\n(?: +run:.*\n)* +blow: +(.*) of \S+ at \d+ ms`)
 )
 
 // test returns the test that catches the mutant, or "". Where a hint names a test, that is tried alone before all others.

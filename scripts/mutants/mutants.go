@@ -18,14 +18,14 @@ var (
 	redisBrokenTests  = []string{"./backends/redis", "-run", "TestBrokenKeys"}
 	etcdTests         = []string{"./backends/etcd", "-skip", "TestSuiteCluster|TestSuiteTLS"}
 	consulTests       = []string{"./backends/consul", "-skip", "TestSuiteCluster|TestSuiteTLS"}
-	processTests      = []string{"./internal/process/..."}
+	processTests      = []string{"./internal/supervise/..."}
 	daemonTests       = []string{"./internal/daemon"}
-	startTests        = []string{"./internal/process", "-run", "Hang|TooLate|GivenUp|ByItsThread|MainThread"}
-	panicTests        = []string{"./internal/command", "-run", "TestScripts/panic"}
-	guardianTests     = []string{"./internal/command", "-run", "NeverReady"}
-	treeTests         = []string{"./internal/process/tree"}
-	blindTests        = []string{"./internal/process", "-run", "Descriptors|OpenNothing"}
-	stormTests        = []string{"./internal/process", "-run", "Storm"}
+	startTests        = []string{"./internal/supervise", "-run", "Hang|TooLate|GivenUp|ByItsThread|MainThread"}
+	panicTests        = []string{"./internal/cli", "-run", "TestScripts/panic"}
+	guardianTests     = []string{"./internal/cli", "-run", "NeverReady"}
+	treeTests         = []string{"./internal/supervise/tree"}
+	blindTests        = []string{"./internal/supervise", "-run", "Descriptors|OpenNothing"}
+	stormTests        = []string{"./internal/supervise", "-run", "Storm"}
 )
 
 var mutants = slices.Concat(hostMutants, fenceMutants, answerMutants, kubernetesMutants, zookeeperMutants, postgresMutants, []mutant{
@@ -112,7 +112,7 @@ var mutants = slices.Concat(hostMutants, fenceMutants, answerMutants, kubernetes
 	{"engine: a loss is told on what was known", "backends/engine.go", "case a.known:", "case a.known && a.q.Op == 0:", decisionTests},
 	{"engine: a shorter lease than was asked for is taken", "backends/engine.go", "case ttl < a.q.TTL:", "case false:", decisionTests},
 	{"engine: an order does not mind a beat", "backends/engine.go", "Release: d.Release, Still: true}", "Release: d.Release}", decisionTests},
-	{"the store in memory counts anew where it forgot", "backends/backendtest/mem.go", "\tm.forgot = m.writes\n", "\tm.writes = 0\n", []string{"./backends/backendtest", "-run", "TestMemSwap"}},
+	{"the store in memory counts anew where it forgot", "test/suite/mem.go", "\tm.forgot = m.writes\n", "\tm.writes = 0\n", []string{"./test/suite", "-run", "TestMemSwap"}},
 	{"engine: what is older is taken for newer", "backends/engine.go", "return now.Newer(last)", "return last.Newer(now)", decisionTests},
 	{"engine: after a renewal without an answer the next one goes by what was known", "backends/engine.go", "if q.Doubted || ", "if ", decisionTests},
 	{"engine: what a run ended with is known for ever", "backends/engine.go", "h.Saw(q.Known, nil)\n", "", decisionTests},
@@ -167,17 +167,17 @@ var mutants = slices.Concat(hostMutants, fenceMutants, answerMutants, kubernetes
 	{"Consul: a session with health checks", "backends/consul/extend.go", "CreateNoChecks(", "Create(", consulTests},
 	{"Consul: reads may be out of date", "backends/consul/read.go", "RequireConsistent: true", "RequireConsistent: false, AllowStale: true", consulTests},
 
-	{"guardian: does not kill at the deadline", "internal/process/guardian/run.go", "case now >= g.deadline.Kill:", "case now < 0:", processTests},
-	{"guardian: kills without a word where it slept through the time of SIGTERM", "internal/process/guardian/run.go", "if !g.termed && !g.empty() { // the machine", "if false { // the machine", processTests},
-	{"wrapper: a guardian that fell silent at the deadline is waited for past the lease", "internal/process/watchdog.go", "w.lastHeard.Add(lateBeat)", "w.lastHeard.Add(silence)", processTests},
-	{"guardian: outlives its wrapper", "internal/process/guardian/orders.go", "g.terminate()\n\tg.soonerKill(boottime.Now().Add(g.order.Grace))", "", processTests},
-	{"guardian: starts a run that is too late", "internal/process/guardian/orders.go", "if boottime.Now() >= order.Deadline.Term {", "if false {", processTests},
-	{"guardian: unlocks before the tree is dead", "internal/process/guardian/orders.go", "g.gone, g.out = true, nil\n", "g.gone, g.out = true, nil\n\tg.unlock()\n", processTests},
-	{"guardian: only the process group is killed", "internal/process/guardian/run.go", "g.left, g.calm = g.sweeper.Kill(work)\n\tg.reap() // first", "g.left = 1 // first", processTests},
-	{"a process without its main thread is taken for dead", "internal/process/tree/tree.go", "p.State == 'Z' && p.Threads <= 1", "p.State == 'Z'", processTests},
-	{"wrapper: a guardian is lost that had no time to read of a late extension", "internal/process/watchdog.go", "max(w.acked.Term, e.sent.Add(timeToAck))", "max(w.acked.Term, e.sent)", processTests},
-	{"wrapper: a guardian that kills may be silent past the deadline", "internal/process/watchdog.go", "min(sooner, w.acked.Kill.Add(graceToAnswer))", "sooner", processTests},
-	{"wrapper: an extension that nobody reads puts off the time of SIGKILL", "internal/process/watchdog.go", "at := w.acked.Kill.Add", "at := w.sent.Kill.Add", processTests},
+	{"guardian: does not kill at the deadline", "internal/supervise/guardian/run.go", "case now >= g.deadline.Kill:", "case now < 0:", processTests},
+	{"guardian: kills without a word where it slept through the time of SIGTERM", "internal/supervise/guardian/run.go", "if !g.termed && !g.empty() { // the machine", "if false { // the machine", processTests},
+	{"wrapper: a guardian that fell silent at the deadline is waited for past the lease", "internal/supervise/watchdog.go", "w.lastHeard.Add(lateBeat)", "w.lastHeard.Add(silence)", processTests},
+	{"guardian: outlives its wrapper", "internal/supervise/guardian/orders.go", "g.terminate()\n\tg.soonerKill(boottime.Now().Add(g.order.Grace))", "", processTests},
+	{"guardian: starts a run that is too late", "internal/supervise/guardian/orders.go", "if boottime.Now() >= order.Deadline.Term {", "if false {", processTests},
+	{"guardian: unlocks before the tree is dead", "internal/supervise/guardian/orders.go", "g.gone, g.out = true, nil\n", "g.gone, g.out = true, nil\n\tg.unlock()\n", processTests},
+	{"guardian: only the process group is killed", "internal/supervise/guardian/run.go", "g.left, g.calm = g.sweeper.Kill(work)\n\tg.reap() // first", "g.left = 1 // first", processTests},
+	{"a process without its main thread is taken for dead", "internal/supervise/tree/tree.go", "p.State == 'Z' && p.Threads <= 1", "p.State == 'Z'", processTests},
+	{"wrapper: a guardian is lost that had no time to read of a late extension", "internal/supervise/watchdog.go", "max(w.acked.Term, e.sent.Add(timeToAck))", "max(w.acked.Term, e.sent)", processTests},
+	{"wrapper: a guardian that kills may be silent past the deadline", "internal/supervise/watchdog.go", "min(sooner, w.acked.Kill.Add(graceToAnswer))", "sooner", processTests},
+	{"wrapper: an extension that nobody reads puts off the time of SIGKILL", "internal/supervise/watchdog.go", "at := w.acked.Kill.Add", "at := w.sent.Kill.Add", processTests},
 	{"what is made ready for the command is waited for past its deadline", "runner/start.go", "\t}\n\treturn p.notReady(m)\n", "\t}\n\tm.lease.standing = givenUp\n\treturn p\n", runnerTests},
 	{"a guardian unlocks under the next try", "runner/start.go", "if m.reached(p.until) {", "if m.reached(never) {", runnerTests},
 	{"a guardian that kills does not hear that the lease is lost", "runner/run.go", "l.killedAt = never // a", "// a", runnerTests},
@@ -190,34 +190,34 @@ var mutants = slices.Concat(hostMutants, fenceMutants, answerMutants, kubernetes
 	{"a panic ends the program as Go does", "internal/panics/panics.go", "if end == nil {", "if end != nil {", panicTests},
 	{"daemon: one job's panic ends the others", "internal/daemon/run.go", "if p := recover(); p != nil {", "if p := any(nil); p != nil {", panicTests},
 	{"daemon: a panic before the claim is a lost run", "internal/daemon/run.go", "if acquired.Load() {", "if true {", []string{"./internal/daemon", "-run", "Fault"}},
-	{"run: the way out of a panic goes through what is broken", "internal/command/run.go", "defer panics.Catch()\n", "\n", panicTests},
-	{"wrapper: a start that hangs holds up the sweep of another run", "internal/process/fork.go", "pid, err = start()\n\t\tr.mu.Lock()", "r.mu.Lock()\n\t\tpid, err = start()", startTests},
-	{"wrapper: a guardian that is being forked is taken for an orphan", "internal/process/sweep.go", "return forked\n", "return forked && false\n", startTests},
-	{"wrapper: a child of which nothing is known is taken for an orphan", "internal/process/fork.go", "return !known, known", "return false, known", startTests},
-	{"wrapper: a child of which nothing is known is taken for dead", "internal/process/sweep.go", "if unsure {", "if unsure && left < 0 {", startTests},
-	{"wrapper: a guardian that comes too late is not killed", "internal/process/fork.go", "_ = syscall.Kill(pid, syscall.SIGKILL) // our child", "_ = syscall.Kill(pid, 0) // our child", startTests},
-	{"wrapper: what had been forked before is killed with a guardian that is too late", "internal/process/fork.go", "r.pids[pid] == nil && !slices.Contains(f.before, pid)", "r.pids[pid] == nil", startTests},
-	{"wrapper: a guardian that is forked after it was given up is not killed", "internal/process/pending.go", "case <-again.C: // it may have been about to be forked\n\t\t\t\tguards.giveUp(p.guard)", "case <-again.C:", startTests},
-	{"wrapper: a guardian is forked for a start that was given up", "internal/process/fork.go", "if g.givenUp {", "if false {", startTests},
-	{"wrapper: a guardian that was given up comes back", "internal/process/pending.go", "if p.late.Load() {", "if false {", startTests},
-	{"wrapper: a guardian is forked where orphans come to", "internal/process/fork.go", "if threadID() != os.Getpid() {", "if threadID() != 0 || os.Getpid() == 0 {", startTests},
-	{"a guardian is waited for past the lease", "internal/command/child.go", "p.By(d.Term)", "p.By(d.Term.Add(time.Hour))", guardianTests},
-	{"wrapper: a sweep that reaps a zombie proves death", "internal/process/sweep.go", "left++\n\t\t\tif p.Parent == syscall.Getpid() && p.Zombie() {\n\t\t\t\treap(p.PID)", "if p.Parent != syscall.Getpid() || !p.Zombie() || !reap(p.PID) {\n\t\t\t\tleft++", processTests},
-	{"wrapper: a process table that cannot be read proves death", "internal/process/sweep.go", "if !all {", "if !all && left < 0 {", blindTests},
-	{"wrapper: has no descriptor left to end a tree with", "internal/process/sweep.go", "guards.sweeper.Release()\n", "", blindTests},
-	{"a sweep that cannot read has seen everything", "internal/process/tree/sweeper_linux.go", "if !s.children(root, look) {", "if !s.children(root, look) && s.full {", treeTests},
-	{"a cgroup that cannot be read is taken for empty", "internal/process/tree/cgroup_linux.go", "(err != nil || !contains", "(err == nil && !contains", treeTests},
-	{"wrapper: leaves what it has stopped", "internal/process/guard.go", "g.killAll()\n", "", stormTests},
-	{"wrapper: has no thread left for a storm", "internal/process/spawn.go", "tree.ReserveThreads(min(n, processors) + waiting)", "", []string{"./internal/process", "-run", "Threads"}},
-	{"a sweep in which something was new has seen everything", "internal/process/tree/sweeper_linux.go", "if calm = !s.moved; calm ||", "if calm = true; calm ||", treeTests},
-	{"a sweep that cannot end stops what it does not kill", "internal/process/tree/sweeper_linux.go", "if q.over {", "if q.over || !calm {", treeTests},
-	{"a sweep allocates", "internal/process/tree/reader_linux.go", "path := append(r.path[:0], \"/proc\"...)", "path := append(make([]byte, 0, pid%2+64), \"/proc\"...)", treeTests},
-	{"a directory that a live run holds is removed", "internal/process/tree/hold_unix.go", "if syscall.Flock(fd, syscall.LOCK_EX|syscall.LOCK_NB) == nil && isAt", "if isAt", treeTests},
-	{"a directory of another user is removed", "internal/process/tree/hold_unix.go", " || int(st.Uid) != syscall.Geteuid() {", " {", treeTests},
-	{"a directory is held that is another one by now", "internal/process/tree/hold_unix.go", "held.Dev == there.Dev && held.Ino == there.Ino", "held.Dev == there.Dev", treeTests},
-	{"guardian: the socket of a killed wrapper stays", "internal/process/guardian/run.go", "removeSocket(g.order.Socket)\n", "", []string{"./internal/process", "-run", "Socket"}},
-	{"a run that is given up is not told of after its lost lease", "internal/command/story.go", "case runner.Unconfirmed: //", "case -runner.Unconfirmed: //", []string{"./internal/command", "-run", "TestAGivenUp"}},
-	{"wrapper: a run survives its guardian", "internal/process/run.go", "if started && !dead {\n\t\tg.takeOver(\"died\")", "if started && !dead {\n\t\tg.bury()\n\t\tg.tellDead(lifeline.Status{})", processTests},
+	{"run: the way out of a panic goes through what is broken", "internal/cli/run.go", "defer panics.Catch()\n", "\n", panicTests},
+	{"wrapper: a start that hangs holds up the sweep of another run", "internal/supervise/fork.go", "pid, err = start()\n\t\tr.mu.Lock()", "r.mu.Lock()\n\t\tpid, err = start()", startTests},
+	{"wrapper: a guardian that is being forked is taken for an orphan", "internal/supervise/sweep.go", "return forked\n", "return forked && false\n", startTests},
+	{"wrapper: a child of which nothing is known is taken for an orphan", "internal/supervise/fork.go", "return !known, known", "return false, known", startTests},
+	{"wrapper: a child of which nothing is known is taken for dead", "internal/supervise/sweep.go", "if unsure {", "if unsure && left < 0 {", startTests},
+	{"wrapper: a guardian that comes too late is not killed", "internal/supervise/fork.go", "_ = syscall.Kill(pid, syscall.SIGKILL) // our child", "_ = syscall.Kill(pid, 0) // our child", startTests},
+	{"wrapper: what had been forked before is killed with a guardian that is too late", "internal/supervise/fork.go", "r.pids[pid] == nil && !slices.Contains(f.before, pid)", "r.pids[pid] == nil", startTests},
+	{"wrapper: a guardian that is forked after it was given up is not killed", "internal/supervise/pending.go", "case <-again.C: // it may have been about to be forked\n\t\t\t\tguards.giveUp(p.guard)", "case <-again.C:", startTests},
+	{"wrapper: a guardian is forked for a start that was given up", "internal/supervise/fork.go", "if g.givenUp {", "if false {", startTests},
+	{"wrapper: a guardian that was given up comes back", "internal/supervise/pending.go", "if p.late.Load() {", "if false {", startTests},
+	{"wrapper: a guardian is forked where orphans come to", "internal/supervise/fork.go", "if threadID() != os.Getpid() {", "if threadID() != 0 || os.Getpid() == 0 {", startTests},
+	{"a guardian is waited for past the lease", "internal/cli/child.go", "p.By(d.Term)", "p.By(d.Term.Add(time.Hour))", guardianTests},
+	{"wrapper: a sweep that reaps a zombie proves death", "internal/supervise/sweep.go", "left++\n\t\t\tif p.Parent == syscall.Getpid() && p.Zombie() {\n\t\t\t\treap(p.PID)", "if p.Parent != syscall.Getpid() || !p.Zombie() || !reap(p.PID) {\n\t\t\t\tleft++", processTests},
+	{"wrapper: a process table that cannot be read proves death", "internal/supervise/sweep.go", "if !all {", "if !all && left < 0 {", blindTests},
+	{"wrapper: has no descriptor left to end a tree with", "internal/supervise/sweep.go", "guards.sweeper.Release()\n", "", blindTests},
+	{"a sweep that cannot read has seen everything", "internal/supervise/tree/sweeper_linux.go", "if !s.children(root, look) {", "if !s.children(root, look) && s.full {", treeTests},
+	{"a cgroup that cannot be read is taken for empty", "internal/supervise/tree/cgroup_linux.go", "(err != nil || !contains", "(err == nil && !contains", treeTests},
+	{"wrapper: leaves what it has stopped", "internal/supervise/guard.go", "g.killAll()\n", "", stormTests},
+	{"wrapper: has no thread left for a storm", "internal/supervise/spawn.go", "tree.ReserveThreads(min(n, processors) + waiting)", "", []string{"./internal/supervise", "-run", "Threads"}},
+	{"a sweep in which something was new has seen everything", "internal/supervise/tree/sweeper_linux.go", "if calm = !s.moved; calm ||", "if calm = true; calm ||", treeTests},
+	{"a sweep that cannot end stops what it does not kill", "internal/supervise/tree/sweeper_linux.go", "if q.over {", "if q.over || !calm {", treeTests},
+	{"a sweep allocates", "internal/supervise/tree/reader_linux.go", "path := append(r.path[:0], \"/proc\"...)", "path := append(make([]byte, 0, pid%2+64), \"/proc\"...)", treeTests},
+	{"a directory that a live run holds is removed", "internal/supervise/tree/hold_unix.go", "if syscall.Flock(fd, syscall.LOCK_EX|syscall.LOCK_NB) == nil && isAt", "if isAt", treeTests},
+	{"a directory of another user is removed", "internal/supervise/tree/hold_unix.go", " || int(st.Uid) != syscall.Geteuid() {", " {", treeTests},
+	{"a directory is held that is another one by now", "internal/supervise/tree/hold_unix.go", "held.Dev == there.Dev && held.Ino == there.Ino", "held.Dev == there.Dev", treeTests},
+	{"guardian: the socket of a killed wrapper stays", "internal/supervise/guardian/run.go", "removeSocket(g.order.Socket)\n", "", []string{"./internal/supervise", "-run", "Socket"}},
+	{"a run that is given up is not told of after its lost lease", "internal/cli/story.go", "case runner.Unconfirmed: //", "case -runner.Unconfirmed: //", []string{"./internal/cli", "-run", "TestAGivenUp"}},
+	{"wrapper: a run survives its guardian", "internal/supervise/run.go", "if started && !dead {\n\t\tg.takeOver(\"died\")", "if started && !dead {\n\t\tg.bury()\n\t\tg.tellDead(lifeline.Status{})", processTests},
 
 	{"daemon: a reload forgets what came due", "internal/daemon/daemon.go", "d.fire(d.Clock.Now()) // what is due by the old file", "// what is due by the old file", daemonTests},
 	{"daemon: a clock that was turned back is not noticed", "internal/daemon/daemon.go", "if stepped(last, now) {", "if stepped(last, now) && last == now {", daemonTests},

@@ -12,15 +12,15 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends/etcd/rpc"
 	"github.com/leaderrun/leaderrun/internal/backendurl"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 const password = "päss%wörd"
 
 // guarded starts an etcd that wants a user: root, or alice, who may use the keys job/… alone.
-func guarded(t *testing.T) *testserver.EtcdServer {
+func guarded(t *testing.T) *servers.EtcdServer {
 	t.Helper()
-	s := testserver.Etcd(t, testserver.EtcdOptions{Password: password})
+	s := servers.Etcd(t, servers.EtcdOptions{Password: password})
 	s.Ctl(t, "user", "add", "alice:"+password)
 	s.Ctl(t, "role", "add", "jobs")
 	s.Ctl(t, "role", "grant-permission", "jobs", "readwrite", "--prefix", "job/")
@@ -28,7 +28,7 @@ func guarded(t *testing.T) *testserver.EtcdServer {
 	return s
 }
 
-func alice(s *testserver.EtcdServer) rpc.Config {
+func alice(s *servers.EtcdServer) rpc.Config {
 	return rpc.Config{Endpoints: []string{s.Endpoint()}, User: "alice", Password: password}
 }
 
@@ -72,12 +72,12 @@ func TestAUser(t *testing.T) {
 
 func TestCredentialsThatAreNotTaken(t *testing.T) {
 	t.Parallel()
-	s, open := guarded(t), testserver.Etcd(t, testserver.EtcdOptions{})
+	s, open := guarded(t), servers.Etcd(t, servers.EtcdOptions{})
 	put := func(ctx context.Context, c *rpc.Client) error {
 		_, err := c.Txn(ctx, rpc.Txn{Then: []rpc.Op{{Put: &rpc.Put{Key: theirs.Key}}}})
 		return err
 	}
-	at := func(s *testserver.EtcdServer, user, password string) rpc.Config {
+	at := func(s *servers.EtcdServer, user, password string) rpc.Config {
 		return rpc.Config{Endpoints: []string{s.Endpoint()}, User: user, Password: password}
 	}
 	for name, tt := range map[string]struct {
@@ -177,8 +177,8 @@ func TestATokenFromBeforeAChangeOfUsers(t *testing.T) {
 
 func TestACertificateInThePlaceOfAUser(t *testing.T) {
 	t.Parallel()
-	certs := testserver.NewCertificates(t)
-	s := testserver.Etcd(t, testserver.EtcdOptions{TLS: certs, ClientCert: true, Password: password})
+	certs := servers.NewCertificates(t)
+	s := servers.Etcd(t, servers.EtcdOptions{TLS: certs, ClientCert: true, Password: password})
 	cfg := rpc.Config{Endpoints: []string{s.Endpoint()}, TLS: certs.Client()}
 	var e *rpc.Error
 	if _, err := configured(t, cfg).Range(within(t), mine); !errors.As(err, &e) || !e.Credentials() {
@@ -207,9 +207,9 @@ func TestACertificateInThePlaceOfAUser(t *testing.T) {
 
 func TestTLSThatNoRetryMends(t *testing.T) {
 	t.Parallel()
-	certs, others := testserver.NewCertificates(t), testserver.NewCertificates(t)
-	s := testserver.Etcd(t, testserver.EtcdOptions{TLS: certs, ClientCert: true})
-	plain := testserver.Etcd(t, testserver.EtcdOptions{})
+	certs, others := servers.NewCertificates(t), servers.NewCertificates(t)
+	s := servers.Etcd(t, servers.EtcdOptions{TLS: certs, ClientCert: true})
+	plain := servers.Etcd(t, servers.EtcdOptions{})
 	web := handler(t, func(http.ResponseWriter, *http.Request) {}, nil)
 	stranger := certs.Client()
 	stranger.Certificates = others.Client().Certificates
@@ -261,8 +261,8 @@ func TestTLSThatNoRetryMends(t *testing.T) {
 
 func TestTheHostIsTheNameThatACertificateMustHave(t *testing.T) {
 	t.Parallel()
-	certs := testserver.NewCertificates(t)
-	s := testserver.Etcd(t, testserver.EtcdOptions{TLS: certs})
+	certs := servers.NewCertificates(t)
+	s := servers.Etcd(t, servers.EtcdOptions{TLS: certs})
 	if _, err := configured(t, rpc.Config{Endpoints: []string{s.Endpoint()}, TLS: certs.Client()}).Range(within(t), mine); err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends/etcd/rpc"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // calls are all requests that can be sent.
@@ -30,12 +30,12 @@ var calls = map[string]func(context.Context, *rpc.Client) error{
 }
 
 // freeze stops a server, which takes effect a moment after the signal.
-func freeze(t *testing.T, s *testserver.EtcdServer) {
+func freeze(t *testing.T, s *servers.EtcdServer) {
 	t.Helper()
 	probe := client(t, s.Endpoint())
 	s.Stop(t)
 	t.Cleanup(func() { s.Cont(t) })
-	testserver.Eventually(t, "the server is stopped", func() bool {
+	servers.Eventually(t, "the server is stopped", func() bool {
 		_, err := probe.Version(soon(t))
 		return err != nil
 	})
@@ -53,7 +53,7 @@ func asked(t *testing.T, c *rpc.Client) uint64 {
 
 func TestEveryCallReturnsWithItsContextWhileTheServerIsStopped(t *testing.T) {
 	t.Parallel()
-	s := testserver.Etcd(t, testserver.EtcdOptions{})
+	s := servers.Etcd(t, servers.EtcdOptions{})
 	warm, cold := client(t, s.Endpoint()), client(t, s.Endpoint())
 	asked(t, warm)
 	freeze(t, s)
@@ -87,7 +87,7 @@ func TestACallWhoseContextIsOverAsksNobody(t *testing.T) {
 
 func TestATimeOutSwitchesTheEndpointAndBackAgain(t *testing.T) {
 	t.Parallel()
-	a, b := testserver.Etcd(t, testserver.EtcdOptions{}), testserver.Etcd(t, testserver.EtcdOptions{})
+	a, b := servers.Etcd(t, servers.EtcdOptions{}), servers.Etcd(t, servers.EtcdOptions{})
 	first, second := asked(t, client(t, a.Endpoint())), asked(t, client(t, b.Endpoint()))
 	c := client(t, a.Endpoint(), b.Endpoint())
 	for _, want := range []uint64{first, first} {
@@ -113,7 +113,7 @@ func TestATimeOutSwitchesTheEndpointAndBackAgain(t *testing.T) {
 
 func TestAClusterIsAskedWhileAMemberIsStopped(t *testing.T) {
 	t.Parallel()
-	set := testserver.EtcdCluster(t, 3)
+	set := servers.EtcdCluster(t, 3)
 	var endpoints []string
 	for _, m := range set.Members {
 		endpoints = append(endpoints, m.Endpoint())
@@ -121,7 +121,7 @@ func TestAClusterIsAskedWhileAMemberIsStopped(t *testing.T) {
 	c := client(t, endpoints...)
 	asked(t, c)
 	freeze(t, set.Members[0])
-	testserver.Eventually(t, "another member answers", func() bool {
+	servers.Eventually(t, "another member answers", func() bool {
 		_, err := c.Txn(soon(t), rpc.Txn{Then: []rpc.Op{{Put: &rpc.Put{Key: []byte("k")}}}})
 		return err == nil
 	})
@@ -130,9 +130,9 @@ func TestAClusterIsAskedWhileAMemberIsStopped(t *testing.T) {
 // The other failures of an endpoint, one request each.
 func TestAFailureSwitchesTheEndpoint(t *testing.T) {
 	t.Parallel()
-	good := testserver.Etcd(t, testserver.EtcdOptions{})
-	other := testserver.Etcd(t, testserver.EtcdOptions{})
-	silent := testserver.NewProxy(t, other.Endpoint())
+	good := servers.Etcd(t, servers.EtcdOptions{})
+	other := servers.Etcd(t, servers.EtcdOptions{})
+	silent := servers.NewProxy(t, other.Endpoint())
 	silent.DropReplies(true)
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -166,7 +166,7 @@ func TestAFailureSwitchesTheEndpoint(t *testing.T) {
 // Neither a refusal nor the caller's change of mind is a reason to go elsewhere.
 func TestWhatDoesNotSwitchTheEndpoint(t *testing.T) {
 	t.Parallel()
-	a, b := testserver.Etcd(t, testserver.EtcdOptions{}), testserver.Etcd(t, testserver.EtcdOptions{})
+	a, b := servers.Etcd(t, servers.EtcdOptions{}), servers.Etcd(t, servers.EtcdOptions{})
 	c := client(t, a.Endpoint(), b.Endpoint())
 	first := asked(t, c)
 	var e *rpc.Error
@@ -188,7 +188,7 @@ func TestWhatDoesNotSwitchTheEndpoint(t *testing.T) {
 // A watch that has nothing to report until its time is over has not failed.
 func TestAWatchThatRunsOutKeepsTheEndpoint(t *testing.T) {
 	t.Parallel()
-	a, b := testserver.Etcd(t, testserver.EtcdOptions{}), testserver.Etcd(t, testserver.EtcdOptions{})
+	a, b := servers.Etcd(t, servers.EtcdOptions{}), servers.Etcd(t, servers.EtcdOptions{})
 	c := client(t, a.Endpoint(), b.Endpoint())
 	first := asked(t, c)
 	var stood bool
@@ -204,7 +204,7 @@ func TestAWatchThatRunsOutKeepsTheEndpoint(t *testing.T) {
 // A request that times out leaves its connection to the watch beside it, and the next one gets a new connection.
 func TestATimeOutDoesNotEndAWatch(t *testing.T) {
 	t.Parallel()
-	s := testserver.Etcd(t, testserver.EtcdOptions{})
+	s := servers.Etcd(t, servers.EtcdOptions{})
 	c := client(t, s.Endpoint())
 	w := watch(t, c, "k", "", 0).stands(t)
 	freeze(t, s)
@@ -225,7 +225,7 @@ func TestATimeOutDoesNotEndAWatch(t *testing.T) {
 // TestElsewhereEndsNoRequest: who asks for another connection takes none away from those that use one, or wait for it.
 func TestElsewhereEndsNoRequest(t *testing.T) {
 	t.Parallel()
-	s := testserver.Etcd(t, testserver.EtcdOptions{UnsafeNoFsync: true})
+	s := servers.Etcd(t, servers.EtcdOptions{UnsafeNoFsync: true})
 	c := client(t, s.Endpoint())
 	var asking sync.WaitGroup
 	for range 8 {

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends/etcd/rpc"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // Before the first ping on it is due: an etcd hangs up on who pings without a request.
@@ -32,7 +32,7 @@ func TestAQuietConnectionIsClosed(t *testing.T) {
 	if err := c.Revoke(within(t), 1); err != nil {
 		t.Fatal(err)
 	}
-	testserver.Eventually(t, "the connection is closed", func() bool { return closed.Load() == 1 })
+	servers.Eventually(t, "the connection is closed", func() bool { return closed.Load() == 1 })
 	if err := c.Revoke(within(t), 1); err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +197,7 @@ func TestEveryCallReturnsWithItsContextWhileTLSHangs(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = l.Close() }()
-	c := configured(t, rpc.Config{Endpoints: []string{l.Addr().String()}, TLS: testserver.NewCertificates(t).Client()})
+	c := configured(t, rpc.Config{Endpoints: []string{l.Addr().String()}, TLS: servers.NewCertificates(t).Client()})
 	for name, call := range calls {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(20*time.Millisecond, cancel)
@@ -217,7 +217,7 @@ func TestCloseEndsWhatIsBeingOpened(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = l.Close() }()
-	c := configured(t, rpc.Config{Endpoints: []string{l.Addr().String()}, TLS: testserver.NewCertificates(t).Client()})
+	c := configured(t, rpc.Config{Endpoints: []string{l.Addr().String()}, TLS: servers.NewCertificates(t).Client()})
 	done := make(chan error, 1)
 	go func() {
 		_, err := c.Version(within(t))

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/leaderrun/leaderrun/backends/etcd/rpc"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // official returns etcd's own client, which says what is right.
@@ -28,7 +28,7 @@ func official(t *testing.T, cfg clientv3.Config, endpoints ...string) *clientv3.
 
 func TestWhatWeWriteTheOfficialClientReads(t *testing.T) {
 	t.Parallel()
-	s := testserver.Etcd(t, testserver.EtcdOptions{})
+	s := servers.Etcd(t, servers.EtcdOptions{})
 	c, o := client(t, s.Endpoint()), official(t, clientv3.Config{}, s.Endpoint())
 	ctx := within(t)
 
@@ -83,7 +83,7 @@ func TestWhatWeWriteTheOfficialClientReads(t *testing.T) {
 
 func TestWhatTheOfficialClientWritesWeRead(t *testing.T) {
 	t.Parallel()
-	s := testserver.Etcd(t, testserver.EtcdOptions{})
+	s := servers.Etcd(t, servers.EtcdOptions{})
 	c, o := client(t, s.Endpoint()), official(t, clientv3.Config{}, s.Endpoint())
 	ctx := within(t)
 
@@ -131,7 +131,7 @@ func TestWhatTheOfficialClientWritesWeRead(t *testing.T) {
 
 func TestALeaseThatIsTooShortIsRoundedUp(t *testing.T) {
 	t.Parallel()
-	s := testserver.Etcd(t, testserver.EtcdOptions{})
+	s := servers.Etcd(t, servers.EtcdOptions{})
 	if l, err := client(t, s.Endpoint()).Grant(within(t), 5, 1); err != nil || l.TTL != 2 {
 		t.Fatalf("got %+v, %v", l, err)
 	}
@@ -139,7 +139,7 @@ func TestALeaseThatIsTooShortIsRoundedUp(t *testing.T) {
 
 func TestALeaseThatDoesNotExist(t *testing.T) {
 	t.Parallel()
-	s := testserver.Etcd(t, testserver.EtcdOptions{})
+	s := servers.Etcd(t, servers.EtcdOptions{})
 	c := client(t, s.Endpoint())
 	ctx := within(t)
 	if l, err := c.KeepAlive(ctx, 1); err != nil || l.TTL != 0 {
@@ -159,7 +159,7 @@ func TestALeaseThatDoesNotExist(t *testing.T) {
 
 // TestErrorsAreThoseOfTheOfficialClient compares the status that both see.
 func TestErrorsAreThoseOfTheOfficialClient(t *testing.T) {
-	s := testserver.Etcd(t, testserver.EtcdOptions{})
+	s := servers.Etcd(t, servers.EtcdOptions{})
 	c, o := client(t, s.Endpoint()), official(t, clientv3.Config{}, s.Endpoint())
 	ctx := within(t)
 	if _, err := c.Grant(ctx, 9, 100); err != nil {
@@ -219,7 +219,7 @@ func TestErrorsAreThoseOfTheOfficialClient(t *testing.T) {
 // An etcd without space applies a Txn and says that it has none.
 func TestWithoutSpaceTheOutcomeIsOpen(t *testing.T) {
 	t.Parallel()
-	s := testserver.Etcd(t, testserver.EtcdOptions{Args: []string{"--quota-backend-bytes", "200000"}})
+	s := servers.Etcd(t, servers.EtcdOptions{Args: []string{"--quota-backend-bytes", "200000"}})
 	c := client(t, s.Endpoint())
 	var e *rpc.Error
 	var i int
@@ -238,7 +238,7 @@ func TestWithoutSpaceTheOutcomeIsOpen(t *testing.T) {
 // what comes after it is read.
 func TestAReplyThatIsTooLong(t *testing.T) {
 	t.Parallel()
-	s := testserver.Etcd(t, testserver.EtcdOptions{})
+	s := servers.Etcd(t, servers.EtcdOptions{})
 	c := client(t, s.Endpoint())
 	value := make([]byte, 3<<19-100)
 	for i := range 2 {

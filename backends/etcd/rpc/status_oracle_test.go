@@ -5,12 +5,12 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 func TestStatusAndMembersAsTheOfficialClientSeesThem(t *testing.T) {
 	t.Parallel()
-	set := testserver.EtcdCluster(t, 3)
+	set := servers.EtcdCluster(t, 3)
 	set.Agreed(t)
 	s := set.Members[1]
 	ctx, c, o := within(t), client(t, s.Endpoint()), official(t, clientv3.Config{}, s.Endpoint())

@@ -9,7 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/leaderrun/leaderrun/backends/etcd/rpc"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // watching is a watch that runs beside the test.
@@ -82,7 +82,7 @@ func (w *watching) end(t *testing.T) error {
 
 func TestAWatchSeesWhatTheOfficialClientWrites(t *testing.T) {
 	t.Parallel()
-	s := testserver.Etcd(t, testserver.EtcdOptions{})
+	s := servers.Etcd(t, servers.EtcdOptions{})
 	c, o := client(t, s.Endpoint()), official(t, clientv3.Config{}, s.Endpoint())
 	put, err := o.Put(within(t), "k", "old")
 	if err != nil {
@@ -138,7 +138,7 @@ func TestAWatchSeesWhatTheOfficialClientWrites(t *testing.T) {
 
 func TestAWatchFromARevisionThatIsGone(t *testing.T) {
 	t.Parallel()
-	s := testserver.Etcd(t, testserver.EtcdOptions{})
+	s := servers.Etcd(t, servers.EtcdOptions{})
 	c, o := client(t, s.Endpoint()), official(t, clientv3.Config{}, s.Endpoint())
 	var revision int64
 	for range 5 {
@@ -161,7 +161,7 @@ func TestAWatchFromARevisionThatIsGone(t *testing.T) {
 
 func TestAWatchEndsWithItsMember(t *testing.T) {
 	t.Parallel()
-	s := testserver.Etcd(t, testserver.EtcdOptions{})
+	s := servers.Etcd(t, servers.EtcdOptions{})
 	w := watch(t, client(t, s.Endpoint()), "k", "", 0).stands(t)
 	s.Kill()
 	if err := w.end(t); err == nil || errors.Is(err, context.Canceled) {
@@ -171,7 +171,7 @@ func TestAWatchEndsWithItsMember(t *testing.T) {
 
 func TestAWatchEndsWithItsClient(t *testing.T) {
 	t.Parallel()
-	s := testserver.Etcd(t, testserver.EtcdOptions{})
+	s := servers.Etcd(t, servers.EtcdOptions{})
 	c := client(t, s.Endpoint())
 	w := watch(t, c, "k", "", 0).stands(t)
 	if err := c.Close(); err != nil {
@@ -187,7 +187,7 @@ func TestAWatchEndsWithItsClient(t *testing.T) {
 
 func TestAMemberWithoutLeaderRefusesAndEndsWatches(t *testing.T) {
 	t.Parallel()
-	set := testserver.EtcdCluster(t, 3)
+	set := servers.EtcdCluster(t, 3)
 	c := client(t, set.Members[0].Endpoint())
 	w := watch(t, c, "k", "", 0).stands(t)
 	set.Members[1].Kill()
@@ -207,8 +207,8 @@ func TestAMemberWithoutLeaderRefusesAndEndsWatches(t *testing.T) {
 // Its connection looks open: a ping without an answer tells.
 func TestAWatchOverAHalfOpenConnectionEnds(t *testing.T) {
 	t.Parallel()
-	s := testserver.Etcd(t, testserver.EtcdOptions{})
-	p := testserver.NewProxy(t, s.Endpoint())
+	s := servers.Etcd(t, servers.EtcdOptions{})
+	p := servers.NewProxy(t, s.Endpoint())
 	c := client(t, p.Addr(), s.Endpoint())
 	w := watch(t, c, "k", "", 0).stands(t)
 	p.DropAll(true)

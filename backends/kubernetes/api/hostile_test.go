@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends/kubernetes/api"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // calls are all that a client can be asked, as one function each.
@@ -34,7 +34,7 @@ func calls(c *api.Client, l *api.Lease) map[string]func(ctx context.Context) err
 // TestSwitchedProtocols: hazard: a server that answers 101 holds up a request for ever, context or not.
 func TestSwitchedProtocols(t *testing.T) {
 	t.Parallel()
-	addr, _ := testserver.ByHand(t, func(conn net.Conn) {
+	addr, _ := servers.ByHand(t, func(conn net.Conn) {
 		if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
 			_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
 		}

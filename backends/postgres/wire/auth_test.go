@@ -20,7 +20,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // The example of RFC 7677, section 3.
@@ -101,7 +101,7 @@ func TestFailedLogIn(t *testing.T) {
 // TestNothingButTheURL: what libpq would read from the environment and from the user's files does not count, and does no harm.
 // The test is not parallel: it changes the environment.
 func TestNothingButTheURL(t *testing.T) {
-	s := testserver.Postgres(t, testserver.PostgresOptions{})
+	s := servers.Postgres(t, servers.PostgresOptions{})
 	t.Setenv("HOME", t.TempDir())
 	for name := range strings.FieldsSeq(`PGHOST PGPORT PGDATABASE PGUSER PGPASSWORD PGPASSFILE PGAPPNAME PGCONNECT_TIMEOUT PGSSLMODE PGSSLKEY PGSSLCERT
 		PGSSLCERTMODE PGSSLSNI PGSSLROOTCERT PGSSLPASSWORD PGSSLNEGOTIATION PGTARGETSESSIONATTRS PGTZ PGOPTIONS PGMINPROTOCOLVERSION
@@ -131,9 +131,9 @@ func TestNothingButTheURL(t *testing.T) {
 // TestChannelBinding: inside of TLS SCRAM is bound to the certificate, so that nobody between can pass it on.
 func TestChannelBinding(t *testing.T) {
 	t.Parallel()
-	certs := testserver.NewCertificates(t)
-	s := testserver.Postgres(t, testserver.PostgresOptions{TLS: certs})
-	between := testserver.NewCertificates(t)
+	certs := servers.NewCertificates(t)
+	s := servers.Postgres(t, servers.PostgresOptions{TLS: certs})
+	between := servers.NewCertificates(t)
 	cfg := configOf(t, s)
 	cfg.Security, cfg.TLS = Must, certs.Client()
 	dial(t, cfg)
@@ -161,7 +161,7 @@ func TestUnboundCertificate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := testserver.Postgres(t, testserver.PostgresOptions{TLS: testserver.NewCertificates(t)})
+	s := servers.Postgres(t, servers.PostgresOptions{TLS: servers.NewCertificates(t)})
 	cfg := configOf(t, s)
 	cfg.Security, cfg.TLS = Must, &tls.Config{InsecureSkipVerify: true}                                       //nolint:gosec // as sslmode=require has it
 	shown := &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{cert}, PrivateKey: private}}} //nolint:gosec // as it is
@@ -174,8 +174,8 @@ func TestUnboundCertificate(t *testing.T) {
 // TestPoolerInTLS: one that binds SCRAM to nothing lets a client in that could.
 func TestPoolerInTLS(t *testing.T) {
 	t.Parallel()
-	s := testserver.Postgres(t, testserver.PostgresOptions{})
-	certs, dir := testserver.NewCertificates(t), testserver.OpenDir(t)
+	s := servers.Postgres(t, servers.PostgresOptions{})
+	certs, dir := servers.NewCertificates(t), servers.OpenDir(t)
 	lines := []string{"client_tls_sslmode = allow"}
 	for option, from := range map[string]string{"client_tls_cert_file": certs.ServerCert, "client_tls_key_file": certs.ServerKey} {
 		text, err := os.ReadFile(from)
@@ -188,7 +188,7 @@ func TestPoolerInTLS(t *testing.T) {
 		}
 		lines = append(lines, option+" = "+to)
 	}
-	pooler := testserver.PgBouncer(t, s, testserver.PgBouncerOptions{Lines: lines})
+	pooler := servers.PgBouncer(t, s, servers.PgBouncerOptions{Lines: lines})
 	cfg := configOf(t, s)
 	cfg.Addrs, cfg.Security, cfg.TLS = []string{pooler.Addr()}, Must, certs.Client()
 	cfg.TLS.Certificates = nil // it knows none

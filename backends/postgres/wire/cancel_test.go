@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 const (
@@ -25,7 +25,7 @@ const (
 var cancelled = []Statement{{SQL: "SELECT 'x'", Cancel: true}}
 
 // patient is configOf for a machine on which a server may take its time to hear of something.
-func patient(t *testing.T, s *testserver.PostgresServer) Config {
+func patient(t *testing.T, s *servers.PostgresServer) Config {
 	t.Helper()
 	cfg := configOf(t, s)
 	cfg.CancelLimit = enough
@@ -33,15 +33,15 @@ func patient(t *testing.T, s *testserver.PostgresServer) Config {
 }
 
 // running waits until so many processes of a server run a statement.
-func running(t *testing.T, s *testserver.PostgresServer, n, statement string) {
+func running(t *testing.T, s *servers.PostgresServer, n, statement string) {
 	t.Helper()
-	testserver.Eventually(t, n+" run "+statement, func() bool {
+	servers.Eventually(t, n+" run "+statement, func() bool {
 		return s.Do(t, "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query = "+quote(statement)) == n
 	})
 }
 
 // interrupted begins a batch that lasts forever, and stops to wait for it when the server has begun too.
-func interrupted(t *testing.T, s *testserver.PostgresServer, c *Client) {
+func interrupted(t *testing.T, s *servers.PostgresServer, c *Client) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(within(t))
 	done := make(chan error, 1)
@@ -60,11 +60,11 @@ func interrupted(t *testing.T, s *testserver.PostgresServer, c *Client) {
 // encrypted as the first one, and by a pooler.
 func TestNobodyWaits(t *testing.T) {
 	t.Parallel()
-	certs := testserver.NewCertificates(t)
-	for name, options := range map[string]testserver.PostgresOptions{"plain": {}, "TLS": {TLS: certs, ClientCert: true}} {
+	certs := servers.NewCertificates(t)
+	for name, options := range map[string]servers.PostgresOptions{"plain": {}, "TLS": {TLS: certs, ClientCert: true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := testserver.Postgres(t, options)
+			s := servers.Postgres(t, options)
 			said := new(tap)
 			cfg := patient(t, s)
 			cfg.Addrs = []string{said.before(t, s.Addr())}
@@ -84,9 +84,9 @@ func TestNobodyWaits(t *testing.T) {
 	}
 	t.Run("PgBouncer", func(t *testing.T) {
 		t.Parallel()
-		s := testserver.Postgres(t, testserver.PostgresOptions{})
+		s := servers.Postgres(t, servers.PostgresOptions{})
 		cfg := patient(t, s)
-		cfg.Addrs = []string{testserver.PgBouncer(t, s, testserver.PgBouncerOptions{}).Addr()}
+		cfg.Addrs = []string{servers.PgBouncer(t, s, servers.PgBouncerOptions{}).Addr()}
 		interrupted(t, s, client(t, cfg))
 		running(t, s, "0", forever)
 	})
@@ -295,9 +295,9 @@ func TestNothingToCancel(t *testing.T) {
 // not, and if its answer came it did; and what is asked next goes on, also by a pooler that has one process for all.
 func TestCancelHitsNothingElse(t *testing.T) {
 	t.Parallel()
-	s := testserver.Postgres(t, testserver.PostgresOptions{})
+	s := servers.Postgres(t, servers.PostgresOptions{})
 	s.Do(t, "CREATE TABLE t (n text)")
-	pooler := testserver.PgBouncer(t, s, testserver.PgBouncerOptions{Lines: []string{"default_pool_size = 1"}})
+	pooler := servers.PgBouncer(t, s, servers.PgBouncerOptions{Lines: []string{"default_pool_size = 1"}})
 	for name, addr := range map[string]string{"PostgreSQL": s.Addr(), "PgBouncer": pooler.Addr()} {
 		cfg := patient(t, s)
 		cfg.Addrs = []string{addr}

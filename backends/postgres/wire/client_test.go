@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/internal/backendurl"
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 func client(t *testing.T, cfg Config) *Client {
@@ -134,9 +134,9 @@ func TestNobodyReached(t *testing.T) {
 // TestSilentHost: a host that accepts and says nothing gets its share of the time, no more.
 func TestSilentHost(t *testing.T) {
 	t.Parallel()
-	testserver.SkipShort(t)
-	s := testserver.Postgres(t, testserver.PostgresOptions{})
-	p := testserver.NewProxy(t, s.Addr())
+	servers.SkipShort(t)
+	s := servers.Postgres(t, servers.PostgresOptions{})
+	p := servers.NewProxy(t, s.Addr())
 	p.DropAll(true)
 	cfg := configOf(t, s)
 	cfg.Addrs = []string{p.Addr(), s.Addr()}

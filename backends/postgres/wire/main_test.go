@@ -10,7 +10,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // What a client started is gone when it is closed: each test closes its own.
@@ -36,7 +36,7 @@ func soon(t *testing.T) context.Context {
 }
 
 // configOf says how to connect to a server as its owner.
-func configOf(t *testing.T, s *testserver.PostgresServer) Config {
+func configOf(t *testing.T, s *servers.PostgresServer) Config {
 	t.Helper()
 	u, err := url.Parse(s.URL())
 	if err != nil {

@@ -11,13 +11,13 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/leaderrun/leaderrun/internal/testserver"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // TestSameAnswersAsPgx: another client of the same server is told the same.
 func TestSameAnswersAsPgx(t *testing.T) {
 	t.Parallel()
-	s := testserver.Postgres(t, testserver.PostgresOptions{})
+	s := servers.Postgres(t, servers.PostgresOptions{})
 	c := dial(t, configOf(t, s))
 	other, err := pgx.Connect(within(t), s.URL())
 	if err != nil {
@@ -94,7 +94,7 @@ func pgxAnswer(t *testing.T, c *pgx.Conn, s Statement) (rows [][]Row, code strin
 // TestBatchIsOneTransaction: all of it, or nothing; and what is set for it is over with it.
 func TestBatchIsOneTransaction(t *testing.T) {
 	t.Parallel()
-	s := testserver.Postgres(t, testserver.PostgresOptions{})
+	s := servers.Postgres(t, servers.PostgresOptions{})
 	c := dial(t, configOf(t, s))
 	ask := func(sql ...string) (Reply, error) {
 		var batch []Statement
@@ -122,8 +122,8 @@ func TestBatchIsOneTransaction(t *testing.T) {
 // TestLogins: all that a server may ask for, and what is refused.
 func TestLogins(t *testing.T) {
 	t.Parallel()
-	certs := testserver.NewCertificates(t)
-	s := testserver.Postgres(t, testserver.PostgresOptions{TLS: certs, Clients: []string{
+	certs := servers.NewCertificates(t)
+	s := servers.Postgres(t, servers.PostgresOptions{TLS: certs, Clients: []string{
 		"hostssl all clear all password", "hostssl all old all md5", "hostssl all scram all scram-sha-256", "hostssl all client all cert",
 	}})
 	const password = "pä ss\\'$%"
@@ -173,7 +173,7 @@ func TestLogins(t *testing.T) {
 	if err := login("scram", password, Prefer, verified, false); err != nil {
 		t.Errorf("TLS if offered: %v", err)
 	}
-	plain := testserver.Postgres(t, testserver.PostgresOptions{})
+	plain := servers.Postgres(t, servers.PostgresOptions{})
 	cfg := configOf(t, plain)
 	cfg.Security = Prefer
 	if c := dial(t, cfg); c.Encrypted() {
@@ -190,7 +190,7 @@ func quote(s string) string { return "E'" + strings.NewReplacer(`\`, `\\`, `'`, 
 // TestNotification: is heard while waiting, and beside an answer.
 func TestNotification(t *testing.T) {
 	t.Parallel()
-	s := testserver.Postgres(t, testserver.PostgresOptions{})
+	s := servers.Postgres(t, servers.PostgresOptions{})
 	c := dial(t, configOf(t, s))
 	if _, err := c.Ask(within(t), []Statement{{SQL: "LISTEN c"}}); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,266 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+)
+
+// command is one command: what the command line, the help and the completion know of it.
+type command struct {
+	name     string
+	args     string // of the usage line
+	brief    string // one line
+	about    string
+	examples []exampleLine
+	options  []option
+	run      func(*call) (End, error)
+	plain    bool // needs no configuration
+	hidden   bool
+	rest     bool // what follows the first argument is another program's, whatever it looks like
+
+	// kinds are commands below this one. The name of each begins with the name of this one and a blank.
+	kinds []*command
+}
+
+// exampleLine is a line that people can copy, and what it does. A test runs each.
+type exampleLine struct{ does, line string }
+
+// makers make the commands.
+func makers() []func() *command {
+	return []func() *command{
+		runCommand, statusCommand, historyCommand, checkCommand, breakCommand, forgetCommand,
+		nextCommand, cronCommand, fenceCommand, doctorCommand,
+		versionCommand, completionCommand, manCommand, helpCommand,
+	}
+}
+
+// topCommands returns the commands that are called by one word. They are made anew for each call: nothing of one may
+// reach another.
+func topCommands() []*command {
+	var all []*command
+	for _, newCommand := range makers() {
+		all = append(all, newCommand())
+	}
+	return all
+}
+
+// commands returns every command, those of two words behind the one that they are a kind of.
+func commands() []*command {
+	var all []*command
+	for _, cmd := range topCommands() {
+		all = append(append(all, cmd), cmd.kinds...)
+	}
+	return all
+}
+
+// commandsFor returns the one command that the line names, if that stands first, as it mostly does; else all. A run
+// does not pay for the others.
+func commandsFor(line []string) []*command {
+	if len(line) > 1 {
+		for _, newCommand := range makers() {
+			if c := newCommand(); c.name == line[1] {
+				return []*command{c}
+			}
+		}
+	}
+	return topCommands()
+}
+
+// allOptions returns the options of every command, each name once: the keys of a configuration file.
+func allOptions() []option {
+	var all []option
+	for _, c := range commands() {
+		for _, o := range c.options {
+			if !slices.ContainsFunc(all, func(x option) bool { return x.name == o.name }) {
+				all = append(all, o)
+			}
+		}
+	}
+	return all
+}
+
+// dispatch parses the command line and runs the command that it names.
+func dispatch(args []string, stdin, stdout *os.File, v *voice, signals func() <-chan syscall.Signal, ahead *tree) (end End) {
+	s := newSettings(os.LookupEnv)
+	for _, arg := range args { // wherever a URL stands, also in the place of something else
+		v.keepSecret(secretsOf(arg)...)
+	}
+	act := func(cmd *command) cli.ActionFunc {
+		return func(ctx *cli.Context) error {
+			c := &call{
+				cmd: cmd, args: ctx.Args().Slice(), settings: s, voice: v, stdin: stdin, stdout: stdout,
+				terminal: isTerminal(stdout), ahead: ahead,
+			}
+			s.few = len(c.args) < cmd.least()
+			end = c.start(endedOptions(args, c.args), signals)
+			return nil
+		}
+	}
+	wrong := func(cmd *command) cli.OnUsageErrorFunc {
+		return func(_ *cli.Context, err error, _ bool) error { return mistyped(cmd, commands(), err) }
+	}
+	root := rootCommand()
+	app := &cli.App{
+		Name: "leaderrun", HideHelp: true, HideVersion: true,
+		Flags: flags(s, root.options), Action: act(root), OnUsageError: wrong(root),
+		Reader: strings.NewReader(""), Writer: stdout, ErrWriter: v.out,
+		// The default one exits by itself where an error has an exit code.
+		ExitErrHandler: func(*cli.Context, error) {},
+	}
+	parsed := func(cmd *command) *cli.Command {
+		return &cli.Command{
+			Name: cmd.word(), HideHelp: true, Flags: flags(s, cmd.options), Action: act(cmd), OnUsageError: wrong(cmd),
+		}
+	}
+	for _, cmd := range commandsFor(args) {
+		known := parsed(cmd)
+		for _, kind := range cmd.kinds {
+			known.Subcommands = append(known.Subcommands, parsed(kind))
+		}
+		app.Commands = append(app.Commands, known)
+	}
+	if err := app.Run(args); err != nil {
+		v.configureEarly(s)
+		v.fault(err)
+		return End{Code: codeUsage}
+	}
+	return end
+}
+
+// flags makes the flags of a command. The flags of one name share a word, so that an option may stand before
+// or after the name of the command.
+func flags(s *settings, options []option) []cli.Flag {
+	made := make([]cli.Flag, 0, len(options))
+	for _, o := range options {
+		f := &cli.GenericFlag{Name: o.name, Value: s.word(o)}
+		if o.short != "" {
+			f.Aliases = []string{o.short}
+		}
+		made = append(made, f)
+	}
+	return made
+}
+
+// endedOptions says whether "--" stands before the arguments: what follows it is no option.
+func endedOptions(line, args []string) bool {
+	before := len(line) - len(args) - 1
+	return before > 0 && line[before] == "--"
+}
+
+// start reads the configuration and runs the command. ended: "--" stands before its arguments. From the first thing
+// that is done, signals are caught.
+func (c *call) start(ended bool, signals func() <-chan syscall.Signal) End {
+	if c.settings.asked("help") {
+		return c.finish(c.showHelp(c.cmd))
+	}
+	if err := c.cmd.misplaced(c.args, ended); err != nil {
+		c.voice.configureEarly(c.settings)
+		return c.finish(End{}, err)
+	}
+	if !c.cmd.plain {
+		if err := c.settings.loadFiles(allOptions); err != nil {
+			c.voice.configureEarly(c.settings)
+			return c.finish(End{}, err)
+		}
+		c.voice.configure(c.settings)
+		if err := c.settings.err; err != nil {
+			c.voice.configureEarly(c.settings)
+			return c.finish(End{}, err)
+		}
+	}
+	c.signals = signals()
+	return c.finish(c.cmd.run(c))
+}
+
+// configureEarly finds out in which form an error is to be told that came before the options were read.
+func (v *voice) configureEarly(s *settings) {
+	if g, ok := s.find("log-format"); ok && g.text == "json" {
+		v.json = true
+	}
+}
+
+// rootCommand is leaderrun itself, without the name of a command.
+func rootCommand() *command {
+	options := commonOptions()
+	options = append(options, option{name: "version", bare: true, help: "show the version"})
+	return &command{options: options, plain: true, run: runRoot}
+}
+
+func runRoot(c *call) (End, error) {
+	if c.settings.asked("version") {
+		return showVersion(c)
+	}
+	if len(c.args) == 0 {
+		return End{}, usage("usage", "leaderrun [options] COMMAND …", "`leaderrun help` shows the commands")
+	}
+	name := c.args[0]
+	hint := didYouMean(name, commandNames(), "")
+	if hint == "" {
+		hint = "`leaderrun help` shows the commands; a job is run by `leaderrun run JOB COMMAND`"
+	}
+	return End{}, usage(fmt.Sprintf("%q", name), "there is no such command", hint)
+}
+
+// mistyped says what is wrong with the options. Package flag, below urfave/cli, only has texts.
+func mistyped(cmd *command, all []*command, err error) error {
+	text := err.Error()
+	if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
+		return unknownOption(cmd, all, name)
+	}
+	if name, ok := strings.CutPrefix(text, "flag needs an argument: -"); ok {
+		for _, o := range cmd.options {
+			if o.name == name || o.short == name {
+				return usage(o.flag(), "needs a value", "write "+o.flag()+" "+o.value)
+			}
+		}
+	}
+	if names, ok := strings.CutPrefix(text, "Cannot use two forms of the same flag: "); ok {
+		return usage(names, "two forms of one option", "give one of them")
+	}
+	return usage("the command line", text, seeHelp(cmd))
+}
+
+func unknownOption(cmd *command, all []*command, typed string) error {
+	var names []string
+	for _, o := range cmd.options {
+		names = append(names, o.name)
+	}
+	if o, value, ok := joined(cmd, typed); ok {
+		return usage("unknown option -"+typed, "", fmt.Sprintf("write -%s %s", o.short, value))
+	}
+	hint := didYouMean(typed, names, "--")
+	for _, other := range all {
+		if slices.ContainsFunc(other.options, func(o option) bool { return o.name == typed }) {
+			hint = fmt.Sprintf("--%s is an option of `leaderrun %s`", typed, other.name)
+			break
+		}
+	}
+	if hint == "" {
+		hint = seeHelp(cmd)
+	}
+	dashes := "--"
+	if len(typed) == 1 {
+		dashes = "-"
+	}
+	return usage("unknown option "+dashes+typed, "", hint)
+}
+
+// joined takes apart what other programs read as a short option and its value, such as -E75.
+func joined(cmd *command, typed string) (o option, value string, ok bool) {
+	for _, o := range cmd.options {
+		value, cut := strings.CutPrefix(typed, o.short)
+		if cut && o.short != "" && o.value != "" && o.validate(value) == nil {
+			return o, value, true
+		}
+	}
+	return option{}, "", false
+}
+
+func seeHelp(cmd *command) string {
+	return strings.TrimSpace("`leaderrun "+cmd.name) + " --help` shows the options"
+}

@@ -1,0 +1,391 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/all"
+	"github.com/leaderrun/leaderrun/runner"
+)
+
+func breakCommand() *command {
+	return &command{
+		name: "break", args: "JOB", brief: "end the run of a job, or clear its tick, key or schedule",
+		about: `Asks whoever runs JOB to stop, and waits until the whole run is dead. The holder hears of it within a third
+of its TTL, sends SIGTERM (SIGKILL after its --kill-after), and ends with code 75. A run that was for a
+tick or a key leaves it stopped: it does not run again, unless --on-lost rerun says so. If nobody runs
+JOB, a line says so and the exit code is 0. It is 76 if the run goes on when --wait is over, 1 for an
+unknown job, 69 if the backend does not answer.
+
+--force does not ask: it takes the lease away. The holder kills its run as soon as it notices, and nobody
+else is granted the job for the time that the lease had left: by then the run is dead by its own clock.
+With file: the run is on this machine, and is killed.
+
+--holder-is-dead frees the job at once. You answer for it that no process of the run is left, on whatever
+host it was: if one is, two runs overlap, and only the token tells them apart.
+
+Of a job with slots, the runs in all slots are meant; JOB#3 is one of them.
+
+The --forget options leave a run alone, unless they come with --force or --holder-is-dead. Tokens go on
+growing whatever is forgotten.`,
+		examples: []exampleLine{
+			{"end the run and wait until it is dead", "leaderrun break --reason 'wrong input' nightly-report"},
+			{"only ask", "leaderrun break --wait 0 nightly-report"},
+			{"the host of the run was taken out of the rack", "leaderrun break --holder-is-dead nightly-report"},
+			{"let the last tick run again", "leaderrun break --forget-tick nightly-report"},
+		},
+		options: append(breakOptions(), commonOptions()...),
+		run:     runBreak,
+	}
+}
+
+// parseReason reads a reason. The record of the job keeps those of its last runs.
+func parseReason(text string) (string, error) {
+	const most = 1000
+	if len(text) > most {
+		return "", fmt.Errorf("it is longer than %d bytes", most)
+	}
+	return text, nil
+}
+
+// breakOptions are orders but for the first: what environment and files say is for many calls, and none of them may
+// kill a run that it was not meant for.
+func breakOptions() []option {
+	return []option{
+		{
+			name: "wait", short: "w", value: "D|forever", def: "forever", check: by(parseWait), words: []string{"forever"}, example: "10m",
+			help: "how long to wait for the end of the run; 0: only ask",
+		},
+		{name: "force", bare: true, help: "take the lease away without asking; with file: kill the run"},
+		{name: "holder-is-dead", bare: true, help: "free the job at once: no process of the run is left"},
+		{name: "forget-tick", bare: true, help: "forget the last tick: it was wrong, or is to run again"},
+		{name: "forget-once", value: "KEY", bare: true, check: by(parseOnce), example: "v42", help: "forget this --once key: it is to run again"},
+		{name: "forget-schedule", bare: true, help: "accept the schedule of whichever host comes next"},
+		{name: "reason", value: "TEXT", bare: true, check: by(parseReason), example: `"wrong input"`, help: "why, for the history and for whoever runs the job"},
+	}
+}
+
+// breaking is one call of break.
+type breaking struct {
+	*call
+	store  all.Store
+	job    string
+	reason string
+	wait   time.Duration
+	kind   backends.OrderKind // what happens to the run; "": nothing
+	forget []backends.Order
+	run    *ending // that is to be waited for; nil: none
+}
+
+func runBreak(c *call) (End, error) {
+	b, err := c.planBreak()
+	if err != nil {
+		return End{}, err
+	}
+	if b.store, err = c.openStore(); err != nil {
+		return End{}, err
+	}
+	defer b.store.Close()
+	ctx, cancel := c.context()
+	defer cancel()
+	names := []string{b.job}
+	if len(b.forget) == 0 { // what can be forgotten, slots do not have
+		if names, err = expand(ctx, b.store, b.job); err != nil {
+			return End{}, err
+		}
+	}
+	return End{}, b.endAll(ctx, names)
+}
+
+// endAll gives its orders about a job, or about each slot of one, and waits then until all of their runs are over.
+func (b *breaking) endAll(ctx context.Context, names []string) error {
+	var runs []*breaking
+	for _, name := range names {
+		one := *b
+		one.job = name
+		s, err := inspectJob(ctx, b.store, name)
+		if err != nil {
+			return err
+		}
+		if len(names) > 1 && s.Lease == nil && s.Record.Free() { // a slot that nobody has is no news
+			continue
+		}
+		one.mean(s)
+		if b.kind != "" {
+			if one.run, err = one.endRun(ctx, s); err != nil {
+				return err
+			}
+		}
+		runs = append(runs, &one)
+	}
+	if len(runs) == 0 {
+		b.voice.warn("nobody runs "+b.job, "")
+	}
+	var end <-chan time.Time
+	if b.wait != runner.Forever {
+		timer := time.NewTimer(b.wait)
+		defer timer.Stop()
+		end = timer.C
+	}
+	for _, one := range runs {
+		if one.run != nil {
+			if err := one.await(ctx, one.run, end); err != nil {
+				return err
+			}
+		}
+	}
+	for _, o := range b.forget {
+		if err := b.forgetPart(ctx, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// planBreak reads arguments and options. Nothing is touched yet.
+func (c *call) planBreak() (*breaking, error) {
+	job, err := c.oneJob()
+	if err != nil {
+		return nil, err
+	}
+	s := c.settings
+	b := &breaking{call: c, job: job, reason: read(s, "reason", parseReason, "")}
+	b.wait = read(s, "wait", parseWait, runner.Forever)
+	force, dead := s.on("force"), s.on("holder-is-dead")
+	forget := func(kind backends.OrderKind, key string) {
+		b.forget = append(b.forget, backends.Order{Job: job, Kind: kind, Reason: b.reason, Key: key})
+	}
+	if s.on("forget-tick") {
+		forget(backends.ForgetTick, "")
+	}
+	if key := read(s, "forget-once", parseOnce, ""); key != "" {
+		forget(backends.ForgetKey, key)
+	}
+	if s.on("forget-schedule") {
+		forget(backends.ForgetSchedule, "")
+	}
+	switch {
+	case s.err != nil:
+		return nil, s.err
+	case force && dead:
+		return nil, usage("--force, --holder-is-dead", "give one of them", "--force is the safe one: it waits until the run is dead by its own clock")
+	case force:
+		b.kind = backends.Entomb
+	case dead:
+		b.kind = backends.DeclareDead
+	case len(b.forget) == 0:
+		b.kind = backends.Stop
+	}
+	return b, nil
+}
+
+// mean takes what --forget-tick is about from a look at the job: the tick that is recorded now, and no later one.
+func (b *breaking) mean(s backends.Status) {
+	for i := range b.forget {
+		if b.forget[i].Kind == backends.ForgetTick {
+			b.forget[i].Tick = s.Record.Tick.Tick
+		}
+	}
+}
+
+// forgetPart forgets a tick, a key or the schedule.
+func (b *breaking) forgetPart(ctx context.Context, o backends.Order) error {
+	what := forgettable(o)
+	err := b.orderWhenSafe(ctx, b.store, o, b.wait)
+	if r, ok := errors.AsType[*backends.Refusal](err); ok {
+		f := refused(b.job, r)
+		f.hint = "--force or --holder-is-dead end the run first"
+		return f
+	}
+	switch {
+	case errors.Is(err, backends.ErrOver) && o.Tick != 0:
+		return &fault{
+			code: codeBadHands, what: b.job, why: "the " + what + " is not the recorded one any more", err: err,
+			hint: "`leaderrun status` shows which one is",
+		}
+	case errors.Is(err, backends.ErrOver):
+		b.voice.warn(fmt.Sprintf("no %s of %s is recorded", what, b.job), "")
+		return nil
+	case err == nil:
+		b.remark(b.job, fmt.Sprintf("the %s of %s is forgotten", what, b.job))
+	}
+	return err
+}
+
+// forgettable names what an order forgets.
+func forgettable(o backends.Order) string {
+	switch {
+	case o.Kind == backends.ForgetKey:
+		return fmt.Sprintf("key %q", o.Key)
+	case o.Kind == backends.ForgetSchedule:
+		return "schedule"
+	case o.Tick != 0:
+		return "tick " + tickText(o.Tick)
+	}
+	return "tick"
+}
+
+// endRun ends the run that was seen to go on, and returns it if its end is to be waited for.
+func (b *breaking) endRun(ctx context.Context, s backends.Status) (wait *ending, err error) {
+	run := watchRun(s)
+	if run.over(s, time.Now()) && b.kind != backends.DeclareDead || s.Lease == nil && s.Record.Free() {
+		b.voice.warn("nobody runs "+b.job, "")
+		return nil, nil
+	}
+	if local, ok := b.store.(backends.LocalHolder); ok && s.Lease != nil {
+		switch b.kind {
+		case backends.Entomb:
+			return nil, b.killHere(ctx, local, s, run)
+		case backends.DeclareDead:
+			return nil, aliveHere(b.job, s)
+		}
+	}
+	if err := b.interfere(ctx, s, run); err != nil {
+		return nil, err
+	}
+	switch {
+	case b.kind == backends.DeclareDead:
+		b.voice.warn(b.job+" is free on your word that "+runner.HolderText(s.Record.Holder)+" is dead", "if it lives, two runs overlap: only the token tells them apart")
+		return nil, nil
+	case b.wait == 0:
+		b.remark(b.job, "asked "+runner.HolderText(s.Record.Holder))
+		return nil, nil
+	}
+	return run, nil
+}
+
+// interfere gives the order about the run. That the run is over, or its lease gone already, is for the wait to see.
+func (b *breaking) interfere(ctx context.Context, s backends.Status, run *ending) error {
+	err := b.orderRecorded(ctx, s, backends.Order{Job: b.job, Kind: b.kind, Reason: b.reason, Token: run.token})
+	if r, ok := errors.AsType[*backends.Refusal](err); ok {
+		if r.Verdict != backends.Vanished || b.kind == backends.DeclareDead {
+			return refused(b.job, r)
+		}
+		b.remark(b.job, "the lease is gone already: waiting until its holder is dead for certain")
+		return nil
+	}
+	if errors.Is(err, backends.ErrOver) {
+		return nil
+	}
+	return err
+}
+
+// orderRecorded gives the order about the run that was seen. Where its record was lost, its lease is not taken away before
+// the holder has written the record anew, which it does with its next renewal: what it runs is not to run again.
+func (b *breaking) orderRecorded(ctx context.Context, s backends.Status, o backends.Order) error {
+	ttl := cmp.Or(time.Duration(s.Record.TTL)*time.Millisecond, runner.DefaultTTL)
+	for began := time.Now(); ; {
+		err := backends.ErrLags // as the store would say
+		if lags := lastToken(s) > s.Record.Token; !lags || o.Kind != backends.Entomb {
+			b.mean(s)
+			err = orderJob(ctx, b.store, o)
+		}
+		if !errors.Is(err, backends.ErrLags) {
+			return err
+		}
+		if time.Since(began) >= min(ttl, b.wait) {
+			return &fault{
+				code: codeUnavailable, what: b.job, why: "its record was lost, and its holder has not written it anew yet", err: err,
+				hint: "give the order again, or answer for the holder's death and its tick: --holder-is-dead",
+			}
+		}
+		if err := pause(ctx, min(lookAgain, ttl/3)); err != nil {
+			return err
+		}
+		if s, err = inspectJob(ctx, b.store, b.job); err != nil {
+			return err
+		}
+	}
+}
+
+// await waits until the run is over.
+func (b *breaking) await(ctx context.Context, run *ending, end <-chan time.Time) error {
+	const first, last = 50 * time.Millisecond, time.Second
+	for pause := first; ; pause = min(2*pause, last) {
+		s, err := inspectJob(ctx, b.store, b.job)
+		if err != nil {
+			return err
+		}
+		if run.over(s, time.Now()) {
+			b.tellEnd(s, run)
+			return nil
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-end:
+			return b.waitOver(s)
+		}
+	}
+}
+
+// waitOver is the fault of a run that did not end in time.
+func (b *breaking) waitOver(s backends.Status) error {
+	f := &fault{code: codeBadHands, what: b.job}
+	if s.Lease == nil {
+		f.why = fmt.Sprintf("its holder may still live for %s", millis(s.Wait.Milliseconds()))
+		return f
+	}
+	f.why = fmt.Sprintf("still runs on %s after %v", runner.HolderText(s.Record.Holder), b.wait)
+	f.hint = "--force takes the lease away from a holder that does not stop"
+	return f
+}
+
+// tellEnd says how the run ended, where that is news.
+func (b *breaking) tellEnd(s backends.Status, run *ending) {
+	for _, r := range s.Record.Runs {
+		if r.Token == run.token && r.Ended != 0 {
+			b.remark(b.job, fmt.Sprintf("the run of %s is over: %s", b.job, r.State))
+			return
+		}
+	}
+	if b.kind == backends.Entomb {
+		b.remark(b.job, "the run of "+b.job+" is over; it did not report its end")
+		return
+	}
+	b.voice.warn("the run of "+b.job+" never reported its end: its lease is gone, and its time is over", "")
+}
+
+// ending follows a run to its end, by what a store shows of it.
+type ending struct {
+	token  int64
+	silent backends.Evidence // what is known of a holder whose lease is gone
+	freeAt time.Time         // when that holder cannot live any more
+}
+
+// watchRun follows the run that goes on now.
+func watchRun(s backends.Status) *ending { return &ending{token: lastToken(s)} }
+
+func lastToken(s backends.Status) int64 {
+	if s.Lease != nil {
+		return max(s.Lease.Token, s.Record.Token)
+	}
+	return s.Record.Token
+}
+
+// over says whether the run has ended for certain: it was released, somebody was granted since, or its lease is gone
+// and the time that its holder may live has passed. Some stores can only say how long that is for whoever looks for
+// the first time, so it counts from the first look that showed it. now is read after the reply.
+func (e *ending) over(s backends.Status, now time.Time) bool {
+	r := &s.Record
+	switch {
+	case s.Lease == nil && r.Free():
+		return true
+	case s.Lease != nil:
+		e.silent = backends.Evidence{}
+		return s.Lease.Token > e.token
+	}
+	at := now.Add(s.Wait)
+	if seen := (backends.Evidence{Token: r.Token, Beat: r.Beat}); seen != e.silent {
+		e.silent, e.freeAt = seen, at
+	}
+	if at.Before(e.freeAt) {
+		e.freeAt = at
+	}
+	return !now.Before(e.freeAt)
+}

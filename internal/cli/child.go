@@ -1,0 +1,180 @@
+package cli
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/boottime"
+	"github.com/leaderrun/leaderrun/internal/lifeline"
+	"github.com/leaderrun/leaderrun/internal/slots"
+	"github.com/leaderrun/leaderrun/internal/supervise"
+	"github.com/leaderrun/leaderrun/internal/supervise/ahead"
+	"github.com/leaderrun/leaderrun/runner"
+)
+
+// What a run hands to its child. None of these is ever read as an option.
+const (
+	jobVariable      = prefix + "JOB"
+	tokenVariable    = prefix + "TOKEN"
+	nativeVariable   = prefix + "NATIVE_TOKEN"
+	holderVariable   = prefix + "HOLDER"
+	tickVariable     = prefix + "TICK"
+	tickUnixVariable = prefix + "TICK_UNIX"
+	onceVariable     = prefix + "ONCE"
+	attemptVariable  = prefix + "ATTEMPT"
+	socketVariable   = prefix + "SOCKET"
+	slotVariable     = prefix + "SLOT"
+	slotsVariable    = prefix + "SLOTS"
+)
+
+// childEnvironment is the environment without what is leaderrun's or a service manager's word to leaderrun:
+// the backend's password, the outer run's token, the socket of a notification that is not the child's to send.
+// extra is the name of a variable that the run sets besides its own: of two entries of one name, getenv(3)
+// finds the first.
+func childEnvironment(environ []string, extra string) []string {
+	kept := make([]string, 0, len(environ)+8)
+	for _, entry := range environ {
+		name, _, _ := strings.Cut(entry, "=")
+		switch {
+		case strings.HasPrefix(name, prefix), strings.HasPrefix(name, "WATCHDOG_"):
+		case name == notifySocket, name == extra:
+		default:
+			kept = append(kept, entry)
+		}
+	}
+	return kept
+}
+
+// grantVariables tell the child of its grant.
+func grantVariables(g backends.Grant, extra string) []string {
+	token := strconv.FormatInt(g.Token, 10)
+	vars := []string{
+		jobVariable + "=" + g.Claim.Job,
+		tokenVariable + "=" + token,
+		holderVariable + "=" + g.Claim.Holder.ID,
+		attemptVariable + "=" + strconv.Itoa(max(g.Attempt, 1)),
+	}
+	if g.Native != "" {
+		vars = append(vars, nativeVariable+"="+g.Native)
+	}
+	if g.Tick != 0 {
+		vars = append(vars, tickVariable+"="+tickText(g.Tick), tickUnixVariable+"="+strconv.FormatInt(g.Tick, 10))
+	}
+	if g.Claim.Once != "" {
+		vars = append(vars, onceVariable+"="+g.Claim.Once)
+	}
+	if extra != "" && extra != tokenVariable {
+		vars = append(vars, extra+"="+token)
+	}
+	return vars
+}
+
+// slotVariables tell the child which of n slots it has, if the job has any.
+func slotVariables(g backends.Grant, n int) []string {
+	_, slot, ok := slots.Split(g.Claim.Job)
+	if n == 0 || !ok {
+		return nil
+	}
+	return []string{slotVariable + "=" + strconv.Itoa(slot), slotsVariable + "=" + strconv.Itoa(n)}
+}
+
+// socketIn returns the path of the run's socket, which its variables tell, or "".
+func socketIn(vars []string) string {
+	for _, entry := range vars {
+		if path, ok := strings.CutPrefix(entry, socketVariable+"="); ok {
+			return path
+		}
+	}
+	return ""
+}
+
+// tree is the process tree of one run. Its guardian starts while options are read and the claim is in flight.
+type tree struct {
+	command supervise.Command // to be set before Start
+	warn    func(string)
+	pending *supervise.Pending
+	guard   *supervise.Guard // nil before Start
+}
+
+var _ runner.Tree = (*tree)(nil)
+
+// plant starts the guardian, unless that was done before this package was initialised, and returns at once.
+func plant(v *voice) *tree {
+	t := &tree{warn: func(text string) { v.warn(text, "") }}
+	supervise.BuryStrays()
+	t.pending = supervise.Begin(supervise.Options{Warn: t.warn, Begun: ahead.Take})
+	return t
+}
+
+// Start implements runner.Tree.
+func (t *tree) Start(env []string, hold, inherit []*os.File, d runner.Deadline) (err error) {
+	if t.guard, err = guardianBy(t.pending, d); err != nil {
+		return err
+	}
+	c := t.command
+	c.Env, c.Socket = slices.Concat(c.Env, env), socketIn(env)
+	c.Hold, c.Inherit = hold, inherit
+	err = t.guard.Start(c, d)
+	if !errors.Is(err, supervise.ErrGone) {
+		return err
+	}
+	// The guardian of a standby was killed while it waited: another one takes its place.
+	_ = t.guard.Dismiss()
+	t.pending = supervise.Begin(supervise.Options{Warn: t.warn})
+	if t.guard, err = guardianBy(t.pending, d); err != nil {
+		return err
+	}
+	return t.guard.Start(c, d)
+}
+
+// guardianBy returns the guardian of a run, where it comes in time for the command to start.
+func guardianBy(p *supervise.Pending, d runner.Deadline) (*supervise.Guard, error) {
+	guard, err := p.By(d.Term)
+	if err != nil && !errors.Is(err, supervise.ErrTooLate) {
+		return nil, &fault{code: codeInternal, what: "the guardian cannot be started", why: err.Error(), err: err}
+	}
+	return guard, err
+}
+
+// The runner calls these after Start has succeeded.
+
+// Extend implements runner.Tree.
+func (t *tree) Extend(d runner.Deadline) { t.guard.Extend(d) }
+
+// Signal implements runner.Tree.
+func (t *tree) Signal(sig syscall.Signal) { t.guard.Signal(sig) }
+
+// Terminate implements runner.Tree.
+func (t *tree) Terminate() { t.guard.Terminate() }
+
+// Kill implements runner.Tree.
+func (t *tree) Kill() { t.guard.Kill() }
+
+// Events implements runner.Tree.
+func (t *tree) Events() <-chan lifeline.Event { return t.guard.Events() }
+
+// Close implements runner.Tree. It does not wait for the guardian's end: whoever plants the next tree does, and the end
+// of the program.
+func (t *tree) Close() {
+	if guard, err := t.pending.By(boottime.Now().Add(forkPatience)); err == nil {
+		_ = guard.Dismiss()
+	}
+}
+
+// fell sends a guardian away that has nothing left to guard, and waits until it is gone. One whose tree could not be
+// confirmed dead stays.
+func (t *tree) fell() {
+	if guard, err := t.pending.By(boottime.Now().Add(forkPatience)); err == nil {
+		_ = guard.Close()
+	}
+}
+
+// forkPatience is how long the end of a run waits for a guardian that hangs between fork(2) and exec(2), as on a disk that does
+// not answer: such a one has started nothing, and ends with the control channel.
+const forkPatience = time.Second

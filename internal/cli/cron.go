@@ -1,0 +1,296 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/all"
+	"github.com/leaderrun/leaderrun/internal/daemon"
+	"github.com/leaderrun/leaderrun/internal/jobfile"
+	"github.com/leaderrun/leaderrun/internal/ownership"
+	"github.com/leaderrun/leaderrun/internal/panics"
+	"github.com/leaderrun/leaderrun/internal/supervise"
+	"github.com/leaderrun/leaderrun/runner"
+)
+
+const shownTicks = 3 // of each job, by --check
+
+func cronCommand() *command {
+	return &command{
+		name: "cron", args: "FILE",
+		brief: "run every job of a file at its ticks, each on one host",
+		about: `Runs the jobs of FILE until it is told to end. Start it on every host with the same FILE and backend: each
+tick runs on one of them. Every run has its own lease, guardian and fencing token, as with ` + "`leaderrun run`" + `.
+
+FILE is YAML if its name ends in .yaml or .yml:
+
+  timezone: Europe/Berlin
+  defaults: {ttl: 15s, on_lost: skip}
+  jobs:
+    nightly-report:
+      schedule: "0 2 * * *"
+      command: [/usr/local/bin/report, --full]
+      start_deadline: 10m
+
+Any other file is a crontab, in which a comment "# job: NAME" right above each line names the job. Of all
+keys tells ` + "`leaderrun help job-file`" + `, of the exit codes ` + "`leaderrun help exit-codes`" + `.
+
+SIGHUP reads FILE again: what runs goes on, and no tick is lost. SIGTERM and SIGINT drain: nothing new starts, and
+the program ends when all commands have. A second one is passed on to the commands, a third kills them.`,
+		examples: []exampleLine{
+			{"is the file right, and when is what due?", "leaderrun cron --check jobs.yaml"},
+			{"the daemon, with metrics and health for whoever looks", "leaderrun cron --listen localhost:9465 jobs.yaml"},
+		},
+		options: append([]option{
+			{name: "check", help: "only say what is wrong with FILE, and show the next ticks"},
+			{name: "listen", value: "ADDR", example: "localhost:9465", help: "serve /metrics, /healthz and /readyz on HOST:PORT;\n0.0.0.0 is IPv4 alone"},
+			{
+				name: "metrics-textfile", value: "DIR", check: by(parseDirectory),
+				help: "the metrics of each run for a node exporter's textfile collector",
+			},
+		}, commonOptions()...),
+		run: runCron,
+	}
+}
+
+func runCron(c *call) (End, error) {
+	listen := read(c.settings, "listen", parseText, "")
+	textfile := read(c.settings, "metrics-textfile", parseDirectory, "")
+	if err := c.settings.err; err != nil {
+		return End{}, err
+	}
+	if len(c.args) != 1 {
+		return End{}, usage("FILE is missing", "", "usage: leaderrun cron [options] FILE")
+	}
+	if c.settings.on("check") {
+		return c.checkJobs(c.args[0])
+	}
+	jobs, err := c.loadJobs(c.args[0])
+	if err != nil {
+		return End{}, err
+	}
+	store, err := c.openStore()
+	if err != nil {
+		return End{}, err
+	}
+	defer store.Close()
+	if err := fitTTLs(jobs, store.Limits()); err != nil {
+		return End{}, err
+	}
+	commands, err := newLauncher(c, textfile)
+	if err != nil {
+		return End{}, err
+	}
+	defer commands.sockets.remove()
+	s := newService(c, store, commands, jobs)
+	if err := s.look(); err != nil {
+		return End{}, err
+	}
+	if listen != "" {
+		closeServer, err := s.listen(listen)
+		if err != nil {
+			return End{}, err
+		}
+		defer closeServer()
+	}
+	return s.serve()
+}
+
+func parseText(text string) (string, error) { return text, nil }
+
+// loadJobs reads the job file. All but the last of its problems are told here.
+func (c *call) loadJobs(path string) ([]*jobfile.Job, error) {
+	file, err := jobfile.Load(path, jobfile.NewDefaults())
+	if wrong, ok := errors.AsType[*jobfile.Error](err); ok {
+		last := len(wrong.Problems) - 1
+		for _, p := range wrong.Problems[:last] {
+			c.voice.fault(problemFault(p))
+		}
+		return nil, problemFault(wrong.Problems[last])
+	}
+	if err != nil {
+		return nil, &fault{code: codeConfiguration, what: path, why: reason(err), hint: ownership.Remedy(err), err: err}
+	}
+	for _, w := range file.Warnings {
+		f := problemFault(w)
+		c.voice.warn(f.Error(), f.hint)
+	}
+	return file.Jobs, nil
+}
+
+func problemFault(p jobfile.Problem) *fault {
+	why := p.Why
+	if p.What != "" {
+		why = p.What + ": " + why
+	}
+	return &fault{code: codeConfiguration, what: p.Place, why: why, hint: p.Hint}
+}
+
+// fitTTLs compares the jobs with what the backend can keep.
+func fitTTLs(jobs []*jobfile.Job, limits backends.Limits) error {
+	for _, j := range jobs {
+		if hint, err := checkTTL(j.Timeline.TTL, limits); err != nil {
+			return &fault{code: codeConfiguration, what: j.Place + ": " + j.Name, why: err.Error(), hint: hint}
+		}
+	}
+	return nil
+}
+
+// checkJobs lints a job file and shows the next ticks.
+func (c *call) checkJobs(path string) (End, error) {
+	jobs, err := c.loadJobs(path)
+	if err != nil {
+		return End{}, err
+	}
+	if _, named, err := c.backend(); err != nil {
+		return End{}, err
+	} else if named {
+		store, err := c.openStore()
+		if err != nil {
+			return End{}, err
+		}
+		defer store.Close()
+		if err := fitTTLs(jobs, store.Limits()); err != nil {
+			return End{}, err
+		}
+	}
+	environ := childEnvironment(os.Environ(), "")
+	var b strings.Builder
+	for _, j := range jobs {
+		if _, err := lookUp(j, environ); err != nil {
+			c.voice.warn(fmt.Sprintf("%s: %s: %v", j.Place, j.Name, err), cmp.Or(hintOf(err), "a host that lacks it leaves the job to the others"))
+		}
+		fmt.Fprintf(&b, "%s: %s\n", oneLine(j.Name), oneLine(j.Schedule.String()))
+		ticks := j.Schedule.Upcoming(time.Now(), shownTicks)
+		for _, tick := range ticks {
+			line := tick.Time.Format("2006-01-02 15:04:05 -0700 MST")
+			if tick.Note != "" {
+				line += "  " + tick.Note
+			}
+			fmt.Fprintf(&b, "  %s\n", line)
+		}
+		if len(ticks) == 0 {
+			fmt.Fprintln(&b, "  no tick lies ahead")
+		}
+	}
+	return End{}, c.print(b.String())
+}
+
+// service is the daemon and what it is connected to.
+type service struct {
+	call     *call
+	store    all.Store
+	daemon   *daemon.Daemon
+	notify   *notifier
+	commands *launcher
+	stop     context.CancelFunc // of the daemon: drain
+	draining atomic.Bool        // nothing starts any more
+	silent   atomic.Bool        // the backend did not answer when it was asked last by /readyz
+}
+
+func newService(c *call, store all.Store, commands *launcher, jobs []*jobfile.Job) *service {
+	s := &service{call: c, store: store, notify: newNotifier(c.settings.lookup, readyStandby), commands: commands}
+	supervise.BuryStrays()
+	supervise.KeepImage()
+	s.daemon = daemon.New(daemon.Config{
+		Store: store, Host: thisHolder(), Launch: commands.launch,
+		Prove: func(r backends.Refusal) (backends.Unclaimed, bool) { return passedUnclaimed(r, time.Now()) },
+		Warn: func(j *jobfile.Job, name, text string) {
+			e := runner.Event{Name: name, Level: slog.LevelWarn, Text: text}
+			if j != nil {
+				e.Job, e.Text = j.Name, j.Name+": "+text
+			}
+			c.voice.event(e)
+		},
+		Removed: commands.removed,
+	}, jobs)
+	return s
+}
+
+// look asks the backend once, so that what no retry mends is told at the start and not at the first tick.
+func (s *service) look() error {
+	ctx, cancel := context.WithTimeout(context.Background(), readyPatience)
+	defer cancel()
+	_, err := s.store.Inspect(ctx, readyProbe)
+	if _, permanent := errors.AsType[*backends.PermanentError](err); permanent {
+		return err
+	}
+	if err != nil && !errors.Is(err, backends.ErrUnknownJob) {
+		s.call.voice.warn(fmt.Sprintf("the backend does not answer: %v", err), "ticks that come due are claimed when it does, within the job's backend_wait")
+	}
+	return nil
+}
+
+// serve runs the daemon until it has drained.
+func (s *service) serve() (End, error) {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	s.stop = stop
+	over := make(chan error, 1)
+	panics.Go(func() { over <- s.daemon.Run(ctx) })
+	s.notify.isReady("jobs are scheduled")
+	asked := 0
+	for {
+		select {
+		case err := <-over:
+			s.notify.close(End{})
+			if err != nil {
+				return End{}, &fault{code: codeInternal, what: "the daemon", why: err.Error(), err: err}
+			}
+			return End{}, nil
+		case sig := <-s.call.signals:
+			switch sig {
+			case syscall.SIGHUP:
+				s.reload(ctx)
+			case syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT:
+				asked++
+				s.drain(asked, sig)
+			}
+		}
+	}
+}
+
+// drain lets nothing start any more. Asked again, it passes the signal on; a command that gets a second one is killed.
+func (s *service) drain(asked int, sig syscall.Signal) {
+	s.draining.Store(true)
+	s.stop()
+	n := s.daemon.Running()
+	text := fmt.Sprintf("received %v: waiting for %d command(s) to end", sig, n)
+	if asked > 1 {
+		text = fmt.Sprintf("received %v again: stopping %d command(s)", sig, n)
+		s.daemon.Signal(syscall.SIGTERM)
+	}
+	s.notify.isStopping(text)
+	s.call.voice.event(runner.Event{Name: "draining", Level: slog.LevelInfo, Text: text})
+}
+
+// reload reads the file again. One with a problem changes nothing.
+func (s *service) reload(ctx context.Context) {
+	if s.draining.Load() {
+		s.call.voice.warn("received a hangup while draining: the file is not read", "")
+		return
+	}
+	s.notify.isReloading()
+	defer s.notify.isReady("jobs are scheduled")
+	jobs, err := s.call.loadJobs(s.call.args[0])
+	if err == nil {
+		err = fitTTLs(jobs, s.store.Limits())
+	}
+	if err != nil {
+		s.call.voice.fault(err)
+		s.call.voice.warn("the jobs stay as they were", "")
+		return
+	}
+	if s.daemon.Reload(ctx, jobs) == nil {
+		s.call.voice.event(runner.Event{Name: "reloaded", Level: slog.LevelInfo, Text: fmt.Sprintf("%d job(s) from %s", len(jobs), s.call.args[0])})
+	}
+}

@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/metrics"
+	"github.com/leaderrun/leaderrun/internal/panics"
+	"github.com/leaderrun/leaderrun/runner"
+)
+
+const (
+	livePatience  = time.Second     // the loop of the daemon answers in microseconds
+	readyPatience = 3 * time.Second // the backend
+	httpPatience  = 10 * time.Second
+	readyProbe    = "leaderrun cron" // a job that may or may not be there
+)
+
+// listen serves metrics and health. The returned function ends it.
+func (s *service) listen(address string) (closeServer func(), err error) {
+	listener, err := listenTCP(address)
+	if err != nil {
+		return nil, err
+	}
+	registry := metrics.NewRegistry()
+	s.commands.metrics = metrics.New(registry)
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", metrics.Handler(registry))
+	mux.HandleFunc("GET /healthz", probe(livePatience, s.daemon.Alive))
+	mux.HandleFunc("GET /readyz", probe(readyPatience, s.ready))
+	server := &http.Server{
+		Handler: mux, ReadTimeout: httpPatience, WriteTimeout: httpPatience, MaxHeaderBytes: maxQuestion,
+	}
+	panics.Go(func() { _ = server.Serve(listener) }) // it ends with Close
+	s.call.voice.event(runner.Event{Name: "listening", Level: slog.LevelInfo, Text: "listening on " + listener.Addr().String()})
+	return func() { _ = server.Close() }, nil
+}
+
+// listenTCP opens what --listen names.
+func listenTCP(address string) (net.Listener, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || port == "" {
+		return nil, usage("--listen "+address, "it names no port", "HOST:PORT or :PORT, such as localhost:9465")
+	}
+	network := "tcp"
+	if net.ParseIP(host).To4() != nil { // package net would take 0.0.0.0 for all addresses, those of IPv6 too
+		network = "tcp4"
+	}
+	listener, err := new(net.ListenConfig).Listen(context.Background(), network, address)
+	if err != nil {
+		return nil, &fault{code: codeConfiguration, what: "--listen " + address, why: reason(err), err: err, hint: "HOST:PORT or :PORT that is free"}
+	}
+	return listener, nil
+}
+
+// probe answers 200 or 503.
+func probe(patience time.Duration, check func(context.Context) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), patience)
+		defer cancel()
+		if err := check(ctx); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = w.Write([]byte("ok\n"))
+	}
+}
+
+// ready says whether ticks that come due now could be claimed: the daemon does not drain, its loop lives and the
+// backend answers. The backend is asked only when somebody wants to know.
+func (s *service) ready(ctx context.Context) error {
+	if s.draining.Load() {
+		return errors.New("draining: nothing starts here any more")
+	}
+	if err := s.daemon.Alive(ctx); err != nil {
+		return err
+	}
+	return s.answers(ctx)
+}
+
+// answers says whether the backend does. Whoever reaches the address of --listen may ask: where the backend is, as whom it is asked and
+// what it says is for the log alone, once for each time that it stops answering.
+func (s *service) answers(ctx context.Context) error {
+	_, err := s.store.Inspect(ctx, readyProbe)
+	if err == nil || errors.Is(err, backends.ErrUnknownJob) {
+		s.silent.Store(false)
+		return nil
+	}
+	if !s.silent.Swap(true) {
+		s.call.voice.event(runner.Event{Name: "not_ready", Level: slog.LevelWarn, Text: "/readyz answers 503: " + err.Error()})
+	}
+	if backends.IsAnswer(err) {
+		return errors.New("the backend refuses: the log of the daemon says why")
+	}
+	return errors.New("the backend does not answer: the log of the daemon says why")
+}

@@ -1,0 +1,322 @@
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/daemon"
+	"github.com/leaderrun/leaderrun/internal/jobfile"
+	"github.com/leaderrun/leaderrun/internal/lifeline"
+	"github.com/leaderrun/leaderrun/internal/metrics"
+	"github.com/leaderrun/leaderrun/internal/panics"
+	"github.com/leaderrun/leaderrun/internal/supervise"
+	"github.com/leaderrun/leaderrun/runner"
+)
+
+const (
+	longestLine  = 64 << 10         // of prefixed output; a longer one is broken
+	lastOutput   = 10 * time.Second // how long the end of an attempt waits for its output to be written
+	pathVariable = "PATH"
+)
+
+// launcher starts the commands of a daemon's jobs, and tells what becomes of them.
+type launcher struct {
+	call     *call
+	environ  []string     // for every job
+	null     *os.File     // stdin of jobs that have none
+	metrics  *metrics.Set // nil: nobody asks
+	textfile string       // directory of the textfile collector; "": none
+	sockets  socketHome
+	begin    func(supervise.Options) *supervise.Pending // starts a guardian
+
+	output sync.Mutex // of prefixed lines
+}
+
+func newLauncher(c *call, textfile string) (*launcher, error) {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, &fault{code: codeInternal, what: os.DevNull, why: reason(err), err: err}
+	}
+	return &launcher{call: c, environ: childEnvironment(os.Environ(), ""), null: null, textfile: textfile, begin: supervise.Begin}, nil
+}
+
+// removed forgets what was counted of a job that is not run any more.
+func (l *launcher) removed(job string) {
+	if l.metrics != nil {
+		l.metrics.Forget(job)
+	}
+}
+
+// launch is one attempt's connection to the world: it starts the command, several times where that is repeated. It
+// implements daemon.Launch.
+type launch struct {
+	*launcher
+	job    *jobfile.Job
+	path   string
+	socket *socket
+	env    func(backends.Grant) []string
+	copies sync.WaitGroup // of prefixed output
+	story  *story
+	file   *metrics.Textfile // nil: nobody asks
+}
+
+func (l *launcher) launch(job *jobfile.Job) daemon.Launch {
+	a := &launch{
+		launcher: l, job: job,
+		story:  &story{voice: l.call.voice, job: job.Name, prefix: job.Name + ": "},
+		socket: newSocket(func(text, hint string) { l.call.voice.warn(job.Name+": "+text, hint) }),
+	}
+	a.story.occasion.StartDeadline = job.StartDeadline
+	a.socket.home = &l.sockets
+	a.env = a.socket.env(func(g backends.Grant) []string { return grantVariables(g, tokenVariable) })
+	if l.textfile != "" {
+		a.file = metrics.NewTextfile(l.textfile, job.Name)
+	}
+	return a
+}
+
+// Look implements daemon.Launch.
+func (a *launch) Look() (err error) {
+	a.path, err = lookUp(a.job, a.environ)
+	return err
+}
+
+// lookUp finds a job's command on this host, and the directory that it starts in.
+func lookUp(j *jobfile.Job, environ []string) (path string, err error) {
+	if j.Dir != "" {
+		info, err := os.Stat(j.Dir)
+		if err == nil && !info.IsDir() {
+			err = syscall.ENOTDIR
+		}
+		if err != nil {
+			return "", &fault{code: codeConfiguration, what: "dir " + j.Dir, why: reason(err), err: err}
+		}
+	}
+	path, code, err := supervise.LookPathIn(j.Argv[0], variable(slices.Concat(environ, j.Env), pathVariable), j.Dir)
+	if err != nil {
+		f := &fault{code: code, what: j.Argv[0], why: reason(err), err: err}
+		if len(j.Argv) == 1 && strings.ContainsAny(j.Argv[0], " \t|;&") {
+			f.hint = "a line for a shell goes to the key shell"
+		}
+		return "", f
+	}
+	return path, nil
+}
+
+// Observe implements daemon.Launch.
+func (a *launch) Observe(e runner.Event) {
+	if a.metrics != nil {
+		a.metrics.Observe(e)
+	}
+	if a.file != nil {
+		a.file.Observe(e)
+	}
+	a.story.event(e)
+}
+
+// Ended implements daemon.Launch.
+func (a *launch) Ended(tick time.Time, r runner.Result) {
+	now := time.Now()
+	if a.metrics != nil {
+		a.metrics.Ended(a.job.Name, r, tick, now)
+	}
+	if a.file != nil {
+		a.file.Ended(a.job.Name, r, tick, now)
+		if err := a.file.Write(); err != nil {
+			a.call.voice.warnOfMetrics(err)
+		}
+	}
+	for _, before := range r.Before {
+		a.tellCode(time.Unix(before.Grant.Tick, 0), before)
+	}
+	a.story.occasion.Tick = tick.Unix()
+	a.story.tell(r, endOf(r, -1))
+	a.tellCode(tick, r)
+}
+
+// tellCode says how a command ended that did not end well.
+func (a *launch) tellCode(tick time.Time, r runner.Result) {
+	code := endOf(r, -1).Code
+	if r.Ending != runner.Ran || code == 0 {
+		return
+	}
+	e := runner.Event{
+		Name: "command_failed", Level: slog.LevelWarn, Job: a.job.Name, Tick: tick.Unix(), Token: r.Grant.Token,
+		Text: fmt.Sprintf("the command ended with code %d", code), Fields: []slog.Attr{slog.Int("code", code)},
+	}
+	if r.Err != nil { // this daemon wanted it
+		e.Level, e.Text = slog.LevelInfo, fmt.Sprintf("the command was stopped: %v", r.Err)
+	}
+	a.story.say(e)
+}
+
+// variable returns the last value of a variable.
+func variable(env []string, name string) string {
+	for _, entry := range slices.Backward(env) {
+		if value, ok := strings.CutPrefix(entry, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// lastWins drops all but the last entry of each name: of two, getenv(3) finds the first.
+func lastWins(env []string) []string {
+	seen := make(map[string]bool, len(env))
+	kept := make([]string, 0, len(env))
+	for _, entry := range slices.Backward(env) {
+		name, _, _ := strings.Cut(entry, "=")
+		if !seen[name] {
+			seen[name] = true
+			kept = append(kept, entry)
+		}
+	}
+	slices.Reverse(kept)
+	return kept
+}
+
+// Env implements daemon.Launch.
+func (a *launch) Env(g backends.Grant) []string { return a.env(g) }
+
+// Checks implements daemon.Launch.
+func (a *launch) Checks() <-chan runner.Check { return a.socket.asked }
+
+// Tree implements daemon.Launch.
+func (a *launch) Tree() runner.Tree { return &launched{launch: a} }
+
+// Close implements daemon.Launch. The guardians are gone, and with them the last who held the pipes open.
+func (a *launch) Close() {
+	a.socket.close()
+	written := make(chan struct{})
+	panics.Go(func() {
+		a.copies.Wait()
+		close(written)
+	})
+	select {
+	case <-written:
+	case <-time.After(lastOutput): // nobody reads our output
+	}
+}
+
+// launched is the process tree of one start of a job's command. Its guardian starts when the lease is ours: most
+// ticks are another host's.
+type launched struct {
+	*launch
+	guard *supervise.Guard // nil before Start
+}
+
+var _ runner.Tree = (*launched)(nil)
+
+// Start implements runner.Tree.
+func (t *launched) Start(env []string, hold, inherit []*os.File, d runner.Deadline) error {
+	own, err := t.files()
+	closeOwn := func() {
+		for i, f := range own {
+			if f != nil && (i != 0 || t.job.Stdin != "") {
+				_ = f.Close()
+			}
+		}
+	}
+	if err != nil {
+		closeOwn()
+		return &fault{code: codeInternal, what: "the pipes of the command", why: reason(err), err: err}
+	}
+	pending := t.begin(supervise.Options{
+		Detached: true, Files: own, Forked: closeOwn, // the guardian has them
+		Warn: func(text string) { t.call.voice.warn(t.job.Name+": "+text, "") },
+	})
+	if t.guard, err = guardianBy(pending, d); err != nil {
+		return err
+	}
+	return t.guard.Start(supervise.Command{
+		Path: t.path, Argv: t.job.Argv, Env: lastWins(slices.Concat(t.environ, t.job.Env, env)), Dir: t.job.Dir, Socket: socketIn(env),
+		Hold: hold, Inherit: inherit, Grace: t.job.Timeline.Grace,
+	}, d)
+}
+
+// files makes the command's stdin, stdout and stderr. nil is ours.
+func (t *launched) files() (own [3]*os.File, err error) {
+	if t.job.Stdin == "" {
+		own[0] = t.null
+	} else {
+		reader, writer, err := os.Pipe()
+		if err != nil {
+			return own, err
+		}
+		own[0] = reader
+		panics.Go(func() {
+			defer writer.Close()
+			_, _ = io.WriteString(writer, t.job.Stdin) // who does not read it does not want it
+		})
+	}
+	if t.job.Prefix == "" {
+		return own, nil
+	}
+	for i, to := range []*os.File{os.Stdout, os.Stderr} {
+		reader, writer, err := os.Pipe()
+		if err != nil {
+			return own, err
+		}
+		own[i+1] = writer
+		t.copies.Go(func() {
+			defer panics.Catch()
+			t.copyLines(to, reader)
+		})
+	}
+	return own, nil
+}
+
+// copyLines writes what a command says, each line with the job's prefix.
+func (t *launched) copyLines(to io.Writer, from *os.File) {
+	defer from.Close()
+	lines := bufio.NewReaderSize(from, longestLine)
+	for {
+		line, err := lines.ReadSlice('\n')
+		if len(line) > 0 {
+			whole := append([]byte(t.job.Prefix), line...)
+			if whole[len(whole)-1] != '\n' {
+				whole = append(whole, '\n')
+			}
+			t.output.Lock()
+			_, _ = to.Write(whole) // there is nobody to tell
+			t.output.Unlock()
+		}
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return
+		}
+	}
+}
+
+// The runner calls these after Start has succeeded, but Close also before.
+
+// Extend implements runner.Tree.
+func (t *launched) Extend(d runner.Deadline) { t.guard.Extend(d) }
+
+// Signal implements runner.Tree.
+func (t *launched) Signal(sig syscall.Signal) { t.guard.Signal(sig) }
+
+// Terminate implements runner.Tree.
+func (t *launched) Terminate() { t.guard.Terminate() }
+
+// Kill implements runner.Tree.
+func (t *launched) Kill() { t.guard.Kill() }
+
+// Events implements runner.Tree.
+func (t *launched) Events() <-chan lifeline.Event { return t.guard.Events() }
+
+// Close implements runner.Tree. A guardian whose tree could not be confirmed dead stays.
+func (t *launched) Close() {
+	if t.guard != nil {
+		_ = t.guard.Close()
+	}
+}

@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/all"
+	"github.com/leaderrun/leaderrun/internal/duration"
+	"github.com/leaderrun/leaderrun/runner"
+)
+
+func doctorCommand() *command {
+	ttl := optionOf(leaseOptions(), "ttl")
+	ttl.group = ""
+	return &command{
+		name: "doctor", brief: "check a backend before trusting it",
+		about: `Looks at the backend, at what its promises hang on, and at this host: who reaches whom, rights, what a
+restart forgets, replicas and members, versions with known faults, clocks, how long a renewal takes
+beside the TTL, by what means a run is ended here. A line for each: ok, warning or bad, and a hint what
+to do. The exit code is 1 if anything is bad.
+
+It claims, renews and ends the job "` + doctorJob + `" a few times, for which nothing is run. Its record stays,
+and status shows it. Run it on each host, as the user and with the environment that the job has.`,
+		examples: []exampleLine{
+			{"the backend that is configured", "leaderrun doctor"},
+			{"for a TTL of half a minute", "leaderrun doctor --ttl 30s"},
+			{"for a program", "leaderrun doctor --json"},
+		},
+		options: append([]option{ttl, {name: "json", help: "one array of objects"}}, commonOptions()...),
+		run:     runDoctor,
+	}
+}
+
+// optionOf returns the option of a name.
+func optionOf(options []option, name string) option {
+	return options[slices.IndexFunc(options, func(o option) bool { return o.name == name })]
+}
+
+// finding is what doctor shows of one thing. The names are a contract.
+type finding struct {
+	Grade  backends.Grade `json:"grade"`
+	What   string         `json:"what"`
+	Why    string         `json:"why"`
+	Remedy string         `json:"remedy"`
+}
+
+// checkup is one call of doctor.
+type checkup struct {
+	backends.Findings
+	call  *call
+	store all.Store
+	ttl   time.Duration
+}
+
+func runDoctor(c *call) (End, error) {
+	ttl, asJSON := read(c.settings, "ttl", duration.Positive, runner.DefaultTTL), c.settings.on("json")
+	switch {
+	case c.settings.err != nil:
+		return End{}, c.settings.err
+	case len(c.args) > 0:
+		return End{}, usage(c.cmd.name, fmt.Sprintf("%q: it takes no arguments", c.args[0]), "usage: leaderrun doctor [options]")
+	}
+	g, named, err := c.backend()
+	if err != nil {
+		return End{}, err
+	}
+	store, err := c.openStore()
+	if err != nil {
+		return End{}, err
+	}
+	defer store.Close()
+	ctx, cancel := c.context()
+	defer cancel()
+	x := &checkup{call: c, store: store, ttl: ttl}
+	x.name(g, named)
+	x.secrets(g)
+	x.examine(ctx)
+	if ctx.Err() != nil { // by a signal
+		return End{}, nil
+	}
+	x.lease()
+	x.host()
+	if err := c.print(x.report(asJSON)); err != nil {
+		return End{}, err
+	}
+	if slices.ContainsFunc(x.Findings, func(f backends.Finding) bool { return f.Grade == backends.Bad }) {
+		return End{Code: codeBad}, nil
+	}
+	return End{}, nil
+}
+
+// name tells which backend is looked at, and who has named it: most double runs are two hosts with two backends.
+func (x *checkup) name(g given, named bool) {
+	const what = "backend"
+	text := x.store.Redacted()
+	if p := x.store.Prefix(); p != "" {
+		text += ", prefix " + p
+	}
+	if !named {
+		x.Warn(what, "set --backend, LEADERRUN_BACKEND or `backend:` in "+systemConfig, "%s, because none is named: only runs on this host exclude each other", text)
+		return
+	}
+	x.Fine(what, "%s, named by %s", text, g.place)
+}
+
+// examine lets the driver look at the store, and then tries a run, where there is somebody to ask.
+func (x *checkup) examine(ctx context.Context) {
+	found := x.store.Examine(ctx, x.ttl)
+	x.Findings = append(x.Findings, found...)
+	silent := func(f backends.Finding) bool { return f.What == backends.Reachable && f.Grade == backends.Bad }
+	if !slices.ContainsFunc(found, silent) {
+		x.tryRun(ctx)
+	}
+}
+
+// lease says what the TTL comes to.
+func (x *checkup) lease() {
+	const what = "ttl"
+	if hint, err := checkTTL(x.ttl, x.store.Limits()); err != nil {
+		x.Bad(what, hint, "%v", err)
+		return
+	}
+	plan, err := runner.NewTimeline(x.ttl, -1)
+	if err != nil {
+		x.Bad(what, fmt.Sprintf("use --ttl %v or more", runner.MinTTL), "%v", err)
+		return
+	}
+	silence := time.Duration(plan.Deadline(0).Term)
+	x.Fine(what, "%v: renewed every %v; a run is ended %v after the last renewal", x.ttl, (x.ttl / 3).Round(time.Millisecond), silence)
+	x.Fine("take-over", "a standby within %v of the last renewal of a holder that died", x.store.Limits().TakeOver(x.ttl).Round(time.Millisecond))
+}
+
+// report writes the findings.
+func (x *checkup) report(asJSON bool) string {
+	var b strings.Builder
+	redact := x.call.voice.redact
+	if asJSON {
+		var list []finding
+		for _, f := range x.Findings {
+			list = append(list, finding{f.Grade, f.What, redact(f.Why), redact(f.Remedy)})
+		}
+		_ = writeObjects(&b, list) // a builder takes everything
+		return b.String()
+	}
+	width := 0
+	for _, f := range x.Findings {
+		width = max(width, len(f.What))
+	}
+	for _, f := range x.Findings {
+		fmt.Fprintf(&b, "%-*s  %-*s  %s\n", len(backends.Warning), f.Grade, width, f.What, oneLine(redact(f.Why)))
+		if f.Remedy != "" {
+			fmt.Fprintf(&b, "hint: %s\n", oneLine(redact(f.Remedy)))
+		}
+	}
+	return b.String()
+}

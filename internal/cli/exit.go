@@ -1,0 +1,248 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/fence"
+	"github.com/leaderrun/leaderrun/fence/redisfence"
+	"github.com/leaderrun/leaderrun/internal/remedy"
+	"github.com/leaderrun/leaderrun/internal/supervise"
+	"github.com/leaderrun/leaderrun/runner"
+)
+
+// The exit codes that are leaderrun's own. They are a contract.
+const (
+	codeGoodHands     = 0 // not run, and need not be: another holder runs the job, or this tick or key is done
+	codeUnknownJob    = 1
+	codeNoData        = 1 // of fence --read: nothing was written yet
+	codeBad           = 1 // of doctor: something is bad
+	codeUsage         = 64
+	codeUnavailable   = 69
+	codeInternal      = 70
+	codeLost          = 75
+	codeBadHands      = 76 // not run, and nobody else makes up for it now
+	codeCredentials   = 77
+	codeConfiguration = 78
+	codeStale         = 79 // of fence: the run was overtaken
+	codeTimeout       = 124
+	codeSignal        = 128 // plus the signal's number
+)
+
+// End is how the program ends: with a code, or by the signal that it was sent itself, so that whoever sent it
+// sees what a shell would show.
+type End struct {
+	Code   int
+	Signal syscall.Signal // 0: none
+}
+
+// bySignal is the end by a signal that leaderrun received.
+func bySignal(sig syscall.Signal) End { return End{Code: codeSignal + int(sig), Signal: sig} }
+
+// fault is an error that ends the program, with its exit code, what people read, and the remedy.
+type fault struct {
+	code      int // 0: that of its cause
+	what, why string
+	hint      string
+	err       error
+}
+
+func (f *fault) Error() string {
+	switch {
+	case f.why == "":
+		return f.what
+	case f.what == "":
+		return f.why
+	}
+	return f.what + ": " + f.why
+}
+
+func (f *fault) Unwrap() error { return f.err }
+
+// usage is a mistake on the command line.
+func usage(what, why, hint string) *fault {
+	return &fault{code: codeUsage, what: what, why: why, hint: hint}
+}
+
+// endOfCall is how a command ends that has returned: by the signal that it was sent, if there is one.
+func endOfCall(end End, err error, received syscall.Signal) End {
+	switch {
+	case received != 0:
+		return bySignal(received)
+	case errors.Is(err, errNoReader): // so does any other program
+		return bySignal(syscall.SIGPIPE)
+	case err != nil:
+		return End{Code: errorCode(err)}
+	}
+	return end
+}
+
+// endOf is what becomes of an attempt to run a job. conflict is --conflict-exit-code,
+// negative where it was not given.
+func endOf(r runner.Result, conflict int) End {
+	switch r.Ending {
+	case runner.Refused:
+		return End{Code: refusalCode(r.Refusal, conflict)}
+	case runner.WaitOver:
+		return End{Code: orElse(conflict, codeBadHands)}
+	case runner.Interrupted:
+		if r.Signal != 0 {
+			return bySignal(r.Signal)
+		}
+		return End{Code: codeInternal}
+	case runner.Ran:
+		switch {
+		case !r.Status.Known:
+			return End{Code: codeInternal}
+		case r.Signal != 0 && r.Grant.Tick != r.Grant.Claim.Tick: // an earlier tick ran, and ours was given up
+			return bySignal(r.Signal)
+		case r.Status.Signal != 0 && r.Status.Signal == r.Signal:
+			return bySignal(r.Signal)
+		}
+		return End{Code: r.Status.ExitCode()}
+	case runner.TimedOut:
+		return End{Code: codeTimeout}
+	case runner.LeaseLost, runner.Broken, runner.Unconfirmed, runner.Unrecorded:
+		return End{Code: codeLost}
+	case runner.TreeLost:
+		return End{Code: codeInternal}
+	case runner.Unreachable, runner.NotStarted:
+		return End{Code: codeUnavailable}
+	case runner.Permanent, runner.StartFailed:
+		return End{Code: errorCode(r.Err)}
+	}
+	return End{Code: codeInternal}
+}
+
+// refusalCode tells the good hands from the bad ones.
+func refusalCode(r *backends.Refusal, conflict int) int {
+	if r == nil {
+		return codeInternal
+	}
+	switch r.Verdict {
+	case backends.Held, backends.IsDone:
+		return orElse(conflict, codeGoodHands)
+	case backends.IsFailed, backends.IsStopped, backends.IsLost, backends.IsMissed, backends.IsEarlier, backends.Late:
+		return orElse(conflict, codeBadHands)
+	case backends.Vanished, backends.Quarantined: // the runner waits these out; left over at a start deadline
+		return orElse(conflict, codeBadHands)
+	case backends.Future, backends.FutureRecorded, backends.Outdated:
+		return codeConfiguration
+	case backends.Granted, backends.Abandoned:
+	}
+	return codeInternal
+}
+
+func orElse(conflict, code int) int {
+	if conflict >= 0 {
+		return conflict
+	}
+	return code
+}
+
+// code is the exit code for a bad value: a fault of the caller on the command line, else of the configuration.
+func (o origin) code() int {
+	if o == fromCommandLine {
+		return codeUsage
+	}
+	return codeConfiguration
+}
+
+// resourceCode is the exit code of the error of a fenced resource: what is not to be set right first cannot be reached, or cannot do
+// it now.
+func resourceCode(err error) int {
+	if setup, ok := errors.AsType[*fence.SetupError](err); ok {
+		return errorCode(setup)
+	}
+	return codeUnavailable
+}
+
+// errorCode is the exit code of an error.
+func errorCode(err error) int {
+	var (
+		f        *fault
+		refused  *redisfence.CommandError
+		exec     *supervise.ExecError
+		stale    *fence.StaleError
+		mendable *remedy.Error
+	)
+	switch {
+	case errors.As(err, &f) && f.code != 0:
+		return f.code
+	case f != nil:
+		return errorCode(f.err)
+	case errors.As(err, &refused):
+		switch {
+		case refused.Misused:
+			return codeUsage
+		case refused.Kind == fence.Credentials:
+			return codeCredentials
+		}
+		return codeConfiguration
+	case errors.As(err, &exec):
+		return exec.ExitCode()
+	case errors.As(err, &stale):
+		return codeStale
+	case errors.As(err, &mendable):
+		if mendable.Kind == remedy.Credentials {
+			return codeCredentials
+		}
+		return codeConfiguration
+	case errors.Is(err, supervise.ErrTooLate): // not run: there was no time left to renew the lease
+		return codeUnavailable
+	case errors.Is(err, backends.ErrUnknownJob):
+		return codeUnknownJob
+	}
+	return codeInternal
+}
+
+// codeRow is a line of the tables of exit codes.
+type codeRow struct{ code, when string }
+
+// exitCodesPage is the help page of all commands' codes.
+func exitCodesPage() string {
+	return "`leaderrun run` ends with the exit code of COMMAND, or with one of these:\n" + runCodes() + `
+The other commands end with 0 where all went well, with 64, 69, 70, 77 or 78 as above, with 70 where stdout
+cannot be written, and with:
+` + codeTable([]codeRow{
+		{"status", fmt.Sprintf("%d: the backend does not know the job; %d: a record cannot be read", codeUnknownJob, codeConfiguration)},
+		{"history", fmt.Sprintf("%d: the backend does not know the job", codeUnknownJob)},
+		{"break", fmt.Sprintf("%d: the backend does not know the job; %d: it still runs, or may, or --forget-tick\nfinds another tick recorded by now", codeUnknownJob, codeBadHands)},
+		{"forget", fmt.Sprintf("%d: the backend does not know the job; %d: it still runs, or may", codeUnknownJob, codeBadHands)},
+		{"check", fmt.Sprintf("%d: the run does not lead, or nobody can tell", codeLost)},
+		{"fence", fmt.Sprintf("%d: the run is stale, and nothing was written; %d: not in a run; %d: the resource cannot be\nreached, or cannot do it now (a full disk); %d: there is nothing to --read yet;\nCOMMAND's own where it failed", codeStale, codeUsage, codeUnavailable, codeNoData)},
+		{"doctor", fmt.Sprintf("%d: something is bad", codeBad)},
+		{"cron", fmt.Sprintf("0: it was told to end, and has drained; %d, %d: it cannot start: the backend refuses it,\nor a fault in its file; %d: it broke. What its commands end with is in its log,\nhistory and metrics", codeCredentials, codeConfiguration, codeInternal)},
+	})
+}
+
+// runCodes are the codes of run beside COMMAND's own.
+func runCodes() string {
+	return codeTable([]codeRow{
+		{fmt.Sprintf("%d or -E N", codeGoodHands), "not run, in good hands: another holder runs the job now, or this tick or key is done"},
+		{fmt.Sprintf("%d or -E N", codeBadHands), "not run, not in good hands: --wait ran out, it is later than --start-deadline, or\nthe tick or key failed, was stopped, lost or missed"},
+		{fmt.Sprint(codeUsage), "the command line is wrong, or names a file or directory that cannot be used"},
+		{fmt.Sprint(codeUnavailable), "the backend cannot be reached or cannot decide: not run"},
+		{fmt.Sprint(codeInternal), "a fault of leaderrun itself; its guardian was lost and the run was stopped"},
+		{fmt.Sprint(codeLost), "the lease was lost or broken and the run was stopped; the run could not be confirmed\ndead; or the end of a tick or key could not be recorded"},
+		{fmt.Sprint(codeCredentials), "the backend refuses the credentials"},
+		{fmt.Sprint(codeConfiguration), "the configuration is wrong, a clock is far ahead, or this host's schedule is outdated"},
+		{fmt.Sprint(codeTimeout), "--timeout ended COMMAND"},
+		{"126, 127", "COMMAND cannot be executed, is not found"},
+		{"128+N", "signal N ended COMMAND"},
+	}) + `
+76 is silent without a terminal unless this very run found the loss, and so is 0 for a run in good hands.
+--log-level info tells why COMMAND was not run.
+`
+}
+
+func codeTable(rows []codeRow) string {
+	var b strings.Builder
+	for _, r := range rows {
+		fmt.Fprintf(&b, "  %-12s %s\n", r.code, strings.ReplaceAll(r.when, "\n", "\n"+strings.Repeat(" ", 15)))
+	}
+	return b.String()
+}

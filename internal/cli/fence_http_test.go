@@ -1,0 +1,399 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/fence"
+	"github.com/leaderrun/leaderrun/fence/httpfence"
+	"github.com/leaderrun/leaderrun/test/servers"
+)
+
+// aMoment is how long a test gives a fault to show. It decides nothing where there is none.
+const aMoment = 100 * time.Millisecond
+
+// short is an --upstream-timeout that a service keeps on a busy machine, unless it means not to.
+const short = 3 * time.Second
+
+// proxied is a service behind `fence http`, in this process.
+type proxied struct {
+	*httptest.Server
+
+	gone chan string // tokens of requests whose client went away
+}
+
+func newProxied(t *testing.T, patience time.Duration, service http.HandlerFunc) *proxied {
+	t.Helper()
+	return newProxiedBy(t, patience, false, service)
+}
+
+func newProxiedBy(t *testing.T, patience time.Duration, secure bool, service http.HandlerFunc) *proxied {
+	t.Helper()
+	upstream := httptest.NewUnstartedServer(service)
+	if secure {
+		upstream.StartTLS()
+	} else {
+		upstream.Start()
+	}
+	t.Cleanup(upstream.Close)
+	at, err := url.Parse(upstream.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &call{voice: &voice{out: io.Discard}}
+	h := c.fenceProxy("service", new(httpfence.Memory), at, patience)
+	trusting(h.onward)
+	p := &proxied{gone: make(chan string, 10)}
+	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer context.AfterFunc(r.Context(), func() {
+			select {
+			case p.gone <- r.Header.Get(httpfence.Header):
+			default: // nobody asks
+			}
+		})()
+		h.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() {
+		upstream.CloseClientConnections() // where a test has failed something may wait there
+		p.Close()
+	})
+	return p
+}
+
+// request asks with a token; "": without one.
+func (p *proxied) request(ctx context.Context, method, token, body string) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, method, p.URL+"/path?a=1;b=%zz", strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	if token != "" {
+		r.Header.Set(httpfence.Header, token)
+	}
+	return http.DefaultClient.Do(r)
+}
+
+// expect asks and wants this status, and the token in the answer.
+func (p *proxied) expect(t *testing.T, method, token string, status int, highest string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	response, err := p.request(ctx, method, token, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if got := strings.Join(response.Header.Values(httpfence.Header), " and "); response.StatusCode != status || got != highest {
+		t.Errorf("%s with token %s: %s and %q, want %d and %q", method, token, response.Status, got, status, highest)
+	}
+	if status == http.StatusGatewayTimeout && !response.Close {
+		t.Error("the connection is kept, and is not read from any more")
+	}
+}
+
+// raise begins to raise the fence and returns where the end is told.
+func (p *proxied) raise(t *testing.T, token int64) <-chan error {
+	t.Helper()
+	over := make(chan error, 1)
+	go func() {
+		_, err := httpfence.NewResource(nil, p.URL).Raise(t.Context(), fence.Run{Token: token})
+		over <- err
+	}()
+	return over
+}
+
+// Hazard: the older run is killed, its connection breaks, and the service goes on with its write while the newer run reads.
+func TestFenceHTTPHoldsWhatIsDeserted(t *testing.T) {
+	t.Parallel()
+	for _, early := range []bool{false, true} { // the service answers before it has done it
+		var busy atomic.Bool
+		came, release, newer := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		p := newProxied(t, time.Minute, func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodHead {
+				if busy.Load() {
+					t.Errorf("answers early %v: the newer run is let in, and the service still writes", early)
+				}
+				close(newer)
+				return
+			}
+			_, _ = io.Copy(io.Discard, r.Body)
+			busy.Store(true)
+			defer busy.Store(false)
+			if early {
+				fmt.Fprintln(w, "on it")
+				_ = http.NewResponseController(w).Flush()
+			}
+			close(came)
+			for {
+				select {
+				case <-release:
+					return
+				case <-time.After(time.Millisecond): // what it says on the way, nobody hears
+					if early {
+						fmt.Fprintln(w, "still at it")
+						_ = http.NewResponseController(w).Flush()
+					}
+				}
+			}
+		})
+		ctx, kill := context.WithCancel(t.Context())
+		go func() {
+			if response, err := p.request(ctx, "PUT", "5", "older"); err == nil {
+				_, _ = io.Copy(io.Discard, response.Body)
+				response.Body.Close()
+			}
+		}()
+		<-came
+		kill()
+		if token := <-p.gone; token != "5" {
+			t.Fatalf("%q went away", token)
+		}
+		raised := p.raise(t, 6)
+		select {
+		case <-newer:
+		case <-time.After(aMoment):
+		}
+		close(release)
+		if err := <-raised; err != nil {
+			t.Errorf("answers early %v: the newer run: %v", early, err)
+		}
+	}
+}
+
+// A newer run does not wait for ever for a service that does not answer.
+func TestFenceHTTPGivesUp(t *testing.T) {
+	t.Parallel()
+	servers.SkipShort(t)
+	hang := make(chan struct{})
+	defer close(hang)
+	p := newProxied(t, short, func(_ http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPut {
+			_, _ = io.Copy(io.Discard, r.Body)
+			<-hang
+		}
+	})
+	p.expect(t, "PUT", "5", http.StatusGatewayTimeout, "5")
+	p.expect(t, "HEAD", "6", 200, "6")
+
+	p.expect(t, "PUT", "5", 409, "6")
+}
+
+// One whose client has gone away is over after that time, too, when the service has begun to answer and does not end.
+func TestFenceHTTPGivesUpWhatIsDeserted(t *testing.T) {
+	t.Parallel()
+	servers.SkipShort(t)
+	began := make(chan struct{})
+	p := newProxied(t, short, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodHead {
+			_ = http.NewResponseController(w).Flush()
+			close(began)
+			<-r.Context().Done()
+		}
+	})
+	ctx, kill := context.WithCancel(t.Context())
+	response, err := p.request(ctx, "POST", "5", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	<-began
+	kill()
+	if err := <-p.raise(t, 6); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestFenceHTTPWithoutUpstream(t *testing.T) {
+	t.Parallel()
+	nobody, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = nobody.Close()
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &call{voice: &voice{out: write}}
+	h := c.fenceProxy("service", new(httpfence.Memory), &url.URL{Scheme: "http", Host: nobody.Addr().String()}, time.Minute)
+	for _, x := range []struct{ token, want string }{{"5", "5"}, {"", ""}} {
+		r := httptest.NewRequestWithContext(t.Context(), "GET", "/a", http.NoBody)
+		if x.token != "" {
+			r.Header.Set(httpfence.Header, x.token)
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != 502 || w.Header().Get(httpfence.Header) != x.want || strings.Contains(w.Body.String(), nobody.Addr().String()) {
+			t.Errorf("%d %v %q", w.Code, w.Header(), w.Body)
+		}
+	}
+	c.voice.close()
+	_ = write.Close()
+	if said, _ := io.ReadAll(read); !strings.Contains(string(said), "GET /a: 502 Bad Gateway: dial tcp") {
+		t.Errorf("said %q", said)
+	}
+}
+
+// What the service sees, and what its client gets, is what it would be without the proxy.
+func TestFenceHTTPPassesOn(t *testing.T) {
+	t.Parallel()
+	seen := make(chan *http.Request, 1)
+	p := newProxied(t, time.Minute, func(w http.ResponseWriter, r *http.Request) {
+		seen <- r
+		w.Header().Set("Link", "</a.css>")
+		w.WriteHeader(http.StatusEarlyHints) // which empties the headers of the proxy's own answer
+		switch r.Method {
+		case http.MethodPut: // it fences, too, and has seen this token
+			w.Header().Set(httpfence.Header, r.Header.Get(httpfence.Header))
+		case http.MethodPost: // it fences, too, and has seen a later one
+			w.Header().Set(httpfence.Header, "99")
+			w.WriteHeader(http.StatusConflict)
+		case http.MethodPatch:
+			w.WriteHeader(http.StatusConflict)
+		case "LOCK": // it fences, too, and says so with a status of its own
+			w.Header().Set(httpfence.Header, "99")
+			w.WriteHeader(http.StatusPreconditionFailed)
+		case "UNLOCK": // it means something else by the header
+			w.Header().Set(httpfence.Header, "none")
+			w.WriteHeader(http.StatusConflict)
+		}
+	})
+	p.expect(t, "DELETE", "5", 200, "5")
+	r := <-seen
+	if r.URL.Path != "/path" || r.URL.RawQuery != "a=1;b=%zz" || r.Header.Get(httpfence.Header) != "5" {
+		t.Errorf("the service sees %v %v", r.URL, r.Header)
+	}
+	if r.Header.Get("X-Forwarded-For") != "127.0.0.1" || "http://"+r.Header.Get("X-Forwarded-Host") != p.URL || r.Header.Get("X-Forwarded-Proto") != "http" {
+		t.Errorf("the service sees %v", r.Header)
+	}
+	p.expect(t, "PUT", "5", 200, "5")
+	<-seen
+	p.expect(t, "PATCH", "5", 409, "5")
+	<-seen
+	p.expect(t, "POST", "5", 409, "99")
+	<-seen
+	p.expect(t, "LOCK", "5", 412, "99")
+	<-seen
+	p.expect(t, "UNLOCK", "5", 409, "5")
+	<-seen
+	p.expect(t, "GET", "", 200, "")
+	<-seen
+	p.expect(t, "PUT", "", 428, "")
+
+	// Behind another proxy. The token reaches the service, even if somebody says that it is for the next hop only.
+	behind, _ := http.NewRequestWithContext(t.Context(), http.MethodPut, p.URL, http.NoBody)
+	behind.Header = http.Header{
+		httpfence.Header: {"5"}, "Connection": {httpfence.Header}, "X-Forwarded-For": {"10.0.0.1"},
+		"X-Forwarded-Proto": {"https"}, "X-Forwarded-Host": {"example.com"}, "Forwarded": {"for=10.0.0.1"},
+	}
+	response, err := http.DefaultClient.Do(behind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	h := (<-seen).Header
+	if h.Get("X-Forwarded-For") != "10.0.0.1, 127.0.0.1" || h.Get("X-Forwarded-Proto") != "https" ||
+		h.Get("X-Forwarded-Host") != "example.com" || h.Get("Forwarded") != "for=10.0.0.1" || h.Get(httpfence.Header) != "5" {
+		t.Errorf("behind another proxy the service sees %v", h)
+	}
+}
+
+// An answer that comes in pieces arrives in pieces, and a connection that becomes a WebSocket works in both directions.
+func TestFenceHTTPStreams(t *testing.T) {
+	t.Parallel()
+	servers.SkipShort(t)
+	more := make(chan struct{})
+	p := newProxied(t, short, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Upgrade") == "" {
+			fmt.Fprint(w, "one\n")
+			_ = http.NewResponseController(w).Flush()
+			<-more
+			fmt.Fprint(w, "two\n")
+			return
+		}
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		fmt.Fprint(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+		_, _ = io.CopyN(conn, conn, 6)
+	})
+	response, err := p.request(t.Context(), "GET", "5", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	pieces := bufio.NewReader(response.Body)
+	if line, err := pieces.ReadString('\n'); line != "one\n" || err != nil {
+		t.Errorf("%q %v", line, err)
+	}
+	close(more)
+	if line, err := pieces.ReadString('\n'); line != "two\n" || err != nil {
+		t.Errorf("%q %v", line, err)
+	}
+
+	conn, err := net.Dial("tcp", p.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprintf(conn, "GET / HTTP/1.1\r\nHost: x\r\n%s: 5\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n", httpfence.Header)
+	reader := bufio.NewReader(conn)
+	head := ""
+	for !strings.HasSuffix(head, "\r\n\r\n") {
+		line, err := reader.ReadString('\n')
+		if err != nil {
+			t.Fatalf("%v after %q", err, head)
+		}
+		head += line
+	}
+	if !strings.HasPrefix(head, "HTTP/1.1 101 ") || !strings.Contains(head, "\r\n"+httpfence.Header+": 5\r\n") {
+		t.Errorf("the answer is %q", head)
+	}
+	fmt.Fprint(conn, "hello\n")
+	if said, err := io.ReadAll(reader); string(said) != "hello\n" || err != nil {
+		t.Errorf("%q %v", said, err)
+	}
+	// The service has closed it, and the client does not do so: it may be stopped.
+	if err := <-p.raise(t, 6); err != nil {
+		t.Errorf("after the connection has ended: %v", err)
+	}
+}
+
+func TestParseUpstream(t *testing.T) {
+	t.Parallel()
+	for text, good := range map[string]bool{
+		"http://localhost:9000": true, "https://host": true, "http://host/api/": true, "http://[::1]:80": true,
+		"": false, "localhost:9000": false, "host": false, "/path": false, "ftp://host": false, "http://": false, "http://:80": false,
+		"http://u:p@host": false, "http://host?x=1": false, "http://host?": false, "http://host#x": false, "http://host:port": false,
+	} {
+		if _, err := parseUpstream(text); (err == nil) != good {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// The errors of the resource in a command: what the client says, and its code.
+func TestFenceHTTPErrorsHaveTheirCodes(t *testing.T) {
+	t.Parallel()
+	p := newProxied(t, time.Minute, func(http.ResponseWriter, *http.Request) {})
+	if err := <-p.raise(t, 6); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-p.raise(t, 5); errorCode(fenceFailed("x", err)) != codeStale || !errors.As(err, new(*fence.StaleError)) {
+		t.Errorf("stale: %v", err)
+	}
+}

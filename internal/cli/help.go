@@ -1,0 +1,256 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// topics are help pages that belong to no command.
+func topics() map[string]func() string {
+	return map[string]func() string{"backends": backendsPage, "exit-codes": exitCodesPage, "environment": environmentPage, "job-file": jobFilePage}
+}
+
+func topicNames() string { return strings.Join(slices.Sorted(maps.Keys(topics())), ", ") }
+
+func helpCommand() *command {
+	return &command{
+		name: "help", args: "[COMMAND… | TOPIC]", brief: "show help about a command, or: " + topicNames(),
+		options: []option{helpOption()}, plain: true, run: runHelp,
+		about: "Shows the page of a command or a topic.",
+		examples: []exampleLine{
+			{"the page of run", "leaderrun help run"},
+			{"the exit codes", "leaderrun help exit-codes"},
+		},
+	}
+}
+
+func runHelp(c *call) (End, error) {
+	if len(c.args) == 0 {
+		return c.showHelp(rootCommand())
+	}
+	name := strings.Join(c.args, " ")
+	for _, cmd := range commands() {
+		if cmd.name == name {
+			return c.showHelp(cmd)
+		}
+	}
+	if page, ok := topics()[name]; ok {
+		return End{}, c.print(page())
+	}
+	var names []string
+	for _, cmd := range commands() {
+		names = append(names, cmd.name)
+	}
+	names = append(names, slices.Sorted(maps.Keys(topics()))...)
+	hint := cmp.Or(didYouMean(name, names, ""), "`leaderrun help` shows the commands; topics are "+topicNames())
+	return End{}, usage(fmt.Sprintf("%q", name), "there is no such command or topic", hint)
+}
+
+// showHelp prints the page of a command, on stdout: it was asked for.
+func (c *call) showHelp(cmd *command) (End, error) {
+	page := commandPage(cmd)
+	if cmd.name == "" {
+		page = rootPage(cmd)
+	}
+	return End{}, c.print(page)
+}
+
+func rootPage(root *command) string {
+	var b strings.Builder
+	b.WriteString("leaderrun runs a command on at most one of many hosts at a time.\n\n")
+	b.WriteString("Usage: leaderrun COMMAND [options] …\n\nCommands:\n")
+	for _, cmd := range topCommands() {
+		if !cmd.hidden {
+			fmt.Fprintf(&b, "  %-12s %s\n", cmd.name, cmd.brief)
+		}
+	}
+	run := runCommand()
+	b.WriteString("\nExamples:\n")
+	writeExamples(&b, run.examples[:3])
+	b.WriteString("\n" + commonHeading() + ":\n")
+	writeOptions(&b, root.options)
+	b.WriteString("\n" + optionsText())
+	b.WriteString("\n`leaderrun help run` shows all that a run can do, and the exit codes.\n")
+	return b.String()
+}
+
+func commandPage(cmd *command) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "leaderrun %s: %s\n\n", cmd.name, cmd.brief)
+	fmt.Fprintf(&b, "Usage: %s\n\n%s\n", cmd.usageLine(), cmd.about)
+	if len(cmd.kinds) > 0 {
+		b.WriteString("\nKinds:\n")
+		for _, kind := range cmd.kinds {
+			fmt.Fprintf(&b, "  %-18s %s\n", kind.name, kind.brief)
+		}
+	}
+	if len(cmd.examples) > 0 {
+		b.WriteString("\nExamples:\n")
+		writeExamples(&b, cmd.examples)
+	}
+	for _, group := range groupsOf(cmd.options) {
+		b.WriteString("\n" + heading(cmd, group) + ":\n")
+		writeOptions(&b, inGroup(cmd.options, group))
+	}
+	if !cmd.plain {
+		b.WriteString("\n" + optionsNote(cmd))
+	}
+	if cmd.name == "run" {
+		b.WriteString("\nExit code: COMMAND's own, and:\n" + runCodes())
+	}
+	return b.String()
+}
+
+// heading is what stands above a group of options.
+func heading(cmd *command, group string) string {
+	if group == "" && cmd.options[0].group != "" {
+		return commonHeading()
+	}
+	return cmp.Or(group, "Options")
+}
+
+// commonHeading stands above the options that all commands have but those which need no configuration.
+func commonHeading() string {
+	var plain []string
+	for _, cmd := range topCommands() {
+		if cmd.plain {
+			plain = append(plain, cmd.name)
+		}
+	}
+	last := len(plain) - 1
+	return "Options of every command but " + strings.Join(plain[:last], ", ") + " and " + plain[last]
+}
+
+// optionsNote is what a page says of options in general: the rest is a page of its own.
+func optionsNote(cmd *command) string {
+	note := "Most options have a variable and a key in a file: `leaderrun help environment`\n"
+	if slices.ContainsFunc(cmd.options, func(o option) bool { return o.value == "D" || strings.HasPrefix(o.value, "D|") }) {
+		note = durationsText + note
+	}
+	return note
+}
+
+func writeExamples(b *strings.Builder, examples []exampleLine) {
+	for _, e := range examples {
+		fmt.Fprintf(b, "  # %s\n  %s\n", e.does, e.line)
+	}
+}
+
+// groupsOf returns the headings of options, in their order.
+func groupsOf(options []option) []string {
+	var groups []string
+	for _, o := range options {
+		if !slices.Contains(groups, o.group) {
+			groups = append(groups, o.group)
+		}
+	}
+	return groups
+}
+
+func inGroup(options []option, group string) []option {
+	return slices.DeleteFunc(slices.Clone(options), func(o option) bool { return o.group != group })
+}
+
+// writeOptions sets options in two columns.
+func writeOptions(b *strings.Builder, options []option) {
+	const left = 30
+	for _, o := range options {
+		name := "    "
+		if o.short != "" {
+			name = "-" + o.short + ", "
+		}
+		name += o.flag()
+		if o.value != "" {
+			name += " " + o.value
+		}
+		lines := strings.Split(o.help, "\n")
+		if o.def != "" {
+			lines = withDefault(lines, o.def)
+		}
+		if len(name) > left-2 {
+			fmt.Fprintf(b, "  %s\n", name)
+			name = ""
+		}
+		for _, line := range lines {
+			fmt.Fprintf(b, "  %-*s%s\n", left, name, line)
+			name = ""
+		}
+	}
+}
+
+// withDefault puts the default behind the last line, or below it where it would be too wide.
+func withDefault(lines []string, def string) []string {
+	const right = 70
+	last, text := len(lines)-1, "(default: "+def+")"
+	if len(lines[last])+1+len(text) > right {
+		return append(lines, text)
+	}
+	lines[last] += " " + text
+	return lines
+}
+
+const durationsText = "Durations are Go's (90s, 1h30m), a bare number of seconds, or days (2d).\n"
+
+func optionsText() string {
+	return durationsText + `
+Every option has a variable and a key in the configuration file: --kill-after is LEADERRUN_KILL_AFTER and
+kill_after. Those that order something once have neither: --tick and --once, and of break --force,
+--holder-is-dead, --forget-tick, --forget-once, --forget-schedule and --reason. An option that may be
+repeated takes a value a line in a variable, and a list in a file. A flag counts before a variable, a
+variable before a file. The files are /etc/leaderrun.yaml and leaderrun.yaml in the user's configuration
+directory, whose keys count first; --config names one file instead of both, and has no key.
+LEADERRUN_BACKEND_FILE names a file that holds the backend's URL. Such files belong to root or this user, and
+nobody else can write them.
+`
+}
+
+// environmentPage is about the variables of leaderrun: those that it reads, and those that it sets.
+func environmentPage() string {
+	return optionsText() + `
+A variable that belongs to no option, a mistyped one too, is ignored without a word; an unknown key of a
+file is an error.
+
+COMMAND finds in its environment:
+  LEADERRUN_JOB            the job; with --slots, the slot: JOB#3
+  LEADERRUN_SLOT           with --slots: the number of the slot, from 0
+  LEADERRUN_SLOTS          with --slots: how many there are
+  LEADERRUN_TOKEN          the fencing token: greater than that of every run of the job before
+  LEADERRUN_NATIVE_TOKEN   the backend's own number of the grant, where it has one: etcd, Consul,
+                           ZooKeeper, Kubernetes
+  LEADERRUN_HOLDER         the id of this run, as in ` + "`status --json`" + `
+  LEADERRUN_ATTEMPT        1, or which start of a tick or key this is, with --on-lost rerun
+  LEADERRUN_TICK           the tick in UTC, such as 2026-11-20T02:00:00Z; without a tick it is not set
+  LEADERRUN_TICK_UNIX      the same in seconds since 1970
+  LEADERRUN_ONCE           the key of --once; without a key it is not set
+  LEADERRUN_SOCKET         where ` + "`leaderrun check`" + ` asks whether the run still leads
+and the token once more in the variable that --token-env names. No other variable that begins with
+LEADERRUN_ reaches it, nor do NOTIFY_SOCKET and WATCHDOG_… of systemd.
+`
+}
+
+func backendsPage() string {
+	return `A backend is named by a URL. Hosts that use the same one, with the same prefix, exclude each other.
+
+  file:                                  this host only, in the system's or the user's state directory
+  file:///var/lib/leaderrun              this host only, in that directory, which nobody else can write
+  file:///srv/jobs?trust=shared          this host only, where other users can write too
+  redis://host:6379/0                    Redis or Valkey; rediss:// with TLS
+  redis://user:password@host:6379/0      with a password: name it by LEADERRUN_BACKEND_FILE
+  redis+unix:///run/redis.sock           through a socket
+  redis+sentinel://h1,h2,h3/master/0     behind Sentinel
+  redis+cluster://h1,h2,h3               Redis Cluster
+  etcd://h1,h2,h3                        etcd, by any of its members; etcds:// with TLS
+  etcd://user:password@h1,h2,h3/prefix
+  consul://localhost                     Consul, by the agent on this host; consuls:// with TLS
+  consul://:token@host:8500/prefix
+  k8s://namespace                        a Lease in Kubernetes, by the pod's account or a kubeconfig
+  zk://h1,h2,h3/chroot                   ZooKeeper; zks:// with TLS
+  postgres://user:password@host/db       PostgreSQL, a row in a table
+
+?prefix=NAME keeps apart what shares a server; status shows it. All options, and what each backend promises:
+https://github.com/leaderrun/leaderrun/blob/main/docs/backends.md
+`
+}

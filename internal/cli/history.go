@@ -1,0 +1,352 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/all"
+	"github.com/leaderrun/leaderrun/internal/slots"
+)
+
+func historyCommand() *command {
+	return &command{
+		name: "history", args: "JOB", brief: "show how the last runs of a job ended",
+		about: `Shows the last 20 runs of a job, newest first, and the ticks that were lost or missed. Of a job with slots it
+shows those of each slot; JOB#3 is one of them. A run is lost when
+its holder vanished, or stopped it because the lease could not be renewed: nobody knows how far it came.
+A tick is missed when its time passed while an earlier run had the lease. The exit code is 1 for an
+unknown job.`,
+		examples: []exampleLine{
+			{"the last runs", "leaderrun history nightly-report"},
+			{"for a program", "leaderrun history --json nightly-report"},
+		},
+		options: append([]option{{name: "json", help: "one array of objects"}}, commonOptions()...),
+		run:     runHistory,
+	}
+}
+
+func runHistory(c *call) (End, error) {
+	job, err := c.oneJob()
+	if err != nil {
+		return End{}, err
+	}
+	asJSON := c.settings.on("json")
+	if err := c.settings.err; err != nil {
+		return End{}, err
+	}
+	store, err := c.openStore()
+	if err != nil {
+		return End{}, err
+	}
+	defer store.Close()
+	ctx, cancel := c.context()
+	defer cancel()
+	entries, err := historyIn(ctx, store, job)
+	if err != nil {
+		return End{}, err
+	}
+	var b strings.Builder
+	switch {
+	case asJSON:
+		err = writeObjects(&b, entries)
+	case len(entries) == 0:
+		b.WriteString("no runs yet\n")
+	default:
+		err = writeHistory(&b, entries)
+	}
+	if err != nil {
+		return End{}, err
+	}
+	return End{}, c.print(b.String())
+}
+
+// historyIn returns the history of a job. That of one with slots has the last runs of each slot.
+func historyIn(ctx context.Context, store all.Store, job string) (entries []entry, err error) {
+	names, err := expand(ctx, store, job)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		status, err := inspectJob(ctx, store, name)
+		if err != nil {
+			return nil, err
+		}
+		more := historyOf(status)
+		if _, slot, isSlot := slots.Split(name); isSlot {
+			for i := range more {
+				more[i].Slot = &slot
+			}
+		}
+		entries = append(entries, more...)
+	}
+	if len(names) > 1 {
+		slices.SortStableFunc(entries, func(a, b entry) int { return cmp.Compare(b.startedAt, a.startedAt) })
+	}
+	return entries, nil
+}
+
+// stateRun is a run that holds its lease. The other states of an entry are those of backends.
+const stateRun = stateRunning
+
+// entry is one line of a history: a run, or a tick that was never started. What is not known is null. The names
+// are a contract.
+type entry struct {
+	Slot    *int    `json:"slot"`
+	Tick    *string `json:"tick"`
+	Once    *string `json:"once"`
+	Token   *int64  `json:"token"`
+	Attempt *int    `json:"attempt"`
+	Host    *string `json:"host"`
+	PID     *int    `json:"pid"`
+	User    *string `json:"user"`
+	Holder  *string `json:"holder"`
+	Started *string `json:"started"`
+	Ended   *string `json:"ended"`
+	State   string  `json:"state"`
+	Exit    *int    `json:"exit"`
+	Note    *string `json:"note"`
+	took    time.Duration
+
+	startedAt int64 // ms
+}
+
+// historyOf derives what is shown of the last runs from what the store keeps, newest first.
+func historyOf(s backends.Status) []entry {
+	var entries []entry
+	if missedOne(s) {
+		entries = append(entries, entry{Tick: new(tickText(s.Record.Passed)), State: string(backends.Missed)})
+	}
+	for _, run := range s.Record.Runs {
+		entries = append(entries, entryOf(s, run))
+	}
+	return entries[:min(len(entries), backends.KeptRuns)]
+}
+
+func entryOf(s backends.Status, run backends.Run) entry {
+	e := entry{
+		Once: known(run.Key), Token: known(run.Token), Attempt: known(run.Attempt),
+		Host: known(run.Holder.Host), PID: known(run.Holder.PID), User: known(run.Holder.User), Holder: known(run.Holder.ID),
+		State: runState(s, run), Note: known(run.Note), startedAt: run.Started,
+	}
+	if run.Tick != 0 {
+		e.Tick = new(tickText(run.Tick))
+	}
+	if run.Started != 0 {
+		e.Started = new(clock(run.Started))
+	}
+	end := run.Ended
+	if end != 0 {
+		e.Ended = new(clock(end))
+	}
+	if e.State == stateRun {
+		end = s.Now.UnixMilli()
+	}
+	if run.Started != 0 && end != 0 {
+		e.took = time.Duration(max(end-run.Started, 0)) * time.Millisecond
+	}
+	e.Exit = exitOf(run)
+	if e.Note == nil {
+		e.Note = known(noteOn(s, run))
+	}
+	return e
+}
+
+// known is null for what was not recorded.
+func known[T comparable](value T) *T {
+	var zero T
+	if value == zero {
+		return nil
+	}
+	return &value
+}
+
+// runState is what became of a run. One that was granted and never reported its end runs as long as the lease is
+// its own; without it, it is lost, whether or not anybody has written that down.
+func runState(s backends.Status, run backends.Run) string {
+	switch {
+	case run.State != backends.Claimed:
+		return string(run.State)
+	case leads(s, run.Holder) && s.Lease.Token == run.Token:
+		return stateRun
+	}
+	return string(backends.Lost)
+}
+
+// tickState is what became of a tick or key, as runState sees it.
+func tickState(s backends.Status, o backends.Occurrence) backends.State {
+	if o.State == backends.Claimed && !leads(s, o.Claimant) {
+		return backends.Lost
+	}
+	return o.State
+}
+
+func leads(s backends.Status, h backends.Holder) bool {
+	return s.Lease != nil && s.Lease.Holder == h.ID
+}
+
+// exitOf is the code of a command that ended in peace. One that was stopped for want of a lease has none: 0 would
+// look like success.
+func exitOf(run backends.Run) *int {
+	switch run.State {
+	case backends.Done, backends.Failed, backends.Stopped:
+		if run.Ended != 0 {
+			return &run.Exit
+		}
+	}
+	return nil
+}
+
+// noteOn says what there is to say of the last run besides its state.
+func noteOn(s backends.Status, run backends.Run) string {
+	r := &s.Record
+	switch {
+	case run.Token == 0 || run.Token != r.Token:
+	case s.Lease == nil && s.Wait > 0 && !r.Free() && run.Ended == 0:
+		return "its holder may still live for " + millis(s.Wait.Milliseconds())
+	case breakOf(s) != nil:
+		return "asked to stop" + byText(*r.Break)
+	}
+	return ""
+}
+
+// breakOf is the request to the run that goes on now to stop.
+func breakOf(s backends.Status) *backends.BreakRequest {
+	b := s.Record.Break
+	if b == nil || s.Lease == nil || s.Lease.Token != b.Token {
+		return nil
+	}
+	return b
+}
+
+// byText is who asked for a break, and why.
+func byText(b backends.BreakRequest) string {
+	text := ""
+	if b.By.User != "" || b.By.Host != "" {
+		text = fmt.Sprintf(" by %s on %s", b.By.User, b.By.Host)
+	}
+	if b.Reason != "" {
+		text += ": " + b.Reason
+	}
+	return text
+}
+
+// missedOne says whether the tick that was passed over while an earlier run had the lease will not be run any more.
+// Whoever stood by for it takes the lease as soon as that is free, and within another TTL although no news of it came.
+func missedOne(s backends.Status) bool {
+	r := &s.Record
+	if r.Passed == 0 || r.Passed <= r.Tick.Tick || s.Lease != nil {
+		return false
+	}
+	over := r.Ended + r.TTL
+	if !r.Free() {
+		over = r.Until + 2*r.TTL
+	}
+	return s.Now.UnixMilli() > over
+}
+
+// lastRun returns the last run that is over, as the history shows it.
+func lastRun(s backends.Status) (entry, bool) {
+	for _, run := range s.Record.Runs {
+		if e := entryOf(s, run); run.Token != 0 && run.State != backends.Open && e.State != stateRun {
+			return e, true
+		}
+	}
+	return entry{}, false
+}
+
+func writeObjects[T any](w io.Writer, objects []T) error {
+	if objects == nil {
+		objects = []T{}
+	}
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(objects); err != nil {
+		return err
+	}
+	_, err := w.Write(visibleJSON(text.Bytes()))
+	return err
+}
+
+func writeHistory(w io.Writer, entries []entry) error {
+	const gap = 2
+	t := tabwriter.NewWriter(w, 0, 0, gap, ' ', 0)
+	head := []string{"TOKEN", "ATTEMPT", "HOLDER", "STARTED", "TOOK", "STATE", "EXIT", "NOTE"}
+	ticks := slices.ContainsFunc(entries, func(e entry) bool { return e.Tick != nil || e.Once != nil })
+	if ticks {
+		head = slices.Insert(head, 0, "TICK OR KEY")
+	}
+	inSlots := slices.ContainsFunc(entries, func(e entry) bool { return e.Slot != nil })
+	if inSlots {
+		head = slices.Insert(head, 0, "SLOT")
+	}
+	fmt.Fprintln(t, strings.Join(head, "\t"))
+	for _, e := range entries {
+		cells := []string{
+			shown(e.Token), shown(e.Attempt), holderText(e.Host, e.PID, e.User, e.Holder), startText(e.Started), tookText(e),
+			e.State, shown(e.Exit), shown(e.Note),
+		}
+		if ticks {
+			cells = slices.Insert(cells, 0, e.occasion())
+		}
+		if inSlots {
+			cells = slices.Insert(cells, 0, shown(e.Slot))
+		}
+		if last := len(cells) - 1; cells[last] == "-" {
+			cells[last] = ""
+		}
+		fmt.Fprintln(t, strings.TrimRight(strings.Join(cells, "\t"), "\t"))
+	}
+	return t.Flush()
+}
+
+// shown is a value of a table's cell.
+func shown[T any](value *T) string {
+	if value == nil {
+		return "-"
+	}
+	return oneLine(fmt.Sprint(*value))
+}
+
+func (e entry) occasion() string {
+	if e.Tick != nil {
+		return *e.Tick
+	}
+	if e.Once != nil {
+		return strconv.Quote(*e.Once)
+	}
+	return "-"
+}
+
+// startText is an instant in a table, to the second.
+func startText(started *string) string {
+	if started == nil {
+		return "-"
+	}
+	at, err := time.Parse(time.RFC3339, *started)
+	if err != nil {
+		return *started
+	}
+	return at.Format(tableTime)
+}
+
+func tookText(e entry) string {
+	switch {
+	case e.Started == nil || e.Ended == nil && e.State != stateRun:
+		return "-"
+	case e.took < time.Minute:
+		return millis(e.took.Milliseconds())
+	}
+	return e.took.Round(time.Second).String()
+}

@@ -1,0 +1,182 @@
+package cli
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/leaderrun/leaderrun/backends"
+)
+
+var (
+	alice = backends.Holder{ID: "h1", Host: "web1", PID: 7, User: "app"}
+	bob   = backends.Holder{ID: "h2", Host: "web2", PID: 8, User: "app"}
+)
+
+// lostRun is the record of a run of alice for a tick that has not reported its end.
+func lostRun() backends.Record {
+	return backends.Record{
+		Job: "j", Token: 5, Holder: alice, TTL: 15_000, Granted: 100_000, Until: 120_000,
+		Tick: backends.Occurrence{Tick: 60, State: backends.Claimed, Claimant: alice, Policy: backends.Rerun, Attempt: 2, MaxAttempts: 3},
+		Runs: []backends.Run{
+			{Token: 5, Holder: alice, Tick: 60, Attempt: 2, Started: 100_000, State: backends.Claimed},
+			{Token: 4, Holder: bob, Attempt: 1, Started: 50_000, Ended: 53_000, State: backends.Failed, Exit: 3},
+		},
+	}
+}
+
+func changed(r backends.Record, f func(*backends.Record)) backends.Record {
+	f(&r)
+	return r
+}
+
+// What a run has not reported is derived: nobody has to claim the job before a loss can be seen, and nothing that
+// leaderrun stopped for want of its lease looks like success.
+func TestHistoryDerivesWhatNobodyWroteDown(t *testing.T) {
+	lease := &backends.Lease{Holder: "h1", Token: 5, Left: time.Second}
+	for _, c := range []struct {
+		name   string
+		record backends.Record
+		lease  *backends.Lease
+		wait   time.Duration
+		now    int64
+		want   []string // state of each entry, newest first
+		note   string   // of the first
+		tick   string
+		last   string
+		exit   int // -1: null
+	}{
+		{name: "running", record: lostRun(), lease: lease, want: []string{"running", "failed"}, tick: "claimed", last: "failed", exit: -1},
+		{
+			name: "its holder may still live", record: lostRun(), wait: 4 * time.Second, want: []string{"lost", "failed"},
+			note: "its holder may still live for 4s", tick: "lost", last: "lost", exit: -1,
+		},
+		{name: "gone for long", record: lostRun(), want: []string{"lost", "failed"}, tick: "lost", last: "lost", exit: -1},
+		{
+			name: "the lease is another holder's", record: lostRun(), lease: &backends.Lease{Holder: "h2", Token: 6},
+			want: []string{"lost", "failed"}, tick: "lost", last: "lost", exit: -1,
+		},
+		{
+			name: "the lease is another run of the same holder", record: lostRun(), lease: &backends.Lease{Holder: "h1", Token: 6},
+			want: []string{"lost", "failed"}, tick: "claimed", last: "lost", exit: -1,
+		},
+		{
+			name: "stopped for want of its lease, with a command that says 0",
+			record: changed(lostRun(), func(r *backends.Record) {
+				r.Released, r.Ended, r.Tick.State = 5, 110_000, backends.Lost
+				r.Runs[0].State, r.Runs[0].Exit, r.Runs[0].Ended = backends.Lost, 0, 110_000
+			}),
+			want: []string{"lost", "failed"}, tick: "lost", last: "lost", exit: -1,
+		},
+		{
+			name: "entombed by an operator: its end was not seen",
+			record: changed(lostRun(), func(r *backends.Record) {
+				r.Token, r.Holder, r.Tick.State = 9, bob, backends.Stopped
+				r.Runs[0].State, r.Runs[0].Note = backends.Stopped, "broken by root on web9"
+			}),
+			wait: time.Second, want: []string{"stopped", "failed"}, note: "broken by root on web9", tick: "stopped", last: "stopped", exit: -1,
+		},
+		{
+			name: "ended well",
+			record: changed(lostRun(), func(r *backends.Record) {
+				r.Released, r.Ended, r.Tick.State = 5, 110_000, backends.Done
+				r.Runs[0].State, r.Runs[0].Ended = backends.Done, 110_000
+			}),
+			want: []string{"done", "failed"}, tick: "done", last: "done", exit: 0,
+		},
+		{
+			name: "asked to stop", lease: lease,
+			record: changed(lostRun(), func(r *backends.Record) {
+				r.Break = &backends.BreakRequest{Token: 5, By: backends.Holder{User: "root", Host: "web9"}, Reason: "wrong input"}
+			}),
+			want: []string{"running", "failed"}, note: "asked to stop by root on web9: wrong input", tick: "claimed", last: "failed", exit: -1,
+		},
+		{
+			name: "a tick was passed over, and somebody may stand by for it", lease: lease,
+			record: changed(lostRun(), func(r *backends.Record) { r.Passed = 120 }),
+			want:   []string{"running", "failed"}, tick: "claimed", last: "failed", exit: -1,
+		},
+		{
+			name: "a tick was passed over, and the lease has just become free", now: 124_000,
+			record: changed(lostRun(), func(r *backends.Record) {
+				r.Passed, r.Released, r.Ended, r.Tick.State = 120, 5, 110_000, backends.Done
+				r.Runs[0].State, r.Runs[0].Ended = backends.Done, 110_000
+			}),
+			want: []string{"done", "failed"}, tick: "done", last: "done", exit: 0,
+		},
+		{
+			name: "a tick was passed over for good", now: 126_000,
+			record: changed(lostRun(), func(r *backends.Record) {
+				r.Passed, r.Released, r.Ended, r.Tick.State = 120, 5, 110_000, backends.Done
+				r.Runs[0].State, r.Runs[0].Ended = backends.Done, 110_000
+			}),
+			want: []string{"missed", "done", "failed"}, tick: "done", last: "done", exit: 0,
+		},
+		{
+			name: "a tick was passed over, and the run in the way is lost", now: 151_000,
+			record: changed(lostRun(), func(r *backends.Record) { r.Passed = 120 }),
+			want:   []string{"missed", "lost", "failed"}, tick: "lost", last: "lost", exit: -1,
+		},
+		{
+			name: "a tick was passed over, and the holder of the run in the way may still live", now: 149_000,
+			record: changed(lostRun(), func(r *backends.Record) { r.Passed = 120 }),
+			want:   []string{"lost", "failed"}, tick: "lost", last: "lost", exit: -1,
+		},
+	} {
+		if c.now == 0 {
+			c.now = 119_000
+		}
+		s := backends.Status{Record: c.record, Lease: c.lease, Wait: c.wait, Now: time.UnixMilli(c.now)}
+		entries := historyOf(s)
+		var states []string
+		note := ""
+		for i, e := range entries {
+			states = append(states, e.State)
+			if i == 0 && e.Note != nil {
+				note = *e.Note
+			}
+		}
+		if diff := cmp.Diff(c.want, states); diff != "" || note != c.note {
+			t.Errorf("%s: note %q\n%s", c.name, note, diff)
+		}
+		j := describe("j", s, backends.Limits{})
+		exit := -1
+		if c.last != "failed" && j.LastExit != nil {
+			exit = *j.LastExit
+		}
+		if *j.TickState != c.tick || *j.LastState != c.last || exit != c.exit {
+			t.Errorf("%s: status says tick %s, last run %s (%d); want %s, %s (%d)", c.name, *j.TickState, *j.LastState, exit, c.tick, c.last, c.exit)
+		}
+	}
+}
+
+func TestEntryOfARun(t *testing.T) {
+	s := backends.Status{Record: lostRun(), Lease: &backends.Lease{Holder: "h1", Token: 5}, Now: time.UnixMilli(101_000)}
+	running, failed := historyOf(s)[0], historyOf(s)[1]
+	if *running.Tick != "1970-01-01T00:01:00Z" || running.Once != nil || *running.Token != 5 || *running.Attempt != 2 ||
+		running.Ended != nil || running.Exit != nil || running.Note != nil || running.took != time.Second {
+		t.Errorf("running: %+v", running)
+	}
+	if failed.Tick != nil || *failed.Exit != 3 || *failed.Ended != "1970-01-01T00:00:53.000Z" || failed.took != 3*time.Second ||
+		*failed.Host != "web2" || *failed.PID != 8 || *failed.User != "app" || *failed.Holder != "h2" {
+		t.Errorf("failed: %+v", failed)
+	}
+}
+
+func TestStatusTellsTickAndBreak(t *testing.T) {
+	r := lostRun()
+	r.Break = &backends.BreakRequest{Token: 5, By: backends.Holder{User: "root", Host: "web9"}, Reason: "wrong input", At: 1000}
+	s := backends.Status{Record: r, Lease: &backends.Lease{Holder: "h1", Token: 5}}
+	j := describe("j", s, backends.Limits{})
+	if *j.Attempt != 2 || *j.MaxAttempts != 3 || *j.Policy != "rerun" || j.tickText() != "1970-01-01T00:01:00Z claimed (attempt 2 of 3)" {
+		t.Errorf("tick: %+v", j)
+	}
+	if !j.BreakAsked || *j.BreakBy != "root on web9" || *j.BreakReason != "wrong input" || *j.BreakAt != "1970-01-01T00:00:01.000Z" {
+		t.Errorf("break: %+v", j)
+	}
+	s.Lease.Token = 6 // it was asked of another run
+	if j := describe("j", s, backends.Limits{}); j.BreakAsked || j.BreakBy != nil {
+		t.Errorf("break of another run: %+v", j)
+	}
+}

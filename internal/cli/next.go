@@ -1,0 +1,148 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/leaderrun/leaderrun/schedule"
+)
+
+const defaultCount = 5
+
+func nextCommand() *command {
+	every, timezone := everyOption(), timezoneOption()
+	every.group, timezone.group = "", ""
+	timezone.help = "the zone of EXPR and --every, such as Europe/Berlin"
+	return &command{
+		name: "next", args: "EXPR…", brief: "print the next ticks of a schedule",
+		about: `Prints when a schedule is due next: in its time zone, in UTC, and in how long. A note says what a
+change of the clock does to a tick. Several EXPR are one schedule, as for ` + "`run --schedule`" + `.`,
+		examples: []exampleLine{
+			{"the next five", "leaderrun next '0 2 * * *'"},
+			{"three of them, in another zone", "leaderrun next -n 3 --timezone America/New_York '30 2 * * MON-FRI'"},
+			{"for a program", "leaderrun next --json --every 15m"},
+		},
+		options: append([]option{
+			every, timezone,
+			{name: "count", short: "n", value: "N", def: strconv.Itoa(defaultCount), check: by(parseTicks), example: "3", help: "how many"},
+			{name: "json", help: "one array of objects"},
+		}, commonOptions()...),
+		run: runNext,
+	}
+}
+
+// maxTicks keeps a slip of the finger from filling the memory.
+const maxTicks = 100_000
+
+func parseTicks(text string) (int, error) {
+	n, err := parseCount(text, 1)
+	if err == nil && n > maxTicks {
+		return 0, fmt.Errorf("%q is more than %d", text, maxTicks)
+	}
+	return n, err
+}
+
+// nextTick is what next shows of one tick. The names are a contract.
+type nextTick struct {
+	Tick  string `json:"tick"`      // in UTC
+	Unix  int64  `json:"tick_unix"` // in seconds
+	Local string `json:"local"`     // in the zone of its expression
+	In    int64  `json:"in_ms"`
+	Note  string `json:"note"`
+	shown string
+}
+
+func runNext(c *call) (End, error) {
+	s := c.settings
+	count, asJSON := read(s, "count", parseTicks, defaultCount), s.on("json")
+	every, zone := read(s, "every", parseEvery, ""), read(s, "timezone", parseZone, "")
+	if s.err != nil {
+		return End{}, s.err
+	}
+	plan, err := c.planNext(every, zone)
+	if err != nil {
+		return End{}, err
+	}
+	now := time.Now()
+	ticks := describeTicks(plan.Upcoming(now, count), now)
+	var b strings.Builder
+	if asJSON {
+		err = writeObjects(&b, ticks)
+	} else {
+		err = writeTicks(&b, plan, ticks)
+	}
+	if err != nil {
+		return End{}, err
+	}
+	return End{}, c.print(b.String())
+}
+
+// planNext reads the schedule. What environment and files say of --every is for runs.
+func (c *call) planNext(every, zone string) (*schedule.Schedule, error) {
+	exprs := c.args
+	for _, expr := range exprs {
+		_, err := parseExpressions(expr)
+		if err == nil {
+			continue
+		}
+		why, hint := explain(err, "")
+		if len(exprs) > 1 && len(strings.Fields(expr)) == 1 {
+			hint = "quote an expression: leaderrun next '0 2 * * *'"
+		}
+		return nil, usage("EXPR", why, hint)
+	}
+	if every != "" && (len(exprs) == 0 || c.settings.typed("every")) {
+		exprs = append(exprs, every)
+	}
+	if len(exprs) == 0 {
+		return nil, usage("EXPR is missing", "", "leaderrun next '0 2 * * *'")
+	}
+	if _, err := schedule.Parse(exprs, "UTC"); err != nil { // too many
+		why, hint := explain(err, "")
+		return nil, usage("EXPR", why, hint)
+	}
+	return parseSchedule(exprs, zone)
+}
+
+func describeTicks(ticks []schedule.Tick, now time.Time) []nextTick {
+	described := []nextTick{}
+	for _, t := range ticks {
+		described = append(described, nextTick{
+			Tick: tickText(t.Time.Unix()), Unix: t.Time.Unix(), Local: t.Time.Format(time.RFC3339),
+			In: t.Time.Sub(now).Milliseconds(), Note: t.Note, shown: t.Time.Format("Mon 2006-01-02 15:04:05 -07:00"),
+		})
+	}
+	return described
+}
+
+func writeTicks(b *strings.Builder, plan *schedule.Schedule, ticks []nextTick) error {
+	const gap = 2
+	fmt.Fprintf(b, "%s\n\n", plan)
+	t := tabwriter.NewWriter(b, 0, 0, gap, ' ', 0)
+	fmt.Fprintln(t, "TICK\tUTC\tIN\tNOTE")
+	for _, tick := range ticks {
+		note := tick.Note
+		if note == "" {
+			note = "-"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", tick.shown, tick.Tick, span(time.Duration(tick.In)*time.Millisecond), note)
+	}
+	return t.Flush()
+}
+
+// span writes a duration with days, to the second or, from an hour on, to the minute.
+func span(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch {
+	case d >= day:
+		return fmt.Sprintf("%dd%dh%dm", d/day, d%day/time.Hour, d%time.Hour/time.Minute)
+	case d >= time.Hour:
+		return fmt.Sprintf("%dh%dm", d/time.Hour, d%time.Hour/time.Minute)
+	case d >= time.Minute:
+		return fmt.Sprintf("%dm%ds", d/time.Minute, d%time.Minute/time.Second)
+	}
+	return fmt.Sprintf("%ds", d/time.Second)
+}

@@ -1,0 +1,168 @@
+package cli
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/leaderrun/leaderrun/internal/boottime"
+	"github.com/leaderrun/leaderrun/internal/panics"
+	"github.com/leaderrun/leaderrun/runner"
+)
+
+const (
+	notifySocket  = "NOTIFY_SOCKET"
+	watchdogTime  = "WATCHDOG_USEC"
+	watchdogPID   = "WATCHDOG_PID"
+	readyStandby  = "standby"
+	readyLeading  = "leading"
+	notifyTimeout = 200 * time.Millisecond // a service manager that does not read must not hold anything up
+	notifyBuffer  = 64
+)
+
+// notifier tells systemd how the service is doing, sd_notify(3). Nil: nobody wants to know.
+type notifier struct {
+	socket  *net.UnixConn
+	ready   string // readyStandby or readyLeading
+	told    bool   // READY was sent
+	queue   chan string
+	written chan struct{}
+	stop    sync.Once
+}
+
+// newNotifier connects to the service manager that started this process, if one did.
+func newNotifier(lookup func(string) (string, bool), ready string) *notifier {
+	name, _ := lookup(notifySocket)
+	if name == "" {
+		return nil
+	}
+	// A name that begins with @ is in the abstract namespace; package net knows that.
+	socket, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: name, Net: "unixgram"})
+	if err != nil {
+		return nil
+	}
+	n := &notifier{socket: socket, ready: ready, queue: make(chan string, notifyBuffer), written: make(chan struct{})}
+	panics.Go(func() { n.speak(watchdogEvery(lookup)) })
+	return n
+}
+
+// watchdogEvery is half of the time within which the service manager expects a sign of life; 0: it does not.
+func watchdogEvery(lookup func(string) (string, bool)) time.Duration {
+	if pid, ok := lookup(watchdogPID); ok && pid != strconv.Itoa(os.Getpid()) {
+		return 0
+	}
+	text, _ := lookup(watchdogTime)
+	micros, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || micros <= 0 {
+		return 0
+	}
+	return time.Duration(micros) * time.Microsecond / 2
+}
+
+func (n *notifier) speak(every time.Duration) {
+	defer close(n.written)
+	var alive <-chan time.Time
+	if every > 0 {
+		ticker := time.NewTicker(every)
+		defer ticker.Stop()
+		alive = ticker.C
+		n.send("WATCHDOG=1")
+	}
+	for {
+		select {
+		case state, open := <-n.queue:
+			if !open {
+				return
+			}
+			n.send(state)
+		case <-alive:
+			n.send("WATCHDOG=1")
+		}
+	}
+}
+
+func (n *notifier) send(state string) {
+	_ = n.socket.SetWriteDeadline(time.Now().Add(notifyTimeout))
+	_, _ = n.socket.Write([]byte(state)) // there is nobody to tell
+}
+
+// say queues a state. It never blocks.
+func (n *notifier) say(state string) {
+	select {
+	case n.queue <- state:
+	default:
+	}
+}
+
+// event tells systemd of what happened to the run.
+func (n *notifier) event(e runner.Event) {
+	if n == nil {
+		return
+	}
+	switch e.Name {
+	case runner.EventStandby:
+		n.status(runner.EventStandby, e, n.ready == readyStandby)
+	case runner.EventAcquired:
+		n.status(runner.EventAcquired, e, n.ready == readyStandby)
+	case runner.EventStarted:
+		n.status(runner.EventStarted, e, true)
+	case runner.EventStopping, runner.EventLost:
+		n.say("STOPPING=1\nSTATUS=" + oneLine(e.Text))
+	case runner.EventUndead, runner.EventExited:
+		n.say("STATUS=" + oneLine(e.Text))
+	}
+}
+
+func (n *notifier) status(name string, e runner.Event, ready bool) {
+	state := "STATUS=" + oneLine(e.Job+": "+e.Text)
+	if name == runner.EventStarted {
+		state = fmt.Sprintf("STATUS=%s: leading with token %d", oneLine(e.Job), e.Token)
+	}
+	if ready && !n.told {
+		n.told = true
+		state = "READY=1\n" + state
+	}
+	n.say(state)
+}
+
+// The states of a service that is not one run. They do nothing where nobody wants to know.
+
+func (n *notifier) isReady(status string) {
+	if n != nil {
+		n.told = true
+		n.say("READY=1\nSTATUS=" + oneLine(status))
+	}
+}
+
+// isReloading also says when, for Type=notify-reload.
+func (n *notifier) isReloading() {
+	if n != nil {
+		n.say(fmt.Sprintf("RELOADING=1\nMONOTONIC_USEC=%d", boottime.Monotonic().Microseconds()))
+	}
+}
+
+func (n *notifier) isStopping(status string) {
+	if n != nil {
+		n.say("STOPPING=1\nSTATUS=" + oneLine(status))
+	}
+}
+
+// close says that the service stops, and waits until everything was said. A service of Type=notify that ends
+// well without having been ready counts as failed: a run that was left to another host has ended well.
+func (n *notifier) close(end End) {
+	if n == nil {
+		return
+	}
+	n.stop.Do(func() {
+		if end.Code == 0 && !n.told {
+			n.say("READY=1")
+		}
+		n.say("STOPPING=1")
+		close(n.queue)
+		<-n.written
+		_ = n.socket.Close()
+	})
+}

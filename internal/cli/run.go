@@ -1,0 +1,372 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/user"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+	"unicode/utf8"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/duration"
+	"github.com/leaderrun/leaderrun/internal/panics"
+	"github.com/leaderrun/leaderrun/internal/slots"
+	"github.com/leaderrun/leaderrun/internal/supervise"
+	"github.com/leaderrun/leaderrun/runner"
+)
+
+const (
+	maxJob             = 255 // bytes
+	defaultBackendWait = 5 * time.Second
+	signalsPending     = 16
+)
+
+func runCommand() *command {
+	return &command{
+		name: "run", args: "JOB COMMAND [ARG…]",
+		brief: "run COMMAND on at most one host at a time",
+		about: `Runs COMMAND if nobody else runs JOB now, on any host that uses the same backend. Otherwise it ends
+at once with code 0, or waits with --wait. The whole process tree of a run is dead before anyone
+else's can start, also when leaderrun is killed, the network fails, or the server restarts.
+
+With --schedule, --every or --tick it runs once for each tick, a scheduled instant: whoever comes when
+the tick is done ends with code 0, however short COMMAND was and however far the clocks differ. With
+--once it runs once for each key. A tick that failed is not run again, and one whose host vanished only
+with --on-lost rerun.
+
+With --slots N up to N runs of JOB go on at once, on any hosts, each in a slot of its own: the slot is what
+nobody else runs then, and has a lease and tokens of its own. COMMAND finds its number in LEADERRUN_SLOT
+(from 0), N in LEADERRUN_SLOTS, and the name of the slot, JOB#3, in LEADERRUN_JOB.
+
+Options end at JOB or at --. What follows JOB reaches COMMAND untouched, without a shell. stdin, stdout
+and stderr are COMMAND's own. Signals to leaderrun are passed on, and a second SIGTERM or SIGINT kills;
+where stdin and stdout are the terminal, Ctrl-C reaches COMMAND alone.
+
+COMMAND finds in its environment LEADERRUN_JOB, LEADERRUN_TOKEN (greater than every token before, for
+systems that can refuse a stale one), LEADERRUN_HOLDER and LEADERRUN_ATTEMPT, and with a tick or key
+LEADERRUN_TICK, LEADERRUN_TICK_UNIX or LEADERRUN_ONCE.`,
+		examples: []exampleLine{
+			{"0 2 * * * in the crontab of every host: the report runs once a night", "leaderrun run --schedule '0 2 * * *' nightly-report report --full"},
+			{"the same; should its host die, another one runs it again", "leaderrun run --schedule '0 2 * * *' --on-lost rerun nightly-report report --full"},
+			{"a deploy on every host: the migration runs once for each release", "leaderrun run --once v42 --wait 10m migrate make migrate"},
+			{"without ticks: not twice at a time", "leaderrun run sync sync-all"},
+			{"every host waits for its turn, up to ten minutes", "leaderrun run --wait 10m restart make restart"},
+			{"a service that runs on one host; the others stand by", "leaderrun run --wait forever feed feeder"},
+			{"three workers among all hosts; the others stand by", "leaderrun run --slots 3 --wait forever queue consume"},
+			{"a pipeline goes inside: what stands outside runs on every host", "leaderrun run backup -- bash -o pipefail -c 'dump | gzip > dump.gz'"},
+			{"the same for a shell's one line", "leaderrun run --shell backup 'dump | gzip > dump.gz'"},
+			{"end it after half an hour, and make sure after ten seconds more", "leaderrun run --timeout 30m --kill-after 10s sync sync-all"},
+			{"tell a skipped run from one that went well", "leaderrun run -E 100 other-report report --full"},
+		},
+		options: append(runOptions(), commonOptions()...),
+		run:     runRun,
+		rest:    true,
+	}
+}
+
+// runPlan is what the options of run come to.
+type runPlan struct {
+	job      string
+	argv     []string
+	timeline runner.Timeline
+	request  runner.Request
+	slots    int // 0: the job has none
+	conflict int
+	tokenEnv string
+	ready    string
+	metrics  string // a directory; "": none
+}
+
+func runRun(c *call) (End, error) {
+	plan, err := c.planRun()
+	if err != nil {
+		return End{}, err
+	}
+	path, code, err := supervise.LookPath(plan.argv[0])
+	if err != nil {
+		return End{}, &fault{code: code, what: plan.argv[0], why: reason(err), err: err, hint: lookHint(plan, code)}
+	}
+	store, err := c.openStore()
+	if err != nil {
+		return End{}, err
+	}
+	defer store.Close()
+	if hint, err := checkTTL(plan.timeline.TTL, store.Limits()); err != nil {
+		f := c.timelineFault(err)
+		f.hint = hint
+		return End{}, f
+	}
+	starts := newStarts(c.voice, c.ahead, supervise.Command{
+		Path: path, Argv: plan.argv, Env: childEnvironment(os.Environ(), plan.tokenEnv), Grace: plan.timeline.Grace,
+	})
+	defer starts.over()
+
+	notify := newNotifier(c.settings.lookup, plan.ready)
+	story := &story{voice: c.voice, notify: notify, job: plan.job, slots: plan.slots, occasion: plan.request.Occasion}
+	request := plan.request
+	request.Host = thisHolder()
+	request.Signals = story.filter(c.signals)
+	request.Tree = starts.next
+	checks := newSocket(c.voice.warn)
+	defer checks.close()
+	request.Checks, request.Env = checks.asked, checks.env(request.Env)
+	measures := c.measure(plan.metrics, request)
+	tell := measures.observe(story.event)
+	observe := func(e runner.Event) {
+		if e.Name == runner.EventStandby {
+			panics.Go(func() { checks.ahead(plan.timeline.TTL) })
+		}
+		tell(e)
+	}
+	driver := backends.Driver(store)
+	if plan.slots > 0 {
+		driver = slots.New(store, plan.job, plan.slots, request.Host.Host, c.voice.warn)
+	}
+	result := guarded(func() runner.Result {
+		return (&runner.Runner{Driver: driver, Observe: observe}).Run(context.Background(), request)
+	})
+	end := endOf(result, plan.conflict)
+	story.tell(result, end)
+	measures.ended(result)
+	notify.close(end)
+	return end, nil
+}
+
+// guarded ends the program at once where run panics, and leaves the command to its guardian: what would be called on the way
+// out may be what is broken.
+func guarded(run func() runner.Result) runner.Result {
+	defer panics.Catch()
+	return run()
+}
+
+// planRun reads arguments and options. Nothing is touched yet.
+func (c *call) planRun() (*runPlan, error) {
+	s := c.settings
+	p := &runPlan{
+		conflict: read(s, "conflict-exit-code", parseCode, -1),
+		tokenEnv: read(s, "token-env", parseVariable, tokenVariable),
+		slots:    read(s, "slots", parseSlots, 0),
+		ready:    read(s, "ready", oneOf(readyWords()...), readyStandby),
+		metrics:  read(s, "metrics-textfile", parseDirectory, ""),
+		request: runner.Request{
+			KillAfter:  read(s, "kill-after", duration.Bound, 0),
+			Timeout:    read(s, "timeout", duration.Bound, 0),
+			Retries:    read(s, "retries", parseRetries, 0),
+			RetryDelay: read(s, "retry-delay", duration.NotNegative, defaultDelay),
+		},
+	}
+	occasion, err := planOccasion(s, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	r := &p.request
+	r.Occasion = occasion
+	r.Wait, r.BackendWait = patienceOf(s, occasion)
+	if occasion.Schedule.Fingerprint != "" {
+		r.Prove = func(refusal backends.Refusal) (backends.Unclaimed, bool) { return passedUnclaimed(refusal, time.Now()) }
+	}
+	ttl := read(s, "ttl", duration.Positive, runner.DefaultTTL)
+	grace := read(s, "grace", duration.NotNegative, -1)
+	shell := s.on("shell")
+	if s.err != nil {
+		return nil, s.err
+	}
+	job, argv, err := splitArgs(c.args, "usage: "+c.cmd.usageLine())
+	if err == nil {
+		err = checkSlots(job, p.slots, occasion)
+	}
+	if err == nil {
+		argv, err = commandOf(argv, shell)
+	}
+	if err != nil {
+		return nil, err
+	}
+	p.job, p.argv = job, argv
+	if p.timeline, err = runner.NewTimeline(ttl, grace); err != nil {
+		return nil, c.timelineFault(err)
+	}
+	r.Job, r.Timeline = job, p.timeline
+	r.Env = func(g backends.Grant) []string {
+		return append(grantVariables(g, p.tokenEnv), slotVariables(g, p.slots)...)
+	}
+	return p, nil
+}
+
+// timelineFault is a TTL or grace that does not fit, the fault of where they come from.
+func (c *call) timelineFault(err error) *fault {
+	var places []string
+	from := byDefault
+	for _, name := range []string{"ttl", "grace"} {
+		if g, ok := c.settings.find(name); ok {
+			from = max(from, g.origin)
+			places = append(places, g.place)
+		}
+	}
+	f := &fault{code: from.code(), what: strings.Join(places, ", "), why: err.Error(), err: err}
+	if from == byDefault {
+		f.what = "the default TTL"
+		f.hint = "set --ttl"
+	}
+	return f
+}
+
+// splitArgs takes the arguments after the options apart. The first -- went with the options, if it was there.
+func splitArgs(args []string, hint string) (job string, argv []string, err error) {
+	switch {
+	case len(args) == 0 || args[0] == "--":
+		return "", nil, usage("JOB is missing", "", hint)
+	case !utf8.ValidString(args[0]):
+		return "", nil, usage("JOB", "the name is not valid UTF-8", "")
+	case args[0] == "":
+		return "", nil, usage("JOB", "the name is empty", hint)
+	case strings.ContainsRune(args[0], 0):
+		return "", nil, usage("JOB", "the name contains a zero byte", "")
+	case len(args[0]) > maxJob:
+		return "", nil, usage("JOB", fmt.Sprintf("the name is longer than %d bytes", maxJob), "")
+	}
+	job, argv = args[0], args[1:]
+	switch {
+	case len(argv) > 0 && argv[0] == "--":
+		argv = argv[1:]
+	case len(argv) > 0 && strings.HasPrefix(argv[0], "-"):
+		return "", nil, usage("COMMAND", fmt.Sprintf("%q looks like an option", argv[0]), "options go before JOB")
+	}
+	if len(argv) == 0 {
+		return "", nil, usage("COMMAND is missing", "", hint)
+	}
+	return job, argv, nil
+}
+
+// parseSlots reads a number of slots.
+func parseSlots(text string) (int, error) {
+	n, err := parseCount(text, 1)
+	if err != nil || n > slots.Most {
+		return 0, fmt.Errorf("%q is not a whole number from 1 to %d", text, slots.Most)
+	}
+	return n, nil
+}
+
+// checkSlots says whether a job of this name can have so many slots, or none.
+func checkSlots(job string, n int, o backends.Occasion) error {
+	of, slot, isSlot := slots.Split(job)
+	switch {
+	case isSlot:
+		return usage("JOB", fmt.Sprintf("%q is the name of slot %d of %s", job, slot, of), "a job's own name does not end like that; `run --slots N` gives out slots")
+	case n > 0 && o.Given():
+		return usage("--slots", "the run is for a tick or a key, which is run once", "leave one of the two out")
+	case n > 0 && len(slots.Name(job, n-1)) > maxJob:
+		return usage("JOB", fmt.Sprintf("the names of its slots are longer than %d bytes", maxJob), "")
+	}
+	return nil
+}
+
+// commandOf is what is run: COMMAND and its arguments, or a shell with its one line.
+func commandOf(argv []string, shell bool) ([]string, error) {
+	switch {
+	case !shell && argv[0] == "":
+		return nil, usage("COMMAND", "it is empty", "is it a variable that is not set?")
+	case !shell:
+		return argv, nil
+	case len(argv) != 1:
+		return nil, usage("--shell", "COMMAND must be one argument", "quote the line: "+quoteLine(argv))
+	case strings.TrimSpace(argv[0]) == "":
+		return nil, usage("--shell", "the line is empty", "is it a variable that is not set?")
+	}
+	return []string{"sh", "-c", argv[0]}, nil
+}
+
+func lookHint(p *runPlan, code int) string {
+	switch {
+	case strings.ContainsAny(p.argv[0], " \t|;&") && len(p.argv) == 1:
+		return "a line for a shell needs --shell"
+	case code == 126:
+		return "is it a program, with its x bit set?"
+	case !strings.Contains(p.argv[0], "/"):
+		return "cron sets a short PATH: give the whole path"
+	}
+	return ""
+}
+
+// starts makes the process tree of each start of the command: of the first one, of a retry, and of the run of an
+// earlier tick that comes before ours. The runner alone calls it, and has closed the tree before. It may leave a call
+// behind that hangs.
+type starts struct {
+	command supervise.Command
+	voice   *voice
+
+	mu   sync.Mutex
+	tree *tree // of the last start; before the first one, the one that is ready for it
+	used bool
+}
+
+// newStarts takes a tree whose guardian is already starting, or plants one: a standby keeps it ready.
+func newStarts(v *voice, ahead *tree, command supervise.Command) *starts {
+	if ahead == nil {
+		ahead = plant(v)
+	}
+	return &starts{command: command, voice: v, tree: ahead}
+}
+
+func (s *starts) next() runner.Tree {
+	t, used := s.last()
+	if used {
+		t.fell() // the guardian before would unlock under this run what they share
+		t = plant(s.voice)
+	}
+	t.command = s.command
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tree, s.used = t, true
+	return t
+}
+
+func (s *starts) last() (t *tree, used bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tree, s.used
+}
+
+// over sends a guardian away that was never needed, and waits for the end of one that was.
+func (s *starts) over() {
+	t, _ := s.last()
+	t.fell()
+}
+
+// quoteLine is what people may have meant by several words after --shell.
+func quoteLine(argv []string) string {
+	return "'" + strings.ReplaceAll(strings.Join(argv, " "), "'", `'\''`) + "'"
+}
+
+// thisHolder is what status shows of this process. The name is the password database's: the variable USER
+// survives su and sudo.
+func thisHolder() backends.Holder {
+	h := backends.Holder{PID: os.Getpid()}
+	h.Host, _ = os.Hostname()
+	uid := strconv.Itoa(os.Geteuid())
+	if u, err := user.LookupId(uid); err == nil {
+		h.User = u.Username
+	} else {
+		h.User = "uid " + uid
+	}
+	return h
+}
+
+// filter passes signals on to the runner. Where systemd watches over a standby, HUP is its word for "reload",
+// and there is nothing to reload: it does not end the wait.
+func (s *story) filter(signals <-chan syscall.Signal) <-chan os.Signal {
+	out := make(chan os.Signal, signalsPending)
+	panics.Go(func() {
+		for sig := range signals {
+			if sig == syscall.SIGHUP && s.notify != nil && !s.started.Load() {
+				continue
+			}
+			out <- sig
+		}
+	})
+	return out
+}

@@ -1,0 +1,379 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/leaderrun/leaderrun/internal/supervise"
+	"github.com/leaderrun/leaderrun/test/servers"
+)
+
+// patience is how long a test waits for what must happen, on a machine that is busy with other tests.
+const patience = time.Minute
+
+// The test binary is leaderrun too, and the programs that the scripts need beside a shell.
+func TestMain(m *testing.M) {
+	// The scripts wait more than they work. -parallel on the command line still counts.
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
+	testscript.Main(m, map[string]func(){
+		"leaderrun": program,
+		"faulty":    faulty,
+		"rc":        recordEnd,
+		"notifyd":   serviceManager,
+		"words":     printWords,
+		"fetch":     fetch,
+		"unheard":   unheard,
+	})
+}
+
+func program() {
+	end := Main(os.Args, os.Stdin, os.Stdout, os.Stderr)
+	if end.Signal != 0 {
+		supervise.Reraise(end.Signal)
+	}
+	os.Exit(end.Code)
+}
+
+func TestScripts(t *testing.T) { runScripts(t, "testdata") }
+
+func TestRedisScripts(t *testing.T) {
+	servers.Require(t, "redis")
+	runScripts(t, "testdata/redis")
+}
+
+func TestConsulScripts(t *testing.T) {
+	servers.Require(t, "consul")
+	runScripts(t, "testdata/consul")
+}
+
+func TestS3Scripts(t *testing.T) {
+	servers.Require(t, "s3")
+	runScripts(t, "testdata/s3")
+}
+
+func TestEtcdScripts(t *testing.T) {
+	servers.Require(t, "etcd")
+	runScripts(t, "testdata/etcd")
+}
+
+func runScripts(t *testing.T, dir string) {
+	t.Helper()
+	if signal.Ignored(os.Interrupt) { // a shell that started the tests with & has seen to that, and the programs of scripts inherit it
+		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
+	}
+	testscript.Run(t, scriptParams(t, dir))
+}
+
+func scriptParams(t *testing.T, dir string) testscript.Params {
+	t.Helper()
+	return testscript.Params{
+		Dir:                 dir,
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			home := filepath.Join(env.WorkDir, "home")
+			env.Setenv("HOME", home)
+			env.Setenv("GORACE", "atexit_sleep_ms=0") // a second after every program otherwise
+			env.Setenv("LEADERRUN_BACKEND", "file://"+env.WorkDir+"/store")
+			return os.MkdirAll(home, 0o700)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"code":      expectCode,
+			"sig":       sendSignal,
+			"waitfile":  waitFile,
+			"waitgrep":  waitGrep,
+			"redis":     func(ts *testscript.TestScript, _ bool, args []string) { startRedis(t, ts, args) },
+			"etcd":      func(ts *testscript.TestScript, _ bool, args []string) { startEtcd(t, ts, args) },
+			"consul":    func(ts *testscript.TestScript, _ bool, args []string) { startConsul(t, ts, args) },
+			"s3":        func(ts *testscript.TestScript, _ bool, args []string) { askS3(t, ts, args) },
+			"strangers": listenAsStrangers,
+			"examples":  runExamples,
+			"silent":    expectSilence,
+		},
+	}
+}
+
+// code N PROGRAM [ARG…] runs a program that must end with exactly this code.
+func expectCode(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: code N PROGRAM [ARG…]")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) {
+			ts.Fatalf("%v", err)
+		}
+		got = exit.ExitCode()
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
+
+// silent: the last program wrote nothing.
+func expectSilence(ts *testscript.TestScript, _ bool, _ []string) {
+	if said := ts.ReadFile("stdout") + ts.ReadFile("stderr"); said != "" {
+		ts.Fatalf("not silent: %q", said)
+	}
+}
+
+// sig SIGNAL NAME sends a signal to the program that `rc NAME` runs.
+func sendSignal(ts *testscript.TestScript, _ bool, args []string) {
+	signals := map[string]syscall.Signal{
+		"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "HUP": syscall.SIGHUP, "QUIT": syscall.SIGQUIT,
+		"KILL": syscall.SIGKILL, "USR1": syscall.SIGUSR1, "STOP": syscall.SIGSTOP, "CONT": syscall.SIGCONT,
+	}
+	if len(args) != 2 || signals[args[0]] == 0 {
+		ts.Fatalf("usage: sig SIGNAL NAME")
+	}
+	file := args[1] + ".pid"
+	waitFile(ts, false, []string{file})
+	pid, err := strconv.Atoi(strings.TrimSpace(ts.ReadFile(file)))
+	ts.Check(err)
+	ts.Check(syscall.Kill(pid, signals[args[0]]))
+}
+
+// waitfile FILE… waits until the files are there and not empty.
+func waitFile(ts *testscript.TestScript, _ bool, args []string) {
+	for _, file := range args {
+		eventually(ts, file, func() bool {
+			info, err := os.Stat(ts.MkAbs(file))
+			return err == nil && info.Size() > 0
+		})
+	}
+}
+
+// waitgrep TEXT FILE waits until the file contains the text.
+func waitGrep(ts *testscript.TestScript, _ bool, args []string) {
+	eventually(ts, args[0]+" in "+args[1], func() bool {
+		text, err := os.ReadFile(ts.MkAbs(args[1]))
+		return err == nil && bytes.Contains(text, []byte(args[0]))
+	})
+}
+
+func eventually(ts *testscript.TestScript, what string, ok func() bool) {
+	for end := time.Now().Add(patience); !ok(); {
+		if time.Now().After(end) {
+			ts.Fatalf("waited %v in vain for %s", patience, what)
+		}
+		time.Sleep(5 * time.Millisecond) // between two questions
+	}
+}
+
+// redis [PASSWORD] starts a server and sets REDIS to its address.
+func startRedis(t *testing.T, ts *testscript.TestScript, args []string) {
+	t.Helper()
+	var o servers.RedisOptions
+	if len(args) > 0 {
+		o.Password = args[0]
+	}
+	ts.Setenv("REDIS", servers.Redis(t, o).Addr())
+}
+
+// etcd [PASSWORD] starts a server, whose root has the password, and sets ETCD to its address.
+func startEtcd(t *testing.T, ts *testscript.TestScript, args []string) {
+	t.Helper()
+	o := servers.EtcdOptions{UnsafeNoFsync: true}
+	if len(args) > 0 {
+		o.Password = args[0]
+	}
+	ts.Setenv("ETCD", servers.Etcd(t, o).Endpoint())
+}
+
+// consul [TOKEN] starts a server, whose operator has the token, and sets CONSUL to its address.
+func startConsul(t *testing.T, ts *testscript.TestScript, args []string) {
+	t.Helper()
+	var o servers.ConsulOptions
+	if len(args) > 0 {
+		o.Token = args[0]
+	}
+	ts.Setenv("CONSUL", servers.Consul(t, o).Addr())
+}
+
+// strangers sets WEB to the address of a server that speaks another protocol, and CLOSED to one that nobody
+// listens on.
+func listenAsStrangers(ts *testscript.TestScript, _ bool, _ []string) {
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	ts.Check(err)
+	ts.Setenv("CLOSED", closed.Addr().String())
+	ts.Check(closed.Close())
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ts.Check(err)
+	ts.Setenv("WEB", l.Addr().String())
+	ts.Defer(func() { _ = l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.WriteString(conn, "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
+			_ = conn.Close()
+		}
+	}()
+}
+
+// examples COMMAND runs every example of the command's help in a shell.
+func runExamples(ts *testscript.TestScript, _ bool, args []string) {
+	for _, cmd := range commands() {
+		if cmd.name != args[0] {
+			continue
+		}
+		if len(cmd.examples) == 0 {
+			ts.Fatalf("%s has no examples", cmd.name)
+		}
+		for _, e := range cmd.examples {
+			if err := ts.Exec("bash", "-c", e.line); err != nil {
+				ts.Fatalf("%s: %v", e.line, err)
+			}
+		}
+		return
+	}
+	ts.Fatalf("no command %s", args[0])
+}
+
+// recordEnd is `rc NAME PROGRAM [ARG…]`: it runs the program, writes its pid to NAME.pid, and how it ended to
+// NAME. Shells hide whether a program died of a signal or says that it did.
+func recordEnd() {
+	name := os.Args[1]
+	cmd := exec.Command(os.Args[2], os.Args[3:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	if err := cmd.Start(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	replaceFile(name+".pid", strconv.Itoa(cmd.Process.Pid)+"\n")
+	// A script that failed interrupts what it left behind. A second SIGTERM kills, if the first was seen.
+	interrupted := make(chan os.Signal, 1)
+	signal.Notify(interrupted, syscall.SIGINT)
+	go func() {
+		<-interrupted
+		for cmd.Process.Signal(syscall.SIGTERM) == nil {
+			time.Sleep(50 * time.Millisecond)
+		}
+	}()
+	_ = cmd.Wait()
+	status, _ := cmd.ProcessState.Sys().(syscall.WaitStatus)
+	text := fmt.Sprintf("exit %d\n", status.ExitStatus())
+	if status.Signaled() {
+		text = fmt.Sprintf("signal %d\n", status.Signal())
+	}
+	replaceFile(name, text)
+}
+
+// unheard is `unheard CODE PROGRAM [ARG…]`: it runs the program several times with a stdout and stderr that nobody reads any
+// more, which is SIGPIPE to a program that does not mind, and wants that code.
+func unheard() {
+	for range 10 { // a handler that is installed on the way would be late only sometimes
+		r, w, err := os.Pipe()
+		if err != nil {
+			panic(err)
+		}
+		_ = r.Close()
+		cmd := exec.Command(os.Args[2], os.Args[3:]...)
+		cmd.Stdout, cmd.Stderr = w, w
+		_ = cmd.Run()
+		_ = w.Close()
+		if cmd.ProcessState.ExitCode() < 0 || strconv.Itoa(cmd.ProcessState.ExitCode()) != os.Args[1] {
+			fmt.Fprintf(os.Stderr, "%v, want exit code %s\n", cmd.ProcessState, os.Args[1])
+			os.Exit(1)
+		}
+	}
+}
+
+// replaceFile lets nobody see half a file.
+func replaceFile(name, text string) {
+	if err := os.WriteFile(name+".new", []byte(text), 0o600); err != nil {
+		panic(err)
+	}
+	if err := os.Rename(name+".new", name); err != nil {
+		panic(err)
+	}
+}
+
+// serviceManager is `notifyd FILE PROGRAM [ARG…]`: it runs the program as systemd runs a service of
+// Type=notify, appends what it is told to FILE, and ends with the program's code.
+func serviceManager() {
+	dir, err := os.MkdirTemp("", "lr")
+	if err != nil {
+		panic(err)
+	}
+	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: dir + "/s", Net: "unixgram"})
+	if err != nil {
+		panic(err)
+	}
+	file, err := os.OpenFile(os.Args[1], os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		panic(err)
+	}
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		message := make([]byte, 4096)
+		for {
+			n, err := socket.Read(message)
+			if err != nil {
+				return
+			}
+			fmt.Fprintf(file, "%s\n--\n", message[:n])
+		}
+	}()
+	cmd := exec.Command(os.Args[2], os.Args[3:]...)
+	cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+dir+"/s", "WATCHDOG_USEC=100000")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	err = cmd.Run()
+	_ = socket.SetReadDeadline(time.Now().Add(100 * time.Millisecond)) // what is in the socket's queue is read first
+	<-over
+	_ = os.RemoveAll(dir)
+	if err != nil {
+		os.Exit(cmd.ProcessState.ExitCode())
+	}
+}
+
+// printWords is `words [ARG…]`: each argument on a line, quoted.
+func printWords() {
+	for _, word := range os.Args[1:] {
+		fmt.Printf("%q\n", word)
+	}
+}
+
+// fetch LOG PATH shows what a daemon serves that has told its address in the log.
+func fetch() {
+	text, err := os.ReadFile(os.Args[1])
+	if err != nil {
+		panic(err)
+	}
+	_, after, _ := strings.Cut(string(text), "listening on ")
+	address, _, _ := strings.Cut(after, "\n")
+	response, err := http.Get("http://" + address + os.Args[2])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	_, _ = io.Copy(os.Stdout, response.Body)
+	_ = response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		os.Exit(1)
+	}
+}

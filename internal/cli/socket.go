@@ -1,0 +1,413 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/panics"
+	processtree "github.com/leaderrun/leaderrun/internal/supervise/tree"
+	"github.com/leaderrun/leaderrun/runner"
+)
+
+const (
+	checkPath       = "/check"
+	socketPrefix    = "answers-in-" // and a duration: whoever asks knows for how long, also when nobody answers
+	maxAskers       = 16            // at a time; more wait in the kernel's queue
+	maxQuestion     = 8 << 10       // bytes of a request's header, or of an answer
+	patienceToRead  = time.Second   // with a slow asker
+	patienceToWrite = time.Second
+	patienceToMake  = time.Second // at least, with a file system
+)
+
+// longestSocketPath is what the kernel takes as the name of a socket.
+const longestSocketPath = len(syscall.RawSockaddrUnix{}.Path) - 1
+
+// socket is where the command of a run asks whether the run still leads. It speaks HTTP, one request a
+// connection, and only to this user. A run goes on without it where it cannot be made.
+type socket struct {
+	asked   chan runner.Check // for the runner to answer
+	parents []string          // where its directory may be, the best first
+	over    chan struct{}     // closed when the run is
+	home    *socketHome       // instead, where a daemon has many runs
+	slots   chan struct{}     // one for each asker who is being served
+	warn    func(text, hint string)
+
+	mu    sync.Mutex
+	grant backends.Grant // of the run that is asked about
+
+	silent bool // the file system did not answer: the run goes on without the socket. env's own
+
+	making   sync.Mutex // held while a file system is asked, which may not answer: nobody waits for it without a limit
+	tried    bool
+	listener net.Listener // nil: there is none
+	limit    time.Duration
+	dir      string
+}
+
+// checkAnswer is what a check says. The names are a contract.
+type checkAnswer struct {
+	Leading bool   `json:"leading"`
+	Left    *int64 `json:"left_ms,omitempty"` // of the lease's validity on this host's clock
+	Job     string `json:"job"`
+	Token   int64  `json:"token"`
+	Reason  string `json:"reason,omitempty"` // why not
+}
+
+func newSocket(warn func(text, hint string)) *socket {
+	return &socket{
+		asked: make(chan runner.Check), over: make(chan struct{}), slots: make(chan struct{}, maxAskers), warn: warn,
+		parents: socketParents(),
+	}
+}
+
+// ahead makes the socket for a standby, which has the time now, and not when the job is free.
+func (s *socket) ahead(ttl time.Duration) {
+	s.making.Lock()
+	defer s.making.Unlock()
+	if !s.tried && s.listener == nil {
+		_ = s.listen(answerLimit(ttl)) // it is tried again when the command starts
+	}
+}
+
+// env adds the socket's name to the variables of a command. But for a standby, the socket is made when the first command
+// is about to start: a run that is skipped has none.
+func (s *socket) env(variables func(backends.Grant) []string) func(backends.Grant) []string {
+	return func(g backends.Grant) []string {
+		vars := variables(g)
+		s.mu.Lock()
+		s.grant = g
+		s.mu.Unlock()
+		if s.silent {
+			return vars
+		}
+		limit := answerLimit(g.TTL)
+		address, err := within(max(limit, patienceToMake), func() (string, error) { return s.address(limit) })
+		s.silent = errors.Is(err, errSilent)
+		if err != nil {
+			s.warn("the command cannot ask whether its run still leads: "+reason(err), "it needs a directory to write to: XDG_RUNTIME_DIR, TMPDIR or /tmp")
+		}
+		if address != "" {
+			vars = append(vars, socketVariable+"="+address)
+		}
+		return vars
+	}
+}
+
+// address makes the socket, if that was not tried, and returns its name; "": there is none.
+func (s *socket) address(limit time.Duration) (string, error) {
+	s.making.Lock()
+	defer s.making.Unlock()
+	var err error
+	if !s.tried {
+		s.tried = true
+		err = s.listenOnce(limit)
+	}
+	if s.listener == nil {
+		return "", err
+	}
+	return s.listener.Addr().String(), err
+}
+
+var errSilent = errors.New("the file system does not answer")
+
+// within calls f beside, and returns errSilent if that takes longer than the limit.
+func within(limit time.Duration, f func() (string, error)) (string, error) {
+	type result struct {
+		text string
+		err  error
+	}
+	done := make(chan result, 1)
+	panics.Go(func() {
+		text, err := f()
+		done <- result{text, err}
+	})
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case r := <-done:
+		return r.text, r.err
+	case <-timer.C:
+		return "", errSilent
+	}
+}
+
+// answerLimit is how long an answer may take: as long as a renewal.
+func answerLimit(ttl time.Duration) time.Duration { return ttl / 6 }
+
+// listenOnce makes the socket, unless that was done ahead. One whose name says another time than the lease that was
+// granted, or that somebody has removed meanwhile, is made anew. It needs s.making.
+func (s *socket) listenOnce(limit time.Duration) error {
+	if s.listener != nil {
+		_, err := os.Lstat(s.listener.Addr().String())
+		if err == nil && s.limit == limit {
+			return nil
+		}
+		if err := s.remove(); err != nil {
+			return err
+		}
+	}
+	return s.listen(limit)
+}
+
+// listen makes the socket in a directory that is only for this user. It needs s.making.
+func (s *socket) listen(limit time.Duration) error {
+	s.limit = limit
+	name := socketPrefix + limit.Round(time.Millisecond).String()
+	if s.home != nil {
+		dir, number, err := s.home.place()
+		if err != nil {
+			return err
+		}
+		return s.listenAt(filepath.Join(dir, fmt.Sprintf("%d-%s", number, name)))
+	}
+	failed := errNoParent
+	for _, parent := range s.parents {
+		dir, err := privateDirectory(parent, len(name))
+		if err == nil {
+			if err = s.listenAt(filepath.Join(dir, name)); err == nil {
+				s.dir = dir
+				return nil
+			}
+			_ = os.RemoveAll(dir)
+		}
+		failed = err
+	}
+	return failed
+}
+
+func (s *socket) listenAt(path string) error {
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return err
+	}
+	s.listener = listener
+	panics.Go(func() { _ = s.server().Serve(queue{listener, s.slots}) }) // it ends with the listener; who is being served still is
+	return nil
+}
+
+var errNoParent = errors.New("no directory has a name that is short enough")
+
+// socketParents are where the directory of a socket may be, the best first. systemd gives a service one in memory by
+// RUNTIME_DIRECTORY, a session has XDG_RUNTIME_DIR.
+func socketParents() []string {
+	service, _, _ := strings.Cut(os.Getenv("RUNTIME_DIRECTORY"), ":")
+	return []string{service, os.Getenv("XDG_RUNTIME_DIR"), os.TempDir(), "/tmp"}
+}
+
+// privateDirectory makes a directory that is only for this user, in which the name of a socket may have so many bytes.
+func privateDirectory(parent string, room int) (string, error) {
+	const random = 10 // digits at most that MkdirTemp appends
+	if !filepath.IsAbs(parent) || len(parent)+len("/"+processtree.Prefix+"/")+random+room > longestSocketPath {
+		return "", errNoParent
+	}
+	const tries = 100 // for who starts at the same time may take it for abandoned before it is held
+	for left := tries; ; left-- {
+		dir, err := os.MkdirTemp(parent, processtree.Prefix) // 0700
+		if err != nil {
+			return "", err
+		}
+		_, err = processtree.Hold(dir) // until this process ends
+		if err == nil {
+			panics.Go(func() { processtree.RemoveAbandoned(parent, removeSockets) })
+			return dir, nil
+		}
+		if left == 0 || !errors.Is(err, syscall.ENOENT) {
+			return "", err
+		}
+	}
+}
+
+// removeSockets removes a directory in which nothing is but sockets of ours.
+func removeSockets(dir string) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if e.Type() == os.ModeSocket && strings.Contains(e.Name(), socketPrefix) {
+			_ = os.Remove(filepath.Join(dir, e.Name()))
+		}
+	}
+	_ = os.Remove(dir)
+}
+
+// socketHome is the directory of the sockets of many runs: to make one is more work than to make a socket. It is made
+// when the first run needs it, and again when somebody has removed it: what is old in /tmp does not last.
+type socketHome struct {
+	mu     sync.Mutex // held while a file system is asked: nobody waits for it without a limit
+	dir    string
+	number int
+}
+
+// place returns the directory, and a number that no other socket in it has.
+func (h *socketHome) place() (dir string, number int, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.dir != "" && !isPrivate(h.dir) {
+		h.dir = ""
+	}
+	for _, parent := range socketParents() {
+		if h.dir != "" {
+			break
+		}
+		const digits = 10
+		h.dir, err = privateDirectory(parent, digits+len(socketPrefix)+len("-1000h0m0.000s"))
+	}
+	h.number++
+	return h.dir, h.number, err
+}
+
+// isPrivate says whether a directory is still there, and still only for this user: another one may have taken its name.
+func isPrivate(dir string) bool {
+	info, err := os.Lstat(dir)
+	if err != nil || !info.IsDir() || info.Mode().Perm()&0o077 != 0 {
+		return false
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(st.Uid) == os.Geteuid()
+}
+
+// remove removes the directory, when no run is left. It waits only so long for the file system.
+func (h *socketHome) remove() {
+	_, _ = within(patienceToMake, func() (string, error) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.dir == "" || !isPrivate(h.dir) {
+			return "", nil
+		}
+		return "", os.RemoveAll(h.dir)
+	})
+}
+
+// close removes the socket. What is still being asked is answered: the run is over. A file system that does not answer holds it
+// up for a second; what comes of it later is removed then.
+func (s *socket) close() {
+	close(s.over)
+	_, err := within(patienceToMake, func() (string, error) {
+		s.making.Lock()
+		defer s.making.Unlock()
+		s.tried = true
+		return "", s.remove()
+	})
+	if err != nil {
+		s.warn("the socket of the run is left over: "+reason(err), "")
+	}
+}
+
+// remove removes the socket, if there is one. It needs s.making.
+func (s *socket) remove() error {
+	if s.listener == nil {
+		return nil
+	}
+	_ = s.listener.Close() // which removes the socket
+	s.listener = nil
+	if s.dir == "" {
+		return nil
+	}
+	return os.RemoveAll(s.dir)
+}
+
+// queue is a socket whose askers wait in the kernel while many are being served.
+type queue struct {
+	*net.UnixListener
+	slots chan struct{} // one for each asker who is being served
+}
+
+// Accept ends when the socket is closed, and not when the process is out of descriptors, which passes.
+func (q queue) Accept() (net.Conn, error) {
+	const pause = 100 * time.Millisecond
+	q.slots <- struct{}{}
+	for {
+		conn, err := q.UnixListener.Accept()
+		if err == nil {
+			return conn, nil
+		}
+		if errors.Is(err, net.ErrClosed) {
+			<-q.slots
+			return nil, err
+		}
+		time.Sleep(pause)
+	}
+}
+
+// server answers one request a connection. Nobody keeps one for longer than it takes: the deadlines are absolute.
+func (s *socket) server() *http.Server {
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	server := &http.Server{
+		Handler: s, ReadTimeout: patienceToRead, WriteTimeout: patienceToWrite, MaxHeaderBytes: maxQuestion, Protocols: &protocols,
+		DisableGeneralOptionsHandler: true, // a 200 would look like a yes
+		ConnState: func(_ net.Conn, state http.ConnState) {
+			if state == http.StateClosed {
+				<-s.slots
+			}
+		},
+	}
+	server.SetKeepAlivesEnabled(false)
+	return server
+}
+
+// ServeHTTP answers a request.
+func (s *socket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer panics.Catch()
+	switch {
+	case r.URL.Path != checkPath:
+		http.Error(w, http.StatusText(http.StatusNotFound), http.StatusNotFound)
+		return
+	case r.Method != http.MethodGet:
+		w.Header().Set("Allow", http.MethodGet)
+		http.Error(w, http.StatusText(http.StatusMethodNotAllowed), http.StatusMethodNotAllowed)
+		return
+	}
+	answer := s.check()
+	object, _ := json.Marshal(answer) // which cannot fail
+	// The answer took its time: that to write it begins now.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(patienceToWrite))
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	if !answer.Leading {
+		w.WriteHeader(http.StatusConflict)
+	}
+	_, _ = w.Write(append(visibleJSON(object), '\n'))
+}
+
+// check asks the runner, which asks the backend. No answer in time means that nobody can tell.
+func (s *socket) check() checkAnswer {
+	s.mu.Lock()
+	grant := s.grant
+	s.mu.Unlock()
+	answer := checkAnswer{Job: grant.Claim.Job, Token: grant.Token}
+	limit := time.NewTimer(answerLimit(grant.TTL))
+	defer limit.Stop()
+	standings := make(chan runner.Standing, 1)
+	asked := s.asked
+	for {
+		select {
+		case asked <- runner.Check{Answer: standings}:
+			asked = nil
+		case standing := <-standings:
+			if standing.Leading {
+				answer.Leading, answer.Left = true, new(standing.Left.Milliseconds())
+				return answer
+			}
+			answer.Reason = "the lease is lost"
+			if standing.Err != nil {
+				answer.Reason = standing.Err.Error()
+			}
+			return answer
+		case <-s.over:
+			answer.Reason = "the run is over"
+			return answer
+		case <-limit.C:
+			answer.Reason = "the backend did not answer in time"
+			return answer
+		}
+	}
+}

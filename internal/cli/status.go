@@ -1,0 +1,375 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/all"
+	"github.com/leaderrun/leaderrun/internal/slots"
+)
+
+const (
+	statusPatience = 10 * time.Second
+	statusTries    = 4
+	watchEvery     = time.Second
+	clearScreen    = "\x1b[H\x1b[2J"
+	tableTime      = "2006-01-02 15:04:05Z"
+)
+
+func statusCommand() *command {
+	return &command{
+		name: "status", args: "[JOB…]", brief: "show who runs what",
+		about: `Shows for each job whether it runs, where, since when, with which token, how its last run or tick
+ended, and within how long a standby takes over from a host that crashed; a newcomer may wait longer.
+A job with slots has a line for each slot that was ever taken, which JOB#3 shows alone. Without JOB it shows every job that the backend has a record of; one that was forgotten stays listed with
+its token. The exit code is 1 for an unknown job. A record that cannot be read does not hide the others:
+they are shown, and the exit code is that of the error.`,
+		examples: []exampleLine{
+			{"all jobs", "leaderrun status"},
+			{"one job, for a program", "leaderrun status --json nightly-report"},
+		},
+		options: append([]option{
+			{name: "json", help: "one array of objects"},
+			{name: "watch", help: "show it again every second, also when the backend was away for a while"},
+		}, commonOptions()...),
+		run: runStatus,
+	}
+}
+
+// jobStatus is what status shows of one job. The names are a contract.
+type jobStatus struct {
+	Job         string   `json:"job"`
+	Slot        *int     `json:"slot"`
+	State       string   `json:"state"`
+	Holder      *string  `json:"holder"`
+	Host        *string  `json:"host"`
+	PID         *int     `json:"pid"`
+	User        *string  `json:"user"`
+	Token       int64    `json:"token"`
+	Since       *string  `json:"since"`         // the start of the run
+	ExpiresIn   *int64   `json:"expires_in_ms"` // running: left of the lease
+	FreeIn      *int64   `json:"free_in_ms"`    // vanished, quarantined: until somebody may run it
+	Tick        *string  `json:"tick"`
+	TickState   *string  `json:"tick_state"`
+	Attempt     *int     `json:"tick_attempt"`
+	MaxAttempts *int     `json:"tick_max_attempts"`
+	Policy      *string  `json:"tick_policy"` // what becomes of the tick when its holder vanishes
+	LastState   *string  `json:"last_state"`  // of the last run that is over
+	LastExit    *int     `json:"last_exit"`
+	LastEnded   *string  `json:"last_ended"`
+	TTL         int64    `json:"ttl_ms"`
+	TakeOver    int64    `json:"takeover_ms"` // a standby, after a crash
+	Backend     string   `json:"backend"`
+	Prefix      string   `json:"prefix"`
+	Notes       []string `json:"notes"`
+	BreakAsked  bool     `json:"break_requested"` // of the run that goes on now
+	BreakBy     *string  `json:"break_by"`
+	BreakReason *string  `json:"break_reason"`
+	BreakAt     *string  `json:"break_at"`
+	sinceMillis int64
+	breakText   string
+}
+
+// The states of a job.
+const (
+	stateRunning     = "running"
+	stateFree        = "free"
+	stateVanished    = "vanished"    // a lease is gone that was not released: its holder may still live
+	stateQuarantined = "quarantined" // the store may have forgotten a lease
+)
+
+func runStatus(c *call) (End, error) {
+	asJSON, watch := c.settings.on("json"), c.settings.on("watch")
+	if err := c.settings.err; err != nil {
+		return End{}, err
+	}
+	store, err := c.openStore()
+	if err != nil {
+		return End{}, err
+	}
+	defer store.Close()
+	ctx, cancel := c.context()
+	defer cancel()
+	return End{}, c.followStatus(ctx, store, asJSON, watch)
+}
+
+// followStatus shows the status once, or again and again: then also after the backend was away, until the context ends or an error
+// comes that no waiting mends.
+func (c *call) followStatus(ctx context.Context, store all.Store, asJSON, watch bool) error {
+	away := false
+	for {
+		err := c.showStatus(ctx, store, asJSON, watch)
+		switch {
+		case !watch:
+			return err
+		case ctx.Err() != nil:
+			return nil //nolint:nilerr // an interrupt ends it, whatever it was about to say
+		case err != nil && errorCode(err) != codeUnavailable:
+			return err
+		}
+		if err != nil && !away {
+			c.voice.warn(err.Error(), "it is asked again and again: an interrupt ends that")
+		}
+		if err == nil && away {
+			c.voice.warn("the backend answers again", "")
+		}
+		away = err != nil
+		select {
+		case <-time.After(watchEvery):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (c *call) showStatus(ctx context.Context, store all.Store, asJSON, watch bool) error {
+	jobs, unknown, unread := inspect(ctx, store, c.args)
+	if unread != nil && len(jobs) == 0 {
+		return asked(unread)
+	}
+	var b strings.Builder
+	if watch && c.terminal {
+		b.WriteString(clearScreen)
+	}
+	var err error
+	switch {
+	case asJSON:
+		err = writeObjects(&b, jobs)
+	case len(jobs) > 0:
+		err = writeTable(&b, jobs, store, time.Now())
+	case len(unknown) == 0:
+		b.WriteString("no jobs yet\n\n" + backendLine(store))
+	}
+	if err == nil {
+		err = c.print(b.String())
+	}
+	switch {
+	case err != nil:
+		return err
+	case unread != nil:
+		return asked(unread)
+	case len(unknown) > 0:
+		return unknownJob(store, unknown...)
+	}
+	return nil
+}
+
+func unknownJob(store all.Store, names ...string) error {
+	return &fault{
+		code: codeUnknownJob, what: "unknown job", why: strings.Join(names, ", "), err: backends.ErrUnknownJob,
+		hint: fmt.Sprintf("asked %s, prefix %q", store.Redacted(), store.Prefix()),
+	}
+}
+
+// asked makes an error of a backend that was asked something a fault with an exit code. An error that is
+// not permanent means that there was no answer.
+func asked(err error) error {
+	if _, ok := errors.AsType[*backends.PermanentError](err); ok {
+		return err
+	}
+	return &fault{code: codeUnavailable, what: "the backend cannot be reached", why: err.Error(), err: err}
+}
+
+// patiently asks a store a few times while it does not answer: where it has several hosts, the next request goes to
+// another one.
+func patiently(ctx context.Context, request func(context.Context) error) (err error) {
+	for range statusTries {
+		limited, cancel := context.WithTimeout(ctx, statusPatience/statusTries)
+		err = request(limited)
+		cancel()
+		if err == nil || backends.IsAnswer(err) || ctx.Err() != nil {
+			break
+		}
+	}
+	return err
+}
+
+// inspect returns what can be read, also beside an error of the backend about one of the jobs, which must not hide the
+// others. A job stands for its slots, too. Each request has its own time: there may be thousands.
+func inspect(ctx context.Context, store all.Store, args []string) (jobs []jobStatus, unknown []string, err error) {
+	var names []string
+	if len(args) == 0 {
+		if names, err = jobsOf(ctx, store); err != nil && !backends.IsAnswer(err) {
+			return nil, nil, err
+		}
+		inSlotOrder(names)
+	}
+	for _, job := range args {
+		more, failed := expand(ctx, store, job)
+		if failed != nil {
+			return nil, nil, failed
+		}
+		names = append(names, more...)
+	}
+	jobs = []jobStatus{}
+	for _, name := range names {
+		var status backends.Status
+		failed := patiently(ctx, func(ctx context.Context) (err error) {
+			status, err = store.Inspect(ctx, name)
+			return err
+		})
+		switch {
+		case errors.Is(failed, backends.ErrUnknownJob):
+			unknown = append(unknown, name)
+			continue
+		case failed != nil && backends.IsAnswer(failed):
+			err = cmp.Or(err, failed)
+			continue
+		case failed != nil:
+			return nil, nil, failed
+		}
+		job := describe(name, status, store.Limits())
+		job.Backend, job.Prefix = store.Redacted(), store.Prefix()
+		jobs = append(jobs, job)
+	}
+	return jobs, unknown, err
+}
+
+// describe derives what is shown from what the store keeps.
+func describe(name string, s backends.Status, limits backends.Limits) jobStatus {
+	r := s.Record
+	j := jobStatus{
+		Job: name, State: stateFree, Token: r.Token, TTL: r.TTL, Notes: s.Notes,
+		TakeOver: limits.TakeOver(time.Duration(r.TTL) * time.Millisecond).Milliseconds(),
+	}
+	if _, slot, ok := slots.Split(name); ok {
+		j.Slot = &slot
+	}
+	if j.Notes == nil {
+		j.Notes = []string{}
+	}
+	switch {
+	case s.Lease != nil:
+		j.State, j.Token = stateRunning, s.Lease.Token
+		j.ExpiresIn = new(max(s.Lease.Left, 0).Milliseconds())
+		j.Holder = new(s.Lease.Holder)
+	case s.Wait > 0 && r.Free():
+		j.State = stateQuarantined
+	case s.Wait > 0:
+		j.State = stateVanished
+		j.Holder = new(r.Holder.ID)
+	}
+	if s.Lease == nil && s.Wait > 0 {
+		j.FreeIn = new(s.Wait.Milliseconds())
+	}
+	if j.Holder != nil && *j.Holder == r.Holder.ID {
+		j.Host, j.PID, j.User = new(r.Holder.Host), new(r.Holder.PID), new(r.Holder.User)
+		j.Since, j.sinceMillis = new(clock(r.Granted)), r.Granted
+	}
+	if r.Tick.Tick != 0 {
+		j.Tick, j.TickState = new(tickText(r.Tick.Tick)), new(string(tickState(s, r.Tick)))
+		j.Attempt, j.MaxAttempts = known(r.Tick.Attempt), known(r.Tick.MaxAttempts)
+		j.Policy = known(string(r.Tick.Policy))
+	}
+	if last, ok := lastRun(s); ok {
+		j.LastState, j.LastExit, j.LastEnded = new(last.State), last.Exit, last.Ended
+	}
+	if b := breakOf(s); b != nil {
+		j.BreakAsked, j.BreakBy = true, new(b.By.User+" on "+b.By.Host)
+		j.BreakReason, j.BreakAt = known(b.Reason), new(clock(b.At))
+		j.breakText = byText(*b)
+	}
+	return j
+}
+
+// clock shows milliseconds since 1970.
+func clock(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z07:00") }
+
+// backendLine says where the jobs are kept: with another prefix, they would be others.
+func backendLine(store all.Store) string {
+	line := "backend " + store.Redacted()
+	if p := store.Prefix(); p != "" {
+		line += ", prefix " + p
+	}
+	return line + "\n"
+}
+
+func writeTable(w io.Writer, jobs []jobStatus, store all.Store, now time.Time) error {
+	const gap = 2
+	t := tabwriter.NewWriter(w, 0, 0, gap, ' ', 0)
+	fmt.Fprintln(t, "JOB\tSTATE\tHOLDER\tSINCE\tLEFT\tTOKEN\tTICK\tLAST RUN\tTAKE-OVER")
+	for _, j := range jobs {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n",
+			oneLine(j.Job), j.State, holderText(j.Host, j.PID, j.User, j.Holder), j.sinceText(now), j.leftText(), j.Token, j.tickText(), j.lastText(),
+			millis(j.TakeOver))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, "\n"+backendLine(store))
+	told := map[string]bool{}
+	for _, j := range jobs {
+		if j.BreakAsked {
+			fmt.Fprintf(w, "note: %s was asked to stop%s\n", oneLine(j.Job), oneLine(j.breakText))
+		}
+		for _, note := range j.Notes {
+			if !told[note] {
+				told[note] = true
+				fmt.Fprintf(w, "note: %s\n", oneLine(note))
+			}
+		}
+	}
+	return err
+}
+
+// holderText is who runs or ran a job.
+func holderText(host *string, pid *int, user, id *string) string {
+	switch {
+	case host != nil && pid != nil && user != nil:
+		return oneLine(fmt.Sprintf("%s:%d (%s)", *host, *pid, *user))
+	case id != nil:
+		return oneLine(*id)
+	}
+	return "-"
+}
+
+func (j jobStatus) sinceText(now time.Time) string {
+	if j.Since == nil {
+		return "-"
+	}
+	at := time.UnixMilli(j.sinceMillis)
+	return fmt.Sprintf("%s (%v)", at.UTC().Format(tableTime), max(now.Sub(at), 0).Round(time.Second))
+}
+
+func (j jobStatus) leftText() string {
+	switch {
+	case j.ExpiresIn != nil:
+		return millis(*j.ExpiresIn)
+	case j.FreeIn != nil:
+		return "free in " + millis(*j.FreeIn)
+	}
+	return "-"
+}
+
+func (j jobStatus) tickText() string {
+	if j.Tick == nil {
+		return "-"
+	}
+	text := *j.Tick + " " + *j.TickState
+	if j.Attempt != nil && j.MaxAttempts != nil && *j.Attempt > 1 {
+		text += fmt.Sprintf(" (attempt %d of %d)", *j.Attempt, *j.MaxAttempts)
+	}
+	return text
+}
+
+func (j jobStatus) lastText() string {
+	if j.LastState == nil {
+		return "-"
+	}
+	if j.LastExit != nil && *j.LastExit != 0 {
+		return fmt.Sprintf("%s (%d)", *j.LastState, *j.LastExit)
+	}
+	return *j.LastState
+}
+
+func millis(ms int64) string {
+	const tenth = 100 * time.Millisecond
+	return (time.Duration(ms) * time.Millisecond).Round(tenth).String()
+}

@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/credentialplugin"
+	"github.com/leaderrun/leaderrun/internal/daemon"
+	"github.com/leaderrun/leaderrun/internal/panics"
+	"github.com/leaderrun/leaderrun/runner"
+)
+
+// story follows one run and tells it: to people and machines on stderr, and to systemd.
+type story struct {
+	voice    *voice
+	notify   *notifier
+	job      string
+	slots    int               // how many the job has; 0: none
+	prefix   string            // of what people read, where there are several jobs
+	occasion backends.Occasion // what the run is for
+	started  atomic.Bool       // the command was started
+	loud     bool              // an error was told already
+}
+
+// event is told by the runner, from one goroutine.
+func (s *story) event(e runner.Event) {
+	if e.Name == runner.EventStarted {
+		s.started.Store(true)
+	}
+	s.loud = s.loud || e.Level >= slog.LevelError
+	s.notify.event(e)
+	s.say(e)
+}
+
+// asKeys are the options that texts name, as they are called in a job file.
+var asKeys = strings.NewReplacer("--start-deadline", "start_deadline", "--timeout", "timeout",
+	"--max-attempts", "max_attempts", "--on-lost", "on_lost:")
+
+// say tells an event. Of a job of a daemon it says which, and speaks of the file's keys.
+func (s *story) say(e runner.Event) {
+	if s.prefix != "" {
+		e.Text = s.prefix + asKeys.Replace(e.Text)
+		if strings.HasPrefix(e.Hint, "--") {
+			e.Hint = ""
+		}
+	}
+	s.voice.event(e)
+}
+
+// tell says how it ended, where the runner's own events do not: a run that was skipped, and errors.
+func (s *story) tell(r runner.Result, end End) {
+	e := runner.Event{Name: runner.EventSkipped, Job: s.job, Tick: r.Grant.Tick, Token: r.Grant.Token, Level: slog.LevelError}
+	if e.Tick == 0 {
+		e.Tick = s.occasion.Tick
+	}
+	if s.occasion.Once != "" {
+		e.Fields = append(e.Fields, slog.String("once", s.occasion.Once))
+	}
+	p, faulty := errors.AsType[*panics.Panic](r.Err)
+	if faulty {
+		defer s.voice.stack(p)
+	}
+	switch r.Ending {
+	case runner.Refused, runner.WaitOver:
+		s.refused(&e, r, time.Now())
+	case runner.Unreachable:
+		e.Reason, e.Text = runner.ReasonUnreachable, fmt.Sprintf("not run: the backend cannot be reached: %v", r.Err)
+		e.Hint = "--wait and --backend-wait say how long to go on trying"
+		if errors.Is(r.Err, credentialplugin.ErrAtWork) { // it ends with this process, and begins anew with the next one
+			e.Hint = fmt.Sprintf("--backend-wait %v, or a --wait as long, gives a credential plugin the time that it may take", credentialplugin.Longest)
+		}
+	case runner.NotStarted:
+		e.Reason, e.Text = runner.ReasonUnreachable, fmt.Sprintf("not run: %v", r.Err)
+	case runner.Permanent:
+		e.Reason, e.Text, e.Hint = runner.ReasonRefused, fmt.Sprintf("not run: %v", r.Err), hintOf(r.Err)
+	case runner.Interrupted:
+		e.Level, e.Reason, e.Text = slog.LevelInfo, runner.ReasonSignal, "not run: received "+r.Signal.String()
+		if r.Signal == 0 {
+			e.Text = fmt.Sprintf("not run for the tick %s: %v", tickText(e.Tick), r.Err)
+		}
+		if errors.Is(r.Err, daemon.ErrOvertaken) { // nobody else may have run it
+			e.Level, e.Reason = slog.LevelWarn, runner.ReasonUnreachable
+		}
+	case runner.StartFailed:
+		e.Name, e.Text, e.Hint = "error", fmt.Sprint(r.Err), hintOf(r.Err)
+	case runner.Ran:
+		if r.Status.Known {
+			return
+		}
+		e.Name, e.Text = "error", "nobody saw how the command ended"
+	case runner.TimedOut:
+		e.Name, e.Text = "timed_out", "the command was ended by --timeout"
+	case runner.Unconfirmed: // told although the loss of the lease was: this is what somebody has to look after
+		e.Name, e.Text = runner.EventUndead, fmt.Sprintf("the run is given up: %v", r.Err)
+		e.Hint = "look for them on this host: another run may start beside them"
+	default:
+		if s.loud && !faulty {
+			return
+		}
+		e.Name, e.Text = "error", "the run was stopped"
+		if r.Err != nil {
+			e.Text = fmt.Sprintf("the run was stopped: %v", r.Err)
+		}
+		if r.Ending == runner.Unrecorded {
+			e.Text = fmt.Sprintf("the command ended with code %d, and that could not be recorded: %v", r.Status.ExitCode(), r.Err)
+			e.Hint = "others will find the tick or key lost"
+		}
+	}
+	if r.Ending != runner.Interrupted || r.Signal != 0 { // else the program goes on
+		e.Fields = append(e.Fields, slog.Int("code", end.Code))
+	}
+	s.say(e)
+}

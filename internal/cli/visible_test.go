@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/leaderrun/leaderrun/runner"
+)
+
+// A name with such characters in it looks like another one, or changes what stands around it.
+func TestJSONShowsWhatNobodySees(t *testing.T) {
+	const name = "a\u0085b\u200bc\u202ed\ufeffe\u2028f\u00adg\U000e0041h\x7fi\u00e9\u4e16\U0001f600\\u200b\"\u200d"
+	shown := func(t *testing.T, text string) {
+		t.Helper()
+		for _, r := range strings.TrimRight(text, "\n") {
+			if r != '\n' && !unicode.IsPrint(r) {
+				t.Errorf("%U stands in %q", r, text)
+			}
+		}
+		for _, plain := range []string{"\u00e9", "\u4e16", "\U0001f600", `\u202e`, `\udb40\udc41`} {
+			if !strings.Contains(text, plain) {
+				t.Errorf("%s has no %s", text, plain)
+			}
+		}
+	}
+	t.Run("objects", func(t *testing.T) {
+		var out bytes.Buffer
+		if err := writeObjects(&out, []string{name}); err != nil {
+			t.Fatal(err)
+		}
+		shown(t, out.String())
+		var back []string
+		if err := json.Unmarshal(out.Bytes(), &back); err != nil || back[0] != name {
+			t.Errorf("%q, %v", back, err)
+		}
+	})
+	t.Run("log", func(t *testing.T) {
+		line := (&voice{json: true}).object(runner.Event{Name: "x", Job: name, Text: name, Fields: []slog.Attr{slog.String("once", name)}})
+		shown(t, string(line))
+		var back struct{ Job, Msg, Once string }
+		if err := json.Unmarshal(line, &back); err != nil || back.Job != name || back.Msg != name || back.Once != name {
+			t.Errorf("%q, %v", back, err)
+		}
+	})
+	t.Run("check", func(t *testing.T) {
+		socket := newSocket(nil)
+		socket.grant.Claim.Job = name
+		close(socket.over)
+		reply := httptest.NewRecorder()
+		socket.ServeHTTP(reply, httptest.NewRequestWithContext(t.Context(), http.MethodGet, checkPath, nil))
+		shown(t, reply.Body.String())
+	})
+}
+
+// A URL in the place of a file's name is in the system's message too.
+func TestPasswordsAreNotTold(t *testing.T) {
+	for text, want := range map[string]string{
+		"open redis://:Secret@h: no such file":                  "open redis://xxxxx@h: no such file",
+		"open /etc/redis:/:Secret@h/x: no such file":            "open /etc/redis:/xxxxx@h/x: no such file",
+		"stat postgres://jo:Se/cret@h/db?password=Secret22: no": "stat postgres://xxxxx@h/db?password=xxxxx: no",
+		"https://h/v1?token=Secret22&token-file=/x":             "https://h/v1?token=xxxxx&token-file=/x",
+		"postgres://jo@h/db: no such host":                      "postgres://jo@h/db: no such host",
+		"redis://xxxxx@h: no; file:///a/b: yes":                 "redis://xxxxx@h: no; file:///a/b: yes",
+		"mail jo@example.com about http://h/":                   "mail jo@example.com about http://h/",
+	} {
+		if got := withoutPasswords(text); got != want {
+			t.Errorf("%q becomes %q, want %q", text, got, want)
+		}
+	}
+}

@@ -1,0 +1,233 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"github.com/leaderrun/leaderrun/internal/panics"
+	"github.com/leaderrun/leaderrun/runner"
+)
+
+const (
+	voiceBuffer = 256             // lines that may wait for a slow reader; more are dropped
+	lastWords   = 2 * time.Second // how long the end of the program waits for one
+)
+
+// voice is what people and machines are told on stderr. It never blocks its callers: stderr may be a pipe
+// that nobody reads, and a renewal must not wait for it.
+type voice struct {
+	out      io.Writer
+	level    slog.Level
+	json     bool
+	terminal bool // stderr is one: somebody is looking
+	secrets  []string
+
+	mu      sync.Mutex
+	lines   chan []byte
+	written chan struct{} // closed when all lines are
+	closed  bool          // the program ends: nothing more is said
+	dropped int
+}
+
+func newVoice(stderr *os.File) *voice {
+	return &voice{out: stderr, level: slog.LevelWarn, terminal: isTerminal(stderr)}
+}
+
+// isTerminal also takes /dev/null for one, where one line more does no harm.
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// configure takes the options that say what is told and how.
+func (v *voice) configure(s *settings) {
+	v.json = read(s, "log-format", oneOf(formats...), "text") == "json"
+	switch read(s, "log-level", oneOf(levels...), "warn") {
+	case "debug":
+		v.level = slog.LevelDebug
+	case "info":
+		v.level = slog.LevelInfo
+	case "error":
+		v.level = slog.LevelError
+	}
+	if s.on("quiet") {
+		v.level = slog.LevelError
+		v.terminal = false
+	}
+}
+
+// event tells what happened to a run.
+func (v *voice) event(e runner.Event) {
+	// On a terminal somebody wonders why nothing happened.
+	why := e.Name == runner.EventSkipped || e.Name == runner.EventStandby
+	shown := e.Level >= v.level || (v.terminal && !v.json && why)
+	if !shown {
+		return
+	}
+	if v.json {
+		v.write(v.object(e))
+		return
+	}
+	v.write(v.text(e.Text, e.Hint))
+}
+
+// warn tells one line, and the remedy.
+func (v *voice) warn(text, hint string) {
+	v.event(runner.Event{Name: "warning", Level: slog.LevelWarn, Text: text, Hint: hint})
+}
+
+// fault tells why the program ends.
+func (v *voice) fault(err error) {
+	e := runner.Event{Name: "error", Level: slog.LevelError, Text: err.Error()}
+	e.Hint = hintOf(err)
+	e.Fields = []slog.Attr{slog.Int("code", errorCode(err))}
+	v.event(e)
+}
+
+func (v *voice) text(what, hint string) []byte {
+	line := "leaderrun: " + oneLine(withoutPasswords(v.redact(what))) + "\n"
+	if hint != "" {
+		line += "hint: " + oneLine(v.redact(hint)) + "\n"
+	}
+	return []byte(line)
+}
+
+func (v *voice) object(e runner.Event) []byte {
+	attrs := []slog.Attr{slog.String("event", e.Name)}
+	add := func(key, value string) {
+		if value != "" {
+			attrs = append(attrs, slog.String(key, v.redact(value)))
+		}
+	}
+	add("job", e.Job)
+	add("holder", e.Holder)
+	if e.Token != 0 {
+		attrs = append(attrs, slog.Int64("token", e.Token))
+	}
+	if e.Tick != 0 {
+		attrs = append(attrs, slog.String("tick", tickText(e.Tick)))
+	}
+	add("reason", withoutPasswords(e.Reason))
+	add("hint", e.Hint)
+	attrs = append(attrs, e.Fields...)
+	var buffer bytes.Buffer
+	handler := slog.NewJSONHandler(&buffer, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: lowerLevel})
+	record := slog.NewRecord(time.Now(), e.Level, withoutPasswords(v.redact(e.Text)), 0)
+	record.AddAttrs(attrs...)
+	if err := handler.Handle(context.Background(), record); err != nil {
+		return v.text(e.Text, e.Hint)
+	}
+	return visibleJSON(buffer.Bytes())
+}
+
+func lowerLevel(groups []string, a slog.Attr) slog.Attr {
+	if len(groups) == 0 && a.Key == slog.LevelKey {
+		return slog.String(slog.LevelKey, strings.ToLower(a.Value.String()))
+	}
+	return a
+}
+
+// tickText is a scheduled instant as people and the child's environment see it.
+func tickText(tick int64) string { return time.Unix(tick, 0).UTC().Format(time.RFC3339) }
+
+// oneLine keeps a text from looking like several lines or from moving a terminal's cursor.
+func oneLine(text string) string {
+	if strings.IndexFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) < 0 {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if unicode.IsPrint(r) {
+			b.WriteRune(r)
+			continue
+		}
+		q := fmt.Sprintf("%q", string(r))
+		b.WriteString(q[1 : len(q)-1])
+	}
+	return b.String()
+}
+
+// keepSecret hides a text in all that is said from now on.
+func (v *voice) keepSecret(secrets ...string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, s := range secrets {
+		if s != "" {
+			v.secrets = append(v.secrets, s)
+		}
+	}
+}
+
+func (v *voice) redact(text string) string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, s := range v.secrets {
+		text = strings.ReplaceAll(text, s, hide(s))
+	}
+	return text
+}
+
+// write hands a line to the goroutine that may wait for the reader.
+func (v *voice) write(line []byte) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.closed {
+		return
+	}
+	if v.lines == nil {
+		v.lines, v.written = make(chan []byte, voiceBuffer), make(chan struct{})
+		lines, written := v.lines, v.written
+		panics.Go(func() { v.speak(lines, written) })
+	}
+	if v.dropped > 0 && len(v.lines) < voiceBuffer/2 {
+		v.lines <- v.lost()
+	}
+	select {
+	case v.lines <- line:
+	default:
+		v.dropped++
+	}
+}
+
+// lost says how much was not said. It needs v.mu.
+func (v *voice) lost() []byte {
+	n := v.dropped
+	v.dropped = 0
+	if v.json {
+		return fmt.Appendf(nil, "{\"level\":\"warn\",\"event\":\"dropped\",\"msg\":\"stderr is slow\",\"count\":%d}\n", n)
+	}
+	return fmt.Appendf(nil, "leaderrun: stderr is slow: %d lines were dropped\n", n)
+}
+
+func (v *voice) speak(lines <-chan []byte, written chan<- struct{}) {
+	defer close(written)
+	for line := range lines {
+		_, _ = v.out.Write(line) // there is nobody to tell
+	}
+}
+
+// close waits for what was said to be written, but not for a reader that never comes. What others say from now on is dropped: the
+// program ends, and some of its goroutines live on until it has.
+func (v *voice) close() {
+	v.mu.Lock()
+	again := v.closed
+	v.closed = true
+	lines, written := v.lines, v.written
+	v.mu.Unlock()
+	if lines == nil || again {
+		return
+	}
+	close(lines)
+	select {
+	case <-written:
+	case <-time.After(lastWords):
+	}
+}

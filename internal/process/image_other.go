@@ -1,6 +1,0 @@
-//go:build !linux
-
-package process
-
-// KeepImage does nothing here.
-func KeepImage() {}

@@ -1,6 +1,0 @@
-//go:build !linux
-
-package process
-
-// giveBack does nothing here.
-func giveBack() {}

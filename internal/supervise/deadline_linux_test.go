@@ -1,0 +1,169 @@
+package supervise
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/internal/boottime"
+	"github.com/leaderrun/leaderrun/internal/lifeline"
+	"github.com/leaderrun/leaderrun/internal/supervise/guardian"
+)
+
+// A command that writes down when it was told to end, and does not.
+const stubborn = `trap 'echo >>termed' TERM; echo $$ >pid; while :; do sleep 0.01; done`
+
+func TestDeadlineSendsTermThenKill(t *testing.T) {
+	tiers(t, func(t *testing.T, o Options) {
+		r := prepare(t, o)
+		d := within(500*time.Millisecond, 500*time.Millisecond)
+		r.start(r.shell(stubborn), d)
+		r.pid("pid")
+		if boottime.Now() >= d.Term {
+			t.Skip("this machine is too slow for the test")
+		}
+		if _, err := os.Stat(filepath.Join(r.dir, "termed")); err == nil {
+			t.Error("SIGTERM before its time")
+		}
+		r.file("termed")
+		if now := boottime.Now(); now < d.Term {
+			t.Errorf("SIGTERM %v early", d.Term.Sub(now))
+		}
+		e := r.wait(lifeline.Dead)
+		if now := boottime.Now(); now < d.Kill || now > d.End {
+			t.Errorf("dead %v after the time of SIGKILL, %v before the end", now.Sub(d.Kill), d.End.Sub(now))
+		}
+		if want := (lifeline.Status{Known: true, Signal: syscall.SIGKILL}); e.Status != want {
+			t.Errorf("got %+v", e.Status)
+		}
+		r.equal("termed", "\n")
+		r.noneLeft()
+	})
+}
+
+func TestTermAtTheDeadlineIsEnoughForMost(t *testing.T) {
+	r := prepare(t, Options{})
+	d := in(200 * time.Millisecond)
+	r.start(r.shell("exec sleep 100"), d)
+	e := r.wait(lifeline.Dead)
+	if want := (lifeline.Status{Known: true, Signal: syscall.SIGTERM}); e.Status != want {
+		t.Errorf("got %+v", e.Status)
+	}
+	if now := boottime.Now(); now < d.Term || now > d.Kill {
+		t.Errorf("dead %v after the time of SIGTERM", now.Sub(d.Term))
+	}
+}
+
+// A guardian that wakes up when it must kill has slept through the time of SIGTERM. The wrapper may have slept less and
+// extended the deadline meanwhile: what it hears of next is no end of the command's own.
+func TestTermThatWasSleptThroughIsTold(t *testing.T) {
+	inTime(t, func() (slept bool) {
+		r := prepare(t, Options{})
+		d := in(time.Second)
+		d.Term = d.Kill
+		r.start(r.shell(stubborn), d)
+		e := r.wait(lifeline.Dead)
+		if r.saw(lifeline.GuardianLost) { // it slept too long
+			return true
+		}
+		if want := (lifeline.Status{Known: true, Signal: syscall.SIGKILL}); e.Status != want {
+			t.Errorf("got %+v", e.Status)
+		}
+		if !r.saw(lifeline.Terminated) {
+			t.Error("the end looks like the command's own")
+		}
+		return false
+	})
+}
+
+func TestExtendKeepsTheRunAlive(t *testing.T) {
+	r := prepare(t, Options{})
+	first := within(300*time.Millisecond, 100*time.Millisecond)
+	r.start(r.shell(stubborn), first)
+	r.pid("pid")
+	last := far()
+	r.Extend(last)
+	r.Extend(first) // not forward: ignored, and by the guardian too
+	r.send(guardian.ExtendMessage(99, first))
+	eventually(t, "the first deadline's end", func() bool { return boottime.Now() > first.End })
+	if _, err := os.Stat(filepath.Join(r.dir, "termed")); err == nil {
+		t.Error("SIGTERM although extended")
+	}
+	if !running(r.pid("pid")) || len(r.Events()) != 0 {
+		t.Error("it did not live")
+	}
+}
+
+func TestEveryExtensionIsAcknowledged(t *testing.T) {
+	r := prepare(t, Options{})
+	r.start(r.shell("sleep 100"), in(time.Minute))
+	d := far()
+	for i := range 500 {
+		d.End = d.End.Add(time.Duration(i))
+		r.Extend(d)
+	}
+	eventually(t, "acknowledged", func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.watch.acked == d && len(r.watch.inFlight) == 0
+	})
+}
+
+func TestTerminateAndThenTheDeadlineSendOneTerm(t *testing.T) {
+	r := prepare(t, Options{})
+	d := in(400 * time.Millisecond)
+	r.start(r.shell(stubborn), d)
+	r.pid("pid")
+	r.Terminate()
+	r.file("termed")
+	r.Terminate()
+	r.wait(lifeline.Dead)
+	if now := boottime.Now(); now < d.Kill {
+		t.Errorf("dead %v before the time of SIGKILL", d.Kill.Sub(now))
+	}
+	r.equal("termed", "\n")
+}
+
+func TestKillEndsEverythingAtOnce(t *testing.T) {
+	tiers(t, func(t *testing.T, o Options) {
+		r := prepare(t, o)
+		r.start(r.shell("("+stubborn+") & "+stubborn), far())
+		r.pid("pid")
+		asked := time.Now()
+		r.Kill()
+		e := r.wait(lifeline.Dead)
+		r.noneLeft()
+		if e.Status.Signal != syscall.SIGKILL || r.saw(lifeline.GuardianLost) {
+			t.Errorf("%+v after %v", r.seen, time.Since(asked))
+		}
+	})
+}
+
+func TestSignalsReachTheCommandOrItsGroup(t *testing.T) {
+	noNohup(t)
+	r := prepare(t, Options{})
+	r.start(r.shell(`trap 'echo >usr1' USR1; trap 'echo >hup' HUP
+(trap 'echo >child-usr1' USR1; trap 'echo >child-hup; exit' HUP; echo >ready; while :; do sleep 0.01; done) &
+while [ ! -e ready ]; do sleep 0.01; done; echo $$ >pid; while :; do sleep 0.01; done`), far())
+	r.pid("pid")
+	r.Signal(syscall.SIGUSR1)
+	r.file("usr1")
+	r.Signal(syscall.SIGHUP)
+	r.file("hup")
+	r.file("child-hup")
+	if _, err := os.Stat(filepath.Join(r.dir, "child-usr1")); err == nil {
+		t.Error("USR1 went to the group")
+	}
+}
+
+func TestTermReachesAStoppedCommand(t *testing.T) {
+	r := prepare(t, Options{})
+	r.start(r.shell("echo $$ >pid; exec sleep 100"), far())
+	must(t, syscall.Kill(r.pid("pid"), syscall.SIGSTOP))
+	r.Signal(syscall.SIGTERM)
+	if e := r.wait(lifeline.Dead); e.Status.Signal != syscall.SIGTERM {
+		t.Errorf("got %+v", e)
+	}
+}

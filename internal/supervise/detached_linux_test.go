@@ -1,0 +1,92 @@
+package supervise
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/leaderrun/leaderrun/internal/lifeline"
+)
+
+// Three runs of one process; the guardian of one is killed. Its tree dies, the others go on, whichever came first.
+func TestOneLostGuardianOfADaemonLeavesTheOthersAlone(t *testing.T) {
+	tiers(t, func(t *testing.T, o Options) {
+		o.Detached = true
+		var runs []*run
+		for range 3 {
+			r := prepare(t, o)
+			r.start(r.helper("daemon", "daemon", "stay"), far())
+			r.pid("daemon")
+			r.pid("command")
+			runs = append(runs, r)
+		}
+		const lost = 1
+		must(t, syscall.Kill(runs[lost].Guard.pid, syscall.SIGKILL))
+		runs[lost].wait(lifeline.Dead)
+		runs[lost].noneLeft()
+		for i, r := range runs {
+			if i != lost && (len(r.Events()) != 0 || len(marked(r.mark)) != 2) {
+				t.Errorf("run %d: events %d, processes %v", i, len(r.Events()), marked(r.mark))
+			}
+		}
+	})
+}
+
+func TestARunCanHaveFilesOfItsOwn(t *testing.T) {
+	in, err := os.CreateTemp(t.TempDir(), "in")
+	must(t, err)
+	_, err = in.WriteString("from stdin\n")
+	must(t, err)
+	_, err = in.Seek(0, io.SeekStart)
+	must(t, err)
+	reader, writer, err := os.Pipe()
+	must(t, err)
+	defer reader.Close()
+	r := prepare(t, Options{Detached: true, Files: [3]*os.File{in, writer, writer}})
+	must(t, writer.Close()) // the guardian has its own
+	r.start(r.shell("cat; echo to stderr >&2"), far())
+	r.wait(lifeline.Dead)
+	must(t, r.Close()) // or the pipe never ends
+	text, err := io.ReadAll(reader)
+	must(t, err)
+	if string(text) != "from stdin\nto stderr\n" {
+		t.Errorf("the run wrote %q", text)
+	}
+}
+
+// A detached run has nothing of our terminal's session, whether there is one or not.
+func TestADetachedRunHasASessionOfItsOwn(t *testing.T) {
+	r := prepare(t, Options{Detached: true})
+	r.start(r.shell("cut -d' ' -f6 /proc/self/stat >session"), far())
+	r.wait(lifeline.Dead)
+	text, err := os.ReadFile(filepath.Join(r.dir, "session"))
+	must(t, err)
+	session, err := os.ReadFile("/proc/self/stat")
+	must(t, err)
+	_, after, _ := strings.Cut(string(session), ") ")
+	if own := strings.Fields(after)[3]; strings.TrimSpace(string(text)) == own {
+		t.Errorf("the run is in our session %s", own)
+	}
+}
+
+// Hazard: the number of a lost guardian, whose tree cannot be confirmed dead, is given to the guardian of another run.
+func TestTheSweepOfALostGuardianLeavesWhoeverHasItsNumberAlone(t *testing.T) {
+	r := prepare(t, Options{Detached: true})
+	r.start(r.helper("daemon", "daemon", "stay"), far())
+	r.pid("daemon")
+	r.pid("command")
+	lost := &Guard{pid: r.Guard.pid, terminalless: true, strays: firstChildren()}
+	lost.sweep(nil) // what other tests have left to be reaped
+	if left, _ := lost.sweep(nil); left != 0 {
+		t.Errorf("%d processes of another run were taken for those of the lost one", left)
+	}
+	if !guards.reap(lost) {
+		t.Error("the lost guardian was reaped long ago")
+	}
+	if len(r.Events()) != 0 || len(marked(r.mark)) != 2 {
+		t.Errorf("events %d, processes %v", len(r.Events()), marked(r.mark))
+	}
+}

@@ -1,0 +1,365 @@
+package guardian
+
+import (
+	"syscall"
+	"time"
+
+	"github.com/leaderrun/leaderrun/internal/boottime"
+	"github.com/leaderrun/leaderrun/internal/lifeline"
+	"github.com/leaderrun/leaderrun/internal/supervise/tree"
+)
+
+// How often and how long the guardian looks at what will not die.
+const (
+	firstPoll     = time.Millisecond
+	slowestPoll   = 100 * time.Millisecond
+	unconfirmedAt = 700 * time.Millisecond // after SIGKILL: the time between Deadline.Kill and End
+	heartbeat     = 100 * time.Millisecond // between two Killing messages
+	longestStorm  = 10 * time.Second       // how long what forks meanwhile is looked at without a pause
+	leftoverGrace = time.Second            // the longest time that leftovers get between TERM and KILL
+)
+
+// guardian is the state of one run. Only run's goroutine touches it.
+type guardian struct {
+	conn      *Conn
+	events    *events
+	inherited []int  // descriptors that were there before ours, for the command
+	out       []byte // told, not yet taken by the wrapper's socket
+	gone      bool   // the wrapper closed the channel: it is dead
+
+	cgroupPath string
+	cgroup     *tree.Cgroup
+	locks      []int // descriptors that came with Start
+
+	deadline  lifeline.Deadline
+	order     Order
+	pid       int              // the command, 0: none was started
+	running   bool             // the command has not been reaped: its number is its own
+	childless bool             // wait4 says that no child is left
+	status    lifeline.Status  // of the command
+	termed    bool             // SIGTERM was sent for this deadline
+	killAt    boottime.Instant // an earlier SIGKILL than the deadline's, 0: none
+
+	sweeper *tree.Sweeper
+	left    int  // what the last sweep found
+	calm    bool // it has seen all there was
+
+	killing   bool
+	killedAt  boottime.Instant
+	beatAt    boottime.Instant // next Killing message
+	toldAlive bool             // Unconfirmed was told
+	toldExit  bool
+	toldLeft  bool
+	dead      bool
+	dismissed bool
+	poll      time.Duration
+	pollAt    boottime.Instant
+}
+
+type received struct {
+	message Message
+	fds     []int
+	err     error
+}
+
+// run serves until nothing is left to guard. Whatever woke it, it first compares the clock with the
+// deadlines: after a stop, a thaw or a suspend nothing else may come first.
+func (g *guardian) run() int {
+	g.awaitStart()
+	for {
+		g.act()
+		g.flush()
+		if g.dead { // while the wrapper finishes
+			_ = g.cgroup.Remove()
+		}
+		if g.finished() {
+			g.leave()
+			return exitDone
+		}
+		if r, ok := g.await(g.next()); ok {
+			g.act()
+			g.handle(r)
+		}
+	}
+}
+
+// awaitStart only reads, as long as nothing runs and no deadline counts.
+func (g *guardian) awaitStart() {
+	for g.pid == 0 && !g.gone && !g.dismissed {
+		m, fds, err := g.conn.Receive()
+		g.handle(received{m, fds, err})
+		g.flush()
+	}
+}
+
+// finished: the wrapper knows all there is to know, or is gone, and holds its locks itself.
+func (g *guardian) finished() bool {
+	switch {
+	case g.pid != 0 && !g.dead:
+		return false
+	case g.gone || g.dismissed:
+		return true
+	default:
+		return g.dead && len(g.out) == 0 && len(g.locks) == 0
+	}
+}
+
+func (g *guardian) leave() {
+	if g.gone && g.dead {
+		g.unlock()
+	}
+	if g.gone {
+		removeSocket(g.order.Socket)
+	}
+	// The last process of a cgroup leaves it a moment after wait4(2) has returned. A wrapper that lives removes it too.
+	for range cgroupTries {
+		if g.cgroup.Remove() == nil || !g.gone {
+			return
+		}
+		time.Sleep(cgroupPause)
+	}
+}
+
+const (
+	cgroupTries = 100
+	cgroupPause = 10 * time.Millisecond
+)
+
+// removeSocket removes a socket, and the directory that it was the last one in.
+func removeSocket(path string) {
+	for end := len(path) - 1; end > 0; end-- {
+		if path[end] == '/' {
+			_ = syscall.Unlink(path)
+			_ = syscall.Rmdir(path[:end])
+			return
+		}
+	}
+}
+
+// next is when to look again if nothing happens.
+func (g *guardian) next() boottime.Instant {
+	const never = boottime.Instant(1<<63 - 1)
+	at := never
+	soonest := func(t boottime.Instant) {
+		if t != 0 && t < at {
+			at = t
+		}
+	}
+	if len(g.out) > 0 {
+		soonest(boottime.Now().Add(slowestPoll))
+	}
+	if g.pid == 0 {
+		return at
+	}
+	if g.dead {
+		if len(g.locks) > 0 {
+			soonest(g.deadline.End) // and a wrapper that does not come for them
+		}
+		return at
+	}
+	soonest(g.pollAt)
+	if g.killing {
+		soonest(g.beatAt)
+	} else {
+		soonest(g.killAt)
+		soonest(g.deadline.Kill)
+		if !g.termed {
+			soonest(g.deadline.Term)
+		}
+	}
+	return at
+}
+
+// act does what the clock and the children ask for.
+func (g *guardian) act() {
+	if g.pid == 0 {
+		return
+	}
+	now := boottime.Now()
+	if g.dead {
+		if now >= g.deadline.End {
+			g.unlock()
+		}
+		return
+	}
+	if !g.killing {
+		if now >= g.deadline.Term && !g.termed {
+			g.reap() // what has ended by itself is not told to
+			g.tellExit()
+		}
+		switch {
+		case now >= g.deadline.Kill:
+			if !g.termed && !g.empty() { // the machine or this process slept through the time of SIGTERM
+				g.termed = true
+				g.tell(Message{Kind: Termed})
+			}
+			g.kill(now)
+		case g.killAt != 0 && now >= g.killAt:
+			g.kill(now)
+		case now >= g.deadline.Term && !g.termed && !g.empty():
+			g.terminate()
+			g.tell(Message{Kind: Termed})
+		}
+	}
+	g.reap()
+	if g.running && !g.killing {
+		return
+	}
+	g.confirm(boottime.Now())
+}
+
+// confirm finds out what is left once the command has ended or SIGKILL was sent.
+func (g *guardian) confirm(now boottime.Instant) {
+	g.tellExit()
+	if g.empty() {
+		g.dead = true
+		g.tell(statusMessage(Dead, g.status))
+		if g.gone || now >= g.deadline.Term {
+			g.unlock()
+		}
+		return
+	}
+	if g.killing {
+		g.killAgain(now)
+		return
+	}
+	if now < g.pollAt {
+		return
+	}
+	if !g.toldLeft {
+		g.endLeftovers(now)
+	}
+	g.pollLater(now)
+}
+
+// tellExit tells that the command has ended, once and at once: what follows may take its time, or kill us.
+func (g *guardian) tellExit() {
+	if !g.running && !g.toldExit {
+		g.toldExit = true
+		g.tell(statusMessage(Exited, g.status))
+		g.flush()
+	}
+}
+
+// endLeftovers gives what outlived the command a SIGTERM and little time.
+func (g *guardian) endLeftovers(now boottime.Instant) {
+	g.soonerKill(now.Add(min(g.order.Grace, leftoverGrace)))
+	count := len(g.alive())
+	if count == 0 && groupLeft(g.ownGroup()) {
+		count = 1 // at least: nobody can count them here
+	}
+	if count > 0 {
+		g.toldLeft = true
+		g.tell(Message{Kind: Leftovers, Numbers: []int64{int64(count)}})
+		g.signalAll(syscall.SIGTERM)
+		g.signalAll(syscall.SIGCONT)
+	}
+}
+
+// pollLater sets the next look at what dies without a SIGCHLD for us: grandchildren whose parent lives,
+// and a cgroup that empties a moment after wait4(2) has returned.
+func (g *guardian) pollLater(now boottime.Instant) {
+	if g.killing && !g.calm && now < g.killedAt.Add(longestStorm) { // it grows meanwhile
+		g.poll = 0
+	}
+	g.poll = min(max(2*g.poll, firstPoll), slowestPoll)
+	g.pollAt = now.Add(g.poll)
+}
+
+// empty is the proof of death: no child is left (every orphan below is ours, we are its subreaper) and
+// nothing is in the cgroup.
+func (g *guardian) empty() bool {
+	if !g.childless {
+		return false
+	}
+	g.sweeper.Release()
+	defer g.sweeper.Reserve()
+	return !g.cgroup.Populated() && !groupLeft(g.ownGroup())
+}
+
+func (g *guardian) kill(now boottime.Instant) {
+	g.killing, g.killedAt, g.poll = true, now, 0
+	g.tell(Message{Kind: Killing}) // before the work: a large tree takes longer than the wrapper's patience
+	g.flush()
+	g.beatAt = now.Add(heartbeat)
+	g.sweep()
+	g.pollLater(now)
+}
+
+func (g *guardian) killAgain(now boottime.Instant) {
+	g.beat()
+	if now >= g.pollAt {
+		g.sweep()
+		g.pollLater(now)
+	}
+	if !g.toldAlive && now >= g.killedAt.Add(unconfirmedAt) {
+		g.toldAlive = true
+		g.tell(Message{Kind: Unconfirmed, Numbers: []int64{int64(max(g.left, len(g.cgroup.Processes()), 1))}})
+	}
+}
+
+// sweep sends SIGKILL to the whole tree, by every means there is.
+func (g *guardian) sweep() {
+	g.sweeper.Release()
+	defer g.sweeper.Reserve()
+	g.cgroup.Kill()
+	if group := g.ownGroup(); group > 0 && (g.running || groupLeft(group)) {
+		_ = syscall.Kill(-group, syscall.SIGKILL)
+	}
+	work := tree.Work{Roots: []int{syscall.Getpid()}, Alive: g.beat}
+	g.left, g.calm = g.sweeper.Kill(work)
+	g.reap() // first: whoever has only dead children need not read the whole process table
+	if g.left == 0 && !g.childless {
+		work.Scan = true
+		g.left, g.calm = g.sweeper.Kill(work)
+		g.reap()
+	}
+}
+
+// beat tells a wrapper that reads that the work goes on. A stopped one needs only one message.
+func (g *guardian) beat() {
+	now := boottime.Now()
+	if !g.killing || now < g.beatAt {
+		return
+	}
+	g.beatAt = now.Add(heartbeat)
+	g.flush()
+	if len(g.out) == 0 {
+		g.tell(Message{Kind: Killing})
+		g.flush()
+	}
+}
+
+// terminate sends SIGTERM for the deadline, once.
+func (g *guardian) terminate() {
+	if g.termed {
+		return
+	}
+	g.termed = true
+	g.signalGroup(syscall.SIGTERM)
+}
+
+func (g *guardian) soonerKill(at boottime.Instant) {
+	if g.killAt == 0 || at < g.killAt {
+		g.killAt = at
+	}
+}
+
+// tell queues a message; flush sends what the socket takes, because a stopped wrapper must not stop its
+// guardian.
+func (g *guardian) tell(m Message) {
+	if !g.gone {
+		g.out = append(g.out, m.Encode()...)
+	}
+}
+
+func (g *guardian) flush() {
+	if len(g.out) == 0 {
+		return
+	}
+	rest, err := g.conn.TrySend(g.out, nil)
+	if err != nil {
+		rest = nil // the reader sees the end of the channel too, and that counts
+	}
+	g.out = append(g.out[:0], rest...)
+}

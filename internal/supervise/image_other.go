@@ -1,0 +1,6 @@
+//go:build !linux
+
+package supervise
+
+// KeepImage does nothing here.
+func KeepImage() {}

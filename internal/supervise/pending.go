@@ -1,0 +1,91 @@
+package supervise
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/leaderrun/leaderrun/internal/boottime"
+	"github.com/leaderrun/leaderrun/internal/panics"
+)
+
+// Pending is a guardian that is being started. It may be used by several goroutines.
+type Pending struct {
+	guard *Guard
+	ready chan struct{} // closed when guard waits for Start, or err is set
+	err   error
+	late  atomic.Bool // given up
+}
+
+// Begin begins to start a guardian, as Prepare does, and returns at once.
+func Begin(options Options) *Pending {
+	p := &Pending{guard: newGuard(options), ready: make(chan struct{})}
+	panics.Go(func() {
+		defer close(p.ready)
+		p.err = p.guard.prepare()
+		if options.Forked != nil {
+			options.Forked()
+		}
+	})
+	return p
+}
+
+// By returns the guardian, which the caller must Close, or why there is none. One that is not there at an instant is given
+// up for good: ErrTooLate. What was forked of it by then is killed, and what comes later is sent away.
+func (p *Pending) By(end boottime.Instant) (*Guard, error) {
+	if p.late.Load() {
+		return nil, ErrTooLate
+	}
+	select {
+	case <-p.ready:
+		return p.result()
+	default:
+	}
+	timer, err := boottime.NewTimer()
+	if err != nil {
+		p.giveUp()
+		return nil, err
+	}
+	defer timer.Stop()
+	timer.Set(end)
+	for {
+		select {
+		case <-p.ready:
+			return p.result()
+		case <-timer.C():
+			if boottime.Now() >= end {
+				p.giveUp()
+				return nil, ErrTooLate
+			}
+		}
+	}
+}
+
+func (p *Pending) result() (*Guard, error) {
+	if p.err != nil {
+		return nil, p.err
+	}
+	return p.guard, nil
+}
+
+// killAgain is how soon a start that was given up is looked at again.
+const killAgain = 100 * time.Millisecond
+
+func (p *Pending) giveUp() {
+	p.late.Store(true)
+	guards.giveUp(p.guard)
+	panics.Go(func() {
+		again := time.NewTicker(killAgain)
+		defer again.Stop()
+		for {
+			select {
+			case <-again.C: // it may have been about to be forked
+				guards.giveUp(p.guard)
+			case <-p.ready:
+				if p.err == nil {
+					_ = p.guard.Close()
+				}
+				return
+			}
+		}
+	})
+}

@@ -1,0 +1,229 @@
+package supervise
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/internal/lifeline"
+)
+
+func shell(line string) Command { return Command{Path: "/bin/sh", Argv: []string{"sh", "-c", line}} }
+
+func TestRunPiped(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		line, want string
+		status     lifeline.Status
+	}{
+		{"echo one; echo two", "one\ntwo\n", lifeline.Status{Known: true}},
+		{"true", "", lifeline.Status{Known: true}},
+		{"echo one; exit 3", "one\n", lifeline.Status{Known: true, Code: 3}},
+		{"echo one; kill -KILL $$", "one\n", lifeline.Status{Known: true, Signal: syscall.SIGKILL}},
+		{"(sleep 0.1; echo late) & echo soon", "soon\nlate\n", lifeline.Status{Known: true}}, // and is waited for
+		{"head -c 1000000 /dev/zero", strings.Repeat("\x00", 1_000_000), lifeline.Status{Known: true}},
+	} {
+		var out bytes.Buffer
+		status, err := RunPiped(shell(c.line), &out, nil)
+		if err != nil || status != c.status {
+			t.Errorf("%s: %+v and %v, want %+v", c.line, status, err, c.status)
+		}
+		// Of one that failed nobody needs all.
+		if got := out.String(); got != c.want && (c.status.ExitCode() == 0 || !strings.HasPrefix(c.want, got)) {
+			t.Errorf("%s: %d bytes: %.40q, want %.40q", c.line, len(got), got, c.want)
+		}
+	}
+}
+
+func TestRunPipedWithoutAProgram(t *testing.T) {
+	t.Parallel()
+	script := filepath.Join(t.TempDir(), "script")
+	if err := os.WriteFile(script, []byte("#!/no/such/interpreter\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for path, code := range map[string]int{"/no/such/program": 127, script: 127, t.TempDir(): 126} {
+		_, err := RunPiped(Command{Path: path, Argv: []string{path}}, io.Discard, nil)
+		if failed, ok := errors.AsType[*ExecError](err); !ok || failed.ExitCode() != code || failed.Path != path {
+			t.Errorf("%s: %v, want code %d", path, err, code)
+		}
+	}
+}
+
+// lineWriter tells the first line that comes.
+type lineWriter chan string
+
+func (w lineWriter) Write(p []byte) (int, error) {
+	select {
+	case w <- string(p):
+	default:
+	}
+	return len(p), nil
+}
+
+// Hazard: a signal is not passed on, or what the command left behind keeps the program for hours after it.
+func TestRunPipedPassesSignalsOn(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]lifeline.Status{
+		"echo $$; exec sleep 1000": {Known: true, Signal: syscall.SIGTERM},
+		// The one that is left goes with a SIGPIPE.
+		`trap "exit 0" TERM; (while echo x; do sleep 0.01; done) & echo up; while :; do sleep 0.01; done`: {Known: true},
+	} {
+		first, signals, ended := make(lineWriter, 1), make(chan syscall.Signal, 1), make(chan lifeline.Status, 1)
+		go func() {
+			status, err := RunPiped(shell(line), first, signals)
+			if err != nil {
+				t.Error(err)
+			}
+			ended <- status
+		}()
+		<-first
+		signals <- syscall.SIGTERM
+		select {
+		case got := <-ended:
+			if got != want {
+				t.Errorf("%s: %+v, want %+v", line, got, want)
+			}
+		case <-time.After(patience):
+			t.Fatalf("%s: it goes on", line)
+		}
+	}
+}
+
+// startPiped runs a command that says its pid first.
+func startPiped(t *testing.T, line string, signals <-chan syscall.Signal) (pid int, ended <-chan lifeline.Status) {
+	t.Helper()
+	first, over := make(lineWriter, 1), make(chan lifeline.Status, 1)
+	go func() {
+		status, err := RunPiped(shell(line), first, signals)
+		if err != nil {
+			t.Error(err)
+		}
+		over <- status
+	}()
+	pid, err := strconv.Atoi(strings.TrimSpace(<-first))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid, over
+}
+
+// ends waits for the end of a command, and makes one if there is none.
+func ends(t *testing.T, what string, pid int, ended <-chan lifeline.Status, want lifeline.Status) {
+	t.Helper()
+	select {
+	case got := <-ended:
+		if got != want {
+			t.Errorf("%s: %+v, want %+v", what, got, want)
+		}
+	case <-time.After(patience):
+		t.Errorf("%s: it goes on", what)
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+}
+
+// stopped waits until a process is stopped.
+func stopped(t *testing.T, pid int) {
+	t.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case strings.Contains(string(text), ") T "):
+			return
+		case time.Now().After(end):
+			t.Fatalf("it is not stopped: %s", text)
+		}
+	}
+}
+
+// Hazard: a command that is stopped never hears that it is to end.
+func TestRunPipedWakesWhatIsStopped(t *testing.T) {
+	t.Parallel()
+	noNohup(t)
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP} {
+		signals := make(chan syscall.Signal, 1)
+		pid, ended := startPiped(t, "echo $$; kill -STOP $$; while :; do sleep 0.01; done", signals)
+		stopped(t, pid)
+		signals <- sig
+		ends(t, sig.String(), pid, ended, lifeline.Status{Known: true, Signal: sig})
+	}
+}
+
+// Hazard: a command that ignores signals cannot be ended but by who knows its pid.
+func TestRunPipedKillsAtTheSecondAsking(t *testing.T) {
+	t.Parallel()
+	const deaf, reloads = "trap '' TERM INT HUP QUIT", "trap '' HUP QUIT; trap 'exit 5' TERM"
+	killed := lifeline.Status{Known: true, Signal: syscall.SIGKILL}
+	for _, c := range []struct {
+		line string
+		sent []syscall.Signal
+		want lifeline.Status
+	}{
+		{deaf, []syscall.Signal{syscall.SIGTERM, syscall.SIGTERM}, killed},
+		{deaf, []syscall.Signal{syscall.SIGINT, syscall.SIGTERM}, killed},
+		{deaf, []syscall.Signal{syscall.SIGHUP, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGINT}, killed},
+		{reloads, []syscall.Signal{syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGTERM}, lifeline.Status{Known: true, Code: 5}},
+	} {
+		signals := make(chan syscall.Signal)
+		pid, ended := startPiped(t, c.line+"; echo $$; while :; do sleep 0.01; done", signals)
+		for _, sig := range c.sent {
+			signals <- sig
+		}
+		ends(t, fmt.Sprint(c.line, c.sent), pid, ended, c.want)
+	}
+}
+
+// full is a writer that takes no more after some bytes.
+type full struct{ left int }
+
+var errFull = errors.New("full")
+
+func (w *full) Write(p []byte) (int, error) {
+	if w.left -= len(p); w.left < 0 {
+		return 0, errFull
+	}
+	return len(p), nil
+}
+
+// Hazard: the end that our own error made of the command is taken for the cause.
+func TestRunPipedTellsTheWritersError(t *testing.T) {
+	t.Parallel()
+	for range 20 {
+		if status, err := RunPiped(shell("while :; do echo x; done"), &full{left: 10_000}, nil); !errors.Is(err, errFull) {
+			t.Errorf("%+v and %v", status, err)
+		}
+	}
+}
+
+// Hazard: a command that does not mind a closed stdout is waited for as long as it likes, after the disk is full.
+func TestRunPipedEndsTheCommandAfterTheWritersError(t *testing.T) {
+	t.Parallel()
+	for _, line := range []string{
+		"trap '' PIPE; echo x; while :; do sleep 0.01; done",
+		"trap '' PIPE; echo x; kill -STOP $$; while :; do sleep 0.01; done",
+	} {
+		ended, signals := make(chan error, 1), make(chan syscall.Signal)
+		go func() {
+			_, err := RunPiped(shell(line), &full{}, signals)
+			ended <- err
+		}()
+		select {
+		case err := <-ended:
+			if !errors.Is(err, errFull) {
+				t.Errorf("%s: %v", line, err)
+			}
+		case <-time.After(patience):
+			t.Errorf("%s: it goes on", line)
+			signals <- syscall.SIGTERM
+		}
+	}
+}

@@ -1,0 +1,170 @@
+package supervise
+
+import (
+	"syscall"
+	"time"
+
+	"github.com/leaderrun/leaderrun/internal/boottime"
+	"github.com/leaderrun/leaderrun/internal/lifeline"
+	"github.com/leaderrun/leaderrun/internal/panics"
+	"github.com/leaderrun/leaderrun/internal/supervise/guardian"
+)
+
+// calmAfter is how long little must happen before it is worth giving memory back.
+const calmAfter = time.Second
+
+// run reads what the guardian says and watches over it, until it is gone and reaped.
+func (g *Guard) run() {
+	defer close(g.over)
+	defer g.timer.Stop()
+	defer g.conn.Close()
+	for {
+		now := boottime.Now()
+		g.mu.Lock()
+		lost, again := g.watch.look(now)
+		lack := g.watch.lack(now)
+		g.mu.Unlock()
+		if lost {
+			g.takeOver(lack)
+			return
+		}
+		if g.calmAt != 0 && now >= g.calmAt {
+			g.calmAt = 0
+			panics.Go(giveBack)
+		}
+		if g.calmAt != 0 && (again == 0 || g.calmAt < again) {
+			again = g.calmAt
+		}
+		if again != 0 {
+			g.timer.Set(again)
+		}
+		select {
+		case m, ok := <-g.inbox:
+			if !ok {
+				g.ended()
+				return
+			}
+			g.hear(m)
+		case <-g.poke:
+			if g.dismissed() {
+				g.dismiss()
+				return
+			}
+		case <-g.timer.C():
+		}
+	}
+}
+
+// hear handles one message of the guardian.
+func (g *Guard) hear(m guardian.Message) {
+	now := boottime.Now()
+	kills := m.Kind == guardian.Killing || m.Kind == guardian.Unconfirmed
+	g.locked(func() { g.watch.heard(now, kills) })
+	switch m.Kind {
+	case guardian.Started:
+		g.heardStarted(m)
+	case guardian.Ack:
+		g.locked(func() { g.watch.ack(m.Number(0)) })
+	case guardian.Stopped:
+		g.terminal.Load().commandStopped(g, syscall.Signal(m.Number(0)))
+	case guardian.Exited:
+		g.terminal.Load().takeBack()
+		g.locked(func() { g.watch.status = m.Status() })
+		g.events <- lifeline.Event{Kind: lifeline.Exited, Status: m.Status()}
+	case guardian.Leftovers:
+		g.events <- lifeline.Event{Kind: lifeline.Leftovers, Count: int(m.Number(0))}
+	case guardian.Termed:
+		g.events <- lifeline.Event{Kind: lifeline.Terminated}
+	case guardian.Unconfirmed:
+		g.events <- lifeline.Event{Kind: lifeline.Unconfirmed, Count: int(m.Number(0))}
+	case guardian.Dead:
+		g.tellDead(m.Status())
+	}
+}
+
+func (g *Guard) heardStarted(m guardian.Message) {
+	pid := int(m.Number(0))
+	failed := false
+	g.locked(func() {
+		failed = g.failed
+		if pid == 0 && !failed {
+			// Nothing runs: Start may be called again.
+			g.watch = watchdog{}
+			g.starting = false
+			return
+		}
+		g.watch.ack(1)
+		g.watch.pid = pid
+	})
+	switch {
+	case pid == 0 && failed:
+		g.tellDead(lifeline.Status{})
+		return
+	case pid != 0:
+		if !g.options.Detached {
+			g.calmAt = boottime.Now().Add(calmAfter)
+		}
+		g.terminal.Load().commandStarted(g, pid)
+	}
+	if !failed {
+		g.answers <- m
+	}
+}
+
+// tellDead ends the run's story. The guardian may stay a moment longer.
+func (g *Guard) tellDead(s lifeline.Status) {
+	g.terminal.Load().release()
+	g.locked(func() { g.watch.dead = true })
+	g.events <- lifeline.Event{Kind: lifeline.Dead, Status: s}
+	close(g.events)
+}
+
+func (g *Guard) locked(f func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	f()
+}
+
+func (g *Guard) dismissed() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.closing
+}
+
+// ended: the guardian closed the channel, which only its end does.
+func (g *Guard) ended() {
+	g.mu.Lock()
+	started, dead := g.watch.started, g.watch.dead
+	g.closing = g.closing || !started // nothing can be started any more
+	g.mu.Unlock()
+	if started && !dead {
+		g.takeOver("died")
+		return
+	}
+	close(g.answers)
+	g.bury()
+	if !started {
+		close(g.events)
+	}
+}
+
+// dismiss sees a guardian off that has nothing to guard. One whose run is dead has nothing to tell either.
+func (g *Guard) dismiss() {
+	g.mu.Lock()
+	dead := g.watch.dead
+	g.mu.Unlock()
+	if dead {
+		g.ended()
+		return
+	}
+	limit := boottime.Now().Add(silence)
+	g.timer.Set(limit)
+	for waiting := true; waiting; {
+		select {
+		case _, waiting = <-g.inbox:
+		case <-g.timer.C():
+			waiting = boottime.Now() < limit
+		}
+	}
+	g.ended()
+}

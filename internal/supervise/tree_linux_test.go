@@ -1,0 +1,249 @@
+package supervise
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/internal/lifeline"
+)
+
+func TestLeftoversAreEnded(t *testing.T) {
+	tiers(t, func(t *testing.T, o Options) {
+		r := prepare(t, o)
+		r.start(r.helper("daemon", "daemon", "go"), far())
+		e := r.wait(lifeline.Dead)
+		if want := (lifeline.Status{Known: true}); e.Status != want {
+			t.Errorf("status %+v", e.Status)
+		}
+		if len(r.seen) != 3 || r.seen[0].Kind != lifeline.Exited || r.seen[1].Kind != lifeline.Leftovers || r.seen[1].Count != 1 {
+			t.Errorf("events %+v", r.seen)
+		}
+		r.noneLeft()
+	})
+}
+
+func TestLeftoversGetATermFirst(t *testing.T) {
+	r := prepare(t, Options{})
+	c := r.shell(`(trap 'echo >termed; exit' TERM; echo >ready; while :; do sleep 0.01; done) &
+while [ ! -e ready ]; do sleep 0.01; done; exit 4`)
+	c.Grace = patience
+	began := time.Now()
+	r.start(c, far())
+	if e := r.wait(lifeline.Dead); e.Status.Code != 4 {
+		t.Errorf("status %+v", e.Status)
+	}
+	r.file("termed")
+	if took := time.Since(began); took > leftoversAtMost+2*time.Second {
+		t.Errorf("took %v", took)
+	}
+}
+
+const leftoversAtMost = time.Second
+
+// A process whose main thread has ended looks like a zombie, and cgroup.kill does not reach it.
+func TestKillReachesAProcessWithoutItsMainThread(t *testing.T) {
+	tiers(t, func(t *testing.T, o Options) {
+		r := prepare(t, o)
+		c := r.helper("headless", "headless")
+		c.Argv = append([]string{"setsid", "--fork", "--wait", c.Path}, c.Argv[1:]...)
+		c.Path = "/usr/bin/setsid"
+		r.start(c, far())
+		pid := r.pid("headless")
+		r.Kill()
+		r.wait(lifeline.Dead)
+		if running(pid) {
+			t.Error("Dead was told, and the process lives")
+		}
+		r.noneLeft()
+	})
+}
+
+func TestKillReachesWhatLeftGroupAndSession(t *testing.T) {
+	tiers(t, func(t *testing.T, o Options) {
+		r := prepare(t, o)
+		r.start(r.helper("daemon", "daemon", "stay"), far())
+		daemon := r.pid("daemon")
+		r.pid("command")
+		if parent := parentOf(t, daemon); parent != r.Guard.pid {
+			t.Errorf("the orphan's parent is %d, the guardian is %d", parent, r.Guard.pid)
+		}
+		r.Kill()
+		r.wait(lifeline.Dead)
+		if running(daemon) {
+			t.Error("Dead was told, and the daemon lives")
+		}
+		r.noneLeft()
+	})
+}
+
+func parentOf(t *testing.T, pid int) int {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	must(t, err)
+	var parent int
+	for _, line := range splitLines(text) {
+		if n, _ := fmt.Sscanf(line, "PPid: %d", &parent); n == 1 {
+			return parent
+		}
+	}
+	return 0
+}
+
+// A grandchild that left our cgroup, as `su` and service managers do, is still a descendant.
+func TestKillReachesWhatLeftTheCgroup(t *testing.T) {
+	if Tier() != "cgroup+subreaper" {
+		t.Skip("no cgroup can be made here")
+	}
+	home, err := cgroupHome()
+	must(t, err)
+	other := filepath.Join(home, "leaderrun-test-"+strconv.Itoa(os.Getpid()))
+	must(t, os.Mkdir(other, 0o755))
+	defer eventually(t, "the other cgroup is removed", func() bool { return syscall.Rmdir(other) == nil })
+	r := prepare(t, Options{})
+	r.start(r.helper("daemon", "daemon", "stay"), far())
+	daemon := r.pid("daemon")
+	r.pid("command")
+	must(t, os.WriteFile(filepath.Join(other, "cgroup.procs"), []byte(strconv.Itoa(daemon)), 0))
+	r.Kill()
+	r.wait(lifeline.Dead)
+	if running(daemon) {
+		t.Error("Dead was told, and the daemon lives")
+	}
+}
+
+func TestTheCommandIsInItsOwnCgroup(t *testing.T) {
+	if Tier() != "cgroup+subreaper" {
+		t.Skip("no cgroup can be made here")
+	}
+	r := prepare(t, Options{})
+	r.start(r.shell("sed -n 's/^0:://p' /proc/self/cgroup >cgroup"), far())
+	r.wait(lifeline.Dead)
+	if got := r.file("cgroup"); filepath.Base(got) != filepath.Base(r.cgroup) {
+		t.Errorf("it is in %s, not in %s", got, r.cgroup)
+	}
+}
+
+// Where a process from outside was put into the run's cgroup, the run is not dead before that is.
+func TestDeadWaitsForAnEmptyCgroup(t *testing.T) {
+	if Tier() != "cgroup+subreaper" {
+		t.Skip("no cgroup can be made here")
+	}
+	guest := prepare(t, Options{withoutCgroup: true})
+	guest.start(guest.helper("linger", "guest"), far())
+	pid := guest.pid("guest")
+	r := prepare(t, Options{})
+	r.start(r.shell("echo >ready; exec sleep 100"), far())
+	r.file("ready")
+	must(t, os.WriteFile(filepath.Join(r.cgroup, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0))
+	r.Signal(syscall.SIGTERM)
+	if e := r.wait(lifeline.Dead); e.Status.Signal != syscall.SIGTERM || !r.saw(lifeline.Leftovers) {
+		t.Errorf("events %+v", r.seen)
+	}
+	if running(pid) {
+		t.Error("Dead was told with a process in the cgroup")
+	}
+}
+
+func TestKillEndsAForkBomb(t *testing.T) {
+	tiers(t, func(t *testing.T, o Options) {
+		r := prepare(t, o)
+		r.start(r.helper("bomb", "count"), far())
+		eventually(t, "it forks", func() bool {
+			info, err := os.Stat(filepath.Join(r.dir, "count"))
+			return err == nil && info.Size() > 20
+		})
+		r.Kill()
+		r.wait(lifeline.Dead)
+		r.noneLeft()
+	})
+}
+
+// freezer makes a box of which every process is frozen at will (cgroup v1 freezer): a frozen process
+// does not act on SIGKILL before it is thawed, and that is what an unkillable one looks like.
+func freezer(t *testing.T) (box string, state func(string)) {
+	t.Helper()
+	const root = "/sys/fs/cgroup/freezer"
+	if _, err := os.Stat(root + "/cgroup.procs"); err != nil {
+		t.Skip("no cgroup v1 freezer here")
+	}
+	box = filepath.Join(root, "leaderrun-test-"+strconv.Itoa(os.Getpid()))
+	must(t, os.Mkdir(box, 0o755))
+	state = func(s string) {
+		eventually(t, s, func() bool {
+			// Again and again: a parent in vfork(2) whose child froze before its exec is not asked a second time.
+			must(t, os.WriteFile(box+"/freezer.state", []byte(s), 0))
+			got, _ := os.ReadFile(box + "/freezer.state")
+			return string(got) == s+"\n"
+		})
+	}
+	t.Cleanup(func() { eventually(t, "the freezer is removed", func() bool { return syscall.Rmdir(box) == nil }) })
+	return box, state
+}
+
+func TestAFrozenTreeIsUnconfirmedUntilThawed(t *testing.T) {
+	tiers(t, func(t *testing.T, o Options) {
+		box, state := freezer(t)
+		r := prepare(t, o)
+		t.Cleanup(func() { state("THAWED") })
+		r.start(r.shell(`echo $$ >"`+box+`/cgroup.procs"; echo $$ >pid; sleep 100`), far())
+		r.pid("pid")
+		state("FROZEN")
+		r.Kill()
+		if e := r.wait(lifeline.Unconfirmed); e.Count < 1 {
+			t.Errorf("got %+v", e)
+		}
+		if r.saw(lifeline.Dead) || r.saw(lifeline.GuardianLost) {
+			t.Errorf("events %+v", r.seen)
+		}
+		state("THAWED")
+		r.wait(lifeline.Dead)
+		r.noneLeft()
+	})
+}
+
+// The guardian is lost too, or frozen together with its tree: the wrapper waits just the same.
+func TestAFrozenTreeOfALostGuardianIsUnconfirmedUntilThawed(t *testing.T) {
+	tiers(t, func(t *testing.T, o Options) {
+		for _, frozen := range []bool{false, true} {
+			t.Run("guardian frozen: "+strconv.FormatBool(frozen), func(t *testing.T) {
+				box, state := freezer(t)
+				r := prepare(t, o)
+				t.Cleanup(func() { state("THAWED") })
+				script := `echo $$ >"` + box + `/cgroup.procs"; echo $$ >pid; sleep 100`
+				if frozen {
+					script = `echo $PPID >"` + box + `/cgroup.procs"; ` + script
+				}
+				r.start(r.shell(script), far())
+				r.pid("pid")
+				state("FROZEN")
+				if frozen {
+					r.Kill()
+				} else {
+					must(t, syscall.Kill(r.Guard.pid, syscall.SIGKILL))
+				}
+				r.wait(lifeline.Unconfirmed)
+				if r.saw(lifeline.Dead) || !r.saw(lifeline.GuardianLost) {
+					t.Errorf("events %+v", r.seen)
+				}
+				state("THAWED")
+				r.wait(lifeline.Dead)
+				r.noneLeft()
+			})
+		}
+	})
+}
+
+func TestAGrandchildThatHoldsStdoutDelaysNothing(t *testing.T) {
+	r := prepare(t, Options{})
+	r.start(r.shell("sleep 100 & exit 0"), far())
+	began := time.Now()
+	r.wait(lifeline.Dead)
+	if took := time.Since(began); took > patience/2 {
+		t.Errorf("took %v", took)
+	}
+}

@@ -1,0 +1,142 @@
+package supervise
+
+import (
+	"time"
+
+	"github.com/leaderrun/leaderrun/internal/boottime"
+	"github.com/leaderrun/leaderrun/internal/lifeline"
+	"github.com/leaderrun/leaderrun/internal/supervise/guardian"
+)
+
+const (
+	// silence is how long a guardian that is killing may say nothing; it says so ten times a second where the machine lets
+	// it. From the time of SIGKILL on it may only for lateBeat: the wrapper needs what is left until the deadline's end.
+	// (One that falls silent after a few beats is replaced that much later. It has swept as often.)
+	silence  = time.Second
+	lateBeat = 350 * time.Millisecond
+	// slack is how long it may where it kills by itself ahead of the deadline. Nothing is at stake then but time: the processes
+	// that a command has left behind, on a machine that is too busy to read its process table within a second.
+	slack = 5 * time.Second
+	// timeToAck is how long an extension may be under way where the time of SIGTERM comes sooner: one that was sent just before
+	// that says nothing yet about the guardian. It is never waited for longer than graceToAnswer after the time of SIGKILL: the
+	// wrapper needs what is left until the deadline's end to kill the tree itself.
+	timeToAck = time.Second
+	// secondLook: a wrapper that was itself stopped reads what has arrived before it judges.
+	secondLook = 50 * time.Millisecond
+)
+
+// watchdog decides when the guardian must be taken for lost: it did not acknowledge an extension while
+// there was still time to end the run, or did not kill when it had to. Guarded by Guard.mu.
+type watchdog struct {
+	started  bool // Start was sent: there may be a tree
+	dead     bool
+	sent     lifeline.Deadline
+	acked    lifeline.Deadline // the last that the guardian is known to go by; or to have heard of, where it kills
+	inFlight map[int64]extension
+	sequence int64
+	answered int64
+
+	killAsked boottime.Instant
+	killing   bool
+	lastHeard boottime.Instant
+	suspect   boottime.Instant // overdue since
+	status    lifeline.Status
+	pid       int // the command's
+}
+
+// extension is a deadline that was sent and not acknowledged; the first one is Start's.
+type extension struct {
+	deadline lifeline.Deadline
+	sent     boottime.Instant
+}
+
+func (w *watchdog) start(d lifeline.Deadline, now boottime.Instant) {
+	*w = watchdog{started: true, sent: d, acked: d, sequence: 1, inFlight: map[int64]extension{1: {d, now}}}
+}
+
+// extend returns the frame to send, or nil. Also after Dead: a guardian that has locks to give back stays
+// until the deadline if it is not dismissed.
+func (w *watchdog) extend(d lifeline.Deadline, now boottime.Instant) []byte {
+	if !w.started || d.End <= w.sent.End {
+		return nil
+	}
+	w.sequence++
+	w.sent = d
+	w.inFlight[w.sequence] = extension{d, now}
+	return guardian.ExtendMessage(w.sequence, d).Encode()
+}
+
+func (w *watchdog) ack(sequence int64) {
+	if e, ok := w.inFlight[sequence]; ok {
+		w.acked, w.answered = e.deadline, sequence
+	}
+	for s := range w.inFlight {
+		if s <= sequence {
+			delete(w.inFlight, s)
+		}
+	}
+}
+
+func (w *watchdog) askKill(now boottime.Instant) {
+	if w.killAsked == 0 {
+		w.killAsked = now
+	}
+}
+
+// heard notes a sign of life; kills says that it is one of a guardian that kills.
+func (w *watchdog) heard(now boottime.Instant, kills bool) {
+	w.lastHeard = now
+	w.killing = w.killing || kills
+}
+
+// due is when the guardian is lost if nothing is heard until then; 0 is never.
+func (w *watchdog) due() boottime.Instant {
+	if !w.started || w.dead {
+		return 0
+	}
+	if w.killing {
+		sooner := w.lastHeard.Add(slack)
+		if w.killAsked != 0 {
+			sooner = max(w.lastHeard.Add(silence), w.killAsked.Add(lateBeat))
+		}
+		return max(w.lastHeard.Add(lateBeat), min(sooner, w.acked.Kill.Add(graceToAnswer)))
+	}
+	at := w.acked.Kill.Add(graceToAnswer)
+	for _, e := range w.inFlight {
+		at = min(at, max(w.acked.Term, e.sent.Add(timeToAck)))
+	}
+	if w.killAsked != 0 {
+		at = min(at, w.killAsked.Add(graceToAnswer))
+	}
+	return at
+}
+
+// notStarted is also said of a guardian whose exec(2) of the command hangs, on a disk that is busy or gone.
+const notStarted = "did not start the command in time"
+
+// lack is what the guardian has not done, for people.
+func (w *watchdog) lack(now boottime.Instant) string {
+	switch {
+	case w.killing:
+		return "fell silent while it killed"
+	case w.answered == 0:
+		return notStarted
+	case w.killAsked != 0 || now >= w.acked.Kill:
+		return "did not kill in time"
+	default:
+		return "did not answer in time"
+	}
+}
+
+// look returns whether the guardian is lost, and when to look again (0: when something changes).
+func (w *watchdog) look(now boottime.Instant) (lost bool, again boottime.Instant) {
+	due := w.due()
+	switch {
+	case due == 0 || now < due:
+		w.suspect = 0
+		return false, due
+	case w.suspect == 0:
+		w.suspect = now
+	}
+	return now >= w.suspect.Add(secondLook), w.suspect.Add(secondLook)
+}

@@ -1,0 +1,197 @@
+package acceptance
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/internal/boottime"
+	"github.com/leaderrun/leaderrun/test/hosts"
+	"github.com/leaderrun/leaderrun/test/servers"
+)
+
+// fault is something that goes wrong while a run leads, a standby waits and newcomers arrive.
+type fault[S any] struct {
+	name   string
+	strike func(b *bed, s S, w *wrapper)
+	mend   func(b *bed, s S, w *wrapper) // before the standby can take over; nil: nothing to mend
+	code   int                           // what the struck wrapper ends with; 0: it never does by itself
+	within time.Duration                 // how soon after the fault the run is dead; 0: within the TTL
+}
+
+// processFaults are those that need no server.
+func processFaults[S any]() []fault[S] {
+	guardian := func(sig syscall.Signal) func(b *bed, _ S, w *wrapper) {
+		return func(b *bed, _ S, w *wrapper) {
+			if err := syscall.Kill(w.guardian(), sig); err != nil {
+				b.t.Fatal(err)
+			}
+		}
+	}
+	return []fault[S]{
+		{name: "wrapper killed", code: 137, strike: func(_ *bed, _ S, w *wrapper) { w.signal(syscall.SIGKILL) }},
+		{name: "wrapper stopped", strike: func(_ *bed, _ S, w *wrapper) { w.signal(syscall.SIGSTOP) }},
+		{name: "guardian killed", code: 70, strike: guardian(syscall.SIGKILL)},
+		{name: "guardian stopped", code: 70, strike: guardian(syscall.SIGSTOP)},
+	}
+}
+
+// strike lets a fault happen to a run, behind which a standby waits and newcomers arrive: the run is dead in
+// time, and before the standby's begins.
+func strike[S any](b *bed, s S, f fault[S]) {
+	b.t.Helper()
+	w := b.holder()
+	old := last(b.t, b.log)
+	standby := b.start(nil, "--wait", "forever")
+	b.newcomers()
+	f.strike(b, s, w)
+	struck := boottime.Now()
+	if f.mend != nil {
+		f.mend(b, s, w)
+	}
+	b.beats(standby, old.token)
+	spans := verdict(b.t, b.log)
+	i := slices.IndexFunc(spans, func(s runSpan) bool { return s.token == old.token })
+	if lived := spans[i].last.Sub(struck); lived >= cmp.Or(f.within, b.ttl) {
+		b.t.Errorf("the run lived on for %v after the fault: it had %v", lived, cmp.Or(f.within, b.ttl))
+	}
+	gone(b.t, spans[i])
+	if f.code != 0 {
+		if code := w.wait(); code != f.code {
+			b.t.Errorf("exit code %d, want %d: %s", code, f.code, w.said())
+		}
+	}
+}
+
+func redisURL(r *servers.RedisServer, longest time.Duration) string {
+	return fmt.Sprintf("redis://%s/?longest-ttl=%s", r.Addr(), longest)
+}
+
+var redisFaults = []fault[*servers.RedisServer]{
+	{
+		name: "lease deleted", code: 75,
+		strike: func(b *bed, r *servers.RedisServer, _ *wrapper) { r.Do(b.t, "DEL", "leaderrun:{job}:lease") },
+	},
+	{
+		name: "server flushed", code: 75,
+		strike: func(b *bed, r *servers.RedisServer, _ *wrapper) { r.Do(b.t, "FLUSHALL") },
+	},
+	{
+		name: "server stopped", code: 75,
+		strike: func(b *bed, r *servers.RedisServer, _ *wrapper) { r.Stop(b.t) },
+		mend: func(b *bed, r *servers.RedisServer, w *wrapper) {
+			w.wait()
+			r.Cont(b.t)
+		},
+	},
+	{
+		name: "server restarted empty", code: 75,
+		strike: func(b *bed, r *servers.RedisServer, _ *wrapper) { r.Restart(b.t, false) },
+	},
+}
+
+// A run that was struck is dead before the next one starts, and a standby takes over.
+func TestFaultsOnRedis(t *testing.T) {
+	t.Parallel()
+	for _, f := range append(processFaults[*servers.RedisServer](), redisFaults...) {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			r := servers.Redis(t, servers.RedisOptions{})
+			// A server that has just started may have forgotten a lease: the first claim waits that out.
+			strike(newBed(t, redisURL(r, ttl)), r, f)
+		})
+	}
+}
+
+// A Redis that is restarted with its data costs nothing: the lease is still there.
+func TestServerRestartedWithItsData(t *testing.T) {
+	t.Parallel()
+	servers.SkipShort(t)
+	r := servers.Redis(t, servers.RedisOptions{AppendOnly: true})
+	b := newBed(t, redisURL(r, longTTL))
+	b.ttl = longTTL
+	w := b.holder()
+	old := last(t, b.log)
+	r.Restart(t, true)
+	b.survives(w, old.token)
+}
+
+// A failed over Redis never hands the job to a second run, and goes on giving greater tokens.
+func TestFailover(t *testing.T) {
+	t.Parallel()
+	servers.SkipShort(t)
+	servers.Require(t, "sentinel")
+	s := servers.Sentinel(t, 2)
+	b := newBed(t, s.URL()+"?longest-ttl="+ttl.String())
+	w := b.holder()
+	old := last(t, b.log)
+	standby := b.start(nil, "--wait", "forever")
+	master := s.Master(t)
+	master.Kill()
+	s.Changed(t, master)
+	// One replica is left where two were seen: no renewal counts, and no claim until the old master is back.
+	if code := w.wait(); code != 75 {
+		t.Errorf("exit code %d, want 75: %s", code, w.said())
+	}
+	master.Restart(t, true)
+	b.beats(standby, old.token)
+}
+
+// One host: the same without any server.
+func TestFaultsOnFile(t *testing.T) {
+	t.Parallel()
+	for _, f := range processFaults[struct{}]() {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			strike(newBed(t, "file://"+servers.Dir(t)), struct{}{}, f)
+		})
+	}
+}
+
+// `pkill -9 leaderrun` ends wrapper and standby; the guardian goes by another name and ends the run.
+func TestKillByNameDoesNotLeaveTheJobRunning(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, "file://"+servers.Dir(t))
+	w := b.holder()
+	old := last(t, b.log)
+	if name := hosts.Comm(w.pid()); name != "leaderrun" {
+		t.Fatalf("the wrapper is called %q", name)
+	}
+	if name := hosts.Comm(w.guardian()); name == "leaderrun" {
+		t.Fatalf("the guardian is called %q", name)
+	}
+	if line, _ := os.ReadFile(filepath.Join("/proc", fmt.Sprint(w.guardian()), "cmdline")); slices.Contains([]string{"", "leaderrun"}, string(line)) {
+		t.Fatalf("the guardian's command line is %q", line)
+	}
+	w.signal(syscall.SIGKILL)
+	gone(t, old)
+}
+
+// A standby whose guardian is killed while it waits still runs the job when its turn comes.
+func TestStandbyReplacesItsGuardian(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, "file://"+servers.Dir(t))
+	w := b.holder()
+	old := last(t, b.log)
+	standby := b.start(nil, "--wait", "forever")
+	var guardian int
+	servers.Eventually(t, "the standby has a guardian", func() bool {
+		for _, pid := range hosts.Children(t, standby.pid()) {
+			if hosts.Comm(pid) == "lr-guard" {
+				guardian = pid
+			}
+		}
+		return guardian != 0
+	})
+	if err := syscall.Kill(guardian, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	servers.Eventually(t, "it is gone", func() bool { return !hosts.Alive(guardian) })
+	w.signal(syscall.SIGKILL)
+	b.beats(standby, old.token)
+}

@@ -1,0 +1,138 @@
+package acceptance
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/url"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/test/servers"
+)
+
+// store is a backend of one server, or of none.
+type store struct {
+	name string
+	ttl  time.Duration // the shortest that it keeps
+	// start returns its address, and its URL where it is reached at that or another, through a proxy perhaps.
+	start func(t *testing.T) (addr string, url func(addr string) string)
+}
+
+// at is a store whose address stands in its URL.
+func at(scheme, addr, query string) (string, func(addr string) string) {
+	return addr, func(addr string) string { return scheme + addr + query }
+}
+
+var stores = []store{
+	{"file", ttl, func(t *testing.T) (string, func(string) string) {
+		t.Helper()
+		return at("file://", servers.Dir(t), "")
+	}},
+	{"redis", ttl, func(t *testing.T) (string, func(string) string) {
+		t.Helper()
+		return at("redis://", servers.Redis(t, servers.RedisOptions{}).Addr(), "?longest-ttl="+ttl.String())
+	}},
+	{"etcd", ttl, func(t *testing.T) (string, func(string) string) {
+		t.Helper()
+		return at("etcd://", servers.Etcd(t, servers.EtcdOptions{}).Endpoint(), "")
+	}},
+	{"consul", 2 * ttl, func(t *testing.T) (string, func(string) string) {
+		t.Helper()
+		return at("consul://", servers.Consul(t, servers.ConsulOptions{}).Addr(), "")
+	}},
+	{"zookeeper", ttl, func(t *testing.T) (string, func(string) string) {
+		t.Helper()
+		return at("zk://", servers.ZooKeeper(t, servers.ZooKeeperOptions{}).Addr(), "")
+	}},
+	{"kubernetes", ttl, func(t *testing.T) (string, func(string) string) {
+		t.Helper()
+		s := servers.SharedKubernetes(t)
+		namespace := s.Namespace(t)
+		return s.Addr(), func(addr string) string {
+			return "k8s://" + namespace + "?kubeconfig=" + s.KubeconfigAt(t, servers.KubernetesAdmin, addr)
+		}
+	}},
+	{"postgres", ttl, func(t *testing.T) (string, func(string) string) {
+		t.Helper()
+		s := servers.Postgres(t, servers.PostgresOptions{})
+		return at("postgres://"+url.UserPassword("postgres", s.Password).String()+"@", s.Addr(), "/postgres?sslmode=disable&longest-ttl="+ttl.String())
+	}},
+}
+
+// onEveryStore runs a test on every store, side by side.
+func onEveryStore(t *testing.T, test func(t *testing.T, b *bed)) {
+	t.Helper()
+	onStores(t, stores, test)
+}
+
+// onServers is onEveryStore for what cannot happen on file.
+func onServers(t *testing.T, test func(t *testing.T, b *bed)) {
+	t.Helper()
+	onStores(t, slices.DeleteFunc(slices.Clone(stores), func(s store) bool { return s.name == "file" }), test)
+}
+
+func onStores(t *testing.T, stores []store, test func(t *testing.T, b *bed)) {
+	t.Helper()
+	for _, s := range stores {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			addr, url := s.start(t)
+			b := newBed(t, url(addr))
+			b.ttl, b.role = s.ttl, roleWitness
+			test(t, b)
+		})
+	}
+}
+
+// answer is what a leaderrun that has ended leaves behind.
+type answer struct {
+	code           int
+	stdout, stderr string
+}
+
+// leaderrun runs it to its end. Any goroutine may call it.
+func leaderrun(words ...string) answer {
+	var stdout, stderr bytes.Buffer
+	cmd := exec.Command(binary, words...)
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	code := 0
+	if err := cmd.Run(); err != nil {
+		code = -1
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+			code = exit.ExitCode()
+		}
+	}
+	return answer{code, stdout.String(), stderr.String()}
+}
+
+// run is a host's run of the bed's job to its end, with another command than the witness.
+func (b *bed) run(options []string, command ...string) answer {
+	words := append([]string{"run", "--backend", b.backend, "--ttl", b.ttl.String()}, options...)
+	return leaderrun(append(append(words, "job"), command...)...)
+}
+
+// ask runs another command than run on the bed's backend.
+func (b *bed) ask(command string, words ...string) answer {
+	return leaderrun(append([]string{command, "--backend", b.backend}, words...)...)
+}
+
+// warnings counts the lines of stderr that are not hints.
+func (a answer) warnings() int { return strings.Count("\n"+a.stderr, "\nleaderrun: ") }
+
+func (a answer) String() string {
+	return fmt.Sprintf("code %d, stdout %q, stderr %q", a.code, a.stdout, a.stderr)
+}
+
+// is fails the test unless the code is as it should be, and nothing was said.
+func (a answer) is(t *testing.T, who string, code int) {
+	t.Helper()
+	if a.code != code || a.stderr != "" {
+		t.Errorf("%s: %v, want code %d and nothing said", who, a, code)
+	}
+}

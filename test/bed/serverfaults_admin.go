@@ -1,0 +1,210 @@
+package bed
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/leaderrun/leaderrun/test/servers"
+)
+
+// errNoLease says that nobody runs the job, so that nothing can be taken away.
+var errNoLease = errors.New("nobody has the lease of " + JobWorker)
+
+// once is a fault by an administrator that is over at once, and takes the lease away.
+func once(name string, strike func(t testing.TB) error) Fault {
+	return Fault{
+		Name: name, OnServer: true, Once: true, Kills: true,
+		Strike: func(b *Bed, _ Victim) (func() error, error) { return nil, strike(b.T) },
+	}
+}
+
+// emptied is a store whose keys are all deleted, those of a peer too. excused says whether it then grants at once.
+func emptied(excused bool, strike func(t testing.TB) error) Fault {
+	f := once("store emptied", strike)
+	f.Excused, f.Forgets, f.Peers = excused, true, true
+	return f
+}
+
+// redisAdmin does what people do to a Redis: to the master that it returns.
+type redisAdmin func(t testing.TB) *servers.RedisServer
+
+func (a redisAdmin) faults() []Fault {
+	return []Fault{
+		emptied(false, func(t testing.TB) error {
+			_, err := a.try(t, "flushall")
+			return err
+		}),
+		once("lease deleted", func(t testing.TB) error {
+			n, err := a.try(t, "del", "leaderrun:{"+JobWorker+"}:lease")
+			if err == nil && n != int64(1) {
+				err = errNoLease
+			}
+			return err
+		}),
+	}
+}
+
+func (a redisAdmin) try(t testing.TB, words ...any) (any, error) {
+	t.Helper()
+	s := a(t)
+	if s == nil {
+		return nil, errors.New("there is no master")
+	}
+	return s.Try(words...)
+}
+
+// failover makes the Sentinels promote a replica of a master that is well.
+func (x *site) failover(set *servers.SentinelSet) Fault {
+	return Fault{
+		Name: "failover by hand", OnServer: true, Peers: true,
+		Strike: func(b *Bed, _ Victim) (func() error, error) {
+			s := set.Sentinels[b.Chance.IntN(len(set.Sentinels))]
+			if _, err := s.Try("sentinel", "failover", set.Name); err != nil {
+				return nil, err
+			}
+			return func() error { return x.whole(b.T) }, nil
+		},
+	}
+}
+
+// etcdAdmin does what people do to an etcd: by the member that it returns.
+type etcdAdmin func(t testing.TB) *servers.EtcdServer
+
+const etcdLease = "leaderrun/" + JobWorker + "/lease"
+
+func (a etcdAdmin) faults() []Fault {
+	return []Fault{
+		emptied(true, func(t testing.TB) error {
+			_, err := a(t).TryCtl("del", "--from-key", "")
+			return err
+		}),
+		once("lease deleted", func(t testing.TB) error {
+			n, err := a(t).TryCtl("del", etcdLease)
+			if err == nil && strings.TrimSpace(n) != "1" {
+				err = errNoLease
+			}
+			return err
+		}),
+		once("lease revoked", func(t testing.TB) error {
+			s := a(t)
+			text, err := s.TryCtl("get", etcdLease, "-w", "json")
+			if err != nil {
+				return err
+			}
+			var kv struct{ KVs []struct{ Lease int64 } }
+			if err := json.Unmarshal([]byte(text), &kv); err != nil {
+				return err
+			}
+			if len(kv.KVs) == 0 {
+				return errNoLease
+			}
+			_, err = s.TryCtl("lease", "revoke", fmt.Sprintf("%x", kv.KVs[0].Lease))
+			return err
+		}),
+	}
+}
+
+// etcdFiller is what all keys begin with that fill a database.
+const etcdFiller = "filler/"
+
+// noSpace is an etcd whose database has reached its quota: it takes no more writes until somebody says so.
+func (a etcdAdmin) noSpace(x *site) Fault {
+	return Fault{
+		Name: "database full", OnServer: true, Peers: true,
+		Strike: func(b *Bed, _ Victim) (func() error, error) {
+			return func() error { return a.makeRoom(b.T, x) }, a.fill(b.T)
+		},
+	}
+}
+
+func (a etcdAdmin) fill(t testing.TB) error {
+	t.Helper()
+	value := base64.StdEncoding.EncodeToString(make([]byte, 1<<20))
+	for i := range 100 {
+		key := base64.StdEncoding.EncodeToString(fmt.Appendf(nil, "%s%d", etcdFiller, i))
+		_, err := a(t).TryAPI("kv/put", fmt.Sprintf(`{"key":%q,"value":%q}`, key, value))
+		if err != nil && strings.Contains(err.Error(), "database space exceeded") {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return errors.New("the database has no end")
+}
+
+// makeRoom is what etcd's operators are told to do.
+func (a etcdAdmin) makeRoom(t testing.TB, x *site) error {
+	t.Helper()
+	s := a(t)
+	text, err := s.TryCtl("del", "--prefix", etcdFiller, "-w", "json")
+	if err != nil {
+		return err
+	}
+	var deleted struct{ Header struct{ Revision int64 } }
+	if err := json.Unmarshal([]byte(text), &deleted); err != nil {
+		return err
+	}
+	for _, words := range [][]string{{"compact", fmt.Sprint(deleted.Header.Revision)}, {"defrag"}, {"alarm", "disarm"}} {
+		if _, err := s.TryCtl(append([]string{"--command-timeout", "1m"}, words...)...); err != nil {
+			return err
+		}
+	}
+	return x.whole(t)
+}
+
+// consulAdmin does what people do to a Consul: by the server that it returns.
+type consulAdmin func(t testing.TB) *servers.ConsulServer
+
+const consulLock = "/v1/kv/leaderrun/" + JobWorker + "/lock"
+
+func (a consulAdmin) faults() []Fault {
+	return []Fault{
+		emptied(true, func(t testing.TB) error {
+			_, err := a(t).TryAPI("DELETE", "/v1/kv/?recurse", "")
+			return err
+		}),
+		once("lock deleted", func(t testing.TB) error {
+			_, err := a.session(t)
+			if err == nil {
+				_, err = a(t).TryAPI("DELETE", consulLock, "")
+			}
+			return err
+		}),
+		once("lock released", func(t testing.TB) error {
+			session, err := a.session(t)
+			if err == nil {
+				_, err = a(t).TryAPI("PUT", consulLock+"?release="+session, "")
+			}
+			return err
+		}),
+		once("session destroyed", func(t testing.TB) error {
+			session, err := a.session(t)
+			if err == nil {
+				_, err = a(t).TryAPI("PUT", "/v1/session/destroy/"+session, "")
+			}
+			return err
+		}),
+	}
+}
+
+// session returns the one that holds the lock.
+func (a consulAdmin) session(t testing.TB) (string, error) {
+	t.Helper()
+	text, err := a(t).TryAPI("GET", consulLock, "")
+	if err != nil {
+		return "", err
+	}
+	var kv []struct{ Session string }
+	if err := json.Unmarshal([]byte(text), &kv); err != nil {
+		return "", err
+	}
+	if len(kv) == 0 || kv[0].Session == "" {
+		return "", errNoLease
+	}
+	return kv[0].Session, nil
+}

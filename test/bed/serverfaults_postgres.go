@@ -1,0 +1,103 @@
+package bed
+
+import (
+	"testing"
+
+	"github.com/leaderrun/leaderrun/test/servers"
+)
+
+// postgresAdmin does what people do to a PostgreSQL: to the primary that it returns.
+type postgresAdmin func(t testing.TB) *servers.PostgresServer
+
+// ofWorker is the row of the worker while somebody has its lease.
+const ofWorker = " WHERE job = '" + JobWorker + "' AND holder IS NOT NULL RETURNING job"
+
+func (a postgresAdmin) faults() []Fault {
+	return []Fault{
+		emptied(true, func(t testing.TB) error { return a.do(t, "TRUNCATE leaderrun") }),
+		// Without its row nobody knows that the job was ever run.
+		a.forgotten("row deleted", "DELETE FROM leaderrun"+ofWorker),
+		a.ended("lease ended by hand", "UPDATE leaderrun SET until = clock_timestamp() - interval '1 hour'"+ofWorker),
+		once("holder taken out", func(t testing.TB) error {
+			return a.change(t, "UPDATE leaderrun SET holder = NULL, token = NULL"+ofWorker)
+		}),
+		once("holder replaced", func(t testing.TB) error {
+			return a.change(t, "UPDATE leaderrun SET holder = 'an operator'"+ofWorker)
+		}),
+		a.terminated(),
+	}
+}
+
+func (a postgresAdmin) do(t testing.TB, query string) error {
+	t.Helper()
+	_, err := a(t).Try(query)
+	return err
+}
+
+// change is do for a statement that returns a row where there is something to change.
+func (a postgresAdmin) change(t testing.TB, query string) error {
+	t.Helper()
+	text, err := a(t).Try(query)
+	if err == nil && text == "" {
+		err = errNoLease
+	}
+	return err
+}
+
+// ended is an operator who says that the holder is dead, and is wrong.
+func (a postgresAdmin) ended(name, query string) Fault {
+	f := once(name, func(t testing.TB) error { return a.change(t, query) })
+	f.Excused = true
+	return f
+}
+
+// forgotten is a row that is deleted: the record goes with it.
+func (a postgresAdmin) forgotten(name, query string) Fault {
+	f := a.ended(name, query)
+	f.Forgets = true
+	return f
+}
+
+// terminated ends all connections. What was asked on them may have been done or not.
+func (a postgresAdmin) terminated() Fault {
+	return Fault{
+		Name: "connections terminated", OnServer: true, Once: true, Peers: true,
+		Strike: func(b *Bed, _ Victim) (func() error, error) {
+			return nil, a.do(b.T, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()")
+		},
+	}
+}
+
+// crowded is a server that has as many connections as it takes. Whoever has one keeps it.
+func (a postgresAdmin) crowded(x *site) Fault {
+	return Fault{
+		Name: "no connections left", OnServer: true, Peers: true,
+		Strike: func(b *Bed, _ Victim) (func() error, error) {
+			leave, err := a(b.T).Crowd()
+			if err != nil {
+				return nil, err
+			}
+			return func() error {
+				leave()
+				return x.whole(b.T)
+			}, nil
+		},
+	}
+}
+
+// locked is a table that somebody locks as a whole, as VACUUM FULL and some ALTER TABLE do.
+func (a postgresAdmin) locked(x *site) Fault {
+	return Fault{
+		Name: "table locked", OnServer: true,
+		Strike: func(b *Bed, _ Victim) (func() error, error) {
+			unlock, err := a(b.T).Session("BEGIN; SET LOCAL lock_timeout = '10s'; LOCK TABLE leaderrun IN ACCESS EXCLUSIVE MODE")
+			if err != nil {
+				return nil, err
+			}
+			return func() error {
+				unlock()
+				return x.whole(b.T)
+			}, nil
+		},
+	}
+}

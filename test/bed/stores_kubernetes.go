@@ -1,0 +1,124 @@
+package bed
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/test/hosts"
+	"github.com/leaderrun/leaderrun/test/servers"
+)
+
+// kubernetesLease is the path of the object that is the worker's lease and its record.
+const (
+	kubernetesLeases = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+	kubernetesLease  = kubernetesLeases + "/leaderrun-" + JobWorker
+)
+
+// endsWithin is how long an API server may take to end: it waits for requests that are on their way.
+const endsWithin = 5 * time.Second
+
+var theEtcd = target{"etcd of the server", func(*Bed, *site) []int { return []int{1} }}
+
+// startKubernetes starts an API server and its etcd on one host: the members of an etcd that is a cluster are the store
+// etcd3, and more API servers before one etcd are one store with more addresses.
+func startKubernetes(t testing.TB, n *hosts.Network) *Running {
+	t.Helper()
+	const host = "s"
+	d := newDisk(t, "256m") // a log of two files, 64 MB each
+	s := servers.Kubernetes(t, servers.KubernetesOptions{
+		Address: n.Address(host), Netns: n.Name(host), Dir: d.dir, Names: []string{host + ".test"},
+		Etcd: []string{"--quota-backend-bytes", "33554432"},
+	})
+	n.Resolve(Hosts...)
+	x := newSite(n, []string{host, host}, []server{s, s.Etcd}, func() error { return nil })
+	port := strconv.Itoa(s.Port)
+	r := &Running{
+		URL: "k8s://default?kubeconfig=" +
+			s.KubeconfigAt(t, servers.KubernetesAdmin, net.JoinHostPort(host+".test", port)),
+		Addrs: []string{net.JoinHostPort(n.Address(host), port)},
+	}
+	a := etcdAdmin(func(testing.TB) *servers.EtcdServer { return s.Etcd })
+	r.Faults = join(x.faultsOfOne(usualTTL),
+		[]Fault{x.stopped(theEtcd), x.killed(theEtcd), x.ended(), x.diskLost(true), x.restored(), x.outOfFiles()},
+		pastLease(usualTTL, x.stopped(theEtcd), a.noSpace(x)),
+		kubernetesAdmin{s}.faults(), d.full(x.whole))
+	return r
+}
+
+// ended is a server that is told to end, as when it is upgraded, and killed if that takes it too long.
+func (x *site) ended() Fault {
+	return Fault{
+		Name: "server ended by a signal", OnServer: true,
+		Strike: func(b *Bed, _ Victim) (func() error, error) {
+			s := x.servers[0]
+			if err := s.Signal(syscall.SIGTERM); err != nil {
+				return nil, err
+			}
+			for end := time.Now().Add(endsWithin); !s.Ended() && time.Now().Before(end); {
+				time.Sleep(20 * time.Millisecond) // between two questions
+			}
+			s.Kill()
+			return func() error { return x.whole(b.T) }, nil
+		},
+	}
+}
+
+// kubernetesAdmin does what people do to a Kubernetes.
+type kubernetesAdmin struct{ s *servers.KubernetesServer }
+
+func (a kubernetesAdmin) faults() []Fault {
+	return []Fault{
+		emptied(true, func(testing.TB) error {
+			_, err := a.s.TryAPI("DELETE", kubernetesLeases, "")
+			return err
+		}),
+		a.deleted(),
+		once("holder taken out", func(testing.TB) error { return a.edit(`{"spec":{"holderIdentity":""}}`) }),
+		once("holder replaced", func(testing.TB) error { return a.edit(`{"spec":{"holderIdentity":"an operator"}}`) }),
+	}
+}
+
+// deleted is kubectl delete lease: the record goes with it, and so does what else the store knew of the job.
+func (a kubernetesAdmin) deleted() Fault {
+	f := once("lease deleted", func(testing.TB) error {
+		if err := a.held(); err != nil {
+			return err
+		}
+		_, err := a.s.TryAPI("DELETE", kubernetesLease, "")
+		return err
+	})
+	f.Excused, f.Forgets = true, true
+	return f
+}
+
+// edit changes the worker's lease while somebody has it.
+func (a kubernetesAdmin) edit(patch string) error {
+	if err := a.held(); err != nil {
+		return err
+	}
+	_, err := a.s.TryAPI("PATCH", kubernetesLease, patch)
+	return err
+}
+
+// held fails unless somebody has the worker's lease.
+func (a kubernetesAdmin) held() error {
+	text, err := a.s.TryAPI("GET", kubernetesLease, "")
+	if err != nil {
+		return err
+	}
+	var lease struct {
+		Spec struct{ HolderIdentity string }
+	}
+	if err := json.Unmarshal([]byte(text), &lease); err != nil {
+		return fmt.Errorf("%s: %w", kubernetesLease, err)
+	}
+	if lease.Spec.HolderIdentity == "" {
+		return errNoLease
+	}
+	return nil
+}

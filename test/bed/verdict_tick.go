@@ -1,0 +1,103 @@
+package bed
+
+import "slices"
+
+// skipOnce is I3 of the job that runs each tick at most once: in the order of tokens each run is of a later tick. Where the
+// store forgot, what came before it does not count.
+func skipOnce(t *trial) []Violation {
+	var all []Violation
+	var former *run
+	for _, r := range t.byToken(JobSkip) {
+		if former != nil && r.tick <= former.tick && !t.forgot(former, r) {
+			all = append(all, t.wrongTick(former, r))
+		}
+		former = r
+	}
+	return all
+}
+
+func (t *trial) wrongTick(former, r *run) Violation {
+	pair := []*run{former, r}
+	if former.tick == r.tick {
+		return t.violation(r.first, pair, "tick %d of %s ran again", r.tick, r.job)
+	}
+	return t.violation(r.first, pair, "tick %d of %s ran after tick %d", r.tick, r.job, former.tick)
+}
+
+// rerunUntilOver is I3 of the job that runs a tick again until it came to its end. That its attempts never overlap is I1.
+// In the order of tokens
+//
+//   - ticks do not go back, and attempts of one tick have higher and higher numbers;
+//   - once a wrapper said that a tick is done, it does not run again. A command that came to its end is not enough: the
+//     record of it may have been lost with the wrapper or on the way to the store;
+//   - no later tick begins before one that was begun came to its end: a claim for the later one is answered with the earlier;
+//   - the last tick that was begun comes to its end, if all was mended and nobody ran it for as long as a take-over may take.
+//
+// Where the store forgot, what came before it does not count. Of ticks that were never begun nothing is demanded: a host
+// that comes knows only the latest.
+func rerunUntilOver(t *trial) []Violation {
+	var all []Violation
+	var attempts []*run // of the same tick, since the store last forgot
+	for _, r := range t.byToken(JobRerun) {
+		if len(attempts) > 0 {
+			former := attempts[len(attempts)-1]
+			if t.forgot(former, r) {
+				attempts = nil
+			} else {
+				all = append(all, t.follows(attempts, r)...)
+			}
+			if former.tick != r.tick {
+				attempts = nil
+			}
+		}
+		attempts = append(attempts, r)
+	}
+	return append(all, t.leftOpen(attempts)...)
+}
+
+// follows says what is wrong with a run that came after all attempts of a tick.
+func (t *trial) follows(attempts []*run, r *run) []Violation {
+	former := attempts[len(attempts)-1]
+	pair := []*run{former, r}
+	var all []Violation
+	switch {
+	case r.tick < former.tick:
+		all = append(all, t.wrongTick(former, r))
+	case r.tick > former.tick && !slices.ContainsFunc(attempts, (*run).over):
+		all = append(all, t.violation(r.first, pair, "tick %d of %s ran although tick %d was begun and had not come to its end", r.tick, r.job, former.tick))
+	case r.tick > former.tick:
+	default:
+		if slices.ContainsFunc(attempts, t.saidDone) {
+			all = append(all, t.violation(r.first, pair, "tick %d of %s ran again although its wrapper had said that it was done", r.tick, r.job))
+		}
+		if r.attempt <= former.attempt {
+			all = append(all, t.violation(r.first, pair, "attempt %d of tick %d of %s came after attempt %d", r.attempt, r.tick, r.job, former.attempt))
+		}
+	}
+	return all
+}
+
+// saidDone says whether a wrapper confirmed that its run's end is on record.
+func (t *trial) saidDone(r *run) bool {
+	e := t.endOf(r)
+	return r.over() && e != nil && t.ended(e) && e.Code == 0 && t.lastRunOf(e) == r
+}
+
+// leftOpen says whether nobody took the last tick to its end, although there was time.
+func (t *trial) leftOpen(attempts []*run) []Violation {
+	if len(attempts) == 0 || slices.ContainsFunc(attempts, (*run).over) {
+		return nil
+	}
+	last := attempts[len(attempts)-1]
+	quiet := last.last
+	for _, b := range t.Faults {
+		quiet = max(quiet, b.end())
+		if b.Forgets && b.end() >= attempts[0].first {
+			return nil
+		}
+	}
+	if t.Ended.Sub(quiet) < t.bound(true) {
+		return nil
+	}
+	return []Violation{t.violation(t.Ended, []*run{last}, "tick %d of %s was begun and nobody brought it to its end until %s", last.tick, last.job, t.ms(t.Ended))}
+}

@@ -1,0 +1,178 @@
+package servers
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// KubernetesOptions say how a Kubernetes differs from an empty one on ports of its own.
+type KubernetesOptions struct {
+	Address string   // "": 127.0.0.1
+	Netns   string   // the network namespace in which it runs; "": where the test does
+	Dir     string   // where the data of its etcd is; "": a folder of its own
+	Names   []string // of its host, besides localhost
+	Args    []string // more flags of the API server
+	Etcd    []string // more flags of its etcd
+}
+
+// The users that a Kubernetes knows, besides its service accounts.
+const (
+	KubernetesAdmin    = "admin"    // may do everything, and has a token
+	KubernetesStranger = "stranger" // may do nothing, and has a token
+	KubernetesClient   = "client"   // may do nothing, and has a client certificate
+)
+
+// KubernetesServer is one running Kubernetes: an API server with access by roles, and an etcd that nobody else
+// uses. There are no controllers and no nodes: a Deployment is kept and gets no pods, and a service account gets no
+// secret. The process is the API server.
+type KubernetesServer struct {
+	*Process
+	Etcd  *EtcdServer
+	Port  int
+	dir   string
+	opts  KubernetesOptions
+	place place
+	certs *Certificates
+}
+
+// Kubernetes starts a Kubernetes. It takes some seconds and 250 MB: tests that break nothing take SharedKubernetes.
+func Kubernetes(t testing.TB, o KubernetesOptions) *KubernetesServer {
+	t.Helper()
+	Require(t, "kubernetes")
+	s := &KubernetesServer{
+		// etcd's writes are not what a test of Kubernetes is about.
+		Etcd: Etcd(t, EtcdOptions{Address: o.Address, Netns: o.Netns, Dir: o.Dir, UnsafeNoFsync: true, Args: o.Etcd}),
+		Port: FreePort(t), dir: Dir(t), opts: o,
+		place: place{address: o.Address, netns: o.Netns},
+	}
+	s.certs = NewCertificates(t, append([]string{s.place.host()}, o.Names...)...)
+	s.place.tls = s.certs.Client()
+	s.place.tls.Certificates = nil // who asks has a token
+	writeFile(t, s.dir, "tokens.csv", fmt.Sprintf("%s,%s,1,system:masters\n%s,%s,2\n",
+		staticToken(KubernetesAdmin), KubernetesAdmin, staticToken(KubernetesStranger), KubernetesStranger))
+	t.Cleanup(func() {
+		if s.Process != nil {
+			s.Kill()
+		}
+	})
+	s.start(t)
+	return s
+}
+
+func (s *KubernetesServer) start(t testing.TB) {
+	t.Helper()
+	path, err := Binary("kube-apiserver")
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := append([]string{
+		path,
+		"--etcd-servers", s.Etcd.place.url("http", s.Etcd.Endpoint()),
+		"--bind-address", s.place.host(), "--advertise-address", s.place.host(), "--secure-port", fmt.Sprint(s.Port),
+		"--tls-cert-file", s.certs.ServerCert, "--tls-private-key-file", s.certs.ServerKey, "--cert-dir", s.dir,
+		"--token-auth-file", filepath.Join(s.dir, "tokens.csv"), "--client-ca-file", s.certs.CA,
+		"--service-account-issuer", "https://kubernetes.default.svc", "--service-cluster-ip-range", "10.0.0.0/24",
+		"--service-account-key-file", s.certs.ServerKey, "--service-account-signing-key-file", s.certs.ServerKey,
+		"--authorization-mode", "RBAC", "--anonymous-auth=false",
+		// What follows saves time and memory. A pod needs no service account that a controller would have made.
+		"--disable-admission-plugins", "ServiceAccount", "--endpoint-reconciler-type", "none",
+		"--enable-priority-and-fairness=false", "--profiling=false", "--feature-gates", "APIServerIdentity=false",
+	}, s.opts.Args...)
+	words = s.place.words(words...)
+	s.Process = launch(t, s.dir, words[0], words[1:]...)
+	s.ready(t, "kube-apiserver", s.isReady)
+}
+
+// isReady asks whether everything has started that has to: before, roles and namespaces may be missing.
+func (s *KubernetesServer) isReady() error {
+	_, err := s.try(5*statusTimeout, KubernetesAdmin, "GET", "/readyz", "", "") // it looks at forty things
+	return err
+}
+
+// Answers asks for a Lease, as clients do. The answer needs etcd.
+func (s *KubernetesServer) Answers() error {
+	code, text, err := s.ask(statusTimeout, KubernetesAdmin, "GET", leasesOf("kube-system")+"/nobody", "", "")
+	if err == nil && code != http.StatusNotFound {
+		err = errors.New(text)
+	}
+	return err
+}
+
+func leasesOf(namespace string) string {
+	return "/apis/coordination.k8s.io/v1/namespaces/" + namespace + "/leases"
+}
+
+// Data returns the folder with the data of its etcd.
+func (s *KubernetesServer) Data() string { return s.Etcd.Data() }
+
+// Addr returns host and port for clients.
+func (s *KubernetesServer) Addr() string { return s.place.addr(s.Port) }
+
+// URL returns a backend URL of the namespace default for a user who may do everything.
+func (s *KubernetesServer) URL(t testing.TB) string {
+	t.Helper()
+	return s.URLOf(t, "default", KubernetesAdmin)
+}
+
+// URLOf is URL for another namespace, and for one of the users that Kubeconfig knows.
+func (s *KubernetesServer) URLOf(t testing.TB, namespace, user string) string {
+	t.Helper()
+	return "k8s://" + namespace + "?kubeconfig=" + s.Kubeconfig(t, user)
+}
+
+// Restart kills the API server and starts it again, with its data or without. Its etcd is restarted where it has
+// ended or forgets.
+func (s *KubernetesServer) Restart(t testing.TB, keepData bool) {
+	t.Helper()
+	s.Kill()
+	if !keepData || s.Etcd.Ended() {
+		s.Etcd.Restart(t, keepData)
+	}
+	s.start(t)
+}
+
+// ask sends a request as a user whose token the server knows from its file.
+func (s *KubernetesServer) ask(timeout time.Duration, user, method, path, kind, body string) (int, string, error) {
+	header := http.Header{"Authorization": {"Bearer " + staticToken(user)}}
+	if kind != "" {
+		header.Set("Content-Type", kind)
+	}
+	return s.place.ask(timeout, method, s.place.url("http", s.Addr())+path, header, body)
+}
+
+// try is ask for an answer that says that it went well.
+func (s *KubernetesServer) try(timeout time.Duration, user, method, path, kind, body string) (string, error) {
+	code, text, err := s.ask(timeout, user, method, path, kind, body)
+	if err == nil && code/100 != 2 {
+		err = fmt.Errorf("%s %s: %d: %s", method, path, code, text)
+	}
+	return text, err
+}
+
+// staticToken is no secret: the server ends with its test.
+func staticToken(user string) string { return "token-of-" + user }
+
+// kubeconfig is a file with one context: a user, by what the lines say.
+func (s *KubernetesServer) kubeconfig(t testing.TB, addr, lines string) string {
+	t.Helper()
+	return writeFile(t, Dir(t), "config", fmt.Sprintf(`apiVersion: v1
+kind: Config
+clusters:
+- name: test
+  cluster:
+    server: https://%s
+    certificate-authority: %s
+users:
+- name: test
+  user:
+%s
+contexts:
+- name: test
+  context: {cluster: test, user: test}
+current-context: test
+`, addr, s.certs.CA, lines))
+}

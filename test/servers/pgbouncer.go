@@ -1,0 +1,76 @@
+package servers
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// PgBouncerOptions say how a PgBouncer differs from one that pools transactions.
+type PgBouncerOptions struct {
+	Mode  string   // "session", "transaction" or "statement"; "": "transaction"
+	Lines []string // more lines of pgbouncer.ini
+}
+
+// PgBouncerServer is one running PgBouncer before a PostgreSQL server.
+type PgBouncerServer struct {
+	*Process
+	Port   int
+	dir    string
+	server *PostgresServer
+	as     *syscall.Credential // PgBouncer refuses root; nil: as the tests
+}
+
+// PgBouncer starts a PgBouncer that asks for the names and passwords of its server's owner, and knows nobody else.
+func PgBouncer(t testing.TB, server *PostgresServer, o PgBouncerOptions) *PgBouncerServer {
+	t.Helper()
+	Require(t, "pgbouncer")
+	s := &PgBouncerServer{Port: FreePort(t), server: server, as: unprivileged(t, "pgbouncer", "postgres", "nobody")}
+	s.dir = dirFor(t, s.as)
+	lines := append([]string{
+		"[databases]", fmt.Sprintf("* = host=%s port=%d", server.place.host(), server.Port),
+		"[pgbouncer]", "listen_addr = 127.0.0.1", fmt.Sprintf("listen_port = %d", s.Port), "unix_socket_dir =",
+		"auth_type = scram-sha-256", "auth_file = " + writeFile(t, s.dir, "users.txt", fmt.Sprintf("%q %q\n", "postgres", server.Password)),
+		"admin_users = postgres", "pool_mode = " + cmp.Or(o.Mode, "transaction"),
+		"server_login_retry = 0", // it asks a server that is back at once
+	}, o.Lines...)
+	writeFile(t, s.dir, "pgbouncer.ini", strings.Join(lines, "\n")+"\n")
+	give(t, s.dir, s.as)
+	t.Cleanup(func() {
+		if s.Process != nil {
+			s.Kill()
+		}
+	})
+	s.Restart(t)
+	return s
+}
+
+// Restart kills PgBouncer and starts it again. It keeps nothing.
+func (s *PgBouncerServer) Restart(t testing.TB) {
+	t.Helper()
+	if s.Process != nil {
+		s.Kill()
+	}
+	s.Process = launchAs(t, s.as, s.dir, program(t, "pgbouncer"), "pgbouncer.ini")
+	s.ready(t, "pgbouncer", s.Answers)
+}
+
+// Answers asks the server behind it whether it serves its clients.
+func (s *PgBouncerServer) Answers() error {
+	_, err := askPostgres(statusTimeout, s.URL(), place{}, "SELECT 1")
+	return err
+}
+
+// Addr returns host and port.
+func (s *PgBouncerServer) Addr() string { return loopback(s.Port) }
+
+// URL returns the address of the database postgres, with the name and the password of the server's owner.
+func (s *PgBouncerServer) URL() string {
+	u := url.URL{
+		Scheme: "postgres", User: url.UserPassword("postgres", s.server.Password), Host: s.Addr(), Path: "/postgres", RawQuery: "sslmode=disable",
+	}
+	return u.String()
+}

@@ -1,0 +1,219 @@
+package servers
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+// RedisOptions say how a Redis server differs from an empty one on a port of its own without persistence.
+type RedisOptions struct {
+	Password   string // of the default user, and towards a master
+	ACL        []string
+	TLS        *Certificates // TLS only, and a client certificate is wanted
+	Unix       bool          // a socket only
+	ReplicaOf  *RedisServer
+	AppendOnly bool
+	Cluster    bool
+	Address    string   // "": 127.0.0.1
+	Netns      string   // the network namespace in which it runs, without TLS; "": where the test does
+	Dir        string   // where its data is; "": a folder of its own
+	Env        []string // more of its environment
+	Lines      []string // more lines of redis.conf
+}
+
+// RedisServer is one running Redis server.
+type RedisServer struct {
+	*Process
+	Port   int    // 0: a socket only
+	Socket string // "": a port only
+	dir    string
+	opts   RedisOptions
+	place  place
+}
+
+// Redis starts a Redis server.
+func Redis(t testing.TB, o RedisOptions) *RedisServer {
+	t.Helper()
+	Require(t, "redis")
+	s := &RedisServer{dir: Dir(t), opts: o, place: place{address: o.Address, netns: o.Netns}}
+	if s.opts.Dir == "" {
+		s.opts.Dir = s.dir
+	}
+	lines := []string{
+		"save \"\"", "repl-diskless-sync-delay 0", "repl-ping-replica-period 1", "daemonize no",
+		"protected-mode no", "dir " + s.opts.Dir, // loopback only, or a network of the test
+	}
+	if o.Unix {
+		s.Socket = filepath.Join(s.dir, "redis.sock")
+		lines = append(lines, "port 0", "unixsocket "+s.Socket)
+	} else {
+		s.Port = FreePort(t)
+		kind := "port %d"
+		if o.TLS != nil {
+			kind = "port 0\ntls-port %d"
+			lines = append(lines, "tls-cert-file "+o.TLS.ServerCert, "tls-key-file "+o.TLS.ServerKey,
+				"tls-ca-cert-file "+o.TLS.CA, "tls-auth-clients optional")
+		}
+		lines = append(lines, "bind "+s.place.host(), fmt.Sprintf(kind, s.Port))
+	}
+	if o.Password != "" {
+		lines = append(lines, "requirepass "+o.Password, "masterauth "+o.Password)
+	}
+	if o.ReplicaOf != nil {
+		lines = append(lines, fmt.Sprintf("replicaof %s %d", o.ReplicaOf.place.host(), o.ReplicaOf.Port))
+	}
+	if o.AppendOnly {
+		lines = append(lines, "appendonly yes", "appendfsync always")
+	}
+	if o.Cluster {
+		lines = append(lines, "cluster-enabled yes", "cluster-node-timeout 1000", "cluster-config-file nodes.conf",
+			fmt.Sprintf("cluster-port %d", FreePort(t)))
+	}
+	lines = append(append(lines, o.ACL...), o.Lines...)
+	writeFile(t, s.dir, "redis.conf", strings.Join(lines, "\n")+"\n")
+	t.Cleanup(func() {
+		if s.Process != nil {
+			s.Kill()
+		}
+	})
+	s.start(t)
+	return s
+}
+
+func (s *RedisServer) start(t testing.TB) {
+	t.Helper()
+	words := []string{"redis-server", filepath.Join(s.dir, "redis.conf")}
+	if len(s.opts.Env) > 0 {
+		words = slices.Concat([]string{"env"}, s.opts.Env, words)
+	}
+	words = s.place.words(words...)
+	s.Process = launch(t, s.dir, words[0], words[1:]...)
+	s.ready(t, "redis-server", s.Answers)
+}
+
+// Answers asks the server whether it serves its clients: one that cannot write its data does not.
+func (s *RedisServer) Answers() error {
+	_, err := s.Try("ping")
+	if err != nil && (strings.HasPrefix(err.Error(), "NOAUTH") || strings.HasPrefix(err.Error(), "MASTERDOWN")) {
+		return nil
+	}
+	return err
+}
+
+// Data returns the folder with its data.
+func (s *RedisServer) Data() string { return s.opts.Dir }
+
+// Addr returns host and port, or the path of the socket.
+func (s *RedisServer) Addr() string {
+	if s.Socket != "" {
+		return s.Socket
+	}
+	return s.place.addr(s.Port)
+}
+
+// Restart kills the server and starts it again, with its data or without.
+func (s *RedisServer) Restart(t testing.TB, keepData bool) {
+	t.Helper()
+	if keepData && !s.opts.AppendOnly && !s.Ended() {
+		s.Do(t, "save")
+	}
+	s.Kill()
+	if !keepData {
+		for _, name := range []string{"dump.rdb", "appendonlydir"} {
+			if err := os.RemoveAll(filepath.Join(s.opts.Dir, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	s.start(t)
+}
+
+// Do runs a command on the server, as its default user.
+func (s *RedisServer) Do(t testing.TB, words ...any) any {
+	t.Helper()
+	v, err := s.Try(words...)
+	if err != nil {
+		t.Fatalf("%v: %v", words, err)
+	}
+	return v
+}
+
+// Try is Do for a command that may fail.
+func (s *RedisServer) Try(words ...any) (any, error) {
+	c := s.client()
+	defer func() { _ = c.Close() }()
+	v, err := c.Do(context.Background(), words...).Result()
+	if err == goredis.Nil { //nolint:errorlint // never wrapped
+		return nil, nil
+	}
+	return v, err
+}
+
+// Info returns one line of INFO.
+func (s *RedisServer) Info(t testing.TB, section, name string) string {
+	t.Helper()
+	text, _ := s.Do(t, "info", section).(string)
+	for line := range strings.Lines(text) {
+		if v, ok := strings.CutPrefix(strings.TrimSpace(line), name+":"); ok {
+			return v
+		}
+	}
+	return ""
+}
+
+func (s *RedisServer) client() *goredis.Client {
+	logging.Disable()
+	o := &goredis.Options{
+		Addr: s.Addr(), Password: s.opts.Password, Protocol: 2, MaxRetries: -1, DialerRetries: 1, PoolSize: 1,
+		DisableIdentity: true, ReadTimeout: 20 * time.Second,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	}
+	if s.Socket != "" {
+		o.Network = "unix"
+	}
+	if s.opts.TLS != nil {
+		o.TLSConfig = s.opts.TLS.Client()
+	}
+	if s.place.netns != "" {
+		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			return dialFrom(ctx, s.place.netns, network, addr)
+		}
+	}
+	return goredis.NewClient(o)
+}
+
+// Cluster starts a Redis Cluster of three masters, each with so many replicas.
+func Cluster(t testing.TB, replicas int) []*RedisServer {
+	t.Helper()
+	Require(t, "cluster")
+	var nodes []*RedisServer
+	for range 3 * (1 + replicas) {
+		nodes = append(nodes, Redis(t, RedisOptions{Cluster: true}))
+	}
+	args := []string{"--cluster", "create"}
+	for _, n := range nodes {
+		args = append(args, n.Addr())
+	}
+	args = append(args, "--cluster-yes", "--cluster-replicas", fmt.Sprint(replicas))
+	Start(t, Dir(t), "redis-cli", args...).succeed(t, "redis-cli --cluster create")
+	for _, n := range nodes {
+		Eventually(t, "the cluster is whole", func() bool {
+			text, _ := n.Do(t, "cluster", "info").(string)
+			role := n.Info(t, "replication", "role")
+			return strings.Contains(text, "cluster_state:ok") &&
+				(role == "master" || n.Info(t, "replication", "master_link_status") == "up")
+		})
+	}
+	return nodes
+}

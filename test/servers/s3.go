@@ -1,0 +1,183 @@
+package servers
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+)
+
+// The keys of the user who may do everything on every S3 server.
+const (
+	S3AccessKey = "LEADERRUNTESTKEY"
+	S3SecretKey = "the-secret-of-the-tests"
+)
+
+// S3Options say how an S3 server differs from one on a port of its own without TLS.
+type S3Options struct {
+	TLS        *Certificates
+	Versioning bool // buckets can have versions
+}
+
+// S3Server is a running S3 gateway on a folder: a real one, which signs, compares and stores as S3 does.
+type S3Server struct {
+	*Process
+	Port int
+
+	dir   string
+	opts  S3Options
+	place place
+}
+
+// S3 starts a server with one bucket, "bucket".
+func S3(t testing.TB, o S3Options) *S3Server {
+	t.Helper()
+	Require(t, "s3")
+	s := &S3Server{Port: FreePort(t), dir: Dir(t), opts: o}
+	if o.TLS != nil {
+		s.place.tls = o.TLS.Client()
+	}
+	for _, dir := range []string{"data", "iam", "versions"} {
+		if err := os.Mkdir(filepath.Join(s.dir, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.start(t)
+	t.Cleanup(func() { s.Kill() })
+	s.API(t, "PUT", "/bucket", "")
+	return s
+}
+
+func (s *S3Server) start(t testing.TB) {
+	t.Helper()
+	path, err := Binary("versitygw")
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := []string{
+		"--port", s.Addr(), "--access", S3AccessKey, "--secret", S3SecretKey, "--iam-dir", filepath.Join(s.dir, "iam"),
+		"--quiet", "--keep-alive",
+	}
+	if c := s.opts.TLS; c != nil {
+		args = append(args, "--cert", c.ServerCert, "--key", c.ServerKey)
+	}
+	args = append(args, "posix")
+	if s.opts.Versioning {
+		args = append(args, "--versioning-dir", filepath.Join(s.dir, "versions"))
+	}
+	s.Process = launch(t, s.dir, path, append(args, filepath.Join(s.dir, "data"))...)
+	s.ready(t, "s3", func() error {
+		_, err := s.try(statusTimeout, "GET", "/", "")
+		return err
+	})
+}
+
+// Restart kills the server and starts it again, with its data.
+func (s *S3Server) Restart(t testing.TB) {
+	t.Helper()
+	s.Kill()
+	s.start(t)
+}
+
+// Addr returns host and port.
+func (s *S3Server) Addr() string { return s.place.addr(s.Port) }
+
+// Endpoint returns the URL of the server.
+func (s *S3Server) Endpoint() string { return s.place.url("http", s.Addr()) }
+
+// User makes a user who may not do anything until a bucket's policy says so.
+func (s *S3Server) User(t testing.TB, access, secret string) {
+	t.Helper()
+	s.API(t, "PATCH", "/create-user",
+		fmt.Sprintf("<Account><Access>%s</Access><Secret>%s</Secret><Role>user</Role></Account>", access, secret))
+}
+
+// API sends a request as the user who may do everything, and returns the body of the answer.
+func (s *S3Server) API(t testing.TB, method, path, body string) string {
+	t.Helper()
+	text, err := s.TryAPI(method, path, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// TryAPI is API for a request that may fail; an answer outside of 200 to 299 is an error.
+func (s *S3Server) TryAPI(method, path, body string) (string, error) {
+	return s.try(startTimeout, method, path, body)
+}
+
+func (s *S3Server) try(timeout time.Duration, method, path, body string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	r, err := s.Ask(ctx, method, path, body, nil)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = r.Body.Close() }()
+	text, err := io.ReadAll(r.Body)
+	if err == nil && r.StatusCode/100 != 2 {
+		err = fmt.Errorf("%s %s: %d: %s", method, path, r.StatusCode, strings.TrimSpace(string(text)))
+	}
+	return string(text), err
+}
+
+// Ask sends a request as the user who may do everything, with headers of its own, and returns the answer. The caller
+// closes its body.
+func (s *S3Server) Ask(ctx context.Context, method, path, body string, header map[string]string) (*http.Response, error) {
+	q, err := http.NewRequestWithContext(ctx, method, s.Endpoint()+path, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	for name, value := range header {
+		q.Header.Set(name, value)
+	}
+	sum := sha256.Sum256([]byte(body))
+	hash := hex.EncodeToString(sum[:])
+	q.Header.Set("X-Amz-Content-Sha256", hash)
+	signer := v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true })
+	keys := aws.Credentials{AccessKeyID: S3AccessKey, SecretAccessKey: S3SecretKey}
+	if err := signer.SignHTTP(ctx, keys, q, hash, "s3", "us-east-1", time.Now()); err != nil {
+		return nil, err
+	}
+	return s.client().Do(q)
+}
+
+// client returns one that keeps no connections, which would be to a server before its restart.
+func (s *S3Server) client() *http.Client {
+	var config *tls.Config
+	if s.place.tls != nil {
+		config = s.place.tls.Clone()
+	}
+	return &http.Client{Transport: &http.Transport{
+		TLSClientConfig: config, DisableKeepAlives: true, DialContext: (&net.Dialer{}).DialContext,
+	}}
+}
+
+// Keys returns the keys of all objects of the bucket that begin with a prefix.
+func (s *S3Server) Keys(t testing.TB, prefix string) []string {
+	t.Helper()
+	var keys []string
+	rest := s.API(t, "GET", "/bucket?list-type=2&prefix="+prefix, "")
+	for {
+		_, after, ok := strings.Cut(rest, "<Key>")
+		if !ok {
+			return keys
+		}
+		var key string
+		key, rest, _ = strings.Cut(after, "</Key>")
+		keys = append(keys, key)
+	}
+}

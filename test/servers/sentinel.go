@@ -1,0 +1,147 @@
+package servers
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// SentinelSet is a master with replicas, and the Sentinels that watch them.
+type SentinelSet struct {
+	Name      string // of the master, in the Sentinels
+	Servers   []*RedisServer
+	Sentinels []*RedisServer
+}
+
+// Sentinel starts a master with replicas and three Sentinels, who agree within about a second that it is down.
+func Sentinel(t testing.TB, replicas int) *SentinelSet {
+	t.Helper()
+	return newSentinel(t, make([]RedisOptions, 1+replicas), make([]place, 3))
+}
+
+// SentinelOf starts a master and its replicas, on addresses of their own perhaps, and beside each of them a Sentinel. The
+// first becomes the master. There must be three at least.
+func SentinelOf(t testing.TB, members ...RedisOptions) *SentinelSet {
+	t.Helper()
+	var places []place
+	for _, o := range members {
+		places = append(places, place{address: o.Address, netns: o.Netns})
+	}
+	return newSentinel(t, members, places)
+}
+
+func newSentinel(t testing.TB, members []RedisOptions, places []place) *SentinelSet {
+	t.Helper()
+	Require(t, "sentinel")
+	set := &SentinelSet{Name: "main"}
+	for i, o := range members {
+		if i > 0 {
+			o.ReplicaOf = set.Servers[0]
+		}
+		set.Servers = append(set.Servers, Redis(t, o))
+	}
+	replicas := len(members) - 1
+	set.InSync(t, replicas)
+	for _, p := range places {
+		set.Sentinels = append(set.Sentinels, set.watch(t, p))
+	}
+	status := fmt.Sprintf("status=ok,address=%s,slaves=%d,sentinels=%d", set.Servers[0].Addr(), replicas, len(places))
+	for _, s := range set.Sentinels {
+		Eventually(t, "the Sentinels know each other and the replicas", func() bool {
+			text, _ := s.Do(t, "info", "sentinel").(string)
+			return strings.Contains(text, status)
+		})
+	}
+	return set
+}
+
+// watch starts a Sentinel that watches the first server.
+func (s *SentinelSet) watch(t testing.TB, p place) *RedisServer {
+	t.Helper()
+	x := &RedisServer{dir: Dir(t), Port: FreePort(t), place: p}
+	conf := writeFile(t, x.dir, "sentinel.conf", fmt.Sprintf(`port %d
+bind %s
+protected-mode no
+dir %s
+sentinel monitor %s %s %d 2
+sentinel down-after-milliseconds %[4]s 500
+sentinel failover-timeout %[4]s 3000
+`, x.Port, p.host(), x.dir, s.Name, s.Servers[0].place.host(), s.Servers[0].Port))
+	words := p.words("redis-sentinel", conf)
+	x.Process = Start(t, x.dir, words[0], words[1:]...)
+	x.ready(t, "redis-sentinel", x.Answers)
+	return x
+}
+
+// URL returns a backend URL that names the Sentinels.
+func (s *SentinelSet) URL() string {
+	var hosts []string
+	for _, x := range s.Sentinels {
+		hosts = append(hosts, x.Addr())
+	}
+	return "redis+sentinel://" + strings.Join(hosts, ",") + "/" + s.Name
+}
+
+// Master returns the server that most Sentinels name, or nil.
+func (s *SentinelSet) Master(t testing.TB) *RedisServer {
+	t.Helper()
+	return s.master()
+}
+
+func (s *SentinelSet) master() *RedisServer {
+	votes := map[string]int{}
+	for _, x := range s.Sentinels {
+		answer, _ := x.Try("sentinel", "get-master-addr-by-name", s.Name) // one that is away has no vote
+		if words, _ := answer.([]any); len(words) == 2 {
+			votes[fmt.Sprint(words[0], ":", words[1])]++
+		}
+	}
+	for _, server := range s.Servers {
+		if 2*votes[server.Addr()] > len(s.Sentinels) {
+			return server
+		}
+	}
+	return nil
+}
+
+// InSync waits until a master has n replicas that are in step.
+func (s *SentinelSet) InSync(t testing.TB, n int) {
+	t.Helper()
+	Eventually(t, "the replicas are in step", func() bool {
+		for _, server := range s.Servers {
+			if text, _ := server.Try("info", "replication"); text != nil {
+				text := text.(string) //nolint:errcheck // INFO is text
+				if strings.Contains(text, "role:master") && strings.Count(text, "state=online") >= n {
+					return true
+				}
+			}
+		}
+		return false
+	})
+}
+
+// Changed waits until the Sentinels name another master than old, and returns it.
+func (s *SentinelSet) Changed(t testing.TB, old *RedisServer) *RedisServer {
+	t.Helper()
+	var now *RedisServer
+	Eventually(t, "another master", func() bool {
+		now = s.master()
+		return now != nil && now != old && now.Info(t, "replication", "role") == "master"
+	})
+	return now
+}
+
+// Whole asks whether the Sentinels agree on a master, and all other servers follow it.
+func (s *SentinelSet) Whole() error {
+	master := s.master()
+	if master == nil {
+		return errors.New("no master on which most Sentinels agree")
+	}
+	answer, err := master.Try("info", "replication")
+	text, _ := answer.(string)
+	if err == nil && (!strings.Contains(text, "role:master") || strings.Count(text, "state=online") < len(s.Servers)-1) {
+		err = fmt.Errorf("the master has not all its replicas: %s", text)
+	}
+	return err
+}

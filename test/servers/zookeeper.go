@@ -1,0 +1,246 @@
+package servers
+
+import (
+	"cmp"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// zookeeperJar is where Debian's package has the server. Its manifest names what else it needs, but for what TLS and a
+// log need, which are in the same folder.
+const zookeeperJar = "/usr/share/java/zookeeper.jar"
+
+const (
+	quickTick      = 500 * time.Millisecond // short, for sessions of a second: the shortest one is two ticks
+	longestSession = 40 * time.Second       // that of ZooKeeper's own defaults: twenty ticks of two seconds
+)
+
+// ZooKeeperOptions say how a ZooKeeper server differs from an empty one on ports of its own that trusts everybody. It does
+// not sync to disk: a crash of the machine is no part of what a test can show, one of the server is.
+type ZooKeeperOptions struct {
+	TLS               *Certificates // it has no port without
+	ClientCert        bool          // with TLS: a client without a certificate is turned away
+	Address           string        // "": 127.0.0.1
+	Netns             string        // the network namespace in which it runs; "": where the test does
+	Dir               string        // where its data is; "": a folder of its own
+	TickTime          time.Duration // 0: half a second; ZooKeeper's own default is two
+	MaxSessionTimeout time.Duration // 0: 40 s, as by default
+	Digest            string        // USER:PASSWORD that the requests of this package are made with; "": nobody's
+	Lines             []string      // more lines of zoo.cfg; the last of two counts
+}
+
+// ZooKeeperServer is one running ZooKeeper server, alone or a member of an ensemble.
+type ZooKeeperServer struct {
+	*Process
+	Name   string
+	Port   int // of clients, which speak TLS there if it has certificates
+	peer   int // the port of the other members
+	vote   int // the port of elections
+	id     int // of a member; 0: alone
+	dir    string
+	opts   ZooKeeperOptions
+	place  place
+	member bool
+}
+
+// ZooKeeper starts a ZooKeeper server that is alone. Its shortest session is of one second.
+func ZooKeeper(t testing.TB, o ZooKeeperOptions) *ZooKeeperServer {
+	t.Helper()
+	s := newZooKeeper(t, 1, o)
+	s.configure(t, nil)
+	s.start(t)
+	return s
+}
+
+// newZooKeeper prepares a server that does not run yet.
+func newZooKeeper(t testing.TB, id int, o ZooKeeperOptions) *ZooKeeperServer {
+	t.Helper()
+	Require(t, "zookeeper")
+	if _, err := os.Stat(zookeeperJar); err != nil {
+		lack(t, "zookeeper", zookeeperJar+" is not installed")
+	}
+	s := &ZooKeeperServer{
+		Name: fmt.Sprintf("z%d", id), Port: FreePort(t), peer: FreePort(t), vote: FreePort(t), id: id, dir: Dir(t), opts: o,
+		place: place{address: o.Address, netns: o.Netns},
+	}
+	if o.TLS != nil {
+		s.place.tls = o.TLS.Client()
+	}
+	t.Cleanup(func() {
+		if s.Process != nil {
+			s.Kill()
+		}
+	})
+	return s
+}
+
+// configure writes the configuration of one server of all; none: it is alone.
+func (s *ZooKeeperServer) configure(t testing.TB, all []*ZooKeeperServer) {
+	t.Helper()
+	s.member = len(all) > 0
+	lines := []string{
+		"dataDir=" + s.Data(), fmt.Sprintf("tickTime=%d", cmp.Or(s.opts.TickTime, quickTick).Milliseconds()),
+		"initLimit=20", "syncLimit=4", "maxClientCnxns=0", "forceSync=no", "preAllocSize=64", "admin.enableServer=false",
+		"4lw.commands.whitelist=ruok,srvr,mntr",
+		fmt.Sprintf("maxSessionTimeout=%d", cmp.Or(s.opts.MaxSessionTimeout, longestSession).Milliseconds()),
+	}
+	if c := s.opts.TLS; c != nil {
+		auth := "none"
+		if s.opts.ClientCert {
+			auth = "need"
+		}
+		lines = append(lines,
+			fmt.Sprintf("secureClientPort=%d", s.Port), "secureClientPortAddress="+s.place.host(),
+			"serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory", "ssl.clientAuth="+auth,
+			"ssl.keyStore.location="+s.keyStore(t, "server.pem", c.ServerCert, c.ServerKey), "ssl.keyStore.type=PEM",
+			"ssl.trustStore.location="+c.CA, "ssl.trustStore.type=PEM")
+	} else {
+		lines = append(lines, fmt.Sprintf("clientPort=%d", s.Port), "clientPortAddress="+s.place.host())
+	}
+	for _, m := range all {
+		lines = append(lines, fmt.Sprintf("server.%d=%s:%d:%d", m.id, m.place.host(), m.peer, m.vote))
+	}
+	writeFile(t, s.dir, "zoo.cfg", strings.Join(append(lines, s.opts.Lines...), "\n")+"\n")
+}
+
+// keyStore writes what a server or a client has to show, as they want it: the key as PKCS #8, and the certificate in the same
+// file.
+func (s *ZooKeeperServer) keyStore(t testing.TB, name, cert, certKey string) string {
+	t.Helper()
+	pair, err := tls.LoadX509KeyPair(cert, certKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})
+	for _, der := range pair.Certificate {
+		text = append(text, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
+	}
+	return writeFile(t, s.dir, name, string(text))
+}
+
+// Data returns the folder with its data.
+func (s *ZooKeeperServer) Data() string {
+	return filepath.Join(cmp.Or(s.opts.Dir, s.dir), "data")
+}
+
+func (s *ZooKeeperServer) process() (name string, p *Process) { return s.Name, s.Process }
+
+func (s *ZooKeeperServer) start(t testing.TB) {
+	t.Helper()
+	s.run(t)
+	s.await(t)
+}
+
+// run starts the process. A member is not ready before most of its ensemble runs.
+func (s *ZooKeeperServer) run(t testing.TB) {
+	t.Helper()
+	if err := os.MkdirAll(s.Data(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if s.member {
+		writeFile(t, s.Data(), "myid", fmt.Sprintln(s.id))
+	}
+	words := s.java(t, "-Dorg.slf4j.simpleLogger.log.org.apache.zookeeper.server.NIOServerCnxn=error", "-Dzookeeper.jmx.log4j.disable=true",
+		"org.apache.zookeeper.server.quorum.QuorumPeerMain", filepath.Join(s.dir, "zoo.cfg"))
+	s.Process = launch(t, s.dir, words[0], words[1:]...)
+}
+
+// java returns the words that run a program of ZooKeeper's where the server is.
+func (s *ZooKeeperServer) java(t testing.TB, args ...string) []string {
+	t.Helper()
+	jars := []string{zookeeperJar}
+	for _, name := range []string{"netty-codec", "netty-resolver", "netty-transport-native-unix-common", "slf4j-simple"} {
+		jars = append(jars, filepath.Join(filepath.Dir(zookeeperJar), name+".jar"))
+	}
+	words := []string{
+		program(t, "java"),
+		// It is small and starts often: little memory, and no time spent on compiling well.
+		"-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-XX:-UsePerfData",
+		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Djava.io.tmpdir=" + s.dir, "-cp", strings.Join(jars, ":"),
+	}
+	return s.place.words(append(words, args...)...)
+}
+
+// await waits until the server takes what is written.
+func (s *ZooKeeperServer) await(t testing.TB) {
+	t.Helper()
+	s.ready(t, "zookeeper", s.Answers)
+}
+
+// Answers opens a session at the server and closes it, which most members have to agree to.
+func (s *ZooKeeperServer) Answers() error {
+	return s.ask(statusTimeout, nil)
+}
+
+// Word sends one of the four-letter words that the server answers, ruok, srvr and mntr, and returns the answer.
+func (s *ZooKeeperServer) Word(word string) (string, error) {
+	c, err := s.dial(statusTimeout)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = c.Close() }()
+	if _, err := io.WriteString(c, word); err != nil {
+		return "", err
+	}
+	text, err := io.ReadAll(c)
+	return string(text), err
+}
+
+// follows returns the epoch that the server began, if it leads, and the epoch in which it follows: each has one leader.
+func (s *ZooKeeperServer) follows() (self, leader string, err error) {
+	text, err := s.Word("srvr")
+	if err != nil {
+		return "", "", err
+	}
+	_, mode, _ := strings.Cut(text, "\nMode: ")
+	mode, _, _ = strings.Cut(mode, "\n")
+	if mode != "leader" && mode != "follower" {
+		return "", "", errors.New(strings.TrimSpace(text))
+	}
+	epoch, err := os.ReadFile(filepath.Join(s.Data(), "version-2", "currentEpoch"))
+	if err != nil {
+		return "", "", err
+	}
+	leader = strings.TrimSpace(string(epoch))
+	if mode == "leader" {
+		self = leader
+	}
+	return self, leader, nil
+}
+
+// Addr returns host and port for clients.
+func (s *ZooKeeperServer) Addr() string { return s.place.addr(s.Port) }
+
+// URL returns a backend URL, without credentials.
+func (s *ZooKeeperServer) URL() string { return s.place.url("zk", s.Addr()) }
+
+// Restart kills the server and starts it again, with its data or without. It waits until the server is ready, so
+// most of its ensemble must run. A member without its data takes that of the others.
+func (s *ZooKeeperServer) Restart(t testing.TB, keepData bool) {
+	t.Helper()
+	s.Kill()
+	if !keepData {
+		s.wipe(t)
+	}
+	s.start(t)
+}
+
+func (s *ZooKeeperServer) wipe(t testing.TB) {
+	t.Helper()
+	if err := os.RemoveAll(s.Data()); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,237 @@
+package suite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+)
+
+// forgetTick returns an order to forget a tick.
+func (s *scene) forgetTick(tick int64) backends.Order {
+	o := s.newOrder(backends.ForgetTick, 0)
+	o.Tick = tick
+	return o
+}
+
+func forgottenTick(s *scene) {
+	d, other := s.open(), s.open()
+	for n := range int64(3) {
+		s.Finish(d, s.granted(d, withTick(s.claim(), s.tick(n))))
+	}
+	s.over(other, s.forgetTick(s.tick(1))) // another one was recorded since somebody looked
+	s.ordered(other, s.forgetTick(s.tick(2)))
+	s.refusal(d, withTick(s.claim(), s.tick(1)), backends.IsDone)
+	s.refusal(d, withTick(s.claim(), s.tick(0)), backends.IsDone)
+	g := s.granted(d, withTick(s.claim(), s.tick(2)))
+	s.wantRun(g, s.tick(2), 1)
+	s.denied(other, s.forgetTick(s.tick(2)), backends.Held)
+	s.Renew(d, g)
+	s.Finish(d, g)
+	s.refusal(other, withTick(s.claim(), s.tick(2)), backends.IsDone)
+}
+
+// forgottenFirst: the history may know nothing of what ran before the forgotten tick.
+func forgottenFirst(s *scene) {
+	d, other := s.open(), s.open()
+	s.Finish(d, s.granted(d, withRerun(s.claim(), s.tick(1))))
+	s.ordered(other, s.forgetTick(s.tick(1)))
+	s.refusal(d, withRerun(s.claim(), s.tick(0)), backends.IsEarlier)
+	g := s.granted(d, withRerun(s.claim(), s.tick(1)))
+	s.wantRun(g, s.tick(1), 1)
+	s.Finish(d, g)
+}
+
+func forgottenKey(s *scene) {
+	d, other := s.open(), s.open()
+	once := func(key string) backends.Claim {
+		c := s.claim()
+		c.Once, c.OnLost, c.MaxAttempts = key, backends.Skip, 1
+		return c
+	}
+	forget := s.newOrder(backends.ForgetKey, 0)
+	forget.Key = "b/ä\n"
+	for _, key := range []string{"a", forget.Key, "c"} {
+		s.FinishAs(d, s.granted(d, once(key)), backends.Outcome{State: backends.Failed})
+	}
+	s.ordered(other, forget)
+	s.refusal(other, once("a"), backends.IsFailed)
+	s.refusal(other, once("c"), backends.IsFailed)
+	g := s.granted(d, once(forget.Key))
+	s.wantRun(g, 0, 1)
+	forget.By.ID = NewID()
+	s.denied(other, forget, backends.Held)
+	s.Finish(d, g)
+	s.refusal(other, once(forget.Key), backends.IsDone)
+	forget.Key = "d"
+	s.over(other, forget)
+}
+
+func forgottenSchedule(s *scene) {
+	d, other := s.open(), s.open()
+	s.Finish(d, s.granted(d, s.claim()))
+	s.over(other, s.newOrder(backends.ForgetSchedule, 0))
+	from := func(n int64, fingerprint string) backends.Claim {
+		c := withTick(s.claim(), s.tick(n))
+		c.Schedule = backends.Schedule{Fingerprint: fingerprint, Text: fingerprint}
+		return c
+	}
+	s.Finish(d, s.granted(d, from(1, "1")))
+	s.Finish(d, s.granted(d, from(2, "2")))
+	s.refusal(other, from(3, "1"), backends.Outdated)
+	s.ordered(other, s.newOrder(backends.ForgetSchedule, 0))
+	s.refusal(other, from(2, "1"), backends.IsDone) // the ticks are known
+	s.Finish(other, s.granted(other, from(3, "1")))
+}
+
+func forgottenJob(s *scene) {
+	d, other := s.open(), s.open()
+	late := withTick(s.claim(), s.tick(3))
+	s.abandon(d, late)
+	once := s.claim()
+	once.Once, once.OnLost, once.MaxAttempts = "key", backends.Skip, 1
+	s.Finish(d, s.granted(d, once))
+	g := s.granted(d, withTick(s.claim(), s.tick(2)))
+	s.denied(other, s.newOrder(backends.ForgetJob, 0), backends.Held)
+	s.Renew(d, g)
+	s.Finish(d, g)
+	s.ordered(other, s.newOrder(backends.ForgetJob, 0))
+
+	status := s.inspect(d, s.job)
+	r := status.Record
+	if r.Token != g.Token || !r.Free() || status.Lease != nil || status.Wait != 0 {
+		s.Errorf("%s, wait %v, record %s", leaseText(status.Lease), status.Wait, s.text(r))
+	}
+	if r.Tick.Tick != 0 || len(r.Once) > 0 || len(r.Runs) > 0 {
+		s.Errorf("not forgotten: %s", s.text(r))
+	}
+	for _, c := range []backends.Claim{late, once, g.Claim} {
+		s.refusal(d, c, backends.Abandoned)
+	}
+	next := s.granted(other, withTick(s.claim(), s.tick(1)))
+	s.wantRun(next, s.tick(1), 1)
+	if next.Token <= g.Token {
+		s.Errorf("token %d after %d", next.Token, g.Token)
+	}
+	s.Finish(other, next)
+}
+
+// lostOrder: an order is given again because its reply was lost, at once and when the world has gone on.
+func lostOrder(s *scene) {
+	d, other := s.open(), s.open()
+	twice := func(o backends.Order) (again func()) {
+		s.Helper()
+		s.loses(string(o.Kind), lossy{other}.Order(s.Context(), o))
+		again = func() {
+			s.Helper()
+			s.untouched(other, "the same order again", func() { s.ordered(other, o) })
+		}
+		again()
+		return again
+	}
+	s.Finish(d, s.granted(d, withTick(s.claim(), s.tick(1))))
+	s.Finish(d, s.granted(d, withTick(s.claim(), s.tick(2))))
+	again := twice(s.forgetTick(s.tick(2)))
+	s.refusal(d, withTick(s.claim(), s.tick(1)), backends.IsDone)
+	s.Finish(d, s.granted(d, withTick(s.claim(), s.tick(2))))
+	again()
+	s.refusal(d, withTick(s.claim(), s.tick(2)), backends.IsDone)
+	twice(s.newOrder(backends.ForgetJob, 0))
+
+	g := s.granted(d, s.claim())
+	stop := s.newOrder(backends.Stop, g.Token)
+	s.loses("stop", lossy{other}.Order(s.Context(), stop))
+	s.ordered(other, stop)
+	if s.Renew(d, g).Break == nil {
+		s.Error("a renewal does not carry the request")
+	}
+	if _, local := d.(backends.LocalHolder); local {
+		s.FinishAs(d, g, backends.Outcome{State: backends.Stopped})
+		return
+	}
+	twice(s.newOrder(backends.Entomb, g.Token))
+	tombstone := s.inspect(d, s.job).Record.Token
+	twice(s.newOrder(backends.DeclareDead, tombstone))
+	next, err := d.Acquire(s.Context(), s.claim())
+	if err != nil {
+		s.Fatalf("Acquire after the tombstone was declared dead: %v", err)
+	}
+	s.Finish(d, next)
+}
+
+func everyOrder() []backends.OrderKind {
+	return []backends.OrderKind{
+		backends.Stop, backends.Entomb, backends.DeclareDead, backends.ForgetTick, backends.ForgetKey, backends.ForgetSchedule, backends.ForgetJob,
+	}
+}
+
+func ordersUnknown(s *scene) {
+	d := s.open()
+	for _, kind := range everyOrder() {
+		if err := s.give(d, s.newOrder(kind, 1)); !errors.Is(err, backends.ErrUnknownJob) {
+			s.Errorf("%s: %v, want ErrUnknownJob", kind, err)
+		}
+	}
+	if slices.Contains(s.jobs(d), s.job) {
+		s.Error("an order has made a record")
+	}
+}
+
+func orderCancelled(s *scene) {
+	d := s.open()
+	g := s.granted(d, s.claim())
+	ctx, cancel := context.WithCancel(s.Context())
+	cancel()
+	s.untouched(d, "an order with a cancelled context", func() {
+		for _, kind := range everyOrder() {
+			s.returns(string(kind), func() {
+				err := d.(backends.Operator).Order(ctx, s.newOrder(kind, g.Token))
+				if err == nil {
+					s.Errorf("%s with a cancelled context: no error", kind)
+				}
+				s.wantNoAnswer(string(kind), err)
+			})
+		}
+	})
+	s.Finish(d, g)
+}
+
+func orderCancelledInFlight(s *scene) {
+	d, other := s.open(), s.open()
+	g := s.granted(d, s.claim())
+	resume := s.h.Stall(s.T)
+	defer resume()
+	o := s.newOrder(backends.Stop, g.Token)
+	ctx, cancel := context.WithTimeout(s.Context(), 50*time.Millisecond)
+	defer cancel()
+	s.returns("stop", func() { s.wantNoAnswer("stop", other.(backends.Operator).Order(ctx, o)) })
+	resume()
+	s.eventually("stop", func() error { return other.(backends.Operator).Order(s.Context(), o) })
+	if s.Renew(d, g).Break == nil {
+		s.Error("a renewal does not carry the request")
+	}
+	s.Finish(d, g)
+}
+
+// order gives a random order about an attempt's run, in both worlds.
+func (p *play) order(a *attempt) {
+	p.Helper()
+	kinds := []backends.OrderKind{backends.Stop, backends.ForgetTick, backends.ForgetKey, backends.ForgetSchedule, backends.ForgetJob}
+	if _, local := p.store.(backends.LocalHolder); !local {
+		kinds = append(kinds, backends.DeclareDead)
+	}
+	o := p.newOrder(pick(p.random, kinds...), 0)
+	o.Key = pick(p.random, "a", "b")
+	o.Tick = pick(p.random, p.tick(p.latest), p.tick(p.latest-1))
+	p.compare(fmt.Sprintf("%s %s %d", o.Kind, o.Key, o.Tick), a, func(i int, d backends.Driver) any {
+		o.Token = a.grants[i].Token
+		err := p.give(d, o)
+		if r, ok := errors.AsType[*backends.Refusal](err); ok {
+			return []any{r.Verdict, r.Holder.ID, r.Tick, p.rank(i, r.Token)}
+		}
+		return []any{err == nil, errors.Is(err, backends.ErrOver), errors.Is(err, backends.ErrUnknownJob)}
+	})
+}

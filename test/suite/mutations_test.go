@@ -1,0 +1,461 @@
+package suite
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/leaderrun/leaderrun/backends"
+)
+
+func leaseMutants() []mutant {
+	return []mutant{
+		{"grants less than was claimed", "grants a free job", deciding(func(v backends.View, c backends.Claim) backends.Decision {
+			d := backends.Decide(v, c)
+			if d.Grant != nil {
+				d.Grant.TTL /= 2
+			}
+			return d
+		})},
+		{"grants although held", "refuses while held", deciding(func(v backends.View, c backends.Claim) backends.Decision {
+			return backends.Decide(free(v), c)
+		})},
+		{"refuses without a name", "refuses while held", deciding(func(v backends.View, c backends.Claim) backends.Decision {
+			d := backends.Decide(v, c)
+			if d.Refusal != nil {
+				d.Refusal.Holder = backends.Holder{}
+			}
+			return d
+		})},
+		{"one lease for all jobs", "jobs are independent", in(func(m *Mem) { m.key = func(string) string { return "" } })},
+		{
+			"a new token for the same holder", "the same holder gets the same grant",
+			deciding(func(v backends.View, c backends.Claim) backends.Decision {
+				if v.Lease != nil && v.Lease.Holder == c.Holder.ID {
+					v = free(v)
+				}
+				return backends.Decide(v, c)
+			}),
+		},
+		{
+			"held by oneself", "the same holder gets the same grant",
+			deciding(func(v backends.View, c backends.Claim) backends.Decision {
+				if v.Lease != nil {
+					c.Holder.ID += "'"
+				}
+				return backends.Decide(v, c)
+			}),
+		},
+		{
+			"the same grant without a renewal", "the same holder gets the same grant",
+			deciding(func(v backends.View, c backends.Claim) backends.Decision {
+				d := backends.Decide(v, c)
+				if v.Lease != nil {
+					d.Record = v.Record
+				}
+				return d
+			}),
+		},
+		{
+			"a renewal that writes nothing", "a renewal extends the lease",
+			renewing(func(v backends.View, g backends.Grant) backends.Renewal {
+				r := backends.DecideRenew(v, g)
+				r.Record = v.Record
+				return r
+			}),
+		},
+		{
+			"a renewal that only says so", "a renewal counts until the lease expires",
+			wrapped(func(m *Mem) backends.Driver { return lazyRenewal{m} }),
+		},
+		{
+			"one renewal is enough", "a lost reply of a renewal costs nothing",
+			renewing(func(v backends.View, g backends.Grant) backends.Renewal {
+				r := backends.DecideRenew(v, g)
+				r.Lost = r.Lost || v.Record.Beat > 1
+				return r
+			}),
+		},
+		{
+			"no compare of holders in renew", "a stale renewal touches nothing",
+			renewing(func(v backends.View, g backends.Grant) backends.Renewal {
+				if v.Lease != nil && v.Lease.Token == g.Token {
+					v = owned(v, g)
+				}
+				return backends.DecideRenew(v, g)
+			}),
+		},
+		{
+			"no compare of tokens in renew", "a stale renewal touches nothing",
+			renewing(func(v backends.View, g backends.Grant) backends.Renewal {
+				if v.Lease != nil && v.Lease.Holder == g.Claim.Holder.ID {
+					v = owned(v, g)
+				}
+				return backends.DecideRenew(v, g)
+			}),
+		},
+		{
+			"renews what is gone", "a stale renewal touches nothing",
+			renewing(func(v backends.View, g backends.Grant) backends.Renewal {
+				if v.Lease == nil {
+					v = owned(v, g)
+				}
+				return backends.DecideRenew(v, g)
+			}),
+		},
+		{
+			"check, then renew", "a renewal never revives a finished lease",
+			wrapped(func(m *Mem) backends.Driver { return raceRenewal{m} }),
+		},
+		{"no floor", "the token grows", deciding(func(v backends.View, c backends.Claim) backends.Decision {
+			c.Floor = 0
+			return backends.Decide(v, c)
+		})},
+		{"a token of the clock alone", "the token grows", deciding(func(v backends.View, c backends.Claim) backends.Decision {
+			v.Record.Token, v.Record.Released = 0, 0
+			return backends.Decide(v, c)
+		})},
+		{
+			"a counter that starts at one", "the token grows although the record was lost",
+			deciding(func(v backends.View, c backends.Claim) backends.Decision {
+				d := backends.Decide(v, c)
+				if d.Grant != nil {
+					d.Grant.Token = v.Record.Token + 1
+					d.Record.Token = d.Grant.Token
+				}
+				return d
+			}),
+		},
+		{"a lease without end", "expiry hands over", wrapped(func(m *Mem) backends.Driver { return endlessLease{m} })},
+		{
+			"a renewal that restores nothing", "a renewal restores a lost record",
+			renewing(func(v backends.View, g backends.Grant) backends.Renewal {
+				r := backends.DecideRenew(v, g)
+				r.Record.Token = v.Record.Token
+				return r
+			}),
+		},
+		{
+			"a renewal that restores no tick", "what ran while its record was lost does not run again",
+			renewing(func(v backends.View, g backends.Grant) backends.Renewal {
+				r := backends.DecideRenew(v, g)
+				r.Record.Tick, r.Record.Once = v.Record.Tick, v.Record.Once
+				return r
+			}),
+		},
+		{"no evidence", "a vanished lease is waited for", deciding(func(v backends.View, c backends.Claim) backends.Decision {
+			v.Proof = backends.ByRelease
+			return backends.Decide(v, c)
+		})},
+		{
+			"the newcomer's TTL as evidence", "a vanished lease is waited for",
+			deciding(func(v backends.View, c backends.Claim) backends.Decision {
+				v.Record.Until = min(v.Record.Until, v.Record.Until-v.Record.TTL+c.TTL.Milliseconds())
+				return backends.Decide(v, c)
+			}),
+		},
+		{
+			"the grant's end as evidence", "a vanished lease is waited for",
+			renewing(func(v backends.View, g backends.Grant) backends.Renewal {
+				r := backends.DecideRenew(v, g)
+				r.Record.Until = v.Record.Until
+				return r
+			}),
+		},
+	}
+}
+
+func endMutants() []mutant {
+	return []mutant{
+		{
+			"finish without release", "finish releases and records",
+			finishing(func(v backends.View, g backends.Grant, o backends.Outcome) backends.Ending {
+				e := backends.DecideFinish(v, g, o)
+				e.Release = false
+				return e
+			}),
+		},
+		{
+			"release without mark", "finish releases and records",
+			finishing(func(v backends.View, g backends.Grant, o backends.Outcome) backends.Ending {
+				e := backends.DecideFinish(v, g, o)
+				e.Record.Released = v.Record.Released
+				return e
+			}),
+		},
+		{
+			"finish only once", "a lost reply of finish costs nothing",
+			finishing(func(v backends.View, g backends.Grant, o backends.Outcome) backends.Ending {
+				e := backends.DecideFinish(v, g, o)
+				e.Lost = !e.Changed
+				return e
+			}),
+		},
+		{
+			"a repeated finish writes", "a lost reply of finish costs nothing",
+			finishing(func(v backends.View, g backends.Grant, o backends.Outcome) backends.Ending {
+				e := backends.DecideFinish(v, g, o)
+				if !e.Changed && !e.Lost {
+					e.Changed, e.Record.Ended = true, e.Record.Ended+1
+				}
+				return e
+			}),
+		},
+		{
+			"no compare in finish", "a stale finish touches nothing",
+			finishing(func(v backends.View, g backends.Grant, o backends.Outcome) backends.Ending {
+				g.Token = v.Record.Token
+				return backends.DecideFinish(owned(v, g), g, o)
+			}),
+		},
+		{
+			"finish compares the token alone", "a stale finish touches nothing",
+			finishing(func(v backends.View, g backends.Grant, o backends.Outcome) backends.Ending {
+				if v.Record.Token == g.Token {
+					g.Claim.Holder = v.Record.Holder
+				}
+				return backends.DecideFinish(v, g, o)
+			}),
+		},
+		{
+			"abandon releases any lease", "a stale abandon touches no lease",
+			abandoning(func(v backends.View, c backends.Claim) backends.Ending {
+				e := backends.DecideAbandon(v, c)
+				e.Release = true
+				return e
+			}),
+		},
+		{
+			"finish needs the lease", "finish after the lease vanished",
+			finishing(func(v backends.View, g backends.Grant, o backends.Outcome) backends.Ending {
+				if v.Lease == nil {
+					return backends.Ending{Record: v.Record, Lost: true}
+				}
+				return backends.DecideFinish(v, g, o)
+			}),
+		},
+		{
+			"finish needs no name", "finish after somebody else was granted",
+			finishing(func(v backends.View, g backends.Grant, o backends.Outcome) backends.Ending {
+				e := backends.DecideFinish(v, g, o)
+				e.Lost = false
+				return e
+			}),
+		},
+		{
+			"abandon does not reopen", "abandon reopens an applied claim",
+			abandoning(func(v backends.View, c backends.Claim) backends.Ending {
+				e := backends.DecideAbandon(v, c)
+				e.Record.Tick = v.Record.Tick
+				return e
+			}),
+		},
+		{
+			"abandon does not remember", "abandon refuses a delayed claim",
+			abandoning(func(v backends.View, c backends.Claim) backends.Ending {
+				e := backends.DecideAbandon(v, c)
+				e.Record.Refused = nil
+				return e
+			}),
+		},
+		{
+			"abandon needs the lease", "abandon reopens a vanished claim",
+			abandoning(func(v backends.View, c backends.Claim) backends.Ending {
+				if v.Lease == nil {
+					return backends.Ending{Record: v.Record}
+				}
+				return backends.DecideAbandon(v, c)
+			}),
+		},
+	}
+}
+
+func tickMutants() []mutant {
+	// claims builds a mutant that answers another claim than was made.
+	claims := func(change func(r backends.Record, c *backends.Claim)) func(*Mem) Harness {
+		return deciding(func(v backends.View, c backends.Claim) backends.Decision {
+			change(v.Record, &c)
+			return backends.Decide(v, c)
+		})
+	}
+	return []mutant{
+		{"ticks are forgotten", "a tick is granted once", claims(func(_ backends.Record, c *backends.Claim) { c.Tick = 0 })},
+		{"a loss is told again", "a tick is granted once", deciding(func(v backends.View, c backends.Claim) backends.Decision {
+			d := backends.Decide(v, c)
+			if d.Refusal != nil && d.Refusal.Verdict == backends.IsLost {
+				d.Refusal.First = true
+			}
+			return d
+		})},
+		{"a loss is not written", "a tick is granted once", deciding(func(v backends.View, c backends.Claim) backends.Decision {
+			d := backends.Decide(v, c)
+			d.Changed = d.Grant != nil
+			return d
+		})},
+		{
+			"open counts as failed", "a tick that never started is open",
+			finishing(func(v backends.View, g backends.Grant, o backends.Outcome) backends.Ending {
+				if o.State == backends.Open {
+					o.State = backends.Failed
+				}
+				return backends.DecideFinish(v, g, o)
+			}),
+		},
+		{
+			"never again", "a lost tick runs again if asked to",
+			claims(func(_ backends.Record, c *backends.Claim) { c.OnLost = backends.Skip }),
+		},
+		{
+			"again without limit", "a lost tick runs again if asked to",
+			claims(func(_ backends.Record, c *backends.Claim) { c.MaxAttempts = 100 }),
+		},
+		{"ticks in any order", "ticks only go forward", deciding(func(v backends.View, c backends.Claim) backends.Decision {
+			if v.Lease == nil && c.Tick < v.Record.Tick.Tick {
+				v.Record.Tick = backends.Occurrence{}
+			}
+			return backends.Decide(v, c)
+		})},
+		{"missed ticks are forgotten", "ticks only go forward", deciding(func(v backends.View, c backends.Claim) backends.Decision {
+			d := backends.Decide(v, c)
+			d.Record.Passed = 0
+			return d
+		})},
+		{"no start deadline", "a start deadline", claims(func(_ backends.Record, c *backends.Claim) { c.StartDeadline = 0 })},
+		{"keys are forgotten", "a once-key is granted once", claims(func(_ backends.Record, c *backends.Claim) { c.Once = "" })},
+		{
+			"keys in lower case", "a once-key is granted once",
+			claims(func(_ backends.Record, c *backends.Claim) { c.Once = strings.ToLower(c.Once) }),
+		},
+		{
+			"no schedules", "schedules supersede each other",
+			claims(func(_ backends.Record, c *backends.Claim) { c.Schedule = backends.Schedule{} }),
+		},
+		{
+			"one former schedule", "schedules supersede each other",
+			deciding(func(v backends.View, c backends.Claim) backends.Decision {
+				d := backends.Decide(v, c)
+				d.Record.Former = d.Record.Former[:min(len(d.Record.Former), 1)]
+				return d
+			}),
+		},
+		{
+			"attempts are counted twice", "agrees with the decision",
+			deciding(func(v backends.View, c backends.Claim) backends.Decision {
+				d := backends.Decide(v, c)
+				if d.Grant != nil && d.Grant.Attempt > 1 {
+					d.Grant.Attempt++
+				}
+				return d
+			}),
+		},
+		{
+			"keys are kept oldest first", "agrees with the decision",
+			deciding(func(v backends.View, c backends.Claim) backends.Decision {
+				d := backends.Decide(v, c)
+				if n := len(d.Record.Once); n == 2 && d.Grant != nil {
+					d.Record.Once[0], d.Record.Once[1] = d.Record.Once[1], d.Record.Once[0]
+				}
+				return d
+			}),
+		},
+	}
+}
+
+func storeMutants() []mutant {
+	background := context.Background()
+	return []mutant{
+		{"names in lower case", "names are never mixed up", in(func(m *Mem) { m.key = strings.ToLower })},
+		{
+			"names with a slash", "names are never mixed up",
+			in(func(m *Mem) { m.key = func(job string) string { return strings.ReplaceAll(job, "%2F", "/") } }),
+		},
+		{"names are trimmed", "names are never mixed up", in(func(m *Mem) { m.key = strings.TrimSpace })},
+		{
+			"names are cut", "names are never mixed up",
+			in(func(m *Mem) { m.key = func(job string) string { return job[:min(len(job), 250)] } }),
+		},
+		{"deaf to cancellation", "a cancelled context returns at once", wrapped(func(m *Mem) backends.Driver { return deaf{m} })},
+		{"deaf in flight", "a context that ends in flight returns", wrapped(func(m *Mem) backends.Driver { return deafInFlight{m} })},
+		{"a timeout is a loss", "a context that ends in flight returns", wrapped(func(m *Mem) backends.Driver { return answersCancel{m} })},
+		{"two holders now and then", "a guarded counter loses no update", in(func(m *Mem) {
+			var n atomic.Int64
+			m.Rules.Claim = func(v backends.View, c backends.Claim) backends.Decision {
+				if v.Lease != nil && n.Add(1)%4 == 1 {
+					v = free(v)
+				}
+				return backends.Decide(v, c)
+			}
+			m.Rules.Finish = func(v backends.View, g backends.Grant, o backends.Outcome) backends.Ending {
+				e := backends.DecideFinish(v, g, o)
+				e.Lost = false
+				return e
+			}
+		})},
+		{
+			"break requests are dropped", "a renewal carries a break request",
+			renewing(func(v backends.View, g backends.Grant) backends.Renewal {
+				v.Record.Break = nil
+				return backends.DecideRenew(v, g)
+			}),
+		},
+		{
+			"a break request for everybody", "a renewal carries a break request",
+			renewing(func(v backends.View, g backends.Grant) backends.Renewal {
+				r := backends.DecideRenew(v, g)
+				r.Signal.Break = v.Record.Break
+				return r
+			}),
+		},
+		{"nobody is woken", "finish wakes a waiter", in(func(m *Mem) { m.silent = true })},
+		{"a watch without end", "a watch ends with its context", wrapped(func(m *Mem) backends.Driver { return endlessWatch{m} })},
+		{"an unknown job is shown", "inspect shows what is kept", wrapped(func(m *Mem) backends.Driver { return inventive{m} })},
+		{
+			"renewals never fail", "a history is linearizable",
+			renewing(func(v backends.View, g backends.Grant) backends.Renewal { return backends.DecideRenew(owned(v, g), g) }),
+		},
+		{
+			"abandoned claims are granted", "a history is linearizable",
+			deciding(func(v backends.View, c backends.Claim) backends.Decision {
+				v.Record.Refused, v.Record.Runs = nil, nil
+				return backends.Decide(v, c)
+			}),
+		},
+		{
+			"a second token for the same holder", "a history is linearizable",
+			deciding(func(v backends.View, c backends.Claim) backends.Decision {
+				d := backends.Decide(v, c)
+				if v.Lease != nil && d.Grant != nil {
+					d.Grant.Token++
+				}
+				return d
+			}),
+		},
+		{"closes once", "closing twice", wrapped(func(m *Mem) backends.Driver { return closesOnce{m, new(bool)} })},
+		{"closing releases", "closing twice", wrapped(func(m *Mem) backends.Driver { return releases{m, new(backends.Grant)} })},
+		{"closing leaves requests", "closing ends what is on its way", wrapped(func(m *Mem) backends.Driver { return m })},
+		{"closing leaves watches", "a watch ends with its client", wrapped(func(m *Mem) backends.Driver { return m })},
+		{"a goroutine stays", "no goroutine is left behind", wrapped(func(m *Mem) backends.Driver {
+			go func() { <-background.Done() }()
+			return m
+		})},
+		{"a restart loses leases", "a restart keeps its promises", func(m *Mem) Harness {
+			h := forgetful(m)
+			m.Longest = 0
+			h.Restart = func(testing.TB) {
+				m.Restart(true)
+			}
+			return h
+		}},
+		{"no quarantine", "an emptied store waits", func(m *Mem) Harness {
+			h := forgetful(m)
+			m.Longest = 0
+			return h
+		}},
+		{"no quarantine after a start", "an empty restart waits", func(m *Mem) Harness {
+			h := forgetful(m)
+			m.Longest = 0
+			return h
+		}},
+	}
+}

@@ -1,0 +1,152 @@
+package suite
+
+import (
+	"context"
+	"errors"
+
+	"github.com/leaderrun/leaderrun/backends"
+)
+
+// obeying builds a mutant that carries out orders wrongly.
+func obeying(f func(backends.View, backends.Order) backends.Ordered) func(*Mem) Harness {
+	return in(func(m *Mem) { m.Rules.Order = f })
+}
+
+// obeyed builds a mutant that spoils what an order of a kind has made of the record.
+func obeyed(kind backends.OrderKind, spoil func(v backends.View, d *backends.Ordered)) func(*Mem) Harness {
+	return obeying(func(v backends.View, o backends.Order) backends.Ordered {
+		d := backends.DecideOrder(v, o)
+		if o.Kind == kind && d.Changed {
+			spoil(v, &d)
+		}
+		return d
+	})
+}
+
+// misled builds a mutant that decides orders on something else than there is.
+func misled(change func(v *backends.View, o *backends.Order)) func(*Mem) Harness {
+	return obeying(func(v backends.View, o backends.Order) backends.Ordered {
+		change(&v, &o)
+		return backends.DecideOrder(v, o)
+	})
+}
+
+type (
+	deafToOrders         struct{ *Mem }
+	deafToOrdersInFlight struct{ *Mem }
+)
+
+func (d deafToOrders) Order(_ context.Context, o backends.Order) error {
+	return d.Mem.Order(context.Background(), o)
+}
+
+func (d deafToOrdersInFlight) Order(ctx context.Context, o backends.Order) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return d.Mem.Order(context.Background(), o)
+}
+
+func orderMutants() []mutant {
+	return append([]mutant{
+		{"requests to stop are dropped", "a stop request reaches the holder", obeyed(backends.Stop, func(_ backends.View, d *backends.Ordered) {
+			d.Record.Break = nil
+		})},
+		{"a request to stop takes the lease", "a stop request reaches the holder", obeyed(backends.Stop, func(_ backends.View, d *backends.Ordered) {
+			d.Release = true
+		})},
+		{
+			"a broken run is not noted", "a stop request reaches the holder",
+			finishing(func(v backends.View, g backends.Grant, o backends.Outcome) backends.Ending {
+				v.Record.Break = nil
+				return backends.DecideFinish(v, g, o)
+			}),
+		},
+		{"whoever runs is meant", "a stop request for another run changes nothing", misled(func(v *backends.View, o *backends.Order) {
+			o.Token = v.Record.Token
+		})},
+		{
+			"a request to stop in the place of a record", "a stop request while the record is lost",
+			obeyed(backends.Stop, func(v backends.View, d *backends.Ordered) {
+				if d.Record.Token < v.Lease.Token { // a renewal takes it for known, and does not restore its tick
+					d.Record.Token, d.Record.Runs = v.Lease.Token, []backends.Run{{Token: v.Lease.Token}}
+				}
+			}),
+		},
+		{"nobody hears of a request to stop", "a watch tells of a stop request", in(func(m *Mem) { m.silent = true })},
+		{"a tombstone without a wait", "an entombed run is waited out", obeyed(backends.Entomb, func(v backends.View, d *backends.Ordered) {
+			d.Record.Until = v.Now.UnixMilli()
+		})},
+		{"a tombstone of the same token", "an entombed run is waited out", obeyed(backends.Entomb, func(v backends.View, d *backends.Ordered) {
+			d.Record.Token = v.Record.Token
+		})},
+		{"a tombstone beside the lease", "an entombed run is waited out", obeyed(backends.Entomb, func(_ backends.View, d *backends.Ordered) {
+			d.Release = false
+		})},
+		{"a tombstone over a lost record", "a run is not entombed while its record is lost", misled(func(v *backends.View, o *backends.Order) {
+			if o.Kind == backends.Entomb && v.Lease != nil {
+				v.Record.Token, v.Record.Holder.ID = v.Lease.Token, v.Lease.Holder
+			}
+		})},
+		{"the dead are waited for", "a dead holder's job is free at once", obeyed(backends.DeclareDead, func(_ backends.View, d *backends.Ordered) {
+			d.Record.Released = 0
+		})},
+		{"the dead keep their lease", "a dead holder's job is free at once", obeyed(backends.DeclareDead, func(_ backends.View, d *backends.Ordered) {
+			d.Release = false
+		})},
+		{"orders are not remembered", "a lost reply of an order costs nothing", misled(func(v *backends.View, _ *backends.Order) {
+			v.Record.Orders = nil
+		})},
+		{
+			"an order about nothing is carried out", "orders about an unknown job",
+			obeying(func(v backends.View, o backends.Order) backends.Ordered {
+				d := backends.DecideOrder(v, o)
+				if errors.Is(d.Err, backends.ErrUnknownJob) {
+					d.Err = nil
+				}
+				return d
+			}),
+		},
+		{"deaf to a cancelled order", "a cancelled order returns at once", wrapped(func(m *Mem) backends.Driver { return deafToOrders{m} })},
+		{
+			"deaf to orders in flight", "an order whose context ends in flight returns",
+			wrapped(func(m *Mem) backends.Driver { return deafToOrdersInFlight{m} }),
+		},
+	}, forgetMutants()...)
+}
+
+func forgetMutants() []mutant {
+	idle := func(v *backends.View, _ *backends.Order) { v.Lease = nil; v.Record.Released = v.Record.Token }
+	return []mutant{
+		{"all ticks are forgotten", "a forgotten tick runs again", obeyed(backends.ForgetTick, func(_ backends.View, d *backends.Ordered) {
+			d.Record.Tick = backends.Occurrence{}
+		})},
+		{"whichever tick is recorded is forgotten", "a forgotten tick runs again", misled(func(v *backends.View, o *backends.Order) {
+			o.Tick = v.Record.Tick.Tick
+		})},
+		{"what is older than a forgotten tick is forgotten", "nothing older than a forgotten tick runs", obeyed(backends.ForgetTick, func(_ backends.View, d *backends.Ordered) {
+			d.Record.Tick = backends.Occurrence{}
+		})},
+		{"what is older than a forgotten tick, and it too, is missed", "nothing older than a forgotten tick runs", obeyed(backends.ForgetTick, func(_ backends.View, d *backends.Ordered) {
+			d.Record.Tick.Tick++
+		})},
+		{"a tick that is being run is forgotten", "a forgotten tick runs again", misled(idle)},
+		{"all keys are forgotten", "a forgotten key runs again", obeyed(backends.ForgetKey, func(_ backends.View, d *backends.Ordered) {
+			d.Record.Once = nil
+		})},
+		{"a key that is being run is forgotten", "a forgotten key runs again", misled(idle)},
+		{"superseded schedules stay", "a forgotten schedule", obeyed(backends.ForgetSchedule, func(v backends.View, d *backends.Ordered) {
+			d.Record.Schedule, d.Record.Former = v.Record.Schedule, v.Record.Former
+		})},
+		{"the tick goes with the schedule", "a forgotten schedule", obeyed(backends.ForgetSchedule, func(_ backends.View, d *backends.Ordered) {
+			d.Record.Tick = backends.Occurrence{}
+		})},
+		{"the token is forgotten", "a forgotten job keeps its token", obeyed(backends.ForgetJob, func(_ backends.View, d *backends.Ordered) {
+			d.Record = backends.Record{}
+		})},
+		{"a job that is being run is forgotten", "a forgotten job keeps its token", misled(idle)},
+		{"late claims are forgotten", "a forgotten job keeps its token", obeyed(backends.ForgetJob, func(_ backends.View, d *backends.Ordered) {
+			d.Record.Refused = nil
+		})},
+	}
+}

@@ -22,10 +22,9 @@ func historyCommand() *command {
 	return &command{
 		name: "history", args: "JOB", brief: "show how the last runs of a job ended",
 		about: `Shows the last 20 runs of a job, newest first, and the ticks that were lost or missed. Of a job with slots it
-shows those of each slot; JOB#3 is one of them. A run is lost when
-its holder vanished, or stopped it because the lease could not be renewed: nobody knows how far it came.
-A tick is missed when its time passed while an earlier run had the lease. The exit code is 1 for an
-unknown job.`,
+shows those of each slot; JOB#3 is one of them. A run is lost when its holder vanished, or stopped it because
+the lease could not be renewed: nobody knows how far it came. A tick is missed when its time passed while an
+earlier run had the lease. The exit code is 1 for an unknown job.`,
 		examples: []exampleLine{
 			{"the last runs", "leaderrun history nightly-report"},
 			{"for a program", "leaderrun history --json nightly-report"},

@@ -39,9 +39,9 @@ the tick is done ends with code 0, however short COMMAND was and however far the
 --once it runs once for each key. A tick that failed is not run again, and one whose host vanished only
 with --on-lost rerun.
 
-With --slots N up to N runs of JOB go on at once, on any hosts, each in a slot of its own: the slot is what
-nobody else runs then, and has a lease and tokens of its own. COMMAND finds its number in LEADERRUN_SLOT
-(from 0), N in LEADERRUN_SLOTS, and the name of the slot, JOB#3, in LEADERRUN_JOB.
+With --slots N up to N runs of JOB go on at once, on any hosts, each in a slot of its own, in which nobody
+else runs, with its own lease and tokens. COMMAND finds the number of its slot in LEADERRUN_SLOT (from 0),
+N in LEADERRUN_SLOTS, and the name of the slot, such as JOB#3, in LEADERRUN_JOB.
 
 Options end at JOB or at --. What follows JOB reaches COMMAND untouched, without a shell. stdin, stdout
 and stderr are COMMAND's own. Signals to leaderrun are passed on, and a second SIGTERM or SIGINT kills;

@@ -28,9 +28,10 @@ func statusCommand() *command {
 		name: "status", args: "[JOB…]", brief: "show who runs what",
 		about: `Shows for each job whether it runs, where, since when, with which token, how its last run or tick
 ended, and within how long a standby takes over from a host that crashed; a newcomer may wait longer.
-A job with slots has a line for each slot that was ever taken, which JOB#3 shows alone. Without JOB it shows every job that the backend has a record of; one that was forgotten stays listed with
-its token. The exit code is 1 for an unknown job. A record that cannot be read does not hide the others:
-they are shown, and the exit code is that of the error.`,
+A job with slots has a line for each slot that was ever taken, which JOB#3 shows alone. Without JOB it shows
+every job that the backend has a record of; one that was forgotten stays listed with its token. The exit
+code is 1 for an unknown job. A record that cannot be read does not hide the others: they are shown, and the
+exit code is that of the error.`,
 		examples: []exampleLine{
 			{"all jobs", "leaderrun status"},
 			{"one job, for a program", "leaderrun status --json nightly-report"},

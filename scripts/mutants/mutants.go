@@ -23,6 +23,7 @@ var (
 	startTests        = []string{"./internal/supervise", "-run", "Hang|TooLate|GivenUp|ByItsThread|MainThread"}
 	panicTests        = []string{"./internal/cli", "-run", "TestScripts/panic"}
 	guardianTests     = []string{"./internal/cli", "-run", "NeverReady"}
+	slotTests         = []string{"./internal/slots"}
 	treeTests         = []string{"./internal/supervise/tree"}
 	blindTests        = []string{"./internal/supervise", "-run", "Descriptors|OpenNothing"}
 	stormTests        = []string{"./internal/supervise", "-run", "Storm"}
@@ -81,6 +82,14 @@ var mutants = slices.Concat(hostMutants, fenceMutants, answerMutants, kubernetes
 	{"a renewal that was due waits for the one of a check", "runner/lease.go", "case l.inFlight == 0 && m.reached(l.renewAt):", "case l.inFlight+l.answering == 0 && m.reached(l.renewAt):", runnerTests},
 	{"what arrives while all is made ready is not heard before the start", "runner/start.go", "p.done = true\n\t\treturn p\n", "p.done = true\n\t\treturn p.on(m, idle{})\n", runnerTests},
 	{"the token that a refusal shows is no floor", "runner/candidate.go", "m.claim.Floor = max(m.claim.Floor, r.Token)\n", "_ = r\n", runnerTests},
+
+	{"two slots have one lease", "internal/slots/slots.go", "strconv.Itoa(slot) }", "strconv.Itoa(slot/2) }", slotTests},
+	{"a slot that may be ours is left for another", "internal/slots/driver.go", "i := slices.IndexFunc(d.slots, func(s slot) bool { return s.unclear })", "i := -1", slotTests},
+	{"a claim that may still arrive is left behind", "internal/slots/driver.go", "\t_ = d.takeBack(ctx, c) // a lease", "\t// a lease", slotTests},
+	{"news of a slot that come during a claim are dropped", "internal/slots/driver.go", "if s.news == news {", "if true {", slotTests},
+	{"news of a slot are not heeded", "internal/slots/driver.go", "s.news++\n\t\ts.due = time.Time{}", "s.news++", slotTests},
+	{"the slot of a dead holder is not waited for", "internal/slots/driver.go", "case r.Verdict == backends.Vanished, r.Verdict == backends.Quarantined && all.Verdict == backends.Held:", "case false:", slotTests},
+	{"a host does not go back to its slot", "internal/slots/driver.go", "s.rank = own", "s.rank = others", slotTests},
 
 	{"the token does not follow the clock", "backends/decide.go", "r.Token = max(r.Token+1, d.now, d.c.Floor+1, d.v.Floor+1)", "r.Token++", decisionTests},
 	{"the token does not grow past the last one", "backends/decide.go", "r.Token = max(r.Token+1, d.now, d.c.Floor+1, d.v.Floor+1)", "r.Token = max(d.now, d.c.Floor+1, d.v.Floor+1)", decisionTests},

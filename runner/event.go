@@ -81,8 +81,12 @@ func (m *machine) tellLost(text string) {
 	m.tell(Event{Name: EventLost, Level: slog.LevelError, Text: text})
 }
 
-func (m *machine) tellStandby(h backends.Holder) {
-	m.info(EventStandby, "standing by behind "+HolderText(h),
+func (m *machine) tellStandby(r *backends.Refusal) {
+	h, text := r.Holder, "standing by behind "+HolderText(r.Holder)
+	if r.Verdict == backends.Reserved {
+		text = fmt.Sprintf("waiting %v: the job is kept for %s", brief(r.Wait), h.Host)
+	}
+	m.info(EventStandby, text,
 		slog.String("behind", h.ID), slog.String("behind_host", h.Host), slog.Int("behind_pid", h.PID))
 }
 

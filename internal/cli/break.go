@@ -111,7 +111,7 @@ func (b *breaking) endAll(ctx context.Context, names []string) error {
 		if err != nil {
 			return err
 		}
-		if len(names) > 1 && s.Lease == nil && s.Record.Free() { // a slot that nobody has is no news
+		if len(names) > 1 && b.isIdle(s) { // a slot that nobody has is no news
 			continue
 		}
 		one.mean(s)
@@ -229,10 +229,16 @@ func forgettable(o backends.Order) string {
 	return "tick"
 }
 
+// isIdle says whether there is nothing to end: nobody runs, nor is the job kept for a host that is said to be dead.
+func (b *breaking) isIdle(s backends.Status) bool {
+	kept := b.kind == backends.DeclareDead && s.Record.ReservedFor(s.Now) > 0
+	return s.Lease == nil && s.Record.Free() && !kept
+}
+
 // endRun ends the run that was seen to go on, and returns it if its end is to be waited for.
 func (b *breaking) endRun(ctx context.Context, s backends.Status) (wait *ending, err error) {
 	run := watchRun(s)
-	if run.over(s, time.Now()) && b.kind != backends.DeclareDead || s.Lease == nil && s.Record.Free() {
+	if run.over(s, time.Now()) && b.kind != backends.DeclareDead || b.isIdle(s) {
 		b.voice.warn("nobody runs "+b.job, "")
 		return nil, nil
 	}

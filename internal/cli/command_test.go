@@ -64,13 +64,15 @@ func TestHelpPages(t *testing.T) {
 func TestEveryOptionHasItsVariableAndKey(t *testing.T) {
 	handed := []string{
 		jobVariable, tokenVariable, nativeVariable, holderVariable, tickVariable, tickUnixVariable, onceVariable,
-		attemptVariable, prefix + "SOCKET", backendFile,
+		attemptVariable, prefix + "SOCKET", slotVariable, slotsVariable, backendFile,
 	}
 	forOneCall := []string{
 		"help", "version",
 		// An order for one run: a variable that was left over, or a file, must not give it to each.
 		"tick", "once", "force", "holder-is-dead", "forget-tick", "forget-once", "forget-schedule", "reason",
 		"raise", "read",
+		// Its variable is one that a command finds.
+		"slots",
 	}
 	options := map[string]option{}
 	for _, cmd := range commands() {

@@ -197,7 +197,7 @@ const durationsText = "Durations are Go's (90s, 1h30m), a bare number of seconds
 func optionsText() string {
 	return durationsText + `
 Every option has a variable and a key in the configuration file: --kill-after is LEADERRUN_KILL_AFTER and
-kill_after. Those that order something once have neither: --tick and --once, and of break --force,
+kill_after. Those that are about one job have neither: --tick, --once and --slots, and of break --force,
 --holder-is-dead, --forget-tick, --forget-once, --forget-schedule and --reason. An option that may be
 repeated takes a value a line in a variable, and a list in a file. A flag counts before a variable, a
 variable before a file. The files are /etc/leaderrun.yaml and leaderrun.yaml in the user's configuration

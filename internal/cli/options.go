@@ -153,6 +153,10 @@ func waitOptions() []option {
 			name: "backend-wait", value: "D", def: "5s, with a tick or key 1m", check: by(duration.NotNegative), group: group, example: "30s",
 			help: "without --wait: how long to go on while the backend cannot be\nreached",
 		},
+		{
+			name: "prefer", value: "HOST-PATTERN", check: by(parseHostPattern), group: group, example: "'web1*'",
+			help: "hosts of such a name get the job when it is free; this one, if its\nname is another, waits a second longer. No run is ended for it",
+		},
 	}
 }
 
@@ -166,6 +170,10 @@ func leaseOptions() []option {
 		{
 			name: "grace", value: "D", def: "what fits, at most TTL/5", check: by(duration.NotNegative), group: group, example: "2s",
 			help: "from SIGTERM to SIGKILL when the lease is being lost",
+		},
+		{
+			name: "min-hold", value: "D", def: "0", check: by(duration.NotNegative), group: group, example: "1m",
+			help: "from the start of a run on, keep JOB for this host that long, also\nwhen the run ends before: only this host may start it again. Not\nwith a tick or key",
 		},
 	}
 }

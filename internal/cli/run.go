@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"path"
 	"strconv"
 	"strings"
 	"sync"
@@ -170,11 +171,21 @@ func (c *call) planRun() (*runPlan, error) {
 	if occasion.Schedule.Fingerprint != "" {
 		r.Prove = func(refusal backends.Refusal) (backends.Unclaimed, bool) { return passedUnclaimed(refusal, time.Now()) }
 	}
+	r.MinHold = read(s, "min-hold", duration.NotNegative, 0)
+	if pattern := read(s, "prefer", parseHostPattern, ""); pattern != "" && !isHost(pattern) {
+		r.Yield = yieldTime
+	}
 	ttl := read(s, "ttl", duration.Positive, runner.DefaultTTL)
 	grace := read(s, "grace", duration.NotNegative, -1)
 	shell := s.on("shell")
 	if s.err != nil {
 		return nil, s.err
+	}
+	if r.MinHold > 0 && occasion.Given() {
+		if s.typed("min-hold") {
+			return nil, usage("--min-hold", "the run is for a tick or a key, which is run once", "leave one of the two out")
+		}
+		r.MinHold = 0 // a setting for other jobs
 	}
 	job, argv, err := splitArgs(c.args, "usage: "+c.cmd.usageLine())
 	if err == nil {
@@ -263,6 +274,28 @@ func checkSlots(job string, n int, o backends.Occasion) error {
 		return usage("JOB", fmt.Sprintf("the names of its slots are longer than %d bytes", maxJob), "")
 	}
 	return nil
+}
+
+// yieldTime is how much later than it could a host claims a job for which others are preferred: longer than news of a free lease
+// take to arrive, and than chance makes one of them late.
+const yieldTime = time.Second
+
+// parseHostPattern reads a pattern for names of hosts, as a shell has them for files.
+func parseHostPattern(text string) (string, error) {
+	if text == "" {
+		return "", errEmpty
+	}
+	if _, err := path.Match(text, ""); err != nil {
+		return "", fmt.Errorf("%q is not a pattern", text)
+	}
+	return text, nil
+}
+
+// isHost says whether a pattern is for this host.
+func isHost(pattern string) bool {
+	name, err := os.Hostname()
+	matches, _ := path.Match(pattern, name)
+	return err == nil && matches
 }
 
 // commandOf is what is run: COMMAND and its arguments, or a shell with its one line.

@@ -56,7 +56,7 @@ type jobStatus struct {
 	Token       int64    `json:"token"`
 	Since       *string  `json:"since"`         // the start of the run
 	ExpiresIn   *int64   `json:"expires_in_ms"` // running: left of the lease
-	FreeIn      *int64   `json:"free_in_ms"`    // vanished, quarantined: until somebody may run it
+	FreeIn      *int64   `json:"free_in_ms"`    // vanished, quarantined, reserved: until somebody may run it
 	Tick        *string  `json:"tick"`
 	TickState   *string  `json:"tick_state"`
 	Attempt     *int     `json:"tick_attempt"`
@@ -83,6 +83,7 @@ const (
 	stateRunning     = "running"
 	stateFree        = "free"
 	stateVanished    = "vanished"    // a lease is gone that was not released: its holder may still live
+	stateReserved    = "reserved"    // nobody runs it, and it is kept for the host that had it last
 	stateQuarantined = "quarantined" // the store may have forgotten a lease
 )
 
@@ -236,6 +237,7 @@ func inspect(ctx context.Context, store all.Store, args []string) (jobs []jobSta
 // describe derives what is shown from what the store keeps.
 func describe(name string, s backends.Status, limits backends.Limits) jobStatus {
 	r := s.Record
+	reserved := r.ReservedFor(s.Now)
 	j := jobStatus{
 		Job: name, State: stateFree, Token: r.Token, TTL: r.TTL, Notes: s.Notes,
 		TakeOver: limits.TakeOver(time.Duration(r.TTL) * time.Millisecond).Milliseconds(),
@@ -256,9 +258,12 @@ func describe(name string, s backends.Status, limits backends.Limits) jobStatus 
 	case s.Wait > 0:
 		j.State = stateVanished
 		j.Holder = new(r.Holder.ID)
+	case reserved > 0:
+		j.State = stateReserved
+		j.Host, j.PID, j.User = new(r.Holder.Host), new(r.Holder.PID), new(r.Holder.User)
 	}
-	if s.Lease == nil && s.Wait > 0 {
-		j.FreeIn = new(s.Wait.Milliseconds())
+	if wait := max(s.Wait, reserved); s.Lease == nil && wait > 0 {
+		j.FreeIn = new(wait.Milliseconds())
 	}
 	if j.Holder != nil && *j.Holder == r.Holder.ID {
 		j.Host, j.PID, j.User = new(r.Holder.Host), new(r.Holder.PID), new(r.Holder.User)

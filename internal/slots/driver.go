@@ -111,7 +111,7 @@ func (d *Driver) Acquire(ctx context.Context, c backends.Claim) (backends.Grant,
 		}
 		d.refused(s, refusal, news)
 		switch refusal.Verdict {
-		case backends.Held, backends.Vanished, backends.Quarantined:
+		case backends.Held, backends.Vanished, backends.Quarantined, backends.Reserved:
 		default: // it is about the claim itself
 			return backends.Grant{}, err
 		}

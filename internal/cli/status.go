@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -201,6 +202,7 @@ func inspect(ctx context.Context, store all.Store, args []string) (jobs []jobSta
 		if names, err = jobsOf(ctx, store); err != nil && !backends.IsAnswer(err) {
 			return nil, nil, err
 		}
+		names = slices.DeleteFunc(names, isDoctors)
 		inSlotOrder(names)
 	}
 	for _, job := range args {

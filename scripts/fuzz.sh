@@ -23,7 +23,7 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 while IFS=: read -r file target; do
 	targets=$((targets + 1))
-	if go test -vet=off -run '^$' -fuzz "^$target\$" -fuzztime "$time" -fuzzminimizetime 1s -parallel 1 "./$(dirname "$file")" >"$log" 2>&1 ||
+	if CGO_ENABLED=0 go test -vet=off -run '^$' -fuzz "^$target\$" -fuzztime "$time" -fuzzminimizetime 1s -parallel 1 "./$(dirname "$file")" >"$log" 2>&1 ||
 		over "$target" "$log"; then
 		echo "fuzz: $(dirname "$file") $target: $(grep -oE 'execs: [0-9]+' "$log" | tail -n 1)"
 	else

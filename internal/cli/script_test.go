@@ -90,6 +90,15 @@ func scriptParams(t *testing.T, dir string) testscript.Params {
 		Dir:                 dir,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
+		Condition: func(is string) (bool, error) {
+			switch is {
+			case "root":
+				return os.Geteuid() == 0, nil
+			case "mounts": // a file of this host may be another one for a program of the script
+				return os.Geteuid() == 0 && exec.Command("unshare", "--mount", "true").Run() == nil, nil
+			}
+			return false, fmt.Errorf("unknown condition %q", is)
+		},
 		Setup: func(env *testscript.Env) error {
 			home := filepath.Join(env.WorkDir, "home")
 			env.Setenv("HOME", home)
@@ -229,27 +238,33 @@ func startConsul(t *testing.T, ts *testscript.TestScript, args []string) {
 	ts.Setenv("CONSUL", servers.Consul(t, o).Addr())
 }
 
-// strangers sets WEB to the address of a server that speaks another protocol, and CLOSED to one that nobody
-// listens on.
+// strangers sets WEB to the address of a server that speaks another protocol, MUTE to that of one that hears what it is sent and
+// hangs up, DEAF to that of one that never answers, and CLOSED to one that nobody listens on.
 func listenAsStrangers(ts *testscript.TestScript, _ bool, _ []string) {
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	ts.Check(err)
 	ts.Setenv("CLOSED", closed.Addr().String())
 	ts.Check(closed.Close())
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	ts.Check(err)
-	ts.Setenv("WEB", l.Addr().String())
-	ts.Defer(func() { _ = l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
+	for name, answer := range map[string]func(net.Conn){
+		"WEB": func(conn net.Conn) {
 			_, _ = io.WriteString(conn, "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
-			_ = conn.Close()
-		}
-	}()
+		},
+		"MUTE": func(conn net.Conn) { _, _ = conn.Read(make([]byte, 1<<16)) },
+		"DEAF": func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) },
+	} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		ts.Check(err)
+		ts.Setenv(name, l.Addr().String())
+		ts.Defer(func() { _ = l.Close() })
+		go func() {
+			for conn, err := l.Accept(); err == nil; conn, err = l.Accept() {
+				go func() {
+					answer(conn)
+					_ = conn.Close()
+				}()
+			}
+		}()
+	}
 }
 
 // examples COMMAND runs every example of the command's help in a shell.

@@ -3,11 +3,11 @@
 // cases of the stores' conformance suite were left out because a store cannot be tried on them, and which tests failed. Its
 // exit code is that of go test.
 //
-//	testsum [-slowest=N] FLAGS -- [FLAGS] PACKAGES [-- [FLAGS] PACKAGES]... [^ [FLAGS] PACKAGES [-- ...]]...
+//	testsum [-slowest=N] FLAGS -- [NAME=VALUE]... [FLAGS] PACKAGES [-- ...]... [^ [NAME=VALUE]... [FLAGS] PACKAGES [-- ...]]...
 //
 // runs go test once for each group of packages, one group after the other, and ends with the first exit code that is not 0.
 // The groups after a ^ are a lane of their own: they run at the same time as those before it, at a lower priority, so that
-// tests of the first lane that measure time are not disturbed. -slowest prints a table of the N tests that took longest.
+// tests of the first lane that measure time are not disturbed. NAME=VALUE sets a variable of the environment for one group. -slowest prints a table of the N tests that took longest.
 package main
 
 import (
@@ -19,6 +19,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -86,7 +87,10 @@ const (
 	nextGroup = "--"
 )
 
-// lanes returns the arguments of each go test: those of a lane run one after the other.
+// variable is a word that sets a variable of the environment.
+var variable = regexp.MustCompile(`^[A-Z_]+=`)
+
+// lanes returns the words of each go test, as for env(1): variables, then arguments. Those of a lane run one after the other.
 func lanes(args []string) [][][]string {
 	i := slices.Index(args, nextGroup)
 	if i < 0 {
@@ -97,7 +101,11 @@ func lanes(args []string) [][][]string {
 	for _, lane := range split(args[i+1:], nextLane) {
 		var groups [][]string
 		for _, group := range split(lane, nextGroup) {
-			groups = append(groups, slices.Concat(flags, group))
+			variables := 0
+			for variables < len(group) && variable.MatchString(group[variables]) {
+				variables++
+			}
+			groups = append(groups, slices.Concat(group[:variables], flags, group[variables:]))
 		}
 		all = append(all, groups)
 	}
@@ -114,11 +122,17 @@ func split(words []string, sep string) (parts [][]string) {
 
 // test runs go test once, at a lower priority if nice, and returns its exit code, or 1.
 func test(nice bool, args []string, report *report, errOut io.Writer) int {
-	words := append([]string{"go", "test", "-json"}, args...)
+	words := []string{"go", "test", "-json"}
 	if nice {
 		words = append([]string{"nice", "-n", niceness}, words...)
 	}
+	environment := os.Environ()
+	for len(args) > 0 && variable.MatchString(args[0]) {
+		environment, args = append(environment, args[0]), args[1:]
+	}
+	words = append(words, args...)
 	cmd := exec.Command(words[0], words[1:]...)
+	cmd.Env = environment
 	cmd.Stderr = errOut
 	stdout, err := cmd.StdoutPipe()
 	if err == nil {

@@ -194,6 +194,21 @@ func TestLanesSideBySide(t *testing.T) {
 	}
 }
 
+// A variable is set for its group alone.
+func TestVariablesOfAGroup(t *testing.T) {
+	t.Setenv("TESTSUM", "outside")
+	want := func(pkg, value string) string {
+		return "package " + pkg + "\nimport (\"os\"; \"testing\")\n" +
+			"func TestX(t *testing.T) { if got := os.Getenv(\"TESTSUM\"); got != \"" + value + "\" { t.Fatal(got) } }\n"
+	}
+	module(t, map[string]string{"a/a_test.go": want("a", "a=b"), "b/b_test.go": want("b", "outside"), "c/c_test.go": want("c", "c")})
+	var out, errOut bytes.Buffer
+	code := run([]string{"-count", "1", "--", "TESTSUM=a=b", "./a", "--", "./b", "^", "TESTSUM=c", "-short", "./c"}, &out, &errOut)
+	if code != 0 || !strings.HasSuffix(out.String(), "3 tests passed, none skipped\n") {
+		t.Errorf("exit code %d:\n%s%s", code, out.String(), errOut.String())
+	}
+}
+
 func TestSlowest(t *testing.T) {
 	module(t, map[string]string{"a/a_test.go": "package a\nimport (\"testing\"; \"time\")\n" +
 		"func TestSlow(t *testing.T) { time.Sleep(50*time.Millisecond) }\nfunc TestQuick(t *testing.T) {}\n"})

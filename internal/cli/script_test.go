@@ -47,6 +47,7 @@ func TestMain(m *testing.M) {
 }
 
 func program() {
+	jobsPatience = patience
 	end := Main(os.Args, os.Stdin, os.Stdout, os.Stderr)
 	if end.Signal != 0 {
 		supervise.Reraise(end.Signal)

@@ -37,6 +37,8 @@ type orderCase struct {
 // leftOut are rules of the runner, the guardian and the store that a case leaves out.
 type leftOut struct {
 	countsFromReply    bool          // the lease counts from the reply, not from before the request
+	noMargin           bool          // the tree may live until the lease ends, by clocks that run as they like
+	notInherited       bool          // the command does not inherit the lock
 	silenceFromRequest bool          // another's silence counts from before the request that showed its beat
 	deafToLoss         bool          // a lease that is lost is taken for a store that is silent
 	guardianBlind      bool          // the guardian starts what comes too late
@@ -94,6 +96,7 @@ func (e *explorer) first(faults int) *orders {
 	w := &orders{e: e, now: boot, faults: faults, exits: e.exits, ticks: map[int64]int{}}
 	w.store.server = backends.Server{Identity: "server", Started: serverTime(boot) - time.Hour.Milliseconds()}
 	w.store.mark = backends.Mark{Identity: "server", Longest: e.ttl().Milliseconds()}
+	w.store.marked = w.draw() // no mark has none
 	w.op.begins, w.op.tree.dieBy = never, never
 	for i := range w.procs {
 		p := &w.procs[i]

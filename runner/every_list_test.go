@@ -44,12 +44,15 @@ func orderCases() []*orderCase {
 		{name: "silence/orders", why: "an operator steps in", proof: silence, hosts: 2, may: happen(ordersStop, ordersEntomb, network), faults: 1, exits: 1, horizon: 8 * second},
 		{name: "silence/tick", why: "two hosts come for a tick", proof: silence, hosts: 2, ask: forTick, may: happen(network, killed, signalled), faults: 1, exits: 2, horizon: 7 * second},
 
-		{name: "lock/deaths", why: "wrappers, guardians and hosts die or are stopped", proof: lock, hosts: 2, may: deaths, faults: 1, horizon: 7 * second},
+		{name: "lock/deaths", why: "wrappers, guardians and hosts die or are stopped", proof: lock, hosts: 2, may: happen(deaths, wrecked), faults: 1, horizon: 7 * second},
 		{name: "lock/network", why: "calls and replies are late", proof: lock, hosts: 2, may: network, faults: 1, exits: 1, horizon: 6 * second},
 		{name: "lock/tick", why: "two hosts come for a tick", proof: lock, hosts: 2, ask: forTick, may: happen(network, killed, signalled), faults: 1, exits: 2, horizon: 7 * second},
 
 		// Rules of the runner and the guardian.
 		{name: "without/sent-at", why: "the lease counts from before the request was sent", want: "overlap", only: "overlap", proof: serverTime, hosts: 2, may: happen(lateReply, cutOff), faults: 2, horizon: 7 * second, out: leftOut{countsFromReply: true}},
+		{name: "without/margin", why: "a tree is dead a margin before its lease ends", want: "overlap", only: "overlap", proof: serverTime, slow: true, hosts: 2, may: happen(cutOff), faults: 1, horizon: 6 * second, out: leftOut{noMargin: true}},
+		{name: "without/guard", why: "wrapper or guardian lives, a documented limit", want: "overlap", only: "overlap", proof: serverTime, hosts: 2, may: happen(wrecked), faults: 1, horizon: 6 * second},
+		{name: "without/inheritance", why: "the command inherits the lock", want: "overlap", only: "overlap", proof: lock, hosts: 2, may: happen(wrecked), faults: 1, horizon: 3 * second, out: leftOut{notInherited: true}},
 		{name: "without/silence-from-reply", long: true, why: "silence counts from the reply that showed the beat", want: "overlap", only: "overlap", proof: silence, hosts: 2, slow: true, begins: []time.Duration{0, 1200 * time.Millisecond}, may: happen(lateCall, losesLease, cutOff), whom: map[moveKind]int{lateCall: 1, cutOff: 0}, faults: 3, horizon: 6500 * time.Millisecond, out: leftOut{silenceFromRequest: true}},
 		{name: "without/loss", why: "a definite loss ends the run at once", want: "1:", proof: serverTime, hosts: 1, may: happen(losesLease), faults: 1, horizon: 8 * second, out: leftOut{deafToLoss: true}},
 		{name: "without/guardian", why: "the guardian starts nothing that comes too late", want: "1:", proof: serverTime, hosts: 2, may: deaths, faults: 2, horizon: 8 * second, out: leftOut{guardianBlind: true}},
@@ -73,7 +76,8 @@ func orderCases() []*orderCase {
 		{name: "without/until", why: "a renewal moves the end that is recorded", want: "overlap", only: "overlap", proof: serverTime, hosts: 2, may: vanishes, faults: 1, horizon: 8 * second, rules: renewKeepsUntil, out: leftOut{readTime: true}},
 		{name: "without/again-until", why: "a repeated claim moves the end that is recorded", want: "overlap", only: "overlap", proof: serverTime, hosts: 2, may: vanishes, faults: 2, horizon: 8 * second, rules: againKeepsUntil, out: leftOut{readTime: true}},
 		{name: "without/granted-ttl", why: "others wait for the TTL that was granted", want: "overlap", only: "overlap", proof: silence, hosts: 2, may: happen(losesLease, cutOff), faults: 2, horizon: 9 * second, rules: askedTTL, out: leftOut{longer: 8 * second}},
-		{name: "without/tokens-count", why: "a token is above the one before", want: "tokens", only: "tokens", proof: serverTime, quarantines: true, hosts: 2, may: forgets, faults: 2, exits: 1, horizon: 8 * second, rules: tokensCount},
+		{name: "without/tokens-count", why: "a token follows the clock: one that counts begins anew in a store that forgot", want: "tokens", only: "tokens", proof: serverTime, quarantines: true, hosts: 2, may: forgets, faults: 2, exits: 1, horizon: 8 * second, rules: tokensCount},
+		{name: "without/tokens-tell", why: "a token is above the one before, in the same millisecond too", want: "tokens", only: "tokens", proof: serverTime, hosts: 2, exits: 1, horizon: 2 * second, rules: tokensTell},
 		{name: "without/tick-claimed", why: "the tick is claimed in the step of the lease", want: "ticks", only: "ticks", proof: serverTime, hosts: 2, ask: forTick, exits: 2, may: network, faults: 1, horizon: 6 * second, rules: tickApart},
 		{name: "without/tick-stays", why: "a tick that is lost stays so under skip", want: "ticks", only: "ticks", proof: serverTime, hosts: 2, ask: forTick, exits: 2, may: happen(killed), faults: 1, horizon: 8 * second, rules: lostIsOpen},
 		{name: "without/holder", why: "a run is finished by its holder alone", want: "overlap", only: "overlap", proof: serverTime, hosts: 3, may: network, faults: 1, exits: 1, horizon: 6 * second, rules: finishAnybody},

@@ -416,6 +416,10 @@ func (w *orders) distort(p *process, in *input) {
 		if _, ok := p.m.phase.(claiming); ok && a.err == nil && w.e.out.countsFromReply {
 			p.m.phase = claiming{w.now}
 		}
+		if w.e.out.noMargin && a.err == nil {
+			a.grant.TTL += minMargin
+			*in = a
+		}
 	case renewAnswer:
 		switch {
 		case a.err == nil && w.e.out.countsFromReply:

@@ -1,9 +1,10 @@
 // Package model explores every order in which claims, renewals, ends, orders and faults can meet, in small worlds, and
 // asks at each step whether what leaderrun promises still holds. It decides with backends.Decide, DecideRenew,
 // DecideFinish, DecideAbandon, DecideOrder and Mark.Admit themselves, so that it cannot drift from the code; the code
-// around them it has in its own words: wrapper, guardian, network, and what is special to each kind of store.
+// around them it has in its own words: wrapper, guardian, network, and what is special to each kind of store. The rules of
+// wrapper, guardian and engine themselves are tried by TestEveryOrder in package runner, which runs the real ones.
 //
-//	make model                                                  all variants, up to their horizons
+//	make model                                              all variants, up to their horizons
 //	go test ./test/model                                    the small ones, and smaller
 //	go test ./test/model -all -v -run TestVariants/tick     some
 //

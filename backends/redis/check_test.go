@@ -15,7 +15,7 @@ func examine(t *testing.T, url string) suite.Findings {
 	return findings(t, open(t, url))
 }
 
-func findings(t *testing.T, d *Driver) suite.Findings {
+func findings(t *testing.T, d *backends.Engine) suite.Findings {
 	t.Helper()
 	return suite.Examined(t, d.Examine(t.Context(), 15*time.Second), "sesame")
 }

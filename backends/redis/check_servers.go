@@ -39,7 +39,7 @@ func (l *link) jobAt(addr string) string {
 // sentinels asks each Sentinel of the URL.
 func (x *examination) sentinels(ctx context.Context) {
 	const what = "sentinel"
-	c := x.d.cfg
+	c := x.s.cfg
 	answers, errs := make([]map[string]string, len(c.Addrs)), make([]error, len(c.Addrs))
 	var asked sync.WaitGroup
 	for i, addr := range c.Addrs {
@@ -86,11 +86,11 @@ func (x *examination) sentinels(ctx context.Context) {
 func (x *examination) sentinel(ctx context.Context, addr string) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, serverLimit)
 	defer cancel()
-	c := goredis.NewClient(x.d.cfg.guide(addr))
+	c := goredis.NewClient(x.s.cfg.guide(addr))
 	defer func() { _ = c.Close() }()
-	words, err := c.Do(ctx, "sentinel", "master", x.d.cfg.Master).StringSlice()
+	words, err := c.Do(ctx, "sentinel", "master", x.s.cfg.Master).StringSlice()
 	if err != nil {
-		return nil, classify(x.d.cfg, err)
+		return nil, classify(x.s.cfg, err)
 	}
 	said := map[string]string{}
 	for i := 0; i+1 < len(words); i += 2 {
@@ -102,23 +102,27 @@ func (x *examination) sentinel(ctx context.Context, addr string) (map[string]str
 // mark looks at what the store remembers of itself: who wrote it, and for how long nobody is granted yet.
 func (x *examination) mark(ctx context.Context, c *goredis.Client, f facts) {
 	const what = "quarantine"
-	key := x.d.cfg.keys(nobodysJob)[2]
+	key := x.s.cfg.keys(nobodysJob)[2]
 	mark, err := c.HGetAll(ctx, key).Result()
 	if err != nil {
-		x.Failed(what, prefixHint, classify(x.d.cfg, err))
+		x.Failed(what, prefixHint, classify(x.s.cfg, err))
 		return
 	}
 	seen, _ := strconv.Atoi(mark["replicas"])
 	x.replicas(ctx, c, f, seen)
 	longest, _ := strconv.ParseInt(mark["longest"], 10, 64)
-	if kept := time.Duration(longest) * time.Millisecond; kept > x.d.cfg.longest {
+	if kept := time.Duration(longest) * time.Millisecond; kept > x.s.cfg.longest {
 		x.Warn("longest-ttl", "give ?longest-ttl= the same value on every host",
-			"%v here, and %v was seen: the longer one is how long a quarantine lasts", x.d.cfg.longest, kept)
+			"%v here, and %v was seen: the longer one is how long a quarantine lasts", x.s.cfg.longest, kept)
 	}
-	wait, err := x.quarantine(ctx)
+	var wait time.Duration // for a job of which nothing is known
+	now, err := x.s.look(ctx, nobodysJob)
+	if err == nil {
+		wait = now.quarantine
+	}
 	switch {
 	case err != nil:
-		x.Failed(what, "look at the log of the server", classify(x.d.cfg, err))
+		x.Failed(what, "look at the log of the server", classify(x.s.cfg, err))
 	case wait > 0:
 		x.Warn(what, "it passes by itself: runs wait for it", "for %v more nobody is granted who does not run: the server is new, restarted, emptied or promoted",
 			wait.Round(100*time.Millisecond))
@@ -129,26 +133,13 @@ func (x *examination) mark(ctx context.Context, c *goredis.Client, f facts) {
 	}
 }
 
-// quarantine returns for how long a job that nobody knows could not be granted.
-func (x *examination) quarantine(ctx context.Context) (time.Duration, error) {
-	wait, err := x.d.ask(ctx, request{
-		script: inspectScript, job: nobodysJob, args: []any{x.d.cfg.longest.Milliseconds()},
-		check: func(reply []any) (any, bool, error) {
-			ms, err := intElement(reply, 6)
-			return time.Duration(ms) * time.Millisecond, true, err
-		},
-	})
-	d, _ := wait.(time.Duration)
-	return d, err
-}
-
 // replicas says whether as many can acknowledge as must. seen is how many there ever were.
 func (x *examination) replicas(ctx context.Context, c *goredis.Client, f facts, seen int) {
 	const what = "replicas"
 	online := f.online()
-	safe := *x.d.cfg
+	safe := *x.s.cfg
 	safe.replicas = -1
-	need, should := x.d.cfg.required(max(seen, online)), safe.required(max(seen, online))
+	need, should := x.s.cfg.required(max(seen, online)), safe.required(max(seen, online))
 	if online < need {
 		x.Bad(what, "bring them back, or say how many must acknowledge: ?replicas=N",
 			"%d of %d that must acknowledge are connected: nothing is granted", online, need)
@@ -164,7 +155,7 @@ func (x *examination) replicas(ctx context.Context, c *goredis.Client, f facts, 
 	_, guarded := f["min_slaves_good_slaves"]
 	switch {
 	case need < should:
-		x.Warn(what, "leave ?replicas= out", "%d of %d must acknowledge (?replicas=%d): after a failover two runs may overlap", need, should, x.d.cfg.replicas)
+		x.Warn(what, "leave ?replicas= out", "%d of %d must acknowledge (?replicas=%d): after a failover two runs may overlap", need, should, x.s.cfg.replicas)
 	case online > 0 && !guarded:
 		x.Warn(what, "min-replicas-to-write 1 and min-replicas-max-lag 10", "%d, all of which acknowledge, but a master that is cut off from them goes on taking writes", online)
 	case online > 0:
@@ -178,9 +169,9 @@ func (x *examination) replicas(ctx context.Context, c *goredis.Client, f facts, 
 func (x *examination) rights(ctx context.Context, c *goredis.Client) bool {
 	var lack lacking
 	for _, t := range x.trials(c) {
-		lack.note(x.d.cfg, t.command, t.try(ctx))
+		lack.note(x.s.cfg, t.command, t.try(ctx))
 	}
-	lack.note(x.d.cfg, "eval", x.script(ctx, c, &lack))
+	lack.note(x.s.cfg, "eval", x.script(ctx, c, &lack))
 	switch needed, handy := lack.split(); {
 	case lack.other != nil:
 		x.Failed(backends.Rights, "look at the log of the server", lack.other)
@@ -204,11 +195,11 @@ type trial struct {
 }
 
 func (x *examination) trials(c *goredis.Client) []trial {
-	key := x.d.cfg.key(x.job, "doctor")
+	key := x.s.cfg.key(x.job, "doctor")
 	do := func(words ...any) func(context.Context) error {
 		return func(ctx context.Context) error { return c.Do(ctx, words...).Err() }
 	}
-	pattern := globEscape(escape(x.d.cfg.prefix)) + ":{*}:record"
+	pattern := globEscape(escape(x.s.cfg.prefix)) + ":{*}:record"
 	return []trial{
 		{"ping", do("ping")},
 		{"time", do("time")},
@@ -229,13 +220,13 @@ func (x *examination) trials(c *goredis.Client) []trial {
 
 // script tries the commands of scripts, and returns why none can run.
 func (x *examination) script(ctx context.Context, c *goredis.Client, lack *lacking) error {
-	keys := []string{x.d.cfg.key(x.job, "string"), x.d.cfg.key(x.job, "hash")}
+	keys := []string{x.s.cfg.key(x.job, "string"), x.s.cfg.key(x.job, "hash")}
 	refused, err := c.Eval(ctx, doctorText, keys).StringSlice()
 	if err != nil {
 		return err
 	}
 	for i := 0; i+1 < len(refused); i += 2 {
-		lack.note(x.d.cfg, refused[i], errors.New(refused[i+1]))
+		lack.note(x.s.cfg, refused[i], errors.New(refused[i+1]))
 	}
 	return nil
 }

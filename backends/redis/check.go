@@ -14,8 +14,6 @@ import (
 	"github.com/leaderrun/leaderrun/internal/redisurl"
 )
 
-var _ backends.Examiner = (*Driver)(nil)
-
 const (
 	examineLimit = 30 * time.Second // for all requests
 	serverLimit  = 8 * time.Second  // for those to one server
@@ -28,7 +26,7 @@ const (
 // examination is what is known while a store is looked at.
 type examination struct {
 	backends.Findings
-	d   *Driver
+	s   *store
 	job string // nobody's, for keys to try
 }
 
@@ -51,7 +49,7 @@ func (f facts) int(name string) int64 {
 	return n
 }
 
-// online counts the replicas that can acknowledge, as replicas_online in common.lua does.
+// online counts the replicas that can acknowledge, as online in common.lua does.
 func (f facts) online() int {
 	online, speaking, lines := map[string]bool{}, 0, 0
 	for name, value := range f {
@@ -74,12 +72,12 @@ func (f facts) online() int {
 	return max(len(online), speaking)
 }
 
-// Examine implements backends.Examiner. A key that nobody knows is written and removed in one script.
-func (d *Driver) Examine(ctx context.Context, _ time.Duration) []backends.Finding {
+// Check implements backends.Store. A key that nobody knows is written and removed in one script.
+func (s *store) Check(ctx context.Context, _ time.Duration) []backends.Finding {
 	ctx, cancel := context.WithTimeout(ctx, examineLimit)
 	defer cancel()
-	x := &examination{d: d, job: nobodysJob + d.nonce}
-	l, err := d.use()
+	x := &examination{s: s, job: nobodysJob + s.nonce}
+	l, err := s.use()
 	if err != nil {
 		x.Failed(backends.Reachable, unreachable, err)
 		return x.Findings
@@ -101,7 +99,7 @@ func (d *Driver) Examine(ctx context.Context, _ time.Duration) []backends.Findin
 }
 
 func (x *examination) all(ctx context.Context, l *link) {
-	c := x.d.cfg
+	c := x.s.cfg
 	if c.TLS == nil && c.Password != "" && c.Network == "tcp" {
 		x.InClear("password", c.Addrs, "use TLS: rediss://")
 	}
@@ -147,7 +145,7 @@ func (x *examination) cluster(ctx context.Context, l *link, masters []*goredis.C
 		x.Fine("cluster", "%d masters have all slots", len(masters))
 	}
 	for _, c := range masters {
-		node := &examination{d: x.d, job: l.jobAt(c.Options().Addr)}
+		node := &examination{s: x.s, job: l.jobAt(c.Options().Addr)}
 		at, cancel := context.WithTimeout(ctx, serverLimit)
 		if f, ok := node.server(at, c); ok {
 			node.replicas(at, c, f, 0)
@@ -171,7 +169,7 @@ func (x *examination) server(ctx context.Context, c *goredis.Client) (facts, boo
 	addr := c.Options().Addr
 	info, err := c.Info(ctx).Result()
 	if err != nil {
-		x.Failed(backends.Reachable, unreachable, fmt.Errorf("%s: %w", addr, classify(x.d.cfg, err)))
+		x.Failed(backends.Reachable, unreachable, fmt.Errorf("%s: %w", addr, classify(x.s.cfg, err)))
 		return nil, false
 	}
 	f := parseFacts(info)
@@ -213,7 +211,7 @@ func (x *examination) role(f facts) bool {
 	switch {
 	case f["redis_mode"] == "sentinel":
 		x.Bad(what, "redis+sentinel://HOST,HOST,HOST/MASTER", "this is a Sentinel, which keeps no data")
-	case clustered && x.d.cfg.Kind != redisurl.Cluster:
+	case clustered && x.s.cfg.Kind != redisurl.Cluster:
 		x.Bad(what, clusterHint, "this server is a node of a Redis Cluster")
 	case f["role"] != "master":
 		x.Bad(what, fmt.Sprintf("name the master, %s:%s, or use redis+sentinel://HOST,HOST/MASTER", f["master_host"], f["master_port"]),

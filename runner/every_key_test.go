@@ -63,6 +63,7 @@ func (e *explorer) key(w *orders) [2]uint64 {
 		for k := range p.requests {
 			r := &p.requests[k]
 			b = append(b, reflect.TypeOf(r.asks).String()...)
+			b = digest(b, reflect.ValueOf(r.asks))
 			num(int64(r.began), int64(r.until), int64(len(r.replies)), int64(r.call.what))
 			flags(r.doubted, r.late, r.ghost, r.reply != nil)
 			shown(r.known)
@@ -75,6 +76,8 @@ func (e *explorer) key(w *orders) [2]uint64 {
 				num(r.call.w.Lease.Token, r.call.w.Record.Until)
 			}
 			for _, o := range r.replies {
+				num(int64(o.at))
+				flags(o.done, o.err != nil)
 				shown(o.s)
 			}
 		}
@@ -93,7 +96,6 @@ func (e *explorer) key(w *orders) [2]uint64 {
 var untold = map[reflect.Type]bool{
 	reflect.TypeFor[Request]():           true,
 	reflect.TypeFor[*backends.Refusal](): true,
-	reflect.TypeFor[backends.Claim]():    false,
 	reflect.TypeFor[time.Time]():         true,
 	reflect.TypeFor[moment]():            true,
 	reflect.TypeFor[[]action]():          true,

@@ -55,7 +55,7 @@ type leftOut struct {
 	beatless           bool          // a renewal writes no beat
 	trusts             bool          // a store that forgot is in no quarantine
 	countsFromStart    bool          // a quarantine counts from the start of a server that forgot
-	longer             time.Duration // the TTL that the store grants; 0: the one asked for. That is no rule
+	longer             time.Duration // not a rule, but the TTL that the store grants; 0: the one that was asked for
 }
 
 // explorer looks at every world of a case that can be reached, depth first.

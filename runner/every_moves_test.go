@@ -17,7 +17,7 @@ type move struct {
 // moveKind is what happens.
 type moveKind int
 
-// The first ones are prompt, unless something has made them late. Those after lateCall cost a fault.
+// Up to begins they are prompt, unless something has made them late. From lateCall on each costs a fault.
 const (
 	serves    moveKind = iota // the store carries a call out
 	arrives                   // a reply arrives
@@ -56,13 +56,20 @@ const (
 )
 
 var moveTexts = [moveKindCount]string{
-	"the store hears H%d", "a reply reaches H%d", "H%d gives a request up", "H%d hears what waited", "H%d wakes", "H%d is idle",
-	"H%d is ready", "H%d's guardian starts the command", "H%d's guardian obeys its deadline", "H%d's tree is dead", "H%d's watch tells",
-	"H%d begins", "H%d's command ends", "time passes", "H%d goes on (SIGCONT)", "** a call of H%d is late", "** the reply to H%d is late",
-	"** H%d's start is late", "** H%d's tree dies slowly", "** H%d's network fails", "** H%d is stopped (SIGSTOP)", "** H%d's wrapper is killed",
-	"** H%d's wrapper and guardian are killed together", "** H%d's guardian is killed", "** H%d's host crashes", "** SIGTERM to H%d", "** the lease vanishes", "** the record vanishes",
+	"the store hears %s", "a reply reaches %s", "%s gives a request up", "%s hears what waited", "%s wakes", "%s is idle",
+	"%s is ready", "%s's guardian starts the command", "%s's guardian obeys its deadline", "%s's tree is dead", "%s's watch tells",
+	"%s begins", "%s's command ends", "time passes", "%s goes on (SIGCONT)", "** a call of %s is late", "** the reply to %s is late",
+	"** %s's start is late", "** %s's tree dies slowly", "** %s's network fails", "** %s is stopped (SIGSTOP)", "** %s's wrapper is killed",
+	"** %s's wrapper and guardian are killed together", "** %s's guardian is killed", "** %s's host crashes", "** SIGTERM to %s", "** the lease vanishes", "** the record vanishes",
 	"** the store forgets all", "** the store is set back to before its last write", "** an operator asks to stop",
 	"** an operator takes the lease away", "** an operator forgets the job",
+}
+
+func who(i int) string {
+	if i == hosts {
+		return "the operator"
+	}
+	return fmt.Sprintf("H%d", i+1)
 }
 
 func (m move) String() string {
@@ -70,7 +77,7 @@ func (m move) String() string {
 		if m.what == passes || m.what >= losesLease {
 			return text
 		}
-		return fmt.Sprintf(text, m.i+1)
+		return fmt.Sprintf(text, who(m.i))
 	}
 	return ""
 }

@@ -28,7 +28,7 @@ var (
 	stormTests        = []string{"./internal/supervise", "-run", "Storm"}
 )
 
-var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMutants, engineMutants, kubernetesMutants, zookeeperMutants, postgresMutants, []mutant{
+var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMutants, engineMutants, kubernetesMutants, zookeeperMutants, postgresMutants, importMutants, []mutant{
 	{"validity of a claim counts from the reply", "runner/candidate.go", "return m.hold(g, plan, p.t0)", "return m.hold(g, plan, m.now)", runnerTests},
 	{"validity of a renewal counts from the reply", "runner/lease.go", "l.sentAt = t0", "l.sentAt = m.now", runnerTests},
 	{"another's life counts from the request", "runner/candidate.go", "return m.refused(refusal)", "next := m.refused(refusal)\n\t\tm.candidate.seenAt = p.t0\n\t\treturn next", runnerTests},
@@ -103,9 +103,6 @@ var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMut
 
 	{"an evicted record is taken for a new job", "backends/mark.go", "case !hasRecord && m.Evicted != s.Evicted:", "case false:", decisionTests},
 
-	{"an end that is not the holder's is written", "backends/steps.go", "case e.Lost:\n\t\t\treturn ErrLost\n\t\t", "", decisionTests},
-	{"an end is decided on what was there before", "backends/steps.go", "if s, done, err = x.Swap(ctx, job, s, Write{Record: e.Record", "if _, done, err = x.Swap(ctx, job, s, Write{Record: e.Record", decisionTests},
-	{"an order overlooks what another program has put there", "backends/steps.go", "if x.Foreign != nil {", "if false {", decisionTests},
 	{"engine: an end that is not the holder's is written", "backends/engine.go", "d := decide(v)\n\t\tif d.Lost {", "d := decide(v)\n\t\tif false {", decisionTests},
 	{"engine: what was decided on stays after a conflict", "backends/engine.go", "\t\ta.sees(now, nil)\n", "\t\ta.decides()\n", decisionTests},
 	{"engine: nobody minds what another program has put there", "backends/engine.go", "if v.Foreign != nil && ", "if false && ", decisionTests},
@@ -113,11 +110,11 @@ var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMut
 	{"engine: a shorter lease than was asked for is taken", "backends/engine.go", "case ttl < a.q.TTL:", "case false:", decisionTests},
 	{"engine: an order does not mind a beat", "backends/engine.go", "Release: d.Release, Still: true}", "Release: d.Release}", decisionTests},
 	{"the store in memory counts anew where it forgot", "test/suite/mem.go", "\tm.forgot = m.writes\n", "\tm.writes = 0\n", []string{"./test/suite", "-run", "TestMemSwap"}},
-	{"engine: what is older is taken for newer", "backends/engine.go", "return now.Newer(last)", "return last.Newer(now)", decisionTests},
+	{"engine: what is older is taken for newer", "backends/cache.go", "is.Newer(c.last)", "c.last.Newer(is)", decisionTests},
 	{"engine: after a renewal without an answer the next one goes by what was known", "backends/engine.go", "if q.Doubted || ", "if ", decisionTests},
-	{"engine: what a run ended with is known for ever", "backends/engine.go", "h.Saw(q.Known, nil)\n", "", decisionTests},
-	{"what is known of a store that was set back stays", "backends/holding.go", "h.last == was || ", "", decisionTests},
-	{"a renewal that was overtaken is what is known", "backends/holding.go", "is != nothing && h.newer(h.last, is)", "is != nothing", decisionTests},
+	{"engine: what a run ended with is known for ever", "backends/engine.go", "cache.Saw(q.Known, nil)\n", "", decisionTests},
+	{"what is known of a store that was set back stays", "backends/cache.go", "c.last == was || ", "", decisionTests},
+	{"a renewal that was overtaken is what is known", "backends/cache.go", "is != nil && is.Newer(c.last)", "is != nil", decisionTests},
 
 	{"Redis: the client tries again by itself", "backends/redis/link.go", "MaxRetries:               -1,", "MaxRetries:               3,", redisTests},
 	{"Redis: no compare on renew", "backends/redis/renew.lua", "if read('GET', lease_key) ~= ARGV[2] or ", "if ", redisTests},

@@ -47,6 +47,7 @@ type leftOut struct {
 	anyRecord          bool          // a swap does not compare the record
 	anyLease           bool          // nor the lease
 	anyMark            bool          // nor the mark
+	showsUnmarked      bool          // a swap that fails shows a claim what there is, the mark unseen
 	anyBeat            bool          // nor the beat, where it should
 	countsAnew         bool          // numbers that tell writes apart come again in a store that forgot
 	oldClock           bool          // what is known is decided on at the time when it was read

@@ -306,6 +306,9 @@ func (w *orders) serve(p *process, c call) reply {
 		(!c.w.Still || k.beat == c.s.beat || e.out.anyBeat) &&
 		(c.w.Lease == nil || renewal || k.marked == c.s.marked || e.out.anyMark) && (!renewal || k.isValid(ms))
 	if !same {
+		if e.quarantines && c.op == backends.ToClaim && !e.out.showsUnmarked {
+			return reply{at: w.now} // a read sees to the mark
+		}
 		return reply{at: w.now, s: take()}
 	}
 	w.before = w.store

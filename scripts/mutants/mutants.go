@@ -23,6 +23,7 @@ var (
 	startTests        = []string{"./internal/supervise", "-run", "Hang|TooLate|GivenUp|ByItsThread|MainThread"}
 	panicTests        = []string{"./internal/cli", "-run", "TestScripts/panic"}
 	guardianTests     = []string{"./internal/cli", "-run", "NeverReady"}
+	slotTests         = []string{"./internal/slots"}
 	treeTests         = []string{"./internal/supervise/tree"}
 	blindTests        = []string{"./internal/supervise", "-run", "Descriptors|OpenNothing"}
 	stormTests        = []string{"./internal/supervise", "-run", "Storm"}
@@ -81,6 +82,28 @@ var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMut
 	{"a renewal that was due waits for the one of a check", "runner/lease.go", "case l.inFlight == 0 && m.reached(l.renewAt):", "case l.inFlight+l.answering == 0 && m.reached(l.renewAt):", runnerTests},
 	{"what arrives while all is made ready is not heard before the start", "runner/start.go", "p.done = true\n\t\treturn p\n", "p.done = true\n\t\treturn p.on(m, idle{})\n", runnerTests},
 	{"the token that a refusal shows is no floor", "runner/candidate.go", "m.claim.Floor = max(m.claim.Floor, r.Token)\n", "_ = r\n", runnerTests},
+
+	{"two slots have one lease", "internal/slots/slots.go", "strconv.Itoa(slot) }", "strconv.Itoa(slot/2) }", slotTests},
+	{"a slot that may be ours is left for another", "internal/slots/driver.go", "i := slices.IndexFunc(d.slots, func(s slot) bool { return s.unclear })", "i := -1", slotTests},
+	{"a claim that may still arrive is left behind", "internal/slots/driver.go", "\t_ = d.takeBack(ctx, c) // a lease", "\t// a lease", slotTests},
+	{"news of a slot that come during a claim are dropped", "internal/slots/driver.go", "if s.news == news {", "if true {", slotTests},
+	{"news of a slot are not heeded", "internal/slots/driver.go", "s.news++\n\t\ts.due = time.Time{}", "s.news++", slotTests},
+	{"the slot of a dead holder is not waited for", "internal/slots/driver.go", "case r.Verdict == backends.Vanished, r.Verdict == backends.Quarantined && all.Verdict == backends.Held:", "case false:", slotTests},
+	{"a host does not go back to its slot", "internal/slots/driver.go", "s.rank = own", "s.rank = others", slotTests},
+
+	{"a reservation is not heeded", "backends/decide.go", "if wait := d.reserved(); wait > 0 {", "if wait := d.reserved(); wait > 0 && false {", decisionTests},
+	{"a reservation keeps a job from its own host", "backends/reserve.go", "r.Reserved == nil || r.Reserved.Host == d.c.Holder.Host", "r.Reserved == nil", decisionTests},
+	{"a reservation comes before the proof of death", "backends/decide.go", "if wait := d.holderMayLive(); wait > 0 {", "if wait := d.holderMayLive(); wait > 0 && d.reserved() == 0 {", decisionTests},
+	{"a reservation outlives its run's successor", "backends/reserve.go", "\tr.Reserved = nil\n\tif d", "\tif d", decisionTests},
+	{"a reservation by a wrong clock does not end", "backends/reserve.go", "r.Reserved.Until > most {", "r.Reserved.Until > most && false {", decisionTests},
+	{"a run that never started keeps the job", "backends/keep.go", "if o.State == Open { // there", "if false { // there", decisionTests},
+	{"an instant at which a job was kept counts as unclaimed", "backends/decide.go", "held = max(held, r.Reserved.Until)", "_ = r.Reserved.Until", decisionTests},
+	{"a host that is said to be dead keeps its job", "backends/order.go", "r.Break, r.Reserved = nil, nil", "r.Break = nil", decisionTests},
+	{"file: a standby waits for the lock of a job that is kept", "backends/file/watch.go", "\t\tw.wanted = false\n", "", []string{"./backends/file", "-run", "TestStandbyLeaves"}},
+	{"a job that is kept is not waited for", "runner/candidate.go", "case backends.Held, backends.Reserved:", "case backends.Held:", runnerTests},
+	{"nobody yields to news", "runner/candidate.go", "min(p.until, m.after(m.request.Yield)), false", "min(p.until, m.now), false", runnerTests},
+	{"nobody yields at the start", "runner/candidate.go", "p.until = m.after(m.request.Yield)", "p.until = m.now", runnerTests},
+	{"news put off who yields", "runner/candidate.go", "min(p.until, m.after(m.request.Yield)), false", "m.after(m.request.Yield), true", runnerTests},
 
 	{"the token does not follow the clock", "backends/decide.go", "r.Token = max(r.Token+1, d.now, d.c.Floor+1, d.v.Floor+1)", "r.Token++", decisionTests},
 	{"the token does not grow past the last one", "backends/decide.go", "r.Token = max(r.Token+1, d.now, d.c.Floor+1, d.v.Floor+1)", "r.Token = max(d.now, d.c.Floor+1, d.v.Floor+1)", decisionTests},
@@ -248,7 +271,7 @@ var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMut
 	{"daemon: a lost tick is not stood by for again", "internal/daemon/due.go", "return earlier || def.OnLost == backends.Rerun", "return earlier", daemonTests},
 	{"daemon: our tick goes with an earlier one", "internal/daemon/due.go", "case runner.Broken, runner.Unconfirmed:\n\t\treturn earlier", "case runner.Broken, runner.Unconfirmed:\n\t\treturn false", daemonTests},
 	{"daemon: after an outage old ticks are in the way", "internal/daemon/due.go", "other.giveUp(ErrOvertaken)", "_ = ErrOvertaken", daemonTests},
-	{"daemon: catching up goes on while a run is in the way", "internal/daemon/due.go", "return r.Refusal.Verdict != backends.Held", "return true", daemonTests},
+	{"daemon: catching up goes on while a run is in the way", "internal/daemon/due.go", "return r.Refusal.Verdict != backends.Held && ", "return true || ", daemonTests},
 	{"daemon: a tick that could not be started is passed over", "internal/daemon/due.go", "return r.Status.Known\n\tcase runner.Unreachable", "return true\n\tcase runner.Unreachable", daemonTests},
 	{"daemon: a tick does not wait for the end of what it overtook", "internal/daemon/due.go", "after: overtaken,", "after: overtaken[:0],", daemonTests},
 	{"daemon: a store that does not answer has nothing to catch up", "internal/daemon/request.go", "return nil, err\n\tcase err != nil ||", "return own, nil\n\tcase err != nil ||", daemonTests},

@@ -64,16 +64,11 @@ func TestDirectory(t *testing.T) {
 }
 
 func TestOpen(t *testing.T) {
-<<<<<<< HEAD
-	steps := backendtest.On(t)
+	steps := suite.On(t)
 	dir := filepath.Join(t.TempDir(), "a b")
 	if _, err := Open("file://" + strings.ReplaceAll(dir, " ", "%20") + "/c"); err == nil {
 		t.Error("more than the last part of a path was made")
 	}
-=======
-	steps := suite.On(t)
-	dir := filepath.Join(t.TempDir(), "a b", "c")
->>>>>>> main
 	d, err := Open("file://" + strings.ReplaceAll(dir, " ", "%20"))
 	if err != nil {
 		t.Fatal(err)

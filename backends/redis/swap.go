@@ -55,6 +55,9 @@ func (t *tx) swapped(r reply, s *state, w backends.Write) (backends.Snapshot, bo
 	n := numbers{reply: r}
 	next := *s
 	next.record, next.now, next.replicas = w.Record, n.at(replyNow), n.at(replyReplicas)
+	if w.Record.Break == nil {
+		next.stop = ""
+	}
 	until, beat := n.at(doneUntil), n.at(doneBeat)
 	if n.wrong || len(r.elements) != doneSize || w.Lease != nil && (until <= 0 || beat <= 0) {
 		return nil, false, errReply

@@ -27,10 +27,10 @@ local token, put, ttl = tonumber(ARGV[13]), ARGV[14], tonumber(ARGV[15])
 same = same and (lease or '') == ARGV[6] and lease ~= '' and (ARGV[7] == '-' or text(record_key, 'version') == ARGV[7])
   and (ARGV[8] == '-' or text(record_key, 'beat') == ARGV[8])
 if put ~= '' and put ~= lease then
-  -- A grant: by a token above all before, on a server that has a mark and is not in quarantine, and if nothing is known of
-  -- the job then only if nothing was evicted since.
-  same = same and not lease and token > stored and epoch ~= '' and number(mark_key, 'until') <= now
-    and (stored ~= 0 or evicted() == number(mark_key, 'evicted'))
+  -- A grant: by a token above all before, on a server whose mark it is and that is not in quarantine, and if nothing is known
+  -- of the job then only if nothing was evicted since.
+  same = same and not lease and token > stored and epoch ~= '' and text(mark_key, 'identity') == identity
+    and number(mark_key, 'until') <= now and (stored ~= 0 or evicted() == number(mark_key, 'evicted'))
 end
 if not same or token < stored then return state() end -- below it where another was granted meanwhile
 

@@ -4,10 +4,15 @@
 export PATH := $(PATH):/usr/sbin:/sbin
 TOOLS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/leaderrun/tools
 
-.PHONY: build test test-all fuzz model bed servers lint fmt clean
+.PHONY: build release test test-all fuzz model bed servers lint fmt clean
 
 build:
 	CGO_ENABLED=0 go build -trimpath -tags urfave_cli_no_docs -o leaderrun .
+
+# What a release consists of, in dist/: make release VERSION=v0.1.0, or SNAPSHOT=1 of the tree as it is. The same commit makes the
+# same bytes. PLATFORMS=linux/amd64 makes it for fewer.
+release:
+	@go -C tools/release run . -root '$(CURDIR)' -version '$(if $(SNAPSHOT),snapshot,$(VERSION))' -platforms '$(PLATFORMS)'
 
 # One package: make test PKG=./runner  One test: make test ARGS='-run TestName -count 5'
 # What go vet finds, make lint does.

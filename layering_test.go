@@ -50,7 +50,7 @@ var layers = []layer{
 	{path: "fence/redisfence", ours: []string{"fence"}, theirs: []string{"github.com/redis/go-redis/v9/..."}},
 	{path: "fence/s3fence", ours: []string{"fence"}, theirs: []string{"github.com/aws/aws-sdk-go-v2/aws/..."}},
 	{path: "fence/sqlfence", ours: []string{"fence"}},
-	{path: "backends/all", ours: []string{"backends/..."}},
+	{path: "backends/all", ours: []string{"backends/...", "internal/spelling"}},
 	{path: "test/suite", ours: []string{"backends", "internal/boottime"}, theirs: []string{"..."}, tests: true},
 	{path: "backends/file", ours: []string{"backends", "internal/filename", "internal/filesystem", "internal/flock", "internal/ownership", "internal/panics"}},
 	{path: "backends/redis", ours: []string{"backends", "internal/backendurl", "internal/redisurl", "internal/redisconn", "internal/boottime", "internal/panics"}, theirs: []string{"github.com/redis/go-redis/v9/..."}},
@@ -71,13 +71,17 @@ var layers = []layer{
 	{path: "internal/metrics", ours: []string{"runner", "backends", "internal/filename", "internal/ownership"}},
 	{path: "internal/backendurl", ours: []string{"backends", "internal/duration", "internal/ownership"}},
 	{path: "internal/redisurl", ours: []string{"backends", "internal/backendurl"}},
-	{path: "internal/redisconn", ours: []string{"internal/redisurl"}},
+	{path: "internal/redisconn", ours: []string{"internal/backendurl", "internal/redisurl"}},
 	{path: "internal/redisclient", ours: []string{"internal/redisurl", "internal/redisconn", "internal/panics"}, theirs: []string{"github.com/redis/go-redis/v9/..."}},
 	{
 		path:   "internal/jobfile",
-		ours:   []string{"backends", "runner", "schedule", "internal/duration", "internal/spelling", "internal/ownership"},
+		ours:   []string{"backends", "runner", "schedule", "internal/account", "internal/crontab", "internal/duration", "internal/spelling", "internal/ownership"},
 		theirs: []string{"go.yaml.in/yaml/v3"},
 	},
+	{path: "internal/account"},
+	{path: "internal/crontab"},
+	{path: "internal/importer", ours: []string{"schedule", "internal/crontab", "internal/duration", "internal/ownership"}, theirs: []string{"go.yaml.in/yaml/v3"}},
+	{path: "internal/lint", ours: []string{"schedule", "internal/crontab", "internal/jobfile"}},
 	{path: "internal/boottime"},
 	{path: "internal/daemon", ours: []string{"runner", "backends", "internal/jobfile", "internal/boottime", "internal/panics"}},
 	{path: "internal/panics"},
@@ -96,7 +100,7 @@ var restricted = map[string][]string{
 	"log/slog":  {"runner", "internal/...", "test/...", "scripts/...", "examples/..."},
 	"log":       {"examples/..."},
 	"testing":   {"test/...", "fence/fencetest"},
-	"flag":      {"scripts/...", "examples/...", "test/..."},
+	"flag":      {"internal/cli", "scripts/...", "examples/...", "test/..."},
 }
 
 // What go.mod may require directly, and why.
@@ -139,6 +143,7 @@ var (
 	without   = map[string]string{
 		"file":       "extend.go", // a lock has no end of its own
 		"kubernetes": "extend.go", // a Lease has no end of its own
+		"postgres":   "extend.go", // a lease is what Swap writes
 	}
 )
 

@@ -330,6 +330,13 @@ func TestEngineEnds(t *testing.T) {
 		t.Errorf("asked again, where it is written again: %v, %d writes", err, len(s.writes))
 	}
 
+	s, e, g = taken(t)
+	e.traits.EndsRead = true
+	if err := e.Finish(t.Context(), g, done); err != nil {
+		t.Error(err)
+	}
+	s.asks(t, "the end, where what is known would be compared with values that come again", "read swap")
+
 	// Of a lease that somebody else has got meanwhile nothing is touched.
 	s, e, g = taken(t)
 	e.traits.Rewrites = true

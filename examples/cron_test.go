@@ -25,13 +25,13 @@ func settings(unit, key string) (values []string) {
 
 func TestCronUnitIsValid(t *testing.T) {
 	t.Parallel()
-	verifyUnit(t, "cron/leaderrun-cron.service")
+	verifyUnit(t, packagedUnit(t, "leaderrun.service"))
 }
 
 func TestCronFileIsRight(t *testing.T) {
 	t.Parallel()
 	w := newCronWorld(t, text(t, "cron/jobs.yaml"))
-	code, output := w.shell(strings.Fields(w.relocate(settings(text(t, "cron/leaderrun-cron.service"), "ExecReload")[0]))...)
+	code, output := w.shell(strings.Fields(w.relocate(settings(packagedUnit(t, "leaderrun.service"), "ExecReload")[0]))...)
 	if code != 0 || strings.Contains(output, "leaderrun: ") {
 		t.Errorf("code %d: %s", code, output)
 	}
@@ -45,7 +45,7 @@ func TestCronFileIsRight(t *testing.T) {
 // systemd must not lose its patience before the longest job has ended.
 func TestCronUnitWaitsForEveryJob(t *testing.T) {
 	t.Parallel()
-	patience, err := time.ParseDuration(setting(t, text(t, "cron/leaderrun-cron.service"), "TimeoutStopSec"))
+	patience, err := time.ParseDuration(setting(t, packagedUnit(t, "leaderrun.service"), "TimeoutStopSec"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func often(jobs string) string {
 func TestCronDaemons(t *testing.T) {
 	t.Parallel()
 	servers.SkipShort(t)
-	unit := text(t, "cron/leaderrun-cron.service")
+	unit := packagedUnit(t, "leaderrun.service")
 	for key, want := range map[string]string{"Type": "notify", "KillMode": "mixed", "Delegate": "yes", "Restart": "always"} {
 		if got := setting(t, unit, key); got != want {
 			t.Errorf("%s=%s, want %s", key, got, want)

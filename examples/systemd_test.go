@@ -25,18 +25,31 @@ func setting(t *testing.T, unit, key string) string {
 
 func TestSystemdUnitIsValid(t *testing.T) {
 	t.Parallel()
-	verifyUnit(t, "systemd/feed.service")
+	verifyUnit(t, feedUnit(t))
+}
+
+// feedUnit is the packages' unit of one service as it is for the feed, in its own file.
+func feedUnit(t *testing.T) string {
+	t.Helper()
+	command := setting(t, text(t, "systemd/feed.env"), "COMMAND")
+	return strings.NewReplacer("%i", "feed", " $OPTIONS", "", "$COMMAND", command).Replace(packagedUnit(t, "leaderrun@.service"))
+}
+
+// packagedUnit is a unit of the packages, with the backend in a file that only root can read.
+func packagedUnit(t *testing.T, name string) string {
+	t.Helper()
+	return strings.NewReplacer("\n#LoadCredential", "\nLoadCredential", "\n#Environment", "\nEnvironment").Replace(text(t, "../packaging/"+name))
 }
 
 // verifyUnit has systemd read a unit as it is on a host that has all that it names.
-func verifyUnit(t *testing.T, path string) {
+func verifyUnit(t *testing.T, unit string) {
 	t.Helper()
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {
 		t.Skip("systemd-analyze is not installed")
 	}
 	w := newWorld(t)
 	w.tool("feed", "true")
-	w.write("example.service", w.relocate(text(t, path)))
+	w.write("example.service", w.relocate(unit))
 	out, err := exec.Command("systemd-analyze", "verify", "--man=no", w.path("example.service")).CombinedOutput()
 	if err != nil || strings.Contains(string(out), "example.service") {
 		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
@@ -86,7 +99,7 @@ func (m *manager) hears(text string) {
 
 func TestSystemdStandby(t *testing.T) {
 	t.Parallel()
-	unit := text(t, "systemd/feed.service")
+	unit := feedUnit(t)
 	for key, want := range map[string]string{"Type": "notify", "KillMode": "mixed", "Delegate": "yes", "Restart": "always"} {
 		if got := setting(t, unit, key); got != want {
 			t.Errorf("%s=%s, want %s", key, got, want)

@@ -314,7 +314,9 @@ func (w *world) check(before phase, in input) {
 			w.fail("1: a command goes on past its deadline")
 		}
 	}
-	w.checkSettled(before, in)
+	if changed := changedOutcome(before, m.phase, in); changed != "" {
+		w.fail("4: %s", changed)
+	}
 	if p, ok := m.phase.(over); ok {
 		if p.result.Floor < w.shown {
 			w.fail("5: floor %d after token %d was shown", p.result.Floor, w.shown)
@@ -325,27 +327,28 @@ func (w *world) check(before phase, in input) {
 	}
 }
 
-// checkSettled compares the outcome of a command that has ended for good with what becomes of it.
-func (w *world) checkSettled(before phase, in input) {
+// changedOutcome compares the outcome of a command that has ended for good with what becomes of it by an input.
+func changedOutcome(before, after phase, in input) string {
 	was, ok := before.(sweeping)
 	if !ok || was.follows {
-		return
+		return ""
 	}
 	now := was.cause.outcome(was.status)
-	switch p := w.m.phase.(type) {
+	switch p := after.(type) {
 	case sweeping:
 		now = p.cause.outcome(p.status)
 	case releasing:
 		now = p.outcome
 	case over:
-		return
+		return ""
 	default:
-		w.fail("4: a command that has ended for good comes to %T", p)
+		return fmt.Sprintf("a command that has ended for good comes to %T", p)
 	}
 	s, isSignal := in.(signal)
 	if then := was.cause.outcome(was.status); now != then && now.State != backends.Lost && !(isSignal && s.sig == was.status.Signal) {
-		w.fail("4: the outcome changes from %v to %v", then, now)
+		return fmt.Sprintf("the outcome changes from %v to %v", then, now)
 	}
+	return ""
 }
 
 // answer answers one request.

@@ -50,6 +50,11 @@ packages() {
 		need mariadbd mariadb-server-core # the server without a service
 		need mariadb mariadb-client-core
 		need systemd-analyze systemd
+		need rpm rpm
+		need man man-db
+		need groff groff
+		need zsh zsh
+		need fish fish
 	fi
 	command -v "$(go env CC)" >/dev/null || missing+=(gcc libc6-dev)
 	[[ ${#missing[@]} -gt 0 ]] || return 0

@@ -14,6 +14,7 @@ import (
 	"github.com/leaderrun/leaderrun/backends/postgres"
 	"github.com/leaderrun/leaderrun/backends/redis"
 	"github.com/leaderrun/leaderrun/backends/zookeeper"
+	"github.com/leaderrun/leaderrun/internal/spelling"
 )
 
 // Store is what every driver here is: it also wakes waiters, shows what it keeps, is examined by doctor, and says where
@@ -82,7 +83,11 @@ func Open(rawURL string) (Store, error) {
 		return nil, backends.Misconfigured("a URL begins with a scheme, like file: or redis://", "this is not a backend URL")
 	}
 	if !known {
-		return nil, backends.Misconfigured("this build has "+strings.Join(Schemes(), ", "), "unknown backend %q", scheme)
+		hint := "this build has " + strings.Join(Schemes(), ", ")
+		if meant := spelling.Closest(scheme, Schemes()); meant != "" {
+			hint = "did you mean " + meant + "://?"
+		}
+		return nil, backends.Misconfigured(hint, "unknown backend %q", scheme)
 	}
 	return open(rawURL)
 }

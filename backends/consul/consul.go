@@ -77,8 +77,7 @@ type tx struct {
 // Begin implements backends.Store. A renewal beside one that stays silent goes to another host.
 func (s *store) Begin(_ context.Context, q backends.Request) backends.Tx {
 	if q.Beside {
-		host, _ := s.link.current()
-		s.link.skip(host)
+		s.link.hosts.Leave(s.link.hosts.Current())
 	}
 	return &tx{store: s, q: q}
 }

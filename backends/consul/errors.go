@@ -113,7 +113,7 @@ func (l *link) isHostFault(err error) bool {
 // notConsul is the error for a page that Consul would not send. It passes: a load balancer sends such pages while it
 // knows no server.
 func (l *link) notConsul() error {
-	host, _ := l.current()
-	l.skip(host)
+	host := l.hosts.Current()
+	l.hosts.Leave(host)
 	return fmt.Errorf("%s: the answer is not Consul's: %s", host, serverHint)
 }

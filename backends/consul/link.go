@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -31,18 +30,18 @@ const (
 type link struct {
 	cfg       *config
 	transport *httplimit.Transport
+	hosts     *backendurl.Rotation
 	faulty    backendurl.Faults
 	spoken    atomic.Bool // a host has answered in HTTP
 
 	mu      sync.Mutex
-	hosts   []string // the first one is asked
 	token   string
 	rotated time.Time // when another token was read
 }
 
 func newLink(c *config) *link {
 	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: dialTimeout}
-	return &link{cfg: c, hosts: slices.Clone(c.url.Addrs), token: c.token, transport: httplimit.New(&http.Transport{
+	return &link{cfg: c, hosts: backendurl.NewRotation(c.url.Addrs), token: c.token, transport: httplimit.New(&http.Transport{
 		DialContext: dialer.DialContext, TLSClientConfig: c.tls, TLSHandshakeTimeout: dialTimeout,
 		MaxIdleConnsPerHost: idleConns, IdleConnTimeout: time.Minute,
 	})}
@@ -69,12 +68,15 @@ func (l *link) RoundTrip(q *http.Request) (*http.Response, error) {
 		ctx, cancel = context.WithTimeout(ctx, requestTimeout)
 		defer cancel()
 	}
-	host, token := l.current()
-	resp, text, err := l.send(l.address(q.Clone(ctx), host, token))
+	host := l.hosts.Current()
+	resp, text, err := l.send(l.address(q.Clone(ctx), host))
 	if err != nil {
 		if !errors.Is(context.Cause(ctx), context.Canceled) {
-			l.skip(host)
+			l.hosts.Leave(host)
 			l.faulty.Failed(host, l.isHostFault(err))
+		}
+		if !l.spoken.Load() {
+			err = backendurl.Opening(err, l.cfg.tls != nil, "a Consul")
 		}
 		return nil, fmt.Errorf("%s: %w", host, err)
 	}
@@ -84,12 +86,12 @@ func (l *link) RoundTrip(q *http.Request) (*http.Response, error) {
 		l.faulty.Served()
 		return resp, nil
 	case http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		l.skip(host) // it answers, and reaches no leader perhaps
+		l.hosts.Leave(host) // it answers, and reaches no leader perhaps
 	}
 	_ = resp.Body.Close()
 	err = &statusError{host: host, code: resp.StatusCode, text: httplimit.Brief(strings.TrimSpace(string(text)))}
 	if l.isHostFault(err) {
-		l.skip(host)
+		l.hosts.Leave(host)
 	}
 	l.faulty.Failed(host, l.isHostFault(err))
 	return nil, err
@@ -120,7 +122,7 @@ type held struct {
 }
 
 // address puts into a request where it goes, for whom, and to which part of the store.
-func (l *link) address(q *http.Request, host, token string) *http.Request {
+func (l *link) address(q *http.Request, host string) *http.Request {
 	q.URL.Scheme, q.URL.Host, q.Host = "http", host, host
 	if l.cfg.tls != nil {
 		q.URL.Scheme = "https"
@@ -139,25 +141,12 @@ func (l *link) address(q *http.Request, host, token string) *http.Request {
 		q.Body, q.GetBody = io.NopCloser(strings.NewReader("")), nil
 	}
 	q.Header.Del("X-Consul-Token")
-	if token != "" {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if token := l.token; token != "" {
 		q.Header.Set("X-Consul-Token", token)
 	}
 	return q
-}
-
-func (l *link) current() (host, token string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.hosts[0], l.token
-}
-
-// skip makes the next request go to another host, if it would go to this one.
-func (l *link) skip(host string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.hosts[0] == host {
-		l.hosts = append(l.hosts[1:], host)
-	}
 }
 
 // rotate reads the token file again after a refusal, and says whether the next request has another token than the

@@ -25,7 +25,7 @@ const (
 )
 
 // Open returns a driver for a URL: file: (the default directory), file:/dir or file:///dir. The directory is
-// created where it is missing; one on a network file system is refused, and one that other users than root can write
+// made where it is missing, but not what it is in; one on a network file system is refused, and one that other users than root can write
 // or replace, unless ?trust=shared says that they are meant.
 func Open(rawURL string) (*Driver, error) {
 	u, err := url.Parse(rawURL)
@@ -39,6 +39,9 @@ func Open(rawURL string) (*Driver, error) {
 	if dir == "" {
 		if dir, err = defaultDir(systemDir); err != nil {
 			return nil, err
+		}
+		if err := trusts.folder(dir); errors.Is(err, fs.ErrNotExist) {
+			_ = os.MkdirAll(filepath.Dir(dir), dirMode) // a new user has no part of this path. What fails here fails again below
 		}
 	}
 	return open(dir, trusts, filesystem.Network)
@@ -58,9 +61,12 @@ func open(dir string, trusts trust, kind func(dir string) (string, error)) (*Dri
 	if err := trusts.folder(dir); err != nil && !errors.Is(err, fs.ErrNotExist) { // nor is one made in another's
 		return nil, err
 	}
-	if err := os.MkdirAll(dir, dirMode); err != nil {
-		return nil, misconfigured(fmt.Errorf("cannot make the directory: %w", err),
-			"name one that can be written, such as --backend file:///path/to/dir")
+	if err := makeLast(dir); err != nil {
+		hint := "name one that can be written, such as --backend file:///path/to/dir"
+		if errors.Is(err, fs.ErrNotExist) {
+			hint = "is the path right? then make what it is in: mkdir -p " + filepath.Dir(dir)
+		}
+		return nil, misconfigured(fmt.Errorf("cannot make the directory: %w", err), hint)
 	}
 	if err := trusts.folder(dir); err != nil {
 		return nil, err
@@ -79,6 +85,19 @@ func open(dir string, trusts trust, kind func(dir string) (string, error)) (*Dri
 	}
 	s := &store{dir: dir, trusts: trusts, held: map[string]*lease{}, waiters: map[string]*waiter{}}
 	return &Driver{backends.NewEngine(s), s}, nil
+}
+
+// makeLast makes the last part of a path: a slip in one must not become a tree of folders, and another backend.
+func makeLast(dir string) error {
+	err := os.Mkdir(dir, dirMode)
+	if !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	info, err := os.Stat(dir)
+	if err == nil && !info.IsDir() {
+		err = &fs.PathError{Op: "mkdir", Path: dir, Err: syscall.ENOTDIR}
+	}
+	return err
 }
 
 // directory returns the directory that a URL names, or "" for the default one, and who is trusted there.
@@ -105,8 +124,12 @@ func directoryOf(u *url.URL) (string, error) {
 		return "", misconfigured(errors.New("a file: backend has no user and no port"), "write file:///dir")
 	case relative != "":
 		path := strings.TrimPrefix(filepath.Join(relative, u.Path), "./")
+		meant := "/" + path // a slash that is missing after file://
+		if here, err := os.Getwd(); err == nil && u.Host == "" {
+			meant = filepath.Join(here, path)
+		}
 		return "", misconfigured(fmt.Errorf("the directory %q of a file: backend is not absolute", path),
-			"two jobs that start in different directories would not exclude each other: write file:///"+path)
+			"two jobs that start in different directories would not exclude each other: write "+(&url.URL{Scheme: "file", Path: meant}).String())
 	case u.Path == "":
 		return "", nil
 	}

@@ -42,8 +42,13 @@ func TestDirectory(t *testing.T) {
 			t.Errorf("%s: %q, %v; want %q", text, got, err, want)
 		}
 	}
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for text, hint := range map[string]string{
-		"file:dir": "file:///dir", "file:./dir": "file:///dir", "file://dir/x": "file:///dir/x", "file:../dir": "file:///",
+		"file:dir": "file://" + here + "/dir", "file:./dir": "file://" + here + "/dir", "file://dir/x": "file:///dir/x",
+		"file:../dir": "file://" + filepath.Dir(here) + "/dir",
 		"file:///x?fsync=no": "?trust=shared", "file:?": "?trust=shared", "file:///x?trust=all": "?trust=shared", "file:///x#y": "%23", "file://user@/x": "file:///dir",
 	} {
 		u, err := url.Parse(text)
@@ -60,7 +65,10 @@ func TestDirectory(t *testing.T) {
 
 func TestOpen(t *testing.T) {
 	steps := suite.On(t)
-	dir := filepath.Join(t.TempDir(), "a b", "c")
+	dir := filepath.Join(t.TempDir(), "a b")
+	if _, err := Open("file://" + strings.ReplaceAll(dir, " ", "%20") + "/c"); err == nil {
+		t.Error("more than the last part of a path was made")
+	}
 	d, err := Open("file://" + strings.ReplaceAll(dir, " ", "%20"))
 	if err != nil {
 		t.Fatal(err)

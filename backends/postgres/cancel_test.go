@@ -49,9 +49,9 @@ func TestStandbyAway(t *testing.T) {
 				pooler := servers.PgBouncer(t, w.server, servers.PgBouncerOptions{})
 				w.d = open(t, with(pooler.URL(), "longest-ttl=5m"))
 			}
-			cfg := w.d.cfg.wire
+			cfg := w.d.store.cfg.wire
 			cfg.CancelLimit = suite.Patience // the machine may be busy
-			w.d.client = wire.NewClient(cfg)
+			w.d.store.client = wire.NewClient(cfg)
 			standby := set.Standbys(t)[0]
 			standby.Stop(t)
 			c := newSteady("job")
@@ -97,8 +97,8 @@ func TestCancelsWhereStandbysConfirm(t *testing.T) {
 	t.Parallel()
 	set := servers.PostgresReplicas(t, 0, servers.PostgresOptions{}, servers.PostgresOptions{})
 	w := worldOf(t, set.Leader(t), "")
-	writes := &spy{client: w.d.client}
-	w.d.client = writes
+	writes := &spy{client: w.d.store.client}
+	w.d.store.client = writes
 	g := w.Acquire(w.d, newSteady("job"))
 	if w.Renew(w.d, g); writes.cancels {
 		t.Error("a write is cancelled that waits for nobody")

@@ -38,7 +38,7 @@ func replyOf(columns map[string]wire.Value) wire.Reply {
 func TestDamagedRow(t *testing.T) {
 	t.Parallel()
 	d := open(t, "postgres://u@h")
-	if s, err := d.state("job", replyOf(columnsOf("job"))); err != nil || s.record.Token != 5 || s.record.Beat != 3 || s.version != 7 {
+	if s, err := d.store.state("job", replyOf(columnsOf("job"))); err != nil || s.record.Token != 5 || s.record.Beat != 3 || s.version != 7 {
 		t.Fatalf("a row in order: %+v, %v", s, err)
 	}
 	null, word := wire.Value{}, wire.Text("seven")
@@ -59,7 +59,7 @@ func TestDamagedRow(t *testing.T) {
 	} {
 		columns := columnsOf("job")
 		maps.Copy(columns, change)
-		_, err := d.state("job", replyOf(columns))
+		_, err := d.store.state("job", replyOf(columns))
 		p := permanent(err)
 		if p.Kind != backends.Configuration || !strings.Contains(err.Error(), `"job"`) || !strings.Contains(err.Error(), "leaderrun") || p.Hint == "" {
 			t.Errorf("%s: %v (%+v)", name, err, p)
@@ -68,7 +68,7 @@ func TestDamagedRow(t *testing.T) {
 	for _, version := range []wire.Value{null, word} {
 		columns := columnsOf("job")
 		columns["mark version"] = version
-		_, err := d.state("job", replyOf(columns))
+		_, err := d.store.state("job", replyOf(columns))
 		if p := permanent(err); p.Kind != backends.Configuration || !strings.Contains(p.Hint, "DELETE") {
 			t.Errorf("the mark has the version %v: %v", version, err)
 		}
@@ -78,7 +78,7 @@ func TestDamagedRow(t *testing.T) {
 	} {
 		columns := columnsOf("job")
 		maps.Copy(columns, change)
-		if _, err := d.state("job", replyOf(columns)); err == nil || backends.IsPermanent(err) {
+		if _, err := d.store.state("job", replyOf(columns)); err == nil || backends.IsPermanent(err) {
 			t.Errorf("%s, which is no fault of the row: %v", name, err)
 		}
 	}
@@ -90,7 +90,7 @@ func TestUnreadOnAStandby(t *testing.T) {
 	t.Parallel()
 	d := open(t, "postgres://u@h")
 	for code, damaged := range map[string]bool{"0A000": false, "22003": true, "22P02": true} {
-		err := d.unread("job", &wire.Error{Severity: "ERROR", Code: code, Message: "cannot access temporary or unlogged relations during recovery"})
+		err := d.store.unread("job", &wire.Error{Severity: "ERROR", Code: code, Message: "cannot access temporary or unlogged relations during recovery"})
 		if backends.IsPermanent(err) != damaged {
 			t.Errorf("%s: %v", code, err)
 		}

@@ -36,27 +36,27 @@ func hasCode(err error, codes ...string) bool {
 }
 
 // classify tells what no retry mends from outcomes that are unknown: those are all that is not listed here.
-func (d *Driver) classify(err error) error {
+func (s *store) classify(err error) error {
 	if err == nil || backends.IsPermanent(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	if u, ok := errors.AsType[*backendurl.Unreached](err); ok { // each host has its own reason
-		if judged := u.Judge(len(d.cfg.wire.Addrs), d.classify); judged != nil {
+		if judged := u.Judge(len(s.cfg.wire.Addrs), s.classify); judged != nil {
 			return judged
 		}
 		return err
 	}
 	if e, ok := errors.AsType[*wire.Error](err); ok {
-		return d.answered(e, err)
+		return s.answered(e, err)
 	}
-	return d.untrusted(err)
+	return s.untrusted(err)
 }
 
 // answered classifies what the server itself says.
-func (d *Driver) answered(e *wire.Error, err error) error {
+func (s *store) answered(e *wire.Error, err error) error {
 	switch e.Code {
 	case wire.InsufficientRights:
-		return backends.Denied(d.sql.grant, err)
+		return backends.Denied(s.sql.grant, err)
 	case wire.UndefinedDatabase:
 		return backends.Misconfigured("the path of the backend URL names the database", "%w", err)
 	case wire.UndefinedSchema:
@@ -64,30 +64,30 @@ func (d *Driver) answered(e *wire.Error, err error) error {
 	case wire.UndefinedFunction:
 		return backends.Misconfigured("leaderrun needs PostgreSQL 10 or later, and a table of its own: ?prefix=TABLE", "%w", err)
 	case wire.UndefinedColumn, wire.DatatypeMismatch, wire.WrongObjectType, wire.NoConflictTarget:
-		return backends.Misconfigured(prefixHint, "the table %s is not one of leaderrun: %w", d.cfg.prefix, err)
+		return backends.Misconfigured(prefixHint, "the table %s is not one of leaderrun: %w", s.cfg.prefix, err)
 	}
 	if strings.HasPrefix(e.Code, wire.AuthenticationClass) {
-		return backends.Denied(d.userHint(), err)
+		return backends.Denied(s.userHint(), err)
 	}
 	return err
 }
 
-func (d *Driver) userHint() string {
-	if strings.ContainsFunc(d.cfg.wire.Password, func(r rune) bool { return r >= 0x80 }) {
+func (s *store) userHint() string {
+	if strings.ContainsFunc(s.cfg.wire.Password, func(r rune) bool { return r >= 0x80 }) {
 		return userHint + asciiHint
 	}
 	return userHint
 }
 
 // untrusted classifies how a connection failed before anything was asked.
-func (d *Driver) untrusted(err error) error {
+func (s *store) untrusted(err error) error {
 	if e, ok := errors.AsType[*wire.AuthenticationError](err); ok {
-		return backends.Denied(cmp.Or(e.Remedy, d.userHint()), err)
+		return backends.Denied(cmp.Or(e.Remedy, s.userHint()), err)
 	}
 	if errors.Is(err, wire.ErrNoTLS) {
 		return backends.Misconfigured("ssl = on in postgresql.conf, or ?sslmode=disable where nobody can listen", "%w", err)
 	}
-	if _, ok := errors.AsType[*wire.ProtocolError](err); ok && !d.spoken.Load() { // else one reply was broken, and that passes
+	if _, ok := errors.AsType[*wire.ProtocolError](err); ok && !s.spoken.Load() { // else one reply was broken, and that passes
 		return backends.Misconfigured("is this a PostgreSQL server? its port is 5432 unless it is configured", "%w", err)
 	}
 	if fault := (backendurl.TLSRemedies{CA: caHint, Cert: certHint}).Fault(err); fault != nil {
@@ -103,7 +103,7 @@ func (d *Driver) untrusted(err error) error {
 // (wire.Statement), so that it does not keep its row locked, for the Abandon that follows too, until the standby is back.
 // That is safe because nothing is taken for granted that no standby confirmed. Who made the step counts it for nothing.
 // Others see it: a refusal that goes by it gives nobody anything; whoever is granted, renews, or ends a run on top of it
-// waits for a commit of their own, also where nothing is left to change (Always), and that is behind it in the log, so a
+// waits for a commit of their own, also where nothing is left to change (Traits.Rewrites), and that is behind it in the log, so a
 // standby that has the one has the other. A failover that loses it begins another timeline, under which nobody is granted
 // until a quarantine is over.
 func replicated(r wire.Reply) error {

@@ -16,7 +16,7 @@ import (
 )
 
 // granted asks until a claim is granted, and returns the verdicts on the way there.
-func granted(t *testing.T, d *Driver, c backends.Claim) (backends.Grant, []backends.Verdict) {
+func granted(t *testing.T, d *driver, c backends.Claim) (backends.Grant, []backends.Verdict) {
 	t.Helper()
 	return suite.On(t).Insist(d, c, 5*time.Second)
 }
@@ -92,7 +92,7 @@ func TestRestoredElsewhere(t *testing.T) {
 
 	s := servers.Postgres(t, servers.PostgresOptions{})
 	d := open(t, s.URL())
-	s.Do(t, d.sql.create)
+	s.Do(t, d.store.sql.create)
 	s.Do(t, "INSERT INTO leaderrun (job, version, record) VALUES ('', 7, "+literal(mark)+")")
 	_, err := d.Acquire(t.Context(), newSteady("job"))
 	r, ok := errors.AsType[*backends.Refusal](err)
@@ -286,7 +286,12 @@ func TestStandbyIsNotAsked(t *testing.T) {
 	if _, err := d.Renew(t.Context(), g); err != nil {
 		t.Error(err)
 	}
-	alone := open(t, set.Standbys(t)[0].URL())
+	standby := set.Standbys(t)[0]
+	servers.Eventually(t, "the standby has the table", func() bool {
+		_, err := standby.Try("SELECT FROM leaderrun")
+		return err == nil
+	})
+	alone := open(t, standby.URL())
 	_, err = alone.Acquire(t.Context(), newSteady("job"))
 	if backends.IsAnswer(err) || !errors.Is(err, wire.ErrStandby) {
 		t.Errorf("a standby: %v, want %v, and an unknown outcome", err, wire.ErrStandby)

@@ -27,19 +27,19 @@ func FuzzRow(f *testing.F) {
 				columns[names[i]] = wire.Value{}
 			}
 		}
-		s, err := d.state("job", replyOf(columns))
+		s, err := d.store.state("job", replyOf(columns))
 		if err != nil {
 			if p := permanent(err); p.Kind != backends.Configuration || p.Hint == "" {
 				t.Errorf("%v", err)
 			}
 			return
 		}
-		if v := s.view(0); v.Lease != nil && (v.Lease.Holder == "" || v.Lease.Token <= 0 || v.Lease.Left <= 0) {
+		if v := s.View(backends.Request{}); v.Lease != nil && (v.Lease.Holder == "" || v.Lease.Token <= 0 || v.Lease.Left <= 0) {
 			t.Errorf("a lease %+v", v.Lease)
 		}
-		_ = s.bounded()
+		_ = s.bound()
 		_, _ = s.server.admit(time.Minute)
-		again, err := backends.ParseRecord([]byte(write(s.record)))
+		again, err := backends.ParseRecord([]byte(ascii(s.record)))
 		if err != nil || !bytes.Equal(backends.Marshal(again), backends.Marshal(s.record)) {
 			t.Errorf("%+v is read again as %+v, %v", s.record, again, err)
 		}

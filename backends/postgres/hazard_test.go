@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -140,6 +142,35 @@ func TestLockIsNotWaitedForWithoutACaller(t *testing.T) {
 	w.waiting("0")
 }
 
+// TestSilentClient: a server finds out soon that the host of a client is gone, where its kernel would wait for two hours: until
+// then a connection is taken that nobody has, and a row may be locked.
+func TestSilentClient(t *testing.T) {
+	w := newWorld(t)
+	w.Acquire(w.d, newSteady("job"))
+	port := w.server.Do(t, "SELECT client_port FROM pg_stat_activity WHERE application_name = 'leaderrun' ORDER BY state_change DESC LIMIT 1")
+	client, err := strconv.Atoi(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const keepalive = "02"
+	servers.Eventually(t, "the server looks after a silent client within seconds", func() bool {
+		sockets, err := os.ReadFile("/proc/net/tcp")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(sockets)) {
+			f := strings.Fields(line) // sl, local address, remote address, state, queues, timer:when, …
+			if len(f) < 6 || !strings.HasSuffix(f[1], fmt.Sprintf(":%04X", w.server.Port)) || !strings.HasSuffix(f[2], fmt.Sprintf(":%04X", client)) {
+				continue
+			}
+			timer, when, _ := strings.Cut(f[5], ":")
+			ticks, err := strconv.ParseInt(when, 16, 64) // of a hundredth of a second
+			return err == nil && timer == keepalive && ticks <= 1600
+		}
+		return false
+	})
+}
+
 // TestFrozenProcess (redis/go-redis#2682, and half-open connections): a renewal beside one that stays silent goes out on a
 // connection of its own.
 func TestFrozenProcess(t *testing.T) {
@@ -161,7 +192,7 @@ func TestFrozenProcess(t *testing.T) {
 	go func() { _, err := w.d.Renew(ctx, g); silent <- err }()
 	servers.Eventually(t, "a renewal is on its way", func() bool {
 		alone := true
-		backends.HoldingOf[*state](g).Hedge(func() { alone = false })()
+		backends.HoldingOf[backends.Snapshot](g).Hedge(func() { alone = false })()
 		return !alone
 	})
 	w.Renew(w.d, g)
@@ -218,7 +249,7 @@ func TestHandIsNoticed(t *testing.T) {
 func TestEndIsWhenItWas(t *testing.T) {
 	w := newWorld(t)
 	g := w.Acquire(w.d, newSteady("job"))
-	last := backends.HoldingOf[*state](g).Last()
+	last := of(backends.HoldingOf[backends.Snapshot](g).Last())
 	last.server.at = last.server.at.Add(-time.Hour) // when the claim was answered
 	w.Finish(w.d, g)
 	r := w.operator.state(t, "job").record
@@ -279,7 +310,7 @@ func TestClockSetForward(t *testing.T) {
 // between two steps, nor by who makes the table, which a pooler would give to somebody else, or keep from its next user.
 func TestNothingOfASession(t *testing.T) {
 	w := newWorld(t)
-	if err := w.d.createTable(t.Context()); err != nil {
+	if err := w.d.store.createTable(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	g := w.Acquire(w.d, newSteady("job"))

@@ -83,29 +83,33 @@ func readMark(text string) backends.Mark {
 	return m
 }
 
-// quarantine is for how long nobody may be granted, as far as the store shows. Who only looks writes no mark: the time
-// may begin later.
-func (d *Driver) quarantine(s *state) time.Duration {
-	if s.missing {
-		return 0
+// admit makes sure that the mark of what a claim has read is this server's, and that a lease that lasts for longer than its
+// TTL does not: a claim is decided on both. It writes what is not so. If somebody else has written meanwhile it says no.
+func (t *tx) admit(ctx context.Context, now *state) (ready bool, err error) {
+	if mark, _ := now.server.admit(t.cfg.longest); mark != now.server.mark {
+		version := newVersion()
+		done, err := t.write(ctx, t.markRow(now, mark, version), func(f *fields) { f.row = nil })
+		if err != nil || !done {
+			return false, err
+		}
+		now.server.mark, now.server.markVersion = mark, version
 	}
-	_, left := s.server.admit(d.cfg.longest)
-	return left
+	if until := now.bound(); until != now.record.Until {
+		shorter := now.record
+		shorter.Until = until
+		_, _, err := t.Swap(ctx, now, backends.Write{Record: shorter})
+		return false, err
+	}
+	return true, nil
 }
 
-// note writes the mark alone. It says no if somebody else has written it since.
-func (d *Driver) note(ctx context.Context, s *state, m backends.Mark) (bool, error) {
-	batch := []wire.Statement{d.settings(ctx), d.markRow(s, m, newVersion())}
-	done := false
-	_, err := d.client.Ask(ctx, batch, func(r wire.Reply) error {
-		if len(r.Rows) != len(batch) {
-			return errReply
-		}
-		done = len(r.Rows[1]) == 1
-		return replicated(r)
-	})
-	if hasCode(err, wire.SerializationFailure, wire.Deadlock) {
-		return false, nil
+// markRow is the statement that writes the mark.
+func (t *tx) markRow(s *state, m backends.Mark, version int64) wire.Statement {
+	args, sql := writes(markKey, version, 0, &s.server), t.sql.insert
+	args[toRecord] = wire.Text(ascii(m))
+	if s.server.markXmin != "" {
+		sql = t.sql.update
+		args[wasVersion], args[wasXmin] = number(s.server.markVersion), wire.Text(s.server.markXmin)
 	}
-	return done, d.classify(err)
+	return wire.Statement{SQL: sql, Args: args, Cancel: s.server.waits}
 }

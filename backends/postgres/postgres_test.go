@@ -14,9 +14,21 @@ import (
 
 func TestMain(m *testing.M) { suite.Main(m) }
 
-func open(t testing.TB, url string) *Driver {
+// driver is one host's client, and what is below it.
+type driver struct {
+	*backends.Engine
+	store *store
+}
+
+func open(t testing.TB, url string) *driver {
 	t.Helper()
-	return suite.Open(t, Open, url)
+	return suite.Open(t, func(url string) (*driver, error) {
+		s, err := newStore(url)
+		if err != nil {
+			return nil, err
+		}
+		return &driver{backends.NewEngine(s), s}, nil
+	}, url)
 }
 
 func newClaim(job string) backends.Claim { return suite.NewClaim(job, 2*time.Second) }
@@ -35,7 +47,7 @@ func with(url string, options ...string) string {
 
 // operator does to a table what only a person does.
 type operator struct {
-	*Driver
+	*driver
 	server *servers.PostgresServer
 }
 
@@ -57,9 +69,11 @@ func (o operator) deleteRecord(t testing.TB, job string) {
 // trust makes the table, with a mark of a server that needs no quarantine: tests that are about something else do not wait.
 func (o operator) trust(t testing.TB) {
 	t.Helper()
-	o.server.Do(t, o.sql.create)
+	o.server.Do(t, o.store.sql.create)
 	s := o.state(t, "nobody")
-	done, err := o.note(t.Context(), s, backends.Mark{Identity: s.server.identity})
+	trusted := &tx{store: o.store}
+	row := trusted.markRow(s, backends.Mark{Identity: s.server.identity, Longest: o.store.cfg.longest.Milliseconds()}, newVersion())
+	done, err := trusted.write(t.Context(), row, func(f *fields) { f.row = nil })
 	if err != nil || !done {
 		t.Fatalf("mark: %v, %v", done, err)
 	}
@@ -68,7 +82,7 @@ func (o operator) trust(t testing.TB) {
 // state is what the row of a job holds.
 func (o operator) state(t testing.TB, job string) *state {
 	t.Helper()
-	s, err := o.read(t.Context(), job)
+	s, err := o.store.read(t.Context(), job)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,14 +92,13 @@ func (o operator) state(t testing.TB, job string) *state {
 // ask writes a request to stop into a record that may change at any time.
 func (o operator) ask(t testing.TB, job string, b backends.BreakRequest) {
 	t.Helper()
-	s := o.state(t, job)
+	tx := o.store.Begin(t.Context(), backends.Request{Op: backends.ToOrder, Job: job})
 	for done := false; !done; {
+		s := o.state(t, job)
 		r := s.record
 		r.Break = &b
-		c := s.keep(r)
-		c.tell = true
 		var err error
-		if s, done, err = o.swap(t.Context(), job, s, c); err != nil {
+		if _, done, err = tx.Swap(t.Context(), s, backends.Write{Record: r}); err != nil {
 			t.Fatal(err)
 		}
 	}

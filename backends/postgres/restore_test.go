@@ -75,7 +75,7 @@ func TestPutBackBeforeTheWrite(t *testing.T) {
 		w.Acquire(w.other, newSteady("job"))
 		w.server.Restart(t, true)
 		w.server.Do(t, "DELETE FROM leaderrun WHERE job = 'job'") // as a snapshot has it
-		w.d.client.Elsewhere()                                    // a pooler has a connection to the new one
+		w.d.store.client.Elsewhere()                              // a pooler has a connection to the new one
 	}, nil)
 	w.Refused(w.d, newSteady("job"), backends.Quarantined)
 }
@@ -87,7 +87,7 @@ func TestLongerTTLElsewhere(t *testing.T) {
 	s := servers.Postgres(t, servers.PostgresOptions{})
 	short, long := open(t, with(s.URL(), "longest-ttl=1s")), open(t, with(s.URL(), "longest-ttl=1h"))
 	w := &world{Steps: suite.On(t), server: s}
-	s.Do(t, short.sql.create)
+	s.Do(t, short.store.sql.create)
 	servers.Eventually(t, "the server is no new one to the host with the short leases", func() bool {
 		return s.Do(t, "SELECT clock_timestamp() > pg_postmaster_start_time() + interval '2 seconds'") == "t"
 	})

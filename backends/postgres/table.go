@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -18,6 +19,11 @@ const (
 	// wait on, and with it a process of the server.
 	longestLock = 10 * time.Second
 	shortLock   = 50 * time.Millisecond
+
+	// After how many seconds a server begins to look whether a client whose connection is silent is still there, and how often
+	// it looks, nine times on Linux, until it ends the connection. Where the client's host has lost its power nothing else would,
+	// for hours: a connection, and with bad luck a row that is locked, would be nobody's.
+	silentAfter, lookEach = "15", "3"
 )
 
 // columns are those of the table, as the statement that makes it has them. The lease is holder, token and until; who
@@ -66,7 +72,8 @@ func newStatements(table, user string) statements {
 		// The reply to a write comes after it is on the disk of the server and of the synchronous standbys, whatever the
 		// user's or the database's default is, or with a warning.
 		settings: `SELECT set_config('client_min_messages', 'warning', true), set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true),` +
-			` set_config('lock_timeout', $1::text, true)`,
+			` set_config('lock_timeout', $1::text, true), set_config('tcp_keepalives_idle', '` + silentAfter + `', false),` +
+			` set_config('tcp_keepalives_interval', '` + lookEach + `', false)`,
 		read: `SELECT $1::text, pg_is_in_recovery(), CASE WHEN pg_is_in_recovery() THEN '' ELSE ` + identity + ` END, ` +
 			millis("clock_timestamp()") + `, ` + waits + `, j.version, j.xmin::text, j.record, j.holder, j.token, ` + readable("j.until") + `, j.beat,` +
 			` m.version, m.xmin::text, m.record,` +
@@ -86,6 +93,33 @@ func newStatements(table, user string) statements {
 	}
 }
 
+// The parameters of insert and update, in their order.
+const (
+	theKey     = iota // $1
+	toVersion         // $2
+	toRecord          // $3, in an update NULL: it stays
+	toHolder          // $4, NULL: nobody has the lease
+	toToken           // $5
+	toUntil           // $6, ms; NULL, and no lasts: it stays
+	lasts             // $7, ms: until so long after the write
+	toBeat            // $8
+	wasVersion        // $9, in an insert NULL
+	wasXmin           // $10, in an insert NULL
+	onServer          // $11, its identity
+	underMark         // $12, the version of the mark's row; NULL: any
+	ifValid           // $13, the lease must not have run out
+	onChannel         // $14, the channel; NULL: nobody waits
+	parameters        // how many there are
+)
+
+// writes returns the parameters of a write to a row, on the server that it was read from, and no others.
+func writes(key string, version, beat int64, on *server) []wire.Value {
+	args := make([]wire.Value, parameters)
+	args[theKey], args[toVersion], args[toBeat] = wire.Text(key), number(version), number(beat)
+	args[onServer], args[ifValid] = wire.Text(on.identity), wire.Text("f")
+	return args
+}
+
 // literal quotes a text for SQL, whatever the server's settings for backslashes are.
 func literal(s string) string {
 	return ` E'` + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(s) + `'`
@@ -100,30 +134,39 @@ func channelOf(table string) string {
 // number is the value of a number. NULL is the zero Value.
 func number(n int64) wire.Value { return wire.Text(strconv.FormatInt(n, 10)) }
 
-// settings returns the first statement of a batch, which holds for its transaction.
-func (d *Driver) settings(ctx context.Context) wire.Statement {
+// settings returns the first statement of a batch. It holds for its transaction, and what it says of silent clients for longer.
+func (s *store) settings(ctx context.Context) wire.Statement {
 	wait := longestLock
 	if end, limited := ctx.Deadline(); limited {
 		wait = min(max(time.Until(end), shortLock), longestLock)
 	}
-	return wire.Statement{SQL: d.sql.settings, Args: []wire.Value{wire.Text(strconv.FormatInt(wait.Milliseconds(), 10) + "ms")}}
+	return wire.Statement{SQL: s.sql.settings, Args: []wire.Value{wire.Text(strconv.FormatInt(wait.Milliseconds(), 10) + "ms")}}
 }
 
 // createTable makes the table. Somebody else may do so at the same time: that is as good.
-func (d *Driver) createTable(ctx context.Context) error {
-	_, err := d.client.Ask(ctx, []wire.Statement{{SQL: d.sql.create, Cancel: true}}, nil)
+func (s *store) createTable(ctx context.Context) error {
+	_, err := s.client.Ask(ctx, []wire.Statement{{SQL: s.sql.create, Cancel: true}}, nil)
 	e, answered := errors.AsType[*wire.Error](err)
 	if answered && e.Refused() {
 		switch e.Code {
 		case wire.DuplicateTable, wire.DuplicateObject, wire.UniqueViolation:
 			return nil
 		case wire.InsufficientRights:
-			return backends.Misconfigured(d.createHint(), "there is no table %s, and it may not be created: %w", d.cfg.prefix, err)
+			return backends.Misconfigured(s.createHint(), "there is no table %s, and it may not be created: %w", s.cfg.prefix, err)
 		}
 	}
-	return d.classify(err)
+	return s.classify(err)
 }
 
-func (d *Driver) createHint() string {
-	return "its owner runs: " + d.sql.create + "; " + d.sql.grant
+// tableless makes sure that there is no table: who said so may be a standby that has not heard of it.
+func (s *store) tableless(ctx context.Context) error {
+	f, err := s.facts(ctx)
+	if err == nil && f.table {
+		err = fmt.Errorf("the table %s was made a moment ago", s.cfg.prefix)
+	}
+	return err
+}
+
+func (s *store) createHint() string {
+	return "its owner runs: " + s.sql.create + "; " + s.sql.grant
 }

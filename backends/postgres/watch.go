@@ -17,31 +17,27 @@ const (
 	lookLimit     = 5 * time.Second // for one answer
 )
 
-// Watch implements backends.Watcher on a connection of its own. It sends Look when the watch stands, also after a
-// reconnection: who looks then sees what happened before. The channel is closed before ctx ends only where no
-// retry helps.
-func (d *Driver) Watch(ctx context.Context, job string) (<-chan backends.News, error) {
-	return backends.Rewatch(ctx, d.life, func(ctx context.Context, tell func(backends.News)) error {
-		return d.classify(d.follow(ctx, job, tell))
-	})
+// Follow implements backends.Store on a connection of its own, until that breaks; the error says how, and is never nil. It tells
+// to look when the watch stands: who looks then sees what happened before.
+func (s *store) Follow(ctx context.Context, job string, tell func(backends.News)) error {
+	return s.classify(s.follow(ctx, job, tell))
 }
 
-// follow tells what happens until its connection breaks; the error says how, and is never nil.
-func (d *Driver) follow(ctx context.Context, job string, tell func(backends.News)) error {
+func (s *store) follow(ctx context.Context, job string, tell func(backends.News)) error {
 	open, cancel := context.WithTimeout(ctx, 2*lookLimit)
 	defer cancel()
-	conn, err := d.client.Dedicated(open, "watch")
+	conn, err := s.client.Dedicated(open, "watch")
 	if err != nil {
 		return err
 	}
-	defer d.client.Drop(conn)
-	listens, err := d.listen(ctx, conn)
+	defer s.client.Drop(conn)
+	listens, err := s.listen(ctx, conn)
 	if err != nil {
 		return err
 	}
 	var last *state
 	for told := true; ; {
-		now, err := d.look(ctx, conn, job)
+		now, err := s.look(ctx, conn, job)
 		if err != nil {
 			return err
 		}
@@ -49,7 +45,7 @@ func (d *Driver) follow(ctx context.Context, job string, tell func(backends.News
 			tell(backends.News{Look: true})
 		}
 		last = now
-		if told, err = d.rest(ctx, conn, job, listens); err != nil {
+		if told, err = s.rest(ctx, conn, job, listens); err != nil {
 			return err
 		}
 	}
@@ -57,7 +53,7 @@ func (d *Driver) follow(ctx context.Context, job string, tell func(backends.News
 
 // listen asks for notifications, if the process that serves the connection is the one that it was opened to. A pooler
 // would give the next request to another one.
-func (d *Driver) listen(ctx context.Context, conn *wire.Conn) (bool, error) {
+func (s *store) listen(ctx context.Context, conn *wire.Conn) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()
 	reply, err := conn.Ask(ctx, []wire.Statement{{SQL: "SELECT pg_backend_pid()::text"}})
@@ -70,30 +66,30 @@ func (d *Driver) listen(ctx context.Context, conn *wire.Conn) (bool, error) {
 	if reply.Rows[0][0][0].Text != conn.PID() {
 		return false, nil
 	}
-	_, err = conn.Ask(ctx, []wire.Statement{{SQL: `LISTEN "` + d.sql.channel + `"`}})
+	_, err = conn.Ask(ctx, []wire.Statement{{SQL: `LISTEN "` + s.sql.channel + `"`}})
 	return err == nil, err
 }
 
 // look reads the row. It is also the sign of life that a watch wants of its connection.
-func (d *Driver) look(ctx context.Context, conn *wire.Conn, job string) (*state, error) {
+func (s *store) look(ctx context.Context, conn *wire.Conn, job string) (*state, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()
-	reply, err := conn.Ask(ctx, d.reading(ctx, job))
+	reply, err := conn.Ask(ctx, s.reading(ctx, job))
 	if hasCode(err, wire.UndefinedTable) {
 		return &state{missing: true}, nil
 	}
 	if err != nil {
-		return nil, d.unread(job, err)
+		return nil, s.unread(job, err)
 	}
-	s, err := d.state(job, reply)
+	now, err := s.state(job, reply)
 	if errors.Is(err, wire.ErrStandby) {
-		d.client.Elsewhere()
+		s.client.Elsewhere()
 	}
-	return s, err
+	return now, err
 }
 
 // rest waits for a notification of the job, which it says, or until it is time to look.
-func (d *Driver) rest(ctx context.Context, conn *wire.Conn, job string, listens bool) (told bool, err error) {
+func (s *store) rest(ctx context.Context, conn *wire.Conn, job string, listens bool) (told bool, err error) {
 	if !listens {
 		select {
 		case <-time.After(lookPolling):
@@ -118,9 +114,11 @@ func (s *state) wakes(last *state) bool {
 		return true
 	}
 	changed := s.row != last.row || s.version != last.version || s.xmin != last.xmin
-	if s.view(0).Lease == nil {
-		return changed || last.view(0).Lease != nil
+	if !s.leased() {
+		return changed || last.leased()
 	}
 	r := &s.record
 	return changed && (last.holder != "" && s.holder != last.holder || r.Break != nil && r.Break.Token >= r.Token)
 }
+
+func (s *state) leased() bool { return s.View(backends.Request{}).Lease != nil }

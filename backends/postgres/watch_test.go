@@ -71,14 +71,14 @@ func TestWatch(t *testing.T) {
 // TestTold: what wakes a waiter is a notification, and not that it looks now and then. Behind a pooler nobody listens.
 func TestTold(t *testing.T) {
 	w := newWorld(t)
-	listen := func(d *Driver) (*wire.Conn, bool) {
+	listen := func(d *driver) (*wire.Conn, bool) {
 		t.Helper()
-		conn, err := d.client.Dedicated(t.Context(), "watch")
+		conn, err := d.store.client.Dedicated(t.Context(), "watch")
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { d.client.Drop(conn) })
-		listens, err := d.listen(t.Context(), conn)
+		t.Cleanup(func() { d.store.client.Drop(conn) })
+		listens, err := d.store.listen(t.Context(), conn)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,7 +13,7 @@ import (
 type world struct {
 	suite.Steps
 	operator operator
-	d, other *Driver
+	d, other *driver
 	server   *servers.PostgresServer
 	url      string
 }
@@ -53,7 +53,7 @@ func (w *world) waiting(n string) {
 	})
 }
 
-// between lets a test act before and after each request of a driver, which is "read", "write" or something else.
+// between lets a test act before and after each request of a driver, which is "read", "write", "mark" (a write of it) or something else.
 type between struct {
 	client
 	sql    *statements
@@ -61,17 +61,20 @@ type between struct {
 	after  func(request string) error // an error: the reply is lost
 }
 
-func intercept(d *Driver, before func(string), after func(string) error) {
-	d.client = &between{client: d.client, sql: &d.sql, before: before, after: after}
+func intercept(d *driver, before func(string), after func(string) error) {
+	d.store.client = &between{client: d.store.client, sql: &d.store.sql, before: before, after: after}
 }
 
 func (b *between) Ask(ctx context.Context, batch []wire.Statement, check func(wire.Reply) error) (wire.Reply, error) {
 	request := "else"
-	switch batch[len(batch)-1].SQL {
+	switch last := batch[len(batch)-1]; last.SQL {
 	case b.sql.read:
 		request = "read"
 	case b.sql.insert, b.sql.update:
 		request = "write"
+		if last.Args[theKey].Text == markKey {
+			request = "mark"
+		}
 	}
 	if b.before != nil {
 		b.before(request)

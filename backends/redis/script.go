@@ -15,6 +15,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/backendurl"
 	"github.com/leaderrun/leaderrun/internal/panics"
 	"github.com/leaderrun/leaderrun/internal/redisurl"
 )
@@ -88,6 +89,9 @@ func (s *store) ask(ctx context.Context, r request) (reply, error) {
 	case o = <-done:
 	case <-ctx.Done():
 		o.err = fmt.Errorf("no reply: %w", context.Cause(ctx))
+		if !d.spoke.Load() { // a plain port waits for the end of a line that TLS does not send
+			o.err = backendurl.Opening(o.err, d.cfg.TLS != nil, "a Redis")
+		}
 	}
 	if o.err == nil {
 		s.spoke.Store(true)

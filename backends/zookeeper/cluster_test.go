@@ -68,7 +68,7 @@ func TestSessionMoved(t *testing.T) {
 	old := s.conn
 	s.conn = nil
 	s.mu.Unlock()
-	d.store.leave(old.Addr)
+	d.store.hosts.Leave(old.Addr)
 	steps.Renew(d, g) // elsewhere
 	s.mu.Lock()
 	s.conn = old
@@ -153,7 +153,7 @@ func TestServersGrantLess(t *testing.T) {
 	s := sessionOf(g)
 	id := s.id()
 	cut(s)
-	d.store.leave(generous) // the next connection is tried with the first one again
+	d.store.hosts.Leave(generous) // the next connection is tried with the first one again
 	steps.Renew(d, g)
 	if s.id() != id || s.conn.Addr != generous || g.TTL != time.Minute {
 		t.Errorf("session %x at %s, was %x at %s; TTL %v", s.id(), s.conn.Addr, id, generous, g.TTL)

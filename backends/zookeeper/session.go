@@ -83,7 +83,7 @@ func (s *session) ask(ctx context.Context, calls ...*wire.Call) error {
 	}
 	if err = conn.Do(ctx, calls...); err != nil {
 		if !errors.Is(err, context.Canceled) {
-			s.store.leave(conn.Addr)
+			s.store.hosts.Leave(conn.Addr)
 		}
 		return s.store.classify(err)
 	}
@@ -137,10 +137,10 @@ func (s *session) elsewhere() {
 	defer s.mu.Unlock()
 	switch {
 	case s.conn == nil || !s.conn.Usable(): // another one is being opened, or was
-		s.store.leave(s.store.current())
+		s.store.hosts.Leave(s.store.hosts.Current())
 	case s.conn.Silent() >= s.asked/patient:
 		s.conn.Retire()
-		s.store.leave(s.conn.Addr)
+		s.store.hosts.Leave(s.conn.Addr)
 		s.conn = nil
 	}
 }
@@ -228,8 +228,11 @@ func (s *store) isClosed() bool {
 // *backendurl.Unreached.
 func (s *session) dial(ctx context.Context, known wire.Session) (*wire.Conn, error) {
 	unreached := new(backendurl.Unreached)
-	for range s.store.cfg.url.Addrs {
-		addr := s.store.current()
+	for {
+		addr, left := s.store.hosts.Next(unreached)
+		if left == 0 {
+			return nil, unreached
+		}
 		conn, err := wire.Dial(ctx, addr, s.store.cfg.wire(s.event), known)
 		if err == nil {
 			s.store.spoken.Store(true)
@@ -242,12 +245,11 @@ func (s *session) dial(ctx context.Context, known wire.Session) (*wire.Conn, err
 			return nil, err
 		}
 		unreached.Failed(addr, err)
-		s.store.leave(addr)
+		s.store.hosts.Leave(addr)
 		if ctx.Err() != nil {
-			break
+			return nil, unreached
 		}
 	}
-	return nil, unreached
 }
 
 // suits looks at what a server has granted, and gives back what is too short for a lease: it would end before its holder's
@@ -263,20 +265,4 @@ func (s *session) suits(conn *wire.Conn, known wire.Session) error {
 		conn.Close()
 	}
 	return &tooShortError{addr: conn.Addr, granted: granted, asked: known.Timeout}
-}
-
-// current returns the server that the next connection goes to.
-func (s *store) current() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.cfg.url.Addrs[s.host]
-}
-
-// leave makes the next connection go to another server than the one given.
-func (s *store) leave(addr string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if addrs := s.cfg.url.Addrs; addrs[s.host] == addr {
-		s.host = (s.host + 1) % len(addrs)
-	}
 }

@@ -36,10 +36,10 @@ const (
 // store is one client of one ZooKeeper ensemble.
 type store struct {
 	cfg    *config
+	hosts  *backendurl.Rotation
 	spoken atomic.Bool // a server has answered as one of ZooKeeper
 
 	mu       sync.Mutex
-	host     int               // of the URL, that is tried first
 	sessions map[*session]bool // that may have an open connection
 	closed   bool
 	// between, where a test sets it, is called before and after the calls of a session are sent; an error loses the
@@ -62,7 +62,7 @@ func newStore(rawURL string) (*store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &store{cfg: cfg, sessions: map[*session]bool{}}, nil
+	return &store{cfg: cfg, hosts: backendurl.NewRotation(cfg.url.Addrs), sessions: map[*session]bool{}}, nil
 }
 
 // Traits implements backends.Store. How long a session may be at most only the servers know. A run's end begins with a

@@ -13,13 +13,13 @@ import (
 // What is wrong with one of several hosts ends nothing as long as another one may serve. What is wrong with each of them no
 // retry mends.
 
-// Unreached says why no host of a URL was connected to: nothing was sent. The zero value has no failures. It may be used by
+// Unreached says why no host of a URL served: nothing was done. The zero value has no failures. It may be used by
 // one goroutine at a time.
 type Unreached struct {
 	failures map[string]error // by host
 }
 
-// Failed notes why a host was not connected to. The error names it.
+// Failed notes why a host did not serve. The error names it.
 func (u *Unreached) Failed(host string, err error) {
 	if u.failures == nil {
 		u.failures = map[string]error{}

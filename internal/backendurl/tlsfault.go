@@ -1,6 +1,7 @@
 package backendurl
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -69,14 +70,20 @@ func (r TLSRemedies) Fault(err error) *backends.PermanentError {
 	return nil
 }
 
-// Opening adds to the error of a connection that the other side ended while it was opened the question whether both sides
-// speak TLS, or neither: most servers say nothing more about it. Encrypted says whether we do.
-func Opening(err error, encrypted bool) error {
-	switch {
-	case !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, syscall.ECONNRESET):
-		return err
-	case encrypted:
-		return fmt.Errorf("%w (does this port speak TLS?)", err)
+// Opening adds to the error of a connection that ended while it was opened what may be wrong, as most servers say nothing more about
+// it: that it is another kind of server, or that one side speaks TLS and the other does not. Server is the kind that is meant;
+// encrypted says whether we speak TLS. A connection that we closed ourselves, for want of an answer in time, is such a one, and
+// what answers a handshake with nothing.
+func Opening(err error, encrypted bool, server string) error {
+	var ended bool
+	for _, end := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, net.ErrClosed} {
+		ended = ended || errors.Is(err, end)
 	}
-	return fmt.Errorf("%w (does this port want TLS?)", err)
+	switch {
+	case encrypted && (ended || errors.Is(err, context.DeadlineExceeded)):
+		return fmt.Errorf("%w (is this %s, and does this port speak TLS?)", err, server)
+	case !encrypted && ended:
+		return fmt.Errorf("%w (is this %s, and does this port want TLS?)", err, server)
+	}
+	return err
 }

@@ -93,11 +93,13 @@ func TestOpening(t *testing.T) {
 		tls  bool
 		want string
 	}{
-		{io.EOF, true, "EOF (does this port speak TLS?)"},
-		{io.EOF, false, "EOF (does this port want TLS?)"},
+		{io.EOF, true, "EOF (is this a store, and does this port speak TLS?)"},
+		{io.EOF, false, "EOF (is this a store, and does this port want TLS?)"},
+		{net.ErrClosed, false, "use of closed network connection (is this a store, and does this port want TLS?)"},
+		{context.DeadlineExceeded, true, "context deadline exceeded (is this a store, and does this port speak TLS?)"},
 		{context.DeadlineExceeded, false, "context deadline exceeded"},
 	} {
-		if err := Opening(c.err, c.tls); err.Error() != c.want || !errors.Is(err, c.err) {
+		if err := Opening(c.err, c.tls, "a store"); err.Error() != c.want || !errors.Is(err, c.err) {
 			t.Errorf("%v, want %s", err, c.want)
 		}
 	}

@@ -20,7 +20,7 @@ type command struct {
 	options  []option
 	run      func(*call) (End, error)
 	plain    bool // needs no configuration
-	hidden   bool
+	mixed    bool // options may stand behind arguments too
 	rest     bool // what follows the first argument is another program's, whatever it looks like
 
 	// kinds are commands below this one. The name of each begins with the name of this one and a blank.
@@ -34,7 +34,7 @@ type exampleLine struct{ does, line string }
 func makers() []func() *command {
 	return []func() *command{
 		runCommand, statusCommand, historyCommand, checkCommand, breakCommand, forgetCommand,
-		nextCommand, cronCommand, fenceCommand, doctorCommand,
+		nextCommand, cronCommand, importCommand, lintCommand, fenceCommand, doctorCommand,
 		versionCommand, completionCommand, manCommand, helpCommand,
 	}
 }
@@ -62,7 +62,7 @@ func commands() []*command {
 // does not pay for the others.
 func commandsFor(line []string) []*command {
 	if len(line) > 1 {
-		for _, newCommand := range makers() {
+		for _, newCommand := range append(makers(), completeJobsCommand) { // that one is for scripts, and in no list
 			if c := newCommand(); c.name == line[1] {
 				return []*command{c}
 			}
@@ -97,7 +97,14 @@ func dispatch(args []string, stdin, stdout *os.File, v *voice, signals func() <-
 				terminal: isTerminal(stdout), ahead: ahead,
 			}
 			s.few = len(c.args) < cmd.least()
-			end = c.start(endedOptions(args, c.args), signals)
+			ended := endedOptions(args, c.args)
+			if cmd.mixed && !ended {
+				var err error
+				if c.args, ended, err = s.mixed(cmd, c.args); err != nil {
+					return mistyped(cmd, commands(), err)
+				}
+			}
+			end = c.start(ended, signals)
 			return nil
 		}
 	}
@@ -199,11 +206,28 @@ func runRoot(c *call) (End, error) {
 		return End{}, usage("usage", "leaderrun [options] COMMAND …", "`leaderrun help` shows the commands")
 	}
 	name := c.args[0]
-	hint := didYouMean(name, commandNames(), "")
+	hint := elsewhere(name)
+	if hint == "" {
+		hint = didYouMean(name, commandNames(), "")
+	}
 	if hint == "" {
 		hint = "`leaderrun help` shows the commands; a job is run by `leaderrun run JOB COMMAND`"
 	}
 	return End{}, usage(fmt.Sprintf("%q", name), "there is no such command", hint)
+}
+
+// elsewhere points from the words of other programs to the command that does the same here; "": it is none of those.
+func elsewhere(word string) string {
+	for does, words := range map[string][]string{
+		"`leaderrun status` shows all jobs, and who runs them":                                                                {"ls", "list", "jobs", "ps"},
+		"`leaderrun break JOB` ends the run of a job":                                                                         {"stop", "kill", "unlock", "release"},
+		"`leaderrun history JOB` shows how the last runs ended; what a command writes goes where leaderrun's own output goes": {"logs", "log"},
+	} {
+		if slices.Contains(words, word) {
+			return does
+		}
+	}
+	return ""
 }
 
 // mistyped says what is wrong with the options. Package flag, below urfave/cli, only has texts.

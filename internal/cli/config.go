@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -34,26 +35,41 @@ func (s *settings) loadFiles(known func() []option) error {
 		}
 		return s.load(named.text, known, &named)
 	}
-	for _, path := range configPaths(s.lookup) {
-		if err := s.load(path, known, nil); err != nil {
-			return err
-		}
+	if err := s.load(systemConfig, known, nil); err != nil {
+		return err
 	}
-	return nil
+	path, home := userConfigPath(s.lookup)
+	if path == "" {
+		return nil
+	}
+	err := s.load(path, known, nil)
+	if errors.Is(err, fs.ErrPermission) && !isOurs(home) { // as sudo leaves HOME: it was never this user's file
+		return nil
+	}
+	return err
 }
 
-// configPaths lists the files that are read where none is named, the weakest first.
-func configPaths(lookup func(string) (string, bool)) []string {
-	paths := []string{systemConfig}
-	dir, _ := lookup("XDG_CONFIG_HOME")
-	if !filepath.IsAbs(dir) { // the specification says to ignore a relative one
-		home, _ := lookup("HOME")
-		if !filepath.IsAbs(home) {
-			return paths
-		}
-		dir = filepath.Join(home, ".config")
+// userConfigPath returns the user's file, which is read where none is named and counts before the system's, and the
+// directory that says whose it is. "": there is none.
+func userConfigPath(lookup func(string) (string, bool)) (path, home string) {
+	if dir, _ := lookup("XDG_CONFIG_HOME"); filepath.IsAbs(dir) { // the specification says to ignore a relative one
+		return filepath.Join(dir, userConfig), dir
 	}
-	return append(paths, filepath.Join(dir, userConfig))
+	home, _ = lookup("HOME")
+	if !filepath.IsAbs(home) {
+		return "", ""
+	}
+	return filepath.Join(home, ".config", userConfig), home
+}
+
+// isOurs says whether a directory belongs to this user. One that cannot be looked at does not.
+func isOurs(dir string) bool {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return false
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(st.Uid) == os.Geteuid()
 }
 
 // load reads one file. A file that exists and cannot be read is a fault: it may name the backend, and

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"strings"
@@ -26,10 +27,11 @@ const shownTicks = 3 // of each job, by --check
 
 func cronCommand() *command {
 	return &command{
-		name: "cron", args: "FILE",
+		name: "cron", args: "FILE…",
 		brief: "run every job of a file at its ticks, each on one host",
 		about: `Runs the jobs of FILE until it is told to end. Start it on every host with the same FILE and backend: each
 tick runs on one of them. Every run has its own lease, guardian and fencing token, as with ` + "`leaderrun run`" + `.
+There may be several files, and a directory stands for the files in it.
 
 FILE is YAML if its name ends in .yaml or .yml:
 
@@ -41,17 +43,22 @@ FILE is YAML if its name ends in .yaml or .yml:
       command: [/usr/local/bin/report, --full]
       start_deadline: 10m
 
-Any other file is a crontab, in which a comment "# job: NAME" right above each line names the job. Of all
-keys tells ` + "`leaderrun help job-file`" + `, of the exit codes ` + "`leaderrun help exit-codes`" + `.
+Any other file is a crontab, in which a comment "# job: NAME" right above a line names the job, or else its
+command does. With --system the crontabs have a user before each command, as /etc/cron.d has, and root's
+daemon runs each job as that user, with nothing of its own environment. Of all keys of a job file tells
+` + "`leaderrun help job-file`" + `, of the exit codes ` + "`leaderrun help exit-codes`" + `.
 
 SIGHUP reads FILE again: what runs goes on, and no tick is lost. SIGTERM and SIGINT drain: nothing new starts, and
 the program ends when all commands have. A second one is passed on to the commands, a third kills them.`,
 		examples: []exampleLine{
 			{"is the file right, and when is what due?", "leaderrun cron --check jobs.yaml"},
 			{"the daemon, with metrics and health for whoever looks", "leaderrun cron --listen localhost:9465 jobs.yaml"},
+			{"a directory", "leaderrun cron --check ."},
 		},
 		options: append([]option{
 			{name: "check", help: "only say what is wrong with FILE, and show the next ticks"},
+			{name: "system", help: "the files are system crontabs: a user stands before each command,\nwho runs it. For root alone"},
+			{name: "skip-bad-lines", help: "say which lines cannot be run, and run the others"},
 			{name: "listen", value: "ADDR", example: "localhost:9465", help: "serve /metrics, /healthz and /readyz on HOST:PORT;\n0.0.0.0 is IPv4 alone"},
 			{
 				name: "metrics-textfile", value: "DIR", check: by(parseDirectory),
@@ -68,13 +75,16 @@ func runCron(c *call) (End, error) {
 	if err := c.settings.err; err != nil {
 		return End{}, err
 	}
-	if len(c.args) != 1 {
-		return End{}, usage("FILE is missing", "", "usage: leaderrun cron [options] FILE")
+	if len(c.args) == 0 {
+		return End{}, usage("FILE is missing", "", "usage: "+c.cmd.usageLine())
+	}
+	if c.settings.on("system") && os.Geteuid() != 0 {
+		return End{}, &fault{code: codeConfiguration, what: "--system", why: "only root can run jobs as other users", hint: "leave it out: every job runs as this user, and the files have no column for users"}
 	}
 	if c.settings.on("check") {
-		return c.checkJobs(c.args[0])
+		return c.checkJobs()
 	}
-	jobs, err := c.loadJobs(c.args[0])
+	jobs, err := c.loadJobs()
 	if err != nil {
 		return End{}, err
 	}
@@ -107,9 +117,10 @@ func runCron(c *call) (End, error) {
 
 func parseText(text string) (string, error) { return text, nil }
 
-// loadJobs reads the job file. All but the last of its problems are told here.
-func (c *call) loadJobs(path string) ([]*jobfile.Job, error) {
-	file, err := jobfile.Load(path, jobfile.NewDefaults())
+// loadJobs reads the files. All but the last of their problems are told here.
+func (c *call) loadJobs() ([]*jobfile.Job, error) {
+	how := jobfile.How{System: c.settings.on("system"), SkipBad: c.settings.on("skip-bad-lines")}
+	file, err := jobfile.Load(c.args, jobfile.NewDefaults(), how)
 	if wrong, ok := errors.AsType[*jobfile.Error](err); ok {
 		last := len(wrong.Problems) - 1
 		for _, p := range wrong.Problems[:last] {
@@ -118,7 +129,13 @@ func (c *call) loadJobs(path string) ([]*jobfile.Job, error) {
 		return nil, problemFault(wrong.Problems[last])
 	}
 	if err != nil {
-		return nil, &fault{code: codeConfiguration, what: path, why: reason(err), hint: ownership.Remedy(err), err: err}
+		f := &fault{code: codeConfiguration, what: strings.Join(c.args, ", "), why: reason(err), hint: ownership.Remedy(err), err: err}
+		if p, ok := errors.AsType[*fs.PathError](err); ok {
+			f.what = p.Path
+		} else if o, ok := errors.AsType[*ownership.Error](err); ok {
+			f.what = o.Path
+		}
+		return nil, f
 	}
 	for _, w := range file.Warnings {
 		f := problemFault(w)
@@ -145,9 +162,9 @@ func fitTTLs(jobs []*jobfile.Job, limits backends.Limits) error {
 	return nil
 }
 
-// checkJobs lints a job file and shows the next ticks.
-func (c *call) checkJobs(path string) (End, error) {
-	jobs, err := c.loadJobs(path)
+// checkJobs lints the files and shows the next ticks.
+func (c *call) checkJobs() (End, error) {
+	jobs, err := c.loadJobs()
 	if err != nil {
 		return End{}, err
 	}
@@ -163,10 +180,9 @@ func (c *call) checkJobs(path string) (End, error) {
 			return End{}, err
 		}
 	}
-	environ := childEnvironment(os.Environ(), "")
 	var b strings.Builder
 	for _, j := range jobs {
-		if _, err := lookUp(j, environ); err != nil {
+		if _, err := lookUp(j); err != nil {
 			c.voice.warn(fmt.Sprintf("%s: %s: %v", j.Place, j.Name, err), cmp.Or(hintOf(err), "a host that lacks it leaves the job to the others"))
 		}
 		fmt.Fprintf(&b, "%s: %s\n", oneLine(j.Name), oneLine(j.Schedule.String()))
@@ -281,7 +297,7 @@ func (s *service) reload(ctx context.Context) {
 	}
 	s.notify.isReloading()
 	defer s.notify.isReady("jobs are scheduled")
-	jobs, err := s.call.loadJobs(s.call.args[0])
+	jobs, err := s.call.loadJobs()
 	if err == nil {
 		err = fitTTLs(jobs, s.store.Limits())
 	}
@@ -291,6 +307,6 @@ func (s *service) reload(ctx context.Context) {
 		return
 	}
 	if s.daemon.Reload(ctx, jobs) == nil {
-		s.call.voice.event(runner.Event{Name: "reloaded", Level: slog.LevelInfo, Text: fmt.Sprintf("%d job(s) from %s", len(jobs), s.call.args[0])})
+		s.call.voice.event(runner.Event{Name: "reloaded", Level: slog.LevelInfo, Text: fmt.Sprintf("%d job(s) from %s", len(jobs), strings.Join(s.call.args, ", "))})
 	}
 }

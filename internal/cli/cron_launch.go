@@ -8,12 +8,14 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/account"
 	"github.com/leaderrun/leaderrun/internal/daemon"
 	"github.com/leaderrun/leaderrun/internal/jobfile"
 	"github.com/leaderrun/leaderrun/internal/lifeline"
@@ -32,7 +34,6 @@ const (
 // launcher starts the commands of a daemon's jobs, and tells what becomes of them.
 type launcher struct {
 	call     *call
-	environ  []string     // for every job
 	null     *os.File     // stdin of jobs that have none
 	metrics  *metrics.Set // nil: nobody asks
 	textfile string       // directory of the textfile collector; "": none
@@ -47,7 +48,7 @@ func newLauncher(c *call, textfile string) (*launcher, error) {
 	if err != nil {
 		return nil, &fault{code: codeInternal, what: os.DevNull, why: reason(err), err: err}
 	}
-	return &launcher{call: c, environ: childEnvironment(os.Environ(), ""), null: null, textfile: textfile, begin: supervise.Begin}, nil
+	return &launcher{call: c, null: null, sockets: socketHome{shared: c.settings.on("system")}, textfile: textfile, begin: supervise.Begin}, nil
 }
 
 // removed forgets what was counted of a job that is not run any more.
@@ -62,7 +63,7 @@ func (l *launcher) removed(job string) {
 type launch struct {
 	*launcher
 	job    *jobfile.Job
-	path   string
+	site   site // as Look has found it
 	socket *socket
 	env    func(backends.Grant) []string
 	copies sync.WaitGroup // of prefixed output
@@ -78,6 +79,7 @@ func (l *launcher) launch(job *jobfile.Job) daemon.Launch {
 	}
 	a.story.occasion.StartDeadline = job.StartDeadline
 	a.socket.home = &l.sockets
+	a.socket.owner = func() *supervise.Credential { return a.site.as }
 	a.env = a.socket.env(func(g backends.Grant) []string { return grantVariables(g, tokenVariable) })
 	if l.textfile != "" {
 		a.file = metrics.NewTextfile(l.textfile, job.Name)
@@ -87,30 +89,66 @@ func (l *launcher) launch(job *jobfile.Job) daemon.Launch {
 
 // Look implements daemon.Launch.
 func (a *launch) Look() (err error) {
-	a.path, err = lookUp(a.job, a.environ)
+	a.site, err = lookUp(a.job)
 	return err
 }
 
-// lookUp finds a job's command on this host, and the directory that it starts in.
-func lookUp(j *jobfile.Job, environ []string) (path string, err error) {
-	if j.Dir != "" {
-		info, err := os.Stat(j.Dir)
+// site is where and as whom a job's command is run on this host.
+type site struct {
+	path, dir string
+	env       []string              // but for what tells of the run
+	as        *supervise.Credential // nil: this user
+}
+
+// lookUp finds a job's command on this host, the directory that it starts in, and its user.
+func lookUp(j *jobfile.Job) (site, error) {
+	p := site{dir: j.Dir, env: slices.Concat(childEnvironment(os.Environ(), ""), j.Env)}
+	if j.User != "" {
+		var err error
+		if p, err = siteOfUser(j); err != nil {
+			return site{}, err
+		}
+	}
+	if p.dir != "" {
+		info, err := os.Stat(p.dir)
 		if err == nil && !info.IsDir() {
 			err = syscall.ENOTDIR
 		}
 		if err != nil {
-			return "", &fault{code: codeConfiguration, what: "dir " + j.Dir, why: reason(err), err: err}
+			return site{}, &fault{code: codeConfiguration, what: "dir " + p.dir, why: reason(err), err: err}
 		}
 	}
-	path, code, err := supervise.LookPathIn(j.Argv[0], variable(slices.Concat(environ, j.Env), pathVariable), j.Dir)
+	path, code, err := supervise.LookPathIn(j.Argv[0], variable(p.env, pathVariable), p.dir)
 	if err != nil {
 		f := &fault{code: code, what: j.Argv[0], why: reason(err), err: err}
 		if len(j.Argv) == 1 && strings.ContainsAny(j.Argv[0], " \t|;&") {
 			f.hint = "a line for a shell goes to the key shell"
 		}
-		return "", f
+		return site{}, f
 	}
-	return path, nil
+	p.path = path
+	return p, nil
+}
+
+// cronPath is the PATH of cron(8), which a system crontab counts on.
+const cronPath = "/usr/bin:/bin"
+
+// siteOfUser is the site of a job with a user: the files of this host say who that is, each time, and no environment is handed
+// down. What is this daemon's own, such as the backend's password, does not reach another user.
+func siteOfUser(j *jobfile.Job) (site, error) {
+	who, err := account.Lookup(j.User)
+	if err != nil {
+		return site{}, &fault{code: codeConfiguration, what: "user " + strconv.Quote(j.User), why: reason(err), err: err}
+	}
+	p := site{dir: j.Dir, as: &supervise.Credential{UID: who.UID, GID: who.GID, Groups: who.Groups}}
+	p.env = slices.Concat([]string{pathVariable + "=" + cronPath, "HOME=" + who.Home}, j.Env, []string{"LOGNAME=" + who.Name, "USER=" + who.Name})
+	if p.dir == "" {
+		p.dir = who.Home
+		if info, err := os.Stat(p.dir); err != nil || !info.IsDir() { // as many users of services have it
+			p.dir = "/"
+		}
+	}
+	return p, nil
 }
 
 // Observe implements daemon.Launch.
@@ -231,6 +269,13 @@ func (t *launched) Start(env []string, hold, inherit []*os.File, d runner.Deadli
 		closeOwn()
 		return &fault{code: codeInternal, what: "the pipes of the command", why: reason(err), err: err}
 	}
+	at := t.site
+	if t.job.User != "" { // who that is may have changed since, and a retry comes late
+		if at, err = lookUp(t.job); err != nil {
+			closeOwn()
+			return err
+		}
+	}
 	pending := t.begin(supervise.Options{
 		Detached: true, Files: own, Forked: closeOwn, // the guardian has them
 		Warn: func(text string) { t.call.voice.warn(t.job.Name+": "+text, "") },
@@ -239,7 +284,7 @@ func (t *launched) Start(env []string, hold, inherit []*os.File, d runner.Deadli
 		return err
 	}
 	return t.guard.Start(supervise.Command{
-		Path: t.path, Argv: t.job.Argv, Env: lastWins(slices.Concat(t.environ, t.job.Env, env)), Dir: t.job.Dir, Socket: socketIn(env),
+		Path: at.path, Argv: t.job.Argv, Env: lastWins(slices.Concat(at.env, env)), Dir: at.dir, As: at.as, Socket: socketIn(env),
 		Hold: hold, Inherit: inherit, Grace: t.job.Timeline.Grace,
 	}, d)
 }
@@ -259,7 +304,7 @@ func (t *launched) files() (own [3]*os.File, err error) {
 			_, _ = io.WriteString(writer, t.job.Stdin) // who does not read it does not want it
 		})
 	}
-	if t.job.Prefix == "" {
+	if t.prefix() == "" {
 		return own, nil
 	}
 	for i, to := range []*os.File{os.Stdout, os.Stderr} {
@@ -276,6 +321,15 @@ func (t *launched) files() (own [3]*os.File, err error) {
 	return own, nil
 }
 
+// prefix stands before each line of the command. That of another user has one always: its lines could pass for the daemon's, and the
+// daemon's own stdout is nothing for it to hold open.
+func (t *launched) prefix() string {
+	if t.job.User != "" && t.job.Prefix == "" {
+		return "[" + oneLine(t.job.Name) + "] "
+	}
+	return t.job.Prefix
+}
+
 // copyLines writes what a command says, each line with the job's prefix.
 func (t *launched) copyLines(to io.Writer, from *os.File) {
 	defer from.Close()
@@ -283,7 +337,7 @@ func (t *launched) copyLines(to io.Writer, from *os.File) {
 	for {
 		line, err := lines.ReadSlice('\n')
 		if len(line) > 0 {
-			whole := append([]byte(t.job.Prefix), line...)
+			whole := append([]byte(t.prefix()), line...)
 			if whole[len(whole)-1] != '\n' {
 				whole = append(whole, '\n')
 			}

@@ -23,8 +23,9 @@ restart forgets, replicas and members, versions with known faults, clocks, how l
 beside the TTL, by what means a run is ended here. A line for each: ok, warning or bad, and a hint what
 to do. The exit code is 1 if anything is bad.
 
-It claims, renews and ends the job "` + doctorJob + `" a few times, for which nothing is run. Its record stays,
-and status shows it. Run it on each host, as the user and with the environment that the job has.`,
+It claims, renews and ends the job "` + doctorJob + `" a few times, for which nothing is run. It is no job of
+yours: status lists it only where it is named. Run it on each host, as the user and with the environment
+that the job has.`,
 		examples: []exampleLine{
 			{"the backend that is configured", "leaderrun doctor"},
 			{"for a TTL of half a minute", "leaderrun doctor --ttl 30s"},

@@ -35,7 +35,8 @@ func (x *checkup) configFiles() []string {
 	if named, ok := x.call.settings.find("config"); ok {
 		return []string{named.text}
 	}
-	return configPaths(x.call.settings.lookup)
+	user, _ := userConfigPath(x.call.settings.lookup)
+	return []string{systemConfig, user}
 }
 
 func configHoldsPassword(path string) bool {

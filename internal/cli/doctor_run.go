@@ -17,6 +17,9 @@ const (
 	leastAnswer  = 2 * time.Second        // how long an answer is waited for, at least
 )
 
+// isDoctors says whether a job is the doctor's own, which is in no list: nobody has made it, and nobody waits for it.
+func isDoctors(job string) bool { return job == doctorJob }
+
 // pace is how long the slowest of each step took.
 type pace struct{ claim, renewal, end time.Duration }
 

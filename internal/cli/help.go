@@ -63,9 +63,7 @@ func rootPage(root *command) string {
 	b.WriteString("leaderrun runs a command on at most one of many hosts at a time.\n\n")
 	b.WriteString("Usage: leaderrun COMMAND [options] …\n\nCommands:\n")
 	for _, cmd := range topCommands() {
-		if !cmd.hidden {
-			fmt.Fprintf(&b, "  %-12s %s\n", cmd.name, cmd.brief)
-		}
+		fmt.Fprintf(&b, "  %-12s %s\n", cmd.name, cmd.brief)
 	}
 	run := runCommand()
 	b.WriteString("\nExamples:\n")

@@ -30,7 +30,7 @@ change of the clock does to a tick. Several EXPR are one schedule, as for ` + "`
 			{name: "count", short: "n", value: "N", def: strconv.Itoa(defaultCount), check: by(parseTicks), example: "3", help: "how many"},
 			{name: "json", help: "one array of objects"},
 		}, commonOptions()...),
-		run: runNext,
+		mixed: true, run: runNext,
 	}
 }
 

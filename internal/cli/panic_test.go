@@ -35,6 +35,9 @@ type faultyStore struct{ all.Store }
 // broken: a panic has left a lock behind. Whoever waits for it waits for ever.
 var broken atomic.Bool
 
+// Jobs heeds no context.
+func (s faultyStore) Jobs(context.Context) ([]string, error) { select {} }
+
 func (s faultyStore) Close() error {
 	if broken.Load() {
 		os.Exit(99)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/panics"
+	"github.com/leaderrun/leaderrun/internal/supervise"
 	processtree "github.com/leaderrun/leaderrun/internal/supervise/tree"
 	"github.com/leaderrun/leaderrun/runner"
 )
@@ -33,13 +34,14 @@ const (
 const longestSocketPath = len(syscall.RawSockaddrUnix{}.Path) - 1
 
 // socket is where the command of a run asks whether the run still leads. It speaks HTTP, one request a
-// connection, and only to this user. A run goes on without it where it cannot be made.
+// connection, and only to the command's user. A run goes on without it where it cannot be made.
 type socket struct {
-	asked   chan runner.Check // for the runner to answer
-	parents []string          // where its directory may be, the best first
-	over    chan struct{}     // closed when the run is
-	home    *socketHome       // instead, where a daemon has many runs
-	slots   chan struct{}     // one for each asker who is being served
+	asked   chan runner.Check            // for the runner to answer
+	parents []string                     // where its directory may be, the best first
+	over    chan struct{}                // closed when the run is
+	home    *socketHome                  // instead, where a daemon has many runs
+	owner   func() *supervise.Credential // with home: whose command it is; nil, or no credential: this user's
+	slots   chan struct{}                // one for each asker who is being served
 	warn    func(text, hint string)
 
 	mu    sync.Mutex
@@ -190,9 +192,25 @@ func (s *socket) listenAt(path string) error {
 	if err != nil {
 		return err
 	}
+	if err := s.giveTo(path); err != nil {
+		_ = listener.Close()
+		return err
+	}
 	s.listener = listener
 	panics.Go(func() { _ = s.server().Serve(queue{listener, s.slots}) }) // it ends with the listener; who is being served still is
 	return nil
+}
+
+// giveTo lets the user of the command ask, and nobody else: to connect takes the right to write.
+func (s *socket) giveTo(path string) error {
+	if s.owner == nil {
+		return nil
+	}
+	as := s.owner()
+	if as == nil {
+		return nil
+	}
+	return errors.Join(os.Chmod(path, 0o600), os.Lchown(path, int(as.UID), int(as.GID)))
 }
 
 var errNoParent = errors.New("no directory has a name that is short enough")
@@ -241,6 +259,7 @@ func removeSockets(dir string) {
 // socketHome is the directory of the sockets of many runs: to make one is more work than to make a socket. It is made
 // when the first run needs it, and again when somebody has removed it: what is old in /tmp does not last.
 type socketHome struct {
+	shared bool       // the commands are other users', who may pass through it, and not see what is in it
 	mu     sync.Mutex // held while a file system is asked: nobody waits for it without a limit
 	dir    string
 	number int
@@ -250,7 +269,7 @@ type socketHome struct {
 func (h *socketHome) place() (dir string, number int, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.dir != "" && !isPrivate(h.dir) {
+	if h.dir != "" && !h.isOurs() {
 		h.dir = ""
 	}
 	for _, parent := range socketParents() {
@@ -259,15 +278,22 @@ func (h *socketHome) place() (dir string, number int, err error) {
 		}
 		const digits = 10
 		h.dir, err = privateDirectory(parent, digits+len(socketPrefix)+len("-1000h0m0.000s"))
+		if err == nil && h.shared {
+			err = os.Chmod(h.dir, 0o711)
+		}
 	}
 	h.number++
 	return h.dir, h.number, err
 }
 
-// isPrivate says whether a directory is still there, and still only for this user: another one may have taken its name.
-func isPrivate(dir string) bool {
-	info, err := os.Lstat(dir)
-	if err != nil || !info.IsDir() || info.Mode().Perm()&0o077 != 0 {
+// isOurs says whether the directory is still there, and still only for this user: another one may have taken its name.
+func (h *socketHome) isOurs() bool {
+	others := os.FileMode(0o077)
+	if h.shared {
+		others = 0o066
+	}
+	info, err := os.Lstat(h.dir)
+	if err != nil || !info.IsDir() || info.Mode().Perm()&others != 0 {
 		return false
 	}
 	st, ok := info.Sys().(*syscall.Stat_t)
@@ -279,7 +305,7 @@ func (h *socketHome) remove() {
 	_, _ = within(patienceToMake, func() (string, error) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		if h.dir == "" || !isPrivate(h.dir) {
+		if h.dir == "" || !h.isOurs() {
 			return "", nil
 		}
 		return "", os.RemoveAll(h.dir)

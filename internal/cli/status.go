@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -205,6 +206,7 @@ func inspect(ctx context.Context, store all.Store, names []string) (jobs []jobSt
 		if names, err = store.Jobs(ctx); err != nil && !backends.IsAnswer(err) {
 			return nil, nil, err
 		}
+		names = slices.DeleteFunc(names, isDoctors)
 	}
 	jobs = []jobStatus{}
 	for _, name := range names {

@@ -6,13 +6,14 @@ import (
 	"runtime/debug"
 )
 
-// version is set by the linker (-X) where a release is built; the rest comes from the build itself.
-var version string
+// A release sets these by the linker (-X). What they leave out, the build itself says: its commit, or the version of the module that
+// go install took.
+var version, commit, date string
 
 func versionCommand() *command {
 	return &command{
 		name: "version", brief: "show the version",
-		about:    "Shows the version, the commit and the Go release that this program was built from.",
+		about:    "Shows the version, the commit and its date, and the Go release that this program was built with.",
 		examples: []exampleLine{{"the same", "leaderrun --version"}},
 		options:  []option{helpOption()}, plain: true, run: showVersion,
 	}
@@ -26,23 +27,28 @@ func showVersion(c *call) (End, error) {
 }
 
 func versionText() string {
-	v, commit := version, ""
-	info, ok := debug.ReadBuildInfo()
-	if ok && v == "" {
+	v, of, at, changed := version, commit, date, ""
+	if info, ok := debug.ReadBuildInfo(); ok && v == "" {
 		v = info.Main.Version
+		for _, s := range info.Settings {
+			switch {
+			case s.Key == "vcs.revision":
+				of = s.Value
+			case s.Key == "vcs.time":
+				at = s.Value
+			case s.Key == "vcs.modified" && s.Value == "true":
+				changed = " with changes"
+			}
+		}
 	}
 	if v == "" {
 		v = "(devel)"
 	}
-	if ok {
-		for _, s := range info.Settings {
-			switch {
-			case s.Key == "vcs.revision":
-				commit = " commit " + s.Value[:min(len(s.Value), 12)]
-			case s.Key == "vcs.modified" && s.Value == "true":
-				commit += " with changes"
-			}
-		}
+	if of != "" {
+		v += " commit " + of[:min(len(of), 12)] + changed
 	}
-	return fmt.Sprintf("%s%s %s %s/%s", v, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	if at != "" {
+		v += " of " + at
+	}
+	return fmt.Sprintf("%s %s %s/%s", v, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

@@ -75,8 +75,12 @@ type host struct {
 	noteMu sync.Mutex
 }
 
-func (b *bed) host(name string, jobs ...*jobfile.Job) *host {
+func (b *bed) host(name string, jobs ...*jobfile.Job) *host { return b.hostAhead(name, 0, jobs...) }
+
+// hostAhead is host with a clock that is ahead from the beginning.
+func (b *bed) hostAhead(name string, skew time.Duration, jobs ...*jobfile.Job) *host {
 	h := &host{bed: b, name: name, over: make(chan struct{})}
+	h.skew.Store(int64(skew))
 	h.Daemon = New(Config{
 		Store: cutStore{b.mem, h}, Host: backends.Holder{Host: name, PID: 1},
 		Launch: func(j *jobfile.Job) Launch { return &fakeLaunch{host: h, job: j} },

@@ -33,10 +33,10 @@ func wantRuns(t *testing.T, b *bed, job, want string) {
 func TestEveryTickRunsOnceOnOneOfThreeHosts(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
 		j := newJob(t, "j", "* * * * *", nil)
-		hosts := []*host{b.host("a", j), b.host("b", j), b.host("c", j)}
-		hosts[1].skew.Store(int64(1900 * time.Millisecond)) // H29: clocks differ
-		hosts[2].skew.Store(-int64(20 * time.Second))
-		time.Sleep(60*time.Minute + 30*time.Second)
+		time.Sleep(30 * time.Second) // midnight has gone by on every clock
+		// H29: clocks differ.
+		hosts := []*host{b.host("a", j), b.hostAhead("b", 1900*time.Millisecond, j), b.hostAhead("c", -20*time.Second, j)}
+		time.Sleep(60 * time.Minute)
 		b.end(hosts...)
 		wantRuns(t, b, "j", minutes(1, 60))
 		if got := b.outcomes("j"); got["ran 0"] != 60 {

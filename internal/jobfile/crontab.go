@@ -10,12 +10,13 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	lines "github.com/leaderrun/leaderrun/internal/crontab"
 )
 
 const (
 	blanks       = " \t"
 	defaultShell = "/bin/sh"
-	nameHint     = "name the job in a comment right above its line: # job: NAME"
 )
 
 // crontab is read line by line: a variable counts for the lines after it.
@@ -29,11 +30,16 @@ type crontab struct {
 	line     int
 	name     string // of the comment in the line before
 	nameLine int    // 0: there is none
+	lost     int    // the line of a name with nothing but comments since; 0: there is none
+	derived  lines.Names
+	wrong    int // the first line that sets a variable wrongly; 0: there is none
 }
 
 func (r *reader) readCrontab(text []byte, h host) {
-	c := &crontab{reader: r, host: h, state: r.newDraft(), shell: defaultShell, system: isSystem(r.path)}
-	c.state.job.Dir = r.defaults.Home
+	c := &crontab{reader: r, host: h, state: r.newDraft(), shell: defaultShell, system: lines.FormatOf(r.path) == lines.System}
+	if !r.how.System { // else it is the home of each job's user
+		c.state.job.Dir = r.defaults.Home
+	}
 	c.state.fixes.jitter = "write RANDOM_DELAY=0 above the line"
 	if bytes.HasPrefix(text, []byte("\ufeff")) {
 		r.problem(1, "", "the file begins with a byte order mark", "save it without one")
@@ -43,6 +49,7 @@ func (r *reader) readCrontab(text []byte, h host) {
 		r.problem(lineOf(text, at), "", "Windows line ends", `remove them: sed -i 's/\r$//' `+r.path)
 		text = bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
 	}
+	c.takeNames(string(text))
 	for line := range strings.Lines(string(text)) {
 		c.line++
 		line = strings.TrimLeft(strings.TrimSuffix(line, "\n"), blanks)
@@ -53,9 +60,28 @@ func (r *reader) readCrontab(text []byte, h host) {
 		c.read(line)
 	}
 	c.forgetName()
-	if len(r.jobs) == 0 && len(r.problems) == 0 {
+	if len(r.jobs) == 0 && len(r.problems) == 0 && !r.several {
 		r.problem(0, "", "there is no job in it", "write one like: 0 2 * * * COMMAND, below a comment # job: NAME")
 	}
+}
+
+// takeNames notes the names that are written: a derived one is another.
+func (c *crontab) takeNames(text string) {
+	for line := range strings.Lines(text) {
+		if name, ok := nameIn(strings.TrimLeft(strings.TrimSuffix(line, "\n"), blanks)); ok {
+			c.derived.Take(name)
+		}
+	}
+}
+
+// nameIn is the name that a comment gives to the job below it.
+func nameIn(line string) (name string, ok bool) {
+	comment, ok := strings.CutPrefix(line, "#")
+	if !ok {
+		return "", false
+	}
+	name, ok = strings.CutPrefix(strings.TrimLeft(comment, blanks), "job:")
+	return strings.Trim(name, blanks), ok
 }
 
 // pattern is a regular expression that is compiled when it is first used: most runs of leaderrun read no job file.
@@ -66,29 +92,32 @@ func pattern(text string) func() *regexp.Regexp {
 // topKey is how a YAML file begins.
 var topKey = pattern(`^(jobs|defaults|timezone):(\s|$)`)
 
-// isSystem says whether cron reads the file as one with a user's name in each line.
-func isSystem(path string) bool {
-	abs, err := filepath.Abs(path)
-	return err == nil && (abs == "/etc/crontab" || filepath.Dir(abs) == "/etc/cron.d")
-}
-
 func (c *crontab) read(line string) {
 	switch {
 	case line == "":
 		c.forgetName()
 	case line[0] == '#':
-		c.nameLine = 0 // a line that is commented out takes its name along
-		if name, ok := strings.CutPrefix(strings.TrimLeft(line[1:], blanks), "job:"); ok {
-			c.name, c.nameLine = strings.Trim(name, blanks), c.line
+		// A line that is commented out takes its name along.
+		if name, ok := nameIn(line); ok {
+			c.name, c.nameLine, c.lost = name, c.line, 0
+		} else if c.nameLine != 0 {
+			c.nameLine, c.lost = 0, c.nameLine
 		}
 	default:
-		if v, ok := parseVariable(line); ok {
+		problems, jobs := len(c.problems), len(c.jobs)
+		if v, ok := lines.ParseVariable(line); ok {
 			c.forgetName()
 			c.variable(v)
+			if len(c.problems) > problems && c.wrong == 0 {
+				c.wrong = c.line
+			}
 			return
 		}
 		c.job(line)
-		c.nameLine = 0
+		if len(c.problems) > problems {
+			c.jobs = c.jobs[:jobs]
+		}
+		c.nameLine, c.lost = 0, 0
 	}
 }
 
@@ -97,51 +126,51 @@ func (c *crontab) forgetName() {
 	if c.nameLine != 0 {
 		c.warn(c.nameLine, "", fmt.Sprintf("the name %q has no job: its line must follow at once", c.name), "")
 	}
-	c.nameLine = 0
+	c.nameLine, c.lost = 0, 0
 }
 
 // variable sets one for the lines that follow.
-func (c *crontab) variable(v assignment) {
-	switch err := checkVariable(v.name); {
+func (c *crontab) variable(v lines.Variable) {
+	switch err := checkVariable(v.Name); {
 	case err != nil:
 		c.problem(c.line, "", err.Error(), "remove the line")
 		return
-	case v.why != "":
-		c.problem(c.line, v.name, v.why, `quotes hold the whole value or none of it: NAME="a value"`)
+	case v.Why != "":
+		c.problem(c.line, v.Name, v.Why, `quotes hold the whole value or none of it: NAME="a value"`)
 		return
 	}
-	problem := func(why, hint string) { c.problem(c.line, v.name, why, hint) }
-	switch v.name {
+	problem := func(why, hint string) { c.problem(c.line, v.Name, why, hint) }
+	switch v.Name {
 	case "LOGNAME":
-		c.warn(c.line, v.name, "cron does not let a crontab set it, and it is ignored here too", "remove the line")
+		c.warn(c.line, v.Name, "cron does not let a crontab set it, and it is ignored here too", "remove the line")
 		return
 	case "MAILTO", "MAILFROM", "CONTENT_TYPE", "CONTENT_TRANSFER_ENCODING":
-		if v.value != "" {
-			c.warn(c.line, v.name, "no mail is sent: the output of the jobs is the daemon's", "remove the line")
+		if v.Value != "" {
+			c.warn(c.line, v.Name, "no mail is sent: the output of the jobs is the daemon's", "remove the line")
 		}
 	case "SHELL":
-		if !filepath.IsAbs(v.value) {
-			problem(fmt.Sprintf("%q is not an absolute path", v.value), "write SHELL=/bin/bash")
+		if !filepath.IsAbs(v.Value) {
+			problem(fmt.Sprintf("%q is not an absolute path", v.Value), "write SHELL=/bin/bash")
 			return
 		}
-		c.shell = v.value
+		c.shell = v.Value
 	case "HOME":
-		if !filepath.IsAbs(v.value) {
-			problem(fmt.Sprintf("%q is not an absolute path", v.value), "commands start there")
+		if !filepath.IsAbs(v.Value) {
+			problem(fmt.Sprintf("%q is not an absolute path", v.Value), "commands start there")
 			return
 		}
-		c.state.job.Dir = v.value
+		c.state.job.Dir = v.Value
 	case "CRON_TZ":
-		c.zone(v.value)
+		c.zone(v.Value)
 	case "RANDOM_DELAY":
-		minutes, err := strconv.ParseUint(v.value, 10, 16)
+		minutes, err := strconv.ParseUint(v.Value, 10, 16)
 		if err != nil {
-			problem(fmt.Sprintf("%q is not a number of minutes", v.value), "write RANDOM_DELAY=15")
+			problem(fmt.Sprintf("%q is not a number of minutes", v.Value), "write RANDOM_DELAY=15")
 			return
 		}
 		c.state.job.Jitter = time.Duration(minutes) * time.Minute
 	}
-	c.state.env[v.name] = v.value
+	c.state.env[v.Name] = v.Value
 }
 
 // zone sets the one of the lines that follow.
@@ -164,21 +193,30 @@ func (c *crontab) job(line string) {
 	if c.nameLine == 0 {
 		d.job.Name = ""
 	}
-	expr, command, ok := splitLine(line)
+	if c.how.SkipBad && c.wrong != 0 {
+		c.problem(c.line, d.what(""), fmt.Sprintf("the variable in line %d is wrong, and may be meant for this line", c.wrong), "")
+		return
+	}
+	expr, command, ok := lines.SplitSchedule(line)
 	if !ok {
 		hint := "write minute, hour, day of month, month, day of week and the command"
-		if first, _ := cutWord(line); first == "export" {
+		if first, _ := lines.CutWord(line); first == "export" {
 			hint = "a variable is NAME=value, without export"
 		}
 		c.problem(c.line, d.what(""), "neither a variable nor a schedule with a command", hint)
 		return
+	}
+	if c.how.System {
+		if command, ok = c.user(d, command); !ok {
+			return
+		}
 	}
 	if why, hint := c.notCommand(d, expr, command); why != "" {
 		c.problem(c.line, d.what(""), why, hint)
 		return
 	}
 	var script string
-	script, d.job.Stdin = splitPercent(command)
+	script, d.job.Stdin = lines.SplitPercent(command)
 	if strings.Trim(script, blanks) == "" {
 		c.problem(c.line, d.what(""), "there is no command before the %", `what follows the first % is what the command reads; a plain one is \%`)
 		return
@@ -186,12 +224,38 @@ func (c *crontab) job(line string) {
 	d.job.Argv = []string{c.shell, "-c", script}
 	d.env["SHELL"] = c.shell
 	d.exprs = []expression{{expr, c.line}}
-	if c.nameLine == 0 {
-		// What else is wrong with the line is told as well.
-		c.problem(c.line, "", "a job without a name", nameHint)
-		d.job.Name = fmt.Sprintf("line %d", c.line)
+	if tokens, whole := lines.Tokens(script); whole {
+		run, ok := lines.FindRun(tokens)
+		if ok && (c.nameLine == 0 || run.Job == d.job.Name) { // its own lease would wait for the daemon's, or be refused
+			c.problem(c.line, d.what(""), "`leaderrun run` inside takes a lease of its own", "write the command alone; what it is called stands in a comment above: # job: "+cmp.Or(run.Job, "NAME"))
+			return
+		}
+	}
+	switch {
+	case c.nameLine != 0:
+	case c.lost != 0: // it would run under another name than somebody may have meant
+		c.problem(c.line, "", fmt.Sprintf("is the name in line %d meant for this job? it does not stand right above", c.lost), "move it down, or put an empty line between")
+		return
+	default:
+		d.job.Name = c.derived.Derive(script)
 	}
 	c.finish(d)
+}
+
+// user takes the user's column off a line, and says whether the line can run as that user. One without a line in /etc/passwd
+// could only run as root.
+func (c *crontab) user(d *draft, command string) (rest string, ok bool) {
+	name, rest := lines.CutWord(command)
+	switch {
+	case rest == "":
+		c.problem(c.line, d.what(""), "there is no command behind the user", "write minute, hour, day of month, month, day of week, the user and the command")
+	case !c.host.isUser(name):
+		c.problem(c.line, d.what(""), fmt.Sprintf("the sixth word, %q, is no user in /etc/passwd", name), "a system crontab has a user before the command; another one is for a daemon without --system")
+	default:
+		d.job.User = name
+		return rest, true
+	}
+	return "", false
 }
 
 // A field of a schedule, and one that may also be a program.
@@ -203,13 +267,14 @@ var (
 
 // notCommand says why the sixth word does not begin a command.
 func (c *crontab) notCommand(d *draft, expr, command string) (why, hint string) {
-	word, rest := cutWord(command)
+	word, rest := lines.CutWord(command)
 	seconds := expr[0] != '@' && (isField().MatchString(word) || rest != "" && isWeekday().MatchString(word))
 	if seconds {
 		return "six fields instead of five", "there is no field for seconds; @every 30s is a schedule"
 	}
-	const column = "remove the column; leaderrun cron runs every job as its own user"
+	const column = "remove the column, or let a daemon of root's with --system run the file"
 	switch {
+	case c.how.System:
 	case rest == "" || rest[0] == '-':
 	case c.system && isAccount().MatchString(word):
 		return fmt.Sprintf("the sixth word, %s, is the user of a system crontab", word), column
@@ -220,33 +285,4 @@ func (c *crontab) notCommand(d *draft, expr, command string) (why, hint string) 
 		return fmt.Sprintf("the sixth word, %s, is a user of this host", word), column
 	}
 	return "", ""
-}
-
-// splitLine takes schedule and command apart. The command reaches to the end of the line, blanks included.
-func splitLine(line string) (expr, command string, ok bool) {
-	words := 5
-	switch first, _ := cutWord(line); {
-	case first == "@every":
-		words = 2
-	case first[0] == '@':
-		words = 1
-	}
-	command = line
-	fields := make([]string, words)
-	for i := range fields {
-		if command == "" {
-			return "", "", false
-		}
-		fields[i], command = cutWord(command)
-	}
-	return strings.Join(fields, " "), command, command != ""
-}
-
-// cutWord cuts a text at its first blanks.
-func cutWord(text string) (word, rest string) {
-	at := strings.IndexAny(text, blanks)
-	if at < 0 {
-		return text, ""
-	}
-	return text[:at], strings.TrimLeft(text[at:], blanks)
 }

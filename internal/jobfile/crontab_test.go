@@ -2,6 +2,7 @@ package jobfile
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -90,14 +91,16 @@ func TestCrontabRefused(t *testing.T) {
 	}{
 		{"empty", "", []string{"jobs: there is no job in it: write one like: 0 2 * * * COMMAND, below a comment # job: NAME"}},
 		{"only variables", "PATH=/bin\n# x\n", []string{"jobs: there is no job in it: write one like: 0 2 * * * COMMAND, below a comment # job: NAME"}},
-		{"no name", "0 2 * * * x\n", []string{"jobs:1: a job without a name: " + nameHint}},
 		{
-			"a name, and a line between", "# job: a\n\n0 2 * * * x\n# job: b\nPATH=/bin\n0 2 * * * x\n# job: c\n# why\n0 2 * * * x\n",
-			[]string{"jobs:3: a job without a name: " + nameHint, "jobs:6: a job without a name: " + nameHint, "jobs:9: a job without a name: " + nameHint},
+			"a name, and a comment between", "# job: c\n# why\n0 2 * * * x\n",
+			[]string{"jobs:3: is the name in line 1 meant for this job? it does not stand right above: move it down, or put an empty line between"},
 		},
 		{
-			"one name for two lines", "# job: a\n0 2 * * * x\n0 3 * * * x\n",
-			[]string{"jobs:3: a job without a name: " + nameHint},
+			"a run inside, of the name that it would have", "0 2 * * * leaderrun run nightly -- report\n# job: feed\n0 3 * * * nice leaderrun run feed feeder\n",
+			[]string{
+				"jobs:1: `leaderrun run` inside takes a lease of its own: write the command alone; what it is called stands in a comment above: # job: nightly",
+				"jobs:3: feed: `leaderrun run` inside takes a lease of its own: write the command alone; what it is called stands in a comment above: # job: feed",
+			},
 		},
 		{
 			"a name twice", "# job: a\n0 2 * * * x\n# job: a\n0 3 * * * x\n",
@@ -108,8 +111,7 @@ func TestCrontabRefused(t *testing.T) {
 		{
 			"all that is wrong with a line, and more lines", "0 25 * * * x\n# job: b\n0 2 30 2 * x\n",
 			[]string{
-				"jobs:1: a job without a name: " + nameHint,
-				`jobs:1: line 1: schedule: "0 25 * * *": hour: "25" is out of range: use 0-23`,
+				`jobs:1: x: schedule: "0 25 * * *": hour: "25" is out of range: use 0-23`,
 				`jobs:3: b: schedule: "0 2 30 2 *": day of month: "30" does not exist in month "2": name a day that the month has; for its last day let the command look at the date`,
 			},
 		},
@@ -149,7 +151,7 @@ func TestCrontabRefused(t *testing.T) {
 		{"a zero byte", "# job: a\n0 2 * * * x\x00\n", []string{"jobs:2: there is a zero byte in it: a job file is plain text"}},
 		{
 			"a user's column", "# job: a\n0 2 * * * root report\n",
-			[]string{"jobs:2: a: the sixth word, root, is a user of this host: remove the column; leaderrun cron runs every job as its own user"},
+			[]string{"jobs:2: a: the sixth word, root, is a user of this host: remove the column, or let a daemon of root's with --system run the file"},
 		},
 	} {
 		t.Run(c.what, func(t *testing.T) { refused(t, "jobs", c.text, c.want) })
@@ -160,7 +162,7 @@ func TestCrontabRefused(t *testing.T) {
 func TestSystemCrontab(t *testing.T) {
 	for _, path := range []string{"/etc/crontab", "/etc/cron.d/report"} {
 		refused(t, path, "# job: a\n0 2 * * * nobody-here report\n", []string{
-			path + ":2: a: the sixth word, nobody-here, is the user of a system crontab: remove the column; leaderrun cron runs every job as its own user",
+			path + ":2: a: the sixth word, nobody-here, is the user of a system crontab: remove the column, or let a daemon of root's with --system run the file",
 		})
 		accepted(t, path, "# job: a\n0 2 * * * /usr/bin/report now\n")
 	}
@@ -183,11 +185,11 @@ func TestUserOrProgram(t *testing.T) {
 			checkWarnings(t, file)
 		} else {
 			checkWarnings(t, file, "jobs:2: a: the sixth word, sync, is taken for the command, and is also a user of this host: "+
-				"if it is a user's column: remove the column; leaderrun cron runs every job as its own user")
+				"if it is a user's column: remove the column, or let a daemon of root's with --system run the file")
 		}
 	}
 	refused(t, "jobs", "PATH=/nowhere\n# job: a\n@daily sync now\n", []string{
-		"jobs:3: a: the sixth word, sync, is a user of this host: remove the column; leaderrun cron runs every job as its own user",
+		"jobs:3: a: the sixth word, sync, is a user of this host: remove the column, or let a daemon of root's with --system run the file",
 	})
 }
 
@@ -214,5 +216,27 @@ LOGNAME=joe
 	}
 	if to, _ := file.Jobs[0].Variable("MAILTO"); to != "me@example.com" {
 		t.Errorf("MAILTO is %q for the command", to)
+	}
+}
+
+// A job that nobody has named is called as import would call it: names that are written come first, and what could be a password
+// is no part of one.
+func TestDerivedNames(t *testing.T) {
+	file := accepted(t, "jobs", `0 1 * * * /usr/bin/backup --all
+# job: backup-2
+0 2 * * * other
+0 3 * * * backup --some
+0 4 * * * cd /srv && mysqldump --password=hunter2 -phunter2 db
+0 5 * * * TOKEN=hunter2 curl -H "Authorization: hunter2" https://user:hunter2@example.com/hunter2
+`)
+	var names []string
+	for _, j := range file.Jobs {
+		names = append(names, j.Name)
+		if strings.Contains(j.Name, "hunter2") {
+			t.Errorf("%q shows a password", j.Name)
+		}
+	}
+	if want := []string{"backup", "backup-2", "backup-3", "mysqldump", "curl"}; !slices.Equal(names, want) {
+		t.Errorf("got %q, want %q", names, want)
 	}
 }

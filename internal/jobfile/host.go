@@ -2,8 +2,9 @@ package jobfile
 
 import (
 	"os"
-	"os/user"
 	"path/filepath"
+
+	"github.com/leaderrun/leaderrun/internal/account"
 )
 
 // host is what the reader of a crontab asks its host, to tell a user's name from a program.
@@ -14,13 +15,13 @@ type host struct {
 }
 
 func thisHost() host {
-	users := map[string]bool{} // a directory service may be slow, and the lines of a file are many
+	users := map[string]bool{} // the lines of a file are many
 	return host{
 		path: os.Getenv("PATH"),
 		isUser: func(name string) bool {
 			known, asked := users[name]
 			if !asked {
-				_, err := user.Lookup(name)
+				_, err := account.Lookup(name)
 				known = err == nil
 				users[name] = known
 			}

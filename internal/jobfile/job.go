@@ -22,7 +22,8 @@ type Job struct {
 	Argv     []string // at least one word; of a line for a shell it is the shell, -c and the line
 	Stdin    string   // what the command reads; "": nothing
 	Env      []string // NAME=VALUE, sorted, each name once: they replace inherited ones
-	Dir      string   // where the command starts, absolute; "": where the daemon was started
+	Dir      string   // where the command starts, absolute; "": where the daemon was started, or the home of User
+	User     string   // who it runs as, by the column of a system crontab; "": the daemon's user
 	Timeline runner.Timeline
 	Options
 }
@@ -81,7 +82,7 @@ func NewDefaults() Defaults {
 // change. It means nothing to another version of the program.
 func (j *Job) Fingerprint() string {
 	sum := sha256.New()
-	fmt.Fprintf(sum, "%q %q %q %q %q %q %q ", j.Name, j.Schedule, j.Schedule.Fingerprint(), j.Argv, j.Stdin, j.Env, j.Dir)
+	fmt.Fprintf(sum, "%q %q %q %q %q %q %q %q ", j.Name, j.Schedule, j.Schedule.Fingerprint(), j.Argv, j.Stdin, j.Env, j.Dir, j.User)
 	fmt.Fprintf(sum, "%#v %#v", j.Timeline, j.Options)
 	return hex.EncodeToString(sum.Sum(nil)[:16])
 }

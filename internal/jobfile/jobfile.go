@@ -10,11 +10,11 @@
 // variable begins to count, and what \ and % do in a command. The tests have the cases, as that program answers
 // them. The differences:
 //
-//   - A job needs a name, in a comment "# job: NAME" right above its line.
+//   - A job is named in a comment "# job: NAME" right above its line, else its name is derived from its command.
 //   - NAME= sets an empty value, and the last line needs no newline; cron ignores the whole file.
 //   - The name of a variable is made of letters, digits and _; cron takes any text.
 //   - CRON_TZ and RANDOM_DELAY are understood, as in cronie, and @every D.
-//   - Windows line ends, @reboot, a system crontab's user column and six fields are refused.
+//   - Windows line ends, @reboot and six fields are refused, and a system crontab's user column unless it is asked for.
 //   - MAILTO and its kin reach the command and do nothing else: output is the daemon's own.
 package jobfile
 
@@ -25,18 +25,16 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/leaderrun/leaderrun/internal/ownership"
 )
 
 // maxSize is far more than any file needs: ten thousand jobs are about 2 MB.
 const maxSize = 16 << 20
 
-// File is a job file without a problem.
+// File is what was read without a problem.
 type File struct {
-	Path     string
-	Jobs     []*Job    // in the order of the file, at least one; names differ
-	Warnings []Problem // in the order of the file
+	Path     string    // of Parse
+	Jobs     []*Job    // in the order of the files, at least one; names differ
+	Warnings []Problem // in the order of the files
 }
 
 // Problem is what is wrong with one place of a file, or worth a warning.
@@ -67,16 +65,6 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Load reads a job file, which must be a regular file that only root and this user can change: see package ownership. The
-// error is an *Error if the file was read.
-func Load(path string, defaults Defaults) (*File, error) {
-	text, _, err := ownership.Read(path, maxSize)
-	if err != nil {
-		return nil, err
-	}
-	return Parse(path, text, defaults)
-}
-
 // Parse reads the text of a job file: YAML if path ends in .yaml or .yml, else a crontab. The error is an *Error.
 // No input panics.
 func Parse(path string, text []byte, defaults Defaults) (*File, error) {
@@ -85,18 +73,24 @@ func Parse(path string, text []byte, defaults Defaults) (*File, error) {
 
 func parse(path string, text []byte, defaults Defaults, host host) (*File, error) {
 	r := newReader(path, defaults)
-	switch at := bytes.IndexByte(text, 0); {
-	case at >= 0:
-		r.problem(lineOf(text, at), "", "there is a zero byte in it", "a job file is plain text")
-	case isYAML(path):
-		r.readYAML(text)
-	default:
-		r.readCrontab(text, host)
-	}
+	r.readText(text, host)
 	if len(r.problems) > 0 {
 		return nil, &Error{Problems: inOrder(r.problems)}
 	}
 	return &File{Path: path, Jobs: r.jobs, Warnings: inOrder(r.warnings)}, nil
+}
+
+func (r *reader) readText(text []byte, host host) {
+	switch at := bytes.IndexByte(text, 0); {
+	case at >= 0:
+		r.problem(lineOf(text, at), "", "there is a zero byte in it", "a job file is plain text")
+	case isYAML(r.path) && r.how.System:
+		r.problem(0, "", "a job file has no column for users", "give it to a daemon of its own, without --system")
+	case isYAML(r.path):
+		r.readYAML(text)
+	default:
+		r.readCrontab(text, host)
+	}
 }
 
 func isYAML(path string) bool {

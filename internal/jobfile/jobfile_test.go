@@ -94,8 +94,8 @@ func TestLoad(t *testing.T) {
 	}
 	const yaml, crontab = "jobs: {a: {every: 1h, shell: x}}", "# job: a\n0 * * * * x\n"
 	for name, text := range map[string]string{"a.yaml": yaml, "b.yml": yaml, "c.YAML": yaml, "crontab": crontab, "d.cron": crontab, "e.yaml.d": crontab} {
-		file, err := Load(write(name, []byte(text)), testDefaults())
-		if err != nil || len(file.Jobs) != 1 || file.Path != filepath.Join(dir, name) {
+		file, err := Load([]string{write(name, []byte(text))}, testDefaults(), How{})
+		if err != nil || len(file.Jobs) != 1 {
 			t.Errorf("%s: %+v, %v", name, file, err)
 		}
 	}
@@ -105,12 +105,11 @@ func TestLoad(t *testing.T) {
 	}
 	for path, want := range map[string]string{
 		filepath.Join(dir, "none"): "no such file or directory",
-		dir:                        "not a regular file",
 		fifo:                       "not a regular file",
 		"/dev/null":                "not a regular file",
 		write("large", bytes.Repeat([]byte("#\n"), maxSize/2+1)): "larger than 16 MB",
 	} {
-		_, err := Load(path, testDefaults())
+		_, err := Load([]string{path}, testDefaults(), How{})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %s", path, err, want)
 		}

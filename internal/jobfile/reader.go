@@ -23,15 +23,17 @@ type reader struct {
 	path      string
 	defaults  Defaults
 	jobs      []*Job
-	names     map[string]int // the line of each job
+	names     map[string]string // the place of each job, also of other files
 	schedules map[string]*planned
 	zoneless  bool // it was told that the host has no zone
+	how       How
+	several   bool // the file is one of several: it may have no job
 
 	problems, warnings []Problem
 }
 
 func newReader(path string, defaults Defaults) *reader {
-	return &reader{path: path, defaults: defaults, names: map[string]int{}, schedules: map[string]*planned{}}
+	return &reader{path: path, defaults: defaults, names: map[string]string{}, schedules: map[string]*planned{}}
 }
 
 // problem notes what is wrong. Line 0 is the whole file.
@@ -157,10 +159,10 @@ func (r *reader) claimName(d *draft) {
 		return
 	}
 	if first, taken := r.names[d.job.Name]; taken {
-		r.problem(d.line, d.what(""), fmt.Sprintf("two jobs of this name; the first is in line %d", first), "rename one of them")
+		r.problem(d.line, d.what(""), "two jobs of this name; the first is in "+strings.Replace(first, r.path+":", "line ", 1), "rename one of them")
 		return
 	}
-	r.names[d.job.Name] = d.line
+	r.names[d.job.Name] = r.place(d.line)
 }
 
 func whyNotName(name string) string {

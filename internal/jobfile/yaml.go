@@ -48,7 +48,7 @@ func (r *reader) readYAML(text []byte) {
 		y.refuse(root)
 		y.readTop(root)
 	}
-	if len(r.jobs) == 0 && len(r.problems) == 0 {
+	if len(r.jobs) == 0 && len(r.problems) == 0 && !r.several {
 		r.problem(0, "", "there is no job in it", "name one under `jobs:`")
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/leaderrun/leaderrun/internal/backendurl"
 	"github.com/leaderrun/leaderrun/internal/redisurl"
 )
 
@@ -47,7 +48,7 @@ func dial(ctx context.Context, t *redisurl.Target, network, addr string, replies
 	}
 	c, err := (&tls.Dialer{NetDialer: d, Config: config}).DialContext(ctx, network, addr)
 	if err != nil {
-		return nil, err
+		return nil, backendurl.Opening(err, true, "a Redis")
 	}
 	return bound(c, replies), nil
 }

@@ -53,6 +53,9 @@ type Command struct {
 	Env  []string
 	Dir  string // "" is the wrapper's own
 
+	// As is who the command runs as, and enters Dir as; nil: this user. It takes root to be another one.
+	As *Credential
+
 	// Inherit lists descriptors that the whole tree holds open, Hold those that only the wrapper and its guardian
 	// do: lock files under flock(2). Who has a descriptor can unlock it for all who share it, so what must not be
 	// unlocked by the command is in Hold. When the wrapper is dead, or stopped for longer than its deadline, the
@@ -68,6 +71,9 @@ type Command struct {
 	// has ended get that, but at most a second.
 	Grace time.Duration
 }
+
+// Credential is who a command runs as.
+type Credential = guardian.Credential
 
 // ErrTooLate is returned by Start when the deadline had passed when the guardian was about to fork. No
 // process was started, and Start may be called again. Pending.By returns it when the guardian itself came too late.

@@ -38,12 +38,10 @@ while [ ! -e ready ]; do sleep 0.01; done; exit 4`)
 		t.Errorf("status %+v", e.Status)
 	}
 	r.file("termed")
-	if took := time.Since(began); took > leftoversAtMost+2*time.Second {
+	if took := time.Since(began); took > c.Grace/2 {
 		t.Errorf("took %v", took)
 	}
 }
-
-const leftoversAtMost = time.Second
 
 // A process whose main thread has ended looks like a zombie, and cgroup.kill does not reach it.
 func TestKillReachesAProcessWithoutItsMainThread(t *testing.T) {

@@ -214,8 +214,12 @@ func (o *ordeal) somewhere() string {
 }
 
 // guardians are those of the runs of a host's daemon.
-func (o *ordeal) guardians(host string) []int {
-	return slices.DeleteFunc(hosts.Children(o.t, o.daemons[host].pid()), func(pid int) bool { return hosts.Comm(pid) != "lr-guard" })
+func (o *ordeal) guardians(host string) []int { return guardians(o.t, o.daemons[host]) }
+
+// guardians are those of the runs of a daemon.
+func guardians(t testing.TB, daemon *wrapper) []int {
+	t.Helper()
+	return slices.DeleteFunc(hosts.Children(t, daemon.pid()), func(pid int) bool { return hosts.Comm(pid) != "lr-guard" })
 }
 
 // mend ends the troubles whose time has come, or all, and looks for daemons that ended by themselves.

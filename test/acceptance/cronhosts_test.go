@@ -221,6 +221,7 @@ jobs:
 	w := daemons[host]
 	w.signal(syscall.SIGTERM)
 	f.shows(host, "/readyz", http.StatusServiceUnavailable)
+	servers.Eventually(t, "what "+host+" had started before is over, but for the long run", func() bool { return len(guardians(t, w)) == 1 })
 	before := f.startsOf("short")
 	others := func(starts map[string]int) (n int) {
 		for name, of := range starts {

@@ -11,8 +11,8 @@ import (
 	"github.com/leaderrun/leaderrun/test/servers"
 )
 
-// postgresLines keep a server small.
-var postgresLines = []string{"max_connections = 40", "max_wal_size = 32MB", "checkpoint_timeout = 30s"}
+// postgresLines keep a server small. What a power cut leaves half open takes up connections for hours.
+var postgresLines = []string{"max_connections = 80", "max_wal_size = 32MB", "checkpoint_timeout = 30s"}
 
 func startPostgres(t testing.TB, n *hosts.Network) *Running {
 	t.Helper()

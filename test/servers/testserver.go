@@ -46,6 +46,11 @@ var binaries = map[string][]string{
 	"sqlite3":    {"sqlite3"},
 	"cron":       {"cron"},
 	"netns":      {"ip", "nft"},
+	"dpkg":       {"dpkg", "dpkg-deb", "unshare", "nsenter"},
+	"rpm":        {"rpm"},
+	"systemd":    {"systemd-analyze"},
+	"man":        {"man", "groff"},
+	"shells":     {"bash", "zsh", "fish"},
 }
 
 // built is where scripts/servers.sh puts the servers that it builds, the same on every system. It is set before

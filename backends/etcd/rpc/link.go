@@ -117,7 +117,7 @@ func dial(ctx context.Context, addr string, config *tls.Config) (*socket, error)
 	conn := tls.Client(raw, config)
 	if err := conn.HandshakeContext(ctx); err != nil {
 		_ = raw.Close()
-		return nil, fmt.Errorf("TLS: %w", backendurl.Opening(err, true))
+		return nil, fmt.Errorf("TLS: %w", backendurl.Opening(err, true, "etcd"))
 	}
 	if conn.ConnectionState().NegotiatedProtocol != "h2" {
 		_ = raw.Close()
@@ -150,7 +150,7 @@ func (s *socket) begin(b []byte, err error) error {
 		s.err = &ProtocolError{What: "what answers does not speak HTTP/2"}
 		return s.err
 	case s.got == 0 && s.err != nil && s.raw == s.Conn:
-		s.err = backendurl.Opening(s.err, false)
+		s.err = backendurl.Opening(s.err, false, "etcd")
 	}
 	return err
 }

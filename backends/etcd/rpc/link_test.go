@@ -64,14 +64,17 @@ func TestConcurrentRequestsShareOneConnection(t *testing.T) {
 	}
 }
 
-// hanging is a server that answers pings, watches with nothing, and every other request never.
-func hanging(t *testing.T, opened *atomic.Int64) string {
+// hanging is a server that answers pings, watches with nothing, and every other request never. It tells of those that have
+// arrived.
+func hanging(t *testing.T, opened *atomic.Int64, arrived chan<- bool) string {
 	t.Helper()
 	return handler(t, func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "Watch/Watch") {
 			w.Header().Set("Content-Type", "application/grpc")
 			_, _ = io.WriteString(w, message("\x18\x01")) // created
 			_ = http.NewResponseController(w).Flush()
+		} else {
+			arrived <- true
 		}
 		<-r.Context().Done()
 	}, func(_ net.Conn, s http.ConnState) {
@@ -84,10 +87,13 @@ func hanging(t *testing.T, opened *atomic.Int64) string {
 func TestAConnectionOnWhichARequestTimedOutTakesNoMore(t *testing.T) {
 	t.Parallel()
 	var opened atomic.Int64
-	c := client(t, hanging(t, &opened))
+	arrived := make(chan bool, 1)
+	c := client(t, hanging(t, &opened, arrived))
 	w := watch(t, c, "k", "", 0).stands(t)
 	for i := range int64(3) {
-		if _, err := c.Range(soon(t), rpc.Range{Key: []byte("k")}); !errors.Is(err, context.DeadlineExceeded) {
+		asked := untilTold{t.Context(), make(chan struct{})}
+		go func() { <-arrived; close(asked.out) }()
+		if _, err := c.Range(asked, rpc.Range{Key: []byte("k")}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("got %v", err)
 		}
 		if n := opened.Load(); n != i+1 {
@@ -104,17 +110,21 @@ func TestAConnectionOnWhichARequestTimedOutTakesNoMore(t *testing.T) {
 func TestASecondTimeOutEndsTheConnection(t *testing.T) {
 	t.Parallel()
 	var opened atomic.Int64
-	c := client(t, hanging(t, &opened))
+	arrived := make(chan bool, 2)
+	c := client(t, hanging(t, &opened, arrived))
 	w := watch(t, c, "k", "", 0).stands(t)
-	ctx := soon(t)
+	asked := untilTold{t.Context(), make(chan struct{})}
 	var both sync.WaitGroup
 	for range 2 {
 		both.Go(func() {
-			if _, err := c.Range(ctx, rpc.Range{Key: []byte("k")}); !errors.Is(err, context.DeadlineExceeded) {
+			if _, err := c.Range(asked, rpc.Range{Key: []byte("k")}); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("got %v", err)
 			}
 		})
 	}
+	<-arrived
+	<-arrived
+	close(asked.out)
 	both.Wait()
 	if n := opened.Load(); n != 1 {
 		t.Fatalf("%d connections", n)

@@ -180,8 +180,10 @@ func TestContextEnds(t *testing.T) {
 	t.Parallel()
 	var silent atomic.Bool
 	release := make(chan struct{})
+	over := onceArrived{t.Context(), make(chan struct{})}
 	f := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		if silent.Load() {
+			close(over.arrived)
 			<-release
 		}
 		say(w, http.StatusOK, lease)
@@ -192,9 +194,7 @@ func TestContextEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	silent.Store(true)
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	if _, err := c.Update(ctx, aLease(t)); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := c.Update(over, aLease(t)); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("%v", err)
 	}
 	silent.Store(false)
@@ -204,6 +204,23 @@ func TestContextEnds(t *testing.T) {
 	}
 	if f.connections.Load() != before+1 {
 		t.Error("the connection of a request that was given up is used again")
+	}
+}
+
+// onceArrived is a context that runs out when the request has arrived: one that was not sent yet leaves its connection as it is.
+type onceArrived struct {
+	context.Context
+	arrived chan struct{}
+}
+
+func (c onceArrived) Done() <-chan struct{} { return c.arrived }
+
+func (c onceArrived) Err() error {
+	select {
+	case <-c.arrived:
+		return context.DeadlineExceeded
+	default:
+		return nil
 	}
 }
 

@@ -268,16 +268,17 @@ func TestNothingToCancel(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var connections atomic.Int64
-			quiet := make(chan struct{})
+			asked, quiet := onceAsked{t.Context(), make(chan struct{})}, make(chan struct{})
 			addr := listen(t, func(conn net.Conn) {
 				connections.Add(1)
 				read(conn)
 				send(conn, slices.Concat([]string{welcome}, x.key, []string{ready})...)
 				read(conn)
+				close(asked.come)
 				<-quiet
 			})
 			c := NewClient(Config{Addrs: []string{addr}})
-			if _, err := c.Ask(soon(t), x.batch, nil); !errors.Is(err, context.DeadlineExceeded) {
+			if _, err := c.Ask(asked, x.batch, nil); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%v, want %v", err, context.DeadlineExceeded)
 			}
 			if err := c.Close(); err != nil {
@@ -288,6 +289,23 @@ func TestNothingToCancel(t *testing.T) {
 				t.Errorf("%d connections, want 1", n)
 			}
 		})
+	}
+}
+
+// onceAsked is a context that runs out when the server has the batch.
+type onceAsked struct {
+	context.Context
+	come chan struct{}
+}
+
+func (c onceAsked) Done() <-chan struct{} { return c.come }
+
+func (c onceAsked) Err() error {
+	select {
+	case <-c.come:
+		return context.DeadlineExceeded
+	default:
+		return nil
 	}
 }
 

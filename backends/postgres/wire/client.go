@@ -16,18 +16,19 @@ import (
 //
 // Each request has a connection to itself. One that was used without a fault is kept for the next request, one and no
 // more. Requests go to the current host, which at first is the first one; whoever finds that it does not serve goes
-// on to the next before it has sent anything, and after the last begins anew. A request that was sent is not repeated. One
+// on to the next before anything was done, and makes that the current one. Each request tries each host once, wherever
+// others go meanwhile. One that was carried out, or may have been, is not repeated. One
 // that says so, and whose answer does not come, is cancelled on the server; the caller does not wait for that.
 type Client struct {
-	cfg  Config
-	open func(ctx context.Context, cfg *Config, addr string) (*Conn, error)
+	cfg   Config
+	open  func(ctx context.Context, cfg *Config, addr string) (*Conn, error)
+	hosts *backendurl.Rotation
 
 	life    context.Context // ends with Close, and connections that are being opened with it
 	endLife context.CancelFunc
 
 	mu      sync.Mutex
 	closed  bool
-	current int // index of the host
 	idle    *Conn
 	conns   map[*Conn]bool
 	leaving sync.WaitGroup // connections that are not of conns any more, see leave; grows only while not closed
@@ -40,16 +41,17 @@ var errClosed = errors.New("the client is closed")
 
 // NewClient makes a client. It asks nobody.
 func NewClient(cfg Config) *Client {
-	c := &Client{cfg: cfg, open: Dial, conns: map[*Conn]bool{}}
+	c := &Client{cfg: cfg, open: Dial, hosts: backendurl.NewRotation(cfg.Addrs), conns: map[*Conn]bool{}}
 	c.life, c.endLife = context.WithCancel(context.Background())
 	return c
 }
 
 // Ask runs a batch, see Conn.Ask. check looks at the reply; it may say ErrStandby of a host that was only read from, and
-// then the next one is asked.
+// then the next one is asked. If none takes what is written, the error is a *backendurl.Unreached.
 func (c *Client) Ask(ctx context.Context, batch []Statement, check func(Reply) error) (Reply, error) {
-	for tried := 0; ; tried++ {
-		conn, at, err := c.take(ctx)
+	tried := new(backendurl.Unreached)
+	for {
+		conn, err := c.take(ctx, tried)
 		if err != nil {
 			return Reply{}, err
 		}
@@ -65,11 +67,12 @@ func (c *Client) Ask(ctx context.Context, batch []Statement, check func(Reply) e
 			return reply, nil
 		}
 		if elsewhere(err) && !errors.Is(err, context.Canceled) {
-			c.moveOn(at)
+			c.moveOn(conn.Addr())
 		}
-		if tried+1 >= len(c.cfg.Addrs) || !readOnly(err) || ctx.Err() != nil {
+		if !readOnly(err) || ctx.Err() != nil {
 			return reply, err
 		}
+		tried.Failed(conn.Addr(), err)
 	}
 }
 
@@ -89,8 +92,7 @@ func elsewhere(err error) bool {
 func (c *Client) Dedicated(ctx context.Context, purpose string) (*Conn, error) {
 	cfg := c.cfg
 	cfg.Application += " " + purpose
-	conn, _, err := c.dial(ctx, &cfg)
-	return conn, err
+	return c.dial(ctx, &cfg, new(backendurl.Unreached))
 }
 
 // Drop closes a connection that Dedicated opened.
@@ -101,47 +103,43 @@ func (c *Client) Drop(conn *Conn) {
 	conn.Close()
 }
 
-// take returns the connection that is kept, or a new one, and the index of its host.
-func (c *Client) take(ctx context.Context) (*Conn, int, error) {
+// take returns the connection that is kept, or a new one, to a host that has not failed the request.
+func (c *Client) take(ctx context.Context, failed *backendurl.Unreached) (*Conn, error) {
+	host, _ := c.hosts.Next(failed)
 	c.mu.Lock()
-	if conn := c.idle; conn != nil {
-		at := c.current
+	if conn := c.idle; conn != nil && conn.Addr() == host {
 		c.idle = nil
 		c.mu.Unlock()
-		return conn, at, nil
+		return conn, nil
 	}
 	c.mu.Unlock()
-	return c.dial(ctx, &c.cfg)
+	return c.dial(ctx, &c.cfg, failed)
 }
 
-// dial opens a connection to the current host, or else to the next that can be reached. As long as there are others, a
-// host that is silent gets its share of the time. If no host was connected to, the error is a *backendurl.Unreached.
-func (c *Client) dial(ctx context.Context, cfg *Config) (*Conn, int, error) {
-	unreached := new(backendurl.Unreached)
-	for left := len(c.cfg.Addrs); left > 0; left-- {
-		c.mu.Lock()
-		at, closed := c.current, c.closed
-		c.mu.Unlock()
-		if closed {
-			return nil, 0, errClosed
+// dial opens a connection to the current host, or else to the next that can be reached, of those that have not failed. As
+// long as there are others, a host that is silent gets its share of the time. If no host was connected to, the error is failed.
+func (c *Client) dial(ctx context.Context, cfg *Config, failed *backendurl.Unreached) (*Conn, error) {
+	for {
+		addr, left := c.hosts.Next(failed)
+		if left == 0 {
+			return nil, failed
 		}
-		conn, err := c.dialOne(ctx, cfg, c.cfg.Addrs[at], left)
-		if err == nil {
-			return conn, at, nil
+		conn, err := c.dialOne(ctx, cfg, addr, left)
+		if err == nil || errors.Is(err, errClosed) {
+			return conn, err
 		}
-		unreached.Failed(c.cfg.Addrs[at], err)
+		failed.Failed(addr, err)
 		if ctx.Err() != nil {
-			break
+			return nil, failed
 		}
-		c.moveOn(at)
+		c.moveOn(addr)
 	}
-	if len(c.cfg.Addrs) == 0 {
-		return nil, 0, errors.New("no host")
-	}
-	return nil, 0, unreached
 }
 
 func (c *Client) dialOne(ctx context.Context, cfg *Config, addr string, left int) (*Conn, error) {
+	if c.life.Err() != nil {
+		return nil, errClosed
+	}
 	if end, limited := ctx.Deadline(); limited && left > 1 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Until(end)/time.Duration(left))
@@ -171,7 +169,7 @@ func (c *Client) dialOne(ctx context.Context, cfg *Config, addr string, left int
 // put keeps a connection for the next request, or closes it. It does not wait for the server.
 func (c *Client) put(conn *Conn) {
 	c.mu.Lock()
-	if !conn.Broken() && !c.closed && c.idle == nil && c.conns[conn] && conn.Addr() == c.cfg.Addrs[c.current] {
+	if !conn.Broken() && !c.closed && c.idle == nil && c.conns[conn] && conn.Addr() == c.hosts.Current() {
 		c.idle = conn
 		c.mu.Unlock()
 		return
@@ -189,15 +187,17 @@ func (c *Client) put(conn *Conn) {
 	conn.Close()
 }
 
-// moveOn makes the next host the current one, if nobody else has done so. The connection that is kept is closed.
-func (c *Client) moveOn(from int) {
-	c.mu.Lock()
-	if c.current == from {
-		c.current = (from + 1) % len(c.cfg.Addrs)
+// moveOn makes the next host the current one, and closes the connection that is kept, if nobody else has done so.
+func (c *Client) moveOn(addr string) {
+	if !c.hosts.Leave(addr) {
+		return
 	}
-	stale := c.idle
-	c.idle = nil
-	delete(c.conns, stale)
+	var stale *Conn
+	c.mu.Lock()
+	if c.idle != nil && c.idle.Addr() == addr {
+		stale, c.idle = c.idle, nil
+		delete(c.conns, stale)
+	}
 	c.mu.Unlock()
 	if stale != nil {
 		stale.Close()
@@ -206,12 +206,7 @@ func (c *Client) moveOn(from int) {
 
 // Elsewhere makes the next request go to the next host; where there is only one, over a new connection. Requests that
 // are on their way go on.
-func (c *Client) Elsewhere() {
-	c.mu.Lock()
-	at := c.current
-	c.mu.Unlock()
-	c.moveOn(at)
-}
+func (c *Client) Elsewhere() { c.moveOn(c.hosts.Current()) }
 
 // Close closes all connections, which ends the requests that are on their way. It waits until the server has heard of those
 // whose context ended before and that are cancelled, for CancelLimit at most.

@@ -118,6 +118,43 @@ func TestNothingIsRepeated(t *testing.T) {
 	}
 }
 
+// TestEachHostOnce: hazard: while other requests go from host to host, one asks a host twice and the primary never.
+func TestEachHostOnce(t *testing.T) {
+	t.Parallel()
+	var primary atomic.Int64
+	serves := answering(t, &primary)
+	cfg := hosts(serves, serves, serves)
+	cfg.Addrs[0], cfg.Addrs[1] = "dead:1", "dead:2"
+	c := client(t, cfg)
+	var dialed []string
+	open := c.open
+	c.open = func(ctx context.Context, cfg *Config, addr string) (*Conn, error) {
+		dialed = append(dialed, addr)
+		if addr == serves.Addrs[0] || len(dialed) > len(c.cfg.Addrs) {
+			return open(ctx, cfg, serves.Addrs[0])
+		}
+		for _, others := range cfg.Addrs { // find all of them dead
+			c.moveOn(others)
+		}
+		return nil, errors.New("dead")
+	}
+	if _, err := c.Ask(within(t), one, nil); err != nil || !slices.Equal(dialed, cfg.Addrs) {
+		t.Errorf("%v: dialed %v, want %v", err, dialed, cfg.Addrs)
+	}
+}
+
+// TestStandbyIsAskedOnce: where the other host cannot be reached the standby is not asked again, and the error tells of both.
+func TestStandbyIsAskedOnce(t *testing.T) {
+	t.Parallel()
+	var standby atomic.Int64
+	c := client(t, hosts(answering(t, &standby), fake(t, func(net.Conn) {})))
+	_, err := c.Ask(within(t), one, func(Reply) error { return ErrStandby })
+	u, ok := errors.AsType[*backendurl.Unreached](err)
+	if !ok || len(u.Unwrap()) != 2 || !errors.Is(err, ErrStandby) || standby.Load() != 1 {
+		t.Errorf("%v: asked %d times", err, standby.Load())
+	}
+}
+
 // TestNobodyReached: an error that says why, host by host.
 func TestNobodyReached(t *testing.T) {
 	t.Parallel()

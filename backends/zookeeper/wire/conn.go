@@ -99,7 +99,7 @@ func (c *Conn) open(ctx context.Context, cfg Config, s Session) (err error) {
 		conn := tls.Client(c.raw, config)
 		c.net = conn
 		if err := conn.HandshakeContext(ctx); err != nil {
-			return fmt.Errorf("TLS: %w", backendurl.Opening(err, true))
+			return fmt.Errorf("TLS: %w", backendurl.Opening(err, true, "a ZooKeeper"))
 		}
 	}
 	c.reader = bufio.NewReader(c.net)
@@ -128,7 +128,7 @@ func (c *Conn) connect(cfg Config, s Session) error {
 	frame, err := c.frame(maxOpening)
 	if err != nil {
 		if cfg.TLS == nil {
-			err = backendurl.Opening(err, false)
+			err = backendurl.Opening(err, false, "a ZooKeeper")
 		}
 		return fmt.Errorf("no session was opened: %w", err)
 	}

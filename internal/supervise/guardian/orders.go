@@ -107,6 +107,9 @@ func (g *guardian) fork(order Order, fds []int) (pid int, errno syscall.Errno, l
 	}
 	for _, cgroup := range cgroups {
 		attr.Sys = attributes(order.Group, cgroup)
+		if as := order.As; as != nil {
+			attr.Sys.Credential = &syscall.Credential{Uid: as.UID, Gid: as.GID, Groups: as.Groups}
+		}
 		if boottime.Now() >= order.Deadline.Term {
 			return 0, 0, true
 		}

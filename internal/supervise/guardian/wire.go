@@ -132,7 +132,44 @@ type Order struct {
 	Path, Dir  string
 	Socket     string // to be removed after the wrapper's death, and its directory
 	Argv, Env  []string
-	Inherit    int // how many of the descriptors that come along, the first ones, the command gets
+	As         *Credential // nil: who the guardian is
+	Inherit    int         // how many of the descriptors that come along, the first ones, the command gets
+}
+
+// Credential is who a command runs as. The kernel is given it in the new process, before exec(2): the groups, which are all that it
+// has then, the group, the user, each as the real, the effective and the saved one, so that there is no way back.
+type Credential struct {
+	UID, GID uint32
+	Groups   []uint32
+}
+
+const idSize = 4
+
+// text is the credential as a string of a message; "": there is none.
+func (c *Credential) text() string {
+	if c == nil {
+		return ""
+	}
+	var b []byte
+	for _, id := range append([]uint32{c.UID, c.GID}, c.Groups...) {
+		b = appendInt(b, uint64(id), idSize)
+	}
+	return string(b)
+}
+
+// credentialOf reads it. What is no credential is an error, and not none: that would be root's.
+func credentialOf(text string) (*Credential, error) {
+	if text == "" {
+		return nil, nil //nolint:nilnil // there is none, and that is right
+	}
+	if len(text) < 2*idSize || len(text)%idSize != 0 {
+		return nil, errFrame
+	}
+	var ids []uint32
+	for b := []byte(text); len(b) > 0; b = b[idSize:] {
+		ids = append(ids, uint32(takeInt(b, idSize))) //nolint:gosec // four bytes
+	}
+	return &Credential{UID: ids[0], GID: ids[1], Groups: ids[2:]}, nil
 }
 
 // Message returns the order as a message.
@@ -142,7 +179,7 @@ func (o Order) Message() Message {
 		watch = 1
 	}
 	d := o.Deadline
-	strings := append([]string{o.Path, o.Dir, o.Socket}, o.Argv...)
+	strings := append([]string{o.Path, o.Dir, o.Socket, o.As.text()}, o.Argv...)
 	return Message{
 		Kind: Start,
 		Numbers: []int64{
@@ -154,17 +191,21 @@ func (o Order) Message() Message {
 }
 
 func (m Message) order() (Order, error) {
-	const fixed = 3
+	const fixed = 4
 	argc := int(m.Number(6))
 	if len(m.Strings) < fixed || argc < 1 || argc > len(m.Strings)-fixed {
 		return Order{}, errFrame
+	}
+	as, err := credentialOf(m.Strings[3])
+	if err != nil {
+		return Order{}, err
 	}
 	rest := m.Strings[fixed:]
 	return Order{
 		Deadline: m.deadline(0), Grace: time.Duration(m.Number(3)),
 		Group: int(m.Number(4)), WatchStops: m.Number(5) != 0,
 		Path: m.Strings[0], Dir: m.Strings[1], Socket: m.Strings[2], Argv: rest[:argc], Env: rest[argc:],
-		Inherit: int(m.Number(7)),
+		As: as, Inherit: int(m.Number(7)),
 	}, nil
 }
 

@@ -35,7 +35,7 @@ func TestOrderSurvivesTheChannel(t *testing.T) {
 	want := Order{
 		Deadline: lifeline.Deadline{Term: 1, Kill: -2, End: 1<<63 - 1}, Grace: time.Second, Group: 7, WatchStops: true,
 		Path: "/bin/\xff", Dir: "", Socket: "/run/s", Argv: []string{"", "a\nb", strings.Repeat("x", 3<<20)}, Env: []string{"A=", "=", "\x01"},
-		Inherit: 1,
+		As: &Credential{UID: 1<<32 - 2, GID: 33, Groups: []uint32{4, 33}}, Inherit: 1,
 	}
 	sent := make(chan error)
 	go func() { sent <- a.Send(want.Message().Encode(), nil) }()
@@ -45,6 +45,17 @@ func TestOrderSurvivesTheChannel(t *testing.T) {
 	}
 	if got, err := m.order(); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, %v", got.Path, err)
+	}
+}
+
+// What is no credential is no order: none at all would be the guardian's own.
+func TestBrokenCredential(t *testing.T) {
+	for _, text := range []string{"a", "1234567", "123456789"} {
+		m := Order{Path: "/p", Argv: []string{"p"}}.Message()
+		m.Strings[3] = text
+		if o, err := m.order(); err == nil {
+			t.Errorf("%q: %+v", text, o.As)
+		}
 	}
 }
 

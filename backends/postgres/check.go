@@ -12,8 +12,6 @@ import (
 	"github.com/leaderrun/leaderrun/internal/panics"
 )
 
-var _ backends.Examiner = (*Driver)(nil)
-
 const (
 	oldest = 100000 // server_version_num of 10
 
@@ -75,15 +73,34 @@ func readFacts(reply wire.Reply) (*facts, error) {
 }
 
 // facts asks the server that takes what is written.
-func (d *Driver) facts(ctx context.Context) (f *facts, err error) {
-	_, err = d.client.Ask(ctx, []wire.Statement{{SQL: d.sql.about}}, func(r wire.Reply) (err error) {
+func (s *store) facts(ctx context.Context) (f *facts, err error) {
+	_, err = s.client.Ask(ctx, []wire.Statement{{SQL: s.sql.about}}, func(r wire.Reply) (err error) {
 		f, err = readFacts(r)
 		if err == nil && f.recovery {
 			err = wire.ErrStandby
 		}
 		return err
 	})
-	return f, d.classify(err)
+	return f, s.classify(err)
+}
+
+// notes says what the server cannot promise as it is set up. It is not worth failing for.
+func (s *store) notes(ctx context.Context) []string {
+	f, err := s.facts(ctx)
+	if err != nil {
+		return nil
+	}
+	var notes []string
+	if f.unlogged {
+		notes = append(notes, "the table "+s.cfg.prefix+" is UNLOGGED: a crash of the server empties it")
+	}
+	if f.fsync == "off" {
+		notes = append(notes, "fsync is off: a crash of the server's host may take back what was granted")
+	}
+	if f.standbys > 0 && f.synchronous == 0 {
+		notes = append(notes, "no standby is synchronous: after a failover two runs may overlap while the old primary still answers")
+	}
+	return notes
 }
 
 // answer is what one host of the URL says.
@@ -101,13 +118,13 @@ type answer struct {
 // examination is what is known while a database is looked at.
 type examination struct {
 	backends.Findings
-	d       *Driver
+	s       *store
 	primary *facts // of the first host that takes what is written; nil: there is none
 }
 
-// Examine implements backends.Examiner. It changes nothing.
-func (d *Driver) Examine(ctx context.Context, _ time.Duration) []backends.Finding {
-	x := &examination{d: d}
+// Check implements backends.Store. It changes nothing.
+func (s *store) Check(ctx context.Context, _ time.Duration) []backends.Finding {
+	x := &examination{s: s}
 	x.roles(x.hosts(ctx))
 	if x.primary != nil {
 		x.durability()
@@ -121,12 +138,12 @@ func (d *Driver) Examine(ctx context.Context, _ time.Duration) []backends.Findin
 
 // hosts asks all hosts at once, and returns those that answer.
 func (x *examination) hosts(ctx context.Context) []*answer {
-	all := make([]*answer, len(x.d.cfg.wire.Addrs))
+	all := make([]*answer, len(x.s.cfg.wire.Addrs))
 	var asked sync.WaitGroup
-	for i, addr := range x.d.cfg.wire.Addrs {
+	for i, addr := range x.s.cfg.wire.Addrs {
 		asked.Go(func() {
 			defer panics.Catch()
-			all[i] = x.d.askHost(ctx, addr)
+			all[i] = x.s.askHost(ctx, addr)
 		})
 	}
 	asked.Wait()
@@ -134,7 +151,7 @@ func (x *examination) hosts(ctx context.Context) []*answer {
 	var up []*answer
 	for _, a := range all {
 		if a.err != nil {
-			told = append(told, backends.Answer{Err: x.d.classify(a.err), Remedy: unreachable}) // which names the host
+			told = append(told, backends.Answer{Err: x.s.classify(a.err), Remedy: unreachable}) // which names the host
 			continue
 		}
 		up = append(up, a)
@@ -151,19 +168,19 @@ func (x *examination) hosts(ctx context.Context) []*answer {
 }
 
 // askHost asks one host by a connection of its own.
-func (d *Driver) askHost(ctx context.Context, addr string) *answer {
+func (s *store) askHost(ctx context.Context, addr string) *answer {
 	ctx, cancel := context.WithTimeout(ctx, backends.AskLimit)
 	defer cancel()
 	a := &answer{addr: addr}
 	var conn *wire.Conn
-	if conn, a.err = wire.Dial(ctx, &d.cfg.wire, addr); a.err != nil {
+	if conn, a.err = wire.Dial(ctx, &s.cfg.wire, addr); a.err != nil {
 		return a
 	}
 	defer conn.Close()
 	for range 2 { // the second answer comes without what a new connection costs
 		sent := time.Now()
 		var reply wire.Reply
-		if reply, a.err = conn.Ask(ctx, []wire.Statement{{SQL: d.sql.about}}); a.err != nil {
+		if reply, a.err = conn.Ask(ctx, []wire.Statement{{SQL: s.sql.about}}); a.err != nil {
 			return a
 		}
 		if a.facts, a.err = readFacts(reply); a.err != nil {
@@ -215,7 +232,7 @@ func (x *examination) server(a *answer) {
 
 // secrecy says what somebody in the network could do.
 func (x *examination) secrecy(a *answer) {
-	c := x.d.cfg
+	c := x.s.cfg
 	const remedy = "?sslmode=verify-full&sslrootcert=FILE"
 	switch {
 	case backends.IsLocal(a.addr):
@@ -233,7 +250,7 @@ func (x *examination) durability() {
 	f := x.primary
 	switch {
 	case f.unlogged:
-		x.Bad(what, "ALTER TABLE "+x.d.cfg.table+" SET LOGGED", "the table %s is UNLOGGED: a crash of the server empties it", x.d.cfg.prefix)
+		x.Bad(what, "ALTER TABLE "+x.s.cfg.table+" SET LOGGED", "the table %s is UNLOGGED: a crash of the server empties it", x.s.cfg.prefix)
 	case f.fsync == "off":
 		x.Bad(what, "fsync = on", "fsync is off: a crash of the server's host may take back what was granted")
 	case f.fullPages == "off":
@@ -249,7 +266,7 @@ func (x *examination) standbys() {
 	case f.synchronous > 0:
 		x.Fine(what, "a step counts when the synchronous ones have it too")
 	case f.standbys > 0:
-		x.Warn(what, "synchronous_standby_names", "none is synchronous: after a failover nobody starts for %v, and two runs may overlap while the old primary still answers", x.d.cfg.longest)
+		x.Warn(what, "synchronous_standby_names", "none is synchronous: after a failover nobody starts for %v, and two runs may overlap while the old primary still answers", x.s.cfg.longest)
 	default:
 		x.Fine(what, "none are connected, and none are waited for")
 	}
@@ -257,19 +274,19 @@ func (x *examination) standbys() {
 
 // rights says what the user may do, and returns what the table says of a job that there is not; nil: it cannot be read.
 func (x *examination) rights(ctx context.Context) *state {
-	f, c := x.primary, x.d.cfg
+	f, c := x.primary, x.s.cfg
 	switch {
 	case f.table && !f.rights:
-		x.Bad(backends.Rights, x.d.sql.grant, "the user %s may not read and write the table %s", c.wire.User, c.prefix)
+		x.Bad(backends.Rights, x.s.sql.grant, "the user %s may not read and write the table %s", c.wire.User, c.prefix)
 		return nil
 	case !f.table && !f.mayCreate:
-		x.Bad(backends.Rights, x.d.createHint(), "there is no table %s, and the user %s may not create it", c.prefix, c.wire.User)
+		x.Bad(backends.Rights, x.s.createHint(), "there is no table %s, and the user %s may not create it", c.prefix, c.wire.User)
 		return nil
 	case !f.table:
-		x.Fine(backends.Rights, "the first claim creates the table: %s", x.d.sql.create)
+		x.Fine(backends.Rights, "the first claim creates the table: %s", x.s.sql.create)
 		return nil
 	}
-	s, err := backends.Limited(ctx, func(ctx context.Context) (*state, error) { return x.d.read(ctx, "doctor") })
+	s, err := backends.Limited(ctx, func(ctx context.Context) (*state, error) { return x.s.read(ctx, "doctor") })
 	if err != nil { // it has not our columns, perhaps
 		x.Failed(backends.Rights, unreachable, err)
 		return nil
@@ -281,12 +298,12 @@ func (x *examination) rights(ctx context.Context) *state {
 // mark tells of a quarantine, and of hosts with different options.
 func (x *examination) mark(s *state) {
 	const what = "quarantine"
-	longest := x.d.cfg.longest
+	longest := x.s.cfg.longest
 	if kept := time.Duration(s.server.mark.Longest) * time.Millisecond; kept > longest {
 		x.Warn("longest-ttl", "give ?longest-ttl= the same value on every host",
 			"%v here, and %v was seen: the longer one is how long a quarantine lasts", longest, kept)
 	}
-	if left := x.d.quarantine(s); left > 0 {
+	if left := s.quarantine; left > 0 {
 		x.Warn(what, "it ends by itself", "the server was started since it granted the last leases, or is another one: the next claim waits for %v", left.Round(time.Millisecond))
 		return
 	}

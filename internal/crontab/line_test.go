@@ -1,4 +1,4 @@
-package jobfile
+package crontab
 
 import "testing"
 
@@ -33,15 +33,15 @@ func TestVariables(t *testing.T) {
 		{line: `FOO="a\"b"`, name: "FOO", why: "text after the closing quote"}, // \" ends the value
 		{line: `FOO="abc`, name: "FOO", why: "the quote is not closed"},
 	} {
-		v, ok := parseVariable(c.line)
-		if !ok || v.name != c.name || v.value != c.value || (v.why == "") != (c.why == "") {
+		v, ok := ParseVariable(c.line)
+		if !ok || v.Name != c.name || v.Value != c.value || (v.Why == "") != (c.why == "") {
 			t.Errorf("%s: got %+v, %t", c.line, v, ok)
 		}
 	}
 	for _, line := range []string{
 		"export FOO=bar", "FOO bar", "FOO", "* * * * * a=b", "0 2 * * * FOO=bar cmd", "@daily cmd --x=y", `"FOO=bar`, `"A=B"=c`, `"FOO" x=y`,
 	} {
-		if v, ok := parseVariable(line); ok {
+		if v, ok := ParseVariable(line); ok {
 			t.Errorf("%s is taken for the variable %+v", line, v)
 		}
 	}
@@ -70,7 +70,7 @@ func TestPercent(t *testing.T) {
 		{`printf '\\n'`, `printf '\n'`, ""}, //
 		{``, ``, ""},
 	} {
-		line, stdin := splitPercent(c.command)
+		line, stdin := SplitPercent(c.command)
 		if line != c.line || stdin != c.stdin {
 			t.Errorf("%s: got %q and %q, want %q and %q", c.command, line, stdin, c.line, c.stdin)
 		}

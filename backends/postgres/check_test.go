@@ -142,7 +142,7 @@ func TestExamineAServerThatFreezes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		server := new(frozen)
-		x := &examination{d: &Driver{cfg: &config{}, client: server}, primary: &facts{table: true, rights: true}}
+		x := &examination{s: &store{cfg: &config{}, client: server}, primary: &facts{table: true, rights: true}}
 		if s := x.rights(context.WithoutCancel(t.Context())); s != nil || server.asked != 1 {
 			t.Errorf("asked %d times: %+v", server.asked, s)
 		}
@@ -164,6 +164,8 @@ func TestJobsOfAStandby(t *testing.T) {
 		}
 	}
 	says("before there is a table")
+	_, err := standby.Renew(t.Context(), backends.Grant{Claim: newSteady("job"), Token: 1, TTL: time.Second})
+	suite.On(t).WantUnknown("a renewal on a standby without a table", err)
 	o.trust(t)
 	g, err := o.Acquire(t.Context(), newSteady("job"))
 	if err == nil {

@@ -1,0 +1,256 @@
+package crontab
+
+import (
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const (
+	longestName = 60 // bytes, of a derived one
+	longestVerb = 24
+	nameless    = "job" // what a command is called that has no name in it
+)
+
+// Names gives jobs their names, each once. The zero value has given none.
+type Names struct{ taken map[string]bool }
+
+// Take notes a name that a job has already. It says whether no other had it.
+func (n *Names) Take(name string) (first bool) {
+	if n.taken == nil {
+		n.taken = map[string]bool{}
+	}
+	first = !n.taken[name]
+	n.taken[name] = true
+	return first
+}
+
+// Derive returns a name for a command, what Name makes of it, and takes it. Where that is taken it has a number behind it:
+// -2, -3 and so on, in the order of the calls.
+func (n *Names) Derive(script string) string {
+	base := Name(script)
+	name := base
+	for i := 2; !n.Take(name); i++ {
+		name = base + "-" + strconv.Itoa(i)
+	}
+	return name
+}
+
+// Name derives the name of a job from its command, as the shell gets it. The same command always has the same name, in every
+// version of this program. It is that of the program, without directory and without the ending of a script, and the word
+// behind it where that is a plain one in small letters, as in certbot-renew. What only prepares the command or starts it is
+// passed over: cd, test, variables, flock, nice, sudo, sh -c, python and so on.
+//
+// The name is seen by whoever sees the store, metrics and logs. So words that could hold a secret are no part of it: options and
+// what follows them, variables, and words with digits, capitals, or one of : = @ / % in them.
+func Name(script string) string {
+	return name(script, 0)
+}
+
+const deepest = 4 // shells in shells
+
+func name(script string, depth int) string {
+	tokens, _ := Tokens(script)
+	all := simple(tokens)
+	for _, words := range all {
+		if found := nameOf(words, depth); found != "" {
+			return found
+		}
+	}
+	for _, words := range all { // nothing but what prepares, such as echo
+		if len(words) > 0 && words[0].Literal && !isAssignment(words[0].Text) {
+			return join(path.Base(words[0].Text), nil)
+		}
+	}
+	return nameless
+}
+
+// simple returns the commands between the operators, without the files of redirections.
+func simple(tokens []Token) [][]Token {
+	var all [][]Token
+	var now []Token
+	skip := false
+	for _, t := range tokens {
+		switch {
+		case t.Operator && strings.ContainsAny(t.Text, "<>"):
+			last := t.Text[len(t.Text)-1]
+			skip = last == '<' || last == '>' || last == '|' || last == '&'
+		case t.Operator:
+			all, now, skip = append(all, now), nil, false
+		case skip:
+			skip = false
+		default:
+			now = append(now, t)
+		}
+	}
+	return append(all, now)
+}
+
+// nameOf is the name for one simple command; "": it only prepares another.
+func nameOf(words []Token, depth int) string {
+	for len(words) > 0 {
+		word := words[0].Text
+		program := path.Base(word)
+		switch {
+		case word == "-c": // of flock
+			return ofShell(words, depth)
+		case isAssignment(word), strings.HasPrefix(word, "-"):
+			words = words[1:]
+		case words[0].Quoted && strings.ContainsAny(word, blanks) && depth < deepest: // a line for a shell
+			return name(word, depth+1)
+		case !words[0].Literal && strings.ContainsAny(program, "$`*?[]{}"):
+			return "" // known only when it runs
+		case slices.Contains(preparing, program):
+			return ""
+		case slices.Contains(keywords, program):
+			words = words[1:]
+		case slices.Contains(shells, program):
+			return ofShell(words[1:], depth)
+		case program == "su":
+			at := slices.IndexFunc(words, func(t Token) bool { return t.Text == "-c" })
+			if at < 0 {
+				return program
+			}
+			return ofShell(words[at:], depth)
+		case program == "leaderrun":
+			return ofRun(words[1:])
+		default:
+			options, known := starters[program]
+			if !known || options.verb != "" && !slices.ContainsFunc(words, func(t Token) bool { return t.Text == options.verb }) {
+				return join(program, words[1:])
+			}
+			rest := options.skip(words[1:])
+			switch {
+			case options.inline != "" && slices.ContainsFunc(words[1:len(words)-len(rest)], func(t Token) bool { return t.Text == options.inline }):
+				return "" // a program in the line, such as one that waits
+			case len(rest) == 0:
+				return join(program, nil)
+			}
+			words = rest
+		}
+	}
+	return ""
+}
+
+func isAssignment(word string) bool {
+	name, _, found := strings.Cut(word, "=")
+	return found && strings.Trim(name, "_ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789") == ""
+}
+
+var (
+	// They are read only.
+	preparing = []string{"cd", "test", "[", "[[", ".", "source", "export", "set", "umask", "ulimit", "unset", "sleep", "true", ":", "trap", "echo", "mkdir", "touch", "date", "eval", "which", "case", "for", "pushd", "shopt", "read", "printf", "exit"}
+	keywords  = []string{"if", "then", "else", "elif", "fi", "while", "until", "do", "done", "!", "{", "}", "exec", "command", "builtin", "time"}
+	shells    = []string{"sh", "bash", "dash", "ash", "zsh", "ksh"}
+	endings   = []string{".sh", ".bash", ".py", ".pl", ".php", ".rb", ".js", ".ts", ".jar", ".exe", ".phar"}
+)
+
+// starter is a program that starts another: which of its options take a value, and how many words stand before the other.
+type starter struct {
+	values string // letters of short options, and long ones, with blanks between
+	before int
+	inline string // the option that a program text follows
+	verb   string // the word that makes it start another; "": none is needed
+}
+
+// starters are read only.
+var starters = map[string]starter{
+	"sudo": {values: "u g h p C r t T U D R --user --group --host --chdir --prompt"}, "doas": {values: "u C"}, "runuser": {values: "u g G --user --group"},
+	"env":  {values: "u C S --unset --chdir"},
+	"nice": {values: "n --adjustment"}, "ionice": {values: "c n p --class --classdata"}, "chrt": {before: 1}, "taskset": {before: 1},
+	"timeout": {values: "s k --signal --kill-after", before: 1}, "nohup": {}, "setsid": {}, "stdbuf": {values: "i o e"}, "caffeinate": {}, "systemd-cat": {values: "t p --identifier --priority"},
+	"chronic": {}, "cronic": {}, "runitor": {values: "uuid slug ping-key api-url api-retries api-timeout every on-nonzero-exit on-exec-fail --uuid --slug --ping-key"},
+	"flock":   {values: "w E --timeout --wait --conflict-exit-code", before: 1},
+	"setlock": {before: 1}, "lockrun": {values: "L L= --lockfile"}, "cronlock": {}, "solo": {values: "port -port --port"}, "run-one": {}, "lckdo": {values: "W", before: 1},
+	"php": {values: "d c f --define --php-ini", inline: "-r"}, "python": {values: "W X", inline: "-c"}, "python2": {values: "W X", inline: "-c"},
+	"python3": {values: "W X", inline: "-c"}, "perl": {values: "I M", inline: "-e"}, "ruby": {values: "I r C", inline: "-e"},
+	"node": {values: "r --require", inline: "-e"}, "java": {values: "cp classpath --class-path"}, "Rscript": {},
+	"consul":  {values: "try timeout n name http-addr token datacenter -try -timeout -n -name", before: 1, verb: "lock"},
+	"etcdctl": {values: "--endpoints --ttl --cacert --cert --key --user", before: 1, verb: "lock"},
+	"bundle":  {}, "xargs": {}, "run-parts": {values: "arg regex umask --arg --regex --umask"},
+}
+
+// skip returns the words from the program on that is started.
+func (s starter) skip(words []Token) []Token {
+	values := strings.Fields(s.values)
+	for len(words) > 0 {
+		word := words[0].Text
+		letters := strings.TrimPrefix(word, "-")
+		takes := slices.Contains(values, word) || slices.Contains(values, letters)
+		switch {
+		case word == "--":
+			words = words[1:]
+			return words[min(s.before, len(words)):]
+		case isAssignment(word), word == "exec", word == s.verb && word != "":
+			words = words[1:]
+		case len(word) > 1 && word[0] == '-' && takes:
+			words = words[min(2, len(words)):]
+		case len(word) > 1 && word[0] == '-':
+			words = words[1:]
+		default:
+			return words[min(s.before, len(words)):]
+		}
+	}
+	return nil
+}
+
+// ofShell is the name of what a shell is to run: the text behind -c, or a script.
+func ofShell(words []Token, depth int) string {
+	for i, t := range words {
+		word := t.Text
+		switch {
+		case i > 0 && takesName(words[i-1].Text), word == "--":
+		case strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "--") && strings.HasSuffix(word, "c"):
+			if i+1 < len(words) && depth < deepest {
+				return name(words[i+1].Text, depth+1)
+			}
+			return nameless
+		case strings.HasPrefix(word, "-"), strings.HasPrefix(word, "+"):
+		default:
+			return join(path.Base(word), words[i+1:])
+		}
+	}
+	return ""
+}
+
+// takesName says whether an option of a shell is followed by the name of another, as -o pipefail and -euo pipefail.
+func takesName(option string) bool {
+	return len(option) > 1 && (option[0] == '-' || option[0] == '+') && option[1] != '-' && option[len(option)-1] == 'o'
+}
+
+// ofRun is the name that `leaderrun run` is given.
+func ofRun(words []Token) string {
+	if run, ok := readRun(words); ok && run.Job != "" {
+		return run.Job
+	}
+	return nameless
+}
+
+// join makes a name of a program and the word behind it.
+func join(program string, words []Token) string {
+	for _, ending := range endings {
+		program = strings.TrimSuffix(program, ending)
+	}
+	base := strings.Trim(strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-', r == '_', r == '.':
+			return r
+		}
+		return -1
+	}, program), "-_.")
+	if len(base) > longestName || base == "" || mayBeSecret(program) {
+		return nameless
+	}
+	if len(words) == 0 || !words[0].Literal {
+		return base
+	}
+	verb := words[0].Text
+	if verb == "" || len(verb) > longestVerb || strings.Trim(verb, "abcdefghijklmnopqrstuvwxyz-") != "" || verb[0] == '-' {
+		return base
+	}
+	return base + "-" + verb
+}
+
+// mayBeSecret says whether a word looks as if it holds an address or a password.
+func mayBeSecret(word string) bool { return strings.ContainsAny(word, ":=@%$") }

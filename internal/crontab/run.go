@@ -1,0 +1,90 @@
+package crontab
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// Run is a call of `leaderrun run` as it stands in a command.
+type Run struct {
+	Job      string
+	Options  map[string][]string // by their long names; a switch has the value ""
+	Command  []Token             // what stands behind the job and --
+	From, To int                 // the place of the call in the tokens
+}
+
+// Option is the last value of an option; "": it is not there.
+func (r *Run) Option(name string) string {
+	if all := r.Options[name]; len(all) > 0 {
+		return all[len(all)-1]
+	}
+	return ""
+}
+
+// FindRun looks for a call of `leaderrun run` among the tokens of a script, also behind what starts it, such as a variable or nice.
+// ok is false where there is none.
+func FindRun(tokens []Token) (run Run, ok bool) {
+	for i, t := range tokens {
+		if t.Operator || path.Base(t.Text) != "leaderrun" {
+			continue
+		}
+		end := i + 1
+		for end < len(tokens) && !tokens[end].Operator {
+			end++
+		}
+		if run, ok = readRun(tokens[i+1 : end]); ok {
+			run.From, run.To = i, end
+			return run, true
+		}
+	}
+	return Run{}, false
+}
+
+// Switches are the options of run that take no value, ShortOptions the short names of others.
+var (
+	Switches     = []string{"shell", "quiet", "help"} // read only
+	ShortOptions = map[string]string{"w": "wait", "k": "kill-after", "E": "conflict-exit-code", "h": "help"}
+)
+
+// readRun reads the words behind leaderrun. ok is false if they call something else.
+func readRun(words []Token) (run Run, ok bool) {
+	run.Options = map[string][]string{}
+	for len(words) > 0 {
+		word := words[0].Text
+		words = words[1:]
+		switch {
+		case word == "--" && ok:
+			run.take(words)
+			return run, true
+		case len(word) > 1 && word[0] == '-':
+			name, value, given := strings.Cut(strings.TrimLeft(word, "-"), "=")
+			if long, short := ShortOptions[name]; short {
+				name = long
+			}
+			if !given && !slices.Contains(Switches, name) && len(words) > 0 {
+				value, words = words[0].Text, words[1:]
+			}
+			run.Options[name] = append(run.Options[name], value)
+		case !ok && word == "run":
+			ok = true
+		case !ok:
+			return Run{}, false
+		default:
+			run.Job = word
+			if len(words) > 0 && words[0].Text == "--" {
+				words = words[1:]
+			}
+			run.Command = words
+			return run, true
+		}
+	}
+	return run, ok
+}
+
+// take reads what follows a -- that stands before the job.
+func (r *Run) take(words []Token) {
+	if len(words) > 0 {
+		r.Job, r.Command = words[0].Text, words[1:]
+	}
+}

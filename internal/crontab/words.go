@@ -1,0 +1,205 @@
+package crontab
+
+import "strings"
+
+// Token is a word of a command line, or an operator of the shell.
+type Token struct {
+	Text       string // of a word without its quotes, as far as it is Literal
+	Start, End int    // in the script
+	Operator   bool   // such as && | ; > 2>&1 ( # or a newline; # and what follows it are one
+	Literal    bool   // a word in which the shell replaces nothing
+	Quoted     bool   // a word that has a quote or a \
+}
+
+// Tokens takes a line for a POSIX shell apart. It knows quotes, substitutions and operators, not what they mean together. ok is false
+// where a quote or a substitution does not end.
+func Tokens(script string) (tokens []Token, ok bool) {
+	s := scanner{text: script}
+	for s.blanks(); s.at < len(script); s.blanks() {
+		start := s.at
+		if n := operator(script[start:]); n > 0 {
+			s.at += n
+			tokens = append(tokens, Token{Text: strings.TrimRight(script[start:s.at], "\n"), Start: start, End: s.at, Operator: true})
+			continue
+		}
+		t := Token{Start: start, Literal: true}
+		if !s.word(&t) {
+			return tokens, false
+		}
+		t.End = s.at
+		tokens = append(tokens, t)
+	}
+	return tokens, true
+}
+
+// operator is the length of the one that a text begins with; 0: none.
+func operator(text string) int {
+	if text[0] == '#' {
+		if n := strings.IndexByte(text, '\n'); n >= 0 {
+			return n
+		}
+		return len(text)
+	}
+	digits := len(text) - len(strings.TrimLeft(text, "0123456789"))
+	for _, op := range []string{"&>>", "<<<", "<<-", "&&", "||", ";;", ";&", "|&", "&>", ">>", "<<", ">&", "<&", ">|", "<>", "&", "|", ";", "(", ")", "<", ">", "\n"} {
+		switch {
+		case !strings.HasPrefix(text[digits:], op):
+		case digits > 0 && op[0] != '<' && op[0] != '>':
+			return 0 // a number is a word
+		case op == ">&" || op == "<&": // what follows is a descriptor or -, or the name of a file
+			rest := text[digits+len(op):]
+			return digits + len(op) + len(rest) - len(strings.TrimLeft(rest, "0123456789-"))
+		default:
+			return digits + len(op)
+		}
+	}
+	return 0
+}
+
+type scanner struct {
+	text string
+	at   int
+}
+
+func (s *scanner) blanks() {
+	for s.at < len(s.text) {
+		switch {
+		case strings.IndexByte(blanks, s.text[s.at]) >= 0:
+			s.at++
+		case strings.HasPrefix(s.text[s.at:], "\\\n"):
+			s.at += 2
+		default:
+			return
+		}
+	}
+}
+
+// word reads one. It is false where something does not end.
+func (s *scanner) word(t *Token) bool {
+	var b strings.Builder
+	for s.at < len(s.text) {
+		c := s.text[s.at]
+		switch {
+		case strings.IndexByte(" \t\n&|;()<>", c) >= 0:
+			t.Text = b.String()
+			return true
+		case c == '\\':
+			t.Quoted = true
+			if s.at++; s.at < len(s.text) {
+				b.WriteByte(s.text[s.at])
+			} else {
+				b.WriteByte('\\') // at the end it stands for itself
+				s.at--
+			}
+		case c == '\'':
+			t.Quoted = true
+			end := strings.IndexByte(s.text[s.at+1:], '\'')
+			if end < 0 {
+				return false
+			}
+			b.WriteString(s.text[s.at+1 : s.at+1+end])
+			s.at += end + 1
+		case c == '"':
+			t.Quoted = true
+			if !s.doubleQuoted(t, &b) {
+				return false
+			}
+		case c == '$' || c == '`':
+			if !s.substitution(t, &b) {
+				return false
+			}
+		default:
+			if strings.IndexByte("*?[]{}!", c) >= 0 || c == '~' && (b.Len() == 0 || strings.HasSuffix(b.String(), "=") || strings.HasSuffix(b.String(), ":")) {
+				t.Literal = false
+			}
+			b.WriteByte(c)
+		}
+		s.at++
+	}
+	t.Text = b.String()
+	return true
+}
+
+// doubleQuoted reads to the quote that ends it, and stays on that.
+func (s *scanner) doubleQuoted(t *Token, b *strings.Builder) bool {
+	for s.at++; s.at < len(s.text); s.at++ {
+		switch c := s.text[s.at]; c {
+		case '"':
+			return true
+		case '\\':
+			if s.at+1 < len(s.text) && strings.IndexByte("$`\"\\\n", s.text[s.at+1]) >= 0 {
+				s.at++
+			}
+			b.WriteByte(s.text[s.at])
+		case '$', '`':
+			if !s.substitution(t, b) {
+				return false
+			}
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return false
+}
+
+// substitution reads what begins with $ or `, and stays on its last byte.
+func (s *scanner) substitution(t *Token, b *strings.Builder) bool {
+	start := s.at
+	rest := s.text[s.at+1:]
+	switch {
+	case s.text[s.at] == '`':
+		for s.at++; s.at < len(s.text) && s.text[s.at] != '`'; s.at++ {
+			if s.text[s.at] == '\\' {
+				s.at++
+			}
+		}
+	case strings.HasPrefix(rest, "("):
+		s.at++
+		if !s.nested('(', ')') {
+			return false
+		}
+	case strings.HasPrefix(rest, "{"):
+		s.at++
+		if !s.nested('{', '}') {
+			return false
+		}
+	case rest == "" || strings.IndexByte("_ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789?@*#$!-'\"", rest[0]) < 0:
+		b.WriteByte('$') // alone it stands for itself
+		return true
+	}
+	if s.at >= len(s.text) {
+		return false
+	}
+	t.Literal = false
+	b.WriteString(s.text[start : s.at+1])
+	return true
+}
+
+// nested goes from a bracket to the one that closes it. Quotes within count.
+func (s *scanner) nested(opening, closing byte) bool {
+	depth := 0
+	for ; s.at < len(s.text); s.at++ {
+		switch c := s.text[s.at]; c {
+		case '\\':
+			s.at++
+		case '\'':
+			end := strings.IndexByte(s.text[s.at+1:], '\'')
+			if end < 0 {
+				return false
+			}
+			s.at += end + 1
+		case '"':
+			var ignored strings.Builder
+			if !s.doubleQuoted(&Token{}, &ignored) {
+				return false
+			}
+		case opening:
+			depth++
+		case closing:
+			if depth--; depth == 0 {
+				return true
+			}
+		}
+	}
+	return false
+}

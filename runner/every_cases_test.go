@@ -1,0 +1,235 @@
+package runner
+
+import (
+	"fmt"
+	"hash/maphash"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+)
+
+// orderCase is a small world to explore, perhaps with a rule left out. It says what may happen, and what then is violated.
+type orderCase struct {
+	name, why string
+	want      string // how the text of the violation begins; "": it holds
+	only      string // what alone is looked for; "": all
+
+	proof       backends.Proof
+	quarantines bool // the store keeps a mark
+	hosts       int
+	begins      []time.Duration // of the hosts that do not begin at once
+	ask         func(i int, r *Request)
+	faults      int // at once, of those in may
+	may         []moveKind
+	whom        map[moveKind]int // the only host that something of them may befall
+	slow        bool             // trees take all the time that they have to die
+	exits       int              // of commands, that end well
+	horizon     time.Duration    // when it ends
+	rules       func(*backends.Rules)
+	out         leftOut
+	long        bool // not with -short
+}
+
+// leftOut are rules of the runner, the guardian and the store that a case leaves out.
+type leftOut struct {
+	countsFromReply    bool          // the lease counts from the reply, not from before the request
+	silenceFromRequest bool          // another's silence counts from before the request that showed its beat
+	deafToLoss         bool          // a lease that is lost is taken for a store that is silent
+	guardianBlind      bool          // the guardian starts what comes too late
+	deadEarly          bool          // the tree is taken for dead with the command
+	anyRecord          bool          // a swap does not compare the record
+	anyLease           bool          // nor the lease
+	anyMark            bool          // nor the mark
+	anyBeat            bool          // nor the beat, where it should
+	countsAnew         bool          // numbers that tell writes apart come again in a store that forgot
+	oldClock           bool          // what is known is decided on at the time when it was read
+	readTime           bool          // the lease's end is what was decided, not what the store counts
+	takesBeats         bool          // a note takes the beat back
+	beatless           bool          // a renewal writes no beat
+	trusts             bool          // a store that forgot is in no quarantine
+	countsFromStart    bool          // a quarantine counts from the start of a server that forgot
+	longer             time.Duration // the TTL that the store grants; 0: the one asked for. That is no rule
+}
+
+// explorer looks at every world of a case that can be reached, depth first.
+type explorer struct {
+	*orderCase
+
+	engine  *backends.Engine
+	replay  replay
+	clock   Instant // at which a Snapshot is looked at
+	seeds   [2]maphash.Seed
+	scratch []byte
+	seen    map[[2]uint64]struct{}
+	path    []move
+	tick    int64
+	started [hosts]bool // in some world
+}
+
+// The tick that hosts come for, and the one after it.
+const firstTick = 1_000_000_000 - 100
+
+func (e *explorer) ttl() time.Duration { return MinTTL }
+
+func (e *explorer) mayHappen(what moveKind, i int) bool {
+	whom, isLimited := e.whom[what]
+	return slices.Contains(e.may, what) && (!isLimited || whom == i)
+}
+
+func newExplorer(c *orderCase) *explorer {
+	e := &explorer{orderCase: c, tick: firstTick, seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}}
+	e.engine = backends.NewEngine(e)
+	if c.rules != nil {
+		c.rules(&e.engine.Rules)
+	}
+	return e
+}
+
+// first returns the world in which everything begins.
+func (e *explorer) first(faults int) *orders {
+	w := &orders{e: e, now: boot, faults: faults, exits: e.exits, ticks: map[int64]int{}}
+	w.store.server = backends.Server{Identity: "server", Started: serverTime(boot) - time.Hour.Milliseconds()}
+	w.store.mark = backends.Mark{Identity: "server", Longest: e.ttl().Milliseconds()}
+	w.op.begins, w.op.tree.dieBy = never, never
+	for i := range w.procs {
+		p := &w.procs[i]
+		p.begins, p.tree.dieBy = never, never
+		if i >= e.hosts {
+			continue
+		}
+		plan, err := NewTimeline(e.ttl(), -1)
+		if err != nil {
+			panic(err)
+		}
+		r := Request{Job: "job", Timeline: plan, Wait: Forever, BackendWait: 3 * time.Second}
+		if e.ask != nil {
+			e.ask(i, &r)
+		}
+		p.m = newMachine(r, backends.Limits{}, fmt.Sprintf("H%d", i+1))
+		p.begins = boot
+		if i < len(e.begins) {
+			p.begins = boot.Add(e.begins[i])
+		}
+	}
+	return w
+}
+
+// violates explores with so many faults. It returns what was violated first; the path says how.
+func (e *explorer) violates(faults int) string {
+	e.seen = map[[2]uint64]struct{}{}
+	return e.visit(e.first(faults))
+}
+
+// maxWorlds bounds the memory that a case takes.
+const maxWorlds = 2_000_000
+
+func (e *explorer) visit(w *orders) string {
+	key := e.key(w)
+	if _, ok := e.seen[key]; ok {
+		return ""
+	}
+	e.seen[key] = struct{}{}
+	if len(e.seen) > maxWorlds {
+		return "limit: there are too many worlds"
+	}
+	for _, v := range w.moves() {
+		next := w.clone()
+		next.do(v)
+		e.path = append(e.path, v)
+		if next.wrong != "" {
+			return next.wrong
+		}
+		if wrong := e.visit(next); wrong != "" {
+			return wrong
+		}
+		e.path = e.path[:len(e.path)-1]
+	}
+	return ""
+}
+
+// way tells how a violation came to be.
+func (e *explorer) way(faults int) string {
+	var text strings.Builder
+	w := e.first(faults)
+	w.trace = func(format string, args ...any) { fmt.Fprintf(&text, "\t"+format+"\n", args...) }
+	for _, v := range e.path {
+		w.trace("%6.3f %v", w.now.Sub(boot).Seconds(), v)
+		w.do(v)
+	}
+	return text.String()
+}
+
+// TestEveryOrder has real machines and the real engine meet a store in memory, and tries every order in which requests, replies,
+// ends and faults can come, with few faults. What is to hold holds; where a rule is left out, the fewest faults are
+// found with which that shows.
+func TestEveryOrder(t *testing.T) {
+	for _, c := range orderCases() {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			faults := c.faults
+			if testing.Short() || isRaced() { // there is one goroutine
+				if c.long {
+					t.Skip("long")
+				}
+				if c.want == "" {
+					faults = min(faults, 1)
+				}
+			}
+			e := newExplorer(c)
+			began := time.Now()
+			if c.want == "" {
+				wrong := e.violates(faults)
+				t.Logf("%s: %d worlds, %d faults, %.1fs", c.why, len(e.seen), faults, time.Since(began).Seconds())
+				if wrong != "" {
+					t.Errorf("violated: %s\n%s", wrong, e.way(faults))
+				}
+				for i := range c.hosts {
+					if !e.started[i] {
+						t.Errorf("H%d never starts its command, so this shows nothing", i+1)
+					}
+				}
+				return
+			}
+			for few := 0; few <= faults; few++ {
+				wrong := e.violates(few)
+				if wrong == "" {
+					continue
+				}
+				t.Logf("without: %s: %d worlds, %d faults, %.1fs: %s\n%s", c.why, len(e.seen), few, time.Since(began).Seconds(), wrong, e.way(few))
+				if !strings.HasPrefix(wrong, c.want) {
+					t.Errorf("%q is violated, want %q", wrong, c.want)
+				}
+				return
+			}
+			t.Errorf("without: %s: nothing is violated with %d faults in %d worlds, %.1fs, want %q", c.why, faults, len(e.seen), time.Since(began).Seconds(), c.want)
+		})
+	}
+}
+
+// isRaced says whether the race detector makes everything slow.
+func isRaced() bool {
+	info, ok := debug.ReadBuildInfo()
+	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
+}
+
+// What may happen.
+var (
+	network = []moveKind{lateCall, lateReply}
+	deaths  = []moveKind{stops, killed, unguarded, crashes, slowDeath, lateStart}
+)
+
+func happen(kinds ...any) (all []moveKind) {
+	for _, k := range kinds {
+		switch k := k.(type) {
+		case moveKind:
+			all = append(all, k)
+		case []moveKind:
+			all = append(all, k...)
+		}
+	}
+	return all
+}

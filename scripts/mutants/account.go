@@ -1,0 +1,29 @@
+package main
+
+var (
+	accountTests    = []string{"./internal/account"}
+	credentialTests = []string{"./internal/supervise", "-run", "RunsAsAnother|EnteredAsTheUser"}
+	systemTests     = []string{"./internal/cli", "-run", "TestScripts/cron-system"}
+	loadTests       = []string{"./internal/jobfile", "-run", "FolderOfOthers|Hostile|Several|UserColumn|Refused"}
+)
+
+// accountMutants are about who a job runs as. As another user than root some of their tests are left out.
+var accountMutants = []mutant{
+	{"user: the job keeps root's number", "internal/supervise/guardian/orders.go", "Uid: as.UID,", "Uid: 0,", credentialTests},
+	{"user: the job keeps the daemon's groups", "internal/supervise/guardian/orders.go", "Groups: as.Groups}", "NoSetGroups: true}", credentialTests},
+	{"user: the job keeps root's group", "internal/supervise/guardian/orders.go", "Gid: as.GID,", "Gid: 0,", credentialTests},
+	{"user: the guardian is not told", "internal/supervise/guard.go", "As: c.As,", "", credentialTests},
+	{"user: a credential that is broken is none", "internal/supervise/guardian/wire.go", "return nil, errFrame\n\t}\n\tvar ids", "return nil, nil\n\t}\n\tvar ids", []string{"./internal/supervise/guardian"}},
+	{"user: who has no line in passwd is root", "internal/account/account.go", "\treturn Account{}, ErrUnknown\n}\n\n// id reads", "\treturn Account{Name: name, Home: \"/\"}, nil\n}\n\n// id reads", accountTests},
+	{"user: a number that is none is 0", "internal/account/account.go", "return 0, fmt.Errorf(\"has a line in %s with the number %q\", passwdFile, text)", "return 0, nil", accountTests},
+	{"user: a short line is a user's", "internal/account/account.go", "if len(fields) != all {", "if len(fields) < 4 {", accountTests},
+	{"user: a line whose user is unknown is read", "internal/jobfile/crontab.go", "case !c.host.isUser(name):", "case name == \"\":", loadTests},
+	{"user: the daemon's environment reaches the job", "internal/cli/cron_launch.go", "slices.Concat([]string{pathVariable + \"=\" + cronPath,", "slices.Concat(os.Environ(), []string{pathVariable + \"=\" + cronPath,", systemTests},
+	{"user: the job's lines pass for the daemon's", "internal/cli/cron_launch.go", "if t.job.User != \"\" && t.job.Prefix == \"\" {", "if t.job.User == \"?\" {", systemTests},
+	{"user: who has lost the line runs on", "internal/cli/cron_launch.go", "if p, err = siteOfUser(j); err != nil {\n\t\t\treturn site{}, err", "if p, err = siteOfUser(j); err != nil && p.dir == \"?\" {\n\t\t\treturn site{}, err", systemTests},
+	{"user: the socket is everybody's", "internal/cli/socket.go", "errors.Join(os.Chmod(path, 0o600), ", "errors.Join(os.Chmod(path, 0o666), ", systemTests},
+	{"directory: the folders above are not looked at", "internal/jobfile/load.go", "return ownership.CheckFolder(whole)", "return ownership.CheckFolder(whole[:1])", loadTests},
+	{"directory: a link or a pipe is a file", "internal/jobfile/load.go", "case !e.Type().IsRegular():", "case e.Name() == \"?\":", loadTests},
+	{"directory: each file has names of its own", "internal/jobfile/load.go", "r.names, r.how, r.several = names, how,", "r.names, r.how, r.several = map[string]string{\"?\": names[\"?\"]}, how,", loadTests},
+	{"crontab: a run inside has the lease of its daemon's job", "internal/jobfile/crontab.go", "if ok && (c.nameLine == 0 || run.Job == d.job.Name) {", "if ok && run.Job == \"?\" {", loadTests},
+}

@@ -1,0 +1,21 @@
+package main
+
+// orderTests explore every order of requests and faults around the machine and the engine.
+var orderTests = []string{"./runner", "-short", "-run", "TestEveryOrder"}
+
+// engineMutants break how requests are carried out, and what the machine makes of the answers.
+var engineMutants = []mutant{
+	{"engine: those who always meet somebody make no pause", "backends/engine.go", "case a.conflicts > 1:", "case a.conflicts < 0:", decisionTests},
+	{"engine: what was decided for a shorter TTL is written", "backends/engine.go", "a.q.TTL = ttl\n\t\ta.plan = decideOn(a.s, a.q, a.decide)\n", "a.q.TTL = ttl\n", decisionTests},
+	{"engine: an end that changes nothing is never written again", "backends/engine.go", "Release: d.Release}, needed: d.Changed || e.traits.Rewrites}\n", "Release: d.Release}, needed: d.Changed}\n", decisionTests},
+	{"engine: a renewal beside a silent one goes the same way", "backends/engine.go", "h.Hedge(func() { q.Beside = true })", "h.Hedge(func() {})", decisionTests},
+	{"engine: an end goes by what was known where it must read", "backends/engine.go", "if q.Doubted || q.Op == ToFinish && e.traits.EndsRead {", "if q.Doubted {", decisionTests},
+	{"engine: a write that met somebody is taken for done", "backends/engine.go", "case done:\n\t\ta.s = now", "case done, now != nil:\n\t\ta.s = now", orderTests},
+	{"engine: what a request that panics has locked stays so", "backends/engine.go", "defer func() { tx.End(ctx, err) }()", "defer func() {\n\t\tif err != errPanic {\n\t\t\ttx.End(ctx, err)\n\t\t}\n\t}()", []string{"./backends/file", "-run", "TestDecisionThatPanics"}},
+	{"a repeated claim gets another token", "backends/decide.go", "g := Grant{Claim: d.c, Token: r.Token, TTL: d.c.TTL, Tick: d.c.Tick, Attempt: 1}", "r.Token++\n\tg := Grant{Claim: d.c, Token: r.Token, TTL: d.c.TTL, Tick: d.c.Tick, Attempt: 1}", decisionTests},
+	{"a repeated claim leaves the evidence as it was", "backends/decide.go", "restore(r, d.c, d.v.Lease.Token, d.c.Tick, 1, d.now)\n\textend(r, d.c.TTL, d.now)\n", "restore(r, d.c, d.v.Lease.Token, d.c.Tick, 1, d.now)\n", decisionTests},
+	{"a lease that an operator takes away is released", "backends/order.go", "\tr.Beat++\n}", "\tr.Beat++\n\tr.Released = r.Token\n}", orderTests},
+	{"a job is forgotten while its holder may live", "backends/order.go", "if err := d.mayLive(); err != nil {\n\t\treturn err\n\t}\n\tr := d.Record", "r := d.Record", orderTests},
+	{"the silence of a holder counts from nothing", "backends/decide.go", "if d.c.Seen.Token == r.Token && d.c.Seen.Beat == r.Beat {", "if d.c.Seen.Token == r.Token {", orderTests},
+	{"orders of events: validity of a renewal counts from the reply", "runner/lease.go", "m.prolong(a.t0)\n", "m.prolong(m.now)\n", orderTests},
+}

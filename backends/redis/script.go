@@ -89,8 +89,8 @@ func (s *store) ask(ctx context.Context, r request) (reply, error) {
 	case o = <-done:
 	case <-ctx.Done():
 		o.err = fmt.Errorf("no reply: %w", context.Cause(ctx))
-		if !d.spoke.Load() { // a plain port waits for the end of a line that TLS does not send
-			o.err = backendurl.Opening(o.err, d.cfg.TLS != nil, "a Redis")
+		if !s.spoke.Load() { // a plain port waits for the end of a line that TLS does not send
+			o.err = backendurl.Opening(o.err, s.cfg.TLS != nil, "a Redis")
 		}
 	}
 	if o.err == nil {

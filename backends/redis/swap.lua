@@ -24,7 +24,7 @@ end
 
 local lease, stored = read('GET', lease_key), number(record_key, 'token')
 local token, put, ttl = tonumber(ARGV[13]), ARGV[14], tonumber(ARGV[15])
-same = same and (lease or '') == ARGV[6] and lease ~= '' and (ARGV[7] == '-' or text(record_key, 'version') == ARGV[7])
+same = same and (lease or '') == ARGV[6] and (ARGV[7] == '-' or text(record_key, 'version') == ARGV[7])
   and (ARGV[8] == '-' or text(record_key, 'beat') == ARGV[8])
 if put ~= '' and put ~= lease then
   -- A grant: by a token above all before, on a server whose mark it is and that is not in quarantine, and if nothing is known

@@ -136,7 +136,6 @@ var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMut
 	{"Redis: what is read may be later than now", "backends/redis/swap.lua", "age >= 0 and ", "", redisTests},
 	{"Redis: what is read may be of long ago", "backends/redis/swap.lua", "age <= tonumber(ARGV[3]) and ", "", redisTests},
 	{"Redis: a grant beside a lease", "backends/redis/swap.lua", "same and not lease and ", "same and ", redisTests},
-	{"Redis: a grant over what another program has put there", "backends/redis/swap.lua", " and lease ~= ''", "", redisTests},
 	{"Redis: a token is given twice", "backends/redis/swap.lua", "token > stored and ", "", redisTests},
 	{"Redis: a token goes back", "backends/redis/swap.lua", " or token < stored then", " then", redisTests},
 	{"Redis: a grant in a quarantine that began meanwhile", "backends/redis/swap.lua", "number(mark_key, 'until') <= now and ", "", redisTests},

@@ -42,8 +42,8 @@
 //     for the difference of the rates.
 //   - A result holds up to the horizon, for so many candidates, requests in flight and faults as the variant has.
 //   - Visited states are kept as 128-bit hashes.
-//   - The Lua of backends/redis is taken for the decisions that it mirrors, and for what it asks the server; tests there
-//     compare the two. What the drivers do around the decisions is written anew here, in the store_ files.
+//   - A claim on Redis is one step here, and a read and a write there: what is written is compared with all that was read, as
+//     tests of backends/redis show. What the drivers do around the decisions is written anew here, in the store_ files.
 //   - The mark of PostgreSQL is compared, or merged, when a claim writes. Its versions are counted in the model; that they are
 //     drawn makes them differ where the model lets them meet.
 //   - Revisions, resource versions and transaction numbers never come again, but where a variant restores a cluster.

@@ -44,7 +44,8 @@
 //   - A result holds up to the horizon, for so many candidates, requests in flight and faults as the variant has.
 //   - Visited states are kept as 128-bit hashes.
 //   - A claim at Redis is one step here. In fact it reads, decides, and writes if nothing has changed, as at PostgreSQL here, and
-//     as TestEveryOrder does it. What stores do around the decisions is written anew here, in the store_ files.
+//     as TestEveryOrder does it; that all is compared which was read, tests of backends/redis show. What stores do around the
+//     decisions is written anew here, in the store_ files.
 //   - The mark of PostgreSQL is compared, or merged, when a claim writes. Its versions are counted in the model; that they are
 //     drawn makes them differ where the model lets them meet.
 //   - Revisions, resource versions and transaction numbers never come again, but where a variant restores a cluster.

@@ -75,7 +75,7 @@ var layers = []layer{
 	{path: "internal/redisclient", ours: []string{"internal/redisurl", "internal/redisconn", "internal/panics"}, theirs: []string{"github.com/redis/go-redis/v9/..."}},
 	{
 		path:   "internal/jobfile",
-		ours:   []string{"backends", "runner", "schedule", "internal/account", "internal/crontab", "internal/duration", "internal/spelling", "internal/ownership"},
+		ours:   []string{"backends", "runner", "schedule", "internal/account", "internal/crontab", "internal/duration", "internal/spelling", "internal/ownership", "internal/slots"},
 		theirs: []string{"go.yaml.in/yaml/v3"},
 	},
 	{path: "internal/account"},
@@ -85,6 +85,7 @@ var layers = []layer{
 	{path: "internal/boottime"},
 	{path: "internal/daemon", ours: []string{"runner", "backends", "internal/jobfile", "internal/boottime", "internal/panics"}},
 	{path: "internal/panics"},
+	{path: "internal/slots", ours: []string{"backends", "internal/panics"}},
 	{path: "internal/duration"},
 	{path: "internal/remedy"},
 	{path: "internal/spelling"},

@@ -148,6 +148,8 @@ type Claim struct {
 	TTL    time.Duration
 	Floor  int64    // highest token this process has seen for the job
 	Seen   Evidence // what the candidate has watched, for stores that prove a holder's death by silence
+	// MinHold is for how long from the grant the job is kept for the claim's host, also where its run ends before; 0: it is not.
+	MinHold time.Duration
 	Occasion
 }
 

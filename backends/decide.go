@@ -59,6 +59,10 @@ func Decide(v View, c Claim) Decision {
 	if wait := d.holderMayLive(); wait > 0 {
 		return d.refuse(Refusal{Verdict: Vanished, Holder: d.Record.Holder, Wait: wait, Seen: d.evidence()})
 	}
+	if wait := d.reserved(); wait > 0 {
+		d.pass()
+		return d.refuse(Refusal{Verdict: Reserved, Holder: d.Record.Holder, Wait: wait})
+	}
 	return d.byOccasion()
 }
 
@@ -103,14 +107,20 @@ func (d *decider) again() Decision {
 // held answers a candidate while somebody has the lease, and notes a tick whose time passes meanwhile.
 func (d *decider) held() Decision {
 	r := &d.Record
-	if d.c.Tick > max(r.Tick.Tick, r.Passed) {
-		r.Job, r.Passed, d.changed = d.c.Job, d.c.Tick, true
-	}
+	d.pass()
 	holder := r.Holder
 	if holder.ID != d.v.Lease.Holder {
 		holder = Holder{ID: d.v.Lease.Holder}
 	}
 	return d.refuse(Refusal{Verdict: Held, Holder: holder, Wait: d.v.Lease.Left, Seen: d.evidence()})
+}
+
+// pass notes a tick whose time passes while another run is in the way.
+func (d *decider) pass() {
+	r := &d.Record
+	if d.c.Tick > max(r.Tick.Tick, r.Passed) {
+		r.Job, r.Passed, d.changed = d.c.Job, d.c.Tick, true
+	}
 }
 
 // hasEnded says whether the holder took its claim back or its run is over: a claim of it that arrives now
@@ -275,6 +285,9 @@ func (d *decider) adoptSchedule() *Refusal {
 	if !r.Free() {
 		held = max(held, r.Until)
 	}
+	if r.Reserved != nil { // who came for an instant was refused
+		held = max(held, r.Reserved.Until)
+	}
 	u := d.c.Unclaimed
 	instant := u.Instant * 1000
 	if u.Fingerprint == recorded && u.Instant > r.Tick.Tick && instant > held &&
@@ -344,6 +357,7 @@ func (d *decider) grant(tick int64, attempt int) Decision {
 	r.Token = max(r.Token+1, d.now, d.c.Floor+1, d.v.Floor+1) // never beyond an int64: see MaxToken
 	r.Granted, r.Break = d.now, nil
 	extend(r, d.c.TTL, d.now)
+	reserve(r, d.c, d.now)
 	r.note(Run{
 		Token: r.Token, Holder: d.c.Holder, Tick: tick, Key: d.c.Once,
 		Attempt: attempt, Started: d.now, State: Claimed,

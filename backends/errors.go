@@ -22,6 +22,7 @@ const (
 	Granted     Verdict = "granted"
 	Held        Verdict = "held"        // somebody has the lease
 	Vanished    Verdict = "vanished"    // a lease is gone that was not released: its holder may still live for Wait
+	Reserved    Verdict = "reserved"    // for Wait the job is kept for the host that had it last
 	Quarantined Verdict = "quarantined" // the store may have forgotten a lease: for Wait nobody is granted
 	Abandoned   Verdict = "abandoned"   // this holder took the claim back, or its run has ended
 
@@ -43,9 +44,9 @@ const (
 // Refusal is the answer of a store that works and says no.
 type Refusal struct {
 	Verdict Verdict
-	Holder  Holder        // Held, Vanished: whose lease; the ends of a tick: who ran it; FutureRecorded, Outdated: who wrote it
+	Holder  Holder        // Held, Vanished: whose lease; Reserved: who had it last; the ends of a tick: who ran it; FutureRecorded, Outdated: who wrote it
 	Token   int64         // of the last grant
-	Wait    time.Duration // Held: the lease's time left; Vanished, Quarantined: how long to wait
+	Wait    time.Duration // Held: the lease's time left; Vanished, Quarantined, Reserved: how long to wait
 	Seen    Evidence      // Held, Vanished: what was seen, with For unset; the candidate stamps it when the reply arrives
 	Tick    int64         // the recorded tick
 	At      time.Time     // Outdated: when the recorded schedule was written

@@ -95,6 +95,7 @@ func restore(r *Record, c Claim, token, tick int64, attempt int, now int64) {
 	}
 	r.Job, r.Token, r.Holder, r.Granted = c.Job, token, c.Holder, now
 	r.Beat = max(r.Beat, now)
+	reserve(r, c, now)
 	r.note(Run{Token: token, Holder: c.Holder, Tick: tick, Key: c.Once, Attempt: attempt, Started: now, State: Claimed})
 	o := c.occurrence(tick, attempt)
 	if tick > r.Tick.Tick {
@@ -131,6 +132,9 @@ func end(r *Record, holder string, o Outcome, now int64) {
 		run = &r.Runs[0]
 	}
 	run.State, run.Exit, run.Ended = o.State, o.Exit, now
+	if o.State == Open { // there was no run
+		r.Reserved = nil
+	}
 	if o.State == Stopped && asked != nil && asked.Token == r.Token {
 		run.Note = breakNote(asked.By, asked.Reason)
 	}

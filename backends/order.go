@@ -122,6 +122,10 @@ func (d *decider) obey(o Order) (release bool, err error) {
 // interfere acts on the run of a token.
 func (d *decider) interfere(o Order) (release bool, err error) {
 	r, l := &d.Record, d.v.Lease
+	if l == nil && r.Free() && r.Token == o.Token && o.Kind == DeclareDead && r.ReservedFor(d.v.Now) > 0 {
+		r.Reserved = nil
+		return false, nil
+	}
 	lags := l != nil && l.Token > r.Token // the record was lost, and the lease tells of the run
 	switch {
 	case l != nil && l.Token != o.Token, !lags && r.Token != o.Token, l == nil && r.Free():
@@ -175,7 +179,7 @@ func (d *decider) unsafe(verdict Verdict, wait time.Duration) *Refusal {
 // that lives and reports one must not be answered as if it had done so before.
 func (d *decider) close(s State, o Order) {
 	r := &d.Record
-	r.Break = nil
+	r.Break, r.Reserved = nil, nil
 	if run := r.run(r.Token); run != nil {
 		run.State, run.Note = s, breakNote(o.By, o.Reason)
 	}

@@ -46,22 +46,23 @@ type Lease struct {
 type Record struct {
 	Job      string        `json:"job"`
 	Token    int64         `json:"token"`
-	Holder   Holder        `json:"holder"`            // who was granted Token
-	TTL      int64         `json:"ttl"`               // of that lease, ms
-	Granted  int64         `json:"granted"`           // when
-	Until    int64         `json:"until"`             // when the lease ends if it is not renewed
-	Beat     int64         `json:"beat"`              // counts grants and renewals
-	Released int64         `json:"released"`          // the last token whose run ended for certain; equal to Token: nobody runs
-	Ended    int64         `json:"ended"`             // when Released was written
-	Tick     Occurrence    `json:"tick"`              // the last tick
-	Passed   int64         `json:"passed,omitempty"`  // the latest tick that was refused because an earlier run held the lease
-	Once     []Occurrence  `json:"once,omitempty"`    // the last keys, newest first
-	Schedule Schedule      `json:"schedule"`          // where Tick comes from
-	Former   []Schedule    `json:"former,omitempty"`  // superseded schedules, newest first
-	Runs     []Run         `json:"runs,omitempty"`    // the last runs, newest first
-	Refused  []string      `json:"refused,omitempty"` // holders that took their claim back, newest first
-	Break    *BreakRequest `json:"break,omitempty"`   // a request to the holder of Token to stop
-	Orders   []string      `json:"orders,omitempty"`  // orders that were carried out, by id, newest first; no Stop
+	Holder   Holder        `json:"holder"`             // who was granted Token
+	TTL      int64         `json:"ttl"`                // of that lease, ms
+	Granted  int64         `json:"granted"`            // when
+	Until    int64         `json:"until"`              // when the lease ends if it is not renewed
+	Beat     int64         `json:"beat"`               // counts grants and renewals
+	Released int64         `json:"released"`           // the last token whose run ended for certain; equal to Token: nobody runs
+	Ended    int64         `json:"ended"`              // when Released was written
+	Tick     Occurrence    `json:"tick"`               // the last tick
+	Passed   int64         `json:"passed,omitempty"`   // the latest tick that was refused because an earlier run held the lease
+	Once     []Occurrence  `json:"once,omitempty"`     // the last keys, newest first
+	Schedule Schedule      `json:"schedule"`           // where Tick comes from
+	Former   []Schedule    `json:"former,omitempty"`   // superseded schedules, newest first
+	Runs     []Run         `json:"runs,omitempty"`     // the last runs, newest first
+	Refused  []string      `json:"refused,omitempty"`  // holders that took their claim back, newest first
+	Break    *BreakRequest `json:"break,omitempty"`    // a request to the holder of Token to stop
+	Reserved *Reservation  `json:"reserved,omitempty"` // for the host that had it last; nil: for nobody
+	Orders   []string      `json:"orders,omitempty"`   // orders that were carried out, by id, newest first; no Stop
 }
 
 // Occurrence is one tick or once-key and what became of it.
@@ -152,6 +153,10 @@ func (r *Record) Check() error {
 	within("passed tick", r.Passed, MaxToken)
 	for _, at := range []int64{r.Granted, r.Until, r.Ended, r.Schedule.At} {
 		within("time", at, MaxToken)
+	}
+	if r.Reserved != nil {
+		within("reservation", r.Reserved.Until, MaxToken)
+		within("reservation", r.Reserved.For, MaxToken)
 	}
 	for _, o := range append([]Occurrence{r.Tick}, r.Once...) {
 		within("tick", o.Tick, MaxToken)

@@ -65,13 +65,20 @@ func (l *limits) postpone(d time.Duration) {
 
 func (m *machine) untilTick() time.Duration { return time.Unix(m.claim.Tick, 0).Sub(m.wall) }
 
-// sleeping waits for a tick that lies just ahead of the wall clock, which may be stepped meanwhile.
-type sleeping struct{}
+// sleeping waits for a tick that lies just ahead of the wall clock, which may be stepped meanwhile, and lets those go first that
+// are to be preferred.
+type sleeping struct{ until Instant }
 
 func (p sleeping) on(m *machine, in input) phase { return m.onCandidate(p, in) }
 
 func (p sleeping) due(m *machine) phase {
 	if ahead := m.untilTick(); m.claim.Tick != 0 && ahead <= nearTick && !m.reached(m.after(ahead)) {
+		return p
+	}
+	if p.until == 0 {
+		p.until = m.after(m.request.Yield)
+	}
+	if !m.reached(p.until) {
 		return p
 	}
 	m.candidate.began, m.candidate.limits = m.now, m.newLimits()
@@ -141,20 +148,20 @@ func (m *machine) refused(r *backends.Refusal) phase {
 		m.observe(r.Seen) // another's life counts from after the reply that showed it
 	}
 	c.failures, m.refusal = 0, r
-	if !c.watching && r.Verdict == backends.Held && m.request.Wait > 0 {
+	if !c.watching && (r.Verdict == backends.Held || r.Verdict == backends.Reserved) && m.request.Wait > 0 {
 		c.watching = true
 		m.do(doWatch{})
 	}
-	jitter := m.jitter(min(m.request.Timeline.TTL/20, maxJitter))
+	later := m.request.Yield + m.jitter(min(m.request.Timeline.TTL/20, maxJitter))
 	switch r.Verdict {
-	case backends.Held:
-		return m.standBy(r, m.after(max(r.Wait, minLook)+jitter))
+	case backends.Held, backends.Reserved:
+		return m.standBy(r, m.after(max(r.Wait, minLook)+later))
 	case backends.Vanished, backends.Quarantined:
 		if m.now >= c.limits.start {
 			return m.late(r)
 		}
 		m.tellWait(r)
-		until := m.after(max(r.Wait, time.Millisecond) + jitter)
+		until := m.after(max(r.Wait, time.Millisecond) + later)
 		return standby{until: min(until, c.limits.start), heedsNews: true, setAside: m.now}
 	case backends.Outdated:
 		if c.mayProve {
@@ -180,7 +187,7 @@ func (m *machine) standBy(r *backends.Refusal, look Instant) phase {
 	}
 	if c.behind != r.Token {
 		c.behind = r.Token
-		m.tellStandby(r.Holder)
+		m.tellStandby(r)
 	}
 	if m.now < c.limits.start {
 		look = min(look, c.limits.start)
@@ -225,7 +232,7 @@ func (p standby) on(m *machine, in input) phase {
 		m.observe(n.Seen)
 	}
 	if n.Look && p.heedsNews {
-		return p.claimAgain(m)
+		p.until, p.heedsNews = min(p.until, m.after(m.request.Yield)), false
 	}
 	return p
 }

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"time"
@@ -60,7 +61,8 @@ const (
 
 // tell reports an event of the run.
 func (m *machine) tell(e Event) {
-	e.Job, e.Holder, e.Token, e.Tick = m.claim.Job, m.claim.Holder.ID, m.lease.grant.Token, m.lease.grant.Tick
+	e.Job = cmp.Or(m.lease.grant.Claim.Job, m.claim.Job) // what was granted may be a part of what was claimed
+	e.Holder, e.Token, e.Tick = m.claim.Holder.ID, m.lease.grant.Token, m.lease.grant.Tick
 	if e.Tick == 0 {
 		e.Tick = m.claim.Tick
 	}
@@ -79,8 +81,12 @@ func (m *machine) tellLost(text string) {
 	m.tell(Event{Name: EventLost, Level: slog.LevelError, Text: text})
 }
 
-func (m *machine) tellStandby(h backends.Holder) {
-	m.info(EventStandby, "standing by behind "+HolderText(h),
+func (m *machine) tellStandby(r *backends.Refusal) {
+	h, text := r.Holder, "standing by behind "+HolderText(r.Holder)
+	if r.Verdict == backends.Reserved {
+		text = fmt.Sprintf("waiting %v: the job is kept for %s", brief(r.Wait), h.Host)
+	}
+	m.info(EventStandby, text,
 		slog.String("behind", h.ID), slog.String("behind_host", h.Host), slog.Int("behind_pid", h.PID))
 }
 

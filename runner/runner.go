@@ -37,6 +37,10 @@ type Request struct {
 	KillAfter   time.Duration // from SIGTERM to SIGKILL when a signal, the timeout or a break ends the run; 0: never
 	Timeout     time.Duration // ends the command; 0: none
 
+	// MinHold is for how long from the grant the job is kept for this host, also where the run ends before; 0: it is not.
+	MinHold time.Duration
+	// Yield is how much later than it could this candidate claims, so that others get the job who are to be preferred; 0: it does not.
+	Yield time.Duration
 	// SameTickOnly ends the wait where the job is held by the run of another tick than this one.
 	SameTickOnly bool
 	// Retries is how often a command that failed (by its code, a signal of its own, or the timeout) runs again under

@@ -203,6 +203,8 @@ func (s *store) waitAfter(job string, r *backends.Refusal) {
 	case w == nil || s.held[job] != nil:
 	case r.Verdict == backends.Held:
 		w.wanted = true
+	case r.Verdict == backends.Reserved: // whoever waited for the lock would have it at once
+		w.wanted = false
 	default: // the lock is free, and of no use
 		w.pause = time.Now().Add(max(r.Wait, pauseFor))
 	}

@@ -52,6 +52,34 @@ func TestPassingLockIsWaitedOut(t *testing.T) {
 	}
 }
 
+// The lock of a job that is kept for another host is free: a standby that waited for it would have it at once, be refused, and wait
+// again. What it waits for is the record.
+func TestStandbyLeavesTheLockOfAReservedJob(t *testing.T) {
+	steps := suite.On(t)
+	dir := t.TempDir()
+	d, other := openDir(t, dir), openDir(t, dir)
+	from := func(host string) backends.Claim {
+		c := claimFor("job")
+		c.Holder.Host, c.MinHold = host, time.Hour
+		return c
+	}
+	g := steps.Acquire(d, from("web1"))
+	woken := watch(t.Context(), t, other)
+	awaitBlocked(t, other, "job")
+	steps.Finish(d, g)
+	<-woken
+	steps.Refused(other, from("web2"), backends.Reserved)
+	other.store.mu.Lock()
+	w := other.store.waiters["job"]
+	if w.wanted || w.locks != nil {
+		t.Error("it waits for a lock that is free")
+	}
+	other.store.mu.Unlock()
+	steps.Finish(d, acquireSoon(t, d, from("web1")))
+	<-woken
+	steps.Refused(other, from("web2"), backends.Reserved)
+}
+
 // watch returns a watch of a job that is held, as soon as it stands.
 func watch(ctx context.Context, t *testing.T, d *Driver) <-chan backends.News {
 	t.Helper()

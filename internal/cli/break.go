@@ -28,6 +28,8 @@ With file: the run is on this machine, and is killed.
 --holder-is-dead frees the job at once. You answer for it that no process of the run is left, on whatever
 host it was: if one is, two runs overlap, and only the token tells them apart.
 
+Of a job with slots, the runs in all slots are meant; JOB#3 is one of them.
+
 The --forget options leave a run alone, unless they come with --force or --holder-is-dead. Tokens go on
 growing whatever is forgotten.`,
 		examples: []exampleLine{
@@ -76,6 +78,7 @@ type breaking struct {
 	wait   time.Duration
 	kind   backends.OrderKind // what happens to the run; "": nothing
 	forget []backends.Order
+	run    *ending // that is to be waited for; nil: none
 }
 
 func runBreak(c *call) (End, error) {
@@ -89,22 +92,58 @@ func runBreak(c *call) (End, error) {
 	defer b.store.Close()
 	ctx, cancel := c.context()
 	defer cancel()
-	s, err := inspectJob(ctx, b.store, b.job)
-	if err != nil {
-		return End{}, err
-	}
-	b.mean(s)
-	if b.kind != "" {
-		if err := b.endRun(ctx, s); err != nil {
+	names := []string{b.job}
+	if len(b.forget) == 0 { // what can be forgotten, slots do not have
+		if names, err = expand(ctx, b.store, b.job); err != nil {
 			return End{}, err
+		}
+	}
+	return End{}, b.endAll(ctx, names)
+}
+
+// endAll gives its orders about a job, or about each slot of one, and waits then until all of their runs are over.
+func (b *breaking) endAll(ctx context.Context, names []string) error {
+	var runs []*breaking
+	for _, name := range names {
+		one := *b
+		one.job = name
+		s, err := inspectJob(ctx, b.store, name)
+		if err != nil {
+			return err
+		}
+		if len(names) > 1 && b.isIdle(s) { // a slot that nobody has is no news
+			continue
+		}
+		one.mean(s)
+		if b.kind != "" {
+			if one.run, err = one.endRun(ctx, s); err != nil {
+				return err
+			}
+		}
+		runs = append(runs, &one)
+	}
+	if len(runs) == 0 {
+		b.voice.warn("nobody runs "+b.job, "")
+	}
+	var end <-chan time.Time
+	if b.wait != runner.Forever {
+		timer := time.NewTimer(b.wait)
+		defer timer.Stop()
+		end = timer.C
+	}
+	for _, one := range runs {
+		if one.run != nil {
+			if err := one.await(ctx, one.run, end); err != nil {
+				return err
+			}
 		}
 	}
 	for _, o := range b.forget {
 		if err := b.forgetPart(ctx, o); err != nil {
-			return End{}, err
+			return err
 		}
 	}
-	return End{}, nil
+	return nil
 }
 
 // planBreak reads arguments and options. Nothing is touched yet.
@@ -190,33 +229,39 @@ func forgettable(o backends.Order) string {
 	return "tick"
 }
 
-// endRun ends the run that was seen to go on, and waits until it is over.
-func (b *breaking) endRun(ctx context.Context, s backends.Status) error {
+// isIdle says whether there is nothing to end: nobody runs, nor is the job kept for a host that is said to be dead.
+func (b *breaking) isIdle(s backends.Status) bool {
+	kept := b.kind == backends.DeclareDead && s.Record.ReservedFor(s.Now) > 0
+	return s.Lease == nil && s.Record.Free() && !kept
+}
+
+// endRun ends the run that was seen to go on, and returns it if its end is to be waited for.
+func (b *breaking) endRun(ctx context.Context, s backends.Status) (wait *ending, err error) {
 	run := watchRun(s)
-	if run.over(s, time.Now()) && b.kind != backends.DeclareDead || s.Lease == nil && s.Record.Free() {
+	if run.over(s, time.Now()) && b.kind != backends.DeclareDead || b.isIdle(s) {
 		b.voice.warn("nobody runs "+b.job, "")
-		return nil
+		return nil, nil
 	}
 	if local, ok := b.store.(backends.LocalHolder); ok && s.Lease != nil {
 		switch b.kind {
 		case backends.Entomb:
-			return b.killHere(ctx, local, s, run)
+			return nil, b.killHere(ctx, local, s, run)
 		case backends.DeclareDead:
-			return aliveHere(b.job, s)
+			return nil, aliveHere(b.job, s)
 		}
 	}
 	if err := b.interfere(ctx, s, run); err != nil {
-		return err
+		return nil, err
 	}
 	switch {
 	case b.kind == backends.DeclareDead:
 		b.voice.warn(b.job+" is free on your word that "+runner.HolderText(s.Record.Holder)+" is dead", "if it lives, two runs overlap: only the token tells them apart")
-		return nil
+		return nil, nil
 	case b.wait == 0:
 		b.remark(b.job, "asked "+runner.HolderText(s.Record.Holder))
-		return nil
+		return nil, nil
 	}
-	return b.await(ctx, run)
+	return run, nil
 }
 
 // interfere gives the order about the run. That the run is over, or its lease gone already, is for the wait to see.
@@ -264,14 +309,8 @@ func (b *breaking) orderRecorded(ctx context.Context, s backends.Status, o backe
 }
 
 // await waits until the run is over.
-func (b *breaking) await(ctx context.Context, run *ending) error {
+func (b *breaking) await(ctx context.Context, run *ending, end <-chan time.Time) error {
 	const first, last = 50 * time.Millisecond, time.Second
-	var end <-chan time.Time
-	if b.wait != runner.Forever {
-		timer := time.NewTimer(b.wait)
-		defer timer.Stop()
-		end = timer.C
-	}
 	for pause := first; ; pause = min(2*pause, last) {
 		s, err := inspectJob(ctx, b.store, b.job)
 		if err != nil {

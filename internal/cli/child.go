@@ -12,6 +12,7 @@ import (
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/boottime"
 	"github.com/leaderrun/leaderrun/internal/lifeline"
+	"github.com/leaderrun/leaderrun/internal/slots"
 	"github.com/leaderrun/leaderrun/internal/supervise"
 	"github.com/leaderrun/leaderrun/internal/supervise/ahead"
 	"github.com/leaderrun/leaderrun/runner"
@@ -28,6 +29,8 @@ const (
 	onceVariable     = prefix + "ONCE"
 	attemptVariable  = prefix + "ATTEMPT"
 	socketVariable   = prefix + "SOCKET"
+	slotVariable     = prefix + "SLOT"
+	slotsVariable    = prefix + "SLOTS"
 )
 
 // childEnvironment is the environment without what is leaderrun's or a service manager's word to leaderrun:
@@ -70,6 +73,15 @@ func grantVariables(g backends.Grant, extra string) []string {
 		vars = append(vars, extra+"="+token)
 	}
 	return vars
+}
+
+// slotVariables tell the child which of n slots it has, if the job has any.
+func slotVariables(g backends.Grant, n int) []string {
+	_, slot, ok := slots.Split(g.Claim.Job)
+	if n == 0 || !ok {
+		return nil
+	}
+	return []string{slotVariable + "=" + strconv.Itoa(slot), slotsVariable + "=" + strconv.Itoa(n)}
 }
 
 // socketIn returns the path of the run's socket, which its variables tell, or "".

@@ -64,7 +64,7 @@ func TestHelpPages(t *testing.T) {
 func TestEveryOptionHasItsVariableAndKey(t *testing.T) {
 	handed := []string{
 		jobVariable, tokenVariable, nativeVariable, holderVariable, tickVariable, tickUnixVariable, onceVariable,
-		attemptVariable, prefix + "SOCKET", backendFile,
+		attemptVariable, prefix + "SOCKET", slotVariable, slotsVariable, backendFile,
 	}
 	forOneCall := []string{
 		"help", "version",
@@ -72,6 +72,8 @@ func TestEveryOptionHasItsVariableAndKey(t *testing.T) {
 		"tick", "once", "force", "holder-is-dead", "forget-tick", "forget-once", "forget-schedule", "reason",
 		"raise", "read",
 		"to", "from", "diff", "in-place", "systemd", "user", "format",
+		// Its variable is one that a command finds.
+		"slots",
 	}
 	options := map[string]option{}
 	for _, cmd := range commands() {

@@ -123,7 +123,7 @@ func refusalCode(r *backends.Refusal, conflict int) int {
 		return codeInternal
 	}
 	switch r.Verdict {
-	case backends.Held, backends.IsDone:
+	case backends.Held, backends.Reserved, backends.IsDone:
 		return orElse(conflict, codeGoodHands)
 	case backends.IsFailed, backends.IsStopped, backends.IsLost, backends.IsMissed, backends.IsEarlier, backends.Late:
 		return orElse(conflict, codeBadHands)

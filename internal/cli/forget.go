@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -17,7 +18,8 @@ func forgetCommand() *command {
 		name: "forget", args: "JOB", brief: "forget a job that nobody runs",
 		about: `Forgets the history of a job, its last tick, its keys and its schedule. Only its token is kept, so that the
 next one is greater. A job that somebody runs is left as it is: exit code 76, and who it is. A holder whose
-lease is gone may still run: its time is waited out. The exit code is 1 for an unknown job. To forget only a
+lease is gone may still run: its time is waited out. All slots of a job are forgotten, but those that
+somebody has; JOB#3 is one of them. The exit code is 1 for an unknown job. To forget only a
 tick, a key or the schedule: break.`,
 		examples: []exampleLine{{"a job that is no more", "leaderrun forget nightly-report"}},
 		options:  commonOptions(), run: runForget,
@@ -36,7 +38,15 @@ func runForget(c *call) (End, error) {
 	defer store.Close()
 	ctx, cancel := c.context()
 	defer cancel()
-	return End{}, c.forget(ctx, store, job)
+	names, err := expand(ctx, store, job)
+	if err != nil {
+		return End{}, err
+	}
+	var first error
+	for _, name := range names {
+		first = cmp.Or(first, c.forget(ctx, store, name)) // a slot that somebody has does not keep the others
+	}
+	return End{}, first
 }
 
 // forget forgets a job. A holder that died is waited for once: one that gives a new sign of life meanwhile is not dead.

@@ -195,7 +195,7 @@ const durationsText = "Durations are Go's (90s, 1h30m), a bare number of seconds
 func optionsText() string {
 	return durationsText + `
 Every option has a variable and a key in the configuration file: --kill-after is LEADERRUN_KILL_AFTER and
-kill_after. Those that order something once have neither: --tick and --once, and of break --force,
+kill_after. Those that are about one job have neither: --tick, --once and --slots, and of break --force,
 --holder-is-dead, --forget-tick, --forget-once, --forget-schedule and --reason. An option that may be
 repeated takes a value a line in a variable, and a list in a file. A flag counts before a variable, a
 variable before a file. The files are /etc/leaderrun.yaml and leaderrun.yaml in the user's configuration
@@ -212,7 +212,9 @@ A variable that belongs to no option, a mistyped one too, is ignored without a w
 file is an error.
 
 COMMAND finds in its environment:
-  LEADERRUN_JOB            the job
+  LEADERRUN_JOB            the job; with --slots, the slot: JOB#3
+  LEADERRUN_SLOT           with --slots: the number of the slot, from 0
+  LEADERRUN_SLOTS          with --slots: how many there are
   LEADERRUN_TOKEN          the fencing token: greater than that of every run of the job before
   LEADERRUN_NATIVE_TOKEN   the backend's own number of the grant, where it has one: etcd, Consul,
                            ZooKeeper, Kubernetes

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -12,15 +14,17 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/all"
+	"github.com/leaderrun/leaderrun/internal/slots"
 )
 
 func historyCommand() *command {
 	return &command{
 		name: "history", args: "JOB", brief: "show how the last runs of a job ended",
-		about: `Shows the last 20 runs of a job, newest first, and the ticks that were lost or missed. A run is lost when
-its holder vanished, or stopped it because the lease could not be renewed: nobody knows how far it came.
-A tick is missed when its time passed while an earlier run had the lease. The exit code is 1 for an
-unknown job.`,
+		about: `Shows the last 20 runs of a job, newest first, and the ticks that were lost or missed. Of a job with slots it
+shows those of each slot; JOB#3 is one of them. A run is lost when its holder vanished, or stopped it because
+the lease could not be renewed: nobody knows how far it came. A tick is missed when its time passed while an
+earlier run had the lease. The exit code is 1 for an unknown job.`,
 		examples: []exampleLine{
 			{"the last runs", "leaderrun history nightly-report"},
 			{"for a program", "leaderrun history --json nightly-report"},
@@ -46,12 +50,11 @@ func runHistory(c *call) (End, error) {
 	defer store.Close()
 	ctx, cancel := c.context()
 	defer cancel()
-	status, err := inspectJob(ctx, store, job)
+	entries, err := historyIn(ctx, store, job)
 	if err != nil {
 		return End{}, err
 	}
 	var b strings.Builder
-	entries := historyOf(status)
 	switch {
 	case asJSON:
 		err = writeObjects(&b, entries)
@@ -66,12 +69,38 @@ func runHistory(c *call) (End, error) {
 	return End{}, c.print(b.String())
 }
 
+// historyIn returns the history of a job. That of one with slots has the last runs of each slot.
+func historyIn(ctx context.Context, store all.Store, job string) (entries []entry, err error) {
+	names, err := expand(ctx, store, job)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		status, err := inspectJob(ctx, store, name)
+		if err != nil {
+			return nil, err
+		}
+		more := historyOf(status)
+		if _, slot, isSlot := slots.Split(name); isSlot {
+			for i := range more {
+				more[i].Slot = &slot
+			}
+		}
+		entries = append(entries, more...)
+	}
+	if len(names) > 1 {
+		slices.SortStableFunc(entries, func(a, b entry) int { return cmp.Compare(b.startedAt, a.startedAt) })
+	}
+	return entries, nil
+}
+
 // stateRun is a run that holds its lease. The other states of an entry are those of backends.
 const stateRun = stateRunning
 
 // entry is one line of a history: a run, or a tick that was never started. What is not known is null. The names
 // are a contract.
 type entry struct {
+	Slot    *int    `json:"slot"`
 	Tick    *string `json:"tick"`
 	Once    *string `json:"once"`
 	Token   *int64  `json:"token"`
@@ -86,6 +115,8 @@ type entry struct {
 	Exit    *int    `json:"exit"`
 	Note    *string `json:"note"`
 	took    time.Duration
+
+	startedAt int64 // ms
 }
 
 // historyOf derives what is shown of the last runs from what the store keeps, newest first.
@@ -104,7 +135,7 @@ func entryOf(s backends.Status, run backends.Run) entry {
 	e := entry{
 		Once: known(run.Key), Token: known(run.Token), Attempt: known(run.Attempt),
 		Host: known(run.Holder.Host), PID: known(run.Holder.PID), User: known(run.Holder.User), Holder: known(run.Holder.ID),
-		State: runState(s, run), Note: known(run.Note),
+		State: runState(s, run), Note: known(run.Note), startedAt: run.Started,
 	}
 	if run.Tick != 0 {
 		e.Tick = new(tickText(run.Tick))
@@ -255,6 +286,10 @@ func writeHistory(w io.Writer, entries []entry) error {
 	if ticks {
 		head = slices.Insert(head, 0, "TICK OR KEY")
 	}
+	inSlots := slices.ContainsFunc(entries, func(e entry) bool { return e.Slot != nil })
+	if inSlots {
+		head = slices.Insert(head, 0, "SLOT")
+	}
 	fmt.Fprintln(t, strings.Join(head, "\t"))
 	for _, e := range entries {
 		cells := []string{
@@ -263,6 +298,9 @@ func writeHistory(w io.Writer, entries []entry) error {
 		}
 		if ticks {
 			cells = slices.Insert(cells, 0, e.occasion())
+		}
+		if inSlots {
+			cells = slices.Insert(cells, 0, shown(e.Slot))
 		}
 		if last := len(cells) - 1; cells[last] == "-" {
 			cells[last] = ""

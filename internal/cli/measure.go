@@ -33,7 +33,9 @@ func (m *measured) observe(next func(runner.Event)) func(runner.Event) {
 		return next
 	}
 	return func(e runner.Event) {
-		m.file.Observe(e)
+		counted := e
+		counted.Job = m.job // whichever slot
+		m.file.Observe(counted)
 		next(e)
 	}
 }

@@ -99,6 +99,15 @@ func (d *desk) wantFault(err error, code int, text string) {
 	}
 }
 
+// endRun ends a run and waits for its end.
+func (d *desk) endRun(b *breaking, s backends.Status) error {
+	run, err := b.endRun(d.Context(), s)
+	if run == nil || err != nil {
+		return err
+	}
+	return b.await(d.Context(), run, nil)
+}
+
 // The hazard: the lease is taken away before the holder has written its record anew, and its tick runs again; or the tick
 // that is to be forgotten afterwards is not the one that ran.
 func TestForceWaitsForALostRecord(t *testing.T) {
@@ -122,7 +131,7 @@ func TestForceWaitsForALostRecord(t *testing.T) {
 				lost(d, g)
 				time.AfterFunc(deskTTL/3, func() { _, _ = d.store.Renew(d.Context(), g) })
 				b, s := d.breaking(backends.Entomb, backends.ForgetTick)
-				if err := b.endRun(d.Context(), s); err != nil {
+				if err := d.endRun(b, s); err != nil {
 					d.Fatal(err)
 				}
 				s, err := d.store.Inspect(d.Context(), "j")
@@ -152,7 +161,7 @@ func TestForceGivesUpOnALostRecord(t *testing.T) {
 			b, s := d.breaking(backends.Entomb)
 			b.wait = wait
 			began := time.Now()
-			d.wantFault(b.endRun(d.Context(), s), codeUnavailable, "j: its record was lost")
+			d.wantFault(d.endRun(b, s), codeUnavailable, "j: its record was lost")
 			if took := time.Since(began); took > most {
 				d.Errorf("--wait %v: gave up after %v, want at most %v", wait, took, most)
 			}

@@ -130,7 +130,14 @@ func parseBackend(text string) (string, error) {
 
 // runOptions are those of run.
 func runOptions() []option {
-	return slices.Concat(occasionOptions(), waitOptions(), leaseOptions(), childOptions())
+	return slices.Concat(occasionOptions(), slotOptions(), waitOptions(), leaseOptions(), childOptions())
+}
+
+func slotOptions() []option {
+	return []option{{
+		name: "slots", value: "N", bare: true, check: by(parseSlots), group: "Slots", example: "3",
+		help: "up to N runs at once, each in a slot of its own. All hosts give the\nsame N. Not with a tick or key",
+	}}
 }
 
 func waitOptions() []option {
@@ -146,6 +153,10 @@ func waitOptions() []option {
 			name: "backend-wait", value: "D", def: "5s, with a tick or key 1m", check: by(duration.NotNegative), group: group, example: "30s",
 			help: "without --wait: how long to go on while the backend cannot be\nreached",
 		},
+		{
+			name: "prefer", value: "HOST-PATTERN", check: by(parseHostPattern), group: group, example: "'web1*'",
+			help: "hosts of such a name get the job when it is free; this one, if its\nname is another, waits a second longer. No run is ended for it",
+		},
 	}
 }
 
@@ -159,6 +170,10 @@ func leaseOptions() []option {
 		{
 			name: "grace", value: "D", def: "what fits, at most TTL/5", check: by(duration.NotNegative), group: group, example: "2s",
 			help: "from SIGTERM to SIGKILL when the lease is being lost",
+		},
+		{
+			name: "min-hold", value: "D", def: "0", check: by(duration.NotNegative), group: group, example: "1m",
+			help: "from the start of a run on, keep JOB for this host that long, also\nwhen the run ends before: only this host may start it again. Not\nwith a tick or key",
 		},
 	}
 }

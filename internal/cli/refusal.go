@@ -32,6 +32,12 @@ func (s *story) refused(e *runner.Event, r runner.Result, now time.Time) {
 		if r.Ending == runner.WaitOver {
 			why, e.Hint = fmt.Sprintf("%s still runs on %s", s.job, who), "--wait says how long to wait"
 		}
+		if s.slots > 0 {
+			why = fmt.Sprintf("all %d slots of %s are taken", s.slots, s.job)
+		}
+	case backends.Reserved:
+		why = fmt.Sprintf("%s is kept for %s for another %s", s.job, f.Holder.Host, millis(f.Wait.Milliseconds()))
+		e.Hint = "its --min-hold keeps it; `leaderrun break --holder-is-dead` gives it free"
 	case backends.IsDone, backends.IsFailed, backends.IsStopped, backends.IsLost, backends.IsMissed:
 		why, e.Hint = s.ended(f)
 	case backends.IsEarlier:

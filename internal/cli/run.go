@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"path"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/duration"
 	"github.com/leaderrun/leaderrun/internal/panics"
+	"github.com/leaderrun/leaderrun/internal/slots"
 	"github.com/leaderrun/leaderrun/internal/supervise"
 	"github.com/leaderrun/leaderrun/runner"
 )
@@ -38,6 +40,10 @@ the tick is done ends with code 0, however short COMMAND was and however far the
 --once it runs once for each key. A tick that failed is not run again, and one whose host vanished only
 with --on-lost rerun.
 
+With --slots N up to N runs of JOB go on at once, on any hosts, each in a slot of its own, in which nobody
+else runs, with its own lease and tokens. COMMAND finds the number of its slot in LEADERRUN_SLOT (from 0),
+N in LEADERRUN_SLOTS, and the name of the slot, such as JOB#3, in LEADERRUN_JOB.
+
 Options end at JOB or at --. What follows JOB reaches COMMAND untouched, without a shell. stdin, stdout
 and stderr are COMMAND's own. Signals to leaderrun are passed on, and a second SIGTERM or SIGINT kills;
 where stdin and stdout are the terminal, Ctrl-C reaches COMMAND alone.
@@ -52,6 +58,7 @@ LEADERRUN_TICK, LEADERRUN_TICK_UNIX or LEADERRUN_ONCE.`,
 			{"without ticks: not twice at a time", "leaderrun run sync sync-all"},
 			{"every host waits for its turn, up to ten minutes", "leaderrun run --wait 10m restart make restart"},
 			{"a service that runs on one host; the others stand by", "leaderrun run --wait forever feed feeder"},
+			{"three workers among all hosts; the others stand by", "leaderrun run --slots 3 --wait forever queue consume"},
 			{"a pipeline goes inside: what stands outside runs on every host", "leaderrun run backup -- bash -o pipefail -c 'dump | gzip > dump.gz'"},
 			{"the same for a shell's one line", "leaderrun run --shell backup 'dump | gzip > dump.gz'"},
 			{"end it after half an hour, and make sure after ten seconds more", "leaderrun run --timeout 30m --kill-after 10s sync sync-all"},
@@ -69,6 +76,7 @@ type runPlan struct {
 	argv     []string
 	timeline runner.Timeline
 	request  runner.Request
+	slots    int // 0: the job has none
 	conflict int
 	tokenEnv string
 	ready    string
@@ -100,7 +108,7 @@ func runRun(c *call) (End, error) {
 	defer starts.over()
 
 	notify := newNotifier(c.settings.lookup, plan.ready)
-	story := &story{voice: c.voice, notify: notify, job: plan.job, occasion: plan.request.Occasion}
+	story := &story{voice: c.voice, notify: notify, job: plan.job, slots: plan.slots, occasion: plan.request.Occasion}
 	request := plan.request
 	request.Host = thisHolder()
 	request.Signals = story.filter(c.signals)
@@ -116,8 +124,12 @@ func runRun(c *call) (End, error) {
 		}
 		tell(e)
 	}
+	driver := backends.Driver(store)
+	if plan.slots > 0 {
+		driver = slots.New(store, plan.job, plan.slots, request.Host.Host, c.voice.warn)
+	}
 	result := guarded(func() runner.Result {
-		return (&runner.Runner{Driver: store, Observe: observe}).Run(context.Background(), request)
+		return (&runner.Runner{Driver: driver, Observe: observe}).Run(context.Background(), request)
 	})
 	end := endOf(result, plan.conflict)
 	story.tell(result, end)
@@ -139,6 +151,7 @@ func (c *call) planRun() (*runPlan, error) {
 	p := &runPlan{
 		conflict: read(s, "conflict-exit-code", parseCode, -1),
 		tokenEnv: read(s, "token-env", parseVariable, tokenVariable),
+		slots:    read(s, "slots", parseSlots, 0),
 		ready:    read(s, "ready", oneOf(readyWords()...), readyStandby),
 		metrics:  read(s, "metrics-textfile", parseDirectory, ""),
 		request: runner.Request{
@@ -158,13 +171,26 @@ func (c *call) planRun() (*runPlan, error) {
 	if occasion.Schedule.Fingerprint != "" {
 		r.Prove = func(refusal backends.Refusal) (backends.Unclaimed, bool) { return passedUnclaimed(refusal, time.Now()) }
 	}
+	r.MinHold = read(s, "min-hold", duration.NotNegative, 0)
+	if pattern := read(s, "prefer", parseHostPattern, ""); pattern != "" && !isHost(pattern) {
+		r.Yield = yieldTime
+	}
 	ttl := read(s, "ttl", duration.Positive, runner.DefaultTTL)
 	grace := read(s, "grace", duration.NotNegative, -1)
 	shell := s.on("shell")
 	if s.err != nil {
 		return nil, s.err
 	}
+	if r.MinHold > 0 && occasion.Given() {
+		if s.typed("min-hold") {
+			return nil, usage("--min-hold", "the run is for a tick or a key, which is run once", "leave one of the two out")
+		}
+		r.MinHold = 0 // a setting for other jobs
+	}
 	job, argv, err := splitArgs(c.args, "usage: "+c.cmd.usageLine())
+	if err == nil {
+		err = checkSlots(job, p.slots, occasion)
+	}
 	if err == nil {
 		argv, err = commandOf(argv, shell)
 	}
@@ -176,7 +202,9 @@ func (c *call) planRun() (*runPlan, error) {
 		return nil, c.timelineFault(err)
 	}
 	r.Job, r.Timeline = job, p.timeline
-	r.Env = func(g backends.Grant) []string { return grantVariables(g, p.tokenEnv) }
+	r.Env = func(g backends.Grant) []string {
+		return append(grantVariables(g, p.tokenEnv), slotVariables(g, p.slots)...)
+	}
 	return p, nil
 }
 
@@ -223,6 +251,51 @@ func splitArgs(args []string, hint string) (job string, argv []string, err error
 		return "", nil, usage("COMMAND is missing", "", hint)
 	}
 	return job, argv, nil
+}
+
+// parseSlots reads a number of slots.
+func parseSlots(text string) (int, error) {
+	n, err := parseCount(text, 1)
+	if err != nil || n > slots.Most {
+		return 0, fmt.Errorf("%q is not a whole number from 1 to %d", text, slots.Most)
+	}
+	return n, nil
+}
+
+// checkSlots says whether a job of this name can have so many slots, or none.
+func checkSlots(job string, n int, o backends.Occasion) error {
+	of, slot, isSlot := slots.Split(job)
+	switch {
+	case isSlot:
+		return usage("JOB", fmt.Sprintf("%q is the name of slot %d of %s", job, slot, of), "a job's own name does not end like that; `run --slots N` gives out slots")
+	case n > 0 && o.Given():
+		return usage("--slots", "the run is for a tick or a key, which is run once", "leave one of the two out")
+	case n > 0 && len(slots.Name(job, n-1)) > maxJob:
+		return usage("JOB", fmt.Sprintf("the names of its slots are longer than %d bytes", maxJob), "")
+	}
+	return nil
+}
+
+// yieldTime is how much later than it could a host claims a job for which others are preferred: longer than news of a free lease
+// take to arrive, and than chance makes one of them late.
+const yieldTime = time.Second
+
+// parseHostPattern reads a pattern for names of hosts, as a shell has them for files.
+func parseHostPattern(text string) (string, error) {
+	if text == "" {
+		return "", errEmpty
+	}
+	if _, err := path.Match(text, ""); err != nil {
+		return "", fmt.Errorf("%q is not a pattern", text)
+	}
+	return text, nil
+}
+
+// isHost says whether a pattern is for this host.
+func isHost(pattern string) bool {
+	name, err := os.Hostname()
+	matches, _ := path.Match(pattern, name)
+	return err == nil && matches
 }
 
 // commandOf is what is run: COMMAND and its arguments, or a shell with its one line.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/all"
+	"github.com/leaderrun/leaderrun/internal/slots"
 )
 
 const (
@@ -28,9 +29,10 @@ func statusCommand() *command {
 		name: "status", args: "[JOB…]", brief: "show who runs what",
 		about: `Shows for each job whether it runs, where, since when, with which token, how its last run or tick
 ended, and within how long a standby takes over from a host that crashed; a newcomer may wait longer.
-Without JOB it shows every job that the backend has a record of; one that was forgotten stays listed with
-its token. The exit code is 1 for an unknown job. A record that cannot be read does not hide the others:
-they are shown, and the exit code is that of the error.`,
+A job with slots has a line for each slot that was ever taken, which JOB#3 shows alone. Without JOB it shows
+every job that the backend has a record of; one that was forgotten stays listed with its token. The exit
+code is 1 for an unknown job. A record that cannot be read does not hide the others: they are shown, and the
+exit code is that of the error.`,
 		examples: []exampleLine{
 			{"all jobs", "leaderrun status"},
 			{"one job, for a program", "leaderrun status --json nightly-report"},
@@ -46,6 +48,7 @@ they are shown, and the exit code is that of the error.`,
 // jobStatus is what status shows of one job. The names are a contract.
 type jobStatus struct {
 	Job         string   `json:"job"`
+	Slot        *int     `json:"slot"`
 	State       string   `json:"state"`
 	Holder      *string  `json:"holder"`
 	Host        *string  `json:"host"`
@@ -54,7 +57,7 @@ type jobStatus struct {
 	Token       int64    `json:"token"`
 	Since       *string  `json:"since"`         // the start of the run
 	ExpiresIn   *int64   `json:"expires_in_ms"` // running: left of the lease
-	FreeIn      *int64   `json:"free_in_ms"`    // vanished, quarantined: until somebody may run it
+	FreeIn      *int64   `json:"free_in_ms"`    // vanished, quarantined, reserved: until somebody may run it
 	Tick        *string  `json:"tick"`
 	TickState   *string  `json:"tick_state"`
 	Attempt     *int     `json:"tick_attempt"`
@@ -81,6 +84,7 @@ const (
 	stateRunning     = "running"
 	stateFree        = "free"
 	stateVanished    = "vanished"    // a lease is gone that was not released: its holder may still live
+	stateReserved    = "reserved"    // nobody runs it, and it is kept for the host that had it last
 	stateQuarantined = "quarantined" // the store may have forgotten a lease
 )
 
@@ -129,7 +133,7 @@ func (c *call) followStatus(ctx context.Context, store all.Store, asJSON, watch 
 }
 
 func (c *call) showStatus(ctx context.Context, store all.Store, asJSON, watch bool) error {
-	jobs, unknown, unread := inspectPatiently(ctx, store, c.args)
+	jobs, unknown, unread := inspect(ctx, store, c.args)
 	if unread != nil && len(jobs) == 0 {
 		return asked(unread)
 	}
@@ -176,15 +180,6 @@ func asked(err error) error {
 	return &fault{code: codeUnavailable, what: "the backend cannot be reached", why: err.Error(), err: err}
 }
 
-// inspectPatiently asks for jobs a few times.
-func inspectPatiently(ctx context.Context, store all.Store, names []string) (jobs []jobStatus, unknown []string, err error) {
-	err = patiently(ctx, func(ctx context.Context) error {
-		jobs, unknown, err = inspect(ctx, store, names)
-		return err
-	})
-	return jobs, unknown, err
-}
-
 // patiently asks a store a few times while it does not answer: where it has several hosts, the next request goes to
 // another one.
 func patiently(ctx context.Context, request func(context.Context) error) (err error) {
@@ -200,17 +195,30 @@ func patiently(ctx context.Context, request func(context.Context) error) (err er
 }
 
 // inspect returns what can be read, also beside an error of the backend about one of the jobs, which must not hide the
-// others.
-func inspect(ctx context.Context, store all.Store, names []string) (jobs []jobStatus, unknown []string, err error) {
-	if len(names) == 0 {
-		if names, err = store.Jobs(ctx); err != nil && !backends.IsAnswer(err) {
+// others. A job stands for its slots, too. Each request has its own time: there may be thousands.
+func inspect(ctx context.Context, store all.Store, args []string) (jobs []jobStatus, unknown []string, err error) {
+	var names []string
+	if len(args) == 0 {
+		if names, err = jobsOf(ctx, store); err != nil && !backends.IsAnswer(err) {
 			return nil, nil, err
 		}
 		names = slices.DeleteFunc(names, isDoctors)
+		inSlotOrder(names)
+	}
+	for _, job := range args {
+		more, failed := expand(ctx, store, job)
+		if failed != nil {
+			return nil, nil, failed
+		}
+		names = append(names, more...)
 	}
 	jobs = []jobStatus{}
 	for _, name := range names {
-		status, failed := store.Inspect(ctx, name)
+		var status backends.Status
+		failed := patiently(ctx, func(ctx context.Context) (err error) {
+			status, err = store.Inspect(ctx, name)
+			return err
+		})
 		switch {
 		case errors.Is(failed, backends.ErrUnknownJob):
 			unknown = append(unknown, name)
@@ -231,9 +239,13 @@ func inspect(ctx context.Context, store all.Store, names []string) (jobs []jobSt
 // describe derives what is shown from what the store keeps.
 func describe(name string, s backends.Status, limits backends.Limits) jobStatus {
 	r := s.Record
+	reserved := r.ReservedFor(s.Now)
 	j := jobStatus{
 		Job: name, State: stateFree, Token: r.Token, TTL: r.TTL, Notes: s.Notes,
 		TakeOver: limits.TakeOver(time.Duration(r.TTL) * time.Millisecond).Milliseconds(),
+	}
+	if _, slot, ok := slots.Split(name); ok {
+		j.Slot = &slot
 	}
 	if j.Notes == nil {
 		j.Notes = []string{}
@@ -248,9 +260,12 @@ func describe(name string, s backends.Status, limits backends.Limits) jobStatus 
 	case s.Wait > 0:
 		j.State = stateVanished
 		j.Holder = new(r.Holder.ID)
+	case reserved > 0:
+		j.State = stateReserved
+		j.Host, j.PID, j.User = new(r.Holder.Host), new(r.Holder.PID), new(r.Holder.User)
 	}
-	if s.Lease == nil && s.Wait > 0 {
-		j.FreeIn = new(s.Wait.Milliseconds())
+	if wait := max(s.Wait, reserved); s.Lease == nil && wait > 0 {
+		j.FreeIn = new(wait.Milliseconds())
 	}
 	if j.Holder != nil && *j.Holder == r.Holder.ID {
 		j.Host, j.PID, j.User = new(r.Holder.Host), new(r.Holder.PID), new(r.Holder.User)

@@ -20,6 +20,7 @@ type story struct {
 	voice    *voice
 	notify   *notifier
 	job      string
+	slots    int               // how many the job has; 0: none
 	prefix   string            // of what people read, where there are several jobs
 	occasion backends.Occasion // what the run is for
 	started  atomic.Bool       // the command was started

@@ -116,7 +116,7 @@ func nameOf(words []Token, depth int) string {
 		case program == "leaderrun":
 			return ofRun(words[1:])
 		default:
-			options, known := starters[program]
+			options, known := starters[strings.TrimRight(program, "0123456789.")] // also python3.11
 			if !known || options.verb != "" && !slices.ContainsFunc(words, func(t Token) bool { return t.Text == options.verb }) {
 				return join(program, words[1:])
 			}
@@ -163,8 +163,8 @@ var starters = map[string]starter{
 	"chronic": {}, "cronic": {}, "runitor": {values: "uuid slug ping-key api-url api-retries api-timeout every on-nonzero-exit on-exec-fail --uuid --slug --ping-key"},
 	"flock":   {values: "w E --timeout --wait --conflict-exit-code", before: 1},
 	"setlock": {before: 1}, "lockrun": {values: "L L= --lockfile"}, "cronlock": {}, "solo": {values: "port -port --port"}, "run-one": {}, "lckdo": {values: "W", before: 1},
-	"php": {values: "d c f --define --php-ini", inline: "-r"}, "python": {values: "W X", inline: "-c"}, "python2": {values: "W X", inline: "-c"},
-	"python3": {values: "W X", inline: "-c"}, "perl": {values: "I M", inline: "-e"}, "ruby": {values: "I r C", inline: "-e"},
+	"php": {values: "d c --define --php-ini", inline: "-r"}, "python": {values: "W X", inline: "-c"},
+	"perl": {values: "I M", inline: "-e"}, "ruby": {values: "I r C", inline: "-e"},
 	"node": {values: "r --require", inline: "-e"}, "java": {values: "cp classpath --class-path"}, "Rscript": {},
 	"consul":  {values: "try timeout n name http-addr token datacenter -try -timeout -n -name", before: 1, verb: "lock"},
 	"etcdctl": {values: "--endpoints --ttl --cacert --cert --key --user", before: 1, verb: "lock"},

@@ -220,7 +220,7 @@ func (d *Daemon) end(a *attempt, tick time.Time, r runner.Result) {
 func seenTo(r runner.Result) bool {
 	switch r.Ending {
 	case runner.Refused: // held: the run that goes on is in the way of all the others, too
-		return r.Refusal.Verdict != backends.Held
+		return r.Refusal.Verdict != backends.Held && r.Refusal.Verdict != backends.Reserved
 	case runner.StartFailed:
 		return r.Status.Known
 	case runner.Unreachable, runner.NotStarted, runner.Interrupted, runner.Permanent:

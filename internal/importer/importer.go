@@ -272,7 +272,7 @@ func (x *importer) cannot(f *File, l *crontab.Line, s *state, script string) (wh
 		return "cron does not know @every", ""
 	case strings.Trim(script, " \t") == "":
 		return "there is no command before the %", `a plain % is \%`
-	case f.Format == crontab.User && (l.Command == "*" || strings.HasPrefix(l.Command, "* ")):
+	case f.Format == crontab.User && strings.HasPrefix(l.Command, "*"):
 		return "six fields instead of five", "a crontab of supercronic: --from supercronic"
 	case f.Format == crontab.User && strings.HasPrefix(l.Command, "root "):
 		return "the sixth word looks like the user of a system crontab", "--from system reads it as one"
@@ -280,6 +280,14 @@ func (x *importer) cannot(f *File, l *crontab.Line, s *state, script string) (wh
 		return fmt.Sprintf("SHELL=%s may quote in another way than sh", s.shell), "wrap it by hand"
 	case s.cronTZ == "" && s.tz != "" && x.options.Timezone == "":
 		return "TZ is in force here: leaderrun would take it for the zone of the schedule, and cron takes the host's", "name that with --timezone"
+	}
+	if f.Format != crontab.Supercronic {
+		line := []byte(strings.TrimSuffix(l.Text, "\n") + "\n")
+		_, err := crontab.Load(line, f.Format, crontab.Debian, nil)
+		if _, other := crontab.Load(line, f.Format, crontab.Cronie, nil); err != nil && other != nil {
+			wrong, _ := errors.AsType[*crontab.LoadError](err)
+			return "cron takes no such line: " + wrong.Why, ""
+		}
 	}
 	if s.cronTZ != "" {
 		if _, err := schedule.Parse([]string{"@daily"}, s.cronTZ); err != nil {
@@ -315,7 +323,8 @@ func (j *Job) command() string {
 	}
 	b.WriteString(" " + j.escape(quote(j.Name)) + " -- ")
 	if j.isPlain() {
-		b.WriteString(strings.Trim(j.raw, " \t"))
+		tokens, _ := crontab.Tokens(j.raw) // a blank at the end may be quoted
+		b.WriteString(j.raw[tokens[0].Start:tokens[len(tokens)-1].End])
 	} else {
 		shell := j.Shell
 		if shell == "" {

@@ -27,6 +27,7 @@ func TestLines(t *testing.T) {
 		{"# x\n\nA=b\n", "# x\n\nA=b\n"},
 		{"0 2 * * * report --full\n", "0 2 * * * leaderrun run --schedule '0 2 * * *' report -- report --full\n"},
 		{"  0\t2 * * *   report 'a b' \n", "  0\t2 * * *   leaderrun run --schedule '0 2 * * *' report -- report 'a b'\n"},
+		{"0 2 * * * report \\  \n", "0 2 * * * leaderrun run --schedule '0 2 * * *' report -- report \\ \n"},
 		{"@daily report", "@daily leaderrun run --schedule @daily report -- report\n"},
 		{"-0 2 * * * report\n", "-0 2 * * * leaderrun run --schedule '0 2 * * *' report -- report\n"},
 		{"0 2 * * * cd /x && make it's\n", "0 2 * * * leaderrun run --schedule '0 2 * * *' make -- sh -c 'cd /x && make it'\\''s'\n"},

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/slots"
 	"github.com/leaderrun/leaderrun/runner"
 	"github.com/leaderrun/leaderrun/schedule"
 )
@@ -175,6 +176,9 @@ func whyNotName(name string) string {
 		return "the name of the job contains a zero byte"
 	case len(name) > maxName:
 		return fmt.Sprintf("the name of the job is longer than %d bytes", maxName)
+	}
+	if of, slot, isSlot := slots.Split(name); isSlot {
+		return fmt.Sprintf("%q is the name of slot %d of %s: a job's own name does not end like that", name, slot, of)
 	}
 	return ""
 }

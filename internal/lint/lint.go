@@ -287,7 +287,7 @@ func (l *linter) locks(s Source, line int, name, script string) {
 		switch {
 		case t.Operator:
 		case slices.Contains([]string{"flock", "setlock", "lockrun", "cronlock"}, program), program == "consul" && follows("lock"), program == "etcdctl" && follows("lock"):
-			l.find(s, line, Lock, name, program+" inside the run: the lease keeps runs apart already", "take it out where nothing else uses that lock; `leaderrun import` does")
+			l.find(s, line, Lock, name, program+" inside the run: the lease keeps runs apart already", "take it out where nothing else uses that lock")
 			return
 		}
 	}

@@ -69,7 +69,7 @@ func refusalOf(r *backends.Refusal) string {
 		return refused
 	}
 	switch r.Verdict {
-	case backends.Held, backends.Vanished, backends.Quarantined:
+	case backends.Held, backends.Vanished, backends.Quarantined, backends.Reserved:
 		return skippedHeld
 	case backends.IsDone:
 		return skippedDone

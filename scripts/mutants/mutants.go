@@ -23,12 +23,13 @@ var (
 	startTests        = []string{"./internal/supervise", "-run", "Hang|TooLate|GivenUp|ByItsThread|MainThread"}
 	panicTests        = []string{"./internal/cli", "-run", "TestScripts/panic"}
 	guardianTests     = []string{"./internal/cli", "-run", "NeverReady"}
+	slotTests         = []string{"./internal/slots"}
 	treeTests         = []string{"./internal/supervise/tree"}
 	blindTests        = []string{"./internal/supervise", "-run", "Descriptors|OpenNothing"}
 	stormTests        = []string{"./internal/supervise", "-run", "Storm"}
 )
 
-var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMutants, engineMutants, kubernetesMutants, zookeeperMutants, postgresMutants, []mutant{
+var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMutants, engineMutants, kubernetesMutants, zookeeperMutants, postgresMutants, importMutants, []mutant{
 	{"validity of a claim counts from the reply", "runner/candidate.go", "return m.hold(g, plan, p.t0)", "return m.hold(g, plan, m.now)", runnerTests},
 	{"validity of a renewal counts from the reply", "runner/lease.go", "l.sentAt = t0", "l.sentAt = m.now", runnerTests},
 	{"another's life counts from the request", "runner/candidate.go", "return m.refused(refusal)", "next := m.refused(refusal)\n\t\tm.candidate.seenAt = p.t0\n\t\treturn next", runnerTests},
@@ -82,6 +83,28 @@ var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMut
 	{"what arrives while all is made ready is not heard before the start", "runner/start.go", "p.done = true\n\t\treturn p\n", "p.done = true\n\t\treturn p.on(m, idle{})\n", runnerTests},
 	{"the token that a refusal shows is no floor", "runner/candidate.go", "m.claim.Floor = max(m.claim.Floor, r.Token)\n", "_ = r\n", runnerTests},
 
+	{"two slots have one lease", "internal/slots/slots.go", "strconv.Itoa(slot) }", "strconv.Itoa(slot/2) }", slotTests},
+	{"a slot that may be ours is left for another", "internal/slots/driver.go", "i := slices.IndexFunc(d.slots, func(s slot) bool { return s.unclear })", "i := -1", slotTests},
+	{"a claim that may still arrive is left behind", "internal/slots/driver.go", "\t_ = d.takeBack(ctx, c) // a lease", "\t// a lease", slotTests},
+	{"news of a slot that come during a claim are dropped", "internal/slots/driver.go", "if s.news == news {", "if true {", slotTests},
+	{"news of a slot are not heeded", "internal/slots/driver.go", "s.news++\n\t\ts.due = time.Time{}", "s.news++", slotTests},
+	{"the slot of a dead holder is not waited for", "internal/slots/driver.go", "case r.Verdict == backends.Vanished, r.Verdict == backends.Quarantined && all.Verdict == backends.Held:", "case false:", slotTests},
+	{"a host does not go back to its slot", "internal/slots/driver.go", "s.rank = own", "s.rank = others", slotTests},
+
+	{"a reservation is not heeded", "backends/decide.go", "if wait := d.reserved(); wait > 0 {", "if wait := d.reserved(); wait > 0 && false {", decisionTests},
+	{"a reservation keeps a job from its own host", "backends/reserve.go", "r.Reserved == nil || r.Reserved.Host == d.c.Holder.Host", "r.Reserved == nil", decisionTests},
+	{"a reservation comes before the proof of death", "backends/decide.go", "if wait := d.holderMayLive(); wait > 0 {", "if wait := d.holderMayLive(); wait > 0 && d.reserved() == 0 {", decisionTests},
+	{"a reservation outlives its run's successor", "backends/reserve.go", "\tr.Reserved = nil\n\tif d", "\tif d", decisionTests},
+	{"a reservation by a wrong clock does not end", "backends/reserve.go", "r.Reserved.Until > most {", "r.Reserved.Until > most && false {", decisionTests},
+	{"a run that never started keeps the job", "backends/keep.go", "if o.State == Open { // there", "if false { // there", decisionTests},
+	{"an instant at which a job was kept counts as unclaimed", "backends/decide.go", "held = max(held, r.Reserved.Until)", "_ = r.Reserved.Until", decisionTests},
+	{"a host that is said to be dead keeps its job", "backends/order.go", "r.Break, r.Reserved = nil, nil", "r.Break = nil", decisionTests},
+	{"file: a standby waits for the lock of a job that is kept", "backends/file/watch.go", "\t\tw.wanted = false\n", "", []string{"./backends/file", "-run", "TestStandbyLeaves"}},
+	{"a job that is kept is not waited for", "runner/candidate.go", "case backends.Held, backends.Reserved:", "case backends.Held:", runnerTests},
+	{"nobody yields to news", "runner/candidate.go", "min(p.until, m.after(m.request.Yield)), false", "min(p.until, m.now), false", runnerTests},
+	{"nobody yields at the start", "runner/candidate.go", "p.until = m.after(m.request.Yield)", "p.until = m.now", runnerTests},
+	{"news put off who yields", "runner/candidate.go", "min(p.until, m.after(m.request.Yield)), false", "m.after(m.request.Yield), true", runnerTests},
+
 	{"the token does not follow the clock", "backends/decide.go", "r.Token = max(r.Token+1, d.now, d.c.Floor+1, d.v.Floor+1)", "r.Token++", decisionTests},
 	{"the token does not grow past the last one", "backends/decide.go", "r.Token = max(r.Token+1, d.now, d.c.Floor+1, d.v.Floor+1)", "r.Token = max(d.now, d.c.Floor+1, d.v.Floor+1)", decisionTests},
 	{"a vanished holder is not waited for", "backends/decide.go", "if wait := d.holderMayLive(); wait > 0 {", "if wait := d.holderMayLive(); wait > 0 && false {", decisionTests},
@@ -103,9 +126,6 @@ var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMut
 
 	{"an evicted record is taken for a new job", "backends/mark.go", "case !hasRecord && m.Evicted != s.Evicted:", "case false:", decisionTests},
 
-	{"an end that is not the holder's is written", "backends/steps.go", "case e.Lost:\n\t\t\treturn ErrLost\n\t\t", "", decisionTests},
-	{"an end is decided on what was there before", "backends/steps.go", "if s, done, err = x.Swap(ctx, job, s, Write{Record: e.Record", "if _, done, err = x.Swap(ctx, job, s, Write{Record: e.Record", decisionTests},
-	{"an order overlooks what another program has put there", "backends/steps.go", "if x.Foreign != nil {", "if false {", decisionTests},
 	{"engine: an end that is not the holder's is written", "backends/engine.go", "d := decide(v)\n\t\tif d.Lost {", "d := decide(v)\n\t\tif false {", decisionTests},
 	{"engine: what was decided on stays after a conflict", "backends/engine.go", "\t\ta.sees(now, nil)\n", "\t\ta.decides()\n", decisionTests},
 	{"engine: nobody minds what another program has put there", "backends/engine.go", "if v.Foreign != nil && ", "if false && ", decisionTests},
@@ -113,11 +133,11 @@ var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMut
 	{"engine: a shorter lease than was asked for is taken", "backends/engine.go", "case ttl < a.q.TTL:", "case false:", decisionTests},
 	{"engine: an order does not mind a beat", "backends/engine.go", "Release: d.Release, Still: true}", "Release: d.Release}", decisionTests},
 	{"the store in memory counts anew where it forgot", "test/suite/mem.go", "\tm.forgot = m.writes\n", "\tm.writes = 0\n", []string{"./test/suite", "-run", "TestMemSwap"}},
-	{"engine: what is older is taken for newer", "backends/engine.go", "return now.Newer(last)", "return last.Newer(now)", decisionTests},
+	{"engine: what is older is taken for newer", "backends/cache.go", "is.Newer(c.last)", "c.last.Newer(is)", decisionTests},
 	{"engine: after a renewal without an answer the next one goes by what was known", "backends/engine.go", "if q.Doubted || ", "if ", decisionTests},
-	{"engine: what a run ended with is known for ever", "backends/engine.go", "h.Saw(q.Known, nil)\n", "", decisionTests},
-	{"what is known of a store that was set back stays", "backends/holding.go", "h.last == was || ", "", decisionTests},
-	{"a renewal that was overtaken is what is known", "backends/holding.go", "is != nothing && h.newer(h.last, is)", "is != nothing", decisionTests},
+	{"engine: what a run ended with is known for ever", "backends/engine.go", "cache.Saw(q.Known, nil)\n", "", decisionTests},
+	{"what is known of a store that was set back stays", "backends/cache.go", "c.last == was || ", "", decisionTests},
+	{"a renewal that was overtaken is what is known", "backends/cache.go", "is != nil && is.Newer(c.last)", "is != nil", decisionTests},
 
 	{"Redis: the client tries again by itself", "backends/redis/link.go", "MaxRetries:               -1,", "MaxRetries:               3,", redisTests},
 	{"Redis: no compare on renew", "backends/redis/renew.lua", "if read('GET', lease_key) ~= ARGV[2] or ", "if ", redisTests},
@@ -251,7 +271,7 @@ var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMut
 	{"daemon: a lost tick is not stood by for again", "internal/daemon/due.go", "return earlier || def.OnLost == backends.Rerun", "return earlier", daemonTests},
 	{"daemon: our tick goes with an earlier one", "internal/daemon/due.go", "case runner.Broken, runner.Unconfirmed:\n\t\treturn earlier", "case runner.Broken, runner.Unconfirmed:\n\t\treturn false", daemonTests},
 	{"daemon: after an outage old ticks are in the way", "internal/daemon/due.go", "other.giveUp(ErrOvertaken)", "_ = ErrOvertaken", daemonTests},
-	{"daemon: catching up goes on while a run is in the way", "internal/daemon/due.go", "return r.Refusal.Verdict != backends.Held", "return true", daemonTests},
+	{"daemon: catching up goes on while a run is in the way", "internal/daemon/due.go", "return r.Refusal.Verdict != backends.Held && ", "return true || ", daemonTests},
 	{"daemon: a tick that could not be started is passed over", "internal/daemon/due.go", "return r.Status.Known\n\tcase runner.Unreachable", "return true\n\tcase runner.Unreachable", daemonTests},
 	{"daemon: a tick does not wait for the end of what it overtook", "internal/daemon/due.go", "after: overtaken,", "after: overtaken[:0],", daemonTests},
 	{"daemon: a store that does not answer has nothing to catch up", "internal/daemon/request.go", "return nil, err\n\tcase err != nil ||", "return own, nil\n\tcase err != nil ||", daemonTests},

@@ -381,3 +381,31 @@ func vanishedIsWaitedFor(s *scene) {
 		}
 	}
 }
+
+// Whoever comes from another host waits until the reservation is over. The host itself does not, and then it counts anew.
+func reservationKeeps(s *scene) {
+	const hold = 2 * time.Second
+	d, other := s.open(), s.open()
+	from := func(host string) backends.Claim {
+		c := s.claim()
+		c.Holder.Host, c.MinHold = host, hold
+		return c
+	}
+	for range 2 {
+		granted := s.granted(d, from("web1"))
+		s.Finish(d, granted)
+		r := s.refusal(other, from("web2"), backends.Reserved)
+		if r.Wait <= 0 || r.Wait > hold || r.Holder.Host != "web1" || r.Token != granted.Token {
+			s.Errorf("%+v, want the job kept for web1, for at most %v", r, hold)
+		}
+	}
+	record := s.inspect(other, s.job).Record
+	if r := record.Reserved; r == nil || r.Host != "web1" || r.Until != record.Granted+hold.Milliseconds() {
+		s.Errorf("the reservation is %+v, want it to end %v after %d", r, hold, record.Granted)
+	}
+	time.Sleep(hold + slack)
+	unreserved := from("web2")
+	unreserved.MinHold = 0
+	s.Finish(other, s.granted(other, unreserved))
+	s.Finish(d, s.granted(d, from("web1")))
+}

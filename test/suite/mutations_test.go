@@ -28,6 +28,22 @@ func leaseMutants() []mutant {
 			}
 			return d
 		})},
+		{
+			"a reservation is forgotten", "a reservation keeps the job for its host",
+			deciding(func(v backends.View, c backends.Claim) backends.Decision {
+				v.Record.Reserved = nil
+				return backends.Decide(v, c)
+			}),
+		},
+		{
+			"a reservation keeps the job from its own host, too", "a reservation keeps the job for its host",
+			deciding(func(v backends.View, c backends.Claim) backends.Decision {
+				if v.Record.Reserved != nil {
+					c.Holder.Host = ""
+				}
+				return backends.Decide(v, c)
+			}),
+		},
 		{"one lease for all jobs", "jobs are independent", in(func(m *Mem) { m.key = func(string) string { return "" } })},
 		{
 			"a new token for the same holder", "the same holder gets the same grant",

@@ -48,6 +48,7 @@ var waitingCases = []testCase{
 	{"a lost tick runs again if asked to", nil, tickRerun},
 	{"ticks only go forward", nil, tickForward},
 	{"closing twice", nil, closeTwice},
+	{"a reservation keeps the job for its host", nil, reservationKeeps},
 	{"an entombed run is waited out", nil, entombed},
 }
 

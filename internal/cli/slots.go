@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/all"
+	"github.com/leaderrun/leaderrun/internal/slots"
+)
+
+// expand returns the names under which the store keeps what an operator calls a job: its own, and those of its slots in order.
+// The jobs of the store are gone through only where it has any: slot 0 is the first that anybody takes.
+func expand(ctx context.Context, store all.Store, job string) (names []string, err error) {
+	if _, _, isSlot := slots.Split(job); isSlot {
+		return []string{job}, nil
+	}
+	err = patiently(ctx, func(ctx context.Context) error {
+		_, err := store.Inspect(ctx, slots.Name(job, 0))
+		return err
+	})
+	switch {
+	case errors.Is(err, backends.ErrUnknownJob):
+		return []string{job}, nil
+	case err != nil && !backends.IsAnswer(err):
+		return nil, asked(err)
+	}
+	if names, err = jobsOf(ctx, store); err != nil && len(names) == 0 {
+		return nil, asked(err)
+	}
+	return slotsAmong(names, job), nil
+}
+
+// jobsOf returns the names of all jobs; beside an error, those that can be read.
+func jobsOf(ctx context.Context, store all.Store) (names []string, err error) {
+	err = patiently(ctx, func(ctx context.Context) error {
+		names, err = store.Jobs(ctx)
+		return err
+	})
+	return names, err
+}
+
+// slotsAmong returns a job, if it is among the names, and its slots in order.
+func slotsAmong(names []string, job string) []string {
+	number := func(name string) int {
+		if of, slot, ok := slots.Split(name); ok && of == job {
+			return slot
+		}
+		return -1
+	}
+	own := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name != job && number(name) < 0 })
+	slices.SortFunc(own, func(a, b string) int { return cmp.Compare(number(a), number(b)) })
+	return own
+}
+
+// inSlotOrder puts slot 10 of a job after slot 9, and leaves the order of the rest as it is.
+func inSlotOrder(names []string) {
+	slices.SortStableFunc(names, func(a, b string) int {
+		jobA, slotA, okA := slots.Split(a)
+		jobB, slotB, okB := slots.Split(b)
+		if okA && okB && jobA == jobB {
+			return cmp.Compare(slotA, slotB)
+		}
+		return cmp.Compare(a, b)
+	})
+}

@@ -1,0 +1,362 @@
+package slots
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/runner"
+)
+
+func TestSplit(t *testing.T) {
+	for name, want := range map[string]int{"job#0": 0, "a#1#22": 22, "job#9999": 9999} {
+		job, slot, ok := Split(name)
+		if !ok || slot != want || Name(job, slot) != name {
+			t.Errorf("%q is taken for slot %d of %q, %v", name, slot, job, ok)
+		}
+	}
+	for _, name := range []string{"job", "job#", "#1", "job#01", "job#+1", "job#-1", "job#1 ", "job#10000", "job#1x", ""} {
+		if job, slot, ok := Split(name); ok {
+			t.Errorf("%q is taken for slot %d of %q", name, slot, job)
+		}
+	}
+}
+
+// want compares what ran where.
+func (b *bed) want(ran ...string) {
+	b.t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !slices.Equal(b.ran, ran) {
+		b.t.Errorf("%q ran, not %q", b.ran, ran)
+	}
+}
+
+// The first candidate of all takes slot 0, which tells everybody that the job has slots. Every other one finds a free one.
+func TestEachTakesAFreeSlot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		for _, name := range []string{"a", "b", "c"} {
+			go b.host(name).run(3, time.Minute, nil)
+			synctest.Wait()
+			if len(b.ran) == 1 {
+				b.want("a job#0")
+			}
+		}
+		if r := b.host("d").run(3, 0, nil); r.Ending != runner.Refused || r.Refusal.Verdict != backends.Held {
+			t.Errorf("a fourth one in three slots: %v, %v", r.Ending, r.Refusal)
+		}
+		if len(b.ran) != 3 || len(b.runs) != 3 {
+			t.Errorf("%q ran", b.ran)
+		}
+		time.Sleep(time.Hour)
+	})
+}
+
+func TestTheSlotThatTheHostHadLastComesFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		const n = 20
+		for _, had := range []struct {
+			slot int
+			host string
+		}{{0, "b"}, {7, "a"}, {13, "a"}, {4, "b"}} {
+			b.free(b.take(had.slot, had.host, ttl))
+			time.Sleep(time.Second)
+		}
+		a := b.host("a")
+		a.run(n, 0, nil)
+		g := b.take(13, "b", ttl)
+		a.run(n, 0, nil)
+		b.want("a job#13", "a job#7")
+		b.free(g)
+		b.host("c").run(n, 0, nil) // which never had one leaves that of others alone
+		if last := b.ran[2]; last == "c job#7" || last == "c job#13" || last == "c job#4" || last == "c job#0" {
+			t.Errorf("%s, and others are unused", last)
+		}
+	})
+}
+
+// A claim whose answer was lost may be granted: no other slot is claimed before that is known.
+func TestALostAnswerIsNotTwoSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		a := b.host("a")
+		lost := 0
+		a.answer = func(backends.Claim, backends.Grant, error) error {
+			if lost++; lost <= 2 {
+				return errors.New("no answer")
+			}
+			return nil
+		}
+		a.run(5, time.Second, nil)
+		b.want("a job#0")
+		if got := strings.Join(a.claims, " "); got != "job#0 job#0 job#0" {
+			t.Errorf("claimed: %s", got)
+		}
+	})
+}
+
+// The same where another slot may have become free meanwhile.
+func TestAClaimWithoutAnAnswerIsClearedUpFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		other := b.take(0, "other", time.Hour)
+		a := b.host("a")
+		d := New(a, "job", 2, "a", nil)
+		a.answer = func(backends.Claim, backends.Grant, error) error { return errors.New("no answer") }
+		c := backends.Claim{Job: "job", Holder: backends.Holder{ID: "h", Host: "a"}, TTL: ttl}
+		if _, err := d.Acquire(t.Context(), c); err == nil {
+			t.Fatal("the lost answer arrived")
+		}
+		b.free(other)
+		d.hear(&d.slots[0], backends.News{Look: true})
+		d.order, a.answer = []int{0, 1}, nil
+		if g, err := d.Acquire(t.Context(), c); err != nil || g.Claim.Job != "job#1" {
+			t.Errorf("granted %q, %v, and slot 1 was ours", g.Claim.Job, err)
+		}
+	})
+}
+
+// A claim that had no answer may arrive later, when its holder is elsewhere: it must not take a slot that nobody renews.
+func TestAClaimThatArrivesLateIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		other := b.take(0, "other", time.Minute)
+		a := b.host("a")
+		var late backends.Claim
+		a.answer = func(c backends.Claim, _ backends.Grant, _ error) error {
+			if late.Job == "" && c.Job == "job#0" {
+				late = c
+				return errors.New("no answer")
+			}
+			return nil
+		}
+		d := New(a, "job", 2, "a", nil)
+		c := backends.Claim{Job: "job", Holder: backends.Holder{ID: "h", Host: "a"}, TTL: ttl}
+		if err := d.look(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		d.order, d.slots[0].due = []int{0, 1}, time.Time{} // as if it had been free a moment ago
+		if _, err := d.Acquire(t.Context(), c); err == nil {
+			t.Fatal("the lost answer arrived")
+		}
+		g, err := d.Acquire(t.Context(), c)
+		if err != nil || g.Claim.Job != "job#1" {
+			t.Fatalf("granted %q, %v", g.Claim.Job, err)
+		}
+		b.free(other)
+		_, err = b.store.Acquire(t.Context(), late)
+		if r, ok := errors.AsType[*backends.Refusal](err); !ok || r.Verdict != backends.Abandoned {
+			t.Errorf("the late claim: %v", err)
+		}
+	})
+}
+
+// A command that is not to start after all gives its slot back, and what may be its.
+func TestAbandonGivesTheSlotBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		d := New(b.host("a"), "job", 3, "a", nil)
+		c := backends.Claim{Job: "job", Holder: backends.Holder{ID: "h", Host: "a"}, TTL: ttl}
+		if _, err := d.Acquire(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Abandon(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		if s, err := b.store.Inspect(t.Context(), "job#0"); err != nil || s.Lease != nil || !s.Record.Free() {
+			t.Errorf("slot 0 is not free: %+v, %v", s, err)
+		}
+	})
+}
+
+// Whichever slot becomes free, and whenever its news arrive: a standby is there at once.
+func TestStandbyTakesTheSlotThatBecomesFree(t *testing.T) {
+	for slot := range 4 {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBed(t)
+			var grants []backends.Grant
+			for i := range 4 {
+				grants = append(grants, b.take(i, "other", time.Hour))
+			}
+			done := make(chan runner.Result)
+			a := b.host("a")
+			go func() { done <- a.run(4, 0, forever) }()
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if claims := len(a.claims); claims > 4 { // those of the watches that have begun to stand
+				t.Errorf("%d claims in a quiet minute", claims)
+			}
+			freed := b.since()
+			b.free(grants[slot])
+			<-done
+			b.want("a " + Name("job", slot))
+			if took := b.since() - freed; took > time.Second {
+				t.Errorf("it took %v", took)
+			}
+		})
+	}
+}
+
+// News that come while a claim of that slot is on its way are newer than its answer.
+func TestNewsDuringAClaimCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		g := b.take(0, "other", time.Hour)
+		a := b.host("a")
+		d := New(a, "job", 1, "a", nil)
+		c := backends.Claim{Job: "job", Holder: backends.Holder{ID: "h", Host: "a"}, TTL: ttl}
+		if _, err := d.Acquire(t.Context(), c); err == nil {
+			t.Fatal("granted")
+		}
+		d.slots[0].due = time.Time{}
+		a.answer = func(backends.Claim, backends.Grant, error) error {
+			a.answer = nil
+			b.free(g)
+			d.hear(&d.slots[0], backends.News{Look: true})
+			return nil
+		}
+		if _, err := d.Acquire(t.Context(), c); err == nil {
+			t.Fatal("granted")
+		}
+		if _, err := d.Acquire(t.Context(), c); err != nil {
+			t.Errorf("the news were dropped: %v", err)
+		}
+	})
+}
+
+// Where hosts have died, a candidate waits for their slots, whether or not it waits for runs to end. Two of them get two.
+func TestNobodyGivesUpSlotsOfTheDead(t *testing.T) {
+	for _, proof := range []backends.Proof{backends.ByUntil, backends.ByBeat} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBed(t)
+			b.store.Proof = proof
+			for slot := range 3 {
+				b.take(slot, "dead", ttl)
+			}
+			b.store.DeleteLease("job#1")
+			b.store.DeleteLease("job#2")
+			done := make(chan runner.Result)
+			for _, name := range []string{"a", "b"} {
+				go func() { done <- b.host(name).run(3, time.Minute, nil) }()
+			}
+			for range 2 {
+				if r := <-done; r.Ending != runner.Ran {
+					t.Errorf("%v, %v", r.Ending, r.Refusal)
+				}
+			}
+			if len(b.ran) != 2 || b.since() > time.Minute+2*ttl {
+				t.Errorf("%q ran, and it took %v", b.ran, b.since())
+			}
+		})
+	}
+}
+
+func TestPatience(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		for slot := range 3 {
+			b.take(slot, "other", time.Hour)
+		}
+		r := b.host("a").run(3, 0, func(r *runner.Request) { r.Wait = 10 * time.Second })
+		if r.Ending != runner.WaitOver || b.since() != 10*time.Second {
+			t.Errorf("%v after %v", r.Ending, b.since())
+		}
+		cut, began := b.host("b"), b.since()
+		cut.set(true)
+		if r = cut.run(3, 0, nil); r.Ending != runner.Unreachable || b.since()-began < 5*time.Second || b.since()-began > 7*time.Second {
+			t.Errorf("%v after %v", r.Ending, b.since()-began)
+		}
+	})
+}
+
+// The network fails while the slots are looked at, and comes back: what was seen needs not be seen again.
+func TestALookGoesOnAfterAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		a := b.host("a")
+		a.set(true)
+		time.AfterFunc(2*time.Second, func() { a.set(false) })
+		if r := a.run(50, 0, nil); r.Ending != runner.Ran {
+			t.Errorf("%v: %v", r.Ending, r.Err)
+		}
+	})
+}
+
+// Whoever asks while no slot is granted hears so at once.
+func TestChecksAreAnsweredWithoutASlot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		g := b.take(0, "other", time.Hour)
+		checks, signals := make(chan runner.Check), make(chan os.Signal, 1)
+		done := make(chan runner.Result)
+		go func() {
+			done <- b.host("a").run(1, 0, func(r *runner.Request) {
+				r.Wait, r.Checks, r.Signals = runner.Forever, checks, signals
+			})
+		}()
+		synctest.Wait()
+		asked := b.since()
+		answer := make(chan runner.Standing, 1)
+		checks <- runner.Check{Answer: answer}
+		if s := <-answer; s.Leading || s.Err == nil || b.since() != asked {
+			t.Errorf("%+v after %v", s, b.since()-asked)
+		}
+		signals <- syscall.SIGTERM
+		if r := <-done; r.Ending != runner.Interrupted {
+			t.Errorf("%v", r.Ending)
+		}
+		b.free(g)
+	})
+}
+
+// A holder hears of its own slot only.
+func TestAHolderWatchesItsSlot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		d := New(b.host("a"), "job", 2, "a", nil)
+		g, err := d.Acquire(t.Context(), backends.Claim{Job: "job", Holder: backends.Holder{ID: "h", Host: "a"}, TTL: ttl})
+		if err != nil || g.Claim.Job != "job#0" {
+			t.Fatal(g, err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		news, err := d.Watch(ctx, "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-news // it stands
+		b.free(b.take(1, "b", ttl))
+		synctest.Wait()
+		if len(news) > 0 {
+			t.Error("news of another slot")
+		}
+		b.store.SetBreak("job#0", backends.BreakRequest{Token: g.Token})
+		<-news
+		cancel()
+	})
+}
+
+// Two numbers of slots are two ideas of who does what: whoever has the smaller one says so, and goes on.
+func TestMoreSlotsElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		g := b.take(2, "b", ttl)
+		a := b.host("a")
+		if a.run(2, 0, nil); !strings.Contains(a.warned, "job#2 is taken by b") {
+			t.Errorf("warned: %q", a.warned)
+		}
+		a.warned = ""
+		b.free(g)
+		if a.run(2, 0, nil); a.warned != "" {
+			t.Errorf("warned: %q", a.warned)
+		}
+	})
+}

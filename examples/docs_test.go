@@ -58,7 +58,7 @@ var unrun = map[string]string{
 }
 
 // changesHost is what no block may do that is run here, as root perhaps.
-var changesHost = regexp.MustCompile(`(?m)\b(dpkg|apt|apt-get|rpm|dnf|yum|apk|brew|systemctl|crontab|useradd)\s.*|> ?/(etc|usr|var|root)/.*`)
+var changesHost = regexp.MustCompile(`(?m)(^|[$;&|(]) *(sudo +)?(dpkg|apt|apt-get|rpm|dnf|yum|apk|brew|systemctl|crontab|useradd) .*|> ?/(etc|usr|var|root)/.*`)
 
 // block is a block of commands in a page.
 type block struct {

@@ -80,6 +80,8 @@ var layers = []layer{
 	},
 	{path: "internal/account"},
 	{path: "internal/crontab"},
+	{path: "internal/importer", ours: []string{"schedule", "internal/crontab", "internal/duration", "internal/ownership"}, theirs: []string{"go.yaml.in/yaml/v3"}},
+	{path: "internal/lint", ours: []string{"schedule", "internal/crontab", "internal/jobfile"}},
 	{path: "internal/boottime"},
 	{path: "internal/daemon", ours: []string{"runner", "backends", "internal/jobfile", "internal/boottime", "internal/panics"}},
 	{path: "internal/panics"},

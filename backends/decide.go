@@ -38,8 +38,7 @@ type Decision struct {
 }
 
 // Decide answers a claim. It is the one place where it is decided who may run a job. The rules are those of
-// docs/guarantees.md; each has a counterexample in the model when it is left out. backends/redis mirrors it
-// in Lua, and a test compares the two on random inputs.
+// docs/guarantees.md; each has a counterexample in the model when it is left out.
 func Decide(v View, c Claim) Decision {
 	d := decider{Record: v.Record.clone(), v: v, c: c, now: v.Now.UnixMilli()}
 	if v.Lease != nil && v.Lease.Holder == c.Holder.ID {

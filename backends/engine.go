@@ -65,16 +65,16 @@ func (e *Engine) Acquire(ctx context.Context, c Claim) (Grant, error) {
 	if err != nil {
 		return Grant{}, About("claim", c.Job, err)
 	}
-	g.Claim, g.Private = c, NewHolding(s, func(last, now Snapshot) bool { return now.Newer(last) })
+	g.Claim, g.Private = c, NewLeaseCache(s)
 	s.Complete(&g)
 	return g, nil
 }
 
 // Renew implements Driver. What is known of the lease spares it the read.
 func (e *Engine) Renew(ctx context.Context, g Grant) (Signal, error) {
-	h := HoldingOf[Snapshot](g)
-	q := Request{Op: ToRenew, Job: g.Claim.Job, Holder: g.Claim.Holder, TTL: g.TTL, Known: h.Last(), Doubted: h.Doubted()}
-	defer h.Hedge(func() { q.Beside = true })()
+	cache := CacheOf(g)
+	q := Request{Op: ToRenew, Job: g.Claim.Job, Holder: g.Claim.Holder, TTL: g.TTL, Known: cache.Last(), Doubted: cache.Doubted()}
+	defer cache.Hedge(func() { q.Beside = true })()
 	var signal Signal
 	now, err := e.carryOut(ctx, q, func(v View, _ time.Duration) plan {
 		r := e.Rules.Renew(v, g)
@@ -87,20 +87,20 @@ func (e *Engine) Renew(ctx context.Context, g Grant) (Signal, error) {
 	})
 	if err != nil {
 		if !IsAnswer(err) {
-			h.Doubt(q.Known)
+			cache.Doubt(q.Known)
 		}
 		return Signal{}, About("renew", g.Claim.Job, err)
 	}
-	h.Saw(q.Known, now)
+	cache.Saw(q.Known, now)
 	return signal, nil
 }
 
 // Finish implements Driver. A renewal that comes later begins with a read.
 func (e *Engine) Finish(ctx context.Context, g Grant, o Outcome) error {
-	h := HoldingOf[Snapshot](g)
-	q := Request{Op: ToFinish, Job: g.Claim.Job, Holder: g.Claim.Holder, Known: h.Last()}
+	cache := CacheOf(g)
+	q := Request{Op: ToFinish, Job: g.Claim.Job, Holder: g.Claim.Holder, Known: cache.Last()}
 	err := e.end(ctx, q, func(v View) Ending { return e.Rules.Finish(v, g, o) })
-	h.Saw(q.Known, nil)
+	cache.Saw(q.Known, nil)
 	return About("finish", q.Job, err)
 }
 

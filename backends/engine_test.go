@@ -211,7 +211,7 @@ func TestEngineRenews(t *testing.T) {
 		t.Errorf("%v, %+v", err, s.writes)
 	}
 	s.asks(t, "a renewal", "extend swap")
-	known := HoldingOf[Snapshot](g)
+	known := CacheOf(g)
 	overtaken := known.Last()
 	if _, err := e.Renew(t.Context(), g); err != nil || known.Last() == overtaken {
 		t.Errorf("%v, and what is known stays", err)
@@ -295,7 +295,7 @@ func TestEngineRenews(t *testing.T) {
 func TestEngineHedges(t *testing.T) {
 	t.Parallel()
 	s, e, g := taken(t)
-	leave := HoldingOf[Snapshot](g).Hedge(func() { t.Error("it is alone") })
+	leave := CacheOf(g).Hedge(func() { t.Error("it is alone") })
 	for _, beside := range []bool{true, false} {
 		if _, err := e.Renew(t.Context(), g); err != nil || s.begun[len(s.begun)-1].Beside != beside {
 			t.Errorf("%v, %+v", err, s.begun)

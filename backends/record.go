@@ -109,7 +109,7 @@ type BreakRequest struct {
 // What the numbers of a record can be. With these no sum of the decisions overflows, and none of them is near in use.
 const (
 	// MaxToken is the largest token that a record may have, and the largest of its instants and beats: milliseconds
-	// since 1970 come there in 285,000 years, and Lua and JSON have no exact numbers beyond it.
+	// since 1970 come there in 285,000 years, and neither JSON nor the Lua of Redis has exact numbers beyond it.
 	MaxToken = 1<<53 - 1
 
 	// maxRecord is how many bytes of text a record may have. One that is as full as it gets, with names and keys that JSON

@@ -25,16 +25,9 @@ const (
 	documentedShop   = "redis://shop.example.com"
 )
 
-// firstJob leads from the package to the first protected job.
-const firstJob = "dpkg -i leaderrun_VERSION_amd64.deb\n" +
-	"echo 'backend: redis://redis.example.com' >>/etc/leaderrun.yaml\n" +
-	"(crontab -l; echo '* * * * *  leaderrun run --schedule \"* * * * *\" hello -- date') | crontab -\n" +
-	"leaderrun status"
-
 // unrun are the blocks of commands that no test runs, by their text, and why.
 var unrun = map[string]string{
 	"make test": "this test is part of it",
-	firstJob:    "it installs a package and changes root's crontab: a test of the release follows it in a root of its own",
 	"go run ./scripts/bench all -json bench.json     # about 13 minutes\n" +
 		"go run ./scripts/bench tables -in bench.json    # the tables of this page\n" +
 		"go run ./scripts/bench charts -in bench.json    # its pictures": "it needs an idle machine",

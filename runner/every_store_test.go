@@ -208,7 +208,7 @@ func (e *explorer) carry(p *process, r *request) (in input, wanted call) {
 	case doClaim:
 		g, err := e.engine.Acquire(given, a.claim)
 		if err == nil {
-			p.known, p.doubted = backends.HoldingOf[backends.Snapshot](g).Last().(*shot), false
+			p.known, p.doubted = backends.CacheOf(g).Last().(*shot), false
 			g.Private = nil
 		}
 		return claimAnswer{g, err}, call{}
@@ -232,15 +232,15 @@ func (e *explorer) carry(p *process, r *request) (in input, wanted call) {
 }
 
 // holding gives a grant what was known of its lease when the request began. When it ends, others may know more.
-func (e *explorer) holding(p *process, r *request, g *backends.Grant) *backends.Holding[backends.Snapshot] {
-	var h *backends.Holding[backends.Snapshot]
+func (e *explorer) holding(p *process, r *request, g *backends.Grant) *backends.LeaseCache {
+	var h *backends.LeaseCache
 	set := func(known *shot, doubted bool) {
 		var s backends.Snapshot
 		if known != nil {
 			s = known
 		}
 		if h == nil {
-			h = backends.NewHolding(s, func(last, now backends.Snapshot) bool { return now.Newer(last) })
+			h = backends.NewLeaseCache(s)
 		}
 		h.Saw(h.Last(), s)
 		if doubted {
@@ -253,7 +253,7 @@ func (e *explorer) holding(p *process, r *request, g *backends.Grant) *backends.
 	return h
 }
 
-func (p *process) knows(h *backends.Holding[backends.Snapshot]) {
+func (p *process) knows(h *backends.LeaseCache) {
 	p.known, _ = h.Last().(*shot)
 	p.doubted = h.Doubted()
 }

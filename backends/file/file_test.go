@@ -73,7 +73,7 @@ func unlockAsGuardian(t *testing.T, g backends.Grant) {
 // leaseOf is what this process has of a grant.
 func leaseOf(t *testing.T, g backends.Grant) *lease {
 	t.Helper()
-	s := of(backends.HoldingOf[backends.Snapshot](g).Last())
+	s := of(backends.CacheOf(g).Last())
 	if s == nil || s.granted == nil {
 		t.Fatalf("nothing is known of the grant: %+v", s)
 	}

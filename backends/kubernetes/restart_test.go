@@ -95,7 +95,7 @@ func TestSecondRenewalGoesElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := *first.Grant
-	g.Private = backends.NewHolding[backends.Snapshot](last, func(last, now backends.Snapshot) bool { return now.Newer(last) })
+	g.Private = backends.NewLeaseCache(last)
 
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)

@@ -192,7 +192,7 @@ func TestFrozenProcess(t *testing.T) {
 	go func() { _, err := w.d.Renew(ctx, g); silent <- err }()
 	servers.Eventually(t, "a renewal is on its way", func() bool {
 		alone := true
-		backends.HoldingOf[backends.Snapshot](g).Hedge(func() { alone = false })()
+		backends.CacheOf(g).Hedge(func() { alone = false })()
 		return !alone
 	})
 	w.Renew(w.d, g)
@@ -249,7 +249,7 @@ func TestHandIsNoticed(t *testing.T) {
 func TestEndIsWhenItWas(t *testing.T) {
 	w := newWorld(t)
 	g := w.Acquire(w.d, newSteady("job"))
-	last := of(backends.HoldingOf[backends.Snapshot](g).Last())
+	last := of(backends.CacheOf(g).Last())
 	last.server.at = last.server.at.Add(-time.Hour) // when the claim was answered
 	w.Finish(w.d, g)
 	r := w.operator.state(t, "job").record

@@ -44,7 +44,6 @@ var faults = []fault{
 	{"o permissions to access", backends.Credentials, aclHint},
 	{"ACL failure in script", backends.Credentials, aclHint}, // Redis 7.2, Valkey
 
-	{"LEADERRUN-OLD", backends.Configuration, "leaderrun needs Redis 5 or Valkey"},
 	{"not allowed after non deterministic commands", backends.Configuration, "leaderrun needs Redis 5 or Valkey"},
 	{"WRONGTYPE", backends.Configuration, prefixHint},
 	{"DB index is out of range", backends.Configuration, "the path of the URL is the number of a database that the server has"},
@@ -67,7 +66,7 @@ func isGarbled(err error) bool {
 // classify tells what no retry mends from outcomes that are unknown, and takes passwords out of both: a
 // server that does not know HELLO or AUTH repeats their arguments in its error.
 func classify(cfg *config, err error) error {
-	if err == nil || backends.IsPermanent(err) || errors.Is(err, backends.ErrLost) {
+	if err == nil || backends.IsPermanent(err) {
 		return err
 	}
 	ofTLS := backendurl.RemediesOf("redis").Fault(err)

@@ -86,7 +86,7 @@ func (o *overlapping) next(t testing.TB, g backends.Grant, received time.Time) {
 }
 
 // hold renews until a renewal counts.
-func (o *overlapping) hold(t testing.TB, d *Driver, g backends.Grant) {
+func (o *overlapping) hold(t testing.TB, d *backends.Engine, g backends.Grant) {
 	t.Helper()
 	for end := time.Now().Add(suite.Patience); ; time.Sleep(10 * time.Millisecond) {
 		sent := time.Now()
@@ -300,7 +300,7 @@ func TestReplicaAttachedDuringARun(t *testing.T) {
 }
 
 // keepAlive renews until the returned function is called.
-func keepAlive(t *testing.T, d *Driver, g backends.Grant) (stop func()) {
+func keepAlive(t *testing.T, d *backends.Engine, g backends.Grant) (stop func()) {
 	t.Helper()
 	quit, done := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -425,10 +425,10 @@ func TestReplicaThatCameBackCountsOnce(t *testing.T) {
 	}
 	online("four connections of replicas", `state=online`, 4)
 	online("the first is silent", `lag=([2-9]|\d\d)`, 1)
-	d := open(t, "redis://"+s.Addr()+"?replicas=0") // they acknowledge nothing
+	client, d := openStore(t, "redis://"+s.Addr()+"?replicas=0") // they acknowledge nothing
 	g, _ := granted(t, d, claim("job", long))
 	finish(t, d, g)
-	if n := d.seen.Load(); n != 3 {
+	if n := client.seen.Load(); n != 3 {
 		t.Errorf("the mark says %d replicas, want 3", n)
 	}
 }

@@ -40,50 +40,44 @@ func FuzzRecord(f *testing.F) {
 		if err != nil {
 			return
 		}
-		h, err := hashOf(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		again, err := h.record()
+		again, err := hashOf(r).record()
 		if diff := cmp.Diff(r, again, cmpopts.EquateEmpty()); err != nil || diff != "" {
 			t.Errorf("%v\n%s", err, diff)
 		}
 	})
 }
 
-// FuzzReplies: whatever the scripts' answers say, they are read or refused, and a grant has a token.
+// FuzzReplies: whatever a script's answer says, it is read or refused, and what was read is a state that can be decided on.
 func FuzzReplies(f *testing.F) {
-	add := func(what int, elements ...any) {
+	add := func(elements ...any) {
 		text, err := json.Marshal(elements)
 		if err != nil {
 			f.Fatal(err)
 		}
-		f.Add(what, string(text))
+		f.Add(string(text))
 	}
-	add(0, "n", "h", "0", `{"verdict":"granted","token":7,"tick":60,"attempt":1,"lost":[{"tick":1,"state":"missed","claimant":{"id":""}}]}`)
-	add(0, "n", "h", "0", `{"verdict":"held","holder":{"id":"x"},"token":7,"wait":9,"seen":{"token":7,"beat":1},"at":1,"lease":2}`)
-	add(1, "n", "h", "0", "renewed", "7", `{"token":7}`)
-	add(1, "n", "h", "0", "lost", "7", "")
-	add(2, "n", "0", "1790000001000", "h", "7", "100", "0", []any{"job", "a", "token", "7"}, "id", "0")
-	f.Fuzz(func(t *testing.T, what int, text string) {
+	add("n", "state", "0", "1790000001000", "h|7", "100", []any{"job", "a", "token", "7", "version", "v"}, []any{"identity", "a:b", "epoch", "e"},
+		"a:b", "7.0.15", "100", "0", "-1", "")
+	add("n", "state", "1", "1790000001000", "", "-2", []any{}, []any{}, "a:b", "7.0.15", "100", "3", "-1", "# Commandstats\r\ncmdstat_flushall:calls=1,")
+	add("n", "done", "0", "1790000001000", "1790000016000", "2")
+	s, err := newStore("redis://127.0.0.1:1")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
 		var elements []any
 		if json.Unmarshal([]byte(text), &elements) != nil {
 			return
 		}
-		g := backends.Grant{Claim: claim("job", long), Token: 7}
-		switch what {
-		case 0:
-			if a, ok, err := claimReply(elements, g.Claim); ok && (err != nil || a.(backends.Grant).Token <= 0) {
-				t.Errorf("%+v, %v", a, err)
-			}
-		case 1:
-			if _, ok, err := renewReply(elements, g); ok && err != nil {
-				t.Error(err)
-			}
-		case 2:
-			if s, err := readSight(elements, "record"); (s == nil) == (err == nil) {
-				t.Errorf("%+v, %v", s, err)
-			}
+		now, err := s.state("job", reply{elements})
+		if (now == nil) == (err == nil) {
+			t.Fatalf("%+v, %v", now, err)
+		}
+		if err != nil {
+			return
+		}
+		if v := now.View(backends.Request{}); v.Lease != nil && (v.Lease.Holder == "" || v.Lease.Token <= 0) || v.Quarantine < 0 {
+			t.Errorf("%+v", v)
 		}
 	})
 }

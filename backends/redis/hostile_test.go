@@ -74,8 +74,9 @@ var hostile = []struct{ name, reply string }{
 	{"a kind that is no word", "*3\r\n:1\r\n:1\r\n:1\r\n"},
 }
 
-// answering is a server that is its own Sentinel, or the one node of a Cluster. It says reply to one command, and to all after.
-func answering(t *testing.T, command, reply string) string {
+// answering is a server that is its own Sentinel, or the one node of a Cluster. It says reply to one command, and to all after; "write" is a
+// script that writes. It shows the lease of a holder.
+func answering(t *testing.T, command, reply, holder string) string {
 	t.Helper()
 	addr, _ := servers.RedisByHand(t, func(w []string, port int) string {
 		switch w[0] {
@@ -86,8 +87,14 @@ func answering(t *testing.T, command, reply string) string {
 		case "cluster":
 			return fmt.Sprintf("*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:%d\r\n", port)
 		case "evalsha":
-			if command == "wait" {
-				return fmt.Sprintf("*6\r\n+%s\r\n+%s\r\n+1\r\n+renewed\r\n+%s\r\n$0\r\n\r\n", w[6], w[8], w[12])
+			if writes := len(w) > 7; command == "wait" && writes {
+				return fmt.Sprintf("*6\r\n+%s\r\n+done\r\n+1\r\n+1790000000000\r\n+1790000015000\r\n+2\r\n", w[6])
+			} else if writes && command == "write" {
+				return reply
+			}
+			if command == "wait" || command == "write" {
+				return fmt.Sprintf("*14\r\n+%s\r\n+state\r\n+1\r\n+1790000000000\r\n+%s|7\r\n+1000\r\n*6\r\n+token\r\n+7\r\n"+
+					"+beat\r\n+1\r\n+runs\r\n+[{\"token\":7,\"state\":\"claimed\"}]\r\n*0\r\n+a:b\r\n+7.0.15\r\n+9\r\n+0\r\n+-1\r\n+\r\n", w[6], holder)
 			}
 			return "-NOSCRIPT there is none\r\n"
 		}
@@ -100,10 +107,10 @@ func answering(t *testing.T, command, reply string) string {
 // on whatever way to it, is an error.
 func TestHostileReplies(t *testing.T) { // not parallel: it looks at the memory of the process
 	g := backends.Grant{Claim: claim("job", long), Token: 7, TTL: long}
-	claims := func(ctx context.Context, d *Driver) error { _, err := d.Acquire(ctx, g.Claim); return err }
+	claims := func(ctx context.Context, d *backends.Engine) error { _, err := d.Acquire(ctx, g.Claim); return err }
 	for _, step := range []struct {
 		name, command, url string
-		do                 func(ctx context.Context, d *Driver) error
+		do                 func(ctx context.Context, d *backends.Engine) error
 	}{
 		{"a claim", "evalsha", "redis://%s", claims},
 		{"the handshake", "hello", "redis://%s", claims},
@@ -114,18 +121,20 @@ func TestHostileReplies(t *testing.T) { // not parallel: it looks at the memory 
 		{"a Sentinel", "sentinel", "redis+sentinel://%s/main", claims},
 		{"a Cluster's node", "evalsha", "redis+cluster://%s", claims},
 		{"a Cluster", "cluster", "redis+cluster://%s", claims},
-		{"a renewal", "evalsha", "redis://%s", func(ctx context.Context, d *Driver) error { _, err := d.Renew(ctx, g); return err }},
-		{"the replicas", "wait", "redis://%s?replicas=1", func(ctx context.Context, d *Driver) error { _, err := d.Renew(ctx, g); return err }},
-		{"an end", "evalsha", "redis://%s", func(ctx context.Context, d *Driver) error {
+		{"a renewal", "evalsha", "redis://%s", func(ctx context.Context, d *backends.Engine) error { _, err := d.Renew(ctx, g); return err }},
+		{"what a renewal left", "write", "redis://%s", func(ctx context.Context, d *backends.Engine) error { _, err := d.Renew(ctx, g); return err }},
+		{"what an end left", "write", "redis://%s", func(ctx context.Context, d *backends.Engine) error {
 			return d.Finish(ctx, g, backends.Outcome{State: backends.Done})
 		}},
-		{"a claim that is taken back", "evalsha", "redis://%s", func(ctx context.Context, d *Driver) error { return d.Abandon(ctx, g.Claim) }},
-		{"a status", "evalsha", "redis://%s", func(ctx context.Context, d *Driver) error { _, err := d.Inspect(ctx, "job"); return err }},
-		{"all jobs", "scan", "redis://%s", func(ctx context.Context, d *Driver) error { _, err := d.Jobs(ctx); return err }},
-		{"all jobs of a Cluster", "cluster", "redis+cluster://%s", func(ctx context.Context, d *Driver) error { _, err := d.Jobs(ctx); return err }},
-		{"a subscription", "subscribe", "redis://%s", func(ctx context.Context, d *Driver) error {
-			return d.follow(ctx, "job", func(backends.News) {})
+		{"the replicas", "wait", "redis://%s?replicas=1", func(ctx context.Context, d *backends.Engine) error { _, err := d.Renew(ctx, g); return err }},
+		{"an end", "evalsha", "redis://%s", func(ctx context.Context, d *backends.Engine) error {
+			return d.Finish(ctx, g, backends.Outcome{State: backends.Done})
 		}},
+		{"a claim that is taken back", "evalsha", "redis://%s", func(ctx context.Context, d *backends.Engine) error { return d.Abandon(ctx, g.Claim) }},
+		{"a status", "evalsha", "redis://%s", func(ctx context.Context, d *backends.Engine) error { _, err := d.Inspect(ctx, "job"); return err }},
+		{"all jobs", "scan", "redis://%s", func(ctx context.Context, d *backends.Engine) error { _, err := d.Jobs(ctx); return err }},
+		{"all jobs of a Cluster", "cluster", "redis+cluster://%s", func(ctx context.Context, d *backends.Engine) error { _, err := d.Jobs(ctx); return err }},
+		{"a subscription", "subscribe", "redis://%s", nil},
 	} {
 		for _, h := range hostile {
 			name, reply := h.name, h.reply
@@ -136,15 +145,17 @@ func TestHostileReplies(t *testing.T) { // not parallel: it looks at the memory 
 			if (step.command == "select" || step.command == "auth") && !refusedAs(reply) {
 				continue // what is no error is taken for a yes
 			}
-			d, err := Open(fmt.Sprintf(step.url, answering(t, step.command, reply)))
-			if err != nil {
-				t.Fatal(err)
+			s, d := openStore(t, fmt.Sprintf(step.url, answering(t, step.command, reply, g.Claim.Holder.ID)))
+			if step.name == "a subscription" {
+				step.do = func(ctx context.Context, _ *backends.Engine) error {
+					return s.Follow(ctx, "job", func(backends.News) {})
+				}
 			}
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			ctx, cancel := context.WithTimeout(t.Context(), suite.Patience)
 			start := time.Now()
-			err = step.do(ctx, d)
+			err := step.do(ctx, d)
 			runtime.ReadMemStats(&after)
 			switch took := (after.TotalAlloc - before.TotalAlloc) >> 20; {
 			case err == nil, ctx.Err() != nil:
@@ -189,7 +200,7 @@ func TestEndlessLists(t *testing.T) {
 	}
 	for url, want := range map[string]string{
 		"redis://" + endless: "the keys of the jobs are more than",
-		"redis+cluster://" + answering(t, "cluster", masters.String()): "masters: 1000 at most",
+		"redis+cluster://" + answering(t, "cluster", masters.String(), ""): "masters: 1000 at most",
 	} {
 		if _, err := open(t, url).Jobs(within(t, suite.Patience)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", url, err, want)
@@ -218,7 +229,7 @@ func TestFragmentedCluster(t *testing.T) { // not parallel: it looks at the memo
 		}
 		return "-ERR unknown command\r\n"
 	})
-	d := open(t, "redis+cluster://"+addr)
+	d, _ := openStore(t, "redis+cluster://"+addr)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	all, err := d.locator.masters(within(t, suite.Patience), 5)

@@ -42,28 +42,28 @@ type link struct {
 }
 
 // use returns the link for a request, which calls release.
-func (d *Driver) use() (*link, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.life.Err() != nil {
+func (s *store) use() (*link, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
 		return nil, errClosed
 	}
-	if d.link == nil {
-		d.link = &link{cfg: d.cfg, locator: d.locator, clients: map[string]*goredis.Client{}}
+	if s.link == nil {
+		s.link = &link{cfg: s.cfg, locator: s.locator, clients: map[string]*goredis.Client{}}
 	}
-	d.link.mu.Lock()
-	d.link.users++
-	d.link.mu.Unlock()
-	return d.link, nil
+	s.link.mu.Lock()
+	s.link.users++
+	s.link.mu.Unlock()
+	return s.link, nil
 }
 
 // drop makes sure that no new request uses l.
-func (d *Driver) drop(l *link) {
-	d.mu.Lock()
-	if d.link == l {
-		d.link = nil
+func (s *store) drop(l *link) {
+	s.mu.Lock()
+	if s.link == l {
+		s.link = nil
 	}
-	d.mu.Unlock()
+	s.mu.Unlock()
 	l.retire()
 }
 

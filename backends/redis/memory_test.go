@@ -94,9 +94,9 @@ func askMuch(t *testing.T, url string) {
 func records() string {
 	entries := "[" + strings.TrimSuffix(strings.Repeat("{},", 80_000), ",") + "]"
 	fields := []string{"once", "former", "runs", "refused"}
-	text := fmt.Sprintf("*10\r\n+NONCE\r\n+0\r\n+1\r\n+\r\n+0\r\n+0\r\n+0\r\n*%d\r\n", 2*len(fields))
+	text := fmt.Sprintf("*14\r\n+NONCE\r\n+state\r\n+0\r\n+1\r\n+\r\n+-2\r\n*%d\r\n", 2*len(fields))
 	for _, f := range fields {
 		text += fmt.Sprintf("+%s\r\n$%d\r\n%s\r\n", f, len(entries), entries)
 	}
-	return text + "+\r\n+0\r\n"
+	return text + "*0\r\n+a:b\r\n+7.0.15\r\n+9\r\n+0\r\n+-1\r\n+\r\n"
 }

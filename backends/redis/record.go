@@ -11,7 +11,7 @@ import (
 )
 
 // hash is a record as Redis shows it: flat fields that redis-cli can read, and lists as JSON. A field that is
-// missing is zero. common.lua reads and writes the same fields.
+// missing is zero. Beside those of a Record there is "version".
 type hash map[string]string
 
 // maxEntries is more than any list of a record has.
@@ -96,12 +96,38 @@ func (h hash) record() (backends.Record, error) {
 	f.json("runs", (*few[backends.Run])(&r.Runs))
 	f.json("refused", (*few[string])(&r.Refused))
 	f.json("break", &r.Break)
+	f.json("reserved", &r.Reserved)
 	f.json("orders", (*few[string])(&r.Orders))
-	return r, f.err
+	if f.err != nil {
+		return r, f.err
+	}
+	return r, check(&r)
+}
+
+// check returns what of a record cannot be.
+func check(r *backends.Record) error {
+	states := []backends.State{r.Tick.State}
+	if r.Tick.Tick == 0 && r.Tick.State == "" {
+		states = nil
+	}
+	for _, o := range r.Once {
+		states = append(states, o.State)
+	}
+	for _, run := range r.Runs {
+		states = append(states, run.State)
+	}
+	for _, s := range states {
+		switch s {
+		case backends.Open, backends.Claimed, backends.Done, backends.Failed, backends.Stopped, backends.Lost, backends.Missed:
+		default:
+			return fmt.Errorf("%.40q is no state that leaderrun writes", string(s))
+		}
+	}
+	return r.Check()
 }
 
 // hashOf is the opposite of hash.record.
-func hashOf(r backends.Record) (hash, error) {
+func hashOf(r backends.Record) hash {
 	h := hash{}
 	text := func(field, value string) {
 		if value != "" {
@@ -133,36 +159,37 @@ func hashOf(r backends.Record) (hash, error) {
 	text("tick_policy", string(r.Tick.Policy))
 	text("fingerprint", r.Schedule.Fingerprint)
 	text("schedule", r.Schedule.Text)
-	return h, h.lists(r)
+	put(h, "once", r.Once)
+	put(h, "former", r.Former)
+	put(h, "runs", r.Runs)
+	put(h, "refused", r.Refused)
+	put(h, "orders", r.Orders)
+	if r.Break != nil {
+		h["break"] = string(backends.Marshal(r.Break))
+	}
+	if r.Reserved != nil {
+		h["reserved"] = string(backends.Marshal(r.Reserved))
+	}
+	return h
 }
 
-// lists adds what is kept as JSON.
-func (h hash) lists(r backends.Record) error {
-	for field, list := range map[string]struct {
-		length int
-		of     any
-	}{
-		"once": {len(r.Once), r.Once}, "former": {len(r.Former), r.Former}, "runs": {len(r.Runs), r.Runs},
-		"refused": {len(r.Refused), r.Refused}, "orders": {len(r.Orders), r.Orders},
-	} {
-		if list.length == 0 {
-			continue
-		}
-		if err := h.write(field, list.of); err != nil {
-			return err
-		}
+// put adds a list, which is kept as JSON; an empty one has no field.
+func put[T any](h hash, field string, list []T) {
+	if len(list) > 0 {
+		h[field] = string(backends.Marshal(list))
 	}
-	if r.Break == nil {
-		return nil
-	}
-	return h.write("break", r.Break)
 }
 
-func (h hash) write(field string, value any) error {
-	text, err := json.Marshal(value)
-	if err != nil {
-		return fmt.Errorf("field %s of the record: %w", field, err)
+// mark reads the mark, whose epoch is none of its fields in a Mark.
+func (h hash) mark() (backends.Mark, error) {
+	f := &hashReader{hash: h}
+	m := backends.Mark{
+		Identity: h["identity"], Replicas: int(f.int("replicas")), Longest: f.int("longest"), Until: f.int("until"), Evicted: f.int("evicted"),
 	}
-	h[field] = string(text)
-	return nil
+	for _, n := range []int64{int64(m.Replicas), m.Longest, m.Until} {
+		if (n < 0 || n > backends.MaxToken) && f.err == nil {
+			f.err = fmt.Errorf("%d is no number that leaderrun writes", n)
+		}
+	}
+	return m, f.err
 }

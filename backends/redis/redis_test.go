@@ -16,9 +16,21 @@ import (
 
 func TestMain(m *testing.M) { suite.Main(m) }
 
-func open(t testing.TB, url string) *Driver {
+func open(t testing.TB, url string) *backends.Engine {
 	t.Helper()
 	return suite.Open(t, Open, url)
+}
+
+// openStore returns a client, and the driver that is made of it.
+func openStore(t testing.TB, url string) (*store, *backends.Engine) {
+	t.Helper()
+	s, err := newStore(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := backends.NewEngine(s)
+	t.Cleanup(func() { _ = d.Close() })
+	return s, d
 }
 
 // keys are the names of a job's keys under the default prefix.

@@ -1,18 +1,13 @@
--- renew.lua extends a lease that is still the grant's: DecideRenew in ../keep.go.
+-- renew.lua extends a lease and what the record says of that, whatever else the record says: an upgrade ends no run. Where
+-- the record is not of the lease's run, or somebody asks the holder to stop, it writes nothing, and what there is is decided on.
 --
--- ARGV  2 job  3 holder  4 host  5 pid  6 user  7 token  8 tick  9 ttl, ms  10 once  11 policy  12 max attempts
---       13 attempt
--- reply nonce, holder, replicas needed, "renewed" or "lost", token, break request as JSON or ""
-local by, token, ttl = {id = ARGV[3], host = ARGV[4], pid = num(ARGV[5]), user = ARGV[6]}, num(ARGV[7]), num(ARGV[9])
-check_master()
-if not lease or lease.holder ~= by.id or lease.token ~= token then
-  return {nonce, by.id, int(needed), 'lost', ARGV[7], ''}
+-- ARGV  2 lease  3 its token  4 its TTL  5 the request to stop that is known, or ""
+-- reply state, or: nonce, "done", replicas needed, now, end of the lease, beat
+if read('GET', lease_key) ~= ARGV[2] or text(record_key, 'token') ~= ARGV[3] or text(record_key, 'break') ~= ARGV[5] then
+  return state()
 end
-restore(ARGV[2], token, occurrence(by, ARGV[8], 10))
-extend(ttl)
-local asked, stop = break_request(), ''
-if asked and asked.token == token then stop = r.stop end
-save()
-raise_needed()
-redis.call('PEXPIRE', lease_key, int(ttl))
-return {nonce, by.id, int(needed), 'renewed', ARGV[7], stop}
+local till, beat = now + tonumber(ARGV[4]), number(record_key, 'beat') + 1
+redis.call('HSET', record_key, 'until', int(till), 'ttl', ARGV[4], 'beat', int(beat))
+raise('replicas', needed)
+redis.call('PEXPIRE', lease_key, ARGV[4])
+return {nonce, 'done', int(needed), int(now), int(till), int(beat)}

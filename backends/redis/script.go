@@ -23,28 +23,19 @@ import (
 var (
 	//go:embed common.lua
 	commonText string
-	//go:embed claim.lua
-	claimText string
+	//go:embed read.lua
+	readText string
+	//go:embed swap.lua
+	swapText string
 	//go:embed renew.lua
 	renewText string
-	//go:embed finish.lua
-	finishText string
-	//go:embed abandon.lua
-	abandonText string
-	//go:embed inspect.lua
-	inspectText string
-	//go:embed order.lua
-	orderText string
 )
 
 // The scripts are put together when they are first used: a run on another backend pays nothing for them.
 var (
-	claimScript   = newScript(&claimText)
-	renewScript   = newScript(&renewText)
-	finishScript  = newScript(&finishText)
-	abandonScript = newScript(&abandonText)
-	inspectScript = newScript(&inspectText)
-	orderScript   = newScript(&orderText)
+	readScript  = newScript(&readText)
+	swapScript  = newScript(&swapText)
+	renewScript = newScript(&renewText)
 )
 
 // script is one Lua script with common.lua in front.
@@ -66,111 +57,107 @@ type request struct {
 	script script
 	job    string
 	args   []any // without the nonce
-	counts bool  // the step counts only when the replicas have it
-	// check reads the reply. ok: it is a success, which must have reached the replicas.
-	check func(reply []any) (result any, ok bool, err error)
+	acks   int64 // the most replicas that are known of; noAcks: nobody minds whether they have it
 }
 
-// ask runs a request and returns when ctx or the driver ends, also while it is in flight: the client library cannot be
+// noAcks is for what only reads, and for what counts without having reached the replicas.
+const noAcks = -1
+
+// reply is what a script said. Its first element is the nonce of the request.
+type reply struct{ elements []any }
+
+// ask runs a request and returns when ctx ends, also while it is in flight: the client library cannot be
 // interrupted (go-redis#2556), so its reply is dropped. After any failure the next request goes out on a
 // fresh connection.
-func (d *Driver) ask(ctx context.Context, r request) (any, error) {
-	ctx, cancel := backends.During(ctx, d.life)
-	defer cancel()
-	l, err := d.use()
+func (s *store) ask(ctx context.Context, r request) (reply, error) {
+	l, err := s.use()
 	if err != nil {
-		return nil, err
+		return reply{}, err
 	}
 	type outcome struct {
-		result any
-		err    error
+		reply reply
+		err   error
 	}
 	done := make(chan outcome, 1)
 	panics.Go(func() {
 		defer l.release()
-		result, err := d.exchange(ctx, l, r)
-		done <- outcome{result, err}
+		said, err := s.exchange(ctx, l, r)
+		done <- outcome{said, err}
 	})
 	var o outcome
 	select {
 	case o = <-done:
 	case <-ctx.Done():
 		o.err = fmt.Errorf("no reply: %w", context.Cause(ctx))
-		if !d.spoke.Load() { // a plain port waits for the end of a line that TLS does not send
-			o.err = backendurl.Opening(o.err, d.cfg.TLS != nil, "a Redis")
+		if !s.spoke.Load() { // a plain port waits for the end of a line that TLS does not send
+			o.err = backendurl.Opening(o.err, s.cfg.TLS != nil, "a Redis")
 		}
 	}
-	if o.err == nil || errors.Is(o.err, backends.ErrLost) || errors.Is(o.err, backends.ErrUnknownJob) {
-		d.spoke.Store(true)
-	} else if backends.IsPermanent(o.err) && isGarbled(o.err) && d.spoke.Load() {
+	if o.err == nil {
+		s.spoke.Store(true)
+		return o.reply, nil
+	}
+	if backends.IsPermanent(o.err) && isGarbled(o.err) && s.spoke.Load() {
 		o.err = fmt.Errorf("the reply was cut: %s", o.err.Error())
 	}
-	if o.err != nil && !errors.Is(o.err, backends.ErrLost) && !errors.Is(o.err, backends.ErrUnknownJob) {
-		d.drop(l)
-	}
-	return o.result, o.err
+	s.drop(l)
+	return reply{}, o.err
 }
 
-// exchange runs a script on one connection, followed by WAIT where replicas must have it.
-func (d *Driver) exchange(ctx context.Context, l *link, r request) (any, error) {
-	client, err := l.client(ctx, d.cfg.key(r.job, "lease"))
+// exchange runs a script on one connection, followed by WAIT where replicas must have what it writes.
+func (s *store) exchange(ctx context.Context, l *link, r request) (reply, error) {
+	client, err := l.client(ctx, s.cfg.key(r.job, "lease"))
 	if err != nil {
-		return nil, classify(d.cfg, err)
+		return reply{}, classify(s.cfg, err)
 	}
 	conn := client.Conn() // WAIT speaks of what its own connection wrote
 	defer func() { _ = conn.Close() }()
 
-	nonce := d.nonce + strconv.FormatUint(d.requests.Add(1), 36)
-	args := append([]any{nonce}, r.args...)
+	nonce := s.nonce + strconv.FormatUint(s.requests.Add(1), 36)
 	expected := 0
-	if r.counts {
-		expected = d.cfg.required(int(d.seen.Load()))
+	if r.acks != noAcks {
+		expected = s.cfg.required(int(s.mostSeen(r.acks)))
 	}
-	reply, acked, err := d.eval(ctx, conn, r.script, d.cfg.keys(r.job), args, expected)
+	elements, acked, err := s.eval(ctx, conn, r.script, s.cfg.keys(r.job), append([]any{nonce}, r.args...), expected)
 	if err != nil {
-		return nil, classify(d.cfg, err)
+		return reply{}, classify(s.cfg, err)
 	}
-	if got := element(reply, 0); got != nonce {
-		return nil, errReply
+	said := reply{elements}
+	if said.text(0) != nonce {
+		return reply{}, errReply
 	}
-	if !r.counts {
-		result, _, err := r.check(reply)
-		return result, err
+	if r.acks == noAcks || said.text(replySaid) != "done" {
+		return said, nil
 	}
-	holder := element(reply, 1)
-	replicas, err := intElement(reply, 2)
-	if err != nil || holder != r.args[1] {
-		return nil, errReply
+	replicas, err := strconv.ParseInt(said.text(replyReplicas), 10, 64)
+	if err != nil {
+		return reply{}, errReply
 	}
-	if d.cfg.Kind != redisurl.Cluster { // where every node has replicas of its own
-		replicas = d.mostSeen(replicas)
-	}
-	result, ok, err := r.check(reply)
-	if err != nil || !ok {
-		return result, err
-	}
-	need := d.cfg.required(int(replicas))
+	need := s.cfg.required(int(s.mostSeen(replicas)))
 	if need > expected {
 		acked, err = conn.Do(ctx, "wait", need, waitLimit(ctx)).Int()
 		if err != nil {
-			return nil, classify(d.cfg, err)
+			return reply{}, classify(s.cfg, err)
 		}
 	}
 	if acked < need {
-		return nil, fmt.Errorf("%d of %d replicas acknowledged it, so a failover could undo it (?replicas=N lowers the number)", acked, need)
+		return reply{}, fmt.Errorf("%d of %d replicas acknowledged it, so a failover could undo it (?replicas=N lowers the number)", acked, need)
 	}
-	return result, nil
+	return said, nil
 }
 
-// mostSeen returns the highest number of replicas that the mark or this driver has ever seen: the mark can be
-// deleted.
-func (d *Driver) mostSeen(replicas int64) int64 {
+// mostSeen returns the highest number of replicas that the mark or this client has ever seen: the mark can be
+// deleted. In a Cluster every node has replicas of its own.
+func (s *store) mostSeen(replicas int64) int64 {
+	if s.cfg.Kind == redisurl.Cluster {
+		return replicas
+	}
 	for {
-		seen := d.seen.Load()
+		seen := s.seen.Load()
 		if replicas <= seen {
 			return seen
 		}
-		if d.seen.CompareAndSwap(seen, replicas) {
+		if s.seen.CompareAndSwap(seen, replicas) {
 			return replicas
 		}
 	}
@@ -178,7 +165,7 @@ func (d *Driver) mostSeen(replicas int64) int64 {
 
 // eval sends the script by its hash and, in the same write, WAIT for n replicas; a server that does not know
 // the script gets its text.
-func (d *Driver) eval(ctx context.Context, conn *goredis.Conn, s script, keys []string, args []any, n int) ([]any, int, error) {
+func (*store) eval(ctx context.Context, conn *goredis.Conn, s script, keys []string, args []any, n int) ([]any, int, error) {
 	text, sha := s()
 	send := func(command, script string) ([]any, int, error) {
 		words := append([]any{command, script, len(keys)}, toAny(keys)...)
@@ -223,39 +210,38 @@ func waitLimit(ctx context.Context) int64 {
 	return max(limit.Milliseconds(), 1) // 0 would be without limit
 }
 
-// still reads a reply that says whether the lease is the grant's.
-func still(reply []any, yes string, token int64, size int) (bool, error) {
-	said := element(reply, 3)
-	echoed, err := intElement(reply, 4)
-	if err != nil || echoed != token || len(reply) != size || (said != yes && said != "lost") {
-		return false, errReply
-	}
-	return said == yes, nil
-}
-
-func orLost(err error) error {
-	if err != nil {
-		return err
-	}
-	return backends.ErrLost
-}
-
-// element returns an element of a reply, or "" where that is no string.
-func element(reply []any, i int) string {
-	if i >= len(reply) {
+// text returns an element of a reply, or "" where that is no string.
+func (r reply) text(i int) string {
+	if i >= len(r.elements) {
 		return ""
 	}
-	s, _ := reply[i].(string)
+	s, _ := r.elements[i].(string)
 	return s
 }
 
-func intElement(reply []any, i int) (int64, error) {
-	s := element(reply, i)
-	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil {
-		return 0, errReply
+// hash returns an element that is a list of fields and values; nil: it is none.
+func (r reply) hash(i int) hash {
+	flat, ok := r.elements[i].([]any)
+	if !ok || len(flat)%2 != 0 {
+		return nil
 	}
-	return n, nil
+	words, h := reply{flat}, hash{}
+	for i := 0; i < len(flat); i += 2 {
+		h[words.text(i)] = words.text(i + 1)
+	}
+	return h
+}
+
+// numbers reads the numbers of a reply.
+type numbers struct {
+	reply
+	wrong bool // one of them was none
+}
+
+func (n *numbers) at(i int) int64 {
+	number, err := strconv.ParseInt(n.text(i), 10, 64)
+	n.wrong = n.wrong || err != nil
+	return number
 }
 
 func toAny(words []string) []any {

@@ -15,39 +15,31 @@ var errMessage = errors.New("the message is none of a subscription")
 
 const watchPing = 20 * time.Second // a silent subscription is asked whether it lives
 
-// Watch implements backends.Watcher by a subscription to the job's channel, on a connection of its own. It
-// sends once when the subscription stands, also after a reconnection: what happened before went unseen. The
-// channel is closed before ctx ends only where no retry helps, e.g. without the right to subscribe.
-func (d *Driver) Watch(ctx context.Context, job string) (<-chan backends.News, error) {
-	return backends.Rewatch(ctx, d.life, func(ctx context.Context, tell func(backends.News)) error {
-		return d.follow(ctx, job, tell)
-	})
-}
-
-// follow holds one subscription until it breaks.
-func (d *Driver) follow(ctx context.Context, job string, tell func(backends.News)) error {
-	l, err := d.use()
+// Follow implements backends.Store by a subscription to the job's channel, on a connection of its own. It tells once when
+// the subscription stands: what happened before went unseen.
+func (s *store) Follow(ctx context.Context, job string, tell func(backends.News)) error {
+	l, err := s.use()
 	if err != nil {
 		return err
 	}
 	defer l.release()
 	defer func() {
 		if ctx.Err() == nil {
-			d.drop(l) // it broke: perhaps the master is another one now
+			s.drop(l) // it broke: perhaps the master is another one now
 		}
 	}()
-	key := d.cfg.key(job, "lease")
+	key := s.cfg.key(job, "lease")
 	asking, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	client, err := l.client(asking, key)
 	if err != nil {
-		return classify(d.cfg, err)
+		return classify(s.cfg, err)
 	}
 	sub := client.Subscribe(asking) // no channel yet: nothing is sent
 	defer func() { _ = sub.Close() }()
 	defer context.AfterFunc(ctx, func() { _ = sub.Close() })() // a read in flight knows no context
 	if err := sub.Subscribe(asking, key); err != nil {
-		return classify(d.cfg, err)
+		return classify(s.cfg, err)
 	}
 	asked := false
 	for {
@@ -60,7 +52,7 @@ func (d *Driver) follow(ctx context.Context, job string, tell func(backends.News
 			continue
 		}
 		if err != nil {
-			return classify(d.cfg, err)
+			return classify(s.cfg, err)
 		}
 		asked = false
 		switch message.(type) {

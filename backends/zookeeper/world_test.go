@@ -73,7 +73,7 @@ func (w *world) expired(job string) {
 
 // sessionOf returns the session that a grant's lease goes with, before the run is over.
 func sessionOf(g backends.Grant) *session {
-	return of(backends.HoldingOf[backends.Snapshot](g).Last()).session
+	return of(backends.CacheOf(g).Last()).session
 }
 
 // cut breaks the connection of a session.

@@ -34,7 +34,7 @@ type exampleLine struct{ does, line string }
 func makers() []func() *command {
 	return []func() *command{
 		runCommand, statusCommand, historyCommand, checkCommand, breakCommand, forgetCommand,
-		nextCommand, cronCommand, fenceCommand, doctorCommand,
+		nextCommand, cronCommand, importCommand, lintCommand, fenceCommand, doctorCommand,
 		versionCommand, completionCommand, manCommand, helpCommand,
 	}
 }

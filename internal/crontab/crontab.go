@@ -166,15 +166,14 @@ func (l *Line) supercronic(line string) (command string, ok bool) {
 }
 
 // Ignored says whether cron of Debian, or that of cronie, leaves out a file of this name in a directory such as /etc/cron.d.
-// why follows the name.
 func Ignored(name string) (why string, ignored bool) {
 	switch {
 	case name == "":
-		return "has no name", true
+		return "it has no name", true
 	case strings.HasPrefix(name, "."):
-		return "begins with a dot, so cron leaves it out", true
+		return "its name begins with a dot, so cron leaves it out", true
 	case !isRunPart().MatchString(name):
-		return "has other characters than letters, digits, - and _ in its name, so cron of Debian leaves it out", true
+		return "its name has other characters than letters, digits, - and _, so cron of Debian leaves it out", true
 	}
 	return "", false
 }

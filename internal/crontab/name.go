@@ -97,6 +97,8 @@ func nameOf(words []Token, depth int) string {
 			return ofShell(words, depth)
 		case isAssignment(word), strings.HasPrefix(word, "-"):
 			words = words[1:]
+		case words[0].Quoted && strings.ContainsAny(word, blanks) && depth < deepest: // a line for a shell
+			return name(word, depth+1)
 		case !words[0].Literal && strings.ContainsAny(program, "$`*?[]{}"):
 			return "" // known only when it runs
 		case slices.Contains(preparing, program):
@@ -114,8 +116,8 @@ func nameOf(words []Token, depth int) string {
 		case program == "leaderrun":
 			return ofRun(words[1:])
 		default:
-			options, known := starters[program]
-			if !known {
+			options, known := starters[strings.TrimRight(program, "0123456789.")] // also python3.11
+			if !known || options.verb != "" && !slices.ContainsFunc(words, func(t Token) bool { return t.Text == options.verb }) {
 				return join(program, words[1:])
 			}
 			rest := options.skip(words[1:])
@@ -149,6 +151,7 @@ type starter struct {
 	values string // letters of short options, and long ones, with blanks between
 	before int
 	inline string // the option that a program text follows
+	verb   string // the word that makes it start another; "": none is needed
 }
 
 // starters are read only.
@@ -160,10 +163,12 @@ var starters = map[string]starter{
 	"chronic": {}, "cronic": {}, "runitor": {values: "uuid slug ping-key api-url api-retries api-timeout every on-nonzero-exit on-exec-fail --uuid --slug --ping-key"},
 	"flock":   {values: "w E --timeout --wait --conflict-exit-code", before: 1},
 	"setlock": {before: 1}, "lockrun": {values: "L L= --lockfile"}, "cronlock": {}, "solo": {values: "port -port --port"}, "run-one": {}, "lckdo": {values: "W", before: 1},
-	"php": {values: "d c f --define --php-ini", inline: "-r"}, "python": {values: "W X", inline: "-c"}, "python2": {values: "W X", inline: "-c"},
-	"python3": {values: "W X", inline: "-c"}, "perl": {values: "I M", inline: "-e"}, "ruby": {values: "I r C", inline: "-e"},
+	"php": {values: "d c --define --php-ini", inline: "-r"}, "python": {values: "W X", inline: "-c"},
+	"perl": {values: "I M", inline: "-e"}, "ruby": {values: "I r C", inline: "-e"},
 	"node": {values: "r --require", inline: "-e"}, "java": {values: "cp classpath --class-path"}, "Rscript": {},
-	"bundle": {}, "xargs": {}, "run-parts": {values: "arg regex umask --arg --regex --umask"},
+	"consul":  {values: "try timeout n name http-addr token datacenter -try -timeout -n -name", before: 1, verb: "lock"},
+	"etcdctl": {values: "--endpoints --ttl --cacert --cert --key --user", before: 1, verb: "lock"},
+	"bundle":  {}, "xargs": {}, "run-parts": {values: "arg regex umask --arg --regex --umask"},
 }
 
 // skip returns the words from the program on that is started.
@@ -177,7 +182,7 @@ func (s starter) skip(words []Token) []Token {
 		case word == "--":
 			words = words[1:]
 			return words[min(s.before, len(words)):]
-		case isAssignment(word) || word == "exec":
+		case isAssignment(word), word == "exec", word == s.verb && word != "":
 			words = words[1:]
 		case len(word) > 1 && word[0] == '-' && takes:
 			words = words[min(2, len(words)):]

@@ -43,6 +43,9 @@ func TestName(t *testing.T) {
 		`bundle exec rake stats:nightly`:                             "rake",
 		`java -Xmx1g -jar /srv/app/job-1.2.jar run`:                  "job-1.2-run",
 		`for f in /x/*; do process "$f"; done`:                       "process",
+		`consul lock -try=10s -n 1 locks/x /opt/feed.sh`:             "feed",
+		`consul kv get x`:                                            "consul-kv",
+		`etcdctl --endpoints e:2379 lock --ttl=20 x feed`:            "feed",
 		`docker exec -t gitlab gitlab-backup create`:                 "docker-exec",
 	} {
 		if got := Name(script); got != want {

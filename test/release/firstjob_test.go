@@ -60,10 +60,12 @@ func TestFirstJob(t *testing.T) {
 
 	// At the second tick both hosts have come for the first one.
 	var runs []string
-	servers.Eventually(t, "two ticks", func() bool {
-		runs = strings.Fields(both[0].read("/var/tmp/hello") + both[1].read("/var/tmp/hello"))
-		return len(slices.Compact(slices.Sorted(slices.Values(runs)))) > 1
-	})
+	for _, n := range []int{1, 2} {
+		servers.Eventually(t, "another tick", func() bool {
+			runs = strings.Fields(both[0].read("/var/tmp/hello") + both[1].read("/var/tmp/hello"))
+			return len(slices.Compact(slices.Sorted(slices.Values(runs)))) >= n
+		})
+	}
 	slices.Sort(runs)
 	if len(slices.Compact(slices.Clone(runs))) != len(runs) {
 		t.Errorf("a tick ran twice: %q", runs)

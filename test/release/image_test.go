@@ -55,7 +55,7 @@ func TestImage(t *testing.T) {
 	}
 	var outer, index, one manifest
 	parse(filepath.Join(layout, "index.json"), &outer)
-	if len(outer.Manifests) != 1 || outer.Manifests[0].Annotations["org.opencontainers.image.ref.name"] != "v"+version {
+	if len(outer.Manifests) != 1 || outer.Manifests[0].Annotations["org.opencontainers.image.ref.name"] != version {
 		t.Fatalf("the index is %v", outer)
 	}
 	parse(blob(outer.Manifests[0]), &index)

@@ -335,7 +335,8 @@ func inspects(s *scene) {
 	if r.Job != s.job || r.Token != g.Token || r.Holder != holder || r.TTL != g.TTL.Milliseconds() || r.Free() {
 		s.Errorf("record %s", s.text(r))
 	}
-	if r.Granted == 0 || r.Until != r.Granted+r.TTL || status.Now.UnixMilli() < r.Granted {
+	// The lease may count from when it was written, a moment after it was decided on.
+	if now := status.Now.UnixMilli(); r.Granted == 0 || now < r.Granted || r.Until < r.Granted+r.TTL || r.Until > now+r.TTL {
 		s.Errorf("granted %d, until %d, TTL %d, now %d", r.Granted, r.Until, r.TTL, status.Now.UnixMilli())
 	}
 	if l := status.Lease; l == nil || l.Holder != holder.ID || l.Token != g.Token || l.Left <= 0 || l.Left > d.Limits().TakeOver(g.TTL) {

@@ -71,7 +71,7 @@ func (r *release) image(builds []*build) error {
 	if err != nil {
 		return err
 	}
-	if err := at.AppendIndex(index, layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": r.version})); err != nil {
+	if err := at.AppendIndex(index, layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": r.number()})); err != nil {
 		return err
 	}
 	var files []file

@@ -1,0 +1,2 @@
+-- read.lua shows what there is.
+return state()

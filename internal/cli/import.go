@@ -1,0 +1,208 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"strings"
+
+	"github.com/leaderrun/leaderrun/internal/crontab"
+	"github.com/leaderrun/leaderrun/internal/importer"
+	"github.com/leaderrun/leaderrun/internal/ownership"
+	"github.com/leaderrun/leaderrun/runner"
+)
+
+// formatNames are the kinds of crontabs, as --from calls them.
+var formatNames = []string{"user", "system", "supercronic"} // read only
+
+func fromOption() option {
+	return option{
+		name: "from", value: "user|system|supercronic", words: formatNames, check: by(oneOf(formatNames...)), bare: true,
+		help: "what FILE is: a user's crontab, one with a user in each line, or one\nof supercronic (default: system for /etc/crontab and directories\nsuch as /etc/cron.d, else user)",
+	}
+}
+
+func importCommand() *command {
+	timezone := timezoneOption()
+	timezone.group, timezone.def = "", ""
+	timezone.help = "the zone that cron has on the hosts, where a line TZ=… would make\nleaderrun take another one"
+	targets := []string{"crontab", "jobs"}
+	return &command{
+		name: "import", args: "FILE…", brief: "turn crontabs and timers into jobs of leaderrun",
+		about: `Reads crontabs and prints them with each job wrapped in ` + "`leaderrun run`" + `, its schedule taken from the
+line's own fields and its name from the command. FILE is a crontab, a directory such as /etc/cron.d, or - for
+stdin. What is not understood for sure is kept as it is, with the reason in a comment above it. A file that
+was imported is left alone when it is imported again.
+
+flock, setlock, lockrun, cronlock, consul lock, etcdctl lock and timeout in front of a command become options
+of the run where these mean the same; else they stay, and it is said.
+
+--to jobs prints a job file for ` + "`leaderrun cron`" + ` instead, of all FILEs.`,
+		examples: []exampleLine{
+			{"what would change in this user's crontab?", "crontab -l | leaderrun import --diff -"},
+			{"change it", "crontab -l | leaderrun import - | crontab -"},
+			{"a job file of the crontabs of a system", "leaderrun import --to jobs cron.d > jobs.yaml"},
+			{"the same of timers of systemd", "leaderrun import --systemd --to jobs report.timer"},
+			{"the files of a system, in place; the former ones are kept", "leaderrun import --in-place cron.d"},
+		},
+		options: append([]option{
+			{name: "to", value: "crontab|jobs", def: "crontab", words: targets, check: by(oneOf(targets...)), bare: true, help: "what to write"},
+			fromOption(),
+			{name: "diff", bare: true, help: "print what would change"},
+			{name: "in-place", bare: true, help: "change each FILE, and keep the former one as .FILE.before-import"},
+			{
+				name: "systemd", bare: true,
+				help: "FILE is a timer of systemd: a unit file, the name of an installed\nunit, or - for what `systemctl cat TIMER SERVICE` prints",
+			},
+			{name: "user", value: "NAME", def: "root", check: by(parseText), bare: true, help: "--to jobs: of a system crontab only the lines of this user"},
+			timezone,
+		}, commonOptions()...),
+		run: runImport,
+	}
+}
+
+func runImport(c *call) (End, error) {
+	s := c.settings
+	to := read(s, "to", oneOf("crontab", "jobs"), "crontab")
+	user := read(s, "user", parseText, "root")
+	var o importer.Options
+	if s.typed("timezone") { // that of environment and files is for runs
+		o.Timezone = read(s, "timezone", parseZone, "")
+	}
+	diff, inPlace, units := s.asked("diff"), s.asked("in-place"), s.asked("systemd")
+	format, err := c.givenFormat()
+	switch {
+	case err != nil:
+		return End{}, err
+	case s.err != nil:
+		return End{}, s.err
+	case len(c.args) == 0:
+		return End{}, usage("FILE is missing", "", "usage: "+c.cmd.usageLine())
+	case diff && inPlace:
+		return End{}, usage("--diff and --in-place", "one of them changes nothing", "give one of them")
+	case (diff || inPlace) && (to == "jobs" || units):
+		return End{}, usage("--diff and --in-place", "they are for crontabs that stay crontabs", "redirect stdout to a new file")
+	}
+	if units {
+		return c.importUnits(to)
+	}
+	sources, skipped, err := importer.Read(c.args, c.stdin, format)
+	if err != nil {
+		return End{}, importFault(err)
+	}
+	files, notes := importer.Import(sources, o)
+	c.tell(skipped)
+	c.tell(notes)
+	switch {
+	case to == "jobs":
+		var jobs []*importer.Job
+		for _, f := range files {
+			jobs = append(jobs, f.Jobs...)
+		}
+		return c.printJobs(jobs, user)
+	case inPlace:
+		return c.writeImported(files)
+	case diff:
+		var b strings.Builder
+		for _, f := range files {
+			b.WriteString(f.Diff())
+		}
+		return End{}, c.print(b.String())
+	case len(files) != 1:
+		return End{}, usage("several files", "they would become one", "give --diff, --in-place, or one file")
+	}
+	return End{}, c.print(string(files[0].After))
+}
+
+// givenFormat is that of --from; nil: it is not given.
+func (c *call) givenFormat() (*crontab.Format, error) {
+	text := read(c.settings, "from", oneOf(formatNames...), "")
+	for i, name := range formatNames {
+		if name == text {
+			f := crontab.Format(i)
+			return &f, nil
+		}
+	}
+	return nil, c.settings.err
+}
+
+// tell says what came of lines.
+func (c *call) tell(notes []importer.Note) {
+	for _, n := range notes {
+		text := n.Path
+		if n.Line > 0 {
+			text += fmt.Sprintf(":%d", n.Line)
+		}
+		if n.Info {
+			c.voice.event(runner.Event{Name: "imported", Level: slog.LevelInfo, Text: text + ": " + n.Why, Hint: n.Hint})
+			continue
+		}
+		c.voice.warn(text+": "+n.Why, n.Hint)
+	}
+}
+
+func importFault(err error) error {
+	f := &fault{code: codeConfiguration, why: reason(err), hint: ownership.Remedy(err), err: err}
+	if wrong, ok := errors.AsType[*fs.PathError](err); ok {
+		f.what = wrong.Path
+	}
+	if refusal, ok := errors.AsType[*importer.Refusal](err); ok {
+		f.hint = refusal.Hint
+	}
+	return f
+}
+
+func (c *call) printJobs(jobs []*importer.Job, user string) (End, error) {
+	text, notes := importer.JobFile(jobs, user)
+	c.tell(notes)
+	if text == "" {
+		return End{}, &fault{code: codeConfiguration, why: "there is no job to write"}
+	}
+	return End{}, c.print(text)
+}
+
+// writeImported changes files. One that must not be changed does not keep the others.
+func (c *call) writeImported(files []*importer.File) (End, error) {
+	var failed error
+	for _, f := range files {
+		if f.Path == "stdin" {
+			return End{}, usage("--in-place", "stdin is no file", "crontab -l | leaderrun import - | crontab -")
+		}
+	}
+	for _, f := range files {
+		if !f.Changed() {
+			if err := c.print(f.Path + ": nothing to change\n"); err != nil {
+				return End{}, err
+			}
+			continue
+		}
+		backup, err := f.Write()
+		if err != nil {
+			if failed != nil {
+				c.voice.fault(failed)
+			}
+			failed = importFault(err)
+			continue
+		}
+		if err := c.print(fmt.Sprintf("%s: %d job(s) wrapped; the former file is %s\n", f.Path, len(f.Jobs), backup)); err != nil {
+			return End{}, err
+		}
+	}
+	return End{}, failed
+}
+
+// importUnits turns timers of systemd into lines or jobs.
+func (c *call) importUnits(to string) (End, error) {
+	jobs, notes, err := importer.Units(c.args, c.stdin)
+	if err != nil {
+		return End{}, importFault(err)
+	}
+	c.tell(notes)
+	if to == "jobs" {
+		return c.printJobs(jobs, "")
+	}
+	text, notes := importer.Lines(jobs)
+	c.tell(notes)
+	return End{}, c.print(text)
+}

@@ -1,0 +1,120 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/leaderrun/leaderrun/internal/importer"
+	"github.com/leaderrun/leaderrun/internal/lint"
+)
+
+func lintCommand() *command {
+	format := []string{"text", "json"}
+	return &command{
+		name: "lint", args: "[FILE…]", brief: "find what is wrong with crontabs and job files",
+		about: `Looks at crontabs that call ` + "`leaderrun run`" + `, at directories of them, and at job files (.yaml). Each FILE is taken
+for that of another host, and what they must agree on is compared; a directory is one host's. Without FILE it
+looks at /etc/crontab and /etc/cron.d.
+
+It finds a --schedule that is not when cron starts the line; one name for two commands, and two for one; no
+backend, or file: on several hosts; a % that ends the command; commands beside the run, which every host runs;
+locks inside a run; and what makes cron ignore the whole file. The exit code is 1 if anything is found.`,
+		examples: []exampleLine{
+			{"this host", "leaderrun lint cron.d"},
+			{"what two hosts must agree on", "leaderrun lint host1/crontab host2/crontab"},
+			{"for a program", "leaderrun lint --format json cron.d"},
+		},
+		options: append([]option{
+			fromOption(),
+			{name: "format", value: "text|json", def: "text", words: format, check: by(oneOf(format...)), bare: true, help: "json is one array of objects"},
+		}, commonOptions()...),
+		run: runLint,
+	}
+}
+
+// linted is what lint shows of one finding. The names are a contract.
+type linted struct {
+	File   string `json:"file"`
+	Line   int    `json:"line"` // 0: the whole file
+	Rule   string `json:"rule"`
+	Job    string `json:"job"`
+	Why    string `json:"why"`
+	Remedy string `json:"remedy"`
+}
+
+func runLint(c *call) (End, error) {
+	as := read(c.settings, "format", oneOf("text", "json"), "text")
+	format, err := c.givenFormat()
+	switch {
+	case err != nil:
+		return End{}, err
+	case c.settings.err != nil:
+		return End{}, c.settings.err
+	}
+	g, named, err := c.backend()
+	if err != nil {
+		return End{}, err
+	}
+	named = named && !strings.HasPrefix(g.place, prefix) // cron does not see the variables of this shell
+	paths, oneHost := c.args, false
+	if len(paths) == 0 {
+		oneHost = true
+		for _, path := range []string{"/etc/crontab", "/etc/cron.d"} {
+			if _, err := os.Stat(path); err == nil {
+				paths = append(paths, path)
+			}
+		}
+	}
+	var sources []lint.Source
+	for i, path := range paths {
+		read, skipped, err := importer.Read([]string{path}, c.stdin, format)
+		if err != nil {
+			return End{}, importFault(err)
+		}
+		c.tell(skipped)
+		if oneHost {
+			i = 0
+		}
+		for _, s := range read {
+			sources = append(sources, lint.Source{Path: s.Path, Text: s.Text, Format: s.Format, Host: i})
+		}
+	}
+	found := lint.Look(sources, named)
+	text, err := writeFindings(found, as == "json")
+	if err != nil {
+		return End{}, err
+	}
+	end := End{}
+	if len(found) > 0 {
+		end.Code = codeBad
+	}
+	return end, c.print(text)
+}
+
+func writeFindings(found []lint.Finding, asJSON bool) (string, error) {
+	var b strings.Builder
+	var all []linted
+	for _, f := range found {
+		all = append(all, linted{f.Path, f.Line, f.Rule, f.Job, f.Why, f.Remedy})
+		place := f.Path
+		if f.Line > 0 {
+			place = fmt.Sprintf("%s:%d", f.Path, f.Line)
+		}
+		if f.Job != "" {
+			place += ": " + oneLine(f.Job)
+		}
+		if !asJSON {
+			fmt.Fprintf(&b, "%s: %s: %s\n", place, f.Rule, oneLine(f.Why))
+			if f.Remedy != "" {
+				fmt.Fprintf(&b, "hint: %s\n", oneLine(f.Remedy))
+			}
+		}
+	}
+	if asJSON {
+		if err := writeObjects(&b, all); err != nil {
+			return "", err
+		}
+	}
+	return b.String(), nil
+}

@@ -1,0 +1,129 @@
+package importer
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/leaderrun/leaderrun/internal/crontab"
+)
+
+// JobFile writes jobs as a file for `leaderrun cron`. What such a file cannot say is a comment in it, and a note. Only jobs of the user
+// go in, for the daemon runs all as one; "": any.
+func JobFile(jobs []*Job, user string) (text string, notes []Note) {
+	var b strings.Builder
+	for _, j := range jobs {
+		entry, why, hint := j.entry(user)
+		if why != "" {
+			notes = append(notes, Note{Path: j.Path, Line: j.Line, Why: "not in the job file: " + why, Hint: hint, Kept: true})
+			fmt.Fprintf(&b, "  # %s is not here: %s\n", oneLine(j.Name), why)
+			continue
+		}
+		b.WriteString(entry)
+	}
+	if b.Len() == 0 {
+		return "", notes
+	}
+	return "# leaderrun import: `leaderrun cron --check FILE` shows the next ticks\njobs:\n" + b.String(), notes
+}
+
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return '?'
+		}
+		return r
+	}, text)
+}
+
+// noKeys are variables of a crontab that say something to cron.
+var noKeys = []string{"SHELL", "HOME", "LOGNAME", "USER", "MAILTO", "MAILFROM", "CONTENT_TYPE", "CONTENT_TRANSFER_ENCODING", "CRON_TZ", "RANDOM_DELAY"}
+
+// entry is the job in the file.
+func (j *Job) entry(user string) (text, why, hint string) {
+	switch {
+	case len(j.stdin) > len("%"):
+		return "", "what it reads stands behind a %", "leave it in a crontab, which `leaderrun cron` reads as well"
+	case user != "" && j.User != "" && j.User != user:
+		return "", "it runs as " + j.User, "`leaderrun cron` runs all jobs of a file as its own user; --user " + quote(j.User) + " writes those of this one"
+	case slices.ContainsFunc(j.options, func(o option) bool { return o.name == "--wait" && o.key == "" }):
+		return "", "a lock that is waited for with a limit has no key", "choose overlap: wait or forbid"
+	}
+	script, _ := crontab.SplitPercent(j.raw)
+	if !j.percent {
+		script = j.raw
+	}
+	set := func(key, value string) { text += "    " + key + ": " + scalar(value) + "\n" }
+	text = "  " + scalar(j.Name) + ":\n"
+	if len(j.Exprs) == 1 {
+		set("schedule", j.Exprs[0])
+	} else {
+		text += "    schedule: [" + strings.Join(scalars(j.Exprs), ", ") + "]\n"
+	}
+	if j.Timezone != "" {
+		set("timezone", j.Timezone)
+	}
+	tokens, _ := crontab.Tokens(j.raw)
+	switch {
+	case j.isPlain():
+		var words []string
+		for _, t := range tokens {
+			words = append(words, t.Text)
+		}
+		if j.percent && strings.Contains(j.raw, `\%`) { // what \ is to quotes is the shell's affair
+			set("shell", strings.Trim(script, " \t"))
+			break
+		}
+		text += "    command: [" + strings.Join(scalars(words), ", ") + "]\n"
+	case j.Shell != "":
+		text += "    command: [" + strings.Join(scalars([]string{j.Shell, "-c", script}), ", ") + "]\n"
+	default:
+		set("shell", script)
+	}
+	for _, o := range j.options {
+		if o.key != "" {
+			set(o.key, o.keyValue)
+		}
+	}
+	dir := j.Dir
+	var env []string
+	for _, v := range j.Env {
+		switch {
+		case v.Name == "HOME":
+			dir = v.Value
+		case !slices.Contains(noKeys, v.Name):
+			env = append(env, scalar(v.Name)+": "+scalar(v.Value))
+		}
+	}
+	if strings.HasPrefix(dir, "/") {
+		set("dir", dir)
+	}
+	if len(env) > 0 {
+		text += "    env: {" + strings.Join(env, ", ") + "}\n"
+	}
+	return text, "", ""
+}
+
+func scalars(texts []string) []string {
+	var all []string
+	for _, text := range texts {
+		all = append(all, scalar(text))
+	}
+	return all
+}
+
+// scalar writes a text so that YAML reads it back as that, also within brackets.
+func scalar(text string) string {
+	const plain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./"
+	letter := text != "" && (text[0]|0x20 >= 'a' && text[0]|0x20 <= 'z' || text[0] == '/')
+	if letter && strings.Trim(text, plain) == "" && !slices.Contains([]string{"true", "false", "yes", "no", "null", "on", "off", "y", "n"}, strings.ToLower(text)) {
+		return text
+	}
+	out, err := yaml.Marshal(&yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Style: yaml.DoubleQuotedStyle, Value: text})
+	if err != nil {
+		return fmt.Sprintf("%q", text)
+	}
+	return strings.TrimSuffix(string(out), "\n")
+}

@@ -1,0 +1,407 @@
+package importer
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/leaderrun/leaderrun/internal/crontab"
+	"github.com/leaderrun/leaderrun/internal/duration"
+)
+
+// peeling is what a program in front of a command comes to.
+type peeling struct {
+	lock    bool     // it keeps two runs apart
+	waits   bool     // for the other one to end
+	options []option // of leaderrun run that do the same
+	file    string   // of the lock; "": it has none of this host
+	rest    int      // how many of its words go, with those that were looked at; 0: it stays
+	line    bool     // what follows is one word for a shell
+	why     string   // it stays: why
+}
+
+// peelers know the programs, by name. The words begin behind that. They are read only.
+var peelers = map[string]func(words []crontab.Token) peeling{
+	"flock": peelFlock, "setlock": peelSetlock, "lockrun": peelLockrun, "cronlock": peelCronlock,
+	"consul": peelConsul, "etcdctl": peelEtcdctl, "timeout": peelTimeout,
+	"chronic": stays(0), "nice": stays('n'), "ionice": stays('c', 'n'), "runitor": peelRunitor,
+}
+
+// controls are operators that make more than one command of a line.
+func controls(tokens []crontab.Token) bool {
+	return slices.ContainsFunc(tokens, func(t crontab.Token) bool {
+		return t.Operator && !strings.ContainsAny(t.Text, "<>") && !strings.HasPrefix(t.Text, "#")
+	})
+}
+
+// peel takes locks and limits off the front of a command, and says what it leaves.
+func (x *importer) peel(f *File, l *crontab.Line, job *Job) {
+	tokens, ok := crontab.Tokens(job.raw)
+	if !ok || job.doubled() || controls(tokens) {
+		if programs := lockPrograms(tokens); len(programs) > 0 {
+			x.note(f, l, Note{Why: programs[0] + " stays inside the run", Hint: "a run needs no lock; take it out where nothing else uses it"})
+		}
+		return
+	}
+	var kept strings.Builder
+	at, limited := 0, false // of the tokens; a limit was taken off
+	for at < len(tokens) && !tokens[at].Operator && tokens[at].Literal {
+		name := path.Base(tokens[at].Text)
+		peeler, known := peelers[name]
+		if !known {
+			break
+		}
+		words := tokens[at+1:]
+		if end := slices.IndexFunc(words, func(t crontab.Token) bool { return t.Operator }); end >= 0 {
+			words = words[:end]
+		}
+		p := peeler(words)
+		switch {
+		case p.why == "" && p.lock && p.file != "" && x.locks[p.file] > 1:
+			p.why = "its lock file is that of other lines too"
+		case p.why == "" && p.lock && p.waits && limited:
+			p.why = "the time that it waits counts for timeout"
+		}
+		if p.why != "" {
+			x.note(f, l, Note{Why: name + " stays inside the run: " + p.why})
+			break
+		}
+		next := at + 1 + p.rest
+		if !p.lock && len(p.options) == 0 { // it goes on to stand before the command
+			kept.WriteString(job.raw[tokens[at].Start:tokens[next].Start])
+			x.note(f, l, Note{Why: name + " stays, inside the run", Info: true})
+		} else {
+			x.note(f, l, Note{Why: name + " is what leaderrun does", Info: true})
+		}
+		limited = limited || len(p.options) > 0 && !p.lock
+		job.options = append(job.options, p.options...)
+		at = next
+		if p.line {
+			shell := job.Shell
+			if shell == "" {
+				shell = "sh"
+			}
+			kept.WriteString(shell + " -c ")
+			break
+		}
+	}
+	if at > 0 && at < len(tokens) {
+		job.raw = kept.String() + job.raw[tokens[at].Start:]
+	}
+}
+
+// lockPrograms are the programs among the first words of the commands of a line that are locks.
+func lockPrograms(tokens []crontab.Token) []string {
+	var found []string
+	for _, t := range tokens {
+		name := path.Base(t.Text)
+		if !t.Operator && slices.Contains([]string{"flock", "setlock", "lockrun", "cronlock"}, name) {
+			found = append(found, name)
+		}
+	}
+	return found
+}
+
+// lockFiles are the files of the locks of a line.
+func lockFiles(tokens []crontab.Token) []string {
+	var files []string
+	for i, t := range tokens {
+		peeler := peelers[path.Base(t.Text)]
+		if t.Operator || peeler == nil {
+			continue
+		}
+		words := tokens[i+1:]
+		if end := slices.IndexFunc(words, func(t crontab.Token) bool { return t.Operator }); end >= 0 {
+			words = words[:end]
+		}
+		if p := peeler(words); p.lock && p.file != "" {
+			files = append(files, p.file)
+		}
+	}
+	return files
+}
+
+// spelled is an option as it was found: its name without dashes, and its value if it has one.
+type spelled struct{ name, value string }
+
+// readOptions reads options up to the first word that is none. valued are the letters and names of those with a value. Letters may
+// stand together. n is how many words that were, with a -- at the end.
+func readOptions(words []crontab.Token, valued ...string) (found []spelled, n int) {
+	for n < len(words) {
+		word := words[n].Text
+		switch {
+		case !words[n].Literal || len(word) < 2 || word[0] != '-':
+			return found, n
+		case word == "--":
+			return found, n + 1
+		}
+		n++
+		if long, ok := strings.CutPrefix(word, "--"); ok || slices.Contains(valued, word[1:]) || len(word) > 2 && strings.Contains(word, "=") {
+			if !ok {
+				long = word[1:]
+			}
+			name, value, given := strings.Cut(long, "=")
+			if !given && slices.Contains(valued, name) && n < len(words) {
+				value = words[n].Text
+				n++
+			}
+			found = append(found, spelled{name, value})
+			continue
+		}
+		for i := 1; i < len(word); i++ {
+			letter := word[i : i+1]
+			o := spelled{name: letter}
+			if slices.Contains(valued, letter) {
+				if o.value = word[i+1:]; o.value == "" && n < len(words) {
+					o.value = words[n].Text
+					n++
+				}
+				i = len(word)
+			}
+			found = append(found, o)
+		}
+	}
+	return found, n
+}
+
+func unknown(o spelled) peeling {
+	dashes := "-"
+	if len(o.name) > 1 {
+		dashes = "--"
+	}
+	return peeling{why: "leaderrun has nothing that is just " + dashes + o.name}
+}
+
+const noCommand = "there is no command behind it"
+
+func peelFlock(words []crontab.Token) peeling {
+	p := peeling{lock: true, waits: true}
+	found, n := readOptions(words, "w", "timeout", "wait", "E", "conflict-exit-code")
+	for _, o := range found {
+		switch o.name {
+		case "n", "nb", "nonblock", "nonblocking":
+			p.waits = false
+		case "w", "timeout", "wait":
+			if d, err := duration.Positive(o.value); err != nil || d.Seconds() < 1 {
+				return peeling{why: fmt.Sprintf("it waits for %q", o.value)}
+			}
+			p.options = append(p.options, waits(o.value+"s"))
+		case "E", "conflict-exit-code":
+			if code, err := strconv.Atoi(o.value); err != nil || code < 0 || code > 255 {
+				return peeling{why: fmt.Sprintf("its exit code is %q", o.value)}
+			}
+			p.options = append(p.options, option{name: "-E", value: o.value})
+		case "x", "e", "exclusive":
+		default:
+			return unknown(o)
+		}
+	}
+	if p.waits && !slices.ContainsFunc(p.options, func(o option) bool { return o.name == "--wait" }) {
+		p.options = append(p.options, waits("forever"))
+	}
+	switch {
+	case len(words) < n+2:
+		return peeling{why: noCommand}
+	case strings.Trim(words[n].Text, "0123456789") == "" || !words[n].Literal:
+		return peeling{why: "its lock is not a file that is named"}
+	}
+	p.file, p.rest = words[n].Text, n+1
+	if c := words[n+1].Text; c == "-c" || c == "--command" {
+		p.rest, p.line = n+2, true
+		if len(words) != n+3 {
+			return peeling{why: noCommand}
+		}
+	}
+	return p
+}
+
+// waits is the option to wait for another run to end.
+func waits(d string) option {
+	o := option{name: "--wait", value: d}
+	if d == "forever" {
+		o.key, o.keyValue = "overlap", "wait"
+	}
+	return o
+}
+
+func peelSetlock(words []crontab.Token) peeling {
+	p := peeling{lock: true, waits: true}
+	found, n := readOptions(words)
+	silent := false
+	for _, o := range found {
+		switch o.name {
+		case "n", "N":
+			p.waits = o.name == "N"
+		case "x", "X":
+			silent = o.name == "x"
+		default:
+			return unknown(o)
+		}
+	}
+	switch {
+	case len(words) < n+2 || !words[n].Literal:
+		return peeling{why: noCommand}
+	case p.waits:
+		p.options = append(p.options, waits("forever"))
+	case !silent:
+		p.options = append(p.options, option{name: "-E", value: "111"})
+	}
+	p.file, p.rest = words[n].Text, n+1
+	return p
+}
+
+func peelLockrun(words []crontab.Token) peeling {
+	p := peeling{lock: true}
+	found, n := readOptions(words, "L", "lockfile")
+	for _, o := range found {
+		switch o.name {
+		case "L", "lockfile":
+			p.file = strings.TrimPrefix(o.value, "=")
+		case "W", "wait":
+			p.waits = true
+		case "Q", "quiet", "I", "idempotent":
+		default:
+			return unknown(o)
+		}
+	}
+	if n >= len(words) || words[max(n-1, 0)].Text != "--" {
+		return peeling{why: noCommand}
+	}
+	if p.waits {
+		p.options = append(p.options, waits("forever"))
+	}
+	p.rest = n
+	return p
+}
+
+func peelCronlock(words []crontab.Token) peeling {
+	if len(words) == 0 || strings.HasPrefix(words[0].Text, "-") {
+		return peeling{why: noCommand}
+	}
+	return peeling{lock: true}
+}
+
+func peelConsul(words []crontab.Token) peeling {
+	if len(words) == 0 || words[0].Text != "lock" {
+		return peeling{why: "only its lock is a lock"}
+	}
+	words = slices.Clone(words[1:])
+	for i, t := range words { // -name and --name are one
+		if len(t.Text) > 2 && t.Text[0] == '-' && t.Text[1] != '-' {
+			words[i].Text = "-" + t.Text
+		}
+	}
+	p := peeling{lock: true, waits: true}
+	found, n := readOptions(words, "try", "timeout", "n", "name", "http-addr", "token", "token-file", "datacenter", "ca-file", "client-cert", "client-key", "monitor-retry")
+	shell := true
+	for _, o := range found {
+		switch o.name {
+		case "try", "timeout":
+			if _, err := duration.Positive(o.value); err != nil {
+				return peeling{why: fmt.Sprintf("it waits for %q", o.value)}
+			}
+			p.options = []option{waits(o.value)}
+		case "n":
+			if o.value != "1" {
+				return peeling{why: "it lets more than one run at a time"}
+			}
+		case "shell":
+			shell = o.value != "false"
+		case "name", "http-addr", "token", "token-file", "datacenter", "ca-file", "client-cert", "client-key", "monitor-retry", "pass-stdin", "child-exit-code":
+		default:
+			return unknown(o)
+		}
+	}
+	if len(p.options) == 0 {
+		p.options = []option{waits("forever")}
+	}
+	switch {
+	case len(words) < n+2:
+		return peeling{why: noCommand}
+	case shell && len(words) == n+2 && words[n+1].Quoted:
+		p.line = true
+	case shell && slices.ContainsFunc(words[n+1:], func(t crontab.Token) bool { return t.Quoted || !t.Literal }):
+		return peeling{why: "it gives its words to a shell again"}
+	}
+	p.rest = n + 2
+	return p
+}
+
+func peelEtcdctl(words []crontab.Token) peeling {
+	_, before := readOptions(words, "endpoints", "cacert", "cert", "key", "user", "dial-timeout", "command-timeout")
+	if before >= len(words) || words[before].Text != "lock" {
+		return peeling{why: "only its lock is a lock"}
+	}
+	p := peeling{lock: true, waits: true, options: []option{waits("forever")}}
+	found, n := readOptions(words[before+1:], "ttl", "endpoints", "cacert", "cert", "key", "user")
+	for _, o := range found {
+		switch o.name {
+		case "ttl":
+			if ttl, err := strconv.Atoi(o.value); err != nil || ttl < 5 {
+				return peeling{why: "a lease of leaderrun has 5 s at least"}
+			}
+			p.options = append(p.options, option{name: "--ttl", value: o.value + "s", key: "ttl", keyValue: o.value + "s"})
+		case "endpoints", "cacert", "cert", "key", "user":
+		default:
+			return unknown(o)
+		}
+	}
+	p.rest = before + 1 + n + 1
+	if len(words) <= p.rest {
+		return peeling{why: noCommand}
+	}
+	return p
+}
+
+func peelTimeout(words []crontab.Token) peeling {
+	var p peeling
+	found, n := readOptions(words, "s", "signal", "k", "kill-after")
+	for _, o := range found {
+		switch name := strings.TrimPrefix(strings.ToUpper(o.value), "SIG"); {
+		case (o.name == "s" || o.name == "signal") && (name == "TERM" || name == "15"):
+		case o.name == "k" || o.name == "kill-after":
+			d, err := duration.Positive(o.value)
+			if err != nil || d <= 0 {
+				return peeling{why: fmt.Sprintf("it kills after %q", o.value)}
+			}
+			p.options = append(p.options, option{name: "--kill-after", value: o.value, key: "kill_after", keyValue: o.value})
+		default:
+			return unknown(o)
+		}
+	}
+	if len(words) < n+2 {
+		return peeling{why: noCommand}
+	}
+	limit := words[n].Text
+	if _, err := duration.Positive(limit); err != nil || !words[n].Literal {
+		return peeling{why: fmt.Sprintf("its time is %q", limit)}
+	}
+	p.options = slices.Insert(p.options, 0, option{name: "--timeout", value: limit, key: "timeout", keyValue: limit})
+	p.rest = n + 1
+	return p
+}
+
+// stays makes the peeler of a program that means the same inside the run, where it belongs. The letters are options with a value.
+func stays(letters ...rune) func([]crontab.Token) peeling {
+	valued := []string{"adjustment", "class", "classdata"}
+	for _, letter := range letters {
+		valued = append(valued, string(letter))
+	}
+	return func(words []crontab.Token) peeling {
+		_, n := readOptions(words, valued...)
+		if n >= len(words) {
+			return peeling{why: noCommand}
+		}
+		return peeling{rest: n}
+	}
+}
+
+func peelRunitor(words []crontab.Token) peeling {
+	at := slices.IndexFunc(words, func(t crontab.Token) bool { return t.Text == "--" })
+	if at < 0 || at+1 >= len(words) {
+		return peeling{why: noCommand}
+	}
+	return peeling{rest: at + 1}
+}

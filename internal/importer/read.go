@@ -1,0 +1,254 @@
+package importer
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/leaderrun/leaderrun/internal/crontab"
+	"github.com/leaderrun/leaderrun/internal/ownership"
+)
+
+// maxSize is far more than cron takes.
+const maxSize = 16 << 20
+
+// Read reads the crontabs that paths name: files, and directories such as /etc/cron.d, of which files that cron leaves out are named in
+// the notes. "-" is stdin. given is the format of all of them; nil: what cron reads each as.
+func Read(paths []string, stdin io.Reader, given *crontab.Format) (sources []Source, notes []Note, err error) {
+	for _, p := range paths {
+		if p == "-" {
+			text, err := read(stdin)
+			if err != nil {
+				return nil, nil, fmt.Errorf("stdin: %w", err)
+			}
+			sources = append(sources, Source{"stdin", text, formatOf(given, crontab.User)})
+			continue
+		}
+		info, err := os.Stat(p)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !info.IsDir() {
+			s, err := readFile(p, formatOf(given, crontab.FormatOf(p)))
+			if err != nil {
+				return nil, nil, err
+			}
+			sources = append(sources, s)
+			continue
+		}
+		inside, skipped, err := readDirectory(p, given)
+		if err != nil {
+			return nil, nil, err
+		}
+		sources, notes = append(sources, inside...), append(notes, skipped...)
+	}
+	return sources, notes, nil
+}
+
+func formatOf(given *crontab.Format, otherwise crontab.Format) crontab.Format {
+	if given != nil {
+		return *given
+	}
+	return otherwise
+}
+
+// readDirectory reads one like /etc/cron.d, or the spool of users' crontabs.
+func readDirectory(dir string, given *crontab.Format) (sources []Source, notes []Note, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	format := crontab.System
+	if abs, err := filepath.Abs(dir); err == nil && strings.HasPrefix(abs, "/var/spool/cron") {
+		format = crontab.User
+	}
+	for _, e := range entries {
+		p := filepath.Join(dir, e.Name())
+		why, ignored := crontab.Ignored(e.Name())
+		info, err := os.Stat(p)
+		switch {
+		case ignored && e.Name()[0] == '.': // such as .placeholder
+			continue
+		case ignored:
+		case err != nil:
+			why, ignored = "it cannot be read: "+err.Error(), true
+		case !info.Mode().IsRegular():
+			why, ignored = "it is no file, so cron leaves it out", true
+		}
+		if ignored {
+			notes = append(notes, Note{Path: p, Why: why, Kept: true})
+			continue
+		}
+		s, err := readFile(p, formatOf(given, format))
+		if err != nil {
+			return nil, nil, err
+		}
+		sources = append(sources, s)
+	}
+	return sources, notes, nil
+}
+
+func readFile(path string, f crontab.Format) (Source, error) {
+	file, _, err := ownership.OpenRegular(path, os.O_RDONLY, 0)
+	if err != nil {
+		return Source{}, err
+	}
+	defer file.Close()
+	text, err := read(file)
+	if err != nil {
+		return Source{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return Source{path, text, f}, nil
+}
+
+func read(r io.Reader) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(r, maxSize+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(text) > maxSize:
+		return nil, errors.New("it is too large for a crontab")
+	}
+	for _, c := range text {
+		if c == 0 {
+			return nil, errors.New("there is a zero byte in it: a crontab is plain text")
+		}
+	}
+	return text, nil
+}
+
+// BackupName is how the former file is called that Write keeps, in the same directory. No cron reads a name with a dot before it.
+func BackupName(path string, n int) string {
+	name := "." + filepath.Base(path) + ".before-import"
+	if n > 1 {
+		name += fmt.Sprintf("-%d", n)
+	}
+	return filepath.Join(filepath.Dir(path), name)
+}
+
+// Refusal is why Write leaves a file as it is.
+type Refusal struct{ Path, Why, Hint string }
+
+func (e *Refusal) Error() string { return e.Path + ": " + e.Why }
+
+// Write puts a crontab that was imported in the place of the one that was read, which it keeps as BackupName, with the same owner and
+// mode. It is there as a whole or not at all. The error is a *Refusal where the file is not to be changed.
+func (f *File) Write() (backup string, err error) {
+	refuse := func(why, hint string) (string, error) { return "", &Refusal{f.Path, why, hint} }
+	if why := f.whyNotLoaded(); why != "" {
+		return refuse("cron would ignore the whole file: "+why, "mend that first; --diff shows the rest")
+	}
+	dir, err := filepath.Abs(filepath.Dir(f.Path))
+	if err != nil {
+		return "", err
+	}
+	if err := ownership.CheckFolder(dir); err != nil {
+		return "", err
+	}
+	old, err := os.OpenFile(f.Path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
+	if errors.Is(err, syscall.ELOOP) {
+		return refuse("it is a symbolic link", "name the file that it points to")
+	}
+	if err != nil {
+		return "", err
+	}
+	defer old.Close()
+	info, err := old.Stat()
+	if err != nil {
+		return "", err
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	switch {
+	case !info.Mode().IsRegular() || !ok:
+		return refuse("it is no file", "")
+	case st.Nlink > 1:
+		return refuse("it has another name, which would go on as it is", "copy it first: cron of Debian reads no crontab with two names")
+	}
+	now, err := read(old)
+	if err != nil {
+		return "", err
+	}
+	if string(now) != string(f.Text) {
+		return refuse("somebody has changed it meanwhile", "try again")
+	}
+	for n := 1; backup == ""; n++ {
+		name := BackupName(f.Path, n)
+		switch err := create(name, f.Text, info, st); {
+		case err == nil:
+			backup = name
+		case !errors.Is(err, fs.ErrExist):
+			return "", err
+		}
+	}
+	next := filepath.Join(dir, "."+filepath.Base(f.Path)+".import")
+	if err := os.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) { // of one that was killed
+		return "", err
+	}
+	if err := create(next, f.After, info, st); err != nil {
+		return "", err
+	}
+	if err := os.Rename(next, filepath.Join(dir, filepath.Base(f.Path))); err != nil {
+		_ = os.Remove(next)
+		return "", err
+	}
+	return backup, syncFolder(dir)
+}
+
+// whyNotLoaded says why no cron would load what is to be written; "": one would.
+func (f *File) whyNotLoaded() string {
+	after, before := whyNot(f.After, f.Format), whyNot(f.Text, f.Format)
+	if after != "" && before != "" { // its lines are those that are seen now
+		return before
+	}
+	return after
+}
+
+func whyNot(text []byte, f crontab.Format) string {
+	if f == crontab.Supercronic {
+		return ""
+	}
+	_, err := crontab.Load(text, f, crontab.Debian, nil)
+	if _, other := crontab.Load(text, f, crontab.Cronie, nil); err == nil || other == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// create makes a new file with the owner and mode of another.
+func create(path string, text []byte, info fs.FileInfo, st *syscall.Stat_t) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(text)
+	if err == nil {
+		err = file.Chown(int(st.Uid), int(st.Gid))
+	}
+	if err == nil {
+		err = file.Chmod(info.Mode().Perm())
+	}
+	if err == nil {
+		err = file.Sync()
+	}
+	if closed := file.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		_ = os.Remove(path)
+	}
+	return err
+}
+
+func syncFolder(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}

@@ -1,0 +1,181 @@
+package importer
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/leaderrun/leaderrun/internal/crontab"
+	"github.com/leaderrun/leaderrun/internal/jobfile"
+)
+
+// written makes a crontab in a folder of its own and imports it.
+func written(t *testing.T, text string) *File {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "crontab")
+	if err := os.WriteFile(path, []byte(text), 0o640); err != nil { //nolint:gosec // cron's own have this mode
+		t.Fatal(err)
+	}
+	sources, _, err := Read([]string{path}, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, _ := Import(sources, Options{})
+	return files[0]
+}
+
+func TestWriteKeepsOwnerAndMode(t *testing.T) {
+	f := written(t, "0 2 * * * a\n")
+	const nobody = 65534
+	owned := os.Geteuid() == 0
+	if owned {
+		if err := os.Chown(f.Path, nobody, nobody); err != nil {
+			t.Fatal(err)
+		}
+	}
+	backup, err := f.Write()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{f.Path, backup} {
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		st, _ := info.Sys().(*syscall.Stat_t)
+		if info.Mode().Perm() != 0o640 || owned && (st.Uid != nobody || st.Gid != nobody) {
+			t.Errorf("%s: mode %v, owner %d:%d", path, info.Mode(), st.Uid, st.Gid)
+		}
+	}
+}
+
+func TestWriteRefuses(t *testing.T) {
+	for why, change := range map[string]func(*testing.T, *File){
+		"somebody has changed it": func(t *testing.T, f *File) {
+			t.Helper()
+			if err := os.WriteFile(f.Path, []byte("0 3 * * * b\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"it is a symbolic link": func(t *testing.T, f *File) {
+			t.Helper()
+			if err := errors.Join(os.Rename(f.Path, f.Path+".x"), os.Symlink(f.Path+".x", f.Path)); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"it has another name": func(t *testing.T, f *File) {
+			t.Helper()
+			if err := os.Link(f.Path, f.Path+".x"); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"it is no file": func(t *testing.T, f *File) {
+			t.Helper()
+			if err := errors.Join(os.Remove(f.Path), syscall.Mkfifo(f.Path, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"cron would ignore the whole file: line 2": func(_ *testing.T, f *File) { f.After = append(f.After, "x\n"...) },
+	} {
+		f := written(t, "0 2 * * * a\n")
+		change(t, f)
+		_, err := f.Write()
+		refusal, ok := errors.AsType[*Refusal](err)
+		if !ok || !strings.Contains(refusal.Why, why) {
+			t.Errorf("%s: %v", why, err)
+		}
+		if left, _ := filepath.Glob(filepath.Join(filepath.Dir(f.Path), ".*")); len(left) > 0 {
+			t.Errorf("%s: it left %q", why, left)
+		}
+	}
+}
+
+// What a run that was killed left behind is in nobody's way.
+func TestWriteAfterAKill(t *testing.T) {
+	f := written(t, "0 2 * * * a\n")
+	next := filepath.Join(filepath.Dir(f.Path), ".crontab.import")
+	if err := os.WriteFile(next, []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Write(); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(f.Path)
+	if err != nil || string(text) != string(f.After) {
+		t.Errorf("%v: %s", err, text)
+	}
+	if _, err := os.Stat(next); !errors.Is(err, fs.ErrNotExist) {
+		t.Error("it is still there")
+	}
+}
+
+// The daemon takes what is written for it, and runs the same.
+func TestJobFilesOfRealCrontabs(t *testing.T) {
+	for _, s := range real(t) {
+		files, _ := Import([]Source{s}, Options{Timezone: "UTC"})
+		text, notes := JobFile(files[0].Jobs, "")
+		if text == "" && len(notes) == 0 {
+			t.Errorf("%s: no job", s.Path)
+			continue
+		}
+		file, err := jobfile.Parse("jobs.yaml", []byte(text), jobfile.NewDefaults())
+		if err != nil {
+			t.Errorf("%s: %v\n%s", s.Path, err, text)
+			continue
+		}
+		if len(file.Jobs)+len(notes) != len(files[0].Jobs) {
+			t.Errorf("%s: %d jobs of %d, and %d notes", s.Path, len(file.Jobs), len(files[0].Jobs), len(notes))
+		}
+		for _, j := range file.Jobs {
+			for _, was := range files[0].Jobs {
+				script, _ := crontab.SplitPercent(was.raw)
+				if s.Format == crontab.Supercronic {
+					script = was.raw
+				}
+				if was.Name == j.Name && j.Argv[len(j.Argv)-1] != script && !was.isPlain() {
+					t.Errorf("%s: %s runs %q, and ran %q", s.Path, j.Name, j.Argv, script)
+				}
+			}
+		}
+	}
+}
+
+func TestCalendars(t *testing.T) {
+	for calendar, want := range map[string]string{
+		"daily":                       "0 0 * * *",
+		"Weekly":                      "0 0 * * 1",
+		"*-*-* 4:30":                  "30 4 * * *",
+		"04:30:00":                    "30 4 * * *",
+		"Mon..Fri 08..18:0/15":        "*/15 8-18 * * 1-5",
+		"Sat,Sun *-*-* 1:5":           "5 1 * * 6,7",
+		"fri..sun":                    "0 0 * * 5-7",
+		"*-1,7-1 00:00":               "0 0 1 1,7 *",
+		"*-*-1..7 *:0/20 UTC":         "*/20 * 1-7 * * UTC",
+		"*-*-* 2/6:00 Europe/Berlin":  "0 2-23/6 * * * Europe/Berlin",
+		"*:*":                         "* * * * *",
+		"*:*:0/10":                    "!",
+		"2027-01-01 00:00":            "!",
+		"Mon *-*-1..7 00:00":          "!",
+		"*-*~01":                      "!",
+		"*-02-30 00:00":               "!",
+		"Sun..Mon 00:00":              "!",
+		"25:00":                       "!",
+		"nonsense":                    "!",
+		"*-*-* 1:00:00.5":             "!",
+		"Monday..Wed,sat *-*-* 01:02": "2 1 * * 1-3,6",
+		"*-*-* 00/2:00,30":            "0,30 */2 * * *",
+	} {
+		expr, zone, why := fields(calendar)
+		got := strings.TrimSpace(expr + " " + zone)
+		if why != "" {
+			got = "!"
+		}
+		if got != want {
+			t.Errorf("%s: %q (%s), want %q", calendar, got, why, want)
+		}
+	}
+}

@@ -1,0 +1,35 @@
+package main
+
+var (
+	importTests = []string{"./internal/importer", "-short"}
+	readTests   = []string{"./internal/crontab", "-short"}
+	lintTests   = []string{"./internal/cli", "-run", "TestScripts/lint"}
+)
+
+// importMutants break the rules of what becomes of the crontabs of others.
+var importMutants = []mutant{
+	{"import: a quote in a command ends the word", "internal/importer/importer.go", "strings.ReplaceAll(text, \"'\", `'\\''`)", "text", importTests},
+	{"import: what stands behind a % is lost", "internal/importer/importer.go", "return b.String() + j.stdin", "return b.String()", importTests},
+	{"import: two \\ are taken for one", "internal/importer/importer.go", "strings.Contains(j.raw, `\\\\`)", "false", importTests},
+	{"import: words that a shell replaces are plain", "internal/importer/importer.go", "t.Operator || !t.Literal })", "t.Operator })", importTests},
+	{"import: a command of any length is written", "internal/importer/importer.go", "n > crontab.MaxCommand", "n > 99*crontab.MaxCommand", importTests},
+	{"import: a line that cron refuses is made a right one", "internal/importer/importer.go", "err != nil && other != nil {\n\t\t\twrong", "err != nil && other != nil && line == nil {\n\t\t\twrong", importTests},
+	{"import: TZ is taken for the zone of cron", "internal/importer/importer.go", "case s.cronTZ == \"\" && s.tz != \"\"", "case false && s.tz != \"\"", importTests},
+	{"import: a run is wrapped again", "internal/importer/importer.go", "if _, ok := crontab.FindRun(tokens); ok {", "if _, ok := crontab.FindRun(tokens); ok && name != \"\" {", importTests},
+	{"import: a lock that two jobs share is taken off", "internal/importer/peel.go", "x.locks[p.file] > 1", "x.locks[p.file] > 99", importTests},
+	{"import: a lock is waited for without the limit before it", "internal/importer/peel.go", "p.lock && p.waits && limited", "p.lock && p.waits && !limited", importTests},
+	{"import: a lock is taken off that guards a part of the line", "internal/importer/peel.go", "!ok || job.doubled() || controls(tokens)", "!ok || job.doubled()", importTests},
+	{"import: options of a lock are not looked at", "internal/importer/peel.go", "\t\tcase \"x\", \"e\", \"exclusive\":\n\t\tdefault:\n\t\t\treturn unknown(o)\n", "\t\tdefault:\n", importTests},
+	{"import: a link is replaced by a file", "internal/importer/read.go", "|syscall.O_NOFOLLOW|syscall.O_NONBLOCK", "|syscall.O_NONBLOCK", importTests},
+	{"import: a file with two names is replaced", "internal/importer/read.go", "case st.Nlink > 1:", "case st.Nlink > 9:", importTests},
+	{"import: what was written meanwhile is lost", "internal/importer/read.go", "if string(now) != string(f.Text) {", "if now == nil {", importTests},
+	{"import: a crontab is written that cron ignores", "internal/importer/read.go", "if why := f.whyNotLoaded(); why != \"\" {", "if why := f.whyNotLoaded(); why == \"-\" {", importTests},
+	{"import: a folder of others is written to", "internal/importer/read.go", "if err := ownership.CheckFolder(dir); err != nil {", "if err := ownership.CheckFolder(dir); err != nil && dir == \"\" {", []string{"./internal/cli", "-run", "TestScripts/import"}},
+	{"import: the mode of the former file is lost", "internal/importer/read.go", "file.Chmod(info.Mode().Perm())", "file.Chmod(0o644)", importTests},
+	{"crontab: a name may have a secret in it", "internal/crontab/name.go", "strings.Trim(verb, \"abcdefghijklmnopqrstuvwxyz-\") != \"\"", "verb == \" \"", readTests},
+	{"crontab: a number with letters is a number", "internal/crontab/load.go", "return atoi(word), digits", "return atoi(word), true", readTests},
+	{"crontab: a \\ before a % does not count", "internal/crontab/line.go", "\t\tcase '\\\\':\n\t\t\ti++\n", "", readTests},
+	{"lint: a schedule may be another than that of the line", "internal/lint/lint.go", "if fingerprint(exprs, \"\") != fingerprint([]string{line.Fields}, \"\") {", "if len(exprs) == 0 {", lintTests},
+	{"lint: a command may have two names on two hosts", "internal/lint/lint.go", "a.ticks == b.ticks && a.source.Host != b.source.Host", "a.ticks == b.ticks && a.source.Host == b.source.Host", lintTests},
+	{"lint: a variable of this shell is a backend for cron", "internal/cli/lint.go", "named = named && !strings.HasPrefix(g.place, prefix)", "named = named && g.place != prefix", lintTests},
+}

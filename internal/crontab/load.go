@@ -101,40 +101,32 @@ func (l *loader) read(line string) error {
 
 // isSetting is load_env of cron: a state for each part of NAME = value.
 func (l *loader) isSetting(line string) bool {
-	if len(line) > maxSetting {
-		line = line[:maxSetting]
-	}
-	space := func(c byte) bool { return strings.IndexByte(spaces+"\n", c) >= 0 }
-	i := 0
-	if q := line[0]; q == '"' || q == '\'' {
-		for i = 1; i < len(line) && line[i] != q; i++ {
-			if line[i] == '=' {
-				return false
-			}
-		}
-		if i++; i > len(line) {
+	line = line[:min(len(line), maxSetting)]
+	rest := line
+	if q := line[:1]; q == `"` || q == "'" {
+		name, after, closed := strings.Cut(line[1:], q)
+		if !closed || strings.Contains(name, "=") {
 			return false
 		}
+		rest = after
 	} else {
-		for i < len(line) && line[i] != '=' && !space(line[i]) {
-			i++
+		at := strings.IndexAny(line, "="+spaces)
+		if at < 0 {
+			return false
 		}
+		rest = line[at:]
 	}
-	for i < len(line) && space(line[i]) {
-		i++
-	}
-	if i >= len(line) || line[i] != '=' {
+	value, ok := strings.CutPrefix(strings.TrimLeft(rest, spaces), "=")
+	if !ok {
 		return false
 	}
-	for i++; i < len(line) && space(line[i]); i++ {
-	}
-	if i >= len(line) {
+	value = strings.TrimLeft(value, spaces)
+	if value == "" {
 		return l.dialect == Cronie
 	}
-	if q := line[i]; q == '"' || q == '\'' {
-		for i++; i < len(line) && line[i] != q; i++ {
-		}
-		return i < len(line) && strings.Trim(line[i+1:], spaces) == ""
+	if q := value[:1]; q == `"` || q == "'" {
+		_, after, closed := strings.Cut(value[1:], q)
+		return closed && strings.Trim(after, spaces) == ""
 	}
 	return true
 }

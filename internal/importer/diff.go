@@ -2,6 +2,7 @@ package importer
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -46,7 +47,8 @@ func (f *File) Diff() string {
 			old, now = old+1, now+1
 			continue
 		}
-		for end = at; end < len(lines) && shown[end]; end++ {
+		if end = at + slices.Index(shown[at:], false); end < at {
+			end = len(lines)
 		}
 		if b.Len() == 0 {
 			fmt.Fprintf(&b, "--- %s\n+++ %s\n", f.Path, f.Path)

@@ -51,6 +51,7 @@ func TestLines(t *testing.T) {
 		{"0 2 * * *\n", mark + "neither a variable nor a schedule with a command; write minute, hour, day of month, month, day of week and the command\n0 2 * * *\n"},
 		{"0 2 * * * a\r\n", mark + "a Windows line end, which cron makes a part of the command; remove it: sed -i 's/\\r$//' FILE\n0 2 * * * a\r\n"},
 		{"0 2 * * * %x\n", mark + "there is no command before the %; a plain % is \\%\n0 2 * * * %x\n"},
+		{"0 2 * * * \xffa\n", mark + "cron takes no such line: bad day-of-week\n0 2 * * * \xffa\n"},
 		{"0 2 * * * leaderrun run x -- y\n", "0 2 * * * leaderrun run x -- y\n"},
 		{"0 2 * * * nice leaderrun run a -- y && z\n1 2 * * * a\n", "0 2 * * * nice leaderrun run a -- y && z\n1 2 * * * leaderrun run --schedule '1 2 * * *' a-2 -- a\n"},
 		{"0 2 * * * a\n1 2 * * * /x/a.sh\n", "0 2 * * * leaderrun run --schedule '0 2 * * *' a -- a\n1 2 * * * leaderrun run --schedule '1 2 * * *' a-2 -- /x/a.sh\n"},

@@ -14,6 +14,7 @@ import (
 // go in, for the daemon runs all as one; "": any.
 func JobFile(jobs []*Job, user string) (text string, notes []Note) {
 	var b strings.Builder
+	written := false
 	for _, j := range jobs {
 		entry, why, hint := j.entry(user)
 		if why != "" {
@@ -22,8 +23,9 @@ func JobFile(jobs []*Job, user string) (text string, notes []Note) {
 			continue
 		}
 		b.WriteString(entry)
+		written = true
 	}
-	if b.Len() == 0 {
+	if !written {
 		return "", notes
 	}
 	return "# leaderrun import: `leaderrun cron --check FILE` shows the next ticks\njobs:\n" + b.String(), notes

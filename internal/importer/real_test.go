@@ -23,8 +23,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden file anew")
 
-// real returns crontabs like those that distributions and projects ship.
-func real(t testing.TB) []Source {
+// shipped returns crontabs like those that distributions and projects ship.
+func shipped(t testing.TB) []Source {
 	t.Helper()
 	paths, err := filepath.Glob("testdata/crontabs/*")
 	if err != nil || len(paths) < 60 {
@@ -45,7 +45,7 @@ func real(t testing.TB) []Source {
 // What becomes of them is seen in review. The names in it are a contract.
 func TestRealCrontabs(t *testing.T) {
 	var got bytes.Buffer
-	for _, s := range real(t) {
+	for _, s := range shipped(t) {
 		f, notes := one(t, s.Format, string(s.Text), Options{})
 		f.Path = s.Path
 		got.WriteString(f.Diff())
@@ -173,7 +173,7 @@ func next(e crontab.Entry, after time.Time) time.Time {
 // FuzzImport: cron of Debian reads the same lines before and after, each at the same times and for the same user; a tick is when cron
 // starts it; it runs the same command with the same stdin; and the second time changes nothing.
 func FuzzImport(f *testing.F) {
-	for _, s := range real(f) {
+	for _, s := range shipped(f) {
 		f.Add(s.Text, s.Format == crontab.System)
 	}
 	f.Add([]byte("5~7 * * * * x\n-0 2 * * * y\n*/61 * * * * z\n@every 5m x\n=2\n0 2 * * * a\\\\%b'\\''c\n"), false)
@@ -197,8 +197,8 @@ var inputs = flag.Int("inputs", 3000, "how many crontabs TestRandomCrontabs make
 
 // The same as FuzzImport of crontabs that are made up of what is odd in them.
 func TestRandomCrontabs(t *testing.T) {
-	random := rand.New(rand.NewPCG(uint64(*inputs), 20)) //nolint:gosec // of the same number the same ones
-	any := func(words []string) string { return words[random.IntN(len(words))] }
+	random := rand.New(rand.NewPCG(1, 20))
+	pick := func(words []string) string { return words[random.IntN(len(words))] }
 	fields := strings.Fields("* 0 1 5 7 12 30 */2 */15 1-5 0-7 1,3 jan MON sun-sat mon-fri/2 0-59/7 08 00 31 5/3 5~9 */99 x 1-2-3 60 ? L *x 4294967301")
 	blanks := []string{" ", "  ", "\t"}
 	pieces := strings.Split(`/opt/a |echo |x|'a b'|"$A"|'|"|\|\%|\\|%|;|&&|>/dev/null|2>&1|#|$(date)|*|{ |}|sh -c |flock -n /tmp/x |nice |timeout 5 |leaderrun run |--schedule |root |é| |~|A=b |cd / && `, "|")
@@ -209,27 +209,27 @@ func TestRandomCrontabs(t *testing.T) {
 		system := random.IntN(3) == 0
 		for range 1 + random.IntN(3) {
 			if random.IntN(4) == 0 {
-				b.WriteString(any(settings))
+				b.WriteString(pick(settings))
 				continue
 			}
 			if random.IntN(6) == 0 {
-				b.WriteString(any([]string{"@daily ", "@hourly\t", "@weekly ", "@yearly ", "@reboot ", "@Daily ", "@every 5m ", "-@monthly "}))
+				b.WriteString(pick([]string{"@daily ", "@hourly\t", "@weekly ", "@yearly ", "@reboot ", "@Daily ", "@every 5m ", "-@monthly "}))
 			} else {
 				for i := range 5 {
 					common := []string{"*", "0", "1"}
 					if random.IntN(3) == 0 || i == 0 {
 						common = fields
 					}
-					b.WriteString(any(common) + any(blanks))
+					b.WriteString(pick(common) + pick(blanks))
 				}
 			}
 			if system {
-				b.WriteString(any([]string{"root ", "www-data\t", "* "}))
+				b.WriteString(pick([]string{"root ", "www-data\t", "* "}))
 			}
 			for range random.IntN(7) {
-				b.WriteString(any(pieces))
+				b.WriteString(pick(pieces))
 			}
-			b.WriteString(any([]string{"\n", "\n", "\n", "\n", "\n", "\r\n", ""}))
+			b.WriteString(pick([]string{"\n", "\n", "\n", "\n", "\n", "\r\n", ""}))
 		}
 		format := crontab.User
 		if system {
@@ -299,7 +299,7 @@ func TestCrontabTakesRealCrontabs(t *testing.T) {
 	if _, err := exec.LookPath("crontab"); err != nil {
 		t.Skip("there is no crontab")
 	}
-	for _, s := range real(t) {
+	for _, s := range shipped(t) {
 		if s.Format != crontab.User {
 			continue
 		}
@@ -325,7 +325,7 @@ func TestRealCrontabsUnderCron(t *testing.T) {
 	loaded := map[string][]crontab.Entry{}
 	minutes := map[time.Time][]string{}
 	lines := 0
-	for i, s := range real(t) {
+	for i, s := range shipped(t) {
 		if s.Format == crontab.Supercronic {
 			continue
 		}

@@ -404,7 +404,7 @@ func fields(calendar string) (expr, zone, why string) {
 // field makes one of a part of a calendar: numbers, a..b, a/step, lists.
 func field(part string, low, high int) (string, bool) {
 	var all []string
-	for _, element := range strings.Split(part, ",") {
+	for element := range strings.SplitSeq(part, ",") {
 		span, step, stepped := strings.Cut(element, "/")
 		from, to, ranged := strings.Cut(span, "..")
 		number := func(text string) (string, bool) {

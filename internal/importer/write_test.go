@@ -115,7 +115,7 @@ func TestWriteAfterAKill(t *testing.T) {
 
 // The daemon takes what is written for it, and runs the same.
 func TestJobFilesOfRealCrontabs(t *testing.T) {
-	for _, s := range real(t) {
+	for _, s := range shipped(t) {
 		files, _ := Import([]Source{s}, Options{Timezone: "UTC"})
 		text, notes := JobFile(files[0].Jobs, "")
 		if text == "" && len(notes) == 0 {

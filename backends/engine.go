@@ -321,7 +321,9 @@ func decideOn(s Snapshot, q Request, decide decision) plan {
 	if v.Foreign != nil && q.Op != ToRenew && q.Op != ToFinish && q.Op != ToAbandon {
 		return plan{answer: v.Foreign}
 	}
-	return decide(v, q.TTL)
+	p := decide(v, q.TTL)
+	p.write.Record.Form = RecordForm
+	return p
 }
 
 // The pauses between conflicts.

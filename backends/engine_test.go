@@ -169,7 +169,7 @@ func TestEngineClaims(t *testing.T) {
 	s.asks(t, "a claim that meets somebody", "read extend swap extend swap")
 	w := s.writes[0]
 	if g.TTL != 2*time.Minute || g.Claim.TTL != time.Minute || g.Native != "complete" || w.TTL != g.TTL || !w.Beat || w.Still ||
-		*w.Lease != LabelOf(g) || w.Record.TTL != g.TTL.Milliseconds() || w.Record.Passed != 7 {
+		*w.Lease != LabelOf(g) || w.Record.TTL != g.TTL.Milliseconds() || w.Record.Passed != 7 || w.Record.Form != RecordForm {
 		t.Errorf("granted %+v, written %+v", g, w)
 	}
 	if q := s.begun[0]; q.Op != ToClaim || q.Job != "job" || q.Holder != c.Holder || q.TTL != c.TTL || q.Seen != c.Seen || s.ended[0] != nil {

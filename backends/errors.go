@@ -1,6 +1,7 @@
 package backends
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -74,9 +75,11 @@ const (
 	Credentials   = remedy.Credentials   // the store refuses the user, password, token or certificate
 )
 
-// Misconfigured is a failure for a reason that stands in the URL, in an option or in the server's set-up, with the remedy.
+// Misconfigured is a failure for a reason that stands in the URL, in an option or in the server's set-up, with the remedy. Where a
+// cause among args has a remedy of its own, that counts: it is closer.
 func Misconfigured(hint, format string, args ...any) error {
-	return &PermanentError{Kind: Configuration, Err: fmt.Errorf(format, args...), Hint: hint}
+	err := fmt.Errorf(format, args...)
+	return &PermanentError{Kind: Configuration, Err: err, Hint: cmp.Or(remedy.Of(err), hint)}
 }
 
 // Denied is a refusal of the user, password, token or certificate, with the remedy.

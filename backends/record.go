@@ -44,6 +44,7 @@ type Lease struct {
 // Record is what a store keeps about a job for good. Times are milliseconds since 1970 of the store's
 // clock, or of the writer's where the store has none. The zero Record is a job that nobody has run.
 type Record struct {
+	Form     int           `json:"form,omitempty"` // the version of this form that it was written in; 0: before there were any
 	Job      string        `json:"job"`
 	Token    int64         `json:"token"`
 	Holder   Holder        `json:"holder"`             // who was granted Token
@@ -63,6 +64,19 @@ type Record struct {
 	Break    *BreakRequest `json:"break,omitempty"`    // a request to the holder of Token to stop
 	Reserved *Reservation  `json:"reserved,omitempty"` // for the host that had it last; nil: for nobody
 	Orders   []string      `json:"orders,omitempty"`   // orders that were carried out, by id, newest first; no Stop
+}
+
+// RecordForm is the version of the form in which records are written now. A program reads what has this one or an earlier one,
+// and refuses a later one: it would lose what it does not know of.
+const RecordForm = 1
+
+// CheckForm returns an error for a record that a newer leaderrun has written.
+func CheckForm(form int64) error {
+	if form > RecordForm {
+		return Misconfigured("install that leaderrun on this host too; the record stays as it is",
+			"a newer leaderrun has written it: it has form %d, and this leaderrun reads up to %d", form, RecordForm)
+	}
+	return nil
 }
 
 // Occurrence is one tick or once-key and what became of it.
@@ -131,6 +145,12 @@ func ParseRecord(text []byte) (Record, error) {
 	if !bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) { // null would be an empty record
 		return r, errors.New("it is no JSON object")
 	}
+	var newer struct{ Form int64 }
+	if json.Unmarshal(text, &newer) == nil { // what else is wrong with it counts less
+		if err := CheckForm(newer.Form); err != nil {
+			return r, err
+		}
+	}
 	if err := json.Unmarshal(text, &r); err != nil {
 		return r, err
 	}
@@ -146,6 +166,7 @@ func (r *Record) Check() error {
 			err = fmt.Errorf("its %s cannot be %d", name, n)
 		}
 	}
+	within("form", int64(r.Form), RecordForm)
 	within("token", r.Token, MaxToken)
 	within("released token", r.Released, MaxToken)
 	within("ttl", r.TTL, maxRecordTTL)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/leaderrun/leaderrun/internal/remedy"
 )
 
 // From such a number the next one would be lower, or a lease would be over before it begins.
@@ -114,4 +116,21 @@ func FuzzParseRecord(f *testing.F) {
 			}
 		}
 	})
+}
+
+// What a newer leaderrun has written is not read, whatever its fields are like, and not taken for damaged.
+func TestNewerForm(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{`{"form":2,"job":"a"}`, `{"form":3,"job":"a","token":"of another kind"}`} {
+		_, err := ParseRecord([]byte(text))
+		outer := Misconfigured("remove it", "the record is damaged: %w", err)
+		if err == nil || !strings.Contains(err.Error(), "a newer leaderrun") || !strings.Contains(remedy.Of(outer), "install that leaderrun") {
+			t.Errorf("%s: %v, hint %q", text, err, remedy.Of(outer))
+		}
+	}
+	for _, text := range []string{`{"job":"a"}`, `{"form":1,"job":"a"}`} {
+		if _, err := ParseRecord([]byte(text)); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/httplimit"
 )
 
 // state is what Consul keeps about a job, as one read showed it or one write left it.
@@ -53,8 +54,11 @@ func (c *config) parse(job string, pairs api.KVPairs) (*state, error) {
 		case p.Key == dir+recordName:
 			s.index = p.ModifyIndex
 			var err error
-			if s.record, err = backends.ParseRecord(p.Value); err != nil || s.record.Job != job {
-				return nil, backends.Misconfigured(prefixHint, "the key %s holds no record of leaderrun", p.Key)
+			if s.record, err = backends.ParseRecord(p.Value); err == nil && s.record.Job != job {
+				err = fmt.Errorf("it is of the job %q", httplimit.Brief(s.record.Job))
+			}
+			if err != nil {
+				return nil, backends.Misconfigured(prefixHint, "the key %s holds no record of leaderrun: %w", p.Key, httplimit.BriefError(err))
 			}
 		case p.Key == dir+lockName:
 			s.lock.session, s.lock.index = p.Session, p.ModifyIndex

@@ -27,7 +27,7 @@ func permanent(err error) error {
 
 func damaged(path string, err error) error {
 	return backends.Misconfigured("restore it, or remove it: then the ticks and keys that have been run are forgotten",
-		"the record %s is damaged: %w", path, err)
+		"the record %s cannot be read: %w", path, err)
 }
 
 func misconfigured(err error, hint string) error {

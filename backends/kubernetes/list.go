@@ -62,8 +62,11 @@ func (c *config) jobOf(l *api.Lease) (string, error) {
 		return "", nil
 	}
 	r, err := backends.ParseRecord([]byte(l.Annotations[recordKey]))
-	if err != nil || r.Job == "" {
-		return "", backends.Misconfigured(prefixHint, "lease %s in namespace %s holds no record of leaderrun", l.Name, c.namespace)
+	if err == nil && r.Job == "" {
+		err = errors.New("it names no job")
+	}
+	if err != nil {
+		return "", backends.Misconfigured(prefixHint, "lease %s in namespace %s holds no record of leaderrun: %w", l.Name, c.namespace, httplimit.BriefError(err))
 	}
 	return r.Job, nil
 }

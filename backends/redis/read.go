@@ -124,7 +124,7 @@ func (s *store) state(job string, r reply) (*state, error) {
 	k := s.cfg.keys(job)
 	var err error
 	if now.record, err = record.record(); err != nil {
-		return nil, broken(k[1] + ": " + err.Error())
+		return nil, backends.Misconfigured(brokenHint, "key %s: %w", k[1], err)
 	}
 	if now.mark, err = mark.mark(); err != nil {
 		return nil, broken(k[2] + ": " + err.Error())

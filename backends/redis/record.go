@@ -77,8 +77,12 @@ func (h *hashReader) holder(id, prefix string) backends.Holder {
 // record reads a record.
 func (h hash) record() (backends.Record, error) {
 	f := &hashReader{hash: h}
+	form := f.int("form")
+	if err := backends.CheckForm(form); err != nil {
+		return backends.Record{}, err
+	}
 	r := backends.Record{
-		Job: h["job"], Token: f.int("token"), Holder: f.holder("holder", ""),
+		Form: int(form), Job: h["job"], Token: f.int("token"), Holder: f.holder("holder", ""),
 		TTL: f.int("ttl"), Granted: f.int("granted"), Until: f.int("until"), Beat: f.int("beat"),
 		Released: f.int("released"), Ended: f.int("ended"), Passed: f.int("passed"),
 		Tick: backends.Occurrence{
@@ -144,7 +148,7 @@ func hashOf(r backends.Record) hash {
 	}
 	text("job", r.Job)
 	for field, n := range map[string]int64{
-		"token": r.Token, "ttl": r.TTL, "granted": r.Granted, "until": r.Until, "beat": r.Beat, "released": r.Released,
+		"form": int64(r.Form), "token": r.Token, "ttl": r.TTL, "granted": r.Granted, "until": r.Until, "beat": r.Beat, "released": r.Released,
 		"ended": r.Ended, "passed": r.Passed, "tick": r.Tick.Tick, "tick_attempt": int64(r.Tick.Attempt),
 		"tick_max_attempts": int64(r.Tick.MaxAttempts), "schedule_at": r.Schedule.At,
 	} {

@@ -8,6 +8,8 @@ var engineMutants = []mutant{
 	{"engine: those who always meet somebody make no pause", "backends/engine.go", "case a.conflicts > 1:", "case a.conflicts < 0:", decisionTests},
 	{"engine: what was decided for a shorter TTL is written", "backends/engine.go", "a.q.TTL = ttl\n\t\ta.plan = decideOn(a.s, a.q, a.decide)\n", "a.q.TTL = ttl\n", decisionTests},
 	{"engine: an end that changes nothing is never written again", "backends/engine.go", "Release: d.Release}, needed: d.Changed || e.traits.Rewrites}\n", "Release: d.Release}, needed: d.Changed}\n", decisionTests},
+	{"engine: a record does not say which form it has", "backends/engine.go", "\tp.write.Record.Form = RecordForm\n", "", decisionTests},
+	{"a record of a newer form is read", "backends/record.go", "if form > RecordForm {", "if form > RecordForm+7 {", decisionTests},
 	{"engine: a renewal beside a silent one goes the same way", "backends/engine.go", "cache.Hedge(func() { q.Beside = true })", "cache.Hedge(func() {})", decisionTests},
 	{"engine: an end goes by what was known where it must read", "backends/engine.go", "if q.Doubted || q.Op == ToFinish && e.traits.EndsRead {", "if q.Doubted {", decisionTests},
 	{"engine: a write that met somebody is taken for done", "backends/engine.go", "case done:\n\t\ta.s = now", "case done, now != nil:\n\t\ta.s = now", orderTests},

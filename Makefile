@@ -7,7 +7,7 @@ TOOLS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/leaderrun/tools
 .PHONY: build release test test-all fuzz model bed servers lint fmt clean
 
 build:
-	CGO_ENABLED=0 go build -trimpath -tags urfave_cli_no_docs -o leaderrun .
+	CGO_ENABLED=0 go build -trimpath -tags urfave_cli_no_docs -ldflags '-s -w' -o leaderrun .
 
 # What a release consists of, in dist/: make release VERSION=v0.1.0, or SNAPSHOT=1 of the tree as it is. The same commit makes the
 # same bytes. PLATFORMS=linux/amd64 makes it for fewer.
@@ -31,9 +31,11 @@ FUZZ := .
 fuzz:
 	@scripts/fuzz.sh $(FUZZTIME) '$(FUZZ)'
 
-# Every order in which steps and faults can meet, in small worlds: see test/model/doc.go. Two variants at a time.
+# Every order in which steps and faults can meet, in small worlds: of the real machine and engine, see runner/every_cases_test.go,
+# and around what is special to each store, see test/model/doc.go. Two at a time.
 #   make model VARIANTS=redis
 model:
+	go test -count 1 -timeout 0 -parallel 2 -v -run 'TestEveryOrder/$(VARIANTS)' ./runner
 	go test -count 1 -timeout 0 -parallel 2 -v -run 'TestVariants/$(VARIANTS)' ./test/model -all
 
 # Hosts, network and stores break at random for the whole DURATION, on all stores at once; with EACH one fault after the

@@ -51,7 +51,7 @@ var layers = []layer{
 	{path: "fence/s3fence", ours: []string{"fence"}, theirs: []string{"github.com/aws/aws-sdk-go-v2/aws/..."}},
 	{path: "fence/sqlfence", ours: []string{"fence"}},
 	{path: "backends/all", ours: []string{"backends/...", "internal/spelling"}},
-	{path: "test/suite", ours: []string{"backends", "internal/boottime"}, theirs: []string{"..."}, tests: true},
+	{path: "test/suite", ours: []string{"backends", "internal/boottime", "test/waits"}, theirs: []string{"..."}, tests: true},
 	{path: "backends/file", ours: []string{"backends", "internal/filename", "internal/filesystem", "internal/flock", "internal/ownership", "internal/panics"}},
 	{path: "backends/redis", ours: []string{"backends", "internal/backendurl", "internal/redisurl", "internal/redisconn", "internal/boottime", "internal/panics"}, theirs: []string{"github.com/redis/go-redis/v9/..."}},
 	{path: "backends/etcd", ours: []string{"backends", "internal/backendurl", "internal/boottime", "internal/httplimit", "internal/panics"}},

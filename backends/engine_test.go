@@ -190,6 +190,11 @@ func TestEngineClaims(t *testing.T) {
 	s.asks(t, "a refusal that is written down", "read swap")
 
 	s, e = shelved()
+	s.extend = func(*placed, Request) (time.Duration, error) { return 2 * time.Minute, nil }
+	if g, err := e.Acquire(t.Context(), c); err != nil || g.TTL != 2*time.Minute || s.is.view.Record.TTL != g.TTL.Milliseconds() {
+		t.Errorf("a lease that is longer than asked for, alone: %v, %+v, written %+v", err, g, s.is.view.Record)
+	}
+	s, e = shelved()
 	s.extend = func(*placed, Request) (time.Duration, error) { return time.Second, nil }
 	if _, err := e.Acquire(t.Context(), c); err == nil || IsAnswer(err) || len(s.writes) != 0 {
 		t.Errorf("a lease that is shorter than asked for: %v", err)

@@ -22,7 +22,9 @@
 //  5. The token only grows: no claim has a floor below a token that was seen. TestTokenThatARefusalShowsIsAFloor and
 //     TestTokenGrowsPastThatOfTheEarlierTick fail otherwise.
 //
-// TestInvariants looks for all five after every step of a machine in random worlds. In doubt the command does not run.
+// TestInvariants looks for all five after every step of a machine in random worlds. TestEveryOrder does so in small worlds of two or
+// three machines, the engine of package backends and a store in memory, in every order in which their steps and a few faults can
+// come. In doubt the command does not run.
 //
 // What cannot be guaranteed: that effects stop with the processes. A write already sent lands after SIGKILL, and a machine that
 // is paused as a whole notices nothing. The fencing token in the grant is for those.

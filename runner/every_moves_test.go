@@ -1,12 +1,8 @@
 package runner
 
 import (
-	"encoding/binary"
 	"fmt"
-	"hash/maphash"
-	"reflect"
 	"syscall"
-	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/lifeline"
@@ -21,7 +17,7 @@ type move struct {
 // moveKind is what happens.
 type moveKind int
 
-// The first ones are prompt, unless something has made them late. Those after lateCall cost a fault.
+// Up to begins they are prompt, unless something has made them late. From lateCall on each costs a fault.
 const (
 	serves    moveKind = iota // the store carries a call out
 	arrives                   // a reply arrives
@@ -45,6 +41,7 @@ const (
 	cutOff        // nothing that the host sends arrives any more
 	stops         // SIGSTOP to the wrapper
 	killed        // SIGKILL to the wrapper
+	wrecked       // SIGKILL to wrapper and guardian together
 	unguarded     // SIGKILL to the guardian
 	crashes       // the host
 	signalled     // SIGTERM to the wrapper
@@ -55,18 +52,24 @@ const (
 	ordersStop    // an operator asks the holder to stop
 	ordersEntomb  // takes the lease away
 	ordersForget  // forgets the job
-	ordersAgain   // an order arrives twice
 	moveKindCount // how many there are
 )
 
 var moveTexts = [moveKindCount]string{
-	"the store hears H%d", "a reply reaches H%d", "H%d gives a request up", "H%d hears what waited", "H%d wakes", "H%d is idle",
-	"H%d is ready", "H%d's guardian starts the command", "H%d's guardian obeys its deadline", "H%d's tree is dead", "H%d's watch tells",
-	"H%d begins", "H%d's command ends", "time passes", "H%d goes on (SIGCONT)", "** a call of H%d is late", "** the reply to H%d is late",
-	"** H%d's start is late", "** H%d's tree dies slowly", "** H%d's network fails", "** H%d is stopped (SIGSTOP)", "** H%d's wrapper is killed",
-	"** H%d's guardian is killed", "** H%d's host crashes", "** SIGTERM to H%d", "** the lease vanishes", "** the record vanishes",
+	"the store hears %s", "a reply reaches %s", "%s gives a request up", "%s hears what waited", "%s wakes", "%s is idle",
+	"%s is ready", "%s's guardian starts the command", "%s's guardian obeys its deadline", "%s's tree is dead", "%s's watch tells",
+	"%s begins", "%s's command ends", "time passes", "%s goes on (SIGCONT)", "** a call of %s is late", "** the reply to %s is late",
+	"** %s's start is late", "** %s's tree dies slowly", "** %s's network fails", "** %s is stopped (SIGSTOP)", "** %s's wrapper is killed",
+	"** %s's wrapper and guardian are killed together", "** %s's guardian is killed", "** %s's host crashes", "** SIGTERM to %s", "** the lease vanishes", "** the record vanishes",
 	"** the store forgets all", "** the store is set back to before its last write", "** an operator asks to stop",
-	"** an operator takes the lease away", "** an operator forgets the job", "** an operator repeats his order",
+	"** an operator takes the lease away", "** an operator forgets the job",
+}
+
+func who(i int) string {
+	if i == hosts {
+		return "the operator"
+	}
+	return fmt.Sprintf("H%d", i+1)
 }
 
 func (m move) String() string {
@@ -74,7 +77,7 @@ func (m move) String() string {
 		if m.what == passes || m.what >= losesLease {
 			return text
 		}
-		return fmt.Sprintf(text, m.i+1)
+		return fmt.Sprintf(text, who(m.i))
 	}
 	return ""
 }
@@ -161,6 +164,7 @@ func (w *orders) movesOfProcess(i int, p *process, may func(bool, moveKind, int,
 		}
 		if !t.orphan && !p.dead && !p.stopped {
 			costs(unguarded, i, 0)
+			costs(wrecked, i, 0)
 		}
 	}
 	_, isOver := p.m.result()
@@ -352,6 +356,11 @@ func (w *orders) befall(v move) {
 		} else if w.e.proof == backends.ByRelease {
 			w.unlock(p)
 		}
+	case wrecked: // the command lives on, and has inherited the lock
+		p.dead, p.tree.orphan, p.requests = true, true, nil
+		if w.e.out.notInherited {
+			w.unlock(p)
+		}
 	case unguarded:
 		p.tree.orphan = true
 		p.tree.kill(w.now) // by the wrapper
@@ -394,141 +403,4 @@ func (w *orders) forgets() {
 	for i := range w.procs {
 		w.procs[i].isDone = false
 	}
-}
-
-// key tells one world from another by 128 bits.
-func (e *explorer) key(w *orders) [2]uint64 {
-	b := e.scratch[:0]
-	num := func(ns ...int64) {
-		for _, n := range ns {
-			b = binary.AppendVarint(b, n)
-		}
-	}
-	flags := func(fs ...bool) {
-		for _, f := range fs {
-			if f {
-				b = append(b, 1)
-			} else {
-				b = append(b, 0)
-			}
-		}
-	}
-	keeps := func(k *kept) {
-		digest := int64(0)
-		if k.record != nil {
-			digest = int64(k.record.digest) //nolint:gosec // bits
-		}
-		num(digest, k.until, k.beat, k.written, k.token, k.ends, k.leased, k.marked, k.mark.Until, int64(len(k.server.Identity)))
-		b = append(append(b, k.holder...), 0)
-		b = append(append(b, k.mark.Identity...), 0)
-		flags(k.server.Forgot)
-	}
-	shown := func(s *shot) {
-		if s == nil {
-			b = append(b, 0)
-			return
-		}
-		num(1, int64(s.at), int64(s.quarantine), s.writes)
-		keeps(&s.kept)
-	}
-	num(int64(w.now), w.writes, int64(w.faults), int64(w.exits), w.highest, int64(len(w.ticks)))
-	for _, n := range []int64{e.tick, e.tick + 1} {
-		num(int64(w.ticks[n]))
-	}
-	flags(w.ticks == nil)
-	keeps(&w.store)
-	if e.mayHappen(setBack, 0) {
-		keeps(&w.before)
-	}
-	for i := range hosts + 1 {
-		p := w.at(i)
-		t := &p.tree
-		flags(p.dead, p.stopped, p.cut, p.readying, p.late, p.watches, p.news, p.isDone, p.doubted, p.heardLoss,
-			t.alive, t.told, t.exited, t.orphan, t.slow)
-		num(int64(p.begins), int64(p.starting.Term), int64(p.yes), p.shown, int64(t.deadline.Term), int64(t.dieBy), int64(len(p.inbox)))
-		shown(p.known)
-		for k := range p.requests {
-			r := &p.requests[k]
-			b = append(b, reflect.TypeOf(r.asks).String()...)
-			num(int64(r.began), int64(r.until), int64(len(r.replies)), int64(r.call.what))
-			flags(r.doubted, r.late, r.ghost, r.reply != nil)
-			shown(r.known)
-			shown(r.call.s)
-			if r.reply != nil {
-				flags(r.reply.done, r.reply.err != nil)
-				shown(r.reply.s)
-			}
-			if r.call.w.Lease != nil {
-				num(r.call.w.Lease.Token, r.call.w.Record.Until)
-			}
-			for _, o := range r.replies {
-				shown(o.s)
-			}
-		}
-		for _, in := range p.inbox {
-			b = append(b, tell(in)...)
-		}
-		if p.m != nil && !p.dead {
-			b = digest(b, reflect.ValueOf(p.m).Elem())
-		}
-	}
-	e.scratch = b
-	return [2]uint64{maphash.Bytes(e.seeds[0], b), maphash.Bytes(e.seeds[1], b)}
-}
-
-// What of a machine does not tell what it will do: what is the same in all worlds of a case, texts, and what is for people.
-var untold = map[reflect.Type]bool{
-	reflect.TypeFor[Request]():           true,
-	reflect.TypeFor[*backends.Refusal](): true,
-	reflect.TypeFor[backends.Claim]():    false,
-	reflect.TypeFor[time.Time]():         true,
-	reflect.TypeFor[moment]():            true,
-	reflect.TypeFor[[]action]():          true,
-}
-
-var (
-	errorType = reflect.TypeFor[error]()
-	grantType = reflect.TypeFor[backends.Grant]()
-)
-
-// digest writes what tells a value from another one.
-func digest(b []byte, v reflect.Value) []byte {
-	if untold[v.Type()] {
-		return b
-	}
-	switch v.Kind() {
-	case reflect.Struct:
-		for i := range v.NumField() {
-			if v.Type() == grantType && v.Field(i).Kind() != reflect.Int64 && v.Field(i).Kind() != reflect.Int {
-				continue
-			}
-			b = digest(b, v.Field(i))
-		}
-	case reflect.Interface, reflect.Pointer:
-		if v.IsNil() {
-			return append(b, 0)
-		}
-		if v.Type() == errorType {
-			return append(b, 1)
-		}
-		if v.Kind() == reflect.Interface {
-			b = append(b, v.Elem().Type().String()...)
-		}
-		b = digest(b, v.Elem())
-	case reflect.Slice:
-		b = binary.AppendVarint(b, int64(v.Len()))
-		for i := range v.Len() {
-			b = digest(b, v.Index(i))
-		}
-	case reflect.String:
-		b = append(append(b, v.String()...), 0)
-	case reflect.Bool:
-		if v.Bool() {
-			return append(b, 1)
-		}
-		return append(b, 0)
-	case reflect.Int, reflect.Int64:
-		b = binary.AppendVarint(b, v.Int())
-	}
-	return b
 }

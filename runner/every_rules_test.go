@@ -52,11 +52,19 @@ func askedTTL(r *backends.Rules) {
 }
 
 func tokensCount(r *backends.Rules) {
-	r.Claim = func(v backends.View, c backends.Claim) backends.Decision {
+	r.Claim = granting(func(v backends.View) int64 { return v.Record.Token + 1 })
+}
+
+func tokensTell(r *backends.Rules) {
+	r.Claim = granting(func(v backends.View) int64 { return v.Now.UnixMilli() })
+}
+
+func granting(token func(backends.View) int64) func(backends.View, backends.Claim) backends.Decision {
+	return func(v backends.View, c backends.Claim) backends.Decision {
 		d := backends.Decide(v, c)
 		if d.Grant != nil && !isAgain(v, c) {
-			token := v.Record.Token + 1
-			d.Record.Token, d.Record.Runs[0].Token, d.Grant.Token = token, token, token
+			t := token(v)
+			d.Record.Token, d.Record.Runs[0].Token, d.Grant.Token = t, t, t
 		}
 		return d
 	}

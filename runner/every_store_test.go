@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"hash/maphash"
 	"time"
 
@@ -108,6 +109,20 @@ type reply struct {
 	s    *shot
 	done bool
 	err  error
+}
+
+var callTexts = map[byte]string{'r': "a read", 'e': "an extension", 's': "a swap"}
+
+func (r reply) String() string {
+	switch {
+	case r.err != nil:
+		return r.err.Error()
+	case r.done:
+		return "written"
+	case r.s == nil:
+		return "extended"
+	}
+	return fmt.Sprintf("holder %q, token …%d", r.s.holder, r.s.token%1_000_000)
 }
 
 // A request at the engine is replayed with the replies that it has got, up to the first call that has none yet. So it can be
@@ -291,6 +306,9 @@ func (w *orders) serve(p *process, c call) reply {
 		(!c.w.Still || k.beat == c.s.beat || e.out.anyBeat) &&
 		(c.w.Lease == nil || renewal || k.marked == c.s.marked || e.out.anyMark) && (!renewal || k.isValid(ms))
 	if !same {
+		if e.quarantines && c.op == backends.ToClaim && !e.out.showsUnmarked {
+			return reply{at: w.now} // a read sees to the mark
+		}
 		return reply{at: w.now, s: take()}
 	}
 	w.before = w.store

@@ -156,7 +156,7 @@ func (w *orders) step(i int, in input) {
 		p.m.candidate.seenAt = c.t0
 	}
 	if w.trace != nil {
-		w.trace("  H%d: %s, %s → %s", i+1, tell(in), phaseName(before), phaseName(p.m.phase))
+		w.trace("  %s: %s, %s → %s", who(i), tell(in), phaseName(before), phaseName(p.m.phase))
 	}
 	var follows []input
 	for _, a := range actions {
@@ -246,7 +246,7 @@ func (w *orders) goOn(i, k int) {
 		return
 	}
 	if w.trace != nil {
-		w.trace("  H%d: the answer to its %s: %s", i+1, strings.TrimPrefix(fmt.Sprintf("%T", r.asks), "runner.do"), tell(in))
+		w.trace("  %s: the answer to its %s: %s", who(i), whatItAsks(r), tell(in))
 	}
 	switch a := in.(type) {
 	case claimAnswer:
@@ -275,7 +275,7 @@ func (w *orders) serves(i, k int, replyIsLate bool) {
 	r := &p.requests[k]
 	answer := w.serve(p, r.call)
 	if w.trace != nil {
-		w.trace("  the store: %c for H%d: %v %v", r.call.what, i+1, answer.done, answer.err)
+		w.trace("  the store: %s for %s: %s", callTexts[r.call.what], who(i), answer)
 	}
 	if r.ghost {
 		p.requests = slices.Delete(p.requests, k, k+1)
@@ -416,6 +416,10 @@ func (w *orders) distort(p *process, in *input) {
 		if _, ok := p.m.phase.(claiming); ok && a.err == nil && w.e.out.countsFromReply {
 			p.m.phase = claiming{w.now}
 		}
+		if w.e.out.noMargin && a.err == nil {
+			a.grant.TTL += minMargin
+			*in = a
+		}
 	case renewAnswer:
 		switch {
 		case a.err == nil && w.e.out.countsFromReply:
@@ -425,6 +429,13 @@ func (w *orders) distort(p *process, in *input) {
 		}
 		*in = a
 	}
+}
+
+func whatItAsks(r *request) string {
+	if o, ok := r.asks.(backends.Order); ok {
+		return string(o.Kind)
+	}
+	return strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T", r.asks), "runner.do"))
 }
 
 func phaseName(p phase) string { return strings.TrimPrefix(fmt.Sprintf("%T", p), "runner.") }

@@ -52,7 +52,7 @@ packages() {
 		need systemd-analyze systemd
 		need rpm rpm
 		need man man-db
-		need groff groff
+		need groff groff-base
 		need zsh zsh
 		need fish fish
 	fi

@@ -48,7 +48,7 @@ func TestDirectory(t *testing.T) {
 	}
 	for text, hint := range map[string]string{
 		"file:dir": "file://" + here + "/dir", "file:./dir": "file://" + here + "/dir", "file://dir/x": "file:///dir/x",
-		"file:../dir": "file://" + filepath.Dir(here) + "/dir",
+		"file:../dir":        "file://" + filepath.Dir(here) + "/dir",
 		"file:///x?fsync=no": "?trust=shared", "file:?": "?trust=shared", "file:///x?trust=all": "?trust=shared", "file:///x#y": "%23", "file://user@/x": "file:///dir",
 	} {
 		u, err := url.Parse(text)

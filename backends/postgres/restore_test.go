@@ -93,7 +93,7 @@ func TestLongerTTLElsewhere(t *testing.T) {
 	})
 	came := false
 	intercept(short, func(request string) {
-		if request == "write" && !came {
+		if request == "mark" && !came {
 			came = true
 			w.Refused(long, newSteady("another"), backends.Quarantined)
 		}
@@ -102,6 +102,24 @@ func TestLongerTTLElsewhere(t *testing.T) {
 	c.TTL = time.Second
 	w.Refused(short, c, backends.Quarantined)
 	if !came {
+		t.Error("nothing came between")
+	}
+}
+
+// TestMarkIsCompared: a claim that was decided on under a mark is decided on again where somebody has deleted that, and others
+// wait.
+func TestMarkIsCompared(t *testing.T) {
+	w := newWorld(t)
+	deleted := false
+	intercept(w.d, func(request string) {
+		if request == "write" && !deleted {
+			deleted = true
+			w.server.Do(t, "DELETE FROM leaderrun WHERE job = ''")
+			w.Refused(w.other, newSteady("another"), backends.Quarantined)
+		}
+	}, nil)
+	w.Refused(w.d, newSteady("job"), backends.Quarantined)
+	if !deleted {
 		t.Error("nothing came between")
 	}
 }

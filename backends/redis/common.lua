@@ -28,7 +28,9 @@ local function text(key, field) return read('HGET', key, field) or '' end
 
 local function number(key, field)
   local s = text(key, field)
-  if s ~= '' and not s:find('^%d+$') then broken(key, 'field ' .. field .. ' is no number that leaderrun writes') end
+  if s ~= '' and not s:find('^%-?%d+$') then
+    broken(key, 'field ' .. field .. ' is no number that leaderrun writes: ' .. s:sub(1, 40):gsub('[%c]', '?'))
+  end
   return tonumber(s) or 0
 end
 

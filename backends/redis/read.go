@@ -59,8 +59,8 @@ func (t *tx) Read(ctx context.Context) (backends.Snapshot, error) {
 		return nil, backends.Misconfigured(longestHint, "a TTL of %v is longer than this store allows (%v)", t.q.TTL, t.cfg.longest)
 	}
 	s, err := t.look(ctx, t.q.Job)
-	for err == nil && t.q.Op == backends.ToClaim && !s.isMarked() {
-		s, err = t.putMark(ctx, t.q.Job, s)
+	if err == nil && t.q.Op == backends.ToClaim && !s.isMarked() {
+		s, err = t.putMark(ctx, t.q.Job, s) // once: a server that evicts all the time is never marked for good, and in quarantine
 	}
 	if err != nil {
 		return nil, err

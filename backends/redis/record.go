@@ -96,6 +96,7 @@ func (h hash) record() (backends.Record, error) {
 	f.json("runs", (*few[backends.Run])(&r.Runs))
 	f.json("refused", (*few[string])(&r.Refused))
 	f.json("break", &r.Break)
+	f.json("reserved", &r.Reserved)
 	f.json("orders", (*few[string])(&r.Orders))
 	if f.err != nil {
 		return r, f.err
@@ -165,6 +166,9 @@ func hashOf(r backends.Record) hash {
 	put(h, "orders", r.Orders)
 	if r.Break != nil {
 		h["break"] = string(backends.Marshal(r.Break))
+	}
+	if r.Reserved != nil {
+		h["reserved"] = string(backends.Marshal(r.Reserved))
 	}
 	return h
 }

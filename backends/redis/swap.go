@@ -32,10 +32,13 @@ func (t *tx) Swap(ctx context.Context, was backends.Snapshot, w backends.Write) 
 	tell := w.Release || t.q.Op == backends.ToOrder
 	version, refused := s.version, ""
 	if t.q.Op == backends.ToAbandon && len(changes) == 2 && changes[0] == "refused" {
-		version, refused, changes = "-", w.Record.Refused[0], nil
+		refused, changes = w.Record.Refused[0], nil
+	}
+	if t.q.Op == backends.ToAbandon && len(changes) == 0 { // there may be nothing to add: it was asked before
+		version = "-"
 	}
 	args := append(s.read(version, beat), "", 0, t.cfg.longest.Milliseconds(), t.q.Job, w.Record.Token, leaseText(w.Lease), w.TTL.Milliseconds(),
-		w.Record.Beat, flag(w.Release), flag(tell), refused)
+		w.Record.Beat, flag(w.Release), flag(tell), refused, backends.KeptAbandoned)
 	r, err := t.ask(ctx, request{script: swapScript, job: t.q.Job, acks: acks, args: append(args, changes...)})
 	if err != nil {
 		return nil, false, err
@@ -55,6 +58,9 @@ func (t *tx) swapped(r reply, s *state, w backends.Write) (backends.Snapshot, bo
 	n := numbers{reply: r}
 	next := *s
 	next.record, next.now, next.replicas = w.Record, n.at(replyNow), n.at(replyReplicas)
+	if w.Record.Break == nil {
+		next.stop = ""
+	}
 	until, beat := n.at(doneUntil), n.at(doneBeat)
 	if n.wrong || len(r.elements) != doneSize || w.Lease != nil && (until <= 0 || beat <= 0) {
 		return nil, false, errReply

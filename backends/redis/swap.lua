@@ -7,9 +7,9 @@
 --       9 the mark's end of the quarantine, or "": the mark stays   10 its number of evicted keys   11 the longest TTL
 --      12 job   13 token   14 lease, or "": it stays   15 its TTL   16 the least beat
 --      17 "1": the lease goes   18 "1": those who watch are told   19 whose claims are refused from now on, or ""
+--      20 how many such names are kept
 --      then each field of the record that changes, with its value or ""
 -- reply state, or: nonce, "done", replicas needed, now, end of the lease, beat
-local kept_abandoned = 20 -- as in record.go
 local age, epoch = now - tonumber(ARGV[2]), ARGV[5]
 local same = age >= 0 and age <= tonumber(ARGV[3]) and identity == ARGV[4] and text(mark_key, 'epoch') == epoch
 
@@ -24,18 +24,18 @@ end
 
 local lease, stored = read('GET', lease_key), number(record_key, 'token')
 local token, put, ttl = tonumber(ARGV[13]), ARGV[14], tonumber(ARGV[15])
-same = same and (lease or '') == ARGV[6] and lease ~= '' and (ARGV[7] == '-' or text(record_key, 'version') == ARGV[7])
+same = same and (lease or '') == ARGV[6] and (ARGV[7] == '-' or text(record_key, 'version') == ARGV[7])
   and (ARGV[8] == '-' or text(record_key, 'beat') == ARGV[8])
 if put ~= '' and put ~= lease then
-  -- A grant: by a token above all before, on a server that has a mark and is not in quarantine, and if nothing is known of
-  -- the job then only if nothing was evicted since.
-  same = same and not lease and token > stored and epoch ~= '' and number(mark_key, 'until') <= now
-    and (stored ~= 0 or evicted() == number(mark_key, 'evicted'))
+  -- A grant: by a token above all before, on a server whose mark it is and that is not in quarantine, and if nothing is known
+  -- of the job then only if nothing was evicted since.
+  same = same and not lease and token > stored and epoch ~= '' and text(mark_key, 'identity') == identity
+    and number(mark_key, 'until') <= now and (stored ~= 0 or evicted() == number(mark_key, 'evicted'))
 end
 if not same or token < stored then return state() end -- below it where another was granted meanwhile
 
 local set, gone, till, beat = {'job', ARGV[12], 'version', nonce}, {}, 0, 0
-for i = 20, #ARGV, 2 do
+for i = 21, #ARGV, 2 do
   local to = ARGV[i + 1] == '' and gone or set
   to[#to + 1] = ARGV[i]
   if to == set then to[#to + 1] = ARGV[i + 1] end
@@ -48,7 +48,7 @@ if ARGV[19] ~= '' then -- of many who take their claims back at once each adds o
   local refused = text(record_key, 'refused')
   refused = cjson.decode(refused == '' and '[]' or refused)
   table.insert(refused, 1, ARGV[19])
-  refused[kept_abandoned + 1] = nil
+  refused[tonumber(ARGV[20]) + 1] = nil
   set[#set + 1], set[#set + 2] = 'refused', cjson.encode(refused)
 end
 redis.call('HSET', record_key, unpack(set)) -- always something: WAIT counts only what this connection wrote

@@ -3,6 +3,7 @@ package redis
 import (
 	"fmt"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -108,6 +109,7 @@ func TestGrantsAreWrittenOnWhatWasRead(t *testing.T) {
 			s.server.Do(t, "hdel", s.mark, "epoch")
 			now.epoch = ""
 		}},
+		{name: "the mark is another server's", change: func(*state, *backends.Write) { s.server.Do(t, "hset", s.mark, "identity", "a:b") }},
 		{name: "a quarantine began", change: func(*state, *backends.Write) {
 			s.server.Do(t, "hset", s.mark, "until", time.Now().Add(time.Minute).UnixMilli())
 		}},
@@ -276,5 +278,25 @@ func TestTheMarkIsWrittenOnce(t *testing.T) {
 	other, err := s.store.putMark(t.Context(), "job", second)
 	if err != nil || other.epoch != one.epoch || other.mark.Until != one.mark.Until {
 		t.Errorf("%+v after %+v, %v", other, one, err)
+	}
+}
+
+// Hazard: a server that evicts with each write is never marked for good: a claim marks it again and again, until its context
+// ends. It is told that nobody is granted, and for how long.
+func TestAServerThatEvictsAllTheTime(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	addr, _ := servers.RedisByHand(t, func(w []string, _ int) string {
+		if w[0] != "evalsha" {
+			return "-ERR unknown command\r\n"
+		}
+		evicted := asked.Add(1)
+		return fmt.Sprintf("*14\r\n+%s\r\n+state\r\n+0\r\n+1790000000000\r\n+\r\n+-2\r\n*0\r\n"+
+			"*8\r\n+identity\r\n+a:b\r\n+epoch\r\n+e\r\n+evicted\r\n+%d\r\n+until\r\n+0\r\n+a:b\r\n+7.0.15\r\n+9\r\n+%d\r\n+-1\r\n+\r\n",
+			w[6], evicted-1, evicted)
+	})
+	r := suite.On(t).Refused(open(t, "redis://"+addr), claim("job", long), backends.Quarantined)
+	if n := asked.Load(); n != 2 || r.Wait != defaultLongest {
+		t.Errorf("asked %d times, wait %v", n, r.Wait)
 	}
 }

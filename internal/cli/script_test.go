@@ -23,10 +23,11 @@ import (
 
 	"github.com/leaderrun/leaderrun/internal/supervise"
 	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/waits"
 )
 
 // patience is how long a test waits for what must happen, on a machine that is busy with other tests.
-const patience = time.Minute
+var patience = waits.AtMost(time.Minute)
 
 // The test binary is leaderrun too, and the programs that the scripts need beside a shell.
 func TestMain(m *testing.M) {
@@ -46,6 +47,7 @@ func TestMain(m *testing.M) {
 }
 
 func program() {
+	jobsPatience = patience
 	end := Main(os.Args, os.Stdin, os.Stdout, os.Stderr)
 	if end.Signal != 0 {
 		supervise.Reraise(end.Signal)

@@ -276,6 +276,9 @@ func (h *socketHome) place() (dir string, number int, err error) {
 		if h.dir != "" {
 			break
 		}
+		if h.shared && parent == os.Getenv("XDG_RUNTIME_DIR") { // nobody else passes there
+			continue
+		}
 		const digits = 10
 		h.dir, err = privateDirectory(parent, digits+len(socketPrefix)+len("-1000h0m0.000s"))
 		if err == nil && h.shared {

@@ -110,13 +110,11 @@ func TestSocketSpeaksHTTP(t *testing.T) {
 			t.Errorf("%s %s: %d %q", c.method, c.url, status, body)
 		}
 	}
-	answer, err := askRun(t.Context(), path, patienceOfTests)
+	answer, err := askRun(t.Context(), path, patience)
 	if err != nil || !answer.Leading || *answer.Left != 9000 || answer.Token != 5 {
 		t.Errorf("check: %+v, %v", answer, err)
 	}
 }
-
-const patienceOfTests = time.Minute
 
 func TestSocketSaysThatTheRunDoesNotLead(t *testing.T) {
 	s, path := openSocket(t, 15*time.Second)
@@ -125,7 +123,7 @@ func TestSocketSaysThatTheRunDoesNotLead(t *testing.T) {
 	if want := `{"leading":false,"job":"j","token":5,"reason":"the lease is not ours any more"}` + "\n"; status != 409 || body != want {
 		t.Errorf("%d %s", status, body)
 	}
-	if answer, err := askRun(t.Context(), path, patienceOfTests); err != nil || answer.Leading {
+	if answer, err := askRun(t.Context(), path, patience); err != nil || answer.Leading {
 		t.Errorf("check: %+v, %v", answer, err)
 	}
 }
@@ -136,7 +134,7 @@ func TestNoAnswerIsNoLease(t *testing.T) {
 	if limit := askLimit(path); limit != 300*time.Millisecond {
 		t.Errorf("%s is waited for %v", path, limit)
 	}
-	answer, err := askRun(t.Context(), path, patienceOfTests)
+	answer, err := askRun(t.Context(), path, patience)
 	if err != nil || answer.Leading || answer.Reason == "" {
 		t.Errorf("nobody answered: %+v, %v", answer, err)
 	}
@@ -151,7 +149,7 @@ func TestNoAnswerIsNoLease(t *testing.T) {
 	if answer, err := askRun(t.Context(), stopped, 50*time.Millisecond); err == nil || answer.Leading {
 		t.Errorf("stopped: %+v, %v", answer, err)
 	}
-	if _, err := askRun(t.Context(), stopped+"-gone", patienceOfTests); err == nil {
+	if _, err := askRun(t.Context(), stopped+"-gone", patience); err == nil {
 		t.Error("there is no socket")
 	}
 }
@@ -174,7 +172,7 @@ func TestAnswersThatMakeNoSenseAreNoLease(t *testing.T) {
 				_ = conn.Close()
 			}
 		}()
-		if answer, err := askRun(t.Context(), path, patienceOfTests); err == nil && answer.Leading {
+		if answer, err := askRun(t.Context(), path, patience); err == nil && answer.Leading {
 			t.Errorf("%q is taken for %+v", reply, answer)
 		}
 		_ = listener.Close()
@@ -195,7 +193,7 @@ func TestSlowAskersAreSentAway(t *testing.T) {
 			go func() { _, _ = io.Copy(conn, endless{}) }()
 		}
 	}
-	if answer, err := askRun(t.Context(), path, patienceOfTests); err != nil || !answer.Leading {
+	if answer, err := askRun(t.Context(), path, patience); err != nil || !answer.Leading {
 		t.Errorf("behind slow askers: %+v, %v", answer, err)
 	}
 }
@@ -207,7 +205,7 @@ func TestManyAskersWaitForTheirTurn(t *testing.T) {
 	const askers = 3 * maxAskers
 	for range askers {
 		go func() {
-			answer, err := askRun(t.Context(), path, patienceOfTests)
+			answer, err := askRun(t.Context(), path, patience)
 			leads <- err == nil && answer.Leading
 		}()
 	}
@@ -370,7 +368,7 @@ func TestSocketOfAStandby(t *testing.T) {
 				t.Errorf("told %s for a TTL of %v", path, c.granted)
 			}
 			s.answer(t, runner.Standing{Leading: true, Left: time.Second})
-			if answer, err := askRun(t.Context(), path, patienceOfTests); err != nil || !answer.Leading {
+			if answer, err := askRun(t.Context(), path, patience); err != nil || !answer.Leading {
 				t.Errorf("check: %+v, %v", answer, err)
 			}
 			s.close()
@@ -499,7 +497,7 @@ func TestADirectoryThatHangsHoldsUpNoRun(t *testing.T) {
 	}()
 	select {
 	case <-over:
-	case <-time.After(patienceOfTests):
+	case <-time.After(patience):
 		t.Fatal("the run hangs with its directory")
 	}
 }

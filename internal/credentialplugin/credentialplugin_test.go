@@ -14,10 +14,11 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/internal/credentialplugin"
+	"github.com/leaderrun/leaderrun/test/waits"
 )
 
 // enough is a time that only a hang exceeds.
-const enough = time.Minute
+var enough = waits.AtMost(time.Minute)
 
 const printed = `{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"sesame"%s}}`
 

@@ -13,9 +13,10 @@ import (
 
 	"github.com/leaderrun/leaderrun/internal/redisconn"
 	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/waits"
 )
 
-const patience = 2 * time.Minute // only a hang exceeds it
+var patience = waits.AtMost(2 * time.Minute) // only a hang exceeds it
 
 // Hazard: a reply makes the client library panic, or takes all memory: on the way to the server, or from it.
 func TestHostileReplies(t *testing.T) { // not parallel: it looks at the memory of the process

@@ -13,6 +13,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/internal/boottime"
 	"github.com/leaderrun/leaderrun/internal/lifeline"
+	"github.com/leaderrun/leaderrun/test/waits"
 )
 
 // helperVariable makes the test binary one of the programs in helpers.
@@ -32,7 +33,7 @@ func TestMain(m *testing.M) {
 	helper(os.Args[1:])
 }
 
-const patience = 20 * time.Second
+var patience = waits.AtMost(20 * time.Second)
 
 // in returns a deadline that is so far away, with a second between its parts.
 func in(d time.Duration) lifeline.Deadline { return within(d, time.Second) }

@@ -80,9 +80,17 @@ func launch(t *testing.T, words ...string) *wrapper {
 		defer close(w.done)
 		_ = w.cmd.Wait()
 	}()
-	t.Cleanup(w.end)
+	t.Cleanup(func() {
+		w.end()
+		if t.Failed() {
+			t.Logf("process %d: %s\n%s", w.pid(), strings.Join(words, " "), end(w.said()))
+		}
+	})
 	return w
 }
+
+// end is the end of what may be long.
+func end(text string) string { return text[max(0, len(text)-8000):] }
 
 // holder starts a wrapper and waits until its witness beats, orphan included, and the wrapper has heard that it runs.
 func (b *bed) holder(options ...string) *wrapper {

@@ -13,10 +13,11 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/test/hosts"
+	"github.com/leaderrun/leaderrun/test/waits"
 )
 
 // patience is how long a store may take to be whole again, on a machine that is busy with other things.
-const patience = 3 * time.Minute
+var patience = waits.AtMost(3 * time.Minute)
 
 // server is what the servers of all stores have in common.
 type server interface {

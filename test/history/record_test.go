@@ -14,10 +14,11 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/boottime"
+	"github.com/leaderrun/leaderrun/test/waits"
 )
 
 // patience is how long what must come may take on a busy machine.
-const patience = time.Minute
+var patience = waits.AtMost(time.Minute)
 
 // reflection is how long the checker may think about one history. All but those with hardly an answer in them take it
 // milliseconds.

@@ -1,9 +1,10 @@
 // Package model explores every order in which claims, renewals, ends, orders and faults can meet, in small worlds, and
 // asks at each step whether what leaderrun promises still holds. It decides with backends.Decide, DecideRenew,
 // DecideFinish, DecideAbandon, DecideOrder and Mark.Admit themselves, so that it cannot drift from the code; the code
-// around them it has in its own words: wrapper, guardian, network, and what is special to each kind of store.
+// around them it has in its own words: wrapper, guardian, network, and what is special to each kind of store. The rules of
+// wrapper, guardian and engine themselves are tried by TestEveryOrder in package runner, which runs the real ones.
 //
-//	make model                                                  all variants, up to their horizons
+//	make model                                              all variants, up to their horizons
 //	go test ./test/model                                    the small ones, and smaller
 //	go test ./test/model -all -v -run TestVariants/tick     some
 //
@@ -42,8 +43,9 @@
 //     for the difference of the rates.
 //   - A result holds up to the horizon, for so many candidates, requests in flight and faults as the variant has.
 //   - Visited states are kept as 128-bit hashes.
-//   - The Lua of backends/redis is taken for the decisions that it mirrors, and for what it asks the server; tests there
-//     compare the two. What the drivers do around the decisions is written anew here, in the store_ files.
+//   - A claim at Redis is one step here. In fact it reads, decides, and writes if nothing has changed, as at PostgreSQL here, and
+//     as TestEveryOrder does it; that all is compared which was read, tests of backends/redis show. What stores do around the
+//     decisions is written anew here, in the store_ files.
 //   - The mark of PostgreSQL is compared, or merged, when a claim writes. Its versions are counted in the model; that they are
 //     drawn makes them differ where the model lets them meet.
 //   - Revisions, resource versions and transaction numbers never come again, but where a variant restores a cluster.

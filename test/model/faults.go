@@ -211,10 +211,7 @@ func (m *model) failHosts(s *state, f fault) {
 				n.site[0].lease = lease{}
 			}
 		case wreck:
-			v.wrecked = true
-			if locked && m.without.inherit {
-				n.site[0].lease = lease{}
-			}
+			v.wrecked = true // it has inherited the lock, where there is one
 		}
 		m.add(n, "", "** %s H%d", f, i+1)
 	}

@@ -89,28 +89,23 @@ type candidate struct {
 
 // omissions are rules of wrapper, guardian and driver, outside the decisions, that a variant leaves out.
 type omissions struct {
-	countFromReply   bool // validity counts from the reply, not from before the request
-	margin           bool // the guardian kills when the lease ends, not a margin before
-	guardianCompares bool // the wrapper compares the time before exec, the guardian does not
-	deathFirst       bool // the run is released before its child is dead
-	evidenceByReply  bool // evidence counts from the request, not from the reply that showed it
-	compare          bool // a claim does not compare what it has read with what is there when it writes
-	acks             bool // a step counts although the replicas have not acknowledged it
-	allReplicas      bool // as many acknowledgements as replicas are connected, not as were ever seen
-	seeAttached      bool // renewals do not notice a replica that was attached
-	ownWrite         bool // a repeated Finish writes nothing before WAIT
-	takeBack         bool // a wrapper that gives up sends no Abandon
-	inherit          bool // the child does not inherit the lock
-	ownLock          bool // a free lock proves death, whoever it was granted to
-	repeatExtends    bool // the same holder that asks again gets its grant, but the lease is not renewed
-	onlyClaimsMark   bool // renewals write into the mark which server this is
-	sameServer       bool // a claim compares the version that it has read, and not which server it has read it from
-	ownTime          bool // a renewal counts from a time that was read in the step before
-	startTime        bool // the mark does not say since when the server is up
-	upLongEnough     bool // a server without mark and record is taken for new at once
-	touches          bool // a renewal extends the lease, and writes nothing
-	quietNotes       bool // a candidate writes that its tick passes whatever the clocks say
-	neverAgain       bool // beats are counted by the record, and one that was put back counts them again
+	evidenceByReply bool // evidence counts from the request, not from the reply that showed it
+	compare         bool // a claim does not compare what it has read with what is there when it writes
+	acks            bool // a step counts although the replicas have not acknowledged it
+	allReplicas     bool // as many acknowledgements as replicas are connected, not as were ever seen
+	seeAttached     bool // renewals do not notice a replica that was attached
+	ownWrite        bool // a repeated Finish writes nothing before WAIT
+	takeBack        bool // a wrapper that gives up sends no Abandon
+	ownLock         bool // a free lock proves death, whoever it was granted to
+	repeatExtends   bool // the same holder that asks again gets its grant, but the lease is not renewed
+	onlyClaimsMark  bool // renewals write into the mark which server this is
+	sameServer      bool // a claim compares the version that it has read, and not which server it has read it from
+	ownTime         bool // a renewal counts from a time that was read in the step before
+	startTime       bool // the mark does not say since when the server is up
+	upLongEnough    bool // a server without mark and record is taken for new at once
+	touches         bool // a renewal extends the lease, and writes nothing
+	quietNotes      bool // a candidate writes that its tick passes whatever the clocks say
+	neverAgain      bool // beats are counted by the record, and one that was put back counts them again
 }
 
 // variant is one world to explore.

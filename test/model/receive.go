@@ -38,14 +38,7 @@ func (m *model) receive(s *state, i, k int) {
 
 // validUntil returns the instant at which a run must be dead whose lease was renewed by a request.
 func (m *model) validUntil(s *state, i int, q *request) moment {
-	base := q.sent
-	if m.without.countFromReply {
-		base = s.now
-	}
-	if m.without.margin {
-		return base + m.candidates[i].ttl
-	}
-	return base + m.candidates[i].ttl - m.margin
+	return q.sent + m.candidates[i].ttl - m.margin
 }
 
 // receiveClaim acts on the answer to a claim. Only a candidate does: who runs has no use for it.

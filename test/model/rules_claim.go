@@ -56,55 +56,6 @@ func noEvictions(d *decisions) {
 	}
 }
 
-// grantToken changes the token of a new grant.
-func grantToken(d *backends.Decision, token int64) {
-	if d.Grant == nil {
-		return
-	}
-	d.Record.Runs = slices.Clone(d.Record.Runs)
-	d.Record.Token, d.Record.Runs[0].Token, d.Grant.Token = token, token, token
-}
-
-func isAgain(v *backends.View, c *backends.Claim) bool {
-	return v.Lease != nil && v.Lease.Holder == c.Holder.ID
-}
-
-// tokensCount takes tokens from a counter alone.
-func tokensCount(d *decisions) {
-	decide := d.claim
-	d.claim = func(v backends.View, c backends.Claim) backends.Decision {
-		x := decide(v, c)
-		if !isAgain(&v, &c) {
-			grantToken(&x, max(v.Record.Token, beginning)+1)
-		}
-		return x
-	}
-}
-
-// tokensTell takes tokens from the clock alone.
-func tokensTell(d *decisions) {
-	decide := d.claim
-	d.claim = func(v backends.View, c backends.Claim) backends.Decision {
-		x := decide(v, c)
-		if !isAgain(&v, &c) {
-			grantToken(&x, v.Now.UnixMilli())
-		}
-		return x
-	}
-}
-
-// repeatKeepsUntil renews the lease of a holder that asks again, but not the record's evidence.
-func repeatKeepsUntil(d *decisions) {
-	decide := d.claim
-	d.claim = func(v backends.View, c backends.Claim) backends.Decision {
-		x := decide(v, c)
-		if isAgain(&v, &c) {
-			x.Record.Until, x.Record.Beat = v.Record.Until, v.Record.Beat
-		}
-		return x
-	}
-}
-
 // tickApart does not write the tick or key in the step of the grant.
 func tickApart(d *decisions) {
 	decide := d.claim

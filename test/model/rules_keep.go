@@ -8,17 +8,6 @@ import (
 
 // The rules about renewals, ends and orders, left out in the same way as those in rules_claim.go.
 
-// finishAnybody lets every Finish end the run that goes on.
-func finishAnybody(d *decisions) {
-	decide := d.finish
-	d.finish = func(v backends.View, g backends.Grant, o backends.Outcome) backends.Ending {
-		if v.Lease != nil {
-			g.Token, g.Claim.Holder = v.Lease.Token, backends.Holder{ID: v.Lease.Holder}
-		}
-		return decide(v, g, o)
-	}
-}
-
 // finishByHolder compares the holder of a Finish, and not its token.
 func finishByHolder(d *decisions) {
 	decide := d.finish
@@ -113,16 +102,6 @@ func renewWithoutBeat(d *decisions) {
 	}
 }
 
-// renewKeepsUntil extends the lease, and not the record's evidence.
-func renewKeepsUntil(d *decisions) {
-	decide := d.renew
-	d.renew = func(v backends.View, g backends.Grant) backends.Renewal {
-		r := decide(v, g)
-		r.Record.Until = v.Record.Until
-		return r
-	}
-}
-
 // beatsComeAgain counts the beats of a record that was lost from 1.
 func beatsComeAgain(d *decisions) {
 	decide := d.renew
@@ -132,29 +111,6 @@ func beatsComeAgain(d *decisions) {
 			r.Record.Beat = v.Record.Beat + 1
 		}
 		return r
-	}
-}
-
-// entombReleases writes the release mark when an operator takes a lease away.
-func entombReleases(d *decisions) {
-	decide := d.order
-	d.order = func(v backends.View, o backends.Order) backends.Ordered {
-		a := decide(v, o)
-		if o.Kind == backends.Entomb && a.Changed {
-			a.Record.Released = a.Record.Token
-		}
-		return a
-	}
-}
-
-// forgetLiving forgets a job whose holder may live.
-func forgetLiving(d *decisions) {
-	decide := d.order
-	d.order = func(v backends.View, o backends.Order) backends.Ordered {
-		if o.Kind == backends.ForgetJob {
-			v.Record.Released = v.Record.Token
-		}
-		return decide(v, o)
 	}
 }
 

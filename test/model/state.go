@@ -130,7 +130,6 @@ type phase uint8
 const (
 	claiming  phase = iota
 	granted         // and not started yet
-	checked         // only where the wrapper, not the guardian, compares the time: it was in time, and then was stopped
 	running         // the child was started
 	finishing       // the child is dead
 	undoing         // nothing was started: the claim is taken back

@@ -80,9 +80,6 @@ func (m *model) send(s *state, i int) {
 		put(q, "its claim%s", forWhat(m.candidates[i].what))
 	case running:
 		put(request{kind: renew, token: w.token, what: w.what, attempt: w.attempt}, "a renewal")
-		if m.without.deathFirst {
-			put(request{kind: finish, token: w.token, what: w.what, attempt: w.attempt, outcome: done}, "its end before the child is dead")
-		}
 	case finishing:
 		put(request{kind: finish, token: w.token, what: w.what, attempt: w.attempt, outcome: w.outcome}, "its end: %s", w.outcome)
 	case undoing:
@@ -117,11 +114,7 @@ func (m *model) giveUp(s *state, i int) {
 func (m *model) runChild(s *state, i int) {
 	w := &s.wrappers[i]
 	switch {
-	case w.phase == granted && s.now < w.valid && m.without.guardianCompares:
-		n := *s
-		n.wrappers[i].phase = checked
-		m.add(n, "", "H%d: the wrapper finds itself in time (until %d), and is stopped", i+1, w.valid)
-	case w.phase == granted && s.now < w.valid, w.phase == checked:
+	case w.phase == granted && s.now < w.valid:
 		n := *s
 		broken := m.start(&n, i)
 		m.add(n, broken, "H%d: its child starts%s, token %d, until %d", i+1, forWhat(w.what), w.token, w.valid)

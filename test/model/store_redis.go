@@ -4,8 +4,8 @@ import (
 	"github.com/leaderrun/leaderrun/backends"
 )
 
-// redis counts leases in the server's time, marks which server it is, and has replicas. The model takes each of
-// its scripts for the decision that it mirrors; that it does is tested in backends/redis.
+// redis counts leases in the server's time, marks which server it is, and has replicas. A request reads, decides and writes
+// in one step here: that the script which writes compares all that was read is tested in backends/redis.
 type redis struct{}
 
 func (redis) traits() traits { return traits{name: "Redis"} }

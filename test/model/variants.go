@@ -44,7 +44,7 @@ func (c candidate) lasting(ttl moment) candidate {
 func variants() []*variant {
 	all := slices.Concat(
 		redisVariants(), redisServerVariants(), replicaVariants(), tickVariants(), etcdVariants(), consulVariants(),
-		fileVariants(), orderVariants(), wrapperVariants(), postgresVariants(), standbyVariants(), kubernetesVariants(),
+		fileVariants(), orderVariants(), postgresVariants(), standbyVariants(), kubernetesVariants(),
 		zookeeperVariants(),
 	)
 	for _, v := range all {

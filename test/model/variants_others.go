@@ -9,11 +9,6 @@ func etcdVariants() []*variant {
 		{name: "etcd/tick", why: "two hosts come for a tick, and the lease is revoked", store: etcd{}, candidates: works(2, skipTick), gives: true, faults: budget{deleteLease: 1}},
 		{name: "etcd/record-deleted", why: "the record is deleted, and a renewal restores it", store: etcd{}, candidates: works(2, skipTick), faults: budget{deleteRecord: 1}, liveness: true},
 		{name: "etcd/both-deleted", why: "a documented limit: who deletes lease and record removes every trace", ttl: 2, store: etcd{}, faults: budget{deleteBoth: 1}, only: overlap, want: overlap},
-
-		{name: "etcd/no-evidence", why: "without: a candidate counts one TTL of silence", store: etcd{}, faults: budget{deleteLease: 1}, breaks: vanishedIsFree, want: overlap},
-		{name: "etcd/no-beat", why: "without: every renewal writes a beat", long: true, store: etcd{}, faults: budget{deleteLease: 1}, breaks: renewWithoutBeat, want: overlap},
-		{name: "etcd/evidence-from-request", why: "without: silence counts from the reply that showed the beat", long: true, store: etcd{}, faults: budget{deleteLease: 1}, without: omissions{evidenceByReply: true}, want: overlap},
-		{name: "etcd/no-compare", why: "without: a claim compares what it has read", store: etcd{}, without: omissions{compare: true}, only: overlap, want: overlap},
 	}
 }
 
@@ -46,7 +41,6 @@ func fileVariants() []*variant {
 		{name: "file/tick", why: "two hosts come for a tick", quick: 3, store: file{}, candidates: works(2, skipTick), gives: true, faults: budget{crash: 1}, liveness: true},
 		{name: "file/rerun", why: "two hosts come for a tick", store: file{}, candidates: works(2, rerun), gives: true, faults: budget{wreck: 1}},
 
-		{name: "file/not-inherited", why: "without: the child inherits the lock", store: file{}, faults: budget{wreck: 1}, without: omissions{inherit: true}, want: overlap},
 		{name: "file/any-lock", why: "without: the lock must be the one that the record's run was granted", store: file{}, faults: budget{removeLock: 1}, without: omissions{ownLock: true}, want: overlap},
 	}
 }
@@ -70,21 +64,8 @@ func orderVariants() []*variant {
 		{name: "order/forget-late", why: "an operator forgets the job, and claims arrive late", horizon: 5, orders: []orderKind{forgetJob}, candidates: []candidate{skipTick.twice(), skipTick}, gives: true, faults: budget{orders: 1}},
 		{name: "order/all", why: "an operator does this and that", orders: []orderKind{askToStop, entomb, declareDead, forgetJob, forgetTick}, candidates: works(2, rerun), idle: true, faults: budget{orders: 2, crash: 1}, horizon: 4},
 
-		{name: "order/entomb-releases", why: "without: a lease that an operator takes away is one that vanished", orders: []orderKind{entomb}, faults: budget{orders: 1}, breaks: entombReleases, want: overlap},
-		{name: "order/forget-living", why: "without: only a job that nobody may be running is forgotten", ttl: 2, orders: []orderKind{forgetJob}, faults: budget{orders: 1, deleteLease: 1}, breaks: forgetLiving, want: overlap},
 		{name: "order/forget-tokens", why: "without: a job that is forgotten keeps its token", ttl: 2, orders: []orderKind{forgetJob}, faults: budget{orders: 1}, breaks: forgetTokens, want: tokenOrder},
 		{name: "order/forget-refusals", why: "without: a job that is forgotten keeps who took a claim back", long: true, orders: []orderKind{forgetJob}, candidates: []candidate{skipTick.twice(), skipTick}, gives: true, faults: budget{orders: 1}, breaks: forgetRefusals, want: lostUnstarted},
 		{name: "order/names-nobody", why: "without: an order names the run that is meant", long: true, orders: []orderKind{declareDead}, candidates: works(3, plainRun), faults: budget{orders: 1, crash: 1}, breaks: ordersNameNobody, want: overlap},
-	}
-}
-
-// wrapperVariants are about rules of wrapper and guardian.
-func wrapperVariants() []*variant {
-	return []*variant{
-		{name: "wrapper/count-from-reply", why: "without: validity counts from before the request", without: omissions{countFromReply: true}, want: overlap},
-		{name: "wrapper/no-margin", why: "without: the child is dead a margin before the lease ends", without: omissions{margin: true}, want: overlap},
-		{name: "wrapper/compares-itself", why: "without: the guardian compares the time right before exec", without: omissions{guardianCompares: true}, want: overlap},
-		{name: "wrapper/release-first", why: "without: the lease is released after the child is dead", without: omissions{deathFirst: true}, want: overlap},
-		{name: "wrapper/wreck", why: "a documented limit: wrapper and guardian are killed together", faults: budget{wreck: 1}, want: overlap},
 	}
 }

@@ -11,14 +11,8 @@ func redisVariants() []*variant {
 		{name: "redis/record-deleted", why: "the record vanishes", quick: 3, faults: budget{deleteRecord: 1}, liveness: true},
 		{name: "redis/both-deleted", why: "a documented limit: who deletes lease and record removes every trace", faults: budget{deleteBoth: 1}, only: overlap, want: overlap},
 
-		{name: "redis/no-evidence", why: "without: a lease that vanished is not a lease that was released", faults: budget{deleteLease: 1}, breaks: vanishedIsFree, want: overlap},
-		{name: "redis/renewal-keeps-until", why: "without: the record's `until` is rewritten in the step of every renewal", long: true, faults: budget{deleteLease: 1}, breaks: renewKeepsUntil, want: overlap},
-		{name: "redis/repeat-keeps-until", why: "without: the record's `until` is rewritten when the same holder asks again", long: true, candidates: []candidate{plainRun.twice(), plainRun}, faults: budget{deleteLease: 1}, breaks: repeatKeepsUntil, want: overlap},
 		{name: "redis/repeat-keeps-lease", why: "without: the lease is renewed when the same holder asks again", long: true, candidates: []candidate{plainRun.twice(), plainRun}, without: omissions{repeatExtends: true}, want: overlap},
-		{name: "redis/finish-by-anybody", why: "without: Finish compares holder and token", candidates: []candidate{plainRun, plainRun}, breaks: finishAnybody, want: staleFinish},
 		{name: "redis/finish-by-holder", why: "without: Finish compares the token", ttl: 2, candidates: []candidate{plainRun.twice(), plainRun}, breaks: finishByHolder, want: staleFinish},
-		{name: "redis/tokens-only-count", why: "without: tokens follow the clock", faults: budget{flush: 1}, breaks: tokensCount, want: tokenOrder},
-		{name: "redis/tokens-only-tell-time", why: "without: tokens follow the one before", breaks: tokensTell, want: tokenOrder},
 	}
 }
 
@@ -36,7 +30,6 @@ func redisServerVariants() []*variant {
 		{name: "redis/all-evicted", why: "lease, record and mark are evicted", faults: budget{evictLease: 1, evictRecord: 1, evictMark: 1}, liveness: true},
 
 		{name: "redis/longest-differs", why: "a documented limit: hosts disagree about the longest TTL, and after FLUSHALL the first claim is of a host with a shorter one", other: 1, faults: budget{flush: 1, anotherJob: 1}, only: overlap, want: overlap},
-		{name: "redis/no-quarantine", why: "without: quarantine of a server that forgot", faults: budget{flush: 1}, breaks: noQuarantine, only: overlap, want: overlap},
 		{name: "redis/flushed-counts-from-start", why: "without: a server that was flushed is in quarantine from the first sight on", faults: budget{flush: 1}, breaks: countFromStart, only: overlap, want: overlap},
 		{name: "redis/evictions-unseen", why: "without: an eviction quarantines a job that is unknown", faults: budget{evictLease: 1, evictRecord: 1}, breaks: noEvictions, only: overlap, want: overlap},
 	}

@@ -27,7 +27,6 @@ func tickVariants() []*variant {
 		{name: "tick/failover-rerun", why: "a failover", replicas: 1, candidates: works(2, rerun), faults: budget{failover: 1}},
 		{name: "tick/flushed", why: "a documented limit: a store that was emptied has forgotten its ticks", candidates: works(2, skipTick), strict: true, faults: budget{flush: 1}, want: startedTwice},
 
-		{name: "tick/apart", why: "without: the tick is claimed in the step of the lease", candidates: works(2, skipTick), breaks: tickApart, want: startedTwice},
 		{name: "tick/apart-key", why: "without: the key is claimed in the step of the lease", candidates: works(2, onceKey), breaks: tickApart, want: startedTwice},
 		{name: "tick/back", why: "without: ticks only go forward", long: true, candidates: []candidate{skipTick, skipTick.later(), skipTick}, breaks: ticksGoBack, want: startedTwice},
 		{name: "tick/finish-keeps-tick", why: "without: Finish records the tick in the step of the release", candidates: works(2, rerun), breaks: finishKeepsTick, want: startedDone},

@@ -48,7 +48,10 @@ func TestMain(m *testing.M) {
 // first makes the release, once for all tests.
 var first = sync.OnceValues(func() (string, error) {
 	dir := filepath.Join(made, "first")
-	return filepath.Join(dir, "dist"), errors.Join(copyTree("../..", dir), makeRelease(dir, nil))
+	if err := copyTree("../..", dir); err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, "dist"), makeRelease(dir, nil)
 })
 
 // release returns the folder with what was made, for this machine's kind of processor.

@@ -60,7 +60,7 @@ func TestCompletions(t *testing.T) {
 			COMP_WORDS=(leaderrun run --kill-a) COMP_CWORD=2; _leaderrun; echo "${COMPREPLY[@]}"'`,
 		"fish": `fish --private -c 'complete -C "leaderrun sta"; complete -C "leaderrun run --kill-a"' | cut -f 1`,
 		// What zsh would show, it gives to compadd.
-		"zsh": `timeout 300 zsh -f -c '
+		"zsh": `timeout 100 zsh -f -c '
 			autoload -Uz compinit; compinit -u -d /root/dump
 			test "$_comps[leaderrun]" = _leaderrun
 			zmodload zsh/zpty

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/leaderrun/leaderrun/test/waits"
 )
 
 // RunWithProgram builds leaderrun once, runs the tests of a package and returns their exit code. use is told
@@ -37,7 +39,7 @@ func RunWithProgram(m *testing.M, use func(path string), others ...string) int {
 		return 1
 	}
 	for _, v := range os.Environ() {
-		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "LEADERRUN_") && name != "LEADERRUN_TEST_REQUIRE" {
+		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "LEADERRUN_") && name != "LEADERRUN_TEST_REQUIRE" && name != waits.Variable {
 			_ = os.Unsetenv(name)
 		}
 	}

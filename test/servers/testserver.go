@@ -19,10 +19,15 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/leaderrun/leaderrun/test/waits"
 )
 
 // startTimeout is how long a server may take to answer on a machine that is busy with other tests.
 const startTimeout = 2 * time.Minute
+
+// patience is how long what must come may take.
+var patience = waits.AtMost(startTimeout)
 
 // The pauses between two questions of Eventually.
 const (
@@ -175,14 +180,14 @@ func lack(t testing.TB, server, why string) {
 // Eventually asks until ok says yes. It ends the test after a time that only a hang exceeds.
 func Eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	end := time.Now().Add(startTimeout)
+	end := time.Now().Add(patience)
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		asked := time.Now()
 		if ok() {
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatalf("waited %v in vain: %s", startTimeout, what)
+			t.Fatalf("waited %v in vain: %s", patience, what)
 		}
 		time.Sleep(max(pause, min(2*time.Since(asked), 10*longestPause))) // who asks all the time keeps this machine from what is waited for
 	}

@@ -10,10 +10,11 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/test/waits"
 )
 
 // Patience is a time that only a hang exceeds, also on a busy machine.
-const Patience = 2 * time.Minute
+var Patience = waits.AtMost(2 * time.Minute)
 
 // NewID returns an ID that nobody has had.
 func NewID() string {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends/etcd/rpc"
+	"github.com/leaderrun/leaderrun/test/waits"
 	"go.uber.org/goleak"
 )
 
@@ -17,7 +18,7 @@ func TestMain(m *testing.M) {
 }
 
 // enough is a time that only a hang exceeds.
-const enough = time.Minute
+var enough = waits.AtMost(time.Minute)
 
 // within returns a context for a request that is expected to be answered.
 func within(t *testing.T) context.Context {

@@ -20,13 +20,14 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leaderrun/leaderrun/backends/kubernetes/api"
+	"github.com/leaderrun/leaderrun/test/waits"
 )
 
 // What a client started is gone when it is closed and its requests have ended.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // enough is a time that only a hang exceeds.
-const enough = time.Minute
+var enough = waits.AtMost(time.Minute)
 
 const lease = `{"metadata":{"name":"n","uid":"u","resourceVersion":"7"},"spec":{"holderIdentity":"h"}}`
 

@@ -11,13 +11,14 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/waits"
 )
 
 // What a client started is gone when it is closed: each test closes its own.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // enough is a time that only a hang exceeds.
-const enough = time.Minute
+var enough = waits.AtMost(time.Minute)
 
 // within returns a context for a request that is expected to be answered.
 func within(t *testing.T) context.Context {

@@ -7,10 +7,12 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/leaderrun/leaderrun/test/waits"
 )
 
 // patience is how long something that must happen may take on a busy machine.
-const patience = time.Minute
+var patience = waits.AtMost(time.Minute)
 
 // fake is a server that answers as told.
 type fake struct {

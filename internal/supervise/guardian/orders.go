@@ -100,7 +100,14 @@ func (g *guardian) answer(pid int, errno syscall.Errno, late bool) {
 func (g *guardian) fork(order Order, fds []int) (pid int, errno syscall.Errno, late bool) {
 	liftStops() // the command is not to find them ignored
 	defer dropStops()
-	attr := &syscall.ProcAttr{Dir: order.Dir, Env: order.Env, Files: FileTable(g.inherited, fds)}
+	inherited := g.inherited
+	if order.As != nil { // what root's daemon was started with, such as a file with a password, is not for another user
+		for _, fd := range inherited {
+			syscall.CloseOnExec(fd)
+		}
+		inherited = nil
+	}
+	attr := &syscall.ProcAttr{Dir: order.Dir, Env: order.Env, Files: FileTable(inherited, fds)}
 	cgroups := []int{-1}
 	if g.cgroup != nil {
 		cgroups = []int{g.cgroup.Descriptor(), -1}

@@ -1,0 +1,25 @@
+// Package waits says how long tests wait for what comes for certain.
+package waits
+
+import (
+	"fmt"
+	"os"
+	"time"
+)
+
+// Variable names the longest wait, as in 45s. Mutants are run with a short one: waiting in vain is most of what they cost.
+const Variable = "LEADERRUN_TEST_PATIENCE"
+
+// AtMost returns how long a test waits for what comes for certain: usual, a time that only a hang exceeds also on a busy machine,
+// or less where Variable says so. It is for variables of a package, which are set before a test changes the environment.
+func AtMost(usual time.Duration) time.Duration {
+	text := os.Getenv(Variable)
+	if text == "" {
+		return usual
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		panic(fmt.Sprintf("%s: %q is no time like 45s", Variable, text))
+	}
+	return min(usual, d)
+}

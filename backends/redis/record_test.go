@@ -1,0 +1,42 @@
+package redis
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/leaderrun/leaderrun/backends"
+)
+
+// TestEveryFieldIsKept: hazard: what is new in a Record has no field in Redis, and is forgotten.
+func TestEveryFieldIsKept(t *testing.T) {
+	t.Parallel()
+	var r backends.Record
+	fill(reflect.ValueOf(&r).Elem())
+	r.Tick.Key = "" // a tick has none
+	again, err := hashOf(r).record()
+	if diff := cmp.Diff(r, again); err != nil || diff != "" {
+		t.Errorf("%v\n%s", err, diff)
+	}
+}
+
+// fill makes no value of v its zero one.
+func fill(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem())
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(v.Field(i))
+		}
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fill(v.Index(0))
+	case reflect.String:
+		v.SetString(string(backends.Done)) // a state, too
+	default:
+		v.SetInt(7)
+	}
+}

@@ -33,19 +33,15 @@ type Driver interface {
 	// Abandon takes a claim back, whether or not it is yet applied: what it claimed was never started, and a
 	// later arrival of the same claim is refused.
 	Abandon(ctx context.Context, c Claim) error
+	// Watch wakes a waiter early: it sends when there is news of a job. To lose some only delays. A watch that stands only after
+	// Watch has returned, or that was interrupted, sends Look when it does, because what happened before went unseen. The channel
+	// holds one value, into which later news is merged (see Tell), and is closed when ctx ends or the watch breaks.
+	Watch(ctx context.Context, job string) (<-chan News, error)
 	// Limits says what the store can do. It asks nobody.
 	Limits() Limits
 	// Close ends requests and watches that are on their way, and frees connections and files. Leases are not
 	// released. What became of a request that it ended is unknown, as after the end of a context.
 	Close() error
-}
-
-// Watcher wakes a waiter early. Losing a notification only delays.
-type Watcher interface {
-	// Watch sends when there is news of a job. A watch that stands only after Watch has returned, or that was
-	// interrupted, sends Look when it does, because what happened before went unseen. The channel holds one
-	// value, into which later news is merged (see Tell), and is closed when ctx ends or the watch breaks.
-	Watch(ctx context.Context, job string) (<-chan News, error)
 }
 
 // News is what a watch tells about a job.
@@ -76,21 +72,29 @@ func Tell(ch chan News, n News) {
 	}
 }
 
-// Inspector shows what the store keeps.
-type Inspector interface {
+// Backend is a driver that operators ask, too: what it keeps, whether it is to be trusted, and to end a run. Every store is
+// one, through its Engine.
+type Backend interface {
+	Driver
 	// Inspect returns what is kept about a job, or ErrUnknownJob.
 	Inspect(ctx context.Context, job string) (Status, error)
 	// Jobs returns the names of all jobs with a record, sorted; beside an error, those that can be read.
 	Jobs(ctx context.Context) ([]string, error)
-}
-
-// Examiner looks at a store before anybody trusts it.
-type Examiner interface {
-	// Examine checks what the driver needs and what its promises hang on: that it is reachable, permissions,
-	// persistence, role and replicas, the server's version and its known bugs, and whether a lease of the given TTL
+	// Order carries out one order on a job, in one atomic step. It returns nil when what was ordered is so,
+	// ErrUnknownJob when the store keeps nothing about the job, ErrOver when there is nothing (left) to do it
+	// to, ErrLags when an Entomb is worth repeating after a third of the holder's TTL, a *Refusal when it is not
+	// safe, a *PermanentError, or else "outcome unknown": orders may be repeated. One that was carried out already
+	// changes nothing; it is answered with nil, or ErrOver if it is a Stop whose run has ended since.
+	Order(ctx context.Context, o Order) error
+	// Examine checks what the driver needs and what its promises hang on, before anybody trusts it: that it is reachable,
+	// permissions, persistence, role and replicas, the server's version and its known bugs, and whether a lease of the given TTL
 	// suits it. It changes nothing that others see. It returns at least one finding; a store that cannot be asked
 	// is a Bad one. Findings show no password.
 	Examine(ctx context.Context, ttl time.Duration) []Finding
+	// Redacted returns the URL without its secrets.
+	Redacted() string
+	// Prefix returns what the names of all keys begin with; "": they have none.
+	Prefix() string
 }
 
 // Finding is one thing that was looked at.

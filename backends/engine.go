@@ -21,13 +21,7 @@ type Engine struct {
 	endLife context.CancelFunc
 }
 
-var (
-	_ Driver    = (*Engine)(nil)
-	_ Watcher   = (*Engine)(nil)
-	_ Inspector = (*Engine)(nil)
-	_ Operator  = (*Engine)(nil)
-	_ Examiner  = (*Engine)(nil)
-)
+var _ Backend = (*Engine)(nil)
 
 // Rules are the decisions that an engine carries out. Tests of the tests replace them with broken ones.
 type Rules struct {
@@ -47,7 +41,7 @@ func NewEngine(store Store) *Engine {
 	return e
 }
 
-// Acquire implements Driver.
+// Acquire implements Backend.
 func (e *Engine) Acquire(ctx context.Context, c Claim) (Grant, error) {
 	q := Request{Op: ToClaim, Job: c.Job, Holder: c.Holder, TTL: c.TTL, Seen: c.Seen}
 	var g Grant
@@ -70,7 +64,7 @@ func (e *Engine) Acquire(ctx context.Context, c Claim) (Grant, error) {
 	return g, nil
 }
 
-// Renew implements Driver. What is known of the lease spares it the read.
+// Renew implements Backend. What is known of the lease spares it the read.
 func (e *Engine) Renew(ctx context.Context, g Grant) (Signal, error) {
 	cache := CacheOf(g)
 	q := Request{Op: ToRenew, Job: g.Claim.Job, Holder: g.Claim.Holder, TTL: g.TTL, Known: cache.Last(), Doubted: cache.Doubted()}
@@ -95,7 +89,7 @@ func (e *Engine) Renew(ctx context.Context, g Grant) (Signal, error) {
 	return signal, nil
 }
 
-// Finish implements Driver. A renewal that comes later begins with a read.
+// Finish implements Backend. A renewal that comes later begins with a read.
 func (e *Engine) Finish(ctx context.Context, g Grant, o Outcome) error {
 	cache := CacheOf(g)
 	q := Request{Op: ToFinish, Job: g.Claim.Job, Holder: g.Claim.Holder, Known: cache.Last()}
@@ -104,7 +98,7 @@ func (e *Engine) Finish(ctx context.Context, g Grant, o Outcome) error {
 	return About("finish", q.Job, err)
 }
 
-// Abandon implements Driver.
+// Abandon implements Backend.
 func (e *Engine) Abandon(ctx context.Context, c Claim) error {
 	q := Request{Op: ToAbandon, Job: c.Job, Holder: c.Holder}
 	return About("abandon", q.Job, e.end(ctx, q, func(v View) Ending { return e.Rules.Abandon(v, c) }))
@@ -121,7 +115,7 @@ func (e *Engine) end(ctx context.Context, q Request, decide func(View) Ending) e
 	return err
 }
 
-// Order implements Operator.
+// Order implements Backend.
 func (e *Engine) Order(ctx context.Context, o Order) error {
 	q := Request{Op: ToOrder, Job: o.Job, Seen: o.Seen}
 	_, err := e.carryOut(ctx, q, func(v View, _ time.Duration) plan {
@@ -133,7 +127,7 @@ func (e *Engine) Order(ctx context.Context, o Order) error {
 	return About(string(o.Kind), o.Job, err)
 }
 
-// Inspect implements Inspector.
+// Inspect implements Backend.
 func (e *Engine) Inspect(ctx context.Context, job string) (Status, error) {
 	var status Status
 	_, err := e.carryOut(ctx, Request{Op: ToInspect, Job: job}, func(v View, _ time.Duration) plan {
@@ -342,12 +336,12 @@ func pause(ctx context.Context, conflicts int) error {
 	return context.Cause(ctx)
 }
 
-// Watch implements Watcher.
+// Watch implements Backend.
 func (e *Engine) Watch(ctx context.Context, job string) (<-chan News, error) {
 	return Rewatch(ctx, e.life, func(ctx context.Context, tell func(News)) error { return e.store.Follow(ctx, job, tell) })
 }
 
-// Jobs implements Inspector.
+// Jobs implements Backend.
 func (e *Engine) Jobs(ctx context.Context) ([]string, error) {
 	ctx, cancel := During(ctx, e.life)
 	defer cancel()
@@ -356,17 +350,17 @@ func (e *Engine) Jobs(ctx context.Context) ([]string, error) {
 	return slices.Compact(jobs), About("list jobs of", cmp.Or(e.traits.Prefix, e.traits.URL), err)
 }
 
-// Examine implements Examiner.
+// Examine implements Backend.
 func (e *Engine) Examine(ctx context.Context, ttl time.Duration) []Finding {
 	ctx, cancel := During(ctx, e.life)
 	defer cancel()
 	return e.store.Check(ctx, ttl)
 }
 
-// Limits implements Driver.
+// Limits implements Backend.
 func (e *Engine) Limits() Limits { return e.traits.Limits }
 
-// Close implements Driver. It ends requests that are on their way.
+// Close implements Backend. It ends requests that are on their way.
 func (e *Engine) Close() error {
 	e.endLife()
 	return e.store.Close()

@@ -14,7 +14,7 @@ const (
 	Clock     = "clock"
 )
 
-// Findings collects what an Examiner finds, in the order in which it is told.
+// Findings collects what Examine finds, in the order in which it is told.
 type Findings []Finding
 
 // Fine notes what is as it should be.

@@ -2,22 +2,11 @@ package backends
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 )
-
-// Operator lets people step in.
-type Operator interface {
-	// Order carries out one order on a job, in one atomic step. It returns nil when what was ordered is so,
-	// ErrUnknownJob when the store keeps nothing about the job, ErrOver when there is nothing (left) to do it
-	// to, ErrLags when an Entomb is worth repeating after a third of the holder's TTL, a *Refusal when it is not
-	// safe, a *PermanentError, or else "outcome unknown": orders may be repeated. One that was carried out already
-	// changes nothing; it is answered with nil, or ErrOver if it is a Stop whose run has ended since.
-	Order(ctx context.Context, o Order) error
-}
 
 // LocalHolder is a store whose leases are held by processes of this host, and end with them: nothing else takes a
 // lease away. There Entomb (where it is not ErrLags) and DeclareDead are refused with a *PermanentError as long as the

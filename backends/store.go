@@ -30,7 +30,7 @@ type Store interface {
 	Follow(ctx context.Context, job string, tell func(News)) error
 	// List returns the names of all jobs with a record, in any order; beside an error, those that can be read.
 	List(ctx context.Context) ([]string, error)
-	// Check looks at the store before anybody trusts it, as Driver.Examine.
+	// Check looks at the store before anybody trusts it, as Backend.Examine.
 	Check(ctx context.Context, ttl time.Duration) []Finding
 	// Close ends requests that are on their way, and frees connections and files.
 	Close() error

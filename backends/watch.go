@@ -15,7 +15,7 @@ const (
 	longPause  = 5 * time.Second
 )
 
-// Rewatch is Watcher.Watch for a store whose watches break now and then. It calls follow, which is one watch, again and
+// Rewatch is Driver.Watch for a store whose watches break now and then. It calls follow, which is one watch, again and
 // again until ctx ends, or life, which is the driver's, or follow returns a *PermanentError; then the channel is closed.
 // The context of follow ends with both. What follow tells goes into the channel (see Tell); after it has returned it tells
 // nothing more.

@@ -262,14 +262,10 @@ func (a doProve) perform(l *loop) {
 
 // It never blocks; without a watch the timer has to do.
 func (a doWatch) perform(l *loop) {
-	w, ok := l.r.Driver.(backends.Watcher)
-	if !ok {
-		return
-	}
 	ctx, wake := l.calls, make(chan backends.News, 1)
 	l.beside(func() {
 		defer close(wake)
-		news, err := w.Watch(ctx, l.req.Job)
+		news, err := l.r.Driver.Watch(ctx, l.req.Job)
 		if err != nil {
 			return
 		}

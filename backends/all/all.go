@@ -17,37 +17,23 @@ import (
 	"github.com/leaderrun/leaderrun/internal/spelling"
 )
 
-// Store is what every driver here is: it also wakes waiters, shows what it keeps, is examined by doctor, and says where
-// that is.
-type Store interface {
-	backends.Driver
-	backends.Watcher
-	backends.Inspector
-	backends.Operator
-	backends.Examiner
-	// Redacted returns the URL without its secrets.
-	Redacted() string
-	// Prefix returns what the names of all keys begin with; "": they have none.
-	Prefix() string
-}
-
 // opener makes a driver of a URL. It asks no server.
-type opener func(rawURL string) (Store, error)
+type opener func(rawURL string) (backends.Backend, error)
 
 // drivers returns the drivers of this build by the schemes of their URLs.
 func drivers() map[string]opener {
-	etcdURL := func(rawURL string) (Store, error) { return store(etcd.Open(rawURL)) }
-	redisURL := func(rawURL string) (Store, error) { return store(redis.Open(rawURL)) }
-	consulURL := func(rawURL string) (Store, error) { return store(consul.Open(rawURL)) }
-	postgresURL := func(rawURL string) (Store, error) { return store(postgres.Open(rawURL)) }
-	zookeeperURL := func(rawURL string) (Store, error) { return store(zookeeper.Open(rawURL)) }
+	etcdURL := func(rawURL string) (backends.Backend, error) { return store(etcd.Open(rawURL)) }
+	redisURL := func(rawURL string) (backends.Backend, error) { return store(redis.Open(rawURL)) }
+	consulURL := func(rawURL string) (backends.Backend, error) { return store(consul.Open(rawURL)) }
+	postgresURL := func(rawURL string) (backends.Backend, error) { return store(postgres.Open(rawURL)) }
+	zookeeperURL := func(rawURL string) (backends.Backend, error) { return store(zookeeper.Open(rawURL)) }
 	return map[string]opener{
 		"etcd":            etcdURL,
 		"etcds":           etcdURL,
-		"file":            func(rawURL string) (Store, error) { return store(file.Open(rawURL)) },
+		"file":            func(rawURL string) (backends.Backend, error) { return store(file.Open(rawURL)) },
 		"postgres":        postgresURL,
 		"postgresql":      postgresURL,
-		"k8s":             func(rawURL string) (Store, error) { return store(kubernetes.Open(rawURL)) },
+		"k8s":             func(rawURL string) (backends.Backend, error) { return store(kubernetes.Open(rawURL)) },
 		"redis":           redisURL,
 		"rediss":          redisURL,
 		"redis+unix":      redisURL,
@@ -63,7 +49,7 @@ func drivers() map[string]opener {
 }
 
 // store keeps a nil pointer from becoming an interface that is not nil.
-func store[D Store](d D, err error) (Store, error) {
+func store[D backends.Backend](d D, err error) (backends.Backend, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +58,7 @@ func store[D Store](d D, err error) (Store, error) {
 
 // Open returns the driver for a backend URL. Every error is a *backends.PermanentError, and none shows more
 // of the URL than its scheme unless the driver knows what is secret in it.
-func Open(rawURL string) (Store, error) {
+func Open(rawURL string) (backends.Backend, error) {
 	scheme, _, found := strings.Cut(rawURL, ":")
 	if !found {
 		return nil, backends.Misconfigured("a URL begins with a scheme, like file: or redis://", "this is not a backend URL")

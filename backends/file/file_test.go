@@ -19,7 +19,7 @@ const noServer = "there is no server"
 func TestConformance(t *testing.T) {
 	dir := t.TempDir()
 	suite.Run(t, suite.Harness{
-		Open: func(t testing.TB) backends.Driver { return openDir(t, dir) },
+		Open: func(t testing.TB) backends.Backend { return openDir(t, dir) },
 		TTL:  500 * time.Millisecond,
 		Expire: func(t testing.TB, g backends.Grant) {
 			for _, f := range slices.Concat(g.Hold, g.Inherit) {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/all"
 	"github.com/leaderrun/leaderrun/runner"
 )
 
@@ -72,7 +71,7 @@ func breakOptions() []option {
 // breaking is one call of break.
 type breaking struct {
 	*call
-	store  all.Store
+	store  backends.Backend
 	job    string
 	reason string
 	wait   time.Duration

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/all"
 	"github.com/leaderrun/leaderrun/internal/daemon"
 	"github.com/leaderrun/leaderrun/internal/jobfile"
 	"github.com/leaderrun/leaderrun/internal/ownership"
@@ -204,7 +203,7 @@ func (c *call) checkJobs() (End, error) {
 // service is the daemon and what it is connected to.
 type service struct {
 	call     *call
-	store    all.Store
+	store    backends.Backend
 	daemon   *daemon.Daemon
 	notify   *notifier
 	commands *launcher
@@ -213,7 +212,7 @@ type service struct {
 	silent   atomic.Bool        // the backend did not answer when it was asked last by /readyz
 }
 
-func newService(c *call, store all.Store, commands *launcher, jobs []*jobfile.Job) *service {
+func newService(c *call, store backends.Backend, commands *launcher, jobs []*jobfile.Job) *service {
 	s := &service{call: c, store: store, notify: newNotifier(c.settings.lookup, readyStandby), commands: commands}
 	supervise.BuryStrays()
 	supervise.KeepImage()

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/all"
 	"github.com/leaderrun/leaderrun/internal/duration"
 	"github.com/leaderrun/leaderrun/runner"
 )
@@ -53,7 +52,7 @@ type finding struct {
 type checkup struct {
 	backends.Findings
 	call  *call
-	store all.Store
+	store backends.Backend
 	ttl   time.Duration
 }
 

@@ -8,12 +8,11 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/all"
 )
 
 // patient is a store that answers as a test says. What a test does not expect panics.
 type patient struct {
-	all.Store
+	backends.Backend
 	acquire   func(c backends.Claim) (backends.Grant, error)
 	renew     func() error
 	ends      func() // while a run ends; may be nil

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/all"
 )
 
 // aLittle is what the requests themselves may take while a holder's time is waited out.
@@ -50,7 +49,7 @@ func runForget(c *call) (End, error) {
 }
 
 // forget forgets a job. A holder that died is waited for once: one that gives a new sign of life meanwhile is not dead.
-func (c *call) forget(ctx context.Context, store all.Store, job string) error {
+func (c *call) forget(ctx context.Context, store backends.Backend, job string) error {
 	o := backends.Order{Job: job, Kind: backends.ForgetJob}
 	err := orderJob(ctx, store, o)
 	r, ok := errors.AsType[*backends.Refusal](err)

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/all"
 	"github.com/leaderrun/leaderrun/internal/slots"
 )
 
@@ -70,7 +69,7 @@ func runHistory(c *call) (End, error) {
 }
 
 // historyIn returns the history of a job. That of one with slots has the last runs of each slot.
-func historyIn(ctx context.Context, store all.Store, job string) (entries []entry, err error) {
+func historyIn(ctx context.Context, store backends.Backend, job string) (entries []entry, err error) {
 	names, err := expand(ctx, store, job)
 	if err != nil {
 		return nil, err

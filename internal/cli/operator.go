@@ -12,7 +12,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/all"
 	"github.com/leaderrun/leaderrun/runner"
 )
 
@@ -33,7 +32,7 @@ func (c *call) oneJob() (string, error) {
 }
 
 // inspectJob returns what the store keeps about a job.
-func inspectJob(ctx context.Context, store all.Store, job string) (status backends.Status, err error) {
+func inspectJob(ctx context.Context, store backends.Backend, job string) (status backends.Status, err error) {
 	err = patiently(ctx, func(ctx context.Context) error {
 		status, err = store.Inspect(ctx, job)
 		return err
@@ -43,7 +42,7 @@ func inspectJob(ctx context.Context, store all.Store, job string) (status backen
 
 // orderJob gives an order in the name of this process. One that may or may not have arrived is repeated under the same
 // id, and changes nothing then.
-func orderJob(ctx context.Context, store all.Store, o backends.Order) error {
+func orderJob(ctx context.Context, store backends.Backend, o backends.Order) error {
 	o.By = thisOperator()
 	err := answered(store, o.Job, patiently(ctx, func(ctx context.Context) error { return store.Order(ctx, o) }))
 	if f, ok := errors.AsType[*fault](err); ok && f.code == codeUnavailable {
@@ -58,7 +57,7 @@ const lookAgain = time.Second
 // orderWhenSafe gives an order that is refused as long as a holder may live whose lease is gone, again and again until
 // it is safe, or would only be after more than the given time. Some stores only know how long that is for whoever looks
 // for the first time: the order says what was watched since.
-func (c *call) orderWhenSafe(ctx context.Context, store all.Store, o backends.Order, most time.Duration) error {
+func (c *call) orderWhenSafe(ctx context.Context, store backends.Backend, o backends.Order, most time.Duration) error {
 	var since time.Time
 	for began := time.Now(); ; {
 		err := orderJob(ctx, store, o)
@@ -92,7 +91,7 @@ func pause(ctx context.Context, d time.Duration) error {
 
 // answered makes what a store says of a job a fault with an exit code. A refusal, and that there is nothing left to
 // do, are for the caller to judge.
-func answered(store all.Store, job string, err error) error {
+func answered(store backends.Backend, job string, err error) error {
 	switch {
 	case err == nil, errors.Is(err, backends.ErrOver):
 		return err

@@ -15,7 +15,7 @@ import (
 // faulty is leaderrun with faults: a renewal of a job whose name begins with "faulty" panics, and so does a goroutine that
 // belongs to no run, once there is a file "panic".
 func faulty() {
-	openDriver = func(rawURL string) (all.Store, error) {
+	openDriver = func(rawURL string) (backends.Backend, error) {
 		store, err := all.Open(rawURL)
 		return faultyStore{store}, err
 	}
@@ -30,7 +30,7 @@ func faulty() {
 	program()
 }
 
-type faultyStore struct{ all.Store }
+type faultyStore struct{ backends.Backend }
 
 // broken: a panic has left a lock behind. Whoever waits for it waits for ever.
 var broken atomic.Bool
@@ -42,7 +42,7 @@ func (s faultyStore) Close() error {
 	if broken.Load() {
 		os.Exit(99)
 	}
-	return s.Store.Close()
+	return s.Backend.Close()
 }
 
 func (s faultyStore) Renew(ctx context.Context, g backends.Grant) (backends.Signal, error) {
@@ -50,5 +50,5 @@ func (s faultyStore) Renew(ctx context.Context, g backends.Grant) (backends.Sign
 		broken.Store(true)
 		panic("in a renewal")
 	}
-	return s.Store.Renew(ctx, g)
+	return s.Backend.Renew(ctx, g)
 }

@@ -7,13 +7,12 @@ import (
 	"slices"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/all"
 	"github.com/leaderrun/leaderrun/internal/slots"
 )
 
 // expand returns the names under which the store keeps what an operator calls a job: its own, and those of its slots in order.
 // The jobs of the store are gone through only where it has any: slot 0 is the first that anybody takes.
-func expand(ctx context.Context, store all.Store, job string) (names []string, err error) {
+func expand(ctx context.Context, store backends.Backend, job string) (names []string, err error) {
 	if _, _, isSlot := slots.Split(job); isSlot {
 		return []string{job}, nil
 	}
@@ -34,7 +33,7 @@ func expand(ctx context.Context, store all.Store, job string) (names []string, e
 }
 
 // jobsOf returns the names of all jobs; beside an error, those that can be read.
-func jobsOf(ctx context.Context, store all.Store) (names []string, err error) {
+func jobsOf(ctx context.Context, store backends.Backend) (names []string, err error) {
 	err = patiently(ctx, func(ctx context.Context) error {
 		names, err = store.Jobs(ctx)
 		return err

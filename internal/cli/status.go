@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/all"
 	"github.com/leaderrun/leaderrun/internal/slots"
 )
 
@@ -105,7 +104,7 @@ func runStatus(c *call) (End, error) {
 
 // followStatus shows the status once, or again and again: then also after the backend was away, until the context ends or an error
 // comes that no waiting mends.
-func (c *call) followStatus(ctx context.Context, store all.Store, asJSON, watch bool) error {
+func (c *call) followStatus(ctx context.Context, store backends.Backend, asJSON, watch bool) error {
 	away := false
 	for {
 		err := c.showStatus(ctx, store, asJSON, watch)
@@ -132,7 +131,7 @@ func (c *call) followStatus(ctx context.Context, store all.Store, asJSON, watch 
 	}
 }
 
-func (c *call) showStatus(ctx context.Context, store all.Store, asJSON, watch bool) error {
+func (c *call) showStatus(ctx context.Context, store backends.Backend, asJSON, watch bool) error {
 	jobs, unknown, unread := inspect(ctx, store, c.args)
 	if unread != nil && len(jobs) == 0 {
 		return asked(unread)
@@ -164,7 +163,7 @@ func (c *call) showStatus(ctx context.Context, store all.Store, asJSON, watch bo
 	return nil
 }
 
-func unknownJob(store all.Store, names ...string) error {
+func unknownJob(store backends.Backend, names ...string) error {
 	return &fault{
 		code: codeUnknownJob, what: "unknown job", why: strings.Join(names, ", "), err: backends.ErrUnknownJob,
 		hint: fmt.Sprintf("asked %s, prefix %q", store.Redacted(), store.Prefix()),
@@ -196,7 +195,7 @@ func patiently(ctx context.Context, request func(context.Context) error) (err er
 
 // inspect returns what can be read, also beside an error of the backend about one of the jobs, which must not hide the
 // others. A job stands for its slots, too. Each request has its own time: there may be thousands.
-func inspect(ctx context.Context, store all.Store, args []string) (jobs []jobStatus, unknown []string, err error) {
+func inspect(ctx context.Context, store backends.Backend, args []string) (jobs []jobStatus, unknown []string, err error) {
 	var names []string
 	if len(args) == 0 {
 		if names, err = jobsOf(ctx, store); err != nil && !backends.IsAnswer(err) {
@@ -291,7 +290,7 @@ func describe(name string, s backends.Status, limits backends.Limits) jobStatus 
 func clock(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z07:00") }
 
 // backendLine says where the jobs are kept: with another prefix, they would be others.
-func backendLine(store all.Store) string {
+func backendLine(store backends.Backend) string {
 	line := "backend " + store.Redacted()
 	if p := store.Prefix(); p != "" {
 		line += ", prefix " + p
@@ -299,7 +298,7 @@ func backendLine(store all.Store) string {
 	return line + "\n"
 }
 
-func writeTable(w io.Writer, jobs []jobStatus, store all.Store, now time.Time) error {
+func writeTable(w io.Writer, jobs []jobStatus, store backends.Backend, now time.Time) error {
 	const gap = 2
 	t := tabwriter.NewWriter(w, 0, 0, gap, ' ', 0)
 	fmt.Fprintln(t, "JOB\tSTATE\tHOLDER\tSINCE\tLEFT\tTOKEN\tTICK\tLAST RUN\tTAKE-OVER")

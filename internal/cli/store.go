@@ -86,7 +86,7 @@ func heldURL(path string) (given, error) {
 var openDriver = all.Open
 
 // openStore opens the backend that the options name.
-func (c *call) openStore() (all.Store, error) {
+func (c *call) openStore() (backends.Backend, error) {
 	g, named, err := c.backend()
 	if err != nil {
 		return nil, err

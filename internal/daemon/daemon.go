@@ -23,8 +23,9 @@ import (
 // Store is what the daemon needs of a backend.
 type Store interface {
 	backends.Driver
-	backends.Inspector
-	backends.Operator
+	Inspect(ctx context.Context, job string) (backends.Status, error)
+	Jobs(ctx context.Context) ([]string, error)
+	Order(ctx context.Context, o backends.Order) error
 }
 
 // Config is what the daemon works with. Functions are called by several goroutines at once, except where they say

@@ -14,14 +14,11 @@ import (
 // its timer.
 type limited struct {
 	Store
-	watcher         backends.Watcher // nil: it has none
-	claims, watches chan struct{}    // have room for those under way
+	claims, watches chan struct{} // have room for those under way
 }
 
 func limit(store Store, claims, watches int) *limited {
-	l := &limited{Store: store, claims: make(chan struct{}, claims), watches: make(chan struct{}, watches)}
-	l.watcher, _ = store.(backends.Watcher)
-	return l
+	return &limited{Store: store, claims: make(chan struct{}, claims), watches: make(chan struct{}, watches)}
 }
 
 // Acquire implements backends.Driver.
@@ -37,17 +34,14 @@ func (l *limited) Acquire(ctx context.Context, c backends.Claim) (backends.Grant
 
 var errNoRoom = errors.New("too many watches are open")
 
-// Watch implements backends.Watcher.
+// Watch implements backends.Driver.
 func (l *limited) Watch(ctx context.Context, job string) (<-chan backends.News, error) {
-	if l.watcher == nil {
-		return nil, errNoRoom
-	}
 	select {
 	case l.watches <- struct{}{}:
 	default:
 		return nil, errNoRoom
 	}
-	news, err := l.watcher.Watch(ctx, job)
+	news, err := l.Store.Watch(ctx, job)
 	if err != nil {
 		<-l.watches
 		return nil, err

@@ -21,7 +21,6 @@ const (
 // Store is what is needed of the store that keeps the leases.
 type Store interface {
 	backends.Driver
-	backends.Watcher
 	Inspect(ctx context.Context, job string) (backends.Status, error)
 }
 
@@ -346,7 +345,7 @@ func (d *Driver) lookBeyond(ctx context.Context) {
 	d.warn("slot "+Name(d.job, n)+" is taken by "+host+", and there are fewer here", "give all hosts the same --slots; runs go on in their slots until they end")
 }
 
-// Watch implements backends.Watcher: of the slot that was granted, or of those that are not free. Of many, only some are watched,
+// Watch implements backends.Driver: of the slot that was granted, or of those that are not free. Of many, only some are watched,
 // by chance others on each host; to the others a claim goes when their leases would run out.
 func (d *Driver) Watch(ctx context.Context, _ string) (<-chan backends.News, error) {
 	d.mu.Lock()

@@ -22,7 +22,7 @@ func closingEnds(s *scene) {
 	steps := map[string]func() error{
 		"Acquire": func() error { _, err := d.Acquire(ctx, late); return err },
 		"Renew":   func() error { _, err := d.Renew(ctx, g); return err },
-		"Inspect": func() error { _, err := d.(backends.Inspector).Inspect(ctx, s.job); return err },
+		"Inspect": func() error { _, err := d.Inspect(ctx, s.job); return err },
 	}
 	ends := make(chan func(), len(steps))
 	for what, step := range steps {
@@ -49,7 +49,7 @@ func closingEnds(s *scene) {
 // watchEndsWithDriver: of a client that is closed nobody waits for news, and a watch goes on with none of its retries.
 func watchEndsWithDriver(s *scene) {
 	d := s.h.Open(s.T)
-	woken, err := d.(backends.Watcher).Watch(s.Context(), s.job)
+	woken, err := d.Watch(s.Context(), s.job)
 	if err != nil {
 		s.Fatalf("Watch: %v", err)
 	}

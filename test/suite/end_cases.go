@@ -49,7 +49,7 @@ func staleFinish(s *scene) {
 	s.expire(old)
 	g := s.after(other, withTick(s.claim(), s.tick(2)))
 	for _, stale := range append(forged(g), old) {
-		for _, d := range []backends.Driver{d, other} {
+		for _, d := range []backends.Backend{d, other} {
 			s.untouched(other, "a stale Finish", func() {
 				s.tooLate("stale Finish", func() error { return d.Finish(s.Context(), stale, backends.Outcome{State: backends.Done}) })
 			})
@@ -192,7 +192,7 @@ func (s *scene) afterForgetting(forget func(testing.TB)) {
 }
 
 // wantLostAtLast renews until the store answers: a client may need a moment to find its server again.
-func (s *scene) wantLostAtLast(d backends.Driver, g backends.Grant) {
+func (s *scene) wantLostAtLast(d backends.Backend, g backends.Grant) {
 	s.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		ctx, cancel := context.WithTimeout(s.Context(), patience)

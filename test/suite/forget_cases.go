@@ -188,7 +188,7 @@ func orderCancelled(s *scene) {
 	s.untouched(d, "an order with a cancelled context", func() {
 		for _, kind := range everyOrder() {
 			s.returns(string(kind), func() {
-				err := d.(backends.Operator).Order(ctx, s.newOrder(kind, g.Token))
+				err := d.Order(ctx, s.newOrder(kind, g.Token))
 				if err == nil {
 					s.Errorf("%s with a cancelled context: no error", kind)
 				}
@@ -207,9 +207,9 @@ func orderCancelledInFlight(s *scene) {
 	o := s.newOrder(backends.Stop, g.Token)
 	ctx, cancel := context.WithTimeout(s.Context(), 50*time.Millisecond)
 	defer cancel()
-	s.returns("stop", func() { s.wantNoAnswer("stop", other.(backends.Operator).Order(ctx, o)) })
+	s.returns("stop", func() { s.wantNoAnswer("stop", other.Order(ctx, o)) })
 	resume()
-	s.eventually("stop", func() error { return other.(backends.Operator).Order(s.Context(), o) })
+	s.eventually("stop", func() error { return other.Order(s.Context(), o) })
 	if s.Renew(d, g).Break == nil {
 		s.Error("a renewal does not carry the request")
 	}
@@ -226,7 +226,7 @@ func (p *play) order(a *attempt) {
 	o := p.newOrder(pick(p.random, kinds...), 0)
 	o.Key = pick(p.random, "a", "b")
 	o.Tick = pick(p.random, p.tick(p.latest), p.tick(p.latest-1))
-	p.compare(fmt.Sprintf("%s %s %d", o.Kind, o.Key, o.Tick), a, func(i int, d backends.Driver) any {
+	p.compare(fmt.Sprintf("%s %s %d", o.Kind, o.Key, o.Tick), a, func(i int, d backends.Backend) any {
 		o.Token = a.grants[i].Token
 		err := p.give(d, o)
 		if r, ok := errors.AsType[*backends.Refusal](err); ok {

@@ -16,7 +16,7 @@ import (
 // fault would; one that is nil does not exist for this store, or is tried elsewhere, and Lacks says which.
 type Harness struct {
 	// Open returns a new client of the store. Run closes it.
-	Open func(t testing.TB) backends.Driver
+	Open func(t testing.TB) backends.Backend
 	// TTL is the shortest lease worth testing with: expiry is waited for in real time.
 	TTL time.Duration
 	// Settle is how long a store may still refuse a new job after it forgot everything (quarantine).
@@ -43,11 +43,8 @@ type Harness struct {
 	// different: cases that gain by repetition are shorter.
 	Again bool
 
-	// Lacks says why a function is nil, by its name: so no case is left out in silence. Watch is one of them, for a driver
-	// that is no backends.Watcher. Expire needs no reason.
+	// Lacks says why a function is nil, by its name: so no case is left out in silence. Expire needs no reason.
 	Lacks map[string]string
-
-	watches bool // the driver is a backends.Watcher; Run finds out
 }
 
 // times is how often something is repeated that finds the more the longer it goes on.
@@ -72,10 +69,9 @@ var (
 	hasRestart      = &function{"Restart", func(h Harness) bool { return h.Restart != nil }}
 	hasEmpty        = &function{"Empty", func(h Harness) bool { return h.Empty != nil }}
 	hasRestartEmpty = &function{"RestartEmpty", func(h Harness) bool { return h.RestartEmpty != nil }}
-	isWatcher       = &function{"Watch", func(h Harness) bool { return h.watches }}
 
 	functions = []*function{
-		hasDeleteLease, hasDeleteRecord, hasSetBreak, hasStall, hasRestart, hasEmpty, hasRestartEmpty, isWatcher,
+		hasDeleteLease, hasDeleteRecord, hasSetBreak, hasStall, hasRestart, hasEmpty, hasRestartEmpty,
 	}
 )
 
@@ -100,22 +96,22 @@ func (h Harness) gaps() []string {
 }
 
 // Opener returns the Open of a Harness.
-func Opener[D backends.Driver](open func(url string) (D, error), url string) func(t testing.TB) backends.Driver {
-	return func(t testing.TB) backends.Driver {
+func Opener[D backends.Backend](open func(url string) (D, error), url string) func(t testing.TB) backends.Backend {
+	return func(t testing.TB) backends.Backend {
 		t.Helper()
 		return opened(t, open, url)
 	}
 }
 
 // Open returns a client that is closed when the test ends.
-func Open[D backends.Driver](t testing.TB, open func(url string) (D, error), url string) D {
+func Open[D backends.Backend](t testing.TB, open func(url string) (D, error), url string) D {
 	t.Helper()
 	d := opened(t, open, url)
 	t.Cleanup(func() { _ = d.Close() })
 	return d
 }
 
-func opened[D backends.Driver](t testing.TB, open func(url string) (D, error), url string) D {
+func opened[D backends.Backend](t testing.TB, open func(url string) (D, error), url string) D {
 	t.Helper()
 	d, err := open(url)
 	if err != nil {

@@ -66,7 +66,7 @@ func (h *history) String() string {
 // historian is one client.
 type historian struct {
 	*history
-	driver backends.Driver
+	driver backends.Backend
 	id     int
 	random *rand.Rand
 }

@@ -25,7 +25,7 @@ func grantsFree(s *scene) {
 func refusesHeld(s *scene) {
 	d, other := s.open(), s.open()
 	g := s.granted(d, s.claim())
-	for _, d := range []backends.Driver{d, other} {
+	for _, d := range []backends.Backend{d, other} {
 		r := s.refusal(d, s.claim(), backends.Held)
 		if r.Holder.ID != g.Claim.Holder.ID || r.Holder.Host != g.Claim.Holder.Host || r.Token != g.Token {
 			s.Errorf("held by %v with token %d, want %v with token %d", r.Holder, r.Token, g.Claim.Holder, g.Token)
@@ -170,7 +170,7 @@ func staleRenew(s *scene) {
 	})
 	g := s.granted(other, s.claim())
 	for _, stale := range append(forged(g), old) {
-		for _, d := range []backends.Driver{d, other} {
+		for _, d := range []backends.Backend{d, other} {
 			s.untouched(other, "a stale renewal", func() {
 				s.tooLate("stale Renew", func() error { _, err := d.Renew(s.Context(), stale); return err })
 			})

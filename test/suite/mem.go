@@ -69,10 +69,10 @@ func (m *Mem) Client() *backends.Engine {
 	return e
 }
 
-// Close implements backends.Driver.
+// Close implements backends.Backend.
 func (*Mem) Close() error { return nil }
 
-// Limits implements backends.Driver: Longest may have changed since the store was made.
+// Limits implements backends.Backend: Longest may have changed since the store was made.
 func (m *Mem) Limits() backends.Limits { return m.Traits().Limits }
 
 // Traits implements backends.Store.

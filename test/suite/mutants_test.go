@@ -45,10 +45,10 @@ func abandoning(f func(backends.View, backends.Claim) backends.Ending) func(*Mem
 }
 
 // wrapped builds a mutant around a whole client.
-func wrapped(open func(m *Mem) backends.Driver) func(*Mem) Harness {
+func wrapped(open func(m *Mem) backends.Backend) func(*Mem) Harness {
 	return func(m *Mem) Harness {
 		h := memHarness(m)
-		h.Open = func(testing.TB) backends.Driver { return open(m) }
+		h.Open = func(testing.TB) backends.Backend { return open(m) }
 		return h
 	}
 }

@@ -83,7 +83,7 @@ func leaseMutants() []mutant {
 		},
 		{
 			"a renewal that only says so", "a renewal counts until the lease expires",
-			wrapped(func(m *Mem) backends.Driver { return lazyRenewal{m} }),
+			wrapped(func(m *Mem) backends.Backend { return lazyRenewal{m} }),
 		},
 		{
 			"one renewal is enough", "a lost reply of a renewal costs nothing",
@@ -122,7 +122,7 @@ func leaseMutants() []mutant {
 		},
 		{
 			"check, then renew", "a renewal never revives a finished lease",
-			wrapped(func(m *Mem) backends.Driver { return raceRenewal{m} }),
+			wrapped(func(m *Mem) backends.Backend { return raceRenewal{m} }),
 		},
 		{"no floor", "the token grows", deciding(func(v backends.View, c backends.Claim) backends.Decision {
 			c.Floor = 0
@@ -143,7 +143,7 @@ func leaseMutants() []mutant {
 				return d
 			}),
 		},
-		{"a lease without end", "expiry hands over", wrapped(func(m *Mem) backends.Driver { return endlessLease{m} })},
+		{"a lease without end", "expiry hands over", wrapped(func(m *Mem) backends.Backend { return endlessLease{m} })},
 		{
 			"a renewal that restores nothing", "a renewal restores a lost record",
 			renewing(func(v backends.View, g backends.Grant) backends.Renewal {
@@ -391,9 +391,9 @@ func storeMutants() []mutant {
 			"names are cut", "names are never mixed up",
 			in(func(m *Mem) { m.key = func(job string) string { return job[:min(len(job), 250)] } }),
 		},
-		{"deaf to cancellation", "a cancelled context returns at once", wrapped(func(m *Mem) backends.Driver { return deaf{m} })},
-		{"deaf in flight", "a context that ends in flight returns", wrapped(func(m *Mem) backends.Driver { return deafInFlight{m} })},
-		{"a timeout is a loss", "a context that ends in flight returns", wrapped(func(m *Mem) backends.Driver { return answersCancel{m} })},
+		{"deaf to cancellation", "a cancelled context returns at once", wrapped(func(m *Mem) backends.Backend { return deaf{m} })},
+		{"deaf in flight", "a context that ends in flight returns", wrapped(func(m *Mem) backends.Backend { return deafInFlight{m} })},
+		{"a timeout is a loss", "a context that ends in flight returns", wrapped(func(m *Mem) backends.Backend { return answersCancel{m} })},
 		{"two holders now and then", "a guarded counter loses no update", in(func(m *Mem) {
 			var n atomic.Int64
 			m.Rules.Claim = func(v backends.View, c backends.Claim) backends.Decision {
@@ -424,8 +424,8 @@ func storeMutants() []mutant {
 			}),
 		},
 		{"nobody is woken", "finish wakes a waiter", in(func(m *Mem) { m.silent = true })},
-		{"a watch without end", "a watch ends with its context", wrapped(func(m *Mem) backends.Driver { return endlessWatch{m} })},
-		{"an unknown job is shown", "inspect shows what is kept", wrapped(func(m *Mem) backends.Driver { return inventive{m} })},
+		{"a watch without end", "a watch ends with its context", wrapped(func(m *Mem) backends.Backend { return endlessWatch{m} })},
+		{"an unknown job is shown", "inspect shows what is kept", wrapped(func(m *Mem) backends.Backend { return inventive{m} })},
 		{
 			"renewals never fail", "a history is linearizable",
 			renewing(func(v backends.View, g backends.Grant) backends.Renewal { return backends.DecideRenew(owned(v, g), g) }),
@@ -447,11 +447,11 @@ func storeMutants() []mutant {
 				return d
 			}),
 		},
-		{"closes once", "closing twice", wrapped(func(m *Mem) backends.Driver { return closesOnce{m, new(bool)} })},
-		{"closing releases", "closing twice", wrapped(func(m *Mem) backends.Driver { return releases{m, new(backends.Grant)} })},
-		{"closing leaves requests", "closing ends what is on its way", wrapped(func(m *Mem) backends.Driver { return m })},
-		{"closing leaves watches", "a watch ends with its client", wrapped(func(m *Mem) backends.Driver { return m })},
-		{"a goroutine stays", "no goroutine is left behind", wrapped(func(m *Mem) backends.Driver {
+		{"closes once", "closing twice", wrapped(func(m *Mem) backends.Backend { return closesOnce{m, new(bool)} })},
+		{"closing releases", "closing twice", wrapped(func(m *Mem) backends.Backend { return releases{m, new(backends.Grant)} })},
+		{"closing leaves requests", "closing ends what is on its way", wrapped(func(m *Mem) backends.Backend { return m })},
+		{"closing leaves watches", "a watch ends with its client", wrapped(func(m *Mem) backends.Backend { return m })},
+		{"a goroutine stays", "no goroutine is left behind", wrapped(func(m *Mem) backends.Backend {
 			go func() { <-background.Done() }()
 			return m
 		})},

@@ -14,7 +14,7 @@ var orderCases = []testCase{
 	{"a stop request reaches the holder", nil, stopReaches},
 	{"a stop request for another run changes nothing", nil, stopForAnother},
 	{"a stop request while the record is lost", hasDeleteRecord, stopUnrecorded},
-	{"a watch tells of a stop request", isWatcher, watchTellsStop},
+	{"a watch tells of a stop request", nil, watchTellsStop},
 	{"a run is not entombed while its record is lost", hasDeleteRecord, entombUnrecorded},
 	{"a dead holder's job is free at once", nil, declaredDead},
 	{"a forgotten tick runs again", nil, forgottenTick},
@@ -29,7 +29,7 @@ var orderCases = []testCase{
 }
 
 func (l lossy) Order(ctx context.Context, o backends.Order) error {
-	if err := l.Driver.(backends.Operator).Order(ctx, o); err != nil {
+	if err := l.Backend.Order(ctx, o); err != nil {
 		return err
 	}
 	return context.DeadlineExceeded
@@ -45,16 +45,12 @@ func (s *scene) newOrder(kind backends.OrderKind, token int64) backends.Order {
 
 const joSays = "broken by jo on desk: a reason, ä|{}\n"
 
-func (s *scene) give(d backends.Driver, o backends.Order) error {
+func (s *scene) give(d backends.Backend, o backends.Order) error {
 	s.Helper()
-	operator, ok := d.(backends.Operator)
-	if !ok {
-		s.Fatal("the driver is no backends.Operator")
-	}
-	return operator.Order(s.Context(), o)
+	return d.Order(s.Context(), o)
 }
 
-func (s *scene) ordered(d backends.Driver, o backends.Order) {
+func (s *scene) ordered(d backends.Backend, o backends.Order) {
 	s.Helper()
 	if err := s.give(d, o); err != nil {
 		s.Fatalf("%s: %v", o.Kind, err)
@@ -62,7 +58,7 @@ func (s *scene) ordered(d backends.Driver, o backends.Order) {
 }
 
 // over gives an order that comes too late, or for another run.
-func (s *scene) over(d backends.Driver, o backends.Order) {
+func (s *scene) over(d backends.Backend, o backends.Order) {
 	s.Helper()
 	s.untouched(d, string(o.Kind), func() {
 		if err := s.give(d, o); !errors.Is(err, backends.ErrOver) {
@@ -72,7 +68,7 @@ func (s *scene) over(d backends.Driver, o backends.Order) {
 }
 
 // denied gives an order that is not safe.
-func (s *scene) denied(d backends.Driver, o backends.Order, want backends.Verdict) {
+func (s *scene) denied(d backends.Backend, o backends.Order, want backends.Verdict) {
 	s.Helper()
 	s.untouched(d, string(o.Kind), func() {
 		err := s.give(d, o)
@@ -83,7 +79,7 @@ func (s *scene) denied(d backends.Driver, o backends.Order, want backends.Verdic
 }
 
 // locked says whether nothing takes a lease of this store from who holds it, and checks that an order does not.
-func (s *scene) locked(d backends.Driver, o backends.Order) bool {
+func (s *scene) locked(d backends.Backend, o backends.Order) bool {
 	s.Helper()
 	if _, local := d.(backends.LocalHolder); !local {
 		return false
@@ -97,7 +93,7 @@ func (s *scene) locked(d backends.Driver, o backends.Order) bool {
 	return true
 }
 
-func (s *scene) wantNote(d backends.Driver, g backends.Grant, state backends.State) {
+func (s *scene) wantNote(d backends.Backend, g backends.Grant, state backends.State) {
 	s.Helper()
 	for _, run := range s.inspect(d, s.job).Record.Runs {
 		if run.Token == g.Token {
@@ -181,7 +177,7 @@ func watchTellsStop(s *scene) {
 	g := s.granted(d, s.claim())
 	ctx, cancel := context.WithCancel(s.Context())
 	defer cancel()
-	woken, err := d.(backends.Watcher).Watch(ctx, s.job)
+	woken, err := d.Watch(ctx, s.job)
 	if err != nil {
 		s.Fatalf("Watch: %v", err)
 	}
@@ -233,7 +229,7 @@ func entombed(s *scene) {
 }
 
 // entombedRun says whether the next claim came early enough to be let wait.
-func (s *scene) entombedRun(d, other backends.Driver, g backends.Grant, sent time.Time) bool {
+func (s *scene) entombedRun(d, other backends.Backend, g backends.Grant, sent time.Time) bool {
 	s.Helper()
 	s.tooLate("Renew of an entombed holder", func() error { _, err := d.Renew(s.Context(), g); return err })
 	s.untouched(other, "Finish of an entombed holder", func() {

@@ -107,10 +107,10 @@ func orderMutants() []mutant {
 				return d
 			}),
 		},
-		{"deaf to a cancelled order", "a cancelled order returns at once", wrapped(func(m *Mem) backends.Driver { return deafToOrders{m} })},
+		{"deaf to a cancelled order", "a cancelled order returns at once", wrapped(func(m *Mem) backends.Backend { return deafToOrders{m} })},
 		{
 			"deaf to orders in flight", "an order whose context ends in flight returns",
-			wrapped(func(m *Mem) backends.Driver { return deafToOrdersInFlight{m} }),
+			wrapped(func(m *Mem) backends.Backend { return deafToOrdersInFlight{m} }),
 		},
 	}, forgetMutants()...)
 }

@@ -10,7 +10,7 @@ import (
 
 // Repeat goes through the life of two claims with steps whose replies are lost: each is repeated as it was, and arrives
 // once. Before a step, rearm makes a reply to d get lost again. The job has had three runs then, the last one by other.
-func (s Steps) Repeat(d, other backends.Driver, c backends.Claim, rearm func()) {
+func (s Steps) Repeat(d, other backends.Backend, c backends.Claim, rearm func()) {
 	s.Helper()
 	insist := func(what string, f func() error) {
 		s.Helper()
@@ -40,7 +40,7 @@ func (s Steps) Repeat(d, other backends.Driver, c backends.Claim, rearm func()) 
 
 // Survives goes on with a run whose store is about to answer again, after a change of its leader, say. A step may go
 // unanswered until then; what is answered shows that the lease is where it was.
-func (s Steps) Survives(d, other backends.Driver, g backends.Grant) {
+func (s Steps) Survives(d, other backends.Backend, g backends.Grant) {
 	s.Helper()
 	insist := func(what string, f func(ctx context.Context) error) {
 		s.Helper()

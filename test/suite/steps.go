@@ -44,7 +44,7 @@ type Steps struct{ *testing.T }
 func On(t *testing.T) Steps { return Steps{T: t} }
 
 // Acquire makes a claim that is granted.
-func (s Steps) Acquire(d backends.Driver, c backends.Claim) backends.Grant {
+func (s Steps) Acquire(d backends.Backend, c backends.Claim) backends.Grant {
 	s.Helper()
 	g, err := d.Acquire(s.Context(), c)
 	if err != nil {
@@ -54,7 +54,7 @@ func (s Steps) Acquire(d backends.Driver, c backends.Claim) backends.Grant {
 }
 
 // Refused makes a claim that is refused with a verdict.
-func (s Steps) Refused(d backends.Driver, c backends.Claim, want backends.Verdict) *backends.Refusal {
+func (s Steps) Refused(d backends.Backend, c backends.Claim, want backends.Verdict) *backends.Refusal {
 	s.Helper()
 	g, err := d.Acquire(s.Context(), c)
 	r, ok := errors.AsType[*backends.Refusal](err)
@@ -65,7 +65,7 @@ func (s Steps) Refused(d backends.Driver, c backends.Claim, want backends.Verdic
 }
 
 // Renew renews a lease.
-func (s Steps) Renew(d backends.Driver, g backends.Grant) backends.Signal {
+func (s Steps) Renew(d backends.Backend, g backends.Grant) backends.Signal {
 	s.Helper()
 	signal, err := d.Renew(s.Context(), g)
 	if err != nil {
@@ -75,7 +75,7 @@ func (s Steps) Renew(d backends.Driver, g backends.Grant) backends.Signal {
 }
 
 // Lost makes a renewal that is told that the lease is lost.
-func (s Steps) Lost(d backends.Driver, g backends.Grant) {
+func (s Steps) Lost(d backends.Backend, g backends.Grant) {
 	s.Helper()
 	if _, err := d.Renew(s.Context(), g); !errors.Is(err, backends.ErrLost) {
 		s.Fatalf("Renew: %v, want ErrLost", err)
@@ -83,13 +83,13 @@ func (s Steps) Lost(d backends.Driver, g backends.Grant) {
 }
 
 // Finish ends a run that is done.
-func (s Steps) Finish(d backends.Driver, g backends.Grant) {
+func (s Steps) Finish(d backends.Backend, g backends.Grant) {
 	s.Helper()
 	s.FinishAs(d, g, backends.Outcome{State: backends.Done})
 }
 
 // FinishAs ends a run.
-func (s Steps) FinishAs(d backends.Driver, g backends.Grant, o backends.Outcome) {
+func (s Steps) FinishAs(d backends.Backend, g backends.Grant, o backends.Outcome) {
 	s.Helper()
 	if err := d.Finish(s.Context(), g, o); err != nil {
 		s.Fatalf("Finish: %v", err)
@@ -97,7 +97,7 @@ func (s Steps) FinishAs(d backends.Driver, g backends.Grant, o backends.Outcome)
 }
 
 // Order gives an order that is carried out.
-func (s Steps) Order(d backends.Operator, o backends.Order) {
+func (s Steps) Order(d backends.Backend, o backends.Order) {
 	s.Helper()
 	if err := d.Order(s.Context(), o); err != nil {
 		s.Fatalf("%s %s: %v", o.Kind, o.Job, err)
@@ -133,7 +133,7 @@ func (s Steps) WantUnknown(what string, err error) {
 
 // Insist asks, each time for as long as each says, until a claim is granted, whatever is answered before. It returns the
 // verdicts on the way there, without repetitions.
-func (s Steps) Insist(d backends.Driver, c backends.Claim, each time.Duration) (backends.Grant, []backends.Verdict) {
+func (s Steps) Insist(d backends.Backend, c backends.Claim, each time.Duration) (backends.Grant, []backends.Verdict) {
 	s.Helper()
 	var verdicts []backends.Verdict
 	for end := time.Now().Add(Patience); ; time.Sleep(10 * time.Millisecond) {
@@ -154,7 +154,7 @@ func (s Steps) Insist(d backends.Driver, c backends.Claim, each time.Duration) (
 
 // Outlast claims as a runner does that waits for a holder's silence, until the claim is granted: its evidence counts from
 // the reply that showed it, what it brings along from now on. Every refusal on the way must be as expected.
-func (s Steps) Outlast(d backends.Driver, c backends.Claim, expected func(r *backends.Refusal) bool) backends.Grant {
+func (s Steps) Outlast(d backends.Backend, c backends.Claim, expected func(r *backends.Refusal) bool) backends.Grant {
 	s.Helper()
 	first := time.Now() // when Seen was seen, at the latest
 	for end := time.Now().Add(Patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {

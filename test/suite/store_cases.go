@@ -73,13 +73,9 @@ func strangeNames(s *scene) {
 	}
 }
 
-func (s *scene) jobs(d backends.Driver) []string {
+func (s *scene) jobs(d backends.Backend) []string {
 	s.Helper()
-	i, ok := d.(backends.Inspector)
-	if !ok {
-		s.Fatal("the driver is no backends.Inspector")
-	}
-	names, err := i.Jobs(s.Context())
+	names, err := d.Jobs(s.Context())
 	if err != nil {
 		s.Fatalf("Jobs: %v", err)
 	}
@@ -118,10 +114,8 @@ func cancelledBefore(s *scene) {
 		check("Renew", func() error { _, err := d.Renew(ctx, g); return err })
 		check("Finish", func() error { return d.Finish(ctx, g, backends.Outcome{State: backends.Done}) })
 		check("Abandon", func() error { return d.Abandon(ctx, g.Claim) })
-		if i, ok := d.(backends.Inspector); ok {
-			check("Inspect", func() error { _, err := i.Inspect(ctx, s.job); return err })
-			check("Jobs", func() error { _, err := i.Jobs(ctx); return err })
-		}
+		check("Inspect", func() error { _, err := d.Inspect(ctx, s.job); return err })
+		check("Jobs", func() error { _, err := d.Jobs(ctx); return err })
 	})
 	s.Renew(d, g)
 	s.Finish(d, g)
@@ -148,7 +142,7 @@ func cancelledInFlight(s *scene) {
 	check("Acquire", func(ctx context.Context) error { _, err := d.Acquire(ctx, late); return err })
 	check("Renew", func(ctx context.Context) error { _, err := d.Renew(ctx, g); return err })
 	check("Abandon", func(ctx context.Context) error { return d.Abandon(ctx, taken) })
-	check("Inspect", func(ctx context.Context) error { _, err := d.(backends.Inspector).Inspect(ctx, s.job); return err })
+	check("Inspect", func(ctx context.Context) error { _, err := d.Inspect(ctx, s.job); return err })
 	check("Finish", func(ctx context.Context) error { return d.Finish(ctx, g, backends.Outcome{State: backends.Done}) })
 	resume()
 
@@ -184,13 +178,13 @@ func guardedCounter(s *scene) {
 	var (
 		counter, token atomic.Int64
 		all            sync.WaitGroup
-		drivers        [clients]backends.Driver
+		drivers        [clients]backends.Backend
 	)
 	for i := range drivers {
 		drivers[i] = s.open()
 	}
 	s.Finish(drivers[0], s.granted(drivers[0], s.claim()))
-	add := func(d backends.Driver) {
+	add := func(d backends.Backend) {
 		c := s.claim()
 		for end := time.Now().Add(2 * patience); time.Now().Before(end); {
 			g, err := d.Acquire(s.Context(), c)
@@ -262,7 +256,7 @@ func watchWakes(s *scene) {
 	for range 3 {
 		g := s.granted(d, s.claim())
 		ctx, cancel := context.WithCancel(s.Context())
-		woken, err := other.(backends.Watcher).Watch(ctx, s.job)
+		woken, err := other.Watch(ctx, s.job)
 		if err != nil {
 			s.Fatalf("Watch: %v", err)
 		}
@@ -274,7 +268,7 @@ func watchWakes(s *scene) {
 	}
 }
 
-func (s *scene) wokenUntilGranted(d backends.Driver, c backends.Claim, woken <-chan backends.News) {
+func (s *scene) wokenUntilGranted(d backends.Backend, c backends.Claim, woken <-chan backends.News) {
 	s.Helper()
 	late := time.After(patience)
 	for {
@@ -300,9 +294,9 @@ func (s *scene) wokenUntilGranted(d backends.Driver, c backends.Claim, woken <-c
 func watchEnds(s *scene) {
 	d, other := s.open(), s.open()
 	g := s.granted(d, s.claim())
-	for _, d := range []backends.Driver{d, other} {
+	for _, d := range []backends.Backend{d, other} {
 		ctx, cancel := context.WithCancel(s.Context())
-		woken, err := d.(backends.Watcher).Watch(ctx, s.job)
+		woken, err := d.Watch(ctx, s.job)
 		if err != nil {
 			s.Fatalf("Watch: %v", err)
 		}
@@ -319,11 +313,7 @@ func watchEnds(s *scene) {
 
 func inspects(s *scene) {
 	d := s.open()
-	inspector, ok := d.(backends.Inspector)
-	if !ok {
-		s.Fatal("the driver is no backends.Inspector")
-	}
-	if _, err := inspector.Inspect(s.Context(), s.job); !errors.Is(err, backends.ErrUnknownJob) {
+	if _, err := d.Inspect(s.Context(), s.job); !errors.Is(err, backends.ErrUnknownJob) {
 		s.Errorf("Inspect of a job that never ran: %v, want ErrUnknownJob", err)
 	}
 	if slices.Contains(s.jobs(d), s.job) {
@@ -378,10 +368,8 @@ func noLeaks(s *scene) {
 		g := s.granted(d, s.claim())
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		if w, ok := d.(backends.Watcher); ok {
-			if _, err := w.Watch(ctx, s.job); err != nil {
-				s.Errorf("Watch: %v", err)
-			}
+		if _, err := d.Watch(ctx, s.job); err != nil {
+			s.Errorf("Watch: %v", err)
 		}
 		s.Renew(d, g)
 		s.refusal(d, s.claim(), backends.Held)

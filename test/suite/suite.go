@@ -79,12 +79,12 @@ var leaseCases = []testCase{
 	{"schedules supersede each other", nil, schedules},
 	{"agrees with the decision", nil, agreesWithDecision},
 	{"a renewal carries a break request", hasSetBreak, breakRequest},
-	{"finish wakes a waiter", isWatcher, watchWakes},
-	{"a watch ends with its context", isWatcher, watchEnds},
+	{"finish wakes a waiter", nil, watchWakes},
+	{"a watch ends with its context", nil, watchEnds},
 	{"inspect shows what is kept", nil, inspects},
 	{"a history is linearizable", nil, linearizable},
 	{"closing ends what is on its way", hasStall, closingEnds},
-	{"a watch ends with its client", isWatcher, watchEndsWithDriver},
+	{"a watch ends with its client", nil, watchEndsWithDriver},
 	{"no goroutine is left behind", nil, noLeaks},
 	{"a restart keeps its promises", hasRestart, restarted},
 	{"an emptied store waits", hasEmpty, emptied},
@@ -93,7 +93,6 @@ var leaseCases = []testCase{
 
 // Run runs the suite against a store: first the cases that wait, side by side, then the others one after another.
 func Run(t *testing.T, h Harness) {
-	h.watches = watches(t, h)
 	for _, gap := range h.gaps() {
 		t.Error(gap)
 	}
@@ -119,15 +118,6 @@ func runCase(t *testing.T, h Harness, c testCase) {
 	c.run(&scene{Steps: On(t), h: h, job: "job " + NewID()[:8], start: time.Now().Unix() - 7200})
 }
 
-func watches(t *testing.T, h Harness) bool {
-	d := h.Open(t)
-	_, ok := d.(backends.Watcher)
-	if err := d.Close(); err != nil {
-		t.Errorf("Close: %v", err)
-	}
-	return ok
-}
-
 // scene is one case at work, with a job name of its own.
 type scene struct {
 	Steps
@@ -138,7 +128,7 @@ type scene struct {
 }
 
 // open returns a client that is closed when the case ends.
-func (s *scene) open() backends.Driver {
+func (s *scene) open() backends.Backend {
 	s.Helper()
 	d := s.h.Open(s.T)
 	s.Cleanup(func() {
@@ -189,7 +179,7 @@ func withRerun(c backends.Claim, tick int64) backends.Claim {
 
 // ask makes one claim after another as the runner does: it waits where a store says that it must wait, keeps
 // its evidence, and asks again where the outcome is unknown. What it returns is a grant or a refusal.
-func (s *scene) ask(d backends.Driver, c backends.Claim) (backends.Grant, *backends.Refusal) {
+func (s *scene) ask(d backends.Backend, c backends.Claim) (backends.Grant, *backends.Refusal) {
 	s.Helper()
 	var first time.Time // when Seen was seen first
 	for end := time.Now().Add(patience + s.h.Settle); ; {
@@ -222,7 +212,7 @@ func (s *scene) ask(d backends.Driver, c backends.Claim) (backends.Grant, *backe
 }
 
 // granted returns the grant of a claim that must be granted, now or after a wait that the store asks for.
-func (s *scene) granted(d backends.Driver, c backends.Claim) backends.Grant {
+func (s *scene) granted(d backends.Backend, c backends.Claim) backends.Grant {
 	s.Helper()
 	g, refusal := s.ask(d, c)
 	if refusal != nil {
@@ -235,7 +225,7 @@ func (s *scene) granted(d backends.Driver, c backends.Claim) backends.Grant {
 }
 
 // settled makes a claim until the job is not held.
-func (s *scene) settled(d backends.Driver, c backends.Claim) (backends.Grant, *backends.Refusal) {
+func (s *scene) settled(d backends.Backend, c backends.Claim) (backends.Grant, *backends.Refusal) {
 	s.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		g, refusal := s.ask(d, c)
@@ -249,7 +239,7 @@ func (s *scene) settled(d backends.Driver, c backends.Claim) (backends.Grant, *b
 }
 
 // after returns the grant of a claim that is granted as soon as somebody's lease is over.
-func (s *scene) after(d backends.Driver, c backends.Claim) backends.Grant {
+func (s *scene) after(d backends.Backend, c backends.Claim) backends.Grant {
 	s.Helper()
 	g, refusal := s.settled(d, c)
 	if refusal != nil {
@@ -259,7 +249,7 @@ func (s *scene) after(d backends.Driver, c backends.Claim) backends.Grant {
 }
 
 // refusal returns the refusal of a claim that must be refused with the verdict.
-func (s *scene) refusal(d backends.Driver, c backends.Claim, want backends.Verdict) backends.Refusal {
+func (s *scene) refusal(d backends.Backend, c backends.Claim, want backends.Verdict) backends.Refusal {
 	s.Helper()
 	g, refusal := s.ask(d, c)
 	if refusal == nil {
@@ -271,7 +261,7 @@ func (s *scene) refusal(d backends.Driver, c backends.Claim, want backends.Verdi
 	return *refusal
 }
 
-func (s *scene) abandon(d backends.Driver, c backends.Claim) {
+func (s *scene) abandon(d backends.Backend, c backends.Claim) {
 	s.Helper()
 	if err := d.Abandon(s.Context(), c); err != nil {
 		s.Fatalf("Abandon: %v", err)
@@ -301,13 +291,9 @@ func (s *scene) expire(g backends.Grant) (waits bool) {
 	return false
 }
 
-func (s *scene) inspect(d backends.Driver, job string) backends.Status {
+func (s *scene) inspect(d backends.Backend, job string) backends.Status {
 	s.Helper()
-	i, ok := d.(backends.Inspector)
-	if !ok {
-		s.Fatal("the driver is no backends.Inspector")
-	}
-	status, err := i.Inspect(s.Context(), job)
+	status, err := d.Inspect(s.Context(), job)
 	if err != nil {
 		s.Fatalf("Inspect: %v", err)
 	}
@@ -315,7 +301,7 @@ func (s *scene) inspect(d backends.Driver, job string) backends.Status {
 }
 
 // snapshot is what must not change when something touches nothing.
-func (s *scene) snapshot(d backends.Driver) string {
+func (s *scene) snapshot(d backends.Backend) string {
 	s.Helper()
 	status := s.inspect(d, s.job)
 	return s.text(status.Record) + "\n" + leaseText(status.Lease)
@@ -338,7 +324,7 @@ func leaseText(l *backends.Lease) string {
 }
 
 // untouched runs something that must leave record and lease alone, byte for byte.
-func (s *scene) untouched(d backends.Driver, what string, f func()) {
+func (s *scene) untouched(d backends.Backend, what string, f func()) {
 	s.Helper()
 	before, left := s.snapshot(d), s.left(d)
 	f()
@@ -350,7 +336,7 @@ func (s *scene) untouched(d backends.Driver, what string, f func()) {
 	}
 }
 
-func (s *scene) left(d backends.Driver) time.Duration {
+func (s *scene) left(d backends.Backend) time.Duration {
 	s.Helper()
 	if l := s.inspect(d, s.job).Lease; l != nil {
 		return l.Left
@@ -374,31 +360,31 @@ func (s *scene) returns(what string, f func()) {
 }
 
 // lossy is a client whose replies are lost: what it asks for is done, and its caller never hears of it.
-type lossy struct{ backends.Driver }
+type lossy struct{ backends.Backend }
 
 func (l lossy) Acquire(ctx context.Context, c backends.Claim) (backends.Grant, error) {
-	if _, err := l.Driver.Acquire(ctx, c); err != nil {
+	if _, err := l.Backend.Acquire(ctx, c); err != nil {
 		return backends.Grant{}, err
 	}
 	return backends.Grant{}, context.DeadlineExceeded
 }
 
 func (l lossy) Renew(ctx context.Context, g backends.Grant) (backends.Signal, error) {
-	if _, err := l.Driver.Renew(ctx, g); err != nil {
+	if _, err := l.Backend.Renew(ctx, g); err != nil {
 		return backends.Signal{}, err
 	}
 	return backends.Signal{}, context.DeadlineExceeded
 }
 
 func (l lossy) Finish(ctx context.Context, g backends.Grant, o backends.Outcome) error {
-	if err := l.Driver.Finish(ctx, g, o); err != nil {
+	if err := l.Backend.Finish(ctx, g, o); err != nil {
 		return err
 	}
 	return context.DeadlineExceeded
 }
 
 func (l lossy) Abandon(ctx context.Context, c backends.Claim) error {
-	if err := l.Driver.Abandon(ctx, c); err != nil {
+	if err := l.Backend.Abandon(ctx, c); err != nil {
 		return err
 	}
 	return context.DeadlineExceeded

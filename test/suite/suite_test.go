@@ -19,7 +19,7 @@ func memHarness(m *Mem) Harness {
 	ttl := 300 * time.Millisecond
 	m.Longest = steady
 	return Harness{
-		Open:         func(testing.TB) backends.Driver { return m.Client() },
+		Open:         func(testing.TB) backends.Backend { return m.Client() },
 		TTL:          ttl,
 		Settle:       m.Longest,
 		DeleteLease:  func(_ testing.TB, job string) { m.DeleteLease(job) },
@@ -135,7 +135,7 @@ func TestMemSwap(t *testing.T) {
 
 // late is a client whose first renewals come after the lease has run out, as on a busy machine.
 type late struct {
-	backends.Driver
+	backends.Backend
 	left, asked *int
 }
 
@@ -145,7 +145,7 @@ func (l late) Renew(ctx context.Context, g backends.Grant) (backends.Signal, err
 		*l.left--
 		time.Sleep(g.TTL)
 	}
-	return l.Driver.Renew(ctx, g)
+	return l.Backend.Renew(ctx, g)
 }
 
 // TestABusyMachineSkipsNothing: however many races the machine loses, the case ends with a verdict.
@@ -155,7 +155,7 @@ func TestABusyMachineSkipsNothing(t *testing.T) {
 	m := NewMem(nil)
 	h := memHarness(m)
 	h.TTL = 4 * slack
-	h.Open = func(testing.TB) backends.Driver { return late{m.Client(), &left, &asked} }
+	h.Open = func(testing.TB) backends.Backend { return late{m.Client(), &left, &asked} }
 	i := slices.IndexFunc(cases, func(c testCase) bool { return c.name == "a renewal counts until the lease expires" })
 	t.Run(cases[i].name, func(t *testing.T) { runCase(t, h, cases[i]) })
 	if asked <= lost {
@@ -175,7 +175,6 @@ func TestNeeds(t *testing.T) {
 // TestLacks: each function of a harness is there, or there is a reason why not.
 func TestLacks(t *testing.T) {
 	full := forgetful(NewMem(nil))
-	full.watches = true
 	with := func(change func(h *Harness)) Harness {
 		h := full
 		change(&h)
@@ -190,8 +189,8 @@ func TestLacks(t *testing.T) {
 		{"with a reason", with(func(h *Harness) { h.Stall, h.Lacks = nil, map[string]string{"Stall": "why"} }), nil},
 		{"without", with(func(h *Harness) { h.Stall = nil }), []string{"Stall is not there, and Lacks does not say why"}},
 		{
-			"with an empty one", with(func(h *Harness) { h.watches, h.Lacks = false, map[string]string{"Watch": ""} }),
-			[]string{"Watch is not there, and Lacks does not say why"},
+			"with an empty one", with(func(h *Harness) { h.Stall, h.Lacks = nil, map[string]string{"Stall": ""} }),
+			[]string{"Stall is not there, and Lacks does not say why"},
 		},
 		{
 			"a reason too many", with(func(h *Harness) { h.Lacks = map[string]string{"Empty": "why"} }),

@@ -52,7 +52,7 @@ func tickOnce(s *scene) {
 
 func tickOpen(s *scene) {
 	d, other := s.open(), s.open()
-	for _, d := range []backends.Driver{d, other, d} {
+	for _, d := range []backends.Backend{d, other, d} {
 		g := s.granted(d, withTick(s.claim(), s.tick(1)))
 		s.wantRun(g, s.tick(1), 1)
 		s.FinishAs(d, g, backends.Outcome{State: backends.Open})
@@ -207,7 +207,7 @@ func agreesWithDecision(s *scene) {
 type play struct {
 	*scene
 	random       *rand.Rand
-	store, model backends.Driver
+	store, model backends.Backend
 	slots        [3]attempt
 	latest       int64              // the tick that is due, as n of scene.tick
 	ranks        [2]map[int64]int64 // token → its place among the tokens granted, of store and model
@@ -235,24 +235,24 @@ func (p *play) step() {
 	case roll < 4 && granted:
 		o := backends.Outcome{State: pick(p.random,
 			backends.Done, backends.Failed, backends.Stopped, backends.Lost, backends.Lost, backends.Lost, backends.Open)}
-		p.compare("finish "+string(o.State), a, func(i int, d backends.Driver) any {
+		p.compare("finish "+string(o.State), a, func(i int, d backends.Backend) any {
 			return fmt.Sprint(d.Finish(p.Context(), a.grants[i], o))
 		})
 		if p.random.IntN(3) > 0 {
 			*a = attempt{}
 		}
 	case roll < 6 && granted:
-		p.compare("renew", a, func(i int, d backends.Driver) any {
+		p.compare("renew", a, func(i int, d backends.Backend) any {
 			_, err := d.Renew(p.Context(), a.grants[i])
 			return fmt.Sprint(err)
 		})
 	case roll == 9:
-		p.compare("abandon", a, func(_ int, d backends.Driver) any { return fmt.Sprint(d.Abandon(p.Context(), a.claim)) })
+		p.compare("abandon", a, func(_ int, d backends.Backend) any { return fmt.Sprint(d.Abandon(p.Context(), a.claim)) })
 		if p.random.IntN(3) > 0 {
 			*a = attempt{}
 		}
 	default:
-		p.compare("acquire", a, func(i int, d backends.Driver) any {
+		p.compare("acquire", a, func(i int, d backends.Backend) any {
 			g, refusal := p.ask(d, a.claim)
 			if refusal != nil {
 				return []any{refusal.Verdict, refusal.Holder.ID, refusal.Tick, refusal.Text, refusal.First, p.rank(i, refusal.Token)}
@@ -293,7 +293,7 @@ func (p *play) randomClaim() backends.Claim {
 }
 
 // compare takes one step in both worlds.
-func (p *play) compare(name string, a *attempt, do func(i int, d backends.Driver) any) {
+func (p *play) compare(name string, a *attempt, do func(i int, d backends.Backend) any) {
 	p.Helper()
 	p.log += fmt.Sprintf("%s by %.4s: tick %d, key %q, %s, max %d, deadline %v, schedule %q\n", name, a.claim.Holder.ID,
 		a.claim.Tick, a.claim.Once, a.claim.OnLost, a.claim.MaxAttempts, a.claim.StartDeadline, a.claim.Schedule.Fingerprint)

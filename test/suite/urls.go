@@ -14,13 +14,13 @@ const Password = "hunter2"
 
 // shower is a driver that shows its URL.
 type shower interface {
-	backends.Driver
+	backends.Backend
 	fmt.Stringer
 	Redacted() string
 }
 
 // BadURLs checks that each URL is a configuration error that has a remedy and does not show the Password.
-func BadURLs[D backends.Driver](t *testing.T, open func(url string) (D, error), urls []string) {
+func BadURLs[D backends.Backend](t *testing.T, open func(url string) (D, error), urls []string) {
 	t.Helper()
 	for _, url := range urls {
 		_, err := open(url)

@@ -113,11 +113,11 @@ func digest(b []byte, v reflect.Value) []byte {
 	}
 	switch v.Kind() {
 	case reflect.Struct:
-		for i := range v.NumField() {
-			if v.Type() == grantType && v.Field(i).Kind() != reflect.Int64 && v.Field(i).Kind() != reflect.Int {
+		for _, field := range v.Fields() {
+			if v.Type() == grantType && field.Kind() != reflect.Int64 && field.Kind() != reflect.Int {
 				continue
 			}
-			b = digest(b, v.Field(i))
+			b = digest(b, field)
 		}
 	case reflect.Interface, reflect.Pointer:
 		if v.IsNil() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"syscall"
@@ -100,9 +101,7 @@ func (w *orders) clone() *orders {
 	n.op.requests = slices.Clone(n.op.requests)
 	if n.ticks != nil {
 		n.ticks = map[int64]int{}
-		for t, c := range w.ticks {
-			n.ticks[t] = c
-		}
+		maps.Copy(n.ticks, w.ticks)
 	}
 	return &n
 }

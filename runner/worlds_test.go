@@ -333,7 +333,7 @@ func changedOutcome(before, after phase, in input) string {
 	if !ok || was.follows {
 		return ""
 	}
-	now := was.cause.outcome(was.status)
+	var now backends.Outcome
 	switch p := after.(type) {
 	case sweeping:
 		now = p.cause.outcome(p.status)

@@ -105,7 +105,8 @@ func (h hash) record() (backends.Record, error) {
 	if f.err != nil {
 		return r, f.err
 	}
-	return r, check(&r)
+	err := check(&r)
+	return r, err
 }
 
 // check returns what of a record cannot be.

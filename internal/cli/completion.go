@@ -206,7 +206,7 @@ _leaderrun() {
 		strings.Join(every, " "), strings.Join(valued, " "), strings.Join(commandNames(), " "))
 	fmt.Fprint(w, "\tcase $last in\n")
 	for _, o := range allOptions() {
-		offer := ""
+		var offer string
 		switch {
 		case o.isFile():
 			offer = "-f"

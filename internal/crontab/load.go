@@ -3,6 +3,7 @@ package crontab
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -53,8 +54,8 @@ const (
 // Load reads a crontab byte by byte as that program does, without this package's Parse. isUser says whether a name in a system
 // crontab is one of the host; nil: every name is. The error is a *LoadError.
 func Load(text []byte, f Format, d Dialect, isUser func(string) bool) ([]Entry, error) {
-	if at := bytes.IndexByte(text, 0); at >= 0 { // what that does depends on where it is
-		return nil, &LoadError{1 + bytes.Count(text[:at], []byte("\n")), "there is a zero byte in it"}
+	if before, _, found := bytes.Cut(text, []byte{0}); found { // what that does depends on where it is
+		return nil, &LoadError{1 + bytes.Count(before, []byte("\n")), "there is a zero byte in it"}
 	}
 	l := loader{system: f == System, dialect: d, isUser: isUser}
 	if lines := bytes.Count(text, []byte("\n")); lines > MaxLines {
@@ -91,7 +92,7 @@ func (l *loader) read(line string) error {
 		l.env = append(l.env, text)
 		return nil
 	}
-	e := Entry{Line: l.line, Env: l.env[:len(l.env):len(l.env)]}
+	e := Entry{Line: l.line, Env: slices.Clip(l.env)}
 	if why := l.entry(&e, cursor{text: body}); why != "" {
 		return &LoadError{l.line, why}
 	}
@@ -102,7 +103,7 @@ func (l *loader) read(line string) error {
 // isSetting is load_env of cron: a state for each part of NAME = value.
 func (l *loader) isSetting(line string) bool {
 	line = line[:min(len(line), maxSetting)]
-	rest := line
+	var rest string
 	if q := line[:1]; q == `"` || q == "'" {
 		name, after, closed := strings.Cut(line[1:], q)
 		if !closed || strings.Contains(name, "=") {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -114,10 +115,8 @@ func read(r io.Reader) ([]byte, error) {
 	case len(text) > maxSize:
 		return nil, errors.New("it is too large for a crontab")
 	}
-	for _, c := range text {
-		if c == 0 {
-			return nil, errors.New("there is a zero byte in it: a crontab is plain text")
-		}
+	if slices.Contains(text, 0) {
+		return nil, errors.New("there is a zero byte in it: a crontab is plain text")
 	}
 	return text, nil
 }

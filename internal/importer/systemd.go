@@ -325,8 +325,8 @@ func Lines(jobs []*Job) (text string, notes []Note) {
 		for _, o := range j.options {
 			notes = append(notes, Note{Path: j.Path, Why: "a crontab has nothing like " + o.key + " of a job file", Hint: "--to jobs writes it"})
 		}
-		for i := len(j.Env) - 1; i >= 0; i-- {
-			line.raw = j.Env[i].Name + "=" + line.escape(quote(j.Env[i].Value)) + " " + line.raw
+		for _, v := range slices.Backward(j.Env) {
+			line.raw = v.Name + "=" + line.escape(quote(v.Value)) + " " + line.raw
 		}
 		if j.Dir != "" {
 			line.raw = "cd " + line.escape(quote(j.Dir)) + " && " + line.raw

@@ -34,6 +34,7 @@ type bed struct {
 }
 
 func newBed(t *testing.T) *bed {
+	t.Helper()
 	return &bed{t: t, store: suite.NewMem(nil), began: time.Now(), runs: map[string]string{}, tokens: map[string]int64{}}
 }
 
@@ -140,7 +141,7 @@ func (h *host) set(cut bool) {
 func (h *host) run(n int, takes time.Duration, with func(*runner.Request)) runner.Result {
 	timeline, err := runner.NewTimeline(ttl, -1)
 	if err != nil {
-		h.t.Fatal(err)
+		h.t.Error(err)
 	}
 	request := runner.Request{
 		Job: "job", Host: backends.Holder{Host: h.name, PID: 1}, Timeline: timeline, BackendWait: 5 * time.Second,

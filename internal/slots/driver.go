@@ -279,7 +279,7 @@ func (d *Driver) lookAt(ctx context.Context, s *slot) error {
 	if looked {
 		return nil
 	}
-	status, err := d.Store.Inspect(ctx, s.name)
+	status, err := d.Inspect(ctx, s.name)
 	unknown := errors.Is(err, backends.ErrUnknownJob)
 	if err != nil && !unknown {
 		return err
@@ -337,7 +337,7 @@ func (d *Driver) arrange() {
 // lookBeyond warns where somebody runs in a slot that does not exist here.
 func (d *Driver) lookBeyond(ctx context.Context) {
 	n := len(d.slots)
-	status, err := d.Store.Inspect(ctx, Name(d.job, n))
+	status, err := d.Inspect(ctx, Name(d.job, n))
 	if err != nil || status.Lease == nil {
 		return
 	}

@@ -35,6 +35,7 @@ type world struct {
 }
 
 func newWorld(t *testing.T, seed uint64) *world {
+	t.Helper()
 	w := &world{bed: newBed(t), random: rand.New(rand.NewPCG(seed, 1))}
 	if w.below(2) == 0 {
 		w.store.Proof = backends.ByBeat

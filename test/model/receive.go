@@ -37,7 +37,7 @@ func (m *model) receive(s *state, i, k int) {
 }
 
 // validUntil returns the instant at which a run must be dead whose lease was renewed by a request.
-func (m *model) validUntil(s *state, i int, q *request) moment {
+func (m *model) validUntil(i int, q *request) moment {
 	return q.sent + m.candidates[i].ttl - m.margin
 }
 
@@ -49,7 +49,7 @@ func (m *model) receiveClaim(s *state, i int, q *request) bool {
 	}
 	switch q.answer {
 	case isGranted:
-		valid := m.validUntil(s, i, q)
+		valid := m.validUntil(i, q)
 		if q.acked != enough || s.now >= valid {
 			return false
 		}
@@ -79,7 +79,7 @@ func (m *model) receiveRenew(s *state, i int, q *request) bool {
 	case q.acked != enough || s.now >= w.valid:
 		return false
 	}
-	w.valid = max(w.valid, m.validUntil(s, i, q))
+	w.valid = max(w.valid, m.validUntil(i, q))
 	if q.answer == isAskedToStop {
 		s.bury(i, stopped)
 	}

@@ -86,7 +86,7 @@ func (m *model) isIdleReply(s *state, i int, q *request) bool {
 		if w.phase != claiming {
 			return true
 		}
-		late := q.answer == isGranted && s.now >= m.validUntil(s, i, q)
+		late := q.answer == isGranted && s.now >= m.validUntil(i, q)
 		if q.answer != isGranted && !m.without.evidenceByReply {
 			q.sent = 0
 		}
@@ -96,7 +96,7 @@ func (m *model) isIdleReply(s *state, i int, q *request) bool {
 		if w.phase != running {
 			return true
 		}
-		useless := q.answer == isRenewed && m.validUntil(s, i, q) <= w.valid
+		useless := q.answer == isRenewed && m.validUntil(i, q) <= w.valid
 		q.what, q.attempt, q.token = 0, 0, 0
 		return useless
 	case finish:

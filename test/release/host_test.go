@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -46,7 +47,7 @@ func newHost(t *testing.T, name string, where ...string) *host {
 	if err := os.Mkdir(filepath.Join(dir, "layer"), 0o755); err != nil { //nolint:gosec // no secret
 		t.Fatal(err)
 	}
-	words := append(where, "unshare", "--mount", "--uts", "--propagation", "private", "sh", "-c", begin, "sh", dir, name)
+	words := append(slices.Clone(where), "unshare", "--mount", "--uts", "--propagation", "private", "sh", "-c", begin, "sh", dir, name)
 	p := servers.Start(t, dir, words[0], words[1:]...)
 	servers.Eventually(t, "a root", func() bool {
 		_, err := os.Stat(filepath.Join(dir, "ready"))

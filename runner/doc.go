@@ -1,33 +1,33 @@
 // Package runner holds a lease over the run of a command, from the claim to the release. It knows no backend
 // and no flags.
 //
-// A machine (machine.go) decides, and a loop (loop.go) does what it wants: the loop waits for an input, reads the clocks, has the
-// machine take a step, and performs the actions that this returns. The machine is pure, so what it does in any order of inputs
-// can be read from the table below, and is tried with random ones.
+// A machine (machine.go) decides, and a loop (loop.go) acts. The loop waits for an input, reads the clocks, has the machine take a
+// step, and performs the actions that the step returns. The machine is pure: what it does depends only on its inputs and their
+// order. So the table below describes it completely, and tests can try it with random inputs.
 //
 // # Invariants
 //
-// Given a store that honours leases, and a process tree that obeys its deadlines:
+// They hold if the store honours leases and the process tree obeys its deadlines. In doubt the command does not run.
 //
 //  1. The command runs only under a valid lease. TestSilentBackendEndsTheRunBeforeTheLease, TestDefiniteLossKillsAtOnce and
 //     TestNextTryNeedsAFreshLease fail otherwise.
-//  2. A lease counts from t0, which is read before the request is sent that the store answered.
+//  2. A lease counts from t0, the instant before the loop sends the request that the store answered.
 //     TestValidityCountsFromTheRequest and TestReplyAfterTheEndCountsAsNone fail otherwise.
 //  3. The whole tree is dead before the lease is released, before it can run out, and before another try starts.
 //     TestTreeThatSurvivesItsLeaseIsNotReleased, TestSuspendPastTheEndKillsBeforeAnythingElse and
 //     TestNoTryBeginsBeforeTheTreeIsDead fail otherwise.
-//  4. What a command came to that has ended for good stands. There are two exceptions: the loss of the lease; and the signal that
-//     the command died of, which may reach leaderrun a moment after the end. TestOutcomeStandsWhileLeftoversAreEnded and
-//     TestLeaseIsLostWhileLeftoversAreEnded fail otherwise.
-//  5. The token only grows: no claim has a floor below a token that was seen. TestTokenThatARefusalShowsIsAFloor and
-//     TestTokenGrowsPastThatOfTheEarlierTick fail otherwise.
+//  4. Once the command has ended and no other try follows, its outcome stands. There are two exceptions: the loss of the lease,
+//     and the signal that the command died of, which may reach leaderrun a moment after the command's end.
+//     TestOutcomeStandsWhileLeftoversAreEnded and TestLeaseIsLostWhileLeftoversAreEnded fail otherwise.
+//  5. The token only grows: each claim's floor is at least the highest token that the machine has seen.
+//     TestTokenThatARefusalShowsIsAFloor and TestTokenGrowsPastThatOfTheEarlierTick fail otherwise.
 //
-// TestInvariants looks for all five after every step of a machine in random worlds. TestEveryOrder does so in small worlds of two or
-// three machines, the engine of package backends and a store in memory, in every order in which their steps and a few faults can
-// come. In doubt the command does not run.
+// TestInvariants checks all five after every step of a machine in random worlds. TestEveryOrder builds small worlds from two or
+// three machines, the engine of package backends and a store in memory, and tries every order in which their steps and a few
+// faults can come.
 //
-// What cannot be guaranteed: that effects stop with the processes. A write already sent lands after SIGKILL, and a machine that
-// is paused as a whole notices nothing. The fencing token in the grant is for those.
+// A machine cannot guarantee that effects stop with the processes: a write that was already sent arrives after SIGKILL, and a
+// host that is paused as a whole notices nothing. The fencing token in the grant lets the resource refuse such writes.
 //
 // # Phases
 //
@@ -67,7 +67,7 @@
 //	releasing    done, lost, or the lease has run out         over
 //	             no answer, and there is time                 releasing    finish, abandon again
 //
-// An asterisk is over, by way of releasing where a claim of ours may still reach the store: it is abandoned. From granted to
-// sweeping but for preparing and starting, renewals go out when they are due, and checks are answered. Whoever is over hangs up
-// what is under way, and sends away who watched over the tree, unless that may live.
+// An asterisk stands for over; where a claim of ours may still reach the store, releasing comes first and takes the claim back.
+// Renewals go out when they are due, and checks are answered, in granted, pausing, running and sweeping. When an attempt is over,
+// the machine hangs up the requests that are under way and dismisses the guardian, unless the tree may still live.
 package runner

@@ -11,27 +11,27 @@ import (
 	"github.com/leaderrun/leaderrun/internal/lifeline"
 )
 
-// lease is what is known of the lease that was granted, and of the requests that keep it.
+// lease is what the machine knows of its lease, and of the requests that keep it.
 type lease struct {
 	grant    backends.Grant
-	plan     Timeline // for the TTL that was granted
+	plan     Timeline // of the TTL that was granted, which may not be the one asked for
 	standing standing
-	sentAt   Instant  // t0 of the request that the store answered last; only moves forward
-	deadline Deadline // what the tree obeys; frozen once the lease is given up
+	sentAt   Instant  // the latest t0 of a request that the store has answered; it only moves forward
+	deadline Deadline // what the tree obeys; it stays as it is once the lease is given up
 
 	renewAt  Instant // when the next renewal goes out
-	hedgeAt  Instant // when a second one goes out beside a silent one; never: none does
-	lastSent Instant
-	sent     int   // how many renewals went out: the number of the last
-	inFlight int   // of those that were due
+	hedgeAt  Instant // when a second renewal goes out beside one without an answer; never: none does
+	lastSent Instant // when a renewal, or the claim, went out last
+	sent     int   // how many renewals went out, which is also the number of the last one
+	inFlight int   // renewals without an answer, of those that were due
 	failures int   // in a row
 	failure  error // why renewals fail
 
-	watchAt Instant // when a watch on our own lease is opened; never: not any more, or not yet again
-	newsAt  Instant // when it told us to look
+	watchAt Instant // when to open a watch on our own lease; never: it is open, or none is wanted
+	newsAt  Instant // when the watch last told us to look
 
-	checks    []check // those without an answer, in the order in which they came
-	answering int     // renewals in flight that went out for them
+	checks    []check // the checks without an answer, in the order in which they came
+	answering int     // renewals without an answer that went out for checks
 }
 
 // standing is whose the lease is.
@@ -39,7 +39,7 @@ type standing int
 
 const (
 	ours    standing = iota
-	givenUp          // ours until it runs out; the run was told to end for want of renewal
+	givenUp          // ours until it runs out, but it was not renewed in time and the run is being ended
 	taken            // the store said that it is not ours: somebody else may already have it
 )
 
@@ -48,26 +48,26 @@ type loss struct {
 	standing  standing
 	what      string // for people
 	answer    error  // for those who ask
-	terminate bool   // the tree must be told
+	terminate bool   // whether the tree must still get SIGTERM
 }
 
 var (
 	expired    = loss{givenUp, "the lease could not be renewed in time", errGivenUp, true}
-	terminated = loss{givenUp, "the lease could not be renewed in time", errGivenUp, false} // the guardian has told the tree already
+	terminated = loss{givenUp, "the lease could not be renewed in time", errGivenUp, false} // the guardian has already sent SIGTERM
 	lost       = loss{taken, "the lease is not ours any more", backends.ErrLost, false}
 )
 
-// watchAfter is how old a run gets before it watches its own lease: most are over before anybody takes it away.
+// watchAfter is how old a run is when it begins to watch its own lease. Most runs are shorter, and need no watch.
 const watchAfter = time.Second
 
-// hold begins to keep a lease that was granted by an answer to the request of t0.
+// hold begins to keep a lease. The claim that was granted was sent after t0.
 func (m *machine) hold(g backends.Grant, plan Timeline, t0 Instant) phase {
 	m.lease = lease{
 		grant: g, plan: plan, sentAt: t0, deadline: plan.Deadline(t0),
 		hedgeAt: never, lastSent: t0, watchAt: never,
 	}
 	m.planRenewal()
-	m.do(doHangUp{}) // the watch of the standby
+	m.do(doHangUp{}) // ends the watch of the standby
 	m.tellGrant(g)
 	return granted{}
 }
@@ -75,7 +75,7 @@ func (m *machine) hold(g backends.Grant, plan Timeline, t0 Instant) phase {
 // validUntil is the end of the lease on this machine's clock.
 func (l *lease) validUntil() Instant { return l.plan.Deadline(l.sentAt).End }
 
-// term is when the run is told to end if the lease is not renewed; never: it was told, or the lease is gone.
+// term is when the run must end if the lease is not renewed; never: it is being ended already, or the lease is gone.
 func (l *lease) term() Instant {
 	if l.standing != ours {
 		return never
@@ -88,18 +88,18 @@ func (m *machine) fresh() bool {
 	return m.lease.sentAt.Add(m.lease.plan.TTL).Sub(m.now) >= m.lease.plan.TTL/2
 }
 
-// renews says whether renewing still makes sense.
+// renews says whether a renewal still makes sense.
 func (m *machine) renews() bool { return m.lease.standing != taken && m.now < m.lease.validUntil() }
 
-// planRenewal plans the next renewal: at a third of the TTL, a little earlier by chance, so that many holders do not renew in
-// step.
+// planRenewal plans the next renewal: after a third of the TTL, or a little earlier at random, so that many holders do not renew
+// in step.
 func (m *machine) planRenewal() {
 	every := m.lease.plan.renewEvery()
 	m.lease.renewAt = m.lease.sentAt.Add(every - m.jitter(every/20))
 }
 
-// keep sends a renewal when one is due, and a second one beside one that stays silent. Those that checks want go out besides:
-// they never stand in for one that is due.
+// keep sends a renewal when one is due, and a hedge when that one stays without an answer. Renewals for checks are sent in
+// addition, and never replace one that is due.
 func (m *machine) keep() {
 	l := &m.lease
 	m.answerLate()
@@ -123,7 +123,7 @@ func (m *machine) keep() {
 	}
 }
 
-// sendRenewal makes one request, which may take a sixth of the TTL.
+// sendRenewal sends one renewal. It may take a sixth of the TTL.
 func (m *machine) sendRenewal(forCheck bool) {
 	l := &m.lease
 	l.sent++
@@ -131,7 +131,7 @@ func (m *machine) sendRenewal(forCheck bool) {
 	m.do(doRenew{l.grant, l.sent, m.now, min(m.after(l.plan.attempt()), l.validUntil()), forCheck})
 }
 
-// onHeld takes what means the same wherever the lease is held.
+// onHeld takes the inputs that mean the same in every phase with a lease.
 func (m *machine) onHeld(p held, in input) phase {
 	l := &m.lease
 	switch in := in.(type) {
@@ -142,24 +142,24 @@ func (m *machine) onHeld(p held, in input) phase {
 	case cancelled:
 		return p.end(m, stop{cause: cause{ending: Ran, final: true, err: in.err}, why: in.err.Error()})
 	case treeEvent:
-		if in.Kind == lifeline.Terminated && l.standing == ours { // by the guardian, on its own clock: that cannot be taken back
+		if in.Kind == lifeline.Terminated && l.standing == ours { // the guardian has sent SIGTERM: that cannot be undone
 			return p.lose(m, terminated)
 		}
 		m.tellSurvivors(in.Event)
 	case question:
 		m.inquire(in.number)
-	case leaseNews: // only a renewal tells what it means
+	case leaseNews: // only a renewal can tell what has happened
 		if in.Look {
 			l.newsAt = m.now
 			m.lookSoon()
 		}
-	case watchClosed: // the renewals see what it would have told
+	case watchClosed: // meanwhile the renewals find out what it would have told
 		l.watchAt = m.after(l.plan.renewEvery())
 	}
 	return p
 }
 
-// renewed takes the answer to a renewal. An answer after the lease ran out proves nothing.
+// renewed takes the answer to a renewal. If the lease has run out meanwhile, an answer proves nothing: others may have been granted.
 func (m *machine) renewed(p held, a renewAnswer) phase {
 	l := &m.lease
 	if a.forCheck {
@@ -171,7 +171,7 @@ func (m *machine) renewed(p held, a renewAnswer) phase {
 	case l.standing == taken:
 	case errors.Is(a.err, backends.ErrLost):
 		return p.lose(m, lost)
-	case a.t0 < l.sentAt: // one sent later was answered: this one has nothing to say
+	case a.t0 < l.sentAt: // a later renewal was answered already: this answer says nothing new
 	case a.err != nil:
 		m.renewalFailed(a)
 	case m.now >= l.validUntil():
@@ -189,8 +189,8 @@ func (m *machine) renewed(p held, a renewAnswer) phase {
 	return p
 }
 
-// renewalFailed plans the next renewal after one without an answer. The failure of one that was not due only makes
-// the next one earlier.
+// renewalFailed plans the next renewal after one has failed. If the failed one was sent for a check, the next one that is due can
+// only become earlier by that.
 func (m *machine) renewalFailed(a renewAnswer) {
 	l := &m.lease
 	l.failure = a.err
@@ -203,8 +203,8 @@ func (m *machine) renewalFailed(a renewAnswer) {
 	m.info(EventRenewFail, fmt.Sprintf("a renewal failed: %v", a.err))
 }
 
-// prolong counts the validity from a request that was answered. A run that was told to end is not saved by it: only its lease
-// is kept until it is dead.
+// prolong makes the lease count from t0, because the store has answered a request that was sent after it. If the run is being
+// ended already, this does not save it: it only keeps the lease until the tree is dead.
 func (m *machine) prolong(t0 Instant) {
 	l := &m.lease
 	l.failures, l.failure = 0, nil
@@ -218,13 +218,13 @@ func (m *machine) prolong(t0 Instant) {
 		m.do(doExtend{l.deadline})
 	}
 	m.planRenewal()
-	if t0 < l.newsAt { // it was sent before there was something to see
+	if t0 < l.newsAt { // the renewal was sent before the news came
 		m.lookSoon()
 	}
 	m.tell(Event{Name: EventRenewed, Level: slog.LevelDebug, Text: "lease renewed", Took: m.now.Sub(t0), Left: left})
 }
 
-// lookSoon makes the next renewal go out at once, or a moment after the last one.
+// lookSoon makes the next renewal go out at once, but not sooner than a moment after the last one.
 func (m *machine) lookSoon() {
 	m.lease.renewAt = min(m.lease.renewAt, m.lease.lastSent.Add(minLook))
 }
@@ -236,14 +236,14 @@ var (
 	errGivenUp = errors.New("the lease could not be renewed in time and the run is being stopped")
 )
 
-// maxAnswering is how many renewals may be in flight because somebody asked: one, and one beside it when it is silent.
+// maxAnswering is how many renewals for checks may be without an answer: one, and one more when that one stays silent.
 const maxAnswering = 2
 
-// check is a question whether the run leads, which waits for its answer.
+// check is a question from the command that waits for its answer: does the run still lead?
 type check struct {
 	number int
-	sent   int     // how many renewals had been sent when it came: only a later one answers it
-	until  Instant // then it is answered with a no
+	sent   int     // how many renewals had been sent when the check came: only a later one answers it
+	until  Instant // without an answer by then it is answered with a no
 }
 
 // inquire takes a check.
@@ -259,8 +259,8 @@ func (m *machine) inquire(number int) {
 	}
 }
 
-// checkDueAt returns when a renewal goes out because of the checks: as soon as one waits for which none was sent, but
-// a moment after the last one, so that any number of checks share a few; and again when that one stays silent.
+// checkDueAt returns when the next renewal for checks goes out. If none was sent since the last check came, one goes out a moment
+// after the last renewal, so that many checks share a few renewals. If one was sent and stays silent, a second one follows.
 func (l *lease) checkDueAt() Instant {
 	if len(l.checks) == 0 || l.answering >= maxAnswering {
 		return never
@@ -271,7 +271,7 @@ func (l *lease) checkDueAt() Instant {
 	return l.lastSent.Add(l.plan.hedge())
 }
 
-// answerYes says yes to the checks that had come before the renewal of that number was sent.
+// answerYes says yes to the checks that had come before the renewal with this number was sent.
 func (m *machine) answerYes(number int) {
 	l := &m.lease
 	for len(l.checks) > 0 && l.checks[0].sent < number {
@@ -280,7 +280,7 @@ func (m *machine) answerYes(number int) {
 	}
 }
 
-// answerLate says no to the checks that have waited long enough.
+// answerLate says no to the checks that have waited too long.
 func (m *machine) answerLate() {
 	l := &m.lease
 	for len(l.checks) > 0 && m.reached(l.checks[0].until) {

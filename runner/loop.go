@@ -15,7 +15,7 @@ import (
 	"github.com/leaderrun/leaderrun/internal/panics"
 )
 
-// loop feeds a machine and does what it wants. One goroutine owns it.
+// loop gives a machine its inputs and performs its actions. One goroutine owns it.
 type loop struct {
 	machine *machine
 	r       *Runner
@@ -23,23 +23,23 @@ type loop struct {
 	clock   Clock
 	timer   Timer
 
-	waiting   []input         // to be stepped through before anything else is received
-	cancelled <-chan struct{} // of ctx; nil once that was taken
-	unwanted  <-chan struct{} // of req.Wanted; the same
+	waiting   []input         // the machine takes these before the loop receives anything else
+	cancelled <-chan struct{} // ctx.Done(); nil once the machine has taken it
+	unwanted  <-chan struct{} // the same of req.Wanted
 	checks    <-chan Check
-	askers    map[int]Check // those without an answer
-	asked     int           // how many there were
+	askers    map[int]Check // the checks without an answer
+	asked     int           // how many checks there were
 	answers   chan input    // to requests
 	news      <-chan backends.News
 	panics    chan *panics.Panic
 
-	prepared chan readyTree        // handed over, or closed by who made it
-	ready    readyTree             // to be started; zero: none
-	tree     Tree                  // that was started last; nil: none
+	prepared chan readyTree        // whoever made a tree hands it over here, or closes it
+	ready    readyTree             // the tree to start next; zero: none
+	tree     Tree                  // the tree that was started last; nil: none
 	events   <-chan lifeline.Event // of a tree that may be alive
 
 	ctx    context.Context //nolint:containedctx // of Run
-	calls  context.Context //nolint:containedctx // of requests and watches: it ends with the next doHangUp
+	calls  context.Context //nolint:containedctx // of requests and watches: the next doHangUp ends it
 	hangUp context.CancelFunc
 	left   chan struct{} // closed when the attempt is over
 }
@@ -84,7 +84,7 @@ func (l *loop) run() Result {
 	}
 }
 
-// moment is read after an input has come.
+// moment reads the clocks. The loop calls it after an input has come.
 func (l *loop) moment() moment {
 	chance := rand.Float64() //nolint:gosec // jitter
 	if l.r.jitter != nil {
@@ -95,7 +95,7 @@ func (l *loop) moment() moment {
 
 func (l *loop) take(in input) { l.waiting = append(l.waiting, in) }
 
-// receive waits for one thing to happen. What wants nothing to begin comes before what may begin something.
+// receive waits for one input. If the caller wants to end, that input comes before any that may start the command.
 func (l *loop) receive() {
 	if l.events == nil && l.takeEnd() {
 		return
@@ -105,7 +105,7 @@ func (l *loop) receive() {
 		return
 	}
 	news := l.news
-	if l.machine.isAsking() { // its answer would overtake them
+	if l.machine.isAsking() { // keep them until the answer has come
 		news = nil
 	}
 	l.timer.Set(l.machine.next)
@@ -145,10 +145,10 @@ func (l *loop) receive() {
 	}
 }
 
-// isQuiet says whether nothing has arrived that may end the run, beside what takeEnd takes.
+// isQuiet says whether no input has arrived that may end the run, apart from those that takeEnd looks for.
 func (l *loop) isQuiet() bool { return len(l.req.Signals)+len(l.answers)+len(l.panics) == 0 }
 
-// takeEnd takes our caller's wish to end, if there is one by now.
+// takeEnd takes the caller's wish to end, if there is one, and says whether there was.
 func (l *loop) takeEnd() bool {
 	select {
 	case <-l.cancelled:
@@ -177,14 +177,14 @@ func (l *loop) takeSignal(s os.Signal) {
 	}
 }
 
-// takeEvent takes what the tree tells. A signal that has arrived by the end of the command came before: the command may have ended
-// because of it, and who has sent it sees the run stopped, whichever of the two is looked at first.
+// takeEvent takes an event of the tree. If the command has ended, it first takes all signals that have arrived: the command may
+// have ended because of one, and whoever sent that signal must see the run recorded as stopped.
 func (l *loop) takeEvent(e lifeline.Event, open bool) {
 	if !open {
 		e = lifeline.Event{Kind: lifeline.Dead}
 	}
 	if e.Kind == lifeline.Exited || e.Kind == lifeline.Dead {
-		for range len(l.req.Signals) { // nobody else receives them
+		for range len(l.req.Signals) { // only this goroutine receives them, so none blocks
 			l.takeSignal(<-l.req.Signals)
 		}
 	}
@@ -194,8 +194,8 @@ func (l *loop) takeEvent(e lifeline.Event, open bool) {
 	l.take(treeEvent{e})
 }
 
-// beside calls f in a goroutine of its own. Its panic becomes one of the loop's, which waits for nothing without looking
-// for it: so it reaches whoever called Run, and who runs other jobs beside can go on with them.
+// beside calls f in a goroutine of its own. If f panics, the loop panics with the same value the next time that it waits. So the
+// panic reaches the caller of Run, and a daemon can go on with its other jobs.
 func (l *loop) beside(f func()) {
 	go func() {
 		defer func() {
@@ -210,7 +210,7 @@ func (l *loop) beside(f func()) {
 	}()
 }
 
-// answer hands the loop what became of something that was done beside, unless the attempt is over.
+// answer hands the loop an input from another goroutine, unless the attempt is over.
 func (l *loop) answer(in input) {
 	select {
 	case l.answers <- in:
@@ -218,11 +218,12 @@ func (l *loop) answer(in input) {
 	}
 }
 
-// errDeaf is what a request came to whose driver did not return when it had to.
+// errDeaf is the error of a request whose driver did not return in time.
 var errDeaf = errors.New("the request did not end with its time")
 
-// ask makes a request, which is answered when the driver returns. That is when its time is over; a driver that does not return is
-// left behind a second later, so that no library of a store holds up a run: whatever it still does, the outcome is unknown.
+// ask makes a request, and hands the loop the answer when the driver returns, which must be by the instant until. If the driver has
+// not returned a second later, the loop stops waiting for it and gets unknown instead: no library of a store may hold up a run, and
+// whatever the driver still does, the outcome of the request is unknown.
 func (l *loop) ask(until Instant, request func(context.Context) input, unknown func(error) input) {
 	var answered atomic.Bool
 	answer := func(in input) {
@@ -260,7 +261,7 @@ func (a doProve) perform(l *loop) {
 	l.take(proof{unclaimed, found})
 }
 
-// It never blocks; without a watch the timer has to do.
+// doWatch never blocks. If the watch cannot be opened, the machine's timer replaces it.
 func (a doWatch) perform(l *loop) {
 	ctx, wake := l.calls, make(chan backends.News, 1)
 	l.beside(func() {
@@ -302,7 +303,7 @@ func (doHangUp) perform(l *loop) {
 	l.news = nil
 }
 
-// What hangs is left behind when it is hung up, and cleans up after itself.
+// doPrepare runs in a goroutine of its own, because a disk may hang. If the loop hangs up first, that goroutine closes the tree.
 func (a doPrepare) perform(l *loop) {
 	before, ctx := l.tree, l.calls
 	l.tree = nil
@@ -311,7 +312,7 @@ func (a doPrepare) perform(l *loop) {
 		if l.req.Env != nil {
 			p.env = l.req.Env(a.grant)
 		}
-		if before != nil { // first: its guardian would unlock under the next run what they share
+		if before != nil { // close it first: its guardian would unlock the locks that the next try shares with it
 			before.Close()
 		}
 		p.tree = l.req.Tree()
@@ -351,12 +352,12 @@ func (doDismiss) perform(l *loop) {
 	}
 }
 
-// Who asks has made room for the answer.
+// The channel of a check has room for one answer, so this does not block.
 func (a doAnswer) perform(l *loop) {
 	s := Standing{Err: a.err}
 	if left := a.until.Sub(l.clock.Now()); a.err == nil && left > 0 {
 		s = Standing{Leading: true, Left: left}
-	} else if a.err == nil { // this process was stopped meanwhile
+	} else if a.err == nil { // this process was stopped since the machine decided
 		s.Err = errGivenUp
 	}
 	select {

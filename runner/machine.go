@@ -10,48 +10,49 @@ import (
 )
 
 // machine is one attempt to run a job: one holder, from the claim to the release. It decides everything and does nothing: it
-// has no clock, no channel, no goroutine and no chance of its own. A copy of a machine goes its own way.
+// has no clock, no channel, no goroutine and no source of random numbers. Copies of a machine do not share state that changes, so
+// tests can copy one and go on with both.
 type machine struct {
 	request Request // without its functions, channels and contexts: those are the loop's
-	watches bool    // a holder watches its own lease
+	watches bool    // whether a holder watches its own lease
 	claim   backends.Claim
 
 	phase     phase
-	candidate candidate // what counts until the lease is granted
-	lease     lease     // what counts from then on
-	tries     int       // how often the command was to be started
+	candidate candidate // used until the lease is granted
+	lease     lease     // used from then on
+	tries     int       // how often the machine wanted the command started
 
-	refusal *backends.Refusal // the last one
+	refusal *backends.Refusal // the last answer no to a claim
 	signal  syscall.Signal    // the last ending signal that was received
 
 	moment
 	actions []action
-	next    Instant // when something is due
+	next    Instant // when the next thing is due
 }
 
 // moment is what the loop reads after an input has come.
 type moment struct {
 	now    Instant
 	wall   time.Time
-	chance float64 // in [0, 1): so that hosts do not act in step
+	chance float64 // random, in [0, 1), so that hosts do not act in step
 }
 
-// phase is where an attempt stands, with what is known only there.
+// phase is where an attempt stands. Its fields are what only that phase needs.
 type phase interface {
 	on(m *machine, in input) phase // takes an input
 }
 
 // timed is a phase that also waits for instants.
 type timed interface {
-	due(m *machine) phase // does what is due, and asks for every instant with m.reached
+	due(m *machine) phase // does what is due, and compares instants only with m.reached, which also sets the timer
 }
 
-// held is a phase under a lease that is being renewed or about to be used.
+// held is a phase in which the machine has a lease, and renews it or is about to use it.
 type held interface {
 	phase
 	timed
-	lose(m *machine, how loss) phase // the lease is lost, or given up
-	end(m *machine, s stop) phase    // the run is to end for a reason that leaves the lease ours
+	lose(m *machine, how loss) phase // the store says that the lease is lost, or it was not renewed in time
+	end(m *machine, s stop) phase    // the run must end for another reason: the lease is still ours
 	pass(m *machine, sig syscall.Signal) phase
 }
 
@@ -68,9 +69,10 @@ func newMachine(req Request, limits backends.Limits, holder string) *machine {
 	return m
 }
 
-// step takes an input and returns what is to be done, in order. The deadline of the lease applies before the input: after a
-// suspend or a stop of this process, nothing that has arrived puts it off, and an end of the command that is heard of after Term
-// does not save the run. What else is due, as the timeout, comes after the input, so that an end that came in time counts.
+// step takes an input and returns the actions that follow, in order. It checks the lease's deadline before it looks at the input:
+// after a suspend or a stop of this process, no answer that has arrived meanwhile may move the deadline, and an end of the command
+// that the machine hears of after Term does not save the run. It checks everything else that is due, such as the timeout, after
+// the input: so an end of the command that came in time counts.
 func (m *machine) step(at moment, in input) []action {
 	m.moment, m.actions = at, nil
 	m.expire()
@@ -85,32 +87,32 @@ func (m *machine) step(at moment, in input) []action {
 	return m.actions
 }
 
-// expire gives the lease up when it was not renewed in time.
+// expire ends the run when the lease was not renewed in time.
 func (m *machine) expire() {
 	if p, ok := m.phase.(held); ok && m.reached(m.lease.term()) {
 		m.phase = p.lose(m, expired)
 	}
 }
 
-// reached says whether an instant has come, and has the machine woken at it where not.
+// reached says whether an instant has come. If not, it also has the loop wake the machine at that instant.
 func (m *machine) reached(at Instant) bool {
 	m.next = min(m.next, at)
 	return m.now >= at
 }
 
-// wantsIdle says whether the machine goes on to the start of the command if nothing else waits to be heard.
+// wantsIdle says whether the machine would start the command, or prepare that, if no other input is waiting.
 func (m *machine) wantsIdle() bool {
 	p, ok := m.phase.(interface{ ready(m *machine) bool })
 	return ok && p.ready(m)
 }
 
-// isAsking says whether a claim is under way: news would be overtaken by its answer.
+// isAsking says whether a claim is under way. The loop keeps news until the answer has come: the machine can use them only then.
 func (m *machine) isAsking() bool {
 	_, ok := m.phase.(claiming)
 	return ok
 }
 
-// result returns what the attempt came to, once it is over.
+// result returns the result of the attempt, once it is over.
 func (m *machine) result() (Result, bool) {
 	p, ok := m.phase.(over)
 	return p.result, ok
@@ -126,7 +128,7 @@ func (m *machine) jitter(limit time.Duration) time.Duration {
 	return time.Duration(m.chance * float64(limit))
 }
 
-// pause returns the time before the next request after so many failures in a row. The first repetition follows at once.
+// pause returns how long to wait before the next request, after so many failures in a row. The first repetition follows at once.
 func (m *machine) pause(failures int) time.Duration {
 	if failures <= 1 {
 		return 0
@@ -135,7 +137,7 @@ func (m *machine) pause(failures int) time.Duration {
 	return pause/2 + m.jitter(pause/2)
 }
 
-// note keeps a signal that ends a run, and says whether it is one.
+// note says whether a signal ends a run, and remembers it if it does.
 func (m *machine) note(sig syscall.Signal) bool {
 	if endsRun(sig) {
 		m.signal = sig
@@ -147,7 +149,7 @@ func endsRun(sig syscall.Signal) bool {
 	return asksToEnd(sig) || sig == syscall.SIGHUP || sig == syscall.SIGQUIT
 }
 
-// asksToEnd says whether a signal means the end of a command in any case: some use the others for a reload, or a dump.
+// asksToEnd says whether a signal always asks a command to end. Some commands take the others as a request to reload, or to dump.
 func asksToEnd(sig syscall.Signal) bool { return sig == syscall.SIGTERM || sig == syscall.SIGINT }
 
 // Pauses between requests.
@@ -156,23 +158,23 @@ const (
 	lastPause  = time.Second
 	minLook    = 100 * time.Millisecond // between two looks at a job that is held, without a notification
 	maxJitter  = 500 * time.Millisecond
-	// fairTry: no claim gets less, however late it is, but the last one before a start deadline. A slow store is not one that
-	// is gone.
+	// fairTry is the shortest time that a claim gets, even when patience is about to end: a slow store is not a dead one. Only the
+	// start deadline of a tick can make it shorter.
 	fairTry  = time.Second
 	farewell = time.Second // how long a wrapper that gives up tries to take its claim back
 
-	nearTick = 2 * time.Second // a tick that is no further ahead is slept to: cron may be early after a clock step
+	nearTick = 2 * time.Second // the machine waits for a tick that is at most this far ahead: cron may be early after a clock step
 )
 
-// input is what comes to the machine.
+// input is something that the machine hears of.
 type input any
 
-// The inputs. An answer comes once for each action that asks for it; where the requests were hung up, only that of a claim
-// is certain to come.
+// The inputs. Each action that asks for an answer gets exactly one. After doHangUp only the answer to a claim is certain to
+// come.
 type (
 	begin       struct{} // the first one
-	woken       struct{} // perhaps something is due
-	idle        struct{} // nothing waits to be heard
+	woken       struct{} // the timer: something may be due
+	idle        struct{} // no other input is waiting
 	signal      struct{ sig syscall.Signal }
 	cancelled   struct{ err error }  // our caller wants the run to end
 	unwanted    struct{ err error }  // our caller wants nothing to start any more
@@ -189,16 +191,16 @@ type (
 		found     bool
 	}
 	renewAnswer struct {
-		doRenew // the request
+		doRenew // the request that is answered
 		signal  backends.Signal
 		err     error
 	}
 	releaseAnswer struct{ err error }
-	prepared      struct{}            // all is ready to start the command
-	startAnswer   struct{ err error } // nil: the command runs; lifeline.ErrGuardian: nobody knows; else it does not
+	prepared      struct{}            // the command can be started
+	startAnswer   struct{ err error } // nil: the command runs; lifeline.ErrGuardian: it may run; any other: it does not
 )
 
-// action is something that the loop does for the machine. The instants are absolute.
+// action is something that the loop does for the machine.
 type action interface{ perform(l *loop) }
 
 // The actions.
@@ -214,7 +216,7 @@ type (
 		grant     backends.Grant
 		number    int
 		t0, until Instant
-		forCheck  bool // it goes out because somebody asked, not because it is due
+		forCheck  bool // it goes out because a check waits for it, not because it is due
 	}
 	doFinish struct { // a releaseAnswer follows
 		grant   backends.Grant
@@ -225,7 +227,7 @@ type (
 		claim backends.Claim
 		until Instant
 	}
-	doHangUp  struct{} // ends the watch, and the requests that are under way
+	doHangUp  struct{} // ends the watch and all requests that are under way
 	doPrepare struct{ grant backends.Grant }
 	doStart   struct { // a startAnswer follows
 		hold, inherit []*os.File
@@ -235,8 +237,8 @@ type (
 	doSignal    struct{ sig syscall.Signal }
 	doTerminate struct{}
 	doKill      struct{}
-	doDismiss   struct{} // sends away who watched over the tree that was made last
-	doAnswer    struct { // of a check: until when the run leads, or why it does not
+	doDismiss   struct{} // sends the guardian of the last tree away
+	doAnswer    struct { // answers a check: until when the run leads, or why it does not
 		number int
 		until  Instant
 		err    error
@@ -248,7 +250,7 @@ type over struct{ result Result }
 
 func (p over) on(*machine, input) phase { return p }
 
-// finish ends the attempt. Who watches over a tree that survives stays.
+// finish ends the attempt. It dismisses the guardian, unless the tree may still live.
 func (m *machine) finish(r Result) phase {
 	r.Refusal, r.Grant, r.Signal = m.refusal, m.lease.grant, m.signal
 	r.Floor = max(m.claim.Floor, m.lease.grant.Token)

@@ -8,22 +8,22 @@ import (
 	"github.com/leaderrun/leaderrun/internal/lifeline"
 )
 
-// What follows for the command when the run is to end, for people.
+// What messages say about the command when the run must end.
 const (
 	stoppingIt = "stopping the command"
 	endingRest = "ending what the command left behind"
 	notAgain   = "not trying the command again"
 )
 
-// cause is why a run ends otherwise than by the command alone. Zero: it does not.
+// cause is why a run ends, if it does not end by the command alone. Zero: it does.
 type cause struct {
-	ending    Ending // what the result says; 0: nothing but the command's code
+	ending    Ending // the result's; 0: the command's exit code says all
 	signalled bool   // a signal to leaderrun ended the run
 	final     bool   // no other try follows
-	err       error  // of the result
+	err       error  // the result's
 }
 
-// outcome says how a run that ended with a status is recorded.
+// outcome says what the store records about a run that ended with this cause and status.
 func (c cause) outcome(s lifeline.Status) backends.Outcome {
 	o := backends.Outcome{State: backends.Failed, Exit: s.ExitCode()}
 	switch {
@@ -38,11 +38,11 @@ func (c cause) outcome(s lifeline.Status) backends.Outcome {
 	return o
 }
 
-// stop is a wish to end the run while the lease is ours.
+// stop is a reason to end the run although the lease is ours.
 type stop struct {
 	cause
 	why  string // for people
-	lost string // what is told beside, for people; empty: nothing
+	lost string // a second message, for people; empty: none
 }
 
 func (m *machine) tellStop(consequence string, s stop) {
@@ -52,7 +52,7 @@ func (m *machine) tellStop(consequence string, s stop) {
 	}
 }
 
-// noteLoss notes that the run ends because its lease does, and tells who asks.
+// noteLoss notes that the run must end because its lease is lost, and answers all checks with a no.
 func (m *machine) noteLoss(consequence string, how loss) {
 	m.lease.standing = how.standing
 	text := how.what + ": " + consequence
@@ -63,13 +63,13 @@ func (m *machine) noteLoss(consequence string, how loss) {
 	m.answerNo(how.answer)
 }
 
-// live is a tree of which something may be alive.
+// live is what the machine knows of a tree in which a process may be alive.
 type live struct {
 	started   Instant
-	killAt    Instant // the end of --kill-after; never: none
+	killAt    Instant // when --kill-after has passed; never: it does not count yet, or is not set
 	killedAt  Instant // when the tree was killed; never: it was not
-	asked     bool    // SIGTERM or SIGINT came: the next one kills
-	unguarded bool    // the guardian was lost, and that was told
+	asked     bool    // SIGTERM or SIGINT has come: the next one kills
+	unguarded bool    // the guardian is lost, and the user was told
 	cause     cause
 }
 
@@ -81,7 +81,7 @@ func (l *live) kill(m *machine) {
 	}
 }
 
-// terminate asks the tree to end, and kills it after --kill-after.
+// terminate sends SIGTERM, and SIGKILL after --kill-after.
 func (l *live) terminate(m *machine) {
 	m.do(doSignal{syscall.SIGTERM})
 	l.armKill(m)
@@ -93,7 +93,8 @@ func (l *live) armKill(m *machine) {
 	}
 }
 
-// lose ends the tree for want of a lease: with the grace that is left or, where somebody else may have the lease, at once.
+// lose ends the tree because its lease is lost. If the lease is still ours until it runs out, the tree gets the grace that is left.
+// If somebody else may have it, the tree is killed at once.
 func (l *live) lose(m *machine, consequence string, how loss) {
 	l.cause.ending, l.cause.final, l.cause.err = LeaseLost, true, nil
 	m.noteLoss(consequence, how)
@@ -101,7 +102,7 @@ func (l *live) lose(m *machine, consequence string, how loss) {
 		m.do(doTerminate{})
 	}
 	if how.standing == taken {
-		l.killedAt = never // a guardian that kills by itself hears of it too: it is taken for lost sooner then
+		l.killedAt = never // a guardian that already kills by itself is told too: the wrapper then waits less long for it
 		l.kill(m)
 	}
 }
@@ -119,8 +120,8 @@ func (l *live) pass(m *machine, sig syscall.Signal) {
 	m.do(doSignal{sig})
 }
 
-// due kills when it is time, and keeps the lease. It says whether the tree is given up: it was killed and cannot be confirmed
-// dead, and the lease has run out.
+// due kills the tree when it is time, and renews the lease. It says whether the tree is hopeless: it was killed, nobody could
+// confirm that it is dead, and the lease has run out.
 func (l *live) due(m *machine) (hopeless bool) {
 	if l.killedAt == never && m.reached(min(m.lease.deadline.Kill, l.killAt)) {
 		l.kill(m)
@@ -129,13 +130,13 @@ func (l *live) due(m *machine) (hopeless bool) {
 	return l.killedAt != never && m.reached(max(m.lease.validUntil(), l.killedAt).Add(killBudget))
 }
 
-// abandonTree leaves a tree behind that nothing can end. Nothing is released.
+// abandonTree ends the attempt although the tree may live. It releases nothing, so the store waits until the lease has run out.
 func (m *machine) abandonTree(s lifeline.Status) phase {
 	m.answerNo(errOver)
 	return m.finish(Result{Ending: Unconfirmed, Status: s, Err: errUnconfirmed})
 }
 
-// running is the time in which the command runs. It is being ended where there is a cause.
+// running is the phase in which the command runs. If there is a cause, the command is being ended.
 type running struct{ live }
 
 func (p running) on(m *machine, in input) phase {
@@ -166,7 +167,7 @@ func (p running) due(m *machine) phase {
 func (p *running) timeOut(m *machine) {
 	p.cause.ending = TimedOut
 	name := EventStopping
-	if !p.asked && (m.hasRetries() || m.lease.grant.Tick != m.claim.Tick) { // the command starts again, perhaps for our own tick
+	if !p.asked && (m.hasRetries() || m.lease.grant.Tick != m.claim.Tick) { // another start follows, perhaps the one for our own tick
 		name = EventTimedOut
 	}
 	m.info(name, fmt.Sprintf("%s: the command ran longer than %v", stoppingIt, m.request.Timeout))
@@ -175,7 +176,7 @@ func (p *running) timeOut(m *machine) {
 
 func (m *machine) hasRetries() bool { return m.tries <= m.request.Retries }
 
-// end keeps the first cause. Any other means that no try follows.
+// end keeps the first cause. A later one only means that no other try follows.
 func (p running) end(m *machine, s stop) phase {
 	if p.cause.ending != 0 {
 		p.cause.final = true
@@ -203,7 +204,7 @@ func (p running) pass(m *machine, sig syscall.Signal) phase {
 	return p
 }
 
-// loseGuardian notes that the wrapper ends the tree itself.
+// loseGuardian notes that the guardian is lost, so that the wrapper kills the tree itself.
 func (p running) loseGuardian(m *machine, err error) phase {
 	if p.unguarded {
 		return p
@@ -216,9 +217,9 @@ func (p running) loseGuardian(m *machine, err error) phase {
 	return p
 }
 
-// ended settles what the command came to. SIGHUP and SIGQUIT to leaderrun count as a stop only where the command died of them:
-// others use them to reload, or to show where they are. A command that failed is tried again; one that was ended with the run
-// is not, and neither is one whose end nobody saw.
+// ended settles the outcome of the command. SIGHUP and SIGQUIT to leaderrun count as a stop only if the command died of them: some
+// commands use them to reload, or to dump. A command that failed is tried again. A command that was ended together with the run is
+// not, and neither is one whose end nobody saw.
 func (p running) ended(m *machine, s lifeline.Status) sweeping {
 	q := sweeping{live: p.live, status: s}
 	ours := m.signal != 0 && s.Signal == m.signal
@@ -227,14 +228,14 @@ func (p running) ended(m *machine, s lifeline.Status) sweeping {
 	}
 	failed := s.Known && q.cause.outcome(s).State == backends.Failed
 	q.follows = failed && !q.cause.final && m.hasRetries()
-	if ours && q.follows { // the signal came in the timeout's grace
+	if ours && q.follows { // the signal came after the timeout's SIGTERM
 		q.cause, q.follows = cause{signalled: true}, false
 	}
 	return q
 }
 
-// sweeping is the time between the end of the command and the death of what it left behind. What the command came to stands,
-// but for the loss of the lease, unless another try is to follow.
+// sweeping is the phase between the end of the command and the death of what it left behind. If no other try follows, the outcome
+// of the command stands, and only the loss of the lease can still change it.
 type sweeping struct {
 	live
 	status  lifeline.Status
@@ -276,8 +277,8 @@ func (p sweeping) lose(m *machine, how loss) phase {
 	return p
 }
 
-// pass ends a run that another try was to follow as if that had died of the signal. It may also be the one that the command died
-// of, of which leaderrun hears a moment later.
+// pass passes a signal on. If another try was to follow, the run ends instead, as if that try had died of the signal. If the command
+// died of the same signal, leaderrun has only received it a moment later: then the signal ended the run.
 func (p sweeping) pass(m *machine, sig syscall.Signal) phase {
 	switch {
 	case !endsRun(sig):
@@ -286,7 +287,7 @@ func (p sweeping) pass(m *machine, sig syscall.Signal) phase {
 		p.follows, p.cause = false, cause{signalled: true, final: true}
 		p.status = lifeline.Status{Known: true, Signal: sig}
 		m.tellStop(endingRest, stop{why: "received " + sig.String()})
-	case p.cause.signalled && sig != p.status.Signal: // another one ended the run
+	case p.cause.signalled && sig != p.status.Signal: // another signal ended the run
 	default:
 		m.signal = sig
 		p.cause.signalled = p.cause.signalled || p.cause.ending == 0 && sig == p.status.Signal
@@ -295,7 +296,7 @@ func (p sweeping) pass(m *machine, sig syscall.Signal) phase {
 	return p
 }
 
-// loseGuardian notes that the wrapper kills what the command left behind. What the command came to is known.
+// loseGuardian notes that the guardian is lost, so that the wrapper kills what the command left behind. The outcome stands.
 func (p sweeping) loseGuardian(m *machine, err error) phase {
 	if p.unguarded {
 		return p
@@ -305,7 +306,7 @@ func (p sweeping) loseGuardian(m *machine, err error) phase {
 	return p
 }
 
-// dead goes on when the whole tree is confirmed dead: only then may the command be tried again, or the lease be released.
+// dead goes on once the whole tree is confirmed dead. Only then may the command be tried again, or the lease be released.
 func (p sweeping) dead(m *machine) phase {
 	if !p.follows {
 		return m.record(p.cause, p.status)

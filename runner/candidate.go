@@ -8,29 +8,29 @@ import (
 	"github.com/leaderrun/leaderrun/backends"
 )
 
-// What a standby may have told to be waiting behind, beside a token.
+// What a standby may have said that it waits behind, besides a token.
 const (
 	behindNobody  = -1
 	behindSilence = -2 // the backend does not answer
 )
 
-// candidate is what is known of the attempt until the lease is granted.
+// candidate is what the machine knows of its attempt until the lease is granted.
 type candidate struct {
-	began    Instant // before the first claim
-	seenAt   Instant // when claim.Seen was first seen
+	began    Instant // read before the first claim was sent
+	seenAt   Instant // when the machine first saw claim.Seen
 	limits   limits
 	failures int   // requests in a row without an answer
-	unclear  bool  // some claim of ours may still be applied
-	behind   int64 // the token we told to be waiting behind, or one of the constants
+	unclear  bool  // a claim of ours may still be applied by the store
+	behind   int64 // the token that we said we wait behind, or one of the constants
 	mayProve bool  // a proof may still be asked for
 	watching bool  // a watch is open
 }
 
-// limits are the instants at which a candidate stops trying. What it must wait out in any case moves the
+// limits are the instants at which a candidate stops trying. Time that it must wait in any case moves the
 // first two.
 type limits struct {
-	wait    Instant // the end of the wait
-	backend Instant // without a wait: the end of patience with a store that cannot be reached
+	wait    Instant // the end of --wait
+	backend Instant // without --wait: the end of --backend-wait, for a store that cannot be reached
 	start   Instant // the start deadline of the tick
 }
 
@@ -50,10 +50,10 @@ func (m *machine) newLimits() limits {
 	return l
 }
 
-// patience is the end of the wait for a store that does not answer.
+// patience is when the candidate stops waiting for a store that does not answer.
 func (l limits) patience() Instant { return min(l.wait, l.backend) }
 
-// postpone moves the ends of patience by a time that passed whatever the options say.
+// postpone moves the first two limits by a time that the candidate had to wait whatever the options say.
 func (l *limits) postpone(d time.Duration) {
 	if l.wait != never {
 		l.wait = l.wait.Add(d)
@@ -65,8 +65,8 @@ func (l *limits) postpone(d time.Duration) {
 
 func (m *machine) untilTick() time.Duration { return time.Unix(m.claim.Tick, 0).Sub(m.wall) }
 
-// sleeping waits for a tick that lies just ahead of the wall clock, which may be stepped meanwhile, and lets those go first that
-// are to be preferred.
+// sleeping waits for a tick that lies just ahead of the wall clock, which may be stepped meanwhile. Then it waits for as long as
+// preferred hosts go first (Request.Yield).
 type sleeping struct{ until Instant }
 
 func (p sleeping) on(m *machine, in input) phase { return m.onCandidate(p, in) }
@@ -85,7 +85,7 @@ func (p sleeping) due(m *machine) phase {
 	return m.tryClaim()
 }
 
-// claiming waits for the answer to a claim. The validity of the lease counts from before the request was sent.
+// claiming waits for the answer to a claim. If it is granted, the lease counts from t0, which was read before the claim was sent.
 type claiming struct{ t0 Instant }
 
 func (m *machine) tryClaim() phase {
@@ -94,7 +94,7 @@ func (m *machine) tryClaim() phase {
 		m.claim.Seen.For = m.now.Sub(c.seenAt)
 	}
 	until := min(m.after(m.request.Timeline.attempt()), max(c.limits.patience(), m.after(fairTry)))
-	if c.limits.start > m.now { // a tick that is late already is claimed only to hear what became of it
+	if c.limits.start > m.now { // if the tick is late already, the claim only asks what became of it: then this limit is no use
 		until = min(until, max(c.limits.start, m.after(minLook)))
 	}
 	m.do(doClaim{m.claim, until})
@@ -120,7 +120,7 @@ func (p claiming) on(m *machine, in input) phase {
 	return m.unanswered(a.err)
 }
 
-// raiseFloor keeps the token that an answer shows, also one that comes too late: no later claim gets a smaller one.
+// raiseFloor remembers the token that an answer shows, even if the answer came too late. Every later claim must get a greater one.
 func (m *machine) raiseFloor(a claimAnswer) {
 	m.claim.Floor = max(m.claim.Floor, a.grant.Token)
 	if r, ok := errors.AsType[*backends.Refusal](a.err); ok {
@@ -141,11 +141,11 @@ func (p claiming) granted(m *machine, g backends.Grant) phase {
 	return m.hold(g, plan, p.t0)
 }
 
-// refused decides what follows a refusal, and waits where waiting helps.
+// refused decides what follows a refusal. The candidate waits if waiting can help.
 func (m *machine) refused(r *backends.Refusal) phase {
 	c := &m.candidate
 	if r.Seen != m.lastSeen() {
-		m.observe(r.Seen) // another's life counts from after the reply that showed it
+		m.observe(r.Seen) // silence counts from after the reply that showed the beat, because the beat was sent before
 	}
 	c.failures, m.refusal = 0, r
 	if !c.watching && (r.Verdict == backends.Held || r.Verdict == backends.Reserved) && m.request.Wait > 0 {
@@ -173,7 +173,7 @@ func (m *machine) refused(r *backends.Refusal) phase {
 	return m.giveUp(Result{Ending: Refused})
 }
 
-// standBy decides whether to wait for a job that somebody else runs.
+// standBy decides whether to wait for a job that somebody else has.
 func (m *machine) standBy(r *backends.Refusal, look Instant) phase {
 	c := &m.candidate
 	ofOurTick := r.Tick == m.claim.Tick
@@ -182,7 +182,7 @@ func (m *machine) standBy(r *backends.Refusal, look Instant) phase {
 		return m.giveUp(Result{Ending: Refused})
 	case m.now >= c.limits.wait:
 		return m.giveUp(Result{Ending: WaitOver})
-	case m.now >= c.limits.start && !ofOurTick: // held by another tick's run until too late for ours
+	case m.now >= c.limits.start && !ofOurTick: // the run of another tick had the job until it was too late for ours
 		return m.late(r)
 	}
 	if c.behind != r.Token {
@@ -195,18 +195,18 @@ func (m *machine) standBy(r *backends.Refusal, look Instant) phase {
 	return standby{until: min(look, c.limits.wait), heedsNews: true, setAside: never}
 }
 
-// late is the end of a candidate whose tick may not start any more.
+// late ends the attempt of a candidate whose tick may not start any more.
 func (m *machine) late(r *backends.Refusal) phase {
 	m.refusal = &backends.Refusal{Verdict: backends.Late, Tick: m.claim.Tick, Token: r.Token}
 	return m.giveUp(Result{Ending: Refused})
 }
 
-// unanswered decides what follows a claim without an answer.
+// unanswered decides what follows a claim without an answer. The store may have granted it, or may grant it still.
 func (m *machine) unanswered(err error) phase {
 	c := &m.candidate
 	c.failures, c.unclear = c.failures+1, true
 	m.info(EventSilent, fmt.Sprintf("the backend does not answer: %v", err))
-	if m.request.Wait > 0 && c.behind != behindSilence { // a standby stands by for the backend, too
+	if m.request.Wait > 0 && c.behind != behindSilence { // a standby waits for the backend, too
 		c.behind = behindSilence
 		m.tell(Event{Name: EventStandby, Reason: ReasonUnreachable, Text: "standing by: the backend does not answer"})
 	}
@@ -219,8 +219,8 @@ func (m *machine) unanswered(err error) phase {
 // standby waits before the next claim.
 type standby struct {
 	until     Instant
-	heedsNews bool    // it is over when there is news to look at
-	setAside  Instant // the time since then does not count against our patience; never: all of it does
+	heedsNews bool    // whether news end it early
+	setAside  Instant // the time since then does not count against the limits; never: all of it does
 }
 
 func (p standby) on(m *machine, in input) phase {
@@ -228,7 +228,7 @@ func (p standby) on(m *machine, in input) phase {
 	if !ok {
 		return m.onCandidate(p, in)
 	}
-	if n.Seen != m.lastSeen() { // news that comes late and is older only makes us wait longer
+	if n.Seen != m.lastSeen() { // if late news show an older beat, we only wait longer
 		m.observe(n.Seen)
 	}
 	if n.Look && p.heedsNews {
@@ -251,19 +251,19 @@ func (p standby) claimAgain(m *machine) phase {
 	return m.tryClaim()
 }
 
-// lastSeen returns the last sign of life that was seen of another holder.
+// lastSeen returns the last sign of life that we have seen of another holder.
 func (m *machine) lastSeen() backends.Evidence {
 	return backends.Evidence{Token: m.claim.Seen.Token, Beat: m.claim.Seen.Beat}
 }
 
-// observe keeps a sign of life of another holder that was first seen now.
+// observe remembers a sign of life of another holder, which we see now for the first time.
 func (m *machine) observe(seen backends.Evidence) {
 	if seen.Token != 0 {
 		m.claim.Seen, m.candidate.seenAt = seen, m.now
 	}
 }
 
-// proving looks for a proof that the recorded schedule is out of use.
+// proving waits for a proof that nobody uses the recorded schedule any more. This is no proof of death.
 type proving struct{}
 
 func (p proving) on(m *machine, in input) phase {
@@ -278,7 +278,7 @@ func (p proving) on(m *machine, in input) phase {
 	return m.tryClaim()
 }
 
-// onCandidate takes what means the same wherever the lease is not ours yet.
+// onCandidate takes the inputs that mean the same in every phase before the grant.
 func (m *machine) onCandidate(p phase, in input) phase {
 	switch in := in.(type) {
 	case signal:
@@ -291,13 +291,13 @@ func (m *machine) onCandidate(p phase, in input) phase {
 		return m.interrupt(p, in.err)
 	case question:
 		m.do(doAnswer{number: in.number, err: errNotHeld})
-	case watchClosed: // the next refusal opens another, the timer bridges the gap
+	case watchClosed: // the next refusal opens another watch; until then the timer replaces it
 		m.candidate.watching = false
 	}
 	return p
 }
 
-// interrupt ends an attempt because of a signal, or because our caller wants that.
+// interrupt ends the attempt because of a signal, or because the caller wants that.
 func (m *machine) interrupt(p phase, err error) phase {
 	result := Result{Ending: Interrupted, Err: err}
 	if _, ok := p.(claiming); ok {
@@ -308,7 +308,7 @@ func (m *machine) interrupt(p phase, err error) phase {
 	return m.giveUp(result)
 }
 
-// giveUp ends an attempt that was not granted. A claim that may still arrive at the store is taken back.
+// giveUp ends an attempt without a grant. If one of its claims may still reach the store, that claim is taken back first.
 func (m *machine) giveUp(r Result) phase {
 	if !m.candidate.unclear {
 		return m.finish(r)
@@ -317,7 +317,7 @@ func (m *machine) giveUp(r Result) phase {
 	return m.release(releasing{what: withdrawal, result: r})
 }
 
-// withdrawing waits until the claim that was hung up is no longer under way.
+// withdrawing waits until the driver has returned from the claim that was hung up. Only then the claim is taken back.
 type withdrawing struct{ result Result }
 
 func (p withdrawing) on(m *machine, in input) phase {

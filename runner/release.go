@@ -12,29 +12,29 @@ import (
 // errUnconfirmed is why nothing was released.
 var errUnconfirmed = errors.New("processes of the command survive SIGKILL, and the lease has run out")
 
-// releaseKind is what the store is to be told.
+// releaseKind is what the machine has to tell the store.
 type releaseKind int
 
 const (
 	recording  releaseKind = iota // how the run ended
-	undoing                       // that the run never started
-	withdrawal                    // that a claim is not wanted any more: it is tried once, for the lease that nobody renews runs out
+	undoing                       // that the command never started
+	withdrawal                    // that a claim is not wanted any more. It is sent once: a lease that nobody renews runs out by itself
 )
 
-// releasing tells the store of the end, again and again until the lease's validity is over, and at least once. Where a lease was
-// held, it comes after the tree is confirmed dead, or where nothing was started.
+// releasing tells the store that the attempt has ended. It sends the request at least once, and repeats it until the lease's validity
+// is over. If the command was started, this phase begins only once the tree is confirmed dead.
 type releasing struct {
 	what      releaseKind
 	outcome   backends.Outcome // of a recording
-	result    Result           // if all goes well
-	end       Instant          // no request is begun after it; a withdrawal has only one
+	result    Result           // of the attempt, if all goes well
+	end       Instant          // no request is repeated after it; a withdrawal is never repeated
 	failures  int
-	failure   error   // of the last request
+	failure   error   // why the last request failed
 	again     Instant // when the next one goes out; never: one is under way
 	impatient bool    // SIGTERM or SIGINT came: there is no third request
 }
 
-// record says how a run came to its end.
+// record has the store record how the run ended, and release the lease.
 func (m *machine) record(c cause, s lifeline.Status) phase {
 	r := Result{Ending: c.ending, Status: s, Err: c.err}
 	switch c.ending {
@@ -52,7 +52,7 @@ func (m *machine) release(p releasing) phase {
 	return p.send(m)
 }
 
-// send makes one request. Nothing interrupts it: there is nothing left to stop.
+// send sends one request. No signal interrupts it, because no command is left to stop.
 func (p releasing) send(m *machine) phase {
 	p.again = never
 	limit := m.lease.plan.attempt()
@@ -106,8 +106,8 @@ func (p releasing) answered(m *machine, err error) phase {
 	return p
 }
 
-// conclude ends the attempt. ErrLost says that somebody else was granted since; any other error, that nobody knows
-// whether the store has heard.
+// conclude ends the attempt. ErrLost means that somebody else was granted the job since. With any other error nobody knows whether
+// the store has recorded the end.
 func (p releasing) conclude(m *machine, err error) phase {
 	r := p.result
 	switch {
@@ -116,7 +116,7 @@ func (p releasing) conclude(m *machine, err error) phase {
 		m.warn(EventReleased, fmt.Sprintf("the lease could not be released and runs out by itself: %v", err))
 	case err == nil:
 		m.info(EventReleased, "lease released: "+string(p.outcome.State))
-	case r.Ending == LeaseLost, r.Ending == Broken: // told already
+	case r.Ending == LeaseLost, r.Ending == Broken: // the user was told already
 	case m.claim.Given():
 		r.Ending, r.Err = Unrecorded, err
 	default:

@@ -10,20 +10,20 @@ import (
 	"time"
 )
 
-// Engine is the Driver of a Store. Claims, renewals, ends and orders are all carried out in the same way, by attempt:
-// read what there is, decide, write if nothing has changed since, else decide again.
+// Engine is the Driver of a Store. It carries out claims, renewals, ends and orders all in the same way (see attempt): it reads
+// what the store holds, decides, writes if nothing has changed since, and otherwise decides again.
 type Engine struct {
 	Rules Rules // set before the first request
 
 	store   Store
 	traits  Traits
-	life    context.Context // ends with Close, and all requests and watches with it
+	life    context.Context // Close ends it, and with it all requests and watches
 	endLife context.CancelFunc
 }
 
 var _ Backend = (*Engine)(nil)
 
-// Rules are the decisions that an engine carries out. Tests of the tests replace them with broken ones.
+// Rules are the functions with which an engine decides. Tests replace them with broken ones, to see that other tests notice.
 type Rules struct {
 	Claim   func(View, Claim) Decision
 	Renew   func(View, Grant) Renewal
@@ -47,7 +47,7 @@ func (e *Engine) Acquire(ctx context.Context, c Claim) (Grant, error) {
 	var g Grant
 	s, err := e.carryOut(ctx, q, func(v View, ttl time.Duration) plan {
 		asked := c
-		asked.TTL = ttl // as the store grants it: for so long others wait for the holder if it vanishes
+		asked.TTL = ttl // the TTL that the store grants: others wait for so long if the holder vanishes
 		d := e.Rules.Claim(v, asked)
 		if d.Grant == nil {
 			return plan{write: Write{Record: d.Record}, needed: d.Changed, answer: d.Refusal}
@@ -64,7 +64,7 @@ func (e *Engine) Acquire(ctx context.Context, c Claim) (Grant, error) {
 	return g, nil
 }
 
-// Renew implements Backend. What is known of the lease spares it the read.
+// Renew implements Backend. It begins without a read, because the last answer has told what the store holds.
 func (e *Engine) Renew(ctx context.Context, g Grant) (Signal, error) {
 	cache := CacheOf(g)
 	q := Request{Op: ToRenew, Job: g.Claim.Job, Holder: g.Claim.Holder, TTL: g.TTL, Known: cache.Last(), Doubted: cache.Doubted()}
@@ -89,7 +89,7 @@ func (e *Engine) Renew(ctx context.Context, g Grant) (Signal, error) {
 	return signal, nil
 }
 
-// Finish implements Backend. A renewal that comes later begins with a read.
+// Finish implements Backend. A renewal after it begins with a read.
 func (e *Engine) Finish(ctx context.Context, g Grant, o Outcome) error {
 	cache := CacheOf(g)
 	q := Request{Op: ToFinish, Job: g.Claim.Job, Holder: g.Claim.Holder, Known: cache.Last()}
@@ -120,7 +120,7 @@ func (e *Engine) Order(ctx context.Context, o Order) error {
 	q := Request{Op: ToOrder, Job: o.Job, Seen: o.Seen}
 	_, err := e.carryOut(ctx, q, func(v View, _ time.Duration) plan {
 		d := e.Rules.Order(v, o)
-		// A tombstone has a beat of its own: whoever counts the silence of its predecessor begins anew.
+		// An Entomb writes a new beat: whoever counts the holder's silence must start again.
 		w := Write{Record: d.Record, Beat: d.Record.Beat != v.Record.Beat, Release: d.Release, Still: true}
 		return plan{write: w, needed: d.Err == nil && (d.Changed || e.traits.Rewrites), answer: d.Err}
 	})
@@ -140,23 +140,23 @@ func (e *Engine) Inspect(ctx context.Context, job string) (Status, error) {
 	return status, About("inspect", job, err)
 }
 
-// plan is what was decided about a request.
+// plan is what the engine has decided about a request.
 type plan struct {
 	write  Write
-	needed bool  // the write must be done before the answer is given
-	answer error // nil: what was asked for is so
+	needed bool  // the write must succeed before the answer is given
+	answer error // nil: the request is carried out
 }
 
-// decision decides a request on what the store holds. ttl is that of the lease, as far as it is known.
+// decision decides a request. v is what the store holds, and ttl the TTL of the lease, as far as the engine knows it.
 type decision func(v View, ttl time.Duration) plan
 
-// carryOut carries out a request, and returns what its last step left.
+// carryOut carries out a request, and returns what it has left in the store.
 func (e *Engine) carryOut(ctx context.Context, q Request, decide decision) (s Snapshot, err error) {
 	ctx, cancel := During(ctx, e.life)
 	defer cancel()
 	tx := e.store.Begin(ctx, q)
 	err = errPanic
-	defer func() { tx.End(ctx, err) }() // also after a panic: a daemon outlives it, and with it what the request has locked
+	defer func() { tx.End(ctx, err) }() // also after a panic: a daemon survives it, and so would the locks of the request
 	a := newAttempt(q, decide)
 	if q.Doubted || q.Op == ToFinish && e.traits.EndsRead {
 		a = unknowing(q, decide)
@@ -164,38 +164,38 @@ func (e *Engine) carryOut(ctx context.Context, q Request, decide decision) (s Sn
 	return a.run(ctx, tx)
 }
 
-// errPanic is how a request ends in which something panics. Nobody is told: the panic goes on.
+// errPanic is what Tx.End gets if something panics during a request. Nobody else sees it, because the panic goes on.
 var errPanic = errors.New("a fault of leaderrun itself")
 
-// attempt is a request on its way: read, decide, write, again for as long as others change meanwhile what was decided on. It
-// asks what is to be done next and is told what came of it. It does nothing itself, so that a model can let others do
-// something in between.
+// attempt carries out one request: it reads, decides and writes, and does so again as long as others change meanwhile what it has
+// decided on. It is not the attempt of a holder. It is pure: next says which call on the store comes next, and another method takes
+// the result. So a model can let others act between two calls.
 type attempt struct {
 	next step
 
 	q         Request
 	decide    decision
-	s         Snapshot // what was read or known last
-	plan      plan     // what was decided on it
-	known     bool     // it was not read by this request, but known before
-	doubted   bool     // the store has said once that it does not know its lease
+	s         Snapshot // what was read last, or known
+	plan      plan     // what was decided on s
+	known     bool     // s was not read by this request: it was known before
+	doubted   bool     // the store has said once that it does not know its own lease
 	conflicts int
 
-	err error // when it is over
+	err error // the answer, once next is over
 }
 
-// step is what an attempt wants to be done.
+// step is the next call that an attempt wants.
 type step int
 
 const (
-	pauses  step = iota + 1 // then paused
-	reads                   // then sees
-	extends                 // then extended
-	swaps                   // then swapped
+	pauses  step = iota + 1 // paused takes the result
+	reads                   // sees takes it
+	extends                 // extended takes it
+	swaps                   // swapped takes it
 	over
 )
 
-// newAttempt returns one that begins with what is known already, if anything is.
+// newAttempt returns an attempt that begins with what is known already. If nothing is, it begins with a read.
 func newAttempt(q Request, decide decision) *attempt {
 	a := unknowing(q, decide)
 	if q.Known != nil {
@@ -205,7 +205,7 @@ func newAttempt(q Request, decide decision) *attempt {
 	return a
 }
 
-// unknowing returns an attempt that begins with a read.
+// unknowing returns an attempt that begins with a read in any case.
 func unknowing(q Request, decide decision) *attempt {
 	return &attempt{next: reads, q: q, decide: decide}
 }
@@ -217,7 +217,7 @@ func (a *attempt) run(ctx context.Context, tx Tx) (Snapshot, error) {
 	return a.s, a.err
 }
 
-// proceed does what the attempt wants to be done.
+// proceed makes the call that the attempt wants, and hands it the result.
 func (a *attempt) proceed(ctx context.Context, tx Tx) {
 	switch a.next {
 	case pauses:
@@ -256,8 +256,8 @@ func (a *attempt) decides() {
 	a.goesOn()
 }
 
-// goesOn follows the decision. What was known before only spares a read where something is written: it may be older than the
-// last renewal, and by it a lease has run out that has not.
+// goesOn chooses the step that follows a decision. If nothing is written, a decision on what was known before is no answer: that may
+// be older than the last renewal, and show a lease as run out that was renewed since. Then the attempt reads, and decides again.
 func (a *attempt) goesOn() {
 	switch {
 	case a.plan.needed:
@@ -269,8 +269,8 @@ func (a *attempt) goesOn() {
 	}
 }
 
-// extended is told the TTL that the store's own lease has. One that the store does not know is looked for once more: that may
-// be the word of a server that is behind.
+// extended takes the TTL that the store's own lease has now. If the store does not know that lease, the attempt reads once more: the
+// server that was asked may lag behind the others.
 func (a *attempt) extended(ttl time.Duration, err error) {
 	switch {
 	case errors.Is(err, ErrNoLease) && !a.doubted:
@@ -288,8 +288,8 @@ func (a *attempt) extended(ttl time.Duration, err error) {
 	}
 }
 
-// swapped is told whether something was written. Where others are quicker again and again there are many of them: a pause is
-// made, after which the last answer is old.
+// swapped takes the result of a Swap. After the first conflict the attempt decides at once on what the answer shows. If others are
+// quicker again, there are many of them: then it pauses, and reads afterwards, because the answer is old by then.
 func (a *attempt) swapped(now Snapshot, done bool, err error) {
 	a.conflicts++
 	switch {
@@ -309,7 +309,8 @@ func (a *attempt) swapped(now Snapshot, done bool, err error) {
 
 func (a *attempt) ends(err error) { a.next, a.err = over, err }
 
-// decideOn decides on a state. Where another program has put something, only ends are decided: they touch no other's lease.
+// decideOn decides on a snapshot. If the lease is another program's, claims and orders are refused. Renewals and ends are still
+// decided, because they never touch the lease of somebody else.
 func decideOn(s Snapshot, q Request, decide decision) plan {
 	v := s.View(q)
 	if v.Foreign != nil && q.Op != ToRenew && q.Op != ToFinish && q.Op != ToAbandon {
@@ -320,13 +321,13 @@ func decideOn(s Snapshot, q Request, decide decision) plan {
 	return p
 }
 
-// The pauses between conflicts.
+// The shortest and the longest pause after a conflict.
 const (
 	firstConflict = 2 * time.Millisecond
 	lastConflict  = 100 * time.Millisecond
 )
 
-// pause waits before a request is decided anew, longer with each time that it was. It returns why it must not be.
+// pause waits before the next read, longer after each conflict. It returns an error if the request must end instead.
 func pause(ctx context.Context, conflicts int) error {
 	limit := min(firstConflict<<min(conflicts, 10), lastConflict)
 	select {
@@ -360,7 +361,7 @@ func (e *Engine) Examine(ctx context.Context, ttl time.Duration) []Finding {
 // Limits implements Backend.
 func (e *Engine) Limits() Limits { return e.traits.Limits }
 
-// Close implements Backend. It ends requests that are on their way.
+// Close implements Backend. It ends the requests that are under way.
 func (e *Engine) Close() error {
 	e.endLife()
 	return e.store.Close()
@@ -369,8 +370,8 @@ func (e *Engine) Close() error {
 // Redacted returns the URL without its secrets.
 func (e *Engine) Redacted() string { return e.traits.URL }
 
-// String is Redacted.
+// String returns the same as Redacted.
 func (e *Engine) String() string { return e.traits.URL }
 
-// Prefix returns what the names of all keys begin with; "": they have none.
+// Prefix returns the prefix of all keys; "": none.
 func (e *Engine) Prefix() string { return e.traits.Prefix }

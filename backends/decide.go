@@ -5,40 +5,40 @@ import (
 	"time"
 )
 
-// Proof is how a store proves that the holder of a lease that vanished cannot be running any more.
+// Proof is how a store proves that a vanished holder cannot be running any more.
 type Proof int
 
-// The proofs. A lease that vanished is not a lease that was released: an operator, an eviction or a
+// The proofs. A lease that is gone need not have been released: an operator, an eviction or a
 // rolled-back replica may have removed it while its holder lives.
 const (
-	ByUntil   Proof = iota + 1 // the record says until when the lease was renewed, in server time (Redis, PostgreSQL)
-	ByBeat                     // a candidate has seen no beat for a whole TTL on its own clock (etcd, Consul, ZooKeeper, Kubernetes)
-	ByRelease                  // the store frees the lease only when the holder is gone (flock)
+	ByUntil   Proof = iota + 1 // by the server's clock: the record says until when the last renewal was good (Redis, PostgreSQL)
+	ByBeat                     // by silence: a candidate has seen no new beat for a TTL on its own clock (etcd, Consul, ZooKeeper, Kubernetes)
+	ByRelease                  // by the lease itself: the store frees it only when the holder is gone (flock)
 )
 
-// View is what a store holds about a job, read in the same atomic step that writes the decision.
+// View is what a store holds about a job. The store writes the decision only if this has not changed since.
 type View struct {
 	Record     Record
-	Lease      *Lease        // valid now; nil: nobody has it
-	Now        time.Time     // the server's clock, or ours where it shows none
-	Proof      Proof         // how the death of a vanished holder is proved here
-	Quarantine time.Duration // how long nobody may be granted, see Mark
-	Floor      int64         // the highest token granted, as far as something beside the record tells
-	Foreign    error         // why nobody is granted and no order carried out: another program's lease is there
+	Lease      *Lease        // the valid lease; nil: nobody has one
+	Now        time.Time     // by the server's clock, or by ours if the server shows none
+	Proof      Proof         // how this store proves the death of a vanished holder
+	Quarantine time.Duration // for how long the store must grant nothing, see Mark
+	Floor      int64         // the highest token that was granted, if the store knows it from elsewhere than the record
+	Foreign    error         // the lease is another program's: claims and orders fail with this error
 	Notes      []string      // for people: what the store cannot promise here
 }
 
-// Decision is the answer to a claim: exactly one of Grant and Refusal is set. With a Grant the store puts a
-// lease of the claim's holder and the grant's token, for the claim's TTL from now.
+// Decision is the answer to a claim: either Grant or Refusal is set. With a Grant, the store writes a lease for
+// the claim's holder with the grant's token, which lasts for the claim's TTL from now.
 type Decision struct {
-	Record  Record // what the store keeps from now on
+	Record  Record // the record from now on
 	Changed bool   // Record differs from the one in the view
 	Grant   *Grant
 	Refusal *Refusal
 }
 
-// Decide answers a claim. It is the one place where it is decided who may run a job. The rules are those of
-// docs/guarantees.md; each has a counterexample in the model when it is left out.
+// Decide answers a claim. It is the only function that decides who may run a job. docs/guarantees.md has its rules. For each
+// rule that is left out, the model finds a counterexample.
 func Decide(v View, c Claim) Decision {
 	d := decider{Record: v.Record.clone(), v: v, c: c, now: v.Now.UnixMilli()}
 	if v.Lease != nil && v.Lease.Holder == c.Holder.ID {
@@ -66,7 +66,7 @@ func Decide(v View, c Claim) Decision {
 	return d.byOccasion()
 }
 
-// decider carries one decision. Its methods change Record and say so in changed.
+// decider makes one decision. Its methods change Record, and then set changed.
 type decider struct {
 	Record  Record
 	changed bool
@@ -91,8 +91,8 @@ func (d *decider) evidence() Evidence {
 	return Evidence{Token: d.Record.Token, Beat: d.Record.Beat}
 }
 
-// again answers the holder of the lease: a lost reply costs nothing. Lease, evidence and tick are renewed in
-// this step, so that its validity may count from the request that was answered.
+// again answers a claim of a holder that has the lease already, because it did not get the reply to its first claim. It gets the
+// same grant. This step also renews the lease, so the lease may count from the claim that is answered now.
 func (d *decider) again() Decision {
 	r := &d.Record
 	restore(r, d.c, d.v.Lease.Token, d.c.Tick, 1, d.now)
@@ -104,7 +104,7 @@ func (d *decider) again() Decision {
 	return Decision{Record: *r, Changed: true, Grant: &g}
 }
 
-// held answers a candidate while somebody has the lease, and notes a tick whose time passes meanwhile.
+// held refuses a claim because somebody else has the lease, and notes that the claimed tick passes meanwhile.
 func (d *decider) held() Decision {
 	r := &d.Record
 	d.pass()
@@ -115,7 +115,7 @@ func (d *decider) held() Decision {
 	return d.refuse(Refusal{Verdict: Held, Holder: holder, Wait: d.v.Lease.Left, Seen: d.evidence()})
 }
 
-// pass notes a tick whose time passes while another run is in the way.
+// pass notes that the claimed tick passes unstarted, because another run or a reservation is in the way.
 func (d *decider) pass() {
 	r := &d.Record
 	if d.c.Tick > max(r.Tick.Tick, r.Passed) {
@@ -123,14 +123,15 @@ func (d *decider) pass() {
 	}
 }
 
-// hasEnded says whether the holder took its claim back or its run is over: a claim of it that arrives now
-// was delayed on its way, and nobody waits for the answer.
+// hasEnded says whether the holder has taken its claim back, or its run is over. Then its claim was delayed on its way,
+// and nobody waits for the answer any more.
 func (d *decider) hasEnded(holder string) bool {
 	return slices.Contains(d.Record.Refused, holder) ||
 		slices.ContainsFunc(d.Record.Runs, func(run Run) bool { return run.Holder.ID == holder && run.Ended != 0 })
 }
 
-// holderMayLive returns for how long the holder of the last token may still be alive although its lease is gone.
+// holderMayLive returns for how long the holder of the last token may still be alive although its lease is gone. While it may,
+// nobody is granted the job: this is why two runs do not overlap when a lease was deleted (docs/architecture.md).
 func (d *decider) holderMayLive() time.Duration {
 	r := &d.Record
 	if r.Free() {
@@ -152,7 +153,7 @@ func (d *decider) holderMayLive() time.Duration {
 	return 0
 }
 
-// byOccasion decides a claim for a job that is free.
+// byOccasion decides a claim for a job that nobody runs and nobody has to be waited for.
 func (d *decider) byOccasion() Decision {
 	switch {
 	case d.c.Tick != 0:
@@ -163,7 +164,7 @@ func (d *decider) byOccasion() Decision {
 	return d.grant(0, 1)
 }
 
-// byKey decides a claim for a once-key: keys have no order.
+// byKey decides a claim for a once-key. Keys have no order, so each is looked for by its name.
 func (d *decider) byKey() Decision {
 	r := &d.Record
 	i := slices.IndexFunc(r.Once, func(o Occurrence) bool { return o.Key == d.c.Once })
@@ -180,7 +181,7 @@ func (d *decider) byKey() Decision {
 	return d.grant(0, attempt)
 }
 
-// byTick decides a claim for a tick: ticks only go forward.
+// byTick decides a claim for a tick. Ticks only go forward, so the record keeps only the last one.
 func (d *decider) byTick() Decision {
 	r := &d.Record
 	last := r.Tick
@@ -208,7 +209,7 @@ func (d *decider) byTick() Decision {
 		tick := last.Tick
 		r.Tick = d.claimed(attempt)
 		r.Tick.Tick = tick
-		return d.grant(tick, attempt) // the unfinished one first; the claim for the later one follows
+		return d.grant(tick, attempt) // the unfinished tick first; the holder claims the later one afterwards
 	}
 	d.supersede()
 	if d.tooLate(d.c.Tick) {
@@ -221,7 +222,7 @@ func (d *decider) byTick() Decision {
 
 func unfinished(s State) bool { return s == Claimed || s == Lost || s == Stopped }
 
-// start says whether the policy lets a recorded tick or key start (again), and with which attempt.
+// start says whether a recorded tick or key may start (again), and which attempt at it that would be.
 func (d *decider) start(o Occurrence) (attempt int, ok bool) {
 	switch {
 	case o.State == Open:
@@ -229,13 +230,13 @@ func (d *decider) start(o Occurrence) (attempt int, ok bool) {
 	case !unfinished(o.State):
 		return 0, false
 	case o.State == Claimed && o.Claimant.ID == d.c.Holder.ID:
-		return o.Attempt, true // our own claim, the reply was lost and then the lease
+		return o.Attempt, true // our own claim: we did not get the reply, and the lease has run out since
 	}
 	rerun := o.Policy == Rerun && d.c.OnLost == Rerun && o.Attempt < o.MaxAttempts
 	return o.Attempt + 1, rerun
 }
 
-// ended refuses a tick or key that has an end, and writes down that its holder vanished.
+// ended refuses a tick or key that must not start again. If nothing says yet how it ended, its holder vanished: then it is lost.
 func (d *decider) ended(o *Occurrence) Decision {
 	first := o.State == Claimed
 	if first {
@@ -245,7 +246,7 @@ func (d *decider) ended(o *Occurrence) Decision {
 	return d.refuse(Refusal{Verdict: Verdict(o.State), Holder: o.Claimant, Tick: o.Tick, First: first})
 }
 
-// earlier answers a tick before the recorded one from the recent runs.
+// earlier refuses a tick before the recorded one. If it is among the recent runs, the refusal says how it ended.
 func (d *decider) earlier() Decision {
 	for _, run := range d.Record.Runs {
 		if run.Tick == d.c.Tick && run.State != Claimed && run.State != Open {
@@ -259,7 +260,8 @@ func (d *decider) tooLate(tick int64) bool {
 	return d.c.StartDeadline > 0 && d.now-tick*1000 > d.c.StartDeadline.Milliseconds()
 }
 
-// late refuses the claimed tick for its start deadline. A tick that nobody started is missed from now on.
+// late refuses the claimed tick because its start deadline is over. If nobody has started it, the record says from now on that it
+// was missed.
 func (d *decider) late() Decision {
 	r := &d.Record
 	first := d.c.Tick > r.Tick.Tick || r.Tick.State == Open
@@ -273,8 +275,8 @@ func (d *decider) late() Decision {
 	return d.refuse(Refusal{Verdict: Late, Tick: d.c.Tick, First: first})
 }
 
-// adoptSchedule refuses a claim whose schedule was superseded, unless it proves that the recorded one is out
-// of use: one of its instants passed although the lease was free then and since.
+// adoptSchedule refuses a claim whose schedule was superseded, unless the claim proves that nobody uses the recorded schedule any
+// more: one of its instants passed unclaimed, although the job was free at that instant and has been since.
 func (d *decider) adoptSchedule() *Refusal {
 	r, mine := &d.Record, d.c.Schedule.Fingerprint
 	recorded := r.Schedule.Fingerprint
@@ -285,7 +287,7 @@ func (d *decider) adoptSchedule() *Refusal {
 	if !r.Free() {
 		held = max(held, r.Until)
 	}
-	if r.Reserved != nil { // who came for an instant was refused
+	if r.Reserved != nil { // until then claims were refused, so nobody could claim an instant
 		held = max(held, r.Reserved.Until)
 	}
 	u := d.c.Unclaimed
@@ -318,8 +320,8 @@ func (d *decider) adopt() {
 	r.Schedule = Schedule{Fingerprint: mine.Fingerprint, Text: mine.Text, By: d.c.Holder, At: d.now}
 }
 
-// supersede closes the recorded tick for a later one: what nobody finished is lost, what nobody could start
-// because a run was in the way is missed.
+// supersede closes the recorded tick because a later one follows. If it was started and nobody recorded its end, it is lost. A tick
+// that passed because a run was in the way is missed.
 func (d *decider) supersede() {
 	r := &d.Record
 	if r.Tick.State == Claimed {
@@ -338,7 +340,7 @@ func (d *decider) supersede() {
 	}
 }
 
-// loseRun marks the last run as lost if it never reported its end.
+// loseRun marks the last run as lost if nobody recorded its end.
 func (d *decider) loseRun() {
 	r := &d.Record
 	if run := r.run(r.Token); run != nil && run.State == Claimed {
@@ -346,10 +348,10 @@ func (d *decider) loseRun() {
 	}
 }
 
-// claimed returns the claim's occurrence as it is recorded when it is granted.
+// claimed returns the claimed tick or key as the record keeps it after the grant.
 func (d *decider) claimed(attempt int) Occurrence { return d.c.occurrence(d.c.Tick, attempt) }
 
-// grant gives the lease, for the given tick (0: none).
+// grant answers yes, for the given tick (0: none).
 func (d *decider) grant(tick int64, attempt int) Decision {
 	r := &d.Record
 	d.loseRun()

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// Renewal is the answer to a renewal. Lost leaves the store as it is.
+// Renewal is the answer to a renewal. If Lost is set, the store stays as it is.
 type Renewal struct {
 	Record Record
 	Lost   bool
 	Signal Signal
 }
 
-// DecideRenew answers a renewal: the lease is extended by the grant's TTL from now, if it is still the
-// grant's by holder and token.
+// DecideRenew answers a renewal. If the lease still has the grant's holder and token, it lasts for the grant's TTL from now. If
+// not, the renewal fails and writes nothing: a lease that is gone never comes back, because others may count on its end.
 func DecideRenew(v View, g Grant) Renewal {
 	if !owns(v.Lease, g) {
 		return Renewal{Record: v.Record, Lost: true}
@@ -29,16 +29,16 @@ func DecideRenew(v View, g Grant) Renewal {
 	return out
 }
 
-// Ending is the answer to the end of a run or of a claim.
+// Ending is the answer to Finish and Abandon.
 type Ending struct {
 	Record  Record
 	Changed bool // Record differs from the one in the view
 	Release bool // the lease is to be removed
-	Lost    bool // it is not the holder's to end; the store stays as it is
+	Lost    bool // somebody else was granted the job since; the store stays as it is
 }
 
-// DecideFinish records the outcome of a run and releases its lease. A run whose lease vanished may still
-// finish if nobody was granted since; a run that has finished already is answered without a change.
+// DecideFinish records the outcome of a run and releases its lease. If the lease is gone, the run may still
+// finish as long as nobody was granted the job since. If the run has finished already, nothing changes.
 func DecideFinish(v View, g Grant, o Outcome) Ending {
 	holder := g.Claim.Holder
 	if run := v.Record.run(g.Token); run != nil && run.Ended != 0 && run.Holder.ID == holder.ID {
@@ -59,9 +59,9 @@ func DecideFinish(v View, g Grant, o Outcome) Ending {
 	return Ending{Record: r, Changed: true, Release: mine}
 }
 
-// DecideAbandon takes a claim back whose run never started. It compares the holder alone, because the
-// wrapper that gives up may not know its token, and it remembers the holder, so that the claim is refused if
-// it arrives only now.
+// DecideAbandon takes a claim back whose command never started. It compares only the holder, because a
+// wrapper that gives up may not know its token. It remembers the holder, so that the claim is refused if
+// it arrives later.
 func DecideAbandon(v View, c Claim) Ending {
 	id := c.Holder.ID
 	r := v.Record.clone()
@@ -85,10 +85,10 @@ func owns(l *Lease, g Grant) bool {
 	return l != nil && l.Holder == g.Claim.Holder.ID && l.Token == g.Token
 }
 
-// restore writes what a valid lease tells into a record that was lost or rolled back: whose it is, and the tick or
-// key that the run is for, so that nobody starts that again. A record may have the token and not the run: where a
-// lock that outlived its session told of the token (test/model: consul/tick-record-deleted). Its beats go on
-// above all that there were, one a millisecond at most: a sign of life that somebody has seen must not come again.
+// restore mends a record that was lost or rolled back while the lease is valid: it writes whose lease it is, and the tick or key
+// of the run, so that nobody starts that again. A record can have the token but not the run, if the token is only known from a
+// lock that outlived its session (test/model: consul/tick-record-deleted). A beat that somebody has seen must not come again, so
+// the beats go on above the milliseconds since 1970: there was at most one beat in each millisecond.
 func restore(r *Record, c Claim, token, tick int64, attempt int, now int64) {
 	if r.Token > token || r.run(token) != nil {
 		return
@@ -106,7 +106,7 @@ func restore(r *Record, c Claim, token, tick int64, attempt int, now int64) {
 	}
 }
 
-// occurrence returns what is recorded of a tick or key when the claim is granted.
+// occurrence returns the tick or key as the record keeps it when the claim is granted.
 func (c Claim) occurrence(tick int64, attempt int) Occurrence {
 	return Occurrence{
 		Tick: tick, Key: c.Once, State: Claimed, Claimant: c.Holder,
@@ -114,20 +114,20 @@ func (c Claim) occurrence(tick int64, attempt int) Occurrence {
 	}
 }
 
-// extend writes down that the lease was renewed for ttl from now.
+// extend writes into the record that the lease lasts for ttl from now, with a new beat.
 func extend(r *Record, ttl time.Duration, now int64) {
 	r.TTL = ttl.Milliseconds()
 	r.Until = now + r.TTL
 	r.Beat++
 }
 
-// end closes the run of the record's token: the release mark, the history, and the tick or key if this
-// holder claimed it.
+// end closes the run of the record's token: it makes the record free, and writes the outcome into the history and, if this
+// holder has claimed a tick or key, there too.
 func end(r *Record, holder string, o Outcome, now int64) {
 	asked := r.Break
 	r.Released, r.Ended, r.Break = r.Token, now, nil
 	run := r.run(r.Token)
-	if run == nil { // fell out of the history
+	if run == nil { // it is too old for the history
 		r.note(Run{Token: r.Token, Holder: r.Holder, Attempt: 1, Started: r.Granted})
 		run = &r.Runs[0]
 	}
@@ -148,8 +148,8 @@ func end(r *Record, holder string, o Outcome, now int64) {
 	}
 }
 
-// settle writes the end of a tick or key that the holder claimed. One that never started is open again, and
-// the attempt does not count; where an earlier attempt did start, it is that one's loss that remains.
+// settle writes how a tick or key ended, if the holder has claimed it. If the command never started, the attempt does not count: the
+// tick or key is open again, or still lost if an earlier attempt had started it.
 func settle(o *Occurrence, holder string, s State) {
 	if o.Claimant.ID != holder {
 		return

@@ -2,26 +2,26 @@ package backends
 
 import "sync"
 
-// LeaseCache is what a holder knows of its lease in the store, as its last step left it, so that the next one need not read
-// first. An engine keeps one in Grant.Private. It is safe for concurrent use, and a nil one knows nothing.
+// LeaseCache remembers what the last request of a holder has left in the store, so that the next one need not begin with a
+// read. An engine keeps one in Grant.Private. It is safe for concurrent use, and a nil one knows nothing.
 type LeaseCache struct {
 	mu       sync.Mutex
 	last     Snapshot // nil: nothing is known
-	doubted  bool     // what became of a renewal since then nobody knows
-	renewals int      // on their way
+	doubted  bool     // a later renewal had no answer, so nobody knows whether it was applied
+	renewals int      // under way
 }
 
-// NewLeaseCache returns what a new grant knows.
+// NewLeaseCache returns the cache of a new grant.
 func NewLeaseCache(last Snapshot) *LeaseCache { return &LeaseCache{last: last} }
 
-// CacheOf returns what a grant knows; nil: it was not made by an engine of this process.
+// CacheOf returns the cache of a grant; nil: no engine of this process has made the grant.
 func CacheOf(g Grant) *LeaseCache {
 	c, _ := g.Private.(*LeaseCache)
 	return c
 }
 
-// Hedge notes a renewal on its way, until leave is called. One beside another first goes elsewhere, because that one
-// stays silent.
+// Hedge counts a renewal that is under way, until leave is called. If another renewal is under way already, it has no answer yet, so
+// Hedge calls elsewhere to send this one another way.
 func (c *LeaseCache) Hedge(elsewhere func()) (leave func()) {
 	if c == nil {
 		return func() {}
@@ -36,7 +36,7 @@ func (c *LeaseCache) Hedge(elsewhere func()) (leave func()) {
 	return func() { c.mu.Lock(); c.renewals--; c.mu.Unlock() }
 }
 
-// Last returns what the last step left; nil: nothing is known.
+// Last returns what the last request has left in the store; nil: unknown.
 func (c *LeaseCache) Last() Snapshot {
 	if c == nil {
 		return nil
@@ -46,7 +46,7 @@ func (c *LeaseCache) Last() Snapshot {
 	return c.last
 }
 
-// Doubted says whether something may have changed since the last step that was answered.
+// Doubted says whether a renewal without an answer may have changed the store since Last.
 func (c *LeaseCache) Doubted() bool {
 	if c == nil {
 		return false
@@ -56,8 +56,8 @@ func (c *LeaseCache) Doubted() bool {
 	return c.doubted
 }
 
-// Doubt notes that nobody knows what became of a renewal that began with what was known, unless another one has been
-// answered meanwhile.
+// Doubt notes that a renewal that began with was had no answer. If another renewal has been answered since, that does not
+// matter.
 func (c *LeaseCache) Doubt(was Snapshot) {
 	if c == nil {
 		return
@@ -67,9 +67,9 @@ func (c *LeaseCache) Doubt(was Snapshot) {
 	c.doubted = c.doubted || c.last == was
 }
 
-// Saw notes what a renewal left that began with what was known; nil: nothing is known any more. Renewals may overtake
-// each other: if another one has been answered meanwhile, only what is newer counts. If none has, this is what the store
-// holds now, even if it looks older: the store may have been set back.
+// Saw notes what a renewal has left in the store that began with the snapshot was; nil: unknown. Renewals may overtake
+// each other: if another one has been answered meanwhile, the new snapshot counts only if it is newer. If none has, it is what the
+// store holds now, even if it looks older: the store may have been restored from a backup.
 func (c *LeaseCache) Saw(was, is Snapshot) {
 	if c == nil {
 		return

@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// LocalHolder is a store whose leases are held by processes of this host, and end with them: nothing else takes a
-// lease away. There Entomb (where it is not ErrLags) and DeclareDead are refused with a *PermanentError as long as the
-// lease is held.
+// LocalHolder is a store whose leases are held by processes of this host. A lease ends when they do, and not otherwise. So such a store
+// refuses Entomb (unless it is ErrLags) and DeclareDead with a *PermanentError as long as the lease is held.
 type LocalHolder interface {
 	// Holders returns the processes of this host that hold the lease of a job's run, sorted; none if nobody
 	// does. It asks the kernel, and returns an error where that does not tell. When the last of them is gone, the
@@ -46,12 +45,12 @@ const (
 	ForgetJob      OrderKind = "forget-job"      // all but the token of a job that is free
 )
 
-// ErrOver says that there is nothing that an order could change: the run that is meant is over, or no such
-// tick, key or schedule is recorded.
+// ErrOver says that an order has nothing to change: the run that it means is over, or the record has no such
+// tick, key or schedule.
 var ErrOver = errors.New("there is nothing to do it to")
 
-// ErrLags says that an Entomb was not carried out, because nobody but the holder knows which tick or key it runs: with
-// its lease it would lose the means to say so, and the tick would run again.
+// ErrLags says that an Entomb was not carried out, because only the holder knows which tick or key it runs. Without
+// its lease it could not write that into the record any more, and the tick would run again.
 var ErrLags = errors.New("the job's record was lost; its holder's next renewal writes it anew")
 
 // Ordered is the answer to an order.
@@ -62,16 +61,16 @@ type Ordered struct {
 	Err     error // what Order returns; the store stays as it is
 }
 
-// DecideOrder answers an order. What takes a lease away leaves the same trace as one that vanished by itself:
-// without the release mark of the last token nobody is granted before the holder's life is over.
+// DecideOrder answers an order. An order that takes a lease away leaves the record as if the lease had vanished by itself: the record is
+// not free, so nobody is granted the job as long as the holder may live.
 func DecideOrder(v View, o Order) Ordered {
-	if o.By.ID == "" { // it could not be told from others
+	if o.By.ID == "" { // a repetition could not be recognised
 		return Ordered{Record: v.Record, Err: errors.New("an order needs an id")}
 	}
 	if v.Lease == nil && v.Record.Job == "" {
 		return Ordered{Record: v.Record, Err: ErrUnknownJob}
 	}
-	if slices.Contains(v.Record.Orders, o.By.ID) { // its reply was lost
+	if slices.Contains(v.Record.Orders, o.By.ID) { // it is repeated, because its reply was lost
 		return Ordered{Record: v.Record}
 	}
 	d := decider{Record: v.Record.clone(), v: v, c: Claim{Seen: o.Seen}, now: v.Now.UnixMilli()}

@@ -52,7 +52,7 @@ type Record struct {
 	Granted  int64         `json:"granted"`            // when
 	Until    int64         `json:"until"`              // when the lease ends if it is not renewed
 	Beat     int64         `json:"beat"`               // counts grants and renewals
-	Released int64         `json:"released"`           // the last token whose run ended for certain; equal to Token: nobody runs
+	Released int64         `json:"released"`           // the last token whose run has ended for certain; if it equals Token, the record is free
 	Ended    int64         `json:"ended"`              // when Released was written
 	Tick     Occurrence    `json:"tick"`               // the last tick
 	Passed   int64         `json:"passed,omitempty"`   // the latest tick that was refused because an earlier run held the lease
@@ -204,13 +204,14 @@ func Marshal(v any) []byte {
 	return text
 }
 
-// SameButBeat says whether two records are the same but for what a renewal changes: a store may keep that elsewhere.
+// SameButBeat says whether two records differ at most in what a renewal changes. A store may keep that elsewhere.
 func SameButBeat(a, b Record) bool {
 	a.Beat, a.Until, b.Beat, b.Until = 0, 0, 0, 0
 	return bytes.Equal(Marshal(a), Marshal(b))
 }
 
-// Free says whether the run of the last token has ended for certain.
+// Free says whether the run of the last token has ended for certain: it was released, or an operator has answered for its end. Only
+// then nobody has to be waited for.
 func (r *Record) Free() bool { return r.Released == r.Token }
 
 // clone returns a copy that shares no slice with r.

@@ -2,16 +2,16 @@ package backends
 
 import "time"
 
-// Reservation keeps a job for the host that had it last, from the start of its run on, whether or not that still goes on: so a
-// command that fails at once does not wander through the fleet, and a short one runs once on hosts whose clocks differ. It
-// keeps nobody from dying, and proves nothing.
+// Reservation keeps a job for the host that had it last, from the grant on, whether or not the run still goes on. So a
+// command that fails at once does not wander through the fleet, and a short one runs once on hosts whose clocks differ. It is a
+// convenience: it is no proof of anything, and no promise rests on it.
 type Reservation struct {
 	Host  string `json:"host"`
 	Until int64  `json:"until"` // ms
 	For   int64  `json:"for"`   // how long it was made for, ms
 }
 
-// reserve makes the reservation that a claim asks for when it is granted. Without one, that of an earlier run is over.
+// reserve makes the reservation that a granted claim asks for. If it asks for none, the reservation of an earlier run ends.
 func reserve(r *Record, c Claim, now int64) {
 	r.Reserved = nil
 	if d := c.MinHold.Milliseconds(); d > 0 {
@@ -19,7 +19,7 @@ func reserve(r *Record, c Claim, now int64) {
 	}
 }
 
-// ReservedFor says for how long nobody but one host is granted the job that a record is of. now is in the record's clock.
+// ReservedFor says for how long only one host can be granted the job. now is by the clock of the record.
 func (r *Record) ReservedFor(now time.Time) time.Duration {
 	if r.Reserved == nil {
 		return 0
@@ -27,8 +27,8 @@ func (r *Record) ReservedFor(now time.Time) time.Duration {
 	return max(time.Duration(r.Reserved.Until-now.UnixMilli())*time.Millisecond, 0)
 }
 
-// reserved returns for how long the job is kept for another host than the claim's. A reservation that would last for longer than
-// it was made for was made by a clock that has gone back since, or is ahead of this one: it is made anew, so that it ends.
+// reserved returns for how long the job is kept for another host than the claim's. If a reservation would last longer than its
+// full length, the clock that made it has gone back since, or is ahead of this one. Then it begins again now, so that it ends.
 func (d *decider) reserved() time.Duration {
 	r := &d.Record
 	if r.Reserved == nil || r.Reserved.Host == d.c.Holder.Host {

@@ -29,8 +29,8 @@ type candidate struct {
 // limits are the instants at which a candidate stops trying. Time that it must wait in any case moves the
 // first two.
 type limits struct {
-	wait    Instant // the end of --wait
-	backend Instant // without --wait: the end of --backend-wait, for a store that cannot be reached
+	wait    Instant // the end of Request.Wait
+	backend Instant // without Request.Wait: the end of Request.BackendWait, for a store that cannot be reached
 	start   Instant // the start deadline of the tick
 }
 

@@ -19,7 +19,7 @@ const Forever = time.Duration(1<<63 - 1)
 type Runner struct {
 	Driver  backends.Driver
 	Clock   Clock       // nil: CLOCK_BOOTTIME
-	Observe func(Event) // told what happens, in order; nil: nobody. It must not block
+	Observe func(Event) // gets all events in order; nil: nobody does. It must not block
 
 	jitter func(limit time.Duration) time.Duration // nil: random
 }
@@ -27,21 +27,21 @@ type Runner struct {
 // Request is one job to run once.
 type Request struct {
 	Job      string
-	Host     backends.Holder // host, pid and user to show; the id is made for each attempt
+	Host     backends.Holder // host, pid and user, for people; each attempt gets a new id
 	Floor    int64           // highest token this process has seen for the job
 	Timeline Timeline
 	Occasion backends.Occasion
 
 	Wait        time.Duration // how long to stand by for the job to become free; Forever: without end
-	BackendWait time.Duration // without Wait: how long to go on while the store cannot be reached
+	BackendWait time.Duration // without Wait: how long to keep trying while the store cannot be reached
 	KillAfter   time.Duration // from SIGTERM to SIGKILL when a signal, the timeout or a break ends the run; 0: never
-	Timeout     time.Duration // ends the command; 0: none
+	Timeout     time.Duration // how long one try of the command may run; 0: without limit
 
-	// MinHold is for how long from the grant the job is kept for this host, also where the run ends before; 0: it is not.
+	// MinHold is how long, from the grant on, the job is kept for this host, even if the run ends earlier; 0: it is not.
 	MinHold time.Duration
-	// Yield is how much later than it could this candidate claims, so that others get the job who are to be preferred; 0: it does not.
+	// Yield is how long this candidate delays its claims, so that preferred hosts can claim first; 0: it does not.
 	Yield time.Duration
-	// SameTickOnly ends the wait where the job is held by the run of another tick than this one.
+	// SameTickOnly ends the wait if the run of another tick has the job.
 	SameTickOnly bool
 	// Retries is how often a command that failed (by its code, a signal of its own, or the timeout) runs again under
 	// the same lease, token and attempt; RetryDelay is the pause before. An ending signal in the pause ends the run
@@ -52,23 +52,23 @@ type Request struct {
 	// Tree makes the tree of one start of the command. It is asked again for every retry, and for the run of our
 	// own tick when an earlier one came first. The runner closes what it was given.
 	Tree func() Tree
-	// Prove looks for an instant of the recorded schedule that passed unclaimed, when ours was refused as outdated. It
-	// is asked once for each holder. nil: nobody can.
+	// Prove looks for an instant of the recorded schedule that passed unclaimed, if our claim was refused as outdated. Each
+	// attempt calls it once. nil: nobody can prove that.
 	Prove func(backends.Refusal) (backends.Unclaimed, bool)
-	// Checks are questions of whoever wants to know whether the run still leads; nil: nobody asks. They are answered
+	// Checks are questions whether the run still leads; nil: nobody asks. They are answered
 	// until Run returns.
 	Checks <-chan Check
-	// Wanted ends when nothing may start any more: then no claim is made and no command started, but one that runs
+	// Wanted ends when nothing may start any more. Then no claim is made and no command is started, but a command that runs
 	// goes on, with its retries. nil: it does not end.
 	Wanted context.Context //nolint:containedctx // it is narrower than that of Run
-	// Signals are those that leaderrun receives: they end a wait, and go on to the command.
+	// Signals are the signals that leaderrun receives. They end a wait, and are passed on to the command.
 	Signals <-chan os.Signal
-	// Env returns the variables that tell the command of its grant.
+	// Env returns the variables that describe the grant to the command.
 	Env func(backends.Grant) []string
 }
 
-// Check asks whether the run still leads. A yes comes from a renewal that was sent after the question arrived; a no
-// within a sixth of the TTL at the latest.
+// Check asks whether the run still leads. The answer is yes only after a renewal that was sent after the question arrived. Without
+// one, it is no after a sixth of the TTL.
 type Check struct {
 	Answer chan<- Standing // has room for one
 }
@@ -83,11 +83,11 @@ type Standing struct {
 // Tree is the process tree of one run. Methods do not block unless they say so; internal/supervise has the
 // real one.
 type Tree interface {
-	// Start starts the command, unless the deadline has come. It returns when the command's exec succeeded or
-	// failed, and by the deadline's end at the latest. The files stay open in the whole tree, those to hold only in who
-	// watches over it. After an error nothing runs, unless it is lifeline.ErrGuardian: then Events tell when nothing does.
+	// Start starts the command, unless the deadline has come. It returns when the command's exec has succeeded or
+	// failed, and at the deadline's End at the latest. The whole tree keeps the files of inherit open, and only the guardian
+	// those of hold. After an error nothing runs, unless it is lifeline.ErrGuardian: then Events tell when nothing does.
 	Start(env []string, hold, inherit []*os.File, d Deadline) error
-	// Extend moves the deadline forward. After the tree's death it says that the files are still needed.
+	// Extend moves the deadline forward. After the tree's death it only tells the guardian that the files are still needed.
 	Extend(d Deadline)
 	// Signal passes a signal on.
 	Signal(sig syscall.Signal)
@@ -96,18 +96,18 @@ type Tree interface {
 	Kill()
 	// Events reports what becomes of the tree and is closed after lifeline.Dead.
 	Events() <-chan lifeline.Event
-	// Close sends away who watched over a tree that is dead or was never started. It has gone before the next tree
-	// starts: it would give the files back for all who share them when its last deadline is over.
+	// Close sends the guardian of a tree away that is dead or was never started. Close it before the next tree
+	// starts: when its last deadline is over, that guardian would unlock the files for all who share them.
 	Close()
 }
 
-// Run claims the job, runs the command under the lease, and finishes. It returns when the command was not to be
-// run, or when its whole tree is dead and the lease released; the exceptions are named in Ending. A tick that is
-// about to come is slept to. Where the store wants an earlier tick to be run first, that one is, and then ours is
-// claimed. Cancelling ctx ends a wait, and asks a running command to end as SIGTERM would; its cause is told.
+// Run claims the job, runs the command under the lease, and releases the lease. It returns when the command must not
+// run, or when its whole tree is dead and the lease is released; Ending names the exceptions. If the tick is about to
+// come, Run waits for it. If the store grants an earlier tick instead, Run runs that one, and then claims
+// ours. Cancelling ctx ends a wait, and asks a running command to end as SIGTERM would; the messages name its cause.
 //
-// A panic of a driver, or of a function of the request, is one of Run, as a *panics.Panic where it came in another goroutine.
-// The lease is not released then, nor the tree ended: its guardian does that, by the deadline.
+// If a driver or a function of the request panics, Run panics, with a *panics.Panic if that was in another goroutine. Then the lease
+// is not released, and the guardian ends the tree at the deadline.
 func (r *Runner) Run(ctx context.Context, req Request) Result {
 	clock := r.Clock
 	if clock == nil {

@@ -14,19 +14,18 @@ var (
 	errNotReady   = errors.New("the lease ran out before all was ready to start the command")
 )
 
-// cannotExecute is the code of a command that could not be started again, where the error has none: the one that a
-// shell shows.
+// cannotExecute is the exit code of a command that could not be started again, if the error has none. A shell shows the same.
 const cannotExecute = 126
 
-// starter is a phase before a start: the first one, or that of another try.
+// starter is a phase before a start of the command: granted before the first try, pausing before another one.
 type starter interface {
 	held
-	notReady(m *machine) phase              // the deadline came before all was ready
+	notReady(m *machine) phase              // Term came before the command could be started
 	notStarted(m *machine, err error) phase // nothing runs
 }
 
-// granted is the time before the first start. Where the command does not start, the claim is undone: a tick that nobody
-// started is open for others.
+// granted is the phase before the first start. If the command does not start, the claim is taken back, so that others can have the
+// tick.
 type granted struct{}
 
 func (p granted) on(m *machine, in input) phase {
@@ -34,7 +33,7 @@ func (p granted) on(m *machine, in input) phase {
 	case unwanted:
 		return m.undo(Result{Ending: Interrupted, Err: in.err})
 	case idle:
-		if p.ready(m) { // time has passed since the machine wanted it
+		if p.ready(m) { // time has passed since the machine asked for idle
 			return m.prepare(p)
 		}
 	}
@@ -56,7 +55,7 @@ func (p granted) pass(m *machine, sig syscall.Signal) phase {
 }
 
 func (p granted) end(m *machine, s stop) phase {
-	if s.ending == Broken { // as soon as it runs
+	if s.ending == Broken { // the next renewal says so again, and by then the command runs and can be ended
 		return p
 	}
 	return m.undo(Result{Ending: Interrupted, Err: s.err})
@@ -77,16 +76,16 @@ func (p granted) notStarted(m *machine, err error) phase {
 	return m.undo(Result{Ending: StartFailed, Err: err})
 }
 
-// undo takes the claim of a run back that never started. It names the holder and not the token: an earlier
-// request of the same claim may still arrive and be granted another one.
+// undo takes back the claim of a run that never started. It names the holder and not the token, because an earlier
+// request of the same claim may still arrive and be granted another token.
 func (m *machine) undo(r Result) phase {
 	return m.release(releasing{what: undoing, result: r, end: m.lease.validUntil()})
 }
 
-// pausing is the time between two tries. The whole tree of the one before is dead. Whatever ends the run now ends it as if the next
-// try had died of it: what is seen and recorded does not hang on which side of the start it came.
+// pausing is the phase between two tries. The whole tree of the last try is dead. If something ends the run now, it ends as if the next
+// try had died of it: the result must not depend on whether that came just before or just after the next start.
 type pausing struct {
-	status lifeline.Status // of the try before
+	status lifeline.Status // of the last try
 	until  Instant
 }
 
@@ -97,12 +96,12 @@ func (p pausing) on(m *machine, in input) phase {
 	return m.onHeld(p, in)
 }
 
-// ready holds a try to the same rules as the first one.
+// ready applies the rules of the first start to the next one, too.
 func (p pausing) ready(m *machine) bool { return m.now >= p.until && m.fresh() }
 
 func (p pausing) due(m *machine) phase {
 	m.keep()
-	if m.fresh() { // else a renewal comes first
+	if m.fresh() { // otherwise a renewal comes first
 		m.reached(p.until)
 	}
 	return p
@@ -128,8 +127,8 @@ func (p pausing) lose(m *machine, how loss) phase {
 
 func (p pausing) notReady(m *machine) phase { return p.lose(m, expired) }
 
-// notStarted ends the run with a try that could not be started. A try before has run, so this is an outcome, to be
-// recorded: the tick is not open for others.
+// notStarted ends the run because another try could not be started. An earlier try has run, so this is an outcome and is
+// recorded. Others cannot have the tick.
 func (p pausing) notStarted(m *machine, err error) phase {
 	if m.now >= m.lease.deadline.Term { // it was too late for it
 		return p.lose(m, expired)
@@ -144,12 +143,12 @@ func (p pausing) notStarted(m *machine, err error) phase {
 	return m.record(cause{ending: StartFailed, final: true, err: err}, lifeline.Status{Known: true, Code: code})
 }
 
-// preparing makes ready what the command needs, which hangs where a disk does not answer: but never for longer than the command
-// may still be started, for the lease is not renewed meanwhile. Whatever else comes means what it meant before.
+// preparing waits until the command can be started. That can hang on a disk, but the phase ends at Term in any case, because the lease
+// is not renewed meanwhile. Every other input means the same as in the phase before.
 type preparing struct {
 	starter
-	// until is the Term that the guardian of the try before knows. The answer to a renewal that was still under way moves the
-	// run's own deadline, but is not told to that one, which unlocks at its End what the next run shares with it.
+	// until is the Term that the guardian of the last try knows. If a renewal that was under way is answered now, the machine's own
+	// deadline moves, but that guardian does not hear of it. At its End it would unlock the locks that the next try shares with it.
 	until Instant
 	done  bool
 }
@@ -169,7 +168,7 @@ func (p preparing) on(m *machine, in input) phase {
 		m.do(doStart{m.lease.grant.Hold, m.lease.grant.Inherit, m.lease.deadline})
 		return starting{p.starter}
 	}
-	if next := p.starter.on(m, in); next != phase(p.starter) { // it ended the wait: else it returns itself, unchanged
+	if next := p.starter.on(m, in); next != phase(p.starter) { // it ended the wait; otherwise it returns itself, unchanged
 		return next
 	}
 	return p
@@ -192,7 +191,7 @@ func (p preparing) lose(m *machine, how loss) phase {
 	return p.notReady(m)
 }
 
-// starting waits for the start, which obeys the deadline by itself.
+// starting waits until the command has started or failed to. Tree.Start itself obeys the deadline.
 type starting struct{ before starter }
 
 func (p starting) on(m *machine, in input) phase {
@@ -202,7 +201,7 @@ func (p starting) on(m *machine, in input) phase {
 	}
 	run := running{live: live{started: m.now, killAt: never, killedAt: never}}
 	switch {
-	case errors.Is(a.err, lifeline.ErrGuardian): // the command may run: it is seen to its end
+	case errors.Is(a.err, lifeline.ErrGuardian): // the command may run, so the machine waits until it is dead
 		return run.loseGuardian(m, a.err)
 	case a.err != nil:
 		return p.before.notStarted(m, a.err)

@@ -20,11 +20,11 @@ const (
 	MinTTL     = 5 * time.Second
 
 	killBudget = 700 * time.Millisecond // from SIGKILL until the tree is confirmed dead
-	minMargin  = 250 * time.Millisecond // least allowance for clocks that run at different rates
+	minMargin  = 250 * time.Millisecond // the least margin for clocks that run at different rates
 )
 
-// Timeline is the plan of a lease: when it is renewed, and when the run ends if it cannot be. All of it counts
-// from t0, which is read before the request that the store answered was sent:
+// Timeline is the plan of a lease: when it is renewed, and when the run must end if that fails. All its instants count
+// from t0, which is read before the request is sent that the store answers:
 //
 //	t0 ──TTL/3── renew, retry … ──Term── SIGTERM ──grace── Kill SIGKILL ──0.7s── End ──margin── t0+TTL
 type Timeline struct {
@@ -63,7 +63,8 @@ func (t Timeline) maxGrace() time.Duration {
 	return (t.TTL/3 - t.Margin() - killBudget).Truncate(time.Millisecond)
 }
 
-// Margin is the allowance for two clocks that run at different rates: max(250 ms, 2% of the TTL).
+// Margin is how much two clocks may drift apart during one TTL: max(250 ms, 2% of the TTL). The tree is dead that much before the
+// lease can run out on the store's clock.
 func (t Timeline) Margin() time.Duration { return max(minMargin, t.TTL/50) }
 
 // Deadline returns the deadlines of a lease that was granted or renewed by a request sent at t0.

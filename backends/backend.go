@@ -50,7 +50,7 @@ type News struct {
 	Look bool
 	// Seen is a sign of life of the holder, with For unset: who receives it stamps it. Zero: none. Stores
 	// that prove a holder's death by silence tell every beat, so that a standby knows the last one.
-	Seen Evidence
+	Seen LastSeen
 }
 
 // Tell puts news into a channel that holds one value, merged with what nobody has received yet. It never blocks.
@@ -64,7 +64,7 @@ func Tell(ch chan News, n News) {
 		select {
 		case old := <-ch:
 			n.Look = n.Look || old.Look
-			if n.Seen == (Evidence{}) {
+			if n.Seen == (LastSeen{}) {
 				n.Seen = old.Seen
 			}
 		default:
@@ -82,7 +82,7 @@ type Backend interface {
 	Jobs(ctx context.Context) ([]string, error)
 	// Order carries out one order on a job, in one atomic step. It returns nil when what was ordered is so,
 	// ErrUnknownJob when the store keeps nothing about the job, ErrOver when there is nothing (left) to do it
-	// to, ErrLags when an Entomb is worth repeating after a third of the holder's TTL, a *Refusal when it is not
+	// to, ErrLags when an Revoke is worth repeating after a third of the holder's TTL, a *Refusal when it is not
 	// safe, a *PermanentError, or else "outcome unknown": orders may be repeated. One that was carried out already
 	// changes nothing; it is answered with nil, or ErrOver if it is a Stop whose run has ended since.
 	Order(ctx context.Context, o Order) error
@@ -151,14 +151,14 @@ type Claim struct {
 	Holder Holder
 	TTL    time.Duration
 	Floor  int64    // highest token this process has seen for the job
-	Seen   Evidence // what the candidate has watched, for stores that prove a holder's death by silence
+	Seen   LastSeen // what the candidate has watched, for stores that prove a holder's death by silence
 	// MinHold is for how long from the grant the job is kept for the claim's host, also where its run ends before; 0: it is not.
 	MinHold time.Duration
-	Occasion
+	Trigger
 }
 
-// Occasion is what a run is for: a tick, a once-key, or (zero) nothing in particular.
-type Occasion struct {
+// Trigger is what a run is for: a tick, a once-key, or (zero) nothing in particular.
+type Trigger struct {
 	Tick          int64         // scheduled instant in Unix seconds; 0: none
 	Once          string        // once-key; "": none. Never together with Tick
 	OnLost        Policy        // what becomes of the tick or key when its holder vanishes
@@ -169,7 +169,7 @@ type Occasion struct {
 }
 
 // Given says whether the run is for a tick or a key.
-func (o Occasion) Given() bool { return o.Tick != 0 || o.Once != "" }
+func (o Trigger) Given() bool { return o.Tick != 0 || o.Once != "" }
 
 // Policy decides what becomes of a tick whose holder vanished or was stopped. The one stored with the
 // tick's claim counts.
@@ -188,9 +188,9 @@ type Unclaimed struct {
 	Instant     int64  // Unix seconds
 }
 
-// Evidence is what a candidate has seen of a holder: the token and beat, and for how long they have not
+// LastSeen is what a candidate has seen of a holder: the token and beat, and for how long they have not
 // changed on the candidate's own clock, counted from the reply that showed them first.
-type Evidence struct {
+type LastSeen struct {
 	Token int64
 	Beat  int64
 	For   time.Duration

@@ -48,7 +48,7 @@ type Refusal struct {
 	Holder  Holder        // Held, Vanished: whose lease; Reserved: who had it last; the ends of a tick: who ran it; FutureRecorded, Outdated: who wrote it
 	Token   int64         // of the last grant
 	Wait    time.Duration // Held: the lease's time left; Vanished, Quarantined, Reserved: how long to wait
-	Seen    Evidence      // Held, Vanished: what was seen, with For unset; the candidate stamps it when the reply arrives
+	Seen    LastSeen      // Held, Vanished: what was seen, with For unset; the candidate stamps it when the reply arrives
 	Tick    int64         // the recorded tick
 	At      time.Time     // Outdated: when the recorded schedule was written
 	Text    string        // Outdated: the recorded schedule

@@ -65,7 +65,7 @@ type Request struct {
 	Job    string
 	Holder Holder        // ToClaim, ToRenew, ToFinish, ToAbandon: of the run
 	TTL    time.Duration // ToClaim, ToRenew: of the lease
-	Seen   Evidence      // ToClaim, ToOrder: what the asker has watched
+	Seen   LastSeen      // ToClaim, ToOrder: what the asker has watched
 	Known  Snapshot      // ToRenew, ToFinish: what the holder's last step left; nil: nothing is known
 	// Doubted: what became of a renewal since Known nobody knows. The request begins with a read.
 	Doubted bool

@@ -177,7 +177,7 @@ func (m *machine) renewed(p held, a renewAnswer) phase {
 	case m.now >= l.validUntil():
 		l.failure = fmt.Errorf("the reply came %v after the lease ran out", brief(m.now.Sub(l.validUntil())))
 	default:
-		m.prolong(a.t0)
+		m.extend(a.t0)
 		m.answerYes(a.number)
 		if b := a.signal.Break; b != nil {
 			return p.end(m, stop{
@@ -205,7 +205,7 @@ func (m *machine) renewalFailed(a renewAnswer) {
 
 // prolong counts the validity from a request that was answered. A run that was told to end is not saved by it: only its lease
 // is kept until it is dead.
-func (m *machine) prolong(t0 Instant) {
+func (m *machine) extend(t0 Instant) {
 	l := &m.lease
 	l.failures, l.failure = 0, nil
 	if t0 <= l.sentAt {

@@ -78,7 +78,7 @@ const (
 // record that a newer leaderrun has written is not to be mended or removed, as one that cannot be read for another reason.
 func Misconfigured(hint, format string, args ...any) error {
 	err := fmt.Errorf(format, args...)
-	if _, newer := errors.AsType[newerForm](err); newer {
+	if _, newer := errors.AsType[NewerForm](err); newer {
 		hint = "install that leaderrun on this host too; the record stays as it is"
 	}
 	return &PermanentError{Kind: Configuration, Err: err, Hint: hint}

@@ -73,15 +73,15 @@ const RecordForm = 1
 // CheckForm returns an error for a record that a newer leaderrun has written. Misconfigured knows its remedy.
 func CheckForm(form int64) error {
 	if form > RecordForm {
-		return newerForm(form)
+		return NewerForm(form)
 	}
 	return nil
 }
 
-// newerForm is the form of a record that a newer leaderrun has written.
-type newerForm int64
+// NewerForm is the form of a record that a newer leaderrun has written.
+type NewerForm int64
 
-func (f newerForm) Error() string {
+func (f NewerForm) Error() string {
 	return fmt.Sprintf("a newer leaderrun has written it: it has form %d, and this leaderrun reads up to %d", int64(f), RecordForm)
 }
 

@@ -60,7 +60,7 @@ func TestExamine(t *testing.T) {
 		t.Fatal(err)
 	}
 	all = examine(t, d)
-	expect(t, all, "records", backends.Bad, "cannot be read")
+	expect(t, all, "records", backends.Bad, "damaged")
 	expect(t, all, backends.Rights, backends.Bad, "can be written by others")
 	d.store.trusts = everybody
 	expect(t, examine(t, d), backends.Rights, backends.Warning, "others may start, stop and skip")

@@ -51,7 +51,7 @@ type News struct {
 	Look bool
 	// Seen is a sign of life of the holder. Its For is unset, because the receiver counts the time. Zero: none. Stores
 	// that prove a holder's death by silence tell every beat, so that a standby knows the last one.
-	Seen Evidence
+	Seen LastSeen
 }
 
 // Tell puts news into a channel that holds one value. If nobody has received the last value yet, Tell merges both. It never blocks.
@@ -65,7 +65,7 @@ func Tell(ch chan News, n News) {
 		select {
 		case old := <-ch:
 			n.Look = n.Look || old.Look
-			if n.Seen == (Evidence{}) {
+			if n.Seen == (LastSeen{}) {
 				n.Seen = old.Seen
 			}
 		default:
@@ -83,7 +83,7 @@ type Backend interface {
 	Jobs(ctx context.Context) ([]string, error)
 	// Order carries out one order on a job, in one atomic step. It returns nil if the order is carried out,
 	// ErrUnknownJob if the store keeps nothing about the job, ErrOver if the order has nothing to act on (any more),
-	// ErrLags if an Entomb should be repeated after a third of the holder's TTL, a *Refusal if the order is not
+	// ErrLags if a Revoke should be repeated after a third of the holder's TTL, a *Refusal if the order is not
 	// safe now, a *PermanentError, or else "outcome unknown". It is safe to repeat an order: one that was carried out already
 	// changes nothing, and returns nil, or ErrOver for a Stop whose run has ended since.
 	Order(ctx context.Context, o Order) error
@@ -152,14 +152,14 @@ type Claim struct {
 	Holder Holder
 	TTL    time.Duration
 	Floor  int64    // highest token this process has seen for the job
-	Seen   Evidence // what the candidate has seen, for stores that prove a holder's death by silence
+	Seen   LastSeen // what the candidate has seen, for stores that prove a holder's death by silence
 	// MinHold is how long, from the grant on, the job is kept for the claim's host, even if the run ends earlier; 0: it is not.
 	MinHold time.Duration
-	Occasion
+	Trigger
 }
 
-// Occasion is what a run is for: a tick, a once-key, or neither.
-type Occasion struct {
+// Trigger is what a run is for: a tick, a once-key, or neither.
+type Trigger struct {
 	Tick          int64         // scheduled instant in Unix seconds; 0: none
 	Once          string        // once-key; "": none. Never together with Tick
 	OnLost        Policy        // what becomes of the tick or key when its holder vanishes
@@ -170,7 +170,7 @@ type Occasion struct {
 }
 
 // Given says whether the run is for a tick or a key.
-func (o Occasion) Given() bool { return o.Tick != 0 || o.Once != "" }
+func (o Trigger) Given() bool { return o.Tick != 0 || o.Once != "" }
 
 // Policy decides what becomes of a tick whose holder vanished or was stopped. The store keeps the policy of the claim that was
 // granted the tick. The tick runs again only if that policy and the one of the next claim are Rerun.
@@ -189,9 +189,9 @@ type Unclaimed struct {
 	Instant     int64  // Unix seconds
 }
 
-// Evidence is what a candidate has seen of a holder: the token and the beat, and for how long both have stayed the same. The
+// LastSeen is what a candidate has seen of a holder: the token and the beat, and for how long both have stayed the same. The
 // candidate counts that time on its own clock, from the reply that showed them first.
-type Evidence struct {
+type LastSeen struct {
 	Token int64
 	Beat  int64
 	For   time.Duration

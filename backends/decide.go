@@ -57,7 +57,7 @@ func Decide(v View, c Claim) Decision {
 		return d.refuse(Refusal{Verdict: Quarantined, Wait: v.Quarantine})
 	}
 	if wait := d.holderMayLive(); wait > 0 {
-		return d.refuse(Refusal{Verdict: Vanished, Holder: d.Record.Holder, Wait: wait, Seen: d.evidence()})
+		return d.refuse(Refusal{Verdict: Vanished, Holder: d.Record.Holder, Wait: wait, Seen: d.lastSeen()})
 	}
 	if wait := d.reserved(); wait > 0 {
 		d.pass()
@@ -87,8 +87,8 @@ func (d *decider) refuse(r Refusal) Decision {
 	return Decision{Record: d.Record, Changed: d.changed, Refusal: &r}
 }
 
-func (d *decider) evidence() Evidence {
-	return Evidence{Token: d.Record.Token, Beat: d.Record.Beat}
+func (d *decider) lastSeen() LastSeen {
+	return LastSeen{Token: d.Record.Token, Beat: d.Record.Beat}
 }
 
 // again answers a claim of a holder that has the lease already, because it did not get the reply to its first claim. It gets the
@@ -112,7 +112,7 @@ func (d *decider) held() Decision {
 	if holder.ID != d.v.Lease.Holder {
 		holder = Holder{ID: d.v.Lease.Holder}
 	}
-	return d.refuse(Refusal{Verdict: Held, Holder: holder, Wait: d.v.Lease.Left, Seen: d.evidence()})
+	return d.refuse(Refusal{Verdict: Held, Holder: holder, Wait: d.v.Lease.Left, Seen: d.lastSeen()})
 }
 
 // pass notes that the claimed tick passes unstarted, because another run or a reservation is in the way.

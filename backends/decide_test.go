@@ -229,7 +229,7 @@ func TestLeases(t *testing.T) {
 		{
 			name: "held", before: during(by("a")), claim: by("b"), verdict: backends.Held, holder: "a",
 			check: func(t *testing.T, s *store, d backends.Decision) {
-				if d.Refusal.Wait != ttl || d.Refusal.Token != s.token || d.Refusal.Seen != (backends.Evidence{Token: s.token, Beat: 1}) {
+				if d.Refusal.Wait != ttl || d.Refusal.Token != s.token || d.Refusal.Seen != (backends.LastSeen{Token: s.token, Beat: 1}) {
 					t.Errorf("%+v", *d.Refusal)
 				}
 				if d.Changed {

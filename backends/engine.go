@@ -120,7 +120,7 @@ func (e *Engine) Order(ctx context.Context, o Order) error {
 	q := Request{Op: ToOrder, Job: o.Job, Seen: o.Seen}
 	_, err := e.carryOut(ctx, q, func(v View, _ time.Duration) plan {
 		d := e.Rules.Order(v, o)
-		// An Entomb writes a new beat: whoever counts the holder's silence must start again.
+		// A Revoke writes a new beat: whoever counts the holder's silence must start again.
 		w := Write{Record: d.Record, Beat: d.Record.Beat != v.Record.Beat, Release: d.Release, Still: true}
 		return plan{write: w, needed: d.Err == nil && (d.Changed || e.traits.Rewrites), answer: d.Err}
 	})

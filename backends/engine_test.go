@@ -50,7 +50,7 @@ func (s *shelf) Check(ctx context.Context, _ time.Duration) []Finding {
 }
 
 func (s *shelf) Follow(ctx context.Context, job string, tell func(News)) error {
-	tell(News{Look: true, Seen: Evidence{Token: int64(len(job))}})
+	tell(News{Look: true, Seen: LastSeen{Token: int64(len(job))}})
 	<-ctx.Done()
 	return ctx.Err()
 }
@@ -159,7 +159,7 @@ func (s *shelf) asks(t *testing.T, what, want string) {
 func TestEngineClaims(t *testing.T) {
 	t.Parallel()
 	s, e := shelved()
-	c := Claim{Job: "job", Holder: Holder{ID: "a", Host: "h"}, TTL: time.Minute, Seen: Evidence{Token: 7}}
+	c := Claim{Job: "job", Holder: Holder{ID: "a", Host: "h"}, TTL: time.Minute, Seen: LastSeen{Token: 7}}
 	s.extend = func(*placed, Request) (time.Duration, error) { return 2 * time.Minute, nil }
 	s.between = func() { s.another(func(v *View) { v.Record.Passed = 7 }) }
 	g, err := e.Acquire(t.Context(), c)
@@ -183,7 +183,7 @@ func TestEngineClaims(t *testing.T) {
 	if s.asks(t, "a refused claim", "read"); !ok || refusal.Verdict != Held || !errors.Is(s.ended[1], refusal) {
 		t.Errorf("%v, ended %v", refusal, s.ended)
 	}
-	noted := Claim{Job: "job", Holder: Holder{ID: "b"}, TTL: time.Minute, Occasion: Occasion{Tick: time.Now().Unix() - 10}}
+	noted := Claim{Job: "job", Holder: Holder{ID: "b"}, TTL: time.Minute, Trigger: Trigger{Tick: time.Now().Unix() - 10}}
 	if _, err := e.Acquire(t.Context(), noted); err == nil || s.is.view.Record.Passed != noted.Tick || s.writes[1].Lease != nil || s.writes[1].Beat {
 		t.Errorf("a tick that passes: %v, %+v", err, s.writes[1])
 	}
@@ -379,9 +379,9 @@ func TestEngineOrders(t *testing.T) {
 		return Order{Job: "job", Kind: kind, By: Holder{ID: "operator " + string(kind)}, Token: g.Token}
 	}
 	for kind, want := range map[OrderKind]Write{
-		Stop:        {Still: true},
-		Entomb:      {Still: true, Release: true, Beat: true},
-		DeclareDead: {Still: true, Release: true},
+		Stop:         {Still: true},
+		Revoke:       {Still: true, Release: true, Beat: true},
+		ForceRelease: {Still: true, Release: true},
 	} {
 		s, e, g := taken(t)
 		s.between = func() { s.another(func(v *View) { v.Record.Beat = 7 }) } // a renewal
@@ -404,7 +404,7 @@ func TestEngineOrders(t *testing.T) {
 	}
 	foreign := Misconfigured("remedy", "another program's")
 	s.between = func() { s.another(func(v *View) { v.Lease, v.Foreign = &Lease{Holder: "b"}, foreign }) }
-	if err := e.Order(t.Context(), order(g, DeclareDead)); !errors.Is(err, foreign) || len(s.writes) != 0 {
+	if err := e.Order(t.Context(), order(g, ForceRelease)); !errors.Is(err, foreign) || len(s.writes) != 0 {
 		t.Errorf("an order on what another program has put there meanwhile: %v, %d writes", err, len(s.writes))
 	}
 }
@@ -487,9 +487,9 @@ func TestEngineAmongOthers(t *testing.T) {
 				}
 			default:
 				g := one()
-				kind := map[string]OrderKind{"stop": Stop, "declare dead": DeclareDead}[what]
+				kind := map[string]OrderKind{"stop": Stop, "declare dead": ForceRelease}[what]
 				attempts++
-				if e.Order(ctx, Order{Job: "job", Kind: kind, By: Holder{ID: strconv.Itoa(attempts)}, Token: g.Token}) == nil && kind == DeclareDead {
+				if e.Order(ctx, Order{Job: "job", Kind: kind, By: Holder{ID: strconv.Itoa(attempts)}, Token: g.Token}) == nil && kind == ForceRelease {
 					over(g.Token)
 				}
 			}

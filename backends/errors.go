@@ -1,7 +1,6 @@
 package backends
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -48,7 +47,7 @@ type Refusal struct {
 	Holder  Holder        // Held, Vanished: whose lease; Reserved: who had it last; the ends of a tick: who ran it; FutureRecorded, Outdated: who wrote it
 	Token   int64         // of the last grant
 	Wait    time.Duration // Held: the lease's time left; Vanished, Quarantined, Reserved: how long to wait
-	Seen    Evidence      // Held, Vanished: what was seen, with For unset; the candidate stamps it when the reply arrives
+	Seen    LastSeen      // Held, Vanished: what was seen, with For unset; the candidate stamps it when the reply arrives
 	Tick    int64         // the recorded tick
 	At      time.Time     // Outdated: when the recorded schedule was written
 	Text    string        // Outdated: the recorded schedule
@@ -75,11 +74,14 @@ const (
 	Credentials   = remedy.Credentials   // the store refuses the user, password, token or certificate
 )
 
-// Misconfigured is a failure for a reason that stands in the URL, in an option or in the server's set-up, with the remedy. Where a
-// cause among args has a remedy of its own, that counts: it is closer.
+// Misconfigured is a failure for a reason that stands in the URL, in an option or in the server's set-up, with the remedy. A
+// record that a newer leaderrun has written is not to be mended or removed, as one that cannot be read for another reason.
 func Misconfigured(hint, format string, args ...any) error {
 	err := fmt.Errorf(format, args...)
-	return &PermanentError{Kind: Configuration, Err: err, Hint: cmp.Or(remedy.Of(err), hint)}
+	if _, newer := errors.AsType[NewerForm](err); newer {
+		hint = "install that leaderrun on this host too; the record stays as it is"
+	}
+	return &PermanentError{Kind: Configuration, Err: err, Hint: hint}
 }
 
 // Denied is a refusal of the user, password, token or certificate, with the remedy.

@@ -59,7 +59,7 @@ func TestRenew(t *testing.T) {
 	if r := s.renew(g); r.Record.Beat <= 2 {
 		t.Errorf("beat %d comes again: a candidate saw it before the record was lost", r.Record.Beat)
 	}
-	for _, c := range []backends.Claim{forTick("c", 5), {Job: "job", Holder: by("c").Holder, TTL: ttl, Occasion: backends.Occasion{Once: "key", OnLost: backends.Skip, MaxAttempts: 1}}} {
+	for _, c := range []backends.Claim{forTick("c", 5), {Job: "job", Holder: by("c").Holder, TTL: ttl, Trigger: backends.Trigger{Once: "key", OnLost: backends.Skip, MaxAttempts: 1}}} {
 		s := newStore()
 		s.sleep(time.Hour)
 		g := grant(t, s, c)
@@ -68,7 +68,7 @@ func TestRenew(t *testing.T) {
 		s.finish(g, backends.Done)
 		c.Holder.ID = "d"
 		if d := s.acquire(c); d.Refusal == nil || d.Refusal.Verdict != backends.IsDone {
-			t.Errorf("%+v: what ran while its record was lost is granted again: %+v", c.Occasion, d.Grant)
+			t.Errorf("%+v: what ran while its record was lost is granted again: %+v", c.Trigger, d.Grant)
 		}
 	}
 	s.sleep(ttl)

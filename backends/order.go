@@ -9,7 +9,7 @@ import (
 )
 
 // LocalHolder is a store whose leases are held by processes of this host. A lease ends when they do, and not otherwise. So such a store
-// refuses Entomb (unless it is ErrLags) and DeclareDead with a *PermanentError as long as the lease is held.
+// refuses Revoke (unless it is ErrLags) and ForceRelease with a *PermanentError as long as the lease is held.
 type LocalHolder interface {
 	// Holders returns the processes of this host that hold the lease of a job's run, sorted; none if nobody
 	// does. It asks the kernel, and returns an error where that does not tell. When the last of them is gone, the
@@ -23,12 +23,12 @@ type Order struct {
 	Kind   OrderKind
 	By     Holder // who orders; the ID is new for every order, and the same when it is repeated
 	Reason string // for the history; may be empty
-	Token  int64  // Stop, Entomb, DeclareDead: the run that is meant
+	Token  int64  // Stop, Revoke, ForceRelease: the run that is meant
 	Tick   int64  // ForgetTick: the tick that is meant, in Unix seconds
 	Key    string // ForgetKey: which
 	// Seen is what the operator has watched of a holder that vanished, as in a Claim: a Refusal with the verdict
 	// Vanished shows it and says how long to watch.
-	Seen Evidence
+	Seen LastSeen
 }
 
 // OrderKind is what is ordered.
@@ -37,8 +37,8 @@ type OrderKind string
 // The orders.
 const (
 	Stop           OrderKind = "stop"            // ask the holder to end its run
-	Entomb         OrderKind = "entomb"          // take the lease away; nobody gets it for the time it has left
-	DeclareDead    OrderKind = "declare-dead"    // the holder is dead, the operator answers for it: free at once
+	Revoke         OrderKind = "entomb"          // take the lease away; nobody gets it for the time it has left
+	ForceRelease   OrderKind = "declare-dead"    // the holder is dead, the operator answers for it: free at once
 	ForgetTick     OrderKind = "forget-tick"     // the recorded tick was wrong, or is to run again
 	ForgetKey      OrderKind = "forget-key"      // the once-key is to run again
 	ForgetSchedule OrderKind = "forget-schedule" // whichever schedule comes next is the job's
@@ -49,7 +49,7 @@ const (
 // tick, key or schedule.
 var ErrOver = errors.New("there is nothing to do it to")
 
-// ErrLags says that an Entomb was not carried out, because only the holder knows which tick or key it runs. Without
+// ErrLags says that a Revoke was not carried out, because only the holder knows which tick or key it runs. Without
 // its lease it could not write that into the record any more, and the tick would run again.
 var ErrLags = errors.New("the job's record was lost; its holder's next renewal writes it anew")
 
@@ -74,7 +74,7 @@ func DecideOrder(v View, o Order) Ordered {
 		return Ordered{Record: v.Record}
 	}
 	d := decider{Record: v.Record.clone(), v: v, c: Claim{Seen: o.Seen}, now: v.Now.UnixMilli()}
-	release, err := d.obey(o)
+	release, err := d.apply(o)
 	if err != nil {
 		return Ordered{Record: v.Record, Err: err}
 	}
@@ -86,10 +86,10 @@ func DecideOrder(v View, o Order) Ordered {
 }
 
 // obey changes the record as ordered, and says whether the lease is to be removed.
-func (d *decider) obey(o Order) (release bool, err error) {
+func (d *decider) apply(o Order) (release bool, err error) {
 	r := &d.Record
 	switch o.Kind {
-	case Stop, Entomb, DeclareDead:
+	case Stop, Revoke, ForceRelease:
 		return d.interfere(o)
 	case ForgetTick:
 		return false, d.forgetTick(o.Tick)
@@ -110,7 +110,7 @@ func (d *decider) obey(o Order) (release bool, err error) {
 // interfere acts on the run of a token.
 func (d *decider) interfere(o Order) (release bool, err error) {
 	r, l := &d.Record, d.v.Lease
-	if l == nil && r.Free() && r.Token == o.Token && o.Kind == DeclareDead && r.ReservedFor(d.v.Now) > 0 {
+	if l == nil && r.Free() && r.Token == o.Token && o.Kind == ForceRelease && r.ReservedFor(d.v.Now) > 0 {
 		r.Reserved = nil
 		return false, nil
 	}
@@ -118,9 +118,9 @@ func (d *decider) interfere(o Order) (release bool, err error) {
 	switch {
 	case l != nil && l.Token != o.Token, !lags && r.Token != o.Token, l == nil && r.Free():
 		return false, ErrOver
-	case l == nil && o.Kind != DeclareDead:
+	case l == nil && o.Kind != ForceRelease:
 		return false, cmp.Or(d.mayLive(), ErrOver)
-	case lags && o.Kind == Entomb:
+	case lags && o.Kind == Revoke:
 		return false, ErrLags
 	}
 	switch o.Kind {
@@ -129,10 +129,10 @@ func (d *decider) interfere(o Order) (release bool, err error) {
 		// anew, and knows which tick or key it runs.
 		r.Break = &BreakRequest{Token: o.Token, By: o.By, Reason: o.Reason, At: d.now}
 		return false, nil
-	case Entomb:
+	case Revoke:
 		d.close(Stopped, o)
 		d.entomb(o)
-	case DeclareDead:
+	case ForceRelease:
 		if lags {
 			d.mend()
 		}
@@ -160,7 +160,7 @@ func (d *decider) mayLive() error {
 
 func (d *decider) unsafe(verdict Verdict, wait time.Duration) *Refusal {
 	r := &d.Record
-	return &Refusal{Verdict: verdict, Holder: r.Holder, Token: r.Token, Wait: wait, Seen: d.evidence(), Tick: r.Tick.Tick}
+	return &Refusal{Verdict: verdict, Holder: r.Holder, Token: r.Token, Wait: wait, Seen: d.lastSeen(), Tick: r.Tick.Tick}
 }
 
 // close writes down how the run of the record's token ends, as far as the operator knows. It gets no end: a holder
@@ -250,7 +250,7 @@ func (d *decider) going(x Occurrence) error {
 	switch {
 	case x.State != Claimed:
 	case l != nil && x.Claimant.ID == l.Holder:
-		return &Refusal{Verdict: Held, Holder: x.Claimant, Token: l.Token, Wait: l.Left, Tick: x.Tick, Seen: d.evidence()}
+		return &Refusal{Verdict: Held, Holder: x.Claimant, Token: l.Token, Wait: l.Left, Tick: x.Tick, Seen: d.lastSeen()}
 	case l == nil && x.Claimant.ID == r.Holder.ID:
 		return d.mayLive()
 	}

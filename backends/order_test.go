@@ -105,13 +105,13 @@ func plain(kind backends.OrderKind) func(s *store) backends.Order {
 }
 
 func interferences() []backends.OrderKind {
-	return []backends.OrderKind{backends.Stop, backends.Entomb, backends.DeclareDead}
+	return []backends.OrderKind{backends.Stop, backends.Revoke, backends.ForceRelease}
 }
 
 func TestOrdersThatChangeNothing(t *testing.T) {
 	var scenes []orderScene
 	for _, kind := range []backends.OrderKind{
-		backends.Stop, backends.Entomb, backends.DeclareDead, backends.ForgetTick, backends.ForgetKey, backends.ForgetSchedule, backends.ForgetJob,
+		backends.Stop, backends.Revoke, backends.ForceRelease, backends.ForgetTick, backends.ForgetKey, backends.ForgetSchedule, backends.ForgetJob,
 	} {
 		scenes = append(scenes, orderScene{name: string(kind) + " an unknown job", order: plain(kind), err: backends.ErrUnknownJob})
 	}
@@ -149,14 +149,14 @@ func TestOrdersThatChangeNothing(t *testing.T) {
 		orderScene{
 			name:   "entomb, and the record is lost",
 			before: func(t *testing.T, s *store) { grant(t, s, by("a")); s.loseRecord() },
-			order:  leased(backends.Entomb), err: backends.ErrLags,
+			order:  leased(backends.Revoke), err: backends.ErrLags,
 		},
 		orderScene{
 			name:   "entomb, and the record is rolled back",
 			before: func(t *testing.T, s *store) { grant(t, s, by("a")); s.record.Token-- },
-			order:  leased(backends.Entomb), err: backends.ErrLags,
+			order:  leased(backends.Revoke), err: backends.ErrLags,
 		})
-	for _, kind := range []backends.OrderKind{backends.Stop, backends.Entomb} {
+	for _, kind := range []backends.OrderKind{backends.Stop, backends.Revoke} {
 		scenes = append(scenes,
 			orderScene{name: string(kind) + " a run that expired", before: afterDeath(by("a")), order: latest(kind), err: backends.ErrOver},
 			orderScene{
@@ -272,7 +272,7 @@ func entomb(t *testing.T, proof backends.Proof, spoil func(s *store)) {
 	s.order(against(backends.Stop, g.Token)) // and it does not
 	spoil(s)
 	beat := s.record.Beat
-	if d := s.order(against(backends.Entomb, g.Token)); d.Err != nil || !d.Release {
+	if d := s.order(against(backends.Revoke, g.Token)); d.Err != nil || !d.Release {
 		t.Fatalf("%+v", d)
 	}
 	tombstone := s.record.Token
@@ -331,7 +331,7 @@ func TestEntombWhileTheRecordIsLost(t *testing.T) {
 			s := newStore()
 			g := grant(t, s, claim("a"))
 			lose(s)
-			o := against(backends.Entomb, g.Token)
+			o := against(backends.Revoke, g.Token)
 			if d := s.order(o); !errors.Is(d.Err, backends.ErrLags) || d.Changed || d.Release {
 				t.Errorf("%s: %+v, want ErrLags", name, d)
 			}
@@ -362,7 +362,7 @@ func TestEntombedTick(t *testing.T) {
 				first, next = rerun(first), rerun(next)
 			}
 			g := grant(t, s, first)
-			if d := s.order(against(backends.Entomb, g.Token)); d.Err != nil {
+			if d := s.order(against(backends.Revoke, g.Token)); d.Err != nil {
 				t.Fatal(d.Err)
 			}
 			s.sleep(ttl)
@@ -398,17 +398,17 @@ func TestDeclareDead(t *testing.T) {
 	for _, proof := range []backends.Proof{backends.ByUntil, backends.ByBeat, backends.ByRelease} {
 		begin := func(t *testing.T, s *store) { t.Helper(); s.proof = proof; grant(t, s, by("a")) }
 		scenes = append(scenes,
-			orderScene{name: fmt.Sprint("with a lease ", proof), before: begin, order: latest(backends.DeclareDead), check: lost},
+			orderScene{name: fmt.Sprint("with a lease ", proof), before: begin, order: latest(backends.ForceRelease), check: lost},
 			orderScene{
-				name: fmt.Sprint("vanished ", proof), order: latest(backends.DeclareDead), check: lost,
+				name: fmt.Sprint("vanished ", proof), order: latest(backends.ForceRelease), check: lost,
 				before: func(t *testing.T, s *store) { begin(t, s); s.vanish() },
 			},
 			orderScene{
-				name: fmt.Sprint("expired ", proof), order: latest(backends.DeclareDead), check: lost,
+				name: fmt.Sprint("expired ", proof), order: latest(backends.ForceRelease), check: lost,
 				before: func(t *testing.T, s *store) { begin(t, s); s.sleep(ttl) },
 			},
 			orderScene{
-				name: fmt.Sprint("lost record ", proof), order: leased(backends.DeclareDead), check: lost,
+				name: fmt.Sprint("lost record ", proof), order: leased(backends.ForceRelease), check: lost,
 				before: func(t *testing.T, s *store) { begin(t, s); s.loseRecord() },
 			})
 	}
@@ -419,7 +419,7 @@ func TestDeclareDead(t *testing.T) {
 func TestDeclaredDeadHolderFinishes(t *testing.T) {
 	s := newStore()
 	g := grant(t, s, rerun(forTick("a", 0)))
-	s.order(against(backends.DeclareDead, g.Token))
+	s.order(against(backends.ForceRelease, g.Token))
 	if r := s.renew(g); !r.Lost {
 		t.Error("it renews")
 	}

@@ -70,13 +70,19 @@ type Record struct {
 // and refuses a later one: it would lose what it does not know of.
 const RecordForm = 1
 
-// CheckForm returns an error for a record that a newer leaderrun has written.
+// CheckForm returns an error for a record that a newer leaderrun has written. Misconfigured knows its remedy.
 func CheckForm(form int64) error {
 	if form > RecordForm {
-		return Misconfigured("install that leaderrun on this host too; the record stays as it is",
-			"a newer leaderrun has written it: it has form %d, and this leaderrun reads up to %d", form, RecordForm)
+		return NewerForm(form)
 	}
 	return nil
+}
+
+// NewerForm is the form of a record that a newer leaderrun has written.
+type NewerForm int64
+
+func (f NewerForm) Error() string {
+	return fmt.Sprintf("a newer leaderrun has written it: it has form %d, and this leaderrun reads up to %d", int64(f), RecordForm)
 }
 
 // Occurrence is one tick or once-key and what became of it.

@@ -99,8 +99,8 @@ func FuzzParseRecord(f *testing.F) {
 		for _, proof := range []Proof{ByUntil, ByBeat, ByRelease} {
 			for _, c := range []Claim{
 				{Job: "a", Holder: Holder{ID: "c"}, TTL: time.Minute, Floor: MaxToken},
-				{Job: "a", Holder: Holder{ID: "c"}, TTL: time.Minute, Occasion: Occasion{Tick: now.Unix(), OnLost: Rerun, MaxAttempts: math.MaxInt32}},
-				{Job: "a", Holder: Holder{ID: "c"}, TTL: time.Minute, Occasion: Occasion{Once: "k", OnLost: Rerun, MaxAttempts: math.MaxInt32}},
+				{Job: "a", Holder: Holder{ID: "c"}, TTL: time.Minute, Trigger: Trigger{Tick: now.Unix(), OnLost: Rerun, MaxAttempts: math.MaxInt32}},
+				{Job: "a", Holder: Holder{ID: "c"}, TTL: time.Minute, Trigger: Trigger{Once: "k", OnLost: Rerun, MaxAttempts: math.MaxInt32}},
 			} {
 				d := Decide(View{Record: r, Now: now, Proof: proof}, c)
 				switch {

@@ -142,7 +142,7 @@ func TestReservationIsNoProofThatAScheduleIsOutOfUse(t *testing.T) {
 
 // An operator who answers for the death of a host, or takes its lease away, does not want it to have the job.
 func TestOrdersEndAReservation(t *testing.T) {
-	for _, kind := range []backends.OrderKind{backends.DeclareDead, backends.Entomb} {
+	for _, kind := range []backends.OrderKind{backends.ForceRelease, backends.Revoke} {
 		s := newStore()
 		g := grant(t, s, keeping("a"))
 		s.sleep(time.Second)
@@ -161,17 +161,17 @@ func TestADeadHostKeepsNothing(t *testing.T) {
 	s := newStore()
 	g := grant(t, s, keeping("a"))
 	s.finish(g, backends.Done)
-	for _, kind := range []backends.OrderKind{backends.Stop, backends.Entomb} {
+	for _, kind := range []backends.OrderKind{backends.Stop, backends.Revoke} {
 		if d := backends.DecideOrder(s.view(), against(kind, g.Token)); d.Err == nil {
 			t.Errorf("%s: nothing runs", kind)
 		}
 	}
-	d := backends.DecideOrder(s.view(), against(backends.DeclareDead, g.Token))
+	d := backends.DecideOrder(s.view(), against(backends.ForceRelease, g.Token))
 	if d.Err != nil || !d.Changed || d.Record.Runs[0].State != backends.Done {
 		t.Fatalf("%+v", d)
 	}
 	s.record = d.Record
-	if d := backends.DecideOrder(s.view(), against(backends.DeclareDead, g.Token)); d.Err == nil {
+	if d := backends.DecideOrder(s.view(), against(backends.ForceRelease, g.Token)); d.Err == nil {
 		t.Error("there is no reservation any more")
 	}
 	grant(t, s, by("b"))

@@ -38,7 +38,7 @@ type run struct {
 }
 
 type observation struct {
-	evidence backends.Evidence
+	evidence backends.LastSeen
 	since    time.Time
 }
 
@@ -51,7 +51,7 @@ func (w *world) newcomer(t *rapid.T) *person {
 	c.TTL = rapid.SampledFrom([]time.Duration{5 * time.Second, 15 * time.Second, time.Minute}).Draw(t, "ttl")
 	c.OnLost, c.MaxAttempts = rapid.SampledFrom(w.policies).Draw(t, "policy"), 3
 	due := w.now.Unix() / 10 * 10
-	switch rapid.IntRange(0, 5).Draw(t, "occasion") {
+	switch rapid.IntRange(0, 5).Draw(t, "trigger") {
 	case 0:
 	case 1:
 		c.Once = rapid.SampledFrom([]string{"k", "l"}).Draw(t, "key")
@@ -95,7 +95,7 @@ func (w *world) ask(t *rapid.T, p *person) {
 		t.Fatal("a change that is not said to be one")
 	}
 	if d.Refusal != nil {
-		if s := d.Refusal.Seen; s != (backends.Evidence{}) && s != w.seen[c.Holder.ID].evidence {
+		if s := d.Refusal.Seen; s != (backends.LastSeen{}) && s != w.seen[c.Holder.ID].evidence {
 			w.seen[c.Holder.ID] = observation{s, w.now}
 		}
 		return

@@ -68,7 +68,7 @@ type Request struct {
 	Job    string
 	Holder Holder        // ToClaim, ToRenew, ToFinish, ToAbandon: of the run
 	TTL    time.Duration // ToClaim, ToRenew: of the lease
-	Seen   Evidence      // ToClaim, ToOrder: what the asker has seen of the holder
+	Seen   LastSeen      // ToClaim, ToOrder: what the asker has seen of the holder
 	Known  Snapshot      // ToRenew, ToFinish: what the holder's last request left in the store; nil: unknown
 	// Doubted: a renewal after Known had no answer, so nobody knows whether it was applied. The request begins with a read.
 	Doubted bool

@@ -164,7 +164,7 @@ func TestStandbyPastItsStartDeadline(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(t *testing.T, b *bed) { // which begins on 1 January 2000
 				b.request.Wait = 10 * time.Minute
-				b.request.Occasion = backends.Occasion{Tick: time.Now().Unix(), StartDeadline: time.Minute}
+				b.request.Trigger = backends.Trigger{Tick: time.Now().Unix(), StartDeadline: time.Minute}
 				b.freeAt(time.Hour, backends.Refusal{Verdict: backends.Held, Token: 3, Tick: c.held})
 				b.run()
 				if got := b.over.String(); got != c.want || len(b.log) > 4 {
@@ -177,7 +177,7 @@ func TestStandbyPastItsStartDeadline(t *testing.T) {
 
 func TestStartDeadlineEndsTheSilentWait(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
-		b.request.Occasion = backends.Occasion{Tick: time.Now().Unix(), StartDeadline: 5 * time.Second}
+		b.request.Trigger = backends.Trigger{Tick: time.Now().Unix(), StartDeadline: 5 * time.Second}
 		b.freeAt(14*time.Second, backends.Refusal{Verdict: backends.Vanished, Token: 3})
 		result := b.run()
 		wantEnding(t, result, Refused)
@@ -223,7 +223,7 @@ func TestUnreachableBackend(t *testing.T) {
 	})
 	t.Run("a silent one never past the start deadline", func(t *testing.T) {
 		virtual(t, func(t *testing.T, b *bed) {
-			b.request.Occasion = backends.Occasion{Tick: time.Now().Unix(), StartDeadline: 2600 * time.Millisecond}
+			b.request.Trigger = backends.Trigger{Tick: time.Now().Unix(), StartDeadline: 2600 * time.Millisecond}
 			r := Runner{Driver: &mute{b}, Clock: b.clock, jitter: func(time.Duration) time.Duration { return 0 }}
 			wantEnding(t, r.Run(t.Context(), b.request), Unreachable)
 			if now := b.now(); now > 2600*time.Millisecond+minLook {
@@ -233,7 +233,7 @@ func TestUnreachableBackend(t *testing.T) {
 	})
 	t.Run("a slow one is not silent, however late the tick is", func(t *testing.T) {
 		virtual(t, func(t *testing.T, b *bed) {
-			b.request.Occasion = backends.Occasion{Tick: time.Now().Add(-time.Hour).Unix(), StartDeadline: 10 * time.Minute}
+			b.request.Trigger = backends.Trigger{Tick: time.Now().Add(-time.Hour).Unix(), StartDeadline: 10 * time.Minute}
 			r := Runner{Driver: &slow{b}, Clock: b.clock, jitter: func(time.Duration) time.Duration { return 0 }}
 			result := r.Run(t.Context(), b.request)
 			wantEnding(t, result, Refused)
@@ -244,7 +244,7 @@ func TestUnreachableBackend(t *testing.T) {
 	})
 	t.Run("never past the start deadline", func(t *testing.T) {
 		virtual(t, func(t *testing.T, b *bed) {
-			b.request.Occasion = backends.Occasion{Tick: time.Now().Unix(), StartDeadline: 2 * time.Second}
+			b.request.Trigger = backends.Trigger{Tick: time.Now().Unix(), StartDeadline: 2 * time.Second}
 			b.acquire = refuse
 			wantEnding(t, b.run(), Unreachable)
 			if b.over != 2*time.Second {
@@ -348,7 +348,7 @@ func TestEvidenceCountsFromTheReply(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 			return backends.Grant{}, &backends.Refusal{
-				Verdict: backends.Vanished, Token: 3, Wait: 4 * time.Second, Seen: backends.Evidence{Token: 3, Beat: 9},
+				Verdict: backends.Vanished, Token: 3, Wait: 4 * time.Second, Seen: backends.LastSeen{Token: 3, Beat: 9},
 			}
 		}
 		wantEnding(t, b.run(), Ran)

@@ -252,12 +252,12 @@ func (p standby) claimAgain(m *machine) phase {
 }
 
 // lastSeen returns the last sign of life that we have seen of another holder.
-func (m *machine) lastSeen() backends.Evidence {
-	return backends.Evidence{Token: m.claim.Seen.Token, Beat: m.claim.Seen.Beat}
+func (m *machine) lastSeen() backends.LastSeen {
+	return backends.LastSeen{Token: m.claim.Seen.Token, Beat: m.claim.Seen.Beat}
 }
 
 // observe remembers a sign of life of another holder, which we see now for the first time.
-func (m *machine) observe(seen backends.Evidence) {
+func (m *machine) observe(seen backends.LastSeen) {
 	if seen.Token != 0 {
 		m.claim.Seen, m.candidate.seenAt = seen, m.now
 	}

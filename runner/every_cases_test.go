@@ -3,7 +3,6 @@ package runner
 import (
 	"fmt"
 	"hash/maphash"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -177,9 +176,9 @@ func TestEveryOrder(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			faults := c.faults
-			if testing.Short() || isRaced() { // there is one goroutine
+			if testing.Short() {
 				if c.long {
-					t.Skip("long")
+					t.Skip("left to make test-all")
 				}
 				if c.want == "" {
 					faults = max(c.quick, min(faults, 1))
@@ -214,12 +213,6 @@ func TestEveryOrder(t *testing.T) {
 			t.Errorf("without: %s: nothing is violated with %d faults in %d worlds, %.1fs, want %q", c.why, faults, len(e.seen), time.Since(began).Seconds(), c.want)
 		})
 	}
-}
-
-// isRaced says whether the race detector makes everything slow.
-func isRaced() bool {
-	info, ok := debug.ReadBuildInfo()
-	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
 // What may happen.

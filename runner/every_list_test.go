@@ -9,12 +9,12 @@ import (
 const second = time.Second
 
 func forTick(_ int, r *Request) {
-	r.Occasion = backends.Occasion{Tick: firstTick, OnLost: backends.Skip, MaxAttempts: 1}
+	r.Trigger = backends.Trigger{Tick: firstTick, OnLost: backends.Skip, MaxAttempts: 1}
 }
 
 func forTicks(i int, r *Request) {
 	forTick(i, r)
-	r.Occasion.Tick += int64(i)
+	r.Trigger.Tick += int64(i)
 }
 
 // orderCases are the cases: those that hold, and below each kind of store what it would be without a rule.

@@ -391,7 +391,7 @@ func (w *orders) befall(v move) {
 	case ordersStop:
 		order(backends.Order{Kind: backends.Stop})
 	case ordersEntomb:
-		order(backends.Order{Kind: backends.Entomb})
+		order(backends.Order{Kind: backends.Revoke})
 	case ordersForget:
 		order(backends.Order{Kind: backends.ForgetJob})
 	}

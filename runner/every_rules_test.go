@@ -99,7 +99,7 @@ func finishAnybody(r *backends.Rules) {
 func entombReleases(r *backends.Rules) {
 	r.Order = func(v backends.View, o backends.Order) backends.Ordered {
 		a := backends.DecideOrder(v, o)
-		if o.Kind == backends.Entomb && a.Changed {
+		if o.Kind == backends.Revoke && a.Changed {
 			a.Record.Released = a.Record.Token
 		}
 		return a

@@ -200,16 +200,16 @@ func TestTreeThatSurvivesItsLeaseIsNotReleased(t *testing.T) {
 
 func TestUnknownFinish(t *testing.T) {
 	for name, c := range map[string]struct {
-		occasion backends.Occasion
+		occasion backends.Trigger
 		want     Ending
 	}{
-		"without a tick keeps the command's code": {backends.Occasion{}, Ran},
-		"with a tick is unrecorded":               {backends.Occasion{Tick: 1000}, Unrecorded},
-		"with a key is unrecorded":                {backends.Occasion{Once: "v1"}, Unrecorded},
+		"without a tick keeps the command's code": {backends.Trigger{}, Ran},
+		"with a tick is unrecorded":               {backends.Trigger{Tick: 1000}, Unrecorded},
+		"with a key is unrecorded":                {backends.Trigger{Once: "v1"}, Unrecorded},
 	} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(t *testing.T, b *bed) {
-				b.request.Occasion = c.occasion
+				b.request.Trigger = c.occasion
 				b.duration, b.code = time.Second, 4
 				b.finish = silent
 				result := b.run()
@@ -230,7 +230,7 @@ func TestUnknownFinish(t *testing.T) {
 
 func TestLostReplyOfFinishIsAskedAgain(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
-		b.request.Occasion = backends.Occasion{Tick: 1000}
+		b.request.Trigger = backends.Trigger{Tick: 1000}
 		b.duration = time.Second
 		b.finish = func(n int) answer {
 			if n == 2 {

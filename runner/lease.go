@@ -177,7 +177,7 @@ func (m *machine) renewed(p held, a renewAnswer) phase {
 	case m.now >= l.validUntil():
 		l.failure = fmt.Errorf("the reply came %v after the lease ran out", brief(m.now.Sub(l.validUntil())))
 	default:
-		m.prolong(a.t0)
+		m.extend(a.t0)
 		m.answerYes(a.number)
 		if b := a.signal.Break; b != nil {
 			return p.end(m, stop{
@@ -203,9 +203,9 @@ func (m *machine) renewalFailed(a renewAnswer) {
 	m.info(EventRenewFail, fmt.Sprintf("a renewal failed: %v", a.err))
 }
 
-// prolong makes the lease count from t0, because the store has answered a request that was sent after it. If the run is being
+// extend makes the lease count from t0, because the store has answered a request that was sent after it. If the run is being
 // ended already, this does not save it: it only keeps the lease until the tree is dead.
-func (m *machine) prolong(t0 Instant) {
+func (m *machine) extend(t0 Instant) {
 	l := &m.lease
 	l.failures, l.failure = 0, nil
 	if t0 <= l.sentAt {

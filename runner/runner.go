@@ -30,7 +30,7 @@ type Request struct {
 	Host     backends.Holder // host, pid and user, for people; each attempt gets a new id
 	Floor    int64           // highest token this process has seen for the job
 	Timeline Timeline
-	Occasion backends.Occasion
+	Trigger  backends.Trigger
 
 	Wait        time.Duration // how long to stand by for the job to become free; Forever: without end
 	BackendWait time.Duration // without Wait: how long to keep trying while the store cannot be reached
@@ -121,7 +121,7 @@ func (r *Runner) Run(ctx context.Context, req Request) Result {
 	var before []Result
 	for {
 		result := newLoop(ctx, r, req, clock, timer).run()
-		earlier := result.Grant.Tick != 0 && result.Grant.Tick < req.Occasion.Tick
+		earlier := result.Grant.Tick != 0 && result.Grant.Tick < req.Trigger.Tick
 		wentWell := (result.Ending == Ran || result.Ending == TimedOut) && result.Signal == 0
 		if !earlier || !wentWell || isUnwanted(ctx, req) {
 			result.Before = before

@@ -20,7 +20,7 @@ func TestTickThatIsAboutToComeIsSleptTo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(t *testing.T, b *bed) {
-				b.request.Occasion = backends.Occasion{Tick: time.Now().Add(c.ahead).Unix()}
+				b.request.Trigger = backends.Trigger{Tick: time.Now().Add(c.ahead).Unix()}
 				b.acquire = func(int, backends.Claim) (backends.Grant, error) { return backends.Grant{}, errRefused }
 				wantEnding(t, b.run(), Unreachable)
 				if want := c.claim.String() + " claim"; b.log[0] != want {
@@ -34,7 +34,7 @@ func TestTickThatIsAboutToComeIsSleptTo(t *testing.T) {
 	}
 	t.Run("unless a signal comes", func(t *testing.T) {
 		virtual(t, func(t *testing.T, b *bed) {
-			b.request.Occasion = backends.Occasion{Tick: time.Now().Add(2 * time.Second).Unix()}
+			b.request.Trigger = backends.Trigger{Tick: time.Now().Add(2 * time.Second).Unix()}
 			time.AfterFunc(time.Second, func() { b.signals <- syscall.SIGTERM })
 			result := b.run()
 			wantEnding(t, result, Interrupted)
@@ -69,7 +69,7 @@ func TestStandbyForTheSameTickOnly(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(t *testing.T, b *bed) {
 				b.request.Wait, b.request.SameTickOnly = Forever, true
-				b.request.Occasion = backends.Occasion{Tick: tick, OnLost: backends.Rerun, MaxAttempts: 3}
+				b.request.Trigger = backends.Trigger{Tick: tick, OnLost: backends.Rerun, MaxAttempts: 3}
 				b.acquire = func(int, backends.Claim) (backends.Grant, error) {
 					r := &backends.Refusal{Verdict: backends.Held, Tick: c.held, Wait: 30*time.Second - b.now()}
 					if r.Wait <= 0 {
@@ -90,16 +90,16 @@ func TestStandbyForTheSameTickOnly(t *testing.T) {
 func (b *bed) rerun() *ledger {
 	b.store = &ledger{}
 	b.request.Wait = Forever
-	b.request.Occasion = backends.Occasion{Tick: time.Now().Unix(), OnLost: backends.Rerun, MaxAttempts: 3}
+	b.request.Trigger = backends.Trigger{Tick: time.Now().Unix(), OnLost: backends.Rerun, MaxAttempts: 3}
 	return b.store
 }
 
 // another claims the job for another host, which never renews.
 func (b *bed) another(tick int64) backends.Grant {
 	b.t.Helper()
-	o := b.request.Occasion
+	o := b.request.Trigger
 	o.Tick = tick
-	g, err := b.store.claim(backends.Claim{Job: "job", Holder: backends.Holder{ID: "another"}, TTL: DefaultTTL, Occasion: o})
+	g, err := b.store.claim(backends.Claim{Job: "job", Holder: backends.Holder{ID: "another"}, TTL: DefaultTTL, Trigger: o})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func TestStandbyForATickEndsWithIt(t *testing.T) {
 			virtual(t, func(t *testing.T, b *bed) {
 				store := b.rerun()
 				b.news = make(chan backends.News, 1)
-				g := b.another(b.request.Occasion.Tick)
+				g := b.another(b.request.Trigger.Tick)
 				time.AfterFunc(3*time.Second, func() {
 					if err := store.finish(g, backends.Outcome{State: state}); err != nil {
 						t.Error(err)
@@ -130,8 +130,8 @@ func TestStandbyForATickEndsWithIt(t *testing.T) {
 	t.Run("lost for good", func(t *testing.T) {
 		virtual(t, func(t *testing.T, b *bed) {
 			b.rerun()
-			b.request.Occasion.MaxAttempts = 1
-			b.another(b.request.Occasion.Tick)
+			b.request.Trigger.MaxAttempts = 1
+			b.another(b.request.Trigger.Tick)
 			wantVerdict(t, b.run(), backends.IsLost)
 			b.expect("0s claim", "15s claim")
 		})
@@ -142,7 +142,7 @@ func TestStandbyTakesOverATickWhoseRunVanished(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
 		b.rerun()
 		b.duration = time.Second
-		g := b.another(b.request.Occasion.Tick)
+		g := b.another(b.request.Trigger.Tick)
 		result := b.run()
 		wantEnding(t, result, Ran)
 		b.expect("0s claim", "15s claim", "15s start", "16s finish done 0")
@@ -156,7 +156,7 @@ func TestStandbyForATickWhoseWaitIsOver(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
 		b.rerun()
 		b.request.Wait = 4 * time.Second
-		b.another(b.request.Occasion.Tick)
+		b.another(b.request.Trigger.Tick)
 		result := b.run()
 		wantEnding(t, result, WaitOver)
 		if result.Refusal.Verdict != backends.Held {
@@ -169,7 +169,7 @@ func TestStandbyForATickWhoseWaitIsOver(t *testing.T) {
 func (b *bed) unfinished() (earlier int64) {
 	b.t.Helper()
 	store := b.rerun()
-	earlier = b.request.Occasion.Tick - 600
+	earlier = b.request.Trigger.Tick - 600
 	b.another(earlier)
 	store.expires = time.Time{}
 	store.change(func(r *backends.Record) { r.Until = 0 })
@@ -187,7 +187,7 @@ func TestEarlierTickRunsFirst(t *testing.T) {
 			t.Fatalf("before: %+v", result.Before)
 		}
 		first, own := result.Before[0].Grant, result.Grant
-		if first.Tick != earlier || first.Attempt != 2 || own.Tick != b.request.Occasion.Tick || own.Attempt != 1 {
+		if first.Tick != earlier || first.Attempt != 2 || own.Tick != b.request.Trigger.Tick || own.Attempt != 1 {
 			t.Errorf("ran %+v, then %+v", first, own)
 		}
 		if own.Token <= first.Token || first.Claim.Holder.ID == own.Claim.Holder.ID {
@@ -265,7 +265,7 @@ func TestPatienceBeginsAgainAfterTheEarlierTick(t *testing.T) {
 		b.unfinished()
 		b.request.Wait, b.duration = 10*time.Second, 20*time.Second
 		b.finish = func(int) answer { return answer{back: time.Second} } // another host is faster
-		time.AfterFunc(20500*time.Millisecond, func() { b.another(b.request.Occasion.Tick) })
+		time.AfterFunc(20500*time.Millisecond, func() { b.another(b.request.Trigger.Tick) })
 		wantEnding(t, b.run(), WaitOver)
 		if b.over != 31*time.Second {
 			t.Errorf("given up at %v, want 10 s after the earlier run", b.over)
@@ -330,7 +330,7 @@ func TestProofThatTheRecordedScheduleIsOutOfUse(t *testing.T) {
 			Schedule: backends.Schedule{Fingerprint: "new"}, Former: []backends.Schedule{{Fingerprint: "old"}},
 			Tick: backends.Occurrence{Tick: time.Now().Unix() - 3600, State: backends.Done},
 		}}
-		b.request.Occasion = backends.Occasion{Tick: time.Now().Unix(), Schedule: backends.Schedule{Fingerprint: "old"}}
+		b.request.Trigger = backends.Trigger{Tick: time.Now().Unix(), Schedule: backends.Schedule{Fingerprint: "old"}}
 	}
 	prove := func(b *bed, age time.Duration, ok bool) *int {
 		asked := 0

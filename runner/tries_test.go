@@ -307,7 +307,7 @@ func TestTryThatCannotBeStartedIsAnOutcome(t *testing.T) {
 	} {
 		t.Run(want, func(t *testing.T) {
 			virtual(t, func(t *testing.T, b *bed) {
-				b.request.Retries, b.request.Occasion = 3, backends.Occasion{Tick: 1000}
+				b.request.Retries, b.request.Trigger = 3, backends.Trigger{Tick: 1000}
 				b.each = func(n int) {
 					b.duration, b.code = time.Second, 3
 					if n == 2 {

@@ -29,7 +29,7 @@ func wantEnough(t *testing.T, r Result) {
 func TestNotWantedEndsAWait(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
 		b.rerun()
-		b.another(b.request.Occasion.Tick)
+		b.another(b.request.Trigger.Tick)
 		b.notWantedAfter(3 * time.Second)
 		wantEnough(t, b.run())
 		b.expect("0s claim")

@@ -13,12 +13,12 @@ func TestStandbyCountsFromTheLastBeatItWasTold(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
 		b.request.Wait, b.duration = Forever, time.Second
 		b.news = make(chan backends.News)
-		var claims []backends.Evidence
+		var claims []backends.LastSeen
 		b.acquire = func(_ int, c backends.Claim) (backends.Grant, error) {
 			claims = append(claims, c.Seen)
 			if len(claims) < 4 {
 				return backends.Grant{}, &backends.Refusal{
-					Verdict: backends.Held, Token: 3, Wait: time.Hour, Seen: backends.Evidence{Token: 3, Beat: 7},
+					Verdict: backends.Held, Token: 3, Wait: time.Hour, Seen: backends.LastSeen{Token: 3, Beat: 7},
 				}
 			}
 			return backends.Grant{}, nil
@@ -28,15 +28,15 @@ func TestStandbyCountsFromTheLastBeatItWasTold(t *testing.T) {
 				time.Sleep(at - b.now())
 				b.news <- n
 			}
-			tell(2*time.Second, backends.News{Seen: backends.Evidence{Token: 3, Beat: 8}})
-			tell(5*time.Second, backends.News{Seen: backends.Evidence{Token: 3, Beat: 8}}) // the same again
+			tell(2*time.Second, backends.News{Seen: backends.LastSeen{Token: 3, Beat: 8}})
+			tell(5*time.Second, backends.News{Seen: backends.LastSeen{Token: 3, Beat: 8}}) // the same again
 			tell(6*time.Second, backends.News{Look: true})
-			tell(7*time.Second, backends.News{Seen: backends.Evidence{Token: 2, Beat: 9}}) // an older one
+			tell(7*time.Second, backends.News{Seen: backends.LastSeen{Token: 2, Beat: 9}}) // an older one
 			tell(9*time.Second, backends.News{Look: true})
-			tell(11*time.Second, backends.News{Seen: backends.Evidence{Token: 4, Beat: 1}, Look: true})
+			tell(11*time.Second, backends.News{Seen: backends.LastSeen{Token: 4, Beat: 1}, Look: true})
 		}()
 		wantEnding(t, b.run(), Ran)
-		want := []backends.Evidence{
+		want := []backends.LastSeen{
 			{},
 			{Token: 3, Beat: 8, For: 4 * time.Second},
 			{Token: 2, Beat: 9, For: 2 * time.Second}, // fits no record: nothing is proved
@@ -70,7 +70,7 @@ func TestHolderWatchesItsLease(t *testing.T) {
 			start(b)
 			b.duration = 4 * time.Second
 			b.news <- backends.News{Look: true}
-			time.AfterFunc(3*time.Second, func() { b.news <- backends.News{Seen: backends.Evidence{Token: 7, Beat: 2}} })
+			time.AfterFunc(3*time.Second, func() { b.news <- backends.News{Seen: backends.LastSeen{Token: 7, Beat: 2}} })
 			wantEnding(t, b.run(), Ran)
 			b.expect("0s claim", "0s start", "1s renew", "1s extend to 15.7s", "4s finish done 0")
 		})
@@ -113,11 +113,11 @@ func TestHolderWatchesItsLease(t *testing.T) {
 func TestNewsMergesWhatNobodyHasReceived(t *testing.T) {
 	c := make(chan backends.News, 1)
 	for _, n := range []backends.News{
-		{Look: true}, {Seen: backends.Evidence{Token: 1, Beat: 1}}, {Seen: backends.Evidence{Token: 1, Beat: 2}}, {},
+		{Look: true}, {Seen: backends.LastSeen{Token: 1, Beat: 1}}, {Seen: backends.LastSeen{Token: 1, Beat: 2}}, {},
 	} {
 		backends.Tell(c, n)
 	}
-	if got, want := <-c, (backends.News{Look: true, Seen: backends.Evidence{Token: 1, Beat: 2}}); got != want {
+	if got, want := <-c, (backends.News{Look: true, Seen: backends.LastSeen{Token: 1, Beat: 2}}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

@@ -85,9 +85,9 @@ func newWorld(seed, number uint64) *world {
 		req.KillAfter = w.upTo(5 * time.Second)
 	}
 	if w.often() {
-		req.Occasion = backends.Occasion{Tick: w.wall().Add(w.upTo(4*time.Second) - 2*time.Second).Unix()}
+		req.Trigger = backends.Trigger{Tick: w.wall().Add(w.upTo(4*time.Second) - 2*time.Second).Unix()}
 		if w.often() {
-			req.Occasion.StartDeadline = w.upTo(time.Minute)
+			req.Trigger.StartDeadline = w.upTo(time.Minute)
 		}
 	}
 	if w.often() {
@@ -393,7 +393,7 @@ func (w *world) answerClaim(a doClaim) input {
 			backends.Held, backends.Held, backends.Vanished, backends.Quarantined, backends.Outdated, backends.IsDone,
 		}[w.IntN(6)]}
 		r.Wait, r.Token = w.upTo(20*time.Second), w.shown+w.Int64N(3)
-		r.Seen = backends.Evidence{Token: r.Token, Beat: w.Int64N(3)}
+		r.Seen = backends.LastSeen{Token: r.Token, Beat: w.Int64N(3)}
 		w.shown = r.Token
 		return claimAnswer{err: &r}
 	case n == 5 && w.seldom():
@@ -456,7 +456,7 @@ func (w *world) disturb() {
 			w.step(cancelled{errEnough})
 		}
 	case n == 15 && !w.m.isAsking():
-		w.step(leaseNews{backends.News{Look: w.often(), Seen: backends.Evidence{Token: w.Int64N(3), Beat: w.Int64N(3)}}})
+		w.step(leaseNews{backends.News{Look: w.often(), Seen: backends.LastSeen{Token: w.Int64N(3), Beat: w.Int64N(3)}}})
 	case n == 16:
 		w.asks++
 		w.asked[w.asks] = true

@@ -57,7 +57,7 @@ func TestTombstone(t *testing.T) {
 	standby.Seen.For = time.Hour
 	ch := watch(t, other, "job")
 	told(t, "the watch stands", ch, suite.Looks)
-	steps.Order(other, suite.NewOrder(backends.Entomb, g))
+	steps.Order(other, suite.NewOrder(backends.Revoke, g))
 
 	left, err := other.read(t.Context(), "job")
 	if err != nil {
@@ -67,7 +67,7 @@ func TestTombstone(t *testing.T) {
 	if left.lock.session != "" || left.lock.owner.Token != 0 || r.Free() || r.Token <= g.Token || r.Beat <= standby.Seen.Beat {
 		t.Fatalf("%+v", left)
 	}
-	tomb := backends.Evidence{Token: r.Token, Beat: r.Beat}
+	tomb := backends.LastSeen{Token: r.Token, Beat: r.Beat}
 	told(t, "the tombstone", ch, func(n backends.News) bool { return n.Look && n.Seen == tomb })
 	if r := steps.Refused(other, standby, backends.Vanished); r.Wait != g.TTL || r.Seen != tomb {
 		t.Errorf("who has seen the holder's last beat waits %v and is shown %+v; want %v, %+v", r.Wait, r.Seen, g.TTL, tomb)
@@ -76,7 +76,7 @@ func TestTombstone(t *testing.T) {
 	if err := d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}); !errors.Is(err, backends.ErrLost) {
 		t.Errorf("Finish: %v", err)
 	}
-	steps.WantOver("Entomb", other.Order(t.Context(), suite.NewOrder(backends.Entomb, g)))
+	steps.WantOver("Revoke", other.Order(t.Context(), suite.NewOrder(backends.Revoke, g)))
 	if n := o.sessions(t); n != 0 {
 		t.Errorf("%d sessions", n)
 	}
@@ -105,7 +105,7 @@ func TestDeclareDead(t *testing.T) {
 	} {
 		g := steps.Acquire(d, claim(job, "holder", time.Minute))
 		prepare(job)
-		steps.Order(other, suite.NewOrder(backends.DeclareDead, g))
+		steps.Order(other, suite.NewOrder(backends.ForceRelease, g))
 		steps.Lost(d, g)
 		next := steps.Acquire(other, claim(job, "next", time.Minute))
 		if next.Token <= g.Token {
@@ -114,7 +114,7 @@ func TestDeclareDead(t *testing.T) {
 		if err := d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}); !errors.Is(err, backends.ErrLost) {
 			t.Errorf("%s: Finish: %v", job, err)
 		}
-		steps.WantOver("DeclareDead", other.Order(t.Context(), suite.NewOrder(backends.DeclareDead, g)))
+		steps.WantOver("ForceRelease", other.Order(t.Context(), suite.NewOrder(backends.ForceRelease, g)))
 		steps.Renew(other, next)
 		steps.Finish(other, next)
 	}
@@ -132,7 +132,7 @@ func TestDeclareDeadAfterTheSession(t *testing.T) {
 	o.destroySession(t, o.session(t, "job"))
 	ch := watch(t, other, "job")
 	told(t, "the watch stands", ch, suite.Looks)
-	steps.Order(other, suite.NewOrder(backends.DeclareDead, g))
+	steps.Order(other, suite.NewOrder(backends.ForceRelease, g))
 	told(t, "the job is free", ch, suite.Looks)
 	steps.Finish(other, claimUntil(t, other, claim("job", "next", time.Minute)))
 }
@@ -209,7 +209,7 @@ func TestOrderOvertaken(t *testing.T) {
 			return true
 		})
 		m.requests()
-		kind := backends.Entomb
+		kind := backends.Revoke
 		if job == "the lock is deleted" { // which an order that takes it away would find anyway
 			kind = backends.Stop
 		}
@@ -242,7 +242,7 @@ func TestOrderLostReplies(t *testing.T) {
 	s := server(t)
 	m := between(t, s)
 	d, other := open(t, m.url()), open(t, s.URL())
-	for _, kind := range []backends.OrderKind{backends.Stop, backends.Entomb, backends.DeclareDead, backends.ForgetJob} {
+	for _, kind := range []backends.OrderKind{backends.Stop, backends.Revoke, backends.ForceRelease, backends.ForgetJob} {
 		for _, request := range []string{"kv", "txn", "session/destroy"} {
 			job := string(kind) + " " + request[:2]
 			g := steps.Acquire(other, claim(job, "holder", time.Minute))
@@ -275,7 +275,7 @@ func TestOrderLostReplies(t *testing.T) {
 				once = again
 			}
 			r := once.record
-			frees := slices.Contains([]backends.OrderKind{backends.DeclareDead, backends.ForgetJob}, kind)
+			frees := slices.Contains([]backends.OrderKind{backends.ForceRelease, backends.ForgetJob}, kind)
 			switch {
 			case kind != backends.Stop && again.index != once.index, again.lock != once.lock:
 				t.Errorf("%s: carried out twice: %+v, then %+v", job, once, again)
@@ -299,7 +299,7 @@ func TestEntombWithoutRecord(t *testing.T) {
 	} {
 		g := steps.Acquire(d, claim(job, "holder", time.Minute))
 		tamper(job)
-		entomb := suite.NewOrder(backends.Entomb, g)
+		entomb := suite.NewOrder(backends.Revoke, g)
 		if err := other.Order(t.Context(), entomb); !errors.Is(err, backends.ErrLags) {
 			t.Errorf("record %s: %v, want ErrLags", job, err)
 		}

@@ -59,7 +59,7 @@ func (s *state) delayed() *backends.Refusal {
 	r := s.View(backends.Request{}).Record
 	return &backends.Refusal{
 		Verdict: backends.Vanished, Holder: r.Holder, Token: r.Token, Tick: r.Tick.Tick, Wait: delayLook,
-		Seen: backends.Evidence{Token: r.Token, Beat: r.Beat},
+		Seen: backends.LastSeen{Token: r.Token, Beat: r.Beat},
 	}
 }
 

@@ -66,7 +66,7 @@ func (s *state) news(last *state) (n backends.News) {
 		r.Free() && !last.record.Free() ||
 		r.Break != nil && (last.record.Break == nil || *r.Break != *last.record.Break)
 	if r.Token != 0 && (last == nil || r.Token != last.record.Token || r.Beat != last.record.Beat) {
-		n.Seen = backends.Evidence{Token: r.Token, Beat: r.Beat}
+		n.Seen = backends.LastSeen{Token: r.Token, Beat: r.Beat}
 	}
 	return n
 }

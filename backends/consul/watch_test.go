@@ -43,7 +43,7 @@ func TestWatch(t *testing.T) {
 
 	steps.Renew(other, g)
 	n := <-ch
-	if want := (backends.News{Seen: backends.Evidence{Token: g.Token, Beat: 2}}); n != want {
+	if want := (backends.News{Seen: backends.LastSeen{Token: g.Token, Beat: 2}}); n != want {
 		t.Errorf("a beat is told as %+v, want %+v", n, want)
 	}
 	m.requests()

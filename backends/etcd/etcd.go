@@ -53,7 +53,7 @@ type client interface {
 	TimeToLive(ctx context.Context, id int64) (rpc.LeaseReply, error)
 	Watch(ctx context.Context, key, end []byte, from int64, f func(rpc.WatchReply)) error
 	Version(ctx context.Context) (string, error)
-	Elsewhere()
+	RotateEndpoint()
 	Close() error
 }
 
@@ -105,11 +105,11 @@ type tx struct {
 // keep-alive. Beside one that stays silent it goes to another member.
 func (s *store) Begin(ctx context.Context, q backends.Request) backends.Tx {
 	t := &tx{store: s, q: q, spare: &spare{store: s, ttl: q.TTL}}
-	if q.Op == backends.ToClaim && q.Seen == (backends.Evidence{}) {
+	if q.Op == backends.ToClaim && q.Seen == (backends.LastSeen{}) {
 		t.spare.request(ctx)
 	}
 	if q.Beside {
-		s.client.Elsewhere()
+		s.client.RotateEndpoint()
 	}
 	return t
 }

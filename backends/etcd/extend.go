@@ -24,7 +24,7 @@ func (t *tx) Extend(ctx context.Context, now backends.Snapshot) (time.Duration, 
 		case same && t.ttl > 0:
 			return t.ttl, nil
 		case same:
-			t.client.Elsewhere()
+			t.client.RotateEndpoint()
 		case t.q.Op == backends.ToRenew:
 			return 0, backends.ErrLost
 		}

@@ -90,7 +90,7 @@ func TestLeaseRevoked(t *testing.T) {
 	}
 	w.Renew(w.d, g)
 	last := (<-news).Seen
-	if want := (backends.Evidence{Token: g.Token, Beat: w.operator.state(t, "job").beaten}); last != want || last.Beat <= early.Beat {
+	if want := (backends.LastSeen{Token: g.Token, Beat: w.operator.state(t, "job").beaten}); last != want || last.Beat <= early.Beat {
 		t.Fatalf("seen %+v after %+v, want %+v", last, early, want)
 	}
 	w.operator.revokeLease(t, "job")
@@ -100,7 +100,7 @@ func TestLeaseRevoked(t *testing.T) {
 	_, err = w.d.Renew(t.Context(), g)
 	w.WantLost("Renew", err)
 
-	waits := func(seen backends.Evidence, since, want time.Duration) {
+	waits := func(seen backends.LastSeen, since, want time.Duration) {
 		t.Helper()
 		candidate := newClaim("job")
 		candidate.Seen = seen
@@ -109,7 +109,7 @@ func TestLeaseRevoked(t *testing.T) {
 			t.Errorf("who has seen %+v for %v waits %v and is shown %+v; want %v, %+v", seen, since, r.Wait, r.Seen, want, last)
 		}
 	}
-	waits(backends.Evidence{}, 0, c.TTL)
+	waits(backends.LastSeen{}, 0, c.TTL)
 	waits(early, time.Hour, c.TTL)
 	waits(last, 15*time.Second, 5*time.Second)
 	granted := newClaim("job")
@@ -164,7 +164,7 @@ type forgetful struct {
 	left int // how often it was left for another member
 }
 
-func (f *forgetful) Elsewhere() { f.left++; f.client.Elsewhere() }
+func (f *forgetful) RotateEndpoint() { f.left++; f.client.RotateEndpoint() }
 
 func (*forgetful) KeepAlive(_ context.Context, id int64) (rpc.LeaseReply, error) {
 	return rpc.LeaseReply{ID: id}, nil
@@ -236,7 +236,7 @@ func TestTwoClusters(t *testing.T) {
 	stranger := servers.Etcd(t, servers.EtcdOptions{UnsafeNoFsync: true})
 	d := open(t, "etcd://"+w.server.Endpoint()+","+stranger.Endpoint())
 	g := w.Acquire(d, newClaim("job"))
-	d.store.client.Elsewhere()
+	d.store.client.RotateEndpoint()
 	if _, err := d.Acquire(t.Context(), newClaim("job")); !backends.IsPermanent(err) || !strings.Contains(err.Error(), "different etcd clusters") {
 		t.Errorf("Acquire: %v", err)
 	}
@@ -250,11 +250,11 @@ func TestTwoClustersInOneClaim(t *testing.T) {
 	d := open(t, "etcd://"+w.server.Endpoint()+","+stranger.Endpoint())
 	intercept(d, func(request string) {
 		if request == "grant" {
-			d.store.client.Elsewhere()
+			d.store.client.RotateEndpoint()
 		}
 	}, nil)
 	c := newClaim("job")
-	c.Seen = backends.Evidence{Token: 1} // it has been refused before, so it reads first
+	c.Seen = backends.LastSeen{Token: 1} // it has been refused before, so it reads first
 	if _, err := d.Acquire(t.Context(), c); !backends.IsPermanent(err) || !strings.Contains(err.Error(), "different etcd clusters") {
 		t.Errorf("Acquire: %v", err)
 	}
@@ -264,7 +264,7 @@ func TestTwoClustersInOneClaim(t *testing.T) {
 // never taken for a refusal (go-redis' retries and their kind).
 func TestLostReplies(t *testing.T) {
 	w := newWorld(t)
-	for _, seen := range []backends.Evidence{{}, {Token: 1}} { // a first claim, and a later one
+	for _, seen := range []backends.LastSeen{{}, {Token: 1}} { // a first claim, and a later one
 		for _, request := range []string{"grant", "read", "swap", "keepalive", "revoke"} {
 			job := fmt.Sprint(request, " ", seen.Token)
 			d := open(t, w.server.URL())

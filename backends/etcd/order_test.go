@@ -65,10 +65,10 @@ func TestTombstone(t *testing.T) {
 	standby.Seen = w.Refused(w.other, standby, backends.Held).Seen
 	standby.Seen.For = time.Hour
 	ch := w.watches("job")
-	w.Order(w.other, suite.NewOrder(backends.Entomb, g))
+	w.Order(w.other, suite.NewOrder(backends.Revoke, g))
 
 	s := w.operator.state(t, "job")
-	tomb := backends.Evidence{Token: s.record.Token, Beat: s.beaten}
+	tomb := backends.LastSeen{Token: s.record.Token, Beat: s.beaten}
 	if s.held || s.record.Free() || tomb.Token <= g.Token || tomb.Beat <= standby.Seen.Beat {
 		t.Fatalf("%+v", s)
 	}
@@ -79,7 +79,7 @@ func TestTombstone(t *testing.T) {
 	_, err := w.d.Renew(t.Context(), g)
 	w.WantLost("Renew", err)
 	w.WantLost("Finish", w.d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}))
-	w.WantOver("once more", w.other.Order(t.Context(), suite.NewOrder(backends.Entomb, g)))
+	w.WantOver("once more", w.other.Order(t.Context(), suite.NewOrder(backends.Revoke, g)))
 	if list := w.server.Ctl(t, "lease", "list"); !strings.Contains(list, "found 0 leases") {
 		t.Errorf("etcdctl lease list: %s", list)
 	}
@@ -103,7 +103,7 @@ func TestDeclareDead(t *testing.T) {
 		g := w.Acquire(w.d, newSteady("job"))
 		prepare()
 		ch := w.watches("job")
-		w.Order(w.other, suite.NewOrder(backends.DeclareDead, g))
+		w.Order(w.other, suite.NewOrder(backends.ForceRelease, g))
 		w.tells(name, ch, backends.News{Look: true})
 		_, err := w.d.Renew(t.Context(), g)
 		w.WantLost("Renew", err)
@@ -112,7 +112,7 @@ func TestDeclareDead(t *testing.T) {
 			t.Errorf("%s: token %d after %d", name, next.Token, g.Token)
 		}
 		w.WantLost("Finish", w.d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}))
-		w.WantOver("of the run before", w.other.Order(t.Context(), suite.NewOrder(backends.DeclareDead, g)))
+		w.WantOver("of the run before", w.other.Order(t.Context(), suite.NewOrder(backends.ForceRelease, g)))
 		w.Renew(w.other, next)
 		w.Finish(w.other, next)
 	}
@@ -182,7 +182,7 @@ func TestOrderOvertaken(t *testing.T) {
 				test.meanwhile(g)
 			}
 		}, nil)
-		err := d.Order(t.Context(), suite.NewOrder(backends.Entomb, g))
+		err := d.Order(t.Context(), suite.NewOrder(backends.Revoke, g))
 		s := w.operator.state(t, name)
 		refusal, _ := errors.AsType[*backends.Refusal](err)
 		switch {
@@ -205,7 +205,7 @@ func TestOrderOvertaken(t *testing.T) {
 // that it is, once.
 func TestOrderLostReplies(t *testing.T) {
 	w := newWorld(t)
-	for _, kind := range []backends.OrderKind{backends.Stop, backends.Entomb, backends.DeclareDead, backends.ForgetJob} {
+	for _, kind := range []backends.OrderKind{backends.Stop, backends.Revoke, backends.ForceRelease, backends.ForgetJob} {
 		for _, request := range []string{"read", "swap", "revoke"} {
 			name := string(kind) + " " + request
 			g := w.Acquire(w.d, newSteady(name))
@@ -239,7 +239,7 @@ func TestOrderLostReplies(t *testing.T) {
 				t.Errorf("%s: carried out twice: %+v, then %+v", name, once, again)
 			case asked != (kind == backends.Stop), once.held != (kind == backends.Stop):
 				t.Errorf("%s: %+v", name, once)
-			case once.record.Free() != slices.Contains([]backends.OrderKind{backends.DeclareDead, backends.ForgetJob}, kind):
+			case once.record.Free() != slices.Contains([]backends.OrderKind{backends.ForceRelease, backends.ForgetJob}, kind):
 				t.Errorf("%s: released %d of %d", name, once.record.Released, once.record.Token)
 			}
 		}
@@ -256,7 +256,7 @@ func TestEntombWithoutRecord(t *testing.T) {
 		c := newSteady("job")
 		g := w.Acquire(w.d, c)
 		w.operator.do(t, tamper)
-		entomb := suite.NewOrder(backends.Entomb, g)
+		entomb := suite.NewOrder(backends.Revoke, g)
 		if err := w.other.Order(t.Context(), entomb); !errors.Is(err, backends.ErrLags) {
 			t.Errorf("record %s: %v, want ErrLags", name, err)
 		}
@@ -266,7 +266,7 @@ func TestEntombWithoutRecord(t *testing.T) {
 		if r.Wait != c.TTL {
 			t.Errorf("record %s: a newcomer waits %v, want %v", name, r.Wait, c.TTL)
 		}
-		w.Order(w.other, suite.NewOrder(backends.DeclareDead, backends.Grant{Claim: c, Token: r.Token}))
+		w.Order(w.other, suite.NewOrder(backends.ForceRelease, backends.Grant{Claim: c, Token: r.Token}))
 	}
 }
 
@@ -277,7 +277,7 @@ func TestOrderOfForeignKeys(t *testing.T) {
 	k := w.d.store.cfg.keys("job")
 	w.operator.do(t, rpc.Op{Put: &rpc.Put{Key: k.lease, Value: []byte("x")}})
 	before := w.operator.state(t, "job")
-	for _, kind := range []backends.OrderKind{backends.Stop, backends.Entomb, backends.DeclareDead, backends.ForgetJob} {
+	for _, kind := range []backends.OrderKind{backends.Stop, backends.Revoke, backends.ForceRelease, backends.ForgetJob} {
 		if err := w.other.Order(t.Context(), suite.NewOrder(kind, g)); !backends.IsPermanent(err) || !strings.Contains(err.Error(), string(k.lease)) {
 			t.Errorf("%s: %v", kind, err)
 		}

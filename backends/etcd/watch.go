@@ -37,7 +37,7 @@ func (k keys) news(e rpc.Event) backends.News {
 		if e.Deleted || json.Unmarshal(e.KV.Value, &b) != nil {
 			return backends.News{Look: true}
 		}
-		return backends.News{Seen: backends.Evidence{Token: b.Token, Beat: e.KV.ModRevision}}
+		return backends.News{Seen: backends.LastSeen{Token: b.Token, Beat: e.KV.ModRevision}}
 	case !bytes.Equal(e.KV.Key, k.record):
 		return backends.News{}
 	}

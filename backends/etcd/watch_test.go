@@ -15,7 +15,7 @@ import (
 func (w *world) tells(what string, ch <-chan backends.News, want backends.News) {
 	w.Helper()
 	w.News(fmt.Sprintf("%s: want %+v", what, want), ch, func(n backends.News) bool {
-		return (n.Look || !want.Look) && (n.Seen == want.Seen || want.Seen == backends.Evidence{})
+		return (n.Look || !want.Look) && (n.Seen == want.Seen || want.Seen == backends.LastSeen{})
 	})
 }
 
@@ -36,7 +36,7 @@ func TestWatch(t *testing.T) {
 	}
 	look := backends.News{Look: true}
 	seen := func(g backends.Grant) backends.News {
-		return backends.News{Seen: backends.Evidence{Token: g.Token, Beat: w.operator.state(t, "job").beaten}}
+		return backends.News{Seen: backends.LastSeen{Token: g.Token, Beat: w.operator.state(t, "job").beaten}}
 	}
 
 	w.tells("the watch stands", ch, look)
@@ -90,7 +90,7 @@ func TestWatchGoesOn(t *testing.T) {
 	w.server.Restart(t, true)
 	w.tells("the server was restarted", ch, backends.News{Look: true})
 	g := w.Acquire(w.d, newClaim("job"))
-	w.tells("a grant", ch, backends.News{Seen: backends.Evidence{Token: g.Token, Beat: w.operator.state(t, "job").beaten}})
+	w.tells("a grant", ch, backends.News{Seen: backends.LastSeen{Token: g.Token, Beat: w.operator.state(t, "job").beaten}})
 	cancel()
 	for range ch { // until it is closed
 	}

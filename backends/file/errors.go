@@ -26,8 +26,12 @@ func permanent(err error) error {
 }
 
 func damaged(path string, err error) error {
+	what := "is damaged"
+	if _, newer := errors.AsType[backends.NewerForm](err); newer {
+		what = "cannot be read"
+	}
 	return backends.Misconfigured("restore it, or remove it: then the ticks and keys that have been run are forgotten",
-		"the record %s cannot be read: %w", path, err)
+		"the record %s %s: %w", path, what, err)
 }
 
 func misconfigured(err error, hint string) error {

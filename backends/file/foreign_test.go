@@ -269,7 +269,7 @@ func TestTokenThatCannotBe(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := d.Acquire(t.Context(), claimFor("job"))
-		wantMisconfigured(t, err, "job.json cannot be read: its token cannot be 9223372036854775807", "remove it")
+		wantMisconfigured(t, err, "job.json is damaged: its token cannot be 9223372036854775807", "remove it")
 	})
 	t.Run("lock", func(t *testing.T) {
 		d := openDir(t, t.TempDir())
@@ -292,7 +292,7 @@ func TestLongFile(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	_, err := d.Acquire(t.Context(), claimFor("job"))
 	runtime.ReadMemStats(&after)
-	wantMisconfigured(t, err, "cannot be read", "remove it")
+	wantMisconfigured(t, err, "is damaged", "remove it")
 	if took := after.TotalAlloc - before.TotalAlloc; took > 1<<25 {
 		t.Errorf("it took %d MB", took>>20)
 	}

@@ -68,7 +68,7 @@ func TestHoldersAreEnded(t *testing.T) {
 	awaitHolders(t, d, h.Process.Pid, child)
 
 	token := held(t, d).Record.Token
-	for _, kind := range []backends.OrderKind{backends.Entomb, backends.DeclareDead} {
+	for _, kind := range []backends.OrderKind{backends.Revoke, backends.ForceRelease} {
 		err := d.Order(t.Context(), orderFor(kind, token))
 		if p, ok := errors.AsType[*backends.PermanentError](err); !ok || !strings.Contains(p.Hint, pathsIn(dir, "job").lock) {
 			t.Errorf("%s: %v, want a *PermanentError that names the lock", kind, err)
@@ -77,7 +77,7 @@ func TestHoldersAreEnded(t *testing.T) {
 	standby.kill()
 	h.kill()
 	awaitHolders(t, d, child)
-	if err := d.Order(t.Context(), orderFor(backends.Entomb, token)); err == nil {
+	if err := d.Order(t.Context(), orderFor(backends.Revoke, token)); err == nil {
 		t.Error("entombed, and the child lives")
 	}
 	p, err := os.FindProcess(child)

@@ -20,13 +20,13 @@ func TestOrderWithoutLock(t *testing.T) {
 	d := openDir(t, dir)
 	g := steps.Acquire(d, claimFor("job"))
 	removeLocks(t, pathsIn(dir, "job"))
-	for _, kind := range []backends.OrderKind{backends.Stop, backends.Entomb, backends.ForgetJob} {
+	for _, kind := range []backends.OrderKind{backends.Stop, backends.Revoke, backends.ForgetJob} {
 		err := d.Order(t.Context(), orderFor(kind, g.Token))
 		if r, ok := errors.AsType[*backends.Refusal](err); !ok || r.Verdict != backends.Vanished || r.Wait <= 0 {
 			t.Errorf("%s: %v, want vanished and how long to wait", kind, err)
 		}
 	}
-	if err := d.Order(t.Context(), orderFor(backends.DeclareDead, g.Token)); err != nil {
+	if err := d.Order(t.Context(), orderFor(backends.ForceRelease, g.Token)); err != nil {
 		t.Fatal(err)
 	}
 	next := steps.Acquire(d, claimFor("job"))

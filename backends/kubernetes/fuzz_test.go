@@ -34,7 +34,7 @@ func FuzzLease(f *testing.F) {
 		}
 		s.news(nil)
 		s.news(s)
-		backends.Decide(s.View(asks("a", backends.Evidence{})), newClaim("job"))
+		backends.Decide(s.View(asks("a", backends.LastSeen{})), newClaim("job"))
 		s.changed(cfg, "job", alive(s.record))
 		s.silence(time.Now())
 	})

@@ -229,7 +229,7 @@ func crashedLongAgo(w *world) {
 	if r = w.Refused(w.other, c, backends.Vanished); r.Wait > c.TTL/2 {
 		w.Errorf("vanished for %v more, want %v", r.Wait, c.TTL/2)
 	}
-	c.Seen = backends.Evidence{}
+	c.Seen = backends.LastSeen{}
 	g := w.awaits(w.other, c)
 	if wait := time.Since(began); wait < c.TTL {
 		w.Errorf("granted after %v, want %v", wait, c.TTL)
@@ -276,12 +276,12 @@ func notesAreNoBeats(w *world) {
 	if r := w.record("job"); r.Beat <= beat {
 		w.Errorf("a renewal is no beat: %d after %d", r.Beat, beat)
 	}
-	if err := w.other.Order(w.Context(), backends.Order{Job: "job", Kind: backends.Entomb, By: by, Token: g.Token}); err != nil {
+	if err := w.other.Order(w.Context(), backends.Order{Job: "job", Kind: backends.Revoke, By: by, Token: g.Token}); err != nil {
 		w.Fatal(err)
 	}
 	beat = w.record("job").Beat
 	c = newClaim("job")
-	c.Seen = backends.Evidence{Token: g.Token, Beat: beat, For: time.Hour}
+	c.Seen = backends.LastSeen{Token: g.Token, Beat: beat, For: time.Hour}
 	w.Refused(w.other, c, backends.Vanished) // the tombstone's own silence counts
 }
 

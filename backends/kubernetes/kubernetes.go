@@ -45,7 +45,7 @@ type client interface {
 	Ready(ctx context.Context) error
 	ReadyToAnybody(ctx context.Context) error
 	Allowed(ctx context.Context, verb string) (bool, string, error)
-	Elsewhere()
+	RotateEndpoint()
 	Close() error
 }
 
@@ -84,7 +84,7 @@ type tx struct {
 // Begin implements backends.Store. A renewal beside one that stays silent goes over another connection.
 func (s *store) Begin(_ context.Context, q backends.Request) backends.Tx {
 	if q.Beside {
-		s.client.Elsewhere()
+		s.client.RotateEndpoint()
 	}
 	return &tx{store: s, q: q}
 }

@@ -49,7 +49,7 @@ func open(t testing.TB, url string) *driver {
 }
 
 // asks is the request of a holder who has seen what he has seen.
-func asks(holder string, seen backends.Evidence) backends.Request {
+func asks(holder string, seen backends.LastSeen) backends.Request {
 	return backends.Request{Holder: backends.Holder{ID: holder}, Seen: seen}
 }
 

@@ -76,8 +76,8 @@ func (s *silent) Update(ctx context.Context, l *api.Lease) (*api.Lease, error) {
 	return l, nil
 }
 
-func (s *silent) Elsewhere()   { s.elsewhere.Add(1) }
-func (s *silent) Close() error { return nil }
+func (s *silent) RotateEndpoint() { s.elsewhere.Add(1) }
+func (s *silent) Close() error    { return nil }
 
 // TestSecondRenewalGoesElsewhere: one renewal stays silent, as on a connection that a firewall has forgotten. The one
 // beside it goes over a new connection; one that is alone does not pay for that.

@@ -40,7 +40,7 @@ func (s *state) news(last *state) (n backends.News) {
 		!r.Free() && !s.held() && (!was || last.held() || last.record.Token != r.Token) ||
 		r.Break != nil && !(was && last.record.Break != nil && *last.record.Break == *r.Break)
 	if r.Token != 0 {
-		n.Seen = backends.Evidence{Token: r.Token, Beat: r.Beat}
+		n.Seen = backends.LastSeen{Token: r.Token, Beat: r.Beat}
 	}
 	return n
 }

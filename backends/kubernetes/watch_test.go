@@ -36,7 +36,7 @@ func watchCut(w *world) {
 	looked := false
 	w.News("the watch stands again and shows the last beat", ch, func(n backends.News) bool {
 		looked = looked || n.Look
-		return looked && n.Seen == backends.Evidence{Token: g.Token, Beat: beat}
+		return looked && n.Seen == backends.LastSeen{Token: g.Token, Beat: beat}
 	})
 	w.Finish(w.d, g)
 	w.News("the end", ch, suite.Looks)
@@ -109,7 +109,7 @@ func TestNews(t *testing.T) {
 		"released, with the stop request": {at(2, 1, 0, mine, true), at(3, 1, 1, "", false), true},
 	} {
 		n := c.now.news(c.last)
-		if n.Look != c.look || n.Seen != (backends.Evidence{Token: c.now.record.Token, Beat: c.now.record.Beat}) {
+		if n.Look != c.look || n.Seen != (backends.LastSeen{Token: c.now.record.Token, Beat: c.now.record.Beat}) {
 			t.Errorf("%s: %+v", name, n)
 		}
 	}
@@ -120,18 +120,18 @@ func TestView(t *testing.T) {
 	t.Parallel()
 	const ttl = 30 * time.Second
 	holder := backends.Holder{ID: "h", Host: "host-1"}
-	seen := func(beat int64, age time.Duration) backends.Evidence {
-		return backends.Evidence{Token: 7, Beat: beat, For: age}
+	seen := func(beat int64, age time.Duration) backends.LastSeen {
+		return backends.LastSeen{Token: 7, Beat: beat, For: age}
 	}
 	for name, c := range map[string]struct {
 		renewed time.Duration // ago, by the clocks
-		seen    backends.Evidence
+		seen    backends.LastSeen
 		want    backends.Verdict
 	}{
-		"fresh":                                 {time.Second, backends.Evidence{}, backends.Held},
-		"renewed long ago":                      {time.Hour, backends.Evidence{}, backends.Vanished},
-		"the holder's clock is ahead":           {-time.Hour, backends.Evidence{}, backends.Vanished},
-		"of another token":                      {time.Second, backends.Evidence{Token: 6, Beat: 5, For: time.Hour}, backends.Held},
+		"fresh":                                 {time.Second, backends.LastSeen{}, backends.Held},
+		"renewed long ago":                      {time.Hour, backends.LastSeen{}, backends.Vanished},
+		"the holder's clock is ahead":           {-time.Hour, backends.LastSeen{}, backends.Vanished},
+		"of another token":                      {time.Second, backends.LastSeen{Token: 6, Beat: 5, For: time.Hour}, backends.Held},
 		"silent for a while":                    {time.Second, seen(5, time.Second), backends.Held},
 		"silent for a TTL":                      {time.Second, seen(5, ttl), backends.Granted},
 		"silent for a TTL, clock ahead":         {-time.Hour, seen(5, ttl), backends.Granted},
@@ -154,7 +154,7 @@ func TestView(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
-		if mine := s.View(asks(holder.ID, backends.Evidence{})); mine.Lease == nil {
+		if mine := s.View(asks(holder.ID, backends.LastSeen{})); mine.Lease == nil {
 			t.Errorf("%s: the holder itself has no lease", name)
 		}
 	}

@@ -72,7 +72,7 @@ func TestStandbyAway(t *testing.T) {
 			}
 			w.Refused(w.d, c, backends.Abandoned)
 			next := newSteady("job")
-			next.Occasion = c.Occasion
+			next.Trigger = c.Trigger
 			if g := w.Acquire(w.other, next); g.Tick != c.Tick || len(g.Lost) != 0 {
 				t.Errorf("the tick %d, and %+v were lost; want the tick %d, and nothing lost", g.Tick, g.Lost, c.Tick)
 			}

@@ -223,7 +223,7 @@ func TestStandbyMustConfirm(t *testing.T) {
 	standby := set.Standbys(t)[0]
 	standby.Stop(t)
 	other, given := newSteady("other"), newSteady("given up")
-	order := backends.Order{Job: "broken", Kind: backends.DeclareDead, By: newClaim("broken").Holder, Token: broken.Token}
+	order := backends.Order{Job: "broken", Kind: backends.ForceRelease, By: newClaim("broken").Holder, Token: broken.Token}
 	steps := map[string]func(context.Context) error{
 		"claim":       func(ctx context.Context) error { _, err := w.d.Acquire(ctx, other); return err },
 		"claim again": func(ctx context.Context) error { _, err := w.d.Acquire(ctx, g.Claim); return err },

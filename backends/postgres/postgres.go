@@ -39,7 +39,7 @@ type client interface {
 	Ask(ctx context.Context, batch []wire.Statement, check func(wire.Reply) error) (wire.Reply, error)
 	Dedicated(ctx context.Context, purpose string) (*wire.Conn, error)
 	Drop(conn *wire.Conn)
-	Elsewhere()
+	RotateEndpoint()
 	Close() error
 }
 
@@ -81,7 +81,7 @@ type tx struct {
 // host if there is one.
 func (s *store) Begin(_ context.Context, q backends.Request) backends.Tx {
 	if q.Beside {
-		s.client.Elsewhere()
+		s.client.RotateEndpoint()
 	}
 	return &tx{store: s, q: q}
 }

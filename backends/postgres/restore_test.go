@@ -75,7 +75,7 @@ func TestPutBackBeforeTheWrite(t *testing.T) {
 		w.Acquire(w.other, newSteady("job"))
 		w.server.Restart(t, true)
 		w.server.Do(t, "DELETE FROM leaderrun WHERE job = 'job'") // as a snapshot has it
-		w.d.store.client.Elsewhere()                              // a pooler has a connection to the new one
+		w.d.store.client.RotateEndpoint()                         // a pooler has a connection to the new one
 	}, nil)
 	w.Refused(w.d, newSteady("job"), backends.Quarantined)
 }

@@ -83,7 +83,7 @@ func (s *store) look(ctx context.Context, conn *wire.Conn, job string) (*state, 
 	}
 	now, err := s.state(job, reply)
 	if errors.Is(err, wire.ErrStandby) {
-		s.client.Elsewhere()
+		s.client.RotateEndpoint()
 	}
 	return now, err
 }

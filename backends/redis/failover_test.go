@@ -197,7 +197,7 @@ func TestReplicasMustAcknowledge(t *testing.T) {
 	}
 
 	replica.Stop(t)
-	other, given, dead := claim("other", long), claim("given up", long), suite.NewOrder(backends.DeclareDead, broken)
+	other, given, dead := claim("other", long), claim("given up", long), suite.NewOrder(backends.ForceRelease, broken)
 	steps := map[string]func(context.Context) error{
 		"claim":       func(ctx context.Context) error { _, err := d.Acquire(ctx, other); return err },
 		"claim again": func(ctx context.Context) error { _, err := d.Acquire(ctx, g.Claim); return err },

@@ -232,7 +232,7 @@ func TestFragmentedCluster(t *testing.T) { // not parallel: it looks at the memo
 	d, _ := openStore(t, "redis+cluster://"+addr)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	all, err := d.locator.masters(within(t, suite.Patience), 5)
+	all, err := d.masterResolver.masters(within(t, suite.Patience), 5)
 	runtime.ReadMemStats(&after)
 	if err != nil || len(all) != 16384 || !strings.HasPrefix(all.at(5), "127.0.0.3:") {
 		t.Errorf("%d ranges, %v", len(all), err)

@@ -30,8 +30,8 @@ var errClosed = errors.New("the driver is closed")
 // any more, and the next one begins with a fresh connection, and where there are several servers by asking
 // anew which is the master.
 type link struct {
-	cfg     *config
-	locator *locator
+	cfg            *config
+	masterResolver *masterResolver
 
 	mu      sync.Mutex
 	clients map[string]*goredis.Client // by address
@@ -49,7 +49,7 @@ func (s *store) use() (*link, error) {
 		return nil, errClosed
 	}
 	if s.link == nil {
-		s.link = &link{cfg: s.cfg, locator: s.locator, clients: map[string]*goredis.Client{}}
+		s.link = &link{cfg: s.cfg, masterResolver: s.masterResolver, clients: map[string]*goredis.Client{}}
 	}
 	s.link.mu.Lock()
 	s.link.users++
@@ -132,7 +132,7 @@ func (l *link) address(ctx context.Context, key string) (string, error) {
 		if addr != "" {
 			return addr, nil
 		}
-		addr, err := l.locator.master(ctx)
+		addr, err := l.masterResolver.master(ctx)
 		if err != nil {
 			return "", err
 		}
@@ -148,7 +148,7 @@ func (l *link) address(ctx context.Context, key string) (string, error) {
 		if addr != "" {
 			return addr, nil
 		}
-		all, err := l.locator.masters(ctx, slot)
+		all, err := l.masterResolver.masters(ctx, slot)
 		if err != nil {
 			return "", err
 		}

@@ -29,12 +29,12 @@ import (
 
 // store is one client of one Redis store.
 type store struct {
-	cfg      *config
-	nonce    string        // of this client; a counter makes it one of a request
-	requests atomic.Uint64 // that counter
-	seen     atomic.Int64  // the most replicas that a reply asked for, where one mark serves all jobs
-	spoke    atomic.Bool   // the server has answered as one
-	locator  *locator      // nil: the URL names the server itself
+	cfg            *config
+	nonce          string          // of this client; a counter makes it one of a request
+	requests       atomic.Uint64   // that counter
+	seen           atomic.Int64    // the most replicas that a reply asked for, where one mark serves all jobs
+	spoke          atomic.Bool     // the server has answered as one
+	masterResolver *masterResolver // nil: the URL names the server itself
 
 	mu     sync.Mutex
 	closed bool
@@ -59,7 +59,7 @@ func newStore(rawURL string) (*store, error) {
 	logging.Disable() // the client library writes to stderr of the command that is run
 	s := &store{cfg: cfg, nonce: randomID()}
 	if cfg.Kind != redisurl.Single {
-		s.locator = newLocator(cfg)
+		s.masterResolver = newLocator(cfg)
 	}
 	return s, nil
 }

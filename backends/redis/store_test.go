@@ -24,7 +24,7 @@ const (
 
 func claim(job string, ttl time.Duration) backends.Claim {
 	c := suite.NewClaim(job, ttl)
-	c.Occasion = backends.Occasion{OnLost: backends.Skip, MaxAttempts: 1}
+	c.Trigger = backends.Trigger{OnLost: backends.Skip, MaxAttempts: 1}
 	return c
 }
 

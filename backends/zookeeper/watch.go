@@ -17,7 +17,7 @@ type watching struct {
 	*session
 	keys   keys
 	leased int64             // the lease that was seen last; 0: none
-	seen   backends.Evidence // the beat that was told last
+	seen   backends.LastSeen // the beat that was told last
 }
 
 // Follow implements backends.Store by watches on both nodes, on a session of its own, which holds nothing and is pinged. It
@@ -123,7 +123,7 @@ func (w *watching) ofRecord(read *wire.Call) backends.News {
 	}
 	// A record that was lost or rolled back may tell of an earlier run than the one that is asked to stop.
 	n := backends.News{Look: r.Free() || r.Break != nil && r.Break.Token >= r.Token}
-	if seen := (backends.Evidence{Token: r.Token, Beat: r.Beat}); seen != w.seen {
+	if seen := (backends.LastSeen{Token: r.Token, Beat: r.Beat}); seen != w.seen {
 		n.Seen, w.seen = seen, seen
 	}
 	return n

@@ -26,7 +26,7 @@ func TestWatch(t *testing.T) {
 	beat := func(what string) {
 		t.Helper()
 		w.Renew(w.d, g)
-		want := backends.Evidence{Token: g.Token, Beat: stateOf(t, w.operator, "job").record.Beat}
+		want := backends.LastSeen{Token: g.Token, Beat: stateOf(t, w.operator, "job").record.Beat}
 		w.News(what, ch, func(n backends.News) bool { return n.Seen == want })
 	}
 	beat("a beat")

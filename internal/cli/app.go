@@ -85,7 +85,7 @@ func allOptions() []option {
 }
 
 // dispatch parses the command line and runs the command that it names.
-func dispatch(args []string, stdin, stdout *os.File, v *voice, signals func() <-chan syscall.Signal, ahead *tree) (end End) {
+func dispatch(args []string, stdin, stdout *os.File, v *console, signals func() <-chan syscall.Signal, ahead *tree) (end End) {
 	s := newSettings(os.LookupEnv)
 	for _, arg := range args { // wherever a URL stands, also in the place of something else
 		v.keepSecret(secretsOf(arg)...)
@@ -93,7 +93,7 @@ func dispatch(args []string, stdin, stdout *os.File, v *voice, signals func() <-
 	act := func(cmd *command) cli.ActionFunc {
 		return func(ctx *cli.Context) error {
 			c := &call{
-				cmd: cmd, args: ctx.Args().Slice(), settings: s, voice: v, stdin: stdin, stdout: stdout,
+				cmd: cmd, args: ctx.Args().Slice(), settings: s, console: v, stdin: stdin, stdout: stdout,
 				terminal: isTerminal(stdout), ahead: ahead,
 			}
 			s.few = len(c.args) < cmd.least()
@@ -166,17 +166,17 @@ func (c *call) start(ended bool, signals func() <-chan syscall.Signal) End {
 		return c.finish(c.showHelp(c.cmd))
 	}
 	if err := c.cmd.misplaced(c.args, ended); err != nil {
-		c.voice.configureEarly(c.settings)
+		c.console.configureEarly(c.settings)
 		return c.finish(End{}, err)
 	}
 	if !c.cmd.plain {
 		if err := c.settings.loadFiles(allOptions); err != nil {
-			c.voice.configureEarly(c.settings)
+			c.console.configureEarly(c.settings)
 			return c.finish(End{}, err)
 		}
-		c.voice.configure(c.settings)
+		c.console.configure(c.settings)
 		if err := c.settings.err; err != nil {
-			c.voice.configureEarly(c.settings)
+			c.console.configureEarly(c.settings)
 			return c.finish(End{}, err)
 		}
 	}
@@ -185,7 +185,7 @@ func (c *call) start(ended bool, signals func() <-chan syscall.Signal) End {
 }
 
 // configureEarly finds out in which form an error is to be told that came before the options were read.
-func (v *voice) configureEarly(s *settings) {
+func (v *console) configureEarly(s *settings) {
 	if g, ok := s.find("log-format"); ok && g.text == "json" {
 		v.json = true
 	}

@@ -122,7 +122,7 @@ func (b *breaking) endAll(ctx context.Context, names []string) error {
 		runs = append(runs, &one)
 	}
 	if len(runs) == 0 {
-		b.voice.warn("nobody runs "+b.job, "")
+		b.console.warn("nobody runs "+b.job, "")
 	}
 	var end <-chan time.Time
 	if b.wait != runner.Forever {
@@ -173,9 +173,9 @@ func (c *call) planBreak() (*breaking, error) {
 	case force && dead:
 		return nil, usage("--force, --holder-is-dead", "give one of them", "--force is the safe one: it waits until the run is dead by its own clock")
 	case force:
-		b.kind = backends.Entomb
+		b.kind = backends.Revoke
 	case dead:
-		b.kind = backends.DeclareDead
+		b.kind = backends.ForceRelease
 	case len(b.forget) == 0:
 		b.kind = backends.Stop
 	}
@@ -203,11 +203,11 @@ func (b *breaking) forgetPart(ctx context.Context, o backends.Order) error {
 	switch {
 	case errors.Is(err, backends.ErrOver) && o.Tick != 0:
 		return &fault{
-			code: codeBadHands, what: b.job, why: "the " + what + " is not the recorded one any more", err: err,
+			code: codeNotRun, what: b.job, why: "the " + what + " is not the recorded one any more", err: err,
 			hint: "`leaderrun status` shows which one is",
 		}
 	case errors.Is(err, backends.ErrOver):
-		b.voice.warn(fmt.Sprintf("no %s of %s is recorded", what, b.job), "")
+		b.console.warn(fmt.Sprintf("no %s of %s is recorded", what, b.job), "")
 		return nil
 	case err == nil:
 		b.remark(b.job, fmt.Sprintf("the %s of %s is forgotten", what, b.job))
@@ -230,22 +230,22 @@ func forgettable(o backends.Order) string {
 
 // isIdle says whether there is nothing to end: nobody runs, nor is the job kept for a host that is said to be dead.
 func (b *breaking) isIdle(s backends.Status) bool {
-	kept := b.kind == backends.DeclareDead && s.Record.ReservedFor(s.Now) > 0
+	kept := b.kind == backends.ForceRelease && s.Record.ReservedFor(s.Now) > 0
 	return s.Lease == nil && s.Record.Free() && !kept
 }
 
 // endRun ends the run that was seen to go on, and returns it if its end is to be waited for.
 func (b *breaking) endRun(ctx context.Context, s backends.Status) (wait *ending, err error) {
 	run := watchRun(s)
-	if run.over(s, time.Now()) && b.kind != backends.DeclareDead || b.isIdle(s) {
-		b.voice.warn("nobody runs "+b.job, "")
+	if run.over(s, time.Now()) && b.kind != backends.ForceRelease || b.isIdle(s) {
+		b.console.warn("nobody runs "+b.job, "")
 		return nil, nil
 	}
 	if local, ok := b.store.(backends.LocalHolder); ok && s.Lease != nil {
 		switch b.kind {
-		case backends.Entomb:
+		case backends.Revoke:
 			return nil, b.killHere(ctx, local, s, run)
-		case backends.DeclareDead:
+		case backends.ForceRelease:
 			return nil, aliveHere(b.job, s)
 		}
 	}
@@ -253,8 +253,8 @@ func (b *breaking) endRun(ctx context.Context, s backends.Status) (wait *ending,
 		return nil, err
 	}
 	switch {
-	case b.kind == backends.DeclareDead:
-		b.voice.warn(b.job+" is free on your word that "+runner.HolderText(s.Record.Holder)+" is dead", "if it lives, two runs overlap: only the token tells them apart")
+	case b.kind == backends.ForceRelease:
+		b.console.warn(b.job+" is free on your word that "+runner.HolderText(s.Record.Holder)+" is dead", "if it lives, two runs overlap: only the token tells them apart")
 		return nil, nil
 	case b.wait == 0:
 		b.remark(b.job, "asked "+runner.HolderText(s.Record.Holder))
@@ -267,7 +267,7 @@ func (b *breaking) endRun(ctx context.Context, s backends.Status) (wait *ending,
 func (b *breaking) interfere(ctx context.Context, s backends.Status, run *ending) error {
 	err := b.orderRecorded(ctx, s, backends.Order{Job: b.job, Kind: b.kind, Reason: b.reason, Token: run.token})
 	if r, ok := errors.AsType[*backends.Refusal](err); ok {
-		if r.Verdict != backends.Vanished || b.kind == backends.DeclareDead {
+		if r.Verdict != backends.Vanished || b.kind == backends.ForceRelease {
 			return refused(b.job, r)
 		}
 		b.remark(b.job, "the lease is gone already: waiting until its holder is dead for certain")
@@ -285,7 +285,7 @@ func (b *breaking) orderRecorded(ctx context.Context, s backends.Status, o backe
 	ttl := cmp.Or(time.Duration(s.Record.TTL)*time.Millisecond, runner.DefaultTTL)
 	for began := time.Now(); ; {
 		err := backends.ErrLags // as the store would say
-		if lags := lastToken(s) > s.Record.Token; !lags || o.Kind != backends.Entomb {
+		if lags := lastToken(s) > s.Record.Token; !lags || o.Kind != backends.Revoke {
 			b.mean(s)
 			err = orderJob(ctx, b.store, o)
 		}
@@ -331,7 +331,7 @@ func (b *breaking) await(ctx context.Context, run *ending, end <-chan time.Time)
 
 // waitOver is the fault of a run that did not end in time.
 func (b *breaking) waitOver(s backends.Status) error {
-	f := &fault{code: codeBadHands, what: b.job}
+	f := &fault{code: codeNotRun, what: b.job}
 	if s.Lease == nil {
 		f.why = fmt.Sprintf("its holder may still live for %s", millis(s.Wait.Milliseconds()))
 		return f
@@ -349,17 +349,17 @@ func (b *breaking) tellEnd(s backends.Status, run *ending) {
 			return
 		}
 	}
-	if b.kind == backends.Entomb {
+	if b.kind == backends.Revoke {
 		b.remark(b.job, "the run of "+b.job+" is over; it did not report its end")
 		return
 	}
-	b.voice.warn("the run of "+b.job+" never reported its end: its lease is gone, and its time is over", "")
+	b.console.warn("the run of "+b.job+" never reported its end: its lease is gone, and its time is over", "")
 }
 
 // ending follows a run to its end, by what a store shows of it.
 type ending struct {
 	token  int64
-	silent backends.Evidence // what is known of a holder whose lease is gone
+	silent backends.LastSeen // what is known of a holder whose lease is gone
 	freeAt time.Time         // when that holder cannot live any more
 }
 
@@ -382,11 +382,11 @@ func (e *ending) over(s backends.Status, now time.Time) bool {
 	case s.Lease == nil && r.Free():
 		return true
 	case s.Lease != nil:
-		e.silent = backends.Evidence{}
+		e.silent = backends.LastSeen{}
 		return s.Lease.Token > e.token
 	}
 	at := now.Add(s.Wait)
-	if seen := (backends.Evidence{Token: r.Token, Beat: r.Beat}); seen != e.silent {
+	if seen := (backends.LastSeen{Token: r.Token, Beat: r.Beat}); seen != e.silent {
 		e.silent, e.freeAt = seen, at
 	}
 	if at.Before(e.freeAt) {

@@ -53,7 +53,7 @@ func TestRefusalsOfOrders(t *testing.T) {
 		{backends.Refusal{Verdict: backends.Vanished, Holder: alice, Wait: 3 * time.Second}, "j: the lease of web1, process 7 vanished, and it may still run for 3s"},
 		{backends.Refusal{Verdict: backends.Quarantined, Wait: 3 * time.Second}, "j: the backend may have forgotten a lease, and gives none for 3s"},
 	} {
-		if f := refused("j", &c.refusal); f.Error() != c.want || f.code != codeBadHands {
+		if f := refused("j", &c.refusal); f.Error() != c.want || f.code != codeNotRun {
 			t.Errorf("%q (%d), want %q", f.Error(), f.code, c.want)
 		}
 	}

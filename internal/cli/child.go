@@ -105,7 +105,7 @@ type tree struct {
 var _ runner.Tree = (*tree)(nil)
 
 // plant starts the guardian, unless that was done before this package was initialised, and returns at once.
-func plant(v *voice) *tree {
+func newTree(v *console) *tree {
 	t := &tree{warn: func(text string) { v.warn(text, "") }}
 	supervise.BuryStrays()
 	t.pending = supervise.Begin(supervise.Options{Warn: t.warn, Begun: ahead.Take})
@@ -169,7 +169,7 @@ func (t *tree) Close() {
 
 // fell sends a guardian away that has nothing left to guard, and waits until it is gone. One whose tree could not be
 // confirmed dead stays.
-func (t *tree) fell() {
+func (t *tree) close() {
 	if guard, err := t.pending.By(boottime.Now().Add(forkPatience)); err == nil {
 		_ = guard.Close()
 	}

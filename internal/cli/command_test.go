@@ -239,7 +239,7 @@ func TestPanicIsOneLine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := newVoice(stderr)
+	v := newConsole(stderr)
 	end := protected(v, func() End { panic(errors.New("two\nlines")) })
 	v.close()
 	said, err := os.ReadFile(file)
@@ -253,10 +253,10 @@ func TestPanicIsOneLine(t *testing.T) {
 }
 
 // A stderr that nobody reads must not hold up a renewal, nor the end of the program for long.
-func TestVoiceDoesNotWaitForAReader(t *testing.T) {
+func TestConsoleDoesNotWaitForAReader(t *testing.T) {
 	read, write := io.Pipe()
-	v := &voice{out: write}
-	for range 3 * voiceBuffer {
+	v := &console{out: write}
+	for range 3 * consoleBuffer {
 		v.warn("a line", "")
 	}
 	lines := make(chan string)
@@ -266,17 +266,17 @@ func TestVoiceDoesNotWaitForAReader(t *testing.T) {
 	}()
 	v.close()
 	_ = write.Close()
-	if said := <-lines; strings.Count(said, "a line") < voiceBuffer || strings.Count(said, "a line") > voiceBuffer+2 {
+	if said := <-lines; strings.Count(said, "a line") < consoleBuffer || strings.Count(said, "a line") > consoleBuffer+2 {
 		t.Errorf("said %d lines", strings.Count(said, "a line"))
 	}
 }
 
 // What goroutines that live on have to say while the program ends is dropped, and nothing waits for it.
-func TestVoiceEndsWhileOthersTalk(t *testing.T) {
+func TestConsoleEndsWhileOthersTalk(t *testing.T) {
 	for range 200 {
 		synctest.Test(t, func(t *testing.T) {
 			var said bytes.Buffer
-			v := &voice{out: &said}
+			v := &console{out: &said}
 			v.warn("the last word", "")
 			var others sync.WaitGroup
 			for range 4 {
@@ -302,7 +302,7 @@ func TestSecretsAreNotTold(t *testing.T) {
 		"redis://user:sesame-street@host/0", "redis://:sesame%2Dstreet@host", "redis://h?password=sesame-street",
 		"redis://user:a:sesame-street@b@host", "rediss://x:sesame-street@host:bad",
 	} {
-		v := &voice{}
+		v := &console{}
 		v.keepSecret(secretsOf(url)...)
 		for _, text := range []string{"parse " + url + ": bad", fmt.Sprintf("parse %q: bad", url), "password sesame-street"} {
 			if said := string(v.text(text, text)); strings.Contains(said, "sesame") && !strings.Contains(url, "a:sesame") {
@@ -320,13 +320,13 @@ func TestSecretsAreNotTold(t *testing.T) {
 		"redis://:sesame-street@host/0":  "redis://xxxxx@host/0",
 		"mysql://sesame-street@host?a=b": "mysql://xxxxx@host?a=b",
 	} {
-		v := &voice{}
+		v := &console{}
 		v.keepSecret(secretsOf(url)...)
 		if said := v.redact(url); said != want {
 			t.Errorf("%s: says %s, want %s", url, said, want)
 		}
 	}
-	v := &voice{}
+	v := &console{}
 	v.keepSecret(secretsOf("redis://:a@host")...)
 	if said := string(v.text("a job", "")); said != "leaderrun: a job\n" {
 		t.Errorf("a short password garbles %q", said)

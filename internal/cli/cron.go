@@ -123,7 +123,7 @@ func (c *call) loadJobs() ([]*jobfile.Job, error) {
 	if wrong, ok := errors.AsType[*jobfile.Error](err); ok {
 		last := len(wrong.Problems) - 1
 		for _, p := range wrong.Problems[:last] {
-			c.voice.fault(problemFault(p))
+			c.console.fault(problemFault(p))
 		}
 		return nil, problemFault(wrong.Problems[last])
 	}
@@ -138,7 +138,7 @@ func (c *call) loadJobs() ([]*jobfile.Job, error) {
 	}
 	for _, w := range file.Warnings {
 		f := problemFault(w)
-		c.voice.warn(f.Error(), f.hint)
+		c.console.warn(f.Error(), f.hint)
 	}
 	return file.Jobs, nil
 }
@@ -182,7 +182,7 @@ func (c *call) checkJobs() (End, error) {
 	var b strings.Builder
 	for _, j := range jobs {
 		if _, err := lookUp(j); err != nil {
-			c.voice.warn(fmt.Sprintf("%s: %s: %v", j.Place, j.Name, err), cmp.Or(hintOf(err), "a host that lacks it leaves the job to the others"))
+			c.console.warn(fmt.Sprintf("%s: %s: %v", j.Place, j.Name, err), cmp.Or(hintOf(err), "a host that lacks it leaves the job to the others"))
 		}
 		fmt.Fprintf(&b, "%s: %s\n", oneLine(j.Name), oneLine(j.Schedule.String()))
 		ticks := j.Schedule.Upcoming(time.Now(), shownTicks)
@@ -224,7 +224,7 @@ func newService(c *call, store backends.Backend, commands *launcher, jobs []*job
 			if j != nil {
 				e.Job, e.Text = j.Name, j.Name+": "+text
 			}
-			c.voice.event(e)
+			c.console.event(e)
 		},
 		Removed: commands.removed,
 	}, jobs)
@@ -240,7 +240,7 @@ func (s *service) look() error {
 		return err
 	}
 	if err != nil && !errors.Is(err, backends.ErrUnknownJob) {
-		s.call.voice.warn(fmt.Sprintf("the backend does not answer: %v", err), "ticks that come due are claimed when it does, within the job's backend_wait")
+		s.call.console.warn(fmt.Sprintf("the backend does not answer: %v", err), "ticks that come due are claimed when it does, within the job's backend_wait")
 	}
 	return nil
 }
@@ -285,13 +285,13 @@ func (s *service) drain(asked int, sig syscall.Signal) {
 		s.daemon.Signal(syscall.SIGTERM)
 	}
 	s.notify.isStopping(text)
-	s.call.voice.event(runner.Event{Name: "draining", Level: slog.LevelInfo, Text: text})
+	s.call.console.event(runner.Event{Name: "draining", Level: slog.LevelInfo, Text: text})
 }
 
 // reload reads the file again. One with a problem changes nothing.
 func (s *service) reload(ctx context.Context) {
 	if s.draining.Load() {
-		s.call.voice.warn("received a hangup while draining: the file is not read", "")
+		s.call.console.warn("received a hangup while draining: the file is not read", "")
 		return
 	}
 	s.notify.isReloading()
@@ -301,11 +301,11 @@ func (s *service) reload(ctx context.Context) {
 		err = fitTTLs(jobs, s.store.Limits())
 	}
 	if err != nil {
-		s.call.voice.fault(err)
-		s.call.voice.warn("the jobs stay as they were", "")
+		s.call.console.fault(err)
+		s.call.console.warn("the jobs stay as they were", "")
 		return
 	}
 	if s.daemon.Reload(ctx, jobs) == nil {
-		s.call.voice.event(runner.Event{Name: "reloaded", Level: slog.LevelInfo, Text: fmt.Sprintf("%d job(s) from %s", len(jobs), strings.Join(s.call.args, ", "))})
+		s.call.console.event(runner.Event{Name: "reloaded", Level: slog.LevelInfo, Text: fmt.Sprintf("%d job(s) from %s", len(jobs), strings.Join(s.call.args, ", "))})
 	}
 }

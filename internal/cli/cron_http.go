@@ -37,7 +37,7 @@ func (s *service) listen(address string) (closeServer func(), err error) {
 		Handler: mux, ReadTimeout: httpPatience, WriteTimeout: httpPatience, MaxHeaderBytes: maxQuestion,
 	}
 	panics.Go(func() { _ = server.Serve(listener) }) // it ends with Close
-	s.call.voice.event(runner.Event{Name: "listening", Level: slog.LevelInfo, Text: "listening on " + listener.Addr().String()})
+	s.call.console.event(runner.Event{Name: "listening", Level: slog.LevelInfo, Text: "listening on " + listener.Addr().String()})
 	return func() { _ = server.Close() }, nil
 }
 
@@ -92,7 +92,7 @@ func (s *service) answers(ctx context.Context) error {
 		return nil
 	}
 	if !s.silent.Swap(true) {
-		s.call.voice.event(runner.Event{Name: "not_ready", Level: slog.LevelWarn, Text: "/readyz answers 503: " + err.Error()})
+		s.call.console.event(runner.Event{Name: "not_ready", Level: slog.LevelWarn, Text: "/readyz answers 503: " + err.Error()})
 	}
 	if backends.IsAnswer(err) {
 		return errors.New("the backend refuses: the log of the daemon says why")

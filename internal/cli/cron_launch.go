@@ -62,22 +62,22 @@ func (l *launcher) removed(job string) {
 // implements daemon.Launch.
 type launch struct {
 	*launcher
-	job    *jobfile.Job
-	site   site // as Look has found it
-	socket *socket
-	env    func(backends.Grant) []string
-	copies sync.WaitGroup // of prefixed output
-	story  *story
-	file   *metrics.Textfile // nil: nobody asks
+	job      *jobfile.Job
+	site     site // as Look has found it
+	socket   *socket
+	env      func(backends.Grant) []string
+	copies   sync.WaitGroup // of prefixed output
+	reporter *reporter
+	file     *metrics.Textfile // nil: nobody asks
 }
 
 func (l *launcher) launch(job *jobfile.Job) daemon.Launch {
 	a := &launch{
 		launcher: l, job: job,
-		story:  &story{voice: l.call.voice, job: job.Name, prefix: job.Name + ": "},
-		socket: newSocket(func(text, hint string) { l.call.voice.warn(job.Name+": "+text, hint) }),
+		reporter: &reporter{console: l.call.console, job: job.Name, prefix: job.Name + ": "},
+		socket:   newSocket(func(text, hint string) { l.call.console.warn(job.Name+": "+text, hint) }),
 	}
-	a.story.occasion.StartDeadline = job.StartDeadline
+	a.reporter.trigger.StartDeadline = job.StartDeadline
 	a.socket.home = &l.sockets
 	a.socket.owner = func() *supervise.Credential { return a.site.as }
 	a.env = a.socket.env(func(g backends.Grant) []string { return grantVariables(g, tokenVariable) })
@@ -159,7 +159,7 @@ func (a *launch) Observe(e runner.Event) {
 	if a.file != nil {
 		a.file.Observe(e)
 	}
-	a.story.event(e)
+	a.reporter.event(e)
 }
 
 // Ended implements daemon.Launch.
@@ -171,14 +171,14 @@ func (a *launch) Ended(tick time.Time, r runner.Result) {
 	if a.file != nil {
 		a.file.Ended(a.job.Name, r, tick, now)
 		if err := a.file.Write(); err != nil {
-			a.call.voice.warnOfMetrics(err)
+			a.call.console.warnOfMetrics(err)
 		}
 	}
 	for _, before := range r.Before {
 		a.tellCode(time.Unix(before.Grant.Tick, 0), before)
 	}
-	a.story.occasion.Tick = tick.Unix()
-	a.story.tell(r, endOf(r, -1))
+	a.reporter.trigger.Tick = tick.Unix()
+	a.reporter.tell(r, endOf(r, -1))
 	a.tellCode(tick, r)
 }
 
@@ -195,7 +195,7 @@ func (a *launch) tellCode(tick time.Time, r runner.Result) {
 	if r.Err != nil { // this daemon wanted it
 		e.Level, e.Text = slog.LevelInfo, fmt.Sprintf("the command was stopped: %v", r.Err)
 	}
-	a.story.say(e)
+	a.reporter.say(e)
 }
 
 // variable returns the last value of a variable.
@@ -278,7 +278,7 @@ func (t *launched) Start(env []string, hold, inherit []*os.File, d runner.Deadli
 	}
 	pending := t.begin(supervise.Options{
 		Detached: true, Files: own, Forked: closeOwn, // the guardian has them
-		Warn: func(text string) { t.call.voice.warn(t.job.Name+": "+text, "") },
+		Warn: func(text string) { t.call.console.warn(t.job.Name+": "+text, "") },
 	})
 	if t.guard, err = guardianBy(pending, d); err != nil {
 		return err

@@ -137,7 +137,7 @@ func (x *checkup) lease() {
 // report writes the findings.
 func (x *checkup) report(asJSON bool) string {
 	var b strings.Builder
-	redact := x.call.voice.redact
+	redact := x.call.console.redact
 	if asJSON {
 		var list []finding
 		for _, f := range x.Findings {

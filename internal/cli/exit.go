@@ -16,7 +16,7 @@ import (
 
 // The exit codes that are leaderrun's own. They are a contract.
 const (
-	codeGoodHands     = 0 // not run, and need not be: another holder runs the job, or this tick or key is done
+	codeSkipped       = 0 // not run, and need not be: another holder runs the job, or this tick or key is done
 	codeUnknownJob    = 1
 	codeNoData        = 1 // of fence --read: nothing was written yet
 	codeBad           = 1 // of doctor: something is bad
@@ -24,7 +24,7 @@ const (
 	codeUnavailable   = 69
 	codeInternal      = 70
 	codeLost          = 75
-	codeBadHands      = 76 // not run, and nobody else makes up for it now
+	codeNotRun        = 76 // not run, and nobody else makes up for it now
 	codeCredentials   = 77
 	codeConfiguration = 78
 	codeStale         = 79 // of fence: the run was overtaken
@@ -87,7 +87,7 @@ func endOf(r runner.Result, conflict int) End {
 	case runner.Refused:
 		return End{Code: refusalCode(r.Refusal, conflict)}
 	case runner.WaitOver:
-		return End{Code: orElse(conflict, codeBadHands)}
+		return End{Code: orElse(conflict, codeNotRun)}
 	case runner.Interrupted:
 		if r.Signal != 0 {
 			return bySignal(r.Signal)
@@ -124,11 +124,11 @@ func refusalCode(r *backends.Refusal, conflict int) int {
 	}
 	switch r.Verdict {
 	case backends.Held, backends.Reserved, backends.IsDone:
-		return orElse(conflict, codeGoodHands)
+		return orElse(conflict, codeSkipped)
 	case backends.IsFailed, backends.IsStopped, backends.IsLost, backends.IsMissed, backends.IsEarlier, backends.Late:
-		return orElse(conflict, codeBadHands)
+		return orElse(conflict, codeNotRun)
 	case backends.Vanished, backends.Quarantined: // the runner waits these out; left over at a start deadline
-		return orElse(conflict, codeBadHands)
+		return orElse(conflict, codeNotRun)
 	case backends.Future, backends.FutureRecorded, backends.Outdated:
 		return codeConfiguration
 	case backends.Granted, backends.Abandoned:
@@ -210,8 +210,8 @@ cannot be written, and with:
 ` + codeTable([]codeRow{
 		{"status", fmt.Sprintf("%d: the backend does not know the job; %d: a record cannot be read", codeUnknownJob, codeConfiguration)},
 		{"history", fmt.Sprintf("%d: the backend does not know the job", codeUnknownJob)},
-		{"break", fmt.Sprintf("%d: the backend does not know the job; %d: it still runs, or may, or --forget-tick\nfinds another tick recorded by now", codeUnknownJob, codeBadHands)},
-		{"forget", fmt.Sprintf("%d: the backend does not know the job; %d: it still runs, or may", codeUnknownJob, codeBadHands)},
+		{"break", fmt.Sprintf("%d: the backend does not know the job; %d: it still runs, or may, or --forget-tick\nfinds another tick recorded by now", codeUnknownJob, codeNotRun)},
+		{"forget", fmt.Sprintf("%d: the backend does not know the job; %d: it still runs, or may", codeUnknownJob, codeNotRun)},
 		{"check", fmt.Sprintf("%d: the run does not lead, or nobody can tell", codeLost)},
 		{"fence", fmt.Sprintf("%d: the run is stale, and nothing was written; %d: not in a run; %d: the resource cannot be\nreached, or cannot do it now (a full disk); %d: there is nothing to --read yet;\nCOMMAND's own where it failed", codeStale, codeUsage, codeUnavailable, codeNoData)},
 		{"doctor", fmt.Sprintf("%d: something is bad", codeBad)},
@@ -222,8 +222,8 @@ cannot be written, and with:
 // runCodes are the codes of run beside COMMAND's own.
 func runCodes() string {
 	return codeTable([]codeRow{
-		{fmt.Sprintf("%d or -E N", codeGoodHands), "not run, in good hands: another holder runs the job now, or this tick or key is done"},
-		{fmt.Sprintf("%d or -E N", codeBadHands), "not run, not in good hands: --wait ran out, it is later than --start-deadline, or\nthe tick or key failed, was stopped, lost or missed"},
+		{fmt.Sprintf("%d or -E N", codeSkipped), "not run, in good hands: another holder runs the job now, or this tick or key is done"},
+		{fmt.Sprintf("%d or -E N", codeNotRun), "not run, not in good hands: --wait ran out, it is later than --start-deadline, or\nthe tick or key failed, was stopped, lost or missed"},
 		{fmt.Sprint(codeUsage), "the command line is wrong, or names a file or directory that cannot be used"},
 		{fmt.Sprint(codeUnavailable), "the backend cannot be reached or cannot decide: not run"},
 		{fmt.Sprint(codeInternal), "a fault of leaderrun itself; its guardian was lost and the run was stopped"},

@@ -73,13 +73,13 @@ func TestWhatASignalDoesNotUndoIsTold(t *testing.T) {
 		{"", &fault{code: codeUnavailable, why: "cannot be reached"}, ""},
 	} {
 		var said bytes.Buffer
-		call := &call{voice: &voice{out: &said, level: slog.LevelError}, written: c.written}
+		call := &call{console: &console{out: &said, level: slog.LevelError}, written: c.written}
 		call.interrupt(syscall.SIGTERM)
 		call.interrupt(syscall.SIGHUP) // the first one counts
 		if end := call.finish(End{}, c.err); end != bySignal(syscall.SIGTERM) {
 			t.Errorf("%v: the program ends with %+v", c.err, end)
 		}
-		call.voice.close()
+		call.console.close()
 		if said.String() != c.want {
 			t.Errorf("%q, %v: it says %q, want %q", c.written, c.err, &said, c.want)
 		}

@@ -185,12 +185,12 @@ type fenceProxy struct {
 
 func (c *call) fenceProxy(name string, keep httpfence.Keeper, upstream *url.URL, patience time.Duration) *fenceProxy {
 	tell := func(level slog.Level, event string, r *http.Request, err error, token int64) {
-		c.voice.event(runner.Event{
+		c.console.event(runner.Event{
 			Name: event, Level: level, Token: token, Text: fmt.Sprintf("%s %s: %v", r.Method, r.URL.Path, err),
 			Fields: []slog.Attr{slog.String("resource", name)},
 		})
 	}
-	onward := newForwarder(upstream, patience, c.voice, func(r *http.Request, err error) {
+	onward := newForwarder(upstream, patience, c.console, func(r *http.Request, err error) {
 		event := "upstream_failed"
 		if errors.Is(err, errBrokenOff) {
 			event = "client_failed"
@@ -245,13 +245,13 @@ func climbs(path string) bool {
 }
 
 // server serves the proxy.
-func (p *fenceProxy) server(v *voice) *http.Server {
+func (p *fenceProxy) server(v *console) *http.Server {
 	server := &http.Server{
 		Handler: p, ReadHeaderTimeout: httpPatience, IdleTimeout: idlePatience,
 
 		MaxHeaderBytes:               headersLimit,
 		DisableGeneralOptionsHandler: true, // nothing is answered past the fence
-		ErrorLog:                     slog.NewLogLogger(&spokenLog{voice: v}, slog.LevelInfo),
+		ErrorLog:                     slog.NewLogLogger(&spokenLog{console: v}, slog.LevelInfo),
 	}
 	server.RegisterOnShutdown(p.onward.hangUp)
 	return server
@@ -259,13 +259,13 @@ func (p *fenceProxy) server(v *voice) *http.Server {
 
 // serveFence serves until it is told to end.
 func (c *call) serveFence(listener net.Listener, p *fenceProxy) (End, error) {
-	server := p.server(c.voice)
+	server := p.server(c.console)
 	over := make(chan error, 1)
 	panics.Go(func() { over <- server.Serve(listener) })
 	asked := c.ending()
 	notify := newNotifier(c.settings.lookup, readyStandby)
 	text := "listening on " + listener.Addr().String()
-	c.voice.event(runner.Event{Name: "listening", Level: slog.LevelInfo, Text: text})
+	c.console.event(runner.Event{Name: "listening", Level: slog.LevelInfo, Text: text})
 	notify.isReady(text)
 	select {
 	case err := <-over:
@@ -275,7 +275,7 @@ func (c *call) serveFence(listener net.Listener, p *fenceProxy) (End, error) {
 		notify.isStopping("received " + sig.String() + ": waiting for the requests under way")
 		end := End{}
 		if !p.drain(server, asked) {
-			c.voice.warn("requests were cut off: UPSTREAM may still do what they asked for", "")
+			c.console.warn("requests were cut off: UPSTREAM may still do what they asked for", "")
 			end = bySignal(sig)
 		}
 		notify.close(end)
@@ -316,12 +316,12 @@ func (c *call) ending() <-chan syscall.Signal {
 }
 
 // spokenLog takes what package net/http has to say, and other libraries. It says nothing of importance that is not told by the requests themselves.
-type spokenLog struct{ voice *voice }
+type spokenLog struct{ console *console }
 
 func (*spokenLog) Enabled(context.Context, slog.Level) bool { return true }
 
 func (l *spokenLog) Handle(_ context.Context, r slog.Record) error {
-	l.voice.event(runner.Event{Name: "http", Level: r.Level, Text: httplimit.Brief(strings.TrimSpace(r.Message))})
+	l.console.event(runner.Event{Name: "http", Level: r.Level, Text: httplimit.Brief(strings.TrimSpace(r.Message))})
 	return nil
 }
 

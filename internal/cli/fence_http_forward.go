@@ -42,7 +42,7 @@ var (
 	errBrokenOff = errors.New("the client broke off in the middle of its request")
 )
 
-func newForwarder(upstream *url.URL, patience time.Duration, v *voice, failed func(*http.Request, error)) *forwarder {
+func newForwarder(upstream *url.URL, patience time.Duration, v *console, failed func(*http.Request, error)) *forwarder {
 	f := &forwarder{upstream: upstream, patience: patience, failed: failed}
 	f.ending, f.hangUp = context.WithCancel(context.Background())
 	f.proxy = &httputil.ReverseProxy{
@@ -51,7 +51,7 @@ func newForwarder(upstream *url.URL, patience time.Duration, v *voice, failed fu
 		ModifyResponse: f.answered,
 		ErrorHandler:   f.fail,
 		FlushInterval:  -1, // at once
-		ErrorLog:       slog.NewLogLogger(&spokenLog{voice: v}, slog.LevelInfo),
+		ErrorLog:       slog.NewLogLogger(&spokenLog{console: v}, slog.LevelInfo),
 	}
 	return f
 }

@@ -212,7 +212,7 @@ func TestFenceHTTPBadServices(t *testing.T) {
 					}()
 				}
 			}()
-			c := &call{voice: &voice{out: io.Discard}}
+			c := &call{console: &console{out: io.Discard}}
 			server := httptest.NewServer(c.fenceProxy("service", new(httpfence.Memory), &url.URL{Scheme: "http", Host: listener.Addr().String()}, time.Second))
 			defer server.Close()
 			p := &proxied{Server: server}

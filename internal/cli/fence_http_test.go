@@ -52,7 +52,7 @@ func newProxiedBy(t *testing.T, patience time.Duration, secure bool, service htt
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &call{voice: &voice{out: io.Discard}}
+	c := &call{console: &console{out: io.Discard}}
 	h := c.fenceProxy("service", new(httpfence.Memory), at, patience)
 	trusting(h.onward)
 	p := &proxied{gone: make(chan string, 10)}
@@ -225,7 +225,7 @@ func TestFenceHTTPWithoutUpstream(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &call{voice: &voice{out: write}}
+	c := &call{console: &console{out: write}}
 	h := c.fenceProxy("service", new(httpfence.Memory), &url.URL{Scheme: "http", Host: nobody.Addr().String()}, time.Minute)
 	for _, x := range []struct{ token, want string }{{"5", "5"}, {"", ""}} {
 		r := httptest.NewRequestWithContext(t.Context(), "GET", "/a", http.NoBody)
@@ -238,7 +238,7 @@ func TestFenceHTTPWithoutUpstream(t *testing.T) {
 			t.Errorf("%d %v %q", w.Code, w.Header(), w.Body)
 		}
 	}
-	c.voice.close()
+	c.console.close()
 	_ = write.Close()
 	if said, _ := io.ReadAll(read); !strings.Contains(string(said), "GET /a: 502 Bad Gateway: dial tcp") {
 		t.Errorf("said %q", said)

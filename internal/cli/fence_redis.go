@@ -61,9 +61,9 @@ func runFenceRedis(c *call) (End, error) {
 		return End{}, err
 	}
 	password, _ := c.settings.lookup(redisPassword)
-	c.voice.keepSecret(secretsOf(url)...)
+	c.console.keepSecret(secretsOf(url)...)
 	if len(password) >= minSecret {
-		c.voice.keepSecret(password)
+		c.console.keepSecret(password)
 	}
 	client, err := redisclient.Open(url, password)
 	if err != nil {
@@ -97,7 +97,7 @@ func (c *call) printReply(text string) error {
 		f.why += "; " + done
 	}
 	if errors.Is(err, errNoReader) {
-		c.voice.warn("stdout: nobody reads it; "+done, "")
+		c.console.warn("stdout: nobody reads it; "+done, "")
 	}
 	return err
 }

@@ -135,7 +135,7 @@ func (c *call) planS3() (*s3fence.Object, error) {
 	return &s3fence.Object{
 		Store: store, Key: key, Resource: cmp.Or(read(c.settings, "resource", parseText, ""), c.args[0]),
 		Leftover: func(key string, err error) {
-			c.voice.warn("s3://"+bucket+"/"+key+" cannot be deleted: "+err.Error(), "nothing points to it any more: it costs money and does no harm")
+			c.console.warn("s3://"+bucket+"/"+key+" cannot be deleted: "+err.Error(), "nothing points to it any more: it costs money and does no harm")
 		},
 	}, c.settings.err
 }
@@ -157,7 +157,7 @@ func (c *call) openBucket(name string) (*s3fence.Bucket, error) {
 	}
 	for _, secret := range []string{config.Keys.Secret, config.Keys.Session} {
 		if len(secret) >= minSecret {
-			c.voice.keepSecret(secret)
+			c.console.keepSecret(secret)
 		}
 	}
 	b, err := s3fence.NewBucket(config)

@@ -296,7 +296,7 @@ func writeHistory(w io.Writer, entries []entry) error {
 			e.State, shown(e.Exit), shown(e.Note),
 		}
 		if ticks {
-			cells = slices.Insert(cells, 0, e.occasion())
+			cells = slices.Insert(cells, 0, e.trigger())
 		}
 		if inSlots {
 			cells = slices.Insert(cells, 0, shown(e.Slot))
@@ -317,7 +317,7 @@ func shown[T any](value *T) string {
 	return oneLine(fmt.Sprint(*value))
 }
 
-func (e entry) occasion() string {
+func (e entry) trigger() string {
 	if e.Tick != nil {
 		return *e.Tick
 	}

@@ -135,10 +135,10 @@ func (c *call) tell(notes []importer.Note) {
 			text += fmt.Sprintf(":%d", n.Line)
 		}
 		if n.Info {
-			c.voice.event(runner.Event{Name: "imported", Level: slog.LevelInfo, Text: text + ": " + n.Why, Hint: n.Hint})
+			c.console.event(runner.Event{Name: "imported", Level: slog.LevelInfo, Text: text + ": " + n.Why, Hint: n.Hint})
 			continue
 		}
-		c.voice.warn(text+": "+n.Why, n.Hint)
+		c.console.warn(text+": "+n.Why, n.Hint)
 	}
 }
 
@@ -180,7 +180,7 @@ func (c *call) writeImported(files []*importer.File) (End, error) {
 		backup, err := f.Write()
 		if err != nil {
 			if failed != nil {
-				c.voice.fault(failed)
+				c.console.fault(failed)
 			}
 			failed = importFault(err)
 			continue

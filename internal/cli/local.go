@@ -39,7 +39,7 @@ func (b *breaking) killHere(ctx context.Context, local backends.LocalHolder, s b
 	if err != nil && !errors.Is(err, backends.ErrOver) {
 		return err
 	}
-	q := &quarry{breaking: b, local: local, run: run, wrapper: s.Record.Holder.PID}
+	q := &target{breaking: b, local: local, run: run, wrapper: s.Record.Holder.PID}
 	q.daemon = isDaemon(supervise.ArgumentsOf(q.wrapper))
 	pids, err := local.Holders(b.job)
 	if err != nil {
@@ -47,9 +47,9 @@ func (b *breaking) killHere(ctx context.Context, local backends.LocalHolder, s b
 	}
 	ttl := time.Duration(s.Record.TTL) * time.Millisecond
 	steps := []struct {
-		strike func() error
-		time   time.Duration
-		again  time.Duration // how often it is repeated meanwhile
+		act   func() error
+		time  time.Duration
+		again time.Duration // how often it is repeated meanwhile
 	}{
 		{func() error { return q.signal(q.isWrapper, syscall.SIGTERM, syscall.SIGCONT) }, wrapperTime, askAgain},
 		{func() error { return q.signal(q.isGuard, syscall.SIGKILL) }, ttl/3 + wrapperTime, wrapperTime + ttl},
@@ -59,7 +59,7 @@ func (b *breaking) killHere(ctx context.Context, local backends.LocalHolder, s b
 		steps = steps[1:]
 	}
 	for _, step := range steps {
-		over, err := q.insist(ctx, step.strike, step.time, step.again)
+		over, err := q.insist(ctx, step.act, step.time, step.again)
 		if over || err != nil {
 			return err
 		}
@@ -67,11 +67,11 @@ func (b *breaking) killHere(ctx context.Context, local backends.LocalHolder, s b
 	if pids, err = local.Holders(b.job); err != nil {
 		return q.unseen(err)
 	}
-	return &fault{code: codeBadHands, what: b.job, why: fmt.Sprintf("processes that survive SIGKILL still hold it: %v", pids)}
+	return &fault{code: codeNotRun, what: b.job, why: fmt.Sprintf("processes that survive SIGKILL still hold it: %v", pids)}
 }
 
-// quarry is a run of this machine that is being ended.
-type quarry struct {
+// target is a run of this machine that is being ended.
+type target struct {
 	*breaking
 	local   backends.LocalHolder
 	run     *ending
@@ -79,17 +79,17 @@ type quarry struct {
 	daemon  bool // it has other runs too
 }
 
-func (q *quarry) isWrapper(pid int) bool { return pid == q.wrapper && !q.daemon }
+func (q *target) isWrapper(pid int) bool { return pid == q.wrapper && !q.daemon }
 
 // isGuard tells the one of wrapper and guardian after whose death the other one ends the run.
-func (q *quarry) isGuard(pid int) bool {
+func (q *target) isGuard(pid int) bool {
 	if q.daemon {
 		return supervise.IsGuardian(pid)
 	}
 	return pid == q.wrapper
 }
 
-func (q *quarry) isAny(pid int) bool { return pid != q.wrapper || !q.daemon }
+func (q *target) isAny(pid int) bool { return pid != q.wrapper || !q.daemon }
 
 // isDaemon tells `leaderrun cron` from `leaderrun run` by its arguments. In doubt it is a daemon: the run is ended in
 // another way then.
@@ -99,7 +99,7 @@ func isDaemon(argv []string) bool {
 }
 
 // insist strikes, again and again, until the run is over or the time is.
-func (q *quarry) insist(ctx context.Context, strike func() error, limit, again time.Duration) (over bool, err error) {
+func (q *target) insist(ctx context.Context, act func() error, limit, again time.Duration) (over bool, err error) {
 	end, next := time.Now().Add(limit), time.Time{}
 	for {
 		now := time.Now()
@@ -107,7 +107,7 @@ func (q *quarry) insist(ctx context.Context, strike func() error, limit, again t
 			return false, nil
 		}
 		if !now.Before(next) {
-			if err := strike(); err != nil {
+			if err := act(); err != nil {
 				return false, err
 			}
 			next = now.Add(again)
@@ -130,7 +130,7 @@ func (q *quarry) insist(ctx context.Context, strike func() error, limit, again t
 
 // signal sends signals to those holders of the lease that are meant, never to this process. A process that holds the
 // lease when it was taken hold of is the one that is meant.
-func (q *quarry) signal(meant func(pid int) bool, signals ...syscall.Signal) error {
+func (q *target) signal(meant func(pid int) bool, signals ...syscall.Signal) error {
 	taken, err := q.take(meant)
 	defer func() {
 		for _, o := range taken {
@@ -158,7 +158,7 @@ func (q *quarry) signal(meant func(pid int) bool, signals ...syscall.Signal) err
 }
 
 // take takes hold of those holders of the lease that are meant, also where it returns an error.
-func (q *quarry) take(meant func(pid int) bool) ([]*supervise.Outsider, error) {
+func (q *target) take(meant func(pid int) bool) ([]*supervise.Outsider, error) {
 	pids, err := q.local.Holders(q.job)
 	if err != nil {
 		return nil, q.unseen(err)
@@ -180,16 +180,16 @@ func (q *quarry) take(meant func(pid int) bool) ([]*supervise.Outsider, error) {
 }
 
 // unseen is the fault of a system that does not tell who holds a lock.
-func (q *quarry) unseen(err error) error {
+func (q *target) unseen(err error) error {
 	return &fault{
-		code: codeBadHands, what: q.job, why: "cannot find the processes of its run: " + err.Error(), err: err,
+		code: codeNotRun, what: q.job, why: "cannot find the processes of its run: " + err.Error(), err: err,
 		hint: "end the process yourself: `leaderrun status` names it",
 	}
 }
 
-func (q *quarry) untouchable(pid int, err error) error {
+func (q *target) untouchable(pid int, err error) error {
 	return &fault{
-		code: codeBadHands, what: q.job, why: fmt.Sprintf("process %d of its run cannot be signalled: %v", pid, err), err: err,
+		code: codeNotRun, what: q.job, why: fmt.Sprintf("process %d of its run cannot be signalled: %v", pid, err), err: err,
 		hint: "do it as root, or as the user that runs the job",
 	}
 }
@@ -197,7 +197,7 @@ func (q *quarry) untouchable(pid int, err error) error {
 // aliveHere refuses to believe that a holder is dead that is seen to live.
 func aliveHere(job string, s backends.Status) error {
 	return &fault{
-		code: codeBadHands, what: job, why: "its run is on this machine and not dead: " + runner.HolderText(s.Record.Holder),
+		code: codeNotRun, what: job, why: "its run is on this machine and not dead: " + runner.HolderText(s.Record.Holder),
 		hint: "--force kills it",
 	}
 }

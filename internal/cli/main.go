@@ -28,31 +28,31 @@ import (
 // process as they are, not through these files; of leaderrun's own commands only `fence` reads stdin.
 func Main(args []string, stdin, stdout, stderr *os.File) End {
 	supervise.SurvivePipe()
-	voice := newVoice(stderr)
-	defer voice.close()
-	hearLibraries(voice)
+	console := newConsole(stderr)
+	defer console.close()
+	hearLibraries(console)
 	boundMemory()
 	var first sync.Once
 	panics.Handle(func(p *panics.Panic) { // the deferred calls of others may hang: what they use may be what is broken
 		first.Do(func() {
-			voice.panicked(p)
-			voice.close()
+			console.panicked(p)
+			console.close()
 			os.Exit(codeInternal) //nolint:forbidigo // there is no way back to main.go
 		})
 	})
-	var planted *tree
+	var guarded *tree
 	if ahead.IsRun(args) { // its guardian starts on another thread while this one reads options and claims
-		planted = plant(voice)
-		defer planted.fell()
+		guarded = newTree(console)
+		defer guarded.close()
 	}
 	signals := captureSignals()
-	return protected(voice, func() End { return dispatch(args, stdin, stdout, voice, signals, planted) })
+	return protected(console, func() End { return dispatch(args, stdin, stdout, console, signals, guarded) })
 }
 
 // hearLibraries makes what packages write to the standard logger, above all net/http, debug events of ours: it is about a
 // connection of which the request itself has an error, and may be anything that a server sends.
-func hearLibraries(v *voice) {
-	slog.SetDefault(slog.New(&spokenLog{voice: v}))
+func hearLibraries(v *console) {
+	slog.SetDefault(slog.New(&spokenLog{console: v}))
 	slog.SetLogLoggerLevel(slog.LevelDebug) // of package log
 }
 
@@ -78,7 +78,7 @@ func captureSignals() func() <-chan syscall.Signal {
 }
 
 // protected makes a panic an error like others.
-func protected(v *voice, f func() End) (end End) {
+func protected(v *console, f func() End) (end End) {
 	defer func() {
 		if p := recover(); p != nil {
 			v.panicked(panics.Of(p))
@@ -90,7 +90,7 @@ func protected(v *voice, f func() End) (end End) {
 
 // panicked tells of a panic in one line: whoever reads the mail of a cron job cannot use a stack. Whoever asks for all that
 // can be told gets that, too.
-func (v *voice) panicked(p *panics.Panic) {
+func (v *console) panicked(p *panics.Panic) {
 	v.fault(&fault{
 		code: codeInternal, what: whatPanic, why: p.Error(),
 		hint: "please report it, with what --log-level debug shows: https://github.com/leaderrun/leaderrun/issues",
@@ -101,7 +101,7 @@ func (v *voice) panicked(p *panics.Panic) {
 const whatPanic = "a fault of leaderrun itself"
 
 // stack tells where a panic came from, to whoever asks for all that can be told.
-func (v *voice) stack(p *panics.Panic) {
+func (v *console) stack(p *panics.Panic) {
 	for line := range strings.Lines(string(p.Stack)) {
 		v.event(runner.Event{Name: "stack", Level: slog.LevelDebug, Text: strings.TrimSpace(line)})
 	}
@@ -112,7 +112,7 @@ type call struct {
 	cmd      *command
 	args     []string // what follows the options
 	settings *settings
-	voice    *voice
+	console  *console
 	stdin    *os.File
 	stdout   io.Writer
 	signals  <-chan syscall.Signal
@@ -179,7 +179,7 @@ func (c *call) finish(end End, err error) End {
 	case sig != 0:
 		c.tellWritten(end, err)
 	case err != nil && !errors.Is(err, errNoReader):
-		c.voice.fault(err)
+		c.console.fault(err)
 	}
 	return end
 }
@@ -189,9 +189,9 @@ func (c *call) finish(end End, err error) End {
 func (c *call) tellWritten(end End, err error) {
 	switch {
 	case mayBeWritten(err):
-		c.voice.fault(&fault{code: end.Code, why: err.Error(), hint: hintOf(err), err: err})
+		c.console.fault(&fault{code: end.Code, why: err.Error(), hint: hintOf(err), err: err})
 	case c.written != "":
-		c.voice.fault(&fault{code: end.Code, why: c.written + " before the signal"})
+		c.console.fault(&fault{code: end.Code, why: c.written + " before the signal"})
 	}
 }
 

@@ -11,10 +11,10 @@ import (
 
 // measured is what --metrics-textfile asks for; nil: nobody asks. It never changes how the run ends.
 type measured struct {
-	voice *voice
-	file  *metrics.Textfile
-	job   string
-	tick  int64 // Unix seconds; 0: none
+	console *console
+	file    *metrics.Textfile
+	job     string
+	tick    int64 // Unix seconds; 0: none
 }
 
 // measure begins to count for the file in dir, if there is one to write.
@@ -23,7 +23,7 @@ func (c *call) measure(dir string, request runner.Request) *measured {
 		return nil
 	}
 	return &measured{
-		voice: c.voice, file: metrics.NewTextfile(dir, request.Job), job: request.Job, tick: request.Occasion.Tick,
+		console: c.console, file: metrics.NewTextfile(dir, request.Job), job: request.Job, tick: request.Trigger.Tick,
 	}
 }
 
@@ -51,12 +51,12 @@ func (m *measured) ended(r runner.Result) {
 	}
 	m.file.Ended(m.job, r, tick, time.Now())
 	if err := m.file.Write(); err != nil {
-		m.voice.warnOfMetrics(err)
+		m.console.warnOfMetrics(err)
 	}
 }
 
 // warnOfMetrics says that a file of metrics could not be written.
-func (v *voice) warnOfMetrics(err error) {
+func (v *console) warnOfMetrics(err error) {
 	hint := ""
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

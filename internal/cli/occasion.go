@@ -87,8 +87,8 @@ func timezoneOption() option {
 func policyWords() []string { return []string{string(backends.Skip), string(backends.Rerun)} }
 
 // planOccasion reads what a run that starts now is for: nothing in particular, a tick, or a once-key.
-func planOccasion(s *settings, now time.Time) (backends.Occasion, error) {
-	o := backends.Occasion{
+func planOccasion(s *settings, now time.Time) (backends.Trigger, error) {
+	o := backends.Trigger{
 		Tick:          read(s, "tick", parseTick, 0),
 		Once:          read(s, "once", parseOnce, ""),
 		OnLost:        backends.Policy(read(s, "on-lost", oneOf(policyWords()...), string(backends.Skip))),
@@ -104,19 +104,19 @@ func planOccasion(s *settings, now time.Time) (backends.Occasion, error) {
 	}
 	switch {
 	case err != nil:
-		return backends.Occasion{}, err
+		return backends.Trigger{}, err
 	case o.Once != "":
 		o.StartDeadline = 0 // a key has no time; the one that is set here is meant for ticks
 		return o, nil
 	case o.Tick != 0:
 		return o, nil
 	case plan == nil:
-		return backends.Occasion{OnLost: backends.Skip, MaxAttempts: 1}, nil
+		return backends.Trigger{OnLost: backends.Skip, MaxAttempts: 1}, nil
 	}
 	due, ok := plan.Last(now.Add(aheadOfTick))
 	if !ok {
 		why := fmt.Sprintf("%s has no tick before %s", plan, now.UTC().Format(time.RFC3339))
-		return backends.Occasion{}, &fault{code: codeConfiguration, what: "schedule", why: why, hint: "compare this host's clock"}
+		return backends.Trigger{}, &fault{code: codeConfiguration, what: "schedule", why: why, hint: "compare this host's clock"}
 	}
 	o.Tick = due.Unix()
 	o.Schedule = backends.Schedule{Fingerprint: plan.Fingerprint(), Text: plan.String()}
@@ -196,7 +196,7 @@ func parseSchedule(exprs []string, zone string) (*schedule.Schedule, error) {
 
 // patienceOf says how long a run waits for the job, and without that for the backend. One that may have to run a lost
 // tick again stands by until its own is done, and waits the run of an earlier one out, too.
-func patienceOf(s *settings, o backends.Occasion) (wait, backendWait time.Duration) {
+func patienceOf(s *settings, o backends.Trigger) (wait, backendWait time.Duration) {
 	usual := defaultBackendWait
 	if o.Given() {
 		usual = tickBackendWait

@@ -116,12 +116,12 @@ func TestOptionsOfAnOccasion(t *testing.T) {
 	t.Setenv("TZ", "UTC")
 	now := at(t, "2026-11-20T12:00:00Z")
 	o, err := planOccasion(values{line: []string{"tick=60", "start-deadline=10m", "on-lost=rerun", "max-attempts=5"}}.settings(t), now)
-	want := backends.Occasion{Tick: 60, StartDeadline: 10 * time.Minute, OnLost: backends.Rerun, MaxAttempts: 5}
+	want := backends.Trigger{Tick: 60, StartDeadline: 10 * time.Minute, OnLost: backends.Rerun, MaxAttempts: 5}
 	if diff := cmp.Diff(want, o); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
 	}
 	o, err = planOccasion(values{line: []string{"once=v42"}, environment: []string{"start-deadline=10m", "schedule=@daily"}}.settings(t), now)
-	want = backends.Occasion{Once: "v42", OnLost: backends.Skip, MaxAttempts: 3}
+	want = backends.Trigger{Once: "v42", OnLost: backends.Skip, MaxAttempts: 3}
 	if diff := cmp.Diff(want, o); err != nil || diff != "" {
 		t.Errorf("a key: %v\n%s", err, diff)
 	}
@@ -269,7 +269,7 @@ func TestProofThatAScheduleIsOutOfUse(t *testing.T) {
 }
 
 func TestVariablesOfATick(t *testing.T) {
-	g := backends.Grant{Claim: backends.Claim{Job: "j", Occasion: backends.Occasion{Tick: 1795140000}}, Token: 5, Tick: 1795140000, Attempt: 2}
+	g := backends.Grant{Claim: backends.Claim{Job: "j", Trigger: backends.Trigger{Tick: 1795140000}}, Token: 5, Tick: 1795140000, Attempt: 2}
 	got := strings.Join(grantVariables(g, tokenVariable), " ")
 	for _, want := range []string{"LEADERRUN_TICK=2026-11-20T02:00:00Z", "LEADERRUN_TICK_UNIX=1795140000", "LEADERRUN_ATTEMPT=2"} {
 		if !strings.Contains(got, want) {

@@ -114,7 +114,7 @@ func thisOperator() backends.Holder {
 
 // refused is a refusal of what an operator wants, with who is in the way and for how long.
 func refused(job string, r *backends.Refusal) *fault {
-	f := &fault{code: codeBadHands, what: job, err: r}
+	f := &fault{code: codeNotRun, what: job, err: r}
 	who := runner.HolderText(r.Holder)
 	switch r.Verdict {
 	case backends.Held:
@@ -137,8 +137,8 @@ func refused(job string, r *backends.Refusal) *fault {
 // remark says what an operator on a terminal wants to see, and a script does not.
 func (c *call) remark(job, text string) {
 	e := runner.Event{Name: "operator", Job: job, Level: slog.LevelInfo, Text: text}
-	if c.voice.terminal && !c.voice.json {
+	if c.console.terminal && !c.console.json {
 		e.Level = slog.LevelWarn
 	}
-	c.voice.event(e)
+	c.console.event(e)
 }

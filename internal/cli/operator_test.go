@@ -52,8 +52,8 @@ func atDesk(t *testing.T, proof backends.Proof, f func(d *desk)) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &desk{T: t, store: &memStore{Mem: suite.NewMem(nil)}}
 		d.store.Proof = proof
-		d.call = &call{voice: &voice{out: &d.said, level: slog.LevelWarn, terminal: true}}
-		defer d.voice.close()
+		d.call = &call{console: &console{out: &d.said, level: slog.LevelWarn, terminal: true}}
+		defer d.console.close()
 		f(d)
 	})
 }
@@ -130,7 +130,7 @@ func TestForceWaitsForALostRecord(t *testing.T) {
 				g := d.claimed("a", 1)
 				lost(d, g)
 				time.AfterFunc(deskTTL/3, func() { _, _ = d.store.Renew(d.Context(), g) })
-				b, s := d.breaking(backends.Entomb, backends.ForgetTick)
+				b, s := d.breaking(backends.Revoke, backends.ForgetTick)
 				if err := d.endRun(b, s); err != nil {
 					d.Fatal(err)
 				}
@@ -158,7 +158,7 @@ func TestForceGivesUpOnALostRecord(t *testing.T) {
 				d.Fatal(err)
 			}
 			d.store.DeleteRecord("j")
-			b, s := d.breaking(backends.Entomb)
+			b, s := d.breaking(backends.Revoke)
 			b.wait = wait
 			began := time.Now()
 			d.wantFault(d.endRun(b, s), codeUnavailable, "j: its record was lost")
@@ -177,13 +177,13 @@ func TestForgetTickMeansTheOneThatWasSeen(t *testing.T) {
 		b, _ := d.breaking("", backends.ForgetTick)
 		next := d.claimed("b", 1)
 		d.done(next)
-		d.wantFault(b.forgetPart(d.Context(), b.forget[0]), codeBadHands, "j: the tick "+tickText(first.Tick)+" is not the recorded one any more")
+		d.wantFault(b.forgetPart(d.Context(), b.forget[0]), codeNotRun, "j: the tick "+tickText(first.Tick)+" is not the recorded one any more")
 
 		b, _ = d.breaking("", backends.ForgetTick)
 		if err := b.forgetPart(d.Context(), b.forget[0]); err != nil {
 			d.Fatal(err)
 		}
-		d.voice.close()
+		d.console.close()
 		if want := "the tick " + tickText(next.Tick) + " of j is forgotten"; !strings.Contains(d.said.String(), want) {
 			d.Errorf("said %q, want %q", d.said.String(), want)
 		}
@@ -212,7 +212,7 @@ func TestForgetWaitsForTheDead(t *testing.T) {
 					if took := time.Since(began); took < deskTTL || took > deskTTL+2*time.Second {
 						d.Errorf("proof %d: forgotten after %v, want %v", proof, took, deskTTL)
 					}
-					d.voice.close()
+					d.console.close()
 					if n := strings.Count(d.said.String(), "waiting 15s: the lease of web1, process 7 vanished"); n != 1 {
 						d.Errorf("told %d times: %q", n, d.said.String())
 					}
@@ -247,12 +247,12 @@ func TestForgetLeavesTheLivingAlone(t *testing.T) {
 		time.AfterFunc(deskTTL-time.Second/2, func() {
 			by := backends.Holder{ID: "order"}
 			s, _ := d.store.Inspect(d.Context(), "j")
-			_ = d.store.Mem.Order(d.Context(), backends.Order{Job: "j", Kind: backends.DeclareDead, By: by, Token: s.Record.Token})
+			_ = d.store.Mem.Order(d.Context(), backends.Order{Job: "j", Kind: backends.ForceRelease, By: by, Token: s.Record.Token})
 			d.claimed("b", 1)
 			d.store.DeleteLease("j")
 		})
 		began := time.Now()
-		d.wantFault(d.forget(d.Context(), d.store, "j"), codeBadHands, "j: the lease of web1, process 7 vanished")
+		d.wantFault(d.forget(d.Context(), d.store, "j"), codeNotRun, "j: the lease of web1, process 7 vanished")
 		if took := time.Since(began); took < deskTTL-time.Second || took > deskTTL+aLittle {
 			d.Errorf("gave up after %v", took)
 		}

@@ -12,7 +12,7 @@ import (
 
 // refused says why the store did not grant the job. In good hands that is no news; a loss is told by the one claim
 // that found it.
-func (s *story) refused(e *runner.Event, r runner.Result, now time.Time) {
+func (s *reporter) refused(e *runner.Event, r runner.Result, now time.Time) {
 	e.Level = slog.LevelInfo
 	f := r.Refusal
 	if f == nil {
@@ -20,7 +20,7 @@ func (s *story) refused(e *runner.Event, r runner.Result, now time.Time) {
 		return
 	}
 	e.Reason, e.Token = reasonOf(f.Verdict), f.Token
-	e.Tick = s.occasion.Tick
+	e.Tick = s.trigger.Tick
 	if f.First {
 		e.Level = slog.LevelWarn
 	}
@@ -44,7 +44,7 @@ func (s *story) refused(e *runner.Event, r runner.Result, now time.Time) {
 		why = fmt.Sprintf("%s is earlier than the last one, %s, and nothing is known of it any more", s.which(), tickText(f.Tick))
 	case backends.Late:
 		why = fmt.Sprintf("%s is later than --start-deadline %v allows: %v late",
-			s.which(), s.occasion.StartDeadline, now.Sub(time.Unix(s.occasion.Tick, 0)).Round(time.Second))
+			s.which(), s.trigger.StartDeadline, now.Sub(time.Unix(s.trigger.Tick, 0)).Round(time.Second))
 	case backends.Future, backends.FutureRecorded, backends.Outdated:
 		e.Level = slog.LevelError
 		why, e.Hint = s.disagrees(f)
@@ -68,19 +68,19 @@ func reasonOf(v backends.Verdict) string {
 }
 
 // which names what the run is for.
-func (s *story) which() string {
-	if s.occasion.Once != "" {
-		return fmt.Sprintf("this key of %s, %q,", s.job, s.occasion.Once)
+func (s *reporter) which() string {
+	if s.trigger.Once != "" {
+		return fmt.Sprintf("this key of %s, %q,", s.job, s.trigger.Once)
 	}
-	return fmt.Sprintf("this tick of %s, %s,", s.job, tickText(s.occasion.Tick))
+	return fmt.Sprintf("this tick of %s, %s,", s.job, tickText(s.trigger.Tick))
 }
 
 // ended says how the tick or key ended, and how it can be run again where it did not end well.
-func (s *story) ended(f *backends.Refusal) (why, hint string) {
+func (s *reporter) ended(f *backends.Refusal) (why, hint string) {
 	again := fmt.Sprintf("`leaderrun break --forget-tick %s` lets the last tick run again", quoteWord(s.job))
-	if s.occasion.Once != "" {
-		again = fmt.Sprintf("`leaderrun break --forget-once %s %s` lets it run again", quoteWord(s.occasion.Once), quoteWord(s.job))
-	} else if f.Tick != s.occasion.Tick || f.Tick == 0 {
+	if s.trigger.Once != "" {
+		again = fmt.Sprintf("`leaderrun break --forget-once %s %s` lets it run again", quoteWord(s.trigger.Once), quoteWord(s.job))
+	} else if f.Tick != s.trigger.Tick || f.Tick == 0 {
 		again = ""
 	}
 	what, who := s.which(), runner.HolderText(f.Holder)
@@ -98,20 +98,20 @@ func (s *story) ended(f *backends.Refusal) (why, hint string) {
 }
 
 // forGood is what --on-lost rerun adds about a tick or key that it would have run again.
-func (s *story) forGood() string {
-	if s.occasion.OnLost != backends.Rerun {
+func (s *reporter) forGood() string {
+	if s.trigger.OnLost != backends.Rerun {
 		return ""
 	}
-	return fmt.Sprintf(" for good (--max-attempts %d, or claimed with --on-lost skip)", s.occasion.MaxAttempts)
+	return fmt.Sprintf(" for good (--max-attempts %d, or claimed with --on-lost skip)", s.trigger.MaxAttempts)
 }
 
 // disagrees says what of the record and of this host does not fit together.
-func (s *story) disagrees(f *backends.Refusal) (why, hint string) {
+func (s *reporter) disagrees(f *backends.Refusal) (why, hint string) {
 	job, who := quoteWord(s.job), runner.HolderText(f.Holder)
 	switch f.Verdict {
 	case backends.Future:
 		hint = "compare this host's clock with the backend's"
-		if s.occasion.Schedule.Fingerprint == "" {
+		if s.trigger.Schedule.Fingerprint == "" {
 			hint = "give the tick that is due now; or compare this host's clock with the backend's"
 		}
 		return fmt.Sprintf("%s is more than a minute ahead of the backend's clock", s.which()), hint

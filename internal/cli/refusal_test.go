@@ -19,22 +19,22 @@ var skipReasons = []string{"held", "done", "failed", "stopped", "lost", "missed"
 
 func TestRefusals(t *testing.T) {
 	const last = 1795140000 // 2026-11-20T02:00:00Z
-	tick := backends.Occasion{Tick: last, OnLost: backends.Skip, MaxAttempts: 3}
-	rerun := backends.Occasion{Tick: last, OnLost: backends.Rerun, MaxAttempts: 3}
-	key := backends.Occasion{Once: "v 42", OnLost: backends.Skip, MaxAttempts: 3}
-	deadline := backends.Occasion{Tick: last, StartDeadline: 10 * time.Minute}
-	planned := backends.Occasion{Tick: last, Schedule: backends.Schedule{Fingerprint: "1-x", Text: "@daily (UTC)"}}
+	tick := backends.Trigger{Tick: last, OnLost: backends.Skip, MaxAttempts: 3}
+	rerun := backends.Trigger{Tick: last, OnLost: backends.Rerun, MaxAttempts: 3}
+	key := backends.Trigger{Once: "v 42", OnLost: backends.Skip, MaxAttempts: 3}
+	deadline := backends.Trigger{Tick: last, StartDeadline: 10 * time.Minute}
+	planned := backends.Trigger{Tick: last, Schedule: backends.Schedule{Fingerprint: "1-x", Text: "@daily (UTC)"}}
 	web1 := backends.Holder{Host: "web1", PID: 7}
 	now := time.Unix(last+12*60, 0)
 	for _, c := range []struct {
-		name     string
-		occasion backends.Occasion
-		refusal  backends.Refusal
-		ending   runner.Ending
-		level    slog.Level
-		reason   string
-		text     string // after "not run: "
-		hint     string // a part of it; "": none
+		name    string
+		trigger backends.Trigger
+		refusal backends.Refusal
+		ending  runner.Ending
+		level   slog.Level
+		reason  string
+		text    string // after "not run: "
+		hint    string // a part of it; "": none
 	}{
 		{"held", tick, backends.Refusal{Verdict: backends.Held, Holder: web1}, runner.Refused, slog.LevelInfo, "held", "j runs on web1, process 7", ""},
 		{"held for too long", tick, backends.Refusal{Verdict: backends.Held, Holder: web1}, runner.WaitOver, slog.LevelInfo, "held", "j still runs on web1, process 7", "--wait"},
@@ -55,13 +55,13 @@ func TestRefusals(t *testing.T) {
 		{"recorded ahead", planned, backends.Refusal{Verdict: backends.FutureRecorded, Holder: web1, Tick: last + 86400}, runner.Refused, slog.LevelError, "future", "the recorded tick of j, 2026-11-21T02:00:00Z, is far ahead: web1, process 7 recorded it", "`leaderrun break --forget-tick j`"},
 		{"outdated", planned, backends.Refusal{Verdict: backends.Outdated, Holder: web1, At: now, Text: "@hourly (UTC)"}, runner.Refused, slog.LevelError, "outdated", `this host's schedule of j is outdated: web1, process 7 changed it at 2026-11-20T02:12:00Z to "@hourly (UTC)"`, "`leaderrun break --forget-schedule j`"},
 	} {
-		s := &story{job: "j", occasion: c.occasion}
+		s := &reporter{job: "j", trigger: c.trigger}
 		var e runner.Event
 		s.refused(&e, runner.Result{Ending: c.ending, Refusal: &c.refusal}, now)
 		if e.Level != c.level || e.Reason != c.reason || e.Text != "not run: "+c.text || !strings.Contains(e.Hint, c.hint) || (e.Hint == "") != (c.hint == "") {
 			t.Errorf("%s: %v %s\n%s\n%s", c.name, e.Level, e.Reason, e.Text, e.Hint)
 		}
-		if e.Tick != c.occasion.Tick || !slices.Contains(skipReasons, e.Reason) {
+		if e.Tick != c.trigger.Tick || !slices.Contains(skipReasons, e.Reason) {
 			t.Errorf("%s: of tick %d, for the reason %s", c.name, e.Tick, e.Reason)
 		}
 	}
@@ -70,8 +70,8 @@ func TestRefusals(t *testing.T) {
 // In the log of a daemon the tick that was given up is not the one of the time at which the line was written.
 func TestAGivenUpTickIsNamed(t *testing.T) {
 	var said bytes.Buffer
-	v := &voice{out: &said}
-	s := &story{voice: v, job: "j", prefix: "j: ", occasion: backends.Occasion{Tick: 1795140000}}
+	v := &console{out: &said}
+	s := &reporter{console: v, job: "j", prefix: "j: ", trigger: backends.Trigger{Tick: 1795140000}}
 	s.tell(runner.Result{Ending: runner.Interrupted, Err: daemon.ErrOvertaken}, End{})
 	v.close()
 	const want = "leaderrun: j: not run for the tick 2026-11-20T02:00:00Z: the next tick came due before the backend had answered\n"
@@ -83,8 +83,8 @@ func TestAGivenUpTickIsNamed(t *testing.T) {
 // That processes may be left is told although an error was told before: it is the last that is heard of them.
 func TestAGivenUpRunIsTold(t *testing.T) {
 	var said bytes.Buffer
-	v := &voice{out: &said}
-	s := &story{voice: v, job: "j", loud: true}
+	v := &console{out: &said}
+	s := &reporter{console: v, job: "j", loud: true}
 	s.tell(runner.Result{Ending: runner.Unconfirmed, Err: errors.New("processes live")}, End{Code: 75})
 	v.close()
 	const want = "leaderrun: the run is given up: processes live\n" +

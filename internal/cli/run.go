@@ -102,22 +102,22 @@ func runRun(c *call) (End, error) {
 		f.hint = hint
 		return End{}, f
 	}
-	starts := newStarts(c.voice, c.ahead, supervise.Command{
+	starts := newStarts(c.console, c.ahead, supervise.Command{
 		Path: path, Argv: plan.argv, Env: childEnvironment(os.Environ(), plan.tokenEnv), Grace: plan.timeline.Grace,
 	})
 	defer starts.over()
 
 	notify := newNotifier(c.settings.lookup, plan.ready)
-	story := &story{voice: c.voice, notify: notify, job: plan.job, slots: plan.slots, occasion: plan.request.Occasion}
+	reporter := &reporter{console: c.console, notify: notify, job: plan.job, slots: plan.slots, trigger: plan.request.Trigger}
 	request := plan.request
 	request.Host = thisHolder()
-	request.Signals = story.filter(c.signals)
+	request.Signals = reporter.filter(c.signals)
 	request.Tree = starts.next
-	checks := newSocket(c.voice.warn)
+	checks := newSocket(c.console.warn)
 	defer checks.close()
 	request.Checks, request.Env = checks.asked, checks.env(request.Env)
 	measures := c.measure(plan.metrics, request)
-	tell := measures.observe(story.event)
+	tell := measures.observe(reporter.event)
 	observe := func(e runner.Event) {
 		if e.Name == runner.EventStandby {
 			panics.Go(func() { checks.ahead(plan.timeline.TTL) })
@@ -126,13 +126,13 @@ func runRun(c *call) (End, error) {
 	}
 	driver := backends.Driver(store)
 	if plan.slots > 0 {
-		driver = slots.New(store, plan.job, plan.slots, request.Host.Host, c.voice.warn)
+		driver = slots.New(store, plan.job, plan.slots, request.Host.Host, c.console.warn)
 	}
 	result := guarded(func() runner.Result {
 		return (&runner.Runner{Driver: driver, Observe: observe}).Run(context.Background(), request)
 	})
 	end := endOf(result, plan.conflict)
-	story.tell(result, end)
+	reporter.tell(result, end)
 	measures.ended(result)
 	notify.close(end)
 	return end, nil
@@ -161,14 +161,14 @@ func (c *call) planRun() (*runPlan, error) {
 			RetryDelay: read(s, "retry-delay", duration.NotNegative, defaultDelay),
 		},
 	}
-	occasion, err := planOccasion(s, time.Now())
+	trigger, err := planOccasion(s, time.Now())
 	if err != nil {
 		return nil, err
 	}
 	r := &p.request
-	r.Occasion = occasion
-	r.Wait, r.BackendWait = patienceOf(s, occasion)
-	if occasion.Schedule.Fingerprint != "" {
+	r.Trigger = trigger
+	r.Wait, r.BackendWait = patienceOf(s, trigger)
+	if trigger.Schedule.Fingerprint != "" {
 		r.Prove = func(refusal backends.Refusal) (backends.Unclaimed, bool) { return passedUnclaimed(refusal, time.Now()) }
 	}
 	r.MinHold = read(s, "min-hold", duration.NotNegative, 0)
@@ -181,7 +181,7 @@ func (c *call) planRun() (*runPlan, error) {
 	if s.err != nil {
 		return nil, s.err
 	}
-	if r.MinHold > 0 && occasion.Given() {
+	if r.MinHold > 0 && trigger.Given() {
 		if s.typed("min-hold") {
 			return nil, usage("--min-hold", "the run is for a tick or a key, which is run once", "leave one of the two out")
 		}
@@ -189,7 +189,7 @@ func (c *call) planRun() (*runPlan, error) {
 	}
 	job, argv, err := splitArgs(c.args, "usage: "+c.cmd.usageLine())
 	if err == nil {
-		err = checkSlots(job, p.slots, occasion)
+		err = checkSlots(job, p.slots, trigger)
 	}
 	if err == nil {
 		argv, err = commandOf(argv, shell)
@@ -263,7 +263,7 @@ func parseSlots(text string) (int, error) {
 }
 
 // checkSlots says whether a job of this name can have so many slots, or none.
-func checkSlots(job string, n int, o backends.Occasion) error {
+func checkSlots(job string, n int, o backends.Trigger) error {
 	of, slot, isSlot := slots.Split(job)
 	switch {
 	case isSlot:
@@ -330,7 +330,7 @@ func lookHint(p *runPlan, code int) string {
 // behind that hangs.
 type starts struct {
 	command supervise.Command
-	voice   *voice
+	console *console
 
 	mu   sync.Mutex
 	tree *tree // of the last start; before the first one, the one that is ready for it
@@ -338,18 +338,18 @@ type starts struct {
 }
 
 // newStarts takes a tree whose guardian is already starting, or plants one: a standby keeps it ready.
-func newStarts(v *voice, ahead *tree, command supervise.Command) *starts {
+func newStarts(v *console, ahead *tree, command supervise.Command) *starts {
 	if ahead == nil {
-		ahead = plant(v)
+		ahead = newTree(v)
 	}
-	return &starts{command: command, voice: v, tree: ahead}
+	return &starts{command: command, console: v, tree: ahead}
 }
 
 func (s *starts) next() runner.Tree {
 	t, used := s.last()
 	if used {
-		t.fell() // the guardian before would unlock under this run what they share
-		t = plant(s.voice)
+		t.close() // the guardian before would unlock under this run what they share
+		t = newTree(s.console)
 	}
 	t.command = s.command
 	s.mu.Lock()
@@ -367,7 +367,7 @@ func (s *starts) last() (t *tree, used bool) {
 // over sends a guardian away that was never needed, and waits for the end of one that was.
 func (s *starts) over() {
 	t, _ := s.last()
-	t.fell()
+	t.close()
 }
 
 // quoteLine is what people may have meant by several words after --shell.
@@ -391,7 +391,7 @@ func thisHolder() backends.Holder {
 
 // filter passes signals on to the runner. Where systemd watches over a standby, HUP is its word for "reload",
 // and there is nothing to reload: it does not end the wait.
-func (s *story) filter(signals <-chan syscall.Signal) <-chan os.Signal {
+func (s *reporter) filter(signals <-chan syscall.Signal) <-chan os.Signal {
 	out := make(chan os.Signal, signalsPending)
 	panics.Go(func() {
 		for sig := range signals {

@@ -117,10 +117,10 @@ func (c *call) followStatus(ctx context.Context, store backends.Backend, asJSON,
 			return err
 		}
 		if err != nil && !away {
-			c.voice.warn(err.Error(), "it is asked again and again: an interrupt ends that")
+			c.console.warn(err.Error(), "it is asked again and again: an interrupt ends that")
 		}
 		if err == nil && away {
-			c.voice.warn("the backend answers again", "")
+			c.console.warn("the backend answers again", "")
 		}
 		away = err != nil
 		select {

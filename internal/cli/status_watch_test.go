@@ -60,7 +60,7 @@ func TestStatusWatchOutlivesAnOutage(t *testing.T) {
 			ctx, cancel := context.WithTimeout(d.Context(), 2*time.Minute)
 			defer cancel()
 			err := d.followStatus(ctx, store, false, c.watch)
-			d.voice.close()
+			d.console.close()
 			if code := errorCode(err); err != nil && code != c.code || err == nil && c.code != 0 {
 				d.Errorf("watch %v: ended with %d: %v", c.watch, code, err)
 			}
@@ -103,7 +103,7 @@ func TestReadyzTellsNothingOfTheBackend(t *testing.T) {
 				d.Errorf("%v: %q", c.err, got)
 			}
 		}
-		d.voice.close()
+		d.console.close()
 		line := "leaderrun: /readyz answers 503: dial tcp 10.1.2.3:5432: user=jane: refused\n"
 		if d.said.String() != line+line {
 			d.Errorf("the log: %q", d.said.String())

@@ -43,9 +43,9 @@ func (c *call) backend() (g given, named bool, err error) {
 	if _, err := parseBackend(g.text); err != nil {
 		return given{}, false, badValue(g, err)
 	}
-	c.voice.keepSecret(secretsOf(g.text)...)
+	c.console.keepSecret(secretsOf(g.text)...)
 	if g.exposed != "" && c.runs() {
-		c.voice.warn("everybody on this host can read the password in "+g.exposed, "chmod o-r "+g.exposed)
+		c.console.warn("everybody on this host can read the password in "+g.exposed, "chmod o-r "+g.exposed)
 	}
 	return g, true, nil
 }
@@ -130,7 +130,7 @@ func (c *call) unnamed() error {
 		}
 	}
 	if c.runs() {
-		c.voice.warn("no backend named: only runs on this host exclude each other", remedy+"; `backend: \"file:\"` there says that this is meant")
+		c.console.warn("no backend named: only runs on this host exclude each other", remedy+"; `backend: \"file:\"` there says that this is meant")
 	}
 	return nil
 }
@@ -183,7 +183,7 @@ func secretsOf(rawURL string) []string {
 	return secrets
 }
 
-// isUser says whether what stands before the @ of a URL is a user without a password. Elsewhere than on PostgreSQL it may
+// isUser says whether what stands before the @ of a URL is a user without a password. RotateEndpoint than on PostgreSQL it may
 // be a token that somebody wrote into the wrong place.
 func isUser(scheme, text string) bool {
 	switch strings.ToLower(scheme) {

@@ -29,7 +29,7 @@ func TestAGuardianThatIsNeverReadyHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
 	stuck := &tree{pending: neverForked(t, supervise.Options{})}
 	mustBeTooLate(t, stuck)
-	stuck.fell() // it comes back
+	stuck.close() // it comes back
 }
 
 // The same in the daemon, where the guardian starts when the lease is ours: nobody renews meanwhile.

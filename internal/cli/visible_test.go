@@ -41,7 +41,7 @@ func TestJSONShowsWhatNobodySees(t *testing.T) {
 		}
 	})
 	t.Run("log", func(t *testing.T) {
-		line := (&voice{json: true}).object(runner.Event{Name: "x", Job: name, Text: name, Fields: []slog.Attr{slog.String("once", name)}})
+		line := (&console{json: true}).object(runner.Event{Name: "x", Job: name, Text: name, Fields: []slog.Attr{slog.String("once", name)}})
 		shown(t, string(line))
 		var back struct{ Job, Msg, Once string }
 		if err := json.Unmarshal(line, &back); err != nil || back.Job != name || back.Msg != name || back.Once != name {

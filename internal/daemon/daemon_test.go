@@ -127,7 +127,7 @@ func TestCatchUpRunsWhatWasClaimedAndNeverStarted(t *testing.T) {
 				time.Sleep(60*time.Minute + time.Second)
 				claim := backends.Claim{
 					Job: "j", Holder: backends.Holder{ID: "x", Host: "elsewhere"}, TTL: 2 * time.Hour,
-					Occasion: backends.Occasion{Tick: time.Now().Unix() - 1, OnLost: j.OnLost, MaxAttempts: 3},
+					Trigger: backends.Trigger{Tick: time.Now().Unix() - 1, OnLost: j.OnLost, MaxAttempts: 3},
 				}
 				if _, err := b.mem.Acquire(t.Context(), claim); err != nil {
 					t.Fatal(err)

@@ -61,7 +61,7 @@ func (b *bed) lose(job string, at time.Duration, policy backends.Policy) {
 	time.Sleep(at)
 	_, err := b.mem.Acquire(b.t.Context(), backends.Claim{
 		Job: job, Holder: backends.Holder{ID: "lost", Host: "elsewhere"}, TTL: 15 * time.Second,
-		Occasion: backends.Occasion{Tick: time.Now().Unix(), OnLost: policy, MaxAttempts: 3},
+		Trigger: backends.Trigger{Tick: time.Now().Unix(), OnLost: policy, MaxAttempts: 3},
 	})
 	if err != nil {
 		b.t.Fatal(err)

@@ -19,7 +19,7 @@ func (d *Daemon) request(a *attempt, tick time.Time, launch Launch) runner.Reque
 	d.mu.Unlock()
 	r := runner.Request{
 		Job: def.Name, Host: d.Host, Floor: floor, Timeline: def.Timeline,
-		Occasion: backends.Occasion{
+		Trigger: backends.Trigger{
 			Tick: tick.Unix(), OnLost: def.OnLost, MaxAttempts: def.MaxAttempts, StartDeadline: def.StartDeadline,
 			Schedule: backends.Schedule{Fingerprint: def.Schedule.Fingerprint(), Text: def.Schedule.String()},
 		},

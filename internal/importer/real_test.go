@@ -294,7 +294,7 @@ func TestWrappedCommandsDoTheSame(t *testing.T) {
 // crontab of Debian takes them all.
 func TestCrontabTakesRealCrontabs(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it starts a program for each file")
+		t.Skip("left to make test-all")
 	}
 	if _, err := exec.LookPath("crontab"); err != nil {
 		t.Skip("there is no crontab")
@@ -318,7 +318,7 @@ func TestCrontabTakesRealCrontabs(t *testing.T) {
 // that crontab those start then that are due by our own reading.
 func TestRealCrontabsUnderCron(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes half a minute")
+		t.Skip("left to make test-all")
 	}
 	dir := servers.OpenDir(t)
 	tabs := map[string]string{}

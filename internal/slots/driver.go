@@ -51,7 +51,7 @@ type slot struct {
 	refusal *backends.Refusal // the last one
 	due     time.Time         // until then a claim would be refused again, unless there is news
 	news    int               // how often there was
-	seen    backends.Evidence // the last sign of life of its holder
+	seen    backends.LastSeen // the last sign of life of its holder
 	seenAt  time.Time         // when that was first seen
 
 	pass    int  // the claim of the job that tried it last
@@ -156,7 +156,7 @@ func (d *Driver) refused(s *slot, r *backends.Refusal, news int) {
 }
 
 // observe keeps a sign of life, which counts from when it was first seen.
-func (s *slot) observe(seen backends.Evidence, now time.Time) {
+func (s *slot) observe(seen backends.LastSeen, now time.Time) {
 	seen.For = 0
 	if seen.Token != 0 && seen != s.seen {
 		s.seen, s.seenAt = seen, now
@@ -289,7 +289,7 @@ func (d *Driver) lookAt(ctx context.Context, s *slot) error {
 	now, r := time.Now(), &status.Record
 	s.looked, s.last = true, time.UnixMilli(r.Granted)
 	if r.Token != 0 {
-		s.observe(backends.Evidence{Token: r.Token, Beat: r.Beat}, now)
+		s.observe(backends.LastSeen{Token: r.Token, Beat: r.Beat}, now)
 	}
 	switch {
 	case status.Lease != nil:

@@ -89,7 +89,7 @@ func (g *Guard) prepare() error {
 		err = tree.Adopt()
 	}
 	if err != nil {
-		sendAway(begun)
+		dismiss(begun)
 		return err
 	}
 	g.timer = timer

@@ -44,7 +44,7 @@ func (g *Guard) run() {
 				g.ended()
 				return
 			}
-			g.hear(m)
+			g.handle(m)
 		case <-g.poke:
 			if g.dismissed() {
 				g.dismiss()
@@ -56,7 +56,7 @@ func (g *Guard) run() {
 }
 
 // hear handles one message of the guardian.
-func (g *Guard) hear(m guardian.Message) {
+func (g *Guard) handle(m guardian.Message) {
 	now := boottime.Now()
 	kills := m.Kind == guardian.Killing || m.Kind == guardian.Unconfirmed
 	g.locked(func() { g.watch.heard(now, kills) })
@@ -142,7 +142,7 @@ func (g *Guard) ended() {
 		return
 	}
 	close(g.answers)
-	g.bury()
+	g.collect()
 	if !started {
 		close(g.events)
 	}

@@ -29,7 +29,7 @@ func (g *Guard) spawn(begun *guardian.Begun) (err error) {
 }
 
 // sendAway ends a guardian that was started ahead and is not to be used; nil: there is none.
-func sendAway(begun *guardian.Begun) {
+func dismiss(begun *guardian.Begun) {
 	if begun != nil {
 		_ = syscall.Close(begun.Channel)
 		panics.Go(func() { _, _ = syscall.Wait4(begun.PID, nil, 0, nil) })

@@ -57,8 +57,8 @@ func reap(pid int) bool {
 	}
 }
 
-// bury waits for the end of a guardian that has nothing to guard, and removes its cgroup.
-func (g *Guard) bury() {
+// collect waits for the end of a guardian that has nothing to guard, and removes its cgroup.
+func (g *Guard) collect() {
 	g.terminal.Load().release()
 	_ = syscall.Kill(g.pid, syscall.SIGKILL)
 	awaitExit(g.pid)

@@ -19,7 +19,7 @@ var answerMutants = []mutant{
 	{"HTTP: watches take the places of requests", "internal/httplimit/httplimit.go", "if ctx.Value(watching{}) != nil {", "if ctx.Value(watching{}) == 7 {", []string{"./internal/httplimit", "-timeout", "100s"}},
 	{"HTTP: a place is kept when the answer is closed", "internal/httplimit/httplimit.go", "func (b *Body) Close() error {\n\tb.place.Leave()\n", "func (b *Body) Close() error {\n", limitTests},
 	{"HTTP: answers are unpacked", "internal/httplimit/httplimit.go", "t.DisableCompression = true", "t.DisableCompression = false", limitTests},
-	{"HTTP: what libraries log reaches stderr past the console", "internal/cli/main.go", "\thearLibraries(voice)\n", "", hostileAnybody},
+	{"HTTP: what libraries log reaches stderr past the console", "internal/cli/main.go", "\thearLibraries(console)\n", "", hostileAnybody},
 	{"Consul: null in the place of a key is taken", "backends/consul/read.go", "case p == nil || p.Key == \"\" || p.ModifyIndex == 0,", "case p == nil,", hostileConsul},
 	{"Consul: the lock of another session is taken for ours", "backends/consul/swap.go", "if last == nil || step.Verb == api.KVLock && last.Session != step.Session {", "if last == nil {", hostileConsul},
 	{"Consul: an answer may become anything", "backends/consul/link.go", "err = httplimit.Weigh(text)", "err = nil", hostileConsul},

@@ -259,5 +259,5 @@ var httpFenceMutants = []mutant{
 	{"0.0.0.0 is IPv6, too", "internal/cli/cron_http.go", "network = \"tcp4\"", "network = \"tcp\"", []string{"./internal/cli", "-run", "TestListenTCP"}},
 	{"/readyz tells where the backend is", "internal/cli/cron_http.go", "return errors.New(\"the backend does not answer: the log of the daemon says why\")", "return err", []string{"./internal/cli", "-run", "TestReadyz"}},
 	{"status --watch ends at an outage", "internal/cli/status.go", "errorCode(err) != codeUnavailable", "errorCode(err) != 0", []string{"./internal/cli", "-run", "TestStatusWatch"}},
-	{"what is said after the end is written", "internal/cli/voice.go", "\tif v.closed {\n", "\tif false {\n", []string{"./internal/cli", "-run", "TestVoice"}},
+	{"what is said after the end is written", "internal/cli/console.go", "\tif v.closed {\n", "\tif false {\n", []string{"./internal/cli", "-run", "TestConsole"}},
 }

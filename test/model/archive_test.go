@@ -7,9 +7,10 @@ import (
 	"github.com/leaderrun/leaderrun/backends"
 )
 
-// What the model leaves out of a record: times and texts for people, schedules, and the beat, which a state has beside
-// its record.
+// What the model leaves out of a record: times and texts for people, schedules, reservations, on which no safety rests, the form,
+// and the beat, which a state has beside its record.
 var leftOut = map[string]bool{
+	"Form": true, "Reserved": true,
 	"Granted": true, "Ended": true, "Beat": true, "Schedule": true, "Former": true,
 	"Run.Started": true, "Run.Exit": true, "Run.Note": true,
 	"BreakRequest.By": true, "BreakRequest.Reason": true, "BreakRequest.At": true,
@@ -49,7 +50,7 @@ func visit(v reflect.Value, path string, f func(string)) {
 			if path != "" {
 				name = v.Type().Name() + "." + name
 			}
-			if leftOut[name] && v.Field(i).Kind() == reflect.Struct {
+			if kind := v.Field(i).Kind(); leftOut[name] && (kind == reflect.Struct || kind == reflect.Pointer) {
 				continue
 			}
 			visit(v.Field(i), name, f)

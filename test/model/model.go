@@ -191,13 +191,13 @@ func (m *model) claimOf(i int, q *request) backends.Claim {
 	c := &m.candidates[i]
 	return backends.Claim{
 		Job: job, Holder: holderOf(holder(i + 1)), TTL: length(c.ttl),
-		Seen:     backends.Evidence{Token: q.seen.token.real(), Beat: int64(q.seen.beat), For: length(q.quiet)},
-		Occasion: c.occasion(),
+		Seen:    backends.LastSeen{Token: q.seen.token.real(), Beat: int64(q.seen.beat), For: length(q.quiet)},
+		Trigger: c.occasion(),
 	}
 }
 
-func (c *candidate) occasion() backends.Occasion {
-	return backends.Occasion{Tick: c.what.tick(), Once: c.what.key(), OnLost: c.policy, MaxAttempts: c.attempts}
+func (c *candidate) occasion() backends.Trigger {
+	return backends.Trigger{Tick: c.what.tick(), Once: c.what.key(), OnLost: c.policy, MaxAttempts: c.attempts}
 }
 
 // grantOf returns the grant that a wrapper's request speaks of.

@@ -105,9 +105,9 @@ func (k orderKind) real() backends.OrderKind {
 	case askToStop:
 		return backends.Stop
 	case entomb:
-		return backends.Entomb
+		return backends.Revoke
 	case declareDead:
-		return backends.DeclareDead
+		return backends.ForceRelease
 	case forgetJob:
 		return backends.ForgetJob
 	case forgetTick:

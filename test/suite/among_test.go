@@ -176,8 +176,8 @@ func (w *amongWorld) does() {
 		if !p.granted || w.recordLost {
 			return
 		}
-		kind := map[string]backends.OrderKind{"stop": backends.Stop, "entomb": backends.Entomb, "dead": backends.DeclareDead}[what]
-		if kind == backends.DeclareDead && !p.over {
+		kind := map[string]backends.OrderKind{"stop": backends.Stop, "entomb": backends.Revoke, "dead": backends.ForceRelease}[what]
+		if kind == backends.ForceRelease && !p.over {
 			p.over, p.overAt = true, w.now
 		}
 		w.taken = w.taken || kind != backends.Stop
@@ -187,7 +187,7 @@ func (w *amongWorld) does() {
 			switch kind {
 			case backends.Stop:
 				p.stop = true
-			case backends.Entomb, backends.DeclareDead:
+			case backends.Revoke, backends.ForceRelease:
 				w.taken = true
 			}
 		}
@@ -213,7 +213,7 @@ func (w *amongWorld) does() {
 
 func (w *amongWorld) claims(p *process) {
 	c := p.claim
-	if c.Seen != (backends.Evidence{}) {
+	if c.Seen != (backends.LastSeen{}) {
 		c.Seen.For = w.now.Sub(p.seenAt)
 	}
 	began := w.now
@@ -221,7 +221,7 @@ func (w *amongWorld) claims(p *process) {
 	w.logf("claim %s from %s: token %d %v", c.Holder.ID, began.Format("04:05.000"), g.Token, err)
 	if r, ok := errors.AsType[*backends.Refusal](err); ok {
 		seen := r.Seen
-		if seen != (backends.Evidence{}) && (seen.Token != p.claim.Seen.Token || seen.Beat != p.claim.Seen.Beat) {
+		if seen != (backends.LastSeen{}) && (seen.Token != p.claim.Seen.Token || seen.Beat != p.claim.Seen.Beat) {
 			p.claim.Seen, p.seenAt = seen, w.now
 		}
 		if c.Tick != 0 && !w.recordLost && r.Tick == c.Tick {

@@ -152,9 +152,9 @@ func lostOrder(s *scene) {
 		s.FinishAs(d, g, backends.Outcome{State: backends.Stopped})
 		return
 	}
-	twice(s.newOrder(backends.Entomb, g.Token))
+	twice(s.newOrder(backends.Revoke, g.Token))
 	tombstone := s.inspect(d, s.job).Record.Token
-	twice(s.newOrder(backends.DeclareDead, tombstone))
+	twice(s.newOrder(backends.ForceRelease, tombstone))
 	next, err := d.Acquire(s.Context(), s.claim())
 	if err != nil {
 		s.Fatalf("Acquire after the tombstone was declared dead: %v", err)
@@ -164,7 +164,7 @@ func lostOrder(s *scene) {
 
 func everyOrder() []backends.OrderKind {
 	return []backends.OrderKind{
-		backends.Stop, backends.Entomb, backends.DeclareDead, backends.ForgetTick, backends.ForgetKey, backends.ForgetSchedule, backends.ForgetJob,
+		backends.Stop, backends.Revoke, backends.ForceRelease, backends.ForgetTick, backends.ForgetKey, backends.ForgetSchedule, backends.ForgetJob,
 	}
 }
 
@@ -221,7 +221,7 @@ func (p *play) order(a *attempt) {
 	p.Helper()
 	kinds := []backends.OrderKind{backends.Stop, backends.ForgetTick, backends.ForgetKey, backends.ForgetSchedule, backends.ForgetJob}
 	if _, local := p.store.(backends.LocalHolder); !local {
-		kinds = append(kinds, backends.DeclareDead)
+		kinds = append(kinds, backends.ForceRelease)
 	}
 	o := p.newOrder(pick(p.random, kinds...), 0)
 	o.Key = pick(p.random, "a", "b")

@@ -145,7 +145,7 @@ func stopForAnother(s *scene) {
 	s.Finish(d, old)
 	g := s.granted(d, s.claim())
 	for _, token := range []int64{old.Token, g.Token - 1, g.Token + 1} {
-		for _, kind := range []backends.OrderKind{backends.Stop, backends.Entomb, backends.DeclareDead} {
+		for _, kind := range []backends.OrderKind{backends.Stop, backends.Revoke, backends.ForceRelease} {
 			s.over(other, s.newOrder(kind, token))
 		}
 	}
@@ -204,16 +204,16 @@ func entombed(s *scene) {
 	for {
 		d, other := s.open(), s.open()
 		g := s.granted(d, withTick(s.brief(), s.tick(1)))
-		if s.locked(other, s.newOrder(backends.Entomb, g.Token)) {
+		if s.locked(other, s.newOrder(backends.Revoke, g.Token)) {
 			s.Renew(d, g)
 			s.Finish(d, g)
-			s.over(other, s.newOrder(backends.Entomb, g.Token))
+			s.over(other, s.newOrder(backends.Revoke, g.Token))
 			return
 		}
 		time.Sleep(g.TTL / 4)
 		sent := time.Now()
 		_, err := d.Renew(s.Context(), g)
-		orderErr := s.give(other, s.newOrder(backends.Entomb, g.Token))
+		orderErr := s.give(other, s.newOrder(backends.Revoke, g.Token))
 		if time.Since(sent) > g.TTL/2 { // this machine slept
 			s.onceMore("entomb a lease of ", g.TTL, ": ", time.Since(sent), ", ", err, ", ", orderErr)
 			continue
@@ -237,8 +237,8 @@ func (s *scene) entombedRun(d, other backends.Backend, g backends.Grant, sent ti
 	})
 	s.wantNote(other, g, backends.Stopped)
 	tombstone := s.inspect(other, s.job).Record.Token
-	s.over(other, s.newOrder(backends.Entomb, g.Token))
-	s.over(other, s.newOrder(backends.DeclareDead, g.Token))
+	s.over(other, s.newOrder(backends.Revoke, g.Token))
+	s.over(other, s.newOrder(backends.ForceRelease, g.Token))
 	early := time.Since(sent) < g.TTL-2*slack
 	next := s.after(other, withTick(s.claim(), s.tick(2)))
 	if life := time.Since(sent); life < g.TTL-slack {
@@ -260,7 +260,7 @@ func entombUnrecorded(s *scene) {
 	d, other := s.open(), s.open()
 	g := s.granted(d, withTick(s.claim(), s.tick(1)))
 	s.h.DeleteRecord(s.T, s.job)
-	o := s.newOrder(backends.Entomb, g.Token)
+	o := s.newOrder(backends.Revoke, g.Token)
 	if err := s.give(other, o); !errors.Is(err, backends.ErrLags) {
 		s.Fatalf("entomb: %v, want ErrLags", err)
 	}
@@ -269,7 +269,7 @@ func entombUnrecorded(s *scene) {
 		s.FinishAs(d, g, backends.Outcome{State: backends.Stopped})
 	} else {
 		s.ordered(other, o)
-		s.ordered(other, s.newOrder(backends.DeclareDead, s.inspect(other, s.job).Record.Token)) // the tombstone: nobody waits
+		s.ordered(other, s.newOrder(backends.ForceRelease, s.inspect(other, s.job).Record.Token)) // the tombstone: nobody waits
 	}
 	s.refusal(other, withTick(s.claim(), s.tick(1)), backends.IsStopped)
 }
@@ -278,10 +278,10 @@ func entombUnrecorded(s *scene) {
 func declaredDead(s *scene) {
 	d, other := s.open(), s.open()
 	g := s.granted(d, withTick(s.claim(), s.tick(1)))
-	if s.locked(other, s.newOrder(backends.DeclareDead, g.Token)) {
+	if s.locked(other, s.newOrder(backends.ForceRelease, g.Token)) {
 		s.expire(g)
 	}
-	s.ordered(other, s.newOrder(backends.DeclareDead, g.Token))
+	s.ordered(other, s.newOrder(backends.ForceRelease, g.Token))
 	s.wantNote(other, g, backends.Lost)
 	next, err := other.Acquire(s.Context(), withTick(s.claim(), s.tick(2)))
 	if err != nil {

@@ -74,24 +74,24 @@ func orderMutants() []mutant {
 			}),
 		},
 		{"nobody hears of a request to stop", "a watch tells of a stop request", in(func(m *Mem) { m.silent = true })},
-		{"a tombstone without a wait", "an entombed run is waited out", obeyed(backends.Entomb, func(v backends.View, d *backends.Ordered) {
+		{"a tombstone without a wait", "an entombed run is waited out", obeyed(backends.Revoke, func(v backends.View, d *backends.Ordered) {
 			d.Record.Until = v.Now.UnixMilli()
 		})},
-		{"a tombstone of the same token", "an entombed run is waited out", obeyed(backends.Entomb, func(v backends.View, d *backends.Ordered) {
+		{"a tombstone of the same token", "an entombed run is waited out", obeyed(backends.Revoke, func(v backends.View, d *backends.Ordered) {
 			d.Record.Token = v.Record.Token
 		})},
-		{"a tombstone beside the lease", "an entombed run is waited out", obeyed(backends.Entomb, func(_ backends.View, d *backends.Ordered) {
+		{"a tombstone beside the lease", "an entombed run is waited out", obeyed(backends.Revoke, func(_ backends.View, d *backends.Ordered) {
 			d.Release = false
 		})},
 		{"a tombstone over a lost record", "a run is not entombed while its record is lost", misled(func(v *backends.View, o *backends.Order) {
-			if o.Kind == backends.Entomb && v.Lease != nil {
+			if o.Kind == backends.Revoke && v.Lease != nil {
 				v.Record.Token, v.Record.Holder.ID = v.Lease.Token, v.Lease.Holder
 			}
 		})},
-		{"the dead are waited for", "a dead holder's job is free at once", obeyed(backends.DeclareDead, func(_ backends.View, d *backends.Ordered) {
+		{"the dead are waited for", "a dead holder's job is free at once", obeyed(backends.ForceRelease, func(_ backends.View, d *backends.Ordered) {
 			d.Record.Released = 0
 		})},
-		{"the dead keep their lease", "a dead holder's job is free at once", obeyed(backends.DeclareDead, func(_ backends.View, d *backends.Ordered) {
+		{"the dead keep their lease", "a dead holder's job is free at once", obeyed(backends.ForceRelease, func(_ backends.View, d *backends.Ordered) {
 			d.Release = false
 		})},
 		{"orders are not remembered", "a lost reply of an order costs nothing", misled(func(v *backends.View, _ *backends.Order) {

@@ -96,9 +96,9 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 	return version, err
 }
 
-// Elsewhere makes the next request go to the next endpoint; where there is only one, over a new connection.
+// RotateEndpoint makes the next request go to the next endpoint; where there is only one, over a new connection.
 // Requests that are on their way go on.
-func (c *Client) Elsewhere() {
+func (c *Client) RotateEndpoint() {
 	if len(c.members) == 1 {
 		c.members[0].renew()
 		return

@@ -235,7 +235,7 @@ func TestElsewhereEndsNoRequest(t *testing.T) {
 					t.Errorf("%v", err)
 					return
 				}
-				c.Elsewhere()
+				c.RotateEndpoint()
 			}
 		})
 	}

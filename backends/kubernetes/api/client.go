@@ -90,8 +90,8 @@ func (c *Client) certificate(q *tls.CertificateRequestInfo) (*tls.Certificate, e
 	return credential.Certificate, nil
 }
 
-// Elsewhere makes the next request go over a connection that is not there yet.
-func (c *Client) Elsewhere() { c.transport.CloseIdleConnections() }
+// RotateEndpoint makes the next request go over a connection that is not there yet.
+func (c *Client) RotateEndpoint() { c.transport.CloseIdleConnections() }
 
 // Close closes the connections that no request uses, and the credentials, where there is something to close. Requests end
 // with their contexts.

@@ -232,7 +232,7 @@ func TestElsewhere(t *testing.T) {
 	c := client(t, f.URL, nil)
 	for _, want := range []int32{1, 1, 2} {
 		if want == 2 {
-			c.Elsewhere()
+			c.RotateEndpoint()
 		}
 		if _, err := c.Get(t.Context(), "n"); err != nil {
 			t.Fatal(err)

@@ -86,7 +86,7 @@ type logIn struct {
 }
 
 // hear returns an error for a message that must not come now.
-func (l *logIn) hear(kind byte, body []byte) error {
+func (l *logIn) handle(kind byte, body []byte) error {
 	switch {
 	case kind == 'R':
 		return l.prove(body)

@@ -59,12 +59,12 @@ func TestOrdersOfALogIn(t *testing.T) {
 		l := &logIn{cfg: &Config{Password: "p", ClearText: true}, tls: true, secret: true}
 		var err error
 		for _, kind := range kinds {
-			if err = l.hear('R', append(binary.BigEndian.AppendUint32(nil, kind), texts[kind]...)); err != nil {
+			if err = l.handle('R', append(binary.BigEndian.AppendUint32(nil, kind), texts[kind]...)); err != nil {
 				break
 			}
 		}
 		order := fmt.Sprint(kinds)
-		if in := err == nil && l.hear('Z', nil) == nil; in != let[order] {
+		if in := err == nil && l.handle('Z', nil) == nil; in != let[order] {
 			t.Errorf("%s: let in: %v, %v", order, in, err)
 		}
 		if len(kinds) < 5 {

@@ -204,9 +204,9 @@ func (c *Client) moveOn(addr string) {
 	}
 }
 
-// Elsewhere makes the next request go to the next host; where there is only one, over a new connection. Requests that
+// RotateEndpoint makes the next request go to the next host; where there is only one, over a new connection. Requests that
 // are on their way go on.
-func (c *Client) Elsewhere() { c.moveOn(c.hosts.Current()) }
+func (c *Client) RotateEndpoint() { c.moveOn(c.hosts.Current()) }
 
 // Close closes all connections, which ends the requests that are on their way. It waits until the server has heard of those
 // whose context ended before and that are cancelled, for CancelLimit at most.

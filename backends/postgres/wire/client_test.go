@@ -184,7 +184,7 @@ func TestSilentHost(t *testing.T) {
 	}
 }
 
-// TestFreshConnection: after Elsewhere the connection that was kept, which may be half open, is not used.
+// TestFreshConnection: after RotateEndpoint the connection that was kept, which may be half open, is not used.
 func TestFreshConnection(t *testing.T) {
 	t.Parallel()
 	var asked, connections atomic.Int64
@@ -204,7 +204,7 @@ func TestFreshConnection(t *testing.T) {
 	if connections.Load() != 1 {
 		t.Errorf("%d connections for two requests, one after the other", connections.Load())
 	}
-	c.Elsewhere()
+	c.RotateEndpoint()
 	if _, err := c.Ask(within(t), one, nil); err != nil || connections.Load() != 2 || asked.Load() != 3 {
 		t.Errorf("%v: %d connections, %d requests", err, connections.Load(), asked.Load())
 	}

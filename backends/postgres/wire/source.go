@@ -85,7 +85,7 @@ func (s *source) next() error {
 	case kind == 'Z' && string(body) != "I": // we leave no transaction open
 		err = unexpected("the server is ready for something else")
 	case s.logIn != nil:
-		err = s.logIn.hear(kind, body)
+		err = s.logIn.handle(kind, body)
 	case !strings.ContainsRune("12ACDEINSZ", rune(kind)):
 		err = unexpected("a message of type %q that nobody asked for", kind)
 	}

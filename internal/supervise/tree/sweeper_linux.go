@@ -20,7 +20,7 @@ const (
 // thread and forks nothing, because a tree that forks without end leaves nothing for that. One goroutine may use it at a time.
 type Sweeper struct {
 	reader
-	found [sweepMost]quarry     // in the order in which they were found: parents come before their children
+	found [sweepMost]target     // in the order in which they were found: parents come before their children
 	slots [2 * sweepMost]uint16 // of a hash table: where a number is in found, plus 1
 	count int
 	most  int // sweepMost
@@ -36,7 +36,7 @@ type Sweeper struct {
 // descriptors is how many a sweep may need at a time: a list of threads, one of children, and a process; and one for others.
 const descriptors = 4
 
-type quarry struct {
+type target struct {
 	started     uint64
 	pid, parent int32
 	over        bool // a zombie, or gone: there is nothing to kill, and nothing below it
@@ -187,7 +187,7 @@ func (s *Sweeper) take(w *Work, p Process, sig syscall.Signal) {
 		return
 	}
 	s.moved = true
-	s.found[s.count] = quarry{started: p.Started, pid: int32(p.PID), parent: int32(p.Parent), over: p.Zombie()}
+	s.found[s.count] = target{started: p.Started, pid: int32(p.PID), parent: int32(p.Parent), over: p.Zombie()}
 	s.count++
 	*s.slot(p.PID) = uint16(s.count)
 	if !p.Zombie() {

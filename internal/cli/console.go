@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	voiceBuffer = 256             // lines that may wait for a slow reader; more are dropped
-	lastWords   = 2 * time.Second // how long the end of the program waits for one
+	consoleBuffer = 256             // lines that may wait for a slow reader; more are dropped
+	lastWords     = 2 * time.Second // how long the end of the program waits for one
 )
 
-// voice is what people and machines are told on stderr. It never blocks its callers: stderr may be a pipe
+// console is what people and machines are told on stderr. It never blocks its callers: stderr may be a pipe
 // that nobody reads, and a renewal must not wait for it.
-type voice struct {
+type console struct {
 	out      io.Writer
 	level    slog.Level
 	json     bool
@@ -37,8 +37,8 @@ type voice struct {
 	dropped int
 }
 
-func newVoice(stderr *os.File) *voice {
-	return &voice{out: stderr, level: slog.LevelWarn, terminal: isTerminal(stderr)}
+func newConsole(stderr *os.File) *console {
+	return &console{out: stderr, level: slog.LevelWarn, terminal: isTerminal(stderr)}
 }
 
 // isTerminal also takes /dev/null for one, where one line more does no harm.
@@ -48,7 +48,7 @@ func isTerminal(f *os.File) bool {
 }
 
 // configure takes the options that say what is told and how.
-func (v *voice) configure(s *settings) {
+func (v *console) configure(s *settings) {
 	v.json = read(s, "log-format", oneOf(formats...), "text") == "json"
 	switch read(s, "log-level", oneOf(levels...), "warn") {
 	case "debug":
@@ -65,7 +65,7 @@ func (v *voice) configure(s *settings) {
 }
 
 // event tells what happened to a run.
-func (v *voice) event(e runner.Event) {
+func (v *console) event(e runner.Event) {
 	// On a terminal somebody wonders why nothing happened.
 	why := e.Name == runner.EventSkipped || e.Name == runner.EventStandby
 	shown := e.Level >= v.level || (v.terminal && !v.json && why)
@@ -80,19 +80,19 @@ func (v *voice) event(e runner.Event) {
 }
 
 // warn tells one line, and the remedy.
-func (v *voice) warn(text, hint string) {
+func (v *console) warn(text, hint string) {
 	v.event(runner.Event{Name: "warning", Level: slog.LevelWarn, Text: text, Hint: hint})
 }
 
 // fault tells why the program ends.
-func (v *voice) fault(err error) {
+func (v *console) fault(err error) {
 	e := runner.Event{Name: "error", Level: slog.LevelError, Text: err.Error()}
 	e.Hint = hintOf(err)
 	e.Fields = []slog.Attr{slog.Int("code", errorCode(err))}
 	v.event(e)
 }
 
-func (v *voice) text(what, hint string) []byte {
+func (v *console) text(what, hint string) []byte {
 	line := "leaderrun: " + oneLine(withoutPasswords(v.redact(what))) + "\n"
 	if hint != "" {
 		line += "hint: " + oneLine(v.redact(hint)) + "\n"
@@ -100,7 +100,7 @@ func (v *voice) text(what, hint string) []byte {
 	return []byte(line)
 }
 
-func (v *voice) object(e runner.Event) []byte {
+func (v *console) object(e runner.Event) []byte {
 	attrs := []slog.Attr{slog.String("event", e.Name)}
 	add := func(key, value string) {
 		if value != "" {
@@ -156,7 +156,7 @@ func oneLine(text string) string {
 }
 
 // keepSecret hides a text in all that is said from now on.
-func (v *voice) keepSecret(secrets ...string) {
+func (v *console) keepSecret(secrets ...string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, s := range secrets {
@@ -166,7 +166,7 @@ func (v *voice) keepSecret(secrets ...string) {
 	}
 }
 
-func (v *voice) redact(text string) string {
+func (v *console) redact(text string) string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, s := range v.secrets {
@@ -176,18 +176,18 @@ func (v *voice) redact(text string) string {
 }
 
 // write hands a line to the goroutine that may wait for the reader.
-func (v *voice) write(line []byte) {
+func (v *console) write(line []byte) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.closed {
 		return
 	}
 	if v.lines == nil {
-		v.lines, v.written = make(chan []byte, voiceBuffer), make(chan struct{})
+		v.lines, v.written = make(chan []byte, consoleBuffer), make(chan struct{})
 		lines, written := v.lines, v.written
 		panics.Go(func() { v.speak(lines, written) })
 	}
-	if v.dropped > 0 && len(v.lines) < voiceBuffer/2 {
+	if v.dropped > 0 && len(v.lines) < consoleBuffer/2 {
 		v.lines <- v.lost()
 	}
 	select {
@@ -198,7 +198,7 @@ func (v *voice) write(line []byte) {
 }
 
 // lost says how much was not said. It needs v.mu.
-func (v *voice) lost() []byte {
+func (v *console) lost() []byte {
 	n := v.dropped
 	v.dropped = 0
 	if v.json {
@@ -207,7 +207,7 @@ func (v *voice) lost() []byte {
 	return fmt.Appendf(nil, "leaderrun: stderr is slow: %d lines were dropped\n", n)
 }
 
-func (v *voice) speak(lines <-chan []byte, written chan<- struct{}) {
+func (v *console) speak(lines <-chan []byte, written chan<- struct{}) {
 	defer close(written)
 	for line := range lines {
 		_, _ = v.out.Write(line) // there is nobody to tell
@@ -216,7 +216,7 @@ func (v *voice) speak(lines <-chan []byte, written chan<- struct{}) {
 
 // close waits for what was said to be written, but not for a reader that never comes. What others say from now on is dropped: the
 // program ends, and some of its goroutines live on until it has.
-func (v *voice) close() {
+func (v *console) close() {
 	v.mu.Lock()
 	again := v.closed
 	v.closed = true

@@ -15,20 +15,20 @@ import (
 	"github.com/leaderrun/leaderrun/runner"
 )
 
-// story follows one run and tells it: to people and machines on stderr, and to systemd.
-type story struct {
-	voice    *voice
-	notify   *notifier
-	job      string
-	slots    int               // how many the job has; 0: none
-	prefix   string            // of what people read, where there are several jobs
-	occasion backends.Occasion // what the run is for
-	started  atomic.Bool       // the command was started
-	loud     bool              // an error was told already
+// reporter follows one run and tells it: to people and machines on stderr, and to systemd.
+type reporter struct {
+	console *console
+	notify  *notifier
+	job     string
+	slots   int              // how many the job has; 0: none
+	prefix  string           // of what people read, where there are several jobs
+	trigger backends.Trigger // what the run is for
+	started atomic.Bool      // the command was started
+	loud    bool             // an error was told already
 }
 
 // event is told by the runner, from one goroutine.
-func (s *story) event(e runner.Event) {
+func (s *reporter) event(e runner.Event) {
 	if e.Name == runner.EventStarted {
 		s.started.Store(true)
 	}
@@ -42,28 +42,28 @@ var asKeys = strings.NewReplacer("--start-deadline", "start_deadline", "--timeou
 	"--max-attempts", "max_attempts", "--on-lost", "on_lost:")
 
 // say tells an event. Of a job of a daemon it says which, and speaks of the file's keys.
-func (s *story) say(e runner.Event) {
+func (s *reporter) say(e runner.Event) {
 	if s.prefix != "" {
 		e.Text = s.prefix + asKeys.Replace(e.Text)
 		if strings.HasPrefix(e.Hint, "--") {
 			e.Hint = ""
 		}
 	}
-	s.voice.event(e)
+	s.console.event(e)
 }
 
 // tell says how it ended, where the runner's own events do not: a run that was skipped, and errors.
-func (s *story) tell(r runner.Result, end End) {
+func (s *reporter) tell(r runner.Result, end End) {
 	e := runner.Event{Name: runner.EventSkipped, Job: s.job, Tick: r.Grant.Tick, Token: r.Grant.Token, Level: slog.LevelError}
 	if e.Tick == 0 {
-		e.Tick = s.occasion.Tick
+		e.Tick = s.trigger.Tick
 	}
-	if s.occasion.Once != "" {
-		e.Fields = append(e.Fields, slog.String("once", s.occasion.Once))
+	if s.trigger.Once != "" {
+		e.Fields = append(e.Fields, slog.String("once", s.trigger.Once))
 	}
 	p, faulty := errors.AsType[*panics.Panic](r.Err)
 	if faulty {
-		defer s.voice.stack(p)
+		defer s.console.stack(p)
 	}
 	switch r.Ending {
 	case runner.Refused, runner.WaitOver:

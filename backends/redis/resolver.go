@@ -21,16 +21,18 @@ import (
 // goes on naming the old master.
 const opinionGrace = 200 * time.Millisecond
 
-// locator finds masters: by asking all Sentinels, or all known nodes of a cluster, and believing most of
+// masterResolver finds masters: by asking all Sentinels, or all known nodes of a cluster, and believing most of
 // them. It is asked again for every new link. That a wrong answer grants nothing is the work of WAIT.
-type locator struct {
+type masterResolver struct {
 	cfg *config
 
 	mu    sync.Mutex
 	known []string // whom to ask: those of the URL, and in a cluster all that were ever named
 }
 
-func newLocator(cfg *config) *locator { return &locator{cfg: cfg, known: slices.Clone(cfg.Addrs)} }
+func newLocator(cfg *config) *masterResolver {
+	return &masterResolver{cfg: cfg, known: slices.Clone(cfg.Addrs)}
+}
 
 // opinion is what one server says.
 type opinion struct {
@@ -56,7 +58,7 @@ func (s slots) at(slot int) string {
 }
 
 // master asks the Sentinels for the address of the master.
-func (l *locator) master(ctx context.Context) (string, error) {
+func (l *masterResolver) master(ctx context.Context) (string, error) {
 	o, err := l.poll(ctx, func(ctx context.Context, c *goredis.Client, _ string) (opinion, error) {
 		words, err := c.Do(ctx, "sentinel", "get-master-addr-by-name", l.cfg.Master).StringSlice()
 		if errors.Is(err, goredis.Nil) {
@@ -72,7 +74,7 @@ func (l *locator) master(ctx context.Context) (string, error) {
 }
 
 // masters asks the nodes of the cluster who has which slots.
-func (l *locator) masters(ctx context.Context, slot int) (slots, error) {
+func (l *masterResolver) masters(ctx context.Context, slot int) (slots, error) {
 	o, err := l.poll(ctx, func(ctx context.Context, c *goredis.Client, asked string) (opinion, error) {
 		answer, err := c.ClusterSlots(ctx).Result() //nolint:staticcheck // CLUSTER SHARDS needs Redis 7
 		if errors.Is(err, redisconn.ErrRefused) {
@@ -132,7 +134,7 @@ func reachable(addr, asked string) string {
 	return net.JoinHostPort(host, port)
 }
 
-func (l *locator) learn(addrs []string) {
+func (l *masterResolver) learn(addrs []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, a := range addrs {
@@ -143,7 +145,7 @@ func (l *locator) learn(addrs []string) {
 }
 
 // poll asks all at once and returns what most say. It does not wait for those that hang.
-func (l *locator) poll(ctx context.Context, ask func(context.Context, *goredis.Client, string) (opinion, error)) (opinion, error) {
+func (l *masterResolver) poll(ctx context.Context, ask func(context.Context, *goredis.Client, string) (opinion, error)) (opinion, error) {
 	l.mu.Lock()
 	addrs := slices.Clone(l.known)
 	l.mu.Unlock()

@@ -11,7 +11,7 @@ type mutant struct {
 var (
 	runnerTests       = []string{"./runner", "-short"}
 	decisionTests     = []string{"./backends", "-rapid.nofailfile"}
-	redisTests        = []string{"./backends/redis", "-rapid.nofailfile"}
+	redisTests        = []string{"./backends/redis"}
 	redisConnTests    = []string{"./internal/redisconn"}
 	redisHostileTests = []string{"./backends/redis", "-run", "TestHostileReplies"}
 	redisEndlessTests = []string{"./backends/redis", "-run", "TestEndlessLists"}

@@ -22,10 +22,10 @@ type lease struct {
 	renewAt  Instant // when the next renewal goes out
 	hedgeAt  Instant // when a second renewal goes out beside one without an answer; never: none does
 	lastSent Instant // when a renewal, or the claim, went out last
-	sent     int   // how many renewals went out, which is also the number of the last one
-	inFlight int   // renewals without an answer, of those that were due
-	failures int   // in a row
-	failure  error // why renewals fail
+	sent     int     // how many renewals went out, which is also the number of the last one
+	inFlight int     // renewals without an answer, of those that were due
+	failures int     // in a row
+	failure  error   // why renewals fail
 
 	watchAt Instant // when to open a watch on our own lease; never: it is open, or none is wanted
 	newsAt  Instant // when the watch last told us to look

@@ -93,7 +93,7 @@ func (t *shelfTx) Swap(_ context.Context, was Snapshot, w Write) (Snapshot, bool
 		t.between = nil
 		f()
 	}
-	if len(t.asked) > 99 {
+	if len(t.asked) > 999 {
 		return nil, false, errors.New("it is tried again and again")
 	}
 	if was != Snapshot(t.is) {

@@ -335,12 +335,23 @@ func (j *Job) command() string {
 	return b.String() + j.stdin
 }
 
-// escape hides what is special to cron.
-func (j *Job) escape(text string) string {
+// escape hides what is special to cron in words of quote. Where a \ stands before a \ or %, cron would take them for a pair: quotes that
+// end and begin again part them.
+func (j *Job) escape(words string) string {
 	if !j.percent {
-		return text
+		return words
 	}
-	return strings.ReplaceAll(text, "%", `\%`)
+	var b strings.Builder
+	for i, c := range []byte(words) {
+		if i > 0 && words[i-1] == '\\' && (c == '\\' || c == '%') {
+			b.WriteString("''")
+		}
+		if c == '%' {
+			b.WriteByte('\\')
+		}
+		b.WriteByte(c)
+	}
+	return b.String()
 }
 
 // quote makes one word of a text, for sh. Where it is one already, it stays.

@@ -115,16 +115,16 @@ func findUnits(name string) ([]*unit, error) {
 	return []*unit{timer, u}, err
 }
 
-// findUnit reads a unit file and its drop-ins.
+// findUnit reads a unit file and its drop-ins. A name without a / is an installed unit: what lies in the working directory may be
+// anybody's.
 func findUnit(name, beside string) (*unit, error) {
 	dirs := unitDirectories
+	installed := beside == "" && !strings.Contains(name, "/")
 	switch {
-	case strings.Contains(name, "/"):
-		dirs = []string{filepath.Dir(name)}
 	case beside != "":
 		dirs = append([]string{beside}, dirs...)
-	default:
-		dirs = append([]string{"."}, dirs...)
+	case !installed:
+		dirs = []string{filepath.Dir(name)}
 	}
 	name = filepath.Base(name)
 	for _, dir := range dirs {
@@ -148,6 +148,9 @@ func findUnit(name, beside string) (*unit, error) {
 			}
 		}
 		return u, nil
+	}
+	if _, err := os.Lstat(name); err == nil && installed {
+		return nil, &Refusal{name, "no installed unit has this name", "./" + name + " is the file in this directory"}
 	}
 	return nil, &os.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 }

@@ -44,7 +44,7 @@ type Job struct {
 	Line       int
 	Exprs      []string // at least one
 	Timezone   string   // ""; the host's
-	User       string   // of a system crontab or a unit
+	User       string   // of a system crontab or a unit, for which it is root where it names none
 	Env        []Variable
 	Shell      string // of the crontab, absolute; "": /bin/sh
 	Dir        string // where it starts, absolute; "": the home of its user
@@ -53,6 +53,7 @@ type Job struct {
 	raw, stdin string
 	options    []option // of leaderrun run
 	percent    bool     // raw has \% for %
+	group      string   // KEY=value of a unit that gives it another group than its user's
 }
 
 // Variable is one of the environment.

@@ -38,7 +38,7 @@ func (m Mark) Admit(s Server, longest time.Duration, now int64, hasRecord bool) 
 			since = min(s.Started, now)
 		}
 		next.Identity, next.Evicted = s.Identity, s.Evicted
-		next.Until = since + next.Longest
+		next.Until = max(m.Until, since+next.Longest) // a quarantine that is on goes on, on a node that has been up for long, too
 	case !hasRecord && m.Evicted != s.Evicted:
 		// The job may be a new one, or its lease and record were evicted.
 		next.Evicted = s.Evicted

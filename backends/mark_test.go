@@ -128,3 +128,15 @@ func TestMarkProperties(t *testing.T) {
 		})
 	})
 }
+
+// Hazard: the keys arrive with a quarantine that is on at a server that has been up for long (a slot of a cluster is moved).
+func TestMarkKeepsItsQuarantineOnAnotherServer(t *testing.T) {
+	t.Parallel()
+	const now = 1_800_000_000_000
+	m := backends.Mark{Identity: "a", Longest: 30_000, Until: now + 20_000}
+	for _, hasRecord := range []bool{true, false} {
+		if _, wait := m.Admit(backends.Server{Identity: "b", Started: now - 3_600_000}, 30*time.Second, now, hasRecord); wait != 20*time.Second {
+			t.Errorf("with a record %v: nobody may be granted for %v, want 20 s", hasRecord, wait)
+		}
+	}
+}

@@ -72,7 +72,8 @@ func newStatements(table, user string) statements {
 		// The reply to a write comes after it is on the disk of the server and of the synchronous standbys, whatever the
 		// user's or the database's default is, or with a warning.
 		settings: `SELECT set_config('client_min_messages', 'warning', true), set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true),` +
-			` set_config('lock_timeout', $1::text, true), set_config('tcp_keepalives_idle', '` + silentAfter + `', false),` +
+			// A pooler may hand on a connection on which another program has set another path: the table would be another one.
+			` set_config('search_path', (SELECT reset_val FROM pg_settings WHERE name = 'search_path'), true), set_config('lock_timeout', $1::text, true), set_config('tcp_keepalives_idle', '` + silentAfter + `', false),` +
 			` set_config('tcp_keepalives_interval', '` + lookEach + `', false)`,
 		read: `SELECT $1::text, pg_is_in_recovery(), CASE WHEN pg_is_in_recovery() THEN '' ELSE ` + identity + ` END, ` +
 			millis("clock_timestamp()") + `, ` + waits + `, j.version, j.xmin::text, j.record, j.holder, j.token, ` + readable("j.until") + `, j.beat,` +
@@ -145,7 +146,7 @@ func (s *store) settings(ctx context.Context) wire.Statement {
 
 // createTable makes the table. Somebody else may do so at the same time: that is as good.
 func (s *store) createTable(ctx context.Context) error {
-	_, err := s.client.Ask(ctx, []wire.Statement{{SQL: s.sql.create, Cancel: true}}, nil)
+	_, err := s.client.Ask(ctx, []wire.Statement{s.settings(ctx), {SQL: s.sql.create, Cancel: true}}, nil)
 	e, answered := errors.AsType[*wire.Error](err)
 	if answered && e.Refused() {
 		switch e.Code {

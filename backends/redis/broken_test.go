@@ -121,3 +121,22 @@ func TestRenewalsDoNotReadTheRecord(t *testing.T) {
 		t.Errorf("a renewal wrote %q", got)
 	}
 }
+
+// Hazard: a script that meets what it cannot read has written half of a claim.
+func TestAScriptThatFailsHasWrittenNothing(t *testing.T) {
+	t.Parallel()
+	s := servers.Redis(t, servers.RedisOptions{})
+	trust(t, s)
+	d := open(t, "redis://"+s.Addr())
+	g, _ := granted(t, d, claim("job", long))
+	finish(t, d, g)
+	_, record, mark := keys("job")
+	s.Do(t, "hset", mark, "longest", "+30000") // Go reads it, Lua does not
+	before := fmt.Sprint(s.Do(t, "hget", record, "token"), s.Do(t, "hget", record, "released"))
+	if _, err := d.Acquire(within(t, suite.Patience), claim("job", long)); !backends.IsPermanent(err) {
+		t.Errorf("granted, or %v", err)
+	}
+	if after := fmt.Sprint(s.Do(t, "hget", record, "token"), s.Do(t, "hget", record, "released")); after != before {
+		t.Errorf("token and released token were %s, and are %s", before, after)
+	}
+}

@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"strconv"
 
 	"github.com/leaderrun/leaderrun/backends"
 )
@@ -35,7 +36,7 @@ func (t *tx) Swap(ctx context.Context, was backends.Snapshot, w backends.Write) 
 		refused, changes = w.Record.Refused[0], nil
 	}
 	if t.q.Op == backends.ToAbandon && len(changes) == 0 { // there may be nothing to add: it was asked before
-		version = "-"
+		version = "-" + strconv.Itoa(backends.RecordForm)
 	}
 	args := append(s.read(version, beat), "", 0, t.cfg.longest.Milliseconds(), t.q.Job, w.Record.Token, leaseText(w.Lease), w.TTL.Milliseconds(),
 		w.Record.Beat, flag(w.Release), flag(tell), refused, backends.KeptAbandoned)

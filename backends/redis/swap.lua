@@ -2,7 +2,7 @@
 --
 -- ARGV  as it was read:
 --       2 now   3 how long that may be ago, ms   4 identity   5 epoch of the mark   6 lease, or ""
---       7 version of the record, or "-": any will do   8 its beat, or "-"
+--       7 version of the record, or "-" and a form: any will do up to that form   8 its beat, or "-"
 --       as it is to be:
 --       9 the mark's end of the quarantine, or "": the mark stays   10 its number of evicted keys   11 the longest TTL
 --      12 job   13 token   14 lease, or "": it stays   15 its TTL   16 the least beat
@@ -10,6 +10,7 @@
 --      20 how many such names are kept
 --      then each field of the record that changes, with its value or ""
 -- reply state, or: nonce, "done", replicas needed, now, end of the lease, beat
+number(mark_key, 'longest') -- what cannot be read ends the script before anything is written
 local age, epoch = now - tonumber(ARGV[2]), ARGV[5]
 local same = age >= 0 and age <= tonumber(ARGV[3]) and identity == ARGV[4] and text(mark_key, 'epoch') == epoch
 
@@ -24,7 +25,8 @@ end
 
 local lease, stored = read('GET', lease_key), number(record_key, 'token')
 local token, put, ttl = tonumber(ARGV[13]), ARGV[14], tonumber(ARGV[15])
-same = same and (lease or '') == ARGV[6] and (ARGV[7] == '-' or text(record_key, 'version') == ARGV[7])
+local form = tonumber(ARGV[7]:match('^%-(%d+)$'))
+same = same and (lease or '') == ARGV[6] and (form and number(record_key, 'form') <= form or text(record_key, 'version') == ARGV[7])
   and (ARGV[8] == '-' or text(record_key, 'beat') == ARGV[8])
 if put ~= '' and put ~= lease then
   -- A grant: by a token above all before, on a server whose mark it is and that is not in quarantine, and if nothing is known

@@ -300,3 +300,19 @@ func TestAServerThatEvictsAllTheTime(t *testing.T) {
 		t.Errorf("asked %d times, wait %v", n, r.Wait)
 	}
 }
+
+// Hazard: who takes a claim back adds to the list of a record that a newer leaderrun has written meanwhile.
+func TestANewerRecordIsNotAddedTo(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	g, _ := granted(t, s.driver, claim("job", long))
+	finish(t, s.driver, g)
+	c := claim("job", long)
+	tx, now := s.read(backends.Request{Op: backends.ToAbandon, Holder: c.Holder})
+	e := backends.DecideAbandon(now.View(backends.Request{}), c)
+	e.Record.Form = backends.RecordForm
+	s.server.Do(t, "hset", s.record, "form", backends.RecordForm+1, "refused", `[{"id":"x"}]`, "version", "newer")
+	if s.written(tx, now, backends.Write{Record: e.Record}) {
+		t.Errorf("the list is %v", s.server.Do(t, "hget", s.record, "refused"))
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
@@ -100,9 +101,33 @@ func runBreak(c *call) (End, error) {
 	return End{}, b.endAll(ctx, names)
 }
 
+// oneAtMost refuses to take the holders of several slots for dead on one word.
+func (b *breaking) oneAtMost(ctx context.Context, names []string) error {
+	var held []string
+	for _, name := range names {
+		s, err := inspectJob(ctx, b.store, name)
+		if err != nil {
+			return err
+		}
+		if !b.isIdle(s) {
+			held = append(held, name+" on "+s.Record.Holder.Host)
+		}
+	}
+	if len(held) < 2 {
+		return nil
+	}
+	return usage("--holder-is-dead", "it is about one holder, and "+b.job+" has several: "+strings.Join(held, ", "),
+		"name the slot of the host that is dead: leaderrun break --holder-is-dead '"+b.job+"#0'")
+}
+
 // endAll gives its orders about a job, or about each slot of one, and waits then until all of their runs are over.
 func (b *breaking) endAll(ctx context.Context, names []string) error {
 	var runs []*breaking
+	if len(names) > 1 && b.kind == backends.ForceRelease {
+		if err := b.oneAtMost(ctx, names); err != nil {
+			return err
+		}
+	}
 	for _, name := range names {
 		one := *b
 		one.job = name

@@ -183,7 +183,7 @@ func secretsOf(rawURL string) []string {
 	return secrets
 }
 
-// isUser says whether what stands before the @ of a URL is a user without a password. RotateEndpoint than on PostgreSQL it may
+// isUser says whether what stands before the @ of a URL is a user without a password. Elsewhere than on PostgreSQL it may
 // be a token that somebody wrote into the wrong place.
 func isUser(scheme, text string) bool {
 	switch strings.ToLower(scheme) {

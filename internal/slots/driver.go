@@ -91,6 +91,9 @@ func (d *Driver) Acquire(ctx context.Context, c backends.Claim) (backends.Grant,
 		return backends.Grant{}, err
 	}
 	d.mu.Lock()
+	if d.ours != nil { // the machine has not taken the grant, because it came too late: the slot is asked for again before any other
+		d.ours.unclear, d.ours = true, nil
+	}
 	d.passes++
 	pass := d.passes
 	d.mu.Unlock()
@@ -163,7 +166,7 @@ func (s *slot) observe(seen backends.LastSeen, now time.Time) {
 	}
 }
 
-// granted notes that a slot is ours, and takes claims of others back that may still arrive: nobody would renew those leases.
+// granted notes that a slot is ours, and takes claims of other slots back that may still arrive: nobody would renew those leases.
 func (d *Driver) granted(ctx context.Context, s *slot, c backends.Claim) {
 	d.mu.Lock()
 	d.ours, s.unclear, s.stray = s, false, false

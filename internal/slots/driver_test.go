@@ -365,3 +365,32 @@ func TestMoreSlotsElsewhere(t *testing.T) {
 		}
 	})
 }
+
+// Hazard: the grant of a slot came too late for the machine, which claims again and is granted another one: the first is forgotten.
+func TestAGrantThatCameTooLateIsNotForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		other := b.take(0, "other", time.Hour)
+		d := New(b.host("a"), "job", 2, "a", nil)
+		c := backends.Claim{Job: "job", Holder: backends.Holder{ID: "h", Host: "a"}, TTL: ttl}
+		first, err := d.Acquire(t.Context(), c)
+		if err != nil || first.Claim.Job != "job#1" {
+			t.Fatal(first.Claim.Job, err)
+		}
+		b.free(other) // while the process was stopped
+		d.order = []int{0, 1}
+		d.hear(&d.slots[0], backends.News{Look: true})
+		second, err := d.Acquire(t.Context(), c)
+		if err != nil || second.Claim.Job != "job#1" {
+			t.Errorf("granted %q, %v", second.Claim.Job, err)
+		}
+		if err := d.Finish(t.Context(), second, backends.Outcome{State: backends.Done}); err != nil {
+			t.Error(err)
+		}
+		for i := range 2 {
+			if s, err := b.store.Inspect(t.Context(), Name("job", i)); err != nil && !errors.Is(err, backends.ErrUnknownJob) || s.Lease != nil {
+				t.Errorf("slot %d: %+v, %v", i, s.Lease, err)
+			}
+		}
+	})
+}

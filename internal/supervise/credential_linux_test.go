@@ -3,9 +3,12 @@ package supervise
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/leaderrun/leaderrun/internal/lifeline"
 )
@@ -106,4 +109,60 @@ func TestTreeOfAnotherUserIsSwept(t *testing.T) {
 			t.Error("it lives")
 		}
 	})
+}
+
+// TestCommandHasKeyringOfItsOwn: hazard: a command of another user's possesses root's session keyring, or that of another run, and
+// reads or plants keys in it. The kernel lists in /proc/keys what the reader possesses (proc_keys(5)).
+func TestCommandHasKeyringOfItsOwn(t *testing.T) {
+	rootAlone(t)
+	if _, err := os.Stat("/proc/keys"); err != nil {
+		t.Skip("this kernel lists no keys")
+	}
+	const secret = "leaderrun-test-secret"
+	list := func(as *Credential) string {
+		r := prepare(t, Options{})
+		r.open()
+		c := r.shell(`cat /proc/keys >keys.new; echo >>keys.new; mv keys.new keys`)
+		c.As = as
+		r.start(c, far())
+		r.wait(lifeline.Dead)
+		return r.file("keys")
+	}
+	session := func(keys string) string {
+		for line := range strings.Lines(keys) {
+			if strings.Contains(line, " keyring ") && strings.Contains(line, " _ses:") {
+				id, _, _ := strings.Cut(line, " ")
+				return id
+			}
+		}
+		return ""
+	}
+	var without bool
+	var own, first, second string
+	offMainThread(func() { // which is the one that forks the guardians
+		runtime.LockOSThread() // and is not used again
+		_, err := unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0)
+		if without = err == unix.ENOSYS || err == unix.EPERM; without {
+			return
+		}
+		must(t, err)
+		_, err = unix.AddKey("user", secret, []byte("x"), unix.KEY_SPEC_SESSION_KEYRING)
+		must(t, err)
+		own, first, second = list(nil), list(asStranger()), list(asStranger())
+	})
+	if without {
+		t.Skip("keyctl(2) is missing or forbidden here")
+	}
+	if t.Failed() {
+		return
+	}
+	if !strings.Contains(own, secret) {
+		t.Errorf("a command of the same user has lost its session keyring:\n%s", own)
+	}
+	if strings.Contains(first+second, secret) {
+		t.Error("another user's command finds the key")
+	}
+	if a, b := session(first), session(second); a == "" || a == b {
+		t.Errorf("session keyrings %q and %q: want two", a, b)
+	}
 }

@@ -2,7 +2,7 @@ package main
 
 var (
 	accountTests    = []string{"./internal/account"}
-	credentialTests = []string{"./internal/supervise", "-run", "RunsAsAnother|EnteredAsTheUser"}
+	credentialTests = []string{"./internal/supervise", "-run", "RunsAsAnother|EnteredAsTheUser|KeyringOfItsOwn"}
 	systemTests     = []string{"./internal/cli", "-run", "TestScripts/cron-system"}
 	loadTests       = []string{"./internal/jobfile", "-run", "FolderOfOthers|Hostile|Several|UserColumn|Refused"}
 )
@@ -14,6 +14,8 @@ var accountMutants = []mutant{
 	{"user: the job keeps root's group", "internal/supervise/guardian/orders.go", "Gid: as.GID,", "Gid: 0,", credentialTests},
 	{"user: the guardian is not told", "internal/supervise/guard.go", "As: c.As,", "", credentialTests},
 	{"user: the job holds what the daemon was started with", "internal/supervise/guardian/orders.go", "if order.As != nil { // what root's daemon", "if order.Path == \"?\" { // what root's daemon", systemTests},
+	{"user: the job shares root's session keyring", "internal/supervise/guardian/orders.go", "errno := leaveSessionKeyring(); errno != 0", "errno := syscall.Errno(0); errno != 0", credentialTests},
+	{"user: others can lock the cgroup of a run", "internal/supervise/tree/cgroup_linux.go", "leafMode = 0o711", "leafMode = 0o755", []string{"./internal/supervise/tree", "-run", "AbandonedCgroups"}},
 	{"user: a credential that is broken is none", "internal/supervise/guardian/wire.go", "return nil, errFrame\n\t}\n\tvar ids", "return nil, nil\n\t}\n\tvar ids", []string{"./internal/supervise/guardian"}},
 	{"user: who has no line in passwd is root", "internal/account/account.go", "\treturn Account{}, ErrUnknown\n}\n\n// id reads", "\treturn Account{Name: name, Home: \"/\"}, nil\n}\n\n// id reads", accountTests},
 	{"user: a number that is none is 0", "internal/account/account.go", "return 0, fmt.Errorf(\"has a line in %s with the number %q\", passwdFile, text)", "return 0, nil", accountTests},

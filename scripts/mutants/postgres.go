@@ -63,6 +63,7 @@ var postgresMutants = []mutant{
 	{"PostgreSQL: a password goes in clear without TLS", "backends/postgres/wire/auth.go", "case kind == authClear && !(l.tls && l.cfg.ClearText):", "case kind == authClear && l.cfg == nil:", postgresHostile},
 	{"PostgreSQL: a server is ready within a transaction", "backends/postgres/wire/source.go", "case kind == 'Z' && string(body) != \"I\":", "case kind == 'Z' && len(body) != 1:", postgresHostile},
 	{"PostgreSQL: what follows a row is not noticed", "backends/postgres/wire/source.go", "if size != s.size {", "if size > s.size {", postgresHostile},
+	{"PostgreSQL: the search path of another program counts", "backends/postgres/table.go", "(SELECT reset_val FROM pg_settings WHERE name = 'search_path'), true)", "current_setting('search_path'), true)", []string{"./backends/postgres", "-run", "TestSearchPath"}},
 	{"PostgreSQL: the environment counts", "backends/postgres/wire/dial.go", " require_auth=''", "", postgresHostile},
 	{"PostgreSQL: a service of the environment counts", "backends/postgres/wire/dial.go", "if os.Getenv(\"PGSERVICE\") == \"\" {", "if os.Getenv(\"PGSERVICE\") != \"x\" {", postgresHostile},
 	{"PostgreSQL: a log-in that has failed is cancelled", "backends/postgres/wire/dial.go", "if c.pg == nil {", "if c.addr == \"\" {", postgresHostile},

@@ -128,7 +128,7 @@ func makeRelease(dir string, env []string, before ...string) error {
 	return nil
 }
 
-// RotateEndpoint, with another umask, time zone, home and number of processors, and without a network, come the same bytes.
+// Elsewhere, with another umask, time zone, home and number of processors, and without a network, come the same bytes.
 func TestSameBytes(t *testing.T) {
 	t.Parallel()
 	one := release(t)

@@ -31,6 +31,17 @@ func attributes(group, cgroup int) *syscall.SysProcAttr {
 	}
 }
 
+// leaveSessionKeyring gives this thread, and what it forks, a new session keyring (session-keyring(7)): whoever has root's may read
+// its keys and add some, under whatever user. Where keyctl(2) is missing or forbidden, the command cannot use keys either.
+func leaveSessionKeyring() syscall.Errno {
+	const joinSessionKeyring = 1 // KEYCTL_JOIN_SESSION_KEYRING of <linux/keyctl.h>; without a name it is always a new one
+	_, _, errno := syscall.Syscall(syscall.SYS_KEYCTL, joinSessionKeyring, 0, 0)
+	if errno == syscall.ENOSYS || errno == syscall.EPERM {
+		return 0
+	}
+	return errno
+}
+
 // groupLeft is for systems where the process group is all there is.
 func groupLeft(int) bool { return false }
 

@@ -20,6 +20,9 @@ func attributes(group, _ int) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pgid: group}
 }
 
+// leaveSessionKeyring: only Linux has one.
+func leaveSessionKeyring() syscall.Errno { return 0 }
+
 // groupLeft tells whether the process group, which is all there is here, has a member.
 func groupLeft(group int) bool { return group > 0 && syscall.Kill(-group, 0) == nil }
 

@@ -106,6 +106,9 @@ func (g *guardian) fork(order Order, fds []int) (pid int, errno syscall.Errno, l
 			syscall.CloseOnExec(fd)
 		}
 		inherited = nil
+		if errno := leaveSessionKeyring(); errno != 0 {
+			return 0, errno, false
+		}
 	}
 	attr := &syscall.ProcAttr{Dir: order.Dir, Env: order.Env, Files: FileTable(inherited, fds)}
 	cgroups := []int{-1}

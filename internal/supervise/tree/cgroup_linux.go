@@ -9,14 +9,18 @@ type Cgroup struct {
 	dir  int // descriptor of the directory, for clone3(2)
 }
 
+// leafMode keeps others from opening the directory: whoever can open it can lock it, so that we cannot hold it, or that it seems held
+// for ever. A command of another user's may still read the files in there by name, as runtimes do that look for their limits.
+const leafMode = 0o711
+
 // MakeCgroup makes the leaf and holds it until it is closed.
 func MakeCgroup(path string) (*Cgroup, error) {
-	if err := syscall.Mkdir(path, 0o755); err != nil {
+	if err := syscall.Mkdir(path, leafMode); err != nil {
 		return nil, err
 	}
 	dir, err := Hold(path)
 	if err == syscall.ENOENT { // somebody took it for abandoned, and will see the next one held
-		if err = syscall.Mkdir(path, 0o755); err == nil {
+		if err = syscall.Mkdir(path, leafMode); err == nil {
 			dir, err = Hold(path)
 		}
 	}

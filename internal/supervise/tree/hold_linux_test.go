@@ -80,6 +80,11 @@ func TestAbandonedCgroupsAreRemoved(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
+	if info, err := os.Stat(c.path); err != nil {
+		t.Fatal(err)
+	} else if info.Mode().Perm()&0o066 != 0 {
+		t.Error("others can open the cgroup, and so lock it:", info.Mode())
+	}
 	RemoveAbandonedCgroups(home)
 	if !exists(c.path) {
 		t.Fatal("the cgroup of a live run was removed")

@@ -55,7 +55,7 @@ of the run where these mean the same; else they stay, and it is said.
 				name: "systemd", bare: true,
 				help: "FILE is a timer of systemd: a unit file, the name of an installed\nunit, or - for what `systemctl cat TIMER SERVICE` prints",
 			},
-			{name: "user", value: "NAME", def: "root", check: by(parseText), bare: true, help: "--to jobs: of a system crontab only the lines of this user"},
+			{name: "user", value: "NAME", def: "root", check: by(parseText), bare: true, help: "--to jobs: only what runs as this user, of system crontabs and units"},
 			timezone,
 		}, commonOptions()...),
 		run: runImport,
@@ -85,7 +85,7 @@ func runImport(c *call) (End, error) {
 		return End{}, usage("--diff and --in-place", "they are for crontabs that stay crontabs", "redirect stdout to a new file")
 	}
 	if units {
-		return c.importUnits(to)
+		return c.importUnits(to, user)
 	}
 	sources, skipped, err := importer.Read(c.args, c.stdin, format)
 	if err != nil {
@@ -193,14 +193,14 @@ func (c *call) writeImported(files []*importer.File) (End, error) {
 }
 
 // importUnits turns timers of systemd into lines or jobs.
-func (c *call) importUnits(to string) (End, error) {
+func (c *call) importUnits(to, user string) (End, error) {
 	jobs, notes, err := importer.Units(c.args, c.stdin)
 	if err != nil {
 		return End{}, importFault(err)
 	}
 	c.tell(notes)
 	if to == "jobs" {
-		return c.printJobs(jobs, "")
+		return c.printJobs(jobs, user)
 	}
 	text, notes := importer.Lines(jobs)
 	c.tell(notes)

@@ -150,3 +150,16 @@ func TestTokens(t *testing.T) {
 		}
 	}
 }
+
+// TestTokensNested: hazard: each substitution in another takes some of the stack, and Go ends the process where that is used up.
+func TestTokensNested(t *testing.T) {
+	nested := func(n int) string { return strings.Repeat(`"$(`, n) + strings.Repeat(`)"`, n) }
+	for n, want := range map[int]bool{1: true, maxNested: true, maxNested + 1: false, 5_000_000: false} {
+		if _, ok := Tokens(nested(n)); ok != want {
+			t.Errorf("%d substitutions in each other: %t", n, ok)
+		}
+	}
+	if _, ok := Tokens(strings.Repeat(`"$(x)" `, 2*maxNested)); !ok {
+		t.Error("substitutions side by side count as nested")
+	}
+}

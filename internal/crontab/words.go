@@ -12,7 +12,7 @@ type Token struct {
 }
 
 // Tokens takes a line for a POSIX shell apart. It knows quotes, substitutions and operators, not what they mean together. ok is false
-// where a quote or a substitution does not end.
+// where a quote or a substitution does not end, or more than maxNested substitutions stand one in another.
 func Tokens(script string) (tokens []Token, ok bool) {
 	s := scanner{text: script}
 	for s.blanks(); s.at < len(script); s.blanks() {
@@ -57,9 +57,13 @@ func operator(text string) int {
 }
 
 type scanner struct {
-	text string
-	at   int
+	text  string
+	at    int
+	depth int // of nested
 }
+
+// maxNested is how deep substitutions may be: a hostile line is not to exhaust the stack.
+const maxNested = 100
 
 func (s *scanner) blanks() {
 	for s.at < len(s.text) {
@@ -177,6 +181,10 @@ func (s *scanner) substitution(t *Token, b *strings.Builder) bool {
 
 // nested goes from a bracket to the one that closes it. Quotes within count.
 func (s *scanner) nested(opening, closing byte) bool {
+	if s.depth++; s.depth > maxNested {
+		return false
+	}
+	defer func() { s.depth-- }()
 	depth := 0
 	for ; s.at < len(s.text); s.at++ {
 		switch c := s.text[s.at]; c {

@@ -44,7 +44,7 @@ type Job struct {
 	Line       int
 	Exprs      []string // at least one
 	Timezone   string   // ""; the host's
-	User       string   // of a system crontab or a unit
+	User       string   // of a system crontab or a unit, for which it is root where it names none
 	Env        []Variable
 	Shell      string // of the crontab, absolute; "": /bin/sh
 	Dir        string // where it starts, absolute; "": the home of its user
@@ -53,6 +53,7 @@ type Job struct {
 	raw, stdin string
 	options    []option // of leaderrun run
 	percent    bool     // raw has \% for %
+	group      string   // KEY=value of a unit that gives it another group than its user's
 }
 
 // Variable is one of the environment.
@@ -335,12 +336,23 @@ func (j *Job) command() string {
 	return b.String() + j.stdin
 }
 
-// escape hides what is special to cron.
-func (j *Job) escape(text string) string {
+// escape hides what is special to cron in words of quote. Where a \ stands before a \ or %, cron would take them for a pair: quotes that
+// end and begin again part them.
+func (j *Job) escape(words string) string {
 	if !j.percent {
-		return text
+		return words
 	}
-	return strings.ReplaceAll(text, "%", `\%`)
+	var b strings.Builder
+	for i, c := range []byte(words) {
+		if i > 0 && words[i-1] == '\\' && (c == '\\' || c == '%') {
+			b.WriteString("''")
+		}
+		if c == '%' {
+			b.WriteByte('\\')
+		}
+		b.WriteByte(c)
+	}
+	return b.String()
 }
 
 // quote makes one word of a text, for sh. Where it is one already, it stays.

@@ -56,6 +56,7 @@ func TestLines(t *testing.T) {
 		{"0 2 * * * nice leaderrun run a -- y && z\n1 2 * * * a\n", "0 2 * * * nice leaderrun run a -- y && z\n1 2 * * * leaderrun run --schedule '1 2 * * *' a-2 -- a\n"},
 		{"0 2 * * * a\n1 2 * * * /x/a.sh\n", "0 2 * * * leaderrun run --schedule '0 2 * * *' a -- a\n1 2 * * * leaderrun run --schedule '1 2 * * *' a-2 -- /x/a.sh\n"},
 		{"# job: 100% x\n1 2 * * * a\n", "# job: 100% x\n1 2 * * * leaderrun run --schedule '1 2 * * *' '100\\% x' -- a\n"},
+		{"# job: a\\%b\\\\c\n1 2 * * * a\n", "# job: a\\%b\\\\c\n1 2 * * * leaderrun run --schedule '1 2 * * *' 'a\\''\\%b\\''\\c' -- a\n"},
 		{mark + "no more\n1 2 * * * a\n", "1 2 * * * leaderrun run --schedule '1 2 * * *' a -- a\n"},
 		{"0 2 * * * " + strings.Repeat("x", 960) + "\n", mark + "the command would have 1004 bytes, and cron takes 998; put it into a script\n0 2 * * * " + strings.Repeat("x", 960) + "\n"},
 	} {

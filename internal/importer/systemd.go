@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -83,6 +84,9 @@ func Units(names []string, stdin io.Reader) (jobs []*Job, notes []Note, err erro
 		}
 		job.Name = strings.TrimSuffix(u.name, ".timer")
 		given.Take(job.Name)
+		if job.group != "" {
+			notes = append(notes, Note{Path: u.path, Why: job.group + " is not carried over: it has the groups of the user that runs it"})
+		}
 		jobs = append(jobs, job)
 	}
 	if timers == 0 {
@@ -115,16 +119,16 @@ func findUnits(name string) ([]*unit, error) {
 	return []*unit{timer, u}, err
 }
 
-// findUnit reads a unit file and its drop-ins.
+// findUnit reads a unit file and its drop-ins. A name without a / is an installed unit: what lies in the working directory may be
+// anybody's.
 func findUnit(name, beside string) (*unit, error) {
 	dirs := unitDirectories
+	installed := beside == "" && !strings.Contains(name, "/")
 	switch {
-	case strings.Contains(name, "/"):
-		dirs = []string{filepath.Dir(name)}
 	case beside != "":
 		dirs = append([]string{beside}, dirs...)
-	default:
-		dirs = append([]string{"."}, dirs...)
+	case !installed:
+		dirs = []string{filepath.Dir(name)}
 	}
 	name = filepath.Base(name)
 	for _, dir := range dirs {
@@ -148,6 +152,9 @@ func findUnit(name, beside string) (*unit, error) {
 			}
 		}
 		return u, nil
+	}
+	if _, err := os.Lstat(name); err == nil && installed {
+		return nil, &Refusal{name, "no installed unit has this name", "./" + name + " is the file in this directory"}
 	}
 	return nil, &os.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 }
@@ -271,7 +278,12 @@ func (j *Job) service(u *unit) (why string) {
 	}
 	j.percent = true
 	j.raw = j.escape(strings.Join(words, " "))
-	j.User = u.last("User")
+	j.User = cmp.Or(u.last("User"), "root")
+	for _, key := range []string{"Group", "SupplementaryGroups"} {
+		if group := u.last(key); group != "" && group != j.User {
+			j.group = key + "=" + group
+		}
+	}
 	for _, line := range u.all("Environment") {
 		all, ok := unitWords(line)
 		if !ok || strings.ContainsAny(line, `%\`) {
@@ -317,7 +329,7 @@ func Lines(jobs []*Job) (text string, notes []Note) {
 			notes = append(notes, Note{Path: j.Path, Why: "not a line of a crontab: it has several schedules", Hint: "--to jobs writes it", Kept: true})
 			continue
 		}
-		if j.User != "" && j.User != "root" {
+		if j.User != "root" {
 			b.WriteString("# runs as " + j.User + ": " + "for the crontab of that user\n")
 		}
 		line := *j

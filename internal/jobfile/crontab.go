@@ -250,7 +250,11 @@ func (c *crontab) user(d *draft, command string) (rest string, ok bool) {
 	case rest == "":
 		c.problem(c.line, d.what(""), "there is no command behind the user", "write minute, hour, day of month, month, day of week, the user and the command")
 	case !c.host.isUser(name):
-		c.problem(c.line, d.what(""), fmt.Sprintf("the sixth word, %q, is no user in /etc/passwd", name), "a system crontab has a user before the command; another one is for a daemon without --system")
+		word := "the sixth word"
+		if isAccount().MatchString(name) { // another one may be a secret, as in PASSWORD=…
+			word += fmt.Sprintf(", %q,", name)
+		}
+		c.problem(c.line, d.what(""), word+" is no user in /etc/passwd", "a system crontab has a user before the command; another one is for a daemon without --system")
 	default:
 		d.job.User = name
 		return rest, true

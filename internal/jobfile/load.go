@@ -132,13 +132,16 @@ func bare(err error) error {
 // read reads the file. One of a directory is not followed through a link that has taken its place.
 func (s source) read(how How) ([]byte, error) {
 	flags := os.O_RDONLY
-	if s.listed {
+	var err error
+	switch {
+	case s.listed:
 		flags |= syscall.O_NOFOLLOW
+		err = checkFolder(filepath.Dir(s.path))
+	case how.System:
+		err = bare(checkFolder(s.path)) // it may be a link into another folder
 	}
-	if s.listed || how.System {
-		if err := checkFolder(filepath.Dir(s.path)); err != nil {
-			return nil, err
-		}
+	if err != nil {
+		return nil, err
 	}
 	f, _, err := ownership.Open(s.path, flags, 0)
 	if err != nil {
@@ -152,7 +155,7 @@ func (s source) read(how How) ([]byte, error) {
 	return text, err
 }
 
-// checkFolder holds that nobody else can put another folder, or a file, where this one is.
+// checkFolder holds that nobody else can put another folder, or a file, where this one is, or where links on the way lead.
 func checkFolder(path string) error {
 	whole, err := filepath.Abs(path)
 	if err != nil {

@@ -159,6 +159,26 @@ func TestFolderOfOthers(t *testing.T) {
 	}
 }
 
+// TestLinkToFolderOfOthers: hazard: so does who can rename the folder that a link in root's own leads to.
+func TestLinkToFolderOfOthers(t *testing.T) {
+	parent, own := t.TempDir(), t.TempDir()
+	dir, link := filepath.Join(parent, "theirs"), filepath.Join(own, "link")
+	file := filepath.Join(dir, "a")
+	if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(file, []byte("0 2 * * * root x\n"), 0o600), os.Symlink(file, link)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load([]string{link}, testDefaults(), How{System: true}); err != nil {
+		t.Errorf("a link between folders that are root's: %v", err)
+	}
+	if err := os.Chmod(parent, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Load([]string{link}, testDefaults(), How{System: true})
+	if e, ok := errors.AsType[*ownership.Error](err); !ok || e.Path != parent {
+		t.Errorf("%v", err)
+	}
+}
+
 // A system crontab has a user before each command. Who has no line in /etc/passwd could only be root, and is refused.
 func TestUserColumn(t *testing.T) {
 	read := func(text string) (*File, error) {
@@ -177,12 +197,13 @@ func TestUserColumn(t *testing.T) {
 	}
 	for text, says := range map[string]string{
 		"0 2 * * * nobody-here report\n":    `the sixth word, "nobody-here", is no user`,
-		"0 2 * * * 0 report\n":              `the sixth word, "0", is no user`,
+		"0 2 * * * 0 report\n":              "the sixth word is no user",
+		"0 2 * * * PASSWORD=hunter2 x\n":    "the sixth word is no user",
 		"0 2 * * * root\n":                  "there is no command behind the user",
 		"0 2 * * * report --full\n":         `the sixth word, "report", is no user`,
 		"HOME=relative\n0 2 * * * root x\n": "HOME",
 	} {
-		if _, err := read(text); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := read(text); err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

@@ -26,6 +26,7 @@ var accountMutants = []mutant{
 	{"user: who has lost the line runs on", "internal/cli/cron_launch.go", "if p, err = siteOfUser(j); err != nil {\n\t\t\treturn site{}, err", "if p, err = siteOfUser(j); err != nil && p.dir == \"?\" {\n\t\t\treturn site{}, err", systemTests},
 	{"user: the socket is everybody's", "internal/cli/socket.go", "errors.Join(os.Chmod(path, 0o600), ", "errors.Join(os.Chmod(path, 0o666), ", systemTests},
 	{"directory: the folders above are not looked at", "internal/jobfile/load.go", "return ownership.CheckFolder(whole)", "return ownership.CheckFolder(whole[:1])", loadTests},
+	{"directory: a link to a system crontab leads anywhere", "internal/jobfile/load.go", "bare(checkFolder(s.path))", "bare(checkFolder(filepath.Dir(s.path)))", loadTests},
 	{"directory: a link or a pipe is a file", "internal/jobfile/load.go", "case !e.Type().IsRegular():", "case e.Name() == \"?\":", loadTests},
 	{"directory: each file has names of its own", "internal/jobfile/load.go", "r.names, r.how, r.several = names, how,", "r.names, r.how, r.several = map[string]string{\"?\": names[\"?\"]}, how,", loadTests},
 	{"crontab: a run inside has the lease of its daemon's job", "internal/jobfile/crontab.go", "if ok && (c.nameLine == 0 || run.Job == d.job.Name) {", "if ok && run.Job == \"?\" {", loadTests},

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -26,7 +24,6 @@ import (
 )
 
 const (
-	longestLine  = 64 << 10         // of prefixed output; a longer one is broken
 	lastOutput   = 10 * time.Second // how long the end of an attempt waits for its output to be written
 	pathVariable = "PATH"
 )
@@ -319,36 +316,6 @@ func (t *launched) files() (own [3]*os.File, err error) {
 		})
 	}
 	return own, nil
-}
-
-// prefix stands before each line of the command. That of another user has one always: its lines could pass for the daemon's, and the
-// daemon's own stdout is nothing for it to hold open.
-func (t *launched) prefix() string {
-	if t.job.User != "" && t.job.Prefix == "" {
-		return "[" + oneLine(t.job.Name) + "] "
-	}
-	return t.job.Prefix
-}
-
-// copyLines writes what a command says, each line with the job's prefix.
-func (t *launched) copyLines(to io.Writer, from *os.File) {
-	defer from.Close()
-	lines := bufio.NewReaderSize(from, longestLine)
-	for {
-		line, err := lines.ReadSlice('\n')
-		if len(line) > 0 {
-			whole := append([]byte(t.prefix()), line...)
-			if whole[len(whole)-1] != '\n' {
-				whole = append(whole, '\n')
-			}
-			t.output.Lock()
-			_, _ = to.Write(whole) // there is nobody to tell
-			t.output.Unlock()
-		}
-		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
-			return
-		}
-	}
 }
 
 // The runner calls these after Start has succeeded, but Close also before.

@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The bytes of a line of prefixed output; a longer one is broken, and each piece has the prefix.
+const (
+	longestLine     = 64 << 10
+	longestUserLine = 4 << 10 // with the prefix: the journal breaks at 48K, and what came then would stand there without it
+)
+
+// prefix stands before each line of the command. That of another user has one always: its lines could pass for the daemon's, and the
+// daemon's own stdout is nothing for it to hold open.
+func (t *launched) prefix() string {
+	if t.job.User != "" && t.job.Prefix == "" {
+		return "[" + oneLine(t.job.Name) + "] "
+	}
+	return t.job.Prefix
+}
+
+// copyLines writes what a command says, each line with the job's prefix.
+func (t *launched) copyLines(to io.Writer, from *os.File) {
+	defer from.Close()
+	if t.job.User != "" {
+		t.copyVisibleLines(to, from)
+		return
+	}
+	lines := bufio.NewReaderSize(from, longestLine)
+	for {
+		line, err := lines.ReadSlice('\n')
+		if len(line) > 0 {
+			whole := append([]byte(t.prefix()), line...)
+			if whole[len(whole)-1] != '\n' {
+				whole = append(whole, '\n')
+			}
+			t.write(to, whole)
+		}
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return
+		}
+	}
+}
+
+// copyVisibleLines is copyLines for another user's command, which may want its lines to pass for the daemon's: the journal ends a
+// line at a NUL too, and a terminal may write over the prefix. Control characters but tabs are written as \x00.
+func (t *launched) copyVisibleLines(to io.Writer, from io.Reader) {
+	in := bufio.NewReaderSize(from, longestUserLine)
+	prefix := t.prefix()
+	line := []byte(prefix)
+	end := func() {
+		t.write(to, append(line, '\n'))
+		line = append(line[:0], prefix...)
+	}
+	for {
+		r, size, err := in.ReadRune()
+		if err != nil {
+			if len(line) > len(prefix) {
+				end()
+			}
+			return
+		}
+		if r == '\n' {
+			end()
+			continue
+		}
+		text := utf8.AppendRune(nil, r)
+		if r == utf8.RuneError && size == 1 { // no UTF-8: the byte itself
+			_ = in.UnreadRune()
+			text[0], _ = in.ReadByte()
+			text, r = text[:1], rune(text[0])
+		}
+		if unicode.IsControl(r) && r != '\t' {
+			text = fmt.Appendf(nil, `\x%02x`, r)
+		}
+		if len(line)+len(text)+len("\n") > longestUserLine && len(line) > len(prefix) {
+			end()
+		}
+		line = append(line, text...)
+	}
+}
+
+// write writes a line, which no other one breaks.
+func (t *launched) write(to io.Writer, line []byte) {
+	t.output.Lock()
+	defer t.output.Unlock()
+	_, _ = to.Write(line) // there is nobody to tell
+}

@@ -22,7 +22,7 @@ var accountMutants = []mutant{
 	{"user: a short line is a user's", "internal/account/account.go", "if len(fields) != all {", "if len(fields) < 4 {", accountTests},
 	{"user: a line whose user is unknown is read", "internal/jobfile/crontab.go", "case !c.host.isUser(name):", "case name == \"\":", loadTests},
 	{"user: the daemon's environment reaches the job", "internal/cli/cron_launch.go", "slices.Concat([]string{pathVariable + \"=\" + cronPath,", "slices.Concat(os.Environ(), []string{pathVariable + \"=\" + cronPath,", systemTests},
-	{"user: the job's lines pass for the daemon's", "internal/cli/cron_launch.go", "if t.job.User != \"\" && t.job.Prefix == \"\" {", "if t.job.User == \"?\" {", systemTests},
+	{"user: the job's lines pass for the daemon's", "internal/cli/cron_output.go", "if t.job.User != \"\" && t.job.Prefix == \"\" {", "if t.job.User == \"?\" {", systemTests},
 	{"user: who has lost the line runs on", "internal/cli/cron_launch.go", "if p, err = siteOfUser(j); err != nil {\n\t\t\treturn site{}, err", "if p, err = siteOfUser(j); err != nil && p.dir == \"?\" {\n\t\t\treturn site{}, err", systemTests},
 	{"user: the socket is everybody's", "internal/cli/socket.go", "errors.Join(os.Chmod(path, 0o600), ", "errors.Join(os.Chmod(path, 0o666), ", systemTests},
 	{"directory: the folders above are not looked at", "internal/jobfile/load.go", "return ownership.CheckFolder(whole)", "return ownership.CheckFolder(whole[:1])", loadTests},

@@ -36,7 +36,7 @@ func TestSearchPathOfAnotherProgram(t *testing.T) {
 			if _, err := c.Exec(t.Context(), "SELECT set_config('search_path', '"+path+"', false)").ReadAll(); err != nil {
 				t.Fatal(err)
 			}
-			_ = c.Close(context.Background())
+			_ = c.Close(t.Context())
 
 			ctx, cancel := context.WithTimeout(t.Context(), suite.Patience)
 			defer cancel()

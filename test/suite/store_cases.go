@@ -190,7 +190,7 @@ func guardedCounter(s *scene) {
 			g, err := d.Acquire(s.Context(), c)
 			if err == nil {
 				n, last := counter.Load(), token.Load()
-				time.Sleep(200 * time.Microsecond)
+				time.Sleep(2 * time.Millisecond)
 				counter.Store(n + 1)
 				token.Store(g.Token)
 				if g.Token <= last {

@@ -43,7 +43,7 @@ of the run where these mean the same; else they stay, and it is said.
 			{"what would change in this user's crontab?", "crontab -l | leaderrun import --diff -"},
 			{"change it", "crontab -l | leaderrun import - | crontab -"},
 			{"a job file of the crontabs of a system", "leaderrun import --to jobs cron.d > jobs.yaml"},
-			{"the same of timers of systemd", "leaderrun import --systemd --to jobs report.timer"},
+			{"the same of timers of systemd", "leaderrun import --systemd --to jobs ./report.timer"},
 			{"the files of a system, in place; the former ones are kept", "leaderrun import --in-place cron.d"},
 		},
 		options: append([]option{

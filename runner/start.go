@@ -199,7 +199,7 @@ func (p starting) on(m *machine, in input) phase {
 	if !ok {
 		return p
 	}
-	run := running{live: live{started: m.now, killAt: never, killedAt: never}}
+	run := running{liveTree: liveTree{started: m.now, killAt: never, killedAt: never}}
 	switch {
 	case errors.Is(a.err, lifeline.ErrGuardian): // the command may run, so the machine waits until it is dead
 		return run.loseGuardian(m, a.err)

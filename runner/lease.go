@@ -15,7 +15,7 @@ import (
 type lease struct {
 	grant    backends.Grant
 	timeline Timeline // of the TTL that was granted, which may not be the one asked for
-	standing standing
+	owner    owner
 	sentAt   Instant  // the latest t0 of a request that the store has answered; it only moves forward
 	deadline Deadline // what the tree obeys; it stays as it is once the lease is given up
 
@@ -34,18 +34,18 @@ type lease struct {
 	answering int     // renewals without an answer that went out for checks
 }
 
-// standing is whose the lease is.
-type standing int
+// owner is whose the lease is.
+type owner int
 
 const (
-	ours    standing = iota
-	givenUp          // ours until it runs out, but it was not renewed in time and the run is being ended
-	taken            // the store said that it is not ours: somebody else may already have it
+	ours    owner = iota
+	givenUp       // ours until it runs out, but it was not renewed in time and the run is being ended
+	taken         // the store said that it is not ours: somebody else may already have it
 )
 
 // loss is how a lease is lost.
 type loss struct {
-	standing  standing
+	owner     owner
 	what      string // for people
 	answer    error  // for those who ask
 	terminate bool   // whether the tree must still get SIGTERM
@@ -77,7 +77,7 @@ func (l *lease) validUntil() Instant { return l.timeline.Deadline(l.sentAt).End 
 
 // term is when the run must end if the lease is not renewed; never: it is being ended already, or the lease is gone.
 func (l *lease) term() Instant {
-	if l.standing != ours {
+	if l.owner != ours {
 		return never
 	}
 	return l.deadline.Term
@@ -89,7 +89,7 @@ func (m *machine) fresh() bool {
 }
 
 // renews says whether a renewal still makes sense.
-func (m *machine) renews() bool { return m.lease.standing != taken && m.now < m.lease.validUntil() }
+func (m *machine) renews() bool { return m.lease.owner != taken && m.now < m.lease.validUntil() }
 
 // planRenewal plans the next renewal: after a third of the TTL, or a little earlier at random, so that many holders do not renew
 // in step.
@@ -142,7 +142,7 @@ func (m *machine) onHeld(p held, in input) phase {
 	case cancelled:
 		return p.end(m, stop{cause: cause{ending: Ran, final: true, err: in.err}, why: in.err.Error()})
 	case treeEvent:
-		if in.Kind == lifeline.Terminated && l.standing == ours { // the guardian has sent SIGTERM: that cannot be undone
+		if in.Kind == lifeline.Terminated && l.owner == ours { // the guardian has sent SIGTERM: that cannot be undone
 			return p.lose(m, terminated)
 		}
 		m.tellSurvivors(in.Event)
@@ -168,7 +168,7 @@ func (m *machine) renewed(p held, a renewAnswer) phase {
 		l.hedgeAt = never
 	}
 	switch {
-	case l.standing == taken:
+	case l.owner == taken:
 	case errors.Is(a.err, backends.ErrLost):
 		return p.lose(m, lost)
 	case a.t0 < l.sentAt: // a later renewal was answered already: this answer says nothing new
@@ -213,7 +213,7 @@ func (m *machine) extend(t0 Instant) {
 	}
 	left := l.validUntil().Sub(m.now)
 	l.sentAt = t0
-	if l.standing == ours {
+	if l.owner == ours {
 		l.deadline = l.timeline.Deadline(t0)
 		m.do(doExtend{l.deadline})
 	}
@@ -250,9 +250,9 @@ type check struct {
 func (m *machine) inquire(number int) {
 	l := &m.lease
 	switch {
-	case l.standing == taken:
+	case l.owner == taken:
 		m.do(doAnswer{number: number, err: backends.ErrLost})
-	case l.standing == givenUp, m.now >= l.validUntil():
+	case l.owner == givenUp, m.now >= l.validUntil():
 		m.do(doAnswer{number: number, err: errGivenUp})
 	default: // a new array: copies of the machine share the old one
 		l.checks = append(slices.Clip(l.checks), check{number, l.sent, m.after(l.timeline.requestLimit())})

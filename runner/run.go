@@ -54,9 +54,9 @@ func (m *machine) tellStop(consequence string, s stop) {
 
 // noteLoss notes that the run must end because its lease is lost, and answers all checks with a no.
 func (m *machine) noteLoss(consequence string, how loss) {
-	m.lease.standing = how.standing
+	m.lease.owner = how.owner
 	text := how.what + ": " + consequence
-	if how.standing == givenUp && m.lease.failure != nil {
+	if how.owner == givenUp && m.lease.failure != nil {
 		text += ": " + m.lease.failure.Error()
 	}
 	m.tellLost(text)
@@ -101,7 +101,7 @@ func (l *liveTree) lose(m *machine, consequence string, how loss) {
 	if how.terminate {
 		m.do(doTerminate{})
 	}
-	if how.standing == taken {
+	if how.owner == taken {
 		l.killedAt = never // a guardian that already kills by itself is told too: the wrapper then waits less long for it
 		l.kill(m)
 	}

@@ -62,7 +62,7 @@ func (p granted) end(m *machine, s stop) phase {
 }
 
 func (p granted) lose(m *machine, how loss) phase {
-	if how.standing == taken {
+	if how.owner == taken {
 		return m.undo(Result{Ending: NotStarted, Err: backends.ErrLost})
 	}
 	return m.undo(Result{Ending: NotStarted, Err: errNotRenewed})
@@ -185,7 +185,7 @@ func (p preparing) due(m *machine) phase {
 }
 
 func (p preparing) lose(m *machine, how loss) phase {
-	if how.standing == taken {
+	if how.owner == taken {
 		return p.starter.lose(m, how)
 	}
 	return p.notReady(m)

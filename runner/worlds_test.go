@@ -115,7 +115,7 @@ func (w *world) step(in input) {
 			w.fail("two copies of a machine differ: %v, %v", actions, twice)
 		}
 	}
-	if _, isHeld = w.m.phase.(held); isHeld && isLate && w.m.lease.standing == ours {
+	if _, isHeld = w.m.phase.(held); isHeld && isLate && w.m.lease.owner == ours {
 		w.fail("1: what comes after the deadline puts it off")
 	}
 	var sync []input

@@ -44,8 +44,9 @@ type socket struct {
 	slots   chan struct{}                // one for each asker who is being served
 	warn    func(text, hint string)
 
-	mu    sync.Mutex
-	grant backends.Grant // of the run that is asked about
+	mu      sync.Mutex
+	grant   backends.Grant // of the run that is asked about
+	doubted bool           // the last check was answered with a no that the backend had a part in
 
 	silent bool // the file system did not answer: the run goes on without the socket. env's own
 
@@ -407,6 +408,18 @@ func (s *socket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(append(visibleJSON(object), '\n'))
 }
 
+// tellCause tells what the backend says, in the log alone, and once until it says yes again: who asks may be the user of a job, who
+// is not to learn where the backend is, and may ask as often as he likes.
+func (s *socket) tellCause(of runner.Standing) {
+	s.mu.Lock()
+	told := s.doubted
+	s.doubted = of.Cause != nil
+	s.mu.Unlock()
+	if of.Cause != nil && !told {
+		s.warn("the command asked whether its run still leads, and nobody can tell: "+of.Cause.Error(), "")
+	}
+}
+
 // check asks the runner, which asks the backend. No answer in time means that nobody can tell.
 func (s *socket) check() checkAnswer {
 	s.mu.Lock()
@@ -422,6 +435,7 @@ func (s *socket) check() checkAnswer {
 		case asked <- runner.Check{Answer: standings}:
 			asked = nil
 		case standing := <-standings:
+			s.tellCause(standing)
 			if standing.Leading {
 				answer.Leading, answer.Left = true, new(standing.Left.Milliseconds())
 				return answer

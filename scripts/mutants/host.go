@@ -47,6 +47,7 @@ var hostMutants = []mutant{
 	{"metrics: a file that says something else is added to", "internal/metrics/parse.go", "if !bytes.Equal(f.samples(), r.lines[name]) ||", "if bytes.Equal(nil, r.lines[name]) ||", textfileTests},
 	{"the socket of a run is waited for as long as its directory hangs", "internal/cli/socket.go", "timer := time.NewTimer(limit)\n\tdefer timer.Stop()\n\tselect {\n\tcase r := <-done", "timer := time.NewTimer(time.Hour)\n\tdefer timer.Stop()\n\tselect {\n\tcase r := <-done", []string{"./internal/cli", "-run", "HoldsUpNoRun"}},
 	{"the socket of a run says yes to what it was not asked", "internal/cli/socket.go", "DisableGeneralOptionsHandler: true,", "DisableGeneralOptionsHandler: false,", socketTests},
+	{"the socket of a run tells what the backend says", "runner/lease.go", "err: err, cause: l.failure})", "err: errors.Join(err, l.failure), cause: l.failure})", []string{"./runner", "-run", "DoNotTell"}},
 	{"the daemon's directory of sockets is another's", "internal/cli/socket.go", "if h.dir != \"\" && !h.isOurs() {\n\t\th.dir = \"\"", "if h.dir != \"\" && false {\n\t\th.dir = \"\"", socketTests},
 	{"JSON hides what nobody sees", "internal/cli/visible.go", "case !hidden(r):", "case hidden(r) || !hidden(r):", visibleTests},
 	{"a password is told where a file is looked for", "internal/cli/visible.go", "word = strings.ReplaceAll(word, secret, hide(secret))", "word = strings.ReplaceAll(word, hide(secret), secret)", visibleTests},

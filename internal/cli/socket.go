@@ -121,29 +121,6 @@ func (s *socket) address(limit time.Duration) (string, error) {
 	return s.listener.Addr().String(), err
 }
 
-var errSilent = errors.New("the file system does not answer")
-
-// within calls f beside, and returns errSilent if that takes longer than the limit.
-func within(limit time.Duration, f func() (string, error)) (string, error) {
-	type result struct {
-		text string
-		err  error
-	}
-	done := make(chan result, 1)
-	panics.Go(func() {
-		text, err := f()
-		done <- result{text, err}
-	})
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	select {
-	case r := <-done:
-		return r.text, r.err
-	case <-timer.C:
-		return "", errSilent
-	}
-}
-
 // answerLimit is how long an answer may take: as long as a renewal.
 func answerLimit(ttl time.Duration) time.Duration { return ttl / 6 }
 

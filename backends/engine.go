@@ -221,7 +221,7 @@ func (a *attempt) run(ctx context.Context, tx Tx) (Snapshot, error) {
 func (a *attempt) proceed(ctx context.Context, tx Tx) {
 	switch a.next {
 	case pauses:
-		a.paused(pause(ctx, a.conflicts))
+		a.paused(Pause(ctx, a.conflicts))
 	case reads:
 		a.sees(tx.Read(ctx))
 	case extends:
@@ -327,8 +327,9 @@ const (
 	lastConflict  = 100 * time.Millisecond
 )
 
-// pause waits before the next read, longer after each conflict. It returns an error if the request must end instead.
-func pause(ctx context.Context, conflicts int) error {
+// Pause waits before the next read, at random, and longer after each conflict. It returns an error if the request must end instead.
+// A store that reads or writes again by itself calls it too, from its second conflict on: what is in the way may stay.
+func Pause(ctx context.Context, conflicts int) error {
 	limit := min(firstConflict<<min(conflicts, 10), lastConflict)
 	select {
 	case <-time.After(rand.N(limit)): //nolint:gosec // jitter

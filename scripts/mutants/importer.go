@@ -38,5 +38,5 @@ var importMutants = []mutant{
 	{"lint: a variable of this shell is a backend for cron", "internal/cli/lint.go", "named = named && !strings.HasPrefix(g.place, prefix)", "named = named && g.place != prefix", lintTests},
 	{"import: a unit is read as its package has it", "internal/importer/unitpath.go", "beside := p.of(name); len(beside) == 1", "beside := (unitPath{filepath.Dir(timer.path)}); len(beside) == 1", unitTests},
 	{"import: a drop-in that is overridden is read", "internal/importer/unitpath.go", "first[file] == \"\" && file[0]", "file[0]", unitTests},
-	{"import: a unit that is masked is read", "internal/importer/unitpath.go", "path: path, masked: empty,", "path: path,", unitTests},
+	{"import: a unit that is masked is read", "internal/importer/unitpath.go", "path: path, masked: empty,", "path: path, masked: empty && dir == \"?\",", unitTests},
 }

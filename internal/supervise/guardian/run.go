@@ -244,7 +244,8 @@ func (g *guardian) tellExit() {
 // endLeftovers gives what outlived the command a SIGTERM and little time.
 func (g *guardian) endLeftovers(now boottime.Instant) {
 	g.soonerKill(now.Add(min(g.order.Grace, leftoverGrace)))
-	count := len(g.alive())
+	found, others := g.alive()
+	count := len(found) + len(others)
 	if count == 0 && groupLeft(g.ownGroup()) {
 		count = 1 // at least: nobody can count them here
 	}

@@ -66,8 +66,7 @@ func (c *Cgroup) Kill() {
 // Signal sends a signal to a process that was listed, if it is in the cgroup, and to nobody else.
 func (c *Cgroup) Signal(pid int, sig syscall.Signal) {
 	if c != nil {
-		fd, _ := signalIf(pid, sig, func() bool { return c.has(pid) })
-		closeFD(fd)
+		signalIf(pid, sig, func() bool { return c.has(pid) })
 	}
 }
 

@@ -21,70 +21,44 @@ func Signal(p Process, sig syscall.Signal) {
 // signal is Signal, and forbids forks with SIGSTOP: others of its tree could let the process go on. A child of ours keeps its number
 // until we reap it.
 func (r *reader) signal(p Process, sig syscall.Signal) {
-	if p.Parent == syscall.Getpid() {
+	sent := p.Parent == syscall.Getpid()
+	if sent {
 		_ = syscall.Kill(p.PID, sig)
-		if sig == syscall.SIGSTOP {
-			forbidForks(p.PID)
-		}
-		return
+	} else {
+		sent = signalIf(p.PID, sig, func() bool {
+			now, ok := r.stat(p.PID)
+			return ok && now.Started == p.Started
+		})
 	}
-	fd, sent := signalIf(p.PID, sig, func() bool {
-		now, ok := r.stat(p.PID)
-		return ok && now.Started == p.Started
-	})
 	if sent && sig == syscall.SIGSTOP {
-		was, done := forbidForks(p.PID)
-		if done && fd >= 0 && sendTo(fd, 0) == syscall.ESRCH { // it has ended meanwhile, and the limit may have hit a stranger
-			limitForks(p.PID, &was)
-		}
+		forbidForks(p.PID) // by its number: there is no other way, and it was there a moment ago
 	}
-	closeFD(fd)
 }
 
-// signalIf sends a signal to the process that has a number while same is called and says that this is the one that is meant. It
-// returns a descriptor of the process (a pidfd) that the caller closes, -1 if there is none, and whether it has sent anything.
-func signalIf(pid int, sig syscall.Signal, same func() bool) (fd int, sent bool) {
-	opened, _, errno := syscall.Syscall(sysPidfdOpen, uintptr(pid), 0, 0)
-	if fd = int(opened); errno != 0 {
-		fd = -1
+// signalIf sends a signal to the process that has a number, if same says that this is the one that is meant; it is asked while the
+// process is held (pidfd). It returns whether the process was there.
+func signalIf(pid int, sig syscall.Signal, same func() bool) (sent bool) {
+	fd, _, errno := syscall.Syscall(sysPidfdOpen, uintptr(pid), 0, 0)
+	if errno == 0 {
+		defer func() { _ = syscall.Close(int(fd)) }()
 	}
 	if errno == syscall.ESRCH || !same() { // gone
-		return fd, false
+		return false
 	}
 	if errno == 0 {
-		errno = sendTo(fd, sig)
+		_, _, errno = syscall.Syscall6(sysPidfdSendSignal, fd, uintptr(sig), 0, 0, 0, 0)
 	}
-	switch errno {
-	case 0, syscall.ESRCH:
-	default: // an old kernel, a filter, no descriptor or no memory: better than not at all
-		_ = syscall.Kill(pid, sig)
+	if errno != 0 && errno != syscall.ESRCH { // an old kernel, a filter, no descriptor or no memory: better than not at all
+		errno, _ = syscall.Kill(pid, sig).(syscall.Errno)
 	}
-	return fd, true
-}
-
-func closeFD(fd int) {
-	if fd >= 0 {
-		_ = syscall.Close(fd)
-	}
-}
-
-// sendTo sends a signal to the process of a pidfd: ESRCH when that has been reaped.
-func sendTo(fd int, sig syscall.Signal) syscall.Errno {
-	_, _, errno := syscall.Syscall6(sysPidfdSendSignal, uintptr(fd), uintptr(sig), 0, 0, 0, 0)
-	return errno
+	return errno == 0
 }
 
 // forbidForks takes the right to fork from a process that is to be killed (RLIMIT_NPROC, setrlimit(2)), for itself and all
-// that comes of it. It returns what the limit was. It has no effect on one of root's, and we may not do it to one of another user
-// unless we are root.
-func forbidForks(pid int) (was [2]uint64, done bool) {
+// that comes of it. It has no effect on one of root's, and we may not do it to one of another user unless we are root.
+func forbidForks(pid int) {
 	var none [2]uint64
-	_, _, errno := syscall.RawSyscall6(syscall.SYS_PRLIMIT64, uintptr(pid), limitOfForks(), uintptr(unsafe.Pointer(&none)), uintptr(unsafe.Pointer(&was)), 0, 0)
-	return was, errno == 0
-}
-
-func limitForks(pid int, to *[2]uint64) {
-	_, _, _ = syscall.RawSyscall6(syscall.SYS_PRLIMIT64, uintptr(pid), limitOfForks(), uintptr(unsafe.Pointer(to)), 0, 0, 0)
+	_, _, _ = syscall.RawSyscall6(syscall.SYS_PRLIMIT64, uintptr(pid), limitOfForks(), uintptr(unsafe.Pointer(&none)), 0, 0, 0)
 }
 
 func limitOfForks() uintptr {

@@ -164,6 +164,7 @@ var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMut
 	{"Redis: a grant although something was evicted meanwhile", "backends/redis/swap.lua", "(stored ~= 0 or evicted() == number(mark_key, 'evicted'))", "true", redisTests},
 	{"Redis: a lease ends by the time of the read", "backends/redis/swap.lua", "till, beat = now + ttl,", "till, beat = tonumber(ARGV[2]) + ttl,", redisTests},
 	{"Redis: the mark forgets a longer TTL", "backends/redis/common.lua", "if n > number(mark_key, field) then", "if true then", redisTests},
+	{"Redis: a server in the place of one that is known is a new store", "backends/redis/read.go", "Forgot:  s.misses(k[2], now.mark) || evicted != 0", "Forgot:  evicted != 0", []string{"./backends/redis", "-run", "InItsPlace"}},
 	{"Redis: no evidence", "backends/redis/read.go", "Proof: backends.ByUntil,", "Proof: backends.ByRelease,", redisTests},
 	{"Redis: no quarantine", "backends/redis/read.go", "Quarantine: s.quarantine, ", "", redisTests},
 	{"Redis: replicas are not waited for", "backends/redis/script.go", "if acked < need {", "if acked < 0 {", redisTests},

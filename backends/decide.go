@@ -63,7 +63,7 @@ func Decide(v View, c Claim) Decision {
 		d.pass()
 		return d.refuse(Refusal{Verdict: Reserved, Holder: d.Record.Holder, Wait: wait})
 	}
-	return d.byOccasion()
+	return d.byTrigger()
 }
 
 // decider makes one decision. Its methods change Record, and then set changed.
@@ -153,8 +153,8 @@ func (d *decider) holderMayLive() time.Duration {
 	return 0
 }
 
-// byOccasion decides a claim for a job that nobody runs and nobody has to be waited for.
-func (d *decider) byOccasion() Decision {
+// byTrigger decides a claim for a job that nobody runs and nobody has to be waited for.
+func (d *decider) byTrigger() Decision {
 	switch {
 	case d.c.Tick != 0:
 		return d.byTick()

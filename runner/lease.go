@@ -34,7 +34,7 @@ type lease struct {
 	answering int     // renewals without an answer that went out for checks
 }
 
-// standing is whose the lease is.
+// standing is whose the lease is, as far as the machine knows.
 type standing int
 
 const (

@@ -153,8 +153,12 @@ func findUnit(name, beside string) (*unit, error) {
 		}
 		return u, nil
 	}
-	if _, err := os.Lstat(name); err == nil && installed {
-		return nil, &Refusal{name, "no installed unit has this name", "./" + name + " is the file in this directory"}
+	if installed {
+		hint := "a unit file is named by a path with a /"
+		if _, err := os.Lstat(name); err == nil {
+			hint = "./" + name + " is the file in this directory"
+		}
+		return nil, &Refusal{name, "no installed unit has this name", hint}
 	}
 	return nil, &os.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 }

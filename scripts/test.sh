@@ -99,13 +99,14 @@ if ! scripts/servers.sh built; then
 fi
 all=$now
 # The storms must be alone, and come first. Then what takes longest begins first, the beds: they wait more than they work, so what is
-# compiled for the race detector runs beside them, at a lower priority, which leaves them the machine whenever they want it.
+# compiled for the race detector or in C runs beside them, at a lower priority, which leaves them the machine whenever they want it.
 # shellcheck disable=SC2046 # packages
 "$tools/testsum" "${flags[@]}" -- "${race[@]}" $(list "$storms" "$never") || status=1
 # shellcheck disable=SC2046 # packages
-"$tools/testsum" -slowest=20 "${flags[@]}" -p 2 -- $(list "$beds" "$never") -- \
-	$(list '/acceptance$' "$never") $(list . "$alone|$raced|$sqlite|/acceptance\$") -- "${inC[@]}" $(list "$sqlite" "$never") ^ \
-	"${race[@]}" -skip "$orders" $(list "$raced" "$alone") -- -run "$orders" ./runner || status=1
+"$tools/testsum" -slowest=20 "${flags[@]}" -- -p 2 $(list "$beds" "$never") -- \
+	-p 3 $(list '/acceptance$' "$never") $(list . "$alone|$raced|$sqlite|/acceptance\$") ^ \
+	"${race[@]}" -p 2 -skip "$orders" $(list "$raced" "$alone") -- "${inC[@]}" $(list "$sqlite" "$never") -- \
+	-run "$orders" ./runner || status=1
 
 # Three at a time: one that hangs is waited for.
 echo "mutants of turn $turn:"

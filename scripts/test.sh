@@ -39,6 +39,7 @@ inC=()
 # internal/supervise has storms of processes.
 beds='/test/(bed|history)$' storms='/internal/supervise$'
 alone="$beds|$storms"
+waiting='/(test/acceptance|test/release|examples)$' # for minutes, of a cron for instance
 [[ $tier == all ]] || beds='/test/bed$' alone='/test/bed$'
 
 # Packages whose tests start what servers.sh builds, wait for it.
@@ -104,7 +105,7 @@ all=$now
 "$tools/testsum" "${flags[@]}" -- "${race[@]}" $(list "$storms" "$never") || status=1
 # shellcheck disable=SC2046 # packages
 "$tools/testsum" -slowest=20 "${flags[@]}" -- -p 2 $(list "$beds" "$never") -- \
-	-p 3 $(list '/acceptance$' "$never") $(list . "$alone|$raced|$sqlite|/acceptance\$") ^ \
+	-p 3 $(list "$waiting" "$never") $(list . "$alone|$raced|$sqlite|$waiting") ^ \
 	"${race[@]}" -p 2 -skip "$orders" $(list "$raced" "$alone") -- "${inC[@]}" $(list "$sqlite" "$never") -- \
 	-run "$orders" ./runner || status=1
 

@@ -13,7 +13,11 @@ read -ra flags <<<"-vet=off -timeout 15m ${ARGS:-}"
 turn=0
 if [[ $tier == all && -z $chosen ]]; then
 	turns=${XDG_CACHE_HOME:-$HOME/.cache}/leaderrun/turn
-	turn=${GITHUB_RUN_NUMBER:-$(($(cat "$turns" 2>/dev/null || date +%j | sed 's/^0*//') + 1))}
+	if [[ ${GITHUB_RUN_NUMBER:-} ]]; then # one a night; pushes, which have a number too, are no turns
+		turn=$(($(date +%s) / 86400))
+	else
+		turn=$(($(cat "$turns" 2>/dev/null || date +%j | sed 's/^0*//') + 1))
+	fi
 	mkdir -p "${turns%/*}"
 	echo "$turn" >"$turns"
 fi

@@ -170,7 +170,7 @@ func (b *breaking) endThese(ctx context.Context, names []string) (ended int, err
 			continue
 		}
 		one.mean(s)
-		one.all = name != b.job && s.Record.Parts > 0
+		one.all = name != b.job && isPart(s.Record)
 		b.again = b.again || one.all && isOfTickOrKey(s)
 		if b.kind != "" {
 			if one.run, err = one.endRun(ctx, s); err != nil {

@@ -13,16 +13,16 @@ import (
 func (b *breaking) forgetAll(ctx context.Context, names []string) error {
 	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == b.job })
 	var seen []backends.Status
-	parts := 0
+	divided := false
 	for _, name := range names {
 		s, err := inspectJob(ctx, b.store, name)
 		if err != nil {
 			return err
 		}
 		seen = append(seen, s)
-		parts = max(parts, s.Record.Parts)
+		divided = divided || isPart(s.Record)
 	}
-	if parts == 0 {
+	if !divided {
 		return b.forgetOf(ctx, b.job, nil, nil)
 	}
 	// Shard 0 is the last: until it is forgotten, who comes goes on with the same number of shards.

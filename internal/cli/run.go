@@ -195,10 +195,10 @@ func (c *call) planRun() (*runPlan, error) {
 	}
 	job, argv, err := splitArgs(c.args, "usage: "+c.cmd.usageLine())
 	if err == nil {
-		err = checkSlots(job, p.slots, trigger)
+		err = checkShards(s, job, r)
 	}
 	if err == nil {
-		err = checkShards(s, job, r)
+		err = checkSlots(job, p.slots, trigger)
 	}
 	if err == nil {
 		argv, err = commandOf(argv, shell)

@@ -38,11 +38,14 @@ func numbersOf(name string, r backends.Record) (slot, shard *int) {
 	switch {
 	case !ok:
 		return nil, nil
-	case r.Parts > 0:
+	case isPart(r):
 		return nil, &n
 	}
 	return &n, nil
 }
+
+// isPart says whether a job of the store is a part of a divided one, by its last run or by a tick that was never started.
+func isPart(r backends.Record) bool { return r.Parts > 0 || r.Tick.Parts > 0 }
 
 // jobsOf returns the names of all jobs; beside an error, those that can be read.
 func jobsOf(ctx context.Context, store backends.Backend) (names []string, err error) {

@@ -38,7 +38,7 @@ type divided map[string]map[int]backends.Status
 
 func (d *divided) add(name string, s backends.Status) {
 	job, n, ok := slots.Split(name)
-	if !ok || s.Record.Parts == 0 {
+	if !ok || !isPart(s.Record) {
 		return
 	}
 	if *d == nil {

@@ -190,7 +190,7 @@ func TestChecksPutNothingOff(t *testing.T) {
 					t.Errorf("the deadlines were missed: %q", b.log)
 				}
 				for i, at := range b.renewals()[1:] {
-					if gap := at - b.renewals()[i]; gap > b.request.Timeline.attempt() {
+					if gap := at - b.renewals()[i]; gap > b.request.Timeline.requestLimit() {
 						t.Errorf("no renewal for %v until %v: %q", gap, at, b.log)
 					}
 				}

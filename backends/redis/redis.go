@@ -59,7 +59,7 @@ func newStore(rawURL string) (*store, error) {
 	logging.Disable() // the client library writes to stderr of the command that is run
 	s := &store{cfg: cfg, nonce: randomID()}
 	if cfg.Kind != redisurl.Single {
-		s.masterResolver = newLocator(cfg)
+		s.masterResolver = newMasterResolver(cfg)
 	}
 	return s, nil
 }

@@ -218,7 +218,7 @@ func newService(c *call, store backends.Backend, commands *launcher, jobs []*job
 	supervise.KeepImage()
 	s.daemon = daemon.New(daemon.Config{
 		Store: store, Host: thisHolder(), Launch: commands.launch,
-		Prove: func(r backends.Refusal) (backends.Unclaimed, bool) { return passedUnclaimed(r, time.Now()) },
+		FindUnclaimed: func(r backends.Refusal) (backends.Unclaimed, bool) { return passedUnclaimed(r, time.Now()) },
 		Warn: func(j *jobfile.Job, name, text string) {
 			e := runner.Event{Name: name, Level: slog.LevelWarn, Text: text}
 			if j != nil {

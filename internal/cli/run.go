@@ -166,7 +166,7 @@ func (c *call) planRun() (*runPlan, error) {
 			RetryDelay: read(s, "retry-delay", duration.NotNegative, defaultDelay),
 		},
 	}
-	trigger, err := planOccasion(s, time.Now())
+	trigger, err := readTrigger(s, time.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +175,7 @@ func (c *call) planRun() (*runPlan, error) {
 	r.Trigger = trigger
 	r.Wait, r.BackendWait = patienceOf(s, trigger)
 	if trigger.Schedule.Fingerprint != "" {
-		r.Prove = func(refusal backends.Refusal) (backends.Unclaimed, bool) { return passedUnclaimed(refusal, time.Now()) }
+		r.FindUnclaimed = func(refusal backends.Refusal) (backends.Unclaimed, bool) { return passedUnclaimed(refusal, time.Now()) }
 	}
 	r.MinHold = read(s, "min-hold", duration.NotNegative, 0)
 	if pattern := read(s, "prefer", parseHostPattern, ""); pattern != "" && !isHost(pattern) {

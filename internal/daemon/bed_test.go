@@ -285,8 +285,8 @@ func (s cutStore) Acquire(ctx context.Context, c backends.Claim) (backends.Grant
 	})
 }
 
-func (s cutStore) Renew(ctx context.Context, g backends.Grant) (backends.Signal, error) {
-	return ask(ctx, s, func(ctx context.Context) (backends.Signal, error) { return s.Mem.Renew(ctx, g) })
+func (s cutStore) Renew(ctx context.Context, g backends.Grant) (backends.RenewAnswer, error) {
+	return ask(ctx, s, func(ctx context.Context) (backends.RenewAnswer, error) { return s.Mem.Renew(ctx, g) })
 }
 
 func (s cutStore) Finish(ctx context.Context, g backends.Grant, o backends.Outcome) error {

@@ -40,8 +40,8 @@ type Config struct {
 	Warn func(job *jobfile.Job, name, text string)
 	// Removed is told of a job that is not in the file any more; nil: nobody wants to know.
 	Removed func(job string)
-	// Prove is the runner's.
-	Prove func(backends.Refusal) (backends.Unclaimed, bool)
+	// FindUnclaimed is the runner's.
+	FindUnclaimed func(backends.Refusal) (backends.Unclaimed, bool)
 
 	Clock Clock // nil: the machine's
 	// Runner's clock; nil: CLOCK_BOOTTIME.

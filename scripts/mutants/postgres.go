@@ -70,5 +70,5 @@ var postgresMutants = []mutant{
 	{"PostgreSQL: a password in clear text goes to another name", "backends/postgres/config.go", "wire.Must, mode == \"verify-full\", config", "wire.Must, verifies, config", postgresConfig},
 	{"PostgreSQL: a row that cannot be read is tried for ever", "backends/postgres/read.go", "return nil, s.unread(job, err)", "return nil, s.classify(err)", postgresDamaged},
 	{"PostgreSQL: a row without a version is none", "backends/postgres/read.go", "now.row, now.xmin = xmin.Valid, xmin.Text", "now.row, now.xmin = version.Valid, xmin.Text", postgresDamaged},
-	{"PostgreSQL: a renewal waits behind one that is silent", "backends/postgres/postgres.go", "if q.Beside {", "if q.Beside && q.Job == \"\" {", postgresHazards},
+	{"PostgreSQL: a renewal waits behind one that is silent", "backends/postgres/postgres.go", "if q.IsHedge {", "if q.IsHedge && q.Job == \"\" {", postgresHazards},
 }

@@ -242,7 +242,8 @@ type (
 	doAnswer    struct { // answers a check: until when the run leads, or why it does not
 		number int
 		until  Instant
-		err    error
+		err    error // why not, in words that anybody may read
+		cause  error // what the backend says of it; nil: nothing
 	}
 )
 

@@ -67,11 +67,11 @@ func oneForm(set *flag.FlagSet, known []cli.Flag) error {
 		var forms []string
 		for _, name := range f.Names() {
 			if given[name] {
-				forms = append(forms, name)
+				forms = append(forms, strings.Repeat("-", min(2, len(name)))+name)
 			}
 		}
 		if len(forms) > 1 {
-			return usage(strings.Join(forms, " "), "two forms of one option", "give one of them")
+			return usage(strings.Join(forms, " and "), "two forms of one option", "give one of them")
 		}
 	}
 	return nil

@@ -4,11 +4,13 @@
 //	go run ./scripts/mutants [-bed] [-record] [NAME…]
 //	go run ./scripts/mutants -turn N/M
 //
-// -turn runs one of M parts of them, another one for each of M successive numbers: what CI does. It takes for granted that the
-// tests pass on what is not broken, and tries first the test that caught the mutant before, according to caught.md. -record
+// -turn runs one of M parts of them, another one for each of M successive numbers: CI does so with three. It takes for granted that
+// the tests pass on what is not broken, and tries first the test that caught the mutant before, according to caught.md. -record
 // writes there what catches them now.
 //
-// Nothing is written to the source tree: the compiler reads the broken file in place of the good one.
+// Nothing is written to the source tree: the compiler reads the broken file in place of the good one. Where there are many mutants,
+// they are tried in one build that has them all, and a variable of the environment wakes one. One that survives there, or cannot
+// be in it, is tried in a build of its own.
 package main
 
 import (
@@ -109,7 +111,9 @@ func ofTurn(turn string) ([]mutant, error) {
 			chosen = append(chosen, one)
 		}
 	}
-	return chosen, nil
+	// Parts that run side by side begin at different places, or each would compile at the same time what one could for all.
+	begin := len(chosen) * (n % 3) / 3
+	return slices.Concat(chosen[begin:], chosen[:begin]), nil
 }
 
 // page has the table of what catches each mutant.

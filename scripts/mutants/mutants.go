@@ -24,6 +24,7 @@ var (
 	panicTests        = []string{"./internal/cli", "-run", "TestScripts/panic"}
 	guardianTests     = []string{"./internal/cli", "-run", "NeverReady"}
 	slotTests         = []string{"./internal/slots"}
+	tracerTests       = []string{"./internal/supervise", "-run", "Tracer|Traced", "-timeout", "60s"}
 	treeTests         = []string{"./internal/supervise/tree"}
 	blindTests        = []string{"./internal/supervise", "-run", "Descriptors|OpenNothing"}
 	stormTests        = []string{"./internal/supervise", "-run", "Storm"}
@@ -163,6 +164,7 @@ var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMut
 	{"Redis: a grant although something was evicted meanwhile", "backends/redis/swap.lua", "(stored ~= 0 or evicted() == number(mark_key, 'evicted'))", "true", redisTests},
 	{"Redis: a lease ends by the time of the read", "backends/redis/swap.lua", "till, beat = now + ttl,", "till, beat = tonumber(ARGV[2]) + ttl,", redisTests},
 	{"Redis: the mark forgets a longer TTL", "backends/redis/common.lua", "if n > number(mark_key, field) then", "if true then", redisTests},
+	{"Redis: a server in the place of one that is known is a new store", "backends/redis/read.go", "Forgot:  s.misses(k[2], now.mark) || evicted != 0", "Forgot:  evicted != 0", []string{"./backends/redis", "-run", "InItsPlace"}},
 	{"Redis: no evidence", "backends/redis/read.go", "Proof: backends.ByUntil,", "Proof: backends.ByRelease,", redisTests},
 	{"Redis: no quarantine", "backends/redis/read.go", "Quarantine: s.quarantine, ", "", redisTests},
 	{"Redis: replicas are not waited for", "backends/redis/script.go", "if acked < need {", "if acked < 0 {", redisTests},
@@ -244,6 +246,14 @@ var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMut
 	{"wrapper: a sweep that reaps a zombie proves death", "internal/supervise/sweep.go", "left++\n\t\t\tif p.Parent == syscall.Getpid() && p.Zombie() {\n\t\t\t\treap(p.PID)", "if p.Parent != syscall.Getpid() || !p.Zombie() || !reap(p.PID) {\n\t\t\t\tleft++", processTests},
 	{"wrapper: a process table that cannot be read proves death", "internal/supervise/sweep.go", "if !all {", "if !all && left < 0 {", blindTests},
 	{"wrapper: has no descriptor left to end a tree with", "internal/supervise/sweep.go", "guards.sweeper.Release()\n", "", blindTests},
+	{"guardian: what a tracer keeps is waited for", "internal/supervise/guardian/run.go", "if g.empty() || g.isTracedOnly(now) {", "if g.empty() || now == 0 && g.isTracedOnly(now) {", tracerTests},
+	{"guardian: a command that a tracer keeps runs on", "internal/supervise/guardian/run.go", "if !g.running || g.endedAt == 0 {", "if !g.running || g.endedAt >= 0 {", tracerTests},
+	{"wrapper: what a tracer keeps is waited for", "internal/supervise/sweep.go", "if tracer := g.tracedOnly(cgroup); tracer != 0 {", "if tracer := g.tracedOnly(cgroup); tracer < 0 {", tracerTests},
+	{"what is traced is dead", "internal/supervise/tree/traced_linux.go", "tracer == 0 || !r.ended(p) {", "tracer == 0 {", tracerTests},
+	{"what is traced is dead with its first thread", "internal/supervise/tree/traced_linux.go", "all = all && (!ok || ended(thread.State))", "all = all && ended(p.State)", tracerTests},
+	{"a signal hits whoever has the number by now", "internal/supervise/tree/signal_linux.go", "return ok && now.Started == p.Started", "return ok && now.PID == p.PID", treeTests},
+	{"a signal hits who has left the cgroup", "internal/supervise/tree/cgroup_linux.go", "func() bool { return c.has(pid) }", "func() bool { return c.dir >= -1 }", treeTests},
+	{"a process that was stopped may fork", "internal/supervise/tree/signal_linux.go", "if sent && sig == syscall.SIGSTOP {", "if sent && sig < 0 {", treeTests},
 	{"a sweep that cannot read has seen everything", "internal/supervise/tree/sweeper_linux.go", "if !s.children(root, look) {", "if !s.children(root, look) && s.full {", treeTests},
 	{"a cgroup that cannot be read is taken for empty", "internal/supervise/tree/cgroup_linux.go", "(err != nil || !contains", "(err == nil && !contains", treeTests},
 	{"wrapper: leaves what it has stopped", "internal/supervise/guard.go", "g.killAll()\n", "", stormTests},

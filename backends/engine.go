@@ -220,7 +220,7 @@ func (t *transaction) run(ctx context.Context, tx Tx) error {
 func (t *transaction) makeCall(ctx context.Context, tx Tx) {
 	switch t.next {
 	case callPause:
-		t.afterPause(pause(ctx, t.conflicts))
+		t.afterPause(Pause(ctx, t.conflicts))
 	case callRead:
 		t.afterRead(tx.Read(ctx))
 	case callExtend:
@@ -326,8 +326,9 @@ const (
 	lastConflict  = 100 * time.Millisecond
 )
 
-// pause waits before the next read, longer after each conflict. It returns an error if the request must end instead.
-func pause(ctx context.Context, conflicts int) error {
+// Pause waits before the next read, at random, and longer after each conflict. It returns an error if the request must end instead.
+// A store that reads or writes again by itself calls it too, from its second conflict on: what is in the way may stay.
+func Pause(ctx context.Context, conflicts int) error {
 	limit := min(firstConflict<<min(conflicts, 10), lastConflict)
 	select {
 	case <-time.After(rand.N(limit)): //nolint:gosec // jitter

@@ -34,7 +34,7 @@ type lease struct {
 	answering int     // renewals without an answer that went out for checks
 }
 
-// owner is whose the lease is.
+// owner is whose the lease is, as far as the machine knows.
 type owner int
 
 const (
@@ -181,7 +181,7 @@ func (m *machine) renewed(p held, a renewAnswer) phase {
 		m.answerYes(a.number)
 		if b := a.answer.Break; b != nil {
 			return p.end(m, stop{
-				cause: cause{ending: Broken, final: true}, why: "it was broken" + withReason(b.Reason),
+				cause: cause{ending: Broken, final: true, err: &BrokenError{*b}}, why: "it was broken" + withReason(b.Reason),
 				lost: "the run was broken from " + HolderText(b.By) + withReason(b.Reason),
 			})
 		}
@@ -234,6 +234,8 @@ var (
 	errNotHeld = errors.New("the lease is not acquired yet")
 	errOver    = errors.New("the run is over")
 	errGivenUp = errors.New("the lease could not be renewed in time and the run is being stopped")
+
+	errStoreSaysNo = errors.New("the backend refuses to renew the lease")
 )
 
 // maxAnswering is how many renewals for checks may be without an answer: one, and one more when that one stays silent.
@@ -285,10 +287,10 @@ func (m *machine) answerLate() {
 	l := &m.lease
 	for len(l.checks) > 0 && m.reached(l.checks[0].until) {
 		err := fmt.Errorf("the backend did not answer within %v", brief(l.timeline.requestLimit()))
-		if l.failure != nil {
-			err = fmt.Errorf("%w: %w", err, l.failure)
+		if l.failure != nil && backends.IsAnswer(l.failure) {
+			err = errStoreSaysNo
 		}
-		m.do(doAnswer{number: l.checks[0].number, err: err})
+		m.do(doAnswer{number: l.checks[0].number, err: err, cause: l.failure})
 		l.checks = l.checks[1:]
 	}
 }

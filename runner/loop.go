@@ -354,7 +354,7 @@ func (doDismiss) perform(l *loop) {
 
 // The channel of a check has room for one answer, so this does not block.
 func (a doAnswer) perform(l *loop) {
-	s := Standing{Err: a.err}
+	s := Standing{Err: a.err, Cause: a.cause}
 	if left := a.until.Sub(l.clock.Now()); a.err == nil && left > 0 {
 		s = Standing{Leading: true, Left: left}
 	} else if a.err == nil { // this process was stopped since the machine decided

@@ -77,7 +77,8 @@ type Check struct {
 type Standing struct {
 	Leading bool
 	Left    time.Duration // until the lease's validity ends on this host's clock, where it leads
-	Err     error         // why not, or why nobody knows
+	Err     error         // why not, or why nobody knows. It does not tell where the backend is, nor what it says
+	Cause   error         // what the backend says of it, for a log alone; nil: nothing
 }
 
 // Tree is the process tree of one run. Methods do not block unless they say so; internal/supervise has the

@@ -51,7 +51,7 @@ func newStore(rawURL string) (*store, error) {
 	}
 	s := &store{cfg: cfg, link: newLink(cfg)}
 	if s.client, err = s.link.client(); err != nil {
-		return nil, backends.Misconfigured(shapes, "%w", err)
+		return nil, backends.Misconfigured(form.Shapes, "%w", err)
 	}
 	return s, nil
 }

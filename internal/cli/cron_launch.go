@@ -1,24 +1,26 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/internal/account"
+	"github.com/leaderrun/leaderrun/internal/boottime"
 	"github.com/leaderrun/leaderrun/internal/daemon"
 	"github.com/leaderrun/leaderrun/internal/jobfile"
 	"github.com/leaderrun/leaderrun/internal/lifeline"
 	"github.com/leaderrun/leaderrun/internal/metrics"
 	"github.com/leaderrun/leaderrun/internal/panics"
+	"github.com/leaderrun/leaderrun/internal/shards"
+	"github.com/leaderrun/leaderrun/internal/slots"
 	"github.com/leaderrun/leaderrun/internal/supervise"
 	"github.com/leaderrun/leaderrun/runner"
 )
@@ -37,7 +39,9 @@ type launcher struct {
 	sockets  socketHome
 	begin    func(supervise.Options) *supervise.Pending // starts a guardian
 
-	output sync.Mutex // of prefixed lines
+	files      hangable
+	lastOutput time.Duration
+	output     sync.Mutex // of prefixed lines
 }
 
 func newLauncher(c *call, textfile string) (*launcher, error) {
@@ -45,7 +49,7 @@ func newLauncher(c *call, textfile string) (*launcher, error) {
 	if err != nil {
 		return nil, &fault{code: codeInternal, what: os.DevNull, why: reason(err), err: err}
 	}
-	return &launcher{call: c, null: null, sockets: socketHome{shared: c.settings.on("system")}, textfile: textfile, begin: supervise.Begin}, nil
+	return &launcher{call: c, null: null, sockets: socketHome{shared: c.settings.on("system")}, textfile: textfile, begin: supervise.Begin, lastOutput: lastOutput}, nil
 }
 
 // removed forgets what was counted of a job that is not run any more.
@@ -63,133 +67,139 @@ type launch struct {
 	site     site // as Look has found it
 	socket   *socket
 	env      func(backends.Grant) []string
+	tokenEnv string         // one more variable that has the token
 	copies   sync.WaitGroup // of prefixed output
+	pipes    pipes          // our ends of those of the commands
 	reporter *reporter
 	file     *metrics.Textfile // nil: nobody asks
 }
 
 func (l *launcher) launch(job *jobfile.Job) daemon.Launch {
+	a := l.prepare(job)
+	a.reporter.inFile = true
+	return a
+}
+
+// prepare makes what one attempt of a job needs, in a process that has several at a time. The job may be a shard of one.
+func (l *launcher) prepare(job *jobfile.Job) *launch {
 	a := &launch{
-		launcher: l, job: job,
+		launcher: l, job: job, tokenEnv: tokenVariable,
 		reporter: &reporter{console: l.call.console, job: job.Name, prefix: job.Name + ": "},
 		socket:   newSocket(func(text, hint string) { l.call.console.warn(job.Name+": "+text, hint) }),
 	}
 	a.reporter.trigger.StartDeadline = job.StartDeadline
 	a.socket.home = &l.sockets
 	a.socket.owner = func() *supervise.Credential { return a.site.as }
-	a.env = a.socket.env(func(g backends.Grant) []string { return grantVariables(g, tokenVariable) })
+	a.env = a.socket.env(func(g backends.Grant) []string { return append(grantVariables(g, a.tokenEnv), shardVariables(g)...) })
 	if l.textfile != "" {
-		a.file = metrics.NewTextfile(l.textfile, job.Name)
+		a.file = metrics.NewTextfile(l.textfile, wholeJob(job.Name))
 	}
 	return a
 }
 
 // Look implements daemon.Launch.
-func (a *launch) Look() (err error) {
-	a.site, err = lookUp(a.job)
+func (a *launch) Look(ctx context.Context) (err error) {
+	a.site, err = a.findSite(ctx, a.job, patienceToLook)
 	return err
-}
-
-// site is where and as whom a job's command is run on this host.
-type site struct {
-	path, dir string
-	env       []string              // but for what tells of the run
-	as        *supervise.Credential // nil: this user
-}
-
-// lookUp finds a job's command on this host, the directory that it starts in, and its user.
-func lookUp(j *jobfile.Job) (site, error) {
-	p := site{dir: j.Dir, env: slices.Concat(childEnvironment(os.Environ(), ""), j.Env)}
-	if j.User != "" {
-		var err error
-		if p, err = siteOfUser(j); err != nil {
-			return site{}, err
-		}
-	}
-	if p.dir != "" {
-		info, err := os.Stat(p.dir)
-		if err == nil && !info.IsDir() {
-			err = syscall.ENOTDIR
-		}
-		if err != nil {
-			return site{}, &fault{code: codeConfiguration, what: "dir " + p.dir, why: reason(err), err: err}
-		}
-	}
-	path, code, err := supervise.LookPathIn(j.Argv[0], variable(p.env, pathVariable), p.dir)
-	if err != nil {
-		f := &fault{code: code, what: j.Argv[0], why: reason(err), err: err}
-		if len(j.Argv) == 1 && strings.ContainsAny(j.Argv[0], " \t|;&") {
-			f.hint = "a line for a shell goes to the key shell"
-		}
-		return site{}, f
-	}
-	p.path = path
-	return p, nil
-}
-
-// cronPath is the PATH of cron(8), which a system crontab counts on.
-const cronPath = "/usr/bin:/bin"
-
-// siteOfUser is the site of a job with a user: the files of this host say who that is, each time, and no environment is handed
-// down. What is this daemon's own, such as the backend's password, does not reach another user.
-func siteOfUser(j *jobfile.Job) (site, error) {
-	who, err := account.Lookup(j.User)
-	if err != nil {
-		return site{}, &fault{code: codeConfiguration, what: "user " + strconv.Quote(j.User), why: reason(err), err: err}
-	}
-	p := site{dir: j.Dir, as: &supervise.Credential{UID: who.UID, GID: who.GID, Groups: who.Groups}}
-	p.env = slices.Concat([]string{pathVariable + "=" + cronPath, "HOME=" + who.Home}, j.Env, []string{"LOGNAME=" + who.Name, "USER=" + who.Name})
-	if p.dir == "" {
-		p.dir = who.Home
-		if info, err := os.Stat(p.dir); err != nil || !info.IsDir() { // as many users of services have it
-			p.dir = "/"
-		}
-	}
-	return p, nil
 }
 
 // Observe implements daemon.Launch.
 func (a *launch) Observe(e runner.Event) {
+	counted := e
+	counted.Job = wholeJob(e.Job)
 	if a.metrics != nil {
-		a.metrics.Observe(e)
+		a.metrics.Observe(counted)
 	}
 	if a.file != nil {
-		a.file.Observe(e)
+		a.file.Observe(counted)
 	}
 	a.reporter.event(e)
 }
 
 // Ended implements daemon.Launch.
 func (a *launch) Ended(tick time.Time, r runner.Result) {
-	now := time.Now()
-	if a.metrics != nil {
-		a.metrics.Ended(a.job.Name, r, tick, now)
-	}
-	if a.file != nil {
-		a.file.Ended(a.job.Name, r, tick, now)
-		if err := a.file.Write(); err != nil {
-			a.call.console.warnOfMetrics(err)
-		}
-	}
-	for _, before := range r.Before {
-		a.tellCode(time.Unix(before.Grant.Tick, 0), before)
-	}
 	a.reporter.trigger.Tick = tick.Unix()
-	a.reporter.tell(r, endOf(r, -1))
-	a.tellCode(tick, r)
+	a.over(r)
 }
 
+// over counts and tells how the attempt ended that the reporter's trigger was for.
+func (a *launch) over(r runner.Result) {
+	now := time.Now()
+	var tick time.Time
+	if t := a.reporter.trigger.Tick; t != 0 {
+		tick = time.Unix(t, 0)
+	}
+	count := func(set *metrics.Set) {
+		if job, _, isShard := slots.Split(a.job.Name); isShard {
+			set.ShardEnded(job, r)
+			return
+		}
+		set.Ended(a.job.Name, r, tick, now)
+	}
+	if a.metrics != nil {
+		count(a.metrics)
+	}
+	if a.file != nil {
+		count(a.file.Set)
+		a.writeMetrics(wholeJob(a.job.Name), a.file)
+	}
+	for _, before := range r.Before {
+		a.tellCode(before)
+	}
+	a.reporter.tell(r, endOf(r, -1))
+	a.tellCode(r)
+}
+
+// whole counts how the work on a whole tick or key ended.
+func (l *launcher) whole(job string, o shards.Outcome, end End) {
+	var tick time.Time
+	if t := o.Trigger.Tick; t != 0 {
+		tick = time.Unix(t, 0)
+	}
+	if l.metrics != nil {
+		l.metrics.TickEnded(job, end.Code, o.IsDone(), tick, time.Now())
+	}
+	if l.textfile != "" {
+		file := metrics.NewTextfile(l.textfile, job)
+		file.TickEnded(job, end.Code, o.IsDone(), tick, time.Now())
+		l.writeMetrics(job, file)
+	}
+}
+
+// wholeJob is the job whose shard a job is, or the job itself.
+func wholeJob(name string) string {
+	if job, _, isShard := slots.Split(name); isShard {
+		return job
+	}
+	return name
+}
+
+// writeMetrics writes the job's file, as long as its file system answers: a daemon that drains waits for this.
+func (l *launcher) writeMetrics(job string, file *metrics.Textfile) {
+	var failed error
+	err := l.files.call(context.Background(), patienceForMetrics, metricsOf(job), func() { failed = file.Write() })
+	if err == nil {
+		err = failed
+	}
+	if err != nil {
+		l.call.console.warnOfMetrics(err)
+	}
+}
+
+// metricsOf is a job's file of metrics, as a thing that may hang.
+type metricsOf string
+
 // tellCode says how a command ended that did not end well.
-func (a *launch) tellCode(tick time.Time, r runner.Result) {
+func (a *launch) tellCode(r runner.Result) {
 	code := endOf(r, -1).Code
 	if r.Ending != runner.Ran || code == 0 {
 		return
 	}
 	e := runner.Event{
-		Name: "command_failed", Level: slog.LevelWarn, Job: a.job.Name, Tick: tick.Unix(), Token: r.Grant.Token,
+		Name: "command_failed", Level: slog.LevelWarn, Job: a.job.Name, Tick: r.Grant.Tick, Token: r.Grant.Token,
 		Text: fmt.Sprintf("the command ended with code %d", code), Fields: []slog.Attr{slog.Int("code", code)},
 	}
-	if r.Err != nil { // this daemon wanted it
+	if r.Err != nil { // this process wanted it
 		e.Level, e.Text = slog.LevelInfo, fmt.Sprintf("the command was stopped: %v", r.Err)
 	}
 	a.reporter.say(e)
@@ -229,7 +239,8 @@ func (a *launch) Checks() <-chan runner.Check { return a.socket.asked }
 // Tree implements daemon.Launch.
 func (a *launch) Tree() runner.Tree { return &launched{launch: a} }
 
-// Close implements daemon.Launch. The guardians are gone, and with them the last who held the pipes open.
+// Close implements daemon.Launch. The guardians are gone, and with them the last who held the pipes open: but for a process outside
+// the tree that was handed one, and keeps it for as long as it likes.
 func (a *launch) Close() {
 	a.socket.close()
 	written := make(chan struct{})
@@ -239,8 +250,9 @@ func (a *launch) Close() {
 	})
 	select {
 	case <-written:
-	case <-time.After(lastOutput): // nobody reads our output
+	case <-time.After(a.lastOutput): // or nobody reads our output
 	}
+	a.pipes.leave()
 }
 
 // launched is the process tree of one start of a job's command. Its guardian starts when the lease is ours: most
@@ -268,7 +280,8 @@ func (t *launched) Start(env []string, hold, inherit []*os.File, d runner.Deadli
 	}
 	at := t.site
 	if t.job.User != "" { // who that is may have changed since, and a retry comes late
-		if at, err = lookUp(t.job); err != nil {
+		limit := min(patienceToLook, d.Term.Sub(boottime.Now()))
+		if at, err = t.findSite(context.Background(), t.job, limit); err != nil {
 			closeOwn()
 			return err
 		}
@@ -296,6 +309,7 @@ func (t *launched) files() (own [3]*os.File, err error) {
 			return own, err
 		}
 		own[0] = reader
+		t.pipes.add(writer)
 		panics.Go(func() {
 			defer writer.Close()
 			_, _ = io.WriteString(writer, t.job.Stdin) // who does not read it does not want it
@@ -310,6 +324,7 @@ func (t *launched) files() (own [3]*os.File, err error) {
 			return own, err
 		}
 		own[i+1] = writer
+		t.pipes.add(reader)
 		t.copies.Go(func() {
 			defer panics.Catch()
 			t.copyLines(to, reader)

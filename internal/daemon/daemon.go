@@ -50,8 +50,9 @@ type Config struct {
 
 // Launch is one attempt's connection to the world.
 type Launch interface {
-	// Look returns an error where this host lacks the command: then nothing is claimed.
-	Look() error
+	// Look returns an error where this host lacks the command: then nothing is claimed. It returns when ctx ends, and within
+	// seconds, whatever the file system does.
+	Look(ctx context.Context) error
 	// Observe is told of every event of the attempt, in order. It must not block.
 	Observe(runner.Event)
 	Tree() runner.Tree

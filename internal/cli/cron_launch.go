@@ -19,6 +19,8 @@ import (
 	"github.com/leaderrun/leaderrun/internal/lifeline"
 	"github.com/leaderrun/leaderrun/internal/metrics"
 	"github.com/leaderrun/leaderrun/internal/panics"
+	"github.com/leaderrun/leaderrun/internal/shards"
+	"github.com/leaderrun/leaderrun/internal/slots"
 	"github.com/leaderrun/leaderrun/internal/supervise"
 	"github.com/leaderrun/leaderrun/runner"
 )
@@ -65,6 +67,7 @@ type launch struct {
 	site     site // as Look has found it
 	socket   *socket
 	env      func(backends.Grant) []string
+	tokenEnv string         // one more variable that has the token
 	copies   sync.WaitGroup // of prefixed output
 	pipes    pipes          // our ends of those of the commands
 	reporter *reporter
@@ -72,17 +75,24 @@ type launch struct {
 }
 
 func (l *launcher) launch(job *jobfile.Job) daemon.Launch {
+	a := l.prepare(job)
+	a.reporter.inFile = true
+	return a
+}
+
+// prepare makes what one attempt of a job needs, in a process that has several at a time. The job may be a shard of one.
+func (l *launcher) prepare(job *jobfile.Job) *launch {
 	a := &launch{
-		launcher: l, job: job,
+		launcher: l, job: job, tokenEnv: tokenVariable,
 		reporter: &reporter{console: l.call.console, job: job.Name, prefix: job.Name + ": "},
 		socket:   newSocket(func(text, hint string) { l.call.console.warn(job.Name+": "+text, hint) }),
 	}
 	a.reporter.trigger.StartDeadline = job.StartDeadline
 	a.socket.home = &l.sockets
 	a.socket.owner = func() *supervise.Credential { return a.site.as }
-	a.env = a.socket.env(func(g backends.Grant) []string { return grantVariables(g, tokenVariable) })
+	a.env = a.socket.env(func(g backends.Grant) []string { return append(grantVariables(g, a.tokenEnv), shardVariables(g)...) })
 	if l.textfile != "" {
-		a.file = metrics.NewTextfile(l.textfile, job.Name)
+		a.file = metrics.NewTextfile(l.textfile, wholeJob(job.Name))
 	}
 	return a
 }
@@ -95,42 +105,84 @@ func (a *launch) Look(ctx context.Context) (err error) {
 
 // Observe implements daemon.Launch.
 func (a *launch) Observe(e runner.Event) {
+	counted := e
+	counted.Job = wholeJob(e.Job)
 	if a.metrics != nil {
-		a.metrics.Observe(e)
+		a.metrics.Observe(counted)
 	}
 	if a.file != nil {
-		a.file.Observe(e)
+		a.file.Observe(counted)
 	}
 	a.reporter.event(e)
 }
 
 // Ended implements daemon.Launch.
 func (a *launch) Ended(tick time.Time, r runner.Result) {
+	a.reporter.trigger.Tick = tick.Unix()
+	a.over(r)
+}
+
+// over counts and tells how the attempt ended that the reporter's trigger was for.
+func (a *launch) over(r runner.Result) {
 	now := time.Now()
+	var tick time.Time
+	if t := a.reporter.trigger.Tick; t != 0 {
+		tick = time.Unix(t, 0)
+	}
+	count := func(set *metrics.Set) {
+		if job, _, isShard := slots.Split(a.job.Name); isShard {
+			set.ShardEnded(job, r)
+			return
+		}
+		set.Ended(a.job.Name, r, tick, now)
+	}
 	if a.metrics != nil {
-		a.metrics.Ended(a.job.Name, r, tick, now)
+		count(a.metrics)
 	}
 	if a.file != nil {
-		a.file.Ended(a.job.Name, r, tick, now)
-		a.writeMetrics()
+		count(a.file.Set)
+		a.writeMetrics(wholeJob(a.job.Name), a.file)
 	}
 	for _, before := range r.Before {
-		a.tellCode(time.Unix(before.Grant.Tick, 0), before)
+		a.tellCode(before)
 	}
-	a.reporter.trigger.Tick = tick.Unix()
 	a.reporter.tell(r, endOf(r, -1))
-	a.tellCode(tick, r)
+	a.tellCode(r)
+}
+
+// whole counts how the work on a whole tick or key ended.
+func (l *launcher) whole(job string, o shards.Outcome, end End) {
+	var tick time.Time
+	if t := o.Trigger.Tick; t != 0 {
+		tick = time.Unix(t, 0)
+	}
+	if l.metrics != nil {
+		l.metrics.TickEnded(job, end.Code, o.IsDone(), tick, time.Now())
+	}
+	if l.textfile != "" {
+		file := metrics.NewTextfile(l.textfile, job)
+		file.TickEnded(job, end.Code, o.IsDone(), tick, time.Now())
+		l.writeMetrics(job, file)
+	}
+}
+
+// wholeJob is the job whose shard a job is, or the job itself.
+func wholeJob(name string) string {
+	if job, _, isShard := slots.Split(name); isShard {
+		return job
+	}
+	return name
 }
 
 // writeMetrics writes the job's file, as long as its file system answers: a daemon that drains waits for this.
-func (a *launch) writeMetrics() {
+func (l *launcher) writeMetrics(job string, file *metrics.Textfile) {
 	var failed error
-	err := a.files.call(context.Background(), patienceForMetrics, metricsOf(a.job.Name), func() { failed = a.file.Write() })
+	err := l.files.call(context.Background(), patienceForMetrics, metricsOf(job), func() { failed = file.Write() })
 	if err == nil {
 		err = failed
 	}
 	if err != nil {
-		a.call.console.warnOfMetrics(err)
+		l.call.console.warnOfMetrics(err)
 	}
 }
 
@@ -138,16 +190,16 @@ func (a *launch) writeMetrics() {
 type metricsOf string
 
 // tellCode says how a command ended that did not end well.
-func (a *launch) tellCode(tick time.Time, r runner.Result) {
+func (a *launch) tellCode(r runner.Result) {
 	code := endOf(r, -1).Code
 	if r.Ending != runner.Ran || code == 0 {
 		return
 	}
 	e := runner.Event{
-		Name: "command_failed", Level: slog.LevelWarn, Job: a.job.Name, Tick: tick.Unix(), Token: r.Grant.Token,
+		Name: "command_failed", Level: slog.LevelWarn, Job: a.job.Name, Tick: r.Grant.Tick, Token: r.Grant.Token,
 		Text: fmt.Sprintf("the command ended with code %d", code), Fields: []slog.Attr{slog.Int("code", code)},
 	}
-	if r.Err != nil { // this daemon wanted it
+	if r.Err != nil { // this process wanted it
 		e.Level, e.Text = slog.LevelInfo, fmt.Sprintf("the command was stopped: %v", r.Err)
 	}
 	a.reporter.say(e)

@@ -77,6 +77,7 @@ type runPlan struct {
 	timeline runner.Timeline
 	request  runner.Request
 	slots    int // 0: the job has none
+	parallel int // how many shards at a time; their number is in the request's trigger
 	conflict int
 	tokenEnv string
 	ready    string
@@ -88,11 +89,18 @@ func runRun(c *call) (End, error) {
 	if err != nil {
 		return End{}, err
 	}
-	path, code, err := c.findCommand(plan.argv[0])
-	if err != nil {
-		return End{}, &fault{code: code, what: plan.argv[0], why: reason(err), err: err, hint: lookHint(plan, code)}
+	var path string
+	var store backends.Backend
+	if !c.beforehand(func() {
+		var code int
+		if path, code, err = supervise.LookPath(plan.argv[0]); err != nil {
+			err = &fault{code: code, what: plan.argv[0], why: reason(err), err: err, hint: lookHint(plan, code)}
+			return
+		}
+		store, err = c.openStore()
+	}) {
+		return End{}, errSilent
 	}
-	store, err := c.openStore()
 	if err != nil {
 		return End{}, err
 	}
@@ -101,6 +109,9 @@ func runRun(c *call) (End, error) {
 		f := c.timelineFault(err)
 		f.hint = hint
 		return End{}, f
+	}
+	if plan.request.Trigger.Parts > 0 {
+		return c.runShards(plan, store)
 	}
 	starts := newStarts(c.console, c.ahead, supervise.Command{
 		Path: path, Argv: plan.argv, Env: childEnvironment(os.Environ(), plan.tokenEnv), Grace: plan.timeline.Grace,
@@ -138,31 +149,6 @@ func runRun(c *call) (End, error) {
 	return end, nil
 }
 
-// findCommand is supervise.LookPath that ends by a signal too: a directory of PATH may be on a file system that does not answer.
-func (c *call) findCommand(name string) (string, int, error) {
-	type result struct {
-		path string
-		code int
-		err  error
-	}
-	found := make(chan result, 1)
-	panics.Go(func() {
-		path, code, err := supervise.LookPath(name)
-		found <- result{path, code, err}
-	})
-	for {
-		select {
-		case r := <-found:
-			return r.path, r.code, r.err
-		case sig := <-c.signals:
-			if supervise.EndsRun(sig) {
-				c.interrupt(sig)
-				return "", 0, errSilent
-			}
-		}
-	}
-}
-
 // guarded ends the program at once where run panics, and leaves the command to its guardian: what would be called on the way
 // out may be what is broken.
 func guarded(run func() runner.Result) runner.Result {
@@ -177,6 +163,7 @@ func (c *call) planRun() (*runPlan, error) {
 		conflict: read(s, "conflict-exit-code", parseCode, -1),
 		tokenEnv: read(s, "token-env", parseVariable, tokenVariable),
 		slots:    read(s, "slots", parseSlots, 0),
+		parallel: read(s, "parallel", parseParallel, 1),
 		ready:    read(s, "ready", oneOf(readyWords()...), readyStandby),
 		metrics:  read(s, "metrics-textfile", parseDirectory, ""),
 		request: runner.Request{
@@ -190,6 +177,7 @@ func (c *call) planRun() (*runPlan, error) {
 	if err != nil {
 		return nil, err
 	}
+	trigger.Parts = read(s, "shards", parseSlots, 0)
 	r := &p.request
 	r.Trigger = trigger
 	r.Wait, r.BackendWait = patienceOf(s, trigger)
@@ -213,6 +201,9 @@ func (c *call) planRun() (*runPlan, error) {
 		r.MinHold = 0 // a setting for other jobs
 	}
 	job, argv, err := splitArgs(c.args, "usage: "+c.cmd.usageLine())
+	if err == nil {
+		err = checkShards(s, job, r)
+	}
 	if err == nil {
 		err = checkSlots(job, p.slots, trigger)
 	}

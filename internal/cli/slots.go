@@ -32,6 +32,21 @@ func expand(ctx context.Context, store backends.Backend, job string) (names []st
 	return slotsAmong(names, job), nil
 }
 
+// numbersOf returns the number of the slot or shard that a job of the store is; nil where it is none. The record tells which.
+func numbersOf(name string, r backends.Record) (slot, shard *int) {
+	_, n, ok := slots.Split(name)
+	switch {
+	case !ok:
+		return nil, nil
+	case isPart(r):
+		return nil, &n
+	}
+	return &n, nil
+}
+
+// isPart says whether a job of the store is a part of a divided one, by its last run or by a tick that was never started.
+func isPart(r backends.Record) bool { return r.Parts > 0 || r.Tick.Parts > 0 }
+
 // jobsOf returns the names of all jobs; beside an error, those that can be read.
 func jobsOf(ctx context.Context, store backends.Backend) (names []string, err error) {
 	err = patiently(ctx, func(ctx context.Context) error {

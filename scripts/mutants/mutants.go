@@ -30,7 +30,7 @@ var (
 	stormTests        = []string{"./internal/supervise", "-run", "Storm"}
 )
 
-var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMutants, engineMutants, kubernetesMutants, zookeeperMutants, postgresMutants, importMutants, []mutant{
+var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMutants, engineMutants, kubernetesMutants, zookeeperMutants, postgresMutants, importMutants, shardsMutants, []mutant{
 	{"validity of a claim counts from the reply", "runner/candidate.go", "return m.hold(g, timeline, p.t0)", "return m.hold(g, timeline, m.now)", runnerTests},
 	{"validity of a renewal counts from the reply", "runner/lease.go", "l.sentAt = t0", "l.sentAt = m.now", runnerTests},
 	{"another's life counts from the request", "runner/candidate.go", "return m.refused(refusal)", "next := m.refused(refusal)\n\t\tm.candidate.seenAt = p.t0\n\t\treturn next", runnerTests},
@@ -112,7 +112,7 @@ var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMut
 	{"no quarantine", "backends/decide.go", "if v.Quarantine > 0 {", "if false {", decisionTests},
 	{"a claim that was abandoned is granted", "backends/decide.go", "if d.hasEnded(c.Holder.ID) {", "if false {", decisionTests},
 	{"a done tick starts again", "backends/decide.go", "case !unfinished(o.State):", "case false:", decisionTests},
-	{"skip starts a lost tick again", "backends/decide.go", "o.Policy == Rerun && d.c.OnLost == Rerun &&", "", decisionTests},
+	{"skip starts a lost tick again", "backends/decide.go", "o.Policy == Rerun && policy == Rerun &&", "", decisionTests},
 	{"a tick is granted without being claimed", "backends/decide.go", "d.adopt()\n\tr.Tick = d.claimed(1)\n\treturn d.grant(d.c.Tick, 1)", "d.adopt()\n\treturn d.grant(d.c.Tick, 1)", decisionTests},
 	{"a renewal does not compare the holder", "backends/keep.go", "return l != nil && l.Holder == g.Claim.Holder.ID && l.Token == g.Token", "return l != nil", decisionTests},
 	{"a finish needs neither lease nor record", "backends/keep.go", "if !mine && !named {", "if !mine && !named && holder.ID == \"\" {", decisionTests},
@@ -250,7 +250,7 @@ var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMut
 	{"guardian: a command that a tracer keeps runs on", "internal/supervise/guardian/run.go", "if !g.running || g.endedAt == 0 {", "if !g.running || g.endedAt >= 0 {", tracerTests},
 	{"wrapper: what a tracer keeps is waited for", "internal/supervise/sweep.go", "if tracer := g.tracedOnly(cgroup); tracer != 0 {", "if tracer := g.tracedOnly(cgroup); tracer < 0 {", tracerTests},
 	{"what is traced is dead", "internal/supervise/tree/traced_linux.go", "tracer == 0 || !r.ended(p) {", "tracer == 0 {", tracerTests},
-	{"what is traced is dead with its first thread", "internal/supervise/tree/traced_linux.go", "all = all && (!ok || ended(thread.State))", "all = all && ended(p.State)", tracerTests},
+	{"what is traced is dead with its first thread", "internal/supervise/tree/traced_linux.go", "all = all && (!ok || ended(thread.State))", "all = all && (!ok || thread.PID > 0)", tracerTests},
 	{"a signal hits whoever has the number by now", "internal/supervise/tree/signal_linux.go", "return ok && now.Started == p.Started", "return ok && now.PID == p.PID", treeTests},
 	{"a signal hits who has left the cgroup", "internal/supervise/tree/cgroup_linux.go", "func() bool { return c.has(pid) }", "func() bool { return c.dir >= -1 }", treeTests},
 	{"a process that was stopped may fork", "internal/supervise/tree/signal_linux.go", "if sent && sig == syscall.SIGSTOP {", "if sent && sig < 0 {", treeTests},

@@ -94,11 +94,18 @@ func runRun(c *call) (End, error) {
 	if err != nil {
 		return End{}, err
 	}
-	path, code, err := c.findCommand(plan.argv[0])
-	if err != nil {
-		return End{}, &fault{code: code, what: plan.argv[0], why: reason(err), err: err, hint: lookHint(plan, code)}
+	var path string
+	var store backends.Backend
+	if !c.beforehand(func() {
+		var code int
+		if path, code, err = supervise.LookPath(plan.argv[0]); err != nil {
+			err = &fault{code: code, what: plan.argv[0], why: reason(err), err: err, hint: lookHint(plan, code)}
+			return
+		}
+		store, err = c.openStore()
+	}) {
+		return End{}, errSilent
 	}
-	store, err := c.openStore()
 	if err != nil {
 		return End{}, err
 	}
@@ -145,31 +152,6 @@ func runRun(c *call) (End, error) {
 	measures.ended(result)
 	notify.close(end)
 	return end, nil
-}
-
-// findCommand is supervise.LookPath that ends by a signal too: a directory of PATH may be on a file system that does not answer.
-func (c *call) findCommand(name string) (string, int, error) {
-	type result struct {
-		path string
-		code int
-		err  error
-	}
-	found := make(chan result, 1)
-	panics.Go(func() {
-		path, code, err := supervise.LookPath(name)
-		found <- result{path, code, err}
-	})
-	for {
-		select {
-		case r := <-found:
-			return r.path, r.code, r.err
-		case sig := <-c.signals:
-			if supervise.EndsRun(sig) {
-				c.interrupt(sig)
-				return "", 0, errSilent
-			}
-		}
-	}
 }
 
 // guarded ends the program at once where run panics, and leaves the command to its guardian: what would be called on the way

@@ -44,6 +44,10 @@ With --slots N up to N runs of JOB go on at once, on any hosts, each in a slot o
 else runs, with its own lease and tokens. COMMAND finds the number of its slot in LEADERRUN_SLOT (from 0),
 N in LEADERRUN_SLOTS, and the name of the slot, such as JOB#3, in LEADERRUN_JOB.
 
+With --shards N the work of a tick or key is divided: every host that comes works through those of N
+shards that nobody has done. COMMAND finds in LEADERRUN_SHARD which one it is to do (from 0), and N in
+LEADERRUN_SHARDS; its stdin is /dev/null. The exit code is that of the whole: 0 if all are done.
+
 Options end at JOB or at --. What follows JOB reaches COMMAND untouched, without a shell. stdin, stdout
 and stderr are COMMAND's own. Signals to leaderrun are passed on, and a second SIGTERM or SIGINT kills;
 where stdin and stdout are the terminal, Ctrl-C reaches COMMAND alone.
@@ -59,6 +63,7 @@ LEADERRUN_TICK, LEADERRUN_TICK_UNIX or LEADERRUN_ONCE.`,
 			{"every host waits for its turn, up to ten minutes", "leaderrun run --wait 10m restart make restart"},
 			{"a service that runs on one host; the others stand by", "leaderrun run --wait forever feed feeder"},
 			{"three workers among all hosts; the others stand by", "leaderrun run --slots 3 --wait forever queue consume"},
+			{"a night's invoices among all hosts, two shards at a time on each", "leaderrun run --schedule '0 2 * * *' --on-lost rerun --shards 16 --parallel 2 invoices send-invoices"},
 			{"a pipeline goes inside: what stands outside runs on every host", "leaderrun run backup -- bash -o pipefail -c 'dump | gzip > dump.gz'"},
 			{"the same for a shell's one line", "leaderrun run --shell backup 'dump | gzip > dump.gz'"},
 			{"end it after half an hour, and make sure after ten seconds more", "leaderrun run --timeout 30m --kill-after 10s sync sync-all"},

@@ -48,6 +48,7 @@ type Record struct {
 	Job      string        `json:"job"`
 	Token    int64         `json:"token"`
 	Holder   Holder        `json:"holder"`             // who was granted Token
+	Parts    int           `json:"parts,omitempty"`    // of how many the last run was one, see Trigger; 0: the job is not divided
 	TTL      int64         `json:"ttl"`                // of that lease, ms
 	Granted  int64         `json:"granted"`            // when
 	Until    int64         `json:"until"`              // when the lease ends if it is not renewed

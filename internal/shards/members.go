@@ -1,0 +1,468 @@
+package shards
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/panics"
+	"github.com/leaderrun/leaderrun/internal/slots"
+)
+
+// membership is what the name of a job ends with whose slots are the places of a job's members.
+const membership = "#member"
+
+// Members returns the job whose slots are the places of a job's members. No job of anybody's own has such a name.
+func Members(job string) string { return job + membership }
+
+// IsMembers says whether a name is one that Members returns, or that of a place. Then job is the job.
+func IsMembers(name string) (job string, ok bool) {
+	if of, _, isSlot := slots.Split(name); isSlot {
+		name = of
+	}
+	return strings.CutSuffix(name, membership)
+}
+
+// Differs is the error of a host that found a member which divides the same job into another number of shards.
+type Differs struct {
+	Host         string // the member's
+	Theirs, Ours int
+}
+
+func (d *Differs) Error() string {
+	return fmt.Sprintf("%s divides it into %d shards, and this host into %d", d.Host, d.Theirs, d.Ours)
+}
+
+const nowhere = -1 // a place that a host does not have
+
+// members keeps a host's place among the members of a job, and says how many there are. A place is a lease, so a member that dies
+// loses it. Taken places have no gaps for long: a newcomer takes the lowest free one, and where there is one below it, the member in
+// the last place moves there. No promise rests on any of this: at worst shards are divided badly for a while.
+type members struct {
+	store  Store
+	job    string // whose places these are
+	shards int
+	host   backends.Holder
+	ttl    time.Duration
+	tell   func(standing standing, is bool) // of every look; is: this host has a place
+
+	former int // the place that it had last
+	grant  backends.Grant
+	valid  time.Time // until then the lease is ours
+	now    standing
+	counts []counted // of the last TTL
+	nudge  chan struct{}
+	watch  *placeWatch
+}
+
+// counted is how many members there were at a time.
+type counted struct {
+	at      time.Time
+	members int
+}
+
+func newMembers(store Store, job string, n int, host backends.Holder, ttl time.Duration, tell func(standing, bool)) *members {
+	return &members{
+		store: store, job: Members(job), shards: n, host: host, ttl: ttl, tell: tell,
+		former: nowhere, now: standing{place: nowhere}, nudge: make(chan struct{}, 1),
+	}
+}
+
+// keep takes a place and keeps it until ctx ends, and then gives it back. It takes another one if it loses its place. It returns
+// an error if this host cannot be a member.
+func (m *members) keep(ctx context.Context) error {
+	for ctx.Err() == nil {
+		if err := m.join(ctx); err != nil {
+			return err
+		}
+		if m.now.place != nowhere {
+			if err := m.stay(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// join takes the lowest free place: this host's former one if that is free. It returns without one when ctx ends.
+func (m *members) join(ctx context.Context) error {
+	m.counts = nil
+	for ctx.Err() == nil {
+		places, err := m.lookAll(ctx)
+		if err == nil {
+			if err = m.fits(places); err == nil {
+				err = m.claimOne(ctx, places)
+			}
+		}
+		if isFinal(err) || err == nil {
+			return err
+		}
+		pause(ctx, m.ttl/12)
+	}
+	return nil
+}
+
+var errNoPlace = errors.New("every place was taken meanwhile")
+
+// claimOne claims free places, one after the other.
+func (m *members) claimOne(ctx context.Context, places []place) error {
+	var free []int
+	for i, p := range places {
+		if !p.taken() {
+			free = append(free, i)
+		}
+	}
+	if i := slices.Index(free, m.former); i > 0 {
+		free = slices.Insert(slices.Delete(free, i, i+1), 0, m.former)
+	}
+	for _, i := range free {
+		err := m.claim(ctx, i)
+		refusal, refused := errors.AsType[*backends.Refusal](err)
+		if !refused || refusal.Verdict == backends.Quarantined {
+			return err
+		}
+	}
+	return errNoPlace
+}
+
+// claim takes one place.
+func (m *members) claim(ctx context.Context, i int) error {
+	ctx, cancel := context.WithTimeout(ctx, m.ttl/3)
+	defer cancel()
+	c := backends.Claim{Job: slots.Name(m.job, i), Holder: m.host, TTL: m.ttl, Trigger: backends.Trigger{Parts: m.shards}}
+	c.Holder.ID = newID()
+	sent := time.Now()
+	g, err := m.store.Acquire(ctx, c)
+	if err != nil {
+		if !backends.IsAnswer(err) { // it may arrive yet: nobody would renew that lease
+			m.briefly(func(ctx context.Context) { _ = m.store.Abandon(ctx, c) })
+		}
+		return err
+	}
+	m.grant, m.valid, m.former = g, sent.Add(g.TTL), i
+	m.now.place = i
+	return nil
+}
+
+// stay keeps the place. It returns when that is lost, or when ctx has ended and the place is given back.
+func (m *members) stay(ctx context.Context) error {
+	m.watch = newPlaceWatch(m)
+	defer m.watch.end()
+	err := m.look(ctx, true)
+	for {
+		switch {
+		case isFinal(err), ctx.Err() != nil:
+			m.leave()
+			if !isFinal(err) {
+				err = nil
+			}
+			return err
+		case errors.Is(err, backends.ErrLost) || !time.Now().Before(m.valid):
+			m.lost()
+			return nil
+		}
+		wait := jittered(m.ttl / 3)
+		if err != nil { // what had no answer is tried again soon, as long as the lease lasts
+			wait = m.ttl / 12
+		}
+		nudged := false
+		select {
+		case <-time.After(wait):
+		case <-m.nudge:
+			nudged = true
+		case <-ctx.Done():
+			continue
+		}
+		if !nudged || err != nil {
+			err = m.renew(ctx)
+		}
+		if err == nil {
+			err = m.look(ctx, false)
+		}
+	}
+}
+
+func (m *members) renew(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, m.ttl/3)
+	defer cancel()
+	sent := time.Now()
+	signal, err := m.store.Renew(ctx, m.grant)
+	if err != nil {
+		return err
+	}
+	m.valid = sent.Add(m.grant.TTL)
+	if signal.Break != nil { // an operator wants this place to be free
+		m.leave()
+		return backends.ErrLost
+	}
+	return nil
+}
+
+// leave gives the place back.
+func (m *members) leave() {
+	m.lost()
+	m.briefly(func(ctx context.Context) { _ = m.store.Finish(ctx, m.grant, backends.Outcome{State: backends.Done}) })
+}
+
+// lost notes that this host has no place.
+func (m *members) lost() {
+	m.now.place = nowhere
+	m.tell(m.now, false)
+}
+
+// briefly makes a request that nobody waits for long: a lease that nobody renews runs out.
+func (m *members) briefly(request func(context.Context)) {
+	ctx, cancel := context.WithTimeout(context.Background(), m.ttl/3)
+	defer cancel()
+	request(ctx)
+}
+
+// look finds out how many members there are. The first look of a newcomer is at all places, because another one with another number of
+// shards may have come at the same time. The member in the last place looks at all below it, for a free one, and moves there.
+func (m *members) look(ctx context.Context, first bool) error {
+	ctx, cancel := context.WithTimeout(ctx, m.ttl/3)
+	defer cancel()
+	own := m.now.place
+	var places []place
+	var err error
+	n := own + 1
+	if first {
+		if places, err = m.lookAll(ctx); err == nil {
+			n = max(n, membersAmong(places))
+		}
+	} else {
+		n, err = count(m.now.members, own, func(i int) (bool, error) {
+			p, err := m.lookAt(ctx, i)
+			if err == nil && i < own {
+				err = m.fits([]place{p})
+			}
+			return p.taken(), err
+		})
+	}
+	if err == nil && n == own+1 && !first {
+		places, err = m.lookAtSome(ctx, 0, own)
+	}
+	if err == nil {
+		err = m.fits(places[:min(own, len(places))])
+	}
+	if err != nil {
+		return err
+	}
+	m.count(n)
+	m.watch.on(n - 1)
+	if n == own+1 {
+		m.moveDown(ctx, places[:own])
+	}
+	m.tell(m.now, true)
+	return nil
+}
+
+// moveDown moves this host, which is in the last place, to the lowest free one.
+func (m *members) moveDown(ctx context.Context, below []place) {
+	old := m.grant
+	for i, p := range below {
+		if p.taken() || m.claim(ctx, i) != nil {
+			continue
+		}
+		m.briefly(func(ctx context.Context) { _ = m.store.Finish(ctx, old, backends.Outcome{State: backends.Done}) })
+		m.Nudge()
+		return
+	}
+}
+
+// Nudge makes the next look come now.
+func (m *members) Nudge() {
+	select {
+	case m.nudge <- struct{}{}:
+	default:
+	}
+}
+
+// count notes how many members there are.
+func (m *members) count(n int) {
+	now := time.Now()
+	m.counts = append(m.counts, counted{now, n})
+	for len(m.counts) > 1 && !m.counts[1].at.After(now.Add(-m.ttl)) { // the first one held until the second
+		m.counts = m.counts[1:]
+	}
+	m.now.members = n
+	m.now.settled = n
+	for _, c := range m.counts {
+		m.now.settled = min(m.now.settled, c.members)
+	}
+}
+
+// place is what the store holds about one.
+type place struct {
+	lease  *backends.Lease
+	holder backends.Holder
+	shards int
+}
+
+func (p place) taken() bool { return p.lease != nil }
+
+// fits returns an error if another member divides the job into another number of shards.
+func (m *members) fits(places []place) error {
+	for _, p := range places {
+		if p.taken() && p.shards != 0 && p.shards != m.shards {
+			return &Differs{Host: cmp.Or(p.holder.Host, "another host"), Theirs: p.shards, Ours: m.shards}
+		}
+	}
+	return nil
+}
+
+// lookAll looks at places from 0 on, until many in a row are free.
+func (m *members) lookAll(ctx context.Context) ([]place, error) {
+	var all []place
+	for {
+		more, err := m.lookAtSome(ctx, len(all), len(all)+lookers)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, more...)
+		if !slices.ContainsFunc(more, place.taken) {
+			return all, nil
+		}
+	}
+}
+
+// membersAmong counts the places up to the last taken one.
+func membersAmong(places []place) int {
+	for i, p := range slices.Backward(places) {
+		if p.taken() {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// lookers is how many requests go on at a time.
+const lookers = 16
+
+func (m *members) lookAtSome(ctx context.Context, from, to int) ([]place, error) {
+	places := make([]place, to-from)
+	err := together(len(places), func(i int) (err error) {
+		places[i], err = m.lookAt(ctx, from+i)
+		return err
+	})
+	return places, err
+}
+
+func (m *members) lookAt(ctx context.Context, i int) (place, error) {
+	s, err := m.store.Inspect(ctx, slots.Name(m.job, i))
+	if errors.Is(err, backends.ErrUnknownJob) {
+		return place{}, nil
+	}
+	p := place{lease: s.Lease}
+	if s.Lease != nil && s.Record.Holder.ID == s.Lease.Holder {
+		p.holder, p.shards = s.Record.Holder, s.Record.Parts
+	}
+	return p, err
+}
+
+// together calls f for 0 to n-1, a few at a time, and returns the first error. After one it calls f no more.
+func together(n int, f func(int) error) error {
+	var mu sync.Mutex
+	var first error
+	next := 0
+	take := func() (int, bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		i := next
+		next++
+		return i, i < n && first == nil
+	}
+	var wait sync.WaitGroup
+	for range min(lookers, n) {
+		wait.Add(1)
+		panics.Go(func() {
+			defer wait.Done()
+			for i, ok := take(); ok; i, ok = take() {
+				if err := f(i); err != nil {
+					mu.Lock()
+					first = cmp.Or(first, err)
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	wait.Wait()
+	return first
+}
+
+// placeWatch wakes a member early when the last place becomes free.
+type placeWatch struct {
+	members *members
+	place   int
+	stop    context.CancelFunc
+}
+
+func newPlaceWatch(m *members) *placeWatch { return &placeWatch{m, nowhere, func() {}} }
+
+// on watches a place, unless that is this host's own.
+func (w *placeWatch) on(i int) {
+	if i == w.place {
+		return
+	}
+	w.end()
+	if w.place = i; i == w.members.now.place {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	news, err := w.members.store.Watch(ctx, slots.Name(w.members.job, i))
+	if err != nil {
+		cancel()
+		w.place = nowhere
+		return
+	}
+	w.stop = cancel
+	panics.Go(func() {
+		stands := false // the first news are that it does
+		for n := range news {
+			if n.Look && stands {
+				w.members.Nudge()
+			}
+			stands = stands || n.Look
+		}
+	})
+}
+
+func (w *placeWatch) end() {
+	w.stop()
+	w.place, w.stop = nowhere, func() {}
+}
+
+// isFinal says whether nothing mends an error.
+func isFinal(err error) bool {
+	_, differs := errors.AsType[*Differs](err)
+	return differs || backends.IsPermanent(err)
+}
+
+// pause waits for about so long.
+func pause(ctx context.Context, about time.Duration) {
+	select {
+	case <-time.After(jittered(about)):
+	case <-ctx.Done():
+	}
+}
+
+// jittered returns about so long: hosts that started together do not ask together.
+func jittered(d time.Duration) time.Duration {
+	return d - d/10 + mathrand.N(d/5+1) //nolint:gosec // not a secret
+}
+
+// newID returns 128 random bits.
+func newID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}

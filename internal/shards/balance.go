@@ -21,7 +21,7 @@ type Workers struct {
 	Shards int
 	Host   backends.Holder // host, pid and user, for people
 	TTL    time.Duration
-	Store  Store
+	Store  Store // as Remember returns it; the runs use it, too
 	Run    Run
 	Tell   func(runner.Event) // gets the events of the workers as a whole, one at a time
 }
@@ -42,9 +42,8 @@ const shortestPause = time.Second
 // what runs: it waits for that. It returns the last result of each shard that ran here then, by number. It returns an error if this host
 // cannot take part, after it has ended its runs.
 func (w *Workers) Keep(ctx context.Context) ([]runner.Result, error) {
-	store := Remember(w.Store)
 	b := &balancer{
-		Workers: w, store: store, works: map[int]*work{},
+		Workers: w, works: map[int]*work{},
 		standings: make(chan standingNews, 1), ended: make(chan ending), found: make(chan discovery), news: make(chan int, hints),
 	}
 	b.life, b.endLife = context.WithCancel(context.Background())
@@ -55,11 +54,9 @@ func (w *Workers) Keep(ctx context.Context) ([]runner.Result, error) {
 // balancer is the state of Keep. One goroutine uses it.
 type balancer struct {
 	*Workers
-	store Store
 
 	standing standing
 	member   bool          // this host has a place
-	settles  time.Time     // until then it starts nothing: hosts that have started together get to know of each other first
 	works    map[int]*work // by shard
 	leaving  bool
 	life     context.Context //nolint:containedctx // of searches and watches; ends when this host leaves
@@ -107,7 +104,7 @@ type ending struct {
 }
 
 func (b *balancer) keep(ctx context.Context) ([]runner.Result, error) {
-	m := newMembers(b.store, b.Job, b.Shards, b.Host, b.TTL, b.hear)
+	m := newMembers(b.Store, b.Job, b.Shards, b.Host, b.TTL, b.hear)
 	membership, leave := context.WithCancel(ctx)
 	defer leave()
 	left := make(chan error, 1)
@@ -167,13 +164,10 @@ func (b *balancer) stands(n standingNews) {
 	case b.leaving:
 	case !n.member && was:
 		b.tell(EventNoMember, slog.LevelWarn, "this host has lost its place among the members: it keeps its shards, and takes no others until it has one again", nil)
-	case n.member && (!was || before.members != n.members):
+	case n.member && n.ready && (!was || !before.ready || before.members != n.members):
 		share := Share(b.Shards, n.members, n.place)
 		b.tell(EventMember, slog.LevelInfo, fmt.Sprintf("%d of %d shards are for this host, one of %d", share, b.Shards, n.members),
 			[]slog.Attr{slog.Int("place", n.place), slog.Int("members", n.members), slog.Int("share", share)})
-		if !was {
-			b.settles = time.Now().Add(b.TTL / 3)
-		}
 		b.fruitless, b.searchAt = 0, time.Time{}
 	}
 }
@@ -215,9 +209,6 @@ func (b *balancer) act() time.Duration {
 	}
 	if b.searching {
 		return wait
-	}
-	if left := b.settles.Sub(now); left > 0 {
-		return min(wait, left)
 	}
 	if left := b.searchAt.Sub(now); left > 0 && len(b.hints) == 0 {
 		return min(wait, left)

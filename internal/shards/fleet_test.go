@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -25,7 +26,7 @@ const ttl = 6 * time.Second
 // fleet is a store, and hosts that share the workers of one job.
 type fleet struct {
 	t      *testing.T
-	store  *suite.Mem
+	mem    *suite.Mem
 	shards int
 	began  time.Time
 
@@ -41,7 +42,7 @@ type fleet struct {
 func newFleet(t *testing.T, n int) *fleet {
 	t.Helper()
 	return &fleet{
-		t: t, store: suite.NewMem(nil), shards: n, began: time.Now(),
+		t: t, mem: suite.NewMem(nil), shards: n, began: time.Now(),
 		nodes: map[string]*node{}, runs: map[int]string{}, last: map[int]string{}, tokens: map[int]int64{},
 	}
 }
@@ -51,6 +52,7 @@ type node struct {
 	*fleet
 	*backends.Engine
 	name   string
+	store  Store // remembers
 	shards int
 	dying  time.Duration // how long a command takes to end that is told to
 	leave  context.CancelFunc
@@ -72,7 +74,8 @@ type node struct {
 
 // join starts a host.
 func (f *fleet) join(name string, with ...func(*node)) *node {
-	h := &node{fleet: f, Engine: f.store.Client(), name: name, shards: f.shards, done: make(chan struct{})}
+	h := &node{fleet: f, Engine: f.mem.Client(), name: name, shards: f.shards, done: make(chan struct{})}
+	h.store = Remember(h)
 	h.alive, h.end = context.WithCancel(context.Background())
 	for _, w := range with {
 		w(h)
@@ -83,7 +86,7 @@ func (f *fleet) join(name string, with ...func(*node)) *node {
 	f.nodes[name] = h
 	f.mu.Unlock()
 	w := Workers{
-		Job: "job", Shards: h.shards, Host: backends.Holder{Host: name, PID: 1}, TTL: ttl, Store: h, Run: h.run,
+		Job: "job", Shards: h.shards, Host: backends.Holder{Host: name, PID: 1}, TTL: ttl, Store: h.store, Run: h.run,
 		Tell: func(e runner.Event) { h.mu.Lock(); h.events = append(h.events, e); h.mu.Unlock() },
 	}
 	go func() {
@@ -196,7 +199,7 @@ func (h *node) run(stop context.Context, s Shard) runner.Result {
 	ctx, cancel := context.WithCancel(stop)
 	defer cancel()
 	defer context.AfterFunc(h.alive, cancel)()
-	return (&runner.Runner{Driver: h, Clock: fleetClock{h.began}}).Run(ctx, runner.Request{
+	return (&runner.Runner{Driver: h.store, Clock: fleetClock{h.began}}).Run(ctx, runner.Request{
 		Job: s.Job, Host: backends.Holder{Host: h.name, PID: 1}, Timeline: timeline, BackendWait: time.Second,
 		Trigger: backends.Trigger{Parts: h.shards}, Signals: signals,
 		Tree: func() runner.Tree {
@@ -315,24 +318,27 @@ func (t *fleetTimer) Set(at runner.Instant) { t.Reset(max(min(at.Sub(t.clock.Now
 // since says how much time has passed.
 func (f *fleet) since() time.Duration { return time.Since(f.began) }
 
-// counts returns how many shards each living host runs, fewest first.
-func (f *fleet) counts() (counts []int, running int) {
+// counts returns how many shards each living host runs.
+func (f *fleet) counts() map[string]int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	have := map[string]int{}
-	for _, name := range f.runs {
-		have[name]++
-	}
+	counts := map[string]int{}
 	for name := range f.nodes {
-		counts = append(counts, have[name])
+		counts[name] = 0
 	}
-	slices.Sort(counts)
-	return counts, len(f.runs)
+	for _, name := range f.runs {
+		counts[name]++
+	}
+	return counts
 }
 
 // balanced says whether all shards run, and no host has two more than another.
 func (f *fleet) balanced() bool {
-	counts, running := f.counts()
+	counts := slices.Sorted(maps.Values(f.counts()))
+	running := 0
+	for _, n := range counts {
+		running += n
+	}
 	return len(counts) > 0 && running == f.shards && counts[len(counts)-1]-counts[0] <= 1
 }
 
@@ -343,8 +349,7 @@ func (f *fleet) settle(within time.Duration) time.Duration {
 	at, moves := time.Duration(-1), 0
 	for at < 0 || f.since()-at < 3*ttl {
 		if f.since()-began > within+3*ttl {
-			counts, running := f.counts()
-			f.t.Fatalf("%d of %d shards run after %v: %v", running, f.shards, within, counts)
+			f.t.Fatalf("%d shards are not balanced after %v: %v", f.shards, within, f.counts())
 		}
 		f.mu.Lock()
 		now := f.moves
@@ -382,12 +387,6 @@ func (f *fleet) close() {
 		wait.Go(h.terminate)
 	}
 	wait.Wait()
-	names, _ := f.store.Jobs(context.Background())
-	for _, name := range names {
-		if s, err := f.store.Inspect(context.Background(), name); err != nil || s.Lease != nil && s.Now.Sub(f.began) > time.Hour {
-			f.t.Errorf("%s is still taken: %+v, %v", name, s.Lease, err)
-		}
-	}
 }
 
 func nodeName(i int) string { return fmt.Sprint("host", i) }

@@ -95,7 +95,7 @@ func (m *members) keep(ctx context.Context) error {
 
 // join takes the lowest free place: this host's former one if that is free. It returns without one when ctx ends.
 func (m *members) join(ctx context.Context) error {
-	m.counts = nil
+	m.counts, m.now.ready = nil, false
 	for ctx.Err() == nil {
 		places, err := m.lookAll(ctx)
 		if err == nil {
@@ -111,27 +111,22 @@ func (m *members) join(ctx context.Context) error {
 	return nil
 }
 
-var errNoPlace = errors.New("every place was taken meanwhile")
-
-// claimOne claims free places, one after the other.
+// claimOne claims free places, one after the other, until it has one. Those above the last that was looked at are free, too, unless
+// many have come meanwhile.
 func (m *members) claimOne(ctx context.Context, places []place) error {
-	var free []int
-	for i, p := range places {
-		if !p.taken() {
-			free = append(free, i)
+	if m.former < len(places) && m.former >= 0 && !places[m.former].taken() && m.claim(ctx, m.former) == nil {
+		return nil
+	}
+	for i := 0; ; i++ {
+		if i < len(places) && places[i].taken() {
+			continue
 		}
-	}
-	if i := slices.Index(free, m.former); i > 0 {
-		free = slices.Insert(slices.Delete(free, i, i+1), 0, m.former)
-	}
-	for _, i := range free {
 		err := m.claim(ctx, i)
 		refusal, refused := errors.AsType[*backends.Refusal](err)
 		if !refused || refusal.Verdict == backends.Quarantined {
 			return err
 		}
 	}
-	return errNoPlace
 }
 
 // claim takes one place.
@@ -186,6 +181,7 @@ func (m *members) stay(ctx context.Context) error {
 			err = m.renew(ctx)
 		}
 		if err == nil {
+			m.now.ready = m.now.ready || !nudged
 			err = m.look(ctx, false)
 		}
 	}
@@ -251,8 +247,9 @@ func (m *members) look(ctx context.Context, first bool) error {
 	if err == nil && n == own+1 && !first {
 		places, err = m.lookAtSome(ctx, 0, own)
 	}
+	below := places[:min(own, len(places))]
 	if err == nil {
-		err = m.fits(places[:min(own, len(places))])
+		err = m.fits(below)
 	}
 	if err != nil {
 		return err
@@ -260,7 +257,7 @@ func (m *members) look(ctx context.Context, first bool) error {
 	m.count(n)
 	m.watch.on(n - 1)
 	if n == own+1 {
-		m.moveDown(ctx, places[:own])
+		m.moveDown(ctx, below)
 	}
 	m.tell(m.now, true)
 	return nil

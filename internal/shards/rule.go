@@ -7,9 +7,10 @@ func Share(n, members, place int) int { return (n - place + members - 1) / membe
 
 // standing is what a host knows of the members.
 type standing struct {
-	place   int // its own, from 0
-	members int // how many there are: the last taken place, and all below
-	settled int // the fewest that there were during the last TTL
+	place   int  // its own, from 0
+	members int  // how many there are: the last taken place, and all below
+	settled int  // the fewest that there were during the last TTL
+	ready   bool // it has been a member for long enough to know those that came together with it
 }
 
 // next says what a host does that has so many runs, beside some that it is ending: start so many more, or end one. A host that has
@@ -17,6 +18,9 @@ type standing struct {
 func (s standing) next(n, runs, ending int) (start int, end bool) {
 	if most := Share(n, max(s.settled, s.place+1), s.place); runs > most {
 		return 0, ending == 0
+	}
+	if !s.ready {
+		return 0, false
 	}
 	return max(Share(n, s.members, s.place)-runs-ending, 0), false
 }

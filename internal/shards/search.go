@@ -59,7 +59,7 @@ func (b *balancer) lookAmong(order []int, need int) discovery {
 	var d discovery
 	var vanished []int
 	_ = together(len(order), func(i int) error {
-		s, err := b.store.Inspect(ctx, slots.Name(b.Job, order[i]))
+		s, err := b.Store.Inspect(ctx, slots.Name(b.Job, order[i]))
 		if err != nil && !errors.Is(err, backends.ErrUnknownJob) {
 			return err
 		}
@@ -120,7 +120,7 @@ func (b *balancer) watch(held []owner) {
 	ctx, cancel := context.WithCancel(b.life)
 	b.endWatch = cancel
 	for _, o := range likeliest(held)[:min(len(held), watchers)] {
-		news, err := b.store.Watch(ctx, slots.Name(b.Job, o.shard))
+		news, err := b.Store.Watch(ctx, slots.Name(b.Job, o.shard))
 		if err != nil {
 			return
 		}

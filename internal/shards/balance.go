@@ -9,7 +9,6 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/panics"
-	"github.com/leaderrun/leaderrun/internal/slots"
 	"github.com/leaderrun/leaderrun/runner"
 )
 
@@ -21,7 +20,7 @@ type Workers struct {
 	Shards int
 	Host   backends.Holder // host, pid and user, for people
 	TTL    time.Duration
-	Store  Store // as Remember returns it; the runs use it, too
+	Store  Leases // as Remember returns it; the runs use it, too
 	Run    Run
 	Tell   func(runner.Event) // gets the events of the workers as a whole, one at a time
 }
@@ -43,8 +42,8 @@ const shortestPause = time.Second
 // cannot take part, after it has ended its runs.
 func (w *Workers) Keep(ctx context.Context) ([]runner.Result, error) {
 	b := &balancer{
-		Workers: w, works: map[int]*work{},
-		standings: make(chan standingNews, 1), ended: make(chan ending), found: make(chan discovery), news: make(chan int, hints),
+		Workers: w, tasks: map[int]*task{},
+		positions: make(chan positionNews, 1), ended: make(chan ending), found: make(chan discovery), news: make(chan int, hints),
 	}
 	b.life, b.endLife = context.WithCancel(context.Background())
 	defer b.endLife()
@@ -55,15 +54,15 @@ func (w *Workers) Keep(ctx context.Context) ([]runner.Result, error) {
 type balancer struct {
 	*Workers
 
-	standing standing
+	position position
 	member   bool          // this host has a place
-	works    map[int]*work // by shard
+	tasks    map[int]*task // by shard
 	leaving  bool
 	life     context.Context //nolint:containedctx // of searches and watches; ends when this host leaves
 	endLife  context.CancelFunc
 	results  map[int]runner.Result // of the runs that ended while leaving
 
-	standings chan standingNews
+	positions chan positionNews
 	ended     chan ending
 	found     chan discovery
 	news      chan int
@@ -75,13 +74,13 @@ type balancer struct {
 	endWatch  context.CancelFunc
 }
 
-type standingNews struct {
-	standing
+type positionNews struct {
+	position
 	member bool
 }
 
-// work is what this host has to do with one shard.
-type work struct {
+// task is what this host has to do with one shard.
+type task struct {
 	shard int
 	phase phase
 	began time.Time
@@ -112,7 +111,7 @@ func (b *balancer) keep(ctx context.Context) ([]runner.Result, error) {
 	var failure error
 	done := ctx.Done()
 	for {
-		if b.leaving && len(b.works) == 0 && left == nil && !b.searching {
+		if b.leaving && len(b.tasks) == 0 && left == nil && !b.searching {
 			return b.sorted(), failure
 		}
 		wake := time.NewTimer(b.act())
@@ -128,7 +127,7 @@ func (b *balancer) keep(ctx context.Context) ([]runner.Result, error) {
 				b.leave()
 				b.endAll()
 			}
-		case n := <-b.standings:
+		case n := <-b.positions:
 			b.stands(n)
 		case e := <-b.ended:
 			if err := b.ends(e); err != nil && failure == nil {
@@ -148,18 +147,18 @@ func (b *balancer) keep(ctx context.Context) ([]runner.Result, error) {
 }
 
 // hear takes over what the members' goroutine has found out; only the last counts.
-func (b *balancer) hear(s standing, is bool) {
+func (b *balancer) hear(s position, is bool) {
 	select {
-	case <-b.standings:
+	case <-b.positions:
 	default:
 	}
-	b.standings <- standingNews{s, is}
+	b.positions <- positionNews{s, is}
 }
 
 // stands takes over the place of this host and the number of members.
-func (b *balancer) stands(n standingNews) {
-	before, was := b.standing, b.member
-	b.standing, b.member = n.standing, n.member
+func (b *balancer) stands(n positionNews) {
+	before, was := b.position, b.member
+	b.position, b.member = n.position, n.member
 	switch {
 	case b.leaving:
 	case !n.member && was:
@@ -192,7 +191,7 @@ func (b *balancer) act() time.Duration {
 	}
 	now := time.Now()
 	wait := never
-	for _, k := range b.works {
+	for _, k := range b.tasks {
 		if k.phase != pauses {
 			continue
 		}
@@ -220,34 +219,34 @@ func (b *balancer) act() time.Duration {
 // next says how many shards this host is to take, and whether it is to give one up.
 func (b *balancer) next() (start int, end bool) {
 	having, ending := 0, 0
-	for _, k := range b.works {
+	for _, k := range b.tasks {
 		if k.phase == ends {
 			ending++
 		} else {
 			having++
 		}
 	}
-	return b.standing.next(b.Shards, having, ending)
+	return b.position.next(b.Shards, having, ending)
 }
 
 // giveUp ends what costs least: a pause, or else the youngest run.
 func (b *balancer) giveUp() {
-	var youngest *work
-	for _, k := range b.works {
+	var youngest *task
+	for _, k := range b.tasks {
 		switch {
 		case k.phase == pauses:
-			delete(b.works, k.shard)
+			delete(b.tasks, k.shard)
 			return
 		case k.phase == runs && (youngest == nil || k.began.After(youngest.began)):
 			youngest = k
 		}
 	}
-	b.tell(EventGivenUp, slog.LevelInfo, fmt.Sprintf("giving up shard %d: there are %d members, and this host has one too many", youngest.shard, b.standing.members),
+	b.tell(EventGivenUp, slog.LevelInfo, fmt.Sprintf("giving up shard %d: there are %d members, and this host has one too many", youngest.shard, b.position.members),
 		[]slog.Attr{slog.Int("shard", youngest.shard)})
 	youngest.end()
 }
 
-func (k *work) end() {
+func (k *task) end() {
 	k.phase = ends
 	k.stop()
 }
@@ -255,18 +254,18 @@ func (k *work) end() {
 // start runs one shard.
 func (b *balancer) start(shard int, pause time.Duration) {
 	stop, end := context.WithCancel(context.Background())
-	b.works[shard] = &work{shard: shard, phase: runs, began: time.Now(), stop: end, pause: pause}
+	b.tasks[shard] = &task{shard: shard, phase: runs, began: time.Now(), stop: end, pause: pause}
 	panics.Go(func() {
 		defer end()
-		r := b.Run(stop, Shard{Job: slots.Name(b.Job, shard), Number: shard})
+		r := b.Run(stop, Shard{Number: shard, Trigger: backends.Trigger{Parts: b.Shards}, Wanted: b.life})
 		b.ended <- ending{shard, r}
 	})
 }
 
 // ends takes the end of a run. Its lease is released, unless it could not be.
 func (b *balancer) ends(e ending) error {
-	k := b.works[e.shard]
-	delete(b.works, e.shard)
+	k := b.tasks[e.shard]
+	delete(b.tasks, e.shard)
 	switch r := e.result; {
 	case r.Ending == runner.Permanent:
 		return r.Err
@@ -284,7 +283,7 @@ func (b *balancer) ends(e ending) error {
 }
 
 // endedByItself runs the shard again after a pause.
-func (b *balancer) endedByItself(k *work, r runner.Result) {
+func (b *balancer) endedByItself(k *task, r runner.Result) {
 	now := time.Now()
 	k.pause = min(2*k.pause, b.TTL)
 	if now.Sub(k.began) >= b.TTL {
@@ -292,7 +291,7 @@ func (b *balancer) endedByItself(k *work, r runner.Result) {
 	}
 	k.pause = max(k.pause, shortestPause)
 	k.phase, k.until = pauses, now.Add(k.pause)
-	b.works[k.shard] = k
+	b.tasks[k.shard] = k
 	b.tell(EventRestarts, slog.LevelWarn, fmt.Sprintf("the worker of shard %d has ended (%s): running it again in %v", k.shard, how(r), k.pause),
 		[]slog.Attr{slog.Int("shard", k.shard), slog.Duration("pause", k.pause)})
 }
@@ -316,16 +315,16 @@ func how(r runner.Result) string {
 func (b *balancer) leave() {
 	b.leaving = true
 	b.endLife()
-	for shard, k := range b.works {
+	for shard, k := range b.tasks {
 		if k.phase == pauses {
-			delete(b.works, shard)
+			delete(b.tasks, shard)
 		}
 	}
 }
 
 // endAll ends all runs.
 func (b *balancer) endAll() {
-	for _, k := range b.works {
+	for _, k := range b.tasks {
 		k.end()
 	}
 }

@@ -15,13 +15,12 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/lifeline"
+	"github.com/leaderrun/leaderrun/internal/slots"
 	"github.com/leaderrun/leaderrun/runner"
 	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 // The tests of the workers run in virtual time, with the real runner.
-
-const ttl = 6 * time.Second
 
 // fleet is a store, and hosts that share the workers of one job.
 type fleet struct {
@@ -52,7 +51,7 @@ type node struct {
 	*fleet
 	*backends.Engine
 	name   string
-	store  Store // remembers
+	store  Leases // remembers
 	shards int
 	dying  time.Duration // how long a command takes to end that is told to
 	leave  context.CancelFunc
@@ -139,8 +138,6 @@ func (h *node) set(cut bool) {
 	h.cut = cut
 }
 
-var errCut = errors.New("the network is cut")
-
 func (h *node) reach(ctx context.Context) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -200,8 +197,8 @@ func (h *node) run(stop context.Context, s Shard) runner.Result {
 	defer cancel()
 	defer context.AfterFunc(h.alive, cancel)()
 	return (&runner.Runner{Driver: h.store, Clock: fleetClock{h.began}}).Run(ctx, runner.Request{
-		Job: s.Job, Host: backends.Holder{Host: h.name, PID: 1}, Timeline: timeline, BackendWait: time.Second,
-		Trigger: backends.Trigger{Parts: h.shards}, Signals: signals,
+		Job: slots.Name("job", s.Number), Host: backends.Holder{Host: h.name, PID: 1}, Timeline: timeline, BackendWait: time.Second,
+		Trigger: s.Trigger, Wanted: s.Wanted, Signals: signals,
 		Tree: func() runner.Tree {
 			t := &nodeTree{node: h, shard: s.Number, events: make(chan lifeline.Event, 8)}
 			h.mu.Lock()
@@ -302,8 +299,6 @@ func (c fleetClock) NewTimer() (runner.Timer, error) {
 	})
 	return t, nil
 }
-
-const farAway = 10_000 * time.Hour
 
 type fleetTimer struct {
 	*time.Timer

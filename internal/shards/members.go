@@ -48,17 +48,17 @@ const nowhere = -1 // a place that a host does not have
 // loses it. Taken places have no gaps for long: a newcomer takes the lowest free one, and where there is one below it, the member in
 // the last place moves there. No promise rests on any of this: at worst shards are divided badly for a while.
 type members struct {
-	store  Store
+	store  Leases
 	job    string // whose places these are
 	shards int
 	host   backends.Holder
 	ttl    time.Duration
-	tell   func(standing standing, is bool) // of every look; is: this host has a place
+	tell   func(position position, is bool) // of every look; is: this host has a place
 
 	former int // the place that it had last
 	grant  backends.Grant
 	valid  time.Time // until then the lease is ours
-	now    standing
+	now    position
 	counts []counted // of the last TTL
 	nudge  chan struct{}
 	watch  *placeWatch
@@ -70,10 +70,10 @@ type counted struct {
 	members int
 }
 
-func newMembers(store Store, job string, n int, host backends.Holder, ttl time.Duration, tell func(standing, bool)) *members {
+func newMembers(store Leases, job string, n int, host backends.Holder, ttl time.Duration, tell func(position, bool)) *members {
 	return &members{
 		store: store, job: Members(job), shards: n, host: host, ttl: ttl, tell: tell,
-		former: nowhere, now: standing{place: nowhere}, nudge: make(chan struct{}, 1),
+		former: nowhere, now: position{place: nowhere}, nudge: make(chan struct{}, 1),
 	}
 }
 
@@ -106,7 +106,7 @@ func (m *members) join(ctx context.Context) error {
 		if isFinal(err) || err == nil {
 			return err
 		}
-		pause(ctx, m.ttl/12)
+		sleep(ctx, jittered(m.ttl/12))
 	}
 	return nil
 }
@@ -342,9 +342,6 @@ func membersAmong(places []place) int {
 	return 0
 }
 
-// lookers is how many requests go on at a time.
-const lookers = 16
-
 func (m *members) lookAtSome(ctx context.Context, from, to int) ([]place, error) {
 	places := make([]place, to-from)
 	err := together(len(places), func(i int) (err error) {
@@ -442,14 +439,6 @@ func (w *placeWatch) end() {
 func isFinal(err error) bool {
 	_, differs := errors.AsType[*Differs](err)
 	return differs || backends.IsPermanent(err)
-}
-
-// pause waits for about so long.
-func pause(ctx context.Context, about time.Duration) {
-	select {
-	case <-time.After(jittered(about)):
-	case <-ctx.Done():
-	}
 }
 
 // jittered returns about so long: hosts that started together do not ask together.

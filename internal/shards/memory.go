@@ -9,13 +9,19 @@ import (
 	"github.com/leaderrun/leaderrun/backends"
 )
 
+// Leases is the store that keeps the leases.
+type Leases interface {
+	backends.Driver
+	Store
+}
+
 // Remember returns a store that remembers which sign of life of a holder it has seen, and since when. Some stores prove by silence
 // that a holder is dead. There a claim counts the silence from the first look, whatever the look was for. So many shards of a dead
 // host take one TTL to be taken over, and not one each.
-func Remember(store Store) Store { return &memory{Store: store, seen: map[string]sight{}} }
+func Remember(store Leases) Leases { return &memory{Leases: store, seen: map[string]sight{}} }
 
 type memory struct {
-	Store
+	Leases
 
 	mu   sync.Mutex
 	seen map[string]sight // by job
@@ -27,9 +33,9 @@ type sight struct {
 	at time.Time
 }
 
-// Inspect implements Store.
+// Inspect implements Leases.
 func (m *memory) Inspect(ctx context.Context, job string) (backends.Status, error) {
-	s, err := m.Store.Inspect(ctx, job)
+	s, err := m.Leases.Inspect(ctx, job)
 	if r := &s.Record; err == nil && r.Token != 0 {
 		m.note(job, backends.LastSeen{Token: r.Token, Beat: r.Beat})
 	}
@@ -46,7 +52,7 @@ func (m *memory) Acquire(ctx context.Context, c backends.Claim) (backends.Grant,
 		silence.For = max(c.Seen.For, now.Sub(last.at))
 		c.Seen = silence
 	}
-	g, err := m.Store.Acquire(ctx, c)
+	g, err := m.Leases.Acquire(ctx, c)
 	if refusal, ok := errors.AsType[*backends.Refusal](err); ok {
 		m.note(c.Job, refusal.Seen)
 	}

@@ -10,7 +10,7 @@ import (
 
 // The model has three hosts and four shards, and tries every order of what can happen: hosts come, leave, die, come again, and lose
 // their places; they look, take shards and give them up; leases of the dead run out. The hosts follow the real rule (Share,
-// standing.next, count). Two things must hold. No shard ever runs in two places. And whatever has happened: once nothing more
+// position.next, count). Two things must hold. No shard ever runs in two places. And whatever has happened: once nothing more
 // happens, every shard runs, and no host has two more than another; there is always a way to that.
 func TestModel(t *testing.T) {
 	m := newModel(variant{})
@@ -346,7 +346,7 @@ func (m *model) divides(s modelState, h int, to func(modelState)) {
 			ending++
 		}
 	}
-	stands := standing{place: int(host.place), members: int(host.members), settled: int(host.members), ready: host.members != 0}
+	stands := position{place: int(host.place), members: int(host.members), settled: int(host.members), ready: host.members != 0}
 	if !stands.ready {
 		return
 	}

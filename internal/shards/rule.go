@@ -5,8 +5,8 @@ package shards
 // shrinks. So no shard moves that need not.
 func Share(n, members, place int) int { return (n - place + members - 1) / members }
 
-// standing is what a host knows of the members.
-type standing struct {
+// position is what a host knows of the members.
+type position struct {
 	place   int  // its own, from 0
 	members int  // how many there are: the last taken place, and all below
 	settled int  // the fewest that there were during the last TTL
@@ -15,7 +15,7 @@ type standing struct {
 
 // next says what a host does that has so many runs, beside some that it is ending: start so many more, or end one. A host that has
 // come makes nobody end a run before it has stayed for a TTL. Runs are ended one at a time.
-func (s standing) next(n, runs, ending int) (start int, end bool) {
+func (s position) next(n, runs, ending int) (start int, end bool) {
 	if most := Share(n, max(s.settled, s.place+1), s.place); runs > most {
 		return 0, ending == 0
 	}

@@ -14,10 +14,7 @@ import (
 	"github.com/leaderrun/leaderrun/internal/slots"
 )
 
-const (
-	hints    = 64 // how many news are kept
-	watchers = 32 // how many shards a host watches at most: some stores have a connection or a thread for each
-)
+const hints = 64 // how many news are kept
 
 // discovery is what a search has found.
 type discovery struct {
@@ -42,7 +39,7 @@ func (b *balancer) search(need int) {
 	if all {
 		order = rand.Perm(b.Shards) //nolint:gosec // so that hosts do not meet
 	}
-	order = slices.DeleteFunc(order, func(shard int) bool { return b.works[shard] != nil })
+	order = slices.DeleteFunc(order, func(shard int) bool { return b.tasks[shard] != nil })
 	b.hints, b.searching = nil, true
 	panics.Go(func() {
 		d := b.lookAmong(order, need)
@@ -94,7 +91,7 @@ func (b *balancer) finds(d discovery) {
 	start, _ := b.next()
 	found := 0
 	for _, shard := range d.free {
-		if found == start || b.works[shard] != nil {
+		if found == start || b.tasks[shard] != nil {
 			break
 		}
 		b.start(shard, 0)

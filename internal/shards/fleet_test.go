@@ -59,7 +59,8 @@ type node struct {
 
 	mu       sync.Mutex
 	dead     bool
-	cut      bool // the store does not answer
+	cut      bool  // the store does not answer
+	denied   error // it refuses everything
 	requests int
 	trees    []*nodeTree
 	signals  []chan os.Signal
@@ -145,8 +146,37 @@ func (h *node) reach(ctx context.Context) error {
 	if h.cut || h.dead {
 		return errCut
 	}
+	if h.denied != nil {
+		return h.denied
+	}
 	return ctx.Err()
 }
+
+// tree returns the worker that was started last of those that run.
+func (h *node) tree() *nodeTree {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, t := range slices.Backward(h.trees) {
+		t.mu.Lock()
+		running := t.running
+		t.mu.Unlock()
+		if running {
+			return t
+		}
+	}
+	h.t.Fatal("nothing runs on " + h.name)
+	return nil
+}
+
+// running returns the host that runs a shard, or "".
+func (f *fleet) running(shard int) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.runs[shard]
+}
+
+// exited is the end of a command that ended by itself.
+func exited(code int) lifeline.Status { return lifeline.Status{Known: true, Code: code} }
 
 func (h *node) Acquire(ctx context.Context, c backends.Claim) (backends.Grant, error) {
 	if err := h.reach(ctx); err != nil {
@@ -219,6 +249,7 @@ type nodeTree struct {
 	mu      sync.Mutex
 	running bool
 	ending  bool
+	slow    bool // it takes half a TTL to end
 }
 
 // Start checks what must never happen: a shard in two places, or a token that does not grow.
@@ -273,9 +304,13 @@ func (t *nodeTree) Signal(sig syscall.Signal) {
 	t.mu.Lock()
 	first := !t.ending
 	t.ending = true
+	takes := t.dying
+	if t.slow {
+		takes = ttl / 2
+	}
 	t.mu.Unlock()
 	if first {
-		time.AfterFunc(t.dying, func() { t.finish(lifeline.Status{Known: true, Signal: sig}) })
+		time.AfterFunc(takes, func() { t.finish(lifeline.Status{Known: true, Signal: sig}) })
 	}
 }
 

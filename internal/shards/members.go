@@ -59,7 +59,7 @@ type members struct {
 	grant  backends.Grant
 	valid  time.Time // until then the lease is ours
 	now    position
-	counts []counted // of the last TTL
+	counts []counted // of the last two TTLs
 	nudge  chan struct{}
 	watch  *placeWatch
 }
@@ -284,17 +284,21 @@ func (m *members) Nudge() {
 	}
 }
 
+// settling is for how many TTLs a host must be seen before anybody ends a run for it. A host that is killed and comes again has two
+// places until the old one's lease has run out and it has moved there, which takes a TTL and a look.
+const settling = 2
+
 // count notes how many members there are.
 func (m *members) count(n int) {
 	now := time.Now()
+	since := now.Add(-settling * m.ttl)
 	m.counts = append(m.counts, counted{now, n})
-	for len(m.counts) > 1 && !m.counts[1].at.After(now.Add(-m.ttl)) { // the first one held until the second
+	for len(m.counts) > 1 && !m.counts[1].at.After(since) { // the first one held until the second
 		m.counts = m.counts[1:]
 	}
-	m.now.members = n
-	m.now.settled = n
-	for _, c := range m.counts {
-		m.now.settled = min(m.now.settled, c.members)
+	m.now.members, m.now.settled = n, 0
+	if !m.counts[0].at.After(since) {
+		m.now.settled = slices.MinFunc(m.counts, func(a, b counted) int { return cmp.Compare(a.members, b.members) }).members
 	}
 }
 

@@ -9,14 +9,14 @@ func Share(n, members, place int) int { return (n - place + members - 1) / membe
 type position struct {
 	place   int  // its own, from 0
 	members int  // how many there are: the last taken place, and all below
-	settled int  // the fewest that there were during the last TTL
+	settled int  // the fewest that there were for a while; 0: it has not been a member for so long
 	ready   bool // it has been a member for long enough to know those that came together with it
 }
 
 // next says what a host does that has so many runs, beside some that it is ending: start so many more, or end one. A host that has
-// come makes nobody end a run before it has stayed for a TTL. Runs are ended one at a time.
+// come makes nobody end a run before it has stayed for a while. Runs are ended one at a time.
 func (s position) next(n, runs, ending int) (start int, end bool) {
-	if most := Share(n, max(s.settled, s.place+1), s.place); runs > most {
+	if s.settled > 0 && runs > Share(n, max(s.settled, s.place+1), s.place) {
 		return 0, ending == 0
 	}
 	if !s.ready {

@@ -90,7 +90,7 @@ func (f *table) row(what string, happens func()) {
 
 func (f *table) come(n int) {
 	for range n {
-		f.join(nodeName(f.next), func(h *node) { h.dying = time.Second })
+		f.join(nodeName(f.next), func(h *node) { h.dying, h.oneByOne = time.Second, true })
 		f.next++
 	}
 }

@@ -54,11 +54,14 @@ type node struct {
 	store  Leases // remembers
 	shards int
 	dying  time.Duration // how long a command takes to end that is told to
-	leave  context.CancelFunc
-	done   chan struct{} // Keep has returned
+	// oneByOne says that no two of its commands may be ending at a time, unless the host leaves.
+	oneByOne bool
+	leave    context.CancelFunc
+	done     chan struct{} // Keep has returned
 
 	mu       sync.Mutex
 	dead     bool
+	leaving  bool
 	cut      bool  // the store does not answer
 	denied   error // it refuses everything
 	requests int
@@ -107,6 +110,7 @@ func (f *fleet) join(name string, with ...func(*node)) *node {
 // terminate is a SIGTERM to the host's leaderrun. It returns when that has ended.
 func (h *node) terminate() {
 	h.mu.Lock()
+	h.leaving = true
 	for _, c := range h.signals {
 		select {
 		case c <- syscall.SIGTERM:
@@ -302,16 +306,33 @@ func (t *nodeTree) Extend(runner.Deadline) {}
 // Signal ends the worker, after the time that its host's take.
 func (t *nodeTree) Signal(sig syscall.Signal) {
 	t.mu.Lock()
-	first := !t.ending
+	first := !t.ending && t.running
 	t.ending = true
 	takes := t.dying
 	if t.slow {
 		takes = ttl / 2
 	}
 	t.mu.Unlock()
+	if first && t.oneByOne && t.endsAnother() {
+		t.t.Errorf("%s ends shard %d, and another is not dead yet", t.name, t.shard)
+	}
 	if first {
 		time.AfterFunc(takes, func() { t.finish(lifeline.Status{Known: true, Signal: sig}) })
 	}
+}
+
+// endsAnother says whether another worker of the host is ending, for another reason than the end of the host.
+func (t *nodeTree) endsAnother() bool {
+	t.node.mu.Lock()
+	defer t.node.mu.Unlock()
+	return !t.leaving && slices.ContainsFunc(t.trees, func(o *nodeTree) bool {
+		if o == t {
+			return false
+		}
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		return o.ending && o.running
+	})
 }
 
 func (t *nodeTree) Terminate()                    { t.Signal(syscall.SIGTERM) }

@@ -99,6 +99,31 @@ func TestAWorkerThatEndsIsRunAgain(t *testing.T) {
 	})
 }
 
+// A host with too many shards ends one run after the other, the youngest first.
+func TestGivingUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 9)
+		slow := func(h *node) { h.dying, h.oneByOne = 4*time.Second, true }
+		a := f.join("a", slow)
+		b := f.join("b", slow)
+		f.settle(3 * ttl)
+		b.terminate() // a gets more, and these are its youngest
+		f.settle(3 * ttl)
+		var young []int
+		for _, tree := range a.trees[len(a.trees)-4:] {
+			young = append(young, tree.shard)
+		}
+		f.join("c", slow)
+		f.settle(9 * ttl)
+		for _, shard := range young {
+			if f.running(shard) != "c" {
+				t.Errorf("shard %d runs on %s, and was among the youngest of a", shard, f.running(shard))
+			}
+		}
+		f.close()
+	})
+}
+
 // A host that leaves starts nothing more, and others take each of its shards as soon as that has ended.
 func TestAHostThatLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -311,12 +336,27 @@ func TestRemember(t *testing.T) {
 			t.Fatal("granted too early")
 		}
 		time.Sleep(time.Millisecond)
-		if _, err := store.Acquire(t.Context(), claim("b")); err != nil {
-			t.Errorf("%v", err)
+		g, err := store.Acquire(t.Context(), claim("b"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.Inspect(t.Context(), "x"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(ttl / 2)
+		if _, err := store.Renew(t.Context(), g); err != nil {
+			t.Fatal(err)
 		}
 		f.mem.DeleteLease("x")
-		if _, err := store.Acquire(t.Context(), claim("c")); err == nil {
-			t.Error("granted at once after another grant")
+		for _, silence := range []time.Duration{0, ttl / 2, ttl/2 - time.Millisecond} {
+			time.Sleep(silence)
+			if _, err := store.Acquire(t.Context(), claim("c")); err == nil {
+				t.Error("granted within a TTL after the last sign of life")
+			}
+		}
+		time.Sleep(time.Millisecond)
+		if _, err := store.Acquire(t.Context(), claim("c")); err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -2,6 +2,7 @@ package shards
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -84,9 +85,9 @@ type task struct {
 	shard int
 	phase phase
 	began time.Time
-	stop  context.CancelFunc // runs, ends
-	pause time.Duration      // the last one
-	until time.Time          // pauses
+	stop  context.CancelCauseFunc // runs, ends
+	pause time.Duration           // the last one
+	until time.Time               // pauses
 }
 
 type phase int
@@ -243,20 +244,26 @@ func (b *balancer) giveUp() {
 	}
 	b.tell(EventGivenUp, slog.LevelInfo, fmt.Sprintf("giving up shard %d: there are %d members, and this host has one too many", youngest.shard, b.position.members),
 		[]slog.Attr{slog.Int("shard", youngest.shard)})
-	youngest.end()
+	youngest.end(errGivenUp)
 }
 
-func (k *task) end() {
+// Why a run is ended, as messages say it.
+var (
+	errGivenUp = errors.New("another host is to run it")
+	errEnding  = errors.New("this host cannot take part")
+)
+
+func (k *task) end(why error) {
 	k.phase = ends
-	k.stop()
+	k.stop(why)
 }
 
 // start runs one shard.
 func (b *balancer) start(shard int, pause time.Duration) {
-	stop, end := context.WithCancel(context.Background())
+	stop, end := context.WithCancelCause(context.Background())
 	b.tasks[shard] = &task{shard: shard, phase: runs, began: time.Now(), stop: end, pause: pause}
 	panics.Go(func() {
-		defer end()
+		defer end(nil)
 		r := b.Run(stop, Shard{Number: shard, Trigger: backends.Trigger{Parts: b.Shards}, Wanted: b.life})
 		b.ended <- ending{shard, r}
 	})
@@ -325,7 +332,7 @@ func (b *balancer) leave() {
 // endAll ends all runs.
 func (b *balancer) endAll() {
 	for _, k := range b.tasks {
-		k.end()
+		k.end(errEnding)
 	}
 }
 

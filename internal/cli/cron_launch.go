@@ -19,6 +19,8 @@ import (
 	"github.com/leaderrun/leaderrun/internal/lifeline"
 	"github.com/leaderrun/leaderrun/internal/metrics"
 	"github.com/leaderrun/leaderrun/internal/panics"
+	"github.com/leaderrun/leaderrun/internal/shards"
+	"github.com/leaderrun/leaderrun/internal/slots"
 	"github.com/leaderrun/leaderrun/internal/supervise"
 	"github.com/leaderrun/leaderrun/runner"
 )
@@ -87,7 +89,7 @@ func (l *launcher) prepare(job *jobfile.Job) *launch {
 	a.socket.owner = func() *supervise.Credential { return a.site.as }
 	a.env = a.socket.env(func(g backends.Grant) []string { return append(grantVariables(g, a.tokenEnv), shardVariables(g)...) })
 	if l.textfile != "" {
-		a.file = metrics.NewTextfile(l.textfile, job.Name)
+		a.file = metrics.NewTextfile(l.textfile, wholeJob(job.Name))
 	}
 	return a
 }
@@ -158,11 +160,13 @@ func siteOfUser(j *jobfile.Job) (site, error) {
 
 // Observe implements daemon.Launch.
 func (a *launch) Observe(e runner.Event) {
+	counted := e
+	counted.Job = wholeJob(e.Job)
 	if a.metrics != nil {
-		a.metrics.Observe(e)
+		a.metrics.Observe(counted)
 	}
 	if a.file != nil {
-		a.file.Observe(e)
+		a.file.Observe(counted)
 	}
 	a.reporter.event(e)
 }
@@ -180,11 +184,18 @@ func (a *launch) over(r runner.Result) {
 	if t := a.reporter.trigger.Tick; t != 0 {
 		tick = time.Unix(t, 0)
 	}
+	count := func(set *metrics.Set) {
+		if job, _, isShard := slots.Split(a.job.Name); isShard {
+			set.ShardEnded(job, r)
+			return
+		}
+		set.Ended(a.job.Name, r, tick, now)
+	}
 	if a.metrics != nil {
-		a.metrics.Ended(a.job.Name, r, tick, now)
+		count(a.metrics)
 	}
 	if a.file != nil {
-		a.file.Ended(a.job.Name, r, tick, now)
+		count(a.file.Set)
 		if err := a.file.Write(); err != nil {
 			a.call.console.warnOfMetrics(err)
 		}
@@ -194,6 +205,32 @@ func (a *launch) over(r runner.Result) {
 	}
 	a.reporter.tell(r, endOf(r, -1))
 	a.tellCode(r)
+}
+
+// whole counts how the work on a whole tick or key ended.
+func (l *launcher) whole(job string, o shards.Outcome, end End) {
+	var tick time.Time
+	if t := o.Trigger.Tick; t != 0 {
+		tick = time.Unix(t, 0)
+	}
+	if l.metrics != nil {
+		l.metrics.TickEnded(job, end.Code, o.IsDone(), tick, time.Now())
+	}
+	if l.textfile != "" {
+		file := metrics.NewTextfile(l.textfile, job)
+		file.TickEnded(job, end.Code, o.IsDone(), tick, time.Now())
+		if err := file.Write(); err != nil {
+			l.call.console.warnOfMetrics(err)
+		}
+	}
+}
+
+// wholeJob is the job whose shard a job is, or the job itself.
+func wholeJob(name string) string {
+	if job, _, isShard := slots.Split(name); isShard {
+		return job
+	}
+	return name
 }
 
 // tellCode says how a command ended that did not end well.

@@ -99,14 +99,7 @@ func (s *Set) Ended(job string, r runner.Result, tick, at time.Time) {
 		s.Ended(job, b, time.Unix(b.Grant.Tick, 0), at)
 	}
 	job = label(job)
-	o := outcomeOf(r, s.end(r.Grant.Claim.Holder.ID, job))
-	s.runs.add(1, job, o)
-	lost, missed := findings(r)
-	s.ticksLost.add(lost, job)
-	s.ticksMissed.add(missed, job)
-	// They are shown from the first attempt on: an increase cannot be seen of what was not there before.
-	s.leaderChanges.add(0, job)
-	s.renewalFailures.add(0, job)
+	o := s.count(job, r)
 	if !tick.IsZero() {
 		s.lastTick.set(seconds(tick), job)
 	}
@@ -116,6 +109,41 @@ func (s *Set) Ended(job string, r runner.Result, tick, at time.Time) {
 	if o == done {
 		s.lastSuccess.set(seconds(at), job)
 	}
+}
+
+// ShardEnded counts how an attempt to run a shard of the job ended: all shards of a job are counted together. What is known of the
+// last tick is that of the whole: see TickEnded.
+func (s *Set) ShardEnded(job string, r runner.Result) {
+	for _, b := range r.Before {
+		s.ShardEnded(job, b)
+	}
+	s.count(label(job), r)
+}
+
+// TickEnded notes how the work on a whole tick or key (zero: no tick) of a job ended that is divided into shards: with which code, and
+// whether all shards are done.
+func (s *Set) TickEnded(job string, code int, isDone bool, tick, at time.Time) {
+	job = label(job)
+	if !tick.IsZero() {
+		s.lastTick.set(seconds(tick), job)
+	}
+	s.lastExit.set(float64(code), job)
+	if isDone {
+		s.lastSuccess.set(seconds(at), job)
+	}
+}
+
+// count counts an attempt, and returns its outcome.
+func (s *Set) count(job string, r runner.Result) (outcome string) {
+	outcome = outcomeOf(r, s.end(r.Grant.Claim.Holder.ID, job))
+	s.runs.add(1, job, outcome)
+	lost, missed := findings(r)
+	s.ticksLost.add(lost, job)
+	s.ticksMissed.add(missed, job)
+	// They are shown from the first attempt on: an increase cannot be seen of what was not there before.
+	s.leaderChanges.add(0, job)
+	s.renewalFailures.add(0, job)
+	return outcome
 }
 
 // Forget drops the metrics of a job that is not run here any more.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -44,7 +45,7 @@ const shortestPause = time.Second
 func (w *Workers) Keep(ctx context.Context) ([]runner.Result, error) {
 	b := &balancer{
 		Workers: w, tasks: map[int]*task{},
-		positions: make(chan positionNews, 1), ended: make(chan ending), found: make(chan discovery), news: make(chan int, hints),
+		positions: make(chan positionNews, 1), ended: make(chan ending), found: make(chan discovery),
 	}
 	b.life, b.endLife = context.WithCancel(context.Background())
 	defer b.endLife()
@@ -66,13 +67,12 @@ type balancer struct {
 	positions chan positionNews
 	ended     chan ending
 	found     chan discovery
-	news      chan int
 
 	searching bool
 	searchAt  time.Time     // when a search is due, if this host has too few shards
 	fruitless time.Duration // the pause after the last search that found nothing; 0: it found something
-	hints     []int         // shards that may be free
-	endWatch  context.CancelFunc
+	likely    []int         // shards that will probably be given up next
+	glanceAt  time.Time     // when these are to be looked at
 }
 
 type positionNews struct {
@@ -139,8 +139,6 @@ func (b *balancer) keep(ctx context.Context) ([]runner.Result, error) {
 			}
 		case d := <-b.found:
 			b.finds(d)
-		case shard := <-b.news:
-			b.hints = append(b.hints, shard)
 		case <-wake.C:
 		}
 		wake.Stop()
@@ -203,17 +201,24 @@ func (b *balancer) act() time.Duration {
 		b.start(k.shard, k.pause)
 	}
 	if start == 0 {
-		b.stopWatch()
-		b.hints, b.fruitless, b.searchAt = nil, 0, time.Time{}
+		b.likely, b.fruitless, b.searchAt = nil, 0, time.Time{}
 		return wait
 	}
 	if b.searching {
 		return wait
 	}
-	if left := b.searchAt.Sub(now); left > 0 && len(b.hints) == 0 {
-		return min(wait, left)
+	search, glance := b.searchAt.Sub(now), b.glanceAt.Sub(now)
+	if len(b.likely) == 0 {
+		glance = never
 	}
-	b.search(start)
+	switch {
+	case search <= 0:
+		b.search(start, rand.Perm(b.Shards), true) //nolint:gosec // so that hosts do not meet
+	case glance <= 0:
+		b.search(start, b.likely, false)
+	default:
+		return min(wait, search, glance)
+	}
 	return wait
 }
 

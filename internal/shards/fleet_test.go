@@ -325,7 +325,7 @@ func (t *nodeTree) Signal(sig syscall.Signal) {
 func (t *nodeTree) endsAnother() bool {
 	t.node.mu.Lock()
 	defer t.node.mu.Unlock()
-	return !t.leaving && slices.ContainsFunc(t.trees, func(o *nodeTree) bool {
+	return !t.leaving && !t.dead && slices.ContainsFunc(t.trees, func(o *nodeTree) bool {
 		if o == t {
 			return false
 		}

@@ -60,8 +60,6 @@ type members struct {
 	valid  time.Time // until then the lease is ours
 	now    position
 	counts []counted // of the last two TTLs
-	nudge  chan struct{}
-	watch  *placeWatch
 }
 
 // counted is how many members there were at a time.
@@ -73,7 +71,7 @@ type counted struct {
 func newMembers(store Leases, job string, n int, host backends.Holder, ttl time.Duration, tell func(position, bool)) *members {
 	return &members{
 		store: store, job: Members(job), shards: n, host: host, ttl: ttl, tell: tell,
-		former: nowhere, now: position{place: nowhere}, nudge: make(chan struct{}, 1),
+		former: nowhere, now: position{place: nowhere},
 	}
 }
 
@@ -150,8 +148,6 @@ func (m *members) claim(ctx context.Context, i int) error {
 
 // stay keeps the place. It returns when that is lost, or when ctx has ended and the place is given back.
 func (m *members) stay(ctx context.Context) error {
-	m.watch = newPlaceWatch(m)
-	defer m.watch.end()
 	err := m.look(ctx, true)
 	for {
 		switch {
@@ -169,19 +165,11 @@ func (m *members) stay(ctx context.Context) error {
 		if err != nil { // what had no answer is tried again soon, as long as the lease lasts
 			wait = m.ttl / 12
 		}
-		nudged := false
-		select {
-		case <-time.After(wait):
-		case <-m.nudge:
-			nudged = true
-		case <-ctx.Done():
+		if sleep(ctx, wait); ctx.Err() != nil {
 			continue
 		}
-		if !nudged || err != nil {
-			err = m.renew(ctx)
-		}
-		if err == nil {
-			m.now.ready = m.now.ready || !nudged
+		if err = m.renew(ctx); err == nil {
+			m.now.ready = true
 			err = m.look(ctx, false)
 		}
 	}
@@ -254,34 +242,25 @@ func (m *members) look(ctx context.Context, first bool) error {
 	if err != nil {
 		return err
 	}
-	m.count(n)
-	m.watch.on(n - 1)
-	if n == own+1 {
-		m.moveDown(ctx, below)
+	if n == own+1 && m.moveDown(ctx, below) { // there is another number of members now
+		return m.look(ctx, false)
 	}
+	m.count(n)
 	m.tell(m.now, true)
 	return nil
 }
 
-// moveDown moves this host, which is in the last place, to the lowest free one.
-func (m *members) moveDown(ctx context.Context, below []place) {
+// moveDown moves this host, which is in the last place, to the lowest free one. It returns false if there is none.
+func (m *members) moveDown(ctx context.Context, below []place) bool {
 	old := m.grant
 	for i, p := range below {
 		if p.taken() || m.claim(ctx, i) != nil {
 			continue
 		}
 		m.briefly(func(ctx context.Context) { _ = m.store.Finish(ctx, old, backends.Outcome{State: backends.Done}) })
-		m.Nudge()
-		return
+		return true
 	}
-}
-
-// Nudge makes the next look come now.
-func (m *members) Nudge() {
-	select {
-	case m.nudge <- struct{}{}:
-	default:
-	}
+	return false
 }
 
 // settling is for how many TTLs a host must be seen before anybody ends a run for it. A host that is killed and comes again has two
@@ -395,48 +374,6 @@ func together(n int, f func(int) error) error {
 	}
 	wait.Wait()
 	return first
-}
-
-// placeWatch wakes a member early when the last place becomes free.
-type placeWatch struct {
-	members *members
-	place   int
-	stop    context.CancelFunc
-}
-
-func newPlaceWatch(m *members) *placeWatch { return &placeWatch{m, nowhere, func() {}} }
-
-// on watches a place, unless that is this host's own.
-func (w *placeWatch) on(i int) {
-	if i == w.place {
-		return
-	}
-	w.end()
-	if w.place = i; i == w.members.now.place {
-		return
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	news, err := w.members.store.Watch(ctx, slots.Name(w.members.job, i))
-	if err != nil {
-		cancel()
-		w.place = nowhere
-		return
-	}
-	w.stop = cancel
-	panics.Go(func() {
-		stands := false // the first news are that it does
-		for n := range news {
-			if n.Look && stands {
-				w.members.Nudge()
-			}
-			stands = stands || n.Look
-		}
-	})
-}
-
-func (w *placeWatch) end() {
-	w.stop()
-	w.place, w.stop = nowhere, func() {}
 }
 
 // isFinal says whether nothing mends an error.

@@ -14,11 +14,9 @@ import (
 	"github.com/leaderrun/leaderrun/internal/slots"
 )
 
-const hints = 64 // how many news are kept
-
 // discovery is what a search has found.
 type discovery struct {
-	all  bool    // it looked at all shards, or at as many as it needed
+	all  bool    // it was among all shards
 	free []int   // nobody has these, and those come last whose holders may be alive
 	held []owner // those that somebody has
 }
@@ -32,15 +30,10 @@ type owner struct {
 	rank    int // how many shards the holder has that are not younger
 }
 
-// search begins a search for so many shards that nobody has: among those of which there were news, or else among all.
-func (b *balancer) search(need int) {
-	all := len(b.hints) == 0
-	order := b.hints
-	if all {
-		order = rand.Perm(b.Shards) //nolint:gosec // so that hosts do not meet
-	}
-	order = slices.DeleteFunc(order, func(shard int) bool { return b.tasks[shard] != nil })
-	b.hints, b.searching = nil, true
+// search begins a search for so many shards that nobody has.
+func (b *balancer) search(need int, order []int, all bool) {
+	order = slices.DeleteFunc(slices.Clone(order), func(shard int) bool { return b.tasks[shard] != nil })
+	b.searching = true
 	panics.Go(func() {
 		d := b.lookAmong(order, need)
 		d.all = all
@@ -81,8 +74,8 @@ func (b *balancer) lookAmong(order []int, need int) discovery {
 
 var errEnough = errors.New("enough is found")
 
-// finds starts what a search has found. If that is not enough, the next search comes later, or when there is news of the shards
-// that will probably be given up next.
+// finds starts what a search has found. If that is not enough, the next search comes later. Until then, only the shards are looked at
+// that will probably be given up next. They are not watched: on some stores each watch is a connection or takes a lock.
 func (b *balancer) finds(d discovery) {
 	b.searching = false
 	if b.leaving || !b.member {
@@ -91,49 +84,26 @@ func (b *balancer) finds(d discovery) {
 	start, _ := b.next()
 	found := 0
 	for _, shard := range d.free {
-		if found == start || b.tasks[shard] != nil {
-			break
+		if found < start && b.tasks[shard] == nil {
+			b.start(shard, 0)
+			found++
 		}
-		b.start(shard, 0)
-		found++
 	}
-	if !d.all {
-		return
-	}
+	now := time.Now()
+	b.glanceAt = now.Add(jittered(b.TTL / 15))
 	if found > 0 {
-		b.fruitless = 0
+		b.fruitless, b.searchAt = 0, now.Add(jittered(b.TTL/3))
 	}
-	if found == start {
+	if !d.all || found == start {
 		return
 	}
 	b.fruitless = min(max(2*b.fruitless, b.TTL/3), b.TTL)
-	b.searchAt = time.Now().Add(jittered(b.fruitless))
-	b.watch(d.held)
-}
-
-// watch watches the shards that will probably be given up next: the youngest of those who have most.
-func (b *balancer) watch(held []owner) {
-	b.stopWatch()
-	ctx, cancel := context.WithCancel(b.life)
-	b.endWatch = cancel
-	for _, o := range likeliest(held)[:min(len(held), watchers)] {
-		news, err := b.Store.Watch(ctx, slots.Name(b.Job, o.shard))
-		if err != nil {
-			return
-		}
-		panics.Go(func() {
-			stands := false // the first news are that it does
-			for n := range news {
-				if n.Look && stands {
-					select {
-					case b.news <- o.shard:
-					case <-ctx.Done():
-					}
-				}
-				stands = stands || n.Look
-			}
-		})
+	b.searchAt = now.Add(jittered(b.fruitless))
+	b.likely = nil
+	for _, o := range likeliest(d.held) {
+		b.likely = append(b.likely, o.shard)
 	}
+	b.likely = b.likely[:min(len(b.likely), lookers)]
 }
 
 // likeliest sorts shards by how many their holder has when it gives this one up, most first: the younger ones go before it.
@@ -148,11 +118,4 @@ func likeliest(held []owner) []owner {
 	}
 	slices.SortStableFunc(held, func(a, b owner) int { return cmp.Compare(b.rank, a.rank) })
 	return held
-}
-
-func (b *balancer) stopWatch() {
-	if b.endWatch != nil {
-		b.endWatch()
-		b.endWatch = nil
-	}
 }

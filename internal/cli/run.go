@@ -199,10 +199,10 @@ func (c *call) planRun() (*runPlan, error) {
 	}
 	job, argv, err := splitArgs(c.args, "usage: "+c.cmd.usageLine())
 	if err == nil {
-		err = checkSlots(job, p.slots, trigger)
+		err = checkShards(s, job, r)
 	}
 	if err == nil {
-		err = cmp.Or(checkMembers(job), checkShards(s, job, r))
+		err = cmp.Or(checkSlots(job, p.slots, trigger), checkMembers(job))
 	}
 	if err == nil {
 		argv, err = commandOf(argv, shell)

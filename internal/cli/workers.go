@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/leaderrun/leaderrun/backends"
@@ -47,23 +49,20 @@ func (w *crew) tellWorkers(e runner.Event) {
 
 // endOfWorkers is the end of a program that a signal has ended: the first code by which a command answered to it, or else the signal.
 func (w *crew) endOfWorkers(results []runner.Result) End {
-	well := false
+	var ends []End
 	for _, r := range results {
-		end := endOf(r, w.plan.conflict)
-		switch {
-		case r.Grant.Token == 0 || end.Signal != 0: // it was not started, or ended by that signal
-		case end.Code != 0:
-			return end
-		default:
-			well = true
+		if r.Grant.Token != 0 { // it was started
+			ends = append(ends, endOf(r, w.plan.conflict))
 		}
 	}
-	for _, r := range results {
-		if end := endOf(r, w.plan.conflict); r.Grant.Token != 0 && end.Signal != 0 {
-			return end
+	answered := func(e End) bool { return e.Code != 0 && e.Signal == 0 }
+	bySame := func(e End) bool { return e.Signal != 0 }
+	for _, first := range []func(End) bool{answered, bySame} {
+		if i := slices.IndexFunc(ends, first); i >= 0 {
+			return ends[i]
 		}
 	}
-	if well {
+	if len(ends) > 0 {
 		return End{Code: 0}
 	}
 	return bySignal(w.signal())
@@ -78,10 +77,43 @@ func notDivided(job string, err error) error {
 	return asked(err)
 }
 
+// membersText has a line for each of the jobs that were asked for whose shards are shared by hosts now: who they are, and how many
+// each has.
+func membersText(ctx context.Context, store backends.Backend, asked []string, jobs []jobStatus) string {
+	var text strings.Builder
+	for _, job := range asked {
+		having := map[string]int{}
+		divided := false
+		for _, j := range jobs {
+			if j.Shard == nil || wholeJob(j.Job) != job {
+				continue
+			}
+			divided = true
+			if j.State == stateRunning {
+				having[holderText(j.Host, j.PID, j.User, j.Holder)]++
+			}
+		}
+		if !divided {
+			continue
+		}
+		roll, err := shards.Roll(ctx, store, job)
+		if err != nil || len(roll) == 0 {
+			continue
+		}
+		var parts []string
+		for _, m := range roll {
+			name := holderText(&m.Host, &m.PID, &m.User, &m.ID)
+			parts = append(parts, fmt.Sprintf("%s %d", name, having[name]))
+		}
+		fmt.Fprintf(&text, "shards of %s: %s\n", oneLine(job), strings.Join(parts, ", "))
+	}
+	return text.String()
+}
+
 // checkMembers refuses the names under which the store keeps who shares a job's shards.
 func checkMembers(job string) error {
 	if of, is := shards.IsMembers(job); is {
-		return usage("JOB", fmt.Sprintf("%q is where the hosts are kept that share %s", job, strings.TrimSpace(of)), "a job's own name does not end like that")
+		return usage("JOB", fmt.Sprintf("%q is where the hosts are kept that share %s", job, of), "a job's own name does not end like that")
 	}
 	return nil
 }

@@ -233,7 +233,7 @@ func (m *members) look(ctx context.Context, first bool) error {
 		})
 	}
 	if err == nil && n == own+1 && !first {
-		places, err = m.lookAtSome(ctx, 0, own)
+		places, err = lookAtSome(ctx, m.store, m.job, 0, own)
 	}
 	below := places[:min(own, len(places))]
 	if err == nil {
@@ -301,10 +301,12 @@ func (m *members) fits(places []place) error {
 }
 
 // lookAll looks at places from 0 on, until many in a row are free.
-func (m *members) lookAll(ctx context.Context) ([]place, error) {
+func (m *members) lookAll(ctx context.Context) ([]place, error) { return lookAll(ctx, m.store, m.job) }
+
+func lookAll(ctx context.Context, store Store, members string) ([]place, error) {
 	var all []place
 	for {
-		more, err := m.lookAtSome(ctx, len(all), len(all)+lookers)
+		more, err := lookAtSome(ctx, store, members, len(all), len(all)+lookers)
 		if err != nil {
 			return nil, err
 		}
@@ -313,6 +315,18 @@ func (m *members) lookAll(ctx context.Context) ([]place, error) {
 			return all, nil
 		}
 	}
+}
+
+// Roll returns who shares the shards of a job now, in the order of their places.
+func Roll(ctx context.Context, store Store, job string) ([]backends.Holder, error) {
+	places, err := lookAll(ctx, store, Members(job))
+	var all []backends.Holder
+	for _, p := range places {
+		if p.taken() {
+			all = append(all, p.holder)
+		}
+	}
+	return all, err
 }
 
 // membersAmong counts the places up to the last taken one.
@@ -325,17 +339,21 @@ func membersAmong(places []place) int {
 	return 0
 }
 
-func (m *members) lookAtSome(ctx context.Context, from, to int) ([]place, error) {
+func lookAtSome(ctx context.Context, store Store, members string, from, to int) ([]place, error) {
 	places := make([]place, to-from)
 	err := together(len(places), func(i int) (err error) {
-		places[i], err = m.lookAt(ctx, from+i)
+		places[i], err = lookAt(ctx, store, members, from+i)
 		return err
 	})
 	return places, err
 }
 
 func (m *members) lookAt(ctx context.Context, i int) (place, error) {
-	s, err := m.store.Inspect(ctx, slots.Name(m.job, i))
+	return lookAt(ctx, m.store, m.job, i)
+}
+
+func lookAt(ctx context.Context, store Store, members string, i int) (place, error) {
+	s, err := store.Inspect(ctx, slots.Name(members, i))
 	if errors.Is(err, backends.ErrUnknownJob) {
 		return place{}, nil
 	}

@@ -122,6 +122,16 @@ func (h *node) terminate() {
 	<-h.done
 }
 
+// ended waits until the host's leaderrun has ended.
+func (h *node) ended(within time.Duration) {
+	h.t.Helper()
+	select {
+	case <-h.done:
+	case <-time.After(within):
+		h.t.Fatalf("%s goes on", h.name)
+	}
+}
+
 // die ends all that runs on the host at once. Nobody is told.
 func (h *node) die() {
 	h.mu.Lock()

@@ -21,7 +21,7 @@ func TestAnotherNumberOfShards(t *testing.T) {
 		f.settle(3 * ttl)
 		starts := f.starts
 		c := f.join("c", func(h *node) { h.shards = 5 })
-		<-c.done
+		c.ended(3 * ttl)
 		d, differs := errors.AsType[*Differs](c.err)
 		if !differs || d.Theirs != 6 || d.Ours != 5 || d.Host != "a" && d.Host != "b" {
 			t.Errorf("c: %v", c.err)
@@ -83,7 +83,7 @@ func TestAWorkerThatEndsIsRunAgain(t *testing.T) {
 		}
 		said := false
 		for _, e := range a.events {
-			said = said || e.Name == EventRestarts && strings.Contains(e.Text, "(code 3): running it again in 4s")
+			said = said || e.Name == EventRestarts && strings.Contains(e.Text, "ended (code 3): running it again in 4s")
 		}
 		if !said {
 			t.Errorf("%+v", a.events)
@@ -253,7 +253,7 @@ func TestAPermanentError(t *testing.T) {
 		f := newFleet(t, 4)
 		denied := backends.Denied("", errors.New("wrong password"))
 		a := f.join("a", func(h *node) { h.denied = denied })
-		<-a.done
+		a.ended(3 * ttl)
 		if !errors.Is(a.err, denied) {
 			t.Errorf("%v", a.err)
 		}
@@ -263,7 +263,7 @@ func TestAPermanentError(t *testing.T) {
 		b.denied = denied
 		b.mu.Unlock()
 		b.tree().finish(exited(1))
-		<-b.done
+		b.ended(3 * ttl)
 		if !errors.Is(b.err, denied) || len(f.runs) > 0 {
 			t.Errorf("%v, and %v", b.err, f.runs)
 		}

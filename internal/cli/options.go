@@ -130,7 +130,7 @@ func parseBackend(text string) (string, error) {
 
 // runOptions are those of run.
 func runOptions() []option {
-	return slices.Concat(occasionOptions(), slotOptions(), waitOptions(), leaseOptions(), childOptions())
+	return slices.Concat(triggerOptions(), slotOptions(), waitOptions(), leaseOptions(), childOptions())
 }
 
 func slotOptions() []option {

@@ -90,7 +90,7 @@ func runRun(c *call) (End, error) {
 	if err != nil {
 		return End{}, err
 	}
-	path, code, err := supervise.LookPath(plan.argv[0])
+	path, code, err := c.findCommand(plan.argv[0])
 	if err != nil {
 		return End{}, &fault{code: code, what: plan.argv[0], why: reason(err), err: err, hint: lookHint(plan, code)}
 	}
@@ -146,6 +146,31 @@ func runRun(c *call) (End, error) {
 	return end, nil
 }
 
+// findCommand is supervise.LookPath that ends by a signal too: a directory of PATH may be on a file system that does not answer.
+func (c *call) findCommand(name string) (string, int, error) {
+	type result struct {
+		path string
+		code int
+		err  error
+	}
+	found := make(chan result, 1)
+	panics.Go(func() {
+		path, code, err := supervise.LookPath(name)
+		found <- result{path, code, err}
+	})
+	for {
+		select {
+		case r := <-found:
+			return r.path, r.code, r.err
+		case sig := <-c.signals:
+			if supervise.EndsRun(sig) {
+				c.interrupt(sig)
+				return "", 0, errSilent
+			}
+		}
+	}
+}
+
 // guarded ends the program at once where run panics, and leaves the command to its guardian: what would be called on the way
 // out may be what is broken.
 func guarded(run func() runner.Result) runner.Result {
@@ -170,7 +195,7 @@ func (c *call) planRun() (*runPlan, error) {
 			RetryDelay: read(s, "retry-delay", duration.NotNegative, defaultDelay),
 		},
 	}
-	trigger, err := planOccasion(s, time.Now())
+	trigger, err := readTrigger(s, time.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +204,7 @@ func (c *call) planRun() (*runPlan, error) {
 	r.Trigger = trigger
 	r.Wait, r.BackendWait = patienceOf(s, trigger)
 	if trigger.Schedule.Fingerprint != "" {
-		r.Prove = func(refusal backends.Refusal) (backends.Unclaimed, bool) { return passedUnclaimed(refusal, time.Now()) }
+		r.FindUnclaimed = func(refusal backends.Refusal) (backends.Unclaimed, bool) { return passedUnclaimed(refusal, time.Now()) }
 	}
 	r.MinHold = read(s, "min-hold", duration.NotNegative, 0)
 	if pattern := read(s, "prefer", parseHostPattern, ""); pattern != "" && !isHost(pattern) {

@@ -25,7 +25,7 @@ func (d *Daemon) request(a *attempt, tick time.Time, launch Launch) runner.Reque
 		},
 		BackendWait: def.BackendWait, KillAfter: def.KillAfter, Timeout: def.Timeout,
 		Retries: def.Retries, RetryDelay: def.RetryDelay, Wanted: a.wanted,
-		Tree: launch.Tree, Env: launch.Env, Checks: launch.Checks(), Signals: a.signals, Prove: d.Prove,
+		Tree: launch.Tree, Env: launch.Env, Checks: launch.Checks(), Signals: a.signals, FindUnclaimed: d.FindUnclaimed,
 	}
 	if waits(def) {
 		r.Wait = runner.Forever

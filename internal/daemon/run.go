@@ -29,7 +29,10 @@ func (d *Daemon) run(a *attempt, tick time.Time, launch Launch) (result runner.R
 		a.running, a.unanswered = false, false
 		d.floors[a.def.Name] = max(d.floors[a.def.Name], result.Floor)
 	}()
-	if err := launch.Look(); err != nil {
+	if err := launch.Look(a.wanted); err != nil {
+		if a.wanted.Err() != nil {
+			return runner.Result{Ending: runner.Interrupted, Err: context.Cause(a.wanted)}
+		}
 		return runner.Result{Ending: runner.StartFailed, Err: err}
 	}
 	place := turn{room: d.starts}

@@ -199,9 +199,9 @@ func (h *node) Acquire(ctx context.Context, c backends.Claim) (backends.Grant, e
 	return h.Engine.Acquire(ctx, c)
 }
 
-func (h *node) Renew(ctx context.Context, g backends.Grant) (backends.Signal, error) {
+func (h *node) Renew(ctx context.Context, g backends.Grant) (backends.RenewAnswer, error) {
 	if err := h.reach(ctx); err != nil {
-		return backends.Signal{}, err
+		return backends.RenewAnswer{}, err
 	}
 	return h.Engine.Renew(ctx, g)
 }

@@ -131,13 +131,8 @@ var modules = map[string]string{
 }
 
 // The files of every store, beside the one that has its name: who knows one store finds everything in another.
-// docs/writing-a-backend.md says what they hold. A driver that carries its decisions out itself has others.
-var (
-	storeFiles  = []string{"config.go", "keys.go", "read.go", "extend.go", "swap.go", "list.go", "watch.go", "errors.go", "check.go"}
-	driverFiles = []string{
-		"config.go", "keys.go", "record.go", "acquire.go", "errors.go", "watch.go", "inspect.go", "order.go", "doctor.go",
-	}
-)
+// docs/writing-a-backend.md says what they hold.
+var storeFiles = []string{"config.go", "keys.go", "read.go", "extend.go", "swap.go", "list.go", "watch.go", "errors.go", "check.go"}
 
 // The packages below backends that are no drivers, and what a driver may lack.
 var (
@@ -191,17 +186,13 @@ func TestDriversLookAlike(t *testing.T) {
 	for _, v := range unlike(t, os.DirFS("backends")) {
 		t.Error(v)
 	}
-	made := fstest.MapFS{"backend.go": {}, "all/all.go": {}, "file/file.go": {}, "zk/config.go": {}, "etcd/etcd.go": {}, "etcd/swap.go": {}}
-	for _, name := range driverFiles {
-		made["zk/"+name] = &fstest.MapFile{}
-	}
+	made := fstest.MapFS{"backend.go": {}, "all/all.go": {}, "file/file.go": {}, "etcd/config.go": {}}
 	for _, name := range storeFiles {
 		made["file/"+name], made["etcd/"+name] = &fstest.MapFile{}, &fstest.MapFile{}
 	}
 	delete(made, "file/extend.go")
-	delete(made, "zk/order.go")
 	delete(made, "etcd/check.go")
-	if got := strings.Join(unlike(t, made), ", "); got != "driver etcd has no file check.go, driver zk has no file order.go, driver zk has no file zk.go" {
+	if got := strings.Join(unlike(t, made), ", "); got != "driver etcd has no file check.go, driver etcd has no file etcd.go" {
 		t.Errorf("what is missing is not noticed: %q", got)
 	}
 }
@@ -218,11 +209,7 @@ func unlike(t *testing.T, backends fs.FS) (missing []string) {
 		if !e.IsDir() || slices.Contains(noDrivers, driver) {
 			continue
 		}
-		files := driverFiles
-		if _, err := fs.Stat(backends, driver+"/swap.go"); err == nil {
-			files = storeFiles
-		}
-		for _, name := range append(slices.Clone(files), driver+".go") {
+		for _, name := range append(slices.Clone(storeFiles), driver+".go") {
 			if _, err := fs.Stat(backends, driver+"/"+name); err != nil && without[driver] != name {
 				missing = append(missing, fmt.Sprintf("driver %s has no file %s", driver, name))
 			}

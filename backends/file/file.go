@@ -163,25 +163,13 @@ func (t *timely) End(ctx context.Context, err error) {
 
 // inTime runs f, one of some steps, and returns early if the context ends.
 func inTime[T any](ctx context.Context, steps *sync.WaitGroup, f func(context.Context) (T, error)) (T, error) {
-	type result struct {
-		value T
-		err   error
-	}
-	var none T
 	if err := ctx.Err(); err != nil {
+		var none T
 		return none, err
 	}
-	done := make(chan result, 1)
 	steps.Add(1)
-	panics.Go(func() {
+	return panics.Await(ctx, func() (T, error) {
 		defer steps.Done()
-		value, err := f(ctx)
-		done <- result{value, err}
+		return f(ctx)
 	})
-	select {
-	case r := <-done:
-		return r.value, r.err
-	case <-ctx.Done():
-		return none, ctx.Err()
-	}
 }

@@ -51,13 +51,7 @@ type client interface {
 
 // Open returns a driver for a backend URL. It reads the files that the URL leads to and asks nobody; a credential
 // plugin is started by the first request. Its errors are *backends.PermanentError and show no secret.
-func Open(rawURL string) (*backends.Engine, error) {
-	s, err := newStore(rawURL)
-	if err != nil {
-		return nil, err
-	}
-	return backends.NewEngine(s), nil
-}
+func Open(rawURL string) (*backends.Engine, error) { return backends.OpenEngine(newStore(rawURL)) }
 
 func newStore(rawURL string) (*store, error) {
 	cfg, err := parseURL(rawURL, ours())

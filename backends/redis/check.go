@@ -83,20 +83,15 @@ func (s *store) Check(ctx context.Context, _ time.Duration) []backends.Finding {
 		x.Failed(checkup.Reachable, unreachable, err)
 		return x.Findings
 	}
-	done := make(chan checkup.Findings, 1)
-	panics.Go(func() { // the client library cannot be interrupted
+	found, err := panics.Await(ctx, func() (checkup.Findings, error) { // the client library cannot be interrupted
 		defer l.release()
 		x.all(ctx, l)
-		done <- x.Findings
+		return x.Findings, nil
 	})
-	select {
-	case found := <-done:
-		return found
-	case <-ctx.Done():
-		var f checkup.Findings
-		f.Failed(checkup.Reachable, unreachable, context.Cause(ctx))
-		return f
+	if err != nil {
+		found.Failed(checkup.Reachable, unreachable, err)
 	}
+	return found
 }
 
 func (x *examination) all(ctx context.Context, l *link) {

@@ -43,13 +43,7 @@ type store struct {
 
 // Open returns a driver for a backend URL. It reads the certificates that the URL names and asks nobody. Its
 // errors are *backends.PermanentError and never show a password.
-func Open(rawURL string) (*backends.Engine, error) {
-	s, err := newStore(rawURL)
-	if err != nil {
-		return nil, err
-	}
-	return backends.NewEngine(s), nil
-}
+func Open(rawURL string) (*backends.Engine, error) { return backends.OpenEngine(newStore(rawURL)) }
 
 func newStore(rawURL string) (*store, error) {
 	cfg, err := parseURL(rawURL)

@@ -74,34 +74,24 @@ func (s *store) ask(ctx context.Context, r request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	type outcome struct {
-		reply reply
-		err   error
-	}
-	done := make(chan outcome, 1)
-	panics.Go(func() {
+	said, err := panics.Await(ctx, func() (reply, error) {
 		defer l.release()
-		said, err := s.exchange(ctx, l, r)
-		done <- outcome{said, err}
+		return s.exchange(ctx, l, r)
 	})
-	var o outcome
-	select {
-	case o = <-done:
-	case <-ctx.Done():
-		o.err = fmt.Errorf("no reply: %w", context.Cause(ctx))
-		if !s.spoke.Load() { // a plain port waits for the end of a line that TLS does not send
-			o.err = backendurl.Opening(o.err, s.cfg.TLS != nil, "a Redis")
-		}
-	}
-	if o.err == nil {
+	switch {
+	case err == nil:
 		s.spoke.Store(true)
-		return o.reply, nil
-	}
-	if backends.IsPermanent(o.err) && isGarbled(o.err) && s.spoke.Load() {
-		o.err = fmt.Errorf("the reply was cut: %s", o.err.Error())
+		return said, nil
+	case ctx.Err() != nil:
+		err = fmt.Errorf("no reply: %w", err)
+		if !s.spoke.Load() { // a plain port waits for the end of a line that TLS does not send
+			err = backendurl.Opening(err, s.cfg.TLS != nil, "a Redis")
+		}
+	case backends.IsPermanent(err) && isGarbled(err) && s.spoke.Load():
+		err = fmt.Errorf("the reply was cut: %s", err.Error())
 	}
 	s.drop(l)
-	return reply{}, o.err
+	return reply{}, err
 }
 
 // exchange runs a script on one connection, followed by WAIT where replicas must have what it writes.

@@ -6,6 +6,7 @@
 package panics
 
 import (
+	"context"
 	"fmt"
 	"runtime/debug"
 	"sync/atomic"
@@ -42,6 +43,26 @@ func Catch() {
 	}
 	if p := recover(); p != nil {
 		(*end)(Of(p))
+	}
+}
+
+// Await calls f in a goroutine of its own, and returns what it returns, or as soon as the context ends: then f goes on by itself.
+func Await[T any](ctx context.Context, f func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	Go(func() {
+		value, err := f()
+		done <- result{value, err}
+	})
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
+		var none T
+		return none, context.Cause(ctx)
 	}
 }
 

@@ -1,4 +1,4 @@
-// Package checkup has what the examinations of stores have in common: how hosts are asked, and what is told of what they say.
+// Package checkup is what the examinations of all stores share: it asks several hosts, and turns their answers into findings.
 package checkup
 
 import (

@@ -1,8 +1,8 @@
-// Package panics is what becomes of a panic in a goroutine: no other goroutine can recover from it, and Go ends the program
-// with a stack and exit code 2. A program says once what it wants instead (Handle); every goroutine that this module starts
-// begins here (Go), or hands its panic on to the one that waits for it (package runner).
+// Package panics says what happens when a goroutine panics. No other goroutine can recover from that: Go ends the program with a
+// stack and exit code 2. A program can choose something else once (Handle). Every goroutine of this module starts with Go or Await, or
+// hands its panic to the goroutine that waits for it (package runner).
 //
-// Not covered are the goroutines of libraries, and what Go calls a fatal error.
+// The package does not cover the goroutines of libraries, and what Go calls a fatal error.
 package panics
 
 import (

@@ -9,13 +9,13 @@ import (
 // divided adds slots to a scene, with every promise kept: slot 0 changes hands when its wrapper is killed, slot 1 has had its
 // higher token before that, and slot 2 is one that only one host believes in.
 func (s *scene) divided() {
-	s.slot("p1", "a", 0, 2, 401, 1, 50).killed()
+	s.slot("p1", "a", 0, 2, 401, 1, 58).killed()
 	s.slot("p2", "b", 1, 2, 900, 2, 90).over()
 	s.slot("p3", "c", 0, 2, 402, 70, 205)
-	s.slot("p4", "a", 2, 3, 1, 80, 116).killed()
+	s.slot("p4", "a", 2, 3, 1, 80, 126).killed()
 	s.Ledgers[JobSlots+"#0"] = Ledger{Writes: 300}
-	s.blow(Blow{Fault: "wrapper killed", Where: "a", Struck: sec(50), Alone: true, Token: 401, Run: "p1", Wrapper: s.end("p1").PID, Kills: true})
-	s.blow(Blow{Fault: "wrapper killed", Where: "a", Struck: sec(115), Alone: true, Token: 1, Run: "p4", Wrapper: s.end("p4").PID, Kills: true})
+	s.blow(Blow{Fault: "wrapper killed", Where: "a", Struck: sec(58), Alone: true, Token: 401, Run: "p1", Wrapper: s.end("p1").PID, Kills: true})
+	s.blow(Blow{Fault: "wrapper killed", Where: "a", Struck: sec(125), Alone: true, Token: 1, Run: "p4", Wrapper: s.end("p4").PID, Kills: true})
 }
 
 func (s *scene) slot(id, host string, part, parts int, token int64, first, last float64) part {

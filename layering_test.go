@@ -86,6 +86,7 @@ var layers = []layer{
 	{path: "internal/daemon", ours: []string{"runner", "backends", "internal/jobfile", "internal/boottime", "internal/panics"}},
 	{path: "internal/panics"},
 	{path: "internal/slots", ours: []string{"backends", "internal/panics"}},
+	{path: "internal/shards", ours: []string{"backends", "runner", "internal/panics", "internal/slots"}},
 	{path: "internal/duration"},
 	{path: "internal/remedy"},
 	{path: "internal/spelling"},

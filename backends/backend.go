@@ -166,6 +166,7 @@ type Trigger struct {
 	MaxAttempts   int           // how often Rerun starts one tick; at least 1
 	StartDeadline time.Duration // a tick that is later than this is not started; 0: none
 	Schedule      Schedule      // the schedule that the tick comes from; zero: none
+	Parts         int           // into how many parts the work is divided, of which the job is one; 0: it is not divided
 	Unclaimed     Unclaimed     // the proof that nobody uses the recorded schedule any more
 }
 

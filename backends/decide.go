@@ -173,6 +173,9 @@ func (d *decider) byKey() Decision {
 		return d.grant(0, 1)
 	}
 	o := r.Once[i]
+	if o.Parts != d.c.Parts {
+		return d.divided(o)
+	}
 	attempt, ok := d.start(o)
 	if !ok {
 		return d.ended(&r.Once[i])
@@ -191,6 +194,8 @@ func (d *decider) byTick() Decision {
 	switch {
 	case d.c.Tick < last.Tick:
 		return d.earlier()
+	case d.c.Tick == last.Tick && d.c.Parts != last.Parts:
+		return d.divided(last)
 	case d.c.Tick == last.Tick:
 		attempt, ok := d.start(last)
 		if !ok {
@@ -206,6 +211,9 @@ func (d *decider) byTick() Decision {
 		return d.refuse(*refusal)
 	}
 	if attempt, ok := d.start(last); ok && unfinished(last.State) && !d.tooLate(last.Tick) {
+		if d.c.Parts != last.Parts {
+			return d.divided(last)
+		}
 		tick := last.Tick
 		r.Tick = d.claimed(attempt)
 		r.Tick.Tick = tick
@@ -232,8 +240,19 @@ func (d *decider) start(o Occurrence) (attempt int, ok bool) {
 	case o.State == Claimed && o.Claimant.ID == d.c.Holder.ID:
 		return o.Attempt, true // our own claim: we did not get the reply, and the lease has run out since
 	}
-	rerun := o.Policy == Rerun && d.c.OnLost == Rerun && o.Attempt < o.MaxAttempts
-	return o.Attempt + 1, rerun
+	return o.Attempt + 1, o.MayRunAgain(d.c.OnLost)
+}
+
+// MayRunAgain says whether a tick or key that was started, and has come to no outcome, is started again for a claim with that
+// policy once nobody runs it any more.
+func (o Occurrence) MayRunAgain(policy Policy) bool {
+	return unfinished(o.State) && o.Policy == Rerun && policy == Rerun && o.Attempt < o.MaxAttempts
+}
+
+// divided refuses a claim for one part of a tick or key that was begun with another number of parts: part 1 of 2 and part 1 of 3
+// are not the same work.
+func (d *decider) divided(o Occurrence) Decision {
+	return d.refuse(Refusal{Verdict: Divided, Holder: o.Claimant, Tick: o.Tick, Parts: o.Parts})
 }
 
 // ended refuses a tick or key that must not start again. If nothing says yet how it ended, its holder vanished: then it is lost.
@@ -355,7 +374,7 @@ func (d *decider) claimed(attempt int) Occurrence { return d.c.occurrence(d.c.Ti
 func (d *decider) grant(tick int64, attempt int) Decision {
 	r := &d.Record
 	d.loseRun()
-	r.Job, r.Holder = d.c.Job, d.c.Holder
+	r.Job, r.Holder, r.Parts = d.c.Job, d.c.Holder, d.c.Parts
 	r.Token = max(r.Token+1, d.now, d.c.Floor+1, d.v.Floor+1) // never beyond an int64: see MaxToken
 	r.Granted, r.Break = d.now, nil
 	extend(r, d.c.TTL, d.now)

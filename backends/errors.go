@@ -39,12 +39,13 @@ const (
 	Future         Verdict = "future"          // a tick ahead of the server's clock: ours is wrong
 	FutureRecorded Verdict = "future-recorded" // the recorded tick is ahead of the server's clock: somebody's is wrong
 	Outdated       Verdict = "outdated"        // the claim's schedule was superseded
+	Divided        Verdict = "divided"         // the tick or key was begun with another number of parts
 )
 
 // Refusal is the answer of a store that works and says no.
 type Refusal struct {
 	Verdict Verdict
-	Holder  Holder        // Held, Vanished: whose lease; Reserved: who had it last; the ends of a tick: who ran it; FutureRecorded, Outdated: who wrote it
+	Holder  Holder        // Held, Vanished: whose lease; Reserved: who had it last; the ends of a tick, Divided: who ran it; FutureRecorded, Outdated: who wrote it
 	Token   int64         // of the last grant
 	Wait    time.Duration // Held: the lease's time left; Vanished, Quarantined, Reserved: how long to wait
 	Seen    LastSeen      // Held, Vanished: what was seen, with For unset; the candidate stamps it when the reply arrives
@@ -52,6 +53,7 @@ type Refusal struct {
 	At      time.Time     // Outdated: when the recorded schedule was written
 	Text    string        // Outdated: the recorded schedule
 	Lease   time.Time     // Outdated: until when the lease was last held
+	Parts   int           // Divided: the recorded number of parts
 	First   bool          // this very claim wrote or found the loss: to be told, once
 }
 

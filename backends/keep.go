@@ -93,7 +93,7 @@ func restore(r *Record, c Claim, token, tick int64, attempt int, now int64) {
 	if r.Token > token || r.run(token) != nil {
 		return
 	}
-	r.Job, r.Token, r.Holder, r.Granted = c.Job, token, c.Holder, now
+	r.Job, r.Token, r.Holder, r.Parts, r.Granted = c.Job, token, c.Holder, c.Parts, now
 	r.Beat = max(r.Beat, now)
 	reserve(r, c, now)
 	r.note(Run{Token: token, Holder: c.Holder, Tick: tick, Key: c.Once, Attempt: attempt, Started: now, State: Claimed})
@@ -110,7 +110,7 @@ func restore(r *Record, c Claim, token, tick int64, attempt int, now int64) {
 func (c Claim) occurrence(tick int64, attempt int) Occurrence {
 	return Occurrence{
 		Tick: tick, Key: c.Once, State: Claimed, Claimant: c.Holder,
-		Policy: c.OnLost, Attempt: attempt, MaxAttempts: c.MaxAttempts,
+		Policy: c.OnLost, Attempt: attempt, MaxAttempts: c.MaxAttempts, Parts: c.Parts,
 	}
 }
 

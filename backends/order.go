@@ -221,11 +221,11 @@ func (d *decider) forgetTick(tick int64) error {
 	var before Occurrence
 	for _, run := range r.Runs {
 		if run.Tick > before.Tick && run.Tick < tick && run.State != Open {
-			before = Occurrence{Tick: run.Tick, State: run.State, Claimant: run.Holder, Policy: Skip, Attempt: run.Attempt, MaxAttempts: 1}
+			before = Occurrence{Tick: run.Tick, State: run.State, Claimant: run.Holder, Policy: Skip, Attempt: run.Attempt, MaxAttempts: 1, Parts: r.Tick.Parts}
 		}
 	}
 	if before.Tick == 0 && tick*1000 <= d.now {
-		before = Occurrence{Tick: tick - 1, State: Missed, Policy: Skip}
+		before = Occurrence{Tick: tick - 1, State: Missed, Policy: Skip, Parts: r.Tick.Parts}
 	}
 	r.Tick, r.Passed = before, 0
 	return nil

@@ -54,6 +54,7 @@ type Record struct {
 	Beat     int64         `json:"beat"`               // counts grants and renewals
 	Released int64         `json:"released"`           // the last token whose run has ended for certain; if it equals Token, the record is free
 	Ended    int64         `json:"ended"`              // when Released was written
+	Parts    int           `json:"parts,omitempty"`    // of how many the last run was one, see Trigger; 0: the job is not divided
 	Tick     Occurrence    `json:"tick"`               // the last tick
 	Passed   int64         `json:"passed,omitempty"`   // the latest tick that was refused because an earlier run held the lease
 	Once     []Occurrence  `json:"once,omitempty"`     // the last keys, newest first
@@ -94,6 +95,7 @@ type Occurrence struct {
 	Policy      Policy `json:"policy,omitempty"`
 	Attempt     int    `json:"attempt,omitempty"`
 	MaxAttempts int    `json:"max_attempts,omitempty"`
+	Parts       int    `json:"parts,omitempty"` // into how many its work is divided, see Trigger; 0: it is not
 }
 
 // Schedule identifies the schedule of a job.
@@ -138,6 +140,7 @@ const (
 
 	maxRecordTTL = 100 * 365 * 24 * int64(time.Hour/time.Millisecond)
 	maxAttempt   = 1<<31 - 1
+	maxParts     = 1<<31 - 1
 )
 
 // ParseRecord reads a record as Marshal writes it. A number that no grant, renewal or end has written is an error: from a
@@ -178,6 +181,7 @@ func (r *Record) Check() error {
 	within("ttl", r.TTL, maxRecordTTL)
 	within("beat", r.Beat, MaxToken)
 	within("passed tick", r.Passed, MaxToken)
+	within("number of parts", int64(r.Parts), maxParts)
 	for _, at := range []int64{r.Granted, r.Until, r.Ended, r.Schedule.At} {
 		within("time", at, MaxToken)
 	}
@@ -189,6 +193,7 @@ func (r *Record) Check() error {
 		within("tick", o.Tick, MaxToken)
 		within("attempt", int64(o.Attempt), maxAttempt)
 		within("number of attempts", int64(o.MaxAttempts), maxAttempt)
+		within("number of parts", int64(o.Parts), maxParts)
 	}
 	for _, run := range r.Runs {
 		within("token", run.Token, MaxToken)

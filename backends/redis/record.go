@@ -84,11 +84,11 @@ func (h hash) record() (backends.Record, error) {
 	r := backends.Record{
 		Form: int(form), Job: h["job"], Token: f.int("token"), Holder: f.holder("holder", ""),
 		TTL: f.int("ttl"), Granted: f.int("granted"), Until: f.int("until"), Beat: f.int("beat"),
-		Released: f.int("released"), Ended: f.int("ended"), Passed: f.int("passed"),
+		Released: f.int("released"), Ended: f.int("ended"), Passed: f.int("passed"), Parts: int(f.int("parts")),
 		Tick: backends.Occurrence{
 			Tick: f.int("tick"), State: backends.State(h["tick_state"]), Claimant: f.holder("tick_holder", "tick_"),
 			Policy: backends.Policy(h["tick_policy"]), Attempt: int(f.int("tick_attempt")),
-			MaxAttempts: int(f.int("tick_max_attempts")),
+			MaxAttempts: int(f.int("tick_max_attempts")), Parts: int(f.int("tick_parts")),
 		},
 		Schedule: backends.Schedule{
 			Fingerprint: h["fingerprint"], Text: h["schedule"],
@@ -152,6 +152,7 @@ func hashOf(r backends.Record) hash {
 		"form": int64(r.Form), "token": r.Token, "ttl": r.TTL, "granted": r.Granted, "until": r.Until, "beat": r.Beat, "released": r.Released,
 		"ended": r.Ended, "passed": r.Passed, "tick": r.Tick.Tick, "tick_attempt": int64(r.Tick.Attempt),
 		"tick_max_attempts": int64(r.Tick.MaxAttempts), "schedule_at": r.Schedule.At,
+		"parts": int64(r.Parts), "tick_parts": int64(r.Tick.Parts),
 	} {
 		if n != 0 {
 			h[field] = strconv.FormatInt(n, 10)

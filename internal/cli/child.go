@@ -31,6 +31,8 @@ const (
 	socketVariable   = prefix + "SOCKET"
 	slotVariable     = prefix + "SLOT"
 	slotsVariable    = prefix + "SLOTS"
+	shardVariable    = prefix + "SHARD"
+	shardsVariable   = prefix + "SHARDS"
 )
 
 // childEnvironment is the environment without what is leaderrun's or a service manager's word to leaderrun:
@@ -82,6 +84,15 @@ func slotVariables(g backends.Grant, n int) []string {
 		return nil
 	}
 	return []string{slotVariable + "=" + strconv.Itoa(slot), slotsVariable + "=" + strconv.Itoa(n)}
+}
+
+// shardVariables tell the child which shard it is to do, and of how many, if the job is divided.
+func shardVariables(g backends.Grant) []string {
+	_, shard, ok := slots.Split(g.Claim.Job)
+	if g.Claim.Parts == 0 || !ok {
+		return nil
+	}
+	return []string{shardVariable + "=" + strconv.Itoa(shard), shardsVariable + "=" + strconv.Itoa(g.Claim.Parts)}
 }
 
 // socketIn returns the path of the run's socket, which its variables tell, or "".

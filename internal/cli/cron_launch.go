@@ -63,21 +63,29 @@ type launch struct {
 	site     site // as Look has found it
 	socket   *socket
 	env      func(backends.Grant) []string
+	tokenEnv string         // one more variable that has the token
 	copies   sync.WaitGroup // of prefixed output
 	reporter *reporter
 	file     *metrics.Textfile // nil: nobody asks
 }
 
 func (l *launcher) launch(job *jobfile.Job) daemon.Launch {
+	a := l.prepare(job)
+	a.reporter.inFile = true
+	return a
+}
+
+// prepare makes what one attempt of a job needs, in a process that has several at a time. The job may be a shard of one.
+func (l *launcher) prepare(job *jobfile.Job) *launch {
 	a := &launch{
-		launcher: l, job: job,
+		launcher: l, job: job, tokenEnv: tokenVariable,
 		reporter: &reporter{console: l.call.console, job: job.Name, prefix: job.Name + ": "},
 		socket:   newSocket(func(text, hint string) { l.call.console.warn(job.Name+": "+text, hint) }),
 	}
 	a.reporter.trigger.StartDeadline = job.StartDeadline
 	a.socket.home = &l.sockets
 	a.socket.owner = func() *supervise.Credential { return a.site.as }
-	a.env = a.socket.env(func(g backends.Grant) []string { return grantVariables(g, tokenVariable) })
+	a.env = a.socket.env(func(g backends.Grant) []string { return append(grantVariables(g, a.tokenEnv), shardVariables(g)...) })
 	if l.textfile != "" {
 		a.file = metrics.NewTextfile(l.textfile, job.Name)
 	}
@@ -161,7 +169,17 @@ func (a *launch) Observe(e runner.Event) {
 
 // Ended implements daemon.Launch.
 func (a *launch) Ended(tick time.Time, r runner.Result) {
+	a.reporter.trigger.Tick = tick.Unix()
+	a.over(r)
+}
+
+// over counts and tells how the attempt ended that the reporter's trigger was for.
+func (a *launch) over(r runner.Result) {
 	now := time.Now()
+	var tick time.Time
+	if t := a.reporter.trigger.Tick; t != 0 {
+		tick = time.Unix(t, 0)
+	}
 	if a.metrics != nil {
 		a.metrics.Ended(a.job.Name, r, tick, now)
 	}
@@ -172,24 +190,23 @@ func (a *launch) Ended(tick time.Time, r runner.Result) {
 		}
 	}
 	for _, before := range r.Before {
-		a.tellCode(time.Unix(before.Grant.Tick, 0), before)
+		a.tellCode(before)
 	}
-	a.reporter.trigger.Tick = tick.Unix()
 	a.reporter.tell(r, endOf(r, -1))
-	a.tellCode(tick, r)
+	a.tellCode(r)
 }
 
 // tellCode says how a command ended that did not end well.
-func (a *launch) tellCode(tick time.Time, r runner.Result) {
+func (a *launch) tellCode(r runner.Result) {
 	code := endOf(r, -1).Code
 	if r.Ending != runner.Ran || code == 0 {
 		return
 	}
 	e := runner.Event{
-		Name: "command_failed", Level: slog.LevelWarn, Job: a.job.Name, Tick: tick.Unix(), Token: r.Grant.Token,
+		Name: "command_failed", Level: slog.LevelWarn, Job: a.job.Name, Tick: r.Grant.Tick, Token: r.Grant.Token,
 		Text: fmt.Sprintf("the command ended with code %d", code), Fields: []slog.Attr{slog.Int("code", code)},
 	}
-	if r.Err != nil { // this daemon wanted it
+	if r.Err != nil { // this process wanted it
 		e.Level, e.Text = slog.LevelInfo, fmt.Sprintf("the command was stopped: %v", r.Err)
 	}
 	a.reporter.say(e)

@@ -71,7 +71,7 @@ func TestRefusals(t *testing.T) {
 func TestAGivenUpTickIsNamed(t *testing.T) {
 	var said bytes.Buffer
 	v := &console{out: &said}
-	s := &reporter{console: v, job: "j", prefix: "j: ", trigger: backends.Trigger{Tick: 1795140000}}
+	s := &reporter{console: v, job: "j", prefix: "j: ", inFile: true, trigger: backends.Trigger{Tick: 1795140000}}
 	s.tell(runner.Result{Ending: runner.Interrupted, Err: daemon.ErrOvertaken}, End{})
 	v.close()
 	const want = "leaderrun: j: not run for the tick 2026-11-20T02:00:00Z: the next tick came due before the backend had answered\n"

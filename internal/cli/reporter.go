@@ -22,6 +22,7 @@ type reporter struct {
 	job     string
 	slots   int              // how many the job has; 0: none
 	prefix  string           // of what people read, where there are several jobs
+	inFile  bool             // the options of the run stand in a job file
 	trigger backends.Trigger // what the run is for
 	started atomic.Bool      // the command was started
 	loud    bool             // an error was told already
@@ -41,10 +42,11 @@ func (s *reporter) event(e runner.Event) {
 var asKeys = strings.NewReplacer("--start-deadline", "start_deadline", "--timeout", "timeout",
 	"--max-attempts", "max_attempts", "--on-lost", "on_lost:")
 
-// say tells an event. Of a job of a daemon it says which, and speaks of the file's keys.
+// say tells an event. Where there are several jobs it says which, and of one of a job file it speaks of the file's keys.
 func (s *reporter) say(e runner.Event) {
-	if s.prefix != "" {
-		e.Text = s.prefix + asKeys.Replace(e.Text)
+	e.Text = s.prefix + e.Text
+	if s.inFile {
+		e.Text = asKeys.Replace(e.Text)
 		if strings.HasPrefix(e.Hint, "--") {
 			e.Hint = ""
 		}

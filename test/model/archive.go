@@ -145,6 +145,7 @@ func identify(to []byte, r *backends.Record) []byte {
 		text(string(o.Policy))
 		number(int64(o.Attempt))
 		number(int64(o.MaxAttempts))
+		number(int64(o.Parts))
 	}
 	text(r.Job)
 	number(r.Token)
@@ -153,6 +154,7 @@ func identify(to []byte, r *backends.Record) []byte {
 	number(r.Until)
 	number(r.Released)
 	number(r.Passed)
+	number(int64(r.Parts))
 	occurrence(&r.Tick)
 	number(int64(len(r.Once)))
 	for i := range r.Once {

@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/jobfile"
+	"github.com/leaderrun/leaderrun/internal/panics"
+	"github.com/leaderrun/leaderrun/internal/shards"
+	"github.com/leaderrun/leaderrun/internal/slots"
+	"github.com/leaderrun/leaderrun/internal/supervise"
+	"github.com/leaderrun/leaderrun/runner"
+)
+
+// crew runs the command of one `leaderrun run` for several shards at a time: each has a lease, a guardian, a socket for checks and a
+// prefix of its messages, as the jobs of a daemon do. It hears the signals for all of them.
+type crew struct {
+	commands *launcher
+	plan     *runPlan
+	runner   runner.Runner
+	host     backends.Holder
+	notify   *notifier
+
+	wanted context.Context         //nolint:containedctx // ends with the first signal that asks the program to end: nothing starts any more
+	giveUp context.CancelCauseFunc // ends wanted
+
+	mu       sync.Mutex
+	going    map[chan os.Signal]bool // the runs
+	started  bool                    // a command was started
+	received syscall.Signal          // the first that asked the program to end; 0: none
+}
+
+// newCrew makes a crew that hears the signals of the call from now on. Its user closes it.
+func newCrew(c *call, plan *runPlan, store backends.Backend) (*crew, error) {
+	commands, err := newLauncher(c, plan.metrics)
+	if err != nil {
+		return nil, err
+	}
+	supervise.BuryStrays()
+	supervise.KeepImage()
+	w := &crew{
+		commands: commands, plan: plan, host: thisHolder(), notify: newNotifier(c.settings.lookup, plan.ready),
+		runner: runner.Runner{Driver: store}, going: map[chan os.Signal]bool{},
+	}
+	w.wanted, w.giveUp = context.WithCancelCause(context.Background())
+	panics.Go(func() {
+		for sig := range c.signals {
+			w.hear(sig)
+		}
+	})
+	return w, nil
+}
+
+// close tells whoever wants to know how the program ends. No run goes on.
+func (w *crew) close(end End) {
+	w.giveUp(nil)
+	w.commands.sockets.remove()
+	w.notify.close(end)
+}
+
+// errSignal is why nothing starts any more.
+var errSignal = errors.New("received a signal")
+
+// hear passes a signal on to all commands. After one that asks the program to end, nothing starts any more.
+func (w *crew) hear(sig syscall.Signal) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if sig == syscall.SIGHUP && w.notify != nil && !w.started { // as of a single run: see reporter.filter
+		return
+	}
+	if supervise.EndsRun(sig) {
+		if w.received == 0 {
+			w.received = sig
+		}
+		w.giveUp(fmt.Errorf("%w: %v", errSignal, sig))
+	}
+	for signals := range w.going {
+		select {
+		case signals <- sig:
+		default:
+		}
+	}
+}
+
+// signal returns the first signal that asked the program to end; 0: none did.
+func (w *crew) signal() syscall.Signal {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.received
+}
+
+// join makes the channel through which a run gets the signals that come from now on.
+func (w *crew) join() (signals chan os.Signal, leave func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	signals = make(chan os.Signal, signalsPending)
+	w.going[signals] = true
+	return signals, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.going, signals)
+	}
+}
+
+// run is a shards.Run.
+func (w *crew) run(ctx context.Context, s shards.Shard) runner.Result {
+	p := w.plan
+	name := slots.Name(p.job, s.Number)
+	launch := w.commands.prepare(&jobfile.Job{Name: name, Argv: p.argv, Timeline: p.timeline})
+	defer launch.Close()
+	launch.tokenEnv = p.tokenEnv
+	launch.reporter.trigger = s.Trigger
+	if err := launch.Look(); err != nil {
+		return runner.Result{Ending: runner.StartFailed, Err: err}
+	}
+	signals, leave := w.join()
+	defer leave()
+	request := p.request
+	request.Job, request.Host, request.Trigger, request.Wait, request.Wanted = name, w.host, s.Trigger, s.Wait, s.Wanted
+	request.Signals, request.Tree, request.Env, request.Checks = signals, launch.Tree, launch.Env, launch.Checks()
+	one := w.runner
+	one.Observe = func(e runner.Event) {
+		w.follow(e)
+		launch.Observe(e)
+		if s.Observe != nil {
+			s.Observe(e)
+		}
+	}
+	result := guarded(func() runner.Result { return one.Run(ctx, request) })
+	launch.over(result)
+	return result
+}
+
+// follow tells the service manager what the program does as a whole: one shard that ends is not its end.
+func (w *crew) follow(e runner.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch e.Name {
+	case runner.EventStarted:
+		w.started = true
+		w.notify.event(e)
+	case runner.EventStandby, runner.EventAcquired:
+		w.notify.event(e)
+	}
+}

@@ -1,0 +1,142 @@
+package shards
+
+import (
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/runner"
+)
+
+// ended takes the result of a run here.
+func (w *work) ended(f finished) {
+	w.running--
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p, r := &w.parts[f.shard], f.result
+	p.standing = unknown // how it ended is in the store
+	switch r.Ending {
+	case runner.Refused, runner.WaitOver:
+		w.refused(p, r)
+		return
+	case runner.Ran, runner.TimedOut:
+		w.ran(p, r)
+		return
+	case runner.Interrupted:
+		if w.Wanted.Err() == nil {
+			w.stop = &r
+		}
+		return
+	case runner.Broken: // an operator wants it so; if it is to run again, another host does that
+		p.standing, p.state = over, backends.Stopped
+		if w.trigger.OnLost == backends.Rerun && r.Grant.Attempt < w.trigger.MaxAttempts {
+			p.standing = left
+		}
+	case runner.Unreachable, runner.Permanent, runner.StartFailed, runner.Unconfirmed:
+		w.stop = &r
+	}
+	p.result = &r
+}
+
+// ran notes the end of a command. One that was asked to end may be run again, and so may one that ran for an earlier tick.
+func (w *work) ran(p *part, r runner.Result) {
+	well := r.Ending == runner.Ran && r.Status.Known && r.Status.ExitCode() == 0
+	ours := r.Grant.Tick == w.trigger.Tick && r.Grant.Claim.Once == w.trigger.Once
+	switch {
+	case !ours:
+		return
+	case well:
+		p.standing, p.state, p.result = over, backends.Done, nil
+		return
+	case r.Signal == 0 && r.Err == nil:
+		p.standing, p.state = over, backends.Failed
+	}
+	p.result = &r
+}
+
+// refused notes why the store has not granted a shard.
+func (w *work) refused(p *part, r runner.Result) {
+	f := r.Refusal
+	if f == nil {
+		w.stop = &r
+		return
+	}
+	p.holder = f.Holder
+	switch f.Verdict {
+	case backends.Held, backends.Reserved, backends.Vanished, backends.Quarantined:
+		p.standing = held
+		p.tries++
+	case backends.IsDone, backends.IsFailed, backends.IsStopped, backends.IsLost, backends.IsMissed:
+		p.standing, p.state = over, backends.State(f.Verdict)
+	case backends.IsEarlier:
+		p.standing, p.state = over, backends.Missed
+	case backends.Divided:
+		if w.trigger.Tick != 0 && f.Tick != 0 && f.Tick < w.trigger.Tick { // that one first, as it was begun
+			first := w.trigger
+			first.Tick, first.Parts = f.Tick, f.Parts
+			p.standing, p.first = free, &first
+			return
+		}
+		if p != &w.parts[0] {
+			p.standing, p.result = left, &r
+		} // else the record has just been written: it is looked at again
+	default: // it would be the same for every shard: too late, or a clock or schedule that is wrong
+		w.stop = &r
+	}
+}
+
+// Outcome is what became of a tick or key, as far as this host knows.
+type Outcome struct {
+	Trigger backends.Trigger // the tick or key, with the number of shards that was settled
+	// Done, Running and Open are numbers of shards: those that ended well, those that somebody runs or may run elsewhere, and those
+	// that nobody runs and that may be run. Ended are the others, by how they ended.
+	Done, Running, Open int
+	Ended               map[backends.State]int
+	// Bad is the first shard that did not end well: by number, of those that were run here or else of all; then it is the refusal
+	// that a claim would get. nil: there is none. BadShard is its number.
+	Bad      *runner.Result
+	BadShard int
+	// Stop is why this host gave up before the tick was over, as the result of an attempt; nil: it did not.
+	Stop *runner.Result
+	// Busy is why the tick could not be begun: an earlier tick, or another key, is in the way; nil: it was begun.
+	Busy   *backends.Refusal
+	Before []Outcome // of earlier ticks that had to be over first
+}
+
+// IsDone says whether every shard ended well.
+func (o Outcome) IsDone() bool { return o.Done == o.Trigger.Parts }
+
+// IsOver says whether no shard runs, and none will be run.
+func (o Outcome) IsOver() bool { return o.Running+o.Open == 0 }
+
+func (w *work) outcome() Outcome {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	o := Outcome{Trigger: w.trigger, Ended: map[backends.State]int{}, Stop: w.stop, Busy: w.busy, Before: w.before}
+	if w.stop == nil && w.Wanted.Err() != nil {
+		o.Stop = &runner.Result{Ending: runner.Interrupted, Err: w.Wanted.Err()}
+	}
+	badHere := false
+	for k := range w.parts {
+		p := &w.parts[k]
+		switch {
+		case p.standing == over && p.state == backends.Done:
+			o.Done++
+			continue
+		case p.standing == over:
+			o.Ended[p.state]++
+		case p.standing == held, p.standing == vanished:
+			o.Running++
+		default:
+			o.Open++
+		}
+		here := p.result != nil
+		if !here && p.standing != over || o.Bad != nil && (badHere || !here) {
+			continue
+		}
+		o.Bad, o.BadShard, badHere = p.result, k, here
+		if !here {
+			o.Bad = &runner.Result{Ending: runner.Refused, Refusal: &backends.Refusal{
+				Verdict: backends.Verdict(p.state), Holder: p.holder, Tick: w.trigger.Tick,
+			}}
+		}
+	}
+	return o
+}

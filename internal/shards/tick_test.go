@@ -1,0 +1,348 @@
+package shards
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/slots"
+	"github.com/leaderrun/leaderrun/runner"
+)
+
+// together lets hosts work through a tick at once, and returns what each has seen.
+func (b *bed) together(hosts []*host, work func(*host) Outcome) []Outcome {
+	b.t.Helper()
+	outs := make([]Outcome, len(hosts))
+	var wait sync.WaitGroup
+	for i, h := range hosts {
+		wait.Go(func() { outs[i] = work(h) })
+	}
+	wait.Wait()
+	return outs
+}
+
+func (b *bed) hosts(names ...string) []*host {
+	all := make([]*host, len(names))
+	for i, name := range names {
+		all[i] = b.host(name)
+	}
+	return all
+}
+
+// share returns how many shards a host has run.
+func (b *bed) share(name string) int {
+	n := 0
+	for _, ran := range b.ran {
+		if strings.HasPrefix(ran, name+" ") {
+			n++
+		}
+	}
+	return n
+}
+
+// Three hosts come, and each shard is run once, by whoever is free. All of them know in the end what became of the tick.
+func TestHostsShareATick(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		outs := b.together(b.hosts("a", "b", "c"), func(h *host) Outcome {
+			return h.work(12, 10*time.Second, func(t *Tick, _ *runner.Request) { t.Wait = runner.Forever })
+		})
+		for _, o := range outs {
+			if !o.IsDone() || !o.IsOver() || o.Done != 12 || o.Bad != nil || o.Stop != nil {
+				t.Errorf("%+v", o)
+			}
+		}
+		if len(b.ran) != 12 || b.since() > 50*time.Second {
+			t.Errorf("%d runs in %v", len(b.ran), b.since())
+		}
+		for _, name := range []string{"a", "b", "c"} {
+			if n := b.share(name); n < 3 {
+				t.Errorf("%s has run %d", name, n)
+			}
+		}
+	})
+}
+
+// Who comes when all is done runs nothing, and says so.
+func TestALateHostFindsTheTickDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		b.host("a").work(4, 0, nil)
+		c := b.host("b")
+		if o := c.work(4, 0, nil); !o.IsDone() || len(b.ran) != 4 || len(c.claims) != 0 {
+			t.Errorf("%+v, and claimed %q", o, c.claims)
+		}
+	})
+}
+
+// Without a wait a host goes when others run what is left.
+func TestWithoutAWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		a, c := b.host("a"), b.host("b")
+		done := make(chan Outcome)
+		go func() { done <- a.work(2, time.Minute, nil) }()
+		time.Sleep(time.Second)
+		go func() { done <- c.work(2, time.Hour, nil) }()
+		time.Sleep(time.Second)
+		if o := b.host("c").work(2, 0, nil); o.Running != 2 || o.IsOver() || o.Bad != nil || b.since() > 5*time.Second {
+			t.Errorf("%+v after %v", o, b.since())
+		}
+		if o := <-done; o.Running != 1 || o.Done != 1 || o.Bad != nil {
+			t.Errorf("%+v", o)
+		}
+		if o := <-done; !o.IsDone() {
+			t.Errorf("%+v", o)
+		}
+	})
+}
+
+func TestSeveralAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		o := b.host("a").work(10, time.Minute, func(t *Tick, _ *runner.Request) { t.Parallel = 5 })
+		if !o.IsDone() || b.since() > 3*time.Minute {
+			t.Errorf("%+v after %v", o, b.since())
+		}
+	})
+}
+
+// A host that dies loses only what it runs. Under rerun another one runs that again, under skip nobody does.
+func TestAHostDies(t *testing.T) {
+	for _, policy := range []backends.Policy{backends.Skip, backends.Rerun} {
+		for _, proof := range []backends.Proof{backends.ByUntil, backends.ByBeat} {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBed(t)
+				b.store.Proof = proof
+				hosts := b.hosts("a", "b", "c")
+				time.AfterFunc(25*time.Second, hosts[1].die)
+				outs := b.together(hosts, func(h *host) Outcome {
+					return h.work(9, 10*time.Second, func(t *Tick, _ *runner.Request) { t.Trigger.OnLost, t.Wait = policy, runner.Forever })
+				})
+				for _, i := range []int{0, 2} {
+					o := outs[i]
+					if policy == backends.Rerun && !o.IsDone() || policy == backends.Skip && (o.Done != 8 || o.Ended[backends.Lost] != 1 || o.Bad == nil) {
+						t.Errorf("%s, %v: %+v", policy, proof, o)
+					}
+				}
+			})
+		}
+	}
+}
+
+// Hosts that were told different numbers of shards divide a tick in one way, whoever comes first.
+func TestOneNumberOfShards(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		hosts := b.hosts("a", "b", "c")
+		n := map[string]int{"a": 3, "b": 5, "c": 5}
+		outs := b.together(hosts, func(h *host) Outcome {
+			return h.work(n[h.name], time.Second, func(t *Tick, _ *runner.Request) { t.Wait = runner.Forever })
+		})
+		for i, o := range outs {
+			parts := outs[0].Trigger.Parts
+			if !o.IsDone() || o.Trigger.Parts != parts || len(b.ran) != parts || (hosts[i].warned != "") != (n[hosts[i].name] != parts) {
+				t.Errorf("%+v, %q ran, warned %q", o, b.ran, hosts[i].warned)
+			}
+		}
+	})
+}
+
+// A shard that fails is an outcome: the others are run, and it is not run again.
+func TestAShardFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		b.fails = map[string]int{"job#2": 3, "job#4": 4}
+		o := b.host("a").work(6, time.Second, rerun)
+		if o.Done != 4 || o.Ended[backends.Failed] != 2 || o.BadShard != 2 || o.Bad.Ending != runner.Ran || o.Bad.Status.ExitCode() != 3 {
+			t.Errorf("%+v", o)
+		}
+		o = b.host("b").work(6, time.Second, rerun)
+		if len(b.ran) != 6 || o.BadShard != 2 || o.Bad.Ending != runner.Refused || o.Bad.Refusal.Verdict != backends.IsFailed {
+			t.Errorf("%+v, %q", o, b.ran)
+		}
+	})
+}
+
+// Nothing starts any more when the caller wants no more: what runs goes on to its end.
+func TestNothingStartsAnyMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		a := b.host("a")
+		done := make(chan Outcome)
+		go func() {
+			done <- a.work(6, time.Minute, func(t *Tick, _ *runner.Request) { t.Parallel, t.Wanted = 2, a.wanted })
+		}()
+		time.Sleep(90 * time.Second)
+		a.giveUp()
+		o := <-done
+		if o.Done != 4 || o.Open != 2 || o.Stop == nil || o.Stop.Ending != runner.Interrupted || b.since() > 125*time.Second {
+			t.Errorf("%+v after %v", o, b.since())
+		}
+	})
+}
+
+// The end of the context asks the commands to end, and what they ran for is theirs to run again.
+func TestTheEndOfTheContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		a := b.host("a")
+		time.AfterFunc(10*time.Second, a.end)
+		a.work(3, time.Hour, func(t *Tick, r *runner.Request) { t.Parallel = 2; rerun(t, r) })
+		if b.since() != 10*time.Second || len(b.ran) != 2 || len(b.runs) != 0 {
+			t.Errorf("%v, %q ran", b.since(), b.ran)
+		}
+		if o := b.host("b").work(3, time.Second, rerun); !o.IsDone() {
+			t.Errorf("%+v", o)
+		}
+	})
+}
+
+// A store that does not answer is asked for as long as a single job would.
+func TestTheStoreDoesNotAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		a := b.host("a")
+		a.set(true)
+		o := a.work(3, time.Second, nil)
+		if o.Stop == nil || o.Stop.Ending != runner.Unreachable || b.since() < 5*time.Second || b.since() > 7*time.Second {
+			t.Errorf("%+v after %v", o, b.since())
+		}
+		time.AfterFunc(3*time.Second, func() { a.set(false) })
+		if o = a.work(3, time.Second, nil); !o.IsDone() {
+			t.Errorf("%+v", o)
+		}
+	})
+}
+
+// What the store says about the claim itself it would say about every shard.
+func TestATickThatIsTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		time.Sleep(time.Minute)
+		a := b.host("a")
+		o := a.work(100, time.Second, func(t *Tick, _ *runner.Request) { t.Trigger.StartDeadline = time.Second })
+		if o.Stop == nil || o.Stop.Refusal == nil || o.Stop.Refusal.Verdict != backends.Late || len(a.claims) != 1 {
+			t.Errorf("%+v, claimed %q", o, a.claims)
+		}
+	})
+}
+
+// A tick that was begun is over before the next one begins: its shards would be missed.
+func TestTheNextTickWaitsForAnEarlierOne(t *testing.T) {
+	for _, wait := range []time.Duration{0, runner.Forever} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBed(t)
+			done := make(chan Outcome)
+			go func() { done <- b.host("a").work(6, 20*time.Second, nil) }()
+			time.Sleep(time.Minute)
+			o := b.host("b").work(6, time.Second, func(t *Tick, _ *runner.Request) { t.Trigger.Tick, t.Wait = b.tick(1), wait })
+			switch {
+			case wait == 0 && (o.Busy == nil || o.Busy.Verdict != backends.Held || o.Busy.Holder.Host != "a"):
+				t.Errorf("%+v", o)
+			case wait > 0 && !o.IsDone():
+				t.Errorf("%+v", o)
+			}
+			if o := <-done; !o.IsDone() {
+				t.Errorf("the earlier tick: %+v", o)
+			}
+		})
+	}
+}
+
+// Under rerun, who comes for a later tick finishes the one before, also with another number of shards; under skip it is left.
+func TestATickThatNobodyFinished(t *testing.T) {
+	for _, policy := range []backends.Policy{backends.Skip, backends.Rerun} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBed(t)
+			a := b.host("a")
+			time.AfterFunc(30*time.Second, a.die)
+			a.work(5, 20*time.Second, func(t *Tick, _ *runner.Request) { t.Trigger.OnLost = policy })
+			time.Sleep(time.Minute)
+			o := b.host("b").work(3, time.Second, func(t *Tick, _ *runner.Request) {
+				t.Trigger.Tick, t.Trigger.OnLost = b.tick(1), policy
+			})
+			if !o.IsDone() || o.Trigger.Parts != 3 {
+				t.Errorf("%+v", o)
+			}
+			if want := map[backends.Policy]int{backends.Skip: 2 + 3, backends.Rerun: 2 + 4 + 3}[policy]; len(b.ran) != want {
+				t.Errorf("%s: %d runs, want %d: %q", policy, len(b.ran), want, b.ran)
+			}
+			if policy == backends.Rerun && (len(o.Before) != 1 || !o.Before[0].IsDone()) {
+				t.Errorf("before: %+v", o.Before)
+			}
+		})
+	}
+}
+
+// Keys have no order, and another key's run is only in the way of its shard.
+func TestKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		key := func(key string, wait time.Duration) func(*Tick, *runner.Request) {
+			return func(t *Tick, _ *runner.Request) { t.Trigger.Tick, t.Trigger.Once, t.Wait = 0, key, wait }
+		}
+		done := make(chan Outcome)
+		go func() { done <- b.host("a").work(3, 10*time.Second, key("one", 0)) }()
+		time.Sleep(time.Second)
+		if o := b.host("b").work(3, time.Second, key("two", 0)); o.Busy == nil { // shard 0 is another key's
+			t.Errorf("%+v", o)
+		}
+		if o := b.host("b").work(3, time.Second, key("two", runner.Forever)); !o.IsDone() {
+			t.Errorf("%+v", o)
+		}
+		if o := <-done; !o.IsDone() {
+			t.Errorf("%+v", o)
+		}
+		if o := b.host("c").work(5, time.Second, key("one", 0)); !o.IsDone() || o.Trigger.Parts != 3 || len(b.ran) != 6 {
+			t.Errorf("%+v", o)
+		}
+	})
+}
+
+// An operator ends one shard: this host leaves it, and under rerun another one runs it again.
+func TestABrokenShard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		done := make(chan Outcome)
+		go func() { done <- b.host("a").work(2, time.Minute, rerun) }()
+		time.Sleep(time.Second)
+		s, err := b.store.Inspect(t.Context(), slots.Name("job", 0))
+		if err != nil || s.Lease == nil {
+			t.Fatal(s, err)
+		}
+		b.store.SetBreak("job#0", backends.BreakRequest{Token: s.Lease.Token})
+		o := <-done
+		if o.Bad == nil || o.Bad.Ending != runner.Broken || o.BadShard != 0 || o.Done != 1 || o.Open != 1 {
+			t.Errorf("%+v", o)
+		}
+		if o = b.host("b").work(2, time.Second, rerun); !o.IsDone() {
+			t.Errorf("%+v", o)
+		}
+	})
+}
+
+// A host that stands by looks at what others run now and then, and is there when one of them dies.
+func TestAtRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		go b.host("a").work(8, time.Hour, func(t *Tick, r *runner.Request) { t.Parallel = 8; rerun(t, r) })
+		time.Sleep(time.Second)
+		c := b.host("b")
+		go c.work(8, time.Second, rerun)
+		time.Sleep(ttl)
+		before := c.looks.Load()
+		time.Sleep(10 * time.Minute)
+		if per := float64(c.looks.Load()-before) / (600 / ttl.Seconds()); per > 4*8 {
+			t.Errorf("%.0f looks in a TTL", per)
+		}
+		if len(c.claims) != 0 {
+			t.Errorf("claimed %q", c.claims)
+		}
+		c.end()
+		b.stop()
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -19,6 +20,8 @@ import (
 	"github.com/leaderrun/leaderrun/internal/lifeline"
 	"github.com/leaderrun/leaderrun/internal/metrics"
 	"github.com/leaderrun/leaderrun/internal/panics"
+	"github.com/leaderrun/leaderrun/internal/shards"
+	"github.com/leaderrun/leaderrun/internal/slots"
 	"github.com/leaderrun/leaderrun/internal/supervise"
 	"github.com/leaderrun/leaderrun/runner"
 )
@@ -65,6 +68,8 @@ type launch struct {
 	env      func(backends.Grant) []string
 	tokenEnv string         // one more variable that has the token
 	copies   sync.WaitGroup // of prefixed output
+	counted  string         // the name of the job in metrics; of a shard it is that of the whole job
+	isShard  bool
 	reporter *reporter
 	file     *metrics.Textfile // nil: nobody asks
 }
@@ -78,16 +83,19 @@ func (l *launcher) launch(job *jobfile.Job) daemon.Launch {
 // prepare makes what one attempt of a job needs, in a process that has several at a time. The job may be a shard of one.
 func (l *launcher) prepare(job *jobfile.Job) *launch {
 	a := &launch{
-		launcher: l, job: job, tokenEnv: tokenVariable,
+		launcher: l, job: job, tokenEnv: tokenVariable, counted: job.Name,
 		reporter: &reporter{console: l.call.console, job: job.Name, prefix: job.Name + ": "},
 		socket:   newSocket(func(text, hint string) { l.call.console.warn(job.Name+": "+text, hint) }),
+	}
+	if of, _, ok := slots.Split(job.Name); ok {
+		a.counted, a.isShard = of, true
 	}
 	a.reporter.trigger.StartDeadline = job.StartDeadline
 	a.socket.home = &l.sockets
 	a.socket.owner = func() *supervise.Credential { return a.site.as }
 	a.env = a.socket.env(func(g backends.Grant) []string { return append(grantVariables(g, a.tokenEnv), shardVariables(g)...) })
 	if l.textfile != "" {
-		a.file = metrics.NewTextfile(l.textfile, job.Name)
+		a.file = metrics.NewTextfile(l.textfile, a.counted)
 	}
 	return a
 }
@@ -158,42 +166,94 @@ func siteOfUser(j *jobfile.Job) (site, error) {
 
 // Observe implements daemon.Launch.
 func (a *launch) Observe(e runner.Event) {
+	counted := e
+	counted.Job = a.counted
 	if a.metrics != nil {
-		a.metrics.Observe(e)
+		a.metrics.Observe(counted)
 	}
 	if a.file != nil {
-		a.file.Observe(e)
+		a.file.Observe(counted)
 	}
 	a.reporter.event(e)
 }
 
 // Ended implements daemon.Launch.
 func (a *launch) Ended(tick time.Time, r runner.Result) {
+	if a.isShard && r.Grant.Token == 0 && len(r.Before) == 0 {
+		return // nothing was run: what that means for the tick, Worked is told
+	}
 	a.reporter.trigger.Tick = tick.Unix()
 	a.over(r)
 }
 
-// over counts and tells how the attempt ended that the reporter's trigger was for.
-func (a *launch) over(r runner.Result) {
-	now := time.Now()
-	var tick time.Time
-	if t := a.reporter.trigger.Tick; t != 0 {
-		tick = time.Unix(t, 0)
+// Worked implements daemon.Launch. What became of the shards that were run here was told and counted by each.
+func (a *launch) Worked(o shards.Outcome, r runner.Result) {
+	a.reporter.trigger.Tick = o.Trigger.Tick
+	a.count(func(s *metrics.Set, now time.Time) { s.EndedTick(a.counted, r, time.Unix(o.Trigger.Tick, 0), now) })
+	if r.Grant.Token == 0 && (r.Ending != runner.Refused || o.Busy != nil) {
+		a.reporter.tell(r, endOf(r, -1))
 	}
-	if a.metrics != nil {
-		a.metrics.Ended(a.job.Name, r, tick, now)
+	if e, looked := shardsEvent(o); looked {
+		e.Job = a.job.Name
+		a.reporter.say(e)
 	}
-	if a.file != nil {
-		a.file.Ended(a.job.Name, r, tick, now)
-		if err := a.file.Write(); err != nil {
-			a.call.console.warnOfMetrics(err)
+}
+
+// shardsEvent says what became of a tick whose work is divided, as far as this host knows. looked is false where it knows nothing.
+func shardsEvent(o shards.Outcome) (e runner.Event, looked bool) {
+	e = runner.Event{
+		Name: "tick_worked", Level: slog.LevelInfo, Tick: o.Trigger.Tick,
+		Text:   fmt.Sprintf("the tick %s: %d of %d shards done", tickText(o.Trigger.Tick), o.Done, o.Trigger.Parts),
+		Fields: []slog.Attr{slog.Int("shards", o.Trigger.Parts), slog.Int("done", o.Done)},
+	}
+	known := o.Done + o.Running
+	add := func(n int, what string) {
+		if n > 0 {
+			e.Text += fmt.Sprintf(", %d %s", n, what)
+			e.Fields = append(e.Fields, slog.Int(what, n))
 		}
 	}
+	add(o.Running, "running")
+	for _, state := range slices.Sorted(maps.Keys(o.Ended)) {
+		add(o.Ended[state], string(state))
+		known += o.Ended[state]
+	}
+	add(o.Open, "open")
+	return e, known > 0
+}
+
+// over counts and tells how the attempt ended that the reporter's trigger was for.
+func (a *launch) over(r runner.Result) {
+	a.count(func(s *metrics.Set, now time.Time) {
+		if a.isShard {
+			s.EndedShard(a.counted, r)
+			return
+		}
+		var tick time.Time
+		if t := a.reporter.trigger.Tick; t != 0 {
+			tick = time.Unix(t, 0)
+		}
+		s.Ended(a.counted, r, tick, now)
+	})
 	for _, before := range r.Before {
 		a.tellCode(before)
 	}
 	a.reporter.tell(r, endOf(r, -1))
 	a.tellCode(r)
+}
+
+// count adds an end to what is served, and to the file.
+func (a *launch) count(end func(s *metrics.Set, now time.Time)) {
+	now := time.Now()
+	if a.metrics != nil {
+		end(a.metrics, now)
+	}
+	if a.file != nil {
+		end(a.file.Set, now)
+		if err := a.file.Write(); err != nil {
+			a.call.console.warnOfMetrics(err)
+		}
+	}
 }
 
 // tellCode says how a command ended that did not end well.

@@ -98,22 +98,51 @@ func (s *Set) Ended(job string, r runner.Result, tick, at time.Time) {
 	for _, b := range r.Before {
 		s.Ended(job, b, time.Unix(b.Grant.Tick, 0), at)
 	}
+	s.ended(job, s.count(job, r), r, tick, at)
+}
+
+// EndedShard counts how a run of one shard of a job ended. Of the job's tick it says nothing yet.
+func (s *Set) EndedShard(job string, r runner.Result) {
+	for _, b := range r.Before {
+		s.EndedShard(job, b)
+	}
+	s.count(job, r)
+}
+
+// EndedTick notes what became of a whole tick or key of a job whose work is divided. An attempt that did not come to run any shard
+// counts as one; else each run was counted when it ended.
+func (s *Set) EndedTick(job string, r runner.Result, tick, at time.Time) {
+	o := outcomeOf(r, false)
+	if r.Grant.Token == 0 {
+		o = s.count(job, r)
+	}
+	s.ended(job, o, r, tick, at)
+}
+
+// count counts an attempt, and returns what became of it.
+func (s *Set) count(job string, r runner.Result) (outcome string) {
 	job = label(job)
-	o := outcomeOf(r, s.end(r.Grant.Claim.Holder.ID, job))
-	s.runs.add(1, job, o)
+	outcome = outcomeOf(r, s.end(r.Grant.Claim.Holder.ID, job))
+	s.runs.add(1, job, outcome)
 	lost, missed := findings(r)
 	s.ticksLost.add(lost, job)
 	s.ticksMissed.add(missed, job)
 	// They are shown from the first attempt on: an increase cannot be seen of what was not there before.
 	s.leaderChanges.add(0, job)
 	s.renewalFailures.add(0, job)
+	return outcome
+}
+
+// ended sets what is known of a job's last tick.
+func (s *Set) ended(job, outcome string, r runner.Result, tick, at time.Time) {
+	job = label(job)
 	if !tick.IsZero() {
 		s.lastTick.set(seconds(tick), job)
 	}
 	if r.Status.Known {
 		s.lastExit.set(float64(r.Status.ExitCode()), job)
 	}
-	if o == done {
+	if outcome == done {
 		s.lastSuccess.set(seconds(at), job)
 	}
 }

@@ -170,6 +170,9 @@ func together(def *jobfile.Job, all []backends.Status) backends.Status {
 		}
 		whole.Record.Passed = max(whole.Record.Passed, s.Record.Passed)
 	}
+	if whole.Lease != nil && whole.Record.Tick.State == backends.Open {
+		whole.Record.Tick.State = backends.Claimed
+	}
 	return whole
 }
 

@@ -24,6 +24,7 @@ type Order struct {
 	By     Holder // who orders; the ID is new for every order, and the same when it is repeated
 	Reason string // for the history; may be empty
 	Token  int64  // Stop, Revoke, ForceRelease: the run that is meant
+	All    bool   // Stop: the holder is to start no other part of the job either
 	Tick   int64  // ForgetTick: the tick that is meant, in Unix seconds
 	Key    string // ForgetKey: which
 	// Seen is what the operator has watched of a holder that vanished, as in a Claim: a Refusal with the verdict
@@ -127,7 +128,7 @@ func (d *decider) interfere(o Order) (release bool, err error) {
 	case Stop:
 		// A record that was lost stays so: its holder's next renewal, which carries the request back, writes it
 		// anew, and knows which tick or key it runs.
-		r.Break = &BreakRequest{Token: o.Token, By: o.By, Reason: o.Reason, At: d.now}
+		r.Break = &BreakRequest{Token: o.Token, By: o.By, Reason: o.Reason, At: d.now, All: o.All}
 		return false, nil
 	case Revoke:
 		d.close(Stopped, o)

@@ -125,7 +125,8 @@ type BreakRequest struct {
 	Token  int64  `json:"token"` // whose run is meant
 	By     Holder `json:"by"`
 	Reason string `json:"reason,omitempty"`
-	At     int64  `json:"at"` // ms
+	At     int64  `json:"at"`            // ms
+	All    bool   `json:"all,omitempty"` // of a job in parts: all of its work is to end, and not this part alone
 }
 
 // What the numbers of a record can be. With these no sum of the decisions overflows, and none of them is near in use.

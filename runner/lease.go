@@ -181,7 +181,7 @@ func (m *machine) renewed(p held, a renewAnswer) phase {
 		m.answerYes(a.number)
 		if b := a.signal.Break; b != nil {
 			return p.end(m, stop{
-				cause: cause{ending: Broken, final: true}, why: "it was broken" + withReason(b.Reason),
+				cause: cause{ending: Broken, final: true, err: &BrokenError{*b}}, why: "it was broken" + withReason(b.Reason),
 				lost: "the run was broken from " + HolderText(b.By) + withReason(b.Reason),
 			})
 		}

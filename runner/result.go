@@ -29,6 +29,11 @@ const (
 	Unrecorded                    // the run of a tick ended, and its end could not be recorded
 )
 
+// BrokenError is the Err of a Broken run: the request to end it.
+type BrokenError struct{ backends.BreakRequest }
+
+func (e *BrokenError) Error() string { return "it was broken" + withReason(e.Reason) }
+
 // Result is what became of an attempt to run a job.
 type Result struct {
 	Ending  Ending

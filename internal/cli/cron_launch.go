@@ -19,6 +19,7 @@ import (
 	"github.com/leaderrun/leaderrun/internal/lifeline"
 	"github.com/leaderrun/leaderrun/internal/metrics"
 	"github.com/leaderrun/leaderrun/internal/panics"
+	"github.com/leaderrun/leaderrun/internal/shards"
 	"github.com/leaderrun/leaderrun/internal/slots"
 	"github.com/leaderrun/leaderrun/internal/supervise"
 	"github.com/leaderrun/leaderrun/runner"
@@ -66,8 +67,6 @@ type launch struct {
 	env      func(backends.Grant) []string
 	tokenEnv string         // one more variable that has the token
 	copies   sync.WaitGroup // of prefixed output
-	counted  string         // the name of the job in metrics; of a shard it is that of the whole job
-	isShard  bool
 	reporter *reporter
 	file     *metrics.Textfile // nil: nobody asks
 }
@@ -81,19 +80,16 @@ func (l *launcher) launch(job *jobfile.Job) daemon.Launch {
 // prepare makes what one attempt of a job needs, in a process that has several at a time. The job may be a shard of one.
 func (l *launcher) prepare(job *jobfile.Job) *launch {
 	a := &launch{
-		launcher: l, job: job, tokenEnv: tokenVariable, counted: job.Name,
+		launcher: l, job: job, tokenEnv: tokenVariable,
 		reporter: &reporter{console: l.call.console, job: job.Name, prefix: job.Name + ": "},
 		socket:   newSocket(func(text, hint string) { l.call.console.warn(job.Name+": "+text, hint) }),
-	}
-	if of, _, ok := slots.Split(job.Name); ok {
-		a.counted, a.isShard = of, true
 	}
 	a.reporter.trigger.StartDeadline = job.StartDeadline
 	a.socket.home = &l.sockets
 	a.socket.owner = func() *supervise.Credential { return a.site.as }
 	a.env = a.socket.env(func(g backends.Grant) []string { return append(grantVariables(g, a.tokenEnv), shardVariables(g)...) })
 	if l.textfile != "" {
-		a.file = metrics.NewTextfile(l.textfile, a.counted)
+		a.file = metrics.NewTextfile(l.textfile, wholeJob(job.Name))
 	}
 	return a
 }
@@ -165,7 +161,7 @@ func siteOfUser(j *jobfile.Job) (site, error) {
 // Observe implements daemon.Launch.
 func (a *launch) Observe(e runner.Event) {
 	counted := e
-	counted.Job = a.counted
+	counted.Job = wholeJob(e.Job)
 	if a.metrics != nil {
 		a.metrics.Observe(counted)
 	}
@@ -177,31 +173,64 @@ func (a *launch) Observe(e runner.Event) {
 
 // Ended implements daemon.Launch.
 func (a *launch) Ended(tick time.Time, r runner.Result) {
-	if a.isShard && r.Grant.Token == 0 && len(r.Before) == 0 {
-		return // nothing was run: what that means for the tick, Worked is told
-	}
 	a.reporter.trigger.Tick = tick.Unix()
 	a.over(r)
 }
 
 // over counts and tells how the attempt ended that the reporter's trigger was for.
 func (a *launch) over(r runner.Result) {
-	a.count(func(s *metrics.Set, now time.Time) {
-		if a.isShard {
-			s.EndedShard(a.counted, r)
+	now := time.Now()
+	var tick time.Time
+	if t := a.reporter.trigger.Tick; t != 0 {
+		tick = time.Unix(t, 0)
+	}
+	count := func(set *metrics.Set) {
+		if job, _, isShard := slots.Split(a.job.Name); isShard {
+			set.ShardEnded(job, r)
 			return
 		}
-		var tick time.Time
-		if t := a.reporter.trigger.Tick; t != 0 {
-			tick = time.Unix(t, 0)
+		set.Ended(a.job.Name, r, tick, now)
+	}
+	if a.metrics != nil {
+		count(a.metrics)
+	}
+	if a.file != nil {
+		count(a.file.Set)
+		if err := a.file.Write(); err != nil {
+			a.call.console.warnOfMetrics(err)
 		}
-		s.Ended(a.counted, r, tick, now)
-	})
+	}
 	for _, before := range r.Before {
 		a.tellCode(before)
 	}
 	a.reporter.tell(r, endOf(r, -1))
 	a.tellCode(r)
+}
+
+// whole counts how the work on a whole tick or key ended.
+func (l *launcher) whole(job string, o shards.Outcome, end End) {
+	var tick time.Time
+	if t := o.Trigger.Tick; t != 0 {
+		tick = time.Unix(t, 0)
+	}
+	if l.metrics != nil {
+		l.metrics.TickEnded(job, end.Code, o.IsDone(), tick, time.Now())
+	}
+	if l.textfile != "" {
+		file := metrics.NewTextfile(l.textfile, job)
+		file.TickEnded(job, end.Code, o.IsDone(), tick, time.Now())
+		if err := file.Write(); err != nil {
+			l.call.console.warnOfMetrics(err)
+		}
+	}
+}
+
+// wholeJob is the job whose shard a job is, or the job itself.
+func wholeJob(name string) string {
+	if job, _, isShard := slots.Split(name); isShard {
+		return job
+	}
+	return name
 }
 
 // tellCode says how a command ended that did not end well.

@@ -1,13 +1,8 @@
 package cli
 
 import (
-	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
-	"time"
 
-	"github.com/leaderrun/leaderrun/internal/metrics"
 	"github.com/leaderrun/leaderrun/internal/shards"
 	"github.com/leaderrun/leaderrun/runner"
 )
@@ -15,50 +10,24 @@ import (
 // Worked implements daemon.Launch. What became of the shards that were run here was told and counted by each.
 func (a *launch) Worked(o shards.Outcome, r runner.Result) {
 	a.reporter.trigger.Tick = o.Trigger.Tick
-	a.count(func(s *metrics.Set, now time.Time) { s.EndedTick(a.counted, r, time.Unix(o.Trigger.Tick, 0), now) })
-	if r.Grant.Token == 0 && (r.Ending != runner.Refused || o.Busy != nil) {
-		a.reporter.tell(r, endOf(r, -1))
+	if o.Done+o.Running+o.Open+len(o.Ended) == 0 { // nobody looked
+		a.over(r)
+		return
 	}
-	if e, looked := shardsEvent(o); looked {
-		e.Job = a.job.Name
-		a.reporter.say(e)
+	end := endOf(r, -1)
+	a.whole(a.job.Name, o, end)
+	switch {
+	case o.Busy != nil, o.Stop != nil && o.StopShard < 0 && o.Stop.Ending != runner.Interrupted:
+		a.reporter.tell(r, end)
+		return
 	}
-}
-
-// shardsEvent says what became of a tick whose work is divided, as far as this host knows. looked is false where it knows nothing.
-func shardsEvent(o shards.Outcome) (e runner.Event, looked bool) {
-	e = runner.Event{
-		Name: "tick_worked", Level: slog.LevelInfo, Tick: o.Trigger.Tick,
-		Text:   fmt.Sprintf("the tick %s: %d of %d shards done", tickText(o.Trigger.Tick), o.Done, o.Trigger.Parts),
-		Fields: []slog.Attr{slog.Int("shards", o.Trigger.Parts), slog.Int("done", o.Done)},
+	sum := sumOf(o)
+	e := runner.Event{
+		Name: eventShards, Level: slog.LevelInfo, Job: a.job.Name, Tick: o.Trigger.Tick,
+		Text: "the tick " + tickText(o.Trigger.Tick) + ": " + sum.text(), Fields: sum.fields(),
 	}
-	known := o.Done + o.Running
-	add := func(n int, what string) {
-		if n > 0 {
-			e.Text += fmt.Sprintf(", %d %s", n, what)
-			e.Fields = append(e.Fields, slog.Int(what, n))
-		}
+	if o.Bad != nil && o.Bad.Ending != runner.Refused { // a run here
+		e.Level = slog.LevelWarn
 	}
-	add(o.Running, "running")
-	for _, state := range slices.Sorted(maps.Keys(o.Ended)) {
-		add(o.Ended[state], string(state))
-		known += o.Ended[state]
-	}
-	add(o.Open, "open")
-	return e, known > 0
-}
-
-// count adds an end to what is served, and to the file.
-func (a *launch) count(end func(s *metrics.Set, now time.Time)) {
-	now := time.Now()
-	if a.metrics != nil {
-		end(a.metrics, now)
-	}
-	if a.file != nil {
-		end(a.file.Set, now)
-		if err := a.file.Write(); err != nil {
-			a.call.console.warnOfMetrics(err)
-		}
-		a.file = metrics.NewTextfile(a.textfile, a.counted) // what is in the file is not added again
-	}
+	a.reporter.say(e)
 }

@@ -129,7 +129,7 @@ func refusalCode(r *backends.Refusal, conflict int) int {
 		return orElse(conflict, codeNotRun)
 	case backends.Vanished, backends.Quarantined: // the runner waits these out; left over at a start deadline
 		return orElse(conflict, codeNotRun)
-	case backends.Future, backends.FutureRecorded, backends.Outdated:
+	case backends.Future, backends.FutureRecorded, backends.Outdated, backends.Divided:
 		return codeConfiguration
 	case backends.Granted, backends.Abandoned:
 	}

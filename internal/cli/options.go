@@ -134,10 +134,21 @@ func runOptions() []option {
 }
 
 func slotOptions() []option {
-	return []option{{
-		name: "slots", value: "N", bare: true, check: by(parseSlots), group: "Slots", example: "3",
-		help: "up to N runs at once, each in a slot of its own. All hosts give the\nsame N. Not with a tick or key",
-	}}
+	const group = "Several runs"
+	return []option{
+		{
+			name: "slots", value: "N", bare: true, check: by(parseSlots), group: group, example: "3",
+			help: "up to N runs at once, each in a slot of its own. All hosts give the\nsame N. Not with a tick or key",
+		},
+		{
+			name: "shards", value: "N", bare: true, check: by(parseSlots), group: group, example: "16",
+			help: "divide a tick or key into N shards, which all hosts that come work\nthrough: each shard runs once. All hosts give the same N",
+		},
+		{
+			name: "parallel", value: "K", bare: true, check: by(parseParallel), group: group, def: "1", example: "2",
+			help: "how many shards this host runs at a time",
+		},
+	}
 }
 
 func waitOptions() []option {

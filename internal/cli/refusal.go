@@ -45,6 +45,9 @@ func (s *reporter) refused(e *runner.Event, r runner.Result, now time.Time) {
 	case backends.Late:
 		why = fmt.Sprintf("%s is later than --start-deadline %v allows: %v late",
 			s.which(), s.trigger.StartDeadline, now.Sub(time.Unix(s.trigger.Tick, 0)).Round(time.Second))
+	case backends.Divided:
+		e.Level = slog.LevelError
+		why, e.Hint = fmt.Sprintf("%s is divided into %d", strings.TrimSuffix(s.which(), ","), f.Parts), "give all hosts the same --shards"
 	case backends.Future, backends.FutureRecorded, backends.Outdated:
 		e.Level = slog.LevelError
 		why, e.Hint = s.disagrees(f)

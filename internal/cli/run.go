@@ -77,6 +77,7 @@ type runPlan struct {
 	timeline runner.Timeline
 	request  runner.Request
 	slots    int // 0: the job has none
+	parallel int // how many shards at a time; their number is in the request's trigger
 	conflict int
 	tokenEnv string
 	ready    string
@@ -101,6 +102,9 @@ func runRun(c *call) (End, error) {
 		f := c.timelineFault(err)
 		f.hint = hint
 		return End{}, f
+	}
+	if plan.request.Trigger.Parts > 0 {
+		return c.runShards(plan, store)
 	}
 	starts := newStarts(c.console, c.ahead, supervise.Command{
 		Path: path, Argv: plan.argv, Env: childEnvironment(os.Environ(), plan.tokenEnv), Grace: plan.timeline.Grace,
@@ -152,6 +156,7 @@ func (c *call) planRun() (*runPlan, error) {
 		conflict: read(s, "conflict-exit-code", parseCode, -1),
 		tokenEnv: read(s, "token-env", parseVariable, tokenVariable),
 		slots:    read(s, "slots", parseSlots, 0),
+		parallel: read(s, "parallel", parseParallel, 1),
 		ready:    read(s, "ready", oneOf(readyWords()...), readyStandby),
 		metrics:  read(s, "metrics-textfile", parseDirectory, ""),
 		request: runner.Request{
@@ -165,6 +170,7 @@ func (c *call) planRun() (*runPlan, error) {
 	if err != nil {
 		return nil, err
 	}
+	trigger.Parts = read(s, "shards", parseSlots, 0)
 	r := &p.request
 	r.Trigger = trigger
 	r.Wait, r.BackendWait = patienceOf(s, trigger)
@@ -190,6 +196,9 @@ func (c *call) planRun() (*runPlan, error) {
 	job, argv, err := splitArgs(c.args, "usage: "+c.cmd.usageLine())
 	if err == nil {
 		err = checkSlots(job, p.slots, trigger)
+	}
+	if err == nil {
+		err = checkShards(s, job, r)
 	}
 	if err == nil {
 		argv, err = commandOf(argv, shell)

@@ -98,30 +98,43 @@ func (s *Set) Ended(job string, r runner.Result, tick, at time.Time) {
 	for _, b := range r.Before {
 		s.Ended(job, b, time.Unix(b.Grant.Tick, 0), at)
 	}
-	s.ended(job, s.count(job, r), r, tick, at)
-}
-
-// EndedShard counts how a run of one shard of a job ended. Of the job's tick it says nothing yet.
-func (s *Set) EndedShard(job string, r runner.Result) {
-	for _, b := range r.Before {
-		s.EndedShard(job, b)
-	}
-	s.count(job, r)
-}
-
-// EndedTick notes what became of a whole tick or key of a job whose work is divided. An attempt that did not come to run any shard
-// counts as one; else each run was counted when it ended.
-func (s *Set) EndedTick(job string, r runner.Result, tick, at time.Time) {
-	o := outcomeOf(r, false)
-	if r.Grant.Token == 0 {
-		o = s.count(job, r)
-	}
-	s.ended(job, o, r, tick, at)
-}
-
-// count counts an attempt, and returns what became of it.
-func (s *Set) count(job string, r runner.Result) (outcome string) {
 	job = label(job)
+	o := s.count(job, r)
+	if !tick.IsZero() {
+		s.lastTick.set(seconds(tick), job)
+	}
+	if r.Status.Known {
+		s.lastExit.set(float64(r.Status.ExitCode()), job)
+	}
+	if o == done {
+		s.lastSuccess.set(seconds(at), job)
+	}
+}
+
+// ShardEnded counts how an attempt to run a shard of the job ended: all shards of a job are counted together. What is known of the
+// last tick is that of the whole: see TickEnded.
+func (s *Set) ShardEnded(job string, r runner.Result) {
+	for _, b := range r.Before {
+		s.ShardEnded(job, b)
+	}
+	s.count(label(job), r)
+}
+
+// TickEnded notes how the work on a whole tick or key (zero: no tick) of a job ended that is divided into shards: with which code, and
+// whether all shards are done.
+func (s *Set) TickEnded(job string, code int, isDone bool, tick, at time.Time) {
+	job = label(job)
+	if !tick.IsZero() {
+		s.lastTick.set(seconds(tick), job)
+	}
+	s.lastExit.set(float64(code), job)
+	if isDone {
+		s.lastSuccess.set(seconds(at), job)
+	}
+}
+
+// count counts an attempt, and returns its outcome.
+func (s *Set) count(job string, r runner.Result) (outcome string) {
 	outcome = outcomeOf(r, s.end(r.Grant.Claim.Holder.ID, job))
 	s.runs.add(1, job, outcome)
 	lost, missed := findings(r)
@@ -131,20 +144,6 @@ func (s *Set) count(job string, r runner.Result) (outcome string) {
 	s.leaderChanges.add(0, job)
 	s.renewalFailures.add(0, job)
 	return outcome
-}
-
-// ended sets what is known of a job's last tick.
-func (s *Set) ended(job, outcome string, r runner.Result, tick, at time.Time) {
-	job = label(job)
-	if !tick.IsZero() {
-		s.lastTick.set(seconds(tick), job)
-	}
-	if r.Status.Known {
-		s.lastExit.set(float64(r.Status.ExitCode()), job)
-	}
-	if outcome == done {
-		s.lastSuccess.set(seconds(at), job)
-	}
 }
 
 // Forget drops the metrics of a job that is not run here any more.

@@ -42,6 +42,7 @@ type part struct {
 	holder backends.Holder
 	result *runner.Result    // of a run here that did not end well; nil: there was none
 	tries  int               // claims that were refused because of another holder
+	ran    bool              // a command of ours was started
 	first  *backends.Trigger // an earlier tick that has to be run before; nil: none has
 }
 
@@ -169,6 +170,17 @@ func (w *work) look(ctx context.Context, numbers []int) error {
 	return failed
 }
 
+// lookBack finds out, once, what has become of those that were run here and asked to end.
+func (w *work) lookBack(ctx context.Context) {
+	ran := w.which(func(p part) bool { return p.standing == unknown && p.ran })
+	if len(ran) == 0 || ctx.Err() != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, w.TTL/6)
+	defer cancel()
+	_ = w.look(ctx, ran) // what cannot be seen stays open
+}
+
 // note keeps how a shard stands, unless it runs here or is not this host's any more. What is over stays so.
 func (w *work) note(k int, p part) {
 	w.mu.Lock()
@@ -181,7 +193,7 @@ func (w *work) note(k int, p part) {
 	if p.tries = old.tries; p.tries >= mostTries && w.Wait == 0 && p.standing == free {
 		p.standing = held // somebody is quicker, again and again
 	}
-	p.result, p.first = old.result, old.first
+	p.result, p.first, p.ran = old.result, old.first, old.ran
 	*old = p
 }
 

@@ -1,6 +1,9 @@
 package shards
 
 import (
+	"context"
+	"errors"
+
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/runner"
 )
@@ -12,25 +15,29 @@ func (w *work) ended(f finished) {
 	defer w.mu.Unlock()
 	p, r := &w.parts[f.shard], f.result
 	p.standing = unknown // how it ended is in the store
+	p.ran = p.ran || r.Grant.Token != 0
 	switch r.Ending {
 	case runner.Refused, runner.WaitOver:
-		w.refused(p, r)
+		w.refused(f.shard, p, r)
 		return
 	case runner.Ran, runner.TimedOut:
 		w.ran(p, r)
 		return
 	case runner.Interrupted:
 		if w.Wanted.Err() == nil {
-			w.stop = &r
+			w.stop, w.stopShard = &r, f.shard
 		}
 		return
 	case runner.Broken: // an operator wants it so; if it is to run again, another host does that
 		p.standing, p.state = over, backends.Stopped
+		if b, ok := errors.AsType[*runner.BrokenError](r.Err); ok && b.All {
+			w.stop, w.stopShard = &r, f.shard
+		}
 		if w.trigger.OnLost == backends.Rerun && r.Grant.Attempt < w.trigger.MaxAttempts {
 			p.standing = left
 		}
 	case runner.Unreachable, runner.Permanent, runner.StartFailed, runner.Unconfirmed:
-		w.stop = &r
+		w.stop, w.stopShard = &r, f.shard
 	}
 	p.result = &r
 }
@@ -38,24 +45,26 @@ func (w *work) ended(f finished) {
 // ran notes the end of a command. One that was asked to end may be run again, and so may one that ran for an earlier tick.
 func (w *work) ran(p *part, r runner.Result) {
 	well := r.Ending == runner.Ran && r.Status.Known && r.Status.ExitCode() == 0
-	ours := r.Grant.Tick == w.trigger.Tick && r.Grant.Claim.Once == w.trigger.Once
+	asked := r.Signal != 0 || r.Err != nil // to end, perhaps after the command had
 	switch {
-	case !ours:
+	case r.Grant.Tick != w.trigger.Tick:
+		return
+	case asked && well:
 		return
 	case well:
 		p.standing, p.state, p.result = over, backends.Done, nil
 		return
-	case r.Signal == 0 && r.Err == nil:
+	case !asked:
 		p.standing, p.state = over, backends.Failed
 	}
 	p.result = &r
 }
 
 // refused notes why the store has not granted a shard.
-func (w *work) refused(p *part, r runner.Result) {
+func (w *work) refused(k int, p *part, r runner.Result) {
 	f := r.Refusal
 	if f == nil {
-		w.stop = &r
+		w.stop, w.stopShard = &r, k
 		return
 	}
 	p.holder = f.Holder
@@ -74,11 +83,11 @@ func (w *work) refused(p *part, r runner.Result) {
 			p.standing, p.first = free, &first
 			return
 		}
-		if p != &w.parts[0] {
+		if k != 0 {
 			p.standing, p.result = left, &r
 		} // else the record has just been written: it is looked at again
 	default: // it would be the same for every shard: too late, or a clock or schedule that is wrong
-		w.stop = &r
+		w.stop, w.stopShard = &r, k
 	}
 }
 
@@ -93,8 +102,10 @@ type Outcome struct {
 	// that a claim would get. nil: there is none. BadShard is its number.
 	Bad      *runner.Result
 	BadShard int
-	// Stop is why this host gave up before the tick was over, as the result of an attempt; nil: it did not.
-	Stop *runner.Result
+	// Stop is why this host gave up before the tick was over, as the result of an attempt; nil: it did not. StopShard is whose attempt
+	// that was; -1: of none.
+	Stop      *runner.Result
+	StopShard int
 	// Busy is why the tick could not be begun: an earlier tick, or another key, is in the way; nil: it was begun.
 	Busy   *backends.Refusal
 	Before []Outcome // of earlier ticks that had to be over first
@@ -109,9 +120,9 @@ func (o Outcome) IsOver() bool { return o.Running+o.Open == 0 }
 func (w *work) outcome() Outcome {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	o := Outcome{Trigger: w.trigger, Ended: map[backends.State]int{}, Stop: w.stop, Busy: w.busy, Before: w.before}
+	o := Outcome{Trigger: w.trigger, Ended: map[backends.State]int{}, Stop: w.stop, StopShard: w.stopShard, Busy: w.busy, Before: w.before}
 	if w.stop == nil && w.Wanted.Err() != nil {
-		o.Stop = &runner.Result{Ending: runner.Interrupted, Err: w.Wanted.Err()}
+		o.Stop = &runner.Result{Ending: runner.Interrupted, Err: context.Cause(w.Wanted)}
 	}
 	badHere := false
 	for k := range w.parts {

@@ -38,16 +38,17 @@ type Tick struct {
 // work is the work on one tick or key. One goroutine does it; runs and looks are beside it.
 type work struct {
 	*Tick
-	trigger backends.Trigger // with the number of shards that was settled
-	watches map[int]context.CancelFunc
-	news    chan int      // shards of which there is news
-	results chan finished // of runs here
-	running int
-	stop    *runner.Result    // why nothing is started here any more
-	busy    *backends.Refusal // what is in the way of the tick as a whole
-	cleared int64             // an earlier tick that is not in the way
-	idle    time.Time         // since when nothing can be run here; zero: something can
-	before  []Outcome
+	trigger   backends.Trigger // with the number of shards that was settled
+	watches   map[int]context.CancelFunc
+	news      chan int      // shards of which there is news
+	results   chan finished // of runs here
+	running   int
+	stop      *runner.Result    // why nothing is started here any more
+	stopShard int               // whose run it was; -1: of none
+	busy      *backends.Refusal // what is in the way of the tick as a whole
+	cleared   int64             // an earlier tick that is not in the way
+	idle      time.Time         // since when nothing can be run here; zero: something can
+	before    []Outcome
 
 	mu    sync.Mutex
 	parts []part
@@ -73,13 +74,14 @@ func (t *Tick) Work(ctx context.Context) Outcome {
 	if w.settle(ctx) {
 		w.drive(ctx)
 	}
+	w.lookBack(ctx)
 	return w.outcome()
 }
 
 func newWork(t *Tick) *work {
 	w := &work{
 		Tick: t, trigger: t.Trigger, watches: map[int]context.CancelFunc{}, news: make(chan int),
-		results: make(chan finished, max(t.Parallel, 1)), parts: make([]part, t.Trigger.Parts),
+		results: make(chan finished, max(t.Parallel, 1)), stopShard: -1, parts: make([]part, t.Trigger.Parts),
 	}
 	return w
 }
@@ -197,7 +199,7 @@ func (w *work) inTheWay(ctx context.Context, s backends.Status) bool {
 	if last.Policy == backends.Rerun && w.trigger.OnLost == backends.Rerun && !late {
 		sub.drive(ctx)
 		out := sub.outcome()
-		w.stop = out.Stop
+		w.stop, w.stopShard = out.Stop, out.StopShard
 		w.before = append(w.before, out)
 		if out.IsOver() {
 			w.cleared = last.Tick

@@ -76,6 +76,7 @@ var leaseCases = []testCase{
 	{"a tick that never started is open", nil, tickOpen},
 	{"a start deadline", nil, startDeadline},
 	{"a once-key is granted once", nil, onceKey},
+	{"a tick is divided in one way", nil, dividedTick},
 	{"schedules supersede each other", nil, schedules},
 	{"agrees with the decision", nil, agreesWithDecision},
 	{"a renewal carries a break request", hasSetBreak, breakRequest},

@@ -160,6 +160,31 @@ func onceKey(s *scene) {
 	s.refusal(d, once("v1.2", backends.Skip), backends.IsDone)
 }
 
+func dividedTick(s *scene) {
+	d, other := s.open(), s.open()
+	into := func(n int, c backends.Claim) backends.Claim {
+		c.Parts = n
+		return c
+	}
+	key := func() backends.Claim {
+		c := s.claim()
+		c.Once, c.OnLost, c.MaxAttempts = "key", backends.Skip, 3
+		return c
+	}
+	for _, claim := range []func() backends.Claim{key, func() backends.Claim { return withTick(s.claim(), s.tick(1)) }} {
+		g := s.granted(d, into(4, claim()))
+		if r := s.inspect(other, s.job).Record; r.Parts != 4 || g.Tick != 0 && r.Tick.Parts != 4 {
+			s.Errorf("recorded %+v, want 4 parts", r)
+		}
+		s.Finish(d, g)
+		if r := s.refusal(other, into(3, claim()), backends.Divided); r.Parts != 4 || r.Holder != g.Claim.Holder {
+			s.Errorf("%+v, want 4 parts", r)
+		}
+		s.refusal(other, into(4, claim()), backends.IsDone)
+	}
+	s.Finish(other, s.granted(other, into(3, withTick(s.claim(), s.tick(2)))))
+}
+
 func schedules(s *scene) {
 	d, other := s.open(), s.open()
 	from := func(n int64, fingerprint string) backends.Claim {

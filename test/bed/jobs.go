@@ -53,6 +53,7 @@ func (s span) draw(chance *rand.Rand) time.Duration {
 const (
 	skipEvery   = 3 * time.Second
 	rerunEvery  = 6 * time.Second
+	shardsEvery = 8 * time.Second // several rounds on three hosts
 	forever     = 24 * time.Hour
 	pauseOfHost = 300 * time.Millisecond // before something that has ended is started again
 )
@@ -62,6 +63,12 @@ const (
 const (
 	fewestSlots = 2
 	mostSlots   = 3
+)
+
+// The numbers of shards of a tick.
+const (
+	fewestShards = 4
+	mostShards   = 5
 )
 
 var (
@@ -78,6 +85,8 @@ var (
 			name: JobSlots, life: span{4 * time.Second, 30 * time.Second}, options: inSlots,
 			stay: span{5 * time.Second, 40 * time.Second}, away: span{time.Second, 4 * time.Second},
 		},
+		{name: JobShardsSkip, every: shardsEvery, life: span{least: 200 * time.Millisecond}, options: inShards(ticks(shardsEvery))},
+		{name: JobShardsRerun, every: shardsEvery, life: span{least: 1200 * time.Millisecond}, options: inShards(ticks(shardsEvery, again...))},
 	}
 
 	again = []string{"--on-lost", "rerun", "--max-attempts", "100000"}
@@ -88,6 +97,14 @@ func standby(*rand.Rand) []string { return []string{"--wait", "forever", "--back
 func inSlots(chance *rand.Rand) []string {
 	n := fewestSlots + chance.IntN(mostSlots-fewestSlots+1)
 	return append(standby(chance), "--slots", strconv.Itoa(n))
+}
+
+// inShards draws the number of shards as if it were being changed host by host, too, and how many are run at a time.
+func inShards(options func(*rand.Rand) []string) func(*rand.Rand) []string {
+	return func(chance *rand.Rand) []string {
+		n := fewestShards + chance.IntN(mostShards-fewestShards+1)
+		return append(options(chance), "--shards", strconv.Itoa(n), "--parallel", strconv.Itoa(1+chance.IntN(2)))
+	}
 }
 
 func ticks(every time.Duration, more ...string) func(*rand.Rand) []string {
@@ -110,6 +127,17 @@ func (b *Bed) standing() []string {
 	var names []string
 	for _, j := range b.jobs() {
 		if stands(j.name) {
+			names = append(names, j.name)
+		}
+	}
+	return names
+}
+
+// preys are those whose runs faults hit: one at a time, by chance.
+func (b *Bed) preys() []string {
+	var names []string
+	for _, j := range b.jobs() {
+		if stands(j.name) || inParts(j.name) {
 			names = append(names, j.name)
 		}
 	}

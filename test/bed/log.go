@@ -33,14 +33,20 @@ const (
 	JobSkip   = "skip"   // a tick every few seconds, at most once
 	JobRerun  = "rerun"  // a tick every few seconds, again until it came to its end
 	JobSlots  = "slots"  // a run in each slot, as long as possible
+
+	JobShardsSkip  = "shards-skip"  // as JobSkip, each tick divided into shards
+	JobShardsRerun = "shards-rerun" // as JobRerun, each tick divided into shards
 )
 
 // stands says whether somebody always waits for the lease of a job, so that a run soon follows another.
 func stands(job string) bool { return job == JobWorker || job == JobSlots }
 
 // skips and reruns say what becomes of a tick of a job whose run was lost.
-func skips(job string) bool  { return job == JobSkip }
-func reruns(job string) bool { return job == JobRerun }
+func skips(job string) bool  { return job == JobSkip || job == JobShardsSkip }
+func reruns(job string) bool { return job == JobRerun || job == JobShardsRerun }
+
+// inParts says whether each tick of a job is divided into shards.
+func inParts(job string) bool { return job == JobShardsSkip || job == JobShardsRerun }
 
 // Span is the life of one process of a run.
 type Span = beats.Span

@@ -34,7 +34,10 @@ func (b *Bed) Torment(o Ordeal) (Log, error) {
 	deck := &deck{chance: chance, all: o.Faults, ttl: b.Store.TTL}
 	for b.began.Add(o.Length-b.rest(o.Length)) > boottime.Now() {
 		turn := deck.deal(o.Together)
-		b.prey = b.standing()[prey.IntN(len(b.standing()))]
+		b.prey = b.preys()[prey.IntN(len(b.preys()))]
+		if _, ok := b.registry.runOf(b.prey, ""); !ok { // between two ticks
+			b.prey = b.standing()[0]
+		}
 		b.round(turn)
 		if !b.await(settling*b.Store.TTL, b.runs) {
 			b.say("nobody runs %s", strings.Join(b.standing(), ", or nobody "))

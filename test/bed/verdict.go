@@ -20,6 +20,7 @@ func invariants() []invariant {
 		{"I2", tokensGrow},
 		{"I3", skipOnce},
 		{"I3", rerunUntilOver},
+		{"I3", dividedOneWay},
 		{"I5", silentInTime},
 		{"I6", takenOver},
 		{"I7", endsAreTrue},

@@ -116,3 +116,84 @@ func sharedRules() []rule {
 		{name: "nobody was left to end one of two, and the other lived on", change: two(orphaned("q2")), broken: []string{"I1"}, says: "two runs of slots#1"},
 	}
 }
+
+// shards adds ticks with shards, with every promise kept: one of two shards under skip, run by one wrapper, and one under rerun, whose
+// second shard is run again because its wrapper was killed.
+func (s *scene) shards() {
+	s.shard(JobShardsSkip, "k0", "a", 0, 2, 501, 1000, 120, 121).over()
+	s.shard(JobShardsSkip, "k1", "a", 1, 2, 601, 1000, 121.1, 122).over()
+	s.shares("k1", "k0")
+	s.end("k0").Ended = sec(122.1)
+	s.shard(JobShardsRerun, "n0", "a", 0, 2, 501, 1000, 120, 121).over()
+	s.shard(JobShardsRerun, "n1", "b", 1, 2, 601, 1000, 120, 121).killed()
+	s.shard(JobShardsRerun, "n2", "a", 1, 2, 602, 1000, 140, 141).attempt(2).over()
+	s.shares("n2", "n0")
+	s.end("n0").Ended = sec(141.1)
+	s.blow(Blow{Fault: "wrapper killed", Where: "b", Struck: sec(121), Run: "n1", Wrapper: s.end("n1").PID, Kills: true})
+}
+
+func (s *scene) shard(job, id, host string, part, parts int, token, tick int64, first, last float64) part {
+	return s.run(Span{Job: job, Part: part, Parts: parts, Run: id, Host: host, Token: token, Tick: tick, Attempt: 1}, first, last, beats.RoleMain)
+}
+
+func shardRules() []rule {
+	with := func(change func(*scene)) func(*scene) {
+		return func(s *scene) {
+			s.shards()
+			change(s)
+		}
+	}
+	without := func(s *scene, id string) {
+		s.Spans = slices.DeleteFunc(s.Spans, func(s Span) bool { return s.Run == id })
+	}
+	calm := func(s *scene) { s.Faults[len(s.Faults)-1].Struck = sec(90) }
+	return []rule{
+		{name: "shards, all is well", change: with(func(*scene) {})},
+		{name: "a shard in two places", change: with(func(s *scene) {
+			s.shard(JobShardsSkip, "k2", "c", 1, 2, 602, 1002, 121.5, 123).over()
+			s.shard(JobShardsSkip, "k3", "c", 0, 2, 502, 1002, 121.5, 123).over()
+			s.shares("k3", "k2")
+		}), broken: []string{"I1", "I7"}, says: "two runs of shards-skip#1 at once"},
+		{name: "a shard again under skip", change: with(func(s *scene) {
+			s.shard(JobShardsSkip, "k2", "c", 1, 2, 602, 1000, 123, 124).code(76)
+		}), broken: []string{"I3"}, says: "tick 1000 of shards-skip#1 ran again"},
+		{name: "a tick that is divided in two ways", change: with(func(s *scene) {
+			s.shard(JobShardsSkip, "k2", "c", 2, 3, 701, 1000, 123, 124).code(76)
+		}), broken: []string{"I3"}, says: "tick 1000 of shards-skip is divided into 2, and into 3"},
+		{name: "a tick that is divided in two ways, because the store forgot", change: with(func(s *scene) {
+			s.shard(JobShardsSkip, "k2", "c", 2, 3, 701, 1000, 123, 124).code(76)
+			s.blow(Blow{Fault: "store emptied", Where: "server", Struck: sec(122.5), Forgets: true})
+		})},
+		{name: "0 although a run was lost that nobody made up for", change: with(func(s *scene) {
+			s.span("k1", beats.RoleMain).Over = false
+		}), broken: []string{"I7"}, says: "its run of shards-skip#1 did not come to its end, and nobody had begun another"},
+		{name: "0 although a run was lost, because another one made up for it", change: with(func(s *scene) {
+			s.end("n1").Code, s.end("n1").Ended = 0, sec(141.2)
+		})},
+		{name: "0 before another one made up for a run that was lost", change: with(func(s *scene) {
+			s.end("n1").Code, s.end("n1").Ended = 0, sec(121.2)
+		}), broken: []string{"I7"}, says: "its run of shards-rerun#1 did not come to its end"},
+		{name: "0 although a shard was never begun", change: with(func(s *scene) {
+			calm(s)
+			without(s, "n2")
+			without(s, "n1")
+		}), broken: []string{"I7"}, says: "nobody had begun shards-rerun#1 for tick 1000"},
+		{name: "0 although a shard was never begun, when the store was broken", change: with(func(s *scene) {
+			calm(s)
+			without(s, "n2")
+			without(s, "n1")
+			s.blow(Blow{Fault: "server stopped", Where: "server", Struck: sec(110), Mended: sec(119)})
+		})},
+		{name: "a shard again that was said to be done", change: with(func(s *scene) {
+			s.shard(JobShardsRerun, "n3", "c", 1, 2, 603, 1000, 150, 151).attempt(3).over()
+		}), broken: []string{"I3"}, says: "tick 1000 of shards-rerun#1 ran again although its wrapper had said that it was done"},
+		{name: "a shard again whose end was not recorded, and 0 when all was done", change: with(func(s *scene) {
+			s.shard(JobShardsRerun, "n3", "c", 0, 2, 503, 1000, 130, 131).attempt(2).over()
+		})},
+		{name: "75 of a wrapper that ran some shards well", change: with(func(s *scene) { s.end("n0").Code = 75 })},
+		{name: "69 of a wrapper that ran some shards", change: with(func(s *scene) { s.end("n0").Code = 69 })},
+		{name: "an attempt at a shard without a higher number", change: with(func(s *scene) {
+			s.span("n2", beats.RoleMain).Attempt = 1
+		}), broken: []string{"I3"}, says: "attempt 1 of tick 1000 of shards-rerun#1 came after attempt 1"},
+	}
+}

@@ -1,9 +1,13 @@
 package bed
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/leaderrun/leaderrun/test/bed/beats"
 )
 
 // silentInTime is I5: a TTL after a blow that makes the tree be killed no process of a run that it hit beats any more. A blow
@@ -58,7 +62,10 @@ var cries = []string{"panic:", "fatal error:", "DATA RACE", "[running]:"}
 //   - 0 from one that started a run: the run's command came to its end by itself, and no run of a greater token had begun
 //     before that (unless what excuses an overlap excuses this one);
 //   - 0 for a tick of the job that runs it until it came to its end: a run of it did, whoever's it was;
-//   - a code that says that COMMAND did not run: it did not. Who made up for an earlier tick may say so of its own;
+//   - 0 for a tick with shards: each shard of which it ran has come to its end or had been begun again by somebody, and if nothing broke
+//     around that time, each other shard had been begun;
+//   - a code that says that COMMAND did not run: it did not. Who made up for an earlier tick may say so of its own, and who ran only
+//     some shards of its tick says it of the others;
 //   - 70, a fault of leaderrun: only after a blow to that wrapper or its host;
 //   - no code but the documented ones, and no cry of a program that fell.
 //
@@ -86,7 +93,7 @@ func endsAreTrue(t *trial) []Violation {
 		case e.Code == codeFault && !t.struck(e):
 			say("no blow hit it: %s", lastWords(e.Said))
 		case slices.Contains(notRun, e.Code):
-			if len(runs) > 0 && !(reruns(e.Job) && e.Tick == 0 && runs[0].over()) {
+			if len(runs) > 0 && !inParts(e.Job) && !(reruns(e.Job) && e.Tick == 0 && runs[0].over()) {
 				say("that says that COMMAND did not run, and it did")
 			}
 		case !documented(e.Code):
@@ -112,11 +119,15 @@ func lastWords(said string) string {
 // saidZero looks whether 0 was true.
 func (t *trial) saidZero(e *End, runs []*run, say func(string, ...any)) {
 	for _, r := range runs {
-		if !r.over() {
+		if !r.over() && !inParts(e.Job) {
 			say("its run did not come to its end")
 		} else if n := t.superseded(r); n != nil {
 			say("a run with the greater token %d had begun on %s at %s", n.token, n.host, t.ms(n.first))
 		}
+	}
+	if inParts(e.Job) {
+		t.saidZeroOfShards(e, runs, say)
+		return
 	}
 	if len(runs) == 0 && reruns(e.Job) && e.Tick != 0 {
 		if !slices.ContainsFunc(t.runs[e.Job], func(r *run) bool { return r.tick == e.Tick && r.over() }) {
@@ -125,8 +136,38 @@ func (t *trial) saidZero(e *End, runs []*run, say func(string, ...any)) {
 	}
 }
 
+func (t *trial) saidZeroOfShards(e *End, runs []*run, say func(string, ...any)) {
+	begun := func(lease string, tick int64, until instant) bool {
+		return slices.ContainsFunc(t.runs[lease], func(r *run) bool { return r.tick == tick && r.first <= until })
+	}
+	for _, r := range runs {
+		again := func(n *run) bool { return n != r && n.tick == r.tick && n.token > r.token && n.first <= e.Ended }
+		if !r.over() && !slices.ContainsFunc(t.runs[r.lease], again) {
+			say("its run of %s did not come to its end, and nobody had begun another", r.lease)
+		}
+	}
+	if len(runs) == 0 || t.troubled(e.Began, e.Ended) {
+		return
+	}
+	newest := slices.MaxFunc(runs, func(a, b *run) int { return cmp.Compare(a.tick, b.tick) })
+	for k := range newest.parts {
+		lease := beats.Span{Job: e.Job, Part: k, Parts: newest.parts}.Lease()
+		if !begun(lease, newest.tick, e.Ended.Add(time.Second)) { // granted, and about to begin
+			say("nobody had begun %s for tick %d", lease, newest.tick)
+		}
+	}
+}
+
+// troubled says whether anything was broken, or had been two TTLs before, between two instants.
+func (t *trial) troubled(from, until instant) bool {
+	return slices.ContainsFunc(t.Faults, func(b Blow) bool { return b.Struck <= until && from <= b.end().Add(2*t.TTL) })
+}
+
 // superseded returns a run that began, with a greater token, before another came to its end; nil: there is none.
 func (t *trial) superseded(r *run) *run {
+	if !r.over() {
+		return nil
+	}
 	i := slices.IndexFunc(t.runs[r.lease], func(n *run) bool {
 		return n.token > r.token && n.first <= r.main.Last && !t.excused(between(r, n))
 	})

@@ -35,7 +35,7 @@ type wrapper struct {
 type run struct {
 	id, job, host string
 	lease         string
-	part          int
+	part, parts   int
 	token, tick   int64
 	attempt       int
 	wrapper       int
@@ -76,7 +76,7 @@ func newTrial(l Log) *trial {
 
 func newRun(s Span) *run {
 	return &run{
-		id: s.Run, job: s.Job, lease: s.Lease(), part: s.Part, host: s.Host, token: s.Token, tick: s.Tick, attempt: s.Attempt, wrapper: s.Wrapper,
+		id: s.Run, job: s.Job, lease: s.Lease(), part: s.Part, parts: s.Parts, host: s.Host, token: s.Token, tick: s.Tick, attempt: s.Attempt, wrapper: s.Wrapper,
 		first: s.First, last: s.Last,
 	}
 }

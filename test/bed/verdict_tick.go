@@ -1,6 +1,9 @@
 package bed
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // skipOnce is I3 of the jobs that run each tick, or each shard of one, at most once: in the order of tokens each run is of a
 // later tick. Where the store forgot, what came before it does not count.
@@ -77,7 +80,7 @@ func (t *trial) follows(attempts []*run, r *run) []Violation {
 		all = append(all, t.violation(r.first, pair, "tick %d of %s ran although tick %d was begun and had not come to its end", r.tick, r.lease, former.tick))
 	case r.tick > former.tick:
 	default:
-		if slices.ContainsFunc(attempts, t.saidDone) {
+		if slices.ContainsFunc(attempts, func(a *run) bool { return t.saidDone(a, r) }) {
 			all = append(all, t.violation(r.first, pair, "tick %d of %s ran again although its wrapper had said that it was done", r.tick, r.lease))
 		}
 		if r.attempt <= former.attempt {
@@ -87,10 +90,44 @@ func (t *trial) follows(attempts []*run, r *run) []Violation {
 	return all
 }
 
-// saidDone says whether a wrapper confirmed that its run's end is on record.
-func (t *trial) saidDone(r *run) bool {
+// saidDone says whether a wrapper confirmed, before another run, that its run's end is on record. Of a tick with shards it speaks when all
+// are done, wherever: one whose end it could not record may have been run again before.
+func (t *trial) saidDone(r, next *run) bool {
 	e := t.endOf(r)
-	return r.over() && e != nil && t.ended(e) && e.Code == 0 && slices.Contains(t.lastRunsOf(e), r)
+	if !r.over() || e == nil || !t.ended(e) || e.Code != 0 || !slices.Contains(t.lastRunsOf(e), r) {
+		return false
+	}
+	return !inParts(r.job) || e.Ended <= next.first
+}
+
+// dividedOneWay is I3 of the jobs whose ticks are divided: all runs of a tick believe in the same number of shards. Where the store
+// forgot, what came before it does not count.
+func dividedOneWay(t *trial) []Violation {
+	var all []Violation
+	first := map[occurrence]*run{}
+	var runs []*run
+	for _, lease := range t.leasesOf(inParts) {
+		runs = append(runs, t.runs[lease]...)
+	}
+	slices.SortStableFunc(runs, func(a, b *run) int { return cmp.Compare(a.first, b.first) })
+	for _, r := range runs {
+		o := occurrence{r.job, r.tick}
+		former := first[o]
+		if former == nil || former.parts != r.parts && t.forgot(former, r) {
+			first[o] = r
+			continue
+		}
+		if former.parts != r.parts {
+			all = append(all, t.violation(r.first, []*run{former, r}, "tick %d of %s is divided into %d, and into %d", r.tick, r.job, former.parts, r.parts))
+		}
+	}
+	return all
+}
+
+// occurrence is one tick of a job.
+type occurrence struct {
+	job  string
+	tick int64
 }
 
 // leftOpen says whether nobody took the last tick to its end, although there was time.

@@ -37,6 +37,7 @@ type Victim struct {
 	Host string
 	// The run on that host, if there is one, and its processes.
 	Run      *Span
-	Wrapper  int // pid
-	Guardian int // pid; 0: none, as with a peer
+	Wrapper  int    // pid
+	Guardian int    // pid; 0: none, as with a peer
+	Lease    string // of the run, or of the newest of the job elsewhere; "": there is none
 }

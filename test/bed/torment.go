@@ -166,9 +166,9 @@ func (b *Bed) strike(f Fault, host string, alone bool) *trouble {
 	}
 	blow.Wrapper = v.Wrapper
 	if v.Run != nil {
-		blow.Token, blow.Run = v.Run.Token, v.Run.Run
+		blow.Token, blow.Run, v.Lease = v.Run.Token, v.Run.Run, v.Run.Lease()
 	} else if run, ok := b.registry.runOf(b.prey, ""); ok && f.OnServer {
-		blow.Token, blow.Run, blow.Wrapper = run.Token, run.Run, b.pid(run.Wrapper)
+		blow.Token, blow.Run, blow.Wrapper, v.Lease = run.Token, run.Run, b.pid(run.Wrapper), run.Lease()
 	}
 	mend, err := f.Strike(b, v)
 	if err != nil {

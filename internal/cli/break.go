@@ -28,7 +28,8 @@ With file: the run is on this machine, and is killed.
 --holder-is-dead frees the job at once. You answer for it that no process of the run is left, on whatever
 host it was: if one is, two runs overlap, and only the token tells them apart.
 
-Of a job with slots, the runs in all slots are meant; JOB#3 is one of them.
+Of a job with slots or shards, all runs are meant, and hosts start no more shards; JOB#3 is one of them.
+The tick or key that is forgotten is that of all shards.
 
 The --forget options leave a run alone, unless they come with --force or --holder-is-dead. Tokens go on
 growing whatever is forgotten.`,
@@ -78,7 +79,10 @@ type breaking struct {
 	wait   time.Duration
 	kind   backends.OrderKind // what happens to the run; "": nothing
 	forget []backends.Order
-	run    *ending // that is to be waited for; nil: none
+	run    *ending          // that is to be waited for; nil: none
+	again  bool             // it is divided for a tick or key: who stands by may begin another shard
+	all    bool             // the run is one of a divided job, of which all are to end
+	end    <-chan time.Time // when the wait is over; nil: never
 }
 
 func runBreak(c *call) (End, error) {
@@ -92,13 +96,40 @@ func runBreak(c *call) (End, error) {
 	defer b.store.Close()
 	ctx, cancel := c.context()
 	defer cancel()
-	names := []string{b.job}
-	if len(b.forget) == 0 { // what can be forgotten, slots do not have
-		if names, err = expand(ctx, b.store, b.job); err != nil {
-			return End{}, err
-		}
+	names, err := expand(ctx, b.store, b.job)
+	if err != nil {
+		return End{}, err
+	}
+	if len(b.forget) > 0 {
+		return End{}, b.forgetAll(ctx, names)
 	}
 	return End{}, b.endAll(ctx, names)
+}
+
+// endAll gives its orders about a job, or about each slot or shard of one, and waits then until all of their runs are over. What was
+// asked to stop is looked at again where the job is divided: a host that stood by may have begun another shard meanwhile.
+func (b *breaking) endAll(ctx context.Context, names []string) error {
+	b.end = patienceFor(b.wait)
+	for again := false; ; again = true {
+		ended, err := b.endThese(ctx, names)
+		switch {
+		case err != nil:
+			return err
+		case ended == 0 && !again:
+			b.console.warn("nobody runs "+b.job, "")
+			return nil
+		case ended == 0, !b.again, b.kind != backends.Stop, b.wait == 0:
+			return nil
+		}
+	}
+}
+
+// patienceFor returns a channel that tells when the wait is over; nil: never.
+func patienceFor(wait time.Duration) <-chan time.Time {
+	if wait == runner.Forever {
+		return nil
+	}
+	return time.After(wait)
 }
 
 // oneAtMost refuses to take the holders of several slots for dead on one word.
@@ -120,12 +151,12 @@ func (b *breaking) oneAtMost(ctx context.Context, names []string) error {
 		"name the slot of the host that is dead: leaderrun break --holder-is-dead '"+b.job+"#0'")
 }
 
-// endAll gives its orders about a job, or about each slot of one, and waits then until all of their runs are over.
-func (b *breaking) endAll(ctx context.Context, names []string) error {
+// endThese gives its orders, waits until the runs are over, and returns how many there were.
+func (b *breaking) endThese(ctx context.Context, names []string) (ended int, err error) {
 	var runs []*breaking
 	if len(names) > 1 && b.kind == backends.ForceRelease {
 		if err := b.oneAtMost(ctx, names); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	for _, name := range names {
@@ -133,41 +164,29 @@ func (b *breaking) endAll(ctx context.Context, names []string) error {
 		one.job = name
 		s, err := inspectJob(ctx, b.store, name)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		if len(names) > 1 && b.isIdle(s) { // a slot that nobody has is no news
 			continue
 		}
 		one.mean(s)
+		one.all = name != b.job && isPart(s.Record)
+		b.again = b.again || one.all && isOfTickOrKey(s)
 		if b.kind != "" {
 			if one.run, err = one.endRun(ctx, s); err != nil {
-				return err
+				return 0, err
 			}
 		}
 		runs = append(runs, &one)
 	}
-	if len(runs) == 0 {
-		b.console.warn("nobody runs "+b.job, "")
-	}
-	var end <-chan time.Time
-	if b.wait != runner.Forever {
-		timer := time.NewTimer(b.wait)
-		defer timer.Stop()
-		end = timer.C
-	}
 	for _, one := range runs {
 		if one.run != nil {
-			if err := one.await(ctx, one.run, end); err != nil {
-				return err
+			if err := one.await(ctx, one.run, b.end); err != nil {
+				return 0, err
 			}
 		}
 	}
-	for _, o := range b.forget {
-		if err := b.forgetPart(ctx, o); err != nil {
-			return err
-		}
-	}
-	return nil
+	return len(runs), nil
 }
 
 // planBreak reads arguments and options. Nothing is touched yet.
@@ -216,41 +235,10 @@ func (b *breaking) mean(s backends.Status) {
 	}
 }
 
-// forgetPart forgets a tick, a key or the schedule.
-func (b *breaking) forgetPart(ctx context.Context, o backends.Order) error {
-	what := forgettable(o)
-	err := b.orderWhenSafe(ctx, b.store, o, b.wait)
-	if r, ok := errors.AsType[*backends.Refusal](err); ok {
-		f := refused(b.job, r)
-		f.hint = "--force or --holder-is-dead end the run first"
-		return f
-	}
-	switch {
-	case errors.Is(err, backends.ErrOver) && o.Tick != 0:
-		return &fault{
-			code: codeNotRun, what: b.job, why: "the " + what + " is not the recorded one any more", err: err,
-			hint: "`leaderrun status` shows which one is",
-		}
-	case errors.Is(err, backends.ErrOver):
-		b.console.warn(fmt.Sprintf("no %s of %s is recorded", what, b.job), "")
-		return nil
-	case err == nil:
-		b.remark(b.job, fmt.Sprintf("the %s of %s is forgotten", what, b.job))
-	}
-	return err
-}
-
-// forgettable names what an order forgets.
-func forgettable(o backends.Order) string {
-	switch {
-	case o.Kind == backends.ForgetKey:
-		return fmt.Sprintf("key %q", o.Key)
-	case o.Kind == backends.ForgetSchedule:
-		return "schedule"
-	case o.Tick != 0:
-		return "tick " + tickText(o.Tick)
-	}
-	return "tick"
+// isOfTickOrKey says whether the last run was for a tick or key.
+func isOfTickOrKey(s backends.Status) bool {
+	runs := s.Record.Runs
+	return len(runs) > 0 && (runs[0].Tick != 0 || runs[0].Key != "")
 }
 
 // isIdle says whether there is nothing to end: nobody runs, nor is the job kept for a host that is said to be dead.
@@ -290,7 +278,7 @@ func (b *breaking) endRun(ctx context.Context, s backends.Status) (wait *ending,
 
 // interfere gives the order about the run. That the run is over, or its lease gone already, is for the wait to see.
 func (b *breaking) interfere(ctx context.Context, s backends.Status, run *ending) error {
-	err := b.orderRecorded(ctx, s, backends.Order{Job: b.job, Kind: b.kind, Reason: b.reason, Token: run.token})
+	err := b.orderRecorded(ctx, s, backends.Order{Job: b.job, Kind: b.kind, Reason: b.reason, Token: run.token, All: b.all && b.kind == backends.Stop})
 	if r, ok := errors.AsType[*backends.Refusal](err); ok {
 		if r.Verdict != backends.Vanished || b.kind == backends.ForceRelease {
 			return refused(b.job, r)

@@ -17,8 +17,8 @@ func forgetCommand() *command {
 		name: "forget", args: "JOB", brief: "forget a job that nobody runs",
 		about: `Forgets the history of a job, its last tick, its keys and its schedule. Only its token is kept, so that the
 next one is greater. A job that somebody runs is left as it is: exit code 76, and who it is. A holder whose
-lease is gone may still run: its time is waited out. All slots of a job are forgotten, but those that
-somebody has; JOB#3 is one of them. The exit code is 1 for an unknown job. To forget only a
+lease is gone may still run: its time is waited out. All slots or shards of a job are forgotten, but
+those that somebody has; JOB#3 is one of them. The exit code is 1 for an unknown job. To forget only a
 tick, a key or the schedule: break.`,
 		examples: []exampleLine{{"a job that is no more", "leaderrun forget nightly-report"}},
 		options:  commonOptions(), run: runForget,

@@ -14,14 +14,13 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/internal/slots"
 )
 
 func historyCommand() *command {
 	return &command{
 		name: "history", args: "JOB", brief: "show how the last runs of a job ended",
-		about: `Shows the last 20 runs of a job, newest first, and the ticks that were lost or missed. Of a job with slots it
-shows those of each slot; JOB#3 is one of them. A run is lost when its holder vanished, or stopped it because
+		about: `Shows the last 20 runs of a job, newest first, and the ticks that were lost or missed. Of a job with slots
+or shards it shows those of each; JOB#3 is one of them. A run is lost when its holder vanished, or stopped it because
 the lease could not be renewed: nobody knows how far it came. A tick is missed when its time passed while an
 earlier run had the lease. The exit code is 1 for an unknown job.`,
 		examples: []exampleLine{
@@ -80,10 +79,9 @@ func historyIn(ctx context.Context, store backends.Backend, job string) (entries
 			return nil, err
 		}
 		more := historyOf(status)
-		if _, slot, isSlot := slots.Split(name); isSlot {
-			for i := range more {
-				more[i].Slot = &slot
-			}
+		slot, shard := numbersOf(name, status.Record)
+		for i := range more {
+			more[i].Slot, more[i].Shard = slot, shard
 		}
 		entries = append(entries, more...)
 	}
@@ -100,6 +98,7 @@ const stateRun = stateRunning
 // are a contract.
 type entry struct {
 	Slot    *int    `json:"slot"`
+	Shard   *int    `json:"shard"`
 	Tick    *string `json:"tick"`
 	Once    *string `json:"once"`
 	Token   *int64  `json:"token"`
@@ -289,6 +288,10 @@ func writeHistory(w io.Writer, entries []entry) error {
 	if inSlots {
 		head = slices.Insert(head, 0, "SLOT")
 	}
+	inShards := slices.ContainsFunc(entries, func(e entry) bool { return e.Shard != nil })
+	if inShards {
+		head = slices.Insert(head, 0, "SHARD")
+	}
 	fmt.Fprintln(t, strings.Join(head, "\t"))
 	for _, e := range entries {
 		cells := []string{
@@ -300,6 +303,9 @@ func writeHistory(w io.Writer, entries []entry) error {
 		}
 		if inSlots {
 			cells = slices.Insert(cells, 0, shown(e.Slot))
+		}
+		if inShards {
+			cells = slices.Insert(cells, 0, shown(e.Shard))
 		}
 		if last := len(cells) - 1; cells[last] == "-" {
 			cells[last] = ""

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -103,8 +104,11 @@ func runRun(c *call) (End, error) {
 		f.hint = hint
 		return End{}, f
 	}
-	if plan.request.Trigger.Parts > 0 {
+	switch o := plan.request.Trigger; {
+	case o.Parts > 0 && o.Given():
 		return c.runShards(plan, store)
+	case o.Parts > 0:
+		return c.runWorkers(plan, store)
 	}
 	starts := newStarts(c.console, c.ahead, supervise.Command{
 		Path: path, Argv: plan.argv, Env: childEnvironment(os.Environ(), plan.tokenEnv), Grace: plan.timeline.Grace,
@@ -195,10 +199,10 @@ func (c *call) planRun() (*runPlan, error) {
 	}
 	job, argv, err := splitArgs(c.args, "usage: "+c.cmd.usageLine())
 	if err == nil {
-		err = checkSlots(job, p.slots, trigger)
+		err = checkShards(s, job, r)
 	}
 	if err == nil {
-		err = checkShards(s, job, r)
+		err = cmp.Or(checkSlots(job, p.slots, trigger), checkMembers(job))
 	}
 	if err == nil {
 		argv, err = commandOf(argv, shell)

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/internal/slots"
 )
 
 const (
@@ -28,8 +27,9 @@ func statusCommand() *command {
 		name: "status", args: "[JOB…]", brief: "show who runs what",
 		about: `Shows for each job whether it runs, where, since when, with which token, how its last run or tick
 ended, and within how long a standby takes over from a host that crashed; a newcomer may wait longer.
-A job with slots has a line for each slot that was ever taken, which JOB#3 shows alone. Without JOB it shows
-every job that the backend has a record of; one that was forgotten stays listed with its token. The exit
+A job with slots has a line for each slot that was ever taken, which JOB#3 shows alone. Of a tick or key that is
+divided into shards it first says how far the whole is. Without JOB it shows every job that the backend has a
+record of, and of a divided one only the whole; one that was forgotten stays listed with its token. The exit
 code is 1 for an unknown job. A record that cannot be read does not hide the others: they are shown, and the
 exit code is that of the error.`,
 		examples: []exampleLine{
@@ -48,6 +48,7 @@ exit code is that of the error.`,
 type jobStatus struct {
 	Job         string   `json:"job"`
 	Slot        *int     `json:"slot"`
+	Shard       *int     `json:"shard"`
 	State       string   `json:"state"`
 	Holder      *string  `json:"holder"`
 	Host        *string  `json:"host"`
@@ -74,6 +75,7 @@ type jobStatus struct {
 	BreakBy     *string  `json:"break_by"`
 	BreakReason *string  `json:"break_reason"`
 	BreakAt     *string  `json:"break_at"`
+	Shards      *whole   `json:"shards"` // of a job whose last tick or key was divided, as a whole
 	sinceMillis int64
 	breakText   string
 }
@@ -145,6 +147,7 @@ func (c *call) showStatus(ctx context.Context, store backends.Backend, asJSON, w
 	case asJSON:
 		err = writeObjects(&b, jobs)
 	case len(jobs) > 0:
+		b.WriteString(membersText(ctx, store, c.args, jobs))
 		err = writeTable(&b, jobs, store, time.Now())
 	case len(unknown) == 0:
 		b.WriteString("no jobs yet\n\n" + backendLine(store))
@@ -201,7 +204,7 @@ func inspect(ctx context.Context, store backends.Backend, args []string) (jobs [
 		if names, err = jobsOf(ctx, store); err != nil && !backends.IsAnswer(err) {
 			return nil, nil, err
 		}
-		names = slices.DeleteFunc(names, isDoctors)
+		names = slices.DeleteFunc(names, isInternal)
 		inSlotOrder(names)
 	}
 	for _, job := range args {
@@ -212,6 +215,7 @@ func inspect(ctx context.Context, store backends.Backend, args []string) (jobs [
 		names = append(names, more...)
 	}
 	jobs = []jobStatus{}
+	var parts divided
 	for _, name := range names {
 		var status backends.Status
 		failed := patiently(ctx, func(ctx context.Context) (err error) {
@@ -231,8 +235,11 @@ func inspect(ctx context.Context, store backends.Backend, args []string) (jobs [
 		job := describe(name, status, store.Limits())
 		job.Backend, job.Prefix = store.Redacted(), store.Prefix()
 		jobs = append(jobs, job)
+		if !slices.Contains(args, name) { // who asks for one shard does not ask for the whole
+			parts.add(name, status)
+		}
 	}
-	return jobs, unknown, err
+	return parts.sumUp(jobs, len(args) == 0), unknown, err
 }
 
 // describe derives what is shown from what the store keeps.
@@ -243,9 +250,7 @@ func describe(name string, s backends.Status, limits backends.Limits) jobStatus 
 		Job: name, State: stateFree, Token: r.Token, TTL: r.TTL, Notes: s.Notes,
 		TakeOver: limits.TakeOver(time.Duration(r.TTL) * time.Millisecond).Milliseconds(),
 	}
-	if _, slot, ok := slots.Split(name); ok {
-		j.Slot = &slot
-	}
+	j.Slot, j.Shard = numbersOf(name, r)
 	if j.Notes == nil {
 		j.Notes = []string{}
 	}
@@ -300,6 +305,14 @@ func backendLine(store backends.Backend) string {
 
 func writeTable(w io.Writer, jobs []jobStatus, store backends.Backend, now time.Time) error {
 	const gap = 2
+	jobs = slices.Clone(jobs)
+	jobs = slices.DeleteFunc(jobs, func(j jobStatus) bool {
+		above := j.Shards != nil && slices.ContainsFunc(jobs, func(x jobStatus) bool { return x.Shard != nil && wholeJob(x.Job) == j.Job })
+		if above {
+			fmt.Fprintln(w, j.Shards.line(j.Job))
+		}
+		return above
+	})
 	t := tabwriter.NewWriter(w, 0, 0, gap, ' ', 0)
 	fmt.Fprintln(t, "JOB\tSTATE\tHOLDER\tSINCE\tLEFT\tTOKEN\tTICK\tLAST RUN\tTAKE-OVER")
 	for _, j := range jobs {
@@ -356,6 +369,9 @@ func (j jobStatus) leftText() string {
 }
 
 func (j jobStatus) tickText() string {
+	if j.Shards != nil {
+		return j.Shards.cell()
+	}
 	if j.Tick == nil {
 		return "-"
 	}

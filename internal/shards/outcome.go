@@ -151,3 +151,13 @@ func (w *work) outcome() Outcome {
 	}
 	return o
 }
+
+// Sum says how a tick or key stands, by what the store keeps about its shards, by number. A shard that is not there was never run.
+// What runs again is told by the policy of the trigger.
+func Sum(t backends.Trigger, statuses map[int]backends.Status) Outcome {
+	w := newWork(&Tick{Trigger: t, Wanted: context.Background()})
+	for k := range w.parts {
+		w.note(k, judge(statuses[k], t))
+	}
+	return w.outcome()
+}

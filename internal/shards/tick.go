@@ -97,7 +97,7 @@ func (w *work) settle(ctx context.Context) bool {
 		}
 		o, known := occurrence(&s.Record, w.trigger)
 		switch {
-		case known && w.trigger.Tick != 0 && s.Record.Tick.Tick != w.trigger.Tick:
+		case known && w.trigger.Tick != 0 && (s.Record.Tick.Tick != w.trigger.Tick || o.State == backends.Missed):
 			w.sumUp()
 			return false
 		case known:
@@ -123,8 +123,8 @@ func (w *work) settle(ctx context.Context) bool {
 	return false
 }
 
-// sumUp finds out what became of a tick after which a later one was begun. Into how many shards it was divided nobody knows any more:
-// nothing is run for it.
+// sumUp finds out what became of a tick for which nothing is run any more: it was too late for shard 0, or a later tick was begun, and
+// into how many shards this one was divided nobody knows any more.
 func (w *work) sumUp() {
 	if err := w.look(w.Wanted, w.all()); err != nil {
 		w.cannotAsk(err)

@@ -228,6 +228,10 @@ func TestATickThatIsTooLate(t *testing.T) {
 		if o.Stop == nil || o.Stop.Refusal == nil || o.Stop.Refusal.Verdict != backends.Late || len(a.claims) != 1 {
 			t.Errorf("%+v, claimed %q", o, a.claims)
 		}
+		c := b.host("b")
+		if o = c.work(100, time.Second, nil); o.Ended[backends.Missed] != 100 || o.Bad == nil || len(c.claims) != 0 {
+			t.Errorf("%+v, claimed %q", o, c.claims)
+		}
 	})
 }
 

@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/leaderrun/leaderrun/backends"
+)
+
+// forgetAll forgets a part of a job's record; of one that is divided, of each shard's. What is forgotten slots do not have.
+func (b *breaking) forgetAll(ctx context.Context, names []string) error {
+	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == b.job })
+	var seen []backends.Status
+	divided := false
+	for _, name := range names {
+		s, err := inspectJob(ctx, b.store, name)
+		if err != nil {
+			return err
+		}
+		seen = append(seen, s)
+		divided = divided || isPart(s.Record)
+	}
+	if !divided {
+		return b.forgetOf(ctx, b.job, nil, nil)
+	}
+	// Shard 0 is the last: until it is forgotten, who comes goes on with the same number of shards.
+	found := map[string]bool{}
+	for i := len(names) - 1; i >= 0; i-- {
+		if err := b.forgetOf(ctx, names[i], &seen[0], found); err != nil {
+			return err
+		}
+	}
+	b.mean(seen[0])
+	for _, o := range b.forget {
+		if what := forgettable(o); !found[what] {
+			b.console.warn(fmt.Sprintf("no %s of %s is recorded", what, b.job), "")
+		}
+	}
+	return nil
+}
+
+// forgetOf ends the run of a job or shard, if that was asked for, and forgets what was asked for. of: the record of shard 0, for a
+// shard: one that has not come to that tick is left alone. found gets what was there to forget.
+func (b *breaking) forgetOf(ctx context.Context, name string, of *backends.Status, found map[string]bool) error {
+	one := *b
+	one.job, one.forget = name, slices.Clone(b.forget)
+	s, err := inspectJob(ctx, b.store, name)
+	if err != nil {
+		return err
+	}
+	for i := range one.forget {
+		one.forget[i].Job = name
+	}
+	one.mean(s)
+	one.end = patienceFor(b.wait)
+	if b.kind != "" && (of == nil || !b.isIdle(s)) {
+		if one.run, err = one.endRun(ctx, s); err != nil {
+			return err
+		}
+		if one.run != nil {
+			if err := one.await(ctx, one.run, one.end); err != nil {
+				return err
+			}
+		}
+	}
+	for _, o := range one.forget {
+		if of != nil {
+			if !has(s, of.Record.Tick.Tick, o) {
+				continue
+			}
+			found[forgettable(o)] = true
+		}
+		if err := one.forgetPart(ctx, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// has says whether a shard has what is to be forgotten.
+func has(s backends.Status, tick int64, o backends.Order) bool {
+	switch o.Kind {
+	case backends.ForgetTick:
+		return tick != 0 && s.Record.Tick.Tick == tick
+	case backends.ForgetKey:
+		return slices.ContainsFunc(s.Record.Once, func(x backends.Occurrence) bool { return x.Key == o.Key })
+	}
+	return s.Record.Schedule.Fingerprint != "" || len(s.Record.Former) > 0
+}
+
+// forgetPart forgets a tick, a key or the schedule.
+func (b *breaking) forgetPart(ctx context.Context, o backends.Order) error {
+	what := forgettable(o)
+	err := b.orderWhenSafe(ctx, b.store, o, b.wait)
+	if r, ok := errors.AsType[*backends.Refusal](err); ok {
+		f := refused(b.job, r)
+		f.hint = "--force or --holder-is-dead end the run first"
+		return f
+	}
+	switch {
+	case errors.Is(err, backends.ErrOver) && o.Tick != 0:
+		return &fault{
+			code: codeNotRun, what: b.job, why: "the " + what + " is not the recorded one any more", err: err,
+			hint: "`leaderrun status` shows which one is",
+		}
+	case errors.Is(err, backends.ErrOver):
+		b.console.warn(fmt.Sprintf("no %s of %s is recorded", what, b.job), "")
+		return nil
+	case err == nil:
+		b.remark(b.job, fmt.Sprintf("the %s of %s is forgotten", what, b.job))
+	}
+	return err
+}
+
+// forgettable names what an order forgets.
+func forgettable(o backends.Order) string {
+	switch {
+	case o.Kind == backends.ForgetKey:
+		return fmt.Sprintf("key %q", o.Key)
+	case o.Kind == backends.ForgetSchedule:
+		return "schedule"
+	case o.Tick != 0:
+		return "tick " + tickText(o.Tick)
+	}
+	return "tick"
+}

@@ -71,6 +71,9 @@ const (
 	mostShards   = 5
 )
 
+// sharedShards is the number of shards of workers, on which all hosts must agree.
+const sharedShards = 3
+
 var (
 	worker = job{name: JobWorker, life: span{4 * time.Second, 20 * time.Second}, stubborn: true, options: standby}
 
@@ -85,6 +88,10 @@ var (
 			name: JobSlots, life: span{4 * time.Second, 30 * time.Second}, options: inSlots,
 			stay: span{5 * time.Second, 40 * time.Second}, away: span{time.Second, 4 * time.Second},
 		},
+		{
+			name: JobShards, life: span{10 * time.Second, 50 * time.Second}, stubborn: true, options: shared,
+			stay: span{8 * time.Second, 50 * time.Second}, away: span{time.Second, 4 * time.Second},
+		},
 		{name: JobShardsSkip, every: shardsEvery, life: span{least: 200 * time.Millisecond}, options: inShards(ticks(shardsEvery))},
 		{name: JobShardsRerun, every: shardsEvery, life: span{least: 1200 * time.Millisecond}, options: inShards(ticks(shardsEvery, again...))},
 	}
@@ -97,6 +104,11 @@ func standby(*rand.Rand) []string { return []string{"--wait", "forever", "--back
 func inSlots(chance *rand.Rand) []string {
 	n := fewestSlots + chance.IntN(mostSlots-fewestSlots+1)
 	return append(standby(chance), "--slots", strconv.Itoa(n))
+}
+
+// shared are workers that all hosts share evenly. They ignore a request to end.
+func shared(chance *rand.Rand) []string {
+	return append(standby(chance), "--shards", strconv.Itoa(sharedShards), "--kill-after", "1s")
 }
 
 // inShards draws the number of shards as if it were being changed host by host, too, and how many are run at a time.

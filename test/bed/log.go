@@ -34,12 +34,13 @@ const (
 	JobRerun  = "rerun"  // a tick every few seconds, again until it came to its end
 	JobSlots  = "slots"  // a run in each slot, as long as possible
 
+	JobShards      = "shards"       // a run for each shard, as long as possible, shared evenly among the hosts: as stubborn as the worker
 	JobShardsSkip  = "shards-skip"  // as JobSkip, each tick divided into shards
 	JobShardsRerun = "shards-rerun" // as JobRerun, each tick divided into shards
 )
 
 // stands says whether somebody always waits for the lease of a job, so that a run soon follows another.
-func stands(job string) bool { return job == JobWorker || job == JobSlots }
+func stands(job string) bool { return job == JobWorker || job == JobSlots || job == JobShards }
 
 // skips and reruns say what becomes of a tick of a job whose run was lost.
 func skips(job string) bool  { return job == JobSkip || job == JobShardsSkip }

@@ -27,7 +27,7 @@ type Driver interface {
 	Acquire(ctx context.Context, c Claim) (Grant, error)
 	// Renew proves two things or fails: the lease was extended by its TTL from now, and it still carries the
 	// grant's holder and token. ErrLost says that it does not.
-	Renew(ctx context.Context, g Grant) (Signal, error)
+	Renew(ctx context.Context, g Grant) (RenewAnswer, error)
 	// Finish records the outcome and releases the lease in one step. It never touches a newer lease. If it is asked
 	// again, the recent runs have the answer. ErrLost says that somebody else was granted the job since.
 	Finish(ctx context.Context, g Grant, o Outcome) error
@@ -213,8 +213,8 @@ type Grant struct {
 	Private any           // for the driver alone
 }
 
-// Signal is what a renewal tells the holder, besides that it still has the lease. It is no signal of the system.
-type Signal struct {
+// RenewAnswer is what a renewal tells the holder, besides that it still has the lease.
+type RenewAnswer struct {
 	Break *BreakRequest // an operator asks the holder to stop; nil: nobody does
 }
 

@@ -28,9 +28,9 @@ type View struct {
 	Notes      []string      // for people: what the store cannot promise here
 }
 
-// Decision is the answer to a claim: either Grant or Refusal is set. With a Grant, the store writes a lease for
+// ClaimDecision is what is decided on a claim: either Grant or Refusal is set. With a Grant, the store writes a lease for
 // the claim's holder with the grant's token, which lasts for the claim's TTL from now.
-type Decision struct {
+type ClaimDecision struct {
 	Record  Record // the record from now on
 	Changed bool   // Record differs from the one in the view
 	Grant   *Grant
@@ -39,7 +39,7 @@ type Decision struct {
 
 // Decide answers a claim. It is the only function that decides who may run a job. docs/guarantees.md has its rules. For each
 // rule that is left out, the model finds a counterexample.
-func Decide(v View, c Claim) Decision {
+func Decide(v View, c Claim) ClaimDecision {
 	d := decider{Record: v.Record.clone(), v: v, c: c, now: v.Now.UnixMilli()}
 	if v.Lease != nil && v.Lease.Holder == c.Holder.ID {
 		return d.again()
@@ -63,7 +63,7 @@ func Decide(v View, c Claim) Decision {
 		d.pass()
 		return d.refuse(Refusal{Verdict: Reserved, Holder: d.Record.Holder, Wait: wait})
 	}
-	return d.byOccasion()
+	return d.byTrigger()
 }
 
 // decider makes one decision. Its methods change Record, and then set changed.
@@ -79,12 +79,12 @@ type decider struct {
 
 func aheadOf(tick, now int64) bool { return tick*1000 > now+maxTickAhead.Milliseconds() }
 
-func (d *decider) refuse(r Refusal) Decision {
+func (d *decider) refuse(r Refusal) ClaimDecision {
 	r.Token = d.Record.Token
 	if r.Tick == 0 {
 		r.Tick = d.Record.Tick.Tick
 	}
-	return Decision{Record: d.Record, Changed: d.changed, Refusal: &r}
+	return ClaimDecision{Record: d.Record, Changed: d.changed, Refusal: &r}
 }
 
 func (d *decider) lastSeen() LastSeen {
@@ -93,7 +93,7 @@ func (d *decider) lastSeen() LastSeen {
 
 // again answers a claim of a holder that has the lease already, because it did not get the reply to its first claim. It gets the
 // same grant. This step also renews the lease, so the lease may count from the claim that is answered now.
-func (d *decider) again() Decision {
+func (d *decider) again() ClaimDecision {
 	r := &d.Record
 	restore(r, d.c, d.v.Lease.Token, d.c.Tick, 1, d.now)
 	extend(r, d.c.TTL, d.now)
@@ -101,11 +101,11 @@ func (d *decider) again() Decision {
 	if run := r.run(r.Token); run != nil {
 		g.Tick, g.Attempt = run.Tick, run.Attempt
 	}
-	return Decision{Record: *r, Changed: true, Grant: &g}
+	return ClaimDecision{Record: *r, Changed: true, Grant: &g}
 }
 
 // held refuses a claim because somebody else has the lease, and notes that the claimed tick passes meanwhile.
-func (d *decider) held() Decision {
+func (d *decider) held() ClaimDecision {
 	r := &d.Record
 	d.pass()
 	holder := r.Holder
@@ -153,8 +153,8 @@ func (d *decider) holderMayLive() time.Duration {
 	return 0
 }
 
-// byOccasion decides a claim for a job that nobody runs and nobody has to be waited for.
-func (d *decider) byOccasion() Decision {
+// byTrigger decides a claim for a job that nobody runs and nobody has to be waited for.
+func (d *decider) byTrigger() ClaimDecision {
 	switch {
 	case d.c.Tick != 0:
 		return d.byTick()
@@ -165,7 +165,7 @@ func (d *decider) byOccasion() Decision {
 }
 
 // byKey decides a claim for a once-key. Keys have no order, so each is looked for by its name.
-func (d *decider) byKey() Decision {
+func (d *decider) byKey() ClaimDecision {
 	r := &d.Record
 	i := slices.IndexFunc(r.Once, func(o Occurrence) bool { return o.Key == d.c.Once })
 	if i < 0 {
@@ -185,7 +185,7 @@ func (d *decider) byKey() Decision {
 }
 
 // byTick decides a claim for a tick. Ticks only go forward, so the record keeps only the last one.
-func (d *decider) byTick() Decision {
+func (d *decider) byTick() ClaimDecision {
 	r := &d.Record
 	last := r.Tick
 	if aheadOf(last.Tick, d.now) {
@@ -251,12 +251,12 @@ func (o Occurrence) MayRunAgain(policy Policy) bool {
 
 // divided refuses a claim for one part of a tick or key that was begun with another number of parts: part 1 of 2 and part 1 of 3
 // are not the same work.
-func (d *decider) divided(o Occurrence) Decision {
+func (d *decider) divided(o Occurrence) ClaimDecision {
 	return d.refuse(Refusal{Verdict: Divided, Holder: o.Claimant, Tick: o.Tick, Parts: o.Parts})
 }
 
 // ended refuses a tick or key that must not start again. If nothing says yet how it ended, its holder vanished: then it is lost.
-func (d *decider) ended(o *Occurrence) Decision {
+func (d *decider) ended(o *Occurrence) ClaimDecision {
 	first := o.State == Claimed
 	if first {
 		o.State, d.changed = Lost, true
@@ -266,7 +266,7 @@ func (d *decider) ended(o *Occurrence) Decision {
 }
 
 // earlier refuses a tick before the recorded one. If it is among the recent runs, the refusal says how it ended.
-func (d *decider) earlier() Decision {
+func (d *decider) earlier() ClaimDecision {
 	for _, run := range d.Record.Runs {
 		if run.Tick == d.c.Tick && run.State != Claimed && run.State != Open {
 			return d.refuse(Refusal{Verdict: Verdict(run.State), Holder: run.Holder, Tick: run.Tick})
@@ -281,7 +281,7 @@ func (d *decider) tooLate(tick int64) bool {
 
 // late refuses the claimed tick because its start deadline is over. If nobody has started it, the record says from now on that it
 // was missed.
-func (d *decider) late() Decision {
+func (d *decider) late() ClaimDecision {
 	r := &d.Record
 	first := d.c.Tick > r.Tick.Tick || r.Tick.State == Open
 	if first {
@@ -371,7 +371,7 @@ func (d *decider) loseRun() {
 func (d *decider) claimed(attempt int) Occurrence { return d.c.occurrence(d.c.Tick, attempt) }
 
 // grant answers yes, for the given tick (0: none).
-func (d *decider) grant(tick int64, attempt int) Decision {
+func (d *decider) grant(tick int64, attempt int) ClaimDecision {
 	r := &d.Record
 	d.loseRun()
 	r.Job, r.Holder, r.Parts = d.c.Job, d.c.Holder, d.c.Parts
@@ -383,7 +383,7 @@ func (d *decider) grant(tick int64, attempt int) Decision {
 		Token: r.Token, Holder: d.c.Holder, Tick: tick, Key: d.c.Once,
 		Attempt: attempt, Started: d.now, State: Claimed,
 	})
-	return Decision{Record: *r, Changed: true, Grant: &Grant{
+	return ClaimDecision{Record: *r, Changed: true, Grant: &Grant{
 		Claim: d.c, Token: r.Token, TTL: d.c.TTL, Tick: tick, Attempt: attempt, Lost: d.lost, Notes: d.notes,
 	}}
 }

@@ -34,7 +34,7 @@ func (s *store) view() backends.View {
 	return v
 }
 
-func (s *store) acquire(c backends.Claim) backends.Decision {
+func (s *store) acquire(c backends.Claim) backends.ClaimDecision {
 	d := backends.Decide(s.view(), c)
 	if d.Changed {
 		s.record = d.Record
@@ -45,7 +45,7 @@ func (s *store) acquire(c backends.Claim) backends.Decision {
 	return d
 }
 
-func (s *store) renew(g backends.Grant) backends.Renewal {
+func (s *store) renew(g backends.Grant) backends.RenewDecision {
 	r := backends.DecideRenew(s.view(), g)
 	if !r.Lost {
 		s.record, s.until = r.Record, s.now.Add(g.TTL)
@@ -53,15 +53,15 @@ func (s *store) renew(g backends.Grant) backends.Renewal {
 	return r
 }
 
-func (s *store) finish(g backends.Grant, state backends.State) backends.Ending {
+func (s *store) finish(g backends.Grant, state backends.State) backends.EndDecision {
 	return s.end(backends.DecideFinish(s.view(), g, backends.Outcome{State: state, Exit: 1}))
 }
 
-func (s *store) abandon(c backends.Claim) backends.Ending {
+func (s *store) abandon(c backends.Claim) backends.EndDecision {
 	return s.end(backends.DecideAbandon(s.view(), c))
 }
 
-func (s *store) end(e backends.Ending) backends.Ending {
+func (s *store) end(e backends.EndDecision) backends.EndDecision {
 	if e.Changed {
 		s.record = e.Record
 	}
@@ -119,7 +119,7 @@ type scene struct {
 	holder  string           // who is named in the refusal
 	first   bool
 	lost    []backends.Occurrence
-	check   func(t *testing.T, s *store, d backends.Decision)
+	check   func(t *testing.T, s *store, d backends.ClaimDecision)
 }
 
 func grant(t *testing.T, s *store, c backends.Claim) backends.Grant {
@@ -198,7 +198,7 @@ func runScenes(t *testing.T, scenes []scene) {
 	}
 }
 
-func checkGrant(t *testing.T, x scene, d backends.Decision, wantTick int64) {
+func checkGrant(t *testing.T, x scene, d backends.ClaimDecision, wantTick int64) {
 	t.Helper()
 	if x.verdict != "" {
 		t.Fatalf("granted: %+v, want %s", *d.Grant, x.verdict)
@@ -228,7 +228,7 @@ func TestLeases(t *testing.T) {
 		{name: "a free job", claim: by("a")},
 		{
 			name: "held", before: during(by("a")), claim: by("b"), verdict: backends.Held, holder: "a",
-			check: func(t *testing.T, s *store, d backends.Decision) {
+			check: func(t *testing.T, s *store, d backends.ClaimDecision) {
 				if d.Refusal.Wait != ttl || d.Refusal.Token != s.token || d.Refusal.Seen != (backends.LastSeen{Token: s.token, Beat: 1}) {
 					t.Errorf("%+v", *d.Refusal)
 				}
@@ -238,7 +238,7 @@ func TestLeases(t *testing.T) {
 			},
 		},
 		{name: "finished", before: after(backends.Done, by("a")), claim: by("b")},
-		{name: "expired", before: afterDeath(by("a")), claim: by("b"), check: func(t *testing.T, s *store, _ backends.Decision) {
+		{name: "expired", before: afterDeath(by("a")), claim: by("b"), check: func(t *testing.T, s *store, _ backends.ClaimDecision) {
 			if runs := s.record.Runs; len(runs) != 2 || runs[1].State != backends.Lost || runs[1].Ended != 0 {
 				t.Errorf("history %+v", runs)
 			}
@@ -252,7 +252,7 @@ func TestLeases(t *testing.T) {
 				s.sleep(4 * time.Second)
 				s.vanish()
 			},
-			check: func(t *testing.T, _ *store, d backends.Decision) {
+			check: func(t *testing.T, _ *store, d backends.ClaimDecision) {
 				if d.Refusal.Wait != ttl-4*time.Second {
 					t.Errorf("wait %v, want %v since the renewal", d.Refusal.Wait, ttl-4*time.Second)
 				}
@@ -265,7 +265,7 @@ func TestLeases(t *testing.T) {
 				died(t, s, by("a"))
 				s.sleep(time.Hour) // no clock tells
 			},
-			check: func(t *testing.T, s *store, d backends.Decision) {
+			check: func(t *testing.T, s *store, d backends.ClaimDecision) {
 				if d.Refusal.Wait != ttl {
 					t.Errorf("wait %v, want a whole TTL", d.Refusal.Wait)
 				}
@@ -306,7 +306,7 @@ func TestLeases(t *testing.T) {
 				s.vanish()
 				s.sleep(-5 * time.Minute)
 			},
-			check: func(t *testing.T, s *store, d backends.Decision) {
+			check: func(t *testing.T, s *store, d backends.ClaimDecision) {
 				if d.Refusal.Wait != ttl {
 					t.Errorf("wait %v, want no more than the TTL", d.Refusal.Wait)
 				}

@@ -14,8 +14,8 @@ func into(n int, c backends.Claim) backends.Claim {
 
 // A tick or key is worked through with the number of parts that it was begun with.
 func TestDivided(t *testing.T) {
-	parts := func(want int) func(*testing.T, *store, backends.Decision) {
-		return func(t *testing.T, s *store, d backends.Decision) {
+	parts := func(want int) func(*testing.T, *store, backends.ClaimDecision) {
+		return func(t *testing.T, s *store, d backends.ClaimDecision) {
 			t.Helper()
 			if d.Refusal != nil && d.Refusal.Parts != want {
 				t.Errorf("refused: %d parts, want %d", d.Refusal.Parts, want)

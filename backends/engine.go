@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Engine is the Driver of a Store. It carries out claims, renewals, ends and orders all in the same way (see attempt): it reads
+// Engine is the Driver of a Store. It carries out claims, renewals, ends and orders all in the same way (see transaction): it reads
 // what the store holds, decides, writes if nothing has changed since, and otherwise decides again.
 type Engine struct {
 	Rules Rules // set before the first request
@@ -25,11 +25,11 @@ var _ Backend = (*Engine)(nil)
 
 // Rules are the functions with which an engine decides. Tests replace them with broken ones, to see that other tests notice.
 type Rules struct {
-	Claim   func(View, Claim) Decision
-	Renew   func(View, Grant) Renewal
-	Finish  func(View, Grant, Outcome) Ending
-	Abandon func(View, Claim) Ending
-	Order   func(View, Order) Ordered
+	Claim   func(View, Claim) ClaimDecision
+	Renew   func(View, Grant) RenewDecision
+	Finish  func(View, Grant, Outcome) EndDecision
+	Abandon func(View, Claim) EndDecision
+	Order   func(View, Order) OrderDecision
 }
 
 // NewEngine returns the driver of a store.
@@ -65,17 +65,17 @@ func (e *Engine) Acquire(ctx context.Context, c Claim) (Grant, error) {
 }
 
 // Renew implements Backend. It begins without a read, because the last answer has told what the store holds.
-func (e *Engine) Renew(ctx context.Context, g Grant) (Signal, error) {
+func (e *Engine) Renew(ctx context.Context, g Grant) (RenewAnswer, error) {
 	cache := CacheOf(g)
 	q := Request{Op: ToRenew, Job: g.Claim.Job, Holder: g.Claim.Holder, TTL: g.TTL, Known: cache.Last(), Doubted: cache.Doubted()}
-	defer cache.Hedge(func() { q.Beside = true })()
-	var signal Signal
+	defer cache.Hedge(func() { q.IsHedge = true })()
+	var answer RenewAnswer
 	now, err := e.carryOut(ctx, q, func(v View, _ time.Duration) plan {
 		r := e.Rules.Renew(v, g)
 		if r.Lost {
 			return plan{answer: ErrLost}
 		}
-		signal = r.Signal
+		answer = r.Answer
 		label := LabelOf(g)
 		return plan{write: Write{Record: r.Record, Lease: &label, TTL: g.TTL, Beat: true}, needed: true}
 	})
@@ -83,17 +83,17 @@ func (e *Engine) Renew(ctx context.Context, g Grant) (Signal, error) {
 		if !IsAnswer(err) {
 			cache.Doubt(q.Known)
 		}
-		return Signal{}, About("renew", g.Claim.Job, err)
+		return RenewAnswer{}, About("renew", g.Claim.Job, err)
 	}
 	cache.Saw(q.Known, now)
-	return signal, nil
+	return answer, nil
 }
 
 // Finish implements Backend. A renewal after it begins with a read.
 func (e *Engine) Finish(ctx context.Context, g Grant, o Outcome) error {
 	cache := CacheOf(g)
 	q := Request{Op: ToFinish, Job: g.Claim.Job, Holder: g.Claim.Holder, Known: cache.Last()}
-	err := e.end(ctx, q, func(v View) Ending { return e.Rules.Finish(v, g, o) })
+	err := e.end(ctx, q, func(v View) EndDecision { return e.Rules.Finish(v, g, o) })
 	cache.Saw(q.Known, nil)
 	return About("finish", q.Job, err)
 }
@@ -101,10 +101,10 @@ func (e *Engine) Finish(ctx context.Context, g Grant, o Outcome) error {
 // Abandon implements Backend.
 func (e *Engine) Abandon(ctx context.Context, c Claim) error {
 	q := Request{Op: ToAbandon, Job: c.Job, Holder: c.Holder}
-	return About("abandon", q.Job, e.end(ctx, q, func(v View) Ending { return e.Rules.Abandon(v, c) }))
+	return About("abandon", q.Job, e.end(ctx, q, func(v View) EndDecision { return e.Rules.Abandon(v, c) }))
 }
 
-func (e *Engine) end(ctx context.Context, q Request, decide func(View) Ending) error {
+func (e *Engine) end(ctx context.Context, q Request, decide func(View) EndDecision) error {
 	_, err := e.carryOut(ctx, q, func(v View, _ time.Duration) plan {
 		d := decide(v)
 		if d.Lost {
@@ -121,7 +121,7 @@ func (e *Engine) Order(ctx context.Context, o Order) error {
 	_, err := e.carryOut(ctx, q, func(v View, _ time.Duration) plan {
 		d := e.Rules.Order(v, o)
 		// A Revoke writes a new beat: whoever counts the holder's silence must start again.
-		w := Write{Record: d.Record, Beat: d.Record.Beat != v.Record.Beat, Release: d.Release, Still: true}
+		w := Write{Record: d.Record, Beat: d.Record.Beat != v.Record.Beat, Release: d.Release, CompareBeat: true}
 		return plan{write: w, needed: d.Err == nil && (d.Changed || e.traits.Rewrites), answer: d.Err}
 	})
 	return About(string(o.Kind), o.Job, err)
@@ -147,171 +147,170 @@ type plan struct {
 	answer error // nil: the request is carried out
 }
 
-// decision decides a request. v is what the store holds, and ttl the TTL of the lease, as far as the engine knows it.
-type decision func(v View, ttl time.Duration) plan
+// rule decides on a request. v is what the store holds, and ttl the TTL of the lease, as far as the engine knows it.
+type rule func(v View, ttl time.Duration) plan
 
 // carryOut carries out a request, and returns what it has left in the store.
-func (e *Engine) carryOut(ctx context.Context, q Request, decide decision) (s Snapshot, err error) {
+func (e *Engine) carryOut(ctx context.Context, q Request, decide rule) (s Snapshot, err error) {
 	ctx, cancel := During(ctx, e.life)
 	defer cancel()
 	tx := e.store.Begin(ctx, q)
 	err = errPanic
 	defer func() { tx.End(ctx, err) }() // also after a panic: a daemon survives it, and so would the locks of the request
-	a := newAttempt(q, decide)
-	if q.Doubted || q.Op == ToFinish && e.traits.EndsRead {
-		a = unknowing(q, decide)
+	t := newTransaction(q, decide)
+	if !q.Doubted && !(q.Op == ToFinish && e.traits.EndsRead) {
+		t.beginWithKnown()
 	}
-	return a.run(ctx, tx)
+	err = t.run(ctx, tx)
+	return t.s, err
 }
 
 // errPanic is what Tx.End gets if something panics during a request. Nobody else sees it, because the panic goes on.
 var errPanic = errors.New("a fault of leaderrun itself")
 
-// attempt carries out one request: it reads, decides and writes, and does so again as long as others change meanwhile what it has
-// decided on. It is not the attempt of a holder. It is pure: next says which call on the store comes next, and another method takes
-// the result. So a model can let others act between two calls.
-type attempt struct {
-	next step
+// transaction carries out one request: it reads, decides and writes, and does so again as long as others change meanwhile what it has
+// decided on. The store's side of it is a Tx. It is pure: next says which call on the Tx comes next, and a method takes the result.
+// So a model can let others act between two calls.
+type transaction struct {
+	next call
 
 	q         Request
-	decide    decision
+	rule      rule
 	s         Snapshot // what was read last, or known
 	plan      plan     // what was decided on s
 	known     bool     // s was not read by this request: it was known before
 	doubted   bool     // the store has said once that it does not know its own lease
 	conflicts int
 
-	err error // the answer, once next is over
+	err error // the answer, once there is no next call
 }
 
-// step is the next call that an attempt wants.
-type step int
+// call is what a transaction wants next.
+type call int
 
 const (
-	pauses  step = iota + 1 // paused takes the result
-	reads                   // sees takes it
-	extends                 // extended takes it
-	swaps                   // swapped takes it
-	over
+	noCall     call = iota // the request is answered
+	callPause              // afterPause takes the result
+	callRead               // afterRead takes it
+	callExtend             // afterExtend takes it
+	callSwap               // afterSwap takes it
 )
 
-// newAttempt returns an attempt that begins with what is known already. If nothing is, it begins with a read.
-func newAttempt(q Request, decide decision) *attempt {
-	a := unknowing(q, decide)
-	if q.Known != nil {
-		a.s, a.known = q.Known, true
-		a.decides()
-	}
-	return a
+// newTransaction returns a transaction that begins with a read.
+func newTransaction(q Request, decide rule) *transaction {
+	return &transaction{next: callRead, q: q, rule: decide}
 }
 
-// unknowing returns an attempt that begins with a read in any case.
-func unknowing(q Request, decide decision) *attempt {
-	return &attempt{next: reads, q: q, decide: decide}
-}
-
-func (a *attempt) run(ctx context.Context, tx Tx) (Snapshot, error) {
-	for a.next != over {
-		a.proceed(ctx, tx)
-	}
-	return a.s, a.err
-}
-
-// proceed makes the call that the attempt wants, and hands it the result.
-func (a *attempt) proceed(ctx context.Context, tx Tx) {
-	switch a.next {
-	case pauses:
-		a.paused(pause(ctx, a.conflicts))
-	case reads:
-		a.sees(tx.Read(ctx))
-	case extends:
-		a.extended(tx.Extend(ctx, a.s))
-	case swaps:
-		a.swapped(tx.Swap(ctx, a.s, a.plan.write))
-	case over:
+// beginWithKnown lets a transaction begin with what is known already, if anything is.
+func (t *transaction) beginWithKnown() {
+	if t.q.Known != nil {
+		t.s, t.known = t.q.Known, true
+		t.decide()
 	}
 }
 
-func (a *attempt) paused(err error) {
-	if a.next = reads; err != nil {
-		a.ends(err)
+func (t *transaction) run(ctx context.Context, tx Tx) error {
+	for t.next != noCall {
+		t.makeCall(ctx, tx)
+	}
+	return t.err
+}
+
+// makeCall makes the next call, and takes the result.
+func (t *transaction) makeCall(ctx context.Context, tx Tx) {
+	switch t.next {
+	case callPause:
+		t.afterPause(Pause(ctx, t.conflicts))
+	case callRead:
+		t.afterRead(tx.Read(ctx))
+	case callExtend:
+		t.afterExtend(tx.Extend(ctx, t.s))
+	case callSwap:
+		t.afterSwap(tx.Swap(ctx, t.s, t.plan.write))
+	case noCall:
 	}
 }
 
-func (a *attempt) sees(s Snapshot, err error) {
+func (t *transaction) afterPause(err error) {
+	if t.next = callRead; err != nil {
+		t.end(err)
+	}
+}
+
+func (t *transaction) afterRead(s Snapshot, err error) {
 	if err != nil {
-		a.ends(err)
+		t.end(err)
 		return
 	}
-	a.s, a.known = s, false
-	a.decides()
+	t.s, t.known = s, false
+	t.decide()
 }
 
-func (a *attempt) decides() {
-	a.plan = decideOn(a.s, a.q, a.decide)
-	if a.plan.needed && a.plan.write.Lease != nil {
-		a.next = extends
+func (t *transaction) decide() {
+	t.plan = decideOn(t.s, t.q, t.rule)
+	if t.plan.needed && t.plan.write.Lease != nil {
+		t.next = callExtend
 		return
 	}
-	a.goesOn()
+	t.chooseCall()
 }
 
-// goesOn chooses the step that follows a decision. If nothing is written, a decision on what was known before is no answer: that may
-// be older than the last renewal, and show a lease as run out that was renewed since. Then the attempt reads, and decides again.
-func (a *attempt) goesOn() {
+// chooseCall chooses the call that follows a decision. If nothing is written, a decision on what was known before is no answer: that may
+// be older than the last renewal, and show a lease as run out that was renewed since. Then the transaction reads, and decides again.
+func (t *transaction) chooseCall() {
 	switch {
-	case a.plan.needed:
-		a.next = swaps
-	case a.known:
-		a.next = reads
+	case t.plan.needed:
+		t.next = callSwap
+	case t.known:
+		t.next = callRead
 	default:
-		a.ends(a.plan.answer)
+		t.end(t.plan.answer)
 	}
 }
 
-// extended takes the TTL that the store's own lease has now. If the store does not know that lease, the attempt reads once more: the
+// afterExtend takes the TTL that the store's own lease has now. If the store does not know that lease, the transaction reads once more: the
 // server that was asked may lag behind the others.
-func (a *attempt) extended(ttl time.Duration, err error) {
+func (t *transaction) afterExtend(ttl time.Duration, err error) {
 	switch {
-	case errors.Is(err, ErrNoLease) && !a.doubted:
-		a.next, a.doubted = reads, true
+	case errors.Is(err, ErrNoLease) && !t.doubted:
+		t.next, t.doubted = callRead, true
 	case err != nil:
-		a.ends(err)
-	case ttl < a.q.TTL:
-		a.ends(fmt.Errorf("a lease of %v was asked for, and one of %v was given", a.q.TTL, ttl))
-	case ttl > a.q.TTL:
-		a.q.TTL = ttl
-		a.plan = decideOn(a.s, a.q, a.decide)
-		a.goesOn()
+		t.end(err)
+	case ttl < t.q.TTL:
+		t.end(fmt.Errorf("a lease of %v was asked for, and one of %v was given", t.q.TTL, ttl))
+	case ttl > t.q.TTL:
+		t.q.TTL = ttl
+		t.plan = decideOn(t.s, t.q, t.rule)
+		t.chooseCall()
 	default:
-		a.goesOn()
+		t.chooseCall()
 	}
 }
 
-// swapped takes the result of a Swap. After the first conflict the attempt decides at once on what the answer shows. If others are
+// afterSwap takes the result of a Swap. After the first conflict the transaction decides at once on what the answer shows. If others are
 // quicker again, there are many of them: then it pauses, and reads afterwards, because the answer is old by then.
-func (a *attempt) swapped(now Snapshot, done bool, err error) {
-	a.conflicts++
+func (t *transaction) afterSwap(now Snapshot, done bool, err error) {
+	t.conflicts++
 	switch {
 	case err != nil:
-		a.ends(err)
+		t.end(err)
 	case done:
-		a.s = now
-		a.ends(a.plan.answer)
-	case a.conflicts > 1:
-		a.next = pauses
+		t.s = now
+		t.end(t.plan.answer)
+	case t.conflicts > 1:
+		t.next = callPause
 	case now == nil:
-		a.next = reads
+		t.next = callRead
 	default:
-		a.sees(now, nil)
+		t.afterRead(now, nil)
 	}
 }
 
-func (a *attempt) ends(err error) { a.next, a.err = over, err }
+func (t *transaction) end(err error) { t.next, t.err = noCall, err }
 
 // decideOn decides on a snapshot. If the lease is another program's, claims and orders are refused. Renewals and ends are still
 // decided, because they never touch the lease of somebody else.
-func decideOn(s Snapshot, q Request, decide decision) plan {
+func decideOn(s Snapshot, q Request, decide rule) plan {
 	v := s.View(q)
 	if v.Foreign != nil && q.Op != ToRenew && q.Op != ToFinish && q.Op != ToAbandon {
 		return plan{answer: v.Foreign}
@@ -327,8 +326,9 @@ const (
 	lastConflict  = 100 * time.Millisecond
 )
 
-// pause waits before the next read, longer after each conflict. It returns an error if the request must end instead.
-func pause(ctx context.Context, conflicts int) error {
+// Pause waits before the next read, at random, and longer after each conflict. It returns an error if the request must end instead.
+// A store that reads or writes again by itself calls it too, from its second conflict on: what is in the way may stay.
+func Pause(ctx context.Context, conflicts int) error {
 	limit := min(firstConflict<<min(conflicts, 10), lastConflict)
 	select {
 	case <-time.After(rand.N(limit)): //nolint:gosec // jitter

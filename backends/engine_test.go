@@ -168,7 +168,7 @@ func TestEngineClaims(t *testing.T) {
 	}
 	s.asks(t, "a claim that meets somebody", "read extend swap extend swap")
 	w := s.writes[0]
-	if g.TTL != 2*time.Minute || g.Claim.TTL != time.Minute || g.Native != "complete" || w.TTL != g.TTL || !w.Beat || w.Still ||
+	if g.TTL != 2*time.Minute || g.Claim.TTL != time.Minute || g.Native != "complete" || w.TTL != g.TTL || !w.Beat || w.CompareBeat ||
 		*w.Lease != LabelOf(g) || w.Record.TTL != g.TTL.Milliseconds() || w.Record.Passed != 7 || w.Record.Form != RecordForm {
 		t.Errorf("granted %+v, written %+v", g, w)
 	}
@@ -212,7 +212,7 @@ func TestEngineClaims(t *testing.T) {
 func TestEngineRenews(t *testing.T) {
 	t.Parallel()
 	s, e, g := taken(t)
-	if _, err := e.Renew(t.Context(), g); err != nil || len(s.writes) != 1 || !s.writes[0].Beat || *s.writes[0].Lease != LabelOf(g) || s.writes[0].Still {
+	if _, err := e.Renew(t.Context(), g); err != nil || len(s.writes) != 1 || !s.writes[0].Beat || *s.writes[0].Lease != LabelOf(g) || s.writes[0].CompareBeat {
 		t.Errorf("%v, %+v", err, s.writes)
 	}
 	s.asks(t, "a renewal", "extend swap")
@@ -302,7 +302,7 @@ func TestEngineHedges(t *testing.T) {
 	s, e, g := taken(t)
 	leave := CacheOf(g).Hedge(func() { t.Error("it is alone") })
 	for _, beside := range []bool{true, false} {
-		if _, err := e.Renew(t.Context(), g); err != nil || s.begun[len(s.begun)-1].Beside != beside {
+		if _, err := e.Renew(t.Context(), g); err != nil || s.begun[len(s.begun)-1].IsHedge != beside {
 			t.Errorf("%v, %+v", err, s.begun)
 		}
 		leave()
@@ -318,7 +318,7 @@ func TestEngineEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.asks(t, "the end", "swap swap")
-	if r := s.is.view.Record; len(s.writes) != 1 || s.is.view.Lease != nil || !r.Free() || r.Passed != 7 || s.writes[0].Still || s.writes[0].Beat {
+	if r := s.is.view.Record; len(s.writes) != 1 || s.is.view.Lease != nil || !r.Free() || r.Passed != 7 || s.writes[0].CompareBeat || s.writes[0].Beat {
 		t.Errorf("after %+v: %+v", s.writes, r)
 	}
 	// Asked again: it is so already. Nor is there a lease any more that a late renewal could know of.
@@ -379,9 +379,9 @@ func TestEngineOrders(t *testing.T) {
 		return Order{Job: "job", Kind: kind, By: Holder{ID: "operator " + string(kind)}, Token: g.Token}
 	}
 	for kind, want := range map[OrderKind]Write{
-		Stop:         {Still: true},
-		Revoke:       {Still: true, Release: true, Beat: true},
-		ForceRelease: {Still: true, Release: true},
+		Stop:         {CompareBeat: true},
+		Revoke:       {CompareBeat: true, Release: true, Beat: true},
+		ForceRelease: {CompareBeat: true, Release: true},
 	} {
 		s, e, g := taken(t)
 		s.between = func() { s.another(func(v *View) { v.Record.Beat = 7 }) } // a renewal
@@ -392,7 +392,7 @@ func TestEngineOrders(t *testing.T) {
 		if r := w.Record; r.Beat < 7 || (r.Beat == 8) != want.Beat {
 			t.Errorf("%s: beat %d", kind, r.Beat)
 		}
-		if w.Record = (Record{}); w.Beat != want.Beat || w.Release != want.Release || w.Still != want.Still || w.Lease != nil {
+		if w.Record = (Record{}); w.Beat != want.Beat || w.Release != want.Release || w.CompareBeat != want.CompareBeat || w.Lease != nil {
 			t.Errorf("%s writes %+v, want %+v", kind, w, want)
 		}
 	}

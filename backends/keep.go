@@ -5,32 +5,32 @@ import (
 	"time"
 )
 
-// Renewal is the answer to a renewal. If Lost is set, the store stays as it is.
-type Renewal struct {
+// RenewDecision is what is decided on a renewal. If Lost is set, the store stays as it is.
+type RenewDecision struct {
 	Record Record
 	Lost   bool
-	Signal Signal
+	Answer RenewAnswer
 }
 
 // DecideRenew answers a renewal. If the lease still has the grant's holder and token, it lasts for the grant's TTL from now. If
 // not, the renewal fails and writes nothing: a lease that is gone never comes back, because others may count on its end.
-func DecideRenew(v View, g Grant) Renewal {
+func DecideRenew(v View, g Grant) RenewDecision {
 	if !owns(v.Lease, g) {
-		return Renewal{Record: v.Record, Lost: true}
+		return RenewDecision{Record: v.Record, Lost: true}
 	}
 	r := v.Record.clone()
 	now := v.Now.UnixMilli()
 	restore(&r, g.Claim, g.Token, g.Tick, g.Attempt, now)
 	extend(&r, g.TTL, now)
-	out := Renewal{Record: r}
+	out := RenewDecision{Record: r}
 	if r.Break != nil && r.Break.Token == g.Token {
-		out.Signal.Break = r.Break
+		out.Answer.Break = r.Break
 	}
 	return out
 }
 
-// Ending is the answer to Finish and Abandon.
-type Ending struct {
+// EndDecision is what is decided on Finish and Abandon.
+type EndDecision struct {
 	Record  Record
 	Changed bool // Record differs from the one in the view
 	Release bool // the lease is to be removed
@@ -39,30 +39,30 @@ type Ending struct {
 
 // DecideFinish records the outcome of a run and releases its lease. If the lease is gone, the run may still
 // finish as long as nobody was granted the job since. If the run has finished already, nothing changes.
-func DecideFinish(v View, g Grant, o Outcome) Ending {
+func DecideFinish(v View, g Grant, o Outcome) EndDecision {
 	holder := g.Claim.Holder
 	if run := v.Record.run(g.Token); run != nil && run.Ended != 0 && run.Holder.ID == holder.ID {
-		return Ending{Record: v.Record}
+		return EndDecision{Record: v.Record}
 	}
 	mine := owns(v.Lease, g)
 	named := v.Lease == nil && v.Record.Token == g.Token && v.Record.Holder.ID == holder.ID
 	if !mine && !named {
-		return Ending{Record: v.Record, Lost: true}
+		return EndDecision{Record: v.Record, Lost: true}
 	}
 	r := v.Record.clone()
 	now := v.Now.UnixMilli()
 	restore(&r, g.Claim, g.Token, g.Tick, g.Attempt, now)
 	if r.Token != g.Token {
-		return Ending{Record: v.Record, Lost: true}
+		return EndDecision{Record: v.Record, Lost: true}
 	}
 	end(&r, holder.ID, o, now)
-	return Ending{Record: r, Changed: true, Release: mine}
+	return EndDecision{Record: r, Changed: true, Release: mine}
 }
 
 // DecideAbandon takes a claim back whose command never started. It compares only the holder, because a
 // wrapper that gives up may not know its token. It remembers the holder, so that the claim is refused if
 // it arrives later.
-func DecideAbandon(v View, c Claim) Ending {
+func DecideAbandon(v View, c Claim) EndDecision {
 	id := c.Holder.ID
 	r := v.Record.clone()
 	held := v.Lease != nil && v.Lease.Holder == id
@@ -78,7 +78,7 @@ func DecideAbandon(v View, c Claim) Ending {
 		r.Job = c.Job
 		r.Refused = keep(slices.Insert(r.Refused, 0, id), KeptAbandoned)
 	}
-	return Ending{Record: r, Changed: true, Release: held}
+	return EndDecision{Record: r, Changed: true, Release: held}
 }
 
 func owns(l *Lease, g Grant) bool {

@@ -40,11 +40,11 @@ func TestRenew(t *testing.T) {
 	s := newStore()
 	g := grant(t, s, by("a"))
 	s.record.Break = &backends.BreakRequest{Token: g.Token + 1}
-	if r := s.renew(g); r.Lost || r.Signal.Break != nil || r.Record.Beat != 2 {
+	if r := s.renew(g); r.Lost || r.Answer.Break != nil || r.Record.Beat != 2 {
 		t.Errorf("%+v", r)
 	}
 	s.record.Break.Token = g.Token
-	if r := s.renew(g); r.Signal.Break == nil {
+	if r := s.renew(g); r.Answer.Break == nil {
 		t.Errorf("%+v", r)
 	}
 	for _, stale := range []backends.Grant{{Claim: by("b"), Token: g.Token, TTL: ttl}, {Claim: by("a"), Token: g.Token - 1, TTL: ttl}} {

@@ -38,8 +38,8 @@ type OrderKind string
 // The orders.
 const (
 	Stop           OrderKind = "stop"            // ask the holder to end its run
-	Revoke         OrderKind = "entomb"          // take the lease away; nobody gets it for the time it has left
-	ForceRelease   OrderKind = "declare-dead"    // the holder is dead, the operator answers for it: free at once
+	Revoke         OrderKind = "revoke"          // take the lease away; nobody gets it for the time it has left
+	ForceRelease   OrderKind = "force-release"   // the holder is dead, the operator answers for it: free at once
 	ForgetTick     OrderKind = "forget-tick"     // the recorded tick was wrong, or is to run again
 	ForgetKey      OrderKind = "forget-key"      // the once-key is to run again
 	ForgetSchedule OrderKind = "forget-schedule" // whichever schedule comes next is the job's
@@ -54,8 +54,8 @@ var ErrOver = errors.New("there is nothing to do it to")
 // its lease it could not write that into the record any more, and the tick would run again.
 var ErrLags = errors.New("the job's record was lost; its holder's next renewal writes it anew")
 
-// Ordered is the answer to an order.
-type Ordered struct {
+// OrderDecision is what is decided on an order.
+type OrderDecision struct {
 	Record  Record
 	Changed bool  // Record differs from the one in the view
 	Release bool  // the lease is to be removed, without any delay of the store's own
@@ -64,26 +64,26 @@ type Ordered struct {
 
 // DecideOrder answers an order. An order that takes a lease away leaves the record as if the lease had vanished by itself: the record is
 // not free, so nobody is granted the job as long as the holder may live.
-func DecideOrder(v View, o Order) Ordered {
+func DecideOrder(v View, o Order) OrderDecision {
 	if o.By.ID == "" { // a repetition could not be recognised
-		return Ordered{Record: v.Record, Err: errors.New("an order needs an id")}
+		return OrderDecision{Record: v.Record, Err: errors.New("an order needs an id")}
 	}
 	if v.Lease == nil && v.Record.Job == "" {
-		return Ordered{Record: v.Record, Err: ErrUnknownJob}
+		return OrderDecision{Record: v.Record, Err: ErrUnknownJob}
 	}
 	if slices.Contains(v.Record.Orders, o.By.ID) { // it is repeated, because its reply was lost
-		return Ordered{Record: v.Record}
+		return OrderDecision{Record: v.Record}
 	}
 	d := decider{Record: v.Record.clone(), v: v, c: Claim{Seen: o.Seen}, now: v.Now.UnixMilli()}
 	release, err := d.apply(o)
 	if err != nil {
-		return Ordered{Record: v.Record, Err: err}
+		return OrderDecision{Record: v.Record, Err: err}
 	}
 	d.Record.Job = o.Job
 	if o.Kind != Stop { // which says by its token what it is for
 		d.Record.Orders = keep(slices.Insert(d.Record.Orders, 0, o.By.ID), KeptOrders)
 	}
-	return Ordered{Record: d.Record, Changed: true, Release: release}
+	return OrderDecision{Record: d.Record, Changed: true, Release: release}
 }
 
 // obey changes the record as ordered, and says whether the lease is to be removed.
@@ -132,7 +132,7 @@ func (d *decider) interfere(o Order) (release bool, err error) {
 		return false, nil
 	case Revoke:
 		d.close(Stopped, o)
-		d.entomb(o)
+		d.revoke(o)
 	case ForceRelease:
 		if lags {
 			d.mend()
@@ -182,9 +182,9 @@ func (d *decider) close(s State, o Order) {
 	}
 }
 
-// entomb puts the operator in the holder's place, with a higher token, for as long as the holder may believe that
+// revoke puts the operator in the holder's place, with a higher token, for as long as the holder may believe that
 // it leads.
-func (d *decider) entomb(o Order) {
+func (d *decider) revoke(o Order) {
 	r := &d.Record
 	left := min(ceilMillis(d.v.Lease.Left), r.TTL)
 	r.Holder = o.By

@@ -12,7 +12,7 @@ import (
 	"github.com/leaderrun/leaderrun/backends"
 )
 
-func (s *store) order(o backends.Order) backends.Ordered {
+func (s *store) order(o backends.Order) backends.OrderDecision {
 	d := backends.DecideOrder(s.view(), o)
 	if d.Changed {
 		s.record = d.Record
@@ -147,12 +147,12 @@ func TestOrdersThatChangeNothing(t *testing.T) {
 	}
 	scenes = append(scenes,
 		orderScene{
-			name:   "entomb, and the record is lost",
+			name:   "revoke, and the record is lost",
 			before: func(t *testing.T, s *store) { grant(t, s, by("a")); s.loseRecord() },
 			order:  leased(backends.Revoke), err: backends.ErrLags,
 		},
 		orderScene{
-			name:   "entomb, and the record is rolled back",
+			name:   "revoke, and the record is rolled back",
 			before: func(t *testing.T, s *store) { grant(t, s, by("a")); s.record.Token-- },
 			order:  leased(backends.Revoke), err: backends.ErrLags,
 		})
@@ -190,8 +190,8 @@ func TestStop(t *testing.T) {
 	}
 	want := &backends.BreakRequest{Token: g.Token, By: o.By, Reason: "why", At: s.now.UnixMilli()}
 	for range 2 {
-		if r := s.renew(g); r.Lost || cmp.Diff(want, r.Signal.Break) != "" {
-			t.Errorf("renewal: lost %v, %+v", r.Lost, r.Signal.Break)
+		if r := s.renew(g); r.Lost || cmp.Diff(want, r.Answer.Break) != "" {
+			t.Errorf("renewal: lost %v, %+v", r.Lost, r.Answer.Break)
 		}
 	}
 	if d := s.acquire(by("b")); d.Refusal == nil || d.Refusal.Verdict != backends.Held {
@@ -225,7 +225,7 @@ func TestStopWhileTheRecordIsLost(t *testing.T) {
 	}
 	for range 3 {
 		r := s.renew(g)
-		if r.Signal.Break == nil {
+		if r.Answer.Break == nil {
 			t.Error("the request does not arrive")
 		}
 		if seen[r.Record.Beat] {
@@ -244,8 +244,8 @@ func TestStopWhileTheRecordIsLost(t *testing.T) {
 	}
 }
 
-// TestEntomb: whatever the store proves a death with, nobody is granted before the entombed holder's life is over.
-func TestEntomb(t *testing.T) {
+// TestRevoke: whatever the store proves a death with, nobody is granted before the revoked holder's life is over.
+func TestRevoke(t *testing.T) {
 	for name, x := range map[string]struct {
 		proof backends.Proof
 		spoil func(s *store)
@@ -254,11 +254,11 @@ func TestEntomb(t *testing.T) {
 		"by until, shortened lease": {backends.ByUntil, func(s *store) { s.until = s.now.Add(time.Millisecond) }},
 		"by beat":                   {backends.ByBeat, func(*store) {}},
 	} {
-		t.Run(name, func(t *testing.T) { entomb(t, x.proof, x.spoil) })
+		t.Run(name, func(t *testing.T) { revoke(t, x.proof, x.spoil) })
 	}
 }
 
-func entomb(t *testing.T, proof backends.Proof, spoil func(s *store)) {
+func revoke(t *testing.T, proof backends.Proof, spoil func(s *store)) {
 	t.Helper()
 	s := newStore()
 	s.proof = proof
@@ -280,16 +280,16 @@ func entomb(t *testing.T, proof backends.Proof, spoil func(s *store)) {
 		t.Errorf("token %d after %d: %+v", tombstone, g.Token, s.record)
 	}
 	if r := s.renew(g); !r.Lost {
-		t.Error("the entombed holder renews")
+		t.Error("the revoked holder renews")
 	}
 	if e := s.finish(g, backends.Done); !e.Lost {
-		t.Error("the end of the entombed run is recorded")
+		t.Error("the end of the revoked run is recorded")
 	}
 	s.abandon(g.Claim) // which would free the job if the tombstone were its own
 	if run := s.record.Runs[0]; run.Token != g.Token || run.State != backends.Stopped || run.Note != joSays || run.Ended != 0 {
 		t.Errorf("history %+v", run)
 	}
-	c.Seen.For = time.Hour // of the entombed holder: it proves nothing of the tombstone
+	c.Seen.For = time.Hour // of the revoked holder: it proves nothing of the tombstone
 	first := s.acquire(c)
 	if first.Refusal == nil || first.Refusal.Verdict != backends.Vanished {
 		t.Fatalf("right after: %+v", first)
@@ -305,7 +305,7 @@ func entomb(t *testing.T, proof backends.Proof, spoil func(s *store)) {
 			t.Fatalf("never granted: %+v", *d.Refusal)
 		}
 		if s.now.Before(over) {
-			t.Errorf("granted %v before the entombed holder's life is over", over.Sub(s.now))
+			t.Errorf("granted %v before the revoked holder's life is over", over.Sub(s.now))
 		}
 		if d.Grant.Token <= tombstone {
 			t.Errorf("token %d after %d", d.Grant.Token, tombstone)
@@ -313,13 +313,13 @@ func entomb(t *testing.T, proof backends.Proof, spoil func(s *store)) {
 		break
 	}
 	if e := s.finish(g, backends.Done); !e.Lost {
-		t.Error("the end of the entombed run is recorded after the next grant")
+		t.Error("the end of the revoked run is recorded after the next grant")
 	}
 }
 
 // A record was lost that said which tick or key a run is for. The hazard: the operator takes the lease away before the
 // holder has said so again, and what it ran runs once more.
-func TestEntombWhileTheRecordIsLost(t *testing.T) {
+func TestRevokeWhileTheRecordIsLost(t *testing.T) {
 	for name, lose := range map[string]func(s *store){
 		"lost":        func(s *store) { s.loseRecord() },
 		"rolled back": func(s *store) { s.record = backends.Record{Job: "job", Token: 5, TTL: 1} },
@@ -349,8 +349,8 @@ func TestEntombWhileTheRecordIsLost(t *testing.T) {
 	}
 }
 
-// An entombed run stays what it is for its tick or key: ended by an operator, for which only rerun runs it again.
-func TestEntombedTick(t *testing.T) {
+// An revoked run stays what it is for its tick or key: ended by an operator, for which only rerun runs it again.
+func TestRevokedTick(t *testing.T) {
 	for _, claim := range []func(id string) backends.Claim{
 		func(id string) backends.Claim { return forTick(id, 0) },
 		func(id string) backends.Claim { return forKey(id, "k") },

@@ -2,6 +2,7 @@ package backends
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -168,7 +169,7 @@ func ParseRecord(text []byte) (Record, error) {
 	return r, err
 }
 
-// Check returns what of a record's numbers cannot be.
+// Check returns what of a record's numbers and states cannot be.
 func (r *Record) Check() error {
 	var err error
 	within := func(name string, n, most int64) {
@@ -190,6 +191,19 @@ func (r *Record) Check() error {
 		within("reservation", r.Reserved.Until, MaxToken)
 		within("reservation", r.Reserved.For, MaxToken)
 	}
+	known := func(s State) {
+		switch s {
+		case Open, Claimed, Done, Failed, Stopped, Lost, Missed:
+		default:
+			err = cmp.Or(err, fmt.Errorf("%.40q is no state that leaderrun writes", string(s)))
+		}
+	}
+	if r.Tick.Tick != 0 || r.Tick.State != "" {
+		known(r.Tick.State)
+	}
+	for _, o := range r.Once {
+		known(o.State)
+	}
 	for _, o := range append([]Occurrence{r.Tick}, r.Once...) {
 		within("tick", o.Tick, MaxToken)
 		within("attempt", int64(o.Attempt), maxAttempt)
@@ -197,6 +211,7 @@ func (r *Record) Check() error {
 		within("number of parts", int64(o.Parts), maxParts)
 	}
 	for _, run := range r.Runs {
+		known(run.State)
 		within("token", run.Token, MaxToken)
 		within("tick", run.Tick, MaxToken)
 		within("attempt", int64(run.Attempt), maxAttempt)

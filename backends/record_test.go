@@ -15,9 +15,9 @@ import (
 func TestNumbersThatNobodyWrote(t *testing.T) {
 	for field, bad := range map[string][]string{
 		`"token":N`: {"-1"}, `"released":N`: {"-1"}, `"ttl":N`: {"-1", "3153600000001"}, `"beat":N`: {"-1"}, `"until":N`: {"-1"},
-		`"granted":N`: {"-1"}, `"ended":N`: {"-1"}, `"passed":N`: {"-1"}, `"tick":{"tick":N}`: {"-1"},
-		`"tick":{"attempt":N}`: {"-1", "2147483648"}, `"once":[{"key":"a","attempt":N}]`: {"-1"}, `"once":[{"max_attempts":N}]`: {"-1"},
-		`"schedule":{"at":N}`: {"-1"}, `"runs":[{"token":N}]`: {"-1"}, `"runs":[{"attempt":N}]`: {"-1"}, `"runs":[{"ended":N}]`: {"-1"},
+		`"granted":N`: {"-1"}, `"ended":N`: {"-1"}, `"passed":N`: {"-1"}, `"tick":{"state":"done","tick":N}`: {"-1"},
+		`"tick":{"attempt":N}`: {"-1", "2147483648"}, `"once":[{"key":"a","state":"lost","attempt":N}]`: {"-1"}, `"once":[{"state":"lost","max_attempts":N}]`: {"-1"},
+		`"schedule":{"at":N}`: {"-1"}, `"runs":[{"state":"done","token":N}]`: {"-1"}, `"runs":[{"state":"done","attempt":N}]`: {"-1"}, `"runs":[{"state":"done","ended":N}]`: {"-1"},
 	} {
 		for _, n := range append(bad, "9223372036854775807", "-9223372036854775808", "9007199254740992") {
 			text := `{"job":"a",` + strings.Replace(field, "N", n, 1) + `}`

@@ -54,7 +54,7 @@ type Tx interface {
 	// Swap must compare everything that the decision relied on, so that it notices a lease that expired or was replaced, a
 	// record that was written, and a server that is another one. It compares values that never come again, not even in a store
 	// that was restored from a backup. Renewals of one holder may overtake each other, so a new beat alone is no difference,
-	// unless w.Still is set. If a store keeps Until and Beat apart from the record, a write that is no sign of life must not
+	// unless w.CompareBeat is set. If a store keeps Until and Beat apart from the record, a write that is no sign of life must not
 	// change them.
 	Swap(ctx context.Context, s Snapshot, w Write) (now Snapshot, done bool, err error)
 	// End removes what the request does not need any more, such as a lease that Extend has made and no Swap has used. err is how
@@ -72,7 +72,7 @@ type Request struct {
 	Known  Snapshot      // ToRenew, ToFinish: what the holder's last request left in the store; nil: unknown
 	// Doubted: a renewal after Known had no answer, so nobody knows whether it was applied. The request begins with a read.
 	Doubted bool
-	Beside  bool // ToRenew: this is a hedge. Another renewal has no answer yet, so this one uses another connection or server
+	IsHedge bool // ToRenew: another renewal has no answer yet, so this one uses another connection or server
 }
 
 // Op is what a request is for.
@@ -101,12 +101,12 @@ type Snapshot interface {
 
 // Write is what Swap writes.
 type Write struct {
-	Record  Record
-	Lease   *Label        // the lease from now on, for TTL, whether it is new or renewed; nil: the lease stays as it is
-	TTL     time.Duration // of Lease
-	Beat    bool          // write a new beat, so that whoever counts the holder's silence starts again; always set with Lease
-	Release bool          // remove the lease in the same step, without a delay of the store's own
-	Still   bool          // a beat since the Read is a difference, too
+	Record      Record
+	Lease       *Label        // the lease from now on, for TTL, whether it is new or renewed; nil: the lease stays as it is
+	TTL         time.Duration // of Lease
+	Beat        bool          // write a new beat, so that whoever counts the holder's silence starts again; always set with Lease
+	Release     bool          // remove the lease in the same step, without a delay of the store's own
+	CompareBeat bool          // a beat since the Read is a difference, too
 }
 
 // ErrNoLease says that the server does not know the store's own lease that Extend was to extend. Another server may know it.

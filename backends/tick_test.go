@@ -39,7 +39,7 @@ func TestTicks(t *testing.T) {
 		{name: "vanished, rerun", before: afterDeath(rerun(forTick("a", 1))), claim: rerun(forTick("b", 1)), tick: 1, attempt: 2},
 		{
 			name: "vanished, rerun before the later one", before: afterDeath(rerun(forTick("a", 1))), claim: rerun(forTick("b", 2)), tick: 1, attempt: 2,
-			check: func(t *testing.T, s *store, d backends.Decision) {
+			check: func(t *testing.T, s *store, d backends.ClaimDecision) {
 				if o := s.record.Tick; o.Tick != tick(1) || o.Claimant.ID != "b" || s.record.Runs[0].Tick != tick(1) {
 					t.Errorf("recorded %+v", o)
 				}
@@ -92,7 +92,7 @@ func TestTicks(t *testing.T) {
 			s.acquire(forTick("b", 2))
 			s.finish(g, backends.Done)
 		}},
-		{name: "without a tick", before: after(backends.Done, forTick("a", 1)), claim: by("b"), check: func(t *testing.T, s *store, _ backends.Decision) {
+		{name: "without a tick", before: after(backends.Done, forTick("a", 1)), claim: by("b"), check: func(t *testing.T, s *store, _ backends.ClaimDecision) {
 			if s.record.Tick.Tick != tick(1) || s.record.Tick.State != backends.Done {
 				t.Errorf("a run without a tick changes it: %+v", s.record.Tick)
 			}
@@ -114,7 +114,7 @@ func TestStartDeadline(t *testing.T) {
 		{name: "in time", claim: within(forTick("a", 9), minute), tick: 9},
 		{
 			name: "late", claim: within(forTick("a", 1), minute), verdict: backends.Late, tick: 1, first: true,
-			check: func(t *testing.T, s *store, _ backends.Decision) {
+			check: func(t *testing.T, s *store, _ backends.ClaimDecision) {
 				runs := s.record.Runs
 				if len(runs) != 1 || runs[0].Tick != tick(1) || runs[0].State != backends.Missed || runs[0].Token != 0 || s.record.Job != "job" {
 					t.Errorf("%+v", s.record)
@@ -140,7 +140,7 @@ func TestStartDeadline(t *testing.T) {
 		{
 			name: "late for a rerun", before: after(backends.Stopped, rerun(forTick("a", 1))),
 			claim: within(rerun(forTick("b", 1)), minute), verdict: backends.Late, tick: 1,
-			check: func(t *testing.T, s *store, _ backends.Decision) {
+			check: func(t *testing.T, s *store, _ backends.ClaimDecision) {
 				if s.record.Tick.State != backends.Stopped {
 					t.Errorf("%+v", s.record.Tick)
 				}
@@ -165,7 +165,7 @@ func TestKeys(t *testing.T) {
 		{name: "our own claim", before: afterDeath(forKey("a", "k")), claim: forKey("a", "k")},
 		{
 			name: "no ticks", before: after(backends.Done, forTick("a", 1)), claim: forKey("b", "k"),
-			check: func(t *testing.T, s *store, _ backends.Decision) {
+			check: func(t *testing.T, s *store, _ backends.ClaimDecision) {
 				if s.record.Tick.State != backends.Done || len(s.record.Once) != 1 || s.record.Once[0].State != backends.Claimed {
 					t.Errorf("%+v, %+v", s.record.Tick, s.record.Once)
 				}
@@ -197,7 +197,7 @@ func TestSchedules(t *testing.T) {
 	runScenes(t, []scene{
 		{
 			name: "a change", before: after(backends.Done, on(forTick("a", 1), "A")), claim: on(forTick("b", 2), "B"), tick: 2,
-			check: func(t *testing.T, s *store, _ backends.Decision) {
+			check: func(t *testing.T, s *store, _ backends.ClaimDecision) {
 				if s.record.Schedule.Fingerprint != "B" || s.record.Schedule.By.ID != "b" || len(s.record.Former) != 1 {
 					t.Errorf("%+v, former %+v", s.record.Schedule, s.record.Former)
 				}
@@ -205,21 +205,21 @@ func TestSchedules(t *testing.T) {
 		},
 		{
 			name: "the former one", before: changed, claim: on(forTick("c", 3), "A"), verdict: backends.Outdated, holder: "b",
-			check: func(t *testing.T, s *store, d backends.Decision) {
+			check: func(t *testing.T, s *store, d backends.ClaimDecision) {
 				if d.Refusal.Text != "text B" || d.Refusal.At.UnixMilli() != s.record.Schedule.At || d.Refusal.Lease.UnixMilli() != s.record.Ended {
 					t.Errorf("%+v", *d.Refusal)
 				}
 			},
 		},
 		{name: "the same tick is not asked", before: changed, claim: on(forTick("c", 2), "A"), verdict: backends.IsDone},
-		{name: "without a schedule", before: changed, claim: forTick("c", 3), tick: 3, check: func(t *testing.T, s *store, _ backends.Decision) {
+		{name: "without a schedule", before: changed, claim: forTick("c", 3), tick: 3, check: func(t *testing.T, s *store, _ backends.ClaimDecision) {
 			if s.record.Schedule.Fingerprint != "B" {
 				t.Errorf("%+v", s.record.Schedule)
 			}
 		}},
 		{
 			name: "a rollback", before: later, claim: proof(on(forTick("c", 13), "A"), "B", tick(12)), tick: 13,
-			check: func(t *testing.T, s *store, d backends.Decision) {
+			check: func(t *testing.T, s *store, d backends.ClaimDecision) {
 				if len(d.Grant.Notes) != 1 || s.record.Schedule.Fingerprint != "A" || len(s.record.Former) != 1 || s.record.Former[0].Fingerprint != "B" {
 					t.Errorf("notes %q, %+v, former %+v", d.Grant.Notes, s.record.Schedule, s.record.Former)
 				}

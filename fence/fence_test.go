@@ -83,7 +83,7 @@ func FuzzParseToken(f *testing.F) {
 	})
 }
 
-func TestOccasion(t *testing.T) {
+func TestTrigger(t *testing.T) {
 	for _, c := range []struct {
 		run  fence.Run
 		want string
@@ -92,7 +92,7 @@ func TestOccasion(t *testing.T) {
 		{fence.Run{Tick: "2026-01-05T02:00:00Z"}, "2026-01-05T02:00:00Z"},
 		{fence.Run{Once: "v42"}, "once:v42"},
 	} {
-		if got := c.run.Occasion(); got != c.want {
+		if got := c.run.Trigger(); got != c.want {
 			t.Errorf("%+v: got %q, want %q", c.run, got, c.want)
 		}
 	}

@@ -76,8 +76,8 @@ func ParseToken(text string) (int64, error) {
 	return token, nil
 }
 
-// Occasion is what of a job happens once: the tick, or "once:" and the key, or "" where the run has neither.
-func (r Run) Occasion() string {
+// Trigger is what of a job happens once: the tick, or "once:" and the key, or "" where the run has neither.
+func (r Run) Trigger() string {
 	if r.Once != "" {
 		return "once:" + r.Once
 	}

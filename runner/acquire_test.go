@@ -21,9 +21,9 @@ func withCancel(t *testing.T) (context.Context, context.CancelFunc) {
 // breaking asks the holder to stop.
 type breaking struct{ *bed }
 
-func (d *breaking) Renew(ctx context.Context, g backends.Grant) (backends.Signal, error) {
+func (d *breaking) Renew(ctx context.Context, g backends.Grant) (backends.RenewAnswer, error) {
 	_, err := d.bed.Renew(ctx, g)
-	return backends.Signal{Break: &backends.BreakRequest{Token: g.Token, Reason: "maintenance"}}, err
+	return backends.RenewAnswer{Break: &backends.BreakRequest{Token: g.Token, Reason: "maintenance"}}, err
 }
 
 // mute never answers a claim.

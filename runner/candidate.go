@@ -16,26 +16,26 @@ const (
 
 // candidate is what the machine knows of its attempt until the lease is granted.
 type candidate struct {
-	began    Instant // read before the first claim was sent
-	seenAt   Instant // when the machine first saw claim.Seen
-	limits   limits
-	failures int   // requests in a row without an answer
-	unclear  bool  // a claim of ours may still be applied by the store
-	behind   int64 // the token that we said we wait behind, or one of the constants
-	mayProve bool  // a proof may still be asked for
-	watching bool  // a watch is open
+	began        Instant // read before the first claim was sent
+	seenAt       Instant // when the machine first saw claim.Seen
+	cutoffs      cutoffs
+	failures     int   // requests in a row without an answer
+	mayBeApplied bool  // a claim of ours may still be applied by the store
+	behind       int64 // the token that we said we wait behind, or one of the constants
+	maySearch    bool  // the search for an unclaimed instant has not been made yet
+	watching     bool  // a watch is open
 }
 
-// limits are the instants at which a candidate stops trying. Time that it must wait in any case moves the
+// cutoffs are the instants at which a candidate stops trying. Time that it must wait in any case moves the
 // first two.
-type limits struct {
+type cutoffs struct {
 	wait    Instant // the end of Request.Wait
 	backend Instant // without Request.Wait: the end of Request.BackendWait, for a store that cannot be reached
 	start   Instant // the start deadline of the tick
 }
 
-func (m *machine) newLimits() limits {
-	l := limits{wait: never, backend: never, start: never}
+func (m *machine) newCutoffs() cutoffs {
+	l := cutoffs{wait: never, backend: never, start: never}
 	switch {
 	case m.request.Wait == Forever:
 	case m.request.Wait > 0:
@@ -51,10 +51,10 @@ func (m *machine) newLimits() limits {
 }
 
 // patience is when the candidate stops waiting for a store that does not answer.
-func (l limits) patience() Instant { return min(l.wait, l.backend) }
+func (l cutoffs) patience() Instant { return min(l.wait, l.backend) }
 
-// postpone moves the first two limits by a time that the candidate had to wait whatever the options say.
-func (l *limits) postpone(d time.Duration) {
+// postpone moves the first two cutoffs by a time that the candidate had to wait whatever the options say.
+func (l *cutoffs) postpone(d time.Duration) {
 	if l.wait != never {
 		l.wait = l.wait.Add(d)
 	}
@@ -81,7 +81,7 @@ func (p sleeping) due(m *machine) phase {
 	if !m.reached(p.until) {
 		return p
 	}
-	m.candidate.began, m.candidate.limits = m.now, m.newLimits()
+	m.candidate.began, m.candidate.cutoffs = m.now, m.newCutoffs()
 	return m.tryClaim()
 }
 
@@ -93,9 +93,9 @@ func (m *machine) tryClaim() phase {
 	if m.claim.Seen.Token != 0 {
 		m.claim.Seen.For = m.now.Sub(c.seenAt)
 	}
-	until := min(m.after(m.request.Timeline.attempt()), max(c.limits.patience(), m.after(fairTry)))
-	if c.limits.start > m.now { // if the tick is late already, the claim only asks what became of it: then this limit is no use
-		until = min(until, max(c.limits.start, m.after(minLook)))
+	until := min(m.after(m.request.Timeline.requestLimit()), max(c.cutoffs.patience(), m.after(minClaimTime)))
+	if c.cutoffs.start > m.now { // if the tick is late already, the claim only asks what became of it: then this limit is no use
+		until = min(until, max(c.cutoffs.start, m.after(minLook)))
 	}
 	m.do(doClaim{m.claim, until})
 	return claiming{m.now}
@@ -129,16 +129,16 @@ func (m *machine) raiseFloor(a claimAnswer) {
 }
 
 func (p claiming) granted(m *machine, g backends.Grant) phase {
-	plan, err := m.request.Timeline.For(g.TTL)
+	timeline, err := m.request.Timeline.For(g.TTL)
 	if err != nil {
-		m.candidate.unclear = true
+		m.candidate.mayBeApplied = true
 		err = fmt.Errorf("the backend granted another TTL than asked for: %w", err)
 		return m.giveUp(Result{Ending: Permanent, Err: &backends.PermanentError{Kind: backends.Configuration, Err: err}})
 	}
-	if m.now >= plan.Deadline(p.t0).Term {
+	if m.now >= timeline.Deadline(p.t0).Term {
 		return m.unanswered(fmt.Errorf("the reply took %v", brief(m.now.Sub(p.t0))))
 	}
-	return m.hold(g, plan, p.t0)
+	return m.hold(g, timeline, p.t0)
 }
 
 // refused decides what follows a refusal. The candidate waits if waiting can help.
@@ -157,17 +157,17 @@ func (m *machine) refused(r *backends.Refusal) phase {
 	case backends.Held, backends.Reserved:
 		return m.standBy(r, m.after(max(r.Wait, minLook)+later))
 	case backends.Vanished, backends.Quarantined:
-		if m.now >= c.limits.start {
+		if m.now >= c.cutoffs.start {
 			return m.late(r)
 		}
 		m.tellWait(r)
 		until := m.after(max(r.Wait, time.Millisecond) + later)
-		return standby{until: min(until, c.limits.start), heedsNews: true, setAside: m.now}
+		return standby{until: min(until, c.cutoffs.start), heedsNews: true, setAside: m.now}
 	case backends.Outdated:
-		if c.mayProve {
-			c.mayProve = false
-			m.do(doProve{*r})
-			return proving{}
+		if c.maySearch {
+			c.maySearch = false
+			m.do(doSearch{*r})
+			return searching{}
 		}
 	}
 	return m.giveUp(Result{Ending: Refused})
@@ -180,19 +180,19 @@ func (m *machine) standBy(r *backends.Refusal, look Instant) phase {
 	switch {
 	case m.request.Wait == 0, m.request.SameTickOnly && !ofOurTick:
 		return m.giveUp(Result{Ending: Refused})
-	case m.now >= c.limits.wait:
+	case m.now >= c.cutoffs.wait:
 		return m.giveUp(Result{Ending: WaitOver})
-	case m.now >= c.limits.start && !ofOurTick: // the run of another tick had the job until it was too late for ours
+	case m.now >= c.cutoffs.start && !ofOurTick: // the run of another tick had the job until it was too late for ours
 		return m.late(r)
 	}
 	if c.behind != r.Token {
 		c.behind = r.Token
 		m.tellStandby(r)
 	}
-	if m.now < c.limits.start {
-		look = min(look, c.limits.start)
+	if m.now < c.cutoffs.start {
+		look = min(look, c.cutoffs.start)
 	}
-	return standby{until: min(look, c.limits.wait), heedsNews: true, setAside: never}
+	return standby{until: min(look, c.cutoffs.wait), heedsNews: true, setAside: never}
 }
 
 // late ends the attempt of a candidate whose tick may not start any more.
@@ -204,23 +204,23 @@ func (m *machine) late(r *backends.Refusal) phase {
 // unanswered decides what follows a claim without an answer. The store may have granted it, or may grant it still.
 func (m *machine) unanswered(err error) phase {
 	c := &m.candidate
-	c.failures, c.unclear = c.failures+1, true
+	c.failures, c.mayBeApplied = c.failures+1, true
 	m.info(EventSilent, fmt.Sprintf("the backend does not answer: %v", err))
 	if m.request.Wait > 0 && c.behind != behindSilence { // a standby waits for the backend, too
 		c.behind = behindSilence
 		m.tell(Event{Name: EventStandby, Reason: ReasonUnreachable, Text: "standing by: the backend does not answer"})
 	}
-	if m.now >= c.limits.patience() {
+	if m.now >= c.cutoffs.patience() {
 		return m.giveUp(Result{Ending: Unreachable, Err: err})
 	}
-	return standby{until: min(m.after(m.pause(c.failures)), c.limits.patience()), setAside: never}
+	return standby{until: min(m.after(m.pause(c.failures)), c.cutoffs.patience()), setAside: never}
 }
 
 // standby waits before the next claim.
 type standby struct {
 	until     Instant
 	heedsNews bool    // whether news end it early
-	setAside  Instant // the time since then does not count against the limits; never: all of it does
+	setAside  Instant // the time since then does not count against the cutoffs; never: all of it does
 }
 
 func (p standby) on(m *machine, in input) phase {
@@ -246,7 +246,7 @@ func (p standby) due(m *machine) phase {
 
 func (p standby) claimAgain(m *machine) phase {
 	if p.setAside != never {
-		m.candidate.limits.postpone(m.now.Sub(p.setAside))
+		m.candidate.cutoffs.postpone(m.now.Sub(p.setAside))
 	}
 	return m.tryClaim()
 }
@@ -263,18 +263,19 @@ func (m *machine) observe(seen backends.LastSeen) {
 	}
 }
 
-// proving waits for a proof that nobody uses the recorded schedule any more. This is no proof of death.
-type proving struct{}
+// searching waits until the search for an instant of the recorded schedule that nobody claimed has ended. If there is one, nobody
+// uses that schedule any more.
+type searching struct{}
 
-func (p proving) on(m *machine, in input) phase {
-	proof, ok := in.(proof)
+func (p searching) on(m *machine, in input) phase {
+	a, ok := in.(searchAnswer)
 	switch {
 	case !ok:
 		return m.onCandidate(p, in)
-	case !proof.found:
+	case !a.found:
 		return m.giveUp(Result{Ending: Refused})
 	}
-	m.claim.Unclaimed = proof.unclaimed
+	m.claim.Unclaimed = a.unclaimed
 	return m.tryClaim()
 }
 
@@ -301,7 +302,7 @@ func (m *machine) onCandidate(p phase, in input) phase {
 func (m *machine) interrupt(p phase, err error) phase {
 	result := Result{Ending: Interrupted, Err: err}
 	if _, ok := p.(claiming); ok {
-		m.candidate.unclear = true
+		m.candidate.mayBeApplied = true
 		m.do(doHangUp{})
 		return withdrawing{result}
 	}
@@ -310,7 +311,7 @@ func (m *machine) interrupt(p phase, err error) phase {
 
 // giveUp ends an attempt without a grant. If one of its claims may still reach the store, that claim is taken back first.
 func (m *machine) giveUp(r Result) phase {
-	if !m.candidate.unclear {
+	if !m.candidate.mayBeApplied {
 		return m.finish(r)
 	}
 	m.do(doHangUp{})

@@ -190,7 +190,7 @@ func TestChecksPutNothingOff(t *testing.T) {
 					t.Errorf("the deadlines were missed: %q", b.log)
 				}
 				for i, at := range b.renewals()[1:] {
-					if gap := at - b.renewals()[i]; gap > b.request.Timeline.attempt() {
+					if gap := at - b.renewals()[i]; gap > b.request.Timeline.requestLimit() {
 						t.Errorf("no renewal for %v until %v: %q", gap, at, b.log)
 					}
 				}
@@ -276,4 +276,26 @@ func TestCheckInThePause(t *testing.T) {
 		b.expect("0s claim", "0s start", "2s renew", "2s extend to 16.7s", "4s start", "5s finish done 0")
 		a.expect(yes(2*time.Second, whole))
 	})
+}
+
+// Hazard: who asks is told where the backend is and what it says, and may be another user than the one whose run it is.
+func TestAnswersDoNotTellWhatTheBackendSays(t *testing.T) {
+	said := errors.New("dial tcp 10.9.8.7:6379: WRONGPASS of user leaderrun")
+	for name, failure := range map[string]error{"silent": said, "refuses": backends.Denied("", said)} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(t *testing.T, b *bed) {
+				a := b.asks()
+				b.duration = 5500 * time.Millisecond
+				b.renewal = func(int) answer { return answer{err: failure} }
+				a.after(2 * time.Second)
+				a.run()
+				if len(a.answers) != 1 || a.answers[0].Leading || !errors.Is(a.answers[0].Cause, said) {
+					t.Fatalf("answers %v", a.answers)
+				}
+				if why := a.answers[0].Err; why == nil || strings.Contains(why.Error(), "10.9.8.7") || strings.Contains(why.Error(), "WRONGPASS") {
+					t.Errorf("the answer says %v", why)
+				}
+			})
+		})
+	}
 }

@@ -38,11 +38,11 @@
 //	             held, and there is time to wait              standby      watch, the first time
 //	             vanished, quarantined                        standby
 //	             no answer, and patience is left              standby
-//	             outdated, the first time                     proving      prove
+//	             outdated, the first time                     searching    search
 //	             any other answer                             *
 //	             signal, cancelled, unwanted                  withdrawing  hang up
 //	standby      it is time, or there is news                 claiming     claim
-//	proving      a proof, none                                claiming, *  claim
+//	searching    an unclaimed instant is found, or not        claiming, *  claim
 //	withdrawing  the answer to the claim                      *
 //	granted      idle, and the lease is fresh                 preparing    prepare
 //	             signal, cancelled, unwanted, lease lost      releasing    abandon

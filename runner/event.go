@@ -44,6 +44,7 @@ const (
 	EventStopping  = "child_stopping"
 	EventLeftovers = "child_leftovers"
 	EventUndead    = "child_unconfirmed"
+	EventTraced    = "child_traced"
 	EventExited    = "child_exited"
 	EventTimedOut  = "child_timed_out" // in place of child_stopping, where another start follows
 	EventRetrying  = "child_retrying"  // at the beginning of the pause; the field try counts from 1
@@ -162,6 +163,10 @@ func (m *machine) tellSurvivors(e lifeline.Event) {
 	case lifeline.Leftovers:
 		m.warn(EventLeftovers, fmt.Sprintf("the command left %d process(es) behind, which are being ended", e.Count), slog.Int("count", e.Count))
 	case lifeline.Unconfirmed:
+		if e.Count == 0 && e.Tracer != 0 {
+			m.warn(EventTraced, fmt.Sprintf("the command and what it left behind have ended; process %d traces them and keeps them from being waited for", e.Tracer), slog.Int("tracer", e.Tracer))
+			return
+		}
 		m.warn(EventUndead, fmt.Sprintf("%d process(es) of the command survive SIGKILL; the lease is kept while the backend answers", e.Count))
 	}
 }

@@ -32,8 +32,8 @@ func orderCases() []*orderCase {
 		{name: "server-time/vanishes", why: "the lease vanishes", proof: serverTime, hosts: 2, may: vanishes, faults: 2, horizon: 8 * second},
 		{name: "server-time/record", long: true, why: "the record vanishes", proof: serverTime, hosts: 2, may: happen(losesRecord, network), faults: 1, exits: 1, horizon: 8 * second},
 		{name: "server-time/three", why: "three hosts", proof: serverTime, hosts: 3, may: happen(network, killed), faults: 1, exits: 1, horizon: 6 * second, long: true},
-		{name: "server-time/orders", why: "an operator steps in, and the lease vanishes", proof: serverTime, hosts: 2, may: happen(ordersStop, ordersEntomb, ordersForget, losesLease), faults: 2, quick: 2, horizon: 6 * second},
-		{name: "server-time/orders-network", long: true, why: "an operator steps in, and calls and replies are late or lost", proof: serverTime, hosts: 2, may: happen(ordersStop, ordersEntomb, network), faults: 1, exits: 1, horizon: 8 * second},
+		{name: "server-time/orders", why: "an operator steps in, and the lease vanishes", proof: serverTime, hosts: 2, may: happen(ordersStop, ordersRevoke, ordersForget, losesLease), faults: 2, quick: 2, horizon: 6 * second},
+		{name: "server-time/orders-network", long: true, why: "an operator steps in, and calls and replies are late or lost", proof: serverTime, hosts: 2, may: happen(ordersStop, ordersRevoke, network), faults: 1, exits: 1, horizon: 8 * second},
 		{name: "server-time/tick", why: "two hosts come for a tick", proof: serverTime, hosts: 2, ask: forTick, may: happen(network, killed, signalled, stops), faults: 1, exits: 2, horizon: 7 * second},
 		{name: "server-time/longer", long: true, why: "the store grants a longer TTL", proof: serverTime, hosts: 2, may: vanishes, faults: 1, exits: 1, horizon: 10 * second, out: leftOut{longer: 8 * second}},
 		{name: "server-time/wiped", why: "the store forgets all", proof: serverTime, quarantines: true, hosts: 2, may: forgets, faults: 2, exits: 1, horizon: 6 * second},
@@ -42,7 +42,7 @@ func orderCases() []*orderCase {
 		{name: "silence/network", long: true, why: "calls and replies are late or lost", proof: silence, hosts: 2, may: network, faults: 1, exits: 1, horizon: 8 * second},
 		{name: "silence/deaths", long: true, why: "wrappers, guardians and hosts die or are stopped", proof: silence, hosts: 2, may: deaths, faults: 1, horizon: 7 * second},
 		{name: "silence/vanishes", why: "the lease vanishes, or its session ends early", proof: silence, hosts: 2, may: vanishes, faults: 2, horizon: 8 * second},
-		{name: "silence/orders", long: true, why: "an operator steps in", proof: silence, hosts: 2, may: happen(ordersStop, ordersEntomb, network), faults: 1, exits: 1, horizon: 8 * second},
+		{name: "silence/orders", long: true, why: "an operator steps in", proof: silence, hosts: 2, may: happen(ordersStop, ordersRevoke, network), faults: 1, exits: 1, horizon: 8 * second},
 		{name: "silence/tick", why: "two hosts come for a tick", proof: silence, hosts: 2, ask: forTick, may: happen(network, killed, signalled), faults: 1, exits: 2, horizon: 7 * second},
 
 		{name: "lock/deaths", long: true, why: "wrappers, guardians and hosts die or are stopped", proof: lock, hosts: 2, may: happen(deaths, wrecked), faults: 1, horizon: 7 * second},
@@ -65,7 +65,7 @@ func orderCases() []*orderCase {
 		{name: "without/mark-compared", why: "a grant compares the mark", want: "overlap", only: "overlap", proof: serverTime, quarantines: true, hosts: 2, may: forgets, faults: 2, horizon: 8 * second, out: leftOut{anyMark: true}},
 		{name: "without/mark-seen", why: "nothing is decided on what a claim was shown before it has seen to the mark", want: "overlap", only: "overlap", proof: serverTime, quarantines: true, hosts: 2, may: forgets, faults: 2, horizon: 3 * second, out: leftOut{showsUnmarked: true}},
 		{name: "without/numbers", why: "numbers never come again", want: "overlap", only: "overlap", proof: serverTime, quarantines: true, hosts: 2, may: forgets, faults: 2, horizon: 8 * second, out: leftOut{countsAnew: true}},
-		{name: "without/beat-compared", why: "an order compares the beat", want: "overlap", only: "overlap", proof: serverTime, hosts: 2, may: happen(ordersEntomb, network), faults: 2, horizon: 8 * second, out: leftOut{anyBeat: true}},
+		{name: "without/beat-compared", why: "an order compares the beat", want: "overlap", only: "overlap", proof: serverTime, hosts: 2, may: happen(ordersRevoke, network), faults: 2, horizon: 8 * second, out: leftOut{anyBeat: true}},
 		{name: "without/clock", why: "what is known is decided on at the time of now", want: "overlap", only: "overlap", proof: serverTime, hosts: 2, may: vanishes, faults: 2, horizon: 8 * second, out: leftOut{oldClock: true, readTime: true}},
 		{name: "without/own-beats", long: true, why: "a note leaves the end that is recorded as it is", want: "overlap", only: "overlap", proof: serverTime, hosts: 2, slow: true, begins: []time.Duration{0, 1200 * time.Millisecond}, ask: forTicks, may: happen(lateCall, losesLease, cutOff), whom: map[moveKind]int{lateCall: 1, cutOff: 0}, faults: 3, horizon: 6 * second, out: leftOut{takesBeats: true}},
 		{name: "without/beats", why: "a renewal is a sign of life", want: "overlap", only: "overlap", proof: silence, hosts: 2, may: vanishes, faults: 2, horizon: 8 * second, out: leftOut{beatless: true}},
@@ -83,7 +83,7 @@ func orderCases() []*orderCase {
 		{name: "without/tick-claimed", why: "the tick is claimed in the step of the lease", want: "ticks", only: "ticks", proof: serverTime, hosts: 2, ask: forTick, exits: 2, may: network, faults: 1, horizon: 6 * second, rules: tickApart},
 		{name: "without/tick-stays", why: "a tick that is lost stays so under skip", want: "ticks", only: "ticks", proof: serverTime, hosts: 2, ask: forTick, exits: 2, may: happen(killed), faults: 1, horizon: 8 * second, rules: lostIsOpen},
 		{name: "without/holder", why: "a run is finished by its holder alone", want: "overlap", only: "overlap", proof: serverTime, hosts: 3, may: network, faults: 1, exits: 1, horizon: 6 * second, rules: finishAnybody},
-		{name: "without/entombed", why: "a lease that an operator takes away has not been released", want: "overlap", only: "overlap", proof: serverTime, hosts: 2, may: happen(ordersEntomb), faults: 1, horizon: 6 * second, rules: entombReleases},
+		{name: "without/revoked", why: "a lease that an operator takes away has not been released", want: "overlap", only: "overlap", proof: serverTime, hosts: 2, may: happen(ordersRevoke), faults: 1, horizon: 6 * second, rules: revokeReleases},
 		{name: "without/forgotten", why: "a job is forgotten only when it is free", want: "overlap", only: "overlap", proof: serverTime, hosts: 2, may: happen(losesLease, ordersForget), faults: 2, horizon: 6 * second, rules: forgetLiving},
 	}
 }

@@ -50,7 +50,7 @@ const (
 	wiped         // the store forgets all
 	setBack       // a replica that lags is promoted
 	ordersStop    // an operator asks the holder to stop
-	ordersEntomb  // takes the lease away
+	ordersRevoke  // takes the lease away
 	ordersForget  // forgets the job
 	moveKindCount // how many there are
 )
@@ -107,7 +107,7 @@ func (w *orders) moves() (all []move) {
 		w.movesOfRequests(i, p, may, costs)
 		anyPrompt = anyPrompt || prompt
 	}
-	for _, f := range []moveKind{losesLease, losesRecord, wiped, setBack, ordersStop, ordersEntomb, ordersForget} {
+	for _, f := range []moveKind{losesLease, losesRecord, wiped, setBack, ordersStop, ordersRevoke, ordersForget} {
 		forgets := f == losesRecord || f == wiped || f == setBack
 		switch r := w.store.record; {
 		case f < wiped && r == nil, f == losesLease && w.store.holder == "":
@@ -351,7 +351,7 @@ func (w *orders) befall(v move) {
 		if v.what == crashes {
 			p.tree = orderTree{dieBy: never}
 		}
-		if p.tree.kill(w.now.Add(p.m.lease.plan.Grace)); p.tree.alive { // by the guardian
+		if p.tree.kill(w.now.Add(p.m.lease.timeline.Grace)); p.tree.alive { // by the guardian
 			p.tree.dieBy = min(p.tree.dieBy, p.tree.deadline.Kill.Add(killBudget))
 		} else if w.e.proof == backends.ByRelease {
 			w.unlock(p)
@@ -390,7 +390,7 @@ func (w *orders) befall(v move) {
 		w.tellWatchers(nil)
 	case ordersStop:
 		order(backends.Order{Kind: backends.Stop})
-	case ordersEntomb:
+	case ordersRevoke:
 		order(backends.Order{Kind: backends.Revoke})
 	case ordersForget:
 		order(backends.Order{Kind: backends.ForgetJob})

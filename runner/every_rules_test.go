@@ -7,14 +7,14 @@ import (
 // Each of these leaves a rule out of the decisions, by changing what one is shown or what it has answered.
 
 func vanishedIsFree(r *backends.Rules) {
-	r.Claim = func(v backends.View, c backends.Claim) backends.Decision {
+	r.Claim = func(v backends.View, c backends.Claim) backends.ClaimDecision {
 		v.Record.Released = v.Record.Token
 		return backends.Decide(v, c)
 	}
 }
 
 func renewKeepsUntil(r *backends.Rules) {
-	r.Renew = func(v backends.View, g backends.Grant) backends.Renewal {
+	r.Renew = func(v backends.View, g backends.Grant) backends.RenewDecision {
 		answer := backends.DecideRenew(v, g)
 		answer.Record.Until = v.Record.Until
 		return answer
@@ -26,7 +26,7 @@ func isAgain(v backends.View, c backends.Claim) bool {
 }
 
 func againKeepsUntil(r *backends.Rules) {
-	r.Claim = func(v backends.View, c backends.Claim) backends.Decision {
+	r.Claim = func(v backends.View, c backends.Claim) backends.ClaimDecision {
 		d := backends.Decide(v, c)
 		if isAgain(v, c) {
 			d.Record.Until = v.Record.Until
@@ -36,7 +36,7 @@ func againKeepsUntil(r *backends.Rules) {
 }
 
 func askedTTL(r *backends.Rules) {
-	r.Claim = func(v backends.View, c backends.Claim) backends.Decision {
+	r.Claim = func(v backends.View, c backends.Claim) backends.ClaimDecision {
 		granted := c.TTL
 		c.TTL = MinTTL
 		d := backends.Decide(v, c)
@@ -45,7 +45,7 @@ func askedTTL(r *backends.Rules) {
 		}
 		return d
 	}
-	r.Renew = func(v backends.View, g backends.Grant) backends.Renewal {
+	r.Renew = func(v backends.View, g backends.Grant) backends.RenewDecision {
 		g.TTL = MinTTL
 		return backends.DecideRenew(v, g)
 	}
@@ -59,8 +59,8 @@ func tokensTell(r *backends.Rules) {
 	r.Claim = granting(func(v backends.View) int64 { return v.Now.UnixMilli() })
 }
 
-func granting(token func(backends.View) int64) func(backends.View, backends.Claim) backends.Decision {
-	return func(v backends.View, c backends.Claim) backends.Decision {
+func granting(token func(backends.View) int64) func(backends.View, backends.Claim) backends.ClaimDecision {
+	return func(v backends.View, c backends.Claim) backends.ClaimDecision {
 		d := backends.Decide(v, c)
 		if d.Grant != nil && !isAgain(v, c) {
 			t := token(v)
@@ -71,7 +71,7 @@ func granting(token func(backends.View) int64) func(backends.View, backends.Clai
 }
 
 func tickApart(r *backends.Rules) {
-	r.Claim = func(v backends.View, c backends.Claim) backends.Decision {
+	r.Claim = func(v backends.View, c backends.Claim) backends.ClaimDecision {
 		d := backends.Decide(v, c)
 		d.Record.Tick = v.Record.Tick
 		return d
@@ -79,7 +79,7 @@ func tickApart(r *backends.Rules) {
 }
 
 func lostIsOpen(r *backends.Rules) {
-	r.Claim = func(v backends.View, c backends.Claim) backends.Decision {
+	r.Claim = func(v backends.View, c backends.Claim) backends.ClaimDecision {
 		if v.Lease == nil && v.Record.Tick.State == backends.Claimed {
 			v.Record.Tick.State = backends.Open
 		}
@@ -88,7 +88,7 @@ func lostIsOpen(r *backends.Rules) {
 }
 
 func finishAnybody(r *backends.Rules) {
-	r.Finish = func(v backends.View, g backends.Grant, o backends.Outcome) backends.Ending {
+	r.Finish = func(v backends.View, g backends.Grant, o backends.Outcome) backends.EndDecision {
 		if v.Lease != nil {
 			g.Token, g.Claim.Holder = v.Lease.Token, backends.Holder{ID: v.Lease.Holder}
 		}
@@ -96,8 +96,8 @@ func finishAnybody(r *backends.Rules) {
 	}
 }
 
-func entombReleases(r *backends.Rules) {
-	r.Order = func(v backends.View, o backends.Order) backends.Ordered {
+func revokeReleases(r *backends.Rules) {
+	r.Order = func(v backends.View, o backends.Order) backends.OrderDecision {
 		a := backends.DecideOrder(v, o)
 		if o.Kind == backends.Revoke && a.Changed {
 			a.Record.Released = a.Record.Token
@@ -107,7 +107,7 @@ func entombReleases(r *backends.Rules) {
 }
 
 func forgetLiving(r *backends.Rules) {
-	r.Order = func(v backends.View, o backends.Order) backends.Ordered {
+	r.Order = func(v backends.View, o backends.Order) backends.OrderDecision {
 		if o.Kind == backends.ForgetJob {
 			v.Record.Released = v.Record.Token
 		}

@@ -303,7 +303,7 @@ func (w *orders) serve(p *process, c call) reply {
 	}
 	renewal := c.w.Lease != nil && k.holder == c.w.Lease.Holder && k.token == c.w.Lease.Token
 	same := (k.written == c.s.written || e.out.anyRecord) && (k.leased == c.s.leased || e.out.anyLease) &&
-		(!c.w.Still || k.beat == c.s.beat || e.out.anyBeat) &&
+		(!c.w.CompareBeat || k.beat == c.s.beat || e.out.anyBeat) &&
 		(c.w.Lease == nil || renewal || k.marked == c.s.marked || e.out.anyMark) && (!renewal || k.isValid(ms))
 	if !same {
 		if e.quarantines && c.op == backends.ToClaim && !e.out.showsUnmarked {

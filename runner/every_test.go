@@ -186,8 +186,8 @@ func (w *orders) perform(i int, a action) (follows []input) {
 	case doAbandon:
 		w.mustBeDead(p, "the claim is taken back")
 		w.launch(i, a, a.until)
-	case doProve:
-		return []input{proof{}}
+	case doSearch:
+		return []input{searchAnswer{}}
 	case doWatch:
 		p.watches = true
 	case doHangUp:
@@ -401,7 +401,7 @@ func (w *orders) check() {
 		if !p.tree.alive || w.e.proof == backends.ByRelease {
 			continue
 		}
-		ttl := p.m.lease.plan.TTL
+		ttl := p.m.lease.timeline.TTL
 		if end := p.yes.Add(ttl * slowHost / fastServer); w.now >= end {
 			w.fail("1: a command of H%d is alive at %v, its lease ended at %v", i+1, w.now.Sub(boot), end.Sub(boot))
 		}

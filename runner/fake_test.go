@@ -271,7 +271,7 @@ func (b *bed) Acquire(ctx context.Context, c backends.Claim) (backends.Grant, er
 	return backends.Grant{Claim: c, Token: 7, TTL: ttl, Tick: c.Tick, Attempt: 1}, ctx.Err()
 }
 
-func (b *bed) Renew(ctx context.Context, g backends.Grant) (s backends.Signal, err error) {
+func (b *bed) Renew(ctx context.Context, g backends.Grant) (s backends.RenewAnswer, err error) {
 	n := b.count("renew")
 	b.note("renew")
 	a := answer{}

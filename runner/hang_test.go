@@ -165,7 +165,7 @@ func (d *deafBed) Acquire(ctx context.Context, c backends.Claim) (backends.Grant
 	return d.bed.Acquire(ctx, c)
 }
 
-func (d *deafBed) Renew(ctx context.Context, g backends.Grant) (backends.Signal, error) {
+func (d *deafBed) Renew(ctx context.Context, g backends.Grant) (backends.RenewAnswer, error) {
 	if d.deafTo == "renewal" && d.count("deaf renewal") == 1 {
 		time.Sleep(30 * time.Minute)
 	}
@@ -199,14 +199,14 @@ func (d *deafBed) run() Result {
 func TestADriverThatDoesNotReturnIsLeftBehind(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
 		d := &deafBed{bed: b, deafTo: "claim"}
-		if r := d.run(); r.Ending != Unreachable || b.over > b.request.BackendWait+b.request.Timeline.attempt()+2*farewell+lastPause {
+		if r := d.run(); r.Ending != Unreachable || b.over > b.request.BackendWait+b.request.Timeline.requestLimit()+withdrawalTime+returnTime+lastPause {
 			t.Errorf("%v after %v: %v", r.Ending, b.over, r.Err)
 		}
 	})
 	virtual(t, func(t *testing.T, b *bed) {
 		d := &deafBed{bed: b, deafTo: "claim"}
 		time.AfterFunc(time.Second, func() { b.signals <- syscall.SIGTERM })
-		if r := d.run(); r.Ending != Interrupted || b.over > time.Second+b.request.Timeline.attempt()+2*farewell {
+		if r := d.run(); r.Ending != Interrupted || b.over > time.Second+b.request.Timeline.requestLimit()+withdrawalTime+returnTime {
 			t.Errorf("%v after %v: %v", r.Ending, b.over, r.Err)
 		}
 	})
@@ -214,7 +214,7 @@ func TestADriverThatDoesNotReturnIsLeftBehind(t *testing.T) {
 		d := &deafBed{bed: b, deafTo: "finish"}
 		b.duration = time.Second
 		r := d.run()
-		if limit := b.request.Timeline.TTL + b.request.Timeline.attempt() + farewell; r.Ending != Ran || b.over > limit {
+		if limit := b.request.Timeline.TTL + b.request.Timeline.requestLimit() + returnTime; r.Ending != Ran || b.over > limit {
 			t.Errorf("%v after %v: %v", r.Ending, b.over, r.Err)
 		}
 	})

@@ -200,8 +200,8 @@ func TestTreeThatSurvivesItsLeaseIsNotReleased(t *testing.T) {
 
 func TestUnknownFinish(t *testing.T) {
 	for name, c := range map[string]struct {
-		occasion backends.Trigger
-		want     Ending
+		trigger backends.Trigger
+		want    Ending
 	}{
 		"without a tick keeps the command's code": {backends.Trigger{}, Ran},
 		"with a tick is unrecorded":               {backends.Trigger{Tick: 1000}, Unrecorded},
@@ -209,7 +209,7 @@ func TestUnknownFinish(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(t *testing.T, b *bed) {
-				b.request.Trigger = c.occasion
+				b.request.Trigger = c.trigger
 				b.duration, b.code = time.Second, 4
 				b.finish = silent
 				result := b.run()

@@ -14,8 +14,8 @@ import (
 // lease is what the machine knows of its lease, and of the requests that keep it.
 type lease struct {
 	grant    backends.Grant
-	plan     Timeline // of the TTL that was granted, which may not be the one asked for
-	standing standing
+	timeline Timeline // of the TTL that was granted, which may not be the one asked for
+	owner    owner
 	sentAt   Instant  // the latest t0 of a request that the store has answered; it only moves forward
 	deadline Deadline // what the tree obeys; it stays as it is once the lease is given up
 
@@ -34,18 +34,18 @@ type lease struct {
 	answering int     // renewals without an answer that went out for checks
 }
 
-// standing is whose the lease is.
-type standing int
+// owner is whose the lease is.
+type owner int
 
 const (
-	ours    standing = iota
-	givenUp          // ours until it runs out, but it was not renewed in time and the run is being ended
-	taken            // the store said that it is not ours: somebody else may already have it
+	ours    owner = iota
+	givenUp       // ours until it runs out, but it was not renewed in time and the run is being ended
+	taken         // the store said that it is not ours: somebody else may already have it
 )
 
 // loss is how a lease is lost.
 type loss struct {
-	standing  standing
+	owner     owner
 	what      string // for people
 	answer    error  // for those who ask
 	terminate bool   // whether the tree must still get SIGTERM
@@ -61,9 +61,9 @@ var (
 const watchAfter = time.Second
 
 // hold begins to keep a lease. The claim that was granted was sent after t0.
-func (m *machine) hold(g backends.Grant, plan Timeline, t0 Instant) phase {
+func (m *machine) hold(g backends.Grant, timeline Timeline, t0 Instant) phase {
 	m.lease = lease{
-		grant: g, plan: plan, sentAt: t0, deadline: plan.Deadline(t0),
+		grant: g, timeline: timeline, sentAt: t0, deadline: timeline.Deadline(t0),
 		hedgeAt: never, lastSent: t0, watchAt: never,
 	}
 	m.planRenewal()
@@ -73,11 +73,11 @@ func (m *machine) hold(g backends.Grant, plan Timeline, t0 Instant) phase {
 }
 
 // validUntil is the end of the lease on this machine's clock.
-func (l *lease) validUntil() Instant { return l.plan.Deadline(l.sentAt).End }
+func (l *lease) validUntil() Instant { return l.timeline.Deadline(l.sentAt).End }
 
 // term is when the run must end if the lease is not renewed; never: it is being ended already, or the lease is gone.
 func (l *lease) term() Instant {
-	if l.standing != ours {
+	if l.owner != ours {
 		return never
 	}
 	return l.deadline.Term
@@ -85,16 +85,16 @@ func (l *lease) term() Instant {
 
 // fresh says whether enough of the lease is left to start the command.
 func (m *machine) fresh() bool {
-	return m.lease.sentAt.Add(m.lease.plan.TTL).Sub(m.now) >= m.lease.plan.TTL/2
+	return m.lease.sentAt.Add(m.lease.timeline.TTL).Sub(m.now) >= m.lease.timeline.TTL/2
 }
 
 // renews says whether a renewal still makes sense.
-func (m *machine) renews() bool { return m.lease.standing != taken && m.now < m.lease.validUntil() }
+func (m *machine) renews() bool { return m.lease.owner != taken && m.now < m.lease.validUntil() }
 
 // planRenewal plans the next renewal: after a third of the TTL, or a little earlier at random, so that many holders do not renew
 // in step.
 func (m *machine) planRenewal() {
-	every := m.lease.plan.renewEvery()
+	every := m.lease.timeline.renewEvery()
 	m.lease.renewAt = m.lease.sentAt.Add(every - m.jitter(every/20))
 }
 
@@ -110,7 +110,7 @@ func (m *machine) keep() {
 	switch {
 	case !m.renews():
 	case l.inFlight == 0 && m.reached(l.renewAt):
-		l.hedgeAt = m.after(l.plan.hedge())
+		l.hedgeAt = m.after(l.timeline.hedge())
 		l.inFlight++
 		m.sendRenewal(false)
 	case m.reached(l.hedgeAt):
@@ -128,7 +128,7 @@ func (m *machine) sendRenewal(forCheck bool) {
 	l := &m.lease
 	l.sent++
 	l.lastSent = m.now
-	m.do(doRenew{l.grant, l.sent, m.now, min(m.after(l.plan.attempt()), l.validUntil()), forCheck})
+	m.do(doRenew{l.grant, l.sent, m.now, min(m.after(l.timeline.requestLimit()), l.validUntil()), forCheck})
 }
 
 // onHeld takes the inputs that mean the same in every phase with a lease.
@@ -142,7 +142,7 @@ func (m *machine) onHeld(p held, in input) phase {
 	case cancelled:
 		return p.end(m, stop{cause: cause{ending: Ran, final: true, err: in.err}, why: in.err.Error()})
 	case treeEvent:
-		if in.Kind == lifeline.Terminated && l.standing == ours { // the guardian has sent SIGTERM: that cannot be undone
+		if in.Kind == lifeline.Terminated && l.owner == ours { // the guardian has sent SIGTERM: that cannot be undone
 			return p.lose(m, terminated)
 		}
 		m.tellSurvivors(in.Event)
@@ -154,7 +154,7 @@ func (m *machine) onHeld(p held, in input) phase {
 			m.lookSoon()
 		}
 	case watchClosed: // meanwhile the renewals find out what it would have told
-		l.watchAt = m.after(l.plan.renewEvery())
+		l.watchAt = m.after(l.timeline.renewEvery())
 	}
 	return p
 }
@@ -168,7 +168,7 @@ func (m *machine) renewed(p held, a renewAnswer) phase {
 		l.hedgeAt = never
 	}
 	switch {
-	case l.standing == taken:
+	case l.owner == taken:
 	case errors.Is(a.err, backends.ErrLost):
 		return p.lose(m, lost)
 	case a.t0 < l.sentAt: // a later renewal was answered already: this answer says nothing new
@@ -179,7 +179,7 @@ func (m *machine) renewed(p held, a renewAnswer) phase {
 	default:
 		m.extend(a.t0)
 		m.answerYes(a.number)
-		if b := a.signal.Break; b != nil {
+		if b := a.answer.Break; b != nil {
 			return p.end(m, stop{
 				cause: cause{ending: Broken, final: true, err: &BrokenError{*b}}, why: "it was broken" + withReason(b.Reason),
 				lost: "the run was broken from " + HolderText(b.By) + withReason(b.Reason),
@@ -213,8 +213,8 @@ func (m *machine) extend(t0 Instant) {
 	}
 	left := l.validUntil().Sub(m.now)
 	l.sentAt = t0
-	if l.standing == ours {
-		l.deadline = l.plan.Deadline(t0)
+	if l.owner == ours {
+		l.deadline = l.timeline.Deadline(t0)
 		m.do(doExtend{l.deadline})
 	}
 	m.planRenewal()
@@ -234,6 +234,8 @@ var (
 	errNotHeld = errors.New("the lease is not acquired yet")
 	errOver    = errors.New("the run is over")
 	errGivenUp = errors.New("the lease could not be renewed in time and the run is being stopped")
+
+	errStoreSaysNo = errors.New("the backend refuses to renew the lease")
 )
 
 // maxAnswering is how many renewals for checks may be without an answer: one, and one more when that one stays silent.
@@ -250,12 +252,12 @@ type check struct {
 func (m *machine) inquire(number int) {
 	l := &m.lease
 	switch {
-	case l.standing == taken:
+	case l.owner == taken:
 		m.do(doAnswer{number: number, err: backends.ErrLost})
-	case l.standing == givenUp, m.now >= l.validUntil():
+	case l.owner == givenUp, m.now >= l.validUntil():
 		m.do(doAnswer{number: number, err: errGivenUp})
 	default: // a new array: copies of the machine share the old one
-		l.checks = append(slices.Clip(l.checks), check{number, l.sent, m.after(l.plan.attempt())})
+		l.checks = append(slices.Clip(l.checks), check{number, l.sent, m.after(l.timeline.requestLimit())})
 	}
 }
 
@@ -268,7 +270,7 @@ func (l *lease) checkDueAt() Instant {
 	if l.checks[len(l.checks)-1].sent == l.sent {
 		return l.lastSent.Add(minLook)
 	}
-	return l.lastSent.Add(l.plan.hedge())
+	return l.lastSent.Add(l.timeline.hedge())
 }
 
 // answerYes says yes to the checks that had come before the renewal with this number was sent.
@@ -284,11 +286,11 @@ func (m *machine) answerYes(number int) {
 func (m *machine) answerLate() {
 	l := &m.lease
 	for len(l.checks) > 0 && m.reached(l.checks[0].until) {
-		err := fmt.Errorf("the backend did not answer within %v", brief(l.plan.attempt()))
-		if l.failure != nil {
-			err = fmt.Errorf("%w: %w", err, l.failure)
+		err := fmt.Errorf("the backend did not answer within %v", brief(l.timeline.requestLimit()))
+		if l.failure != nil && backends.IsAnswer(l.failure) {
+			err = errStoreSaysNo
 		}
-		m.do(doAnswer{number: l.checks[0].number, err: err})
+		m.do(doAnswer{number: l.checks[0].number, err: err, cause: l.failure})
 		l.checks = l.checks[1:]
 	}
 }

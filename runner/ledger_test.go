@@ -39,15 +39,15 @@ func (l *ledger) claim(c backends.Claim) (backends.Grant, error) {
 	return *d.Grant, nil
 }
 
-func (l *ledger) renew(g backends.Grant) (backends.Signal, error) {
+func (l *ledger) renew(g backends.Grant) (backends.RenewAnswer, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := backends.DecideRenew(l.view(), g)
 	if r.Lost {
-		return backends.Signal{}, backends.ErrLost
+		return backends.RenewAnswer{}, backends.ErrLost
 	}
 	l.record, l.expires = r.Record, time.Now().Add(g.TTL)
-	return r.Signal, nil
+	return r.Answer, nil
 }
 
 func (l *ledger) finish(g backends.Grant, o backends.Outcome) error {
@@ -62,7 +62,7 @@ func (l *ledger) abandon(c backends.Claim) {
 	_ = l.end(backends.DecideAbandon(l.view(), c))
 }
 
-func (l *ledger) end(e backends.Ending) error {
+func (l *ledger) end(e backends.EndDecision) error {
 	if e.Lost {
 		return backends.ErrLost
 	}

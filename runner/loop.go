@@ -23,15 +23,15 @@ type loop struct {
 	clock   Clock
 	timer   Timer
 
-	waiting   []input         // the machine takes these before the loop receives anything else
-	cancelled <-chan struct{} // ctx.Done(); nil once the machine has taken it
-	unwanted  <-chan struct{} // the same of req.Wanted
-	checks    <-chan Check
-	askers    map[int]Check // the checks without an answer
-	asked     int           // how many checks there were
-	answers   chan input    // to requests
-	news      <-chan backends.News
-	panics    chan *panics.Panic
+	waiting    []input         // the machine takes these before the loop receives anything else
+	cancelled  <-chan struct{} // ctx.Done(); nil once the machine has taken it
+	unwanted   <-chan struct{} // the same of req.Wanted
+	checks     <-chan Check
+	askers     map[int]Check // the checks without an answer
+	checkCount int           // how many checks there were
+	answers    chan input    // to requests
+	news       <-chan backends.News
+	panics     chan *panics.Panic
 
 	prepared chan readyTree        // whoever made a tree hands it over here, or closes it
 	ready    readyTree             // the tree to start next; zero: none
@@ -41,7 +41,7 @@ type loop struct {
 	ctx    context.Context //nolint:containedctx // of Run
 	calls  context.Context //nolint:containedctx // of requests and watches: the next doHangUp ends it
 	hangUp context.CancelFunc
-	left   chan struct{} // closed when the attempt is over
+	over   chan struct{} // closed when the attempt is over
 }
 
 // readyTree is what is needed to start the command.
@@ -54,7 +54,7 @@ func newLoop(ctx context.Context, r *Runner, req Request, clock Clock, timer Tim
 	l := &loop{
 		machine: newMachine(req, r.Driver.Limits(), newHolderID()), r: r, req: req, clock: clock, timer: timer, ctx: ctx,
 		cancelled: ctx.Done(), checks: req.Checks, askers: map[int]Check{}, answers: make(chan input, 16),
-		prepared: make(chan readyTree), panics: make(chan *panics.Panic, 1), left: make(chan struct{}),
+		prepared: make(chan readyTree), panics: make(chan *panics.Panic, 1), over: make(chan struct{}),
 	}
 	if req.Wanted != nil {
 		l.unwanted = req.Wanted.Done()
@@ -65,7 +65,7 @@ func newLoop(ctx context.Context, r *Runner, req Request, clock Clock, timer Tim
 
 // run is one attempt.
 func (l *loop) run() Result {
-	defer close(l.left)
+	defer close(l.over)
 	defer func() { l.hangUp() }()
 	l.takeEnd()
 	l.take(begin{})
@@ -128,9 +128,9 @@ func (l *loop) receive() {
 			l.checks = nil
 			return
 		}
-		l.asked++
-		l.askers[l.asked] = c
-		l.take(question{l.asked})
+		l.checkCount++
+		l.askers[l.checkCount] = c
+		l.take(question{l.checkCount})
 	case n, open := <-news:
 		if !open {
 			l.news = nil
@@ -194,9 +194,9 @@ func (l *loop) takeEvent(e lifeline.Event, open bool) {
 	l.take(treeEvent{e})
 }
 
-// beside calls f in a goroutine of its own. If f panics, the loop panics with the same value the next time that it waits. So the
+// inBackground calls f in a goroutine of its own. If f panics, the loop panics with the same value the next time that it waits. So the
 // panic reaches the caller of Run, and a daemon can go on with its other jobs.
-func (l *loop) beside(f func()) {
+func (l *loop) inBackground(f func()) {
 	go func() {
 		defer func() {
 			if p := recover(); p != nil {
@@ -214,15 +214,15 @@ func (l *loop) beside(f func()) {
 func (l *loop) answer(in input) {
 	select {
 	case l.answers <- in:
-	case <-l.left:
+	case <-l.over:
 	}
 }
 
-// errDeaf is the error of a request whose driver did not return in time.
-var errDeaf = errors.New("the request did not end with its time")
+// errNotReturned is the error of a request whose driver did not return.
+var errNotReturned = errors.New("the request did not end with its time")
 
 // ask makes a request, and hands the loop the answer when the driver returns, which must be by the instant until. If the driver has
-// not returned a second later, the loop stops waiting for it and gets unknown instead: no library of a store may hold up a run, and
+// not returned returnTime later, the loop stops waiting for it and gets unknown instead: no library of a store may hold up a run, and
 // whatever the driver still does, the outcome of the request is unknown.
 func (l *loop) ask(until Instant, request func(context.Context) input, unknown func(error) input) {
 	var answered atomic.Bool
@@ -233,9 +233,9 @@ func (l *loop) ask(until Instant, request func(context.Context) input, unknown f
 	}
 	ctx, cancel := context.WithTimeout(l.calls, until.Sub(l.clock.Now()))
 	stop := context.AfterFunc(ctx, func() {
-		time.AfterFunc(farewell, func() { answer(unknown(fmt.Errorf("%w: %w", errDeaf, context.Cause(ctx)))) })
+		time.AfterFunc(returnTime, func() { answer(unknown(fmt.Errorf("%w: %w", errNotReturned, context.Cause(ctx)))) })
 	})
-	l.beside(func() {
+	l.inBackground(func() {
 		defer cancel()
 		in := request(ctx)
 		stop()
@@ -256,15 +256,15 @@ func (a doClaim) perform(l *loop) {
 	}, func(err error) input { return claimAnswer{err: err} })
 }
 
-func (a doProve) perform(l *loop) {
-	unclaimed, found := l.req.Prove(a.refusal)
-	l.take(proof{unclaimed, found})
+func (a doSearch) perform(l *loop) {
+	unclaimed, found := l.req.FindUnclaimed(a.refusal)
+	l.take(searchAnswer{unclaimed, found})
 }
 
 // doWatch never blocks. If the watch cannot be opened, the machine's timer replaces it.
 func (a doWatch) perform(l *loop) {
 	ctx, wake := l.calls, make(chan backends.News, 1)
-	l.beside(func() {
+	l.inBackground(func() {
 		defer close(wake)
 		news, err := l.r.Driver.Watch(ctx, l.req.Job)
 		if err != nil {
@@ -307,7 +307,7 @@ func (doHangUp) perform(l *loop) {
 func (a doPrepare) perform(l *loop) {
 	before, ctx := l.tree, l.calls
 	l.tree = nil
-	l.beside(func() {
+	l.inBackground(func() {
 		var p readyTree
 		if l.req.Env != nil {
 			p.env = l.req.Env(a.grant)
@@ -354,7 +354,7 @@ func (doDismiss) perform(l *loop) {
 
 // The channel of a check has room for one answer, so this does not block.
 func (a doAnswer) perform(l *loop) {
-	s := Standing{Err: a.err}
+	s := Standing{Err: a.err, Cause: a.cause}
 	if left := a.until.Sub(l.clock.Now()); a.err == nil && left > 0 {
 		s = Standing{Leading: true, Left: left}
 	} else if a.err == nil { // this process was stopped since the machine decided

@@ -59,8 +59,8 @@ type held interface {
 // newMachine returns the machine of a new holder.
 func newMachine(req Request, limits backends.Limits, holder string) *machine {
 	m := &machine{watches: limits.HolderWatches, phase: sleeping{}}
-	m.candidate = candidate{behind: behindNobody, mayProve: req.Prove != nil}
-	req.Tree, req.Env, req.Prove, req.Checks, req.Signals, req.Wanted = nil, nil, nil, nil, nil, nil
+	m.candidate = candidate{behind: behindNobody, maySearch: req.FindUnclaimed != nil}
+	req.Tree, req.Env, req.FindUnclaimed, req.Checks, req.Signals, req.Wanted = nil, nil, nil, nil, nil, nil
 	m.request = req
 	m.claim = backends.Claim{
 		Job: req.Job, Holder: req.Host, TTL: req.Timeline.TTL, Floor: req.Floor, MinHold: req.MinHold, Trigger: req.Trigger,
@@ -158,10 +158,11 @@ const (
 	lastPause  = time.Second
 	minLook    = 100 * time.Millisecond // between two looks at a job that is held, without a notification
 	maxJitter  = 500 * time.Millisecond
-	// fairTry is the shortest time that a claim gets, even when patience is about to end: a slow store is not a dead one. Only the
+	// minClaimTime is the shortest time that a claim gets, even when patience is about to end: a slow store is not a dead one. Only the
 	// start deadline of a tick can make it shorter.
-	fairTry  = time.Second
-	farewell = time.Second // how long a wrapper that gives up tries to take its claim back
+	minClaimTime   = time.Second
+	withdrawalTime = time.Second // how long a wrapper that gives up tries to take its claim back
+	returnTime     = time.Second // how long a driver may take to return from a request whose context has ended
 
 	nearTick = 2 * time.Second // the machine waits for a tick that is at most this far ahead: cron may be early after a clock step
 )
@@ -186,13 +187,13 @@ type (
 		grant backends.Grant
 		err   error
 	}
-	proof struct {
+	searchAnswer struct {
 		unclaimed backends.Unclaimed
 		found     bool
 	}
 	renewAnswer struct {
 		doRenew // the request that is answered
-		signal  backends.Signal
+		answer  backends.RenewAnswer
 		err     error
 	}
 	releaseAnswer struct{ err error }
@@ -210,9 +211,9 @@ type (
 		claim backends.Claim
 		until Instant
 	}
-	doProve struct{ refusal backends.Refusal } // a proof follows
-	doWatch struct{}                           // leaseNews follow
-	doRenew struct {                           // a renewAnswer follows
+	doSearch struct{ refusal backends.Refusal } // a searchAnswer follows
+	doWatch  struct{}                           // leaseNews follow
+	doRenew  struct {                           // a renewAnswer follows
 		grant     backends.Grant
 		number    int
 		t0, until Instant
@@ -241,7 +242,8 @@ type (
 	doAnswer    struct { // answers a check: until when the run leads, or why it does not
 		number int
 		until  Instant
-		err    error
+		err    error // why not, in words that anybody may read
+		cause  error // what the backend says of it; nil: nothing
 	}
 )
 

@@ -55,9 +55,9 @@ func (m *machine) release(p releasing) phase {
 // send sends one request. No signal interrupts it, because no command is left to stop.
 func (p releasing) send(m *machine) phase {
 	p.again = never
-	limit := m.lease.plan.attempt()
+	limit := m.lease.timeline.requestLimit()
 	if p.what == withdrawal {
-		limit = min(m.request.Timeline.attempt(), farewell)
+		limit = min(m.request.Timeline.requestLimit(), withdrawalTime)
 	} else if left := p.end.Sub(m.now); left > 0 {
 		limit = min(limit, left)
 	}

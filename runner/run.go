@@ -54,27 +54,27 @@ func (m *machine) tellStop(consequence string, s stop) {
 
 // noteLoss notes that the run must end because its lease is lost, and answers all checks with a no.
 func (m *machine) noteLoss(consequence string, how loss) {
-	m.lease.standing = how.standing
+	m.lease.owner = how.owner
 	text := how.what + ": " + consequence
-	if how.standing == givenUp && m.lease.failure != nil {
+	if how.owner == givenUp && m.lease.failure != nil {
 		text += ": " + m.lease.failure.Error()
 	}
 	m.tellLost(text)
 	m.answerNo(how.answer)
 }
 
-// live is what the machine knows of a tree in which a process may be alive.
-type live struct {
-	started   Instant
-	killAt    Instant // when --kill-after has passed; never: it does not count yet, or is not set
-	killedAt  Instant // when the tree was killed; never: it was not
-	asked     bool    // SIGTERM or SIGINT has come: the next one kills
-	unguarded bool    // the guardian is lost, and the user was told
-	cause     cause
+// liveTree is what the machine knows of a tree in which a process may be alive.
+type liveTree struct {
+	started    Instant
+	killAt     Instant // when --kill-after has passed; never: it does not count yet, or is not set
+	killedAt   Instant // when the tree was killed; never: it was not
+	askedToEnd bool    // SIGTERM or SIGINT has come: the next one kills
+	unguarded  bool    // the guardian is lost, and the user was told
+	cause      cause
 }
 
 // kill ends the tree now.
-func (l *live) kill(m *machine) {
+func (l *liveTree) kill(m *machine) {
 	if l.killedAt == never {
 		l.killedAt = m.now
 		m.do(doKill{})
@@ -82,12 +82,12 @@ func (l *live) kill(m *machine) {
 }
 
 // terminate sends SIGTERM, and SIGKILL after --kill-after.
-func (l *live) terminate(m *machine) {
+func (l *liveTree) terminate(m *machine) {
 	m.do(doSignal{syscall.SIGTERM})
 	l.armKill(m)
 }
 
-func (l *live) armKill(m *machine) {
+func (l *liveTree) armKill(m *machine) {
 	if m.request.KillAfter > 0 && l.killAt == never {
 		l.killAt = m.after(m.request.KillAfter)
 	}
@@ -95,34 +95,34 @@ func (l *live) armKill(m *machine) {
 
 // lose ends the tree because its lease is lost. If the lease is still ours until it runs out, the tree gets the grace that is left.
 // If somebody else may have it, the tree is killed at once.
-func (l *live) lose(m *machine, consequence string, how loss) {
+func (l *liveTree) lose(m *machine, consequence string, how loss) {
 	l.cause.ending, l.cause.final, l.cause.err = LeaseLost, true, nil
 	m.noteLoss(consequence, how)
 	if how.terminate {
 		m.do(doTerminate{})
 	}
-	if how.standing == taken {
+	if how.owner == taken {
 		l.killedAt = never // a guardian that already kills by itself is told too: the wrapper then waits less long for it
 		l.kill(m)
 	}
 }
 
 // pass passes a signal on. A second SIGTERM or SIGINT kills.
-func (l *live) pass(m *machine, sig syscall.Signal) {
+func (l *liveTree) pass(m *machine, sig syscall.Signal) {
 	if asksToEnd(sig) {
 		l.armKill(m)
-		if l.asked && l.killedAt == never {
+		if l.askedToEnd && l.killedAt == never {
 			l.kill(m)
 			return
 		}
-		l.asked = true
+		l.askedToEnd = true
 	}
 	m.do(doSignal{sig})
 }
 
 // due kills the tree when it is time, and renews the lease. It says whether the tree is hopeless: it was killed, nobody could
 // confirm that it is dead, and the lease has run out.
-func (l *live) due(m *machine) (hopeless bool) {
+func (l *liveTree) due(m *machine) (hopeless bool) {
 	if l.killedAt == never && m.reached(min(m.lease.deadline.Kill, l.killAt)) {
 		l.kill(m)
 	}
@@ -137,7 +137,7 @@ func (m *machine) abandonTree(s lifeline.Status) phase {
 }
 
 // running is the phase in which the command runs. If there is a cause, the command is being ended.
-type running struct{ live }
+type running struct{ liveTree }
 
 func (p running) on(m *machine, in input) phase {
 	switch e, _ := in.(treeEvent); e.Kind {
@@ -158,7 +158,7 @@ func (p running) due(m *machine) phase {
 	if t := m.request.Timeout; t > 0 && p.cause.ending == 0 && m.reached(p.started.Add(t)) {
 		p.timeOut(m)
 	}
-	if p.live.due(m) {
+	if p.liveTree.due(m) {
 		return m.abandonTree(lifeline.Status{})
 	}
 	return p
@@ -167,7 +167,7 @@ func (p running) due(m *machine) phase {
 func (p *running) timeOut(m *machine) {
 	p.cause.ending = TimedOut
 	name := EventStopping
-	if !p.asked && (m.hasRetries() || m.lease.grant.Tick != m.claim.Tick) { // another start follows, perhaps the one for our own tick
+	if !p.askedToEnd && (m.hasRetries() || m.lease.grant.Tick != m.claim.Tick) { // another start follows, perhaps the one for our own tick
 		name = EventTimedOut
 	}
 	m.info(name, fmt.Sprintf("%s: the command ran longer than %v", stoppingIt, m.request.Timeout))
@@ -190,7 +190,7 @@ func (p running) end(m *machine, s stop) phase {
 }
 
 func (p running) lose(m *machine, how loss) phase {
-	p.live.lose(m, stoppingIt, how)
+	p.liveTree.lose(m, stoppingIt, how)
 	return p
 }
 
@@ -200,7 +200,7 @@ func (p running) pass(m *machine, sig syscall.Signal) phase {
 		p.cause.signalled, p.cause.final = true, true
 		m.tellStop(stoppingIt, stop{why: "received " + sig.String()})
 	}
-	p.live.pass(m, sig)
+	p.liveTree.pass(m, sig)
 	return p
 }
 
@@ -221,7 +221,7 @@ func (p running) loseGuardian(m *machine, err error) phase {
 // commands use them to reload, or to dump. A command that failed is tried again. A command that was ended together with the run is
 // not, and neither is one whose end nobody saw.
 func (p running) ended(m *machine, s lifeline.Status) sweeping {
-	q := sweeping{live: p.live, status: s}
+	q := sweeping{liveTree: p.liveTree, status: s}
 	ours := m.signal != 0 && s.Signal == m.signal
 	if ours && q.cause.ending == 0 {
 		q.cause.signalled = true
@@ -237,7 +237,7 @@ func (p running) ended(m *machine, s lifeline.Status) sweeping {
 // sweeping is the phase between the end of the command and the death of what it left behind. If no other try follows, the outcome
 // of the command stands, and only the loss of the lease can still change it.
 type sweeping struct {
-	live
+	liveTree
 	status  lifeline.Status
 	follows bool // another try, once the whole tree is dead
 }
@@ -255,7 +255,7 @@ func (p sweeping) on(m *machine, in input) phase {
 }
 
 func (p sweeping) due(m *machine) phase {
-	if p.live.due(m) {
+	if p.liveTree.due(m) {
 		return m.abandonTree(p.status)
 	}
 	return p
@@ -273,7 +273,7 @@ func (p sweeping) end(m *machine, s stop) phase {
 
 func (p sweeping) lose(m *machine, how loss) phase {
 	p.follows = false
-	p.live.lose(m, endingRest, how)
+	p.liveTree.lose(m, endingRest, how)
 	return p
 }
 
@@ -292,7 +292,7 @@ func (p sweeping) pass(m *machine, sig syscall.Signal) phase {
 		m.signal = sig
 		p.cause.signalled = p.cause.signalled || p.cause.ending == 0 && sig == p.status.Signal
 	}
-	p.live.pass(m, sig)
+	p.liveTree.pass(m, sig)
 	return p
 }
 

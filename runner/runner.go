@@ -52,9 +52,9 @@ type Request struct {
 	// Tree makes the tree of one start of the command. It is asked again for every retry, and for the run of our
 	// own tick when an earlier one came first. The runner closes what it was given.
 	Tree func() Tree
-	// Prove looks for an instant of the recorded schedule that passed unclaimed, if our claim was refused as outdated. Each
-	// attempt calls it once. nil: nobody can prove that.
-	Prove func(backends.Refusal) (backends.Unclaimed, bool)
+	// FindUnclaimed searches the recorded schedule for an instant that nobody claimed. It is called if a claim was refused as
+	// outdated, once in each attempt: such an instant shows that nobody uses that schedule any more. nil: there is no search.
+	FindUnclaimed func(backends.Refusal) (backends.Unclaimed, bool)
 	// Checks are questions whether the run still leads; nil: nobody asks. They are answered
 	// until Run returns.
 	Checks <-chan Check
@@ -77,7 +77,8 @@ type Check struct {
 type Standing struct {
 	Leading bool
 	Left    time.Duration // until the lease's validity ends on this host's clock, where it leads
-	Err     error         // why not, or why nobody knows
+	Err     error         // why not, or why nobody knows. It does not tell where the backend is, nor what it says
+	Cause   error         // what the backend says of it, for a log alone; nil: nothing
 }
 
 // Tree is the process tree of one run. Methods do not block unless they say so; internal/supervise has the

@@ -62,7 +62,7 @@ func (p granted) end(m *machine, s stop) phase {
 }
 
 func (p granted) lose(m *machine, how loss) phase {
-	if how.standing == taken {
+	if how.owner == taken {
 		return m.undo(Result{Ending: NotStarted, Err: backends.ErrLost})
 	}
 	return m.undo(Result{Ending: NotStarted, Err: errNotRenewed})
@@ -185,7 +185,7 @@ func (p preparing) due(m *machine) phase {
 }
 
 func (p preparing) lose(m *machine, how loss) phase {
-	if how.standing == taken {
+	if how.owner == taken {
 		return p.starter.lose(m, how)
 	}
 	return p.notReady(m)
@@ -199,7 +199,7 @@ func (p starting) on(m *machine, in input) phase {
 	if !ok {
 		return p
 	}
-	run := running{live: live{started: m.now, killAt: never, killedAt: never}}
+	run := running{liveTree: liveTree{started: m.now, killAt: never, killedAt: never}}
 	switch {
 	case errors.Is(a.err, lifeline.ErrGuardian): // the command may run, so the machine waits until it is dead
 		return run.loseGuardian(m, a.err)

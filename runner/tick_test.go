@@ -334,7 +334,7 @@ func TestProofThatTheRecordedScheduleIsOutOfUse(t *testing.T) {
 	}
 	prove := func(b *bed, age time.Duration, ok bool) *int {
 		asked := 0
-		b.request.Prove = func(r backends.Refusal) (backends.Unclaimed, bool) {
+		b.request.FindUnclaimed = func(r backends.Refusal) (backends.Unclaimed, bool) {
 			asked++
 			if r.Verdict != backends.Outdated {
 				b.t.Errorf("asked about %v", r)

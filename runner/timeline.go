@@ -77,8 +77,8 @@ func (t Timeline) Deadline(t0 Instant) Deadline {
 // renewEvery is the time from one request to the next one.
 func (t Timeline) renewEvery() time.Duration { return t.TTL / 3 }
 
-// attempt is how long one request may take.
-func (t Timeline) attempt() time.Duration { return t.TTL / 6 }
+// requestLimit is how long one request may take.
+func (t Timeline) requestLimit() time.Duration { return t.TTL / 6 }
 
 // hedge is how long a renewal may stay silent before a second one goes out beside it.
 func (t Timeline) hedge() time.Duration { return t.TTL / 12 }

@@ -31,7 +31,7 @@ func TestEveryTimelineLeavesRoomForTwoRetries(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v: %v", ttl, err)
 		}
-		if term := time.Duration(plan.Deadline(0).Term); term < plan.renewEvery()+2*plan.attempt() {
+		if term := time.Duration(plan.Deadline(0).Term); term < plan.renewEvery()+2*plan.requestLimit() {
 			t.Fatalf("%v: SIGTERM at %v leaves no room", ttl, term)
 		}
 	}

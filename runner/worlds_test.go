@@ -91,7 +91,7 @@ func newWorld(seed, number uint64) *world {
 		}
 	}
 	if w.often() {
-		req.Prove = func(backends.Refusal) (backends.Unclaimed, bool) { panic("the machine calls a function") }
+		req.FindUnclaimed = func(backends.Refusal) (backends.Unclaimed, bool) { panic("the machine calls a function") }
 	}
 	w.m = newMachine(req, backends.Limits{HolderWatches: w.often()}, "holder")
 	return w
@@ -115,7 +115,7 @@ func (w *world) step(in input) {
 			w.fail("two copies of a machine differ: %v, %v", actions, twice)
 		}
 	}
-	if _, isHeld = w.m.phase.(held); isHeld && isLate && w.m.lease.standing == ours {
+	if _, isHeld = w.m.phase.(held); isHeld && isLate && w.m.lease.owner == ours {
 		w.fail("1: what comes after the deadline puts it off")
 	}
 	var sync []input
@@ -152,7 +152,7 @@ func (w *world) perform(a action) (sync []input) {
 		}
 		w.pending = append(w.pending, a)
 	case doPrepare:
-		if plan := w.m.lease.plan; w.now.Sub(w.proven) > plan.TTL/2 {
+		if tl := w.m.lease.timeline; w.now.Sub(w.proven) > tl.TTL/2 {
 			w.fail("1: a start is made ready with less than half of the lease left")
 		}
 		if w.tree != nil {
@@ -164,8 +164,8 @@ func (w *world) perform(a action) (sync []input) {
 			w.fail("3: the lease is released while the tree may be alive")
 		}
 		w.pending = append(w.pending, a)
-	case doProve:
-		return []input{proof{found: w.often()}}
+	case doSearch:
+		return []input{searchAnswer{found: w.often()}}
 	case doHangUp:
 		w.hangUp()
 	case doStart:
@@ -214,7 +214,7 @@ func (w *world) start(a doStart) input {
 	switch {
 	case w.tree != nil && !w.tree.dead:
 		w.fail("3: a try is started while the tree before may be alive")
-	case w.now >= w.m.lease.plan.Deadline(w.proven).Term || w.now >= w.expires || w.heard:
+	case w.now >= w.m.lease.timeline.Deadline(w.proven).Term || w.now >= w.expires || w.heard:
 		w.fail("1: the command is started at %v, the lease ends at %v", w.now, w.expires)
 	case w.stopped:
 		w.fail("the command is started although our caller stopped the run")
@@ -295,7 +295,7 @@ func (w *world) check(before phase, in input) {
 		if l.sentAt != w.proven {
 			w.fail("2: the lease counts from %v, the request that was answered was sent at %v", l.sentAt, w.proven)
 		}
-		if l.deadline.End > l.plan.Deadline(w.proven).End || l.validUntil() > w.expires && !w.gone {
+		if l.deadline.End > l.timeline.Deadline(w.proven).End || l.validUntil() > w.expires && !w.gone {
 			w.fail("1: the lease is believed until %v, it ends at %v", l.validUntil(), w.expires)
 		}
 	}
@@ -306,7 +306,7 @@ func (w *world) check(before phase, in input) {
 			w.fail("3: a tree that may be alive in %T", m.phase)
 		}
 		_, isStarting := m.phase.(starting)
-		switch believes := l.plan.Deadline(w.proven); {
+		switch believes := l.timeline.Deadline(w.proven); {
 		case isStarting, t.killed, t.orphaned:
 		case w.heard, w.now >= believes.Kill:
 			w.fail("1: a tree is left alive past its deadline, or without a lease")
@@ -412,7 +412,7 @@ func (w *world) answerRenewal(a doRenew) input {
 	if a.grant.Token != w.shown {
 		w.fail("5: token %d is renewed after %d", a.grant.Token, w.shown)
 	}
-	s := backends.Signal{}
+	s := backends.RenewAnswer{}
 	switch {
 	case w.gone, a.t0 >= w.expires: // somebody else may have been granted
 		w.heard, w.gone = true, true
@@ -423,10 +423,10 @@ func (w *world) answerRenewal(a doRenew) input {
 		s.Break = &backends.BreakRequest{Token: a.grant.Token}
 	}
 	w.expires = max(w.expires, a.t0.Add(a.grant.TTL))
-	if w.now < w.m.lease.plan.Deadline(w.proven).End { // else the machine must not believe it
+	if w.now < w.m.lease.timeline.Deadline(w.proven).End { // else the machine must not believe it
 		w.proven = max(w.proven, a.t0)
 	}
-	return renewAnswer{doRenew: a, signal: s}
+	return renewAnswer{doRenew: a, answer: s}
 }
 
 // disturb gives the machine an input at random.

@@ -17,6 +17,9 @@ status=0
 "$tools/golangci-lint" run --allow-parallel-runners ./... || status=1
 (cd tools/testsum && "$tools/golangci-lint" run --allow-parallel-runners --no-config -D errcheck ./...) || status=1
 
+tool workflows github.com/rhysd/actionlint/cmd/actionlint
+"$tools/actionlint" || status=1 # of .github/workflows; of their shell scripts where there is a shellcheck
+
 # It fails without a difference when a module could not be had.
 diff=$(mktemp)
 trap 'rm -f "$diff"' EXIT

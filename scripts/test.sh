@@ -35,8 +35,8 @@ sqlite=/fence/sqlfence\$
 orders='^TestEveryOrder$' # of package runner: one goroutine, which the race detector only makes slow
 inC=()
 
-# Beside others these would show how busy the machine is, or make it too busy for the others: the whole of internal/supervise has
-# storms of processes.
+# Beside others of their priority these would show how busy the machine is, or make it too busy for the others: the whole of
+# internal/supervise has storms of processes.
 beds='/test/(bed|history)$' storms='/internal/supervise$'
 alone="$beds|$storms"
 [[ $tier == all ]] || beds='/test/bed$' alone='/test/bed$'
@@ -98,25 +98,30 @@ if ! scripts/servers.sh built; then
 	now=$(list "$built|$storms|$sqlite" "$never")
 fi
 all=$now
-# Those that must be alone come first. Then what takes longest begins first; it waits more than it works, so what is compiled for the
-# race detector runs beside it.
+# The storms must be alone, and come first. Then what takes longest begins first, the beds: they wait more than they work, so what is
+# compiled for the race detector runs beside them, at a lower priority, which leaves them the machine whenever they want it.
 # shellcheck disable=SC2046 # packages
-"$tools/testsum" "${flags[@]}" -p 2 -- $(list "$beds" "$never") -- "${race[@]}" $(list "$storms" "$never") || status=1
+"$tools/testsum" "${flags[@]}" -- "${race[@]}" $(list "$storms" "$never") || status=1
 # shellcheck disable=SC2046 # packages
-"$tools/testsum" -slowest=20 "${flags[@]}" -p 2 -- \
+"$tools/testsum" -slowest=20 "${flags[@]}" -p 2 -- $(list "$beds" "$never") -- \
 	$(list '/acceptance$' "$never") $(list . "$alone|$raced|$sqlite|/acceptance\$") -- "${inC[@]}" $(list "$sqlite" "$never") ^ \
 	"${race[@]}" -skip "$orders" $(list "$raced" "$alone") -- -run "$orders" ./runner || status=1
 
+# Three at a time: one that hangs is waited for.
 echo "mutants of turn $turn:"
 go build -o "$tools/mutants" ./scripts/mutants
-set -m
-"$tools/mutants" -turn "$((2 * turn))/20" >"$tools/mutants.log" 2>&1 </dev/null &
-half=$!
-set +m
-trap 'kill -- "-$fuzz" "-$half" 2>/dev/null || true' EXIT
-"$tools/mutants" -turn "$((2 * turn + 1))/20" || status=1
-wait "$half" || status=1
-tail -n +3 "$tools/mutants.log"
+parts=()
+for part in 0 1 2; do
+	set -m
+	"$tools/mutants" -turn "$((3 * turn + part))/30" >"$tools/mutants.$part.log" 2>&1 </dev/null &
+	set +m
+	parts+=("$!")
+	trap 'for job in "$fuzz" "${parts[@]}"; do kill -- "-$job" 2>/dev/null || true; done' EXIT
+done
+for part in 0 1 2; do
+	wait "${parts[part]}" || status=1
+	tail -n "+$((part ? 3 : 1))" "$tools/mutants.$part.log"
+done
 wait "$fuzz" || status=1
 cat "$tools/fuzz.log"
 exit $status

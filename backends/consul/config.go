@@ -13,16 +13,19 @@ import (
 	"github.com/leaderrun/leaderrun/internal/backendurl"
 )
 
-const (
-	defaultPrefix = "leaderrun"
-	shapes        = "consul://HOST:PORT, consul://:TOKEN@HOST,HOST/PREFIX, consuls:// (TLS)"
-)
+const defaultPrefix = "leaderrun"
+
+var form = backendurl.Form{
+	Of:            "a Consul backend",
+	Shapes:        "consul://HOST:PORT, consul://:TOKEN@HOST,HOST/PREFIX, consuls:// (TLS)",
+	Schemes:       map[string]backendurl.Scheme{"consul": {Port: "8500"}, "consuls": {Port: "8501", TLS: true}},
+	PasswordAlone: true,
+}
 
 // config is what a backend URL says, and the token that Consul's users keep in the environment.
 type config struct {
-	url      *backendurl.URL
-	tls      *tls.Config // nil: none
-	tlsFiles *backendurl.TLSFiles
+	url *backendurl.URL
+	tls *tls.Config // nil: none
 
 	prefix    string
 	token     string // "": none, or the one in tokenFile
@@ -38,7 +41,7 @@ var knownOptions = backendurl.Options[config]{
 	"dc":         text("datacenter, where it is not that of the host", func(c *config) *string { return &c.dc }),
 	"namespace":  text("namespace, in Consul Enterprise", func(c *config) *string { return &c.namespace }),
 	"partition":  text("admin partition, in Consul Enterprise", func(c *config) *string { return &c.partition }),
-}.WithTLS(func(c *config) *backendurl.TLSFiles { return c.tlsFiles })
+}
 
 func text(help string, field func(c *config) *string) backendurl.Option[config] {
 	return backendurl.Option[config]{Help: help, Set: func(c *config, v string) error {
@@ -53,23 +56,12 @@ func text(help string, field func(c *config) *string) backendurl.Option[config] 
 // parseURL reads a backend URL. No error here shows any part of the URL that a token may be in.
 func parseURL(raw string) (*config, error) {
 	c := &config{}
-	port := "8500"
-	switch backendurl.Scheme(raw) {
-	case "consul":
-	case "consuls":
-		c.tlsFiles, port = &backendurl.TLSFiles{}, "8501"
-	default:
-		return nil, backends.Misconfigured(shapes, "this is not the URL of a Consul backend")
-	}
 	var err error
-	if c.url, err = backendurl.Parse(raw, backendurl.Form{Shapes: shapes, Port: port}); err != nil {
+	if c.url, err = backendurl.Read(raw, form, knownOptions, c); err != nil {
 		return nil, err
 	}
 	if c.url.User != "" {
 		return nil, backends.Misconfigured("consul://:TOKEN@HOST", "the backend URL has a user: Consul knows tokens only")
-	}
-	if err := knownOptions.Read(c.url, c); err != nil {
-		return nil, err
 	}
 	if c.prefix, err = c.url.Prefix(c.prefix, defaultPrefix); err != nil {
 		return nil, err
@@ -80,7 +72,7 @@ func parseURL(raw string) (*config, error) {
 	if err := c.setToken(); err != nil {
 		return nil, err
 	}
-	c.tls, err = c.tlsFiles.Config()
+	c.tls, err = c.url.Files.Config()
 	return c, err
 }
 

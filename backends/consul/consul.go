@@ -51,7 +51,7 @@ func newStore(rawURL string) (*store, error) {
 	}
 	s := &store{cfg: cfg, link: newLink(cfg)}
 	if s.client, err = s.link.client(); err != nil {
-		return nil, backends.Misconfigured(shapes, "%w", err)
+		return nil, backends.Misconfigured(form.Shapes, "%w", err)
 	}
 	return s, nil
 }
@@ -74,9 +74,9 @@ type tx struct {
 	spare string // a session that it made and that certainly holds nothing; "": there is none
 }
 
-// Begin implements backends.Store. A renewal beside one that stays silent goes to another host.
+// Begin implements backends.Store. A hedge goes to another host.
 func (s *store) Begin(_ context.Context, q backends.Request) backends.Tx {
-	if q.Beside {
+	if q.IsHedge {
 		s.link.hosts.Leave(s.link.hosts.Current())
 	}
 	return &tx{store: s, q: q}

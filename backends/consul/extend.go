@@ -12,7 +12,7 @@ import (
 
 const (
 	maxLockDelay = time.Minute // Consul allows no longer one
-	farewell     = time.Second // how long we try to destroy a session that nobody needs
+	destroyLimit = time.Second // how long we try to destroy a session that nobody needs
 )
 
 // lockDelay returns for how long Consul itself gives the lock to nobody after a session that held it has ended.
@@ -67,7 +67,7 @@ func (s *store) renewSession(ctx context.Context, id string) error {
 
 // destroy ends a session that holds nothing. Should that fail, it ends by itself.
 func (s *store) destroy(ctx context.Context, id string) {
-	ctx, cancel := context.WithTimeout(ctx, farewell)
+	ctx, cancel := context.WithTimeout(ctx, destroyLimit)
 	defer cancel()
 	_, _ = s.client.Session().Destroy(id, write(ctx))
 }

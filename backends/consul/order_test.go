@@ -286,8 +286,8 @@ func TestOrderLostReplies(t *testing.T) {
 	}
 }
 
-// TestEntombWithoutRecord: a record that was lost does not say which tick the holder runs. Its next renewal does.
-func TestEntombWithoutRecord(t *testing.T) {
+// TestRevokeWithoutRecord: a record that was lost does not say which tick the holder runs. Its next renewal does.
+func TestRevokeWithoutRecord(t *testing.T) {
 	t.Parallel()
 	steps := suite.On(t)
 	s := server(t)
@@ -299,12 +299,12 @@ func TestEntombWithoutRecord(t *testing.T) {
 	} {
 		g := steps.Acquire(d, claim(job, "holder", time.Minute))
 		tamper(job)
-		entomb := suite.NewOrder(backends.Revoke, g)
-		if err := other.Order(t.Context(), entomb); !errors.Is(err, backends.ErrLags) {
+		revoke := suite.NewOrder(backends.Revoke, g)
+		if err := other.Order(t.Context(), revoke); !errors.Is(err, backends.ErrLags) {
 			t.Errorf("record %s: %v, want ErrLags", job, err)
 		}
 		steps.Renew(d, g)
-		steps.Order(other, entomb)
+		steps.Order(other, revoke)
 		r := steps.Refused(other, claim(job, "newcomer", shortTTL), backends.Vanished)
 		if r.Wait != g.TTL || r.Token <= g.Token {
 			t.Errorf("record %s: a newcomer waits %v behind %d, want %v behind more than %d", job, r.Wait, r.Token, g.TTL, g.Token)

@@ -74,7 +74,7 @@ func TestRedacted(t *testing.T) {
 }
 
 // FuzzURL: whatever the URL, nothing shows its password, and nothing panics.
-func FuzzURL(f *testing.F) { suite.FuzzURL(f, Open, badURLs, shapes) }
+func FuzzURL(f *testing.F) { suite.FuzzURL(f, Open, badURLs, form.Shapes) }
 
 func TestKeys(t *testing.T) {
 	t.Parallel()

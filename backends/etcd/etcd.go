@@ -102,13 +102,13 @@ type tx struct {
 // Begin implements backends.Store. A first claim takes two round trips: a new lease of etcd's is asked for while the keys
 // are read. Who has already been refused reads first, because the next answer is probably the same: three round trips when
 // it is not. A renewal takes two, one after the other: its transaction would not prove anything if it came before the
-// keep-alive. Beside one that stays silent it goes to another member.
+// keep-alive. A hedge goes to another member.
 func (s *store) Begin(ctx context.Context, q backends.Request) backends.Tx {
 	t := &tx{store: s, q: q, spare: &spare{store: s, ttl: q.TTL}}
 	if q.Op == backends.ToClaim && q.Seen == (backends.LastSeen{}) {
 		t.spare.request(ctx)
 	}
-	if q.Beside {
+	if q.IsHedge {
 		s.client.RotateEndpoint()
 	}
 	return t

@@ -246,8 +246,8 @@ func TestOrderLostReplies(t *testing.T) {
 	}
 }
 
-// TestEntombWithoutRecord: a record that was lost does not say which tick the holder runs. Its next renewal does.
-func TestEntombWithoutRecord(t *testing.T) {
+// TestRevokeWithoutRecord: a record that was lost does not say which tick the holder runs. Its next renewal does.
+func TestRevokeWithoutRecord(t *testing.T) {
 	w := newWorld(t)
 	for name, tamper := range map[string]rpc.Op{
 		"deleted":     {Delete: w.d.store.cfg.keys("job").record},
@@ -256,12 +256,12 @@ func TestEntombWithoutRecord(t *testing.T) {
 		c := newSteady("job")
 		g := w.Acquire(w.d, c)
 		w.operator.do(t, tamper)
-		entomb := suite.NewOrder(backends.Revoke, g)
-		if err := w.other.Order(t.Context(), entomb); !errors.Is(err, backends.ErrLags) {
+		revoke := suite.NewOrder(backends.Revoke, g)
+		if err := w.other.Order(t.Context(), revoke); !errors.Is(err, backends.ErrLags) {
 			t.Errorf("record %s: %v, want ErrLags", name, err)
 		}
 		w.Renew(w.d, g)
-		w.Order(w.other, entomb)
+		w.Order(w.other, revoke)
 		r := w.Refused(w.other, newClaim("job"), backends.Vanished)
 		if r.Wait != c.TTL {
 			t.Errorf("record %s: a newcomer waits %v, want %v", name, r.Wait, c.TTL)

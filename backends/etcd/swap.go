@@ -19,7 +19,7 @@ func (t *tx) Swap(ctx context.Context, was backends.Snapshot, w backends.Write) 
 	if old.held {
 		unchanged = append(unchanged, rpc.Compare{Key: k.lease, Of: rpc.LeaseID, Value: old.lease})
 	}
-	if w.Still {
+	if w.CompareBeat {
 		unchanged = append(unchanged, rpc.Compare{Key: k.beat, Of: rpc.ModRevision, Value: old.beaten})
 	}
 	next := *old

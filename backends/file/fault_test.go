@@ -130,7 +130,7 @@ func TestDecisionThatPanics(t *testing.T) {
 		step()
 	}
 	rules := d.Rules
-	d.Rules.Claim = func(backends.View, backends.Claim) backends.Decision { panic("claim") }
+	d.Rules.Claim = func(backends.View, backends.Claim) backends.ClaimDecision { panic("claim") }
 	panics(func() { _, _ = d.Acquire(t.Context(), claimFor("job")) })
 	d.Rules = rules
 	if f, err := d.store.paths("job").tryLock(d.store.paths("job").beat, syscall.LOCK_EX, os.O_RDWR); f == nil {
@@ -141,7 +141,7 @@ func TestDecisionThatPanics(t *testing.T) {
 	g := steps.Acquire(d, claimFor("job"))
 	stranger := g
 	stranger.Private = nil // it reads first
-	d.Rules.Renew = func(backends.View, backends.Grant) backends.Renewal { panic("renew") }
+	d.Rules.Renew = func(backends.View, backends.Grant) backends.RenewDecision { panic("renew") }
 	panics(func() { _, _ = d.Renew(t.Context(), stranger) })
 	d.Rules = rules
 	ctx, cancel := context.WithTimeout(t.Context(), suite.Patience)

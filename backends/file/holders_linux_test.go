@@ -78,7 +78,7 @@ func TestHoldersAreEnded(t *testing.T) {
 	h.kill()
 	awaitHolders(t, d, child)
 	if err := d.Order(t.Context(), orderFor(backends.Revoke, token)); err == nil {
-		t.Error("entombed, and the child lives")
+		t.Error("revoked, and the child lives")
 	}
 	p, err := os.FindProcess(child)
 	if err != nil {

@@ -15,12 +15,16 @@ import (
 const (
 	defaultPrefix    = "leaderrun"
 	defaultNamespace = "default"
-	shapes           = "k8s://NAMESPACE, k8s://NAMESPACE/PREFIX?kubeconfig=FILE&context=NAME"
-
-	accountHint = "automountServiceAccountToken: true in the pod's spec gives it one; or ?kubeconfig=FILE says who asks"
+	accountHint      = "automountServiceAccountToken: true in the pod's spec gives it one; or ?kubeconfig=FILE says who asks"
 
 	longestName = 63 // of a namespace (RFC 1123), and of a label's value
 )
+
+var form = backendurl.Form{
+	Of:      "a Kubernetes backend",
+	Shapes:  "k8s://NAMESPACE, k8s://NAMESPACE/PREFIX?kubeconfig=FILE&context=NAME",
+	Schemes: map[string]backendurl.Scheme{"k8s": {Name: true}},
+}
 
 // config is what a backend URL says, and what it leaves to kubectl's files or to the pod.
 type config struct {
@@ -71,17 +75,12 @@ func ours() surroundings {
 
 // parseURL reads a backend URL and the files that it leads to.
 func parseURL(raw string, s surroundings) (*config, error) {
-	if backendurl.Scheme(raw) != "k8s" {
-		return nil, backends.Misconfigured(shapes, "this is not the URL of a Kubernetes backend")
-	}
-	u, err := backendurl.Parse(raw, backendurl.Form{Shapes: shapes, Name: true})
+	c := &config{}
+	u, err := backendurl.Read(raw, form, knownOptions, c)
 	if err != nil {
 		return nil, err
 	}
-	c := &config{url: u}
-	if err := knownOptions.Read(u, c); err != nil {
-		return nil, err
-	}
+	c.url = u
 	if c.prefix, err = u.Prefix(c.prefix, defaultPrefix); err != nil {
 		return nil, err
 	}
@@ -93,7 +92,7 @@ func parseURL(raw string, s surroundings) (*config, error) {
 	}
 	c.namespace = cmp.Or(c.namespace, defaultNamespace)
 	if !isLabel(c.namespace) {
-		return nil, backends.Misconfigured(shapes, "%q is no name of a namespace", c.namespace)
+		return nil, backends.Misconfigured(form.Shapes, "%q is no name of a namespace", c.namespace)
 	}
 	c.api.Server, c.api.Namespace = c.server, c.namespace
 	return c, nil

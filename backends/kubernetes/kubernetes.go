@@ -81,9 +81,9 @@ type tx struct {
 	q backends.Request
 }
 
-// Begin implements backends.Store. A renewal beside one that stays silent goes over another connection.
+// Begin implements backends.Store. A hedge goes over another connection.
 func (s *store) Begin(_ context.Context, q backends.Request) backends.Tx {
-	if q.Beside {
+	if q.IsHedge {
 		s.client.RotateEndpoint()
 	}
 	return &tx{store: s, q: q}

@@ -17,13 +17,20 @@ import (
 
 const (
 	defaultTable   = "leaderrun"
-	defaultPort    = "5432"
 	defaultLongest = 30 * time.Second
 	longestHint    = "use a shorter TTL; or ?longest-ttl=DURATION in the backend URL raises it, on every host; after a restart or a failover nobody starts for so long"
-	shapes         = "postgres://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE?prefix=TABLE&sslmode=verify-full"
 	modes          = "disable, prefer, require, verify-ca or verify-full; prefer, the default, verifies nothing"
 	longestName    = 63 // bytes of an identifier
 )
+
+// form is that of the URLs; sslrootcert, sslcert and sslkey are what libpq calls ca, cert and key.
+var form = backendurl.Form{
+	Of:        "a PostgreSQL backend",
+	Shapes:    "postgres://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE?prefix=TABLE&sslmode=verify-full",
+	Schemes:   map[string]backendurl.Scheme{"postgres": {Port: "5432", TLS: true}, "postgresql": {Port: "5432", TLS: true}},
+	UserAlone: true, PasswordAlone: true,
+	TLSNames: map[string]string{"sslrootcert": "ca", "sslcert": "cert", "sslkey": "key"},
+}
 
 // config is what a backend URL says.
 type config struct {
@@ -32,38 +39,18 @@ type config struct {
 	table   string // the same, quoted for SQL
 	user    string // ?user=
 	mode    string // ?sslmode=; "": not given
-	files   *backendurl.TLSFiles
 	longest time.Duration
 	wire    wire.Config
 }
 
-// knownOptions returns the options of a URL; sslrootcert, sslcert and sslkey are what libpq calls ca, cert and key.
-func knownOptions() backendurl.Options[config] {
-	options := backendurl.Options[config]{
-		"prefix": {Help: "the name of the table, or SCHEMA.TABLE", Set: func(c *config, v string) error {
-			c.prefix = v
-			return nil
-		}},
-		"user": {Help: "the user, in the place of USER@", Set: func(c *config, v string) error {
-			c.user = v
-			return nil
-		}},
-		"sslmode": {Help: modes, Set: setMode},
-		"longest-ttl": {Help: "the longest TTL that is allowed here", Set: func(c *config, v string) (err error) {
-			c.longest, err = backendurl.Duration(v)
-			return err
-		}},
-	}.WithTLS(func(c *config) *backendurl.TLSFiles { return c.files })
-	for ours, libpqs := range map[string]string{"ca": "sslrootcert", "cert": "sslcert", "key": "sslkey"} {
-		option := options[ours]
-		set := option.Set
-		option.Set = func(c *config, v string) error {
-			c.files.Called(ours, libpqs)
-			return set(c, v)
-		}
-		options[libpqs] = option
-	}
-	return options
+var knownOptions = backendurl.Options[config]{
+	"prefix":  {Help: "the name of the table, or SCHEMA.TABLE", Set: func(c *config, v string) error { c.prefix = v; return nil }},
+	"user":    {Help: "the user, in the place of USER@", Set: func(c *config, v string) error { c.user = v; return nil }},
+	"sslmode": {Help: modes, Set: setMode},
+	"longest-ttl": {Help: "the longest TTL that is allowed here", Set: func(c *config, v string) (err error) {
+		c.longest, err = backendurl.Duration(v)
+		return err
+	}},
 }
 
 func setMode(c *config, mode string) error {
@@ -79,35 +66,27 @@ func setMode(c *config, mode string) error {
 
 // parseURL reads a backend URL. No error here shows any part of the URL that a password may be in.
 func parseURL(raw string) (*config, error) {
-	c := &config{longest: defaultLongest, prefix: defaultTable, files: new(backendurl.TLSFiles)}
-	switch backendurl.Scheme(raw) {
-	case "postgres", "postgresql":
-	default:
-		return nil, backends.Misconfigured(shapes, "this is not the URL of a PostgreSQL backend")
-	}
-	u, err := backendurl.Parse(raw, backendurl.Form{Shapes: shapes, Port: defaultPort, UserAlone: true})
+	c := &config{longest: defaultLongest, prefix: defaultTable}
+	u, err := backendurl.Read(raw, form, knownOptions, c)
 	if err != nil {
 		return nil, err
 	}
 	c.url = u
-	if err := knownOptions().Read(u, c); err != nil {
-		return nil, err
-	}
 	user := cmp.Or(u.User, c.user)
 	switch {
 	case u.User != "" && c.user != "":
-		return nil, backends.Misconfigured(shapes, "the backend URL has two users, before its hosts and in its options")
+		return nil, backends.Misconfigured(form.Shapes, "the backend URL has two users, before its hosts and in its options")
 	case user == "":
-		return nil, backends.Misconfigured(shapes, "the backend URL names no user")
+		return nil, backends.Misconfigured(form.Shapes, "the backend URL names no user")
 	case u.User == "" && u.Password != "":
-		return nil, backends.Misconfigured(shapes, "the backend URL has a password without a user")
+		return nil, backends.Misconfigured(form.Shapes, "the backend URL has a password without a user")
 	}
 	database, err := databaseOf(u)
 	if err != nil {
 		return nil, err
 	}
 	if strings.ContainsAny(user+u.Password, "\x00") {
-		return nil, backends.Misconfigured(shapes, "the user or password in the backend URL has a zero byte")
+		return nil, backends.Misconfigured(form.Shapes, "the user or password in the backend URL has a zero byte")
 	}
 	if c.table, err = quoteTable(c.prefix); err != nil {
 		return nil, err
@@ -132,7 +111,7 @@ func databaseOf(u *backendurl.URL) (string, error) {
 	}
 	database, err := url.PathUnescape(path)
 	if err != nil || strings.Contains(database, "\x00") {
-		return "", backends.Misconfigured(shapes, "the path of the backend URL is not the name of a database")
+		return "", backends.Misconfigured(form.Shapes, "the path of the backend URL is not the name of a database")
 	}
 	return database, nil
 }
@@ -153,13 +132,13 @@ func quoteTable(name string) (string, error) {
 // never ignored, and a password goes in clear text only inside of TLS to a host whose name was verified: with verify-ca whoever has
 // a certificate of the same authority would get it.
 func (c *config) secure() error {
-	named := c.files.CA != ""
+	named := c.url.Files.CA != ""
 	mode := c.mode
 	if mode == "" && named {
 		mode = "verify-full"
 	}
 	verifies := strings.HasPrefix(mode, "verify-")
-	given := c.files.Cert != "" || c.files.Key != "" || c.files.ServerName != "" || named
+	given := c.url.Files.Cert != "" || c.url.Files.Key != "" || c.url.Files.ServerName != "" || named
 	switch {
 	case mode == "disable" && given:
 		return backends.Misconfigured("?sslmode=verify-full", "the backend URL names certificates, and says sslmode=disable")
@@ -170,7 +149,7 @@ func (c *config) secure() error {
 	case mode == "require" && named: // as libpq has it
 		mode, verifies = "verify-ca", true
 	}
-	config, err := c.files.Config()
+	config, err := c.url.Files.Config()
 	if err != nil {
 		return err
 	}

@@ -10,9 +10,11 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/backends/postgres/wire"
 	"github.com/leaderrun/leaderrun/test/servers"
 	"github.com/leaderrun/leaderrun/test/suite"
 )
@@ -52,6 +54,50 @@ func TestReplyOfCommitLost(t *testing.T) {
 	if runs := w.operator.state(w, "job").record.Runs; len(runs) != 1 || runs[0].State != backends.Done {
 		t.Errorf("runs %+v, want one that is done", runs)
 	}
+}
+
+// stubborn is a server without a mark that does not write one, because of a trigger or a rule.
+type stubborn struct {
+	client
+	sql   *statements
+	marks int
+}
+
+func (s *stubborn) Ask(_ context.Context, batch []wire.Statement, check func(wire.Reply) error) (wire.Reply, error) {
+	reply := wire.Reply{Rows: [][]wire.Row{{nil}, nil}}
+	if last := batch[len(batch)-1]; last.SQL == s.sql.read {
+		null := wire.Value{}
+		reply.Rows[1] = []wire.Row{{
+			last.Args[0], wire.Text("f"), wire.Text("1:00000001:1"), wire.Text("1000"), wire.Text("f"),
+			null, null, null, null, null, null, null, null, null, null, wire.Text("f"),
+		}}
+	} else if s.marks++; s.marks == 10_000 {
+		return reply, errors.New("enough")
+	}
+	return reply, check(reply)
+}
+
+func (*stubborn) Close() error { return nil }
+
+// Hazard: the mark cannot be written, and a claim asks the server again and again as fast as it answers.
+func TestAMarkThatCannotBeWrittenIsNotTriedWithoutAPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := newStore("postgres://u@localhost/db")
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := &stubborn{sql: &s.sql}
+		s.client = server
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = backends.NewEngine(s).Acquire(ctx, newSteady("job"))
+		if !errors.Is(err, context.DeadlineExceeded) || backends.IsAnswer(err) {
+			t.Errorf("%v", err)
+		}
+		if server.marks < 3 || server.marks > 100 {
+			t.Errorf("the mark was tried %d times within a second", server.marks)
+		}
+	})
 }
 
 // TestLateClaim (etcd-io/etcd#11456): a claim that waits on its way grants nothing for longer than its sender believes.

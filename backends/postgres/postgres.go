@@ -77,10 +77,9 @@ type tx struct {
 	q backends.Request
 }
 
-// Begin implements backends.Store. A renewal beside one that stays silent goes out on a connection of its own, to another
-// host if there is one.
+// Begin implements backends.Store. A hedge goes out on a connection of its own, to another host if there is one.
 func (s *store) Begin(_ context.Context, q backends.Request) backends.Tx {
-	if q.Beside {
+	if q.IsHedge {
 		s.client.RotateEndpoint()
 	}
 	return &tx{store: s, q: q}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -42,7 +43,12 @@ func (t *tx) Read(ctx context.Context) (backends.Snapshot, error) {
 	if t.q.Op == backends.ToClaim && t.q.TTL > t.cfg.longest {
 		return nil, backends.Misconfigured(longestHint, "a TTL of %v is longer than this store allows (%v)", t.q.TTL, t.cfg.longest)
 	}
-	for {
+	for conflicts := 0; ; conflicts++ {
+		if conflicts > 1 { // a trigger, a rule or somebody's hand is in the way, and may stay
+			if err := backends.Pause(ctx, conflicts); err != nil {
+				return nil, fmt.Errorf("what a claim relies on cannot be written into the table %s: %w", t.cfg.prefix, err)
+			}
+		}
 		now, err := t.read(ctx, t.q.Job)
 		if err == nil && now.missing {
 			now, err = t.withoutTable(ctx)

@@ -38,11 +38,11 @@ func TestBrokenKeys(t *testing.T) {
 		{record, []any{"hset", record, "ttl", "1e3"}},
 		{record, []any{"hset", record, "beat", "inf"}},
 		{record, []any{"hset", record, "released", "\x00\r\n\x1b[31m"}},
-		{record, []any{"hset", record, "pid", "-"}},
+		{record, []any{"hset", record, "holder", "-"}},
 		{record, []any{"hset", record, "tick", "noon"}},
-		{record, []any{"hset", record, "tick", "60", "tick_state", "someday"}},
-		{record, []any{"hset", record, "tick", "60"}},
-		{record, []any{"hset", record, "schedule_at", "x"}},
+		{record, []any{"hset", record, "tick", `{"tick":60,"state":"someday"}`}},
+		{record, []any{"hset", record, "tick", `{"tick":60}`}},
+		{record, []any{"hset", record, "schedule", `{"at":"x"}`}},
 		{record, []any{"hset", record, "runs", "nothing"}},
 		{record, []any{"hset", record, "runs", "null"}},
 		{record, []any{"hset", record, "runs", `{"token":1}`}},
@@ -74,7 +74,7 @@ func TestBrokenKeys(t *testing.T) {
 		ctx := within(t, suite.Patience)
 		g := backends.Grant{Claim: claim("job", long), Token: 7, TTL: long}
 		s.Do(t, "set", lease, g.Claim.Holder.ID+"|7")
-		s.Do(t, "hset", record, "job", "job", "token", 7, "holder", g.Claim.Holder.ID)
+		s.Do(t, "hset", record, "job", "job", "token", 7, "holder", string(backends.Marshal(g.Claim.Holder)))
 		if c.command[0] != "hset" {
 			s.Do(t, "del", c.key)
 		}
@@ -113,7 +113,7 @@ func TestRenewalsDoNotReadTheRecord(t *testing.T) {
 	d := open(t, "redis://"+s.Addr())
 	_, record, _ := keys("job")
 	g, _ := granted(t, d, claim("job", long))
-	s.Do(t, "hset", record, "runs", "in another form", "tick_state", "resting")
+	s.Do(t, "hset", record, "runs", "in another form", "tick", "resting")
 	if _, err := d.Renew(within(t, suite.Patience), g); err != nil {
 		t.Error(err)
 	}

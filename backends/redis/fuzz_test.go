@@ -22,21 +22,17 @@ func fields(text string) hash {
 }
 
 // FuzzRecord: whatever the fields of a record are, they are read or refused; what was read is the same when it has been written
-// and read again, and its lists are no longer than they may be.
+// and read again.
 func FuzzRecord(f *testing.F) {
-	f.Add("job a\ntoken 1789999980002\nholder cc\nhost h\npid 2\nuser u\nttl 15000\nuntil 1790000001000\nbeat 2\nreleased 1789999980002")
-	f.Add("tick 60\ntick_state done\ntick_holder x\ntick_pid 7\ntick_policy rerun\ntick_attempt 1\nfingerprint f\nschedule * * * * *\nschedule_at 9")
+	f.Add("job a\ntoken 1789999980002\nholder {\"id\":\"cc\",\"host\":\"h\",\"pid\":2,\"user\":\"u\"}\nttl 15000\nuntil 1790000001000\nbeat 2\nreleased 1789999980002")
+	f.Add(`tick {"tick":60,"state":"done","claimant":{"id":"x","pid":7},"policy":"rerun","attempt":1}` + "\n" + `schedule {"fingerprint":"f","text":"* * * * *","at":9}`)
 	f.Add(`runs [{"token":1,"holder":{"id":"cc","host":"h","pid":1,"user":"u"},"state":"done","exit":0,"note":"n"}]` + "\n" + `refused ["a","b"]`)
 	f.Add(`once [{"key":"d","state":"lost","claimant":{"id":"cc","host":"","pid":0,"user":""}}]` + "\n" + `break {"token":7,"by":{"id":"x"},"at":9}`)
 	f.Add(`former [{"fingerprint":"a","text":"b","by":{"id":"x"},"at":1}]` + "\n" + `orders ["zz"]`)
 	f.Add("token seven")
 	f.Add("runs null\nonce {}\nbreak null")
-	f.Add("runs [" + strings.Repeat("{},", maxEntries) + "{}]")
 	f.Fuzz(func(t *testing.T, text string) {
 		r, err := fields(text).record()
-		if len(r.Runs) > maxEntries || len(r.Once) > maxEntries || len(r.Former) > maxEntries || len(r.Refused) > maxEntries || len(r.Orders) > maxEntries {
-			t.Errorf("a long list")
-		}
 		if err != nil {
 			return
 		}

@@ -32,7 +32,7 @@ func (s *store) List(ctx context.Context) ([]string, error) {
 	select {
 	case o = <-done:
 	case <-ctx.Done():
-		o.err = context.Cause(ctx)
+		o.err = s.unanswered(context.Cause(ctx))
 	}
 	if o.err != nil {
 		s.drop(l)

@@ -143,7 +143,7 @@ func (s *store) state(job string, r reply) (*state, error) {
 		Identity: now.identity, Replicas: int(now.replicas), Evicted: evicted,
 		// uptime_in_seconds is a difference of truncated seconds: the server may have started one later.
 		Started: now.now - uptime*1000 + 1000,
-		Forgot:  evicted != 0 || r.text(statePromoted) != "-1" || forgot(now.mark.Identity, now.identity, r.text(stateCommands)),
+		Forgot:  s.misses(k[2], now.mark) || evicted != 0 || r.text(statePromoted) != "-1" || forgot(now.mark.Identity, now.identity, r.text(stateCommands)),
 	}
 	now.next, now.quarantine = now.mark.Admit(self, s.cfg.longest, now.now, now.record.Token != 0)
 	now.notes = s.cfg.notes(now.replicas)
@@ -152,6 +152,17 @@ func (s *store) state(job string, r reply) (*state, error) {
 
 // noKey is what PTTL says of a key that is not there.
 const noKey = -2
+
+// misses says whether a mark is gone that this client has seen: another server has taken the place of the one that had it, as a node of a
+// Cluster or behind a virtual IP, and knows nothing of its leases.
+func (s *store) misses(key string, m backends.Mark) bool {
+	if m.Identity != "" {
+		s.marks.Store(key, true)
+		return false
+	}
+	_, seen := s.marks.Load(key)
+	return seen
+}
 
 // forgot says whether a server that the mark does not know may have forgotten something since it started, or cannot show that
 // it has not: another history means a promotion, after which the server may have forgotten the one before the last.

@@ -34,6 +34,7 @@ type store struct {
 	requests       atomic.Uint64   // that counter
 	seen           atomic.Int64    // the most replicas that a reply asked for, where one mark serves all jobs
 	spoke          atomic.Bool     // the server has answered as one
+	marks          sync.Map        // keys of the marks that this client has seen
 	masterResolver *masterResolver // nil: the URL names the server itself
 
 	mu     sync.Mutex
@@ -59,7 +60,7 @@ func newStore(rawURL string) (*store, error) {
 	logging.Disable() // the client library writes to stderr of the command that is run
 	s := &store{cfg: cfg, nonce: randomID()}
 	if cfg.Kind != redisurl.Single {
-		s.masterResolver = newLocator(cfg)
+		s.masterResolver = newMasterResolver(cfg)
 	}
 	return s, nil
 }

@@ -30,7 +30,7 @@ type masterResolver struct {
 	known []string // whom to ask: those of the URL, and in a cluster all that were ever named
 }
 
-func newLocator(cfg *config) *masterResolver {
+func newMasterResolver(cfg *config) *masterResolver {
 	return &masterResolver{cfg: cfg, known: slices.Clone(cfg.Addrs)}
 }
 

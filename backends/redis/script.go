@@ -88,10 +88,7 @@ func (s *store) ask(ctx context.Context, r request) (reply, error) {
 	select {
 	case o = <-done:
 	case <-ctx.Done():
-		o.err = fmt.Errorf("no reply: %w", context.Cause(ctx))
-		if !s.spoke.Load() { // a plain port waits for the end of a line that TLS does not send
-			o.err = backendurl.Opening(o.err, s.cfg.TLS != nil, "a Redis")
-		}
+		o.err = s.unanswered(fmt.Errorf("no reply: %w", context.Cause(ctx)))
 	}
 	if o.err == nil {
 		s.spoke.Store(true)
@@ -102,6 +99,15 @@ func (s *store) ask(ctx context.Context, r request) (reply, error) {
 	}
 	s.drop(l)
 	return reply{}, o.err
+}
+
+// unanswered adds to the error of a request that had no answer in time what may be wrong, where there never was one: a plain port
+// waits for the end of a line that TLS does not send.
+func (s *store) unanswered(err error) error {
+	if s.spoke.Load() {
+		return err
+	}
+	return backendurl.Opening(err, s.cfg.TLS != nil, "a Redis")
 }
 
 // exchange runs a script on one connection, followed by WAIT where replicas must have what it writes.

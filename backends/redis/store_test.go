@@ -162,6 +162,30 @@ func TestForgetting(t *testing.T) {
 	}
 }
 
+// TestAnotherServerInItsPlace: a virtual IP moves to a server that has been up for long and never had a mark. A client that knew the one
+// before does not take that for a store that was never used, and others learn it from the mark that it writes.
+func TestAnotherServerInItsPlace(t *testing.T) {
+	t.Parallel()
+	was, is := servers.Redis(t, servers.RedisOptions{}), servers.Redis(t, servers.RedisOptions{})
+	trust(t, was)
+	servers.Eventually(t, "the server is up for long", func() bool {
+		up, err := strconv.Atoi(is.Info(t, "server", "uptime_in_seconds"))
+		return err == nil && up >= 5
+	})
+	const query = "?longest-ttl=3s"
+	granted(t, open(t, "redis://"+was.Addr()+query), claim("job", 3*time.Second))
+	s, d := openStore(t, "redis://"+was.Addr()+query)
+	r := suite.On(t)
+	r.Refused(d, claim("job", time.Second), backends.Held)
+
+	other, _ := openStore(t, "redis://"+is.Addr()+query)
+	s.mu.Lock()
+	s.cfg.Addrs, s.link = other.cfg.Addrs, nil // what a connection to the same name leads to from now on
+	s.mu.Unlock()
+	r.Refused(d, claim("job", time.Second), backends.Quarantined)
+	r.Refused(open(t, "redis://"+is.Addr()+query), claim("job", time.Second), backends.Quarantined)
+}
+
 // meddling is a store in which something happens between what is read and what is written on it.
 type meddling struct {
 	*store

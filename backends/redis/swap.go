@@ -23,7 +23,7 @@ func (t *tx) Swap(ctx context.Context, was backends.Snapshot, w backends.Write) 
 		return t.renew(ctx, s, w)
 	}
 	beat := "-"
-	if w.Still {
+	if w.CompareBeat {
 		beat = s.beat
 	}
 	acks := s.replicas

@@ -226,7 +226,7 @@ func TestNotesLeaveARenewalAlone(t *testing.T) {
 	tx, now = s.read(backends.Request{Op: backends.ToOrder})
 	o := backends.DecideOrder(now.View(backends.Request{}), suite.NewOrder(backends.Revoke, g))
 	suite.On(t).Renew(s.driver, g)
-	if s.written(tx, now, backends.Write{Record: o.Record, Release: o.Release, Beat: true, Still: true}) {
+	if s.written(tx, now, backends.Write{Record: o.Record, Release: o.Release, Beat: true, CompareBeat: true}) {
 		t.Error("an order takes the lease of a holder that has renewed it since")
 	}
 }

@@ -68,7 +68,7 @@ func (s *store) Check(ctx context.Context, ttl time.Duration) []backends.Finding
 		return x.Findings
 	}
 	last := up[len(up)-1].conn // has the session now
-	defer last.Farewell(tidying)
+	defer last.CloseSession(tidying)
 	x.ensemble(all, up)
 	x.roles(ctx, up)
 	x.timeout(up, ttl)

@@ -10,47 +10,36 @@ import (
 	"github.com/leaderrun/leaderrun/internal/backendurl"
 )
 
-const (
-	defaultPrefix = "leaderrun"
-	defaultPort   = "2181"
-	shapes        = "zk://USER:PASSWORD@HOST:PORT,HOST:PORT/CHROOT?prefix=PREFIX, zks:// (TLS)"
-)
+const defaultPrefix = "leaderrun"
+
+var form = backendurl.Form{
+	Of:      "a ZooKeeper backend",
+	Shapes:  "zk://USER:PASSWORD@HOST:PORT,HOST:PORT/CHROOT?prefix=PREFIX, zks:// (TLS)",
+	Schemes: map[string]backendurl.Scheme{"zk": {Port: "2181"}, "zks": {Port: "2181", TLS: true}},
+}
 
 // config is what a backend URL says.
 type config struct {
 	url    *backendurl.URL
 	prefix string
-	dir    string // the node below which all others are: /CHROOT/PREFIX
-	files  *backendurl.TLSFiles
+	dir    string      // the node below which all others are: /CHROOT/PREFIX
 	tls    *tls.Config // nil: none
 }
 
-func knownOptions() backendurl.Options[config] {
-	return backendurl.Options[config]{
-		"prefix": backendurl.Prefix(func(c *config) *string { return &c.prefix }),
-	}.WithTLS(func(c *config) *backendurl.TLSFiles { return c.files })
+var knownOptions = backendurl.Options[config]{
+	"prefix": backendurl.Prefix(func(c *config) *string { return &c.prefix }),
 }
 
 // parseURL reads a backend URL. No error here shows any part of the URL that a password may be in.
 func parseURL(raw string) (*config, error) {
 	c := &config{prefix: defaultPrefix}
-	switch backendurl.Scheme(raw) {
-	case "zk":
-	case "zks":
-		c.files = new(backendurl.TLSFiles)
-	default:
-		return nil, backends.Misconfigured(shapes, "this is not the URL of a ZooKeeper backend")
-	}
-	u, err := backendurl.Parse(raw, backendurl.Form{Shapes: shapes, Port: defaultPort})
+	u, err := backendurl.Read(raw, form, knownOptions, c)
 	if err != nil {
 		return nil, err
 	}
 	c.url = u
-	if u.User == "" && u.Password != "" || strings.Contains(u.User, ":") {
-		return nil, backends.Misconfigured(u.Scheme+"://USER:PASSWORD@HOST", "the backend URL has a password without a user, or a user with a colon")
-	}
-	if err := knownOptions().Read(u, c); err != nil {
-		return nil, err
+	if strings.Contains(u.User, ":") {
+		return nil, backends.Misconfigured(form.Shapes, "the backend URL has a user with a colon")
 	}
 	chroot, err := url.PathUnescape(u.Path)
 	if err != nil {
@@ -62,9 +51,9 @@ func parseURL(raw string) (*config, error) {
 		}
 	}
 	if !isPath(c.dir) {
-		return nil, backends.Misconfigured(shapes, "chroot and prefix of the backend URL make no path that ZooKeeper takes")
+		return nil, backends.Misconfigured(form.Shapes, "chroot and prefix of the backend URL make no path that ZooKeeper takes")
 	}
-	c.tls, err = c.files.Config()
+	c.tls, err = u.Files.Config()
 	return c, err
 }
 

@@ -58,7 +58,12 @@ func (t *tx) Read(ctx context.Context) (backends.Snapshot, error) {
 // lease. Else a run that ends meanwhile would be seen without its lease and without its end.
 func (s *session) read(ctx context.Context, job string) (*state, error) {
 	k := s.store.cfg.keys(job)
-	for {
+	for conflicts := 0; ; conflicts++ {
+		if conflicts > 1 {
+			if err := backends.Pause(ctx, conflicts); err != nil {
+				return nil, err
+			}
+		}
 		synced, record, lease, again := wire.NewCall(wire.Sync(k.record)), wire.NewCall(wire.GetData(k.record)),
 			wire.NewCall(wire.GetData(k.lease)), wire.NewCall(wire.Exists(k.record, false))
 		if err := s.do(ctx, synced, record, lease, again); err != nil {

@@ -145,12 +145,12 @@ func (s *session) elsewhere() {
 	}
 }
 
-// farewell ends a session that holds nothing, without waiting for it. It is not opened again, which the server would allow
+// close ends a session that holds nothing, without waiting for it. It is not opened again, which the server would allow
 // until it has ended it; requests that come then it drops without an answer (ZooKeeperServer.submitRequestNow).
-func (s *session) farewell() {
+func (s *session) close() {
 	s.mu.Lock()
 	if s.conn != nil && s.conn.Usable() {
-		s.conn.Farewell(tidying)
+		s.conn.CloseSession(tidying)
 	}
 	s.mu.Unlock()
 	s.drop()
@@ -260,7 +260,7 @@ func (s *session) suits(conn *wire.Conn, known wire.Session) error {
 		return nil
 	}
 	if known.ID == 0 {
-		conn.Farewell(tidying)
+		conn.CloseSession(tidying)
 	} else { // another server may keep it for long enough
 		conn.Close()
 	}

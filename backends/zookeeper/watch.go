@@ -32,7 +32,7 @@ func (s *store) Follow(ctx context.Context, job string, tell func(backends.News)
 		default:
 		}
 	}
-	defer session.farewell()
+	defer session.close()
 	w := &watching{session: session, keys: s.cfg.keys(job)}
 	if err := w.limited(ctx, wire.NewCall(wire.Sync(w.keys.record))); err != nil {
 		return err

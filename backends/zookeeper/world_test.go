@@ -86,7 +86,7 @@ func cut(s *session) {
 // briefly does something with a session that holds nothing.
 func (d *driver) briefly(f func(s *session) error) error {
 	s := d.store.newIdle(briefly)
-	defer s.farewell()
+	defer s.close()
 	return f(s)
 }
 

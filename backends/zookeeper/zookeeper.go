@@ -91,8 +91,8 @@ type tx struct {
 }
 
 // Begin implements backends.Store. A claim makes a session, which becomes that of its grant, and the holder's next steps go
-// on with it. A renewal beside one that stays silent opens a connection of its own, to another server where there are several.
-// One whose grant is another process's, or whose driver is closed, puts the lease under a new session, which is left to
+// on with it. A hedge opens a connection of its own, to another server where there are several.
+// A renewal whose grant is another process's, or whose driver is closed, puts the lease under a new session, which is left to
 // expire, as the grant cannot remember it.
 func (s *store) Begin(_ context.Context, q backends.Request) backends.Tx { return s.begin(q) }
 
@@ -102,7 +102,7 @@ func (s *store) begin(q backends.Request) *tx {
 	switch {
 	case known != nil && known.session.isOpen():
 		t.session = known.session
-		if q.Beside {
+		if q.IsHedge {
 			t.session.elsewhere()
 		}
 	case q.Op == backends.ToClaim, q.Op == backends.ToRenew:
@@ -149,7 +149,7 @@ func (t *tx) End(_ context.Context, err error) {
 	if t.q.Op == backends.ToFinish && (err == nil || errors.Is(err, backends.ErrLost)) || t.q.Op == backends.ToAbandon && err == nil {
 		for _, s := range t.all() {
 			if s.holder == t.q.Holder.ID && !t.last.isUnder(s) {
-				s.farewell()
+				s.close()
 			}
 		}
 	}
@@ -161,7 +161,7 @@ func (t *tx) End(_ context.Context, err error) {
 	case t.spare.lease && !backends.IsAnswer(err) && !errors.Is(err, errReborn):
 		t.spare.drop()
 	default: // nobody else is to wait for a lease that is no grant
-		t.spare.farewell()
+		t.spare.close()
 	}
 }
 

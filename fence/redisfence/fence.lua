@@ -87,16 +87,16 @@ local settled = setmetatable({
 }, {__index = redis})
 
 -- The mark comes first and is taken back: whoever may not write it, or not remove it, does not begin.
-local happened, occasion = KEYS[2], ARGV[3]
+local happened, trigger = KEYS[2], ARGV[3]
 local removable = redis.pcall('ZREM', happened, '')
 if type(removable) == 'table' then return refused(happened, removable) end
 local trimmed = redis.pcall('ZREMRANGEBYRANK', happened, 0, -remembered - 1)
 if type(trimmed) == 'table' then return refused(happened, trimmed) end
-local marked = redis.pcall('ZADD', happened, 'NX', token, occasion)
+local marked = redis.pcall('ZADD', happened, 'NX', token, trigger)
 if type(marked) == 'table' then return refused(happened, marked) end
 if marked == 0 then return {'before'} end
 local ok, reply = pcall(effect, keys, args, settled, server and settled)
 local text = failure(ok, reply)
 if not text then return {'done', reply} end
-redis.pcall('ZREM', happened, occasion)
+redis.pcall('ZREM', happened, trigger)
 return {'failed', text}

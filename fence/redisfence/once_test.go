@@ -108,7 +108,7 @@ func TestOnceNeedsTheRightToTakeItBack(t *testing.T) {
 	}
 }
 
-func TestOnceNeedsAnOccasion(t *testing.T) {
+func TestOnceNeedsATrigger(t *testing.T) {
 	t.Parallel()
 	c := open(t, servers.Redis(t, servers.RedisOptions{}).Addr())
 	w, err := New(c, "r").Raise(t.Context(), fence.Run{Token: 1, Job: "job"})

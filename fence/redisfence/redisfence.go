@@ -153,19 +153,19 @@ func (w *Writer) Once(ctx context.Context, lua string, keys []string, args ...an
 	if err := checkScript(lua); err != nil {
 		return false, err
 	}
-	occasion := w.run.Occasion()
-	if occasion == "" {
+	trigger := w.run.Trigger()
+	if trigger == "" {
 		return false, &fence.SetupError{
 			Kind: fence.Configuration, Err: errors.New("this run has neither a tick nor a key: nothing can happen once for it"),
 			Hint: "`leaderrun run` gives it one by --schedule, --every, --tick or --once",
 		}
 	}
 	// The job is quoted: no other job and tick look the same.
-	occasion = strconv.Quote(w.run.Job) + " " + occasion
+	trigger = strconv.Quote(w.run.Job) + " " + trigger
 	_, err = w.ask(ctx, order{
 		wants: "once",
 		keys:  append([]string{w.resource.happened()}, keys...),
-		args:  append([]any{occasion, lua}, args...),
+		args:  append([]any{trigger, lua}, args...),
 	})
 	if errors.Is(err, errBefore) {
 		return false, nil

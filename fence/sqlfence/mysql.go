@@ -67,11 +67,11 @@ func (mySQL) raiseOptions() *sql.TxOptions { return nil }
 // transactions of two jobs would wait for each other.
 func (mySQL) mark(ctx context.Context, tx *sql.Tx, r fence.Run) (first bool, err error) {
 	_, err = tx.ExecContext(ctx, `INSERT INTO leaderrun_done (job, tick, token) VALUES (?, ?, ?)
-ON DUPLICATE KEY UPDATE repeats = repeats + 1`, r.Job, r.Occasion(), r.Token)
+ON DUPLICATE KEY UPDATE repeats = repeats + 1`, r.Job, r.Trigger(), r.Token)
 	if err != nil {
 		return false, err
 	}
-	repeats, err := number(ctx, tx, `SELECT repeats FROM leaderrun_done WHERE job = ? AND tick = ? FOR UPDATE`, r.Job, r.Occasion())
+	repeats, err := number(ctx, tx, `SELECT repeats FROM leaderrun_done WHERE job = ? AND tick = ? FOR UPDATE`, r.Job, r.Trigger())
 	return repeats == 0 && err == nil, err
 }
 

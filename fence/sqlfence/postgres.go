@@ -29,7 +29,7 @@ func (postgreSQL) raiseOptions() *sql.TxOptions {
 
 func (postgreSQL) mark(ctx context.Context, tx *sql.Tx, r fence.Run) (first bool, err error) {
 	made, err := rows(tx.ExecContext(ctx, `INSERT INTO leaderrun_done (job, tick, token) VALUES ($1, $2, $3)
-ON CONFLICT (job, tick) DO NOTHING`, r.Job, r.Occasion(), r.Token))
+ON CONFLICT (job, tick) DO NOTHING`, r.Job, r.Trigger(), r.Token))
 	return made > 0, err
 }
 

@@ -117,7 +117,7 @@ func (b *bed) printedJob(t *testing.T) {
 	script := b.example(t, 1, "id = 7", "id = 12", "'invoices'", "'jobs'")
 	for i, name := range []string{"Bücher", "bob's", `\'; UPDATE account SET balance = 0; -- `, "$(exit 1)`exit 1`\"\"", "-e", "a:b"} {
 		for _, run := range []fence.Run{{Token: 42, Job: name, Tick: tick}, {Token: 42, Job: "job", Once: name}} {
-			b.wantEnd(t, script, 0, "", token(42), "LEADERRUN_JOB="+run.Job, "LEADERRUN_TICK="+run.Occasion())
+			b.wantEnd(t, script, 0, "", token(42), "LEADERRUN_JOB="+run.Job, "LEADERRUN_TICK="+run.Trigger())
 			if first, err := b.raised(t, db, "jobs", run).Once(t.Context(), b.pay(12)); first || err != nil {
 				t.Errorf("%q is not what the script has done: %v, %v", name, first, err)
 			}

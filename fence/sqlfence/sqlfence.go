@@ -23,8 +23,8 @@ import (
 
 // The longest names that the tables hold, in bytes. The key of --once is at most 255 long.
 const (
-	longestName     = 255
-	longestOccasion = 300
+	longestName    = 255
+	longestTrigger = 300
 )
 
 var _ fence.Resource[*Writer] = (*Resource)(nil)
@@ -180,7 +180,7 @@ func (w *Writer) Check(ctx context.Context, tx *sql.Tx) error {
 // It is once for each job and tick in a database, whatever the resource: of two effects of one run the second would never
 // happen. Put both into one transaction, or give each a name of its own in the place of the job: Run.Job = "JOB/effect".
 func (w *Writer) Once(ctx context.Context, do func(*sql.Tx) error) (first bool, err error) {
-	if err := w.hasOccasion(); err != nil {
+	if err := w.hasTrigger(); err != nil {
 		return false, err
 	}
 	err = w.Tx(ctx, nil, func(tx *sql.Tx) error {
@@ -196,25 +196,25 @@ func (w *Writer) Once(ctx context.Context, do func(*sql.Tx) error) (first bool, 
 // tick or key. What holds for errors after Check holds here: a transaction that is rolled back has done nothing, and the next
 // one begins with Check.
 func (w *Writer) First(ctx context.Context, tx *sql.Tx) (bool, error) {
-	if err := w.hasOccasion(); err != nil {
+	if err := w.hasTrigger(); err != nil {
 		return false, err
 	}
 	first, err := w.resource.engine().mark(ctx, tx, w.run)
 	if err != nil {
-		return false, w.resource.explain("mark "+w.run.Occasion(), err)
+		return false, w.resource.explain("mark "+w.run.Trigger(), err)
 	}
 	return first, nil
 }
 
-// hasOccasion says what the run lacks of what happens once.
-func (w *Writer) hasOccasion() error {
-	if w.run.Occasion() == "" {
+// hasTrigger says what the run lacks of what happens once.
+func (w *Writer) hasTrigger() error {
+	if w.run.Trigger() == "" {
 		return errors.New("the run has neither a tick nor a key: there is nothing that it could do once")
 	}
 	if err := nameFits(w.run.Job, longestName); err != nil {
 		return fmt.Errorf("the job: %w", err)
 	}
-	if err := nameFits(w.run.Occasion(), longestOccasion); err != nil {
+	if err := nameFits(w.run.Trigger(), longestTrigger); err != nil {
 		return fmt.Errorf("the tick or key: %w", err)
 	}
 	return nil

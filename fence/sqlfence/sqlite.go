@@ -33,7 +33,7 @@ func (sqLite) raiseOptions() *sql.TxOptions { return nil }
 
 func (sqLite) mark(ctx context.Context, tx *sql.Tx, r fence.Run) (first bool, err error) {
 	made, err := rows(tx.ExecContext(ctx, `INSERT INTO main.leaderrun_done (job, tick, token) VALUES (?, ?, ?)
-ON CONFLICT (job, tick) DO NOTHING`, r.Job, r.Occasion(), r.Token))
+ON CONFLICT (job, tick) DO NOTHING`, r.Job, r.Trigger(), r.Token))
 	return made > 0, err
 }
 

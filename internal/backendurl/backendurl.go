@@ -25,12 +25,21 @@ const escapes = "in a user or password, / ? @ : and % are written as %2F %3F %40
 
 // Form says what URLs of one kind look like.
 type Form struct {
-	Shapes string // examples, for the hint of an error
+	Of      string            // what they are of: "an etcd backend"
+	Shapes  string            // examples, for the hint of an error
+	Schemes map[string]Scheme // by name, in lower case
+
+	UserAlone, PasswordAlone bool // a user may have no password, a password no user
+
+	TLSNames map[string]string // other names of options of TLSFiles, each with ours
+}
+
+// Scheme says what stands behind one scheme.
+type Scheme struct {
 	Port   string // of a host that names none
 	Socket bool   // the path of a socket stands in place of the hosts
 	Name   bool   // one name, or nothing, stands in place of the hosts
-
-	UserAlone bool // a user may have no password
+	TLS    bool   // the URL may have the options of TLSFiles
 }
 
 // URL is a URL taken apart.
@@ -39,13 +48,14 @@ type URL struct {
 	User, Password string
 	Addrs          []string   // HOST:PORT, or the path of the socket, or the name
 	Path           string     // what follows the hosts, without the first slash, still escaped
-	Options        url.Values // for Redacted: as given, without secrets. Set by Options.Read
+	Files          *TLSFiles  // nil: the scheme asks for no TLS
+	Options        url.Values // for Redacted: as given, without secrets
 
 	query string
 }
 
-// Scheme returns what stands before the ://, in lower case; "": nothing does.
-func Scheme(raw string) string {
+// SchemeOf returns what stands before the ://, in lower case; "": nothing does.
+func SchemeOf(raw string) string {
 	scheme, _, ok := strings.Cut(raw, "://")
 	if !ok {
 		return ""
@@ -53,9 +63,26 @@ func Scheme(raw string) string {
 	return strings.ToLower(scheme)
 }
 
-// Parse takes a URL apart, but for its options: Options.Read reads those.
-func Parse(raw string, f Form) (*URL, error) {
-	u := &URL{Scheme: Scheme(raw)}
+// Read takes a URL apart, and sets in c what its options say.
+func Read[C any](raw string, f Form, options Options[C], c *C) (*URL, error) {
+	u, err := parse(raw, f)
+	if err != nil {
+		return nil, err
+	}
+	return u, options.read(u, c)
+}
+
+// parse takes a URL apart, but for its options.
+func parse(raw string, form Form) (*URL, error) {
+	u := &URL{Scheme: SchemeOf(raw)}
+	scheme, ok := form.Schemes[u.Scheme]
+	if !ok {
+		return nil, backends.Misconfigured(form.Shapes, "this is not the URL of %s", form.Of)
+	}
+	if scheme.TLS {
+		u.Files = &TLSFiles{names: form.TLSNames}
+	}
+	f := shape{form, scheme}
 	_, rest, _ := strings.Cut(raw, "://")
 	rest, u.query, _ = strings.Cut(rest, "?")
 	authority, path, _ := strings.Cut(rest, "/")
@@ -95,7 +122,13 @@ func Parse(raw string, f Form) (*URL, error) {
 	return u, nil
 }
 
-func (u *URL) setUser(s string, f Form) error {
+// shape is what a URL must look like.
+type shape struct {
+	Form
+	Scheme
+}
+
+func (u *URL) setUser(s string, f shape) error {
 	user, password, _ := strings.Cut(s, ":")
 	var errUser, errPassword error
 	u.User, errUser = url.PathUnescape(user)
@@ -106,10 +139,13 @@ func (u *URL) setUser(s string, f Form) error {
 	if u.User != "" && u.Password == "" && !f.UserAlone {
 		return backends.Misconfigured(f.Shapes, "the URL has a user without a password")
 	}
+	if u.User == "" && u.Password != "" && !f.PasswordAlone {
+		return backends.Misconfigured(f.Shapes, "the URL has a password without a user")
+	}
 	return nil
 }
 
-func (u *URL) setSocket(path string, f Form) error {
+func (u *URL) setSocket(path string, f shape) error {
 	socket, err := url.PathUnescape(path)
 	if err != nil || !strings.HasPrefix(socket, "/") {
 		return backends.Misconfigured(f.Shapes, "the URL has no path of a socket")
@@ -118,7 +154,7 @@ func (u *URL) setSocket(path string, f Form) error {
 	return nil
 }
 
-func (u *URL) setName(name string, f Form) error {
+func (u *URL) setName(name string, f shape) error {
 	if strings.ContainsAny(name, ",:%@") || u.User != "" || u.Password != "" {
 		return backends.Misconfigured(f.Shapes, "the URL has more than a name")
 	}
@@ -128,7 +164,7 @@ func (u *URL) setName(name string, f Form) error {
 	return nil
 }
 
-func (u *URL) setHosts(hosts string, f Form) error {
+func (u *URL) setHosts(hosts string, f shape) error {
 	for host := range strings.SplitSeq(hosts, ",") {
 		name, port, err := net.SplitHostPort(host)
 		if err != nil { // without a port

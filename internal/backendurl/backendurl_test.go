@@ -11,24 +11,23 @@ import (
 // settings is what the URLs of this test configure.
 type settings struct {
 	prefix, token string
-	files         *TLSFiles
 }
 
 var options = Options[settings]{
 	"prefix": Prefix(func(s *settings) *string { return &s.prefix }),
 	"token":  {Help: "a secret", Secret: true, Set: func(s *settings, v string) error { s.token = v; return nil }},
-}.WithTLS(func(s *settings) *TLSFiles { return s.files })
+}
+
+var form = Form{
+	Of: "an x", Shapes: "x://HOST",
+	Schemes:       map[string]Scheme{"x": {Port: "7"}, "xs": {Port: "7", TLS: true}, "x+unix": {Socket: true}},
+	PasswordAlone: true,
+}
 
 func read(raw string) (*URL, *settings, error) {
 	s := &settings{}
-	if strings.HasSuffix(Scheme(raw), "s") {
-		s.files = new(TLSFiles)
-	}
-	u, err := Parse(raw, Form{Shapes: "x://HOST", Port: "7", Socket: strings.Contains(Scheme(raw), "unix")})
-	if err != nil {
-		return nil, nil, err
-	}
-	return u, s, options.Read(u, s)
+	u, err := Read(raw, form, options, s)
+	return u, s, err
 }
 
 func TestRedacted(t *testing.T) {
@@ -50,7 +49,9 @@ func TestRedacted(t *testing.T) {
 			t.Errorf("%s: %s, want %s", raw, got, want)
 		}
 	}
-	alone, err := Parse("x://u%40v@h/p", Form{Shapes: "x://HOST", Port: "7", UserAlone: true})
+	without := form
+	without.UserAlone = true
+	alone, err := Read("x://u%40v@h/p", without, options, new(settings))
 	if err != nil || alone.User != "u@v" || alone.Password != "" || alone.Redacted() != "x://u@v@h:7/p" {
 		t.Errorf("%+v, %v", alone, err)
 	}
@@ -97,9 +98,9 @@ func TestUnusableFiles(t *testing.T) {
 		"option ca of the URL: options.go holds no":           {CA: "options.go"},
 		"options cert and key of the URL: open /nowhere":      {Cert: "/nowhere", Key: "/nowhere"},
 		"only one of the options cert and key":                {Cert: "/nowhere"},
-		"option sslrootcert of the URL: open /nowhere":        {CA: "/nowhere", names: map[string]string{"ca": "sslrootcert"}},
-		"options sslcert and key of the URL: open /nowhere":   {Cert: "/nowhere", Key: "/nowhere", names: map[string]string{"cert": "sslcert"}},
-		"the URL has only one of the options cert and sslkey": {Key: "/nowhere", names: map[string]string{"key": "sslkey"}},
+		"option sslrootcert of the URL: open /nowhere":        {CA: "/nowhere", written: map[string]string{"ca": "sslrootcert"}},
+		"options sslcert and key of the URL: open /nowhere":   {Cert: "/nowhere", Key: "/nowhere", written: map[string]string{"cert": "sslcert"}},
+		"the URL has only one of the options cert and sslkey": {Key: "/nowhere", written: map[string]string{"key": "sslkey"}},
 	} {
 		_, err := f.Config()
 		p, ok := errors.AsType[*backends.PermanentError](err)

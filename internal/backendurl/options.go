@@ -30,9 +30,10 @@ type Option[C any] struct {
 // Options are the query parameters that URLs may have, by name.
 type Options[C any] map[string]Option[C]
 
-// Read sets what the URL's options say. One that is not known, or does not fit, is an error that lists those
+// read sets what the URL's options say. One that is not known, or does not fit, is an error that lists those
 // that are.
-func (o Options[C]) Read(u *URL, c *C) error {
+func (o Options[C]) read(u *URL, c *C) error {
+	o = o.withTLS(u.Files)
 	values, err := url.ParseQuery(u.query)
 	if err != nil {
 		return backends.Misconfigured("a % in an option is written as %25", "the options of the URL cannot be read")
@@ -91,35 +92,43 @@ func Prefix[C any](prefix func(c *C) *string) Option[C] {
 type TLSFiles struct {
 	CA, Cert, Key, ServerName string
 
-	names map[string]string // of options that the URL has under another name, by ours
-}
-
-// Called notes that the URL has one of the options under another name than ours: errors show what was written.
-func (f *TLSFiles) Called(ours, written string) {
-	if f.names == nil {
-		f.names = map[string]string{}
-	}
-	f.names[ours] = written
+	names   map[string]string // other names of these options, each with ours
+	written map[string]string // the names of options as the URL has them, by ours
 }
 
 // name returns an option's name as the URL has it.
-func (f *TLSFiles) name(ours string) string { return cmp.Or(f.names[ours], ours) }
+func (f *TLSFiles) name(ours string) string { return cmp.Or(f.written[ours], ours) }
 
-// WithTLS adds the options of TLSFiles. files returns where they are kept; nil: this URL asks for no TLS.
-func (o Options[C]) WithTLS(files func(c *C) *TLSFiles) Options[C] {
+// withTLS adds the options of TLSFiles. nil: the URL asks for no TLS.
+func (o Options[C]) withTLS(f *TLSFiles) Options[C] {
+	if f == nil {
+		return o
+	}
 	all := maps.Clone(o)
-	add := func(name, help string, field func(f *TLSFiles) *string) {
-		all[name] = Option[C]{
-			Help: help,
-			Fits: func(c *C) bool { return files(c) != nil },
-			Set:  func(c *C, v string) error { *field(files(c)) = v; return nil },
+	f.written = map[string]string{}
+	add := func(ours, help string, field *string) {
+		for _, name := range append(f.others(ours), ours) {
+			all[name] = Option[C]{Help: help, Set: func(_ *C, v string) error {
+				*field, f.written[ours] = v, name
+				return nil
+			}}
 		}
 	}
-	add("ca", "file with the authority that signed the server's certificate", func(f *TLSFiles) *string { return &f.CA })
-	add("cert", "file with our certificate", func(f *TLSFiles) *string { return &f.Cert })
-	add("key", "file with its key", func(f *TLSFiles) *string { return &f.Key })
-	add("server-name", "name in the server's certificate", func(f *TLSFiles) *string { return &f.ServerName })
+	add("ca", "file with the authority that signed the server's certificate", &f.CA)
+	add("cert", "file with our certificate", &f.Cert)
+	add("key", "file with its key", &f.Key)
+	add("server-name", "name in the server's certificate", &f.ServerName)
 	return all
+}
+
+// others returns the other names of an option.
+func (f *TLSFiles) others(ours string) (names []string) {
+	for name, of := range f.names {
+		if of == ours {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // Config reads the files. On nil it returns nil: no TLS.

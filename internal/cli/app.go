@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -111,46 +112,23 @@ func dispatch(args []string, stdin, stdout *os.File, v *console, signals func() 
 	wrong := func(cmd *command) cli.OnUsageErrorFunc {
 		return func(_ *cli.Context, err error, _ bool) error { return mistyped(cmd, commands(), err) }
 	}
-	root := rootCommand()
-	app := &cli.App{
-		Name: "leaderrun", HideHelp: true, HideVersion: true,
-		Flags: flags(s, root.options), Action: act(root), OnUsageError: wrong(root),
-		Reader: strings.NewReader(""), Writer: stdout, ErrWriter: v.out,
-		// The default one exits by itself where an error has an exit code.
-		ExitErrHandler: func(*cli.Context, error) {},
+	parsed := func(cmd *command, name string) *cli.Command {
+		return &cli.Command{Name: name, Flags: flags(s, cmd.options), Action: act(cmd), OnUsageError: wrong(cmd)}
 	}
-	parsed := func(cmd *command) *cli.Command {
-		return &cli.Command{
-			Name: cmd.word(), HideHelp: true, Flags: flags(s, cmd.options), Action: act(cmd), OnUsageError: wrong(cmd),
-		}
-	}
+	root := parsed(rootCommand(), "leaderrun")
 	for _, cmd := range commandsFor(args) {
-		known := parsed(cmd)
+		known := parsed(cmd, cmd.word())
 		for _, kind := range cmd.kinds {
-			known.Subcommands = append(known.Subcommands, parsed(kind))
+			known.Subcommands = append(known.Subcommands, parsed(kind, kind.word()))
 		}
-		app.Commands = append(app.Commands, known)
+		root.Subcommands = append(root.Subcommands, known)
 	}
-	if err := app.Run(args); err != nil {
+	if err := walk(root, args[min(1, len(args)):], nil); err != nil {
 		v.configureEarly(s)
 		v.fault(err)
 		return End{Code: codeUsage}
 	}
 	return end
-}
-
-// flags makes the flags of a command. The flags of one name share a word, so that an option may stand before
-// or after the name of the command.
-func flags(s *settings, options []option) []cli.Flag {
-	made := make([]cli.Flag, 0, len(options))
-	for _, o := range options {
-		f := &cli.GenericFlag{Name: o.name, Value: s.word(o)}
-		if o.short != "" {
-			f.Aliases = []string{o.short}
-		}
-		made = append(made, f)
-	}
-	return made
 }
 
 // endedOptions says whether "--" stands before the arguments: what follows it is no option.
@@ -232,6 +210,9 @@ func elsewhere(word string) string {
 
 // mistyped says what is wrong with the options. Package flag, below urfave/cli, only has texts.
 func mistyped(cmd *command, all []*command, err error) error {
+	if _, ours := errors.AsType[*fault](err); ours {
+		return err
+	}
 	text := err.Error()
 	if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
 		return unknownOption(cmd, all, name)
@@ -242,9 +223,6 @@ func mistyped(cmd *command, all []*command, err error) error {
 				return usage(o.flag(), "needs a value", "write "+o.flag()+" "+o.value)
 			}
 		}
-	}
-	if names, ok := strings.CutPrefix(text, "Cannot use two forms of the same flag: "); ok {
-		return usage(names, "two forms of one option", "give one of them")
 	}
 	return usage("the command line", text, seeHelp(cmd))
 }

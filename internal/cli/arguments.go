@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"flag"
 	"fmt"
-	"io"
 	"strings"
 )
 
@@ -43,37 +41,4 @@ func (cmd *command) misplaced(args []string, ended bool) error {
 		}
 	}
 	return nil
-}
-
-// mixed reads options from among the arguments. It returns the arguments without them, and whether a "--" stood there: what
-// follows that is no option.
-func (s *settings) mixed(cmd *command, args []string) (rest []string, ended bool, err error) {
-	set := flag.NewFlagSet(cmd.name, flag.ContinueOnError)
-	set.SetOutput(io.Discard)
-	for _, f := range flags(s, cmd.options) {
-		if err := f.Apply(set); err != nil {
-			return nil, false, err
-		}
-	}
-	for len(args) > 0 {
-		if args[0] == "--" {
-			return append(rest, args[1:]...), true, nil
-		}
-		if !strings.HasPrefix(args[0], "-") {
-			rest, args = append(rest, args[0]), args[1:]
-			continue
-		}
-		if err := set.Parse(args); err != nil {
-			return nil, false, err
-		}
-		left := set.Args()
-		switch read := len(args) - len(left); {
-		case read == 0: // "-" alone is an argument
-			rest, left = append(rest, left[0]), left[1:]
-		case args[read-1] == "--":
-			return append(rest, left...), true, nil
-		}
-		args = left
-	}
-	return rest, false, nil
 }

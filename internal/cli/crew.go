@@ -115,7 +115,7 @@ func (w *crew) run(ctx context.Context, s shards.Shard) runner.Result {
 	defer launch.Close()
 	launch.tokenEnv = p.tokenEnv
 	launch.reporter.trigger = s.Trigger
-	if err := launch.Look(); err != nil {
+	if err := launch.Look(s.Wanted); err != nil {
 		return runner.Result{Ending: runner.StartFailed, Err: err}
 	}
 	signals, leave := w.join()

@@ -179,9 +179,14 @@ func (c *call) checkJobs() (End, error) {
 			return End{}, err
 		}
 	}
+	ctx, cancel := c.context()
+	defer cancel()
+	var look launcher
 	var b strings.Builder
 	for _, j := range jobs {
-		if _, err := lookUp(j); err != nil {
+		if _, err := look.findSite(ctx, j, patienceToCheck); err != nil && ctx.Err() != nil {
+			return End{}, err
+		} else if err != nil {
 			c.console.warn(fmt.Sprintf("%s: %s: %v", j.Place, j.Name, err), cmp.Or(hintOf(err), "a host that lacks it leaves the job to the others"))
 		}
 		fmt.Fprintf(&b, "%s: %s\n", oneLine(j.Name), oneLine(j.Schedule.String()))
@@ -218,7 +223,7 @@ func newService(c *call, store backends.Backend, commands *launcher, jobs []*job
 	supervise.KeepImage()
 	s.daemon = daemon.New(daemon.Config{
 		Store: store, Host: thisHolder(), Launch: commands.launch,
-		Prove: func(r backends.Refusal) (backends.Unclaimed, bool) { return passedUnclaimed(r, time.Now()) },
+		FindUnclaimed: func(r backends.Refusal) (backends.Unclaimed, bool) { return passedUnclaimed(r, time.Now()) },
 		Warn: func(j *jobfile.Job, name, text string) {
 			e := runner.Event{Name: name, Level: slog.LevelWarn, Text: text}
 			if j != nil {

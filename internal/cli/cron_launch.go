@@ -1,19 +1,19 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/internal/account"
+	"github.com/leaderrun/leaderrun/internal/boottime"
 	"github.com/leaderrun/leaderrun/internal/daemon"
 	"github.com/leaderrun/leaderrun/internal/jobfile"
 	"github.com/leaderrun/leaderrun/internal/lifeline"
@@ -39,7 +39,9 @@ type launcher struct {
 	sockets  socketHome
 	begin    func(supervise.Options) *supervise.Pending // starts a guardian
 
-	output sync.Mutex // of prefixed lines
+	files      hangable
+	lastOutput time.Duration
+	output     sync.Mutex // of prefixed lines
 }
 
 func newLauncher(c *call, textfile string) (*launcher, error) {
@@ -47,7 +49,7 @@ func newLauncher(c *call, textfile string) (*launcher, error) {
 	if err != nil {
 		return nil, &fault{code: codeInternal, what: os.DevNull, why: reason(err), err: err}
 	}
-	return &launcher{call: c, null: null, sockets: socketHome{shared: c.settings.on("system")}, textfile: textfile, begin: supervise.Begin}, nil
+	return &launcher{call: c, null: null, sockets: socketHome{shared: c.settings.on("system")}, textfile: textfile, begin: supervise.Begin, lastOutput: lastOutput}, nil
 }
 
 // removed forgets what was counted of a job that is not run any more.
@@ -67,6 +69,7 @@ type launch struct {
 	env      func(backends.Grant) []string
 	tokenEnv string         // one more variable that has the token
 	copies   sync.WaitGroup // of prefixed output
+	pipes    pipes          // our ends of those of the commands
 	reporter *reporter
 	file     *metrics.Textfile // nil: nobody asks
 }
@@ -95,67 +98,9 @@ func (l *launcher) prepare(job *jobfile.Job) *launch {
 }
 
 // Look implements daemon.Launch.
-func (a *launch) Look() (err error) {
-	a.site, err = lookUp(a.job)
+func (a *launch) Look(ctx context.Context) (err error) {
+	a.site, err = a.findSite(ctx, a.job, patienceToLook)
 	return err
-}
-
-// site is where and as whom a job's command is run on this host.
-type site struct {
-	path, dir string
-	env       []string              // but for what tells of the run
-	as        *supervise.Credential // nil: this user
-}
-
-// lookUp finds a job's command on this host, the directory that it starts in, and its user.
-func lookUp(j *jobfile.Job) (site, error) {
-	p := site{dir: j.Dir, env: slices.Concat(childEnvironment(os.Environ(), ""), j.Env)}
-	if j.User != "" {
-		var err error
-		if p, err = siteOfUser(j); err != nil {
-			return site{}, err
-		}
-	}
-	if p.dir != "" {
-		info, err := os.Stat(p.dir)
-		if err == nil && !info.IsDir() {
-			err = syscall.ENOTDIR
-		}
-		if err != nil {
-			return site{}, &fault{code: codeConfiguration, what: "dir " + p.dir, why: reason(err), err: err}
-		}
-	}
-	path, code, err := supervise.LookPathIn(j.Argv[0], variable(p.env, pathVariable), p.dir)
-	if err != nil {
-		f := &fault{code: code, what: j.Argv[0], why: reason(err), err: err}
-		if len(j.Argv) == 1 && strings.ContainsAny(j.Argv[0], " \t|;&") {
-			f.hint = "a line for a shell goes to the key shell"
-		}
-		return site{}, f
-	}
-	p.path = path
-	return p, nil
-}
-
-// cronPath is the PATH of cron(8), which a system crontab counts on.
-const cronPath = "/usr/bin:/bin"
-
-// siteOfUser is the site of a job with a user: the files of this host say who that is, each time, and no environment is handed
-// down. What is this daemon's own, such as the backend's password, does not reach another user.
-func siteOfUser(j *jobfile.Job) (site, error) {
-	who, err := account.Lookup(j.User)
-	if err != nil {
-		return site{}, &fault{code: codeConfiguration, what: "user " + strconv.Quote(j.User), why: reason(err), err: err}
-	}
-	p := site{dir: j.Dir, as: &supervise.Credential{UID: who.UID, GID: who.GID, Groups: who.Groups}}
-	p.env = slices.Concat([]string{pathVariable + "=" + cronPath, "HOME=" + who.Home}, j.Env, []string{"LOGNAME=" + who.Name, "USER=" + who.Name})
-	if p.dir == "" {
-		p.dir = who.Home
-		if info, err := os.Stat(p.dir); err != nil || !info.IsDir() { // as many users of services have it
-			p.dir = "/"
-		}
-	}
-	return p, nil
 }
 
 // Observe implements daemon.Launch.
@@ -196,9 +141,7 @@ func (a *launch) over(r runner.Result) {
 	}
 	if a.file != nil {
 		count(a.file.Set)
-		if err := a.file.Write(); err != nil {
-			a.call.console.warnOfMetrics(err)
-		}
+		a.writeMetrics(wholeJob(a.job.Name), a.file)
 	}
 	for _, before := range r.Before {
 		a.tellCode(before)
@@ -219,9 +162,7 @@ func (l *launcher) whole(job string, o shards.Outcome, end End) {
 	if l.textfile != "" {
 		file := metrics.NewTextfile(l.textfile, job)
 		file.TickEnded(job, end.Code, o.IsDone(), tick, time.Now())
-		if err := file.Write(); err != nil {
-			l.call.console.warnOfMetrics(err)
-		}
+		l.writeMetrics(job, file)
 	}
 }
 
@@ -233,10 +174,25 @@ func wholeJob(name string) string {
 	return name
 }
 
+// writeMetrics writes the job's file, as long as its file system answers: a daemon that drains waits for this.
+func (l *launcher) writeMetrics(job string, file *metrics.Textfile) {
+	var failed error
+	err := l.files.call(context.Background(), patienceForMetrics, metricsOf(job), func() { failed = file.Write() })
+	if err == nil {
+		err = failed
+	}
+	if err != nil {
+		l.call.console.warnOfMetrics(err)
+	}
+}
+
+// metricsOf is a job's file of metrics, as a thing that may hang.
+type metricsOf string
+
 // tellCode says how a command ended that did not end well.
 func (a *launch) tellCode(r runner.Result) {
 	code := endOf(r, -1).Code
-	if r.Ending != runner.Ran || code == 0 {
+	if r.Ending != runner.Ran || code == 0 || r.Signal != 0 && r.Status.Signal == r.Signal { // which was told
 		return
 	}
 	e := runner.Event{
@@ -283,7 +239,8 @@ func (a *launch) Checks() <-chan runner.Check { return a.socket.asked }
 // Tree implements daemon.Launch.
 func (a *launch) Tree() runner.Tree { return &launched{launch: a} }
 
-// Close implements daemon.Launch. The guardians are gone, and with them the last who held the pipes open.
+// Close implements daemon.Launch. The guardians are gone, and with them the last who held the pipes open: but for a process outside
+// the tree that was handed one, and keeps it for as long as it likes.
 func (a *launch) Close() {
 	a.socket.close()
 	written := make(chan struct{})
@@ -293,8 +250,9 @@ func (a *launch) Close() {
 	})
 	select {
 	case <-written:
-	case <-time.After(lastOutput): // nobody reads our output
+	case <-time.After(a.lastOutput): // or nobody reads our output
 	}
+	a.pipes.leave()
 }
 
 // launched is the process tree of one start of a job's command. Its guardian starts when the lease is ours: most
@@ -322,7 +280,8 @@ func (t *launched) Start(env []string, hold, inherit []*os.File, d runner.Deadli
 	}
 	at := t.site
 	if t.job.User != "" { // who that is may have changed since, and a retry comes late
-		if at, err = lookUp(t.job); err != nil {
+		limit := min(patienceToLook, d.Term.Sub(boottime.Now()))
+		if at, err = t.findSite(context.Background(), t.job, limit); err != nil {
 			closeOwn()
 			return err
 		}
@@ -350,6 +309,7 @@ func (t *launched) files() (own [3]*os.File, err error) {
 			return own, err
 		}
 		own[0] = reader
+		t.pipes.add(writer)
 		panics.Go(func() {
 			defer writer.Close()
 			_, _ = io.WriteString(writer, t.job.Stdin) // who does not read it does not want it
@@ -364,6 +324,7 @@ func (t *launched) files() (own [3]*os.File, err error) {
 			return own, err
 		}
 		own[i+1] = writer
+		t.pipes.add(reader)
 		t.copies.Go(func() {
 			defer panics.Catch()
 			t.copyLines(to, reader)

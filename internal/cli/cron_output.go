@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
+	"syscall"
+	"time"
 	"unicode"
 	"unicode/utf8"
 )
@@ -26,8 +29,9 @@ func (t *launched) prefix() string {
 }
 
 // copyLines writes what a command says, each line with the job's prefix.
-func (t *launched) copyLines(to io.Writer, from *os.File) {
-	defer from.Close()
+func (t *launched) copyLines(to io.Writer, pipe *os.File) {
+	defer pipe.Close()
+	from := &drained{File: pipe}
 	if t.job.User != "" {
 		t.copyVisibleLines(to, from)
 		return
@@ -91,4 +95,51 @@ func (t *launched) write(to io.Writer, line []byte) {
 	t.output.Lock()
 	defer t.output.Unlock()
 	_, _ = to.Write(line) // there is nobody to tell
+}
+
+// pipes are our ends of the pipes of an attempt's commands.
+type pipes struct {
+	mu  sync.Mutex
+	all []*os.File
+}
+
+func (p *pipes) add(f *os.File) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.all = append(p.all, f)
+}
+
+// leave ends the wait for whoever holds the other ends. Those who wait close ours.
+func (p *pipes) leave() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, f := range p.all {
+		_ = f.SetDeadline(time.Now())
+	}
+}
+
+// drained reads a pipe to its end, or after its deadline what is still in it.
+type drained struct {
+	*os.File
+	late int // bytes that were read after the deadline
+}
+
+// fullPipe is what a pipe can hold, unless root has given it more: see fs.pipe-max-size in pipe(7).
+const fullPipe = 1 << 20
+
+// Read implements io.Reader. After the deadline it does not wait, and does not go on for ever with who writes for ever.
+func (d *drained) Read(into []byte) (n int, err error) {
+	n, err = d.File.Read(into)
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		return n, err
+	}
+	raw, err := d.SyscallConn()
+	if err == nil && d.late < fullPipe {
+		err = raw.Control(func(fd uintptr) { n, _ = syscall.Read(int(fd), into) })
+	}
+	if err != nil || n <= 0 {
+		return 0, io.EOF
+	}
+	d.late += n
+	return n, nil
 }

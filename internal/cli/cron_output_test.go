@@ -2,8 +2,12 @@ package cli
 
 import (
 	"bytes"
+	"errors"
+	"io"
+	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/leaderrun/leaderrun/internal/jobfile"
 )
@@ -45,4 +49,74 @@ func TestAUsersLinesPassForNoOthers(t *testing.T) {
 	if n := strings.Count(whole, `\x00`); n != 60_001 || strings.Count(text, " ") < 60_000 {
 		t.Errorf("%d NULs are shown, and %d blanks", n, strings.Count(text, " "))
 	}
+}
+
+// Hazard: a process outside the tree was handed the job's stdout, as over a socket, and keeps it: each run would cost the daemon two
+// descriptors for good. What it has written by the end of the run is not lost.
+func TestAPipeThatAnotherProcessKeepsIsClosed(t *testing.T) {
+	said, out, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer said.Close()
+	stdout, stderr := os.Stdout, os.Stderr
+	os.Stdout, os.Stderr = out, out
+	defer func() { os.Stdout, os.Stderr = stdout, stderr }()
+	for _, user := range []string{"", "jo"} {
+		job := &jobfile.Job{Name: "j", User: user}
+		job.Prefix, job.Stdin = "[p] ", strings.Repeat("unread", 100_000)
+		a := &launch{launcher: &launcher{lastOutput: time.Millisecond}, job: job, socket: newSocket(func(string, string) {})}
+		own, err := (&launched{launch: a}).files()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := own[1].WriteString("said"); err != nil {
+			t.Fatal(err)
+		}
+		a.Close()
+		a.copies.Wait()
+		if n := len(a.pipes.all); n != 3 {
+			t.Errorf("%d pipes are known", n)
+		}
+		for _, f := range a.pipes.all {
+			for end := time.Now().Add(patience); f.SetDeadline(time.Time{}) == nil; time.Sleep(time.Millisecond) {
+				if time.Now().After(end) {
+					t.Fatalf("user %q: a pipe stays open", user)
+				}
+			}
+		}
+		line := make([]byte, len("[p] said\n"))
+		if _, err := io.ReadFull(said, line); err != nil || string(line) != "[p] said\n" {
+			t.Errorf("user %q: %q, %v", user, line, err)
+		}
+		for _, f := range own {
+			_ = f.Close()
+		}
+	}
+}
+
+// Who writes for ever is not read for ever.
+func TestWhoWritesForEverIsNotRead(t *testing.T) {
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Close()
+	defer reader.Close()
+	_ = reader.SetDeadline(time.Now())
+	d := &drained{File: reader}
+	for read := 0; read <= 2*fullPipe; {
+		if _, err := writer.Write(make([]byte, 4096)); err != nil {
+			t.Fatal(err)
+		}
+		n, err := d.Read(make([]byte, 4096))
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil || n == 0 {
+			t.Fatalf("%d bytes, %v", n, err)
+		}
+		read += n
+	}
+	t.Error("it is read for ever")
 }

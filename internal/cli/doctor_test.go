@@ -27,8 +27,8 @@ func (p *patient) Acquire(_ context.Context, c backends.Claim) (backends.Grant, 
 	return p.acquire(c)
 }
 
-func (p *patient) Renew(context.Context, backends.Grant) (backends.Signal, error) {
-	return backends.Signal{}, p.renew()
+func (p *patient) Renew(context.Context, backends.Grant) (backends.RenewAnswer, error) {
+	return backends.RenewAnswer{}, p.renew()
 }
 
 func (p *patient) Finish(ctx context.Context, _ backends.Grant, _ backends.Outcome) error {

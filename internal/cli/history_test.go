@@ -70,7 +70,7 @@ func TestHistoryDerivesWhatNobodyWroteDown(t *testing.T) {
 			want: []string{"lost", "failed"}, tick: "lost", last: "lost", exit: -1,
 		},
 		{
-			name: "entombed by an operator: its end was not seen",
+			name: "revoked by an operator: its end was not seen",
 			record: changed(lostRun(), func(r *backends.Record) {
 				r.Token, r.Holder, r.Tick.State = 9, bob, backends.Stopped
 				r.Runs[0].State, r.Runs[0].Note = backends.Stopped, "broken by root on web9"

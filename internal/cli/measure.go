@@ -9,6 +9,9 @@ import (
 	"github.com/leaderrun/leaderrun/runner"
 )
 
+// patienceForMetrics is how long a file of metrics is waited for: other runs that write it, and its file system.
+const patienceForMetrics = 10 * time.Second
+
 // measured is what --metrics-textfile asks for; nil: nobody asks. It never changes how the run ends.
 type measured struct {
 	console *console
@@ -50,7 +53,7 @@ func (m *measured) ended(r runner.Result) {
 		tick = time.Unix(m.tick, 0)
 	}
 	m.file.Ended(m.job, r, tick, time.Now())
-	if err := m.file.Write(); err != nil {
+	if _, err := within(patienceForMetrics, func() (string, error) { return "", m.file.Write() }); err != nil {
 		m.console.warnOfMetrics(err)
 	}
 }

@@ -111,7 +111,7 @@ func (n *notifier) event(e runner.Event) {
 		n.status(runner.EventStarted, e, true)
 	case runner.EventStopping, runner.EventLost:
 		n.say("STOPPING=1\nSTATUS=" + oneLine(e.Text))
-	case runner.EventUndead, runner.EventExited:
+	case runner.EventUndead, runner.EventTraced, runner.EventExited:
 		n.say("STATUS=" + oneLine(e.Text))
 	}
 }

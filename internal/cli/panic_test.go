@@ -45,7 +45,7 @@ func (s faultyStore) Close() error {
 	return s.Backend.Close()
 }
 
-func (s faultyStore) Renew(ctx context.Context, g backends.Grant) (backends.Signal, error) {
+func (s faultyStore) Renew(ctx context.Context, g backends.Grant) (backends.RenewAnswer, error) {
 	if strings.HasPrefix(g.Claim.Job, "faulty") {
 		broken.Store(true)
 		panic("in a renewal")

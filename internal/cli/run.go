@@ -45,6 +45,10 @@ With --slots N up to N runs of JOB go on at once, on any hosts, each in a slot o
 else runs, with its own lease and tokens. COMMAND finds the number of its slot in LEADERRUN_SLOT (from 0),
 N in LEADERRUN_SLOTS, and the name of the slot, such as JOB#3, in LEADERRUN_JOB.
 
+With --shards N and --wait forever, but without a tick or key, N workers run that do not end, divided evenly
+among all hosts that have come. When one comes, the others give up shards for it, one after the other; when
+one dies, they take its shards. No shard runs in two places. A worker that ends is run again.
+
 Options end at JOB or at --. What follows JOB reaches COMMAND untouched, without a shell. stdin, stdout
 and stderr are COMMAND's own. Signals to leaderrun are passed on, and a second SIGTERM or SIGINT kills;
 where stdin and stdout are the terminal, Ctrl-C reaches COMMAND alone.
@@ -60,6 +64,7 @@ LEADERRUN_TICK, LEADERRUN_TICK_UNIX or LEADERRUN_ONCE.`,
 			{"every host waits for its turn, up to ten minutes", "leaderrun run --wait 10m restart make restart"},
 			{"a service that runs on one host; the others stand by", "leaderrun run --wait forever feed feeder"},
 			{"three workers among all hosts; the others stand by", "leaderrun run --slots 3 --wait forever queue consume"},
+			{"twelve workers, evenly on all hosts that run this", "leaderrun run --shards 12 --wait forever orders consume-orders"},
 			{"a pipeline goes inside: what stands outside runs on every host", "leaderrun run backup -- bash -o pipefail -c 'dump | gzip > dump.gz'"},
 			{"the same for a shell's one line", "leaderrun run --shell backup 'dump | gzip > dump.gz'"},
 			{"end it after half an hour, and make sure after ten seconds more", "leaderrun run --timeout 30m --kill-after 10s sync sync-all"},
@@ -90,7 +95,7 @@ func runRun(c *call) (End, error) {
 	if err != nil {
 		return End{}, err
 	}
-	path, code, err := supervise.LookPath(plan.argv[0])
+	path, code, err := c.findCommand(plan.argv[0])
 	if err != nil {
 		return End{}, &fault{code: code, what: plan.argv[0], why: reason(err), err: err, hint: lookHint(plan, code)}
 	}
@@ -146,6 +151,31 @@ func runRun(c *call) (End, error) {
 	return end, nil
 }
 
+// findCommand is supervise.LookPath that ends by a signal too: a directory of PATH may be on a file system that does not answer.
+func (c *call) findCommand(name string) (string, int, error) {
+	type result struct {
+		path string
+		code int
+		err  error
+	}
+	found := make(chan result, 1)
+	panics.Go(func() {
+		path, code, err := supervise.LookPath(name)
+		found <- result{path, code, err}
+	})
+	for {
+		select {
+		case r := <-found:
+			return r.path, r.code, r.err
+		case sig := <-c.signals:
+			if supervise.EndsRun(sig) {
+				c.interrupt(sig)
+				return "", 0, errSilent
+			}
+		}
+	}
+}
+
 // guarded ends the program at once where run panics, and leaves the command to its guardian: what would be called on the way
 // out may be what is broken.
 func guarded(run func() runner.Result) runner.Result {
@@ -170,7 +200,7 @@ func (c *call) planRun() (*runPlan, error) {
 			RetryDelay: read(s, "retry-delay", duration.NotNegative, defaultDelay),
 		},
 	}
-	trigger, err := planOccasion(s, time.Now())
+	trigger, err := readTrigger(s, time.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +209,7 @@ func (c *call) planRun() (*runPlan, error) {
 	r.Trigger = trigger
 	r.Wait, r.BackendWait = patienceOf(s, trigger)
 	if trigger.Schedule.Fingerprint != "" {
-		r.Prove = func(refusal backends.Refusal) (backends.Unclaimed, bool) { return passedUnclaimed(refusal, time.Now()) }
+		r.FindUnclaimed = func(refusal backends.Refusal) (backends.Unclaimed, bool) { return passedUnclaimed(refusal, time.Now()) }
 	}
 	r.MinHold = read(s, "min-hold", duration.NotNegative, 0)
 	if pattern := read(s, "prefer", parseHostPattern, ""); pattern != "" && !isHost(pattern) {

@@ -105,6 +105,9 @@ func scriptParams(t *testing.T, dir string) testscript.Params {
 			env.Setenv("HOME", home)
 			env.Setenv("GORACE", "atexit_sleep_ms=0") // a second after every program otherwise
 			env.Setenv("LEADERRUN_BACKEND", "file://"+env.WorkDir+"/store")
+			if rule := os.Getenv("BROKEN_RULE"); rule != "" { // see scripts/mutants
+				env.Setenv("BROKEN_RULE", rule)
+			}
 			return os.MkdirAll(home, 0o700)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

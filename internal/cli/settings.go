@@ -49,10 +49,8 @@ func (w *word) Set(text string) error {
 	return nil
 }
 
-// String hides the text from urfave/cli, which acts by itself on a flag named help that reads as true.
-// Serialize is how it copies a value from one form of a flag to the other.
-func (w *word) String() string    { return "" }
-func (w *word) Serialize() string { return w.text }
+// String is for the help pages of package flag, which nobody sees.
+func (w *word) String() string { return "" }
 
 // IsBoolFlag tells package flag that a switch takes no value.
 func (w *word) IsBoolFlag() bool { return w.value == "" }

@@ -44,8 +44,9 @@ type socket struct {
 	slots   chan struct{}                // one for each asker who is being served
 	warn    func(text, hint string)
 
-	mu    sync.Mutex
-	grant backends.Grant // of the run that is asked about
+	mu      sync.Mutex
+	grant   backends.Grant // of the run that is asked about
+	doubted bool           // the last check was answered with a no that the backend had a part in
 
 	silent bool // the file system did not answer: the run goes on without the socket. env's own
 
@@ -118,29 +119,6 @@ func (s *socket) address(limit time.Duration) (string, error) {
 		return "", err
 	}
 	return s.listener.Addr().String(), err
-}
-
-var errSilent = errors.New("the file system does not answer")
-
-// within calls f beside, and returns errSilent if that takes longer than the limit.
-func within(limit time.Duration, f func() (string, error)) (string, error) {
-	type result struct {
-		text string
-		err  error
-	}
-	done := make(chan result, 1)
-	panics.Go(func() {
-		text, err := f()
-		done <- result{text, err}
-	})
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	select {
-	case r := <-done:
-		return r.text, r.err
-	case <-timer.C:
-		return "", errSilent
-	}
 }
 
 // answerLimit is how long an answer may take: as long as a renewal.
@@ -407,6 +385,18 @@ func (s *socket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(append(visibleJSON(object), '\n'))
 }
 
+// tellCause tells what the backend says, in the log alone, and once until it says yes again: who asks may be the user of a job, who
+// is not to learn where the backend is, and may ask as often as he likes.
+func (s *socket) tellCause(of runner.Standing) {
+	s.mu.Lock()
+	told := s.doubted
+	s.doubted = of.Cause != nil
+	s.mu.Unlock()
+	if of.Cause != nil && !told {
+		s.warn("the command asked whether its run still leads, and nobody can tell: "+of.Cause.Error(), "")
+	}
+}
+
 // check asks the runner, which asks the backend. No answer in time means that nobody can tell.
 func (s *socket) check() checkAnswer {
 	s.mu.Lock()
@@ -422,6 +412,7 @@ func (s *socket) check() checkAnswer {
 		case asked <- runner.Check{Answer: standings}:
 			asked = nil
 		case standing := <-standings:
+			s.tellCause(standing)
 			if standing.Leading {
 				answer.Leading, answer.Left = true, new(standing.Left.Milliseconds())
 				return answer

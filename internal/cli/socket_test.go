@@ -128,6 +128,24 @@ func TestSocketSaysThatTheRunDoesNotLead(t *testing.T) {
 	}
 }
 
+// Hazard: the user of a job, who may connect, learns where the backend is and what it says. That is for the log, once however often he
+// asks.
+func TestSocketDoesNotTellWhatTheBackendSays(t *testing.T) {
+	s, path := openSocket(t, 15*time.Second)
+	var logged []string
+	s.warn = func(text, _ string) { logged = append(logged, text) }
+	s.answer(t, runner.Standing{Err: errors.New("nobody knows"), Cause: errors.New("dial tcp 10.9.8.7:6379")})
+	for range 3 {
+		status, body := get(t, path, "GET", "http://leaderrun/check")
+		if want := `{"leading":false,"job":"j","token":5,"reason":"nobody knows"}` + "\n"; status != 409 || body != want {
+			t.Errorf("%d %s", status, body)
+		}
+	}
+	if len(logged) != 1 || !strings.Contains(logged[0], "10.9.8.7:6379") {
+		t.Errorf("the log has %q", logged)
+	}
+}
+
 // The hazard: a backend that does not answer, a command that waits for ever, or takes silence for a yes.
 func TestNoAnswerIsNoLease(t *testing.T) {
 	_, path := openSocket(t, 600*time.Millisecond)

@@ -40,7 +40,7 @@ func (c *call) runWorkers(plan *runPlan, store backends.Backend) (End, error) {
 // tellWorkers tells what concerns the workers of all shards. A host that stands by, with a place but without a shard, is ready.
 func (w *crew) tellWorkers(e runner.Event) {
 	w.mu.Lock()
-	if e.Name == shards.EventMember && w.notify != nil && !w.notify.told && w.plan.ready == readyStandby {
+	if e.Name == shards.EventMember && w.notify != nil && (w.notify.told || w.plan.ready == readyStandby) {
 		w.notify.isReady(e.Text)
 	}
 	w.mu.Unlock()

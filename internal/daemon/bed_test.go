@@ -66,6 +66,7 @@ type host struct {
 	cut    atomic.Bool  // the store does not hear it
 	skew   atomic.Int64 // its clock is ahead by that, ns
 	lacks  atomic.Bool  // the command is missing
+	hangs  atomic.Bool  // nobody knows, until who asks gives up
 	idle   atomic.Bool  // it cannot start commands
 	faults atomic.Int64 // so many times it panics before it claims
 	deaf   atomic.Bool  // the store's answers to claims do not arrive, and what is taken back arrives late
@@ -286,8 +287,8 @@ func (s cutStore) Acquire(ctx context.Context, c backends.Claim) (backends.Grant
 	})
 }
 
-func (s cutStore) Renew(ctx context.Context, g backends.Grant) (backends.Signal, error) {
-	return ask(ctx, s, func(ctx context.Context) (backends.Signal, error) { return s.Mem.Renew(ctx, g) })
+func (s cutStore) Renew(ctx context.Context, g backends.Grant) (backends.RenewAnswer, error) {
+	return ask(ctx, s, func(ctx context.Context) (backends.RenewAnswer, error) { return s.Mem.Renew(ctx, g) })
 }
 
 func (s cutStore) Finish(ctx context.Context, g backends.Grant, o backends.Outcome) error {
@@ -319,10 +320,14 @@ type fakeLaunch struct {
 
 var errMissing = errors.New("not found in PATH")
 
-func (l *fakeLaunch) Look() error {
+func (l *fakeLaunch) Look(ctx context.Context) error {
 	if left := l.host.faults.Load(); left > 0 {
 		l.host.faults.Store(left - 1)
 		panic("a fault of the test")
+	}
+	if l.host.hangs.Load() {
+		<-ctx.Done()
+		return errors.New("given up")
 	}
 	if l.host.lacks.Load() {
 		return errMissing

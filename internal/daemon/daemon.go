@@ -42,8 +42,8 @@ type Config struct {
 	Warn func(job *jobfile.Job, name, text string)
 	// Removed is told of a job that is not in the file any more; nil: nobody wants to know.
 	Removed func(job string)
-	// Prove is the runner's.
-	Prove func(backends.Refusal) (backends.Unclaimed, bool)
+	// FindUnclaimed is the runner's.
+	FindUnclaimed func(backends.Refusal) (backends.Unclaimed, bool)
 
 	Clock Clock // nil: the machine's
 	// Runner's clock; nil: CLOCK_BOOTTIME.
@@ -52,8 +52,9 @@ type Config struct {
 
 // Launch is one attempt's connection to the world.
 type Launch interface {
-	// Look returns an error where this host lacks the command: then nothing is claimed.
-	Look() error
+	// Look returns an error where this host lacks the command: then nothing is claimed. It returns when ctx ends, and within
+	// seconds, whatever the file system does.
+	Look(ctx context.Context) error
 	// Observe is told of every event of the attempt, in order. It must not block.
 	Observe(runner.Event)
 	Tree() runner.Tree

@@ -8,6 +8,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/jobfile"
+	"github.com/leaderrun/leaderrun/runner"
 )
 
 // Hazards that a second reader found, each as it was found.
@@ -52,6 +53,19 @@ func TestDrainDuringTheRunOfAnEarlierTick(t *testing.T) {
 		time.Sleep(29*time.Minute + 5*time.Second) // 00:30:20
 		b.end(h)
 		wantRuns(t, b, "j", "00:01#2")
+	})
+}
+
+// A command's file system does not answer, and the daemon never ends.
+func TestDrainDoesNotWaitForAFileSystem(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		h := b.host("a", newJob(t, "j", "1 0 * * *", nil))
+		h.hangs.Store(true)
+		time.Sleep(2 * time.Minute)
+		b.end(h)
+		if len(b.ends) != 1 || b.ends[0].result.Ending != runner.Interrupted {
+			t.Errorf("%+v", b.ends)
+		}
 	})
 }
 

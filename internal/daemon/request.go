@@ -28,7 +28,7 @@ func (d *Daemon) request(a *attempt, def *jobfile.Job, trigger backends.Trigger)
 		Job: def.Name, Host: d.Host, Floor: floor, Timeline: def.Timeline,
 		Trigger: trigger, BackendWait: def.BackendWait, KillAfter: def.KillAfter, Timeout: def.Timeout,
 		Retries: def.Retries, RetryDelay: def.RetryDelay, Wanted: a.wanted,
-		Prove: d.Prove,
+		FindUnclaimed: d.FindUnclaimed,
 	}
 	if waits(def) {
 		r.Wait = runner.Forever

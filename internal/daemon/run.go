@@ -36,7 +36,10 @@ func (d *Daemon) try(ctx context.Context, a *attempt, launch Launch, request run
 		defer d.mu.Unlock()
 		d.floors[request.Job] = max(d.floors[request.Job], result.Floor)
 	}()
-	if err := launch.Look(); err != nil {
+	if err := launch.Look(a.wanted); err != nil {
+		if a.wanted.Err() != nil {
+			return runner.Result{Ending: runner.Interrupted, Err: context.Cause(a.wanted)}
+		}
 		return runner.Result{Ending: runner.StartFailed, Err: err}
 	}
 	place := turn{room: d.starts}

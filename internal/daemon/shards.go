@@ -28,7 +28,7 @@ type tickWork struct {
 func (d *Daemon) workOn(a *attempt, tick time.Time) bool {
 	launch := d.Launch(a.def)
 	defer launch.Close()
-	if err := launch.Look(); err != nil {
+	if err := launch.Look(a.wanted); err != nil {
 		launch.Worked(shards.Outcome{Trigger: trigger(a.def, tick)}, runner.Result{Ending: runner.StartFailed, Err: err})
 		return false
 	}

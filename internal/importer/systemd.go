@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,9 +14,6 @@ import (
 	"github.com/leaderrun/leaderrun/schedule"
 )
 
-// unitDirectories are where systemd looks for units, the first one first. They are read only.
-var unitDirectories = []string{"/etc/systemd/system", "/run/systemd/system", "/usr/local/lib/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system"}
-
 // setting is a line KEY=value of a unit.
 type setting struct{ key, value string }
 
@@ -26,6 +21,7 @@ type setting struct{ key, value string }
 type unit struct {
 	name     string
 	path     string
+	masked   bool // systemd never starts it
 	settings []setting
 }
 
@@ -64,7 +60,7 @@ func Units(names []string, stdin io.Reader) (jobs []*Job, notes []Note, err erro
 			units = append(units, parseCat(string(text))...)
 			continue
 		}
-		found, err := findUnits(name)
+		found, err := unitPath(unitDirectories).findUnits(name)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -93,70 +89,6 @@ func Units(names []string, stdin io.Reader) (jobs []*Job, notes []Note, err erro
 		return nil, nil, errors.New("there is no timer among the units")
 	}
 	return jobs, notes, nil
-}
-
-// findUnits reads a timer and its service.
-func findUnits(name string) ([]*unit, error) {
-	if strings.HasSuffix(name, ".service") {
-		u, err := findUnit(name, "")
-		return []*unit{u}, err
-	}
-	if filepath.Ext(name) != ".timer" {
-		name += ".timer"
-	}
-	timer, err := findUnit(name, "")
-	if err != nil {
-		return nil, err
-	}
-	service := timer.last("Unit")
-	if service == "" {
-		service = strings.TrimSuffix(timer.name, ".timer") + ".service"
-	}
-	u, err := findUnit(service, filepath.Dir(timer.path))
-	if errors.Is(err, fs.ErrNotExist) {
-		return []*unit{timer}, nil // it is told of the timer
-	}
-	return []*unit{timer, u}, err
-}
-
-// findUnit reads a unit file and its drop-ins. A name without a / is an installed unit: what lies in the working directory may be
-// anybody's.
-func findUnit(name, beside string) (*unit, error) {
-	dirs := unitDirectories
-	installed := beside == "" && !strings.Contains(name, "/")
-	switch {
-	case beside != "":
-		dirs = append([]string{beside}, dirs...)
-	case !installed:
-		dirs = []string{filepath.Dir(name)}
-	}
-	name = filepath.Base(name)
-	for _, dir := range dirs {
-		path := filepath.Join(dir, name)
-		s, err := readFile(path, crontab.User)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		u := &unit{name: name, path: path, settings: parseUnit(string(s.Text))}
-		for _, dir := range dirs {
-			dropIns, _ := filepath.Glob(filepath.Join(dir, name+".d", "*.conf"))
-			for _, path := range dropIns {
-				s, err := readFile(path, crontab.User)
-				if err != nil {
-					return nil, err
-				}
-				u.settings = append(u.settings, parseUnit(string(s.Text))...)
-			}
-		}
-		return u, nil
-	}
-	if _, err := os.Lstat(name); err == nil && installed {
-		return nil, &Refusal{name, "no installed unit has this name", "./" + name + " is the file in this directory"}
-	}
-	return nil, &os.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 }
 
 // parseCat reads what `systemctl cat` prints: before each file its path in a comment.
@@ -212,6 +144,9 @@ func ofTimer(u *unit, units []*unit) (job *Job, why string) {
 			return nil, key + "= is no instant that hosts could share"
 		}
 	}
+	if u.masked {
+		return nil, "it is masked, so systemd never starts it"
+	}
 	job = &Job{Path: u.path}
 	for _, calendar := range u.all("OnCalendar") {
 		expr, zone, why := fields(calendar)
@@ -233,6 +168,9 @@ func ofTimer(u *unit, units []*unit) (job *Job, why string) {
 	at := slices.IndexFunc(units, func(u *unit) bool { return u.name == service })
 	if at < 0 {
 		return nil, "its service " + service + " was not found"
+	}
+	if units[at].masked {
+		return nil, "its service " + service + " is masked, so systemd never starts it"
 	}
 	if why := job.service(units[at]); why != "" {
 		return nil, service + ": " + why

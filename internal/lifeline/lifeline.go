@@ -44,7 +44,7 @@ const (
 	Exited                            // the command itself ended, with Status; what it left behind is being ended
 	Leftovers                         // Count processes outlived the command
 	GuardianLost                      // the guardian died or does not answer; the wrapper kills the tree itself
-	Unconfirmed                       // SIGKILL was sent and Count processes are still there; the sweep goes on
+	Unconfirmed                       // SIGKILL was sent and Count processes are still there; the sweep goes on. 0: all have ended, and Tracer keeps them
 	Dead                              // every process of the tree is confirmed dead, with the command's Status; the last event
 )
 
@@ -53,5 +53,6 @@ type Event struct {
 	Kind   EventKind
 	Status Status // Exited and Dead
 	Count  int    // Leftovers and Unconfirmed
+	Tracer int    // Unconfirmed: a process outside that traces what has ended (ptrace(2))
 	Err    error  // GuardianLost: an ErrGuardian that says what became of it
 }

@@ -37,18 +37,26 @@ type Target struct {
 	TLS     *tls.Config // nil: none
 
 	SentinelUser, SentinelPassword string
+}
 
-	files *backendurl.TLSFiles // nil: the URL asks for no TLS
+var form = backendurl.Form{
+	Of:     "a Redis server",
+	Shapes: Shapes,
+	Schemes: map[string]backendurl.Scheme{
+		"redis": {Port: "6379"}, "redis+unix": {Socket: true}, "redis+sentinel": {Port: "26379"}, "redis+cluster": {Port: "6379"},
+		"rediss": {Port: "6379", TLS: true}, "rediss+sentinel": {Port: "26379", TLS: true}, "rediss+cluster": {Port: "6379", TLS: true},
+	},
+	PasswordAlone: true,
 }
 
 // Parse reads a URL into the Target of a C, and what its options say into the C. The errors are
 // *backends.PermanentError, and show no part of the URL that a password may be in.
 func Parse[C any](raw string, c *C, of func(c *C) *Target, own backendurl.Options[C]) error {
 	t := of(c)
-	if !t.setScheme(backendurl.Scheme(raw)) {
-		return backends.Misconfigured(Shapes, "this is not the URL of a Redis server")
-	}
-	u, err := backendurl.Parse(raw, t.form())
+	t.setKind(backendurl.SchemeOf(raw))
+	all := options(of)
+	maps.Copy(all, own)
+	u, err := backendurl.Read(raw, form, all, c)
 	if err != nil {
 		return err
 	}
@@ -59,44 +67,20 @@ func Parse[C any](raw string, c *C, of func(c *C) *Target, own backendurl.Option
 	if err := t.setPath(t.Path); err != nil {
 		return err
 	}
-	all := options(of)
-	maps.Copy(all, own)
-	if err := all.Read(&t.URL, c); err != nil {
-		return err
-	}
-	t.TLS, err = t.files.Config()
+	t.TLS, err = t.Files.Config()
 	return err
 }
 
-func (t *Target) setScheme(scheme string) bool {
+func (t *Target) setKind(scheme string) {
 	t.Network = "tcp"
-	name, _, _ := strings.Cut(scheme, "+")
-	switch strings.TrimPrefix(scheme, name) {
-	case "":
-	case "+sentinel":
+	switch _, kind, _ := strings.Cut(scheme, "+"); kind {
+	case "sentinel":
 		t.Kind = Sentinel
-	case "+cluster":
+	case "cluster":
 		t.Kind = Cluster
-	case "+unix":
+	case "unix":
 		t.Network = "unix"
-		return name == "redis"
-	default:
-		return false
 	}
-	if name == "rediss" {
-		t.files = new(backendurl.TLSFiles)
-	}
-	return name == "redis" || name == "rediss"
-}
-
-func (t *Target) form() backendurl.Form {
-	switch {
-	case t.Network == "unix":
-		return backendurl.Form{Shapes: "redis+unix:///SOCKET?db=N", Socket: true}
-	case t.Kind == Sentinel:
-		return backendurl.Form{Shapes: Shapes, Port: "26379"}
-	}
-	return backendurl.Form{Shapes: Shapes, Port: "6379"}
 }
 
 func (t *Target) setPath(path string) (err error) {
@@ -144,7 +128,7 @@ func options[C any](of func(c *C) *Target) backendurl.Options[C] {
 			Help: "password of the Sentinels", Secret: true, Fits: isKind(Sentinel),
 			Set: func(c *C, v string) error { of(c).SentinelPassword = v; return nil },
 		},
-	}.WithTLS(func(c *C) *backendurl.TLSFiles { return of(c).files })
+	}
 }
 
 // Redacted writes the URL without passwords.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/panics"
+	"github.com/leaderrun/leaderrun/internal/slots"
 	"github.com/leaderrun/leaderrun/runner"
 )
 
@@ -161,18 +162,24 @@ func (b *balancer) stands(n positionNews) {
 	switch {
 	case b.leaving:
 	case !n.member && was:
-		b.tell(EventNoMember, slog.LevelWarn, "this host has lost its place among the members: it keeps its shards, and takes no others until it has one again", nil)
+		b.tell(runner.Event{
+			Name: EventNoMember, Level: slog.LevelWarn, Job: b.Job,
+			Text: "this host has lost its place among those that share the shards: until it has one again, it takes no others",
+		})
 	case n.member && n.ready && (!was || !before.ready || before.members != n.members):
 		share := Share(b.Shards, n.members, n.place)
-		b.tell(EventMember, slog.LevelInfo, fmt.Sprintf("%d of %d shards are for this host, one of %d", share, b.Shards, n.members),
-			[]slog.Attr{slog.Int("place", n.place), slog.Int("members", n.members), slog.Int("share", share)})
+		b.tell(runner.Event{
+			Name: EventMember, Level: slog.LevelInfo, Job: b.Job,
+			Text:   fmt.Sprintf("%d of %d shards are for this host, one of %d", share, b.Shards, n.members),
+			Fields: []slog.Attr{slog.Int("place", n.place), slog.Int("members", n.members), slog.Int("share", share)},
+		})
 		b.fruitless, b.searchAt = 0, time.Time{}
 	}
 }
 
-func (b *balancer) tell(name string, level slog.Level, text string, fields []slog.Attr) {
+func (b *balancer) tell(e runner.Event) {
 	if b.Tell != nil {
-		b.Tell(runner.Event{Name: name, Level: level, Job: b.Job, Text: text, Fields: fields})
+		b.Tell(e)
 	}
 }
 
@@ -247,8 +254,11 @@ func (b *balancer) giveUp() {
 			youngest = k
 		}
 	}
-	b.tell(EventGivenUp, slog.LevelInfo, fmt.Sprintf("giving up shard %d: there are %d members, and this host has one too many", youngest.shard, b.position.members),
-		[]slog.Attr{slog.Int("shard", youngest.shard)})
+	name := slots.Name(b.Job, youngest.shard)
+	b.tell(runner.Event{
+		Name: EventGivenUp, Level: slog.LevelInfo, Job: name,
+		Text: fmt.Sprintf("%s: giving it up: %d hosts share the shards, and this one has too many", name, b.position.members),
+	})
 	youngest.end(errGivenUp)
 }
 
@@ -304,8 +314,10 @@ func (b *balancer) endedByItself(k *task, r runner.Result) {
 	k.pause = max(k.pause, shortestPause)
 	k.phase, k.until = pauses, now.Add(k.pause)
 	b.tasks[k.shard] = k
-	b.tell(EventRestarts, slog.LevelWarn, fmt.Sprintf("the worker of shard %d has ended (%s): running it again in %v", k.shard, how(r), k.pause),
-		[]slog.Attr{slog.Int("shard", k.shard), slog.Duration("pause", k.pause)})
+	name := slots.Name(b.Job, k.shard)
+	b.tell(runner.Event{
+		Name: EventRestarts, Level: slog.LevelWarn, Job: name, Text: fmt.Sprintf("%s: ended (%s): running it again in %v", name, how(r), k.pause),
+	})
 }
 
 // how says how a run ended.

@@ -82,7 +82,7 @@ func (f *table) row(what string, happens func()) {
 	happens()
 	took := f.settle(40 * ttl)
 	moves, least := f.takeMoves(), f.least(before)
-	f.t.Logf("%-30s %3d moves, least %3d, %4.1f TTL", what, moves, least, took.Seconds()/ttl.Seconds())
+	f.t.Logf("| %-28s | %2d | %2d | %3.0f s |", what, moves, least, took.Seconds())
 	if moves > least {
 		f.t.Errorf("%s: %d moves, and %d are enough", what, moves, least)
 	}

@@ -114,9 +114,9 @@ func (h *host) Acquire(ctx context.Context, c backends.Claim) (backends.Grant, e
 	return g, err
 }
 
-func (h *host) Renew(ctx context.Context, g backends.Grant) (backends.Signal, error) {
+func (h *host) Renew(ctx context.Context, g backends.Grant) (backends.RenewAnswer, error) {
 	if err := h.reach(ctx); err != nil {
-		return backends.Signal{}, err
+		return backends.RenewAnswer{}, err
 	}
 	return h.Engine.Renew(ctx, g)
 }

@@ -122,6 +122,16 @@ func (h *node) terminate() {
 	<-h.done
 }
 
+// ended waits until the host's leaderrun has ended.
+func (h *node) ended(within time.Duration) {
+	h.t.Helper()
+	select {
+	case <-h.done:
+	case <-time.After(within):
+		h.t.Fatalf("%s goes on", h.name)
+	}
+}
+
 // die ends all that runs on the host at once. Nobody is told.
 func (h *node) die() {
 	h.mu.Lock()
@@ -189,9 +199,9 @@ func (h *node) Acquire(ctx context.Context, c backends.Claim) (backends.Grant, e
 	return h.Engine.Acquire(ctx, c)
 }
 
-func (h *node) Renew(ctx context.Context, g backends.Grant) (backends.Signal, error) {
+func (h *node) Renew(ctx context.Context, g backends.Grant) (backends.RenewAnswer, error) {
 	if err := h.reach(ctx); err != nil {
-		return backends.Signal{}, err
+		return backends.RenewAnswer{}, err
 	}
 	return h.Engine.Renew(ctx, g)
 }

@@ -17,7 +17,7 @@ import (
 // In random worlds hosts come, go, die, flap and are cut off. Never does a shard run in two places. When all is quiet, every shard
 // runs, and no host has two more than another. Then one host comes, goes or dies, and no shard moves that need not.
 func TestFleets(t *testing.T) {
-	worlds := 300
+	worlds := 150
 	if testing.Short() {
 		worlds = 40
 	}

@@ -13,18 +13,20 @@ import (
 // position.next, count). Two things must hold. No shard ever runs in two places. And whatever has happened: once nothing more
 // happens, every shard runs, and no host has two more than another; there is always a way to that.
 func TestModel(t *testing.T) {
-	m := newModel(variant{})
-	m.comes = 4
+	budgets := []budget{{comes: 3, ends: 2, losses: 1}, {comes: 4, ends: 2}}
 	if testing.Short() {
-		m.comes = 3
+		budgets = budgets[:1]
 	}
-	m.explore(t)
-	if m.found != "" {
-		t.Error(m.found)
-	}
-	t.Logf("%d states, %d at rest", len(m.states), m.rests)
-	if m.rests < 10 || len(m.states) < 50_000 {
-		t.Error("it has not gone far")
+	for _, b := range budgets {
+		m := newModel(variant{}, b)
+		m.explore(t)
+		if m.found != "" {
+			t.Error(m.found)
+		}
+		t.Logf("%+v: %d states, %d at rest", b, len(m.states), m.rests)
+		if m.rests < 10 || len(m.states) < 50_000 {
+			t.Error("it has not gone far")
+		}
 	}
 }
 
@@ -37,8 +39,7 @@ func TestModelFinds(t *testing.T) {
 		{name: "the newcomer's share is not given up", kept: true, finds: "not even"},
 	} {
 		t.Run(v.name, func(t *testing.T) {
-			m := newModel(v)
-			m.comes = 3
+			m := newModel(v, budget{comes: 3, ends: 2, losses: 1})
 			m.explore(t)
 			if !bytes.Contains([]byte(m.found), []byte(v.finds)) {
 				t.Errorf("found: %q", m.found)
@@ -65,8 +66,11 @@ type modelState struct {
 	places [2 * modelHosts]lease
 	shards [modelShards]modelShard
 
-	comes, ends, losses int8 // how often that may still happen
+	budget
 }
+
+// budget is what may still happen, and how often: hosts come, die or leave, and lose their places.
+type budget struct{ comes, ends, losses int8 }
 
 type modelHost struct {
 	up      bool // false: it is not there, or leaves
@@ -89,7 +93,7 @@ type modelShard struct {
 
 type model struct {
 	variant
-	comes  int8 // how often a host comes
+	budget budget
 	states []modelState
 	ids    map[modelState]int
 	before [][]int32 // states from which one comes without a fault
@@ -97,11 +101,13 @@ type model struct {
 	found  string
 }
 
-func newModel(v variant) *model { return &model{variant: v, ids: map[modelState]int{}} }
+func newModel(v variant, b budget) *model {
+	return &model{variant: v, budget: b, ids: map[modelState]int{}}
+}
 
 func (m *model) explore(t *testing.T) {
 	t.Helper()
-	s := modelState{comes: m.comes, ends: 2, losses: 1}
+	s := modelState{budget: m.budget}
 	for i := range s.hosts {
 		s.hosts[i] = modelHost{place: none, former: none}
 	}

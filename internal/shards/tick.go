@@ -222,6 +222,10 @@ func (w *work) inTheWay(ctx context.Context, s backends.Status) bool {
 		}
 		sleep(w.Wanted, pause)
 	}
+	if o := sub.outcome(); o.Open > 0 && w.wanted() {
+		w.Warn(fmt.Sprintf("the tick %s of %s was left with %d of %d shards done", time.Unix(last.Tick, 0).UTC().Format(time.RFC3339), w.Job, o.Done, last.Parts),
+			"--on-lost rerun has the hosts of the next tick finish it")
+	}
 	w.cleared = last.Tick
 	return false
 }

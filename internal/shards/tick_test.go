@@ -266,7 +266,8 @@ func TestATickThatNobodyFinished(t *testing.T) {
 			time.AfterFunc(30*time.Second, a.die)
 			a.work(5, 20*time.Second, func(t *Tick, _ *runner.Request) { t.Trigger.OnLost = policy })
 			time.Sleep(time.Minute)
-			o := b.host("b").work(3, time.Second, func(t *Tick, _ *runner.Request) {
+			c := b.host("b")
+			o := c.work(3, time.Second, func(t *Tick, _ *runner.Request) {
 				t.Trigger.Tick, t.Trigger.OnLost = b.tick(1), policy
 			})
 			if !o.IsDone() || o.Trigger.Parts != 3 {
@@ -274,6 +275,9 @@ func TestATickThatNobodyFinished(t *testing.T) {
 			}
 			if want := map[backends.Policy]int{backends.Skip: 2 + 3, backends.Rerun: 2 + 4 + 3}[policy]; len(b.ran) != want {
 				t.Errorf("%s: %d runs, want %d: %q", policy, len(b.ran), want, b.ran)
+			}
+			if warned := strings.Contains(c.warned, " was left with 1 of 5 shards done"); warned != (policy == backends.Skip) {
+				t.Errorf("%s: warned %q", policy, c.warned)
 			}
 			if policy == backends.Rerun && (len(o.Before) != 1 || !o.Before[0].IsDone()) {
 				t.Errorf("before: %+v", o.Before)

@@ -21,7 +21,7 @@ func TestAnotherNumberOfShards(t *testing.T) {
 		f.settle(3 * ttl)
 		starts := f.starts
 		c := f.join("c", func(h *node) { h.shards = 5 })
-		<-c.done
+		c.ended(3 * ttl)
 		d, differs := errors.AsType[*Differs](c.err)
 		if !differs || d.Theirs != 6 || d.Ours != 5 || d.Host != "a" && d.Host != "b" {
 			t.Errorf("c: %v", c.err)
@@ -83,7 +83,7 @@ func TestAWorkerThatEndsIsRunAgain(t *testing.T) {
 		}
 		said := false
 		for _, e := range a.events {
-			said = said || e.Name == EventRestarts && strings.Contains(e.Text, "(code 3): running it again in 4s")
+			said = said || e.Name == EventRestarts && strings.Contains(e.Text, "ended (code 3): running it again in 4s")
 		}
 		if !said {
 			t.Errorf("%+v", a.events)
@@ -104,20 +104,22 @@ func TestGivingUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 9)
 		slow := func(h *node) { h.dying, h.oneByOne = 4*time.Second, true }
-		a := f.join("a", slow)
+		f.join("a", slow)
 		b := f.join("b", slow)
 		f.settle(3 * ttl)
+		var old []int
+		for shard := range 9 {
+			if f.running(shard) == "a" {
+				old = append(old, shard)
+			}
+		}
 		b.terminate() // a gets more, and these are its youngest
 		f.settle(3 * ttl)
-		var young []int
-		for _, tree := range a.trees[len(a.trees)-4:] {
-			young = append(young, tree.shard)
-		}
 		f.join("c", slow)
 		f.settle(9 * ttl)
-		for _, shard := range young {
-			if f.running(shard) != "c" {
-				t.Errorf("shard %d runs on %s, and was among the youngest of a", shard, f.running(shard))
+		for _, shard := range old {
+			if f.running(shard) != "a" {
+				t.Errorf("a has given up shard %d, and had younger ones", shard)
 			}
 		}
 		f.close()
@@ -253,7 +255,7 @@ func TestAPermanentError(t *testing.T) {
 		f := newFleet(t, 4)
 		denied := backends.Denied("", errors.New("wrong password"))
 		a := f.join("a", func(h *node) { h.denied = denied })
-		<-a.done
+		a.ended(3 * ttl)
 		if !errors.Is(a.err, denied) {
 			t.Errorf("%v", a.err)
 		}
@@ -263,7 +265,7 @@ func TestAPermanentError(t *testing.T) {
 		b.denied = denied
 		b.mu.Unlock()
 		b.tree().finish(exited(1))
-		<-b.done
+		b.ended(3 * ttl)
 		if !errors.Is(b.err, denied) || len(f.runs) > 0 {
 			t.Errorf("%v, and %v", b.err, f.runs)
 		}

@@ -224,7 +224,7 @@ func standsStill(pid int) bool {
 
 func TestTheGuardianHoldsWhatTheCommandDoesNotHave(t *testing.T) {
 	w := wrap(t, Options{}, `trap "" TERM; echo >pid; while :; do sleep 0.1; done`, func(o *wrapperOrder) {
-		o.Hold, o.Command.Grace = true, 300*time.Millisecond
+		o.Hold, o.Command.Grace = true, 2*time.Second // long enough to be seen also on a busy machine
 	})
 	w.run().file("pid")
 	must(t, w.cmd.Process.Kill())

@@ -76,7 +76,7 @@ func (g *Guard) handle(m guardian.Message) {
 	case guardian.Termed:
 		g.events <- lifeline.Event{Kind: lifeline.Terminated}
 	case guardian.Unconfirmed:
-		g.events <- lifeline.Event{Kind: lifeline.Unconfirmed, Count: int(m.Number(0))}
+		g.events <- lifeline.Event{Kind: lifeline.Unconfirmed, Count: int(m.Number(0)), Tracer: int(m.Number(1))}
 	case guardian.Dead:
 		g.tellDead(m.Status())
 	}

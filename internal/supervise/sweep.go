@@ -96,6 +96,12 @@ func (g *Guard) takeOver(why string) {
 			break
 		}
 		now := boottime.Now()
+		if buried && calm && now >= began.Add(unconfirmedAt) {
+			if tracer := g.tracedOnly(cgroup); tracer != 0 {
+				g.events <- lifeline.Event{Kind: lifeline.Unconfirmed, Tracer: tracer}
+				break
+			}
+		}
 		if calm {
 			g.calm.Do(func() { close(g.killed) })
 		} else if now < began.Add(longestStorm) { // it grows meanwhile
@@ -147,6 +153,18 @@ func (g *Guard) sweep(cgroup *tree.Cgroup) (left int, calm bool) {
 		left = max(left, len(cgroup.Processes()), 1)
 	}
 	return left, calm
+}
+
+// tracedOnly tells whether all that is left of the run has ended, and which process outside keeps it; 0: something else is left.
+func (g *Guard) tracedOnly(cgroup *tree.Cgroup) (tracer int) {
+	guards.mu.Lock()
+	defer guards.mu.Unlock()
+	unsure := false
+	tracer = tree.TracedOnly(syscall.Getpid(), g.foreign(&unsure))
+	if unsure || cgroup.Populated() {
+		return 0
+	}
+	return tracer
 }
 
 // foreign tells of the processes below us those that are not the run's: what is a guardian's or was ours before, or is in our

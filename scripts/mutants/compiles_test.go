@@ -23,7 +23,7 @@ var module = filepath.Join("..", "..")
 // A mutant that does not compile breaks nothing, and CI would say so only when its turn comes.
 func TestEachMutantCompiles(t *testing.T) {
 	t.Parallel()
-	packages := listed(t)
+	packages, byFile := listed(t), map[string][]mutant{}
 	for _, m := range mutants {
 		if !strings.HasSuffix(m.file, ".go") {
 			continue
@@ -36,6 +36,28 @@ func TestEachMutantCompiles(t *testing.T) {
 		if err := p.check(m); err != nil {
 			t.Errorf("%s does not compile: %v", m.name, err)
 		}
+		byFile[m.file] = append(byFile[m.file], m)
+	}
+
+	// Nor would the build that has many of them in each file, which is how CI tries them.
+	in := 0
+	for file, all := range byFile {
+		p := packages[filepath.Dir(file)]
+		good, err := os.ReadFile(filepath.Join(module, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, names := withSwitch(file, good, all)
+		in += len(names)
+		if len(names) == 0 {
+			continue
+		}
+		if err := p.checkText(filepath.Base(file), string(text), "brokenRule"); err != nil {
+			t.Errorf("%s with all its mutants does not compile: %v", file, err)
+		}
+	}
+	if in < len(mutants)*4/5 {
+		t.Errorf("only %d of %d mutants are in one build: the others cost much more", in, len(mutants))
 	}
 
 	// A check that finds nothing may be one that cannot find anything.
@@ -97,16 +119,25 @@ func (p *checked) Import(path string) (*types.Package, error) {
 
 // check type-checks the package with the mutant in it.
 func (p *checked) check(m mutant) error {
+	name := filepath.Base(m.file)
+	text, err := os.ReadFile(filepath.Join(p.Dir, name))
+	if err != nil {
+		return err
+	}
+	return p.checkText(name, strings.Replace(string(text), m.old, m.bad, 1), "")
+}
+
+// checkText type-checks the package with another text of one of its files, and perhaps one more variable, a number.
+func (p *checked) checkText(broken, text, number string) error {
 	var files []*ast.File
 	found := false
 	for _, name := range p.GoFiles {
-		text, err := os.ReadFile(filepath.Join(p.Dir, name))
-		if err != nil {
-			return err
-		}
-		if name == filepath.Base(m.file) {
+		if name == broken {
 			found = true
-			bad, err := parser.ParseFile(positions, name, strings.Replace(string(text), m.old, m.bad, 1), parser.SkipObjectResolution)
+			if number != "" {
+				text += "\nvar " + number + " int\n"
+			}
+			bad, err := parser.ParseFile(positions, name, text, parser.SkipObjectResolution)
 			if err != nil {
 				return err
 			}
@@ -114,6 +145,10 @@ func (p *checked) check(m mutant) error {
 			continue
 		}
 		if p.files[name] == nil {
+			text, err := os.ReadFile(filepath.Join(p.Dir, name))
+			if err != nil {
+				return err
+			}
 			if p.files[name], err = parser.ParseFile(positions, name, text, parser.SkipObjectResolution); err != nil {
 				return err
 			}

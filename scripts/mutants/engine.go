@@ -5,8 +5,8 @@ var orderTests = []string{"./runner", "-short", "-run", "TestEveryOrder"}
 
 // engineMutants break how requests are carried out, and what the machine makes of the answers.
 var engineMutants = []mutant{
-	{"engine: those who always meet somebody make no pause", "backends/engine.go", "case a.conflicts > 1:", "case a.conflicts < 0:", decisionTests},
-	{"engine: what was decided for a shorter TTL is written", "backends/engine.go", "a.q.TTL = ttl\n\t\ta.plan = decideOn(a.s, a.q, a.decide)\n", "a.q.TTL = ttl\n", decisionTests},
+	{"engine: those who always meet somebody make no pause", "backends/engine.go", "case t.conflicts > 1:", "case t.conflicts < 0:", decisionTests},
+	{"engine: what was decided for a shorter TTL is written", "backends/engine.go", "t.q.TTL = ttl\n\t\tt.plan = decideOn(t.s, t.q, t.rule)\n", "t.q.TTL = ttl\n", decisionTests},
 	{"engine: an end that changes nothing is never written again", "backends/engine.go", "Release: d.Release}, needed: d.Changed || e.traits.Rewrites}\n", "Release: d.Release}, needed: d.Changed}\n", decisionTests},
 	{"engine: a record does not say which form it has", "backends/engine.go", "\tp.write.Record.Form = RecordForm\n", "", decisionTests},
 	{"a record of a newer form is read", "backends/record.go", "if form > RecordForm {", "if form > RecordForm+7 {", decisionTests},
@@ -14,9 +14,9 @@ var engineMutants = []mutant{
 	{"slots: a grant that came too late is forgotten", "internal/slots/driver.go", "if d.ours != nil { // the machine", "if d.ours != nil && d.job == \"\" { // the machine", []string{"./internal/slots"}},
 	{"Redis: a script that fails has written half of a claim", "backends/redis/swap.lua", "number(mark_key, 'longest') -- what cannot be read ends the script before anything is written\n", "", []string{"./backends/redis", "-run", "TestAScriptThatFails"}},
 	{"Redis: a newer record is added to", "backends/redis/swap.lua", "form and number(record_key, 'form') <= form or", "form or", []string{"./backends/redis", "-run", "TestANewerRecord"}},
-	{"engine: a renewal beside a silent one goes the same way", "backends/engine.go", "cache.Hedge(func() { q.Beside = true })", "cache.Hedge(func() {})", decisionTests},
-	{"engine: an end goes by what was known where it must read", "backends/engine.go", "if q.Doubted || q.Op == ToFinish && e.traits.EndsRead {", "if q.Doubted {", decisionTests},
-	{"engine: a write that met somebody is taken for done", "backends/engine.go", "case done:\n\t\ta.s = now", "case done, now != nil:\n\t\ta.s = now", orderTests},
+	{"engine: a renewal beside a silent one goes the same way", "backends/engine.go", "cache.Hedge(func() { q.IsHedge = true })", "cache.Hedge(func() {})", decisionTests},
+	{"engine: an end goes by what was known where it must read", "backends/engine.go", "if !q.Doubted && !(q.Op == ToFinish && e.traits.EndsRead) {", "if !q.Doubted {", decisionTests},
+	{"engine: a write that met somebody is taken for done", "backends/engine.go", "case done:\n\t\tt.s = now", "case done, now != nil:\n\t\tt.s = now", orderTests},
 	{"engine: what a request that panics has locked stays so", "backends/engine.go", "defer func() { tx.End(ctx, err) }()", "defer func() {\n\t\tif err != errPanic {\n\t\t\ttx.End(ctx, err)\n\t\t}\n\t}()", []string{"./backends/file", "-run", "TestDecisionThatPanics"}},
 	{"a repeated claim gets another token", "backends/decide.go", "g := Grant{Claim: d.c, Token: r.Token, TTL: d.c.TTL, Tick: d.c.Tick, Attempt: 1}", "r.Token++\n\tg := Grant{Claim: d.c, Token: r.Token, TTL: d.c.TTL, Tick: d.c.Tick, Attempt: 1}", decisionTests},
 	{"a repeated claim leaves the evidence as it was", "backends/decide.go", "restore(r, d.c, d.v.Lease.Token, d.c.Tick, 1, d.now)\n\textend(r, d.c.TTL, d.now)\n", "restore(r, d.c, d.v.Lease.Token, d.c.Tick, 1, d.now)\n", decisionTests},

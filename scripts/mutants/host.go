@@ -5,6 +5,7 @@ var (
 	fileTests      = []string{"./backends/file", "-run", "Folder|Sticky|Regular|Command|Tree|Token|Fuzz"}
 	heldTests      = []string{"./internal/supervise", "-run", "Held|Holds"}
 	socketTests    = []string{"./internal/cli", "-run", "Socket"}
+	hangTests      = []string{"./internal/cli", "-run", "ThatHangs", "-timeout", "60s"}
 	visibleTests   = []string{"./internal/cli", "-run", "JSONShows|PasswordsAre"}
 	textfileTests  = []string{"./internal/metrics", "-run", "Foreign", "-timeout", "20s"}
 )
@@ -47,6 +48,12 @@ var hostMutants = []mutant{
 	{"metrics: a file that says something else is added to", "internal/metrics/parse.go", "if !bytes.Equal(f.samples(), r.lines[name]) ||", "if bytes.Equal(nil, r.lines[name]) ||", textfileTests},
 	{"the socket of a run is waited for as long as its directory hangs", "internal/cli/socket.go", "timer := time.NewTimer(limit)\n\tdefer timer.Stop()\n\tselect {\n\tcase r := <-done", "timer := time.NewTimer(time.Hour)\n\tdefer timer.Stop()\n\tselect {\n\tcase r := <-done", []string{"./internal/cli", "-run", "HoldsUpNoRun"}},
 	{"the socket of a run says yes to what it was not asked", "internal/cli/socket.go", "DisableGeneralOptionsHandler: true,", "DisableGeneralOptionsHandler: false,", socketTests},
+	{"cron: a directory that hangs is waited for", "internal/cli/hanging.go", "case <-ctx.Done():\n\t\t\treturn context.Cause(ctx)", "case <-make(chan int):\n\t\t\treturn context.Cause(ctx)", hangTests},
+	{"cron: a directory that hangs is looked at again and again", "internal/cli/hanging.go", "if over = h.under[what]; over != nil {", "if over = h.under[what]; over != nil && len(h.under) > 9 {", hangTests},
+	{"cron: a drain waits for a directory that hangs", "internal/cli/cron_launch.go", "a.findSite(ctx, a.job, patienceToLook)", "a.findSite(context.Background(), a.job, time.Hour)", hangTests},
+	{"cron: a retry waits for a directory that hangs", "internal/cli/cron_launch.go", "limit := min(patienceToLook, d.Term.Sub(boottime.Now()))", "limit := d.Term.Sub(boottime.Now()) + time.Hour", hangTests},
+	{"cron: a pipe that another process keeps stays open", "internal/cli/cron_launch.go", "\ta.pipes.leave()\n", "", []string{"./internal/cli", "-run", "PipeThat", "-timeout", "60s"}},
+	{"the socket of a run tells what the backend says", "runner/lease.go", "err: err, cause: l.failure})", "err: errors.Join(err, l.failure), cause: l.failure})", []string{"./runner", "-run", "DoNotTell"}},
 	{"the daemon's directory of sockets is another's", "internal/cli/socket.go", "if h.dir != \"\" && !h.isOurs() {\n\t\th.dir = \"\"", "if h.dir != \"\" && false {\n\t\th.dir = \"\"", socketTests},
 	{"JSON hides what nobody sees", "internal/cli/visible.go", "case !hidden(r):", "case hidden(r) || !hidden(r):", visibleTests},
 	{"a password is told where a file is looked for", "internal/cli/visible.go", "word = strings.ReplaceAll(word, secret, hide(secret))", "word = strings.ReplaceAll(word, hide(secret), secret)", visibleTests},

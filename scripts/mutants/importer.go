@@ -2,6 +2,7 @@ package main
 
 var (
 	importTests = []string{"./internal/importer", "-short"}
+	unitTests   = []string{"./internal/importer", "-short", "-run", "Units"}
 	readTests   = []string{"./internal/crontab", "-short"}
 	lintTests   = []string{"./internal/cli", "-run", "TestScripts/lint"}
 )
@@ -35,4 +36,7 @@ var importMutants = []mutant{
 	{"lint: a schedule may be another than that of the line", "internal/lint/lint.go", "if fingerprint(exprs, \"\") != fingerprint([]string{line.Fields}, \"\") {", "if len(exprs) == 0 {", lintTests},
 	{"lint: a command may have two names on two hosts", "internal/lint/lint.go", "a.ticks == b.ticks && a.source.Host != b.source.Host", "a.ticks == b.ticks && a.source.Host == b.source.Host", lintTests},
 	{"lint: a variable of this shell is a backend for cron", "internal/cli/lint.go", "named = named && !strings.HasPrefix(g.place, prefix)", "named = named && g.place != prefix", lintTests},
+	{"import: a unit is read as its package has it", "internal/importer/unitpath.go", "beside := p.of(name); len(beside) == 1", "beside := (unitPath{filepath.Dir(timer.path)}); len(beside) == 1", unitTests},
+	{"import: a drop-in that is overridden is read", "internal/importer/unitpath.go", "first[file] == \"\" && file[0]", "file[0]", unitTests},
+	{"import: a unit that is masked is read", "internal/importer/unitpath.go", "path: path, masked: empty,", "path: path, masked: empty && dir == \"?\",", unitTests},
 }

@@ -19,7 +19,7 @@ var kubernetesMutants = []mutant{
 	{"Kubernetes: a holder goes by the clocks", "backends/kubernetes/read.go", "case asks == s.record.Holder.ID:\n", "case asks == s.record.Holder.ID:\n\t\tleft = byClock\n", kubernetesTests},
 	{"Kubernetes: a beat that was seen is no sign of life", "backends/kubernetes/read.go", "s.lives: // there was a beat meanwhile\n", "s.lives: // there was a beat meanwhile\n\t\tleft = byClock\n", kubernetesTests},
 	{"Kubernetes: a released Lease shows its holder", "backends/kubernetes/swap.go", "if w.Release || w.Record.Free() {", "if false {", kubernetesTests},
-	{"Kubernetes: a renewal waits behind one that is silent", "backends/kubernetes/kubernetes.go", "if q.Beside {", "if false {", kubernetesTests},
+	{"Kubernetes: a renewal waits behind one that is silent", "backends/kubernetes/kubernetes.go", "if q.IsHedge {", "if false {", kubernetesTests},
 	{"Kubernetes: a Lease that is deleted tells nobody", "backends/kubernetes/watch.go", "if err != nil || e.Type == api.Deleted {", "if err != nil {", kubernetesTests},
 	{"Kubernetes: a holder that is taken out is not told", "backends/kubernetes/watch.go", "!r.Free() && !s.held() && (!was", "!r.Free() && !s.held() && was && (!was", kubernetesTests},
 	{"Kubernetes: a holder whose clock is wrong is taken for dead again and again", "backends/kubernetes/signs.go", "last.beat, last.went = r.Beat, now", "last.beat = r.Beat", kubernetesTests},

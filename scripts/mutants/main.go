@@ -4,11 +4,13 @@
 //	go run ./scripts/mutants [-bed] [-record] [NAME…]
 //	go run ./scripts/mutants -turn N/M
 //
-// -turn runs one of M parts of them, another one for each of M successive numbers: what CI does. It takes for granted that the
-// tests pass on what is not broken, and tries first the test that caught the mutant before, according to caught.md. -record
+// -turn runs one of M parts of them, another one for each of M successive numbers: CI does so with three. It takes for granted that
+// the tests pass on what is not broken, and tries first the test that caught the mutant before, according to caught.md. -record
 // writes there what catches them now.
 //
-// Nothing is written to the source tree: the compiler reads the broken file in place of the good one.
+// Nothing is written to the source tree: the compiler reads the broken file in place of the good one. Where there are many mutants,
+// they are tried in one build that has them all, and a variable of the environment wakes one. One that survives there, or cannot
+// be in it, is tried in a build of its own.
 package main
 
 import (
@@ -55,17 +57,26 @@ func run(bed, record bool, turn string, names []string) error {
 	chosen, err := choose(bed, names)
 	if turn != "" {
 		chosen, err = ofTurn(turn)
-	} else if err == nil && !record {
-		err = passes(chosen)
 	}
 	if err != nil {
 		return err
+	}
+	var all *together
+	if len(chosen) >= many {
+		if all, err = newTogether(dir); err != nil {
+			return err
+		}
+	}
+	if turn == "" && !record {
+		if err := passes(chosen, all); err != nil {
+			return err
+		}
 	}
 	fmt.Print("| rule that is broken | caught by | after |\n| --- | --- | --- |\n")
 	survivors := 0
 	for _, m := range chosen {
 		began := time.Now()
-		by, err := m.test(dir, hint(known[m.name]))
+		by, err := m.test(dir, hint(known[m.name]), all)
 		if err != nil {
 			return fmt.Errorf("%s: %w", m.name, err)
 		}
@@ -85,6 +96,9 @@ func run(bed, record bool, turn string, names []string) error {
 	return nil
 }
 
+// many mutants are worth a build with all of them.
+const many = 10
+
 // ofTurn returns the mutants of part N of M. Neighbors in the list break the same package, and belong to different parts.
 func ofTurn(turn string) ([]mutant, error) {
 	var n, m int
@@ -97,7 +111,9 @@ func ofTurn(turn string) ([]mutant, error) {
 			chosen = append(chosen, one)
 		}
 	}
-	return chosen, nil
+	// Parts that run side by side begin at different places, or each would compile at the same time what one could for all.
+	begin := len(chosen) * (n % 3) / 3
+	return slices.Concat(chosen[begin:], chosen[:begin]), nil
 }
 
 // page has the table of what catches each mutant.
@@ -145,23 +161,35 @@ func writeCaught(path, name, by string) error {
 	return os.WriteFile(path, []byte(strings.Join(rows, "")), 0o600)
 }
 
-// hint returns the test at the top that is named by what caught a mutant, or "".
+// hint returns the pattern for go test -run of the test that is named by what caught a mutant, or "".
 func hint(by string) string {
-	return test.FindString(by)
+	name := test.FindString(by)
+	if name == "" {
+		return ""
+	}
+	var parts []string
+	for part := range strings.SplitSeq(name, "/") {
+		parts = append(parts, "^"+regexp.QuoteMeta(part)+"$")
+	}
+	return strings.Join(parts, "/")
 }
 
-var test = regexp.MustCompile(`Test\w+`)
+var test = regexp.MustCompile(`(Test|Fuzz)\w+(/\S+)?`)
 
 // passes runs the tests that are to catch the mutants without any: one that fails here would catch them all.
-func passes(chosen []mutant) error {
+func passes(chosen []mutant, all *together) error {
 	known := map[string]bool{}
+	var environment []string
+	if all != nil {
+		environment = all.environment(mutant{}) // they are asleep, and no test minds that they are there
+	}
 	for _, m := range chosen {
 		packages := strings.Join(m.packages, " ")
 		if known[packages] {
 			continue
 		}
 		known[packages] = true
-		out, err := goTest(m.packages, nil)
+		out, err := goTest(m.packages, environment)
 		if err != nil {
 			return fmt.Errorf("without any mutant: %w\n%s", err, out)
 		}
@@ -219,15 +247,29 @@ func sweep() {
 	}
 }
 
-// failed finds the first test that failed, the innermost first; broken the first invariant that a bed saw broken, and
-// at which fault.
+// failed finds the tests that failed: under the first one come those in it. hung finds the test that was at work at the end of
+// the time; broken the first invariant that a bed saw broken, and at which fault.
 var (
 	failed = regexp.MustCompile(`(?m)^ *--- FAIL: (\S+)|^(panic: .*)`)
+	hung   = regexp.MustCompile(`(?m)^\s*running tests:\n\s+(\S+)`)
 	broken = regexp.MustCompile(`(?m)^ *bed_test\.go:\d+: (I\d+'?) at \d+ ms: [^|]*?\n(?: +run:.*\n)* +blow: +(.*) of \S+ at \d+ ms`)
 )
 
-// test returns the test that catches the mutant, or "". Where a hint names a test, that is tried alone before all others.
-func (m mutant) test(dir, hint string) (by string, err error) {
+// test returns the test that catches the mutant, or "". Where a hint names a test, that is tried alone before all others, and
+// where there is a build with many mutants, first of all in that. What does not fail there proves nothing: a process whose
+// environment the test has chosen does not know that its rule is broken.
+func (m mutant) test(dir, hint string, all *together) (by string, err error) {
+	hinted := append(slices.Clone(m.packages), "-run", hint)
+	if all != nil && all.has[m.name] {
+		args := hinted
+		if hint == "" {
+			args = m.packages
+		}
+		out, err := goTest(args, all.environment(m))
+		if by, err := caught(out, err); by != "" || err != nil {
+			return by, err
+		}
+	}
 	path, err := filepath.Abs(m.file)
 	if err != nil {
 		return "", err
@@ -251,10 +293,9 @@ func (m mutant) test(dir, hint string) (by string, err error) {
 	if err := os.WriteFile(overlay, text, 0o600); err != nil {
 		return "", err
 	}
-	// Programs that the tests build are broken in the same way.
-	environment := []string{"GOFLAGS=" + os.Getenv("GOFLAGS") + " -overlay=" + overlay}
+	environment := overlaid(overlay)
 	if hint != "" {
-		out, err := goTest(append(slices.Clone(m.packages), "-run", "^"+hint+"$"), environment)
+		out, err := goTest(hinted, environment)
 		if by, err := caught(out, err); by != "" || err != nil {
 			return by, err
 		}
@@ -276,9 +317,18 @@ func caught(out []byte, err error) (by string, _ error) {
 	if rule := broken.FindStringSubmatch(string(out)); rule != nil {
 		return rule[1] + ": " + rule[2], nil
 	}
-	match := failed.FindStringSubmatch(string(out))
-	if match == nil {
+	matches := failed.FindAllStringSubmatch(string(out), -1)
+	if matches == nil {
 		return "", fmt.Errorf("no test failed, yet go test did:\n%s", out)
 	}
-	return strings.Trim(match[1]+match[2], " "), nil
+	name, panicked := matches[0][1], strings.TrimSpace(matches[0][2])
+	for _, inner := range matches[1:] {
+		if strings.HasPrefix(inner[1], name+"/") {
+			name = inner[1]
+		}
+	}
+	if at := hung.FindStringSubmatch(string(out)); panicked != "" && at != nil {
+		return at[1] + ": " + panicked, nil
+	}
+	return name + panicked, nil
 }

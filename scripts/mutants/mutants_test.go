@@ -34,8 +34,8 @@ func TestEachMutantHasItsPlace(t *testing.T) {
 func TestTurnsAreAll(t *testing.T) {
 	t.Parallel()
 	tried := map[string]int{}
-	for part := range 20 {
-		chosen, err := ofTurn(fmt.Sprintf("%d/20", part+7))
+	for part := range 30 {
+		chosen, err := ofTurn(fmt.Sprintf("%d/30", part+7))
 		if err != nil {
 			t.Fatal(err)
 		}

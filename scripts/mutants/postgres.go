@@ -15,6 +15,7 @@ var (
 
 // postgresMutants break the rules of the driver postgres.
 var postgresMutants = []mutant{
+	{"PostgreSQL: a mark that cannot be written is tried without a pause", "backends/postgres/read.go", "if conflicts > 1 {", "if conflicts > 1<<40 {", []string{"./backends/postgres", "-run", "CannotBeWritten"}},
 	{"PostgreSQL: what changed since it was read is written over", "backends/postgres/table.go", "j.version = $9::bigint AND j.xmin = $10::xid AND (", "$9::bigint IS NOT NULL AND $10::xid IS NOT NULL AND (", postgresHazards},
 	{"PostgreSQL: what was changed by hand is not noticed", "backends/postgres/table.go", "AND j.xmin = $10::xid AND (", "AND $10::xid IS NOT NULL AND (", postgresHazards},
 	{"PostgreSQL: a lease that has run out is renewed", "backends/postgres/table.go", "(NOT $13::boolean OR j.until > clock_timestamp())", "(NOT $13::boolean OR j.until IS NOT NULL)", postgresHazards},
@@ -70,5 +71,5 @@ var postgresMutants = []mutant{
 	{"PostgreSQL: a password in clear text goes to another name", "backends/postgres/config.go", "wire.Must, mode == \"verify-full\", config", "wire.Must, verifies, config", postgresConfig},
 	{"PostgreSQL: a row that cannot be read is tried for ever", "backends/postgres/read.go", "return nil, s.unread(job, err)", "return nil, s.classify(err)", postgresDamaged},
 	{"PostgreSQL: a row without a version is none", "backends/postgres/read.go", "now.row, now.xmin = xmin.Valid, xmin.Text", "now.row, now.xmin = version.Valid, xmin.Text", postgresDamaged},
-	{"PostgreSQL: a renewal waits behind one that is silent", "backends/postgres/postgres.go", "if q.Beside {", "if q.Beside && q.Job == \"\" {", postgresHazards},
+	{"PostgreSQL: a renewal waits behind one that is silent", "backends/postgres/postgres.go", "if q.IsHedge {", "if q.IsHedge && q.Job == \"\" {", postgresHazards},
 }

@@ -9,7 +9,6 @@ var shardsMutants = []mutant{
 	{"a key is divided in two ways", "backends/decide.go", "if o.Parts != d.c.Parts {", "if false {", decisionTests},
 	{"an unfinished tick is run with another number of parts", "backends/decide.go", "if d.c.Parts != last.Parts {", "if false {", decisionTests},
 	{"the record does not say how many parts there are", "backends/decide.go", "r.Job, r.Holder, r.Parts = d.c.Job, d.c.Holder, d.c.Parts", "r.Job, r.Holder = d.c.Job, d.c.Holder", decisionTests},
-	{"Redis: the number of parts is forgotten", "backends/redis/record.go", "Parts: int(f.int(\"tick_parts\")),", "", []string{"./backends/redis", "-run", "TestEveryFieldIsKept"}},
 	{"shards: others are claimed before shard 0 is recorded", "internal/shards/tick.go", "case w.begin(ctx):", "case true:", shardTests},
 	{"shards: the recorded number of shards is not heeded", "internal/shards/tick.go", "\t\tw.trigger.Parts = n\n\t\tw.parts = make([]part, n)\n", "", shardTests},
 	{"shards: a tick is begun after a later one", "internal/shards/tick.go", "s.Record.Tick.Tick != w.trigger.Tick || o.State", "o.State", shardTests},

@@ -92,10 +92,11 @@ func launch(t *testing.T, words ...string) *wrapper {
 // end is the end of what may be long.
 func end(text string) string { return text[max(0, len(text)-8000):] }
 
-// holder starts a wrapper and waits until its witness beats, orphan included, and the wrapper has heard that it runs.
-func (b *bed) holder(options ...string) *wrapper {
+// holder starts a wrapper and waits until its witness beats, orphan included, and the wrapper has heard that it runs. On a busy
+// machine a cluster that has just been started may need more than the usual five seconds for its first answer.
+func (b *bed) holder() *wrapper {
 	b.t.Helper()
-	w := b.start(nil, options...)
+	w := b.start(nil, "--backend-wait", "1m")
 	b.beats(w, 0)
 	servers.Eventually(b.t, "the wrapper has heard of the start", func() bool {
 		return w.ended() || strings.Contains(w.said(), "command started\n")

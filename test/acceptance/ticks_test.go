@@ -228,7 +228,7 @@ func TestRecordedTickFarAhead(t *testing.T) {
 	log := filepath.Join(b.dir, "ticks.log")
 	now := time.Now().Unix()
 	b.run([]string{"--tick", strconv.FormatInt(now-2, 10)}, shortJob(log)...).is(t, "the host with the wrong clock", 0)
-	r.Do(t, "HSET", "leaderrun:{job}:record", "tick", now+7200, "tick_host", "fast.example")
+	r.Do(t, "HSET", "leaderrun:{job}:record", "tick", fmt.Sprintf(`{"tick":%d,"state":"done","claimant":{"host":"fast.example"}}`, now+7200))
 	a := b.run([]string{"--tick", strconv.FormatInt(now-1, 10)}, shortJob(log)...)
 	if a.code != 78 || !strings.Contains(a.stderr, "fast.example") || !strings.Contains(a.stderr, "break --forget-tick job") {
 		t.Errorf("after a tick in two hours: %v, want code 78, with who and the remedy", a)

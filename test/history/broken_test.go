@@ -13,7 +13,7 @@ import (
 // liar says that a renewal was made though the lease is lost.
 type liar struct{ backends.Driver }
 
-func (d liar) Renew(ctx context.Context, g backends.Grant) (backends.Signal, error) {
+func (d liar) Renew(ctx context.Context, g backends.Grant) (backends.RenewAnswer, error) {
 	s, err := d.Driver.Renew(ctx, g)
 	if errors.Is(err, backends.ErrLost) {
 		return s, nil
@@ -43,7 +43,7 @@ func (d boaster) Acquire(ctx context.Context, c backends.Claim) (backends.Grant,
 	return g, err
 }
 
-func (d boaster) Renew(ctx context.Context, g backends.Grant) (backends.Signal, error) {
+func (d boaster) Renew(ctx context.Context, g backends.Grant) (backends.RenewAnswer, error) {
 	g.TTL /= 3
 	return d.Driver.Renew(ctx, g)
 }
@@ -51,7 +51,7 @@ func (d boaster) Renew(ctx context.Context, g backends.Grant) (backends.Signal, 
 // yielder releases the lease of a run that goes on.
 type yielder struct{ backends.Driver }
 
-func (d yielder) Renew(ctx context.Context, g backends.Grant) (backends.Signal, error) {
+func (d yielder) Renew(ctx context.Context, g backends.Grant) (backends.RenewAnswer, error) {
 	s, err := d.Driver.Renew(ctx, g)
 	if err == nil {
 		_ = d.Finish(ctx, g, backends.Outcome{State: backends.Done})

@@ -70,7 +70,7 @@ func (m *model) lookForClaim(s *state, i int, q *request, fresh bool) (broken st
 	broken = passesOver(&v, &c, &d)
 	if d.Grant != nil {
 		g := d.Grant
-		q.answer, q.token, q.what, q.attempt = isGranted, tokenOf(g.Token), occasionOf(g.Tick, g.Claim.Once), uint8(g.Attempt)
+		q.answer, q.token, q.what, q.attempt = isGranted, tokenOf(g.Token), triggerOf(g.Tick, g.Claim.Once), uint8(g.Attempt)
 		return broken
 	}
 	q.answer = answerOf(d.Refusal.Verdict)
@@ -175,7 +175,7 @@ func (m *model) applyRenew(s *state, i int, q *request) {
 	}
 	s.recall(q.what)
 	q.answer = isRenewed
-	if r.Signal.Break != nil {
+	if r.Answer.Break != nil {
 		q.answer = isAskedToStop
 	}
 }
@@ -210,7 +210,7 @@ func (m *model) applyAbandon(s *state, i int, q *request) {
 }
 
 // end carries out how a run or a claim ends.
-func (m *model) end(s *state, at int, h holder, q *request, e backends.Ending) {
+func (m *model) end(s *state, at int, h holder, q *request, e backends.EndDecision) {
 	k := &s.site[at].kept
 	q.answer = isEnded
 	if e.Lost {

@@ -54,25 +54,25 @@ func named(id string) holder {
 }
 
 // tick returns the instant of a tick, 0 for anything else.
-func (o occasion) tick() int64 {
+func (o trigger) tick() int64 {
 	if o == 0 || o > lastTick {
 		return 0
 	}
 	return firstTick + int64(o)
 }
 
-func (o occasion) key() string {
+func (o trigger) key() string {
 	if o == theKey {
 		return key
 	}
 	return ""
 }
 
-// occasionOf is the reverse of tick and key.
-func occasionOf(tick int64, key string) occasion {
+// triggerOf is the reverse of tick and key.
+func triggerOf(tick int64, key string) trigger {
 	switch {
 	case tick != 0:
-		return occasion(tick - firstTick)
+		return trigger(tick - firstTick)
 	case key != "":
 		return theKey
 	}

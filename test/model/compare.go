@@ -125,7 +125,7 @@ func (m *model) clocks() []bool {
 // keepQuiet is a rule of the driver where whatever is written is taken for a sign of life: a candidate that finds the
 // job held writes nothing unless the clock says that the holder has just renewed. Else candidates that come often would
 // take each other for it for ever.
-func (m *model) keepQuiet(d *backends.Decision, fresh bool) {
+func (m *model) keepQuiet(d *backends.ClaimDecision, fresh bool) {
 	if m.traits.object && !fresh && !m.without.quietNotes && d.Refusal != nil && d.Refusal.Verdict == backends.Held {
 		d.Changed = false
 	}

@@ -41,7 +41,7 @@ func (m *model) heldByWreck(s *state) bool {
 func (m *model) newcomerStarves(was *state, fresh bool) string {
 	s := *was
 	c := m.candidates[0]
-	claim := backends.Claim{Job: job, Holder: holderOf(newcomer), TTL: length(c.ttl), Trigger: c.occasion()}
+	claim := backends.Claim{Job: job, Holder: holderOf(newcomer), TTL: length(c.ttl), Trigger: c.trigger()}
 	switch {
 	case c.what == theKey:
 		claim.Once = "another"

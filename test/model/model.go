@@ -63,11 +63,11 @@ type traits struct {
 
 // decisions are the pure functions of package backends. A variant may replace one by one that lacks a rule.
 type decisions struct {
-	claim   func(backends.View, backends.Claim) backends.Decision
-	renew   func(backends.View, backends.Grant) backends.Renewal
-	finish  func(backends.View, backends.Grant, backends.Outcome) backends.Ending
-	abandon func(backends.View, backends.Claim) backends.Ending
-	order   func(backends.View, backends.Order) backends.Ordered
+	claim   func(backends.View, backends.Claim) backends.ClaimDecision
+	renew   func(backends.View, backends.Grant) backends.RenewDecision
+	finish  func(backends.View, backends.Grant, backends.Outcome) backends.EndDecision
+	abandon func(backends.View, backends.Claim) backends.EndDecision
+	order   func(backends.View, backends.Order) backends.OrderDecision
 	admit   func(m backends.Mark, s backends.Server, longest time.Duration, now int64, hasRecord bool) (backends.Mark, time.Duration)
 }
 
@@ -81,7 +81,7 @@ func realDecisions() decisions {
 // candidate is a wrapper as it is started.
 type candidate struct {
 	ttl      moment
-	what     occasion
+	what     trigger
 	policy   backends.Policy
 	attempts int // --max-attempts
 	requests int // how many it may have in flight: 1 or 2
@@ -192,11 +192,11 @@ func (m *model) claimOf(i int, q *request) backends.Claim {
 	return backends.Claim{
 		Job: job, Holder: holderOf(holder(i + 1)), TTL: length(c.ttl),
 		Seen:    backends.LastSeen{Token: q.seen.token.real(), Beat: int64(q.seen.beat), For: length(q.quiet)},
-		Trigger: c.occasion(),
+		Trigger: c.trigger(),
 	}
 }
 
-func (c *candidate) occasion() backends.Trigger {
+func (c *candidate) trigger() backends.Trigger {
 	return backends.Trigger{Tick: c.what.tick(), Once: c.what.key(), OnLost: c.policy, MaxAttempts: c.attempts}
 }
 

@@ -40,9 +40,9 @@ func (m *model) isDead(s *state) bool {
 
 // pardon begins the count of what an operator wants to run again anew. The order is refused as long as a grant from
 // before may still start it; but an end from before may still arrive.
-func (s *state) pardon(kind orderKind, tick occasion) {
+func (s *state) pardon(kind orderKind, tick trigger) {
 	for i := range s.past {
-		what := occasion(i)
+		what := trigger(i)
 		if kind != forgetJob && (kind != forgetTick || what != tick) {
 			continue
 		}
@@ -93,7 +93,7 @@ func (m *model) obeyOnce(s *state, fresh bool) {
 		if a.Release {
 			m.store.free(k)
 		}
-		n.pardon(s.order.kind, occasionOf(v.Record.Tick.Tick, ""))
+		n.pardon(s.order.kind, triggerOf(v.Record.Tick.Tick, ""))
 	}
 	n.tidyOrder()
 	n.outdate(m.traits, 0, &was)
@@ -104,7 +104,7 @@ func (k orderKind) real() backends.OrderKind {
 	switch k {
 	case askToStop:
 		return backends.Stop
-	case entomb:
+	case revoke:
 		return backends.Revoke
 	case declareDead:
 		return backends.ForceRelease

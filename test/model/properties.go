@@ -57,7 +57,7 @@ func stale(v *backends.View, h holder, t token) string {
 }
 
 // passesOver is asked when a claim was decided: a recorded tick that is to run again is not left behind.
-func passesOver(v *backends.View, c *backends.Claim, d *backends.Decision) string {
+func passesOver(v *backends.View, c *backends.Claim, d *backends.ClaimDecision) string {
 	was := &v.Record.Tick
 	unfinished := was.State == backends.Claimed || was.State == backends.Lost || was.State == backends.Stopped
 	again := was.Policy == backends.Rerun && c.OnLost == backends.Rerun && was.Attempt < was.MaxAttempts
@@ -87,7 +87,7 @@ func (m *model) mayBeLost(s *state, i int, was *backends.Record) string {
 }
 
 // recorded returns what a record says of a tick or key.
-func recorded(r *backends.Record, what occasion) backends.Occurrence {
+func recorded(r *backends.Record, what trigger) backends.Occurrence {
 	if what != theKey && r.Tick.Tick == what.tick() {
 		return r.Tick
 	}
@@ -110,10 +110,10 @@ func (s *state) forget() {
 }
 
 // recall notes that the store has answered a step of a run, which tells it what is run.
-func (s *state) recall(what occasion) { s.past[what].amnesia = false }
+func (s *state) recall(what trigger) { s.past[what].amnesia = false }
 
 // excuse notes that a wrapper is granted what the store has forgotten.
-func (s *state) excuse(i int, what occasion) {
+func (s *state) excuse(i int, what trigger) {
 	if s.past[what].amnesia {
 		s.wrappers[i].amnesiac = true
 		s.past[what].amnesia = false

@@ -13,7 +13,7 @@ import (
 // vanishedIsFree takes a lease that vanished for one that was released.
 func vanishedIsFree(d *decisions) {
 	decide := d.claim
-	d.claim = func(v backends.View, c backends.Claim) backends.Decision {
+	d.claim = func(v backends.View, c backends.Claim) backends.ClaimDecision {
 		v.Record.Released = v.Record.Token
 		return decide(v, c)
 	}
@@ -59,7 +59,7 @@ func noEvictions(d *decisions) {
 // tickApart does not write the tick or key in the step of the grant.
 func tickApart(d *decisions) {
 	decide := d.claim
-	d.claim = func(v backends.View, c backends.Claim) backends.Decision {
+	d.claim = func(v backends.View, c backends.Claim) backends.ClaimDecision {
 		x := decide(v, c)
 		x.Record.Tick, x.Record.Once = v.Record.Tick, v.Record.Once
 		return x
@@ -69,7 +69,7 @@ func tickApart(d *decisions) {
 // ownClaimIsForeign treats a tick that the candidate itself has claimed as that of somebody who vanished.
 func ownClaimIsForeign(d *decisions) {
 	decide := d.claim
-	d.claim = func(v backends.View, c backends.Claim) backends.Decision {
+	d.claim = func(v backends.View, c backends.Claim) backends.ClaimDecision {
 		t := &v.Record.Tick
 		was, mine := t.Claimant, t.Claimant.ID == c.Holder.ID && v.Lease == nil
 		if mine {
@@ -86,7 +86,7 @@ func ownClaimIsForeign(d *decisions) {
 // endedMayClaim grants late arrivals of a claim whose wrapper is gone.
 func endedMayClaim(d *decisions) {
 	decide := d.claim
-	d.claim = func(v backends.View, c backends.Claim) backends.Decision {
+	d.claim = func(v backends.View, c backends.Claim) backends.ClaimDecision {
 		refused := v.Record.Refused
 		v.Record.Refused, v.Record.Runs = nil, slices.Clone(v.Record.Runs)
 		for i := range v.Record.Runs {
@@ -103,7 +103,7 @@ func endedMayClaim(d *decisions) {
 // attemptsBeginAnew does not count how often a tick was started.
 func attemptsBeginAnew(d *decisions) {
 	decide := d.claim
-	d.claim = func(v backends.View, c backends.Claim) backends.Decision {
+	d.claim = func(v backends.View, c backends.Claim) backends.ClaimDecision {
 		v.Record.Tick.Attempt = 0
 		return decide(v, c)
 	}
@@ -112,7 +112,7 @@ func attemptsBeginAnew(d *decisions) {
 // claimsPolicyCounts asks only the claim for the policy, and not the tick.
 func claimsPolicyCounts(d *decisions) {
 	decide := d.claim
-	d.claim = func(v backends.View, c backends.Claim) backends.Decision {
+	d.claim = func(v backends.View, c backends.Claim) backends.ClaimDecision {
 		if t := &v.Record.Tick; t.Tick != 0 {
 			t.Policy, t.MaxAttempts = c.OnLost, c.MaxAttempts
 		}
@@ -123,7 +123,7 @@ func claimsPolicyCounts(d *decisions) {
 // laterFirst grants a later tick although the recorded one is unfinished and to run again.
 func laterFirst(d *decisions) {
 	decide := d.claim
-	d.claim = func(v backends.View, c backends.Claim) backends.Decision {
+	d.claim = func(v backends.View, c backends.Claim) backends.ClaimDecision {
 		if c.Tick > v.Record.Tick.Tick {
 			v.Record.Tick.Policy = backends.Skip
 		}
@@ -134,7 +134,7 @@ func laterFirst(d *decisions) {
 // ticksGoBack grants a tick before the recorded one.
 func ticksGoBack(d *decisions) {
 	decide := d.claim
-	d.claim = func(v backends.View, c backends.Claim) backends.Decision {
+	d.claim = func(v backends.View, c backends.Claim) backends.ClaimDecision {
 		if c.Tick != 0 && c.Tick < v.Record.Tick.Tick {
 			v.Record.Tick = backends.Occurrence{}
 		}

@@ -11,7 +11,7 @@ import (
 // finishByHolder compares the holder of a Finish, and not its token.
 func finishByHolder(d *decisions) {
 	decide := d.finish
-	d.finish = func(v backends.View, g backends.Grant, o backends.Outcome) backends.Ending {
+	d.finish = func(v backends.View, g backends.Grant, o backends.Outcome) backends.EndDecision {
 		if v.Lease != nil && v.Lease.Holder == g.Claim.Holder.ID {
 			g.Token = v.Lease.Token
 		}
@@ -22,7 +22,7 @@ func finishByHolder(d *decisions) {
 // finishKeepsTick releases the lease, but does not record what became of the tick.
 func finishKeepsTick(d *decisions) {
 	decide := d.finish
-	d.finish = func(v backends.View, g backends.Grant, o backends.Outcome) backends.Ending {
+	d.finish = func(v backends.View, g backends.Grant, o backends.Outcome) backends.EndDecision {
 		e := decide(v, g, o)
 		e.Record.Tick = v.Record.Tick
 		return e
@@ -33,7 +33,7 @@ func finishKeepsTick(d *decisions) {
 // not restored then.
 func finishRestoresByToken(d *decisions) {
 	decide := d.finish
-	d.finish = func(v backends.View, g backends.Grant, o backends.Outcome) backends.Ending {
+	d.finish = func(v backends.View, g backends.Grant, o backends.Outcome) backends.EndDecision {
 		known := slices.ContainsFunc(v.Record.Runs, func(r backends.Run) bool { return r.Token == g.Token })
 		e := decide(v, g, o)
 		if v.Lease == nil && !known && !e.Lost {
@@ -46,7 +46,7 @@ func finishRestoresByToken(d *decisions) {
 // abandonNeedsLease reopens nothing where the lease is gone.
 func abandonNeedsLease(d *decisions) {
 	decide := d.abandon
-	d.abandon = func(v backends.View, c backends.Claim) backends.Ending {
+	d.abandon = func(v backends.View, c backends.Claim) backends.EndDecision {
 		if v.Lease == nil {
 			was := v.Record.Holder
 			v.Record.Holder.ID = "nobody"
@@ -61,7 +61,7 @@ func abandonNeedsLease(d *decisions) {
 // abandonForgets does not remember who took a claim back.
 func abandonForgets(d *decisions) {
 	decide := d.abandon
-	d.abandon = func(v backends.View, c backends.Claim) backends.Ending {
+	d.abandon = func(v backends.View, c backends.Claim) backends.EndDecision {
 		e := decide(v, c)
 		e.Record.Refused = v.Record.Refused
 		return e
@@ -71,7 +71,7 @@ func abandonForgets(d *decisions) {
 // secondAttemptReopens opens a tick again whose second attempt did not start.
 func secondAttemptReopens(d *decisions) {
 	decide := d.abandon
-	d.abandon = func(v backends.View, c backends.Claim) backends.Ending {
+	d.abandon = func(v backends.View, c backends.Claim) backends.EndDecision {
 		e := decide(v, c)
 		if t := &e.Record.Tick; t.Claimant.ID == c.Holder.ID && t.State == backends.Lost {
 			t.State = backends.Open
@@ -83,7 +83,7 @@ func secondAttemptReopens(d *decisions) {
 // renewRestoresNothing leaves a record that was lost as it is.
 func renewRestoresNothing(d *decisions) {
 	decide := d.renew
-	d.renew = func(v backends.View, g backends.Grant) backends.Renewal {
+	d.renew = func(v backends.View, g backends.Grant) backends.RenewDecision {
 		r := decide(v, g)
 		if v.Record.Token < g.Token {
 			r.Record.Tick, r.Record.Once = v.Record.Tick, v.Record.Once
@@ -95,7 +95,7 @@ func renewRestoresNothing(d *decisions) {
 // renewWithoutBeat extends the lease without a sign of life.
 func renewWithoutBeat(d *decisions) {
 	decide := d.renew
-	d.renew = func(v backends.View, g backends.Grant) backends.Renewal {
+	d.renew = func(v backends.View, g backends.Grant) backends.RenewDecision {
 		r := decide(v, g)
 		r.Record.Beat = v.Record.Beat
 		return r
@@ -105,7 +105,7 @@ func renewWithoutBeat(d *decisions) {
 // beatsComeAgain counts the beats of a record that was lost from 1.
 func beatsComeAgain(d *decisions) {
 	decide := d.renew
-	d.renew = func(v backends.View, g backends.Grant) backends.Renewal {
+	d.renew = func(v backends.View, g backends.Grant) backends.RenewDecision {
 		r := decide(v, g)
 		if v.Record.Token < g.Token {
 			r.Record.Beat = v.Record.Beat + 1
@@ -117,7 +117,7 @@ func beatsComeAgain(d *decisions) {
 // forgetTokens forgets the token with the job.
 func forgetTokens(d *decisions) {
 	decide := d.order
-	d.order = func(v backends.View, o backends.Order) backends.Ordered {
+	d.order = func(v backends.View, o backends.Order) backends.OrderDecision {
 		a := decide(v, o)
 		if o.Kind == backends.ForgetJob && a.Changed {
 			a.Record.Token, a.Record.Released = 0, 0
@@ -129,7 +129,7 @@ func forgetTokens(d *decisions) {
 // forgetRefusals forgets with the job whose claims may still arrive.
 func forgetRefusals(d *decisions) {
 	decide := d.order
-	d.order = func(v backends.View, o backends.Order) backends.Ordered {
+	d.order = func(v backends.View, o backends.Order) backends.OrderDecision {
 		a := decide(v, o)
 		if o.Kind == backends.ForgetJob && a.Changed {
 			a.Record.Refused = nil
@@ -141,7 +141,7 @@ func forgetRefusals(d *decisions) {
 // ordersNameNobody lets an order fall on whoever runs when it arrives.
 func ordersNameNobody(d *decisions) {
 	decide := d.order
-	d.order = func(v backends.View, o backends.Order) backends.Ordered {
+	d.order = func(v backends.View, o backends.Order) backends.OrderDecision {
 		v.Record.Orders, o.Token = nil, v.Record.Token
 		return decide(v, o)
 	}

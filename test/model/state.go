@@ -19,13 +19,13 @@ const (
 	operator holder = 8 // each of their orders has an id of its own, above this
 )
 
-// occasion is what a run is for: 0 for nothing in particular, a tick, or the key.
-type occasion uint8
+// trigger is what a run is for: 0 for nothing in particular, a tick, or the key.
+type trigger uint8
 
 const (
-	lastTick occasion = 3
-	theKey   occasion = 4
-	kinds             = 5 // of occasions, for arrays
+	lastTick trigger = 3
+	theKey   trigger = 4
+	kinds            = 5 // of triggers, for arrays
 )
 
 // state is one moment of the world. Neither it nor a part of it has gaps between its fields: so it is hashed as one
@@ -110,11 +110,11 @@ type server struct {
 // wrapper is one `leaderrun run`, its guardian and its child.
 type wrapper struct {
 	phase    phase
-	alive    bool     // the child is
-	wrecked  bool     // wrapper and guardian were killed together
-	amnesiac bool     // its run is not counted: the store had forgotten another one of its tick, or is to forget it
-	valid    moment   // V: the guardian kills then
-	what     occasion // that is run
+	alive    bool    // the child is
+	wrecked  bool    // wrapper and guardian were killed together
+	amnesiac bool    // its run is not counted: the store had forgotten another one of its tick, or is to forget it
+	valid    moment  // V: the guardian kills then
+	what     trigger // that is run
 	attempt  uint8
 	outcome  outcome
 	end      end
@@ -171,7 +171,7 @@ type request struct {
 	stale   bool   // claims that were decided on what a read showed: it is not so any more
 	sent    moment // t0
 	quiet   moment // claims: for how long the sign has not changed
-	what    occasion
+	what    trigger
 	attempt uint8
 	outcome outcome
 	read    moment // claims that were decided: when they read,
@@ -241,7 +241,7 @@ type orderKind uint8
 const (
 	noOrder orderKind = iota
 	askToStop
-	entomb
+	revoke
 	declareDead
 	forgetJob
 	forgetTick

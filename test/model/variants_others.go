@@ -49,11 +49,11 @@ func fileVariants() []*variant {
 func orderVariants() []*variant {
 	return []*variant{
 		{name: "order/stop", why: "an operator asks the holder to stop", quick: 3, orders: []orderKind{askToStop}, faults: budget{orders: 1}, liveness: true},
-		{name: "order/entomb", why: "an operator takes the lease away", quick: 3, orders: []orderKind{entomb}, faults: budget{orders: 1}, liveness: true},
-		{name: "order/entomb-tick", why: "an operator takes the lease away", orders: []orderKind{entomb}, candidates: works(2, skipTick), gives: true, idle: true, faults: budget{orders: 1}},
-		{name: "order/entomb-rerun", why: "an operator takes the lease away", orders: []orderKind{entomb}, candidates: works(2, rerun), idle: true, faults: budget{orders: 1}},
-		{name: "order/entomb-etcd", why: "an operator takes the lease away", horizon: 6, store: etcd{}, orders: []orderKind{entomb}, faults: budget{orders: 1}, liveness: true},
-		{name: "order/entomb-consul", why: "an operator takes the lease away", horizon: 6, store: consul{}, orders: []orderKind{entomb}, faults: budget{orders: 1}, liveness: true},
+		{name: "order/revoke", why: "an operator takes the lease away", quick: 3, orders: []orderKind{revoke}, faults: budget{orders: 1}, liveness: true},
+		{name: "order/revoke-tick", why: "an operator takes the lease away", orders: []orderKind{revoke}, candidates: works(2, skipTick), gives: true, idle: true, faults: budget{orders: 1}},
+		{name: "order/revoke-rerun", why: "an operator takes the lease away", orders: []orderKind{revoke}, candidates: works(2, rerun), idle: true, faults: budget{orders: 1}},
+		{name: "order/revoke-etcd", why: "an operator takes the lease away", horizon: 6, store: etcd{}, orders: []orderKind{revoke}, faults: budget{orders: 1}, liveness: true},
+		{name: "order/revoke-consul", why: "an operator takes the lease away", horizon: 6, store: consul{}, orders: []orderKind{revoke}, faults: budget{orders: 1}, liveness: true},
 		{name: "order/dead", why: "an operator answers for the death of a holder", orders: []orderKind{declareDead}, faults: budget{orders: 1, crash: 1}, liveness: true},
 		{name: "order/dead-three", why: "an operator answers for the death of a holder", horizon: 3, orders: []orderKind{declareDead}, candidates: works(3, plainRun), faults: budget{orders: 1, crash: 1}},
 		{name: "order/dead-tick", why: "an operator answers for the death of a holder", quick: 4, orders: []orderKind{declareDead}, candidates: works(2, skipTick), idle: true, faults: budget{orders: 1, crash: 1}},
@@ -62,7 +62,7 @@ func orderVariants() []*variant {
 		{name: "order/forget-etcd", why: "an operator forgets the job", horizon: 6, store: etcd{}, orders: []orderKind{forgetJob}, faults: budget{orders: 1}},
 
 		{name: "order/forget-late", why: "an operator forgets the job, and claims arrive late", horizon: 5, orders: []orderKind{forgetJob}, candidates: []candidate{skipTick.twice(), skipTick}, gives: true, faults: budget{orders: 1}},
-		{name: "order/all", why: "an operator does this and that", orders: []orderKind{askToStop, entomb, declareDead, forgetJob, forgetTick}, candidates: works(2, rerun), idle: true, faults: budget{orders: 2, crash: 1}, horizon: 4},
+		{name: "order/all", why: "an operator does this and that", orders: []orderKind{askToStop, revoke, declareDead, forgetJob, forgetTick}, candidates: works(2, rerun), idle: true, faults: budget{orders: 2, crash: 1}, horizon: 4},
 
 		{name: "order/forget-tokens", why: "without: a job that is forgotten keeps its token", ttl: 2, orders: []orderKind{forgetJob}, faults: budget{orders: 1}, breaks: forgetTokens, want: tokenOrder},
 		{name: "order/forget-refusals", why: "without: a job that is forgotten keeps who took a claim back", long: true, orders: []orderKind{forgetJob}, candidates: []candidate{skipTick.twice(), skipTick}, gives: true, faults: budget{orders: 1}, breaks: forgetRefusals, want: lostUnstarted},

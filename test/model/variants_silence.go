@@ -14,7 +14,7 @@ func kubernetesVariants() []*variant {
 		on(variant{name: "kubernetes/holder-edited", why: "somebody edits the holder", quick: 3, faults: budget{deleteLease: 1}, liveness: true}),
 		on(variant{name: "kubernetes/tick", why: "two hosts come for a tick, and somebody edits the holder", candidates: works(2, skipTick), gives: true, faults: budget{deleteLease: 1}}),
 		on(variant{name: "kubernetes/often", why: "ticks come more often than the TTL", horizon: 6, candidates: []candidate{skipTick, skipTick.later()}, often: true, liveness: true}),
-		on(variant{name: "kubernetes/entomb", why: "an operator takes the lease away", horizon: 6, orders: []orderKind{entomb}, faults: budget{orders: 1}, liveness: true}),
+		on(variant{name: "kubernetes/revoke", why: "an operator takes the lease away", horizon: 6, orders: []orderKind{revoke}, faults: budget{orders: 1}, liveness: true}),
 		on(variant{name: "kubernetes/dead", why: "an operator answers for the death of a holder", horizon: 6, orders: []orderKind{declareDead}, faults: budget{orders: 1, crash: 1}}),
 		on(variant{name: "kubernetes/deleted", why: "a documented limit: who deletes the object removes every trace", ttl: 2, faults: budget{deleteBoth: 1}, only: overlap, want: overlap}),
 		on(variant{name: "kubernetes/put-back", why: "a documented limit: who puts back an object from when the job was free frees it", long: true, dumps: true, faults: budget{putBack: 1}, only: overlap, want: overlap}),
@@ -42,7 +42,7 @@ func zookeeperVariants() []*variant {
 		on(variant{name: "zookeeper/tick-lags", why: "two hosts come for a tick, and claims read from a server that lags", lags: true, horizon: 4, candidates: works(2, skipTick), gives: true}),
 		on(variant{name: "zookeeper/rerun", why: "two hosts come for a tick", horizon: 6, candidates: works(2, rerun)}),
 		on(variant{name: "zookeeper/often", why: "ticks come more often than the TTL", horizon: 5, candidates: []candidate{skipTick, skipTick.later()}, often: true, liveness: true}),
-		on(variant{name: "zookeeper/entomb", why: "an operator takes the lease away", horizon: 6, orders: []orderKind{entomb}, faults: budget{orders: 1}, liveness: true}),
+		on(variant{name: "zookeeper/revoke", why: "an operator takes the lease away", horizon: 6, orders: []orderKind{revoke}, faults: budget{orders: 1}, liveness: true}),
 		on(variant{name: "zookeeper/deleted", why: "a documented limit: who deletes the nodes removes every trace", long: true, ttl: 2, faults: budget{deleteBoth: 1}, only: overlap, want: overlap}),
 
 		on(variant{name: "zookeeper/no-evidence", why: "without: a candidate counts one TTL of silence", breaks: vanishedIsFree, want: overlap}),

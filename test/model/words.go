@@ -36,7 +36,7 @@ func (f fault) String() string {
 	}[f]
 }
 
-func forWhat(o occasion) string {
+func forWhat(o trigger) string {
 	switch {
 	case o == theKey:
 		return " for the key"

@@ -1,14 +1,6 @@
 package release
 
 import (
-	"archive/tar"
-	"bufio"
-	"compress/gzip"
-	"errors"
-	"io"
-	"os"
-	"runtime"
-	"slices"
 	"strings"
 	"testing"
 
@@ -102,57 +94,4 @@ func TestRPM(t *testing.T) {
 		t.Errorf("the configuration that was changed: %q", got)
 	}
 	h.refuses("test -e /usr/bin/leaderrun")
-}
-
-// Debian has no apk: what Alpine's would find in the archive.
-func TestAPK(t *testing.T) {
-	t.Parallel()
-	name := artefact(t, "*.apk")
-	file, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	z, err := gzip.NewReader(bufio.NewReader(file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	// The archive of what is said about the package has no end of its own, so that it is one with that of the files.
-	modes := map[string]int64{}
-	about := ""
-	for archive := tar.NewReader(z); ; {
-		header, err := archive.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		modes[header.Name] = header.Mode
-		if header.Name == ".PKGINFO" {
-			text, err := io.ReadAll(archive)
-			if err != nil {
-				t.Fatal(err)
-			}
-			about = string(text)
-		}
-	}
-	for _, line := range []string{"pkgname = leaderrun", "pkgver = " + version, "license = Apache-2.0", "arch = " + map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]} {
-		if !slices.Contains(lines(about), line) {
-			t.Errorf("no %q in %q", line, about)
-		}
-	}
-	for name, mode := range map[string]int64{
-		"usr/bin/leaderrun": 0o755, "etc/leaderrun.yaml": 0o644, "usr/share/man/man1/leaderrun.1.gz": 0o644,
-		"usr/share/zsh/site-functions/_leaderrun": 0o644,
-	} {
-		if modes[name] != mode {
-			t.Errorf("%s has mode %o", name, modes[name])
-		}
-	}
-	for name := range modes {
-		if strings.Contains(name, "lib/systemd") || strings.Contains(name, "sysusers") || strings.HasPrefix(name, ".p") {
-			t.Errorf("Alpine has no use for %s", name)
-		}
-	}
 }

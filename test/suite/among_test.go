@@ -123,7 +123,7 @@ func (w *amongWorld) passes() {
 func (w *amongWorld) id() string { w.n++; return fmt.Sprint("h", w.n) }
 
 func (w *amongWorld) does() {
-	what := rapid.SampledFrom([]string{"new", "claim", "claim", "claim", "renew", "renew", "renew", "finish", "finish", "abandon", "stop", "entomb", "dead", "fault", "wait"}).Draw(w.t, "what")
+	what := rapid.SampledFrom([]string{"new", "claim", "claim", "claim", "renew", "renew", "renew", "finish", "finish", "abandon", "stop", "revoke", "dead", "fault", "wait"}).Draw(w.t, "what")
 	if len(w.all) == 0 || what == "new" {
 		c := backends.Claim{Job: "job", Holder: backends.Holder{ID: w.id()}, TTL: amongTTL}
 		if w.chance(2) {
@@ -172,11 +172,11 @@ func (w *amongWorld) does() {
 		if err == nil {
 			w.ended[p.claim.Holder.ID] = true
 		}
-	case "stop", "entomb", "dead":
+	case "stop", "revoke", "dead":
 		if !p.granted || w.recordLost {
 			return
 		}
-		kind := map[string]backends.OrderKind{"stop": backends.Stop, "entomb": backends.Revoke, "dead": backends.ForceRelease}[what]
+		kind := map[string]backends.OrderKind{"stop": backends.Stop, "revoke": backends.Revoke, "dead": backends.ForceRelease}[what]
 		if kind == backends.ForceRelease && !p.over {
 			p.over, p.overAt = true, w.now
 		}
@@ -250,7 +250,7 @@ func (w *amongWorld) renews(p *process) {
 	w.logf("renew %s from %s: %v %v", p.claim.Holder.ID, began.Format("04:05.000"), signal.Break != nil, err)
 	switch {
 	case errors.Is(err, backends.ErrLost):
-		if !p.over && !w.ended[p.claim.Holder.ID] && !w.leaseLost && w.now.Before(p.until) && !w.entombed(p) {
+		if !p.over && !w.ended[p.claim.Holder.ID] && !w.leaseLost && w.now.Before(p.until) && !w.revoked(p) {
 			w.t.Fatalf("%s is told that its lease is lost, and it is not", p.claim.Holder.ID)
 		}
 		if !p.over {
@@ -267,7 +267,7 @@ func (w *amongWorld) renews(p *process) {
 	}
 }
 
-func (w *amongWorld) entombed(p *process) bool { // an order whose reply was lost
+func (w *amongWorld) revoked(p *process) bool { // an order whose reply was lost
 	status, err := w.m.Inspect(context.Background(), "job")
 	return err == nil && status.Record.Token != p.grant.Token
 }

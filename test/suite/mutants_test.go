@@ -28,19 +28,19 @@ func in(change func(m *Mem)) func(*Mem) Harness {
 }
 
 // deciding builds a mutant that answers claims wrongly.
-func deciding(f func(backends.View, backends.Claim) backends.Decision) func(*Mem) Harness {
+func deciding(f func(backends.View, backends.Claim) backends.ClaimDecision) func(*Mem) Harness {
 	return in(func(m *Mem) { m.Rules.Claim = f })
 }
 
-func renewing(f func(backends.View, backends.Grant) backends.Renewal) func(*Mem) Harness {
+func renewing(f func(backends.View, backends.Grant) backends.RenewDecision) func(*Mem) Harness {
 	return in(func(m *Mem) { m.Rules.Renew = f })
 }
 
-func finishing(f func(backends.View, backends.Grant, backends.Outcome) backends.Ending) func(*Mem) Harness {
+func finishing(f func(backends.View, backends.Grant, backends.Outcome) backends.EndDecision) func(*Mem) Harness {
 	return in(func(m *Mem) { m.Rules.Finish = f })
 }
 
-func abandoning(f func(backends.View, backends.Claim) backends.Ending) func(*Mem) Harness {
+func abandoning(f func(backends.View, backends.Claim) backends.EndDecision) func(*Mem) Harness {
 	return in(func(m *Mem) { m.Rules.Abandon = f })
 }
 
@@ -73,35 +73,35 @@ type (
 	answersCancel struct{ *Mem }
 )
 
-func (d lazyRenewal) Renew(context.Context, backends.Grant) (backends.Signal, error) {
-	return backends.Signal{}, nil
+func (d lazyRenewal) Renew(context.Context, backends.Grant) (backends.RenewAnswer, error) {
+	return backends.RenewAnswer{}, nil
 }
 
-func (d raceRenewal) Renew(ctx context.Context, g backends.Grant) (backends.Signal, error) {
+func (d raceRenewal) Renew(ctx context.Context, g backends.Grant) (backends.RenewAnswer, error) {
 	status, err := d.Inspect(ctx, g.Claim.Job)
 	if err != nil || status.Lease == nil || status.Lease.Token != g.Token {
-		return backends.Signal{}, backends.ErrLost
+		return backends.RenewAnswer{}, backends.ErrLost
 	}
 	time.Sleep(time.Millisecond)
 	d.alone(func() {
 		j := d.jobs[g.Claim.Job]
 		j.holder, j.token, j.until = g.Claim.Holder.ID, g.Token, d.clock().Add(g.TTL)
 	})
-	return backends.Signal{}, nil
+	return backends.RenewAnswer{}, nil
 }
 
 func (d deaf) Acquire(_ context.Context, c backends.Claim) (backends.Grant, error) {
 	return d.Mem.Acquire(context.Background(), c)
 }
 
-func (d deafInFlight) Renew(ctx context.Context, g backends.Grant) (backends.Signal, error) {
+func (d deafInFlight) Renew(ctx context.Context, g backends.Grant) (backends.RenewAnswer, error) {
 	if err := ctx.Err(); err != nil {
-		return backends.Signal{}, err
+		return backends.RenewAnswer{}, err
 	}
 	return d.Mem.Renew(context.Background(), g)
 }
 
-func (d answersCancel) Renew(ctx context.Context, g backends.Grant) (backends.Signal, error) {
+func (d answersCancel) Renew(ctx context.Context, g backends.Grant) (backends.RenewAnswer, error) {
 	s, err := d.Mem.Renew(ctx, g)
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = backends.ErrLost

@@ -11,17 +11,17 @@ import (
 
 func leaseMutants() []mutant {
 	return []mutant{
-		{"grants less than was claimed", "grants a free job", deciding(func(v backends.View, c backends.Claim) backends.Decision {
+		{"grants less than was claimed", "grants a free job", deciding(func(v backends.View, c backends.Claim) backends.ClaimDecision {
 			d := backends.Decide(v, c)
 			if d.Grant != nil {
 				d.Grant.TTL /= 2
 			}
 			return d
 		})},
-		{"grants although held", "refuses while held", deciding(func(v backends.View, c backends.Claim) backends.Decision {
+		{"grants although held", "refuses while held", deciding(func(v backends.View, c backends.Claim) backends.ClaimDecision {
 			return backends.Decide(free(v), c)
 		})},
-		{"refuses without a name", "refuses while held", deciding(func(v backends.View, c backends.Claim) backends.Decision {
+		{"refuses without a name", "refuses while held", deciding(func(v backends.View, c backends.Claim) backends.ClaimDecision {
 			d := backends.Decide(v, c)
 			if d.Refusal != nil {
 				d.Refusal.Holder = backends.Holder{}
@@ -30,14 +30,14 @@ func leaseMutants() []mutant {
 		})},
 		{
 			"a reservation is forgotten", "a reservation keeps the job for its host",
-			deciding(func(v backends.View, c backends.Claim) backends.Decision {
+			deciding(func(v backends.View, c backends.Claim) backends.ClaimDecision {
 				v.Record.Reserved = nil
 				return backends.Decide(v, c)
 			}),
 		},
 		{
 			"a reservation keeps the job from its own host, too", "a reservation keeps the job for its host",
-			deciding(func(v backends.View, c backends.Claim) backends.Decision {
+			deciding(func(v backends.View, c backends.Claim) backends.ClaimDecision {
 				if v.Record.Reserved != nil {
 					c.Holder.Host = ""
 				}
@@ -47,7 +47,7 @@ func leaseMutants() []mutant {
 		{"one lease for all jobs", "jobs are independent", in(func(m *Mem) { m.key = func(string) string { return "" } })},
 		{
 			"a new token for the same holder", "the same holder gets the same grant",
-			deciding(func(v backends.View, c backends.Claim) backends.Decision {
+			deciding(func(v backends.View, c backends.Claim) backends.ClaimDecision {
 				if v.Lease != nil && v.Lease.Holder == c.Holder.ID {
 					v = free(v)
 				}
@@ -56,7 +56,7 @@ func leaseMutants() []mutant {
 		},
 		{
 			"held by oneself", "the same holder gets the same grant",
-			deciding(func(v backends.View, c backends.Claim) backends.Decision {
+			deciding(func(v backends.View, c backends.Claim) backends.ClaimDecision {
 				if v.Lease != nil {
 					c.Holder.ID += "'"
 				}
@@ -65,7 +65,7 @@ func leaseMutants() []mutant {
 		},
 		{
 			"the same grant without a renewal", "the same holder gets the same grant",
-			deciding(func(v backends.View, c backends.Claim) backends.Decision {
+			deciding(func(v backends.View, c backends.Claim) backends.ClaimDecision {
 				d := backends.Decide(v, c)
 				if v.Lease != nil {
 					d.Record = v.Record
@@ -75,7 +75,7 @@ func leaseMutants() []mutant {
 		},
 		{
 			"a renewal that writes nothing", "a renewal extends the lease",
-			renewing(func(v backends.View, g backends.Grant) backends.Renewal {
+			renewing(func(v backends.View, g backends.Grant) backends.RenewDecision {
 				r := backends.DecideRenew(v, g)
 				r.Record = v.Record
 				return r
@@ -87,7 +87,7 @@ func leaseMutants() []mutant {
 		},
 		{
 			"one renewal is enough", "a lost reply of a renewal costs nothing",
-			renewing(func(v backends.View, g backends.Grant) backends.Renewal {
+			renewing(func(v backends.View, g backends.Grant) backends.RenewDecision {
 				r := backends.DecideRenew(v, g)
 				r.Lost = r.Lost || v.Record.Beat > 1
 				return r
@@ -95,7 +95,7 @@ func leaseMutants() []mutant {
 		},
 		{
 			"no compare of holders in renew", "a stale renewal touches nothing",
-			renewing(func(v backends.View, g backends.Grant) backends.Renewal {
+			renewing(func(v backends.View, g backends.Grant) backends.RenewDecision {
 				if v.Lease != nil && v.Lease.Token == g.Token {
 					v = owned(v, g)
 				}
@@ -104,7 +104,7 @@ func leaseMutants() []mutant {
 		},
 		{
 			"no compare of tokens in renew", "a stale renewal touches nothing",
-			renewing(func(v backends.View, g backends.Grant) backends.Renewal {
+			renewing(func(v backends.View, g backends.Grant) backends.RenewDecision {
 				if v.Lease != nil && v.Lease.Holder == g.Claim.Holder.ID {
 					v = owned(v, g)
 				}
@@ -113,7 +113,7 @@ func leaseMutants() []mutant {
 		},
 		{
 			"renews what is gone", "a stale renewal touches nothing",
-			renewing(func(v backends.View, g backends.Grant) backends.Renewal {
+			renewing(func(v backends.View, g backends.Grant) backends.RenewDecision {
 				if v.Lease == nil {
 					v = owned(v, g)
 				}
@@ -124,17 +124,17 @@ func leaseMutants() []mutant {
 			"check, then renew", "a renewal never revives a finished lease",
 			wrapped(func(m *Mem) backends.Backend { return raceRenewal{m} }),
 		},
-		{"no floor", "the token grows", deciding(func(v backends.View, c backends.Claim) backends.Decision {
+		{"no floor", "the token grows", deciding(func(v backends.View, c backends.Claim) backends.ClaimDecision {
 			c.Floor = 0
 			return backends.Decide(v, c)
 		})},
-		{"a token of the clock alone", "the token grows", deciding(func(v backends.View, c backends.Claim) backends.Decision {
+		{"a token of the clock alone", "the token grows", deciding(func(v backends.View, c backends.Claim) backends.ClaimDecision {
 			v.Record.Token, v.Record.Released = 0, 0
 			return backends.Decide(v, c)
 		})},
 		{
 			"a counter that starts at one", "the token grows although the record was lost",
-			deciding(func(v backends.View, c backends.Claim) backends.Decision {
+			deciding(func(v backends.View, c backends.Claim) backends.ClaimDecision {
 				d := backends.Decide(v, c)
 				if d.Grant != nil {
 					d.Grant.Token = v.Record.Token + 1
@@ -146,7 +146,7 @@ func leaseMutants() []mutant {
 		{"a lease without end", "expiry hands over", wrapped(func(m *Mem) backends.Backend { return endlessLease{m} })},
 		{
 			"a renewal that restores nothing", "a renewal restores a lost record",
-			renewing(func(v backends.View, g backends.Grant) backends.Renewal {
+			renewing(func(v backends.View, g backends.Grant) backends.RenewDecision {
 				r := backends.DecideRenew(v, g)
 				r.Record.Token = v.Record.Token
 				return r
@@ -154,26 +154,26 @@ func leaseMutants() []mutant {
 		},
 		{
 			"a renewal that restores no tick", "what ran while its record was lost does not run again",
-			renewing(func(v backends.View, g backends.Grant) backends.Renewal {
+			renewing(func(v backends.View, g backends.Grant) backends.RenewDecision {
 				r := backends.DecideRenew(v, g)
 				r.Record.Tick, r.Record.Once = v.Record.Tick, v.Record.Once
 				return r
 			}),
 		},
-		{"no evidence", "a vanished lease is waited for", deciding(func(v backends.View, c backends.Claim) backends.Decision {
+		{"no evidence", "a vanished lease is waited for", deciding(func(v backends.View, c backends.Claim) backends.ClaimDecision {
 			v.Proof = backends.ByRelease
 			return backends.Decide(v, c)
 		})},
 		{
 			"the newcomer's TTL as evidence", "a vanished lease is waited for",
-			deciding(func(v backends.View, c backends.Claim) backends.Decision {
+			deciding(func(v backends.View, c backends.Claim) backends.ClaimDecision {
 				v.Record.Until = min(v.Record.Until, v.Record.Until-v.Record.TTL+c.TTL.Milliseconds())
 				return backends.Decide(v, c)
 			}),
 		},
 		{
 			"the grant's end as evidence", "a vanished lease is waited for",
-			renewing(func(v backends.View, g backends.Grant) backends.Renewal {
+			renewing(func(v backends.View, g backends.Grant) backends.RenewDecision {
 				r := backends.DecideRenew(v, g)
 				r.Record.Until = v.Record.Until
 				return r
@@ -186,7 +186,7 @@ func endMutants() []mutant {
 	return []mutant{
 		{
 			"finish without release", "finish releases and records",
-			finishing(func(v backends.View, g backends.Grant, o backends.Outcome) backends.Ending {
+			finishing(func(v backends.View, g backends.Grant, o backends.Outcome) backends.EndDecision {
 				e := backends.DecideFinish(v, g, o)
 				e.Release = false
 				return e
@@ -194,7 +194,7 @@ func endMutants() []mutant {
 		},
 		{
 			"release without mark", "finish releases and records",
-			finishing(func(v backends.View, g backends.Grant, o backends.Outcome) backends.Ending {
+			finishing(func(v backends.View, g backends.Grant, o backends.Outcome) backends.EndDecision {
 				e := backends.DecideFinish(v, g, o)
 				e.Record.Released = v.Record.Released
 				return e
@@ -202,7 +202,7 @@ func endMutants() []mutant {
 		},
 		{
 			"finish only once", "a lost reply of finish costs nothing",
-			finishing(func(v backends.View, g backends.Grant, o backends.Outcome) backends.Ending {
+			finishing(func(v backends.View, g backends.Grant, o backends.Outcome) backends.EndDecision {
 				e := backends.DecideFinish(v, g, o)
 				e.Lost = !e.Changed
 				return e
@@ -210,7 +210,7 @@ func endMutants() []mutant {
 		},
 		{
 			"a repeated finish writes", "a lost reply of finish costs nothing",
-			finishing(func(v backends.View, g backends.Grant, o backends.Outcome) backends.Ending {
+			finishing(func(v backends.View, g backends.Grant, o backends.Outcome) backends.EndDecision {
 				e := backends.DecideFinish(v, g, o)
 				if !e.Changed && !e.Lost {
 					e.Changed, e.Record.Ended = true, e.Record.Ended+1
@@ -220,14 +220,14 @@ func endMutants() []mutant {
 		},
 		{
 			"no compare in finish", "a stale finish touches nothing",
-			finishing(func(v backends.View, g backends.Grant, o backends.Outcome) backends.Ending {
+			finishing(func(v backends.View, g backends.Grant, o backends.Outcome) backends.EndDecision {
 				g.Token = v.Record.Token
 				return backends.DecideFinish(owned(v, g), g, o)
 			}),
 		},
 		{
 			"finish compares the token alone", "a stale finish touches nothing",
-			finishing(func(v backends.View, g backends.Grant, o backends.Outcome) backends.Ending {
+			finishing(func(v backends.View, g backends.Grant, o backends.Outcome) backends.EndDecision {
 				if v.Record.Token == g.Token {
 					g.Claim.Holder = v.Record.Holder
 				}
@@ -236,7 +236,7 @@ func endMutants() []mutant {
 		},
 		{
 			"abandon releases any lease", "a stale abandon touches no lease",
-			abandoning(func(v backends.View, c backends.Claim) backends.Ending {
+			abandoning(func(v backends.View, c backends.Claim) backends.EndDecision {
 				e := backends.DecideAbandon(v, c)
 				e.Release = true
 				return e
@@ -244,16 +244,16 @@ func endMutants() []mutant {
 		},
 		{
 			"finish needs the lease", "finish after the lease vanished",
-			finishing(func(v backends.View, g backends.Grant, o backends.Outcome) backends.Ending {
+			finishing(func(v backends.View, g backends.Grant, o backends.Outcome) backends.EndDecision {
 				if v.Lease == nil {
-					return backends.Ending{Record: v.Record, Lost: true}
+					return backends.EndDecision{Record: v.Record, Lost: true}
 				}
 				return backends.DecideFinish(v, g, o)
 			}),
 		},
 		{
 			"finish needs no name", "finish after somebody else was granted",
-			finishing(func(v backends.View, g backends.Grant, o backends.Outcome) backends.Ending {
+			finishing(func(v backends.View, g backends.Grant, o backends.Outcome) backends.EndDecision {
 				e := backends.DecideFinish(v, g, o)
 				e.Lost = false
 				return e
@@ -261,7 +261,7 @@ func endMutants() []mutant {
 		},
 		{
 			"abandon does not reopen", "abandon reopens an applied claim",
-			abandoning(func(v backends.View, c backends.Claim) backends.Ending {
+			abandoning(func(v backends.View, c backends.Claim) backends.EndDecision {
 				e := backends.DecideAbandon(v, c)
 				e.Record.Tick = v.Record.Tick
 				return e
@@ -269,7 +269,7 @@ func endMutants() []mutant {
 		},
 		{
 			"abandon does not remember", "abandon refuses a delayed claim",
-			abandoning(func(v backends.View, c backends.Claim) backends.Ending {
+			abandoning(func(v backends.View, c backends.Claim) backends.EndDecision {
 				e := backends.DecideAbandon(v, c)
 				e.Record.Refused = nil
 				return e
@@ -277,9 +277,9 @@ func endMutants() []mutant {
 		},
 		{
 			"abandon needs the lease", "abandon reopens a vanished claim",
-			abandoning(func(v backends.View, c backends.Claim) backends.Ending {
+			abandoning(func(v backends.View, c backends.Claim) backends.EndDecision {
 				if v.Lease == nil {
-					return backends.Ending{Record: v.Record}
+					return backends.EndDecision{Record: v.Record}
 				}
 				return backends.DecideAbandon(v, c)
 			}),
@@ -290,28 +290,28 @@ func endMutants() []mutant {
 func tickMutants() []mutant {
 	// claims builds a mutant that answers another claim than was made.
 	claims := func(change func(r backends.Record, c *backends.Claim)) func(*Mem) Harness {
-		return deciding(func(v backends.View, c backends.Claim) backends.Decision {
+		return deciding(func(v backends.View, c backends.Claim) backends.ClaimDecision {
 			change(v.Record, &c)
 			return backends.Decide(v, c)
 		})
 	}
 	return []mutant{
 		{"ticks are forgotten", "a tick is granted once", claims(func(_ backends.Record, c *backends.Claim) { c.Tick = 0 })},
-		{"a loss is told again", "a tick is granted once", deciding(func(v backends.View, c backends.Claim) backends.Decision {
+		{"a loss is told again", "a tick is granted once", deciding(func(v backends.View, c backends.Claim) backends.ClaimDecision {
 			d := backends.Decide(v, c)
 			if d.Refusal != nil && d.Refusal.Verdict == backends.IsLost {
 				d.Refusal.First = true
 			}
 			return d
 		})},
-		{"a loss is not written", "a tick is granted once", deciding(func(v backends.View, c backends.Claim) backends.Decision {
+		{"a loss is not written", "a tick is granted once", deciding(func(v backends.View, c backends.Claim) backends.ClaimDecision {
 			d := backends.Decide(v, c)
 			d.Changed = d.Grant != nil
 			return d
 		})},
 		{
 			"open counts as failed", "a tick that never started is open",
-			finishing(func(v backends.View, g backends.Grant, o backends.Outcome) backends.Ending {
+			finishing(func(v backends.View, g backends.Grant, o backends.Outcome) backends.EndDecision {
 				if o.State == backends.Open {
 					o.State = backends.Failed
 				}
@@ -326,13 +326,13 @@ func tickMutants() []mutant {
 			"again without limit", "a lost tick runs again if asked to",
 			claims(func(_ backends.Record, c *backends.Claim) { c.MaxAttempts = 100 }),
 		},
-		{"ticks in any order", "ticks only go forward", deciding(func(v backends.View, c backends.Claim) backends.Decision {
+		{"ticks in any order", "ticks only go forward", deciding(func(v backends.View, c backends.Claim) backends.ClaimDecision {
 			if v.Lease == nil && c.Tick < v.Record.Tick.Tick {
 				v.Record.Tick = backends.Occurrence{}
 			}
 			return backends.Decide(v, c)
 		})},
-		{"missed ticks are forgotten", "ticks only go forward", deciding(func(v backends.View, c backends.Claim) backends.Decision {
+		{"missed ticks are forgotten", "ticks only go forward", deciding(func(v backends.View, c backends.Claim) backends.ClaimDecision {
 			d := backends.Decide(v, c)
 			d.Record.Passed = 0
 			return d
@@ -349,7 +349,7 @@ func tickMutants() []mutant {
 		},
 		{
 			"one former schedule", "schedules supersede each other",
-			deciding(func(v backends.View, c backends.Claim) backends.Decision {
+			deciding(func(v backends.View, c backends.Claim) backends.ClaimDecision {
 				d := backends.Decide(v, c)
 				d.Record.Former = d.Record.Former[:min(len(d.Record.Former), 1)]
 				return d
@@ -357,7 +357,7 @@ func tickMutants() []mutant {
 		},
 		{
 			"attempts are counted twice", "agrees with the decision",
-			deciding(func(v backends.View, c backends.Claim) backends.Decision {
+			deciding(func(v backends.View, c backends.Claim) backends.ClaimDecision {
 				d := backends.Decide(v, c)
 				if d.Grant != nil && d.Grant.Attempt > 1 {
 					d.Grant.Attempt++
@@ -367,7 +367,7 @@ func tickMutants() []mutant {
 		},
 		{
 			"keys are kept oldest first", "agrees with the decision",
-			deciding(func(v backends.View, c backends.Claim) backends.Decision {
+			deciding(func(v backends.View, c backends.Claim) backends.ClaimDecision {
 				d := backends.Decide(v, c)
 				if n := len(d.Record.Once); n == 2 && d.Grant != nil {
 					d.Record.Once[0], d.Record.Once[1] = d.Record.Once[1], d.Record.Once[0]
@@ -396,13 +396,13 @@ func storeMutants() []mutant {
 		{"a timeout is a loss", "a context that ends in flight returns", wrapped(func(m *Mem) backends.Backend { return answersCancel{m} })},
 		{"two holders now and then", "a guarded counter loses no update", in(func(m *Mem) {
 			var n atomic.Int64
-			m.Rules.Claim = func(v backends.View, c backends.Claim) backends.Decision {
+			m.Rules.Claim = func(v backends.View, c backends.Claim) backends.ClaimDecision {
 				if v.Lease != nil && n.Add(1)%4 == 1 {
 					v = free(v)
 				}
 				return backends.Decide(v, c)
 			}
-			m.Rules.Finish = func(v backends.View, g backends.Grant, o backends.Outcome) backends.Ending {
+			m.Rules.Finish = func(v backends.View, g backends.Grant, o backends.Outcome) backends.EndDecision {
 				e := backends.DecideFinish(v, g, o)
 				e.Lost = false
 				return e
@@ -410,16 +410,16 @@ func storeMutants() []mutant {
 		})},
 		{
 			"break requests are dropped", "a renewal carries a break request",
-			renewing(func(v backends.View, g backends.Grant) backends.Renewal {
+			renewing(func(v backends.View, g backends.Grant) backends.RenewDecision {
 				v.Record.Break = nil
 				return backends.DecideRenew(v, g)
 			}),
 		},
 		{
 			"a break request for everybody", "a renewal carries a break request",
-			renewing(func(v backends.View, g backends.Grant) backends.Renewal {
+			renewing(func(v backends.View, g backends.Grant) backends.RenewDecision {
 				r := backends.DecideRenew(v, g)
-				r.Signal.Break = v.Record.Break
+				r.Answer.Break = v.Record.Break
 				return r
 			}),
 		},
@@ -428,18 +428,20 @@ func storeMutants() []mutant {
 		{"an unknown job is shown", "inspect shows what is kept", wrapped(func(m *Mem) backends.Backend { return inventive{m} })},
 		{
 			"renewals never fail", "a history is linearizable",
-			renewing(func(v backends.View, g backends.Grant) backends.Renewal { return backends.DecideRenew(owned(v, g), g) }),
+			renewing(func(v backends.View, g backends.Grant) backends.RenewDecision {
+				return backends.DecideRenew(owned(v, g), g)
+			}),
 		},
 		{
 			"abandoned claims are granted", "a history is linearizable",
-			deciding(func(v backends.View, c backends.Claim) backends.Decision {
+			deciding(func(v backends.View, c backends.Claim) backends.ClaimDecision {
 				v.Record.Refused, v.Record.Runs = nil, nil
 				return backends.Decide(v, c)
 			}),
 		},
 		{
 			"a second token for the same holder", "a history is linearizable",
-			deciding(func(v backends.View, c backends.Claim) backends.Decision {
+			deciding(func(v backends.View, c backends.Claim) backends.ClaimDecision {
 				d := backends.Decide(v, c)
 				if v.Lease != nil && d.Grant != nil {
 					d.Grant.Token++

@@ -15,7 +15,7 @@ var orderCases = []testCase{
 	{"a stop request for another run changes nothing", nil, stopForAnother},
 	{"a stop request while the record is lost", hasDeleteRecord, stopUnrecorded},
 	{"a watch tells of a stop request", nil, watchTellsStop},
-	{"a run is not entombed while its record is lost", hasDeleteRecord, entombUnrecorded},
+	{"a run is not revoked while its record is lost", hasDeleteRecord, revokeUnrecorded},
 	{"a dead holder's job is free at once", nil, declaredDead},
 	{"a forgotten tick runs again", nil, forgottenTick},
 	{"nothing older than a forgotten tick runs", nil, forgottenFirst},
@@ -198,9 +198,9 @@ func watchTellsStop(s *scene) {
 	s.FinishAs(d, g, backends.Outcome{State: backends.Stopped})
 }
 
-// entombed: the lease is taken away from a live holder. It hears so at once, and nobody else is granted before it must
+// revoked: the lease is taken away from a live holder. It hears so at once, and nobody else is granted before it must
 // have stopped, whether it hears or not.
-func entombed(s *scene) {
+func revoked(s *scene) {
 	for {
 		d, other := s.open(), s.open()
 		g := s.granted(d, withTick(s.brief(), s.tick(1)))
@@ -215,25 +215,25 @@ func entombed(s *scene) {
 		_, err := d.Renew(s.Context(), g)
 		orderErr := s.give(other, s.newOrder(backends.Revoke, g.Token))
 		if time.Since(sent) > g.TTL/2 { // this machine slept
-			s.onceMore("entomb a lease of ", g.TTL, ": ", time.Since(sent), ", ", err, ", ", orderErr)
+			s.onceMore("revoke a lease of ", g.TTL, ": ", time.Since(sent), ", ", err, ", ", orderErr)
 			continue
 		}
 		if err := errors.Join(err, orderErr); err != nil {
-			s.Fatalf("a renewal, and then entomb: %v", err)
+			s.Fatalf("a renewal, and then revoke: %v", err)
 		}
-		if s.entombedRun(d, other, g, sent) {
+		if s.revokeedRun(d, other, g, sent) {
 			return
 		}
 		s.onceMore("claim within a lease of ", g.TTL)
 	}
 }
 
-// entombedRun says whether the next claim came early enough to be let wait.
-func (s *scene) entombedRun(d, other backends.Backend, g backends.Grant, sent time.Time) bool {
+// revokeedRun says whether the next claim came early enough to be let wait.
+func (s *scene) revokeedRun(d, other backends.Backend, g backends.Grant, sent time.Time) bool {
 	s.Helper()
-	s.tooLate("Renew of an entombed holder", func() error { _, err := d.Renew(s.Context(), g); return err })
-	s.untouched(other, "Finish of an entombed holder", func() {
-		s.tooLate("Finish of an entombed holder", func() error { return d.Finish(s.Context(), g, backends.Outcome{State: backends.Done}) })
+	s.tooLate("Renew of an revoked holder", func() error { _, err := d.Renew(s.Context(), g); return err })
+	s.untouched(other, "Finish of an revoked holder", func() {
+		s.tooLate("Finish of an revoked holder", func() error { return d.Finish(s.Context(), g, backends.Outcome{State: backends.Done}) })
 	})
 	s.wantNote(other, g, backends.Stopped)
 	tombstone := s.inspect(other, s.job).Record.Token
@@ -247,7 +247,7 @@ func (s *scene) entombedRun(d, other backends.Backend, g backends.Grant, sent ti
 	if tombstone <= g.Token || next.Token <= tombstone {
 		s.Errorf("tokens %d, %d, %d of the run, its tombstone and the next run: want them to grow", g.Token, tombstone, next.Token)
 	}
-	s.untouched(other, "Finish of an entombed holder after the next grant", func() {
+	s.untouched(other, "Finish of an revoked holder after the next grant", func() {
 		s.tooLate("Finish", func() error { return d.Finish(s.Context(), g, backends.Outcome{State: backends.Done}) })
 	})
 	s.Finish(other, next)
@@ -255,14 +255,14 @@ func (s *scene) entombedRun(d, other backends.Backend, g backends.Grant, sent ti
 	return early
 }
 
-// entombUnrecorded: with its lease the holder would lose the means to say which tick it runs, and it would run again.
-func entombUnrecorded(s *scene) {
+// revokeUnrecorded: with its lease the holder would lose the means to say which tick it runs, and it would run again.
+func revokeUnrecorded(s *scene) {
 	d, other := s.open(), s.open()
 	g := s.granted(d, withTick(s.claim(), s.tick(1)))
 	s.h.DeleteRecord(s.T, s.job)
 	o := s.newOrder(backends.Revoke, g.Token)
 	if err := s.give(other, o); !errors.Is(err, backends.ErrLags) {
-		s.Fatalf("entomb: %v, want ErrLags", err)
+		s.Fatalf("revoke: %v, want ErrLags", err)
 	}
 	s.Renew(d, g)
 	if s.locked(other, o) {

@@ -8,13 +8,13 @@ import (
 )
 
 // obeying builds a mutant that carries out orders wrongly.
-func obeying(f func(backends.View, backends.Order) backends.Ordered) func(*Mem) Harness {
+func obeying(f func(backends.View, backends.Order) backends.OrderDecision) func(*Mem) Harness {
 	return in(func(m *Mem) { m.Rules.Order = f })
 }
 
 // obeyed builds a mutant that spoils what an order of a kind has made of the record.
-func obeyed(kind backends.OrderKind, spoil func(v backends.View, d *backends.Ordered)) func(*Mem) Harness {
-	return obeying(func(v backends.View, o backends.Order) backends.Ordered {
+func obeyed(kind backends.OrderKind, spoil func(v backends.View, d *backends.OrderDecision)) func(*Mem) Harness {
+	return obeying(func(v backends.View, o backends.Order) backends.OrderDecision {
 		d := backends.DecideOrder(v, o)
 		if o.Kind == kind && d.Changed {
 			spoil(v, &d)
@@ -25,7 +25,7 @@ func obeyed(kind backends.OrderKind, spoil func(v backends.View, d *backends.Ord
 
 // misled builds a mutant that decides orders on something else than there is.
 func misled(change func(v *backends.View, o *backends.Order)) func(*Mem) Harness {
-	return obeying(func(v backends.View, o backends.Order) backends.Ordered {
+	return obeying(func(v backends.View, o backends.Order) backends.OrderDecision {
 		change(&v, &o)
 		return backends.DecideOrder(v, o)
 	})
@@ -49,15 +49,15 @@ func (d deafToOrdersInFlight) Order(ctx context.Context, o backends.Order) error
 
 func orderMutants() []mutant {
 	return append([]mutant{
-		{"requests to stop are dropped", "a stop request reaches the holder", obeyed(backends.Stop, func(_ backends.View, d *backends.Ordered) {
+		{"requests to stop are dropped", "a stop request reaches the holder", obeyed(backends.Stop, func(_ backends.View, d *backends.OrderDecision) {
 			d.Record.Break = nil
 		})},
-		{"a request to stop takes the lease", "a stop request reaches the holder", obeyed(backends.Stop, func(_ backends.View, d *backends.Ordered) {
+		{"a request to stop takes the lease", "a stop request reaches the holder", obeyed(backends.Stop, func(_ backends.View, d *backends.OrderDecision) {
 			d.Release = true
 		})},
 		{
 			"a broken run is not noted", "a stop request reaches the holder",
-			finishing(func(v backends.View, g backends.Grant, o backends.Outcome) backends.Ending {
+			finishing(func(v backends.View, g backends.Grant, o backends.Outcome) backends.EndDecision {
 				v.Record.Break = nil
 				return backends.DecideFinish(v, g, o)
 			}),
@@ -67,31 +67,31 @@ func orderMutants() []mutant {
 		})},
 		{
 			"a request to stop in the place of a record", "a stop request while the record is lost",
-			obeyed(backends.Stop, func(v backends.View, d *backends.Ordered) {
+			obeyed(backends.Stop, func(v backends.View, d *backends.OrderDecision) {
 				if d.Record.Token < v.Lease.Token { // a renewal takes it for known, and does not restore its tick
 					d.Record.Token, d.Record.Runs = v.Lease.Token, []backends.Run{{Token: v.Lease.Token}}
 				}
 			}),
 		},
 		{"nobody hears of a request to stop", "a watch tells of a stop request", in(func(m *Mem) { m.silent = true })},
-		{"a tombstone without a wait", "an entombed run is waited out", obeyed(backends.Revoke, func(v backends.View, d *backends.Ordered) {
+		{"a tombstone without a wait", "an revoked run is waited out", obeyed(backends.Revoke, func(v backends.View, d *backends.OrderDecision) {
 			d.Record.Until = v.Now.UnixMilli()
 		})},
-		{"a tombstone of the same token", "an entombed run is waited out", obeyed(backends.Revoke, func(v backends.View, d *backends.Ordered) {
+		{"a tombstone of the same token", "an revoked run is waited out", obeyed(backends.Revoke, func(v backends.View, d *backends.OrderDecision) {
 			d.Record.Token = v.Record.Token
 		})},
-		{"a tombstone beside the lease", "an entombed run is waited out", obeyed(backends.Revoke, func(_ backends.View, d *backends.Ordered) {
+		{"a tombstone beside the lease", "an revoked run is waited out", obeyed(backends.Revoke, func(_ backends.View, d *backends.OrderDecision) {
 			d.Release = false
 		})},
-		{"a tombstone over a lost record", "a run is not entombed while its record is lost", misled(func(v *backends.View, o *backends.Order) {
+		{"a tombstone over a lost record", "a run is not revoked while its record is lost", misled(func(v *backends.View, o *backends.Order) {
 			if o.Kind == backends.Revoke && v.Lease != nil {
 				v.Record.Token, v.Record.Holder.ID = v.Lease.Token, v.Lease.Holder
 			}
 		})},
-		{"the dead are waited for", "a dead holder's job is free at once", obeyed(backends.ForceRelease, func(_ backends.View, d *backends.Ordered) {
+		{"the dead are waited for", "a dead holder's job is free at once", obeyed(backends.ForceRelease, func(_ backends.View, d *backends.OrderDecision) {
 			d.Record.Released = 0
 		})},
-		{"the dead keep their lease", "a dead holder's job is free at once", obeyed(backends.ForceRelease, func(_ backends.View, d *backends.Ordered) {
+		{"the dead keep their lease", "a dead holder's job is free at once", obeyed(backends.ForceRelease, func(_ backends.View, d *backends.OrderDecision) {
 			d.Release = false
 		})},
 		{"orders are not remembered", "a lost reply of an order costs nothing", misled(func(v *backends.View, _ *backends.Order) {
@@ -99,7 +99,7 @@ func orderMutants() []mutant {
 		})},
 		{
 			"an order about nothing is carried out", "orders about an unknown job",
-			obeying(func(v backends.View, o backends.Order) backends.Ordered {
+			obeying(func(v backends.View, o backends.Order) backends.OrderDecision {
 				d := backends.DecideOrder(v, o)
 				if errors.Is(d.Err, backends.ErrUnknownJob) {
 					d.Err = nil
@@ -118,34 +118,34 @@ func orderMutants() []mutant {
 func forgetMutants() []mutant {
 	idle := func(v *backends.View, _ *backends.Order) { v.Lease = nil; v.Record.Released = v.Record.Token }
 	return []mutant{
-		{"all ticks are forgotten", "a forgotten tick runs again", obeyed(backends.ForgetTick, func(_ backends.View, d *backends.Ordered) {
+		{"all ticks are forgotten", "a forgotten tick runs again", obeyed(backends.ForgetTick, func(_ backends.View, d *backends.OrderDecision) {
 			d.Record.Tick = backends.Occurrence{}
 		})},
 		{"whichever tick is recorded is forgotten", "a forgotten tick runs again", misled(func(v *backends.View, o *backends.Order) {
 			o.Tick = v.Record.Tick.Tick
 		})},
-		{"what is older than a forgotten tick is forgotten", "nothing older than a forgotten tick runs", obeyed(backends.ForgetTick, func(_ backends.View, d *backends.Ordered) {
+		{"what is older than a forgotten tick is forgotten", "nothing older than a forgotten tick runs", obeyed(backends.ForgetTick, func(_ backends.View, d *backends.OrderDecision) {
 			d.Record.Tick = backends.Occurrence{}
 		})},
-		{"what is older than a forgotten tick, and it too, is missed", "nothing older than a forgotten tick runs", obeyed(backends.ForgetTick, func(_ backends.View, d *backends.Ordered) {
+		{"what is older than a forgotten tick, and it too, is missed", "nothing older than a forgotten tick runs", obeyed(backends.ForgetTick, func(_ backends.View, d *backends.OrderDecision) {
 			d.Record.Tick.Tick++
 		})},
 		{"a tick that is being run is forgotten", "a forgotten tick runs again", misled(idle)},
-		{"all keys are forgotten", "a forgotten key runs again", obeyed(backends.ForgetKey, func(_ backends.View, d *backends.Ordered) {
+		{"all keys are forgotten", "a forgotten key runs again", obeyed(backends.ForgetKey, func(_ backends.View, d *backends.OrderDecision) {
 			d.Record.Once = nil
 		})},
 		{"a key that is being run is forgotten", "a forgotten key runs again", misled(idle)},
-		{"superseded schedules stay", "a forgotten schedule", obeyed(backends.ForgetSchedule, func(v backends.View, d *backends.Ordered) {
+		{"superseded schedules stay", "a forgotten schedule", obeyed(backends.ForgetSchedule, func(v backends.View, d *backends.OrderDecision) {
 			d.Record.Schedule, d.Record.Former = v.Record.Schedule, v.Record.Former
 		})},
-		{"the tick goes with the schedule", "a forgotten schedule", obeyed(backends.ForgetSchedule, func(_ backends.View, d *backends.Ordered) {
+		{"the tick goes with the schedule", "a forgotten schedule", obeyed(backends.ForgetSchedule, func(_ backends.View, d *backends.OrderDecision) {
 			d.Record.Tick = backends.Occurrence{}
 		})},
-		{"the token is forgotten", "a forgotten job keeps its token", obeyed(backends.ForgetJob, func(_ backends.View, d *backends.Ordered) {
+		{"the token is forgotten", "a forgotten job keeps its token", obeyed(backends.ForgetJob, func(_ backends.View, d *backends.OrderDecision) {
 			d.Record = backends.Record{}
 		})},
 		{"a job that is being run is forgotten", "a forgotten job keeps its token", misled(idle)},
-		{"late claims are forgotten", "a forgotten job keeps its token", obeyed(backends.ForgetJob, func(_ backends.View, d *backends.Ordered) {
+		{"late claims are forgotten", "a forgotten job keeps its token", obeyed(backends.ForgetJob, func(_ backends.View, d *backends.OrderDecision) {
 			d.Record.Refused = nil
 		})},
 	}

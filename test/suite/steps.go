@@ -65,7 +65,7 @@ func (s Steps) Refused(d backends.Backend, c backends.Claim, want backends.Verdi
 }
 
 // Renew renews a lease.
-func (s Steps) Renew(d backends.Backend, g backends.Grant) backends.Signal {
+func (s Steps) Renew(d backends.Backend, g backends.Grant) backends.RenewAnswer {
 	s.Helper()
 	signal, err := d.Renew(s.Context(), g)
 	if err != nil {

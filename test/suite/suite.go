@@ -49,7 +49,7 @@ var waitingCases = []testCase{
 	{"ticks only go forward", nil, tickForward},
 	{"closing twice", nil, closeTwice},
 	{"a reservation keeps the job for its host", nil, reservationKeeps},
-	{"an entombed run is waited out", nil, entombed},
+	{"an revoked run is waited out", nil, revoked},
 }
 
 var leaseCases = []testCase{
@@ -370,11 +370,11 @@ func (l lossy) Acquire(ctx context.Context, c backends.Claim) (backends.Grant, e
 	return backends.Grant{}, context.DeadlineExceeded
 }
 
-func (l lossy) Renew(ctx context.Context, g backends.Grant) (backends.Signal, error) {
+func (l lossy) Renew(ctx context.Context, g backends.Grant) (backends.RenewAnswer, error) {
 	if _, err := l.Backend.Renew(ctx, g); err != nil {
-		return backends.Signal{}, err
+		return backends.RenewAnswer{}, err
 	}
-	return backends.Signal{}, context.DeadlineExceeded
+	return backends.RenewAnswer{}, context.DeadlineExceeded
 }
 
 func (l lossy) Finish(ctx context.Context, g backends.Grant, o backends.Outcome) error {

@@ -139,7 +139,7 @@ type late struct {
 	left, asked *int
 }
 
-func (l late) Renew(ctx context.Context, g backends.Grant) (backends.Signal, error) {
+func (l late) Renew(ctx context.Context, g backends.Grant) (backends.RenewAnswer, error) {
 	*l.asked++
 	if *l.left > 0 {
 		*l.left--

@@ -51,7 +51,9 @@ func (r *release) pack(format string, b *build, pages map[string][]byte, scratch
 	if info.Contents, err = onDisk(contents, filepath.Join(scratch, format+"_"+b.arch)); err != nil {
 		return err
 	}
-	if format != "apk" { // no systemd there
+	if format == "apk" {
+		info.Description, _, _ = strings.Cut(info.Description, "\n") // its .PKGINFO has one line for it
+	} else { // no systemd on Alpine
 		at := func(name string) string { return filepath.Join(r.root, "packaging/scripts", name) }
 		info.Scripts = nfpm.Scripts{PostInstall: at("postinstall"), PreRemove: at("preremove"), PostRemove: at("postremove")}
 	}

@@ -33,6 +33,9 @@ func Dial(ctx context.Context, cfg *Config, addr string) (*Conn, error) {
 		if c.raw == nil { // such an error names the address
 			return nil, err
 		}
+		if errors.Is(err, io.EOF) { // most servers of another kind say nothing more
+			err = fmt.Errorf("%w (is this a PostgreSQL?)", err)
+		}
 		return nil, fmt.Errorf("%s: %w", addr, err)
 	}
 	return c, nil

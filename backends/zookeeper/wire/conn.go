@@ -47,16 +47,16 @@ type Conn struct {
 
 	writing sync.Mutex // requests are written in the order in which they are queued
 
-	mu      sync.Mutex
-	xid     int32
-	waiting []*Call // for replies, in the order of the requests
-	pings   []*Call
-	watches map[string]int // events that may come, by path: a watch tells once
-	proving bool           // the answer to a password may come
-	quiet   time.Time      // since when the oldest request waits, or the last reply came
-	retired bool
-	err     error // why it is dead
-	dead    chan struct{}
+	mu             sync.Mutex
+	xid            int32
+	waiting        []*Call // for replies, in the order of the requests
+	pings          []*Call
+	watches        map[string]int // events that may come, by path: a watch tells once
+	authenticating bool           // the answer to a password may come
+	quiet          time.Time      // since when the oldest request waits, or the last reply came
+	retired        bool
+	err            error // why it is dead
+	dead           chan struct{}
 }
 
 // Dial opens a connection to a server and, there, the session: a new one if s has no ID. ErrExpired is the servers' word
@@ -161,7 +161,7 @@ func (c *Conn) authenticate(cfg Config) error {
 		e.string("digest")
 		e.string(cfg.User + ":" + cfg.Password)
 	})
-	c.proving = true
+	c.authenticating = true
 	_, err := c.net.Write(e.b)
 	return err
 }
@@ -290,12 +290,12 @@ func (c *Conn) handle(frame []byte) error {
 		return d.err
 	case xidAuth:
 		switch {
-		case !c.proving:
+		case !c.authenticating:
 			d.fail("an answer to what was not asked")
 		case code != codeOK:
 			return &Error{Code: code}
 		}
-		c.proving = false
+		c.authenticating = false
 		return d.err
 	}
 	call := c.next(xid)
@@ -404,9 +404,9 @@ func (c *Conn) failure() error {
 // Close ends the connection, at once. The session lives on until it expires.
 func (c *Conn) Close() { c.fail(ErrClosed) }
 
-// Farewell ends the session without waiting for the answer: the request is written, and the connection closed when it is
+// CloseSession ends the session without waiting for the answer: the request is written, and the connection closed when it is
 // answered, or after a time.
-func (c *Conn) Farewell(limit time.Duration) {
+func (c *Conn) CloseSession(limit time.Duration) {
 	call := NewCall(CloseSession())
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	err := c.send(ctx, []*Call{call})

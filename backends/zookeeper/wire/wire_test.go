@@ -366,8 +366,8 @@ func TestRetired(t *testing.T) {
 	<-c.Dead()
 }
 
-// TestFarewell: the session is ended, and nobody waits for it.
-func TestFarewell(t *testing.T) {
+// TestCloseSession: the session is ended, and nobody waits for it.
+func TestCloseSession(t *testing.T) {
 	t.Parallel()
 	ended := make(chan int32, 1)
 	hung := make(chan struct{})
@@ -377,7 +377,7 @@ func TestFarewell(t *testing.T) {
 		ended <- code
 		<-hung
 	}).addr, nil)
-	c.Farewell(10 * time.Millisecond)
+	c.CloseSession(10 * time.Millisecond)
 	select {
 	case code := <-ended:
 		if code != opCloseSession {

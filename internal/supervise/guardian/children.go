@@ -50,26 +50,25 @@ func (g *guardian) ownGroup() int {
 
 func (g *guardian) descendants() []tree.Process { return tree.List(syscall.Getpid(), nil) }
 
-// alive lists what is left of the run, without zombies.
-func (g *guardian) alive() []int {
-	found := g.descendants()
-	if len(found) == 0 && !g.childless {
-		found, _ = tree.Scan(syscall.Getpid(), nil)
+// alive lists what is left of the run, without zombies. others are numbers of what is in the cgroup alone.
+func (g *guardian) alive() (found []tree.Process, others []int) {
+	all := g.descendants()
+	if len(all) == 0 && !g.childless {
+		all, _ = tree.Scan(syscall.Getpid(), nil)
 	}
-	var pids []int
 	seen := make(map[int]bool)
-	for _, p := range found {
+	for _, p := range all {
 		seen[p.PID] = true
 		if !p.Zombie() {
-			pids = append(pids, p.PID)
+			found = append(found, p)
 		}
 	}
 	for _, pid := range g.cgroup.Processes() {
 		if !seen[pid] {
-			pids = append(pids, pid)
+			others = append(others, pid)
 		}
 	}
-	return pids
+	return found, others
 }
 
 // signal passes a signal on: those that ask a program to end go to the command's group, SIGTERM followed
@@ -102,7 +101,7 @@ func (g *guardian) signalGroup(n syscall.Signal) {
 		_ = syscall.Kill(g.pid, n)
 		for _, p := range g.descendants() {
 			if p.Group == g.order.Group && p.PID != g.pid {
-				_ = syscall.Kill(p.PID, n)
+				tree.Signal(p, n)
 			}
 		}
 	}
@@ -115,7 +114,11 @@ func (g *guardian) signalAll(n syscall.Signal) {
 	if group := g.ownGroup(); groupLeft(group) {
 		_ = syscall.Kill(-group, n)
 	}
-	for _, pid := range g.alive() {
-		_ = syscall.Kill(pid, n)
+	found, others := g.alive()
+	for _, p := range found {
+		tree.Signal(p, n)
+	}
+	for _, pid := range others {
+		g.cgroup.Signal(pid, n)
 	}
 }

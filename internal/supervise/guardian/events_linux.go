@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/leaderrun/leaderrun/internal/boottime"
+	"github.com/leaderrun/leaderrun/internal/supervise/tree"
 )
 
 // events are what the guardian waits for. It waits in one system call on the thread that acts: goroutines that
@@ -16,6 +17,7 @@ type events struct {
 	alarm    *boottime.Alarm
 	children int  // a descriptor that can be read when a child may be waited for
 	looking  bool // until then
+	command  int  // a descriptor that can be read when the command has ended, also where a process that traces it hides that; -1: there is none
 }
 
 // listen takes over the descriptor of the control channel.
@@ -28,7 +30,7 @@ func listen(fd int) (*events, *Conn, error) {
 	if errno != 0 {
 		return nil, nil, errno
 	}
-	return &events{channel: fd, alarm: alarm, children: int(children)}, &Conn{raw: polled(fd)}, nil
+	return &events{channel: fd, alarm: alarm, children: int(children), command: -1}, &Conn{raw: polled(fd)}, nil
 }
 
 // await waits until something has happened, but not past an instant. It returns a message of the wrapper or its
@@ -46,8 +48,13 @@ func (g *guardian) await(until boottime.Instant) (received, bool) {
 		e.looking = true
 		go e.lookForChild(g.order.WatchStops)
 	}
-	var news [3]bool
-	poll(news[:], e.channel, e.alarm.Descriptor(), e.children)
+	var news [4]bool
+	poll(news[:], e.channel, e.alarm.Descriptor(), e.children, e.command)
+	if news[3] {
+		_ = syscall.Close(e.command)
+		e.command = -1
+		g.endedAt = boottime.Now()
+	}
 	if news[2] {
 		var count [8]byte
 		_, _ = syscall.Read(e.children, count[:])
@@ -62,6 +69,9 @@ func (g *guardian) await(until boottime.Instant) (received, bool) {
 	}
 	return received{m, fds, err}, ok || err != nil
 }
+
+// watch begins to wait for the end of the command.
+func (e *events) watch(pid int) { e.command = tree.WatchEnd(pid) }
 
 // From <linux/wait.h>.
 const (

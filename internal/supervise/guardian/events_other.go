@@ -51,6 +51,9 @@ func (g *guardian) await(until boottime.Instant) (received, bool) {
 	return received{}, false
 }
 
+// watch does nothing here.
+func (*events) watch(int) {}
+
 func (e *events) read(c *Conn) {
 	for {
 		m, fds, err := c.Receive()

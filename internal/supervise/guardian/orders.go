@@ -81,6 +81,7 @@ func (g *guardian) start(m Message, fds []int) {
 	}
 	g.order, g.deadline, g.locks = order, order.Deadline, fds
 	g.pid, g.running = pid, true
+	g.events.watch(pid)
 	tree.KeepAlive() // after the fork: the command is like others
 	g.order.Argv, g.order.Env = nil, nil
 	g.answer(pid, 0, false)

@@ -44,6 +44,8 @@ type guardian struct {
 	left    int  // what the last sweep found
 	calm    bool // it has seen all there was
 
+	endedAt boottime.Instant // the kernel has told that the command has ended, whether it can be waited for or not; 0: it has not
+
 	killing   bool
 	killedAt  boottime.Instant
 	beatAt    boottime.Instant // next Killing message
@@ -163,6 +165,7 @@ func (g *guardian) next() boottime.Instant {
 	} else {
 		soonest(g.killAt)
 		soonest(g.deadline.Kill)
+		soonest(g.hiddenAt())
 		if !g.termed {
 			soonest(g.deadline.Term)
 		}
@@ -194,7 +197,7 @@ func (g *guardian) act() {
 				g.tell(Message{Kind: Termed})
 			}
 			g.kill(now)
-		case g.killAt != 0 && now >= g.killAt:
+		case g.killAt != 0 && now >= g.killAt, g.hiddenAt() != 0 && now >= g.hiddenAt():
 			g.kill(now)
 		case now >= g.deadline.Term && !g.termed && !g.empty():
 			g.terminate()
@@ -208,10 +211,19 @@ func (g *guardian) act() {
 	g.confirm(boottime.Now())
 }
 
+// hiddenAt is when a command that has ended, and cannot be waited for, is ended with all that is left: a process outside traces it, and
+// does not look. 0: there is none.
+func (g *guardian) hiddenAt() boottime.Instant {
+	if !g.running || g.endedAt == 0 {
+		return 0
+	}
+	return g.endedAt.Add(unconfirmedAt)
+}
+
 // confirm finds out what is left once the command has ended or SIGKILL was sent.
 func (g *guardian) confirm(now boottime.Instant) {
 	g.tellExit()
-	if g.empty() {
+	if g.empty() || g.isTracedOnly(now) {
 		g.dead = true
 		g.tell(statusMessage(Dead, g.status))
 		if g.gone || now >= g.deadline.Term {
@@ -244,7 +256,8 @@ func (g *guardian) tellExit() {
 // endLeftovers gives what outlived the command a SIGTERM and little time.
 func (g *guardian) endLeftovers(now boottime.Instant) {
 	g.soonerKill(now.Add(min(g.order.Grace, leftoverGrace)))
-	count := len(g.alive())
+	found, others := g.alive()
+	count := len(found) + len(others)
 	if count == 0 && groupLeft(g.ownGroup()) {
 		count = 1 // at least: nobody can count them here
 	}
@@ -275,6 +288,22 @@ func (g *guardian) empty() bool {
 	g.sweeper.Release()
 	defer g.sweeper.Reserve()
 	return !g.cgroup.Populated() && !groupLeft(g.ownGroup())
+}
+
+// isTracedOnly is the proof of death where a process outside traces what has ended, and would keep it for ever. Others are given the
+// time to look. It says so.
+func (g *guardian) isTracedOnly(now boottime.Instant) bool {
+	if !g.killing || g.left > 0 || !g.calm || now < g.killedAt.Add(unconfirmedAt) {
+		return false
+	}
+	g.sweeper.Release()
+	defer g.sweeper.Reserve()
+	tracer := tree.TracedOnly(syscall.Getpid(), nil)
+	if tracer == 0 || g.cgroup.Populated() {
+		return false
+	}
+	g.tell(Message{Kind: Unconfirmed, Numbers: []int64{0, int64(tracer)}})
+	return true
 }
 
 func (g *guardian) kill(now boottime.Instant) {

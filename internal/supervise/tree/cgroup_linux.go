@@ -59,8 +59,28 @@ func (c *Cgroup) Kill() {
 	}
 	_ = writeFile(c.path+"/cgroup.kill", "1")
 	for _, pid := range c.Processes() {
-		_ = syscall.Kill(pid, syscall.SIGKILL)
+		c.Signal(pid, syscall.SIGKILL)
 	}
+}
+
+// Signal sends a signal to a process that was listed, if it is in the cgroup, and to nobody else.
+func (c *Cgroup) Signal(pid int, sig syscall.Signal) {
+	if c != nil {
+		signalIf(pid, sig, func() bool { return c.has(pid) })
+	}
+}
+
+// has tells whether a process is in the cgroup or below it, or may be: one that is there and cannot be read.
+func (c *Cgroup) has(pid int) bool {
+	text, err := readFile(string(append(appendNumber([]byte("/proc/"), pid), "/cgroup"...)))
+	if err != nil {
+		return err != syscall.ENOENT && err != syscall.ESRCH
+	}
+	name := len(c.path)
+	for name > 0 && c.path[name-1] != '/' {
+		name--
+	}
+	return contains(text, "/"+c.path[name:]+"\n") || contains(text, "/"+c.path[name:]+"/")
 }
 
 // Populated tells whether a process is, or may be, in the cgroup or below it: one that is there and cannot be read is not taken

@@ -150,8 +150,11 @@ const (
 )
 
 // stat reads one process. False: there is none of that number.
-func (r *reader) stat(pid int) (Process, bool) {
-	fd, ok := r.openat(pid, 0, "/stat", syscall.O_RDONLY)
+func (r *reader) stat(pid int) (Process, bool) { return r.statOf(pid, 0) }
+
+// statOf reads one thread of a process; 0: the process.
+func (r *reader) statOf(pid, tid int) (Process, bool) {
+	fd, ok := r.openat(pid, tid, "/stat", syscall.O_RDONLY)
 	if !ok {
 		return Process{}, false
 	}

@@ -12,43 +12,60 @@ const (
 	sysPidfdOpen       = 434
 )
 
-// signal sends a signal to a process that was listed, and to nobody else: a number that was reaped in between
-// may belong to a stranger. A child of ours keeps its number until we reap it.
+// Signal sends a signal to a process that was listed, and to nobody else: a number that was reaped in between may belong to a stranger.
+func Signal(p Process, sig syscall.Signal) {
+	var r reader
+	r.signal(p, sig)
+}
+
+// signal is Signal, and forbids forks with SIGSTOP: others of its tree could let the process go on. A child of ours keeps its number
+// until we reap it.
 func (r *reader) signal(p Process, sig syscall.Signal) {
-	if p.Parent == syscall.Getpid() {
+	sent := p.Parent == syscall.Getpid()
+	if sent {
 		_ = syscall.Kill(p.PID, sig)
-		return
+	} else {
+		sent = signalIf(p.PID, sig, func() bool {
+			now, ok := r.stat(p.PID)
+			return ok && now.Started == p.Started
+		})
 	}
-	fd, _, errno := syscall.Syscall(sysPidfdOpen, uintptr(p.PID), 0, 0)
-	switch errno {
-	case 0:
-		defer func() { _ = syscall.Close(int(fd)) }()
-	case syscall.ESRCH:
-		return // gone
-	}
-	if now, ok := r.stat(p.PID); !ok || now.Started != p.Started {
-		return
-	}
-	if errno != 0 {
-		_ = syscall.Kill(p.PID, sig) // an old kernel, a filter, no descriptor or no memory: better than not at all
-		return
-	}
-	_, _, errno = syscall.Syscall6(sysPidfdSendSignal, fd, uintptr(sig), 0, 0, 0, 0)
-	if errno == syscall.ENOSYS || errno == syscall.EPERM {
-		_ = syscall.Kill(p.PID, sig)
+	if sent && sig == syscall.SIGSTOP {
+		forbidForks(p.PID) // by its number: there is no other way, and it was there a moment ago
 	}
 }
 
-// forbidForks takes the right to fork from a process that is to be killed (RLIMIT_NPROC, setrlimit(2)), for itself and all
-// that comes of it: others of its tree could let it go on after a SIGSTOP. It has no effect on one of root's, and we may not do it to
-// one of another user unless we are root.
-func forbidForks(pid int) {
-	limit := processes
-	if arch := runtime.GOARCH; len(arch) >= 4 && arch[:4] == "mips" {
-		limit = processesMIPS
+// signalIf sends a signal to the process that has a number, if same says that this is the one that is meant; it is asked while the
+// process is held (pidfd). It returns whether the process was there.
+func signalIf(pid int, sig syscall.Signal, same func() bool) (sent bool) {
+	fd, _, errno := syscall.Syscall(sysPidfdOpen, uintptr(pid), 0, 0)
+	if errno == 0 {
+		defer func() { _ = syscall.Close(int(fd)) }()
 	}
+	if errno == syscall.ESRCH || !same() { // gone
+		return false
+	}
+	if errno == 0 {
+		_, _, errno = syscall.Syscall6(sysPidfdSendSignal, fd, uintptr(sig), 0, 0, 0, 0)
+	}
+	if errno != 0 && errno != syscall.ESRCH { // an old kernel, a filter, no descriptor or no memory: better than not at all
+		errno, _ = syscall.Kill(pid, sig).(syscall.Errno)
+	}
+	return errno == 0
+}
+
+// forbidForks takes the right to fork from a process that is to be killed (RLIMIT_NPROC, setrlimit(2)), for itself and all
+// that comes of it. It has no effect on one of root's, and we may not do it to one of another user unless we are root.
+func forbidForks(pid int) {
 	var none [2]uint64
-	_, _, _ = syscall.RawSyscall6(syscall.SYS_PRLIMIT64, uintptr(pid), limit, uintptr(unsafe.Pointer(&none)), 0, 0, 0)
+	_, _, _ = syscall.RawSyscall6(syscall.SYS_PRLIMIT64, uintptr(pid), limitOfForks(), uintptr(unsafe.Pointer(&none)), 0, 0, 0)
+}
+
+func limitOfForks() uintptr {
+	if arch := runtime.GOARCH; len(arch) >= 4 && arch[:4] == "mips" {
+		return processesMIPS
+	}
+	return processes
 }
 
 // RLIMIT_NPROC, from <asm-generic/resource.h> and <asm/resource.h>.

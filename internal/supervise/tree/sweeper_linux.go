@@ -192,9 +192,6 @@ func (s *Sweeper) take(w *Work, p Process, sig syscall.Signal) {
 	*s.slot(p.PID) = uint16(s.count)
 	if !p.Zombie() {
 		s.signal(p, sig)
-		if sig == syscall.SIGSTOP {
-			forbidForks(p.PID)
-		}
 	}
 }
 

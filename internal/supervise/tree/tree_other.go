@@ -46,6 +46,12 @@ func (*Sweeper) Kill(Work) (found int, calm bool) { return 0, true }
 // Stat knows nothing here.
 func Stat(int) (Process, bool) { return Process{}, false }
 
+// Signal sends a signal to whoever has the number.
+func Signal(p Process, sig syscall.Signal) { _ = syscall.Kill(p.PID, sig) }
+
+// TracedOnly knows nothing here.
+func TracedOnly(int, func(Process) bool) (tracer int) { return 0 }
+
 // Cgroup is never made here.
 type Cgroup struct{}
 
@@ -63,6 +69,9 @@ func (*Cgroup) Descriptor() int { return -1 }
 
 // Kill does nothing.
 func (*Cgroup) Kill() {}
+
+// Signal does nothing.
+func (*Cgroup) Signal(int, syscall.Signal) {}
 
 // Populated is false.
 func (*Cgroup) Populated() bool { return false }

@@ -29,10 +29,10 @@ const (
 	unclaimedAge = time.Minute
 )
 
-const occasionGroup = "Ticks and keys"
+const triggerGroup = "Ticks and keys"
 
-// occasionOptions are those that say what a run is for.
-func occasionOptions() []option {
+// triggerOptions are those that say what a run is for.
+func triggerOptions() []option {
 	options := []option{
 		{
 			name: "schedule", value: "EXPR", many: true, check: by(parseExpressions), example: `"0 2 * * *"`,
@@ -65,29 +65,29 @@ func occasionOptions() []option {
 		},
 	}
 	for i := range options {
-		options[i].group = occasionGroup
+		options[i].group = triggerGroup
 	}
 	return options
 }
 
 func everyOption() option {
 	return option{
-		name: "every", value: "D", check: by(parseEvery), group: occasionGroup,
+		name: "every", value: "D", check: by(parseEvery), group: triggerGroup,
 		help: "a tick every D, at the same instants on every host", example: "15m",
 	}
 }
 
 func timezoneOption() option {
 	return option{
-		name: "timezone", value: "TZ", def: "this host's", check: by(parseZone), group: occasionGroup,
+		name: "timezone", value: "TZ", def: "this host's", check: by(parseZone), group: triggerGroup,
 		help: "the zone of --schedule and --every, such as Europe/Berlin", example: "Europe/Berlin",
 	}
 }
 
 func policyWords() []string { return []string{string(backends.Skip), string(backends.Rerun)} }
 
-// planOccasion reads what a run that starts now is for: nothing in particular, a tick, or a once-key.
-func planOccasion(s *settings, now time.Time) (backends.Trigger, error) {
+// readTrigger reads what a run that starts now is for: nothing in particular, a tick, or a once-key.
+func readTrigger(s *settings, now time.Time) (backends.Trigger, error) {
 	o := backends.Trigger{
 		Tick:          read(s, "tick", parseTick, 0),
 		Once:          read(s, "once", parseOnce, ""),
@@ -100,7 +100,7 @@ func planOccasion(s *settings, now time.Time) (backends.Trigger, error) {
 		err = s.err
 	}
 	if err == nil {
-		err = oneOccasion(s)
+		err = oneTrigger(s)
 	}
 	switch {
 	case err != nil:
@@ -123,9 +123,9 @@ func planOccasion(s *settings, now time.Time) (backends.Trigger, error) {
 	return o, nil
 }
 
-// oneOccasion refuses what contradicts itself on the command line. There it is a slip; what environment and files
+// oneTrigger refuses what contradicts itself on the command line. There it is a slip; what environment and files
 // say is for many runs.
-func oneOccasion(s *settings) error {
+func oneTrigger(s *settings) error {
 	var given []string
 	for _, names := range [][]string{{"schedule", "every"}, {"tick"}, {"once"}} {
 		if i := slices.IndexFunc(names, s.typed); i >= 0 {

@@ -52,7 +52,7 @@ func at(t *testing.T, text string) time.Time {
 	return instant
 }
 
-func TestOccasionOfARun(t *testing.T) {
+func TestTriggerOfARun(t *testing.T) {
 	t.Setenv("TZ", "Europe/Berlin")
 	const now = "2026-11-20T12:34:56.5Z"
 	for _, c := range []struct {
@@ -91,7 +91,7 @@ func TestOccasionOfARun(t *testing.T) {
 			if c.now != "" {
 				instant = at(t, c.now)
 			}
-			o, err := planOccasion(c.settings(t), instant)
+			o, err := readTrigger(c.settings(t), instant)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -112,22 +112,22 @@ func TestOccasionOfARun(t *testing.T) {
 	}
 }
 
-func TestOptionsOfAnOccasion(t *testing.T) {
+func TestOptionsOfATrigger(t *testing.T) {
 	t.Setenv("TZ", "UTC")
 	now := at(t, "2026-11-20T12:00:00Z")
-	o, err := planOccasion(values{line: []string{"tick=60", "start-deadline=10m", "on-lost=rerun", "max-attempts=5"}}.settings(t), now)
+	o, err := readTrigger(values{line: []string{"tick=60", "start-deadline=10m", "on-lost=rerun", "max-attempts=5"}}.settings(t), now)
 	want := backends.Trigger{Tick: 60, StartDeadline: 10 * time.Minute, OnLost: backends.Rerun, MaxAttempts: 5}
 	if diff := cmp.Diff(want, o); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
 	}
-	o, err = planOccasion(values{line: []string{"once=v42"}, environment: []string{"start-deadline=10m", "schedule=@daily"}}.settings(t), now)
+	o, err = readTrigger(values{line: []string{"once=v42"}, environment: []string{"start-deadline=10m", "schedule=@daily"}}.settings(t), now)
 	want = backends.Trigger{Once: "v42", OnLost: backends.Skip, MaxAttempts: 3}
 	if diff := cmp.Diff(want, o); err != nil || diff != "" {
 		t.Errorf("a key: %v\n%s", err, diff)
 	}
 }
 
-func TestContradictoryOccasions(t *testing.T) {
+func TestContradictoryTriggers(t *testing.T) {
 	t.Setenv("TZ", "Moon/Tranquility")
 	for _, c := range []struct {
 		name string
@@ -155,7 +155,7 @@ func TestContradictoryOccasions(t *testing.T) {
 		{"no tick yet", values{line: []string{"every=366d"}}, 78, "schedule: @every 8784h (UTC) has no tick before", "clock"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := planOccasion(c.settings(t), at(t, "1970-12-01T00:00:00Z"))
+			_, err := readTrigger(c.settings(t), at(t, "1970-12-01T00:00:00Z"))
 			f, ok := errors.AsType[*fault](err)
 			if !ok {
 				t.Fatalf("got %v", err)
@@ -225,7 +225,7 @@ func TestPatience(t *testing.T) {
 		{"rerun without a tick", values{file: []string{"on-lost=rerun"}}, 0, 5 * time.Second},
 	} {
 		s := c.settings(t)
-		o, err := planOccasion(s, time.Now())
+		o, err := readTrigger(s, time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/leaderrun/leaderrun/internal/panics"
+)
+
+var errSilent = errors.New("the file system does not answer")
+
+// within calls f beside, and returns errSilent if that takes longer than the limit.
+func within(limit time.Duration, f func() (string, error)) (string, error) {
+	type result struct {
+		text string
+		err  error
+	}
+	done := make(chan result, 1)
+	panics.Go(func() {
+		text, err := f()
+		done <- result{text, err}
+	})
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case r := <-done:
+		return r.text, r.err
+	case <-timer.C:
+		return "", errSilent
+	}
+}
+
+// hangable makes calls that a file system may hold up for ever, as one of a server that is gone. Each such call keeps a thread, so
+// there is one at a time for each thing that is asked about, however often it is asked. The zero value is ready.
+type hangable struct {
+	mu    sync.Mutex
+	under map[any]chan struct{} // calls under way, by what they are about; closed at their end
+}
+
+// call calls f, after an earlier call about the same has returned. It returns errSilent when the limit is over, or why ctx has ended:
+// then f may still be running, or is never called. what is comparable.
+func (h *hangable) call(ctx context.Context, limit time.Duration, what any, f func()) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errSilent)
+	defer cancel()
+	for {
+		over, mine := h.begin(what)
+		if mine {
+			panics.Go(func() {
+				defer h.end(what)
+				f()
+			})
+		}
+		select {
+		case <-over:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		if mine {
+			return nil
+		}
+	}
+}
+
+// begin returns what is closed at the end of the call about something, and whether the caller is to make that call.
+func (h *hangable) begin(what any) (over chan struct{}, mine bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if over = h.under[what]; over != nil {
+		return over, false
+	}
+	if h.under == nil {
+		h.under = map[any]chan struct{}{}
+	}
+	over = make(chan struct{})
+	h.under[what] = over
+	return over, true
+}
+
+func (h *hangable) end(what any) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	close(h.under[what])
+	delete(h.under, what)
+}

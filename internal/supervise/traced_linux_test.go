@@ -1,0 +1,115 @@
+package supervise
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+
+	"github.com/leaderrun/leaderrun/internal/lifeline"
+	"github.com/leaderrun/leaderrun/internal/supervise/tree"
+)
+
+// helperTracer traces a process and never looks at it, as a debugger that somebody has left open.
+func helperTracer(args []string) {
+	const seize = 0x4206 // PTRACE_SEIZE of ptrace(2)
+	runtime.LockOSThread()
+	pid, err := strconv.Atoi(args[0])
+	if err != nil {
+		panic(err)
+	}
+	if _, _, errno := syscall.RawSyscall6(syscall.SYS_PTRACE, seize, uintptr(pid), 0, 0, 0, 0); errno != 0 {
+		panic(errno)
+	}
+	put(args[1], os.Getpid())
+	forever()
+}
+
+// trace lets a process that is none of the run's trace one of it, and returns its number.
+func (r *run) trace(pid int) (tracer int) {
+	r.t.Helper()
+	name := "tracer-" + strconv.Itoa(pid)
+	cmd := exec.Command("/proc/self/exe", strconv.Itoa(pid), name)
+	cmd.Env, cmd.Dir, cmd.Stderr = append(os.Environ(), helperVariable+"=tracer"), r.dir, os.Stderr
+	must(r.t, cmd.Start())
+	r.t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return r.pid(name)
+}
+
+// Hazard: somebody outside traces a process of the run, which keeps its end from being waited for: the run never ends, and with it a
+// daemon that drains.
+func TestAForeignTracerHoldsNoRun(t *testing.T) {
+	kill := func(r *run) { r.Kill() }
+	for name, c := range map[string]struct {
+		traced []string // files with the numbers
+		end    func(r *run)
+	}{
+		"the command":        {[]string{"command"}, kill},
+		"what it left":       {[]string{"daemon"}, kill},
+		"both":               {[]string{"command", "daemon"}, kill},
+		"without a guardian": {[]string{"command", "daemon"}, func(r *run) { must(r.t, syscall.Kill(r.Guard.pid, syscall.SIGKILL)) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := prepare(t, Options{})
+			r.start(r.helper("daemon", "daemon", "stay"), far())
+			var tracers []int
+			for _, file := range c.traced {
+				tracers = append(tracers, r.trace(r.pid(file)))
+			}
+			r.pid("command")
+			c.end(r)
+			r.wait(lifeline.Dead)
+			r.wantTracer(tracers)
+		})
+	}
+	t.Run("the command, which ended by itself", func(t *testing.T) {
+		t.Parallel()
+		r := prepare(t, Options{})
+		fifo := filepath.Join(r.dir, "fifo")
+		must(t, syscall.Mkfifo(fifo, 0o600))
+		c := r.shell("")
+		c.Path, c.Argv = "/bin/cat", []string{"cat", fifo}
+		r.start(c, far())
+		end, err := os.OpenFile(fifo, os.O_WRONLY, 0)
+		must(t, err)
+		tracer := r.trace(r.watch.pid)
+		must(t, end.Close())
+		r.wait(lifeline.Dead)
+		r.wantTracer([]int{tracer})
+	})
+}
+
+func (r *run) wantTracer(of []int) {
+	r.t.Helper()
+	for _, e := range r.seen {
+		if e.Kind == lifeline.Unconfirmed && e.Count == 0 && slices.Contains(of, e.Tracer) {
+			return
+		}
+	}
+	r.t.Errorf("nobody was told of %v: %+v", of, r.seen)
+}
+
+// A process that lives is not taken for dead because it is traced, nor is one with a thread that lives.
+func TestWhatIsTracedAndLivesIsNotDead(t *testing.T) {
+	r := prepare(t, Options{})
+	r.start(r.helper("headless", "headless", "go"), far())
+	r.trace(r.pid("whole"))
+	if tracer := tree.TracedOnly(r.Guard.pid, nil); tracer != 0 {
+		t.Errorf("%d keeps what lives", tracer)
+	}
+	put(filepath.Join(r.dir, "go"), 1)
+	r.pid("headless")
+	if tracer := tree.TracedOnly(r.Guard.pid, nil); tracer != 0 {
+		t.Errorf("%d keeps what lives without its first thread", tracer)
+	}
+	r.Kill()
+	r.wait(lifeline.Dead)
+}

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -28,8 +29,12 @@ type tickWork struct {
 func (d *Daemon) workOn(a *attempt, tick time.Time) bool {
 	launch := d.Launch(a.def)
 	defer launch.Close()
-	if err := launch.Look(a.wanted); err != nil {
-		launch.Worked(shards.Outcome{Trigger: trigger(a.def, tick)}, runner.Result{Ending: runner.StartFailed, Err: err})
+	if err := d.look(a, launch); err != nil {
+		r := runner.Result{Ending: runner.StartFailed, Err: err}
+		if a.wanted.Err() != nil {
+			r = runner.Result{Ending: runner.Interrupted, Err: context.Cause(a.wanted)}
+		}
+		launch.Worked(shards.Outcome{Trigger: trigger(a.def, tick)}, r)
 		return false
 	}
 	if a.def.Overlap == jobfile.Replace {
@@ -55,6 +60,16 @@ func (d *Daemon) workOn(a *attempt, tick time.Time) bool {
 		d.mu.Unlock()
 	}
 	return a.wanted.Err() == nil && outcome.IsOver()
+}
+
+// look finds the command on this host, before any shard is claimed. A panic is a fault of this job's, as in try.
+func (d *Daemon) look(a *attempt, launch Launch) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("a fault of leaderrun itself: %w", panics.Of(p))
+		}
+	}()
+	return launch.Look(a.wanted)
 }
 
 // run is a shards.Run.

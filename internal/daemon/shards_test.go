@@ -315,6 +315,17 @@ func TestOneShardFails(t *testing.T) {
 	})
 }
 
+// A fault of leaderrun in one divided job leaves the daemon, and the next tick, alone.
+func TestAFaultInADividedJob(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		h := b.host("a", divided(t, "10,20 0 * * *", 3, nil))
+		h.faults.Store(1)
+		time.Sleep(time.Hour)
+		b.end(h)
+		wantWork(t, b, "j", "00:20 0 1 2")
+	})
+}
+
 // A host that lacks the command asks the store for nothing, and leaves the tick to the others.
 func TestAHostThatLacksTheCommandOfADividedJob(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {

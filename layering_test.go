@@ -84,7 +84,7 @@ var layers = []layer{
 	{path: "internal/importer", ours: []string{"schedule", "internal/crontab", "internal/duration", "internal/ownership"}, theirs: []string{"go.yaml.in/yaml/v3"}},
 	{path: "internal/lint", ours: []string{"schedule", "internal/crontab", "internal/jobfile"}},
 	{path: "internal/boottime"},
-	{path: "internal/daemon", ours: []string{"runner", "backends", "internal/jobfile", "internal/boottime", "internal/panics"}},
+	{path: "internal/daemon", ours: []string{"runner", "backends", "internal/jobfile", "internal/boottime", "internal/panics", "internal/shards", "internal/slots"}},
 	{path: "internal/panics"},
 	{path: "internal/slots", ours: []string{"backends", "internal/panics"}},
 	{path: "internal/shards", ours: []string{"backends", "runner", "internal/panics", "internal/slots"}},

@@ -25,8 +25,10 @@ type Store interface {
 	Traits() Traits
 	// Begin begins a transaction. It returns at once. Everything that it starts ends with ctx.
 	Begin(ctx context.Context, q Request) Tx
-	// Follow is one watch: it tells what happens to a job until ctx ends or the watch breaks, and tells Look as soon as it
-	// works. The engine calls it again and again, unless the error is a *PermanentError.
+	// Follow is one watch: it tells what happens to a job until ctx ends or the watch breaks. It tells Look as soon as it works,
+	// then whenever the lease may have become free or an order was written, and in a store that proves a death by silence Seen
+	// with every beat. What it misses only delays others. The engine calls it again and again, unless the error is a
+	// *PermanentError.
 	Follow(ctx context.Context, job string, tell func(News)) error
 	// List returns the names of all jobs with a record, in any order; beside an error, those that can be read.
 	List(ctx context.Context) ([]string, error)
@@ -103,8 +105,8 @@ type Snapshot interface {
 type Write struct {
 	Record      Record
 	Lease       *Label        // the lease from now on, for TTL, whether it is new or renewed; nil: the lease stays as it is
-	TTL         time.Duration // of Lease
-	Beat        bool          // write a new beat, so that whoever counts the holder's silence starts again; always set with Lease
+	TTL         time.Duration // of Lease, from the write on; or the lease may end at Record.Until, which counts from the decision
+	Beat        bool          // the holder's silence is counted anew: Record.Beat is new, and so is a beat that the store keeps apart; always set with Lease
 	Release     bool          // remove the lease in the same step, without a delay of the store's own
 	CompareBeat bool          // a beat since the Read is a difference, too
 }

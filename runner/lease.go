@@ -34,7 +34,7 @@ type lease struct {
 	answering int     // renewals without an answer that went out for checks
 }
 
-// owner is whose the lease is.
+// owner is whose the lease is, as far as the machine knows.
 type owner int
 
 const (

@@ -47,7 +47,8 @@ type timed interface {
 	due(m *machine) phase // does what is due, and compares instants only with m.reached, which also sets the timer
 }
 
-// held is a phase in which the machine has a lease, and renews it or is about to use it.
+// held is a phase in which the machine has a lease, and renews it or is about to use it. (The verdict of that name is about the lease
+// of somebody else.)
 type held interface {
 	phase
 	timed
@@ -252,7 +253,8 @@ type over struct{ result Result }
 
 func (p over) on(*machine, input) phase { return p }
 
-// finish ends the attempt. It dismisses the guardian, unless the tree may still live.
+// finish ends the attempt: nothing follows but what hangs up requests and dismisses the guardian, which stays if the tree may still
+// live. What records a run's end in the store came before (doFinish).
 func (m *machine) finish(r Result) phase {
 	r.Refusal, r.Grant, r.Signal = m.refusal, m.lease.grant, m.signal
 	r.Floor = max(m.claim.Floor, m.lease.grant.Token)

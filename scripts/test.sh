@@ -13,7 +13,11 @@ read -ra flags <<<"-vet=off -timeout 15m ${ARGS:-}"
 turn=0
 if [[ $tier == all && -z $chosen ]]; then
 	turns=${XDG_CACHE_HOME:-$HOME/.cache}/leaderrun/turn
-	turn=${GITHUB_RUN_NUMBER:-$(($(cat "$turns" 2>/dev/null || date +%j | sed 's/^0*//') + 1))}
+	if [[ ${GITHUB_RUN_NUMBER:-} ]]; then # one a night; pushes, which have a number too, are no turns
+		turn=$(($(date +%s) / 86400))
+	else
+		turn=$(($(cat "$turns" 2>/dev/null || date +%j | sed 's/^0*//') + 1))
+	fi
 	mkdir -p "${turns%/*}"
 	echo "$turn" >"$turns"
 fi
@@ -39,6 +43,7 @@ inC=()
 # internal/supervise has storms of processes.
 beds='/test/(bed|history)$' storms='/internal/supervise$'
 alone="$beds|$storms"
+waiting='/(test/acceptance|test/release|examples)$' # for minutes, of a cron for instance
 [[ $tier == all ]] || beds='/test/bed$' alone='/test/bed$'
 
 # Packages whose tests start what servers.sh builds, wait for it.
@@ -99,13 +104,14 @@ if ! scripts/servers.sh built; then
 fi
 all=$now
 # The storms must be alone, and come first. Then what takes longest begins first, the beds: they wait more than they work, so what is
-# compiled for the race detector runs beside them, at a lower priority, which leaves them the machine whenever they want it.
+# compiled for the race detector or in C runs beside them, at a lower priority, which leaves them the machine whenever they want it.
 # shellcheck disable=SC2046 # packages
 "$tools/testsum" "${flags[@]}" -- "${race[@]}" $(list "$storms" "$never") || status=1
 # shellcheck disable=SC2046 # packages
-"$tools/testsum" -slowest=20 "${flags[@]}" -p 2 -- $(list "$beds" "$never") -- \
-	$(list '/acceptance$' "$never") $(list . "$alone|$raced|$sqlite|/acceptance\$") -- "${inC[@]}" $(list "$sqlite" "$never") ^ \
-	"${race[@]}" -skip "$orders" $(list "$raced" "$alone") -- -run "$orders" ./runner || status=1
+"$tools/testsum" -slowest=20 "${flags[@]}" -- -p 2 $(list "$beds" "$never") -- \
+	-p 3 $(list "$waiting" "$never") $(list . "$alone|$raced|$sqlite|$waiting") ^ \
+	"${race[@]}" -p 2 -skip "$orders" $(list "$raced" "$alone") -- "${inC[@]}" $(list "$sqlite" "$never") -- \
+	-run "$orders" ./runner || status=1
 
 # Three at a time: one that hangs is waited for.
 echo "mutants of turn $turn:"

@@ -272,6 +272,16 @@ func TestIsolatedMaster(t *testing.T) {
 	}
 }
 
+// TestAReplicaIsNotBelieved: what it shows may be old.
+func TestAReplicaIsNotBelieved(t *testing.T) {
+	t.Parallel()
+	master := servers.Redis(t, servers.RedisOptions{})
+	replica := servers.Redis(t, servers.RedisOptions{ReplicaOf: master})
+	if status, err := open(t, "redis://"+replica.Addr()).Inspect(within(t, suite.Patience), "job"); err == nil {
+		t.Errorf("it is asked, and says %+v", status)
+	}
+}
+
 // TestReplicaAttachedDuringARun: a server that is being replaced gets a replica while a run goes on, and nobody
 // claims before that is promoted. The old master must not go on renewing by itself.
 func TestReplicaAttachedDuringARun(t *testing.T) {

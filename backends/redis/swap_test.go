@@ -254,7 +254,7 @@ func TestRestoredByARenewal(t *testing.T) {
 }
 
 // TestTheMarkIsWrittenOnce: after a restart many claims find a mark that is not this server's. One writes it, for all jobs, and
-// what another host knew of replicas and TTLs stays.
+// what another host knew of replicas and TTLs stays. Where it was deleted meanwhile, the next one is not taken for it.
 func TestTheMarkIsWrittenOnce(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -278,6 +278,10 @@ func TestTheMarkIsWrittenOnce(t *testing.T) {
 	other, err := s.store.putMark(t.Context(), "job", second)
 	if err != nil || other.epoch != one.epoch || other.mark.Until != one.mark.Until {
 		t.Errorf("%+v after %+v, %v", other, one, err)
+	}
+	s.server.Do(t, "flushall")
+	if again, err := s.store.putMark(t.Context(), "job", look()); err != nil || !again.isMarked() || again.epoch == one.epoch {
+		t.Errorf("marked anew: %+v after %+v, %v", again, one, err)
 	}
 }
 

@@ -83,11 +83,16 @@ func runCron(c *call) (End, error) {
 	if c.settings.on("check") {
 		return c.checkJobs()
 	}
-	jobs, err := c.loadJobs()
-	if err != nil {
-		return End{}, err
+	var jobs []*jobfile.Job
+	var store backends.Backend
+	var err error
+	if !c.beforehand(func() {
+		if jobs, err = c.loadJobs(); err == nil {
+			store, err = c.openStore()
+		}
+	}) {
+		return End{}, errSilent
 	}
-	store, err := c.openStore()
 	if err != nil {
 		return End{}, err
 	}
@@ -163,7 +168,11 @@ func fitTTLs(jobs []*jobfile.Job, limits backends.Limits) error {
 
 // checkJobs lints the files and shows the next ticks.
 func (c *call) checkJobs() (End, error) {
-	jobs, err := c.loadJobs()
+	var jobs []*jobfile.Job
+	var err error
+	if !c.beforehand(func() { jobs, err = c.loadJobs() }) {
+		return End{}, errSilent
+	}
 	if err != nil {
 		return End{}, err
 	}
@@ -293,6 +302,9 @@ func (s *service) drain(asked int, sig syscall.Signal) {
 	s.call.console.event(runner.Event{Name: "draining", Level: slog.LevelInfo, Text: text})
 }
 
+// reading is that of the files, as a thing that may hang.
+type reading struct{}
+
 // reload reads the file again. One with a problem changes nothing.
 func (s *service) reload(ctx context.Context) {
 	if s.draining.Load() {
@@ -301,8 +313,15 @@ func (s *service) reload(ctx context.Context) {
 	}
 	s.notify.isReloading()
 	defer s.notify.isReady("jobs are scheduled")
-	jobs, err := s.call.loadJobs()
-	if err == nil {
+	var jobs []*jobfile.Job
+	var failed error
+	err := s.commands.files.call(ctx, patienceToLook, reading{}, func() { jobs, failed = s.call.loadJobs() })
+	switch {
+	case err != nil:
+		err = &fault{code: codeUnavailable, what: strings.Join(s.call.args, ", "), why: err.Error(), err: err}
+	case failed != nil:
+		err = failed
+	default:
 		err = fitTTLs(jobs, s.store.Limits())
 	}
 	if err != nil {

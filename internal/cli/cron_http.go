@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
@@ -45,7 +46,11 @@ func (s *service) listen(address string) (closeServer func(), err error) {
 func listenTCP(address string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || port == "" {
-		return nil, usage("--listen "+address, "it names no port", "HOST:PORT or :PORT, such as localhost:9465")
+		why := "it names no port"
+		if _, notNumber := strconv.ParseUint(address, 10, 16); notNumber == nil {
+			why = "the colon before the port is missing"
+		}
+		return nil, usage("--listen "+address, why, "HOST:PORT or :PORT, such as localhost:9465")
 	}
 	network := "tcp"
 	if net.ParseIP(host).To4() != nil { // package net would take 0.0.0.0 for all addresses, those of IPv6 too

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/internal/panics"
+	"github.com/leaderrun/leaderrun/internal/supervise"
 )
 
 var errSilent = errors.New("the file system does not answer")
@@ -29,6 +30,27 @@ func within(limit time.Duration, f func() (string, error)) (string, error) {
 		return r.text, r.err
 	case <-timer.C:
 		return "", errSilent
+	}
+}
+
+// beforehand calls f before anybody listens to signals. It returns false if one that ends a program comes before f has returned: the
+// command, a certificate or the file of jobs may lie where no answer comes. Then nothing of what f sets may be used.
+func (c *call) beforehand(f func()) bool {
+	done := make(chan struct{})
+	panics.Go(func() {
+		defer close(done)
+		f()
+	})
+	for {
+		select {
+		case <-done:
+			return true
+		case sig := <-c.signals:
+			if supervise.EndsRun(sig) {
+				c.interrupt(sig)
+				return false
+			}
+		}
 	}
 }
 

@@ -146,30 +146,77 @@ func TestADaemonDrainsBesideADirectoryThatHangs(t *testing.T) {
 	}
 }
 
-// A run that has not begun ends by a signal, whatever the file system does.
-func TestARunWhosePathHangsCanBeInterrupted(t *testing.T) {
+// What has not begun ends by a signal, whatever the file system does.
+func TestWhatHangsBeforehandCanBeInterrupted(t *testing.T) {
 	dir, _ := hang(t)
-	cmd := exec.Command("leaderrun", "--backend", "file://"+t.TempDir(), "run", "job", "command")
-	cmd.Env = append(os.Environ(), "PATH="+dir)
+	for name, args := range map[string][]string{
+		"the search for the command": {"run", "job", "command"},
+		"a job file":                 {"cron", filepath.Join(dir, "jobs.yaml")},
+		"a job file that is checked": {"cron", "--check", filepath.Join(dir, "jobs.yaml")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd := exec.Command("leaderrun", append([]string{"--backend", "file://" + t.TempDir()}, args...)...)
+			cmd.Env = append(os.Environ(), "PATH="+dir)
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			servers.Eventually(t, "SIGTERM is caught", func() bool {
+				status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid))
+				_, caught, _ := strings.Cut(string(status), "SigCgt:\t")
+				set, parsed := strconv.ParseUint(caught[:min(16, len(caught))], 16, 64)
+				return err == nil && parsed == nil && set&(1<<(syscall.SIGTERM-1)) != 0
+			})
+			_ = cmd.Process.Signal(syscall.SIGTERM)
+			ended := make(chan error, 1)
+			go func() { ended <- cmd.Wait() }()
+			select {
+			case <-ended:
+				if status, _ := cmd.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != syscall.SIGTERM {
+					t.Errorf("ended with %v", cmd.ProcessState)
+				}
+			case <-time.After(patience):
+				_ = cmd.Process.Kill()
+				t.Error("SIGTERM has no effect")
+			}
+		})
+	}
+}
+
+// A daemon goes on, and drains, when the file that it is to read again hangs.
+func TestADaemonWhoseFileHangsGoesOn(t *testing.T) {
+	servers.SkipShort(t)
+	dir, _ := hang(t)
+	home := t.TempDir()
+	good, file := filepath.Join(home, "good.yaml"), filepath.Join(home, "jobs.yaml")
+	err := errors.Join(os.WriteFile(good, []byte("jobs: {well: {every: 1s, command: [echo, well]}}\n"), 0o600), os.Symlink(good, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("leaderrun", "--backend", "file://"+filepath.Join(home, "store"), "cron", file)
+	said, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	servers.Eventually(t, "SIGTERM is caught", func() bool {
-		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid))
-		_, caught, _ := strings.Cut(string(status), "SigCgt:\t")
-		set, parsed := strconv.ParseUint(caught[:min(16, len(caught))], 16, 64)
-		return err == nil && parsed == nil && set&(1<<(syscall.SIGTERM-1)) != 0
-	})
+	if _, err := io.ReadFull(out, make([]byte, len("well\n"))); err != nil {
+		t.Error(err)
+	}
+	go func() { _, _ = io.Copy(io.Discard, out) }()
+	if err := errors.Join(os.Remove(file), os.Symlink(filepath.Join(dir, "jobs.yaml"), file)); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Process.Signal(syscall.SIGHUP)
 	_ = cmd.Process.Signal(syscall.SIGTERM)
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	select {
-	case <-ended:
-		if status, _ := cmd.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != syscall.SIGTERM {
-			t.Errorf("ended with %v", cmd.ProcessState)
-		}
-	case <-time.After(patience):
-		_ = cmd.Process.Kill()
-		t.Error("SIGTERM has no effect")
+	kill := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+	defer kill.Stop()
+	text, _ := io.ReadAll(said)
+	if err := cmd.Wait(); err != nil || !strings.Contains(string(text), "the jobs stay as they were") && !strings.Contains(string(text), "while draining") {
+		t.Errorf("%v: %s", err, text)
 	}
 }

@@ -66,7 +66,7 @@ func runImport(c *call) (End, error) {
 	s := c.settings
 	to := read(s, "to", oneOf("crontab", "jobs"), "crontab")
 	user := read(s, "user", parseText, "root")
-	var o importer.Options
+	o := importer.Options{ToJobs: to == "jobs"}
 	if s.typed("timezone") { // that of environment and files is for runs
 		o.Timezone = read(s, "timezone", parseZone, "")
 	}

@@ -45,6 +45,10 @@ With --slots N up to N runs of JOB go on at once, on any hosts, each in a slot o
 else runs, with its own lease and tokens. COMMAND finds the number of its slot in LEADERRUN_SLOT (from 0),
 N in LEADERRUN_SLOTS, and the name of the slot, such as JOB#3, in LEADERRUN_JOB.
 
+With --shards N the work of a tick or key is divided: every host that comes works through those of N
+shards that nobody has done. COMMAND finds in LEADERRUN_SHARD which one it is to do (from 0), and N in
+LEADERRUN_SHARDS; its stdin is /dev/null. The exit code is that of the whole: 0 if all are done.
+
 With --shards N and --wait forever, but without a tick or key, N workers run that do not end, divided evenly
 among all hosts that have come. When one comes, the others give up shards for it, one after the other; when
 one dies, they take its shards. No shard runs in two places. A worker that ends is run again.
@@ -64,7 +68,7 @@ LEADERRUN_TICK, LEADERRUN_TICK_UNIX or LEADERRUN_ONCE.`,
 			{"every host waits for its turn, up to ten minutes", "leaderrun run --wait 10m restart make restart"},
 			{"a service that runs on one host; the others stand by", "leaderrun run --wait forever feed feeder"},
 			{"three workers among all hosts; the others stand by", "leaderrun run --slots 3 --wait forever queue consume"},
-			{"twelve workers, evenly on all hosts that run this", "leaderrun run --shards 12 --wait forever orders consume-orders"},
+			{"a night's invoices among all hosts, two shards at a time on each", "leaderrun run --schedule '0 2 * * *' --on-lost rerun --shards 16 --parallel 2 invoices send-invoices"},
 			{"a pipeline goes inside: what stands outside runs on every host", "leaderrun run backup -- bash -o pipefail -c 'dump | gzip > dump.gz'"},
 			{"the same for a shell's one line", "leaderrun run --shell backup 'dump | gzip > dump.gz'"},
 			{"end it after half an hour, and make sure after ten seconds more", "leaderrun run --timeout 30m --kill-after 10s sync sync-all"},
@@ -95,11 +99,18 @@ func runRun(c *call) (End, error) {
 	if err != nil {
 		return End{}, err
 	}
-	path, code, err := c.findCommand(plan.argv[0])
-	if err != nil {
-		return End{}, &fault{code: code, what: plan.argv[0], why: reason(err), err: err, hint: lookHint(plan, code)}
+	var path string
+	var store backends.Backend
+	if !c.beforehand(func() {
+		var code int
+		if path, code, err = supervise.LookPath(plan.argv[0]); err != nil {
+			err = &fault{code: code, what: plan.argv[0], why: reason(err), err: err, hint: lookHint(plan, code)}
+			return
+		}
+		store, err = c.openStore()
+	}) {
+		return End{}, errSilent
 	}
-	store, err := c.openStore()
 	if err != nil {
 		return End{}, err
 	}
@@ -149,31 +160,6 @@ func runRun(c *call) (End, error) {
 	measures.ended(result)
 	notify.close(end)
 	return end, nil
-}
-
-// findCommand is supervise.LookPath that ends by a signal too: a directory of PATH may be on a file system that does not answer.
-func (c *call) findCommand(name string) (string, int, error) {
-	type result struct {
-		path string
-		code int
-		err  error
-	}
-	found := make(chan result, 1)
-	panics.Go(func() {
-		path, code, err := supervise.LookPath(name)
-		found <- result{path, code, err}
-	})
-	for {
-		select {
-		case r := <-found:
-			return r.path, r.code, r.err
-		case sig := <-c.signals:
-			if supervise.EndsRun(sig) {
-				c.interrupt(sig)
-				return "", 0, errSilent
-			}
-		}
-	}
 }
 
 // guarded ends the program at once where run panics, and leaves the command to its guardian: what would be called on the way

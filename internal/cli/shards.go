@@ -53,6 +53,10 @@ func (c *call) runShards(plan *runPlan, store backends.Backend) (End, error) {
 	tick := shards.Tick{
 		Store: store, Job: plan.job, Trigger: r.Trigger, Parallel: plan.parallel, TTL: plan.timeline.TTL, Wait: r.Wait, BackendWait: r.BackendWait,
 		Run: w.run, Warn: c.console.warn, Wanted: w.wanted,
+		Tell: func(e runner.Event) {
+			w.follow(e)
+			c.console.event(e)
+		},
 	}
 	out := tick.Work(context.Background())
 	end := w.endOf(out)

@@ -167,9 +167,13 @@ func (c *call) showStatus(ctx context.Context, store backends.Backend, asJSON, w
 }
 
 func unknownJob(store backends.Backend, names ...string) error {
+	asking := "asked " + store.Redacted()
+	if prefix := store.Prefix(); prefix != "" {
+		asking += fmt.Sprintf(", prefix %q", prefix)
+	}
 	return &fault{
 		code: codeUnknownJob, what: "unknown job", why: strings.Join(names, ", "), err: backends.ErrUnknownJob,
-		hint: fmt.Sprintf("asked %s, prefix %q", store.Redacted(), store.Prefix()),
+		hint: asking + "; `leaderrun status` shows the jobs there",
 	}
 }
 

@@ -25,6 +25,7 @@ type Source struct {
 
 // Options say how to import.
 type Options struct {
+	ToJobs   bool   // the jobs go into a job file: a line that calls leaderrun run already is not in it, and a note says so
 	Timezone string // of cron on the hosts, for lines where a variable names another for leaderrun; "": unknown
 }
 
@@ -221,7 +222,12 @@ func (x *importer) keep(f *File, l *crontab.Line, why, hint string) string {
 func (x *importer) job(f *File, l *crontab.Line, s *state, name string) (job *Job, why, hint string) {
 	script, _ := l.Script(f.Format)
 	tokens, _ := crontab.Tokens(script)
-	if _, ok := crontab.FindRun(tokens); ok {
+	if run, ok := crontab.FindRun(tokens); ok {
+		if x.options.ToJobs {
+			x.note(f, l, Note{
+				Why: "not in the job file: the line already calls `leaderrun run` for " + quote(run.Job), Hint: "import the line as it was before, or write the job by hand",
+			})
+		}
 		return nil, "", ""
 	}
 	if why, hint := x.cannot(f, l, s, script); why != "" {

@@ -33,8 +33,12 @@ func (p unitPath) findUnits(name string) ([]*unit, error) {
 		name += ".timer"
 	}
 	timer, err := p.of(name).find(filepath.Base(name))
-	if _, lacks := os.Lstat(name); errors.Is(err, fs.ErrNotExist) && lacks == nil && !strings.Contains(name, "/") {
-		return nil, &Refusal{name, "no installed unit has this name", "./" + name + " is the file in this directory"}
+	if errors.Is(err, fs.ErrNotExist) && !strings.Contains(name, "/") {
+		hint := "a unit file is named by a path with a /"
+		if _, lacks := os.Lstat(name); lacks == nil {
+			hint = "./" + name + " is the file in this directory"
+		}
+		return nil, &Refusal{name, "no installed unit has this name", hint}
 	}
 	if err != nil {
 		return nil, err

@@ -52,6 +52,7 @@ var hostMutants = []mutant{
 	{"cron: a directory that hangs is looked at again and again", "internal/cli/hanging.go", "if over = h.under[what]; over != nil {", "if over = h.under[what]; over != nil && len(h.under) > 9 {", hangTests},
 	{"cron: a drain waits for a directory that hangs", "internal/cli/cron_launch.go", "a.findSite(ctx, a.job, patienceToLook)", "a.findSite(context.Background(), a.job, time.Hour)", hangTests},
 	{"cron: a retry waits for a directory that hangs", "internal/cli/cron_launch.go", "limit := min(patienceToLook, d.Term.Sub(boottime.Now()))", "limit := d.Term.Sub(boottime.Now()) + time.Hour", hangTests},
+	{"what hangs beforehand cannot be interrupted", "internal/cli/hanging.go", "if supervise.EndsRun(sig) {\n\t\t\t\tc.interrupt(sig)", "if supervise.EndsRun(sig) && sig == 0 {\n\t\t\t\tc.interrupt(sig)", []string{"./internal/cli", "-run", "HangsBeforehand", "-timeout", "60s"}},
 	{"cron: a pipe that another process keeps stays open", "internal/cli/cron_launch.go", "\ta.pipes.leave()\n", "", []string{"./internal/cli", "-run", "PipeThat", "-timeout", "60s"}},
 	{"the socket of a run tells what the backend says", "runner/lease.go", "err: err, cause: l.failure})", "err: errors.Join(err, l.failure), cause: l.failure})", []string{"./runner", "-run", "DoNotTell"}},
 	{"the daemon's directory of sockets is another's", "internal/cli/socket.go", "if h.dir != \"\" && !h.isOurs() {\n\t\th.dir = \"\"", "if h.dir != \"\" && false {\n\t\th.dir = \"\"", socketTests},

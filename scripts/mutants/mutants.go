@@ -250,7 +250,7 @@ var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMut
 	{"guardian: a command that a tracer keeps runs on", "internal/supervise/guardian/run.go", "if !g.running || g.endedAt == 0 {", "if !g.running || g.endedAt >= 0 {", tracerTests},
 	{"wrapper: what a tracer keeps is waited for", "internal/supervise/sweep.go", "if tracer := g.tracedOnly(cgroup); tracer != 0 {", "if tracer := g.tracedOnly(cgroup); tracer < 0 {", tracerTests},
 	{"what is traced is dead", "internal/supervise/tree/traced_linux.go", "tracer == 0 || !r.ended(p) {", "tracer == 0 {", tracerTests},
-	{"what is traced is dead with its first thread", "internal/supervise/tree/traced_linux.go", "all = all && (!ok || ended(thread.State))", "all = all && ended(p.State)", tracerTests},
+	{"what is traced is dead with its first thread", "internal/supervise/tree/traced_linux.go", "all = all && (!ok || ended(thread.State))", "all = all && (!ok || thread.PID > 0)", tracerTests},
 	{"a signal hits whoever has the number by now", "internal/supervise/tree/signal_linux.go", "return ok && now.Started == p.Started", "return ok && now.PID == p.PID", treeTests},
 	{"a signal hits who has left the cgroup", "internal/supervise/tree/cgroup_linux.go", "func() bool { return c.has(pid) }", "func() bool { return c.dir >= -1 }", treeTests},
 	{"a process that was stopped may fork", "internal/supervise/tree/signal_linux.go", "if sent && sig == syscall.SIGSTOP {", "if sent && sig < 0 {", treeTests},

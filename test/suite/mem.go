@@ -34,7 +34,7 @@ type memStore struct {
 	watchers map[chan backends.News]string
 
 	key    func(job string) string // of jobs; tests replace it
-	silent bool                    // watches tell nothing
+	silent bool                    // watches tell nothing after they have begun
 }
 
 type memJob struct {
@@ -237,10 +237,10 @@ func (m *memStore) Follow(ctx context.Context, job string, tell func(backends.Ne
 		defer m.watching.Unlock()
 		delete(m.watchers, c)
 	}()
+	tell(backends.News{Look: true})
 	if m.silent {
 		tell = func(backends.News) {}
 	}
-	tell(backends.News{Look: true})
 	for {
 		select {
 		case n := <-c:

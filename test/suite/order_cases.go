@@ -177,10 +177,7 @@ func watchTellsStop(s *scene) {
 	g := s.granted(d, s.claim())
 	ctx, cancel := context.WithCancel(s.Context())
 	defer cancel()
-	woken, err := d.Watch(ctx, s.job)
-	if err != nil {
-		s.Fatalf("Watch: %v", err)
-	}
+	woken := s.watching(ctx, d)
 	s.ordered(other, s.newOrder(backends.Stop, g.Token))
 	for late := time.After(patience); ; {
 		select {

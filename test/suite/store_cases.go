@@ -256,15 +256,34 @@ func watchWakes(s *scene) {
 	for range 3 {
 		g := s.granted(d, s.claim())
 		ctx, cancel := context.WithCancel(s.Context())
-		woken, err := other.Watch(ctx, s.job)
-		if err != nil {
-			s.Fatalf("Watch: %v", err)
-		}
+		woken := s.watching(ctx, other)
 		c := s.claim()
 		s.refusal(other, c, backends.Held)
 		s.Finish(d, g)
 		s.wokenUntilGranted(other, c, woken)
 		cancel()
+	}
+}
+
+// watching returns a watch that works. What it tells as it begins has been received: what comes next is news.
+func (s *scene) watching(ctx context.Context, d backends.Backend) <-chan backends.News {
+	s.Helper()
+	woken, err := d.Watch(ctx, s.job)
+	if err != nil {
+		s.Fatalf("Watch: %v", err)
+	}
+	for late := time.After(patience); ; {
+		select {
+		case n, open := <-woken:
+			if !open {
+				s.Fatal("the watch broke")
+			}
+			if n.Look {
+				return woken
+			}
+		case <-late:
+			s.Fatalf("a watch has told nobody to look for %v after it began", patience)
+		}
 	}
 }
 

@@ -42,8 +42,8 @@ func (g *guardian) handle(r received) {
 	}
 }
 
-// extend moves the deadline, only forward. Once SIGKILL was sent there is no way back; when all are dead
-// it only says that the wrapper is alive, and keeps its locks.
+// extend moves the deadline, only forward. Once SIGKILL was sent it changes nothing any more, until the whole tree is dead: then the
+// deadline is only until when the guardian keeps the locks for a wrapper that is alive (see act).
 func (g *guardian) extend(d lifeline.Deadline) {
 	if g.pid == 0 || g.killing && !g.dead || d.End <= g.deadline.End {
 		return

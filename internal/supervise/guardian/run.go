@@ -94,7 +94,8 @@ func (g *guardian) awaitStart() {
 	}
 }
 
-// finished: the wrapper knows all there is to know, or is gone, and holds its locks itself.
+// finished says whether nothing is left to do: no tree is alive, and the wrapper is dead, has dismissed this guardian, or has been
+// told everything while the locks are given back.
 func (g *guardian) finished() bool {
 	switch {
 	case g.pid != 0 && !g.dead:

@@ -30,7 +30,7 @@ var (
 	stormTests        = []string{"./internal/supervise", "-run", "Storm"}
 )
 
-var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMutants, engineMutants, balanceMutants, kubernetesMutants, zookeeperMutants, postgresMutants, importMutants, shardsMutants, []mutant{
+var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMutants, engineMutants, balanceMutants, cronMutants, kubernetesMutants, zookeeperMutants, postgresMutants, importMutants, shardsMutants, []mutant{
 	{"validity of a claim counts from the reply", "runner/candidate.go", "return m.hold(g, timeline, p.t0)", "return m.hold(g, timeline, m.now)", runnerTests},
 	{"validity of a renewal counts from the reply", "runner/lease.go", "l.sentAt = t0", "l.sentAt = m.now", runnerTests},
 	{"another's life counts from the request", "runner/candidate.go", "return m.refused(refusal)", "next := m.refused(refusal)\n\t\tm.candidate.seenAt = p.t0\n\t\treturn next", runnerTests},

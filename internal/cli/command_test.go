@@ -73,7 +73,9 @@ func TestEveryOptionHasItsVariableAndKey(t *testing.T) {
 		"raise", "read",
 		"to", "from", "diff", "in-place", "systemd", "user", "format",
 		// Its variable is one that a command finds.
-		"slots",
+		"slots", "shards",
+		// It goes with one that has none.
+		"parallel",
 	}
 	options := map[string]option{}
 	for _, cmd := range commands() {

@@ -167,7 +167,7 @@ func (c *call) jobNames(ctx context.Context) []string {
 	names, _ := store.Jobs(ctx)
 	var lines []string
 	for _, name := range names {
-		if !isDoctors(name) && utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		if !isInternal(name) && utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
 			lines = append(lines, name+"\n")
 		}
 	}

@@ -192,7 +192,7 @@ type metricsOf string
 // tellCode says how a command ended that did not end well.
 func (a *launch) tellCode(r runner.Result) {
 	code := endOf(r, -1).Code
-	if r.Ending != runner.Ran || code == 0 {
+	if r.Ending != runner.Ran || code == 0 || r.Signal != 0 && r.Status.Signal == r.Signal { // which was told
 		return
 	}
 	e := runner.Event{

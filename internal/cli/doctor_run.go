@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/shards"
 	"github.com/leaderrun/leaderrun/runner"
 )
 
@@ -19,6 +20,12 @@ const (
 
 // isDoctors says whether a job is the doctor's own, which is in no list: nobody has made it, and nobody waits for it.
 func isDoctors(job string) bool { return job == doctorJob }
+
+// isInternal says whether a job is in no list: the doctor's own, and the places of those who share the shards of a job.
+func isInternal(job string) bool {
+	_, isMembers := shards.IsMembers(job)
+	return isDoctors(job) || isMembers
+}
 
 // pace is how long the slowest of each step took.
 type pace struct{ claim, renewal, end time.Duration }

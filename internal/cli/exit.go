@@ -234,6 +234,10 @@ func runCodes() string {
 		{"126, 127", "COMMAND cannot be executed, is not found"},
 		{"128+N", "signal N ended COMMAND"},
 	}) + `
+With --shards it is the code of the whole tick or key: 0 if all shards are done, else that of the first
+shard that was run here and did not end well; 0 or -E N while others run shards; 76 or -E N if some ended
+badly elsewhere.
+
 76 is silent without a terminal unless this very run found the loss, and so is 0 for a run in good hands.
 --log-level info tells why COMMAND was not run.
 `

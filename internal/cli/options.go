@@ -142,7 +142,7 @@ func slotOptions() []option {
 		},
 		{
 			name: "shards", value: "N", bare: true, check: by(parseSlots), group: group, example: "16",
-			help: "divide a tick or key into N shards, which all hosts that come work\nthrough: each shard runs once. All hosts give the same N",
+			help: "divide a tick or key into N shards, which all hosts that come work\nthrough: each shard runs once. Without a tick or key, but with\n--wait forever: N workers, evenly on all hosts. All hosts give the\nsame N",
 		},
 		{
 			name: "parallel", value: "K", bare: true, check: by(parseParallel), group: group, def: "1", example: "2",

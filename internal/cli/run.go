@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -44,6 +45,14 @@ With --slots N up to N runs of JOB go on at once, on any hosts, each in a slot o
 else runs, with its own lease and tokens. COMMAND finds the number of its slot in LEADERRUN_SLOT (from 0),
 N in LEADERRUN_SLOTS, and the name of the slot, such as JOB#3, in LEADERRUN_JOB.
 
+With --shards N the work of a tick or key is divided: every host that comes works through those of N
+shards that nobody has done. COMMAND finds in LEADERRUN_SHARD which one it is to do (from 0), and N in
+LEADERRUN_SHARDS; its stdin is /dev/null. The exit code is that of the whole: 0 if all are done.
+
+With --shards N and --wait forever, but without a tick or key, N workers run that do not end, divided evenly
+among all hosts that have come. When one comes, the others give up shards for it, one after the other; when
+one dies, they take its shards. No shard runs in two places. A worker that ends is run again.
+
 Options end at JOB or at --. What follows JOB reaches COMMAND untouched, without a shell. stdin, stdout
 and stderr are COMMAND's own. Signals to leaderrun are passed on, and a second SIGTERM or SIGINT kills;
 where stdin and stdout are the terminal, Ctrl-C reaches COMMAND alone.
@@ -59,6 +68,8 @@ LEADERRUN_TICK, LEADERRUN_TICK_UNIX or LEADERRUN_ONCE.`,
 			{"every host waits for its turn, up to ten minutes", "leaderrun run --wait 10m restart make restart"},
 			{"a service that runs on one host; the others stand by", "leaderrun run --wait forever feed feeder"},
 			{"three workers among all hosts; the others stand by", "leaderrun run --slots 3 --wait forever queue consume"},
+			{"a night's invoices among all hosts, two shards at a time on each", "leaderrun run --schedule '0 2 * * *' --on-lost rerun --shards 16 --parallel 2 invoices send-invoices"},
+			{"twelve workers, evenly on all hosts that run this", "leaderrun run --shards 12 --wait forever orders consume-orders"},
 			{"a pipeline goes inside: what stands outside runs on every host", "leaderrun run backup -- bash -o pipefail -c 'dump | gzip > dump.gz'"},
 			{"the same for a shell's one line", "leaderrun run --shell backup 'dump | gzip > dump.gz'"},
 			{"end it after half an hour, and make sure after ten seconds more", "leaderrun run --timeout 30m --kill-after 10s sync sync-all"},
@@ -110,8 +121,11 @@ func runRun(c *call) (End, error) {
 		f.hint = hint
 		return End{}, f
 	}
-	if plan.request.Trigger.Parts > 0 {
+	switch o := plan.request.Trigger; {
+	case o.Parts > 0 && o.Given():
 		return c.runShards(plan, store)
+	case o.Parts > 0:
+		return c.runWorkers(plan, store)
 	}
 	starts := newStarts(c.console, c.ahead, supervise.Command{
 		Path: path, Argv: plan.argv, Env: childEnvironment(os.Environ(), plan.tokenEnv), Grace: plan.timeline.Grace,
@@ -205,7 +219,7 @@ func (c *call) planRun() (*runPlan, error) {
 		err = checkShards(s, job, r)
 	}
 	if err == nil {
-		err = checkSlots(job, p.slots, trigger)
+		err = cmp.Or(checkSlots(job, p.slots, trigger), checkMembers(job))
 	}
 	if err == nil {
 		argv, err = commandOf(argv, shell)

@@ -25,8 +25,10 @@ func checkShards(s *settings, job string, r *runner.Request) error {
 		return nil
 	case s.typed("slots"):
 		return usage("--slots, --shards", "a run has either a slot or a shard", "--slots N is for up to N runs of one command, --shards N for one work in N parts")
-	case !r.Trigger.Given():
-		return usage("--shards", "the run is for no tick or key", "say which ticks there are by --schedule, --every or --tick, or give a key by --once")
+	case !r.Trigger.Given() && r.Wait != runner.Forever:
+		return usage("--shards", "the run is for no tick or key", "for work that ends, add --schedule, --every, --tick or --once; for workers that do not, --wait forever")
+	case !r.Trigger.Given() && s.typed("parallel"):
+		return usage("--parallel", "workers without a tick or key are divided evenly among the hosts", "leave it out")
 	case s.typed("min-hold"):
 		return usage("--min-hold", "the work is divided among hosts", "leave it out")
 	case s.typed("prefer"):
@@ -51,6 +53,10 @@ func (c *call) runShards(plan *runPlan, store backends.Backend) (End, error) {
 	tick := shards.Tick{
 		Store: store, Job: plan.job, Trigger: r.Trigger, Parallel: plan.parallel, TTL: plan.timeline.TTL, Wait: r.Wait, BackendWait: r.BackendWait,
 		Run: w.run, Warn: c.console.warn, Wanted: w.wanted,
+		Tell: func(e runner.Event) {
+			w.follow(e)
+			c.console.event(e)
+		},
 	}
 	out := tick.Work(context.Background())
 	end := w.endOf(out)

@@ -7,19 +7,25 @@ import (
 	"slices"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/shards"
 	"github.com/leaderrun/leaderrun/internal/slots"
 )
 
 // expand returns the names under which the store keeps what an operator calls a job: its own, and those of its slots in order.
-// The jobs of the store are gone through only where it has any: slot 0 is the first that anybody takes.
+// The jobs of the store are gone through only where it has any: slot 0 is the first that anybody takes, and with workers place 0.
 func expand(ctx context.Context, store backends.Backend, job string) (names []string, err error) {
 	if _, _, isSlot := slots.Split(job); isSlot {
 		return []string{job}, nil
 	}
-	err = patiently(ctx, func(ctx context.Context) error {
-		_, err := store.Inspect(ctx, slots.Name(job, 0))
-		return err
-	})
+	for _, first := range []string{job, shards.Members(job)} {
+		err = patiently(ctx, func(ctx context.Context) error {
+			_, err := store.Inspect(ctx, slots.Name(first, 0))
+			return err
+		})
+		if !errors.Is(err, backends.ErrUnknownJob) {
+			break
+		}
+	}
 	switch {
 	case errors.Is(err, backends.ErrUnknownJob):
 		return []string{job}, nil
@@ -29,7 +35,10 @@ func expand(ctx context.Context, store backends.Backend, job string) (names []st
 	if names, err = jobsOf(ctx, store); err != nil && len(names) == 0 {
 		return nil, asked(err)
 	}
-	return slotsAmong(names, job), nil
+	if names = slotsAmong(names, job); len(names) == 0 { // hosts have come, and have not begun yet
+		names = []string{job}
+	}
+	return names, nil
 }
 
 // numbersOf returns the number of the slot or shard that a job of the store is; nil where it is none. The record tells which.

@@ -147,6 +147,7 @@ func (c *call) showStatus(ctx context.Context, store backends.Backend, asJSON, w
 	case asJSON:
 		err = writeObjects(&b, jobs)
 	case len(jobs) > 0:
+		b.WriteString(membersText(ctx, store, c.args, jobs))
 		err = writeTable(&b, jobs, store, time.Now())
 	case len(unknown) == 0:
 		b.WriteString("no jobs yet\n\n" + backendLine(store))
@@ -207,7 +208,7 @@ func inspect(ctx context.Context, store backends.Backend, args []string) (jobs [
 		if names, err = jobsOf(ctx, store); err != nil && !backends.IsAnswer(err) {
 			return nil, nil, err
 		}
-		names = slices.DeleteFunc(names, isDoctors)
+		names = slices.DeleteFunc(names, isInternal)
 		inSlotOrder(names)
 	}
 	for _, job := range args {

@@ -3,6 +3,7 @@ package shards
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -31,6 +32,7 @@ type Tick struct {
 
 	Run  Run
 	Warn func(text, hint string)
+	Tell func(runner.Event) // is told when the host begins to stand by; nil: nobody is
 	// Wanted ends when nothing may start any more.
 	Wanted context.Context //nolint:containedctx // it is narrower than that of Work
 }
@@ -274,6 +276,7 @@ func (w *work) standBy(ctx context.Context, numbers []int) (again []int, more bo
 		w.idle = time.Time{}
 	case w.idle.IsZero():
 		w.idle = time.Now()
+		w.tellStandby(left)
 	case w.Wait != runner.Forever:
 		left -= time.Since(w.idle)
 	}
@@ -298,6 +301,17 @@ func (w *work) standBy(ctx context.Context, numbers []int) (again []int, more bo
 	case <-w.Wanted.Done():
 		return nil, true
 	}
+}
+
+func (w *work) tellStandby(left time.Duration) {
+	if w.Tell == nil || left <= 0 || !w.wanted() {
+		return
+	}
+	text := fmt.Sprintf("standing by: %d shards run elsewhere", w.count(held))
+	if w.busy != nil {
+		text = "standing by: an earlier tick, or another key, is in the way"
+	}
+	w.Tell(runner.Event{Name: runner.EventStandby, Level: slog.LevelInfo, Job: w.Job, Tick: w.trigger.Tick, Text: text})
 }
 
 // wanted says whether something may start here.

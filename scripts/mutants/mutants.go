@@ -30,7 +30,7 @@ var (
 	stormTests        = []string{"./internal/supervise", "-run", "Storm"}
 )
 
-var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMutants, engineMutants, kubernetesMutants, zookeeperMutants, postgresMutants, importMutants, shardsMutants, []mutant{
+var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMutants, engineMutants, balanceMutants, kubernetesMutants, zookeeperMutants, postgresMutants, importMutants, shardsMutants, []mutant{
 	{"validity of a claim counts from the reply", "runner/candidate.go", "return m.hold(g, timeline, p.t0)", "return m.hold(g, timeline, m.now)", runnerTests},
 	{"validity of a renewal counts from the reply", "runner/lease.go", "l.sentAt = t0", "l.sentAt = m.now", runnerTests},
 	{"another's life counts from the request", "runner/candidate.go", "return m.refused(refusal)", "next := m.refused(refusal)\n\t\tm.candidate.seenAt = p.t0\n\t\treturn next", runnerTests},
@@ -246,11 +246,12 @@ var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMut
 	{"wrapper: a sweep that reaps a zombie proves death", "internal/supervise/sweep.go", "left++\n\t\t\tif p.Parent == syscall.Getpid() && p.Zombie() {\n\t\t\t\treap(p.PID)", "if p.Parent != syscall.Getpid() || !p.Zombie() || !reap(p.PID) {\n\t\t\t\tleft++", processTests},
 	{"wrapper: a process table that cannot be read proves death", "internal/supervise/sweep.go", "if !all {", "if !all && left < 0 {", blindTests},
 	{"wrapper: has no descriptor left to end a tree with", "internal/supervise/sweep.go", "guards.sweeper.Release()\n", "", blindTests},
+	{"guardian: a cgroup with what a tracer keeps is waited for", "internal/supervise/tree/cgroup_linux.go", "if !c.Populated() {\n\t\treturn true\n\t}\n\tvar r", "if !c.Populated() || true {\n\t\treturn !c.Populated()\n\t}\n\tvar r", tracerTests},
 	{"guardian: what a tracer keeps is waited for", "internal/supervise/guardian/run.go", "if g.empty() || g.isTracedOnly(now) {", "if g.empty() || now == 0 && g.isTracedOnly(now) {", tracerTests},
 	{"guardian: a command that a tracer keeps runs on", "internal/supervise/guardian/run.go", "if !g.running || g.endedAt == 0 {", "if !g.running || g.endedAt >= 0 {", tracerTests},
 	{"wrapper: what a tracer keeps is waited for", "internal/supervise/sweep.go", "if tracer := g.tracedOnly(cgroup); tracer != 0 {", "if tracer := g.tracedOnly(cgroup); tracer < 0 {", tracerTests},
-	{"what is traced is dead", "internal/supervise/tree/traced_linux.go", "tracer == 0 || !r.ended(p) {", "tracer == 0 {", tracerTests},
-	{"what is traced is dead with its first thread", "internal/supervise/tree/traced_linux.go", "all = all && (!ok || ended(thread.State))", "all = all && (!ok || thread.PID > 0)", tracerTests},
+	{"what is traced is dead", "internal/supervise/tree/traced_linux.go", "if !some || !over {", "if !some {", tracerTests},
+	{"what a tracer stops at its exit is waited for", "internal/supervise/tree/traced_linux.go", "over = over && by > 0 && !isPending", "over = over && by < 0 && !isPending", tracerTests},
 	{"a signal hits whoever has the number by now", "internal/supervise/tree/signal_linux.go", "return ok && now.Started == p.Started", "return ok && now.PID == p.PID", treeTests},
 	{"a signal hits who has left the cgroup", "internal/supervise/tree/cgroup_linux.go", "func() bool { return c.has(pid) }", "func() bool { return c.dir >= -1 }", treeTests},
 	{"a process that was stopped may fork", "internal/supervise/tree/signal_linux.go", "if sent && sig == syscall.SIGSTOP {", "if sent && sig < 0 {", treeTests},

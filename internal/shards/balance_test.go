@@ -1,0 +1,150 @@
+package shards
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+)
+
+func TestShare(t *testing.T) {
+	for n := 1; n < 40; n++ {
+		for members := 1; members < 50; members++ {
+			sum := 0
+			for place := range members {
+				share := Share(n, members, place)
+				sum += share
+				if share != n/members && share != n/members+1 {
+					t.Fatalf("%d of %d for %d of %d", share, n, place, members)
+				}
+				if more := Share(n, members+1, place); more > share {
+					t.Fatalf("one more member: %d instead of %d for %d of %d", more, share, place, members)
+				}
+			}
+			if sum != n {
+				t.Fatalf("the shares of %d among %d make %d", n, members, sum)
+			}
+		}
+	}
+}
+
+func TestOneHostTakesAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 7)
+		f.join("a")
+		if took := f.settle(ttl); took > ttl {
+			t.Errorf("it took %v", took)
+		}
+		f.close()
+	})
+}
+
+// The table of docs/shards.md: how many shards move beside the least possible, and how long it takes.
+func TestTable(t *testing.T) {
+	for _, proof := range []backends.Proof{backends.ByUntil, backends.ByBeat} {
+		synctest.Test(t, func(t *testing.T) { newTable(t, proof).fill() })
+	}
+}
+
+type table struct {
+	*fleet
+	next int // the number of the next host
+}
+
+func newTable(t *testing.T, proof backends.Proof) *table {
+	t.Helper()
+	f := newFleet(t, 100)
+	f.mem.Proof = proof
+	return &table{fleet: f}
+}
+
+func (f *table) fill() {
+	f.row("1 host comes", func() { f.come(1) })
+	f.row("9 come at once", func() { f.come(9) })
+	f.row("3 of 10 are killed at once", func() { f.each(3, (*node).die) })
+	f.row("4 of 7 leave at once", func() { f.each(4, (*node).terminate) })
+	f.row("7 come at once", func() { f.come(7) })
+	f.row("1 of 10 is killed", func() { f.each(1, (*node).die) })
+	f.row("1 of 9 leaves", func() { f.each(1, (*node).terminate) })
+	f.row("1 comes", func() { f.come(1) })
+	f.row("1 comes", func() { f.come(1) })
+	f.close()
+}
+
+// row lets something happen, and waits until the shards are divided evenly again.
+func (f *table) row(what string, happens func()) {
+	f.t.Helper()
+	before := f.counts()
+	happens()
+	took := f.settle(40 * ttl)
+	moves, least := f.takeMoves(), f.least(before)
+	f.t.Logf("| %-28s | %2d | %2d | %3.0f s |", what, moves, least, took.Seconds())
+	if moves > least {
+		f.t.Errorf("%s: %d moves, and %d are enough", what, moves, least)
+	}
+}
+
+func (f *table) come(n int) {
+	for range n {
+		f.join(nodeName(f.next), func(h *node) { h.dying, h.oneByOne = time.Second, true })
+		f.next++
+	}
+}
+
+// each does something to every second host.
+func (f *table) each(n int, do func(*node)) {
+	var wait sync.WaitGroup
+	for i, name := range slices.Sorted(maps.Keys(f.counts())) {
+		if i%2 == 1 && i/2 < n {
+			h := f.nodes[name]
+			wait.Go(func() { do(h) })
+		}
+	}
+	wait.Wait()
+}
+
+// least is how many shards must move at least where each host had so many.
+func (f *fleet) least(before map[string]int) int {
+	now := f.counts()
+	share, more := f.shards/len(now), f.shards%len(now)
+	all, stay := 0, 0
+	for name, n := range before {
+		all += n
+		if _, lives := now[name]; !lives {
+			continue
+		}
+		stay += min(n, share)
+		if n > share && more > 0 {
+			stay, more = stay+1, more-1
+		}
+	}
+	return all - stay
+}
+
+// A hundred hosts that start at once know of each other before they take anything.
+func TestAHundredHostsAtOnce(t *testing.T) {
+	hosts := 100
+	if testing.Short() {
+		hosts = 20
+	}
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 10*hosts)
+		for i := range hosts {
+			f.join(nodeName(i))
+		}
+		took := f.settle(5 * ttl)
+		requests := 0
+		for _, h := range f.nodes {
+			requests += h.requests
+		}
+		t.Logf("%d hosts, %d shards: %v, %d requests", hosts, f.shards, took, requests)
+		if f.moves > 0 || took > ttl {
+			t.Errorf("%d moves, and it took %v", f.moves, took)
+		}
+		f.close()
+	})
+}

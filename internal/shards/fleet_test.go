@@ -1,0 +1,453 @@
+package shards
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/lifeline"
+	"github.com/leaderrun/leaderrun/internal/slots"
+	"github.com/leaderrun/leaderrun/runner"
+	"github.com/leaderrun/leaderrun/test/suite"
+)
+
+// The tests of the workers run in virtual time, with the real runner.
+
+// fleet is a store, and hosts that share the workers of one job.
+type fleet struct {
+	t      *testing.T
+	mem    *suite.Mem
+	shards int
+	began  time.Time
+
+	mu     sync.Mutex
+	nodes  map[string]*node // those that are alive
+	runs   map[int]string   // which host runs a shard
+	last   map[int]string   // which host ran it last
+	tokens map[int]int64    // the last one of a shard
+	moves  int              // starts on another host than the last one
+	starts int
+}
+
+func newFleet(t *testing.T, n int) *fleet {
+	t.Helper()
+	return &fleet{
+		t: t, mem: suite.NewMem(nil), shards: n, began: time.Now(),
+		nodes: map[string]*node{}, runs: map[int]string{}, last: map[int]string{}, tokens: map[int]int64{},
+	}
+}
+
+// node is one host with its connection to the store.
+type node struct {
+	*fleet
+	*backends.Engine
+	name   string
+	store  Leases // remembers
+	shards int
+	dying  time.Duration // how long a command takes to end that is told to
+	// oneByOne says that no two of its commands may be ending at a time, unless the host leaves.
+	oneByOne bool
+	leave    context.CancelFunc
+	done     chan struct{} // Keep has returned
+
+	mu       sync.Mutex
+	dead     bool
+	leaving  bool
+	cut      bool  // the store does not answer
+	denied   error // it refuses everything
+	requests int
+	trees    []*nodeTree
+	signals  []chan os.Signal
+	err      error
+	results  []runner.Result
+	events   []runner.Event
+
+	alive context.Context //nolint:containedctx // ends with the host
+	end   context.CancelFunc
+}
+
+// join starts a host.
+func (f *fleet) join(name string, with ...func(*node)) *node {
+	h := &node{fleet: f, Engine: f.mem.Client(), name: name, shards: f.shards, done: make(chan struct{})}
+	h.store = Remember(h)
+	h.alive, h.end = context.WithCancel(context.Background())
+	for _, w := range with {
+		w(h)
+	}
+	ctx, leave := context.WithCancel(h.alive)
+	h.leave = leave
+	f.mu.Lock()
+	f.nodes[name] = h
+	f.mu.Unlock()
+	w := Workers{
+		Job: "job", Shards: h.shards, Host: backends.Holder{Host: name, PID: 1}, TTL: ttl, Store: h.store, Run: h.run,
+		Tell: func(e runner.Event) { h.mu.Lock(); h.events = append(h.events, e); h.mu.Unlock() },
+	}
+	go func() {
+		defer close(h.done)
+		results, err := w.Keep(ctx)
+		h.mu.Lock()
+		h.results, h.err = results, err
+		h.mu.Unlock()
+		f.mu.Lock()
+		if f.nodes[name] == h {
+			delete(f.nodes, name)
+		}
+		f.mu.Unlock()
+	}()
+	return h
+}
+
+// terminate is a SIGTERM to the host's leaderrun. It returns when that has ended.
+func (h *node) terminate() {
+	h.mu.Lock()
+	h.leaving = true
+	for _, c := range h.signals {
+		select {
+		case c <- syscall.SIGTERM:
+		default:
+		}
+	}
+	h.mu.Unlock()
+	h.leave()
+	<-h.done
+}
+
+// ended waits until the host's leaderrun has ended.
+func (h *node) ended(within time.Duration) {
+	h.t.Helper()
+	select {
+	case <-h.done:
+	case <-time.After(within):
+		h.t.Fatalf("%s goes on", h.name)
+	}
+}
+
+// die ends all that runs on the host at once. Nobody is told.
+func (h *node) die() {
+	h.mu.Lock()
+	h.dead = true
+	trees := h.trees
+	h.mu.Unlock()
+	h.fleet.mu.Lock()
+	delete(h.nodes, h.name)
+	h.fleet.mu.Unlock()
+	h.end()
+	for _, t := range trees {
+		t.finish(lifeline.Status{Known: true, Signal: syscall.SIGKILL})
+	}
+}
+
+func (h *node) set(cut bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.cut = cut
+}
+
+func (h *node) reach(ctx context.Context) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.requests++
+	if h.cut || h.dead {
+		return errCut
+	}
+	if h.denied != nil {
+		return h.denied
+	}
+	return ctx.Err()
+}
+
+// tree returns the worker that was started last of those that run.
+func (h *node) tree() *nodeTree {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, t := range slices.Backward(h.trees) {
+		t.mu.Lock()
+		running := t.running
+		t.mu.Unlock()
+		if running {
+			return t
+		}
+	}
+	h.t.Fatal("nothing runs on " + h.name)
+	return nil
+}
+
+// running returns the host that runs a shard, or "".
+func (f *fleet) running(shard int) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.runs[shard]
+}
+
+// exited is the end of a command that ended by itself.
+func exited(code int) lifeline.Status { return lifeline.Status{Known: true, Code: code} }
+
+func (h *node) Acquire(ctx context.Context, c backends.Claim) (backends.Grant, error) {
+	if err := h.reach(ctx); err != nil {
+		return backends.Grant{}, err
+	}
+	return h.Engine.Acquire(ctx, c)
+}
+
+func (h *node) Renew(ctx context.Context, g backends.Grant) (backends.RenewAnswer, error) {
+	if err := h.reach(ctx); err != nil {
+		return backends.RenewAnswer{}, err
+	}
+	return h.Engine.Renew(ctx, g)
+}
+
+func (h *node) Finish(ctx context.Context, g backends.Grant, o backends.Outcome) error {
+	if err := h.reach(ctx); err != nil {
+		return err
+	}
+	return h.Engine.Finish(ctx, g, o)
+}
+
+func (h *node) Abandon(ctx context.Context, c backends.Claim) error {
+	if err := h.reach(ctx); err != nil {
+		return err
+	}
+	return h.Engine.Abandon(ctx, c)
+}
+
+func (h *node) Inspect(ctx context.Context, job string) (backends.Status, error) {
+	if err := h.reach(ctx); err != nil {
+		return backends.Status{}, err
+	}
+	return h.Engine.Inspect(ctx, job)
+}
+
+// run is the Run of a host, with the real runner.
+func (h *node) run(stop context.Context, s Shard) runner.Result {
+	timeline, err := runner.NewTimeline(ttl, -1)
+	if err != nil {
+		h.t.Error(err)
+	}
+	signals := make(chan os.Signal, 1)
+	h.mu.Lock()
+	h.signals = append(h.signals, signals)
+	h.mu.Unlock()
+	ctx, cancel := context.WithCancel(stop)
+	defer cancel()
+	defer context.AfterFunc(h.alive, cancel)()
+	return (&runner.Runner{Driver: h.store, Clock: fleetClock{h.began}}).Run(ctx, runner.Request{
+		Job: slots.Name("job", s.Number), Host: backends.Holder{Host: h.name, PID: 1}, Timeline: timeline, BackendWait: time.Second,
+		Trigger: s.Trigger, Wanted: s.Wanted, Signals: signals,
+		Tree: func() runner.Tree {
+			t := &nodeTree{node: h, shard: s.Number, events: make(chan lifeline.Event, 8)}
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.trees = append(h.trees, t)
+			return t
+		},
+		Env: func(g backends.Grant) []string { return []string{strconv.FormatInt(g.Token, 10)} },
+	})
+}
+
+// nodeTree is a worker that never ends by itself.
+type nodeTree struct {
+	*node
+	shard  int
+	events chan lifeline.Event
+
+	mu      sync.Mutex
+	running bool
+	ending  bool
+	slow    bool // it takes half a TTL to end
+}
+
+// Start checks what must never happen: a shard in two places, or a token that does not grow.
+func (t *nodeTree) Start(env []string, _, _ []*os.File, _ runner.Deadline) error {
+	token, _ := strconv.ParseInt(env[0], 10, 64)
+	t.node.mu.Lock()
+	dead := t.dead
+	t.node.mu.Unlock()
+	if dead {
+		return errors.New("the host is dead")
+	}
+	f := t.fleet
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if other, taken := f.runs[t.shard]; taken {
+		f.t.Errorf("%s starts shard %d, which %s runs", t.name, t.shard, other)
+	}
+	if token <= f.tokens[t.shard] {
+		f.t.Errorf("the token of shard %d is %d after %d", t.shard, token, f.tokens[t.shard])
+	}
+	if before := f.last[t.shard]; before != t.name && before != "" {
+		f.moves++
+	}
+	f.starts++
+	f.runs[t.shard], f.last[t.shard], f.tokens[t.shard] = t.name, t.name, token
+	t.mu.Lock()
+	t.running = true
+	t.mu.Unlock()
+	return nil
+}
+
+func (t *nodeTree) finish(s lifeline.Status) {
+	t.mu.Lock()
+	running := t.running
+	t.running = false
+	t.mu.Unlock()
+	if !running {
+		return
+	}
+	t.fleet.mu.Lock()
+	delete(t.runs, t.shard)
+	t.fleet.mu.Unlock()
+	t.events <- lifeline.Event{Kind: lifeline.Exited, Status: s}
+	t.events <- lifeline.Event{Kind: lifeline.Dead, Status: s}
+	close(t.events)
+}
+
+func (t *nodeTree) Extend(runner.Deadline) {}
+
+// Signal ends the worker, after the time that its host's take.
+func (t *nodeTree) Signal(sig syscall.Signal) {
+	t.mu.Lock()
+	first := !t.ending && t.running
+	t.ending = true
+	takes := t.dying
+	if t.slow {
+		takes = ttl / 2
+	}
+	t.mu.Unlock()
+	if first && t.oneByOne && t.endsAnother() {
+		t.t.Errorf("%s ends shard %d, and another is not dead yet", t.name, t.shard)
+	}
+	if first {
+		time.AfterFunc(takes, func() { t.finish(lifeline.Status{Known: true, Signal: sig}) })
+	}
+}
+
+// endsAnother says whether another worker of the host is ending, for another reason than the end of the host.
+func (t *nodeTree) endsAnother() bool {
+	t.node.mu.Lock()
+	defer t.node.mu.Unlock()
+	return !t.leaving && !t.dead && slices.ContainsFunc(t.trees, func(o *nodeTree) bool {
+		if o == t {
+			return false
+		}
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		return o.ending && o.running
+	})
+}
+
+func (t *nodeTree) Terminate()                    { t.Signal(syscall.SIGTERM) }
+func (t *nodeTree) Kill()                         { t.finish(lifeline.Status{Known: true, Signal: syscall.SIGKILL}) }
+func (t *nodeTree) Events() <-chan lifeline.Event { return t.events }
+func (t *nodeTree) Close()                        {}
+
+// fleetClock is the virtual one.
+type fleetClock struct{ began time.Time }
+
+func (c fleetClock) Now() runner.Instant { return runner.Instant(time.Hour + time.Since(c.began)) }
+
+func (c fleetClock) NewTimer() (runner.Timer, error) {
+	t := &fleetTimer{clock: c, c: make(chan struct{}, 1)}
+	t.Timer = time.AfterFunc(farAway, func() {
+		select {
+		case t.c <- struct{}{}:
+		default:
+		}
+	})
+	return t, nil
+}
+
+type fleetTimer struct {
+	*time.Timer
+	clock fleetClock
+	c     chan struct{}
+}
+
+func (t *fleetTimer) C() <-chan struct{}    { return t.c }
+func (t *fleetTimer) Stop()                 { t.Timer.Stop() }
+func (t *fleetTimer) Set(at runner.Instant) { t.Reset(max(min(at.Sub(t.clock.Now()), farAway), 0)) }
+
+// since says how much time has passed.
+func (f *fleet) since() time.Duration { return time.Since(f.began) }
+
+// counts returns how many shards each living host runs.
+func (f *fleet) counts() map[string]int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	counts := map[string]int{}
+	for name := range f.nodes {
+		counts[name] = 0
+	}
+	for _, name := range f.runs {
+		counts[name]++
+	}
+	return counts
+}
+
+// balanced says whether all shards run, and no host has two more than another.
+func (f *fleet) balanced() bool {
+	counts := slices.Sorted(maps.Values(f.counts()))
+	running := 0
+	for _, n := range counts {
+		running += n
+	}
+	return len(counts) > 0 && running == f.shards && counts[len(counts)-1]-counts[0] <= 1
+}
+
+// settle waits until the fleet is balanced and stays so for three TTLs, and returns when it was.
+func (f *fleet) settle(within time.Duration) time.Duration {
+	f.t.Helper()
+	began := f.since()
+	at, moves := time.Duration(-1), 0
+	for at < 0 || f.since()-at < 3*ttl {
+		if f.since()-began > within+3*ttl {
+			f.t.Fatalf("%d shards are not balanced after %v: %v", f.shards, within, f.counts())
+		}
+		f.mu.Lock()
+		now := f.moves
+		f.mu.Unlock()
+		switch {
+		case !f.balanced():
+			at = -1
+		case at < 0 || now != moves:
+			at, moves = f.since(), now
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return at - began
+}
+
+// takeMoves returns how many shards have moved since it was called last.
+func (f *fleet) takeMoves() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := f.moves
+	f.moves = 0
+	return n
+}
+
+// close ends all hosts.
+func (f *fleet) close() {
+	f.mu.Lock()
+	var all []*node
+	for _, h := range f.nodes {
+		all = append(all, h)
+	}
+	f.mu.Unlock()
+	var wait sync.WaitGroup
+	for _, h := range all {
+		wait.Go(h.terminate)
+	}
+	wait.Wait()
+}
+
+func nodeName(i int) string { return fmt.Sprint("host", i) }

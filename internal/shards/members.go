@@ -1,0 +1,413 @@
+package shards
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/panics"
+	"github.com/leaderrun/leaderrun/internal/slots"
+)
+
+// membership is what the name of a job ends with whose slots are the places of a job's members.
+const membership = "#member"
+
+// Members returns the job whose slots are the places of a job's members. No job of anybody's own has such a name.
+func Members(job string) string { return job + membership }
+
+// IsMembers says whether a name is one that Members returns, or that of a place. Then job is the job.
+func IsMembers(name string) (job string, ok bool) {
+	if of, _, isSlot := slots.Split(name); isSlot {
+		name = of
+	}
+	return strings.CutSuffix(name, membership)
+}
+
+// Differs is the error of a host that found a member which divides the same job into another number of shards.
+type Differs struct {
+	Host         string // the member's
+	Theirs, Ours int
+}
+
+func (d *Differs) Error() string {
+	return fmt.Sprintf("%s divides it into %d shards, and this host into %d", d.Host, d.Theirs, d.Ours)
+}
+
+const nowhere = -1 // a place that a host does not have
+
+// members keeps a host's place among the members of a job, and says how many there are. A place is a lease, so a member that dies
+// loses it. Taken places have no gaps for long: a newcomer takes the lowest free one, and where there is one below it, the member in
+// the last place moves there. No promise rests on any of this: at worst shards are divided badly for a while.
+type members struct {
+	store  Leases
+	job    string // whose places these are
+	shards int
+	host   backends.Holder
+	ttl    time.Duration
+	tell   func(position position, is bool) // of every look; is: this host has a place
+
+	former int // the place that it had last
+	grant  backends.Grant
+	valid  time.Time // until then the lease is ours
+	now    position
+	counts []counted // of the last two TTLs
+}
+
+// counted is how many members there were at a time.
+type counted struct {
+	at      time.Time
+	members int
+}
+
+func newMembers(store Leases, job string, n int, host backends.Holder, ttl time.Duration, tell func(position, bool)) *members {
+	return &members{
+		store: store, job: Members(job), shards: n, host: host, ttl: ttl, tell: tell,
+		former: nowhere, now: position{place: nowhere},
+	}
+}
+
+// keep takes a place and keeps it until ctx ends, and then gives it back. It takes another one if it loses its place. It returns
+// an error if this host cannot be a member.
+func (m *members) keep(ctx context.Context) error {
+	for ctx.Err() == nil {
+		if err := m.join(ctx); err != nil {
+			return err
+		}
+		if m.now.place != nowhere {
+			if err := m.stay(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// join takes the lowest free place: this host's former one if that is free. It returns without one when ctx ends.
+func (m *members) join(ctx context.Context) error {
+	m.counts, m.now.ready = nil, false
+	for ctx.Err() == nil {
+		places, err := m.lookAll(ctx)
+		if err == nil {
+			if err = m.fits(places); err == nil {
+				err = m.claimOne(ctx, places)
+			}
+		}
+		if isFinal(err) || err == nil {
+			return err
+		}
+		sleep(ctx, jittered(m.ttl/12))
+	}
+	return nil
+}
+
+// claimOne claims free places, one after the other, until it has one. Those above the last that was looked at are free, too, unless
+// many have come meanwhile.
+func (m *members) claimOne(ctx context.Context, places []place) error {
+	if m.former < len(places) && m.former >= 0 && !places[m.former].taken() && m.claim(ctx, m.former) == nil {
+		return nil
+	}
+	for i := 0; ; i++ {
+		if i < len(places) && places[i].taken() {
+			continue
+		}
+		err := m.claim(ctx, i)
+		refusal, refused := errors.AsType[*backends.Refusal](err)
+		if !refused || refusal.Verdict == backends.Quarantined {
+			return err
+		}
+	}
+}
+
+// claim takes one place.
+func (m *members) claim(ctx context.Context, i int) error {
+	ctx, cancel := context.WithTimeout(ctx, m.ttl/3)
+	defer cancel()
+	c := backends.Claim{Job: slots.Name(m.job, i), Holder: m.host, TTL: m.ttl, Trigger: backends.Trigger{Parts: m.shards}}
+	c.Holder.ID = newID()
+	sent := time.Now()
+	g, err := m.store.Acquire(ctx, c)
+	if err != nil {
+		if !backends.IsAnswer(err) { // it may arrive yet: nobody would renew that lease
+			m.briefly(func(ctx context.Context) { _ = m.store.Abandon(ctx, c) })
+		}
+		return err
+	}
+	m.grant, m.valid, m.former = g, sent.Add(g.TTL), i
+	m.now.place = i
+	return nil
+}
+
+// stay keeps the place. It returns when that is lost, or when ctx has ended and the place is given back.
+func (m *members) stay(ctx context.Context) error {
+	err := m.look(ctx, true)
+	for {
+		switch {
+		case isFinal(err), ctx.Err() != nil:
+			m.leave()
+			if !isFinal(err) {
+				err = nil
+			}
+			return err
+		case errors.Is(err, backends.ErrLost) || !time.Now().Before(m.valid):
+			m.lost()
+			return nil
+		}
+		wait := jittered(m.ttl / 3)
+		if err != nil { // what had no answer is tried again soon, as long as the lease lasts
+			wait = m.ttl / 12
+		}
+		if sleep(ctx, wait); ctx.Err() != nil {
+			continue
+		}
+		if err = m.renew(ctx); err == nil {
+			m.now.ready = true
+			err = m.look(ctx, false)
+		}
+	}
+}
+
+func (m *members) renew(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, m.ttl/3)
+	defer cancel()
+	sent := time.Now()
+	signal, err := m.store.Renew(ctx, m.grant)
+	if err != nil {
+		return err
+	}
+	m.valid = sent.Add(m.grant.TTL)
+	if signal.Break != nil { // an operator wants this place to be free
+		m.leave()
+		return backends.ErrLost
+	}
+	return nil
+}
+
+// leave gives the place back.
+func (m *members) leave() {
+	m.lost()
+	m.briefly(func(ctx context.Context) { _ = m.store.Finish(ctx, m.grant, backends.Outcome{State: backends.Done}) })
+}
+
+// lost notes that this host has no place.
+func (m *members) lost() {
+	m.now.place = nowhere
+	m.tell(m.now, false)
+}
+
+// briefly makes a request that nobody waits for long: a lease that nobody renews runs out.
+func (m *members) briefly(request func(context.Context)) {
+	ctx, cancel := context.WithTimeout(context.Background(), m.ttl/3)
+	defer cancel()
+	request(ctx)
+}
+
+// look finds out how many members there are. The first look of a newcomer is at all places, because another one with another number of
+// shards may have come at the same time. The member in the last place looks at all below it, for a free one, and moves there.
+func (m *members) look(ctx context.Context, first bool) error {
+	ctx, cancel := context.WithTimeout(ctx, m.ttl/3)
+	defer cancel()
+	own := m.now.place
+	var places []place
+	var err error
+	n := own + 1
+	if first {
+		if places, err = m.lookAll(ctx); err == nil {
+			n = max(n, membersAmong(places))
+		}
+	} else {
+		n, err = count(m.now.members, own, func(i int) (bool, error) {
+			p, err := m.lookAt(ctx, i)
+			if err == nil && i < own {
+				err = m.fits([]place{p})
+			}
+			return p.taken(), err
+		})
+	}
+	if err == nil && n == own+1 && !first {
+		places, err = lookAtSome(ctx, m.store, m.job, 0, own)
+	}
+	below := places[:min(own, len(places))]
+	if err == nil {
+		err = m.fits(below)
+	}
+	if err != nil {
+		return err
+	}
+	if n == own+1 && m.moveDown(ctx, below) { // there is another number of members now
+		return m.look(ctx, false)
+	}
+	m.count(n)
+	m.tell(m.now, true)
+	return nil
+}
+
+// moveDown moves this host, which is in the last place, to the lowest free one. It returns false if there is none.
+func (m *members) moveDown(ctx context.Context, below []place) bool {
+	old := m.grant
+	for i, p := range below {
+		if p.taken() || m.claim(ctx, i) != nil {
+			continue
+		}
+		m.briefly(func(ctx context.Context) { _ = m.store.Finish(ctx, old, backends.Outcome{State: backends.Done}) })
+		return true
+	}
+	return false
+}
+
+// settling is for how many TTLs a host must be seen before anybody ends a run for it. A host that is killed and comes again has two
+// places until the old one's lease has run out and it has moved there, which takes a TTL and a look.
+const settling = 2
+
+// count notes how many members there are.
+func (m *members) count(n int) {
+	now := time.Now()
+	since := now.Add(-settling * m.ttl)
+	m.counts = append(m.counts, counted{now, n})
+	for len(m.counts) > 1 && !m.counts[1].at.After(since) { // the first one held until the second
+		m.counts = m.counts[1:]
+	}
+	m.now.members, m.now.settled = n, 0
+	if !m.counts[0].at.After(since) {
+		m.now.settled = slices.MinFunc(m.counts, func(a, b counted) int { return cmp.Compare(a.members, b.members) }).members
+	}
+}
+
+// place is what the store holds about one.
+type place struct {
+	lease  *backends.Lease
+	holder backends.Holder
+	shards int
+}
+
+func (p place) taken() bool { return p.lease != nil }
+
+// fits returns an error if another member divides the job into another number of shards.
+func (m *members) fits(places []place) error {
+	for _, p := range places {
+		if p.taken() && p.shards != 0 && p.shards != m.shards {
+			return &Differs{Host: cmp.Or(p.holder.Host, "another host"), Theirs: p.shards, Ours: m.shards}
+		}
+	}
+	return nil
+}
+
+// lookAll looks at places from 0 on, until many in a row are free.
+func (m *members) lookAll(ctx context.Context) ([]place, error) { return lookAll(ctx, m.store, m.job) }
+
+func lookAll(ctx context.Context, store Store, members string) ([]place, error) {
+	var all []place
+	for {
+		more, err := lookAtSome(ctx, store, members, len(all), len(all)+lookers)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, more...)
+		if !slices.ContainsFunc(more, place.taken) {
+			return all, nil
+		}
+	}
+}
+
+// Roll returns who shares the shards of a job now, in the order of their places.
+func Roll(ctx context.Context, store Store, job string) ([]backends.Holder, error) {
+	places, err := lookAll(ctx, store, Members(job))
+	var all []backends.Holder
+	for _, p := range places {
+		if p.taken() {
+			all = append(all, p.holder)
+		}
+	}
+	return all, err
+}
+
+// membersAmong counts the places up to the last taken one.
+func membersAmong(places []place) int {
+	for i, p := range slices.Backward(places) {
+		if p.taken() {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+func lookAtSome(ctx context.Context, store Store, members string, from, to int) ([]place, error) {
+	places := make([]place, to-from)
+	err := together(len(places), func(i int) (err error) {
+		places[i], err = lookAt(ctx, store, members, from+i)
+		return err
+	})
+	return places, err
+}
+
+func (m *members) lookAt(ctx context.Context, i int) (place, error) {
+	return lookAt(ctx, m.store, m.job, i)
+}
+
+func lookAt(ctx context.Context, store Store, members string, i int) (place, error) {
+	s, err := store.Inspect(ctx, slots.Name(members, i))
+	if errors.Is(err, backends.ErrUnknownJob) {
+		return place{}, nil
+	}
+	p := place{lease: s.Lease}
+	if s.Lease != nil && s.Record.Holder.ID == s.Lease.Holder {
+		p.holder, p.shards = s.Record.Holder, s.Record.Parts
+	}
+	return p, err
+}
+
+// together calls f for 0 to n-1, a few at a time, and returns the first error. After one it calls f no more.
+func together(n int, f func(int) error) error {
+	var mu sync.Mutex
+	var first error
+	next := 0
+	take := func() (int, bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		i := next
+		next++
+		return i, i < n && first == nil
+	}
+	var wait sync.WaitGroup
+	for range min(lookers, n) {
+		wait.Add(1)
+		panics.Go(func() {
+			defer wait.Done()
+			for i, ok := take(); ok; i, ok = take() {
+				if err := f(i); err != nil {
+					mu.Lock()
+					first = cmp.Or(first, err)
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	wait.Wait()
+	return first
+}
+
+// isFinal says whether nothing mends an error.
+func isFinal(err error) bool {
+	_, differs := errors.AsType[*Differs](err)
+	return differs || backends.IsPermanent(err)
+}
+
+// jittered returns about so long: hosts that started together do not ask together.
+func jittered(d time.Duration) time.Duration {
+	return d - d/10 + mathrand.N(d/5+1) //nolint:gosec // not a secret
+}
+
+// newID returns 128 random bits.
+func newID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}

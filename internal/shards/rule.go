@@ -1,0 +1,53 @@
+package shards
+
+// Share is how many of n shards the member in a place has where there are so many members. The shares of all places make n, and
+// differ by at most one. Where one more member comes, nobody's share grows but the newcomer's; where the last one goes, no share
+// shrinks. So no shard moves that need not.
+func Share(n, members, place int) int { return (n - place + members - 1) / members }
+
+// position is what a host knows of the members.
+type position struct {
+	place   int  // its own, from 0
+	members int  // how many there are: the last taken place, and all below
+	settled int  // the fewest that there were for a while; 0: it has not been a member for so long
+	ready   bool // it has been a member for long enough to know those that came together with it
+}
+
+// next says what a host does that has so many runs, beside some that it is ending: start so many more, or end one. A host that has
+// come makes nobody end a run before it has stayed for a while. Runs are ended one at a time.
+func (s position) next(n, runs, ending int) (start int, end bool) {
+	if s.settled > 0 && runs > Share(n, max(s.settled, s.place+1), s.place) {
+		return 0, ending == 0
+	}
+	if !s.ready {
+		return 0, false
+	}
+	return max(Share(n, s.members, s.place)-runs-ending, 0), false
+}
+
+// count returns how many members there are, where there were so many when this was last asked. The member in place own asks. It
+// looks at the last place and at the one after that, and at others only where those have changed.
+func count(before, own int, taken func(place int) (bool, error)) (int, error) {
+	n := max(before, own+1)
+	for {
+		is, err := taken(n)
+		if err != nil {
+			return 0, err
+		}
+		if !is {
+			break
+		}
+		n++
+	}
+	for n > own+1 {
+		is, err := taken(n - 1)
+		if err != nil {
+			return 0, err
+		}
+		if is {
+			break
+		}
+		n--
+	}
+	return n, nil
+}

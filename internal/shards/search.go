@@ -1,0 +1,121 @@
+package shards
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/panics"
+	"github.com/leaderrun/leaderrun/internal/slots"
+)
+
+// discovery is what a search has found.
+type discovery struct {
+	all  bool    // it was among all shards
+	free []int   // nobody has these, and those come last whose holders may be alive
+	held []owner // those that somebody has
+}
+
+// owner is who has a shard.
+type owner struct {
+	shard   int
+	host    string
+	pid     int
+	granted int64
+	rank    int // how many shards the holder has that are not younger
+}
+
+// search begins a search for so many shards that nobody has.
+func (b *balancer) search(need int, order []int, all bool) {
+	order = slices.DeleteFunc(slices.Clone(order), func(shard int) bool { return b.tasks[shard] != nil })
+	b.searching = true
+	panics.Go(func() {
+		d := b.lookAmong(order, need)
+		d.all = all
+		b.found <- d
+	})
+}
+
+// lookAmong looks at shards until enough are found. What cannot be looked at is left out.
+func (b *balancer) lookAmong(order []int, need int) discovery {
+	ctx, cancel := context.WithTimeout(b.life, b.TTL)
+	defer cancel()
+	var mu sync.Mutex
+	var d discovery
+	var vanished []int
+	_ = together(len(order), func(i int) error {
+		s, err := b.Store.Inspect(ctx, slots.Name(b.Job, order[i]))
+		if err != nil && !errors.Is(err, backends.ErrUnknownJob) {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		switch r := &s.Record; {
+		case s.Lease != nil:
+			d.held = append(d.held, owner{shard: order[i], host: r.Holder.Host, pid: r.Holder.PID, granted: r.Granted})
+		case s.Wait > 0:
+			vanished = append(vanished, order[i])
+		default:
+			d.free = append(d.free, order[i])
+		}
+		if len(d.free) >= need {
+			return errEnough
+		}
+		return nil
+	})
+	d.free = append(d.free, vanished...)
+	return d
+}
+
+var errEnough = errors.New("enough is found")
+
+// finds starts what a search has found. If that is not enough, the next search comes later. Until then, only the shards are looked at
+// that will probably be given up next. They are not watched: on some stores each watch is a connection or takes a lock.
+func (b *balancer) finds(d discovery) {
+	b.searching = false
+	if b.leaving || !b.member {
+		return
+	}
+	start, _ := b.next()
+	found := 0
+	for _, shard := range d.free {
+		if found < start && b.tasks[shard] == nil {
+			b.start(shard, 0)
+			found++
+		}
+	}
+	now := time.Now()
+	b.glanceAt = now.Add(jittered(b.TTL / 15))
+	if found > 0 {
+		b.fruitless, b.searchAt = 0, now.Add(jittered(b.TTL/3))
+	}
+	if !d.all || found == start {
+		return
+	}
+	b.fruitless = min(max(2*b.fruitless, b.TTL/3), b.TTL)
+	b.searchAt = now.Add(jittered(b.fruitless))
+	b.likely = nil
+	for _, o := range likeliest(d.held) {
+		b.likely = append(b.likely, o.shard)
+	}
+	b.likely = b.likely[:min(len(b.likely), lookers)]
+}
+
+// likeliest sorts shards by how many their holder has when it gives this one up, most first: the younger ones go before it.
+func likeliest(held []owner) []owner {
+	left := map[backends.Holder]int{}
+	who := func(o owner) backends.Holder { return backends.Holder{Host: o.host, PID: o.pid} }
+	rand.Shuffle(len(held), func(i, j int) { held[i], held[j] = held[j], held[i] })
+	slices.SortStableFunc(held, func(a, b owner) int { return cmp.Compare(a.granted, b.granted) })
+	for i := range held { // from the oldest on: before a holder gives this one up, it gives up all that are younger
+		left[who(held[i])]++
+		held[i].rank = left[who(held[i])]
+	}
+	slices.SortStableFunc(held, func(a, b owner) int { return cmp.Compare(b.rank, a.rank) })
+	return held
+}

@@ -1,0 +1,364 @@
+package shards
+
+import (
+	"errors"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/slots"
+)
+
+// A host with another number of shards goes, and nothing is lost.
+func TestAnotherNumberOfShards(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 6)
+		f.join("a")
+		f.join("b")
+		f.settle(3 * ttl)
+		starts := f.starts
+		c := f.join("c", func(h *node) { h.shards = 5 })
+		c.ended(3 * ttl)
+		d, differs := errors.AsType[*Differs](c.err)
+		if !differs || d.Theirs != 6 || d.Ours != 5 || d.Host != "a" && d.Host != "b" {
+			t.Errorf("c: %v", c.err)
+		}
+		time.Sleep(5 * ttl)
+		if !f.balanced() || f.starts != starts {
+			t.Errorf("%d starts after %d, and now %v", f.starts, starts, f.counts())
+		}
+		f.close()
+	})
+}
+
+// Of several that start at once with different numbers, only those with one number stay.
+func TestDifferentNumbersAtOnce(t *testing.T) {
+	for range 20 {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFleet(t, 6)
+			for i := range 8 {
+				f.join(nodeName(i), func(h *node) { h.shards = 5 + i%2 })
+			}
+			time.Sleep(3 * ttl)
+			numbers := map[int]int{}
+			for _, h := range f.nodes {
+				numbers[h.shards]++
+			}
+			if len(numbers) != 1 {
+				t.Errorf("these stay: %v", numbers)
+			}
+			f.close()
+		})
+	}
+}
+
+// A worker that ends by itself is run again on its host, after a pause that grows.
+func TestAWorkerThatEndsIsRunAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 3)
+		a := f.join("a")
+		f.join("b")
+		f.settle(3 * ttl)
+		f.takeMoves()
+		var pauses []time.Duration
+		for range 5 {
+			ended := f.since()
+			tree := a.tree()
+			tree.finish(exited(3))
+			for f.running(tree.shard) == "" {
+				time.Sleep(50 * time.Millisecond)
+			}
+			pauses = append(pauses, (f.since() - ended).Round(time.Second))
+		}
+		for i, want := range []time.Duration{1, 2, 4, 6, 6} {
+			if pauses[i] != want*time.Second {
+				t.Fatalf("pauses: %v", pauses)
+			}
+		}
+		if f.takeMoves() > 0 {
+			t.Error("its shard moved")
+		}
+		said := false
+		for _, e := range a.events {
+			said = said || e.Name == EventRestarts && strings.Contains(e.Text, "ended (code 3): running it again in 4s")
+		}
+		if !said {
+			t.Errorf("%+v", a.events)
+		}
+		time.Sleep(2 * ttl)
+		tree := a.tree()
+		tree.finish(exited(0))
+		time.Sleep(1500 * time.Millisecond)
+		if f.running(tree.shard) != "a" {
+			t.Error("after a long run the pause is short again")
+		}
+		f.close()
+	})
+}
+
+// A host with too many shards ends one run after the other, the youngest first.
+func TestGivingUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 9)
+		slow := func(h *node) { h.dying, h.oneByOne = 4*time.Second, true }
+		f.join("a", slow)
+		b := f.join("b", slow)
+		f.settle(3 * ttl)
+		var old []int
+		for shard := range 9 {
+			if f.running(shard) == "a" {
+				old = append(old, shard)
+			}
+		}
+		b.terminate() // a gets more, and these are its youngest
+		f.settle(3 * ttl)
+		f.join("c", slow)
+		f.settle(9 * ttl)
+		for _, shard := range old {
+			if f.running(shard) != "a" {
+				t.Errorf("a has given up shard %d, and had younger ones", shard)
+			}
+		}
+		f.close()
+	})
+}
+
+// A host that leaves starts nothing more, and others take each of its shards as soon as that has ended.
+func TestAHostThatLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 4)
+		a := f.join("a")
+		f.join("b")
+		f.settle(3 * ttl)
+		slow := a.tree()
+		a.dying = time.Second
+		slow.slow = true // it takes half a TTL
+		began := f.since()
+		a.terminate()
+		if took := f.since() - began; took < ttl/2 || took > ttl {
+			t.Errorf("it took %v", took)
+		}
+		if len(a.results) != 2 || a.results[0].Signal != syscall.SIGTERM || a.results[1].Signal != syscall.SIGTERM {
+			t.Errorf("results: %+v", a.results)
+		}
+		counts := f.counts()
+		if counts["b"] < 3 { // before the slow one has ended, the other one runs there
+			t.Errorf("%v", counts)
+		}
+		f.settle(ttl)
+		f.close()
+	})
+}
+
+// A host that comes and dies within a TTL makes nobody end a run.
+func TestAFlappingHost(t *testing.T) {
+	for _, proof := range []backends.Proof{backends.ByUntil, backends.ByBeat} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFleet(t, 12)
+			f.mem.Proof = proof
+			f.join("a")
+			f.join("b")
+			f.settle(5 * ttl)
+			starts := f.starts
+			for range 5 {
+				c := f.join("c")
+				time.Sleep(ttl * 3 / 4)
+				c.die()
+				time.Sleep(ttl * 2)
+			}
+			if f.starts != starts {
+				t.Errorf("%d starts", f.starts-starts)
+			}
+			f.close()
+		})
+	}
+}
+
+// A host that dies and starts again at once takes its own shards, and no others move.
+func TestAHostThatStartsAgain(t *testing.T) {
+	for _, proof := range []backends.Proof{backends.ByUntil, backends.ByBeat} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFleet(t, 12)
+			f.mem.Proof = proof
+			f.join("a")
+			b := f.join("b")
+			f.join("c")
+			f.settle(5 * ttl)
+			f.takeMoves()
+			b.die()
+			f.join("b")
+			f.settle(5 * ttl)
+			if moves := f.takeMoves(); moves > 0 {
+				t.Errorf("%d moves", moves)
+			}
+			f.close()
+		})
+	}
+}
+
+// A member whose place is gone keeps its shards, and takes its place again.
+func TestALostPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 9)
+		for i := range 3 {
+			f.join(nodeName(i))
+		}
+		f.settle(5 * ttl)
+		starts := f.starts
+		for place := range 3 {
+			f.mem.DeleteLease(slots.Name(Members("job"), place))
+			time.Sleep(2 * ttl)
+		}
+		f.settle(5 * ttl)
+		if f.starts != starts {
+			t.Errorf("%d starts", f.starts-starts)
+		}
+		f.mem.SetBreak(slots.Name(Members("job"), 1), backends.BreakRequest{})
+		time.Sleep(ttl)
+		f.settle(5 * ttl)
+		f.close()
+	})
+}
+
+// While a host cannot reach the store, it does nothing about shares. Its runs end when their leases do.
+func TestAHostThatIsCutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 8)
+		a := f.join("a")
+		f.join("b")
+		f.settle(5 * ttl)
+		starts := f.starts
+		a.set(true)
+		time.Sleep(ttl / 6)
+		a.set(false)
+		time.Sleep(3 * ttl)
+		if f.starts != starts {
+			t.Errorf("%d starts after a moment", f.starts-starts)
+		}
+		a.set(true)
+		time.Sleep(3 * ttl)
+		if n := f.counts()["b"]; n != 8 {
+			t.Errorf("b has %d", n)
+		}
+		a.set(false)
+		f.settle(5 * ttl)
+		f.close()
+	})
+}
+
+// What no retry mends ends the workers of this host.
+func TestAPermanentError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 4)
+		denied := backends.Denied("", errors.New("wrong password"))
+		a := f.join("a", func(h *node) { h.denied = denied })
+		a.ended(3 * ttl)
+		if !errors.Is(a.err, denied) {
+			t.Errorf("%v", a.err)
+		}
+		b := f.join("b")
+		f.settle(3 * ttl)
+		b.mu.Lock()
+		b.denied = denied
+		b.mu.Unlock()
+		b.tree().finish(exited(1))
+		b.ended(3 * ttl)
+		if !errors.Is(b.err, denied) || len(f.runs) > 0 {
+			t.Errorf("%v, and %v", b.err, f.runs)
+		}
+	})
+}
+
+// Requests at rest do not grow with the number of hosts that each host knows, but for the last one's.
+func TestRequestsAtRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 40)
+		for i := range 20 {
+			f.join(nodeName(i))
+		}
+		f.settle(5 * ttl)
+		time.Sleep(2 * ttl)
+		reset := func() (most, sum int) {
+			for _, h := range f.nodes {
+				h.mu.Lock()
+				most, sum = max(most, h.requests), sum+h.requests
+				h.requests = 0
+				h.mu.Unlock()
+			}
+			return most, sum
+		}
+		reset()
+		time.Sleep(10 * ttl)
+		most, sum := reset()
+		looks := sum - 600 - 1200 // renewals of places and of shards
+		t.Logf("%d requests in 10 TTL, %d of one host", sum, most)
+		if looks > 20*2*33+20*33 {
+			t.Errorf("%d looks", looks)
+		}
+		f.close()
+	})
+}
+
+// Those are looked for first whose holders will give them up next.
+func TestLikeliest(t *testing.T) {
+	held := []owner{
+		{shard: 0, host: "a", granted: 1}, {shard: 1, host: "a", granted: 2}, {shard: 2, host: "a", granted: 3},
+		{shard: 3, host: "b", granted: 9}, {shard: 4, host: "b", granted: 8},
+	}
+	var got []int
+	for _, o := range likeliest(held) {
+		got = append(got, o.shard)
+	}
+	if got[0] != 2 || got[1]+got[2] != 1+3 || got[3]+got[4] != 0+4 {
+		t.Errorf("%v", got)
+	}
+}
+
+// Only the first look at a sign of life counts, whatever it was for.
+func TestRemember(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 1)
+		f.mem.Proof = backends.ByBeat
+		claim := func(id string) backends.Claim {
+			return backends.Claim{Job: "x", Holder: backends.Holder{ID: id, Host: id}, TTL: ttl}
+		}
+		if _, err := f.mem.Acquire(t.Context(), claim("a")); err != nil {
+			t.Fatal(err)
+		}
+		f.mem.DeleteLease("x")
+		store := Remember(f.mem)
+		if _, err := store.Inspect(t.Context(), "x"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(ttl - time.Millisecond)
+		if _, err := store.Acquire(t.Context(), claim("b")); err == nil {
+			t.Fatal("granted too early")
+		}
+		time.Sleep(time.Millisecond)
+		g, err := store.Acquire(t.Context(), claim("b"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.Inspect(t.Context(), "x"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(ttl / 2)
+		if _, err := store.Renew(t.Context(), g); err != nil {
+			t.Fatal(err)
+		}
+		f.mem.DeleteLease("x")
+		for _, silence := range []time.Duration{0, ttl / 2, ttl/2 - time.Millisecond} {
+			time.Sleep(silence)
+			if _, err := store.Acquire(t.Context(), claim("c")); err == nil {
+				t.Error("granted within a TTL after the last sign of life")
+			}
+		}
+		time.Sleep(time.Millisecond)
+		if _, err := store.Acquire(t.Context(), claim("c")); err != nil {
+			t.Error(err)
+		}
+	})
+}

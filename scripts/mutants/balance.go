@@ -1,0 +1,24 @@
+package main
+
+var (
+	modelTests  = []string{"./internal/shards", "-short", "-run", "TestModel$|TestShare"}
+	fleetTests  = []string{"./internal/shards", "-short", "-run", "TestFleets|TestGivingUp|TestAFlappingHost|TestAHost|TestAWorker|NumberOfShards|AtOnce"}
+	memoryTests = []string{"./internal/shards", "-run", "TestRemember"}
+)
+
+// balanceMutants are about long-running workers that are divided among hosts.
+var balanceMutants = []mutant{
+	{"workers: the hosts are counted once", "internal/shards/rule.go", "\tn := max(before, own+1)\n", "\tn := max(before, own+1)\n\tif before > 0 {\n\t\treturn n, nil\n\t}\n", modelTests},
+	{"workers: those in the last place are not missed", "internal/shards/rule.go", "for n > own+1 {", "for n > own+1 && false {", modelTests},
+	{"workers: the shares overlap", "internal/shards/rule.go", "(n - place + members - 1) / members", "(n + members - 1) / members", modelTests},
+	{"workers: two runs are ended at a time", "internal/shards/rule.go", "return 0, ending == 0", "return 0, true", fleetTests},
+	{"workers: a shard counts as given up before it is dead", "internal/shards/balance.go", "\t\t\tending++\n", "", fleetTests},
+	{"workers: a run is ended for whoever has just come", "internal/shards/members.go", "const settling = 2", "const settling = 0", fleetTests},
+	{"workers: a host takes shards before it knows the others", "internal/shards/members.go", "m.now.ready = m.now.ready || !nudged", "m.now.ready = true", fleetTests},
+	{"workers: a host takes shards at once", "internal/shards/rule.go", "if !s.ready {", "if false {", fleetTests},
+	{"workers: a gap is left", "internal/shards/members.go", "\tif n == own+1 {\n", "\tif false {\n", fleetTests},
+	{"workers: the oldest run is given up", "internal/shards/balance.go", "k.began.After(youngest.began)", "k.began.Before(youngest.began)", fleetTests},
+	{"workers: a worker that ends is run again at once", "internal/shards/balance.go", "k.pause = max(k.pause, shortestPause)", "_ = shortestPause", fleetTests},
+	{"workers: another number of shards is not noticed", "internal/shards/members.go", "p.shards != m.shards {", "p.shards < 0 {", fleetTests},
+	{"workers: silence counts from an earlier sign of life", "internal/shards/memory.go", "m.seen[job].LastSeen != seen {", "m.seen[job].Token != seen.Token {", memoryTests},
+}

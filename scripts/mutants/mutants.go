@@ -293,7 +293,7 @@ var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMut
 	{"daemon: what forbid forbade is caught up", "internal/daemon/request.go", "last = max(last, r.Passed)", "last = max(last, 0)", daemonTests},
 	{"daemon: forbid waits", "internal/daemon/request.go", "return def.Overlap != jobfile.Forbid || def.OnLost", "return def.Overlap != \"\" || def.OnLost", daemonTests},
 	{"daemon: rerun under forbid waits for earlier ticks", "internal/daemon/request.go", "r.SameTickOnly = def.Overlap == jobfile.Forbid", "r.SameTickOnly = false", daemonTests},
-	{"daemon: replace does not reach other hosts", "internal/daemon/run.go", "if a.def.Overlap == jobfile.Replace {", "if a == nil && a.def.Overlap == jobfile.Replace {", daemonTests},
+	{"daemon: replace does not reach other hosts", "internal/daemon/run.go", "if a.def.Overlap == jobfile.Replace && a.def.Shards == 0 {", "if a == nil && a.def.Overlap == jobfile.Replace {", daemonTests},
 	{"daemon: tokens of a job that was removed are forgotten", "internal/daemon/daemon.go", "delete(d.jobs, name)\n", "delete(d.jobs, name)\n\t\tdelete(d.floors, name)\n", daemonTests},
 	{"a run that is not wanted any more starts", "runner/start.go", "case unwanted:\n", "case unwanted:\n\t\tif m != nil {\n\t\t\treturn p\n\t\t}\n", runnerTests},
 	{"after an earlier tick a run that is not wanted claims", "runner/runner.go", "!wentWell || isUnwanted(ctx, req)", "!wentWell", runnerTests},

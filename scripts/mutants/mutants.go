@@ -286,7 +286,7 @@ var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMut
 	{"daemon: a store that does not answer has nothing to catch up", "internal/daemon/request.go", "return nil, err\n\tcase err != nil ||", "return own, nil\n\tcase err != nil ||", daemonTests},
 	{"daemon: what waits to be caught up is claimed beside a run", "internal/daemon/request.go", "status.Lease != nil:\n\t\treturn nil, nil", "status.Lease != nil:\n\t\treturn ticks, nil", daemonTests},
 	{"runner: a standby does not tell that the store answers again", "runner/candidate.go", "c.behind != behindSilence {", "c.behind == behindNobody {", daemonTests},
-	{"daemon: a host that lacks the command claims", "internal/daemon/run.go", "if err := launch.Look(a.wanted); err != nil {", "if err := launch.Look(a.wanted); err != nil && tick.IsZero() {", daemonTests},
+	{"daemon: a host that lacks the command claims", "internal/daemon/run.go", "if err := launch.Look(a.wanted); err != nil {", "if err := launch.Look(a.wanted); err != nil && a == nil {", daemonTests},
 	{"daemon: a new job catches up", "internal/daemon/request.go", "case err != nil || status.Record.Tick.Tick == 0:\n\t\tif a.startup {", "case err != nil || status.Record.Tick.Tick == 0:\n\t\tif a == nil {", daemonTests},
 	{"daemon: nothing is caught up", "internal/daemon/request.go", "len(ticks) <= def.CatchUp;", "len(ticks) < 1;", daemonTests},
 	{"daemon: what was claimed and never started is left out", "internal/daemon/request.go", "case r.Tick.State == backends.Open, ", "case ", daemonTests},

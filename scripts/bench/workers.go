@@ -64,17 +64,16 @@ func workersCommand(args []string) error {
 
 func measureWorkers(name string, server *server, hosts, n int, idle time.Duration) error {
 	fleet := &workersFleet{shards: n, runs: map[int]*madeUp{}}
+	defer fleet.end()
 	began := time.Now()
 	first, err := server.requests()
 	if err != nil {
 		return err
 	}
 	for i := range hosts {
-		h, err := fleet.host(server.url, i)
-		if err != nil {
+		if err := fleet.host(server.url, i); err != nil {
 			return err
 		}
-		defer h.end()
 	}
 	if err := fleet.settles(n); err != nil {
 		return err
@@ -126,10 +125,10 @@ type workersHost struct {
 	dead  atomic.Bool
 }
 
-func (f *workersFleet) host(url string, i int) (*workersHost, error) {
+func (f *workersFleet) host(url string, i int) error {
 	store, err := all.Open(url)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	h := &workersHost{workersFleet: f, store: store}
 	h.life, h.end = context.WithCancel(context.Background())
@@ -141,7 +140,14 @@ func (f *workersFleet) host(url string, i int) (*workersHost, error) {
 		Run: func(ctx context.Context, s shards.Shard) runner.Result { return h.run(ctx, leases, who, s) },
 	}
 	go func() { _, _ = workers.Keep(h.life) }()
-	return h, nil
+	return nil
+}
+
+// end ends all hosts.
+func (f *workersFleet) end() {
+	for _, h := range f.hosts {
+		h.end()
+	}
 }
 
 // die ends a host without a word to anybody: its client is closed, so that nothing is released.

@@ -40,11 +40,11 @@ model:
 
 # Hosts, network and stores break at random for the whole DURATION, on all stores at once; with EACH one fault after the
 # other, those whose name fits, with the peers beside leaderrun. See docs/reliability.md.
-#   make bed DURATION=1h SEED=7 STORE=etcd3 FAULT='wrapper killed' EACH=. REPORT=folder
+#   make bed DURATION=1h SEED=7 STORE=etcd3 CAST=divided FAULT='wrapper killed' EACH=. REPORT=folder
 DURATION := 10m
 bed: servers
 	go test -count 1 -timeout 0 -v -run '$(if $(EACH),TestFault,TestBed)' ./test/bed -duration $(DURATION) \
-		-seed $(or $(SEED),0) -store '$(STORE)' -fault '$(FAULT)' -each '$(EACH)' -report '$(if $(REPORT),$(abspath $(REPORT)))'
+		-seed $(or $(SEED),0) -store '$(STORE)' -cast '$(CAST)' -fault '$(FAULT)' -each '$(EACH)' -report '$(if $(REPORT),$(abspath $(REPORT)))'
 
 servers:
 	@scripts/servers.sh

@@ -5,7 +5,7 @@ func jobFilePage() string {
 	return `A job file of ` + "`leaderrun cron`" + ` is YAML if its name ends in .yaml or .yml, and a crontab otherwise.
 
   timezone: Europe/Berlin            # of all schedules; else the host's
-  defaults: {ttl: 15s, prefix: ""}   # any key below but schedule, every, command and shell
+  defaults: {ttl: 15s, prefix: ""}   # any key below but schedule, every, command, shell and shards
   jobs:
     nightly-report:
       schedule: "0 2 * * *"
@@ -23,6 +23,9 @@ Keys of a job:
                    as the options of ` + "`leaderrun run`" + `; backend_wait is 1m
   overlap          what becomes of a tick that comes while an earlier run goes on: forbid (it is missed, the
                    default), wait (it runs afterwards), replace (the earlier run is stopped)
+  shards           into how many parts the work of each tick is divided: all hosts work through them, and each runs the
+                   command with LEADERRUN_SHARD (from 0) and LEADERRUN_SHARDS; see ` + "`leaderrun help run`" + `
+  parallel         how many of them one host runs at a time (default: 1)
   catch_up         how many of the ticks that nobody ran are made up for, the latest ones (default: 0)
   jitter           a run starts up to that much later, to spread load (default: 0)
   prefix           a text before every line of output

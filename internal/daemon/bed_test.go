@@ -18,6 +18,7 @@ import (
 	"github.com/leaderrun/leaderrun/internal/boottime"
 	"github.com/leaderrun/leaderrun/internal/jobfile"
 	"github.com/leaderrun/leaderrun/internal/lifeline"
+	"github.com/leaderrun/leaderrun/internal/shards"
 	"github.com/leaderrun/leaderrun/runner"
 	"github.com/leaderrun/leaderrun/schedule"
 	"github.com/leaderrun/leaderrun/test/suite"
@@ -341,6 +342,10 @@ func (l *fakeLaunch) Close()                      {}
 func (l *fakeLaunch) Env(g backends.Grant) []string {
 	l.grant = g
 	return nil
+}
+
+func (l *fakeLaunch) Worked(o shards.Outcome, r runner.Result) {
+	l.Ended(time.Unix(o.Trigger.Tick, 0), r)
 }
 
 func (l *fakeLaunch) Ended(tick time.Time, r runner.Result) {

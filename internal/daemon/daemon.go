@@ -1,6 +1,6 @@
-// Package daemon starts every job of a job file at its ticks, on one of the hosts that do the same. It knows when
-// jobs are due and what happens when one is still running; that a tick runs once, and one at a time, is the runner's
-// and the backend's work, as for a single run.
+// Package daemon starts every job of a job file at its ticks, on one of the hosts that have the same file. It knows when
+// jobs are due, and what happens when one is still running. The runner and the backend make sure that a tick runs once, and one at a
+// time, as they do for a single run.
 //
 // Between two ticks nothing happens: one goroutine sleeps until the next job is due, and the backend is not asked.
 // The exceptions are jobs with a catch-up, whose record is read when the daemon starts and at each tick.
@@ -17,6 +17,7 @@ import (
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/jobfile"
 	"github.com/leaderrun/leaderrun/internal/panics"
+	"github.com/leaderrun/leaderrun/internal/shards"
 	"github.com/leaderrun/leaderrun/runner"
 )
 
@@ -34,7 +35,8 @@ type Config struct {
 	Store Store
 	Host  backends.Holder // host, pid and user to show
 
-	// Launch returns what one attempt needs. It is called when a tick is due and must not start anything yet.
+	// Launch returns what one attempt needs. It is called when a tick is due and must not start anything yet. For each shard of a job
+	// it is called with the job under the shard's name.
 	Launch func(*jobfile.Job) Launch
 	// Warn is told of what is no part of an attempt; the job may be nil.
 	Warn func(job *jobfile.Job, name, text string)
@@ -58,8 +60,10 @@ type Launch interface {
 	Tree() runner.Tree
 	Env(backends.Grant) []string
 	Checks() <-chan runner.Check
-	// Ended is told how the attempt ended, on whatever host the tick ran.
+	// Ended is told how the attempt ended, on whatever host the tick ran. The job may be one shard of a job.
 	Ended(tick time.Time, r runner.Result)
+	// Worked is told, instead, what became of a tick of a job that is divided: of the shards, and as if it had been one run.
+	Worked(o shards.Outcome, r runner.Result)
 	// Close frees what the attempt's commands had, and waits until their output is written. No tree is alive.
 	Close()
 }
@@ -100,6 +104,7 @@ type job struct {
 	attempts []*attempt // that are not over, of this definition and of older ones
 	waiting  []*attempt // of those, who waits for the ones before, under overlap wait
 	busy     bool       // somebody works on waiting
+	passed   int64      // the latest tick of a divided job that an earlier one was in the way of, under overlap forbid
 }
 
 // New returns a daemon for these jobs.
@@ -206,8 +211,10 @@ func (d *Daemon) Alive(ctx context.Context) error {
 func (d *Daemon) Running() int {
 	n := 0
 	d.each(func(a *attempt) {
-		if a.running {
-			n++
+		for r := range a.runs {
+			if r.leads {
+				n++
+			}
 		}
 	})
 	return n
@@ -216,9 +223,11 @@ func (d *Daemon) Running() int {
 // Signal passes a signal on to every command that runs here.
 func (d *Daemon) Signal(sig os.Signal) {
 	d.each(func(a *attempt) {
-		select {
-		case a.signals <- sig:
-		default:
+		for r := range a.runs {
+			select {
+			case r.signals <- sig:
+			default:
+			}
 		}
 	})
 }

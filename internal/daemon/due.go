@@ -11,6 +11,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/jobfile"
+	"github.com/leaderrun/leaderrun/internal/shards"
 	"github.com/leaderrun/leaderrun/runner"
 )
 
@@ -21,17 +22,22 @@ type attempt struct {
 	tick    time.Time
 	startup bool // what was due before the daemon started
 
-	ctx     context.Context         // ends the attempt, and stops its command
-	cancel  context.CancelCauseFunc //
-	wanted  context.Context         // ends what comes before a command: then nothing more starts
-	giveUp  context.CancelCauseFunc //
-	signals chan os.Signal          // for its command
-	after   []*attempt              // that it overtook
-	over    chan struct{}           // closed at its end
+	ctx    context.Context         // ends the attempt, and stops its command
+	cancel context.CancelCauseFunc //
+	wanted context.Context         // ends what comes before a command: then nothing more starts
+	giveUp context.CancelCauseFunc //
+	after  []*attempt              // that it overtook
+	over   chan struct{}           // closed at its end
 
 	// The daemon's mutex guards these.
-	running    bool // it has the lease: its command runs, or is about to
-	unanswered bool // the backend was asked about the tick, and does not answer
+	runs       map[*going]bool // that were begun and are not over: several, if the job is divided
+	unanswered bool            // the backend was asked about the tick, and does not answer
+}
+
+// going is a run that is not over. The daemon's mutex guards it.
+type going struct {
+	signals chan os.Signal // for its command
+	leads   bool           // it has the lease: its command runs, or is about to
 }
 
 // Why an attempt ends that no signal and no store ended.
@@ -90,8 +96,8 @@ func (d *Daemon) due(j *job, tick time.Time, startup bool) {
 		}
 	}
 	a := &attempt{
-		job: j, def: j.Job, tick: tick, startup: startup, signals: make(chan os.Signal, 4),
-		after: overtaken, over: make(chan struct{}),
+		job: j, def: j.Job, tick: tick, startup: startup,
+		after: overtaken, over: make(chan struct{}), runs: map[*going]bool{},
 	}
 	a.ctx, a.cancel = context.WithCancelCause(context.Background())
 	a.wanted, a.giveUp = context.WithCancelCause(a.ctx)
@@ -194,6 +200,9 @@ func (d *Daemon) attend(a *attempt) {
 
 // attendTo tries to run a tick until it is done with. It returns false when those after it are not to be tried.
 func (d *Daemon) attendTo(a *attempt, tick time.Time) bool {
+	if a.def.Shards > 0 {
+		return d.workOn(a, tick)
+	}
 	for {
 		launch := d.Launch(a.def)
 		result := d.run(a, tick, launch)
@@ -211,8 +220,12 @@ func (d *Daemon) attendTo(a *attempt, tick time.Time) bool {
 // end tells how an attempt ended that did not get as far as a claim.
 func (d *Daemon) end(a *attempt, tick time.Time, r runner.Result) {
 	launch := d.Launch(a.def)
+	defer launch.Close()
+	if a.def.Shards > 0 {
+		launch.Worked(shards.Outcome{Trigger: trigger(a.def, tick)}, r)
+		return
+	}
 	launch.Ended(tick, r)
-	launch.Close()
 }
 
 // seenTo says whether a tick has come to its end, on whatever host, so that a later one may be claimed: that passes over

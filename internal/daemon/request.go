@@ -11,21 +11,24 @@ import (
 	"github.com/leaderrun/leaderrun/runner"
 )
 
-// request says to the runner how a tick of the job is to run.
-func (d *Daemon) request(a *attempt, tick time.Time, launch Launch) runner.Request {
-	def := a.def
+// trigger is a tick of a job.
+func trigger(def *jobfile.Job, tick time.Time) backends.Trigger {
+	return backends.Trigger{
+		Tick: tick.Unix(), OnLost: def.OnLost, MaxAttempts: def.MaxAttempts, StartDeadline: def.StartDeadline, Parts: def.Shards,
+		Schedule: backends.Schedule{Fingerprint: def.Schedule.Fingerprint(), Text: def.Schedule.String()},
+	}
+}
+
+// request says to the runner how a job, or a shard of one, is to run.
+func (d *Daemon) request(a *attempt, def *jobfile.Job, trigger backends.Trigger) runner.Request {
 	d.mu.Lock()
 	floor := d.floors[def.Name]
 	d.mu.Unlock()
 	r := runner.Request{
 		Job: def.Name, Host: d.Host, Floor: floor, Timeline: def.Timeline,
-		Trigger: backends.Trigger{
-			Tick: tick.Unix(), OnLost: def.OnLost, MaxAttempts: def.MaxAttempts, StartDeadline: def.StartDeadline,
-			Schedule: backends.Schedule{Fingerprint: def.Schedule.Fingerprint(), Text: def.Schedule.String()},
-		},
-		BackendWait: def.BackendWait, KillAfter: def.KillAfter, Timeout: def.Timeout,
+		Trigger: trigger, BackendWait: def.BackendWait, KillAfter: def.KillAfter, Timeout: def.Timeout,
 		Retries: def.Retries, RetryDelay: def.RetryDelay, Wanted: a.wanted,
-		Tree: launch.Tree, Env: launch.Env, Checks: launch.Checks(), Signals: a.signals, FindUnclaimed: d.FindUnclaimed,
+		FindUnclaimed: d.FindUnclaimed,
 	}
 	if waits(def) {
 		r.Wait = runner.Forever
@@ -47,7 +50,7 @@ func (d *Daemon) ticks(a *attempt) ([]time.Time, error) {
 	if a.def.CatchUp == 0 {
 		return own, nil
 	}
-	status, err := d.inspect(a)
+	status, err := d.known(a)
 	switch {
 	case err != nil && !errors.Is(err, backends.ErrUnknownJob):
 		return nil, err
@@ -65,6 +68,18 @@ func (d *Daemon) ticks(a *attempt) ([]time.Time, error) {
 		return nil, nil // a run is in the way of them all; a claim would have the first of them noted as passed over
 	}
 	return ticks, nil
+}
+
+// known reads what the store knows of the job.
+func (d *Daemon) known(a *attempt) (backends.Status, error) {
+	if a.def.Shards == 0 {
+		return d.inspect(a, a.def.Name)
+	}
+	s, err := d.inspectWhole(a)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s.Record.Passed = max(s.Record.Passed, a.job.passed)
+	return s, err
 }
 
 // lastSeenTo returns the last tick that somebody has seen to. One that was claimed and never started is not: a later one
@@ -100,11 +115,11 @@ func mayRunAgain(def *jobfile.Job, o backends.Occurrence) bool {
 	return false
 }
 
-// inspect reads the job's record, as patiently as a claim.
-func (d *Daemon) inspect(a *attempt) (backends.Status, error) {
+// inspect reads the record of a job or a shard, as patiently as a claim.
+func (d *Daemon) inspect(a *attempt, job string) (backends.Status, error) {
 	end := time.Now().Add(a.def.BackendWait)
 	for {
-		status, err := d.inspectOnce(a)
+		status, err := d.inspectOnce(a, job)
 		gaveUp := !waits(a.def) && time.Now().After(end)
 		if err == nil || backends.IsAnswer(err) || gaveUp || !a.sleep(time.Second) {
 			return status, err
@@ -112,7 +127,7 @@ func (d *Daemon) inspect(a *attempt) (backends.Status, error) {
 	}
 }
 
-func (d *Daemon) inspectOnce(a *attempt) (backends.Status, error) {
+func (d *Daemon) inspectOnce(a *attempt, job string) (backends.Status, error) {
 	place := turn{room: d.starts}
 	if !place.take(a.wanted) {
 		return backends.Status{}, context.Cause(a.wanted)
@@ -120,7 +135,7 @@ func (d *Daemon) inspectOnce(a *attempt) (backends.Status, error) {
 	defer place.leave()
 	ctx, cancel := context.WithTimeout(a.wanted, a.def.Timeline.TTL/6)
 	defer cancel()
-	status, err := d.Store.Inspect(ctx, a.def.Name)
+	status, err := d.Store.Inspect(ctx, job)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	a.unanswered = err != nil && !backends.IsAnswer(err)

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -12,11 +13,17 @@ import (
 	"github.com/leaderrun/leaderrun/runner"
 )
 
-// run makes one attempt to run one tick. A panic is a fault of this job's: the others go on, and the guardian ends the command,
-// if there is one, by the deadline of its lease. One that came before there was a lease ends the attempt: no run is lost, and it would
-// come again at once.
-func (d *Daemon) run(a *attempt, tick time.Time, launch Launch) (result runner.Result) {
+// run makes one attempt to run one tick of a job that is not divided.
+func (d *Daemon) run(a *attempt, tick time.Time, launch Launch) runner.Result {
+	return d.try(a.ctx, a, launch, d.request(a, a.def, trigger(a.def, tick)), nil)
+}
+
+// try makes one attempt to run what the request says; observe may be nil. A panic is a fault of this job's: the others go on, and the
+// guardian ends the command, if there is one, by the deadline of its lease. One that came before there was a lease ends the attempt: no
+// run is lost, and it would come again at once.
+func (d *Daemon) try(ctx context.Context, a *attempt, launch Launch, request runner.Request, observe func(runner.Event)) (result runner.Result) {
 	var acquired atomic.Bool
+	g := d.enter(a)
 	defer func() {
 		if p := recover(); p != nil {
 			result = runner.Result{Ending: runner.StartFailed, Err: fmt.Errorf("a fault of leaderrun itself: %w", panics.Of(p))}
@@ -24,10 +31,10 @@ func (d *Daemon) run(a *attempt, tick time.Time, launch Launch) (result runner.R
 				result.Ending = runner.TreeLost
 			}
 		}
+		d.leave(a, g)
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		a.running, a.unanswered = false, false
-		d.floors[a.def.Name] = max(d.floors[a.def.Name], result.Floor)
+		d.floors[request.Job] = max(d.floors[request.Job], result.Floor)
 	}()
 	if err := launch.Look(a.wanted); err != nil {
 		if a.wanted.Err() != nil {
@@ -40,33 +47,53 @@ func (d *Daemon) run(a *attempt, tick time.Time, launch Launch) (result runner.R
 		return runner.Result{Ending: runner.Interrupted, Err: context.Cause(a.wanted)}
 	}
 	defer place.leave()
-	if a.def.Overlap == jobfile.Replace {
-		d.displace(a, tick)
+	if a.def.Overlap == jobfile.Replace && a.def.Shards == 0 {
+		d.displace(a, request.Job, time.Unix(request.Trigger.Tick, 0))
 	}
+	request.Tree, request.Env, request.Checks, request.Signals = launch.Tree, launch.Env, launch.Checks(), g.signals
 	r := *d.runner
 	r.Observe = func(e runner.Event) {
 		if e.Name == runner.EventAcquired {
 			acquired.Store(true)
 		}
-		d.follow(a, e)
+		d.follow(a, g, e)
 		switch e.Name {
 		case runner.EventStarted, runner.EventStandby, runner.EventSilent: // it limits bursts, not waiting
 			place.leave()
 		}
 		launch.Observe(e)
+		if observe != nil {
+			observe(e)
+		}
 	}
-	return r.Run(a.ctx, d.request(a, tick, launch))
+	return r.Run(ctx, request)
 }
 
-// follow keeps what others need to know of an attempt.
-func (d *Daemon) follow(a *attempt, e runner.Event) {
+// enter and leave keep which runs of an attempt are not over.
+func (d *Daemon) enter(a *attempt) *going {
+	g := &going{signals: make(chan os.Signal, 4)}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	a.runs[g] = true
+	return g
+}
+
+func (d *Daemon) leave(a *attempt, g *going) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(a.runs, g)
+	a.unanswered = false
+}
+
+// follow keeps what others need to know of a run.
+func (d *Daemon) follow(a *attempt, g *going, e runner.Event) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch e.Name {
 	case runner.EventAcquired:
-		a.running, a.unanswered = true, false
+		g.leads, a.unanswered = true, false
 	case runner.EventReleased:
-		a.running = false
+		g.leads = false
 	case runner.EventStandby:
 		a.unanswered = e.Reason == runner.ReasonUnreachable
 	case runner.EventSilent:
@@ -98,12 +125,12 @@ func (t *turn) leave() {
 	}
 }
 
-// displace asks the run of an earlier tick to end, on whichever host it is. Where the backend does not answer, the run
+// displace asks the run of an earlier tick of a job, or of a shard, to end, on whichever host it is. Where the backend does not answer, the run
 // is waited out.
-func (d *Daemon) displace(a *attempt, tick time.Time) {
+func (d *Daemon) displace(a *attempt, job string, tick time.Time) {
 	const tries = 3
 	for i := range tries {
-		err := d.askToEnd(a, tick)
+		err := d.askToEnd(a, job, tick)
 		if err == nil || backends.IsAnswer(err) {
 			return
 		}
@@ -115,17 +142,17 @@ func (d *Daemon) displace(a *attempt, tick time.Time) {
 	}
 }
 
-func (d *Daemon) askToEnd(a *attempt, tick time.Time) error {
+func (d *Daemon) askToEnd(a *attempt, job string, tick time.Time) error {
 	ctx, cancel := context.WithTimeout(a.wanted, a.def.Timeline.TTL/6)
 	defer cancel()
-	status, err := d.Store.Inspect(ctx, a.def.Name)
+	status, err := d.Store.Inspect(ctx, job)
 	if err != nil || status.Lease == nil || !ranFor(status, tick) {
 		return err
 	}
 	by := d.Host
-	by.ID = fmt.Sprintf("%s-%d", a.def.Name, tick.Unix())
+	by.ID = fmt.Sprintf("%s-%d", job, tick.Unix())
 	return d.Store.Order(ctx, backends.Order{
-		Job: a.def.Name, Kind: backends.Stop, By: by, Token: status.Lease.Token,
+		Job: job, Kind: backends.Stop, By: by, Token: status.Lease.Token,
 		Reason: "replaced by the tick of " + tick.UTC().Format(time.RFC3339),
 	})
 }

@@ -44,6 +44,8 @@ type Options struct {
 	MaxAttempts   int // how often Rerun starts one tick; at least 1
 	CatchUp       int // how many ticks that nobody ran are made up for; 0 to 1000
 	Overlap       Overlap
+	Shards        int    // into how many shards a tick's work is divided; 0: it is not
+	Parallel      int    // how many shards are run on one host at a time; at least 1
 	Prefix        string // put before every line of output; "": none
 }
 
@@ -70,7 +72,7 @@ type Defaults struct {
 func NewDefaults() Defaults {
 	d := Defaults{Options: Options{
 		TTL: runner.DefaultTTL, Grace: -1, BackendWait: time.Minute, RetryDelay: 10 * time.Second,
-		OnLost: backends.Skip, MaxAttempts: 3, Overlap: Forbid,
+		OnLost: backends.Skip, MaxAttempts: 3, Overlap: Forbid, Parallel: 1,
 	}}
 	if home := os.Getenv("HOME"); filepath.IsAbs(home) {
 		d.Home = home

@@ -12,6 +12,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/duration"
+	"github.com/leaderrun/leaderrun/internal/slots"
 )
 
 // maxCatchUp keeps a daemon that was away for long from being busy with the past only.
@@ -44,6 +45,8 @@ func jobKeys() []jobKey {
 		{"on_lost", false, "skip", value(word(backends.Skip, backends.Rerun), func(j *Job) *backends.Policy { return &j.OnLost })},
 		{"max_attempts", false, "3", value(number(1, math.MaxInt32), func(j *Job) *int { return &j.MaxAttempts })},
 		{"overlap", false, "forbid", value(word(Forbid, Wait, Replace), func(j *Job) *Overlap { return &j.Overlap })},
+		{"shards", true, "16", value(number(1, slots.Most), func(j *Job) *int { return &j.Shards })},
+		{"parallel", false, "2", value(number(1, slots.Most), func(j *Job) *int { return &j.Parallel })},
 		{"catch_up", false, "0", value(number(0, maxCatchUp), func(j *Job) *int { return &j.CatchUp })},
 		{"jitter", false, "30s", value(duration.NotNegative, func(j *Job) *time.Duration { return &j.Jitter })},
 		{"retries", false, "2", value(number(0, math.MaxInt32), func(j *Job) *int { return &j.Retries })},

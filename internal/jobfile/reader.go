@@ -147,10 +147,23 @@ func (r *reader) finish(d *draft) {
 		r.problem(d.at("overlap", "catch_up"), d.what(""), "overlap: replace contradicts catch_up: the latest tick would stop what is caught up",
 			"choose one of them")
 	}
+	r.checkShards(d)
 	if wraps(job.Argv) {
 		r.warn(d.at("command", "shell"), d.what(""), "`leaderrun run` inside a job takes a second lease", "write the command alone")
 	}
 	r.jobs = append(r.jobs, job)
+}
+
+// checkShards looks at a job whose work is divided, or at what only such a job can have.
+func (r *reader) checkShards(d *draft) {
+	job := &d.job
+	switch {
+	case d.anyWrong("shards", "parallel"):
+	case job.Shards == 0 && d.lines["parallel"] != 0:
+		r.problem(d.lines["parallel"], d.what("parallel"), "it is for a job with shards, and this one has none", "add `shards: 16`, or remove it")
+	case job.Shards > 0 && len(slots.Name(job.Name, job.Shards-1)) > maxName:
+		r.problem(d.at("shards"), d.what("shards"), fmt.Sprintf("the names of the shards are longer than %d bytes", maxName), "give the job a shorter name")
+	}
 }
 
 // claimName checks the name, and that no other job has it.

@@ -43,6 +43,8 @@ jobs:
     on_lost: rerun
     max_attempts: 7
     overlap: wait
+    shards: 16
+    parallel: 2
     catch_up: 1000
     jitter: 15m
     retries: 4
@@ -82,7 +84,7 @@ jobs:
 	}
 	want := Options{
 		TTL: 30 * time.Second, Grace: 1500 * time.Millisecond, KillAfter: time.Minute, StartDeadline: 24 * time.Hour,
-		Jitter: 15 * time.Minute, Retries: 4, OnLost: backends.Rerun, MaxAttempts: 7, CatchUp: 1000, Overlap: Wait, Prefix: "[all] ",
+		Jitter: 15 * time.Minute, Retries: 4, OnLost: backends.Rerun, MaxAttempts: 7, CatchUp: 1000, Overlap: Wait, Shards: 16, Parallel: 2, Prefix: "[all] ",
 	}
 	if diff := cmp.Diff(want, all.Options); diff != "" {
 		t.Errorf("all of it (-want +got):\n%s", diff)
@@ -203,6 +205,9 @@ func TestYAMLRefused(t *testing.T) {
 			"jobs.yaml:3: jobs: a key that is no word: put it in quotes",
 			"jobs.yaml:4: the name of the job is longer than 255 bytes",
 		}},
+		{"names of shards", "jobs: {" + strings.Repeat("n", 253) + ": {every: 1h, shell: x, shards: 11}}", []string{
+			"jobs.yaml:1: " + strings.Repeat("n", 253) + ": shards: the names of the shards are longer than 255 bytes: give the job a shorter name",
+		}},
 		{"a second document", plain + "---\n" + plain, []string{"jobs.yaml:5: a second document begins here: remove the line `---` and what follows"}},
 		{"a zero byte", "jobs: {a: {every: 1h, command: [\"x\\0\"]}}", []string{"jobs.yaml:1: a: command: there is a zero byte in it: write it like `command: [PROGRAM, ARG]`"}},
 		{"not UTF-8", plain + "#\xff\n", []string{"jobs.yaml:5: there is text that is not valid UTF-8: a job file is plain text, in UTF-8"}},
@@ -265,6 +270,9 @@ func TestValuesRefused(t *testing.T) {
 		"overlap: allow":     `a: overlap: "allow" is none of forbid, wait, replace: write it like ` + "`overlap: forbid`",
 		"catch_up: 1001":     `a: catch_up: "1001" is not a whole number from 0 to 1000: write it like ` + "`catch_up: 0`",
 		"catch_up: 1.5":      `a: catch_up: "1.5" is not a whole number from 0 to 1000: write it like ` + "`catch_up: 0`",
+		"shards: 0":          `a: shards: "0" is not a whole number from 1 to 10000: write it like ` + "`shards: 16`",
+		"shards: 10001":      `a: shards: "10001" is not a whole number from 1 to 10000: write it like ` + "`shards: 16`",
+		"parallel: 2":        "a: parallel: it is for a job with shards, and this one has none: add `shards: 16`, or remove it",
 		"jitter: -1":         `a: jitter: "-1" is negative: write it like ` + "`jitter: 30s`",
 		"jitter: 1h":         "a: jitter: 1h0m0s is not shorter than the 1h0m0s between two ticks: make it shorter; 0 is none",
 		"retries: -1":        `a: retries: "-1" is not a whole number of at least 0: write it like ` + "`retries: 2`",
@@ -276,6 +284,7 @@ func TestValuesRefused(t *testing.T) {
 		// The next tick would come due, and stop the older one that is caught up.
 		"overlap: replace, catch_up: 2":  "a: overlap: replace contradicts catch_up: the latest tick would stop what is caught up: choose one of them",
 		"ttl: 1s, grace: 20s":            "a: a TTL of 1s is too short to renew, retry, stop and kill within: at least 5s: raise ttl",
+		"shards: 16, parallel: 0":        `a: parallel: "0" is not a whole number from 1 to 10000: write it like ` + "`parallel: 2`",
 		"jitter: 5m, start_deadline: 5m": "a: jitter: 5m0s is not shorter than the start_deadline of 5m0s: a run could delay itself past it: make it shorter; 0 is none",
 	} {
 		refused(t, "jobs.yaml", "jobs: {a: {every: 1h, shell: x, "+line+"}}", []string{"jobs.yaml:1: " + want})
@@ -287,6 +296,9 @@ func TestDefaultsRefused(t *testing.T) {
 	refused(t, "jobs.yaml", "defaults: {ttl: x, grace: 9s, jitter: y}\njobs:\n  a: {every: 1h, shell: x}\n  b: {every: 1h, shell: x}\n", []string{
 		`jobs.yaml:1: defaults: ttl: "x" is not a duration like 90s, 1h30m, 2d, or 15 for seconds: write it like ` + "`ttl: 15s`",
 		`jobs.yaml:1: defaults: jitter: "y" is not a duration like 90s, 1h30m, 2d, or 15 for seconds: write it like ` + "`jitter: 30s`",
+	})
+	refused(t, "jobs.yaml", "defaults: {shards: 2, parallel: 2}\n"+plain, []string{
+		"jobs.yaml:1: defaults: shards: it is each job's own: write it in the jobs",
 	})
 	refused(t, "jobs.yaml", "defaults: {env: {LEADERRUN_JOB: x}}\n"+plain, []string{
 		"jobs.yaml:1: defaults: env: LEADERRUN_JOB is leaderrun's own: remove it",

@@ -2,7 +2,7 @@
 // table and fails if a mutant survives, or if the text that it replaces is not there any more.
 //
 //	go run ./scripts/mutants [-bed] [-record] [NAME…]
-//	go run ./scripts/mutants -turn N/M
+//	go run ./scripts/mutants -turn N/M [-record]
 //
 // -turn runs one of M parts of them, another one for each of M successive numbers: CI does so with three. It takes for granted that
 // the tests pass on what is not broken, and tries first the test that caught the mutant before, according to caught.md. -record

@@ -30,7 +30,7 @@ var (
 	stormTests        = []string{"./internal/supervise", "-run", "Storm"}
 )
 
-var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMutants, engineMutants, balanceMutants, kubernetesMutants, zookeeperMutants, postgresMutants, importMutants, shardsMutants, []mutant{
+var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMutants, engineMutants, balanceMutants, cronMutants, kubernetesMutants, zookeeperMutants, postgresMutants, importMutants, shardsMutants, []mutant{
 	{"validity of a claim counts from the reply", "runner/candidate.go", "return m.hold(g, timeline, p.t0)", "return m.hold(g, timeline, m.now)", runnerTests},
 	{"validity of a renewal counts from the reply", "runner/lease.go", "l.sentAt = t0", "l.sentAt = m.now", runnerTests},
 	{"another's life counts from the request", "runner/candidate.go", "return m.refused(refusal)", "next := m.refused(refusal)\n\t\tm.candidate.seenAt = p.t0\n\t\treturn next", runnerTests},
@@ -246,11 +246,12 @@ var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMut
 	{"wrapper: a sweep that reaps a zombie proves death", "internal/supervise/sweep.go", "left++\n\t\t\tif p.Parent == syscall.Getpid() && p.Zombie() {\n\t\t\t\treap(p.PID)", "if p.Parent != syscall.Getpid() || !p.Zombie() || !reap(p.PID) {\n\t\t\t\tleft++", processTests},
 	{"wrapper: a process table that cannot be read proves death", "internal/supervise/sweep.go", "if !all {", "if !all && left < 0 {", blindTests},
 	{"wrapper: has no descriptor left to end a tree with", "internal/supervise/sweep.go", "guards.sweeper.Release()\n", "", blindTests},
+	{"guardian: a cgroup with what a tracer keeps is waited for", "internal/supervise/tree/cgroup_linux.go", "if !c.Populated() {\n\t\treturn true\n\t}\n\tvar r", "if !c.Populated() || true {\n\t\treturn !c.Populated()\n\t}\n\tvar r", tracerTests},
 	{"guardian: what a tracer keeps is waited for", "internal/supervise/guardian/run.go", "if g.empty() || g.isTracedOnly(now) {", "if g.empty() || now == 0 && g.isTracedOnly(now) {", tracerTests},
 	{"guardian: a command that a tracer keeps runs on", "internal/supervise/guardian/run.go", "if !g.running || g.endedAt == 0 {", "if !g.running || g.endedAt >= 0 {", tracerTests},
 	{"wrapper: what a tracer keeps is waited for", "internal/supervise/sweep.go", "if tracer := g.tracedOnly(cgroup); tracer != 0 {", "if tracer := g.tracedOnly(cgroup); tracer < 0 {", tracerTests},
-	{"what is traced is dead", "internal/supervise/tree/traced_linux.go", "tracer == 0 || !r.ended(p) {", "tracer == 0 {", tracerTests},
-	{"what is traced is dead with its first thread", "internal/supervise/tree/traced_linux.go", "all = all && (!ok || ended(thread.State))", "all = all && (!ok || thread.PID > 0)", tracerTests},
+	{"what is traced is dead", "internal/supervise/tree/traced_linux.go", "if !some || !over {", "if !some {", tracerTests},
+	{"what a tracer stops at its exit is waited for", "internal/supervise/tree/traced_linux.go", "over = over && by > 0 && !isPending", "over = over && by < 0 && !isPending", tracerTests},
 	{"a signal hits whoever has the number by now", "internal/supervise/tree/signal_linux.go", "return ok && now.Started == p.Started", "return ok && now.PID == p.PID", treeTests},
 	{"a signal hits who has left the cgroup", "internal/supervise/tree/cgroup_linux.go", "func() bool { return c.has(pid) }", "func() bool { return c.dir >= -1 }", treeTests},
 	{"a process that was stopped may fork", "internal/supervise/tree/signal_linux.go", "if sent && sig == syscall.SIGSTOP {", "if sent && sig < 0 {", treeTests},
@@ -285,14 +286,14 @@ var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMut
 	{"daemon: a store that does not answer has nothing to catch up", "internal/daemon/request.go", "return nil, err\n\tcase err != nil ||", "return own, nil\n\tcase err != nil ||", daemonTests},
 	{"daemon: what waits to be caught up is claimed beside a run", "internal/daemon/request.go", "status.Lease != nil:\n\t\treturn nil, nil", "status.Lease != nil:\n\t\treturn ticks, nil", daemonTests},
 	{"runner: a standby does not tell that the store answers again", "runner/candidate.go", "c.behind != behindSilence {", "c.behind == behindNobody {", daemonTests},
-	{"daemon: a host that lacks the command claims", "internal/daemon/run.go", "if err := launch.Look(); err != nil {", "if err := launch.Look(); err != nil && tick.IsZero() {", daemonTests},
+	{"daemon: a host that lacks the command claims", "internal/daemon/run.go", "if err := launch.Look(a.wanted); err != nil {", "if err := launch.Look(a.wanted); err != nil && tick.IsZero() {", daemonTests},
 	{"daemon: a new job catches up", "internal/daemon/request.go", "case err != nil || status.Record.Tick.Tick == 0:\n\t\tif a.startup {", "case err != nil || status.Record.Tick.Tick == 0:\n\t\tif a == nil {", daemonTests},
 	{"daemon: nothing is caught up", "internal/daemon/request.go", "len(ticks) <= def.CatchUp;", "len(ticks) < 1;", daemonTests},
 	{"daemon: what was claimed and never started is left out", "internal/daemon/request.go", "case r.Tick.State == backends.Open, ", "case ", daemonTests},
 	{"daemon: what forbid forbade is caught up", "internal/daemon/request.go", "last = max(last, r.Passed)", "last = max(last, 0)", daemonTests},
 	{"daemon: forbid waits", "internal/daemon/request.go", "return def.Overlap != jobfile.Forbid || def.OnLost", "return def.Overlap != \"\" || def.OnLost", daemonTests},
 	{"daemon: rerun under forbid waits for earlier ticks", "internal/daemon/request.go", "r.SameTickOnly = def.Overlap == jobfile.Forbid", "r.SameTickOnly = false", daemonTests},
-	{"daemon: replace does not reach other hosts", "internal/daemon/run.go", "if a.def.Overlap == jobfile.Replace {", "if a == nil && a.def.Overlap == jobfile.Replace {", daemonTests},
+	{"daemon: replace does not reach other hosts", "internal/daemon/run.go", "if a.def.Overlap == jobfile.Replace && a.def.Shards == 0 {", "if a == nil && a.def.Overlap == jobfile.Replace {", daemonTests},
 	{"daemon: tokens of a job that was removed are forgotten", "internal/daemon/daemon.go", "delete(d.jobs, name)\n", "delete(d.jobs, name)\n\t\tdelete(d.floors, name)\n", daemonTests},
 	{"a run that is not wanted any more starts", "runner/start.go", "case unwanted:\n", "case unwanted:\n\t\tif m != nil {\n\t\t\treturn p\n\t\t}\n", runnerTests},
 	{"after an earlier tick a run that is not wanted claims", "runner/runner.go", "!wentWell || isUnwanted(ctx, req)", "!wentWell", runnerTests},

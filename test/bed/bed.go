@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -33,35 +34,41 @@ type Bed struct {
 	Dir      string     // of the witnesses
 	Chance   *rand.Rand // of the faults, such as which server they hit
 	Seed     uint64
-	// Lasting: the worker does not come to an end by itself.
+	Cast     Cast
+	// Lasting: who stands by does not go, and what runs then does not come to an end by itself.
 	Lasting bool
 
 	registry *registry
 	began    boottime.Instant
 	blows    []*Blow
+	prey     string // the job whose runs and wrappers faults hit
 
 	started  atomic.Int32 // wrappers
 	mu       sync.Mutex
-	wrappers map[int]*End   // by pid, those that have not ended
-	pids     map[int]int    // of all wrappers, by their numbers
-	ends     []End          // the others
-	standing map[string]int // by host: the pid of what wants to run the worker there
+	wrappers map[int]*End  // by pid, those that have not ended
+	pids     map[int]int   // of all wrappers, by their numbers
+	ends     []End         // the others
+	latest   map[place]int // the pid of what wants to run a job that is always wanted
 }
+
+// place is a job on a host.
+type place struct{ job, host string }
 
 // Streams of random numbers, so that what one of them is asked for does not change what another answers.
 const (
 	chanceOfFaults = 100 + iota
 	chanceOfTurns
+	chanceOfPrey
 )
 
 // New starts a store and makes the hosts. They do nothing yet.
-func New(t testing.TB, store Store, way Way, programs Programs, seed uint64) *Bed {
+func New(t testing.TB, store Store, way Way, cast Cast, programs Programs, seed uint64) *Bed {
 	t.Helper()
 	n := hosts.NewNetwork(t, append(append([]string{}, store.Members...), Hosts...)...)
 	b := &Bed{
-		T: t, Net: n, Store: store, Way: way, Programs: programs, Dir: servers.Dir(t), Seed: seed,
+		T: t, Net: n, Store: store, Way: way, Cast: cast, Programs: programs, Dir: servers.Dir(t), Seed: seed,
 		Chance:   rand.New(rand.NewPCG(seed, chanceOfFaults)), //nolint:gosec // it has to be the same again
-		wrappers: map[int]*End{}, pids: map[int]int{}, standing: map[string]int{}, began: boottime.Now(),
+		wrappers: map[int]*End{}, pids: map[int]int{}, latest: map[place]int{}, began: boottime.Now(), prey: JobWorker,
 	}
 	b.Running = store.Start(t, n)
 	var err error
@@ -82,7 +89,7 @@ func (b *Bed) await(within time.Duration, ok func() bool) bool {
 	end, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	for {
-		_, changed := b.registry.last(JobWorker)
+		changed := b.registry.news()
 		if ok() {
 			return true
 		}
@@ -94,24 +101,27 @@ func (b *Bed) await(within time.Duration, ok func() bool) bool {
 	}
 }
 
-// runs says whether the worker runs somewhere.
+// runs says whether each job that somebody waits for runs somewhere.
 func (b *Bed) runs() bool {
-	_, ok := b.registry.worker()
-	return ok
+	return !slices.ContainsFunc(b.standing(), func(job string) bool {
+		_, ok := b.registry.runOf(job, "")
+		return !ok
+	})
 }
 
 // victim is a host with what runs on it.
 func (b *Bed) victim(host string) Victim {
 	v := Victim{Host: host}
 	b.mu.Lock()
-	v.Wrapper = b.standing[host]
+	v.Wrapper = b.latest[place{b.prey, host}]
 	b.mu.Unlock()
-	if run, ok := b.registry.worker(); ok && run.Host == host {
+	if run, ok := b.registry.runOf(b.prey, host); ok {
 		run.Wrapper = b.pid(run.Wrapper)
 		v.Run, v.Wrapper = &run, run.Wrapper
 	}
 	for _, pid := range hosts.Children(b.T, v.Wrapper) {
-		if hosts.Comm(pid) == "lr-guard" {
+		// One that has started a command has the command as its child: a wrapper with several runs has several.
+		if hosts.Comm(pid) == "lr-guard" && (v.Run == nil || slices.Contains(hosts.Children(b.T, pid), v.Run.PID)) {
 			v.Guardian = pid
 		}
 	}
@@ -135,7 +145,7 @@ func (b *Bed) log(ended boottime.Instant) (Log, error) {
 		spans[i].Wrapper = b.pid(spans[i].Wrapper)
 	}
 	l := Log{
-		Store: b.Store.Name, Way: b.Way.Name, TTL: b.Store.TTL, Seed: b.Seed, Began: b.began, Ended: ended,
+		Store: b.Store.Name, Way: b.Way.Name, Cast: b.Cast, TTL: b.Store.TTL, Seed: b.Seed, Began: b.began, Ended: ended,
 		Quarantine: b.Running.Quarantine, Spans: spans, Ledgers: b.registry.books(),
 	}
 	for _, blow := range b.blows {

@@ -25,6 +25,7 @@ var (
 	flagAllFaults = flag.Bool("all-faults", false, "TestServerFaults tries all faults of each store, not a part of them by chance")
 	flagDuration  = flag.Duration("duration", 0, "how long the bed lets faults happen, on all stores at once (default: two minutes; one with -short)")
 	flagSeed      = flag.Uint64("seed", 0, "of all that is random (default: a new one)")
+	flagCast      = flag.String("cast", "", "the jobs that hosts want, whole or divided (default: one of the two on each store, by the seed)")
 	flagStore     = flag.String("store", "", "only these stores, with commas between them")
 	flagFault     = flag.String("fault", "", "only this fault, again and again")
 	flagEach      = flag.String("each", "", "a regular expression: each fault of TestFault that fits, once and by itself, and beside it the peers")
@@ -58,6 +59,21 @@ func chosenDuration() time.Duration {
 	return 2 * time.Minute
 }
 
+// chosenCast is that of the i-th store in this run: each run has both.
+func chosenCast(t *testing.T, i int) Cast {
+	t.Helper()
+	if *flagCast == "" {
+		return Casts[(chosenSeed()+uint64(i))%uint64(len(Casts))]
+	}
+	for _, c := range Casts {
+		if c.String() == *flagCast {
+			return c
+		}
+	}
+	t.Fatalf("there is no cast %q", *flagCast)
+	return Whole
+}
+
 // chosenSeed is the seed of this run.
 var chosenSeed = sync.OnceValue(func() uint64 {
 	if *flagSeed != 0 {
@@ -71,20 +87,23 @@ func TestBed(t *testing.T) {
 	t.Parallel()
 	var reports reports
 	t.Cleanup(func() { reports.write(t) })
+	n := 0
 	for _, store := range Stores {
 		if !wanted(store) {
 			continue
 		}
+		cast := chosenCast(t, n)
+		n++
 		t.Run(store.Name, func(t *testing.T) {
 			t.Parallel()
-			reports.add(torment(t, store))
+			reports.add(torment(t, store, cast))
 		})
 	}
 }
 
-func torment(t *testing.T, store Store) Report {
+func torment(t *testing.T, store Store, cast Cast) Report {
 	t.Helper()
-	b := New(t, store, Leaderrun, programs, chosenSeed())
+	b := New(t, store, Leaderrun, cast, programs, chosenSeed())
 	faults := b.possible(HostFaults)
 	if *flagFault != "" {
 		faults = slices.DeleteFunc(faults, func(f Fault) bool { return f.Name != *flagFault })
@@ -122,7 +141,7 @@ func TestFault(t *testing.T) {
 		for _, way := range ways {
 			t.Run(way.Name+"/"+store.Name, func(t *testing.T) {
 				t.Parallel()
-				for _, f := range New(t, store, way, programs, chosenSeed()).possible(HostFaults) {
+				for _, f := range New(t, store, way, castOf(t, way), programs, chosenSeed()).possible(HostFaults) {
 					if fits.MatchString(f.Name) {
 						t.Run(f.Name, func(t *testing.T) {
 							t.Parallel()
@@ -133,6 +152,15 @@ func TestFault(t *testing.T) {
 			})
 		}
 	}
+}
+
+// castOf is the cast of a bed of single faults. A peer knows one job.
+func castOf(t *testing.T, way Way) Cast {
+	t.Helper()
+	if *flagCast == "" || !way.Ticks {
+		return Whole
+	}
+	return chosenCast(t, 0)
 }
 
 // wanted says whether a store was asked for.
@@ -146,7 +174,7 @@ func wanted(s Store) bool {
 // single lets a fault happen on a bed of its own.
 func single(t *testing.T, store Store, way Way, name string) Report {
 	t.Helper()
-	b := New(t, store, way, programs, chosenSeed())
+	b := New(t, store, way, castOf(t, way), programs, chosenSeed())
 	all := b.possible(HostFaults)
 	i := slices.IndexFunc(all, func(f Fault) bool { return f.Name == name })
 	if i < 0 {
@@ -210,7 +238,7 @@ const ofSingle = "single-"
 func keep(t *testing.T, prefix string, log Log) {
 	t.Helper()
 	if *flagReport != "" {
-		name := fmt.Sprintf("%s%s-%s-%d.json", prefix, log.Store, strings.ReplaceAll(log.Way, " ", "_"), log.Seed)
+		name := fmt.Sprintf("%s%s-%s-%s-%d.json", prefix, log.Store, strings.ReplaceAll(log.Way, " ", "_"), log.Cast, log.Seed)
 		save(t, name, func(w io.Writer) error { return WriteLog(w, log) })
 	}
 }

@@ -15,6 +15,8 @@ type Fault struct {
 	Forgets bool
 	// Back: it may lose records while its clock goes back as well, so that tokens do, too.
 	Back bool
+	// OneRun: of a wrapper with several runs it hits one, and the wrapper itself may go on with the others.
+	OneRun bool
 	// Whole: it hits all that runs on the host.
 	Whole bool
 	// Network: it needs a network between host and store, which a file has not.
@@ -33,8 +35,9 @@ type Fault struct {
 // Victim is whom a fault hits.
 type Victim struct {
 	Host string
-	// The run of the worker on that host, if it runs there, and its processes.
+	// The run on that host, if there is one, and its processes.
 	Run      *Span
-	Wrapper  int // pid
-	Guardian int // pid; 0: none, as with a peer
+	Wrapper  int    // pid
+	Guardian int    // pid; 0: none, as with a peer
+	Lease    string // of the run, or of the newest of the job elsewhere; "": there is none
 }

@@ -15,51 +15,31 @@ import (
 	"github.com/leaderrun/leaderrun/internal/boottime"
 )
 
-// What the jobs of a bed are like. The worker comes to its end now and then, so that there are clean handovers too.
-const (
-	workerShortest = 4 * time.Second
-	workerSpread   = 20 * time.Second
-	skipEvery      = 3 * time.Second
-	skipLife       = 100 * time.Millisecond
-	rerunEvery     = 6 * time.Second
-	rerunLife      = 700 * time.Millisecond
-	forever        = 24 * time.Hour
-	pauseOfHost    = 300 * time.Millisecond // before something that has ended is started again
-	endOfOutput    = 4096
-)
+const endOfOutput = 4096
 
 // work lets every host want its jobs until the context ends, and returns when nothing is started any more.
 func (b *Bed) work(ctx context.Context) (wait func()) {
 	var all sync.WaitGroup
 	for i, host := range Hosts {
-		chance := rand.New(rand.NewPCG(b.Seed, uint64(i+1))) //nolint:gosec // it has to be the same again
-		all.Go(func() {
-			b.again(ctx, 0, func() {
-				life := workerShortest + time.Duration(chance.Int64N(int64(workerSpread)))
-				if b.Lasting {
-					life = forever
-				}
-				b.start(host, JobWorker, life, b.standbyOptions())
-			})
-		})
-		if b.Way.Ticks {
-			all.Go(func() {
-				b.again(ctx, skipEvery, func() { b.start(host, JobSkip, skipLife, []string{"--every", skipEvery.String()}) })
-			})
-			all.Go(func() {
-				options := []string{"--every", rerunEvery.String(), "--on-lost", "rerun", "--max-attempts", "100000"}
-				b.again(ctx, rerunEvery, func() { b.start(host, JobRerun, rerunLife, options) })
-			})
+		for k, j := range b.jobs() {
+			chance := rand.New(rand.NewPCG(b.Seed, uint64(10*k+i+1))) //nolint:gosec // it has to be the same again
+			all.Go(func() { b.again(ctx, j.every, func() { b.want(ctx, host, j, chance) }) })
 		}
 	}
 	return all.Wait
 }
 
-func (b *Bed) standbyOptions() []string {
-	if !b.Way.Ticks {
-		return nil
+// want lets a host want a job until it has ended, or the host goes. Then it is away for a while.
+func (b *Bed) want(ctx context.Context, host string, j job, chance *rand.Rand) {
+	life, stay := j.life.draw(chance), j.stay.draw(chance)
+	if b.Lasting && stands(j.name) {
+		life, stay = forever, 0
 	}
-	return []string{"--wait", "forever", "--backend-wait", "1h"}
+	b.start(host, j, life, stay, j.options(chance))
+	select {
+	case <-ctx.Done():
+	case <-time.After(j.away.draw(chance)):
+	}
 }
 
 // again does something at every multiple of a period, as cron does, or all the time. What takes longer leaves some out.
@@ -80,12 +60,12 @@ func (b *Bed) again(ctx context.Context, every time.Duration, do func()) {
 	}
 }
 
-// start starts a wrapper of a job on a host and waits for its end.
-func (b *Bed) start(host, job string, life time.Duration, options []string) {
+// start starts a wrapper of a job on a host and waits for its end. It is asked to end when its stay is over; 0: it never is.
+func (b *Bed) start(host string, j job, life, stay time.Duration, options []string) {
 	number := int(b.started.Add(1))
-	words := slices.Concat(b.Net.Where(host), b.words(job, options),
-		[]string{b.Programs.Witness, b.Dir, job, host, life.String(), strconv.Itoa(number)})
-	if job == JobWorker {
+	words := slices.Concat(b.Net.Where(host), b.words(j.name, options),
+		[]string{b.Programs.Witness, b.Dir, j.name, host, life.String(), strconv.Itoa(number)})
+	if j.stubborn {
 		words = append(words, "stubborn")
 	}
 	said, err := os.CreateTemp(b.Dir, "said-")
@@ -98,7 +78,7 @@ func (b *Bed) start(host, job string, life time.Duration, options []string) {
 	cmd.Stdout, cmd.Stderr = said, said
 	// A session of its own: what happens to one host does not happen to another, nor to the test.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	end := End{Job: job, Host: host, Began: boottime.Now()}
+	end := End{Job: j.name, Host: host, Began: boottime.Now()}
 	if err := cmd.Start(); err != nil {
 		b.T.Error(err)
 		return
@@ -106,10 +86,14 @@ func (b *Bed) start(host, job string, life time.Duration, options []string) {
 	end.PID = cmd.Process.Pid
 	b.mu.Lock()
 	b.wrappers[end.PID], b.pids[number] = &end, end.PID
-	if job == JobWorker {
-		b.standing[host] = end.PID
+	if stands(j.name) {
+		b.latest[place{j.name, host}] = end.PID
 	}
 	b.mu.Unlock()
+	if stay > 0 {
+		leave := time.AfterFunc(stay, func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
+		defer leave.Stop()
+	}
 	_ = cmd.Wait()
 	b.ended(end, cmd.ProcessState, said)
 }

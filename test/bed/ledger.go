@@ -25,7 +25,7 @@ type registry struct {
 	ledgers map[string]*ledger
 }
 
-// ledger is the two ledgers of a job.
+// ledger is the two ledgers of a job, or of one of its slots or shards.
 type ledger struct {
 	Ledger
 
@@ -107,10 +107,10 @@ func (r *registry) tell() {
 func (r *registry) enter(s Span) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	l := r.ledgers[s.Job]
+	l := r.ledgers[s.Lease()]
 	if l == nil {
 		l = &ledger{}
-		r.ledgers[s.Job] = l
+		r.ledgers[s.Lease()] = l
 	}
 	l.Writes++
 	if s.Began < l.unfenced {
@@ -129,13 +129,13 @@ func (r *registry) enter(s Span) bool {
 	return true
 }
 
-// worker returns the main process of the worker's run that is alive, the newest if there are several.
-func (r *registry) worker() (Span, bool) {
+// runOf returns the main process of a run of a job that is alive on a host ("": any), the newest if there are several.
+func (r *registry) runOf(job, host string) (Span, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var newest Span
 	for _, s := range r.alive {
-		if s.Job == JobWorker && s.Role == beats.RoleMain && s.First > newest.First {
+		if s.Job == job && (host == "" || s.Host == host) && s.Role == beats.RoleMain && s.First > newest.First {
 			newest = s
 		}
 	}
@@ -151,11 +151,18 @@ func (r *registry) processes(fits func(Span) bool) []Span {
 	return slices.DeleteFunc(all, func(s Span) bool { return !fits(s) })
 }
 
-// last returns the newest run of a job, alive or not, and a channel that is closed when there is news.
-func (r *registry) last(job string) (Span, <-chan struct{}) {
+// last returns the newest run of a job, alive or not.
+func (r *registry) last(job string) Span {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.newest[job], r.changed
+	return r.newest[job]
+}
+
+// news returns a channel that is closed when there is some.
+func (r *registry) news() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.changed
 }
 
 // books returns a copy of the ledgers.
@@ -163,8 +170,8 @@ func (r *registry) books() map[string]Ledger {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := map[string]Ledger{}
-	for _, job := range slices.Collect(maps.Keys(r.ledgers)) {
-		all[job] = r.ledgers[job].Ledger
+	for _, lease := range slices.Collect(maps.Keys(r.ledgers)) {
+		all[lease] = r.ledgers[lease].Ledger
 	}
 	return all
 }

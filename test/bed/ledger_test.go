@@ -24,6 +24,7 @@ func TestLedgers(t *testing.T) {
 		{"the old one writes late", []Span{old, late, old, late}, Ledger{Writes: 4, StaleUnfenced: 1, Refused: 1}},
 		{"two at once, without tokens", []Span{{Job: "j", Began: 10}, {Job: "j", Began: 20}, {Job: "j", Began: 10}}, Ledger{Writes: 3, StaleUnfenced: 1, StaleFenced: 1}},
 		{"a token that went back", []Span{{Job: "j", Token: 5, Began: 10}, {Job: "j", Token: 4, Began: 20}}, Ledger{Writes: 2, Refused: 1}},
+		{"a lower token, of another slot", []Span{{Job: "j", Parts: 2, Token: 5, Began: 10}, {Job: "j", Part: 1, Parts: 2, Token: 4, Began: 20}}, Ledger{}},
 		{"a token given twice", []Span{old, {Job: "j", Token: 1, Began: 20}, old}, Ledger{Writes: 3, StaleUnfenced: 1, StaleFenced: 1}},
 	} {
 		r := &registry{ledgers: map[string]*ledger{}}
@@ -66,7 +67,7 @@ func TestRegistryKnowsWhoIsAlive(t *testing.T) {
 	want := func(at boottime.Instant) {
 		t.Helper()
 		servers.Eventually(t, "the newest that is alive", func() bool {
-			s, ok := r.worker()
+			s, ok := r.runOf(JobWorker, "")
 			return s.First == at && ok == (at > 0)
 		})
 	}
@@ -75,7 +76,7 @@ func TestRegistryKnowsWhoIsAlive(t *testing.T) {
 	want(10)
 	_ = conns[10].Close()
 	want(0)
-	if s, _ := r.last(JobWorker); s.First != 20 {
+	if s := r.last(JobWorker); s.First != 20 {
 		t.Errorf("the newest of all began at %d", s.First)
 	}
 }

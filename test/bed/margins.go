@@ -25,7 +25,7 @@ func (t Times) plus(more ...time.Duration) Times {
 	return all
 }
 
-// Margins are how long nobody ran between two successive runs of a job: from the last beat of one to the first of the next.
+// Margins are how long nobody ran between two successive runs of a job, or in a slot or shard: from the last beat of one to the first of the next.
 // Below 0 they overlapped. Those that were excused are left out.
 type Margins struct {
 	Clean Times `json:"clean_ns"` // after a run that came to its end by itself
@@ -39,13 +39,14 @@ func (m Margins) plus(more Margins) Margins {
 // margins are I4, by job. That none is below 0 is I1; how far they are from it is worth knowing.
 func (t *trial) margins() map[string]Margins {
 	all := map[string]Margins{}
-	for _, job := range t.jobs {
+	for _, lease := range t.leases {
 		var m Margins
-		for i, r := range t.runs[job] {
+		job := t.runs[lease][0].job
+		for i, r := range t.runs[lease] {
 			if i == 0 {
 				continue
 			}
-			former := t.runs[job][i-1]
+			former := t.runs[lease][i-1]
 			margin := r.first.Sub(former.last)
 			switch {
 			case margin <= 0 && t.excused(between(former, r)):
@@ -55,7 +56,7 @@ func (t *trial) margins() map[string]Margins {
 				m.Fault = append(m.Fault, margin)
 			}
 		}
-		all[job] = Margins{}.plus(m)
+		all[job] = all[job].plus(m)
 	}
 	return all
 }

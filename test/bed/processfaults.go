@@ -6,22 +6,22 @@ import (
 	"syscall"
 )
 
-// processFaults happen to the processes of the worker's run, or of a wrapper that stands by for it.
+// processFaults happen to the processes of a run, or of a wrapper that stands by for one.
 var processFaults = []Fault{
 	{Name: "wrapper stopped", Kills: true, Peers: true, Strike: signals(stop(theWrapper))},
 	{Name: "wrapper killed", Kills: true, Peers: true, Once: true, Strike: signals(kill(theWrapper))},
 	{Name: "wrapper asked to end", Peers: true, Once: true, Strike: signals(signal{theWrapper, syscall.SIGTERM})},
-	{Name: "guardian stopped", Kills: true, Strike: signals(stop(theGuardian))},
-	{Name: "guardian killed", Kills: true, Once: true, Strike: signals(kill(theGuardian))},
-	{Name: "command stopped", Peers: true, Strike: signals(stop(theCommand))},
-	{Name: "command killed", Peers: true, Once: true, Strike: signals(kill(theCommand))},
+	{Name: "guardian stopped", OneRun: true, Kills: true, Strike: signals(stop(theGuardian))},
+	{Name: "guardian killed", OneRun: true, Kills: true, Once: true, Strike: signals(kill(theGuardian))},
+	{Name: "command stopped", OneRun: true, Peers: true, Strike: signals(stop(theCommand))},
+	{Name: "command killed", OneRun: true, Peers: true, Once: true, Strike: signals(kill(theCommand))},
 
 	// Nobody is left to end the run.
-	{Name: "wrapper and guardian stopped", Excused: true, Strike: signals(stop(theWrapper), stop(theGuardian))},
-	{Name: "wrapper stopped and guardian killed", Excused: true, Strike: signals(stop(theWrapper), kill(theGuardian))},
+	{Name: "wrapper and guardian stopped", OneRun: true, Excused: true, Strike: signals(stop(theWrapper), stop(theGuardian))},
+	{Name: "wrapper stopped and guardian killed", OneRun: true, Excused: true, Strike: signals(stop(theWrapper), kill(theGuardian))},
 	{
 		// They are stopped first, so that neither can act on the other's end.
-		Name: "wrapper and guardian killed", Excused: true,
+		Name: "wrapper and guardian killed", OneRun: true, Excused: true,
 		Strike: orphaned(signals(stop(theWrapper), stop(theGuardian), kill(theWrapper), kill(theGuardian))),
 	},
 

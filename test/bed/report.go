@@ -13,6 +13,7 @@ import (
 type Report struct {
 	Store      string             `json:"store"`
 	Way        string             `json:"way"`
+	Cast       Cast               `json:"cast,omitempty"`
 	TTL        time.Duration      `json:"ttl_ns"`
 	Seeds      []uint64           `json:"seeds"`
 	Time       time.Duration      `json:"time_ns"`
@@ -65,22 +66,23 @@ func (v Violation) String() string {
 	return s.String()
 }
 
-// Merge puts reports of the same store, way and TTL together, and orders them by these.
+// Merge puts reports of the same store, way, cast and TTL together, and orders them by these.
 func Merge(reports []Report) []Report {
 	type key struct {
 		way, store string
+		cast       Cast
 		ttl        time.Duration
 	}
 	merged := map[key]Report{}
 	for _, r := range reports {
-		k := key{r.Way, r.Store, r.TTL}
+		k := key{r.Way, r.Store, r.Cast, r.TTL}
 		if former, ok := merged[k]; ok {
 			r = former.plus(r)
 		}
 		merged[k] = r
 	}
 	return slices.SortedFunc(maps.Values(merged), func(a, b Report) int {
-		return cmp.Or(cmp.Compare(a.Store, b.Store), cmp.Compare(a.Way, b.Way), cmp.Compare(a.TTL, b.TTL))
+		return cmp.Or(cmp.Compare(a.Store, b.Store), cmp.Compare(a.Way, b.Way), cmp.Compare(a.Cast, b.Cast), cmp.Compare(a.TTL, b.TTL))
 	})
 }
 

@@ -21,9 +21,16 @@ func Render(reports []Report, uncovered []string) string {
 	held := slices.DeleteFunc(slices.Clone(all), func(r Report) bool { return r.Way != ours })
 	peers := slices.DeleteFunc(slices.Clone(all), func(r Report) bool { return r.Way == ours })
 	parts := []string{pageBegin}
-	if len(held) > 0 {
-		parts = append(parts, summary(held).String(), marginTable(held).String())
-		if m := matrix(held); len(m.rows) > 0 {
+	for _, cast := range Casts {
+		of := slices.DeleteFunc(slices.Clone(held), func(r Report) bool { return r.Cast != cast })
+		if len(of) == 0 {
+			continue
+		}
+		if cast == Divided {
+			parts = append(parts, "The same with slots and shards, and hosts that come and go:")
+		}
+		parts = append(parts, summary(of).String(), marginTable(of).String())
+		if m := matrix(of); len(m.rows) > 0 {
 			parts = append(parts, "From a fault, alone, that ended the run, to the first beat of the next: the median (how many).", m.String())
 		}
 	}
@@ -79,11 +86,16 @@ func summary(reports []Report) *table {
 	return t
 }
 
-// marginTable is of the worker, for which somebody always waits: nobody waits for a tick before it is due.
+// marginTable is of jobs for which somebody always waits: nobody waits for a tick before it is due.
 func marginTable(reports []Report) *table {
 	t := newTable("margin between two runs", "after a run that ended by itself: min", "p1", "p50", "after a fault: min", "p1", "p50")
 	for _, r := range reports {
-		m := r.Margins[JobWorker]
+		var m Margins
+		for job, of := range r.Margins {
+			if stands(job) {
+				m = m.plus(of)
+			}
+		}
 		row := []any{r.Store}
 		for _, times := range []Times{m.Clean, m.Fault} {
 			for _, p := range []int{0, 1, 50} {

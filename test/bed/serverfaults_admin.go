@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -12,19 +13,22 @@ import (
 )
 
 // errNoLease says that nobody runs the job, so that nothing can be taken away.
-var errNoLease = errors.New("nobody has the lease of " + JobWorker)
+var errNoLease = errors.New("nobody has the lease")
 
-// once is a fault by an administrator that is over at once, and takes the lease away.
-func once(name string, strike func(t testing.TB) error) Fault {
+// once is a fault by an administrator that is over at once, and takes a lease away: that of a job, or of a slot or shard.
+func once(name string, strike func(t testing.TB, lease string) error) Fault {
 	return Fault{
 		Name: name, OnServer: true, Once: true, Kills: true,
-		Strike: func(b *Bed, _ Victim) (func() error, error) { return nil, strike(b.T) },
+		Strike: func(b *Bed, v Victim) (func() error, error) { return nil, strike(b.T, v.Lease) },
 	}
 }
 
+// inPath is the name of a lease as a part of a key that looks like a path.
+func inPath(lease string) string { return url.PathEscape(lease) }
+
 // emptied is a store whose keys are all deleted, those of a peer too. excused says whether it then grants at once.
 func emptied(excused bool, strike func(t testing.TB) error) Fault {
-	f := once("store emptied", strike)
+	f := once("store emptied", func(t testing.TB, _ string) error { return strike(t) })
 	f.Excused, f.Forgets, f.Peers = excused, true, true
 	return f
 }
@@ -38,8 +42,8 @@ func (a redisAdmin) faults() []Fault {
 			_, err := a.try(t, "flushall")
 			return err
 		}),
-		once("lease deleted", func(t testing.TB) error {
-			n, err := a.try(t, "del", "leaderrun:{"+JobWorker+"}:lease")
+		once("lease deleted", func(t testing.TB, lease string) error {
+			n, err := a.try(t, "del", "leaderrun:{"+lease+"}:lease")
 			if err == nil && n != int64(1) {
 				err = errNoLease
 			}
@@ -74,7 +78,7 @@ func (x *site) failover(set *servers.SentinelSet) Fault {
 // etcdAdmin does what people do to an etcd: by the member that it returns.
 type etcdAdmin func(t testing.TB) *servers.EtcdServer
 
-const etcdLease = "leaderrun/" + JobWorker + "/lease"
+func etcdLease(lease string) string { return "leaderrun/" + inPath(lease) + "/lease" }
 
 func (a etcdAdmin) faults() []Fault {
 	return []Fault{
@@ -82,16 +86,16 @@ func (a etcdAdmin) faults() []Fault {
 			_, err := a(t).TryCtl("del", "--from-key", "")
 			return err
 		}),
-		once("lease deleted", func(t testing.TB) error {
-			n, err := a(t).TryCtl("del", etcdLease)
+		once("lease deleted", func(t testing.TB, lease string) error {
+			n, err := a(t).TryCtl("del", etcdLease(lease))
 			if err == nil && strings.TrimSpace(n) != "1" {
 				err = errNoLease
 			}
 			return err
 		}),
-		once("lease revoked", func(t testing.TB) error {
+		once("lease revoked", func(t testing.TB, lease string) error {
 			s := a(t)
-			text, err := s.TryCtl("get", etcdLease, "-w", "json")
+			text, err := s.TryCtl("get", etcdLease(lease), "-w", "json")
 			if err != nil {
 				return err
 			}
@@ -160,7 +164,7 @@ func (a etcdAdmin) makeRoom(t testing.TB, x *site) error {
 // consulAdmin does what people do to a Consul: by the server that it returns.
 type consulAdmin func(t testing.TB) *servers.ConsulServer
 
-const consulLock = "/v1/kv/leaderrun/" + JobWorker + "/lock"
+func consulLock(lease string) string { return "/v1/kv/leaderrun/" + inPath(lease) + "/lock" }
 
 func (a consulAdmin) faults() []Fault {
 	return []Fault{
@@ -168,22 +172,22 @@ func (a consulAdmin) faults() []Fault {
 			_, err := a(t).TryAPI("DELETE", "/v1/kv/?recurse", "")
 			return err
 		}),
-		once("lock deleted", func(t testing.TB) error {
-			_, err := a.session(t)
+		once("lock deleted", func(t testing.TB, lease string) error {
+			_, err := a.session(t, lease)
 			if err == nil {
-				_, err = a(t).TryAPI("DELETE", consulLock, "")
+				_, err = a(t).TryAPI("DELETE", consulLock(lease), "")
 			}
 			return err
 		}),
-		once("lock released", func(t testing.TB) error {
-			session, err := a.session(t)
+		once("lock released", func(t testing.TB, lease string) error {
+			session, err := a.session(t, lease)
 			if err == nil {
-				_, err = a(t).TryAPI("PUT", consulLock+"?release="+session, "")
+				_, err = a(t).TryAPI("PUT", consulLock(lease)+"?release="+session, "")
 			}
 			return err
 		}),
-		once("session destroyed", func(t testing.TB) error {
-			session, err := a.session(t)
+		once("session destroyed", func(t testing.TB, lease string) error {
+			session, err := a.session(t, lease)
 			if err == nil {
 				_, err = a(t).TryAPI("PUT", "/v1/session/destroy/"+session, "")
 			}
@@ -193,9 +197,9 @@ func (a consulAdmin) faults() []Fault {
 }
 
 // session returns the one that holds the lock.
-func (a consulAdmin) session(t testing.TB) (string, error) {
+func (a consulAdmin) session(t testing.TB, lease string) (string, error) {
 	t.Helper()
-	text, err := a(t).TryAPI("GET", consulLock, "")
+	text, err := a(t).TryAPI("GET", consulLock(lease), "")
 	if err != nil {
 		return "", err
 	}

@@ -9,21 +9,19 @@ import (
 // postgresAdmin does what people do to a PostgreSQL: to the primary that it returns.
 type postgresAdmin func(t testing.TB) *servers.PostgresServer
 
-// ofWorker is the row of the worker while somebody has its lease.
-const ofWorker = " WHERE job = '" + JobWorker + "' AND holder IS NOT NULL RETURNING job"
+// ofHolder is the row of a lease while somebody has it.
+func ofHolder(lease string) string {
+	return " WHERE job = '" + lease + "' AND holder IS NOT NULL RETURNING job"
+}
 
 func (a postgresAdmin) faults() []Fault {
 	return []Fault{
 		emptied(true, func(t testing.TB) error { return a.do(t, "TRUNCATE leaderrun") }),
 		// Without its row nobody knows that the job was ever run.
-		a.forgotten("row deleted", "DELETE FROM leaderrun"+ofWorker),
-		a.ended("lease ended by hand", "UPDATE leaderrun SET until = clock_timestamp() - interval '1 hour'"+ofWorker),
-		once("holder taken out", func(t testing.TB) error {
-			return a.change(t, "UPDATE leaderrun SET holder = NULL, token = NULL"+ofWorker)
-		}),
-		once("holder replaced", func(t testing.TB) error {
-			return a.change(t, "UPDATE leaderrun SET holder = 'an operator'"+ofWorker)
-		}),
+		a.forgotten("row deleted", "DELETE FROM leaderrun"),
+		a.ended("lease ended by hand", "UPDATE leaderrun SET until = clock_timestamp() - interval '1 hour'"),
+		a.changed("holder taken out", "UPDATE leaderrun SET holder = NULL, token = NULL"),
+		a.changed("holder replaced", "UPDATE leaderrun SET holder = 'an operator'"),
 		a.terminated(),
 	}
 }
@@ -34,19 +32,20 @@ func (a postgresAdmin) do(t testing.TB, query string) error {
 	return err
 }
 
-// change is do for a statement that returns a row where there is something to change.
-func (a postgresAdmin) change(t testing.TB, query string) error {
-	t.Helper()
-	text, err := a(t).Try(query)
-	if err == nil && text == "" {
-		err = errNoLease
-	}
-	return err
+// changed is a statement about the row of a lease.
+func (a postgresAdmin) changed(name, query string) Fault {
+	return once(name, func(t testing.TB, lease string) error {
+		text, err := a(t).Try(query + ofHolder(lease))
+		if err == nil && text == "" {
+			err = errNoLease
+		}
+		return err
+	})
 }
 
 // ended is an operator who says that the holder is dead, and is wrong.
 func (a postgresAdmin) ended(name, query string) Fault {
-	f := once(name, func(t testing.TB) error { return a.change(t, query) })
+	f := a.changed(name, query)
 	f.Excused = true
 	return f
 }

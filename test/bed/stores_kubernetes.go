@@ -1,10 +1,13 @@
 package bed
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -13,11 +16,18 @@ import (
 	"github.com/leaderrun/leaderrun/test/servers"
 )
 
-// kubernetesLease is the path of the object that is the worker's lease and its record.
-const (
-	kubernetesLeases = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
-	kubernetesLease  = kubernetesLeases + "/leaderrun-" + JobWorker
-)
+const kubernetesLeases = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+
+// kubernetesLease is the path of the object that is a lease and its record. A name with a slot or shard is none for Kubernetes, and gets
+// a hash.
+func kubernetesLease(lease string) string {
+	name := "leaderrun-" + lease
+	if plain := strings.ReplaceAll(name, "#", "-"); plain != name {
+		sum := sha256.Sum256([]byte("leaderrun\x00" + lease))
+		name = plain + "-" + hex.EncodeToString(sum[:])[:20]
+	}
+	return kubernetesLeases + "/" + name
+}
 
 // endsWithin is how long an API server may take to end: it waits for requests that are on their way.
 const endsWithin = 5 * time.Second
@@ -78,36 +88,38 @@ func (a kubernetesAdmin) faults() []Fault {
 			return err
 		}),
 		a.deleted(),
-		once("holder taken out", func(testing.TB) error { return a.edit(`{"spec":{"holderIdentity":""}}`) }),
-		once("holder replaced", func(testing.TB) error { return a.edit(`{"spec":{"holderIdentity":"an operator"}}`) }),
+		once("holder taken out", func(_ testing.TB, lease string) error { return a.edit(lease, `{"spec":{"holderIdentity":""}}`) }),
+		once("holder replaced", func(_ testing.TB, lease string) error {
+			return a.edit(lease, `{"spec":{"holderIdentity":"an operator"}}`)
+		}),
 	}
 }
 
 // deleted is kubectl delete lease: the record goes with it, and so does what else the store knew of the job.
 func (a kubernetesAdmin) deleted() Fault {
-	f := once("lease deleted", func(testing.TB) error {
-		if err := a.held(); err != nil {
+	f := once("lease deleted", func(_ testing.TB, lease string) error {
+		if err := a.held(lease); err != nil {
 			return err
 		}
-		_, err := a.s.TryAPI("DELETE", kubernetesLease, "")
+		_, err := a.s.TryAPI("DELETE", kubernetesLease(lease), "")
 		return err
 	})
 	f.Excused, f.Forgets = true, true
 	return f
 }
 
-// edit changes the worker's lease while somebody has it.
-func (a kubernetesAdmin) edit(patch string) error {
-	if err := a.held(); err != nil {
+// edit changes a lease while somebody has it.
+func (a kubernetesAdmin) edit(lease, patch string) error {
+	if err := a.held(lease); err != nil {
 		return err
 	}
-	_, err := a.s.TryAPI("PATCH", kubernetesLease, patch)
+	_, err := a.s.TryAPI("PATCH", kubernetesLease(lease), patch)
 	return err
 }
 
-// held fails unless somebody has the worker's lease.
-func (a kubernetesAdmin) held() error {
-	text, err := a.s.TryAPI("GET", kubernetesLease, "")
+// held fails unless somebody has a lease.
+func (a kubernetesAdmin) held(name string) error {
+	text, err := a.s.TryAPI("GET", kubernetesLease(name), "")
 	if err != nil {
 		return err
 	}
@@ -115,7 +127,7 @@ func (a kubernetesAdmin) held() error {
 		Spec struct{ HolderIdentity string }
 	}
 	if err := json.Unmarshal([]byte(text), &lease); err != nil {
-		return fmt.Errorf("%s: %w", kubernetesLease, err)
+		return fmt.Errorf("%s: %w", kubernetesLease(name), err)
 	}
 	if lease.Spec.HolderIdentity == "" {
 		return errNoLease

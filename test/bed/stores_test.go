@@ -45,7 +45,7 @@ func TestServerFaults(t *testing.T) {
 // tryFaults tries every n-th fault of a store, and perhaps the peer.
 func tryFaults(t *testing.T, store Store, first, n int, peer bool) {
 	t.Helper()
-	b := New(t, store, Leaderrun, programs, uint64(first+1))
+	b := New(t, store, Leaderrun, Whole, programs, uint64(first+1))
 	runs(t, b, "a store that is new")
 	if store.Peer != nil && peer {
 		runsUnder(t, b, *store.Peer)
@@ -115,7 +115,7 @@ func holds(t *testing.T, b *Bed) <-chan struct{} {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		b.start("a", JobWorker, time.Hour, b.standbyOptions())
+		b.start("a", worker, time.Hour, 0, standby(nil))
 	}()
 	t.Cleanup(func() {
 		b.Net.Dies("a")

@@ -72,7 +72,7 @@ const zookeeperJobs = "/leaderrun"
 func (a zookeeperAdmin) faults() []Fault {
 	return []Fault{
 		emptied(true, func(t testing.TB) error { return a.remove(t, zookeeperJobs) }),
-		once("lease deleted", func(t testing.TB) error { return a.remove(t, zookeeperJobs+"/"+JobWorker+"/lease") }),
+		once("lease deleted", func(t testing.TB, lease string) error { return a.remove(t, zookeeperJobs+"/"+inPath(lease)+"/lease") }),
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// takeover is how the worker's run was ended by a blow, and who began the next.
+// takeover is how a run of a job that is always wanted was ended by a blow, and who began the next in its lease.
 type takeover struct {
 	blow Blow
 	hit  *run
@@ -19,12 +19,11 @@ type takeover struct {
 func (t *trial) takeovers() []takeover {
 	var all []takeover
 	for i, b := range t.Faults {
-		runs := t.runs[JobWorker]
-		at := slices.IndexFunc(runs, func(r *run) bool { return b.Run != "" && r.id == b.Run })
-		if !b.Alone || at < 0 {
+		o := takeover{blow: b, hit: t.wanted(b.Run)}
+		if !b.Alone || o.hit == nil {
 			continue
 		}
-		o := takeover{blow: b, hit: runs[at]}
+		runs := t.runs[o.hit.lease]
 		if next := slices.IndexFunc(runs, func(r *run) bool { return r.first > b.Struck && r.first > o.hit.first }); next >= 0 {
 			o.next = runs[next]
 		}
@@ -33,6 +32,19 @@ func (t *trial) takeovers() []takeover {
 		}
 	}
 	return all
+}
+
+// wanted returns the run with a name, if somebody waits for its lease all the time: nobody waits for a tick before it is due,
+// nor for a slot that only some hosts believe in. nil: there is none.
+func (t *trial) wanted(id string) *run {
+	for _, lease := range t.leasesOf(stands) {
+		for _, r := range t.runs[lease] {
+			if r.id == id && id != "" && (r.job != JobSlots || r.part < fewestSlots) {
+				return r
+			}
+		}
+	}
+	return nil
 }
 
 func (t *trial) endedBy(o takeover) bool {
@@ -72,17 +84,17 @@ func (t *trial) bound(onServer bool) time.Duration {
 	return bound
 }
 
-// takenOver is I6: when a blow alone has ended the worker's run, somebody else's begins in time, counted from when the blow
-// was mended.
+// takenOver is I6: when a blow alone has ended a run of a job that is always wanted, another one begins in time in its lease,
+// counted from when the blow was mended.
 func takenOver(t *trial) []Violation {
 	var all []Violation
 	for _, o := range t.takeovers() {
 		if t.nextBegan(o) <= t.latest(o) {
 			continue
 		}
-		what, runs := "nobody ran "+JobWorker+" until "+t.ms(t.Ended), []*run{o.hit}
+		what, runs := "nobody ran "+o.hit.lease+" until "+t.ms(t.Ended), []*run{o.hit}
 		if o.next != nil {
-			what, runs = "the next run of "+JobWorker+" began at "+t.ms(o.next.first), append(runs, o.next)
+			what, runs = "the next run of "+o.hit.lease+" began at "+t.ms(o.next.first), append(runs, o.next)
 		}
 		all = append(all, t.violation(t.latest(o), runs, "%s struck %s at %s, and %s, later than %v after all was mended",
 			o.blow.Fault, o.blow.Where, t.ms(o.blow.Struck), what, t.bound(o.blow.OnServer)))

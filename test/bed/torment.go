@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,12 +30,17 @@ func (b *Bed) Torment(o Ordeal) (Log, error) {
 	end := b.begin()
 	defer func() { _, _ = end() }()
 	chance := rand.New(rand.NewPCG(b.Seed, chanceOfTurns)) //nolint:gosec // it has to be the same again
+	prey := rand.New(rand.NewPCG(b.Seed, chanceOfPrey))    //nolint:gosec // it has to be the same again
 	deck := &deck{chance: chance, all: o.Faults, ttl: b.Store.TTL}
 	for b.began.Add(o.Length-b.rest(o.Length)) > boottime.Now() {
 		turn := deck.deal(o.Together)
+		b.prey = b.preys()[prey.IntN(len(b.preys()))]
+		if _, ok := b.registry.runOf(b.prey, ""); !ok { // between two ticks
+			b.prey = b.standing()[0]
+		}
 		b.round(turn)
 		if !b.await(settling*b.Store.TTL, b.runs) {
-			b.say("nobody runs the worker")
+			b.say("nobody runs %s", strings.Join(b.standing(), ", or nobody "))
 		}
 		time.Sleep(turn.rest)
 	}
@@ -49,10 +55,10 @@ func (b *Bed) rest(length time.Duration) time.Duration {
 	return min(length/2, 4*b.Store.TTL+2*rerunEvery)
 }
 
-// Once lets one fault happen to the host that runs the worker, or to the store, for longer than any lease lasts, and
+// Once lets one fault happen to the host that runs the first job that is always wanted, or to the store, for longer than any lease lasts, and
 // watches on for a while when it is mended.
 func (b *Bed) Once(f Fault) (Log, error) {
-	b.Lasting = true
+	b.Lasting, b.prey = true, b.standing()[0]
 	end := b.begin()
 	defer func() { _, _ = end() }()
 	for tries := 0; tries < 5 && len(b.blows) == 0; tries++ { // a run may have ended the moment before
@@ -63,7 +69,7 @@ func (b *Bed) Once(f Fault) (Log, error) {
 	return end()
 }
 
-// begin lets the hosts work and waits for the worker's first run. What it returns ends all of it and tells what happened.
+// begin lets the hosts work and waits for the first runs. What it returns ends all of it and tells what happened.
 func (b *Bed) begin() (end func() (Log, error)) {
 	ctx, stop := context.WithCancel(context.Background())
 	wait := b.work(ctx)
@@ -82,7 +88,7 @@ func (b *Bed) begin() (end func() (Log, error)) {
 		}
 	})
 	if !b.await(firstRun*b.Store.TTL, b.runs) {
-		b.T.Error("the worker never began")
+		b.T.Error("nothing began")
 	}
 	return end
 }
@@ -97,10 +103,8 @@ func (b *Bed) possible(ofHosts []Fault) []Fault {
 // settle waits until each job has begun and ended a run after all is mended, so that what was lost is made up for.
 func (b *Bed) settle() {
 	now := boottime.Now()
-	began := func(job string) bool { s, _ := b.registry.last(job); return s.First > now }
-	if b.Way.Ticks {
-		b.await(settling*b.Store.TTL, func() bool { return began(JobSkip) && began(JobRerun) })
-	}
+	waits := func(job string) bool { return b.registry.last(job).First <= now }
+	b.await(settling*b.Store.TTL, func() bool { return !slices.ContainsFunc(b.ticking(), waits) })
 	b.await(settling*b.Store.TTL, b.runs)
 	time.Sleep(2 * rerunEvery) // the last tick that was begun comes to its end
 }
@@ -121,8 +125,8 @@ type trouble struct {
 // round lets one fault happen, or two, and mends them.
 func (b *Bed) round(t turn) {
 	host := Hosts[t.host]
-	// Mostly where the worker runs, because there is most to go wrong.
-	if run, ok := b.registry.worker(); ok && t.atHolder {
+	// Mostly where something runs, because there is most to go wrong.
+	if run, ok := b.registry.runOf(b.prey, ""); ok && t.atHolder {
 		host = run.Host
 	}
 	troubles := []*trouble{b.strike(t.first, host, !t.both)}
@@ -156,22 +160,22 @@ func (b *Bed) round(t turn) {
 func (b *Bed) strike(f Fault, host string, alone bool) *trouble {
 	v := b.victim(host)
 	blow := &Blow{Fault: f.Name, Excused: f.Excused, Kills: f.Kills, Where: host, Alone: alone, Struck: boottime.Now()}
-	blow.OnServer, blow.Whole, blow.Forgets, blow.Back = f.OnServer, f.Whole, f.Forgets, f.Back
+	blow.OnServer, blow.Whole, blow.OneRun, blow.Forgets, blow.Back = f.OnServer, f.Whole, f.OneRun, f.Forgets, f.Back
 	if f.OnServer {
 		blow.Where = "server"
 	}
 	blow.Wrapper = v.Wrapper
 	if v.Run != nil {
-		blow.Token, blow.Run = v.Run.Token, v.Run.Run
-	} else if run, ok := b.registry.worker(); ok && f.OnServer {
-		blow.Token, blow.Run, blow.Wrapper = run.Token, run.Run, b.pid(run.Wrapper)
+		blow.Token, blow.Run, v.Lease = v.Run.Token, v.Run.Run, v.Run.Lease()
+	} else if run, ok := b.registry.runOf(b.prey, ""); ok && f.OnServer {
+		blow.Token, blow.Run, blow.Wrapper, v.Lease = run.Token, run.Run, b.pid(run.Wrapper), run.Lease()
 	}
 	mend, err := f.Strike(b, v)
 	if err != nil {
 		b.say("%s: %s did not happen: %v", blow.Where, f.Name, err)
 		return nil
 	}
-	b.say("%s: %s (the worker's run there: %q)", blow.Where, f.Name, blow.Run)
+	b.say("%s: %s (the run of %s there: %q)", blow.Where, f.Name, b.prey, blow.Run)
 	blow.Landed = boottime.Now()
 	b.blows = append(b.blows, blow)
 	return &trouble{blow, mend}

@@ -20,6 +20,7 @@ func invariants() []invariant {
 		{"I2", tokensGrow},
 		{"I3", skipOnce},
 		{"I3", rerunUntilOver},
+		{"I3", dividedOneWay},
 		{"I5", silentInTime},
 		{"I6", takenOver},
 		{"I7", endsAreTrue},
@@ -53,13 +54,13 @@ func Judge(l Log) Report {
 // count is what a report has of every way.
 func (t *trial) count() Report {
 	r := Report{
-		Store: t.Store, Way: t.Way, TTL: t.TTL, Seeds: []uint64{t.Seed}, Time: t.Ended.Sub(t.Began), Faults: len(t.Faults),
+		Store: t.Store, Way: t.Way, Cast: t.Cast, TTL: t.TTL, Seeds: []uint64{t.Seed}, Time: t.Ended.Sub(t.Began), Faults: len(t.Faults),
 		Margins: t.margins(),
 	}
-	for _, job := range t.jobs {
-		r.Runs += len(t.runs[job])
-		r.Ticks += t.ticks(job)
-		r.Overlaps = r.Overlaps.plus(t.overlapsOf(job))
+	for _, lease := range t.leases {
+		r.Runs += len(t.runs[lease])
+		r.Ticks += t.ticks(lease)
+		r.Overlaps = r.Overlaps.plus(t.overlapsOf(lease))
 	}
 	for _, l := range t.Ledgers {
 		r.Ledger = r.Ledger.plus(l)
@@ -76,10 +77,10 @@ func (t *trial) count() Report {
 	return r
 }
 
-// ticks is how many ticks of a job were run at least once.
-func (t *trial) ticks(job string) int {
+// ticks is how many ticks of a job, or of a shard, were run at least once.
+func (t *trial) ticks(lease string) int {
 	seen := map[int64]bool{}
-	for _, r := range t.runs[job] {
+	for _, r := range t.runs[lease] {
 		if r.tick != 0 {
 			seen[r.tick] = true
 		}
@@ -99,12 +100,12 @@ func bedWorked(t *trial) []Violation {
 		all = append(all, t.violation(t.Ended, nil, "no wrapper was started"))
 	}
 	for _, job := range sortedKeys(wanted) {
-		if len(t.runs[job]) == 0 {
+		if len(t.leasesOf(func(of string) bool { return of == job })) == 0 {
 			all = append(all, t.violation(t.Ended, nil, "%s never ran", job))
 		}
 	}
-	for _, job := range t.jobs {
-		for _, r := range t.runs[job] {
+	for _, lease := range t.leases {
+		for _, r := range t.runs[lease] {
 			if t.endOf(r) == nil {
 				all = append(all, t.violation(r.first, []*run{r}, "nobody knows a wrapper %d on %s that started this run", r.wrapper, r.host))
 				break // the others will be like it
@@ -135,7 +136,7 @@ func (t *trial) command() string {
 	if long == 0 {
 		long = t.Ended.Sub(t.Began).Round(time.Second)
 	}
-	return fmt.Sprintf("make bed STORE=%s SEED=%d DURATION=%s", t.Store, t.Seed, long)
+	return fmt.Sprintf("make bed STORE=%s SEED=%d DURATION=%s CAST=%s", t.Store, t.Seed, long, t.Cast)
 }
 
 // ms is an instant as a violation tells it: from the beginning of the log.

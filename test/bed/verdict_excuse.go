@@ -32,9 +32,12 @@ func (t *trial) hit(b Blow, r *run) bool {
 	return b.Where == r.host && (b.hitRun(r) || b.Whole && r.first <= b.end().Add(t.TTL) && b.Struck <= r.last)
 }
 
-// hitRun says whether a blow was meant for a run.
+// hitRun says whether a blow was meant for a run, or for its wrapper.
 func (b Blow) hitRun(r *run) bool {
-	return b.Run != "" && b.Run == r.id || b.Wrapper != 0 && b.Wrapper == r.wrapper && b.Where == r.host
+	if b.Run != "" && (b.Run == r.id || b.OneRun) {
+		return b.Run == r.id
+	}
+	return b.Wrapper != 0 && b.Wrapper == r.wrapper && b.Where == r.host
 }
 
 // end is when a blow was mended, or had happened if there is nothing to mend.

@@ -34,11 +34,11 @@ func overlapsAmong(runs []*run) []overlap {
 	return all
 }
 
-// overlapsOf counts the overlaps of a job.
-func (t *trial) overlapsOf(job string) Overlaps {
+// overlapsOf counts the overlaps in a lease.
+func (t *trial) overlapsOf(lease string) Overlaps {
 	var n Overlaps
 	var begin, end instant // of the time in which there were always two
-	for i, o := range t.overlaps[job] {
+	for i, o := range t.overlaps[lease] {
 		n.Count++
 		if t.excused(o) {
 			n.Excused++
@@ -53,14 +53,14 @@ func (t *trial) overlapsOf(job string) Overlaps {
 	return n
 }
 
-// oneAtATime is I1: runs of one job never overlap, whichever of their processes it is that lives on, unless a blow excuses
+// oneAtATime is I1: runs of one job, or in one of its slots or shards, never overlap, whichever of their processes it is that lives on, unless a blow excuses
 // it.
 func oneAtATime(t *trial) []Violation {
 	var all []Violation
-	for _, job := range t.jobs {
+	for _, lease := range t.leases {
 		first, more := map[*run]overlap{}, map[*run]int{}
 		var olders []*run
-		for _, o := range t.overlaps[job] {
+		for _, o := range t.overlaps[lease] {
 			if t.excused(o) {
 				continue
 			}
@@ -84,39 +84,40 @@ func (t *trial) overlapped(o overlap, more int) Violation {
 		also = fmt.Sprintf(", and with %d later ones", more)
 	}
 	return t.violation(o.begin, []*run{o.older, o.newer}, "two runs of %s at once from %s to %s: %s (token %d) began on %s while %s (token %d) lived on %s%s",
-		o.newer.job, t.ms(o.begin), t.ms(o.end), o.newer.id, o.newer.token, o.newer.host, o.older.id, o.older.token, o.older.host, also)
+		o.newer.lease, t.ms(o.begin), t.ms(o.end), o.newer.id, o.newer.token, o.newer.host, o.older.id, o.older.token, o.older.host, also)
 }
 
 // fenceHolds is I1': whatever was excused, the ledger that compares tokens took nothing stale.
 func fenceHolds(t *trial) []Violation {
 	var all []Violation
-	for _, job := range sortedKeys(t.Ledgers) {
-		if n := t.Ledgers[job].StaleFenced; n > 0 {
-			all = append(all, t.violation(t.Ended, nil, "the fenced ledger of %s accepted %d writes by runs after a later one had written", job, n))
+	for _, lease := range sortedKeys(t.Ledgers) {
+		if n := t.Ledgers[lease].StaleFenced; n > 0 {
+			all = append(all, t.violation(t.Ended, nil, "the fenced ledger of %s accepted %d writes by runs after a later one had written", lease, n))
 		}
 	}
 	return all
 }
 
-// tokensGrow is I2: each run has a token, no two have the same, and in the order of first beats they grow. Two things are
+// tokensGrow is I2, of each job, slot and shard: each run has a token, no two have the same, and in the order of first beats
+// they grow. Two things are
 // excused: tokens from before the store's clock went back, and a run that an excused blow held up between its grant and its
 // first beat, so that its token is below that of a run which began before it.
 func tokensGrow(t *trial) []Violation {
 	var all []Violation
-	for _, job := range t.jobs {
+	for _, lease := range t.leases {
 		seen := map[int64]*run{}
 		var highest *run
-		for _, r := range t.runs[job] {
+		for _, r := range t.runs[lease] {
 			same := seen[r.token]
 			switch {
 			case r.token <= 0:
-				all = append(all, t.violation(r.first, []*run{r}, "a run of %s has no token", job))
+				all = append(all, t.violation(r.first, []*run{r}, "a run of %s has no token", lease))
 			case same != nil && !t.wentBack(same, r):
-				all = append(all, t.violation(r.first, []*run{same, r}, "two runs of %s have the token %d", job, r.token))
+				all = append(all, t.violation(r.first, []*run{same, r}, "two runs of %s have the token %d", lease, r.token))
 			case highest != nil && r.token < highest.token && t.wentBack(highest, r):
 				highest = r
 			case highest != nil && r.token < highest.token && !t.heldUp(r):
-				all = append(all, t.violation(r.first, []*run{highest, r}, "the token %d of %s is below %d, which a run had before it", r.token, job, highest.token))
+				all = append(all, t.violation(r.first, []*run{highest, r}, "the token %d of %s is below %d, which a run had before it", r.token, lease, highest.token))
 			}
 			if highest == nil || r.token > highest.token {
 				highest = r

@@ -17,10 +17,10 @@ type instant = boottime.Instant
 type trial struct {
 	Log
 
-	jobs     []string
-	runs     map[string][]*run    // by job, in the order of their first beats
-	overlaps map[string][]overlap // by job, in the order in which they began
-	started  map[wrapper][]*run   // in the order of their first beats
+	leases   []string             // what no two runs may have at once: jobs, and slots and shards of jobs
+	runs     map[string][]*run    // by lease, in the order of their first beats
+	overlaps map[string][]overlap // by lease, in the order in which they began
+	started  map[wrapper][]*run   // in the order of their first beats; a wrapper may have several leases
 	ends     map[wrapper][]*End   // a pid may come back
 }
 
@@ -34,6 +34,8 @@ type wrapper struct {
 // also where no process was caught alive.
 type run struct {
 	id, job, host string
+	lease         string
+	part, parts   int
 	token, tick   int64
 	attempt       int
 	wrapper       int
@@ -49,21 +51,21 @@ func newTrial(l Log) *trial {
 	}
 	t.Spans = slices.SortedStableFunc(slices.Values(l.Spans), bySpan)
 	t.Faults = slices.SortedStableFunc(slices.Values(l.Faults), func(a, b Blow) int { return cmp.Compare(a.Struck, b.Struck) })
-	type key struct{ job, run string }
+	type key struct{ lease, run string }
 	known := map[key]*run{}
 	for _, s := range t.Spans {
-		r := known[key{s.Job, s.Run}]
+		r := known[key{s.Lease(), s.Run}]
 		if r == nil {
 			r = newRun(s)
-			known[key{s.Job, s.Run}] = r
-			t.runs[s.Job] = append(t.runs[s.Job], r)
+			known[key{s.Lease(), s.Run}] = r
+			t.runs[r.lease] = append(t.runs[r.lease], r)
 			t.started[r.by()] = append(t.started[r.by()], r)
 		}
 		r.add(s)
 	}
-	t.jobs = sortedKeys(t.runs)
-	for _, job := range t.jobs {
-		t.overlaps[job] = overlapsAmong(t.runs[job])
+	t.leases = sortedKeys(t.runs)
+	for _, lease := range t.leases {
+		t.overlaps[lease] = overlapsAmong(t.runs[lease])
 	}
 	for i := range t.Ends {
 		e := &t.Ends[i]
@@ -74,7 +76,7 @@ func newTrial(l Log) *trial {
 
 func newRun(s Span) *run {
 	return &run{
-		id: s.Run, job: s.Job, host: s.Host, token: s.Token, tick: s.Tick, attempt: s.Attempt, wrapper: s.Wrapper,
+		id: s.Run, job: s.Job, lease: s.Lease(), part: s.Part, parts: s.Parts, host: s.Host, token: s.Token, tick: s.Tick, attempt: s.Attempt, wrapper: s.Wrapper,
 		first: s.First, last: s.Last,
 	}
 }
@@ -116,24 +118,31 @@ func (t *trial) lastStart(e *End) instant {
 	return e.Ended
 }
 
-// lastRunOf returns the last run that a wrapper started, of its own tick where that is known; nil: none. What it ends with
-// speaks of that one.
-func (t *trial) lastRunOf(e *End) *run {
+// lastRunsOf returns the last run that a wrapper started in each of its leases, of its own tick where that is known. What it
+// ends with speaks of those.
+func (t *trial) lastRunsOf(e *End) []*run {
+	var last []*run
 	for _, r := range slices.Backward(t.started[e.by()]) {
-		if t.endOf(r) == e && (e.Tick == 0 || e.Tick == r.tick) {
-			return r
+		later := func(l *run) bool { return l.lease == r.lease }
+		if t.endOf(r) == e && (e.Tick == 0 || e.Tick == r.tick) && !slices.ContainsFunc(last, later) {
+			last = append(last, r)
 		}
 	}
-	return nil
+	return last
 }
 
-// byToken are the runs of a job in the order in which they were granted.
-func (t *trial) byToken(job string) []*run {
-	return slices.SortedStableFunc(slices.Values(t.runs[job]), func(a, b *run) int { return cmp.Compare(a.token, b.token) })
+// leasesOf returns those of the jobs that fit.
+func (t *trial) leasesOf(fits func(job string) bool) []string {
+	return slices.DeleteFunc(slices.Clone(t.leases), func(lease string) bool { return !fits(t.runs[lease][0].job) })
+}
+
+// byToken are the runs in a lease in the order in which they were granted.
+func (t *trial) byToken(lease string) []*run {
+	return slices.SortedStableFunc(slices.Values(t.runs[lease]), func(a, b *run) int { return cmp.Compare(a.token, b.token) })
 }
 
 func (t *trial) describe(r *run) string {
-	text := fmt.Sprintf("%s on %s, token %d", r.job, r.host, r.token)
+	text := fmt.Sprintf("%s on %s, token %d", r.lease, r.host, r.token)
 	if r.tick != 0 {
 		text += fmt.Sprintf(", tick %d, attempt %d", r.tick, r.attempt)
 	}

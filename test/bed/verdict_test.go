@@ -63,7 +63,7 @@ func TestEachInvariantIsSeenBroken(t *testing.T) {
 func rules() []rule {
 	return slices.Concat(
 		[]rule{{name: "all is well", change: func(*scene) {}}},
-		bedRules(), overlapRules(), hostExcuses(), storeExcuses(), tokenRules(), skipRules(), rerunRules(), deathRules(), takeoverRules(), endRules(),
+		bedRules(), overlapRules(), hostExcuses(), storeExcuses(), tokenRules(), slotRules(), sharedRules(), shardRules(), skipRules(), rerunRules(), deathRules(), takeoverRules(), endRules(),
 	)
 }
 

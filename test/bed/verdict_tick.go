@@ -1,17 +1,22 @@
 package bed
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
-// skipOnce is I3 of the job that runs each tick at most once: in the order of tokens each run is of a later tick. Where the
-// store forgot, what came before it does not count.
+// skipOnce is I3 of the jobs that run each tick, or each shard of one, at most once: in the order of tokens each run is of a
+// later tick. Where the store forgot, what came before it does not count.
 func skipOnce(t *trial) []Violation {
 	var all []Violation
-	var former *run
-	for _, r := range t.byToken(JobSkip) {
-		if former != nil && r.tick <= former.tick && !t.forgot(former, r) {
-			all = append(all, t.wrongTick(former, r))
+	for _, lease := range t.leasesOf(skips) {
+		var former *run
+		for _, r := range t.byToken(lease) {
+			if former != nil && r.tick <= former.tick && !t.forgot(former, r) {
+				all = append(all, t.wrongTick(former, r))
+			}
+			former = r
 		}
-		former = r
 	}
 	return all
 }
@@ -19,12 +24,12 @@ func skipOnce(t *trial) []Violation {
 func (t *trial) wrongTick(former, r *run) Violation {
 	pair := []*run{former, r}
 	if former.tick == r.tick {
-		return t.violation(r.first, pair, "tick %d of %s ran again", r.tick, r.job)
+		return t.violation(r.first, pair, "tick %d of %s ran again", r.tick, r.lease)
 	}
-	return t.violation(r.first, pair, "tick %d of %s ran after tick %d", r.tick, r.job, former.tick)
+	return t.violation(r.first, pair, "tick %d of %s ran after tick %d", r.tick, r.lease, former.tick)
 }
 
-// rerunUntilOver is I3 of the job that runs a tick again until it came to its end. That its attempts never overlap is I1.
+// rerunUntilOver is I3 of the jobs that run a tick, or each shard of one, again until it came to its end. That its attempts never overlap is I1.
 // In the order of tokens
 //
 //   - ticks do not go back, and attempts of one tick have higher and higher numbers;
@@ -37,8 +42,16 @@ func (t *trial) wrongTick(former, r *run) Violation {
 // that comes knows only the latest.
 func rerunUntilOver(t *trial) []Violation {
 	var all []Violation
+	for _, lease := range t.leasesOf(reruns) {
+		all = append(all, t.rerunIn(lease)...)
+	}
+	return all
+}
+
+func (t *trial) rerunIn(lease string) []Violation {
+	var all []Violation
 	var attempts []*run // of the same tick, since the store last forgot
-	for _, r := range t.byToken(JobRerun) {
+	for _, r := range t.byToken(lease) {
 		if len(attempts) > 0 {
 			former := attempts[len(attempts)-1]
 			if t.forgot(former, r) {
@@ -64,23 +77,57 @@ func (t *trial) follows(attempts []*run, r *run) []Violation {
 	case r.tick < former.tick:
 		all = append(all, t.wrongTick(former, r))
 	case r.tick > former.tick && !slices.ContainsFunc(attempts, (*run).over):
-		all = append(all, t.violation(r.first, pair, "tick %d of %s ran although tick %d was begun and had not come to its end", r.tick, r.job, former.tick))
+		all = append(all, t.violation(r.first, pair, "tick %d of %s ran although tick %d was begun and had not come to its end", r.tick, r.lease, former.tick))
 	case r.tick > former.tick:
 	default:
-		if slices.ContainsFunc(attempts, t.saidDone) {
-			all = append(all, t.violation(r.first, pair, "tick %d of %s ran again although its wrapper had said that it was done", r.tick, r.job))
+		if slices.ContainsFunc(attempts, func(a *run) bool { return t.saidDone(a, r) }) {
+			all = append(all, t.violation(r.first, pair, "tick %d of %s ran again although its wrapper had said that it was done", r.tick, r.lease))
 		}
 		if r.attempt <= former.attempt {
-			all = append(all, t.violation(r.first, pair, "attempt %d of tick %d of %s came after attempt %d", r.attempt, r.tick, r.job, former.attempt))
+			all = append(all, t.violation(r.first, pair, "attempt %d of tick %d of %s came after attempt %d", r.attempt, r.tick, r.lease, former.attempt))
 		}
 	}
 	return all
 }
 
-// saidDone says whether a wrapper confirmed that its run's end is on record.
-func (t *trial) saidDone(r *run) bool {
+// saidDone says whether a wrapper confirmed, before another run, that its run's end is on record. Of a tick with shards it speaks when all
+// are done, wherever: one whose end it could not record may have been run again before.
+func (t *trial) saidDone(r, next *run) bool {
 	e := t.endOf(r)
-	return r.over() && e != nil && t.ended(e) && e.Code == 0 && t.lastRunOf(e) == r
+	if !r.over() || e == nil || !t.ended(e) || e.Code != 0 || !slices.Contains(t.lastRunsOf(e), r) {
+		return false
+	}
+	return !inParts(r.job) || e.Ended <= next.first
+}
+
+// dividedOneWay is I3 of the jobs whose ticks are divided: all runs of a tick believe in the same number of shards. Where the store
+// forgot, what came before it does not count.
+func dividedOneWay(t *trial) []Violation {
+	var all []Violation
+	first := map[occurrence]*run{}
+	var runs []*run
+	for _, lease := range t.leasesOf(inParts) {
+		runs = append(runs, t.runs[lease]...)
+	}
+	slices.SortStableFunc(runs, func(a, b *run) int { return cmp.Compare(a.first, b.first) })
+	for _, r := range runs {
+		o := occurrence{r.job, r.tick}
+		former := first[o]
+		if former == nil || former.parts != r.parts && t.forgot(former, r) {
+			first[o] = r
+			continue
+		}
+		if former.parts != r.parts {
+			all = append(all, t.violation(r.first, []*run{former, r}, "tick %d of %s is divided into %d, and into %d", r.tick, r.job, former.parts, r.parts))
+		}
+	}
+	return all
+}
+
+// occurrence is one tick of a job.
+type occurrence struct {
+	job  string
+	tick int64
 }
 
 // leftOpen says whether nobody took the last tick to its end, although there was time.
@@ -99,5 +146,5 @@ func (t *trial) leftOpen(attempts []*run) []Violation {
 	if t.Ended.Sub(quiet) < t.bound(true) {
 		return nil
 	}
-	return []Violation{t.violation(t.Ended, []*run{last}, "tick %d of %s was begun and nobody brought it to its end until %s", last.tick, last.job, t.ms(t.Ended))}
+	return []Violation{t.violation(t.Ended, []*run{last}, "tick %d of %s was begun and nobody brought it to its end until %s", last.tick, last.lease, t.ms(t.Ended))}
 }

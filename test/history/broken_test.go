@@ -59,6 +59,16 @@ func (d yielder) Renew(ctx context.Context, g backends.Grant) (backends.RenewAns
 	return s, err
 }
 
+// divider takes every claim for one of as many parts, whatever the client believes.
+type divider struct{ backends.Driver }
+
+func (d divider) Acquire(ctx context.Context, c backends.Claim) (backends.Grant, error) {
+	if c.Parts != 0 {
+		c.Parts = partsOfJob
+	}
+	return d.Driver.Acquire(ctx, c)
+}
+
 // TestBrokenDrivers: the same clients, faults and checker that find nothing wrong with the drivers notice what is
 // wrong with each of these.
 func TestBrokenDrivers(t *testing.T) {
@@ -70,6 +80,7 @@ func TestBrokenDrivers(t *testing.T) {
 		{"a lost lease is renewed", func(d backends.Driver) backends.Driver { return liar{d} }},
 		{"a claim is repeated by another holder", func(d backends.Driver) backends.Driver { return changeling{d} }},
 		{"a lease is shorter than it is told", func(d backends.Driver) backends.Driver { return boaster{d} }},
+		{"a tick is divided in two ways", func(d backends.Driver) backends.Driver { return divider{d} }},
 		{"a lease is released before the run ends", func(d backends.Driver) backends.Driver { return yielder{d} }},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -29,6 +29,7 @@ type client struct {
 	ttl    time.Duration
 	latest *atomic.Int64 // the number of the latest tick
 	first  int64         // the first tick; 0: runs of this job have none
+	parts  int           // the job is one of so many shards, as most clients believe; 0: it is whole
 	former []backends.Grant
 }
 
@@ -63,6 +64,10 @@ func (c *client) newClaim() backends.Claim {
 	claim := backends.Claim{Job: c.job, Holder: backends.Holder{ID: newID(), Host: "host", PID: 1, User: "user"}, TTL: c.ttl}
 	if c.first != 0 {
 		claim.Tick = c.first + 10*(c.latest.Load()-int64(c.random.IntN(10)/9))
+		claim.Parts = c.parts
+		if c.parts != 0 && c.random.IntN(6) == 0 {
+			claim.Parts--
+		}
 		claim.OnLost, claim.MaxAttempts = backends.Skip, 1
 		if c.random.IntN(3) > 0 {
 			claim.OnLost, claim.MaxAttempts = backends.Rerun, 2+c.random.IntN(2)

@@ -33,6 +33,13 @@ func tickOf(holder int, tick int64, p backends.Policy) request {
 	return q
 }
 
+func part(n int, q request) request {
+	q.parts = n
+	return q
+}
+
+func divided(n int) reply { return reply{verdict: backends.Divided, token: 5, parts: n} }
+
 func of(s step, holder int, token int64) request {
 	return request{step: s, holder: holder, token: token, ttl: leaseTime, outcome: backends.Done}
 }
@@ -61,6 +68,7 @@ func TestModel(t *testing.T) {
 	finished := at(600, 610, of(finishes, 1, 5), says(ok, 0))
 	tick := at(0, 10, tickOf(1, 70, backends.Skip), grantsTick(5, 70, 1))
 	rerun := at(0, 10, tickOf(1, 70, backends.Rerun), grantsTick(5, 70, 1))
+	four := at(0, 10, part(4, tickOf(1, 70, backends.Rerun)), grantsTick(5, 70, 1))
 	unsure := func(call int64, q request) request {
 		q.call = boottime.Instant(call * int64(time.Millisecond))
 		return q
@@ -106,6 +114,15 @@ func TestModel(t *testing.T) {
 		{"a lost tick to who claimed it", history{tick, at(1100, 1110, tickOf(1, 70, backends.Skip), says(backends.IsLost, 5))}, nil, false},
 		{"one attempt too many", history{rerun, at(1100, 1110, tickOf(2, 70, backends.Rerun), grantsTick(6, 70, 2)), at(2200, 2210, tickOf(3, 70, backends.Rerun), grantsTick(7, 70, 3))}, nil, false},
 		{"a tick that was never started", history{tick, at(20, 30, request{step: abandons, holder: 1}, says(ok, 0)), at(40, 50, tickOf(2, 70, backends.Skip), grantsTick(6, 70, 1))}, nil, true},
+		{"a shard again, of as many", history{four, at(1100, 1110, part(4, tickOf(2, 70, backends.Rerun)), grantsTick(6, 70, 2))}, nil, true},
+		{"a shard again, of another number", history{four, at(1100, 1110, part(3, tickOf(2, 70, backends.Rerun)), grantsTick(6, 70, 2))}, nil, false},
+		{"a shard of another number, refused", history{four, at(1100, 1110, part(3, tickOf(2, 70, backends.Rerun)), divided(4))}, nil, true},
+		{"a shard of another number, refused in other words", history{four, finished, at(620, 630, part(3, tickOf(2, 70, backends.Rerun)), says(backends.IsDone, 5))}, nil, false},
+		{"a shard of as many, refused as another number", history{four, finished, at(620, 630, part(4, tickOf(2, 70, backends.Rerun)), divided(4))}, nil, false},
+		{"a wrong number in a refusal", history{four, at(1100, 1110, part(3, tickOf(2, 70, backends.Rerun)), divided(3))}, nil, false},
+		{"the next tick, of another number", history{four, finished, at(620, 630, part(3, tickOf(2, 80, backends.Rerun)), grantsTick(6, 80, 1))}, nil, true},
+		{"a later tick of another number, before the one that is to be run again", history{four, at(1100, 1110, part(3, tickOf(2, 80, backends.Rerun)), grantsTick(6, 70, 2))}, nil, false},
+		{"a later tick of another number, refused for the earlier one", history{four, at(1100, 1110, part(3, tickOf(2, 80, backends.Rerun)), divided(4))}, nil, true},
 		{"an earlier tick", history{tick, finished, at(620, 630, tickOf(2, 60, backends.Skip), grantsTick(6, 60, 1))}, nil, false},
 		{"a later tick before the one that is to be run again", history{rerun, at(1100, 1110, tickOf(2, 80, backends.Rerun), grantsTick(6, 80, 1))}, nil, false},
 	} {
@@ -210,6 +227,20 @@ func forgeries() []forgery {
 		{"a repeated claim gets another token", intrude(func(granted request) int { return granted.holder })},
 		{"a renewal for a superseded token", accepted(renews)},
 		{"an end of a superseded run", accepted(finishes)},
+		{"a tick is divided in two ways", func(all []porcupine.Operation, i int) []porcupine.Operation {
+			q, r := parts(all[i])
+			again := slices.ContainsFunc(all, func(o porcupine.Operation) bool {
+				other, before := parts(o)
+				return before.verdict == backends.Granted && before.tick == r.tick && other.holder != q.holder && o.Return < all[i].Call
+			})
+			if r.verdict != backends.Granted || r.tick == 0 || !again {
+				return nil
+			}
+			q.parts++
+			all = slices.Clone(all)
+			all[i].Input = q
+			return all
+		}},
 	}
 }
 

@@ -33,6 +33,9 @@ const (
 	fewTeams     = 4
 )
 
+// partsOfJob is into how many shards the work of every other job is divided. A history is that of one of them.
+const partsOfJob = 4
+
 func newSeed(t *testing.T) uint64 {
 	t.Helper()
 	seed := uint64(time.Now().UnixNano())
@@ -166,9 +169,13 @@ func (c *contest) play(ctx context.Context, end func(), team int) {
 		if round%4 == 3 {
 			first = 0
 		}
+		parts := 0
+		if round%2 == 0 {
+			parts = partsOfJob
+		}
 		for i, d := range c.teams[team] {
 			random := mathrand.New(mathrand.NewPCG(c.seed+round<<32, uint64(100*team+i+2)))
-			one := &client{history: h, t: c.t, id: i, driver: d, random: random, ttl: c.ttl, latest: &latest, first: first}
+			one := &client{history: h, t: c.t, id: i, driver: d, random: random, ttl: c.ttl, latest: &latest, first: first, parts: parts}
 			all.Go(func() { one.work(ctx) })
 		}
 		all.Wait()

@@ -44,6 +44,7 @@ type request struct {
 	// Of a claim.
 	ttl    time.Duration // 0: until the holder dies
 	tick   int64
+	parts  int // into how many the work is divided, of which the job is one; 0: it is not
 	policy backends.Policy
 	most   int // attempts
 
@@ -59,6 +60,7 @@ type reply struct {
 	ttl     time.Duration
 	tick    int64
 	attempt int
+	parts   int // of a refusal, where another number was recorded
 }
 
 // phase is what is known of the lease of the last grant.
@@ -235,7 +237,7 @@ func (l lease) claimed(q request, r reply) (lease, bool) {
 		return l.refused(q, r)
 	}
 	if known, same := l.told(r.token); same && l.phase == held && l.holder == q.holder {
-		return known.extended(q, r.ttl), r.tick == l.running && r.attempt == l.attempt
+		return known.extended(q, r.ttl), r.tick == l.running && r.attempt == l.attempt && (r.tick == 0 || q.parts == l.tick.parts)
 	}
 	if r.token <= l.top {
 		return l, false
@@ -256,7 +258,7 @@ func (l lease) granted(q request, at boottime.Instant) (lease, bool) {
 	next.running, next.attempt = tick, attempt
 	if tick != 0 {
 		next.tick = occurrence{
-			tick: tick, state: backends.Claimed, claimant: q.holder, policy: q.policy, attempt: attempt, most: q.most,
+			tick: tick, parts: q.parts, state: backends.Claimed, claimant: q.holder, policy: q.policy, attempt: attempt, most: q.most,
 		}
 	}
 	return next, true

@@ -59,7 +59,7 @@ func (h *history) note(client int, q request, r reply) {
 // claim and grant translate what is asked of a driver.
 func (h *history) claim(c backends.Claim) request {
 	q := request{
-		step: claims, holder: h.number(c.Holder.ID), ttl: c.TTL, tick: c.Tick, policy: c.OnLost, most: c.MaxAttempts,
+		step: claims, holder: h.number(c.Holder.ID), ttl: c.TTL, tick: c.Tick, parts: c.Parts, policy: c.OnLost, most: c.MaxAttempts,
 	}
 	if !h.expires {
 		q.ttl = 0
@@ -85,7 +85,7 @@ func (h *history) answer(g backends.Grant, err error) reply {
 		return r
 	}
 	if refusal, refused := errors.AsType[*backends.Refusal](err); refused {
-		r := reply{verdict: refusal.Verdict, token: refusal.Token}
+		r := reply{verdict: refusal.Verdict, token: refusal.Token, parts: refusal.Parts}
 		if refusal.Verdict == backends.Held {
 			r.holder = h.number(refusal.Holder.ID)
 		}
@@ -250,6 +250,9 @@ func (q request) String() string {
 	if q.tick != 0 {
 		s += fmt.Sprintf(" tick %d %s", q.tick, q.policy)
 	}
+	if q.parts != 0 {
+		s += fmt.Sprintf(" of %d parts", q.parts)
+	}
 	if q.outcome != "" {
 		s += " " + string(q.outcome)
 	}
@@ -266,6 +269,9 @@ func (r reply) String() string {
 	}
 	if r.tick != 0 {
 		s += fmt.Sprintf(" tick %d attempt %d", r.tick, r.attempt)
+	}
+	if r.parts != 0 {
+		s += fmt.Sprintf(" of %d parts", r.parts)
 	}
 	return s
 }

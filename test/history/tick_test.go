@@ -5,6 +5,7 @@ import "github.com/leaderrun/leaderrun/backends"
 // occurrence is a tick and what became of it.
 type occurrence struct {
 	tick     int64
+	parts    int // into how many its work is divided
 	state    backends.State
 	claimant int
 	policy   backends.Policy
@@ -50,15 +51,26 @@ func (l lease) due(q request) (tick int64, attempt int, may bool) {
 		return 0, 1, true
 	case q.tick < l.tick.tick:
 		return 0, 0, false
+	case l.otherwiseDivided(q):
+		return 0, 0, false
 	case q.tick == l.tick.tick || may && l.tick.unfinished():
 		return l.tick.tick, attempt, may
 	}
 	return q.tick, 1, true
 }
 
+// otherwiseDivided says whether a claim believes in another number of parts than that with which the tick was begun that it would be
+// granted: part 1 of 2 and part 1 of 3 are not the same work.
+func (l lease) otherwiseDivided(q request) bool {
+	_, may := l.tick.start(q)
+	return q.parts != l.tick.parts && (q.tick == l.tick.tick || q.tick > l.tick.tick && may && l.tick.unfinished())
+}
+
 // closed judges the refusal of a tick that has an end.
 func (l lease) closed(q request, r reply) (lease, bool) {
 	switch {
+	case q.tick != 0 && l.otherwiseDivided(q):
+		return l, r.verdict == backends.Divided && r.parts == l.tick.parts
 	case q.tick == 0 || q.tick > l.tick.tick:
 		return l, false
 	case q.tick < l.tick.tick:

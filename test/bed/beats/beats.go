@@ -19,6 +19,8 @@ import (
 // Span is the life of one process of a run, as it wrote it down itself.
 type Span struct {
 	Job     string
+	Part    int // the number of its slot or shard, and how many there are
+	Parts   int // 0: the job has none
 	Host    string
 	Token   int64 // 0: a peer, which has none
 	Tick    int64 // seconds since 1970; 0: none
@@ -33,6 +35,14 @@ type Span struct {
 	Beats       int64
 	Pause       time.Duration // the longest time between two beats: stopped, starved
 	Over        bool          // it came to its end by itself
+}
+
+// Lease is what no two runs may have at once: the job, or one of its slots or shards.
+func (s Span) Lease() string {
+	if s.Parts == 0 {
+		return s.Job
+	}
+	return fmt.Sprintf("%s#%d", s.Job, s.Part)
 }
 
 // Role says which process of a run it is.

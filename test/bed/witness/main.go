@@ -95,6 +95,16 @@ func self() (beats.Span, string, error) {
 	span.Token, _ = strconv.ParseInt(os.Getenv("LEADERRUN_TOKEN"), 10, 64)
 	span.Tick, _ = strconv.ParseInt(os.Getenv("LEADERRUN_TICK_UNIX"), 10, 64)
 	span.Attempt, _ = strconv.Atoi(os.Getenv("LEADERRUN_ATTEMPT"))
+	for _, part := range []string{"LEADERRUN_SLOT", "LEADERRUN_SHARD"} {
+		if number := os.Getenv(part); number != "" {
+			span.Part, _ = strconv.Atoi(number)
+			span.Parts, _ = strconv.Atoi(os.Getenv(part + "S"))
+		}
+	}
+	// Its token counts among those of this name.
+	if name := os.Getenv("LEADERRUN_JOB"); name != "" && name != span.Lease() {
+		return span, "", fmt.Errorf("the run of %s is called %s", span.Lease(), name)
+	}
 	return span, os.Args[1], nil
 }
 

@@ -51,14 +51,14 @@ var layers = []layer{
 	{path: "fence/s3fence", ours: []string{"fence"}, theirs: []string{"github.com/aws/aws-sdk-go-v2/aws/..."}},
 	{path: "fence/sqlfence", ours: []string{"fence"}},
 	{path: "backends/all", ours: []string{"backends/...", "internal/spelling"}},
-	{path: "test/suite", ours: []string{"backends", "internal/boottime", "test/waits"}, theirs: []string{"..."}, tests: true},
-	{path: "backends/file", ours: []string{"backends", "internal/filename", "internal/filesystem", "internal/flock", "internal/ownership", "internal/panics"}},
-	{path: "backends/redis", ours: []string{"backends", "internal/backendurl", "internal/redisurl", "internal/redisconn", "internal/boottime", "internal/panics"}, theirs: []string{"github.com/redis/go-redis/v9/..."}},
-	{path: "backends/etcd", ours: []string{"backends", "internal/backendurl", "internal/boottime", "internal/httplimit", "internal/panics"}},
-	{path: "backends/kubernetes", ours: []string{"backends", "internal/backendurl", "internal/boottime", "internal/credentialplugin", "internal/httplimit", "internal/ownership", "internal/panics"}, theirs: []string{"go.yaml.in/yaml/v3"}},
-	{path: "backends/zookeeper", ours: []string{"backends", "internal/backendurl", "internal/boottime", "internal/panics"}},
-	{path: "backends/postgres", ours: []string{"backends", "internal/backendurl", "internal/boottime", "internal/panics"}, theirs: []string{"github.com/jackc/pgx/v5/pgconn", "github.com/jackc/pgx/v5/pgproto3"}},
-	{path: "backends/consul", ours: []string{"backends", "internal/backendurl", "internal/boottime", "internal/httplimit", "internal/panics"}, theirs: []string{"github.com/hashicorp/consul/api/..."}},
+	{path: "test/suite", ours: []string{"backends", "internal/boottime", "internal/checkup", "test/waits"}, theirs: []string{"..."}, tests: true},
+	{path: "backends/file", ours: []string{"backends", "internal/checkup", "internal/filename", "internal/filesystem", "internal/flock", "internal/ownership", "internal/panics"}},
+	{path: "backends/redis", ours: []string{"backends", "internal/checkup", "internal/backendurl", "internal/redisurl", "internal/redisconn", "internal/boottime", "internal/panics"}, theirs: []string{"github.com/redis/go-redis/v9/..."}},
+	{path: "backends/etcd", ours: []string{"backends", "internal/checkup", "internal/backendurl", "internal/boottime", "internal/httplimit", "internal/panics"}},
+	{path: "backends/kubernetes", ours: []string{"backends", "internal/checkup", "internal/backendurl", "internal/boottime", "internal/credentialplugin", "internal/httplimit", "internal/ownership", "internal/panics"}, theirs: []string{"go.yaml.in/yaml/v3"}},
+	{path: "backends/zookeeper", ours: []string{"backends", "internal/checkup", "internal/backendurl", "internal/boottime", "internal/panics"}},
+	{path: "backends/postgres", ours: []string{"backends", "internal/checkup", "internal/backendurl", "internal/boottime", "internal/panics"}, theirs: []string{"github.com/jackc/pgx/v5/pgconn", "github.com/jackc/pgx/v5/pgproto3"}},
+	{path: "backends/consul", ours: []string{"backends", "internal/checkup", "internal/backendurl", "internal/boottime", "internal/httplimit", "internal/panics"}, theirs: []string{"github.com/hashicorp/consul/api/..."}},
 	{path: "backends", ours: []string{"internal/panics", "internal/remedy"}},
 	{path: "internal/supervise", ours: []string{"internal/lifeline", "internal/boottime", "internal/panics"}, theirs: []string{"golang.org/x/sys/..."}},
 	{path: "test", ours: []string{"..."}, theirs: []string{"..."}, tests: true},
@@ -69,6 +69,7 @@ var layers = []layer{
 	{path: "internal/ownership"},
 	{path: "internal/credentialplugin", ours: []string{"internal/panics"}},
 	{path: "internal/metrics", ours: []string{"runner", "backends", "internal/filename", "internal/ownership"}},
+	{path: "internal/checkup", ours: []string{"backends", "internal/panics"}},
 	{path: "internal/backendurl", ours: []string{"backends", "internal/duration", "internal/ownership"}},
 	{path: "internal/redisurl", ours: []string{"backends", "internal/backendurl"}},
 	{path: "internal/redisconn", ours: []string{"internal/backendurl", "internal/redisurl"}},
@@ -131,13 +132,8 @@ var modules = map[string]string{
 }
 
 // The files of every store, beside the one that has its name: who knows one store finds everything in another.
-// docs/writing-a-backend.md says what they hold. A driver that carries its decisions out itself has others.
-var (
-	storeFiles  = []string{"config.go", "keys.go", "read.go", "extend.go", "swap.go", "list.go", "watch.go", "errors.go", "check.go"}
-	driverFiles = []string{
-		"config.go", "keys.go", "record.go", "acquire.go", "errors.go", "watch.go", "inspect.go", "order.go", "doctor.go",
-	}
-)
+// docs/writing-a-backend.md says what they hold.
+var storeFiles = []string{"config.go", "keys.go", "read.go", "extend.go", "swap.go", "list.go", "watch.go", "errors.go", "check.go"}
 
 // The packages below backends that are no drivers, and what a driver may lack.
 var (
@@ -191,17 +187,13 @@ func TestDriversLookAlike(t *testing.T) {
 	for _, v := range unlike(t, os.DirFS("backends")) {
 		t.Error(v)
 	}
-	made := fstest.MapFS{"backend.go": {}, "all/all.go": {}, "file/file.go": {}, "zk/config.go": {}, "etcd/etcd.go": {}, "etcd/swap.go": {}}
-	for _, name := range driverFiles {
-		made["zk/"+name] = &fstest.MapFile{}
-	}
+	made := fstest.MapFS{"backend.go": {}, "all/all.go": {}, "file/file.go": {}, "etcd/config.go": {}}
 	for _, name := range storeFiles {
 		made["file/"+name], made["etcd/"+name] = &fstest.MapFile{}, &fstest.MapFile{}
 	}
 	delete(made, "file/extend.go")
-	delete(made, "zk/order.go")
 	delete(made, "etcd/check.go")
-	if got := strings.Join(unlike(t, made), ", "); got != "driver etcd has no file check.go, driver zk has no file order.go, driver zk has no file zk.go" {
+	if got := strings.Join(unlike(t, made), ", "); got != "driver etcd has no file check.go, driver etcd has no file etcd.go" {
 		t.Errorf("what is missing is not noticed: %q", got)
 	}
 }
@@ -218,11 +210,7 @@ func unlike(t *testing.T, backends fs.FS) (missing []string) {
 		if !e.IsDir() || slices.Contains(noDrivers, driver) {
 			continue
 		}
-		files := driverFiles
-		if _, err := fs.Stat(backends, driver+"/swap.go"); err == nil {
-			files = storeFiles
-		}
-		for _, name := range append(slices.Clone(files), driver+".go") {
+		for _, name := range append(slices.Clone(storeFiles), driver+".go") {
 			if _, err := fs.Stat(backends, driver+"/"+name); err != nil && without[driver] != name {
 				missing = append(missing, fmt.Sprintf("driver %s has no file %s", driver, name))
 			}

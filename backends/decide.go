@@ -77,7 +77,7 @@ type decider struct {
 	notes   []string
 }
 
-func aheadOf(tick, now int64) bool { return tick*1000 > now+maxTickAhead.Milliseconds() }
+func aheadOf(tick, now int64) bool { return tick*1000 > now+MaxTickAhead.Milliseconds() }
 
 func (d *decider) refuse(r Refusal) ClaimDecision {
 	r.Token = d.Record.Token

@@ -41,6 +41,14 @@ func NewEngine(store Store) *Engine {
 	return e
 }
 
+// OpenEngine returns the engine of a store that was opened, or why it was not.
+func OpenEngine[S Store](store S, err error) (*Engine, error) {
+	if err != nil {
+		return nil, err
+	}
+	return NewEngine(store), nil
+}
+
 // Acquire implements Backend.
 func (e *Engine) Acquire(ctx context.Context, c Claim) (Grant, error) {
 	q := Request{Op: ToClaim, Job: c.Job, Holder: c.Holder, TTL: c.TTL, Seen: c.Seen}

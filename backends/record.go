@@ -17,7 +17,7 @@ const (
 	KeptSchedules  = 8
 	KeptAbandoned  = 20
 	KeptOrders     = 20
-	maxTickAhead   = 60 * time.Second // a tick further ahead of the server's clock is a wrong clock
+	MaxTickAhead   = 60 * time.Second // a tick further ahead of the server's clock is a wrong clock
 	unclaimedGrace = 60 * time.Second // an instant passed unclaimed when it is older than this
 )
 

@@ -10,13 +10,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/hashicorp/consul/api"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/internal/panics"
+	"github.com/leaderrun/leaderrun/internal/checkup"
 )
 
 const (
@@ -29,7 +28,7 @@ const (
 
 // examination is what is known while a datacenter is looked at.
 type examination struct {
-	backends.Findings
+	checkup.Findings
 	s *store
 }
 
@@ -67,40 +66,33 @@ func (s *store) at(host string) (*store, error) {
 
 // answer is what one host of the URL says.
 type answer struct {
-	host    string
-	s       *store // that asks this host alone
-	leader  string
-	date    time.Time // of the host's clock, in whole seconds
-	between time.Time // ours, when the answer was half way
-	took    time.Duration
-	err     error
+	host string
+	s    *store // that asks this host alone
+	status
+	trip checkup.Trip
+	err  error
+}
+
+type status struct {
+	leader string
+	date   time.Time // of the host's clock, in whole seconds
 }
 
 // hosts asks each host of the URL, and returns a driver for the first one that knows a leader.
 func (x *examination) hosts(ctx context.Context) (up *store) {
-	all := make([]answer, len(x.s.cfg.url.Addrs))
-	var asked sync.WaitGroup
-	for i, host := range x.s.cfg.url.Addrs {
-		asked.Go(func() {
-			defer panics.Catch()
-			a := answer{host: host}
-			a.s, a.err = x.s.at(host)
-			for n := 0; n < 2 && a.err == nil; n++ { // the second time there is a connection
-				sent := time.Now()
-				a.leader, a.date, a.err = a.s.leader(ctx)
-				a.took = time.Since(sent)
-				a.between = sent.Add(a.took / 2)
-			}
-			all[i] = a
-		})
-	}
-	asked.Wait()
+	all := checkup.AskAll(ctx, x.s.cfg.url.Addrs, func(ctx context.Context, host string) answer {
+		a := answer{host: host}
+		if a.s, a.err = x.s.at(host); a.err == nil {
+			a.status, a.trip, a.err = checkup.AskTwice(func() (status, error) { return a.s.leader(ctx) })
+		}
+		return a
+	})
 	if i := slices.IndexFunc(all, func(a answer) bool { return a.err == nil && a.leader != "" }); i >= 0 {
 		up = all[i].s
 	}
-	var told []backends.Answer
+	var told []checkup.Answer
 	for _, a := range all {
-		one := backends.Answer{Fine: fmt.Sprintf("%s answers within %v and knows the leader %s", a.host, a.took.Round(10*time.Microsecond), a.leader)}
+		one := checkup.Answer{Fine: fmt.Sprintf("%s %v and knows the leader %s", a.host, a.trip, a.leader)}
 		switch {
 		case a.err != nil:
 			one.Err, one.Remedy = a.s.link.classify(a.err), unreachable // which names the host
@@ -111,8 +103,8 @@ func (x *examination) hosts(ctx context.Context) (up *store) {
 	}
 	x.Hosts(told)
 	for _, a := range all {
-		if a.err == nil && a.leader != "" && !a.date.IsZero() { // the header has cut off up to a second
-			x.Offset("the clock of "+a.host, a.date.Add(time.Second/2).Sub(a.between), time.Second/2+a.took/2)
+		if a.err == nil && a.leader != "" {
+			x.Date("the clock of "+a.host, a.date, a.trip)
 		}
 	}
 	x.oneLeader(all)
@@ -136,33 +128,31 @@ func (x *examination) oneLeader(all []answer) {
 }
 
 // leader asks a host for the leader and for its time. It needs no rights.
-func (s *store) leader(ctx context.Context) (leader string, date time.Time, err error) {
-	ctx, cancel := context.WithTimeout(ctx, backends.AskLimit)
-	defer cancel()
+func (s *store) leader(ctx context.Context) (said status, err error) {
 	q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://consul/v1/status/leader", http.NoBody)
 	if err != nil {
-		return "", date, err
+		return said, err
 	}
 	resp, err := s.link.RoundTrip(q)
 	if err != nil {
-		return "", date, err
+		return said, err
 	}
 	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
-		return "", date, err
+		return said, err
 	}
-	if resp.StatusCode != http.StatusOK || json.Unmarshal(body, &leader) != nil {
-		return "", date, s.link.notConsul()
+	if resp.StatusCode != http.StatusOK || json.Unmarshal(body, &said.leader) != nil {
+		return said, s.link.notConsul()
 	}
-	date, _ = http.ParseTime(resp.Header.Get("Date"))
-	return leader, date, nil
+	said.date, _ = http.ParseTime(resp.Header.Get("Date"))
+	return said, nil
 }
 
 // datacenter counts the servers that vote, and looks how old what an agent knows is.
 func (x *examination) datacenter(ctx context.Context) {
 	const what = "servers"
-	peers, err := backends.Limited(ctx, func(ctx context.Context) ([]string, error) {
+	peers, err := checkup.Limited(ctx, func(ctx context.Context) ([]string, error) {
 		return x.s.client.Status().PeersWithQueryOptions((&api.QueryOptions{}).WithContext(ctx))
 	})
 	if err != nil {
@@ -170,7 +160,7 @@ func (x *examination) datacenter(ctx context.Context) {
 	} else {
 		x.Quorum(what, len(peers), len(peers)) // the agent on this host knows them all
 	}
-	meta, err := backends.Limited(ctx, func(ctx context.Context) (*api.QueryMeta, error) {
+	meta, err := checkup.Limited(ctx, func(ctx context.Context) (*api.QueryMeta, error) {
 		_, meta, err := x.s.client.KV().Keys(x.s.cfg.root(), "", (&api.QueryOptions{AllowStale: true}).WithContext(ctx))
 		return meta, err
 	})
@@ -188,7 +178,7 @@ func (x *examination) datacenter(ctx context.Context) {
 // agent shows what the agent says of itself. That needs a right that leaderrun does not.
 func (x *examination) agent(ctx context.Context) {
 	const what = "version"
-	self, err := backends.Limited(ctx, func(ctx context.Context) (map[string]map[string]any, error) {
+	self, err := checkup.Limited(ctx, func(ctx context.Context) (map[string]map[string]any, error) {
 		var self map[string]map[string]any
 		_, err := x.s.client.Raw().Query("/v1/agent/self", &self, (&api.QueryOptions{}).WithContext(ctx))
 		return self, err
@@ -201,7 +191,7 @@ func (x *examination) agent(ctx context.Context) {
 	node, _ := self["Config"]["NodeName"].(string)
 	x.Fine(what, "Consul %s, of which no fault is known that concerns sessions", version)
 	switch {
-	case !backends.IsLocal(x.s.cfg.url.Addrs[0]):
+	case !checkup.IsLocal(x.s.cfg.url.Addrs[0]):
 		x.Fine("agent", "on the node %s: runs end when it leaves the datacenter (consul leave)", node)
 	default:
 		x.Fine("agent", "on this host, as node %s", node)
@@ -249,15 +239,15 @@ func (x *examination) raft(stats map[string]any) {
 // rights reads the keys of the prefix, and asks for a transaction that would write, was its condition true. Consul
 // looks at the rights for all of it first.
 func (x *examination) rights(ctx context.Context) bool {
-	jobs, err := backends.Limited(ctx, x.s.List)
+	jobs, err := checkup.Limited(ctx, x.s.List)
 	if err == nil {
-		_, err = backends.Limited(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, x.s.mayWrite(ctx) })
+		_, err = checkup.Limited(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, x.s.mayWrite(ctx) })
 	}
 	if err != nil {
-		x.Failed(backends.Rights, aclHint, fmt.Errorf("keys below %s: %w", x.s.cfg.root(), err))
+		x.Failed(checkup.Rights, aclHint, fmt.Errorf("keys below %s: %w", x.s.cfg.root(), err))
 		return false
 	}
-	x.Fine(backends.Rights, "may read and write keys below %s, where %d jobs are", x.s.cfg.root(), len(jobs))
+	x.Fine(checkup.Rights, "may read and write keys below %s, where %d jobs are", x.s.cfg.root(), len(jobs))
 	return true
 }
 
@@ -289,9 +279,9 @@ func (s *store) mayWrite(ctx context.Context) error {
 func (x *examination) session(ctx context.Context, ttl time.Duration) {
 	const what = "session"
 	claim := backends.Request{Job: "doctor", TTL: min(max(ttl, minTTL), maxTTL)}
-	id, err := backends.Limited(ctx, func(ctx context.Context) (string, error) { return x.s.newSession(ctx, claim) })
+	id, err := checkup.Limited(ctx, func(ctx context.Context) (string, error) { return x.s.newSession(ctx, claim) })
 	if err == nil {
-		_, err = backends.Limited(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, x.s.renewSession(ctx, id) })
+		_, err = checkup.Limited(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, x.s.renewSession(ctx, id) })
 		x.s.destroy(context.WithoutCancel(ctx), id)
 	}
 	if err != nil {

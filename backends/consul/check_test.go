@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/checkup"
 	"github.com/leaderrun/leaderrun/test/servers"
 	"github.com/leaderrun/leaderrun/test/suite"
 )
@@ -26,15 +27,15 @@ func TestExamine(t *testing.T) {
 	t.Parallel()
 	s := server(t)
 	e := examine(t, s.URL())
-	e.Expect(t, backends.Reachable, backends.Fine, s.Addr())
-	e.Expect(t, backends.Clock, backends.Fine, s.Addr())
+	e.Expect(t, checkup.Reachable, backends.Fine, s.Addr())
+	e.Expect(t, checkup.Clock, backends.Fine, s.Addr())
 	e.Expect(t, "servers", backends.Warning, "one")
 	e.Expect(t, "leader", backends.Fine, "")
 	e.Expect(t, "version", backends.Fine, "Consul 1.")
 	e.Expect(t, "agent", backends.Fine, "on this host")
 	e.Expect(t, "log", backends.Fine, "Leader")
 	e.Expect(t, "connections", backends.Fine, "200 from one address")
-	e.Expect(t, backends.Rights, backends.Fine, "leaderrun/")
+	e.Expect(t, checkup.Rights, backends.Fine, "leaderrun/")
 	e.Expect(t, "session", backends.Fine, "15s")
 	if keys, _ := s.TryAPI("GET", "/v1/kv/?keys", ""); strings.Trim(keys, "[] \n") != "" {
 		t.Errorf("keys were left behind: %s", keys)
@@ -52,14 +53,14 @@ func TestExamineADatacenter(t *testing.T) {
 	leader.Kill()
 	set.Changed(t, leader)
 	e := examine(t, set.URL())
-	e.Expect(t, backends.Reachable, backends.Warning, leader.Addr())
+	e.Expect(t, checkup.Reachable, backends.Warning, leader.Addr())
 	e.Expect(t, "session", backends.Fine, "")
 	for _, m := range set.Members {
 		m.Kill()
 	}
 	e = examine(t, set.URL())
-	e.Expect(t, backends.Reachable, backends.Bad, leader.Addr())
-	if len(e[backends.Reachable]) != 3 || len(e) != 1 {
+	e.Expect(t, checkup.Reachable, backends.Bad, leader.Addr())
+	if len(e[checkup.Reachable]) != 3 || len(e) != 1 {
 		t.Errorf("%+v", e)
 	}
 }
@@ -81,15 +82,15 @@ func TestExamineRights(t *testing.T) {
 	const keys, sessions = `key_prefix "leaderrun/" { policy = "write" }`, `session_prefix "" { policy = "write" }`
 
 	e := examine(t, token("enough", keys+sessions))
-	e.Expect(t, backends.Rights, backends.Fine, "")
+	e.Expect(t, checkup.Rights, backends.Fine, "")
 	e.Expect(t, "session", backends.Fine, "")
 	e.Expect(t, "version", backends.Fine, "not shown")
 	e = examine(t, token("no-sessions", keys))
-	e.Expect(t, backends.Rights, backends.Fine, "")
+	e.Expect(t, checkup.Rights, backends.Fine, "")
 	e.Expect(t, "session", backends.Bad, "Permission denied")
 	readonly := token("readonly", `key_prefix "leaderrun/" { policy = "read" }`+sessions)
-	examine(t, readonly).Expect(t, backends.Rights, backends.Bad, "Permission denied")
-	examine(t, s.URL()).Expect(t, backends.Rights, backends.Bad, "Permission denied")
+	examine(t, readonly).Expect(t, checkup.Rights, backends.Bad, "Permission denied")
+	examine(t, s.URL()).Expect(t, checkup.Rights, backends.Bad, "Permission denied")
 	if keys, _ := s.TryAPI("GET", "/v1/kv/?keys", ""); strings.Trim(keys, "[] \n") != "" {
 		t.Errorf("keys were left behind: %s", keys)
 	}
@@ -98,7 +99,7 @@ func TestExamineRights(t *testing.T) {
 func TestExamineNobody(t *testing.T) {
 	t.Parallel()
 	e := examine(t, "consul://127.0.0.1:1")
-	e.Expect(t, backends.Reachable, backends.Bad, "connection refused")
+	e.Expect(t, checkup.Reachable, backends.Bad, "connection refused")
 	if len(e) != 1 {
 		t.Errorf("%+v", e)
 	}

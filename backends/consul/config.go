@@ -37,20 +37,10 @@ type config struct {
 
 var knownOptions = backendurl.Options[config]{
 	"prefix":     backendurl.Prefix(func(c *config) *string { return &c.prefix }),
-	"token-file": text("file with the token", func(c *config) *string { return &c.tokenFile }),
-	"dc":         text("datacenter, where it is not that of the host", func(c *config) *string { return &c.dc }),
-	"namespace":  text("namespace, in Consul Enterprise", func(c *config) *string { return &c.namespace }),
-	"partition":  text("admin partition, in Consul Enterprise", func(c *config) *string { return &c.partition }),
-}
-
-func text(help string, field func(c *config) *string) backendurl.Option[config] {
-	return backendurl.Option[config]{Help: help, Set: func(c *config, v string) error {
-		*field(c) = v
-		if v == "" {
-			return errors.New("it is empty")
-		}
-		return nil
-	}}
+	"token-file": backendurl.Text("file with the token", func(c *config) *string { return &c.tokenFile }),
+	"dc":         backendurl.Text("datacenter, where it is not that of the host", func(c *config) *string { return &c.dc }),
+	"namespace":  backendurl.Text("namespace, in Consul Enterprise", func(c *config) *string { return &c.namespace }),
+	"partition":  backendurl.Text("admin partition, in Consul Enterprise", func(c *config) *string { return &c.partition }),
 }
 
 // parseURL reads a backend URL. No error here shows any part of the URL that a token may be in.

@@ -1,13 +1,12 @@
-// Package consul keeps leases and records in Consul: a lock and a record per job, two keys that change together
-// in one transaction, and a session that holds the lock.
+// Package consul keeps leases and records in Consul. Each job has two keys, a lock and a record, which change together in one
+// transaction. A session holds the lock.
 //
-// Whoever runs a job has the lock by a session that is renewed with it. A claim reads both keys, decides, makes a
-// session if it is to be granted, and writes both in one transaction that finds them as they were read. Every
-// renewal writes a beat into the record, for the day on which the session ends before its holder does: see
-// state.View, where it says what proves a death.
+// The holder of a job renews its session with the lease. A claim reads both keys and decides. If it is to be granted, it makes a
+// session, and writes both keys in a transaction that succeeds only if they are still as they were read. Every renewal writes a beat
+// into the record, because a session may end before its holder does: state.View says what proves a death.
 //
-// What it does not promise: a Consul that is restored from a snapshot, or loses its data, forgets leases; whoever
-// deletes lock and record by hand has removed every trace of a run.
+// The package does not promise: that leases survive if Consul is restored from a snapshot or loses its data; or that anything tells of
+// a run whose lock and record were both deleted by hand.
 package consul
 
 import (
@@ -36,13 +35,7 @@ type store struct {
 
 // Open returns a driver for a backend URL. It reads the files that the URL names and asks nobody. Its errors are
 // *backends.PermanentError and never show a token.
-func Open(rawURL string) (*backends.Engine, error) {
-	s, err := newStore(rawURL)
-	if err != nil {
-		return nil, err
-	}
-	return backends.NewEngine(s), nil
-}
+func Open(rawURL string) (*backends.Engine, error) { return backends.OpenEngine(newStore(rawURL)) }
 
 func newStore(rawURL string) (*store, error) {
 	cfg, err := parseURL(rawURL)

@@ -9,12 +9,11 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/etcd/rpc"
-	"github.com/leaderrun/leaderrun/internal/panics"
+	"github.com/leaderrun/leaderrun/internal/checkup"
 )
 
 const (
@@ -30,13 +29,13 @@ type examined struct {
 	rpc.Status
 	addr   string
 	client *rpc.Client
-	took   time.Duration
+	trip   checkup.Trip
 	err    error
 }
 
 // examination is what is known while a cluster is looked at.
 type examination struct {
-	backends.Findings
+	checkup.Findings
 	s   *store
 	all []*examined // in the order of the URL
 	up  []*examined // those that answer
@@ -78,35 +77,19 @@ func (s *store) Check(ctx context.Context, ttl time.Duration) []backends.Finding
 // askMembers asks all at once, each by a client of its own.
 func (x *examination) askMembers(ctx context.Context) {
 	u := x.s.cfg.url
-	var asked sync.WaitGroup
-	for _, addr := range u.Addrs {
+	x.all = checkup.AskAll(ctx, u.Addrs, func(ctx context.Context, addr string) *examined {
 		m := &examined{addr: addr, client: rpc.New(rpc.Config{
 			Endpoints: []string{addr}, TLS: x.s.cfg.tls, User: u.User, Password: u.Password,
 		})}
-		x.all = append(x.all, m)
-		asked.Go(func() {
-			defer panics.Catch()
-			ctx, cancel := context.WithTimeout(ctx, backends.AskLimit)
-			defer cancel()
-			if _, m.err = m.client.Status(ctx); m.err == nil { // now there is a connection
-				began := time.Now()
-				m.Status, m.err = m.client.Status(ctx)
-				m.took = time.Since(began)
-			}
-		})
-	}
-	asked.Wait()
+		m.Status, m.trip, m.err = checkup.AskTwice(func() (rpc.Status, error) { return m.client.Status(ctx) })
+		return m
+	})
+	var told []checkup.Answer
 	for _, m := range x.all {
 		if m.err == nil {
 			x.up = append(x.up, m)
 		}
-	}
-	var told []backends.Answer
-	for _, m := range x.all {
-		a := backends.Answer{
-			Fine: fmt.Sprintf("%s answers within %v", m.addr, m.took.Round(10*time.Microsecond)),
-			Err:  x.s.ofMember(m.err), Remedy: unreachable, // which names the endpoint
-		}
+		a := checkup.Answer{Fine: fmt.Sprint(m.addr, " ", m.trip), Err: x.s.ofMember(m.err), Remedy: unreachable} // which names the endpoint
 		if e, answered := errors.AsType[*rpc.Error](m.err); answered && e.Code == rpc.Unavailable {
 			a.Remedy = leaderless
 		}
@@ -196,7 +179,7 @@ func (x *examination) members(ctx context.Context) {
 			x.Warn(what, "leave it out of the URL, or promote it", "%s is a learner, which takes no requests", m.addr)
 		}
 	}
-	all, err := backends.Limited(ctx, x.ask.Members)
+	all, err := checkup.Limited(ctx, x.ask.Members)
 	if err != nil {
 		return
 	}
@@ -243,13 +226,13 @@ func (x *examination) size() {
 // looks at the rights for both branches before it looks at the condition.
 func (x *examination) rights(ctx context.Context) bool {
 	from, end := below(x.s.cfg.prefix)
-	_, err := backends.Limited(ctx, func(ctx context.Context) (rpc.RangeReply, error) {
+	_, err := checkup.Limited(ctx, func(ctx context.Context) (rpc.RangeReply, error) {
 		return x.ask.Range(ctx, rpc.Range{Key: from, End: end, Limit: 1, KeysOnly: true})
 	})
 	if err == nil {
 		key := x.s.cfg.keys("\x00").record // no job's: a name has no zero byte
 		const never = 1 << 62
-		_, err = backends.Limited(ctx, func(ctx context.Context) (rpc.TxnReply, error) {
+		_, err = checkup.Limited(ctx, func(ctx context.Context) (rpc.TxnReply, error) {
 			return x.ask.Txn(ctx, rpc.Txn{
 				If:   []rpc.Compare{{Key: key, Of: rpc.CreateRevision, Value: never}},
 				Then: []rpc.Op{{Put: &rpc.Put{Key: key, Value: key}}},
@@ -258,10 +241,10 @@ func (x *examination) rights(ctx context.Context) bool {
 		})
 	}
 	if err != nil {
-		x.Failed(backends.Rights, unreachable, x.s.ofMember(err))
+		x.Failed(checkup.Rights, unreachable, x.s.ofMember(err))
 		return false
 	}
-	x.Fine(backends.Rights, "may read and write below %s/", x.s.cfg.prefix)
+	x.Fine(checkup.Rights, "may read and write below %s/", x.s.cfg.prefix)
 	return true
 }
 
@@ -269,7 +252,7 @@ func (x *examination) rights(ctx context.Context) bool {
 func (x *examination) leases(ctx context.Context, ttl time.Duration) {
 	const what = "leases"
 	id := rand.Int64N(1<<62) + 1 //nolint:gosec // it need not be secret
-	reply, err := backends.Limited(ctx, func(ctx context.Context) (rpc.LeaseReply, error) { return x.ask.Grant(ctx, id, 1) })
+	reply, err := checkup.Limited(ctx, func(ctx context.Context) (rpc.LeaseReply, error) { return x.ask.Grant(ctx, id, 1) })
 	tidy, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidying)
 	defer cancel()
 	_ = x.ask.Revoke(tidy, id)

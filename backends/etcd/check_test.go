@@ -9,6 +9,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/etcd/rpc"
+	"github.com/leaderrun/leaderrun/internal/checkup"
 	"github.com/leaderrun/leaderrun/test/servers"
 	"github.com/leaderrun/leaderrun/test/suite"
 )
@@ -24,14 +25,14 @@ func TestExamine(t *testing.T) {
 	t.Parallel()
 	s := servers.Etcd(t, servers.EtcdOptions{UnsafeNoFsync: true})
 	e := examine(t, s.URL(), aMoment)
-	e.Expect(t, backends.Reachable, backends.Fine, s.Endpoint())
+	e.Expect(t, checkup.Reachable, backends.Fine, s.Endpoint())
 	e.Expect(t, "cluster", backends.Fine, "")
 	e.Expect(t, "version", backends.Fine, "no fault")
 	e.Expect(t, "leader", backends.Fine, "")
 	e.Expect(t, "members", backends.Warning, "one")
 	e.Expect(t, "alarms", backends.Fine, "")
 	e.Expect(t, "size", backends.Fine, "of 2048 MB")
-	e.Expect(t, backends.Rights, backends.Fine, "leaderrun/")
+	e.Expect(t, checkup.Rights, backends.Fine, "leaderrun/")
 	e.Expect(t, "leases", backends.Fine, "2s")
 	if out := s.Ctl(t, "get", "--prefix", "", "--keys-only"); strings.TrimSpace(out) != "" {
 		t.Errorf("keys were left behind: %s", out)
@@ -53,12 +54,12 @@ func TestExamineACluster(t *testing.T) {
 
 	set.Members[0].Kill()
 	e = examine(t, set.URL(), aMoment)
-	e.Expect(t, backends.Reachable, backends.Warning, set.Members[0].Endpoint())
-	e.Expect(t, backends.Reachable, backends.Fine, set.Members[1].Endpoint())
+	e.Expect(t, checkup.Reachable, backends.Warning, set.Members[0].Endpoint())
+	e.Expect(t, checkup.Reachable, backends.Fine, set.Members[1].Endpoint())
 
 	set.Members[1].Kill()
 	servers.Eventually(t, "the last one has no leader", func() bool {
-		return slices.ContainsFunc(examine(t, set.URL(), aMoment)[backends.Reachable], func(f backends.Finding) bool {
+		return slices.ContainsFunc(examine(t, set.URL(), aMoment)[checkup.Reachable], func(f backends.Finding) bool {
 			return f.Grade == backends.Bad && strings.Contains(f.Why, "no leader") && f.Remedy == leaderless
 		})
 	})
@@ -82,18 +83,18 @@ func TestExamineRights(t *testing.T) {
 		s.Ctl(t, "user", "grant-role", name, name)
 	}
 	as := func(user string) string { return "etcd://" + user + ":sesame-" + user + "@" + s.Endpoint() }
-	examine(t, as("enough"), aMoment).Expect(t, backends.Rights, backends.Fine, "")
+	examine(t, as("enough"), aMoment).Expect(t, checkup.Rights, backends.Fine, "")
 	for _, user := range []string{"reader", "writer"} {
 		e := examine(t, as(user), aMoment)
-		e.Expect(t, backends.Rights, backends.Bad, "permission denied")
-		if f := e[backends.Rights]; len(f) != 1 || !strings.Contains(f[0].Remedy, "grant-permission") {
+		e.Expect(t, checkup.Rights, backends.Bad, "permission denied")
+		if f := e[checkup.Rights]; len(f) != 1 || !strings.Contains(f[0].Remedy, "grant-permission") {
 			t.Errorf("%s: %+v", user, f)
 		}
 	}
-	examine(t, as("enough")+"/other", aMoment).Expect(t, backends.Rights, backends.Bad, "permission denied")
-	examine(t, "etcd://enough:not-sesame@"+s.Endpoint(), aMoment).Expect(t, backends.Reachable, backends.Bad, "authentication failed")
+	examine(t, as("enough")+"/other", aMoment).Expect(t, checkup.Rights, backends.Bad, "permission denied")
+	examine(t, "etcd://enough:not-sesame@"+s.Endpoint(), aMoment).Expect(t, checkup.Reachable, backends.Bad, "authentication failed")
 	e := examine(t, s.URL(), aMoment)
-	if f := slices.Concat(e[backends.Reachable], e[backends.Rights]); !slices.ContainsFunc(f, func(f backends.Finding) bool { return f.Grade == backends.Bad }) {
+	if f := slices.Concat(e[checkup.Reachable], e[checkup.Rights]); !slices.ContainsFunc(f, func(f backends.Finding) bool { return f.Grade == backends.Bad }) {
 		t.Errorf("nobody has no rights: %+v", e)
 	}
 	if out := s.Ctl(t, "get", "--prefix", "", "--keys-only"); strings.TrimSpace(out) != "" {
@@ -117,7 +118,7 @@ func TestExamineNoSpace(t *testing.T) {
 func TestExamineNobody(t *testing.T) {
 	t.Parallel()
 	e := examine(t, "etcd://127.0.0.1:1", aMoment)
-	e.Expect(t, backends.Reachable, backends.Bad, "connection refused")
+	e.Expect(t, checkup.Reachable, backends.Bad, "connection refused")
 	if len(e) != 1 {
 		t.Errorf("%+v", e)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/etcd/rpc"
+	"github.com/leaderrun/leaderrun/internal/checkup"
 	"github.com/leaderrun/leaderrun/test/servers"
 )
 
@@ -69,7 +70,7 @@ func TestExamineAFaultOfAMember(t *testing.T) {
 	certs, others := servers.NewCertificates(t), servers.NewCertificates(t)
 	a, _ := servers.Shaking(t, certs.Server(t))
 	b, _ := servers.Shaking(t, certs.Server(t))
-	found := examine(t, "etcds://"+a+","+b+"?ca="+others.CA, aMoment)[backends.Reachable]
+	found := examine(t, "etcds://"+a+","+b+"?ca="+others.CA, aMoment)[checkup.Reachable]
 	if len(found) != 2 {
 		t.Fatalf("%+v", found)
 	}

@@ -1,17 +1,17 @@
-// Package etcd keeps leases and records in etcd: three keys per job, changed together by one transaction. The
-// lease key is attached to a lease of etcd's and goes with it; the record and its beat stay.
+// Package etcd keeps leases and records in etcd. Each job has three keys, which change together in one transaction. The lease key is
+// attached to a lease of etcd's and goes away with it; the record and its beat stay.
 //
-// Every step reads the keys, decides, and writes if none has changed since; else it decides again on what they
-// are. A renewal extends the lease and then writes a beat in a transaction that finds the lease key unchanged. So it
-// also proves what the first half alone does not: an etcd that was cut off or has lost its leadership may extend a
-// lease that is gone, and a lease outlives its key.
+// Every request reads the keys, decides, and writes if none has changed since. If one has, it decides again. A renewal first extends
+// etcd's lease, and then writes a beat in a transaction that requires the lease key to be unchanged. The first half alone would not
+// prove that the lease is there: a member that was cut off, or that led before, may extend a lease that is gone, and an etcd lease
+// outlives its key.
 //
-// etcd has no clock that it shows. Where a lease key is gone without a release, because the holder died or
-// somebody deleted the key, a candidate is granted when it has seen no beat for the record's TTL on its own
-// clock. The same holds a run whose lease was lost by a fault of the server.
+// etcd shows no clock. If a lease key is gone without a release, because the holder died or somebody deleted the key, a candidate is
+// granted when it has seen no new beat for the record's TTL on its own clock. This also protects a run whose lease the server lost by a
+// fault.
 //
-// What it does not promise: whoever deletes lease and record by hand, or brings back an older snapshot, has
-// removed every trace of a run.
+// The package does not promise that anything tells of a run whose lease and record were both deleted by hand, or replaced by those of
+// an older snapshot.
 package etcd
 
 import (
@@ -59,13 +59,7 @@ type client interface {
 
 // Open returns a driver for a backend URL. It reads the certificates that the URL names and asks nobody. Its
 // errors are *backends.PermanentError and never show a password.
-func Open(rawURL string) (*backends.Engine, error) {
-	s, err := newStore(rawURL)
-	if err != nil {
-		return nil, err
-	}
-	return backends.NewEngine(s), nil
-}
+func Open(rawURL string) (*backends.Engine, error) { return backends.OpenEngine(newStore(rawURL)) }
 
 func newStore(rawURL string) (*store, error) {
 	cfg, err := parseURL(rawURL)

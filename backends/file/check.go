@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/checkup"
 	"github.com/leaderrun/leaderrun/internal/filesystem"
 	"github.com/leaderrun/leaderrun/internal/flock"
 	"github.com/leaderrun/leaderrun/internal/ownership"
@@ -22,40 +23,40 @@ const elsewhere = "name another directory with --backend file:///path/to/dir"
 
 // Check implements backends.Store.
 func (s *store) Check(ctx context.Context, _ time.Duration) []backends.Finding {
-	f, err := inTime(ctx, new(sync.WaitGroup), func(context.Context) (backends.Findings, error) {
-		var f backends.Findings
+	f, err := inTime(ctx, new(sync.WaitGroup), func(context.Context) (checkup.Findings, error) {
+		var f checkup.Findings
 		if s.tryDirectory(&f) {
 			s.tryVolume(&f)
 			s.tryOwners(&f)
 			s.tryRecords(&f)
 		}
-		f.Fine(backends.Clock, "records are in the time of this host, on which alone they count")
+		f.Fine(checkup.Clock, "records are in the time of this host, on which alone they count")
 		return f, nil
 	})
 	if err != nil {
 		f = nil
-		f.Bad(backends.Reachable, "look at the disk", "%s does not answer: %v", s.dir, err)
+		f.Bad(checkup.Reachable, "look at the disk", "%s does not answer: %v", s.dir, err)
 	}
 	return f
 }
 
 // tryDirectory makes, locks and removes a file as a run does.
-func (s *store) tryDirectory(f *backends.Findings) bool {
+func (s *store) tryDirectory(f *checkup.Findings) bool {
 	began := time.Now()
 	err := s.tryFile()
 	if err != nil {
-		f.Failed(backends.Reachable, elsewhere, permanent(err))
+		f.Failed(checkup.Reachable, elsewhere, permanent(err))
 		return false
 	}
-	f.Fine(backends.Reachable, "%s can be written and locked, in %v", s.dir, time.Since(began).Round(10*time.Microsecond))
+	f.Fine(checkup.Reachable, "%s can be written and locked, in %v", s.dir, time.Since(began).Round(10*time.Microsecond))
 	err = ourselves.folder(s.dir)
 	switch {
 	case err == nil:
-		f.Fine(backends.Rights, "nobody but this user and root can change what is in %s", s.dir)
+		f.Fine(checkup.Rights, "nobody but this user and root can change what is in %s", s.dir)
 	case s.trusts == everybody && ownership.Remedy(err) != "":
-		f.Warn(backends.Rights, ownership.Remedy(err), "%v: others may start, stop and skip all jobs of this backend, as ?%s says", err, trustShared)
+		f.Warn(checkup.Rights, ownership.Remedy(err), "%v: others may start, stop and skip all jobs of this backend, as ?%s says", err, trustShared)
 	default:
-		f.Failed(backends.Rights, elsewhere, err)
+		f.Failed(checkup.Rights, elsewhere, err)
 	}
 	return true
 }
@@ -77,7 +78,7 @@ func (s *store) tryFile() error {
 }
 
 // tryVolume looks at the file system: the kind that Open refuses may have been mounted since.
-func (s *store) tryVolume(f *backends.Findings) {
+func (s *store) tryVolume(f *checkup.Findings) {
 	const what = "file system"
 	if name, err := filesystem.Network(s.dir); err != nil || name != "" {
 		f.Bad(what, elsewhere, "%s is on a network file system (%s), where locks can be lost unnoticed", s.dir, name)
@@ -92,7 +93,7 @@ func (s *store) tryVolume(f *backends.Findings) {
 }
 
 // judge says whether records last in a volume, and fit.
-func judge(v filesystem.Volume, f *backends.Findings, dir string) {
+func judge(v filesystem.Volume, f *checkup.Findings, dir string) {
 	const (
 		kind, space = "file system", "space"
 		low         = 10 << 20 // a job takes some kB; what else fills the disk is quicker than people
@@ -127,7 +128,7 @@ func room(v filesystem.Volume) string {
 }
 
 // tryOwners looks for jobs of other users, who cannot lock our files, nor we theirs.
-func (s *store) tryOwners(f *backends.Findings) {
+func (s *store) tryOwners(f *checkup.Findings) {
 	const what = "users"
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
@@ -159,7 +160,7 @@ func (s *store) tryOwners(f *backends.Findings) {
 }
 
 // tryRecords reads all records: a damaged one stops its job.
-func (s *store) tryRecords(f *backends.Findings) {
+func (s *store) tryRecords(f *checkup.Findings) {
 	const what = "records"
 	files, err := fs.Glob(os.DirFS(s.dir), "*"+recordSuffix)
 	if err != nil {

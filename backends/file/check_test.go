@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/checkup"
 	"github.com/leaderrun/leaderrun/internal/filesystem"
 	"github.com/leaderrun/leaderrun/internal/ownership"
 )
@@ -44,10 +45,10 @@ func TestExamine(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := examine(t, d)
-	expect(t, all, backends.Reachable, backends.Fine, d.store.dir)
+	expect(t, all, checkup.Reachable, backends.Fine, d.store.dir)
 	expect(t, all, "users", backends.Fine, "")
 	expect(t, all, "records", backends.Fine, "1, ")
-	expect(t, all, backends.Clock, backends.Fine, "this host")
+	expect(t, all, checkup.Clock, backends.Fine, "this host")
 	after, err := os.ReadDir(d.store.dir)
 	if err != nil || len(after) != len(before) {
 		t.Errorf("%v were left behind, %v", after, err)
@@ -61,9 +62,9 @@ func TestExamine(t *testing.T) {
 	}
 	all = examine(t, d)
 	expect(t, all, "records", backends.Bad, "damaged")
-	expect(t, all, backends.Rights, backends.Bad, "can be written by others")
+	expect(t, all, checkup.Rights, backends.Bad, "can be written by others")
 	d.store.trusts = everybody
-	expect(t, examine(t, d), backends.Rights, backends.Warning, "others may start, stop and skip")
+	expect(t, examine(t, d), checkup.Rights, backends.Warning, "others may start, stop and skip")
 }
 
 func TestExamineADirectoryThatIsGone(t *testing.T) {
@@ -72,7 +73,7 @@ func TestExamineADirectoryThatIsGone(t *testing.T) {
 	if err := os.Remove(d.store.dir); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, examine(t, d), backends.Reachable, backends.Bad, "no such file")
+	expect(t, examine(t, d), checkup.Reachable, backends.Bad, "no such file")
 }
 
 func TestExamineADirectoryThatCannotBeWritten(t *testing.T) {
@@ -83,7 +84,7 @@ func TestExamineADirectoryThatCannotBeWritten(t *testing.T) {
 	} else if err := os.Chmod(d.store.dir, 0o500); err != nil { //nolint:gosec // that is the case
 		t.Fatal(err)
 	}
-	expect(t, examine(t, d), backends.Reachable, backends.Bad, "permission denied")
+	expect(t, examine(t, d), checkup.Reachable, backends.Bad, "permission denied")
 }
 
 func TestExamineFilesOfAnotherUser(t *testing.T) {
@@ -108,7 +109,7 @@ func TestExamineADiskThatHangs(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	f := d.Examine(ctx, time.Second)
-	if len(f) != 1 || f[0].Grade != backends.Bad || f[0].What != backends.Reachable {
+	if len(f) != 1 || f[0].Grade != backends.Bad || f[0].What != checkup.Reachable {
 		t.Errorf("%+v", f)
 	}
 }
@@ -135,7 +136,7 @@ func TestVolumes(t *testing.T) {
 		{"few inodes", with(func(v *filesystem.Volume) { v.Left = 9 }), backends.Fine, backends.Warning},
 		{"another system", filesystem.Volume{}, backends.Fine, ""},
 	} {
-		var f backends.Findings
+		var f checkup.Findings
 		judge(c.v, &f, "/store")
 		got := map[string]backends.Grade{}
 		for _, x := range f {

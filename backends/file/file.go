@@ -1,13 +1,16 @@
 // Package file keeps leases in the files of a directory on this host. It needs no server, and excludes only the
 // runs of this host.
 //
-// The lease of a job is flock(2) on its lock file, of which wrapper and guardian share one open file description, and on
-// a second file, of which they share one with the run's whole tree. Who is granted has both. So two free locks mean that
-// every process of the last run is gone, or that wrapper or guardian has confirmed its tree dead and unlocked them: the
-// locks themselves are the evidence, and a crash hands over at once. The lock file also says whom it was granted to. Where that is not what the record says, the lock
-// file is not the one that the last grant was made on (somebody removed it), and the record's last renewal is
-// the evidence, as on a server. The record is another file, replaced as a whole under a second lock, the turn, that a
-// request has from its first read to its end. So nothing changes between them, and a write never finds a conflict.
+// A lease is two locks (flock(2)). The wrapper and the guardian share an open description of the lock file. They and the whole tree
+// of the run share one of a second file. Who is granted the job has locked both. So if both locks are free, either every process of the
+// last run is gone, or the wrapper or the guardian has confirmed that the tree is dead and has unlocked them. The locks themselves prove
+// the death, and after a crash the next run can start at once.
+//
+// The lock file also says whom it was granted to. If that is not what the record says, somebody has removed the lock file since the
+// last grant. Then the instant of the record's last renewal counts, as it does on a server.
+//
+// The record is another file, which is replaced as a whole. A request locks a further file, its turn, from its first read to its end. So
+// nothing changes between them, and a write never meets a conflict.
 package file
 
 import (
@@ -163,25 +166,13 @@ func (t *timely) End(ctx context.Context, err error) {
 
 // inTime runs f, one of some steps, and returns early if the context ends.
 func inTime[T any](ctx context.Context, steps *sync.WaitGroup, f func(context.Context) (T, error)) (T, error) {
-	type result struct {
-		value T
-		err   error
-	}
-	var none T
 	if err := ctx.Err(); err != nil {
+		var none T
 		return none, err
 	}
-	done := make(chan result, 1)
 	steps.Add(1)
-	panics.Go(func() {
+	return panics.Await(ctx, func() (T, error) {
 		defer steps.Done()
-		value, err := f(ctx)
-		done <- result{value, err}
+		return f(ctx)
 	})
-	select {
-	case r := <-done:
-		return r.value, r.err
-	case <-ctx.Done():
-		return none, ctx.Err()
-	}
 }

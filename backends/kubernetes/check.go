@@ -9,6 +9,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/kubernetes/api"
+	"github.com/leaderrun/leaderrun/internal/checkup"
 )
 
 const (
@@ -18,7 +19,7 @@ const (
 
 // examination is what is known while a cluster is looked at.
 type examination struct {
-	backends.Findings
+	checkup.Findings
 	s *store
 }
 
@@ -54,34 +55,25 @@ type hello struct {
 	clock   time.Time
 }
 
-// reach asks for the version, which needs no rights: once for a connection, and once to measure.
+// reach asks for the version, which needs no rights.
 func (x *examination) reach(ctx context.Context) bool {
-	var said hello
-	var between time.Time
-	var took time.Duration
-	for range 2 {
-		sent := time.Now()
-		var err error
-		said, err = backends.Limited(ctx, func(ctx context.Context) (h hello, err error) {
+	said, trip, err := checkup.AskTwice(func() (hello, error) {
+		return checkup.Limited(ctx, func(ctx context.Context) (h hello, err error) {
 			h.version, h.clock, err = x.s.client.Version(ctx)
 			return h, err
 		})
-		if err != nil {
-			x.Failed(backends.Reachable, unreachable, x.s.classify(ctx, err)) // which names the host
-			return false
-		}
-		took = time.Since(sent)
-		between = sent.Add(took / 2)
+	})
+	if err != nil {
+		x.Failed(checkup.Reachable, unreachable, x.s.classify(ctx, err)) // which names the host
+		return false
 	}
-	if took > slow {
-		x.Warn(backends.Reachable, "look at the API server and its etcd", "%s answers within %v, which is slow", x.s.cfg.server, took.Round(time.Millisecond))
+	if trip.Took > slow {
+		x.Warn(checkup.Reachable, "look at the API server and its etcd", "%s %v, which is slow", x.s.cfg.server, trip)
 	} else {
-		x.Fine(backends.Reachable, "%s answers within %v", x.s.cfg.server, took.Round(10*time.Microsecond))
+		x.Fine(checkup.Reachable, "%s %v", x.s.cfg.server, trip)
 	}
 	x.version(said.version)
-	if !said.clock.IsZero() { // the header has cut off up to a second
-		x.Offset("the server's clock", said.clock.Add(time.Second/2).Sub(between), time.Second/2+took/2)
-	}
+	x.Date("the server's clock", said.clock, trip)
 	return true
 }
 
@@ -100,12 +92,12 @@ func (x *examination) rights(ctx context.Context) bool {
 	var missing []string
 	verbs := []string{"get", "list", "watch", "create", "update"}
 	for _, verb := range verbs {
-		allowed, err := backends.Limited(ctx, func(ctx context.Context) (bool, error) {
+		allowed, err := checkup.Limited(ctx, func(ctx context.Context) (bool, error) {
 			allowed, _, err := x.s.client.Allowed(ctx, verb)
 			return allowed, err
 		})
 		if e := x.s.classify(ctx, err); e != nil {
-			x.Failed(backends.Rights, unreachable, e)
+			x.Failed(checkup.Rights, unreachable, e)
 			return false
 		}
 		if !allowed {
@@ -113,10 +105,10 @@ func (x *examination) rights(ctx context.Context) bool {
 		}
 	}
 	if len(missing) > 0 {
-		x.Bad(backends.Rights, roleHint, "may not %s leases in namespace %s", strings.Join(missing, ", "), x.s.cfg.namespace)
+		x.Bad(checkup.Rights, roleHint, "may not %s leases in namespace %s", strings.Join(missing, ", "), x.s.cfg.namespace)
 		return false
 	}
-	x.Fine(backends.Rights, "may %s leases in namespace %s", strings.Join(verbs, ", "), x.s.cfg.namespace)
+	x.Fine(checkup.Rights, "may %s leases in namespace %s", strings.Join(verbs, ", "), x.s.cfg.namespace)
 	return true
 }
 
@@ -124,7 +116,7 @@ func (x *examination) rights(ctx context.Context) bool {
 // roles: quotas and admission webhooks.
 func (x *examination) writes(ctx context.Context) {
 	const what = "writes"
-	_, err := backends.Limited(ctx, func(ctx context.Context) (struct{}, error) {
+	_, err := checkup.Limited(ctx, func(ctx context.Context) (struct{}, error) {
 		job := rand.Text() // that nobody has
 		l := new(state).changed(x.s.cfg, job, backends.Write{Record: backends.Record{Job: job}})
 		return struct{}{}, x.s.client.TryCreate(ctx, l)

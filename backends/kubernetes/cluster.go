@@ -78,19 +78,24 @@ func (c *config) byKubeconfig(s surroundings) error {
 
 func clusterTLS(of kubeconfig.Cluster) (*tls.Config, error) {
 	t := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: of.ServerName}
-	pem := of.CAData
-	if pem == nil && of.CA != "" {
-		var err error
-		if pem, err = ownership.ReadAny(of.CA, largestPEM); err != nil {
-			return nil, backends.Misconfigured(cmp.Or(ownership.Remedy(err), pemHint), "kubeconfig: certificate-authority: %w", err)
-		}
+	pem, err := authorityOf(of)
+	if err != nil || pem == nil {
+		return t, err
 	}
-	if pem == nil {
-		return t, nil
-	}
-	var err error
 	t.RootCAs, err = authorities(pem, "certificate-authority of the kubeconfig")
 	return t, err
+}
+
+// authorityOf returns who signed the server's certificate; nil: nobody is named.
+func authorityOf(of kubeconfig.Cluster) ([]byte, error) {
+	if of.CAData != nil || of.CA == "" {
+		return of.CAData, nil
+	}
+	pem, err := ownership.ReadAny(of.CA, largestPEM)
+	if err != nil {
+		return nil, backends.Misconfigured(cmp.Or(ownership.Remedy(err), pemHint), "kubeconfig: certificate-authority: %w", err)
+	}
+	return pem, nil
 }
 
 func authorities(pem []byte, where string) (*x509.CertPool, error) {
@@ -172,12 +177,9 @@ func pluginOf(of *kubeconfig.Context) (plugin, error) {
 		if of.Cluster.ServerName != "" {
 			t["tls-server-name"] = of.Cluster.ServerName
 		}
-		ca := of.Cluster.CAData
-		if ca == nil && of.Cluster.CA != "" {
-			var err error
-			if ca, err = ownership.ReadAny(of.Cluster.CA, largestPEM); err != nil {
-				return plugin{}, backends.Misconfigured(pemHint, "kubeconfig: certificate-authority: %w", err)
-			}
+		ca, err := authorityOf(of.Cluster)
+		if err != nil {
+			return plugin{}, err
 		}
 		if ca != nil {
 			t["certificate-authority-data"] = ca

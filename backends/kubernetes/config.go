@@ -2,7 +2,6 @@ package kubernetes
 
 import (
 	"cmp"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -42,22 +41,9 @@ type config struct {
 }
 
 var knownOptions = backendurl.Options[config]{
-	"prefix": backendurl.Prefix(func(c *config) *string { return &c.prefix }),
-	"kubeconfig": {Help: "file that says where the cluster is and who asks", Set: func(c *config, v string) error {
-		c.kubeconfig = v
-		return notEmpty(v)
-	}},
-	"context": {Help: "context of the kubeconfig", Set: func(c *config, v string) error {
-		c.context = v
-		return notEmpty(v)
-	}},
-}
-
-func notEmpty(v string) error {
-	if v == "" {
-		return errors.New("it is empty")
-	}
-	return nil
+	"prefix":     backendurl.Prefix(func(c *config) *string { return &c.prefix }),
+	"kubeconfig": backendurl.Text("file that says where the cluster is and who asks", func(c *config) *string { return &c.kubeconfig }),
+	"context":    backendurl.Text("context of the kubeconfig", func(c *config) *string { return &c.context }),
 }
 
 // surroundings are what a URL leaves open.

@@ -1,18 +1,17 @@
-// Package kubernetes keeps leases and records in Kubernetes: a Lease of coordination.k8s.io/v1 per job, which is never
-// deleted. The record is an annotation of it, so one update changes both, if nobody has changed the Lease since it was
-// read; else the step is decided again on what it is then. What kubectl shows of the Lease is what it shows of those of
-// other programs.
+// Package kubernetes keeps leases and records in Kubernetes: one Lease of coordination.k8s.io/v1 for each job, which is never
+// deleted. The record is an annotation of the Lease, so one update changes both. An update succeeds only if nobody has changed the Lease
+// since it was read; if somebody has, the request decides again. kubectl shows such a Lease as it shows those of other programs.
 //
-// Nothing in Kubernetes ends a Lease. Who wants one that was not released waits until he has seen no renewal of it for a
-// TTL on his own clock: clocks are never compared to decide who may run a job. Updates of others may count as renewals;
-// `kubectl annotate` delays a take-over, and no more.
+// Kubernetes ends no Lease by itself. If one was not released, a candidate waits until it has seen no renewal for a TTL on its own
+// clock. Clocks of two hosts are never compared to decide who may run a job. Updates by others may count as renewals, so `kubectl
+// annotate` delays a take-over, and does no more.
 //
-// An operator who empties or changes the holder of a Lease takes it away: the holder's next renewal says so, and nobody
-// is granted before it has been silent for a TTL.
+// An operator who empties or changes the holder of a Lease takes it away: the holder's next renewal fails, and nobody is granted the
+// job before that holder has been silent for a TTL.
 //
-// What it does not promise: whoever deletes a Lease, puts back one from before a run, or an older copy of the cluster's
-// etcd, has removed every trace of that run. Its holder ends it at its next renewal, and does not make the Lease anew. One
-// of the run itself that is put back is noticed, but on a server that does not keep who wrote what (managedFields).
+// The package does not promise that anything tells of a run if somebody deletes its Lease, or puts back a Lease from before the run or an
+// older copy of the cluster's etcd. The holder ends that run at its next renewal, and does not make the Lease anew. If a Lease of the run
+// itself is put back, that is noticed, unless the server does not record who wrote what (managedFields).
 package kubernetes
 
 import (
@@ -51,13 +50,7 @@ type client interface {
 
 // Open returns a driver for a backend URL. It reads the files that the URL leads to and asks nobody; a credential
 // plugin is started by the first request. Its errors are *backends.PermanentError and show no secret.
-func Open(rawURL string) (*backends.Engine, error) {
-	s, err := newStore(rawURL)
-	if err != nil {
-		return nil, err
-	}
-	return backends.NewEngine(s), nil
-}
+func Open(rawURL string) (*backends.Engine, error) { return backends.OpenEngine(newStore(rawURL)) }
 
 func newStore(rawURL string) (*store, error) {
 	cfg, err := parseURL(rawURL, ours())

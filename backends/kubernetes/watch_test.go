@@ -12,6 +12,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/kubernetes/api"
+	"github.com/leaderrun/leaderrun/internal/checkup"
 	"github.com/leaderrun/leaderrun/test/servers"
 	"github.com/leaderrun/leaderrun/test/suite"
 )
@@ -44,10 +45,10 @@ func watchCut(w *world) {
 
 // examines: what doctor says of a server that is as it should be, and of users who are not.
 func examines(w *world) {
-	want := []string{"cluster", backends.Reachable, "version", backends.Clock, backends.Rights, "writes"}
+	want := []string{"cluster", checkup.Reachable, "version", checkup.Clock, checkup.Rights, "writes"}
 	findings := w.d.Examine(w.Context(), 2*time.Second)
 	for _, f := range findings {
-		if f.Grade != backends.Fine && f.What != backends.Clock && f.What != backends.Reachable {
+		if f.Grade != backends.Fine && f.What != checkup.Clock && f.What != checkup.Reachable {
 			w.Errorf("%+v", f)
 		}
 		want = slices.DeleteFunc(want, func(what string) bool { return what == f.What })
@@ -66,10 +67,10 @@ func examines(w *world) {
 			w.Errorf("nothing Bad about %s: %+v", what, d.Examine(w.Context(), 2*time.Second))
 		}
 	}
-	worst(w.open(servers.KubernetesStranger), backends.Rights)
+	worst(w.open(servers.KubernetesStranger), checkup.Rights)
 	worst(open(w, urlOf("nowhere", w.server.Kubeconfig(w, servers.KubernetesAdmin))), "writes")
 	closed := servers.FreePort(w)
-	worst(open(w, urlOf(w.namespace, w.server.KubeconfigAt(w, servers.KubernetesAdmin, fmt.Sprintf("127.0.0.1:%d", closed)))), backends.Reachable)
+	worst(open(w, urlOf(w.namespace, w.server.KubeconfigAt(w, servers.KubernetesAdmin, fmt.Sprintf("127.0.0.1:%d", closed)))), checkup.Reachable)
 	if !slices.ContainsFunc(w.d.Examine(w.Context(), 2500*time.Millisecond), func(f backends.Finding) bool {
 		return f.What == "leases" && f.Grade == backends.Warning
 	}) {

@@ -4,12 +4,11 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/postgres/wire"
-	"github.com/leaderrun/leaderrun/internal/panics"
+	"github.com/leaderrun/leaderrun/internal/checkup"
 )
 
 const (
@@ -109,15 +108,14 @@ type answer struct {
 	facts     *facts
 	version   string // as people write it
 	encrypted bool
-	pooled    bool          // another process answers than the one that took the connection
-	offset    time.Duration // of its clock
-	took      time.Duration
+	pooled    bool // another process answers than the one that took the connection
+	trip      checkup.Trip
 	err       error
 }
 
 // examination is what is known while a database is looked at.
 type examination struct {
-	backends.Findings
+	checkup.Findings
 	s       *store
 	primary *facts // of the first host that takes what is written; nil: there is none
 }
@@ -138,20 +136,12 @@ func (s *store) Check(ctx context.Context, _ time.Duration) []backends.Finding {
 
 // hosts asks all hosts at once, and returns those that answer.
 func (x *examination) hosts(ctx context.Context) []*answer {
-	all := make([]*answer, len(x.s.cfg.wire.Addrs))
-	var asked sync.WaitGroup
-	for i, addr := range x.s.cfg.wire.Addrs {
-		asked.Go(func() {
-			defer panics.Catch()
-			all[i] = x.s.askHost(ctx, addr)
-		})
-	}
-	asked.Wait()
-	var told []backends.Answer
+	all := checkup.AskAll(ctx, x.s.cfg.wire.Addrs, x.s.askHost)
+	var told []checkup.Answer
 	var up []*answer
 	for _, a := range all {
 		if a.err != nil {
-			told = append(told, backends.Answer{Err: x.s.classify(a.err), Remedy: unreachable}) // which names the host
+			told = append(told, checkup.Answer{Err: x.s.classify(a.err), Remedy: unreachable}) // which names the host
 			continue
 		}
 		up = append(up, a)
@@ -159,9 +149,7 @@ func (x *examination) hosts(ctx context.Context) []*answer {
 		if a.facts.recovery {
 			role = "a standby"
 		}
-		told = append(told, backends.Answer{
-			Fine: fmt.Sprintf("%s, %s, answers within %v", a.addr, role, a.took.Round(10*time.Microsecond)),
-		})
+		told = append(told, checkup.Answer{Fine: fmt.Sprintf("%s, %s, %v", a.addr, role, a.trip)})
 	}
 	x.Hosts(told)
 	return up
@@ -169,26 +157,25 @@ func (x *examination) hosts(ctx context.Context) []*answer {
 
 // askHost asks one host by a connection of its own.
 func (s *store) askHost(ctx context.Context, addr string) *answer {
-	ctx, cancel := context.WithTimeout(ctx, backends.AskLimit)
-	defer cancel()
 	a := &answer{addr: addr}
 	var conn *wire.Conn
 	if conn, a.err = wire.Dial(ctx, &s.cfg.wire, addr); a.err != nil {
 		return a
 	}
 	defer conn.Close()
-	for range 2 { // the second answer comes without what a new connection costs
-		sent := time.Now()
-		var reply wire.Reply
-		if reply, a.err = conn.Ask(ctx, []wire.Statement{{SQL: s.sql.about}}); a.err != nil {
-			return a
+	a.facts, a.trip, a.err = checkup.AskTwice(func() (*facts, error) {
+		reply, err := conn.Ask(ctx, []wire.Statement{{SQL: s.sql.about}})
+		if err != nil {
+			return nil, err
 		}
-		if a.facts, a.err = readFacts(reply); a.err != nil {
-			a.err = fmt.Errorf("%s: %w", addr, a.err)
-			return a
+		f, err := readFacts(reply)
+		if err != nil {
+			err = fmt.Errorf("%s: %w", addr, err)
 		}
-		a.took = time.Since(sent)
-		a.offset = a.facts.now.Sub(sent.Add(a.took / 2))
+		return f, err
+	})
+	if a.err != nil {
+		return a
 	}
 	a.version, a.encrypted, a.pooled = conn.Parameter("server_version"), conn.Encrypted(), a.facts.pid != conn.PID()
 	return a
@@ -223,7 +210,7 @@ func (x *examination) server(a *answer) {
 		x.Fine("version", "PostgreSQL %s", a.version)
 	}
 	if !a.facts.recovery {
-		x.Offset("the server's clock", a.offset, a.took/2+time.Millisecond)
+		x.Offset("the server's clock", a.trip.Offset(a.facts.now), a.trip.Took/2+time.Millisecond)
 	}
 	if a.pooled {
 		x.Fine("pooler", "there is one between: a standby looks once a second instead of being told")
@@ -235,7 +222,7 @@ func (x *examination) secrecy(a *answer) {
 	c := x.s.cfg
 	const remedy = "?sslmode=verify-full&sslrootcert=FILE"
 	switch {
-	case backends.IsLocal(a.addr):
+	case checkup.IsLocal(a.addr):
 	case !a.encrypted:
 		x.Warn("encryption", remedy, "what is said to %s crosses the network in clear", a.addr)
 	case c.wire.TLS.InsecureSkipVerify && c.wire.TLS.VerifyConnection == nil:
@@ -277,32 +264,28 @@ func (x *examination) rights(ctx context.Context) *state {
 	f, c := x.primary, x.s.cfg
 	switch {
 	case f.table && !f.rights:
-		x.Bad(backends.Rights, x.s.sql.grant, "the user %s may not read and write the table %s", c.wire.User, c.prefix)
+		x.Bad(checkup.Rights, x.s.sql.grant, "the user %s may not read and write the table %s", c.wire.User, c.prefix)
 		return nil
 	case !f.table && !f.mayCreate:
-		x.Bad(backends.Rights, x.s.createHint(), "there is no table %s, and the user %s may not create it", c.prefix, c.wire.User)
+		x.Bad(checkup.Rights, x.s.createHint(), "there is no table %s, and the user %s may not create it", c.prefix, c.wire.User)
 		return nil
 	case !f.table:
-		x.Fine(backends.Rights, "the first claim creates the table: %s", x.s.sql.create)
+		x.Fine(checkup.Rights, "the first claim creates the table: %s", x.s.sql.create)
 		return nil
 	}
-	s, err := backends.Limited(ctx, func(ctx context.Context) (*state, error) { return x.s.read(ctx, "doctor") })
+	s, err := checkup.Limited(ctx, func(ctx context.Context) (*state, error) { return x.s.read(ctx, "doctor") })
 	if err != nil { // it has not our columns, perhaps
-		x.Failed(backends.Rights, unreachable, err)
+		x.Failed(checkup.Rights, unreachable, err)
 		return nil
 	}
-	x.Fine(backends.Rights, "may read and write the table %s", c.prefix)
+	x.Fine(checkup.Rights, "may read and write the table %s", c.prefix)
 	return s
 }
 
 // mark tells of a quarantine, and of hosts with different options.
 func (x *examination) mark(s *state) {
 	const what = "quarantine"
-	longest := x.s.cfg.longest
-	if kept := time.Duration(s.server.mark.Longest) * time.Millisecond; kept > longest {
-		x.Warn("longest-ttl", "give ?longest-ttl= the same value on every host",
-			"%v here, and %v was seen: the longer one is how long a quarantine lasts", longest, kept)
-	}
+	x.LongestTTL(x.s.cfg.longest, s.server.mark.Longest)
 	if left := s.quarantine; left > 0 {
 		x.Warn(what, "it ends by itself", "the server was started since it granted the last leases, or is another one: the next claim waits for %v", left.Round(time.Millisecond))
 		return

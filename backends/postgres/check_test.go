@@ -13,6 +13,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/postgres/wire"
+	"github.com/leaderrun/leaderrun/internal/checkup"
 	"github.com/leaderrun/leaderrun/test/servers"
 	"github.com/leaderrun/leaderrun/test/suite"
 )
@@ -26,12 +27,12 @@ func TestExamine(t *testing.T) {
 	t.Parallel()
 	s := servers.Postgres(t, servers.PostgresOptions{Lines: []string{"fsync = on", "full_page_writes = on"}})
 	e := examine(t, s.URL())
-	e.Expect(t, backends.Reachable, backends.Fine, s.Addr())
+	e.Expect(t, checkup.Reachable, backends.Fine, s.Addr())
 	e.Expect(t, "version", backends.Fine, "PostgreSQL")
-	e.Expect(t, backends.Clock, backends.Fine, "")
+	e.Expect(t, checkup.Clock, backends.Fine, "")
 	e.Expect(t, "durability", backends.Fine, "")
 	e.Expect(t, "standbys", backends.Fine, "")
-	e.Expect(t, backends.Rights, backends.Fine, "CREATE TABLE")
+	e.Expect(t, checkup.Rights, backends.Fine, "CREATE TABLE")
 	if n := s.Do(t, "SELECT count(*) FROM pg_class WHERE relname = 'leaderrun'"); n != "0" {
 		t.Error("doctor has made a table")
 	}
@@ -39,7 +40,7 @@ func TestExamine(t *testing.T) {
 	w.trust(t)
 	before := s.Do(t, "SELECT string_agg(leaderrun::text, ';') FROM leaderrun")
 	e = examine(t, s.URL())
-	e.Expect(t, backends.Rights, backends.Fine, "read and write")
+	e.Expect(t, checkup.Rights, backends.Fine, "read and write")
 	e.Expect(t, "quarantine", backends.Fine, "timeline")
 	if after := s.Do(t, "SELECT string_agg(leaderrun::text, ';') FROM leaderrun"); after != before {
 		t.Errorf("doctor has changed %s into %s", before, after)
@@ -53,9 +54,9 @@ func TestExamine(t *testing.T) {
 		t.Errorf("%+v", status)
 	}
 	pooler := servers.PgBouncer(t, s, servers.PgBouncerOptions{})
-	examine(t, pooler.URL()).Expect(t, backends.Reachable, backends.Fine, pooler.Addr())
+	examine(t, pooler.URL()).Expect(t, checkup.Reachable, backends.Fine, pooler.Addr())
 	s.Kill()
-	examine(t, s.URL()).Expect(t, backends.Reachable, backends.Bad, "")
+	examine(t, s.URL()).Expect(t, checkup.Reachable, backends.Bad, "")
 }
 
 // TestExamineWithoutRights: the remedy is what the owner of the database has to run, and it works.
@@ -64,7 +65,7 @@ func TestExamineWithoutRights(t *testing.T) {
 	s := servers.Postgres(t, servers.PostgresOptions{})
 	s.Do(t, `CREATE ROLE "some""body" LOGIN PASSWORD 'sesame'`)
 	at := "postgres://some%22body:sesame@" + s.Addr() + "/postgres?sslmode=disable&longest-ttl=1s&prefix=public."
-	last := func(e suite.Findings) backends.Finding { return e[backends.Rights][0] }
+	last := func(e suite.Findings) backends.Finding { return e[checkup.Rights][0] }
 	f := last(examine(t, at+"Jobs"))
 	if f.Grade != backends.Bad || !strings.Contains(f.Remedy, "CREATE TABLE") {
 		t.Fatalf("%+v", f)
@@ -99,8 +100,8 @@ func TestExamineReplicas(t *testing.T) {
 	t.Parallel()
 	set := servers.PostgresReplicas(t, 0, servers.PostgresOptions{}, servers.PostgresOptions{})
 	e := examine(t, set.URL())
-	e.Expect(t, backends.Reachable, backends.Fine, "a standby")
-	e.Expect(t, backends.Reachable, backends.Fine, "the primary")
+	e.Expect(t, checkup.Reachable, backends.Fine, "a standby")
+	e.Expect(t, checkup.Reachable, backends.Fine, "the primary")
 	e.Expect(t, "standbys", backends.Warning, "none is synchronous")
 	examine(t, set.Standbys(t)[0].URL()).Expect(t, "hosts", backends.Bad, "in recovery")
 	set.Detach(t, set.Standbys(t)[0])
@@ -113,11 +114,11 @@ func TestExamineNobody(t *testing.T) {
 	t.Parallel()
 	for _, hosts := range []string{"127.0.0.1:1", "127.0.0.1:1,127.0.0.1:2"} {
 		e := examine(t, "postgres://u:p@"+hosts+"/d")
-		e.Expect(t, backends.Reachable, backends.Bad, "connection refused")
-		if len(e) != 1 || len(e[backends.Reachable]) != strings.Count(hosts, ":") {
+		e.Expect(t, checkup.Reachable, backends.Bad, "connection refused")
+		if len(e) != 1 || len(e[checkup.Reachable]) != strings.Count(hosts, ":") {
 			t.Errorf("%s: %+v", hosts, e)
 		}
-		for _, f := range e[backends.Reachable] {
+		for _, f := range e[checkup.Reachable] {
 			if f.Grade != backends.Bad {
 				t.Errorf("%s: %+v", hosts, f)
 			}
@@ -146,7 +147,7 @@ func TestExamineAServerThatFreezes(t *testing.T) {
 		if s := x.rights(context.WithoutCancel(t.Context())); s != nil || server.asked != 1 {
 			t.Errorf("asked %d times: %+v", server.asked, s)
 		}
-		if len(x.Findings) != 1 || x.Findings[0].Grade != backends.Bad || x.Findings[0].What != backends.Rights {
+		if len(x.Findings) != 1 || x.Findings[0].Grade != backends.Bad || x.Findings[0].What != checkup.Rights {
 			t.Errorf("%+v", x.Findings)
 		}
 	})

@@ -16,11 +16,10 @@ import (
 )
 
 const (
-	defaultTable   = "leaderrun"
-	defaultLongest = 30 * time.Second
-	longestHint    = "use a shorter TTL; or ?longest-ttl=DURATION in the backend URL raises it, on every host; after a restart or a failover nobody starts for so long"
-	modes          = "disable, prefer, require, verify-ca or verify-full; prefer, the default, verifies nothing"
-	longestName    = 63 // bytes of an identifier
+	defaultTable = "leaderrun"
+	longestHint  = "use a shorter TTL; or ?longest-ttl=DURATION in the backend URL raises it, on every host; after a restart or a failover nobody starts for so long"
+	modes        = "disable, prefer, require, verify-ca or verify-full; prefer, the default, verifies nothing"
+	longestName  = 63 // bytes of an identifier
 )
 
 // form is that of the URLs; sslrootcert, sslcert and sslkey are what libpq calls ca, cert and key.
@@ -44,13 +43,10 @@ type config struct {
 }
 
 var knownOptions = backendurl.Options[config]{
-	"prefix":  {Help: "the name of the table, or SCHEMA.TABLE", Set: func(c *config, v string) error { c.prefix = v; return nil }},
-	"user":    {Help: "the user, in the place of USER@", Set: func(c *config, v string) error { c.user = v; return nil }},
-	"sslmode": {Help: modes, Set: setMode},
-	"longest-ttl": {Help: "the longest TTL that is allowed here", Set: func(c *config, v string) (err error) {
-		c.longest, err = backendurl.Duration(v)
-		return err
-	}},
+	"prefix":      {Help: "the name of the table, or SCHEMA.TABLE", Set: func(c *config, v string) error { c.prefix = v; return nil }},
+	"user":        {Help: "the user, in the place of USER@", Set: func(c *config, v string) error { c.user = v; return nil }},
+	"sslmode":     {Help: modes, Set: setMode},
+	"longest-ttl": backendurl.LongestTTL(func(c *config) *time.Duration { return &c.longest }),
 }
 
 func setMode(c *config, mode string) error {
@@ -66,7 +62,7 @@ func setMode(c *config, mode string) error {
 
 // parseURL reads a backend URL. No error here shows any part of the URL that a password may be in.
 func parseURL(raw string) (*config, error) {
-	c := &config{longest: defaultLongest, prefix: defaultTable}
+	c := &config{longest: backendurl.DefaultLongestTTL, prefix: defaultTable}
 	u, err := backendurl.Read(raw, form, knownOptions, c)
 	if err != nil {
 		return nil, err

@@ -1,20 +1,20 @@
-// Package postgres keeps leases and records in one table of a PostgreSQL database: a row for each job, changed by one
-// statement in a transaction of its own. No transaction is left open, no advisory lock is taken and nothing of a session
-// is relied upon, so that a pooler in between changes nothing (but see Follow).
+// Package postgres keeps leases and records in one table of a PostgreSQL database. Each job has a row, which one statement changes in a
+// transaction of its own. The package leaves no transaction open, takes no advisory lock and relies on nothing of a session, so a pooler
+// in between makes no difference (but see Follow).
 //
-// Every step reads the row and the server's time, decides, and writes if nothing has changed since; else it decides again
-// on what is there. A renewal leaves out the first half: it writes what the last step of its holder would have read. The
-// lease lasts until a time by the server's clock, which is in the row, and stays there when somebody takes the lease
-// away by hand: so long a candidate waits.
+// Every request reads the row and the server's time, decides, and writes if nothing has changed since. If something has, it decides
+// again. A renewal omits the read: it writes on what the last request of its holder left. The row says until when the lease lasts, by
+// the server's clock. That instant stays when somebody takes the lease away by hand, and a candidate waits for it.
 //
-// A server that was promoted, restored or only started again may have forgotten what was granted. It is told by its
-// identity, which a row of the table remembers and every write compares: under a new one nobody is granted until the longest
-// TTL is over, see backends.Mark. A write counts when it is on the server's disk and on those of its synchronous standbys,
-// whatever the defaults of the session are.
+// A server that was promoted, restored or restarted may have forgotten what was granted. A row of the table remembers the server's
+// identity, and every write compares it. Under a new identity nobody is granted until the longest TTL has passed (backends.Mark). A
+// write counts when it is on the disks of the server and of its synchronous standbys, whatever the session's defaults are.
 //
-// What it does not promise: two servers that both believe to be the primary grant to two holders, unless the standbys are
-// synchronous, and one that was started as a copy of the other and takes its place later is such a server; a clock of the
-// server that is stepped forward ends leases early; and whoever drops the table has removed every trace of a run.
+// The package does not promise:
+//   - one run at a time if two servers both take themselves for the primary and the standbys are not synchronous. A server that was
+//     started as a copy of the other one, and takes its place later, is such a server;
+//   - that leases last if the server's clock is stepped forward;
+//   - that anything tells of a run whose table was dropped.
 package postgres
 
 import (
@@ -45,13 +45,7 @@ type client interface {
 
 // Open returns a driver for a backend URL. It reads the certificates that the URL names and asks nobody. Its
 // errors are *backends.PermanentError and never show a password.
-func Open(rawURL string) (*backends.Engine, error) {
-	s, err := newStore(rawURL)
-	if err != nil {
-		return nil, err
-	}
-	return backends.NewEngine(s), nil
-}
+func Open(rawURL string) (*backends.Engine, error) { return backends.OpenEngine(newStore(rawURL)) }
 
 func newStore(rawURL string) (*store, error) {
 	cfg, err := parseURL(rawURL)

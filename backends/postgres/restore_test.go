@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/backendurl"
 	"github.com/leaderrun/leaderrun/test/servers"
 	"github.com/leaderrun/leaderrun/test/suite"
 )
@@ -152,7 +153,7 @@ func TestRestarted(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, job := range []string{"ended", "another"} {
-		if r := w.Refused(w.other, newSteady(job), backends.Quarantined); r.Wait > defaultLongest-up {
+		if r := w.Refused(w.other, newSteady(job), backends.Quarantined); r.Wait > backendurl.DefaultLongestTTL-up {
 			t.Errorf("%s: waits for %v, and the server has been up for %v", job, r.Wait, up)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/checkup"
 	"github.com/leaderrun/leaderrun/internal/panics"
 	"github.com/leaderrun/leaderrun/internal/redisurl"
 )
@@ -25,7 +26,7 @@ const (
 
 // examination is what is known while a store is looked at.
 type examination struct {
-	backends.Findings
+	checkup.Findings
 	s   *store
 	job string // nobody's, for keys to try
 }
@@ -79,23 +80,18 @@ func (s *store) Check(ctx context.Context, _ time.Duration) []backends.Finding {
 	x := &examination{s: s, job: nobodysJob + s.nonce}
 	l, err := s.use()
 	if err != nil {
-		x.Failed(backends.Reachable, unreachable, err)
+		x.Failed(checkup.Reachable, unreachable, err)
 		return x.Findings
 	}
-	done := make(chan backends.Findings, 1)
-	panics.Go(func() { // the client library cannot be interrupted
+	found, err := panics.Await(ctx, func() (checkup.Findings, error) { // the client library cannot be interrupted
 		defer l.release()
 		x.all(ctx, l)
-		done <- x.Findings
+		return x.Findings, nil
 	})
-	select {
-	case found := <-done:
-		return found
-	case <-ctx.Done():
-		var f backends.Findings
-		f.Failed(backends.Reachable, unreachable, context.Cause(ctx))
-		return f
+	if err != nil {
+		found.Failed(checkup.Reachable, unreachable, err)
 	}
+	return found
 }
 
 func (x *examination) all(ctx context.Context, l *link) {
@@ -108,7 +104,7 @@ func (x *examination) all(ctx context.Context, l *link) {
 	}
 	masters, err := l.all(ctx)
 	if err != nil {
-		x.Failed(backends.Reachable, unreachable, classify(c, err))
+		x.Failed(checkup.Reachable, unreachable, classify(c, err))
 		return
 	}
 	if c.Kind != redisurl.Cluster {
@@ -153,7 +149,7 @@ func (x *examination) cluster(ctx context.Context, l *link, masters []*goredis.C
 		}
 		cancel()
 		for _, f := range node.Findings {
-			told := f.What == backends.Reachable || f.What == "replicas" || f.What == backends.Rights
+			told := f.What == checkup.Reachable || f.What == "replicas" || f.What == checkup.Rights
 			if told || f.Grade != backends.Fine {
 				if !strings.Contains(f.Why, c.Options().Addr) {
 					f.Why = c.Options().Addr + ": " + f.Why
@@ -169,15 +165,15 @@ func (x *examination) server(ctx context.Context, c *goredis.Client) (facts, boo
 	addr := c.Options().Addr
 	info, err := c.Info(ctx).Result()
 	if err != nil {
-		x.Failed(backends.Reachable, unreachable, fmt.Errorf("%s: %w", addr, classify(x.s.cfg, err)))
+		x.Failed(checkup.Reachable, unreachable, fmt.Errorf("%s: %w", addr, classify(x.s.cfg, err)))
 		return nil, false
 	}
 	f := parseFacts(info)
 	began := time.Now()
 	if err := c.Ping(ctx).Err(); err == nil {
-		x.Fine(backends.Reachable, "%s answers within %v", addr, time.Since(began).Round(10*time.Microsecond))
+		x.Fine(checkup.Reachable, "%s answers within %v", addr, time.Since(began).Round(10*time.Microsecond))
 	} else {
-		x.Fine(backends.Reachable, "%s answers", addr)
+		x.Fine(checkup.Reachable, "%s answers", addr)
 	}
 	if !x.version(f) || !x.role(f) {
 		return nil, false

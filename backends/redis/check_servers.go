@@ -8,13 +8,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/internal/panics"
+	"github.com/leaderrun/leaderrun/internal/checkup"
 )
 
 //go:embed doctor.lua
@@ -40,21 +39,20 @@ func (l *link) jobAt(addr string) string {
 func (x *examination) sentinels(ctx context.Context) {
 	const what = "sentinel"
 	c := x.s.cfg
-	answers, errs := make([]map[string]string, len(c.Addrs)), make([]error, len(c.Addrs))
-	var asked sync.WaitGroup
-	for i, addr := range c.Addrs {
-		asked.Go(func() {
-			defer panics.Catch()
-			answers[i], errs[i] = x.sentinel(ctx, addr)
-		})
+	type answer struct {
+		said map[string]string
+		err  error
 	}
-	asked.Wait()
+	answers := checkup.AskAll(ctx, c.Addrs, func(ctx context.Context, addr string) (a answer) {
+		a.said, a.err = x.sentinel(ctx, addr)
+		return a
+	})
 	masters, known, quorum := map[string][]string{}, 0, ""
 	answered := 0
 	for i, addr := range c.Addrs {
-		said := answers[i]
-		if errs[i] != nil {
-			x.Warn(what, unreachable, "%s: %v", addr, errs[i])
+		said, err := answers[i].said, answers[i].err
+		if err != nil {
+			x.Warn(what, unreachable, "%s: %v", addr, err)
 			continue
 		}
 		answered++
@@ -84,8 +82,6 @@ func (x *examination) sentinels(ctx context.Context) {
 
 // sentinel returns what a Sentinel knows about the master.
 func (x *examination) sentinel(ctx context.Context, addr string) (map[string]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, serverLimit)
-	defer cancel()
 	c := goredis.NewClient(x.s.cfg.guide(addr))
 	defer func() { _ = c.Close() }()
 	words, err := c.Do(ctx, "sentinel", "master", x.s.cfg.Master).StringSlice()
@@ -111,10 +107,7 @@ func (x *examination) mark(ctx context.Context, c *goredis.Client, f facts) {
 	seen, _ := strconv.Atoi(mark["replicas"])
 	x.replicas(ctx, c, f, seen)
 	longest, _ := strconv.ParseInt(mark["longest"], 10, 64)
-	if kept := time.Duration(longest) * time.Millisecond; kept > x.s.cfg.longest {
-		x.Warn("longest-ttl", "give ?longest-ttl= the same value on every host",
-			"%v here, and %v was seen: the longer one is how long a quarantine lasts", x.s.cfg.longest, kept)
-	}
+	x.LongestTTL(x.s.cfg.longest, longest)
 	var wait time.Duration // for a job of which nothing is known
 	now, err := x.s.look(ctx, nobodysJob)
 	if err == nil {
@@ -174,16 +167,16 @@ func (x *examination) rights(ctx context.Context, c *goredis.Client) bool {
 	lack.note(x.s.cfg, "eval", x.script(ctx, c, &lack))
 	switch needed, handy := lack.split(); {
 	case lack.other != nil:
-		x.Failed(backends.Rights, "look at the log of the server", lack.other)
+		x.Failed(checkup.Rights, "look at the log of the server", lack.other)
 		return false
 	case len(needed) > 0:
-		x.Bad(backends.Rights, aclHint, "this user lacks %s", strings.Join(needed, " "))
+		x.Bad(checkup.Rights, aclHint, "this user lacks %s", strings.Join(needed, " "))
 		return false
 	case len(handy) > 0:
-		x.Warn(backends.Rights, aclHint, "this user lacks %s: standbys take over up to a TTL later without +publish and +subscribe, and status without names needs +scan",
+		x.Warn(checkup.Rights, aclHint, "this user lacks %s: standbys take over up to a TTL later without +publish and +subscribe, and status without names needs +scan",
 			strings.Join(handy, " "))
 	default:
-		x.Fine(backends.Rights, "all that leaderrun needs")
+		x.Fine(checkup.Rights, "all that leaderrun needs")
 	}
 	return true
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/checkup"
 	"github.com/leaderrun/leaderrun/test/servers"
 	"github.com/leaderrun/leaderrun/test/suite"
 )
@@ -27,14 +28,14 @@ func TestExamine(t *testing.T) {
 	s := servers.Redis(t, servers.RedisOptions{AppendOnly: true})
 	url := redisURL(s) + "?longest-ttl=200ms"
 	e := examine(t, url)
-	e.Expect(t, backends.Reachable, backends.Fine, s.Addr())
+	e.Expect(t, checkup.Reachable, backends.Fine, s.Addr())
 	e.Expect(t, "version", backends.Fine, "Redis "+s.Info(t, "server", "redis_version"))
 	e.Expect(t, "role", backends.Fine, "master")
 	e.Expect(t, "persistence", backends.Fine, "append-only")
 	e.Expect(t, "eviction", backends.Fine, "noeviction")
 	e.Expect(t, "replicas", backends.Fine, "none")
-	e.Expect(t, backends.Rights, backends.Fine, "all")
-	e.Expect(t, backends.Clock, backends.Fine, "this host's")
+	e.Expect(t, checkup.Rights, backends.Fine, "all")
+	e.Expect(t, checkup.Clock, backends.Fine, "this host's")
 	if keys := s.Do(t, "dbsize"); keys != int64(0) {
 		t.Errorf("%v keys were left behind", keys)
 	}
@@ -142,13 +143,13 @@ func TestExamineRights(t *testing.T) {
 	} {
 		e := examine(t, "redis://"+c.user+":sesame@"+s.Addr())
 		for _, say := range c.say {
-			e.Expect(t, backends.Rights, c.grade, say)
+			e.Expect(t, checkup.Rights, c.grade, say)
 		}
-		if len(e[backends.Rights]) != 1 || c.grade != backends.Fine && strings.Contains(e[backends.Rights][0].Why, c.not+" ") && c.grade == backends.Bad {
-			t.Errorf("%s: %+v", c.user, e[backends.Rights])
+		if len(e[checkup.Rights]) != 1 || c.grade != backends.Fine && strings.Contains(e[checkup.Rights][0].Why, c.not+" ") && c.grade == backends.Bad {
+			t.Errorf("%s: %+v", c.user, e[checkup.Rights])
 		}
 	}
-	examine(t, "redis://enough:not-sesame@"+s.Addr()).Expect(t, backends.Reachable, backends.Bad, "WRONGPASS")
+	examine(t, "redis://enough:not-sesame@"+s.Addr()).Expect(t, checkup.Reachable, backends.Bad, "WRONGPASS")
 	if keys := s.Do(t, "dbsize"); keys != int64(0) {
 		t.Errorf("%v keys were left behind", keys)
 	}
@@ -157,7 +158,7 @@ func TestExamineRights(t *testing.T) {
 func TestExamineNobody(t *testing.T) {
 	t.Parallel()
 	e := examine(t, "redis://127.0.0.1:1")
-	e.Expect(t, backends.Reachable, backends.Bad, "connection refused")
+	e.Expect(t, checkup.Reachable, backends.Bad, "connection refused")
 	if len(e) != 1 {
 		t.Errorf("%+v", e)
 	}
@@ -170,7 +171,7 @@ func TestExamineSilence(t *testing.T) {
 	s := servers.Redis(t, servers.RedisOptions{})
 	s.Stop(t)
 	defer s.Cont(t)
-	examine(t, redisURL(s)).Expect(t, backends.Reachable, backends.Bad, s.Addr())
+	examine(t, redisURL(s)).Expect(t, checkup.Reachable, backends.Bad, s.Addr())
 }
 
 func TestExamineSentinel(t *testing.T) {
@@ -197,7 +198,7 @@ func TestExamineCluster(t *testing.T) {
 	e.Expect(t, "cluster", backends.Fine, "3 masters")
 	for _, n := range nodes { // every master needs a replica
 		e.Expect(t, "replicas", backends.Bad, n.Addr()+": 0 of 1")
-		e.Expect(t, backends.Rights, backends.Fine, n.Addr())
+		e.Expect(t, checkup.Rights, backends.Fine, n.Addr())
 	}
 	examine(t, url+"?replicas=0").Expect(t, "replicas", backends.Warning, "two runs may overlap")
 	examine(t, redisURL(nodes[0])).Expect(t, "role", backends.Bad, "node of a Redis Cluster")

@@ -10,9 +10,8 @@ import (
 )
 
 const (
-	defaultPrefix  = "leaderrun"
-	defaultLongest = 30 * time.Second
-	longestHint    = "use a shorter TTL; or ?longest-ttl=DURATION in the backend URL raises it, on every host; after the store was lost nobody runs for so long"
+	defaultPrefix = "leaderrun"
+	longestHint   = "use a shorter TTL; or ?longest-ttl=DURATION in the backend URL raises it, on every host; after the store was lost nobody runs for so long"
 )
 
 // config is what a backend URL says.
@@ -34,15 +33,12 @@ var knownOptions = backendurl.Options[config]{
 		c.replicas = n
 		return nil
 	}},
-	"longest-ttl": {Help: "the longest TTL that is allowed here", Set: func(c *config, v string) (err error) {
-		c.longest, err = backendurl.Duration(v)
-		return err
-	}},
+	"longest-ttl": backendurl.LongestTTL(func(c *config) *time.Duration { return &c.longest }),
 }
 
 // parseURL reads a backend URL. No error here shows any part of the URL that a password may be in.
 func parseURL(raw string) (*config, error) {
-	c := &config{prefix: defaultPrefix, replicas: -1, longest: defaultLongest}
+	c := &config{prefix: defaultPrefix, replicas: -1, longest: backendurl.DefaultLongestTTL}
 	if err := redisurl.Parse(raw, c, func(c *config) *redisurl.Target { return &c.Target }, knownOptions); err != nil {
 		return nil, err
 	}

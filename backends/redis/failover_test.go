@@ -272,14 +272,30 @@ func TestIsolatedMaster(t *testing.T) {
 	}
 }
 
-// TestAReplicaIsNotBelieved: what it shows may be old.
+// TestAReplicaIsNotBelieved: what it shows may be old, and one that takes writes keeps them to itself.
 func TestAReplicaIsNotBelieved(t *testing.T) {
 	t.Parallel()
 	master := servers.Redis(t, servers.RedisOptions{})
 	replica := servers.Redis(t, servers.RedisOptions{ReplicaOf: master})
-	if status, err := open(t, "redis://"+replica.Addr()).Inspect(within(t, suite.Patience), "job"); err == nil {
-		t.Errorf("it is asked, and says %+v", status)
+	replica.Do(t, "config", "set", "replica-read-only", "no")
+	if status, err := open(t, "redis://"+replica.Addr()).Inspect(within(t, suite.Patience), "job"); err == nil || errors.Is(err, backends.ErrUnknownJob) {
+		t.Errorf("it is asked, and says %+v, %v", status, err)
 	}
+}
+
+// TestReplicaThatCameAfterTheRead: the first write after it came must have it already.
+func TestReplicaThatCameAfterTheRead(t *testing.T) {
+	t.Parallel()
+	servers.SkipShort(t)
+	master := servers.Redis(t, servers.RedisOptions{})
+	d := open(t, "redis://"+master.Addr())
+	g, _ := granted(t, d, claim("job", long))
+	replica := servers.Redis(t, servers.RedisOptions{ReplicaOf: master})
+	servers.Eventually(t, "the replica is online", func() bool {
+		return strings.Contains(master.Info(t, "replication", "slave0"), "state=online")
+	})
+	replica.Stop(t)
+	notAcknowledged(t, "renewal", func(ctx context.Context) error { _, err := d.Renew(ctx, g); return err })
 }
 
 // TestReplicaAttachedDuringARun: a server that is being replaced gets a replica while a run goes on, and nobody

@@ -18,27 +18,17 @@ func (s *store) List(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	type outcome struct {
-		jobs []string
-		err  error
-	}
-	done := make(chan outcome, 1)
-	panics.Go(func() {
+	jobs, err := panics.Await(ctx, func() ([]string, error) {
 		defer l.release()
-		jobs, err := s.scan(ctx, l)
-		done <- outcome{jobs, err}
+		return s.scan(ctx, l)
 	})
-	var o outcome
-	select {
-	case o = <-done:
-	case <-ctx.Done():
-		o.err = s.unanswered(context.Cause(ctx))
+	if err != nil && ctx.Err() != nil {
+		err = s.unanswered(err)
 	}
-	if o.err != nil {
+	if err != nil {
 		s.drop(l)
-		return nil, o.err
 	}
-	return o.jobs, nil
+	return jobs, err
 }
 
 // maxNames is how many bytes the keys of all jobs may have: a server may say for ever that there are more.

@@ -1,19 +1,21 @@
-// Package redis keeps leases and records in Redis or Valkey: a hash and a string with an expiry per job,
-// changed together by one Lua script if they are still what was decided on.
+// Package redis keeps leases and records in Redis or Valkey. Each job has a hash (the record) and a string with an expiry (the lease). One
+// Lua script changes both together, if they are still what was decided on.
 //
-// The server counts in its own wall clock, and it can forget: a restart without its data, FLUSHALL, a
-// failover to a replica that lagged. Three things stand against that. The record says until when a lease was
-// renewed, so a lease that vanished is waited out. The mark says which server wrote it, so that a server
-// that restarted, was emptied or was promoted is in quarantine until every lease it may have forgotten is
-// over. And where there are replicas, a step counts only when WAIT says that all that were ever seen have it.
+// The server counts in its own wall clock, and it can forget: by a restart without its data, by FLUSHALL, by a failover to a replica
+// that lagged. Three things protect against that. The record says until when the lease was last renewed, so a candidate waits that long
+// if the lease vanishes. The mark says which server wrote it, so a server that was restarted, emptied or promoted is in quarantine
+// until every lease that it may have forgotten has run out. If there are replicas, a write counts only when WAIT says that as many have
+// it as there ever were.
 //
-// A claim reads and writes, and a claim that is refused reads: two round trips and one. A renewal is one: it
-// extends the lease if that is still the holder's, and does not look at the rest of the record.
+// A claim takes two round trips, a read and a write; a refused claim takes one. A renewal takes one: it extends the lease if that is
+// still the holder's, and does not look at the rest of the record.
 //
-// What it does not promise: WAIT is no consensus; a clock that is stepped forward on the server ends leases
-// early; with ?replicas= lowered a failover may overlap; a replica that is attached and promoted within a third of
-// a TTL is not noticed by the run that goes on; and whoever deletes lease and record by hand has removed every
-// trace of a run.
+// The package does not promise:
+//   - consensus: WAIT is none;
+//   - that leases last if the server's clock is stepped forward;
+//   - one run at a time after a failover with a lower ?replicas=;
+//   - that a run notices a replica that is attached and promoted within a third of its TTL;
+//   - that anything tells of a run whose lease and record were both deleted by hand.
 package redis
 
 import (
@@ -44,13 +46,7 @@ type store struct {
 
 // Open returns a driver for a backend URL. It reads the certificates that the URL names and asks nobody. Its
 // errors are *backends.PermanentError and never show a password.
-func Open(rawURL string) (*backends.Engine, error) {
-	s, err := newStore(rawURL)
-	if err != nil {
-		return nil, err
-	}
-	return backends.NewEngine(s), nil
-}
+func Open(rawURL string) (*backends.Engine, error) { return backends.OpenEngine(newStore(rawURL)) }
 
 func newStore(rawURL string) (*store, error) {
 	cfg, err := parseURL(rawURL)

@@ -74,31 +74,21 @@ func (s *store) ask(ctx context.Context, r request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	type outcome struct {
-		reply reply
-		err   error
-	}
-	done := make(chan outcome, 1)
-	panics.Go(func() {
+	said, err := panics.Await(ctx, func() (reply, error) {
 		defer l.release()
-		said, err := s.exchange(ctx, l, r)
-		done <- outcome{said, err}
+		return s.exchange(ctx, l, r)
 	})
-	var o outcome
-	select {
-	case o = <-done:
-	case <-ctx.Done():
-		o.err = s.unanswered(fmt.Errorf("no reply: %w", context.Cause(ctx)))
-	}
-	if o.err == nil {
+	switch {
+	case err == nil:
 		s.spoke.Store(true)
-		return o.reply, nil
-	}
-	if backends.IsPermanent(o.err) && isGarbled(o.err) && s.spoke.Load() {
-		o.err = fmt.Errorf("the reply was cut: %s", o.err.Error())
+		return said, nil
+	case ctx.Err() != nil:
+		err = s.unanswered(fmt.Errorf("no reply: %w", err))
+	case backends.IsPermanent(err) && isGarbled(err) && s.spoke.Load():
+		err = fmt.Errorf("the reply was cut: %s", err.Error())
 	}
 	s.drop(l)
-	return reply{}, o.err
+	return reply{}, err
 }
 
 // unanswered adds to the error of a request that had no answer in time what may be wrong, where there never was one: a plain port

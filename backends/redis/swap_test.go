@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/backendurl"
 	"github.com/leaderrun/leaderrun/test/servers"
 	"github.com/leaderrun/leaderrun/test/suite"
 )
@@ -300,7 +301,7 @@ func TestAServerThatEvictsAllTheTime(t *testing.T) {
 			w[6], evicted-1, evicted)
 	})
 	r := suite.On(t).Refused(open(t, "redis://"+addr), claim("job", long), backends.Quarantined)
-	if n := asked.Load(); n != 2 || r.Wait != defaultLongest {
+	if n := asked.Load(); n != 2 || r.Wait != backendurl.DefaultLongestTTL {
 		t.Errorf("asked %d times, wait %v", n, r.Wait)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/checkup"
 	"github.com/leaderrun/leaderrun/test/servers"
 	"github.com/leaderrun/leaderrun/test/suite"
 )
@@ -45,7 +46,7 @@ func TestACL(t *testing.T) {
 	strangers := map[string]*driver{"": at(""), "another user": at("other:" + url.PathEscape(typed) + "@"), "another password": at(user + "x@")}
 	steps := suite.On(t)
 
-	examine(mine).Expect(t, backends.Rights, backends.Fine, "below /leaderrun")
+	examine(mine).Expect(t, checkup.Rights, backends.Fine, "below /leaderrun")
 	for name, d := range strangers { // there is no node of the job's yet
 		_, err := d.Acquire(t.Context(), newClaim("job"))
 		wantDenied(t, name+": the first claim", err)
@@ -70,18 +71,18 @@ func TestACL(t *testing.T) {
 		} {
 			wantDenied(t, name+": "+step, err)
 		}
-		examine(d).Expect(t, backends.Rights, backends.Bad, "no right")
+		examine(d).Expect(t, checkup.Rights, backends.Bad, "no right")
 	}
 	steps.Renew(mine, g)
 	steps.Finish(mine, g)
 	found := examine(mine)
-	found.Expect(t, backends.Rights, backends.Fine, "below /leaderrun")
+	found.Expect(t, checkup.Rights, backends.Fine, "below /leaderrun")
 	found.Expect(t, "acl", backends.Fine, "")
 
 	elsewhere := open(t, "zk://"+me+s.Addr()+"/elsewhere") // which the root's operator has not made
 	_, err := elsewhere.Acquire(t.Context(), newClaim("job"))
 	wantDenied(t, "another chroot", err)
-	examine(elsewhere).Expect(t, backends.Rights, backends.Bad, "no right")
+	examine(elsewhere).Expect(t, checkup.Rights, backends.Bad, "no right")
 }
 
 // wantDenied checks that an error says that the user or the password is at fault, and what helps, and shows no password.

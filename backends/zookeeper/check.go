@@ -13,6 +13,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/zookeeper/wire"
+	"github.com/leaderrun/leaderrun/internal/checkup"
 )
 
 const (
@@ -34,7 +35,7 @@ func (e *examined) granted() time.Duration { return e.conn.Session().Timeout }
 
 // examination is what is known while an ensemble is looked at.
 type examination struct {
-	backends.Findings
+	checkup.Findings
 	*store
 }
 
@@ -80,7 +81,7 @@ func (s *store) Check(ctx context.Context, ttl time.Duration) []backends.Finding
 
 // askServer opens the session at one server, or moves it there: servers of one ensemble know it.
 func (s *store) askServer(ctx context.Context, addr string, session wire.Session, ttl time.Duration) *examined {
-	ctx, cancel := context.WithTimeout(ctx, backends.AskLimit)
+	ctx, cancel := context.WithTimeout(ctx, checkup.AskLimit)
 	defer cancel()
 	e := &examined{addr: addr}
 	session.Timeout = ttl
@@ -108,14 +109,14 @@ func (s *store) askServer(ctx context.Context, addr string, session wire.Session
 }
 
 func (x *examination) reachable(all []*examined) {
-	var told []backends.Answer
+	var told []checkup.Answer
 	for _, e := range all {
 		switch {
 		case e.err == nil:
-			told = append(told, backends.Answer{Fine: fmt.Sprintf("%s answers within %v", e.addr, e.took.Round(10*time.Microsecond))})
+			told = append(told, checkup.Answer{Fine: fmt.Sprintf("%s answers within %v", e.addr, e.took.Round(10*time.Microsecond))})
 		case errors.Is(e.err, wire.ErrExpired): // told by ensemble
 		default:
-			told = append(told, backends.Answer{Err: x.classify(x.unreached(e.err)), Remedy: unreachable}) // which names the host
+			told = append(told, checkup.Answer{Err: x.classify(x.unreached(e.err)), Remedy: unreachable}) // which names the host
 		}
 	}
 	x.Hosts(told)
@@ -141,7 +142,7 @@ func (x *examination) roles(ctx context.Context, up []*examined) {
 		return
 	}
 	for _, e := range up {
-		text, _ := backends.Limited(ctx, func(ctx context.Context) (string, error) { return fourLetters(ctx, e.addr, "srvr") })
+		text, _ := checkup.Limited(ctx, func(ctx context.Context) (string, error) { return fourLetters(ctx, e.addr, "srvr") })
 		version, known := strings.CutPrefix(text, "Zookeeper version: ")
 		version, _, _ = strings.Cut(version, "-")
 		_, mode, _ := strings.Cut(text, "\nMode: ")
@@ -200,7 +201,7 @@ func (x *examination) timeout(up []*examined, ttl time.Duration) {
 // rights asks for a multi that would make a node, was it not for its last operation. ZooKeeper looks at the rights of
 // each before that. It says whether the nodes have a common parent yet.
 func (x *examination) rights(ctx context.Context, conn *wire.Conn) bool {
-	ctx, cancel := context.WithTimeout(ctx, backends.AskLimit)
+	ctx, cancel := context.WithTimeout(ctx, checkup.AskLimit)
 	defer cancel()
 	const nobody = "/zookeeper/no such node"
 	for i, dir := range slices.Concat([]string{x.cfg.dir}, parents(x.cfg.dir), []string{""}) {
@@ -208,7 +209,7 @@ func (x *examination) rights(ctx context.Context, conn *wire.Conn) bool {
 		// A name with a space is no job's.
 		try := wire.NewCall(wire.Multi(wire.Create(dir+"/doctor of leaderrun", nil, x.acl(), false), wire.Check(nobody, 0)))
 		if err := conn.Do(ctx, list, try); err != nil {
-			x.Failed(backends.Rights, unreachable, err)
+			x.Failed(checkup.Rights, unreachable, err)
 			return false
 		}
 		if wire.Is(list.Err, wire.NoNode) {
@@ -216,15 +217,15 @@ func (x *examination) rights(ctx context.Context, conn *wire.Conn) bool {
 		}
 		for _, err := range []error{list.Err, try.Err} {
 			if e, ok := errors.AsType[*wire.Error](err); ok && (e.Code != wire.NoNode || e.Path != nobody) {
-				x.Failed(backends.Rights, unreachable, x.classify(err))
+				x.Failed(checkup.Rights, unreachable, x.classify(err))
 				return false
 			}
 		}
 		if i > 0 {
-			x.Fine(backends.Rights, "may make %s, which the first run does", x.cfg.dir)
+			x.Fine(checkup.Rights, "may make %s, which the first run does", x.cfg.dir)
 			return false
 		}
-		x.Fine(backends.Rights, "may read and write below %s", dir)
+		x.Fine(checkup.Rights, "may read and write below %s", dir)
 		return true
 	}
 	return false
@@ -233,7 +234,7 @@ func (x *examination) rights(ctx context.Context, conn *wire.Conn) bool {
 // openness warns of nodes that everybody may write.
 func (x *examination) openness(ctx context.Context, conn *wire.Conn) {
 	call := wire.NewCall(wire.GetACL(x.cfg.dir))
-	ctx, cancel := context.WithTimeout(ctx, backends.AskLimit)
+	ctx, cancel := context.WithTimeout(ctx, checkup.AskLimit)
 	defer cancel()
 	if conn.Do(ctx, call) != nil || call.Err != nil {
 		return

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/checkup"
 	"github.com/leaderrun/leaderrun/test/servers"
 )
 
@@ -28,23 +29,23 @@ func TestExamine(t *testing.T) {
 	w := newWorld(t)
 	found := w.d.Examine(t.Context(), 15*time.Second)
 	grades(t, found, map[string]backends.Grade{
-		backends.Reachable: backends.Fine, "ensemble": backends.Warning, "role": backends.Fine, "sessions": backends.Fine,
-		backends.Rights: backends.Fine, "acl": "",
+		checkup.Reachable: backends.Fine, "ensemble": backends.Warning, "role": backends.Fine, "sessions": backends.Fine,
+		checkup.Rights: backends.Fine, "acl": "",
 	})
 	if _, err := w.server.Get("/leaderrun"); err == nil {
 		t.Error("it made a node")
 	}
 	w.Finish(w.d, w.Acquire(w.d, newClaim("job")))
 	found = w.d.Examine(t.Context(), 100*time.Millisecond)
-	grades(t, found, map[string]backends.Grade{"sessions": backends.Warning, backends.Rights: backends.Fine, "acl": backends.Warning})
+	grades(t, found, map[string]backends.Grade{"sessions": backends.Warning, checkup.Rights: backends.Fine, "acl": backends.Warning})
 
 	at := strings.Replace(w.server.URL(), "://", "://u:"+url.PathEscape(secret)+"@", 1) + "/closed"
 	mine := open(t, at)
 	w.Finish(mine, w.Acquire(mine, newClaim("job")))
-	grades(t, mine.Examine(t.Context(), 15*time.Second), map[string]backends.Grade{backends.Rights: backends.Fine, "acl": backends.Fine})
+	grades(t, mine.Examine(t.Context(), 15*time.Second), map[string]backends.Grade{checkup.Rights: backends.Fine, "acl": backends.Fine})
 	for _, stranger := range []string{w.server.URL() + "/closed", strings.Replace(at, "u:", "x:", 1)} {
 		d := open(t, stranger)
-		grades(t, d.Examine(t.Context(), 15*time.Second), map[string]backends.Grade{backends.Rights: backends.Bad})
+		grades(t, d.Examine(t.Context(), 15*time.Second), map[string]backends.Grade{checkup.Rights: backends.Bad})
 		_, err := d.Acquire(t.Context(), newClaim("job"))
 		if !backends.IsPermanent(err) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("Acquire: %v", err)
@@ -58,7 +59,7 @@ func TestExamineTwoEnsembles(t *testing.T) {
 	w := newWorld(t)
 	stranger := servers.ZooKeeper(t, servers.ZooKeeperOptions{})
 	d := open(t, w.server.URL()+","+stranger.Addr())
-	grades(t, d.Examine(t.Context(), 5*time.Second), map[string]backends.Grade{backends.Reachable: backends.Fine, "ensemble": backends.Bad})
+	grades(t, d.Examine(t.Context(), 5*time.Second), map[string]backends.Grade{checkup.Reachable: backends.Fine, "ensemble": backends.Bad})
 	nobody := open(t, "zk://127.0.0.1:1")
-	grades(t, nobody.Examine(t.Context(), 5*time.Second), map[string]backends.Grade{backends.Reachable: backends.Bad})
+	grades(t, nobody.Examine(t.Context(), 5*time.Second), map[string]backends.Grade{checkup.Reachable: backends.Bad})
 }

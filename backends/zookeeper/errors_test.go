@@ -12,6 +12,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/zookeeper/wire"
+	"github.com/leaderrun/leaderrun/internal/checkup"
 	"github.com/leaderrun/leaderrun/test/servers"
 )
 
@@ -29,7 +30,7 @@ func TestAFaultOfAllServers(t *testing.T) {
 		t.Errorf("both: %v (%+v)", err, p)
 	}
 	for _, f := range open(t, url).Examine(t.Context(), 15*time.Second) {
-		if f.What != backends.Reachable || f.Grade != backends.Bad || !strings.Contains(f.Remedy, "?ca=FILE") {
+		if f.What != checkup.Reachable || f.Grade != backends.Bad || !strings.Contains(f.Remedy, "?ca=FILE") {
 			t.Errorf("doctor: %+v", f)
 		}
 	}

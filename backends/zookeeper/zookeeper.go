@@ -1,16 +1,16 @@
-// Package zookeeper keeps leases and records in ZooKeeper: two nodes per job, changed together by one multi. The
-// record is a lasting node; the lease is an ephemeral one below it, which goes with the session of its holder.
+// Package zookeeper keeps leases and records in ZooKeeper. Each job has two nodes, which change together in one multi: a lasting node
+// for the record, and below it an ephemeral one for the lease, which goes away with the session of its holder.
 //
-// Whoever gives or takes a lease writes the record in the same multi, so that its version tells of the lease too.
-// A renewal writes the record in a multi that finds the lease, and then looks at the lease once more. Each grant has a
-// session of its own, whose timeout is the TTL and which nothing keeps alive but renewals.
+// Every grant and release also writes the record in the same multi, so the record's version tells of the lease, too. A renewal
+// writes the record in a multi that requires the lease to be there, and then reads the lease once more. Each grant has a session of its
+// own. Its timeout is the TTL, and nothing but renewals keeps it alive.
 //
-// A session ends when its server thinks so, which can be earlier than its holder thinks; an operator may delete the node.
-// So a lease that is gone without a release proves nothing: a candidate is granted when it has seen no sign of life for
-// the record's TTL on its own clock. Who writes the record by hand delays that, and no more.
+// A session ends when the server says so, perhaps before its holder thinks so, and an operator may delete the lease. So a lease
+// that is gone without a release proves nothing: a candidate is granted when it has seen no sign of life for the record's TTL on its own
+// clock. Writing the record by hand delays that, and does no more.
 //
-// What it does not promise: whoever deletes both nodes by hand, or brings back an older snapshot, has removed every
-// trace of a run.
+// The package does not promise that anything tells of a run whose nodes were both deleted by hand, or replaced by those of an older
+// snapshot.
 package zookeeper
 
 import (
@@ -49,13 +49,7 @@ type store struct {
 
 // Open returns a driver for a backend URL. It reads the certificates that the URL names and asks nobody. Its
 // errors are *backends.PermanentError and never show a password.
-func Open(rawURL string) (*backends.Engine, error) {
-	s, err := newStore(rawURL)
-	if err != nil {
-		return nil, err
-	}
-	return backends.NewEngine(s), nil
-}
+func Open(rawURL string) (*backends.Engine, error) { return backends.OpenEngine(newStore(rawURL)) }
 
 func newStore(rawURL string) (*store, error) {
 	cfg, err := parseURL(rawURL)

@@ -1,6 +1,6 @@
-// Package account looks up who a command is to run as, in the host's own files. It asks nothing else: package os/user takes
-// the environment's word where the files have no line for this process, and then a name in USER would be root's number.
-// What only a directory service knows (LDAP, for instance) is unknown here.
+// Package account looks up the user that a command is to run as, in the host's own files and nowhere else. Package os/user believes the
+// environment if the files do not name the user of this process, and then a name in USER would get root's number. Users that only a
+// directory service knows, such as LDAP, are unknown here.
 package account
 
 import (

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/ownership"
@@ -77,14 +78,30 @@ func (o Options[C]) list(c *C) string {
 	return "options: " + strings.Join(list, ", ")
 }
 
-// Prefix is the option that says what all keys begin with.
-func Prefix[C any](prefix func(c *C) *string) Option[C] {
-	return Option[C]{Help: "what all keys begin with", Set: func(c *C, v string) error {
-		*prefix(c) = v
+// Text is an option that is any text but an empty one.
+func Text[C any](help string, field func(c *C) *string) Option[C] {
+	return Option[C]{Help: help, Set: func(c *C, v string) error {
+		*field(c) = v
 		if v == "" {
 			return errors.New("it is empty")
 		}
 		return nil
+	}}
+}
+
+// Prefix is the option that says what all keys begin with.
+func Prefix[C any](prefix func(c *C) *string) Option[C] {
+	return Text("what all keys begin with", prefix)
+}
+
+// DefaultLongestTTL is what LongestTTL is where it is not given.
+const DefaultLongestTTL = 30 * time.Second
+
+// LongestTTL is the option of stores that may forget leases: after that nobody is granted for as long.
+func LongestTTL[C any](longest func(c *C) *time.Duration) Option[C] {
+	return Option[C]{Help: "the longest TTL that is allowed here", Set: func(c *C, v string) (err error) {
+		*longest(c), err = Duration(v)
+		return err
 	}}
 }
 

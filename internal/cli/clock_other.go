@@ -5,10 +5,10 @@ package cli
 import (
 	"errors"
 
-	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/checkup"
 )
 
 // synchronised cannot tell here.
-func synchronised(f *backends.Findings) {
+func synchronised(f *checkup.Findings) {
 	judgeClock(f, false, 0, errors.New("not asked on this system"))
 }

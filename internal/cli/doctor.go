@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/checkup"
 	"github.com/leaderrun/leaderrun/internal/duration"
 	"github.com/leaderrun/leaderrun/runner"
 )
@@ -48,9 +49,9 @@ type finding struct {
 	Remedy string         `json:"remedy"`
 }
 
-// checkup is one call of doctor.
-type checkup struct {
-	backends.Findings
+// doctorCall is one call of doctor.
+type doctorCall struct {
+	checkup.Findings
 	call  *call
 	store backends.Backend
 	ttl   time.Duration
@@ -75,7 +76,7 @@ func runDoctor(c *call) (End, error) {
 	defer store.Close()
 	ctx, cancel := c.context()
 	defer cancel()
-	x := &checkup{call: c, store: store, ttl: ttl}
+	x := &doctorCall{call: c, store: store, ttl: ttl}
 	x.name(g, named)
 	x.secrets(g)
 	x.examine(ctx)
@@ -94,7 +95,7 @@ func runDoctor(c *call) (End, error) {
 }
 
 // name tells which backend is looked at, and who has named it: most double runs are two hosts with two backends.
-func (x *checkup) name(g given, named bool) {
+func (x *doctorCall) name(g given, named bool) {
 	const what = "backend"
 	text := x.store.Redacted()
 	if p := x.store.Prefix(); p != "" {
@@ -108,17 +109,17 @@ func (x *checkup) name(g given, named bool) {
 }
 
 // examine lets the driver look at the store, and then tries a run, where there is somebody to ask.
-func (x *checkup) examine(ctx context.Context) {
+func (x *doctorCall) examine(ctx context.Context) {
 	found := x.store.Examine(ctx, x.ttl)
 	x.Findings = append(x.Findings, found...)
-	silent := func(f backends.Finding) bool { return f.What == backends.Reachable && f.Grade == backends.Bad }
+	silent := func(f backends.Finding) bool { return f.What == checkup.Reachable && f.Grade == backends.Bad }
 	if !slices.ContainsFunc(found, silent) {
 		x.tryRun(ctx)
 	}
 }
 
 // lease says what the TTL comes to.
-func (x *checkup) lease() {
+func (x *doctorCall) lease() {
 	const what = "ttl"
 	if hint, err := checkTTL(x.ttl, x.store.Limits()); err != nil {
 		x.Bad(what, hint, "%v", err)
@@ -135,7 +136,7 @@ func (x *checkup) lease() {
 }
 
 // report writes the findings.
-func (x *checkup) report(asJSON bool) string {
+func (x *doctorCall) report(asJSON bool) string {
 	var b strings.Builder
 	redact := x.call.console.redact
 	if asJSON {

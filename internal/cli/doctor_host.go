@@ -6,13 +6,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/checkup"
 	"github.com/leaderrun/leaderrun/internal/supervise"
 	"github.com/leaderrun/leaderrun/schedule"
 )
 
 // secrets looks who else can read a password.
-func (x *checkup) secrets(g given) {
+func (x *doctorCall) secrets(g given) {
 	const (
 		what   = "password"
 		remedy = backendFile + " names a file that holds the URL, for this user alone"
@@ -31,7 +31,7 @@ func (x *checkup) secrets(g given) {
 }
 
 // configFiles lists the configuration files that may have been read.
-func (x *checkup) configFiles() []string {
+func (x *doctorCall) configFiles() []string {
 	if named, ok := x.call.settings.find("config"); ok {
 		return []string{named.text}
 	}
@@ -67,7 +67,7 @@ func holdsPassword(rawURL string) bool {
 }
 
 // host looks at what this host adds.
-func (x *checkup) host() {
+func (x *doctorCall) host() {
 	killTier(&x.Findings, supervise.Tier())
 	synchronised(&x.Findings)
 	const what = "time zone"
@@ -87,7 +87,7 @@ func (x *checkup) host() {
 }
 
 // killTier says by what means a run's processes are ended.
-func killTier(f *backends.Findings, tier string) {
+func killTier(f *checkup.Findings, tier string) {
 	const what = "kill tier"
 	switch tier {
 	case "cgroup+subreaper":
@@ -101,7 +101,7 @@ func killTier(f *backends.Findings, tier string) {
 
 // judgeClock tells what the kernel says of the host's clock: whether somebody keeps it in step, and how far it may be
 // off.
-func judgeClock(f *backends.Findings, synchronised bool, off time.Duration, err error) {
+func judgeClock(f *checkup.Findings, synchronised bool, off time.Duration, err error) {
 	const (
 		what   = "host clock"
 		remedy = "run chronyd, or another NTP client"

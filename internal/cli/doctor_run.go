@@ -33,7 +33,7 @@ type pace struct{ claim, renewal, end time.Duration }
 func (p pace) slowest() time.Duration { return max(p.claim, p.renewal, p.end) }
 
 // tryRun claims, renews and ends a job as a run does: what is not permitted, or not possible, shows here at the latest.
-func (x *checkup) tryRun(ctx context.Context) {
+func (x *doctorCall) tryRun(ctx context.Context) {
 	const what = "round trip"
 	var p pace
 	for range doctorRounds {
@@ -55,7 +55,7 @@ func (x *checkup) tryRun(ctx context.Context) {
 
 // judge compares the slowest step with the time that one has (TTL/6) before it counts as failed, and with the time
 // after which a renewal is asked for a second time (TTL/12).
-func (x *checkup) judge(what string, p pace) {
+func (x *doctorCall) judge(what string, p pace) {
 	const remedy = "a longer --ttl, or a server that is nearer or has less to do"
 	unit := 10 * time.Microsecond
 	text := "claim " + p.claim.Round(unit).String() + ", renewal " + p.renewal.Round(unit).String() + ", end " + p.end.Round(unit).String()
@@ -71,7 +71,7 @@ func (x *checkup) judge(what string, p pace) {
 }
 
 // claim asks for the lease, and again while the doctor of another host has it.
-func (x *checkup) claim(ctx context.Context, p *pace) (backends.Grant, error) {
+func (x *doctorCall) claim(ctx context.Context, p *pace) (backends.Grant, error) {
 	l := x.store.Limits()
 	c := backends.Claim{Job: doctorJob, Holder: thisOperator(), TTL: max(x.ttl, l.MinTTL)}
 	if l.MaxTTL > 0 {
@@ -102,7 +102,7 @@ func (x *checkup) claim(ctx context.Context, p *pace) (backends.Grant, error) {
 }
 
 // renewAndEnd does not leave the lease behind, whatever else fails.
-func (x *checkup) renewAndEnd(ctx context.Context, g backends.Grant, p *pace) error {
+func (x *doctorCall) renewAndEnd(ctx context.Context, g backends.Grant, p *pace) error {
 	err := x.timed(ctx, &p.renewal, func(ctx context.Context) error {
 		_, err := x.store.Renew(ctx, g)
 		return err
@@ -119,7 +119,7 @@ func (x *checkup) renewAndEnd(ctx context.Context, g backends.Grant, p *pace) er
 
 // timed repeats a step while nobody answers, as a run does: where a store has several hosts, the next request goes to
 // another one. It notes how long the answer took, if that was longer than before.
-func (x *checkup) timed(ctx context.Context, slowest *time.Duration, step func(context.Context) error) (err error) {
+func (x *doctorCall) timed(ctx context.Context, slowest *time.Duration, step func(context.Context) error) (err error) {
 	for range statusTries {
 		limited, cancel := context.WithTimeout(ctx, max(x.ttl/2, leastAnswer))
 		began := time.Now()
@@ -138,14 +138,14 @@ func (x *checkup) timed(ctx context.Context, slowest *time.Duration, step func(c
 }
 
 // tidy is a step whose failure changes nothing: the lease ends by itself. It is taken after a signal too.
-func (x *checkup) tidy(ctx context.Context, step func(context.Context) error) {
+func (x *doctorCall) tidy(ctx context.Context, step func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leastAnswer)
 	defer cancel()
 	_ = step(ctx)
 }
 
 // refused tells why a store that works did not grant the lease.
-func (x *checkup) refused(what string, r *backends.Refusal) {
+func (x *doctorCall) refused(what string, r *backends.Refusal) {
 	wait := millis(r.Wait.Milliseconds())
 	switch r.Verdict {
 	case backends.Held:

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/checkup"
 )
 
 // patient is a store that answers as a test says. What a test does not expect panics.
@@ -85,7 +86,7 @@ func TestDoctorTriesARun(t *testing.T) {
 		},
 	} {
 		store := &patient{acquire: c.acquire, renew: c.renew}
-		x := &checkup{store: store, ttl: 15 * time.Second}
+		x := &doctorCall{store: store, ttl: 15 * time.Second}
 		x.tryRun(t.Context())
 		if len(x.Findings) != 1 {
 			t.Errorf("%s: %+v", c.name, x.Findings)
@@ -106,7 +107,7 @@ func TestDoctorIsInterrupted(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	store := &patient{acquire: granted, renew: func() error { cancel(); return ctx.Err() }}
-	x := &checkup{store: store, ttl: 15 * time.Second}
+	x := &doctorCall{store: store, ttl: 15 * time.Second}
 	x.tryRun(ctx)
 	if store.finished != 1 {
 		t.Errorf("finished %d times", store.finished)
@@ -118,7 +119,7 @@ func TestDoctorIsInterruptedAtTheEnd(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	store := &patient{acquire: granted, renew: fine, ends: cancel}
-	x := &checkup{store: store, ttl: 15 * time.Second}
+	x := &doctorCall{store: store, ttl: 15 * time.Second}
 	x.tryRun(ctx)
 	if store.finished != 2 {
 		t.Errorf("finished %d times, want a second one that nothing interrupts", store.finished)
@@ -135,7 +136,7 @@ func TestDoctorsTakeTurns(t *testing.T) {
 		}
 		return granted(c)
 	}}
-	x := &checkup{store: store, ttl: 15 * time.Second}
+	x := &doctorCall{store: store, ttl: 15 * time.Second}
 	x.tryRun(t.Context())
 	if len(x.Findings) != 1 || x.Findings[0].Grade != backends.Fine {
 		t.Errorf("%+v", x.Findings)
@@ -155,7 +156,7 @@ func TestDoctorClaimsForATTLThatFits(t *testing.T) {
 			}
 			return granted(c)
 		}}
-		(&checkup{store: store, ttl: asked}).tryRun(t.Context())
+		(&doctorCall{store: store, ttl: asked}).tryRun(t.Context())
 	}
 }
 
@@ -171,7 +172,7 @@ func TestDoctorComparesTheRoundTripWithTheTTL(t *testing.T) {
 		{pace{1300 * ms, 20 * ms, 30 * ms}, backends.Warning},
 		{pace{20 * ms, 30 * ms, 2600 * ms}, backends.Bad},
 	} {
-		x := &checkup{ttl: 15 * time.Second}
+		x := &doctorCall{ttl: 15 * time.Second}
 		x.judge("round trip", c.p)
 		if x.Findings[0].Grade != c.want {
 			t.Errorf("%+v: %+v, want %s", c.p, x.Findings[0], c.want)
@@ -182,18 +183,18 @@ func TestDoctorComparesTheRoundTripWithTheTTL(t *testing.T) {
 func TestDoctorJudgesThisHost(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		judge func(f *backends.Findings)
+		judge func(f *checkup.Findings)
 		want  backends.Grade
 		say   string
 	}{
-		{func(f *backends.Findings) { killTier(f, "cgroup+subreaper") }, backends.Fine, "cgroup"},
-		{func(f *backends.Findings) { killTier(f, "subreaper") }, backends.Fine, "without a cgroup"},
-		{func(f *backends.Findings) { killTier(f, "process group") }, backends.Warning, "not found"},
-		{func(f *backends.Findings) { judgeClock(f, true, 30*time.Millisecond, nil) }, backends.Fine, "30ms"},
-		{func(f *backends.Findings) { judgeClock(f, false, 0, nil) }, backends.Warning, "not synchronised"},
-		{func(f *backends.Findings) { judgeClock(f, false, 0, errors.New("denied")) }, backends.Fine, "denied"},
+		{func(f *checkup.Findings) { killTier(f, "cgroup+subreaper") }, backends.Fine, "cgroup"},
+		{func(f *checkup.Findings) { killTier(f, "subreaper") }, backends.Fine, "without a cgroup"},
+		{func(f *checkup.Findings) { killTier(f, "process group") }, backends.Warning, "not found"},
+		{func(f *checkup.Findings) { judgeClock(f, true, 30*time.Millisecond, nil) }, backends.Fine, "30ms"},
+		{func(f *checkup.Findings) { judgeClock(f, false, 0, nil) }, backends.Warning, "not synchronised"},
+		{func(f *checkup.Findings) { judgeClock(f, false, 0, errors.New("denied")) }, backends.Fine, "denied"},
 	} {
-		var f backends.Findings
+		var f checkup.Findings
 		c.judge(&f)
 		if len(f) != 1 || f[0].Grade != c.want || !strings.Contains(f[0].Why, c.say) || (f[0].Remedy == "") != (c.want == backends.Fine) {
 			t.Errorf("%+v, want %s with %q", f, c.want, c.say)

@@ -1,6 +1,6 @@
-// Package daemon starts every job of a job file at its ticks, on one of the hosts that do the same. It knows when
-// jobs are due and what happens when one is still running; that a tick runs once, and one at a time, is the runner's
-// and the backend's work, as for a single run.
+// Package daemon starts every job of a job file at its ticks, on one of the hosts that have the same file. It knows when
+// jobs are due, and what happens when one is still running. The runner and the backend make sure that a tick runs once, and one at a
+// time, as they do for a single run.
 //
 // Between two ticks nothing happens: one goroutine sleeps until the next job is due, and the backend is not asked.
 // The exceptions are jobs with a catch-up, whose record is read when the daemon starts and at each tick.

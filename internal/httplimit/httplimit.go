@@ -1,10 +1,10 @@
-// Package httplimit bounds what a server can cost its client, whatever it answers: the time that an answer may take to be
-// read, and the memory that it and what is made of it may need.
+// Package httplimit bounds what an answer of a server can cost its client: the time to read it, and the memory for it and for what is
+// made of it.
 //
-// An answer is bounded in bytes and, where it is JSON, in values: what an object or a list needs in memory has more to do with
-// how many values are in it than with its length. So no answer needs more than about 16 MB. Few answers of more than a few
-// kilobytes are in memory at the same time, however many requests a process has under way: those beyond wait for their place,
-// and for no longer than their context.
+// An answer may have a limited number of bytes and, if it is JSON, of values, because the memory for an object or a list depends more
+// on the number of its values than on its length. So no answer needs more than about 16 MB. Only a few answers of more than a few
+// kilobytes are in memory at the same time, however many requests a process makes: the others wait for a place, until their context
+// ends.
 package httplimit
 
 import (

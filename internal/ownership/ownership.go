@@ -1,7 +1,7 @@
-// Package ownership says whether somebody else than root and this user has a file or folder in hand. What is read from such
-// a one may be another's word, and what is locked there may be taken away. The rule is that of sshd's StrictModes and of
-// sudo: the owner is root or this user, and neither the group nor others may write; a group of root may, as for sudo, and one
-// that is the owner's alone.
+// Package ownership says whether a user other than root and this one can change a file or folder. What such a file says may be that
+// user's word, and a lock on it can be taken away. The rule is that of sshd's StrictModes and of sudo: the owner is root or this
+// user, and neither the group nor others may write. The group may write if it is root's, as for sudo, or if it has no member but the
+// owner.
 package ownership
 
 import (

@@ -1,11 +1,12 @@
-// Package panics is what becomes of a panic in a goroutine: no other goroutine can recover from it, and Go ends the program
-// with a stack and exit code 2. A program says once what it wants instead (Handle); every goroutine that this module starts
-// begins here (Go), or hands its panic on to the one that waits for it (package runner).
+// Package panics says what happens when a goroutine panics. No other goroutine can recover from that: Go ends the program with a
+// stack and exit code 2. A program can choose something else once (Handle). Every goroutine of this module starts with Go or Await, or
+// hands its panic to the goroutine that waits for it (package runner).
 //
-// Not covered are the goroutines of libraries, and what Go calls a fatal error.
+// The package does not cover the goroutines of libraries, and what Go calls a fatal error.
 package panics
 
 import (
+	"context"
 	"fmt"
 	"runtime/debug"
 	"sync/atomic"
@@ -42,6 +43,26 @@ func Catch() {
 	}
 	if p := recover(); p != nil {
 		(*end)(Of(p))
+	}
+}
+
+// Await calls f in a goroutine of its own, and returns what it returns, or as soon as the context ends: then f goes on by itself.
+func Await[T any](ctx context.Context, f func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	Go(func() {
+		value, err := f()
+		done <- result{value, err}
+	})
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
+		var none T
+		return none, context.Cause(ctx)
 	}
 }
 

@@ -1,8 +1,8 @@
 // Package slots makes several leases of one job: up to a number of its runs go on at once, each in a slot of its own.
 //
-// Slot 3 of the job "worker" is the job "worker#3" of the store, with its own lease, record and token. So nothing that is
-// decided about a job, and no store, knows of slots, and two runs in one slot are as impossible as two runs of one job,
-// whatever number of slots each host believes in. What is new is the search for a slot that is free: Driver does that.
+// Slot 3 of the job "worker" is the job "worker#3" of the store, with its own lease, record and token. So neither the decisions
+// nor the stores know of slots. Two runs in one slot are as impossible as two runs of one job, even if hosts have different numbers
+// of slots. This package adds the search for a free slot (Driver).
 package slots
 
 import (

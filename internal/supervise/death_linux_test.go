@@ -227,7 +227,14 @@ func TestTheGuardianHoldsWhatTheCommandDoesNotHave(t *testing.T) {
 		o.Hold, o.Command.Grace = true, 2*time.Second // long enough to be seen also on a busy machine
 	})
 	w.run().file("pid")
+	guardian := w.run().pid("guardian")
+	must(t, syscall.Kill(guardian, syscall.SIGSTOP)) // so that the tree lives until the lock has been looked at
 	must(t, w.cmd.Process.Kill())
+	eventually(t, "the wrapper is dead", func() bool { return !running(w.cmd.Process.Pid) })
+	if w.free() {
+		t.Error("the lock went with the wrapper")
+	}
+	must(t, syscall.Kill(guardian, syscall.SIGCONT))
 	w.freeOnlyWhenDead()
 }
 

@@ -161,7 +161,7 @@ func (g *Guard) tracedOnly(cgroup *tree.Cgroup) (tracer int) {
 	defer guards.mu.Unlock()
 	unsure := false
 	tracer = tree.TracedOnly(syscall.Getpid(), g.foreign(&unsure))
-	if unsure || cgroup.Populated() {
+	if unsure || !cgroup.TracedOnly() {
 		return 0
 	}
 	return tracer

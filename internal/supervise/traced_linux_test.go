@@ -1,6 +1,8 @@
 package supervise
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,7 +24,11 @@ func helperTracer(args []string) {
 	if err != nil {
 		panic(err)
 	}
-	if _, _, errno := syscall.RawSyscall6(syscall.SYS_PTRACE, seize, uintptr(pid), 0, 0, 0, 0); errno != 0 {
+	options := uintptr(0)
+	if len(args) > 2 {
+		options = 0x40 // PTRACE_O_TRACEEXIT
+	}
+	if _, _, errno := syscall.RawSyscall6(syscall.SYS_PTRACE, seize, uintptr(pid), 0, options, 0, 0); errno != 0 {
 		panic(errno)
 	}
 	put(args[1], os.Getpid())
@@ -30,10 +36,10 @@ func helperTracer(args []string) {
 }
 
 // trace lets a process that is none of the run's trace one of it, and returns its number.
-func (r *run) trace(pid int) (tracer int) {
+func (r *run) trace(pid int, options ...string) (tracer int) {
 	r.t.Helper()
 	name := "tracer-" + strconv.Itoa(pid)
-	cmd := exec.Command("/proc/self/exe", strconv.Itoa(pid), name)
+	cmd := exec.Command("/proc/self/exe", append([]string{strconv.Itoa(pid), name}, options...)...)
 	cmd.Env, cmd.Dir, cmd.Stderr = append(os.Environ(), helperVariable+"=tracer"), r.dir, os.Stderr
 	must(r.t, cmd.Start())
 	r.t.Cleanup(func() {
@@ -56,19 +62,28 @@ func TestAForeignTracerHoldsNoRun(t *testing.T) {
 		"both":               {[]string{"command", "daemon"}, kill},
 		"without a guardian": {[]string{"command", "daemon"}, func(r *run) { must(r.t, syscall.Kill(r.Guard.pid, syscall.SIGKILL)) }},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := prepare(t, Options{})
-			r.start(r.helper("daemon", "daemon", "stay"), far())
-			var tracers []int
-			for _, file := range c.traced {
-				tracers = append(tracers, r.trace(r.pid(file)))
-			}
-			r.pid("command")
-			c.end(r)
-			r.wait(lifeline.Dead)
-			r.wantTracer(tracers)
-		})
+		for _, options := range [][]string{nil, {"at its exit"}} {
+			t.Run(fmt.Sprint(name, options), func(t *testing.T) {
+				t.Parallel()
+				r := prepare(t, Options{})
+				r.start(r.helper("daemon", "daemon", "stay"), far())
+				var tracers []int
+				for _, file := range c.traced {
+					tracers = append(tracers, r.trace(r.pid(file), options...))
+				}
+				r.pid("command")
+				c.end(r)
+				r.wait(lifeline.Dead)
+				r.wantTracer(tracers)
+				for _, tracer := range tracers { // else the cgroup could not be removed
+					must(t, syscall.Kill(tracer, syscall.SIGKILL))
+				}
+				eventually(t, "the cgroup is removed", func() bool {
+					err := os.Remove(r.Guard.cgroup)
+					return err == nil || errors.Is(err, os.ErrNotExist)
+				})
+			})
+		}
 	}
 	t.Run("the command, which ended by itself", func(t *testing.T) {
 		t.Parallel()
@@ -97,19 +112,32 @@ func (r *run) wantTracer(of []int) {
 	r.t.Errorf("nobody was told of %v: %+v", of, r.seen)
 }
 
-// A process that lives is not taken for dead because it is traced, nor is one with a thread that lives.
+// A process that is traced and that SIGKILL does not end is not taken for dead: one that is frozen goes on when it is thawed.
 func TestWhatIsTracedAndLivesIsNotDead(t *testing.T) {
+	freezer := "/sys/fs/cgroup/freezer/leaderrun.test-" + strconv.Itoa(os.Getpid())
+	if err := os.Mkdir(freezer, 0o700); err != nil {
+		t.Skipf("nothing can be frozen so that SIGKILL waits: %v", err)
+	}
+	t.Cleanup(func() { eventually(t, "the cgroup is removed", func() bool { return os.Remove(freezer) == nil }) })
+	write := func(file, text string) { must(t, os.WriteFile(freezer+"/"+file, []byte(text), 0o600)) }
 	r := prepare(t, Options{})
-	r.start(r.helper("headless", "headless", "go"), far())
-	r.trace(r.pid("whole"))
-	if tracer := tree.TracedOnly(r.Guard.pid, nil); tracer != 0 {
-		t.Errorf("%d keeps what lives", tracer)
-	}
-	put(filepath.Join(r.dir, "go"), 1)
-	r.pid("headless")
-	if tracer := tree.TracedOnly(r.Guard.pid, nil); tracer != 0 {
-		t.Errorf("%d keeps what lives without its first thread", tracer)
-	}
+	r.start(r.helper("linger", "linger"), far())
+	pid := r.pid("linger")
+	r.trace(pid)
+	write("cgroup.procs", strconv.Itoa(pid))
+	write("freezer.state", "FROZEN")
+	defer write("freezer.state", "THAWED")
+	eventually(t, "it is frozen", func() bool {
+		state, _ := os.ReadFile(freezer + "/freezer.state")
+		return string(state) == "FROZEN\n"
+	})
 	r.Kill()
+	if e := r.wait(lifeline.Unconfirmed); e.Count != 1 {
+		t.Errorf("%+v", e)
+	}
+	if tracer := tree.TracedOnly(r.Guard.pid, nil); tracer != 0 || r.saw(lifeline.Dead) {
+		t.Errorf("%d keeps what lives: %+v", tracer, r.seen)
+	}
+	write("freezer.state", "THAWED")
 	r.wait(lifeline.Dead)
 }

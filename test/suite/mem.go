@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/checkup"
 )
 
 // Mem is a store in memory, the smallest there is, with the engine that makes a driver of it. Tests of the runner use it,
@@ -88,7 +89,7 @@ func (*memStore) Close() error { return nil }
 
 // Check implements backends.Store.
 func (*memStore) Check(context.Context, time.Duration) []backends.Finding {
-	return []backends.Finding{{Grade: backends.Fine, What: backends.Reachable, Why: "in memory"}}
+	return []backends.Finding{{Grade: backends.Fine, What: checkup.Reachable, Why: "in memory"}}
 }
 
 // memTx is one request.

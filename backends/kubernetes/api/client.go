@@ -1,10 +1,10 @@
 // Package api speaks what leaderrun needs of the Kubernetes API: Leases of coordination.k8s.io/v1, over HTTP/1.1 and
 // JSON.
 //
-// It keeps no secret of when a request is sent. One call is one request; nothing is repeated but a request that was
-// refused for its credential, which the server looks at before all else, and that once, with another credential.
-// Nothing is cached, and nothing goes on behind a call. HTTP/1.1 it is because there a request has its connection for
-// itself: one that stays silent costs no other its answer, and is closed when its context ends.
+// One call is one request. There is one exception: a request that was refused for its credential is sent once more with another
+// credential, because the server checks that before it does anything else. Nothing is cached, and nothing goes on after a call. The
+// package uses HTTP/1.1, in which a request has a connection to itself: a request that gets no answer does not delay others, and its
+// connection is closed when its context ends.
 //
 // A proxy that the environment names is not used.
 package api

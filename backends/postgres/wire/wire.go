@@ -1,11 +1,10 @@
-// Package wire asks PostgreSQL: over a connection, on it one batch of statements at a time, which is one round trip and one
+// Package wire sends statements to PostgreSQL. A connection carries one batch of statements at a time: one round trip and one
 // transaction. Parameters and results are text.
 //
-// pgconn logs in and pgproto3 writes and reads messages, both of pgx. They read through a filter (source), which lets
-// through what may be said now (logIn) and what there is room for. Nothing is repeated, pooled behind the caller's back or
-// done without being asked for, and a batch is cancelled only where it says so: so of pgconn nothing but the log-in and the
-// request to cancel is used. docs/adr/0018 and 0019 say why. Whoever adds to it finds the messages in PostgreSQL's manual,
-// chapter "Frontend/Backend Protocol", whose names for them are used here.
+// Of pgx, pgconn logs in, and pgproto3 writes and reads messages. Both read through a filter (source), which passes only the messages
+// that are allowed at that moment (logIn), and only as many bytes as there is room for. The package repeats nothing, keeps no hidden
+// pool, does nothing unasked, and cancels a batch only if the batch says so. That is why it uses only the log-in and the request to
+// cancel of pgconn (docs/adr/0018 and 0019). Messages have the names of PostgreSQL's manual, chapter "Frontend/Backend Protocol".
 package wire
 
 import (

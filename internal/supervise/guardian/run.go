@@ -291,16 +291,16 @@ func (g *guardian) empty() bool {
 	return !g.cgroup.Populated() && !groupLeft(g.ownGroup())
 }
 
-// isTracedOnly is the proof of death where a process outside traces what has ended, and would keep it for ever. Others are given the
+// isTracedOnly is the proof of death where a process outside traces what runs no more code, and would keep it for ever. Others are given the
 // time to look. It says so.
 func (g *guardian) isTracedOnly(now boottime.Instant) bool {
-	if !g.killing || g.left > 0 || !g.calm || now < g.killedAt.Add(unconfirmedAt) {
+	if !g.killing || !g.calm || now < g.killedAt.Add(unconfirmedAt) {
 		return false
 	}
 	g.sweeper.Release()
 	defer g.sweeper.Reserve()
 	tracer := tree.TracedOnly(syscall.Getpid(), nil)
-	if tracer == 0 || g.cgroup.Populated() {
+	if tracer == 0 || !g.cgroup.TracedOnly() {
 		return false
 	}
 	g.tell(Message{Kind: Unconfirmed, Numbers: []int64{0, int64(tracer)}})

@@ -113,6 +113,21 @@ func (c *Cgroup) Processes() []int {
 	return pids
 }
 
+// TracedOnly tells whether all that is in the cgroup or below it runs no more code, and is traced.
+func (c *Cgroup) TracedOnly() bool {
+	if !c.Populated() {
+		return true
+	}
+	var r reader
+	pids := c.Processes()
+	for _, pid := range pids {
+		if p, ok := r.stat(pid); ok && r.keptBy(p) == 0 {
+			return false
+		}
+	}
+	return len(pids) > 0
+}
+
 // Remove removes the cgroup and what the run made below it. It fails while a process is in there.
 func (c *Cgroup) Remove() error {
 	if c == nil {

@@ -19,11 +19,10 @@ func Signal(p Process, sig syscall.Signal) {
 }
 
 // signal is Signal, and forbids forks with SIGSTOP: others of its tree could let the process go on. A child of ours keeps its number
-// until we reap it.
-func (r *reader) signal(p Process, sig syscall.Signal) {
-	sent := p.Parent == syscall.Getpid()
-	if sent {
-		_ = syscall.Kill(p.PID, sig)
+// until we reap it. It returns whether the process was there, and may be signalled.
+func (r *reader) signal(p Process, sig syscall.Signal) (sent bool) {
+	if p.Parent == syscall.Getpid() {
+		sent = syscall.Kill(p.PID, sig) == nil
 	} else {
 		sent = signalIf(p.PID, sig, func() bool {
 			now, ok := r.stat(p.PID)
@@ -33,6 +32,7 @@ func (r *reader) signal(p Process, sig syscall.Signal) {
 	if sent && sig == syscall.SIGSTOP {
 		forbidForks(p.PID) // by its number: there is no other way, and it was there a moment ago
 	}
+	return sent
 }
 
 // signalIf sends a signal to the process that has a number, if same says that this is the one that is meant; it is asked while the

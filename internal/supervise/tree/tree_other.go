@@ -79,6 +79,9 @@ func (*Cgroup) Populated() bool { return false }
 // Processes lists nothing.
 func (*Cgroup) Processes() []int { return nil }
 
+// TracedOnly knows nothing here.
+func (*Cgroup) TracedOnly() bool { return false }
+
 // Remove does nothing.
 func (*Cgroup) Remove() error { return nil }
 

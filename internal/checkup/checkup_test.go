@@ -1,4 +1,4 @@
-package backends
+package checkup
 
 import (
 	"context"
@@ -10,25 +10,30 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
 )
 
 // TestHosts: hazard: none of several hosts answers, and the store is not said to be bad.
 func TestHosts(t *testing.T) {
 	t.Parallel()
+	reach := func(g backends.Grade, why, remedy string) backends.Finding {
+		return backends.Finding{Grade: g, What: Reachable, Why: why, Remedy: remedy}
+	}
 	down := Answer{Err: errors.New("b: connection refused"), Remedy: "start it"}
-	untrusted := Answer{Err: &PermanentError{Err: errors.New("c: unknown authority"), Hint: "?ca="}, Remedy: "start it"}
+	untrusted := Answer{Err: &backends.PermanentError{Err: errors.New("c: unknown authority"), Hint: "?ca="}, Remedy: "start it"}
 	for name, c := range map[string]struct {
 		all  []Answer
 		want Findings
 	}{
-		"one": {[]Answer{down}, Findings{{Bad, Reachable, "b: connection refused", "start it"}}},
+		"one": {[]Answer{down}, Findings{reach(backends.Bad, "b: connection refused", "start it")}},
 		"none of two": {[]Answer{down, untrusted}, Findings{
-			{Bad, Reachable, "b: connection refused", "start it"}, {Bad, Reachable, "c: unknown authority", "?ca="},
+			reach(backends.Bad, "b: connection refused", "start it"), reach(backends.Bad, "c: unknown authority", "?ca="),
 		}},
 		"one of three": {[]Answer{untrusted, {Fine: "a answers 100%"}, down}, Findings{
-			{Warning, Reachable, "c: unknown authority", "?ca="},
-			{Fine, Reachable, "a answers 100%", ""},
-			{Warning, Reachable, "b: connection refused", "start it"},
+			reach(backends.Warning, "c: unknown authority", "?ca="),
+			reach(backends.Fine, "a answers 100%", ""),
+			reach(backends.Warning, "b: connection refused", "start it"),
 		}},
 	} {
 		var f Findings
@@ -42,19 +47,19 @@ func TestQuorum(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		n, named int
-		grade    Grade
+		grade    backends.Grade
 		say      string
 	}{
-		{1, 1, Warning, "one"},
-		{2, 2, Warning, "no more failures than 1"},
-		{3, 1, Warning, "names 1 of 3"},
-		{3, 3, Fine, "of which 1 may fail"},
-		{4, 4, Warning, "no more failures than 3"},
-		{5, 7, Fine, "of which 2 may fail"},
+		{1, 1, backends.Warning, "one"},
+		{2, 2, backends.Warning, "no more failures than 1"},
+		{3, 1, backends.Warning, "names 1 of 3"},
+		{3, 3, backends.Fine, "of which 1 may fail"},
+		{4, 4, backends.Warning, "no more failures than 3"},
+		{5, 7, backends.Fine, "of which 2 may fail"},
 	} {
 		var f Findings
 		f.Quorum("members", c.n, c.named)
-		if len(f) != 1 || f[0].Grade != c.grade || f[0].What != "members" || !strings.Contains(f[0].Why, c.say) || (f[0].Remedy == "") != (c.grade == Fine) {
+		if len(f) != 1 || f[0].Grade != c.grade || f[0].What != "members" || !strings.Contains(f[0].Why, c.say) || (f[0].Remedy == "") != (c.grade == backends.Fine) {
 			t.Errorf("%d, of which %d are named: %+v", c.n, c.named, f)
 		}
 	}
@@ -72,7 +77,7 @@ func TestReadable(t *testing.T) {
 		}
 		f.Readable("token file", "token", file)
 	}
-	if len(f) != 1 || f[0].Grade != Warning || f[0].Remedy != "chmod o-r "+file || !strings.Contains(f[0].Why, "token in "+file) {
+	if len(f) != 1 || f[0].Grade != backends.Warning || f[0].Remedy != "chmod o-r "+file || !strings.Contains(f[0].Why, "token in "+file) {
 		t.Errorf("%+v", f)
 	}
 }

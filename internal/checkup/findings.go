@@ -1,10 +1,13 @@
-package backends
+// Package checkup is what the examinations of all stores share: it asks several hosts, and turns their answers into findings.
+package checkup
 
 import (
 	"errors"
 	"fmt"
 	"net"
 	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
 )
 
 // The names of findings that several stores have. Not every store shows a clock.
@@ -15,23 +18,25 @@ const (
 )
 
 // Findings collects what Examine finds, in the order in which it is told.
-type Findings []Finding
+type Findings []backends.Finding
 
 // Fine notes what is as it should be.
-func (f *Findings) Fine(what, format string, args ...any) { f.add(Fine, what, "", format, args...) }
+func (f *Findings) Fine(what, format string, args ...any) {
+	f.add(backends.Fine, what, "", format, args...)
+}
 
 // Warn notes what is worth a look, and its remedy.
 func (f *Findings) Warn(what, remedy, format string, args ...any) {
-	f.add(Warning, what, remedy, format, args...)
+	f.add(backends.Warning, what, remedy, format, args...)
 }
 
 // Bad notes why the store must not be trusted, and the remedy.
 func (f *Findings) Bad(what, remedy, format string, args ...any) {
-	f.add(Bad, what, remedy, format, args...)
+	f.add(backends.Bad, what, remedy, format, args...)
 }
 
-func (f *Findings) add(g Grade, what, remedy, format string, args ...any) {
-	*f = append(*f, Finding{Grade: g, What: what, Why: fmt.Sprintf(format, args...), Remedy: remedy})
+func (f *Findings) add(g backends.Grade, what, remedy, format string, args ...any) {
+	*f = append(*f, backends.Finding{Grade: g, What: what, Why: fmt.Sprintf(format, args...), Remedy: remedy})
 }
 
 // Failed notes an error of the store as a Bad finding, with the error's own hint, or else remedy.
@@ -41,7 +46,7 @@ func (f *Findings) Failed(what, remedy string, err error) {
 
 // remedyOf returns the hint of an error, or else the remedy.
 func remedyOf(err error, remedy string) string {
-	if p, ok := errors.AsType[*PermanentError](err); ok && p.Hint != "" {
+	if p, ok := errors.AsType[*backends.PermanentError](err); ok && p.Hint != "" {
 		return p.Hint
 	}
 	return remedy
@@ -50,7 +55,7 @@ func remedyOf(err error, remedy string) string {
 // The steps of an offset between two clocks.
 const (
 	offsetNoticed = 2 * time.Second // a run sleeps to its instant if that is nearer than this
-	offsetTooFar  = maxTickAhead
+	offsetTooFar  = backends.MaxTickAhead
 )
 
 // Offset judges the clock of a store, which is ahead of this host's by offset, give or take err.

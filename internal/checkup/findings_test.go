@@ -1,4 +1,4 @@
-package backends
+package checkup
 
 import (
 	"errors"
@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
 )
 
 func TestOffset(t *testing.T) {
@@ -14,23 +16,23 @@ func TestOffset(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		offset, err time.Duration
-		want        Grade
+		want        backends.Grade
 		say         string
 	}{
-		{"in step", 20 * time.Millisecond, 3 * time.Millisecond, Fine, "20ms ahead of"},
-		{"behind", -1500 * time.Millisecond, 0, Fine, "1.5s behind"},
-		{"noticed", -3 * s, s / 2, Warning, "3s behind"},
-		{"within the error", 3 * s, s, Fine, "±1s"},
-		{"ticks are refused", 62 * s, s, Bad, "1m0s"},
-		{"and so they are the other way", -62 * s, s, Bad, "behind"},
-		{"almost", 60 * s, 0, Warning, ""},
+		{"in step", 20 * time.Millisecond, 3 * time.Millisecond, backends.Fine, "20ms ahead of"},
+		{"behind", -1500 * time.Millisecond, 0, backends.Fine, "1.5s behind"},
+		{"noticed", -3 * s, s / 2, backends.Warning, "3s behind"},
+		{"within the error", 3 * s, s, backends.Fine, "±1s"},
+		{"ticks are refused", 62 * s, s, backends.Bad, "1m0s"},
+		{"and so they are the other way", -62 * s, s, backends.Bad, "behind"},
+		{"almost", 60 * s, 0, backends.Warning, ""},
 	} {
 		var f Findings
 		f.Offset("the clock of the server", c.offset, c.err)
 		if len(f) != 1 || f[0].Grade != c.want || !strings.Contains(f[0].Why, c.say) || f[0].What != Clock {
 			t.Errorf("%s: %+v, want %s with %q", c.name, f, c.want, c.say)
 		}
-		if (f[0].Remedy == "") != (c.want == Fine) {
+		if (f[0].Remedy == "") != (c.want == backends.Fine) {
 			t.Errorf("%s: the remedy is %q", c.name, f[0].Remedy)
 		}
 	}
@@ -44,7 +46,7 @@ func TestInClear(t *testing.T) {
 	} {
 		var f Findings
 		f.InClear("password", []string{"127.0.0.1:1", addr}, "use TLS")
-		if (len(f) == 1) != warned || warned && (f[0].Grade != Warning || f[0].Remedy != "use TLS") {
+		if (len(f) == 1) != warned || warned && (f[0].Grade != backends.Warning || f[0].Remedy != "use TLS") {
 			t.Errorf("%s: %+v", addr, f)
 		}
 	}
@@ -53,11 +55,11 @@ func TestInClear(t *testing.T) {
 func TestFailedHasTheHintOfTheError(t *testing.T) {
 	t.Parallel()
 	var f Findings
-	f.Failed(Rights, "ask somebody", fmt.Errorf("claim: %w", &PermanentError{Err: errors.New("denied"), Hint: "grant it"}))
+	f.Failed(Rights, "ask somebody", fmt.Errorf("claim: %w", &backends.PermanentError{Err: errors.New("denied"), Hint: "grant it"}))
 	f.Failed(Rights, "ask somebody", errors.New("broken"))
 	want := Findings{
-		{Grade: Bad, What: Rights, Why: "claim: denied", Remedy: "grant it"},
-		{Grade: Bad, What: Rights, Why: "broken", Remedy: "ask somebody"},
+		{Grade: backends.Bad, What: Rights, Why: "claim: denied", Remedy: "grant it"},
+		{Grade: backends.Bad, What: Rights, Why: "broken", Remedy: "ask somebody"},
 	}
 	for i := range want {
 		if f[i] != want[i] {

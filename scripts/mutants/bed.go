@@ -24,7 +24,7 @@ var ordeals = []ordeal{
 	{"the token does not follow the clock", "etcd", "store emptied"},
 }
 
-// dividedOrdeals are noticed on a bed of jobs with slots and shards, by workers that share shards.
+// dividedOrdeals are noticed on a bed of jobs with slots and shards, by a host that waits for a slot.
 var dividedOrdeals = []ordeal{
 	{"released when the command ends, not when the tree is dead", "redis", "command killed"},
 }

@@ -223,7 +223,7 @@ func choose(bed bool, names []string) ([]mutant, error) {
 			m := mutants[i]
 			m.packages = o.tests()
 			if k >= len(ordeals) {
-				m.name += ", with shards"
+				m.name += ", with slots"
 				m.packages = append(m.packages, "-cast", "divided")
 			}
 			all = append(all, m)

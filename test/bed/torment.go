@@ -55,10 +55,10 @@ func (b *Bed) rest(length time.Duration) time.Duration {
 	return min(length/2, 4*b.Store.TTL+2*rerunEvery)
 }
 
-// Once lets one fault happen to the host that runs the last job that is always wanted, which is a stubborn one, or to the store, for longer than any lease lasts, and
+// Once lets one fault happen to the host that runs the first job that is always wanted, or to the store, for longer than any lease lasts, and
 // watches on for a while when it is mended.
 func (b *Bed) Once(f Fault) (Log, error) {
-	b.Lasting, b.prey = true, b.standing()[len(b.standing())-1]
+	b.Lasting, b.prey = true, b.standing()[0]
 	end := b.begin()
 	defer func() { _, _ = end() }()
 	for tries := 0; tries < 5 && len(b.blows) == 0; tries++ { // a run may have ended the moment before

@@ -215,13 +215,17 @@ func choose(bed bool, names []string) ([]mutant, error) {
 	all := slices.Clone(mutants)
 	if bed {
 		all = nil
-		for _, o := range ordeals {
+		for k, o := range slices.Concat(ordeals, dividedOrdeals) {
 			i := slices.IndexFunc(mutants, func(m mutant) bool { return m.name == o.mutant })
 			if i < 0 {
 				return nil, fmt.Errorf("there is no mutant %q", o.mutant)
 			}
 			m := mutants[i]
 			m.packages = o.tests()
+			if k >= len(ordeals) {
+				m.name += ", with slots"
+				m.packages = append(m.packages, "-cast", "divided")
+			}
 			all = append(all, m)
 		}
 	}

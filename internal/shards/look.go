@@ -186,9 +186,10 @@ func (w *work) note(k int, p part) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	old := &w.parts[k]
-	switch {
-	case old.standing == here, old.standing == over, old.standing == left:
+	switch old.standing {
+	case here, over, left:
 		return
+	case unknown, free, vanished, held:
 	}
 	if p.tries = old.tries; p.tries >= mostTries && w.Wait == 0 && p.standing == free {
 		p.standing = held // somebody is quicker, again and again

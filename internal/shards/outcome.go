@@ -142,6 +142,11 @@ func (o Outcome) IsDone() bool { return o.Done == o.Trigger.Parts }
 // IsOver says whether no shard runs, and none will be run.
 func (o Outcome) IsOver() bool { return o.Running+o.Open == 0 }
 
+// Differs says whether the bad shard was refused here because its record has the tick or key with another number of shards.
+func (o Outcome) Differs() bool {
+	return o.Bad != nil && o.Bad.Ending == runner.Refused && o.Bad.Refusal != nil && o.Bad.Refusal.Verdict == backends.Divided
+}
+
 func (w *work) outcome() Outcome {
 	w.mu.Lock()
 	defer w.mu.Unlock()

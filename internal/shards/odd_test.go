@@ -71,3 +71,80 @@ func TestTheEarlierTickCannotBeFinished(t *testing.T) {
 		})
 	}
 }
+
+// What a store says of an earlier tick of a shard is no word about this one.
+func TestARefusalOfAnEarlierTick(t *testing.T) {
+	for _, verdict := range []backends.Verdict{backends.IsDone, backends.IsFailed, backends.IsLost, backends.IsEarlier, backends.Late} {
+		w := newWork(&Tick{Trigger: backends.Trigger{Tick: 2e9, Parts: 3}, Wanted: context.Background()})
+		w.running, w.parts[1].standing = 1, here
+		w.ended(finished{shard: 1, earlier: true, result: runner.Result{
+			Ending: runner.Refused, Refusal: &backends.Refusal{Verdict: verdict, Tick: 1e9},
+		}})
+		if p := w.parts[1]; p.standing != unknown || p.state != "" || w.stop != nil {
+			t.Errorf("%s: %+v, %+v", verdict, p, w.stop)
+		}
+	}
+}
+
+// A shard of an earlier tick that was broken here leaves the one of this tick to others.
+func TestABrokenRunOfAnEarlierTick(t *testing.T) {
+	w := newWork(&Tick{Trigger: backends.Trigger{Tick: 2e9, Parts: 3}, Wanted: context.Background()})
+	w.running, w.parts[1].standing = 1, here
+	w.ended(finished{shard: 1, earlier: true, result: runner.Result{Ending: runner.Broken, Grant: backends.Grant{Token: 1, Tick: 1e9}}})
+	if o := w.outcome(); o.Open != 3 || o.Ended[backends.Stopped] != 0 {
+		t.Errorf("%+v", o)
+	}
+}
+
+// A shard of an earlier tick that an operator has ended here is not run here again, and who came for the later tick says so.
+func TestABrokenShardOfTheEarlierTick(t *testing.T) {
+	for _, wait := range []time.Duration{0, runner.Forever} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBed(t)
+			a := b.host("a")
+			time.AfterFunc(5*time.Second, a.die)
+			a.work(1, time.Hour, func(t *Tick, _ *runner.Request) { t.Trigger.OnLost = backends.Rerun })
+			time.Sleep(time.Minute)
+			c := b.host("b")
+			time.AfterFunc(30*time.Second, func() {
+				s, err := b.store.Inspect(context.Background(), "job#0")
+				if err != nil || s.Lease == nil {
+					t.Error(s, err)
+					return
+				}
+				b.store.SetBreak("job#0", backends.BreakRequest{Token: s.Lease.Token})
+			})
+			o := c.work(1, time.Hour, func(t *Tick, _ *runner.Request) {
+				t.Trigger.Tick, t.Trigger.OnLost, t.Wait = b.tick(1), backends.Rerun, wait
+			})
+			if o.Busy != nil || o.Stop == nil || o.Stop.Ending != runner.Broken || len(b.ran) != 2 {
+				t.Errorf("%+v, ran %q", o, b.ran)
+			}
+		})
+	}
+}
+
+// The recorded number of shards can come to be another one while a host works: an operator has shard 0 forget the tick, and a host
+// with another number begins it again. This host leaves what it cannot have, and says why.
+func TestTheNumberOfShardsChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		a := b.host("a")
+		time.AfterFunc(5*time.Second, a.die)
+		a.work(5, time.Hour, func(t *Tick, r *runner.Request) { t.Parallel = 3; rerun(t, r) })
+		time.Sleep(3 * ttl)
+		o := backends.Order{Job: "job#0", Kind: backends.ForgetTick, By: backends.Holder{ID: "op"}, Tick: b.tick(0)}
+		if err := b.store.Order(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		b.parts = map[string]string{} // the operator answers for it
+		c := b.host("b")
+		out := c.work(3, time.Second, func(t *Tick, r *runner.Request) {
+			rerun(t, r)
+			t.Trigger.Tick = b.tick(0)
+		})
+		if out.Trigger.Parts != 3 || out.IsDone() || !out.Differs() || len(c.claims) > 10 {
+			t.Errorf("%+v, claimed %q", out, c.claims)
+		}
+	})
+}

@@ -131,7 +131,7 @@ func TestTheNumberOfShardsChanges(t *testing.T) {
 		b := newBed(t)
 		a := b.host("a")
 		time.AfterFunc(5*time.Second, a.die)
-		a.work(5, time.Hour, func(t *Tick, r *runner.Request) { t.Parallel = 3; rerun(t, r) })
+		a.work(5, time.Hour, func(t *Tick, r *runner.Request) { t.Parallel = 5; rerun(t, r) })
 		time.Sleep(3 * ttl)
 		o := backends.Order{Job: "job#0", Kind: backends.ForgetTick, By: backends.Holder{ID: "op"}, Tick: b.tick(0)}
 		if err := b.store.Order(t.Context(), o); err != nil {

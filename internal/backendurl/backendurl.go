@@ -168,8 +168,12 @@ func (u *URL) setHosts(hosts string, f shape) error {
 	for host := range strings.SplitSeq(hosts, ",") {
 		name, port, err := net.SplitHostPort(host)
 		if err != nil { // without a port
-			name, port = strings.Trim(host, "[]"), f.Port
-			if strings.Contains(name, ":") && !strings.HasPrefix(host, "[") || strings.ContainsAny(name, "[]") {
+			name, port = host, f.Port
+			inner, isBracketed := strings.CutPrefix(host, "[")
+			if isBracketed {
+				name, _ = strings.CutSuffix(inner, "]")
+			}
+			if isBracketed != strings.HasSuffix(host, "]") || strings.Contains(name, ":") && !isBracketed || strings.ContainsAny(name, "[]") {
 				name = ""
 			}
 		}

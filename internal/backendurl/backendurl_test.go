@@ -77,6 +77,11 @@ func TestErrorsShowNoSecret(t *testing.T) {
 		"x://u@h":                           "x://HOST",
 		"x://h?token=hunter2&token=hunter2": "keep one",
 		"x+unix://u:hunter2@h":              "x://HOST",
+		"x://[::1":                          "x://HOST",
+		"x://[::1:7":                        "x://HOST", // else it is the host ::1:7
+		"x://h]":                            "x://HOST",
+		"x://[[::1]]":                       "x://HOST",
+		"x://[]":                            "x://HOST",
 	} {
 		_, _, err := read(raw)
 		p, ok := errors.AsType[*backends.PermanentError](err)

@@ -27,8 +27,8 @@ func (b *breaking) forgetAll(ctx context.Context, names []string) error {
 	}
 	// Shard 0 is the last: until it is forgotten, who comes goes on with the same number of shards.
 	found := map[string]bool{}
-	for i := len(names) - 1; i >= 0; i-- {
-		if err := b.forgetOf(ctx, names[i], &seen[0], found); err != nil {
+	for _, name := range slices.Backward(names) {
+		if err := b.forgetOf(ctx, name, &seen[0], found); err != nil {
 			return err
 		}
 	}

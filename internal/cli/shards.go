@@ -177,12 +177,12 @@ func (s sum) parts() (names []string, numbers []int) {
 
 // text is what people read: "14 of 16 done, 1 running, 1 failed".
 func (s sum) text() string {
-	text := fmt.Sprintf("%d of %d done", s.Done, s.Shards)
+	words := []string{fmt.Sprintf("%d of %d done", s.Done, s.Shards)}
 	names, numbers := s.parts()
 	for i, name := range names {
-		text += fmt.Sprintf(", %d %s", numbers[i], name)
+		words = append(words, fmt.Sprintf("%d %s", numbers[i], name))
 	}
-	return text
+	return strings.Join(words, ", ")
 }
 
 func (s sum) fields() []slog.Attr {

@@ -181,6 +181,11 @@ func TestReplaceStopsTheWholeTick(t *testing.T) {
 		if len(lines) != 2 || lines[1] != "00:02 0 1 2 3 4 5" {
 			t.Errorf("shards: %q", lines)
 		}
+		for _, s := range b.starts {
+			if late := s.at.Sub(s.tick); s.tick.Minute() == 2 && late > 30*time.Second {
+				t.Errorf("%s of 00:02 began after %v", s.job, late)
+			}
+		}
 		stopped := 0
 		for k := range 6 {
 			status, err := b.mem.Inspect(t.Context(), slots.Name("j", k))

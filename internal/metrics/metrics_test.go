@@ -357,3 +357,30 @@ func TestSetIsForSeveralGoroutines(t *testing.T) {
 	expect(t, reg, jobs*each, "leaderrun_runs_total", `job="job"`, `outcome="stopped"`)
 	expect(t, reg, 0, "leaderrun_leading", `job="job"`)
 }
+
+// What is known of the last tick of a job in shards is about the whole, however its last shard ended.
+func TestShards(t *testing.T) {
+	reg := newScraped()
+	s := New(reg.Registry)
+	for _, holder := range []string{"a", "b"} {
+		s.Observe(runner.Event{Name: runner.EventAcquired, Job: "job", Holder: holder})
+	}
+	expect(t, reg, 2, "leaderrun_leading", `job="job"`)
+	s.ShardEnded("job", ran("a", 3))
+	earlier := ran("b", 0)
+	earlier.Before = []runner.Result{ran("c", 0)}
+	s.ShardEnded("job", earlier)
+	expect(t, reg, 0, "leaderrun_leading", `job="job"`)
+	expect(t, reg, 2, "leaderrun_runs_total", `job="job"`, `outcome="done"`)
+	expect(t, reg, 1, "leaderrun_runs_total", `job="job"`, `outcome="failed"`)
+	expect(t, reg, absent, "leaderrun_last_success_timestamp_seconds", `job="job"`)
+	expect(t, reg, absent, "leaderrun_last_tick_timestamp_seconds", `job="job"`)
+
+	s.TickEnded("job", 3, false, tick, tick)
+	expect(t, reg, 3, "leaderrun_last_run_exit_code", `job="job"`)
+	expect(t, reg, float64(tick.Unix()), "leaderrun_last_tick_timestamp_seconds", `job="job"`)
+	expect(t, reg, absent, "leaderrun_last_success_timestamp_seconds", `job="job"`)
+	s.TickEnded("job", 0, true, time.Time{}, tick.Add(time.Minute))
+	expect(t, reg, float64(tick.Unix()+60), "leaderrun_last_success_timestamp_seconds", `job="job"`)
+	expect(t, reg, float64(tick.Unix()), "leaderrun_last_tick_timestamp_seconds", `job="job"`)
+}

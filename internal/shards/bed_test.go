@@ -267,7 +267,7 @@ func (t *tree) end(s lifeline.Status) {
 	t.bed.mu.Lock()
 	delete(t.runs, slot)
 	if s.Known && s.ExitCode() == 0 {
-		t.bed.done[t.what]++
+		t.done[t.what]++
 	}
 	t.bed.mu.Unlock()
 	t.events <- lifeline.Event{Kind: lifeline.Exited, Status: s}
@@ -312,23 +312,3 @@ func (t *timer) Set(at runner.Instant) { t.Reset(max(min(at.Sub(t.clock.Now()), 
 
 // since says how much time has passed in the bed.
 func (b *bed) since() time.Duration { return time.Since(b.began) }
-
-// take takes a slot for a holder that never renews it.
-func (b *bed) take(slot int, holder string, ttl time.Duration) backends.Grant {
-	b.t.Helper()
-	g, err := b.store.Acquire(context.Background(), backends.Claim{
-		Job: slots.Name("job", slot), Holder: backends.Holder{ID: fmt.Sprint(holder, slot), Host: holder, PID: 1}, TTL: ttl,
-	})
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	return g
-}
-
-// free ends the run of a grant.
-func (b *bed) free(g backends.Grant) {
-	b.t.Helper()
-	if err := b.store.Finish(context.Background(), g, backends.Outcome{State: backends.Done}); err != nil {
-		b.t.Fatal(err)
-	}
-}

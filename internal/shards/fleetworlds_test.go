@@ -103,9 +103,9 @@ func (w *fleetWorld) something() {
 	case 3:
 		w.flaps.Go(h.terminate)
 	case 4: // cut off, for a moment or for longer than its lease
-		for_ := w.upTo(3 * ttl)
+		length := w.upTo(3 * ttl)
 		h.set(true)
-		w.flaps.Go(func() { time.Sleep(for_); h.set(false) })
+		w.flaps.Go(func() { time.Sleep(length); h.set(false) })
 	case 5: // it flaps
 		times, name := 1+w.random.IntN(4), h.name
 		pauses := []time.Duration{w.upTo(ttl), w.upTo(ttl)}

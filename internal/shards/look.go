@@ -188,9 +188,10 @@ func (w *work) note(k int, p part) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	old := &w.parts[k]
-	switch {
-	case old.standing == here, old.standing == over, old.standing == left:
+	switch old.standing {
+	case here, over, left:
 		return
+	case unknown, free, vanished, held:
 	}
 	if p.standing == free && (old.tries >= mostTries && w.Wait == 0 || time.Now().Before(old.again)) {
 		p.standing = held // somebody is quicker, again and again; or it is kept for somebody

@@ -1,10 +1,10 @@
 package shards
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -41,7 +41,7 @@ func TestModelFinds(t *testing.T) {
 		t.Run(v.name, func(t *testing.T) {
 			m := newModel(v, budget{comes: 3, ends: 2, losses: 1})
 			m.explore(t)
-			if !bytes.Contains([]byte(m.found), []byte(v.finds)) {
+			if !strings.Contains(m.found, v.finds) {
 				t.Errorf("found: %q", m.found)
 			}
 		})

@@ -362,8 +362,10 @@ func (w *work) start(ctx context.Context, k int, observe func(runner.Event)) {
 	panics.Go(func() { w.results <- finished{k, w.Run(ctx, s), earlier} })
 }
 
-// all returns all shards, open those that are not over and do not run here.
+// all returns all shards.
 func (w *work) all() []int { return w.which(func(part) bool { return true }) }
+
+// open returns the shards that are not over and do not run here.
 func (w *work) open() []int {
 	return w.which(func(p part) bool { return p.standing != over && p.standing != here && p.standing != left })
 }

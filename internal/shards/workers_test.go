@@ -73,8 +73,8 @@ func TestAWorkerThatEndsIsRunAgain(t *testing.T) {
 			}
 			pauses = append(pauses, (f.since() - ended).Round(time.Second))
 		}
-		for i, want := range []time.Duration{1, 2, 4, 6, 6} {
-			if pauses[i] != want*time.Second {
+		for i, want := range []float64{1, 2, 4, 6, 6} {
+			if pauses[i].Seconds() != want {
 				t.Fatalf("pauses: %v", pauses)
 			}
 		}
@@ -305,8 +305,11 @@ func TestRequestsAtRest(t *testing.T) {
 // Those are looked for first whose holders will give them up next.
 func TestLikeliest(t *testing.T) {
 	held := []owner{
-		{shard: 0, host: "a", granted: 1}, {shard: 1, host: "a", granted: 2}, {shard: 2, host: "a", granted: 3},
-		{shard: 3, host: "b", granted: 9}, {shard: 4, host: "b", granted: 8},
+		{shard: 0, host: "a", granted: 1},
+		{shard: 1, host: "a", granted: 2},
+		{shard: 2, host: "a", granted: 3},
+		{shard: 3, host: "b", granted: 9},
+		{shard: 4, host: "b", granted: 8},
 	}
 	var got []int
 	for _, o := range likeliest(held) {

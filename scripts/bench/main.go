@@ -23,11 +23,12 @@ const usageText = `usage: go run ./scripts/bench [COMMAND] [OPTION…]
   run       time of a whole run, handover, memory and wake-ups of one wrapper (where no command is named)
   standbys  many that wait for one job: handover, requests, memory
   cron      many jobs due at the same minute, beside supercronic
-  all       all of it in about 13 minutes
+  workers   long-running workers that many hosts share: requests at rest, and when a host dies
+  all       all of run, standbys and cron in about 13 minutes
   tables    put the results into a page, between its marks
   charts    draw the results
 
-The first four print tables, and write the results as JSON with -json FILE. COMMAND -h lists its options.
+run, standbys, cron and all print tables, and write the results as JSON with -json FILE; workers only prints one. COMMAND -h lists its options.
 `
 
 // The roles in which this program is the command of a run.
@@ -44,6 +45,7 @@ var commands = []struct {
 	{"run", runCommand},
 	{"standbys", standbysCommand},
 	{"cron", cronCommand},
+	{"workers", workersCommand},
 	{"all", allCommand},
 	{"tables", tablesCommand},
 	{"charts", chartsCommand},

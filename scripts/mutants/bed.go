@@ -24,6 +24,11 @@ var ordeals = []ordeal{
 	{"the token does not follow the clock", "etcd", "store emptied"},
 }
 
+// dividedOrdeals are noticed on a bed of jobs with slots and shards, by a host that waits for a slot.
+var dividedOrdeals = []ordeal{
+	{"released when the command ends, not when the tree is dead", "redis", "command killed"},
+}
+
 // tests are the arguments of go test that let the fault happen.
 func (o ordeal) tests() []string {
 	return []string{"./test/bed", "-run", "TestFault/leaderrun", "-store", o.store, "-each", "^" + regexp.QuoteMeta(o.fault) + "$"}

@@ -2,7 +2,7 @@
 // table and fails if a mutant survives, or if the text that it replaces is not there any more.
 //
 //	go run ./scripts/mutants [-bed] [-record] [NAME…]
-//	go run ./scripts/mutants -turn N/M
+//	go run ./scripts/mutants -turn N/M [-record]
 //
 // -turn runs one of M parts of them, another one for each of M successive numbers: CI does so with three. It takes for granted that
 // the tests pass on what is not broken, and tries first the test that caught the mutant before, according to caught.md. -record
@@ -215,13 +215,17 @@ func choose(bed bool, names []string) ([]mutant, error) {
 	all := slices.Clone(mutants)
 	if bed {
 		all = nil
-		for _, o := range ordeals {
+		for k, o := range slices.Concat(ordeals, dividedOrdeals) {
 			i := slices.IndexFunc(mutants, func(m mutant) bool { return m.name == o.mutant })
 			if i < 0 {
 				return nil, fmt.Errorf("there is no mutant %q", o.mutant)
 			}
 			m := mutants[i]
 			m.packages = o.tests()
+			if k >= len(ordeals) {
+				m.name += ", with slots"
+				m.packages = append(m.packages, "-cast", "divided")
+			}
 			all = append(all, m)
 		}
 	}

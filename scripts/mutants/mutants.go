@@ -30,7 +30,7 @@ var (
 	stormTests        = []string{"./internal/supervise", "-run", "Storm"}
 )
 
-var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMutants, engineMutants, balanceMutants, kubernetesMutants, zookeeperMutants, postgresMutants, importMutants, shardsMutants, []mutant{
+var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMutants, engineMutants, balanceMutants, cronMutants, kubernetesMutants, zookeeperMutants, postgresMutants, importMutants, shardsMutants, []mutant{
 	{"validity of a claim counts from the reply", "runner/candidate.go", "return m.hold(g, timeline, p.t0)", "return m.hold(g, timeline, m.now)", runnerTests},
 	{"validity of a renewal counts from the reply", "runner/lease.go", "l.sentAt = t0", "l.sentAt = m.now", runnerTests},
 	{"another's life counts from the request", "runner/candidate.go", "return m.refused(refusal)", "next := m.refused(refusal)\n\t\tm.candidate.seenAt = p.t0\n\t\treturn next", runnerTests},
@@ -286,14 +286,14 @@ var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMut
 	{"daemon: a store that does not answer has nothing to catch up", "internal/daemon/request.go", "return nil, err\n\tcase err != nil ||", "return own, nil\n\tcase err != nil ||", daemonTests},
 	{"daemon: what waits to be caught up is claimed beside a run", "internal/daemon/request.go", "status.Lease != nil:\n\t\treturn nil, nil", "status.Lease != nil:\n\t\treturn ticks, nil", daemonTests},
 	{"runner: a standby does not tell that the store answers again", "runner/candidate.go", "c.behind != behindSilence {", "c.behind == behindNobody {", daemonTests},
-	{"daemon: a host that lacks the command claims", "internal/daemon/run.go", "if err := launch.Look(); err != nil {", "if err := launch.Look(); err != nil && tick.IsZero() {", daemonTests},
+	{"daemon: a host that lacks the command claims", "internal/daemon/run.go", "if err := launch.Look(a.wanted); err != nil {", "if err := launch.Look(a.wanted); err != nil && a == nil {", daemonTests},
 	{"daemon: a new job catches up", "internal/daemon/request.go", "case err != nil || status.Record.Tick.Tick == 0:\n\t\tif a.startup {", "case err != nil || status.Record.Tick.Tick == 0:\n\t\tif a == nil {", daemonTests},
 	{"daemon: nothing is caught up", "internal/daemon/request.go", "len(ticks) <= def.CatchUp;", "len(ticks) < 1;", daemonTests},
 	{"daemon: what was claimed and never started is left out", "internal/daemon/request.go", "case r.Tick.State == backends.Open, ", "case ", daemonTests},
 	{"daemon: what forbid forbade is caught up", "internal/daemon/request.go", "last = max(last, r.Passed)", "last = max(last, 0)", daemonTests},
 	{"daemon: forbid waits", "internal/daemon/request.go", "return def.Overlap != jobfile.Forbid || def.OnLost", "return def.Overlap != \"\" || def.OnLost", daemonTests},
 	{"daemon: rerun under forbid waits for earlier ticks", "internal/daemon/request.go", "r.SameTickOnly = def.Overlap == jobfile.Forbid", "r.SameTickOnly = false", daemonTests},
-	{"daemon: replace does not reach other hosts", "internal/daemon/run.go", "if a.def.Overlap == jobfile.Replace {", "if a == nil && a.def.Overlap == jobfile.Replace {", daemonTests},
+	{"daemon: replace does not reach other hosts", "internal/daemon/run.go", "if a.def.Overlap == jobfile.Replace && a.def.Shards == 0 {", "if a == nil && a.def.Overlap == jobfile.Replace {", daemonTests},
 	{"daemon: tokens of a job that was removed are forgotten", "internal/daemon/daemon.go", "delete(d.jobs, name)\n", "delete(d.jobs, name)\n\t\tdelete(d.floors, name)\n", daemonTests},
 	{"a run that is not wanted any more starts", "runner/start.go", "case unwanted:\n", "case unwanted:\n\t\tif m != nil {\n\t\t\treturn p\n\t\t}\n", runnerTests},
 	{"after an earlier tick a run that is not wanted claims", "runner/runner.go", "!wentWell || isUnwanted(ctx, req)", "!wentWell", runnerTests},

@@ -77,3 +77,36 @@ func TestCaught(t *testing.T) {
 		t.Errorf("caught.md is not what -record would write of it (%v)", err)
 	}
 }
+
+// kept.md names mutants that there are, and each of them is caught by something.
+func TestKept(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("kept.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known, err := readCaught("caught.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := map[string]bool{}
+	for _, m := range mutants {
+		there[m.name] = true
+	}
+	named := 0
+	for row := range strings.Lines(string(text)) {
+		cells := strings.Split(strings.Trim(row, "| \n"), " | ")
+		if len(cells) != 2 || cells[1] == "mutants" || cells[1] == "---" {
+			continue
+		}
+		for name := range strings.SplitSeq(cells[1], "; ") {
+			named++
+			if !there[name] || known[name] == "" {
+				t.Errorf("%q: there is no such mutant, or caught.md does not say what catches it", name)
+			}
+		}
+	}
+	if named < 50 {
+		t.Errorf("%d mutants", named)
+	}
+}

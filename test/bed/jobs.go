@@ -85,7 +85,7 @@ var (
 
 	dividedJobs = []job{
 		{
-			name: JobSlots, life: span{4 * time.Second, 30 * time.Second}, options: inSlots,
+			name: JobSlots, life: span{4 * time.Second, 30 * time.Second}, stubborn: true, options: inSlots,
 			stay: span{5 * time.Second, 40 * time.Second}, away: span{time.Second, 4 * time.Second},
 		},
 		{
@@ -103,10 +103,10 @@ func standby(*rand.Rand) []string { return []string{"--wait", "forever", "--back
 
 func inSlots(chance *rand.Rand) []string {
 	n := fewestSlots + chance.IntN(mostSlots-fewestSlots+1)
-	return append(standby(chance), "--slots", strconv.Itoa(n))
+	return append(standby(chance), "--slots", strconv.Itoa(n), "--kill-after", "1s")
 }
 
-// shared are workers that all hosts share evenly. They ignore a request to end.
+// shared are workers that all hosts share evenly.
 func shared(chance *rand.Rand) []string {
 	return append(standby(chance), "--shards", strconv.Itoa(sharedShards), "--kill-after", "1s")
 }

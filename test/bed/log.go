@@ -32,7 +32,7 @@ const (
 	JobWorker = "worker" // one run as long as possible: stubborn, with a child and an orphan in a session of its own
 	JobSkip   = "skip"   // a tick every few seconds, at most once
 	JobRerun  = "rerun"  // a tick every few seconds, again until it came to its end
-	JobSlots  = "slots"  // a run in each slot, as long as possible
+	JobSlots  = "slots"  // a run in each slot, as long as possible: as stubborn as the worker
 
 	JobShards      = "shards"       // a run for each shard, as long as possible, shared evenly among the hosts: as stubborn as the worker
 	JobShardsSkip  = "shards-skip"  // as JobSkip, each tick divided into shards

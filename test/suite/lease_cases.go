@@ -384,7 +384,7 @@ func vanishedIsWaitedFor(s *scene) {
 
 // Whoever comes from another host waits until the reservation is over. The host itself does not, and then it counts anew.
 func reservationKeeps(s *scene) {
-	const hold = 2 * time.Second
+	const hold = 4 * time.Second // a busy machine asks in time
 	d, other := s.open(), s.open()
 	from := func(host string) backends.Claim {
 		c := s.claim()

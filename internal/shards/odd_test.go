@@ -20,7 +20,9 @@ func (b *bed) reserve(slot int, hold time.Duration) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	b.free(g)
+	if err := b.store.Finish(context.Background(), g, backends.Outcome{State: backends.Done}); err != nil {
+		b.t.Fatal(err)
+	}
 }
 
 // A shard that is kept for another host is looked at now and then, as one that another host runs.

@@ -218,7 +218,9 @@ func (m *members) briefly(request func(context.Context)) {
 }
 
 // look finds out how many members there are. The first look of a newcomer that succeeds is at all places, because another one with another number of
-// shards may have come at the same time. The member in the last place looks at all below it, for a free one, and moves there.
+// shards may have come at the same time. The member in the last place looks at all below it, for a free one, and moves there. Where the
+// number has fallen, those who may be last soon look, too: a store may prove by silence that the one before them is dead, and so the
+// silence counts for all of them at a time.
 func (m *members) look(ctx context.Context, first bool) error {
 	ctx, cancel := context.WithTimeout(ctx, m.ttl/3)
 	defer cancel()
@@ -239,7 +241,8 @@ func (m *members) look(ctx context.Context, first bool) error {
 			return p.taken(), err
 		})
 	}
-	if err == nil && n == own+1 && !first {
+	soonLast := n < m.now.members && own >= n-lookers
+	if err == nil && (n == own+1 || soonLast) && !first {
 		places, err = lookAtSome(ctx, m.store, m.job, 0, own)
 	}
 	below := places[:min(own, len(places))]

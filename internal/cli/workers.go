@@ -51,7 +51,7 @@ func (w *crew) tellWorkers(e runner.Event) {
 func (w *crew) endOfWorkers(results []runner.Result) End {
 	var ends []End
 	for _, r := range results {
-		if r.Grant.Token != 0 { // it was started
+		if r.Grant.Token != 0 && r.Ending != runner.Interrupted { // it was started
 			ends = append(ends, endOf(r, w.plan.conflict))
 		}
 	}
@@ -96,7 +96,9 @@ func membersText(ctx context.Context, store backends.Backend, asked []string, jo
 		if !divided {
 			continue
 		}
-		roll, err := shards.Roll(ctx, store, job)
+		limited, cancel := context.WithTimeout(ctx, statusPatience)
+		roll, err := shards.Roll(limited, store, job)
+		cancel()
 		if err != nil || len(roll) == 0 {
 			continue
 		}

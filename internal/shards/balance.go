@@ -315,9 +315,12 @@ func (b *balancer) endedByItself(k *task, r runner.Result) {
 	k.phase, k.until = pauses, now.Add(k.pause)
 	b.tasks[k.shard] = k
 	name := slots.Name(b.Job, k.shard)
-	b.tell(runner.Event{
-		Name: EventRestarts, Level: slog.LevelWarn, Job: name, Text: fmt.Sprintf("%s: ended (%s): running it again in %v", name, how(r), k.pause),
-	})
+	text := "%s: ended (%s): running it again in %v"
+	switch r.Ending {
+	case runner.Unreachable, runner.NotStarted, runner.StartFailed:
+		text = "%s: could not be started (%s): trying again in %v"
+	}
+	b.tell(runner.Event{Name: EventRestarts, Level: slog.LevelWarn, Job: name, Text: fmt.Sprintf(text, name, how(r), k.pause)})
 }
 
 // how says how a run ended.

@@ -148,3 +148,27 @@ func TestAHundredHostsAtOnce(t *testing.T) {
 		f.close()
 	})
 }
+
+// Half of forty hosts die, those in the lower places. The silence of the dead counts for the next ones in the last place at a time,
+// and not for one after the other.
+func TestHalfOfTheHostsDie(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 80)
+		f.mem.Proof = backends.ByBeat
+		var all []*node
+		for i := range 40 {
+			all = append(all, f.join(nodeName(i)))
+			time.Sleep(ttl / 100)
+		}
+		f.settle(20 * ttl)
+		f.takeMoves()
+		for _, h := range all[:20] {
+			h.die()
+		}
+		took := f.settle(40 * ttl)
+		if moves := f.takeMoves(); moves != 40 || took > 10*ttl {
+			t.Errorf("%d moves, and it took %v", moves, took)
+		}
+		f.close()
+	})
+}

@@ -62,8 +62,10 @@ type node struct {
 	mu       sync.Mutex
 	dead     bool
 	leaving  bool
-	cut      bool  // the store does not answer
-	denied   error // it refuses everything
+	cut      bool                           // the store does not answer
+	denied   error                          // it refuses everything
+	stuck    func(request, job string) bool // of what is asked now there never is an answer
+	broken   string                         // the job whose record cannot be read
 	requests int
 	trees    []*nodeTree
 	signals  []chan os.Signal
@@ -153,8 +155,13 @@ func (h *node) set(cut bool) {
 	h.cut = cut
 }
 
-func (h *node) reach(ctx context.Context) error {
+func (h *node) reach(ctx context.Context, request, job string) error {
 	h.mu.Lock()
+	if h.stuck != nil && h.stuck(request, job) {
+		h.mu.Unlock()
+		<-ctx.Done()
+		h.mu.Lock()
+	}
 	defer h.mu.Unlock()
 	h.requests++
 	if h.cut || h.dead {
@@ -193,36 +200,39 @@ func (f *fleet) running(shard int) string {
 func exited(code int) lifeline.Status { return lifeline.Status{Known: true, Code: code} }
 
 func (h *node) Acquire(ctx context.Context, c backends.Claim) (backends.Grant, error) {
-	if err := h.reach(ctx); err != nil {
+	if err := h.reach(ctx, "acquire", c.Job); err != nil {
 		return backends.Grant{}, err
 	}
 	return h.Engine.Acquire(ctx, c)
 }
 
 func (h *node) Renew(ctx context.Context, g backends.Grant) (backends.RenewAnswer, error) {
-	if err := h.reach(ctx); err != nil {
+	if err := h.reach(ctx, "renew", g.Claim.Job); err != nil {
 		return backends.RenewAnswer{}, err
 	}
 	return h.Engine.Renew(ctx, g)
 }
 
 func (h *node) Finish(ctx context.Context, g backends.Grant, o backends.Outcome) error {
-	if err := h.reach(ctx); err != nil {
+	if err := h.reach(ctx, "finish", g.Claim.Job); err != nil {
 		return err
 	}
 	return h.Engine.Finish(ctx, g, o)
 }
 
 func (h *node) Abandon(ctx context.Context, c backends.Claim) error {
-	if err := h.reach(ctx); err != nil {
+	if err := h.reach(ctx, "abandon", c.Job); err != nil {
 		return err
 	}
 	return h.Engine.Abandon(ctx, c)
 }
 
 func (h *node) Inspect(ctx context.Context, job string) (backends.Status, error) {
-	if err := h.reach(ctx); err != nil {
+	if err := h.reach(ctx, "inspect", job); err != nil {
 		return backends.Status{}, err
+	}
+	if job == h.broken {
+		return backends.Status{}, &backends.PermanentError{Kind: backends.Configuration, Err: errors.New("not readable")}
 	}
 	return h.Engine.Inspect(ctx, job)
 }

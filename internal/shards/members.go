@@ -94,8 +94,11 @@ func (m *members) keep(ctx context.Context) error {
 // join takes the lowest free place: this host's former one if that is free. It returns without one when ctx ends.
 func (m *members) join(ctx context.Context) error {
 	m.counts, m.now.ready = nil, false
+	m.now.members = 0 // no look has succeeded yet
 	for ctx.Err() == nil {
-		places, err := m.lookAll(ctx)
+		limited, cancel := context.WithTimeout(ctx, m.ttl) // else a connection that is dead could keep us for long
+		places, err := m.lookAll(limited)
+		cancel()
 		if err == nil {
 			if err = m.fits(places); err == nil {
 				err = m.claimOne(ctx, places)
@@ -129,6 +132,9 @@ func (m *members) claimOne(ctx context.Context, places []place) error {
 
 // claim takes one place.
 func (m *members) claim(ctx context.Context, i int) error {
+	if err := ctx.Err(); err != nil { // nothing was sent that would have to be taken back
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, m.ttl/3)
 	defer cancel()
 	c := backends.Claim{Job: slots.Name(m.job, i), Holder: m.host, TTL: m.ttl, Trigger: backends.Trigger{Parts: m.shards}}
@@ -169,8 +175,9 @@ func (m *members) stay(ctx context.Context) error {
 			continue
 		}
 		if err = m.renew(ctx); err == nil {
-			m.now.ready = true
-			err = m.look(ctx, false)
+			first := m.now.members == 0
+			m.now.ready = !first
+			err = m.look(ctx, first)
 		}
 	}
 }
@@ -210,8 +217,10 @@ func (m *members) briefly(request func(context.Context)) {
 	request(ctx)
 }
 
-// look finds out how many members there are. The first look of a newcomer is at all places, because another one with another number of
-// shards may have come at the same time. The member in the last place looks at all below it, for a free one, and moves there.
+// look finds out how many members there are. The first look of a newcomer that succeeds is at all places, because another one with another number of
+// shards may have come at the same time. The member in the last place looks at all below it, for a free one, and moves there. Where the
+// number has fallen, those who may be last soon look, too: a store may prove by silence that the one before them is dead, and so the
+// silence counts for all of them at a time.
 func (m *members) look(ctx context.Context, first bool) error {
 	ctx, cancel := context.WithTimeout(ctx, m.ttl/3)
 	defer cancel()
@@ -232,7 +241,8 @@ func (m *members) look(ctx context.Context, first bool) error {
 			return p.taken(), err
 		})
 	}
-	if err == nil && n == own+1 && !first {
+	soonLast := n < m.now.members && own >= n-lookers
+	if err == nil && (n == own+1 || soonLast) && !first {
 		places, err = lookAtSome(ctx, m.store, m.job, 0, own)
 	}
 	below := places[:min(own, len(places))]

@@ -50,7 +50,11 @@ func (b *balancer) lookAmong(order []int, need int) discovery {
 	var vanished []int
 	_ = together(len(order), func(i int) error {
 		s, err := b.Store.Inspect(ctx, slots.Name(b.Job, order[i]))
-		if err != nil && !errors.Is(err, backends.ErrUnknownJob) {
+		switch {
+		case err == nil, errors.Is(err, backends.ErrUnknownJob):
+		case backends.IsAnswer(err): // a record that cannot be read does not hide the others
+			return nil
+		default:
 			return err
 		}
 		mu.Lock()

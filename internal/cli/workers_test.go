@@ -1,0 +1,32 @@
+package cli
+
+import (
+	"syscall"
+	"testing"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/lifeline"
+	"github.com/leaderrun/leaderrun/runner"
+)
+
+// A claim that was granted when the signal came, and was taken back, is no answer of a worker.
+func TestEndOfWorkers(t *testing.T) {
+	w := &crew{plan: &runPlan{conflict: -1}, received: syscall.SIGTERM}
+	grant := backends.Grant{Token: 7}
+	undone := runner.Result{Ending: runner.Interrupted, Grant: grant}
+	well := runner.Result{Ending: runner.Ran, Grant: grant, Status: lifeline.Status{Known: true}}
+	badly := runner.Result{Ending: runner.Ran, Grant: grant, Status: lifeline.Status{Known: true, Code: 3}}
+	for _, c := range []struct {
+		results []runner.Result
+		want    End
+	}{
+		{nil, bySignal(syscall.SIGTERM)},
+		{[]runner.Result{undone}, bySignal(syscall.SIGTERM)},
+		{[]runner.Result{undone, well}, End{}},
+		{[]runner.Result{undone, well, badly}, End{Code: 3}},
+	} {
+		if got := w.endOfWorkers(c.results); got != c.want {
+			t.Errorf("%+v instead of %+v", got, c.want)
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package shards
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/slots"
+)
+
+// A host that comes while the store never answers takes part once it answers again, although its first requests still hang.
+func TestARequestThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 3)
+		a := f.join("a", func(h *node) { h.stuck = func(string, string) bool { return true } })
+		time.Sleep(ttl / 2)
+		a.mu.Lock()
+		a.stuck = nil
+		a.mu.Unlock()
+		f.settle(3 * ttl)
+		f.close()
+	})
+}
+
+// A host that is to end does not try one free place after the other while the store does not answer.
+func TestLeavingWhileClaimsHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 1)
+		for place := range 10 {
+			f.takePlace(place, 1)
+		}
+		a := f.join("a")
+		time.Sleep(ttl / 2)
+		a.mu.Lock()
+		a.stuck = func(request, _ string) bool { return request == "acquire" || request == "abandon" }
+		a.mu.Unlock()
+		time.Sleep(ttl) // the other places are free now, and it tries to move there
+		a.leave()
+		a.ended(ttl)
+	})
+}
+
+// A newcomer whose first look has failed looks at all places again, and sees that a host divides the job otherwise.
+func TestAFirstLookThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 6)
+		h := &node{fleet: f, Engine: f.mem.Client(), name: "b"}
+		m := newMembers(h, "job", 5, backends.Holder{Host: "b"}, ttl, func(p position, is bool) {
+			if is && p.ready {
+				t.Error("it takes shards after one look")
+			}
+		})
+		f.takePlace(0, 6)
+		if err := m.claim(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		f.takePlace(2, 6) // so it is not in the last place
+		h.set(true)
+		time.AfterFunc(time.Millisecond, func() { h.set(false) })
+		ctx, cancel := context.WithTimeout(t.Context(), ttl/2)
+		defer cancel()
+		if _, differs := errors.AsType[*Differs](m.stay(ctx)); !differs {
+			t.Error("it stays")
+		}
+	})
+}
+
+// takePlace takes a place for a member that is never heard of again.
+func (f *fleet) takePlace(place, shards int) {
+	f.t.Helper()
+	c := backends.Claim{
+		Job: slots.Name(Members("job"), place), Holder: backends.Holder{ID: newID(), Host: "x"}, TTL: ttl, Trigger: backends.Trigger{Parts: shards},
+	}
+	if _, err := f.mem.Acquire(f.t.Context(), c); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// A shard whose record cannot be read does not keep the others from being found.
+func TestARecordThatCannotBeRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 100)
+		a := f.join("a", func(h *node) { h.broken = "job#7" })
+		time.Sleep(ttl)
+		if n := f.counts()["a"]; n != 99 {
+			t.Errorf("%d run", n)
+		}
+		a.terminate()
+	})
+}
+
+// What was never started did not end.
+func TestAWorkerThatCannotStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 1)
+		a := f.join("a", func(h *node) {
+			h.stuck = func(request, job string) bool { return request == "acquire" && job == "job#0" }
+		})
+		time.Sleep(3 * ttl)
+		a.terminate()
+		said := ""
+		for _, e := range a.events {
+			if e.Name == EventRestarts {
+				said = e.Text
+			}
+		}
+		if !strings.HasPrefix(said, "job#0: could not be started (") || !strings.Contains(said, "trying again in") {
+			t.Errorf("%q", said)
+		}
+	})
+}

@@ -31,6 +31,7 @@ type crew struct {
 
 	mu       sync.Mutex
 	going    map[chan os.Signal]bool // the runs
+	floors   map[string]int64        // the highest token seen, by shard
 	started  bool                    // a command was started
 	received syscall.Signal          // the first that asked the program to end; 0: none
 }
@@ -45,7 +46,7 @@ func newCrew(c *call, plan *runPlan, store backends.Backend) (*crew, error) {
 	supervise.KeepImage()
 	w := &crew{
 		commands: commands, plan: plan, host: thisHolder(), notify: newNotifier(c.settings.lookup, plan.ready),
-		runner: runner.Runner{Driver: store}, going: map[chan os.Signal]bool{},
+		runner: runner.Runner{Driver: store}, going: map[chan os.Signal]bool{}, floors: map[string]int64{},
 	}
 	w.wanted, w.giveUp = context.WithCancelCause(context.Background())
 	panics.Go(func() {
@@ -137,7 +138,13 @@ func (w *crew) run(ctx context.Context, s shards.Shard) runner.Result {
 			s.Observe(e)
 		}
 	}
+	w.mu.Lock()
+	request.Floor = w.floors[name]
+	w.mu.Unlock()
 	result := guarded(func() runner.Result { return one.Run(ctx, request) })
+	w.mu.Lock()
+	w.floors[name] = max(w.floors[name], result.Floor)
+	w.mu.Unlock()
 	launch.over(result)
 	return result
 }

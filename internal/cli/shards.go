@@ -79,7 +79,7 @@ func (w *crew) endOf(o shards.Outcome) End {
 		return bySignal(sig)
 	case o.Stop != nil:
 		return endOf(*o.Stop, conflict)
-	case o.Bad != nil && (o.Bad.Ending != runner.Refused || o.IsOver()):
+	case o.Bad != nil && (o.Bad.Ending != runner.Refused || o.IsOver() || o.Differs()):
 		return endOf(*o.Bad, conflict)
 	}
 	return w.endOfWait(runner.Result{Ending: runner.Refused, Refusal: &backends.Refusal{Verdict: backends.Held}})

@@ -95,7 +95,7 @@ func lastDivided(statuses map[int]backends.Status) (t backends.Trigger, known bo
 		t.Tick = o.Tick
 	}
 	t.OnLost, t.Parts = o.Policy, o.Parts
-	return t, t.Parts > 0 && t.Given()
+	return t, t.Parts > 0 && t.Parts <= shards.Most && t.Given()
 }
 
 // wholeStatus is the line of a whole tick or key.

@@ -59,7 +59,8 @@ func (d *Daemon) workOn(a *attempt, tick time.Time) bool {
 		a.job.passed = max(a.job.passed, tick.Unix())
 		d.mu.Unlock()
 	}
-	return a.wanted.Err() == nil && outcome.IsOver()
+	tooLate := outcome.Stop != nil && outcome.Stop.Ending == runner.Refused && seenTo(*outcome.Stop) // or refused for good, for another reason
+	return a.wanted.Err() == nil && (outcome.IsOver() || tooLate)
 }
 
 // look finds the command on this host, before any shard is claimed. A panic is a fault of this job's, as in try.
@@ -99,7 +100,7 @@ func (w *tickWork) result(o shards.Outcome) runner.Result {
 	switch {
 	case o.Stop != nil && !interrupted:
 		return *o.Stop
-	case o.Bad != nil && (o.IsOver() || o.Bad.Grant.Token != 0):
+	case o.Bad != nil && (o.IsOver() || o.Bad.Grant.Token != 0 || o.Differs()):
 		return *o.Bad
 	case o.IsDone() && well.Grant.Tick == o.Trigger.Tick:
 		return well
@@ -140,10 +141,11 @@ const lookersAtOnce = 16
 // whole. As long as a shard of it is open and nobody works on one, nobody has seen to the tick.
 func (d *Daemon) inspectWhole(a *attempt) (backends.Status, error) {
 	first, err := d.inspect(a, slots.Name(a.def.Name, 0))
-	if err != nil || first.Record.Tick.Parts == 0 {
+	n := first.Record.Tick.Parts
+	if err != nil || n == 0 || n > shards.Most {
 		return first, err
 	}
-	all := make([]backends.Status, first.Record.Tick.Parts)
+	all := make([]backends.Status, n)
 	errs := make([]error, len(all))
 	all[0] = first
 	var wait sync.WaitGroup
@@ -197,7 +199,7 @@ func (d *Daemon) displaceShards(a *attempt, tick time.Time) {
 	first, err := d.inspect(a, slots.Name(a.def.Name, 0))
 	n := a.def.Shards
 	if err == nil {
-		n = max(n, first.Record.Tick.Parts)
+		n = min(max(n, first.Record.Tick.Parts), shards.Most)
 	}
 	for k := range n {
 		if a.wanted.Err() == nil {

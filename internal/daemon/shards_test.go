@@ -348,3 +348,18 @@ func TestAHostThatLacksTheCommandOfADividedJob(t *testing.T) {
 		}
 	})
 }
+
+// A tick that is caught up too late for its start deadline does not keep the present one from being run.
+func TestCatchUpOfADividedTickThatIsTooLate(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		j := divided(t, "0 * * * *", 3, func(j *jobfile.Job) { j.CatchUp, j.StartDeadline = 1, 10*time.Minute })
+		h := b.host("a", j)
+		time.Sleep(90 * time.Minute)
+		h.cut.Store(true)
+		time.Sleep(time.Hour) // 02:00 passes
+		h.cut.Store(false)
+		time.Sleep(95 * time.Minute)
+		b.end(h)
+		wantWork(t, b, "j", "01:00 0 1 2", "03:00 0 1 2", "04:00 0 1 2")
+	})
+}

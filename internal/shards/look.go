@@ -38,12 +38,14 @@ const (
 // part is what is known of one shard.
 type part struct {
 	standing
-	state  backends.State // over: how it ended; else what the record says of the tick or key, "" for nothing
-	holder backends.Holder
-	result *runner.Result    // of a run here that did not end well; nil: there was none
-	tries  int               // claims that were refused because of another holder
-	ran    bool              // a command of ours was started
-	first  *backends.Trigger // an earlier tick that has to be run before; nil: none has
+	state   backends.State // over: how it ended; else what the record says of the tick or key, "" for nothing
+	holder  backends.Holder
+	refusal *backends.Refusal // of the last claim that was refused because of another holder
+	result  *runner.Result    // of a run here that did not end well; nil: there was none
+	tries   int               // claims that were refused because of another holder
+	again   time.Time         // no claim is made before, whatever a look shows
+	ran     bool              // a command of ours was started
+	first   *backends.Trigger // an earlier tick that has to be run before; nil: none has
 }
 
 // occurrence returns what a record says of a tick or key. Of a tick before the recorded one it is what the last runs tell.
@@ -191,9 +193,10 @@ func (w *work) note(k int, p part) {
 		return
 	case unknown, free, vanished, held:
 	}
-	if p.tries = old.tries; p.tries >= mostTries && w.Wait == 0 && p.standing == free {
-		p.standing = held // somebody is quicker, again and again
+	if p.standing == free && (old.tries >= mostTries && w.Wait == 0 || time.Now().Before(old.again)) {
+		p.standing = held // somebody is quicker, again and again; or it is kept for somebody
 	}
+	p.tries, p.again, p.refusal = old.tries, old.again, old.refusal
 	p.result, p.first, p.ran = old.result, old.first, old.ran
 	*old = p
 }

@@ -3,6 +3,7 @@ package shards
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/runner"
@@ -16,9 +17,12 @@ func (w *work) ended(f finished) {
 	p, r := &w.parts[f.shard], f.result
 	p.standing = unknown // how it ended is in the store
 	p.ran = p.ran || r.Grant.Token != 0
+	if !isElsewhere(r) {
+		w.idle = time.Time{}
+	}
 	switch r.Ending {
 	case runner.Refused, runner.WaitOver:
-		w.refused(f.shard, p, r)
+		w.refused(f, p)
 		return
 	case runner.Ran, runner.TimedOut:
 		w.ran(p, r)
@@ -33,7 +37,7 @@ func (w *work) ended(f finished) {
 		if b, ok := errors.AsType[*runner.BrokenError](r.Err); ok && b.All {
 			w.stop, w.stopShard = &r, f.shard
 		}
-		if w.trigger.OnLost == backends.Rerun && r.Grant.Attempt < w.trigger.MaxAttempts {
+		if r.Grant.Tick != w.trigger.Tick || w.trigger.OnLost == backends.Rerun && r.Grant.Attempt < w.trigger.MaxAttempts {
 			p.standing = left
 		}
 	case runner.Unreachable, runner.Permanent, runner.StartFailed, runner.Unconfirmed:
@@ -60,18 +64,41 @@ func (w *work) ran(p *part, r runner.Result) {
 	p.result = &r
 }
 
+// isElsewhere says whether a claim was refused because of another holder.
+func isElsewhere(r runner.Result) bool {
+	if r.Ending != runner.Refused || r.Refusal == nil {
+		return false
+	}
+	switch r.Refusal.Verdict {
+	case backends.Held, backends.Reserved, backends.Vanished, backends.Quarantined:
+		return true
+	}
+	return false
+}
+
 // refused notes why the store has not granted a shard.
-func (w *work) refused(k int, p *part, r runner.Result) {
-	f := r.Refusal
+func (w *work) refused(run finished, p *part) {
+	k, r, f := run.shard, run.result, run.result.Refusal
 	if f == nil {
 		w.stop, w.stopShard = &r, k
 		return
 	}
+	if isElsewhere(r) {
+		p.standing, p.holder, p.refusal = held, f.Holder, f
+		p.tries++
+		switch { // a look may show that it is free
+		case f.Verdict == backends.Reserved:
+			p.again = time.Now().Add(min(f.Wait, w.TTL))
+		case p.tries%mostTries == 0:
+			p.again = time.Now().Add(w.TTL / 3)
+		}
+		return
+	}
+	if run.earlier && f.Verdict != backends.Divided { // what it says is of that tick, and nothing of it is left to be run: ours is next
+		return
+	}
 	p.holder = f.Holder
 	switch f.Verdict {
-	case backends.Held, backends.Reserved, backends.Vanished, backends.Quarantined:
-		p.standing = held
-		p.tries++
 	case backends.IsDone, backends.IsFailed, backends.IsStopped, backends.IsLost, backends.IsMissed:
 		p.standing, p.state = over, backends.State(f.Verdict)
 	case backends.IsEarlier:
@@ -83,9 +110,7 @@ func (w *work) refused(k int, p *part, r runner.Result) {
 			p.standing, p.first = free, &first
 			return
 		}
-		if k != 0 {
-			p.standing, p.result = left, &r
-		} // else the record has just been written: it is looked at again
+		p.standing, p.result = left, &r
 	default: // it would be the same for every shard: too late, or a clock or schedule that is wrong
 		w.stop, w.stopShard = &r, k
 	}
@@ -116,6 +141,11 @@ func (o Outcome) IsDone() bool { return o.Done == o.Trigger.Parts }
 
 // IsOver says whether no shard runs, and none will be run.
 func (o Outcome) IsOver() bool { return o.Running+o.Open == 0 }
+
+// Differs says whether the bad shard was refused here because its record has the tick or key with another number of shards.
+func (o Outcome) Differs() bool {
+	return o.Bad != nil && o.Bad.Ending == runner.Refused && o.Bad.Refusal != nil && o.Bad.Refusal.Verdict == backends.Divided
+}
 
 func (w *work) outcome() Outcome {
 	w.mu.Lock()

@@ -57,8 +57,9 @@ type work struct {
 }
 
 type finished struct {
-	shard  int
-	result runner.Result
+	shard   int
+	result  runner.Result
+	earlier bool // it was claimed for an earlier tick
 }
 
 // nearTick is how far ahead a tick may be that is waited for. One that lies further ahead is refused by the store.
@@ -107,11 +108,14 @@ func (w *work) settle(ctx context.Context) bool {
 		case w.inTheWay(ctx, s):
 		case !w.wanted():
 			return false
-		case s.Lease != nil && w.parts[0].standing == held: // a claim was refused, and still would be
-			w.busy = &backends.Refusal{Verdict: backends.Held, Holder: w.parts[0].holder}
+		case w.parts[0].standing == held && (s.Lease != nil || w.parts[0].refusal.Verdict == backends.Reserved): // a claim still would be refused
+			w.busy = w.parts[0].refusal
 		case w.begin(ctx):
 			return true
 		default: // who was quicker has begun the tick, or the store has said why not
+			if p := &w.parts[0]; p.standing == left {
+				p.standing, p.result = unknown, nil
+			}
 			continue
 		}
 		if !w.wanted() {
@@ -199,13 +203,21 @@ func (w *work) inTheWay(ctx context.Context, s backends.Status) bool {
 	sub := newWork(&earlier)
 	late := w.trigger.StartDeadline > 0 && time.Since(time.Unix(last.Tick, 0)) > w.trigger.StartDeadline
 	if last.Policy == backends.Rerun && w.trigger.OnLost == backends.Rerun && !late {
-		sub.drive(ctx)
+		one, end := context.WithCancel(ctx)
+		sub.drive(one)
+		end() // its watches
 		out := sub.outcome()
 		w.stop, w.stopShard = out.Stop, out.StopShard
 		w.before = append(w.before, out)
-		if out.IsOver() {
+		switch {
+		case out.IsOver():
 			w.cleared = last.Tick
 			return false
+		case out.Stop == nil && out.Running == 0 && out.Bad != nil: // nobody works on it, and this host is not to
+			w.stop, w.stopShard = out.Bad, out.BadShard
+		}
+		if w.stop != nil {
+			return true
 		}
 		w.busy, w.idle = &backends.Refusal{Verdict: backends.Held, Tick: last.Tick, Holder: sub.holder()}, sub.idle
 		return true
@@ -241,7 +253,6 @@ func (w *work) drive(ctx context.Context) {
 			if k < 0 {
 				break
 			}
-			w.idle = time.Time{}
 			w.start(ctx, k, nil)
 			fresh = false
 		}
@@ -273,7 +284,6 @@ func (w *work) standBy(ctx context.Context, numbers []int) (again []int, more bo
 	left := w.Wait
 	switch {
 	case w.running > 0:
-		w.idle = time.Time{}
 	case w.idle.IsZero():
 		w.idle = time.Now()
 		w.tellStandby(left)
@@ -348,7 +358,8 @@ func (w *work) start(ctx context.Context, k int, observe func(runner.Event)) {
 	w.mu.Unlock()
 	w.running++
 	s := Shard{Number: k, Trigger: trigger, Wanted: w.Wanted, Observe: observe}
-	panics.Go(func() { w.results <- finished{k, w.Run(ctx, s)} })
+	earlier := trigger.Tick != w.trigger.Tick
+	panics.Go(func() { w.results <- finished{k, w.Run(ctx, s), earlier} })
 }
 
 // all returns all shards.

@@ -16,5 +16,11 @@ var shardsMutants = []mutant{
 	{"shards: who waits goes when others run what is left", "internal/shards/tick.go", "if w.running == 0 && (left <= 0", "if w.running == 0 && (left >= 0", shardTests},
 	{"shards: more are run at a time than were asked for", "internal/shards/tick.go", "w.running < max(w.Parallel, 1) {", "w.running < 99 {", shardTests},
 	{"shards: what was broken is run here again", "internal/shards/outcome.go", "p.standing = left\n\t\t}", "p.standing = unknown\n\t\t}", shardTests},
+	{"shards: what is said of an earlier tick is taken for this one", "internal/shards/outcome.go", "if run.earlier && f.Verdict != backends.Divided {", "if false {", shardTests},
+	{"shards: who cannot finish an earlier tick says that others do", "internal/shards/tick.go", "\t\tif w.stop != nil {\n\t\t\treturn true\n\t\t}\n", "", shardTests},
+	{"shards: a shard of an earlier tick that was broken is run here again", "internal/shards/tick.go", "case out.Stop == nil && out.Running == 0 && out.Bad != nil:", "case false:", shardTests},
+	{"a divided tick that is too late keeps the next one from being run", "internal/daemon/shards.go", "tooLate := outcome.Stop != nil", "tooLate := false && outcome.Stop != nil", []string{"./internal/daemon", "-run", "Divided"}},
+	{"a shard's token is no floor for its next run", "internal/cli/crew.go", "request.Floor = w.floors[name]", "request.Floor = 0", []string{"./internal/cli", "-run", "TestCrew"}},
+	{"a tick that is divided in another way elsewhere is in good hands", "internal/cli/shards.go", " || o.IsOver() || o.Differs()):", " || o.IsOver()):", []string{"./internal/cli", "-run", "TestCrew"}},
 	{"shards: what fails is told as done", "internal/shards/outcome.go", "p.standing == over && p.state == backends.Done:", "p.standing == over:", shardTests},
 }

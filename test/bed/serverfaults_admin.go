@@ -23,7 +23,7 @@ func once(name string, strike func(t testing.TB, lease string) error) Fault {
 	}
 }
 
-// inPath is the name of a lease as a part of a key that looks like a path.
+// inPath is the name of a lease as a part of the keys of most stores.
 func inPath(lease string) string { return url.PathEscape(lease) }
 
 // emptied is a store whose keys are all deleted, those of a peer too. excused says whether it then grants at once.
@@ -164,7 +164,8 @@ func (a etcdAdmin) makeRoom(t testing.TB, x *site) error {
 // consulAdmin does what people do to a Consul: by the server that it returns.
 type consulAdmin func(t testing.TB) *servers.ConsulServer
 
-func consulLock(lease string) string { return "/v1/kv/leaderrun/" + inPath(lease) + "/lock" }
+// consulLock is the path of a lock, whose key is escaped already.
+func consulLock(lease string) string { return "/v1/kv/leaderrun/" + inPath(inPath(lease)) + "/lock" }
 
 func (a consulAdmin) faults() []Fault {
 	return []Fault{

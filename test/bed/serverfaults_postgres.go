@@ -11,7 +11,7 @@ type postgresAdmin func(t testing.TB) *servers.PostgresServer
 
 // ofHolder is the row of a lease while somebody has it.
 func ofHolder(lease string) string {
-	return " WHERE job = '" + lease + "' AND holder IS NOT NULL RETURNING job"
+	return " WHERE job = '" + inPath(lease) + "' AND holder IS NOT NULL RETURNING job"
 }
 
 func (a postgresAdmin) faults() []Fault {

@@ -74,7 +74,7 @@ func (w *crew) hear(sig syscall.Signal) {
 	if sig == syscall.SIGHUP && w.notify != nil && !w.started { // as of a single run: see reporter.filter
 		return
 	}
-	if supervise.EndsRun(sig) {
+	if supervise.EndsRun(sig) && !w.reloads(sig) {
 		if w.received == 0 {
 			w.received = sig
 		}
@@ -86,6 +86,12 @@ func (w *crew) hear(sig syscall.Signal) {
 		default:
 		}
 	}
+}
+
+// reloads says whether a signal asks workers to read their files again: HUP is a service manager's word for that. It does not end a
+// single run whose command goes on, either.
+func (w *crew) reloads(sig syscall.Signal) bool {
+	return sig == syscall.SIGHUP && w.notify != nil && !w.plan.request.Trigger.Given()
 }
 
 // signal returns the first signal that asked the program to end; 0: none did.

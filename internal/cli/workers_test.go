@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"context"
+	"os"
 	"syscall"
 	"testing"
 
@@ -27,6 +29,23 @@ func TestEndOfWorkers(t *testing.T) {
 	} {
 		if got := w.endOfWorkers(c.results); got != c.want {
 			t.Errorf("%+v instead of %+v", got, c.want)
+		}
+	}
+}
+
+// Under a service manager, HUP is passed on to the workers, and the host goes on sharing. Elsewhere it ends the program.
+func TestAHangupForWorkers(t *testing.T) {
+	for _, notify := range []*notifier{nil, {}} {
+		w := &crew{plan: &runPlan{}, notify: notify, started: true, going: map[chan os.Signal]bool{}}
+		w.wanted, w.giveUp = context.WithCancelCause(t.Context())
+		signals, leave := w.join()
+		defer leave()
+		w.hear(syscall.SIGHUP)
+		if goesOn := w.wanted.Err() == nil; goesOn != (notify != nil) {
+			t.Errorf("notify %v: it goes on: %v", notify != nil, goesOn)
+		}
+		if len(signals) != 1 {
+			t.Error("the worker has not got it")
 		}
 	}
 }

@@ -17,7 +17,7 @@ var balanceMutants = []mutant{
 	{"workers: a host takes shards before it knows the others", "internal/shards/members.go", "m.counts, m.now.ready = nil, false", "m.counts, m.now.ready = nil, true", fleetTests},
 	{"workers: a host takes shards at once", "internal/shards/rule.go", "if !s.ready {", "if false {", fleetTests},
 	{"workers: a gap is left", "internal/shards/members.go", "if n == own+1 && m.moveDown(ctx, below) {", "if false {", fleetTests},
-	{"workers: who is last next does not look", "internal/shards/members.go", "(n == own+1 || soonLast) && !first", "n == own+1 && !first", fleetTests},
+	{"workers: who is last next does not look", "internal/shards/members.go", "own >= n-lookers", "own >= n", fleetTests},
 	{"workers: a first look that failed is not made again", "internal/shards/members.go", "first := m.now.members == 0", "first := false", fleetTests},
 	{"workers: the oldest run is given up", "internal/shards/balance.go", "k.began.After(youngest.began)", "k.began.Before(youngest.began)", fleetTests},
 	{"workers: a worker that ends is run again at once", "internal/shards/balance.go", "k.pause = max(k.pause, shortestPause)", "_ = shortestPause", fleetTests},

@@ -35,17 +35,21 @@ func TestEndOfWorkers(t *testing.T) {
 
 // Under a service manager, HUP is passed on to the workers, and the host goes on sharing. Elsewhere it ends the program.
 func TestAHangupForWorkers(t *testing.T) {
-	for _, notify := range []*notifier{nil, {}} {
-		w := &crew{plan: &runPlan{}, notify: notify, started: true, going: map[chan os.Signal]bool{}}
-		w.wanted, w.giveUp = context.WithCancelCause(t.Context())
-		signals, leave := w.join()
-		defer leave()
-		w.hear(syscall.SIGHUP)
-		if goesOn := w.wanted.Err() == nil; goesOn != (notify != nil) {
-			t.Errorf("notify %v: it goes on: %v", notify != nil, goesOn)
-		}
-		if len(signals) != 1 {
-			t.Error("the worker has not got it")
-		}
+	t.Parallel()
+	for name, notify := range map[string]*notifier{"a service manager": {}, "nobody": nil} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := &crew{plan: &runPlan{}, notify: notify, started: true, going: map[chan os.Signal]bool{}}
+			w.wanted, w.giveUp = context.WithCancelCause(t.Context())
+			signals, leave := w.join()
+			defer leave()
+			w.hear(syscall.SIGHUP)
+			if goesOn := w.wanted.Err() == nil; goesOn != (notify != nil) {
+				t.Errorf("it goes on: %v", goesOn)
+			}
+			if len(signals) != 1 {
+				t.Error("the worker has not got it")
+			}
+		})
 	}
 }

@@ -89,8 +89,8 @@ func (p unitPath) find(name string) (*unit, error) {
 			}
 			u := &unit{name: name, path: path, masked: empty, settings: parseUnit(text)}
 			aliases := []string{name}
-			if real := p.realName(path); file == name && filepath.Ext(real) == filepath.Ext(name) && real != name {
-				u.name, aliases = real, []string{real, name}
+			if actual := p.realName(path); file == name && filepath.Ext(actual) == filepath.Ext(name) && actual != name {
+				u.name, aliases = actual, []string{actual, name}
 			}
 			if u.masked {
 				return u, nil

@@ -77,7 +77,7 @@ func TestTheEarlierTickCannotBeFinished(t *testing.T) {
 // What a store says of an earlier tick of a shard is no word about this one.
 func TestARefusalOfAnEarlierTick(t *testing.T) {
 	for _, verdict := range []backends.Verdict{backends.IsDone, backends.IsFailed, backends.IsLost, backends.IsEarlier, backends.Late} {
-		w := newWork(&Tick{Trigger: backends.Trigger{Tick: 2e9, Parts: 3}, Wanted: context.Background()})
+		w := newWork(&Tick{Trigger: backends.Trigger{Tick: 2e9, Parts: 3}, Wanted: t.Context()})
 		w.running, w.parts[1].standing = 1, here
 		w.ended(finished{shard: 1, earlier: true, result: runner.Result{
 			Ending: runner.Refused, Refusal: &backends.Refusal{Verdict: verdict, Tick: 1e9},
@@ -90,7 +90,7 @@ func TestARefusalOfAnEarlierTick(t *testing.T) {
 
 // A shard of an earlier tick that was broken here leaves the one of this tick to others.
 func TestABrokenRunOfAnEarlierTick(t *testing.T) {
-	w := newWork(&Tick{Trigger: backends.Trigger{Tick: 2e9, Parts: 3}, Wanted: context.Background()})
+	w := newWork(&Tick{Trigger: backends.Trigger{Tick: 2e9, Parts: 3}, Wanted: t.Context()})
 	w.running, w.parts[1].standing = 1, here
 	w.ended(finished{shard: 1, earlier: true, result: runner.Result{Ending: runner.Broken, Grant: backends.Grant{Token: 1, Tick: 1e9}}})
 	if o := w.outcome(); o.Open != 3 || o.Ended[backends.Stopped] != 0 {
@@ -109,7 +109,7 @@ func TestABrokenShardOfTheEarlierTick(t *testing.T) {
 			time.Sleep(time.Minute)
 			c := b.host("b")
 			time.AfterFunc(30*time.Second, func() {
-				s, err := b.store.Inspect(context.Background(), "job#0")
+				s, err := b.store.Inspect(t.Context(), "job#0")
 				if err != nil || s.Lease == nil {
 					t.Error(s, err)
 					return

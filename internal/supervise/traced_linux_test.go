@@ -52,6 +52,7 @@ func (r *run) trace(pid int, options ...string) (tracer int) {
 // Hazard: somebody outside traces a process of the run, which keeps its end from being waited for: the run never ends, and with it a
 // daemon that drains.
 func TestAForeignTracerHoldsNoRun(t *testing.T) {
+	t.Parallel()
 	kill := func(r *run) { r.Kill() }
 	for name, c := range map[string]struct {
 		traced []string // files with the numbers
@@ -79,7 +80,7 @@ func TestAForeignTracerHoldsNoRun(t *testing.T) {
 					must(t, syscall.Kill(tracer, syscall.SIGKILL))
 				}
 				eventually(t, "the cgroup is removed", func() bool {
-					err := os.Remove(r.Guard.cgroup)
+					err := os.Remove(r.cgroup)
 					return err == nil || errors.Is(err, os.ErrNotExist)
 				})
 			})

@@ -49,9 +49,11 @@ func (c *call) runShards(plan *runPlan, store backends.Backend) (End, error) {
 	if err != nil {
 		return End{}, err
 	}
+	leases := shards.Remember(store)
+	w.runner.Driver = leases
 	r := plan.request
 	tick := shards.Tick{
-		Store: store, Job: plan.job, Trigger: r.Trigger, Parallel: plan.parallel, TTL: plan.timeline.TTL, Wait: r.Wait, BackendWait: r.BackendWait,
+		Store: leases, Job: plan.job, Trigger: r.Trigger, Parallel: plan.parallel, TTL: plan.timeline.TTL, Wait: r.Wait, BackendWait: r.BackendWait,
 		Run: w.run, Warn: c.console.warn, Wanted: w.wanted,
 		Tell: func(e runner.Event) {
 			w.follow(e)

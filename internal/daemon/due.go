@@ -20,7 +20,8 @@ type attempt struct {
 	job     *job
 	def     *jobfile.Job // as the file had it when the tick came due
 	tick    time.Time
-	startup bool // what was due before the daemon started
+	startup bool            // what was due before the daemon started
+	driver  backends.Driver // the store, as its runs use it
 
 	ctx    context.Context         // ends the attempt, and stops its command
 	cancel context.CancelCauseFunc //
@@ -96,7 +97,7 @@ func (d *Daemon) due(j *job, tick time.Time, startup bool) {
 		}
 	}
 	a := &attempt{
-		job: j, def: j.Job, tick: tick, startup: startup,
+		job: j, def: j.Job, tick: tick, startup: startup, driver: d.runner.Driver,
 		after: overtaken, over: make(chan struct{}), runs: map[*going]bool{},
 	}
 	a.ctx, a.cancel = context.WithCancelCause(context.Background())

@@ -52,6 +52,7 @@ func (d *Daemon) try(ctx context.Context, a *attempt, launch Launch, request run
 	}
 	request.Tree, request.Env, request.Checks, request.Signals = launch.Tree, launch.Env, launch.Checks(), g.signals
 	r := *d.runner
+	r.Driver = a.driver
 	r.Observe = func(e runner.Event) {
 		if e.Name == runner.EventAcquired {
 			acquired.Store(true)

@@ -42,8 +42,10 @@ func (d *Daemon) workOn(a *attempt, tick time.Time) bool {
 	}
 	w := &tickWork{Daemon: d, attempt: a}
 	r := d.request(a, a.def, trigger(a.def, tick))
+	leases := shards.Remember(asked{d.runner.Driver, d, a})
+	a.driver = leases
 	work := shards.Tick{
-		Store: asked{d.runner.Driver, d, a}, Job: r.Job, Trigger: r.Trigger, Parallel: a.def.Parallel, TTL: r.Timeline.TTL,
+		Store: leases, Job: r.Job, Trigger: r.Trigger, Parallel: a.def.Parallel, TTL: r.Timeline.TTL,
 		Wait: r.Wait, BackendWait: r.BackendWait, SameTickOnly: r.SameTickOnly, Run: w.run, Wanted: a.wanted,
 		Warn: func(text, _ string) {
 			w.warned.Do(func() { d.warn(a.def, "shards_differ", text+"; give all hosts the same file") })

@@ -296,6 +296,8 @@ func (b *balancer) ends(e ending) error {
 			b.results = map[int]runner.Result{}
 		}
 		b.results[e.shard] = r
+	case r.Ending == runner.Refused && r.Refusal.Verdict == backends.Reserved: // it looks free to every search
+		b.searchAt = time.Now().Add(jittered(b.TTL / 3))
 	case r.Ending == runner.Refused || r.Ending == runner.WaitOver: // somebody was quicker
 		b.searchAt = time.Now().Add(jittered(b.TTL / 50))
 	case k.phase == runs:

@@ -177,8 +177,9 @@ func (h *host) work(n int, takes time.Duration, with func(*Tick, *runner.Request
 			return []string{g.Claim.Job, strconv.FormatInt(g.Token, 10), fmt.Sprint(g.Tick, g.Claim.Once), fmt.Sprint(g.Claim.Parts)}
 		},
 	}
+	leases := Remember(h)
 	t := &Tick{
-		Store: h, Job: "job", Parallel: 1, TTL: ttl, BackendWait: 5 * time.Second, Wanted: h.wanted,
+		Store: leases, Job: "job", Parallel: 1, TTL: ttl, BackendWait: 5 * time.Second, Wanted: h.wanted,
 		Trigger: backends.Trigger{Tick: h.tick(0), OnLost: backends.Skip, MaxAttempts: 3, Parts: n},
 		Warn:    func(text, _ string) { h.mu.Lock(); h.warned = text; h.mu.Unlock() },
 	}
@@ -189,7 +190,7 @@ func (h *host) work(n int, takes time.Duration, with func(*Tick, *runner.Request
 		one := request
 		one.Job, one.Trigger, one.Wanted = slots.Name("job", s.Number), s.Trigger, s.Wanted
 		one.Tree = func() runner.Tree { return h.plant(takes) }
-		return (&runner.Runner{Driver: h, Clock: clock{h.began}, Observe: func(e runner.Event) {
+		return (&runner.Runner{Driver: leases, Clock: clock{h.began}, Observe: func(e runner.Event) {
 			if s.Observe != nil {
 				s.Observe(e)
 			}

@@ -235,9 +235,6 @@ func (m *members) look(ctx context.Context, first bool) error {
 	} else {
 		n, err = count(m.now.members, own, func(i int) (bool, error) {
 			p, err := m.lookAt(ctx, i)
-			if err == nil && i < own {
-				err = m.fits([]place{p})
-			}
 			return p.taken(), err
 		})
 	}

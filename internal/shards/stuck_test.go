@@ -113,3 +113,31 @@ func TestAWorkerThatCannotStart(t *testing.T) {
 		}
 	})
 }
+
+// A shard that is kept for another host, as `run --slots --min-hold` leaves it, is not asked for all the time.
+func TestAShardThatIsKeptForAnotherHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 2)
+		g, err := f.mem.Acquire(t.Context(), backends.Claim{
+			Job: "job#0", Holder: backends.Holder{ID: "r", Host: "other", PID: 1}, TTL: ttl, MinHold: time.Hour,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.mem.Finish(t.Context(), g, backends.Outcome{State: backends.Done}); err != nil {
+			t.Fatal(err)
+		}
+		a := f.join("a")
+		time.Sleep(20 * ttl)
+		a.mu.Lock()
+		if a.requests > 450 || f.running(1) != "a" {
+			t.Errorf("%d requests", a.requests)
+		}
+		a.mu.Unlock()
+		time.Sleep(time.Hour)
+		if f.running(0) != "a" {
+			t.Error("nobody runs it after its time")
+		}
+		a.terminate()
+	})
+}

@@ -19,7 +19,7 @@ import (
 // Into how many shards a tick is divided is settled by shard 0: all hosts use the number that its record has, and none claims
 // another shard before that record has the tick.
 type Tick struct {
-	Store    Store
+	Store    Store // as Remember returns it; the runs use it, too
 	Job      string
 	Trigger  backends.Trigger // of the tick or key. Parts: the number of shards, as this host was told
 	Parallel int              // how many shards are run here at a time; at least 1

@@ -133,6 +133,21 @@ func TestAHostDies(t *testing.T) {
 	}
 }
 
+// The silence of a dead host counts for all its shards at once, although one is run after the other.
+func TestAHostDiesThatRanManyShards(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		b.store.Proof = backends.ByBeat
+		a := b.host("a")
+		time.AfterFunc(10*time.Second, a.die)
+		a.work(8, time.Hour, func(t *Tick, r *runner.Request) { rerun(t, r); t.Parallel = 8 })
+		died := b.since()
+		if o := b.host("b").work(8, time.Second, rerun); !o.IsDone() || b.since()-died > 3*ttl+8*time.Second {
+			t.Errorf("%+v, %v after the death", o, b.since()-died)
+		}
+	})
+}
+
 // Hosts that were told different numbers of shards divide a tick in one way, whoever comes first.
 func TestOneNumberOfShards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -68,6 +68,11 @@ func TestConsumers(t *testing.T) {
 		"while :; do sleep 0.1; done")
 
 	one, two := w.service("one", unit), w.service("two", unit)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("one: %s\ntwo: %s\n%s", one.output.String(), two.output.String(), w.read("log"))
+		}
+	})
 	w.share(12, 6, 6)
 	for _, m := range []*manager{one, two} {
 		m.hears("READY=1\n")

@@ -82,7 +82,9 @@ func (w *world) service(name, unit string) *manager {
 		}
 	}()
 	credential, _, _ := strings.Cut(setting(w.t, unit, "LoadCredential"), ":")
-	w.write(credential, "file://"+w.dir+"/store\n")
+	if w.read(credential) == "" { // another service may be reading it
+		w.write(credential, "file://"+w.dir+"/store\n")
+	}
 	env := []string{
 		"PATH=/usr/local/bin:/usr/bin:/bin", "NOTIFY_SOCKET=" + w.path(name+".socket"), "NAME=" + name,
 		strings.ReplaceAll(setting(w.t, unit, "Environment"), "%d", w.dir),

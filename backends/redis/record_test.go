@@ -37,6 +37,8 @@ func fill(v reflect.Value) {
 		fill(v.Index(0))
 	case reflect.String:
 		v.SetString(string(backends.Done)) // a state, too
+	case reflect.Bool:
+		v.SetBool(true)
 	default:
 		v.SetInt(7)
 	}

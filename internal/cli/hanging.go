@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"time"
 
@@ -12,6 +13,23 @@ import (
 
 var errSilent = errors.New("the file system does not answer")
 
+// aside calls f on another thread than the first one of the process. If a signal comes for a process, Linux wakes the first thread, even
+// if that is held up in a call that a signal does not interrupt (complete_signal in kernel/signal.c). Then no other thread sees the signal.
+func aside(f func()) {
+	runtime.LockOSThread() // else f may go on here after its first call
+	defer runtime.UnlockOSThread()
+	if !isFirstThread() {
+		f()
+		return
+	}
+	done := make(chan struct{})
+	panics.Go(func() {
+		defer close(done)
+		aside(f)
+	})
+	<-done
+}
+
 // within calls f beside, and returns errSilent if that takes longer than the limit.
 func within(limit time.Duration, f func() (string, error)) (string, error) {
 	type result struct {
@@ -20,8 +38,10 @@ func within(limit time.Duration, f func() (string, error)) (string, error) {
 	}
 	done := make(chan result, 1)
 	panics.Go(func() {
-		text, err := f()
-		done <- result{text, err}
+		aside(func() {
+			text, err := f()
+			done <- result{text, err}
+		})
 	})
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -39,7 +59,7 @@ func (c *call) beforehand(f func()) bool {
 	done := make(chan struct{})
 	panics.Go(func() {
 		defer close(done)
-		f()
+		aside(f)
 	})
 	for {
 		select {
@@ -71,7 +91,7 @@ func (h *hangable) call(ctx context.Context, limit time.Duration, what any, f fu
 		if mine {
 			panics.Go(func() {
 				defer h.end(what)
-				f()
+				aside(f)
 			})
 		}
 		select {

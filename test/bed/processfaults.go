@@ -6,6 +6,8 @@ import (
 	"syscall"
 )
 
+const commandKilled = "command killed"
+
 // processFaults happen to the processes of a run, or of a wrapper that stands by for one.
 var processFaults = []Fault{
 	{Name: "wrapper stopped", Kills: true, Peers: true, Strike: signals(stop(theWrapper))},
@@ -14,7 +16,7 @@ var processFaults = []Fault{
 	{Name: "guardian stopped", OneRun: true, Kills: true, Strike: signals(stop(theGuardian))},
 	{Name: "guardian killed", OneRun: true, Kills: true, Once: true, Strike: signals(kill(theGuardian))},
 	{Name: "command stopped", OneRun: true, Peers: true, Strike: signals(stop(theCommand))},
-	{Name: "command killed", OneRun: true, Peers: true, Once: true, Strike: signals(kill(theCommand))},
+	{Name: commandKilled, OneRun: true, Peers: true, Once: true, Strike: signals(kill(theCommand))},
 
 	// Nobody is left to end the run.
 	{Name: "wrapper and guardian stopped", OneRun: true, Excused: true, Strike: signals(stop(theWrapper), stop(theGuardian))},

@@ -164,6 +164,11 @@ func shardRules() []rule {
 			s.shard(JobShardsSkip, "k2", "c", 2, 3, 701, 1000, 123, 124).code(76)
 			s.blow(Blow{Fault: "store emptied", Where: "server", Struck: sec(122.5), Forgets: true})
 		})},
+		{name: "who had begun a tick goes on with it after the store forgot", change: with(func(s *scene) {
+			s.shard(JobShardsSkip, "k2", "c", 2, 3, 701, 1000, 123, 124).code(76)
+			s.shard(JobShardsSkip, "k3", "a", 3, 2, 801, 1000, 125, 126).code(76)
+			s.blow(Blow{Fault: "store emptied", Where: "server", Struck: sec(122.5), Forgets: true})
+		})},
 		{name: "0 although a run was lost that nobody made up for", change: with(func(s *scene) {
 			s.span("k1", beats.RoleMain).Over = false
 		}), broken: []string{"I7"}, says: "its run of shards-skip#1 did not come to its end, and nobody had begun another"},
@@ -192,6 +197,15 @@ func shardRules() []rule {
 		})},
 		{name: "75 of a wrapper that ran some shards well", change: with(func(s *scene) { s.end("n0").Code = 75 })},
 		{name: "69 of a wrapper that ran some shards", change: with(func(s *scene) { s.end("n0").Code = 69 })},
+		{name: "the next tick after a command that was killed", change: with(func(s *scene) {
+			s.Spans = slices.DeleteFunc(s.Spans, func(s Span) bool { return s.Run == "n2" })
+			s.shard(JobShardsRerun, "n3", "c", 1, 2, 603, 1008, 150, 151).over().code(76)
+			s.Faults[len(s.Faults)-1].Fault = commandKilled
+		})},
+		{name: "the next tick after a wrapper that was killed", change: with(func(s *scene) {
+			s.Spans = slices.DeleteFunc(s.Spans, func(s Span) bool { return s.Run == "n2" })
+			s.shard(JobShardsRerun, "n3", "c", 1, 2, 603, 1008, 150, 151).over().code(76)
+		}), broken: []string{"I3"}, says: "tick 1008 of shards-rerun#1 ran although tick 1000 was begun"},
 		{name: "an attempt at a shard without a higher number", change: with(func(s *scene) {
 			s.span("n2", beats.RoleMain).Attempt = 1
 		}), broken: []string{"I3"}, says: "attempt 1 of tick 1000 of shards-rerun#1 came after attempt 1"},

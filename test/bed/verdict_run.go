@@ -92,6 +92,12 @@ func (r *run) add(s Span) {
 // over says whether the command came to its end by itself.
 func (r *run) over() bool { return r.main != nil && r.main.Over }
 
+// settled says whether a run has an outcome, so that its tick is over: its command came to its end, or was killed from outside, which is
+// a failure like another.
+func (t *trial) settled(r *run) bool {
+	return r.over() || slices.ContainsFunc(t.Faults, func(b Blow) bool { return b.Fault == commandKilled && b.Run == r.id })
+}
+
 func (r *run) by() wrapper { return wrapper{r.job, r.host, r.wrapper} }
 func (e *End) by() wrapper { return wrapper{e.Job, e.Host, e.PID} }
 

@@ -76,7 +76,7 @@ func (t *trial) follows(attempts []*run, r *run) []Violation {
 	switch {
 	case r.tick < former.tick:
 		all = append(all, t.wrongTick(former, r))
-	case r.tick > former.tick && !slices.ContainsFunc(attempts, (*run).over):
+	case r.tick > former.tick && !slices.ContainsFunc(attempts, t.settled):
 		all = append(all, t.violation(r.first, pair, "tick %d of %s ran although tick %d was begun and had not come to its end", r.tick, r.lease, former.tick))
 	case r.tick > former.tick:
 	default:
@@ -101,10 +101,10 @@ func (t *trial) saidDone(r, next *run) bool {
 }
 
 // dividedOneWay is I3 of the jobs whose ticks are divided: all runs of a tick believe in the same number of shards. Where the store
-// forgot, what came before it does not count.
+// forgot, another host may begin the tick anew with another number, and who had begun it before goes on with theirs.
 func dividedOneWay(t *trial) []Violation {
 	var all []Violation
-	first := map[occurrence]*run{}
+	ways := map[occurrence][]*run{} // the first run of each number that is right
 	var runs []*run
 	for _, lease := range t.leasesOf(inParts) {
 		runs = append(runs, t.runs[lease]...)
@@ -112,12 +112,13 @@ func dividedOneWay(t *trial) []Violation {
 	slices.SortStableFunc(runs, func(a, b *run) int { return cmp.Compare(a.first, b.first) })
 	for _, r := range runs {
 		o := occurrence{r.job, r.tick}
-		former := first[o]
-		if former == nil || former.parts != r.parts && t.forgot(former, r) {
-			first[o] = r
-			continue
-		}
-		if former.parts != r.parts {
+		known := slices.ContainsFunc(ways[o], func(w *run) bool { return w.parts == r.parts })
+		switch n := len(ways[o]); {
+		case known:
+		case n == 0 || t.forgot(ways[o][n-1], r):
+			ways[o] = append(ways[o], r)
+		default:
+			former := ways[o][n-1]
 			all = append(all, t.violation(r.first, []*run{former, r}, "tick %d of %s is divided into %d, and into %d", r.tick, r.job, former.parts, r.parts))
 		}
 	}
@@ -132,7 +133,7 @@ type occurrence struct {
 
 // leftOpen says whether nobody took the last tick to its end, although there was time.
 func (t *trial) leftOpen(attempts []*run) []Violation {
-	if len(attempts) == 0 || slices.ContainsFunc(attempts, (*run).over) {
+	if len(attempts) == 0 || slices.ContainsFunc(attempts, t.settled) {
 		return nil
 	}
 	last := attempts[len(attempts)-1]

@@ -13,7 +13,7 @@ var leftOut = map[string]bool{
 	"Form": true, "Reserved": true,
 	"Granted": true, "Ended": true, "Beat": true, "Schedule": true, "Former": true,
 	"Run.Started": true, "Run.Exit": true, "Run.Note": true,
-	"BreakRequest.By": true, "BreakRequest.Reason": true, "BreakRequest.At": true,
+	"BreakRequest.By": true, "BreakRequest.Reason": true, "BreakRequest.At": true, "BreakRequest.All": true,
 	"Holder.Host": true, "Holder.PID": true, "Holder.User": true,
 }
 

@@ -337,6 +337,11 @@ func tickMutants() []mutant {
 			d.Record.Passed = 0
 			return d
 		})},
+		{"a tick may be divided in several ways", "a tick is divided in one way", claims(func(r backends.Record, c *backends.Claim) {
+			if c.Parts != 0 && r.Parts != 0 {
+				c.Parts = r.Parts
+			}
+		})},
 		{"no start deadline", "a start deadline", claims(func(_ backends.Record, c *backends.Claim) { c.StartDeadline = 0 })},
 		{"keys are forgotten", "a once-key is granted once", claims(func(_ backends.Record, c *backends.Claim) { c.Once = "" })},
 		{

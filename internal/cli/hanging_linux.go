@@ -1,0 +1,8 @@
+package cli
+
+import (
+	"os"
+	"syscall"
+)
+
+func isFirstThread() bool { return syscall.Gettid() == os.Getpid() }

@@ -218,19 +218,19 @@ func revoked(s *scene) {
 		if err := errors.Join(err, orderErr); err != nil {
 			s.Fatalf("a renewal, and then revoke: %v", err)
 		}
-		if s.revokeedRun(d, other, g, sent) {
+		if s.revokedRun(d, other, g, sent) {
 			return
 		}
 		s.onceMore("claim within a lease of ", g.TTL)
 	}
 }
 
-// revokeedRun says whether the next claim came early enough to be let wait.
-func (s *scene) revokeedRun(d, other backends.Backend, g backends.Grant, sent time.Time) bool {
+// revokedRun says whether the next claim came early enough to be let wait.
+func (s *scene) revokedRun(d, other backends.Backend, g backends.Grant, sent time.Time) bool {
 	s.Helper()
-	s.tooLate("Renew of an revoked holder", func() error { _, err := d.Renew(s.Context(), g); return err })
-	s.untouched(other, "Finish of an revoked holder", func() {
-		s.tooLate("Finish of an revoked holder", func() error { return d.Finish(s.Context(), g, backends.Outcome{State: backends.Done}) })
+	s.tooLate("Renew of a revoked holder", func() error { _, err := d.Renew(s.Context(), g); return err })
+	s.untouched(other, "Finish of a revoked holder", func() {
+		s.tooLate("Finish of a revoked holder", func() error { return d.Finish(s.Context(), g, backends.Outcome{State: backends.Done}) })
 	})
 	s.wantNote(other, g, backends.Stopped)
 	tombstone := s.inspect(other, s.job).Record.Token
@@ -244,7 +244,7 @@ func (s *scene) revokeedRun(d, other backends.Backend, g backends.Grant, sent ti
 	if tombstone <= g.Token || next.Token <= tombstone {
 		s.Errorf("tokens %d, %d, %d of the run, its tombstone and the next run: want them to grow", g.Token, tombstone, next.Token)
 	}
-	s.untouched(other, "Finish of an revoked holder after the next grant", func() {
+	s.untouched(other, "Finish of a revoked holder after the next grant", func() {
 		s.tooLate("Finish", func() error { return d.Finish(s.Context(), g, backends.Outcome{State: backends.Done}) })
 	})
 	s.Finish(other, next)

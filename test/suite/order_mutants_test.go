@@ -74,13 +74,13 @@ func orderMutants() []mutant {
 			}),
 		},
 		{"nobody hears of a request to stop", "a watch tells of a stop request", in(func(m *Mem) { m.silent = true })},
-		{"a tombstone without a wait", "an revoked run is waited out", obeyed(backends.Revoke, func(v backends.View, d *backends.OrderDecision) {
+		{"a tombstone without a wait", "a revoked run is waited out", obeyed(backends.Revoke, func(v backends.View, d *backends.OrderDecision) {
 			d.Record.Until = v.Now.UnixMilli()
 		})},
-		{"a tombstone of the same token", "an revoked run is waited out", obeyed(backends.Revoke, func(v backends.View, d *backends.OrderDecision) {
+		{"a tombstone of the same token", "a revoked run is waited out", obeyed(backends.Revoke, func(v backends.View, d *backends.OrderDecision) {
 			d.Record.Token = v.Record.Token
 		})},
-		{"a tombstone beside the lease", "an revoked run is waited out", obeyed(backends.Revoke, func(_ backends.View, d *backends.OrderDecision) {
+		{"a tombstone beside the lease", "a revoked run is waited out", obeyed(backends.Revoke, func(_ backends.View, d *backends.OrderDecision) {
 			d.Release = false
 		})},
 		{"a tombstone over a lost record", "a run is not revoked while its record is lost", misled(func(v *backends.View, o *backends.Order) {

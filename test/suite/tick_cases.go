@@ -211,8 +211,14 @@ func schedules(s *scene) {
 
 // agreesWithDecision plays the same random steps against the store and against the decision itself, and
 // compares every answer and every record.
+// seedOfPlays is where the random steps come from; 0: from the time.
+var seedOfPlays uint64
+
 func agreesWithDecision(s *scene) {
-	seed := uint64(time.Now().UnixNano())
+	seed := seedOfPlays
+	if seed == 0 {
+		seed = uint64(time.Now().UnixNano())
+	}
 	s.Logf("seed %d", seed)
 	p := &play{
 		scene: s, random: rand.New(rand.NewPCG(seed, 0)),

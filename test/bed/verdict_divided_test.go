@@ -102,6 +102,14 @@ func sharedRules() []rule {
 		}
 	}
 	return []rule{
+		{name: "0 from workers that had given a shard up", change: func(s *scene) {
+			s.shard(JobShards, "u1", "a", 0, 3, 401, 0, 1, 20)
+			s.shard(JobShards, "u2", "a", 1, 3, 501, 0, 1, 30).over()
+			s.shares("u1", "u2")
+		}},
+		{name: "0 from workers none of which came to its end", change: func(s *scene) {
+			s.shard(JobShards, "u1", "a", 0, 3, 401, 0, 1, 20).code(0)
+		}, broken: []string{"I7"}, says: "none of its runs came to its end"},
 		{name: "two runs end with their wrapper", change: two(killed(59.9))},
 		{name: "one of two runs outlives its wrapper", change: two(killed(60.1)), broken: []string{"I5"}, says: "its run of slots#1 lived until 60100 ms"},
 		{name: "one of two runs outlives its guardian", change: two(func(s *scene, b *Blow) {

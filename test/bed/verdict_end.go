@@ -61,6 +61,7 @@ var cries = []string{"panic:", "fatal error:", "DATA RACE", "[running]:"}
 //
 //   - 0 from one that started a run: the run's command came to its end by itself, and no run of a greater token had begun
 //     before that (unless what excuses an overlap excuses this one);
+//   - 0 from workers that share shards: one of its runs did. Those that it had given up before it ended do not count;
 //   - 0 for a tick of the job that runs it until it came to its end: a run of it did, whoever's it was;
 //   - 0 for a tick with shards: each shard of which it ran has come to its end or had been begun again by somebody, and if nothing broke
 //     around that time, each other shard had been begun;
@@ -119,11 +120,14 @@ func lastWords(said string) string {
 // saidZero looks whether 0 was true.
 func (t *trial) saidZero(e *End, runs []*run, say func(string, ...any)) {
 	for _, r := range runs {
-		if !r.over() && !inParts(e.Job) {
+		if !r.over() && !inParts(e.Job) && e.Job != JobShards {
 			say("its run did not come to its end")
 		} else if n := t.superseded(r); n != nil {
 			say("a run with the greater token %d had begun on %s at %s", n.token, n.host, t.ms(n.first))
 		}
+	}
+	if e.Job == JobShards && !slices.ContainsFunc(runs, (*run).over) {
+		say("none of its runs came to its end")
 	}
 	if inParts(e.Job) {
 		t.saidZeroOfShards(e, runs, say)

@@ -65,8 +65,8 @@ func TestCompletions(t *testing.T) {
 			test "$_comps[leaderrun]" = _leaderrun
 			zmodload zsh/zpty
 			zpty z zsh -f -i
-			zpty -w z "PS1=; autoload -Uz compinit; compinit -u -d /root/dump; bindkey \"^I\" complete-word; print ready-\$((1+1))"
-			zpty -r z seen "*ready-2*"
+			zpty -w z "autoload -Uz compinit; compinit -u -d /root/dump; bindkey \"^I\" complete-word; PS1=ready-\$((1+1))"
+			zpty -r z seen "*ready-2*" # the prompt: before it is there, ^U means the terminal
 			zpty -w -n z $'"'leaderrun sta\\t \\C-u'"'
 			zpty -r z seen "*status*"; print status
 			zpty -w -n z $'"'leaderrun run --kill-a\\t \\C-u'"'

@@ -21,7 +21,7 @@ type Ordeal struct {
 
 // Waits of the bed, in TTLs. It goes on when they are over: whether somebody took over in time is for Judge to say.
 const (
-	firstRun = 12
+	firstRun = 30 // a server that was just started may grant nothing for 30 s
 	settling = 8
 )
 

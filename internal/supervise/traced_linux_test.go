@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-
 	"strconv"
 	"sync"
 	"syscall"

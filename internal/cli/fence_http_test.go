@@ -180,7 +180,13 @@ func TestFenceHTTPGivesUp(t *testing.T) {
 	p := newProxied(t, short, func(_ http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPut {
 			_, _ = io.Copy(io.Discard, r.Body)
-			<-hang
+			for range 1000 { // much longer than short, and longer still on a busy machine
+				select {
+				case <-hang:
+					return
+				case <-time.After(short / 200):
+				}
+			}
 		}
 	})
 	p.expect(t, "PUT", "5", http.StatusGatewayTimeout, "5")

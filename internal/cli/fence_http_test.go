@@ -67,7 +67,19 @@ func newProxiedBy(t *testing.T, patience time.Duration, secure bool, service htt
 	}))
 	t.Cleanup(func() {
 		upstream.CloseClientConnections() // where a test has failed something may wait there
-		p.Close()
+		closed, limit := make(chan struct{}), patience
+		if t.Failed() {
+			limit = short
+		}
+		go func() {
+			defer close(closed)
+			p.Close()
+		}()
+		select {
+		case <-closed:
+		case <-time.After(limit):
+			t.Error("the proxy waits for a request that does not end")
+		}
 	})
 	return p
 }

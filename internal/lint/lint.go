@@ -296,7 +296,7 @@ func (l *linter) path(s Source, line *crontab.Line, tokens []crontab.Token, run 
 			return
 		}
 	}
-	for _, dir := range strings.Split(set.path, ":") {
+	for dir := range strings.SplitSeq(set.path, ":") {
 		if filepath.IsAbs(dir) && s.Has(filepath.Join(dir, tokens[run.From].Text)) {
 			return
 		}

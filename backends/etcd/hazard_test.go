@@ -134,7 +134,7 @@ func TestRenewalConfirmedAfterRevoke(t *testing.T) {
 type generous struct{ client }
 
 func (generous) KeepAlive(_ context.Context, id int64) (rpc.LeaseReply, error) {
-	return rpc.LeaseReply{ID: id, TTL: 2}, nil
+	return rpc.LeaseReply{ID: id, TTL: 600}, nil
 }
 
 // TestMemberThatSlept: one that led before it was frozen does not know a lease that was granted meanwhile, and says so.

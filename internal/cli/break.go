@@ -238,8 +238,10 @@ func (b *breaking) mean(s backends.Status) {
 // isOfTickOrKey says whether the last run was for a tick or key.
 func isOfTickOrKey(s backends.Status) bool {
 	runs := s.Record.Runs
-	return len(runs) > 0 && (runs[0].Tick != 0 || runs[0].Key != "")
+	return len(runs) > 0 && isForTickOrKey(runs[0])
 }
+
+func isForTickOrKey(run backends.Run) bool { return run.Tick != 0 || run.Key != "" }
 
 // isIdle says whether there is nothing to end: nobody runs, nor is the job kept for a host that is said to be dead.
 func (b *breaking) isIdle(s backends.Status) bool {

@@ -61,7 +61,7 @@ func (d divided) of(job string) *division {
 }
 
 func (d divided) add(name string, s backends.Status) {
-	if job, n, ok := slots.Split(name); ok && isPart(s.Record) {
+	if job, n, ok := slots.Split(name); ok {
 		d.of(job).shards[n] = s
 	}
 }
@@ -89,11 +89,16 @@ func (d divided) sumUp(jobs []jobStatus, store backends.Backend, alone bool) []j
 	return out
 }
 
-// lastDivided returns what the last run of shard 0 was for. Every tick and key is begun there.
+// lastDivided returns what the last run of shard 0 was for. Every tick and key is begun there. If its record is gone, the shard tells
+// that was granted last.
 func lastDivided(statuses map[int]backends.Status) (t backends.Trigger, known bool) {
-	s, ok := statuses[0]
-	if !ok {
-		return t, false
+	s := statuses[0]
+	if len(s.Record.Runs) == 0 {
+		for _, other := range statuses {
+			if other.Record.Granted > s.Record.Granted && other.Record.Parts > 0 {
+				s = other
+			}
+		}
 	}
 	r := &s.Record
 	i := slices.IndexFunc(r.Runs, isForTickOrKey)
@@ -108,8 +113,14 @@ func lastDivided(statuses map[int]backends.Status) (t backends.Trigger, known bo
 			return t, false
 		}
 		o = r.Once[at]
-	} else if o.Tick != t.Tick { // a later one that was missed, or one that was forgotten
+	} else if o.Tick != t.Tick { // a later one that was missed, or one that was forgotten: by all shards, or by shard 0 alone
+		last := t.Tick
 		t.Tick = o.Tick
+		for _, other := range statuses {
+			if x := other.Record.Tick; x.Tick == last && x.Parts > 0 {
+				t.Tick, o = last, x
+			}
+		}
 	}
 	t.OnLost, t.Parts = o.Policy, o.Parts
 	return t, t.Parts > 0 && t.Parts <= shards.Most && t.Given()

@@ -239,3 +239,51 @@ func TestTheRecordOfTheFirstShardIsGoneFromTheEarlierTick(t *testing.T) {
 		}
 	})
 }
+
+// The record of shard 0 is lost while a host stands by.
+func TestTheRecordOfTheFirstShardIsLostMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		c := b.host("c")
+		time.AfterFunc(9*time.Second, func() { c.set(true) })
+		time.AfterFunc(11*time.Second, func() { b.store.DeleteRecord("job#0") })
+		time.AfterFunc(12*time.Second, func() { c.set(false) })
+		outs := b.together([]*host{b.host("a"), b.host("b"), c}, func(h *host) Outcome {
+			if h == c {
+				time.Sleep(5 * time.Second)
+			}
+			return h.work(2, 10*time.Second, func(t *Tick, _ *runner.Request) { t.Wait = runner.Forever })
+		})
+		if o := outs[2]; len(b.ran) != 2 || o.Done != 1 || o.Ended[backends.Lost] != 1 {
+			t.Errorf("ran %q, %+v", b.ran, o)
+		}
+	})
+}
+
+// late shows what the store has now only after f was called, the first time it is asked.
+type late struct {
+	Store
+	f func()
+}
+
+func (l *late) Inspect(ctx context.Context, job string) (backends.Status, error) {
+	s, err := l.Store.Inspect(ctx, job)
+	if f := l.f; f != nil {
+		l.f = nil
+		f()
+	}
+	return s, err
+}
+
+// Somebody begins the tick after this host has looked at shard 0, and before it looks at the others.
+func TestATickIsBegunBetweenTwoLooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		o := b.host("a").work(3, time.Second, func(t *Tick, _ *runner.Request) {
+			t.Store = &late{t.Store, func() { b.host("b").work(3, time.Second, nil) }}
+		})
+		if !o.IsDone() {
+			t.Errorf("%+v", o)
+		}
+	})
+}

@@ -16,7 +16,7 @@ var shardsMutants = []mutant{
 	{"shards: what shard 0 was begun for is lost, and runs again", "internal/shards/look.go", "if k == 0 && w.trigger.OnLost != backends.Rerun && wasLost(s, w.trigger) {", "if false {", shardTests},
 	{"shards: a lost tick of shard 0 is run before the next one", "internal/shards/tick.go", "\tif lost {\n\t\tsub.lose()\n\t}\n", "", shardTests},
 	{"shards: a tick is begun after a later one", "internal/shards/tick.go", "s.Record.Tick.Tick != w.trigger.Tick || o.State", "o.State", shardTests},
-	{"shards: a tick does not wait for an earlier one", "internal/shards/tick.go", "case w.inTheWay(ctx, s):", "case false:", shardTests},
+	{"shards: a tick does not wait for an earlier one", "internal/shards/tick.go", "case w.inTheWay(ctx, s, lost):", "case false:", shardTests},
 	{"shards: who waits goes when others run what is left", "internal/shards/tick.go", "if w.running == 0 && (left <= 0", "if w.running == 0 && (left >= 0", shardTests},
 	{"shards: more are run at a time than were asked for", "internal/shards/tick.go", "w.running < max(w.Parallel, 1) {", "w.running < 99 {", shardTests},
 	{"shards: what was broken is run here again", "internal/shards/outcome.go", "p.standing = left\n\t\t}", "p.standing = unknown\n\t\t}", shardTests},

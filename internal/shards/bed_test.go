@@ -17,6 +17,7 @@ import (
 	"github.com/leaderrun/leaderrun/internal/slots"
 	"github.com/leaderrun/leaderrun/runner"
 	"github.com/leaderrun/leaderrun/test/suite"
+	"github.com/leaderrun/leaderrun/test/virtual"
 )
 
 // The tests of this package run in virtual time.
@@ -58,14 +59,13 @@ func newBed(t *testing.T) *bed {
 // host is one host with its connection to the store.
 type host struct {
 	*bed
-	*backends.Engine
+	*virtual.Connection
 	name string
 
 	mu     sync.Mutex
 	dead   bool
-	cut    bool                                                      // the store does not answer
-	answer func(c backends.Claim, g backends.Grant, err error) error // what becomes of the answer to a claim; nil: it arrives
-	claims []string                                                  // the shards that were claimed
+	cut    bool     // the store does not answer
+	claims []string // the shards that were claimed
 	trees  []*tree
 	warned string
 
@@ -77,7 +77,8 @@ type host struct {
 }
 
 func (b *bed) host(name string) *host {
-	h := &host{bed: b, Engine: b.store.Client(), name: name}
+	h := &host{bed: b, name: name}
+	h.Connection = &virtual.Connection{Engine: b.store.Client(), Reach: h.reach}
 	h.alive, h.end = context.WithCancel(context.Background())
 	h.wanted, h.giveUp = context.WithCancel(h.alive)
 	b.mu.Lock()
@@ -88,59 +89,19 @@ func (b *bed) host(name string) *host {
 
 var errCut = errors.New("the network is cut")
 
-func (h *host) reach(ctx context.Context) error {
+func (h *host) reach(ctx context.Context, request, job string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	switch request {
+	case "acquire":
+		h.claims = append(h.claims, job)
+	case "inspect":
+		h.looks.Add(1)
+	}
 	if h.cut || h.dead {
 		return errCut
 	}
 	return ctx.Err()
-}
-
-func (h *host) Acquire(ctx context.Context, c backends.Claim) (backends.Grant, error) {
-	h.mu.Lock()
-	h.claims = append(h.claims, c.Job)
-	answer := h.answer
-	h.mu.Unlock()
-	if err := h.reach(ctx); err != nil {
-		return backends.Grant{}, err
-	}
-	g, err := h.Engine.Acquire(ctx, c)
-	if answer != nil {
-		if lost := answer(c, g, err); lost != nil {
-			return backends.Grant{}, lost
-		}
-	}
-	return g, err
-}
-
-func (h *host) Renew(ctx context.Context, g backends.Grant) (backends.RenewAnswer, error) {
-	if err := h.reach(ctx); err != nil {
-		return backends.RenewAnswer{}, err
-	}
-	return h.Engine.Renew(ctx, g)
-}
-
-func (h *host) Finish(ctx context.Context, g backends.Grant, o backends.Outcome) error {
-	if err := h.reach(ctx); err != nil {
-		return err
-	}
-	return h.Engine.Finish(ctx, g, o)
-}
-
-func (h *host) Abandon(ctx context.Context, c backends.Claim) error {
-	if err := h.reach(ctx); err != nil {
-		return err
-	}
-	return h.Engine.Abandon(ctx, c)
-}
-
-func (h *host) Inspect(ctx context.Context, job string) (backends.Status, error) {
-	h.looks.Add(1)
-	if err := h.reach(ctx); err != nil {
-		return backends.Status{}, err
-	}
-	return h.Engine.Inspect(ctx, job)
 }
 
 // die ends all that runs on the host at once. Nobody is told.
@@ -190,7 +151,7 @@ func (h *host) work(n int, takes time.Duration, with func(*Tick, *runner.Request
 		one := request
 		one.Job, one.Trigger, one.Wanted = slots.Name("job", s.Number), s.Trigger, s.Wanted
 		one.Tree = func() runner.Tree { return h.plant(takes) }
-		return (&runner.Runner{Driver: leases, Clock: clock{h.began}, Observe: func(e runner.Event) {
+		return (&runner.Runner{Driver: leases, Clock: virtual.Clock{Began: h.began}, Observe: func(e runner.Event) {
 			if s.Observe != nil {
 				s.Observe(e)
 			}
@@ -282,34 +243,6 @@ func (t *tree) Terminate()                    { t.Signal(syscall.SIGTERM) }
 func (t *tree) Kill()                         { t.Signal(syscall.SIGKILL) }
 func (t *tree) Events() <-chan lifeline.Event { return t.events }
 func (t *tree) Close()                        {}
-
-// clock is the virtual one.
-type clock struct{ began time.Time }
-
-func (c clock) Now() runner.Instant { return runner.Instant(time.Hour + time.Since(c.began)) }
-
-func (c clock) NewTimer() (runner.Timer, error) {
-	t := &timer{clock: c, c: make(chan struct{}, 1)}
-	t.Timer = time.AfterFunc(farAway, func() {
-		select {
-		case t.c <- struct{}{}:
-		default:
-		}
-	})
-	return t, nil
-}
-
-const farAway = 10_000 * time.Hour
-
-type timer struct {
-	*time.Timer
-	clock clock
-	c     chan struct{}
-}
-
-func (t *timer) C() <-chan struct{}    { return t.c }
-func (t *timer) Stop()                 { t.Timer.Stop() }
-func (t *timer) Set(at runner.Instant) { t.Reset(max(min(at.Sub(t.clock.Now()), farAway), 0)) }
 
 // since says how much time has passed in the bed.
 func (b *bed) since() time.Duration { return time.Since(b.began) }

@@ -18,6 +18,7 @@ import (
 	"github.com/leaderrun/leaderrun/internal/slots"
 	"github.com/leaderrun/leaderrun/runner"
 	"github.com/leaderrun/leaderrun/test/suite"
+	"github.com/leaderrun/leaderrun/test/virtual"
 )
 
 // The tests of the workers run in virtual time, with the real runner.
@@ -49,7 +50,7 @@ func newFleet(t *testing.T, n int) *fleet {
 // node is one host with its connection to the store.
 type node struct {
 	*fleet
-	*backends.Engine
+	*virtual.Connection
 	name   string
 	store  Leases // remembers
 	shards int
@@ -77,9 +78,15 @@ type node struct {
 	end   context.CancelFunc
 }
 
+func (f *fleet) newNode(name string) *node {
+	h := &node{fleet: f, name: name, shards: f.shards, done: make(chan struct{})}
+	h.Connection = &virtual.Connection{Engine: f.mem.Client(), Reach: h.reach}
+	return h
+}
+
 // join starts a host.
 func (f *fleet) join(name string, with ...func(*node)) *node {
-	h := &node{fleet: f, Engine: f.mem.Client(), name: name, shards: f.shards, done: make(chan struct{})}
+	h := f.newNode(name)
 	h.store = Remember(h)
 	h.alive, h.end = context.WithCancel(context.Background())
 	for _, w := range with {
@@ -167,8 +174,11 @@ func (h *node) reach(ctx context.Context, request, job string) error {
 	if h.cut || h.dead {
 		return errCut
 	}
-	if h.denied != nil {
+	switch {
+	case h.denied != nil:
 		return h.denied
+	case request == "inspect" && job == h.broken:
+		return &backends.PermanentError{Kind: backends.Configuration, Err: errors.New("not readable")}
 	}
 	return ctx.Err()
 }
@@ -199,44 +209,6 @@ func (f *fleet) running(shard int) string {
 // exited is the end of a command that ended by itself.
 func exited(code int) lifeline.Status { return lifeline.Status{Known: true, Code: code} }
 
-func (h *node) Acquire(ctx context.Context, c backends.Claim) (backends.Grant, error) {
-	if err := h.reach(ctx, "acquire", c.Job); err != nil {
-		return backends.Grant{}, err
-	}
-	return h.Engine.Acquire(ctx, c)
-}
-
-func (h *node) Renew(ctx context.Context, g backends.Grant) (backends.RenewAnswer, error) {
-	if err := h.reach(ctx, "renew", g.Claim.Job); err != nil {
-		return backends.RenewAnswer{}, err
-	}
-	return h.Engine.Renew(ctx, g)
-}
-
-func (h *node) Finish(ctx context.Context, g backends.Grant, o backends.Outcome) error {
-	if err := h.reach(ctx, "finish", g.Claim.Job); err != nil {
-		return err
-	}
-	return h.Engine.Finish(ctx, g, o)
-}
-
-func (h *node) Abandon(ctx context.Context, c backends.Claim) error {
-	if err := h.reach(ctx, "abandon", c.Job); err != nil {
-		return err
-	}
-	return h.Engine.Abandon(ctx, c)
-}
-
-func (h *node) Inspect(ctx context.Context, job string) (backends.Status, error) {
-	if err := h.reach(ctx, "inspect", job); err != nil {
-		return backends.Status{}, err
-	}
-	if job == h.broken {
-		return backends.Status{}, &backends.PermanentError{Kind: backends.Configuration, Err: errors.New("not readable")}
-	}
-	return h.Engine.Inspect(ctx, job)
-}
-
 // run is the Run of a host, with the real runner.
 func (h *node) run(stop context.Context, s Shard) runner.Result {
 	timeline, err := runner.NewTimeline(ttl, -1)
@@ -250,7 +222,7 @@ func (h *node) run(stop context.Context, s Shard) runner.Result {
 	ctx, cancel := context.WithCancel(stop)
 	defer cancel()
 	defer context.AfterFunc(h.alive, cancel)()
-	return (&runner.Runner{Driver: h.store, Clock: fleetClock{h.began}}).Run(ctx, runner.Request{
+	return (&runner.Runner{Driver: h.store, Clock: virtual.Clock{Began: h.began}}).Run(ctx, runner.Request{
 		Job: slots.Name("job", s.Number), Host: backends.Holder{Host: h.name, PID: 1}, Timeline: timeline, BackendWait: time.Second,
 		Trigger: s.Trigger, Wanted: s.Wanted, Signals: signals,
 		Tree: func() runner.Tree {
@@ -359,32 +331,6 @@ func (t *nodeTree) Terminate()                    { t.Signal(syscall.SIGTERM) }
 func (t *nodeTree) Kill()                         { t.finish(lifeline.Status{Known: true, Signal: syscall.SIGKILL}) }
 func (t *nodeTree) Events() <-chan lifeline.Event { return t.events }
 func (t *nodeTree) Close()                        {}
-
-// fleetClock is the virtual one.
-type fleetClock struct{ began time.Time }
-
-func (c fleetClock) Now() runner.Instant { return runner.Instant(time.Hour + time.Since(c.began)) }
-
-func (c fleetClock) NewTimer() (runner.Timer, error) {
-	t := &fleetTimer{clock: c, c: make(chan struct{}, 1)}
-	t.Timer = time.AfterFunc(farAway, func() {
-		select {
-		case t.c <- struct{}{}:
-		default:
-		}
-	})
-	return t, nil
-}
-
-type fleetTimer struct {
-	*time.Timer
-	clock fleetClock
-	c     chan struct{}
-}
-
-func (t *fleetTimer) C() <-chan struct{}    { return t.c }
-func (t *fleetTimer) Stop()                 { t.Timer.Stop() }
-func (t *fleetTimer) Set(at runner.Instant) { t.Reset(max(min(at.Sub(t.clock.Now()), farAway), 0)) }
 
 // since says how much time has passed.
 func (f *fleet) since() time.Duration { return time.Since(f.began) }

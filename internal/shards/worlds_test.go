@@ -146,7 +146,7 @@ func (w *world) host(name string) {
 	h := w.bed.host(name)
 	var all sync.WaitGroup
 	if w.faulty {
-		h.answer = func(backends.Claim, backends.Grant, error) error {
+		h.Answer = func(backends.Claim, backends.Grant, error) error {
 			if w.below(6) == 0 {
 				return errCut
 			}

@@ -152,7 +152,7 @@ func (h *node) die() {
 	h.fleet.mu.Unlock()
 	h.end()
 	for _, t := range trees {
-		t.finish(lifeline.Status{Known: true, Signal: syscall.SIGKILL})
+		t.Kill()
 	}
 }
 
@@ -188,10 +188,7 @@ func (h *node) tree() *nodeTree {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, t := range slices.Backward(h.trees) {
-		t.mu.Lock()
-		running := t.running
-		t.mu.Unlock()
-		if running {
+		if t.Running() {
 			return t
 		}
 	}
@@ -226,7 +223,13 @@ func (h *node) run(stop context.Context, s Shard) runner.Result {
 		Job: slots.Name("job", s.Number), Host: backends.Holder{Host: h.name, PID: 1}, Timeline: timeline, BackendWait: time.Second,
 		Trigger: s.Trigger, Wanted: s.Wanted, Signals: signals,
 		Tree: func() runner.Tree {
-			t := &nodeTree{node: h, shard: s.Number, events: make(chan lifeline.Event, 8)}
+			t := &nodeTree{node: h, Tree: virtual.NewTree(), shard: s.Number}
+			t.Begin, t.Told = t.begin, t.told
+			t.Over = func(lifeline.Status) {
+				h.fleet.mu.Lock()
+				defer h.fleet.mu.Unlock()
+				delete(h.runs, t.shard)
+			}
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			h.trees = append(h.trees, t)
@@ -239,17 +242,16 @@ func (h *node) run(stop context.Context, s Shard) runner.Result {
 // nodeTree is a worker that never ends by itself.
 type nodeTree struct {
 	*node
-	shard  int
-	events chan lifeline.Event
+	*virtual.Tree
+	shard int
 
-	mu      sync.Mutex
-	running bool
-	ending  bool
-	slow    bool // it takes half a TTL to end
+	mu     sync.Mutex
+	ending bool
+	slow   bool // it takes half a TTL to end
 }
 
-// Start checks what must never happen: a shard in two places, or a token that does not grow.
-func (t *nodeTree) Start(env []string, _, _ []*os.File, _ runner.Deadline) error {
+// begin checks what must never happen: a shard in two places, or a token that does not grow.
+func (t *nodeTree) begin(env []string) error {
 	token, _ := strconv.ParseInt(env[0], 10, 64)
 	t.node.mu.Lock()
 	dead := t.dead
@@ -271,34 +273,13 @@ func (t *nodeTree) Start(env []string, _, _ []*os.File, _ runner.Deadline) error
 	}
 	f.starts++
 	f.runs[t.shard], f.last[t.shard], f.tokens[t.shard] = t.name, t.name, token
-	t.mu.Lock()
-	t.running = true
-	t.mu.Unlock()
 	return nil
 }
 
-func (t *nodeTree) finish(s lifeline.Status) {
+// told ends the worker, after the time that its host's take.
+func (t *nodeTree) told(sig syscall.Signal) {
 	t.mu.Lock()
-	running := t.running
-	t.running = false
-	t.mu.Unlock()
-	if !running {
-		return
-	}
-	t.fleet.mu.Lock()
-	delete(t.runs, t.shard)
-	t.fleet.mu.Unlock()
-	t.events <- lifeline.Event{Kind: lifeline.Exited, Status: s}
-	t.events <- lifeline.Event{Kind: lifeline.Dead, Status: s}
-	close(t.events)
-}
-
-func (t *nodeTree) Extend(runner.Deadline) {}
-
-// Signal ends the worker, after the time that its host's take.
-func (t *nodeTree) Signal(sig syscall.Signal) {
-	t.mu.Lock()
-	first := !t.ending && t.running
+	first := !t.ending && t.Running()
 	t.ending = true
 	takes := t.dying
 	if t.slow {
@@ -309,7 +290,7 @@ func (t *nodeTree) Signal(sig syscall.Signal) {
 		t.t.Errorf("%s ends shard %d, and another is not dead yet", t.name, t.shard)
 	}
 	if first {
-		time.AfterFunc(takes, func() { t.finish(lifeline.Status{Known: true, Signal: sig}) })
+		time.AfterFunc(takes, func() { t.End(lifeline.Status{Known: true, Signal: sig}) })
 	}
 }
 
@@ -323,14 +304,9 @@ func (t *nodeTree) endsAnother() bool {
 		}
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		return o.ending && o.running
+		return o.ending && o.Running()
 	})
 }
-
-func (t *nodeTree) Terminate()                    { t.Signal(syscall.SIGTERM) }
-func (t *nodeTree) Kill()                         { t.finish(lifeline.Status{Known: true, Signal: syscall.SIGKILL}) }
-func (t *nodeTree) Events() <-chan lifeline.Event { return t.events }
-func (t *nodeTree) Close()                        {}
 
 // since says how much time has passed.
 func (f *fleet) since() time.Duration { return time.Since(f.began) }

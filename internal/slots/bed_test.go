@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -49,7 +47,7 @@ type host struct {
 	dead   bool
 	cut    bool     // the store does not answer
 	claims []string // the slots that were claimed
-	trees  []*tree
+	trees  []*virtual.Tree
 	warned string
 
 	alive context.Context //nolint:containedctx // ends with the host
@@ -85,7 +83,7 @@ func (h *host) die() {
 	h.mu.Unlock()
 	h.end()
 	for _, t := range trees {
-		t.end(lifeline.Status{Known: true, Signal: syscall.SIGKILL})
+		t.Kill()
 	}
 }
 
@@ -122,74 +120,43 @@ func (h *host) run(n int, takes time.Duration, with func(*runner.Request)) runne
 // forever stands by until there is a slot.
 func forever(r *runner.Request) { r.Wait = runner.Forever }
 
-// tree is a command that ends by itself after a while, and at once when it is told to.
-type tree struct {
-	*host
-	takes  time.Duration
-	events chan lifeline.Event
-
-	mu   sync.Mutex
-	slot string // "": nothing runs
-}
-
-func (h *host) plant(takes time.Duration) *tree {
-	t := &tree{host: h, takes: takes, events: make(chan lifeline.Event, 8)}
+// plant makes a command that ends by itself after a while, and at once when it is told to. It checks what this package promises:
+// nobody else runs in the slot, and the token is greater than all before.
+func (h *host) plant(takes time.Duration) *virtual.Tree {
+	b, t := h.bed, virtual.NewTree()
+	var slot string
+	t.Begin = func(env []string) error {
+		slot = env[0]
+		token, _ := strconv.ParseInt(env[1], 10, 64)
+		h.mu.Lock()
+		dead := h.dead
+		h.mu.Unlock()
+		if dead {
+			return errors.New("the host is dead")
+		}
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if other, taken := b.runs[slot]; taken {
+			b.t.Errorf("%s starts in %s, where %s runs", h.name, slot, other)
+		}
+		if token <= b.tokens[slot] {
+			b.t.Errorf("the token in %s is %d after %d", slot, token, b.tokens[slot])
+		}
+		b.runs[slot], b.tokens[slot] = h.name, token
+		b.ran = append(b.ran, h.name+" "+slot)
+		time.AfterFunc(takes, func() { t.End(lifeline.Status{Known: true}) })
+		return nil
+	}
+	t.Over = func(lifeline.Status) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		delete(b.runs, slot)
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.trees = append(h.trees, t)
 	return t
 }
-
-// Start checks what this package promises: nobody else runs in the slot, and the token is greater than all before.
-func (t *tree) Start(env []string, _, _ []*os.File, _ runner.Deadline) error {
-	slot := env[0]
-	token, _ := strconv.ParseInt(env[1], 10, 64)
-	t.host.mu.Lock()
-	dead := t.dead
-	t.host.mu.Unlock()
-	if dead {
-		return errors.New("the host is dead")
-	}
-	b := t.bed
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if other, taken := b.runs[slot]; taken {
-		b.t.Errorf("%s starts in %s, where %s runs", t.name, slot, other)
-	}
-	if token <= b.tokens[slot] {
-		b.t.Errorf("the token in %s is %d after %d", slot, token, b.tokens[slot])
-	}
-	b.runs[slot], b.tokens[slot] = t.name, token
-	b.ran = append(b.ran, t.name+" "+slot)
-	t.mu.Lock()
-	t.slot = slot
-	t.mu.Unlock()
-	time.AfterFunc(t.takes, func() { t.end(lifeline.Status{Known: true}) })
-	return nil
-}
-
-func (t *tree) end(s lifeline.Status) {
-	t.mu.Lock()
-	slot := t.slot
-	t.slot = ""
-	t.mu.Unlock()
-	if slot == "" {
-		return
-	}
-	t.bed.mu.Lock()
-	delete(t.runs, slot)
-	t.bed.mu.Unlock()
-	t.events <- lifeline.Event{Kind: lifeline.Exited, Status: s}
-	t.events <- lifeline.Event{Kind: lifeline.Dead, Status: s}
-	close(t.events)
-}
-
-func (t *tree) Extend(runner.Deadline)        {}
-func (t *tree) Signal(sig syscall.Signal)     { t.end(lifeline.Status{Known: true, Signal: sig}) }
-func (t *tree) Terminate()                    { t.Signal(syscall.SIGTERM) }
-func (t *tree) Kill()                         { t.Signal(syscall.SIGKILL) }
-func (t *tree) Events() <-chan lifeline.Event { return t.events }
-func (t *tree) Close()                        {}
 
 // since says how much time has passed in the bed.
 func (b *bed) since() time.Duration { return time.Since(b.began) }

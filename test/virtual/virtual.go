@@ -1,12 +1,16 @@
-// Package virtual is what tests in virtual time (testing/synctest) have in common: a clock for the runner, and a host's connection to
-// the store, which can be cut.
+// Package virtual is what tests in virtual time (testing/synctest) have in common: a clock and a command for the runner, and a host's
+// connection to the store, which can be cut.
 package virtual
 
 import (
 	"context"
+	"os"
+	"sync"
+	"syscall"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/lifeline"
 	"github.com/leaderrun/leaderrun/runner"
 )
 
@@ -64,6 +68,79 @@ func (s *Connection) Inspect(ctx context.Context, job string) (backends.Status, 
 	}
 	return s.Engine.Inspect(ctx, job)
 }
+
+// Tree is a command.
+type Tree struct {
+	Begin func(env []string) error // is called when it starts; it may start the clock of its end
+	Over  func(lifeline.Status)    // is called when it ends
+	Told  func(syscall.Signal)     // what a signal does; nil: it ends at once
+
+	mu      sync.Mutex
+	running bool
+	events  chan lifeline.Event
+}
+
+// NewTree returns a command that has not started.
+func NewTree() *Tree { return &Tree{events: make(chan lifeline.Event, 2)} }
+
+// Start implements runner.Tree.
+func (t *Tree) Start(env []string, _, _ []*os.File, _ runner.Deadline) error {
+	t.set(true) // it may end at once
+	err := t.Begin(env)
+	if err != nil {
+		t.set(false)
+	}
+	return err
+}
+
+func (t *Tree) set(running bool) (was bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	was, t.running = t.running, running
+	return was
+}
+
+// Running says whether it has started and not ended.
+func (t *Tree) Running() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.running
+}
+
+// End ends it, if it runs.
+func (t *Tree) End(s lifeline.Status) {
+	if !t.set(false) {
+		return
+	}
+	t.Over(s)
+	t.events <- lifeline.Event{Kind: lifeline.Exited, Status: s}
+	t.events <- lifeline.Event{Kind: lifeline.Dead, Status: s}
+	close(t.events)
+}
+
+// Signal implements runner.Tree.
+func (t *Tree) Signal(sig syscall.Signal) {
+	if t.Told != nil {
+		t.Told(sig)
+		return
+	}
+	t.End(lifeline.Status{Known: true, Signal: sig})
+}
+
+// Kill implements runner.Tree.
+func (t *Tree) Kill() { t.End(lifeline.Status{Known: true, Signal: syscall.SIGKILL}) }
+
+// Terminate implements runner.Tree.
+func (t *Tree) Terminate() { t.Signal(syscall.SIGTERM) }
+
+// Events implements runner.Tree.
+func (t *Tree) Events() <-chan lifeline.Event { return t.events }
+
+// Extend implements runner.Tree.
+func (t *Tree) Extend(runner.Deadline) {}
+
+// Close implements runner.Tree.
+func (t *Tree) Close() {}
 
 // Clock is a runner.Clock.
 type Clock struct {

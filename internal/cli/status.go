@@ -185,7 +185,10 @@ func asked(err error) error {
 	if _, ok := errors.AsType[*backends.PermanentError](err); ok {
 		return err
 	}
-	return &fault{code: codeUnavailable, what: "the backend cannot be reached", why: err.Error(), err: err}
+	return &fault{
+		code: codeUnavailable, what: "the backend cannot be reached", why: err.Error(), err: err,
+		hint: "`leaderrun doctor` looks for the reason",
+	}
 }
 
 // patiently asks a store a few times while it does not answer: where it has several hosts, the next request goes to

@@ -152,7 +152,7 @@ func (h *node) die() {
 	h.fleet.mu.Unlock()
 	h.end()
 	for _, t := range trees {
-		t.Kill()
+		t.Kill(true)
 	}
 }
 

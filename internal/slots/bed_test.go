@@ -83,7 +83,7 @@ func (h *host) die() {
 	h.mu.Unlock()
 	h.end()
 	for _, t := range trees {
-		t.Kill()
+		t.Kill(true)
 	}
 }
 

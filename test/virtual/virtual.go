@@ -128,7 +128,7 @@ func (t *Tree) Signal(sig syscall.Signal) {
 }
 
 // Kill implements runner.Tree.
-func (t *Tree) Kill() { t.End(lifeline.Status{Known: true, Signal: syscall.SIGKILL}) }
+func (t *Tree) Kill(bool) { t.End(lifeline.Status{Known: true, Signal: syscall.SIGKILL}) }
 
 // Terminate implements runner.Tree.
 func (t *Tree) Terminate() { t.Signal(syscall.SIGTERM) }

@@ -52,6 +52,7 @@ var layers = []layer{
 	{path: "fence/sqlfence", ours: []string{"fence"}},
 	{path: "backends/all", ours: []string{"backends/...", "internal/spelling"}},
 	{path: "test/suite", ours: []string{"backends", "internal/boottime", "internal/checkup", "test/waits"}, theirs: []string{"..."}, tests: true},
+	{path: "test/virtual", ours: []string{"backends", "internal/lifeline", "runner"}, tests: true},
 	{path: "backends/file", ours: []string{"backends", "internal/checkup", "internal/filename", "internal/filesystem", "internal/flock", "internal/ownership", "internal/panics"}},
 	{path: "backends/redis", ours: []string{"backends", "internal/checkup", "internal/backendurl", "internal/redisurl", "internal/redisconn", "internal/boottime", "internal/panics"}, theirs: []string{"github.com/redis/go-redis/v9/..."}},
 	{path: "backends/etcd", ours: []string{"backends", "internal/checkup", "internal/backendurl", "internal/boottime", "internal/httplimit", "internal/panics"}},

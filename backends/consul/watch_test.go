@@ -37,7 +37,7 @@ func TestWatch(t *testing.T) {
 	s := server(t)
 	o, m := operate(t, s.URL()), between(t, s)
 	d, other := open(t, m.url()), open(t, s.URL())
-	g := steps.Acquire(other, claim("job", "a", 6*time.Second)) // the lock-delay is waited for
+	g := steps.Acquire(other, claim("job", "a", time.Minute))
 	ch := watch(t, d, "job")
 	told(t, "the watch stands", ch, func(n backends.News) bool { return n.Look && n.Seen.Token == g.Token && n.Seen.Beat == 1 })
 
@@ -67,18 +67,21 @@ func TestWatch(t *testing.T) {
 			return false
 		}
 	})
-	o.destroySession(t, o.session(t, "job"))
-	told(t, "the session is gone", ch, suite.Looks)
-	steps.Lost(other, g)
 	steps.Finish(other, g)
-	next := claimUntil(t, other, claim("job", "b", time.Minute))
-	told(t, "somebody else has it", ch, func(n backends.News) bool { return n.Look && n.Seen.Token == next.Token })
-	steps.Finish(other, next)
 	told(t, "released", ch, suite.Looks)
-	next = steps.Acquire(other, claim("job", "c", time.Minute))
-	told(t, "taken", ch, suite.Looks)
+	takes := func(holder string) backends.Grant {
+		next := steps.Acquire(other, claim("job", holder, time.Minute))
+		told(t, "somebody else has it", ch, func(n backends.News) bool { return n.Look && n.Seen.Token == next.Token })
+		return next
+	}
+	next := takes("b")
 	o.remove(t, "job", lockName)
 	told(t, "the lock is deleted", ch, suite.Looks)
+	steps.Lost(other, next)
+	steps.Finish(other, next)
+	next = takes("c")
+	o.destroySession(t, o.session(t, "job")) // at last: nobody is granted before the lock-delay is over
+	told(t, "the session is gone", ch, suite.Looks)
 	steps.Lost(other, next)
 
 	if err := d.Close(); err != nil {

@@ -40,9 +40,7 @@ func TestLeaderKilled(t *testing.T) {
 	set := servers.EtcdCluster(t, 3)
 	d, other := open(t, set.URL()), open(t, set.URL())
 	steps := suite.On(t)
-	c := newClaim("job")
-	c.TTL = 30 * time.Second
-	g := steps.Acquire(d, c)
+	g := steps.Acquire(d, newClaim("job"))
 	old := set.Agreed(t)
 	old.Kill()
 	set.Changed(t, old)

@@ -32,7 +32,8 @@ func open(t testing.TB, url string) *driver {
 	}, url)
 }
 
-func newClaim(job string) backends.Claim { return suite.NewClaim(job, 2*time.Second) }
+// newClaim returns a claim of a new holder, with a lease that does not run out.
+func newClaim(job string) backends.Claim { return suite.NewClaim(job, 5*time.Minute) }
 
 // operator does to a server what only a person does.
 type operator struct{ *store }

@@ -26,6 +26,7 @@ func TestGrantToOneWhoIsTooLate(t *testing.T) {
 	var slept atomic.Bool
 	d := open(t, w.server.URL())
 	c := newClaim("job")
+	c.TTL = 2 * time.Second // its end is waited for
 	intercept(d, func(request string) {
 		if request == "swap" && slept.CompareAndSwap(false, true) {
 			w.ended(lease)
@@ -76,7 +77,6 @@ func TestKeyDeletedWhileTheLeaseLives(t *testing.T) {
 func TestLeaseRevoked(t *testing.T) {
 	w := newWorld(t)
 	c := newClaim("job")
-	c.TTL = 20 * time.Second
 	g := w.Acquire(w.d, c)
 	early := w.Refused(w.other, newClaim("job"), backends.Held).Seen
 	news, err := w.other.Watch(t.Context(), "job")
@@ -111,7 +111,7 @@ func TestLeaseRevoked(t *testing.T) {
 	}
 	waits(backends.LastSeen{}, 0, c.TTL)
 	waits(early, time.Hour, c.TTL)
-	waits(last, 15*time.Second, 5*time.Second)
+	waits(last, c.TTL-5*time.Second, 5*time.Second)
 	granted := newClaim("job")
 	granted.Seen = last
 	granted.Seen.For = c.TTL
@@ -134,7 +134,7 @@ func TestRenewalConfirmedAfterRevoke(t *testing.T) {
 type generous struct{ client }
 
 func (generous) KeepAlive(_ context.Context, id int64) (rpc.LeaseReply, error) {
-	return rpc.LeaseReply{ID: id, TTL: 2}, nil
+	return rpc.LeaseReply{ID: id, TTL: 600}, nil
 }
 
 // TestMemberThatSlept: one that led before it was frozen does not know a lease that was granted meanwhile, and says so.
@@ -352,8 +352,11 @@ func TestCancelledRelease(t *testing.T) {
 // TestServerRaisesTTL: an etcd with slow elections gives longer leases than were asked for. What counts for those
 // who wait is what was given.
 func TestServerRaisesTTL(t *testing.T) {
-	w := newWorld(t, "--heartbeat-interval", "400", "--election-timeout", "4000")
-	const given = 6 * time.Second
+	w := newWorld(t)
+	const given = 10 * time.Minute
+	for _, d := range []*driver{w.d, w.other} {
+		d.store.client = &raising{client: d.store.client, to: given}
+	}
 	c := newClaim("job")
 	g := w.Acquire(w.d, c)
 	if g.TTL != given || g.Claim.TTL != c.TTL {
@@ -371,6 +374,16 @@ func TestServerRaisesTTL(t *testing.T) {
 	if r := w.Refused(w.other, newClaim("job"), backends.Vanished); r.Wait != given {
 		t.Errorf("a newcomer waits %v, want %v", r.Wait, given)
 	}
+}
+
+// raising is what an etcd does whose leases are longer than what is asked for (TestShortestLease of package rpc).
+type raising struct {
+	client
+	to time.Duration
+}
+
+func (r *raising) Grant(ctx context.Context, id, _ int64) (rpc.LeaseReply, error) {
+	return r.client.Grant(ctx, id, int64(r.to/time.Second))
 }
 
 // TestRecordChangedUnderARenewal: a candidate notes a tick and an operator asks for the end of the run between

@@ -13,9 +13,6 @@ import (
 	"github.com/leaderrun/leaderrun/test/suite"
 )
 
-// newSteady returns a claim for longer than a test takes.
-func newSteady(job string) backends.Claim { return suite.NewClaim(job, time.Minute) }
-
 // ancient is a record of long ago, when an earlier run with a shorter lease was under way.
 func ancient(job string) []byte { return []byte(`{"job":"` + job + `","token":5,"ttl":1}`) }
 
@@ -40,7 +37,7 @@ func TestStop(t *testing.T) {
 			return rpc.Op{Put: &rpc.Put{Key: record, Value: ancient("record rolled back")}}
 		},
 	} {
-		g := w.Acquire(w.d, newSteady(job))
+		g := w.Acquire(w.d, newClaim(job))
 		w.operator.do(t, tamper(w.d.store.cfg.keys(job).record))
 		ch := w.watches(job)
 		o := suite.NewOrder(backends.Stop, g)
@@ -59,7 +56,7 @@ func TestStop(t *testing.T) {
 // the holder hears of it, and can neither renew nor finish.
 func TestTombstone(t *testing.T) {
 	w := newWorld(t)
-	c := newSteady("job")
+	c := newClaim("job")
 	g := w.Acquire(w.d, c)
 	standby := newClaim("job")
 	standby.Seen = w.Refused(w.other, standby, backends.Held).Seen
@@ -100,14 +97,14 @@ func TestDeclareDead(t *testing.T) {
 		"vanished":       func() { w.operator.deleteLease(t, "job") },
 		"record deleted": func() { w.operator.deleteRecord(t, "job") },
 	} {
-		g := w.Acquire(w.d, newSteady("job"))
+		g := w.Acquire(w.d, newClaim("job"))
 		prepare()
 		ch := w.watches("job")
 		w.Order(w.other, suite.NewOrder(backends.ForceRelease, g))
 		w.tells(name, ch, backends.News{Look: true})
 		_, err := w.d.Renew(t.Context(), g)
 		w.WantLost("Renew", err)
-		next := w.Acquire(w.other, newSteady("job"))
+		next := w.Acquire(w.other, newClaim("job"))
 		if next.Token <= g.Token {
 			t.Errorf("%s: token %d after %d", name, next.Token, g.Token)
 		}
@@ -125,7 +122,7 @@ func TestForgetJob(t *testing.T) {
 	if err := w.d.Order(t.Context(), o); !errors.Is(err, backends.ErrUnknownJob) {
 		t.Errorf("a job that nobody has run: %v", err)
 	}
-	g := w.Acquire(w.d, newSteady("job"))
+	g := w.Acquire(w.d, newClaim("job"))
 	refused := func(want backends.Verdict) {
 		t.Helper()
 		err := w.other.Order(t.Context(), o)
@@ -167,11 +164,11 @@ func TestOrderOvertaken(t *testing.T) {
 		"the end": {func(g backends.Grant) { w.Finish(w.d, g) }, true, "read swap"},
 		"the next run": {func(g backends.Grant) {
 			w.Finish(w.d, g)
-			w.Acquire(w.d, newSteady(g.Claim.Job))
+			w.Acquire(w.d, newClaim(g.Claim.Job))
 		}, true, "read swap"},
 		"the lease vanishes": {func(g backends.Grant) { w.operator.deleteLease(t, g.Claim.Job) }, false, "read swap"},
 	} {
-		g := w.Acquire(w.d, newSteady(name))
+		g := w.Acquire(w.d, newClaim(name))
 		d := open(t, w.server.URL())
 		var asked []string
 		var done bool
@@ -208,7 +205,7 @@ func TestOrderLostReplies(t *testing.T) {
 	for _, kind := range []backends.OrderKind{backends.Stop, backends.Revoke, backends.ForceRelease, backends.ForgetJob} {
 		for _, request := range []string{"read", "swap", "revoke"} {
 			name := string(kind) + " " + request
-			g := w.Acquire(w.d, newSteady(name))
+			g := w.Acquire(w.d, newClaim(name))
 			if kind == backends.ForgetJob {
 				w.Finish(w.d, g)
 			}
@@ -253,7 +250,7 @@ func TestRevokeWithoutRecord(t *testing.T) {
 		"deleted":     {Delete: w.d.store.cfg.keys("job").record},
 		"rolled back": {Put: &rpc.Put{Key: w.d.store.cfg.keys("job").record, Value: ancient("job")}},
 	} {
-		c := newSteady("job")
+		c := newClaim("job")
 		g := w.Acquire(w.d, c)
 		w.operator.do(t, tamper)
 		revoke := suite.NewOrder(backends.Revoke, g)
@@ -273,7 +270,7 @@ func TestRevokeWithoutRecord(t *testing.T) {
 // TestOrderOfForeignKeys: an order touches no lease that somebody else has written.
 func TestOrderOfForeignKeys(t *testing.T) {
 	w := newWorld(t)
-	g := w.Acquire(w.d, newSteady("job"))
+	g := w.Acquire(w.d, newClaim("job"))
 	k := w.d.store.cfg.keys("job")
 	w.operator.do(t, rpc.Op{Put: &rpc.Put{Key: k.lease, Value: []byte("x")}})
 	before := w.operator.state(t, "job")

@@ -40,8 +40,8 @@ func Open(rawURL string) (*Driver, error) {
 		if dir, err = defaultDir(systemDir); err != nil {
 			return nil, err
 		}
-		if err := trusts.folder(dir); errors.Is(err, fs.ErrNotExist) {
-			_ = os.MkdirAll(filepath.Dir(dir), dirMode) // a new user has no part of this path. What fails here fails again below
+		if err := makeAbove(dir, trusts); err != nil {
+			return nil, err
 		}
 	}
 	return open(dir, trusts, filesystem.Network)
@@ -62,7 +62,7 @@ func open(dir string, trusts trust, kind func(dir string) (string, error)) (*Dri
 		return nil, err
 	}
 	if err := makeLast(dir); err != nil {
-		hint := "name one that can be written, such as --backend file:///path/to/dir"
+		hint := nameAnother
 		if errors.Is(err, fs.ErrNotExist) {
 			hint = "is the path right? then make what it is in: mkdir -p " + filepath.Dir(dir)
 		}
@@ -85,6 +85,19 @@ func open(dir string, trusts trust, kind func(dir string) (string, error)) (*Dri
 	}
 	s := &store{dir: dir, trusts: trusts, held: map[string]*lease{}, waiters: map[string]*waiter{}}
 	return &Driver{backends.NewEngine(s), s}, nil
+}
+
+const nameAnother = "name one that can be written, such as --backend file:///path/to/dir"
+
+// makeAbove makes what the default directory is in: a new user has no part of it.
+func makeAbove(dir string, trusts trust) error {
+	if err := trusts.folder(dir); !errors.Is(err, fs.ErrNotExist) { // the rest is for open to say
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), dirMode); err != nil {
+		return misconfigured(fmt.Errorf("cannot make the directory: %w", err), nameAnother)
+	}
+	return nil
 }
 
 // makeLast makes the last part of a path: a slip in one must not become a tree of folders, and another backend.

@@ -119,6 +119,19 @@ func TestDefaultDir(t *testing.T) {
 	}
 }
 
+// The remedy for a home that cannot be written is another directory, not to make one in there.
+func TestDefaultDirThatCannotBeMade(t *testing.T) {
+	if err := makeAbove(filepath.Join(t.TempDir(), "home", "state", "leaderrun"), ourselves); err != nil {
+		t.Error(err)
+	}
+	const above = "/proc/no-home" // nobody can make a directory there, not even root
+	err := makeAbove(filepath.Join(above, "state", "leaderrun"), ourselves)
+	permanent, ok := errors.AsType[*backends.PermanentError](err)
+	if !ok || permanent.Kind != backends.Configuration || permanent.Hint != nameAnother || !strings.Contains(err.Error(), above) {
+		t.Errorf("%+v", err)
+	}
+}
+
 func TestEscape(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.OneOf(rapid.String(), rapid.StringMatching(`[a%/.~ A0-9F-]{1,255}`))

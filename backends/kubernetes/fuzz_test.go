@@ -21,7 +21,7 @@ func FuzzLease(f *testing.F) {
 			Name: "leaderrun-job", UID: "u", ResourceVersion: version, Spec: api.Spec{HolderIdentity: holder},
 			Annotations: map[string]string{recordKey: record, prefixKey: prefix, beatKey: beat},
 		}
-		_, _ = cfg.jobOf(l)
+		_, _ = cfg.jobOf(api.Listed{Name: l.Name, Annotations: l.Annotations})
 		s, err := cfg.state("job", l)
 		if err != nil {
 			if !backends.IsPermanent(err) || len(err.Error()) > 4000 {

@@ -26,7 +26,7 @@ func lateRenewalOfDeleted(w *world) {
 // lateRenewal: a renewal arrives only after somebody else was granted. It says that the lease is lost, and changes
 // nothing any more.
 func lateRenewal(w *world) {
-	g := w.Acquire(w.d, newClaim("job"))
+	g := w.Acquire(w.d, newBrief("job"))
 	stale := w.open(account(w.namespace))
 	sent, released := make(chan struct{}), make(chan struct{})
 	stale.client = &between{client: stale.client, before: func() { close(sent); <-released }}
@@ -103,7 +103,7 @@ func stoppedCandidate(w *world) {
 // holderEmptied: an operator empties holderIdentity, as those do who want another leader. The holder loses its lease,
 // and nobody is granted before it has been silent for a TTL.
 func holderEmptied(w *world) {
-	g := w.Acquire(w.d, newClaim("job"))
+	g := w.Acquire(w.d, newBrief("job"))
 	renewed := time.Now()
 	w.Renew(w.d, g)
 	w.patch("job", `{"spec":{"holderIdentity":null}}`)
@@ -215,13 +215,13 @@ func brokenRecord(w *world) {
 
 // crashedLongAgo: a claim that comes long after a crash is told to wait, not that the job is held, until it is granted.
 func crashedLongAgo(w *world) {
-	w.Acquire(w.d, newClaim("job"))
+	w.Acquire(w.d, newBrief("job"))
 	w.operator.edit(w, "job", func(s *state) backends.Write { // an hour passes
 		r := s.record
 		r.Until -= time.Hour.Milliseconds()
 		return backends.Write{Record: r}
 	})
-	c := newClaim("job")
+	c := newBrief("job")
 	began := time.Now()
 	r := w.Refused(w.other, c, backends.Vanished)
 	c.Seen = r.Seen

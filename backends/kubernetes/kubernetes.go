@@ -38,7 +38,7 @@ type client interface {
 	Create(ctx context.Context, l *api.Lease) (*api.Lease, error)
 	TryCreate(ctx context.Context, l *api.Lease) error
 	Update(ctx context.Context, l *api.Lease) (*api.Lease, error)
-	List(ctx context.Context, selector string, limit int, from string) ([]*api.Lease, string, error)
+	List(ctx context.Context, selector string, limit int, from string) ([]api.Listed, string, error)
 	Watch(ctx context.Context, name string, longest time.Duration, started func(), f func(api.Event)) error
 	Version(ctx context.Context) (string, time.Time, error)
 	Ready(ctx context.Context) error

@@ -71,7 +71,7 @@ func lateReply(w *world) {
 // a TTL after the request, from which the holder counts too (TestReplyAfterTheEndCountsAsNone of package runner). The
 // next renewal says that the lease is lost, and changes nothing.
 func replyTooLate(w *world) {
-	g := w.Acquire(w.d, newClaim("job"))
+	g := w.Acquire(w.d, newBrief("job"))
 	sent, reply := w.renewsLate(w.d, g)
 	next := w.awaits(w.other, newClaim("job"))
 	if life := time.Since(sent); life < g.TTL {

@@ -57,7 +57,7 @@ func (s *store) jobs(ctx context.Context) (jobs []string, bad error) {
 }
 
 // jobOf returns the job of a Lease; "": it is of another prefix.
-func (c *config) jobOf(l *api.Lease) (string, error) {
+func (c *config) jobOf(l api.Listed) (string, error) {
 	if l.Annotations[prefixKey] != c.prefix {
 		return "", nil
 	}

@@ -100,7 +100,7 @@ func TestUnreadOnAStandby(t *testing.T) {
 // TestDamagedTable: the same on a server, in whatever columns people make, and which steps meet it: none goes on for ever.
 func TestDamagedTable(t *testing.T) {
 	t.Parallel()
-	s := servers.Postgres(t, servers.PostgresOptions{})
+	s := servers.SharedPostgres(t)
 	o := operator{open(t, s.URL()), s}
 	o.trust(t)
 	s.Do(t, `ALTER TABLE leaderrun ALTER version DROP NOT NULL, ALTER beat DROP NOT NULL`)

@@ -163,7 +163,7 @@ func TestAdmit(t *testing.T) {
 
 // TestUnloggedTable: a crash empties it, and the mark with it.
 func TestUnloggedTable(t *testing.T) {
-	w := newWorld(t)
+	w := newOwnWorld(t)
 	w.server.Do(t, "ALTER TABLE leaderrun SET UNLOGGED")
 	w.Acquire(w.d, newSteady("job"))
 	w.server.Restart(t, true)
@@ -186,7 +186,7 @@ func TestUnloggedTable(t *testing.T) {
 
 // TestEmptiedByHand: who empties the table has removed every trace of a run. This is a promise that is not made.
 func TestEmptiedByHand(t *testing.T) {
-	w := newWorld(t)
+	w := newOwnWorld(t)
 	g := w.Acquire(w.d, newSteady("job"))
 	mark := w.server.Do(t, "SELECT record FROM leaderrun WHERE job = ''")
 	w.server.Do(t, "TRUNCATE leaderrun; INSERT INTO leaderrun (job, version, record) VALUES ('', 7, "+literal(mark)+")")

@@ -174,7 +174,7 @@ func TestLockIsNotWaitedForWithoutACaller(t *testing.T) {
 	servers.SkipShort(t)
 	w := newWorld(t)
 	p := servers.NewProxy(t, w.server.Addr())
-	d := open(t, "postgres://postgres:"+w.server.Password+"@"+p.Addr()+"/postgres?sslmode=disable")
+	d := open(t, w.server.URLAt(p.Addr()))
 	g := w.Acquire(d, newSteady("job"))
 	unlock := w.lock("job")
 	defer unlock()
@@ -193,7 +193,7 @@ func TestLockIsNotWaitedForWithoutACaller(t *testing.T) {
 func TestSilentClient(t *testing.T) {
 	w := newWorld(t)
 	w.Acquire(w.d, newSteady("job"))
-	port := w.server.Do(t, "SELECT client_port FROM pg_stat_activity WHERE application_name = 'leaderrun' ORDER BY state_change DESC LIMIT 1")
+	port := w.server.Do(t, "SELECT client_port FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'leaderrun' ORDER BY state_change DESC LIMIT 1")
 	client, err := strconv.Atoi(port)
 	if err != nil {
 		t.Fatal(err)
@@ -221,7 +221,7 @@ func TestSilentClient(t *testing.T) {
 // connection of its own.
 func TestFrozenProcess(t *testing.T) {
 	servers.SkipShort(t)
-	w := newWorld(t)
+	w := newOwnWorld(t)
 	g := w.Acquire(w.d, newSteady("job"))
 	w.Renew(w.d, g)
 	pid, err := strconv.Atoi(w.server.Do(t, "SELECT pid FROM pg_stat_activity WHERE application_name = 'leaderrun' AND query LIKE '%UPDATE%' ORDER BY state_change DESC LIMIT 1"))
@@ -253,7 +253,7 @@ func TestSilentHost(t *testing.T) {
 	servers.SkipShort(t)
 	w := newWorld(t)
 	p := servers.NewProxy(t, w.server.Addr())
-	d := open(t, "postgres://postgres:"+w.server.Password+"@"+p.Addr()+","+w.server.Addr()+"/postgres?sslmode=disable")
+	d := open(t, w.server.URLAt(p.Addr()+","+w.server.Addr()))
 	g := w.Acquire(d, newSteady("job"))
 	p.DropReplies(true)
 	ctx, cancel := context.WithCancel(t.Context()) // without a deadline there are no shares
@@ -361,13 +361,13 @@ func TestNothingOfASession(t *testing.T) {
 	}
 	g := w.Acquire(w.d, newSteady("job"))
 	w.Renew(w.d, g)
-	if n := w.server.Do(t, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"); n != "0" {
+	if n := w.server.Do(t, "SELECT count(*) FROM pg_locks JOIN pg_database d ON d.oid = database WHERE datname = current_database() AND locktype = 'advisory'"); n != "0" {
 		t.Errorf("%s advisory locks", n)
 	}
-	if n := w.server.Do(t, "SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%'"); n != "0" {
+	if n := w.server.Do(t, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in transaction%'"); n != "0" {
 		t.Errorf("%s open transactions", n)
 	}
-	if n := w.server.Do(t, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'leaderrun'"); n != "2" { // the operator's, and ours
+	if n := w.server.Do(t, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'leaderrun'"); n != "2" { // the operator's, and ours
 		t.Errorf("%s connections", n)
 	}
 }

@@ -43,7 +43,7 @@ func TestSnapshotPutBack(t *testing.T) {
 	servers.SkipShort(t)
 	for _, known := range []string{"an earlier run", "nothing of the job"} {
 		t.Run(known, func(t *testing.T) {
-			w := newWorld(t)
+			w := newOwnWorld(t)
 			if known == "an earlier run" {
 				g := w.Acquire(w.d, newSteady("job"))
 				w.Finish(w.d, g)
@@ -66,7 +66,7 @@ func TestSnapshotPutBack(t *testing.T) {
 // TestPutBackBeforeTheWrite: a claim that read from one start of a server is not written in another one, where the row may be
 // as absent as it was.
 func TestPutBackBeforeTheWrite(t *testing.T) {
-	w := newWorld(t)
+	w := newOwnWorld(t)
 	w.Acquire(w.other, newSteady("another")) // from here on the mark stays as it is
 	writes := 0
 	intercept(w.d, func(request string) {
@@ -110,7 +110,7 @@ func TestLongerTTLElsewhere(t *testing.T) {
 // TestMarkIsCompared: a claim that was decided on under a mark is decided on again where somebody has deleted that, and others
 // wait.
 func TestMarkIsCompared(t *testing.T) {
-	w := newWorld(t)
+	w := newOwnWorld(t)
 	deleted := false
 	intercept(w.d, func(request string) {
 		if request == "write" && !deleted {
@@ -127,7 +127,7 @@ func TestMarkIsCompared(t *testing.T) {
 
 // TestRestarted: a restart costs a run nothing, and nobody else starts until the longest lease that it may have forgotten is over.
 func TestRestarted(t *testing.T) {
-	w := newWorld(t)
+	w := newOwnWorld(t)
 	g, ended := w.Acquire(w.d, newSteady("job")), w.Acquire(w.d, newSteady("ended"))
 	w.server.Restart(t, true)
 	survives := func(what string, step func(context.Context) error) {

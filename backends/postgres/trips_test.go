@@ -13,7 +13,7 @@ import (
 func TestRoundTrips(t *testing.T) {
 	w := newWorld(t)
 	p := servers.NewProxy(t, w.server.Addr())
-	d := open(t, "postgres://postgres:"+w.server.Password+"@"+p.Addr()+"/postgres?sslmode=disable")
+	d := open(t, w.server.URLAt(p.Addr()))
 	run := func() (trips []int) {
 		last := p.Trips()
 		note := func() { now := p.Trips(); trips = append(trips, now-last); last = now }

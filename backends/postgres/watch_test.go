@@ -35,7 +35,7 @@ func tells(t *testing.T, what string, ch <-chan backends.News) {
 
 // TestWatch: what somebody waits for is told by the server, and a renewal is not.
 func TestWatch(t *testing.T) {
-	w := newWorld(t)
+	w := newOwnWorld(t)
 	ch, err := w.other.Watch(t.Context(), "job")
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +105,7 @@ func TestTold(t *testing.T) {
 // TestWatchThroughAPooler: nothing is told there, and is seen all the same.
 func TestWatchThroughAPooler(t *testing.T) {
 	t.Parallel()
-	s := servers.Postgres(t, servers.PostgresOptions{})
+	s := servers.SharedPostgres(t)
 	w := worldOf(t, s, servers.PgBouncer(t, s, servers.PgBouncerOptions{}).URL())
 	ch, err := w.other.Watch(t.Context(), "job")
 	if err != nil {

@@ -18,13 +18,21 @@ type world struct {
 	url      string
 }
 
-// newWorld starts a server that nobody takes for a new one, and makes the test parallel.
+// newWorld takes a database of a server that tests share, and makes the test parallel.
 func newWorld(t *testing.T) *world {
+	t.Helper()
+	t.Parallel()
+	return worldOf(t, servers.SharedPostgres(t), "")
+}
+
+// newOwnWorld is newWorld for a test that stops its server or starts it again, or that is about how long it has been there.
+func newOwnWorld(t *testing.T) *world {
 	t.Helper()
 	t.Parallel()
 	return worldOf(t, servers.Postgres(t, servers.PostgresOptions{}), "")
 }
 
+// worldOf is a server that nobody takes for a new one.
 func worldOf(t *testing.T, s *servers.PostgresServer, url string) *world {
 	t.Helper()
 	if url == "" {
@@ -45,11 +53,11 @@ func (w *world) lock(job string) (unlock func()) {
 	return unlock
 }
 
-// waiting waits until so many processes of the server wait for a lock.
+// waiting waits until so many processes of the database wait for a lock.
 func (w *world) waiting(n string) {
 	w.Helper()
 	servers.Eventually(w, n+" wait for a lock", func() bool {
-		return w.server.Do(w, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'") == n
+		return w.server.Do(w, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'") == n
 	})
 }
 

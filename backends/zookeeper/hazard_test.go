@@ -47,14 +47,14 @@ func TestNoGhostLease(t *testing.T) {
 		g, err := d.Acquire(t.Context(), c)
 		w.WantUnknown(fmt.Sprintf("Acquire: %+v", g), err)
 		servers.Eventually(t, "the claim is applied", func() bool {
-			now := stateOf(t, w.operator, "job")
-			return now.held && now.label.Holder == c.Holder.ID
+			return stateOf(t, w.operator, "job").record.Holder.ID == c.Holder.ID
 		})
 		return d, c
 	}
 	t.Log("asked again: the same grant, under a session that its holder has")
 	d, c := claim(time.Minute)
 	ghost := stateOf(t, w.operator, "job")
+	w.Refused(w.other, newClaim("job"), backends.Held)
 	g := w.Acquire(d, c)
 	now := stateOf(t, w.operator, "job")
 	if g.Token != ghost.label.Token || now.owner == ghost.owner || now.owner != sessionOf(g).id() {
@@ -73,7 +73,6 @@ func TestNoGhostLease(t *testing.T) {
 	t.Log("gone: the lease ends by itself, and is waited for")
 	d, _ = claim(short)
 	_ = d.Close()
-	w.Refused(w.other, newClaim("job"), backends.Held)
 	w.expired("job")
 	w.Refused(w.other, newClaim("job"), backends.Vanished)
 }
@@ -86,7 +85,6 @@ func TestNobodyRenews(t *testing.T) {
 	c := newClaim("job")
 	c.TTL = short
 	g := w.Acquire(w.d, c)
-	w.Refused(w.other, newClaim("job"), backends.Held)
 	w.expired("job")
 	r := w.Refused(w.other, newClaim("job"), backends.Vanished)
 	if r.Wait != g.TTL {
@@ -105,11 +103,10 @@ func TestExpiryWhileStopped(t *testing.T) {
 	c := newClaim("job")
 	c.TTL = short
 	g := w.Acquire(d, c)
-	seen := w.Refused(w.other, newClaim("job"), backends.Held).Seen
 	proxy.DropAll(true) // as if it was stopped
 	w.expired("job")
 	next := newClaim("job")
-	next.Seen = seen
+	next.Seen = w.Refused(w.other, newClaim("job"), backends.Vanished).Seen
 	next.Seen.For = c.TTL
 	granted := w.Acquire(w.other, next)
 	proxy.Cut()

@@ -101,7 +101,7 @@ func dispatch(args []string, stdin, stdout *os.File, v *console, signals func() 
 			ended := endedOptions(args, c.args)
 			if cmd.mixed && !ended {
 				var err error
-				if c.args, ended, err = s.mixed(cmd, c.args); err != nil {
+				if c.args, ended, err = s.mixed(cmd, c.args, ctx.LocalFlagNames()); err != nil {
 					return mistyped(cmd, commands(), err)
 				}
 			}

@@ -148,7 +148,7 @@ func (b *breaking) oneAtMost(ctx context.Context, names []string) error {
 		return nil
 	}
 	return usage("--holder-is-dead", "it is about one holder, and "+b.job+" has several: "+strings.Join(held, ", "),
-		"name the slot of the host that is dead: leaderrun break --holder-is-dead '"+b.job+"#0'")
+		"name the slot or shard of the host that is dead: leaderrun break --holder-is-dead '"+b.job+"#0'")
 }
 
 // endThese gives its orders, waits until the runs are over, and returns how many there were.
@@ -166,7 +166,7 @@ func (b *breaking) endThese(ctx context.Context, names []string) (ended int, err
 		if err != nil {
 			return 0, err
 		}
-		if len(names) > 1 && b.isIdle(s) { // a slot that nobody has is no news
+		if len(names) > 1 && (b.isIdle(s) || b.kind != backends.ForceRelease && watchRun(s).over(s, time.Now())) { // a slot that nobody has is no news
 			continue
 		}
 		one.mean(s)
@@ -238,8 +238,10 @@ func (b *breaking) mean(s backends.Status) {
 // isOfTickOrKey says whether the last run was for a tick or key.
 func isOfTickOrKey(s backends.Status) bool {
 	runs := s.Record.Runs
-	return len(runs) > 0 && (runs[0].Tick != 0 || runs[0].Key != "")
+	return len(runs) > 0 && isForTickOrKey(runs[0])
 }
+
+func isForTickOrKey(run backends.Run) bool { return run.Tick != 0 || run.Key != "" }
 
 // isIdle says whether there is nothing to end: nobody runs, nor is the job kept for a host that is said to be dead.
 func (b *breaking) isIdle(s backends.Status) bool {

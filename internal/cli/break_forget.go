@@ -25,14 +25,20 @@ func (b *breaking) forgetAll(ctx context.Context, names []string) error {
 	if !divided {
 		return b.forgetOf(ctx, b.job, nil, nil)
 	}
+	of := &seen[0]
+	for i := range seen { // the record of shard 0 may have been forgotten
+		if of.Record.Tick.Tick == 0 {
+			of = &seen[i]
+		}
+	}
 	// Shard 0 is the last: until it is forgotten, who comes goes on with the same number of shards.
 	found := map[string]bool{}
 	for _, name := range slices.Backward(names) {
-		if err := b.forgetOf(ctx, name, &seen[0], found); err != nil {
+		if err := b.forgetOf(ctx, name, of, found); err != nil {
 			return err
 		}
 	}
-	b.mean(seen[0])
+	b.mean(*of)
 	for _, o := range b.forget {
 		if what := forgettable(o); !found[what] {
 			b.console.warn(fmt.Sprintf("no %s of %s is recorded", what, b.job), "")

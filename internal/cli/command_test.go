@@ -64,7 +64,7 @@ func TestHelpPages(t *testing.T) {
 func TestEveryOptionHasItsVariableAndKey(t *testing.T) {
 	handed := []string{
 		jobVariable, tokenVariable, nativeVariable, holderVariable, tickVariable, tickUnixVariable, onceVariable,
-		attemptVariable, prefix + "SOCKET", slotVariable, slotsVariable, backendFile,
+		attemptVariable, socketVariable, slotVariable, slotsVariable, shardVariable, shardsVariable, backendFile,
 	}
 	forOneCall := []string{
 		"help", "version",
@@ -77,8 +77,19 @@ func TestEveryOptionHasItsVariableAndKey(t *testing.T) {
 		// It goes with one that has none.
 		"parallel",
 	}
+	for _, name := range handed {
+		if !regexp.MustCompile(`\b` + name + `\b`).MatchString(environmentPage()) {
+			t.Errorf("`leaderrun help environment` does not name %s", name)
+		}
+	}
 	options := map[string]option{}
 	for _, cmd := range commands() {
+		for _, o := range cmd.options {
+			told := o.name == "help" || o.name == "version" || cmd.name == "import" || cmd.name == "lint"
+			if o.bare && !told && !strings.Contains(optionsText(), o.flag()) {
+				t.Errorf("`leaderrun help environment` does not say that --%s has no variable", o.name)
+			}
+		}
 		names := map[string]bool{}
 		for _, o := range cmd.options {
 			for _, form := range []string{o.name, o.short} {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/runner"
 )
 
 // aLittle is what the requests themselves may take while a holder's time is waited out.
@@ -18,8 +19,8 @@ func forgetCommand() *command {
 		about: `Forgets the history of a job, its last tick, its keys and its schedule. Only its token is kept, so that the
 next one is greater. A job that somebody runs is left as it is: exit code 76, and who it is. A holder whose
 lease is gone may still run: its time is waited out. All slots or shards of a job are forgotten, but
-those that somebody has; JOB#3 is one of them. The exit code is 1 for an unknown job. To forget only a
-tick, a key or the schedule: break.`,
+those that somebody has; JOB#3 is one of them. So are the hosts that shared its workers and are gone.
+The exit code is 1 for an unknown job. To forget only a tick, a key or the schedule: break.`,
 		examples: []exampleLine{{"a job that is no more", "leaderrun forget nightly-report"}},
 		options:  commonOptions(), run: runForget,
 	}
@@ -37,15 +38,34 @@ func runForget(c *call) (End, error) {
 	defer store.Close()
 	ctx, cancel := c.context()
 	defer cancel()
-	names, err := expand(ctx, store, job)
+	names, places, err := namesOf(ctx, store, job)
 	if err != nil {
 		return End{}, err
 	}
 	var first error
 	for _, name := range names {
-		first = cmp.Or(first, c.forget(ctx, store, name)) // a slot that somebody has does not keep the others
+		failed := c.forget(ctx, store, name)
+		if len(places) > 0 && name == job && errors.Is(failed, backends.ErrUnknownJob) { // its hosts have not begun anything
+			continue
+		}
+		first = cmp.Or(first, failed) // a slot that somebody has does not keep the others
+	}
+	for _, name := range places {
+		first = cmp.Or(first, c.forgetPlace(ctx, store, job, name))
 	}
 	return End{}, first
+}
+
+// forgetPlace forgets a place of those who share the shards of a job.
+func (c *call) forgetPlace(ctx context.Context, store backends.Backend, job, place string) error {
+	err := c.forget(ctx, store, place)
+	if r, ok := errors.AsType[*backends.Refusal](err); ok && r.Verdict == backends.Held {
+		return &fault{
+			code: codeNotRun, what: job, err: err, why: runner.HolderText(r.Holder) + " shares its shards",
+			hint: "end leaderrun there, which gives its place back",
+		}
+	}
+	return err
 }
 
 // forget forgets a job. A holder that died is waited for once: one that gives a new sign of life meanwhile is not dead.

@@ -194,11 +194,12 @@ const durationsText = "Durations are Go's (90s, 1h30m), a bare number of seconds
 
 func optionsText() string {
 	return durationsText + `
-Every option has a variable and a key in the configuration file: --kill-after is LEADERRUN_KILL_AFTER and
-kill_after. Those that are about one job have neither: --tick, --once and --slots, and of break --force,
---holder-is-dead, --forget-tick, --forget-once, --forget-schedule and --reason. An option that may be
-repeated takes a value a line in a variable, and a list in a file. A flag counts before a variable, a
-variable before a file. The files are /etc/leaderrun.yaml and leaderrun.yaml in the user's configuration
+Options have a variable and a key in the configuration file: --kill-after is LEADERRUN_KILL_AFTER and
+kill_after. Those that are about one call have neither: --tick, --once, --slots, --shards and --parallel, of
+break --force, --holder-is-dead, --forget-tick, --forget-once, --forget-schedule and --reason, of fence --raise
+and --read, and what only import and lint have. An option that may be repeated takes a value a line in a
+variable, and a list in a file; of any other that is given twice the last value counts. A flag counts before a
+variable, a variable before a file. The files are /etc/leaderrun.yaml and leaderrun.yaml in the user's configuration
 directory, whose keys count first; --config names one file instead of both, and has no key.
 LEADERRUN_BACKEND_FILE names a file that holds the backend's URL. Such files belong to root or this user, and
 nobody else can write them.
@@ -212,9 +213,11 @@ A variable that belongs to no option, a mistyped one too, is ignored without a w
 file is an error.
 
 COMMAND finds in its environment:
-  LEADERRUN_JOB            the job; with --slots, the slot: JOB#3
+  LEADERRUN_JOB            the job; with --slots or --shards, the slot or shard: JOB#3
   LEADERRUN_SLOT           with --slots: the number of the slot, from 0
   LEADERRUN_SLOTS          with --slots: how many there are
+  LEADERRUN_SHARD          with --shards: the number of the shard, from 0
+  LEADERRUN_SHARDS         with --shards: how many there are
   LEADERRUN_TOKEN          the fencing token: greater than that of every run of the job before
   LEADERRUN_NATIVE_TOKEN   the backend's own number of the grant, where it has one: etcd, Consul,
                            ZooKeeper, Kubernetes

@@ -150,6 +150,9 @@ func importFault(err error) error {
 	if refusal, ok := errors.AsType[*importer.Refusal](err); ok {
 		f.hint = refusal.Hint
 	}
+	if f.hint == "" && errors.Is(err, fs.ErrPermission) {
+		f.hint = "run it as root, or as the owner of the file"
+	}
 	return f
 }
 

@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"errors"
+	"io/fs"
 	"slices"
+	"syscall"
 	"testing"
 
 	"github.com/leaderrun/leaderrun/internal/crontab"
@@ -16,5 +19,13 @@ func TestCrontabKnowsTheOptionsOfRun(t *testing.T) {
 		if o.short != "" && crontab.ShortOptions[o.short] != o.name {
 			t.Errorf("-%s is --%s", o.short, o.name)
 		}
+	}
+}
+
+// Whoever may not read or write a file learns who may.
+func TestImportFaultHasARemedy(t *testing.T) {
+	fault, ok := errors.AsType[*fault](importFault(&fs.PathError{Op: "open", Path: "/etc/cron.d/x", Err: syscall.EACCES}))
+	if !ok || fault.what != "/etc/cron.d/x" || fault.hint != "run it as root, or as the owner of the file" {
+		t.Errorf("%+v", fault)
 	}
 }

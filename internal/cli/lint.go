@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/leaderrun/leaderrun/internal/importer"
@@ -14,20 +15,22 @@ func lintCommand() *command {
 	return &command{
 		name: "lint", args: "[FILE…]", brief: "find what is wrong with crontabs and job files",
 		about: `Looks at crontabs that call ` + "`leaderrun run`" + `, at directories of them, and at job files (.yaml). Each FILE is taken
-for that of another host, and what they must agree on is compared; a directory is one host's. Without FILE it
-looks at /etc/crontab and /etc/cron.d.
+for that of another host, and what they must agree on is compared; a directory is one host's. - is stdin. Without
+FILE it looks at /etc/crontab and /etc/cron.d.
 
 It finds a --schedule that is not when cron starts the line; one name for two commands, and two for one; no
 backend, or file: on several hosts; a % that ends the command; commands beside the run, which every host runs;
-locks inside a run; and what makes cron ignore the whole file. The exit code is 1 if anything is found.`,
+locks inside a run; what makes cron ignore the whole file; and, in the files that this host's cron reads and on
+stdin, a leaderrun that is not in cron's PATH. The exit code is 1 if anything is found.`,
 		examples: []exampleLine{
 			{"this host", "leaderrun lint cron.d"},
 			{"what two hosts must agree on", "leaderrun lint host1/crontab host2/crontab"},
-			{"for a program", "leaderrun lint --format json cron.d"},
+			{"for a program", "leaderrun lint --json cron.d"},
 		},
 		options: append([]option{
 			fromOption(),
-			{name: "format", value: "text|json", def: "text", words: format, check: by(oneOf(format...)), bare: true, help: "json is one array of objects"},
+			{name: "json", help: "one array of objects"},
+			{name: "format", value: "text|json", words: format, check: by(oneOf(format...)), bare: true, help: "json is --json"},
 		}, commonOptions()...),
 		run: runLint,
 	}
@@ -44,9 +47,12 @@ type linted struct {
 }
 
 func runLint(c *call) (End, error) {
-	as := read(c.settings, "format", oneOf("text", "json"), "text")
+	asJSON := c.settings.on("json")
+	as := read(c.settings, "format", oneOf("text", "json"), "")
 	format, err := c.givenFormat()
 	switch {
+	case as == "text" && asJSON && c.settings.typed("json"):
+		return End{}, usage("--format and --json", "they say two things", "give one of them")
 	case err != nil:
 		return End{}, err
 	case c.settings.err != nil:
@@ -77,11 +83,11 @@ func runLint(c *call) (End, error) {
 			i = 0
 		}
 		for _, s := range read {
-			sources = append(sources, lint.Source{Path: s.Path, Text: s.Text, Format: s.Format, Host: i})
+			sources = append(sources, lint.Source{Path: s.Path, Text: s.Text, Format: s.Format, Host: i, Has: ours(path)})
 		}
 	}
 	found := lint.Look(sources, named)
-	text, err := writeFindings(found, as == "json")
+	text, err := writeFindings(found, as == "json" || as == "" && asJSON)
 	if err != nil {
 		return End{}, err
 	}
@@ -90,6 +96,19 @@ func runLint(c *call) (End, error) {
 		end.Code = codeBad
 	}
 	return end, c.print(text)
+}
+
+// ours tells whether this host has a program, where its own cron reads a file, or may: what stdin has is mostly of `crontab -l`. For
+// files of other hosts, or copies, it is nil.
+func ours(path string) func(program string) bool {
+	abs, err := filepath.Abs(path)
+	if path != "-" && (err != nil || abs != "/etc/crontab" && !strings.HasPrefix(abs+"/", "/etc/cron.d/") && !strings.HasPrefix(abs+"/", "/var/spool/cron/")) {
+		return nil
+	}
+	return func(program string) bool {
+		info, err := os.Stat(program)
+		return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
+	}
 }
 
 func writeFindings(found []lint.Finding, asJSON bool) (string, error) {

@@ -3,6 +3,7 @@ package cli
 import (
 	"flag"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -34,7 +35,7 @@ func walk(cmd *cli.Command, line []string, parent *cli.Context) error {
 	ctx.Command = cmd
 	err = set.Parse(line)
 	if err == nil {
-		err = oneForm(set, cmd.Flags)
+		err = oneForm(cmd.Flags, ctx.LocalFlagNames())
 	}
 	if err != nil {
 		return cmd.OnUsageError(ctx, err, parent != nil)
@@ -60,13 +61,11 @@ func flagSet(name string, known []cli.Flag) (*flag.FlagSet, error) {
 }
 
 // oneForm refuses an option that was given by its short and by its long name: which of the two values would count?
-func oneForm(set *flag.FlagSet, known []cli.Flag) error {
-	given := map[string]bool{}
-	set.Visit(func(f *flag.Flag) { given[f.Name] = true })
+func oneForm(known []cli.Flag, given []string) error {
 	for _, f := range known {
 		var forms []string
 		for _, name := range f.Names() {
-			if given[name] {
+			if slices.Contains(given, name) {
 				forms = append(forms, strings.Repeat("-", min(2, len(name)))+name)
 			}
 		}
@@ -78,16 +77,20 @@ func oneForm(set *flag.FlagSet, known []cli.Flag) error {
 }
 
 // mixed reads options from among the arguments. It returns the arguments without them, and whether a "--" stood there: what
-// follows that is no option.
-func (s *settings) mixed(cmd *command, args []string) (rest []string, ended bool, err error) {
+// follows that is no option. given are the names of options that stood before.
+func (s *settings) mixed(cmd *command, args, given []string) (rest []string, ended bool, err error) {
 	known := flags(s, cmd.options)
 	set, err := flagSet(cmd.name, known)
 	if err != nil {
 		return nil, false, err
 	}
+	oneForm := func() error {
+		set.Visit(func(f *flag.Flag) { given = append(given, f.Name) })
+		return oneForm(known, given)
+	}
 	for len(args) > 0 {
 		if args[0] == "--" {
-			return append(rest, args[1:]...), true, oneForm(set, known)
+			return append(rest, args[1:]...), true, oneForm()
 		}
 		if !strings.HasPrefix(args[0], "-") {
 			rest, args = append(rest, args[0]), args[1:]
@@ -101,9 +104,9 @@ func (s *settings) mixed(cmd *command, args []string) (rest []string, ended bool
 		case read == 0: // "-" alone is an argument
 			rest, left = append(rest, left[0]), left[1:]
 		case args[read-1] == "--":
-			return append(rest, left...), true, oneForm(set, known)
+			return append(rest, left...), true, oneForm()
 		}
 		args = left
 	}
-	return rest, false, oneForm(set, known)
+	return rest, false, oneForm()
 }

@@ -161,6 +161,9 @@ func badValue(g given, err error) *fault {
 	case byDefault:
 	}
 	f.why, f.hint = explain(err, f.hint)
+	if g.place == "--schedule" && !strings.HasPrefix(g.text, "@") && len(strings.Fields(g.text)) == 1 {
+		f.hint = "write it in quotes: --schedule '0 2 * * *'"
+	}
 	return f
 }
 

@@ -12,33 +12,43 @@ import (
 )
 
 // expand returns the names under which the store keeps what an operator calls a job: its own, and those of its slots in order.
-// The jobs of the store are gone through only where it has any: slot 0 is the first that anybody takes, and with workers place 0.
-func expand(ctx context.Context, store backends.Backend, job string) (names []string, err error) {
+func expand(ctx context.Context, store backends.Backend, job string) ([]string, error) {
+	names, _, err := namesOf(ctx, store, job)
+	return names, err
+}
+
+// namesOf returns the same, and the names of the places of those who share the job's shards, or did so.
+// Slot 0 is the first that anybody takes, and with workers place 0. So the jobs of the store are not gone through for a job that has
+// neither; but for one that is unknown, because the store may have lost slot 0 alone.
+func namesOf(ctx context.Context, store backends.Backend, job string) (own, places []string, err error) {
 	if _, _, isSlot := slots.Split(job); isSlot {
-		return []string{job}, nil
+		return []string{job}, nil, nil
 	}
-	for _, first := range []string{job, shards.Members(job)} {
+	only := false // there is a job of this name, and nothing else
+	for _, name := range []string{slots.Name(job, 0), slots.Name(shards.Members(job), 0), job} {
 		err = patiently(ctx, func(ctx context.Context) error {
-			_, err := store.Inspect(ctx, slots.Name(first, 0))
+			_, err := store.Inspect(ctx, name)
 			return err
 		})
 		if !errors.Is(err, backends.ErrUnknownJob) {
+			only = name == job
 			break
 		}
 	}
 	switch {
-	case errors.Is(err, backends.ErrUnknownJob):
-		return []string{job}, nil
 	case err != nil && !backends.IsAnswer(err):
-		return nil, asked(err)
+		return nil, nil, asked(err)
+	case only:
+		return []string{job}, nil, nil
 	}
-	if names, err = jobsOf(ctx, store); err != nil && len(names) == 0 {
-		return nil, asked(err)
+	all, err := jobsOf(ctx, store)
+	if err != nil && len(all) == 0 {
+		return nil, nil, asked(err)
 	}
-	if names = slotsAmong(names, job); len(names) == 0 { // hosts have come, and have not begun yet
-		names = []string{job}
+	if own = slotsAmong(all, job); len(own) == 0 { // hosts have come, and have not begun yet
+		own = []string{job}
 	}
-	return names, nil
+	return own, slotsAmong(all, shards.Members(job)), nil
 }
 
 // numbersOf returns the number of the slot or shard that a job of the store is; nil where it is none. The record tells which.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/shards"
 )
 
 const (
@@ -28,7 +29,8 @@ func statusCommand() *command {
 		about: `Shows for each job whether it runs, where, since when, with which token, how its last run or tick
 ended, and within how long a standby takes over from a host that crashed; a newcomer may wait longer.
 A job with slots has a line for each slot that was ever taken, which JOB#3 shows alone. Of a tick or key that is
-divided into shards it first says how far the whole is. Without JOB it shows every job that the backend has a
+divided into shards it first says how far the whole is, and of workers that are divided among hosts who they
+are (--json: "members", each with its shards). Without JOB it shows every job that the backend has a
 record of, and of a divided one only the whole; one that was forgotten stays listed with its token. The exit
 code is 1 for an unknown job. A record that cannot be read does not hide the others: they are shown, and the
 exit code is that of the error.`,
@@ -75,7 +77,8 @@ type jobStatus struct {
 	BreakBy     *string  `json:"break_by"`
 	BreakReason *string  `json:"break_reason"`
 	BreakAt     *string  `json:"break_at"`
-	Shards      *whole   `json:"shards"` // of a job whose last tick or key was divided, as a whole
+	Shards      *whole   `json:"shards"`  // of a divided job, as a whole
+	Members     []member `json:"members"` // of a job whose workers are divided among hosts, as a whole: those hosts, by place
 	sinceMillis int64
 	breakText   string
 }
@@ -147,7 +150,6 @@ func (c *call) showStatus(ctx context.Context, store backends.Backend, asJSON, w
 	case asJSON:
 		err = writeObjects(&b, jobs)
 	case len(jobs) > 0:
-		b.WriteString(membersText(ctx, store, c.args, jobs))
 		err = writeTable(&b, jobs, store, time.Now())
 	case len(unknown) == 0:
 		b.WriteString("no jobs yet\n\n" + backendLine(store))
@@ -183,7 +185,10 @@ func asked(err error) error {
 	if _, ok := errors.AsType[*backends.PermanentError](err); ok {
 		return err
 	}
-	return &fault{code: codeUnavailable, what: "the backend cannot be reached", why: err.Error(), err: err}
+	return &fault{
+		code: codeUnavailable, what: "the backend cannot be reached", why: err.Error(), err: err,
+		hint: "`leaderrun doctor` looks for the reason",
+	}
 }
 
 // patiently asks a store a few times while it does not answer: where it has several hosts, the next request goes to
@@ -204,22 +209,43 @@ func patiently(ctx context.Context, request func(context.Context) error) (err er
 // others. A job stands for its slots, too. Each request has its own time: there may be thousands.
 func inspect(ctx context.Context, store backends.Backend, args []string) (jobs []jobStatus, unknown []string, err error) {
 	var names []string
+	shared := map[string]bool{} // the jobs that have members, or had some
 	if len(args) == 0 {
 		if names, err = jobsOf(ctx, store); err != nil && !backends.IsAnswer(err) {
 			return nil, nil, err
+		}
+		for _, name := range names {
+			if job, is := shards.IsMembers(name); is {
+				shared[job] = true
+			}
 		}
 		names = slices.DeleteFunc(names, isInternal)
 		inSlotOrder(names)
 	}
 	for _, job := range args {
-		more, failed := expand(ctx, store, job)
+		more, places, failed := namesOf(ctx, store, job)
 		if failed != nil {
 			return nil, nil, failed
 		}
 		names = append(names, more...)
+		if len(places) > 0 {
+			shared[job] = true
+		}
 	}
 	jobs = []jobStatus{}
-	var parts divided
+	parts := divided{}
+	for job := range shared {
+		failed := patiently(ctx, func(ctx context.Context) (err error) {
+			parts.of(job).roll, err = shards.Roll(ctx, store, job)
+			return err
+		})
+		switch {
+		case failed != nil && backends.IsAnswer(failed):
+			err = cmp.Or(err, failed)
+		case failed != nil:
+			return nil, nil, failed
+		}
+	}
 	for _, name := range names {
 		var status backends.Status
 		failed := patiently(ctx, func(ctx context.Context) (err error) {
@@ -227,6 +253,10 @@ func inspect(ctx context.Context, store backends.Backend, args []string) (jobs [
 			return err
 		})
 		switch {
+		case errors.Is(failed, backends.ErrUnknownJob) && parts[name] != nil && len(parts[name].roll) > 0: // no shard was begun yet
+			job, _ := parts[name].status(name, store)
+			jobs = append(jobs, job)
+			continue
 		case errors.Is(failed, backends.ErrUnknownJob):
 			unknown = append(unknown, name)
 			continue
@@ -243,7 +273,7 @@ func inspect(ctx context.Context, store backends.Backend, args []string) (jobs [
 			parts.add(name, status)
 		}
 	}
-	return parts.sumUp(jobs, len(args) == 0), unknown, err
+	return parts.sumUp(jobs, store, len(args) == 0), unknown, err
 }
 
 // describe derives what is shown from what the store keeps.
@@ -312,8 +342,8 @@ func writeTable(w io.Writer, jobs []jobStatus, store backends.Backend, now time.
 	jobs = slices.Clone(jobs)
 	jobs = slices.DeleteFunc(jobs, func(j jobStatus) bool {
 		above := j.Shards != nil && slices.ContainsFunc(jobs, func(x jobStatus) bool { return x.Shard != nil && wholeJob(x.Job) == j.Job })
-		if above {
-			fmt.Fprintln(w, j.Shards.line(j.Job))
+		if line := j.line(); above && line != "" {
+			fmt.Fprintln(w, line)
 		}
 		return above
 	})
@@ -321,7 +351,7 @@ func writeTable(w io.Writer, jobs []jobStatus, store backends.Backend, now time.
 	fmt.Fprintln(t, "JOB\tSTATE\tHOLDER\tSINCE\tLEFT\tTOKEN\tTICK\tLAST RUN\tTAKE-OVER")
 	for _, j := range jobs {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n",
-			oneLine(j.Job), j.State, holderText(j.Host, j.PID, j.User, j.Holder), j.sinceText(now), j.leftText(), j.Token, j.tickText(), j.lastText(),
+			oneLine(j.Job), j.State, j.holderText(), j.sinceText(now), j.leftText(), j.Token, j.tickText(), j.lastText(),
 			millis(j.TakeOver))
 	}
 	if err := t.Flush(); err != nil {
@@ -341,6 +371,17 @@ func writeTable(w io.Writer, jobs []jobStatus, store backends.Backend, now time.
 		}
 	}
 	return err
+}
+
+func (j jobStatus) holderText() string {
+	switch n := len(j.Members); n {
+	case 0:
+		return holderText(j.Host, j.PID, j.User, j.Holder)
+	case 1:
+		return "1 host"
+	default:
+		return fmt.Sprintf("%d hosts", n)
+	}
 }
 
 // holderText is who runs or ran a job.

@@ -4,82 +4,104 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/shards"
 	"github.com/leaderrun/leaderrun/internal/slots"
 )
 
-// whole is a tick or key that is divided into shards, as a whole. The names are a contract.
+// whole is a job that is divided into shards, as a whole: for a tick or key, or for workers that do not end. The names are a contract.
 type whole struct {
 	Tick *string `json:"tick"`
 	Once *string `json:"once"`
 	sum
 }
 
-// line is what status says first of a divided job.
-func (w whole) line(job string) string {
-	if w.Once != nil {
-		return fmt.Sprintf("key %q of %s: %s", *w.Once, oneLine(job), w.text())
+// line is what status says first of a divided job; "": nothing.
+func (j jobStatus) line() string {
+	w := j.Shards
+	switch {
+	case w == nil:
+	case w.Once != nil:
+		return fmt.Sprintf("key %q of %s: %s", *w.Once, oneLine(j.Job), w.text())
+	case w.Tick != nil:
+		return fmt.Sprintf("tick %s of %s: %s", *w.Tick, oneLine(j.Job), w.text())
+	case len(j.Members) > 0:
+		return membersText(j.Job, j.Members)
 	}
-	return fmt.Sprintf("tick %s of %s: %s", *w.Tick, oneLine(job), w.text())
+	return ""
 }
 
 // cell is the same in a table that has the job's name already.
 func (w whole) cell() string {
-	if w.Once != nil {
+	switch {
+	case w.Once != nil:
 		return fmt.Sprintf("key %q: %s", *w.Once, w.text())
+	case w.Tick != nil:
+		return *w.Tick + ": " + w.text()
 	}
-	return *w.Tick + ": " + w.text()
+	return fmt.Sprintf("%d of %d running", w.Running, w.sum.Shards)
 }
 
-// divided collects the shards among the jobs that are shown.
-type divided map[string]map[int]backends.Status
+// divided is what is known of the jobs that are divided, by name.
+type divided map[string]*division
 
-func (d *divided) add(name string, s backends.Status) {
-	job, n, ok := slots.Split(name)
-	if !ok || !isPart(s.Record) {
-		return
-	}
-	if *d == nil {
-		*d = divided{}
-	}
-	if (*d)[job] == nil {
-		(*d)[job] = map[int]backends.Status{}
-	}
-	(*d)[job][n] = s
+// division is one of them.
+type division struct {
+	shards map[int]backends.Status
+	roll   []shards.Member // who shares them
 }
 
-// sumUp puts a line for the whole before the shards of each job whose last run was for a tick or key, if all of them are there. alone:
-// the shards themselves are left out then.
-func (d divided) sumUp(jobs []jobStatus, alone bool) []jobStatus {
+func (d divided) of(job string) *division {
+	if d[job] == nil {
+		d[job] = &division{shards: map[int]backends.Status{}}
+	}
+	return d[job]
+}
+
+func (d divided) add(name string, s backends.Status) {
+	if job, n, ok := slots.Split(name); ok {
+		d.of(job).shards[n] = s
+	}
+}
+
+// sumUp puts a line for the whole before the shards of each divided job. alone: the shards themselves are left out then.
+func (d divided) sumUp(jobs []jobStatus, store backends.Backend, alone bool) []jobStatus {
 	out := []jobStatus{}
+	hasWhole := map[string]bool{}
 	for _, j := range jobs {
 		job := wholeJob(j.Job)
-		statuses, isPart := d[job], j.Shard != nil
-		t, known := lastDivided(statuses)
-		switch {
-		case !isPart || !known:
-			out = append(out, j)
-			continue
-		case *j.Shard == 0:
-			out = append(out, wholeStatus(job, j, t, statuses))
+		if v := d[job]; j.Shard != nil && v != nil {
+			_, told := hasWhole[job]
+			if !told {
+				var w jobStatus
+				if w, hasWhole[job] = v.status(job, store); hasWhole[job] {
+					out = append(out, w)
+				}
+			}
+			if alone && hasWhole[job] {
+				continue
+			}
 		}
-		if !alone {
-			out = append(out, j)
-		}
+		out = append(out, j)
 	}
 	return out
 }
 
-// lastDivided returns what the last run of shard 0 was for. Every tick and key is begun there.
+// lastDivided returns what the last run of shard 0 was for. Every tick and key is begun there. If its record is gone, the shard tells
+// that was granted last.
 func lastDivided(statuses map[int]backends.Status) (t backends.Trigger, known bool) {
-	s, ok := statuses[0]
-	if !ok {
-		return t, false
+	s := statuses[0]
+	if len(s.Record.Runs) == 0 {
+		for _, other := range statuses {
+			if other.Record.Granted > s.Record.Granted && other.Record.Parts > 0 {
+				s = other
+			}
+		}
 	}
 	r := &s.Record
-	i := slices.IndexFunc(r.Runs, func(run backends.Run) bool { return run.Tick != 0 || run.Key != "" })
+	i := slices.IndexFunc(r.Runs, isForTickOrKey)
 	if i < 0 {
 		return t, false
 	}
@@ -91,23 +113,54 @@ func lastDivided(statuses map[int]backends.Status) (t backends.Trigger, known bo
 			return t, false
 		}
 		o = r.Once[at]
-	} else if o.Tick != t.Tick { // a later one that was missed, or one that was forgotten
+	} else if o.Tick != t.Tick { // a later one that was missed, or one that was forgotten: by all shards, or by shard 0 alone
+		last := t.Tick
 		t.Tick = o.Tick
+		for _, other := range statuses {
+			if x := other.Record.Tick; x.Tick == last && x.Parts > 0 {
+				t.Tick, o = last, x
+			}
+		}
 	}
 	t.OnLost, t.Parts = o.Policy, o.Parts
 	return t, t.Parts > 0 && t.Parts <= shards.Most && t.Given()
 }
 
-// wholeStatus is the line of a whole tick or key.
-func wholeStatus(job string, first jobStatus, t backends.Trigger, statuses map[int]backends.Status) jobStatus {
-	o := shards.Sum(t, statuses)
-	w := &whole{Once: known(t.Once), sum: sumOf(o)}
+// status is the line of a job as a whole. false: it is for a tick or key of which shard 0 says nothing.
+func (d *division) status(job string, store backends.Backend) (jobStatus, bool) {
 	j := jobStatus{
-		Job: job, State: stateFree, TTL: first.TTL, TakeOver: first.TakeOver, Backend: first.Backend, Prefix: first.Prefix, Notes: []string{}, Shards: w,
+		Job: job, State: stateFree, Backend: store.Redacted(), Prefix: store.Prefix(), Notes: []string{}, Shards: &whole{},
 	}
-	for _, s := range statuses {
+	var last backends.Record // of the shard that was granted last
+	for _, s := range d.shards {
 		j.Token = max(j.Token, s.Record.Token)
+		if s.Record.Granted >= last.Granted {
+			last = s.Record
+		}
 	}
+	for _, m := range d.roll {
+		last.TTL = m.TTL
+		last.Parts = cmp.Or(m.Shards, last.Parts)
+	}
+	j.TTL = last.TTL
+	j.TakeOver = store.Limits().TakeOver(time.Duration(j.TTL) * time.Millisecond).Milliseconds()
+	t, known := lastDivided(d.shards)
+	switch {
+	case len(d.roll) == 0 && known:
+		j.sumUpTick(shards.Sum(t, d.shards))
+	case len(d.roll) == 0 && len(last.Runs) > 0 && isForTickOrKey(last.Runs[0]):
+		return j, false
+	default:
+		j.Members = membersOf(d.roll, d.shards)
+		j.sumUpWorkers(last.Parts, d.shards)
+	}
+	return j, true
+}
+
+// sumUpTick fills in what became of a whole tick or key.
+func (j *jobStatus) sumUpTick(o shards.Outcome) {
+	t := o.Trigger
+	j.Shards.Once, j.Shards.sum = known(t.Once), sumOf(o)
 	state := backends.Open
 	switch {
 	case o.Running > 0:
@@ -118,10 +171,23 @@ func wholeStatus(job string, first jobStatus, t backends.Trigger, statuses map[i
 		state = cmp.Or(worst(o.Ended), backends.Missed)
 	}
 	if t.Tick != 0 {
-		w.Tick = new(tickText(t.Tick))
-		j.Tick, j.TickState, j.Policy = w.Tick, new(string(state)), known(string(t.OnLost))
+		j.Shards.Tick = new(tickText(t.Tick))
+		j.Tick, j.TickState, j.Policy = j.Shards.Tick, new(string(state)), known(string(t.OnLost))
 	}
-	return j
+}
+
+// sumUpWorkers fills in how many of n workers run.
+func (j *jobStatus) sumUpWorkers(n int, statuses map[int]backends.Status) {
+	running := 0
+	for number, s := range statuses {
+		if s.Lease != nil && number < n {
+			running++
+		}
+	}
+	if running > 0 {
+		j.State = stateRunning
+	}
+	j.Shards.sum = sum{Shards: n, Running: running, Open: n - running}
 }
 
 // worst is how a tick ended of which not all shards are done.

@@ -1,9 +1,9 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -77,39 +77,50 @@ func notDivided(job string, err error) error {
 	return asked(err)
 }
 
-// membersText has a line for each of the jobs that were asked for whose shards are shared by hosts now: who they are, and how many
-// each has.
-func membersText(ctx context.Context, store backends.Backend, asked []string, jobs []jobStatus) string {
-	var text strings.Builder
-	for _, job := range asked {
-		having := map[string]int{}
-		divided := false
-		for _, j := range jobs {
-			if j.Shard == nil || wholeJob(j.Job) != job {
-				continue
-			}
-			divided = true
-			if j.State == stateRunning {
-				having[holderText(j.Host, j.PID, j.User, j.Holder)]++
-			}
-		}
-		if !divided {
-			continue
-		}
-		limited, cancel := context.WithTimeout(ctx, statusPatience)
-		roll, err := shards.Roll(limited, store, job)
-		cancel()
-		if err != nil || len(roll) == 0 {
-			continue
-		}
-		var parts []string
-		for _, m := range roll {
-			name := holderText(&m.Host, &m.PID, &m.User, &m.ID)
-			parts = append(parts, fmt.Sprintf("%s %d", name, having[name]))
-		}
-		fmt.Fprintf(&text, "shards of %s: %s\n", oneLine(job), strings.Join(parts, ", "))
+// member is a host that shares the shards of a job. The names are a contract.
+type member struct {
+	Place  int     `json:"place"`
+	Holder string  `json:"holder"`
+	Host   *string `json:"host"`
+	PID    *int    `json:"pid"`
+	User   *string `json:"user"`
+	Shards []int   `json:"shards"` // that it runs now
+}
+
+// membersOf says which of a job's shards each member runs. One that is run by somebody who has no place now is nobody's.
+func membersOf(roll []shards.Member, statuses map[int]backends.Status) []member {
+	type process struct {
+		host, user string
+		pid        int
 	}
-	return text.String()
+	having := map[process][]int{}
+	for _, n := range slices.Sorted(maps.Keys(statuses)) {
+		s := statuses[n]
+		if h := s.Record.Holder; s.Lease != nil && s.Lease.Holder == h.ID {
+			p := process{h.Host, h.User, h.PID}
+			having[p] = append(having[p], n)
+		}
+	}
+	members := []member{}
+	for _, m := range roll {
+		h := m.Holder
+		one := member{Place: m.Place, Holder: h.ID, Shards: []int{}}
+		if h.Host != "" {
+			one.Host, one.PID, one.User = &h.Host, &h.PID, &h.User
+			one.Shards = append(one.Shards, having[process{h.Host, h.User, h.PID}]...)
+		}
+		members = append(members, one)
+	}
+	return members
+}
+
+// membersText is what status says first of a job whose shards are shared: who shares them, and how many each runs.
+func membersText(job string, members []member) string {
+	var parts []string
+	for _, m := range members {
+		parts = append(parts, fmt.Sprintf("%s %d", holderText(m.Host, m.PID, m.User, &m.Holder), len(m.Shards)))
+	}
+	return "shards of " + oneLine(job) + ": " + strings.Join(parts, ", ")
 }
 
 // checkMembers refuses the names under which the store keeps who shares a job's shards.

@@ -233,6 +233,9 @@ func (x *importer) job(f *File, l *crontab.Line, s *state, name string) (job *Jo
 	if why, hint := x.cannot(f, l, s, script); why != "" {
 		return nil, why, hint
 	}
+	if leavesBehind(tokens) {
+		return nil, "what & starts would be ended as soon as the line is over", "take the & away, or let the line end with `wait`"
+	}
 	job = &Job{Path: f.Path, Line: l.Number, Exprs: []string{l.Fields}, User: l.User, Env: s.env, percent: f.Format != crontab.Supercronic}
 	if s.shell != "/bin/sh" {
 		job.Shell = s.shell
@@ -281,7 +284,7 @@ func (x *importer) cannot(f *File, l *crontab.Line, s *state, script string) (wh
 		return "there is no command before the %", `a plain % is \%`
 	case f.Format == crontab.User && strings.HasPrefix(l.Command, "*"):
 		return "six fields instead of five", "a crontab of supercronic: --from supercronic"
-	case f.Format == crontab.User && strings.HasPrefix(l.Command, "root "):
+	case f.Format == crontab.User && strings.HasPrefix(strings.ReplaceAll(l.Command, "\t", " "), "root "):
 		return "the sixth word looks like the user of a system crontab", "--from system reads it as one"
 	case s.shell != "" && !slices.Contains([]string{"sh", "bash", "dash", "ash", "zsh", "ksh"}, path.Base(s.shell)):
 		return fmt.Sprintf("SHELL=%s may quote in another way than sh", s.shell), "wrap it by hand"
@@ -302,6 +305,18 @@ func (x *importer) cannot(f *File, l *crontab.Line, s *state, script string) (wh
 		}
 	}
 	return "", ""
+}
+
+// leavesBehind says whether a shell puts something into the background and does not wait for it: it would not outlive the run.
+func leavesBehind(tokens []crontab.Token) bool {
+	isWait := func(t crontab.Token) bool { return t.Text == "wait" }
+	at := -1
+	for i, t := range tokens {
+		if t.Operator && t.Text == "&" {
+			at = i
+		}
+	}
+	return at >= 0 && !slices.ContainsFunc(tokens[at:], isWait)
 }
 
 func scheduleFault(err error) (why, hint string) {

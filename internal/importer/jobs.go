@@ -14,8 +14,15 @@ import (
 // go in, for the daemon runs all as one; "": any.
 func JobFile(jobs []*Job, user string) (text string, notes []Note) {
 	var b strings.Builder
-	written := false
+	written, told := false, map[Note]bool{}
 	for _, j := range jobs {
+		for _, v := range j.Env {
+			n := Note{Path: j.Path, Why: oneLine(v.Name) + " is not in the job file: it is for leaderrun itself", Hint: "set it where `leaderrun cron` starts"}
+			if isForDaemon(v.Name) && !told[n] {
+				told[n] = true
+				notes = append(notes, n)
+			}
+		}
 		entry, why, hint := j.entry(user)
 		if why != "" {
 			notes = append(notes, Note{Path: j.Path, Line: j.Line, Why: "not in the job file: " + why, Hint: hint, Kept: true})
@@ -42,6 +49,11 @@ func oneLine(text string) string {
 
 // noKeys are variables of a crontab that say something to cron.
 var noKeys = []string{"SHELL", "HOME", "LOGNAME", "USER", "MAILTO", "MAILFROM", "CONTENT_TYPE", "CONTENT_TRANSFER_ENCODING", "CRON_TZ", "RANDOM_DELAY"}
+
+// isForDaemon says whether a variable is for leaderrun, which no job of a file may set.
+func isForDaemon(name string) bool {
+	return strings.HasPrefix(name, "LEADERRUN_") || name == "NOTIFY_SOCKET" || strings.HasPrefix(name, "WATCHDOG_")
+}
 
 // entry is the job in the file.
 func (j *Job) entry(user string) (text, why, hint string) {
@@ -95,7 +107,7 @@ func (j *Job) entry(user string) (text, why, hint string) {
 		switch {
 		case v.Name == "HOME":
 			dir = v.Value
-		case !slices.Contains(noKeys, v.Name):
+		case !slices.Contains(noKeys, v.Name) && !isForDaemon(v.Name):
 			env = append(env, scalar(v.Name)+": "+scalar(v.Value))
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/leaderrun/leaderrun/internal/crontab"
 )
@@ -39,6 +40,9 @@ func (p unitPath) findUnits(name string) ([]*unit, error) {
 			hint = "./" + name + " is the file in this directory"
 		}
 		return nil, &Refusal{name, "no installed unit has this name", hint}
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = &os.PathError{Op: "open", Path: name, Err: syscall.ENOENT}
 	}
 	if err != nil {
 		return nil, err

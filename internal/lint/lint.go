@@ -21,6 +21,8 @@ type Source struct {
 	Text   []byte
 	Format crontab.Format // where it is a crontab
 	Host   int            // files of one number belong to one host
+
+	Has func(program string) bool // whether the host, whose cron reads the file, has a program; nil: it cannot be looked up
 }
 
 // Finding is one thing that is wrong.
@@ -43,6 +45,7 @@ const (
 	Percent  = "percent"  // a % that ends the command
 	Outside  = "outside"  // a command beside the run, which every host runs
 	Lock     = "lock"     // one inside a run, which keeps runs apart by itself
+	Path     = "path"     // cron finds no leaderrun
 )
 
 // Look finds what is wrong with files, in their order and that of their lines. named says that a backend is named where the jobs run,
@@ -127,6 +130,8 @@ type settings struct {
 	cronTZ  string
 	backend string // a URL, or "named" where a file has it
 	told    bool   // that there is none
+	path    string // where cron looks for programs
+	lost    bool   // it was told that leaderrun is not there
 }
 
 func (l *linter) crontab(s Source) {
@@ -137,11 +142,13 @@ func (l *linter) crontab(s Source) {
 			l.find(s, wrong.Line, Syntax, "", wrong.Why, "cron ignores the whole file until it is mended")
 		}
 	}
-	var set settings
+	set := settings{path: cronPath}
 	for _, line := range crontab.Parse(s.Text, s.Format) {
 		switch line.Kind {
 		case crontab.Setting:
 			switch line.Name {
+			case "PATH":
+				set.path, set.lost = line.Value, false
 			case "CRON_TZ":
 				set.cronTZ = line.Value
 			case "LEADERRUN_BACKEND":
@@ -170,6 +177,7 @@ func (l *linter) line(s Source, line *crontab.Line, set *settings) {
 	}
 	l.schedule(s, line, &run, set)
 	l.outside(s, line, tokens, &run)
+	l.path(s, line, tokens, &run, set)
 	command := script[tokens[run.To-1].End:]
 	if len(run.Command) > 0 {
 		command = script[run.Command[0].Start:run.Command[len(run.Command)-1].End]
@@ -270,6 +278,31 @@ func (l *linter) outside(s Source, line *crontab.Line, tokens []crontab.Token, r
 			return
 		}
 	}
+}
+
+// cronPath is where cron looks for programs, if a file does not say.
+const cronPath = "/usr/bin:/bin"
+
+// otherPath are words before a call with which it may be looked for elsewhere. They are read only.
+var otherPath = strings.Fields(". doas env export source su sudo")
+
+// path looks for leaderrun where cron does, once for each PATH.
+func (l *linter) path(s Source, line *crontab.Line, tokens []crontab.Token, run *crontab.Run, set *settings) {
+	if s.Has == nil || s.Format == crontab.Supercronic || set.lost || strings.Contains(tokens[run.From].Text, "/") {
+		return
+	}
+	for _, t := range tokens[:run.From] {
+		if strings.HasPrefix(t.Text, "PATH=") || slices.Contains(otherPath, filepath.Base(t.Text)) {
+			return
+		}
+	}
+	for dir := range strings.SplitSeq(set.path, ":") {
+		if filepath.IsAbs(dir) && s.Has(filepath.Join(dir, tokens[run.From].Text)) {
+			return
+		}
+	}
+	set.lost = true
+	l.find(s, line.Number, Path, run.Job, "cron finds no leaderrun in its PATH, "+set.path, "write the whole path of leaderrun, or PATH=… above the lines")
 }
 
 // operatorAfter is what ends the command that some tokens begin with.

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -17,6 +15,7 @@ import (
 	"github.com/leaderrun/leaderrun/internal/slots"
 	"github.com/leaderrun/leaderrun/runner"
 	"github.com/leaderrun/leaderrun/test/suite"
+	"github.com/leaderrun/leaderrun/test/virtual"
 )
 
 // The tests of this package run in virtual time.
@@ -58,15 +57,14 @@ func newBed(t *testing.T) *bed {
 // host is one host with its connection to the store.
 type host struct {
 	*bed
-	*backends.Engine
+	*virtual.Connection
 	name string
 
 	mu     sync.Mutex
 	dead   bool
-	cut    bool                                                      // the store does not answer
-	answer func(c backends.Claim, g backends.Grant, err error) error // what becomes of the answer to a claim; nil: it arrives
-	claims []string                                                  // the shards that were claimed
-	trees  []*tree
+	cut    bool     // the store does not answer
+	claims []string // the shards that were claimed
+	trees  []*virtual.Tree
 	warned string
 
 	looks  atomic.Int64
@@ -77,7 +75,8 @@ type host struct {
 }
 
 func (b *bed) host(name string) *host {
-	h := &host{bed: b, Engine: b.store.Client(), name: name}
+	h := &host{bed: b, name: name}
+	h.Connection = &virtual.Connection{Engine: b.store.Client(), Reach: h.reach}
 	h.alive, h.end = context.WithCancel(context.Background())
 	h.wanted, h.giveUp = context.WithCancel(h.alive)
 	b.mu.Lock()
@@ -88,59 +87,19 @@ func (b *bed) host(name string) *host {
 
 var errCut = errors.New("the network is cut")
 
-func (h *host) reach(ctx context.Context) error {
+func (h *host) reach(ctx context.Context, request, job string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	switch request {
+	case "acquire":
+		h.claims = append(h.claims, job)
+	case "inspect":
+		h.looks.Add(1)
+	}
 	if h.cut || h.dead {
 		return errCut
 	}
 	return ctx.Err()
-}
-
-func (h *host) Acquire(ctx context.Context, c backends.Claim) (backends.Grant, error) {
-	h.mu.Lock()
-	h.claims = append(h.claims, c.Job)
-	answer := h.answer
-	h.mu.Unlock()
-	if err := h.reach(ctx); err != nil {
-		return backends.Grant{}, err
-	}
-	g, err := h.Engine.Acquire(ctx, c)
-	if answer != nil {
-		if lost := answer(c, g, err); lost != nil {
-			return backends.Grant{}, lost
-		}
-	}
-	return g, err
-}
-
-func (h *host) Renew(ctx context.Context, g backends.Grant) (backends.RenewAnswer, error) {
-	if err := h.reach(ctx); err != nil {
-		return backends.RenewAnswer{}, err
-	}
-	return h.Engine.Renew(ctx, g)
-}
-
-func (h *host) Finish(ctx context.Context, g backends.Grant, o backends.Outcome) error {
-	if err := h.reach(ctx); err != nil {
-		return err
-	}
-	return h.Engine.Finish(ctx, g, o)
-}
-
-func (h *host) Abandon(ctx context.Context, c backends.Claim) error {
-	if err := h.reach(ctx); err != nil {
-		return err
-	}
-	return h.Engine.Abandon(ctx, c)
-}
-
-func (h *host) Inspect(ctx context.Context, job string) (backends.Status, error) {
-	h.looks.Add(1)
-	if err := h.reach(ctx); err != nil {
-		return backends.Status{}, err
-	}
-	return h.Engine.Inspect(ctx, job)
 }
 
 // die ends all that runs on the host at once. Nobody is told.
@@ -151,7 +110,7 @@ func (h *host) die() {
 	h.mu.Unlock()
 	h.end()
 	for _, t := range trees {
-		t.end(lifeline.Status{Known: true, Signal: syscall.SIGKILL})
+		t.Kill(true)
 	}
 }
 
@@ -190,7 +149,7 @@ func (h *host) work(n int, takes time.Duration, with func(*Tick, *runner.Request
 		one := request
 		one.Job, one.Trigger, one.Wanted = slots.Name("job", s.Number), s.Trigger, s.Wanted
 		one.Tree = func() runner.Tree { return h.plant(takes) }
-		return (&runner.Runner{Driver: leases, Clock: clock{h.began}, Observe: func(e runner.Event) {
+		return (&runner.Runner{Driver: leases, Clock: virtual.Clock{Began: h.began}, Observe: func(e runner.Event) {
 			if s.Observe != nil {
 				s.Observe(e)
 			}
@@ -204,112 +163,54 @@ func (h *host) work(n int, takes time.Duration, with func(*Tick, *runner.Request
 // rerun runs what a dead host left again, and waits until all is over.
 func rerun(t *Tick, _ *runner.Request) { t.Trigger.OnLost, t.Wait = backends.Rerun, runner.Forever }
 
-// tree is a command that ends by itself after a while, and at once when it is told to.
-type tree struct {
-	*host
-	takes  time.Duration
-	events chan lifeline.Event
-
-	mu   sync.Mutex
-	slot string // the shard; "": nothing runs
-	what string // it, and for which tick or key
-}
-
-func (h *host) plant(takes time.Duration) *tree {
-	t := &tree{host: h, takes: takes, events: make(chan lifeline.Event, 8)}
+// plant makes a command that ends by itself after a while, and at once when it is told to. It checks what this package promises:
+// nobody else runs the shard, the tick has one number of shards, and the token is greater than all before.
+func (h *host) plant(takes time.Duration) *virtual.Tree {
+	b, t := h.bed, virtual.NewTree()
+	var slot, what string // the shard, and for which tick or key it runs
+	t.Begin = func(env []string) error {
+		slot = env[0]
+		token, _ := strconv.ParseInt(env[1], 10, 64)
+		h.mu.Lock()
+		dead := h.dead
+		h.mu.Unlock()
+		if dead {
+			return errors.New("the host is dead")
+		}
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if other, taken := b.runs[slot]; taken {
+			b.t.Errorf("%s starts in %s, where %s runs", h.name, slot, other)
+		}
+		if token <= b.tokens[slot] {
+			b.t.Errorf("the token in %s is %d after %d", slot, token, b.tokens[slot])
+		}
+		b.runs[slot], b.tokens[slot] = h.name, token
+		b.ran = append(b.ran, h.name+" "+slot)
+		what = env[2]
+		parts := env[3]
+		if was, known := b.parts[what]; known && was != parts {
+			b.t.Errorf("%s is divided into %s and into %s", what, was, parts)
+		}
+		b.parts[what] = parts
+		what += " " + slot
+		b.starts[what]++
+		time.AfterFunc(takes, func() { t.End(lifeline.Status{Known: true, Code: b.fails[slot]}) })
+		return nil
+	}
+	t.Over = func(s lifeline.Status) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		delete(b.runs, slot)
+		if s.Known && s.ExitCode() == 0 {
+			b.done[what]++
+		}
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.trees = append(h.trees, t)
 	return t
 }
-
-// Start checks what this package promises: nobody else runs the shard, the tick has one number of shards, and the token is greater than all before.
-func (t *tree) Start(env []string, _, _ []*os.File, _ runner.Deadline) error {
-	slot := env[0]
-	token, _ := strconv.ParseInt(env[1], 10, 64)
-	t.host.mu.Lock()
-	dead := t.dead
-	t.host.mu.Unlock()
-	if dead {
-		return errors.New("the host is dead")
-	}
-	b := t.bed
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if other, taken := b.runs[slot]; taken {
-		b.t.Errorf("%s starts in %s, where %s runs", t.name, slot, other)
-	}
-	if token <= b.tokens[slot] {
-		b.t.Errorf("the token in %s is %d after %d", slot, token, b.tokens[slot])
-	}
-	b.runs[slot], b.tokens[slot] = t.name, token
-	b.ran = append(b.ran, t.name+" "+slot)
-	what, parts := env[2], env[3]
-	if was, known := b.parts[what]; known && was != parts {
-		b.t.Errorf("%s is divided into %s and into %s", what, was, parts)
-	}
-	b.parts[what] = parts
-	b.starts[what+" "+slot]++
-	t.mu.Lock()
-	t.slot, t.what = slot, what+" "+slot
-	t.mu.Unlock()
-	time.AfterFunc(t.takes, func() { t.end(lifeline.Status{Known: true, Code: b.fails[slot]}) })
-	return nil
-}
-
-func (t *tree) end(s lifeline.Status) {
-	t.mu.Lock()
-	slot := t.slot
-	t.slot = ""
-	t.mu.Unlock()
-	if slot == "" {
-		return
-	}
-	t.bed.mu.Lock()
-	delete(t.runs, slot)
-	if s.Known && s.ExitCode() == 0 {
-		t.done[t.what]++
-	}
-	t.bed.mu.Unlock()
-	t.events <- lifeline.Event{Kind: lifeline.Exited, Status: s}
-	t.events <- lifeline.Event{Kind: lifeline.Dead, Status: s}
-	close(t.events)
-}
-
-func (t *tree) Extend(runner.Deadline)        {}
-func (t *tree) Signal(sig syscall.Signal)     { t.end(lifeline.Status{Known: true, Signal: sig}) }
-func (t *tree) Terminate()                    { t.Signal(syscall.SIGTERM) }
-func (t *tree) Kill()                         { t.Signal(syscall.SIGKILL) }
-func (t *tree) Events() <-chan lifeline.Event { return t.events }
-func (t *tree) Close()                        {}
-
-// clock is the virtual one.
-type clock struct{ began time.Time }
-
-func (c clock) Now() runner.Instant { return runner.Instant(time.Hour + time.Since(c.began)) }
-
-func (c clock) NewTimer() (runner.Timer, error) {
-	t := &timer{clock: c, c: make(chan struct{}, 1)}
-	t.Timer = time.AfterFunc(farAway, func() {
-		select {
-		case t.c <- struct{}{}:
-		default:
-		}
-	})
-	return t, nil
-}
-
-const farAway = 10_000 * time.Hour
-
-type timer struct {
-	*time.Timer
-	clock clock
-	c     chan struct{}
-}
-
-func (t *timer) C() <-chan struct{}    { return t.c }
-func (t *timer) Stop()                 { t.Timer.Stop() }
-func (t *timer) Set(at runner.Instant) { t.Reset(max(min(at.Sub(t.clock.Now()), farAway), 0)) }
 
 // since says how much time has passed in the bed.
 func (b *bed) since() time.Duration { return time.Since(b.began) }

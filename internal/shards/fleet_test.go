@@ -18,6 +18,7 @@ import (
 	"github.com/leaderrun/leaderrun/internal/slots"
 	"github.com/leaderrun/leaderrun/runner"
 	"github.com/leaderrun/leaderrun/test/suite"
+	"github.com/leaderrun/leaderrun/test/virtual"
 )
 
 // The tests of the workers run in virtual time, with the real runner.
@@ -49,7 +50,7 @@ func newFleet(t *testing.T, n int) *fleet {
 // node is one host with its connection to the store.
 type node struct {
 	*fleet
-	*backends.Engine
+	*virtual.Connection
 	name   string
 	store  Leases // remembers
 	shards int
@@ -77,9 +78,15 @@ type node struct {
 	end   context.CancelFunc
 }
 
+func (f *fleet) newNode(name string) *node {
+	h := &node{fleet: f, name: name, shards: f.shards, done: make(chan struct{})}
+	h.Connection = &virtual.Connection{Engine: f.mem.Client(), Reach: h.reach}
+	return h
+}
+
 // join starts a host.
 func (f *fleet) join(name string, with ...func(*node)) *node {
-	h := &node{fleet: f, Engine: f.mem.Client(), name: name, shards: f.shards, done: make(chan struct{})}
+	h := f.newNode(name)
 	h.store = Remember(h)
 	h.alive, h.end = context.WithCancel(context.Background())
 	for _, w := range with {
@@ -145,7 +152,7 @@ func (h *node) die() {
 	h.fleet.mu.Unlock()
 	h.end()
 	for _, t := range trees {
-		t.finish(lifeline.Status{Known: true, Signal: syscall.SIGKILL})
+		t.Kill(true)
 	}
 }
 
@@ -167,8 +174,11 @@ func (h *node) reach(ctx context.Context, request, job string) error {
 	if h.cut || h.dead {
 		return errCut
 	}
-	if h.denied != nil {
+	switch {
+	case h.denied != nil:
 		return h.denied
+	case request == "inspect" && job == h.broken:
+		return &backends.PermanentError{Kind: backends.Configuration, Err: errors.New("not readable")}
 	}
 	return ctx.Err()
 }
@@ -178,10 +188,7 @@ func (h *node) tree() *nodeTree {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, t := range slices.Backward(h.trees) {
-		t.mu.Lock()
-		running := t.running
-		t.mu.Unlock()
-		if running {
+		if t.Running() {
 			return t
 		}
 	}
@@ -199,44 +206,6 @@ func (f *fleet) running(shard int) string {
 // exited is the end of a command that ended by itself.
 func exited(code int) lifeline.Status { return lifeline.Status{Known: true, Code: code} }
 
-func (h *node) Acquire(ctx context.Context, c backends.Claim) (backends.Grant, error) {
-	if err := h.reach(ctx, "acquire", c.Job); err != nil {
-		return backends.Grant{}, err
-	}
-	return h.Engine.Acquire(ctx, c)
-}
-
-func (h *node) Renew(ctx context.Context, g backends.Grant) (backends.RenewAnswer, error) {
-	if err := h.reach(ctx, "renew", g.Claim.Job); err != nil {
-		return backends.RenewAnswer{}, err
-	}
-	return h.Engine.Renew(ctx, g)
-}
-
-func (h *node) Finish(ctx context.Context, g backends.Grant, o backends.Outcome) error {
-	if err := h.reach(ctx, "finish", g.Claim.Job); err != nil {
-		return err
-	}
-	return h.Engine.Finish(ctx, g, o)
-}
-
-func (h *node) Abandon(ctx context.Context, c backends.Claim) error {
-	if err := h.reach(ctx, "abandon", c.Job); err != nil {
-		return err
-	}
-	return h.Engine.Abandon(ctx, c)
-}
-
-func (h *node) Inspect(ctx context.Context, job string) (backends.Status, error) {
-	if err := h.reach(ctx, "inspect", job); err != nil {
-		return backends.Status{}, err
-	}
-	if job == h.broken {
-		return backends.Status{}, &backends.PermanentError{Kind: backends.Configuration, Err: errors.New("not readable")}
-	}
-	return h.Engine.Inspect(ctx, job)
-}
-
 // run is the Run of a host, with the real runner.
 func (h *node) run(stop context.Context, s Shard) runner.Result {
 	timeline, err := runner.NewTimeline(ttl, -1)
@@ -250,11 +219,17 @@ func (h *node) run(stop context.Context, s Shard) runner.Result {
 	ctx, cancel := context.WithCancel(stop)
 	defer cancel()
 	defer context.AfterFunc(h.alive, cancel)()
-	return (&runner.Runner{Driver: h.store, Clock: fleetClock{h.began}}).Run(ctx, runner.Request{
+	return (&runner.Runner{Driver: h.store, Clock: virtual.Clock{Began: h.began}}).Run(ctx, runner.Request{
 		Job: slots.Name("job", s.Number), Host: backends.Holder{Host: h.name, PID: 1}, Timeline: timeline, BackendWait: time.Second,
 		Trigger: s.Trigger, Wanted: s.Wanted, Signals: signals,
 		Tree: func() runner.Tree {
-			t := &nodeTree{node: h, shard: s.Number, events: make(chan lifeline.Event, 8)}
+			t := &nodeTree{node: h, Tree: virtual.NewTree(), shard: s.Number}
+			t.Begin, t.Told = t.begin, t.told
+			t.Over = func(lifeline.Status) {
+				h.fleet.mu.Lock()
+				defer h.fleet.mu.Unlock()
+				delete(h.runs, t.shard)
+			}
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			h.trees = append(h.trees, t)
@@ -267,17 +242,16 @@ func (h *node) run(stop context.Context, s Shard) runner.Result {
 // nodeTree is a worker that never ends by itself.
 type nodeTree struct {
 	*node
-	shard  int
-	events chan lifeline.Event
+	*virtual.Tree
+	shard int
 
-	mu      sync.Mutex
-	running bool
-	ending  bool
-	slow    bool // it takes half a TTL to end
+	mu     sync.Mutex
+	ending bool
+	slow   bool // it takes half a TTL to end
 }
 
-// Start checks what must never happen: a shard in two places, or a token that does not grow.
-func (t *nodeTree) Start(env []string, _, _ []*os.File, _ runner.Deadline) error {
+// begin checks what must never happen: a shard in two places, or a token that does not grow.
+func (t *nodeTree) begin(env []string) error {
 	token, _ := strconv.ParseInt(env[0], 10, 64)
 	t.node.mu.Lock()
 	dead := t.dead
@@ -299,34 +273,13 @@ func (t *nodeTree) Start(env []string, _, _ []*os.File, _ runner.Deadline) error
 	}
 	f.starts++
 	f.runs[t.shard], f.last[t.shard], f.tokens[t.shard] = t.name, t.name, token
-	t.mu.Lock()
-	t.running = true
-	t.mu.Unlock()
 	return nil
 }
 
-func (t *nodeTree) finish(s lifeline.Status) {
+// told ends the worker, after the time that its host's take.
+func (t *nodeTree) told(sig syscall.Signal) {
 	t.mu.Lock()
-	running := t.running
-	t.running = false
-	t.mu.Unlock()
-	if !running {
-		return
-	}
-	t.fleet.mu.Lock()
-	delete(t.runs, t.shard)
-	t.fleet.mu.Unlock()
-	t.events <- lifeline.Event{Kind: lifeline.Exited, Status: s}
-	t.events <- lifeline.Event{Kind: lifeline.Dead, Status: s}
-	close(t.events)
-}
-
-func (t *nodeTree) Extend(runner.Deadline) {}
-
-// Signal ends the worker, after the time that its host's take.
-func (t *nodeTree) Signal(sig syscall.Signal) {
-	t.mu.Lock()
-	first := !t.ending && t.running
+	first := !t.ending && t.Running()
 	t.ending = true
 	takes := t.dying
 	if t.slow {
@@ -337,7 +290,7 @@ func (t *nodeTree) Signal(sig syscall.Signal) {
 		t.t.Errorf("%s ends shard %d, and another is not dead yet", t.name, t.shard)
 	}
 	if first {
-		time.AfterFunc(takes, func() { t.finish(lifeline.Status{Known: true, Signal: sig}) })
+		time.AfterFunc(takes, func() { t.End(lifeline.Status{Known: true, Signal: sig}) })
 	}
 }
 
@@ -351,40 +304,9 @@ func (t *nodeTree) endsAnother() bool {
 		}
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		return o.ending && o.running
+		return o.ending && o.Running()
 	})
 }
-
-func (t *nodeTree) Terminate()                    { t.Signal(syscall.SIGTERM) }
-func (t *nodeTree) Kill()                         { t.finish(lifeline.Status{Known: true, Signal: syscall.SIGKILL}) }
-func (t *nodeTree) Events() <-chan lifeline.Event { return t.events }
-func (t *nodeTree) Close()                        {}
-
-// fleetClock is the virtual one.
-type fleetClock struct{ began time.Time }
-
-func (c fleetClock) Now() runner.Instant { return runner.Instant(time.Hour + time.Since(c.began)) }
-
-func (c fleetClock) NewTimer() (runner.Timer, error) {
-	t := &fleetTimer{clock: c, c: make(chan struct{}, 1)}
-	t.Timer = time.AfterFunc(farAway, func() {
-		select {
-		case t.c <- struct{}{}:
-		default:
-		}
-	})
-	return t, nil
-}
-
-type fleetTimer struct {
-	*time.Timer
-	clock fleetClock
-	c     chan struct{}
-}
-
-func (t *fleetTimer) C() <-chan struct{}    { return t.c }
-func (t *fleetTimer) Stop()                 { t.Timer.Stop() }
-func (t *fleetTimer) Set(at runner.Instant) { t.Reset(max(min(at.Sub(t.clock.Now()), farAway), 0)) }
 
 // since says how much time has passed.
 func (f *fleet) since() time.Duration { return time.Since(f.began) }

@@ -74,6 +74,83 @@ func occurrence(r *backends.Record, t backends.Trigger) (o backends.Occurrence, 
 	return o, true
 }
 
+// mayBeGone says whether what the record of shard 0 had to tell of a tick or key may have been forgotten or lost.
+func mayBeGone(r *backends.Record, t backends.Trigger) bool {
+	_, known := occurrence(r, t)
+	return !known && (t.Once != "" || r.Tick.Tick == 0 || hasRun(r, t))
+}
+
+// hasRun says whether a shard was run for a tick or key, as far back as its runs are kept.
+func hasRun(r *backends.Record, t backends.Trigger) bool {
+	return slices.ContainsFunc(r.Runs, func(run backends.Run) bool { return run.Tick == t.Tick && run.Key == t.Once })
+}
+
+// wasLost says whether the store has lost that shard 0 was begun for a tick or key, as it was before any other. Where an operator has
+// had it forgotten, the runs are left, or the token alone.
+func wasLost(s backends.Status, t backends.Trigger) bool {
+	r := &s.Record
+	_, known := occurrence(r, t)
+	forgotten := r.Token != 0 && len(r.Runs) == 0 || hasRun(r, t)
+	return !known && !forgotten && s.Lease == nil
+}
+
+// askOthers fills in what the record of shard 0 does not tell, where those of other shards do: into how many shards the tick or key is
+// divided, or an earlier tick. lost: shard 0 is not to be run for that.
+func (w *work) askOthers(s *backends.Status) (lost bool, err error) {
+	t, r := w.trigger, &s.Record
+	var mu sync.Mutex
+	var found backends.Occurrence
+	more := true // all are looked at if shard 0 has nothing
+	for from, to := 1, max(t.Parts, 1+lookers); more && found.Parts == 0 && to <= Most; from, to = to, to+lookers {
+		more = false
+		err := together(to-from, func(i int) error {
+			s, err := w.inspect(w.Wanted, from+i)
+			o := s.Record.Tick
+			if t.Once != "" {
+				o, _ = occurrence(&s.Record, t)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			more = more || len(r.Runs) == 0 && s.Record.Token != 0
+			if o.Parts > 0 && o.Parts <= Most && (found.Parts == 0 || o.Tick > found.Tick) {
+				found = o
+			}
+			return err
+		})
+		if err != nil {
+			return false, err
+		}
+	}
+	if found.Parts == 0 {
+		return false, nil
+	}
+	again, err := w.inspect(w.Wanted, 0) // who began it meanwhile has written shard 0 before the others
+	if *s = again; err != nil || !mayBeGone(r, t) {
+		return false, err
+	}
+	earlier := found.Tick < t.Tick
+	if earlier && len(r.Runs) > 0 { // only this tick was forgotten
+		return false, nil
+	}
+	rerun := found.Policy == backends.Rerun && t.OnLost == backends.Rerun
+	lost = earlier && s.Lease == nil || !rerun && wasLost(*s, t)
+	found.State = backends.Claimed // nobody knows how it ended
+	if t.Once == "" {
+		r.Tick = found
+	} else {
+		r.Once = append(r.Once, found)
+	}
+	return lost, nil
+}
+
+// judge says how a shard stands for the tick or key, which was begun.
+func (w *work) judge(k int, s backends.Status) part {
+	if k == 0 && w.trigger.OnLost != backends.Rerun && wasLost(s, w.trigger) {
+		return part{standing: over, state: backends.Lost}
+	}
+	return judge(s, w.trigger)
+}
+
 // judge says how a shard stands, by its record and lease.
 func judge(s backends.Status, t backends.Trigger) part {
 	r := &s.Record
@@ -154,7 +231,7 @@ func (w *work) look(ctx context.Context, numbers []int) error {
 					cancel(err)
 					continue
 				}
-				w.note(k, judge(s, w.trigger))
+				w.note(k, w.judge(k, s))
 			}
 		})
 	}

@@ -293,6 +293,7 @@ type place struct {
 	lease  *backends.Lease
 	holder backends.Holder
 	shards int
+	ttl    int64 // ms
 }
 
 func (p place) taken() bool { return p.lease != nil }
@@ -324,13 +325,21 @@ func lookAll(ctx context.Context, store Store, members string) ([]place, error) 
 	}
 }
 
+// Member is a host that shares the shards of a job.
+type Member struct {
+	Place  int
+	Holder backends.Holder // only its ID, if the store has lost who it is
+	Shards int             // into how many it divides the job; 0: the same
+	TTL    int64           // ms
+}
+
 // Roll returns who shares the shards of a job now, in the order of their places.
-func Roll(ctx context.Context, store Store, job string) ([]backends.Holder, error) {
+func Roll(ctx context.Context, store Store, job string) ([]Member, error) {
 	places, err := lookAll(ctx, store, Members(job))
-	var all []backends.Holder
-	for _, p := range places {
+	var all []Member
+	for i, p := range places {
 		if p.taken() {
-			all = append(all, p.holder)
+			all = append(all, Member{i, p.holder, p.shards, p.ttl})
 		}
 	}
 	return all, err
@@ -364,9 +373,13 @@ func lookAt(ctx context.Context, store Store, members string, i int) (place, err
 	if errors.Is(err, backends.ErrUnknownJob) {
 		return place{}, nil
 	}
-	p := place{lease: s.Lease}
-	if s.Lease != nil && s.Record.Holder.ID == s.Lease.Holder {
+	p := place{lease: s.Lease, ttl: s.Record.TTL}
+	switch {
+	case s.Lease == nil:
+	case s.Record.Holder.ID == s.Lease.Holder:
 		p.holder, p.shards = s.Record.Holder, s.Record.Parts
+	default:
+		p.holder.ID = s.Lease.Holder
 	}
 	return p, err
 }

@@ -2,6 +2,7 @@ package shards
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -126,27 +127,163 @@ func TestABrokenShardOfTheEarlierTick(t *testing.T) {
 	}
 }
 
-// The recorded number of shards can come to be another one while a host works: an operator has shard 0 forget the tick, and a host
-// with another number begins it again. This host leaves what it cannot have, and says why.
+// The recorded number of shards can come to be another one while a host works: the store forgets everything, and a host with another
+// number begins the tick again. This host leaves what it cannot have, and says why.
 func TestTheNumberOfShardsChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
 		a := b.host("a")
 		time.AfterFunc(5*time.Second, a.die)
-		a.work(5, time.Hour, func(t *Tick, r *runner.Request) { t.Parallel = 5; rerun(t, r) })
-		time.Sleep(3 * ttl)
-		o := backends.Order{Job: "job#0", Kind: backends.ForgetTick, By: backends.Holder{ID: "op"}, Tick: b.tick(0)}
-		if err := b.store.Order(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
-		b.parts = map[string]string{} // the operator answers for it
+		a.work(3, time.Hour, func(t *Tick, r *runner.Request) { t.Parallel = 3; rerun(t, r) })
 		c := b.host("b")
-		out := c.work(3, time.Second, func(t *Tick, r *runner.Request) {
-			rerun(t, r)
-			t.Trigger.Tick = b.tick(0)
+		time.AfterFunc(2*time.Second, func() { // while it waits for the silence of the dead
+			c.set(true)
+			b.store.Empty()
+			b.parts = map[string]string{}
+			d := b.host("c")
+			time.AfterFunc(5*time.Second, d.die)
+			d.work(5, time.Hour, func(t *Tick, r *runner.Request) { t.Parallel = 5; rerun(t, r) })
+			c.set(false)
 		})
+		out := c.work(3, time.Second, func(t *Tick, r *runner.Request) { rerun(t, r); t.BackendWait = time.Minute })
 		if out.Trigger.Parts != 3 || out.IsDone() || !out.Differs() || len(c.claims) > 10 {
 			t.Errorf("%+v, claimed %q", out, c.claims)
+		}
+	})
+}
+
+// gone has a host work through five shards of a tick or key, and die; then the record of shard 0 goes.
+func (b *bed) gone(with func(*Tick, *runner.Request), order backends.OrderKind) {
+	b.t.Helper()
+	a := b.host("a")
+	time.AfterFunc(25*time.Second, a.die)
+	a.work(5, 10*time.Second, with)
+	time.Sleep(10 * ttl)
+	if order == "" {
+		b.store.DeleteRecord("job#0")
+		return
+	}
+	o := backends.Order{Job: "job#0", Kind: order, By: backends.Holder{ID: "op"}}
+	switch order {
+	case backends.ForgetTick:
+		o.Tick = b.tick(0)
+	case backends.ForgetKey:
+		o.Key = "k"
+	}
+	if err := b.store.Order(b.t.Context(), o); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// If the record of shard 0 is gone, a tick or key keeps its number of shards all the same. What was lost does not run again under skip,
+// but what an operator has had forgotten does, as any shard.
+func TestTheRecordOfTheFirstShardIsGone(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		key         bool
+		forgets     backends.OrderKind // "": the record is lost
+		policy      backends.Policy
+		n           int
+		ran, starts int // in all, and of shard 0
+		end         backends.State
+	}{
+		{name: "lost", policy: backends.Skip, n: 3, ran: 5, starts: 1, end: backends.Lost},
+		{name: "lost, of a key", key: true, policy: backends.Skip, n: 3, ran: 5, starts: 1, end: backends.Lost},
+		{name: "lost, and most are looked for", policy: backends.Skip, n: 1, ran: 5, starts: 1, end: backends.Lost},
+		{name: "lost, and run again", policy: backends.Rerun, n: 8, ran: 7, starts: 2},
+		{name: "forgotten", forgets: backends.ForgetJob, policy: backends.Skip, n: 3, ran: 6, starts: 2},
+		{name: "forgotten, of a key", key: true, forgets: backends.ForgetJob, policy: backends.Skip, n: 3, ran: 6, starts: 2},
+		{name: "forgotten, and run again", forgets: backends.ForgetJob, policy: backends.Rerun, n: 8, ran: 7, starts: 2},
+		{name: "a forgotten tick", forgets: backends.ForgetTick, policy: backends.Skip, n: 3, ran: 6, starts: 2},
+		{name: "a forgotten key", key: true, forgets: backends.ForgetKey, policy: backends.Skip, n: 3, ran: 6, starts: 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBed(t)
+				with := func(x *Tick, _ *runner.Request) {
+					x.Trigger.OnLost, x.Trigger.Tick = c.policy, b.tick(0)
+					if c.key {
+						x.Trigger.Tick, x.Trigger.Once = 0, "k"
+					}
+				}
+				b.gone(with, c.forgets)
+				h := b.host("b")
+				o := h.work(c.n, time.Second, with)
+				starts := 0
+				for what, n := range b.starts {
+					if strings.HasSuffix(what, " job#0") {
+						starts += n
+					}
+				}
+				if o.Trigger.Parts != 5 || len(b.ran) != c.ran || starts != c.starts || c.end != "" && o.Ended[c.end] == 0 {
+					t.Errorf("%d shards, ran %q, shard 0 %d times: %+v", o.Trigger.Parts, b.ran, starts, o)
+				}
+				if h.warned == "" {
+					t.Error("it says nothing")
+				}
+			})
+		})
+	}
+}
+
+// The tick whose first record is gone comes before the next one, and only what is left of it is run.
+func TestTheRecordOfTheFirstShardIsGoneFromTheEarlierTick(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		b.gone(func(t *Tick, _ *runner.Request) { t.Trigger.OnLost = backends.Rerun }, "")
+		o := b.host("b").work(3, time.Second, func(t *Tick, _ *runner.Request) {
+			t.Trigger.Tick, t.Trigger.OnLost = b.tick(1), backends.Rerun
+		})
+		if !o.IsDone() || len(o.Before) != 1 || o.Before[0].Done != 4 || o.Before[0].Ended[backends.Lost] != 1 {
+			t.Errorf("%+v, ran %q", o, b.ran)
+		}
+	})
+}
+
+// The record of shard 0 is lost while a host stands by.
+func TestTheRecordOfTheFirstShardIsLostMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		c := b.host("c")
+		time.AfterFunc(9*time.Second, func() { c.set(true) })
+		time.AfterFunc(11*time.Second, func() { b.store.DeleteRecord("job#0") })
+		time.AfterFunc(12*time.Second, func() { c.set(false) })
+		outs := b.together([]*host{b.host("a"), b.host("b"), c}, func(h *host) Outcome {
+			if h == c {
+				time.Sleep(5 * time.Second)
+			}
+			return h.work(2, 10*time.Second, func(t *Tick, _ *runner.Request) { t.Wait = runner.Forever })
+		})
+		if o := outs[2]; len(b.ran) != 2 || o.Done != 1 || o.Ended[backends.Lost] != 1 {
+			t.Errorf("ran %q, %+v", b.ran, o)
+		}
+	})
+}
+
+// late shows what the store has now only after f was called, the first time it is asked.
+type late struct {
+	Store
+	f func()
+}
+
+func (l *late) Inspect(ctx context.Context, job string) (backends.Status, error) {
+	s, err := l.Store.Inspect(ctx, job)
+	if f := l.f; f != nil {
+		l.f = nil
+		f()
+	}
+	return s, err
+}
+
+// Somebody begins the tick after this host has looked at shard 0, and before it looks at the others.
+func TestATickIsBegunBetweenTwoLooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		o := b.host("a").work(3, time.Second, func(t *Tick, _ *runner.Request) {
+			t.Store = &late{t.Store, func() { b.host("b").work(3, time.Second, nil) }}
+		})
+		if !o.IsDone() {
+			t.Errorf("%+v", o)
 		}
 	})
 }

@@ -187,7 +187,7 @@ func (w *work) outcome() Outcome {
 func Sum(t backends.Trigger, statuses map[int]backends.Status) Outcome {
 	w := newWork(&Tick{Trigger: t, Wanted: context.Background()})
 	for k := range w.parts {
-		w.note(k, judge(statuses[k], t))
+		w.note(k, w.judge(k, statuses[k]))
 	}
 	return w.outcome()
 }

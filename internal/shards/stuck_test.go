@@ -48,7 +48,7 @@ func TestLeavingWhileClaimsHang(t *testing.T) {
 func TestAFirstLookThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 6)
-		h := &node{fleet: f, Engine: f.mem.Client(), name: "b"}
+		h := f.newNode("b")
 		m := newMembers(h, "job", 5, backends.Holder{Host: "b"}, ttl, func(p position, is bool) {
 			if is && p.ready {
 				t.Error("it takes shards after one look")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/panics"
+	"github.com/leaderrun/leaderrun/internal/slots"
 	"github.com/leaderrun/leaderrun/runner"
 )
 
@@ -17,7 +18,7 @@ import (
 // it. Whether a shard may be run is decided by each claim, as for any job.
 //
 // Into how many shards a tick is divided is settled by shard 0: all hosts use the number that its record has, and none claims
-// another shard before that record has the tick.
+// another shard before that record has the tick. Where it is gone, the records of the others tell.
 type Tick struct {
 	Store    Store // as Remember returns it; the runs use it, too
 	Job      string
@@ -94,6 +95,10 @@ func newWork(t *Tick) *work {
 func (w *work) settle(ctx context.Context) bool {
 	for w.wanted() {
 		s, err := w.inspect(w.Wanted, 0)
+		lost := false
+		if err == nil && mayBeGone(&s.Record, w.trigger) {
+			lost, err = w.askOthers(&s)
+		}
 		if err != nil {
 			w.cannotAsk(err)
 			return false
@@ -104,8 +109,13 @@ func (w *work) settle(ctx context.Context) bool {
 			w.sumUp()
 			return false
 		case known:
-			return w.adopt(o.Parts)
-		case w.inTheWay(ctx, s):
+			w.adopt(o.Parts)
+			if lost {
+				w.lose()
+				w.Warn(fmt.Sprintf("the record of %s is lost: this %s was begun there, as other shards show, and it does not run again", slots.Name(w.Job, 0), w.what()), w.forgetting())
+			}
+			return true
+		case w.inTheWay(ctx, s, lost):
 		case !w.wanted():
 			return false
 		case w.parts[0].standing == held && (s.Lease != nil || w.parts[0].refusal.Verdict == backends.Reserved): // a claim still would be refused
@@ -144,7 +154,7 @@ func (w *work) sumUp() {
 }
 
 // adopt takes the number of shards that was settled.
-func (w *work) adopt(n int) bool {
+func (w *work) adopt(n int) {
 	if n <= 0 || n > Most { // of a tick that was forgotten
 		n = w.trigger.Parts
 	}
@@ -154,14 +164,25 @@ func (w *work) adopt(n int) bool {
 		w.trigger.Parts = n
 		w.parts = make([]part, n)
 	}
-	return true
 }
+
+// lose takes shard 0 for lost.
+func (w *work) lose() { w.parts[0] = part{standing: over, state: backends.Lost} }
 
 func (w *work) what() string {
 	if w.trigger.Once != "" {
 		return "key"
 	}
 	return "tick"
+}
+
+// forgetting says how an operator has all shards run again.
+func (w *work) forgetting() string {
+	option := "--forget-tick"
+	if w.trigger.Once != "" {
+		option = "--forget-once " + w.trigger.Once
+	}
+	return fmt.Sprintf("`leaderrun break %s %s` lets all shards run again", option, w.Job)
 }
 
 // begin runs shard 0, and returns as soon as its record says into how many shards the tick is divided. false: another host is before
@@ -190,7 +211,7 @@ func (w *work) begin(ctx context.Context) bool {
 // inTheWay says whether an earlier tick has to be over first. One that may run again is worked through here before, as the run of a
 // single job would be; another one must not be running anywhere. Else the later tick would take the shards that the earlier one has
 // not come to.
-func (w *work) inTheWay(ctx context.Context, s backends.Status) bool {
+func (w *work) inTheWay(ctx context.Context, s backends.Status, lost bool) bool {
 	last := s.Record.Tick
 	if w.trigger.Tick == 0 || last.Tick == 0 || last.Parts == 0 || last.Parts > Most || last.Tick == w.cleared {
 		return false
@@ -201,6 +222,9 @@ func (w *work) inTheWay(ctx context.Context, s backends.Status) bool {
 		earlier.Wait = 0
 	}
 	sub := newWork(&earlier)
+	if lost {
+		sub.lose()
+	}
 	late := w.trigger.StartDeadline > 0 && time.Since(time.Unix(last.Tick, 0)) > w.trigger.StartDeadline
 	if last.Policy == backends.Rerun && w.trigger.OnLost == backends.Rerun && !late {
 		one, end := context.WithCancel(ctx)

@@ -67,7 +67,7 @@ func TestAWorkerThatEndsIsRunAgain(t *testing.T) {
 		for range 5 {
 			ended := f.since()
 			tree := a.tree()
-			tree.finish(exited(3))
+			tree.End(exited(3))
 			for f.running(tree.shard) == "" {
 				time.Sleep(50 * time.Millisecond)
 			}
@@ -90,7 +90,7 @@ func TestAWorkerThatEndsIsRunAgain(t *testing.T) {
 		}
 		time.Sleep(2 * ttl)
 		tree := a.tree()
-		tree.finish(exited(0))
+		tree.End(exited(0))
 		time.Sleep(1500 * time.Millisecond)
 		if f.running(tree.shard) != "a" {
 			t.Error("after a long run the pause is short again")
@@ -264,7 +264,7 @@ func TestAPermanentError(t *testing.T) {
 		b.mu.Lock()
 		b.denied = denied
 		b.mu.Unlock()
-		b.tree().finish(exited(1))
+		b.tree().End(exited(1))
 		b.ended(3 * ttl)
 		if !errors.Is(b.err, denied) || len(f.runs) > 0 {
 			t.Errorf("%v, and %v", b.err, f.runs)

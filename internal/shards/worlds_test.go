@@ -16,6 +16,7 @@ import (
 )
 
 // In random worlds hosts come for ticks or keys and go, disagree about the number of shards, die, and lose answers and the network.
+// In some, the store loses the record of shard 0 while others are left.
 // Never is a shard run by two, a tick has one number of shards, under skip each shard is started at most once for it, and under rerun
 // it is run until it is done, as long as somebody stays.
 func TestWorlds(t *testing.T) {
@@ -36,6 +37,7 @@ type world struct {
 	keys   bool
 	faulty bool
 	wait   bool
+	loses  bool
 	people sync.WaitGroup
 
 	mu     sync.Mutex
@@ -52,6 +54,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 		w.policy = backends.Rerun
 	}
 	w.keys, w.faulty, w.wait = w.below(3) == 0, w.below(3) > 0, w.below(2) == 0
+	w.loses = seed%5 == 0
 	return w
 }
 
@@ -67,6 +70,9 @@ func (w *world) live() {
 	hosts := 2 + w.below(4)
 	for i := range hosts {
 		w.people.Go(func() { w.host(fmt.Sprint("host", i)) })
+	}
+	if w.loses {
+		w.people.Go(w.lose)
 	}
 	w.people.Wait()
 	time.Sleep(3 * ttl)
@@ -86,6 +92,9 @@ func (w *world) live() {
 	for what, n := range w.starts {
 		if n > 1 && w.policy == backends.Skip {
 			w.t.Errorf("under skip %s was started %d times", what, n)
+		}
+		if w.loses && w.policy == backends.Rerun {
+			continue
 		}
 		if w.done[what] > 1 && (w.policy == backends.Skip || !w.faulty) { // with faults, that it was done may not be known
 			w.t.Errorf("%s was done %d times", what, w.done[what])
@@ -137,7 +146,7 @@ func (w *world) host(name string) {
 	h := w.bed.host(name)
 	var all sync.WaitGroup
 	if w.faulty {
-		h.answer = func(backends.Claim, backends.Grant, error) error {
+		h.Answer = func(backends.Claim, backends.Grant, error) error {
 			if w.below(6) == 0 {
 				return errCut
 			}
@@ -171,6 +180,34 @@ func (w *world) host(name string) {
 		}
 	}
 	all.Wait()
+}
+
+// lose deletes the record of shard 0 now and then, where it is over and other shards tell the same tick or keys.
+func (w *world) lose() {
+	for range 20 {
+		time.Sleep(w.upTo(20 * time.Second))
+		s, err := w.store.Inspect(context.Background(), slots.Name("job", 0))
+		if err != nil || s.Lease != nil || !s.Record.Free() {
+			continue
+		}
+		told := func(mine backends.Occurrence) bool {
+			for k := 1; k < mine.Parts; k++ {
+				other, err := w.store.Inspect(context.Background(), slots.Name("job", k))
+				o, known := occurrence(&other.Record, backends.Trigger{Tick: mine.Tick, Once: mine.Key})
+				if err == nil && known && o.Parts == mine.Parts {
+					return true
+				}
+			}
+			return false
+		}
+		all := s.Record.Once
+		if !w.keys {
+			all = []backends.Occurrence{s.Record.Tick}
+		}
+		if !slices.ContainsFunc(all, func(o backends.Occurrence) bool { return !told(o) }) {
+			w.store.DeleteRecord(slots.Name("job", 0))
+		}
+	}
 }
 
 // check judges what a host thinks has become of a tick.

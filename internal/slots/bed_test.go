@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -15,6 +13,7 @@ import (
 	"github.com/leaderrun/leaderrun/internal/lifeline"
 	"github.com/leaderrun/leaderrun/runner"
 	"github.com/leaderrun/leaderrun/test/suite"
+	"github.com/leaderrun/leaderrun/test/virtual"
 )
 
 // The tests of this package run in virtual time.
@@ -41,15 +40,14 @@ func newBed(t *testing.T) *bed {
 // host is one host with its connection to the store.
 type host struct {
 	*bed
-	*backends.Engine
+	*virtual.Connection
 	name string
 
 	mu     sync.Mutex
 	dead   bool
-	cut    bool                                                      // the store does not answer
-	answer func(c backends.Claim, g backends.Grant, err error) error // what becomes of the answer to a claim; nil: it arrives
-	claims []string                                                  // the slots that were claimed
-	trees  []*tree
+	cut    bool     // the store does not answer
+	claims []string // the slots that were claimed
+	trees  []*virtual.Tree
 	warned string
 
 	alive context.Context //nolint:containedctx // ends with the host
@@ -57,65 +55,24 @@ type host struct {
 }
 
 func (b *bed) host(name string) *host {
-	h := &host{bed: b, Engine: b.store.Client(), name: name}
+	h := &host{bed: b, name: name}
+	h.Connection = &virtual.Connection{Engine: b.store.Client(), Reach: h.reach}
 	h.alive, h.end = context.WithCancel(context.Background())
 	return h
 }
 
 var errCut = errors.New("the network is cut")
 
-func (h *host) reach(ctx context.Context) error {
+func (h *host) reach(ctx context.Context, request, job string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if request == "acquire" {
+		h.claims = append(h.claims, job)
+	}
 	if h.cut || h.dead {
 		return errCut
 	}
 	return ctx.Err()
-}
-
-func (h *host) Acquire(ctx context.Context, c backends.Claim) (backends.Grant, error) {
-	h.mu.Lock()
-	h.claims = append(h.claims, c.Job)
-	answer := h.answer
-	h.mu.Unlock()
-	if err := h.reach(ctx); err != nil {
-		return backends.Grant{}, err
-	}
-	g, err := h.Engine.Acquire(ctx, c)
-	if answer != nil {
-		if lost := answer(c, g, err); lost != nil {
-			return backends.Grant{}, lost
-		}
-	}
-	return g, err
-}
-
-func (h *host) Renew(ctx context.Context, g backends.Grant) (backends.RenewAnswer, error) {
-	if err := h.reach(ctx); err != nil {
-		return backends.RenewAnswer{}, err
-	}
-	return h.Engine.Renew(ctx, g)
-}
-
-func (h *host) Finish(ctx context.Context, g backends.Grant, o backends.Outcome) error {
-	if err := h.reach(ctx); err != nil {
-		return err
-	}
-	return h.Engine.Finish(ctx, g, o)
-}
-
-func (h *host) Abandon(ctx context.Context, c backends.Claim) error {
-	if err := h.reach(ctx); err != nil {
-		return err
-	}
-	return h.Engine.Abandon(ctx, c)
-}
-
-func (h *host) Inspect(ctx context.Context, job string) (backends.Status, error) {
-	if err := h.reach(ctx); err != nil {
-		return backends.Status{}, err
-	}
-	return h.Engine.Inspect(ctx, job)
 }
 
 // die ends all that runs on the host at once. Nobody is told.
@@ -126,7 +83,7 @@ func (h *host) die() {
 	h.mu.Unlock()
 	h.end()
 	for _, t := range trees {
-		t.end(lifeline.Status{Known: true, Signal: syscall.SIGKILL})
+		t.Kill(true)
 	}
 }
 
@@ -157,108 +114,49 @@ func (h *host) run(n int, takes time.Duration, with func(*runner.Request)) runne
 	d := New(h, "job", n, h.name, warn)
 	alive, cancel := context.WithTimeout(h.alive, 2*time.Hour) // what goes on for longer never ends
 	defer cancel()
-	return (&runner.Runner{Driver: d, Clock: clock{h.began}}).Run(alive, request)
+	return (&runner.Runner{Driver: d, Clock: virtual.Clock{Began: h.began}}).Run(alive, request)
 }
 
 // forever stands by until there is a slot.
 func forever(r *runner.Request) { r.Wait = runner.Forever }
 
-// tree is a command that ends by itself after a while, and at once when it is told to.
-type tree struct {
-	*host
-	takes  time.Duration
-	events chan lifeline.Event
-
-	mu   sync.Mutex
-	slot string // "": nothing runs
-}
-
-func (h *host) plant(takes time.Duration) *tree {
-	t := &tree{host: h, takes: takes, events: make(chan lifeline.Event, 8)}
+// plant makes a command that ends by itself after a while, and at once when it is told to. It checks what this package promises:
+// nobody else runs in the slot, and the token is greater than all before.
+func (h *host) plant(takes time.Duration) *virtual.Tree {
+	b, t := h.bed, virtual.NewTree()
+	var slot string
+	t.Begin = func(env []string) error {
+		slot = env[0]
+		token, _ := strconv.ParseInt(env[1], 10, 64)
+		h.mu.Lock()
+		dead := h.dead
+		h.mu.Unlock()
+		if dead {
+			return errors.New("the host is dead")
+		}
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if other, taken := b.runs[slot]; taken {
+			b.t.Errorf("%s starts in %s, where %s runs", h.name, slot, other)
+		}
+		if token <= b.tokens[slot] {
+			b.t.Errorf("the token in %s is %d after %d", slot, token, b.tokens[slot])
+		}
+		b.runs[slot], b.tokens[slot] = h.name, token
+		b.ran = append(b.ran, h.name+" "+slot)
+		time.AfterFunc(takes, func() { t.End(lifeline.Status{Known: true}) })
+		return nil
+	}
+	t.Over = func(lifeline.Status) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		delete(b.runs, slot)
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.trees = append(h.trees, t)
 	return t
 }
-
-// Start checks what this package promises: nobody else runs in the slot, and the token is greater than all before.
-func (t *tree) Start(env []string, _, _ []*os.File, _ runner.Deadline) error {
-	slot := env[0]
-	token, _ := strconv.ParseInt(env[1], 10, 64)
-	t.host.mu.Lock()
-	dead := t.dead
-	t.host.mu.Unlock()
-	if dead {
-		return errors.New("the host is dead")
-	}
-	b := t.bed
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if other, taken := b.runs[slot]; taken {
-		b.t.Errorf("%s starts in %s, where %s runs", t.name, slot, other)
-	}
-	if token <= b.tokens[slot] {
-		b.t.Errorf("the token in %s is %d after %d", slot, token, b.tokens[slot])
-	}
-	b.runs[slot], b.tokens[slot] = t.name, token
-	b.ran = append(b.ran, t.name+" "+slot)
-	t.mu.Lock()
-	t.slot = slot
-	t.mu.Unlock()
-	time.AfterFunc(t.takes, func() { t.end(lifeline.Status{Known: true}) })
-	return nil
-}
-
-func (t *tree) end(s lifeline.Status) {
-	t.mu.Lock()
-	slot := t.slot
-	t.slot = ""
-	t.mu.Unlock()
-	if slot == "" {
-		return
-	}
-	t.bed.mu.Lock()
-	delete(t.runs, slot)
-	t.bed.mu.Unlock()
-	t.events <- lifeline.Event{Kind: lifeline.Exited, Status: s}
-	t.events <- lifeline.Event{Kind: lifeline.Dead, Status: s}
-	close(t.events)
-}
-
-func (t *tree) Extend(runner.Deadline)        {}
-func (t *tree) Signal(sig syscall.Signal)     { t.end(lifeline.Status{Known: true, Signal: sig}) }
-func (t *tree) Terminate()                    { t.Signal(syscall.SIGTERM) }
-func (t *tree) Kill()                         { t.Signal(syscall.SIGKILL) }
-func (t *tree) Events() <-chan lifeline.Event { return t.events }
-func (t *tree) Close()                        {}
-
-// clock is the virtual one.
-type clock struct{ began time.Time }
-
-func (c clock) Now() runner.Instant { return runner.Instant(time.Hour + time.Since(c.began)) }
-
-func (c clock) NewTimer() (runner.Timer, error) {
-	t := &timer{clock: c, c: make(chan struct{}, 1)}
-	t.Timer = time.AfterFunc(farAway, func() {
-		select {
-		case t.c <- struct{}{}:
-		default:
-		}
-	})
-	return t, nil
-}
-
-const farAway = 10_000 * time.Hour
-
-type timer struct {
-	*time.Timer
-	clock clock
-	c     chan struct{}
-}
-
-func (t *timer) C() <-chan struct{}    { return t.c }
-func (t *timer) Stop()                 { t.Timer.Stop() }
-func (t *timer) Set(at runner.Instant) { t.Reset(max(min(at.Sub(t.clock.Now()), farAway), 0)) }
 
 // since says how much time has passed in the bed.
 func (b *bed) since() time.Duration { return time.Since(b.began) }

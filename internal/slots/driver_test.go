@@ -92,7 +92,7 @@ func TestALostAnswerIsNotTwoSlots(t *testing.T) {
 		b := newBed(t)
 		a := b.host("a")
 		lost := 0
-		a.answer = func(backends.Claim, backends.Grant, error) error {
+		a.Answer = func(backends.Claim, backends.Grant, error) error {
 			if lost++; lost <= 2 {
 				return errors.New("no answer")
 			}
@@ -113,14 +113,14 @@ func TestAClaimWithoutAnAnswerIsClearedUpFirst(t *testing.T) {
 		other := b.take(0, "other", time.Hour)
 		a := b.host("a")
 		d := New(a, "job", 2, "a", nil)
-		a.answer = func(backends.Claim, backends.Grant, error) error { return errors.New("no answer") }
+		a.Answer = func(backends.Claim, backends.Grant, error) error { return errors.New("no answer") }
 		c := backends.Claim{Job: "job", Holder: backends.Holder{ID: "h", Host: "a"}, TTL: ttl}
 		if _, err := d.Acquire(t.Context(), c); err == nil {
 			t.Fatal("the lost answer arrived")
 		}
 		b.free(other)
 		d.hear(&d.slots[0], backends.News{Look: true})
-		d.order, a.answer = []int{0, 1}, nil
+		d.order, a.Answer = []int{0, 1}, nil
 		if g, err := d.Acquire(t.Context(), c); err != nil || g.Claim.Job != "job#1" {
 			t.Errorf("granted %q, %v, and slot 1 was ours", g.Claim.Job, err)
 		}
@@ -134,7 +134,7 @@ func TestAClaimThatArrivesLateIsRefused(t *testing.T) {
 		other := b.take(0, "other", time.Minute)
 		a := b.host("a")
 		var late backends.Claim
-		a.answer = func(c backends.Claim, _ backends.Grant, _ error) error {
+		a.Answer = func(c backends.Claim, _ backends.Grant, _ error) error {
 			if late.Job == "" && c.Job == "job#0" {
 				late = c
 				return errors.New("no answer")
@@ -223,8 +223,8 @@ func TestNewsDuringAClaimCount(t *testing.T) {
 			t.Fatal("granted")
 		}
 		d.slots[0].due = time.Time{}
-		a.answer = func(backends.Claim, backends.Grant, error) error {
-			a.answer = nil
+		a.Answer = func(backends.Claim, backends.Grant, error) error {
+			a.Answer = nil
 			b.free(g)
 			d.hear(&d.slots[0], backends.News{Look: true})
 			return nil

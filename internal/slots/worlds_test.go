@@ -85,7 +85,7 @@ func (w *world) host(name string, faulty bool) {
 		})
 	}
 	if faulty {
-		h.answer = func(backends.Claim, backends.Grant, error) error {
+		h.Answer = func(backends.Claim, backends.Grant, error) error {
 			if w.below(5) == 0 {
 				return errCut
 			}

@@ -26,7 +26,7 @@ var answerMutants = []mutant{
 	{"Kubernetes: a credential is shown without TLS", "backends/kubernetes/kubeconfig/kubeconfig.go", "case !c.Cluster.Local:", "case false:", hostileCluster},
 	{"Kubernetes: a credential is shown to a proxy on this host", "backends/kubernetes/kubeconfig/kubeconfig.go", "c.User, c.Withheld = User{}, true", "c.Withheld = true", hostileCluster},
 	{"Kubernetes: HTTPS:// is no TLS", "backends/kubernetes/kubeconfig/check.go", "u.Scheme == \"https\", isLoopback", "c.Server[:6] == \"https:\", isLoopback", hostileCluster},
-	{"Kubernetes: null in the place of a Lease is taken", "backends/kubernetes/api/requests.go", "func(l *Lease) bool { return !l.isNamed() }", "func(l *Lease) bool { return l != nil && l.Name == \"\" }", hostileCluster},
+	{"Kubernetes: null in the place of a Lease is taken", "backends/kubernetes/api/requests.go", "func(l Listed) bool { return !isName(l.Name) }", "func(Listed) bool { return false }", hostileCluster},
 	{"Kubernetes: a list has no end", "backends/kubernetes/list.go", "case size > mostList:", "case false:", hostileEndless},
 	{"Kubernetes: all events of a watch count as one answer", "backends/kubernetes/api/watch.go", "\t\tnextMessage(reply.Body)\n", "", answersOfEvents},
 	{"etcd: a message may have any number of elements", "backends/etcd/rpc/wire.go", "if len(*list) >= most {", "if len(*list) < 0 {", hostileMember},

@@ -67,10 +67,10 @@ func (s *PgBouncerServer) Answers() error {
 // Addr returns host and port.
 func (s *PgBouncerServer) Addr() string { return loopback(s.Port) }
 
-// URL returns the address of the database postgres, with the name and the password of the server's owner.
+// URL returns the address of the server's database, with the name and the password of the server's owner.
 func (s *PgBouncerServer) URL() string {
 	u := url.URL{
-		Scheme: "postgres", User: url.UserPassword("postgres", s.server.Password), Host: s.Addr(), Path: "/postgres", RawQuery: "sslmode=disable",
+		Scheme: "postgres", User: url.UserPassword("postgres", s.server.Password), Host: s.Addr(), Path: "/" + s.server.database, RawQuery: "sslmode=disable",
 	}
 	return u.String()
 }

@@ -35,6 +35,7 @@ type PostgresServer struct {
 	*Process
 	Port     int
 	Password string // of the user postgres
+	database string // of its address
 	dir      string
 	opts     PostgresOptions
 	place    place
@@ -56,7 +57,7 @@ func newPostgres(t testing.TB, o PostgresOptions) *PostgresServer {
 	t.Helper()
 	Require(t, "postgres")
 	s := &PostgresServer{
-		Port: FreePort(t), Password: rand.Text(), opts: o, as: unprivileged(t, "postgres", "postgres", "nobody"),
+		Port: FreePort(t), Password: rand.Text(), database: "postgres", opts: o, as: unprivileged(t, "postgres", "postgres", "nobody"),
 		place: place{address: o.Address, netns: o.Netns},
 	}
 	s.dir = dirFor(t, s.as)
@@ -220,18 +221,27 @@ func (s *PostgresServer) Data() string { return filepath.Join(cmp.Or(s.opts.Dir,
 // Addr returns host and port.
 func (s *PostgresServer) Addr() string { return s.place.addr(s.Port) }
 
-// URL returns the address of the database postgres, with its owner's name and password.
-func (s *PostgresServer) URL() string {
-	return s.url(s.Addr())
+// another returns the same server with the address of a new database.
+func (s *PostgresServer) another(t testing.TB) *PostgresServer {
+	t.Helper()
+	a := *s
+	a.database = strings.ToLower("d" + rand.Text())
+	s.Do(t, "CREATE DATABASE "+a.database+" TEMPLATE template0")
+	return &a
 }
 
-// url returns the address of the database postgres on other hosts.
-func (s *PostgresServer) url(hosts string) string {
+// URL returns the address of the database postgres, or of the one that SharedPostgres made, with its owner's name and password.
+func (s *PostgresServer) URL() string {
+	return s.URLAt(s.Addr())
+}
+
+// URLAt is URL with other hosts, HOST:PORT and commas, in the place of the server.
+func (s *PostgresServer) URLAt(hosts string) string {
 	query := "sslmode=disable"
 	if s.opts.TLS != nil {
 		query = "sslmode=verify-full&sslrootcert=" + url.QueryEscape(s.opts.TLS.CA)
 	}
-	u := url.URL{Scheme: "postgres", User: url.UserPassword("postgres", s.Password), Host: hosts, Path: "/postgres", RawQuery: query}
+	u := url.URL{Scheme: "postgres", User: url.UserPassword("postgres", s.Password), Host: hosts, Path: "/" + s.database, RawQuery: query}
 	return u.String()
 }
 

@@ -170,3 +170,18 @@ func TestPostgresCrowd(t *testing.T) {
 		return err == nil
 	})
 }
+
+// TestSharedPostgres: who shares a server does not meet what others do in their databases, nor in the next one that is made.
+func TestSharedPostgres(t *testing.T) {
+	t.Parallel()
+	one, other := SharedPostgres(t), SharedPostgres(t)
+	if one.Process != other.Process {
+		t.Error("two servers")
+	}
+	one.Do(t, "CREATE TABLE t (n int)")
+	for name, s := range map[string]*PostgresServer{"another": other, "the next": SharedPostgres(t)} {
+		if _, err := s.Try("SELECT FROM t"); err == nil || !strings.Contains(err.Error(), "42P01") { // undefined_table
+			t.Errorf("%s database has the table, too: %v", name, err)
+		}
+	}
+}

@@ -121,7 +121,7 @@ func (s *PostgresSet) URL() string {
 	for _, m := range s.Members {
 		hosts = append(hosts, m.Addr())
 	}
-	return s.Members[0].url(strings.Join(hosts, ","))
+	return s.Members[0].URLAt(strings.Join(hosts, ","))
 }
 
 // Leader returns the member that was last made the primary.

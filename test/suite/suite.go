@@ -228,7 +228,8 @@ func (s *scene) granted(d backends.Backend, c backends.Claim) backends.Grant {
 // settled makes a claim until the job is not held.
 func (s *scene) settled(d backends.Backend, c backends.Claim) (backends.Grant, *backends.Refusal) {
 	s.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+	// Many cases wait like this side by side, and each question is work for this machine.
+	for end := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		g, refusal := s.ask(d, c)
 		if refusal == nil || refusal.Verdict != backends.Held {
 			return g, refusal

@@ -37,7 +37,9 @@ type Spec struct {
 }
 
 // isNamed says whether it has the name of an object.
-func (l *Lease) isNamed() bool { return l != nil && l.Name != "" && len(l.Name) <= longestName }
+func (l *Lease) isNamed() bool { return l != nil && isName(l.Name) }
+
+func isName(text string) bool { return text != "" && len(text) <= longestName }
 
 // Clone returns a copy that may be changed.
 func (l *Lease) Clone() *Lease {

@@ -174,7 +174,7 @@ func TestUnboundCertificate(t *testing.T) {
 // TestPoolerInTLS: one that binds SCRAM to nothing lets a client in that could.
 func TestPoolerInTLS(t *testing.T) {
 	t.Parallel()
-	s := servers.Postgres(t, servers.PostgresOptions{})
+	s := servers.SharedPostgres(t)
 	certs, dir := servers.NewCertificates(t), servers.OpenDir(t)
 	lines := []string{"client_tls_sslmode = allow"}
 	for option, from := range map[string]string{"client_tls_cert_file": certs.ServerCert, "client_tls_key_file": certs.ServerKey} {

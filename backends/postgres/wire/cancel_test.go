@@ -32,11 +32,11 @@ func patient(t *testing.T, s *servers.PostgresServer) Config {
 	return cfg
 }
 
-// running waits until so many processes of a server run a statement.
+// running waits until so many processes of a database run a statement.
 func running(t *testing.T, s *servers.PostgresServer, n, statement string) {
 	t.Helper()
 	servers.Eventually(t, n+" run "+statement, func() bool {
-		return s.Do(t, "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query = "+quote(statement)) == n
+		return s.Do(t, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state = 'active' AND query = "+quote(statement)) == n
 	})
 }
 
@@ -84,7 +84,7 @@ func TestNobodyWaits(t *testing.T) {
 	}
 	t.Run("PgBouncer", func(t *testing.T) {
 		t.Parallel()
-		s := servers.Postgres(t, servers.PostgresOptions{})
+		s := servers.SharedPostgres(t)
 		cfg := patient(t, s)
 		cfg.Addrs = []string{servers.PgBouncer(t, s, servers.PgBouncerOptions{}).Addr()}
 		interrupted(t, s, client(t, cfg))
@@ -313,7 +313,7 @@ func (c onceAsked) Err() error {
 // not, and if its answer came it did; and what is asked next goes on, also by a pooler that has one process for all.
 func TestCancelHitsNothingElse(t *testing.T) {
 	t.Parallel()
-	s := servers.Postgres(t, servers.PostgresOptions{})
+	s := servers.SharedPostgres(t)
 	s.Do(t, "CREATE TABLE t (n text)")
 	pooler := servers.PgBouncer(t, s, servers.PgBouncerOptions{Lines: []string{"default_pool_size = 1"}})
 	for name, addr := range map[string]string{"PostgreSQL": s.Addr(), "PgBouncer": pooler.Addr()} {

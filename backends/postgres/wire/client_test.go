@@ -172,7 +172,7 @@ func TestNobodyReached(t *testing.T) {
 func TestSilentHost(t *testing.T) {
 	t.Parallel()
 	servers.SkipShort(t)
-	s := servers.Postgres(t, servers.PostgresOptions{})
+	s := servers.SharedPostgres(t)
 	p := servers.NewProxy(t, s.Addr())
 	p.DropAll(true)
 	cfg := configOf(t, s)

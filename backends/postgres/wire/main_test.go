@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"net"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,7 +45,7 @@ func configOf(t *testing.T, s *servers.PostgresServer) Config {
 		t.Fatal(err)
 	}
 	password, _ := u.User.Password()
-	return Config{Addrs: []string{s.Addr()}, User: u.User.Username(), Password: password, Database: "postgres", Application: "test"}
+	return Config{Addrs: []string{s.Addr()}, User: u.User.Username(), Password: password, Database: strings.TrimPrefix(u.Path, "/"), Application: "test"}
 }
 
 func dial(t *testing.T, cfg Config) *Conn {

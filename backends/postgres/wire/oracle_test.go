@@ -17,7 +17,7 @@ import (
 // TestSameAnswersAsPgx: another client of the same server is told the same.
 func TestSameAnswersAsPgx(t *testing.T) {
 	t.Parallel()
-	s := servers.Postgres(t, servers.PostgresOptions{})
+	s := servers.SharedPostgres(t)
 	c := dial(t, configOf(t, s))
 	other, err := pgx.Connect(within(t), s.URL())
 	if err != nil {
@@ -94,7 +94,7 @@ func pgxAnswer(t *testing.T, c *pgx.Conn, s Statement) (rows [][]Row, code strin
 // TestBatchIsOneTransaction: all of it, or nothing; and what is set for it is over with it.
 func TestBatchIsOneTransaction(t *testing.T) {
 	t.Parallel()
-	s := servers.Postgres(t, servers.PostgresOptions{})
+	s := servers.SharedPostgres(t)
 	c := dial(t, configOf(t, s))
 	ask := func(sql ...string) (Reply, error) {
 		var batch []Statement
@@ -173,7 +173,7 @@ func TestLogins(t *testing.T) {
 	if err := login("scram", password, Prefer, verified, false); err != nil {
 		t.Errorf("TLS if offered: %v", err)
 	}
-	plain := servers.Postgres(t, servers.PostgresOptions{})
+	plain := servers.SharedPostgres(t)
 	cfg := configOf(t, plain)
 	cfg.Security = Prefer
 	if c := dial(t, cfg); c.Encrypted() {
@@ -190,7 +190,7 @@ func quote(s string) string { return "E'" + strings.NewReplacer(`\`, `\\`, `'`, 
 // TestNotification: is heard while waiting, and beside an answer.
 func TestNotification(t *testing.T) {
 	t.Parallel()
-	s := servers.Postgres(t, servers.PostgresOptions{})
+	s := servers.SharedPostgres(t)
 	c := dial(t, configOf(t, s))
 	if _, err := c.Ask(within(t), []Statement{{SQL: "LISTEN c"}}); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,80 @@
+package servers
+
+import (
+	"slices"
+	"sync"
+	"testing"
+)
+
+// shared is a server that the tests of this process share while they run beside each other: none runs while nobody has it.
+type shared[S any] struct {
+	sync.Mutex
+	server S
+	life   *life
+	users  int
+}
+
+// of returns the server, which is started if nobody has it.
+func (x *shared[S]) of(t testing.TB, start func(t testing.TB) S) S {
+	t.Helper()
+	x.Lock()
+	defer x.Unlock()
+	if x.users == 0 {
+		born := &life{TB: t}
+		defer func() {
+			if x.users == 0 { // it has not started
+				born.end()
+			}
+		}()
+		x.server, x.life = start(born), born
+	}
+	x.users++
+	t.Cleanup(func() {
+		x.Lock()
+		defer x.Unlock()
+		if x.users--; x.users == 0 {
+			x.life.end()
+		}
+	})
+	return x.server
+}
+
+var (
+	sharedKubernetes shared[*KubernetesServer]
+	sharedPostgres   shared[*PostgresServer]
+)
+
+// SharedKubernetes returns a Kubernetes that the tests of this process share while they run beside each other. Who
+// asks breaks nothing but what is in a namespace of its own.
+func SharedKubernetes(t testing.TB) *KubernetesServer {
+	t.Helper()
+	Require(t, "kubernetes")
+	return sharedKubernetes.of(t, func(t testing.TB) *KubernetesServer { t.Helper(); return Kubernetes(t, KubernetesOptions{}) })
+}
+
+// SharedPostgres returns an empty database of a PostgreSQL server that the tests of this process share while they run beside each
+// other. Who asks neither stops it nor starts it again, and asks about nobody's connections and locks but those of the database.
+func SharedPostgres(t testing.TB) *PostgresServer {
+	t.Helper()
+	Require(t, "postgres")
+	s := sharedPostgres.of(t, func(t testing.TB) *PostgresServer { t.Helper(); return Postgres(t, PostgresOptions{}) })
+	return s.another(t)
+}
+
+// life is a test to those who need one to start a server, and ends when it is told, not when the test does.
+type life struct {
+	testing.TB
+	cleanups []func()
+}
+
+// Cleanup is that of a test.
+func (l *life) Cleanup(f func()) { l.cleanups = append(l.cleanups, f) }
+
+// TempDir is that of a test.
+func (l *life) TempDir() string { return Dir(l) }
+
+func (l *life) end() {
+	for _, f := range slices.Backward(l.cleanups) {
+		f()
+	}
+}

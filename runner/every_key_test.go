@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"hash/maphash"
 	"reflect"
+	"sync"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
@@ -62,8 +63,8 @@ func (e *explorer) key(w *orders) [2]uint64 {
 		shown(p.known)
 		for k := range p.requests {
 			r := &p.requests[k]
-			b = append(b, reflect.TypeOf(r.asks).String()...)
-			b = digest(b, reflect.ValueOf(r.asks))
+			asks := shapeOf(reflect.TypeOf(r.asks))
+			b = digest(append(b, asks.name...), reflect.ValueOf(r.asks), asks)
 			num(int64(r.began), int64(r.until), int64(len(r.replies)), int64(r.call.what))
 			flags(r.doubted, r.late, r.ghost, r.reply != nil)
 			shown(r.known)
@@ -85,7 +86,7 @@ func (e *explorer) key(w *orders) [2]uint64 {
 			b = append(b, tell(in)...)
 		}
 		if p.m != nil && !p.dead {
-			b = digest(b, reflect.ValueOf(p.m).Elem())
+			b = digest(b, reflect.ValueOf(p.m).Elem(), shapeOf(reflect.TypeFor[machine]()))
 		}
 	}
 	e.scratch = b
@@ -106,34 +107,70 @@ var (
 	grantType = reflect.TypeFor[backends.Grant]()
 )
 
-// digest writes what tells a value from another one.
-func digest(b []byte, v reflect.Value) []byte {
-	if untold[v.Type()] {
+// shape is what is known of a type before its values are seen. To ask reflect again for each value would be most of the work.
+type shape struct {
+	name   string
+	untold bool
+	fields []field // of a struct: those that tell something
+}
+
+type field struct {
+	index int
+	shape *shape
+}
+
+var shapes sync.Map // of *shape, by reflect.Type
+
+func shapeOf(t reflect.Type) *shape {
+	if known, ok := shapes.Load(t); ok {
+		return known.(*shape) //nolint:forcetypeassert // nothing else is stored
+	}
+	s := &shape{name: t.String(), untold: untold[t]}
+	if t.Kind() == reflect.Struct && !s.untold {
+		for i := range t.NumField() {
+			kind := t.Field(i).Type.Kind()
+			if t == grantType && kind != reflect.Int64 && kind != reflect.Int {
+				continue
+			}
+			if of := shapeOf(t.Field(i).Type); !of.untold {
+				s.fields = append(s.fields, field{i, of})
+			}
+		}
+	}
+	shapes.Store(t, s)
+	return s
+}
+
+// digest writes what tells a value from another one of its type.
+func digest(b []byte, v reflect.Value, s *shape) []byte {
+	if s.untold {
 		return b
 	}
 	switch v.Kind() {
 	case reflect.Struct:
-		for _, field := range v.Fields() {
-			if v.Type() == grantType && field.Kind() != reflect.Int64 && field.Kind() != reflect.Int {
-				continue
-			}
-			b = digest(b, field)
+		for i := range s.fields {
+			f := &s.fields[i]
+			b = digest(b, v.Field(f.index), f.shape)
 		}
-	case reflect.Interface, reflect.Pointer:
+	case reflect.Interface:
 		if v.IsNil() {
 			return append(b, 0)
 		}
 		if v.Type() == errorType {
 			return append(b, 1)
 		}
-		if v.Kind() == reflect.Interface {
-			b = append(b, v.Elem().Type().String()...)
+		of := shapeOf(v.Elem().Type())
+		b = digest(append(b, of.name...), v.Elem(), of)
+	case reflect.Pointer:
+		if v.IsNil() {
+			return append(b, 0)
 		}
-		b = digest(b, v.Elem())
+		b = digest(b, v.Elem(), shapeOf(v.Type().Elem()))
 	case reflect.Slice:
 		b = binary.AppendVarint(b, int64(v.Len()))
+		of := shapeOf(v.Type().Elem())
 		for i := range v.Len() {
-			b = digest(b, v.Index(i))
+			b = digest(b, v.Index(i), of)
 		}
 	case reflect.String:
 		b = append(append(b, v.String()...), 0)

@@ -40,3 +40,27 @@ func TestFuzzKnowsTheEndOfTheTime(t *testing.T) {
 		}
 	}
 }
+
+// A target whose time was over before it had made an input of its own tells nothing, and its log has no number then.
+func TestFuzzCountsNewInputs(t *testing.T) {
+	if _, err := exec.LookPath("bash"); err != nil {
+		t.Skip("bash is not installed")
+	}
+	const (
+		begun = "fuzz: elapsed: 0s, gathering baseline coverage: 0/19 completed\n"
+		busy  = "fuzz: elapsed: 10s, gathering baseline coverage: 7/19 completed\n"
+		known = "fuzz: elapsed: 1s, gathering baseline coverage: 19/19 completed, now fuzzing with 1 workers\n"
+		few   = "fuzz: elapsed: 3s, execs: 21 (7/sec), new interesting: 0 (total: 19)\n"
+		many  = "fuzz: elapsed: 10s, execs: 1234 (123/sec), new interesting: 2 (total: 21)\n"
+	)
+	for log, want := range map[string]string{"": "0\n", begun + busy: "0\n", begun + known: "0\n", begun + known + few: "2\n", begun + known + few + many + "PASS\n": "1215\n"} {
+		path := filepath.Join(t.TempDir(), "log")
+		if err := os.WriteFile(path, []byte(log), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.CommandContext(t.Context(), "bash", "fuzz.sh", "-tried", path).CombinedOutput()
+		if err != nil || string(out) != want {
+			t.Errorf("%q and %v, want %q, of\n%s", out, err, want, log)
+		}
+	}
+}

@@ -43,7 +43,8 @@ inC=()
 # internal/supervise has storms of processes.
 beds='/test/(bed|history)$' storms='/internal/supervise$'
 alone="$beds|$storms"
-waiting='/(test/acceptance|test/release|examples)$' # for minutes, of a cron for instance
+# What takes longest begins first. Of it, this waits for the minutes of a cron, and does not mind a busy machine.
+waiting='/(test/release|examples)$' long='/(test/acceptance|internal/cli)$'
 [[ $tier == all ]] || beds='/test/bed$' alone='/test/bed$'
 
 # Packages whose tests start what servers.sh builds, wait for it.
@@ -103,23 +104,25 @@ if ! scripts/servers.sh built; then
 	now=$(list "$built|$storms|$sqlite" "$never")
 fi
 all=$now
-# The storms must be alone, and come first. Then what takes longest begins first, the beds: they wait more than they work, so what is
-# compiled for the race detector or in C runs beside them, at a lower priority, which leaves them the machine whenever they want it.
+# The storms must be alone, and come first. Then the beds, which wait more than they work: what is compiled for the race detector or
+# in C runs beside them, and what waits for a cron, at a lower priority, which leaves them the machine whenever they want it.
 # shellcheck disable=SC2046 # packages
 "$tools/testsum" "${flags[@]}" -- "${race[@]}" $(list "$storms" "$never") || status=1
 # shellcheck disable=SC2046 # packages
 "$tools/testsum" -slowest=20 "${flags[@]}" -- -p 2 $(list "$beds" "$never") -- \
-	-p 3 $(list "$waiting" "$never") $(list . "$alone|$raced|$sqlite|$waiting") ^ \
+	-p 3 $(list "$long" "$never") $(list . "$alone|$raced|$sqlite|$waiting|$long") ^ \
+	-p 2 $(list "$waiting" "$never") ^ \
 	"${race[@]}" -p 2 -skip "$orders" $(list "$raced" "$alone") -- "${inC[@]}" $(list "$sqlite" "$never") -- \
 	-run "$orders" ./runner || status=1
 
-# Three at a time: one that hangs is waited for.
+# Three at a time: one that hangs is waited for. Who is at the end of its part helps the others.
+rm -rf "$tools/taken" && mkdir "$tools/taken"
 echo "mutants of turn $turn:"
 go build -o "$tools/mutants" ./scripts/mutants
 parts=()
 for part in 0 1 2; do
 	set -m
-	"$tools/mutants" -turn "$((3 * turn + part))/30" >"$tools/mutants.$part.log" 2>&1 </dev/null &
+	"$tools/mutants" -turn "$((3 * turn + part))/30" -taken "$tools/taken" >"$tools/mutants.$part.log" 2>&1 </dev/null &
 	set +m
 	parts+=("$!")
 	trap 'for job in "$fuzz" "${parts[@]}"; do kill -- "-$job" 2>/dev/null || true; done' EXIT

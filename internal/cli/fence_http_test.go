@@ -67,7 +67,19 @@ func newProxiedBy(t *testing.T, patience time.Duration, secure bool, service htt
 	}))
 	t.Cleanup(func() {
 		upstream.CloseClientConnections() // where a test has failed something may wait there
-		p.Close()
+		closed, limit := make(chan struct{}), patience
+		if t.Failed() {
+			limit = short
+		}
+		go func() {
+			defer close(closed)
+			p.Close()
+		}()
+		select {
+		case <-closed:
+		case <-time.After(limit):
+			t.Error("the proxy waits for a request that does not end")
+		}
 	})
 	return p
 }
@@ -180,7 +192,13 @@ func TestFenceHTTPGivesUp(t *testing.T) {
 	p := newProxied(t, short, func(_ http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPut {
 			_, _ = io.Copy(io.Discard, r.Body)
-			<-hang
+			for range 1000 { // much longer than short, and longer still on a busy machine
+				select {
+				case <-hang:
+					return
+				case <-time.After(short / 200):
+				}
+			}
 		}
 	})
 	p.expect(t, "PUT", "5", http.StatusGatewayTimeout, "5")

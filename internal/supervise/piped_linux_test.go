@@ -121,13 +121,17 @@ func ends(t *testing.T, what string, pid int, ended <-chan lifeline.Status, want
 	select {
 	case got := <-ended:
 		if got != want {
-			t.Errorf("%s: %+v, want %+v", what, got, want)
+			t.Fatalf("%s: %+v, want %+v", what, got, want)
 		}
 	case <-time.After(patience):
-		t.Errorf("%s: it goes on", what)
 		_ = syscall.Kill(pid, syscall.SIGKILL)
+		t.Fatalf("%s: it goes on", what)
 	}
 }
+
+// busy is a line of the shell that goes on for ten seconds at least, and for longer where the machine is busy: what nobody ends
+// ends by itself then, with a status that no test wants.
+const busy = "i=0; while [ $((i += 1)) -lt 1000 ]; do sleep 0.01; done; exit 9"
 
 // stopped waits until a process is stopped.
 func stopped(t *testing.T, pid int) {
@@ -151,7 +155,7 @@ func TestRunPipedWakesWhatIsStopped(t *testing.T) {
 	noNohup(t)
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP} {
 		signals := make(chan syscall.Signal, 1)
-		pid, ended := startPiped(t, "echo $$; kill -STOP $$; while :; do sleep 0.01; done", signals)
+		pid, ended := startPiped(t, "echo $$; kill -STOP $$; "+busy, signals)
 		stopped(t, pid)
 		signals <- sig
 		ends(t, sig.String(), pid, ended, lifeline.Status{Known: true, Signal: sig})
@@ -174,7 +178,7 @@ func TestRunPipedKillsAtTheSecondAsking(t *testing.T) {
 		{reloads, []syscall.Signal{syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGTERM}, lifeline.Status{Known: true, Code: 5}},
 	} {
 		signals := make(chan syscall.Signal)
-		pid, ended := startPiped(t, c.line+"; echo $$; while :; do sleep 0.01; done", signals)
+		pid, ended := startPiped(t, c.line+"; echo $$; "+busy, signals)
 		for _, sig := range c.sent {
 			signals <- sig
 		}
@@ -208,22 +212,26 @@ func TestRunPipedTellsTheWritersError(t *testing.T) {
 func TestRunPipedEndsTheCommandAfterTheWritersError(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{
-		"trap '' PIPE; echo x; while :; do sleep 0.01; done",
-		"trap '' PIPE; echo x; kill -STOP $$; while :; do sleep 0.01; done",
+		"trap '' PIPE; echo x; " + busy,
+		"trap '' PIPE; echo x; kill -STOP $$; " + busy,
 	} {
-		ended, signals := make(chan error, 1), make(chan syscall.Signal)
+		type end struct {
+			status lifeline.Status
+			err    error
+		}
+		ended, signals := make(chan end, 1), make(chan syscall.Signal)
 		go func() {
-			_, err := RunPiped(shell(line), &full{}, signals)
-			ended <- err
+			status, err := RunPiped(shell(line), &full{}, signals)
+			ended <- end{status, err}
 		}()
 		select {
-		case err := <-ended:
-			if !errors.Is(err, errFull) {
-				t.Errorf("%s: %v", line, err)
+		case got := <-ended:
+			if want := (lifeline.Status{Known: true, Signal: syscall.SIGTERM}); got.status != want || !errors.Is(got.err, errFull) {
+				t.Fatalf("%s: %+v and %v, want %+v and %v", line, got.status, got.err, want, errFull)
 			}
 		case <-time.After(patience):
-			t.Errorf("%s: it goes on", line)
 			signals <- syscall.SIGTERM
+			t.Fatalf("%s: it goes on", line)
 		}
 	}
 }

@@ -243,7 +243,7 @@ var httpFenceMutants = []mutant{
 	{"fence http: a request is sent twice", "internal/cli/fence_http_forward.go", "\tonlyOnce(r.Out.Header)\n", "", fenceProxyTests},
 	{"fence http: a service redirects to itself", "internal/cli/fence_http_forward.go", "r.Out.Host = r.In.Host\n", "", fenceProxyTests},
 	{"fence http: a redirect leads around the fence", "internal/cli/fence_http_forward.go", "r.Header.Set(\"Location\", f.outside(to))", "_ = f.outside(to)", fenceProxyTests},
-	{"fence http: two proxies have a resource", "internal/cli/fence_http.go", "release, err = keep.Own(name)", "release = func() {}", []string{"./internal/cli", "-run", "TestScripts/fence-http"}},
+	{"fence http: two proxies have a resource", "internal/cli/fence_http.go", "release, err = keep.Own(name)", "release = func() {}", []string{"./internal/cli", "-run", "TestScripts/fence-http", "-timeout", "60s"}},
 	{"fence http: ends before a WebSocket has", "internal/cli/fence_http.go", "&& p.onward.idle(ctx)", "", fenceProxyTests},
 	{"fence http: a WebSocket is open for as long as the proxy drains", "internal/cli/fence_http.go", "server.RegisterOnShutdown(p.onward.hangUp)\n", "", fenceProxyTests},
 	{"fence http: OPTIONS * passes the fence", "internal/cli/fence_http.go", "DisableGeneralOptionsHandler: true,", "DisableGeneralOptionsHandler: false,", fenceProxyTests},

@@ -2,11 +2,12 @@
 // table and fails if a mutant survives, or if the text that it replaces is not there any more.
 //
 //	go run ./scripts/mutants [-bed] [-record] [NAME…]
-//	go run ./scripts/mutants -turn N/M [-record]
+//	go run ./scripts/mutants -turn N/M [-taken FOLDER] [-record]
 //
 // -turn runs one of M parts of them, another one for each of M successive numbers: CI does so with three. It takes for granted that
 // the tests pass on what is not broken, and tries first the test that caught the mutant before, according to caught.md. -record
-// writes there what catches them now.
+// writes there what catches them now. Three parts that run at the same time share a FOLDER, empty at first, in which each says what it
+// has taken: when its own mutants are done it takes those of the others, the last ones first.
 //
 // Nothing is written to the source tree: the compiler reads the broken file in place of the good one. Where there are many mutants,
 // they are tried in one build that has them all, and a variable of the environment wakes one. One that survives there, or cannot
@@ -18,6 +19,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,14 +36,15 @@ func main() {
 	bed := flag.Bool("bed", false, "those that a whole bed must notice")
 	record := flag.Bool("record", false, "write down what caught them")
 	turn := flag.String("turn", "", "part `N/M` of them")
+	taken := flag.String("taken", "", "`FOLDER` of the parts that run at the same time")
 	flag.Parse()
-	if err := run(*bed, *record, *turn, flag.Args()); err != nil {
+	if err := run(*bed, *record, *turn, *taken, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(1)
 	}
 }
 
-func run(bed, record bool, turn string, names []string) error {
+func run(bed, record bool, turn, taken string, names []string) error {
 	if err := tree.Adopt(); err != nil {
 		return err
 	}
@@ -57,6 +60,9 @@ func run(bed, record bool, turn string, names []string) error {
 	chosen, err := choose(bed, names)
 	if turn != "" {
 		chosen, err = ofTurn(turn)
+	}
+	if err == nil && taken != "" {
+		chosen, err = withOthers(chosen, turn)
 	}
 	if err != nil {
 		return err
@@ -75,6 +81,11 @@ func run(bed, record bool, turn string, names []string) error {
 	fmt.Print("| rule that is broken | caught by | after |\n| --- | --- | --- |\n")
 	survivors := 0
 	for _, m := range chosen {
+		if isMine, err := take(taken, m); err != nil {
+			return err
+		} else if !isMine {
+			continue
+		}
 		began := time.Now()
 		by, err := m.test(dir, hint(known[m.name]), all)
 		if err != nil {
@@ -114,6 +125,41 @@ func ofTurn(turn string) ([]mutant, error) {
 	// Parts that run side by side begin at different places, or each would compile at the same time what one could for all.
 	begin := len(chosen) * (n % 3) / 3
 	return slices.Concat(chosen[begin:], chosen[:begin]), nil
+}
+
+// withOthers adds to the mutants of a part those of the two that run at the same time.
+func withOthers(chosen []mutant, turn string) ([]mutant, error) {
+	var n, m int
+	if _, err := fmt.Sscanf(turn, "%d/%d", &n, &m); err != nil {
+		return nil, errors.New("-taken needs a -turn")
+	}
+	for other := n - n%3; other < n-n%3+3; other++ {
+		if other == n {
+			continue
+		}
+		theirs, err := ofTurn(fmt.Sprintf("%d/%d", other, m))
+		if err != nil {
+			return nil, err
+		}
+		slices.Reverse(theirs)
+		chosen = slices.Concat(chosen, theirs)
+	}
+	return chosen, nil
+}
+
+// take says whether a mutant is to be tried here: none of those that share the folder has taken it.
+func take(folder string, m mutant) (isMine bool, err error) {
+	if folder == "" {
+		return true, nil
+	}
+	f, err := os.OpenFile(filepath.Join(folder, fmt.Sprint(numbers[m.name])), os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, f.Close()
 }
 
 // page has the table of what catches each mutant.

@@ -55,6 +55,47 @@ func TestTurnsAreAll(t *testing.T) {
 	}
 }
 
+// Parts that run at the same time do all of their mutants, each once, whoever is first.
+func TestPartsHelpEachOther(t *testing.T) {
+	t.Parallel()
+	folder, tried := t.TempDir(), map[string]int{}
+	for _, part := range []int{7, 6, 8} {
+		own, err := ofTurn(fmt.Sprintf("%d/30", part))
+		if err != nil {
+			t.Fatal(err)
+		}
+		chosen, err := withOthers(own, fmt.Sprintf("%d/30", part))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, m := range chosen {
+			if i < len(own) && m.name != own[i].name {
+				t.Errorf("part %d begins with those of others", part)
+			}
+			isMine, err := take(folder, m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if isMine {
+				tried[m.name]++
+			}
+		}
+	}
+	want := 0
+	for i, m := range mutants {
+		if i%30 < 6 || i%30 > 8 {
+			continue
+		}
+		want++
+		if tried[m.name] != 1 {
+			t.Errorf("%s is tried %d times", m.name, tried[m.name])
+		}
+	}
+	if len(tried) != want {
+		t.Errorf("%d mutants, want %d", len(tried), want)
+	}
+}
+
 // The page has rows for mutants that there are, in their order.
 func TestCaught(t *testing.T) {
 	t.Parallel()

@@ -32,7 +32,6 @@ func firstJob(t *testing.T) (everywhere, somewhere string) {
 func TestFirstJob(t *testing.T) {
 	t.Parallel()
 	everywhere, somewhere := firstJob(t)
-	deb := artefact(t, "*.deb")
 	servers.Require(t, "redis")
 	servers.Require(t, "cron")
 	network := hosts.NewNetwork(t, "one", "two", "redis")
@@ -41,6 +40,7 @@ func TestFirstJob(t *testing.T) {
 	server = append(server, "redis-server", "--bind", network.Address("redis"), "--port", "6379", "--protected-mode", "no", "--save", "", "--dir", dir)
 	servers.Start(t, dir, server[0], server[1:]...)
 	ask := append(network.Where("redis"), "redis-cli", "-h", network.Address("redis"), "info", "server")
+	deb := artefact(t, "*.deb") // which takes as long as the server is to be old
 	// On a server that has just been started the first run would wait, and say so: docs/backends.md, quarantine.
 	servers.Eventually(t, "the server is no new one", func() bool {
 		up := regexp.MustCompile(`uptime_in_seconds:(3[2-9]|[4-9][0-9]|[0-9]{3,})\r`)

@@ -117,8 +117,8 @@ func TestListOfFullRecords(t *testing.T) {
 			if i == full {
 				padding = ""
 			}
-			leases[i] = fmt.Sprintf(`{"metadata":{"name":"lease%d","annotations":{"other":"%s","leaderrun/prefix":"leaderrun","leaderrun/record":"{\"job\":\"job%03d\"}"}}}`,
-				i, padding, i)
+			leases[i] = fmt.Sprintf(`{"metadata":{"name":"lease%d","annotations":{"leaderrun/prefix":"leaderrun","leaderrun/record":"{\"job\":\"job%03d\"}","other":"`,
+				i, i) + padding + `"}}}`
 		}
 		var asked atomic.Int32
 		d := answers(t, func(w http.ResponseWriter, r *http.Request) {

@@ -41,7 +41,7 @@ func (w whole) cell() string {
 	case w.Tick != nil:
 		return *w.Tick + ": " + w.text()
 	}
-	return fmt.Sprintf("%d of %d running", w.Running, w.sum.Shards)
+	return fmt.Sprintf("%d of %d running", w.Running, w.Shards)
 }
 
 // divided is what is known of the jobs that are divided, by name.

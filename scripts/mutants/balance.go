@@ -2,7 +2,7 @@ package main
 
 var (
 	modelTests  = []string{"./internal/shards", "-short", "-run", "TestModel$|TestShare"}
-	fleetTests  = []string{"./internal/shards", "-short", "-run", "TestFleets|TestGivingUp|TestAFlappingHost|TestAHost|TestHalf|TestAFirst|TestAWorker|NumberOfShards|AtOnce"}
+	fleetTests  = []string{"./internal/shards", "-short", "-run", "TestFleets|TestGivingUp|TestAFlappingHost|TestAHost|TestAHundred|TestHosts|TestHalf|TestAFirst|TestAWorker|NumberOfShards|AtOnce"}
 	memoryTests = []string{"./internal/shards", "-run", "TestRemember"}
 )
 
@@ -17,8 +17,11 @@ var balanceMutants = []mutant{
 	{"workers: a host takes shards before it knows the others", "internal/shards/members.go", "m.counts, m.now.ready = nil, false", "m.counts, m.now.ready = nil, true", fleetTests},
 	{"workers: a host takes shards at once", "internal/shards/rule.go", "if !s.ready {", "if false {", fleetTests},
 	{"workers: a gap is left", "internal/shards/members.go", "if n == own+1 && m.moveDown(ctx, below) {", "if false {", fleetTests},
-	{"workers: who is last next does not look", "internal/shards/members.go", "own >= n-lookers", "own >= n", fleetTests},
+	{"workers: who is last next does not look", "internal/shards/members.go", "own >= m.reached-lookers", "own >= m.reached", fleetTests},
 	{"workers: a first look that failed is not made again", "internal/shards/members.go", "first := m.now.members == 0", "first := false", fleetTests},
+	{"workers: a look at a slow store begins anew", "internal/shards/members.go", "if m.seen, err = lookOn(ctx, m.store, m.job, m.seen); err", "if m.seen, err = lookOn(ctx, m.store, m.job, nil); err", fleetTests},
+	{"workers: searches leave a slow store no room for renewals", "internal/shards/members.go", "for range min(fewLookers, n) {", "for range min(lookers, n) {", fleetTests},
+	{"workers: a store that grants nothing is asked all the time", "internal/shards/members.go", "wait = max(wait, min(r.Wait, m.ttl))", "_ = r", fleetTests},
 	{"workers: the oldest run is given up", "internal/shards/balance.go", "k.began.After(youngest.began)", "k.began.Before(youngest.began)", fleetTests},
 	{"workers: a worker that ends is run again at once", "internal/shards/balance.go", "k.pause = max(k.pause, shortestPause)", "_ = shortestPause", fleetTests},
 	{"workers: another number of shards is not noticed", "internal/shards/members.go", "p.shards != m.shards {", "p.shards < 0 {", fleetTests},

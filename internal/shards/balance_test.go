@@ -152,7 +152,7 @@ func TestAHundredHostsAtOnce(t *testing.T) {
 // A hundred hosts start at once on a store that serves a sixth more than they ask for at rest. Each look goes on where it broke off, and
 // searches leave room for renewals: else the store would be as busy for ever, and nothing would run.
 func TestAHundredHostsOnASlowStore(t *testing.T) {
-	const hosts, shards = 100, 300
+	const hosts, shards = 100, 800
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, shards)
 		const atRest = (shards + 4*hosts) * 3 // requests in a TTL

@@ -211,3 +211,28 @@ func TestHalfOfTheHostsDie(t *testing.T) {
 		f.close()
 	})
 }
+
+// Where many gaps are left, many members move into them at a time. On a store that proves death by silence, such gaps come from places
+// that were lost for a moment: until the silence is long enough, those who had them take places above.
+func TestManyGaps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 80)
+		f.mem.Proof = backends.ByBeat
+		var all []*node
+		for i := range 40 {
+			all = append(all, f.join(nodeName(i)))
+		}
+		f.settle(20 * ttl)
+		for _, h := range all {
+			h.set(true)
+		}
+		time.Sleep(2 * ttl)
+		for _, h := range all {
+			h.set(false)
+		}
+		if took := f.settle(60 * ttl); took > 8*ttl {
+			t.Errorf("it took %v", took)
+		}
+		f.close()
+	})
+}

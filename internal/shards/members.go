@@ -261,7 +261,7 @@ func (m *members) look(ctx context.Context, first bool) error {
 	}
 	n := m.reached
 	m.seen = nil
-	if n == own+1 && m.moveDown(ctx, below) { // there is another number of members now
+	if m.moveDown(ctx, n, below) { // there may be another number of members now
 		return m.look(ctx, false)
 	}
 	m.count(n)
@@ -269,11 +269,17 @@ func (m *members) look(ctx context.Context, first bool) error {
 	return nil
 }
 
-// moveDown moves this host, which is in the last place, to the lowest free one. It returns false if there is none.
-func (m *members) moveDown(ctx context.Context, below []place) bool {
+// moveDown moves this host to a free place below its own, if the rule says so. It returns whether it has moved.
+func (m *members) moveDown(ctx context.Context, n int, below []place) bool {
 	old := m.grant
+	var free []int
 	for i, p := range below {
-		if p.taken() || m.claim(ctx, i) != nil {
+		if !p.taken() {
+			free = append(free, i)
+		}
+	}
+	for _, i := range gapsFor(m.now.place, n, free) {
+		if m.claim(ctx, i) != nil {
 			continue
 		}
 		m.briefly(func(ctx context.Context) { _ = m.store.Finish(ctx, old, backends.Outcome{State: backends.Done}) })

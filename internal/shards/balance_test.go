@@ -149,6 +149,45 @@ func TestAHundredHostsAtOnce(t *testing.T) {
 	})
 }
 
+// A hundred hosts start at once on a store that serves a sixth more than they ask for at rest. Each look goes on where it broke off, and
+// searches leave room for renewals: else the store would be as busy for ever, and nothing would run.
+func TestAHundredHostsOnASlowStore(t *testing.T) {
+	const hosts, shards = 100, 800
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, shards)
+		const atRest = (shards + 4*hosts) * 3 // requests in a TTL
+		f.takes = ttl * 6 / (atRest * 7)
+		for i := range hosts {
+			f.join(nodeName(i))
+		}
+		f.settle(30 * ttl)
+		if f.moves > 0 {
+			t.Errorf("%d moves", f.moves)
+		}
+		f.takes = 0
+		f.close()
+	})
+}
+
+// While a store grants nothing, hosts ask no more than once in a TTL.
+func TestHostsThatComeToAQuarantine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 4)
+		f.mem.Longest = 10 * ttl
+		f.mem.Restart(true)
+		a := f.join("a")
+		time.Sleep(9 * ttl)
+		a.mu.Lock()
+		requests := a.requests
+		a.mu.Unlock()
+		if requests > lookers+12 {
+			t.Errorf("%d requests", requests)
+		}
+		f.settle(3 * ttl)
+		f.close()
+	})
+}
+
 // Half of forty hosts die, those in the lower places. The silence of the dead counts for the next ones in the last place at a time,
 // and not for one after the other.
 func TestHalfOfTheHostsDie(t *testing.T) {
@@ -168,6 +207,31 @@ func TestHalfOfTheHostsDie(t *testing.T) {
 		took := f.settle(40 * ttl)
 		if moves := f.takeMoves(); moves != 40 || took > 10*ttl {
 			t.Errorf("%d moves, and it took %v", moves, took)
+		}
+		f.close()
+	})
+}
+
+// Where many gaps are left, many members move into them at a time. On a store that proves death by silence, such gaps come from places
+// that were lost for a moment: until the silence is long enough, those who had them take places above.
+func TestManyGaps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 80)
+		f.mem.Proof = backends.ByBeat
+		var all []*node
+		for i := range 40 {
+			all = append(all, f.join(nodeName(i)))
+		}
+		f.settle(20 * ttl)
+		for _, h := range all {
+			h.set(true)
+		}
+		time.Sleep(2 * ttl)
+		for _, h := range all {
+			h.set(false)
+		}
+		if took := f.settle(60 * ttl); took > 8*ttl {
+			t.Errorf("it took %v", took)
 		}
 		f.close()
 	})

@@ -37,6 +37,9 @@ type fleet struct {
 	tokens map[int]int64    // the last one of a shard
 	moves  int              // starts on another host than the last one
 	starts int
+
+	takes time.Duration // for the store to serve one request, one after the other; 0: no time
+	busy  time.Time     // until then it serves those that have come
 }
 
 func newFleet(t *testing.T, n int) *fleet {
@@ -169,6 +172,9 @@ func (h *node) reach(ctx context.Context, request, job string) error {
 		<-ctx.Done()
 		h.mu.Lock()
 	}
+	h.mu.Unlock()
+	h.queue(ctx)
+	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.requests++
 	if h.cut || h.dead {
@@ -181,6 +187,22 @@ func (h *node) reach(ctx context.Context, request, job string) error {
 		return &backends.PermanentError{Kind: backends.Configuration, Err: errors.New("not readable")}
 	}
 	return ctx.Err()
+}
+
+// queue waits until the store has served all requests before this one. One that nobody waits for any more is served all the same.
+func (f *fleet) queue(ctx context.Context) {
+	f.mu.Lock()
+	if f.takes == 0 {
+		f.mu.Unlock()
+		return
+	}
+	if now := time.Now(); f.busy.Before(now) {
+		f.busy = now
+	}
+	f.busy = f.busy.Add(f.takes)
+	wait := time.Until(f.busy)
+	f.mu.Unlock()
+	sleep(ctx, wait)
 }
 
 // tree returns the worker that was started last of those that run.

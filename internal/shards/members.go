@@ -55,11 +55,13 @@ type members struct {
 	ttl    time.Duration
 	tell   func(position position, is bool) // of every look; is: this host has a place
 
-	former int // the place that it had last
-	grant  backends.Grant
-	valid  time.Time // until then the lease is ours
-	now    position
-	counts []counted // of the last two TTLs
+	former  int     // the place that it had last
+	seen    []place // from the first on: how far a look that has not ended yet has come
+	reached int     // what the last count has come to, even if it had no end
+	grant   backends.Grant
+	valid   time.Time // until then the lease is ours
+	now     position
+	counts  []counted // of the last two TTLs
 }
 
 // counted is how many members there were at a time.
@@ -91,23 +93,33 @@ func (m *members) keep(ctx context.Context) error {
 	return nil
 }
 
-// join takes the lowest free place: this host's former one if that is free. It returns without one when ctx ends.
+// join takes the lowest free place: this host's former one if that is free. It returns without one when ctx ends. Where a store is
+// too slow for all who come, each look goes on where the last one broke off, and is later than that: if all began anew, the store
+// would never have served them.
 func (m *members) join(ctx context.Context) error {
 	m.counts, m.now.ready = nil, false
+	m.seen, m.reached = nil, 0
 	m.now.members = 0 // no look has succeeded yet
-	for ctx.Err() == nil {
+	for wait := m.ttl / 12; ctx.Err() == nil; wait = min(2*wait, m.ttl/3) {
 		limited, cancel := context.WithTimeout(ctx, m.ttl) // else a connection that is dead could keep us for long
-		places, err := m.lookAll(limited)
+		places, err := lookOn(limited, m.store, m.job, m.seen)
 		cancel()
+		m.seen = places
+		if different := m.fits(places); different != nil {
+			return different
+		}
 		if err == nil {
-			if err = m.fits(places); err == nil {
-				err = m.claimOne(ctx, places)
+			if err = m.claimOne(ctx, places); err == nil {
+				m.seen = nil
 			}
 		}
 		if isFinal(err) || err == nil {
 			return err
 		}
-		sleep(ctx, jittered(m.ttl/12))
+		if r, ok := errors.AsType[*backends.Refusal](err); ok { // of a store that grants nothing yet
+			wait = max(wait, min(r.Wait, m.ttl))
+		}
+		sleep(ctx, jittered(wait))
 	}
 	return nil
 }
@@ -225,31 +237,31 @@ func (m *members) look(ctx context.Context, first bool) error {
 	ctx, cancel := context.WithTimeout(ctx, m.ttl/3)
 	defer cancel()
 	own := m.now.place
-	var places []place
 	var err error
-	n := own + 1
 	if first {
-		if places, err = m.lookAll(ctx); err == nil {
-			n = max(n, membersAmong(places))
+		if m.seen, err = lookOn(ctx, m.store, m.job, m.seen); err == nil {
+			m.reached = max(own+1, membersAmong(m.seen))
 		}
 	} else {
-		n, err = count(m.now.members, own, func(i int) (bool, error) {
+		m.reached, err = count(m.reached, own, func(i int) (bool, error) {
 			p, err := m.lookAt(ctx, i)
 			return p.taken(), err
 		})
+		soonLast := m.reached < m.now.members && own >= m.reached-lookers
+		if err == nil && (m.reached == own+1 || soonLast) {
+			m.seen, err = lookUpTo(ctx, m.store, m.job, m.seen, own)
+		}
 	}
-	soonLast := n < m.now.members && own >= n-lookers
-	if err == nil && (n == own+1 || soonLast) && !first {
-		places, err = lookAtSome(ctx, m.store, m.job, 0, own)
-	}
-	below := places[:min(own, len(places))]
-	if err == nil {
-		err = m.fits(below)
+	below := m.seen[:min(own, len(m.seen))]
+	if different := m.fits(below); different != nil {
+		return different
 	}
 	if err != nil {
 		return err
 	}
-	if n == own+1 && m.moveDown(ctx, below) { // there is another number of members now
+	n := m.reached
+	m.seen = nil
+	if m.moveDown(ctx, n, below) { // there may be another number of members now
 		return m.look(ctx, false)
 	}
 	m.count(n)
@@ -257,11 +269,17 @@ func (m *members) look(ctx context.Context, first bool) error {
 	return nil
 }
 
-// moveDown moves this host, which is in the last place, to the lowest free one. It returns false if there is none.
-func (m *members) moveDown(ctx context.Context, below []place) bool {
+// moveDown moves this host to a free place below its own, if the rule says so. It returns whether it has moved.
+func (m *members) moveDown(ctx context.Context, n int, below []place) bool {
 	old := m.grant
+	var free []int
 	for i, p := range below {
-		if p.taken() || m.claim(ctx, i) != nil {
+		if !p.taken() {
+			free = append(free, i)
+		}
+	}
+	for _, i := range gapsFor(m.now.place, n, free) {
+		if m.claim(ctx, i) != nil {
 			continue
 		}
 		m.briefly(func(ctx context.Context) { _ = m.store.Finish(ctx, old, backends.Outcome{State: backends.Done}) })
@@ -308,21 +326,28 @@ func (m *members) fits(places []place) error {
 	return nil
 }
 
-// lookAll looks at places from 0 on, until many in a row are free.
-func (m *members) lookAll(ctx context.Context) ([]place, error) { return lookAll(ctx, m.store, m.job) }
-
-func lookAll(ctx context.Context, store Store, members string) ([]place, error) {
-	var all []place
-	for {
-		more, err := lookAtSome(ctx, store, members, len(all), len(all)+lookers)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, more...)
-		if !slices.ContainsFunc(more, place.taken) {
-			return all, nil
+// lookOn looks at places after those that were seen, until many in a row are free. It returns them all, and with an error those
+// that it has come to.
+func lookOn(ctx context.Context, store Store, members string, seen []place) ([]place, error) {
+	for len(seen) < lookers || slices.ContainsFunc(seen[len(seen)-lookers:], place.taken) {
+		var err error
+		if seen, err = lookUpTo(ctx, store, members, seen, len(seen)+lookers); err != nil {
+			return seen, err
 		}
 	}
+	return seen, nil
+}
+
+// lookUpTo looks at places after those that were seen, up to one, as lookOn does.
+func lookUpTo(ctx context.Context, store Store, members string, seen []place, to int) ([]place, error) {
+	for len(seen) < to {
+		more, err := lookAtSome(ctx, store, members, len(seen), min(len(seen)+lookers, to))
+		if err != nil {
+			return seen, err
+		}
+		seen = append(seen, more...)
+	}
+	return seen, nil
 }
 
 // Member is a host that shares the shards of a job.
@@ -335,7 +360,7 @@ type Member struct {
 
 // Roll returns who shares the shards of a job now, in the order of their places.
 func Roll(ctx context.Context, store Store, job string) ([]Member, error) {
-	places, err := lookAll(ctx, store, Members(job))
+	places, err := lookOn(ctx, store, Members(job), nil)
 	var all []Member
 	for i, p := range places {
 		if p.taken() {
@@ -384,32 +409,52 @@ func lookAt(ctx context.Context, store Store, members string, i int) (place, err
 	return p, err
 }
 
-// together calls f for 0 to n-1, a few at a time, and returns the first error. After one it calls f no more.
+// fewLookers is how many requests of a search are made at a time when a store begins to be slow, which means that answers are not quick.
+const (
+	fewLookers = 4
+	quick      = 250 * time.Millisecond
+)
+
+// together calls f for 0 to n-1, some at a time, and returns the first error. After one it calls f no more. It begins with few, and adds
+// one for each that was quick: else the searches of many hosts would keep a store that is slow from what renews their leases.
 func together(n int, f func(int) error) error {
 	var mu sync.Mutex
 	var first error
-	next := 0
-	take := func() (int, bool) {
-		mu.Lock()
-		defer mu.Unlock()
-		i := next
-		next++
-		return i, i < n && first == nil
-	}
 	var wait sync.WaitGroup
-	for range min(lookers, n) {
+	next, running := 0, 0
+	var look func()
+	start := func() {
+		running++
 		wait.Add(1)
 		panics.Go(func() {
 			defer wait.Done()
-			for i, ok := take(); ok; i, ok = take() {
-				if err := f(i); err != nil {
-					mu.Lock()
-					first = cmp.Or(first, err)
-					mu.Unlock()
-				}
-			}
+			look()
 		})
 	}
+	look = func() {
+		mu.Lock()
+		defer mu.Unlock()
+		for next < n && first == nil {
+			i, began := next, time.Now()
+			next++
+			mu.Unlock()
+			err := f(i)
+			mu.Lock()
+			first = cmp.Or(first, err)
+			switch slow := time.Since(began) >= quick; {
+			case slow && running > fewLookers:
+				running--
+				return
+			case !slow && running < lookers && next < n:
+				start()
+			}
+		}
+	}
+	mu.Lock()
+	for range min(fewLookers, n) {
+		start()
+	}
+	mu.Unlock()
 	wait.Wait()
 	return first
 }

@@ -10,7 +10,7 @@ import (
 
 // The model has three hosts and four shards, and tries every order of what can happen: hosts come, leave, die, come again, and lose
 // their places; they look, take shards and give them up; leases of the dead run out. The hosts follow the real rule (Share,
-// position.next, count). Two things must hold. No shard ever runs in two places. And whatever has happened: once nothing more
+// position.next, count, gapsFor). Two things must hold. No shard ever runs in two places. And whatever has happened: once nothing more
 // happens, every shard runs, and no host has two more than another; there is always a way to that.
 func TestModel(t *testing.T) {
 	budgets := []budget{{comes: 3, ends: 2, losses: 1}, {comes: 4, ends: 2}}
@@ -337,9 +337,14 @@ func (m *model) looks(s *modelState, h int) {
 	}
 	n, _ := count(int(host.members), own, func(i int) (bool, error) { return i < len(s.places) && s.places[i].host != none, nil })
 	host.members = int8(n) //nolint:gosec // it fits
-	gap := slices.IndexFunc(s.places[:own], func(l lease) bool { return l.host == none })
-	if n == own+1 && gap >= 0 && !m.gapsLeft {
-		s.places[gap].host, host.former, host.place = int8(h), host.place, int8(gap) //nolint:gosec // it fits
+	var free []int
+	for i, l := range s.places[:own] {
+		if l.host == none {
+			free = append(free, i)
+		}
+	}
+	if gaps := gapsFor(own, n, free); len(gaps) > 0 && !m.gapsLeft {
+		s.places[gaps[0]].host, host.former, host.place = int8(h), host.place, int8(gaps[0]) //nolint:gosec // it fits
 	}
 }
 

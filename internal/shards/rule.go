@@ -25,14 +25,19 @@ func (s position) next(n, runs, ending int) (start int, end bool) {
 	return max(Share(n, s.members, s.place)-runs-ending, 0), false
 }
 
+// gapsFor returns those of the free places below a member's own that it may move to, the first one if it can. The last member moves to
+// the first gap, the one before it to the second, and so on, all at a time: who has as many members after it as there are gaps stays.
+func gapsFor(place, members int, free []int) []int { return free[min(members-1-place, len(free)):] }
+
 // count returns how many members there are, where there were so many when this was last asked. The member in place own asks. It
-// looks at the last place and at the one after that, and at others only where those have changed.
+// looks at the last place and at the one after that, and at others only where those have changed. With an error it returns how far it
+// has come.
 func count(before, own int, taken func(place int) (bool, error)) (int, error) {
 	n := max(before, own+1)
 	for {
 		is, err := taken(n)
 		if err != nil {
-			return 0, err
+			return n, err
 		}
 		if !is {
 			break
@@ -42,7 +47,7 @@ func count(before, own int, taken func(place int) (bool, error)) (int, error) {
 	for n > own+1 {
 		is, err := taken(n - 1)
 		if err != nil {
-			return 0, err
+			return n, err
 		}
 		if is {
 			break

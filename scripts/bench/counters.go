@@ -112,6 +112,24 @@ func (c etcdCounter) told() (int, error) {
 	return scrape(http.DefaultClient, string(c), func(name string) bool { return name == "etcd_debugging_mvcc_watcher_total" })
 }
 
+// etcdCounters are the counters of the members of a cluster.
+type etcdCounters []etcdCounter
+
+func (cs etcdCounters) requests() (int, error) { return cs.sum(etcdCounter.requests) }
+
+func (cs etcdCounters) told() (int, error) { return cs.sum(etcdCounter.told) }
+
+func (cs etcdCounters) sum(of func(etcdCounter) (int, error)) (sum int, err error) {
+	for _, c := range cs {
+		n, err := of(c)
+		if err != nil {
+			return 0, err
+		}
+		sum += n
+	}
+	return sum, nil
+}
+
 // consulCounter is the address of a server.
 type consulCounter struct {
 	addr  string

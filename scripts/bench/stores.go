@@ -2,8 +2,10 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"path/filepath"
+	"strings"
 )
 
 // stores are the servers to measure with, each with its defaults but for what a comment names. Where all hosts are one, some
@@ -61,6 +63,35 @@ func startRedis(s *server) error {
 func startEtcd(s *server) error {
 	s.url, s.counter = "etcd://"+s.addr, etcdCounter("http://"+s.addr+"/metrics")
 	return s.launchEtcd(s.addr)
+}
+
+// etcdOfThree is a cluster.
+var etcdOfThree = store{name: "etcd of three", needs: []string{"etcd"}, start: startEtcdOfThree, tells: 1}
+
+func startEtcdOfThree(s *server) error {
+	clients, peers := []string{s.addr, freeAddr(), freeAddr()}, []string{freeAddr(), freeAddr(), freeAddr()}
+	var members []string
+	var each etcdCounters
+	for i, peer := range peers {
+		members = append(members, fmt.Sprintf("m%d=http://%s", i, peer))
+		each = append(each, etcdCounter("http://"+clients[i]+"/metrics"))
+	}
+	s.url, s.counter = "etcd://"+strings.Join(clients, ","), each
+	for i, client := range clients {
+		client, peer := "http://"+client, "http://"+peers[i]
+		err := s.launch("etcd", "--name", fmt.Sprint("m", i), "--data-dir", filepath.Join(s.dir, fmt.Sprint("etcd", i)), "--log-level", "error",
+			"--listen-client-urls", client, "--advertise-client-urls", client, "--listen-peer-urls", peer,
+			"--initial-advertise-peer-urls", peer, "--initial-cluster", strings.Join(members, ","))
+		if err != nil {
+			return err
+		}
+	}
+	for _, client := range clients {
+		if err := await(func() error { return says("http://"+client+"/health", `"true"`) }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // launchEtcd starts an etcd and waits until it serves clients.

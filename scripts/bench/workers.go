@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -19,12 +20,14 @@ import (
 	"github.com/leaderrun/leaderrun/runner"
 )
 
-// workersCommand counts what long-running workers ask of a server: when they start, at rest, and when a host dies. All hosts are in
-// this process, each with a client of its own, and commands are made up. What is counted does not depend on how busy the machine is.
+// workersCommand counts what long-running workers ask of a server: when they start, at rest, and in the minute after a host has died.
+// All hosts are in this process, each with a client of its own, and commands are made up. Beside them wait those who would use
+// `consul lock`, and one of those who have it dies.
 func workersCommand(args []string) error {
 	flags := newMeasuring("workers", "nothing")
 	hosts := flags.Int("hosts", 100, "how many hosts share the workers")
 	n := flags.Int("shards", 1000, "how many workers there are")
+	waiters := flags.Int("waiters", 1000, "how many take part in each consul lock")
 	idle := flags.Duration("idle", 30*time.Second, "how long to look at them while nothing happens")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -38,44 +41,64 @@ func workersCommand(args []string) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	fmt.Printf("%d hosts, %d shards\n\n| | even after | requests until then | requests/s at rest | at a host's death: even after | requests/s meanwhile |\n| --- | --- | --- | --- | --- | --- |\n", *hosts, *n)
+	fmt.Printf("%d hosts, %d shards; %d waiters\n\n| | even after | requests until then | requests/s at rest | a host dies: even after | requests/s in the minute after that |\n| --- | --- | --- | --- | --- | --- |\n", *hosts, *n, *waiters)
 	var failed error
-	for _, s := range stores {
-		if !fits.MatchString(s.name) {
-			continue
+	measure := func(s store, name string, makeGroup func(*server) workersGroup) {
+		if !fits.MatchString(name) {
+			return
 		}
 		if err := s.installed(); err != nil {
-			fmt.Printf("| %s | not measured: %v | | | | |\n", s.name, err)
-			continue
+			fmt.Printf("| %s | not measured: %v | | | | |\n", name, err)
+			return
 		}
 		server, err := s.serve(dir)
 		if err == nil {
-			err = measureWorkers(s.name, server, *hosts, *n, *idle)
+			err = measureWorkers(name, server, makeGroup(server), *idle)
 		}
 		if server != nil {
 			server.stop()
 		}
 		if err != nil {
-			failed = errors.Join(failed, fmt.Errorf("%s: %w", s.name, err))
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", name, err))
+		}
+	}
+	for _, s := range append(slices.Clone(stores), etcdOfThree) {
+		measure(s, s.name, func(server *server) workersGroup {
+			return &workersFleet{url: server.url, shards: *n, hosts: make([]*workersHost, *hosts), runs: map[int]*madeUp{}}
+		})
+	}
+	for _, s := range stores {
+		if s.name != "Consul" {
+			continue
+		}
+		for _, limit := range []int{1, 10} {
+			measure(s, fmt.Sprintf("consul lock -n %d", limit), func(server *server) workersGroup {
+				return &lockGroup{server: server, limit: limit, waiters: make([]*lockWaiter, *waiters)}
+			})
 		}
 	}
 	return failed
 }
 
-func measureWorkers(name string, server *server, hosts, n int, idle time.Duration) error {
-	fleet := &workersFleet{shards: n, runs: map[int]*madeUp{}}
-	defer fleet.end()
+// workersGroup are those who share the workers.
+type workersGroup interface {
+	come() error
+	settles() error // returns when all runs that should
+	die()           // one of them
+	end()           // all
+}
+
+func measureWorkers(name string, server *server, g workersGroup, idle time.Duration) error {
+	defer g.end()
 	began := time.Now()
 	first, err := server.requests()
 	if err != nil {
 		return err
 	}
-	for i := range hosts {
-		if err := fleet.host(server.url, i); err != nil {
-			return err
-		}
+	if err := g.come(); err != nil {
+		return err
 	}
-	if err := fleet.settles(n); err != nil {
+	if err := g.settles(); err != nil {
 		return err
 	}
 	took := time.Since(began)
@@ -94,22 +117,24 @@ func measureWorkers(name string, server *server, hosts, n int, idle time.Duratio
 		return err
 	}
 	died := time.Now()
-	fleet.hosts[0].die()
-	if err := fleet.settles(n); err != nil {
+	g.die()
+	if err := g.settles(); err != nil {
 		return err
 	}
 	again := time.Since(died)
+	time.Sleep(time.Until(died.Add(time.Minute)))
 	last, err := server.requests()
 	if err != nil {
 		return err
 	}
 	fmt.Printf("| %s | %.0f s | %d | %.0f | %.0f s | %.0f |\n", name, took.Seconds(), started-first,
-		float64(after-before)/idle.Seconds(), again.Seconds(), float64(last-after)/again.Seconds())
+		float64(after-before)/idle.Seconds(), again.Seconds(), float64(last-after)/time.Since(died).Seconds())
 	return nil
 }
 
 // workersFleet are hosts that share workers, all in this process.
 type workersFleet struct {
+	url    string
 	shards int
 	hosts  []*workersHost
 
@@ -125,14 +150,24 @@ type workersHost struct {
 	dead  atomic.Bool
 }
 
-func (f *workersFleet) host(url string, i int) error {
-	store, err := all.Open(url)
+func (f *workersFleet) come() error {
+	for i := range f.hosts {
+		if err := f.host(i); err != nil {
+			f.hosts = f.hosts[:i]
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *workersFleet) host(i int) error {
+	store, err := all.Open(f.url)
 	if err != nil {
 		return err
 	}
 	h := &workersHost{workersFleet: f, store: store}
 	h.life, h.end = context.WithCancel(context.Background())
-	f.hosts = append(f.hosts, h)
+	f.hosts[i] = h
 	who := backends.Holder{Host: fmt.Sprint("host", i), PID: i + 1}
 	leases := shards.Remember(store)
 	workers := shards.Workers{
@@ -151,7 +186,8 @@ func (f *workersFleet) end() {
 }
 
 // die ends a host without a word to anybody: its client is closed, so that nothing is released.
-func (h *workersHost) die() {
+func (f *workersFleet) die() {
+	h := f.hosts[0]
 	h.dead.Store(true)
 	_ = h.store.Close()
 	h.mu.Lock()
@@ -180,30 +216,34 @@ func (h *workersHost) run(ctx context.Context, driver backends.Driver, who backe
 }
 
 // settles waits until all shards run, and all hosts that live have their share.
-func (f *workersFleet) settles(n int) error {
+func (f *workersFleet) settles() error {
 	const patience = 5 * time.Minute
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		if f.even(n) {
+	for end := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
+		running, least, most := f.shares()
+		if running == f.shards && most-least <= 1 {
 			return nil
 		}
+		if !time.Now().Before(end) {
+			return fmt.Errorf("after %v %d of %d workers run, %d to %d on each host", patience, running, f.shards, least, most)
+		}
 	}
-	return errors.New("the workers are not even")
 }
 
-func (f *workersFleet) even(n int) bool {
+// shares returns how many workers run, and how many hosts that live have at least and at most.
+func (f *workersFleet) shares() (running, least, most int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	have := map[*workersHost]int{}
 	for _, t := range f.runs {
 		have[t.host]++
 	}
-	least, most := n, 0
+	least = f.shards
 	for _, h := range f.hosts {
 		if !h.dead.Load() {
 			least, most = min(least, have[h]), max(most, have[h])
 		}
 	}
-	return len(f.runs) == n && most-least <= 1
+	return len(f.runs), least, most
 }
 
 // madeUp is the process tree of a command that does nothing until it is told to end.

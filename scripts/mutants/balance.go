@@ -2,7 +2,7 @@ package main
 
 var (
 	modelTests  = []string{"./internal/shards", "-short", "-run", "TestModel$|TestShare"}
-	fleetTests  = []string{"./internal/shards", "-short", "-run", "TestFleets|TestGivingUp|TestAFlappingHost|TestAHost|TestHalf|TestAFirst|TestAWorker|NumberOfShards|AtOnce"}
+	fleetTests  = []string{"./internal/shards", "-short", "-run", "TestFleets|TestGivingUp|TestAFlappingHost|TestAHost|TestAHundred|TestHosts|TestManyGaps|TestHalf|TestAFirst|TestAWorker|NumberOfShards|AtOnce"}
 	memoryTests = []string{"./internal/shards", "-run", "TestRemember"}
 )
 
@@ -16,9 +16,13 @@ var balanceMutants = []mutant{
 	{"workers: a run is ended for whoever has just come", "internal/shards/members.go", "const settling = 2", "const settling = 0", fleetTests},
 	{"workers: a host takes shards before it knows the others", "internal/shards/members.go", "m.counts, m.now.ready = nil, false", "m.counts, m.now.ready = nil, true", fleetTests},
 	{"workers: a host takes shards at once", "internal/shards/rule.go", "if !s.ready {", "if false {", fleetTests},
-	{"workers: a gap is left", "internal/shards/members.go", "if n == own+1 && m.moveDown(ctx, below) {", "if false {", fleetTests},
-	{"workers: who is last next does not look", "internal/shards/members.go", "own >= n-lookers", "own >= n", fleetTests},
+	{"workers: a gap is left", "internal/shards/members.go", "if m.moveDown(ctx, n, below) {", "if false {", fleetTests},
+	{"workers: gaps are filled one after the other", "internal/shards/rule.go", "return free[min(members-1-place, len(free)):] }", "if members-1 > place {\n\t\treturn nil\n\t}\n\treturn free\n}", fleetTests},
+	{"workers: who is last next does not look", "internal/shards/members.go", "own >= m.reached-lookers", "own >= m.reached", fleetTests},
 	{"workers: a first look that failed is not made again", "internal/shards/members.go", "first := m.now.members == 0", "first := false", fleetTests},
+	{"workers: a look at a slow store begins anew", "internal/shards/members.go", "if m.seen, err = lookOn(ctx, m.store, m.job, m.seen); err", "if m.seen, err = lookOn(ctx, m.store, m.job, nil); err", fleetTests},
+	{"workers: searches leave a slow store no room for renewals", "internal/shards/members.go", "fewLookers = 4", "fewLookers = lookers", fleetTests},
+	{"workers: a store that grants nothing is asked all the time", "internal/shards/members.go", "wait = max(wait, min(r.Wait, m.ttl))", "_ = r", fleetTests},
 	{"workers: the oldest run is given up", "internal/shards/balance.go", "k.began.After(youngest.began)", "k.began.Before(youngest.began)", fleetTests},
 	{"workers: a worker that ends is run again at once", "internal/shards/balance.go", "k.pause = max(k.pause, shortestPause)", "_ = shortestPause", fleetTests},
 	{"workers: another number of shards is not noticed", "internal/shards/members.go", "p.shards != m.shards {", "p.shards < 0 {", fleetTests},

@@ -78,6 +78,7 @@ func occurrence(r *backends.Record, t backends.Trigger) (o backends.Occurrence, 
 func judge(s backends.Status, t backends.Trigger) part {
 	r := &s.Record
 	o, known := occurrence(r, t)
+	known = known && o.Parts == t.Parts // else this shard is other work, and a claim would be refused (backends.Divided)
 	p := part{standing: free, holder: o.Claimant}
 	if known {
 		p.state = o.State

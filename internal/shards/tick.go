@@ -207,20 +207,23 @@ func (w *work) inTheWay(ctx context.Context, s backends.Status) bool {
 		sub.drive(one)
 		end() // its watches
 		out := sub.outcome()
-		w.stop, w.stopShard = out.Stop, out.StopShard
 		w.before = append(w.before, out)
+		late = isLate(out.Stop) // its start deadline came meanwhile, and what is left of it is missed
 		switch {
+		case late:
+		case out.Stop != nil:
+			w.stop, w.stopShard = out.Stop, out.StopShard
+			return true
 		case out.IsOver():
 			w.cleared = last.Tick
 			return false
-		case out.Stop == nil && out.Running == 0 && out.Bad != nil: // nobody works on it, and this host is not to
+		case out.Running == 0 && out.Bad != nil: // nobody works on it, and this host is not to
 			w.stop, w.stopShard = out.Bad, out.BadShard
-		}
-		if w.stop != nil {
+			return true
+		default:
+			w.busy, w.idle = &backends.Refusal{Verdict: backends.Held, Tick: last.Tick, Holder: sub.holder()}, sub.idle
 			return true
 		}
-		w.busy, w.idle = &backends.Refusal{Verdict: backends.Held, Tick: last.Tick, Holder: sub.holder()}, sub.idle
-		return true
 	}
 	for range 2 { // between two shards, a host that works holds none
 		if err := sub.look(w.Wanted, sub.all()); err != nil {
@@ -237,11 +240,19 @@ func (w *work) inTheWay(ctx context.Context, s backends.Status) bool {
 		sleep(w.Wanted, pause)
 	}
 	if o := sub.outcome(); o.Open > 0 && w.wanted() {
-		w.Warn(fmt.Sprintf("the tick %s of %s was left with %d of %d shards done", time.Unix(last.Tick, 0).UTC().Format(time.RFC3339), w.Job, o.Done, last.Parts),
-			"--on-lost rerun has the hosts of the next tick finish it")
+		hint := "--on-lost rerun has the hosts of the next tick finish it"
+		if late {
+			hint = "it is later than --start-deadline"
+		}
+		w.Warn(fmt.Sprintf("the tick %s of %s was left with %d of %d shards done", time.Unix(last.Tick, 0).UTC().Format(time.RFC3339), w.Job, o.Done, last.Parts), hint)
 	}
 	w.cleared = last.Tick
 	return false
+}
+
+// isLate says whether a tick was refused because its start deadline is over.
+func isLate(r *runner.Result) bool {
+	return r != nil && r.Ending == runner.Refused && r.Refusal != nil && r.Refusal.Verdict == backends.Late
 }
 
 // drive runs what can be run here, until nothing is left or nothing may start any more.

@@ -120,7 +120,7 @@ func TestCheckLearnsOfALoss(t *testing.T) {
 		b.renewal = func(int) answer { b.lease = "somebody else"; return answer{} }
 		a.after(2 * time.Second)
 		wantEnding(t, a.run(), LeaseLost)
-		b.expect("0s claim", "0s start", "2s renew", "2s KILL", "2s finish lost 137")
+		b.expect("0s claim", "0s start", "2s renew", "2s KILL at once", "2s finish lost 137")
 		a.expect(no(2*time.Second, backends.ErrLost))
 	})
 }

@@ -144,9 +144,13 @@ func (t *bedTree) Terminate() {
 	}
 }
 
-func (t *bedTree) Kill() {
+func (t *bedTree) Kill(lost bool) {
 	b := t.bed
-	b.note("KILL")
+	if lost {
+		b.note("KILL at once")
+	} else {
+		b.note("KILL")
+	}
 	if b.immortal {
 		time.AfterFunc(killBudget, func() { b.events <- lifeline.Event{Kind: lifeline.Unconfirmed, Count: 1} })
 		return

@@ -137,7 +137,7 @@ func TestDefiniteLossKillsAtOnce(t *testing.T) {
 		b.ignores = true
 		b.renewal = func(int) answer { b.lease = "somebody else"; return answer{} }
 		wantEnding(t, b.run(), LeaseLost)
-		b.expect("0s claim", "0s start", "5s renew", "5s KILL", "5s finish lost 137")
+		b.expect("0s claim", "0s start", "5s renew", "5s KILL at once", "5s finish lost 137")
 		if len(b.finished) != 0 {
 			t.Error("the newer lease was touched")
 		}

@@ -269,6 +269,6 @@ func TestLossIsToldToAGuardianThatKills(t *testing.T) {
 			b.lease = "somebody else"
 		})
 		wantEnding(t, b.run(), LeaseLost)
-		b.expect("0s claim", "0s start", "5s renew", "5s KILL", "7s finish lost 0")
+		b.expect("0s claim", "0s start", "5s renew", "5s KILL at once", "7s finish lost 0")
 	})
 }

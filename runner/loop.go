@@ -342,7 +342,7 @@ func (a doExtend) perform(l *loop) {
 
 func (a doSignal) perform(l *loop)  { l.tree.Signal(a.sig) }
 func (doTerminate) perform(l *loop) { l.tree.Terminate() }
-func (doKill) perform(l *loop)      { l.tree.Kill() }
+func (a doKill) perform(l *loop)    { l.tree.Kill(a.lost) }
 
 func (doDismiss) perform(l *loop) {
 	for _, t := range []Tree{l.ready.tree, l.tree} {

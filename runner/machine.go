@@ -238,7 +238,7 @@ type (
 	doExtend    struct{ deadline Deadline }
 	doSignal    struct{ sig syscall.Signal }
 	doTerminate struct{}
-	doKill      struct{}
+	doKill      struct{ lost bool }
 	doDismiss   struct{} // sends the guardian of the last tree away
 	doAnswer    struct { // answers a check: until when the run leads, or why it does not
 		number int

@@ -77,7 +77,7 @@ type liveTree struct {
 func (l *liveTree) kill(m *machine) {
 	if l.killedAt == never {
 		l.killedAt = m.now
-		m.do(doKill{})
+		m.do(doKill{lost: m.lease.owner == taken})
 	}
 }
 

@@ -92,9 +92,11 @@ type Tree interface {
 	Extend(d Deadline)
 	// Signal passes a signal on.
 	Signal(sig syscall.Signal)
-	// Terminate sends SIGTERM; the deadline's SIGKILL follows. Kill sends SIGKILL to the whole tree now.
+	// Terminate sends SIGTERM; the deadline's SIGKILL follows.
 	Terminate()
-	Kill()
+	// Kill sends SIGKILL to the whole tree now. If the lease is lost, every moment counts, and who is slow to kill is replaced at once;
+	// otherwise the machine may be busy, as long as the deadline allows.
+	Kill(lost bool)
 	// Events reports what becomes of the tree and is closed after lifeline.Dead.
 	Events() <-chan lifeline.Event
 	// Close sends the guardian of a tree away that is dead or was never started. Close it before the next tree

@@ -62,7 +62,7 @@ func TestHolderWatchesItsLease(t *testing.T) {
 				b.news <- backends.News{Look: true}
 			})
 			wantEnding(t, b.run(), LeaseLost)
-			b.expect("0s claim", "0s start", "5s renew", "5s extend to 19.7s", "7s renew", "7s KILL", "7s finish lost 137")
+			b.expect("0s claim", "0s start", "5s renew", "5s extend to 19.7s", "7s renew", "7s KILL at once", "7s finish lost 137")
 		})
 	})
 	t.Run("from its first second on, and renews for no other news", func(t *testing.T) {

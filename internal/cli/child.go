@@ -165,7 +165,7 @@ func (t *tree) Signal(sig syscall.Signal) { t.guard.Signal(sig) }
 func (t *tree) Terminate() { t.guard.Terminate() }
 
 // Kill implements runner.Tree.
-func (t *tree) Kill() { t.guard.Kill() }
+func (t *tree) Kill(lost bool) { t.guard.Kill(lost) }
 
 // Events implements runner.Tree.
 func (t *tree) Events() <-chan lifeline.Event { return t.guard.Events() }

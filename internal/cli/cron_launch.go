@@ -345,7 +345,7 @@ func (t *launched) Signal(sig syscall.Signal) { t.guard.Signal(sig) }
 func (t *launched) Terminate() { t.guard.Terminate() }
 
 // Kill implements runner.Tree.
-func (t *launched) Kill() { t.guard.Kill() }
+func (t *launched) Kill(lost bool) { t.guard.Kill(lost) }
 
 // Events implements runner.Tree.
 func (t *launched) Events() <-chan lifeline.Event { return t.guard.Events() }

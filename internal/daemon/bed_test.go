@@ -404,5 +404,5 @@ func (t *fakeTree) Signal(sig syscall.Signal) {
 	t.die(lifeline.Status{Known: true, Signal: sig})
 }
 func (t *fakeTree) Terminate()                    { t.Signal(syscall.SIGTERM) }
-func (t *fakeTree) Kill()                         { t.Signal(syscall.SIGKILL) }
+func (t *fakeTree) Kill(bool)                     { t.Signal(syscall.SIGKILL) }
 func (t *fakeTree) Events() <-chan lifeline.Event { return t.events }

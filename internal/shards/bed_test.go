@@ -279,7 +279,7 @@ func (t *tree) end(s lifeline.Status) {
 func (t *tree) Extend(runner.Deadline)        {}
 func (t *tree) Signal(sig syscall.Signal)     { t.end(lifeline.Status{Known: true, Signal: sig}) }
 func (t *tree) Terminate()                    { t.Signal(syscall.SIGTERM) }
-func (t *tree) Kill()                         { t.Signal(syscall.SIGKILL) }
+func (t *tree) Kill(bool)                     { t.Signal(syscall.SIGKILL) }
 func (t *tree) Events() <-chan lifeline.Event { return t.events }
 func (t *tree) Close()                        {}
 

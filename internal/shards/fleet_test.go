@@ -356,7 +356,7 @@ func (t *nodeTree) endsAnother() bool {
 }
 
 func (t *nodeTree) Terminate()                    { t.Signal(syscall.SIGTERM) }
-func (t *nodeTree) Kill()                         { t.finish(lifeline.Status{Known: true, Signal: syscall.SIGKILL}) }
+func (t *nodeTree) Kill(bool)                     { t.finish(lifeline.Status{Known: true, Signal: syscall.SIGKILL}) }
 func (t *nodeTree) Events() <-chan lifeline.Event { return t.events }
 func (t *nodeTree) Close()                        {}
 

@@ -132,7 +132,7 @@ func TestKillEndsEverythingAtOnce(t *testing.T) {
 		r.start(r.shell("("+stubborn+") & "+stubborn), far())
 		r.pid("pid")
 		asked := time.Now()
-		r.Kill()
+		r.Kill(true)
 		e := r.wait(lifeline.Dead)
 		r.noneLeft()
 		if e.Status.Signal != syscall.SIGKILL || r.saw(lifeline.GuardianLost) {

@@ -278,7 +278,7 @@ func TestAStoppedGuardianIsReplacedByTheWrapper(t *testing.T) {
 		},
 		"it does not kill at the deadline": func(_ *run, d lifeline.Deadline) boottime.Instant { return d.End },
 		"it does not kill when asked": func(r *run, _ lifeline.Deadline) boottime.Instant {
-			r.Kill()
+			r.Kill(true)
 			return boottime.Now().Add(time.Second)
 		},
 	}
@@ -326,11 +326,35 @@ func TestAGuardianMayAnswerAnExtensionLate(t *testing.T) {
 			lost = r.loss
 			return lost != nil || r.watch.acked == next
 		})
-		r.Kill()
+		r.Kill(true)
 		r.wait(lifeline.Dead)
 		if sent >= d.Term || lost != nil {
 			t.Log("it was lost:", lost)
 			return true
+		}
+		return false
+	})
+}
+
+// A busy machine may give the guardian no time for a while. While the lease is ours, that costs no run its outcome.
+func TestAGuardianMayBeginToKillLate(t *testing.T) {
+	inTime(t, func() (slept bool) {
+		r := prepare(t, Options{})
+		r.start(r.shell(stubborn), far())
+		r.pid("pid")
+		must(t, syscall.Kill(r.Guard.pid, syscall.SIGSTOP))
+		asked := boottime.Now()
+		r.Kill(false)
+		eventually(t, "later than a lost lease would allow", func() bool { return boottime.Now() >= asked.Add(2*graceToAnswer+2*secondLook) })
+		_ = syscall.Kill(r.Guard.pid, syscall.SIGCONT)
+		woken := boottime.Now()
+		e := r.wait(lifeline.Dead)
+		if woken >= asked.Add(slack/2) {
+			t.Log("late: ", woken.Sub(asked))
+			return true
+		}
+		if e.Status.Signal != syscall.SIGKILL || r.saw(lifeline.GuardianLost) {
+			t.Errorf("%+v", r.seen)
 		}
 		return false
 	})
@@ -362,7 +386,7 @@ func TestExtendDoesNotWaitForAStoppedGuardian(t *testing.T) {
 	if took := time.Since(began); took > patience/2 {
 		t.Errorf("took %v", took)
 	}
-	r.Kill()
+	r.Kill(true)
 	r.wait(lifeline.Dead)
 }
 

@@ -185,7 +185,7 @@ func (g *Guard) awaitStart(c Command, end boottime.Instant, limit *boottime.Time
 		case <-limit.C():
 			if boottime.Now() >= end {
 				g.locked(func() { g.failed = true })
-				g.Kill()
+				g.Kill(true)
 				return guardianLost(notStarted)
 			}
 		}
@@ -224,11 +224,11 @@ func (g *Guard) Signal(n syscall.Signal) {
 // Terminate sends SIGTERM now; SIGKILL follows at the deadline, unless that is extended.
 func (g *Guard) Terminate() { g.send(guardian.Message{Kind: guardian.Terminate}) }
 
-// Kill sends SIGKILL to the whole tree now. If the guardian does not begin at once, or falls silent over it, the wrapper
-// kills it and the tree itself.
-func (g *Guard) Kill() {
+// Kill sends SIGKILL to the whole tree now. If the guardian does not begin in time, or falls silent over it, the wrapper kills it and
+// the tree itself: at once if the lease is lost, otherwise after five seconds or at the deadline.
+func (g *Guard) Kill(lost bool) {
 	g.mu.Lock()
-	g.watch.askKill(boottime.Now())
+	g.watch.askKill(boottime.Now(), lost)
 	g.mu.Unlock()
 	g.send(guardian.Message{Kind: guardian.Kill})
 	g.look()

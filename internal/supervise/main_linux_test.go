@@ -75,7 +75,7 @@ func prepare(t *testing.T, options Options) *run {
 	r := &run{Guard: g, t: t, dir: t.TempDir(), mark: fmt.Sprintf("LR_MARK=%d-%d", os.Getpid(), boottime.Now())}
 	t.Cleanup(func() {
 		if g.Close() != nil {
-			g.Kill()
+			g.Kill(true)
 			r.wait(lifeline.Dead)
 			if err := g.Close(); err != nil {
 				t.Error("Close:", err)

@@ -59,7 +59,7 @@ var tracersOfAll sync.Map
 // daemon that drains.
 func TestAForeignTracerHoldsNoRun(t *testing.T) {
 	t.Parallel()
-	kill := func(r *run) { r.Kill() }
+	kill := func(r *run) { r.Kill(true) }
 	for name, c := range map[string]struct {
 		traced []string // files with the numbers
 		end    func(r *run)
@@ -138,7 +138,7 @@ func TestWhatIsTracedAndLivesIsNotDead(t *testing.T) {
 		state, _ := os.ReadFile(freezer + "/freezer.state")
 		return string(state) == "FROZEN\n"
 	})
-	r.Kill()
+	r.Kill(true)
 	if e := r.wait(lifeline.Unconfirmed); e.Count != 1 {
 		t.Errorf("%+v", e)
 	}

@@ -52,7 +52,7 @@ func TestKillReachesAProcessWithoutItsMainThread(t *testing.T) {
 		c.Path = "/usr/bin/setsid"
 		r.start(c, far())
 		pid := r.pid("headless")
-		r.Kill()
+		r.Kill(true)
 		r.wait(lifeline.Dead)
 		if running(pid) {
 			t.Error("Dead was told, and the process lives")
@@ -70,7 +70,7 @@ func TestKillReachesWhatLeftGroupAndSession(t *testing.T) {
 		if parent := parentOf(t, daemon); parent != r.Guard.pid {
 			t.Errorf("the orphan's parent is %d, the guardian is %d", parent, r.Guard.pid)
 		}
-		r.Kill()
+		r.Kill(true)
 		r.wait(lifeline.Dead)
 		if running(daemon) {
 			t.Error("Dead was told, and the daemon lives")
@@ -107,7 +107,7 @@ func TestKillReachesWhatLeftTheCgroup(t *testing.T) {
 	daemon := r.pid("daemon")
 	r.pid("command")
 	must(t, os.WriteFile(filepath.Join(other, "cgroup.procs"), []byte(strconv.Itoa(daemon)), 0))
-	r.Kill()
+	r.Kill(true)
 	r.wait(lifeline.Dead)
 	if running(daemon) {
 		t.Error("Dead was told, and the daemon lives")
@@ -155,7 +155,7 @@ func TestKillEndsAForkBomb(t *testing.T) {
 			info, err := os.Stat(filepath.Join(r.dir, "count"))
 			return err == nil && info.Size() > 20
 		})
-		r.Kill()
+		r.Kill(true)
 		r.wait(lifeline.Dead)
 		r.noneLeft()
 	})
@@ -191,7 +191,7 @@ func TestAFrozenTreeIsUnconfirmedUntilThawed(t *testing.T) {
 		r.start(r.shell(`echo $$ >"`+box+`/cgroup.procs"; echo $$ >pid; sleep 100`), far())
 		r.pid("pid")
 		state("FROZEN")
-		r.Kill()
+		r.Kill(true)
 		if e := r.wait(lifeline.Unconfirmed); e.Count < 1 {
 			t.Errorf("got %+v", e)
 		}
@@ -220,7 +220,7 @@ func TestAFrozenTreeOfALostGuardianIsUnconfirmedUntilThawed(t *testing.T) {
 				r.pid("pid")
 				state("FROZEN")
 				if frozen {
-					r.Kill()
+					r.Kill(true)
 				} else {
 					must(t, syscall.Kill(r.Guard.pid, syscall.SIGKILL))
 				}

@@ -9,13 +9,14 @@ import (
 )
 
 const (
-	// silence is how long a guardian that is killing may say nothing; it says so ten times a second where the machine lets
-	// it. From the time of SIGKILL on it may only for lateBeat: the wrapper needs what is left until the deadline's end.
+	// silence is how long a guardian that is killing may say nothing if the lease is lost; it says so ten times a second where the
+	// machine lets it. From the time of SIGKILL on it may only for lateBeat: the wrapper needs what is left until the deadline's end.
 	// (One that falls silent after a few beats is replaced that much later. It has swept as often.)
 	silence  = time.Second
 	lateBeat = 350 * time.Millisecond
-	// slack is how long it may where it kills by itself ahead of the deadline. Nothing is at stake then but time: the processes
-	// that a command has left behind, on a machine that is too busy to read its process table within a second.
+	// slack is how long it may take to begin, and say nothing meanwhile, if it kills ahead of the deadline and the lease is ours. Nothing
+	// is at stake then but time: of a command that was told to end, or of what it has left behind, on a machine that is too busy to read
+	// its process table within a second. Who takes the guardian for lost calls the run a failure.
 	slack = 5 * time.Second
 	// timeToAck is how long an extension may be under way where the time of SIGTERM comes sooner: one that was sent just before
 	// that says nothing yet about the guardian. It is never waited for longer than graceToAnswer after the time of SIGKILL: the
@@ -37,6 +38,7 @@ type watchdog struct {
 	answered int64
 
 	killAsked boottime.Instant
+	lostAt    boottime.Instant // the lease: asked to kill because another may have it
 	killing   bool
 	lastHeard boottime.Instant
 	suspect   boottime.Instant // overdue since
@@ -77,9 +79,12 @@ func (w *watchdog) ack(sequence int64) {
 	}
 }
 
-func (w *watchdog) askKill(now boottime.Instant) {
+func (w *watchdog) askKill(now boottime.Instant, lost bool) {
 	if w.killAsked == 0 {
 		w.killAsked = now
+	}
+	if lost && w.lostAt == 0 {
+		w.lostAt = now
 	}
 }
 
@@ -96,8 +101,8 @@ func (w *watchdog) due() boottime.Instant {
 	}
 	if w.killing {
 		sooner := w.lastHeard.Add(slack)
-		if w.killAsked != 0 {
-			sooner = max(w.lastHeard.Add(silence), w.killAsked.Add(lateBeat))
+		if w.lostAt != 0 {
+			sooner = max(w.lastHeard.Add(silence), w.lostAt.Add(lateBeat))
 		}
 		return max(w.lastHeard.Add(lateBeat), min(sooner, w.acked.Kill.Add(graceToAnswer)))
 	}
@@ -106,7 +111,10 @@ func (w *watchdog) due() boottime.Instant {
 		at = min(at, max(w.acked.Term, e.sent.Add(timeToAck)))
 	}
 	if w.killAsked != 0 {
-		at = min(at, w.killAsked.Add(graceToAnswer))
+		at = min(at, w.killAsked.Add(slack))
+	}
+	if w.lostAt != 0 {
+		at = min(at, w.lostAt.Add(graceToAnswer))
 	}
 	return at
 }

@@ -38,20 +38,24 @@ func TestWatchdog(t *testing.T) {
 		}, second.Term},
 		{"an answer to nothing", func(w *watchdog) { w.ack(7) }, first.Kill + answer},
 		{"it goes back", func(w *watchdog) { w.ack(1); w.extend(lifeline.Deadline{}, 5*s) }, first.Kill + answer},
-		{"asked to kill", func(w *watchdog) { w.ack(1); w.askKill(3 * s); w.askKill(4 * s) }, 3*s + answer},
+		{"asked to kill", func(w *watchdog) { w.ack(1); w.askKill(3*s, true); w.askKill(4*s, true) }, 3*s + answer},
+		{"asked to kill under its lease", func(w *watchdog) { w.ack(1); w.askKill(3*s, false) }, 3*s + boottime.Instant(slack)},
+		{"and the lease is lost meanwhile", func(w *watchdog) { w.ack(1); w.askKill(3*s, false); w.askKill(4*s, true) }, 4*s + answer},
+		{"asked to kill shortly before it must", func(w *watchdog) { w.ack(1); w.askKill(12*s, false) }, first.Kill + answer},
 		{"asked to kill while an extension is under way", func(w *watchdog) {
 			w.ack(1)
 			w.extend(second, 99*s/10)
-			w.askKill(995 * s / 100)
+			w.askKill(995*s/100, true)
 		}, 995*s/100 + answer},
 		{"it kills while an extension is under way", func(w *watchdog) {
 			w.ack(1)
 			w.extend(second, 99*s/10)
 			w.heard(995*s/100, true)
 		}, 995*s/100 + boottime.Instant(slack)},
-		{"it kills because it was asked", func(w *watchdog) { w.ack(1); w.askKill(3 * s); w.heard(4*s, true) }, 4*s + boottime.Instant(silence)},
+		{"it kills because it was asked", func(w *watchdog) { w.ack(1); w.askKill(3*s, true); w.heard(4*s, true) }, 4*s + boottime.Instant(silence)},
+		{"it kills under its lease because it was asked", func(w *watchdog) { w.ack(1); w.askKill(3*s, false); w.heard(4*s, true) }, 4*s + boottime.Instant(slack)},
 		{"it kills by itself", func(w *watchdog) { w.ack(1); w.heard(4*s, true) }, 4*s + boottime.Instant(slack)},
-		{"it kills by itself when it is asked to", func(w *watchdog) { w.ack(1); w.heard(4*s, true); w.askKill(7 * s) }, 7*s + boottime.Instant(lateBeat)},
+		{"it kills by itself when it is asked to", func(w *watchdog) { w.ack(1); w.heard(4*s, true); w.askKill(7*s, true) }, 7*s + boottime.Instant(lateBeat)},
 		{"it says more", func(w *watchdog) { w.ack(1); w.heard(4*s, true); w.heard(5*s, false) }, 5*s + boottime.Instant(slack)},
 		{"it kills shortly before it must", func(w *watchdog) { w.ack(1); w.heard(12*s, true) }, first.Kill + answer},
 		{"it kills just before it must", func(w *watchdog) { w.ack(1); w.heard(149*s/10, true) }, 149*s/10 + boottime.Instant(lateBeat)},
@@ -84,8 +88,8 @@ func TestWatchdogTellsWhatIsLacking(t *testing.T) {
 		{func(*watchdog) {}, d.Term, notStarted},
 		{func(w *watchdog) { w.ack(1); w.extend(d, 2*s) }, d.Term, "did not answer in time"},
 		{func(w *watchdog) { w.ack(1) }, d.Kill, "did not kill in time"},
-		{func(w *watchdog) { w.ack(1); w.askKill(3 * s) }, 4 * s, "did not kill in time"},
-		{func(w *watchdog) { w.askKill(3 * s); w.heard(4*s, true) }, 6 * s, "fell silent while it killed"},
+		{func(w *watchdog) { w.ack(1); w.askKill(3*s, true) }, 4 * s, "did not kill in time"},
+		{func(w *watchdog) { w.askKill(3*s, true); w.heard(4*s, true) }, 6 * s, "fell silent while it killed"},
 	}
 	for _, test := range tests {
 		w := new(watchdog)

@@ -239,6 +239,6 @@ func (t *madeUp) Signal(sig syscall.Signal) {
 
 func (t *madeUp) Extend(runner.Deadline)        {}
 func (t *madeUp) Terminate()                    { t.Signal(syscall.SIGTERM) }
-func (t *madeUp) Kill()                         { t.Signal(syscall.SIGKILL) }
+func (t *madeUp) Kill(bool)                     { t.Signal(syscall.SIGKILL) }
 func (t *madeUp) Events() <-chan lifeline.Event { return t.events }
 func (t *madeUp) Close()                        {}

@@ -21,6 +21,7 @@ var shardsMutants = []mutant{
 	{"shards: a shard of an earlier tick that was broken is run here again", "internal/shards/tick.go", "case out.Running == 0 && out.Bad != nil:", "case false:", shardTests},
 	{"shards: an earlier tick that gets too late is in the way", "internal/shards/tick.go", "late = isLate(out.Stop)", "late = false", shardTests},
 	{"shards: what was done as a part of another number is done", "internal/shards/look.go", "known = known && o.Parts == t.Parts", "_ = o.Parts == t.Parts", shardTests},
+	{"break: what is forgotten of a tick that others work on is run again", "internal/cli/break_forget.go", "if err := b.nobodyIsAtWork(names, seen); err != nil {", "if err := error(nil); err != nil {", []string{"./internal/cli", "-run", "TestScripts/shards$"}},
 	{"a divided tick that is too late keeps the next one from being run", "internal/daemon/shards.go", "tooLate := outcome.Stop != nil", "tooLate := false && outcome.Stop != nil", []string{"./internal/daemon", "-run", "Divided"}},
 	{"a shard's token is no floor for its next run", "internal/cli/crew.go", "request.Floor = w.floors[name]", "request.Floor = 0", []string{"./internal/cli", "-run", "TestCrew"}},
 	{"a tick that is divided in another way elsewhere is in good hands", "internal/cli/shards.go", " || o.IsOver() || o.Differs()):", " || o.IsOver()):", []string{"./internal/cli", "-run", "TestCrew"}},

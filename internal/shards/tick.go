@@ -31,11 +31,18 @@ type Tick struct {
 	SameTickOnly bool
 
 	Run  Run
-	Warn func(text, hint string)
+	Warn func(name, text, hint string)
 	Tell func(runner.Event) // is told when the host begins to stand by; nil: nobody is
 	// Wanted ends when nothing may start any more.
 	Wanted context.Context //nolint:containedctx // it is narrower than that of Work
 }
+
+// The names of what Warn is told of.
+const (
+	EventDiffers = "shards_differ"
+	EventLeft    = "shards_left"
+	EventBroken  = "shards_broken"
+)
 
 // work is the work on one tick or key. One goroutine does it; runs and looks are beside it.
 type work struct {
@@ -149,7 +156,7 @@ func (w *work) adopt(n int) bool {
 		n = w.trigger.Parts
 	}
 	if n != w.trigger.Parts {
-		w.Warn(fmt.Sprintf("this %s of %s is divided into %d, and here into %d: it is done as it was begun", w.what(), w.Job, n, w.trigger.Parts),
+		w.Warn(EventDiffers, fmt.Sprintf("this %s of %s is divided into %d, and here into %d: it is done as it was begun", w.what(), w.Job, n, w.trigger.Parts),
 			"give all hosts the same --shards")
 		w.trigger.Parts = n
 		w.parts = make([]part, n)
@@ -244,7 +251,7 @@ func (w *work) inTheWay(ctx context.Context, s backends.Status) bool {
 		if late {
 			hint = "it is later than --start-deadline"
 		}
-		w.Warn(fmt.Sprintf("the tick %s of %s was left with %d of %d shards done", time.Unix(last.Tick, 0).UTC().Format(time.RFC3339), w.Job, o.Done, last.Parts), hint)
+		w.Warn(EventLeft, fmt.Sprintf("the tick %s of %s was left with %d of %d shards done", time.Unix(last.Tick, 0).UTC().Format(time.RFC3339), w.Job, o.Done, last.Parts), hint)
 	}
 	w.cleared = last.Tick
 	return false

@@ -120,19 +120,29 @@ func (b *breaking) endAll(ctx context.Context, names []string) error {
 		if ended > 0 || open > 0 && b.open != open { // somebody works
 			nobody, since = false, time.Now()
 		}
+		between := time.Duration(0)
 		switch once := b.kind != backends.Stop || b.wait == 0; {
 		case err != nil:
 			return err
 		case ended > 0 && b.again && !once:
 		case ended == 0 && b.open > 0 && !once && time.Since(since) < betweenShards:
-			if err := pause(ctx, betweenShards/10); err != nil {
-				return err
-			}
+			between = betweenShards / 10
 		default:
 			if nobody {
 				b.console.warn("nobody runs "+b.job, "")
 			}
 			return nil
+		}
+		select {
+		case <-time.After(between):
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-b.end:
+			if nobody {
+				b.console.warn("nobody runs "+b.job, "")
+				return nil
+			}
+			return &fault{code: codeNotRun, what: b.job, why: fmt.Sprintf("its shards are still worked on after %v", b.wait)}
 		}
 		if names, err = expand(ctx, b.store, b.job); err != nil { // a shard is in the store as soon as it is begun
 			return err

@@ -9,6 +9,7 @@ type LeaseCache struct {
 	last     Snapshot // nil: nothing is known
 	doubted  bool     // a later renewal had no answer, so nobody knows whether it was applied
 	renewals int      // under way
+	asked    *BreakRequest
 }
 
 // NewLeaseCache returns the cache of a new grant.
@@ -65,6 +66,25 @@ func (c *LeaseCache) Doubt(was Snapshot) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.doubted = c.doubted || c.last == was
+}
+
+// Asked returns the request to stop that was found when the run's end was recorded: no renewal has told of it before. nil: there was none.
+func (c *LeaseCache) Asked() *BreakRequest {
+	if c == nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.asked
+}
+
+func (c *LeaseCache) askedAtEnd(b *BreakRequest) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked = b
 }
 
 // Saw notes what a renewal has left in the store that began with the snapshot was; nil: unknown. Renewals may overtake

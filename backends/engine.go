@@ -101,8 +101,15 @@ func (e *Engine) Renew(ctx context.Context, g Grant) (RenewAnswer, error) {
 func (e *Engine) Finish(ctx context.Context, g Grant, o Outcome) error {
 	cache := CacheOf(g)
 	q := Request{Op: ToFinish, Job: g.Claim.Job, Holder: g.Claim.Holder, Known: cache.Last()}
-	err := e.end(ctx, q, func(v View) EndDecision { return e.Rules.Finish(v, g, o) })
+	var asked *BreakRequest
+	err := e.end(ctx, q, func(v View) EndDecision {
+		asked = v.Record.Break
+		return e.Rules.Finish(v, g, o)
+	})
 	cache.Saw(q.Known, nil)
+	if err == nil && asked != nil && asked.Token == g.Token {
+		cache.askedAtEnd(asked)
+	}
 	return About("finish", q.Job, err)
 }
 

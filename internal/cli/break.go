@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/shards"
 	"github.com/leaderrun/leaderrun/runner"
 )
 
@@ -81,6 +82,8 @@ type breaking struct {
 	forget []backends.Order
 	run    *ending          // that is to be waited for; nil: none
 	again  bool             // it is divided for a tick or key: who stands by may begin another shard
+	over   map[string]int64 // the tokens of runs that were waited for, by shard: some stores cannot say twice that a dead holder is dead
+	open   int              // how many of its shards are left that somebody may begin
 	all    bool             // the run is one of a divided job, of which all are to end
 	end    <-chan time.Time // when the wait is over; nil: never
 }
@@ -109,20 +112,47 @@ func runBreak(c *call) (End, error) {
 // endAll gives its orders about a job, or about each slot or shard of one, and waits then until all of their runs are over. What was
 // asked to stop is looked at again where the job is divided: a host that stood by may have begun another shard meanwhile.
 func (b *breaking) endAll(ctx context.Context, names []string) error {
-	b.end = patienceFor(b.wait)
-	for again := false; ; again = true {
+	b.end, b.over = patienceFor(b.wait), map[string]int64{}
+	nobody := true
+	for since := time.Now(); ; {
+		open := b.open
 		ended, err := b.endThese(ctx, names)
-		switch {
+		if ended > 0 || open > 0 && b.open != open { // somebody works
+			nobody, since = false, time.Now()
+		}
+		between := time.Duration(0)
+		switch once := b.kind != backends.Stop || b.wait == 0; {
 		case err != nil:
 			return err
-		case ended == 0 && !again:
-			b.console.warn("nobody runs "+b.job, "")
+		case ended > 0 && b.again && !once:
+		case ended == 0 && b.open > 0 && !once && time.Since(since) < betweenShards:
+			between = betweenShards / 10
+		default:
+			if nobody {
+				b.console.warn("nobody runs "+b.job, "")
+			}
 			return nil
-		case ended == 0, !b.again, b.kind != backends.Stop, b.wait == 0:
-			return nil
+		}
+		select {
+		case <-time.After(between):
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-b.end:
+			if nobody {
+				b.console.warn("nobody runs "+b.job, "")
+				return nil
+			}
+			return &fault{code: codeNotRun, what: b.job, why: fmt.Sprintf("its shards are still worked on after %v", b.wait)}
+		}
+		if names, err = expand(ctx, b.store, b.job); err != nil { // a shard is in the store as soon as it is begun
+			return err
 		}
 	}
 }
+
+// betweenShards is for how long nobody must be seen to run a shard of a tick or key that is not over: between two shards, a host that
+// works has none.
+const betweenShards = time.Second
 
 // patienceFor returns a channel that tells when the wait is over; nil: never.
 func patienceFor(wait time.Duration) <-chan time.Time {
@@ -159,6 +189,7 @@ func (b *breaking) endThese(ctx context.Context, names []string) (ended int, err
 			return 0, err
 		}
 	}
+	parts := divided{}
 	for _, name := range names {
 		one := *b
 		one.job = name
@@ -166,7 +197,11 @@ func (b *breaking) endThese(ctx context.Context, names []string) (ended int, err
 		if err != nil {
 			return 0, err
 		}
-		if len(names) > 1 && (b.isIdle(s) || b.kind != backends.ForceRelease && watchRun(s).over(s, time.Now())) { // a slot that nobody has is no news
+		if name != b.job {
+			parts.add(name, s)
+		}
+		isOver := s.Lease == nil && b.over[name] == lastToken(s) || b.kind != backends.ForceRelease && watchRun(s).over(s, time.Now())
+		if name != b.job && (b.isIdle(s) || isOver) { // a slot that nobody has is no news
 			continue
 		}
 		one.mean(s)
@@ -179,11 +214,18 @@ func (b *breaking) endThese(ctx context.Context, names []string) (ended int, err
 		}
 		runs = append(runs, &one)
 	}
+	all := parts.of(b.job).shards
+	t, known := lastDivided(all)
+	b.open = 0
+	if known {
+		b.open = shards.Sum(t, all).Open
+	}
 	for _, one := range runs {
 		if one.run != nil {
 			if err := one.await(ctx, one.run, b.end); err != nil {
 				return 0, err
 			}
+			b.over[one.job] = one.run.token
 		}
 	}
 	return len(runs), nil

@@ -31,6 +31,9 @@ func (b *breaking) forgetAll(ctx context.Context, names []string) error {
 			of = &seen[i]
 		}
 	}
+	if err := b.nobodyIsAtWork(names, seen, of.Record.Tick.Tick); err != nil {
+		return err
+	}
 	// Shard 0 is the last: until it is forgotten, who comes goes on with the same number of shards.
 	found := map[string]bool{}
 	for _, name := range slices.Backward(names) {
@@ -45,6 +48,35 @@ func (b *breaking) forgetAll(ctx context.Context, names []string) error {
 		}
 	}
 	return nil
+}
+
+// nobodyIsAtWork refuses to forget a tick or key while one of its shards runs, unless that run is to be ended before: what was forgotten
+// of the others would be run again at once.
+func (b *breaking) nobodyIsAtWork(names []string, seen []backends.Status, tick int64) error {
+	for i, s := range seen {
+		for _, o := range b.forget {
+			if b.kind == "" && has(s, tick, o) && runsFor(s, o) {
+				return notForgotten(names[i], &backends.Refusal{Verdict: backends.Held, Holder: s.Record.Holder, Wait: s.Lease.Left})
+			}
+		}
+	}
+	return nil
+}
+
+// runsFor says whether the present run is for the tick or key that is to be forgotten.
+func runsFor(s backends.Status, o backends.Order) bool {
+	if s.Lease == nil || o.Kind == backends.ForgetSchedule {
+		return false
+	}
+	i := slices.IndexFunc(s.Record.Runs, func(run backends.Run) bool { return run.Token == s.Lease.Token })
+	return i >= 0 && (o.Kind == backends.ForgetTick && s.Record.Runs[i].Tick == s.Record.Tick.Tick || o.Kind == backends.ForgetKey && s.Record.Runs[i].Key == o.Key)
+}
+
+// notForgotten is the fault of a tick or key that runs, or may.
+func notForgotten(job string, r *backends.Refusal) error {
+	f := refused(job, r)
+	f.hint = "--force or --holder-is-dead end the run first"
+	return f
 }
 
 // forgetOf ends the run of a job or shard, if that was asked for, and forgets what was asked for. of: the record of shard 0, for a
@@ -101,9 +133,7 @@ func (b *breaking) forgetPart(ctx context.Context, o backends.Order) error {
 	what := forgettable(o)
 	err := b.orderWhenSafe(ctx, b.store, o, b.wait)
 	if r, ok := errors.AsType[*backends.Refusal](err); ok {
-		f := refused(b.job, r)
-		f.hint = "--force or --holder-is-dead end the run first"
-		return f
+		return notForgotten(b.job, r)
 	}
 	switch {
 	case errors.Is(err, backends.ErrOver) && o.Tick != 0:

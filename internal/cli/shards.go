@@ -54,7 +54,7 @@ func (c *call) runShards(plan *runPlan, store backends.Backend) (End, error) {
 	r := plan.request
 	tick := shards.Tick{
 		Store: leases, Job: plan.job, Trigger: r.Trigger, Parallel: plan.parallel, TTL: plan.timeline.TTL, Wait: r.Wait, BackendWait: r.BackendWait,
-		Run: w.run, Warn: c.console.warn, Wanted: w.wanted,
+		Run: w.run, Warn: func(_, text, hint string) { c.console.warn(text, hint) }, Wanted: w.wanted,
 		Tell: func(e runner.Event) {
 			w.follow(e)
 			c.console.event(e)

@@ -47,8 +47,12 @@ func (d *Daemon) workOn(a *attempt, tick time.Time) bool {
 	work := shards.Tick{
 		Store: leases, Job: r.Job, Trigger: r.Trigger, Parallel: a.def.Parallel, TTL: r.Timeline.TTL,
 		Wait: r.Wait, BackendWait: r.BackendWait, SameTickOnly: r.SameTickOnly, Run: w.run, Wanted: a.wanted,
-		Warn: func(text, _ string) {
-			w.warned.Do(func() { d.warn(a.def, "shards_differ", text+"; give all hosts the same file") })
+		Warn: func(name, text, _ string) {
+			if name != shards.EventDiffers {
+				d.warn(a.def, name, text)
+				return
+			}
+			w.warned.Do(func() { d.warn(a.def, name, text+"; give all hosts the same file") })
 		},
 	}
 	outcome := work.Work(a.ctx)

@@ -140,7 +140,7 @@ func (h *host) work(n int, takes time.Duration, with func(*Tick, *runner.Request
 	t := &Tick{
 		Store: leases, Job: "job", Parallel: 1, TTL: ttl, BackendWait: 5 * time.Second, Wanted: h.wanted,
 		Trigger: backends.Trigger{Tick: h.tick(0), OnLost: backends.Skip, MaxAttempts: 3, Parts: n},
-		Warn:    func(text, _ string) { h.mu.Lock(); h.warned = text; h.mu.Unlock() },
+		Warn:    func(_, text, _ string) { h.mu.Lock(); h.warned = text; h.mu.Unlock() },
 	}
 	if with != nil {
 		with(t, &request)

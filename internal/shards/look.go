@@ -155,6 +155,7 @@ func (w *work) judge(k int, s backends.Status) part {
 func judge(s backends.Status, t backends.Trigger) part {
 	r := &s.Record
 	o, known := occurrence(r, t)
+	known = known && o.Parts == t.Parts // else this shard is other work, and a claim would be refused (backends.Divided)
 	p := part{standing: free, holder: o.Claimant}
 	if known {
 		p.state = o.State

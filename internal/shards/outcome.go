@@ -3,6 +3,7 @@ package shards
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
@@ -26,6 +27,7 @@ func (w *work) ended(f finished) {
 		return
 	case runner.Ran, runner.TimedOut:
 		w.ran(p, r)
+		w.heedLate(f)
 		return
 	case runner.Interrupted:
 		if w.Wanted.Err() == nil {
@@ -62,6 +64,18 @@ func (w *work) ran(p *part, r runner.Result) {
 		p.standing, p.state = over, backends.Failed
 	}
 	p.result = &r
+}
+
+// heedLate heeds an operator who has asked all shards to end, if the run was over before it heard of that: short ones never hear.
+func (w *work) heedLate(f finished) {
+	asked := backends.CacheOf(f.result.Grant).Asked()
+	if asked == nil || !asked.All {
+		return
+	}
+	r := f.result
+	r.Ending, r.Err = runner.Broken, &runner.BrokenError{BreakRequest: *asked}
+	w.stop, w.stopShard = &r, f.shard
+	w.Warn(EventBroken, fmt.Sprintf("%s: no other shard is begun: %v", w.Job, r.Err), "")
 }
 
 // isElsewhere says whether a claim was refused because of another holder.

@@ -32,11 +32,19 @@ type Tick struct {
 	SameTickOnly bool
 
 	Run  Run
-	Warn func(text, hint string)
+	Warn func(name, text, hint string)
 	Tell func(runner.Event) // is told when the host begins to stand by; nil: nobody is
 	// Wanted ends when nothing may start any more.
 	Wanted context.Context //nolint:containedctx // it is narrower than that of Work
 }
+
+// The names of what Warn is told of.
+const (
+	EventDiffers = "shards_differ"
+	EventLeft    = "shards_left"
+	EventLost    = "shards_lost"
+	EventBroken  = "shards_broken"
+)
 
 // work is the work on one tick or key. One goroutine does it; runs and looks are beside it.
 type work struct {
@@ -112,7 +120,7 @@ func (w *work) settle(ctx context.Context) bool {
 			w.adopt(o.Parts)
 			if lost {
 				w.lose()
-				w.Warn(fmt.Sprintf("the record of %s is lost: this %s was begun there, as other shards show, and it does not run again", slots.Name(w.Job, 0), w.what()), w.forgetting())
+				w.Warn(EventLost, fmt.Sprintf("the record of %s is lost: this %s was begun there, as other shards show, and it does not run again", slots.Name(w.Job, 0), w.what()), w.forgetting())
 			}
 			return true
 		case w.inTheWay(ctx, s, lost):
@@ -159,7 +167,7 @@ func (w *work) adopt(n int) {
 		n = w.trigger.Parts
 	}
 	if n != w.trigger.Parts {
-		w.Warn(fmt.Sprintf("this %s of %s is divided into %d, and here into %d: it is done as it was begun", w.what(), w.Job, n, w.trigger.Parts),
+		w.Warn(EventDiffers, fmt.Sprintf("this %s of %s is divided into %d, and here into %d: it is done as it was begun", w.what(), w.Job, n, w.trigger.Parts),
 			"give all hosts the same --shards")
 		w.trigger.Parts = n
 		w.parts = make([]part, n)
@@ -231,20 +239,23 @@ func (w *work) inTheWay(ctx context.Context, s backends.Status, lost bool) bool 
 		sub.drive(one)
 		end() // its watches
 		out := sub.outcome()
-		w.stop, w.stopShard = out.Stop, out.StopShard
 		w.before = append(w.before, out)
+		late = isLate(out.Stop) // its start deadline came meanwhile, and what is left of it is missed
 		switch {
+		case late:
+		case out.Stop != nil:
+			w.stop, w.stopShard = out.Stop, out.StopShard
+			return true
 		case out.IsOver():
 			w.cleared = last.Tick
 			return false
-		case out.Stop == nil && out.Running == 0 && out.Bad != nil: // nobody works on it, and this host is not to
+		case out.Running == 0 && out.Bad != nil: // nobody works on it, and this host is not to
 			w.stop, w.stopShard = out.Bad, out.BadShard
-		}
-		if w.stop != nil {
+			return true
+		default:
+			w.busy, w.idle = &backends.Refusal{Verdict: backends.Held, Tick: last.Tick, Holder: sub.holder()}, sub.idle
 			return true
 		}
-		w.busy, w.idle = &backends.Refusal{Verdict: backends.Held, Tick: last.Tick, Holder: sub.holder()}, sub.idle
-		return true
 	}
 	for range 2 { // between two shards, a host that works holds none
 		if err := sub.look(w.Wanted, sub.all()); err != nil {
@@ -261,11 +272,19 @@ func (w *work) inTheWay(ctx context.Context, s backends.Status, lost bool) bool 
 		sleep(w.Wanted, pause)
 	}
 	if o := sub.outcome(); o.Open > 0 && w.wanted() {
-		w.Warn(fmt.Sprintf("the tick %s of %s was left with %d of %d shards done", time.Unix(last.Tick, 0).UTC().Format(time.RFC3339), w.Job, o.Done, last.Parts),
-			"--on-lost rerun has the hosts of the next tick finish it")
+		hint := "--on-lost rerun has the hosts of the next tick finish it"
+		if late {
+			hint = "it is later than --start-deadline"
+		}
+		w.Warn(EventLeft, fmt.Sprintf("the tick %s of %s was left with %d of %d shards done", time.Unix(last.Tick, 0).UTC().Format(time.RFC3339), w.Job, o.Done, last.Parts), hint)
 	}
 	w.cleared = last.Tick
 	return false
+}
+
+// isLate says whether a tick was refused because its start deadline is over.
+func isLate(r *runner.Result) bool {
+	return r != nil && r.Ending == runner.Refused && r.Refusal != nil && r.Refusal.Verdict == backends.Late
 }
 
 // drive runs what can be run here, until nothing is left or nothing may start any more.

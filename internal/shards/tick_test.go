@@ -348,6 +348,26 @@ func TestABrokenShard(t *testing.T) {
 	})
 }
 
+// If an operator asks all shards to end, a host whose run is over before it hears of that begins no other.
+func TestABrokenShardThatIsShort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		a := b.host("a")
+		time.AfterFunc(250*time.Millisecond, func() {
+			s, err := b.store.Inspect(t.Context(), "job#0")
+			if err != nil || s.Lease == nil {
+				t.Error(s, err)
+				return
+			}
+			b.store.SetBreak("job#0", backends.BreakRequest{Token: s.Lease.Token, All: true})
+		})
+		o := a.work(5, 500*time.Millisecond, nil)
+		if o.Stop == nil || o.Stop.Ending != runner.Broken || o.Done != 1 || len(b.ran) != 1 {
+			t.Errorf("%+v, ran %q", o, b.ran)
+		}
+	})
+}
+
 // A host that stands by looks at what others run now and then, and is there when one of them dies.
 func TestAtRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -252,6 +252,7 @@ var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMut
 	{"guardian: what a tracer keeps is waited for", "internal/supervise/guardian/run.go", "if g.empty() || g.isTracedOnly(now) {", "if g.empty() || now == 0 && g.isTracedOnly(now) {", tracerTests},
 	{"guardian: a command that a tracer keeps runs on", "internal/supervise/guardian/run.go", "if !g.running || g.endedAt == 0 {", "if !g.running || g.endedAt >= 0 {", tracerTests},
 	{"wrapper: what a tracer keeps is waited for", "internal/supervise/sweep.go", "if tracer := g.tracedOnly(cgroup); tracer != 0 {", "if tracer := g.tracedOnly(cgroup); tracer < 0 {", tracerTests},
+	{"what a cgroup lists and nobody can read is dead", "internal/supervise/tree/cgroup_linux.go", "!ok || r.keptBy(p) == 0 {", "ok && r.keptBy(p) == 0 {", []string{"./internal/supervise/tree"}},
 	{"what is traced is dead", "internal/supervise/tree/traced_linux.go", "if !some || !over {", "if !some {", tracerTests},
 	{"what a tracer stops at its exit is waited for", "internal/supervise/tree/traced_linux.go", "over = over && by > 0 && !isPending", "over = over && by < 0 && !isPending", tracerTests},
 	{"a signal hits whoever has the number by now", "internal/supervise/tree/signal_linux.go", "return ok && now.Started == p.Started", "return ok && now.PID == p.PID", treeTests},

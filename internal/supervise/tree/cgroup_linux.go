@@ -113,7 +113,8 @@ func (c *Cgroup) Processes() []int {
 	return pids
 }
 
-// TracedOnly tells whether all that is in the cgroup or below it runs no more code, and is traced.
+// TracedOnly tells whether all that is in the cgroup or below it runs no more code, and is traced. What is listed and cannot be read (proc
+// may be mounted with hidepid, and the process be another user's) may be alive.
 func (c *Cgroup) TracedOnly() bool {
 	if !c.Populated() {
 		return true
@@ -121,7 +122,7 @@ func (c *Cgroup) TracedOnly() bool {
 	var r reader
 	pids := c.Processes()
 	for _, pid := range pids {
-		if p, ok := r.stat(pid); ok && r.keptBy(p) == 0 {
+		if p, ok := r.stat(pid); !ok || r.keptBy(p) == 0 {
 			return false
 		}
 	}

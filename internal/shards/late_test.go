@@ -1,0 +1,54 @@
+package shards
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/slots"
+	"github.com/leaderrun/leaderrun/runner"
+)
+
+// While a host finishes an earlier tick, the start deadline of that tick may come. What is left of it then is missed, and the later tick
+// is begun, as with a job that is not divided.
+func TestTheEarlierTickGetsTooLateWhileItIsFinished(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		a, c := b.host("a"), b.host("b")
+		with := func(t *Tick, _ *runner.Request) {
+			t.Trigger.OnLost, t.Trigger.StartDeadline = backends.Rerun, 90*time.Second
+		}
+		go func() { time.Sleep(70 * time.Second); a.die() }()
+		a.work(5, 50*time.Second, with)
+		o := c.work(5, 8*time.Second, func(t *Tick, r *runner.Request) {
+			with(t, r)
+			t.Trigger.Tick = b.tick(1)
+		})
+		if !o.IsDone() || len(o.Before) != 1 || !strings.HasSuffix(c.warned, "was left with 3 of 5 shards done") {
+			t.Errorf("%+v after %v: %q, %q", o, b.since(), b.ran, c.warned)
+		}
+	})
+}
+
+// A shard that was done as one of five is not done as one of three.
+func TestDoneAsOneOfAnotherNumber(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		once := func(t *Tick, _ *runner.Request) { t.Trigger.Tick, t.Trigger.Once = 0, "k" }
+		b.host("a").work(5, time.Second, once)
+		seen := map[int]backends.Status{}
+		for k := range 3 {
+			s, err := b.store.Inspect(t.Context(), slots.Name("job", k))
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen[k] = s
+		}
+		trigger := backends.Trigger{Once: "k", OnLost: backends.Skip, Parts: 3}
+		if o := Sum(trigger, seen); o.IsDone() || o.Done != 0 {
+			t.Errorf("%+v", o)
+		}
+	})
+}

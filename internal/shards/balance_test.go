@@ -169,21 +169,28 @@ func TestAHundredHostsOnASlowStore(t *testing.T) {
 	})
 }
 
-// While a store grants nothing, hosts ask no more than once in a TTL.
+// While a store grants nothing, hosts ask no more than once in a TTL. Then they come together, and nothing moves.
 func TestHostsThatComeToAQuarantine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 4)
+		f := newFleet(t, 40)
 		f.mem.Longest = 10 * ttl
 		f.mem.Restart(true)
 		a := f.join("a")
-		time.Sleep(9 * ttl)
+		for i := range 19 {
+			time.Sleep(ttl / 10)
+			f.join(nodeName(i))
+		}
+		time.Sleep(8 * ttl)
 		a.mu.Lock()
 		requests := a.requests
 		a.mu.Unlock()
-		if requests > lookers+12 {
+		if requests > lookers+14 {
 			t.Errorf("%d requests", requests)
 		}
 		f.settle(3 * ttl)
+		if f.moves > 0 {
+			t.Errorf("%d moves", f.moves)
+		}
 		f.close()
 	})
 }

@@ -100,7 +100,8 @@ func (m *members) join(ctx context.Context) error {
 	m.counts, m.now.ready = nil, false
 	m.seen, m.reached = nil, 0
 	m.now.members = 0 // no look has succeeded yet
-	for wait := m.ttl / 12; ctx.Err() == nil; wait = min(2*wait, m.ttl/3) {
+	shortest := m.ttl / 12
+	for wait := shortest; ctx.Err() == nil; wait = min(2*wait, m.ttl/3) {
 		limited, cancel := context.WithTimeout(ctx, m.ttl) // else a connection that is dead could keep us for long
 		places, err := lookOn(limited, m.store, m.job, m.seen)
 		cancel()
@@ -117,7 +118,8 @@ func (m *members) join(ctx context.Context) error {
 			return err
 		}
 		if r, ok := errors.AsType[*backends.Refusal](err); ok { // of a store that grants nothing yet
-			wait = max(wait, min(r.Wait, m.ttl))
+			sleep(ctx, min(r.Wait, m.ttl)) // then all come together, and know of each other before they take shards
+			wait = shortest
 		}
 		sleep(ctx, jittered(wait))
 	}

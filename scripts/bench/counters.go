@@ -105,7 +105,14 @@ func (r *redis) told() (int, error) {
 type etcdCounter string
 
 func (c etcdCounter) requests() (int, error) {
-	return scrape(http.DefaultClient, string(c), func(name string) bool { return strings.HasPrefix(name, "grpc_server_msg_received_total{") })
+	messages, err := scrape(http.DefaultClient, string(c), func(name string) bool { return strings.HasPrefix(name, "grpc_server_msg_received_total{") })
+	if err != nil {
+		return 0, err
+	}
+	ends, err := scrape(http.DefaultClient, string(c), func(name string) bool { // of streams: each was counted as a message
+		return strings.HasPrefix(name, `grpc_server_handled_total{grpc_code="OK"`) && strings.Contains(name, `grpc_type="bidi_stream"`)
+	})
+	return messages - ends, err
 }
 
 func (c etcdCounter) told() (int, error) {

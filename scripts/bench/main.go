@@ -23,7 +23,7 @@ const usageText = `usage: go run ./scripts/bench [COMMAND] [OPTION…]
   run       time of a whole run, handover, memory and wake-ups of one wrapper (where no command is named)
   standbys  many that wait for one job: handover, requests, memory
   cron      many jobs due at the same minute, beside supercronic
-  workers   long-running workers that many hosts share: requests at rest, and when a host dies
+  workers   long-running workers that many hosts share, beside consul lock: requests at rest, and when a host dies
   all       all of run, standbys and cron in about 13 minutes
   tables    put the results into a page, between its marks
   charts    draw the results

@@ -22,7 +22,7 @@ var balanceMutants = []mutant{
 	{"workers: a first look that failed is not made again", "internal/shards/members.go", "first := m.now.members == 0", "first := false", fleetTests},
 	{"workers: a look at a slow store begins anew", "internal/shards/members.go", "if m.seen, err = lookOn(ctx, m.store, m.job, m.seen); err", "if m.seen, err = lookOn(ctx, m.store, m.job, nil); err", fleetTests},
 	{"workers: searches leave a slow store no room for renewals", "internal/shards/members.go", "fewLookers = 4", "fewLookers = lookers", fleetTests},
-	{"workers: a store that grants nothing is asked all the time", "internal/shards/members.go", "wait = max(wait, min(r.Wait, m.ttl))", "_ = r", fleetTests},
+	{"workers: a store that grants nothing is asked all the time", "internal/shards/members.go", "sleep(ctx, min(r.Wait, m.ttl))", "_ = r", fleetTests},
 	{"workers: the oldest run is given up", "internal/shards/balance.go", "k.began.After(youngest.began)", "k.began.Before(youngest.began)", fleetTests},
 	{"workers: a worker that ends is run again at once", "internal/shards/balance.go", "k.pause = max(k.pause, shortestPause)", "_ = shortestPause", fleetTests},
 	{"workers: another number of shards is not noticed", "internal/shards/members.go", "p.shards != m.shards {", "p.shards < 0 {", fleetTests},

@@ -235,8 +235,6 @@ func (d *decider) start(o Occurrence) (attempt int, ok bool) {
 	switch {
 	case o.State == Open:
 		return o.Attempt + 1, true
-	case !unfinished(o.State):
-		return 0, false
 	case o.State == Claimed && o.Claimant.ID == d.c.Holder.ID:
 		return o.Attempt, true // our own claim: we did not get the reply, and the lease has run out since
 	}

@@ -31,6 +31,7 @@ var unrun = map[string]string{
 	"go run ./scripts/bench all -json bench.json     # about 13 minutes\n" +
 		"go run ./scripts/bench tables -in bench.json    # the tables of this page\n" +
 		"go run ./scripts/bench charts -in bench.json    # its pictures": "it needs an idle machine",
+	"go run ./scripts/bench workers -only '^Redis$|^etcd of three$|consul lock'    # about 12 minutes": "so does this",
 	"make bed DURATION=1h            # everything breaks at random, on all stores at once\n" +
 		"make bed SEED=7 STORE=etcd3     # one store, and the same faults again\n" +
 		"make bed CAST=divided           # jobs with slots and shards\n" +

@@ -58,7 +58,7 @@ while IFS=: read -r file target; do
 		compiled=$package name=$(go list "./$package")
 	fi
 	if [[ -x $program ]] && fuzz "$time" "${idle[@]}" &&
-		{ [[ $(tried "$log") -ge $few ]] || fuzz "$(($(known "$log") + few))x"; } && [[ $(tried "$log") -ge $few ]]; then
+		{ [[ $(tried "$log") -ge $few ]] || fuzz "$(($(known "$log") + 2 * few))x"; } && [[ $(tried "$log") -ge $few ]]; then
 		echo "fuzz: $package $target: $(tried "$log") inputs"
 	else
 		echo "fuzz: $package $target failed:"

@@ -43,8 +43,7 @@ inC=()
 # internal/supervise has storms of processes.
 beds='/test/(bed|history)$' storms='/internal/supervise$'
 alone="$beds|$storms"
-# What takes longest begins first. Of it, this waits for the minutes of a cron, and does not mind a busy machine.
-waiting='/(test/release|examples)$' long='/(test/acceptance|internal/cli)$'
+long='/(test/(acceptance|release)|examples|internal/cli)$' # begin first
 [[ $tier == all ]] || beds='/test/bed$' alone='/test/bed$'
 
 # Packages whose tests start what servers.sh builds, wait for it.
@@ -105,13 +104,12 @@ if ! scripts/servers.sh built; then
 fi
 all=$now
 # The storms must be alone, and come first. Then the beds, which wait more than they work: what is compiled for the race detector or
-# in C runs beside them, and what waits for a cron, at a lower priority, which leaves them the machine whenever they want it.
+# in C runs beside them, at a lower priority, which leaves them the machine whenever they want it.
 # shellcheck disable=SC2046 # packages
 "$tools/testsum" "${flags[@]}" -- "${race[@]}" $(list "$storms" "$never") || status=1
 # shellcheck disable=SC2046 # packages
 "$tools/testsum" -slowest=20 "${flags[@]}" -- -p 2 $(list "$beds" "$never") -- \
-	-p 3 $(list "$long" "$never") $(list . "$alone|$raced|$sqlite|$waiting|$long") ^ \
-	-p 2 $(list "$waiting" "$never") ^ \
+	-p 3 $(list "$long" "$never") $(list . "$alone|$raced|$sqlite|$long") ^ \
 	"${race[@]}" -p 2 -skip "$orders" $(list "$raced" "$alone") -- "${inC[@]}" $(list "$sqlite" "$never") -- \
 	-run "$orders" ./runner || status=1
 

@@ -92,8 +92,7 @@ func runImport(c *call) (End, error) {
 		return End{}, importFault(err)
 	}
 	files, notes := importer.Import(sources, o)
-	c.tell(skipped)
-	c.tell(notes)
+	defer c.tell(append(skipped, notes...)) // after stdout's text: stderr is written by another goroutine
 	switch {
 	case to == "jobs":
 		var jobs []*importer.Job
@@ -158,7 +157,7 @@ func importFault(err error) error {
 
 func (c *call) printJobs(jobs []*importer.Job, user string) (End, error) {
 	text, notes := importer.JobFile(jobs, user)
-	c.tell(notes)
+	defer c.tell(notes)
 	if text == "" {
 		return End{}, &fault{code: codeConfiguration, why: "there is no job to write"}
 	}

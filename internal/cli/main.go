@@ -8,6 +8,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"math"
@@ -16,6 +17,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/leaderrun/leaderrun/internal/panics"
 	"github.com/leaderrun/leaderrun/internal/remedy"
@@ -29,6 +31,10 @@ import (
 func Main(args []string, stdin, stdout, stderr *os.File) End {
 	supervise.SurvivePipe()
 	console := newConsole(stderr)
+	if f := tooFewFiles(); f != nil {
+		_, _ = stderr.Write(console.text(f.Error(), f.hint)) // at once: the console's goroutine would need what is missing
+		return End{Code: f.code}
+	}
 	defer console.close()
 	hearLibraries(console)
 	boundMemory()
@@ -65,6 +71,24 @@ func boundMemory() {
 	if debug.SetMemoryLimit(-1) == math.MaxInt64 {
 		debug.SetMemoryLimit(memoryAim)
 	}
+}
+
+// fewFiles is a number of files with which nothing works: with eight and fewer the Go runtime ends the program, and prints what all
+// of its goroutines do.
+const fewFiles = 32
+
+// tooFewFiles is the fault of a process that may open fewer; nil: it may open more. Then it has the runtime open its own files at once,
+// as the limit may fall.
+func tooFewFiles() *fault {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err == nil && limit.Cur < fewFiles {
+		return &fault{
+			code: codeInternal, why: fmt.Sprintf("this process may have %d open files, and needs more", limit.Cur),
+			hint: "raise the limit: ulimit -n 1024, or LimitNOFILE= of the unit",
+		}
+	}
+	time.AfterFunc(time.Hour, func() {}).Stop()
+	return nil
 }
 
 // captureSignals installs the handlers, on another thread while this one reads options, and returns what waits for that.

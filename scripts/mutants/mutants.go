@@ -111,7 +111,7 @@ var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMut
 	{"a vanished holder is not waited for", "backends/decide.go", "if wait := d.holderMayLive(); wait > 0 {", "if wait := d.holderMayLive(); wait > 0 && false {", decisionTests},
 	{"no quarantine", "backends/decide.go", "if v.Quarantine > 0 {", "if false {", decisionTests},
 	{"a claim that was abandoned is granted", "backends/decide.go", "if d.hasEnded(c.Holder.ID) {", "if false {", decisionTests},
-	{"a done tick starts again", "backends/decide.go", "case !unfinished(o.State):", "case false:", decisionTests},
+	{"a done tick starts again", "backends/decide.go", "return unfinished(o.State) && o.Policy", "return o.Policy", decisionTests},
 	{"skip starts a lost tick again", "backends/decide.go", "o.Policy == Rerun && policy == Rerun &&", "", decisionTests},
 	{"a tick is granted without being claimed", "backends/decide.go", "d.adopt()\n\tr.Tick = d.claimed(1)\n\treturn d.grant(d.c.Tick, 1)", "d.adopt()\n\treturn d.grant(d.c.Tick, 1)", decisionTests},
 	{"a renewal does not compare the holder", "backends/keep.go", "return l != nil && l.Holder == g.Claim.Holder.ID && l.Token == g.Token", "return l != nil", decisionTests},

@@ -61,7 +61,7 @@ func rerunRules() []rule {
 			b.Struck = sec(15)
 			s.blow(b)
 		}},
-		{name: "a tick that nobody brings to its end", change: unfinished, broken: []string{"I3"}, says: "tick 1004 of rerun was begun and nobody brought it to its end until 200000 ms"},
+		{name: "a tick that nobody brings to its end", change: unfinished, broken: []string{"I3"}, says: "tick 1004 of rerun was begun and nobody brought it to its end until 200000 ms; nobody came for it"},
 		{name: "a tick that nobody can bring to its end yet", change: func(s *scene) {
 			unfinished(s)
 			s.blow(Blow{Fault: "server stopped", Where: "server", Struck: sec(100), Mended: sec(151)})

@@ -2,7 +2,9 @@ package bed
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 )
 
 // skipOnce is I3 of the jobs that run each tick, or each shard of one, at most once: in the order of tokens each run is of a
@@ -147,5 +149,21 @@ func (t *trial) leftOpen(attempts []*run) []Violation {
 	if t.Ended.Sub(quiet) < t.bound(true) {
 		return nil
 	}
-	return []Violation{t.violation(t.Ended, []*run{last}, "tick %d of %s was begun and nobody brought it to its end until %s", last.tick, last.lease, t.ms(t.Ended))}
+	v := t.violation(t.Ended, []*run{last}, "tick %d of %s was begun and nobody brought it to its end until %s", last.tick, last.lease, t.ms(t.Ended))
+	v.Text += t.cameAfter(last)
+	return []Violation{v}
+}
+
+// cameAfter tells how the last wrappers ended that came for the job of a run after that.
+func (t *trial) cameAfter(r *run) string {
+	var later []string
+	for _, e := range t.Ends {
+		if e.Job == r.job && e.Began > r.last && t.ended(&e) {
+			later = append(later, fmt.Sprintf("%s on %s ended with %d: %q", t.ms(e.Ended), e.Host, e.Code, lastWords(e.Said)))
+		}
+	}
+	if len(later) == 0 {
+		return "; nobody came for it"
+	}
+	return "; of those who came later: " + strings.Join(later[max(0, len(later)-6):], ", ")
 }

@@ -208,8 +208,13 @@ func (t *tx) own() (*state, error) {
 	return s, nil
 }
 
-// probed looks who has the locks, without disturbing: others ask for them only in a turn of their own.
+// probed looks who has the locks, without disturbing: others ask for them only in a turn of their own. That this process has waited for
+// them, and keeps them for its next claim, is no run. Whoever took its own hand for the dead holder's would not claim, and of many who
+// wait none ever would.
 func (t *tx) probed() (*state, error) {
+	if t.keeps(t.paths) {
+		return t.free(), nil
+	}
 	for _, path := range []string{t.lock, t.tree} {
 		f, err := t.tryLock(path, syscall.LOCK_SH, os.O_RDONLY)
 		switch {
@@ -226,8 +231,11 @@ func (t *tx) probed() (*state, error) {
 			return s, nil
 		}
 	}
-	return &state{record: t.record, proof: t.proof(t.readOwnerAt(t.lock))}, nil
+	return t.free(), nil
 }
+
+// free is a job whose locks nobody has.
+func (t *tx) free() *state { return &state{record: t.record, proof: t.proof(t.readOwnerAt(t.lock))} }
 
 // heldBy is a job whose locks somebody has. Those of a run that has ended are in the hands of a standby that has not
 // claimed yet, and nobody's.

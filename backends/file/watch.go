@@ -162,6 +162,19 @@ func (w *waiter) waitForLock() {
 	}
 }
 
+// keeps says whether this process has the locks of a job that nobody has claimed yet.
+func (s *store) keeps(p paths) bool {
+	s.mu.Lock()
+	w := s.waiters[p.job]
+	kept := w != nil && w.locks != nil
+	var there bool
+	if kept {
+		there, _ = w.locks.areAt(p)
+	}
+	s.mu.Unlock()
+	return there
+}
+
 // handed returns the locks that were waited for, if there are any.
 func (s *store) handed(job string) *locks {
 	s.mu.Lock()

@@ -34,6 +34,26 @@ func TestWatchedLockIsHandedOver(t *testing.T) {
 	steps.Finish(d, acquireSoon(t, d, claimFor("job")))
 }
 
+// The lock of a run that was killed is free for the process that has waited for it, also if that looks before it claims: a host of many
+// that wait for a shard.
+func TestWhoHasWaitedSeesAFreeJob(t *testing.T) {
+	steps := suite.On(t)
+	dir := t.TempDir()
+	d, other := openDir(t, dir), openDir(t, dir)
+	g := steps.Acquire(d, claimFor("job"))
+	woken := watch(t.Context(), t, other)
+	awaitBlocked(t, other, "job")
+	unlockAsGuardian(t, g) // it is killed, and has recorded no end
+	<-woken
+	awaitKept(t, other, "job")
+	if s, err := other.Inspect(t.Context(), "job"); s.Lease != nil || err != nil {
+		t.Errorf("who has the lock sees it held: %+v, %v", s.Lease, err)
+	}
+	c := claimFor("job")
+	c.OnLost = backends.Rerun
+	steps.Finish(other, steps.Acquire(other, c))
+}
+
 // A lock that only passes through the hands of a standby must not look like a run: a claim without --wait would
 // be told that the job is in good hands.
 func TestPassingLockIsWaitedOut(t *testing.T) {

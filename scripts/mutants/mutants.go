@@ -100,6 +100,7 @@ var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMut
 	{"a run that never started keeps the job", "backends/keep.go", "if o.State == Open { // there", "if false { // there", decisionTests},
 	{"an instant at which a job was kept counts as unclaimed", "backends/decide.go", "held = max(held, r.Reserved.Until)", "_ = r.Reserved.Until", decisionTests},
 	{"a host that is said to be dead keeps its job", "backends/order.go", "r.Break, r.Reserved = nil, nil", "r.Break = nil", decisionTests},
+	{"file: who waits for the lock of a killed run takes its own hand for the holder's", "backends/file/read.go", "if t.keeps(t.paths) {", "if false {", []string{"./backends/file", "-run", "TestWhoHasWaited"}},
 	{"file: a standby waits for the lock of a job that is kept", "backends/file/watch.go", "\t\tw.wanted = false\n", "", []string{"./backends/file", "-run", "TestStandbyLeaves"}},
 	{"a job that is kept is not waited for", "runner/candidate.go", "case backends.Held, backends.Reserved:", "case backends.Held:", runnerTests},
 	{"nobody yields to news", "runner/candidate.go", "min(p.until, m.after(m.request.Yield)), false", "min(p.until, m.now), false", runnerTests},

@@ -104,12 +104,13 @@ if ! scripts/servers.sh built; then
 	now=$(list "$built|$storms|$sqlite" "$never")
 fi
 all=$now
-# The storms must be alone, and come first. Then the beds, which wait more than they work: what is compiled for the race detector or
-# in C runs beside them, at a lower priority, which leaves them the machine whenever they want it.
+# The storms must be alone, and come first. Then the beds, one after the other, as each has up to twelve stores. They wait more than
+# they work: what is compiled for the race detector or in C runs beside them, at a lower priority, which leaves them the machine
+# whenever they want it.
 # shellcheck disable=SC2046 # packages
 "$tools/testsum" "${flags[@]}" -- "${race[@]}" $(list "$storms" "$never") || status=1
 # shellcheck disable=SC2046 # packages
-"$tools/testsum" -slowest=20 "${flags[@]}" -- -p 2 $(list "$beds" "$never") -- \
+"$tools/testsum" -slowest=20 "${flags[@]}" -- -p 1 $(list "$beds" "$never") -- \
 	-p 3 $(list "$long" "$never") $(list . "$alone|$raced|$sqlite|$long|$driver") -- \
 	"${race[@]}" $(list "$driver" "$never") ^ \
 	"${race[@]}" -p 2 -skip "$orders" $(list "$raced" "$alone") -- "${inC[@]}" $(list "$sqlite" "$never") -- \

@@ -165,14 +165,16 @@ func (w *waiter) waitForLock() {
 // keeps says whether this process has the locks of a job that nobody has claimed yet.
 func (s *store) keeps(p paths) bool {
 	s.mu.Lock()
-	w := s.waiters[p.job]
-	kept := w != nil && w.locks != nil
-	var there bool
-	if kept {
-		there, _ = w.locks.areAt(p)
+	var kept *locks
+	if w := s.waiters[p.job]; w != nil {
+		kept = w.locks
 	}
-	s.mu.Unlock()
-	return there
+	s.mu.Unlock() // the disk may hang
+	if kept == nil {
+		return false
+	}
+	there, err := kept.areAt(p) // an error if they were given back meanwhile
+	return there && err == nil
 }
 
 // handed returns the locks that were waited for, if there are any.

@@ -107,7 +107,15 @@ func TestFailedRenewalIsRepeatedAtOnceThenWithABackoff(t *testing.T) {
 func TestReplyAfterTheEndCountsAsNone(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
 		b.ignores, b.immortal = true, true // so that the run still waits when the reply comes
-		b.renewal = func(int) answer { return answer{there: 10 * time.Second, deaf: true} }
+		b.renewal = func(int) answer {
+			switch {
+			case b.now() < 12*time.Second:
+				return answer{err: errRefused}
+			case b.now() < 15*time.Second:
+				return answer{there: 15*time.Second - b.now(), deaf: true} // late, but the loop still waits for it
+			}
+			return silent(0)
+		}
 		wantEnding(t, b.run(), Unconfirmed)
 		if b.over != 15400*time.Millisecond { // the reply came at 15 s, after the end at 14.7 s
 			t.Errorf("given up at %v: a reply after the lease ran out extended it", b.over)

@@ -38,14 +38,13 @@ type Guard struct {
 	leaving      atomic.Bool              // this process may end while the tree is not dead
 	terminal     atomic.Pointer[terminal] // set by Start; nil where there is none
 
-	mu       sync.Mutex
-	queue    []outgoing // what the guardian's socket did not take at once
-	sending  bool       // transmit is at work on the queue
-	watch    watchdog
-	closing  bool
-	starting bool  // Start was called and may not be called again
-	failed   bool  // Start gave up waiting: whatever the guardian answers, the run is to die
-	loss     error // what became of the guardian, once the wrapper has taken over
+	mu      sync.Mutex
+	queue   []outgoing // what the guardian's socket did not take at once
+	sending bool       // transmit is at work on the queue
+	watch   watchdog
+	closing bool  // the guardian is sent away, or was lost before anything was started
+	failed  bool  // Start gave up waiting: whatever the guardian answers, the run is to die
+	loss    error // what became of the guardian, once the wrapper has taken over
 }
 
 type outgoing struct {
@@ -137,14 +136,13 @@ func (g *Guard) Start(c Command, d lifeline.Deadline) error {
 	limit.Set(d.End)
 	g.mu.Lock()
 	switch {
-	case g.starting || g.watch.started:
+	case g.watch.phase != notBegun:
 		g.mu.Unlock()
 		return errState
 	case g.closing || g.isOver():
 		g.mu.Unlock()
 		return ErrGone
 	}
-	g.starting = true
 	var t *terminal
 	if !g.options.Detached {
 		t = findTerminal()
@@ -157,7 +155,6 @@ func (g *Guard) Start(c Command, d lifeline.Deadline) error {
 	}
 	fds, err := duplicates(slices.Concat(c.Inherit, c.Hold))
 	if err != nil {
-		g.starting = false
 		g.mu.Unlock()
 		return err
 	}
@@ -251,7 +248,7 @@ func (g *Guard) Close() error {
 // Dismiss is Close without the wait: the guardian's end costs time in which its wrapper can do something else.
 func (g *Guard) Dismiss() error {
 	g.mu.Lock()
-	if g.watch.started && !g.watch.dead && !g.isOver() {
+	if g.watch.phase.mayLive() && !g.isOver() {
 		g.mu.Unlock()
 		g.killAll()
 		if !g.isOver() {

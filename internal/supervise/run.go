@@ -55,7 +55,7 @@ func (g *Guard) run() {
 	}
 }
 
-// hear handles one message of the guardian.
+// handle handles one message of the guardian.
 func (g *Guard) handle(m guardian.Message) {
 	now := boottime.Now()
 	kills := m.Kind == guardian.Killing || m.Kind == guardian.Unconfirmed
@@ -88,9 +88,7 @@ func (g *Guard) heardStarted(m guardian.Message) {
 	g.locked(func() {
 		failed = g.failed
 		if pid == 0 && !failed {
-			// Nothing runs: Start may be called again.
-			g.watch = watchdog{}
-			g.starting = false
+			g.watch = watchdog{} // Start may be called again
 			return
 		}
 		g.watch.ack(1)
@@ -111,10 +109,10 @@ func (g *Guard) heardStarted(m guardian.Message) {
 	}
 }
 
-// tellDead ends the run's story. The guardian may stay a moment longer.
+// tellDead tells the last event of the run. The guardian may stay a moment longer.
 func (g *Guard) tellDead(s lifeline.Status) {
 	g.terminal.Load().release()
-	g.locked(func() { g.watch.dead = true })
+	g.locked(func() { g.watch.phase = dead })
 	g.events <- lifeline.Event{Kind: lifeline.Dead, Status: s}
 	close(g.events)
 }
@@ -134,16 +132,16 @@ func (g *Guard) dismissed() bool {
 // ended: the guardian closed the channel, which only its end does.
 func (g *Guard) ended() {
 	g.mu.Lock()
-	started, dead := g.watch.started, g.watch.dead
-	g.closing = g.closing || !started // nothing can be started any more
+	is := g.watch.phase
+	g.closing = g.closing || is == notBegun // nothing can be started any more
 	g.mu.Unlock()
-	if started && !dead {
+	if is.mayLive() {
 		g.takeOver("died")
 		return
 	}
 	close(g.answers)
 	g.collect()
-	if !started {
+	if is == notBegun {
 		close(g.events)
 	}
 }
@@ -151,9 +149,9 @@ func (g *Guard) ended() {
 // dismiss sees a guardian off that has nothing to guard. One whose run is dead has nothing to tell either.
 func (g *Guard) dismiss() {
 	g.mu.Lock()
-	dead := g.watch.dead
+	isDead := g.watch.phase == dead
 	g.mu.Unlock()
-	if dead {
+	if isDead {
 		g.ended()
 		return
 	}

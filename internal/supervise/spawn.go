@@ -28,7 +28,7 @@ func (g *Guard) spawn(begun *guardian.Begun) (err error) {
 	return err
 }
 
-// sendAway ends a guardian that was started ahead and is not to be used; nil: there is none.
+// dismiss ends a guardian that was started ahead and is not to be used; nil: there is none.
 func dismiss(begun *guardian.Begun) {
 	if begun != nil {
 		_ = syscall.Close(begun.Channel)

@@ -29,8 +29,7 @@ const (
 // watchdog decides when the guardian must be taken for lost: it did not acknowledge an extension while
 // there was still time to end the run, or did not kill when it had to. Guarded by Guard.mu.
 type watchdog struct {
-	started  bool // Start was sent: there may be a tree
-	dead     bool
+	phase    phase
 	sent     lifeline.Deadline
 	acked    lifeline.Deadline // the last that the guardian is known to go by; or to have heard of, where it kills
 	inFlight map[int64]extension
@@ -39,12 +38,24 @@ type watchdog struct {
 
 	killAsked boottime.Instant
 	lostAt    boottime.Instant // the lease: asked to kill because another may have it
-	killing   bool
 	lastHeard boottime.Instant
 	suspect   boottime.Instant // overdue since
 	status    lifeline.Status
 	pid       int // the command's
 }
+
+// phase is how far a run has come, as far as the wrapper knows.
+type phase int
+
+const (
+	notBegun phase = iota // nothing runs
+	guarded               // Start was sent: there may be a tree
+	killing               // the guardian has said that it kills
+	dead                  // the whole tree is confirmed dead
+)
+
+// mayLive says whether there may be a tree that is alive.
+func (p phase) mayLive() bool { return p == guarded || p == killing }
 
 // extension is a deadline that was sent and not acknowledged; the first one is Start's.
 type extension struct {
@@ -53,13 +64,13 @@ type extension struct {
 }
 
 func (w *watchdog) start(d lifeline.Deadline, now boottime.Instant) {
-	*w = watchdog{started: true, sent: d, acked: d, sequence: 1, inFlight: map[int64]extension{1: {d, now}}}
+	*w = watchdog{phase: guarded, sent: d, acked: d, sequence: 1, inFlight: map[int64]extension{1: {d, now}}}
 }
 
 // extend returns the frame to send, or nil. Also after Dead: a guardian that has locks to give back stays
 // until the deadline if it is not dismissed.
 func (w *watchdog) extend(d lifeline.Deadline, now boottime.Instant) []byte {
-	if !w.started || d.End <= w.sent.End {
+	if w.phase == notBegun || d.End <= w.sent.End {
 		return nil
 	}
 	w.sequence++
@@ -91,15 +102,17 @@ func (w *watchdog) askKill(now boottime.Instant, lost bool) {
 // heard notes a sign of life; kills says that it is one of a guardian that kills.
 func (w *watchdog) heard(now boottime.Instant, kills bool) {
 	w.lastHeard = now
-	w.killing = w.killing || kills
+	if kills && w.phase == guarded {
+		w.phase = killing
+	}
 }
 
 // due is when the guardian is lost if nothing is heard until then; 0 is never.
 func (w *watchdog) due() boottime.Instant {
-	if !w.started || w.dead {
+	if !w.phase.mayLive() {
 		return 0
 	}
-	if w.killing {
+	if w.phase == killing {
 		sooner := w.lastHeard.Add(slack)
 		if w.lostAt != 0 {
 			sooner = max(w.lastHeard.Add(silence), w.lostAt.Add(lateBeat))
@@ -125,7 +138,7 @@ const notStarted = "did not start the command in time"
 // lack is what the guardian has not done, for people.
 func (w *watchdog) lack(now boottime.Instant) string {
 	switch {
-	case w.killing:
+	case w.phase == killing:
 		return "fell silent while it killed"
 	case w.answered == 0:
 		return notStarted

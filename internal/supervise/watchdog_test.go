@@ -60,7 +60,7 @@ func TestWatchdog(t *testing.T) {
 		{"it kills shortly before it must", func(w *watchdog) { w.ack(1); w.heard(12*s, true) }, first.Kill + answer},
 		{"it kills just before it must", func(w *watchdog) { w.ack(1); w.heard(149*s/10, true) }, 149*s/10 + boottime.Instant(lateBeat)},
 		{"it kills at the deadline", func(w *watchdog) { w.ack(1); w.heard(first.Kill, true) }, first.Kill + boottime.Instant(lateBeat)},
-		{"dead", func(w *watchdog) { w.dead = true }, 0},
+		{"dead", func(w *watchdog) { w.phase = dead }, 0},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -271,7 +271,7 @@ var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMut
 	{"a directory is held that is another one by now", "internal/supervise/tree/hold_unix.go", "held.Dev == there.Dev && held.Ino == there.Ino", "held.Dev == there.Dev", treeTests},
 	{"guardian: the socket of a killed wrapper stays", "internal/supervise/guardian/run.go", "removeSocket(g.order.Socket)\n", "", []string{"./internal/supervise", "-run", "Socket"}},
 	{"a run that is given up is not told of after its lost lease", "internal/cli/reporter.go", "case runner.Unconfirmed: //", "case -runner.Unconfirmed: //", []string{"./internal/cli", "-run", "TestAGivenUp"}},
-	{"wrapper: a run survives its guardian", "internal/supervise/run.go", "if started && !dead {\n\t\tg.takeOver(\"died\")", "if started && !dead {\n\t\tg.collect()\n\t\tg.tellDead(lifeline.Status{})", processTests},
+	{"wrapper: a run survives its guardian", "internal/supervise/run.go", "if is.mayLive() {\n\t\tg.takeOver(\"died\")", "if is.mayLive() {\n\t\tg.collect()\n\t\tg.tellDead(lifeline.Status{})", processTests},
 
 	{"daemon: a reload forgets what came due", "internal/daemon/daemon.go", "d.fire(d.Clock.Now()) // what is due by the old file", "// what is due by the old file", daemonTests},
 	{"daemon: a clock that was turned back is not noticed", "internal/daemon/daemon.go", "if stepped(last, now) {", "if stepped(last, now) && last == now {", daemonTests},

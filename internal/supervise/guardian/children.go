@@ -25,7 +25,7 @@ func (g *guardian) reap() {
 			continue
 		}
 		if ws.Stopped() {
-			if !g.killing {
+			if g.phase == guarding {
 				g.tell(Message{Kind: Stopped, Numbers: []int64{int64(ws.StopSignal())}})
 			}
 			continue
@@ -74,7 +74,7 @@ func (g *guardian) alive() (found []tree.Process, others []int) {
 // signal passes a signal on: those that ask a program to end go to the command's group, SIGTERM followed
 // by SIGCONT because a stopped process does not see it otherwise; the others go to the command alone.
 func (g *guardian) signal(n syscall.Signal) {
-	if g.pid == 0 || g.dead {
+	if g.phase == waiting || g.phase == dead {
 		return
 	}
 	switch n {

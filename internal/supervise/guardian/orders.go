@@ -30,11 +30,11 @@ func (g *guardian) handle(r received) {
 	case Signal:
 		g.signal(syscall.Signal(m.Number(0)))
 	case Terminate:
-		if g.pid != 0 && !g.dead {
+		if g.phase == guarding || g.phase == killing {
 			g.terminate()
 		}
 	case Kill:
-		if g.pid != 0 && !g.dead && !g.killing {
+		if g.phase == guarding {
 			g.kill(boottime.Now())
 		}
 	case Dismiss:
@@ -45,7 +45,7 @@ func (g *guardian) handle(r received) {
 // extend moves the deadline, only forward. Once SIGKILL was sent it changes nothing any more, until the whole tree is dead: then the
 // deadline is only until when the guardian keeps the locks for a wrapper that is alive (see act).
 func (g *guardian) extend(d lifeline.Deadline) {
-	if g.pid == 0 || g.killing && !g.dead || d.End <= g.deadline.End {
+	if g.phase == waiting || g.phase == killing || d.End <= g.deadline.End {
 		return
 	}
 	g.deadline = d
@@ -58,7 +58,7 @@ func (g *guardian) extend(d lifeline.Deadline) {
 // deadline stays as it was.
 func (g *guardian) orphaned() {
 	g.gone, g.out = true, nil
-	if g.pid == 0 || g.dead || g.killing {
+	if g.phase != guarding {
 		return
 	}
 	g.terminate()
@@ -68,7 +68,7 @@ func (g *guardian) orphaned() {
 // start runs the command and answers with its pid, the error, and whether it was too late.
 func (g *guardian) start(m Message, fds []int) {
 	order, err := m.order()
-	if err != nil || g.pid != 0 || order.Inherit < 0 || order.Inherit > len(fds) {
+	if err != nil || g.phase != waiting || order.Inherit < 0 || order.Inherit > len(fds) {
 		closeAll(fds)
 		g.answer(0, syscall.EINVAL, false)
 		return
@@ -80,7 +80,7 @@ func (g *guardian) start(m Message, fds []int) {
 		return
 	}
 	g.order, g.deadline, g.locks = order, order.Deadline, fds
-	g.pid, g.running = pid, true
+	g.phase, g.pid, g.running = guarding, pid, true
 	g.events.watch(pid)
 	tree.KeepAlive() // after the fork: the command is like others
 	g.order.Argv, g.order.Env = nil, nil

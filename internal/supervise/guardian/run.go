@@ -19,8 +19,19 @@ const (
 	leftoverGrace = time.Second            // the longest time that leftovers get between TERM and KILL
 )
 
+// phase is how far the guardian has come.
+type phase int
+
+const (
+	waiting  phase = iota // no command was started yet
+	guarding              // a command was started, and SIGKILL was not sent
+	killing               // SIGKILL was sent, and something may be left
+	dead                  // nothing is left of the tree
+)
+
 // guardian is the state of one run. Only run's goroutine touches it.
 type guardian struct {
+	phase     phase
 	conn      *Conn
 	events    *events
 	inherited []int  // descriptors that were there before ours, for the command
@@ -33,7 +44,7 @@ type guardian struct {
 
 	deadline  lifeline.Deadline
 	order     Order
-	pid       int              // the command, 0: none was started
+	pid       int              // the command; 0: none was started
 	running   bool             // the command has not been reaped: its number is its own
 	childless bool             // wait4 says that no child is left
 	status    lifeline.Status  // of the command
@@ -46,13 +57,11 @@ type guardian struct {
 
 	endedAt boottime.Instant // the kernel has told that the command has ended, whether it can be waited for or not; 0: it has not
 
-	killing   bool
-	killedAt  boottime.Instant
+	killedAt  boottime.Instant // when SIGKILL was sent first
 	beatAt    boottime.Instant // next Killing message
 	toldAlive bool             // Unconfirmed was told
 	toldExit  bool
 	toldLeft  bool
-	dead      bool
 	dismissed bool
 	poll      time.Duration
 	pollAt    boottime.Instant
@@ -71,7 +80,7 @@ func (g *guardian) run() int {
 	for {
 		g.act()
 		g.flush()
-		if g.dead { // while the wrapper finishes
+		if g.phase == dead { // while the wrapper finishes
 			_ = g.cgroup.Remove()
 		}
 		if g.finished() {
@@ -87,7 +96,7 @@ func (g *guardian) run() int {
 
 // awaitStart only reads, as long as nothing runs and no deadline counts.
 func (g *guardian) awaitStart() {
-	for g.pid == 0 && !g.gone && !g.dismissed {
+	for g.phase == waiting && !g.gone && !g.dismissed {
 		m, fds, err := g.conn.Receive()
 		g.handle(received{m, fds, err})
 		g.flush()
@@ -98,17 +107,17 @@ func (g *guardian) awaitStart() {
 // told everything while the locks are given back.
 func (g *guardian) finished() bool {
 	switch {
-	case g.pid != 0 && !g.dead:
+	case g.phase == guarding || g.phase == killing:
 		return false
 	case g.gone || g.dismissed:
 		return true
 	default:
-		return g.dead && len(g.out) == 0 && len(g.locks) == 0
+		return g.phase == dead && len(g.out) == 0 && len(g.locks) == 0
 	}
 }
 
 func (g *guardian) leave() {
-	if g.gone && g.dead {
+	if g.gone && g.phase == dead {
 		g.unlock()
 	}
 	if g.gone {
@@ -151,24 +160,22 @@ func (g *guardian) next() boottime.Instant {
 	if len(g.out) > 0 {
 		soonest(boottime.Now().Add(slowestPoll))
 	}
-	if g.pid == 0 {
-		return at
-	}
-	if g.dead {
-		if len(g.locks) > 0 {
-			soonest(g.deadline.End) // and a wrapper that does not come for them
-		}
-		return at
-	}
-	soonest(g.pollAt)
-	if g.killing {
-		soonest(g.beatAt)
-	} else {
+	switch g.phase {
+	case waiting:
+	case guarding:
+		soonest(g.pollAt)
 		soonest(g.killAt)
 		soonest(g.deadline.Kill)
 		soonest(g.hiddenAt())
 		if !g.termed {
 			soonest(g.deadline.Term)
+		}
+	case killing:
+		soonest(g.pollAt)
+		soonest(g.beatAt)
+	case dead:
+		if len(g.locks) > 0 {
+			soonest(g.deadline.End) // and a wrapper that does not come for them
 		}
 	}
 	return at
@@ -176,17 +183,16 @@ func (g *guardian) next() boottime.Instant {
 
 // act does what the clock and the children ask for.
 func (g *guardian) act() {
-	if g.pid == 0 {
-		return
-	}
 	now := boottime.Now()
-	if g.dead {
+	switch g.phase {
+	case waiting:
+		return
+	case dead:
 		if now >= g.deadline.End {
 			g.unlock()
 		}
 		return
-	}
-	if !g.killing {
+	case guarding:
 		if now >= g.deadline.Term && !g.termed {
 			g.reap() // what has ended by itself is not told to
 			g.tellExit()
@@ -204,9 +210,10 @@ func (g *guardian) act() {
 			g.terminate()
 			g.tell(Message{Kind: Termed})
 		}
+	case killing:
 	}
 	g.reap()
-	if g.running && !g.killing {
+	if g.running && g.phase == guarding {
 		return
 	}
 	g.confirm(boottime.Now())
@@ -225,14 +232,14 @@ func (g *guardian) hiddenAt() boottime.Instant {
 func (g *guardian) confirm(now boottime.Instant) {
 	g.tellExit()
 	if g.empty() || g.isTracedOnly(now) {
-		g.dead = true
+		g.phase = dead
 		g.tell(statusMessage(Dead, g.status))
 		if g.gone || now >= g.deadline.Term {
 			g.unlock()
 		}
 		return
 	}
-	if g.killing {
+	if g.phase == killing {
 		g.killAgain(now)
 		return
 	}
@@ -273,7 +280,7 @@ func (g *guardian) endLeftovers(now boottime.Instant) {
 // pollLater sets the next look at what dies without a SIGCHLD for us: grandchildren whose parent lives,
 // and a cgroup that empties a moment after wait4(2) has returned.
 func (g *guardian) pollLater(now boottime.Instant) {
-	if g.killing && !g.calm && now < g.killedAt.Add(longestStorm) { // it grows meanwhile
+	if g.phase == killing && !g.calm && now < g.killedAt.Add(longestStorm) { // it grows meanwhile
 		g.poll = 0
 	}
 	g.poll = min(max(2*g.poll, firstPoll), slowestPoll)
@@ -294,7 +301,7 @@ func (g *guardian) empty() bool {
 // isTracedOnly is the proof of death where a process outside traces what runs no more code, and would keep it for ever. Others are given the
 // time to look. It says so.
 func (g *guardian) isTracedOnly(now boottime.Instant) bool {
-	if !g.killing || !g.calm || now < g.killedAt.Add(unconfirmedAt) {
+	if g.phase != killing || !g.calm || now < g.killedAt.Add(unconfirmedAt) {
 		return false
 	}
 	g.sweeper.Release()
@@ -308,7 +315,7 @@ func (g *guardian) isTracedOnly(now boottime.Instant) bool {
 }
 
 func (g *guardian) kill(now boottime.Instant) {
-	g.killing, g.killedAt, g.poll = true, now, 0
+	g.phase, g.killedAt, g.poll = killing, now, 0
 	g.tell(Message{Kind: Killing}) // before the work: a large tree takes longer than the wrapper's patience
 	g.flush()
 	g.beatAt = now.Add(heartbeat)
@@ -349,7 +356,7 @@ func (g *guardian) sweep() {
 // beat tells a wrapper that reads that the work goes on. A stopped one needs only one message.
 func (g *guardian) beat() {
 	now := boottime.Now()
-	if !g.killing || now < g.beatAt {
+	if g.phase != killing || now < g.beatAt {
 		return
 	}
 	g.beatAt = now.Add(heartbeat)

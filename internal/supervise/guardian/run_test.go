@@ -10,7 +10,7 @@ import (
 
 // A wrapper that is stopped for long takes no message. Its guardian waits for that without turning in circles.
 func TestADeadTreeIsNoReasonToHurry(t *testing.T) {
-	g := &guardian{pid: 1, dead: true, out: []byte("a message"), deadline: lifeline.Deadline{End: 1}}
+	g := &guardian{phase: dead, pid: 1, out: []byte("a message"), deadline: lifeline.Deadline{End: 1}}
 	now := boottime.Now()
 	if at := g.next(); at <= now {
 		t.Errorf("nothing is left to do, and the next look was due %v ago", now.Sub(at))

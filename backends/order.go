@@ -86,7 +86,7 @@ func DecideOrder(v View, o Order) OrderDecision {
 	return OrderDecision{Record: d.Record, Changed: true, Release: release}
 }
 
-// obey changes the record as ordered, and says whether the lease is to be removed.
+// apply changes the record as ordered, and says whether the lease is to be removed.
 func (d *decider) apply(o Order) (release bool, err error) {
 	r := &d.Record
 	switch o.Kind {

@@ -3,7 +3,7 @@
 //
 // A machine (machine.go) decides, and a loop (loop.go) acts. The loop waits for an input, reads the clocks, has the machine take a
 // step, and performs the actions that the step returns. The machine is pure: what it does depends only on its inputs and their
-// order. So the table below describes it completely, and tests can try it with random inputs.
+// order. The table below shows its course, and tests can try it with random inputs.
 //
 // # Invariants
 //
@@ -33,7 +33,7 @@
 //
 //	phase        input                                        next phase   actions
 //	-----------  -------------------------------------------  -----------  ------------------------------------
-//	sleeping     the tick has come                            claiming     claim
+//	sleeping     the tick has come, and Yield is over         claiming     claim
 //	claiming     granted in time                              granted
 //	             held, and there is time to wait              standby      watch, the first time
 //	             vanished, quarantined                        standby
@@ -43,12 +43,15 @@
 //	             signal, cancelled, unwanted                  withdrawing  hang up
 //	standby      it is time, or there is news                 claiming     claim
 //	searching    an unclaimed instant is found, or not        claiming, *  claim
+//	sleeping, standby, searching:
+//	             signal, cancelled, unwanted                  *
 //	withdrawing  the answer to the claim                      *
 //	granted      idle, and the lease is fresh                 preparing    prepare
-//	             signal, cancelled, unwanted, lease lost      releasing    abandon
+//	             signal, cancelled, unwanted, lost, Term      releasing    abandon
 //	pausing      idle, the pause is over, the lease is fresh  preparing    prepare
-//	             signal, cancelled, broken, lease lost        releasing    finish
+//	             signal, cancelled, broken, lost, Term        releasing    finish
 //	preparing    prepared, and then idle                      starting     start
+//	             Term                                         releasing    abandon; after another try: finish
 //	             anything else                                             as in the phase before
 //	starting     it runs                                      running
 //	             nobody knows                                 running      (the wrapper kills the tree)
@@ -63,6 +66,7 @@
 //	running,     Term: the lease was not renewed              same         terminate
 //	sweeping     Kill                                         same         kill
 //	             the store says that the lease is lost        same         kill
+//	             the guardian is lost                         same         (the wrapper kills the tree)
 //	             killed, not dead, and the lease has run out  over         (nothing is released)
 //	releasing    done, lost, or the lease has run out         over
 //	             no answer, and there is time                 releasing    finish, abandon again

@@ -147,7 +147,7 @@ func newBed(t *testing.T) *bed {
 		events: make(chan lifeline.Event, 16), signals: make(chan os.Signal, 8),
 	}
 	b.request = Request{Job: "job", Timeline: plan, BackendWait: 5 * time.Second, Signals: b.signals}
-	b.request.Tree = b.plant
+	b.request.Tree = b.newTree
 	return b
 }
 
@@ -186,7 +186,7 @@ func (b *bed) observe(e Event) {
 	}
 }
 
-// events returns what was told under a name.
+// toldAs returns what was told under a name.
 func (b *bed) toldAs(name string) []Event {
 	return slices.DeleteFunc(slices.Clone(b.told), func(e Event) bool { return e.Name != name })
 }

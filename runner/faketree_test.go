@@ -8,8 +8,8 @@ import (
 	"github.com/leaderrun/leaderrun/internal/lifeline"
 )
 
-// plant makes the tree of one start. The tree before must be dead, and who watched over it gone.
-func (b *bed) plant() Tree {
+// newTree makes the tree of one start. The tree before must be dead, and who watched over it gone.
+func (b *bed) newTree() Tree {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if n := len(b.trees); n > 0 {

@@ -140,7 +140,7 @@ func TestTheGuardianBeforeIsGoneBeforeItUnlocks(t *testing.T) {
 			}
 			var trees []*toldTree
 			b.request.Tree = func() Tree {
-				tree := &toldTree{bedTree: b.plant().(*bedTree)} //nolint:forcetypeassert // the bed has no others
+				tree := &toldTree{bedTree: b.newTree().(*bedTree)} //nolint:forcetypeassert // the bed has no others
 				trees = append(trees, tree)
 				return tree
 			}

@@ -229,7 +229,7 @@ func (w *world) start(a doStart) input {
 	if w.seldom() {
 		w.tree.orphaned = true
 		w.tree.queue = append(w.tree.queue, lifeline.Event{Kind: lifeline.GuardianLost, Err: lifeline.ErrGuardian})
-		w.bury()
+		w.confirmDead()
 		return startAnswer{lifeline.ErrGuardian}
 	}
 	return startAnswer{}
@@ -247,7 +247,7 @@ func (w *world) die(s lifeline.Status) {
 		t.queue = append(t.queue, lifeline.Event{Kind: lifeline.Leftovers, Count: 1})
 		return
 	}
-	w.bury()
+	w.confirmDead()
 }
 
 func (w *world) kill() {
@@ -261,12 +261,12 @@ func (w *world) kill() {
 			t.exited, t.status = true, lifeline.Status{Known: true, Signal: syscall.SIGKILL}
 			t.queue = append(t.queue, lifeline.Event{Kind: lifeline.Exited, Status: t.status})
 		}
-		w.bury()
+		w.confirmDead()
 	}
 }
 
-// bury confirms that the whole tree is dead, which must be so before the lease can be another's.
-func (w *world) bury() {
+// confirmDead confirms that the whole tree is dead, which must be so before the lease can be another's.
+func (w *world) confirmDead() {
 	t := w.tree
 	if t.alive && !t.immortal && !w.gone && w.now >= w.expires {
 		w.fail("3: the tree dies at %v, the lease ended at %v", w.now, w.expires)
@@ -440,11 +440,11 @@ func (w *world) disturb() {
 	case n == 9 && t != nil && t.alive:
 		w.die(lifeline.Status{Known: true, Code: w.IntN(3)})
 	case n == 10 && t != nil && t.alive && t.exited && !t.immortal:
-		w.bury()
+		w.confirmDead()
 	case n == 11 && t != nil && t.alive && !t.orphaned && !t.immortal && w.seldom():
 		t.orphaned = true
 		t.queue = append(t.queue, lifeline.Event{Kind: lifeline.GuardianLost, Err: lifeline.ErrGuardian})
-		w.bury()
+		w.confirmDead()
 	case n == 12 && w.seldom():
 		all := []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1}
 		w.step(signal{all[w.IntN(len(all))]})
@@ -518,7 +518,7 @@ func (w *world) live() {
 		case t != nil && t.alive && !t.immortal:
 			w.die(lifeline.Status{Known: true})
 			if t.alive {
-				w.bury()
+				w.confirmDead()
 			}
 		default:
 			w.goOn()

@@ -115,7 +115,7 @@ type tree struct {
 
 var _ runner.Tree = (*tree)(nil)
 
-// plant starts the guardian, unless that was done before this package was initialised, and returns at once.
+// newTree starts the guardian, unless that was done before this package was initialised, and returns at once.
 func newTree(v *console) *tree {
 	t := &tree{warn: func(text string) { v.warn(text, "") }}
 	supervise.BuryStrays()
@@ -170,7 +170,7 @@ func (t *tree) Kill(lost bool) { t.guard.Kill(lost) }
 // Events implements runner.Tree.
 func (t *tree) Events() <-chan lifeline.Event { return t.guard.Events() }
 
-// Close implements runner.Tree. It does not wait for the guardian's end: whoever plants the next tree does, and the end
+// Close implements runner.Tree. It does not wait for the guardian's end: whoever makes the next tree does, and the end
 // of the program.
 func (t *tree) Close() {
 	if guard, err := t.pending.By(boottime.Now().Add(forkPatience)); err == nil {
@@ -178,7 +178,7 @@ func (t *tree) Close() {
 	}
 }
 
-// fell sends a guardian away that has nothing left to guard, and waits until it is gone. One whose tree could not be
+// close sends a guardian away that has nothing left to guard, and waits until it is gone. One whose tree could not be
 // confirmed dead stays.
 func (t *tree) close() {
 	if guard, err := t.pending.By(boottime.Now().Add(forkPatience)); err == nil {

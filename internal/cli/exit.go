@@ -117,7 +117,7 @@ func endOf(r runner.Result, conflict int) End {
 	return End{Code: codeInternal}
 }
 
-// refusalCode tells the good hands from the bad ones.
+// refusalCode is 0 for a refusal that is as good as a run, because another holder runs the job or has done it, and an error for the others.
 func refusalCode(r *backends.Refusal, conflict int) int {
 	if r == nil {
 		return codeInternal

@@ -366,7 +366,7 @@ type starts struct {
 	used bool
 }
 
-// newStarts takes a tree whose guardian is already starting, or plants one: a standby keeps it ready.
+// newStarts takes a tree whose guardian is already starting, or starts one: a standby keeps it ready.
 func newStarts(v *console, ahead *tree, command supervise.Command) *starts {
 	if ahead == nil {
 		ahead = newTree(v)

@@ -148,7 +148,7 @@ func (h *host) work(n int, takes time.Duration, with func(*Tick, *runner.Request
 	t.Run = func(ctx context.Context, s Shard) runner.Result {
 		one := request
 		one.Job, one.Trigger, one.Wanted = slots.Name("job", s.Number), s.Trigger, s.Wanted
-		one.Tree = func() runner.Tree { return h.plant(takes) }
+		one.Tree = func() runner.Tree { return h.newTree(takes) }
 		return (&runner.Runner{Driver: leases, Clock: virtual.Clock{Began: h.began}, Observe: func(e runner.Event) {
 			if s.Observe != nil {
 				s.Observe(e)
@@ -163,9 +163,9 @@ func (h *host) work(n int, takes time.Duration, with func(*Tick, *runner.Request
 // rerun runs what a dead host left again, and waits until all is over.
 func rerun(t *Tick, _ *runner.Request) { t.Trigger.OnLost, t.Wait = backends.Rerun, runner.Forever }
 
-// plant makes a command that ends by itself after a while, and at once when it is told to. It checks what this package promises:
+// newTree makes a command that ends by itself after a while, and at once when it is told to. It checks what this package promises:
 // nobody else runs the shard, the tick has one number of shards, and the token is greater than all before.
-func (h *host) plant(takes time.Duration) *virtual.Tree {
+func (h *host) newTree(takes time.Duration) *virtual.Tree {
 	b, t := h.bed, virtual.NewTree()
 	var slot, what string // the shard, and for which tick or key it runs
 	t.Begin = func(env []string) error {

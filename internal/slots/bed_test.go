@@ -102,7 +102,7 @@ func (h *host) run(n int, takes time.Duration, with func(*runner.Request)) runne
 	}
 	request := runner.Request{
 		Job: "job", Host: backends.Holder{Host: h.name, PID: 1}, Timeline: timeline, BackendWait: 5 * time.Second,
-		Tree: func() runner.Tree { return h.plant(takes) },
+		Tree: func() runner.Tree { return h.newTree(takes) },
 		Env: func(g backends.Grant) []string {
 			return []string{g.Claim.Job, strconv.FormatInt(g.Token, 10)}
 		},
@@ -120,9 +120,9 @@ func (h *host) run(n int, takes time.Duration, with func(*runner.Request)) runne
 // forever stands by until there is a slot.
 func forever(r *runner.Request) { r.Wait = runner.Forever }
 
-// plant makes a command that ends by itself after a while, and at once when it is told to. It checks what this package promises:
+// newTree makes a command that ends by itself after a while, and at once when it is told to. It checks what this package promises:
 // nobody else runs in the slot, and the token is greater than all before.
-func (h *host) plant(takes time.Duration) *virtual.Tree {
+func (h *host) newTree(takes time.Duration) *virtual.Tree {
 	b, t := h.bed, virtual.NewTree()
 	var slot string
 	t.Begin = func(env []string) error {

@@ -9,7 +9,7 @@ func (m *model) interfere(s *state) {
 		n.order.left--
 		n.tidyOrder()
 		m.add(n, "", "the operator's order is lost")
-		m.obey(s)
+		m.carryOut(s)
 		return
 	}
 	if s.faults[orders] == 0 {
@@ -61,14 +61,14 @@ func (s *state) tidyOrder() {
 	}
 }
 
-// obey lets the order reach the store.
-func (m *model) obey(s *state) {
+// carryOut lets the order reach the store.
+func (m *model) carryOut(s *state) {
 	for _, fresh := range m.clocks() {
-		m.obeyOnce(s, fresh)
+		m.carryOutOnce(s, fresh)
 	}
 }
 
-func (m *model) obeyOnce(s *state, fresh bool) {
+func (m *model) carryOutOnce(s *state, fresh bool) {
 	n := *s
 	n.order.left--
 	id := operator + holder(n.faults[orders])

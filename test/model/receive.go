@@ -74,14 +74,14 @@ func (m *model) receiveRenew(s *state, i int, q *request) bool {
 	case w.phase != running:
 		return false
 	case q.answer == isNotYours:
-		s.bury(i, lost)
+		s.childEnds(i, lost)
 		return true
 	case q.acked != enough || s.now >= w.valid:
 		return false
 	}
 	w.valid = max(w.valid, m.validUntil(i, q))
 	if q.answer == isAskedToStop {
-		s.bury(i, stopped)
+		s.childEnds(i, stopped)
 	}
 	return true
 }

@@ -127,11 +127,11 @@ func (m *model) runChild(s *state, i int) {
 		m.add(n, "", "H%d: its child, which nobody watches, ends", i+1)
 	case w.alive && s.now >= w.valid:
 		n := *s
-		n.bury(i, lost)
+		n.childEnds(i, lost)
 		m.add(n, "", "H%d: the guardian kills the child", i+1)
 	case w.alive:
 		n := *s
-		n.bury(i, done)
+		n.childEnds(i, done)
 		m.add(n, "", "H%d: the child ends by itself", i+1)
 	}
 }
@@ -151,8 +151,8 @@ func (m *model) start(s *state, i int) string {
 	return m.mayStart(s, i)
 }
 
-// bury notes that a child is dead, and why.
-func (s *state) bury(i int, o outcome) {
+// childEnds notes that a child is dead, and why.
+func (s *state) childEnds(i int, o outcome) {
 	w := &s.wrappers[i]
 	w.alive, w.phase, w.outcome = false, finishing, o
 }

@@ -85,7 +85,7 @@ type logIn struct {
 	keyed  bool   // the server gave the key by which to cancel
 }
 
-// hear returns an error for a message that must not come now.
+// handle returns an error for a message that must not come now.
 func (l *logIn) handle(kind byte, body []byte) error {
 	switch {
 	case kind == 'R':

@@ -238,13 +238,9 @@ func (p standby) on(m *machine, in input) phase {
 }
 
 func (p standby) due(m *machine) phase {
-	if m.reached(p.until) {
-		return p.claimAgain(m)
+	if !m.reached(p.until) {
+		return p
 	}
-	return p
-}
-
-func (p standby) claimAgain(m *machine) phase {
 	if p.setAside != never {
 		m.candidate.cutoffs.postpone(m.now.Sub(p.setAside))
 	}

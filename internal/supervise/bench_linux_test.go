@@ -23,7 +23,7 @@ func BenchmarkSpawnBare(b *testing.B) {
 func BenchmarkGuardedRun(b *testing.B) {
 	command := Command{Path: "/bin/true", Argv: []string{"true"}, Grace: time.Second}
 	for b.Loop() {
-		g, err := Prepare(Options{})
+		g, err := prepared(Options{})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -52,17 +52,6 @@ type outgoing struct {
 	fds   []int
 }
 
-// Prepare starts a guardian that waits for Start: it warms up while a claim is in flight. The caller
-// must Close it. This process becomes the parent of every orphan below it (PR_SET_CHILD_SUBREAPER). A file system that
-// does not answer may hold it up for ever; Begin does not wait.
-func Prepare(options Options) (*Guard, error) {
-	g := newGuard(options)
-	if err := g.prepare(); err != nil {
-		return nil, err
-	}
-	return g, nil
-}
-
 func newGuard(options Options) *Guard {
 	return &Guard{
 		options: options,
@@ -75,6 +64,7 @@ func newGuard(options Options) *Guard {
 	}
 }
 
+// prepare starts the guardian, which then waits for Start.
 func (g *Guard) prepare() error {
 	options := g.options
 	var begun *guardian.Begun
@@ -148,7 +138,7 @@ func (g *Guard) Start(c Command, d lifeline.Deadline) error {
 		t = findTerminal()
 	}
 	g.terminal.Store(t)
-	order := guardian.Order{
+	request := guardian.StartRequest{
 		Deadline: d, Grace: c.Grace,
 		Group: t.sharedGroup(), WatchStops: t != nil && t.foreground,
 		Path: c.Path, Dir: c.Dir, Socket: c.Socket, Argv: c.Argv, Env: c.Env, As: c.As, Inherit: len(c.Inherit),
@@ -159,7 +149,7 @@ func (g *Guard) Start(c Command, d lifeline.Deadline) error {
 		return err
 	}
 	g.watch.start(d, now)
-	g.enqueue(order.Message().Encode(), fds)
+	g.enqueue(request.Message().Encode(), fds)
 	g.mu.Unlock()
 	g.look()
 	return g.awaitStart(c, d.End, limit)

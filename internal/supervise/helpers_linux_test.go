@@ -207,7 +207,7 @@ func helperWrapper(args []string) {
 	} else if ok {
 		options.Begun = func() (guardian.Begun, bool) { return begun, true }
 	}
-	g, err := Prepare(options)
+	g, err := prepared(options)
 	check(err)
 	deadline := func() lifeline.Deadline {
 		d := in(order.Term)

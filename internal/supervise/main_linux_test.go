@@ -45,6 +45,12 @@ func within(d, part time.Duration) lifeline.Deadline {
 
 func far() lifeline.Deadline { return in(time.Hour) }
 
+// prepared returns a guard whose guardian waits for Start.
+func prepared(options Options) (*Guard, error) {
+	g := newGuard(options)
+	return g, g.prepare()
+}
+
 // tiers runs the test by all means of killing that the host has.
 func tiers(t *testing.T, test func(t *testing.T, options Options)) {
 	t.Run("subreaper", func(t *testing.T) { test(t, Options{withoutCgroup: true}) })
@@ -68,7 +74,7 @@ type run struct {
 
 func prepare(t *testing.T, options Options) *run {
 	t.Helper()
-	g, err := Prepare(options)
+	g, err := prepared(options)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,8 @@ type Pending struct {
 	late  atomic.Bool // given up
 }
 
-// Begin begins to start a guardian, as Prepare does, and returns at once.
+// Begin begins to start a guardian, and returns at once: a file system that does not answer may hold up the start for ever. The
+// guardian warms up while a claim is in flight. This process becomes the parent of every orphan below it (PR_SET_CHILD_SUBREAPER).
 func Begin(options Options) *Pending {
 	p := &Pending{guard: newGuard(options), ready: make(chan struct{})}
 	panics.Go(func() {

@@ -37,7 +37,7 @@ type Options struct {
 	// until it is closed.
 	Files [3]*os.File
 	// Begun waits for the guardian that was started ahead, when this process had no child (package ahead), and returns
-	// false where there is none; nil: there is none. Then Prepare starts one. Files and Detached do not go with it.
+	// false where there is none; nil: there is none. Then one is started. Files and Detached do not go with it.
 	Begun func() (guardian.Begun, bool)
 
 	// Forked is called once by Begin when Files are needed no more, whatever became of the start; nil: nobody asks.

@@ -285,7 +285,7 @@ func TestWhoLeavesAStormHasKilledIt(t *testing.T) {
 
 // helperThreads prepares a run, and then needs as many threads as were reserved, when no new one can be had.
 func helperThreads([]string) {
-	g, err := Prepare(Options{withoutCgroup: true})
+	g, err := prepared(Options{withoutCgroup: true})
 	check(err)
 	check(unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: 1, Max: 1}))
 	there, processors := make(chan int), runtime.GOMAXPROCS(0)

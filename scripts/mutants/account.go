@@ -9,12 +9,12 @@ var (
 
 // accountMutants are about who a job runs as. As another user than root some of their tests are left out.
 var accountMutants = []mutant{
-	{"user: the job keeps root's number", "internal/supervise/guardian/orders.go", "Uid: as.UID,", "Uid: 0,", credentialTests},
-	{"user: the job keeps the daemon's groups", "internal/supervise/guardian/orders.go", "Groups: as.Groups}", "NoSetGroups: true}", credentialTests},
-	{"user: the job keeps root's group", "internal/supervise/guardian/orders.go", "Gid: as.GID,", "Gid: 0,", credentialTests},
+	{"user: the job keeps root's number", "internal/supervise/guardian/handle.go", "Uid: as.UID,", "Uid: 0,", credentialTests},
+	{"user: the job keeps the daemon's groups", "internal/supervise/guardian/handle.go", "Groups: as.Groups}", "NoSetGroups: true}", credentialTests},
+	{"user: the job keeps root's group", "internal/supervise/guardian/handle.go", "Gid: as.GID,", "Gid: 0,", credentialTests},
 	{"user: the guardian is not told", "internal/supervise/guard.go", "As: c.As,", "", credentialTests},
-	{"user: the job holds what the daemon was started with", "internal/supervise/guardian/orders.go", "if order.As != nil { // what root's daemon", "if order.Path == \"?\" { // what root's daemon", systemTests},
-	{"user: the job shares root's session keyring", "internal/supervise/guardian/orders.go", "errno := leaveSessionKeyring(); errno != 0", "errno := syscall.Errno(0); errno != 0", credentialTests},
+	{"user: the job holds what the daemon was started with", "internal/supervise/guardian/handle.go", "if r.As != nil { // what root's daemon", "if r.Path == \"?\" { // what root's daemon", systemTests},
+	{"user: the job shares root's session keyring", "internal/supervise/guardian/handle.go", "errno := leaveSessionKeyring(); errno != 0", "errno := syscall.Errno(0); errno != 0", credentialTests},
 	{"user: others can lock the cgroup of a run", "internal/supervise/tree/cgroup_linux.go", "leafMode = 0o711", "leafMode = 0o755", []string{"./internal/supervise/tree", "-run", "AbandonedCgroups"}},
 	{"user: a credential that is broken is none", "internal/supervise/guardian/wire.go", "return nil, errFrame\n\t}\n\tvar ids", "return nil, nil\n\t}\n\tvar ids", []string{"./internal/supervise/guardian"}},
 	{"user: who has no line in passwd is root", "internal/account/account.go", "\treturn Account{}, ErrUnknown\n}\n\n// id reads", "\treturn Account{Name: name, Home: \"/\"}, nil\n}\n\n// id reads", accountTests},

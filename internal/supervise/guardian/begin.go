@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// Begun is a guardian that was started and waits for its orders.
+// Begun is a guardian that was started and waits for requests.
 type Begun struct {
 	PID          int
 	Channel      int   // our end of the control channel: close-on-exec, non-blocking

@@ -11,7 +11,7 @@ import (
 func (g *guardian) reap() {
 	for {
 		var ws syscall.WaitStatus
-		pid, err := syscall.Wait4(-1, &ws, waitOptions(g.order.WatchStops), nil)
+		pid, err := syscall.Wait4(-1, &ws, waitOptions(g.request.WatchStops), nil)
 		switch {
 		case err == syscall.EINTR:
 			continue
@@ -42,7 +42,7 @@ func (g *guardian) reap() {
 
 // ownGroup is the process group that only the run is in, 0: there is none.
 func (g *guardian) ownGroup() int {
-	if g.order.Group != 0 {
+	if g.request.Group != 0 {
 		return 0
 	}
 	return g.pid
@@ -100,7 +100,7 @@ func (g *guardian) signalGroup(n syscall.Signal) {
 	default:
 		_ = syscall.Kill(g.pid, n)
 		for _, p := range g.descendants() {
-			if p.Group == g.order.Group && p.PID != g.pid {
+			if p.Group == g.request.Group && p.PID != g.pid {
 				tree.Signal(p, n)
 			}
 		}

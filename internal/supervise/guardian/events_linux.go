@@ -46,7 +46,7 @@ func (g *guardian) await(until boottime.Instant) (received, bool) {
 	e.alarm.Set(until)
 	if g.pid != 0 && !g.childless && !e.looking {
 		e.looking = true
-		go e.lookForChild(g.order.WatchStops)
+		go e.lookForChild(g.request.WatchStops)
 	}
 	var news [4]bool
 	poll(news[:], e.channel, e.alarm.Descriptor(), e.children, e.command)

@@ -43,7 +43,7 @@ type guardian struct {
 	locks      []int // descriptors that came with Start
 
 	deadline  lifeline.Deadline
-	order     Order
+	request   StartRequest
 	pid       int              // the command; 0: none was started
 	running   bool             // the command has not been reaped: its number is its own
 	childless bool             // wait4 says that no child is left
@@ -121,7 +121,7 @@ func (g *guardian) leave() {
 		g.unlock()
 	}
 	if g.gone {
-		removeSocket(g.order.Socket)
+		removeSocket(g.request.Socket)
 	}
 	// The last process of a cgroup leaves it a moment after wait4(2) has returned. A wrapper that lives removes it too.
 	for range cgroupTries {
@@ -263,7 +263,7 @@ func (g *guardian) tellExit() {
 
 // endLeftovers gives what outlived the command a SIGTERM and little time.
 func (g *guardian) endLeftovers(now boottime.Instant) {
-	g.soonerKill(now.Add(min(g.order.Grace, leftoverGrace)))
+	g.soonerKill(now.Add(min(g.request.Grace, leftoverGrace)))
 	found, others := g.alive()
 	count := len(found) + len(others)
 	if count == 0 && groupLeft(g.ownGroup()) {

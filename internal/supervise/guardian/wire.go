@@ -123,8 +123,8 @@ func takeInt(b []byte, size int) uint64 {
 	return n
 }
 
-// Order is what Start carries.
-type Order struct {
+// StartRequest is what Start carries.
+type StartRequest struct {
 	Deadline   lifeline.Deadline
 	Grace      time.Duration
 	Group      int  // the process group to join; 0: a new one
@@ -172,36 +172,36 @@ func credentialOf(text string) (*Credential, error) {
 	return &Credential{UID: ids[0], GID: ids[1], Groups: ids[2:]}, nil
 }
 
-// Message returns the order as a message.
-func (o Order) Message() Message {
+// Message returns the request as a message.
+func (r StartRequest) Message() Message {
 	watch := int64(0)
-	if o.WatchStops {
+	if r.WatchStops {
 		watch = 1
 	}
-	d := o.Deadline
-	strings := append([]string{o.Path, o.Dir, o.Socket, o.As.text()}, o.Argv...)
+	d := r.Deadline
+	strings := append([]string{r.Path, r.Dir, r.Socket, r.As.text()}, r.Argv...)
 	return Message{
 		Kind: Start,
 		Numbers: []int64{
 			int64(d.Term), int64(d.Kill), int64(d.End),
-			int64(o.Grace), int64(o.Group), watch, int64(len(o.Argv)), int64(o.Inherit),
+			int64(r.Grace), int64(r.Group), watch, int64(len(r.Argv)), int64(r.Inherit),
 		},
-		Strings: append(strings, o.Env...),
+		Strings: append(strings, r.Env...),
 	}
 }
 
-func (m Message) order() (Order, error) {
+func (m Message) startRequest() (StartRequest, error) {
 	const fixed = 4
 	argc := int(m.Number(6))
 	if len(m.Strings) < fixed || argc < 1 || argc > len(m.Strings)-fixed {
-		return Order{}, errFrame
+		return StartRequest{}, errFrame
 	}
 	as, err := credentialOf(m.Strings[3])
 	if err != nil {
-		return Order{}, err
+		return StartRequest{}, err
 	}
 	rest := m.Strings[fixed:]
-	return Order{
+	return StartRequest{
 		Deadline: m.deadline(0), Grace: time.Duration(m.Number(3)),
 		Group: int(m.Number(4)), WatchStops: m.Number(5) != 0,
 		Path: m.Strings[0], Dir: m.Strings[1], Socket: m.Strings[2], Argv: rest[:argc], Env: rest[argc:],

@@ -32,7 +32,7 @@ func connected(t *testing.T) (a, b *Conn) {
 
 func TestOrderSurvivesTheChannel(t *testing.T) {
 	a, b := connected(t)
-	want := Order{
+	want := StartRequest{
 		Deadline: lifeline.Deadline{Term: 1, Kill: -2, End: 1<<63 - 1}, Grace: time.Second, Group: 7, WatchStops: true,
 		Path: "/bin/\xff", Dir: "", Socket: "/run/s", Argv: []string{"", "a\nb", strings.Repeat("x", 3<<20)}, Env: []string{"A=", "=", "\x01"},
 		As: &Credential{UID: 1<<32 - 2, GID: 33, Groups: []uint32{4, 33}}, Inherit: 1,
@@ -43,17 +43,17 @@ func TestOrderSurvivesTheChannel(t *testing.T) {
 	if err != nil || <-sent != nil {
 		t.Fatal(err)
 	}
-	if got, err := m.order(); err != nil || !reflect.DeepEqual(got, want) {
+	if got, err := m.startRequest(); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, %v", got.Path, err)
 	}
 }
 
-// What is no credential is no order: none at all would be the guardian's own.
+// What is no credential is an error: none at all would be the guardian's own.
 func TestBrokenCredential(t *testing.T) {
 	for _, text := range []string{"a", "1234567", "123456789"} {
-		m := Order{Path: "/p", Argv: []string{"p"}}.Message()
+		m := StartRequest{Path: "/p", Argv: []string{"p"}}.Message()
 		m.Strings[3] = text
-		if o, err := m.order(); err == nil {
+		if o, err := m.startRequest(); err == nil {
 			t.Errorf("%q: %+v", text, o.As)
 		}
 	}
@@ -73,8 +73,8 @@ func TestDescriptorsBelongToStart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	order := Order{Path: "/p", Argv: []string{"p"}}
-	if err := a.Send(order.Message().Encode(), []int{int(file.Fd()), int(file.Fd())}); err != nil {
+	request := StartRequest{Path: "/p", Argv: []string{"p"}}
+	if err := a.Send(request.Message().Encode(), []int{int(file.Fd()), int(file.Fd())}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []struct {
@@ -118,7 +118,7 @@ func TestTrySendNeverWaits(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	f.Add(Order{Path: "/p", Argv: []string{"p"}, Env: []string{"A=1"}}.Message().Encode()[lengthSize:])
+	f.Add(StartRequest{Path: "/p", Argv: []string{"p"}, Env: []string{"A=1"}}.Message().Encode()[lengthSize:])
 	f.Add([]byte{byte(Start), 255})
 	f.Add([]byte{byte(Setup), 0, 255, 255, 255, 255})
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -126,7 +126,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		_, _ = m.order()
+		_, _ = m.startRequest()
 		if again, err := decode(m.Encode()[lengthSize:]); err != nil || !reflect.DeepEqual(m, again) {
 			t.Errorf("%v became %v, %v", m, again, err)
 		}

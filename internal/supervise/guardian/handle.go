@@ -62,28 +62,28 @@ func (g *guardian) orphaned() {
 		return
 	}
 	g.terminate()
-	g.soonerKill(boottime.Now().Add(g.order.Grace))
+	g.soonerKill(boottime.Now().Add(g.request.Grace))
 }
 
 // start runs the command and answers with its pid, the error, and whether it was too late.
 func (g *guardian) start(m Message, fds []int) {
-	order, err := m.order()
-	if err != nil || g.phase != waiting || order.Inherit < 0 || order.Inherit > len(fds) {
+	r, err := m.startRequest()
+	if err != nil || g.phase != waiting || r.Inherit < 0 || r.Inherit > len(fds) {
 		closeAll(fds)
 		g.answer(0, syscall.EINVAL, false)
 		return
 	}
-	pid, errno, late := g.fork(order, fds[:order.Inherit])
+	pid, errno, late := g.fork(r, fds[:r.Inherit])
 	if pid == 0 {
 		closeAll(fds)
 		g.answer(0, errno, late)
 		return
 	}
-	g.order, g.deadline, g.locks = order, order.Deadline, fds
+	g.request, g.deadline, g.locks = r, r.Deadline, fds
 	g.phase, g.pid, g.running = guarding, pid, true
 	g.events.watch(pid)
 	tree.KeepAlive() // after the fork: the command is like others
-	g.order.Argv, g.order.Env = nil, nil
+	g.request.Argv, g.request.Env = nil, nil
 	g.answer(pid, 0, false)
 }
 
@@ -98,11 +98,11 @@ func (g *guardian) answer(pid int, errno syscall.Errno, late bool) {
 
 // fork starts the command, in the cgroup where that works. The clock is compared directly before: a
 // command that would be told to end at once is not started either.
-func (g *guardian) fork(order Order, fds []int) (pid int, errno syscall.Errno, late bool) {
+func (g *guardian) fork(r StartRequest, fds []int) (pid int, errno syscall.Errno, late bool) {
 	liftStops() // the command is not to find them ignored
 	defer dropStops()
 	inherited := g.inherited
-	if order.As != nil { // what root's daemon was started with, such as a file with a password, is not for another user
+	if r.As != nil { // what root's daemon was started with, such as a file with a password, is not for another user
 		for _, fd := range inherited {
 			syscall.CloseOnExec(fd)
 		}
@@ -111,21 +111,21 @@ func (g *guardian) fork(order Order, fds []int) (pid int, errno syscall.Errno, l
 			return 0, errno, false
 		}
 	}
-	attr := &syscall.ProcAttr{Dir: order.Dir, Env: order.Env, Files: FileTable(inherited, fds)}
+	attr := &syscall.ProcAttr{Dir: r.Dir, Env: r.Env, Files: FileTable(inherited, fds)}
 	cgroups := []int{-1}
 	if g.cgroup != nil {
 		cgroups = []int{g.cgroup.Descriptor(), -1}
 	}
 	for _, cgroup := range cgroups {
-		attr.Sys = attributes(order.Group, cgroup)
-		if as := order.As; as != nil {
+		attr.Sys = attributes(r.Group, cgroup)
+		if as := r.As; as != nil {
 			attr.Sys.Credential = &syscall.Credential{Uid: as.UID, Gid: as.GID, Groups: as.Groups}
 		}
-		if boottime.Now() >= order.Deadline.Term {
+		if boottime.Now() >= r.Deadline.Term {
 			return 0, 0, true
 		}
-		disarm := killMyselfAt(order.Deadline.Kill)
-		pid, err := syscall.ForkExec(order.Path, order.Argv, attr)
+		disarm := killMyselfAt(r.Deadline.Kill)
+		pid, err := syscall.ForkExec(r.Path, r.Argv, attr)
 		disarm()
 		if err == nil {
 			return pid, 0, false

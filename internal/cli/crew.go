@@ -51,7 +51,7 @@ func newCrew(c *call, plan *runPlan, store backends.Backend) (*crew, error) {
 	w.wanted, w.giveUp = context.WithCancelCause(context.Background())
 	panics.Go(func() {
 		for sig := range c.signals {
-			w.hear(sig)
+			w.pass(sig)
 		}
 	})
 	return w, nil
@@ -67,8 +67,8 @@ func (w *crew) close(end End) {
 // errSignal is why nothing starts any more.
 var errSignal = errors.New("received a signal")
 
-// hear passes a signal on to all commands. After one that asks the program to end, nothing starts any more.
-func (w *crew) hear(sig syscall.Signal) {
+// pass passes a signal on to all commands. After one that asks the program to end, nothing starts any more.
+func (w *crew) pass(sig syscall.Signal) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if sig == syscall.SIGHUP && w.notify != nil && !w.started { // as of a single run: see reporter.filter

@@ -43,7 +43,7 @@ func TestAHangupForWorkers(t *testing.T) {
 			w.wanted, w.giveUp = context.WithCancelCause(t.Context())
 			signals, leave := w.join()
 			defer leave()
-			w.hear(syscall.SIGHUP)
+			w.pass(syscall.SIGHUP)
 			if goesOn := w.wanted.Err() == nil; goesOn != (notify != nil) {
 				t.Errorf("it goes on: %v", goesOn)
 			}

@@ -105,7 +105,7 @@ type ending struct {
 }
 
 func (b *balancer) keep(ctx context.Context) ([]runner.Result, error) {
-	m := newMembers(b.Store, b.Job, b.Shards, b.Host, b.TTL, b.hear)
+	m := newMembers(b.Store, b.Job, b.Shards, b.Host, b.TTL, b.handle)
 	membership, leave := context.WithCancel(ctx)
 	defer leave()
 	left := make(chan error, 1)
@@ -146,8 +146,8 @@ func (b *balancer) keep(ctx context.Context) ([]runner.Result, error) {
 	}
 }
 
-// hear takes over what the members' goroutine has found out; only the last counts.
-func (b *balancer) hear(s position, is bool) {
+// handle takes over what the members' goroutine has found out; only the last counts.
+func (b *balancer) handle(s position, is bool) {
 	select {
 	case <-b.positions:
 	default:

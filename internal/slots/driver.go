@@ -372,7 +372,7 @@ func (d *Driver) Watch(ctx context.Context, _ string) (<-chan backends.News, err
 			defer wait.Done()
 			defer cancel() // where one breaks, all are opened anew
 			for n := range in {
-				d.hear(&d.slots[i], n)
+				d.handle(&d.slots[i], n)
 				if n.Look {
 					backends.Tell(out, backends.News{Look: true})
 				}
@@ -387,8 +387,8 @@ func (d *Driver) Watch(ctx context.Context, _ string) (<-chan backends.News, err
 	return out, nil
 }
 
-// hear notes news of a slot.
-func (d *Driver) hear(s *slot, n backends.News) {
+// handle notes news of a slot.
+func (d *Driver) handle(s *slot, n backends.News) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s.observe(n.Seen, time.Now())

@@ -119,7 +119,7 @@ func TestAClaimWithoutAnAnswerIsClearedUpFirst(t *testing.T) {
 			t.Fatal("the lost answer arrived")
 		}
 		b.free(other)
-		d.hear(&d.slots[0], backends.News{Look: true})
+		d.handle(&d.slots[0], backends.News{Look: true})
 		d.order, a.Answer = []int{0, 1}, nil
 		if g, err := d.Acquire(t.Context(), c); err != nil || g.Claim.Job != "job#1" {
 			t.Errorf("granted %q, %v, and slot 1 was ours", g.Claim.Job, err)
@@ -226,7 +226,7 @@ func TestNewsDuringAClaimCount(t *testing.T) {
 		a.Answer = func(backends.Claim, backends.Grant, error) error {
 			a.Answer = nil
 			b.free(g)
-			d.hear(&d.slots[0], backends.News{Look: true})
+			d.handle(&d.slots[0], backends.News{Look: true})
 			return nil
 		}
 		if _, err := d.Acquire(t.Context(), c); err == nil {
@@ -379,7 +379,7 @@ func TestAGrantThatCameTooLateIsNotForgotten(t *testing.T) {
 		}
 		b.free(other) // while the process was stopped
 		d.order = []int{0, 1}
-		d.hear(&d.slots[0], backends.News{Look: true})
+		d.handle(&d.slots[0], backends.News{Look: true})
 		second, err := d.Acquire(t.Context(), c)
 		if err != nil || second.Claim.Job != "job#1" {
 			t.Errorf("granted %q, %v", second.Claim.Job, err)

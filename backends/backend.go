@@ -124,6 +124,11 @@ type Limits struct {
 	// ExpiryLag returns for how long after the TTL the store may still refuse everybody because of a holder
 	// that died; nil: not at all.
 	ExpiryLag func(ttl time.Duration) time.Duration
+	// LocalHolders returns the processes of this host that hold the lease of a job's run, sorted; none if nobody does. It asks the
+	// kernel, and returns an error where that does not tell. When the last of them is gone, the job is free. nil: leases are not held
+	// by processes. Where they are, a lease ends when they do and not otherwise: as long as it is held, Revoke (unless it is ErrLags)
+	// and ForceRelease are refused with a *PermanentError.
+	LocalHolders func(job string) ([]int, error)
 	// HolderWatches says that a holder should watch its own job, too. Then it hears at once that its lease is gone or that
 	// it must stop, and not only with its next renewal. It is false for a store on which each watch takes a connection of its
 	// own: one more connection for each run would cost more than it gains.

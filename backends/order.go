@@ -8,15 +8,6 @@ import (
 	"time"
 )
 
-// LocalHolder is a store whose leases are held by processes of this host. A lease ends when they do, and not otherwise. So such a store
-// refuses Revoke (unless it is ErrLags) and ForceRelease with a *PermanentError as long as the lease is held.
-type LocalHolder interface {
-	// Holders returns the processes of this host that hold the lease of a job's run, sorted; none if nobody
-	// does. It asks the kernel, and returns an error where that does not tell. When the last of them is gone, the
-	// job is free.
-	Holders(job string) ([]int, error)
-}
-
 // Order is what an operator wants of a job.
 type Order struct {
 	Job    string

@@ -17,43 +17,27 @@ import (
 	"github.com/leaderrun/leaderrun/internal/spelling"
 )
 
-// opener makes a driver of a URL. It asks no server.
-type opener func(rawURL string) (backends.Backend, error)
-
-// drivers returns the drivers of this build by the schemes of their URLs.
-func drivers() map[string]opener {
-	etcdURL := func(rawURL string) (backends.Backend, error) { return store(etcd.Open(rawURL)) }
-	redisURL := func(rawURL string) (backends.Backend, error) { return store(redis.Open(rawURL)) }
-	consulURL := func(rawURL string) (backends.Backend, error) { return store(consul.Open(rawURL)) }
-	postgresURL := func(rawURL string) (backends.Backend, error) { return store(postgres.Open(rawURL)) }
-	zookeeperURL := func(rawURL string) (backends.Backend, error) { return store(zookeeper.Open(rawURL)) }
-	return map[string]opener{
-		"etcd":            etcdURL,
-		"etcds":           etcdURL,
-		"file":            func(rawURL string) (backends.Backend, error) { return store(file.Open(rawURL)) },
-		"postgres":        postgresURL,
-		"postgresql":      postgresURL,
-		"k8s":             func(rawURL string) (backends.Backend, error) { return store(kubernetes.Open(rawURL)) },
-		"redis":           redisURL,
-		"rediss":          redisURL,
-		"redis+unix":      redisURL,
-		"redis+sentinel":  redisURL,
-		"rediss+sentinel": redisURL,
-		"redis+cluster":   redisURL,
-		"rediss+cluster":  redisURL,
-		"consul":          consulURL,
-		"consuls":         consulURL,
-		"zk":              zookeeperURL,
-		"zks":             zookeeperURL,
+// drivers opens stores by the schemes of their URLs. It asks no server.
+func drivers() map[string]func(rawURL string) (*backends.Engine, error) {
+	return map[string]func(rawURL string) (*backends.Engine, error){
+		"etcd":            etcd.Open,
+		"etcds":           etcd.Open,
+		"file":            file.Open,
+		"postgres":        postgres.Open,
+		"postgresql":      postgres.Open,
+		"k8s":             kubernetes.Open,
+		"redis":           redis.Open,
+		"rediss":          redis.Open,
+		"redis+unix":      redis.Open,
+		"redis+sentinel":  redis.Open,
+		"rediss+sentinel": redis.Open,
+		"redis+cluster":   redis.Open,
+		"rediss+cluster":  redis.Open,
+		"consul":          consul.Open,
+		"consuls":         consul.Open,
+		"zk":              zookeeper.Open,
+		"zks":             zookeeper.Open,
 	}
-}
-
-// store keeps a nil pointer from becoming an interface that is not nil.
-func store[D backends.Backend](d D, err error) (backends.Backend, error) {
-	if err != nil {
-		return nil, err
-	}
-	return d, nil
 }
 
 // Open returns the driver for a backend URL. Every error is a *backends.PermanentError, and none shows more
@@ -75,7 +59,11 @@ func Open(rawURL string) (backends.Backend, error) {
 		}
 		return nil, backends.Misconfigured(hint, "unknown backend %q", scheme)
 	}
-	return open(rawURL)
+	e, err := open(rawURL)
+	if err != nil {
+		return nil, err
+	}
+	return e, nil
 }
 
 // isScheme tells whether what stands before the colon can be nothing but a scheme (RFC 3986, section 3.1).

@@ -14,7 +14,7 @@ import (
 	"github.com/leaderrun/leaderrun/internal/ownership"
 )
 
-func examine(t *testing.T, d *Driver) map[string]backends.Finding {
+func examine(t *testing.T, d *driver) map[string]backends.Finding {
 	t.Helper()
 	all := map[string]backends.Finding{}
 	for _, f := range d.Examine(t.Context(), 15*time.Second) {

@@ -24,10 +24,12 @@ const (
 	sharedMode = 0o660 // less the umask; of a directory with a default ACL this is the mask
 )
 
-// Open returns a driver for a URL: file: (the default directory), file:/dir or file:///dir. The directory is
+// Open returns the engine of the store of a URL: file: (the default directory), file:/dir or file:///dir. The directory is
 // made where it is missing, but not what it is in; one on a network file system is refused, and one that other users than root can write
 // or replace, unless ?trust=shared says that they are meant.
-func Open(rawURL string) (*Driver, error) {
+func Open(rawURL string) (*backends.Engine, error) { return backends.OpenEngine(newStore(rawURL)) }
+
+func newStore(rawURL string) (*store, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
 		return nil, misconfigured(fmt.Errorf("not a file: URL: %w", err), "write file:///dir, with %25 for a %")
@@ -57,7 +59,7 @@ func (s *store) url() string {
 }
 
 // open checks the directory; kind names the network file system that it is on, or "".
-func open(dir string, trusts trust, kind func(dir string) (string, error)) (*Driver, error) {
+func open(dir string, trusts trust, kind func(dir string) (string, error)) (*store, error) {
 	if err := trusts.folder(dir); err != nil && !errors.Is(err, fs.ErrNotExist) { // nor is one made in another's
 		return nil, err
 	}
@@ -83,8 +85,7 @@ func open(dir string, trusts trust, kind func(dir string) (string, error)) (*Dri
 		return nil, misconfigured(&fs.PathError{Op: "write", Path: dir, Err: fs.ErrPermission},
 			"run as its owner, or name another directory with --backend file:///path/to/dir")
 	}
-	s := &store{dir: dir, trusts: trusts, held: map[string]*lease{}, waiters: map[string]*waiter{}}
-	return &Driver{backends.NewEngine(s), s}, nil
+	return &store{dir: dir, trusts: trusts, held: map[string]*lease{}, waiters: map[string]*waiter{}}, nil
 }
 
 const nameAnother = "name one that can be written, such as --backend file:///path/to/dir"

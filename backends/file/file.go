@@ -25,14 +25,6 @@ import (
 	"github.com/leaderrun/leaderrun/internal/panics"
 )
 
-var _ backends.LocalHolder = (*Driver)(nil)
-
-// Driver keeps leases in one directory.
-type Driver struct {
-	*backends.Engine
-	store *store
-}
-
 // store is one directory, and what this process has there.
 type store struct {
 	dir    string
@@ -53,7 +45,9 @@ var unclosed struct {
 }
 
 // Traits implements backends.Store. There is nothing secret in the URL, and the directory is what keeps programs apart.
-func (s *store) Traits() backends.Traits { return backends.Traits{URL: s.url()} }
+func (s *store) Traits() backends.Traits {
+	return backends.Traits{URL: s.url(), Limits: backends.Limits{LocalHolders: s.holders}}
+}
 
 // Begin implements backends.Store.
 func (s *store) Begin(_ context.Context, q backends.Request) backends.Tx {

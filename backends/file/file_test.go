@@ -45,9 +45,23 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-func openDir(t testing.TB, dir string) *Driver {
+// driver is an engine, and the store below it.
+type driver struct {
+	*backends.Engine
+	store *store
+}
+
+func newDriver(dir string) (*driver, error) {
+	s, err := open(dir, ourselves, filesystem.Network)
+	if err != nil {
+		return nil, err
+	}
+	return &driver{backends.NewEngine(s), s}, nil
+}
+
+func openDir(t testing.TB, dir string) *driver {
 	t.Helper()
-	d, err := open(dir, ourselves, filesystem.Network)
+	d, err := newDriver(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

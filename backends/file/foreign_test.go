@@ -141,10 +141,7 @@ func TestStickyFolder(t *testing.T) {
 	steps := suite.On(t)
 	dir := t.TempDir()
 	chmod(t, dir, 0o777|os.ModeSticky)
-	d, err := Open("file://" + dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := openDir(t, dir)
 	steps.Finish(d, steps.Acquire(d, claimFor("job")))
 	p := d.store.paths("job")
 	for _, path := range []string{p.record, p.beat, p.lock, p.tree} {

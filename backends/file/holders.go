@@ -9,13 +9,13 @@ import (
 	"github.com/leaderrun/leaderrun/internal/flock"
 )
 
-// Holders implements backends.LocalHolder, on Linux. It sees the processes of this user, or as root all. Root is let into another
+// holders is Limits.LocalHolders, on Linux. It sees the processes of this user, or as root all. Root is let into another
 // user's directory by ?trust=shared only.
-func (d *Driver) Holders(job string) ([]int, error) {
+func (s *store) holders(job string) ([]int, error) {
 	const patience = 5 * time.Second // for those who look at the lock for a moment
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	t := d.store.begin(backends.Request{Op: backends.ToOrder, Job: job})
+	t := s.begin(backends.Request{Op: backends.ToOrder, Job: job})
 	defer t.drop()
 	if _, err := t.Read(ctx); err != nil || t.seen.lease == nil {
 		return nil, err

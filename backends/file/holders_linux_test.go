@@ -15,7 +15,7 @@ import (
 	"github.com/leaderrun/leaderrun/test/suite"
 )
 
-func held(t *testing.T, d *Driver) backends.Status {
+func held(t *testing.T, d *driver) backends.Status {
 	t.Helper()
 	status, err := d.Inspect(t.Context(), "job")
 	if err != nil || status.Lease == nil {
@@ -24,10 +24,10 @@ func held(t *testing.T, d *Driver) backends.Status {
 	return status
 }
 
-func wantHolders(t *testing.T, d *Driver, want ...int) {
+func wantHolders(t *testing.T, d *driver, want ...int) {
 	t.Helper()
 	slices.Sort(want)
-	got, err := d.Holders("job")
+	got, err := d.store.holders("job")
 	if err != nil || !slices.Equal(got, want) {
 		t.Fatalf("Holders: %v, %v; want %v", got, err, want)
 	}
@@ -35,11 +35,11 @@ func wantHolders(t *testing.T, d *Driver, want ...int) {
 
 // awaitHolders is wantHolders in a moment: a descriptor is in more of them for the moment in which
 // one starts another.
-func awaitHolders(t *testing.T, d *Driver, want ...int) {
+func awaitHolders(t *testing.T, d *driver, want ...int) {
 	t.Helper()
 	slices.Sort(want)
 	for end := time.Now().Add(suite.Patience); ; time.Sleep(time.Millisecond) {
-		got, err := d.Holders("job")
+		got, err := d.store.holders("job")
 		if err == nil && slices.Equal(got, want) {
 			return
 		}

@@ -18,7 +18,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/internal/filesystem"
 	"github.com/leaderrun/leaderrun/test/suite"
 )
 
@@ -41,7 +40,7 @@ func TestMain(m *testing.M) {
 func help(what, dir string, args []string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), suite.Patience)
 	defer cancel()
-	d, err := open(dir, ourselves, filesystem.Network)
+	d, err := newDriver(dir)
 	if err != nil {
 		return err
 	}
@@ -87,7 +86,7 @@ func claimFor(job string) backends.Claim {
 }
 
 // standBy looks only when it is woken, and finishes as soon as it is granted.
-func standBy(ctx context.Context, d *Driver) error {
+func standBy(ctx context.Context, d *driver) error {
 	woken, err := d.Watch(ctx, "job")
 	if err != nil {
 		return err
@@ -110,7 +109,7 @@ func standBy(ctx context.Context, d *Driver) error {
 }
 
 // count adds one to a number in a file, which nothing but the lease protects.
-func count(ctx context.Context, d *Driver, path string) error {
+func count(ctx context.Context, d *driver, path string) error {
 	c := claimFor("job")
 	for {
 		g, err := d.Acquire(ctx, c)
@@ -180,7 +179,7 @@ func (h *helper) says(t *testing.T, word string) string {
 }
 
 // acquireSoon is acquire once the lock is free: the kernel may take a moment to end a process.
-func acquireSoon(t *testing.T, d *Driver, c backends.Claim) backends.Grant {
+func acquireSoon(t *testing.T, d *driver, c backends.Claim) backends.Grant {
 	t.Helper()
 	for end := time.Now().Add(suite.Patience); ; time.Sleep(time.Millisecond) {
 		g, err := d.Acquire(t.Context(), c)

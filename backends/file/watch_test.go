@@ -101,7 +101,7 @@ func TestStandbyLeavesTheLockOfAReservedJob(t *testing.T) {
 }
 
 // watch returns a watch of a job that is held, as soon as it stands.
-func watch(ctx context.Context, t *testing.T, d *Driver) <-chan backends.News {
+func watch(ctx context.Context, t *testing.T, d *driver) <-chan backends.News {
 	t.Helper()
 	woken, err := d.Watch(ctx, "job")
 	if err != nil {
@@ -112,7 +112,7 @@ func watch(ctx context.Context, t *testing.T, d *Driver) <-chan backends.News {
 }
 
 // awaitKept waits until a driver's waiter has the lock.
-func awaitKept(t *testing.T, d *Driver, job string) {
+func awaitKept(t *testing.T, d *driver, job string) {
 	t.Helper()
 	for end := time.Now().Add(suite.Patience); ; time.Sleep(time.Millisecond) {
 		d.store.mu.Lock()
@@ -129,7 +129,7 @@ func awaitKept(t *testing.T, d *Driver, job string) {
 }
 
 // awaitBlocked waits until a driver's waiter is about to ask for the lock.
-func awaitBlocked(t *testing.T, d *Driver, job string) {
+func awaitBlocked(t *testing.T, d *driver, job string) {
 	t.Helper()
 	for range 50 {
 		d.store.mu.Lock()

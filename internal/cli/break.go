@@ -298,10 +298,10 @@ func (b *breaking) endRun(ctx context.Context, s backends.Status) (wait *ending,
 		b.console.warn("nobody runs "+b.job, "")
 		return nil, nil
 	}
-	if local, ok := b.store.(backends.LocalHolder); ok && s.Lease != nil {
+	if b.store.Limits().LocalHolders != nil && s.Lease != nil {
 		switch b.kind {
 		case backends.Revoke:
-			return nil, b.killHere(ctx, local, s, run)
+			return nil, b.killHere(ctx, s, run)
 		case backends.ForceRelease:
 			return nil, aliveHere(b.job, s)
 		}

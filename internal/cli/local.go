@@ -29,7 +29,7 @@ const (
 //  3. All that still has the lease is killed.
 //
 // A daemon has other runs too. There the guardian of this one is killed, and the daemon sweeps up what it guarded.
-func (b *breaking) killHere(ctx context.Context, local backends.LocalHolder, s backends.Status, run *ending) error {
+func (b *breaking) killHere(ctx context.Context, s backends.Status, run *ending) error {
 	// The history is to say who did it and why.
 	stop := backends.Order{Job: b.job, Kind: backends.Stop, Reason: b.reason, Token: run.token}
 	err := orderJob(ctx, b.store, stop)
@@ -39,9 +39,9 @@ func (b *breaking) killHere(ctx context.Context, local backends.LocalHolder, s b
 	if err != nil && !errors.Is(err, backends.ErrOver) {
 		return err
 	}
-	q := &target{breaking: b, local: local, run: run, wrapper: s.Record.Holder.PID}
+	q := &target{breaking: b, holders: b.store.Limits().LocalHolders, run: run, wrapper: s.Record.Holder.PID}
 	q.daemon = isDaemon(supervise.ArgumentsOf(q.wrapper))
-	pids, err := local.Holders(b.job)
+	pids, err := q.holders(b.job)
 	if err != nil {
 		return q.unseen(err)
 	}
@@ -64,7 +64,7 @@ func (b *breaking) killHere(ctx context.Context, local backends.LocalHolder, s b
 			return err
 		}
 	}
-	if pids, err = local.Holders(b.job); err != nil {
+	if pids, err = q.holders(b.job); err != nil {
 		return q.unseen(err)
 	}
 	return &fault{code: codeNotRun, what: b.job, why: fmt.Sprintf("processes that survive SIGKILL still hold it: %v", pids)}
@@ -73,7 +73,7 @@ func (b *breaking) killHere(ctx context.Context, local backends.LocalHolder, s b
 // target is a run of this machine that is being ended.
 type target struct {
 	*breaking
-	local   backends.LocalHolder
+	holders func(job string) ([]int, error) // Limits.LocalHolders
 	run     *ending
 	wrapper int  // the process that claimed the job
 	daemon  bool // it has other runs too
@@ -98,7 +98,7 @@ func isDaemon(argv []string) bool {
 	return i < 0 || argv[i] == "cron"
 }
 
-// insist strikes, again and again, until the run is over or the time is.
+// insist acts, again and again, until the run is over or the time is.
 func (q *target) insist(ctx context.Context, act func() error, limit, again time.Duration) (over bool, err error) {
 	end, next := time.Now().Add(limit), time.Time{}
 	for {
@@ -140,7 +140,7 @@ func (q *target) signal(meant func(pid int) bool, signals ...syscall.Signal) err
 	if err != nil {
 		return err
 	}
-	still, err := q.local.Holders(q.job)
+	still, err := q.holders(q.job)
 	if err != nil {
 		return q.unseen(err)
 	}
@@ -159,7 +159,7 @@ func (q *target) signal(meant func(pid int) bool, signals ...syscall.Signal) err
 
 // take takes hold of those holders of the lease that are meant, also where it returns an error.
 func (q *target) take(meant func(pid int) bool) ([]*supervise.Outsider, error) {
-	pids, err := q.local.Holders(q.job)
+	pids, err := q.holders(q.job)
 	if err != nil {
 		return nil, q.unseen(err)
 	}

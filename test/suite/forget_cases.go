@@ -148,7 +148,7 @@ func lostOrder(s *scene) {
 	if s.Renew(d, g).Break == nil {
 		s.Error("a renewal does not carry the request")
 	}
-	if _, local := d.(backends.LocalHolder); local {
+	if d.Limits().LocalHolders != nil {
 		s.FinishAs(d, g, backends.Outcome{State: backends.Stopped})
 		return
 	}
@@ -220,7 +220,7 @@ func orderCancelledInFlight(s *scene) {
 func (p *play) order(a *attempt) {
 	p.Helper()
 	kinds := []backends.OrderKind{backends.Stop, backends.ForgetTick, backends.ForgetKey, backends.ForgetSchedule, backends.ForgetJob}
-	if _, local := p.store.(backends.LocalHolder); !local {
+	if p.store.Limits().LocalHolders == nil {
 		kinds = append(kinds, backends.ForceRelease)
 	}
 	o := p.newOrder(pick(p.random, kinds...), 0)

@@ -81,7 +81,7 @@ func (s *scene) denied(d backends.Backend, o backends.Order, want backends.Verdi
 // locked says whether nothing takes a lease of this store from who holds it, and checks that an order does not.
 func (s *scene) locked(d backends.Backend, o backends.Order) bool {
 	s.Helper()
-	if _, local := d.(backends.LocalHolder); !local {
+	if d.Limits().LocalHolders == nil {
 		return false
 	}
 	s.untouched(d, string(o.Kind), func() {

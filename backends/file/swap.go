@@ -50,7 +50,7 @@ func (t *tx) renew(s *state, r backends.Record) {
 }
 
 // grant makes a lease of the locks. First it is written whose the lock is: if the record is not written any more, its last
-// run has released it, or its last renewal is the evidence.
+// run has released it, or the instant of its last renewal counts.
 func (t *tx) grant(w backends.Write) (*lease, error) {
 	if err := writeOwner(t.locks.lease, *w.Lease); err != nil {
 		return nil, err

@@ -32,5 +32,5 @@ var engineMutants = []mutant{
 	{"a lease that an operator takes away is released", "backends/order.go", "\tr.Beat++\n}", "\tr.Beat++\n\tr.Released = r.Token\n}", orderTests},
 	{"a job is forgotten while its holder may live", "backends/order.go", "if err := d.mayLive(); err != nil {\n\t\treturn err\n\t}\n\tr := d.Record", "r := d.Record", orderTests},
 	{"the silence of a holder counts from nothing", "backends/decide.go", "if d.c.Seen.Token == r.Token && d.c.Seen.Beat == r.Beat {", "if d.c.Seen.Token == r.Token {", orderTests},
-	{"a lease is prolonged from the reply to its renewal", "runner/lease.go", "m.extend(a.t0)\n", "m.extend(m.now)\n", orderTests},
+	{"a lease is extended from the reply to its renewal", "runner/lease.go", "m.extend(a.t0)\n", "m.extend(m.now)\n", orderTests},
 }

@@ -12,7 +12,7 @@ type store interface {
 	view(m *model, s *state, at int, l look) backends.View
 	// floor is the highest token that the store knows beside the record.
 	floor(k *kept) token
-	// take gives the lease to the holder of a grant, extend prolongs it, free removes it.
+	// take gives the lease to the holder of a grant, extend extends it, free removes it.
 	take(k *kept, l label, now moment)
 	extend(k *kept, l label, now moment)
 	free(k *kept)

@@ -48,7 +48,8 @@ func far() lifeline.Deadline { return in(time.Hour) }
 // prepared returns a guard whose guardian waits for Start.
 func prepared(options Options) (*Guard, error) {
 	g := newGuard(options)
-	return g, g.prepare()
+	err := g.prepare()
+	return g, err
 }
 
 // tiers runs the test by all means of killing that the host has.

@@ -9,8 +9,8 @@
 //
 // They hold if the store honours leases and the process tree obeys its deadlines. In doubt the command does not run.
 //
-//  1. The command runs only under a valid lease. TestSilentBackendEndsTheRunBeforeTheLease, TestDefiniteLossKillsAtOnce and
-//     TestNextTryNeedsAFreshLease fail otherwise.
+//  1. The command runs only under a valid lease. TestSilentBackendEndsTheRunBeforeTheLease, TestDeadlineComesBeforeAReply,
+//     TestDefiniteLossKillsAtOnce and TestNextTryNeedsAFreshLease fail otherwise.
 //  2. A lease counts from t0, the instant before the loop sends the request that the store answered.
 //     TestValidityCountsFromTheRequest and TestReplyAfterTheEndCountsAsNone fail otherwise.
 //  3. The whole tree is dead before the lease is released, before it can run out, and before another try starts.

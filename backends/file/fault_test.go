@@ -115,6 +115,54 @@ func TestStepThatWasGivenUp(t *testing.T) {
 	steps.Finish(d, g)
 }
 
+// The hazard: a daemon whose disk is full cannot record the end of a run, gives up, and keeps the job from itself and from all others
+// for as long as it lives.
+func TestLeaseThatNobodyEnds(t *testing.T) {
+	steps := suite.On(t)
+	dir := t.TempDir()
+	d, other := openDir(t, dir), openDir(t, dir)
+	c := claimFor("job")
+	c.TTL = 50 * time.Millisecond
+	steps.Acquire(d, c)
+	steps.Finish(d, acquireSoon(t, d, claimFor("job")))
+	c.Holder.ID = suite.NewID()
+	steps.Acquire(d, c)
+	steps.Finish(other, acquireSoon(t, other, claimFor("job")))
+}
+
+// A lease lapses only when nobody has renewed it, and not while anybody of its run lives.
+func TestLapse(t *testing.T) {
+	steps := suite.On(t)
+	dir := t.TempDir()
+	d, other := openDir(t, dir), openDir(t, dir)
+	g := steps.Acquire(d, claimFor("job"))
+	l := leaseOf(t, g)
+	l.until = time.Now()
+	if _, err := d.Renew(t.Context(), g); err != nil {
+		t.Fatal(err)
+	}
+	d.store.lapse(l)
+	if _, err := d.Renew(t.Context(), g); err != nil {
+		t.Fatalf("a lease that was renewed has lapsed: %v", err)
+	}
+	inherited, err := syscall.Dup(int(g.Inherit[0].Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.until = time.Now()
+	d.store.lapse(l)
+	steps.Refused(d, claimFor("job"), backends.Held)
+	steps.Refused(other, claimFor("job"), backends.Held)
+	if _, err := d.Renew(t.Context(), g); !errors.Is(err, backends.ErrLost) {
+		t.Errorf("Renew: %v, want ErrLost", err)
+	}
+	if err := syscall.Close(inherited); err != nil {
+		t.Fatal(err)
+	}
+	steps.Finish(d, g) // nobody was granted since
+	steps.Finish(d, steps.Acquire(d, claimFor("job")))
+}
+
 // A daemon outlives the panic of one run: the turn and the lease must not stay locked for the next ones.
 func TestDecisionThatPanics(t *testing.T) {
 	steps := suite.On(t)

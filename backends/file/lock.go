@@ -9,6 +9,7 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/flock"
@@ -22,7 +23,9 @@ type lease struct {
 	mu    sync.Mutex // held over a renewal, so that the end of the run does not come in between
 	locks *locks
 	over  bool
-	probe bool // see store.probes
+	probe bool        // see store.probes
+	until time.Time   // without a renewal, see lapse
+	timer *time.Timer // for that
 }
 
 // isIn says whether it is a record's, or that of one which was lost. Locks alone do not make a lease: an operator who
@@ -36,6 +39,12 @@ func (l *lease) isIn(r backends.Record) bool {
 // other one only wrapper and guardian share: a command that has given up its rights cannot take it from them, nor
 // write into its file.
 type locks struct{ lease, tree *os.File }
+
+// close closes our descriptors. The locks stay if another process shares them: the guardian, or the run's tree.
+func (l *locks) close() {
+	_ = l.tree.Close()
+	_ = l.lease.Close()
+}
 
 // unlock frees the locks for all who share them. The lease comes last: who gets it finds the tree's free too.
 func (l *locks) unlock() {
@@ -88,6 +97,7 @@ func (l *lease) end() {
 		return
 	}
 	l.over = true
+	l.timer.Stop()
 	l.locks.unlock()
 }
 

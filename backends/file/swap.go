@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/flock"
@@ -34,6 +35,9 @@ func (t *tx) Swap(ctx context.Context, was backends.Snapshot, w backends.Write) 
 	if err != nil {
 		return nil, false, err
 	}
+	if w.Lease != nil && s.granted != nil {
+		s.granted.until = time.Now().Add(w.TTL)
+	}
 	return &next, true, nil
 }
 
@@ -59,7 +63,11 @@ func (t *tx) grant(w backends.Write) (*lease, error) {
 		return nil, err
 	}
 	t.mu.Lock()
-	l := &lease{paths: t.paths, label: *w.Lease, locks: t.locks, probe: t.probes}
+	l := &lease{paths: t.paths, label: *w.Lease, locks: t.locks, probe: t.probes, until: time.Now().Add(w.TTL)}
+	s := t.store
+	l.mu.Lock()
+	l.timer = time.AfterFunc(w.TTL, func() { s.lapse(l) })
+	l.mu.Unlock()
 	former := t.held[t.job]
 	t.held[t.job], t.locks = l, nil
 	if w := t.waiters[t.job]; w != nil {
@@ -86,6 +94,28 @@ func (t *tx) save(r backends.Record) error {
 // release ends a lease and forgets it. Call with its mutex held.
 func (s *store) release(l *lease) {
 	l.end()
+	s.forget(l)
+}
+
+// lapse lets go of a lease that was not renewed for its TTL, as a server does: its end could not be written (a full disk), or the answer
+// to its claim came too late. A process that has many runs would keep the job from everybody. It unlocks nothing: if anybody of the run
+// lives, that one shares the locks, and keeps them.
+func (s *store) lapse(l *lease) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.over {
+		return
+	}
+	if left := time.Until(l.until); left > 0 {
+		l.timer.Reset(left)
+		return
+	}
+	l.over = true
+	l.locks.close()
+	s.forget(l)
+}
+
+func (s *store) forget(l *lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.held[l.job] == l {

@@ -101,6 +101,7 @@ var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMut
 	{"an instant at which a job was kept counts as unclaimed", "backends/decide.go", "held = max(held, r.Reserved.Until)", "_ = r.Reserved.Until", decisionTests},
 	{"a host that is said to be dead keeps its job", "backends/order.go", "r.Break, r.Reserved = nil, nil", "r.Break = nil", decisionTests},
 	{"file: who waits for the lock of a killed run takes its own hand for the holder's", "backends/file/read.go", "if t.keeps(t.paths) {", "if false {", []string{"./backends/file", "-run", "TestWhoHasWaited"}},
+	{"an answer that comes with the end of a start is not heard", "internal/supervise/guard.go", "g.failed = g.starting", "g.failed = true", []string{"./internal/supervise", "-run", "TestAnswerThatComes"}},
 	{"a start that is too late is a fault of the command", "runner/start.go", "if m.now >= m.lease.deadline.Term { // it was too late for it: that", "if false { // it was too late for it: that", []string{"./runner", "-run", "TestStartThat"}},
 	{"file: a lease whose end was never written stays", "backends/file/swap.go", "func() { s.lapse(l) }", "func() { _ = s }", []string{"./backends/file", "-run", "TestLeaseThatNobodyEnds"}},
 	{"file: a lease lapses that was renewed", "backends/file/swap.go", "left > 0 {", "left > time.Hour {", []string{"./backends/file", "-run", "TestLapse"}},

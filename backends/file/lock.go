@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -26,6 +27,8 @@ type lease struct {
 	probe bool        // see store.probes
 	until time.Time   // without a renewal, see lapse
 	timer *time.Timer // for that
+
+	unwanted atomic.Bool // its run is over, or never begins
 }
 
 // isIn says whether it is a record's, or that of one which was lost. Locks alone do not make a lease: an operator who
@@ -39,12 +42,6 @@ func (l *lease) isIn(r backends.Record) bool {
 // other one only wrapper and guardian share: a command that has given up its rights cannot take it from them, nor
 // write into its file.
 type locks struct{ lease, tree *os.File }
-
-// close closes our descriptors. The locks stay if another process shares them: the guardian, or the run's tree.
-func (l *locks) close() {
-	_ = l.tree.Close()
-	_ = l.lease.Close()
-}
 
 // unlock frees the locks for all who share them. The lease comes last: who gets it finds the tree's free too.
 func (l *locks) unlock() {

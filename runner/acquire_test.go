@@ -319,6 +319,21 @@ func TestStartThatFailsReopensTheTick(t *testing.T) {
 	})
 }
 
+// The host sleeps, or a guardian does not get ready, in the moment of the start: that is no fault of the command, and whoever has
+// the tick may claim it again.
+func TestStartThatIsTooLateIsNoFailure(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		b.each = func(int) { b.clock.suspend(12 * time.Second) }
+		b.startErr = errors.New("too late")
+		result := b.run()
+		wantEnding(t, result, NotStarted)
+		if !errors.Is(result.Err, b.startErr) {
+			t.Errorf("error %v", result.Err)
+		}
+		b.expect("0s claim", "12s abandon")
+	})
+}
+
 func TestGrantedTTLIsCheckedAgain(t *testing.T) {
 	t.Run("longer moves the timeline", func(t *testing.T) {
 		virtual(t, func(t *testing.T, b *bed) {

@@ -73,6 +73,9 @@ func (p granted) notReady(m *machine) phase {
 }
 
 func (p granted) notStarted(m *machine, err error) phase {
+	if m.now >= m.lease.deadline.Term { // it was too late for it: that says nothing of the command
+		return m.undo(Result{Ending: NotStarted, Err: err})
+	}
 	return m.undo(Result{Ending: StartFailed, Err: err})
 }
 

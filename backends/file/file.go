@@ -54,7 +54,13 @@ func (s *store) Begin(_ context.Context, q backends.Request) backends.Tx {
 	return &timely{tx: s.begin(q)}
 }
 
-func (s *store) begin(q backends.Request) *tx { return &tx{store: s, paths: s.paths(q.Job), q: q} }
+func (s *store) begin(q backends.Request) *tx {
+	t := &tx{store: s, paths: s.paths(q.Job), q: q}
+	if l := t.granted(); l != nil && (q.Op == backends.ToFinish || q.Op == backends.ToAbandon) {
+		l.unwanted.Store(true) // also where that cannot be written
+	}
+	return t
+}
 
 // Close implements backends.Store.
 func (s *store) Close() error {

@@ -8,7 +8,9 @@ import (
 	"io"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/flock"
@@ -22,7 +24,11 @@ type lease struct {
 	mu    sync.Mutex // held over a renewal, so that the end of the run does not come in between
 	locks *locks
 	over  bool
-	probe bool // see store.probes
+	probe bool        // see store.probes
+	until time.Time   // without a renewal, see lapse
+	timer *time.Timer // for that
+
+	unwanted atomic.Bool // its run is over, or never begins
 }
 
 // isIn says whether it is a record's, or that of one which was lost. Locks alone do not make a lease: an operator who
@@ -88,6 +94,7 @@ func (l *lease) end() {
 		return
 	}
 	l.over = true
+	l.timer.Stop()
 	l.locks.unlock()
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/flock"
@@ -34,7 +35,14 @@ func (t *tx) Swap(ctx context.Context, was backends.Snapshot, w backends.Write) 
 	if err != nil {
 		return nil, false, err
 	}
-	return &next, true, nil
+	if l := next.granted; l != nil && w.Lease != nil {
+		l.until = time.Now().Add(w.TTL)
+		if t.q.Op == backends.ToClaim {
+			err = ctx.Err() // nobody waits for the answer any more
+			l.unwanted.Store(err != nil)
+		}
+	}
+	return &next, err == nil, err
 }
 
 // renew writes a renewal into what the store keeps. The lock is the proof: that it cannot be written (a full disk) does
@@ -60,6 +68,10 @@ func (t *tx) grant(w backends.Write) (*lease, error) {
 	}
 	t.mu.Lock()
 	l := &lease{paths: t.paths, label: *w.Lease, locks: t.locks, probe: t.probes}
+	s := t.store
+	l.mu.Lock() // and keep it, as if it were found
+	t.lease = l
+	l.timer = time.AfterFunc(w.TTL, func() { s.lapse(l) })
 	former := t.held[t.job]
 	t.held[t.job], t.locks = l, nil
 	if w := t.waiters[t.job]; w != nil {
@@ -86,6 +98,31 @@ func (t *tx) save(r backends.Record) error {
 // release ends a lease and forgets it. Call with its mutex held.
 func (s *store) release(l *lease) {
 	l.end()
+	s.forget(l)
+}
+
+// lapse lets go of a lease that nobody wants and nobody has renewed for its TTL, as a server does: its end could not be written (a full
+// disk), or the answer to its claim came too late. A process that has many runs would keep the job from everybody. While a run may be
+// alive the lease stays, however old it is: our locks may be the only proof of that.
+func (s *store) lapse(l *lease) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.over {
+		return
+	}
+	const lookAgain = time.Second
+	left := time.Until(l.until)
+	if left <= 0 && !l.unwanted.Load() {
+		left = lookAgain
+	}
+	if left > 0 {
+		l.timer.Reset(left)
+		return
+	}
+	s.release(l)
+}
+
+func (s *store) forget(l *lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.held[l.job] == l {

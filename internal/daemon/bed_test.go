@@ -68,6 +68,7 @@ type host struct {
 	lacks  atomic.Bool  // the command is missing
 	hangs  atomic.Bool  // nobody knows, until who asks gives up
 	idle   atomic.Bool  // it cannot start commands
+	slow   atomic.Bool  // not in time
 	faults atomic.Int64 // so many times it panics before it claims
 	deaf   atomic.Bool  // the store's answers to claims do not arrive, and what is taken back arrives late
 	asked  atomic.Int64 // requests to the store
@@ -368,8 +369,12 @@ type fakeTree struct {
 	index  int
 }
 
-func (t *fakeTree) Start([]string, []*os.File, []*os.File, runner.Deadline) error {
+func (t *fakeTree) Start(_ []string, _, _ []*os.File, d runner.Deadline) error {
 	if t.launch.host.idle.Load() {
+		return errMissing
+	}
+	if t.launch.host.slow.Load() {
+		time.Sleep(d.Term.Sub(fakeBoot{}.Now()))
 		return errMissing
 	}
 	g, b := t.launch.grant, t.launch.host.bed

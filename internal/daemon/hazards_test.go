@@ -69,6 +69,33 @@ func TestDrainDoesNotWaitForAFileSystem(t *testing.T) {
 	})
 }
 
+// A command that a host cannot start in time, because it sleeps or its disk hangs, is started when it can, or on another host that
+// waits for the tick: whoever was too slow lets the others go first.
+func TestAStartThatIsTooLate(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		h := b.host("a", newJob(t, "j", "1 0 * * *", nil))
+		h.slow.Store(true)
+		time.Sleep(65 * time.Second)
+		h.slow.Store(false)
+		time.Sleep(time.Minute)
+		b.end(h)
+		wantRuns(t, b, "j", "00:01")
+	})
+	virtual(t, func(t *testing.T, b *bed) {
+		rerun := func(j *jobfile.Job) { j.OnLost = backends.Rerun }
+		slow := b.host("a", newJob(t, "j", "1 0 * * *", rerun))
+		slow.slow.Store(true)
+		time.Sleep(61 * time.Second)
+		other := b.host("b", newJob(t, "j", "1 0 * * *", func(j *jobfile.Job) { rerun(j); j.CatchUp = 1 }))
+		time.Sleep(13 * time.Second) // less than two leases
+		if len(b.starts) != 1 || b.starts[0].host != "b" {
+			t.Errorf("%+v", b.starts)
+		}
+		slow.slow.Store(false)
+		b.end(slow, other)
+	})
+}
+
 // lose leaves a tick behind, of that time after midnight, whose run on another host vanished.
 func (b *bed) lose(job string, at time.Duration, policy backends.Policy) {
 	b.t.Helper()

@@ -307,16 +307,19 @@ func (x *importer) cannot(f *File, l *crontab.Line, s *state, script string) (wh
 	return "", ""
 }
 
-// leavesBehind says whether a shell puts something into the background and does not wait for it: it would not outlive the run.
+// leavesBehind says whether a shell puts something into the background and does not wait for it: it would not outlive the run. A word
+// of another command is no wait, and neither is that of a subshell, which has other children.
 func leavesBehind(tokens []crontab.Token) bool {
-	isWait := func(t crontab.Token) bool { return t.Text == "wait" }
-	at := -1
+	behind := false
 	for i, t := range tokens {
-		if t.Operator && t.Text == "&" {
-			at = i
+		switch {
+		case t.Operator && t.Text == "&":
+			behind = true
+		case t.Text == "wait" && behind && tokens[i-1].Operator && slices.Contains([]string{"&", "&&", "||", ";", "\n"}, tokens[i-1].Text):
+			behind = false
 		}
 	}
-	return at >= 0 && !slices.ContainsFunc(tokens[at:], isWait)
+	return behind
 }
 
 func scheduleFault(err error) (why, hint string) {

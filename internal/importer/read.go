@@ -168,16 +168,17 @@ func (f *File) Write() (backup string, err error) {
 	case st.Nlink > 1:
 		return refuse("it has another name, which would go on as it is", "copy it first: cron of Debian reads no crontab with two names")
 	}
+	changed := func() (string, error) { return refuse("somebody has changed it meanwhile", "try again") }
 	now, err := read(old)
 	if err != nil {
 		return "", err
 	}
 	if string(now) != string(f.Text) {
-		return refuse("somebody has changed it meanwhile", "try again")
+		return changed()
 	}
 	for n := 1; backup == ""; n++ {
 		name := BackupName(f.Path, n)
-		switch err := create(name, f.Text, info, st); {
+		switch err := createFile(name, f.Text, info, st); {
 		case err == nil:
 			backup = name
 		case !errors.Is(err, fs.ErrExist):
@@ -188,14 +189,24 @@ func (f *File) Write() (backup string, err error) {
 	if err := os.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) { // of one that was killed
 		return "", err
 	}
-	if err := create(next, f.After, info, st); err != nil {
+	if err := createFile(next, f.After, info, st); err != nil {
 		return "", err
+	}
+	if !f.isAsRead() { // a slow disk leaves an editor time
+		_ = errors.Join(os.Remove(next), os.Remove(backup))
+		return changed()
 	}
 	if err := os.Rename(next, filepath.Join(dir, filepath.Base(f.Path))); err != nil {
 		_ = os.Remove(next)
 		return "", err
 	}
 	return backup, syncFolder(dir)
+}
+
+// isAsRead says whether the file is still what was read.
+func (f *File) isAsRead() bool {
+	now, err := readFile(f.Path, f.Format)
+	return err == nil && string(now.Text) == string(f.Text)
 }
 
 // whyNotLoaded says why no cron would load what is to be written; "": one would.
@@ -217,6 +228,9 @@ func whyNot(text []byte, f crontab.Format) string {
 	}
 	return err.Error()
 }
+
+// createFile is where tests let somebody change the crontab meanwhile.
+var createFile = create
 
 // create makes a new file with the owner and mode of another.
 func create(path string, text []byte, info fs.FileInfo, st *syscall.Stat_t) error {

@@ -53,6 +53,26 @@ func TestWriteKeepsOwnerAndMode(t *testing.T) {
 	}
 }
 
+// The hazard: an editor saves the crontab while the new one is on its way to a slow disk, and nobody ever sees that edit again.
+func TestWriteKeepsAnEditThatCameMeanwhile(t *testing.T) {
+	const edited = "0 3 * * * b\n"
+	f := written(t, "0 2 * * * a\n")
+	createFile = func(path string, text []byte, info fs.FileInfo, st *syscall.Stat_t) error {
+		return errors.Join(create(path, text, info, st), os.WriteFile(f.Path, []byte(edited), 0o600))
+	}
+	defer func() { createFile = create }()
+	_, err := f.Write()
+	if refusal, ok := errors.AsType[*Refusal](err); !ok || !strings.Contains(refusal.Why, "somebody has changed it") {
+		t.Errorf("%v, want a refusal", err)
+	}
+	if text, err := os.ReadFile(f.Path); err != nil || string(text) != edited {
+		t.Errorf("%q, %v", text, err)
+	}
+	if left, err := os.ReadDir(filepath.Dir(f.Path)); err != nil || len(left) != 1 {
+		t.Errorf("%v, %v", left, err)
+	}
+}
+
 func TestWriteRefuses(t *testing.T) {
 	for why, change := range map[string]func(*testing.T, *File){
 		"somebody has changed it": func(t *testing.T, f *File) {

@@ -177,8 +177,11 @@ func (m *members) stay(ctx context.Context) error {
 				err = nil
 			}
 			return err
-		case errors.Is(err, backends.ErrLost) || !time.Now().Before(m.valid):
+		case errors.Is(err, backends.ErrLost):
 			m.lost()
+			return nil
+		case !time.Now().Before(m.valid): // a store that lives as long as this process must hear of it
+			m.leave()
 			return nil
 		}
 		wait := jittered(m.ttl / 3)

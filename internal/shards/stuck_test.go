@@ -69,6 +69,29 @@ func TestAFirstLookThatFails(t *testing.T) {
 	})
 }
 
+// The hazard: a place that was not renewed in time stays for ever in a store that lives as long as this process does, as files do, and
+// counts as a member that takes no shards.
+func TestAPlaceThatWasNotRenewedIsGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 1)
+		given := 0
+		h := f.newNode("a")
+		m := newMembers(h, "job", 1, backends.Holder{Host: "a"}, ttl, func(position, bool) {})
+		if err := m.claim(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+		h.stuck = func(request, _ string) bool {
+			if request == "finish" {
+				given++
+			}
+			return request == "renew"
+		}
+		if err := m.stay(t.Context()); err != nil || given != 1 {
+			t.Errorf("%v: given back %d times", err, given)
+		}
+	})
+}
+
 // takePlace takes a place for a member that is never heard of again.
 func (f *fleet) takePlace(place, shards int) {
 	f.t.Helper()

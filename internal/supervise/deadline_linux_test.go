@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -165,5 +166,26 @@ func TestTermReachesAStoppedCommand(t *testing.T) {
 	r.Signal(syscall.SIGTERM)
 	if e := r.wait(lifeline.Dead); e.Status.Signal != syscall.SIGTERM {
 		t.Errorf("got %+v", e)
+	}
+}
+
+// The hazard: the machine sleeps in the moment of the start. When it wakes up, the time to wait for an answer is over, and the answer is
+// there: nothing was started. Who takes the guardian for lost instead waits for a death of which nobody tells.
+func TestAnswerThatComesWithTheEndCounts(t *testing.T) {
+	for range 20 { // which of the two is looked at first is left to chance
+		limit, err := boottime.NewTimer()
+		if err != nil {
+			t.Fatal(err)
+		}
+		end := boottime.Now()
+		limit.Set(end)
+		g := newGuard(Options{})
+		g.starting = true
+		g.heardStarted(guardian.Message{Kind: guardian.Started, Numbers: []int64{0, 0, 1}})
+		time.Sleep(2 * time.Millisecond)
+		if err := g.awaitStart(Command{}, end, limit); !errors.Is(err, ErrTooLate) {
+			t.Fatalf("%v, want %v", err, ErrTooLate)
+		}
+		limit.Stop()
 	}
 }

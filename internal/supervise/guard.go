@@ -170,13 +170,20 @@ func (g *Guard) awaitStart(c Command, end boottime.Instant, limit *boottime.Time
 			}
 			return &ExecError{Path: c.Path, Errno: syscall.Errno(m.Number(1))}
 		case <-limit.C():
-			if boottime.Now() >= end {
-				g.locked(func() { g.failed = true })
+			if boottime.Now() >= end && g.fail() {
 				g.Kill(true)
 				return guardianLost(notStarted)
 			}
 		}
 	}
+}
+
+// fail gives up waiting for the guardian's answer. false: it has said already that nothing was started, and nobody would tell of a death.
+func (g *Guard) fail() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.failed = g.starting
+	return g.failed
 }
 
 // whyLost is an ErrGuardian that says as much as is known.

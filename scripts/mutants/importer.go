@@ -9,6 +9,7 @@ var (
 
 // importMutants break the rules of what becomes of the crontabs of others.
 var importMutants = []mutant{
+	{"import: an edit that came meanwhile is lost", "internal/importer/read.go", "if !f.isAsRead() {", "if false {", []string{"./internal/importer", "-run", "TestWrite"}},
 	{"import: a quote in a command ends the word", "internal/importer/importer.go", "strings.ReplaceAll(text, \"'\", `'\\''`)", "text", importTests},
 	{"import: what stands behind a % is lost", "internal/importer/importer.go", "return b.String() + j.stdin", "return b.String()", importTests},
 	{"import: two \\ are taken for one", "internal/importer/importer.go", "strings.Contains(j.raw, `\\\\`)", "false", importTests},

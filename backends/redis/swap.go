@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"reflect"
 	"strconv"
 
 	"github.com/leaderrun/leaderrun/backends"
@@ -97,17 +98,13 @@ const oldestRead = readTimeout
 // changed returns the fields of a record that a write changes, each with its new value or "". What else is stored stays as
 // it is, to the byte.
 func changed(was backends.Record, w backends.Write) (fields []any) {
-	old, is := hashOf(was), hashOf(w.Record)
-	for field := range old {
-		if _, ok := is[field]; !ok {
-			is[field] = ""
-		}
-	}
-	for field, value := range is {
+	old := fieldsOf(&was)
+	for field, is := range fieldsOf(&w.Record) {
 		own := field == "until" || field == "beat" || field == "ttl"
-		if value != old[field] && field != "job" && !(own && w.Lease != nil) {
-			fields = append(fields, field, value)
+		if field == "job" || own && w.Lease != nil || reflect.DeepEqual(old[field].Interface(), is.Interface()) {
+			continue
 		}
+		fields = append(fields, field, textOf(is))
 	}
 	return fields
 }

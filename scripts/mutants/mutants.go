@@ -184,7 +184,7 @@ var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMut
 	{"Redis: a message is what it should be", "backends/redis/watch.go", "if recover() != nil {", "if false {", redisHostileTests},
 	{"Redis: a list of jobs may be endless", "backends/redis/list.go", "if names > maxNames {", "if names < 0 {", redisEndlessTests},
 	{"Redis: a Cluster may have any number of masters", "backends/redis/list.go", "if len(masters) > maxMasters {", "if false {", redisEndlessTests},
-	{"Redis: what is no JSON is read", "backends/redis/record.go", ", !json.Valid([]byte(text)):", ":", redisBrokenTests},
+	{"Redis: what is no JSON is read", "backends/redis/record.go", "json.Unmarshal([]byte(text), into) != nil", "json.Unmarshal([]byte(text), into) == errReply", redisBrokenTests},
 	{"Redis: any token is one of a lease", "backends/redis/read.go", "token <= 0 || token > backends.MaxToken || ", "", redisBrokenTests},
 	{"any state is one of a tick", "backends/record.go", "known(r.Tick.State)", "_ = known", redisBrokenTests},
 

@@ -21,7 +21,14 @@ func (h hash) record() (r backends.Record, err error) {
 			return r, err
 		}
 	}
-	size, fields := 0, fieldsOf(&r)
+	size := 0
+	for field, text := range h {
+		size += len(field) + len(text)
+	}
+	if err := backends.CheckSize(size); err != nil { // before lists of it are made
+		return r, err
+	}
+	fields := fieldsOf(&r)
 	for field, text := range h {
 		switch {
 		case field == "version", text == "":
@@ -36,10 +43,6 @@ func (h hash) record() (r backends.Record, err error) {
 		if text == "null" || strings.TrimSpace(text) != text || json.Unmarshal([]byte(text), into) != nil {
 			return backends.Record{}, fmt.Errorf("field %s is nothing that leaderrun writes: %.40q", field, text)
 		}
-		size += len(field) + len(text)
-	}
-	if err := backends.CheckSize(size); err != nil {
-		return backends.Record{}, err
 	}
 	return r, r.Check()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"reflect"
 	"strconv"
+	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
 )
@@ -45,11 +46,11 @@ func (t *tx) Swap(ctx context.Context, was backends.Snapshot, w backends.Write) 
 	if err != nil {
 		return nil, false, err
 	}
-	return t.swapped(r, s, w)
+	return t.swapped(r, s, w, false)
 }
 
-// swapped returns what a script left, or what there is where it wrote nothing.
-func (t *tx) swapped(r reply, s *state, w backends.Write) (backends.Snapshot, bool, error) {
+// swapped returns what a script left, or what there is where it wrote nothing. A renewal by renew.lua writes no new version.
+func (t *tx) swapped(r reply, s *state, w backends.Write, isRenewal bool) (backends.Snapshot, bool, error) {
 	if r.text(replySaid) != "done" {
 		now, err := t.state(t.q.Job, r)
 		if err != nil || t.q.Op == backends.ToClaim && !now.isMarked() { // Read sees to the mark
@@ -59,13 +60,16 @@ func (t *tx) swapped(r reply, s *state, w backends.Write) (backends.Snapshot, bo
 	}
 	n := numbers{reply: r}
 	next := *s
-	next.record, next.now, next.replicas = w.Record, n.at(replyNow), n.at(replyReplicas)
+	next.record, next.now, next.replicas, next.written = w.Record, n.at(replyNow), n.at(replyReplicas), time.Now()
 	if w.Record.Break == nil {
 		next.stop = ""
 	}
 	until, beat := n.at(doneUntil), n.at(doneBeat)
 	if n.wrong || len(r.elements) != doneSize || w.Lease != nil && (until <= 0 || beat <= 0) {
 		return nil, false, errReply
+	}
+	if !isRenewal {
+		next.version = r.text(replyNonce)
 	}
 	switch {
 	case w.Lease != nil:

@@ -150,23 +150,32 @@ const (
 // keeps its record in memory.
 func ParseRecord(text []byte) (Record, error) {
 	var r Record
-	if len(text) > maxRecord {
-		return r, fmt.Errorf("it has %d bytes, and one that leaderrun writes less than %d", len(text), maxRecord)
+	if err := CheckSize(len(text)); err != nil {
+		return r, err
 	}
 	if !bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) { // null would be an empty record
 		return r, errors.New("it is no JSON object")
 	}
-	var newer struct{ Form int64 }
-	if json.Unmarshal(text, &newer) == nil { // what else is wrong with it counts less
-		if err := CheckForm(newer.Form); err != nil {
-			return r, err
-		}
-	}
 	if err := json.Unmarshal(text, &r); err != nil {
+		var newer struct{ Form int64 }
+		if json.Unmarshal(text, &newer) == nil { // what else is wrong with it counts less
+			err = cmp.Or(CheckForm(newer.Form), err)
+		}
+		return r, err
+	}
+	if err := CheckForm(int64(r.Form)); err != nil {
 		return r, err
 	}
 	err := r.Check()
 	return r, err
+}
+
+// CheckSize returns an error for a record of more bytes than leaderrun writes.
+func CheckSize(n int) error {
+	if n > maxRecord {
+		return fmt.Errorf("it has %d bytes, and one that leaderrun writes less than %d", n, maxRecord)
+	}
+	return nil
 }
 
 // Check returns what of a record's numbers and states cannot be.

@@ -19,5 +19,5 @@ func (t *tx) renew(ctx context.Context, s *state, w backends.Write) (backends.Sn
 	if err != nil {
 		return nil, false, err
 	}
-	return t.swapped(r, s, w)
+	return t.swapped(r, s, w, true)
 }

@@ -21,6 +21,9 @@ const (
 	idleConns = 3
 	idleTime  = time.Minute
 
+	// buffer is what the record of a job with a full history fits in: what is longer is sent, and read, in pieces.
+	buffer = 8 << 10
+
 	readTimeout = 10 * time.Second // where the context has no deadline; with one, that counts
 )
 
@@ -183,8 +186,8 @@ func (c *config) bare(addr string) *goredis.Options {
 		PoolSize:                 poolSize,
 		MaxIdleConns:             idleConns,
 		ConnMaxIdleTime:          idleTime,
-		ReadBufferSize:           4096,
-		WriteBufferSize:          4096,
+		ReadBufferSize:           buffer,
+		WriteBufferSize:          buffer,
 		DisableIdentity:          true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}

@@ -21,10 +21,11 @@ type state struct {
 	lease *backends.Label // nil: there is none
 	left  time.Duration   // of the lease
 
-	now      int64  // the server's clock then, ms
-	identity string // of the server
-	epoch    string // drawn anew with each mark; "": there is none
-	replicas int64  // the highest number of replicas ever seen
+	now      int64     // the server's clock then, ms
+	written  time.Time // when the answer came to the request that left this; zero: it was read
+	identity string    // of the server
+	epoch    string    // drawn anew with each mark; "": there is none
+	replicas int64     // the highest number of replicas ever seen
 
 	mark, next backends.Mark // as it is, and as it has to be before anybody is granted
 	quarantine time.Duration
@@ -39,7 +40,11 @@ func of(now backends.Snapshot) *state {
 
 // View implements backends.Snapshot.
 func (s *state) View(backends.Request) backends.View {
-	v := backends.View{Record: s.record, Now: time.UnixMilli(s.now), Proof: backends.ByUntil, Quarantine: s.quarantine, Notes: s.notes}
+	now := time.UnixMilli(s.now)
+	if !s.written.IsZero() {
+		now = now.Add(time.Since(s.written))
+	}
+	v := backends.View{Record: s.record, Now: now, Proof: backends.ByUntil, Quarantine: s.quarantine, Notes: s.notes}
 	if s.lease != nil {
 		v.Lease = &backends.Lease{Holder: s.lease.Holder, Token: s.lease.Token, Left: s.left}
 	}
@@ -85,7 +90,8 @@ func (s *store) look(ctx context.Context, job string) (*state, error) {
 
 // The elements of a reply.
 const (
-	replySaid = iota + 1 // 0 is the nonce
+	replyNonce = iota
+	replySaid
 	replyReplicas
 	replyNow
 

@@ -3,6 +3,7 @@ package redis
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -14,33 +15,44 @@ import (
 type hash map[string]string
 
 // record reads a record.
-func (h hash) record() (backends.Record, error) {
+func (h hash) record() (r backends.Record, err error) {
 	if form, err := strconv.ParseInt(h["form"], 10, 64); err == nil { // what else is wrong with it counts less
 		if err := backends.CheckForm(form); err != nil {
-			return backends.Record{}, err
+			return r, err
 		}
 	}
-	all := map[string]json.RawMessage{}
+	size := 0
+	for field, text := range h {
+		size += len(field) + len(text)
+	}
+	if err := backends.CheckSize(size); err != nil { // before lists of it are made
+		return r, err
+	}
+	fields := fieldsOf(&r)
 	for field, text := range h {
 		switch {
 		case field == "version", text == "":
+			continue
 		case field == "job":
-			all[field] = backends.Marshal(text)
-		case text == "null", strings.TrimSpace(text) != text, !json.Valid([]byte(text)):
+			text = string(backends.Marshal(text))
+		}
+		into := any(&json.RawMessage{}) // of what a newer leaderrun writes
+		if f, ok := fields[field]; ok {
+			into = f.Addr().Interface()
+		}
+		if text == "null" || strings.TrimSpace(text) != text || json.Unmarshal([]byte(text), into) != nil {
 			return backends.Record{}, fmt.Errorf("field %s is nothing that leaderrun writes: %.40q", field, text)
-		default:
-			all[field] = json.RawMessage(text)
 		}
 	}
-	return backends.ParseRecord(backends.Marshal(all))
+	return r, r.Check()
 }
 
 // hashOf is the opposite of hash.record.
 func hashOf(r backends.Record) hash {
-	h, empty := hash{}, jsonFields(backends.Record{})
-	for field, text := range jsonFields(r) {
-		if string(text) != string(empty[field]) {
-			h[field] = string(text)
+	h := hash{}
+	for field, v := range fieldsOf(&r) {
+		if text := textOf(v); text != "" {
+			h[field] = text
 		}
 	}
 	if r.Job != "" {
@@ -49,11 +61,22 @@ func hashOf(r backends.Record) hash {
 	return h
 }
 
-func jsonFields(r backends.Record) (all map[string]json.RawMessage) {
-	if err := json.Unmarshal(backends.Marshal(r), &all); err != nil {
-		panic(err) // it was written a moment ago
+// fieldsOf returns the fields of a record by their names in JSON.
+func fieldsOf(r *backends.Record) map[string]reflect.Value {
+	v, fields := reflect.ValueOf(r).Elem(), map[string]reflect.Value{}
+	for i := range v.NumField() {
+		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+		fields[name] = v.Field(i)
 	}
-	return all
+	return fields
+}
+
+// textOf is how a field of a record is stored; "": it is not, being zero.
+func textOf(v reflect.Value) string {
+	if v.IsZero() || v.Kind() == reflect.Slice && v.Len() == 0 {
+		return ""
+	}
+	return string(backends.Marshal(v.Interface()))
 }
 
 // mark reads the mark, whose epoch is none of its fields in a Mark.

@@ -8,7 +8,7 @@
 // it as there ever were.
 //
 // A claim takes two round trips, a read and a write; a refused claim takes one. A renewal takes one: it extends the lease if that is
-// still the holder's, and does not look at the rest of the record.
+// still the holder's, and does not look at the rest of the record. An end takes one, or two if others have changed the record.
 //
 // The package does not promise:
 //   - consensus: WAIT is none;
@@ -61,11 +61,11 @@ func newStore(rawURL string) (*store, error) {
 	return s, nil
 }
 
-// Traits implements backends.Store. A holder does not watch: that is a connection more for each run. What is known of a
-// job before is too old to be written on: the server would say so.
+// Traits implements backends.Store. A holder does not watch: that is a connection more for each run. An end is written on what the
+// holder's last request has left: if that is too old, or anything has changed since, the script says so and shows what there is.
 func (s *store) Traits() backends.Traits {
 	return backends.Traits{
-		URL: s.cfg.Redacted(), Prefix: s.cfg.prefix, Rewrites: true, EndsRead: true,
+		URL: s.cfg.Redacted(), Prefix: s.cfg.prefix, Rewrites: true,
 		Limits: backends.Limits{MaxTTL: s.cfg.longest, MaxHint: longestHint},
 	}
 }

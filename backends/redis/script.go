@@ -119,7 +119,7 @@ func (s *store) exchange(ctx context.Context, l *link, r request) (reply, error)
 		return reply{}, classify(s.cfg, err)
 	}
 	said := reply{elements}
-	if said.text(0) != nonce {
+	if said.text(replyNonce) != nonce {
 		return reply{}, errReply
 	}
 	if r.acks == noAcks || said.text(replySaid) != "done" {

@@ -2,7 +2,9 @@ package redis
 
 import (
 	"context"
+	"reflect"
 	"strconv"
+	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
 )
@@ -44,11 +46,11 @@ func (t *tx) Swap(ctx context.Context, was backends.Snapshot, w backends.Write) 
 	if err != nil {
 		return nil, false, err
 	}
-	return t.swapped(r, s, w)
+	return t.swapped(r, s, w, false)
 }
 
-// swapped returns what a script left, or what there is where it wrote nothing.
-func (t *tx) swapped(r reply, s *state, w backends.Write) (backends.Snapshot, bool, error) {
+// swapped returns what a script left, or what there is where it wrote nothing. A renewal by renew.lua writes no new version.
+func (t *tx) swapped(r reply, s *state, w backends.Write, isRenewal bool) (backends.Snapshot, bool, error) {
 	if r.text(replySaid) != "done" {
 		now, err := t.state(t.q.Job, r)
 		if err != nil || t.q.Op == backends.ToClaim && !now.isMarked() { // Read sees to the mark
@@ -58,13 +60,16 @@ func (t *tx) swapped(r reply, s *state, w backends.Write) (backends.Snapshot, bo
 	}
 	n := numbers{reply: r}
 	next := *s
-	next.record, next.now, next.replicas = w.Record, n.at(replyNow), n.at(replyReplicas)
+	next.record, next.now, next.replicas, next.written = w.Record, n.at(replyNow), n.at(replyReplicas), time.Now()
 	if w.Record.Break == nil {
 		next.stop = ""
 	}
 	until, beat := n.at(doneUntil), n.at(doneBeat)
 	if n.wrong || len(r.elements) != doneSize || w.Lease != nil && (until <= 0 || beat <= 0) {
 		return nil, false, errReply
+	}
+	if !isRenewal {
+		next.version = r.text(replyNonce)
 	}
 	switch {
 	case w.Lease != nil:
@@ -97,17 +102,13 @@ const oldestRead = readTimeout
 // changed returns the fields of a record that a write changes, each with its new value or "". What else is stored stays as
 // it is, to the byte.
 func changed(was backends.Record, w backends.Write) (fields []any) {
-	old, is := hashOf(was), hashOf(w.Record)
-	for field := range old {
-		if _, ok := is[field]; !ok {
-			is[field] = ""
-		}
-	}
-	for field, value := range is {
+	old := fieldsOf(&was)
+	for field, is := range fieldsOf(&w.Record) {
 		own := field == "until" || field == "beat" || field == "ttl"
-		if value != old[field] && field != "job" && !(own && w.Lease != nil) {
-			fields = append(fields, field, value)
+		if field == "job" || own && w.Lease != nil || reflect.DeepEqual(old[field].Interface(), is.Interface()) {
+			continue
 		}
+		fields = append(fields, field, textOf(is))
 	}
 	return fields
 }

@@ -40,7 +40,7 @@ var hostMutants = []mutant{
 	{"file: a lock is closed and not freed", "internal/flock/flock.go", "_ = Ask(f, syscall.LOCK_UN)\n", "", []string{"./backends/file", "-run", "FinishUnlocksForAll"}},
 	{"a record's numbers are taken as they are", "backends/record.go", "err := r.Check()\n\treturn r, err", "return r, nil", []string{"./backends", "-run", "Numbers"}},
 	{"a record's time to live is taken as it is", "backends/record.go", "within(\"ttl\", r.TTL, maxRecordTTL)", "within(\"ttl\", r.TTL, 1<<63-1)", []string{"./backends", "-run", "Numbers"}},
-	{"a record may be of any length", "backends/record.go", "if len(text) > maxRecord {", "if false {", []string{"./backends", "-run", "LongRecord"}},
+	{"a record may be of any length", "backends/record.go", "if n > maxRecord {", "if false {", []string{"./backends", "-run", "LongRecord"}},
 	{"guardian: the command gets what is to be held", "internal/supervise/guardian/handle.go", "g.fork(r, fds[:r.Inherit])", "g.fork(r, fds)", heldTests},
 	{"guardian: does not hold what the command has not", "internal/supervise/guard.go", "duplicates(slices.Concat(c.Inherit, c.Hold))", "duplicates(slices.Concat(c.Inherit, c.Hold)[:len(c.Inherit)])", heldTests},
 	{"metrics: a pipe in the lock's place is waited for", "internal/ownership/ownership.go", "flags|readWithWait|syscall.O_CLOEXEC", "flags|syscall.O_CLOEXEC", textfileTests},

@@ -12,6 +12,7 @@ var (
 	runnerTests       = []string{"./runner", "-short"}
 	decisionTests     = []string{"./backends", "-rapid.nofailfile"}
 	redisTests        = []string{"./backends/redis"}
+	redisEnds         = []string{"./backends/redis", "-run", "RoundTrips|EndIsDated"}
 	redisConnTests    = []string{"./internal/redisconn"}
 	redisHostileTests = []string{"./backends/redis", "-run", "TestHostileReplies"}
 	redisEndlessTests = []string{"./backends/redis", "-run", "TestEndlessLists"}
@@ -156,6 +157,8 @@ var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMut
 	{"Redis: no compare of the record", "backends/redis/swap.lua", "(form and number(record_key, 'form') <= form or text(record_key, 'version') == ARGV[7])", "true", redisTests},
 	{"Redis: claims that are taken back stand in each other's way", "backends/redis/swap.go", "version = \"-\" + strconv.Itoa(backends.RecordForm)\n", "version = s.version + strconv.Itoa(0)[1:]\n", redisTests},
 	{"Redis: one claim that is taken back makes others forgotten", "backends/redis/swap.lua", "refused = cjson.decode(refused == '' and '[]' or refused)", "refused = {}", redisTests},
+	{"Redis: who has written does not know the version", "backends/redis/swap.go", "if !isRenewal {", "if false {", redisEnds},
+	{"Redis: an end is dated by what was known", "backends/redis/read.go", "if !s.written.IsZero() {", "if false {", redisEnds},
 	{"Redis: a record keeps its version", "backends/redis/swap.lua", ", 'version', nonce}", "}", redisTests},
 	{"Redis: an order does not mind a beat", "backends/redis/swap.lua", "(ARGV[8] == '-' or text(record_key, 'beat') == ARGV[8])", "true", redisTests},
 	{"Redis: what is read may be of another server", "backends/redis/swap.lua", "identity == ARGV[4] and ", "", redisTests},
@@ -190,7 +193,7 @@ var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMut
 	{"Redis: a message is what it should be", "backends/redis/watch.go", "if recover() != nil {", "if false {", redisHostileTests},
 	{"Redis: a list of jobs may be endless", "backends/redis/list.go", "if names > maxNames {", "if names < 0 {", redisEndlessTests},
 	{"Redis: a Cluster may have any number of masters", "backends/redis/list.go", "if len(masters) > maxMasters {", "if false {", redisEndlessTests},
-	{"Redis: what is no JSON is read", "backends/redis/record.go", ", !json.Valid([]byte(text)):", ":", redisBrokenTests},
+	{"Redis: what is no JSON is read", "backends/redis/record.go", "json.Unmarshal([]byte(text), into) != nil", "json.Unmarshal([]byte(text), into) == errReply", redisBrokenTests},
 	{"Redis: any token is one of a lease", "backends/redis/read.go", "token <= 0 || token > backends.MaxToken || ", "", redisBrokenTests},
 	{"any state is one of a tick", "backends/record.go", "known(r.Tick.State)", "_ = known", redisBrokenTests},
 

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"runtime"
+	"sync"
 	"syscall"
 )
 
@@ -9,23 +10,22 @@ import (
 // when they are needed, keeps them, and ends the process if it gets none: when a run has forked until no process or thread
 // was left to its user, that would be the end of who has to kill it.
 func ReserveThreads(n int) {
-	there, leave := make(chan struct{}), make(chan struct{})
+	var there, done sync.WaitGroup // a channel would wake the caller once for each
+	there.Add(n)
+	done.Add(n)
+	leave := make(chan struct{})
 	for range n {
 		go func() {
 			runtime.LockOSThread()
-			there <- struct{}{}
+			there.Done()
 			<-leave
 			runtime.UnlockOSThread()
-			there <- struct{}{}
+			done.Done()
 		}()
 	}
-	for range n {
-		<-there
-	}
+	there.Wait()
 	close(leave)
-	for range n { // until then they are nobody else's
-		<-there
-	}
+	done.Wait() // until then they are nobody else's
 }
 
 // KeepAlive asks the kernel to leave this process alone when it runs out of memory, and to let its thread run first. Both are for root

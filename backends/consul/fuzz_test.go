@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/test/suite"
 	"github.com/leaderrun/leaderrun/internal/httplimit"
 )
 
@@ -66,3 +67,6 @@ func FuzzAnswer(f *testing.F) {
 		}
 	})
 }
+
+// FuzzURL: whatever the URL, nothing shows its token, and nothing panics.
+func FuzzURL(f *testing.F) { suite.FuzzURL(f, Open, badURLs, form.Shapes) }

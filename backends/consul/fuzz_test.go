@@ -8,8 +8,8 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/test/suite"
 	"github.com/leaderrun/leaderrun/internal/httplimit"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 // FuzzAnswer: whatever a list of keys and the answer to a transaction are, they are refused, or a state that can be decided upon.

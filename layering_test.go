@@ -59,7 +59,7 @@ var layers = []layer{
 	{path: "backends/kubernetes", ours: []string{"backends", "internal/checkup", "internal/backendurl", "internal/boottime", "internal/credentialplugin", "internal/httplimit", "internal/ownership", "internal/panics"}, theirs: []string{"go.yaml.in/yaml/v3"}},
 	{path: "backends/zookeeper", ours: []string{"backends", "internal/checkup", "internal/backendurl", "internal/boottime", "internal/panics"}},
 	{path: "backends/postgres", ours: []string{"backends", "internal/checkup", "internal/backendurl", "internal/boottime", "internal/panics"}, theirs: []string{"github.com/jackc/pgx/v5/pgconn", "github.com/jackc/pgx/v5/pgproto3"}},
-	{path: "backends/consul", ours: []string{"backends", "internal/checkup", "internal/backendurl", "internal/boottime", "internal/httplimit", "internal/panics"}, theirs: []string{"github.com/hashicorp/consul/api/..."}},
+	{path: "backends/consul", ours: []string{"backends", "internal/checkup", "internal/backendurl", "internal/boottime", "internal/httplimit", "internal/ownership", "internal/panics"}, theirs: []string{"github.com/hashicorp/consul/api/..."}},
 	{path: "backends", ours: []string{"internal/panics", "internal/remedy"}},
 	{path: "internal/supervise", ours: []string{"internal/lifeline", "internal/boottime", "internal/panics"}, theirs: []string{"golang.org/x/sys/..."}},
 	{path: "test", ours: []string{"..."}, theirs: []string{"..."}, tests: true},

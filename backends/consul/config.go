@@ -1,6 +1,7 @@
 package consul
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"os"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/backendurl"
+	"github.com/leaderrun/leaderrun/internal/ownership"
 )
 
 const defaultPrefix = "leaderrun"
@@ -84,13 +86,17 @@ func (c *config) setToken() error {
 	}
 	var err error
 	if c.token, err = readToken(c.tokenFile); err != nil {
-		return backends.Misconfigured("?token-file= or CONSUL_HTTP_TOKEN_FILE names a file that holds nothing but the token", "%w", err)
+		return backends.Misconfigured(cmp.Or(ownership.Remedy(err), "?token-file= or CONSUL_HTTP_TOKEN_FILE names a file that holds nothing but the token"), "%w", err)
 	}
 	return nil
 }
 
+// longestToken is far more than a token has, also where it comes from an identity provider.
+const longestToken = 64 << 10
+
+// readToken reads a token. One of another user may lead requests into a namespace of theirs, where other leases are.
 func readToken(file string) (string, error) {
-	held, err := os.ReadFile(file)
+	held, err := ownership.ReadAny(file, longestToken)
 	if err != nil {
 		return "", err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/httplimit"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 // FuzzAnswer: whatever a list of keys and the answer to a transaction are, they are refused, or a state that can be decided upon.
@@ -66,3 +67,6 @@ func FuzzAnswer(f *testing.F) {
 		}
 	})
 }
+
+// FuzzURL: whatever the URL, nothing shows its token, and nothing panics.
+func FuzzURL(f *testing.F) { suite.FuzzURL(f, Open, badURLs, form.Shapes) }

@@ -125,6 +125,11 @@ func TestHollowAnswers(t *testing.T) {
 		_, err := d.Acquire(within(t, suite.Patience), claim("job", "a", time.Minute))
 		unknown(t, name, map[string]error{"Acquire": err})
 	}
+	for _, keys := range []string{"[null]", `[""]`, `["other/job/record"]`, `["leaderrun/job/record",null]`, "{}"} {
+		if jobs, err := (hostile{keys: keys}).driver(t).Jobs(within(t, suite.Patience)); err == nil || backends.IsAnswer(err) {
+			t.Errorf("%s is a list of jobs: %q, %v", keys, jobs, err)
+		}
+	}
 	for name, h := range map[string]hostile{"renewal: null": {renew: `[null]`}, "renewal: none": {renew: `[]`}, "renewal: no list": {renew: `{}`}} {
 		agent := hostile{}
 		d := agent.driver(t)

@@ -3,6 +3,8 @@ package consul
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 )
 
 // mayRead tells keys that are not there from those that a token may not see: a list leaves both out, and only a
@@ -12,13 +14,16 @@ func (s *store) mayRead(ctx context.Context, key string) error {
 	return s.link.classify(err)
 }
 
+// isElsewhere says whether a key is one that a list of ours cannot have.
+func (s *store) isElsewhere(key string) bool { return !strings.HasPrefix(key, s.cfg.root()) }
+
 // List implements backends.Store. Consul has no pages: the answer holds all keys below the prefix.
 func (s *store) List(ctx context.Context) ([]string, error) {
 	keys, meta, err := s.client.KV().Keys(s.cfg.root(), "", query(ctx))
 	switch {
 	case err != nil:
 		err = s.link.classify(err)
-	case meta.LastIndex == 0:
+	case meta.LastIndex == 0 || slices.ContainsFunc(keys, s.isElsewhere):
 		err = s.link.notConsul()
 	case meta.ResultsFilteredByACLs:
 		err = s.link.classify(fmt.Errorf("Permission denied: the token may not read all keys below %s", s.cfg.root())) //nolint:staticcheck // as Consul says it

@@ -1,6 +1,10 @@
 package kubernetes
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,5 +41,51 @@ func FuzzLease(f *testing.F) {
 		backends.Decide(s.View(asks("a", backends.LastSeen{})), newClaim("job"))
 		s.changed(cfg, "job", alive(s.record))
 		s.silence(time.Now())
+	})
+}
+
+// FuzzURL: a URL is taken, and its redacted form means the same, or it is refused for good; neither shows a password, and no file is read
+// but the one of the test.
+func FuzzURL(f *testing.F) {
+	for _, rest := range []string{
+		"", "ns", "ns/team", "/team", "ns?prefix=a%2Fb", "ns?context=b", "ns?context=none", "Ns", "ns:1", "a,b", "ns//a", "ns/%zz", "ns?foo=1", "[::1]", strings.Repeat("a", 64),
+	} {
+		f.Add(rest, false)
+		f.Add(rest, true)
+	}
+	home := f.TempDir()
+	if err := errors.Join(os.Mkdir(filepath.Join(home, ".kube"), 0o700), os.WriteFile(filepath.Join(home, ".kube", "config"), []byte(twoContexts), 0o600)); err != nil {
+		f.Fatal(err)
+	}
+	s := surroundings{account: "/nowhere", env: func(name string) string {
+		if name == "HOME" {
+			return home
+		}
+		return ""
+	}}
+	f.Fuzz(func(t *testing.T, rest string, user bool) {
+		const password = "hunter2"
+		if strings.Contains(rest, password) || strings.Contains(rest, "kubeconfig=") {
+			t.Skip("no other file is read")
+		}
+		url := "k8s://" + rest
+		if user {
+			url = "k8s://u:" + password + "@" + rest
+		}
+		c, err := parseURL(url, s)
+		if err != nil {
+			p, ok := errors.AsType[*backends.PermanentError](err)
+			if !ok || strings.Contains(err.Error()+p.Hint, password) {
+				t.Fatalf("%q: %v", url, err)
+			}
+			return
+		}
+		if user {
+			t.Fatalf("%q is taken: nobody would be let in as that user", url)
+		}
+		again, err := parseURL(c.url.Redacted(), s)
+		if err != nil || again.namespace != c.namespace || again.prefix != c.prefix || again.context != c.context || again.server != c.server {
+			t.Fatalf("%q: as %s it is %+v, %v", url, c.url.Redacted(), again, err)
+		}
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -249,6 +250,21 @@ func TestKeysFrom(t *testing.T) {
 		if err != nil || got != c.want {
 			t.Errorf("%v: got %+v and %v", c.env, got, err)
 		}
+	}
+}
+
+// A credentials file is no reason to wait for ever, nor to read without end.
+func TestKeysFileThatIsNone(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	pipe, large := filepath.Join(dir, "pipe"), filepath.Join(dir, "large")
+	if err := errors.Join(syscall.Mkfifo(pipe, 0o600), os.WriteFile(large, bytes.Repeat([]byte("[default]\n"), 1<<17), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for path, why := range map[string]string{pipe: `the profile "default"`, large: "too large for a credentials file", "/dev/zero": "too long"} {
+		env := map[string]string{"AWS_SHARED_CREDENTIALS_FILE": path}
+		_, err := s3fence.KeysFrom(func(name string) (string, bool) { v, ok := env[name]; return v, ok })
+		wantSetup(t, err, fence.Credentials, why)
 	}
 }
 

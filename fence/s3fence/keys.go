@@ -5,9 +5,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/leaderrun/leaderrun/fence"
 )
@@ -58,15 +60,19 @@ func noKeys(err error) error {
 	return &fence.SetupError{Kind: fence.Credentials, Err: err, Hint: keysHint}
 }
 
+// mostKeys is more bytes than a credentials file has.
+const mostKeys = 1 << 20
+
 // readKeys reads the keys of a profile.
 func readKeys(file, profile string) (k Keys, err error) {
-	f, err := os.Open(file)
+	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a named pipe that nobody writes to is empty
 	if err != nil {
 		return k, err
 	}
 	defer func() { _ = f.Close() }()
 	section := ""
-	lines := bufio.NewScanner(f)
+	all := &io.LimitedReader{R: f, N: mostKeys}
+	lines := bufio.NewScanner(all)
 	for lines.Scan() {
 		line := strings.TrimSpace(lines.Text())
 		if line == "" || line[0] == '#' || line[0] == ';' {
@@ -91,7 +97,11 @@ func readKeys(file, profile string) (k Keys, err error) {
 			k.Session = value
 		}
 	}
-	if err := lines.Err(); err != nil {
+	err = lines.Err()
+	if err == nil && all.N == 0 {
+		err = errors.New("it is too large for a credentials file")
+	}
+	if err != nil {
 		return Keys{}, fmt.Errorf("%s: %w", file, err)
 	}
 	return k, nil

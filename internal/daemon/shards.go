@@ -1,10 +1,12 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
@@ -156,7 +158,8 @@ func (d *Daemon) inspectWhole(a *attempt) (backends.Status, error) {
 	all[0] = first
 	var wait sync.WaitGroup
 	places := make(chan struct{}, lookersAtOnce)
-	for k := 1; k < len(all); k++ {
+	var failed atomic.Bool // one that has no answer is enough: each is asked as patiently as a claim
+	for k := 1; k < len(all) && !failed.Load(); k++ {
 		places <- struct{}{}
 		wait.Add(1)
 		panics.Go(func() {
@@ -166,10 +169,13 @@ func (d *Daemon) inspectWhole(a *attempt) (backends.Status, error) {
 			if errors.Is(errs[k], backends.ErrUnknownJob) {
 				errs[k] = nil
 			}
+			if errs[k] != nil {
+				failed.Store(true)
+			}
 		})
 	}
 	wait.Wait()
-	if err := errors.Join(errs...); err != nil {
+	if err := cmp.Or(errs...); err != nil {
 		return first, err
 	}
 	return together(a.def, all), nil

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/leaderrun/leaderrun/internal/jobfile"
 	"github.com/leaderrun/leaderrun/internal/slots"
 	"github.com/leaderrun/leaderrun/runner"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 // worked lists which shards of a job were started for each tick, as "hh:mm 0 1 2", in the order of ticks and shards. No shard may run
@@ -200,6 +202,29 @@ func TestReplaceStopsTheWholeTick(t *testing.T) {
 		}
 		if most := len(hosts) + 1; stopped < len(hosts) || stopped > most { // whose clock is behind may have begun one more
 			t.Errorf("%d runs were stopped, shards: %q", stopped, lines)
+		}
+	})
+}
+
+// firstAlone is a store that tells of shard 0, and does not answer about others.
+type firstAlone struct{ *suite.Mem }
+
+func (s firstAlone) Inspect(_ context.Context, job string) (backends.Status, error) {
+	if job != slots.Name("j", 0) {
+		return backends.Status{}, errCut
+	}
+	return backends.Status{Record: backends.Record{Tick: backends.Occurrence{Tick: 1, State: backends.Claimed, Parts: 1000}}}, nil
+}
+
+// A store that goes away while many shards are looked at is asked as patiently as for one of them, and what it says is told once.
+func TestShardsThatHaveNoAnswer(t *testing.T) {
+	virtual(t, func(t *testing.T, b *bed) {
+		j := divided(t, "1 0 * * *", 1000, nil)
+		d := New(Config{Store: firstAlone{b.mem}, Clock: fakeWall{&host{bed: b}}, RunClock: fakeBoot{}}, []*jobfile.Job{j})
+		began := time.Now()
+		_, err := d.inspectWhole(&attempt{def: j, wanted: t.Context()})
+		if took := time.Since(began); err != errCut || took > 3*j.BackendWait { //nolint:errorlint // it is that one alone
+			t.Errorf("after %v: %v", took, err)
 		}
 	})
 }

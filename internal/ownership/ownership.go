@@ -197,9 +197,10 @@ func readAll(f *os.File, most int64) ([]byte, error) {
 	return text, err
 }
 
-// ReadAny is Read of what may also be a pipe, as /dev/fd/3: whoever started us has opened that.
+// ReadAny is Read of what may also be a pipe, as /dev/fd/3: whoever started us has opened that. A named one that nobody writes to is
+// empty.
 func ReadAny(path string, most int64) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|readWithWait|syscall.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -54,6 +54,36 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// A pipe is read to its end, however late that comes; a named one that nobody writes to is no reason to wait for ever.
+func TestReadAnyPipe(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := ReadAny(path, 4); err != nil || len(text) != 0 {
+		t.Errorf("nobody writes: %q, %v", text, err)
+	}
+	if _, _, err := Read(path, 4); err == nil {
+		t.Error("a pipe is read as a file")
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	began := make(chan struct{})
+	go func() {
+		<-began
+		_, _ = w.WriteString("te")
+		_, _ = w.WriteString("xt")
+		_ = w.Close()
+	}()
+	close(began)
+	if text, err := ReadAny("/dev/fd/"+strconv.Itoa(int(r.Fd())), 4); err != nil || string(text) != "text" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
 // A group may write that is root's: who is in it is as good as root.
 func TestGroups(t *testing.T) {
 	if os.Geteuid() != 0 {

@@ -44,6 +44,9 @@ func (d *Differs) Error() string {
 
 const nowhere = -1 // a place that a host does not have
 
+// errCrowd is about a store by which there is a member in every place that has a name: it is asked for no further ones.
+var errCrowd = fmt.Errorf("more than %d hosts share the shards by what the store says, which cannot be", slots.Most)
+
 // members keeps a host's place among the members of a job, and says how many there are. A place is a lease, so a member that dies
 // loses it. Taken places have no gaps for long: a newcomer takes the lowest free one, and where there is one below it, the member in
 // the last place moves there. No promise rests on any of this: at worst shards are divided badly for a while.
@@ -132,7 +135,7 @@ func (m *members) claimOne(ctx context.Context, places []place) error {
 	if m.former < len(places) && m.former >= 0 && !places[m.former].taken() && m.claim(ctx, m.former) == nil {
 		return nil
 	}
-	for i := 0; ; i++ {
+	for i := range slots.Most {
 		if i < len(places) && places[i].taken() {
 			continue
 		}
@@ -142,6 +145,7 @@ func (m *members) claimOne(ctx context.Context, places []place) error {
 			return err
 		}
 	}
+	return errCrowd
 }
 
 // claim takes one place.
@@ -332,9 +336,12 @@ func (m *members) fits(places []place) error {
 }
 
 // lookOn looks at places after those that were seen, until many in a row are free. It returns them all, and with an error those
-// that it has come to.
+// that it has come to, but none with errCrowd: the next look begins anew.
 func lookOn(ctx context.Context, store Store, members string, seen []place) ([]place, error) {
 	for len(seen) < lookers || slices.ContainsFunc(seen[len(seen)-lookers:], place.taken) {
+		if len(seen) >= slots.Most {
+			return nil, errCrowd
+		}
 		var err error
 		if seen, err = lookUpTo(ctx, store, members, seen, len(seen)+lookers); err != nil {
 			return seen, err

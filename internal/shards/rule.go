@@ -1,5 +1,7 @@
 package shards
 
+import "github.com/leaderrun/leaderrun/internal/slots"
+
 // Share is how many of n shards the member in a place has where there are so many members. The shares of all places make n, and
 // differ by at most one. Where one more member comes, nobody's share grows but the newcomer's; where the last one goes, no share
 // shrinks. So no shard moves that need not.
@@ -31,10 +33,13 @@ func gapsFor(place, members int, free []int) []int { return free[min(members-1-p
 
 // count returns how many members there are, where there were so many when this was last asked. The member in place own asks. It
 // looks at the last place and at the one after that, and at others only where those have changed. With an error it returns how far it
-// has come.
+// has come, but with errCrowd that nothing is known.
 func count(before, own int, taken func(place int) (bool, error)) (int, error) {
 	n := max(before, own+1)
 	for {
+		if n >= slots.Most {
+			return 0, errCrowd
+		}
 		is, err := taken(n)
 		if err != nil {
 			return n, err

@@ -1,9 +1,11 @@
 package shards
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -101,6 +103,58 @@ func (f *fleet) takePlace(place, shards int) {
 	if _, err := f.mem.Acquire(f.t.Context(), c); err != nil {
 		f.t.Fatal(err)
 	}
+}
+
+// crowded is a store by which somebody is everywhere.
+type crowded struct {
+	Leases
+	t *testing.T
+
+	mu       sync.Mutex
+	requests int
+}
+
+// at notes a request. It fails where that is for a place that no host can have.
+func (c *crowded) at(job string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.requests++
+	if _, _, isPlace := slots.Split(job); !isPlace {
+		c.t.Errorf("%s is asked for", job)
+		return backends.Misconfigured("", "it is no place")
+	}
+	return nil
+}
+
+func (c *crowded) Inspect(_ context.Context, job string) (backends.Status, error) {
+	return backends.Status{Lease: &backends.Lease{Holder: "x", Token: 1}}, c.at(job)
+}
+
+func (c *crowded) Acquire(_ context.Context, q backends.Claim) (backends.Grant, error) {
+	return backends.Grant{}, cmp.Or[error](c.at(q.Job), &backends.Refusal{Verdict: backends.Held})
+}
+
+// A store that says of every place that it is taken is asked about so many, and not until memory is full.
+func TestAStoreThatIsFullOfMembers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &crowded{t: t}
+		m := newMembers(c, "job", 2, backends.Holder{Host: "a"}, ttl, nil)
+		ctx, cancel := context.WithTimeout(t.Context(), ttl)
+		defer cancel()
+		if err := m.keep(ctx); err != nil || len(m.seen) > slots.Most || c.requests < 2*slots.Most {
+			t.Errorf("%v, %d places, %d requests: it does not go on trying", err, len(m.seen), c.requests)
+		}
+		if err := m.claimOne(t.Context(), nil); !errors.Is(err, errCrowd) {
+			t.Errorf("claims: %v", err)
+		}
+		m.now.place = 3
+		if err := m.look(t.Context(), false); !errors.Is(err, errCrowd) || m.reached != 0 {
+			t.Errorf("a count: %v, %d", err, m.reached)
+		}
+		if all, err := Roll(t.Context(), c, "job"); !errors.Is(err, errCrowd) || len(all) != 0 {
+			t.Errorf("the roll: %v, %d", err, len(all))
+		}
+	})
 }
 
 // A shard whose record cannot be read does not keep the others from being found.

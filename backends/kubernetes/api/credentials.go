@@ -4,9 +4,12 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"sync"
+
+	"github.com/leaderrun/leaderrun/internal/ownership"
 )
 
 // Credential is what a client shows to be let in. Two are equal if they are the same one.
@@ -44,7 +47,7 @@ type TokenFile struct {
 
 // Get implements Credentials. While the file cannot be read, the last token counts.
 func (f *TokenFile) Get(context.Context) (Credential, error) {
-	text, err := os.ReadFile(f.Path)
+	text, err := f.read()
 	token := strings.TrimSpace(string(text))
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -58,6 +61,23 @@ func (f *TokenFile) Get(context.Context) (Credential, error) {
 		return Credential{}, fmt.Errorf("token file: %w", err)
 	}
 	return Credential{Token: f.last, Certificate: f.Certificate}, nil
+}
+
+// longestToken is far more than a token has: headers may have no more.
+const longestToken = 64 << 10
+
+// read reads a regular file: a request waits for no pipe.
+func (f *TokenFile) read() ([]byte, error) {
+	file, _, err := ownership.OpenRegular(f.Path, os.O_RDONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, longestToken+1))
+	if len(text) > longestToken {
+		return nil, fmt.Errorf("%s is too large for a token", f.Path)
+	}
+	return text, err
 }
 
 // Refused implements Credentials.

@@ -8,8 +8,11 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -151,4 +154,28 @@ func allocated() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.TotalAlloc
+}
+
+// A token file is read for every request: one that is a pipe, or has no end, is no reason to wait for ever, nor for all memory.
+func TestTokenFileThatIsNone(t *testing.T) {
+	dir := t.TempDir()
+	pipe, large := filepath.Join(dir, "pipe"), filepath.Join(dir, "large")
+	if err := errors.Join(syscall.Mkfifo(pipe, 0o600), os.WriteFile(large, make([]byte, 65<<10), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{pipe, "/dev/zero", large} {
+		if _, err := (&api.TokenFile{Path: path}).Get(t.Context()); err == nil {
+			t.Errorf("%s is a token", path)
+		}
+	}
+	f := &api.TokenFile{Path: filepath.Join(dir, "token")}
+	if err := os.WriteFile(f.Path, []byte("first"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{f.Path, large} {
+		f.Path = path
+		if c, err := f.Get(t.Context()); err != nil || c.Token != "first" {
+			t.Errorf("%s: %v, %v: the last token does not count", path, c.Token, err)
+		}
+	}
 }

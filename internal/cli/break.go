@@ -114,11 +114,14 @@ func runBreak(c *call) (End, error) {
 func (b *breaking) endAll(ctx context.Context, names []string) error {
 	b.end, b.over = patienceFor(b.wait), map[string]int64{}
 	nobody := true
-	for since := time.Now(); ; {
+	var since time.Time // when the first look was over, or the last at which somebody was seen to work
+	for {
 		open := b.open
 		ended, err := b.endThese(ctx, names)
-		if ended > 0 || open > 0 && b.open != open { // somebody works
-			nobody, since = false, time.Now()
+		works := ended > 0 || open > 0 && b.open != open
+		nobody = nobody && !works
+		if works || since.IsZero() {
+			since = time.Now()
 		}
 		between := time.Duration(0)
 		switch once := b.kind != backends.Stop || b.wait == 0; {
@@ -164,13 +167,13 @@ func patienceFor(wait time.Duration) <-chan time.Time {
 
 // oneAtMost refuses to take the holders of several slots for dead on one word.
 func (b *breaking) oneAtMost(ctx context.Context, names []string) error {
+	seen, err := inspectJobs(ctx, b.store, names)
+	if err != nil {
+		return err
+	}
 	var held []string
-	for _, name := range names {
-		s, err := inspectJob(ctx, b.store, name)
-		if err != nil {
-			return err
-		}
-		if !b.isIdle(s) {
+	for i, name := range names {
+		if s := seen[i]; !b.isIdle(s) {
 			held = append(held, name+" on "+s.Record.Holder.Host)
 		}
 	}
@@ -181,46 +184,52 @@ func (b *breaking) oneAtMost(ctx context.Context, names []string) error {
 		"name the slot or shard of the host that is dead: leaderrun break --holder-is-dead '"+b.job+"#0'")
 }
 
-// endThese gives its orders, waits until the runs are over, and returns how many there were.
+// endThese gives its orders, waits until the runs are over, and returns how many there were. It looks at some at a time, and gives the
+// order about each at once: a short run would be over when all are seen.
 func (b *breaking) endThese(ctx context.Context, names []string) (ended int, err error) {
-	var runs []*breaking
 	if len(names) > 1 && b.kind == backends.ForceRelease {
 		if err := b.oneAtMost(ctx, names); err != nil {
 			return 0, err
 		}
 	}
-	parts := divided{}
-	for _, name := range names {
+	runs := make([]*breaking, len(names)) // nil: there is nothing to end
+	seen := make([]backends.Status, len(names))
+	err = shards.Together(len(names), func(i int) (err error) {
 		one := *b
-		one.job = name
-		s, err := inspectJob(ctx, b.store, name)
+		one.job = names[i]
+		s, err := inspectJob(ctx, b.store, one.job)
 		if err != nil {
-			return 0, err
+			return err
 		}
-		if name != b.job {
-			parts.add(name, s)
-		}
-		isOver := s.Lease == nil && b.over[name] == lastToken(s) || b.kind != backends.ForceRelease && watchRun(s).over(s, time.Now())
-		if name != b.job && (b.isIdle(s) || isOver) { // a slot that nobody has is no news
-			continue
+		seen[i] = s
+		isOver := s.Lease == nil && b.over[one.job] == lastToken(s) || b.kind != backends.ForceRelease && watchRun(s).over(s, time.Now())
+		if b.isIdle(s) || isOver {
+			return nil
 		}
 		one.mean(s)
-		one.all = name != b.job && isPart(s.Record)
-		b.again = b.again || one.all && isOfTickOrKey(s)
-		if b.kind != "" {
-			if one.run, err = one.endRun(ctx, s); err != nil {
-				return 0, err
-			}
-		}
-		runs = append(runs, &one)
+		one.all = one.job != b.job && isPart(s.Record)
+		one.run, err = one.endRun(ctx, s)
+		runs[i] = &one
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	parts := divided{}
+	for i, name := range names {
+		parts.add(name, seen[i])
+		b.again = b.again || runs[i] != nil && runs[i].all && isOfTickOrKey(seen[i])
 	}
 	all := parts.of(b.job).shards
-	t, known := lastDivided(all)
 	b.open = 0
-	if known {
+	if t, known := lastDivided(all); known {
 		b.open = shards.Sum(t, all).Open
 	}
 	for _, one := range runs {
+		if one == nil {
+			continue
+		}
+		ended++
 		if one.run != nil {
 			if err := one.await(ctx, one.run, b.end); err != nil {
 				return 0, err
@@ -228,7 +237,7 @@ func (b *breaking) endThese(ctx context.Context, names []string) (ended int, err
 			b.over[one.job] = one.run.token
 		}
 	}
-	return len(runs), nil
+	return ended, nil
 }
 
 // planBreak reads arguments and options. Nothing is touched yet.

@@ -12,17 +12,11 @@ import (
 // forgetAll forgets a part of a job's record; of one that is divided, of each shard's. What is forgotten slots do not have.
 func (b *breaking) forgetAll(ctx context.Context, names []string) error {
 	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == b.job })
-	var seen []backends.Status
-	divided := false
-	for _, name := range names {
-		s, err := inspectJob(ctx, b.store, name)
-		if err != nil {
-			return err
-		}
-		seen = append(seen, s)
-		divided = divided || isPart(s.Record)
+	seen, err := inspectJobs(ctx, b.store, names)
+	if err != nil {
+		return err
 	}
-	if !divided {
+	if !slices.ContainsFunc(seen, func(s backends.Status) bool { return isPart(s.Record) }) {
 		return b.forgetOf(ctx, b.job, nil, nil)
 	}
 	of := &seen[0]

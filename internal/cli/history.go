@@ -73,13 +73,13 @@ func historyIn(ctx context.Context, store backends.Backend, job string) (entries
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range names {
-		status, err := inspectJob(ctx, store, name)
-		if err != nil {
-			return nil, err
-		}
-		more := historyOf(status)
-		slot, shard := numbersOf(name, status.Record)
+	statuses, err := inspectJobs(ctx, store, names)
+	if err != nil {
+		return nil, err
+	}
+	for i, name := range names {
+		more := historyOf(statuses[i])
+		slot, shard := numbersOf(name, statuses[i].Record)
 		for i := range more {
 			more[i].Slot, more[i].Shard = slot, shard
 		}

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/shards"
 	"github.com/leaderrun/leaderrun/runner"
 )
 
@@ -38,6 +39,15 @@ func inspectJob(ctx context.Context, store backends.Backend, job string) (status
 		return err
 	})
 	return status, answered(store, job, err)
+}
+
+// inspectJobs does so for several jobs, some at a time: a job has up to 10,000 slots or shards.
+func inspectJobs(ctx context.Context, store backends.Backend, jobs []string) ([]backends.Status, error) {
+	all := make([]backends.Status, len(jobs))
+	return all, shards.Together(len(jobs), func(i int) (err error) {
+		all[i], err = inspectJob(ctx, store, jobs[i])
+		return err
+	})
 }
 
 // orderJob gives an order in the name of this process. One that may or may not have arrived is repeated under the same

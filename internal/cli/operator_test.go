@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/slots"
 	"github.com/leaderrun/leaderrun/runner"
 	"github.com/leaderrun/leaderrun/test/suite"
 )
@@ -20,7 +22,13 @@ type memStore struct {
 	*suite.Mem
 	meanwhile func()        // what comes between a look and an order
 	slow      time.Duration // how long the reply to an order takes
+	look      time.Duration // how long one takes
 	orders    int           // so many have come
+}
+
+func (s *memStore) Inspect(ctx context.Context, job string) (backends.Status, error) {
+	time.Sleep(s.look)
+	return s.Mem.Inspect(ctx, job)
 }
 
 func (s *memStore) Order(ctx context.Context, o backends.Order) error {
@@ -273,6 +281,49 @@ func TestForgetIsInterrupted(t *testing.T) {
 		}
 		if s, err := d.store.Inspect(d.Context(), "j"); err != nil || len(s.Record.Runs) != 1 {
 			d.Errorf("%+v, %v", s.Record, err)
+		}
+	})
+}
+
+// The hazard: a look at all shards takes so long that none is seen to run, and the operator is told that nobody works on them.
+func TestBreakLooksTwiceAtManyShards(t *testing.T) {
+	const all = 40
+	atDesk(t, backends.ByUntil, func(d *desk) {
+		run := func(key string, shard int, takes time.Duration) (asked bool) {
+			c := backends.Claim{Job: slots.Name("j", shard), Holder: backends.Holder{ID: fmt.Sprint(key, shard), Host: "web1", PID: 7}, TTL: deskTTL}
+			c.Once, c.OnLost, c.MaxAttempts, c.Parts = key, backends.Skip, 1, all
+			g, err := d.store.Acquire(d.Context(), c)
+			if err != nil {
+				d.Error(err)
+				return true
+			}
+			time.Sleep(takes)
+			d.done(g)
+			return backends.CacheOf(g).Asked() != nil
+		}
+		for shard := range all { // so all have a record
+			run("before", shard, 0)
+		}
+		run("now", 0, 0)
+		d.store.look = time.Second / 2
+		stopped := make(chan int, 1)
+		go func() {
+			time.Sleep(5 * d.store.look) // break has looked at the first ones, and is ahead of whoever runs them
+			for shard := 1; shard < all; shard++ {
+				if run("now", shard, 3*time.Second) {
+					stopped <- shard
+					return
+				}
+			}
+			stopped <- all
+		}()
+		b := &breaking{call: d.call, store: d.store, job: "j", wait: runner.Forever, kind: backends.Stop}
+		names, err := expand(d.Context(), d.store, "j")
+		if err == nil {
+			err = b.endAll(d.Context(), names)
+		}
+		if at := <-stopped; err != nil || at > 5 || strings.Contains(d.said.String(), "nobody") {
+			d.Errorf("stopped with shard %d of %d, %v: %s", at, all, err, d.said.String())
 		}
 	})
 }

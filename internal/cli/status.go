@@ -246,12 +246,22 @@ func inspect(ctx context.Context, store backends.Backend, args []string) (jobs [
 			return nil, nil, failed
 		}
 	}
-	for _, name := range names {
-		var status backends.Status
-		failed := patiently(ctx, func(ctx context.Context) (err error) {
-			status, err = store.Inspect(ctx, name)
+	statuses, failures := make([]backends.Status, len(names)), make([]error, len(names))
+	silent := shards.Together(len(names), func(i int) error {
+		failures[i] = patiently(ctx, func(ctx context.Context) (err error) {
+			statuses[i], err = store.Inspect(ctx, names[i])
 			return err
 		})
+		if backends.IsAnswer(failures[i]) {
+			return nil
+		}
+		return failures[i]
+	})
+	if silent != nil {
+		return nil, nil, silent
+	}
+	for i, name := range names {
+		status, failed := statuses[i], failures[i]
 		switch {
 		case errors.Is(failed, backends.ErrUnknownJob) && parts[name] != nil && len(parts[name].roll) > 0: // no shard was begun yet
 			job, _ := parts[name].status(name, store)
@@ -260,11 +270,9 @@ func inspect(ctx context.Context, store backends.Backend, args []string) (jobs [
 		case errors.Is(failed, backends.ErrUnknownJob):
 			unknown = append(unknown, name)
 			continue
-		case failed != nil && backends.IsAnswer(failed):
+		case failed != nil:
 			err = cmp.Or(err, failed)
 			continue
-		case failed != nil:
-			return nil, nil, failed
 		}
 		job := describe(name, status, store.Limits())
 		job.Backend, job.Prefix = store.Redacted(), store.Prefix()

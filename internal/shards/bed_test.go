@@ -42,7 +42,7 @@ type bed struct {
 // stop ends all hosts.
 func (b *bed) stop() {
 	for _, h := range b.all {
-		h.end()
+		h.End()
 	}
 }
 
@@ -58,67 +58,38 @@ func newBed(t *testing.T) *bed {
 type host struct {
 	*bed
 	*virtual.Connection
+	*virtual.Host
 	name string
 
 	mu     sync.Mutex
-	dead   bool
-	cut    bool     // the store does not answer
 	claims []string // the shards that were claimed
-	trees  []*virtual.Tree
 	warned string
 
 	looks  atomic.Int64
-	alive  context.Context //nolint:containedctx // ends with the host
-	end    context.CancelFunc
 	wanted context.Context //nolint:containedctx // ends when it is to start nothing more
 	giveUp context.CancelFunc
 }
 
 func (b *bed) host(name string) *host {
-	h := &host{bed: b, name: name}
+	h := &host{bed: b, Host: virtual.NewHost(), name: name}
 	h.Connection = &virtual.Connection{Engine: b.store.Client(), Reach: h.reach}
-	h.alive, h.end = context.WithCancel(context.Background())
-	h.wanted, h.giveUp = context.WithCancel(h.alive)
+	h.wanted, h.giveUp = context.WithCancel(h.Alive)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.all = append(b.all, h)
 	return h
 }
 
-var errCut = errors.New("the network is cut")
-
 func (h *host) reach(ctx context.Context, request, job string) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	switch request {
 	case "acquire":
+		h.mu.Lock()
+		defer h.mu.Unlock()
 		h.claims = append(h.claims, job)
 	case "inspect":
 		h.looks.Add(1)
 	}
-	if h.cut || h.dead {
-		return errCut
-	}
-	return ctx.Err()
-}
-
-// die ends all that runs on the host at once. Nobody is told.
-func (h *host) die() {
-	h.mu.Lock()
-	h.dead = true
-	trees := h.trees
-	h.mu.Unlock()
-	h.end()
-	for _, t := range trees {
-		t.Kill(true)
-	}
-}
-
-// set changes what the host can reach.
-func (h *host) set(cut bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.cut = cut
+	return h.Host.Reach(ctx)
 }
 
 // tick is the n-th tick of every test. The first one is due when it begins.
@@ -155,7 +126,7 @@ func (h *host) work(n int, takes time.Duration, with func(*Tick, *runner.Request
 			}
 		}}).Run(ctx, one)
 	}
-	alive, cancel := context.WithTimeout(h.alive, 2*time.Hour) // what goes on for longer never ends
+	alive, cancel := context.WithTimeout(h.Alive, 2*time.Hour) // what goes on for longer never ends
 	defer cancel()
 	return t.Work(alive)
 }
@@ -171,10 +142,7 @@ func (h *host) newTree(takes time.Duration) *virtual.Tree {
 	t.Begin = func(env []string) error {
 		slot = env[0]
 		token, _ := strconv.ParseInt(env[1], 10, 64)
-		h.mu.Lock()
-		dead := h.dead
-		h.mu.Unlock()
-		if dead {
+		if h.IsDead() {
 			return errors.New("the host is dead")
 		}
 		b.mu.Lock()
@@ -206,9 +174,7 @@ func (h *host) newTree(takes time.Duration) *virtual.Tree {
 			b.done[what]++
 		}
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.trees = append(h.trees, t)
+	h.Add(t)
 	return t
 }
 

@@ -178,7 +178,7 @@ func (h *node) reach(ctx context.Context, request, job string) error {
 	defer h.mu.Unlock()
 	h.requests++
 	if h.cut || h.dead {
-		return errCut
+		return virtual.ErrCut
 	}
 	switch {
 	case h.denied != nil:

@@ -20,7 +20,7 @@ func TestTheEarlierTickGetsTooLateWhileItIsFinished(t *testing.T) {
 		with := func(t *Tick, _ *runner.Request) {
 			t.Trigger.OnLost, t.Trigger.StartDeadline = backends.Rerun, 90*time.Second
 		}
-		go func() { time.Sleep(70 * time.Second); a.die() }()
+		go func() { time.Sleep(70 * time.Second); a.Die() }()
 		a.work(5, 50*time.Second, with)
 		o := c.work(5, 8*time.Second, func(t *Tick, r *runner.Request) {
 			with(t, r)

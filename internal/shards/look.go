@@ -103,7 +103,7 @@ func (w *work) askOthers(s *backends.Status) (lost bool, err error) {
 	more := true // all are looked at if shard 0 has nothing
 	for from, to := 1, max(t.Parts, 1+lookers); more && found.Parts == 0 && to <= Most; from, to = to, to+lookers {
 		more = false
-		err := together(to-from, func(i int) error {
+		err := Together(to-from, func(i int) error {
 			s, err := w.inspect(w.Wanted, from+i)
 			o := s.Record.Tick
 			if t.Once != "" {

@@ -394,7 +394,7 @@ func membersAmong(places []place) int {
 
 func lookAtSome(ctx context.Context, store Store, members string, from, to int) ([]place, error) {
 	places := make([]place, to-from)
-	err := together(len(places), func(i int) (err error) {
+	err := Together(len(places), func(i int) (err error) {
 		places[i], err = lookAt(ctx, store, members, from+i)
 		return err
 	})
@@ -427,9 +427,9 @@ const (
 	quick      = 250 * time.Millisecond
 )
 
-// together calls f for 0 to n-1, some at a time, and returns the first error. After one it calls f no more. It begins with few, and adds
+// Together calls f for 0 to n-1, some at a time, and returns the first error. After one it calls f no more. It begins with few, and adds
 // one for each that was quick: else the searches of many hosts would keep a store that is slow from what renews their leases.
-func together(n int, f func(int) error) error {
+func Together(n int, f func(int) error) error {
 	var mu sync.Mutex
 	var first error
 	var wait sync.WaitGroup

@@ -33,7 +33,7 @@ func TestAShardThatIsKept(t *testing.T) {
 			b := newBed(t)
 			b.reserve(slot, time.Minute)
 			a := b.host("a")
-			time.AfterFunc(2*time.Minute, a.end)
+			time.AfterFunc(2*time.Minute, a.End)
 			if o := a.work(2, time.Second, rerun); !o.IsDone() || b.since() < time.Minute || len(a.claims) > 40 {
 				t.Errorf("%+v after %v, %d claims", o, b.since(), len(a.claims))
 			}
@@ -53,13 +53,13 @@ func TestAShardThatIsKept(t *testing.T) {
 func TestTheEarlierTickCannotBeFinished(t *testing.T) {
 	for name, fail := range map[string]func(*host){
 		"nothing may start any more": func(h *host) { h.giveUp() },
-		"the store is away":          func(h *host) { h.set(true) },
+		"the store is away":          func(h *host) { h.Cut(true) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBed(t)
 				a := b.host("a")
-				time.AfterFunc(30*time.Second, a.die)
+				time.AfterFunc(30*time.Second, a.Die)
 				a.work(5, 20*time.Second, func(t *Tick, _ *runner.Request) { t.Trigger.OnLost = backends.Rerun })
 				time.Sleep(time.Minute)
 				c := b.host("b")
@@ -105,7 +105,7 @@ func TestABrokenShardOfTheEarlierTick(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBed(t)
 			a := b.host("a")
-			time.AfterFunc(5*time.Second, a.die)
+			time.AfterFunc(5*time.Second, a.Die)
 			a.work(1, time.Hour, func(t *Tick, _ *runner.Request) { t.Trigger.OnLost = backends.Rerun })
 			time.Sleep(time.Minute)
 			c := b.host("b")
@@ -133,17 +133,17 @@ func TestTheNumberOfShardsChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
 		a := b.host("a")
-		time.AfterFunc(5*time.Second, a.die)
+		time.AfterFunc(5*time.Second, a.Die)
 		a.work(3, time.Hour, func(t *Tick, r *runner.Request) { t.Parallel = 3; rerun(t, r) })
 		c := b.host("b")
 		time.AfterFunc(2*time.Second, func() { // while it waits for the silence of the dead
-			c.set(true)
+			c.Cut(true)
 			b.store.Empty()
 			b.parts = map[string]string{}
 			d := b.host("c")
-			time.AfterFunc(5*time.Second, d.die)
+			time.AfterFunc(5*time.Second, d.Die)
 			d.work(5, time.Hour, func(t *Tick, r *runner.Request) { t.Parallel = 5; rerun(t, r) })
-			c.set(false)
+			c.Cut(false)
 		})
 		out := c.work(3, time.Second, func(t *Tick, r *runner.Request) { rerun(t, r); t.BackendWait = time.Minute })
 		if out.Trigger.Parts != 3 || out.IsDone() || !out.Differs() || len(c.claims) > 10 {
@@ -156,7 +156,7 @@ func TestTheNumberOfShardsChanges(t *testing.T) {
 func (b *bed) gone(with func(*Tick, *runner.Request), order backends.OrderKind) {
 	b.t.Helper()
 	a := b.host("a")
-	time.AfterFunc(25*time.Second, a.die)
+	time.AfterFunc(25*time.Second, a.Die)
 	a.work(5, 10*time.Second, with)
 	time.Sleep(10 * ttl)
 	if order == "" {
@@ -245,9 +245,9 @@ func TestTheRecordOfTheFirstShardIsLostMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
 		c := b.host("c")
-		time.AfterFunc(9*time.Second, func() { c.set(true) })
+		time.AfterFunc(9*time.Second, func() { c.Cut(true) })
 		time.AfterFunc(11*time.Second, func() { b.store.DeleteRecord("job#0") })
-		time.AfterFunc(12*time.Second, func() { c.set(false) })
+		time.AfterFunc(12*time.Second, func() { c.Cut(false) })
 		outs := b.together([]*host{b.host("a"), b.host("b"), c}, func(h *host) Outcome {
 			if h == c {
 				time.Sleep(5 * time.Second)

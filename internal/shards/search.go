@@ -48,7 +48,7 @@ func (b *balancer) lookAmong(order []int, need int) discovery {
 	var mu sync.Mutex
 	var d discovery
 	var vanished []int
-	_ = together(len(order), func(i int) error {
+	_ = Together(len(order), func(i int) error {
 		s, err := b.Store.Inspect(ctx, slots.Name(b.Job, order[i]))
 		switch {
 		case err == nil, errors.Is(err, backends.ErrUnknownJob):

@@ -118,7 +118,7 @@ func TestAHostDies(t *testing.T) {
 				b := newBed(t)
 				b.store.Proof = proof
 				hosts := b.hosts("a", "b", "c")
-				time.AfterFunc(25*time.Second, hosts[1].die)
+				time.AfterFunc(25*time.Second, hosts[1].Die)
 				outs := b.together(hosts, func(h *host) Outcome {
 					return h.work(9, 10*time.Second, func(t *Tick, _ *runner.Request) { t.Trigger.OnLost, t.Wait = policy, runner.Forever })
 				})
@@ -139,7 +139,7 @@ func TestAHostDiesThatRanManyShards(t *testing.T) {
 		b := newBed(t)
 		b.store.Proof = backends.ByBeat
 		a := b.host("a")
-		time.AfterFunc(10*time.Second, a.die)
+		time.AfterFunc(10*time.Second, a.Die)
 		a.work(8, time.Hour, func(t *Tick, r *runner.Request) { rerun(t, r); t.Parallel = 8 })
 		died := b.since()
 		if o := b.host("b").work(8, time.Second, rerun); !o.IsDone() || b.since()-died > 3*ttl+8*time.Second {
@@ -205,7 +205,7 @@ func TestTheEndOfTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
 		a := b.host("a")
-		time.AfterFunc(10*time.Second, a.end)
+		time.AfterFunc(10*time.Second, a.End)
 		a.work(3, time.Hour, func(t *Tick, r *runner.Request) { t.Parallel = 2; rerun(t, r) })
 		if b.since() != 10*time.Second || len(b.ran) != 2 || len(b.runs) != 0 {
 			t.Errorf("%v, %q ran", b.since(), b.ran)
@@ -221,12 +221,12 @@ func TestTheStoreDoesNotAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
 		a := b.host("a")
-		a.set(true)
+		a.Cut(true)
 		o := a.work(3, time.Second, nil)
 		if o.Stop == nil || o.Stop.Ending != runner.Unreachable || b.since() < 5*time.Second || b.since() > 7*time.Second {
 			t.Errorf("%+v after %v", o, b.since())
 		}
-		time.AfterFunc(3*time.Second, func() { a.set(false) })
+		time.AfterFunc(3*time.Second, func() { a.Cut(false) })
 		if o = a.work(3, time.Second, nil); !o.IsDone() {
 			t.Errorf("%+v", o)
 		}
@@ -278,7 +278,7 @@ func TestATickThatNobodyFinished(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBed(t)
 			a := b.host("a")
-			time.AfterFunc(30*time.Second, a.die)
+			time.AfterFunc(30*time.Second, a.Die)
 			a.work(5, 20*time.Second, func(t *Tick, _ *runner.Request) { t.Trigger.OnLost = policy })
 			time.Sleep(time.Minute)
 			c := b.host("b")
@@ -385,7 +385,7 @@ func TestAtRest(t *testing.T) {
 		if len(c.claims) != 0 {
 			t.Errorf("claimed %q", c.claims)
 		}
-		c.end()
+		c.End()
 		b.stop()
 	})
 }

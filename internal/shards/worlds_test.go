@@ -13,6 +13,7 @@ import (
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/slots"
 	"github.com/leaderrun/leaderrun/runner"
+	"github.com/leaderrun/leaderrun/test/virtual"
 )
 
 // In random worlds hosts come for ticks or keys and go, disagree about the number of shards, die, and lose answers and the network.
@@ -148,7 +149,7 @@ func (w *world) host(name string) {
 	if w.faulty {
 		h.Answer = func(backends.Claim, backends.Grant, error) error {
 			if w.below(6) == 0 {
-				return errCut
+				return virtual.ErrCut
 			}
 			return nil
 		}
@@ -212,10 +213,7 @@ func (w *world) lose() {
 
 // check judges what a host thinks has become of a tick.
 func (w *world) check(h *host, o Outcome) {
-	h.mu.Lock()
-	dead := h.dead
-	h.mu.Unlock()
-	if dead {
+	if h.IsDead() {
 		return
 	}
 	total := o.Done + o.Running + o.Open
@@ -240,12 +238,12 @@ func (w *world) check(h *host, o Outcome) {
 func (w *world) trouble(h *host) {
 	for range w.below(4) {
 		time.Sleep(w.upTo(30 * time.Second))
-		h.set(true)
+		h.Cut(true)
 		time.Sleep(w.upTo(3 * ttl))
-		h.set(false)
+		h.Cut(false)
 	}
 	if w.below(3) == 0 {
 		time.Sleep(w.upTo(40 * time.Second))
-		h.die()
+		h.Die()
 	}
 }

@@ -41,57 +41,27 @@ func newBed(t *testing.T) *bed {
 type host struct {
 	*bed
 	*virtual.Connection
+	*virtual.Host
 	name string
 
 	mu     sync.Mutex
-	dead   bool
-	cut    bool     // the store does not answer
 	claims []string // the slots that were claimed
-	trees  []*virtual.Tree
 	warned string
-
-	alive context.Context //nolint:containedctx // ends with the host
-	end   context.CancelFunc
 }
 
 func (b *bed) host(name string) *host {
-	h := &host{bed: b, name: name}
+	h := &host{bed: b, Host: virtual.NewHost(), name: name}
 	h.Connection = &virtual.Connection{Engine: b.store.Client(), Reach: h.reach}
-	h.alive, h.end = context.WithCancel(context.Background())
 	return h
 }
 
-var errCut = errors.New("the network is cut")
-
 func (h *host) reach(ctx context.Context, request, job string) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	if request == "acquire" {
+		h.mu.Lock()
+		defer h.mu.Unlock()
 		h.claims = append(h.claims, job)
 	}
-	if h.cut || h.dead {
-		return errCut
-	}
-	return ctx.Err()
-}
-
-// die ends all that runs on the host at once. Nobody is told.
-func (h *host) die() {
-	h.mu.Lock()
-	h.dead = true
-	trees := h.trees
-	h.mu.Unlock()
-	h.end()
-	for _, t := range trees {
-		t.Kill(true)
-	}
-}
-
-// set changes what the host can reach.
-func (h *host) set(cut bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.cut = cut
+	return h.Host.Reach(ctx)
 }
 
 // run is one attempt to run the command in one of n slots. The command takes so long.
@@ -112,7 +82,7 @@ func (h *host) run(n int, takes time.Duration, with func(*runner.Request)) runne
 	}
 	warn := func(text, _ string) { h.mu.Lock(); h.warned = text; h.mu.Unlock() }
 	d := New(h, "job", n, h.name, warn)
-	alive, cancel := context.WithTimeout(h.alive, 2*time.Hour) // what goes on for longer never ends
+	alive, cancel := context.WithTimeout(h.Alive, 2*time.Hour) // what goes on for longer never ends
 	defer cancel()
 	return (&runner.Runner{Driver: d, Clock: virtual.Clock{Began: h.began}}).Run(alive, request)
 }
@@ -128,10 +98,7 @@ func (h *host) newTree(takes time.Duration) *virtual.Tree {
 	t.Begin = func(env []string) error {
 		slot = env[0]
 		token, _ := strconv.ParseInt(env[1], 10, 64)
-		h.mu.Lock()
-		dead := h.dead
-		h.mu.Unlock()
-		if dead {
+		if h.IsDead() {
 			return errors.New("the host is dead")
 		}
 		b.mu.Lock()
@@ -152,9 +119,7 @@ func (h *host) newTree(takes time.Duration) *virtual.Tree {
 		defer b.mu.Unlock()
 		delete(b.runs, slot)
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.trees = append(h.trees, t)
+	h.Add(t)
 	return t
 }
 

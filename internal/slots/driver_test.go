@@ -276,7 +276,7 @@ func TestPatience(t *testing.T) {
 			t.Errorf("%v after %v", r.Ending, b.since())
 		}
 		cut, began := b.host("b"), b.since()
-		cut.set(true)
+		cut.Cut(true)
 		if r = cut.run(3, 0, nil); r.Ending != runner.Unreachable || b.since()-began < 5*time.Second || b.since()-began > 7*time.Second {
 			t.Errorf("%v after %v", r.Ending, b.since()-began)
 		}
@@ -288,8 +288,8 @@ func TestALookGoesOnAfterAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
 		a := b.host("a")
-		a.set(true)
-		time.AfterFunc(2*time.Second, func() { a.set(false) })
+		a.Cut(true)
+		time.AfterFunc(2*time.Second, func() { a.Cut(false) })
 		if r := a.run(50, 0, nil); r.Ending != runner.Ran {
 			t.Errorf("%v: %v", r.Ending, r.Err)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/runner"
+	"github.com/leaderrun/leaderrun/test/virtual"
 )
 
 // In random worlds hosts come and go, disagree about the number of slots, die, and lose answers and the network. Never do two
@@ -87,7 +88,7 @@ func (w *world) host(name string, faulty bool) {
 	if faulty {
 		h.Answer = func(backends.Claim, backends.Grant, error) error {
 			if w.below(5) == 0 {
-				return errCut
+				return virtual.ErrCut
 			}
 			return nil
 		}
@@ -100,13 +101,13 @@ func (w *world) host(name string, faulty bool) {
 func (w *world) trouble(h *host) {
 	for range w.below(3) {
 		time.Sleep(w.upTo(20 * time.Second))
-		h.set(true)
+		h.Cut(true)
 		time.Sleep(w.upTo(3 * ttl))
-		h.set(false)
+		h.Cut(false)
 	}
 	if w.below(4) == 0 {
 		time.Sleep(w.upTo(20 * time.Second))
-		h.die()
+		h.Die()
 	}
 }
 
@@ -114,11 +115,8 @@ func (w *world) run(h *host, faulty bool) {
 	n, takes := 1+w.below(4), w.upTo(30*time.Second)
 	waits := []time.Duration{0, 5 * time.Second, runner.Forever}[w.below(3)]
 	r := h.run(n, takes, func(r *runner.Request) { r.Wait = waits })
-	h.mu.Lock()
-	dead := h.dead
-	h.mu.Unlock()
 	switch {
-	case dead:
+	case h.IsDead():
 	case waits == runner.Forever && r.Ending < runner.StartFailed:
 		w.t.Errorf("who waits without end gave up: %v, %v, %v", r.Ending, r.Refusal, r.Err)
 	case !faulty && r.Ending != runner.Ran && r.Ending != runner.Refused && r.Ending != runner.WaitOver:

@@ -124,7 +124,7 @@ func nameOf(words []Token, depth int, anything bool) string {
 			switch {
 			case !anything && options.inline != "" && slices.ContainsFunc(words[1:len(words)-len(rest)], func(t Token) bool { return t.Text == options.inline }):
 				return "" // a program in the line, such as one that waits
-			case len(rest) == 0, anything && options.inline != "":
+			case anything && (len(rest) == 0 || options.inline != ""):
 				return join(program, nil)
 			}
 			words = rest
@@ -177,7 +177,7 @@ func (s starter) skip(words []Token) []Token {
 	for len(words) > 0 {
 		word := words[0].Text
 		letters := strings.TrimPrefix(word, "-")
-		takes := slices.Contains(values, word) || slices.Contains(values, letters)
+		takes := slices.Contains(values, word) || slices.Contains(values, letters) || takesLast(letters, values)
 		switch {
 		case word == "--":
 			words = words[1:]
@@ -193,6 +193,19 @@ func (s starter) skip(words []Token) []Token {
 		}
 	}
 	return nil
+}
+
+// takesLast says whether letters that stand together, as in -nE, end with the one that takes a value.
+func takesLast(letters string, values []string) bool {
+	for i, r := range letters {
+		switch {
+		case r < 'A' || r > 'z' || r > 'Z' && r < 'a':
+			return false
+		case slices.Contains(values, string(r)):
+			return i == len(letters)-1 // else the rest is the value
+		}
+	}
+	return false
 }
 
 // ofShell is the name of what a shell is to run: the text behind -c, or a script.

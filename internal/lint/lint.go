@@ -314,15 +314,8 @@ func operatorAfter(tokens []crontab.Token) string {
 // locks finds one in a command.
 func (l *linter) locks(s Source, line int, name, script string) {
 	tokens, _ := crontab.Tokens(script)
-	for i, t := range tokens {
-		program := filepath.Base(t.Text)
-		follows := func(word string) bool { return i+1 < len(tokens) && tokens[i+1].Text == word }
-		switch {
-		case t.Operator:
-		case slices.Contains([]string{"flock", "setlock", "lockrun", "cronlock"}, program), program == "consul" && follows("lock"), program == "etcdctl" && follows("lock"):
-			l.find(s, line, Lock, name, program+" inside the run: the lease keeps runs apart already", "take it out where nothing else uses that lock")
-			return
-		}
+	if program := crontab.FindLock(tokens); program != "" {
+		l.find(s, line, Lock, name, program+" inside the run: the lease keeps runs apart already", "take it out where nothing else uses that lock")
 	}
 }
 

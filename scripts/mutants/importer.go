@@ -19,7 +19,7 @@ var importMutants = []mutant{
 	{"import: a line that cron refuses is made a right one", "internal/importer/importer.go", "err != nil && other != nil {\n\t\t\twrong", "err != nil && other != nil && line == nil {\n\t\t\twrong", importTests},
 	{"import: TZ is taken for the zone of cron", "internal/importer/importer.go", "case s.cronTZ == \"\" && s.tz != \"\"", "case false && s.tz != \"\"", importTests},
 	{"import: a run is wrapped again", "internal/importer/importer.go", "crontab.FindRun(tokens); ok {\n\t\tif x.options", "crontab.FindRun(tokens); ok && run.Job == \"\" {\n\t\tif x.options", importTests},
-	{"import: a lock that two jobs share is taken off", "internal/importer/peel.go", "x.locks[p.file] > 1", "x.locks[p.file] > 99", importTests},
+	{"import: a lock that two jobs share is taken off", "internal/importer/peel.go", "x.usersOf(p.file) > 1", "x.usersOf(p.file) > 99", importTests},
 	{"import: a lock is waited for without the limit before it", "internal/importer/peel.go", "p.lock && p.waits && limited", "p.lock && p.waits && !limited", importTests},
 	{"import: a lock is taken off that guards a part of the line", "internal/importer/peel.go", "!ok || job.doubled() || controls(tokens)", "!ok || job.doubled()", importTests},
 	{"import: options of a lock are not looked at", "internal/importer/peel.go", "\t\tcase \"x\", \"e\", \"exclusive\":\n\t\tdefault:\n\t\t\treturn unknown(o)\n", "\t\tdefault:\n", importTests},

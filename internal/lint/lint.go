@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/leaderrun/leaderrun/internal/crontab"
@@ -113,8 +114,8 @@ const noBackend = "no backend is named: the hosts would not know of each other"
 
 // lineOf is the line of a place FILE:LINE; 0: it has none.
 func lineOf(place string) int {
-	var line int
-	if _, err := fmt.Sscan(place[strings.LastIndexByte(place, ':')+1:], &line); err != nil {
+	line, err := strconv.Atoi(place[strings.LastIndexByte(place, ':')+1:])
+	if err != nil {
 		return 0
 	}
 	return line

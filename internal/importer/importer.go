@@ -55,6 +55,7 @@ type Job struct {
 	options    []option // of leaderrun run
 	percent    bool     // raw has \% for %
 	group      string   // KEY=value of a unit that gives it another group than its user's
+	lost       []string // KEY= of units of which a job has nothing
 }
 
 // Variable is one of the environment.

@@ -43,6 +43,9 @@ func TestForgetTick(t *testing.T) {
 			name: "the only one", before: after(backends.Done, rerun(forTick("a", 3))), order: forget,
 			check: func(t *testing.T, s, before *store) {
 				is(tick(3)-1)(t, s, before)
+				if last := s.record.LastTick(); last.Tick != 0 {
+					t.Errorf("a tick that nobody had: %+v", last)
+				}
 				if d := s.acquire(rerun(forTick("b", 2))); d.Refusal == nil || d.Refusal.Verdict != backends.IsEarlier {
 					t.Errorf("an older one runs: %+v", d)
 				}
@@ -74,6 +77,9 @@ func TestForgetTick(t *testing.T) {
 			before: after(backends.Done, forTick("a", 2), forTick("b", 3), by("c"), forTick("d", 5)),
 			check: func(t *testing.T, s, before *store) {
 				is(tick(3))(t, s, before)
+				if last := s.record.LastTick(); last.Tick != tick(3) {
+					t.Errorf("the last tick is %+v", last)
+				}
 				for n, verdict := range map[int64]backends.Verdict{2: backends.IsDone, 3: backends.IsDone, 1: backends.IsEarlier} {
 					if d := s.acquire(forTick("e", n)); d.Refusal == nil || d.Refusal.Verdict != verdict {
 						t.Errorf("tick %d: %+v, want %s", n, d, verdict)

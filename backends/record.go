@@ -99,6 +99,15 @@ type Occurrence struct {
 	Parts       int    `json:"parts,omitempty"` // into how many its work is divided, see Trigger; 0: it is not
 }
 
+// LastTick is the tick that was recorded last, and what became of it. The zero Occurrence: none was, or it was forgotten, and Tick is
+// but the second up to which everything is missed.
+func (r *Record) LastTick() Occurrence {
+	if r.Tick.State == Missed && r.Tick.MaxAttempts == 0 { // no claim has that
+		return Occurrence{}
+	}
+	return r.Tick
+}
+
 // Schedule identifies the schedule of a job.
 type Schedule struct {
 	Fingerprint string `json:"fingerprint,omitempty"`

@@ -281,7 +281,7 @@ func (c *call) planBreak() (*breaking, error) {
 func (b *breaking) mean(s backends.Status) {
 	for i := range b.forget {
 		if b.forget[i].Kind == backends.ForgetTick {
-			b.forget[i].Tick = s.Record.Tick.Tick
+			b.forget[i].Tick = s.Record.LastTick().Tick
 		}
 	}
 }

@@ -21,11 +21,11 @@ func (b *breaking) forgetAll(ctx context.Context, names []string) error {
 	}
 	of := &seen[0]
 	for i := range seen { // the record of shard 0 may have been forgotten
-		if of.Record.Tick.Tick == 0 {
+		if of.Record.LastTick().Tick == 0 {
 			of = &seen[i]
 		}
 	}
-	if err := b.nobodyIsAtWork(names, seen, of.Record.Tick.Tick); err != nil {
+	if err := b.nobodyIsAtWork(names, seen, of.Record.LastTick().Tick); err != nil {
 		return err
 	}
 	// Shard 0 is the last: until it is forgotten, who comes goes on with the same number of shards.
@@ -99,7 +99,7 @@ func (b *breaking) forgetOf(ctx context.Context, name string, of *backends.Statu
 	}
 	for _, o := range one.forget {
 		if of != nil {
-			if !has(s, of.Record.Tick.Tick, o) {
+			if !has(s, of.Record.LastTick().Tick, o) {
 				continue
 			}
 			found[forgettable(o)] = true

@@ -317,10 +317,10 @@ func describe(name string, s backends.Status, limits backends.Limits) jobStatus 
 		j.Host, j.PID, j.User = new(r.Holder.Host), new(r.Holder.PID), new(r.Holder.User)
 		j.Since, j.sinceMillis = new(clock(r.Granted)), r.Granted
 	}
-	if r.Tick.Tick != 0 {
-		j.Tick, j.TickState = new(tickText(r.Tick.Tick)), new(string(tickState(s, r.Tick)))
-		j.Attempt, j.MaxAttempts = known(r.Tick.Attempt), known(r.Tick.MaxAttempts)
-		j.Policy = known(string(r.Tick.Policy))
+	if last := r.LastTick(); last.Tick != 0 {
+		j.Tick, j.TickState = new(tickText(last.Tick)), new(string(tickState(s, last)))
+		j.Attempt, j.MaxAttempts = known(last.Attempt), known(last.MaxAttempts)
+		j.Policy = known(string(last.Policy))
 	}
 	if last, ok := lastRun(s); ok {
 		j.LastState, j.LastExit, j.LastEnded = new(last.State), last.Exit, last.Ended

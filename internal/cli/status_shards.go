@@ -106,7 +106,7 @@ func lastDivided(statuses map[int]backends.Status) (t backends.Trigger, known bo
 		return t, false
 	}
 	t = backends.Trigger{Tick: r.Runs[i].Tick, Once: r.Runs[i].Key}
-	o := r.Tick
+	o := r.LastTick()
 	if t.Once != "" {
 		at := slices.IndexFunc(r.Once, func(o backends.Occurrence) bool { return o.Key == t.Once })
 		if at < 0 {

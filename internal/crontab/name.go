@@ -53,14 +53,11 @@ const deepest = 4 // shells in shells
 func name(script string, depth int) string {
 	tokens, _ := Tokens(script)
 	all := simple(tokens)
-	for _, words := range all {
-		if found := nameOf(words, depth); found != "" {
-			return found
-		}
-	}
-	for _, words := range all { // nothing but what prepares, such as echo
-		if len(words) > 0 && words[0].Literal && !isAssignment(words[0].Text) {
-			return join(path.Base(words[0].Text), nil)
+	for _, anything := range []bool{false, true} {
+		for _, words := range all {
+			if found := nameOf(words, depth, anything); found != "" {
+				return found
+			}
 		}
 	}
 	return nameless
@@ -87,8 +84,8 @@ func simple(tokens []Token) [][]Token {
 	return append(all, now)
 }
 
-// nameOf is the name for one simple command; "": it only prepares another.
-func nameOf(words []Token, depth int) string {
+// nameOf is the name for one simple command; "": it only prepares another, which is no reason where anything counts.
+func nameOf(words []Token, depth int, anything bool) string {
 	for len(words) > 0 {
 		word := words[0].Text
 		program := path.Base(word)
@@ -102,6 +99,9 @@ func nameOf(words []Token, depth int) string {
 		case !words[0].Literal && strings.ContainsAny(program, "$`*?[]{}"):
 			return "" // known only when it runs
 		case slices.Contains(preparing, program):
+			if anything {
+				return join(program, nil)
+			}
 			return ""
 		case slices.Contains(keywords, program):
 			words = words[1:]
@@ -122,9 +122,9 @@ func nameOf(words []Token, depth int) string {
 			}
 			rest := options.skip(words[1:])
 			switch {
-			case options.inline != "" && slices.ContainsFunc(words[1:len(words)-len(rest)], func(t Token) bool { return t.Text == options.inline }):
+			case !anything && options.inline != "" && slices.ContainsFunc(words[1:len(words)-len(rest)], func(t Token) bool { return t.Text == options.inline }):
 				return "" // a program in the line, such as one that waits
-			case len(rest) == 0:
+			case anything && (len(rest) == 0 || options.inline != ""):
 				return join(program, nil)
 			}
 			words = rest
@@ -177,7 +177,7 @@ func (s starter) skip(words []Token) []Token {
 	for len(words) > 0 {
 		word := words[0].Text
 		letters := strings.TrimPrefix(word, "-")
-		takes := slices.Contains(values, word) || slices.Contains(values, letters)
+		takes := slices.Contains(values, word) || slices.Contains(values, letters) || takesLast(letters, values)
 		switch {
 		case word == "--":
 			words = words[1:]
@@ -193,6 +193,19 @@ func (s starter) skip(words []Token) []Token {
 		}
 	}
 	return nil
+}
+
+// takesLast says whether letters that stand together, as in -nE, end with the one that takes a value.
+func takesLast(letters string, values []string) bool {
+	for i, r := range letters {
+		switch {
+		case r < 'A' || r > 'z' || r > 'Z' && r < 'a':
+			return false
+		case slices.Contains(values, string(r)):
+			return i == len(letters)-1 // else the rest is the value
+		}
+	}
+	return false
 }
 
 // ofShell is the name of what a shell is to run: the text behind -c, or a script.

@@ -88,3 +88,21 @@ func (r *Run) take(words []Token) {
 		r.Job, r.Command = words[0].Text, words[1:]
 	}
 }
+
+// FindLock returns the first program in a line that keeps two of them apart; "": there is none.
+func FindLock(tokens []Token) string {
+	for i, t := range tokens {
+		if t.Operator {
+			continue
+		}
+		switch name := path.Base(t.Text); name {
+		case "flock", "setlock", "lockrun", "cronlock":
+			return name
+		case "consul", "etcdctl": // options may stand between
+			if slices.ContainsFunc(tokens[i+1:], func(t Token) bool { return t.Text == "lock" && !t.Operator }) {
+				return name
+			}
+		}
+	}
+	return ""
+}

@@ -55,6 +55,7 @@ type Job struct {
 	options    []option // of leaderrun run
 	percent    bool     // raw has \% for %
 	group      string   // KEY=value of a unit that gives it another group than its user's
+	lost       []string // KEY= of units of which a job has nothing
 }
 
 // Variable is one of the environment.
@@ -80,9 +81,13 @@ func (f *File) Changed() bool { return string(f.Text) != string(f.After) }
 // mark begins the comments that this package writes.
 const mark = "# leaderrun import: "
 
+func isMark(l *crontab.Line) bool {
+	return l.Kind == crontab.Comment && strings.HasPrefix(strings.TrimLeft(l.Text, " \t"), mark)
+}
+
 // Import wraps the jobs of crontabs that belong together, such as all of one host: a name is given once.
 func Import(sources []Source, o Options) ([]*File, []Note) {
-	x := &importer{options: o, locks: map[string]int{}}
+	x := &importer{options: o}
 	parsed := make([][]crontab.Line, len(sources))
 	for i, s := range sources {
 		parsed[i] = crontab.Parse(s.Text, s.Format)
@@ -100,11 +105,12 @@ func Import(sources []Source, o Options) ([]*File, []Note) {
 type importer struct {
 	options Options
 	names   crontab.Names
-	locks   map[string]int // how many lines use a lock file
+	given   crontab.Names // those of the lines so far, by themselves or by a comment
+	lines   []string      // the words of each job's line, one below the other
 	notes   []Note
 }
 
-// survey takes the names that are given already, and counts locks.
+// survey takes the names that are given already, and keeps what the lines say of lock files.
 func (x *importer) survey(lines []crontab.Line, f crontab.Format) {
 	for i := range lines {
 		l := &lines[i]
@@ -118,14 +124,19 @@ func (x *importer) survey(lines []crontab.Line, f crontab.Format) {
 		} else if name := given(lines, i); name != "" {
 			x.names.Take(name)
 		}
-		for _, file := range lockFiles(tokens) {
-			x.locks[file]++
+		var words []string
+		for _, t := range tokens {
+			words = append(words, t.Text)
 		}
+		x.lines = append(x.lines, strings.Join(words, "\n"))
 	}
 }
 
-// given is the name in a comment "# job: NAME" right above a line; "": there is none.
+// given is the name in a comment "# job: NAME" right above a line, but for what this package has written; "": there is none.
 func given(lines []crontab.Line, at int) string {
+	for at > 0 && isMark(&lines[at-1]) {
+		at--
+	}
 	if at == 0 || lines[at-1].Kind != crontab.Comment {
 		return ""
 	}
@@ -161,7 +172,7 @@ func (x *importer) file(f *File, lines []crontab.Line) {
 	var out strings.Builder
 	for i := range lines {
 		l := &lines[i]
-		if l.Kind == crontab.Comment && strings.HasPrefix(strings.TrimLeft(l.Text, " \t"), mark) {
+		if isMark(l) {
 			f.pairs = append(f.pairs, pair{l.Text, ""}) // it is written again where it still holds
 			continue
 		}
@@ -223,6 +234,7 @@ func (x *importer) job(f *File, l *crontab.Line, s *state, name string) (job *Jo
 	script, _ := l.Script(f.Format)
 	tokens, _ := crontab.Tokens(script)
 	if run, ok := crontab.FindRun(tokens); ok {
+		x.given.Take(run.Job)
 		if x.options.ToJobs {
 			x.note(f, l, Note{
 				Why: "not in the job file: the line already calls `leaderrun run` for " + quote(run.Job), Hint: "import the line as it was before, or write the job by hand",
@@ -232,6 +244,9 @@ func (x *importer) job(f *File, l *crontab.Line, s *state, name string) (job *Jo
 	}
 	if why, hint := x.cannot(f, l, s, script); why != "" {
 		return nil, why, hint
+	}
+	if name != "" && !x.given.Take(name) {
+		return nil, fmt.Sprintf("the name %q is given twice", name), "give each job a name of its own"
 	}
 	if leavesBehind(tokens) {
 		return nil, "what & starts would be ended as soon as the line is over", "take the & away, or let the line end with `wait`"

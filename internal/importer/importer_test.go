@@ -65,6 +65,11 @@ func TestLines(t *testing.T) {
 		{"0 2 * * * a\n1 2 * * * /x/a.sh\n", "0 2 * * * leaderrun run --schedule '0 2 * * *' a -- a\n1 2 * * * leaderrun run --schedule '1 2 * * *' a-2 -- /x/a.sh\n"},
 		{"# job: 100% x\n1 2 * * * a\n", "# job: 100% x\n1 2 * * * leaderrun run --schedule '1 2 * * *' '100\\% x' -- a\n"},
 		{"# job: a\\%b\\\\c\n1 2 * * * a\n", "# job: a\\%b\\\\c\n1 2 * * * leaderrun run --schedule '1 2 * * *' 'a\\''\\%b\\''\\c' -- a\n"},
+		{
+			"# job: n\n0 2 * * * a\n# job: n\n1 2 * * * b\n",
+			"# job: n\n0 2 * * * leaderrun run --schedule '0 2 * * *' n -- a\n# job: n\n" + mark + "the name \"n\" is given twice; give each job a name of its own\n1 2 * * * b\n",
+		},
+		{"# job: n\n" + mark + "no more\n1 2 * * * a\n", "# job: n\n1 2 * * * leaderrun run --schedule '1 2 * * *' n -- a\n"},
 		{mark + "no more\n1 2 * * * a\n", "1 2 * * * leaderrun run --schedule '1 2 * * *' a -- a\n"},
 		{"0 2 * * * " + strings.Repeat("x", 960) + "\n", mark + "the command would have 1004 bytes, and cron takes 998; put it into a script\n0 2 * * * " + strings.Repeat("x", 960) + "\n"},
 	} {
@@ -131,7 +136,12 @@ func TestPeel(t *testing.T) {
 		{"runitor -uuid 1-2 -- flock -n /tmp/x a", "a -- runitor -uuid 1-2 -- a", ""},
 		{"nice -19 flock -n /tmp/x a", "a -- nice -19 a", ""},
 		{"flock -n /tmp/x", "flock -- flock -n /tmp/x", "flock stays inside the run: there is no command behind it"},
-		{"sudo -u x flock -n /tmp/x a", "a -- sudo -u x flock -n /tmp/x a", ""},
+		{"flock -w 0 /tmp/x a", "a -- a", ""},
+		{"flock -n -w 5 /tmp/x a", "a -- a", ""},
+		{"sudo -u x flock -n /tmp/x a", "a -- sudo -u x flock -n /tmp/x a", "flock stays inside the run"},
+		{"CRONLOCK_HOST=r cronlock a", "a -- sh -c 'CRONLOCK_HOST=r cronlock a'", "cronlock stays inside the run"},
+		{"ETCDCTL_API=3 etcdctl lock x a", "a -- sh -c 'ETCDCTL_API=3 etcdctl lock x a'", "etcdctl stays inside the run"},
+		{"chronic flock -s /tmp/x a", "a -- chronic flock -s /tmp/x a", "flock stays inside the run: leaderrun has nothing that is just -s"},
 	} {
 		text := "0 2 * * * " + c.before + "\n"
 		if strings.Contains(c.before, "shared") {
@@ -150,6 +160,28 @@ func TestPeel(t *testing.T) {
 		}
 		if strings.Join(told, ", ") != c.note {
 			t.Errorf("%s: told %q, want %q", c.before, told, c.note)
+		}
+	}
+}
+
+// A lock file that another line uses too keeps the two apart: however that one takes it.
+func TestLocksOfOtherLines(t *testing.T) {
+	for other, shared := range map[string]bool{
+		"flock -s /tmp/x b":                          true,
+		"flock -n -F /tmp/x b":                       true,
+		"lockrun --maxtime=5 --lockfile=/tmp/x -- b": true,
+		"(flock -n 9 || exit 1; b) 9>/tmp/x":         true,
+		"cd / && flock -n '/tmp/x' b":                true,
+		"bash -c 'flock -n /tmp/x b'":                true,
+		"LOCK=/tmp/x; flock -n $LOCK b":              true,
+		"flock -n /tmp/x leaderrun run b -- b":       true,
+		"flock -n /tmp/xy b":                         false,
+		"flock -n /var/tmp/x b":                      false,
+		"flock -n /tmp/x.b b":                        false,
+	} {
+		f, _ := one(t, crontab.User, "0 2 * * * flock -n /tmp/x a\n0 2 * * * "+other+"\n", Options{})
+		if got := strings.Contains(string(f.After), "a -- flock -n /tmp/x a\n"); got != shared {
+			t.Errorf("beside %s: %s", other, f.After)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/leaderrun/leaderrun/internal/crontab"
 	"github.com/leaderrun/leaderrun/internal/duration"
@@ -40,13 +41,12 @@ func controls(tokens []crontab.Token) bool {
 func (x *importer) peel(f *File, l *crontab.Line, job *Job) {
 	tokens, ok := crontab.Tokens(job.raw)
 	if !ok || job.doubled() || controls(tokens) {
-		if programs := lockPrograms(tokens); len(programs) > 0 {
-			x.note(f, l, Note{Why: programs[0] + " stays inside the run", Hint: "a run needs no lock; take it out where nothing else uses it"})
-		}
+		x.warnOfLock(f, l, tokens)
 		return
 	}
 	var kept strings.Builder
 	at, limited := 0, false // of the tokens; a limit was taken off
+	told := false           // of the lock that is next
 	for at < len(tokens) && !tokens[at].Operator && tokens[at].Literal {
 		name := path.Base(tokens[at].Text)
 		peeler, known := peelers[name]
@@ -59,13 +59,14 @@ func (x *importer) peel(f *File, l *crontab.Line, job *Job) {
 		}
 		p := peeler(words)
 		switch {
-		case p.why == "" && p.lock && p.file != "" && x.locks[p.file] > 1:
+		case p.why == "" && p.lock && p.file != "" && x.usersOf(p.file) > 1:
 			p.why = "its lock file is that of other lines too"
 		case p.why == "" && p.lock && p.waits && limited:
 			p.why = "the time that it waits counts for timeout"
 		}
 		if p.why != "" {
 			x.note(f, l, Note{Why: name + " stays inside the run: " + p.why})
+			told = true
 			break
 		}
 		next := at + 1 + p.rest
@@ -87,40 +88,42 @@ func (x *importer) peel(f *File, l *crontab.Line, job *Job) {
 			break
 		}
 	}
+	if !told {
+		x.warnOfLock(f, l, tokens[at:])
+	}
 	if at > 0 && at < len(tokens) {
 		job.raw = kept.String() + job.raw[tokens[at].Start:]
 	}
 }
 
-// lockPrograms are the programs among the first words of the commands of a line that are locks.
-func lockPrograms(tokens []crontab.Token) []string {
-	var found []string
-	for _, t := range tokens {
-		name := path.Base(t.Text)
-		if !t.Operator && slices.Contains([]string{"flock", "setlock", "lockrun", "cronlock"}, name) {
-			found = append(found, name)
-		}
+// warnOfLock tells of a lock that stays because it stands further inside the command.
+func (x *importer) warnOfLock(f *File, l *crontab.Line, tokens []crontab.Token) {
+	if name := crontab.FindLock(tokens); name != "" {
+		x.note(f, l, Note{Why: name + " stays inside the run", Hint: "a run needs no lock; take it out where nothing else uses it"})
 	}
-	return found
 }
 
-// lockFiles are the files of the locks of a line.
-func lockFiles(tokens []crontab.Token) []string {
-	var files []string
-	for i, t := range tokens {
-		peeler := peelers[path.Base(t.Text)]
-		if t.Operator || peeler == nil {
-			continue
-		}
-		words := tokens[i+1:]
-		if end := slices.IndexFunc(words, func(t crontab.Token) bool { return t.Operator }); end >= 0 {
-			words = words[:end]
-		}
-		if p := peeler(words); p.lock && p.file != "" {
-			files = append(files, p.file)
+// usersOf counts the lines that name a file: as a lock, by a descriptor, or in the text of a shell.
+func (x *importer) usersOf(file string) int {
+	isPath := func(b byte) bool {
+		return b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || strings.IndexByte("_-./", b) >= 0
+	}
+	users := 0
+	for _, line := range x.lines {
+		for from := 0; ; from++ {
+			at := strings.Index(line[from:], file)
+			if at < 0 {
+				break
+			}
+			from += at
+			end := from + len(file)
+			if (from == 0 || !isPath(line[from-1])) && (end == len(line) || !isPath(line[end])) {
+				users++
+				break
+			}
 		}
 	}
-	return files
+	return users
 }
 
 // spelled is an option as it was found: its name without dashes, and its value if it has one.
@@ -177,17 +180,19 @@ func unknown(o spelled) peeling {
 const noCommand = "there is no command behind it"
 
 func peelFlock(words []crontab.Token) peeling {
-	p := peeling{lock: true, waits: true}
+	p := peeling{lock: true}
+	atOnce, limit := false, "forever"
 	found, n := readOptions(words, "w", "timeout", "wait", "E", "conflict-exit-code")
 	for _, o := range found {
 		switch o.name {
 		case "n", "nb", "nonblock", "nonblocking":
-			p.waits = false
+			atOnce = true
 		case "w", "timeout", "wait":
-			if d, err := duration.Positive(o.value); err != nil || d.Seconds() < 1 {
+			seconds, err := strconv.Atoi(o.value)
+			if err != nil || seconds < 0 || time.Duration(seconds) > duration.Longest/time.Second {
 				return peeling{why: fmt.Sprintf("it waits for %q", o.value)}
 			}
-			p.options = append(p.options, waits(o.value+"s"))
+			atOnce, limit = atOnce || seconds == 0, o.value+"s"
 		case "E", "conflict-exit-code":
 			if code, err := strconv.Atoi(o.value); err != nil || code < 0 || code > 255 {
 				return peeling{why: fmt.Sprintf("its exit code is %q", o.value)}
@@ -198,8 +203,8 @@ func peelFlock(words []crontab.Token) peeling {
 			return unknown(o)
 		}
 	}
-	if p.waits && !slices.ContainsFunc(p.options, func(o option) bool { return o.name == "--wait" }) {
-		p.options = append(p.options, waits("forever"))
+	if p.waits = !atOnce; p.waits {
+		p.options = slices.Insert(p.options, 0, waits(limit))
 	}
 	switch {
 	case len(words) < n+2:

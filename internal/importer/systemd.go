@@ -83,6 +83,9 @@ func Units(names []string, stdin io.Reader) (jobs []*Job, notes []Note, err erro
 		if job.group != "" {
 			notes = append(notes, Note{Path: u.path, Why: job.group + " is not carried over: it has the groups of the user that runs it"})
 		}
+		if len(job.lost) > 0 {
+			notes = append(notes, Note{Path: u.path, Why: "not carried over: " + strings.Join(job.lost, ", "), Hint: "look whether the job needs it"})
+		}
 		jobs = append(jobs, job)
 	}
 	if timers == 0 {
@@ -175,6 +178,11 @@ func ofTimer(u *unit, units []*unit) (job *Job, why string) {
 	if why := job.service(units[at]); why != "" {
 		return nil, service + ": " + why
 	}
+	for _, s := range slices.Concat(u.settings, units[at].settings) {
+		if key := s.key + "="; s.value != "" && !slices.Contains(carried, s.key) && !slices.Contains(job.lost, key) {
+			job.lost = append(job.lost, key)
+		}
+	}
 	if d := strings.ReplaceAll(strings.TrimSuffix(u.last("RandomizedDelaySec"), "in"), " ", ""); d != "" && d != "0" {
 		if _, err := duration.NotNegative(d); err != nil {
 			return nil, "RandomizedDelaySec=" + u.last("RandomizedDelaySec") + " is not understood"
@@ -186,6 +194,10 @@ func ofTimer(u *unit, units []*unit) (job *Job, why string) {
 	}
 	return job, ""
 }
+
+// carried are the settings that a job has too, and those that say nothing of how it runs. They are read only.
+var carried = strings.Fields(`OnCalendar RandomizedDelaySec Persistent Unit AccuracySec ExecStart User Group SupplementaryGroups Environment WorkingDirectory
+	Description Documentation After Before Wants Type WantedBy Also DefaultDependencies RefuseManualStart RefuseManualStop SyslogIdentifier`)
 
 // service takes the command and what belongs to it.
 func (j *Job) service(u *unit) (why string) {

@@ -46,8 +46,8 @@ func (r *reader) readCrontab(text []byte, h host) {
 		return
 	}
 	if at := bytes.IndexByte(text, '\r'); at >= 0 && bytes.HasPrefix(text[at:], []byte("\r\n")) {
-		r.problem(lineOf(text, at), "", "Windows line ends", `remove them: sed -i 's/\r$//' `+r.path)
-		text = bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
+		r.problem(lineOf(text, at), "", "the file has Windows line ends", `remove them: sed -i 's/\r$//' `+r.path)
+		return
 	}
 	c.takeNames(string(text))
 	for line := range strings.Lines(string(text)) {

@@ -145,7 +145,7 @@ func TestCrontabRefused(t *testing.T) {
 			"a delay past the next tick", "RANDOM_DELAY=30\n# job: a\n*/30 * * * * x\n",
 			[]string{"jobs:3: a: jitter: 30m0s is not shorter than the 30m0s between two ticks: write RANDOM_DELAY=0 above the line"},
 		},
-		{"Windows", "# job: a\r\n0 2 * * * x\r\n", []string{`jobs:1: Windows line ends: remove them: sed -i 's/\r$//' jobs`}},
+		{"Windows", "# job: a\r\n0 2 * * * x\r\n", []string{`jobs:1: the file has Windows line ends: remove them: sed -i 's/\r$//' jobs`}},
 		{"a mark", "\ufeff# job: a\n0 2 * * * x\n", []string{"jobs:1: the file begins with a byte order mark: save it without one"}},
 		{"YAML", "# x\njobs:\n  a: {}\n", []string{"jobs:2: this looks like YAML, and the file is read as a crontab: a YAML file's name ends in .yaml or .yml"}},
 		{"a zero byte", "# job: a\n0 2 * * * x\x00\n", []string{"jobs:2: there is a zero byte in it: a job file is plain text"}},

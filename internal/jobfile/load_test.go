@@ -91,6 +91,7 @@ SHELL=bash
 0 3 * * * perhaps-of-that-shell
 `,
 		"jobs.yaml": "jobs: {good: {every: 1m, command: [x]}, bad: {evry: 1m, command: [x]}}\n",
+		"a-windows": "0 5 * * * of-one-that-cron-would-call-otherwise\r\n0 6 * * * nor-this\n",
 		"z":         "0 4 * * * last\n",
 	})
 	file, err := Load([]string{dir}, testDefaults(), How{SkipBad: true})
@@ -98,7 +99,7 @@ SHELL=bash
 	if want := []string{"fine", "last"}; !slices.Equal(jobs, want) {
 		t.Errorf("jobs %q, want %q", jobs, want)
 	}
-	for i, begins := range []string{"crontab:1: too-late: schedule", "crontab:3: at-boot: schedule", "crontab:4: SHELL: ", "crontab:5: the variable in line 4 is wrong", "jobs.yaml:1: "} {
+	for i, begins := range []string{"a-windows:1: the file", "crontab:1: too-late: schedule", "crontab:3: at-boot: schedule", "crontab:4: SHELL: ", "crontab:5: the variable in line 4 is wrong", "jobs.yaml:1: "} {
 		if i >= len(says) || !strings.HasPrefix(says[i], begins) || !strings.Contains(says[i], "not run") {
 			t.Errorf("%d: want one that begins with %s and says that it is not run: %q", i, begins, says)
 		}

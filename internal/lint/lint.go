@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/leaderrun/leaderrun/internal/crontab"
@@ -113,8 +114,8 @@ const noBackend = "no backend is named: the hosts would not know of each other"
 
 // lineOf is the line of a place FILE:LINE; 0: it has none.
 func lineOf(place string) int {
-	var line int
-	if _, err := fmt.Sscan(place[strings.LastIndexByte(place, ':')+1:], &line); err != nil {
+	line, err := strconv.Atoi(place[strings.LastIndexByte(place, ':')+1:])
+	if err != nil {
 		return 0
 	}
 	return line
@@ -314,15 +315,8 @@ func operatorAfter(tokens []crontab.Token) string {
 // locks finds one in a command.
 func (l *linter) locks(s Source, line int, name, script string) {
 	tokens, _ := crontab.Tokens(script)
-	for i, t := range tokens {
-		program := filepath.Base(t.Text)
-		follows := func(word string) bool { return i+1 < len(tokens) && tokens[i+1].Text == word }
-		switch {
-		case t.Operator:
-		case slices.Contains([]string{"flock", "setlock", "lockrun", "cronlock"}, program), program == "consul" && follows("lock"), program == "etcdctl" && follows("lock"):
-			l.find(s, line, Lock, name, program+" inside the run: the lease keeps runs apart already", "take it out where nothing else uses that lock")
-			return
-		}
+	if program := crontab.FindLock(tokens); program != "" {
+		l.find(s, line, Lock, name, program+" inside the run: the lease keeps runs apart already", "take it out where nothing else uses that lock")
 	}
 }
 

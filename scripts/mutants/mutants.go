@@ -38,6 +38,7 @@ var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMut
 	{"every sign of life counts as a new one", "runner/candidate.go", "if n.Seen != m.lastSeen() {", "if true {", runnerTests},
 	{"a sign of life that was told does not count", "runner/candidate.go", "if n.Seen != m.lastSeen() {", "if false {", runnerTests},
 	{"a record that was lost forgets its tick", "backends/keep.go", "if tick > r.Tick.Tick {", "if false {", decisionTests},
+	{"a tick that nobody had is shown", "backends/record.go", "if r.Tick.State == Missed && r.Tick.MaxAttempts == 0 {", "if false {", decisionTests},
 	{"a record that was lost is not restored where it has the token", "backends/keep.go", "if r.Token > token || r.run(token) != nil {", "if r.Token >= token {", decisionTests},
 	{"a record that was lost begins its beats anew", "backends/keep.go", "r.Beat = max(r.Beat, now)\n", "", decisionTests},
 	{"a holder does not ask when it is told of a loss", "runner/lease.go", "l.newsAt = m.now\n\t\t\tm.lookSoon()", "l.newsAt = m.now", runnerTests},

@@ -25,7 +25,7 @@ var shardsMutants = []mutant{
 	{"shards: a shard of an earlier tick that was broken is run here again", "internal/shards/tick.go", "case out.Running == 0 && out.Bad != nil:", "case false:", shardTests},
 	{"shards: an earlier tick that gets too late is in the way", "internal/shards/tick.go", "late = isLate(out.Stop)", "late = false", shardTests},
 	{"shards: what was done as a part of another number is done", "internal/shards/look.go", "known = known && o.Parts == t.Parts", "_ = o.Parts == t.Parts", shardTests},
-	{"break: what is forgotten of a tick that others work on is run again", "internal/cli/break_forget.go", "if err := b.nobodyIsAtWork(names, seen, of.Record.Tick.Tick); err != nil {", "if err := error(nil); err != nil {", []string{"./internal/cli", "-run", "TestScripts/shards$"}},
+	{"break: what is forgotten of a tick that others work on is run again", "internal/cli/break_forget.go", "if err := b.nobodyIsAtWork(names, seen, of.Record.LastTick().Tick); err != nil {", "if err := error(nil); err != nil {", []string{"./internal/cli", "-run", "TestScripts/shards$"}},
 	{"shards: a run that was over before it heard of a break lets others begin", "internal/shards/outcome.go", "\t\tw.heedLate(f)\n", "", shardTests},
 	{"a request to stop that the end of a run finds is told to nobody", "backends/engine.go", "\t\tcache.askedAtEnd(asked)\n", "", shardTests},
 	{"break: waits again for shards that were lost", "internal/cli/break.go", "|| isOver {", "|| isOver && false {", []string{"./internal/cli", "-run", "TestScripts/shards$"}},

@@ -27,7 +27,8 @@ const (
 	version = "1.2.3"
 	commit  = "0123456789abcdef0123456789abcdef01234567"
 	epoch   = "1700000000" // 2023-11-14T22:13:20Z
-	changes = "- The wheel was invented."
+	changes = "- The wheel was invented ([why](docs/adr/)), and [fire](docs/cron.md#overlap) kept."
+	pages   = "https://github.com/leaderrun/leaderrun/blob/v" + version + "/"
 )
 
 // made is where the release is.
@@ -206,8 +207,47 @@ func TestChecksums(t *testing.T) {
 func TestChanges(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(artefact(t, "CHANGES.md"))
-	if err != nil || string(text) != changes+"\n" {
-		t.Errorf("%q, %v", text, err)
+	if want := strings.NewReplacer("(docs/adr/)", "("+pages+"docs/adr)", "(docs/cron.md", "("+pages+"docs/cron.md").Replace(changes) + "\n"; err != nil || string(text) != want {
+		t.Errorf("%q, want %q; %v", text, want, err)
+	}
+}
+
+// The pages that are installed lead to a file beside them, or to one of this version's source on the web.
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	deb, archive := t.TempDir(), t.TempDir()
+	run(t, "dpkg-deb", "-x", artefact(t, "*.deb"), deb)
+	run(t, "tar", "-C", archive, "--strip-components", "1", "-xzf", artefact(t, "*.tar.gz"))
+	link := regexp.MustCompile(`\]\(([^)#\s]+)`)
+	for _, dir := range []string{filepath.Join(deb, "usr/share/doc/leaderrun"), archive} {
+		elsewhere := 0
+		if err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || filepath.Ext(path) != ".md" {
+				return err
+			}
+			page, err := os.ReadFile(path)
+			for _, m := range link.FindAllStringSubmatch(string(page), -1) {
+				target, ours := strings.CutPrefix(m[1], pages)
+				switch {
+				case ours:
+					elsewhere++
+					target = filepath.Join("../..", target)
+				case strings.Contains(target, "://"):
+					continue
+				default:
+					target = filepath.Join(filepath.Dir(path), target)
+				}
+				if _, err := os.Stat(target); err != nil {
+					t.Errorf("%s: %s leads nowhere", path, m[1])
+				}
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if elsewhere < 10 {
+			t.Errorf("%s leads to %d pages of the source", dir, elsewhere)
+		}
 	}
 }
 

@@ -59,7 +59,7 @@ func writeTar(w io.Writer, date time.Time, files []file) error {
 
 // archives writes a tar.gz for each platform.
 func (r *release) archives(builds []*build, pages map[string][]byte) error {
-	examples, err := r.examples()
+	texts, err := r.texts("LICENSE", "README.md", "CHANGELOG.md")
 	if err != nil {
 		return err
 	}
@@ -69,14 +69,7 @@ func (r *release) archives(builds []*build, pages map[string][]byte) error {
 		for page, content := range pages {
 			files = append(files, file{path: name + "/" + page, mode: 0o644, content: content})
 		}
-		for _, page := range []string{"LICENSE", "README.md", "CHANGELOG.md"} {
-			content, err := os.ReadFile(filepath.Join(r.root, page))
-			if err != nil {
-				return err
-			}
-			files = append(files, file{path: name + "/" + page, mode: 0o644, content: content})
-		}
-		for _, f := range examples {
+		for _, f := range texts {
 			f.path = name + "/" + f.path
 			files = append(files, f)
 		}

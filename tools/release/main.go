@@ -164,7 +164,7 @@ func (r *release) make(platforms []string) error {
 			if r.notes == "" {
 				return nil
 			}
-			return r.write("CHANGES.md", []byte(r.notes))
+			return r.write("CHANGES.md", r.linked([]file{{path: "CHANGES.md", content: []byte(r.notes)}})[0].content)
 		},
 		r.checksums,
 	}

@@ -95,7 +95,6 @@ func (r *release) installed(format string, b *build, pages map[string][]byte) ([
 	from := map[string]string{
 		"packaging/leaderrun.yaml": "/etc/leaderrun.yaml",
 		"LICENSE":                  "/usr/share/doc/leaderrun/copyright",
-		"CHANGELOG.md":             "/usr/share/doc/leaderrun/CHANGELOG.md",
 	}
 	if format != "apk" {
 		from["packaging/leaderrun.service"] = "/usr/lib/systemd/system/leaderrun.service"
@@ -110,11 +109,11 @@ func (r *release) installed(format string, b *build, pages map[string][]byte) ([
 		}
 		all = append(all, file{path: path, mode: 0o644, content: content, config: path == "/etc/leaderrun.yaml"})
 	}
-	examples, err := r.examples()
+	texts, err := r.texts("CHANGELOG.md")
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range examples {
+	for _, f := range texts {
 		f.path = "/usr/share/doc/leaderrun/" + f.path
 		all = append(all, f)
 	}

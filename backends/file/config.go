@@ -81,9 +81,12 @@ func open(dir string, trusts trust, kind func(dir string) (string, error)) (*sto
 		return nil, misconfigured(fmt.Errorf("%s is on a network file system (%s), where locks can be lost unnoticed", dir, name),
 			"name a directory on a local disk, or a server such as redis://host for several hosts")
 	}
-	if !writable(dir) {
-		return nil, misconfigured(&fs.PathError{Op: "write", Path: dir, Err: fs.ErrPermission},
-			"run as its owner, or name another directory with --backend file:///path/to/dir")
+	if err := writable(dir); err != nil {
+		hint := "name another directory with --backend file:///path/to/dir"
+		if errors.Is(err, fs.ErrPermission) {
+			hint = "run as its owner, or " + hint
+		}
+		return nil, misconfigured(&fs.PathError{Op: "write", Path: dir, Err: err}, hint)
 	}
 	return &store{dir: dir, trusts: trusts, held: map[string]*lease{}, waiters: map[string]*waiter{}}, nil
 }
@@ -152,7 +155,7 @@ func directoryOf(u *url.URL) (string, error) {
 
 // defaultDir returns the system's directory where it can be written, else the user's.
 func defaultDir(system string) (string, error) {
-	if os.MkdirAll(system, dirMode) == nil && writable(system) {
+	if os.MkdirAll(system, dirMode) == nil && writable(system) == nil {
 		return system, nil
 	}
 	if state := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(state) {
@@ -217,7 +220,7 @@ func (t trust) read(path string) ([]byte, error) {
 }
 
 // writable says whether files can be made in a directory.
-func writable(dir string) bool {
+func writable(dir string) error {
 	const w, x = 2, 1
-	return syscall.Access(dir, w|x) == nil
+	return syscall.Access(dir, w|x)
 }

@@ -20,7 +20,7 @@ const (
 	serverLimit  = 8 * time.Second  // for those to one server
 	hourHands    = 3                // how often a server is asked for its time: the quickest answer counts
 
-	unreachable = "is the server up, and does a firewall let this host through?"
+	unreachable = "is the server up, does it listen there (bind), and does a firewall let this host through?"
 	oldest      = 5 // version of Redis
 )
 

@@ -30,6 +30,7 @@ type fault struct {
 // faults are looked for in this order. What is not listed is an unknown outcome: READONLY, LOADING,
 // MASTERDOWN, CLUSTERDOWN, TRYAGAIN, OOM, MISCONF, NOREPLICAS, timeouts and broken connections all pass.
 var faults = []fault{
+	{"protected mode", backends.Credentials, "give the server a password (requirepass) and the URL too: redis://:PASSWORD@HOST; or, where a firewall lets only your hosts through, protected-mode no"},
 	{"WRONGPASS", backends.Credentials, "the user and password of the backend URL; special characters in them are percent-encoded"},
 	{"NOAUTH", backends.Credentials, "this server wants a password: redis://USER:PASSWORD@HOST"},
 	{"unauthenticated", backends.Credentials, "this server wants a password: redis://USER:PASSWORD@HOST"},

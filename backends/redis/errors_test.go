@@ -16,6 +16,27 @@ import (
 	"github.com/leaderrun/leaderrun/test/suite"
 )
 
+// saysAndCloses listens at an address, says the same to everybody, and closes the connection.
+func saysAndCloses(t *testing.T, text string) (addr string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = fmt.Fprint(c, text)
+			_ = c.Close()
+		}
+	}()
+	return l.Addr().String()
+}
+
 // TestErrors: what no retry mends is permanent, with a hint, and no password is shown.
 func TestErrors(t *testing.T) {
 	limited := strings.Replace(aclLine(t), "+info", "", 1)
@@ -23,21 +44,10 @@ func TestErrors(t *testing.T) {
 	certs := servers.NewCertificates(t)
 	secure := servers.Redis(t, servers.RedisOptions{TLS: certs})
 	node := servers.Redis(t, servers.RedisOptions{Cluster: true})
-	http, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = http.Close() })
-	go func() {
-		for {
-			c, err := http.Accept()
-			if err != nil {
-				return
-			}
-			_, _ = fmt.Fprint(c, "HTTP/1.1 400 Bad Request\r\n\r\n")
-			_ = c.Close()
-		}
-	}()
+	http := saysAndCloses(t, "HTTP/1.1 400 Bad Request\r\n\r\n")
+	denies := saysAndCloses(t, "-DENIED Redis is running in protected mode because protected mode is enabled and no password is set for the default user. In this mode "+
+		"connections are only accepted from the loopback interface.\r\n")
+	full := saysAndCloses(t, "-ERR max number of clients reached\r\n")
 	good := url.QueryEscape(secret)
 	for _, c := range []struct {
 		name, url string
@@ -49,7 +59,11 @@ func TestErrors(t *testing.T) {
 		{"no right", "redis://leaderrun:" + good + "@" + s.Addr(), backends.Credentials},
 		{"no right to the keys", "redis://leaderrun:" + good + "@" + s.Addr() + "?prefix=other", backends.Credentials},
 		{"no such database", "redis://:dflt-pw@" + s.Addr() + "/99", backends.Configuration},
-		{"no Redis", "redis://:wr0ng-pw@" + http.Addr().String(), backends.Configuration},
+		{"no Redis", "redis://:wr0ng-pw@" + http, backends.Configuration},
+		{"protected mode", "redis://" + denies, backends.Credentials},
+		{"protected mode of a Sentinel", "redis+sentinel://" + denies + "/main", backends.Credentials},
+		{"protected mode of a Cluster", "redis+cluster://" + denies, backends.Credentials},
+		{"too many clients", "redis://" + full, 0},
 		{"TLS without", "redis://" + secure.Addr(), 0},
 		{"unknown authority", "rediss://" + secure.Addr(), backends.Configuration},
 		{"no TLS", "rediss://:wr0ng-pw@" + s.Addr(), 0},
@@ -67,6 +81,9 @@ func TestErrors(t *testing.T) {
 			p, permanent := errors.AsType[*backends.PermanentError](err)
 			if permanent != (c.kind != 0) || (permanent && (p.Kind != c.kind || p.Hint == "")) {
 				t.Errorf("%v, %+v; want kind %d", err, p, c.kind)
+			}
+			if c.name == "too many clients" && !strings.Contains(err.Error(), "max number of clients") {
+				t.Errorf("%v", err)
 			}
 			text := err.Error() + d.String() + fmt.Sprintf("%v %+v", d, d.Redacted())
 			for _, password := range []string{"dflt-pw", "wr0ng-pw", secret, good} {

@@ -38,6 +38,7 @@ var commandFaults = []fault{
 
 // serverFaults are those of a server that does not let us begin.
 var serverFaults = []fault{
+	{"protected mode", fence.Credentials, "give the server a password (requirepass) and the URL too; or, where a firewall lets only your hosts through, protected-mode no"},
 	{"WRONGPASS", fence.Credentials, passwordHint},
 	{"NOAUTH", fence.Credentials, passwordHint},
 	{"ERR invalid password", fence.Credentials, passwordHint},

@@ -32,8 +32,9 @@ func importCommand() *command {
 		name: "import", args: "FILE…", brief: "turn crontabs and timers into jobs of leaderrun",
 		about: `Reads crontabs and prints them with each job wrapped in ` + "`leaderrun run`" + `, its schedule taken from the
 line's own fields and its name from the command. FILE is a crontab, a directory such as /etc/cron.d, or - for
-stdin. What is not understood for sure is kept as it is, with the reason in a comment above it. A file that
-was imported is left alone when it is imported again.
+stdin. What is not understood for sure, and what looks after the host itself, such as logrotate, is kept as it is,
+with the reason in a comment above it. So is a line below the comment "# leaderrun import: leave". A file that was
+imported is left alone when it is imported again.
 
 flock, setlock, lockrun, cronlock, consul lock, etcdctl lock and timeout in front of a command become options
 of the run where these mean the same; else they stay, and it is said.

@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/urfave/cli/v2"
 
 	"github.com/leaderrun/leaderrun/internal/importer"
 	"github.com/leaderrun/leaderrun/internal/lint"
@@ -19,9 +22,10 @@ for that of another host, and what they must agree on is compared; a directory i
 FILE it looks at /etc/crontab and /etc/cron.d.
 
 It finds a --schedule that is not when cron starts the line; one name for two commands, and two for one; no
-backend, or file: on several hosts; a % that ends the command; commands beside the run, which every host runs;
-locks inside a run; what makes cron ignore the whole file; and, in the files that this host's cron reads and on
-stdin, a leaderrun that is not in cron's PATH. The exit code is 1 if anything is found.`,
+backend, or file: on several hosts; options and arguments that leaderrun refuses; a % that ends the command;
+commands beside the run, which every host runs; locks inside a run; what makes cron ignore the whole file; and, in
+the files that this host's cron reads and on stdin, a leaderrun that is not in cron's PATH. The exit code is 1 if
+anything is found.`,
 		examples: []exampleLine{
 			{"this host", "leaderrun lint cron.d"},
 			{"what two hosts must agree on", "leaderrun lint host1/crontab host2/crontab"},
@@ -86,7 +90,7 @@ func runLint(c *call) (End, error) {
 			sources = append(sources, lint.Source{Path: s.Path, Text: s.Text, Format: s.Format, Host: i, Has: ours(path)})
 		}
 	}
-	found := lint.Look(sources, named)
+	found := lint.Look(sources, lint.Host{Named: named, Refuses: refuses})
 	text, err := writeFindings(found, as == "json" || as == "" && asJSON)
 	if err != nil {
 		return End{}, err
@@ -96,6 +100,30 @@ func runLint(c *call) (End, error) {
 		end.Code = codeBad
 	}
 	return end, c.print(text)
+}
+
+// refuses says what `leaderrun run` has against the words of a crontab, whatever the configuration and variables of its host are.
+func refuses(words []string) (why, remedy string) {
+	s := newSettings(func(string) (string, bool) { return "", false })
+	parsed := func(cmd *command) *cli.Command {
+		return &cli.Command{
+			Name: cmd.word(), Flags: flags(s, cmd.options),
+			OnUsageError: func(_ *cli.Context, err error, _ bool) error { return mistyped(cmd, commands(), err) },
+			Action: func(ctx *cli.Context) error {
+				c := &call{cmd: cmd, args: ctx.Args().Slice(), settings: s}
+				s.few = len(c.args) < cmd.least()
+				_, err := c.planRun()
+				return err
+			},
+		}
+	}
+	root := parsed(rootCommand())
+	root.Subcommands = []*cli.Command{parsed(runCommand())}
+	f, ok := errors.AsType[*fault](walk(root, words, nil))
+	if !ok || f.code != codeUsage || s.asked("help") {
+		return "", ""
+	}
+	return f.Error(), f.hint
 }
 
 // ours tells whether this host has a program, where its own cron reads a file, or may: what stdin has is mostly of `crontab -l`. For

@@ -72,7 +72,7 @@ func (s *reporter) tell(r runner.Result, end End) {
 		s.refused(&e, r, time.Now())
 	case runner.Unreachable:
 		e.Reason, e.Text = runner.ReasonUnreachable, fmt.Sprintf("not run: the backend cannot be reached: %v", r.Err)
-		e.Hint = "--wait and --backend-wait say how long to go on trying"
+		e.Hint = "`leaderrun doctor` looks for the reason; --wait and --backend-wait say how long to go on trying"
 		if errors.Is(r.Err, credentialplugin.ErrAtWork) { // it ends with this process, and begins anew with the next one
 			e.Hint = fmt.Sprintf("--backend-wait %v, or a --wait as long, gives a credential plugin the time that it may take", credentialplugin.Longest)
 		}

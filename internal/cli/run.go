@@ -348,10 +348,14 @@ func lookHint(p *runPlan, code int) string {
 		return "a line for a shell needs --shell"
 	case code == 126:
 		return "is it a program, with its x bit set?"
-	case !strings.Contains(p.argv[0], "/"):
-		return "cron sets a short PATH: give the whole path"
+	case strings.Contains(p.argv[0], "/"):
+		return ""
 	}
-	return ""
+	const short = "cron sets a short PATH: give the whole path"
+	if _, _, err := supervise.LookPath(p.job); err == nil {
+		return short + "; or is JOB missing before " + oneLine(p.job) + ", which is a program?"
+	}
+	return short
 }
 
 // starts makes the process tree of each start of the command: of the first one, of a retry, and of the run of an

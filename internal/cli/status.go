@@ -185,6 +185,9 @@ func asked(err error) error {
 	if _, ok := errors.AsType[*backends.PermanentError](err); ok {
 		return err
 	}
+	if _, told := errors.AsType[*fault](err); told {
+		return err
+	}
 	return &fault{
 		code: codeUnavailable, what: "the backend cannot be reached", why: err.Error(), err: err,
 		hint: "`leaderrun doctor` looks for the reason",

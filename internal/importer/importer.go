@@ -78,8 +78,10 @@ type pair struct{ before, after string }
 // Changed says whether there is anything to write.
 func (f *File) Changed() bool { return string(f.Text) != string(f.After) }
 
-// mark begins the comments that this package writes.
-const mark = "# leaderrun import: "
+const (
+	mark  = "# leaderrun import: " // begins the comments that this package writes
+	leave = mark + "leave"         // is one that people write: the line below it stays as it is
+)
 
 func isMark(l *crontab.Line) bool {
 	return l.Kind == crontab.Comment && strings.HasPrefix(strings.TrimLeft(l.Text, " \t"), mark)
@@ -148,6 +150,11 @@ func given(lines []crontab.Line, at int) string {
 	return strings.TrimSpace(name)
 }
 
+// left says whether a comment right above a line says that it stays.
+func left(lines []crontab.Line, at int) bool {
+	return at > 0 && lines[at-1].Kind == crontab.Comment && strings.TrimSpace(lines[at-1].Text) == leave
+}
+
 // state is what the variables so far say.
 type state struct {
 	shell, tz, cronTZ string
@@ -172,7 +179,7 @@ func (x *importer) file(f *File, lines []crontab.Line) {
 	var out strings.Builder
 	for i := range lines {
 		l := &lines[i]
-		if isMark(l) {
+		if isMark(l) && strings.TrimSpace(l.Text) != leave {
 			f.pairs = append(f.pairs, pair{l.Text, ""}) // it is written again where it still holds
 			continue
 		}
@@ -187,6 +194,9 @@ func (x *importer) file(f *File, lines []crontab.Line) {
 		case crontab.Broken:
 			after = x.keep(f, l, l.Why, l.Hint) + after
 		case crontab.Job:
+			if left(lines, i) {
+				break
+			}
 			job, why, hint := x.job(f, l, &s, given(lines, i))
 			switch {
 			case why != "":
@@ -244,6 +254,9 @@ func (x *importer) job(f *File, l *crontab.Line, s *state, name string) (job *Jo
 	}
 	if why, hint := x.cannot(f, l, s, script); why != "" {
 		return nil, why, hint
+	}
+	if program := ofHost(tokens); program != "" {
+		return nil, program + " looks after the host itself", "it runs on each host"
 	}
 	if name != "" && !x.given.Take(name) {
 		return nil, fmt.Sprintf("the name %q is given twice", name), "give each job a name of its own"
@@ -320,6 +333,30 @@ func (x *importer) cannot(f *File, l *crontab.Line, s *state, script string) (wh
 		}
 	}
 	return "", ""
+}
+
+// hostOwn are programs that look after the machine on which they run. They are read only.
+var hostOwn = strings.Fields(`adjkerntz anacron checkarray debian-sa1 e2scrub_all e2scrub_all_cron fstrim logrotate mandb newsyslog
+	periodic raid-check sa1 sa2 save-entropy sessionclean updatedb`)
+
+// ofHost is the program of a line that looks after the machine on which it runs; "": none does. run-parts is one where it runs what
+// packages bring.
+func ofHost(tokens []crontab.Token) string {
+	for i, t := range tokens {
+		program := path.Base(t.Text)
+		switch {
+		case t.Operator:
+		case slices.Contains(hostOwn, program):
+			return program
+		case program == "run-parts":
+			for _, t := range tokens[i:] {
+				if strings.HasPrefix(t.Text, "/etc/cron.") || strings.HasPrefix(t.Text, "/etc/periodic") {
+					return t.Text
+				}
+			}
+		}
+	}
+	return ""
 }
 
 // leavesBehind says whether a shell puts something into the background and does not wait for it: it would not outlive the run. A word

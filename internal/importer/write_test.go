@@ -136,10 +136,12 @@ func TestWriteAfterAKill(t *testing.T) {
 // The daemon takes what is written for it, and runs the same.
 func TestJobFilesOfRealCrontabs(t *testing.T) {
 	for _, s := range shipped(t) {
-		files, _ := Import([]Source{s}, Options{Timezone: "UTC"})
+		files, kept := Import([]Source{s}, Options{Timezone: "UTC"})
 		text, notes := JobFile(files[0].Jobs, "")
 		if text == "" && len(notes) == 0 {
-			t.Errorf("%s: no job", s.Path)
+			if len(kept) == 0 {
+				t.Errorf("%s: no job", s.Path)
+			}
 			continue
 		}
 		file, err := jobfile.Parse("jobs.yaml", []byte(text), jobfile.NewDefaults())

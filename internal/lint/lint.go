@@ -45,14 +45,20 @@ const (
 	Local    = "local"    // file: on several hosts
 	Percent  = "percent"  // a % that ends the command
 	Outside  = "outside"  // a command beside the run, which every host runs
+	Call     = "call"     // leaderrun refuses the options and arguments
 	Lock     = "lock"     // one inside a run, which keeps runs apart by itself
 	Path     = "path"     // cron finds no leaderrun
 )
 
-// Look finds what is wrong with files, in their order and that of their lines. named says that a backend is named where the jobs run,
-// outside of the files.
-func Look(sources []Source, named bool) []Finding {
-	l := &linter{named: named}
+// Host is what is known outside of the files.
+type Host struct {
+	Named   bool                                      // a backend is named where the jobs run
+	Refuses func(words []string) (why, remedy string) // what leaderrun has against the words behind its name; "": nothing
+}
+
+// Look finds what is wrong with files, in their order and that of their lines.
+func Look(sources []Source, host Host) []Finding {
+	l := &linter{Host: host}
 	for _, s := range sources {
 		at := len(l.findings)
 		switch strings.ToLower(filepath.Ext(s.Path)) {
@@ -68,7 +74,7 @@ func Look(sources []Source, named bool) []Finding {
 }
 
 type linter struct {
-	named    bool
+	Host
 	findings []Finding
 	jobs     []job
 }
@@ -105,7 +111,7 @@ func (l *linter) jobFile(s Source) {
 			l.find(s, lineOf(j.Place), Lock, j.Name, "`leaderrun run` inside a job takes a second lease", "write the command alone")
 		}
 	}
-	if !l.named {
+	if !l.Named {
 		l.find(s, 0, Backend, "", noBackend, "set LEADERRUN_BACKEND where `leaderrun cron` starts, or `backend:` in /etc/leaderrun.yaml")
 	}
 }
@@ -176,7 +182,9 @@ func (l *linter) line(s Source, line *crontab.Line, set *settings) {
 	if !ok {
 		return
 	}
-	l.schedule(s, line, &run, set)
+	if l.schedule(s, line, &run, set) {
+		l.call(s, line, tokens, &run)
+	}
 	l.outside(s, line, tokens, &run)
 	l.path(s, line, tokens, &run, set)
 	command := script[tokens[run.To-1].End:]
@@ -188,7 +196,7 @@ func (l *linter) line(s Source, line *crontab.Line, set *settings) {
 	if assigned(tokens[:run.From], "LEADERRUN_BACKEND_FILE") != "" || run.Option("config") != "" {
 		backend = "named"
 	}
-	if backend == "" && !l.named && !set.told {
+	if backend == "" && !l.Named && !set.told {
 		set.told = true
 		l.find(s, line.Number, Backend, run.Job, noBackend, "write LEADERRUN_BACKEND_FILE=/etc/leaderrun/backend above the lines")
 	}
@@ -228,16 +236,34 @@ func fingerprint(exprs []string, zone string) string {
 	return s.Fingerprint()
 }
 
-// schedule compares --schedule with the fields of the line.
-func (l *linter) schedule(s Source, line *crontab.Line, run *crontab.Run, set *settings) {
+// call asks leaderrun itself whether it would take the words of a run. Not where a shell has yet to say what they are.
+func (l *linter) call(s Source, line *crontab.Line, tokens []crontab.Token, run *crontab.Run) {
+	if len(run.Command) == 0 && run.To < len(tokens) && strings.ContainsAny(tokens[run.To].Text, "<>") { // the rest stands behind it
+		return
+	}
+	own := run.To - len(run.Command)
+	var words []string
+	for i := run.From + 1; i < run.To; i++ {
+		if !tokens[i].Literal && i <= own {
+			return
+		}
+		words = append(words, tokens[i].Text)
+	}
+	if why, remedy := l.Refuses(words); why != "" {
+		l.find(s, line.Number, Call, run.Job, why, remedy)
+	}
+}
+
+// schedule compares --schedule with the fields of the line. ok is false if leaderrun would refuse it.
+func (l *linter) schedule(s Source, line *crontab.Line, run *crontab.Run, set *settings) (ok bool) {
 	exprs := run.Options["schedule"]
 	if len(exprs) == 0 || line.Fields == "@reboot" {
-		return
+		return true
 	}
 	fault := func(why, remedy string) { l.find(s, line.Number, Schedule, run.Job, why, remedy) }
 	if _, err := schedule.Parse(exprs, "UTC"); err != nil {
-		fault("--schedule is refused: "+err.Error(), "repeat the fields of the line")
-		return
+		fault("--schedule is refused: "+err.Error(), "repeat the fields of the line, in quotes")
+		return false
 	}
 	if fingerprint(exprs, "") != fingerprint([]string{line.Fields}, "") {
 		fault(fmt.Sprintf("--schedule says %q, and cron starts the line at %q", strings.Join(exprs, `" and "`), line.Fields), "write the same in both places")
@@ -245,6 +271,7 @@ func (l *linter) schedule(s Source, line *crontab.Line, run *crontab.Run, set *s
 	if zone := run.Option("timezone"); set.cronTZ != "" && zone != set.cronTZ {
 		fault(fmt.Sprintf("cronie starts the line in the zone %s of CRON_TZ, of which leaderrun does not know", set.cronTZ), "add --timezone "+set.cronTZ)
 	}
+	return true
 }
 
 // harmless are commands beside a run that only prepare it or look at its exit code. They are read only.

@@ -6,7 +6,10 @@ package redisconn
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -66,7 +69,23 @@ func bound(c net.Conn, replies frames) net.Conn {
 type conn struct {
 	net.Conn
 	replies frames
+	begun   bool // something was read
 	refused error
+}
+
+// farewells begin what a server says, unasked, on a connection that it closes at once. They are read only.
+var farewells = []string{"-DENIED ", "-ERR max number of clients reached"}
+
+// farewell is an error that is what a server says as it closes a new connection, nil if it says nothing of that kind. For go-redis it
+// would be the answer to a HELLO that the server does not know: it would go on, and only find the connection broken.
+func farewell(p []byte) error {
+	text := string(p)
+	if !slices.ContainsFunc(farewells, func(begin string) bool { return strings.HasPrefix(text, begin) }) {
+		return nil
+	}
+	line, _, _ := strings.Cut(text[1:], "\r\n")
+	sentence, _, _ := strings.Cut(line, ". ")
+	return errors.New(sentence)
 }
 
 // socket is a conn that go-redis may ask whether the server has closed it, as the bare connection can be.
@@ -81,6 +100,13 @@ func (c *conn) Read(p []byte) (int, error) {
 		return 0, c.refused
 	}
 	n, err := c.Conn.Read(p)
+	if n > 0 && !c.begun {
+		c.begun = true
+		if c.refused = farewell(p[:n]); c.refused != nil {
+			_ = c.Close()
+			return 0, c.refused
+		}
+	}
 	n, c.refused = c.replies.pass(p[:n])
 	if c.refused != nil {
 		_ = c.Close() // nothing more is sent on it, and what the server still sends is not kept

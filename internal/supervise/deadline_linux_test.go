@@ -180,7 +180,7 @@ func TestAnswerThatComesWithTheEndCounts(t *testing.T) {
 		end := boottime.Now()
 		limit.Set(end)
 		g := newGuard(Options{})
-		g.starting = true
+		g.watch.start(lifeline.Deadline{}, 0)
 		g.heardStarted(guardian.Message{Kind: guardian.Started, Numbers: []int64{0, 0, 1}})
 		time.Sleep(2 * time.Millisecond)
 		if err := g.awaitStart(Command{}, end, limit); !errors.Is(err, ErrTooLate) {

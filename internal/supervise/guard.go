@@ -182,7 +182,7 @@ func (g *Guard) awaitStart(c Command, end boottime.Instant, limit *boottime.Time
 func (g *Guard) fail() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.failed = g.starting
+	g.failed = g.watch.phase != notBegun
 	return g.failed
 }
 

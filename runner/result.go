@@ -2,6 +2,7 @@ package runner
 
 import (
 	"syscall"
+	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/lifeline"
@@ -18,7 +19,7 @@ const (
 	Unreachable                   // the store could not be asked: Result.Err says why
 	Permanent                     // no retry mends it: Result.Err is a *backends.PermanentError
 	Interrupted                   // a signal came before the command was started
-	NotStarted                    // the lease was lost before the command could start: Result.Err says why
+	NotStarted                    // the lease was lost, or as good as over, before the command could start: Result.Err says why
 	StartFailed                   // the command could not be started (again): Result.Err says why
 	Ran                           // the command ran and its end was recorded, or need not be
 	TimedOut                      // the command was ended by the timeout
@@ -28,6 +29,10 @@ const (
 	Unconfirmed                   // the run could not be confirmed dead
 	Unrecorded                    // the run of a tick ended, and its end could not be recorded
 )
+
+// OthersFirst is how long a host leaves a tick or shard to others whose command it could not start in time (NotStarted): if it claimed
+// that again at once, who stands by would never get it, however long this host's disk hangs.
+const OthersFirst = time.Second
 
 // BrokenError is the Err of a Broken run: the request to end it.
 type BrokenError struct{ backends.BreakRequest }

@@ -199,10 +199,6 @@ func (d *Daemon) attend(a *attempt) {
 	}
 }
 
-// othersFirst is how long a host leaves a tick to others that it could not start in time: if it claimed the tick again at once, who stands
-// by would never get it, however long this host's disk hangs.
-const othersFirst = time.Second
-
 // attendTo tries to run a tick until it is done with. It returns false when those after it are not to be tried.
 func (d *Daemon) attendTo(a *attempt, tick time.Time) bool {
 	if a.def.Shards > 0 {
@@ -218,7 +214,7 @@ func (d *Daemon) attendTo(a *attempt, tick time.Time) bool {
 			return false
 		case !isUndone(a.def, tick, result):
 			return seenTo(result)
-		case result.Ending == runner.NotStarted && !a.sleep(othersFirst):
+		case result.Ending == runner.NotStarted && !a.sleep(runner.OthersFirst):
 			return false
 		}
 	}

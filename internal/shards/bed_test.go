@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -60,6 +61,7 @@ type host struct {
 	*virtual.Connection
 	*virtual.Host
 	name string
+	slow bool // it can start no command in time
 
 	mu     sync.Mutex
 	claims []string // the shards that were claimed
@@ -119,8 +121,14 @@ func (h *host) work(n int, takes time.Duration, with func(*Tick, *runner.Request
 	t.Run = func(ctx context.Context, s Shard) runner.Result {
 		one := request
 		one.Job, one.Trigger, one.Wanted = slots.Name("job", s.Number), s.Trigger, s.Wanted
-		one.Tree = func() runner.Tree { return h.newTree(takes) }
-		return (&runner.Runner{Driver: leases, Clock: virtual.Clock{Began: h.began}, Observe: func(e runner.Event) {
+		clock := virtual.Clock{Began: h.began}
+		one.Tree = func() runner.Tree {
+			if h.slow {
+				return &slowTree{h.newTree(takes), clock}
+			}
+			return h.newTree(takes)
+		}
+		return (&runner.Runner{Driver: leases, Clock: clock, Observe: func(e runner.Event) {
 			if s.Observe != nil {
 				s.Observe(e)
 			}
@@ -133,6 +141,17 @@ func (h *host) work(n int, takes time.Duration, with func(*Tick, *runner.Request
 
 // rerun runs what a dead host left again, and waits until all is over.
 func rerun(t *Tick, _ *runner.Request) { t.Trigger.OnLost, t.Wait = backends.Rerun, runner.Forever }
+
+// slowTree is a command that cannot be started in time.
+type slowTree struct {
+	*virtual.Tree
+	clock virtual.Clock
+}
+
+func (t *slowTree) Start(_ []string, _, _ []*os.File, d runner.Deadline) error {
+	time.Sleep(d.Term.Sub(t.clock.Now()))
+	return errors.New("too late")
+}
 
 // newTree makes a command that ends by itself after a while, and at once when it is told to. It checks what this package promises:
 // nobody else runs the shard, the tick has one number of shards, and the token is greater than all before.

@@ -52,3 +52,25 @@ func TestDoneAsOneOfAnotherNumber(t *testing.T) {
 		}
 	})
 }
+
+// A host that cannot start commands in time, because its disk hangs, does not keep the shards of a tick from those that can: neither the
+// first one, with which a tick is begun, nor any other.
+func TestAHostThatCannotStartInTime(t *testing.T) {
+	for i := range 40 {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBed(t)
+			slow, other := b.host("slow"), b.host("other")
+			slow.slow = true
+			defer time.AfterFunc(time.Hour, b.stop).Stop()
+			outs := b.together([]*host{slow, other}, func(h *host) Outcome {
+				if h == slow == (i%2 == 0) {
+					time.Sleep(time.Second)
+				}
+				return h.work(3, 3*time.Second, func(t *Tick, _ *runner.Request) { t.Wait = runner.Forever })
+			})
+			if !outs[0].IsDone() || !outs[1].IsDone() || len(slow.claims) > 4 {
+				t.Errorf("the slow host claims %q, %v: %+v", slow.claims, b.since(), outs)
+			}
+		})
+	}
+}

@@ -402,7 +402,13 @@ func (w *work) start(ctx context.Context, k int, observe func(runner.Event)) {
 	w.running++
 	s := Shard{Number: k, Trigger: trigger, Wanted: w.Wanted, Observe: observe}
 	earlier := trigger.Tick != w.trigger.Tick
-	panics.Go(func() { w.results <- finished{k, w.Run(ctx, s), earlier} })
+	panics.Go(func() {
+		r := w.Run(ctx, s)
+		if r.Ending == runner.NotStarted {
+			sleep(w.Wanted, runner.OthersFirst)
+		}
+		w.results <- finished{k, r, earlier}
+	})
 }
 
 // all returns all shards.

@@ -7,7 +7,8 @@ var (
 
 // cronMutants break the rules of a daemon's jobs that are divided.
 var cronMutants = []mutant{
-	{"cron: who was too slow to start a tick claims it again at once", "internal/daemon/due.go", "case result.Ending == runner.NotStarted && !a.sleep(othersFirst):", "case false:", []string{"./internal/daemon", "-run", "TestAStartThatIsTooLate"}},
+	{"cron: who was too slow to start a tick claims it again at once", "internal/daemon/due.go", "case result.Ending == runner.NotStarted && !a.sleep(runner.OthersFirst):", "case false:", []string{"./internal/daemon", "-run", "TestAStartThatIsTooLate"}},
+	{"shards: who was too slow to start one claims it again at once", "internal/shards/tick.go", "if r.Ending == runner.NotStarted {", "if false {", []string{"./internal/shards", "-run", "TestAHostThatCannot"}},
 	{"cron: a tick is seen to when its first shard is", "internal/daemon/shards.go", "case o.Tick < tick || o.State == backends.Open:", "case o.State == backends.Open:", cronTests},
 	{"cron: a tick that others work on is caught up", "internal/daemon/shards.go", "if whole.Lease != nil && whole.Record.Tick.State == backends.Open {", "if false {", cronTests},
 	{"cron: a tick that an earlier one was in the way of is caught up", "internal/daemon/shards.go", "if outcome.Busy != nil && a.def.Overlap == jobfile.Forbid {", "if false {", cronTests},

@@ -25,7 +25,7 @@ type store struct {
 
 // at is a store whose address stands in its URL, and a part of it that nobody else has.
 func at(scheme, addr, query string) (string, func(addr string) string) {
-	query = "/?prefix=" + strings.ToLower(rand.Text()) + query
+	query = "?prefix=" + strings.ToLower(rand.Text()) + query
 	return addr, func(addr string) string { return scheme + addr + query }
 }
 

@@ -19,9 +19,8 @@ import (
 var cronUsers = []string{"daemon", "nobody", "games", "bin", "sys"}
 
 // Cron runs a cron daemon of its own until the test ends, with a crontab for each of n users, in a mount namespace where
-// the machine's own crontabs and mailer are covered. A minute of cron's, which may be short, is none of
-// what it starts: that has the machine's clock. Cron returns the file in dir that its mails go to; all users must be allowed to write
-// there. It needs root.
+// the machine's own crontabs and mailer are covered. It returns the file in dir that its mails go to; all users must be
+// allowed to write there. It needs root. A minute of cron's clock lasts as long as minute says; what cron starts has the machine's clock.
 func Cron(t testing.TB, dir, crontab string, n int, minute time.Duration) (mails string) {
 	t.Helper()
 	RequireRoot(t, "cron", "crontabs of several users")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -59,10 +60,11 @@ func heldURL(path string) (given, error) {
 	if path == "" {
 		return wrong(errEmpty.Error(), "unset it; or "+holds, errEmpty)
 	}
-	if strings.Contains(path, "://") {
+	content, info, err := readSmall(path)
+	// What could be the address of a server has a password, perhaps: it is not shown.
+	if strings.Contains(path, "://") || errors.Is(err, fs.ErrNotExist) && !filepath.IsAbs(path) && strings.Contains(path, "@") {
 		return wrong("it is a URL, and not the name of a file", "LEADERRUN_BACKEND is the variable for a URL; this one"+strings.TrimPrefix(holds, "it"), nil)
 	}
-	content, info, err := readSmall(path)
 	if err != nil {
 		hint := cmp.Or(ownership.Remedy(err), holds)
 		if errors.Is(err, fs.ErrPermission) {

@@ -211,6 +211,9 @@ func (j *Job) service(u *unit) (why string) {
 		return fmt.Sprintf("it has %d ExecStart=", len(commands))
 	}
 	command := strings.TrimLeft(commands[0], "-")
+	if command != commands[0] {
+		j.lost = append(j.lost, "the - of ExecStart=")
+	}
 	switch {
 	case strings.ContainsAny(command[:min(1, len(command))], "@:+!|"):
 		return "its ExecStart= begins with " + command[:1]

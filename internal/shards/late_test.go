@@ -74,3 +74,16 @@ func TestAHostThatCannotStartInTime(t *testing.T) {
 		})
 	}
 }
+
+// A host that can never start a command in time, and is alone, says so in the end.
+func TestAHostThatNeverStartsInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		a := b.host("a")
+		a.slow = true
+		o := a.work(3, time.Second, nil)
+		if o.Stop == nil || o.Stop.Ending != runner.NotStarted || len(a.claims) != mostNotBegun {
+			t.Errorf("%d claims: %+v", len(a.claims), o)
+		}
+	})
+}

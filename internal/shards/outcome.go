@@ -21,6 +21,9 @@ func (w *work) ended(f finished) {
 	if !isElsewhere(r) {
 		w.idle = time.Time{}
 	}
+	if r.Ending != runner.NotStarted {
+		w.notBegun = 0
+	}
 	switch r.Ending {
 	case runner.Refused, runner.WaitOver:
 		w.refused(f, p)
@@ -41,6 +44,10 @@ func (w *work) ended(f finished) {
 		}
 		if r.Grant.Tick != w.trigger.Tick || w.trigger.OnLost == backends.Rerun && r.Grant.Attempt < w.trigger.MaxAttempts {
 			p.standing = left
+		}
+	case runner.NotStarted:
+		if w.notBegun++; w.notBegun == mostNotBegun {
+			w.stop, w.stopShard = &r, f.shard
 		}
 	case runner.Unreachable, runner.Permanent, runner.StartFailed, runner.Unconfirmed:
 		w.stop, w.stopShard = &r, f.shard

@@ -59,6 +59,7 @@ type work struct {
 	busy      *backends.Refusal // what is in the way of the tick as a whole
 	cleared   int64             // an earlier tick that is not in the way
 	idle      time.Time         // since when nothing can be run here; zero: something can
+	notBegun  int               // how many commands in a row could not be started in time
 	before    []Outcome
 
 	mu    sync.Mutex
@@ -73,6 +74,9 @@ type finished struct {
 
 // nearTick is how far ahead a tick may be that is waited for. One that lies further ahead is refused by the store.
 const nearTick = 5 * time.Second
+
+// mostNotBegun is after how many commands that could not be started in time a host gives up, so that it does not try for ever.
+const mostNotBegun = 10
 
 // Work works through the tick, and returns when nothing is left that this host could run, or when it must not go on: then the commands
 // that run here have ended by themselves. When ctx ends, they are asked to end. It is called once.

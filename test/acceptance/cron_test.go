@@ -19,29 +19,23 @@ func TestCrontabsOfThreeHosts(t *testing.T) {
 	servers.RequireRoot(t, "cron", "crontabs of several users")
 	r := servers.Redis(t, servers.RedisOptions{})
 	b := newBed(t, redisURL(r, runner.DefaultTTL))
-	if err := os.Chmod(b.dir, 0o777); err != nil { //nolint:gosec // every host writes to one log
+	if err := os.Chmod(b.dir, 0o777); err != nil { //nolint:gosec // every host writes into it
 		t.Fatal(err)
 	}
 	// The job outlasts a minute, so that the next minute finds it running.
-	b.role = roleWitness
-	crontab := fmt.Sprintf("SHELL=/bin/sh\nMAILTO=root\n* * * * * %s run --backend %s --wait 0 job -- %s %s %s 75000\n",
-		binary, strings.ReplaceAll(b.backend, "%", `\%`), witness, b.role, b.log)
+	b.mild = true
+	crontab := fmt.Sprintf("SHELL=/bin/sh\nMAILTO=root\n* * * * * %s run --backend %s --wait 0 job -- %s\n",
+		binary, strings.ReplaceAll(b.backend, "%", `\%`), strings.Join(b.witness(75*time.Second), " "))
 	mails := servers.Cron(t, b.dir, crontab, 3)
-	if err := os.WriteFile(b.log, nil, 0o666); err != nil { //nolint:gosec // every host writes to it
-		t.Fatal(err)
-	}
-	if err := os.Chmod(b.log, 0o666); err != nil { //nolint:gosec // despite the umask
-		t.Fatal(err)
-	}
 	// Two runs have begun: the second at a minute after the end of the first.
 	begun := time.Now()
-	for len(readLog(t, b.log)) < 2 {
+	for len(b.runs()) < 2 {
 		if time.Since(begun) > 5*time.Minute {
 			t.Fatal("waited in vain for the second run")
 		}
 		time.Sleep(time.Second) // between two looks
 	}
-	verdict(t, b.log)
+	b.verdict()
 	if text, err := os.ReadFile(mails); err == nil && len(text) > 0 {
 		t.Errorf("cron sent mail:\n%s", text)
 	}

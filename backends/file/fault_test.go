@@ -121,7 +121,7 @@ func TestEndThatCannotBeWritten(t *testing.T) {
 	steps := suite.On(t)
 	dir := t.TempDir()
 	d, other := openDir(t, dir), openDir(t, dir)
-	for _, next := range []*Driver{d, other} {
+	for _, next := range []*driver{d, other} {
 		c := claimFor("job")
 		c.TTL = 50 * time.Millisecond
 		g := steps.Acquire(d, c)
@@ -204,7 +204,7 @@ func TestGrantThatComesTooLate(t *testing.T) {
 	steps.Finish(other, steps.Acquire(other, claimFor("job")))
 }
 
-func grantTooLate(t *testing.T, d *Driver, c backends.Claim) {
+func grantTooLate(t *testing.T, d *driver, c backends.Claim) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	tx := d.store.begin(backends.Request{Op: backends.ToClaim, Job: c.Job, Holder: c.Holder, TTL: c.TTL})

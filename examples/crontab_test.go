@@ -165,7 +165,7 @@ func TestCrontabUnderCron(t *testing.T) {
 		w.tool(jobOf(t, line), `echo "run $LEADERRUN_JOB $LEADERRUN_TICK" >>$DIR/log`)
 		crontab = strings.ReplaceAll(crontab, strings.Join(line.fields, " "), "* * * * *")
 	}
-	mails := servers.Cron(t, w.dir, w.relocate(crontab), 3)
+	mails := servers.Cron(t, w.dir, w.relocate(crontab), 3, time.Minute)
 	// At the second tick of a job every host has come for its first one.
 	ticks := func() map[string]int {
 		n := map[string]int{}

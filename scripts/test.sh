@@ -45,7 +45,7 @@ inC=()
 # internal/supervise has storms of processes.
 beds='/test/(bed|history)$' storms='/internal/supervise$'
 alone="$beds|$storms"
-long='/(test/(acceptance|release)|examples|internal/cli)$' # begin first
+long='/(test/(acceptance|release|servers)|examples|internal/cli)$' # begin first
 [[ $tier == all ]] || beds='/test/bed$' alone='/test/bed$'
 
 # Packages whose tests start what servers.sh builds, wait for it.

@@ -51,8 +51,8 @@ var cronExpressions = []string{
 const mergedExpression = "0,20,40 2 * 3 *"
 
 // The ticks of a year in eight zones are those at which Debian's cron runs the same lines: the very program, in a
-// clock of its own.
-func TestTicksOfAYearAreThoseOfDebiansCron(t *testing.T) {
+// clock of its own. One year after the other, while the tests beside them wait.
+func TestTicksOfAYearAreThoseOfDebiansCron(t *testing.T) { //nolint:tparallel // they work
 	t.Parallel()
 	servers.SkipShort(t)
 	servers.RequireRoot(t, "cron", "daemons of cron")
@@ -62,7 +62,6 @@ func TestTicksOfAYearAreThoseOfDebiansCron(t *testing.T) {
 	}
 	for zone, year := range zoneYears {
 		t.Run(strings.ReplaceAll(zone, "/", "-"), func(t *testing.T) {
-			t.Parallel()
 			place, err := time.LoadLocation(zone)
 			if err != nil {
 				t.Fatal(err)

@@ -24,20 +24,39 @@ type fault[S any] struct {
 	within time.Duration                 // how soon after the fault the run is dead; 0: within the TTL
 }
 
-// processFaults are those that need no server.
-func processFaults[S any]() []fault[S] {
-	guardian := func(sig syscall.Signal) func(b *bed, _ S, w *wrapper) {
-		return func(b *bed, _ S, w *wrapper) {
-			if err := syscall.Kill(w.guardian(), sig); err != nil {
-				b.t.Fatal(err)
-			}
+// none is the server of a fault that happens to a process.
+type none struct{}
+
+var processFaults = []fault[none]{
+	{name: "wrapper killed", code: 137, strike: func(_ *bed, _ none, w *wrapper) { w.signal(syscall.SIGKILL) }},
+	{name: "wrapper stopped", strike: func(_ *bed, _ none, w *wrapper) { w.signal(syscall.SIGSTOP) }},
+	{name: "guardian killed", code: 70, strike: guardianGets(syscall.SIGKILL)},
+	{name: "guardian stopped", code: 70, strike: guardianGets(syscall.SIGSTOP)},
+}
+
+func guardianGets(sig syscall.Signal) func(b *bed, _ none, w *wrapper) {
+	return func(b *bed, _ none, w *wrapper) {
+		if err := syscall.Kill(w.guardian(), sig); err != nil {
+			b.t.Fatal(err)
 		}
 	}
-	return []fault[S]{
-		{name: "wrapper killed", code: 137, strike: func(_ *bed, _ S, w *wrapper) { w.signal(syscall.SIGKILL) }},
-		{name: "wrapper stopped", strike: func(_ *bed, _ S, w *wrapper) { w.signal(syscall.SIGSTOP) }},
-		{name: "guardian killed", code: 70, strike: guardian(syscall.SIGKILL)},
-		{name: "guardian stopped", code: 70, strike: guardian(syscall.SIGSTOP)},
+}
+
+// A run to which something happens on its host is dead before the next one starts, and a standby takes over.
+func TestFaultsOfProcesses(t *testing.T) {
+	t.Parallel()
+	on := stores
+	if testing.Short() {
+		on = stores[:2]
+	}
+	for _, f := range processFaults {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			onStores(t, on, func(t *testing.T, b *bed) {
+				b.mild = false
+				strike(b, none{}, f)
+			})
+		})
 	}
 }
 
@@ -95,10 +114,10 @@ var redisFaults = []fault[*servers.RedisServer]{
 	},
 }
 
-// A run that was struck is dead before the next one starts, and a standby takes over.
+// The same where it happens to the server, or to what is on it.
 func TestFaultsOnRedis(t *testing.T) {
 	t.Parallel()
-	for _, f := range append(processFaults[*servers.RedisServer](), redisFaults...) {
+	for _, f := range redisFaults {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
 			r := servers.Redis(t, servers.RedisOptions{})
@@ -140,17 +159,6 @@ func TestFailover(t *testing.T) {
 	}
 	master.Restart(t, true)
 	b.beats(standby, old.token)
-}
-
-// One host: the same without any server.
-func TestFaultsOnFile(t *testing.T) {
-	t.Parallel()
-	for _, f := range processFaults[struct{}]() {
-		t.Run(f.name, func(t *testing.T) {
-			t.Parallel()
-			strike(newBed(t, "file://"+servers.Dir(t)), struct{}{}, f)
-		})
-	}
 }
 
 // `pkill -9 leaderrun` ends wrapper and standby; the guardian goes by another name and ends the run.

@@ -75,14 +75,7 @@ var kubernetesFaults = []struct {
 func TestFaultsOnKubernetes(t *testing.T) {
 	t.Parallel()
 	servers.SkipShort(t)
-	all := kubernetesFaults
-	for _, f := range processFaults[kubernetes]() {
-		all = append(all, struct {
-			fault[kubernetes]
-			own bool
-		}{fault: f})
-	}
-	for _, f := range all {
+	for _, f := range kubernetesFaults {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
 			k, b := newKubernetes(t, f.own)

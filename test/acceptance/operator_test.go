@@ -35,7 +35,7 @@ var etcdFaults = []fault[*servers.EtcdServer]{
 func TestFaultsOnEtcd(t *testing.T) {
 	t.Parallel()
 	servers.SkipShort(t)
-	for _, f := range append(processFaults[*servers.EtcdServer](), etcdFaults...) {
+	for _, f := range etcdFaults {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
 			s := servers.Etcd(t, servers.EtcdOptions{})
@@ -93,7 +93,7 @@ func destroySession(b *bed, s *servers.ConsulServer) {
 func TestFaultsOnConsul(t *testing.T) {
 	t.Parallel()
 	servers.SkipShort(t)
-	for _, f := range append(processFaults[*servers.ConsulServer](), consulFaults...) {
+	for _, f := range consulFaults {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
 			s := servers.Consul(t, servers.ConsulOptions{})

@@ -54,7 +54,7 @@ func changeRow(b *bed, s *servers.PostgresServer, update string) {
 func TestFaultsOnPostgres(t *testing.T) {
 	t.Parallel()
 	servers.SkipShort(t)
-	for _, f := range append(processFaults[*servers.PostgresServer](), postgresFaults...) {
+	for _, f := range postgresFaults {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
 			s := servers.Postgres(t, servers.PostgresOptions{})

@@ -2,9 +2,9 @@ package acceptance
 
 import (
 	"bytes"
+	"crypto/rand"
 	"errors"
 	"fmt"
-	"net/url"
 	"os/exec"
 	"slices"
 	"strings"
@@ -15,39 +15,40 @@ import (
 	"github.com/leaderrun/leaderrun/test/servers"
 )
 
-// store is a backend of one server, or of none.
+// store is a backend of one server, or of none. Tests on it share the server, which nobody stops, and have a part of it each.
 type store struct {
 	name string
 	ttl  time.Duration // the shortest that it keeps
-	// start returns its address, and its URL where it is reached at that or another, through a proxy perhaps.
+	// start returns its address, and the URL where it is reached at that or another, through a proxy perhaps.
 	start func(t *testing.T) (addr string, url func(addr string) string)
 }
 
-// at is a store whose address stands in its URL.
+// at is a store whose address stands in its URL, and a part of it that nobody else has.
 func at(scheme, addr, query string) (string, func(addr string) string) {
+	query = "?prefix=" + strings.ToLower(rand.Text()) + query
 	return addr, func(addr string) string { return scheme + addr + query }
 }
 
 var stores = []store{
 	{"file", ttl, func(t *testing.T) (string, func(string) string) {
 		t.Helper()
-		return at("file://", servers.Dir(t), "")
+		return servers.Dir(t), func(dir string) string { return "file://" + dir }
 	}},
 	{"redis", ttl, func(t *testing.T) (string, func(string) string) {
 		t.Helper()
-		return at("redis://", servers.Redis(t, servers.RedisOptions{}).Addr(), "?longest-ttl="+ttl.String())
+		return at("redis://", servers.SharedRedis(t).Addr(), "&longest-ttl="+ttl.String())
 	}},
 	{"etcd", ttl, func(t *testing.T) (string, func(string) string) {
 		t.Helper()
-		return at("etcd://", servers.Etcd(t, servers.EtcdOptions{}).Endpoint(), "")
+		return at("etcd://", servers.SharedEtcd(t).Endpoint(), "")
 	}},
 	{"consul", 2 * ttl, func(t *testing.T) (string, func(string) string) {
 		t.Helper()
-		return at("consul://", servers.Consul(t, servers.ConsulOptions{}).Addr(), "")
+		return at("consul://", servers.SharedConsul(t).Addr(), "")
 	}},
 	{"zookeeper", ttl, func(t *testing.T) (string, func(string) string) {
 		t.Helper()
-		return at("zk://", servers.ZooKeeper(t, servers.ZooKeeperOptions{}).Addr(), "")
+		return at("zk://", servers.SharedZooKeeper(t).Addr(), "")
 	}},
 	{"kubernetes", ttl, func(t *testing.T) (string, func(string) string) {
 		t.Helper()
@@ -59,8 +60,8 @@ var stores = []store{
 	}},
 	{"postgres", ttl, func(t *testing.T) (string, func(string) string) {
 		t.Helper()
-		s := servers.Postgres(t, servers.PostgresOptions{})
-		return at("postgres://"+url.UserPassword("postgres", s.Password).String()+"@", s.Addr(), "/postgres?sslmode=disable&longest-ttl="+ttl.String())
+		s := servers.SharedPostgres(t)
+		return s.Addr(), func(addr string) string { return s.URLAt(addr) + longestHere + ttl.String() }
 	}},
 }
 

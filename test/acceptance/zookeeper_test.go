@@ -35,7 +35,7 @@ var zookeeperFaults = []fault[*servers.ZooKeeperServer]{
 func TestFaultsOnZooKeeper(t *testing.T) {
 	t.Parallel()
 	servers.SkipShort(t)
-	for _, f := range append(processFaults[*servers.ZooKeeperServer](), zookeeperFaults...) {
+	for _, f := range zookeeperFaults {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
 			s := servers.ZooKeeper(t, servers.ZooKeeperOptions{MaxSessionTimeout: longTTL})

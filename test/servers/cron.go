@@ -20,10 +20,16 @@ var cronUsers = []string{"daemon", "nobody", "games", "bin", "sys"}
 
 // Cron runs a cron daemon of its own until the test ends, with a crontab for each of n users, in a mount namespace where
 // the machine's own crontabs and mailer are covered. It returns the file in dir that its mails go to; all users must be
-// allowed to write there. It needs root.
-func Cron(t testing.TB, dir, crontab string, n int) (mails string) {
+// allowed to write there. It needs root. A minute of cron's clock lasts as long as minute says; what cron starts has the machine's clock.
+func Cron(t testing.TB, dir, crontab string, n int, minute time.Duration) (mails string) {
 	t.Helper()
 	RequireRoot(t, "cron", "crontabs of several users")
+	words := "cron -f"
+	if minute != time.Minute {
+		clock := NewClock(t)
+		clock.MustMove(t)
+		words = fmt.Sprintf("env FAKETIME='+0 x%d' LD_PRELOAD=%s cron -f", time.Minute/minute, clock.preload)
+	}
 	mails = filepath.Join(dir, "mails")
 	spool, empty := filepath.Join(dir, "crontabs"), filepath.Join(dir, "empty")
 	mailer := filepath.Join(dir, "sendmail")
@@ -51,7 +57,7 @@ func Cron(t testing.TB, dir, crontab string, n int) (mails string) {
 	}
 	// Everything that cron reads is covered by what is written here, for this one process tree only.
 	startCron(t, dir, spool, empty, "touch /usr/sbin/sendmail 2>/dev/null || true\n"+
-		"mount --bind "+mailer+" $(readlink -f /usr/sbin/sendmail)", "exec cron -f")
+		"mount --bind "+mailer+" $(readlink -f /usr/sbin/sendmail)", "exec "+words)
 	return mails
 }
 

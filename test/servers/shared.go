@@ -40,9 +40,38 @@ func (x *shared[S]) of(t testing.TB, start func(t testing.TB) S) S {
 }
 
 var (
+	sharedConsul     shared[*ConsulServer]
+	sharedEtcd       shared[*EtcdServer]
 	sharedKubernetes shared[*KubernetesServer]
 	sharedPostgres   shared[*PostgresServer]
+	sharedRedis      shared[*RedisServer]
+	sharedZooKeeper  shared[*ZooKeeperServer]
 )
+
+// SharedConsul returns a Consul that the tests of this process share while they run beside each other. Who asks touches nothing
+// but what is below a prefix of its own.
+func SharedConsul(t testing.TB) *ConsulServer {
+	t.Helper()
+	return sharedConsul.of(t, func(t testing.TB) *ConsulServer { t.Helper(); return Consul(t, ConsulOptions{}) })
+}
+
+// SharedEtcd is SharedConsul for etcd.
+func SharedEtcd(t testing.TB) *EtcdServer {
+	t.Helper()
+	return sharedEtcd.of(t, func(t testing.TB) *EtcdServer { t.Helper(); return Etcd(t, EtcdOptions{}) })
+}
+
+// SharedRedis is SharedConsul for Redis.
+func SharedRedis(t testing.TB) *RedisServer {
+	t.Helper()
+	return sharedRedis.of(t, func(t testing.TB) *RedisServer { t.Helper(); return Redis(t, RedisOptions{}) })
+}
+
+// SharedZooKeeper is SharedConsul for ZooKeeper.
+func SharedZooKeeper(t testing.TB) *ZooKeeperServer {
+	t.Helper()
+	return sharedZooKeeper.of(t, func(t testing.TB) *ZooKeeperServer { t.Helper(); return ZooKeeper(t, ZooKeeperOptions{}) })
+}
 
 // SharedKubernetes returns a Kubernetes that the tests of this process share while they run beside each other. Who
 // asks breaks nothing but what is in a namespace of its own.

@@ -21,7 +21,7 @@ var layers = map[string]string{
 	"backends/consul":     "backends internal/checkup internal/backendurl internal/boottime internal/httplimit internal/ownership internal/panics github.com/hashicorp/consul/api/...",
 	"backends/kubernetes": "backends internal/checkup internal/backendurl internal/boottime internal/credentialplugin internal/httplimit internal/ownership internal/panics go.yaml.in/yaml/v3",
 	"backends/zookeeper":  "backends internal/checkup internal/backendurl internal/boottime internal/panics",
-	"backends/postgres":   "backends internal/checkup internal/backendurl internal/boottime internal/panics github.com/jackc/pgx/v5/pgconn github.com/jackc/pgx/v5/pgproto3",
+	"backends/postgres":   "backends internal/checkup internal/backendurl internal/boottime internal/panics internal/remedy github.com/jackc/pgx/v5/pgconn github.com/jackc/pgx/v5/pgproto3",
 
 	"fence":            "internal/remedy",
 	"fence/filefence":  "fence internal/filename internal/flock golang.org/x/sys/...",

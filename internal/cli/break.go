@@ -80,7 +80,7 @@ type breaking struct {
 	wait   time.Duration
 	kind   backends.OrderKind // what happens to the run; "": nothing
 	forget []backends.Order
-	run    *watchedRun          // that is to be waited for; nil: none
+	run    *watchedRun      // that is to be waited for; nil: none
 	again  bool             // it is divided for a tick or key: who stands by may begin another shard
 	over   map[string]int64 // the tokens of runs that were waited for, by shard: some stores cannot say twice that a dead holder is dead
 	open   int              // how many of its shards are left that somebody may begin

@@ -40,7 +40,9 @@ type ExitStatus struct {
 }
 
 // bySignal is the end by a signal that leaderrun received.
-func bySignal(sig syscall.Signal) ExitStatus { return ExitStatus{Code: codeSignal + int(sig), Signal: sig} }
+func bySignal(sig syscall.Signal) ExitStatus {
+	return ExitStatus{Code: codeSignal + int(sig), Signal: sig}
+}
 
 // fault is an error that ends the program, with its exit code, what people read, and the remedy.
 type fault struct {

@@ -22,8 +22,8 @@ func CacheOf(g Grant) *LeaseCache {
 }
 
 // Hedge counts a renewal that is under way, until leave is called. If another renewal is under way already, it has no answer yet, so
-// Hedge calls elsewhere to send this one another way.
-func (c *LeaseCache) Hedge(elsewhere func()) (leave func()) {
+// Hedge calls rotate to send this one another way.
+func (c *LeaseCache) Hedge(rotate func()) (leave func()) {
 	if c == nil {
 		return func() {}
 	}
@@ -32,7 +32,7 @@ func (c *LeaseCache) Hedge(elsewhere func()) (leave func()) {
 	alone := c.renewals == 1
 	c.mu.Unlock()
 	if !alone {
-		elsewhere()
+		rotate()
 	}
 	return func() { c.mu.Lock(); c.renewals--; c.mu.Unlock() }
 }

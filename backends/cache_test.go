@@ -38,23 +38,23 @@ func TestHedge(t *testing.T) {
 	t.Parallel()
 	c := NewLeaseCache(left(1))
 	went := 0
-	elsewhere := func() { went++ }
-	first := c.Hedge(elsewhere)
-	second := c.Hedge(elsewhere)
+	rotate := func() { went++ }
+	first := c.Hedge(rotate)
+	second := c.Hedge(rotate)
 	if went != 1 {
 		t.Errorf("a renewal beside a silent one went elsewhere %d times", went)
 	}
 	second()
 	first()
-	c.Hedge(elsewhere)()
+	c.Hedge(rotate)()
 	if went != 1 {
 		t.Error("a renewal that is alone went elsewhere")
 	}
 
 	var none *LeaseCache
 	none.Saw(nil, left(1))
-	none.Hedge(elsewhere)()
-	none.Hedge(elsewhere)()
+	none.Hedge(rotate)()
+	none.Hedge(rotate)()
 	if none.Last() != nil || went != 1 {
 		t.Error("a grant of another process knows something")
 	}

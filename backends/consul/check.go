@@ -57,10 +57,10 @@ func (s *store) at(host string) (*store, error) {
 	cfg, url := *s.cfg, *s.cfg.url
 	url.Addrs = []string{host}
 	cfg.url = &url
-	one := &store{cfg: &cfg, link: newLink(&cfg)}
-	one.link.transport = s.link.transport
+	one := &store{cfg: &cfg, roundTripper: newRoundTripper(&cfg)}
+	one.roundTripper.transport = s.roundTripper.transport
 	var err error
-	one.client, err = one.link.client()
+	one.client, err = one.roundTripper.client()
 	return one, err
 }
 
@@ -95,7 +95,7 @@ func (x *examination) hosts(ctx context.Context) (up *store) {
 		one := checkup.Answer{Fine: fmt.Sprintf("%s %v and knows the leader %s", a.host, a.trip, a.leader)}
 		switch {
 		case a.err != nil:
-			one.Err, one.Remedy = a.s.link.classify(a.err), unreachable // which names the host
+			one.Err, one.Remedy = a.s.roundTripper.classify(a.err), unreachable // which names the host
 		case a.leader == "":
 			one.Err, one.Remedy = fmt.Errorf("%s knows no leader", a.host), leaderless
 		}
@@ -133,7 +133,7 @@ func (s *store) leader(ctx context.Context) (said status, err error) {
 	if err != nil {
 		return said, err
 	}
-	resp, err := s.link.RoundTrip(q)
+	resp, err := s.roundTripper.RoundTrip(q)
 	if err != nil {
 		return said, err
 	}
@@ -143,7 +143,7 @@ func (s *store) leader(ctx context.Context) (said status, err error) {
 		return said, err
 	}
 	if resp.StatusCode != http.StatusOK || json.Unmarshal(body, &said.leader) != nil {
-		return said, s.link.notConsul()
+		return said, s.roundTripper.notConsul()
 	}
 	said.date, _ = http.ParseTime(resp.Header.Get("Date"))
 	return said, nil
@@ -156,7 +156,7 @@ func (x *examination) datacenter(ctx context.Context) {
 		return x.s.client.Status().PeersWithQueryOptions((&api.QueryOptions{}).WithContext(ctx))
 	})
 	if err != nil {
-		x.Failed(what, unreachable, x.s.link.classify(err))
+		x.Failed(what, unreachable, x.s.roundTripper.classify(err))
 	} else {
 		x.Quorum(what, len(peers), len(peers)) // the agent on this host knows them all
 	}
@@ -265,12 +265,12 @@ func (s *store) mayWrite(ctx context.Context) error {
 	ok, reply, _, err := s.client.Txn().Txn(ops, (&api.QueryOptions{}).WithContext(ctx))
 	switch {
 	case err != nil:
-		return s.link.classify(err)
+		return s.roundTripper.classify(err)
 	case ok:
 		return errors.New("a transaction was applied whose condition is false")
 	}
 	if err := rolledBack(reply.Errors); !errors.Is(err, errConflict) {
-		return s.link.classify(err)
+		return s.roundTripper.classify(err)
 	}
 	return nil
 }

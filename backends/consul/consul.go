@@ -28,9 +28,9 @@ const (
 
 // store is one client of one Consul store.
 type store struct {
-	cfg    *config
-	link   *link
-	client *api.Client
+	cfg          *config
+	roundTripper *roundTripper
+	client       *api.Client
 }
 
 // Open returns a driver for a backend URL. It reads the files that the URL names and asks nobody. Its errors are
@@ -42,8 +42,8 @@ func newStore(rawURL string) (*store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &store{cfg: cfg, link: newLink(cfg)}
-	if s.client, err = s.link.client(); err != nil {
+	s := &store{cfg: cfg, roundTripper: newRoundTripper(cfg)}
+	if s.client, err = s.roundTripper.client(); err != nil {
 		return nil, backends.Misconfigured(form.Shapes, "%w", err)
 	}
 	return s, nil
@@ -70,7 +70,7 @@ type tx struct {
 // Begin implements backends.Store. A hedge goes to another host.
 func (s *store) Begin(_ context.Context, q backends.Request) backends.Tx {
 	if q.IsHedge {
-		s.link.hosts.Leave(s.link.hosts.Current())
+		s.roundTripper.hosts.Leave(s.roundTripper.hosts.Current())
 	}
 	return &tx{store: s, q: q}
 }
@@ -84,6 +84,6 @@ func (t *tx) End(ctx context.Context, _ error) {
 
 // Close implements backends.Store.
 func (s *store) Close() error {
-	s.link.transport.CloseIdleConnections()
+	s.roundTripper.transport.CloseIdleConnections()
 	return nil
 }

@@ -123,7 +123,7 @@ func (o operator) sessions(t testing.TB) int {
 	return len(all)
 }
 
-func (o operator) setBreak(t testing.TB, job string, b backends.BreakRequest) {
+func (o operator) change(t testing.TB, job string, change func(r *backends.Record)) {
 	t.Helper()
 	for done := false; !done; {
 		pair := o.get(t, job, recordName)
@@ -131,7 +131,7 @@ func (o operator) setBreak(t testing.TB, job string, b backends.BreakRequest) {
 		if err := json.Unmarshal(pair.Value, &r); err != nil {
 			t.Fatal(err)
 		}
-		r.Break = &b
+		change(&r)
 		text, err := json.Marshal(r)
 		if err != nil {
 			t.Fatal(err)
@@ -153,7 +153,7 @@ func harness(o operator, url string) suite.Harness {
 		TTL:          shortTTL,
 		DeleteLease:  func(t testing.TB, job string) { t.Helper(); o.remove(t, job, lockName) },
 		DeleteRecord: func(t testing.TB, job string) { t.Helper(); o.remove(t, job, recordName) },
-		SetBreak:     o.setBreak,
+		Change:       o.change,
 		Lacks:        map[string]string{"Empty": traceless, "RestartEmpty": traceless},
 	}
 }

@@ -57,9 +57,9 @@ var faults = []fault{
 }
 
 // faultOf returns the fault that an error is; without a kind: none.
-func (l *link) faultOf(err error) fault {
+func (r *roundTripper) faultOf(err error) fault {
 	for _, f := range faults {
-		if strings.Contains(err.Error(), f.text) && !(f.deaf && l.spoken.Load()) {
+		if strings.Contains(err.Error(), f.text) && !(f.deaf && r.spoken.Load()) {
 			return f
 		}
 	}
@@ -71,7 +71,7 @@ func ofTLS(err error) *backends.PermanentError { return backendurl.RemediesOf("c
 
 // classify tells what no retry mends from outcomes that are unknown. The fault of one of several hosts ends nothing, until each
 // that was asked since one has served has one.
-func (l *link) classify(err error) error {
+func (r *roundTripper) classify(err error) error {
 	if err == nil || backends.IsPermanent(err) {
 		return err
 	}
@@ -79,13 +79,13 @@ func (l *link) classify(err error) error {
 		err = e.Err
 	}
 	err = httplimit.BriefError(err)
-	if hosts := len(l.cfg.url.Addrs); hosts > 1 && l.isHostFault(err) && !l.faulty.Everywhere(hosts) {
+	if hosts := len(r.cfg.url.Addrs); hosts > 1 && r.isHostFault(err) && !r.faulty.Everywhere(hosts) {
 		return err
 	}
 	if fault := ofTLS(err); fault != nil {
 		return fault
 	}
-	f := l.faultOf(err)
+	f := r.faultOf(err)
 	p := &backends.PermanentError{Err: err, Kind: f.kind, Hint: f.hint}
 	e, ok := errors.AsType[*statusError](err)
 	switch {
@@ -98,22 +98,22 @@ func (l *link) classify(err error) error {
 	case p.Kind == 0:
 		return err
 	}
-	if p.Kind == backends.Credentials && l.rotate() {
+	if p.Kind == backends.Credentials && r.rotate() {
 		return fmt.Errorf("%w; the token file holds another token now", err)
 	}
 	return p
 }
 
 // isHostFault says whether an error is about one host: its certificate, what it speaks, where it redirects.
-func (l *link) isHostFault(err error) bool {
+func (r *roundTripper) isHostFault(err error) bool {
 	e, answered := errors.AsType[*statusError](err)
-	return l.faultOf(err).host || ofTLS(err) != nil || answered && e.code >= 300 && e.code < 400
+	return r.faultOf(err).host || ofTLS(err) != nil || answered && e.code >= 300 && e.code < 400
 }
 
 // notConsul is the error for a page that Consul would not send. It passes: a load balancer sends such pages while it
 // knows no server.
-func (l *link) notConsul() error {
-	host := l.hosts.Current()
-	l.hosts.Leave(host)
+func (r *roundTripper) notConsul() error {
+	host := r.hosts.Current()
+	r.hosts.Leave(host)
 	return fmt.Errorf("%s: the answer is not Consul's: %s", host, serverHint)
 }

@@ -213,7 +213,7 @@ func TestAFaultOfAllHosts(t *testing.T) {
 	if !ok || p.Kind != backends.Configuration || !strings.Contains(p.Hint, "?ca=FILE") {
 		t.Errorf("both were asked: %+v", p)
 	}
-	d.store.link.faulty.Served()
+	d.store.roundTripper.faulty.Served()
 	if err := claimed(d); err == nil || backends.IsPermanent(err) {
 		t.Errorf("one has served since: %v", err)
 	}
@@ -242,12 +242,12 @@ func TestNoConsul(t *testing.T) {
 	if !ok || p.Hint != serverHint {
 		t.Errorf("a host that never spoke HTTP: %+v", p)
 	}
-	d.store.link.spoken.Store(true)
+	d.store.roundTripper.spoken.Store(true)
 	if err := inspect(); err == nil || backends.IsPermanent(err) {
 		t.Errorf("a reply that was cut: %v", err)
 	}
 	others := &statusError{code: http.StatusInternalServerError, text: "rpc error getting client: remote error: tls: bad certificate"}
-	if err := d.store.link.classify(others); backends.IsPermanent(err) {
+	if err := d.store.roundTripper.classify(others); backends.IsPermanent(err) {
 		t.Errorf("what servers say to each other: %v", err)
 	}
 }
@@ -265,12 +265,12 @@ func TestRotationRaces(t *testing.T) {
 	write("first")
 	d := open(t, "consul://localhost?token-file="+url.QueryEscape(file))
 	refusal := &statusError{code: http.StatusForbidden, text: "ACL not found"}
-	if err := d.store.link.classify(refusal); !backends.IsPermanent(err) {
+	if err := d.store.roundTripper.classify(refusal); !backends.IsPermanent(err) {
 		t.Errorf("a refusal of the token that the file holds: %v", err)
 	}
 	write("second")
 	for range 2 {
-		if err := d.store.link.classify(refusal); backends.IsPermanent(err) {
+		if err := d.store.roundTripper.classify(refusal); backends.IsPermanent(err) {
 			t.Errorf("a refusal of the token before: %v", err)
 		}
 	}
@@ -280,7 +280,7 @@ func TestRotationRaces(t *testing.T) {
 func TestSecondaryDatacenter(t *testing.T) {
 	alone(t)
 	d := open(t, "consul://localhost")
-	err := d.store.link.classify(&statusError{code: http.StatusForbidden, text: "Permission denied: token with AccessorID 'primary-dc-down' lacks permission"})
+	err := d.store.roundTripper.classify(&statusError{code: http.StatusForbidden, text: "Permission denied: token with AccessorID 'primary-dc-down' lacks permission"})
 	if backends.IsPermanent(err) {
 		t.Errorf("%v", err)
 	}

@@ -51,9 +51,9 @@ func (s *store) newSession(ctx context.Context, q backends.Request) (string, err
 		TTL:  q.TTL.String(), LockDelay: lockDelay(q.TTL), Behavior: api.SessionBehaviorRelease,
 	}, write(ctx))
 	if err == nil && id == "" {
-		err = s.link.notConsul()
+		err = s.roundTripper.notConsul()
 	}
-	return id, s.link.classify(err)
+	return id, s.roundTripper.classify(err)
 }
 
 // renewSession keeps a session for its TTL from now; Consul waits for twice that.
@@ -62,7 +62,7 @@ func (s *store) renewSession(ctx context.Context, id string) error {
 	if err == nil && entry == nil {
 		return backends.ErrNoLease
 	}
-	return s.link.classify(err)
+	return s.roundTripper.classify(err)
 }
 
 // destroy ends a session that holds nothing. Should that fail, it ends by itself.

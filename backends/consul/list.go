@@ -11,7 +11,7 @@ import (
 // question for one key is refuses.
 func (s *store) mayRead(ctx context.Context, key string) error {
 	_, _, err := s.client.KV().Get(key, query(ctx))
-	return s.link.classify(err)
+	return s.roundTripper.classify(err)
 }
 
 // isElsewhere says whether a key is one that a list of ours cannot have.
@@ -22,11 +22,11 @@ func (s *store) List(ctx context.Context) ([]string, error) {
 	keys, meta, err := s.client.KV().Keys(s.cfg.root(), "", query(ctx))
 	switch {
 	case err != nil:
-		err = s.link.classify(err)
+		err = s.roundTripper.classify(err)
 	case meta.LastIndex == 0 || slices.ContainsFunc(keys, s.isElsewhere):
-		err = s.link.notConsul()
+		err = s.roundTripper.notConsul()
 	case meta.ResultsFilteredByACLs:
-		err = s.link.classify(fmt.Errorf("Permission denied: the token may not read all keys below %s", s.cfg.root())) //nolint:staticcheck // as Consul says it
+		err = s.roundTripper.classify(fmt.Errorf("Permission denied: the token may not read all keys below %s", s.cfg.root())) //nolint:staticcheck // as Consul says it
 	case len(keys) == 0:
 		err = s.mayRead(ctx, s.cfg.root())
 	}

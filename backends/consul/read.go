@@ -135,11 +135,11 @@ func (s *store) list(job string, q *api.QueryOptions) (*state, uint64, error) {
 	pairs, meta, err := s.client.KV().List(s.cfg.dir(job), q)
 	switch {
 	case err != nil:
-		return nil, 0, s.link.classify(err)
+		return nil, 0, s.roundTripper.classify(err)
 	case meta.LastIndex == 0: // a web server that has no such page
-		return nil, 0, s.link.notConsul()
+		return nil, 0, s.roundTripper.notConsul()
 	case meta.ResultsFilteredByACLs:
-		return nil, 0, s.link.classify(fmt.Errorf("Permission denied: the token may not read all keys below %s", s.cfg.dir(job))) //nolint:staticcheck // as Consul says it
+		return nil, 0, s.roundTripper.classify(fmt.Errorf("Permission denied: the token may not read all keys below %s", s.cfg.dir(job))) //nolint:staticcheck // as Consul says it
 	}
 	now, err := s.cfg.parse(job, pairs)
 	return now, meta.LastIndex, err

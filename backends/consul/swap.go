@@ -92,10 +92,10 @@ func (t *tx) commit(ctx context.Context, s *state, r backends.Record, step *api.
 	}
 	ok, reply, _, err := t.client.Txn().Txn(ops, (&api.QueryOptions{}).WithContext(ctx))
 	if err != nil {
-		return nil, t.link.classify(err)
+		return nil, t.roundTripper.classify(err)
 	}
 	if !ok {
-		return nil, t.link.classify(rolledBack(reply.Errors))
+		return nil, t.roundTripper.classify(rolledBack(reply.Errors))
 	}
 	return s.after(dir, r, step, reply.Results)
 }

@@ -56,7 +56,7 @@ func TestWatch(t *testing.T) {
 		t.Errorf("other jobs made a waiter ask %s", got)
 	}
 
-	o.setBreak(t, "job", backends.BreakRequest{Token: g.Token, Reason: "r"})
+	o.change(t, "job", suite.WithBreak(backends.BreakRequest{Token: g.Token, Reason: "r"}))
 	told(t, "a break request", ch, suite.Looks)
 	servers.Eventually(t, "told after the connection broke", func() bool {
 		m.CloseClientConnections() // it may have been between two questions

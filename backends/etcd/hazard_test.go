@@ -14,6 +14,7 @@ import (
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/etcd/rpc"
 	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 var errLost = errors.New("the reply was lost")
@@ -400,7 +401,7 @@ func TestRecordChangedUnderARenewal(t *testing.T) {
 			candidate := newClaim("job")
 			candidate.Tick = tick
 			w.Refused(w.other, candidate, backends.Held)
-			w.operator.ask(t, "job", ask)
+			w.operator.change(t, "job", suite.WithBreak(ask))
 		}
 	}, nil)
 	signal := w.Renew(w.d, g)

@@ -9,6 +9,7 @@ import (
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/etcd/rpc"
 	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 // tells waits for news that has what want has.
@@ -47,9 +48,9 @@ func TestWatch(t *testing.T) {
 	w.silent("other jobs", ch)
 	w.Renew(w.d, g)
 	w.tells("a renewal", ch, seen(g))
-	w.operator.ask(t, "job", backends.BreakRequest{Token: g.Token - 1})
+	w.operator.change(t, "job", suite.WithBreak(backends.BreakRequest{Token: g.Token - 1}))
 	w.silent("a request to stop another run", ch)
-	w.operator.ask(t, "job", backends.BreakRequest{Token: g.Token})
+	w.operator.change(t, "job", suite.WithBreak(backends.BreakRequest{Token: g.Token}))
 	w.tells("a request to stop", ch, look)
 	w.Finish(w.d, g)
 	w.tells("the end", ch, look)

@@ -19,7 +19,7 @@ import (
 	"github.com/leaderrun/leaderrun/internal/ownership"
 )
 
-const elsewhere = "name another directory with --backend file:///path/to/dir"
+const anotherFolder = "name another directory with --backend file:///path/to/dir"
 
 // Check implements backends.Store.
 func (s *store) Check(ctx context.Context, _ time.Duration) []backends.Finding {
@@ -45,7 +45,7 @@ func (s *store) tryDirectory(f *checkup.Findings) bool {
 	began := time.Now()
 	err := s.tryFile()
 	if err != nil {
-		f.Failed(checkup.Reachable, elsewhere, permanent(err))
+		f.Failed(checkup.Reachable, anotherFolder, permanent(err))
 		return false
 	}
 	f.Fine(checkup.Reachable, "%s can be written and locked, in %v", s.dir, time.Since(began).Round(10*time.Microsecond))
@@ -56,7 +56,7 @@ func (s *store) tryDirectory(f *checkup.Findings) bool {
 	case s.trusts == everybody && ownership.Remedy(err) != "":
 		f.Warn(checkup.Rights, ownership.Remedy(err), "%v: others may start, stop and skip all jobs of this backend, as ?%s says", err, trustShared)
 	default:
-		f.Failed(checkup.Rights, elsewhere, err)
+		f.Failed(checkup.Rights, anotherFolder, err)
 	}
 	return true
 }
@@ -81,12 +81,12 @@ func (s *store) tryFile() error {
 func (s *store) tryVolume(f *checkup.Findings) {
 	const what = "file system"
 	if name, err := filesystem.Network(s.dir); err != nil || name != "" {
-		f.Bad(what, elsewhere, "%s is on a network file system (%s), where locks can be lost unnoticed", s.dir, name)
+		f.Bad(what, anotherFolder, "%s is on a network file system (%s), where locks can be lost unnoticed", s.dir, name)
 		return
 	}
 	v, err := filesystem.Of(s.dir)
 	if err != nil {
-		f.Failed(what, elsewhere, err)
+		f.Failed(what, anotherFolder, err)
 		return
 	}
 	judge(v, f, s.dir)
@@ -105,7 +105,7 @@ func judge(v filesystem.Volume, f *checkup.Findings, dir string) {
 		f.Fine(kind, "no network file system, as far as this system tells")
 		return
 	case v.Ends != "":
-		f.Warn(kind, elsewhere+", on a disk", "%s forgets its files %s: ticks and keys that were run would run again", dir, v.Ends)
+		f.Warn(kind, anotherFolder+", on a disk", "%s forgets its files %s: ticks and keys that were run would run again", dir, v.Ends)
 	default:
 		f.Fine(kind, "a local one that keeps its files")
 	}
@@ -132,7 +132,7 @@ func (s *store) tryOwners(f *checkup.Findings) {
 	const what = "users"
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
-		f.Failed(what, elsewhere, permanent(err))
+		f.Failed(what, anotherFolder, permanent(err))
 		return
 	}
 	var others []string
@@ -142,7 +142,7 @@ func (s *store) tryOwners(f *checkup.Findings) {
 			continue
 		}
 		if err != nil {
-			f.Failed(what, elsewhere, permanent(err))
+			f.Failed(what, anotherFolder, permanent(err))
 			return
 		}
 		if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() {
@@ -164,13 +164,13 @@ func (s *store) tryRecords(f *checkup.Findings) {
 	const what = "records"
 	files, err := fs.Glob(os.DirFS(s.dir), "*"+recordSuffix)
 	if err != nil {
-		f.Failed(what, elsewhere, err)
+		f.Failed(what, anotherFolder, err)
 		return
 	}
 	unread := 0
 	for _, file := range files {
 		if _, err := s.jobOf(file); err != nil {
-			f.Failed(what, elsewhere, err)
+			f.Failed(what, anotherFolder, err)
 			unread++
 		}
 	}

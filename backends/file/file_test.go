@@ -30,10 +30,10 @@ func TestConformance(t *testing.T) {
 		},
 		DeleteLease:  func(t testing.TB, job string) { removeLocks(t, pathsIn(dir, job)) },
 		DeleteRecord: func(t testing.TB, job string) { remove(t, pathsIn(dir, job).record) },
-		SetBreak: func(t testing.TB, job string, b backends.BreakRequest) {
+		Change: func(t testing.TB, job string, change func(r *backends.Record)) {
 			p := pathsIn(dir, job)
 			r := readRecord(t, p)
-			r.Break = &b
+			change(&r)
 			if err := p.replace(r, false); err != nil {
 				t.Fatal(err)
 			}

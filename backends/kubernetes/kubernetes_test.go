@@ -87,11 +87,11 @@ func (o operator) deleteLease(t testing.TB, job string) {
 }
 
 // ask writes a request to stop into a record.
-func (o operator) ask(t testing.TB, job string, b backends.BreakRequest) {
+func (o operator) change(t testing.TB, job string, change func(r *backends.Record)) {
 	t.Helper()
 	o.edit(t, job, func(s *state) backends.Write {
 		r := s.record
-		r.Break = &b
+		change(&r)
 		return backends.Write{Record: r}
 	})
 }
@@ -110,7 +110,7 @@ func TestSuite(t *testing.T) {
 		Open:        suite.Opener(Open, url),
 		TTL:         2 * time.Second,
 		DeleteLease: o.deleteLease,
-		SetBreak:    o.ask,
+		Change:      o.change,
 		Restart:     func(t testing.TB) { t.Helper(); s.Restart(t, true) },
 		Stall:       servers.Stall(s),
 		Lacks: map[string]string{

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -81,9 +80,6 @@ func (s *store) userHint() string {
 
 // untrusted classifies how a connection failed before anything was asked.
 func (s *store) untrusted(err error) error {
-	if e, ok := errors.AsType[*wire.AuthenticationError](err); ok {
-		return backends.Denied(cmp.Or(e.Remedy, s.userHint()), err)
-	}
 	if errors.Is(err, wire.ErrNoTLS) {
 		return backends.Misconfigured("ssl = on in postgresql.conf, or ?sslmode=disable where nobody can listen", "%w", err)
 	}

@@ -90,13 +90,13 @@ func (o operator) state(t testing.TB, job string) *state {
 }
 
 // ask writes a request to stop into a record that may change at any time.
-func (o operator) ask(t testing.TB, job string, b backends.BreakRequest) {
+func (o operator) change(t testing.TB, job string, change func(r *backends.Record)) {
 	t.Helper()
 	tx := o.store.Begin(t.Context(), backends.Request{Op: backends.ToOrder, Job: job})
 	for done := false; !done; {
 		s := o.state(t, job)
 		r := s.record
-		r.Break = &b
+		change(&r)
 		var err error
 		if _, done, err = tx.Swap(t.Context(), s, backends.Write{Record: r}); err != nil {
 			t.Fatal(err)
@@ -119,7 +119,7 @@ func harness(url string, o operator) suite.Harness {
 		Settle:       7 * time.Second,
 		DeleteLease:  o.deleteLease,
 		DeleteRecord: o.deleteRecord,
-		SetBreak:     o.ask,
+		Change:       o.change,
 		Stall:        servers.Stall(o.server),
 		Lacks:        map[string]string{"Empty": traceless, "Restart": patient, "RestartEmpty": patient},
 	}

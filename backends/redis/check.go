@@ -78,14 +78,14 @@ func (s *store) Check(ctx context.Context, _ time.Duration) []backends.Finding {
 	ctx, cancel := context.WithTimeout(ctx, examineLimit)
 	defer cancel()
 	x := &examination{s: s, job: nobodysJob + s.nonce}
-	l, err := s.use()
+	p, err := s.use()
 	if err != nil {
 		x.Failed(checkup.Reachable, unreachable, err)
 		return x.Findings
 	}
 	found, err := panics.Await(ctx, func() (checkup.Findings, error) { // the client library cannot be interrupted
-		defer l.release()
-		x.all(ctx, l)
+		defer p.release()
+		x.all(ctx, p)
 		return x.Findings, nil
 	})
 	if err != nil {
@@ -94,7 +94,7 @@ func (s *store) Check(ctx context.Context, _ time.Duration) []backends.Finding {
 	return found
 }
 
-func (x *examination) all(ctx context.Context, l *link) {
+func (x *examination) all(ctx context.Context, p *connPool) {
 	c := x.s.cfg
 	if c.TLS == nil && c.Password != "" && c.Network == "tcp" {
 		x.InClear("password", c.Addrs, "use TLS: rediss://")
@@ -102,7 +102,7 @@ func (x *examination) all(ctx context.Context, l *link) {
 	if c.Kind == redisurl.Sentinel {
 		x.sentinels(ctx)
 	}
-	masters, err := l.all(ctx)
+	masters, err := p.all(ctx)
 	if err != nil {
 		x.Failed(checkup.Reachable, unreachable, classify(c, err))
 		return
@@ -111,7 +111,7 @@ func (x *examination) all(ctx context.Context, l *link) {
 		x.alone(ctx, masters[0])
 		return
 	}
-	x.cluster(ctx, l, masters)
+	x.cluster(ctx, p, masters)
 }
 
 // alone examines the one master.
@@ -128,20 +128,20 @@ func (x *examination) alone(ctx context.Context, c *goredis.Client) {
 }
 
 // cluster examines every master, and tells of each what is not as it should be.
-func (x *examination) cluster(ctx context.Context, l *link, masters []*goredis.Client) {
+func (x *examination) cluster(ctx context.Context, p *connPool, masters []*goredis.Client) {
 	served := 0
-	l.mu.Lock()
-	for _, r := range l.slots {
+	p.mu.Lock()
+	for _, r := range p.slots {
 		served += r.end - r.start + 1
 	}
-	l.mu.Unlock()
+	p.mu.Unlock()
 	if served < slotCount {
 		x.Bad("cluster", "redis-cli --cluster fix", "%d of %d slots have no master: the jobs there do not run", slotCount-served, slotCount)
 	} else {
 		x.Fine("cluster", "%d masters have all slots", len(masters))
 	}
 	for _, c := range masters {
-		node := &examination{s: x.s, job: l.jobAt(c.Options().Addr)}
+		node := &examination{s: x.s, job: p.jobAt(c.Options().Addr)}
 		at, cancel := context.WithTimeout(ctx, serverLimit)
 		if f, ok := node.server(at, c); ok {
 			node.replicas(at, c, f, 0)

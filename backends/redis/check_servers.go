@@ -23,12 +23,12 @@ var doctorText string
 const nobodysJob = "\x00"
 
 // jobAt returns the name of nobody's job whose keys are on one node of a cluster.
-func (l *link) jobAt(addr string) string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (p *connPool) jobAt(addr string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for i := range slotCount {
 		job := nobodysJob + strconv.Itoa(i)
-		if l.slots.at(slotOf(l.cfg.key(job, ""))) == addr {
+		if p.slots.at(slotOf(p.cfg.key(job, ""))) == addr {
 			return job
 		}
 	}

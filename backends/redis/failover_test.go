@@ -42,7 +42,7 @@ func TestSuiteCluster(t *testing.T) {
 		_, record, _ := keys(job)
 		onMaster(t, nodes, "del", record)
 	}
-	h.SetBreak, h.Lacks["SetBreak"] = nil, "TestSuite has it: here the key is on another node than the harness's"
+	h.Change, h.Lacks["Change"] = nil, "TestSuite has it: here the key is on another node than the harness's"
 	h.Again = true
 	suite.Run(t, h)
 }

@@ -14,19 +14,19 @@ import (
 
 // List implements backends.Store. It looks through all keys of the database, a thousand at a time.
 func (s *store) List(ctx context.Context) ([]string, error) {
-	l, err := s.use()
+	p, err := s.use()
 	if err != nil {
 		return nil, err
 	}
 	jobs, err := panics.Await(ctx, func() ([]string, error) {
-		defer l.release()
-		return s.scan(ctx, l)
+		defer p.release()
+		return s.scan(ctx, p)
 	})
 	if err != nil && ctx.Err() != nil {
 		err = s.unanswered(err)
 	}
 	if err != nil {
-		s.drop(l)
+		s.drop(p)
 	}
 	return jobs, err
 }
@@ -34,8 +34,8 @@ func (s *store) List(ctx context.Context) ([]string, error) {
 // maxNames is how many bytes the keys of all jobs may have: a server may say for ever that there are more.
 const maxNames = 8 << 20
 
-func (s *store) scan(ctx context.Context, l *link) ([]string, error) {
-	clients, err := l.all(ctx)
+func (s *store) scan(ctx context.Context, p *connPool) ([]string, error) {
+	clients, err := p.all(ctx)
 	if err != nil {
 		return nil, classify(s.cfg, err)
 	}
@@ -70,14 +70,14 @@ func (s *store) scan(ctx context.Context, l *link) ([]string, error) {
 const maxMasters = 1000
 
 // all returns the clients of all masters.
-func (l *link) all(ctx context.Context) ([]*goredis.Client, error) {
-	first, err := l.client(ctx, "{}")
-	if err != nil || l.cfg.Kind != redisurl.Cluster {
+func (p *connPool) all(ctx context.Context) ([]*goredis.Client, error) {
+	first, err := p.client(ctx, "{}")
+	if err != nil || p.cfg.Kind != redisurl.Cluster {
 		return []*goredis.Client{first}, err
 	}
-	l.mu.Lock()
-	ranges := slices.Clone(l.slots)
-	l.mu.Unlock()
+	p.mu.Lock()
+	ranges := slices.Clone(p.slots)
+	p.mu.Unlock()
 	masters := map[string]bool{}
 	for _, r := range ranges {
 		masters[r.addr] = true
@@ -87,7 +87,7 @@ func (l *link) all(ctx context.Context) ([]*goredis.Client, error) {
 	}
 	clients := []*goredis.Client{first}
 	for addr := range masters {
-		if c := l.at(addr); c != first {
+		if c := p.at(addr); c != first {
 			clients = append(clients, c)
 		}
 	}

@@ -41,7 +41,7 @@ type store struct {
 
 	mu     sync.Mutex
 	closed bool
-	link   *link // for the next request; nil: none yet, or the last one failed
+	pool   *connPool // for the next request; nil: none yet, or the last one failed
 }
 
 // Open returns a driver for a backend URL. It reads the certificates that the URL names and asks nobody. Its
@@ -87,9 +87,9 @@ func (s *store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
-	if s.link != nil {
-		s.link.hangUp()
-		s.link = nil
+	if s.pool != nil {
+		s.pool.hangUp()
+		s.pool = nil
 	}
 	return nil
 }

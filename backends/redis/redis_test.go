@@ -1,7 +1,6 @@
 package redis
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"os"
@@ -64,14 +63,17 @@ func harness(s *servers.RedisServer, url string) suite.Harness {
 			_, record, _ := keys(job)
 			s.Do(t, "del", record)
 		},
-		SetBreak: func(t testing.TB, job string, b backends.BreakRequest) {
+		Change: func(t testing.TB, job string, change func(r *backends.Record)) {
 			t.Helper()
-			text, err := json.Marshal(b)
-			if err != nil {
-				t.Fatal(err)
-			}
 			lease, record, _ := keys(job)
-			s.Do(t, "hset", record, "break", string(text))
+			var r backends.Record // of what is changed in the tests alone
+			change(&r)
+			if r.Break != nil {
+				s.Do(t, "hset", record, "break", string(backends.Marshal(r.Break)))
+			}
+			if r.Form != 0 {
+				s.Do(t, "hset", record, "form", r.Form, "version", "newer") // as whoever writes draws a new one
+			}
 			s.Do(t, "publish", lease, "break")
 		},
 		Stall: servers.Stall(s),
@@ -96,8 +98,8 @@ func TestSuiteUnixSocketAndDatabase(t *testing.T) {
 	servers.SkipShort(t)
 	s := servers.Redis(t, servers.RedisOptions{Unix: true})
 	h := harness(s, "redis+unix://"+s.Socket+"?db=3&longest-ttl=6s")
-	h.Settle, h.DeleteLease, h.DeleteRecord, h.SetBreak = 7*time.Second, nil, nil, nil
-	for _, name := range []string{"DeleteLease", "DeleteRecord", "SetBreak"} {
+	h.Settle, h.DeleteLease, h.DeleteRecord, h.Change = 7*time.Second, nil, nil, nil
+	for _, name := range []string{"DeleteLease", "DeleteRecord", "Change"} {
 		h.Lacks[name] = "TestSuite has it: here the operator sees database 0"
 	}
 	h.Again = true

@@ -22,7 +22,7 @@ import (
 const opinionGrace = 200 * time.Millisecond
 
 // masterResolver finds masters: by asking all Sentinels, or all known nodes of a cluster, and believing most of
-// them. It is asked again for every new link. That a wrong answer grants nothing is the work of WAIT.
+// them. It is asked again for every new pool. That a wrong answer grants nothing is the work of WAIT.
 type masterResolver struct {
 	cfg *config
 
@@ -58,12 +58,12 @@ func (s slots) at(slot int) string {
 }
 
 // master asks the Sentinels for the address of the master.
-func (l *masterResolver) master(ctx context.Context) (string, error) {
-	o, err := l.poll(ctx, func(ctx context.Context, c *goredis.Client, _ string) (opinion, error) {
-		words, err := c.Do(ctx, "sentinel", "get-master-addr-by-name", l.cfg.Master).StringSlice()
+func (m *masterResolver) master(ctx context.Context) (string, error) {
+	o, err := m.poll(ctx, func(ctx context.Context, c *goredis.Client, _ string) (opinion, error) {
+		words, err := c.Do(ctx, "sentinel", "get-master-addr-by-name", m.cfg.Master).StringSlice()
 		if errors.Is(err, goredis.Nil) {
 			return opinion{}, backends.Misconfigured("the path of the URL is the name that `sentinel monitor` gave to the master",
-				"the Sentinels know no master %q", l.cfg.Master)
+				"the Sentinels know no master %q", m.cfg.Master)
 		}
 		if err != nil || len(words) != 2 {
 			return opinion{}, orReply(err)
@@ -74,11 +74,11 @@ func (l *masterResolver) master(ctx context.Context) (string, error) {
 }
 
 // masters asks the nodes of the cluster who has which slots.
-func (l *masterResolver) masters(ctx context.Context, slot int) (slots, error) {
-	o, err := l.poll(ctx, func(ctx context.Context, c *goredis.Client, asked string) (opinion, error) {
+func (m *masterResolver) masters(ctx context.Context, slot int) (slots, error) {
+	o, err := m.poll(ctx, func(ctx context.Context, c *goredis.Client, asked string) (opinion, error) {
 		answer, err := c.ClusterSlots(ctx).Result() //nolint:staticcheck // CLUSTER SHARDS needs Redis 7
 		if errors.Is(err, redisconn.ErrRefused) {
-			answer, err = l.cfg.manySlots(ctx, asked)
+			answer, err = m.cfg.manySlots(ctx, asked)
 		}
 		if err != nil {
 			return opinion{}, err
@@ -97,7 +97,7 @@ func (l *masterResolver) masters(ctx context.Context, slot int) (slots, error) {
 		if o.addr = o.slots.at(slot); o.addr == "" {
 			return o, fmt.Errorf("%s knows no master for slot %d", asked, slot)
 		}
-		l.learn(all)
+		m.learn(all)
 		return o, nil
 	})
 	return o.slots, err
@@ -134,21 +134,21 @@ func reachable(addr, asked string) string {
 	return net.JoinHostPort(host, port)
 }
 
-func (l *masterResolver) learn(addrs []string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (m *masterResolver) learn(addrs []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	for _, a := range addrs {
-		if !slices.Contains(l.known, a) && len(l.known) < 50 {
-			l.known = append(l.known, a)
+		if !slices.Contains(m.known, a) && len(m.known) < 50 {
+			m.known = append(m.known, a)
 		}
 	}
 }
 
 // poll asks all at once and returns what most say. It does not wait for those that hang.
-func (l *masterResolver) poll(ctx context.Context, ask func(context.Context, *goredis.Client, string) (opinion, error)) (opinion, error) {
-	l.mu.Lock()
-	addrs := slices.Clone(l.known)
-	l.mu.Unlock()
+func (m *masterResolver) poll(ctx context.Context, ask func(context.Context, *goredis.Client, string) (opinion, error)) (opinion, error) {
+	m.mu.Lock()
+	addrs := slices.Clone(m.known)
+	m.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, redisconn.DialTimeout)
 	defer cancel()
 
@@ -159,7 +159,7 @@ func (l *masterResolver) poll(ctx context.Context, ask func(context.Context, *go
 	replies := make(chan reply, len(addrs))
 	for _, addr := range addrs {
 		panics.Go(func() {
-			c := goredis.NewClient(l.cfg.guide(addr))
+			c := goredis.NewClient(m.cfg.guide(addr))
 			stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 			o, err := ask(ctx, c, addr)
 			if stop() {
@@ -178,7 +178,7 @@ func (l *masterResolver) poll(ctx context.Context, ask func(context.Context, *go
 		select {
 		case r := <-replies:
 			if r.err != nil {
-				errs = append(errs, classify(l.cfg, r.err))
+				errs = append(errs, classify(m.cfg, r.err))
 				continue
 			}
 			votes[r.opinion.addr]++

@@ -70,13 +70,13 @@ type reply struct{ elements []any }
 // interrupted (go-redis#2556), so its reply is dropped. After any failure the next request goes out on a
 // fresh connection.
 func (s *store) ask(ctx context.Context, r request) (reply, error) {
-	l, err := s.use()
+	p, err := s.use()
 	if err != nil {
 		return reply{}, err
 	}
 	said, err := panics.Await(ctx, func() (reply, error) {
-		defer l.release()
-		return s.exchange(ctx, l, r)
+		defer p.release()
+		return s.exchange(ctx, p, r)
 	})
 	switch {
 	case err == nil:
@@ -87,7 +87,7 @@ func (s *store) ask(ctx context.Context, r request) (reply, error) {
 	case backends.IsPermanent(err) && isGarbled(err) && s.spoke.Load():
 		err = fmt.Errorf("the reply was cut: %s", err.Error())
 	}
-	s.drop(l)
+	s.drop(p)
 	return reply{}, err
 }
 
@@ -101,8 +101,8 @@ func (s *store) unanswered(err error) error {
 }
 
 // exchange runs a script on one connection, followed by WAIT where replicas must have what it writes.
-func (s *store) exchange(ctx context.Context, l *link, r request) (reply, error) {
-	client, err := l.client(ctx, s.cfg.key(r.job, "lease"))
+func (s *store) exchange(ctx context.Context, p *connPool, r request) (reply, error) {
+	client, err := p.client(ctx, s.cfg.key(r.job, "lease"))
 	if err != nil {
 		return reply{}, classify(s.cfg, err)
 	}

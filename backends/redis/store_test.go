@@ -180,7 +180,7 @@ func TestAnotherServerInItsPlace(t *testing.T) {
 
 	other, _ := openStore(t, "redis://"+is.Addr()+query)
 	s.mu.Lock()
-	s.cfg.Addrs, s.link = other.cfg.Addrs, nil // what a connection to the same name leads to from now on
+	s.cfg.Addrs, s.pool = other.cfg.Addrs, nil // what a connection to the same name leads to from now on
 	s.mu.Unlock()
 	r.Refused(d, claim("job", time.Second), backends.Quarantined)
 	r.Refused(open(t, "redis://"+is.Addr()+query), claim("job", time.Second), backends.Quarantined)

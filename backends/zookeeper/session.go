@@ -130,9 +130,9 @@ func (s *session) connection(ctx context.Context) (*wire.Conn, error) {
 	return conn, nil
 }
 
-// elsewhere makes the next request go out on a new connection, to another server where there are several, if the one that
+// rotateEndpoint makes the next request go out on a new connection, to another server where there are several, if the one that
 // there is has been silent for a while: the session moves with the request, and what was on its way is in doubt.
-func (s *session) elsewhere() {
+func (s *session) rotateEndpoint() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {

@@ -31,7 +31,7 @@ func TestWatch(t *testing.T) {
 	}
 	beat("a beat")
 	beat("another one")
-	ask(t, w.operator, "job", backends.BreakRequest{Token: g.Token})
+	edit(t, w.operator, "job", suite.WithBreak(backends.BreakRequest{Token: g.Token}))
 	w.News("a request to stop", ch, suite.Looks)
 	proxy.Cut()
 	w.News("it stands again", ch, suite.Looks)
@@ -70,7 +70,7 @@ func TestWatchTakesWhatItGets(t *testing.T) {
 	c.TTL = most
 	g := w.Acquire(d, c)
 	w.News("a grant", ch, func(n backends.News) bool { return n.Seen.Token == g.Token })
-	ask(t, d, "job", backends.BreakRequest{Token: g.Token})
+	edit(t, d, "job", suite.WithBreak(backends.BreakRequest{Token: g.Token}))
 	w.News("a request to stop", ch, suite.Looks)
 }
 

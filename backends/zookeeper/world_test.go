@@ -109,13 +109,13 @@ func operate(t testing.TB, d *driver, ops ...wire.Op) {
 }
 
 // ask writes a request to stop into a record that may change at any time.
-func ask(t testing.TB, d *driver, job string, b backends.BreakRequest) {
+func edit(t testing.TB, d *driver, job string, change func(r *backends.Record)) {
 	t.Helper()
 	err := d.briefly(func(s *session) error {
 		old, err := s.read(t.Context(), job)
 		for done := false; err == nil && !done; {
 			w := backends.Write{Record: old.record}
-			w.Record.Break = &b
+			change(&w.Record)
 			old, done, err = s.swap(t.Context(), job, old, w)
 		}
 		return err

@@ -97,7 +97,7 @@ func (s *store) begin(q backends.Request) *tx {
 	case known != nil && known.session.isOpen():
 		t.session = known.session
 		if q.IsHedge {
-			t.session.elsewhere()
+			t.session.rotateEndpoint()
 		}
 	case q.Op == backends.ToClaim, q.Op == backends.ToRenew:
 		t.session = s.newSession(q.TTL, q.Holder.ID)

@@ -29,9 +29,12 @@ func harness(url string, operator *driver, members ...*servers.ZooKeeperServer) 
 			t.Helper()
 			operate(t, operator, wire.SetData(operator.store.cfg.keys(job).record, nil, -1))
 		},
-		SetBreak: func(t testing.TB, job string, b backends.BreakRequest) { t.Helper(); ask(t, operator, job, b) },
-		Stall:    servers.Stall(members...),
-		Lacks:    map[string]string{"Empty": traceless, "RestartEmpty": traceless},
+		Change: func(t testing.TB, job string, change func(r *backends.Record)) {
+			t.Helper()
+			edit(t, operator, job, change)
+		},
+		Stall: servers.Stall(members...),
+		Lacks: map[string]string{"Empty": traceless, "RestartEmpty": traceless},
 	}
 }
 

@@ -42,7 +42,7 @@ func (x *Resource) Raise(ctx context.Context, r fence.Run) (*http.Client, error)
 	request.Header.Set("Cache-Control", "no-cache") // the service itself must see it
 	fenced := *x.client
 	base := cmp.Or(x.client.Transport, http.DefaultTransport)
-	fenced.Transport = &narrow{home: request.URL, fenced: &Transport{Base: base, Run: r}, elsewhere: base}
+	fenced.Transport = &narrow{home: request.URL, fenced: &Transport{Base: base, Run: r}, others: base}
 	asking := fenced
 	asking.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	response, err := asking.Do(request)
@@ -88,8 +88,8 @@ func raised(at *url.URL, response *http.Response, r fence.Run) error {
 
 // narrow sends the token to one place, and lets requests that may change something go nowhere else.
 type narrow struct {
-	home              *url.URL
-	fenced, elsewhere http.RoundTripper
+	home           *url.URL
+	fenced, others http.RoundTripper
 }
 
 func (n *narrow) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -105,7 +105,7 @@ func (n *narrow) RoundTrip(r *http.Request) (*http.Response, error) {
 		r = r.Clone(r.Context())
 		r.Header.Del(Header)
 	}
-	return n.elsewhere.RoundTrip(r)
+	return n.others.RoundTrip(r)
 }
 
 // samePlace compares scheme, host and port, however they are written.

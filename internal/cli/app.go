@@ -19,7 +19,7 @@ type command struct {
 	about    string
 	examples []exampleLine
 	options  []option
-	run      func(*call) (End, error)
+	run      func(*call) (ExitStatus, error)
 	plain    bool // needs no configuration
 	mixed    bool // options may stand behind arguments too
 	rest     bool // what follows the first argument is another program's, whatever it looks like
@@ -86,7 +86,7 @@ func allOptions() []option {
 }
 
 // dispatch parses the command line and runs the command that it names.
-func dispatch(args []string, stdin, stdout *os.File, v *console, signals func() <-chan syscall.Signal, ahead *tree) (end End) {
+func dispatch(args []string, stdin, stdout *os.File, v *console, signals func() <-chan syscall.Signal, ahead *tree) (end ExitStatus) {
 	s := newSettings(os.LookupEnv)
 	for _, arg := range args { // wherever a URL stands, also in the place of something else
 		v.keepSecret(secretsOf(arg)...)
@@ -126,7 +126,7 @@ func dispatch(args []string, stdin, stdout *os.File, v *console, signals func() 
 	if err := walk(root, args[min(1, len(args)):], nil); err != nil {
 		v.configureEarly(s)
 		v.fault(err)
-		return End{Code: codeUsage}
+		return ExitStatus{Code: codeUsage}
 	}
 	return end
 }
@@ -139,23 +139,23 @@ func endedOptions(line, args []string) bool {
 
 // start reads the configuration and runs the command. ended: "--" stands before its arguments. From the first thing
 // that is done, signals are caught.
-func (c *call) start(ended bool, signals func() <-chan syscall.Signal) End {
+func (c *call) start(ended bool, signals func() <-chan syscall.Signal) ExitStatus {
 	if c.settings.asked("help") {
 		return c.finish(c.showHelp(c.cmd))
 	}
 	if err := c.cmd.misplaced(c.args, ended); err != nil {
 		c.console.configureEarly(c.settings)
-		return c.finish(End{}, err)
+		return c.finish(ExitStatus{}, err)
 	}
 	if !c.cmd.plain {
 		if err := c.settings.loadFiles(allOptions); err != nil {
 			c.console.configureEarly(c.settings)
-			return c.finish(End{}, err)
+			return c.finish(ExitStatus{}, err)
 		}
 		c.console.configure(c.settings)
 		if err := c.settings.err; err != nil {
 			c.console.configureEarly(c.settings)
-			return c.finish(End{}, err)
+			return c.finish(ExitStatus{}, err)
 		}
 	}
 	c.signals = signals()
@@ -176,12 +176,12 @@ func rootCommand() *command {
 	return &command{options: options, plain: true, run: runRoot}
 }
 
-func runRoot(c *call) (End, error) {
+func runRoot(c *call) (ExitStatus, error) {
 	if c.settings.asked("version") {
 		return showVersion(c)
 	}
 	if len(c.args) == 0 {
-		return End{}, usage("usage", "leaderrun [options] COMMAND …", "`leaderrun help` shows the commands")
+		return ExitStatus{}, usage("usage", "leaderrun [options] COMMAND …", "`leaderrun help` shows the commands")
 	}
 	name := c.args[0]
 	hint := elsewhere(name)
@@ -191,7 +191,7 @@ func runRoot(c *call) (End, error) {
 	if hint == "" {
 		hint = "`leaderrun help` shows the commands; a job is run by `leaderrun run JOB COMMAND`"
 	}
-	return End{}, usage(fmt.Sprintf("%q", name), "there is no such command", hint)
+	return ExitStatus{}, usage(fmt.Sprintf("%q", name), "there is no such command", hint)
 }
 
 // elsewhere points from the words of other programs to the command that does the same here; "": it is none of those.

@@ -80,7 +80,7 @@ type breaking struct {
 	wait   time.Duration
 	kind   backends.OrderKind // what happens to the run; "": nothing
 	forget []backends.Order
-	run    *ending          // that is to be waited for; nil: none
+	run    *watchedRun      // that is to be waited for; nil: none
 	again  bool             // it is divided for a tick or key: who stands by may begin another shard
 	over   map[string]int64 // the tokens of runs that were waited for, by shard: some stores cannot say twice that a dead holder is dead
 	open   int              // how many of its shards are left that somebody may begin
@@ -88,25 +88,25 @@ type breaking struct {
 	end    <-chan time.Time // when the wait is over; nil: never
 }
 
-func runBreak(c *call) (End, error) {
+func runBreak(c *call) (ExitStatus, error) {
 	b, err := c.planBreak()
 	if err != nil {
-		return End{}, err
+		return ExitStatus{}, err
 	}
 	if b.store, err = c.openStore(); err != nil {
-		return End{}, err
+		return ExitStatus{}, err
 	}
 	defer b.store.Close()
 	ctx, cancel := c.context()
 	defer cancel()
 	names, err := expand(ctx, b.store, b.job)
 	if err != nil {
-		return End{}, err
+		return ExitStatus{}, err
 	}
 	if len(b.forget) > 0 {
-		return End{}, b.forgetAll(ctx, names)
+		return ExitStatus{}, b.forgetAll(ctx, names)
 	}
-	return End{}, b.endAll(ctx, names)
+	return ExitStatus{}, b.endAll(ctx, names)
 }
 
 // endAll gives its orders about a job, or about each slot or shard of one, and waits then until all of their runs are over. What was
@@ -301,7 +301,7 @@ func (b *breaking) isIdle(s backends.Status) bool {
 }
 
 // endRun ends the run that was seen to go on, and returns it if its end is to be waited for.
-func (b *breaking) endRun(ctx context.Context, s backends.Status) (wait *ending, err error) {
+func (b *breaking) endRun(ctx context.Context, s backends.Status) (wait *watchedRun, err error) {
 	run := watchRun(s)
 	if run.over(s, time.Now()) && b.kind != backends.ForceRelease || b.isIdle(s) {
 		b.console.warn("nobody runs "+b.job, "")
@@ -330,7 +330,7 @@ func (b *breaking) endRun(ctx context.Context, s backends.Status) (wait *ending,
 }
 
 // interfere gives the order about the run. That the run is over, or its lease gone already, is for the wait to see.
-func (b *breaking) interfere(ctx context.Context, s backends.Status, run *ending) error {
+func (b *breaking) interfere(ctx context.Context, s backends.Status, run *watchedRun) error {
 	err := b.orderRecorded(ctx, s, backends.Order{Job: b.job, Kind: b.kind, Reason: b.reason, Token: run.token, All: b.all && b.kind == backends.Stop})
 	if r, ok := errors.AsType[*backends.Refusal](err); ok {
 		if r.Verdict != backends.Vanished || b.kind == backends.ForceRelease {
@@ -374,7 +374,7 @@ func (b *breaking) orderRecorded(ctx context.Context, s backends.Status, o backe
 }
 
 // await waits until the run is over.
-func (b *breaking) await(ctx context.Context, run *ending, end <-chan time.Time) error {
+func (b *breaking) await(ctx context.Context, run *watchedRun, end <-chan time.Time) error {
 	const first, last = 50 * time.Millisecond, time.Second
 	for pause := first; ; pause = min(2*pause, last) {
 		s, err := inspectJob(ctx, b.store, b.job)
@@ -408,7 +408,7 @@ func (b *breaking) waitOver(s backends.Status) error {
 }
 
 // tellEnd says how the run ended, where that is news.
-func (b *breaking) tellEnd(s backends.Status, run *ending) {
+func (b *breaking) tellEnd(s backends.Status, run *watchedRun) {
 	for _, r := range s.Record.Runs {
 		if r.Token == run.token && r.Ended != 0 {
 			b.remark(b.job, fmt.Sprintf("the run of %s is over: %s", b.job, r.State))
@@ -422,15 +422,15 @@ func (b *breaking) tellEnd(s backends.Status, run *ending) {
 	b.console.warn("the run of "+b.job+" never reported its end: its lease is gone, and its time is over", "")
 }
 
-// ending follows a run to its end, by what a store shows of it.
-type ending struct {
+// watchedRun follows a run to its end, by what a store shows of it.
+type watchedRun struct {
 	token  int64
 	silent backends.LastSeen // what is known of a holder whose lease is gone
 	freeAt time.Time         // when that holder cannot live any more
 }
 
 // watchRun follows the run that goes on now.
-func watchRun(s backends.Status) *ending { return &ending{token: lastToken(s)} }
+func watchRun(s backends.Status) *watchedRun { return &watchedRun{token: lastToken(s)} }
 
 func lastToken(s backends.Status) int64 {
 	if s.Lease != nil {
@@ -442,7 +442,7 @@ func lastToken(s backends.Status) int64 {
 // over says whether the run has ended for certain: it was released, somebody was granted since, or its lease is gone
 // and the time that its holder may live has passed. Some stores can only say how long that is for whoever looks for
 // the first time, so it counts from the first look that showed it. now is read after the reply.
-func (e *ending) over(s backends.Status, now time.Time) bool {
+func (e *watchedRun) over(s backends.Status, now time.Time) bool {
 	r := &s.Record
 	switch {
 	case s.Lease == nil && r.Free():

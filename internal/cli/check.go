@@ -32,24 +32,24 @@ with an object that has leading, left_ms, job, token and reason.`,
 	}
 }
 
-func runCheck(c *call) (End, error) {
+func runCheck(c *call) (ExitStatus, error) {
 	if len(c.args) > 0 {
-		return End{}, usage("check", "takes no arguments", "it asks about the run that it is called in")
+		return ExitStatus{}, usage("check", "takes no arguments", "it asks about the run that it is called in")
 	}
 	path, ok := c.settings.lookup(socketVariable)
 	if !ok || path == "" {
-		return End{}, usage(socketVariable, "is not set", "`leaderrun check` is for the command of `leaderrun run`, which sets it")
+		return ExitStatus{}, usage(socketVariable, "is not set", "`leaderrun check` is for the command of `leaderrun run`, which sets it")
 	}
 	ctx, cancel := c.context()
 	defer cancel()
 	answer, err := askRun(ctx, path, askLimit(path))
 	switch {
 	case err != nil:
-		return End{}, &fault{code: codeLost, what: "this run does not lead", why: "no answer from leaderrun: " + err.Error(), err: err}
+		return ExitStatus{}, &fault{code: codeLost, what: "this run does not lead", why: "no answer from leaderrun: " + err.Error(), err: err}
 	case !answer.Leading:
-		return End{}, &fault{code: codeLost, what: "this run does not lead", why: answer.Reason}
+		return ExitStatus{}, &fault{code: codeLost, what: "this run does not lead", why: answer.Reason}
 	}
-	return End{}, c.print(fmt.Sprintln(*answer.Left))
+	return ExitStatus{}, c.print(fmt.Sprintln(*answer.Left))
 }
 
 // askLimit is how long an answer is waited for: the socket's name says within which time it comes, and a little more.

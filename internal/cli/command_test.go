@@ -194,51 +194,51 @@ func TestEndOf(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		result   runner.Result
-		want     End
+		want     ExitStatus
 		conflict int // the code with -E 100; 0: as want
 	}{
-		{"held", refusal(backends.Held), End{Code: 0}, 100},
-		{"done", refusal(backends.IsDone), End{Code: 0}, 100},
-		{"failed", refusal(backends.IsFailed), End{Code: 76}, 100},
-		{"stopped", refusal(backends.IsStopped), End{Code: 76}, 100},
-		{"lost", refusal(backends.IsLost), End{Code: 76}, 100},
-		{"missed", refusal(backends.IsMissed), End{Code: 76}, 100},
-		{"earlier", refusal(backends.IsEarlier), End{Code: 76}, 100},
-		{"late", refusal(backends.Late), End{Code: 76}, 100},
-		{"future", refusal(backends.Future), End{Code: 78}, 0},
-		{"future recorded", refusal(backends.FutureRecorded), End{Code: 78}, 0},
-		{"outdated", refusal(backends.Outdated), End{Code: 78}, 0},
-		{"abandoned", refusal(backends.Abandoned), End{Code: 70}, 0},
-		{"wait over", runner.Result{Ending: runner.WaitOver}, End{Code: 76}, 100},
-		{"unreachable", failed(runner.Unreachable, io.EOF), End{Code: 69}, 0},
-		{"credentials", failed(runner.Permanent, &backends.PermanentError{Kind: backends.Credentials, Err: io.EOF}), End{Code: 77}, 0},
-		{"configuration", failed(runner.Permanent, fmt.Errorf("claim: %w", &backends.PermanentError{Kind: backends.Configuration, Err: io.EOF})), End{Code: 78}, 0},
-		{"interrupted", runner.Result{Ending: runner.Interrupted, Signal: syscall.SIGTERM}, End{Code: 143, Signal: syscall.SIGTERM}, 0},
-		{"not found", failed(runner.StartFailed, &supervise.ExecError{Errno: syscall.ENOENT}), End{Code: 127}, 0},
-		{"not executable", failed(runner.StartFailed, &supervise.ExecError{Errno: syscall.EACCES}), End{Code: 126}, 0},
-		{"too late", failed(runner.StartFailed, supervise.ErrTooLate), End{Code: 69}, 0},
-		{"guardian", failed(runner.StartFailed, supervise.ErrGuardian), End{Code: 70}, 0},
-		{"ran", ran(lifeline.Status{}, 0), End{Code: 0}, 0},
-		{"ran, 3", ran(lifeline.Status{Code: 3}, 0), End{Code: 3}, 0},
-		{"killed", ran(lifeline.Status{Signal: syscall.SIGKILL}, 0), End{Code: 137}, 0},
-		{"terminated with us", ran(lifeline.Status{Signal: syscall.SIGTERM}, syscall.SIGTERM), End{Code: 143, Signal: syscall.SIGTERM}, 0},
-		{"killed after our TERM", ran(lifeline.Status{Signal: syscall.SIGKILL}, syscall.SIGTERM), End{Code: 137}, 0},
-		{"ended well on TERM", ran(lifeline.Status{}, syscall.SIGTERM), End{Code: 0}, 0},
-		{"nobody saw it", runner.Result{Ending: runner.Ran}, End{Code: 70}, 0},
-		{"timeout", runner.Result{Ending: runner.TimedOut, Status: lifeline.Status{Known: true}}, End{Code: 124}, 0},
-		{"lease lost", runner.Result{Ending: runner.LeaseLost, Status: lifeline.Status{Known: true}}, End{Code: 75}, 0},
-		{"broken", runner.Result{Ending: runner.Broken}, End{Code: 75}, 0},
-		{"unconfirmed", runner.Result{Ending: runner.Unconfirmed}, End{Code: 75}, 0},
-		{"unrecorded", runner.Result{Ending: runner.Unrecorded, Status: lifeline.Status{Known: true}}, End{Code: 75}, 0},
-		{"guardian died", runner.Result{Ending: runner.TreeLost}, End{Code: 70}, 0},
-		{"nothing", runner.Result{}, End{Code: 70}, 0},
+		{"held", refusal(backends.Held), ExitStatus{Code: 0}, 100},
+		{"done", refusal(backends.IsDone), ExitStatus{Code: 0}, 100},
+		{"failed", refusal(backends.IsFailed), ExitStatus{Code: 76}, 100},
+		{"stopped", refusal(backends.IsStopped), ExitStatus{Code: 76}, 100},
+		{"lost", refusal(backends.IsLost), ExitStatus{Code: 76}, 100},
+		{"missed", refusal(backends.IsMissed), ExitStatus{Code: 76}, 100},
+		{"earlier", refusal(backends.IsEarlier), ExitStatus{Code: 76}, 100},
+		{"late", refusal(backends.Late), ExitStatus{Code: 76}, 100},
+		{"future", refusal(backends.Future), ExitStatus{Code: 78}, 0},
+		{"future recorded", refusal(backends.FutureRecorded), ExitStatus{Code: 78}, 0},
+		{"outdated", refusal(backends.Outdated), ExitStatus{Code: 78}, 0},
+		{"abandoned", refusal(backends.Abandoned), ExitStatus{Code: 70}, 0},
+		{"wait over", runner.Result{Ending: runner.WaitOver}, ExitStatus{Code: 76}, 100},
+		{"unreachable", failed(runner.Unreachable, io.EOF), ExitStatus{Code: 69}, 0},
+		{"credentials", failed(runner.Permanent, &backends.PermanentError{Kind: backends.Credentials, Err: io.EOF}), ExitStatus{Code: 77}, 0},
+		{"configuration", failed(runner.Permanent, fmt.Errorf("claim: %w", &backends.PermanentError{Kind: backends.Configuration, Err: io.EOF})), ExitStatus{Code: 78}, 0},
+		{"interrupted", runner.Result{Ending: runner.Interrupted, Signal: syscall.SIGTERM}, ExitStatus{Code: 143, Signal: syscall.SIGTERM}, 0},
+		{"not found", failed(runner.StartFailed, &supervise.ExecError{Errno: syscall.ENOENT}), ExitStatus{Code: 127}, 0},
+		{"not executable", failed(runner.StartFailed, &supervise.ExecError{Errno: syscall.EACCES}), ExitStatus{Code: 126}, 0},
+		{"too late", failed(runner.StartFailed, supervise.ErrTooLate), ExitStatus{Code: 69}, 0},
+		{"guardian", failed(runner.StartFailed, supervise.ErrGuardian), ExitStatus{Code: 70}, 0},
+		{"ran", ran(lifeline.Status{}, 0), ExitStatus{Code: 0}, 0},
+		{"ran, 3", ran(lifeline.Status{Code: 3}, 0), ExitStatus{Code: 3}, 0},
+		{"killed", ran(lifeline.Status{Signal: syscall.SIGKILL}, 0), ExitStatus{Code: 137}, 0},
+		{"terminated with us", ran(lifeline.Status{Signal: syscall.SIGTERM}, syscall.SIGTERM), ExitStatus{Code: 143, Signal: syscall.SIGTERM}, 0},
+		{"killed after our TERM", ran(lifeline.Status{Signal: syscall.SIGKILL}, syscall.SIGTERM), ExitStatus{Code: 137}, 0},
+		{"ended well on TERM", ran(lifeline.Status{}, syscall.SIGTERM), ExitStatus{Code: 0}, 0},
+		{"nobody saw it", runner.Result{Ending: runner.Ran}, ExitStatus{Code: 70}, 0},
+		{"timeout", runner.Result{Ending: runner.TimedOut, Status: lifeline.Status{Known: true}}, ExitStatus{Code: 124}, 0},
+		{"lease lost", runner.Result{Ending: runner.LeaseLost, Status: lifeline.Status{Known: true}}, ExitStatus{Code: 75}, 0},
+		{"broken", runner.Result{Ending: runner.Broken}, ExitStatus{Code: 75}, 0},
+		{"unconfirmed", runner.Result{Ending: runner.Unconfirmed}, ExitStatus{Code: 75}, 0},
+		{"unrecorded", runner.Result{Ending: runner.Unrecorded, Status: lifeline.Status{Known: true}}, ExitStatus{Code: 75}, 0},
+		{"guardian died", runner.Result{Ending: runner.TreeLost}, ExitStatus{Code: 70}, 0},
+		{"nothing", runner.Result{}, ExitStatus{Code: 70}, 0},
 	} {
 		if got := endOf(c.result, -1); got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}
 		want := c.want
 		if c.conflict != 0 {
-			want = End{Code: c.conflict}
+			want = ExitStatus{Code: c.conflict}
 		}
 		if got := endOf(c.result, 100); got != want {
 			t.Errorf("%s with -E 100: %+v, want %+v", c.name, got, want)
@@ -253,7 +253,7 @@ func TestPanicIsOneLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := newConsole(stderr)
-	end := protected(v, func() End { panic(errors.New("two\nlines")) })
+	end := protected(v, func() ExitStatus { panic(errors.New("two\nlines")) })
 	v.close()
 	said, err := os.ReadFile(file)
 	if err != nil {

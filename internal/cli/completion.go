@@ -32,17 +32,17 @@ the backend that environment and files name, 300 ms at most.`,
 	}
 }
 
-func runCompletion(c *call) (End, error) {
+func runCompletion(c *call) (ExitStatus, error) {
 	if len(c.args) != 1 {
-		return End{}, usage("completion", "name one shell", "leaderrun completion bash|zsh|fish")
+		return ExitStatus{}, usage("completion", "name one shell", "leaderrun completion bash|zsh|fish")
 	}
 	write, ok := shells()[c.args[0]]
 	if !ok {
-		return End{}, usage(fmt.Sprintf("%q", c.args[0]), "no completion for this shell", "leaderrun completion bash|zsh|fish")
+		return ExitStatus{}, usage(fmt.Sprintf("%q", c.args[0]), "no completion for this shell", "leaderrun completion bash|zsh|fish")
 	}
 	var b strings.Builder
 	write(&b)
-	return End{}, c.print(b.String())
+	return ExitStatus{}, c.print(b.String())
 }
 
 func commandNames() []string {
@@ -141,16 +141,16 @@ func completeJobsCommand() *command {
 
 // runCompleteJobs prints the names, a line each. A store that cannot be had, or not soon, has none: nobody wants to read why in the
 // middle of a line that is being typed.
-func runCompleteJobs(c *call) (End, error) {
+func runCompleteJobs(c *call) (ExitStatus, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), jobsPatience)
 	defer cancel()
 	found := make(chan []string, 1)
 	panics.Go(func() { found <- c.jobNames(ctx) })
 	select {
 	case names := <-found:
-		return End{}, c.print(strings.Join(names, ""))
+		return ExitStatus{}, c.print(strings.Join(names, ""))
 	case <-ctx.Done(): // also where a store does not heed it
-		return End{}, nil
+		return ExitStatus{}, nil
 	}
 }
 

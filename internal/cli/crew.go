@@ -58,7 +58,7 @@ func newCrew(c *call, plan *runPlan, store backends.Backend) (*crew, error) {
 }
 
 // close tells whoever wants to know how the program ends. No run goes on.
-func (w *crew) close(end End) {
+func (w *crew) close(end ExitStatus) {
 	w.giveUp(nil)
 	w.commands.sockets.remove()
 	w.notify.close(end)

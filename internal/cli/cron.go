@@ -68,17 +68,17 @@ the program ends when all commands have. A second one is passed on to the comman
 	}
 }
 
-func runCron(c *call) (End, error) {
+func runCron(c *call) (ExitStatus, error) {
 	listen := read(c.settings, "listen", parseText, "")
 	textfile := read(c.settings, "metrics-textfile", parseDirectory, "")
 	if err := c.settings.err; err != nil {
-		return End{}, err
+		return ExitStatus{}, err
 	}
 	if len(c.args) == 0 {
-		return End{}, usage("FILE is missing", "", "usage: "+c.cmd.usageLine())
+		return ExitStatus{}, usage("FILE is missing", "", "usage: "+c.cmd.usageLine())
 	}
 	if c.settings.on("system") && os.Geteuid() != 0 {
-		return End{}, &fault{code: codeConfiguration, what: "--system", why: "only root can run jobs as other users", hint: "leave it out: every job runs as this user, and the files have no column for users"}
+		return ExitStatus{}, &fault{code: codeConfiguration, what: "--system", why: "only root can run jobs as other users", hint: "leave it out: every job runs as this user, and the files have no column for users"}
 	}
 	if c.settings.on("check") {
 		return c.checkJobs()
@@ -91,28 +91,28 @@ func runCron(c *call) (End, error) {
 			store, err = c.openStore()
 		}
 	}) {
-		return End{}, errSilent
+		return ExitStatus{}, errSilent
 	}
 	if err != nil {
-		return End{}, err
+		return ExitStatus{}, err
 	}
 	defer store.Close()
 	if err := fitTTLs(jobs, store.Limits()); err != nil {
-		return End{}, err
+		return ExitStatus{}, err
 	}
 	commands, err := newLauncher(c, textfile)
 	if err != nil {
-		return End{}, err
+		return ExitStatus{}, err
 	}
 	defer commands.sockets.remove()
 	s := newService(c, store, commands, jobs)
 	if err := s.look(); err != nil {
-		return End{}, err
+		return ExitStatus{}, err
 	}
 	if listen != "" {
 		closeServer, err := s.listen(listen)
 		if err != nil {
-			return End{}, err
+			return ExitStatus{}, err
 		}
 		defer closeServer()
 	}
@@ -167,25 +167,25 @@ func fitTTLs(jobs []*jobfile.Job, limits backends.Limits) error {
 }
 
 // checkJobs lints the files and shows the next ticks.
-func (c *call) checkJobs() (End, error) {
+func (c *call) checkJobs() (ExitStatus, error) {
 	var jobs []*jobfile.Job
 	var err error
 	if !c.beforehand(func() { jobs, err = c.loadJobs() }) {
-		return End{}, errSilent
+		return ExitStatus{}, errSilent
 	}
 	if err != nil {
-		return End{}, err
+		return ExitStatus{}, err
 	}
 	if _, named, err := c.backend(); err != nil {
-		return End{}, err
+		return ExitStatus{}, err
 	} else if named {
 		store, err := c.openStore()
 		if err != nil {
-			return End{}, err
+			return ExitStatus{}, err
 		}
 		defer store.Close()
 		if err := fitTTLs(jobs, store.Limits()); err != nil {
-			return End{}, err
+			return ExitStatus{}, err
 		}
 	}
 	ctx, cancel := c.context()
@@ -194,7 +194,7 @@ func (c *call) checkJobs() (End, error) {
 	var b strings.Builder
 	for _, j := range jobs {
 		if _, err := look.findSite(ctx, j, patienceToCheck); err != nil && ctx.Err() != nil {
-			return End{}, err
+			return ExitStatus{}, err
 		} else if err != nil {
 			c.console.warn(fmt.Sprintf("%s: %s: %v", j.Place, j.Name, err), cmp.Or(hintOf(err), "a host that lacks it leaves the job to the others"))
 		}
@@ -211,7 +211,7 @@ func (c *call) checkJobs() (End, error) {
 			fmt.Fprintln(&b, "  no tick lies ahead")
 		}
 	}
-	return End{}, c.print(b.String())
+	return ExitStatus{}, c.print(b.String())
 }
 
 // service is the daemon and what it is connected to.
@@ -260,7 +260,7 @@ func (s *service) look() error {
 }
 
 // serve runs the daemon until it has drained.
-func (s *service) serve() (End, error) {
+func (s *service) serve() (ExitStatus, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	s.stop = stop
@@ -271,11 +271,11 @@ func (s *service) serve() (End, error) {
 	for {
 		select {
 		case err := <-over:
-			s.notify.close(End{})
+			s.notify.close(ExitStatus{})
 			if err != nil {
-				return End{}, &fault{code: codeInternal, what: "the daemon", why: err.Error(), err: err}
+				return ExitStatus{}, &fault{code: codeInternal, what: "the daemon", why: err.Error(), err: err}
 			}
-			return End{}, nil
+			return ExitStatus{}, nil
 		case sig := <-s.call.signals:
 			switch sig {
 			case syscall.SIGHUP:

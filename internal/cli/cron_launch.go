@@ -151,7 +151,7 @@ func (a *launch) over(r runner.Result) {
 }
 
 // whole counts how the work on a whole tick or key ended.
-func (l *launcher) whole(job string, o shards.Outcome, end End) {
+func (l *launcher) whole(job string, o shards.Outcome, end ExitStatus) {
 	var tick time.Time
 	if t := o.Trigger.Tick; t != 0 {
 		tick = time.Unix(t, 0)

@@ -57,21 +57,21 @@ type doctorCall struct {
 	ttl   time.Duration
 }
 
-func runDoctor(c *call) (End, error) {
+func runDoctor(c *call) (ExitStatus, error) {
 	ttl, asJSON := read(c.settings, "ttl", duration.Positive, runner.DefaultTTL), c.settings.on("json")
 	switch {
 	case c.settings.err != nil:
-		return End{}, c.settings.err
+		return ExitStatus{}, c.settings.err
 	case len(c.args) > 0:
-		return End{}, usage(c.cmd.name, fmt.Sprintf("%q: it takes no arguments", c.args[0]), "usage: leaderrun doctor [options]")
+		return ExitStatus{}, usage(c.cmd.name, fmt.Sprintf("%q: it takes no arguments", c.args[0]), "usage: leaderrun doctor [options]")
 	}
 	g, named, err := c.backend()
 	if err != nil {
-		return End{}, err
+		return ExitStatus{}, err
 	}
 	store, err := c.openStore()
 	if err != nil {
-		return End{}, err
+		return ExitStatus{}, err
 	}
 	defer store.Close()
 	ctx, cancel := c.context()
@@ -81,17 +81,17 @@ func runDoctor(c *call) (End, error) {
 	x.secrets(g)
 	x.examine(ctx)
 	if ctx.Err() != nil { // by a signal
-		return End{}, nil
+		return ExitStatus{}, nil
 	}
 	x.lease()
 	x.host()
 	if err := c.print(x.report(asJSON)); err != nil {
-		return End{}, err
+		return ExitStatus{}, err
 	}
 	if slices.ContainsFunc(x.Findings, func(f backends.Finding) bool { return f.Grade == backends.Bad }) {
-		return End{Code: codeBad}, nil
+		return ExitStatus{Code: codeBad}, nil
 	}
-	return End{}, nil
+	return ExitStatus{}, nil
 }
 
 // name tells which backend is looked at, and who has named it: most double runs are two hosts with two backends.

@@ -32,15 +32,17 @@ const (
 	codeSignal        = 128 // plus the signal's number
 )
 
-// End is how the program ends: with a code, or by the signal that it was sent itself, so that whoever sent it
+// ExitStatus is how the program ends: with a code, or by the signal that it was sent itself, so that whoever sent it
 // sees what a shell would show.
-type End struct {
+type ExitStatus struct {
 	Code   int
 	Signal syscall.Signal // 0: none
 }
 
 // bySignal is the end by a signal that leaderrun received.
-func bySignal(sig syscall.Signal) End { return End{Code: codeSignal + int(sig), Signal: sig} }
+func bySignal(sig syscall.Signal) ExitStatus {
+	return ExitStatus{Code: codeSignal + int(sig), Signal: sig}
+}
 
 // fault is an error that ends the program, with its exit code, what people read, and the remedy.
 type fault struct {
@@ -68,53 +70,53 @@ func usage(what, why, hint string) *fault {
 }
 
 // endOfCall is how a command ends that has returned: by the signal that it was sent, if there is one.
-func endOfCall(end End, err error, received syscall.Signal) End {
+func endOfCall(end ExitStatus, err error, received syscall.Signal) ExitStatus {
 	switch {
 	case received != 0:
 		return bySignal(received)
 	case errors.Is(err, errNoReader): // so does any other program
 		return bySignal(syscall.SIGPIPE)
 	case err != nil:
-		return End{Code: errorCode(err)}
+		return ExitStatus{Code: errorCode(err)}
 	}
 	return end
 }
 
 // endOf is what becomes of an attempt to run a job. conflict is --conflict-exit-code,
 // negative where it was not given.
-func endOf(r runner.Result, conflict int) End {
+func endOf(r runner.Result, conflict int) ExitStatus {
 	switch r.Ending {
 	case runner.Refused:
-		return End{Code: refusalCode(r.Refusal, conflict)}
+		return ExitStatus{Code: refusalCode(r.Refusal, conflict)}
 	case runner.WaitOver:
-		return End{Code: orElse(conflict, codeNotRun)}
+		return ExitStatus{Code: orElse(conflict, codeNotRun)}
 	case runner.Interrupted:
 		if r.Signal != 0 {
 			return bySignal(r.Signal)
 		}
-		return End{Code: codeInternal}
+		return ExitStatus{Code: codeInternal}
 	case runner.Ran:
 		switch {
 		case !r.Status.Known:
-			return End{Code: codeInternal}
+			return ExitStatus{Code: codeInternal}
 		case r.Signal != 0 && r.Grant.Tick != r.Grant.Claim.Tick: // an earlier tick ran, and ours was given up
 			return bySignal(r.Signal)
 		case r.Status.Signal != 0 && r.Status.Signal == r.Signal:
 			return bySignal(r.Signal)
 		}
-		return End{Code: r.Status.ExitCode()}
+		return ExitStatus{Code: r.Status.ExitCode()}
 	case runner.TimedOut:
-		return End{Code: codeTimeout}
+		return ExitStatus{Code: codeTimeout}
 	case runner.LeaseLost, runner.Broken, runner.Unconfirmed, runner.Unrecorded:
-		return End{Code: codeLost}
+		return ExitStatus{Code: codeLost}
 	case runner.TreeLost:
-		return End{Code: codeInternal}
+		return ExitStatus{Code: codeInternal}
 	case runner.Unreachable, runner.NotStarted:
-		return End{Code: codeUnavailable}
+		return ExitStatus{Code: codeUnavailable}
 	case runner.Permanent, runner.StartFailed:
-		return End{Code: errorCode(r.Err)}
+		return ExitStatus{Code: errorCode(r.Err)}
 	}
-	return End{Code: codeInternal}
+	return ExitStatus{Code: codeInternal}
 }
 
 // refusalCode is 0 for a refusal that is as good as a run, because another holder runs the job or has done it, and an error for the others.

@@ -29,10 +29,10 @@ only that. A resource is written by one job: tokens of two jobs say nothing abou
 	}
 }
 
-func runFence(c *call) (End, error) {
+func runFence(c *call) (ExitStatus, error) {
 	const hint = "`leaderrun fence --help` shows the kinds"
 	if len(c.args) == 0 {
-		return End{}, usage("fence", "say what is to be protected", hint)
+		return ExitStatus{}, usage("fence", "say what is to be protected", hint)
 	}
 	var words []string
 	for _, kind := range c.cmd.kinds {
@@ -46,7 +46,7 @@ func runFence(c *call) (End, error) {
 			typed = scheme
 		}
 	}
-	return End{}, usage(fmt.Sprintf("%q", c.args[0]), "there is no such kind of fence", cmp.Or(didYouMean(typed, words, "fence "), hint))
+	return ExitStatus{}, usage(fmt.Sprintf("%q", c.args[0]), "there is no such kind of fence", cmp.Or(didYouMean(typed, words, "fence "), hint))
 }
 
 // fenceOptions are those of every kind that writes.

@@ -76,7 +76,7 @@ func TestWhatASignalDoesNotUndoIsTold(t *testing.T) {
 		call := &call{console: &console{out: &said, level: slog.LevelError}, written: c.written}
 		call.interrupt(syscall.SIGTERM)
 		call.interrupt(syscall.SIGHUP) // the first one counts
-		if end := call.finish(End{}, c.err); end != bySignal(syscall.SIGTERM) {
+		if end := call.finish(ExitStatus{}, c.err); end != bySignal(syscall.SIGTERM) {
 			t.Errorf("%v: the program ends with %+v", c.err, end)
 		}
 		call.console.close()
@@ -88,7 +88,7 @@ func TestWhatASignalDoesNotUndoIsTold(t *testing.T) {
 		}
 		said.Reset()
 		call.received = 0
-		if end := call.finish(End{}, nil); end != (End{}) || said.Len() > 0 {
+		if end := call.finish(ExitStatus{}, nil); end != (ExitStatus{}) || said.Len() > 0 {
 			t.Errorf("without a signal: %+v, %q", end, &said)
 		}
 	}

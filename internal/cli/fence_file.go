@@ -56,18 +56,18 @@ type fileWrite struct {
 	content *content // nil: the fence is only raised
 }
 
-func runFenceFile(c *call) (End, error) {
+func runFenceFile(c *call) (ExitStatus, error) {
 	r, err := c.fencedRun()
 	if err != nil {
-		return End{}, err
+		return ExitStatus{}, err
 	}
 	p, err := c.planFileWrite()
 	if err != nil {
-		return End{}, err
+		return ExitStatus{}, err
 	}
 	ctx, cancel := c.context()
 	defer cancel()
-	return End{}, c.writeFile(ctx, p, r)
+	return ExitStatus{}, c.writeFile(ctx, p, r)
 }
 
 func (c *call) planFileWrite() (*fileWrite, error) {

@@ -81,40 +81,40 @@ func fenceHTTPOptions() []option {
 	}
 }
 
-func runFenceHTTP(c *call) (End, error) {
+func runFenceHTTP(c *call) (ExitStatus, error) {
 	address := read(c.settings, "listen", parseText, "")
 	name := read(c.settings, "resource", parseText, "")
 	state := read(c.settings, "state", parseDirectory, "")
 	patience := read(c.settings, "upstream-timeout", duration.Positive, upstreamPatience)
 	if err := c.settings.err; err != nil {
-		return End{}, err
+		return ExitStatus{}, err
 	}
 	const form = "usage: leaderrun fence http --listen ADDR [options] UPSTREAM"
 	switch len(c.args) {
 	case 0:
-		return End{}, usage("UPSTREAM is missing", "", form)
+		return ExitStatus{}, usage("UPSTREAM is missing", "", form)
 	case 1:
 	default:
-		return End{}, usage(quoteWord(c.args[1]), "there is one UPSTREAM", form)
+		return ExitStatus{}, usage(quoteWord(c.args[1]), "there is one UPSTREAM", form)
 	}
 	upstream, err := parseUpstream(c.args[0])
 	if err != nil {
-		return End{}, usage(quoteWord(c.args[0]), err.Error(), "write UPSTREAM like http://localhost:9000 or https://host/path")
+		return ExitStatus{}, usage(quoteWord(c.args[0]), err.Error(), "write UPSTREAM like http://localhost:9000 or https://host/path")
 	}
 	if address == "" {
-		return End{}, usage("--listen is missing", "", "write it like --listen localhost:8080")
+		return ExitStatus{}, usage("--listen is missing", "", "write it like --listen localhost:8080")
 	}
 	if name == "" {
 		name = hostPort(upstream)
 	}
 	keep, release, err := openTokens(state, name)
 	if err != nil {
-		return End{}, err
+		return ExitStatus{}, err
 	}
 	defer release()
 	listener, err := listenTCP(address)
 	if err != nil {
-		return End{}, err
+		return ExitStatus{}, err
 	}
 	return c.serveFence(listener, c.fenceProxy(name, keep, upstream, patience))
 }
@@ -258,7 +258,7 @@ func (p *fenceProxy) server(v *console) *http.Server {
 }
 
 // serveFence serves until it is told to end.
-func (c *call) serveFence(listener net.Listener, p *fenceProxy) (End, error) {
+func (c *call) serveFence(listener net.Listener, p *fenceProxy) (ExitStatus, error) {
 	server := p.server(c.console)
 	over := make(chan error, 1)
 	panics.Go(func() { over <- server.Serve(listener) })
@@ -269,11 +269,11 @@ func (c *call) serveFence(listener net.Listener, p *fenceProxy) (End, error) {
 	notify.isReady(text)
 	select {
 	case err := <-over:
-		notify.close(End{})
-		return End{}, &fault{code: codeInternal, what: "--listen", why: err.Error(), err: err}
+		notify.close(ExitStatus{})
+		return ExitStatus{}, &fault{code: codeInternal, what: "--listen", why: err.Error(), err: err}
 	case sig := <-asked:
 		notify.isStopping("received " + sig.String() + ": waiting for the requests under way")
-		end := End{}
+		end := ExitStatus{}
 		if !p.drain(server, asked) {
 			c.console.warn("requests were cut off: UPSTREAM may still do what they asked for", "")
 			end = bySignal(sig)

@@ -47,18 +47,18 @@ is as scripts see it: an integer above 2^53 is rounded. While a Cluster moves a 
 	}
 }
 
-func runFenceRedis(c *call) (End, error) {
+func runFenceRedis(c *call) (ExitStatus, error) {
 	r, err := c.fencedRun()
 	if err != nil {
-		return End{}, err
+		return ExitStatus{}, err
 	}
 	url, words, err := c.redisCommand()
 	if err != nil {
-		return End{}, err
+		return ExitStatus{}, err
 	}
 	name, err := c.redisResource(r)
 	if err != nil {
-		return End{}, err
+		return ExitStatus{}, err
 	}
 	password, _ := c.settings.lookup(redisPassword)
 	c.console.keepSecret(secretsOf(url)...)
@@ -67,7 +67,7 @@ func runFenceRedis(c *call) (End, error) {
 	}
 	client, err := redisclient.Open(url, password)
 	if err != nil {
-		return End{}, usage("URL", err.Error(), hintOf(err))
+		return ExitStatus{}, usage("URL", err.Error(), hintOf(err))
 	}
 	defer client.Close()
 	ctx, cancel := c.context()
@@ -79,14 +79,14 @@ func runFenceRedis(c *call) (End, error) {
 
 	w, err := redisfence.New(client, name).Raise(ctx, r)
 	if err != nil || len(words) == 0 {
-		return End{}, redisFailed(name, err)
+		return ExitStatus{}, redisFailed(name, err)
 	}
 	reply, err := w.Do(ctx, words...)
 	if err != nil {
-		return End{}, redisFailed(name, err)
+		return ExitStatus{}, redisFailed(name, err)
 	}
 	c.written = name + ": the command was done"
-	return End{}, c.printReply(rawReply(reply) + "\n")
+	return ExitStatus{}, c.printReply(rawReply(reply) + "\n")
 }
 
 // printReply is print for the reply to what cannot be taken back.

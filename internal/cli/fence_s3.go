@@ -76,30 +76,30 @@ func parseRegion(text string) (string, error) {
 	return text, err
 }
 
-func runFenceS3(c *call) (End, error) {
+func runFenceS3(c *call) (ExitStatus, error) {
 	var r fence.Run
 	if !c.settings.on("read") {
 		var err error
 		if r, err = c.fencedRun(); err != nil {
-			return End{}, err
+			return ExitStatus{}, err
 		}
 	}
 	o, err := c.planS3()
 	if err != nil {
-		return End{}, err
+		return ExitStatus{}, err
 	}
 	var content *content
 	if !c.settings.on("read") && !c.settings.on("raise") {
 		if content, err = c.newContent(c.args[1:]); err != nil {
-			return End{}, err
+			return ExitStatus{}, err
 		}
 	}
 	ctx, cancel := c.context()
 	defer cancel()
 	if c.settings.on("read") {
-		return End{}, c.readS3(ctx, o)
+		return ExitStatus{}, c.readS3(ctx, o)
 	}
-	return End{}, c.writeS3(ctx, o, r, content)
+	return ExitStatus{}, c.writeS3(ctx, o, r, content)
 }
 
 // planS3 makes the object of the command line, or says what is wrong with it.

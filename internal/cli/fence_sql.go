@@ -55,19 +55,19 @@ func dialects() []string {
 	return names
 }
 
-func runFenceSQL(c *call) (End, error) {
+func runFenceSQL(c *call) (ExitStatus, error) {
 	if len(c.args) > 0 {
-		return End{}, usage(quoteWord(c.args[0]), "fence sql takes no arguments", "usage: "+c.cmd.usageLine())
+		return ExitStatus{}, usage(quoteWord(c.args[0]), "fence sql takes no arguments", "usage: "+c.cmd.usageLine())
 	}
 	dialect := read(c.settings, "dialect", sqlfence.ParseDialect, "")
 	resource := read(c.settings, "resource", parseSQLResource, "")
 	switch {
 	case c.settings.err != nil:
-		return End{}, c.settings.err
+		return ExitStatus{}, c.settings.err
 	case dialect == "":
-		return End{}, usage("--dialect", "is missing", "write --dialect "+strings.Join(dialects(), "|"))
+		return ExitStatus{}, usage("--dialect", "is missing", "write --dialect "+strings.Join(dialects(), "|"))
 	}
-	return End{}, c.print(sqlfence.Schema(dialect, resource))
+	return ExitStatus{}, c.print(sqlfence.Schema(dialect, resource))
 }
 
 // parseSQLResource refuses a name that would not stay within a comment.

@@ -26,21 +26,21 @@ The exit code is 1 for an unknown job. To forget only a tick, a key or the sched
 	}
 }
 
-func runForget(c *call) (End, error) {
+func runForget(c *call) (ExitStatus, error) {
 	job, err := c.oneJob()
 	if err != nil {
-		return End{}, err
+		return ExitStatus{}, err
 	}
 	store, err := c.openStore()
 	if err != nil {
-		return End{}, err
+		return ExitStatus{}, err
 	}
 	defer store.Close()
 	ctx, cancel := c.context()
 	defer cancel()
 	names, places, err := namesOf(ctx, store, job)
 	if err != nil {
-		return End{}, err
+		return ExitStatus{}, err
 	}
 	var first error
 	for _, name := range names {
@@ -53,7 +53,7 @@ func runForget(c *call) (End, error) {
 	for _, name := range places {
 		first = cmp.Or(first, c.forgetPlace(ctx, store, job, name))
 	}
-	return End{}, first
+	return ExitStatus{}, first
 }
 
 // forgetPlace forgets a place of those who share the shards of a job.

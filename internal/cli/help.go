@@ -27,7 +27,7 @@ func helpCommand() *command {
 	}
 }
 
-func runHelp(c *call) (End, error) {
+func runHelp(c *call) (ExitStatus, error) {
 	if len(c.args) == 0 {
 		return c.showHelp(rootCommand())
 	}
@@ -38,7 +38,7 @@ func runHelp(c *call) (End, error) {
 		}
 	}
 	if page, ok := topics()[name]; ok {
-		return End{}, c.print(page())
+		return ExitStatus{}, c.print(page())
 	}
 	var names []string
 	for _, cmd := range commands() {
@@ -46,16 +46,16 @@ func runHelp(c *call) (End, error) {
 	}
 	names = append(names, slices.Sorted(maps.Keys(topics()))...)
 	hint := cmp.Or(didYouMean(name, names, ""), "`leaderrun help` shows the commands; topics are "+topicNames())
-	return End{}, usage(fmt.Sprintf("%q", name), "there is no such command or topic", hint)
+	return ExitStatus{}, usage(fmt.Sprintf("%q", name), "there is no such command or topic", hint)
 }
 
 // showHelp prints the page of a command, on stdout: it was asked for.
-func (c *call) showHelp(cmd *command) (End, error) {
+func (c *call) showHelp(cmd *command) (ExitStatus, error) {
 	page := commandPage(cmd)
 	if cmd.name == "" {
 		page = rootPage(cmd)
 	}
-	return End{}, c.print(page)
+	return ExitStatus{}, c.print(page)
 }
 
 func rootPage(root *command) string {

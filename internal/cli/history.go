@@ -32,25 +32,25 @@ earlier run had the lease. The exit code is 1 for an unknown job.`,
 	}
 }
 
-func runHistory(c *call) (End, error) {
+func runHistory(c *call) (ExitStatus, error) {
 	job, err := c.oneJob()
 	if err != nil {
-		return End{}, err
+		return ExitStatus{}, err
 	}
 	asJSON := c.settings.on("json")
 	if err := c.settings.err; err != nil {
-		return End{}, err
+		return ExitStatus{}, err
 	}
 	store, err := c.openStore()
 	if err != nil {
-		return End{}, err
+		return ExitStatus{}, err
 	}
 	defer store.Close()
 	ctx, cancel := c.context()
 	defer cancel()
 	entries, err := historyIn(ctx, store, job)
 	if err != nil {
-		return End{}, err
+		return ExitStatus{}, err
 	}
 	var b strings.Builder
 	switch {
@@ -62,9 +62,9 @@ func runHistory(c *call) (End, error) {
 		err = writeHistory(&b, entries)
 	}
 	if err != nil {
-		return End{}, err
+		return ExitStatus{}, err
 	}
-	return End{}, c.print(b.String())
+	return ExitStatus{}, c.print(b.String())
 }
 
 // historyIn returns the history of a job. That of one with slots has the last runs of each slot.

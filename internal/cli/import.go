@@ -63,7 +63,7 @@ of the run where these mean the same; else they stay, and it is said.
 	}
 }
 
-func runImport(c *call) (End, error) {
+func runImport(c *call) (ExitStatus, error) {
 	s := c.settings
 	to := read(s, "to", oneOf("crontab", "jobs"), "crontab")
 	user := read(s, "user", parseText, "root")
@@ -75,22 +75,22 @@ func runImport(c *call) (End, error) {
 	format, err := c.givenFormat()
 	switch {
 	case err != nil:
-		return End{}, err
+		return ExitStatus{}, err
 	case s.err != nil:
-		return End{}, s.err
+		return ExitStatus{}, s.err
 	case len(c.args) == 0:
-		return End{}, usage("FILE is missing", "", "usage: "+c.cmd.usageLine())
+		return ExitStatus{}, usage("FILE is missing", "", "usage: "+c.cmd.usageLine())
 	case diff && inPlace:
-		return End{}, usage("--diff and --in-place", "one of them changes nothing", "give one of them")
+		return ExitStatus{}, usage("--diff and --in-place", "one of them changes nothing", "give one of them")
 	case (diff || inPlace) && (to == "jobs" || units):
-		return End{}, usage("--diff and --in-place", "they are for crontabs that stay crontabs", "redirect stdout to a new file")
+		return ExitStatus{}, usage("--diff and --in-place", "they are for crontabs that stay crontabs", "redirect stdout to a new file")
 	}
 	if units {
 		return c.importUnits(to, user)
 	}
 	sources, skipped, err := importer.Read(c.args, c.stdin, format)
 	if err != nil {
-		return End{}, importFault(err)
+		return ExitStatus{}, importFault(err)
 	}
 	files, notes := importer.Import(sources, o)
 	defer c.tell(append(skipped, notes...)) // after stdout's text: stderr is written by another goroutine
@@ -108,11 +108,11 @@ func runImport(c *call) (End, error) {
 		for _, f := range files {
 			b.WriteString(f.Diff())
 		}
-		return End{}, c.print(b.String())
+		return ExitStatus{}, c.print(b.String())
 	case len(files) != 1:
-		return End{}, usage("several files", "they would become one", "give --diff, --in-place, or one file")
+		return ExitStatus{}, usage("several files", "they would become one", "give --diff, --in-place, or one file")
 	}
-	return End{}, c.print(string(files[0].After))
+	return ExitStatus{}, c.print(string(files[0].After))
 }
 
 // givenFormat is that of --from; nil: it is not given.
@@ -156,27 +156,27 @@ func importFault(err error) error {
 	return f
 }
 
-func (c *call) printJobs(jobs []*importer.Job, user string) (End, error) {
+func (c *call) printJobs(jobs []*importer.Job, user string) (ExitStatus, error) {
 	text, notes := importer.JobFile(jobs, user)
 	defer c.tell(notes)
 	if text == "" {
-		return End{}, &fault{code: codeConfiguration, why: "there is no job to write"}
+		return ExitStatus{}, &fault{code: codeConfiguration, why: "there is no job to write"}
 	}
-	return End{}, c.print(text)
+	return ExitStatus{}, c.print(text)
 }
 
 // writeImported changes files. One that must not be changed does not keep the others.
-func (c *call) writeImported(files []*importer.File) (End, error) {
+func (c *call) writeImported(files []*importer.File) (ExitStatus, error) {
 	var failed error
 	for _, f := range files {
 		if f.Path == "stdin" {
-			return End{}, usage("--in-place", "stdin is no file", "crontab -l | leaderrun import - | crontab -")
+			return ExitStatus{}, usage("--in-place", "stdin is no file", "crontab -l | leaderrun import - | crontab -")
 		}
 	}
 	for _, f := range files {
 		if !f.Changed() {
 			if err := c.print(f.Path + ": nothing to change\n"); err != nil {
-				return End{}, err
+				return ExitStatus{}, err
 			}
 			continue
 		}
@@ -189,17 +189,17 @@ func (c *call) writeImported(files []*importer.File) (End, error) {
 			continue
 		}
 		if err := c.print(fmt.Sprintf("%s: %d job(s) wrapped; the former file is %s\n", f.Path, len(f.Jobs), backup)); err != nil {
-			return End{}, err
+			return ExitStatus{}, err
 		}
 	}
-	return End{}, failed
+	return ExitStatus{}, failed
 }
 
 // importUnits turns timers of systemd into lines or jobs.
-func (c *call) importUnits(to, user string) (End, error) {
+func (c *call) importUnits(to, user string) (ExitStatus, error) {
 	jobs, notes, err := importer.Units(c.args, c.stdin)
 	if err != nil {
-		return End{}, importFault(err)
+		return ExitStatus{}, importFault(err)
 	}
 	c.tell(notes)
 	if to == "jobs" {
@@ -207,5 +207,5 @@ func (c *call) importUnits(to, user string) (End, error) {
 	}
 	text, notes := importer.Lines(jobs)
 	c.tell(notes)
-	return End{}, c.print(text)
+	return ExitStatus{}, c.print(text)
 }

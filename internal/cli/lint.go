@@ -50,21 +50,21 @@ type linted struct {
 	Remedy string `json:"remedy"`
 }
 
-func runLint(c *call) (End, error) {
+func runLint(c *call) (ExitStatus, error) {
 	asJSON := c.settings.on("json")
 	as := read(c.settings, "format", oneOf("text", "json"), "")
 	format, err := c.givenFormat()
 	switch {
 	case as == "text" && asJSON && c.settings.typed("json"):
-		return End{}, usage("--format and --json", "they say two things", "give one of them")
+		return ExitStatus{}, usage("--format and --json", "they say two things", "give one of them")
 	case err != nil:
-		return End{}, err
+		return ExitStatus{}, err
 	case c.settings.err != nil:
-		return End{}, c.settings.err
+		return ExitStatus{}, c.settings.err
 	}
 	g, named, err := c.backend()
 	if err != nil {
-		return End{}, err
+		return ExitStatus{}, err
 	}
 	named = named && !strings.HasPrefix(g.place, prefix) // cron does not see the variables of this shell
 	paths, oneHost := c.args, false
@@ -80,7 +80,7 @@ func runLint(c *call) (End, error) {
 	for i, path := range paths {
 		read, skipped, err := importer.Read([]string{path}, c.stdin, format)
 		if err != nil {
-			return End{}, importFault(err)
+			return ExitStatus{}, importFault(err)
 		}
 		c.tell(skipped)
 		if oneHost {
@@ -93,9 +93,9 @@ func runLint(c *call) (End, error) {
 	found := lint.Look(sources, lint.Host{Named: named, Refuses: refuses})
 	text, err := writeFindings(found, as == "json" || as == "" && asJSON)
 	if err != nil {
-		return End{}, err
+		return ExitStatus{}, err
 	}
-	end := End{}
+	end := ExitStatus{}
 	if len(found) > 0 {
 		end.Code = codeBad
 	}

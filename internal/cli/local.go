@@ -29,7 +29,7 @@ const (
 //  3. All that still has the lease is killed.
 //
 // A daemon has other runs too. There the guardian of this one is killed, and the daemon sweeps up what it guarded.
-func (b *breaking) killHere(ctx context.Context, s backends.Status, run *ending) error {
+func (b *breaking) killHere(ctx context.Context, s backends.Status, run *watchedRun) error {
 	// The history is to say who did it and why.
 	stop := backends.Order{Job: b.job, Kind: backends.Stop, Reason: b.reason, Token: run.token}
 	err := orderJob(ctx, b.store, stop)
@@ -74,7 +74,7 @@ func (b *breaking) killHere(ctx context.Context, s backends.Status, run *ending)
 type target struct {
 	*breaking
 	holders func(job string) ([]int, error) // Limits.LocalHolders
-	run     *ending
+	run     *watchedRun
 	wrapper int  // the process that claimed the job
 	daemon  bool // it has other runs too
 }

@@ -28,12 +28,12 @@ import (
 
 // Main runs the program and says how it is to end. The command of a run gets stdin, stdout and stderr of this
 // process as they are, not through these files; of leaderrun's own commands only `fence` reads stdin.
-func Main(args []string, stdin, stdout, stderr *os.File) End {
+func Main(args []string, stdin, stdout, stderr *os.File) ExitStatus {
 	supervise.SurvivePipe()
 	console := newConsole(stderr)
 	if f := tooFewFiles(); f != nil {
 		_, _ = stderr.Write(console.text(f.Error(), f.hint)) // at once: the console's goroutine would need what is missing
-		return End{Code: f.code}
+		return ExitStatus{Code: f.code}
 	}
 	defer console.close()
 	hearLibraries(console)
@@ -52,7 +52,7 @@ func Main(args []string, stdin, stdout, stderr *os.File) End {
 		defer guarded.close()
 	}
 	signals := captureSignals()
-	return protected(console, func() End { return dispatch(args, stdin, stdout, console, signals, guarded) })
+	return protected(console, func() ExitStatus { return dispatch(args, stdin, stdout, console, signals, guarded) })
 }
 
 // hearLibraries makes what packages write to the standard logger, above all net/http, debug events of ours: it is about a
@@ -102,11 +102,11 @@ func captureSignals() func() <-chan syscall.Signal {
 }
 
 // protected makes a panic an error like others.
-func protected(v *console, f func() End) (end End) {
+func protected(v *console, f func() ExitStatus) (end ExitStatus) {
 	defer func() {
 		if p := recover(); p != nil {
 			v.panicked(panics.Of(p))
-			end = End{Code: codeInternal}
+			end = ExitStatus{Code: codeInternal}
 		}
 	}()
 	return f()
@@ -196,7 +196,7 @@ func (c *call) interrupted() syscall.Signal {
 }
 
 // finish turns what a command returned into the end of the program, and tells an error.
-func (c *call) finish(end End, err error) End {
+func (c *call) finish(end ExitStatus, err error) ExitStatus {
 	sig := c.interrupted()
 	end = endOfCall(end, err, sig)
 	switch {
@@ -210,7 +210,7 @@ func (c *call) finish(end End, err error) End {
 
 // tellWritten tells who has ended the program by a signal what is there nevertheless, or may be. Other errors are what a signal
 // makes of a command.
-func (c *call) tellWritten(end End, err error) {
+func (c *call) tellWritten(end ExitStatus, err error) {
 	switch {
 	case mayBeWritten(err):
 		c.console.fault(&fault{code: end.Code, why: err.Error(), hint: hintOf(err), err: err})

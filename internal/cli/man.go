@@ -15,9 +15,9 @@ func manCommand() *command {
 }
 
 // runMan sets the help pages as a manual page, man(7).
-func runMan(c *call) (End, error) {
+func runMan(c *call) (ExitStatus, error) {
 	if len(c.args) > 0 {
-		return End{}, usage("man", "takes no arguments", "usage: "+c.cmd.usageLine())
+		return ExitStatus{}, usage("man", "takes no arguments", "usage: "+c.cmd.usageLine())
 	}
 	var b strings.Builder
 	b.WriteString(".TH LEADERRUN 1\n.SH NAME\nleaderrun \\- run a command on at most one of many hosts at a time\n")
@@ -45,7 +45,7 @@ func runMan(c *call) (End, error) {
 	section("ENVIRONMENT AND FILES", environmentPage())
 	section("BACKENDS", backendsPage())
 	section("EXIT STATUS", exitCodesPage())
-	return End{}, c.print(b.String())
+	return ExitStatus{}, c.print(b.String())
 }
 
 func writeManOption(b *strings.Builder, o option) {

@@ -55,16 +55,16 @@ type nextTick struct {
 	shown string
 }
 
-func runNext(c *call) (End, error) {
+func runNext(c *call) (ExitStatus, error) {
 	s := c.settings
 	count, asJSON := read(s, "count", parseTicks, defaultCount), s.on("json")
 	every, zone := read(s, "every", parseEvery, ""), read(s, "timezone", parseZone, "")
 	if s.err != nil {
-		return End{}, s.err
+		return ExitStatus{}, s.err
 	}
 	plan, err := c.planNext(every, zone)
 	if err != nil {
-		return End{}, err
+		return ExitStatus{}, err
 	}
 	now := time.Now()
 	ticks := describeTicks(plan.Upcoming(now, count), now)
@@ -75,9 +75,9 @@ func runNext(c *call) (End, error) {
 		err = writeTicks(&b, plan, ticks)
 	}
 	if err != nil {
-		return End{}, err
+		return ExitStatus{}, err
 	}
-	return End{}, c.print(b.String())
+	return ExitStatus{}, c.print(b.String())
 }
 
 // planNext reads the schedule. What environment and files say of --every is for runs.

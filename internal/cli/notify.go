@@ -152,7 +152,7 @@ func (n *notifier) isStopping(status string) {
 
 // close says that the service stops, and waits until everything was said. A service of Type=notify that ends
 // well without having been ready counts as failed: a run that was left to another host has ended well.
-func (n *notifier) close(end End) {
+func (n *notifier) close(end ExitStatus) {
 	if n == nil {
 		return
 	}

@@ -72,7 +72,7 @@ func TestAGivenUpTickIsNamed(t *testing.T) {
 	var said bytes.Buffer
 	v := &console{out: &said}
 	s := &reporter{console: v, job: "j", prefix: "j: ", inFile: true, trigger: backends.Trigger{Tick: 1795140000}}
-	s.tell(runner.Result{Ending: runner.Interrupted, Err: daemon.ErrOvertaken}, End{})
+	s.tell(runner.Result{Ending: runner.Interrupted, Err: daemon.ErrOvertaken}, ExitStatus{})
 	v.close()
 	const want = "leaderrun: j: not run for the tick 2026-11-20T02:00:00Z: the next tick came due before the backend had answered\n"
 	if said.String() != want {
@@ -85,7 +85,7 @@ func TestAGivenUpRunIsTold(t *testing.T) {
 	var said bytes.Buffer
 	v := &console{out: &said}
 	s := &reporter{console: v, job: "j", loud: true}
-	s.tell(runner.Result{Ending: runner.Unconfirmed, Err: errors.New("processes live")}, End{Code: 75})
+	s.tell(runner.Result{Ending: runner.Unconfirmed, Err: errors.New("processes live")}, ExitStatus{Code: 75})
 	v.close()
 	const want = "leaderrun: the run is given up: processes live\n" +
 		"hint: look for them on this host: another run may start beside them\n"

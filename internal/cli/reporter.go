@@ -55,7 +55,7 @@ func (s *reporter) say(e runner.Event) {
 }
 
 // tell says how it ended, where the runner's own events do not: a run that was skipped, and errors.
-func (s *reporter) tell(r runner.Result, end End) {
+func (s *reporter) tell(r runner.Result, end ExitStatus) {
 	e := runner.Event{Name: runner.EventSkipped, Job: s.job, Tick: r.Grant.Tick, Token: r.Grant.Token, Level: slog.LevelError}
 	if e.Tick == 0 {
 		e.Tick = s.trigger.Tick

@@ -94,10 +94,10 @@ type runPlan struct {
 	metrics  string // a directory; "": none
 }
 
-func runRun(c *call) (End, error) {
+func runRun(c *call) (ExitStatus, error) {
 	plan, err := c.planRun()
 	if err != nil {
-		return End{}, err
+		return ExitStatus{}, err
 	}
 	var path string
 	var store backends.Backend
@@ -109,16 +109,16 @@ func runRun(c *call) (End, error) {
 		}
 		store, err = c.openStore()
 	}) {
-		return End{}, errSilent
+		return ExitStatus{}, errSilent
 	}
 	if err != nil {
-		return End{}, err
+		return ExitStatus{}, err
 	}
 	defer store.Close()
 	if hint, err := checkTTL(plan.timeline.TTL, store.Limits()); err != nil {
 		f := c.timelineFault(err)
 		f.hint = hint
-		return End{}, f
+		return ExitStatus{}, f
 	}
 	switch o := plan.request.Trigger; {
 	case o.Parts > 0 && o.Given():

@@ -41,13 +41,13 @@ func checkShards(s *settings, job string, r *runner.Request) error {
 }
 
 // runShards works through a tick or key together with other hosts.
-func (c *call) runShards(plan *runPlan, store backends.Backend) (End, error) {
+func (c *call) runShards(plan *runPlan, store backends.Backend) (ExitStatus, error) {
 	if c.ahead != nil {
 		c.ahead.close() // each run has a guardian of its own, with other files
 	}
 	w, err := newCrew(c, plan, store)
 	if err != nil {
-		return End{}, err
+		return ExitStatus{}, err
 	}
 	leases := shards.Remember(store)
 	w.runner.Driver = leases
@@ -69,14 +69,14 @@ func (c *call) runShards(plan *runPlan, store backends.Backend) (End, error) {
 }
 
 // endOf is what the work on a whole tick or key comes to: well if every shard is done, whoever did it.
-func (w *crew) endOf(o shards.Outcome) End {
+func (w *crew) endOf(o shards.Outcome) ExitStatus {
 	conflict := w.plan.conflict
 	sig := w.signal()
 	switch {
 	case o.Busy != nil:
 		return w.endOfWait(runner.Result{Ending: runner.Refused, Refusal: o.Busy})
 	case o.IsDone():
-		return End{Code: codeSkipped}
+		return ExitStatus{Code: codeSkipped}
 	case sig != 0:
 		return bySignal(sig)
 	case o.Stop != nil:
@@ -88,7 +88,7 @@ func (w *crew) endOf(o shards.Outcome) End {
 }
 
 // endOfWait is the end of who leaves a tick to others: in good hands, unless a wait for them was asked for and is over.
-func (w *crew) endOfWait(r runner.Result) End {
+func (w *crew) endOfWait(r runner.Result) ExitStatus {
 	if w.plan.request.Wait > 0 {
 		r.Ending = runner.WaitOver
 	}
@@ -99,7 +99,7 @@ func (w *crew) endOfWait(r runner.Result) End {
 const eventShards = "shards_worked"
 
 // tell says what became of the whole tick or key. What became of each shard that was run here was told.
-func (w *crew) tell(o shards.Outcome, end End) {
+func (w *crew) tell(o shards.Outcome, end ExitStatus) {
 	s := &reporter{console: w.commands.call.console, job: w.plan.job, trigger: o.Trigger}
 	for _, before := range o.Before {
 		w.tellSum(before, slog.LevelInfo)

@@ -92,19 +92,19 @@ const (
 	stateQuarantined = "quarantined" // the store may have forgotten a lease
 )
 
-func runStatus(c *call) (End, error) {
+func runStatus(c *call) (ExitStatus, error) {
 	asJSON, watch := c.settings.on("json"), c.settings.on("watch")
 	if err := c.settings.err; err != nil {
-		return End{}, err
+		return ExitStatus{}, err
 	}
 	store, err := c.openStore()
 	if err != nil {
-		return End{}, err
+		return ExitStatus{}, err
 	}
 	defer store.Close()
 	ctx, cancel := c.context()
 	defer cancel()
-	return End{}, c.followStatus(ctx, store, asJSON, watch)
+	return ExitStatus{}, c.followStatus(ctx, store, asJSON, watch)
 }
 
 // followStatus shows the status once, or again and again: then also after the backend was away, until the context ends or an error

@@ -19,11 +19,11 @@ func versionCommand() *command {
 	}
 }
 
-func showVersion(c *call) (End, error) {
+func showVersion(c *call) (ExitStatus, error) {
 	if len(c.args) > 0 {
-		return End{}, usage("version", "takes no arguments", "usage: leaderrun version")
+		return ExitStatus{}, usage("version", "takes no arguments", "usage: leaderrun version")
 	}
-	return End{}, c.print("leaderrun " + versionText() + "\n")
+	return ExitStatus{}, c.print("leaderrun " + versionText() + "\n")
 }
 
 func versionText() string {

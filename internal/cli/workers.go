@@ -13,13 +13,13 @@ import (
 )
 
 // runWorkers shares the shards of a job with other hosts until a signal ends the program.
-func (c *call) runWorkers(plan *runPlan, store backends.Backend) (End, error) {
+func (c *call) runWorkers(plan *runPlan, store backends.Backend) (ExitStatus, error) {
 	if c.ahead != nil {
 		c.ahead.close() // each run has a guardian of its own, with other files
 	}
 	w, err := newCrew(c, plan, store)
 	if err != nil {
-		return End{}, err
+		return ExitStatus{}, err
 	}
 	leases := shards.Remember(store)
 	w.runner.Driver = leases
@@ -31,7 +31,7 @@ func (c *call) runWorkers(plan *runPlan, store backends.Backend) (End, error) {
 	end := w.endOfWorkers(results)
 	if err != nil {
 		err = notDivided(plan.job, err)
-		end = End{Code: errorCode(err)}
+		end = ExitStatus{Code: errorCode(err)}
 	}
 	w.close(end)
 	return end, err
@@ -48,22 +48,22 @@ func (w *crew) tellWorkers(e runner.Event) {
 }
 
 // endOfWorkers is the end of a program that a signal has ended: the first code by which a command answered to it, or else the signal.
-func (w *crew) endOfWorkers(results []runner.Result) End {
-	var ends []End
+func (w *crew) endOfWorkers(results []runner.Result) ExitStatus {
+	var ends []ExitStatus
 	for _, r := range results {
 		if r.Grant.Token != 0 && r.Ending != runner.Interrupted { // it was started
 			ends = append(ends, endOf(r, w.plan.conflict))
 		}
 	}
-	answered := func(e End) bool { return e.Code != 0 && e.Signal == 0 }
-	bySame := func(e End) bool { return e.Signal != 0 }
-	for _, first := range []func(End) bool{answered, bySame} {
+	answered := func(e ExitStatus) bool { return e.Code != 0 && e.Signal == 0 }
+	bySame := func(e ExitStatus) bool { return e.Signal != 0 }
+	for _, first := range []func(ExitStatus) bool{answered, bySame} {
 		if i := slices.IndexFunc(ends, first); i >= 0 {
 			return ends[i]
 		}
 	}
 	if len(ends) > 0 {
-		return End{Code: 0}
+		return ExitStatus{Code: 0}
 	}
 	return bySignal(w.signal())
 }

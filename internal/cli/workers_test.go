@@ -22,12 +22,12 @@ func TestEndOfWorkers(t *testing.T) {
 	badly := runner.Result{Ending: runner.Ran, Grant: grant, Status: lifeline.Status{Known: true, Code: 3}}
 	for _, c := range []struct {
 		results []runner.Result
-		want    End
+		want    ExitStatus
 	}{
 		{nil, bySignal(syscall.SIGTERM)},
 		{[]runner.Result{undone}, bySignal(syscall.SIGTERM)},
-		{[]runner.Result{undone, well}, End{}},
-		{[]runner.Result{undone, well, badly}, End{Code: 3}},
+		{[]runner.Result{undone, well}, ExitStatus{}},
+		{[]runner.Result{undone, well, badly}, ExitStatus{Code: 3}},
 	} {
 		if got := w.endOfWorkers(c.results); got != c.want {
 			t.Errorf("%+v instead of %+v", got, c.want)

@@ -46,7 +46,7 @@ const shortestPause = time.Second
 func (w *Workers) Keep(ctx context.Context) ([]runner.Result, error) {
 	b := &balancer{
 		Workers: w, tasks: map[int]*task{},
-		positions: make(chan positionNews, 1), ended: make(chan ending), found: make(chan discovery),
+		positions: make(chan positionNews, 1), ended: make(chan endedWorker), found: make(chan discovery),
 	}
 	b.life, b.endLife = context.WithCancel(context.Background())
 	defer b.endLife()
@@ -66,7 +66,7 @@ type balancer struct {
 	results  map[int]runner.Result // of the runs that ended while leaving
 
 	positions chan positionNews
-	ended     chan ending
+	ended     chan endedWorker
 	found     chan discovery
 
 	searching bool
@@ -99,7 +99,7 @@ const (
 	pauses                  // the worker ended by itself, and is run again after a pause
 )
 
-type ending struct {
+type endedWorker struct {
 	shard  int
 	result runner.Result
 }
@@ -280,12 +280,12 @@ func (b *balancer) start(shard int, pause time.Duration) {
 	panics.Go(func() {
 		defer end(nil)
 		r := b.Run(stop, Shard{Number: shard, Trigger: backends.Trigger{Parts: b.Shards}, Wanted: b.life})
-		b.ended <- ending{shard, r}
+		b.ended <- endedWorker{shard, r}
 	})
 }
 
 // ends takes the end of a run. Its lease is released, unless it could not be.
-func (b *balancer) ends(e ending) error {
+func (b *balancer) ends(e endedWorker) error {
 	k := b.tasks[e.shard]
 	delete(b.tasks, e.shard)
 	switch r := e.result; {

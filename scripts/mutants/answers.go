@@ -22,7 +22,7 @@ var answerMutants = []mutant{
 	{"HTTP: what libraries log reaches stderr past the console", "internal/cli/main.go", "\thearLibraries(console)\n", "", hostileAnybody},
 	{"Consul: null in the place of a key is taken", "backends/consul/read.go", "case p == nil || p.Key == \"\" || p.ModifyIndex == 0,", "case p == nil,", hostileConsul},
 	{"Consul: the lock of another session is taken for ours", "backends/consul/swap.go", "if last == nil || step.Verb == api.KVLock && last.Session != step.Session {", "if last == nil {", hostileConsul},
-	{"Consul: an answer may become anything", "backends/consul/link.go", "err = httplimit.Weigh(text)", "err = nil", hostileConsul},
+	{"Consul: an answer may become anything", "backends/consul/roundtripper.go", "err = httplimit.Weigh(text)", "err = nil", hostileConsul},
 	{"Kubernetes: a credential is shown without TLS", "backends/kubernetes/kubeconfig/kubeconfig.go", "case !c.Cluster.Local:", "case false:", hostileCluster},
 	{"Kubernetes: a credential is shown to a proxy on this host", "backends/kubernetes/kubeconfig/kubeconfig.go", "c.User, c.Withheld = User{}, true", "c.Withheld = true", hostileCluster},
 	{"Kubernetes: HTTPS:// is no TLS", "backends/kubernetes/kubeconfig/check.go", "u.Scheme == \"https\", isLoopback", "c.Server[:6] == \"https:\", isLoopback", hostileCluster},

@@ -229,7 +229,7 @@ var httpFenceMutants = []mutant{
 	{"HTTP: a keeper may keep less than the token", "fence/httpfence/guard.go", "if err == nil && highest < token {", "if false {", httpFenceTests},
 	{"HTTP: an older run is told of a token that is not kept", "fence/httpfence/guard.go", "highest, err := g.keep.Raise(ctx, l.resource, token)", "l.raise(token)\n\thighest, err := g.keep.Raise(ctx, l.resource, token)", httpFenceTests},
 	{"HTTP: the offer of HTTP/2 is passed on", "fence/httpfence/guard.go", "r = withoutH2C(r)\n", "", httpFenceTests},
-	{"HTTP: a run raises the fences of services that it reads from", "fence/httpfence/resource.go", "return n.elsewhere.RoundTrip(r)", "return n.fenced.RoundTrip(r)", httpFenceTests},
+	{"HTTP: a run raises the fences of services that it reads from", "fence/httpfence/resource.go", "return n.others.RoundTrip(r)", "return n.fenced.RoundTrip(r)", httpFenceTests},
 	{"HTTP: two own a resource", "fence/filefence/own.go", "if f == nil {", "if false {", httpFenceTests},
 	{"fence http: what is broken off counts as done", "internal/cli/fence_http_passage.go", "\tif p.holds {\n\t\tp.breakOff()\n\t}\n", "", fenceProxyTests},
 	{"fence http: a service is not told that a request was broken off", "internal/cli/fence_http_passage.go", "_ = conn.CloseWrite()\n", "", fenceProxyTests},

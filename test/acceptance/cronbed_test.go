@@ -43,15 +43,15 @@ const (
 func ordealFile(f *farm, extra bool) string {
 	var b strings.Builder
 	b.WriteString("timezone: UTC\ndefaults: {ttl: 5s}\njobs:\n")
-	job := func(name, keys, role string, life int) {
-		fmt.Fprintf(&b, "  %s: {%s, command: [%s, %s, %s, %q]}\n", name, keys, witness, role, f.log(name), strconv.Itoa(life))
+	job := func(name, keys string, life time.Duration, more ...string) {
+		fmt.Fprintf(&b, "  %s: {%s, command: %s}\n", name, keys, flow(witnessOf(f.dir, name, life, more...)))
 	}
-	job(jobSkip, "every: 1s", roleWitness, 200)
-	job(jobRerun, "every: 2s, on_lost: rerun, max_attempts: 100000, overlap: wait, catch_up: 1000", roleWitness, 300)
-	job(jobLong, "every: 3s", roleStubborn, 15000)
-	job(jobAgain, "every: 3s, on_lost: rerun", roleWitness, 1000)
+	job(jobSkip, "every: 1s", 200*time.Millisecond)
+	job(jobRerun, "every: 2s, on_lost: rerun, max_attempts: 100000, overlap: wait, catch_up: 1000", 300*time.Millisecond)
+	job(jobLong, "every: 3s", 15*time.Second, stubborn)
+	job(jobAgain, "every: 3s, on_lost: rerun", time.Second)
 	if extra {
-		job(jobExtra, "every: 1s", roleWitness, 50)
+		job(jobExtra, "every: 1s", 50*time.Millisecond)
 	}
 	return b.String()
 }
@@ -145,7 +145,7 @@ func endure(t *testing.T, f *farm, silence func(*rand.Rand) func()) {
 		o.awaitTick(job, settled)
 	}
 	servers.Eventually(t, "a tick of "+jobLong+" has begun", func() bool {
-		return last(t, o.log(jobLong)).tick > settled.Unix()
+		return last(t, o.dir, jobLong).tick > settled.Unix()
 	})
 	o.judge(settled)
 	if t.Failed() {
@@ -336,9 +336,9 @@ func (o *ordeal) awaitTick(job string, after time.Time) {
 	o.t.Helper()
 	for latest := int64(0); latest <= after.Unix(); {
 		servers.Eventually(o.t, "a tick of "+job+" is completed", func() bool {
-			time.Sleep(10 * time.Millisecond) // a long log is not read all the time
+			time.Sleep(50 * time.Millisecond) // many spans are not read all the time
 			was := latest
-			for _, s := range readLog(o.t, o.log(job)) {
+			for _, s := range runsOf(o.t, o.dir, job) {
 				if s.over {
 					latest = max(latest, s.tick)
 				}
@@ -351,7 +351,7 @@ func (o *ordeal) awaitTick(job string, after time.Time) {
 // judge looks at what all the runs wrote.
 func (o *ordeal) judge(settled time.Time) {
 	for _, job := range []string{jobSkip, jobRerun, jobLong, jobAgain, jobExtra} {
-		spans := verdict(o.t, o.log(job))
+		spans := verdict(o.t, o.dir, job)
 		o.say("%s: %d runs", job, len(spans))
 		over := map[int64]bool{}
 		for i, s := range spans {

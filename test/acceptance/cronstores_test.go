@@ -26,7 +26,7 @@ func TestThreeDaemons(t *testing.T) {
 		runsAfter := func(token int64) (run runSpan) {
 			t.Helper()
 			servers.Eventually(t, "the job runs", func() bool {
-				run = last(t, b.log)
+				run = b.last()
 				return run.token > token
 			})
 			return run
@@ -63,8 +63,8 @@ func threeDaemonsFile(b *bed, log string) string {
 defaults: {ttl: %v, on_lost: rerun}
 jobs:
   often: {every: 1s, max_attempts: 100, overlap: wait, catch_up: 1000, command: [sh, -c, %q]}
-  job: {every: 1s, command: [%s, %s, %s]}
-`, b.ttl, shortJob(log)[2], witness, b.role, b.log)
+  job: {every: 1s, command: %s}
+`, b.ttl, shortJob(log)[2], flow(b.witness(forever)))
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		b.t.Fatal(err)
 	}

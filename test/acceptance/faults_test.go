@@ -53,7 +53,7 @@ func TestFaultsOfProcesses(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
 			onStores(t, on, func(t *testing.T, b *bed) {
-				b.role = roleStubborn
+				b.mild = false
 				strike(b, none{}, f)
 			})
 		})
@@ -65,7 +65,7 @@ func TestFaultsOfProcesses(t *testing.T) {
 func strike[S any](b *bed, s S, f fault[S]) {
 	b.t.Helper()
 	w := b.holder()
-	old := last(b.t, b.log)
+	old := b.last()
 	standby := b.start(nil, "--wait", "forever")
 	b.newcomers()
 	f.strike(b, s, w)
@@ -74,7 +74,7 @@ func strike[S any](b *bed, s S, f fault[S]) {
 		f.mend(b, s, w)
 	}
 	b.beats(standby, old.token)
-	spans := verdict(b.t, b.log)
+	spans := b.verdict()
 	i := slices.IndexFunc(spans, func(s runSpan) bool { return s.token == old.token })
 	if lived := spans[i].last.Sub(struck); lived >= cmp.Or(f.within, b.ttl) {
 		b.t.Errorf("the run lived on for %v after the fault: it had %v", lived, cmp.Or(f.within, b.ttl))
@@ -135,7 +135,7 @@ func TestServerRestartedWithItsData(t *testing.T) {
 	b := newBed(t, redisURL(r, longTTL))
 	b.ttl = longTTL
 	w := b.holder()
-	old := last(t, b.log)
+	old := b.last()
 	r.Restart(t, true)
 	b.survives(w, old.token)
 }
@@ -148,7 +148,7 @@ func TestFailover(t *testing.T) {
 	s := servers.Sentinel(t, 2)
 	b := newBed(t, s.URL()+"?longest-ttl="+ttl.String())
 	w := b.holder()
-	old := last(t, b.log)
+	old := b.last()
 	standby := b.start(nil, "--wait", "forever")
 	master := s.Master(t)
 	master.Kill()
@@ -166,7 +166,7 @@ func TestKillByNameDoesNotLeaveTheJobRunning(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, "file://"+servers.Dir(t))
 	w := b.holder()
-	old := last(t, b.log)
+	old := b.last()
 	if name := hosts.Comm(w.pid()); name != "leaderrun" {
 		t.Fatalf("the wrapper is called %q", name)
 	}
@@ -185,7 +185,7 @@ func TestStandbyReplacesItsGuardian(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, "file://"+servers.Dir(t))
 	w := b.holder()
-	old := last(t, b.log)
+	old := b.last()
 	standby := b.start(nil, "--wait", "forever")
 	var guardian int
 	servers.Eventually(t, "the standby has a guardian", func() bool {

@@ -28,20 +28,33 @@ const (
 // bed is one job with its witness, run by several hosts.
 type bed struct {
 	t       *testing.T
-	dir     string
-	log     string // the witness's
+	dir     string // of the witness, among others
 	backend string
-	role    string
+	mild    bool // the witness is not stubborn
 	ttl     time.Duration
 }
 
 func newBed(t *testing.T, backend string) *bed {
 	t.Helper()
-	dir := servers.Dir(t)
-	b := &bed{t: t, dir: dir, log: filepath.Join(dir, "witness.log"), backend: backend, role: roleStubborn, ttl: ttl}
-	t.Cleanup(func() { verdict(t, b.log) })
+	b := &bed{t: t, dir: servers.Dir(t), backend: backend, ttl: ttl}
+	t.Cleanup(func() { b.verdict() })
 	return b
 }
+
+// job is the name of a bed's job.
+const job = "job"
+
+// witness is the job's command.
+func (b *bed) witness(life time.Duration) []string {
+	if b.mild {
+		return witnessOf(b.dir, job, life)
+	}
+	return witnessOf(b.dir, job, life, stubborn)
+}
+
+func (b *bed) runs() []runSpan    { b.t.Helper(); return runsOf(b.t, b.dir, job) }
+func (b *bed) last() runSpan      { b.t.Helper(); return last(b.t, b.dir, job) }
+func (b *bed) verdict() []runSpan { b.t.Helper(); return verdict(b.t, b.dir, job) }
 
 // wrapper is one running leaderrun.
 type wrapper struct {
@@ -57,7 +70,7 @@ type wrapper struct {
 func (b *bed) start(where []string, options ...string) *wrapper {
 	b.t.Helper()
 	words := slices.Concat(where, []string{binary, "run", "--log-level", "debug", "--backend", b.backend, "--ttl", b.ttl.String()},
-		options, []string{"job", witness, b.role, b.log})
+		options, []string{job}, b.witness(forever))
 	return launch(b.t, words...)
 }
 
@@ -104,7 +117,7 @@ func (b *bed) holder() *wrapper {
 	return w
 }
 
-// beats waits until a run later than the given token beats with both its processes, and returns it.
+// beats waits until a run later than the given token beats with all its processes, and returns it.
 func (b *bed) beats(w *wrapper, after int64) runSpan {
 	b.t.Helper()
 	var span runSpan
@@ -112,8 +125,8 @@ func (b *bed) beats(w *wrapper, after int64) runSpan {
 		if w != nil && w.ended() {
 			b.t.Fatalf("leaderrun ended with code %d: %s", w.code(), w.said())
 		}
-		span = last(b.t, b.log)
-		return span.token > after && len(span.pids) >= 2
+		span = b.last()
+		return span.token > after && len(span.pids) >= 3
 	})
 	return span
 }
@@ -129,8 +142,8 @@ func (b *bed) newcomers() (stop func()) {
 			case <-quit:
 				return
 			case <-time.After(2 * time.Second): // shorter than any lease
-				cmd := exec.Command(binary, "run", "--backend", b.backend, "--ttl", b.ttl.String(), "--backend-wait", "200ms",
-					"job", witness, b.role, b.log, "100")
+				words := []string{"run", "--backend", b.backend, "--ttl", b.ttl.String(), "--backend-wait", "200ms", job}
+				cmd := exec.Command(binary, append(words, b.witness(100*time.Millisecond)...)...)
 				cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 				_ = cmd.Run()
 			}
@@ -163,7 +176,7 @@ func (b *bed) survives(w *wrapper, token int64) {
 // only fails the test if there was another run than that of a token.
 func (b *bed) only(token int64) {
 	b.t.Helper()
-	if spans := verdict(b.t, b.log); len(spans) != 1 || spans[0].token != token {
+	if spans := b.verdict(); len(spans) != 1 || spans[0].token != token {
 		b.t.Fatalf("%d runs, want the one of token %d", len(spans), token)
 	}
 }

@@ -95,14 +95,14 @@ func TestKubernetesLeaseDeleted(t *testing.T) {
 	k, b := newKubernetes(t, false)
 	b.ttl = longTTL
 	w := b.holder()
-	old := last(t, b.log)
+	old := b.last()
 	k.API(t, "DELETE", k.lease, "")
 	struck := boottime.Now()
 	if code := w.wait(); code != 75 {
 		t.Errorf("exit code %d, want 75: %s", code, w.said())
 	}
 	gone(t, old)
-	if lived := last(t, b.log).last.Sub(struck); lived >= atOnce {
+	if lived := b.last().last.Sub(struck); lived >= atOnce {
 		t.Errorf("the run lived on for %v", lived)
 	}
 	b.beats(b.start(nil), old.token)
@@ -115,7 +115,7 @@ func TestKubernetesRestarted(t *testing.T) {
 	k, b := newKubernetes(t, true)
 	b.ttl = longTTL
 	w := b.holder()
-	old := last(t, b.log)
+	old := b.last()
 	k.Restart(t, true)
 	b.survives(w, old.token)
 }
@@ -136,7 +136,7 @@ func TestKubernetesDropsPackets(t *testing.T) {
 			proxy := servers.NewProxy(t, s.Addr())
 			b := newBed(t, "k8s://"+namespace+"?kubeconfig="+s.KubeconfigAt(t, servers.KubernetesAdmin, proxy.Addr()))
 			w := b.holder()
-			old := last(t, b.log)
+			old := b.last()
 			b.backend = s.URLOf(t, namespace, servers.KubernetesAdmin)
 			standby := b.start(nil, "--wait", "forever")
 			b.newcomers()
@@ -145,7 +145,7 @@ func TestKubernetesDropsPackets(t *testing.T) {
 			if code := w.wait(); code != 75 {
 				t.Errorf("exit code %d, want 75: %s", code, w.said())
 			}
-			for _, span := range verdict(t, b.log) {
+			for _, span := range b.verdict() {
 				if lived := span.last.Sub(struck); span.token == old.token && lived >= b.ttl {
 					t.Errorf("the run lived on for %v after the cut", lived)
 				}
@@ -171,7 +171,7 @@ func TestKubernetesRoleTakenAway(t *testing.T) {
 	}
 	b := newBed(t, url("one"))
 	w := b.holder()
-	old := last(t, b.log)
+	old := b.last()
 	b.backend = url("two")
 	standby := b.start(nil, "--wait", "forever")
 	s.API(t, "DELETE", "/apis/rbac.authorization.k8s.io/v1/namespaces/"+namespace+"/rolebindings/one", "")
@@ -179,7 +179,7 @@ func TestKubernetesRoleTakenAway(t *testing.T) {
 	if code := w.wait(); code != 75 {
 		t.Errorf("exit code %d, want 75: %s", code, w.said())
 	}
-	for _, span := range verdict(t, b.log) {
+	for _, span := range b.verdict() {
 		if lived := span.last.Sub(struck); span.token == old.token && lived >= b.ttl+time.Second {
 			t.Errorf("the run lived on for %v without the right to renew", lived)
 		}

@@ -27,7 +27,7 @@ func forTick(tick int, more ...string) []string {
 // leads starts a run that beats until it is killed, and returns its wrapper and what beats.
 func (b *bed) leads(options ...string) (*wrapper, runSpan) {
 	b.t.Helper()
-	before := last(b.t, b.log).token
+	before := b.last().token
 	w := b.start(nil, options...)
 	return w, b.follows(w, before)
 }
@@ -36,7 +36,7 @@ func (b *bed) leads(options ...string) (*wrapper, runSpan) {
 func (b *bed) follows(w *wrapper, after int64) (span runSpan) {
 	b.t.Helper()
 	servers.Eventually(b.t, "a run has begun", func() bool {
-		span = last(b.t, b.log)
+		span = b.last()
 		if span.token <= after && w.ended() {
 			b.t.Fatalf("leaderrun ended with code %d: %s", w.code(), w.said())
 		}
@@ -231,7 +231,7 @@ func TestTickOfAMachineThatIsCutOff(t *testing.T) {
 			t.Parallel()
 			n, url, _ := networkWithRedis(t, "a", "b")
 			b := newBed(t, url)
-			b.role = roleWitness
+			b.mild = true
 			options := forTick(tick, "--on-lost", policy)
 			w := b.start(n.Where("a"), options...)
 			run := b.follows(w, 0)
@@ -245,7 +245,7 @@ func TestTickOfAMachineThatIsCutOff(t *testing.T) {
 				if code := standby.wait(); code != 76 || !strings.Contains(standby.said(), "lost") {
 					t.Errorf("the standby ends with %d, want 76 and the loss told: %s", code, standby.said())
 				}
-				if now := last(t, b.log); now.token != run.token {
+				if now := b.last(); now.token != run.token {
 					t.Errorf("the tick ran again, with token %d", now.token)
 				}
 				return
@@ -267,7 +267,7 @@ func TestEndThatCannotBeRecorded(t *testing.T) {
 			addr, url := s.start(t)
 			proxy := servers.NewProxy(t, addr)
 			b := newBed(t, url(addr))
-			b.ttl, b.role = s.ttl, roleWitness
+			b.ttl, b.mild = s.ttl, true
 			silent := *b
 			silent.backend = url(proxy.Addr())
 			mark := filepath.Join(b.dir, "mark")

@@ -55,7 +55,7 @@ func TestNetworkDropsPackets(t *testing.T) {
 			if code := w.wait(); code != 75 {
 				t.Errorf("exit code %d, want 75: %s", code, w.said())
 			}
-			for _, s := range verdict(t, b.log) {
+			for _, s := range b.verdict() {
 				if lived := s.last.Sub(struck); s.token == old.token && lived >= ttl {
 					t.Errorf("the run lived on for %v after the cut: a lease of %v had run out", lived, ttl)
 				}
@@ -67,7 +67,7 @@ func TestNetworkDropsPackets(t *testing.T) {
 			if code := late.wait(); code != 0 {
 				t.Errorf("the host that is back ends with %d, want 0 because the job is held: %s", code, late.said())
 			}
-			if now := last(t, b.log); now.token != next.token {
+			if now := b.last(); now.token != next.token {
 				t.Errorf("token %d runs, want %d", now.token, next.token)
 			}
 			standby.signal(syscall.SIGTERM)

@@ -95,7 +95,7 @@ func TestRunOutlivesItsConnections(t *testing.T) {
 			b := newBed(t, s.URL()+longestHere+longTTL.String())
 			b.ttl = longTTL
 			w := b.holder()
-			old := last(t, b.log)
+			old := b.last()
 			strike(t, s)
 			b.survives(w, old.token)
 		})
@@ -112,7 +112,7 @@ func TestPgBouncerKilled(t *testing.T) {
 	b := newBed(t, pool.URL()+longestHere+longTTL.String())
 	b.ttl = longTTL
 	w := b.holder()
-	old := last(t, b.log)
+	old := b.last()
 	pool.Restart(t)
 	b.survives(w, old.token)
 	w.end()
@@ -143,7 +143,7 @@ func TestFailoverToASynchronousStandby(t *testing.T) {
 			b := newBed(t, set.URL()+longestHere+longTTL.String())
 			b.ttl = longTTL
 			w := b.holder()
-			run := last(t, b.log)
+			run := b.last()
 			b.newcomers()
 			strike(t, old)
 			set.Failover(t)

@@ -84,7 +84,7 @@ func onStores(t *testing.T, stores []store, test func(t *testing.T, b *bed)) {
 			t.Parallel()
 			addr, url := s.start(t)
 			b := newBed(t, url(addr))
-			b.ttl, b.role = s.ttl, roleWitness
+			b.ttl, b.mild = s.ttl, true
 			test(t, b)
 		})
 	}

@@ -55,7 +55,7 @@ func TestSessionExpiresWhileTheWrapperIsStopped(t *testing.T) {
 	s := servers.ZooKeeper(t, servers.ZooKeeperOptions{})
 	b := newBed(t, s.URL())
 	w := b.holder()
-	old := last(t, b.log)
+	old := b.last()
 	standby := b.start(nil, "--wait", "forever")
 	w.signal(syscall.SIGSTOP)
 	now := b.beats(standby, old.token)
@@ -70,7 +70,7 @@ func TestSessionExpiresWhileTheWrapperIsStopped(t *testing.T) {
 	if !b.renewed(standby) {
 		t.Errorf("the standby's run ended with code %d: %s", standby.code(), standby.said())
 	}
-	if token := last(t, b.log).token; token != now.token {
+	if token := b.last().token; token != now.token {
 		t.Errorf("token %d runs, want %d", token, now.token)
 	}
 	if after, err := s.Get("/leaderrun/job/lease"); err != nil || after.Czxid != lease.Czxid {
@@ -98,7 +98,7 @@ func TestClaimWhoseAnswerIsLost(t *testing.T) {
 	servers.Eventually(t, "the answer is lost", func() bool { return proxy.Dropped() > 0 })
 	proxy.CutReplies(false)
 	first := b.beats(w, 0)
-	if spans := verdict(t, b.log); len(spans) != 1 || w.ended() {
+	if spans := b.verdict(); len(spans) != 1 || w.ended() {
 		t.Errorf("%d runs, want the one of token %d: %s", len(spans), first.token, w.said())
 	}
 }
@@ -112,7 +112,7 @@ func TestLeaseAndRecordDeletedByAnOperator(t *testing.T) {
 	b := newBed(t, s.URL())
 	b.ttl = longTTL
 	w := b.holder()
-	old := last(t, b.log)
+	old := b.last()
 	s.MustDelete(t, "/leaderrun/job")
 	if code := w.wait(); code != 75 {
 		t.Errorf("exit code %d, want 75: %s", code, w.said())

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/internal/boottime"
-	"github.com/leaderrun/leaderrun/test/bed/beats"
 	"github.com/leaderrun/leaderrun/test/hosts"
 	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/witness/beats"
 )
 
 // Hosts are the machines that all want to run the same jobs.

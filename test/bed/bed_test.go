@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(servers.RunWithProgram(m, func(path string) {
 		programs = Programs{Leaderrun: path, Witness: filepath.Join(filepath.Dir(path), "witness")}
-	}, "./witness"))
+	}, "../witness"))
 }
 
 // quickStores are those of the short run.

@@ -10,7 +10,7 @@ import (
 	"sync"
 
 	"github.com/leaderrun/leaderrun/internal/boottime"
-	"github.com/leaderrun/leaderrun/test/bed/beats"
+	"github.com/leaderrun/leaderrun/test/witness/beats"
 )
 
 // registry is what the witnesses tell while they live: who they are, and what they write to the ledgers. It stands for a

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/leaderrun/leaderrun/internal/boottime"
-	"github.com/leaderrun/leaderrun/test/bed/beats"
 	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/witness/beats"
 )
 
 func TestLedgers(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/internal/boottime"
-	"github.com/leaderrun/leaderrun/test/bed/beats"
+	"github.com/leaderrun/leaderrun/test/witness/beats"
 )
 
 // Log is what happened on a bed. All instants are of one kernel's clock.

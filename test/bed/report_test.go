@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/leaderrun/leaderrun/test/bed/beats"
+	"github.com/leaderrun/leaderrun/test/witness/beats"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")

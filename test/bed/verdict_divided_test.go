@@ -3,7 +3,7 @@ package bed
 import (
 	"slices"
 
-	"github.com/leaderrun/leaderrun/test/bed/beats"
+	"github.com/leaderrun/leaderrun/test/witness/beats"
 )
 
 // divided adds slots to a scene, with every promise kept: slot 0 changes hands when its wrapper is killed, slot 1 has had its

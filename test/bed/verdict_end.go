@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leaderrun/leaderrun/test/bed/beats"
+	"github.com/leaderrun/leaderrun/test/witness/beats"
 )
 
 // silentInTime is I5: a TTL after a blow that makes the tree be killed no process of a run that it hit beats any more. A blow

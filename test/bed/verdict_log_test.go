@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/leaderrun/leaderrun/test/bed/beats"
+	"github.com/leaderrun/leaderrun/test/witness/beats"
 	"pgregory.net/rapid"
 )
 

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/leaderrun/leaderrun/test/bed/beats"
+	"github.com/leaderrun/leaderrun/test/witness/beats"
 )
 
 func skipRules() []rule {

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/leaderrun/leaderrun/internal/boottime"
-	"github.com/leaderrun/leaderrun/test/bed/beats"
+	"github.com/leaderrun/leaderrun/test/witness/beats"
 )
 
 type instant = boottime.Instant

@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/leaderrun/leaderrun/test/bed/beats"
+	"github.com/leaderrun/leaderrun/test/witness/beats"
 )
 
 // scene is a log made by hand. It begins at 0 s, ends at 200 s, and its TTL is 10 s.

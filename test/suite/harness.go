@@ -33,8 +33,8 @@ type Harness struct {
 	Empty func(t testing.TB)
 	// Restart restarts the store with its data; RestartEmpty without.
 	Restart, RestartEmpty func(t testing.TB)
-	// SetBreak writes an operator's request to stop into the job's record.
-	SetBreak func(t testing.TB, job string, b backends.BreakRequest)
+	// Change changes the job's record: its Break and its Form are what tests change.
+	Change func(t testing.TB, job string, change func(r *backends.Record))
 	// Stall freezes the store (SIGSTOP, say): requests are neither answered nor refused until resume is
 	// called. It may be called twice.
 	Stall func(t testing.TB) (resume func())
@@ -45,6 +45,11 @@ type Harness struct {
 
 	// Lacks says why a function is nil, by its name: so no case is left out in silence. Expire needs no reason.
 	Lacks map[string]string
+}
+
+// WithBreak gives a record an operator's request to stop.
+func WithBreak(b backends.BreakRequest) func(*backends.Record) {
+	return func(r *backends.Record) { r.Break = &b }
 }
 
 // times is how often something is repeated that finds the more the longer it goes on.
@@ -64,14 +69,14 @@ type function struct {
 var (
 	hasDeleteLease  = &function{"DeleteLease", func(h Harness) bool { return h.DeleteLease != nil }}
 	hasDeleteRecord = &function{"DeleteRecord", func(h Harness) bool { return h.DeleteRecord != nil }}
-	hasSetBreak     = &function{"SetBreak", func(h Harness) bool { return h.SetBreak != nil }}
+	hasChange       = &function{"Change", func(h Harness) bool { return h.Change != nil }}
 	hasStall        = &function{"Stall", func(h Harness) bool { return h.Stall != nil }}
 	hasRestart      = &function{"Restart", func(h Harness) bool { return h.Restart != nil }}
 	hasEmpty        = &function{"Empty", func(h Harness) bool { return h.Empty != nil }}
 	hasRestartEmpty = &function{"RestartEmpty", func(h Harness) bool { return h.RestartEmpty != nil }}
 
 	functions = []*function{
-		hasDeleteLease, hasDeleteRecord, hasSetBreak, hasStall, hasRestart, hasEmpty, hasRestartEmpty,
+		hasDeleteLease, hasDeleteRecord, hasChange, hasStall, hasRestart, hasEmpty, hasRestartEmpty,
 	}
 )
 

@@ -129,14 +129,19 @@ func (*memSnapshot) Complete(*backends.Grant) {}
 
 // Read implements backends.Tx. A claim writes the mark.
 func (t *memTx) Read(ctx context.Context) (s backends.Snapshot, err error) {
+	var newer error
 	err = t.inside(ctx, func() {
 		j := t.job(t.q.Job)
+		newer = backends.CheckForm(int64(j.record.Form))
 		mark, quarantine := t.mark.Admit(t.self, t.Longest, t.clock().UnixMilli(), j.known)
 		if t.q.Op == backends.ToClaim {
 			t.mark = mark
 		}
 		s = t.snapshot(j, quarantine)
 	})
+	if err == nil && newer != nil {
+		err = backends.Misconfigured("", "the record: %w", newer)
+	}
 	return s, err
 }
 
@@ -338,9 +343,14 @@ func (m *memStore) Restart(empty bool) {
 
 // SetBreak writes an operator's request to stop into a job's record.
 func (m *memStore) SetBreak(job string, b backends.BreakRequest) {
+	m.Change(job, WithBreak(b))
+}
+
+// Change changes a job's record.
+func (m *memStore) Change(job string, change func(r *backends.Record)) {
 	m.alone(func() {
 		if j := m.jobs[m.key(job)]; j != nil {
-			j.record.Break = &b
+			change(&j.record)
 			m.changed(j)
 		}
 	})

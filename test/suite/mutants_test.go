@@ -118,6 +118,17 @@ func (d endlessWatch) Watch(_ context.Context, job string) (<-chan backends.News
 	return d.Mem.Watch(context.Background(), job)
 }
 
+// careless takes a record of a newer form for one that can be read.
+type careless struct{ *Mem }
+
+func (d careless) Finish(ctx context.Context, g backends.Grant, o backends.Outcome) error {
+	err := d.Mem.Finish(ctx, g, o)
+	if _, newer := errors.AsType[backends.NewerForm](err); newer {
+		return nil
+	}
+	return err
+}
+
 func (d inventive) Inspect(ctx context.Context, job string) (backends.Status, error) {
 	s, err := d.Mem.Inspect(ctx, job)
 	if errors.Is(err, backends.ErrUnknownJob) {

@@ -428,6 +428,7 @@ func storeMutants() []mutant {
 				return r
 			}),
 		},
+		{"an end is taken for written in a newer record", "a record of a newer form stays as it is", wrapped(func(m *Mem) backends.Backend { return careless{m} })},
 		{"nobody is woken", "finish wakes a waiter", in(func(m *Mem) { m.silent = true })},
 		{"a watch without end", "a watch ends with its context", wrapped(func(m *Mem) backends.Backend { return endlessWatch{m} })},
 		{"an unknown job is shown", "inspect shows what is kept", wrapped(func(m *Mem) backends.Backend { return inventive{m} })},

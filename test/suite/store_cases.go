@@ -228,7 +228,7 @@ func breakRequest(s *scene) {
 	want := backends.BreakRequest{
 		Token: g.Token, By: backends.Holder{ID: NewID(), Host: "op", User: "jo"}, Reason: "a reason, ä|{}\n", At: time.Now().UnixMilli(),
 	}
-	s.h.SetBreak(s.T, s.job, want)
+	s.h.Change(s.T, s.job, WithBreak(want))
 	for range 2 {
 		signal := s.Renew(d, g)
 		if signal.Break == nil {
@@ -244,11 +244,50 @@ func breakRequest(s *scene) {
 		s.Errorf("the next run is told to stop too: %+v", *signal.Break)
 	}
 	want.Token--
-	s.h.SetBreak(s.T, s.job, want)
+	s.h.Change(s.T, s.job, WithBreak(want))
 	if signal := s.Renew(d, g); signal.Break != nil {
 		s.Errorf("a run is told to stop with a request for another token: %+v", *signal.Break)
 	}
 	s.Finish(d, g)
+}
+
+// newerForm: a newer leaderrun has written the record of a job that runs. Nothing of it is lost: whoever reads it says so, whichever step
+// that is, and writes nothing. A renewal may succeed where it does not read the record.
+func newerForm(s *scene) {
+	d := s.open()
+	g := s.granted(d, s.claim())
+	s.h.Change(s.T, s.job, func(r *backends.Record) { r.Form = backends.RecordForm + 1 })
+	ctx := s.Context()
+	isNewer := func(err error) bool {
+		_, newer := errors.AsType[backends.NewerForm](err)
+		return newer && backends.IsPermanent(err)
+	}
+	order := func(kind backends.OrderKind, token int64) func() error {
+		return func() error {
+			return d.Order(ctx, backends.Order{Kind: kind, Job: s.job, By: s.claim().Holder, Token: token})
+		}
+	}
+	for _, step := range []struct {
+		name string
+		do   func() error
+	}{
+		{"claim", func() error { _, err := d.Acquire(ctx, s.claim()); return err }},
+		{"claim again", func() error { _, err := d.Acquire(ctx, g.Claim); return err }},
+		{"renewal", func() error { _, err := d.Renew(ctx, g); return err }},
+		{"finish", func() error { return d.Finish(ctx, g, backends.Outcome{State: backends.Done}) }},
+		{"abandon", func() error { return d.Abandon(ctx, s.claim()) }},
+		{"stop", order(backends.Stop, g.Token)},
+		{"revoke", order(backends.Revoke, g.Token)},
+		{"forced release", order(backends.ForceRelease, g.Token)},
+		{"forget", order(backends.ForgetJob, g.Token)},
+	} {
+		if err := step.do(); !isNewer(err) && (err != nil || step.name != "renewal") {
+			s.Errorf("%s: %v, want that the record is of a newer leaderrun", step.name, err)
+		}
+		if _, err := d.Inspect(ctx, s.job); !isNewer(err) {
+			s.Fatalf("after %s the record is of this form, or %v", step.name, err)
+		}
+	}
 }
 
 // watchWakes: a waiter that only looks when it is woken gets the lease after Finish.

@@ -24,7 +24,7 @@ func memHarness(m *Mem) Harness {
 		Settle:       m.Longest,
 		DeleteLease:  func(_ testing.TB, job string) { m.DeleteLease(job) },
 		DeleteRecord: func(_ testing.TB, job string) { m.DeleteRecord(job) },
-		SetBreak:     func(_ testing.TB, job string, b backends.BreakRequest) { m.SetBreak(job, b) },
+		Change:       func(_ testing.TB, job string, change func(r *backends.Record)) { m.Change(job, change) },
 		Stall:        func(testing.TB) func() { return m.Stall() },
 		Lacks:        map[string]string{"Empty": another, "Restart": another, "RestartEmpty": another},
 	}

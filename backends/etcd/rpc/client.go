@@ -249,7 +249,7 @@ func (c *Client) try(ctx context.Context, method string, stands *bool, send func
 	} else {
 		c.ended(c.members[at].addr, err)
 	}
-	if elsewhere(err) && !errors.Is(err, context.Canceled) && (!*stands || ctx.Err() == nil) {
+	if shouldRotate(err) && !errors.Is(err, context.Canceled) && (!*stands || ctx.Err() == nil) {
 		c.mu.Lock()
 		if c.current == at { // else a request beside this one has seen it, too
 			c.current = (at + 1) % len(c.members)

@@ -105,8 +105,8 @@ func staleToken(err error) bool {
 	return ok && (e.Code == Unauthenticated || e.Message == invalidToken || e.Message == oldRevision)
 }
 
-// elsewhere says whether the next request had better go to another member.
-func elsewhere(err error) bool {
+// shouldRotate says whether the next request had better go to another member.
+func shouldRotate(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	if !ok {
 		return true

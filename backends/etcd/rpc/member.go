@@ -17,8 +17,8 @@ type member struct {
 
 	mu      sync.Mutex
 	closed  bool
-	link    *link          // takes requests; nil: none
-	links   map[*link]bool // all that are open
+	conn    *connection          // takes requests; nil: none
+	conns   map[*connection]bool // all that are open
 	dialing *dialing
 
 	authenticating chan struct{} // holds one
@@ -30,29 +30,29 @@ type dialing struct {
 	cancel  context.CancelFunc
 	waiting int
 	done    chan struct{} // closed when the rest stands
-	link    *link
+	conn    *connection
 	err     error
 }
 
 func newMember(addr string, config *tls.Config) *member {
-	return &member{addr: addr, config: config, links: map[*link]bool{}, authenticating: make(chan struct{}, 1)}
+	return &member{addr: addr, config: config, conns: map[*connection]bool{}, authenticating: make(chan struct{}, 1)}
 }
 
 // acquire returns the connection for one request, opening one if there is none that can take it. Who gets it
 // must send the request, and then release it. A new connection that does not work is not replaced: the request
 // fails, and the reason is seen.
-func (m *member) acquire(ctx context.Context) (*link, error) {
+func (m *member) acquire(ctx context.Context) (*connection, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed {
 		return nil, errClosed
 	}
-	if l := m.link; l != nil {
-		if l.Reserve() == nil {
-			l.users++
-			return l, nil
+	if c := m.conn; c != nil {
+		if c.Reserve() == nil {
+			c.users++
+			return c, nil
 		}
-		m.retire(l) // closed by the server, or idle for too long
+		m.retire(c) // closed by the server, or idle for too long
 	}
 	if m.dialing == nil {
 		m.dial(ctx)
@@ -76,10 +76,10 @@ func (m *member) acquire(ctx context.Context) (*link, error) {
 	case d.err != nil:
 		return nil, d.err
 	case ctx.Err() == nil:
-		return d.link, nil
-	case d.link != nil: // it came, and was kept for us
-		d.link.users--
-		m.dropUnused(d.link)
+		return d.conn, nil
+	case d.conn != nil: // it came, and was kept for us
+		d.conn.users--
+		m.dropUnused(d.conn)
 	}
 	return nil, ctx.Err()
 }
@@ -91,41 +91,41 @@ func (m *member) dial(ctx context.Context) {
 	m.dialing = d
 	panics.Go(func() {
 		defer cancel()
-		l, err := m.open(ctx)
+		c, err := m.open(ctx)
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		defer close(d.done)
-		d.link, d.err = l, err
+		d.conn, d.err = c, err
 		if err == nil {
-			m.links[l] = true
+			m.conns[c] = true
 		}
 		if m.closed || m.dialing != d { // too late
 			d.err = errClosed
 			if err == nil {
-				m.drop(l)
+				m.drop(c)
 			}
 			return
 		}
 		m.dialing = nil
 		if err == nil { // and all who wait use it from now on: it must not be closed before they have seen it
-			m.link, l.users = l, d.waiting
+			m.conn, c.users = c, d.waiting
 		}
 	})
 }
 
-func (m *member) open(ctx context.Context) (*link, error) {
+func (m *member) open(ctx context.Context) (*connection, error) {
 	s, err := dial(ctx, m.addr, m.config)
 	if err != nil {
 		return nil, err
 	}
-	return newLink(ctx, s)
+	return newConnection(ctx, s)
 }
 
 // answered notes a sign of life.
-func (m *member) answered(l *link) {
+func (m *member) answered(c *connection) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	l.timeouts = 0
+	c.timeouts = 0
 }
 
 // release gives a connection back after a request that ended with err, nil if the server answered.
@@ -133,26 +133,26 @@ func (m *member) answered(l *link) {
 // After a request that timed out the connection takes no more: it may be half open, and a new one costs
 // little. Requests that are still on it, above all a watch, go on, and the ping judges them; only the second
 // time-out in a row ends them. A request that its caller gave up says nothing about the connection.
-func (m *member) release(l *link, err error) {
+func (m *member) release(c *connection, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	l.users--
+	c.users--
 	switch {
 	case err == nil:
 	case errors.Is(err, context.Canceled):
 	case errors.Is(err, context.DeadlineExceeded):
-		l.timeouts++
-		m.retire(l)
+		c.timeouts++
+		m.retire(c)
 	default:
-		m.retire(l)
+		m.retire(c)
 	}
-	m.dropUnused(l)
+	m.dropUnused(c)
 }
 
 // dropUnused closes a connection that nobody needs any more, or that is broken. The mutex is held.
-func (m *member) dropUnused(l *link) {
-	if l.retired && (l.users == 0 || l.timeouts > 1) || l.Err() != nil {
-		m.drop(l)
+func (m *member) dropUnused(c *connection) {
+	if c.retired && (c.users == 0 || c.timeouts > 1) || c.Err() != nil {
+		m.drop(c)
 	}
 }
 
@@ -160,39 +160,39 @@ func (m *member) dropUnused(l *link) {
 func (m *member) renew() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.link != nil {
-		m.retire(m.link)
+	if m.conn != nil {
+		m.retire(m.conn)
 	}
 }
 
 // retire keeps a connection from taking requests. It is closed when the last one is over. The mutex is held.
-func (m *member) retire(l *link) {
-	l.retired = true
-	if m.link == l {
-		m.link = nil
+func (m *member) retire(c *connection) {
+	c.retired = true
+	if m.conn == c {
+		m.conn = nil
 	}
-	if l.users == 0 {
-		m.drop(l)
+	if c.users == 0 {
+		m.drop(c)
 	}
 }
 
 // drop closes a connection. The mutex is held.
-func (m *member) drop(l *link) {
-	if m.link == l {
-		m.link = nil
+func (m *member) drop(c *connection) {
+	if m.conn == c {
+		m.conn = nil
 	}
-	if m.links[l] {
-		delete(m.links, l)
-		panics.Go(func() { _ = l.Close() }) // it says goodbye first
+	if m.conns[c] {
+		delete(m.conns, c)
+		panics.Go(func() { _ = c.Close() }) // it says goodbye first
 	}
 }
 
 func (m *member) close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.closed, m.link = true, nil
-	for l := range m.links {
-		m.drop(l)
+	m.closed, m.conn = true, nil
+	for c := range m.conns {
+		m.drop(c)
 	}
 	if m.dialing != nil {
 		m.dialing.cancel()

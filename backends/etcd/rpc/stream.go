@@ -28,7 +28,7 @@ const prefix = 5
 // (https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md).
 type stream struct {
 	member *member
-	link   *link
+	conn   *connection
 	method string
 	reply  *http.Response
 	ctx    context.Context
@@ -47,7 +47,7 @@ type request struct {
 
 // send sends a request. The stream that it returns must be ended.
 func (m *member) send(ctx context.Context, r request) (*stream, error) {
-	l, err := m.acquire(ctx)
+	c, err := m.acquire(ctx)
 	if err != nil {
 		return nil, m.failure(r.method, err)
 	}
@@ -80,8 +80,8 @@ func (m *member) send(ctx context.Context, r request) (*stream, error) {
 	} else {
 		req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(framed)), int64(len(framed))
 	}
-	s := &stream{member: m, link: l, method: r.method, ctx: ctx, cancel: cancel}
-	if s.reply, err = l.RoundTrip(req); err != nil { //nolint:bodyclose // end closes it
+	s := &stream{member: m, conn: c, method: r.method, ctx: ctx, cancel: cancel}
+	if s.reply, err = c.RoundTrip(req); err != nil { //nolint:bodyclose // end closes it
 		return nil, s.end(err)
 	}
 	if kind := s.reply.Header.Get("Content-Type"); s.reply.StatusCode != http.StatusOK || !strings.HasPrefix(kind, "application/grpc") {
@@ -125,7 +125,7 @@ func (s *stream) next() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.member.answered(s.link)
+	s.member.answered(s.conn)
 	return message, nil
 }
 
@@ -152,11 +152,11 @@ func (s *stream) end(err error) error {
 	if _, status := errors.AsType[*Error](err); status || err == nil {
 		lost = nil
 	} else {
-		err = s.link.socket.reason(err)
+		err = s.conn.socket.reason(err)
 	}
 	switch {
 	case lost == nil:
-		s.member.answered(s.link)
+		s.member.answered(s.conn)
 	case s.stands && errors.Is(lost, context.DeadlineExceeded):
 		lost = context.Canceled // nothing was due
 	}
@@ -165,7 +165,7 @@ func (s *stream) end(err error) error {
 	if s.reply != nil {
 		_ = s.reply.Body.Close()
 	}
-	s.member.release(s.link, lost)
+	s.member.release(s.conn, lost)
 	return s.member.failure(s.method, err)
 }
 

@@ -301,7 +301,7 @@ func FuzzDecode(f *testing.F) {
 				t.Fatalf("ours %+v, theirs %+v", ours, theirs)
 			}
 		}
-		s := &stream{ctx: t.Context(), reply: &http.Response{Body: io.NopCloser(bytes.NewReader(b))}, member: newMember("", nil), link: new(link)}
+		s := &stream{ctx: t.Context(), reply: &http.Response{Body: io.NopCloser(bytes.NewReader(b))}, member: newMember("", nil), conn: new(connection)}
 		for range 10 {
 			if _, err := s.next(); err != nil {
 				break

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/leaderrun/leaderrun/internal/remedy"
 )
 
 // What an Authentication message asks for.
@@ -28,15 +30,14 @@ const (
 	mostRounds  = 1 << 20
 )
 
-// AuthenticationError says that we cannot, or must not, prove who we are in the way that a server asks for.
-type AuthenticationError struct {
-	What   string
-	Remedy string // "": another user or password
+// unproved says that we cannot, or must not, prove who we are in the way that a server asks for.
+func unproved(hint, format string, args ...any) error {
+	return &remedy.Error{Kind: remedy.Credentials, Err: fmt.Errorf(format, args...), Hint: hint}
 }
 
-func (e *AuthenticationError) Error() string { return e.What }
-
 const (
+	remedyKind  = "scram-sha-256 for this user in pg_hba.conf"
+	remedyNone  = "the password of the user in the backend URL"
 	remedyClear = "?sslmode=verify-full&sslrootcert=FILE, and &server-name= where the certificate has another name than the host; or password_encryption = 'scram-sha-256' on the server, and the password set anew"
 	remedyMD5   = "?sslmode=verify-full&sslrootcert=FILE, with ssl = on in postgresql.conf; or password_encryption = 'scram-sha-256' there, and the password set anew"
 	remedyScram = "password_encryption = 'scram-sha-256' and, from PostgreSQL 16 on, scram_iterations = 4096 or more, and the password set anew"
@@ -113,22 +114,22 @@ func (l *logIn) prove(body []byte) error {
 	case !due && kind == authOK && l.phase != admitted: // in the middle of SCRAM
 		return errScram
 	case !due && l.phase == named && kind != authContinue && kind != authFinal:
-		return &AuthenticationError{What: "the server asks for a kind of authentication that leaderrun does not know"}
+		return unproved(remedyKind, "the server asks for a kind of authentication that leaderrun does not know")
 	case !due:
 		return unexpected("an authentication of kind %d out of turn", kind)
 	}
 	l.phase, l.asked = next, kind
 	switch {
 	case kind == authClear && !(l.tls && l.cfg.ClearText):
-		return &AuthenticationError{"the server asks for the password in clear text, which is sent only inside of TLS and to a host whose name it has verified", remedyClear}
+		return unproved(remedyClear, "the server asks for the password in clear text, which is sent only inside of TLS and to a host whose name it has verified")
 	case kind == authMD5 && !l.secret:
-		return &AuthenticationError{"the server asks for MD5, which who listens can turn into the password, and the connection is not encrypted", remedyMD5}
+		return unproved(remedyMD5, "the server asks for MD5, which who listens can turn into the password, and the connection is not encrypted")
 	case kind == authSASL && !slices.Contains(strings.Split(text, "\x00"), scramMechanism):
-		return &AuthenticationError{What: "the server asks for SASL without SCRAM-SHA-256"}
+		return unproved(remedyKind, "the server asks for SASL without SCRAM-SHA-256")
 	case kind == authContinue:
 		return acceptable(text)
 	case kind != authOK && l.cfg.Password == "":
-		return &AuthenticationError{What: "the server asks for a password"}
+		return unproved(remedyNone, "the server asks for a password")
 	}
 	return nil
 }
@@ -143,7 +144,7 @@ func acceptable(challenge string) error {
 		return errChallenge
 	}
 	if n < leastRounds {
-		return &AuthenticationError{fmt.Sprintf("the server asks for SCRAM with an iteration count of %d: less than %d gives the password away", n, leastRounds), remedyScram}
+		return unproved(remedyScram, "the server asks for SCRAM with an iteration count of %d: less than %d gives the password away", n, leastRounds)
 	}
 	return nil
 }

@@ -66,7 +66,7 @@ func (c *Client) Ask(ctx context.Context, batch []Statement, check func(Reply) e
 		if err == nil {
 			return reply, nil
 		}
-		if elsewhere(err) && !errors.Is(err, context.Canceled) {
+		if shouldRotate(err) && !errors.Is(err, context.Canceled) {
 			c.moveOn(conn.Addr())
 		}
 		if !readOnly(err) || ctx.Err() != nil {
@@ -82,8 +82,8 @@ func readOnly(err error) bool {
 	return errors.Is(err, ErrStandby) || ok && e.Code == readOnlyTransaction && e.Refused()
 }
 
-// elsewhere says whether the next request had better go to another host.
-func elsewhere(err error) bool {
+// shouldRotate says whether the next request had better go to another host.
+func shouldRotate(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return !ok || !e.Refused() || e.Code == readOnlyTransaction
 }

@@ -1,4 +1,4 @@
-// Package beats is what a witness writes down, and how: the words between the witnesses of a bed and the bed. It imports
+// Package beats is what a witness writes down, and how: the words between witnesses and who looks at them. It imports
 // next to nothing, because witnesses are started by the thousand.
 package beats
 

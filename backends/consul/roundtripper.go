@@ -25,9 +25,9 @@ const (
 	idleConns      = 2                // a renewal and its hedge, or a watch and a claim
 )
 
-// link sends requests to one host at a time, and to the next one when that fails. It stands below the client
+// roundTripper sends requests to one host at a time, and to the next one when that fails. It stands below the client
 // library, which reads more of the environment than may count, and loses the server's words in some errors.
-type link struct {
+type roundTripper struct {
 	cfg       *config
 	transport *httplimit.Transport
 	hosts     *backendurl.Rotation
@@ -39,21 +39,21 @@ type link struct {
 	rotated time.Time // when another token was read
 }
 
-func newLink(c *config) *link {
+func newRoundTripper(c *config) *roundTripper {
 	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: dialTimeout}
-	return &link{cfg: c, hosts: backendurl.NewRotation(c.url.Addrs), token: c.token, transport: httplimit.New(&http.Transport{
+	return &roundTripper{cfg: c, hosts: backendurl.NewRotation(c.url.Addrs), token: c.token, transport: httplimit.New(&http.Transport{
 		DialContext: dialer.DialContext, TLSClientConfig: c.tls, TLSHandshakeTimeout: dialTimeout,
 		MaxIdleConnsPerHost: idleConns, IdleConnTimeout: time.Minute,
 	})}
 }
 
-// client returns the client library over this link. It is given values for all that it would read from the
+// client returns the client library, which sends through r. It is given values for all that it would read from the
 // environment; what has to go into a request RoundTrip puts there.
-func (l *link) client() (*api.Client, error) {
+func (r *roundTripper) client() (*api.Client, error) {
 	return api.NewClient(&api.Config{
 		Address: "consul", Scheme: "http", Token: "set by RoundTrip",
 		HttpClient: &http.Client{
-			Transport:     l,
+			Transport:     r,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	})
@@ -61,45 +61,45 @@ func (l *link) client() (*api.Client, error) {
 
 // RoundTrip implements http.RoundTripper. It reads answers to their end, so that one that breaks off is a
 // failure of the host too, and makes errors of those that are none of the protocol.
-func (l *link) RoundTrip(q *http.Request) (*http.Response, error) {
+func (r *roundTripper) RoundTrip(q *http.Request) (*http.Response, error) {
 	ctx := q.Context()
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, requestTimeout)
 		defer cancel()
 	}
-	host := l.hosts.Current()
-	resp, text, err := l.send(l.address(q.Clone(ctx), host))
+	host := r.hosts.Current()
+	resp, text, err := r.send(r.address(q.Clone(ctx), host))
 	if err != nil {
 		if !errors.Is(context.Cause(ctx), context.Canceled) {
-			l.hosts.Leave(host)
-			l.faulty.Failed(host, l.isHostFault(err))
+			r.hosts.Leave(host)
+			r.faulty.Failed(host, r.isHostFault(err))
 		}
-		if !l.spoken.Load() {
-			err = backendurl.Opening(err, l.cfg.tls != nil, "a Consul")
+		if !r.spoken.Load() {
+			err = backendurl.Opening(err, r.cfg.tls != nil, "a Consul")
 		}
 		return nil, fmt.Errorf("%s: %w", host, err)
 	}
-	l.spoken.Store(true)
+	r.spoken.Store(true)
 	switch resp.StatusCode {
 	case http.StatusOK, http.StatusNotFound, http.StatusConflict:
-		l.faulty.Served()
+		r.faulty.Served()
 		return resp, nil
 	case http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		l.hosts.Leave(host) // it answers, and reaches no leader perhaps
+		r.hosts.Leave(host) // it answers, and reaches no leader perhaps
 	}
 	_ = resp.Body.Close()
 	err = &statusError{host: host, code: resp.StatusCode, text: httplimit.Brief(strings.TrimSpace(string(text)))}
-	if l.isHostFault(err) {
-		l.hosts.Leave(host)
+	if r.isHostFault(err) {
+		r.hosts.Leave(host)
 	}
-	l.faulty.Failed(host, l.isHostFault(err))
+	r.faulty.Failed(host, r.isHostFault(err))
 	return nil, err
 }
 
 // send sends a request and reads the answer. The body that it returns needs no connection.
-func (l *link) send(q *http.Request) (*http.Response, []byte, error) {
-	resp, err := l.transport.RoundTrip(q)
+func (r *roundTripper) send(q *http.Request) (*http.Response, []byte, error) {
+	resp, err := r.transport.RoundTrip(q)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -122,13 +122,13 @@ type held struct {
 }
 
 // address puts into a request where it goes, for whom, and to which part of the store.
-func (l *link) address(q *http.Request, host string) *http.Request {
+func (r *roundTripper) address(q *http.Request, host string) *http.Request {
 	q.URL.Scheme, q.URL.Host, q.Host = "http", host, host
-	if l.cfg.tls != nil {
+	if r.cfg.tls != nil {
 		q.URL.Scheme = "https"
 	}
 	params := q.URL.Query()
-	for name, value := range map[string]string{"dc": l.cfg.dc, "ns": l.cfg.namespace, "partition": l.cfg.partition} {
+	for name, value := range map[string]string{"dc": r.cfg.dc, "ns": r.cfg.namespace, "partition": r.cfg.partition} {
 		params.Del(name)
 		if value != "" {
 			params.Set(name, value)
@@ -141,9 +141,9 @@ func (l *link) address(q *http.Request, host string) *http.Request {
 		q.Body, q.GetBody = io.NopCloser(strings.NewReader("")), nil
 	}
 	q.Header.Del("X-Consul-Token")
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if token := l.token; token != "" {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if token := r.token; token != "" {
 		q.Header.Set("X-Consul-Token", token)
 	}
 	return q
@@ -151,15 +151,15 @@ func (l *link) address(q *http.Request, host string) *http.Request {
 
 // rotate reads the token file again after a refusal, and says whether the next request has another token than the
 // refused one may have had.
-func (l *link) rotate() bool {
-	if l.cfg.tokenFile == "" {
+func (r *roundTripper) rotate() bool {
+	if r.cfg.tokenFile == "" {
 		return false
 	}
-	token, err := readToken(l.cfg.tokenFile)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err == nil && token != l.token {
-		l.token, l.rotated = token, time.Now()
+	token, err := readToken(r.cfg.tokenFile)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err == nil && token != r.token {
+		r.token, r.rotated = token, time.Now()
 	}
-	return time.Since(l.rotated) < requestTimeout
+	return time.Since(r.rotated) < requestTimeout
 }

@@ -29,10 +29,10 @@ const (
 
 var errClosed = errors.New("the driver is closed")
 
-// link is the connections that are trusted at the moment. After a failure it is retired: no request uses it
+// connPool is the connections that are trusted at the moment. After a failure it is retired: no request uses it
 // any more, and the next one begins with a fresh connection, and where there are several servers by asking
 // anew which is the master.
-type link struct {
+type connPool struct {
 	cfg            *config
 	masterResolver *masterResolver
 
@@ -44,123 +44,123 @@ type link struct {
 	retired bool
 }
 
-// use returns the link for a request, which calls release.
-func (s *store) use() (*link, error) {
+// use returns the pool for a request, which calls release.
+func (s *store) use() (*connPool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return nil, errClosed
 	}
-	if s.link == nil {
-		s.link = &link{cfg: s.cfg, masterResolver: s.masterResolver, clients: map[string]*goredis.Client{}}
+	if s.pool == nil {
+		s.pool = &connPool{cfg: s.cfg, masterResolver: s.masterResolver, clients: map[string]*goredis.Client{}}
 	}
-	s.link.mu.Lock()
-	s.link.users++
-	s.link.mu.Unlock()
-	return s.link, nil
+	s.pool.mu.Lock()
+	s.pool.users++
+	s.pool.mu.Unlock()
+	return s.pool, nil
 }
 
-// drop makes sure that no new request uses l.
-func (s *store) drop(l *link) {
+// drop makes sure that no new request uses p.
+func (s *store) drop(p *connPool) {
 	s.mu.Lock()
-	if s.link == l {
-		s.link = nil
+	if s.pool == p {
+		s.pool = nil
 	}
 	s.mu.Unlock()
-	l.retire()
+	p.retire()
 }
 
-func (l *link) release() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.users--
-	l.closeIfUnused()
+func (p *connPool) release() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.users--
+	p.closeIfUnused()
 }
 
-func (l *link) retire() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.retired = true
-	l.closeIfUnused()
+func (p *connPool) retire() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.retired = true
+	p.closeIfUnused()
 }
 
 // hangUp ends what is on its way, too.
-func (l *link) hangUp() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.retired = true
-	l.close()
+func (p *connPool) hangUp() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.retired = true
+	p.close()
 }
 
-func (l *link) closeIfUnused() {
-	if l.retired && l.users == 0 {
-		l.close()
+func (p *connPool) closeIfUnused() {
+	if p.retired && p.users == 0 {
+		p.close()
 	}
 }
 
-func (l *link) close() {
-	for _, c := range l.clients {
+func (p *connPool) close() {
+	for _, c := range p.clients {
 		_ = c.Close()
 	}
-	clear(l.clients)
+	clear(p.clients)
 }
 
 // client returns the client of the master for a key.
-func (l *link) client(ctx context.Context, key string) (*goredis.Client, error) {
-	addr, err := l.address(ctx, key)
+func (p *connPool) client(ctx context.Context, key string) (*goredis.Client, error) {
+	addr, err := p.address(ctx, key)
 	if err != nil {
 		return nil, err
 	}
-	return l.at(addr), nil
+	return p.at(addr), nil
 }
 
-func (l *link) at(addr string) *goredis.Client {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	c := l.clients[addr]
+func (p *connPool) at(addr string) *goredis.Client {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.clients[addr]
 	if c == nil {
-		c = goredis.NewClient(l.cfg.options(addr))
-		l.clients[addr] = c
+		c = goredis.NewClient(p.cfg.options(addr))
+		p.clients[addr] = c
 	}
 	return c
 }
 
-// address returns where the master for a key is, asking only when this link does not know.
-func (l *link) address(ctx context.Context, key string) (string, error) {
-	switch l.cfg.Kind {
+// address returns where the master for a key is, asking only when this pool does not know.
+func (p *connPool) address(ctx context.Context, key string) (string, error) {
+	switch p.cfg.Kind {
 	case redisurl.Sentinel:
-		l.mu.Lock()
-		addr := l.master
-		l.mu.Unlock()
+		p.mu.Lock()
+		addr := p.master
+		p.mu.Unlock()
 		if addr != "" {
 			return addr, nil
 		}
-		addr, err := l.masterResolver.master(ctx)
+		addr, err := p.masterResolver.master(ctx)
 		if err != nil {
 			return "", err
 		}
-		l.mu.Lock()
-		l.master = addr
-		l.mu.Unlock()
+		p.mu.Lock()
+		p.master = addr
+		p.mu.Unlock()
 		return addr, nil
 	case redisurl.Cluster:
 		slot := slotOf(key)
-		l.mu.Lock()
-		addr := l.slots.at(slot)
-		l.mu.Unlock()
+		p.mu.Lock()
+		addr := p.slots.at(slot)
+		p.mu.Unlock()
 		if addr != "" {
 			return addr, nil
 		}
-		all, err := l.masterResolver.masters(ctx, slot)
+		all, err := p.masterResolver.masters(ctx, slot)
 		if err != nil {
 			return "", err
 		}
-		l.mu.Lock()
-		l.slots = all
-		l.mu.Unlock()
+		p.mu.Lock()
+		p.slots = all
+		p.mu.Unlock()
 		return all.at(slot), nil
 	}
-	return l.cfg.Addrs[0], nil
+	return p.cfg.Addrs[0], nil
 }
 
 // options are those of one server: every retry and every request of the library's own is off.

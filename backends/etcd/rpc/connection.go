@@ -48,10 +48,10 @@ const (
 
 var errClosed = errors.New("the client is closed")
 
-// link is one connection to a member. net/http's Transport would choose the connection, open more of them,
+// connection is one connection to a member. net/http's Transport would choose the connection, open more of them,
 // and send a request a second time that the server had not accepted; its ClientConn is one connection that
 // sends what it is given, once.
-type link struct {
+type connection struct {
 	*http.ClientConn
 	socket *socket
 
@@ -61,9 +61,9 @@ type link struct {
 	timeouts int  // in a row, without an answer to any request
 }
 
-// newLink makes an HTTP/2 connection of a socket. TLS, if any, is below it and done: that way its errors stay
+// newConnection makes an HTTP/2 connection of a socket. TLS, if any, is below it and done: that way its errors stay
 // what they are.
-func newLink(ctx context.Context, s *socket) (*link, error) {
+func newConnection(ctx context.Context, s *socket) (*connection, error) {
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)
 	t := &http.Transport{
@@ -82,10 +82,10 @@ func newLink(ctx context.Context, s *socket) (*link, error) {
 		_ = s.Close()
 		return nil, s.reason(err)
 	}
-	return &link{ClientConn: conn, socket: s}, nil
+	return &connection{ClientConn: conn, socket: s}, nil
 }
 
-// socket is what a link reads and writes. It keeps the error that ended reading: net/http tells it only to
+// socket is what a connection reads and writes. It keeps the error that ended reading: net/http tells it only to
 // requests that were on their way then, and a server that refuses a certificate does so after the handshake.
 type socket struct {
 	net.Conn

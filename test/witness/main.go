@@ -1,10 +1,12 @@
-// Witness is the command that everybody wants to run on a bed of package bed. Each of its processes writes into a
-// file of its own when it began, when it was last alive, and the longest time between two beats; SIGKILL takes nothing
-// of that back. It tells the bed of itself, and writes to the bed's ledgers, through a socket.
+// Witness is the command that is run under real faults: by the tests of package acceptance, and on a bed of package bed.
+// Each of its processes writes into a file of its own in a folder when it began, when it was last alive, and the longest
+// time between two beats; SIGKILL takes nothing of that back. If the folder is a bed's, it tells the bed of itself, and writes to
+// the bed's ledgers, through a socket. It is a program of its own because thousands of it start: the test binary, with the
+// race detector in it, would keep the machine busy.
 //
 //	witness FOLDER JOB HOST LIFE NUMBER [stubborn]
 //
-// The number is that of the wrapper, as the bed counts. A stubborn one ignores SIGTERM, and has a child, and an orphan in a session of its own, which do the same.
+// The number is that of the wrapper, as a bed counts. A stubborn one ignores SIGTERM, and has a child, and an orphan in a session of its own, which do the same.
 package main
 
 import (
@@ -21,7 +23,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/internal/boottime"
-	"github.com/leaderrun/leaderrun/test/bed/beats"
+	"github.com/leaderrun/leaderrun/test/witness/beats"
 )
 
 // Dozens of witnesses live at once: what they do must not be what keeps the machine busy.
@@ -34,7 +36,7 @@ const (
 const roleMiddle beats.Role = "middle"
 
 // runEnv carries the main process's Span to the others of its run.
-const runEnv = "LEADERRUN_CRON_BED_RUN"
+const runEnv = "LEADERRUN_WITNESS_RUN"
 
 func main() {
 	if err := run(); err != nil {
@@ -161,7 +163,7 @@ func live(dir string, span beats.Span, life time.Duration) error {
 func enter(socket string, span beats.Span) {
 	conn, err := net.Dial("unix", socket)
 	if err != nil {
-		return // the bed is being taken down
+		return // there is no bed, or it is being taken down
 	}
 	if err := json.NewEncoder(conn).Encode(span); err != nil {
 		return

@@ -151,17 +151,19 @@ func TestVerifyCA(t *testing.T) {
 // TestPasswordThatIsNotGiven: whoever asks for a password in a way that gives it away is refused, and what mends that is said.
 func TestPasswordThatIsNotGiven(t *testing.T) {
 	t.Parallel()
-	asks := func(kind byte) string {
+	says := func(kind byte, body string) string {
 		addr, _ := servers.ByHand(t, func(conn net.Conn) {
 			_, _ = conn.Read(make([]byte, 1<<10))
-			_, _ = conn.Write([]byte{'R', 0, 0, 0, 8, 0, 0, 0, kind})
+			_, _ = conn.Write(append([]byte{kind, 0, 0, 0, byte(4 + len(body))}, body...))
 		})
 		return addr
 	}
+	const refusal = "SFATAL\x00C28P01\x00Mpassword authentication failed\x00\x00"
 	for url, hint := range map[string]string{
-		"postgres://u:p@" + asks(3) + "/d?sslmode=disable":       "sslmode=verify-full",
-		"postgres://u:p@" + asks(7) + "/d?sslmode=disable":       "percent-encoded",
-		"postgres://u:p%C2%BD@" + asks(7) + "/d?sslmode=disable": "ASCII",
+		"postgres://u:p@" + says('R', "\x00\x00\x00\x03") + "/d?sslmode=disable": "sslmode=verify-full",
+		"postgres://u:p@" + says('R', "\x00\x00\x00\x07") + "/d?sslmode=disable": "pg_hba.conf",
+		"postgres://u:p@" + says('E', refusal) + "/d?sslmode=disable":             "percent-encoded",
+		"postgres://u:p%C2%BD@" + says('E', refusal) + "/d?sslmode=disable":       "ASCII",
 	} {
 		_, err := open(t, url).Acquire(t.Context(), newSteady("job"))
 		if p := permanent(err); p.Kind != backends.Credentials || !strings.Contains(p.Hint, hint) || strings.Contains(p.Hint, "ASCII") != (hint == "ASCII") {

@@ -99,9 +99,10 @@ func fenceHolds(t *trial) []Violation {
 }
 
 // tokensGrow is I2, of each job, slot and shard: each run has a token, no two have the same, and in the order of first beats
-// they grow. Two things are
-// excused: tokens from before the store's clock went back, and a run that an excused blow held up between its grant and its
-// first beat, so that its token is below that of a run which began before it.
+// they grow. Three things are
+// excused: tokens from before the store's clock went back, a run that an excused blow held up between its grant and its
+// first beat, so that its token is below that of a run which began before it, and two runs whose overlap is excused: who was granted
+// the lease first may begin last.
 func tokensGrow(t *trial) []Violation {
 	var all []Violation
 	for _, lease := range t.leases {
@@ -116,7 +117,7 @@ func tokensGrow(t *trial) []Violation {
 				all = append(all, t.violation(r.first, []*run{same, r}, "two runs of %s have the token %d", lease, r.token))
 			case highest != nil && r.token < highest.token && t.wentBack(highest, r):
 				highest = r
-			case highest != nil && r.token < highest.token && !t.heldUp(r):
+			case highest != nil && r.token < highest.token && !t.heldUp(r) && !(r.first <= highest.last && t.excused(between(highest, r))):
 				all = append(all, t.violation(r.first, []*run{highest, r}, "the token %d of %s is below %d, which a run had before it", r.token, lease, highest.token))
 			}
 			if highest == nil || r.token > highest.token {

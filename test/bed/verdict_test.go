@@ -224,6 +224,11 @@ func tokenRules() []rule {
 			}
 		}
 	}
+	turned := func(s *scene) {
+		token("w1", 102)(s)
+		token("w2", 101)(s)
+		s.blow(Blow{Fault: "store emptied", Excused: true, Where: "server", Struck: sec(28)})
+	}
 	return []rule{
 		{name: "a token twice", change: token("w2", 101), broken: []string{"I2"}, says: "two runs of worker have the token 101"},
 		{name: "a token twice, not in a row", change: token("w3", 101), broken: []string{"I2"}, says: "have the token 101"},
@@ -246,6 +251,11 @@ func tokenRules() []rule {
 			b.Back, b.Forgets = false, true
 			s.blow(b)
 		}, broken: []string{"I2"}},
+		{name: "two at once after a store was emptied, of which the later one began first", change: func(s *scene) {
+			turned(s)
+			s.survivor(38)
+		}, excused: 1},
+		{name: "one after the other after a store was emptied", change: turned, broken: []string{"I2"}},
 		{name: "a run that was held up", change: func(s *scene) {
 			token("w3", 50)(s)
 			s.blow(Blow{Fault: "frozen", Excused: true, Where: "c", Wrapper: s.end("w3").PID, Struck: sec(25), Mended: sec(79)})

@@ -162,8 +162,8 @@ func TestPasswordThatIsNotGiven(t *testing.T) {
 	for url, hint := range map[string]string{
 		"postgres://u:p@" + says('R', "\x00\x00\x00\x03") + "/d?sslmode=disable": "sslmode=verify-full",
 		"postgres://u:p@" + says('R', "\x00\x00\x00\x07") + "/d?sslmode=disable": "pg_hba.conf",
-		"postgres://u:p@" + says('E', refusal) + "/d?sslmode=disable":             "percent-encoded",
-		"postgres://u:p%C2%BD@" + says('E', refusal) + "/d?sslmode=disable":       "ASCII",
+		"postgres://u:p@" + says('E', refusal) + "/d?sslmode=disable":            "percent-encoded",
+		"postgres://u:p%C2%BD@" + says('E', refusal) + "/d?sslmode=disable":      "ASCII",
 	} {
 		_, err := open(t, url).Acquire(t.Context(), newSteady("job"))
 		if p := permanent(err); p.Kind != backends.Credentials || !strings.Contains(p.Hint, hint) || strings.Contains(p.Hint, "ASCII") != (hint == "ASCII") {

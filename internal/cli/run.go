@@ -84,6 +84,7 @@ LEADERRUN_TICK, LEADERRUN_TICK_UNIX or LEADERRUN_ONCE.`,
 type runPlan struct {
 	job      string
 	argv     []string
+	dashed   bool // -- stands before COMMAND, so JOB is not missing
 	timeline runner.Timeline
 	request  runner.Request
 	slots    int // 0: the job has none
@@ -226,7 +227,7 @@ func (c *call) planRun() (*runPlan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.job, p.argv = job, argv
+	p.job, p.argv, p.dashed = job, argv, c.args[1] == "--"
 	if p.timeline, err = runner.NewTimeline(ttl, grace); err != nil {
 		return nil, c.timelineFault(err)
 	}
@@ -352,7 +353,7 @@ func lookHint(p *runPlan, code int) string {
 		return ""
 	}
 	const short = "cron sets a short PATH: give the whole path"
-	if _, _, err := supervise.LookPath(p.job); err == nil {
+	if _, _, err := supervise.LookPath(p.job); err == nil && !p.dashed {
 		return short + "; or is JOB missing before " + oneLine(p.job) + ", which is a program?"
 	}
 	return short

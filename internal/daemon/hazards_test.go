@@ -89,9 +89,11 @@ func TestAStartThatIsTooLate(t *testing.T) {
 			time.Sleep(61 * time.Second)
 			other := b.host("b", newJob(t, "j", "1 0 * * *", func(j *jobfile.Job) { rerun(j); j.CatchUp = 1 }))
 			time.Sleep(13 * time.Second) // less than two leases
+			b.mu.Lock()
 			if len(b.starts) != 1 || b.starts[0].host != "b" {
 				t.Errorf("%+v", b.starts)
 			}
+			b.mu.Unlock()
 			slow.slow.Store(false)
 			b.end(slow, other)
 		})

@@ -3,6 +3,7 @@ package suite
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -201,6 +202,7 @@ func renewNeverRevives(s *scene) {
 					case renewed <- struct{}{}:
 					default:
 					}
+					time.Sleep(rand.N(time.Millisecond)) // who finishes gets a turn
 				}
 			})
 		}

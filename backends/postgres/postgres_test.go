@@ -83,13 +83,16 @@ func (o operator) trust(t testing.TB) {
 func (o operator) state(t testing.TB, job string) *state {
 	t.Helper()
 	s, err := o.store.read(t.Context(), job)
+	if err != nil { // the server has restarted since, perhaps: this connection was broken
+		s, err = o.store.read(t.Context(), job)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-// ask writes a request to stop into a record that may change at any time.
+// change writes a record that may change at any time, as somebody else would.
 func (o operator) change(t testing.TB, job string, change func(r *backends.Record)) {
 	t.Helper()
 	tx := o.store.Begin(t.Context(), backends.Request{Op: backends.ToOrder, Job: job})

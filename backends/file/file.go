@@ -54,13 +54,7 @@ func (s *store) Begin(_ context.Context, q backends.Request) backends.Tx {
 	return &timely{tx: s.begin(q)}
 }
 
-func (s *store) begin(q backends.Request) *tx {
-	t := &tx{store: s, paths: s.paths(q.Job), q: q}
-	if l := t.granted(); l != nil && (q.Op == backends.ToFinish || q.Op == backends.ToAbandon) {
-		l.unwanted.Store(true) // also where that cannot be written
-	}
-	return t
-}
+func (s *store) begin(q backends.Request) *tx { return &tx{store: s, paths: s.paths(q.Job), q: q} }
 
 // Close implements backends.Store.
 func (s *store) Close() error {
@@ -97,13 +91,19 @@ func (t *tx) End(_ context.Context, err error) {
 	if r, ok := errors.AsType[*backends.Refusal](err); ok && t.claiming {
 		t.waitAfter(t.job, r)
 	}
+	if l := t.granted(); l != nil && err != nil && t.ends() {
+		l.unwanted.Store(true) // its end cannot be written
+	}
 	t.drop()
 }
+
+// ends says whether the run is over for which something is asked.
+func (t *tx) ends() bool { return t.q.Op == backends.ToFinish || t.q.Op == backends.ToAbandon }
 
 // drop gives back what the request has locked, and with it the lease of a run that is over, also by what the record says.
 func (t *tx) drop() {
 	if l := t.lease; l != nil {
-		if over := t.q.Op == backends.ToFinish || t.q.Op == backends.ToAbandon; over && !l.isIn(t.record) {
+		if t.ends() && !l.isIn(t.record) {
 			t.release(l)
 		}
 		l.mu.Unlock()

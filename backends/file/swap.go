@@ -38,8 +38,9 @@ func (t *tx) Swap(ctx context.Context, was backends.Snapshot, w backends.Write) 
 	if l := next.granted; l != nil && w.Lease != nil {
 		l.until = time.Now().Add(w.TTL)
 		if t.q.Op == backends.ToClaim {
-			err = ctx.Err() // nobody waits for the answer any more
-			l.unwanted.Store(err != nil)
+			if err = ctx.Err(); err == nil { // somebody waits for the answer
+				l.unwanted.Store(false)
+			}
 		}
 	}
 	return &next, err == nil, err
@@ -69,7 +70,8 @@ func (t *tx) grant(w backends.Write) (*lease, error) {
 	t.mu.Lock()
 	l := &lease{paths: t.paths, label: *w.Lease, locks: t.locks, probe: t.probes}
 	s := t.store
-	l.mu.Lock() // and keep it, as if it were found
+	l.unwanted.Store(true) // until its holder hears of it
+	l.mu.Lock()            // and keep it, as if it were found
 	t.lease = l
 	l.timer = time.AfterFunc(w.TTL, func() { s.lapse(l) })
 	former := t.held[t.job]

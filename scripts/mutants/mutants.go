@@ -108,7 +108,7 @@ var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMut
 	{"file: a lease whose end was never written stays", "backends/file/swap.go", "func() { s.lapse(l) }", "func() { _ = s }", []string{"./backends/file", "-run", "TestEndThatCannot"}},
 	{"file: a lease lapses that was renewed", "backends/file/swap.go", "left := time.Until(l.until)\n", "left := time.Until(l.until) - time.Hour\n", []string{"./backends/file", "-run", "TestLapse"}},
 	{"file: a lease lapses whose run may be alive", "backends/file/swap.go", "left <= 0 && !l.unwanted.Load() {", "false {", []string{"./backends/file", "-run", "TestLapse"}},
-	{"file: a grant that nobody hears of is somebody's", "backends/file/swap.go", "l.unwanted.Store(err != nil)", "l.unwanted.Store(false)", []string{"./backends/file", "-run", "TestGrantThatComes"}},
+	{"file: a grant that nobody hears of is somebody's", "backends/file/swap.go", "l.unwanted.Store(true) // until its holder hears of it", "l.unwanted.Store(false) // until its holder hears of it", []string{"./backends/file", "-run", "TestGrantThatComes"}},
 	{"file: a standby waits for the lock of a job that is kept", "backends/file/watch.go", "\t\tw.wanted = false\n", "", []string{"./backends/file", "-run", "TestStandbyLeaves"}},
 	{"a job that is kept is not waited for", "runner/candidate.go", "case backends.Held, backends.Reserved:", "case backends.Held:", runnerTests},
 	{"nobody yields to news", "runner/candidate.go", "min(p.until, m.after(m.request.Yield)), false", "min(p.until, m.now), false", runnerTests},

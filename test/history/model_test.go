@@ -133,13 +133,26 @@ func (l lease) reachable(flights []request, asking int, at boottime.Instant) []l
 			if f.call > at || f.step == abandons && f.holder != asking && f.holder != states[i].holder {
 				continue
 			}
-			next, came := states[i].befallen(f, at)
-			if came && !slices.ContainsFunc(states, func(other lease) bool { return other.allows(next) }) {
-				states = append(states, next)
+			for _, befall := range []func(lease, request, boottime.Instant) (lease, bool){lease.befallen, lease.lapsed} {
+				next, came := befall(states[i], f, at)
+				if came && !slices.ContainsFunc(states, func(other lease) bool { return other.allows(next) }) {
+					states = append(states, next)
+				}
 			}
 		}
 	}
 	return states
+}
+
+// lapsed returns the state in which a lease without a TTL may be found gone all the same: its holder has asked for its end, or was never
+// told that it has it.
+func (l lease) lapsed(f request, _ boottime.Instant) (lease, bool) {
+	if l.until != never || l.phase != held || l.holder != f.holder || f.step == claims && l.token != untold {
+		return l, false
+	}
+	l.since = max(l.since, f.call)
+	l.until = l.since
+	return l, true
 }
 
 // allows says whether all that can follow the other state can follow this one: they differ in nothing but time.

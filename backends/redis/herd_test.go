@@ -26,7 +26,7 @@ func TestManyHostsAtOneTick(t *testing.T) {
 	claims := make([]backends.Claim, hosts)
 	for i := range claims {
 		claims[i] = claim("job", long)
-		claims[i].Trigger.Tick = 60
+		claims[i].Tick = 60
 	}
 	var mu sync.Mutex
 	var grants []backends.Grant

@@ -44,7 +44,8 @@ func (h hash) record() (r backends.Record, err error) {
 			return backends.Record{}, fmt.Errorf("field %s is nothing that leaderrun writes: %.40q", field, text)
 		}
 	}
-	return r, r.Check()
+	err = r.Check()
+	return r, err
 }
 
 // hashOf is the opposite of hash.record.

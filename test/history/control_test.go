@@ -73,6 +73,13 @@ func TestModel(t *testing.T) {
 		q.call = boottime.Instant(call * int64(time.Millisecond))
 		return q
 	}
+	lasting := func(q request) request { q.ttl = 0; return q }
+	forLife := func(token int64) reply { r := grants(token); r.ttl = 0; return r }
+	lock := at(0, 10, lasting(claimOf(1)), forLife(5))
+	after := at(1100, 1110, lasting(claimOf(2)), forLife(6))
+	lockTick := at(0, 10, lasting(tickOf(1, 70, backends.Skip)), func() reply { r := grantsTick(5, 70, 1); r.ttl = 0; return r }())
+	lockLost := at(1100, 1110, lasting(tickOf(2, 70, backends.Skip)), says(backends.IsLost, 5))
+	lockRenewed := at(700, 710, lasting(of(renews, 1, 5)), says(ok, 0))
 	type history []porcupine.Operation
 	for _, c := range []struct {
 		name    string
@@ -105,6 +112,14 @@ func TestModel(t *testing.T) {
 		{"a claim that was taken back is granted", history{at(0, 10, request{step: abandons, holder: 1}, says(ok, 0)), at(20, 30, claimOf(1), grants(5))}, nil, false},
 		{"held after the end", history{granted, finished, at(620, 630, claimOf(2), heldBy(1, 5))}, nil, false},
 		{"an older token is told", history{granted, finished, at(620, 630, claimOf(2), grants(6)), at(640, 650, claimOf(3), heldBy(2, 5))}, nil, false},
+
+		{"a grant beside a lock", history{lock, after}, nil, false},
+		{"a grant after the death of who had a lock", history{lock, at(600, 610, lasting(of(dies, 1, 5)), says(ok, 0)), after}, nil, true},
+		{"a lock that lapses after its end was asked for", history{lockTick, lockRenewed, lockLost}, []request{unsure(600, lasting(of(finishes, 1, 5)))}, true},
+		{"a lock that lapses while its run may be alive", history{lockTick, lockRenewed, lockLost}, nil, false},
+		{"a lock that lapses before its end is asked for", history{lock, after}, []request{unsure(1200, lasting(of(finishes, 1, 5)))}, false},
+		{"a lock that lapses, of which nobody was told", history{after}, []request{unsure(600, lasting(claimOf(1)))}, true},
+		{"a lock that lapses, of which its holder was told", history{lock, after}, []request{unsure(600, lasting(claimOf(1)))}, false},
 
 		{"the next tick", history{tick, finished, at(620, 630, tickOf(2, 80, backends.Skip), grantsTick(6, 80, 1))}, nil, true},
 		{"a tick that is done", history{tick, finished, at(620, 630, tickOf(2, 70, backends.Rerun), grantsTick(6, 70, 2))}, nil, false},

@@ -107,6 +107,12 @@ func sharedRules() []rule {
 			s.shard(JobShards, "u2", "a", 1, 3, 501, 0, 1, 30).over()
 			s.shares("u1", "u2")
 		}},
+		{name: "a worker that could not go on after a run", change: func(s *scene) {
+			s.shard(JobShards, "u1", "a", 0, 3, 401, 0, 1, 20).code(78)
+		}},
+		{name: "a worker that says that none ran", change: func(s *scene) {
+			s.shard(JobShards, "u1", "a", 0, 3, 401, 0, 1, 20).code(64)
+		}, broken: []string{"I7"}, says: "that says that COMMAND did not run, and it did"},
 		{name: "0 from workers none of which came to its end", change: func(s *scene) {
 			s.shard(JobShards, "u1", "a", 0, 3, 401, 0, 1, 20).code(0)
 		}, broken: []string{"I7"}, says: "none of its runs came to its end"},

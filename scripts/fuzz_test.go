@@ -17,12 +17,14 @@ func TestFuzzKnowsTheEndOfTheTime(t *testing.T) {
 		failed   = "--- FAIL: FuzzX (10.02s)\n"
 		deadline = "    context deadline exceeded\n"
 		end      = "FAIL\n"
+		waiting  = "waiting for fuzzing process to terminate...\n"
 	)
 	for name, c := range map[string]struct {
 		log  string
 		over bool
 	}{
 		"the end of the time":      {progress + failed + deadline + end, true},
+		"a worker that dies late":  {progress + waiting + progress + failed + deadline + end, true},
 		"a finding with that text": {progress + failed + "    --- FAIL: FuzzX (0.00s)\n        x_test.go:7: context deadline exceeded\n    \n    Failing input written to testdata/fuzz/FuzzX/1\n" + end, false},
 		"more than that":           {progress + failed + deadline + "    something else\n" + end, false},
 		"a worker that hangs":      {progress + failed + "    fuzzing process hung or terminated unexpectedly: exit status 2\n" + end, false},

@@ -16,8 +16,9 @@ const (
 
 // candidate is what the machine knows of its attempt until the lease is granted.
 type candidate struct {
-	began        Instant // read before the first claim was sent
-	seenAt       Instant // when the machine first saw claim.Seen
+	began        Instant           // read before the first claim was sent
+	seen         backends.LastSeen // the last sign of life of another holder, without For
+	seenAt       Instant           // when the machine saw it first
 	cutoffs      cutoffs
 	failures     int   // requests in a row without an answer
 	mayBeApplied bool  // a claim of ours may still be applied by the store
@@ -90,14 +91,15 @@ type claiming struct{ t0 Instant }
 
 func (m *machine) tryClaim() phase {
 	c := &m.candidate
-	if m.claim.Seen.Token != 0 {
-		m.claim.Seen.For = m.now.Sub(c.seenAt)
-	}
 	until := min(m.after(m.request.Timeline.requestLimit()), max(c.cutoffs.patience(), m.after(minClaimTime)))
 	if c.cutoffs.start > m.now { // if the tick is late already, the claim only asks what became of it: then this limit is no use
 		until = min(until, max(c.cutoffs.start, m.after(minLook)))
 	}
-	m.do(doClaim{m.claim, until})
+	claim := m.claim
+	if claim.Seen = c.seen; c.seen.Token != 0 {
+		claim.Seen.For = m.now.Sub(c.seenAt)
+	}
+	m.do(doClaim{claim, until})
 	return claiming{m.now}
 }
 
@@ -144,9 +146,7 @@ func (p claiming) granted(m *machine, g backends.Grant) phase {
 // refused decides what follows a refusal. The candidate waits if waiting can help.
 func (m *machine) refused(r *backends.Refusal) phase {
 	c := &m.candidate
-	if r.Seen != m.lastSeen() {
-		m.observe(r.Seen) // silence counts from after the reply that showed the beat, because the beat was sent before
-	}
+	m.observe(r.Seen)
 	c.failures, m.refusal = 0, r
 	if !c.watching && (r.Verdict == backends.Held || r.Verdict == backends.Reserved) && m.request.Wait > 0 {
 		c.watching = true
@@ -228,11 +228,9 @@ func (p standby) on(m *machine, in input) phase {
 	if !ok {
 		return m.onCandidate(p, in)
 	}
-	if n.Seen != m.lastSeen() { // if late news show an older beat, we only wait longer
-		m.observe(n.Seen)
-	}
+	m.observe(n.Seen)
 	if n.Look && p.heedsNews {
-		p.until, p.heedsNews = min(p.until, m.after(m.request.Yield)), false
+		p.until = min(p.until, m.after(m.request.Yield))
 	}
 	return p
 }
@@ -247,15 +245,11 @@ func (p standby) due(m *machine) phase {
 	return m.tryClaim()
 }
 
-// lastSeen returns the last sign of life that we have seen of another holder.
-func (m *machine) lastSeen() backends.LastSeen {
-	return backends.LastSeen{Token: m.claim.Seen.Token, Beat: m.claim.Seen.Beat}
-}
-
-// observe remembers a sign of life of another holder, which we see now for the first time.
+// observe remembers a sign of life of another holder, unless it is the one that the machine saw last. The holder's silence counts from
+// after the answer or the news that showed it, because it was sent before. If late news show an older one, we only wait longer.
 func (m *machine) observe(seen backends.LastSeen) {
-	if seen.Token != 0 {
-		m.claim.Seen, m.candidate.seenAt = seen, m.now
+	if c := &m.candidate; seen.Token != 0 && seen != c.seen {
+		c.seen, c.seenAt = seen, m.now
 	}
 }
 

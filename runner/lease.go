@@ -140,7 +140,7 @@ func (m *machine) onHeld(p held, in input) phase {
 	case signal:
 		return p.pass(m, in.sig)
 	case cancelled:
-		return p.end(m, stop{cause: cause{ending: Ran, final: true, err: in.err}, why: in.err.Error()})
+		return p.end(m, stop{cause: cause{ending: Ran, err: in.err}, why: in.err.Error()})
 	case treeEvent:
 		if in.Kind == lifeline.Terminated && l.owner == ours { // the guardian has sent SIGTERM: that cannot be undone
 			return p.lose(m, terminated)
@@ -181,7 +181,7 @@ func (m *machine) renewed(p held, a renewAnswer) phase {
 		m.answerYes(a.number)
 		if b := a.answer.Break; b != nil {
 			return p.end(m, stop{
-				cause: cause{ending: Broken, final: true, err: &BrokenError{*b}}, why: "it was broken" + withReason(b.Reason),
+				cause: cause{ending: Broken, err: &BrokenError{*b}}, why: "it was broken" + withReason(b.Reason),
 				lost: "the run was broken from " + HolderText(b.By) + withReason(b.Reason),
 			})
 		}

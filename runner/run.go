@@ -19,7 +19,6 @@ const (
 type cause struct {
 	ending    Ending // the result's; 0: the command's exit code says all
 	signalled bool   // a signal to leaderrun ended the run
-	final     bool   // no other try follows
 	err       error  // the result's
 }
 
@@ -96,7 +95,7 @@ func (l *liveTree) armKill(m *machine) {
 // lose ends the tree because its lease is lost. If the lease is still ours until it runs out, the tree gets the grace that is left.
 // If somebody else may have it, the tree is killed at once.
 func (l *liveTree) lose(m *machine, consequence string, how loss) {
-	l.cause.ending, l.cause.final, l.cause.err = LeaseLost, true, nil
+	l.cause.ending, l.cause.err = LeaseLost, nil
 	m.noteLoss(consequence, how)
 	if how.terminate {
 		m.do(doTerminate{})
@@ -137,7 +136,10 @@ func (m *machine) abandonTree(s lifeline.Status) phase {
 }
 
 // running is the phase in which the command runs. If there is a cause, the command is being ended.
-type running struct{ liveTree }
+type running struct {
+	liveTree
+	final bool // another cause came after the first one: no other try follows, even if the first one is the timeout
+}
 
 func (p running) on(m *machine, in input) phase {
 	switch e, _ := in.(treeEvent); e.Kind {
@@ -179,7 +181,7 @@ func (m *machine) hasRetries() bool { return m.tries <= m.request.Retries }
 // end keeps the first cause. A later one only means that no other try follows.
 func (p running) end(m *machine, s stop) phase {
 	if p.cause.ending != 0 {
-		p.cause.final = true
+		p.final = true
 		return p
 	}
 	s.signalled = p.cause.signalled
@@ -197,7 +199,7 @@ func (p running) lose(m *machine, how loss) phase {
 func (p running) pass(m *machine, sig syscall.Signal) phase {
 	m.note(sig)
 	if asksToEnd(sig) {
-		p.cause.signalled, p.cause.final = true, true
+		p.cause.signalled = true
 		m.tellStop(stoppingIt, stop{why: "received " + sig.String()})
 	}
 	p.liveTree.pass(m, sig)
@@ -211,7 +213,7 @@ func (p running) loseGuardian(m *machine, err error) phase {
 	}
 	p.unguarded, p.killedAt = true, m.now
 	if p.cause.ending != LeaseLost {
-		p.cause.ending, p.cause.final, p.cause.err = TreeLost, true, nil
+		p.cause.ending, p.cause.err = TreeLost, nil
 	}
 	m.tellLost(err.Error() + ": " + stoppingIt)
 	return p
@@ -227,7 +229,7 @@ func (p running) ended(m *machine, s lifeline.Status) sweeping {
 		q.cause.signalled = true
 	}
 	failed := s.Known && q.cause.outcome(s).State == backends.Failed
-	q.follows = failed && !q.cause.final && m.hasRetries()
+	q.follows = failed && !p.final && m.hasRetries()
 	if ours && q.follows { // the signal came after the timeout's SIGTERM
 		q.cause, q.follows = cause{signalled: true}, false
 	}
@@ -284,7 +286,7 @@ func (p sweeping) pass(m *machine, sig syscall.Signal) phase {
 	case !endsRun(sig):
 	case p.follows:
 		m.signal = sig
-		p.follows, p.cause = false, cause{signalled: true, final: true}
+		p.follows, p.cause = false, cause{signalled: true}
 		p.status = lifeline.Status{Known: true, Signal: sig}
 		m.tellStop(endingRest, stop{why: "received " + sig.String()})
 	case p.cause.signalled && sig != p.status.Signal: // another signal ended the run

@@ -115,7 +115,7 @@ func (p pausing) pass(m *machine, sig syscall.Signal) phase {
 		return p
 	}
 	m.tellStop(notAgain, stop{why: "received " + sig.String()})
-	return m.record(cause{signalled: true, final: true}, lifeline.Status{Known: true, Signal: sig})
+	return m.record(cause{signalled: true}, lifeline.Status{Known: true, Signal: sig})
 }
 
 func (p pausing) end(m *machine, s stop) phase {
@@ -125,7 +125,7 @@ func (p pausing) end(m *machine, s stop) phase {
 
 func (p pausing) lose(m *machine, how loss) phase {
 	m.noteLoss(notAgain, how)
-	return m.record(cause{ending: LeaseLost, final: true}, p.status)
+	return m.record(cause{ending: LeaseLost}, p.status)
 }
 
 func (p pausing) notReady(m *machine) phase { return p.lose(m, expired) }
@@ -143,7 +143,7 @@ func (p pausing) notStarted(m *machine, err error) phase {
 	}](err); ok {
 		code = e.ExitCode()
 	}
-	return m.record(cause{ending: StartFailed, final: true, err: err}, lifeline.Status{Known: true, Code: code})
+	return m.record(cause{ending: StartFailed, err: err}, lifeline.Status{Known: true, Code: code})
 }
 
 // preparing waits until the command can be started. That can hang on a disk, but the phase ends at Term in any case, because the lease

@@ -1,6 +1,7 @@
 package backends
 
 import (
+	"reflect"
 	"slices"
 	"time"
 )
@@ -50,7 +51,7 @@ func Decide(v View, c Claim) ClaimDecision {
 	if v.Lease != nil {
 		return d.held()
 	}
-	if d.hasEnded(c.Holder.ID) {
+	if d.hasEnded() {
 		return d.refuse(Refusal{Verdict: Abandoned})
 	}
 	if v.Quarantine > 0 {
@@ -66,15 +67,14 @@ func Decide(v View, c Claim) ClaimDecision {
 	return d.byTrigger()
 }
 
-// decider makes one decision. Its methods change Record, and then set changed.
+// decider makes one decision. Its methods change Record, a copy of the view's.
 type decider struct {
-	Record  Record
-	changed bool
-	v       View
-	c       Claim
-	now     int64 // ms
-	lost    []Occurrence
-	notes   []string
+	Record Record
+	v      View
+	c      Claim
+	now    int64 // ms
+	lost   []Occurrence
+	notes  []string
 }
 
 func aheadOf(tick, now int64) bool { return tick*1000 > now+MaxTickAhead.Milliseconds() }
@@ -84,7 +84,7 @@ func (d *decider) refuse(r Refusal) ClaimDecision {
 	if r.Tick == 0 {
 		r.Tick = d.Record.Tick.Tick
 	}
-	return ClaimDecision{Record: d.Record, Changed: d.changed, Refusal: &r}
+	return ClaimDecision{Record: d.Record, Changed: !reflect.DeepEqual(d.Record, d.v.Record), Refusal: &r}
 }
 
 func (d *decider) lastSeen() LastSeen {
@@ -119,13 +119,14 @@ func (d *decider) held() ClaimDecision {
 func (d *decider) pass() {
 	r := &d.Record
 	if d.c.Tick > max(r.Tick.Tick, r.Passed) {
-		r.Job, r.Passed, d.changed = d.c.Job, d.c.Tick, true
+		r.Job, r.Passed = d.c.Job, d.c.Tick
 	}
 }
 
-// hasEnded says whether the holder has taken its claim back, or its run is over. Then its claim was delayed on its way,
+// hasEnded says whether the holder has taken this claim back, or its run is over. Then the claim was delayed on its way,
 // and nobody waits for the answer any more.
-func (d *decider) hasEnded(holder string) bool {
+func (d *decider) hasEnded() bool {
+	holder := d.c.Holder.ID
 	return slices.Contains(d.Record.Refused, holder) ||
 		slices.ContainsFunc(d.Record.Runs, func(run Run) bool { return run.Holder.ID == holder && run.Ended != 0 })
 }
@@ -139,9 +140,7 @@ func (d *decider) holderMayLive() time.Duration {
 	}
 	switch d.v.Proof {
 	case ByUntil:
-		if bound := d.now + r.TTL; r.Until > bound { // the server's clock went back
-			r.Until, d.changed = bound, true
-		}
+		r.Until = min(r.Until, d.now+r.TTL) // if it was later, the server's clock went back
 		return time.Duration(r.Until-d.now) * time.Millisecond
 	case ByBeat:
 		left := time.Duration(r.TTL) * time.Millisecond
@@ -257,7 +256,7 @@ func (d *decider) divided(o Occurrence) ClaimDecision {
 func (d *decider) ended(o *Occurrence) ClaimDecision {
 	first := o.State == Claimed
 	if first {
-		o.State, d.changed = Lost, true
+		o.State = Lost
 		d.loseRun()
 	}
 	return d.refuse(Refusal{Verdict: Verdict(o.State), Holder: o.Claimant, Tick: o.Tick, First: first})
@@ -287,7 +286,6 @@ func (d *decider) late() ClaimDecision {
 		r.Job, r.Tick = d.c.Job, d.claimed(0)
 		r.Tick.State = Missed
 		r.note(Run{Holder: d.c.Holder, Tick: d.c.Tick, State: Missed})
-		d.changed = true
 	}
 	return d.refuse(Refusal{Verdict: Late, Tick: d.c.Tick, First: first})
 }
@@ -350,10 +348,9 @@ func (d *decider) supersede() {
 	if r.Passed > r.Tick.Tick && r.Passed < d.c.Tick {
 		d.lost = append(d.lost, Occurrence{Tick: r.Passed, State: Missed})
 		r.note(Run{Tick: r.Passed, State: Missed})
-		d.changed = true
 	}
-	if r.Passed != 0 && r.Passed <= d.c.Tick {
-		r.Passed, d.changed = 0, true
+	if r.Passed <= d.c.Tick {
+		r.Passed = 0
 	}
 }
 
@@ -361,7 +358,7 @@ func (d *decider) supersede() {
 func (d *decider) loseRun() {
 	r := &d.Record
 	if run := r.run(r.Token); run != nil && run.State == Claimed {
-		run.State, d.changed = Lost, true
+		run.State = Lost
 	}
 }
 

@@ -35,7 +35,7 @@ func (d *decider) reserved() time.Duration {
 		return 0
 	}
 	if most := d.now + r.Reserved.For; r.Reserved.Until > most {
-		r.Reserved, d.changed = &Reservation{Host: r.Reserved.Host, Until: most, For: r.Reserved.For}, true
+		r.Reserved = &Reservation{Host: r.Reserved.Host, Until: most, For: r.Reserved.For}
 	}
 	return r.ReservedFor(d.v.Now)
 }

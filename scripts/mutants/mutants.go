@@ -248,7 +248,7 @@ var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMut
 	{"wrapper: a start that hangs holds up the sweep of another run", "internal/supervise/fork.go", "pid, err = start()\n\t\tr.mu.Lock()", "r.mu.Lock()\n\t\tpid, err = start()", startTests},
 	{"wrapper: a guardian that is being forked is taken for an orphan", "internal/supervise/sweep.go", "return forked\n", "return forked && false\n", startTests},
 	{"wrapper: a child of which nothing is known is taken for an orphan", "internal/supervise/fork.go", "return !known, known", "return false, known", startTests},
-	{"wrapper: a child of which nothing is known is taken for dead", "internal/supervise/sweep.go", "if unsure {", "if unsure && left < 0 {", startTests},
+	{"wrapper: a child of which nothing is known is taken for dead", "internal/supervise/sweep.go", "if unsure {\n\t\tleft", "if unsure && left < 0 {\n\t\tleft", startTests},
 	{"wrapper: a guardian that comes too late is not killed", "internal/supervise/fork.go", "_ = syscall.Kill(pid, syscall.SIGKILL) // our child", "_ = syscall.Kill(pid, 0) // our child", startTests},
 	{"wrapper: what had been forked before is killed with a guardian that is too late", "internal/supervise/fork.go", "r.pids[pid] == nil && !slices.Contains(f.before, pid)", "r.pids[pid] == nil", startTests},
 	{"wrapper: a guardian that is forked after it was given up is not killed", "internal/supervise/pending.go", "case <-again.C: // it may have been about to be forked\n\t\t\t\tguards.giveUp(p.guard)", "case <-again.C:", startTests},

@@ -53,8 +53,10 @@ func (t *tx) Read(ctx context.Context) (backends.Snapshot, error) {
 		t.seen, err = t.toRenew(ctx)
 	case backends.ToFinish, backends.ToAbandon:
 		t.seen, err = t.toEnd(ctx)
+	case backends.ToOrder:
+		t.seen, err = t.toOrder(ctx)
 	default:
-		t.seen, err = t.toLook(ctx)
+		t.seen, err = t.toInspect(ctx)
 	}
 	if err != nil {
 		return nil, err
@@ -159,25 +161,30 @@ func (t *tx) toEnd(ctx context.Context) (*state, error) {
 	return t.probed()
 }
 
-// toLook makes no file of a job that nobody knows, and takes the locks from nobody.
-func (t *tx) toLook(ctx context.Context) (*state, error) {
-	flags := 0
-	if t.q.Op == backends.ToOrder {
-		flags = os.O_CREATE
-	}
-	if !t.has(t.paths.record) && (flags == 0 || !t.has(t.lock)) {
+// toOrder makes no file of a job that nobody knows.
+func (t *tx) toOrder(ctx context.Context) (*state, error) {
+	if !t.has(t.paths.record) && !t.has(t.lock) {
 		return new(state), nil
 	}
-	err := t.take(ctx, flags)
-	if flags == 0 && errors.Is(err, fs.ErrNotExist) {
+	if err := t.take(ctx, os.O_CREATE); err != nil {
+		return nil, err
+	}
+	return t.probed()
+}
+
+// toInspect makes no file at all. Without the one of the turn it reads the record as it is.
+func (t *tx) toInspect(ctx context.Context) (*state, error) {
+	if !t.has(t.paths.record) {
+		return new(state), nil
+	}
+	err := t.take(ctx, 0)
+	if errors.Is(err, fs.ErrNotExist) {
 		t.record, err = t.load()
 	}
 	if err != nil {
 		return nil, err
 	}
-	if flags == 0 {
-		t.record.Job = t.job // also where a crash has emptied its file
-	}
+	t.record.Job = t.job // also where a crash has emptied its file
 	return t.probed()
 }
 

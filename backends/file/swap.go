@@ -100,7 +100,15 @@ func (t *tx) save(r backends.Record) error {
 // release ends a lease and forgets it. Call with its mutex held.
 func (s *store) release(l *lease) {
 	l.end()
-	s.forget(l)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held[l.job] == l {
+		delete(s.held, l.job)
+	}
+	if w := s.waiters[l.job]; w != nil { // a standby in this process
+		w.notify()
+		w.kick()
+	}
 }
 
 // lapse lets go of a lease that nobody wants and nobody has renewed for its TTL, as a server does: its end could not be written (a full
@@ -122,18 +130,6 @@ func (s *store) lapse(l *lease) {
 		return
 	}
 	s.release(l)
-}
-
-func (s *store) forget(l *lease) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.held[l.job] == l {
-		delete(s.held, l.job)
-	}
-	if w := s.waiters[l.job]; w != nil { // a standby in this process
-		w.notify()
-		w.kick()
-	}
 }
 
 // learn finds out, once, whether this system shows which locks an open file description has, by one that is locked. It

@@ -106,11 +106,9 @@ func (w *waiter) work() {
 
 // sleep waits until something has changed, but not longer than d.
 func (w *waiter) sleep(d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-w.kicked:
-	case <-timer.C:
+	case <-time.After(d):
 	}
 }
 

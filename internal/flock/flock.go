@@ -41,46 +41,38 @@ type Open func(path string, flags int) (*os.File, error)
 // Try opens and locks the file at a path, and returns nil if somebody else has the lock.
 func Try(path string, how, flags int, open Open) (*os.File, error) {
 	for {
-		f, err := open(path, flags)
-		if err != nil {
-			return nil, err
+		f, held, err := lock(path, how|syscall.LOCK_NB, flags, open)
+		if f != nil || held || err != nil {
+			return f, err
 		}
-		err = Ask(f, how|syscall.LOCK_NB)
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			_ = f.Close()
-			return nil, nil
-		}
-		if err != nil {
-			_ = f.Close()
-			return nil, os.NewSyscallError("flock", err)
-		}
-		there, err := IsAt(f, path)
-		if there {
-			return f, nil
-		}
-		Unlock(f)
-		if err != nil {
-			return nil, err
-		}
-		// It was replaced while we opened it.
 	}
 }
 
 // Await is Try that blocks until the lock is free, and returns nil if the file was replaced meanwhile. It cannot be cancelled.
 func Await(path string, how, flags int, open Open) (*os.File, error) {
+	f, _, err := lock(path, how, flags, open)
+	return f, err
+}
+
+// lock returns neither file nor error if somebody else has the lock (held), or if the file was replaced while it was opened and locked.
+func lock(path string, how, flags int, open Open) (locked *os.File, held bool, err error) {
 	f, err := open(path, flags)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	if err := Ask(f, how); err != nil {
+	if err = Ask(f, how); err != nil {
 		_ = f.Close()
-		return nil, os.NewSyscallError("flock", err)
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, true, nil
+		}
+		return nil, false, os.NewSyscallError("flock", err)
 	}
-	if there, err := IsAt(f, path); !there || err != nil {
+	there, err := IsAt(f, path)
+	if !there || err != nil {
 		Unlock(f)
-		return nil, err
+		return nil, false, err
 	}
-	return f, nil
+	return f, false, nil
 }
 
 // Poll calls try until it returns a file or an error, or the context ends. It is for locks that are held for moments.

@@ -103,7 +103,7 @@ func isAnother(pid, granted int) bool {
 	return true
 }
 
-// Shown says whether an open file description has an flock: fdinfo lists the locks of the description,
+// Shown says whether an open file description has an exclusive flock: fdinfo lists the locks of the description,
 // not of the process (since Linux 4.1, and where /proc is mounted).
 func Shown(f *os.File) (bool, error) {
 	conn, err := f.SyscallConn()
@@ -118,10 +118,6 @@ func Shown(f *os.File) (bool, error) {
 	if err = errors.Join(err, failed); err != nil {
 		return false, err
 	}
-	for line := range bytes.Lines(info) {
-		if bytes.HasPrefix(line, []byte("lock:")) && bytes.Contains(line, []byte("FLOCK")) {
-			return true, nil
-		}
-	}
-	return false, nil
+	_, locked := lockTaker(info)
+	return locked, nil
 }

@@ -25,7 +25,6 @@ import (
 type Store interface {
 	backends.Driver
 	Inspect(ctx context.Context, job string) (backends.Status, error)
-	Jobs(ctx context.Context) ([]string, error)
 	Order(ctx context.Context, o backends.Order) error
 }
 

@@ -184,7 +184,7 @@ func (d *Daemon) attend(a *attempt) {
 	}
 	a.after = nil
 	if a.def.Jitter > 0 && !a.sleep(rand.N(a.def.Jitter)) {
-		d.end(a, a.tick, runner.Result{Ending: runner.Interrupted, Err: context.Cause(a.wanted)})
+		d.end(a, a.tick, a.interrupted())
 		return
 	}
 	ticks, err := d.ticks(a)

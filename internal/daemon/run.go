@@ -37,14 +37,11 @@ func (d *Daemon) try(ctx context.Context, a *attempt, launch Launch, request run
 		d.floors[request.Job] = max(d.floors[request.Job], result.Floor)
 	}()
 	if err := launch.Look(a.wanted); err != nil {
-		if a.wanted.Err() != nil {
-			return runner.Result{Ending: runner.Interrupted, Err: context.Cause(a.wanted)}
-		}
-		return runner.Result{Ending: runner.StartFailed, Err: err}
+		return a.withoutCommand(err)
 	}
 	place := turn{room: d.starts}
 	if !place.take(a.wanted) {
-		return runner.Result{Ending: runner.Interrupted, Err: context.Cause(a.wanted)}
+		return a.interrupted()
 	}
 	defer place.leave()
 	if a.def.Overlap == jobfile.Replace && a.def.Shards == 0 {
@@ -68,6 +65,19 @@ func (d *Daemon) try(ctx context.Context, a *attempt, launch Launch, request run
 		}
 	}
 	return r.Run(ctx, request)
+}
+
+// withoutCommand is the result of an attempt that has not found its command.
+func (a *attempt) withoutCommand(err error) runner.Result {
+	if a.wanted.Err() != nil {
+		return a.interrupted()
+	}
+	return runner.Result{Ending: runner.StartFailed, Err: err}
+}
+
+// interrupted is the result of an attempt that was given up before it claimed anything.
+func (a *attempt) interrupted() runner.Result {
+	return runner.Result{Ending: runner.Interrupted, Err: context.Cause(a.wanted)}
 }
 
 // enter and leave keep which runs of an attempt are not over.

@@ -32,11 +32,7 @@ func (d *Daemon) workOn(a *attempt, tick time.Time) bool {
 	launch := d.Launch(a.def)
 	defer launch.Close()
 	if err := d.look(a, launch); err != nil {
-		r := runner.Result{Ending: runner.StartFailed, Err: err}
-		if a.wanted.Err() != nil {
-			r = runner.Result{Ending: runner.Interrupted, Err: context.Cause(a.wanted)}
-		}
-		launch.Worked(shards.Outcome{Trigger: trigger(a.def, tick)}, r)
+		launch.Worked(shards.Outcome{Trigger: trigger(a.def, tick)}, a.withoutCommand(err))
 		return false
 	}
 	if a.def.Overlap == jobfile.Replace {
@@ -135,11 +131,7 @@ type asked struct {
 
 // Inspect implements shards.Store.
 func (s asked) Inspect(ctx context.Context, job string) (backends.Status, error) {
-	status, err := s.d.Store.Inspect(ctx, job)
-	s.d.mu.Lock()
-	defer s.d.mu.Unlock()
-	s.a.unanswered = err != nil && !backends.IsAnswer(err)
-	return status, err
+	return s.d.ask(ctx, s.a, job)
 }
 
 // lookersAtOnce is how many shards of a job are looked at at a time.

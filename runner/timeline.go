@@ -19,7 +19,7 @@ const (
 	DefaultTTL = 15 * time.Second
 	MinTTL     = 5 * time.Second
 
-	killBudget = 700 * time.Millisecond // from SIGKILL until the tree is confirmed dead
+	killBudget = lifeline.KillBudget
 	minMargin  = 250 * time.Millisecond // the least margin for clocks that run at different rates
 )
 

@@ -5,6 +5,7 @@ package lifeline
 import (
 	"errors"
 	"syscall"
+	"time"
 
 	"github.com/leaderrun/leaderrun/internal/boottime"
 )
@@ -12,6 +13,10 @@ import (
 // ErrGuardian says that the guardian was lost while it was to start the command. Whether that runs is not
 // known: it is being killed, and only Dead or the end of the events says that it is gone.
 var ErrGuardian = errors.New("the guardian of the run is lost")
+
+// KillBudget is how long a tree may take to die of SIGKILL: the time from Deadline.Kill to Deadline.End. What is left of it then is told
+// as Unconfirmed.
+const KillBudget = 700 * time.Millisecond
 
 // Deadline says until when a run may live if nobody extends it. Term <= Kill < End.
 type Deadline struct {

@@ -467,8 +467,8 @@ func TestAStormIsWaitedForOnce(t *testing.T) {
 		for range 3 {
 			g.killAll()
 		}
-		if waited := time.Since(began); waited != longestStorm {
-			t.Errorf("waited %v, want %v", waited, longestStorm)
+		if waited := time.Since(began); waited != tree.LongestStorm {
+			t.Errorf("waited %v, want %v", waited, tree.LongestStorm)
 		}
 	})
 }

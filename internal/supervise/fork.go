@@ -48,7 +48,7 @@ func (r *registry) fork(g *Guard, start func() (pid int, err error)) (err error)
 func (r *registry) beginFork(g *Guard) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if g.givenUp {
+	if g.givenUp.Load() {
 		return ErrTooLate
 	}
 	r.reserve()
@@ -79,7 +79,7 @@ func (r *registry) forked(pid int) (is, known bool) {
 func (r *registry) giveUp(g *Guard) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	g.givenUp = true
+	g.givenUp.Store(true)
 	f := r.forks[g]
 	if f == nil || !f.known {
 		return

@@ -20,9 +20,9 @@ const eventsBuffer = 16
 // Guard is one guardian and the run that it guards. All methods may be called by several goroutines.
 type Guard struct {
 	options      Options
-	pid          int  // the guardian's
-	givenUp      bool // nobody wants the guardian any more; the registry's mutex guards it
-	terminalless bool // the guardian has a session of its own, and the run with it
+	pid          int         // the guardian's
+	givenUp      atomic.Bool // it did not come in time, and nobody wants it any more; set with the registry's mutex held
+	terminalless bool        // the guardian has a session of its own, and the run with it
 	conn         *guardian.Conn
 	cgroup       string // path of the leaf, "" where none can be made
 	strays       map[int]uint64
@@ -84,13 +84,12 @@ func (g *Guard) prepare() error {
 	g.timer = timer
 	switch {
 	case begun != nil: // there was no child before it
-		g.calmAt = boottime.Now().Add(calmAfter)
 	case options.Detached:
 		g.strays = firstChildren()
 	default:
 		g.strays = knownChildren()
-		g.calmAt = boottime.Now().Add(calmAfter)
 	}
+	g.calmLater()
 	if err := g.spawn(begun); err != nil {
 		timer.Stop()
 		return err

@@ -1,7 +1,6 @@
 package supervise
 
 import (
-	"sync/atomic"
 	"time"
 
 	"github.com/leaderrun/leaderrun/internal/boottime"
@@ -13,7 +12,6 @@ type Pending struct {
 	guard *Guard
 	ready chan struct{} // closed when guard waits for Start, or err is set
 	err   error
-	late  atomic.Bool // given up
 }
 
 // Begin begins to start a guardian, and returns at once: a file system that does not answer may hold up the start for ever. The
@@ -33,7 +31,7 @@ func Begin(options Options) *Pending {
 // By returns the guardian, which the caller must Close, or why there is none. One that is not there at an instant is given
 // up for good: ErrTooLate. What was forked of it by then is killed, and what comes later is sent away.
 func (p *Pending) By(end boottime.Instant) (*Guard, error) {
-	if p.late.Load() {
+	if p.guard.givenUp.Load() {
 		return nil, ErrTooLate
 	}
 	select {
@@ -72,7 +70,6 @@ func (p *Pending) result() (*Guard, error) {
 const killAgain = 100 * time.Millisecond
 
 func (p *Pending) giveUp() {
-	p.late.Store(true)
 	guards.giveUp(p.guard)
 	panics.Go(func() {
 		again := time.NewTicker(killAgain)

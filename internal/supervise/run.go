@@ -13,6 +13,13 @@ import (
 // calmAfter is how long little must happen before it is worth giving memory back.
 const calmAfter = time.Second
 
+// calmLater has memory given back in a while. A process with many runs needs it again too soon.
+func (g *Guard) calmLater() {
+	if !g.options.Detached {
+		g.calmAt = boottime.Now().Add(calmAfter)
+	}
+}
+
 // run reads what the guardian says and watches over it, until it is gone and reaped.
 func (g *Guard) run() {
 	defer close(g.over)
@@ -99,9 +106,7 @@ func (g *Guard) heardStarted(m guardian.Message) {
 		g.tellDead(lifeline.Status{})
 		return
 	case pid != 0:
-		if !g.options.Detached {
-			g.calmAt = boottime.Now().Add(calmAfter)
-		}
+		g.calmLater()
 		g.terminal.Load().commandStarted(g, pid)
 	}
 	if !failed {

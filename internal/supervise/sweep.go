@@ -13,12 +13,6 @@ import (
 	"github.com/leaderrun/leaderrun/internal/supervise/tree"
 )
 
-const (
-	firstPoll     = time.Millisecond
-	slowestPoll   = 100 * time.Millisecond
-	unconfirmedAt = 700 * time.Millisecond
-)
-
 // registry knows the guardians of this process: the sweep of one must not touch another.
 type registry struct {
 	mu      sync.Mutex
@@ -62,18 +56,11 @@ func (g *Guard) collect() {
 	g.terminal.Load().release()
 	_ = syscall.Kill(g.pid, syscall.SIGKILL)
 	awaitExit(g.pid)
-	for pause := firstPoll; !guards.reap(g); pause = min(2*pause, slowestPoll) {
+	for pause := time.Duration(0); !guards.reap(g); {
+		pause = tree.NextPoll(pause, false)
 		time.Sleep(pause)
 	}
-	_ = g.leaf().Remove()
-}
-
-// leaf is the run's cgroup, which the guardian was to make; nil where it was not to.
-func (g *Guard) leaf() *tree.Cgroup {
-	if g.cgroup == "" {
-		return nil
-	}
-	return tree.OthersCgroup(g.cgroup)
+	_ = tree.OthersCgroup(g.cgroup).Remove()
 }
 
 // takeOver ends a run whose guardian is dead or does not do its work: a run never survives its guardian.
@@ -87,16 +74,16 @@ func (g *Guard) takeOver(why string) {
 	_ = syscall.Kill(g.pid, syscall.SIGKILL)
 	g.events <- lifeline.Event{Kind: lifeline.GuardianLost, Err: loss}
 	close(g.answers)
-	cgroup := g.leaf()
+	cgroup := tree.OthersCgroup(g.cgroup)
 	began, told := boottime.Now(), false
-	for pause := firstPoll; ; pause = min(2*pause, slowestPoll) {
+	for pause := time.Duration(0); ; {
 		buried := guards.reap(g) // first: then all that it has adopted is ours
 		left, calm := g.sweep(cgroup)
 		if buried && left == 0 {
 			break
 		}
 		now := boottime.Now()
-		if buried && calm && now >= began.Add(unconfirmedAt) {
+		if buried && calm && now >= began.Add(lifeline.KillBudget) {
 			if tracer := g.tracedOnly(cgroup); tracer != 0 {
 				g.events <- lifeline.Event{Kind: lifeline.Unconfirmed, Tracer: tracer}
 				break
@@ -104,13 +91,12 @@ func (g *Guard) takeOver(why string) {
 		}
 		if calm {
 			g.calm.Do(func() { close(g.killed) })
-		} else if now < began.Add(longestStorm) { // it grows meanwhile
-			pause = firstPoll
 		}
-		if !told && now >= began.Add(unconfirmedAt) {
+		if !told && now >= began.Add(lifeline.KillBudget) {
 			told = true
 			g.events <- lifeline.Event{Kind: lifeline.Unconfirmed, Count: left}
 		}
+		pause = tree.NextPoll(pause, !calm && now < began.Add(tree.LongestStorm))
 		time.Sleep(pause)
 	}
 	_ = cgroup.Remove()
@@ -160,8 +146,8 @@ func (g *Guard) tracedOnly(cgroup *tree.Cgroup) (tracer int) {
 	guards.mu.Lock()
 	defer guards.mu.Unlock()
 	unsure := false
-	tracer = tree.TracedOnly(syscall.Getpid(), g.foreign(&unsure))
-	if unsure || !cgroup.TracedOnly() {
+	tracer = tree.TracedOnly(syscall.Getpid(), g.foreign(&unsure), cgroup)
+	if unsure {
 		return 0
 	}
 	return tracer
@@ -187,9 +173,6 @@ func (g *Guard) foreign(unsure *bool) func(tree.Process) bool {
 	}
 }
 
-// longestStorm is how long a process that is about to end goes on killing a tree that grows as fast.
-const longestStorm = 10 * time.Second
-
 // killAll returns when every process of a run that was taken over has got its SIGKILL, or cannot get it: whatever is left then
 // runs no more code of its own, and does not stay stopped for good. From then on nothing is stopped any more: this process may end at
 // any time.
@@ -203,7 +186,7 @@ func (g *Guard) killAll() {
 	select {
 	case <-g.killed:
 	case <-g.over:
-	case <-time.After(longestStorm):
+	case <-time.After(tree.LongestStorm):
 	}
 	guards.mu.Lock() // after a sweep that has begun before
 	defer guards.mu.Unlock()

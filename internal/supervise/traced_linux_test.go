@@ -142,7 +142,7 @@ func TestWhatIsTracedAndLivesIsNotDead(t *testing.T) {
 	if e := r.wait(lifeline.Unconfirmed); e.Count != 1 {
 		t.Errorf("%+v", e)
 	}
-	if tracer := tree.TracedOnly(r.Guard.pid, nil); tracer != 0 || r.saw(lifeline.Dead) {
+	if tracer := tree.TracedOnly(r.Guard.pid, nil, nil); tracer != 0 || r.saw(lifeline.Dead) {
 		t.Errorf("%d keeps what lives: %+v", tracer, r.seen)
 	}
 	write("freezer.state", "THAWED")

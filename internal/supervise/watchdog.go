@@ -33,8 +33,7 @@ type watchdog struct {
 	sent     lifeline.Deadline
 	acked    lifeline.Deadline // the last that the guardian is known to go by; or to have heard of, where it kills
 	inFlight map[int64]extension
-	sequence int64
-	answered int64
+	sequence int64 // of the last extension; Start's is 1
 
 	killAsked boottime.Instant
 	lostAt    boottime.Instant // the lease: asked to kill because another may have it
@@ -81,7 +80,7 @@ func (w *watchdog) extend(d lifeline.Deadline, now boottime.Instant) []byte {
 
 func (w *watchdog) ack(sequence int64) {
 	if e, ok := w.inFlight[sequence]; ok {
-		w.acked, w.answered = e.deadline, sequence
+		w.acked = e.deadline
 	}
 	for s := range w.inFlight {
 		if s <= sequence {
@@ -137,10 +136,11 @@ const notStarted = "did not start the command in time"
 
 // lack is what the guardian has not done, for people.
 func (w *watchdog) lack(now boottime.Instant) string {
+	_, starting := w.inFlight[1]
 	switch {
 	case w.phase == killing:
 		return "fell silent while it killed"
-	case w.answered == 0:
+	case starting:
 		return notStarted
 	case w.killAsked != 0 || now >= w.acked.Kill:
 		return "did not kill in time"

@@ -7,7 +7,7 @@ import (
 	"github.com/leaderrun/leaderrun/internal/supervise/tree"
 )
 
-// reap takes the status of every child that ended: the command and the orphans we adopted.
+// reap takes the status of every child that ended: the command, of which it tells, and the orphans we adopted.
 func (g *guardian) reap() {
 	for {
 		var ws syscall.WaitStatus
@@ -37,6 +37,8 @@ func (g *guardian) reap() {
 		} else {
 			g.status.Code = ws.ExitStatus()
 		}
+		g.tell(statusMessage(Exited, g.status))
+		g.flush() // at once: what follows may take its time, or kill us
 	}
 }
 

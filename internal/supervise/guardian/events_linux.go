@@ -73,29 +73,11 @@ func (g *guardian) await(until boottime.Instant) (received, bool) {
 // watch begins to wait for the end of the command.
 func (e *events) watch(pid int) { e.command = tree.WatchEnd(pid) }
 
-// From <linux/wait.h>.
-const (
-	anyChild = 0          // P_ALL
-	exited   = 0x00000004 // WEXITED
-	unreaped = 0x01000000 // WNOWAIT
-)
-
 // lookForChild waits for a child that can be reaped, or has stopped, on a thread of its own. Nothing shorter tells
 // of all of them: a descriptor of the command (pidfd_open(2)) does not know the orphans that become ours.
 func (e *events) lookForChild(stops bool) {
-	options := uintptr(exited | unreaped | waitAll)
-	if stops {
-		options |= syscall.WUNTRACED
-	}
-	for {
-		_, _, errno := syscall.Syscall6(syscall.SYS_WAITID, anyChild, 0, 0, options, 0, 0)
-		if errno == 0 {
-			break
-		}
-		if errno != syscall.EINTR { // none is left, or an old kernel: no reason to ask again and again
-			time.Sleep(slowestPoll)
-			break
-		}
+	if !tree.AwaitChild(stops) { // no reason to ask again and again
+		time.Sleep(tree.SlowestPoll)
 	}
 	one := [8]byte{1, 1, 1, 1, 1, 1, 1} // a count that is not zero, whatever the byte order
 	_, _ = syscall.Write(e.children, one[:])

@@ -5,14 +5,11 @@ import (
 	"unsafe"
 
 	"github.com/leaderrun/leaderrun/internal/boottime"
+	"github.com/leaderrun/leaderrun/internal/supervise/tree"
 )
 
-// waitAll is __WALL of wait4(2): children whose exit signal is not SIGCHLD count too, or ECHILD would
-// not mean that none is left.
-const waitAll = 0x40000000
-
 func waitOptions(stops bool) int {
-	options := syscall.WNOHANG | waitAll
+	options := syscall.WNOHANG | tree.AllKinds
 	if stops {
 		options |= syscall.WUNTRACED
 	}

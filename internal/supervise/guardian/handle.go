@@ -18,9 +18,8 @@ func (g *guardian) handle(r received) {
 	switch m.Kind {
 	case Setup:
 		if len(m.Strings) > 0 {
-			g.cgroupPath = m.Strings[0]
 			// A cgroup that cannot be made is no fault: the subreaper's sweep does the work.
-			g.cgroup, _ = tree.MakeCgroup(g.cgroupPath)
+			g.cgroup, _ = tree.MakeCgroup(m.Strings[0])
 		}
 	case Start:
 		g.start(m, r.fds)
@@ -88,11 +87,7 @@ func (g *guardian) start(m Message, fds []int) {
 }
 
 func (g *guardian) answer(pid int, errno syscall.Errno, late bool) {
-	tooLate := int64(0)
-	if late {
-		tooLate = 1
-	}
-	g.tell(Message{Kind: Started, Numbers: []int64{int64(pid), int64(errno), tooLate}})
+	g.tell(Message{Kind: Started, Numbers: []int64{int64(pid), int64(errno), oneIf(late)}})
 	g.flush()
 }
 

@@ -9,13 +9,8 @@ import (
 	"github.com/leaderrun/leaderrun/internal/supervise/tree"
 )
 
-// How often and how long the guardian looks at what will not die.
 const (
-	firstPoll     = time.Millisecond
-	slowestPoll   = 100 * time.Millisecond
-	unconfirmedAt = 700 * time.Millisecond // after SIGKILL: the time between Deadline.Kill and End
 	heartbeat     = 100 * time.Millisecond // between two Killing messages
-	longestStorm  = 10 * time.Second       // how long what forks meanwhile is looked at without a pause
 	leftoverGrace = time.Second            // the longest time that leftovers get between TERM and KILL
 )
 
@@ -38,9 +33,8 @@ type guardian struct {
 	out       []byte // told, not yet taken by the wrapper's socket
 	gone      bool   // the wrapper closed the channel: it is dead
 
-	cgroupPath string
-	cgroup     *tree.Cgroup
-	locks      []int // descriptors that came with Start
+	cgroup *tree.Cgroup
+	locks  []int // descriptors that came with Start
 
 	deadline  lifeline.Deadline
 	request   StartRequest
@@ -60,7 +54,6 @@ type guardian struct {
 	killedAt  boottime.Instant // when SIGKILL was sent first
 	beatAt    boottime.Instant // next Killing message
 	toldAlive bool             // Unconfirmed was told
-	toldExit  bool
 	toldLeft  bool
 	dismissed bool
 	poll      time.Duration
@@ -158,7 +151,7 @@ func (g *guardian) next() boottime.Instant {
 		}
 	}
 	if len(g.out) > 0 {
-		soonest(boottime.Now().Add(slowestPoll))
+		soonest(boottime.Now().Add(tree.SlowestPoll))
 	}
 	switch g.phase {
 	case waiting:
@@ -195,7 +188,6 @@ func (g *guardian) act() {
 	case guarding:
 		if now >= g.deadline.Term && !g.termed {
 			g.reap() // what has ended by itself is not told to
-			g.tellExit()
 		}
 		switch {
 		case now >= g.deadline.Kill:
@@ -225,16 +217,15 @@ func (g *guardian) hiddenAt() boottime.Instant {
 	if !g.running || g.endedAt == 0 {
 		return 0
 	}
-	return g.endedAt.Add(unconfirmedAt)
+	return g.endedAt.Add(lifeline.KillBudget)
 }
 
 // confirm finds out what is left once the command has ended or SIGKILL was sent.
 func (g *guardian) confirm(now boottime.Instant) {
-	g.tellExit()
 	if g.empty() || g.isTracedOnly(now) {
 		g.phase = dead
 		g.tell(statusMessage(Dead, g.status))
-		if g.gone || now >= g.deadline.Term {
+		if now >= g.deadline.Term { // the wrapper is stopped
 			g.unlock()
 		}
 		return
@@ -250,15 +241,6 @@ func (g *guardian) confirm(now boottime.Instant) {
 		g.endLeftovers(now)
 	}
 	g.pollLater(now)
-}
-
-// tellExit tells that the command has ended, once and at once: what follows may take its time, or kill us.
-func (g *guardian) tellExit() {
-	if !g.running && !g.toldExit {
-		g.toldExit = true
-		g.tell(statusMessage(Exited, g.status))
-		g.flush()
-	}
 }
 
 // endLeftovers gives what outlived the command a SIGTERM and little time.
@@ -280,10 +262,7 @@ func (g *guardian) endLeftovers(now boottime.Instant) {
 // pollLater sets the next look at what dies without a SIGCHLD for us: grandchildren whose parent lives,
 // and a cgroup that empties a moment after wait4(2) has returned.
 func (g *guardian) pollLater(now boottime.Instant) {
-	if g.phase == killing && !g.calm && now < g.killedAt.Add(longestStorm) { // it grows meanwhile
-		g.poll = 0
-	}
-	g.poll = min(max(2*g.poll, firstPoll), slowestPoll)
+	g.poll = tree.NextPoll(g.poll, g.phase == killing && !g.calm && now < g.killedAt.Add(tree.LongestStorm))
 	g.pollAt = now.Add(g.poll)
 }
 
@@ -301,13 +280,13 @@ func (g *guardian) empty() bool {
 // isTracedOnly is the proof of death where a process outside traces what runs no more code, and would keep it for ever. Others are given the
 // time to look. It says so.
 func (g *guardian) isTracedOnly(now boottime.Instant) bool {
-	if g.phase != killing || !g.calm || now < g.killedAt.Add(unconfirmedAt) {
+	if g.phase != killing || !g.calm || now < g.killedAt.Add(lifeline.KillBudget) {
 		return false
 	}
 	g.sweeper.Release()
 	defer g.sweeper.Reserve()
-	tracer := tree.TracedOnly(syscall.Getpid(), nil)
-	if tracer == 0 || !g.cgroup.TracedOnly() {
+	tracer := tree.TracedOnly(syscall.Getpid(), nil, g.cgroup)
+	if tracer == 0 {
 		return false
 	}
 	g.tell(Message{Kind: Unconfirmed, Numbers: []int64{0, int64(tracer)}})
@@ -329,7 +308,7 @@ func (g *guardian) killAgain(now boottime.Instant) {
 		g.sweep()
 		g.pollLater(now)
 	}
-	if !g.toldAlive && now >= g.killedAt.Add(unconfirmedAt) {
+	if !g.toldAlive && now >= g.killedAt.Add(lifeline.KillBudget) {
 		g.toldAlive = true
 		g.tell(Message{Kind: Unconfirmed, Numbers: []int64{int64(max(g.left, len(g.cgroup.Processes()), 1))}})
 	}

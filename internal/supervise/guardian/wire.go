@@ -174,17 +174,13 @@ func credentialOf(text string) (*Credential, error) {
 
 // Message returns the request as a message.
 func (r StartRequest) Message() Message {
-	watch := int64(0)
-	if r.WatchStops {
-		watch = 1
-	}
 	d := r.Deadline
 	strings := append([]string{r.Path, r.Dir, r.Socket, r.As.text()}, r.Argv...)
 	return Message{
 		Kind: Start,
 		Numbers: []int64{
 			int64(d.Term), int64(d.Kill), int64(d.End),
-			int64(r.Grace), int64(r.Group), watch, int64(len(r.Argv)), int64(r.Inherit),
+			int64(r.Grace), int64(r.Group), oneIf(r.WatchStops), int64(len(r.Argv)), int64(r.Inherit),
 		},
 		Strings: append(strings, r.Env...),
 	}
@@ -223,11 +219,14 @@ func (m Message) deadline(at int) lifeline.Deadline {
 }
 
 func statusMessage(kind Kind, s lifeline.Status) Message {
-	known := int64(0)
-	if s.Known {
-		known = 1
+	return Message{Kind: kind, Numbers: []int64{oneIf(s.Known), int64(s.Code), int64(s.Signal)}}
+}
+
+func oneIf(b bool) int64 {
+	if b {
+		return 1
 	}
-	return Message{Kind: kind, Numbers: []int64{known, int64(s.Code), int64(s.Signal)}}
+	return 0
 }
 
 // Status returns how the command ended, as Exited and Dead tell it.

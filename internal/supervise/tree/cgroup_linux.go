@@ -40,8 +40,13 @@ func RemoveAbandonedCgroups(home string) {
 	})
 }
 
-// OthersCgroup is a leaf that another process was to make.
-func OthersCgroup(path string) *Cgroup { return &Cgroup{path: path, dir: -1} }
+// OthersCgroup is a leaf that another process was to make; "": nobody was to make one.
+func OthersCgroup(path string) *Cgroup {
+	if path == "" {
+		return nil
+	}
+	return &Cgroup{path: path, dir: -1}
+}
 
 // Descriptor is the directory's, for SysProcAttr.CgroupFD; -1 without a cgroup.
 func (c *Cgroup) Descriptor() int {
@@ -113,9 +118,9 @@ func (c *Cgroup) Processes() []int {
 	return pids
 }
 
-// TracedOnly tells whether all that is in the cgroup or below it runs no more code, and is traced. What is listed and cannot be read (proc
+// tracedOnly tells whether all that is in the cgroup or below it runs no more code, and is traced. What is listed and cannot be read (proc
 // may be mounted with hidepid, and the process be another user's) may be alive.
-func (c *Cgroup) TracedOnly() bool {
+func (c *Cgroup) tracedOnly() bool {
 	if !c.Populated() {
 		return true
 	}

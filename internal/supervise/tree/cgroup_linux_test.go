@@ -14,7 +14,7 @@ func TestWhatIsHiddenIsNotTracedOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if OthersCgroup(dir).TracedOnly() {
+	if OthersCgroup(dir).tracedOnly() {
 		t.Error("it is said to be traced, and nobody has seen it")
 	}
 }

@@ -17,19 +17,35 @@ func Adopt() error {
 	return nil
 }
 
-// From <linux/wait.h>.
-const (
-	anyChild = 0          // P_ALL
-	exited   = 0x00000004 // WEXITED
-	unreaped = 0x01000000 // WNOWAIT
-	allKinds = 0x40000000 // __WALL
-)
+// AllKinds is __WALL of wait4(2): children whose exit signal is not SIGCHLD count too, or ECHILD would not mean that none is left.
+const AllKinds = 0x40000000
 
-// Childless tells whether this process has no child at all, of whatever kind, dead ones included (waitid(2)).
-func Childless() bool {
-	options := uintptr(exited | unreaped | allKinds | syscall.WNOHANG)
-	_, _, errno := syscall.Syscall6(syscall.SYS_WAITID, anyChild, 0, 0, options, 0, 0)
-	return errno == syscall.ECHILD
+// Childless tells whether this process has no child at all, of whatever kind, dead ones included.
+func Childless() bool { return lookForChild(syscall.WNOHANG) == syscall.ECHILD }
+
+// AwaitChild waits until a child of whatever kind can be waited for, or, where stops says so, was stopped. False: there is none, or the
+// kernel is too old.
+func AwaitChild(stops bool) bool {
+	options := 0
+	if stops {
+		options = syscall.WUNTRACED
+	}
+	return lookForChild(options) == 0
+}
+
+// lookForChild calls waitid(2) for any child, whose status is left to be taken.
+func lookForChild(options int) syscall.Errno {
+	const (
+		anyChild = 0          // P_ALL
+		exited   = 0x00000004 // WEXITED
+		unreaped = 0x01000000 // WNOWAIT
+	)
+	for {
+		_, _, errno := syscall.Syscall6(syscall.SYS_WAITID, anyChild, 0, 0, uintptr(options|exited|unreaped|AllKinds), 0, 0)
+		if errno != syscall.EINTR {
+			return errno
+		}
+	}
 }
 
 // List returns the living descendants of root, zombies included, without the subtrees for whose top

@@ -2,17 +2,17 @@ package tree
 
 import "syscall"
 
-// TracedOnly tells whether all that is left below a root runs no more code, and is there only because a process outside traces it
-// (ptrace(2)): wait4(2) does not show such a one until its tracer has looked. tracer is the number of one of the tracers; 0:
+// TracedOnly tells whether all that is left below a root and in a cgroup runs no more code, and is there only because a process outside
+// traces it (ptrace(2)): wait4(2) does not show such a one until its tracer has looked. tracer is the number of one of the tracers; 0:
 // something else is left, or nothing, or it is not known. skip is that of Work.
 //
 // It looks twice. What a process has forked belongs to us before that process can be seen to have ended (exit(2), "subreaper"), so the
 // second look finds what the first one has missed.
-func TracedOnly(root int, skip func(Process) bool) (tracer int) {
+func TracedOnly(root int, skip func(Process) bool, c *Cgroup) (tracer int) {
 	var r reader
 	first, tracer := r.traced(root, skip)
 	second, again := r.traced(root, skip)
-	if again == 0 || first != second {
+	if again == 0 || first != second || !c.tracedOnly() {
 		return 0
 	}
 	return tracer

@@ -6,6 +6,25 @@
 // what the test of package guardian allows.
 package tree
 
+import "time"
+
+const (
+	firstPoll = time.Millisecond
+	// SlowestPoll is the longest time between two looks at what is being ended.
+	SlowestPoll = 100 * time.Millisecond
+	// LongestStorm is how long a tree that grows while it is killed is killed again without a longer pause.
+	LongestStorm = 10 * time.Second
+)
+
+// NextPoll returns how long to wait for the next look at a tree that is being ended, when the last wait was that long; 0: there was none.
+// A tree in a storm grows while it is killed: it is not left alone for longer than at first.
+func NextPoll(last time.Duration, storm bool) time.Duration {
+	if storm {
+		return firstPoll
+	}
+	return min(max(2*last, firstPoll), SlowestPoll)
+}
+
 // Process is one entry of the process table.
 type Process struct {
 	PID, Parent, Group, Session int

@@ -50,7 +50,7 @@ func Stat(int) (Process, bool) { return Process{}, false }
 func Signal(p Process, sig syscall.Signal) { _ = syscall.Kill(p.PID, sig) }
 
 // TracedOnly knows nothing here.
-func TracedOnly(int, func(Process) bool) (tracer int) { return 0 }
+func TracedOnly(int, func(Process) bool, *Cgroup) (tracer int) { return 0 }
 
 // Cgroup is never made here.
 type Cgroup struct{}
@@ -78,9 +78,6 @@ func (*Cgroup) Populated() bool { return false }
 
 // Processes lists nothing.
 func (*Cgroup) Processes() []int { return nil }
-
-// TracedOnly knows nothing here.
-func (*Cgroup) TracedOnly() bool { return false }
 
 // Remove does nothing.
 func (*Cgroup) Remove() error { return nil }

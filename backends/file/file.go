@@ -33,8 +33,6 @@ type store struct {
 	mu      sync.Mutex
 	held    map[string]*lease  // by job, until they are finished
 	waiters map[string]*waiter // by job
-	knows   bool               // whether leases are probed
-	probes  bool               // this system cannot show which locks a description has
 }
 
 // unclosed keeps the locks of stores that were closed with leases: closing does not release them, and what

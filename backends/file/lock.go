@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -24,23 +25,22 @@ type lease struct {
 	mu    sync.Mutex // held over a renewal, so that the end of the run does not come in between
 	locks *locks
 	over  bool
-	probe bool        // see store.probes
+	probe bool        // the system does not show whether it is locked, see isHidden
 	until time.Time   // without a renewal, see lapse
 	timer *time.Timer // for that
 
-	unwanted atomic.Bool // its run is over, or never begins
+	unwanted atomic.Bool // its run is over, or never begins: it may lapse
 }
 
-// isIn says whether it is a record's, or that of one which was lost. Locks alone do not make a lease: an operator who
-// raises the token takes it away.
+// isIn says whether a record names this lease as the present one, or is older because the one with the lease was lost. Locks alone do
+// not make a lease: an operator takes it away by raising the record's token.
 func (l *lease) isIn(r backends.Record) bool {
 	return r.Token < l.label.Token || labelOf(r) == l.label && !r.Free()
 }
 
-// locks are the lock of a run, on two open file descriptions, as whoever has a description can unlock it for all who
-// share it. The run's whole tree inherits that of one file, so that it stays locked as long as any of them lives. The
-// other one only wrapper and guardian share: a command that has given up its rights cannot take it from them, nor
-// write into its file.
+// locks are the two locks of a run. Each belongs to an open file description, and whoever has that can unlock it for all who share it.
+// The whole tree inherits the one of tree, so it stays locked as long as any process lives. Only wrapper and guardian share the one of
+// lease: a command that has given up its rights cannot unlock it, nor write into its file.
 type locks struct{ lease, tree *os.File }
 
 // unlock frees the locks for all who share them. The lease comes last: who gets it finds the tree's free too.
@@ -73,7 +73,7 @@ func (p paths) both(take func(path string, how, flags int) (*os.File, error)) (*
 
 // alive says whether the locks are still there and still those that others ask for. The guardian unlocks the
 // shared description once it has killed the tree of a wrapper that was stopped; an operator may remove
-// a file. To ask for the lock on our own description would take it again, so nothing is asked. Call with mu held.
+// a file. It does not call flock(2) on our own description, which would lock it again. Call with mu held.
 func (l *lease) alive() (bool, error) {
 	if l.over {
 		return false, nil
@@ -86,6 +86,13 @@ func (l *lease) alive() (bool, error) {
 	}
 	locked, err := flock.Shown(l.locks.lease)
 	return locked, err
+}
+
+// isHidden says whether this system does not show that an open file description is locked, although it is. If it cannot be asked for
+// another reason, alive will ask it.
+func isHidden(locked *os.File) bool {
+	shown, err := flock.Shown(locked)
+	return !shown && (err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission))
 }
 
 // end unlocks the descriptions for all who share them, and closes ours. Call with mu held.

@@ -96,7 +96,6 @@ func (t *tx) tryToClaim(ctx context.Context) (*state, error) {
 	if err := t.take(ctx, os.O_CREATE); err != nil {
 		return nil, err
 	}
-	t.learn(t.turn)
 	if own, err := t.own(); own != nil || err != nil {
 		return own, err
 	}
@@ -188,7 +187,7 @@ func (t *tx) toInspect(ctx context.Context) (*state, error) {
 	return t.probed()
 }
 
-// granted returns what this process has granted the asker, or nil.
+// granted returns the lease that this process has granted the asker, or nil.
 func (t *tx) granted() *lease {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -198,7 +197,7 @@ func (t *tx) granted() *lease {
 	return nil
 }
 
-// own returns what there is of a job whose lease the asker has, or nil if it has not. Locks that are left of one stay in t.lease.
+// own returns the state of a job whose lease the asker has; nil: it has none. If the asker's lease is lost, t.lease has what is left of it.
 func (t *tx) own() (*state, error) {
 	l := t.granted()
 	if l == nil {
@@ -215,9 +214,9 @@ func (t *tx) own() (*state, error) {
 	return s, nil
 }
 
-// probed looks who has the locks, without disturbing: others ask for them only in a turn of their own. That this process has waited for
-// them, and keeps them for its next claim, is no run. Whoever took its own hand for the dead holder's would not claim, and of many who
-// wait none ever would.
+// probed finds out who has the locks. It is in nobody's way: claims try the locks only in a turn, which is ours now. Locks that this
+// process itself has waited for and keeps for its next claim (see waiter) are no run's. A standby that took its own locks for those of
+// the dead holder would not claim, and if all standbys did so, nobody would ever run the job.
 func (t *tx) probed() (*state, error) {
 	if t.keeps(t.paths) {
 		return t.free(), nil
@@ -244,8 +243,8 @@ func (t *tx) probed() (*state, error) {
 // free is a job whose locks nobody has.
 func (t *tx) free() *state { return &state{record: t.record, proof: t.proof(t.readOwnerAt(t.lock))} }
 
-// heldBy is a job whose locks somebody has. Those of a run that has ended are in the hands of a standby that has not
-// claimed yet, and nobody's.
+// heldBy is the state of a job whose locks somebody has; o is whom they were granted to last. If the record says that this run has
+// ended, a standby has them that has not claimed yet: then the lease has no holder.
 func (t *tx) heldBy(o backends.Label) *state {
 	const lookAgain = time.Second // where the record cannot say when
 	left := time.Until(time.UnixMilli(t.record.Until))
@@ -259,8 +258,8 @@ func (t *tx) heldBy(o backends.Label) *state {
 	return &state{record: t.record, lease: l, proof: backends.ByRelease}
 }
 
-// grantee is whom a lock was granted to that somebody has: the lock file says it, or the record where that file was
-// removed while the tree lived on.
+// grantee says whom the locks were granted to that somebody has. The lock file tells, or the record if that file was removed while the
+// tree lived on.
 func (t *tx) grantee() backends.Label {
 	if o := t.readOwnerAt(t.lock); o != (backends.Label{}) {
 		return o
@@ -268,8 +267,8 @@ func (t *tx) grantee() backends.Label {
 	return labelOf(t.record)
 }
 
-// proof is what a free lock proves that was granted to last: where the record names another one, it is not the lock
-// that the record's run was granted.
+// proof says what free locks prove; last is whom they were granted to last. If the record names another run, that run was not granted
+// these locks, and they prove nothing of its death.
 func (t *tx) proof(last backends.Label) backends.Proof {
 	if last == labelOf(t.record) {
 		return backends.ByRelease

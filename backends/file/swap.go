@@ -2,13 +2,9 @@ package file
 
 import (
 	"context"
-	"errors"
-	"io/fs"
-	"os"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/internal/flock"
 )
 
 // Swap implements backends.Tx. What is known from an earlier request was not read in this turn: it is read anew.
@@ -58,8 +54,8 @@ func (t *tx) renew(s *state, r backends.Record) {
 	}
 }
 
-// grant makes a lease of the locks. First it is written whose the lock is: if the record is not written any more, its last
-// run has released it, or the instant of its last renewal counts.
+// grant makes a lease of the locks. The lock file comes first. If the record is not written after it, the two name different runs. Then
+// the locks prove nothing (see proof), and others go by the record: it is free, or tells until when its run may live.
 func (t *tx) grant(w backends.Write) (*lease, error) {
 	if err := writeOwner(t.locks.lease, *w.Lease); err != nil {
 		return nil, err
@@ -67,13 +63,13 @@ func (t *tx) grant(w backends.Write) (*lease, error) {
 	if err := t.save(w.Record); err != nil {
 		return nil, err
 	}
-	t.mu.Lock()
-	l := &lease{paths: t.paths, label: *w.Lease, locks: t.locks, probe: t.probes}
+	l := &lease{paths: t.paths, label: *w.Lease, locks: t.locks, probe: isHidden(t.locks.lease)}
 	s := t.store
 	l.unwanted.Store(true) // until its holder hears of it
 	l.mu.Lock()            // and keep it, as if it were found
 	t.lease = l
 	l.timer = time.AfterFunc(w.TTL, func() { s.lapse(l) })
+	t.mu.Lock()
 	former := t.held[t.job]
 	t.held[t.job], t.locks = l, nil
 	if w := t.waiters[t.job]; w != nil {
@@ -130,20 +126,4 @@ func (s *store) lapse(l *lease) {
 		return
 	}
 	s.release(l)
-}
-
-// learn finds out, once, whether this system shows which locks an open file description has, by one that is locked. It
-// comes early: a standby knows it when the job gets free.
-func (s *store) learn(locked *os.File) {
-	s.mu.Lock()
-	known := s.knows
-	s.mu.Unlock()
-	if known {
-		return
-	}
-	shown, err := flock.Shown(locked)
-	cannot := err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.knows, s.probes = shown || cannot, !shown && cannot
 }

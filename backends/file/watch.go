@@ -26,9 +26,9 @@ type waiter struct {
 	// Under s.mu.
 	watching map[*func(backends.News)]struct{}
 	wanted   bool      // somebody waits for the lock; otherwise for news in the record
-	locks    *locks    // for the next Acquire
-	claiming int       // how many are using it right now
-	pause    time.Time // until then nobody needs the lock
+	locks    *locks    // for the next claim of this process; nil: it has none
+	claiming int       // how many claims are under way here
+	pause    time.Time // until then locks are kept, or if there are none, nobody waits for them
 	seen     os.FileInfo
 }
 

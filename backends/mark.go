@@ -31,8 +31,8 @@ func (m Mark) Admit(s Server, longest time.Duration, now int64, hasRecord bool) 
 	next.Replicas = max(m.Replicas, s.Replicas)
 	switch {
 	case m.Identity != s.Identity:
-		// What was forgotten was granted before the server started, if it kept everything since; otherwise
-		// before this moment, the first sight.
+		// A lease that this server has forgotten was granted before it started, if it has kept everything since, and otherwise
+		// before now.
 		since := now
 		if restarted := m.Identity != "" || !hasRecord; restarted && !s.Forgot {
 			since = min(s.Started, now)

@@ -198,10 +198,10 @@ func breakNote(by Holder, reason string) string {
 	return note
 }
 
-// forgetTick takes the recorded tick back: the job is where it was after the latest one before it of which the history
-// knows a start or a miss, so that nothing older runs again. Where the history knows none (it keeps the last runs only),
-// all that is older is missed, up to the second before. But a tick ahead of now was recorded by a clock that was wrong,
-// and what is older than that has yet to come: then nothing is recorded.
+// forgetTick leaves the record as if the tick had not been claimed. The tick before it is the last one then, so that nothing older runs
+// again. The history knows that tick if it was started or missed not long ago. If it knows none, all that is older counts as missed, up
+// to the second before the tick. But a tick ahead of now was recorded by a wrong clock, and ticks before it may have yet to come: then
+// there is no last tick.
 func (d *decider) forgetTick(tick int64) error {
 	r := &d.Record
 	if r.Tick.Tick == 0 || r.Tick.Tick != tick {

@@ -23,10 +23,9 @@ func ParseLabel(text []byte) (Label, bool) {
 	return l, true
 }
 
-// BeatView returns what a decision is taken on in a store that proves a death by silence, and has a lease with this
-// label; nil: it has none. A candidate asks again after Left at the latest, which such a store does not tell. The record
-// says when the holder renewed, by the holder's clock: that will do for a timer that stands behind a watch. ttl counts
-// where the record knows none.
+// BeatView returns the view of a store that proves a death by silence. lease says whose the lease is; nil: there is none. Such a
+// store does not say for how long the lease lasts, so Left is a guess, by the clock of the holder that renewed it: a candidate only
+// goes by it to ask again where its watch tells nothing. ttl is the guess if the record names no TTL.
 func BeatView(r Record, lease *Label, ttl time.Duration) View {
 	v := View{Record: r, Now: time.Now(), Proof: ByBeat}
 	if lease == nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/leaderrun/leaderrun/internal/supervise/tree"
 )
 
-// fork is a guardian between fork(2) and the return of exec(2), which hangs while a file system does not answer. No lock is
-// held meanwhile: other runs have deadlines. Their sweeps tell the child, whose number is not known yet, from an orphan by
-// its thread: an orphan comes to the main thread (exit(2), "subreaper"), and none is forked there.
+// fork is a guardian between fork(2) and the return of exec(2), which hangs while a file system does not answer. No lock is held
+// meanwhile, because other runs have deadlines. Their sweeps meet the child before its number is known here, and must not take it for an
+// orphan. Its thread tells: orphans come to the main thread (exit(2), "subreaper"), and no guardian is forked there.
 type fork struct {
 	thread int
 	before []int // what that thread had forked earlier

@@ -24,8 +24,8 @@ type Guard struct {
 	givenUp      atomic.Bool // it did not come in time, and nobody wants it any more; set with the registry's mutex held
 	terminalless bool        // the guardian has a session of its own, and the run with it
 	conn         *guardian.Conn
-	cgroup       string // path of the leaf, "" where none can be made
-	strays       map[int]uint64
+	cgroup       string         // path of the leaf, "" where none can be made
+	strays       map[int]uint64 // children of this process from before the guardian, by number: when each started
 	timer        *boottime.Timer
 	calmAt       boottime.Instant // when memory is given back if little happens until then; 0: it was. run's own
 	events       chan lifeline.Event

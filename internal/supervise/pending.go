@@ -28,8 +28,8 @@ func Begin(options Options) *Pending {
 	return p
 }
 
-// By returns the guardian, which the caller must Close, or why there is none. One that is not there at an instant is given
-// up for good: ErrTooLate. What was forked of it by then is killed, and what comes later is sent away.
+// By waits for the guardian until an instant. It returns the guardian, which the caller must Close, or why there is none. One that
+// does not come in time is given up for good (ErrTooLate): if it is being forked it is killed, and if it comes later it is sent away.
 func (p *Pending) By(end boottime.Instant) (*Guard, error) {
 	if p.guard.givenUp.Load() {
 		return nil, ErrTooLate

@@ -153,9 +153,9 @@ func (g *Guard) tracedOnly(cgroup *tree.Cgroup) (tracer int) {
 	return tracer
 }
 
-// foreign tells of the processes below us those that are not the run's: what is a guardian's or was ours before, or is in our
-// session where the guardian had left it. What is below the guardian is the run's while that is not reaped. unsure is set where that
-// is not known of one: it is left alone, and proves that nothing is known to be dead.
+// foreign says which children of this process are not the run's: guardians, those that are being forked too; children from before the
+// run; and those in our session, if the guardian has left it. If nobody can tell of a child, it is left alone and unsure is set: then
+// nothing proves that the run is dead.
 func (g *Guard) foreign(unsure *bool) func(tree.Process) bool {
 	self := syscall.Getpid()
 	session, _ := unix.Getsid(0) // of this process: that cannot fail

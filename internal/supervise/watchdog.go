@@ -9,14 +9,12 @@ import (
 )
 
 const (
-	// silence is how long a guardian that is killing may say nothing if the lease is lost; it says so ten times a second where the
-	// machine lets it. From the time of SIGKILL on it may only for lateBeat: the wrapper needs what is left until the deadline's end.
-	// (One that falls silent after a few beats is replaced that much later. It has swept as often.)
+	// A guardian that kills says so ten times a second, if the machine lets it. silence is for how long it may say nothing if the lease is
+	// lost, and lateBeat once the deadline's time of SIGKILL has come: the wrapper needs what is left until the deadline's end.
 	silence  = time.Second
 	lateBeat = 350 * time.Millisecond
-	// slack is how long it may take to begin, and say nothing meanwhile, if it kills ahead of the deadline and the lease is ours. Nothing
-	// is at stake then but time: of a command that was told to end, or of what it has left behind, on a machine that is too busy to read
-	// its process table within a second. Who takes the guardian for lost calls the run a failure.
+	// slack is the same if it kills before the deadline and the lease is ours, and for how long it may take to begin. The machine may be too
+	// busy to read its process table within a second, and only time is at stake: if the guardian were taken for lost, the run would fail.
 	slack = 5 * time.Second
 	// timeToAck is how long an extension may be under way where the time of SIGTERM comes sooner: one that was sent just before
 	// that says nothing yet about the guardian. It is never waited for longer than graceToAnswer after the time of SIGKILL: the

@@ -211,8 +211,8 @@ func (g *guardian) act() {
 	g.confirm(boottime.Now())
 }
 
-// hiddenAt is when a command that has ended, and cannot be waited for, is ended with all that is left: a process outside traces it, and
-// does not look. 0: there is none.
+// hiddenAt is when all that is left is killed because the command has ended and cannot be waited for: a process outside traces it, and
+// does not look. 0: it has not ended, or its status was taken.
 func (g *guardian) hiddenAt() boottime.Instant {
 	if !g.running || g.endedAt == 0 {
 		return 0
@@ -277,8 +277,8 @@ func (g *guardian) empty() bool {
 	return !g.cgroup.Populated() && !groupLeft(g.ownGroup())
 }
 
-// isTracedOnly is the proof of death where a process outside traces what runs no more code, and would keep it for ever. Others are given the
-// time to look. It says so.
+// isTracedOnly is the proof of death where a process outside traces what runs no more code, and would keep it for ever. The tracer has
+// had time to look by then. isTracedOnly also tells the wrapper.
 func (g *guardian) isTracedOnly(now boottime.Instant) bool {
 	if g.phase != killing || !g.calm || now < g.killedAt.Add(lifeline.KillBudget) {
 		return false

@@ -140,18 +140,11 @@ func (m *machine) pause(failures int) time.Duration {
 
 // note says whether a signal ends a run, and remembers it if it does.
 func (m *machine) note(sig syscall.Signal) bool {
-	if endsRun(sig) {
+	if lifeline.EndsRun(sig) {
 		m.signal = sig
 	}
-	return endsRun(sig)
+	return lifeline.EndsRun(sig)
 }
-
-func endsRun(sig syscall.Signal) bool {
-	return asksToEnd(sig) || sig == syscall.SIGHUP || sig == syscall.SIGQUIT
-}
-
-// asksToEnd says whether a signal always asks a command to end. Some commands take the others as a request to reload, or to dump.
-func asksToEnd(sig syscall.Signal) bool { return sig == syscall.SIGTERM || sig == syscall.SIGINT }
 
 // Pauses between requests.
 const (

@@ -74,7 +74,7 @@ func (p releasing) on(m *machine, in input) phase {
 	case releaseAnswer:
 		return p.answered(m, in.err)
 	case signal:
-		if asksToEnd(in.sig) {
+		if lifeline.AsksToEnd(in.sig) {
 			p.impatient = true
 			if p.again != never {
 				return p.conclude(m, p.failure)

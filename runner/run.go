@@ -108,7 +108,7 @@ func (l *liveTree) lose(m *machine, consequence string, how loss) {
 
 // pass passes a signal on. A second SIGTERM or SIGINT kills.
 func (l *liveTree) pass(m *machine, sig syscall.Signal) {
-	if asksToEnd(sig) {
+	if lifeline.AsksToEnd(sig) {
 		l.armKill(m)
 		if l.askedToEnd && l.killedAt == never {
 			l.kill(m)
@@ -198,7 +198,7 @@ func (p running) lose(m *machine, how loss) phase {
 
 func (p running) pass(m *machine, sig syscall.Signal) phase {
 	m.note(sig)
-	if asksToEnd(sig) {
+	if lifeline.AsksToEnd(sig) {
 		p.cause.signalled = true
 		m.tellStop(stoppingIt, stop{why: "received " + sig.String()})
 	}
@@ -283,7 +283,7 @@ func (p sweeping) lose(m *machine, how loss) phase {
 // died of the same signal, leaderrun has only received it a moment later: then the signal ended the run.
 func (p sweeping) pass(m *machine, sig syscall.Signal) phase {
 	switch {
-	case !endsRun(sig):
+	case !lifeline.EndsRun(sig):
 	case p.follows:
 		m.signal = sig
 		p.follows, p.cause = false, cause{signalled: true}

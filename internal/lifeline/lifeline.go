@@ -40,6 +40,14 @@ func (s Status) ExitCode() int {
 	return s.Code
 }
 
+// EndsRun says whether a signal to leaderrun ends a run.
+func EndsRun(sig syscall.Signal) bool {
+	return AsksToEnd(sig) || sig == syscall.SIGHUP || sig == syscall.SIGQUIT
+}
+
+// AsksToEnd says whether a signal always asks a command to end. Some commands take the others as a request to reload, or to dump.
+func AsksToEnd(sig syscall.Signal) bool { return sig == syscall.SIGTERM || sig == syscall.SIGINT }
+
 // EventKind tells what happened to a run's process tree.
 type EventKind int
 

@@ -82,7 +82,7 @@ func attend(p *os.Process, signals <-chan syscall.Signal, ended <-chan lifeline.
 // ask sends a signal to a command that was asked to end so many times, and returns 1 if this asks once more. Two are enough. One
 // that is stopped sees a signal only when it goes on.
 func ask(p *os.Process, sig syscall.Signal, asks int) (more int) {
-	if sig == syscall.SIGTERM || sig == syscall.SIGINT { // the others may mean a reload, or a dump
+	if lifeline.AsksToEnd(sig) {
 		more = 1
 		if asks > 0 {
 			sig = syscall.SIGKILL

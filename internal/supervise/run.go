@@ -91,16 +91,12 @@ func (g *Guard) handle(m guardian.Message) {
 
 func (g *Guard) heardStarted(m guardian.Message) {
 	pid := int(m.Number(0))
-	failed := false
-	g.locked(func() {
-		failed = g.failed
-		if pid == 0 && !failed {
-			g.watch = watchdog{} // Start may be called again
-			return
-		}
-		g.watch.ack(1)
-		g.watch.pid = pid
-	})
+	g.mu.Lock()
+	failed := g.failed
+	if g.watch.ack(1); pid == 0 && !failed {
+		g.watch = watchdog{} // Start may be called again
+	}
+	g.mu.Unlock()
 	switch {
 	case pid == 0 && failed:
 		g.tellDead(lifeline.Status{})

@@ -5,6 +5,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/leaderrun/leaderrun/internal/lifeline"
 	"github.com/leaderrun/leaderrun/internal/panics"
 )
 
@@ -41,11 +42,5 @@ func CaptureSignals() <-chan syscall.Signal {
 // code. To be called before anything is said.
 func SurvivePipe() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
-// EndsRun tells whether the signal asks a program to end.
-func EndsRun(n syscall.Signal) bool {
-	switch n {
-	case syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT:
-		return true
-	}
-	return false
-}
+// EndsRun is lifeline.EndsRun, for those who do not run anything.
+func EndsRun(n syscall.Signal) bool { return lifeline.EndsRun(n) }

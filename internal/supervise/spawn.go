@@ -84,10 +84,9 @@ func knownChildren() map[int]uint64 {
 		return nil
 	}
 	known := make(map[int]uint64)
-	tree.List(syscall.Getpid(), func(p tree.Process) bool {
+	for _, p := range tree.Children() {
 		known[p.PID] = p.Started
-		return true
-	})
+	}
 	return known
 }
 

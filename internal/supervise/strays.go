@@ -36,15 +36,13 @@ func BuryStrays() {
 func (r *registry) buryStrays(before map[int]uint64) map[int]uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	self := os.Getpid()
 	dead := map[int]uint64{}
-	tree.List(self, func(p tree.Process) bool {
-		if p.Parent == self && p.Zombie() && r.pids[p.PID] == nil {
+	for _, p := range tree.Children() {
+		if p.Zombie() && r.pids[p.PID] == nil {
 			if started, was := before[p.PID]; !was || started != p.Started || !reap(p.PID) {
 				dead[p.PID] = p.Started
 			}
 		}
-		return true // what is below a child is its own
-	})
+	}
 	return dead
 }

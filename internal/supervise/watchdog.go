@@ -38,7 +38,6 @@ type watchdog struct {
 	lastHeard boottime.Instant
 	suspect   boottime.Instant // overdue since
 	status    lifeline.Status
-	pid       int // the command's
 }
 
 // phase is how far a run has come, as far as the wrapper knows.

@@ -42,7 +42,7 @@ var fileFenceMutants = []mutant{
 	{"file fence: what a command left behind writes on", "internal/supervise/piped.go", "for !over || !whole {", "for !over {", fileFenceScripts},
 	{"file fence: a command that is stopped does not hear that it is to end", "internal/supervise/piped.go", "_ = p.Signal(syscall.SIGCONT)", "_ = p", pipedTests},
 	{"file fence: a command that ignores signals is not killed", "internal/supervise/piped.go", "if asks > 0 {", "if asks > 2 {", pipedTests},
-	{"file fence: a reload counts as a call to end", "internal/supervise/piped.go", "if sig == syscall.SIGTERM || sig == syscall.SIGINT {", "if sig != 0 {", pipedTests},
+	{"file fence: a reload counts as a call to end", "internal/supervise/piped.go", "if lifeline.AsksToEnd(sig) {", "if sig != 0 {", pipedTests},
 	{"file fence: a command is waited for although nobody can take what it prints", "internal/supervise/piped.go", "if failed != nil && !over {", "if false {", pipedTests},
 	{"file fence: a signal that comes too late hides that the file was replaced", "internal/cli/fence_file.go", "c.written = p.path + \" was replaced\"", "_ = p.path", signaledFenceTests},
 	{"file fence: a signal hides that nobody knows what was written", "internal/cli/main.go", "case mayBeWritten(err):", "case false:", signaledFenceTests},

@@ -50,11 +50,9 @@ func (g *guardian) ownGroup() int {
 	return g.pid
 }
 
-func (g *guardian) descendants() []tree.Process { return tree.List(syscall.Getpid(), nil) }
-
 // alive lists what is left of the run, without zombies. others are numbers of what is in the cgroup alone.
 func (g *guardian) alive() (found []tree.Process, others []int) {
-	all := g.descendants()
+	all := tree.List()
 	if len(all) == 0 && !g.childless {
 		all, _ = tree.Scan(syscall.Getpid(), nil)
 	}
@@ -101,7 +99,7 @@ func (g *guardian) signalGroup(n syscall.Signal) {
 		_ = syscall.Kill(-g.pid, n)
 	default:
 		_ = syscall.Kill(g.pid, n)
-		for _, p := range g.descendants() {
+		for _, p := range tree.List() {
 			if p.Group == g.request.Group && p.PID != g.pid {
 				tree.Signal(p, n)
 			}

@@ -48,21 +48,33 @@ func lookForChild(options int) syscall.Errno {
 	}
 }
 
-// List returns the living descendants of root, zombies included, without the subtrees for whose top
-// skip returns true; skip may be nil. The listing is a snapshot: it can miss what is forked meanwhile.
-func List(root int, skip func(Process) bool) []Process {
+// List returns the descendants of this process, zombies included. The listing is a snapshot: it can miss what is forked meanwhile.
+func List() []Process {
 	var r reader
-	children := r.childrenOf
-	if !exists("/proc/thread-self/children") {
-		// The kernel was built without CONFIG_PROC_CHILDREN.
-		children = r.scanned()
-	}
-	return r.walk(root, skip, children)
+	return r.walk(syscall.Getpid(), nil, r.lister())
 }
 
-// Scan does what List does by reading the whole process table, where List saw less than wait4(2) did:
-// proc_tid_children(5) calls its file unreliable unless everything is stopped. all says that nothing was missed because it could
-// not be read: else it proves nothing that none was found.
+// Children returns the children of this process, as List.
+func Children() (found []Process) {
+	var r reader
+	r.walk(syscall.Getpid(), func(p Process) bool {
+		found = append(found, p)
+		return true
+	}, r.lister())
+	return found
+}
+
+// lister returns what lists the children of a process. A kernel that was built without CONFIG_PROC_CHILDREN has no lists of them.
+func (r *reader) lister() func(pid int) []int {
+	if !exists("/proc/thread-self/children") {
+		return r.scanned()
+	}
+	return r.childrenOf
+}
+
+// Scan returns the descendants of root, without the subtrees for whose top skip returns true; skip may be nil. It reads the whole process
+// table, where List saw less than wait4(2) did: proc_tid_children(5) calls its file unreliable unless everything is stopped. all says
+// that nothing was missed because it could not be read: else it proves nothing that none was found.
 func Scan(root int, skip func(Process) bool) (found []Process, all bool) {
 	var r reader
 	found = r.walk(root, skip, r.scanned())

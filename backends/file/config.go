@@ -82,7 +82,7 @@ func open(dir string, trusts trust, kind func(dir string) (string, error)) (*sto
 			"name a directory on a local disk, or a server such as redis://host for several hosts")
 	}
 	if err := writable(dir); err != nil {
-		hint := "name another directory with --backend file:///path/to/dir"
+		hint := anotherFolder
 		if errors.Is(err, fs.ErrPermission) {
 			hint = "run as its owner, or " + hint
 		}

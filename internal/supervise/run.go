@@ -29,10 +29,14 @@ func (g *Guard) run() {
 		now := boottime.Now()
 		g.mu.Lock()
 		lost, again := g.watch.look(now)
-		lack := g.watch.lack(now)
+		lack, closing := g.watch.lack(now), g.closing
 		g.mu.Unlock()
-		if lost {
+		switch {
+		case lost:
 			g.takeOver(lack)
+			return
+		case closing:
+			g.dismiss()
 			return
 		}
 		if g.calmAt != 0 && now >= g.calmAt {
@@ -53,10 +57,6 @@ func (g *Guard) run() {
 			}
 			g.handle(m)
 		case <-g.poke:
-			if g.dismissed() {
-				g.dismiss()
-				return
-			}
 		case <-g.timer.C():
 		}
 	}
@@ -65,18 +65,22 @@ func (g *Guard) run() {
 // handle handles one message of the guardian.
 func (g *Guard) handle(m guardian.Message) {
 	now := boottime.Now()
-	kills := m.Kind == guardian.Killing || m.Kind == guardian.Unconfirmed
-	g.locked(func() { g.watch.heard(now, kills) })
+	g.mu.Lock()
+	g.watch.heard(now, m.Kind == guardian.Killing || m.Kind == guardian.Unconfirmed)
+	switch m.Kind {
+	case guardian.Ack:
+		g.watch.ack(m.Number(0))
+	case guardian.Exited:
+		g.watch.status = m.Status()
+	}
+	g.mu.Unlock()
 	switch m.Kind {
 	case guardian.Started:
 		g.heardStarted(m)
-	case guardian.Ack:
-		g.locked(func() { g.watch.ack(m.Number(0)) })
 	case guardian.Stopped:
 		g.terminal.Load().commandStopped(g, syscall.Signal(m.Number(0)))
 	case guardian.Exited:
 		g.terminal.Load().takeBack()
-		g.locked(func() { g.watch.status = m.Status() })
 		g.events <- lifeline.Event{Kind: lifeline.Exited, Status: m.Status()}
 	case guardian.Leftovers:
 		g.events <- lifeline.Event{Kind: lifeline.Leftovers, Count: int(m.Number(0))}
@@ -113,21 +117,11 @@ func (g *Guard) heardStarted(m guardian.Message) {
 // tellDead tells the last event of the run. The guardian may stay a moment longer.
 func (g *Guard) tellDead(s lifeline.Status) {
 	g.terminal.Load().release()
-	g.locked(func() { g.watch.phase = dead })
+	g.mu.Lock()
+	g.watch.phase = dead
+	g.mu.Unlock()
 	g.events <- lifeline.Event{Kind: lifeline.Dead, Status: s}
 	close(g.events)
-}
-
-func (g *Guard) locked(f func()) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	f()
-}
-
-func (g *Guard) dismissed() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.closing
 }
 
 // ended: the guardian closed the channel, which only its end does.

@@ -12,6 +12,27 @@
 // Not promised: what left the tree with the help of another process (cron, at, a service manager, a
 // container engine) is not in the tree. A process in uninterruptible sleep or a frozen cgroup outlives
 // SIGKILL until it wakes; that is told as Unconfirmed.
+//
+// # Phases
+//
+//	phase     what happens                              next phase  what the guardian does
+//	--------  ----------------------------------------  ----------  -------------------------------------------
+//	waiting   Start, before its Term                    guarding    starts the command
+//	guarding  Extend                                    guarding    moves the deadline, only forward
+//	          Term                                      guarding    SIGTERM
+//	          the wrapper dies                          guarding    SIGTERM, and SIGKILL after the grace
+//	          the command has ended, something is left  guarding    SIGTERM, and SIGKILL after a second at most
+//	          the command has ended, nothing is left    dead
+//	          it has ended, and a tracer keeps it       killing     SIGKILL to all that is left
+//	          Kill, a grace is over, or the wrapper's   killing     SIGKILL to the whole tree
+//	          order
+//	killing   something is left                         killing     SIGKILL again and again
+//	          nothing is left, or a tracer keeps it     dead
+//	dead      the wrapper is dead, or stopped past the  dead        unlocks the files of the run
+//	          deadline
+//
+// SIGKILL comes at Kill at the latest, whatever else is due. In waiting and dead the guardian leaves as soon as the wrapper is dead or
+// sends it away.
 package guardian
 
 import (

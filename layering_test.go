@@ -43,7 +43,7 @@ var layers = map[string]string{
 	"internal/checkup":          "backends internal/panics",
 	"internal/backendurl":       "backends internal/duration internal/ownership",
 	"internal/redisurl":         "backends internal/backendurl",
-	"internal/redisconn":        "internal/backendurl internal/redisurl",
+	"internal/redisconn":        "internal/backendurl internal/redisurl github.com/redis/go-redis/v9/...",
 	"internal/redisclient":      "internal/redisurl internal/redisconn internal/panics github.com/redis/go-redis/v9/...",
 	"internal/credentialplugin": "internal/panics",
 

@@ -18,7 +18,6 @@ import (
 const (
 	examineLimit = 30 * time.Second // for all requests
 	serverLimit  = 8 * time.Second  // for those to one server
-	hourHands    = 3                // how often a server is asked for its time: the quickest answer counts
 
 	unreachable = "is the server up, does it listen there (bind), and does a firewall let this host through?"
 	oldest      = 5 // version of Redis
@@ -169,10 +168,10 @@ func (x *examination) server(ctx context.Context, c *goredis.Client) (facts, boo
 		return nil, false
 	}
 	f := parseFacts(info)
-	began := time.Now()
-	if err := c.Ping(ctx).Err(); err == nil {
-		x.Fine(checkup.Reachable, "%s answers within %v", addr, time.Since(began).Round(10*time.Microsecond))
-	} else {
+	clock, trip, err := checkup.AskTwice(func() (time.Time, error) { return c.Time(ctx).Result() })
+	if err == nil {
+		x.Fine(checkup.Reachable, "%s %v", addr, trip)
+	} else { // rights tells why
 		x.Fine(checkup.Reachable, "%s answers", addr)
 	}
 	if !x.version(f) || !x.role(f) {
@@ -181,7 +180,9 @@ func (x *examination) server(ctx context.Context, c *goredis.Client) (facts, boo
 	x.persistence(ctx, c, f)
 	x.eviction(f)
 	x.connections(f)
-	x.clock(ctx, c)
+	if err == nil {
+		x.Offset("the server's clock", trip.Offset(clock), trip.Took/2)
+	}
 	return f, true
 }
 
@@ -283,21 +284,4 @@ func (x *examination) connections(f facts) {
 	default:
 		x.Fine(what, "%d of %d are in use", used, limit)
 	}
-}
-
-// clock compares the clocks.
-func (x *examination) clock(ctx context.Context, c *goredis.Client) {
-	var offset, best time.Duration
-	for i := range hourHands {
-		sent := time.Now()
-		server, err := c.Time(ctx).Result()
-		took := time.Since(sent)
-		if err != nil {
-			return // rights tells
-		}
-		if i == 0 || took < best {
-			offset, best = server.Sub(sent.Add(took/2)), took
-		}
-	}
-	x.Offset("the server's clock", offset, best/2)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/checkup"
+	"github.com/leaderrun/leaderrun/internal/redisconn"
 )
 
 //go:embed doctor.lua
@@ -82,7 +83,7 @@ func (x *examination) sentinels(ctx context.Context) {
 
 // sentinel returns what a Sentinel knows about the master.
 func (x *examination) sentinel(ctx context.Context, addr string) (map[string]string, error) {
-	c := goredis.NewClient(x.s.cfg.guide(addr))
+	c := goredis.NewClient(redisconn.Guide(&x.s.cfg.Target, addr, readTimeout))
 	defer func() { _ = c.Close() }()
 	words, err := c.Do(ctx, "sentinel", "master", x.s.cfg.Master).StringSlice()
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 
+	"github.com/leaderrun/leaderrun/internal/redisconn"
 	"github.com/leaderrun/leaderrun/internal/redisurl"
 )
 
@@ -17,7 +18,7 @@ func Open(rawURL, password string) (redis.UniversalClient, error) {
 		return nil, err
 	}
 	logging.Disable() // the library writes to stderr, line after line
-	o := options(&t)
+	o := redisconn.Options(&t, ioTimeout)
 	if t.Kind == redisurl.Cluster {
 		return redis.NewClusterClient(clusterOptions(&t, o)), nil
 	}

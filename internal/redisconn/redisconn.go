@@ -41,15 +41,7 @@ func dial(ctx context.Context, t *redisurl.Target, network, addr string, replies
 		}
 		return bound(c, replies), nil
 	}
-	config := t.TLS.Clone()
-	if config.ServerName == "" {
-		host, _, err := net.SplitHostPort(addr)
-		if err != nil {
-			return nil, err
-		}
-		config.ServerName = host
-	}
-	c, err := (&tls.Dialer{NetDialer: d, Config: config}).DialContext(ctx, network, addr)
+	c, err := (&tls.Dialer{NetDialer: d, Config: t.TLS}).DialContext(ctx, network, addr)
 	if err != nil {
 		return nil, backendurl.Opening(err, true, "a Redis")
 	}

@@ -140,9 +140,9 @@ var redisFenceMutants = []mutant{
 	{"Redis fence: a write is sent again when its reply is lost", "fence/redisfence/ask.go", "var sent redis.Cmder = sentOnce{cmd}", "var sent redis.Cmder = cmd", redisFenceTests},
 	{"Redis fence: a script that fails is an error of the server", "fence/redisfence/fence.lua", "  local text = failure(ok, reply)\n  if text then return {'failed', text} end", "  local text = failure(ok, reply)\n  if text then return redis.error_reply(text) end", redisFenceTests},
 	{"Redis fence: what a script wrote before it failed is forgotten", "fence/redisfence/errors.go", "case o.wants != \"command\":", "case o.wants != \"command\" && !ok && !passes(err):", redisFenceTests},
-	{"Redis fence: the client tries again by itself", "internal/redisclient/options.go", "MaxRetries:               -1,", "MaxRetries:               3,", redisClientTests},
-	{"Redis fence: the client of a Cluster tries again by itself", "internal/redisclient/options.go", "MaxRedirects:             -1,", "MaxRedirects:             3,", redisClientTests},
-	{"Redis fence: a Sentinel says what it should", "internal/redisclient/sentinel.go", "case len(words) != 2:", "case false:", redisClientTests},
+	{"Redis fence: the client tries again by itself", "internal/redisconn/options.go", "MaxRetries:               -1,", "MaxRetries:               3,", redisClientTests},
+	{"Redis fence: the client of a Cluster tries again by itself", "internal/redisconn/options.go", "MaxRedirects:             -1,", "MaxRedirects:             3,", redisClientTests},
+	{"Redis fence: a Sentinel says what it should", "internal/redisconn/options.go", "case len(words) != 2:", "case false:", redisClientTests},
 	{"Redis fence: a Cluster has a client for each node that it names", "internal/redisclient/options.go", "if nodes.Add(1) > maxNodes {", "if nodes.Add(1) < 0 {", redisClientTests},
 	{"Redis fence: any token is kept", "fence/redisfence/redisfence.go", "if err := fence.CheckToken(r.Token); err != nil {", "if err := error(nil); err != nil {", redisFenceTests},
 }

@@ -31,16 +31,16 @@ const (
 
 // Config says how to talk to a server.
 type Config struct {
-	TLS            *tls.Config // nil: none
-	User, Password string      // "": nobody. Digest authentication, which no server refuses: a wrong password has no rights
-	Event          func(Event) // is told what watches see, and must not block; nil: nobody
+	TLS            *tls.Config       // nil: none
+	User, Password string            // "": nobody. Digest authentication, which no server refuses: a wrong password has no rights
+	Changed        func(path string) // is told of which node a watch has seen something, and must not block; nil: nobody
 }
 
 // Conn is one connection of one session. Its methods are safe for concurrent use.
 type Conn struct {
 	Addr    string
 	session Session
-	event   func(Event)
+	changed func(path string)
 	net     net.Conn
 	raw     net.Conn // below TLS: closing it does not wait for anybody
 	reader  *bufio.Reader
@@ -63,7 +63,7 @@ type Conn struct {
 // that there is no such session; after any other error it is not known whether there is a new one, which nobody uses and
 // which expires.
 func Dial(ctx context.Context, addr string, cfg Config, s Session) (*Conn, error) {
-	c := &Conn{Addr: addr, event: cfg.Event, watches: map[string]int{}, dead: make(chan struct{})}
+	c := &Conn{Addr: addr, changed: cfg.Changed, watches: map[string]int{}, dead: make(chan struct{})}
 	if err := c.open(ctx, cfg, s); err != nil {
 		if ctxErr := ctx.Err(); ctxErr != nil {
 			err = fmt.Errorf("%w (%w)", ctxErr, err)
@@ -208,10 +208,10 @@ func (c *Conn) send(ctx context.Context, calls []*Call) error {
 		c.quiet = time.Now()
 	}
 	for _, call := range calls {
-		if call.Op.watch {
+		if call.Op.Watch {
 			c.watches[call.Op.path]++
 		}
-		if call.Op.code == opPing {
+		if call.Op.Code == opPing {
 			call.xid = xidPing
 			c.pings = append(c.pings, call)
 		} else {
@@ -221,7 +221,7 @@ func (c *Conn) send(ctx context.Context, calls []*Call) error {
 		}
 		e.frame(func() {
 			e.int32(call.xid)
-			e.int32(call.Op.code)
+			e.int32(call.Op.Code)
 			call.Op.encode(e)
 		})
 	}
@@ -266,7 +266,7 @@ func (c *Conn) frame(most int32) ([]byte, error) {
 func (c *Conn) lists() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.waiting) > 0 && c.waiting[0].Op.code == opGetChildren
+	return len(c.waiting) > 0 && c.waiting[0].Op.Code == opGetChildren
 }
 
 // handle takes one message. What nobody waits for ends the connection: so nothing goes on for ever.
@@ -278,14 +278,13 @@ func (c *Conn) handle(frame []byte) error {
 	}
 	switch xid {
 	case xidEvent:
-		e := Event{Kind: EventKind(d.int32())}
-		_ = d.int32() // the state of the session
-		e.Path = d.string()
-		if d.err == nil && !c.watched(e.Path) {
+		_, _ = d.int32(), d.int32() // what became of the node, and the state of the session
+		path := d.string()
+		if d.err == nil && !c.watched(path) {
 			d.fail("an event that nobody watches for")
 		}
-		if d.err == nil && c.event != nil {
-			c.event(e)
+		if d.err == nil && c.changed != nil {
+			c.changed(path)
 		}
 		return d.err
 	case xidAuth:

@@ -154,9 +154,9 @@ func stat(czxid int64) []byte {
 	})
 }
 
-func dial(t *testing.T, addr string, event func(Event)) *Conn {
+func dial(t *testing.T, addr string, changed func(string)) *Conn {
 	t.Helper()
-	c, err := Dial(t.Context(), addr, Config{Event: event}, Session{Timeout: time.Minute})
+	c, err := Dial(t.Context(), addr, Config{Changed: changed}, Session{Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,9 +54,9 @@ func FuzzReplies(f *testing.F) {
 	f.Fuzz(func(t *testing.T, kind uint8, said []byte) {
 		c := scripted(said)
 		events := 0
-		c.event = func(e Event) {
-			if events++; e.Path != "/a" {
-				t.Errorf("an event of %q", e.Path)
+		c.changed = func(path string) {
+			if events++; path != "/a" {
+				t.Errorf("an event of %q", path)
 			}
 		}
 		first, second := NewCall(ops[int(kind)%len(ops)]), NewCall(GetData("/b"))
@@ -72,16 +72,16 @@ func FuzzReplies(f *testing.F) {
 				return false
 			}
 		}
-		if events > 1 || events > 0 && !first.Op.watch || c.Usable() {
+		if events > 1 || events > 0 && !first.Op.Watch || c.Usable() {
 			t.Errorf("%d events", events)
 		}
 		if len(first.Children) > maxItems || len(first.ACL) > maxItems {
 			t.Errorf("%d names, %d rights", len(first.Children), len(first.ACL))
 		}
-		if answered(first) && first.Op.code == opMulti && first.Err == nil && len(first.Stats) != len(multi.ops) {
+		if answered(first) && first.Op.Code == opMulti && first.Err == nil && len(first.Stats) != len(multi.Ops) {
 			t.Errorf("a multi with %d results", len(first.Stats))
 		}
-		if answered(second) && first.Op.code != opPing && !answered(first) {
+		if answered(second) && first.Op.Code != opPing && !answered(first) {
 			t.Error("the second request is answered before the first")
 		}
 	})

@@ -31,7 +31,7 @@ func header(xid int32, code Code) []byte {
 }
 
 func eventOf(path string) []byte {
-	return append(header(xidEvent, codeOK), body(func(e *encoder) { e.int32(int32(Changed)); e.int32(3); e.string(path) })...)
+	return append(header(xidEvent, codeOK), body(func(e *encoder) { e.int32(3); e.int32(3); e.string(path) })...)
 }
 
 // TestEndlessAnswer: hazard: a server that never comes to an end, or announces what it never sends, takes all memory or holds a
@@ -76,7 +76,7 @@ func TestEndlessAnswer(t *testing.T) {
 			}
 		})
 		taken := allocated(func() {
-			conn, err := Dial(t.Context(), f.addr, Config{Event: func(Event) {}}, Session{Timeout: time.Minute})
+			conn, err := Dial(t.Context(), f.addr, Config{Changed: func(string) {}}, Session{Timeout: time.Minute})
 			if err != nil {
 				t.Fatal(err)
 			}

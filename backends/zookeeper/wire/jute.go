@@ -111,7 +111,7 @@ func (d *decoder) stat() Stat {
 	s.Version = d.int32()
 	_, _ = d.int32(), d.int32() // cversion, aversion
 	s.EphemeralOwner = d.int64()
-	s.DataLength, s.Children = d.int32(), d.int32()
-	_ = d.int64() // pzxid
+	s.DataLength = d.int32()
+	_, _ = d.int32(), d.int64() // the number of its children, and pzxid
 	return s
 }

@@ -9,7 +9,6 @@ package wire
 
 import (
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -26,7 +25,6 @@ type Stat struct {
 	Version        int32 // how often it was written since it was created
 	EphemeralOwner int64 // the session that it goes with; 0: none
 	DataLength     int32
-	Children       int32
 }
 
 // ACL is one right to a node.
@@ -49,14 +47,15 @@ func Creator() []ACL { return []ACL{{Perms: PermAll, Scheme: "auth"}} }
 
 // Op is one request, or one operation of a Multi. The functions of this package make them.
 type Op struct {
-	code      int32
+	Code  int32 // the number of the request (ZooDefs.OpCode)
+	Watch bool  // what is read is watched
+	Ops   []Op  // of a Multi
+
 	path      string
 	data      []byte
 	version   int32
 	acl       []ACL
 	ephemeral bool
-	watch     bool
-	ops       []Op
 }
 
 // The numbers of requests (ZooDefs.OpCode).
@@ -78,51 +77,51 @@ const (
 )
 
 // GetData reads a node.
-func GetData(path string) Op { return Op{code: opGetData, path: path} }
+func GetData(path string) Op { return Op{Code: opGetData, path: path} }
 
-// WatchData reads a node and has its next change told to Config.Event. Where there is no such node nothing is told: that
+// WatchData reads a node and has its next change told to Config.Changed. Where there is no such node nothing is told: that
 // is what Exists is for.
-func WatchData(path string) Op { return Op{code: opGetData, path: path, watch: true} }
+func WatchData(path string) Op { return Op{Code: opGetData, path: path, Watch: true} }
 
-// Exists asks for the Stat of a node; with watch, the first change of it afterwards is told to Config.Event, also when
+// Exists asks for the Stat of a node; with watch, the first change of it afterwards is told to Config.Changed, also when
 // there is no such node yet.
-func Exists(path string, watch bool) Op { return Op{code: opExists, path: path, watch: watch} }
+func Exists(path string, watch bool) Op { return Op{Code: opExists, path: path, Watch: watch} }
 
 // GetChildren lists the names of a node's children.
-func GetChildren(path string) Op { return Op{code: opGetChildren, path: path} }
+func GetChildren(path string) Op { return Op{Code: opGetChildren, path: path} }
 
 // GetACL reads the rights to a node.
-func GetACL(path string) Op { return Op{code: opGetACL, path: path} }
+func GetACL(path string) Op { return Op{Code: opGetACL, path: path} }
 
 // Sync brings the server that is asked up to what its leader knows when it gets the request. What is read after it on
 // the same connection is at least as new.
-func Sync(path string) Op { return Op{code: opSync, path: path} }
+func Sync(path string) Op { return Op{Code: opSync, path: path} }
 
 // Ping keeps the session alive, as every request does.
-func Ping() Op { return Op{code: opPing} }
+func Ping() Op { return Op{Code: opPing} }
 
 // CloseSession ends the session, and with it its ephemeral nodes.
-func CloseSession() Op { return Op{code: opCloseSession} }
+func CloseSession() Op { return Op{Code: opCloseSession} }
 
 // Multi does all operations or none. They are Create, SetData, Delete and Check.
-func Multi(ops ...Op) Op { return Op{code: opMulti, ops: ops} }
+func Multi(ops ...Op) Op { return Op{Code: opMulti, Ops: ops} }
 
 // Create makes a node, one that goes with the session if it is ephemeral. Its Stat comes with a SetData after it: within a
 // multi, servers forget that they were asked for it (create2).
 func Create(path string, data []byte, acl []ACL, ephemeral bool) Op {
-	return Op{code: opCreate, path: path, data: data, acl: acl, ephemeral: ephemeral}
+	return Op{Code: opCreate, path: path, data: data, acl: acl, ephemeral: ephemeral}
 }
 
 // SetData writes a node of a version. A version of -1 is every version.
 func SetData(path string, data []byte, version int32) Op {
-	return Op{code: opSetData, path: path, data: data, version: version}
+	return Op{Code: opSetData, path: path, data: data, version: version}
 }
 
 // Delete deletes a node of a version that has no children.
-func Delete(path string, version int32) Op { return Op{code: opDelete, path: path, version: version} }
+func Delete(path string, version int32) Op { return Op{Code: opDelete, path: path, version: version} }
 
 // Check demands that a node exists in a version.
-func Check(path string, version int32) Op { return Op{code: opCheck, path: path, version: version} }
+func Check(path string, version int32) Op { return Op{Code: opCheck, path: path, version: version} }
 
 // Call is a request and its answer.
 type Call struct {
@@ -144,48 +143,13 @@ type Call struct {
 // NewCall makes a call of a request.
 func NewCall(op Op) *Call { return &Call{Op: op, done: make(chan struct{})} }
 
-// Event says that a watched node has changed.
-type Event struct {
-	Kind EventKind
-	Path string
-}
-
-// EventKind says what became of a node (Watcher.Event.EventType).
-type EventKind int32
-
-// The kinds that Exists and GetData wait for.
-const (
-	Created EventKind = 1
-	Deleted EventKind = 2
-	Changed EventKind = 3
-)
-
-// String names the request, and a watch by a w behind it.
-func (o Op) String() string {
-	name := map[int32]string{
-		opCreate: "create", opDelete: "delete", opExists: "exists", opGetData: "get", opSetData: "set", opGetACL: "acl",
-		opGetChildren: "children", opSync: "sync", opPing: "ping", opCheck: "check", opCloseSession: "close",
-	}[o.code]
-	if o.code == opMulti {
-		var ops []string
-		for _, sub := range o.ops {
-			ops = append(ops, sub.String())
-		}
-		return "multi(" + strings.Join(ops, ",") + ")"
-	}
-	if o.watch {
-		name += "w"
-	}
-	return name
-}
-
 func (o Op) encode(e *encoder) {
-	switch o.code {
+	switch o.Code {
 	case opPing, opCloseSession:
 		return
 	case opMulti:
-		for _, sub := range o.ops {
-			e.int32(sub.code)
+		for _, sub := range o.Ops {
+			e.int32(sub.Code)
 			e.bool(false)
 			e.int32(-1)
 			sub.encode(e)
@@ -196,9 +160,9 @@ func (o Op) encode(e *encoder) {
 		return
 	}
 	e.string(o.path)
-	switch o.code {
+	switch o.Code {
 	case opExists, opGetData, opGetChildren:
-		e.bool(o.watch)
+		e.bool(o.Watch)
 	case opSetData:
 		e.buffer(o.data)
 		e.int32(o.version)
@@ -222,7 +186,7 @@ func (o Op) encode(e *encoder) {
 
 // decode reads the body of a reply.
 func (c *Call) decode(d *decoder) {
-	switch c.Op.code {
+	switch c.Op.Code {
 	case opGetData:
 		c.Data = d.buffer()
 		c.Stat = d.stat()
@@ -259,15 +223,15 @@ func (c *Call) decodeMulti(d *decoder) {
 		switch {
 		case d.err != nil:
 			return
-		case done && i < len(c.Op.ops):
-			d.fail("a multi with %d results for %d operations", i, len(c.Op.ops))
+		case done && i < len(c.Op.Ops):
+			d.fail("a multi with %d results for %d operations", i, len(c.Op.Ops))
 			return
 		case done && failed && c.Err == nil:
 			d.fail("a multi that has failed for nothing")
 			return
 		case done:
 			return
-		case i >= len(c.Op.ops), code != opError && code != c.Op.ops[i].code:
+		case i >= len(c.Op.Ops), code != opError && code != c.Op.Ops[i].Code:
 			d.fail("a multi with a result of something else")
 			return
 		}
@@ -276,7 +240,7 @@ func (c *Call) decodeMulti(d *decoder) {
 		case opError:
 			failed = true
 			if e := Code(d.int32()); e != codeOK && e != codeNotTried && c.Err == nil {
-				c.Err = &Error{Code: e, Index: i, Path: c.Op.ops[i].path}
+				c.Err = &Error{Code: e, Index: i, Path: c.Op.Ops[i].path}
 			}
 		case opCreate:
 			_ = d.string()

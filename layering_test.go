@@ -24,10 +24,10 @@ var layers = map[string]string{
 	"backends/postgres":   "backends internal/checkup internal/backendurl internal/boottime internal/panics internal/remedy github.com/jackc/pgx/v5/pgconn github.com/jackc/pgx/v5/pgproto3",
 
 	"fence":            "internal/remedy",
-	"fence/filefence":  "fence internal/filename internal/flock golang.org/x/sys/...",
-	"fence/httpfence":  "fence fence/filefence",
-	"fence/redisfence": "fence github.com/redis/go-redis/v9/...",
-	"fence/s3fence":    "fence github.com/aws/aws-sdk-go-v2/aws/...",
+	"fence/filefence":  "fence internal/remedy internal/filename internal/flock golang.org/x/sys/...",
+	"fence/httpfence":  "fence fence/filefence internal/remedy",
+	"fence/redisfence": "fence internal/remedy github.com/redis/go-redis/v9/...",
+	"fence/s3fence":    "fence internal/remedy github.com/aws/aws-sdk-go-v2/aws/...",
 	"fence/sqlfence":   "fence",
 	"fence/fencetest":  "fence",
 

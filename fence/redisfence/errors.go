@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/leaderrun/leaderrun/fence"
+	"github.com/leaderrun/leaderrun/internal/remedy"
 )
 
 // ErrUnclear is among the errors after which it is not known whether a command or script was done: it was sent, and no
@@ -75,7 +76,7 @@ func ownText(text string) serverError {
 func (x *Resource) refused(err serverError) error {
 	_, cluster := x.client.(*redis.ClusterClient)
 	if !cluster && strings.HasPrefix(string(err), "MOVED ") {
-		return &fence.SetupError{Kind: fence.Configuration, Err: errors.New("this server is a node of a Redis Cluster"), Hint: clusterHint}
+		return remedy.Misconfigured(clusterHint, "this server is a node of a Redis Cluster")
 	}
 	for _, faults := range [][]fault{serverFaults, commandFaults} {
 		if f, ok := find(faults, err); ok {
@@ -110,7 +111,7 @@ func failed(err serverError, o order) error {
 // unanswered is the error of a request without a reply.
 func unanswered(err error, o order) error {
 	if isCertificate(err) {
-		return &fence.SetupError{Kind: fence.Configuration, Err: err, Hint: "the server's certificate, and who signed it, must be what the client expects"}
+		return remedy.Misconfigured("the server's certificate, and who signed it, must be what the client expects", "%w", err)
 	}
 	if f, ok := find(handshakeFaults, err); ok {
 		return &fence.SetupError{Kind: f.kind, Err: err, Hint: f.hint}

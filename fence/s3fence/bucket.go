@@ -15,7 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
-	"github.com/leaderrun/leaderrun/fence"
+	"github.com/leaderrun/leaderrun/internal/remedy"
 )
 
 const (
@@ -61,7 +61,7 @@ func NewBucket(c Config) (*Bucket, error) {
 	}
 	root, err := rootOf(c.Endpoint, b.region, c.Name)
 	if err != nil {
-		return nil, &fence.SetupError{Kind: fence.Configuration, Err: err}
+		return nil, remedy.Misconfigured("", "%w", err)
 	}
 	b.root = root
 	b.client = &http.Client{

@@ -21,6 +21,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/leaderrun/leaderrun/fence"
+	"github.com/leaderrun/leaderrun/internal/remedy"
 )
 
 // Object is a fenced object. It may be used by several goroutines at once.
@@ -51,7 +52,7 @@ func (o *Object) Raise(ctx context.Context, r fence.Run) (*Writer, error) {
 		return nil, err
 	}
 	if err := CheckKey(o.Key); err != nil {
-		return nil, &fence.SetupError{Kind: fence.Configuration, Err: err}
+		return nil, remedy.Misconfigured("", "%w", err)
 	}
 	ctx, cancel := limited(ctx)
 	defer cancel()

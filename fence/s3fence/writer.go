@@ -9,6 +9,7 @@ import (
 	"io"
 
 	"github.com/leaderrun/leaderrun/fence"
+	"github.com/leaderrun/leaderrun/internal/remedy"
 )
 
 // MaxSize is how many bytes an object can have: what S3 takes in one request, which is written whole or not at all.
@@ -102,10 +103,8 @@ func (o *Object) measure(body io.ReadSeeker) (Content, error) {
 		return c, fmt.Errorf("the data: %w", err)
 	}
 	if n > MaxSize {
-		return c, &fence.SetupError{
-			Kind: fence.Configuration, Err: fmt.Errorf("the data has %d bytes, and S3 takes %d in one request", n, int64(MaxSize)),
-			Hint: "write it in parts under keys of their own, and their list to this one",
-		}
+		return c, remedy.Misconfigured("write it in parts under keys of their own, and their list to this one",
+			"the data has %d bytes, and S3 takes %d in one request", n, int64(MaxSize))
 	}
 	c.Size, c.SHA256 = n, [32]byte(sum.Sum(nil))
 	return c, nil

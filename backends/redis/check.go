@@ -49,29 +49,6 @@ func (f facts) int(name string) int64 {
 	return n
 }
 
-// online counts the replicas that can acknowledge, as online in common.lua does.
-func (f facts) online() int {
-	online, speaking, lines := map[string]bool{}, 0, 0
-	for name, value := range f {
-		number, isReplica := strings.CutPrefix(name, "slave")
-		if _, err := strconv.Atoi(number); !isReplica || err != nil {
-			continue
-		}
-		lines++
-		address, rest, _ := strings.Cut(value, ",state=")
-		if strings.HasPrefix(rest, "online") && !strings.HasSuffix(address, "port=0") {
-			online[address] = true
-			if strings.HasSuffix(rest, "lag=0") || strings.HasSuffix(rest, "lag=1") || strings.Contains(rest, "lag=0,") || strings.Contains(rest, "lag=1,") {
-				speaking++
-			}
-		}
-	}
-	if lines == 0 {
-		return int(f.int("connected_slaves"))
-	}
-	return max(len(online), speaking)
-}
-
 // Check implements backends.Store. A key that nobody knows is written and removed in one script.
 func (s *store) Check(ctx context.Context, _ time.Duration) []backends.Finding {
 	ctx, cancel := context.WithTimeout(ctx, examineLimit)
@@ -143,8 +120,9 @@ func (x *examination) cluster(ctx context.Context, p *connPool, masters []*gored
 		node := &examination{s: x.s, job: p.jobAt(c.Options().Addr)}
 		at, cancel := context.WithTimeout(ctx, serverLimit)
 		if f, ok := node.server(at, c); ok {
-			node.replicas(at, c, f, 0)
-			node.rights(at, c)
+			if node.rights(at, c) {
+				node.replicas(at, c, f, 0)
+			}
 		}
 		cancel()
 		for _, f := range node.Findings {

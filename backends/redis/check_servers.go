@@ -130,7 +130,11 @@ func (x *examination) mark(ctx context.Context, c *goredis.Client, f facts) {
 // replicas says whether as many can acknowledge as must. seen is how many there ever were.
 func (x *examination) replicas(ctx context.Context, c *goredis.Client, f facts, seen int) {
 	const what = "replicas"
-	online := f.online()
+	online, err := c.Eval(ctx, commonText+"return online()", x.s.cfg.keys(x.job), "").Int()
+	if err != nil {
+		x.Failed(what, prefixHint, classify(x.s.cfg, err))
+		return
+	}
 	safe := *x.s.cfg
 	safe.replicas = -1
 	need, should := x.s.cfg.required(max(seen, online)), safe.required(max(seen, online))

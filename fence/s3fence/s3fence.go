@@ -12,6 +12,7 @@
 package s3fence
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -86,17 +87,10 @@ func CheckKey(key string) error {
 	return nil
 }
 
-func (o *Object) name() string {
-	if o.Resource != "" {
-		return o.Resource
-	}
-	return o.Key
-}
-
 // overtaken returns the error of a run that is before the one that has raised the fence.
 func (o *Object) overtaken(r fence.Run, found state) error {
 	if found.pointer.Token > r.Token {
-		return &fence.StaleError{Resource: o.name(), Token: r.Token, Highest: found.pointer.Token}
+		return &fence.StaleError{Resource: cmp.Or(o.Resource, o.Key), Token: r.Token, Highest: found.pointer.Token}
 	}
 	return nil
 }

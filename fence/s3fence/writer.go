@@ -1,6 +1,7 @@
 package s3fence
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -90,10 +91,7 @@ func (o *Object) upload(ctx context.Context, key string, content Content, condit
 
 // measure reads the data through.
 func (o *Object) measure(body io.ReadSeeker) (Content, error) {
-	c := Content{Body: body, Type: o.ContentType}
-	if c.Type == "" {
-		c.Type = "application/octet-stream"
-	}
+	c := Content{Body: body, Type: cmp.Or(o.ContentType, "application/octet-stream")}
 	if _, err := body.Seek(0, io.SeekStart); err != nil {
 		return c, fmt.Errorf("the data: %w", err)
 	}

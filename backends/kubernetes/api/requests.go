@@ -106,8 +106,8 @@ func (c *Client) ReadyToAnybody(ctx context.Context) error {
 	return err
 }
 
-// Allowed asks whether we may do something with Leases of the namespace, and why not.
-func (c *Client) Allowed(ctx context.Context, verb string) (allowed bool, why string, err error) {
+// Allowed asks whether we may do something with Leases of the namespace.
+func (c *Client) Allowed(ctx context.Context, verb string) (bool, error) {
 	type attributes struct {
 		Namespace string `json:"namespace"`
 		Verb      string `json:"verb"`
@@ -116,11 +116,10 @@ func (c *Client) Allowed(ctx context.Context, verb string) (allowed bool, why st
 	}
 	var reply struct {
 		Status struct {
-			Allowed bool   `json:"allowed"`
-			Reason  string `json:"reason"`
+			Allowed bool `json:"allowed"`
 		} `json:"status"`
 	}
-	_, err = c.ask(ctx, question{
+	_, err := c.ask(ctx, question{
 		method: http.MethodPost, path: "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
 		body: map[string]any{
 			"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
@@ -129,5 +128,5 @@ func (c *Client) Allowed(ctx context.Context, verb string) (allowed bool, why st
 			}},
 		},
 	}, &reply)
-	return reply.Status.Allowed, httplimit.Brief(reply.Status.Reason), err
+	return reply.Status.Allowed, err
 }

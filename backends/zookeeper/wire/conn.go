@@ -90,17 +90,11 @@ func (c *Conn) open(ctx context.Context, cfg Config, s Session) (err error) {
 		}
 	}()
 	if cfg.TLS != nil {
-		config := cfg.TLS.Clone()
-		if config.ServerName == "" {
-			if config.ServerName, _, err = net.SplitHostPort(c.Addr); err != nil {
-				return err
-			}
+		conn, err := backendurl.StartTLS(ctx, c.raw, cfg.TLS, c.Addr)
+		if err != nil {
+			return backendurl.Opening(err, true, "a ZooKeeper")
 		}
-		conn := tls.Client(c.raw, config)
 		c.net = conn
-		if err := conn.HandshakeContext(ctx); err != nil {
-			return fmt.Errorf("TLS: %w", backendurl.Opening(err, true, "a ZooKeeper"))
-		}
 	}
 	c.reader = bufio.NewReader(c.net)
 	return c.connect(cfg, s)

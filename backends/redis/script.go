@@ -2,7 +2,6 @@ package redis
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/sha1" //nolint:gosec // as below
 	_ "embed"
 	"encoding/hex"
@@ -241,10 +240,4 @@ func (n *numbers) at(i int) int64 {
 	number, err := strconv.ParseInt(n.text(i), 10, 64)
 	n.wrong = n.wrong || err != nil
 	return number
-}
-
-func randomID() string {
-	var b [8]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return hex.EncodeToString(b[:]) + "-"
 }

@@ -1,12 +1,9 @@
 package redisclient
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"net"
-	"net/url"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -44,22 +41,4 @@ func clusterOptions(t *redisurl.Target, o *redis.UniversalOptions) *redis.Cluste
 		return redis.NewClient(o)
 	}
 	return cluster
-}
-
-// withPassword puts a password into a URL that has none.
-func withPassword(raw, password string) string {
-	scheme, rest, ok := strings.Cut(raw, "://")
-	if !ok || password == "" {
-		return raw
-	}
-	hosts := rest
-	if i := strings.IndexAny(rest, "/?"); i >= 0 {
-		hosts = rest[:i]
-	}
-	user := ""
-	if i := strings.LastIndex(hosts, "@"); i >= 0 {
-		user, rest = hosts[:i], rest[i+1:]
-	}
-	name, own, _ := strings.Cut(user, ":")
-	return scheme + "://" + name + ":" + cmp.Or(own, url.PathEscape(password)) + "@" + rest
 }

@@ -14,7 +14,8 @@ import (
 // of a server whose URL has none; it may be empty. The errors never show one.
 func Open(rawURL, password string) (redis.UniversalClient, error) {
 	var t redisurl.Target
-	if err := redisurl.Parse(withPassword(rawURL, password), &t, func(t *redisurl.Target) *redisurl.Target { return t }, nil); err != nil {
+	t.Password = password
+	if err := redisurl.Parse(rawURL, &t, func(t *redisurl.Target) *redisurl.Target { return t }, nil); err != nil {
 		return nil, err
 	}
 	logging.Disable() // the library writes to stderr, line after line

@@ -103,20 +103,14 @@ func (c *Conn) open(ctx context.Context, cfg Config, s Session) (err error) {
 // connect opens the session (zookeeper.jute, proto.ConnectRequest), and says whose it is. The last zxid is always 0: what
 // a server must at least know is asked for by Sync.
 func (c *Conn) connect(cfg Config, s Session) error {
-	e := &encoder{}
-	e.frame(func() {
-		e.int32(0)                               // version of the protocol
-		e.int64(0)                               // the last zxid that was seen
-		e.int32(int32(s.Timeout.Milliseconds())) //nolint:gosec // 24 days
-		e.int64(s.ID)
-		password := s.Password
-		if password == nil {
-			password = make([]byte, 16)
-		}
-		e.buffer(password)
-		e.bool(false) // a server that may only be read is of no use
-	})
-	if _, err := c.net.Write(e.b); err != nil {
+	given := s.Password
+	if given == nil {
+		given = make([]byte, 16)
+	}
+	e := encoder{}.int32(0).int64(0)             // the version of the protocol, and the last zxid that was seen
+	e = e.int32(int32(s.Timeout.Milliseconds())) //nolint:gosec // 24 days
+	e = e.int64(s.ID).buffer(given).bool(false)  // a server that may only be read is of no use
+	if _, err := c.net.Write(encoder{}.buffer(e)); err != nil {
 		return err
 	}
 	frame, err := c.frame(maxOpening)
@@ -147,16 +141,9 @@ func (c *Conn) authenticate(cfg Config) error {
 	if cfg.User == "" {
 		return nil
 	}
-	e := &encoder{}
-	e.frame(func() {
-		e.int32(xidAuth)
-		e.int32(opAuth)
-		e.int32(0)
-		e.string("digest")
-		e.string(cfg.User + ":" + cfg.Password)
-	})
 	c.authenticating = true
-	_, err := c.net.Write(e.b)
+	e := encoder{}.int32(xidAuth).int32(opAuth).int32(0).string("digest").string(cfg.User + ":" + cfg.Password)
+	_, err := c.net.Write(encoder{}.buffer(e))
 	return err
 }
 
@@ -192,7 +179,7 @@ func (c *Conn) send(ctx context.Context, calls []*Call) error {
 	defer context.AfterFunc(ctx, func() { c.fail(ctx.Err()) })()
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	e := &encoder{}
+	var e encoder
 	c.mu.Lock()
 	if c.err != nil || c.retired {
 		c.mu.Unlock()
@@ -213,14 +200,10 @@ func (c *Conn) send(ctx context.Context, calls []*Call) error {
 			call.xid = c.xid
 			c.waiting = append(c.waiting, call)
 		}
-		e.frame(func() {
-			e.int32(call.xid)
-			e.int32(call.Op.Code)
-			call.Op.encode(e)
-		})
+		e = e.buffer(append(encoder{}.int32(call.xid).int32(call.Op.Code), call.Op.body...))
 	}
 	c.mu.Unlock()
-	if _, err := c.net.Write(e.b); err != nil {
+	if _, err := c.net.Write(e); err != nil {
 		c.fail(err)
 		return c.failure()
 	}

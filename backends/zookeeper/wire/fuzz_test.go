@@ -25,9 +25,9 @@ func scripted(said []byte) *Conn {
 
 // FuzzReplies: requests get the answer that is theirs, or the connection is at its end; of one watch there is one event at most.
 func FuzzReplies(f *testing.F) {
-	list := body(func(e *encoder) { e.int32(2); e.string("a"); e.string("b") })
-	rights := append(body(func(e *encoder) { e.int32(1); e.int32(31); e.string("world"); e.string("anyone") }), stat(1)...)
-	done := results(func(e *encoder, head func(int32, bool)) {
+	list := body(func(e *writer) { e.int32(2); e.string("a"); e.string("b") })
+	rights := append(body(func(e *writer) { e.int32(1); e.int32(31); e.string("world"); e.string("anyone") }), stat(1)...)
+	done := results(func(e *writer, head func(int32, bool)) {
 		head(opCreate, false)
 		e.string("/a")
 		head(opSetData, false)
@@ -35,14 +35,14 @@ func FuzzReplies(f *testing.F) {
 		head(opDelete, false)
 		head(-1, true)
 	})
-	failed := results(func(e *encoder, head func(int32, bool)) {
+	failed := results(func(e *writer, head func(int32, bool)) {
 		for _, code := range []Code{codeOK, BadVersion, codeNotTried} {
 			head(opError, false)
 			e.int32(int32(code))
 		}
 		head(-1, true)
 	})
-	for kind, reply := range [][]byte{node("data", 42), stat(1), list, rights, done, body(func(e *encoder) { e.string("/a") }), nil} {
+	for kind, reply := range [][]byte{node("data", 42), stat(1), list, rights, done, body(func(e *writer) { e.string("/a") }), nil} {
 		first := framed(append(header(1, codeOK), reply...))
 		f.Add(uint8(kind), append(append(framed(eventOf("/a")), first...), framed(append(header(2, codeOK), node("x", 1)...))...)) //nolint:gosec // seven
 		f.Add(uint8(kind), append(first, framed(header(2, NoNode))...))                                                            //nolint:gosec // seven

@@ -51,11 +51,8 @@ type Op struct {
 	Watch bool  // what is read is watched
 	Ops   []Op  // of a Multi
 
-	path      string
-	data      []byte
-	version   int32
-	acl       []ACL
-	ephemeral bool
+	path string
+	body encoder
 }
 
 // The numbers of requests (ZooDefs.OpCode).
@@ -76,26 +73,31 @@ const (
 	opError        int32 = -1 // of a result
 )
 
+// watchable is a request that reads, and may be answered once more when what it has read changes.
+func watchable(code int32, path string, watch bool) Op {
+	return Op{Code: code, Watch: watch, path: path, body: encoder{}.string(path).bool(watch)}
+}
+
 // GetData reads a node.
-func GetData(path string) Op { return Op{Code: opGetData, path: path} }
+func GetData(path string) Op { return watchable(opGetData, path, false) }
 
 // WatchData reads a node and has its next change told to Config.Changed. Where there is no such node nothing is told: that
 // is what Exists is for.
-func WatchData(path string) Op { return Op{Code: opGetData, path: path, Watch: true} }
+func WatchData(path string) Op { return watchable(opGetData, path, true) }
 
 // Exists asks for the Stat of a node; with watch, the first change of it afterwards is told to Config.Changed, also when
 // there is no such node yet.
-func Exists(path string, watch bool) Op { return Op{Code: opExists, path: path, Watch: watch} }
+func Exists(path string, watch bool) Op { return watchable(opExists, path, watch) }
 
 // GetChildren lists the names of a node's children.
-func GetChildren(path string) Op { return Op{Code: opGetChildren, path: path} }
+func GetChildren(path string) Op { return watchable(opGetChildren, path, false) }
 
 // GetACL reads the rights to a node.
-func GetACL(path string) Op { return Op{Code: opGetACL, path: path} }
+func GetACL(path string) Op { return Op{Code: opGetACL, path: path, body: encoder{}.string(path)} }
 
 // Sync brings the server that is asked up to what its leader knows when it gets the request. What is read after it on
 // the same connection is at least as new.
-func Sync(path string) Op { return Op{Code: opSync, path: path} }
+func Sync(path string) Op { return Op{Code: opSync, path: path, body: encoder{}.string(path)} }
 
 // Ping keeps the session alive, as every request does.
 func Ping() Op { return Op{Code: opPing} }
@@ -104,24 +106,42 @@ func Ping() Op { return Op{Code: opPing} }
 func CloseSession() Op { return Op{Code: opCloseSession} }
 
 // Multi does all operations or none. They are Create, SetData, Delete and Check.
-func Multi(ops ...Op) Op { return Op{Code: opMulti, Ops: ops} }
+func Multi(ops ...Op) Op {
+	var e encoder
+	for _, o := range ops {
+		e = append(e.int32(o.Code).bool(false).int32(-1), o.body...)
+	}
+	return Op{Code: opMulti, Ops: ops, body: e.int32(-1).bool(true).int32(-1)}
+}
 
 // Create makes a node, one that goes with the session if it is ephemeral. Its Stat comes with a SetData after it: within a
 // multi, servers forget that they were asked for it (create2).
 func Create(path string, data []byte, acl []ACL, ephemeral bool) Op {
-	return Op{Code: opCreate, path: path, data: data, acl: acl, ephemeral: ephemeral}
+	e := encoder{}.string(path).buffer(data).int32(int32(len(acl))) //nolint:gosec // one
+	for _, a := range acl {
+		e = e.int32(a.Perms).string(a.Scheme).string(a.ID)
+	}
+	flags := int32(0)
+	if ephemeral {
+		flags = 1
+	}
+	return Op{Code: opCreate, path: path, body: e.int32(flags)}
 }
 
 // SetData writes a node of a version. A version of -1 is every version.
 func SetData(path string, data []byte, version int32) Op {
-	return Op{Code: opSetData, path: path, data: data, version: version}
+	return Op{Code: opSetData, path: path, body: encoder{}.string(path).buffer(data).int32(version)}
 }
 
 // Delete deletes a node of a version that has no children.
-func Delete(path string, version int32) Op { return Op{Code: opDelete, path: path, version: version} }
+func Delete(path string, version int32) Op {
+	return Op{Code: opDelete, path: path, body: encoder{}.string(path).int32(version)}
+}
 
 // Check demands that a node exists in a version.
-func Check(path string, version int32) Op { return Op{Code: opCheck, path: path, version: version} }
+func Check(path string, version int32) Op {
+	return Op{Code: opCheck, path: path, body: encoder{}.string(path).int32(version)}
+}
 
 // Call is a request and its answer.
 type Call struct {
@@ -142,47 +162,6 @@ type Call struct {
 
 // NewCall makes a call of a request.
 func NewCall(op Op) *Call { return &Call{Op: op, done: make(chan struct{})} }
-
-func (o Op) encode(e *encoder) {
-	switch o.Code {
-	case opPing, opCloseSession:
-		return
-	case opMulti:
-		for _, sub := range o.Ops {
-			e.int32(sub.Code)
-			e.bool(false)
-			e.int32(-1)
-			sub.encode(e)
-		}
-		e.int32(-1)
-		e.bool(true)
-		e.int32(-1)
-		return
-	}
-	e.string(o.path)
-	switch o.Code {
-	case opExists, opGetData, opGetChildren:
-		e.bool(o.Watch)
-	case opSetData:
-		e.buffer(o.data)
-		e.int32(o.version)
-	case opDelete, opCheck:
-		e.int32(o.version)
-	case opCreate:
-		e.buffer(o.data)
-		e.int32(int32(len(o.acl))) //nolint:gosec // one
-		for _, a := range o.acl {
-			e.int32(a.Perms)
-			e.string(a.Scheme)
-			e.string(a.ID)
-		}
-		flags := int32(0)
-		if o.ephemeral {
-			flags = 1
-		}
-		e.int32(flags)
-	}
-}
 
 // decode reads the body of a reply.
 func (c *Call) decode(d *decoder) {

@@ -135,9 +135,7 @@ func (x *examination) replicas(ctx context.Context, c *goredis.Client, f facts, 
 		x.Failed(what, prefixHint, classify(x.s.cfg, err))
 		return
 	}
-	safe := *x.s.cfg
-	safe.replicas = -1
-	need, should := x.s.cfg.required(max(seen, online)), safe.required(max(seen, online))
+	need, should := x.s.cfg.required(max(seen, online)), x.s.cfg.safe(max(seen, online))
 	if online < need {
 		x.Bad(what, "bring them back, or say how many must acknowledge: ?replicas=N",
 			"%d of %d that must acknowledge are connected: nothing is granted", online, need)

@@ -1,6 +1,7 @@
 // Package redisconn opens connections to Redis on which no reply can break the client library: one that announces or sends
 // more than any answer to us has, or whose framing makes no sense, ends the connection before the library sees it.
-// go-redis allocates what a reply's lengths announce, and panics where that is more than there can be.
+// go-redis allocates what a reply's lengths announce, and panics where that is more than there can be. It also has the options with
+// which the library does nothing by itself.
 package redisconn
 
 import (

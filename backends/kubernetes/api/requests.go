@@ -108,12 +108,6 @@ func (c *Client) ReadyToAnybody(ctx context.Context) error {
 
 // Allowed asks whether we may do something with Leases of the namespace.
 func (c *Client) Allowed(ctx context.Context, verb string) (bool, error) {
-	type attributes struct {
-		Namespace string `json:"namespace"`
-		Verb      string `json:"verb"`
-		Group     string `json:"group"`
-		Resource  string `json:"resource"`
-	}
 	var reply struct {
 		Status struct {
 			Allowed bool `json:"allowed"`
@@ -123,8 +117,8 @@ func (c *Client) Allowed(ctx context.Context, verb string) (bool, error) {
 		method: http.MethodPost, path: "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
 		body: map[string]any{
 			"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
-			"spec": map[string]any{"resourceAttributes": attributes{
-				Namespace: c.cfg.Namespace, Verb: verb, Group: "coordination.k8s.io", Resource: "leases",
+			"spec": map[string]any{"resourceAttributes": map[string]string{
+				"namespace": c.cfg.Namespace, "verb": verb, "group": "coordination.k8s.io", "resource": "leases",
 			}},
 		},
 	}, &reply)

@@ -23,7 +23,7 @@ func (o *Op) encode() encoder { // RequestOp
 }
 
 func (c *Compare) encode() encoder { // Compare; result (1) is EQUAL, 0; the member for each target is four numbers further
-	return encoder{}.int(2, int64(c.Of)).bytes(3, c.Key).member(4+uint64(c.Of), c.Value)
+	return encoder{}.int(2, int64(c.Of)).bytes(3, c.Key).member(4+uint64(c.Of), c.Value) //nolint:gosec // a small number
 }
 
 func (t *Txn) encode() encoder { // TxnRequest

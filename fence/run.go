@@ -5,6 +5,8 @@ import (
 	"os"
 	"strconv"
 	"time"
+
+	"github.com/leaderrun/leaderrun/internal/remedy"
 )
 
 // The variables that `leaderrun run` sets for its command, of which a Run is made.
@@ -55,13 +57,11 @@ const MaxAhead = 24 * time.Hour
 // *SetupError. Every Raise of the packages below checks the token of its run.
 func CheckToken(token int64) error {
 	if token < 1 {
-		return &SetupError{Kind: Configuration, Err: fmt.Errorf("%d is not a token: a whole number from 1 on", token)}
+		return remedy.Misconfigured("", "%d is not a token: a whole number from 1 on", token)
 	}
 	if token > time.Now().Add(MaxAhead).UnixMilli() {
-		return &SetupError{
-			Kind: Configuration, Err: fmt.Errorf("%d is not a token: it is more than a day ahead of the clock of this host", token),
-			Hint: "set the clock of this host; or the clock of the store was wrong when the job got its token",
-		}
+		return remedy.Misconfigured("set the clock of this host; or the clock of the store was wrong when the job got its token",
+			"%d is not a token: it is more than a day ahead of the clock of this host", token)
 	}
 	return nil
 }

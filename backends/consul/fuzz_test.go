@@ -58,7 +58,9 @@ func FuzzAnswer(f *testing.F) {
 		if decision.Grant == nil {
 			return
 		}
-		next, err := s.after(cfg.dir("job"), decision.Record, take("s", owner{Holder: c.Holder, Token: decision.Grant.Token, TTL: c.TTL.Milliseconds()}), reply.Results)
+		lock := owner{Holder: c.Holder, Token: decision.Grant.Token, TTL: c.TTL.Milliseconds()}
+		step := &api.KVTxnOp{Verb: api.KVLock, Value: backends.Marshal(lock), Session: "s"}
+		next, err := s.after(cfg.dir("job"), decision.Record, step, reply.Results)
 		if err == nil && (next.index == 0 || next.lock.index == 0) {
 			t.Fatalf("%+v", next)
 		}

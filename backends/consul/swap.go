@@ -26,9 +26,10 @@ func (t *tx) Swap(ctx context.Context, was backends.Snapshot, w backends.Write) 
 	var step *api.KVTxnOp
 	switch {
 	case takes:
-		step = take(t.spare, owner{Holder: t.q.Holder, Token: w.Lease.Token, TTL: w.TTL.Milliseconds()})
-	case w.Release:
-		step = s.free()
+		lock := owner{Holder: t.q.Holder, Token: w.Lease.Token, TTL: w.TTL.Milliseconds()}
+		step = &api.KVTxnOp{Verb: api.KVLock, Value: backends.Marshal(lock), Session: t.spare}
+	case w.Release: // unlike the end of a session it leaves no lock-delay
+		step = &api.KVTxnOp{Verb: api.KVUnlock, Session: s.lock.session}
 	}
 	now, err := t.commit(ctx, s, w.Record, step)
 	if takes && !unapplied(err) {
@@ -62,14 +63,6 @@ func (s *state) delayed() *backends.Refusal {
 		Seen: backends.LastSeen{Token: r.Token, Beat: r.Beat},
 	}
 }
-
-// take is the step that gives the lock to a session.
-func take(session string, o owner) *api.KVTxnOp {
-	return &api.KVTxnOp{Verb: api.KVLock, Value: backends.Marshal(o), Session: session}
-}
-
-// free is the step that releases the lock. Unlike the end of a session it leaves no lock-delay.
-func (s *state) free() *api.KVTxnOp { return &api.KVTxnOp{Verb: api.KVUnlock, Session: s.lock.session} }
 
 // commit writes a record, and with it takes or frees the lock, if both keys are still as s says; the index of the
 // lock changes with its session. It returns what the keys are then. On errConflict, errDelayed and errSession

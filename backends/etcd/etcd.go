@@ -51,8 +51,8 @@ type client interface {
 	KeepAlive(ctx context.Context, id int64) (rpc.LeaseReply, error)
 	Revoke(ctx context.Context, id int64) error
 	TimeToLive(ctx context.Context, id int64) (rpc.LeaseReply, error)
-	Watch(ctx context.Context, key, end []byte, from int64, f func(rpc.WatchReply)) error
-	Version(ctx context.Context) (string, error)
+	Watch(ctx context.Context, key, end []byte, f func(rpc.WatchReply)) error
+	Status(ctx context.Context) (rpc.Status, error)
 	RotateEndpoint()
 	Close() error
 }

@@ -12,8 +12,8 @@ func (s *store) inspect(ctx context.Context, job string) (*state, error) {
 	if err != nil || now.foreign != nil || !now.held && now.written == 0 {
 		return now, err
 	}
-	if version, err := s.client.Version(ctx); err == nil { // it is not worth failing for
-		now.notes = knownFaults(version)
+	if member, err := s.client.Status(ctx); err == nil { // it is not worth failing for
+		now.notes = knownFaults(member.Version)
 	}
 	return now, nil
 }

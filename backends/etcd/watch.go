@@ -13,7 +13,7 @@ import (
 func (s *store) Follow(ctx context.Context, job string, tell func(backends.News)) error {
 	k := s.cfg.keys(job)
 	from, end := below(string(bytes.TrimSuffix(k.lease, []byte("/lease"))))
-	err := s.client.Watch(ctx, from, end, 0, func(r rpc.WatchReply) {
+	err := s.client.Watch(ctx, from, end, func(r rpc.WatchReply) {
 		if r.Created {
 			tell(backends.News{Look: true})
 		}

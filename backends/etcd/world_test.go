@@ -88,8 +88,8 @@ func (b *between) TimeToLive(ctx context.Context, id int64) (rpc.LeaseReply, err
 	return pass(b, "left", func() (rpc.LeaseReply, error) { return b.client.TimeToLive(ctx, id) })
 }
 
-func (b *between) Version(ctx context.Context) (string, error) {
-	return pass(b, "version", func() (string, error) { return b.client.Version(ctx) })
+func (b *between) Status(ctx context.Context) (rpc.Status, error) {
+	return pass(b, "status", func() (rpc.Status, error) { return b.client.Status(ctx) })
 }
 
 func (b *between) Revoke(ctx context.Context, id int64) error {

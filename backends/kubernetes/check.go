@@ -93,8 +93,7 @@ func (x *examination) rights(ctx context.Context) bool {
 	verbs := []string{"get", "list", "watch", "create", "update"}
 	for _, verb := range verbs {
 		allowed, err := checkup.Limited(ctx, func(ctx context.Context) (bool, error) {
-			allowed, _, err := x.s.client.Allowed(ctx, verb)
-			return allowed, err
+			return x.s.client.Allowed(ctx, verb)
 		})
 		if e := x.s.classify(ctx, err); e != nil {
 			x.Failed(checkup.Rights, unreachable, e)

@@ -106,7 +106,7 @@ func authorities(pem []byte, where string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// userCredentials returns what a user shows; nil: nothing.
+// userCredentials returns what a user shows, which may be nothing.
 func userCredentials(of *kubeconfig.Context) (api.Credentials, error) {
 	u := of.User
 	pair, err := keyPair(u)
@@ -123,10 +123,8 @@ func userCredentials(of *kubeconfig.Context) (api.Credentials, error) {
 	case u.Token == "" && u.Exec != nil:
 		plugin, err := pluginOf(of)
 		return plugin, err
-	case u.Token != "" || pair != nil:
-		return api.Fixed{Token: u.Token, Certificate: pair}, nil
 	}
-	return nil, nil //nolint:nilnil // a server may want nothing
+	return api.Fixed{Token: u.Token, Certificate: pair}, nil
 }
 
 func keyPair(u kubeconfig.User) (*tls.Certificate, error) {

@@ -43,7 +43,7 @@ type client interface {
 	Version(ctx context.Context) (string, time.Time, error)
 	Ready(ctx context.Context) error
 	ReadyToAnybody(ctx context.Context) error
-	Allowed(ctx context.Context, verb string) (bool, string, error)
+	Allowed(ctx context.Context, verb string) (bool, error)
 	RotateEndpoint()
 	Close() error
 }

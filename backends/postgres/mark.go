@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -76,8 +75,7 @@ func (o origin) made() int64 {
 // readMark reads a mark. One that makes no sense is none, of a server that we do not know.
 func readMark(text string) backends.Mark {
 	var m backends.Mark
-	decoder := json.NewDecoder(bytes.NewReader([]byte(text)))
-	if decoder.Decode(&m) != nil || m.Identity == "" {
+	if json.Unmarshal([]byte(text), &m) != nil || m.Identity == "" {
 		return backends.Mark{Identity: "unknown"}
 	}
 	return m

@@ -18,7 +18,6 @@ import (
 const (
 	examineLimit = 30 * time.Second // for all requests
 	serverLimit  = 8 * time.Second  // for those to one server
-	hourHands    = 3                // how often a server is asked for its time: the quickest answer counts
 
 	unreachable = "is the server up, does it listen there (bind), and does a firewall let this host through?"
 	oldest      = 5 // version of Redis
@@ -48,29 +47,6 @@ func parseFacts(info string) facts {
 func (f facts) int(name string) int64 {
 	n, _ := strconv.ParseInt(f[name], 10, 64)
 	return n
-}
-
-// online counts the replicas that can acknowledge, as online in common.lua does.
-func (f facts) online() int {
-	online, speaking, lines := map[string]bool{}, 0, 0
-	for name, value := range f {
-		number, isReplica := strings.CutPrefix(name, "slave")
-		if _, err := strconv.Atoi(number); !isReplica || err != nil {
-			continue
-		}
-		lines++
-		address, rest, _ := strings.Cut(value, ",state=")
-		if strings.HasPrefix(rest, "online") && !strings.HasSuffix(address, "port=0") {
-			online[address] = true
-			if strings.HasSuffix(rest, "lag=0") || strings.HasSuffix(rest, "lag=1") || strings.Contains(rest, "lag=0,") || strings.Contains(rest, "lag=1,") {
-				speaking++
-			}
-		}
-	}
-	if lines == 0 {
-		return int(f.int("connected_slaves"))
-	}
-	return max(len(online), speaking)
 }
 
 // Check implements backends.Store. A key that nobody knows is written and removed in one script.
@@ -144,8 +120,9 @@ func (x *examination) cluster(ctx context.Context, p *connPool, masters []*gored
 		node := &examination{s: x.s, job: p.jobAt(c.Options().Addr)}
 		at, cancel := context.WithTimeout(ctx, serverLimit)
 		if f, ok := node.server(at, c); ok {
-			node.replicas(at, c, f, 0)
-			node.rights(at, c)
+			if node.rights(at, c) {
+				node.replicas(at, c, f, 0)
+			}
 		}
 		cancel()
 		for _, f := range node.Findings {
@@ -169,10 +146,10 @@ func (x *examination) server(ctx context.Context, c *goredis.Client) (facts, boo
 		return nil, false
 	}
 	f := parseFacts(info)
-	began := time.Now()
-	if err := c.Ping(ctx).Err(); err == nil {
-		x.Fine(checkup.Reachable, "%s answers within %v", addr, time.Since(began).Round(10*time.Microsecond))
-	} else {
+	clock, trip, err := checkup.AskTwice(func() (time.Time, error) { return c.Time(ctx).Result() })
+	if err == nil {
+		x.Fine(checkup.Reachable, "%s %v", addr, trip)
+	} else { // rights tells why
 		x.Fine(checkup.Reachable, "%s answers", addr)
 	}
 	if !x.version(f) || !x.role(f) {
@@ -181,7 +158,9 @@ func (x *examination) server(ctx context.Context, c *goredis.Client) (facts, boo
 	x.persistence(ctx, c, f)
 	x.eviction(f)
 	x.connections(f)
-	x.clock(ctx, c)
+	if err == nil {
+		x.Offset("the server's clock", trip.Offset(clock), trip.Took/2)
+	}
 	return f, true
 }
 
@@ -283,21 +262,4 @@ func (x *examination) connections(f facts) {
 	default:
 		x.Fine(what, "%d of %d are in use", used, limit)
 	}
-}
-
-// clock compares the clocks.
-func (x *examination) clock(ctx context.Context, c *goredis.Client) {
-	var offset, best time.Duration
-	for i := range hourHands {
-		sent := time.Now()
-		server, err := c.Time(ctx).Result()
-		took := time.Since(sent)
-		if err != nil {
-			return // rights tells
-		}
-		if i == 0 || took < best {
-			offset, best = server.Sub(sent.Add(took/2)), took
-		}
-	}
-	x.Offset("the server's clock", offset, best/2)
 }

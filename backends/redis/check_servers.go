@@ -14,6 +14,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/checkup"
+	"github.com/leaderrun/leaderrun/internal/redisconn"
 )
 
 //go:embed doctor.lua
@@ -82,7 +83,7 @@ func (x *examination) sentinels(ctx context.Context) {
 
 // sentinel returns what a Sentinel knows about the master.
 func (x *examination) sentinel(ctx context.Context, addr string) (map[string]string, error) {
-	c := goredis.NewClient(x.s.cfg.guide(addr))
+	c := goredis.NewClient(redisconn.Guide(&x.s.cfg.Target, addr, readTimeout))
 	defer func() { _ = c.Close() }()
 	words, err := c.Do(ctx, "sentinel", "master", x.s.cfg.Master).StringSlice()
 	if err != nil {
@@ -129,10 +130,12 @@ func (x *examination) mark(ctx context.Context, c *goredis.Client, f facts) {
 // replicas says whether as many can acknowledge as must. seen is how many there ever were.
 func (x *examination) replicas(ctx context.Context, c *goredis.Client, f facts, seen int) {
 	const what = "replicas"
-	online := f.online()
-	safe := *x.s.cfg
-	safe.replicas = -1
-	need, should := x.s.cfg.required(max(seen, online)), safe.required(max(seen, online))
+	online, err := c.Eval(ctx, commonText+"return online()", x.s.cfg.keys(x.job), "").Int()
+	if err != nil {
+		x.Failed(what, prefixHint, classify(x.s.cfg, err))
+		return
+	}
+	need, should := x.s.cfg.required(max(seen, online)), x.s.cfg.safe(max(seen, online))
 	if online < need {
 		x.Bad(what, "bring them back, or say how many must acknowledge: ?replicas=N",
 			"%d of %d that must acknowledge are connected: nothing is granted", online, need)

@@ -47,10 +47,15 @@ func parseURL(raw string) (*config, error) {
 
 // required is how many replicas must acknowledge a step, when as many as seen were connected at most.
 func (c *config) required(seen int) int {
-	switch {
-	case c.replicas >= 0:
+	if c.replicas >= 0 {
 		return c.replicas
-	case c.Kind != redisurl.Single:
+	}
+	return c.safe(seen)
+}
+
+// safe is how many would have to without ?replicas=.
+func (c *config) safe(seen int) int {
+	if c.Kind != redisurl.Single {
 		return max(seen, 1)
 	}
 	return seen

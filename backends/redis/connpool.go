@@ -3,12 +3,10 @@ package redis
 import (
 	"context"
 	"errors"
-	"net"
 	"sync"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/leaderrun/leaderrun/internal/redisconn"
 	"github.com/leaderrun/leaderrun/internal/redisurl"
@@ -38,8 +36,7 @@ type connPool struct {
 
 	mu      sync.Mutex
 	clients map[string]*goredis.Client // by address
-	slots   slots                      // Cluster
-	master  string                     // Sentinel
+	slots   slots                      // nil: nobody has been asked yet
 	users   int
 	retired bool
 }
@@ -127,68 +124,31 @@ func (p *connPool) at(addr string) *goredis.Client {
 
 // address returns where the master for a key is, asking only when this pool does not know.
 func (p *connPool) address(ctx context.Context, key string) (string, error) {
-	switch p.cfg.Kind {
-	case redisurl.Sentinel:
-		p.mu.Lock()
-		addr := p.master
-		p.mu.Unlock()
-		if addr != "" {
-			return addr, nil
-		}
-		addr, err := p.masterResolver.master(ctx)
-		if err != nil {
-			return "", err
-		}
-		p.mu.Lock()
-		p.master = addr
-		p.mu.Unlock()
+	if p.cfg.Kind == redisurl.Single {
+		return p.cfg.Addrs[0], nil
+	}
+	slot := slotOf(key)
+	p.mu.Lock()
+	addr := p.slots.at(slot)
+	p.mu.Unlock()
+	if addr != "" {
 		return addr, nil
-	case redisurl.Cluster:
-		slot := slotOf(key)
-		p.mu.Lock()
-		addr := p.slots.at(slot)
-		p.mu.Unlock()
-		if addr != "" {
-			return addr, nil
-		}
-		all, err := p.masterResolver.masters(ctx, slot)
-		if err != nil {
-			return "", err
-		}
-		p.mu.Lock()
-		p.slots = all
-		p.mu.Unlock()
-		return all.at(slot), nil
 	}
-	return p.cfg.Addrs[0], nil
+	all, err := p.masterResolver.masters(ctx, slot)
+	if err != nil {
+		return "", err
+	}
+	p.mu.Lock()
+	p.slots = all
+	p.mu.Unlock()
+	return all.at(slot), nil
 }
 
-// options are those of one server: every retry and every request of the library's own is off.
+// options are those of one server.
 func (c *config) options(addr string) *goredis.Options {
-	o := c.bare(addr)
-	o.Username, o.Password, o.DB = c.User, c.Password, c.DB
+	o := redisconn.Options(&c.Target, readTimeout).Simple()
+	o.Network, o.Addr = c.Network, addr
+	o.PoolSize, o.MaxIdleConns, o.ConnMaxIdleTime = poolSize, idleConns, idleTime
+	o.ReadBufferSize, o.WriteBufferSize = buffer, buffer
 	return o
-}
-
-// bare are the options without credentials.
-func (c *config) bare(addr string) *goredis.Options {
-	return &goredis.Options{
-		Network: c.Network, Addr: addr, Protocol: 2,
-		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			return redisconn.Dial(ctx, &c.Target, network, addr)
-		},
-		MaxRetries:               -1, // 0 would be 3: a claim would run twice
-		DialerRetries:            1,
-		DialTimeout:              redisconn.DialTimeout,
-		ReadTimeout:              readTimeout,
-		WriteTimeout:             readTimeout,
-		ContextTimeoutEnabled:    true,
-		PoolSize:                 poolSize,
-		MaxIdleConns:             idleConns,
-		ConnMaxIdleTime:          idleTime,
-		ReadBufferSize:           buffer,
-		WriteBufferSize:          buffer,
-		DisableIdentity:          true,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	}
 }

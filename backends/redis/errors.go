@@ -7,6 +7,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/backendurl"
+	"github.com/leaderrun/leaderrun/internal/httplimit"
 	"github.com/leaderrun/leaderrun/internal/redisurl"
 )
 
@@ -16,9 +17,6 @@ const (
 	brokenHint  = "look at it with redis-cli, and mend it; or delete it while no run of the job is on; if it is another program's, choose another ?prefix="
 	prefixHint  = "another program uses these keys: choose another ?prefix="
 )
-
-// maxText is how much of a server's error is told.
-const maxText = 1000
 
 // fault is a text in an error of the server or the client library that no retry mends.
 type fault struct {
@@ -72,10 +70,7 @@ func classify(cfg *config, err error) error {
 	}
 	ofTLS := backendurl.RemediesOf("redis").Fault(err)
 	text, _, _ := strings.Cut(err.Error(), ", with args beginning with") // cut off, they are not recognised
-	text = cfg.scrub(text)
-	if len(text) > maxText {
-		text = strings.ToValidUTF8(text[:maxText], "") + "…"
-	}
+	text = httplimit.Brief(cfg.scrub(text))
 	if text != err.Error() {
 		err = errors.New(text)
 	}

@@ -208,9 +208,7 @@ func leaseText(l *backends.Label) string {
 
 // notes says what is not promised with fewer acknowledgements than replicas were seen.
 func (c *config) notes(seen int64) []string {
-	safe := *c
-	safe.replicas = -1
-	should, must := safe.required(int(seen)), c.required(int(seen))
+	should, must := c.safe(int(seen)), c.required(int(seen))
 	if must >= should {
 		return nil
 	}

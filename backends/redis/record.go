@@ -48,20 +48,6 @@ func (h hash) record() (r backends.Record, err error) {
 	return r, err
 }
 
-// hashOf is the opposite of hash.record.
-func hashOf(r backends.Record) hash {
-	h := hash{}
-	for field, v := range fieldsOf(&r) {
-		if text := textOf(v); text != "" {
-			h[field] = text
-		}
-	}
-	if r.Job != "" {
-		h["job"] = r.Job
-	}
-	return h
-}
-
 // fieldsOf returns the fields of a record by their names in JSON.
 func fieldsOf(r *backends.Record) map[string]reflect.Value {
 	v, fields := reflect.ValueOf(r).Elem(), map[string]reflect.Value{}

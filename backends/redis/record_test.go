@@ -10,6 +10,20 @@ import (
 )
 
 // TestEveryFieldIsKept: hazard: what is new in a Record has no field in Redis, and is forgotten.
+// hashOf is the opposite of hash.record.
+func hashOf(r backends.Record) hash {
+	h := hash{}
+	for field, v := range fieldsOf(&r) {
+		if text := textOf(v); text != "" {
+			h[field] = text
+		}
+	}
+	if r.Job != "" {
+		h["job"] = r.Job
+	}
+	return h
+}
+
 func TestEveryFieldIsKept(t *testing.T) {
 	t.Parallel()
 	var r backends.Record

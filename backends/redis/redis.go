@@ -20,6 +20,7 @@ package redis
 
 import (
 	"context"
+	"crypto/rand"
 	"sync"
 	"sync/atomic"
 
@@ -54,7 +55,7 @@ func newStore(rawURL string) (*store, error) {
 		return nil, err
 	}
 	logging.Disable() // the client library writes to stderr of the command that is run
-	s := &store{cfg: cfg, nonce: randomID()}
+	s := &store{cfg: cfg, nonce: rand.Text() + "-"}
 	if cfg.Kind != redisurl.Single {
 		s.masterResolver = newMasterResolver(cfg)
 	}

@@ -34,13 +34,7 @@ func newMasterResolver(cfg *config) *masterResolver {
 	return &masterResolver{cfg: cfg, known: slices.Clone(cfg.Addrs)}
 }
 
-// opinion is what one server says.
-type opinion struct {
-	addr  string // of the master in question
-	slots slots  // Cluster: all masters
-}
-
-// slots says which master has which slots of a cluster.
+// slots says which master has which slots of a cluster. Behind Sentinels one has them all.
 type slots []slotRange
 
 type slotRange struct {
@@ -57,50 +51,49 @@ func (s slots) at(slot int) string {
 	return ""
 }
 
-// master asks the Sentinels for the address of the master.
-func (m *masterResolver) master(ctx context.Context) (string, error) {
-	o, err := m.poll(ctx, func(ctx context.Context, c *goredis.Client, _ string) (opinion, error) {
-		words, err := c.Do(ctx, "sentinel", "get-master-addr-by-name", m.cfg.Master).StringSlice()
-		if errors.Is(err, goredis.Nil) {
-			return opinion{}, backends.Misconfigured("the path of the URL is the name that `sentinel monitor` gave to the master",
-				"the Sentinels know no master %q", m.cfg.Master)
-		}
-		if err != nil || len(words) != 2 {
-			return opinion{}, orReply(err)
-		}
-		return opinion{addr: net.JoinHostPort(words[0], words[1])}, nil
-	})
-	return o.addr, err
+// masters asks where the masters are, and at least that of a slot.
+func (m *masterResolver) masters(ctx context.Context, slot int) (slots, error) {
+	if m.cfg.Kind == redisurl.Sentinel {
+		return m.poll(ctx, slot, m.askSentinel)
+	}
+	return m.poll(ctx, slot, m.askNode)
 }
 
-// masters asks the nodes of the cluster who has which slots.
-func (m *masterResolver) masters(ctx context.Context, slot int) (slots, error) {
-	o, err := m.poll(ctx, func(ctx context.Context, c *goredis.Client, asked string) (opinion, error) {
-		answer, err := c.ClusterSlots(ctx).Result() //nolint:staticcheck // CLUSTER SHARDS needs Redis 7
-		if errors.Is(err, redisconn.ErrRefused) {
-			answer, err = m.cfg.manySlots(ctx, asked)
-		}
-		if err != nil {
-			return opinion{}, err
-		}
-		var o opinion
-		var all []string
-		for _, s := range answer {
-			for i, n := range s.Nodes {
-				addr := reachable(n.Addr, asked)
-				all = append(all, addr)
-				if i == 0 {
-					o.slots = append(o.slots, slotRange{s.Start, s.End, addr})
-				}
+func (m *masterResolver) askSentinel(ctx context.Context, c *goredis.Client, _ int) (slots, error) {
+	addr, err := redisconn.Master(ctx, c, &m.cfg.Target)
+	if errors.Is(err, goredis.Nil) {
+		err = backends.Misconfigured("the path of the URL is the name that `sentinel monitor` gave to the master",
+			"the Sentinels know no master %q", m.cfg.Master)
+	}
+	return slots{{0, slotCount - 1, addr}}, err
+}
+
+// askNode asks a node of the cluster who has which slots.
+func (m *masterResolver) askNode(ctx context.Context, c *goredis.Client, slot int) (slots, error) {
+	asked := c.Options().Addr
+	answer, err := c.ClusterSlots(ctx).Result() //nolint:staticcheck // CLUSTER SHARDS needs Redis 7
+	if errors.Is(err, redisconn.ErrRefused) {
+		answer, err = m.cfg.manySlots(ctx, asked)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var said slots
+	var all []string
+	for _, s := range answer {
+		for i, n := range s.Nodes {
+			addr := reachable(n.Addr, asked)
+			all = append(all, addr)
+			if i == 0 {
+				said = append(said, slotRange{s.Start, s.End, addr})
 			}
 		}
-		if o.addr = o.slots.at(slot); o.addr == "" {
-			return o, fmt.Errorf("%s knows no master for slot %d", asked, slot)
-		}
-		m.learn(all)
-		return o, nil
-	})
-	return o.slots, err
+	}
+	if said.at(slot) == "" {
+		return nil, fmt.Errorf("%s knows no master for slot %d", asked, slot)
+	}
+	m.learn(all)
+	return said, nil
 }
 
 // askingMany bounds how many answers of manySlots are in memory at a time.
@@ -114,7 +107,7 @@ func (c *config) manySlots(ctx context.Context, addr string) ([]goredis.ClusterS
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	o := c.guide(addr)
+	o := redisconn.Guide(&c.Target, addr, readTimeout)
 	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		return redisconn.DialCluster(ctx, &c.Target, network, addr)
 	}
@@ -144,8 +137,8 @@ func (m *masterResolver) learn(addrs []string) {
 	}
 }
 
-// poll asks all at once and returns what most say. It does not wait for those that hang.
-func (m *masterResolver) poll(ctx context.Context, ask func(context.Context, *goredis.Client, string) (opinion, error)) (opinion, error) {
+// poll asks all at once for the master of a slot, and returns what most say. It does not wait for those that hang.
+func (m *masterResolver) poll(ctx context.Context, slot int, ask func(context.Context, *goredis.Client, int) (slots, error)) (slots, error) {
 	m.mu.Lock()
 	addrs := slices.Clone(m.known)
 	m.mu.Unlock()
@@ -153,24 +146,24 @@ func (m *masterResolver) poll(ctx context.Context, ask func(context.Context, *go
 	defer cancel()
 
 	type reply struct {
-		opinion opinion
-		err     error
+		said slots
+		err  error
 	}
 	replies := make(chan reply, len(addrs))
 	for _, addr := range addrs {
 		panics.Go(func() {
-			c := goredis.NewClient(m.cfg.guide(addr))
+			c := goredis.NewClient(redisconn.Guide(&m.cfg.Target, addr, readTimeout))
 			stop := context.AfterFunc(ctx, func() { _ = c.Close() })
-			o, err := ask(ctx, c, addr)
+			said, err := ask(ctx, c, slot)
 			if stop() {
 				_ = c.Close()
 			}
-			replies <- reply{o, err}
+			replies <- reply{said, err}
 		})
 	}
 	var (
-		votes = map[string]int{}
-		best  opinion
+		votes = map[string]int{} // by the address of the slot's master
+		best  slots
 		errs  []error
 		grace <-chan time.Time
 	)
@@ -181,11 +174,11 @@ func (m *masterResolver) poll(ctx context.Context, ask func(context.Context, *go
 				errs = append(errs, classify(m.cfg, r.err))
 				continue
 			}
-			votes[r.opinion.addr]++
-			if votes[r.opinion.addr] > votes[best.addr] || best.addr == "" {
-				best = r.opinion
+			votes[r.said.at(slot)]++
+			if best == nil || votes[r.said.at(slot)] > votes[best.at(slot)] {
+				best = r.said
 			}
-			if 2*votes[best.addr] > len(addrs) {
+			if 2*votes[best.at(slot)] > len(addrs) {
 				return best, nil
 			}
 			if grace == nil {
@@ -198,10 +191,10 @@ func (m *masterResolver) poll(ctx context.Context, ask func(context.Context, *go
 		}
 		break
 	}
-	if best.addr != "" {
+	if best != nil {
 		return best, nil
 	}
-	return best, noMaster(errs, len(addrs))
+	return nil, noMaster(errs, len(addrs))
 }
 
 // noMaster is permanent only if everybody who was asked refused for good.
@@ -221,23 +214,4 @@ func noMaster(errs []error, asked int) error {
 		}
 	}
 	return errors.New("nobody says which server is the master")
-}
-
-func orReply(err error) error {
-	if err != nil {
-		return err
-	}
-	return errReply
-}
-
-// guide are the options of a server that is asked for masters.
-func (c *config) guide(addr string) *goredis.Options {
-	o := c.bare(addr)
-	o.PoolSize = 1
-	if c.Kind == redisurl.Sentinel {
-		o.Username, o.Password = c.SentinelUser, c.SentinelPassword
-	} else {
-		o.Username, o.Password = c.User, c.Password
-	}
-	return o
 }

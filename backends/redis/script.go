@@ -2,7 +2,6 @@ package redis
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/sha1" //nolint:gosec // as below
 	_ "embed"
 	"encoding/hex"
@@ -164,7 +163,10 @@ func (s *store) mostSeen(replicas int64) int64 {
 func (*store) eval(ctx context.Context, conn *goredis.Conn, s script, keys []string, args []any, n int) ([]any, int, error) {
 	text, sha := s()
 	send := func(command, script string) ([]any, int, error) {
-		words := append([]any{command, script, len(keys)}, toAny(keys)...)
+		words := []any{command, script, len(keys)}
+		for _, key := range keys {
+			words = append(words, key)
+		}
 		pipe := conn.Pipeline()
 		reply := pipe.Do(ctx, append(words, args...)...)
 		var wait *goredis.Cmd
@@ -238,18 +240,4 @@ func (n *numbers) at(i int) int64 {
 	number, err := strconv.ParseInt(n.text(i), 10, 64)
 	n.wrong = n.wrong || err != nil
 	return number
-}
-
-func toAny(words []string) []any {
-	out := make([]any, len(words))
-	for i, w := range words {
-		out[i] = w
-	}
-	return out
-}
-
-func randomID() string {
-	var b [8]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return hex.EncodeToString(b[:]) + "-"
 }

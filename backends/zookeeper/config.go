@@ -58,8 +58,8 @@ func parseURL(raw string) (*config, error) {
 }
 
 // wire says how to talk to a server.
-func (c *config) wire(event func(wire.Event)) wire.Config {
-	return wire.Config{TLS: c.tls, User: c.url.User, Password: c.url.Password, Event: event}
+func (c *config) wire(changed func(path string)) wire.Config {
+	return wire.Config{TLS: c.tls, User: c.url.User, Password: c.url.Password, Changed: changed}
 }
 
 // isPath says whether ZooKeeper takes a path (PathUtils.validatePath); / is none.

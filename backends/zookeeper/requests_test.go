@@ -22,13 +22,31 @@ func (a *asked) of(d *driver) {
 	d.store.between = func(calls []*wire.Call, send func() error) error {
 		var names []string
 		for _, c := range calls {
-			names = append(names, c.Op.String())
+			names = append(names, nameOf(c.Op))
 		}
 		a.mu.Lock()
 		a.trips = append(a.trips, "["+strings.Join(names, " ")+"]")
 		a.mu.Unlock()
 		return send()
 	}
+}
+
+// nameOf names a request, and a watch by a w behind it.
+func nameOf(o wire.Op) string {
+	name := map[int32]string{
+		1: "create", 2: "delete", 3: "exists", 4: "get", 5: "set", 6: "acl", 8: "children", 9: "sync", 11: "ping", 13: "check", -11: "close",
+	}[o.Code]
+	if o.Watch {
+		name += "w"
+	}
+	if o.Ops == nil {
+		return name
+	}
+	var ops []string
+	for _, sub := range o.Ops {
+		ops = append(ops, nameOf(sub))
+	}
+	return "multi(" + strings.Join(ops, ",") + ")"
 }
 
 // take returns what was asked since the last time.

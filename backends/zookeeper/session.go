@@ -25,11 +25,11 @@ const (
 // session is a session of ZooKeeper's: that of a grant, or one that holds nothing and is closed after a few requests.
 // It is opened by its first request, and goes on over as many connections as it needs, one at a time.
 type session struct {
-	store  *store
-	asked  time.Duration      // for how long it is to live without a request, in whole milliseconds
-	lease  bool               // it is for a lease: of no use where it is to live for less than was asked
-	holder string             // who claims with it; "": it holds nothing
-	event  func(e wire.Event) // nil: it watches nothing
+	store   *store
+	asked   time.Duration     // for how long it is to live without a request, in whole milliseconds
+	lease   bool              // it is for a lease: of no use where it is to live for less than was asked
+	holder  string            // who claims with it; "": it holds nothing
+	changed func(path string) // nil: it watches nothing
 
 	finishing chan struct{} // holds one while its run is being finished; nil: it holds nothing
 
@@ -233,7 +233,7 @@ func (s *session) dial(ctx context.Context, known wire.Session) (*wire.Conn, err
 		if left == 0 {
 			return nil, unreached
 		}
-		conn, err := wire.Dial(ctx, addr, s.store.cfg.wire(s.event), known)
+		conn, err := wire.Dial(ctx, addr, s.store.cfg.wire(s.changed), known)
 		if err == nil {
 			s.store.spoken.Store(true)
 			err = s.suits(conn, known)

@@ -24,11 +24,11 @@ type watching struct {
 // says Look when the watches stand: who looks then sees what happened before.
 func (s *store) Follow(ctx context.Context, job string, tell func(backends.News)) error {
 	// A watch tells once and is gone until it is set anew: there are never more events than watches.
-	events := make(chan wire.Event, 4)
+	changed := make(chan string, 4)
 	session := s.newIdle(watchTimeout)
-	session.event = func(e wire.Event) {
+	session.changed = func(path string) {
 		select {
-		case events <- e:
+		case changed <- path:
 		default:
 		}
 	}
@@ -57,8 +57,8 @@ func (s *store) Follow(ctx context.Context, job string, tell func(backends.News)
 		var n backends.News
 		var err error
 		select {
-		case e := <-events:
-			n, err = w.look(ctx, e.Path)
+		case path := <-changed:
+			n, err = w.look(ctx, path)
 		case <-ping.C:
 			err = w.limited(ctx, wire.NewCall(wire.Ping()))
 		case <-dead:

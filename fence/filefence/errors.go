@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"github.com/leaderrun/leaderrun/fence"
+	"github.com/leaderrun/leaderrun/internal/remedy"
 )
 
 // ErrUnsynced is among the errors after which a file was replaced, but may be the old one again after a power cut.
@@ -14,11 +15,6 @@ var ErrUnsynced = errors.New("it was replaced, but may be the old one again afte
 
 // errUnsyncedToken is the same of the fence.
 var errUnsyncedToken = errors.New("the fence was raised, but may be lower again after a power cut")
-
-// misconfigured is an error that somebody has to see to.
-func misconfigured(err error, hint string) error {
-	return &fence.SetupError{Kind: fence.Configuration, Err: err, Hint: hint}
-}
 
 // unusable turns the errors of a directory that cannot be used into a *fence.SetupError. Others may pass: a full disk, a
 // quota, a disk that fails.
@@ -34,21 +30,18 @@ func unusable(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, fs.ErrPermission):
-		return &fence.SetupError{
-			Kind: fence.Credentials, Err: err,
-			Hint: "run as a user that may write in " + where + " and owns the fence's files there, or give this one the right",
-		}
+		return remedy.Denied("run as a user that may write in "+where+" and owns the fence's files there, or give this one the right", "%w", err)
 	case errors.Is(err, syscall.EROFS):
-		return misconfigured(err, "the file system is read-only: mount it for writing, or name a file elsewhere")
+		return remedy.Misconfigured("the file system is read-only: mount it for writing, or name a file elsewhere", "%w", err)
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		return misconfigured(err, "make the directory first")
+		return remedy.Misconfigured("make the directory first", "%w", err)
 	case errors.Is(err, syscall.ELOOP):
-		return misconfigured(err, "a symbolic link is in the place of one of the fence's files, or leads in a circle: remove it")
+		return remedy.Misconfigured("a symbolic link is in the place of one of the fence's files, or leads in a circle: remove it", "%w", err)
 	case errors.Is(err, syscall.EBUSY):
-		return misconfigured(err, "a file that is a mount point cannot be replaced: mount its directory instead")
+		return remedy.Misconfigured("a file that is a mount point cannot be replaced: mount its directory instead", "%w", err)
 	case errors.Is(err, syscall.EISDIR), errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, syscall.ENOTSUP),
 		errors.Is(err, syscall.ENOSYS), errors.Is(err, syscall.EINVAL):
-		return misconfigured(err, "")
+		return remedy.Misconfigured("", "%w", err)
 	}
 	return err
 }

@@ -25,7 +25,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -33,6 +32,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/fence"
+	"github.com/leaderrun/leaderrun/internal/remedy"
 )
 
 // DefaultLockWait is how long a lock that somebody else holds is waited for.
@@ -66,7 +66,7 @@ func Open(path string, o Options) (*File, error) {
 	}
 	dir, base := filepath.Split(target)
 	if isOurs(base) {
-		return nil, misconfigured(fmt.Errorf("%s is named like a file of a fence", path), "name another file")
+		return nil, remedy.Misconfigured("name another file", "%s is named like a file of a fence", path)
 	}
 	if _, err := look(target); err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func look(path string) (fs.FileInfo, error) {
 	case err != nil:
 		return nil, unusable(err)
 	case !info.Mode().IsRegular():
-		return nil, misconfigured(fmt.Errorf("%s is %s, and no regular file", path, kindOf(info.Mode())), "name a file")
+		return nil, remedy.Misconfigured("name a file", "%s is %s, and no regular file", path, kindOf(info.Mode()))
 	}
 	return info, nil
 }

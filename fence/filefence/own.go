@@ -1,11 +1,10 @@
 package filefence
 
 import (
-	"errors"
 	"strings"
 
-	"github.com/leaderrun/leaderrun/fence"
 	"github.com/leaderrun/leaderrun/internal/flock"
+	"github.com/leaderrun/leaderrun/internal/remedy"
 )
 
 // ownerSuffix is that of the file which is locked for as long as a process owns a token.
@@ -21,10 +20,8 @@ func (t *Token) Own() (release func(), err error) {
 		return nil, err
 	}
 	if f == nil {
-		return nil, &fence.SetupError{
-			Kind: fence.Configuration, Err: errors.New("another process owns it: " + owned.lock + " is locked"),
-			Hint: "end the other one first; what it protects may have another name",
-		}
+		return nil, remedy.Misconfigured("end the other one first; what it protects may have another name",
+			"another process owns it: %s is locked", owned.lock)
 	}
 	return func() { flock.Unlock(f) }, nil
 }

@@ -1,12 +1,11 @@
 package filefence
 
 import (
-	"fmt"
 	"io/fs"
 	"os"
 	"syscall"
 
-	"github.com/leaderrun/leaderrun/fence"
+	"github.com/leaderrun/leaderrun/internal/remedy"
 )
 
 // dress gives a file the permission bits, owner and group of another one; nil: there is none to be like. A bit that makes
@@ -22,11 +21,8 @@ func dress(f *os.File, like fs.FileInfo) error {
 	have, want := ownerOf(mine), ownerOf(like)
 	if have != want {
 		if err := f.Chown(want.user, want.group); err != nil {
-			return &fence.SetupError{
-				Kind: fence.Credentials,
-				Err:  fmt.Errorf("the new file cannot belong to user %d and group %d, as the old one does: %w", want.user, want.group, err),
-				Hint: "run as that user in that group, or as root, or give the old file to this user with chown",
-			}
+			return remedy.Denied("run as that user in that group, or as root, or give the old file to this user with chown",
+				"the new file cannot belong to user %d and group %d, as the old one does: %w", want.user, want.group, err)
 		}
 	}
 	return unusable(f.Chmod(like.Mode().Perm()))

@@ -2,11 +2,12 @@ package filefence
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/leaderrun/leaderrun/internal/remedy"
 )
 
 // resolve follows the symbolic links of a path to the file that they mean, which need not exist.
@@ -16,7 +17,7 @@ func resolve(path string) (string, error) {
 	for range most {
 		dir, base := filepath.Split(next)
 		if base == "" || base == "." || base == ".." {
-			return "", misconfigured(fmt.Errorf("%q is a directory, and no regular file", path), "name a file")
+			return "", remedy.Misconfigured("name a file", "%q is a directory, and no regular file", path)
 		}
 		dir, err := absolute(dir)
 		if err != nil {
@@ -35,7 +36,7 @@ func resolve(path string) (string, error) {
 			next = dir + "/" + link // to be followed step by step: its ".." may stand behind another link
 		}
 	}
-	return "", misconfigured(fmt.Errorf("%s: the symbolic links lead in a circle", path), "name a file")
+	return "", remedy.Misconfigured("name a file", "%s: the symbolic links lead in a circle", path)
 }
 
 // absolute returns the path of a directory, without symbolic links.

@@ -3,7 +3,6 @@ package filefence
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/fence"
+	"github.com/leaderrun/leaderrun/internal/remedy"
 )
 
 // openMode is that of lock and state, less the umask: who may write other files of the directory may use the fence.
@@ -31,7 +31,7 @@ type Token struct {
 // a *fence.SetupError.
 func OpenToken(dir, name string) (*Token, error) {
 	if name == "" {
-		return nil, misconfigured(errors.New("the resource has no name"), "")
+		return nil, remedy.Misconfigured("", "the resource has no name")
 	}
 	dir, err := absolute(dir)
 	if err != nil {
@@ -111,8 +111,9 @@ func (t *Token) load() (int64, error) {
 	digits, whole := strings.CutSuffix(string(text), "\n")
 	token, err := fence.ParseToken(digits)
 	if !whole || err != nil {
-		return 0, misconfigured(fmt.Errorf("%s does not hold a token and the end of a line", t.state),
-			"somebody has changed it: write the number of the job's last run into it as one line, or remove it once no earlier run can be alive")
+		return 0, remedy.Misconfigured(
+			"somebody has changed it: write the number of the job's last run into it as one line, or remove it once no earlier run can be alive",
+			"%s does not hold a token and the end of a line", t.state)
 	}
 	return token, nil
 }
@@ -121,7 +122,7 @@ func (t *Token) unreadable(err error) error {
 	if errors.Is(err, fs.ErrPermission) {
 		return unusable(err)
 	}
-	return misconfigured(fmt.Errorf("the highest token seen cannot be read: %w", err), "restore "+t.state)
+	return remedy.Misconfigured("restore "+t.state, "the highest token seen cannot be read: %w", err)
 }
 
 // keep replaces the state, which stays whole until then, and returns when the new one is on the disk.

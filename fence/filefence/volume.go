@@ -1,6 +1,6 @@
 package filefence
 
-import "fmt"
+import "github.com/leaderrun/leaderrun/internal/remedy"
 
 // judge refuses a file system of which it is not known that a file is replaced in one step there, whatever happens, that
 // fsync(2) brings it to the disk, and that flock(2) excludes all who can reach it. tmpfs and ramfs forget all at once, which
@@ -11,10 +11,8 @@ func judge(dir, kind string) error {
 		"apfs", "hfs", "ufs":
 		return nil
 	}
-	return misconfigured(
-		fmt.Errorf("%s is on the file system %q, where a file may be torn or a lock lost", dir, kind),
-		"put it on a local one with a journal, such as ext4, xfs, btrfs or zfs",
-	)
+	return remedy.Misconfigured("put it on a local one with a journal, such as ext4, xfs, btrfs or zfs",
+		"%s is on the file system %q, where a file may be torn or a lock lost", dir, kind)
 }
 
 // checkVolume refuses a directory on a file system that cannot be trusted.

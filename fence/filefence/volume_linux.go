@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"github.com/leaderrun/leaderrun/internal/remedy"
 )
 
 // volumeOf names the file system of a directory, by the mount that an open descriptor of it belongs to. statfs(2) would tell
@@ -32,7 +34,7 @@ func volumeOf(dir string) (string, error) {
 	}
 	kind := mountedAs(string(mounts), mountOf(string(info)))
 	if failed != nil || kind == "" {
-		return "", misconfigured(fmt.Errorf("/proc does not tell what the file system of %s is", dir), "mount /proc")
+		return "", remedy.Misconfigured("mount /proc", "/proc does not tell what the file system of %s is", dir)
 	}
 	return kind, nil
 }

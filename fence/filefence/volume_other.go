@@ -3,11 +3,12 @@
 package filefence
 
 import (
-	"fmt"
 	"runtime"
+
+	"github.com/leaderrun/leaderrun/internal/remedy"
 )
 
 // volumeOf cannot tell here, so every directory is refused.
 func volumeOf(dir string) (string, error) {
-	return "", misconfigured(fmt.Errorf("on %s it is not known how to tell the file system of %s", runtime.GOOS, dir), "")
+	return "", remedy.Misconfigured("", "on %s it is not known how to tell the file system of %s", runtime.GOOS, dir)
 }

@@ -3,7 +3,6 @@ package httpfence
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/fence"
 	"github.com/leaderrun/leaderrun/fence/filefence"
+	"github.com/leaderrun/leaderrun/internal/remedy"
 )
 
 // maxOpen is how many resources a Directory remembers the files of.
@@ -45,10 +45,7 @@ func OpenDirectory(path string) (*Directory, error) {
 		err = errors.Join(probe.Close(), os.Remove(probe.Name()))
 	}
 	if err != nil {
-		return nil, &fence.SetupError{
-			Kind: fence.Configuration, Err: fmt.Errorf("the highest tokens cannot be kept: %w", err),
-			Hint: "name a directory on a local disk that can be written",
-		}
+		return nil, remedy.Misconfigured("name a directory on a local disk that can be written", "the highest tokens cannot be kept: %w", err)
 	}
 	return &Directory{path: path, open: map[string]*keptToken{}}, nil
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/leaderrun/leaderrun/fence"
+	"github.com/leaderrun/leaderrun/internal/remedy"
 )
 
 // Resource is a service that fences, as a run sees it.
@@ -37,7 +38,7 @@ func (x *Resource) Raise(ctx context.Context, r fence.Run) (*http.Client, error)
 		err = fmt.Errorf("%q is no URL of a service", x.url)
 	}
 	if err != nil {
-		return nil, &fence.SetupError{Kind: fence.Configuration, Err: err, Hint: "write it like http://host:8080/path"}
+		return nil, remedy.Misconfigured("write it like http://host:8080/path", "%w", err)
 	}
 	request.Header.Set("Cache-Control", "no-cache") // the service itself must see it
 	fenced := *x.client
@@ -71,19 +72,13 @@ func raised(at *url.URL, response *http.Response, r fence.Run) error {
 	case status >= http.StatusInternalServerError, status == http.StatusTooManyRequests:
 		return fmt.Errorf("raise the fence: HEAD %s: %s", where, response.Status)
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
-		return &fence.SetupError{
-			Kind: fence.Credentials, Err: fmt.Errorf("HEAD %s: %s", where, response.Status),
-			Hint: "whoever raises the fence needs the credentials of a writer",
-		}
+		return remedy.Denied("whoever raises the fence needs the credentials of a writer", "HEAD %s: %s", where, response.Status)
 	}
 	hint := "put `leaderrun fence http` or httpfence.Handler in front of it"
 	if to, err := response.Location(); err == nil {
 		hint = "it redirects: name the place itself, " + to.Redacted()
 	}
-	return &fence.SetupError{
-		Kind: fence.Configuration, Hint: hint,
-		Err: fmt.Errorf("HEAD %s: %s, without %s: the service does not fence", where, response.Status, Header),
-	}
+	return remedy.Misconfigured(hint, "HEAD %s: %s, without %s: the service does not fence", where, response.Status, Header)
 }
 
 // narrow sends the token to one place, and lets requests that may change something go nowhere else.

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/leaderrun/leaderrun/fence"
+	"github.com/leaderrun/leaderrun/internal/remedy"
 )
 
 //go:embed fence.lua
@@ -99,8 +100,6 @@ func (w *Writer) stale(highest string) error {
 }
 
 func foreign(key string) error {
-	return &fence.SetupError{
-		Kind: fence.Configuration, Err: fmt.Errorf("key %s holds something else than a fence", key),
-		Hint: "another program uses this key: give the resource another name, or delete the key while no run writes",
-	}
+	return remedy.Misconfigured("another program uses this key: give the resource another name, or delete the key while no run writes",
+		"key %s holds something else than a fence", key)
 }

@@ -2,15 +2,16 @@ package redisfence
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/leaderrun/leaderrun/fence"
+	"github.com/leaderrun/leaderrun/internal/remedy"
 )
 
 // ErrUnclear is among the errors after which it is not known whether a command or script was done: it was sent, and no
@@ -75,12 +76,10 @@ func ownText(text string) serverError {
 func (x *Resource) refused(err serverError) error {
 	_, cluster := x.client.(*redis.ClusterClient)
 	if !cluster && strings.HasPrefix(string(err), "MOVED ") {
-		return &fence.SetupError{Kind: fence.Configuration, Err: errors.New("this server is a node of a Redis Cluster"), Hint: clusterHint}
+		return remedy.Misconfigured(clusterHint, "this server is a node of a Redis Cluster")
 	}
-	for _, faults := range [][]fault{serverFaults, commandFaults} {
-		if f, ok := find(faults, err); ok {
-			return &fence.SetupError{Kind: f.kind, Err: err, Hint: f.hint}
-		}
+	if f, ok := find(slices.Concat(serverFaults, commandFaults), err); ok {
+		return &fence.SetupError{Kind: f.kind, Err: err, Hint: f.hint}
 	}
 	if passes(err) {
 		return err
@@ -109,28 +108,21 @@ func failed(err serverError, o order) error {
 
 // unanswered is the error of a request without a reply.
 func unanswered(err error, o order) error {
-	if isCertificate(err) {
-		return &fence.SetupError{Kind: fence.Configuration, Err: err, Hint: "the server's certificate, and who signed it, must be what the client expects"}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return remedy.Misconfigured("the server's certificate, and who signed it, must be what the client expects", "%w", err)
 	}
-	if f, ok := find(handshakeFaults, err); ok {
+	raises := o.wants == "raise"
+	f, ok := find(handshakeFaults, err)
+	if !ok && raises {
+		f, ok = find(strangerFaults, err)
+	}
+	switch {
+	case ok:
 		return &fence.SetupError{Kind: f.kind, Err: err, Hint: f.hint}
-	}
-	if o.wants == "raise" {
-		if f, ok := find(strangerFaults, err); ok {
-			return &fence.SetupError{Kind: f.kind, Err: err, Hint: f.hint}
-		}
-		return err
-	}
-	if notSent(err) {
+	case raises, notSent(err):
 		return err
 	}
 	return fmt.Errorf("%w: %w", err, ErrUnclear)
-}
-
-func isCertificate(err error) bool {
-	_, unverified := errors.AsType[*tls.CertificateVerificationError](err)
-	_, other := errors.AsType[x509.HostnameError](err)
-	return unverified || other
 }
 
 // notSent says whether an error came before anything was sent. It does because nothing is sent again: the error is that of

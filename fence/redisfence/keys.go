@@ -1,10 +1,9 @@
 package redisfence
 
 import (
-	"errors"
 	"strings"
 
-	"github.com/leaderrun/leaderrun/fence"
+	"github.com/leaderrun/leaderrun/internal/remedy"
 )
 
 // Key returns the name of the key that is the fence.
@@ -41,7 +40,7 @@ func checkName(name string) error {
 	if name != "" {
 		why = "the resource's name has braces that are no hash tag"
 	}
-	return &fence.SetupError{Kind: fence.Configuration, Err: errors.New(why), Hint: "name it like invoices, or {invoices}"}
+	return remedy.Misconfigured("name it like invoices, or {invoices}", "%s", why)
 }
 
 // keysAmong returns the words with a hash tag. On a Cluster they are keys, or might be: only of a key that was announced does a

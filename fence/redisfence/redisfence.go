@@ -36,6 +36,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/leaderrun/leaderrun/fence"
+	"github.com/leaderrun/leaderrun/internal/remedy"
 )
 
 var _ fence.Resource[*Writer] = (*Resource)(nil)
@@ -155,10 +156,8 @@ func (w *Writer) Once(ctx context.Context, lua string, keys []string, args ...an
 	}
 	trigger := w.run.Trigger()
 	if trigger == "" {
-		return false, &fence.SetupError{
-			Kind: fence.Configuration, Err: errors.New("this run has neither a tick nor a key: nothing can happen once for it"),
-			Hint: "`leaderrun run` gives it one by --schedule, --every, --tick or --once",
-		}
+		return false, remedy.Misconfigured("`leaderrun run` gives it one by --schedule, --every, --tick or --once",
+			"this run has neither a tick nor a key: nothing can happen once for it")
 	}
 	// The job is quoted: no other job and tick look the same.
 	trigger = strconv.Quote(w.run.Job) + " " + trigger

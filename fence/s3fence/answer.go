@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/fence"
+	"github.com/leaderrun/leaderrun/internal/remedy"
 )
 
 // What is taken of an answer that is no object, however long it goes on.
@@ -132,13 +133,10 @@ func transportError(err error) error {
 		err = u.Err
 	}
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return &fence.SetupError{
-			Kind: fence.Configuration, Err: err,
-			Hint: "SSL_CERT_FILE names the authority that signed the server's certificate, the endpoint the host in it",
-		}
+		return remedy.Misconfigured("SSL_CERT_FILE names the authority that signed the server's certificate, the endpoint the host in it", "%w", err)
 	}
 	if errors.Is(err, http.ErrSchemeMismatch) {
-		return &fence.SetupError{Kind: fence.Configuration, Err: err, Hint: "the endpoint begins with http:// here"}
+		return remedy.Misconfigured("the endpoint begins with http:// here", "%w", err)
 	}
 	switch op, ok := errors.AsType[*net.OpError](err); {
 	case errors.Is(err, context.Canceled):

@@ -1,6 +1,7 @@
 package s3fence
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -15,7 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
-	"github.com/leaderrun/leaderrun/fence"
+	"github.com/leaderrun/leaderrun/internal/remedy"
 )
 
 const (
@@ -51,17 +52,14 @@ var _ Store = (*Bucket)(nil)
 // NewBucket returns a bucket. It connects to nobody yet. The error is a *fence.SetupError.
 func NewBucket(c Config) (*Bucket, error) {
 	b := &Bucket{
-		name: c.Name, region: c.Region,
+		name: c.Name, region: cmp.Or(c.Region, "us-east-1"),
 		keys: aws.Credentials{AccessKeyID: c.Keys.Access, SecretAccessKey: c.Keys.Secret, SessionToken: c.Keys.Session},
 		// S3 alone signs the path as it is sent.
 		signer: v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true }),
 	}
-	if b.region == "" {
-		b.region = "us-east-1"
-	}
 	root, err := rootOf(c.Endpoint, b.region, c.Name)
 	if err != nil {
-		return nil, &fence.SetupError{Kind: fence.Configuration, Err: err}
+		return nil, remedy.Misconfigured("", "%w", err)
 	}
 	b.root = root
 	b.client = &http.Client{

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/leaderrun/leaderrun/fence"
+	"github.com/leaderrun/leaderrun/internal/remedy"
 )
 
 // Keys are what requests are signed with.
@@ -57,7 +57,7 @@ func KeysFrom(lookup func(string) (string, bool)) (Keys, error) {
 }
 
 func noKeys(err error) error {
-	return &fence.SetupError{Kind: fence.Credentials, Err: err, Hint: keysHint}
+	return remedy.Denied(keysHint, "%w", err)
 }
 
 // mostKeys is more bytes than a credentials file has.

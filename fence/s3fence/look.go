@@ -6,11 +6,10 @@ import (
 	"crypto/md5" //nolint:gosec // S3 makes ETags with it; nothing secret is
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 
-	"github.com/leaderrun/leaderrun/fence"
+	"github.com/leaderrun/leaderrun/internal/remedy"
 )
 
 // state is what was found at KEY. The zero value: nothing.
@@ -99,8 +98,5 @@ func foreign(err error) error {
 	if err == nil {
 		err = errors.New("it is no pointer of leaderrun")
 	}
-	return &fence.SetupError{
-		Kind: fence.Configuration, Err: fmt.Errorf("the key holds something else: %w", err),
-		Hint: "nothing was overwritten; use another key, or move that object away",
-	}
+	return remedy.Misconfigured("nothing was overwritten; use another key, or move that object away", "the key holds something else: %w", err)
 }

@@ -5,10 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 
-	"github.com/leaderrun/leaderrun/fence"
+	"github.com/leaderrun/leaderrun/internal/remedy"
 )
 
 // pointer is what lies at KEY. Its format is documented: other programs read it.
@@ -60,15 +59,12 @@ func decodePointer(key string, text []byte) (pointer, error) {
 func (p pointer) content(key string) (Content, error) {
 	raw := p.encode()
 	back, err := decodePointer(key, raw)
-	setup := func(err error, hint string) error {
-		return &fence.SetupError{Kind: fence.Configuration, Err: err, Hint: hint}
-	}
 	switch {
 	case err != nil || back != p:
-		return Content{}, setup(errors.New("the pointer could not be read back"), "the names of resource and job, and the key of --once, must be UTF-8")
+		return Content{}, remedy.Misconfigured("the names of resource and job, and the key of --once, must be UTF-8", "the pointer could not be read back")
 	case len(raw) > pointerLimit:
-		err = fmt.Errorf("the pointer would have %d bytes, and %d are possible", len(raw), pointerLimit)
-		return Content{}, setup(err, "give resource, job, or the key of --once a shorter name")
+		return Content{}, remedy.Misconfigured("give resource, job, or the key of --once a shorter name",
+			"the pointer would have %d bytes, and %d are possible", len(raw), pointerLimit)
 	}
 	return Content{Body: bytes.NewReader(raw), Size: int64(len(raw)), SHA256: sha256.Sum256(raw), Type: "application/json"}, nil
 }

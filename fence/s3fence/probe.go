@@ -8,7 +8,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/leaderrun/leaderrun/fence"
+	"github.com/leaderrun/leaderrun/internal/remedy"
 )
 
 // probe finds out whether the server compares before it writes. One that takes the headers and ignores them would let every stale run
@@ -61,10 +61,7 @@ const conditionsHint = "the server must support conditional writes, as S3 does; 
 
 // unchecked is the error of a server that cannot fence.
 func unchecked(why string) error {
-	return &fence.SetupError{
-		Kind: fence.Configuration, Err: errors.New(why + ": it cannot refuse a stale run"),
-		Hint: conditionsHint,
-	}
+	return remedy.Misconfigured(conditionsHint, "%s: it cannot refuse a stale run", why)
 }
 
 // cleaning is how long data that nothing points to may take to be deleted.

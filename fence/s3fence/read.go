@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/leaderrun/leaderrun/fence"
+	"github.com/leaderrun/leaderrun/internal/remedy"
 )
 
 // Read writes the data to w as it comes. Its size is compared before the first byte, its SHA-256 at the end: after an error, what w
@@ -66,8 +66,5 @@ func (p pointer) pour(got *Stored, w io.Writer) error {
 }
 
 func damaged(err error) error {
-	return &fence.SetupError{
-		Kind: fence.Configuration, Err: err,
-		Hint: "let nothing but leaderrun write or delete below the key; the next run that writes sets it right",
-	}
+	return remedy.Misconfigured("let nothing but leaderrun write or delete below the key; the next run that writes sets it right", "%w", err)
 }

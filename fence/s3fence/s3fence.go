@@ -12,6 +12,7 @@
 package s3fence
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -21,6 +22,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/leaderrun/leaderrun/fence"
+	"github.com/leaderrun/leaderrun/internal/remedy"
 )
 
 // Object is a fenced object. It may be used by several goroutines at once.
@@ -51,7 +53,7 @@ func (o *Object) Raise(ctx context.Context, r fence.Run) (*Writer, error) {
 		return nil, err
 	}
 	if err := CheckKey(o.Key); err != nil {
-		return nil, &fence.SetupError{Kind: fence.Configuration, Err: err}
+		return nil, remedy.Misconfigured("", "%w", err)
 	}
 	ctx, cancel := limited(ctx)
 	defer cancel()
@@ -85,17 +87,10 @@ func CheckKey(key string) error {
 	return nil
 }
 
-func (o *Object) name() string {
-	if o.Resource != "" {
-		return o.Resource
-	}
-	return o.Key
-}
-
 // overtaken returns the error of a run that is before the one that has raised the fence.
 func (o *Object) overtaken(r fence.Run, found state) error {
 	if found.pointer.Token > r.Token {
-		return &fence.StaleError{Resource: o.name(), Token: r.Token, Highest: found.pointer.Token}
+		return &fence.StaleError{Resource: cmp.Or(o.Resource, o.Key), Token: r.Token, Highest: found.pointer.Token}
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/fence"
+	"github.com/leaderrun/leaderrun/internal/remedy"
 )
 
 const (
@@ -157,10 +158,7 @@ func (s *swap) notKnown(err error) error {
 }
 
 func errVanished() error {
-	return &fence.SetupError{
-		Kind: fence.Configuration, Err: errors.New("somebody has deleted the key since this run raised the fence"),
-		Hint: "the key holds the fence: let nobody delete it",
-	}
+	return remedy.Misconfigured("the key holds the fence: let nobody delete it", "somebody has deleted the key since this run raised the fence")
 }
 
 // limited is a context for the requests of one call that are about the pointer.

@@ -1,6 +1,7 @@
 package s3fence
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -9,6 +10,7 @@ import (
 	"io"
 
 	"github.com/leaderrun/leaderrun/fence"
+	"github.com/leaderrun/leaderrun/internal/remedy"
 )
 
 // MaxSize is how many bytes an object can have: what S3 takes in one request, which is written whole or not at all.
@@ -89,10 +91,7 @@ func (o *Object) upload(ctx context.Context, key string, content Content, condit
 
 // measure reads the data through.
 func (o *Object) measure(body io.ReadSeeker) (Content, error) {
-	c := Content{Body: body, Type: o.ContentType}
-	if c.Type == "" {
-		c.Type = "application/octet-stream"
-	}
+	c := Content{Body: body, Type: cmp.Or(o.ContentType, "application/octet-stream")}
 	if _, err := body.Seek(0, io.SeekStart); err != nil {
 		return c, fmt.Errorf("the data: %w", err)
 	}
@@ -102,10 +101,8 @@ func (o *Object) measure(body io.ReadSeeker) (Content, error) {
 		return c, fmt.Errorf("the data: %w", err)
 	}
 	if n > MaxSize {
-		return c, &fence.SetupError{
-			Kind: fence.Configuration, Err: fmt.Errorf("the data has %d bytes, and S3 takes %d in one request", n, int64(MaxSize)),
-			Hint: "write it in parts under keys of their own, and their list to this one",
-		}
+		return c, remedy.Misconfigured("write it in parts under keys of their own, and their list to this one",
+			"the data has %d bytes, and S3 takes %d in one request", n, int64(MaxSize))
 	}
 	c.Size, c.SHA256 = n, [32]byte(sum.Sum(nil))
 	return c, nil

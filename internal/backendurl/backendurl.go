@@ -219,14 +219,6 @@ func (u *URL) Redacted() string {
 	return b.String()
 }
 
-// Scrub takes the password out of a text.
-func (u *URL) Scrub(text string) string {
-	if u.Password == "" {
-		return text
-	}
-	return strings.ReplaceAll(text, u.Password, redacted)
-}
-
 // Duration reads one of a millisecond at least. Its error does not show the text.
 func Duration(text string) (time.Duration, error) {
 	d, err := duration.Parse(text)

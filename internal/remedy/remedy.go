@@ -1,7 +1,10 @@
 // Package remedy has the error that tells what to do about it.
 package remedy
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // Error is a failure that no retry mends: somebody has to change something first. The public packages backends and fence have
 // it under names of their own. Four errors carry a remedy and are none: schedule.Error and redisfence.CommandError are public and
@@ -20,6 +23,16 @@ const (
 	Configuration Kind = iota + 1 // an address, an option, a missing table or directory, the server's kind
 	Credentials                   // the user, password, key, token or certificate is refused, or lacks a right
 )
+
+// Misconfigured is an Error whose reason is an address, an option or how a server is set up, with the remedy.
+func Misconfigured(hint, format string, args ...any) error {
+	return &Error{Kind: Configuration, Err: fmt.Errorf(format, args...), Hint: hint}
+}
+
+// Denied is an Error that refuses the user, password, key, token or certificate, with the remedy.
+func Denied(hint, format string, args ...any) error {
+	return &Error{Kind: Credentials, Err: fmt.Errorf(format, args...), Hint: hint}
+}
 
 func (e *Error) Error() string { return e.Err.Error() }
 

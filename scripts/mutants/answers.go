@@ -29,5 +29,5 @@ var answerMutants = []mutant{
 	{"Kubernetes: null in the place of a Lease is taken", "backends/kubernetes/api/requests.go", "func(l Listed) bool { return !isName(l.Name) }", "func(Listed) bool { return false }", hostileCluster},
 	{"Kubernetes: a list has no end", "backends/kubernetes/list.go", "case size > mostList:", "case false:", hostileEndless},
 	{"Kubernetes: all events of a watch count as one answer", "backends/kubernetes/api/watch.go", "\t\tnextMessage(reply.Body)\n", "", answersOfEvents},
-	{"etcd: a message may have any number of elements", "backends/etcd/rpc/wire.go", "if len(*list) >= most {", "if len(*list) < 0 {", hostileMember},
+	{"etcd: a message may have any number of elements", "backends/etcd/rpc/wire.go", "if len(*all) >= most {", "if len(*all) < 0 {", hostileMember},
 }

@@ -149,7 +149,7 @@ var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMut
 	{"what is known of a store that was set back stays", "backends/cache.go", "c.last == was || ", "", decisionTests},
 	{"a renewal that was overtaken is what is known", "backends/cache.go", "is != nil && is.Newer(c.last)", "is != nil", decisionTests},
 
-	{"Redis: the client tries again by itself", "backends/redis/connpool.go", "MaxRetries:               -1,", "MaxRetries:               3,", redisTests},
+	{"Redis: the client tries again by itself", "internal/redisconn/options.go", "MaxRetries:               -1,", "MaxRetries:               3,", redisTests},
 	{"Redis: no compare on renew", "backends/redis/renew.lua", "if read('GET', lease_key) ~= ARGV[2] or ", "if ", redisTests},
 	{"Redis: a renewal makes half a record", "backends/redis/renew.lua", " or text(record_key, 'token') ~= ARGV[3]", "", redisTests},
 	{"Redis: a renewal does not hear of a request to stop", "backends/redis/renew.lua", " or text(record_key, 'break') ~= ARGV[5]", "", redisTests},

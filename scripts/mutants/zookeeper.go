@@ -34,7 +34,7 @@ var zookeeperMutants = []mutant{
 	{"ZooKeeper: the end of an altered grant ends the session of the true one", "backends/zookeeper/zookeeper.go", " && !t.last.isUnder(s) {", " {", zookeeperTests},
 	{"ZooKeeper: a watch does not stand when there is no node", "backends/zookeeper/watch.go", "if wire.Is(watch.Err, wire.NoNode) {", "if false {", zookeeperTests},
 	{"ZooKeeper: a watch does not see the lease", "backends/zookeeper/watch.go", "[]string{w.keys.lease, w.keys.record}", "[]string{w.keys.record}", zookeeperTests},
-	{"ZooKeeper: events that nobody watches for go on for ever", "backends/zookeeper/wire/conn.go", "if d.err == nil && !c.watched(e.Path) {", "if d.err == nil && e.Path == \"\" {", zookeeperHostile},
+	{"ZooKeeper: events that nobody watches for go on for ever", "backends/zookeeper/wire/conn.go", "if d.err == nil && !c.watched(path) {", "if d.err == nil && path == \"\" {", zookeeperHostile},
 	{"ZooKeeper: a reply has any length", "backends/zookeeper/wire/conn.go", "n > maxFrame && !c.lists()", "n > 16*maxList", zookeeperHostile},
 	{"ZooKeeper: a list has any number of names", "backends/zookeeper/wire/jute.go", " || n > maxItems:", ":", zookeeperHostile},
 	{"ZooKeeper: a multi that failed is taken for done", "backends/zookeeper/wire/wire.go", "case done && failed && c.Err == nil:", "case done && failed && i < 0:", zookeeperHostile},

@@ -41,7 +41,7 @@ func TestAUser(t *testing.T) {
 	t.Parallel()
 	s := guarded(t)
 	c := configured(t, alice(s))
-	if _, err := c.Version(within(t)); err != nil {
+	if _, err := c.Status(within(t)); err != nil {
 		t.Error(err)
 	}
 	if _, err := c.Range(within(t), mine); err != nil {
@@ -59,7 +59,7 @@ func TestAUser(t *testing.T) {
 	if l, err := c.TimeToLive(within(t), 5); err != nil || l.TTL < 1 {
 		t.Errorf("got %+v, %v", l, err)
 	}
-	w := watch(t, c, "job/k", "", 0).stands(t)
+	w := watch(t, c, "job/k", "").stands(t)
 	if err := c.Revoke(within(t), 5); err != nil {
 		t.Error(err)
 	}
@@ -89,7 +89,7 @@ func TestCredentialsThatAreNotTaken(t *testing.T) {
 		"unknown user":    {at(s, "bob", password), put, "etcdserver: authentication failed, invalid user ID or password"},
 		"a key of others": {alice(s), put, "etcdserver: permission denied"},
 		"watch a key of others": {alice(s), func(ctx context.Context, c *rpc.Client) error {
-			return c.Watch(ctx, theirs.Key, nil, 0, func(r rpc.WatchReply) { t.Errorf("got %+v", r) })
+			return c.Watch(ctx, theirs.Key, nil, func(r rpc.WatchReply) { t.Errorf("got %+v", r) })
 		}, "etcdserver: permission denied"},
 		"no user":                       {at(s, "", ""), put, "etcdserver: user name is empty"},
 		"a user where nobody wants one": {at(open, "alice", password), put, "etcdserver: authentication is not enabled"},
@@ -122,7 +122,7 @@ func TestATokenThatIsForgottenIsAskedForAgain(t *testing.T) {
 		"Grant":     func(c *rpc.Client) error { _, err := c.Grant(within(t), 9, 100); return err },
 		"KeepAlive": func(c *rpc.Client) error { _, err := c.KeepAlive(within(t), 9); return err },
 		"Watch": func(c *rpc.Client) error {
-			w := watch(t, c, "job/", "job0", 0).stands(t)
+			w := watch(t, c, "job/", "job0").stands(t)
 			w.stop()
 			if err := w.end(t); !errors.Is(err, context.Canceled) {
 				return err

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 
+	"github.com/leaderrun/leaderrun/internal/backendurl"
 	"github.com/leaderrun/leaderrun/internal/httplimit"
 )
 
@@ -23,22 +23,23 @@ import (
 // context that is cancelled without having run out is no failure. Proxies that the environment names are not
 // used.
 type Client struct {
-	members        []*member
+	endpoints      *backendurl.Rotation
+	members        map[string]*member
 	user, password string
 	ended          func(endpoint string, err error)
-
-	mu      sync.Mutex
-	current int
 }
 
 // New makes a client. It asks nobody.
 func New(cfg Config) *Client {
-	c := &Client{user: cfg.User, password: cfg.Password, ended: cfg.Ended}
+	c := &Client{
+		endpoints: backendurl.NewRotation(cfg.Endpoints), members: map[string]*member{},
+		user: cfg.User, password: cfg.Password, ended: cfg.Ended,
+	}
 	if c.ended == nil {
 		c.ended = func(string, error) {}
 	}
 	for _, addr := range cfg.Endpoints {
-		c.members = append(c.members, newMember(addr, cfg.TLS))
+		c.members[addr] = newMember(addr, cfg.TLS)
 	}
 	return c
 }
@@ -58,7 +59,7 @@ func (c *Client) Txn(ctx context.Context, t Txn) (TxnReply, error) {
 }
 
 // Grant makes a lease with an id that the caller has chosen, not 0. The TTL, in seconds, of the reply counts:
-// the server rounds up what is too short for it. An id that is taken is refused, see Error.LeaseExists.
+// the server rounds up what is too short for it. An id that is taken is refused.
 func (c *Client) Grant(ctx context.Context, id, ttl int64) (LeaseReply, error) {
 	return c.lease(ctx, "Lease/LeaseGrant", encodeGrant(id, ttl))
 }
@@ -69,7 +70,7 @@ func (c *Client) KeepAlive(ctx context.Context, id int64) (LeaseReply, error) {
 	return c.lease(ctx, "Lease/LeaseKeepAlive", encodeLease(id))
 }
 
-// Revoke ends a lease and deletes its keys. See Error.LeaseNotFound.
+// Revoke ends a lease and deletes its keys.
 func (c *Client) Revoke(ctx context.Context, id int64) error {
 	return c.ask(ctx, "Lease/LeaseRevoke", encodeLease(id), func([]byte) error { return nil })
 }
@@ -86,28 +87,30 @@ func (c *Client) lease(ctx context.Context, method string, message encoder) (Lea
 	return reply, err
 }
 
-// Version returns the version of the member that is asked, like 3.6.16.
-func (c *Client) Version(ctx context.Context) (string, error) {
-	var version string
-	err := c.ask(ctx, "Maintenance/Status", nil, func(b []byte) (err error) {
-		version, err = second(b)
-		return err
+// Status asks the member about itself. Like every request it is refused by one that knows no leader.
+func (c *Client) Status(ctx context.Context) (Status, error) {
+	var s Status
+	err := c.ask(ctx, "Maintenance/Status", nil, s.decode)
+	return s, err
+}
+
+// Members lists the members of the cluster.
+func (c *Client) Members(ctx context.Context) (all []Member, err error) {
+	err = c.ask(ctx, "Cluster/MemberList", nil, func(b []byte) error { // MemberListResponse
+		return decode(b, []field{2: list(&all, mostElements, (*Member).decode)})
 	})
-	return version, err
+	return all, err
 }
 
 // RotateEndpoint makes the next request go to the next endpoint; where there is only one, over a new connection.
 // Requests that are on their way go on.
 func (c *Client) RotateEndpoint() {
+	current := c.endpoints.Current()
 	if len(c.members) == 1 {
-		c.members[0].renew()
+		c.members[current].renew()
 		return
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.members) > 0 {
-		c.current = (c.current + 1) % len(c.members)
-	}
+	c.endpoints.Leave(current)
 }
 
 // Close closes all connections, which ends the requests that are on their way.
@@ -118,15 +121,14 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// Watch calls f for every reply, from revision from on (0: now), until ctx ends, the connection breaks, the
-// server cancels the watch or the member loses its leader; the error says which, and is never nil. The first
-// reply says that the watch stands: what is changed after it is seen. f is called by the goroutine that called
-// Watch; while it works, replies wait.
+// Watch calls f for every reply until ctx ends, the connection breaks, the server cancels the watch or the member
+// loses its leader; the error says which, and is never nil. The first reply says that the watch stands: what is
+// changed after it is seen. f is called by the goroutine that called Watch; while it works, replies wait.
 //
 // Nothing tells a watch that is idle from one whose member was stopped, until a ping has had no answer: 15 s.
-func (c *Client) Watch(ctx context.Context, key, end []byte, from int64, f func(WatchReply)) error {
-	message, stands := encodeWatch(key, end, from), false
-	return c.try(httplimit.Watch(ctx), "Watch/Watch", &stands, func(m *member, token string) error {
+func (c *Client) Watch(ctx context.Context, key, end []byte, f func(WatchReply)) error {
+	message, stands := encodeWatch(key, end), false
+	return c.try(httplimit.Watch(ctx), &stands, func(m *member, token string) error {
 		s, err := m.send(ctx, request{method: "Watch/Watch", message: message, token: token, open: true})
 		if err != nil {
 			return err
@@ -150,8 +152,6 @@ func (s *stream) watch(f func(WatchReply)) error {
 		switch err := w.decode(b); {
 		case err != nil:
 			return err
-		case w.compactRevision != 0:
-			return &Error{Code: OutOfRange, Message: compacted}
 		case w.canceled:
 			return cancellation(w.reason)
 		}
@@ -181,18 +181,15 @@ func cancellation(reason string) *Error {
 			e.Code = Unavailable
 		}
 	}
-	switch e.Message {
-	case "":
+	if e.Message == "" {
 		e.Message = "watch canceled"
-	case compacted:
-		e.Code = OutOfRange
 	}
 	return e
 }
 
 // ask sends one request and reads its one reply.
 func (c *Client) ask(ctx context.Context, method string, message encoder, read func([]byte) error) error {
-	return c.try(ctx, method, new(bool), func(m *member, token string) error {
+	return c.try(ctx, new(bool), func(m *member, token string) error {
 		return m.ask(ctx, request{method: method, message: message, token: token}, read)
 	})
 }
@@ -225,17 +222,11 @@ func (s *stream) only(read func([]byte) error) error {
 
 // try lets send send a request to the current member, and decides whether that stays the current one. Where it
 // stands, an answer has come, and the end of the context is no failure.
-func (c *Client) try(ctx context.Context, method string, stands *bool, send func(m *member, token string) error) error {
-	if len(c.members) == 0 {
-		return fmt.Errorf("%s: no endpoint", method)
-	}
-	c.mu.Lock()
-	at := c.current
-	c.mu.Unlock()
-
-	err := c.authenticated(ctx, c.members[at], send)
+func (c *Client) try(ctx context.Context, stands *bool, send func(m *member, token string) error) error {
+	m := c.members[c.endpoints.Current()]
+	err := c.authenticated(ctx, m, send)
 	if err == nil {
-		c.ended(c.members[at].addr, nil)
+		c.ended(m.addr, nil)
 		return nil
 	}
 	// The end of the context is the reason, whatever broke because of it.
@@ -245,16 +236,12 @@ func (c *Client) try(ctx context.Context, method string, stands *bool, send func
 		}
 	}
 	if *stands {
-		c.ended(c.members[at].addr, nil)
+		c.ended(m.addr, nil)
 	} else {
-		c.ended(c.members[at].addr, err)
+		c.ended(m.addr, err)
 	}
 	if shouldRotate(err) && !errors.Is(err, context.Canceled) && (!*stands || ctx.Err() == nil) {
-		c.mu.Lock()
-		if c.current == at { // else a request beside this one has seen it, too
-			c.current = (at + 1) % len(c.members)
-		}
-		c.mu.Unlock()
+		c.endpoints.Leave(m.addr) // unless a request beside this one has seen it, too
 	}
 	return err
 }
@@ -296,7 +283,7 @@ func (c *Client) tokenFor(ctx context.Context, m *member, not string) (string, e
 	m.token = ""
 	r := request{method: "Auth/Authenticate", message: encodeAuthenticate(c.user, c.password)}
 	err := m.ask(ctx, r, func(b []byte) (err error) {
-		m.token, err = second(b)
+		m.token, err = decodeToken(b)
 		return err
 	})
 	return m.token, err

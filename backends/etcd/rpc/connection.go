@@ -97,7 +97,7 @@ type socket struct {
 	got     int  // bytes that were read, until the first frame has shown its type
 }
 
-// dial opens a connection. The name that a certificate must have is the host, unless config has one.
+// dial opens a connection.
 func dial(ctx context.Context, addr string, config *tls.Config) (*socket, error) {
 	raw, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {
@@ -106,22 +106,16 @@ func dial(ctx context.Context, addr string, config *tls.Config) (*socket, error)
 	if config == nil {
 		return &socket{Conn: raw, raw: raw}, nil
 	}
-	config = config.Clone()
-	config.NextProtos = []string{"h2"}
-	if config.ServerName == "" {
-		if config.ServerName, _, err = net.SplitHostPort(addr); err != nil {
-			_ = raw.Close()
-			return nil, err
-		}
+	conn, err := backendurl.StartTLS(ctx, raw, config, addr, "h2")
+	switch {
+	case err != nil:
+		err = backendurl.Opening(err, true, "etcd")
+	case conn.ConnectionState().NegotiatedProtocol != "h2":
+		err = &ProtocolError{What: "the server does not speak HTTP/2 over TLS"}
 	}
-	conn := tls.Client(raw, config)
-	if err := conn.HandshakeContext(ctx); err != nil {
+	if err != nil {
 		_ = raw.Close()
-		return nil, fmt.Errorf("TLS: %w", backendurl.Opening(err, true, "etcd"))
-	}
-	if conn.ConnectionState().NegotiatedProtocol != "h2" {
-		_ = raw.Close()
-		return nil, &ProtocolError{What: "the server does not speak HTTP/2 over TLS"}
+		return nil, err
 	}
 	return &socket{Conn: conn, raw: raw}, nil
 }

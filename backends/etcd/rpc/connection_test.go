@@ -89,7 +89,7 @@ func TestAConnectionOnWhichARequestTimedOutTakesNoMore(t *testing.T) {
 	var opened atomic.Int64
 	arrived := make(chan bool, 1)
 	c := client(t, hanging(t, &opened, arrived))
-	w := watch(t, c, "k", "", 0).stands(t)
+	w := watch(t, c, "k", "").stands(t)
 	for i := range int64(3) {
 		asked := untilTold{t.Context(), make(chan struct{})}
 		go func() { <-arrived; close(asked.out) }()
@@ -112,7 +112,7 @@ func TestASecondTimeOutEndsTheConnection(t *testing.T) {
 	var opened atomic.Int64
 	arrived := make(chan bool, 2)
 	c := client(t, hanging(t, &opened, arrived))
-	w := watch(t, c, "k", "", 0).stands(t)
+	w := watch(t, c, "k", "").stands(t)
 	asked := untilTold{t.Context(), make(chan struct{})}
 	var both sync.WaitGroup
 	for range 2 {
@@ -152,7 +152,7 @@ func TestTimeOutsWithAnAnswerInBetweenLeaveTheConnection(t *testing.T) {
 		}
 		<-r.Context().Done()
 	}, nil))
-	w := watch(t, c, "k", "", 0).stands(t)
+	w := watch(t, c, "k", "").stands(t)
 	first, second, last := soon(t), untilTold{t.Context(), make(chan struct{})}, make(chan struct{})
 	go func() {
 		defer close(last)
@@ -230,7 +230,7 @@ func TestCloseEndsWhatIsBeingOpened(t *testing.T) {
 	c := configured(t, rpc.Config{Endpoints: []string{l.Addr().String()}, TLS: servers.NewCertificates(t).Client()})
 	done := make(chan error, 1)
 	go func() {
-		_, err := c.Version(within(t))
+		_, err := c.Status(within(t))
 		done <- err
 	}()
 	conn, err := l.Accept()

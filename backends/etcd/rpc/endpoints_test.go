@@ -24,9 +24,9 @@ var calls = map[string]func(context.Context, *rpc.Client) error{
 	"Revoke":     func(ctx context.Context, c *rpc.Client) error { return c.Revoke(ctx, 7) },
 	"TimeToLive": func(ctx context.Context, c *rpc.Client) error { _, err := c.TimeToLive(ctx, 7); return err },
 	"Watch": func(ctx context.Context, c *rpc.Client) error {
-		return c.Watch(ctx, []byte("k"), nil, 0, func(rpc.WatchReply) {})
+		return c.Watch(ctx, []byte("k"), nil, func(rpc.WatchReply) {})
 	},
-	"Version": func(ctx context.Context, c *rpc.Client) error { _, err := c.Version(ctx); return err },
+	"Status": func(ctx context.Context, c *rpc.Client) error { _, err := c.Status(ctx); return err },
 }
 
 // freeze stops a server, which takes effect a moment after the signal.
@@ -36,7 +36,7 @@ func freeze(t *testing.T, s *servers.EtcdServer) {
 	s.Stop(t)
 	t.Cleanup(func() { s.Cont(t) })
 	servers.Eventually(t, "the server is stopped", func() bool {
-		_, err := probe.Version(soon(t))
+		_, err := probe.Status(soon(t))
 		return err != nil
 	})
 }
@@ -192,7 +192,7 @@ func TestAWatchThatRunsOutKeepsTheEndpoint(t *testing.T) {
 	c := client(t, a.Endpoint(), b.Endpoint())
 	first := asked(t, c)
 	var stood bool
-	err := c.Watch(soon(t), []byte("k"), nil, 0, func(rpc.WatchReply) { stood = true })
+	err := c.Watch(soon(t), []byte("k"), nil, func(rpc.WatchReply) { stood = true })
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("got %v", err)
 	}
@@ -206,7 +206,7 @@ func TestATimeOutDoesNotEndAWatch(t *testing.T) {
 	t.Parallel()
 	s := servers.Etcd(t, servers.EtcdOptions{})
 	c := client(t, s.Endpoint())
-	w := watch(t, c, "k", "", 0).stands(t)
+	w := watch(t, c, "k", "").stands(t)
 	freeze(t, s)
 	if _, err := c.Range(soon(t), rpc.Range{Key: []byte("k")}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("got %v", err)

@@ -23,7 +23,6 @@ const (
 	DeadlineExceeded   Code = 4
 	NotFound           Code = 5
 	PermissionDenied   Code = 7
-	ResourceExhausted  Code = 8
 	FailedPrecondition Code = 9
 	OutOfRange         Code = 11
 	Unimplemented      Code = 12
@@ -43,9 +42,6 @@ const (
 // What etcd says, from its api/v3rpc/rpctypes/error.go. The texts are the API: etcd's own client tells errors
 // apart by them.
 const (
-	noLease      = "etcdserver: requested lease not found"
-	leaseExists  = "etcdserver: lease already exists"
-	compacted    = "etcdserver: mvcc: required revision has been compacted"
 	invalidToken = "etcdserver: invalid auth token"
 	oldRevision  = "etcdserver: revision of auth store is old"
 	notLeader    = "etcdserver: not leader"
@@ -87,16 +83,6 @@ func (e *Error) Refused() bool {
 func (e *Error) Credentials() bool {
 	return e.Code == PermissionDenied || slices.Contains(badCredentials, e.Message)
 }
-
-// LeaseNotFound says that the lease of a Revoke, or of a Put in a Txn, does not exist.
-func (e *Error) LeaseNotFound() bool { return e.Message == noLease }
-
-// LeaseExists says that the id of a Grant is taken.
-func (e *Error) LeaseExists() bool { return e.Message == leaseExists }
-
-// Compacted says that the revision from which to watch is gone. Header.Revision of a new Range is the one to
-// go on from.
-func (e *Error) Compacted() bool { return e.Message == compacted }
 
 // staleToken says that the request was refused because of its token. etcd looks at the token before it
 // proposes a request, and at the revision of the users before it applies one: nothing was changed.

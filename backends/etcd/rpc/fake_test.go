@@ -304,10 +304,3 @@ func TestAStatusThatSwitchesTheEndpoint(t *testing.T) {
 		}
 	}
 }
-
-func TestWithoutEndpoints(t *testing.T) {
-	c := client(t)
-	if _, err := c.Version(t.Context()); err == nil || !strings.Contains(err.Error(), "no endpoint") {
-		t.Fatalf("got %v", err)
-	}
-}

@@ -34,6 +34,7 @@ func TestLargeAnswers(t *testing.T) { // not parallel: it measures what is alloc
 		"empty events":              strings.Repeat("\x5a\x00", mb), // WatchResponse.events, and StatusResponse.errors
 		"empty errors":              strings.Repeat("\x42\x00", mb),
 		"one field again and again": strings.Repeat("\x10\x01", mb), // more_results, succeeded, id
+		"empty headers":             strings.Repeat("\x0a\x00", mb),
 	} {
 		h.Store(func(w http.ResponseWriter) { answer(w, "0", "", message(payload)) })
 		for call, ask := range map[string]func(ctx context.Context) error{
@@ -42,7 +43,7 @@ func TestLargeAnswers(t *testing.T) { // not parallel: it measures what is alloc
 			"KeepAlive": func(ctx context.Context) error { _, err := c.KeepAlive(ctx, 1); return err },
 			"Status":    func(ctx context.Context) error { _, err := c.Status(ctx); return err },
 			"Members":   func(ctx context.Context) error { _, err := c.Members(ctx); return err },
-			"Watch":     func(ctx context.Context) error { return c.Watch(ctx, nil, nil, 0, func(rpc.WatchReply) {}) },
+			"Watch":     func(ctx context.Context) error { return c.Watch(ctx, nil, nil, func(rpc.WatchReply) {}) },
 		} {
 			before := allocated()
 			err := ask(within(t))

@@ -5,9 +5,7 @@
 // background keep-alive and no balancer. A failed request makes the next one go to another endpoint.
 package rpc
 
-import (
-	"crypto/tls"
-)
+import "crypto/tls"
 
 // Config says where the members of one etcd cluster are, and who asks.
 type Config struct {
@@ -24,7 +22,6 @@ type Config struct {
 type Header struct {
 	ClusterID, MemberID uint64
 	Revision            int64 // of the store, when the request was served
-	RaftTerm            uint64
 }
 
 // KeyValue is one key as the store has it.
@@ -32,7 +29,6 @@ type KeyValue struct {
 	Key, Value     []byte
 	CreateRevision int64
 	ModRevision    int64
-	Version        int64
 	Lease          int64
 }
 
@@ -96,10 +92,9 @@ type TxnReply struct {
 
 // LeaseReply is the answer to Grant, KeepAlive and TimeToLive.
 type LeaseReply struct {
-	Header  Header
-	ID      int64
-	TTL     int64 // s; 0 or less: there is no such lease
-	Granted int64 // s; by TimeToLive alone
+	Header Header
+	ID     int64
+	TTL    int64 // s; 0 or less: there is no such lease
 }
 
 // Event is a change that a watch reports.
@@ -114,3 +109,20 @@ type WatchReply struct {
 	Created bool
 	Events  []Event
 }
+
+// Status is what a member says about itself. A member older than what a field needs leaves it zero.
+type Status struct {
+	Header  Header
+	Version string // like 3.6.16
+	Leader  uint64 // the member that it follows; 0: it knows none
+	Term    uint64
+
+	Committed, Applied uint64   // how far the log is that it knows, and how much of it its store has. Since 3.4
+	Errors             []string // the alarms of the cluster, like "memberID:1 alarm:NOSPACE ", and "no leader". Since 3.4
+	Learner            bool     // copies the log and serves nobody. Since 3.4
+
+	Size, Quota int64 // of the database, bytes; Quota since 3.6
+}
+
+// Member is a member of a cluster, whether or not it runs.
+type Member struct{ Learner bool }

@@ -14,20 +14,20 @@ func TestWhatAMemberSaysOfItselfIsRead(t *testing.T) {
 		want := Status{
 			Header: h, Version: rapid.String().Draw(t, "version"), Leader: draw("leader"), Term: draw("term"),
 			Committed: draw("committed"), Applied: draw("applied"), Learner: rapid.Bool().Draw(t, "learner"),
-			Size: number(t), InUse: number(t), Quota: number(t),
+			Size: number(t), Quota: number(t),
 			Errors: rapid.SliceOfN(rapid.String(), 1, 3).Draw(t, "errors"),
 		}
 		var got Status
 		read(t, &etcdserverpb.StatusResponse{
 			Header: pbh, Version: want.Version, Leader: want.Leader, RaftTerm: want.Term, RaftIndex: want.Committed,
-			RaftAppliedIndex: want.Applied, IsLearner: want.Learner, DbSize: want.Size, DbSizeInUse: want.InUse,
+			RaftAppliedIndex: want.Applied, IsLearner: want.Learner, DbSize: want.Size, DbSizeInUse: number(t),
 			DbSizeQuota: want.Quota, Errors: want.Errors, StorageVersion: "3.6",
 		}, got.decode)
 		same(t, got, want)
 
-		m := Member{ID: draw("id"), Name: rapid.String().Draw(t, "name"), Learner: want.Learner}
+		m := Member{Learner: want.Learner}
 		var gotMember Member
-		read(t, &etcdserverpb.Member{ID: m.ID, Name: m.Name, IsLearner: m.Learner, PeerURLs: want.Errors, ClientURLs: want.Errors}, gotMember.decode)
+		read(t, &etcdserverpb.Member{ID: draw("id"), Name: want.Version, IsLearner: m.Learner, PeerURLs: want.Errors, ClientURLs: want.Errors}, gotMember.decode)
 		same(t, gotMember, m)
 	})
 }

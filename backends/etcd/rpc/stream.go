@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/leaderrun/leaderrun/internal/httplimit"
@@ -76,7 +75,7 @@ func (m *member) send(ctx context.Context, r request) (*stream, error) {
 		URL: &url.URL{Scheme: m.scheme(), Host: m.addr, Path: "/etcdserverpb." + r.method},
 	}).WithContext(ctx)
 	if r.open {
-		req.Body, req.ContentLength = &openBody{ctx: ctx, rest: framed, closed: make(chan struct{})}, -1
+		req.Body, req.ContentLength = openBody(ctx, framed), -1
 	} else {
 		req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(framed)), int64(len(framed))
 	}
@@ -184,63 +183,29 @@ func (m *member) scheme() string {
 	return "http"
 }
 
-// timeout is the value of grpc-timeout: at most eight digits and a unit.
+// timeout is the value of grpc-timeout in milliseconds, which may have eight digits.
 func timeout(d time.Duration) string {
-	switch d = max(d, time.Microsecond); {
-	case d < 99*time.Second:
-		return strconv.FormatInt(int64(d/time.Microsecond), 10) + "u"
-	case d < 99_999*time.Second:
-		return strconv.FormatInt(int64(d/time.Millisecond), 10) + "m"
-	default:
-		return strconv.FormatInt(min(int64(d/time.Second), 99_999_999), 10) + "S"
-	}
+	const most = 99_999_999
+	return strconv.FormatInt(min(max(d.Milliseconds(), 1), most), 10) + "m"
 }
 
-// unescape decodes a grpc-message: bytes that are not printable come as % and two hexadecimal digits.
-// What is not well formed stays as it is.
+// unescape decodes a grpc-message: bytes that are not printable come as % and two hexadecimal digits. One that is not well
+// formed stays as it is.
 func unescape(s string) string {
-	if !strings.Contains(s, "%") {
+	text, err := url.PathUnescape(s)
+	if err != nil {
 		return s
 	}
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] == '%' && i+2 < len(s) {
-			if c, err := strconv.ParseUint(s[i+1:i+3], 16, 8); err == nil {
-				b.WriteByte(byte(c))
-				i += 2
-				continue
-			}
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
+	return text
 }
 
-// openBody is a request that does not end until the stream or its context does. net/http does not look at the
-// context while it reads a body.
-type openBody struct {
-	ctx    context.Context
-	rest   []byte
-	once   sync.Once
-	closed chan struct{}
-}
-
-func (b *openBody) Read(p []byte) (int, error) {
-	if len(b.rest) == 0 {
-		select {
-		case <-b.closed:
-			return 0, io.EOF
-		case <-b.ctx.Done():
-			return 0, b.ctx.Err()
-		}
-	}
-	n := copy(p, b.rest)
-	b.rest = b.rest[n:]
-	return n, nil
-}
-
-// Close is called by net/http when the stream ends, however it does.
-func (b *openBody) Close() error {
-	b.once.Do(func() { close(b.closed) })
-	return nil
+// openBody is a request that does not end until its stream or its context does. net/http does not look at the context while
+// it reads a body, and closes the body when the stream ends, however it does.
+func openBody(ctx context.Context, begin []byte) io.ReadCloser {
+	rest, end := io.Pipe()
+	context.AfterFunc(ctx, func() { _ = end.CloseWithError(ctx.Err()) })
+	return struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(begin), rest), rest}
 }

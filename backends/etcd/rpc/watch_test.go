@@ -19,7 +19,7 @@ type watching struct {
 	ended   chan error
 }
 
-func watch(t *testing.T, c *rpc.Client, key, end string, from int64) *watching {
+func watch(t *testing.T, c *rpc.Client, key, end string) *watching {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	w := &watching{stop: cancel, replies: make(chan rpc.WatchReply, 100), ended: make(chan error, 1)}
@@ -28,7 +28,7 @@ func watch(t *testing.T, c *rpc.Client, key, end string, from int64) *watching {
 		last = []byte(end)
 	}
 	go func() {
-		w.ended <- c.Watch(ctx, []byte(key), last, from, func(r rpc.WatchReply) { w.replies <- r })
+		w.ended <- c.Watch(ctx, []byte(key), last, func(r rpc.WatchReply) { w.replies <- r })
 	}()
 	return w
 }
@@ -89,9 +89,8 @@ func TestAWatchSeesWhatTheOfficialClientWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := put.Header.Revision
-	w := watch(t, c, "k", "", 0).stands(t)
-	past := watch(t, c, "k", "", first).stands(t)
-	tree := watch(t, c, "j", "l", first+1).stands(t)
+	w := watch(t, c, "k", "").stands(t)
+	tree := watch(t, c, "j", "l").stands(t)
 
 	lease, err := o.Grant(within(t), 100)
 	if err != nil {
@@ -123,7 +122,6 @@ func TestAWatchSeesWhatTheOfficialClientWrites(t *testing.T) {
 		want  []string
 	}{
 		"now":  {w, []string{want[0], want[2]}},
-		"past": {past, []string{fmt.Sprintf("false k old %d %d", first, first), want[0], want[2]}},
 		"tree": {tree, want},
 	} {
 		if got := text(x.watch.next(t, len(x.want))); fmt.Sprint(got) != fmt.Sprint(x.want) {
@@ -136,33 +134,10 @@ func TestAWatchSeesWhatTheOfficialClientWrites(t *testing.T) {
 	}
 }
 
-func TestAWatchFromARevisionThatIsGone(t *testing.T) {
-	t.Parallel()
-	s := servers.Etcd(t, servers.EtcdOptions{})
-	c, o := client(t, s.Endpoint()), official(t, clientv3.Config{}, s.Endpoint())
-	var revision int64
-	for range 5 {
-		put, err := o.Put(within(t), "k", "v")
-		if err != nil {
-			t.Fatal(err)
-		}
-		revision = put.Header.Revision
-	}
-	if _, err := o.Compact(within(t), revision); err != nil {
-		t.Fatal(err)
-	}
-	err := watch(t, c, "k", "", 2).end(t)
-	var e *rpc.Error
-	if !errors.As(err, &e) || !e.Compacted() || e.Code != rpc.OutOfRange {
-		t.Fatalf("got %v", err)
-	}
-	watch(t, c, "k", "", revision).stands(t).next(t, 1)
-}
-
 func TestAWatchEndsWithItsMember(t *testing.T) {
 	t.Parallel()
 	s := servers.Etcd(t, servers.EtcdOptions{})
-	w := watch(t, client(t, s.Endpoint()), "k", "", 0).stands(t)
+	w := watch(t, client(t, s.Endpoint()), "k", "").stands(t)
 	s.Kill()
 	if err := w.end(t); err == nil || errors.Is(err, context.Canceled) {
 		t.Fatalf("got %v", err)
@@ -173,7 +148,7 @@ func TestAWatchEndsWithItsClient(t *testing.T) {
 	t.Parallel()
 	s := servers.Etcd(t, servers.EtcdOptions{})
 	c := client(t, s.Endpoint())
-	w := watch(t, c, "k", "", 0).stands(t)
+	w := watch(t, c, "k", "").stands(t)
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +164,7 @@ func TestAMemberWithoutLeaderRefusesAndEndsWatches(t *testing.T) {
 	t.Parallel()
 	set := servers.EtcdCluster(t, 3)
 	c := client(t, set.Members[0].Endpoint())
-	w := watch(t, c, "k", "", 0).stands(t)
+	w := watch(t, c, "k", "").stands(t)
 	set.Members[1].Kill()
 	set.Members[2].Kill()
 	var e *rpc.Error
@@ -210,7 +185,7 @@ func TestAWatchOverAHalfOpenConnectionEnds(t *testing.T) {
 	s := servers.Etcd(t, servers.EtcdOptions{})
 	p := servers.NewProxy(t, s.Endpoint())
 	c := client(t, p.Addr(), s.Endpoint())
-	w := watch(t, c, "k", "", 0).stands(t)
+	w := watch(t, c, "k", "").stands(t)
 	p.DropAll(true)
 	if err := w.end(t); err == nil || errors.Is(err, context.Canceled) {
 		t.Fatalf("got %v", err)

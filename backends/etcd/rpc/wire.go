@@ -25,39 +25,39 @@ const (
 	mostAnswers  = 16   // of a transaction's operations, each of which may have elements
 )
 
-// encoder builds a message. Like every writer of proto3 it leaves out what is zero, unless it is a member of
-// a oneof, where being there says which member is meant.
+// encoder builds a message, field after field. Like every writer of proto3 it leaves out what is zero, unless it is a member
+// of a oneof, where being there says which member is meant.
 type encoder []byte
 
-func (e *encoder) key(field, kind uint64) { *e = binary.AppendUvarint(*e, field<<3|kind) }
+func (e encoder) key(field, kind uint64) encoder { return binary.AppendUvarint(e, field<<3|kind) }
 
-func (e *encoder) int(field uint64, v int64) {
-	if v != 0 {
-		e.member(field, v)
+func (e encoder) member(field uint64, v int64) encoder {
+	return binary.AppendUvarint(e.key(field, kindVarint), uint64(v)) //nolint:gosec // a negative number is sent in two's complement
+}
+
+func (e encoder) int(field uint64, v int64) encoder {
+	if v == 0 {
+		return e
 	}
+	return e.member(field, v)
 }
 
-func (e *encoder) member(field uint64, v int64) {
-	e.key(field, kindVarint)
-	*e = binary.AppendUvarint(*e, uint64(v)) //nolint:gosec // a negative number is sent in two's complement
-}
-
-func (e *encoder) bool(field uint64, v bool) {
-	if v {
-		e.member(field, 1)
+func (e encoder) bool(field uint64, v bool) encoder {
+	if !v {
+		return e
 	}
+	return e.member(field, 1)
 }
 
-func (e *encoder) bytes(field uint64, v []byte) {
-	if len(v) > 0 {
-		e.message(field, v)
+func (e encoder) message(field uint64, m []byte) encoder {
+	return append(binary.AppendUvarint(e.key(field, kindBytes), uint64(len(m))), m...)
+}
+
+func (e encoder) bytes(field uint64, v []byte) encoder {
+	if len(v) == 0 {
+		return e
 	}
-}
-
-func (e *encoder) message(field uint64, m []byte) {
-	e.key(field, kindBytes)
-	*e = binary.AppendUvarint(*e, uint64(len(m)))
-	*e = append(*e, m...)
+	return e.message(field, v)
 }
 
 // value is one field of a message that was read: a number, or bytes that share the memory of the message.
@@ -67,10 +67,12 @@ type value struct {
 	bytes []byte
 }
 
-// decode calls f for every field of a message whose value is a number or bytes, in their order. A field that
-// f does not know it ignores: a newer server may send more. f takes fields through number and data, which
-// check the kind. Groups have been gone since proto3 and are malformed.
-func decode(b []byte, f func(field uint64, v value) error) error {
+// field takes one field of a message. It refuses one of another kind than its own.
+type field func(v value) error
+
+// decode gives each field of a message to the one of its number, in their order. What has none is ignored: a newer server may
+// send more. Groups have been gone since proto3 and are malformed.
+func decode(b []byte, fields []field) error {
 	for len(b) > 0 {
 		key, n := binary.Uvarint(b)
 		if n <= 0 || key>>3 == 0 || key>>3 >= 1<<29 {
@@ -103,63 +105,61 @@ func decode(b []byte, f func(field uint64, v value) error) error {
 			return errMalformed
 		}
 		b = b[size:]
-		if err := f(key>>3, v); err != nil {
-			return err
+		if at := key >> 3; at < uint64(len(fields)) && fields[at] != nil {
+			if err := fields[at](v); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-func (v value) uint64(to *uint64) error {
-	if v.kind != kindVarint {
-		return errMalformed
+func integer[N int64 | uint64](to *N) field {
+	return func(v value) error {
+		if v.kind != kindVarint {
+			return errMalformed
+		}
+		*to = N(v.n)
+		return nil
 	}
-	*to = v.n
-	return nil
 }
 
-func (v value) int64(to *int64) error {
-	var n uint64
-	err := v.uint64(&n)
-	*to = int64(n) //nolint:gosec // two's complement
-	return err
-}
-
-func (v value) bool(to *bool) error {
-	var n uint64
-	err := v.uint64(&n)
-	*to = n != 0
-	return err
-}
-
-func (v value) data(to *[]byte) error {
-	if v.kind != kindBytes {
-		return errMalformed
+func flag(to *bool) field {
+	return func(v value) error {
+		var n int64
+		err := integer(&n)(v)
+		*to = n != 0
+		return err
 	}
-	*to = v.bytes
-	return nil
-}
-
-func (v value) string(to *string) error {
-	var b []byte
-	err := v.data(&b)
-	*to = string(b)
-	return err
 }
 
 // message reads a message inside a message. A field that comes twice is merged, as the format has it.
-func (v value) message(read func([]byte) error) error {
-	if v.kind != kindBytes {
-		return errMalformed
+func message(read func([]byte) error) field {
+	return func(v value) error {
+		if v.kind != kindBytes {
+			return errMalformed
+		}
+		return read(v.bytes)
 	}
-	return read(v.bytes)
 }
 
-// another makes room for one more element of a list.
-func another[T any](list *[]T, most int) (*T, error) {
-	if len(*list) >= most {
-		return nil, errTooMany
-	}
-	*list = append(*list, *new(T))
-	return &(*list)[len(*list)-1], nil
+// text is bytes, which share the memory of the message, or a string.
+func text[B []byte | string](to *B) field {
+	return message(func(b []byte) error { return set(to, b) })
+}
+
+func set[B []byte | string](to *B, b []byte) error {
+	*to = B(b)
+	return nil
+}
+
+// list is a field that comes once for each element.
+func list[T any](all *[]T, most int, read func(element *T, b []byte) error) field {
+	return message(func(b []byte) error {
+		if len(*all) >= most {
+			return errTooMany
+		}
+		*all = append(*all, *new(T))
+		return read(&(*all)[len(*all)-1], b)
+	})
 }

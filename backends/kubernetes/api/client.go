@@ -45,7 +45,7 @@ type Config struct {
 	Server      string      // http:// or https://, HOST:PORT, and a path perhaps
 	TLS         *tls.Config // for https; a certificate of Credentials comes in addition
 	Namespace   string      // of all Leases
-	Credentials Credentials // nil: none
+	Credentials Credentials // nil: nothing
 }
 
 // Client asks one server. It is safe for concurrent use. Every method returns when its context ends.
@@ -59,6 +59,9 @@ type Client struct {
 
 // New returns a client. It asks nobody.
 func New(cfg Config) *Client {
+	if cfg.Credentials == nil {
+		cfg.Credentials = Fixed{}
+	}
 	dialer := &net.Dialer{Timeout: dialTimeout, KeepAliveConfig: net.KeepAliveConfig{
 		Enable: true, Idle: aliveEvery, Interval: aliveEvery, Count: aliveProbes,
 	}}
@@ -71,9 +74,7 @@ func New(cfg Config) *Client {
 	}
 	if cfg.TLS != nil {
 		c.transport.TLSClientConfig = cfg.TLS.Clone()
-		if cfg.Credentials != nil {
-			c.transport.TLSClientConfig.GetClientCertificate = c.certificate
-		}
+		c.transport.TLSClientConfig.GetClientCertificate = c.certificate
 	}
 	return c
 }
@@ -166,12 +167,12 @@ func (c *Client) send(ctx context.Context, q question) (*http.Response, error) {
 
 // sendAsUs sends a request, and once more if the server refuses its credential and there is another by now.
 func (c *Client) sendAsUs(ctx context.Context, q question) (*http.Response, error) {
-	credential, err := c.credential(ctx)
+	credential, err := c.cfg.Credentials.Get(ctx)
 	if err != nil {
 		return nil, err
 	}
 	reply, err := c.sendAs(ctx, q, credential)
-	if err != nil || reply.StatusCode != http.StatusUnauthorized || c.cfg.Credentials == nil {
+	if err != nil || reply.StatusCode != http.StatusUnauthorized {
 		return reply, err
 	}
 	c.cfg.Credentials.Refused(credential)
@@ -182,13 +183,6 @@ func (c *Client) sendAsUs(ctx context.Context, q question) (*http.Response, erro
 	_ = reply.Body.Close()
 	c.transport.CloseIdleConnections() // they were opened with the old certificate
 	return c.sendAs(ctx, q, another)
-}
-
-func (c *Client) credential(ctx context.Context) (Credential, error) {
-	if c.cfg.Credentials == nil {
-		return Credential{}, nil
-	}
-	return c.cfg.Credentials.Get(ctx)
 }
 
 func (c *Client) sendAs(ctx context.Context, q question, credential Credential) (*http.Response, error) {

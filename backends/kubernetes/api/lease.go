@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -97,10 +98,7 @@ func (l *Lease) UnmarshalJSON(text []byte) error {
 	s.read("acquireTime", &l.Spec.AcquireTime)
 	s.read("renewTime", &l.Spec.RenewTime)
 	s.read("leaseTransitions", &l.Spec.LeaseTransitions)
-	if m.err != nil {
-		return m.err
-	}
-	return s.err
+	return cmp.Or(m.err, s.err)
 }
 
 // reader reads fields until one cannot be read.
@@ -136,16 +134,9 @@ func (l *Lease) MarshalJSON() ([]byte, error) {
 	s.write("renewTime", l.Spec.RenewTime.UTC().Format(microTime), !l.Spec.RenewTime.IsZero())
 	s.write("leaseTransitions", l.Spec.LeaseTransitions, true)
 	if m.err != nil || s.err != nil {
-		return nil, fmt.Errorf("lease %s: %w", l.Name, firstOf(m.err, s.err))
+		return nil, fmt.Errorf("lease %s: %w", l.Name, cmp.Or(m.err, s.err))
 	}
 	return json.Marshal(object{APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Metadata: m.to, Spec: s.to})
-}
-
-func firstOf(a, b error) error {
-	if a != nil {
-		return a
-	}
-	return b
 }
 
 // writer writes fields until one cannot be written.

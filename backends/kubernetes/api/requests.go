@@ -106,28 +106,21 @@ func (c *Client) ReadyToAnybody(ctx context.Context) error {
 	return err
 }
 
-// Allowed asks whether we may do something with Leases of the namespace, and why not.
-func (c *Client) Allowed(ctx context.Context, verb string) (allowed bool, why string, err error) {
-	type attributes struct {
-		Namespace string `json:"namespace"`
-		Verb      string `json:"verb"`
-		Group     string `json:"group"`
-		Resource  string `json:"resource"`
-	}
+// Allowed asks whether we may do something with Leases of the namespace.
+func (c *Client) Allowed(ctx context.Context, verb string) (bool, error) {
 	var reply struct {
 		Status struct {
-			Allowed bool   `json:"allowed"`
-			Reason  string `json:"reason"`
+			Allowed bool `json:"allowed"`
 		} `json:"status"`
 	}
-	_, err = c.ask(ctx, question{
+	_, err := c.ask(ctx, question{
 		method: http.MethodPost, path: "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
 		body: map[string]any{
 			"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
-			"spec": map[string]any{"resourceAttributes": attributes{
-				Namespace: c.cfg.Namespace, Verb: verb, Group: "coordination.k8s.io", Resource: "leases",
+			"spec": map[string]any{"resourceAttributes": map[string]string{
+				"namespace": c.cfg.Namespace, "verb": verb, "group": "coordination.k8s.io", "resource": "leases",
 			}},
 		},
 	}, &reply)
-	return reply.Status.Allowed, httplimit.Brief(reply.Status.Reason), err
+	return reply.Status.Allowed, err
 }

@@ -80,12 +80,6 @@ func wrong(hint, format string, args ...any) error {
 	return backends.Misconfigured(hint, "kubeconfig: "+format, args...)
 }
 
-// named is an entry of one of a file's lists.
-type named[T any] struct {
-	Name string
-	Of   T
-}
-
 // file is a kubeconfig as it is written.
 type file struct {
 	Current  string `yaml:"current-context"`
@@ -151,24 +145,24 @@ func (m *merged) add(path string) error {
 	m.current = cmp.Or(m.current, f.Current)
 	for _, x := range f.Clusters {
 		beside(dir, &x.Cluster.CA)
-		first(m.clusters, named[Cluster]{x.Name, x.Cluster})
+		first(m.clusters, x.Name, x.Cluster)
 	}
 	for _, x := range f.Users {
 		beside(dir, &x.User.TokenFile, &x.User.Cert, &x.User.Key)
 		if e := x.User.Exec; e != nil && strings.ContainsRune(e.Command, filepath.Separator) {
 			beside(dir, &e.Command)
 		}
-		first(m.users, named[User]{x.Name, x.User})
+		first(m.users, x.Name, x.User)
 	}
 	for _, x := range f.Contexts {
-		first(m.contexts, named[reference]{x.Name, x.Context})
+		first(m.contexts, x.Name, x.Context)
 	}
 	return nil
 }
 
-func first[T any](all map[string]T, x named[T]) {
-	if _, ok := all[x.Name]; !ok {
-		all[x.Name] = x.Of
+func first[T any](all map[string]T, name string, one T) {
+	if _, ok := all[name]; !ok {
+		all[name] = one
 	}
 }
 

@@ -3,7 +3,6 @@ package wire
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,11 +28,6 @@ const (
 	leastRounds = 4096
 	mostRounds  = 1 << 20
 )
-
-// unproved says that we cannot, or must not, prove who we are in the way that a server asks for.
-func unproved(hint, format string, args ...any) error {
-	return &remedy.Error{Kind: remedy.Credentials, Err: fmt.Errorf(format, args...), Hint: hint}
-}
 
 const (
 	remedyKind  = "scram-sha-256 for this user in pg_hba.conf"
@@ -114,22 +108,22 @@ func (l *logIn) prove(body []byte) error {
 	case !due && kind == authOK && l.phase != admitted: // in the middle of SCRAM
 		return errScram
 	case !due && l.phase == named && kind != authContinue && kind != authFinal:
-		return unproved(remedyKind, "the server asks for a kind of authentication that leaderrun does not know")
+		return remedy.Denied(remedyKind, "the server asks for a kind of authentication that leaderrun does not know")
 	case !due:
 		return unexpected("an authentication of kind %d out of turn", kind)
 	}
 	l.phase, l.asked = next, kind
 	switch {
 	case kind == authClear && !(l.tls && l.cfg.ClearText):
-		return unproved(remedyClear, "the server asks for the password in clear text, which is sent only inside of TLS and to a host whose name it has verified")
+		return remedy.Denied(remedyClear, "the server asks for the password in clear text, which is sent only inside of TLS and to a host whose name it has verified")
 	case kind == authMD5 && !l.secret:
-		return unproved(remedyMD5, "the server asks for MD5, which who listens can turn into the password, and the connection is not encrypted")
+		return remedy.Denied(remedyMD5, "the server asks for MD5, which who listens can turn into the password, and the connection is not encrypted")
 	case kind == authSASL && !slices.Contains(strings.Split(text, "\x00"), scramMechanism):
-		return unproved(remedyKind, "the server asks for SASL without SCRAM-SHA-256")
+		return remedy.Denied(remedyKind, "the server asks for SASL without SCRAM-SHA-256")
 	case kind == authContinue:
 		return acceptable(text)
 	case kind != authOK && l.cfg.Password == "":
-		return unproved(remedyNone, "the server asks for a password")
+		return remedy.Denied(remedyNone, "the server asks for a password")
 	}
 	return nil
 }
@@ -144,7 +138,7 @@ func acceptable(challenge string) error {
 		return errChallenge
 	}
 	if n < leastRounds {
-		return unproved(remedyScram, "the server asks for SCRAM with an iteration count of %d: less than %d gives the password away", n, leastRounds)
+		return remedy.Denied(remedyScram, "the server asks for SCRAM with an iteration count of %d: less than %d gives the password away", n, leastRounds)
 	}
 	return nil
 }

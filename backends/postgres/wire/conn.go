@@ -8,18 +8,17 @@ import (
 	"net"
 	"os"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/leaderrun/leaderrun/internal/httplimit"
 )
 
 // lastWords is how long a connection may take to say goodbye.
 const lastWords = 100 * time.Millisecond
-
-var errZeroByte = errors.New("a zero byte cannot be sent as text")
 
 // Conn is one connection. It serves one caller at a time, but for Close. After an error that is not an *Error whose
 // Refused says yes it is closed.
@@ -53,9 +52,6 @@ func (c *Conn) Ask(ctx context.Context, batch []Statement) (Reply, error) {
 		if s.List {
 			room = mostList
 		}
-		if s.hasZeroByte() { // the server would refuse it, and say what it was
-			return Reply{}, errZeroByte
-		}
 	}
 	var reply Reply
 	var answer *Error
@@ -73,15 +69,6 @@ func (c *Conn) Ask(ctx context.Context, batch []Statement) (Reply, error) {
 		return reply, fmt.Errorf("%s: %w", c.addr, err)
 	}
 	return reply, nil
-}
-
-func (s *Statement) hasZeroByte() bool {
-	for _, v := range s.Args {
-		if strings.Contains(v.Text, "\x00") {
-			return true
-		}
-	}
-	return strings.Contains(s.SQL, "\x00")
 }
 
 // send sends what runs the statements: Parse, Bind of what has no name, and Execute for each, and a Sync.
@@ -202,7 +189,7 @@ func (c *Conn) aside(m pgproto3.BackendMessage, reply *Reply) (meant bool, err e
 		return false, c.in.spend(perReport)
 	case *pgproto3.ParameterStatus:
 		if _, asked := c.params[m.Name]; asked {
-			c.params[m.Name] = clip(m.Value)
+			c.params[m.Name] = httplimit.Brief(m.Value)
 		}
 		return false, nil
 	case *pgproto3.NotificationResponse: // of the channel that we listen to

@@ -15,6 +15,9 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/leaderrun/leaderrun/internal/backendurl"
+	"github.com/leaderrun/leaderrun/internal/httplimit"
 )
 
 // ErrNoTLS says that a server offers no TLS.
@@ -89,21 +92,9 @@ func encrypt(ctx context.Context, cfg *Config, raw net.Conn, addr string) (net.C
 	case answer[0] != 'S':
 		return nil, unexpected("what answers is no PostgreSQL server")
 	}
-	config := new(tls.Config)
-	if cfg.TLS != nil {
-		config = cfg.TLS.Clone()
-	}
-	if config.ServerName == "" {
-		host, _, err := net.SplitHostPort(addr)
-		if err != nil {
-			return nil, err
-		}
-		config.ServerName = host
-	}
-	config.NextProtos = []string{"postgresql"}
-	conn := tls.Client(raw, config)
-	if err := conn.HandshakeContext(ctx); err != nil {
-		return nil, fmt.Errorf("TLS: %w", err)
+	conn, err := backendurl.StartTLS(ctx, raw, cmp.Or(cfg.TLS, new(tls.Config)), addr, "postgresql")
+	if err != nil {
+		return nil, err
 	}
 	return conn, nil
 }
@@ -136,7 +127,7 @@ func (c *Conn) logIn(ctx context.Context, cfg *Config, connect connector) error 
 	c.in.logIn = nil
 	c.pg, c.front = pg, pg.Frontend()
 	for name := range c.params {
-		c.params[name] = clip(pg.ParameterStatus(name))
+		c.params[name] = httplimit.Brief(pg.ParameterStatus(name))
 	}
 	return nil
 }
@@ -168,7 +159,7 @@ func (c *Conn) cause(err error) error {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return reportOf(&pgproto3.ErrorResponse{
 			Severity: e.Severity, SeverityUnlocalized: e.SeverityUnlocalized, Code: e.Code,
-			Message: e.Message, Detail: e.Detail, Hint: e.Hint, Routine: e.Routine,
+			Message: e.Message, Routine: e.Routine,
 		})
 	}
 	if unsent, ok := errors.AsType[interface {

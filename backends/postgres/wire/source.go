@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/leaderrun/leaderrun/internal/httplimit"
 )
 
 // What the answer to one request may take of memory in bytes, whatever a server sends. A record has a few kilobytes. A list
@@ -23,7 +25,6 @@ const (
 	perReport  = 512
 
 	longestProof = 2000 // of a message that is looked at before it is read, in bytes: an Authentication message, as libpq has it
-	longestText  = 1000 // of an error, in bytes: it is shown to people
 )
 
 // source is what the library reads a server's messages from: no more of them than there is room for, and in the log-in
@@ -139,15 +140,7 @@ func (s *source) row(m pgproto3.BackendMessage) (Row, error) {
 // reportOf is what a server says of an error, or as a notice.
 func reportOf(m *pgproto3.ErrorResponse) *Error {
 	return &Error{
-		Severity: clip(cmp.Or(m.SeverityUnlocalized, m.Severity)), Code: clip(m.Code),
-		Message: clip(m.Message), Detail: clip(m.Detail), Hint: clip(m.Hint), Routine: clip(m.Routine),
+		Severity: httplimit.Brief(cmp.Or(m.SeverityUnlocalized, m.Severity)), Code: httplimit.Brief(m.Code),
+		Message: httplimit.Brief(m.Message), Routine: httplimit.Brief(m.Routine),
 	}
-}
-
-// clip cuts a text that nobody would read to the end.
-func clip(text string) string {
-	if len(text) <= longestText {
-		return text
-	}
-	return strings.ToValidUTF8(text[:longestText], "") + "…"
 }

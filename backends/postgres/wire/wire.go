@@ -78,8 +78,6 @@ type Error struct {
 	Severity string // ERROR, FATAL, PANIC; WARNING, NOTICE and others of a notice
 	Code     string // SQLSTATE
 	Message  string
-	Detail   string
-	Hint     string
 	Routine  string // of the server's source
 }
 

@@ -31,16 +31,16 @@ const (
 
 // Config says how to talk to a server.
 type Config struct {
-	TLS            *tls.Config // nil: none
-	User, Password string      // "": nobody. Digest authentication, which no server refuses: a wrong password has no rights
-	Event          func(Event) // is told what watches see, and must not block; nil: nobody
+	TLS            *tls.Config       // nil: none
+	User, Password string            // "": nobody. Digest authentication, which no server refuses: a wrong password has no rights
+	Changed        func(path string) // is told of which node a watch has seen something, and must not block; nil: nobody
 }
 
 // Conn is one connection of one session. Its methods are safe for concurrent use.
 type Conn struct {
 	Addr    string
 	session Session
-	event   func(Event)
+	changed func(path string)
 	net     net.Conn
 	raw     net.Conn // below TLS: closing it does not wait for anybody
 	reader  *bufio.Reader
@@ -63,7 +63,7 @@ type Conn struct {
 // that there is no such session; after any other error it is not known whether there is a new one, which nobody uses and
 // which expires.
 func Dial(ctx context.Context, addr string, cfg Config, s Session) (*Conn, error) {
-	c := &Conn{Addr: addr, event: cfg.Event, watches: map[string]int{}, dead: make(chan struct{})}
+	c := &Conn{Addr: addr, changed: cfg.Changed, watches: map[string]int{}, dead: make(chan struct{})}
 	if err := c.open(ctx, cfg, s); err != nil {
 		if ctxErr := ctx.Err(); ctxErr != nil {
 			err = fmt.Errorf("%w (%w)", ctxErr, err)
@@ -90,17 +90,11 @@ func (c *Conn) open(ctx context.Context, cfg Config, s Session) (err error) {
 		}
 	}()
 	if cfg.TLS != nil {
-		config := cfg.TLS.Clone()
-		if config.ServerName == "" {
-			if config.ServerName, _, err = net.SplitHostPort(c.Addr); err != nil {
-				return err
-			}
+		conn, err := backendurl.StartTLS(ctx, c.raw, cfg.TLS, c.Addr)
+		if err != nil {
+			return backendurl.Opening(err, true, "a ZooKeeper")
 		}
-		conn := tls.Client(c.raw, config)
 		c.net = conn
-		if err := conn.HandshakeContext(ctx); err != nil {
-			return fmt.Errorf("TLS: %w", backendurl.Opening(err, true, "a ZooKeeper"))
-		}
 	}
 	c.reader = bufio.NewReader(c.net)
 	return c.connect(cfg, s)
@@ -109,20 +103,14 @@ func (c *Conn) open(ctx context.Context, cfg Config, s Session) (err error) {
 // connect opens the session (zookeeper.jute, proto.ConnectRequest), and says whose it is. The last zxid is always 0: what
 // a server must at least know is asked for by Sync.
 func (c *Conn) connect(cfg Config, s Session) error {
-	e := &encoder{}
-	e.frame(func() {
-		e.int32(0)                               // version of the protocol
-		e.int64(0)                               // the last zxid that was seen
-		e.int32(int32(s.Timeout.Milliseconds())) //nolint:gosec // 24 days
-		e.int64(s.ID)
-		password := s.Password
-		if password == nil {
-			password = make([]byte, 16)
-		}
-		e.buffer(password)
-		e.bool(false) // a server that may only be read is of no use
-	})
-	if _, err := c.net.Write(e.b); err != nil {
+	given := s.Password
+	if given == nil {
+		given = make([]byte, 16)
+	}
+	e := encoder{}.int32(0).int64(0)             // the version of the protocol, and the last zxid that was seen
+	e = e.int32(int32(s.Timeout.Milliseconds())) //nolint:gosec // 24 days
+	e = e.int64(s.ID).buffer(given).bool(false)  // a server that may only be read is of no use
+	if _, err := c.net.Write(encoder{}.buffer(e)); err != nil {
 		return err
 	}
 	frame, err := c.frame(maxOpening)
@@ -153,16 +141,9 @@ func (c *Conn) authenticate(cfg Config) error {
 	if cfg.User == "" {
 		return nil
 	}
-	e := &encoder{}
-	e.frame(func() {
-		e.int32(xidAuth)
-		e.int32(opAuth)
-		e.int32(0)
-		e.string("digest")
-		e.string(cfg.User + ":" + cfg.Password)
-	})
 	c.authenticating = true
-	_, err := c.net.Write(e.b)
+	e := encoder{}.int32(xidAuth).int32(opAuth).int32(0).string("digest").string(cfg.User + ":" + cfg.Password)
+	_, err := c.net.Write(encoder{}.buffer(e))
 	return err
 }
 
@@ -198,7 +179,7 @@ func (c *Conn) send(ctx context.Context, calls []*Call) error {
 	defer context.AfterFunc(ctx, func() { c.fail(ctx.Err()) })()
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	e := &encoder{}
+	var e encoder
 	c.mu.Lock()
 	if c.err != nil || c.retired {
 		c.mu.Unlock()
@@ -208,10 +189,10 @@ func (c *Conn) send(ctx context.Context, calls []*Call) error {
 		c.quiet = time.Now()
 	}
 	for _, call := range calls {
-		if call.Op.watch {
+		if call.Op.Watch {
 			c.watches[call.Op.path]++
 		}
-		if call.Op.code == opPing {
+		if call.Op.Code == opPing {
 			call.xid = xidPing
 			c.pings = append(c.pings, call)
 		} else {
@@ -219,14 +200,10 @@ func (c *Conn) send(ctx context.Context, calls []*Call) error {
 			call.xid = c.xid
 			c.waiting = append(c.waiting, call)
 		}
-		e.frame(func() {
-			e.int32(call.xid)
-			e.int32(call.Op.code)
-			call.Op.encode(e)
-		})
+		e = e.buffer(append(encoder{}.int32(call.xid).int32(call.Op.Code), call.Op.body...))
 	}
 	c.mu.Unlock()
-	if _, err := c.net.Write(e.b); err != nil {
+	if _, err := c.net.Write(e); err != nil {
 		c.fail(err)
 		return c.failure()
 	}
@@ -266,7 +243,7 @@ func (c *Conn) frame(most int32) ([]byte, error) {
 func (c *Conn) lists() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.waiting) > 0 && c.waiting[0].Op.code == opGetChildren
+	return len(c.waiting) > 0 && c.waiting[0].Op.Code == opGetChildren
 }
 
 // handle takes one message. What nobody waits for ends the connection: so nothing goes on for ever.
@@ -278,14 +255,13 @@ func (c *Conn) handle(frame []byte) error {
 	}
 	switch xid {
 	case xidEvent:
-		e := Event{Kind: EventKind(d.int32())}
-		_ = d.int32() // the state of the session
-		e.Path = d.string()
-		if d.err == nil && !c.watched(e.Path) {
+		_, _ = d.int32(), d.int32() // what became of the node, and the state of the session
+		path := d.string()
+		if d.err == nil && !c.watched(path) {
 			d.fail("an event that nobody watches for")
 		}
-		if d.err == nil && c.event != nil {
-			c.event(e)
+		if d.err == nil && c.changed != nil {
+			c.changed(path)
 		}
 		return d.err
 	case xidAuth:

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -44,37 +45,23 @@ const (
 	codeNotTried Code = -2 // RUNTIMEINCONSISTENCY: an operation of a Multi after the one that failed
 )
 
-func (c Code) String() string {
-	switch c {
-	case Unimplemented:
-		return "the server does not know this request"
-	case BadArguments:
-		return "bad arguments"
-	case NoNode:
-		return "no such node"
-	case NoAuth:
-		return "no right to do this"
-	case BadVersion:
-		return "another version"
-	case NodeExists:
-		return "the node exists"
-	case NotEmpty:
-		return "the node has children"
-	case SessionExpired:
-		return "the session has expired"
-	case InvalidACL:
-		return "the server does not take these rights"
-	case AuthFailed:
-		return "authentication failed"
-	case SessionMoved:
-		return "the session has moved to another connection"
-	case NeedsSASL:
-		return "the server demands SASL"
-	case QuotaExceeded:
-		return "a quota is used up"
-	}
-	return fmt.Sprintf("error %d", int32(c))
+var texts = map[Code]string{
+	Unimplemented:  "the server does not know this request",
+	BadArguments:   "bad arguments",
+	NoNode:         "no such node",
+	NoAuth:         "no right to do this",
+	BadVersion:     "another version",
+	NodeExists:     "the node exists",
+	NotEmpty:       "the node has children",
+	SessionExpired: "the session has expired",
+	InvalidACL:     "the server does not take these rights",
+	AuthFailed:     "authentication failed",
+	SessionMoved:   "the session has moved to another connection",
+	NeedsSASL:      "the server demands SASL",
+	QuotaExceeded:  "a quota is used up",
 }
+
+func (c Code) String() string { return cmp.Or(texts[c], fmt.Sprintf("error %d", int32(c))) }
 
 func (e *Error) Error() string {
 	if e.Path == "" {

@@ -28,7 +28,7 @@ type fake struct {
 func opened() []byte { return connected(10_000, 4711) }
 
 func connected(timeout int32, id int64) []byte {
-	return body(func(e *encoder) {
+	return body(func(e *writer) {
 		e.int32(0)
 		e.int32(timeout)
 		e.int64(id)
@@ -113,33 +113,40 @@ func (s *stream) request() (xid, code int32, ok bool) {
 }
 
 func (s *stream) send(message []byte) {
-	e := &encoder{}
-	e.frame(func() { e.b = append(e.b, message...) })
-	_, _ = s.Write(e.b)
+	_, _ = s.Write(encoder{}.buffer(message))
 }
 
 // reply answers a request.
 func (s *stream) reply(xid int32, code Code, rest []byte) {
-	s.send(append(body(func(e *encoder) {
+	s.send(append(body(func(e *writer) {
 		e.int32(xid)
 		e.int64(1)
 		e.int32(int32(code))
 	}), rest...))
 }
 
-func body(write func(e *encoder)) []byte {
-	e := &encoder{}
+// writer writes jute line by line.
+type writer struct{ b encoder }
+
+func (w *writer) int32(v int32)   { w.b = w.b.int32(v) }
+func (w *writer) int64(v int64)   { w.b = w.b.int64(v) }
+func (w *writer) bool(v bool)     { w.b = w.b.bool(v) }
+func (w *writer) buffer(v []byte) { w.b = w.b.buffer(v) }
+func (w *writer) string(v string) { w.b = w.b.string(v) }
+
+func body(write func(e *writer)) []byte {
+	e := &writer{}
 	write(e)
 	return e.b
 }
 
 // node is the body of a reply to GetData.
 func node(data string, czxid int64) []byte {
-	return body(func(e *encoder) { e.string(data); e.b = append(e.b, stat(czxid)...) })
+	return body(func(e *writer) { e.string(data); e.b = append(e.b, stat(czxid)...) })
 }
 
 func stat(czxid int64) []byte {
-	return body(func(e *encoder) {
+	return body(func(e *writer) {
 		e.int64(czxid)
 		e.int64(czxid + 1)
 		e.int64(0)
@@ -154,9 +161,9 @@ func stat(czxid int64) []byte {
 	})
 }
 
-func dial(t *testing.T, addr string, event func(Event)) *Conn {
+func dial(t *testing.T, addr string, changed func(string)) *Conn {
 	t.Helper()
-	c, err := Dial(t.Context(), addr, Config{Event: event}, Session{Timeout: time.Minute})
+	c, err := Dial(t.Context(), addr, Config{Changed: changed}, Session{Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,9 +25,9 @@ func scripted(said []byte) *Conn {
 
 // FuzzReplies: requests get the answer that is theirs, or the connection is at its end; of one watch there is one event at most.
 func FuzzReplies(f *testing.F) {
-	list := body(func(e *encoder) { e.int32(2); e.string("a"); e.string("b") })
-	rights := append(body(func(e *encoder) { e.int32(1); e.int32(31); e.string("world"); e.string("anyone") }), stat(1)...)
-	done := results(func(e *encoder, head func(int32, bool)) {
+	list := body(func(e *writer) { e.int32(2); e.string("a"); e.string("b") })
+	rights := append(body(func(e *writer) { e.int32(1); e.int32(31); e.string("world"); e.string("anyone") }), stat(1)...)
+	done := results(func(e *writer, head func(int32, bool)) {
 		head(opCreate, false)
 		e.string("/a")
 		head(opSetData, false)
@@ -35,14 +35,14 @@ func FuzzReplies(f *testing.F) {
 		head(opDelete, false)
 		head(-1, true)
 	})
-	failed := results(func(e *encoder, head func(int32, bool)) {
+	failed := results(func(e *writer, head func(int32, bool)) {
 		for _, code := range []Code{codeOK, BadVersion, codeNotTried} {
 			head(opError, false)
 			e.int32(int32(code))
 		}
 		head(-1, true)
 	})
-	for kind, reply := range [][]byte{node("data", 42), stat(1), list, rights, done, body(func(e *encoder) { e.string("/a") }), nil} {
+	for kind, reply := range [][]byte{node("data", 42), stat(1), list, rights, done, body(func(e *writer) { e.string("/a") }), nil} {
 		first := framed(append(header(1, codeOK), reply...))
 		f.Add(uint8(kind), append(append(framed(eventOf("/a")), first...), framed(append(header(2, codeOK), node("x", 1)...))...)) //nolint:gosec // seven
 		f.Add(uint8(kind), append(first, framed(header(2, NoNode))...))                                                            //nolint:gosec // seven
@@ -54,9 +54,9 @@ func FuzzReplies(f *testing.F) {
 	f.Fuzz(func(t *testing.T, kind uint8, said []byte) {
 		c := scripted(said)
 		events := 0
-		c.event = func(e Event) {
-			if events++; e.Path != "/a" {
-				t.Errorf("an event of %q", e.Path)
+		c.changed = func(path string) {
+			if events++; path != "/a" {
+				t.Errorf("an event of %q", path)
 			}
 		}
 		first, second := NewCall(ops[int(kind)%len(ops)]), NewCall(GetData("/b"))
@@ -72,16 +72,16 @@ func FuzzReplies(f *testing.F) {
 				return false
 			}
 		}
-		if events > 1 || events > 0 && !first.Op.watch || c.Usable() {
+		if events > 1 || events > 0 && !first.Op.Watch || c.Usable() {
 			t.Errorf("%d events", events)
 		}
 		if len(first.Children) > maxItems || len(first.ACL) > maxItems {
 			t.Errorf("%d names, %d rights", len(first.Children), len(first.ACL))
 		}
-		if answered(first) && first.Op.code == opMulti && first.Err == nil && len(first.Stats) != len(multi.ops) {
+		if answered(first) && first.Op.Code == opMulti && first.Err == nil && len(first.Stats) != len(multi.Ops) {
 			t.Errorf("a multi with %d results", len(first.Stats))
 		}
-		if answered(second) && first.Op.code != opPing && !answered(first) {
+		if answered(second) && first.Op.Code != opPing && !answered(first) {
 			t.Error("the second request is answered before the first")
 		}
 	})

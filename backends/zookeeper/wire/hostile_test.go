@@ -21,17 +21,15 @@ func allocated(f func()) int {
 }
 
 func framed(message []byte) []byte {
-	e := &encoder{}
-	e.frame(func() { e.b = append(e.b, message...) })
-	return e.b
+	return encoder{}.buffer(message)
 }
 
 func header(xid int32, code Code) []byte {
-	return body(func(e *encoder) { e.int32(xid); e.int64(1); e.int32(int32(code)) })
+	return body(func(e *writer) { e.int32(xid); e.int64(1); e.int32(int32(code)) })
 }
 
 func eventOf(path string) []byte {
-	return append(header(xidEvent, codeOK), body(func(e *encoder) { e.int32(int32(Changed)); e.int32(3); e.string(path) })...)
+	return append(header(xidEvent, codeOK), body(func(e *writer) { e.int32(3); e.int32(3); e.string(path) })...)
 }
 
 // TestEndlessAnswer: hazard: a server that never comes to an end, or announces what it never sends, takes all memory or holds a
@@ -39,7 +37,7 @@ func eventOf(path string) []byte {
 func TestEndlessAnswer(t *testing.T) {
 	const enough = 20 << 20 // what a server sends before it ends by itself
 	list := func(items, each int) []byte {
-		return append(header(1, codeOK), body(func(e *encoder) {
+		return append(header(1, codeOK), body(func(e *writer) {
 			e.int32(int32(items)) //nolint:gosec // small
 			e.b = append(e.b, make([]byte, items*each)...)
 		})...)
@@ -76,7 +74,7 @@ func TestEndlessAnswer(t *testing.T) {
 			}
 		})
 		taken := allocated(func() {
-			conn, err := Dial(t.Context(), f.addr, Config{Event: func(Event) {}}, Session{Timeout: time.Minute})
+			conn, err := Dial(t.Context(), f.addr, Config{Changed: func(string) {}}, Session{Timeout: time.Minute})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -112,7 +110,7 @@ func TestMultiThatFailedForNothing(t *testing.T) {
 	for _, code := range []Code{codeOK, codeNotTried} {
 		c := dial(t, serve(t, nil, func(s *stream) {
 			xid, _, _ := s.request()
-			s.reply(xid, codeOK, results(func(e *encoder, head func(int32, bool)) {
+			s.reply(xid, codeOK, results(func(e *writer, head func(int32, bool)) {
 				for range 2 {
 					head(opError, false)
 					e.int32(int32(code))
@@ -130,7 +128,7 @@ func TestManyNames(t *testing.T) {
 	const many = 100_000
 	c := dial(t, serve(t, nil, func(s *stream) {
 		xid, _, _ := s.request()
-		s.reply(xid, codeOK, body(func(e *encoder) {
+		s.reply(xid, codeOK, body(func(e *writer) {
 			e.int32(many)
 			for range many {
 				e.string("a job with 20 letters")

@@ -5,39 +5,30 @@ import (
 	"fmt"
 )
 
-// encoder writes jute: big-endian numbers, and lengths before what has one.
-type encoder struct{ b []byte }
+// encoder writes jute, value after value: big-endian numbers, and lengths before what has one. A message on its way is a buffer,
+// too.
+type encoder []byte
 
-func (e *encoder) int32(v int32) {
-	e.b = binary.BigEndian.AppendUint32(e.b, uint32(v)) //nolint:gosec // the same bits
+func (e encoder) int32(v int32) encoder {
+	return binary.BigEndian.AppendUint32(e, uint32(v)) //nolint:gosec // the same bits
 }
 
-func (e *encoder) int64(v int64) {
-	e.b = binary.BigEndian.AppendUint64(e.b, uint64(v)) //nolint:gosec // the same bits
+func (e encoder) int64(v int64) encoder {
+	return binary.BigEndian.AppendUint64(e, uint64(v)) //nolint:gosec // the same bits
 }
 
-func (e *encoder) bool(v bool) {
-	n := byte(0)
+func (e encoder) bool(v bool) encoder {
 	if v {
-		n = 1
+		return append(e, 1)
 	}
-	e.b = append(e.b, n)
+	return append(e, 0)
 }
 
-func (e *encoder) buffer(v []byte) {
-	e.int32(int32(len(v))) //nolint:gosec // records are short
-	e.b = append(e.b, v...)
+func (e encoder) buffer(v []byte) encoder {
+	return append(e.int32(int32(len(v))), v...) //nolint:gosec // records are short
 }
 
-func (e *encoder) string(v string) { e.buffer([]byte(v)) }
-
-// frame writes one message with its length before it.
-func (e *encoder) frame(message func()) {
-	at := len(e.b)
-	e.int32(0)
-	message()
-	binary.BigEndian.PutUint32(e.b[at:], uint32(len(e.b)-at-4)) //nolint:gosec // records are short
-}
+func (e encoder) string(v string) encoder { return e.buffer([]byte(v)) }
 
 // decoder reads jute. After its first error it reads zeros.
 type decoder struct {
@@ -111,7 +102,7 @@ func (d *decoder) stat() Stat {
 	s.Version = d.int32()
 	_, _ = d.int32(), d.int32() // cversion, aversion
 	s.EphemeralOwner = d.int64()
-	s.DataLength, s.Children = d.int32(), d.int32()
-	_ = d.int64() // pzxid
+	s.DataLength = d.int32()
+	_, _ = d.int32(), d.int64() // the number of its children, and pzxid
 	return s
 }

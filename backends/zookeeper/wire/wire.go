@@ -9,7 +9,6 @@ package wire
 
 import (
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -26,7 +25,6 @@ type Stat struct {
 	Version        int32 // how often it was written since it was created
 	EphemeralOwner int64 // the session that it goes with; 0: none
 	DataLength     int32
-	Children       int32
 }
 
 // ACL is one right to a node.
@@ -49,14 +47,12 @@ func Creator() []ACL { return []ACL{{Perms: PermAll, Scheme: "auth"}} }
 
 // Op is one request, or one operation of a Multi. The functions of this package make them.
 type Op struct {
-	code      int32
-	path      string
-	data      []byte
-	version   int32
-	acl       []ACL
-	ephemeral bool
-	watch     bool
-	ops       []Op
+	Code  int32 // the number of the request (ZooDefs.OpCode)
+	Watch bool  // what is read is watched
+	Ops   []Op  // of a Multi
+
+	path string
+	body encoder
 }
 
 // The numbers of requests (ZooDefs.OpCode).
@@ -77,52 +73,75 @@ const (
 	opError        int32 = -1 // of a result
 )
 
+// watchable is a request that reads, and may be answered once more when what it has read changes.
+func watchable(code int32, path string, watch bool) Op {
+	return Op{Code: code, Watch: watch, path: path, body: encoder{}.string(path).bool(watch)}
+}
+
 // GetData reads a node.
-func GetData(path string) Op { return Op{code: opGetData, path: path} }
+func GetData(path string) Op { return watchable(opGetData, path, false) }
 
-// WatchData reads a node and has its next change told to Config.Event. Where there is no such node nothing is told: that
+// WatchData reads a node and has its next change told to Config.Changed. Where there is no such node nothing is told: that
 // is what Exists is for.
-func WatchData(path string) Op { return Op{code: opGetData, path: path, watch: true} }
+func WatchData(path string) Op { return watchable(opGetData, path, true) }
 
-// Exists asks for the Stat of a node; with watch, the first change of it afterwards is told to Config.Event, also when
+// Exists asks for the Stat of a node; with watch, the first change of it afterwards is told to Config.Changed, also when
 // there is no such node yet.
-func Exists(path string, watch bool) Op { return Op{code: opExists, path: path, watch: watch} }
+func Exists(path string, watch bool) Op { return watchable(opExists, path, watch) }
 
 // GetChildren lists the names of a node's children.
-func GetChildren(path string) Op { return Op{code: opGetChildren, path: path} }
+func GetChildren(path string) Op { return watchable(opGetChildren, path, false) }
 
 // GetACL reads the rights to a node.
-func GetACL(path string) Op { return Op{code: opGetACL, path: path} }
+func GetACL(path string) Op { return Op{Code: opGetACL, path: path, body: encoder{}.string(path)} }
 
 // Sync brings the server that is asked up to what its leader knows when it gets the request. What is read after it on
 // the same connection is at least as new.
-func Sync(path string) Op { return Op{code: opSync, path: path} }
+func Sync(path string) Op { return Op{Code: opSync, path: path, body: encoder{}.string(path)} }
 
 // Ping keeps the session alive, as every request does.
-func Ping() Op { return Op{code: opPing} }
+func Ping() Op { return Op{Code: opPing} }
 
 // CloseSession ends the session, and with it its ephemeral nodes.
-func CloseSession() Op { return Op{code: opCloseSession} }
+func CloseSession() Op { return Op{Code: opCloseSession} }
 
 // Multi does all operations or none. They are Create, SetData, Delete and Check.
-func Multi(ops ...Op) Op { return Op{code: opMulti, ops: ops} }
+func Multi(ops ...Op) Op {
+	var e encoder
+	for _, o := range ops {
+		e = append(e.int32(o.Code).bool(false).int32(-1), o.body...)
+	}
+	return Op{Code: opMulti, Ops: ops, body: e.int32(-1).bool(true).int32(-1)}
+}
 
 // Create makes a node, one that goes with the session if it is ephemeral. Its Stat comes with a SetData after it: within a
 // multi, servers forget that they were asked for it (create2).
 func Create(path string, data []byte, acl []ACL, ephemeral bool) Op {
-	return Op{code: opCreate, path: path, data: data, acl: acl, ephemeral: ephemeral}
+	e := encoder{}.string(path).buffer(data).int32(int32(len(acl))) //nolint:gosec // one
+	for _, a := range acl {
+		e = e.int32(a.Perms).string(a.Scheme).string(a.ID)
+	}
+	flags := int32(0)
+	if ephemeral {
+		flags = 1
+	}
+	return Op{Code: opCreate, path: path, body: e.int32(flags)}
 }
 
 // SetData writes a node of a version. A version of -1 is every version.
 func SetData(path string, data []byte, version int32) Op {
-	return Op{code: opSetData, path: path, data: data, version: version}
+	return Op{Code: opSetData, path: path, body: encoder{}.string(path).buffer(data).int32(version)}
 }
 
 // Delete deletes a node of a version that has no children.
-func Delete(path string, version int32) Op { return Op{code: opDelete, path: path, version: version} }
+func Delete(path string, version int32) Op {
+	return Op{Code: opDelete, path: path, body: encoder{}.string(path).int32(version)}
+}
 
 // Check demands that a node exists in a version.
-func Check(path string, version int32) Op { return Op{code: opCheck, path: path, version: version} }
+func Check(path string, version int32) Op {
+	return Op{Code: opCheck, path: path, body: encoder{}.string(path).int32(version)}
+}
 
 // Call is a request and its answer.
 type Call struct {
@@ -144,85 +163,9 @@ type Call struct {
 // NewCall makes a call of a request.
 func NewCall(op Op) *Call { return &Call{Op: op, done: make(chan struct{})} }
 
-// Event says that a watched node has changed.
-type Event struct {
-	Kind EventKind
-	Path string
-}
-
-// EventKind says what became of a node (Watcher.Event.EventType).
-type EventKind int32
-
-// The kinds that Exists and GetData wait for.
-const (
-	Created EventKind = 1
-	Deleted EventKind = 2
-	Changed EventKind = 3
-)
-
-// String names the request, and a watch by a w behind it.
-func (o Op) String() string {
-	name := map[int32]string{
-		opCreate: "create", opDelete: "delete", opExists: "exists", opGetData: "get", opSetData: "set", opGetACL: "acl",
-		opGetChildren: "children", opSync: "sync", opPing: "ping", opCheck: "check", opCloseSession: "close",
-	}[o.code]
-	if o.code == opMulti {
-		var ops []string
-		for _, sub := range o.ops {
-			ops = append(ops, sub.String())
-		}
-		return "multi(" + strings.Join(ops, ",") + ")"
-	}
-	if o.watch {
-		name += "w"
-	}
-	return name
-}
-
-func (o Op) encode(e *encoder) {
-	switch o.code {
-	case opPing, opCloseSession:
-		return
-	case opMulti:
-		for _, sub := range o.ops {
-			e.int32(sub.code)
-			e.bool(false)
-			e.int32(-1)
-			sub.encode(e)
-		}
-		e.int32(-1)
-		e.bool(true)
-		e.int32(-1)
-		return
-	}
-	e.string(o.path)
-	switch o.code {
-	case opExists, opGetData, opGetChildren:
-		e.bool(o.watch)
-	case opSetData:
-		e.buffer(o.data)
-		e.int32(o.version)
-	case opDelete, opCheck:
-		e.int32(o.version)
-	case opCreate:
-		e.buffer(o.data)
-		e.int32(int32(len(o.acl))) //nolint:gosec // one
-		for _, a := range o.acl {
-			e.int32(a.Perms)
-			e.string(a.Scheme)
-			e.string(a.ID)
-		}
-		flags := int32(0)
-		if o.ephemeral {
-			flags = 1
-		}
-		e.int32(flags)
-	}
-}
-
 // decode reads the body of a reply.
 func (c *Call) decode(d *decoder) {
-	switch c.Op.code {
+	switch c.Op.Code {
 	case opGetData:
 		c.Data = d.buffer()
 		c.Stat = d.stat()
@@ -259,15 +202,15 @@ func (c *Call) decodeMulti(d *decoder) {
 		switch {
 		case d.err != nil:
 			return
-		case done && i < len(c.Op.ops):
-			d.fail("a multi with %d results for %d operations", i, len(c.Op.ops))
+		case done && i < len(c.Op.Ops):
+			d.fail("a multi with %d results for %d operations", i, len(c.Op.Ops))
 			return
 		case done && failed && c.Err == nil:
 			d.fail("a multi that has failed for nothing")
 			return
 		case done:
 			return
-		case i >= len(c.Op.ops), code != opError && code != c.Op.ops[i].code:
+		case i >= len(c.Op.Ops), code != opError && code != c.Op.Ops[i].Code:
 			d.fail("a multi with a result of something else")
 			return
 		}
@@ -276,7 +219,7 @@ func (c *Call) decodeMulti(d *decoder) {
 		case opError:
 			failed = true
 			if e := Code(d.int32()); e != codeOK && e != codeNotTried && c.Err == nil {
-				c.Err = &Error{Code: e, Index: i, Path: c.Op.ops[i].path}
+				c.Err = &Error{Code: e, Index: i, Path: c.Op.Ops[i].path}
 			}
 		case opCreate:
 			_ = d.string()

@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/leaderrun/leaderrun/internal/importer"
 	"github.com/leaderrun/leaderrun/internal/lint"
 )
@@ -105,21 +103,14 @@ func runLint(c *call) (ExitStatus, error) {
 // refuses says what `leaderrun run` has against the words of a crontab, whatever the configuration and variables of its host are.
 func refuses(words []string) (why, remedy string) {
 	s := newSettings(func(string) (string, bool) { return "", false })
-	parsed := func(cmd *command) *cli.Command {
-		return &cli.Command{
-			Name: cmd.word(), Flags: flags(s, cmd.options),
-			OnUsageError: func(_ *cli.Context, err error, _ bool) error { return mistyped(cmd, commands(), err) },
-			Action: func(ctx *cli.Context) error {
-				c := &call{cmd: cmd, args: ctx.Args().Slice(), settings: s}
-				s.few = len(c.args) < cmd.least()
-				_, err := c.planRun()
-				return err
-			},
-		}
+	root := rootCommand()
+	root.kinds = []*command{runCommand()}
+	cmd, args, _, err := s.walk(root, words)
+	if err == nil {
+		s.few = len(args) < cmd.least()
+		_, err = (&call{cmd: cmd, args: args, settings: s}).planRun()
 	}
-	root := parsed(rootCommand())
-	root.Subcommands = []*cli.Command{parsed(runCommand())}
-	f, ok := errors.AsType[*fault](walk(root, words, nil))
+	f, ok := errors.AsType[*fault](err)
 	if !ok || f.code != codeUsage || s.asked("help") {
 		return "", ""
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -162,15 +163,14 @@ func runRoot(c *call) (ExitStatus, error) {
 	if len(c.args) == 0 {
 		return ExitStatus{}, usage("usage", "leaderrun [options] COMMAND …", "`leaderrun help` shows the commands")
 	}
-	name := c.args[0]
-	hint := elsewhere(name)
-	if hint == "" {
-		hint = didYouMean(name, commandNames(), "")
-	}
-	if hint == "" {
-		hint = "`leaderrun help` shows the commands; a job is run by `leaderrun run JOB COMMAND`"
-	}
-	return ExitStatus{}, usage(fmt.Sprintf("%q", name), "there is no such command", hint)
+	return ExitStatus{}, noCommand(c.args[0])
+}
+
+// noCommand is the fault of a word that stands where the name of a command does.
+func noCommand(word string) error {
+	hint := cmp.Or(elsewhere(word), didYouMean(word, commandNames(), ""),
+		"`leaderrun help` shows the commands; a job is run by `leaderrun run JOB COMMAND`")
+	return usage(fmt.Sprintf("%q", word), "there is no such command", hint)
 }
 
 // elsewhere points from the words of other programs to the command that does the same here; "": it is none of those.

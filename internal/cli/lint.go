@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/leaderrun/leaderrun/internal/importer"
@@ -20,10 +21,10 @@ for that of another host, and what they must agree on is compared; a directory i
 FILE it looks at /etc/crontab and /etc/cron.d.
 
 It finds a --schedule that is not when cron starts the line; one name for two commands, and two for one; no
-backend, or file: on several hosts; options and arguments that leaderrun refuses; a % that ends the command;
-commands beside the run, which every host runs; locks inside a run; what makes cron ignore the whole file; and, in
-the files that this host's cron reads and on stdin, a leaderrun that is not in cron's PATH. The exit code is 1 if
-anything is found.`,
+backend, or file: on several hosts; commands, options and arguments that leaderrun refuses; a % that ends the
+command; commands beside the run, which every host runs; locks inside a run; what makes cron ignore the whole
+file; and, in the files that this host's cron reads and on stdin, a leaderrun that is not in cron's PATH. The exit
+code is 1 if anything is found.`,
 		examples: []exampleLine{
 			{"this host", "leaderrun lint cron.d"},
 			{"what two hosts must agree on", "leaderrun lint host1/crontab host2/crontab"},
@@ -100,15 +101,20 @@ func runLint(c *call) (ExitStatus, error) {
 	return end, c.print(text)
 }
 
-// refuses says what `leaderrun run` has against the words of a crontab, whatever the configuration and variables of its host are.
+// refuses says what leaderrun has against the words of a crontab behind its name, whatever the configuration and variables of its host
+// are. Of other commands than run only the name is looked at.
 func refuses(words []string) (why, remedy string) {
 	s := newSettings(func(string) (string, bool) { return "", false })
 	root := rootCommand()
 	root.kinds = []*command{runCommand()}
 	cmd, args, _, err := s.walk(root, words)
-	if err == nil {
+	switch {
+	case err != nil:
+	case cmd.name == "run":
 		s.few = len(args) < cmd.least()
 		_, err = (&call{cmd: cmd, args: args, settings: s}).planRun()
+	case len(args) > 0 && !slices.Contains(commandNames(), args[0]):
+		err = noCommand(args[0])
 	}
 	f, ok := errors.AsType[*fault](err)
 	if !ok || f.code != codeUsage || s.asked("help") {

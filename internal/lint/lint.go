@@ -45,7 +45,7 @@ const (
 	Local    = "local"    // file: on several hosts
 	Percent  = "percent"  // a % that ends the command
 	Outside  = "outside"  // a command beside the run, which every host runs
-	Call     = "call"     // leaderrun refuses the options and arguments
+	Call     = "call"     // leaderrun has no such command, or refuses the options and arguments
 	Lock     = "lock"     // one inside a run, which keeps runs apart by itself
 	Path     = "path"     // cron finds no leaderrun
 )
@@ -180,6 +180,7 @@ func (l *linter) line(s Source, line *crontab.Line, set *settings) {
 	}
 	run, ok := crontab.FindRun(tokens)
 	if !ok {
+		l.command(s, line, tokens)
 		return
 	}
 	if l.schedule(s, line, &run, set) {
@@ -251,6 +252,17 @@ func (l *linter) call(s Source, line *crontab.Line, tokens []crontab.Token, run 
 	}
 	if why, remedy := l.Refuses(words); why != "" {
 		l.find(s, line.Number, Call, run.Job, why, remedy)
+	}
+}
+
+// command asks leaderrun whether it has the command that a line calls, where that is not run.
+func (l *linter) command(s Source, line *crontab.Line, tokens []crontab.Token) {
+	word, ok := crontab.FindCommand(tokens)
+	if !ok || !word.Literal {
+		return
+	}
+	if why, remedy := l.Refuses([]string{word.Text}); why != "" {
+		l.find(s, line.Number, Call, "", why, remedy)
 	}
 }
 

@@ -386,11 +386,13 @@ func scheduleFault(err error) (why, hint string) {
 func (j *Job) command() string {
 	var b strings.Builder
 	b.WriteString("leaderrun run")
-	for _, expr := range j.Exprs {
-		b.WriteString(" --schedule " + quote(expr))
-	}
-	if j.Timezone != "" {
-		b.WriteString(" --timezone " + quote(j.Timezone))
+	if !hasSlots(j.options) {
+		for _, expr := range j.Exprs {
+			b.WriteString(" --schedule " + quote(expr))
+		}
+		if j.Timezone != "" {
+			b.WriteString(" --timezone " + quote(j.Timezone))
+		}
 	}
 	for _, o := range j.options {
 		b.WriteString(" " + o.name)

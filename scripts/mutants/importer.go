@@ -23,6 +23,7 @@ var importMutants = []mutant{
 	{"import: a lock that two jobs share is taken off", "internal/importer/peel.go", "x.usersOf(p.file) > 1", "x.usersOf(p.file) > 99", importTests},
 	{"import: a name is given to two jobs", "internal/importer/importer.go", "name != \"\" && !x.given.Take(name)", "false", importTests},
 	{"import: a lock is waited for without the limit before it", "internal/importer/peel.go", "p.lock && p.waits && limited", "p.lock && p.waits && !limited", importTests},
+	{"import: a lock is taken off beside a semaphore", "internal/importer/peel.go", "hasSlots(p.options) || hasSlots(job.options)", "hasSlots(p.options)", importTests},
 	{"import: a lock is taken off that guards a part of the line", "internal/importer/peel.go", "!ok || job.doubled() || controls(tokens)", "!ok || job.doubled()", importTests},
 	{"import: options of a lock are not looked at", "internal/importer/peel.go", "\t\tcase \"x\", \"e\", \"exclusive\":\n\t\tdefault:\n\t\t\treturn unknown(o)\n", "\t\tdefault:\n", importTests},
 	{"import: a link is replaced by a file", "internal/importer/read.go", "|syscall.O_NOFOLLOW|syscall.O_NONBLOCK", "|syscall.O_NONBLOCK", importTests},

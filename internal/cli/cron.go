@@ -109,6 +109,7 @@ func runCron(c *call) (ExitStatus, error) {
 	if err := s.look(); err != nil {
 		return ExitStatus{}, err
 	}
+	commands.textfiles.look()
 	if listen != "" {
 		closeServer, err := s.listen(listen)
 		if err != nil {

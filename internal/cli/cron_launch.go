@@ -32,12 +32,12 @@ const (
 
 // launcher starts the commands of a daemon's jobs, and tells what becomes of them.
 type launcher struct {
-	call     *call
-	null     *os.File     // stdin of jobs that have none
-	metrics  *metrics.Set // nil: nobody asks
-	textfile string       // directory of the textfile collector; "": none
-	sockets  socketHome
-	begin    func(supervise.Options) *supervise.Pending // starts a guardian
+	call      *call
+	null      *os.File     // stdin of jobs that have none
+	metrics   *metrics.Set // nil: nobody asks
+	textfiles *textfiles   // nil: nobody asks
+	sockets   socketHome
+	begin     func(supervise.Options) *supervise.Pending // starts a guardian
 
 	files      hangable
 	lastOutput time.Duration
@@ -49,7 +49,10 @@ func newLauncher(c *call, textfile string) (*launcher, error) {
 	if err != nil {
 		return nil, &fault{code: codeInternal, what: os.DevNull, why: reason(err), err: err}
 	}
-	return &launcher{call: c, null: null, sockets: socketHome{shared: c.settings.on("system")}, textfile: textfile, begin: supervise.Begin, lastOutput: lastOutput}, nil
+	return &launcher{
+		call: c, null: null, sockets: socketHome{shared: c.settings.on("system")}, textfiles: newTextfiles(c.console, textfile),
+		begin: supervise.Begin, lastOutput: lastOutput,
+	}, nil
 }
 
 // removed forgets what was counted of a job that is not run any more.
@@ -57,6 +60,7 @@ func (l *launcher) removed(job string) {
 	if l.metrics != nil {
 		l.metrics.Forget(job)
 	}
+	l.textfiles.forget(job)
 }
 
 // launch is one attempt's connection to the world: it starts the command, several times where that is repeated. It
@@ -91,9 +95,7 @@ func (l *launcher) prepare(job *jobfile.Job) *launch {
 	a.socket.home = &l.sockets
 	a.socket.owner = func() *supervise.Credential { return a.site.as }
 	a.env = a.socket.env(func(g backends.Grant) []string { return append(grantVariables(g, a.tokenEnv), shardVariables(g)...) })
-	if l.textfile != "" {
-		a.file = metrics.NewTextfile(l.textfile, wholeJob(job.Name))
-	}
+	a.file = l.textfiles.begin(wholeJob(job.Name))
 	return a
 }
 
@@ -105,13 +107,11 @@ func (a *launch) Look(ctx context.Context) (err error) {
 
 // Observe implements daemon.Launch.
 func (a *launch) Observe(e runner.Event) {
-	counted := e
-	counted.Job = wholeJob(e.Job)
 	if a.metrics != nil {
-		a.metrics.Observe(counted)
+		a.metrics.Observe(counted(e))
 	}
 	if a.file != nil {
-		a.file.Observe(counted)
+		a.file.Observe(counted(e))
 	}
 	a.reporter.event(e)
 }
@@ -125,23 +125,19 @@ func (a *launch) Ended(tick time.Time, r runner.Result) {
 // over counts and tells how the attempt ended that the reporter's trigger was for.
 func (a *launch) over(r runner.Result) {
 	now := time.Now()
-	var tick time.Time
-	if t := a.reporter.trigger.Tick; t != 0 {
-		tick = time.Unix(t, 0)
-	}
 	count := func(set *metrics.Set) {
 		if job, _, isShard := slots.Split(a.job.Name); isShard {
 			set.ShardEnded(job, r)
 			return
 		}
-		set.Ended(a.job.Name, r, tick, now)
+		set.Ended(a.job.Name, r, instant(a.reporter.trigger.Tick), now)
 	}
 	if a.metrics != nil {
 		count(a.metrics)
 	}
 	if a.file != nil {
 		count(a.file.Set)
-		a.writeMetrics(wholeJob(a.job.Name), a.file)
+		a.textfiles.write(wholeJob(a.job.Name), a.file)
 	}
 	for _, before := range r.Before {
 		a.tellCode(before)
@@ -152,17 +148,13 @@ func (a *launch) over(r runner.Result) {
 
 // whole counts how the work on a whole tick or key ended.
 func (l *launcher) whole(job string, o shards.Outcome, end ExitStatus) {
-	var tick time.Time
-	if t := o.Trigger.Tick; t != 0 {
-		tick = time.Unix(t, 0)
-	}
+	count := func(set *metrics.Set) { set.TickEnded(job, end.Code, o.IsDone(), instant(o.Trigger.Tick), time.Now()) }
 	if l.metrics != nil {
-		l.metrics.TickEnded(job, end.Code, o.IsDone(), tick, time.Now())
+		count(l.metrics)
 	}
-	if l.textfile != "" {
-		file := metrics.NewTextfile(l.textfile, job)
-		file.TickEnded(job, end.Code, o.IsDone(), tick, time.Now())
-		l.writeMetrics(job, file)
+	if file := l.textfiles.begin(job); file != nil {
+		count(file.Set)
+		l.textfiles.write(job, file)
 	}
 }
 
@@ -173,21 +165,6 @@ func wholeJob(name string) string {
 	}
 	return name
 }
-
-// writeMetrics writes the job's file, as long as its file system answers: a daemon that drains waits for this.
-func (l *launcher) writeMetrics(job string, file *metrics.Textfile) {
-	var failed error
-	err := l.files.call(context.Background(), patienceForMetrics, metricsOf(job), func() { failed = file.Write() })
-	if err == nil {
-		err = failed
-	}
-	if err != nil {
-		l.call.console.warnOfMetrics(err)
-	}
-}
-
-// metricsOf is a job's file of metrics, as a thing that may hang.
-type metricsOf string
 
 // tellCode says how a command ended that did not end well.
 func (a *launch) tellCode(r runner.Result) {

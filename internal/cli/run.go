@@ -141,13 +141,16 @@ func runRun(c *call) (ExitStatus, error) {
 	checks := newSocket(c.console.warn)
 	defer checks.close()
 	request.Checks, request.Env = checks.asked, checks.env(request.Env)
-	measures := c.measure(plan.metrics, request)
-	tell := measures.observe(reporter.event)
+	textfiles := newTextfiles(c.console, plan.metrics)
+	file := textfiles.begin(plan.job)
 	observe := func(e runner.Event) {
 		if e.Name == runner.EventStandby {
 			panics.Go(func() { checks.ahead(plan.timeline.TTL) })
 		}
-		tell(e)
+		if file != nil {
+			file.Observe(counted(e))
+		}
+		reporter.event(e)
 	}
 	driver := backends.Driver(store)
 	if plan.slots > 0 {
@@ -158,7 +161,10 @@ func runRun(c *call) (ExitStatus, error) {
 	})
 	end := endOf(result, plan.conflict)
 	reporter.tell(result, end)
-	measures.ended(result)
+	if file != nil {
+		file.Ended(plan.job, result, instant(request.Trigger.Tick), time.Now())
+		textfiles.write(plan.job, file)
+	}
 	notify.close(end)
 	return end, nil
 }

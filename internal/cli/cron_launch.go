@@ -9,14 +9,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/boottime"
 	"github.com/leaderrun/leaderrun/internal/daemon"
 	"github.com/leaderrun/leaderrun/internal/jobfile"
-	"github.com/leaderrun/leaderrun/internal/lifeline"
 	"github.com/leaderrun/leaderrun/internal/metrics"
 	"github.com/leaderrun/leaderrun/internal/panics"
 	"github.com/leaderrun/leaderrun/internal/shards"
@@ -236,7 +234,7 @@ func (a *launch) Close() {
 // ticks are another host's.
 type launched struct {
 	*launch
-	guard *supervise.Guard // nil before Start
+	*supervise.Guard // which does all that the runner wants after Start; nil before
 }
 
 var _ runner.Tree = (*launched)(nil)
@@ -267,10 +265,10 @@ func (t *launched) Start(env []string, hold, inherit []*os.File, d runner.Deadli
 		Detached: true, Files: own, Forked: closeOwn, // the guardian has them
 		Warn: func(text string) { t.call.console.warn(t.job.Name+": "+text, "") },
 	})
-	if t.guard, err = guardianBy(pending, d); err != nil {
+	if t.Guard, err = guardianBy(pending, d); err != nil {
 		return err
 	}
-	return t.guard.Start(supervise.Command{
+	return t.Guard.Start(supervise.Command{
 		Path: at.path, Argv: t.job.Argv, Env: lastWins(slices.Concat(at.env, env)), Dir: at.dir, As: at.as, Socket: socketIn(env),
 		Hold: hold, Inherit: inherit, Grace: t.job.Timeline.Grace,
 	}, d)
@@ -310,26 +308,9 @@ func (t *launched) files() (own [3]*os.File, err error) {
 	return own, nil
 }
 
-// The runner calls these after Start has succeeded, but Close also before.
-
-// Extend implements runner.Tree.
-func (t *launched) Extend(d runner.Deadline) { t.guard.Extend(d) }
-
-// Signal implements runner.Tree.
-func (t *launched) Signal(sig syscall.Signal) { t.guard.Signal(sig) }
-
-// Terminate implements runner.Tree.
-func (t *launched) Terminate() { t.guard.Terminate() }
-
-// Kill implements runner.Tree.
-func (t *launched) Kill(lost bool) { t.guard.Kill(lost) }
-
-// Events implements runner.Tree.
-func (t *launched) Events() <-chan lifeline.Event { return t.guard.Events() }
-
 // Close implements runner.Tree. A guardian whose tree could not be confirmed dead stays.
 func (t *launched) Close() {
-	if t.guard != nil {
-		_ = t.guard.Close()
+	if t.Guard != nil {
+		_ = t.Guard.Close()
 	}
 }

@@ -90,15 +90,15 @@ func runLint(c *call) (ExitStatus, error) {
 		}
 	}
 	found := lint.Look(sources, lint.Host{Named: named, Refuses: refuses})
-	text, err := writeFindings(found, as == "json" || as == "" && asJSON)
-	if err != nil {
-		return ExitStatus{}, err
+	var all []linted
+	for _, f := range found {
+		all = append(all, linted{f.Path, f.Line, f.Rule, f.Job, f.Why, f.Remedy})
 	}
 	end := ExitStatus{}
 	if len(found) > 0 {
 		end.Code = codeBad
 	}
-	return end, c.print(text)
+	return end, show(c, as == "json" || as == "" && asJSON, all, lintedText)
 }
 
 // refuses says what leaderrun has against the words of a crontab behind its name, whatever the configuration and variables of its host
@@ -136,29 +136,18 @@ func ours(path string) func(program string) bool {
 	}
 }
 
-func writeFindings(found []lint.Finding, asJSON bool) (string, error) {
+func lintedText(all []linted) string {
 	var b strings.Builder
-	var all []linted
-	for _, f := range found {
-		all = append(all, linted{f.Path, f.Line, f.Rule, f.Job, f.Why, f.Remedy})
-		place := f.Path
+	for _, f := range all {
+		place := f.File
 		if f.Line > 0 {
-			place = fmt.Sprintf("%s:%d", f.Path, f.Line)
+			place = fmt.Sprintf("%s:%d", f.File, f.Line)
 		}
 		if f.Job != "" {
 			place += ": " + oneLine(f.Job)
 		}
-		if !asJSON {
-			fmt.Fprintf(&b, "%s: %s: %s\n", place, f.Rule, oneLine(f.Why))
-			if f.Remedy != "" {
-				fmt.Fprintf(&b, "hint: %s\n", oneLine(f.Remedy))
-			}
-		}
+		fmt.Fprintf(&b, "%s: %s: %s\n", place, f.Rule, oneLine(f.Why))
+		writeHint(&b, f.Remedy)
 	}
-	if asJSON {
-		if err := writeObjects(&b, all); err != nil {
-			return "", err
-		}
-	}
-	return b.String(), nil
+	return b.String()
 }

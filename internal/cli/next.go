@@ -1,10 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/leaderrun/leaderrun/schedule"
@@ -67,17 +67,16 @@ func runNext(c *call) (ExitStatus, error) {
 		return ExitStatus{}, err
 	}
 	now := time.Now()
-	ticks := describeTicks(plan.Upcoming(now, count), now)
-	var b strings.Builder
-	if asJSON {
-		err = writeObjects(&b, ticks)
-	} else {
-		err = writeTicks(&b, plan, ticks)
-	}
-	if err != nil {
-		return ExitStatus{}, err
-	}
-	return ExitStatus{}, c.print(b.String())
+	return ExitStatus{}, show(c, asJSON, describeTicks(plan.Upcoming(now, count), now), func(ticks []nextTick) string {
+		rows := [][]string{{"TICK", "UTC", "IN", "NOTE"}}
+		for _, t := range ticks {
+			rows = append(rows, []string{t.shown, t.Tick, span(time.Duration(t.In) * time.Millisecond), cmp.Or(t.Note, "-")})
+		}
+		var b strings.Builder
+		fmt.Fprintf(&b, "%s\n\n", plan)
+		writeColumns(&b, rows...)
+		return b.String()
+	})
 }
 
 // planNext reads the schedule. What environment and files say of --every is for runs.
@@ -108,7 +107,7 @@ func (c *call) planNext(every, zone string) (*schedule.Schedule, error) {
 }
 
 func describeTicks(ticks []schedule.Tick, now time.Time) []nextTick {
-	described := []nextTick{}
+	var described []nextTick
 	for _, t := range ticks {
 		described = append(described, nextTick{
 			Tick: tickText(t.Time.Unix()), Unix: t.Time.Unix(), Local: t.Time.Format(time.RFC3339),
@@ -116,21 +115,6 @@ func describeTicks(ticks []schedule.Tick, now time.Time) []nextTick {
 		})
 	}
 	return described
-}
-
-func writeTicks(b *strings.Builder, plan *schedule.Schedule, ticks []nextTick) error {
-	const gap = 2
-	fmt.Fprintf(b, "%s\n\n", plan)
-	t := tabwriter.NewWriter(b, 0, 0, gap, ' ', 0)
-	fmt.Fprintln(t, "TICK\tUTC\tIN\tNOTE")
-	for _, tick := range ticks {
-		note := tick.Note
-		if note == "" {
-			note = "-"
-		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", tick.shown, tick.Tick, span(time.Duration(tick.In)*time.Millisecond), note)
-	}
-	return t.Flush()
 }
 
 // span writes a duration with days, to the second or, from an hour on, to the minute.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/internal/importer"
 	"github.com/leaderrun/leaderrun/internal/lint"
+	"github.com/leaderrun/leaderrun/internal/value"
 )
 
 func lintCommand() *command {
@@ -33,7 +34,7 @@ code is 1 if anything is found.`,
 		options: append([]option{
 			fromOption(),
 			{name: "json", help: "one array of objects"},
-			{name: "format", value: "text|json", words: format, check: by(oneOf(format...)), bare: true, help: "json is --json"},
+			{name: "format", value: "text|json", words: format, check: by(value.OneOf(format...)), bare: true, help: "json is --json"},
 		}, commonOptions()...),
 		run: runLint,
 	}
@@ -51,7 +52,7 @@ type linted struct {
 
 func runLint(c *call) (ExitStatus, error) {
 	asJSON := c.settings.on("json")
-	as := read(c.settings, "format", oneOf("text", "json"), "")
+	as := read(c.settings, "format", value.OneOf("text", "json"), "")
 	format, err := c.givenFormat()
 	switch {
 	case as == "text" && asJSON && c.settings.typed("json"):

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leaderrun/leaderrun/internal/value"
 	"github.com/leaderrun/leaderrun/schedule"
 )
 
@@ -38,7 +39,7 @@ change of the clock does to a tick. Several EXPR are one schedule, as for ` + "`
 const maxTicks = 100_000
 
 func parseTicks(text string) (int, error) {
-	n, err := parseCount(text, 1)
+	n, err := value.Number(1, value.Unbounded)(text)
 	if err == nil && n > maxTicks {
 		return 0, fmt.Errorf("%q is more than %d", text, maxTicks)
 	}

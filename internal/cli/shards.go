@@ -9,11 +9,9 @@ import (
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/shards"
 	"github.com/leaderrun/leaderrun/internal/slots"
+	"github.com/leaderrun/leaderrun/internal/value"
 	"github.com/leaderrun/leaderrun/runner"
 )
-
-// parseParallel reads how many shards are run at a time.
-func parseParallel(text string) (int, error) { return parseSlots(text) }
 
 // checkShards says whether a run can be divided as the command line says, and takes out of the request what does not go with that.
 func checkShards(s *settings, job string, r *runner.Request) error {
@@ -33,8 +31,8 @@ func checkShards(s *settings, job string, r *runner.Request) error {
 		return usage("--min-hold", "the work is divided among hosts", "leave it out")
 	case s.typed("prefer"):
 		return usage("--prefer", "the work is divided among hosts", "start it only on those that are to do it")
-	case len(slots.Name(job, n-1)) > maxJob:
-		return usage("JOB", fmt.Sprintf("the names of its shards are longer than %d bytes", maxJob), "")
+	case len(slots.Name(job, n-1)) > value.LongestName:
+		return usage("JOB", fmt.Sprintf("the names of its shards are longer than %d bytes", value.LongestName), "")
 	}
 	r.MinHold, r.Yield = 0, 0 // settings for other jobs
 	return nil

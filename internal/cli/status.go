@@ -182,9 +182,14 @@ func asked(err error) error {
 
 // patiently asks a store a few times while it does not answer: where it has several hosts, the next request goes to
 // another one.
-func patiently(ctx context.Context, request func(context.Context) error) (err error) {
+func patiently(ctx context.Context, request func(context.Context) error) error {
+	return tries(ctx, statusPatience/statusTries, request)
+}
+
+// tries is patiently, with a limit for each request.
+func tries(ctx context.Context, limit time.Duration, request func(context.Context) error) (err error) {
 	for range statusTries {
-		limited, cancel := context.WithTimeout(ctx, statusPatience/statusTries)
+		limited, cancel := context.WithTimeout(ctx, limit)
 		err = request(limited)
 		cancel()
 		if err == nil || backends.IsAnswer(err) || ctx.Err() != nil {

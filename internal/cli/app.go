@@ -62,7 +62,7 @@ func commands() []*command {
 // does not pay for the others.
 func commandsFor(line []string) []*command {
 	if len(line) > 1 {
-		for _, newCommand := range append(makers(), completeJobsCommand) { // that one is for scripts, and in no list
+		for _, newCommand := range append(makers(), completeCommand) { // that one is for scripts, and in no list
 			if c := newCommand(); c.name == line[1] {
 				return []*command{c}
 			}

@@ -40,10 +40,8 @@ func (s *settings) walk(cmd *command, line []string) (called *command, args, fla
 		return nil, nil, nil, mistyped(cmd, err)
 	}
 	if len(args) > 0 {
-		for _, below := range cmd.kinds {
-			if below.word() == args[0] {
-				return s.walk(below, args[1:])
-			}
+		if below := cmd.kind(args[0]); below != nil {
+			return s.walk(below, args[1:])
 		}
 	}
 	return cmd, args, flags, nil

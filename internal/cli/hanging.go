@@ -53,22 +53,19 @@ func within(limit time.Duration, f func() (string, error)) (string, error) {
 	}
 }
 
-// beforehand calls f before anybody listens to signals. It returns false if one that ends a program comes before f has returned: the
-// command, a certificate or the file of jobs may lie where no answer comes. Then nothing of what f sets may be used.
-func (c *call) beforehand(f func()) bool {
-	done := make(chan struct{})
-	panics.Go(func() {
-		defer close(done)
-		aside(f)
-	})
+// beforehand calls f before anybody listens to signals. If one that ends a program comes before f has returned, it returns errSilent: the
+// command, a certificate or the file of jobs may lie where no answer comes. After an error nothing of what f sets may be used.
+func (c *call) beforehand(f func() error) error {
+	done := make(chan error, 1)
+	panics.Go(func() { aside(func() { done <- f() }) })
 	for {
 		select {
-		case <-done:
-			return true
+		case err := <-done:
+			return err
 		case sig := <-c.signals:
 			if supervise.EndsRun(sig) {
 				c.interrupt(sig)
-				return false
+				return errSilent
 			}
 		}
 	}

@@ -101,16 +101,14 @@ func runRun(c *call) (ExitStatus, error) {
 	}
 	var path string
 	var store backends.Backend
-	if !c.beforehand(func() {
+	err = c.beforehand(func() (err error) {
 		var code int
 		if path, code, err = supervise.LookPath(plan.argv[0]); err != nil {
-			err = &fault{code: code, what: plan.argv[0], why: reason(err), err: err, hint: lookHint(plan, code)}
-			return
+			return &fault{code: code, what: plan.argv[0], why: reason(err), err: err, hint: lookHint(plan, code)}
 		}
 		store, err = c.openStore()
-	}) {
-		return ExitStatus{}, errSilent
-	}
+		return err
+	})
 	if err != nil {
 		return ExitStatus{}, err
 	}

@@ -6,7 +6,6 @@
 package importer
 
 import (
-	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -142,12 +141,8 @@ func given(lines []crontab.Line, at int) string {
 	if at == 0 || lines[at-1].Kind != crontab.Comment {
 		return ""
 	}
-	text := strings.TrimPrefix(strings.TrimSpace(lines[at-1].Text), "#")
-	name, _ := strings.CutPrefix(strings.TrimSpace(text), "job:")
-	if name == strings.TrimSpace(text) {
-		return ""
-	}
-	return strings.TrimSpace(name)
+	name, _ := crontab.NameIn(lines[at-1].Text)
+	return name
 }
 
 // left says whether a comment right above a line says that it stays.
@@ -305,7 +300,7 @@ func (x *importer) cannot(f *File, l *crontab.Line, s *state, script string) (wh
 	case strings.Contains(l.Fields, "~"):
 		return "a~b is another time on every host", "choose one"
 	case err != nil:
-		return scheduleFault(err)
+		return schedule.Explain(err)
 	case f.Format != crontab.Supercronic && strings.HasPrefix(l.Fields, "@every"):
 		return "cron does not know @every", ""
 	case strings.Trim(script, " \t") == "":
@@ -319,17 +314,12 @@ func (x *importer) cannot(f *File, l *crontab.Line, s *state, script string) (wh
 	case s.cronTZ == "" && s.tz != "" && x.options.Timezone == "":
 		return "TZ is in force here: leaderrun would take it for the zone of the schedule, and cron takes the host's", "name that with --timezone"
 	}
-	if f.Format != crontab.Supercronic {
-		line := []byte(strings.TrimSuffix(l.Text, "\n") + "\n")
-		_, err := crontab.Load(line, f.Format, crontab.Debian, nil)
-		if _, other := crontab.Load(line, f.Format, crontab.Cronie, nil); err != nil && other != nil {
-			wrong, _ := errors.AsType[*crontab.LoadError](err)
-			return "cron takes no such line: " + wrong.Why, ""
-		}
+	if wrong := crontab.Refused([]byte(strings.TrimSuffix(l.Text, "\n")+"\n"), f.Format); wrong != nil {
+		return "cron takes no such line: " + wrong.Why, ""
 	}
 	if s.cronTZ != "" {
 		if _, err := schedule.Parse([]string{"@daily"}, s.cronTZ); err != nil {
-			return scheduleFault(err)
+			return schedule.Explain(err)
 		}
 	}
 	return "", ""
@@ -372,14 +362,6 @@ func leavesBehind(tokens []crontab.Token) bool {
 		}
 	}
 	return behind
-}
-
-func scheduleFault(err error) (why, hint string) {
-	fault, ok := errors.AsType[*schedule.Error](err)
-	if !ok {
-		return err.Error(), ""
-	}
-	return (&schedule.Error{Expr: fault.Expr, Why: fault.Why}).Error(), fault.Hint
 }
 
 // command is what stands in a crontab.

@@ -267,12 +267,8 @@ func (r *reader) toldOfZone(err error) bool {
 }
 
 func (r *reader) scheduleProblem(line int, what string, err error) {
-	e, ok := errors.AsType[*schedule.Error](err)
-	if !ok {
-		r.problem(line, what, err.Error(), "")
-		return
-	}
-	r.problem(line, what, (&schedule.Error{Expr: e.Expr, Why: e.Why}).Error(), e.Hint)
+	why, hint := schedule.Explain(err)
+	r.problem(line, what, why, hint)
 }
 
 // checkZone says what is wrong with the name of a zone, if anything is.

@@ -142,12 +142,8 @@ type settings struct {
 }
 
 func (l *linter) crontab(s Source) {
-	if s.Format != crontab.Supercronic {
-		_, err := crontab.Load(s.Text, s.Format, crontab.Debian, nil)
-		if _, other := crontab.Load(s.Text, s.Format, crontab.Cronie, nil); err != nil && other != nil {
-			wrong, _ := errors.AsType[*crontab.LoadError](err)
-			l.find(s, wrong.Line, Syntax, "", wrong.Why, "cron ignores the whole file until it is mended")
-		}
+	if wrong := crontab.Refused(s.Text, s.Format); wrong != nil {
+		l.find(s, wrong.Line, Syntax, "", wrong.Why, "cron ignores the whole file until it is mended")
 	}
 	set := settings{path: cronPath}
 	for _, line := range crontab.Parse(s.Text, s.Format) {

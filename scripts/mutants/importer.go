@@ -17,7 +17,7 @@ var importMutants = []mutant{
 	{"import: a timer of any user is root's", "internal/importer/systemd.go", "cmp.Or(u.last(\"User\"), \"root\")", "cmp.Or(\"root\", u.name)", []string{"./internal/cli", "-run", "TestScripts/import"}},
 	{"import: words that a shell replaces are plain", "internal/importer/importer.go", "t.Operator || !t.Literal })", "t.Operator })", importTests},
 	{"import: a command of any length is written", "internal/importer/importer.go", "n > crontab.MaxCommand", "n > 99*crontab.MaxCommand", importTests},
-	{"import: a line that cron refuses is made a right one", "internal/importer/importer.go", "err != nil && other != nil {\n\t\t\twrong", "err != nil && other != nil && line == nil {\n\t\t\twrong", importTests},
+	{"import: a line that cron refuses is made a right one", "internal/importer/importer.go", "f.Format); wrong != nil {", "f.Format); wrong != nil && l == nil {", importTests},
 	{"import: TZ is taken for the zone of cron", "internal/importer/importer.go", "case s.cronTZ == \"\" && s.tz != \"\"", "case false && s.tz != \"\"", importTests},
 	{"import: a run is wrapped again", "internal/importer/importer.go", "crontab.FindRun(tokens); ok {\n\t\tx.given", "crontab.FindRun(tokens); ok && run.Job == \"\" {\n\t\tx.given", importTests},
 	{"import: a lock that two jobs share is taken off", "internal/importer/peel.go", "x.usersOf(p.file) > 1", "x.usersOf(p.file) > 99", importTests},

@@ -248,7 +248,7 @@ var httpFenceMutants = []mutant{
 	{"fence http: ends before a WebSocket has", "internal/fenceproxy/proxy.go", "&& p.onward.idle(ctx)", "", fenceDaemonTests},
 	{"fence http: a WebSocket is open for as long as the proxy drains", "internal/fenceproxy/proxy.go", "server.RegisterOnShutdown(p.onward.hangUp)\n", "", fenceDaemonTests},
 	{"fence http: OPTIONS * passes the fence", "internal/fenceproxy/proxy.go", "DisableGeneralOptionsHandler: true,", "DisableGeneralOptionsHandler: false,", fenceDaemonTests},
-	{"fence http: forgets at a restart", "internal/cli/fence_http.go", "Keep: keep,", "Keep: new(httpfence.Memory),", fenceDaemonTests},
+	{"fence http: forgets at a restart", "internal/fenceproxy/proxy.go", "o.Keep,", "new(httpfence.Memory),", fenceDaemonTests},
 	{"HTTP: any token is let in", "fence/httpfence/httpfence.go", "err = fence.CheckToken(token)", "_ = fence.CheckToken(token)", httpFenceTests},
 	{"HTTP: nobody is told that a newer run waits", "fence/httpfence/line.go", "close(l.newer)", "_ = l.newer", []string{"./fence/httpfence", "-run", "TestOvertaken", "-timeout", "20s"}},
 	{"fence http: a client that never stands still keeps others out", "internal/fenceproxy/passage.go", "\t\tp.hurry()\n", "", fenceProxyTests},

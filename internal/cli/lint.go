@@ -40,16 +40,6 @@ code is 1 if anything is found.`,
 	}
 }
 
-// linted is what lint shows of one finding. The names are a contract.
-type linted struct {
-	File   string `json:"file"`
-	Line   int    `json:"line"` // 0: the whole file
-	Rule   string `json:"rule"`
-	Job    string `json:"job"`
-	Why    string `json:"why"`
-	Remedy string `json:"remedy"`
-}
-
 func runLint(c *call) (ExitStatus, error) {
 	asJSON := c.settings.on("json")
 	as := read(c.settings, "format", value.OneOf("text", "json"), "")
@@ -91,15 +81,11 @@ func runLint(c *call) (ExitStatus, error) {
 		}
 	}
 	found := lint.Look(sources, lint.Host{Named: named, Refuses: refuses})
-	var all []linted
-	for _, f := range found {
-		all = append(all, linted{f.Path, f.Line, f.Rule, f.Job, f.Why, f.Remedy})
-	}
 	end := ExitStatus{}
 	if len(found) > 0 {
 		end.Code = codeBad
 	}
-	return end, show(c, as == "json" || as == "" && asJSON, all, lintedText)
+	return end, show(c, as == "json" || as == "" && asJSON, found, lintText)
 }
 
 // refuses says what leaderrun has against the words of a crontab behind its name, whatever the configuration and variables of its host
@@ -137,12 +123,12 @@ func ours(path string) func(program string) bool {
 	}
 }
 
-func lintedText(all []linted) string {
+func lintText(found []lint.Finding) string {
 	var b strings.Builder
-	for _, f := range all {
-		place := f.File
+	for _, f := range found {
+		place := f.Path
 		if f.Line > 0 {
-			place = fmt.Sprintf("%s:%d", f.File, f.Line)
+			place = fmt.Sprintf("%s:%d", f.Path, f.Line)
 		}
 		if f.Job != "" {
 			place += ": " + oneLine(f.Job)

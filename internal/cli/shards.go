@@ -40,18 +40,13 @@ func checkShards(s *settings, job string, r *runner.Request) error {
 
 // runShards works through a tick or key together with other hosts.
 func (c *call) runShards(plan *runPlan, store backends.Backend) (ExitStatus, error) {
-	if c.ahead != nil {
-		c.ahead.close() // each run has a guardian of its own, with other files
-	}
 	w, err := newCrew(c, plan, store)
 	if err != nil {
 		return ExitStatus{}, err
 	}
-	leases := shards.Remember(store)
-	w.runner.Driver = leases
 	r := plan.request
 	tick := shards.Tick{
-		Store: leases, Job: plan.job, Trigger: r.Trigger, Parallel: plan.parallel, TTL: plan.timeline.TTL, Wait: r.Wait, BackendWait: r.BackendWait,
+		Store: w.leases, Job: plan.job, Trigger: r.Trigger, Parallel: plan.parallel, TTL: plan.timeline.TTL, Wait: r.Wait, BackendWait: r.BackendWait,
 		Run: w.run, Warn: func(_, text, hint string) { c.console.warn(text, hint) }, Wanted: w.wanted,
 		Tell: func(e runner.Event) {
 			w.follow(e)

@@ -6,6 +6,7 @@
 package importer
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -387,11 +388,7 @@ func (j *Job) command() string {
 		tokens, _ := crontab.Tokens(j.raw) // a blank at the end may be quoted
 		b.WriteString(j.raw[tokens[0].Start:tokens[len(tokens)-1].End])
 	} else {
-		shell := j.Shell
-		if shell == "" {
-			shell = "sh"
-		}
-		b.WriteString(quote(shell) + " -c " + inQuotes(j.raw))
+		b.WriteString(quote(cmp.Or(j.Shell, "sh")) + " -c " + inQuotes(j.raw))
 	}
 	return b.String() + j.stdin
 }

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -85,11 +86,7 @@ func (x *importer) peel(f *File, l *crontab.Line, job *Job) {
 		job.options = append(job.options, p.options...)
 		at = next
 		if p.line {
-			shell := job.Shell
-			if shell == "" {
-				shell = "sh"
-			}
-			kept.WriteString(shell + " -c ")
+			kept.WriteString(cmp.Or(job.Shell, "sh") + " -c ")
 			break
 		}
 	}

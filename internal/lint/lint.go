@@ -26,14 +26,14 @@ type Source struct {
 	Has func(program string) bool // whether the host, whose cron reads the file, has a program; nil: it cannot be looked up
 }
 
-// Finding is one thing that is wrong.
+// Finding is one thing that is wrong. The names are a contract.
 type Finding struct {
-	Path   string
-	Line   int    // 0: the whole file
-	Rule   string // a contract: see Rules
-	Job    string // may be empty
-	Why    string
-	Remedy string
+	Path   string `json:"file"`
+	Line   int    `json:"line"` // 0: the whole file
+	Rule   string `json:"rule"` // a contract, too
+	Job    string `json:"job"`  // may be empty
+	Why    string `json:"why"`
+	Remedy string `json:"remedy"`
 }
 
 // The rules, by the names that findings have.

@@ -9,7 +9,7 @@ package main
 // The layers from the top: main, command, runner and schedule and backends/all, drivers, backends.
 var layers = map[string]string{
 	"":             "internal/cli internal/supervise/...",
-	"internal/cli": "runner schedule fence/... backends backends/all internal/... github.com/urfave/cli/v2 go.yaml.in/yaml/v3 golang.org/x/sys/...",
+	"internal/cli": "runner schedule fence/... backends backends/all internal/... go.yaml.in/yaml/v3 golang.org/x/sys/...",
 
 	"runner":              "backends schedule internal/lifeline internal/boottime internal/panics",
 	"schedule":            "internal/duration github.com/robfig/cron/v3",
@@ -33,12 +33,13 @@ var layers = map[string]string{
 
 	"internal/supervise":        "internal/lifeline internal/boottime internal/panics golang.org/x/sys/...",
 	"internal/lifeline":         "internal/boottime",
+	"internal/fenceproxy":       "fence fence/httpfence internal/panics",
 	"internal/daemon":           "runner backends internal/jobfile internal/boottime internal/panics internal/shards internal/slots",
-	"internal/jobfile":          "backends runner schedule internal/account internal/crontab internal/duration internal/spelling internal/ownership internal/slots go.yaml.in/yaml/v3",
+	"internal/jobfile":          "backends runner schedule internal/account internal/crontab internal/duration internal/spelling internal/ownership internal/slots internal/value go.yaml.in/yaml/v3",
 	"internal/slots":            "backends internal/panics",
 	"internal/shards":           "backends runner internal/panics internal/slots",
 	"internal/metrics":          "runner backends internal/filename internal/ownership",
-	"internal/importer":         "schedule internal/crontab internal/duration internal/ownership go.yaml.in/yaml/v3",
+	"internal/importer":         "schedule internal/crontab internal/duration internal/ownership internal/slots go.yaml.in/yaml/v3",
 	"internal/lint":             "schedule internal/crontab internal/jobfile",
 	"internal/checkup":          "backends internal/panics",
 	"internal/backendurl":       "backends internal/duration internal/ownership",

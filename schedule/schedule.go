@@ -3,6 +3,7 @@ package schedule
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -62,6 +63,15 @@ func (e *Error) Error() string {
 		text += ": " + e.Hint
 	}
 	return text
+}
+
+// Explain parts what is wrong from the remedy, which is "" for an error of another kind.
+func Explain(err error) (why, hint string) {
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
+		return err.Error(), ""
+	}
+	return (&Error{Expr: e.Expr, Why: e.Why}).Error(), e.Hint
 }
 
 // quote makes any input a short piece of one line.

@@ -2,6 +2,7 @@
 package all
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -40,6 +41,9 @@ func drivers() map[string]func(rawURL string) (*backends.Engine, error) {
 	}
 }
 
+// otherNames are what people call a server whose scheme is another word. They are read only.
+var otherNames = map[string]string{"kubernetes": "k8s", "pg": "postgres", "valkey": "redis", "zookeeper": "zk"}
+
 // Open returns the driver for a backend URL. Every error is a *backends.PermanentError, and none shows more
 // of the URL than its scheme unless the driver knows what is secret in it.
 func Open(rawURL string) (backends.Backend, error) {
@@ -54,8 +58,8 @@ func Open(rawURL string) (backends.Backend, error) {
 	}
 	if !known {
 		hint := "this build has " + strings.Join(Schemes(), ", ")
-		if meant := spelling.Closest(scheme, Schemes()); meant != "" {
-			hint = "did you mean " + meant + "://?"
+		if meant := spelling.Closest(scheme, slices.Concat(Schemes(), slices.Sorted(maps.Keys(otherNames)))); meant != "" {
+			hint = "did you mean " + cmp.Or(otherNames[meant], meant) + "://?"
 		}
 		return nil, backends.Misconfigured(hint, "unknown backend %q", scheme)
 	}

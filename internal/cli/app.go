@@ -1,14 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"syscall"
-
-	"github.com/urfave/cli/v2"
 )
 
 // command is one command: what the command line, the help and the completion know of it.
@@ -63,7 +62,7 @@ func commands() []*command {
 // does not pay for the others.
 func commandsFor(line []string) []*command {
 	if len(line) > 1 {
-		for _, newCommand := range append(makers(), completeJobsCommand) { // that one is for scripts, and in no list
+		for _, newCommand := range append(makers(), completeCommand) { // that one is for scripts, and in no list
 			if c := newCommand(); c.name == line[1] {
 				return []*command{c}
 			}
@@ -86,49 +85,30 @@ func allOptions() []option {
 }
 
 // dispatch parses the command line and runs the command that it names.
-func dispatch(args []string, stdin, stdout *os.File, v *console, signals func() <-chan syscall.Signal, ahead *tree) (end ExitStatus) {
+func dispatch(args []string, stdin, stdout *os.File, v *console, signals func() <-chan syscall.Signal, ahead *tree) ExitStatus {
 	s := newSettings(os.LookupEnv)
 	for _, arg := range args { // wherever a URL stands, also in the place of something else
 		v.keepSecret(secretsOf(arg)...)
 	}
-	act := func(cmd *command) cli.ActionFunc {
-		return func(ctx *cli.Context) error {
-			c := &call{
-				cmd: cmd, args: ctx.Args().Slice(), settings: s, console: v, stdin: stdin, stdout: stdout,
-				terminal: isTerminal(stdout), ahead: ahead,
+	root := rootCommand()
+	root.kinds = commandsFor(args)
+	cmd, rest, flags, err := s.walk(root, args[min(1, len(args)):])
+	ended := endedOptions(args, rest)
+	if err == nil {
+		s.few = len(rest) < cmd.least()
+		if cmd.mixed && !ended {
+			if rest, ended, err = s.mixed(cmd, rest, flags); err != nil {
+				err = mistyped(cmd, err)
 			}
-			s.few = len(c.args) < cmd.least()
-			ended := endedOptions(args, c.args)
-			if cmd.mixed && !ended {
-				var err error
-				if c.args, ended, err = s.mixed(cmd, c.args, ctx.LocalFlagNames()); err != nil {
-					return mistyped(cmd, commands(), err)
-				}
-			}
-			end = c.start(ended, signals)
-			return nil
 		}
 	}
-	wrong := func(cmd *command) cli.OnUsageErrorFunc {
-		return func(_ *cli.Context, err error, _ bool) error { return mistyped(cmd, commands(), err) }
-	}
-	parsed := func(cmd *command, name string) *cli.Command {
-		return &cli.Command{Name: name, Flags: flags(s, cmd.options), Action: act(cmd), OnUsageError: wrong(cmd)}
-	}
-	root := parsed(rootCommand(), "leaderrun")
-	for _, cmd := range commandsFor(args) {
-		known := parsed(cmd, cmd.word())
-		for _, kind := range cmd.kinds {
-			known.Subcommands = append(known.Subcommands, parsed(kind, kind.word()))
-		}
-		root.Subcommands = append(root.Subcommands, known)
-	}
-	if err := walk(root, args[min(1, len(args)):], nil); err != nil {
+	if err != nil {
 		v.configureEarly(s)
 		v.fault(err)
 		return ExitStatus{Code: codeUsage}
 	}
-	return end
+	c := &call{cmd: cmd, args: rest, settings: s, console: v, stdin: stdin, stdout: stdout, terminal: isTerminal(stdout), ahead: ahead}
+	return c.start(ended, signals)
 }
 
 // endedOptions says whether "--" stands before the arguments: what follows it is no option.
@@ -183,15 +163,14 @@ func runRoot(c *call) (ExitStatus, error) {
 	if len(c.args) == 0 {
 		return ExitStatus{}, usage("usage", "leaderrun [options] COMMAND …", "`leaderrun help` shows the commands")
 	}
-	name := c.args[0]
-	hint := elsewhere(name)
-	if hint == "" {
-		hint = didYouMean(name, commandNames(), "")
-	}
-	if hint == "" {
-		hint = "`leaderrun help` shows the commands; a job is run by `leaderrun run JOB COMMAND`"
-	}
-	return ExitStatus{}, usage(fmt.Sprintf("%q", name), "there is no such command", hint)
+	return ExitStatus{}, noCommand(c.args[0])
+}
+
+// noCommand is the fault of a word that stands where the name of a command does.
+func noCommand(word string) error {
+	hint := cmp.Or(elsewhere(word), didYouMean(word, commandNames(), ""),
+		"`leaderrun help` shows the commands; a job is run by `leaderrun run JOB COMMAND`")
+	return usage(fmt.Sprintf("%q", word), "there is no such command", hint)
 }
 
 // elsewhere points from the words of other programs to the command that does the same here; "": it is none of those.
@@ -208,14 +187,14 @@ func elsewhere(word string) string {
 	return ""
 }
 
-// mistyped says what is wrong with the options. Package flag, below urfave/cli, only has texts.
-func mistyped(cmd *command, all []*command, err error) error {
+// mistyped says what is wrong with the options. Package flag only has texts.
+func mistyped(cmd *command, err error) error {
 	if _, ours := errors.AsType[*fault](err); ours {
 		return err
 	}
 	text := err.Error()
 	if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
-		return unknownOption(cmd, all, name)
+		return unknownOption(cmd, name)
 	}
 	if name, ok := strings.CutPrefix(text, "flag needs an argument: -"); ok {
 		for _, o := range cmd.options {
@@ -227,7 +206,7 @@ func mistyped(cmd *command, all []*command, err error) error {
 	return usage("the command line", text, seeHelp(cmd))
 }
 
-func unknownOption(cmd *command, all []*command, typed string) error {
+func unknownOption(cmd *command, typed string) error {
 	var names []string
 	for _, o := range cmd.options {
 		names = append(names, o.name)
@@ -236,7 +215,7 @@ func unknownOption(cmd *command, all []*command, typed string) error {
 		return usage("unknown option -"+typed, "", fmt.Sprintf("write -%s %s", o.short, value))
 	}
 	hint := didYouMean(typed, names, "--")
-	for _, other := range all {
+	for _, other := range commands() {
 		if slices.ContainsFunc(other.options, func(o option) bool { return o.name == typed }) {
 			hint = fmt.Sprintf("--%s is an option of `leaderrun %s`", typed, other.name)
 			break

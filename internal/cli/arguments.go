@@ -2,11 +2,20 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
 // word is the last word of the command's name: what is typed to call it, behind the command that it is a kind of.
 func (cmd *command) word() string { return cmd.name[strings.LastIndexByte(cmd.name, ' ')+1:] }
+
+// kind is the command below this one that a word names; nil: none.
+func (cmd *command) kind(word string) *command {
+	if i := slices.IndexFunc(cmd.kinds, func(k *command) bool { return k.word() == word }); i >= 0 {
+		return cmd.kinds[i]
+	}
+	return nil
+}
 
 // usageLine is how the command is called.
 func (cmd *command) usageLine() string {

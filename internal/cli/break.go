@@ -93,20 +93,17 @@ func runBreak(c *call) (ExitStatus, error) {
 	if err != nil {
 		return ExitStatus{}, err
 	}
-	if b.store, err = c.openStore(); err != nil {
-		return ExitStatus{}, err
-	}
-	defer b.store.Close()
-	ctx, cancel := c.context()
-	defer cancel()
-	names, err := expand(ctx, b.store, b.job)
-	if err != nil {
-		return ExitStatus{}, err
-	}
-	if len(b.forget) > 0 {
-		return ExitStatus{}, b.forgetAll(ctx, names)
-	}
-	return ExitStatus{}, b.endAll(ctx, names)
+	return c.onStore(func(ctx context.Context, store backends.Backend) error {
+		b.store = store
+		names, err := expand(ctx, b.store, b.job)
+		switch {
+		case err != nil:
+			return err
+		case len(b.forget) > 0:
+			return b.forgetAll(ctx, names)
+		}
+		return b.endAll(ctx, names)
+	})
 }
 
 // endAll gives its orders about a job, or about each slot or shard of one, and waits then until all of their runs are over. What was

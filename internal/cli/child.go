@@ -6,12 +6,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/boottime"
-	"github.com/leaderrun/leaderrun/internal/lifeline"
 	"github.com/leaderrun/leaderrun/internal/slots"
 	"github.com/leaderrun/leaderrun/internal/supervise"
 	"github.com/leaderrun/leaderrun/internal/supervise/ahead"
@@ -107,10 +105,11 @@ func socketIn(vars []string) string {
 
 // tree is the process tree of one run. Its guardian starts while options are read and the claim is in flight.
 type tree struct {
+	*supervise.Guard // which does all that the runner wants after Start; nil before
+
 	command supervise.Command // to be set before Start
 	warn    func(string)
 	pending *supervise.Pending
-	guard   *supervise.Guard // nil before Start
 }
 
 var _ runner.Tree = (*tree)(nil)
@@ -125,23 +124,23 @@ func newTree(v *console) *tree {
 
 // Start implements runner.Tree.
 func (t *tree) Start(env []string, hold, inherit []*os.File, d runner.Deadline) (err error) {
-	if t.guard, err = guardianBy(t.pending, d); err != nil {
+	if t.Guard, err = guardianBy(t.pending, d); err != nil {
 		return err
 	}
 	c := t.command
 	c.Env, c.Socket = slices.Concat(c.Env, env), socketIn(env)
 	c.Hold, c.Inherit = hold, inherit
-	err = t.guard.Start(c, d)
+	err = t.Guard.Start(c, d)
 	if !errors.Is(err, supervise.ErrGone) {
 		return err
 	}
 	// The guardian of a standby was killed while it waited: another one takes its place.
-	_ = t.guard.Dismiss()
+	_ = t.Guard.Dismiss()
 	t.pending = supervise.Begin(supervise.Options{Warn: t.warn})
-	if t.guard, err = guardianBy(t.pending, d); err != nil {
+	if t.Guard, err = guardianBy(t.pending, d); err != nil {
 		return err
 	}
-	return t.guard.Start(c, d)
+	return t.Guard.Start(c, d)
 }
 
 // guardianBy returns the guardian of a run, where it comes in time for the command to start.
@@ -152,23 +151,6 @@ func guardianBy(p *supervise.Pending, d runner.Deadline) (*supervise.Guard, erro
 	}
 	return guard, err
 }
-
-// The runner calls these after Start has succeeded.
-
-// Extend implements runner.Tree.
-func (t *tree) Extend(d runner.Deadline) { t.guard.Extend(d) }
-
-// Signal implements runner.Tree.
-func (t *tree) Signal(sig syscall.Signal) { t.guard.Signal(sig) }
-
-// Terminate implements runner.Tree.
-func (t *tree) Terminate() { t.guard.Terminate() }
-
-// Kill implements runner.Tree.
-func (t *tree) Kill(lost bool) { t.guard.Kill(lost) }
-
-// Events implements runner.Tree.
-func (t *tree) Events() <-chan lifeline.Event { return t.guard.Events() }
 
 // Close implements runner.Tree. It does not wait for the guardian's end: whoever makes the next tree does, and the end
 // of the program.

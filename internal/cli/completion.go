@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -13,10 +12,6 @@ import (
 
 	"github.com/leaderrun/leaderrun/internal/panics"
 )
-
-func shells() map[string]func(io.Writer) {
-	return map[string]func(io.Writer){"bash": completeBash, "zsh": completeZsh, "fish": completeFish}
-}
 
 func completionCommand() *command {
 	return &command{
@@ -32,17 +27,76 @@ the backend that environment and files name, 300 ms at most.`,
 	}
 }
 
+// shells are those that there are scripts for. A script hands the words of the line to `leaderrun complete`, up to the one that is being
+// typed, and offers what that prints. They are read only.
+var shells = map[string]string{
+	"bash": `# bash completion for leaderrun
+_leaderrun() {
+	local word=${COMP_WORDS[COMP_CWORD]} line
+	COMPREPLY=()
+	while IFS= read -r line; do
+		case $line in
+		$'\tfiles') mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
+		$'\tfolders') mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
+		$'\tcommand '$((COMP_CWORD - 1))) mapfile -t COMPREPLY < <(compgen -c -- "$word") ;;
+		$'\tcommand '*) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
+		*) printf -v line %q "${line%%$'\t'*}"; COMPREPLY+=("$line") ;;
+		esac
+	done < <(leaderrun complete -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+}
+complete -F _leaderrun leaderrun
+`,
+	"zsh": `#compdef leaderrun
+
+_leaderrun() {
+	local line ret=1
+	local -a offers
+	for line in "${(@f)$(leaderrun complete -- "${(@Q)words[2,CURRENT]}" 2>/dev/null)}"; do
+		case $line in
+		$'\tfiles') _files && ret=0 ;;
+		$'\tfolders') _files -/ && ret=0 ;;
+		$'\tcommand '*) shift $((${line##* } + 1)) words; ((CURRENT -= ${line##* } + 1)); _normal && ret=0 ;;
+		*$'\t'*) offers+=("${${line%%$'\t'*}//:/\\:}:${line#*$'\t'}") ;;
+		?*) offers+=("${line//:/\\:}") ;;
+		esac
+	done
+	(($#offers)) && _describe leaderrun offers && ret=0
+	return ret
+}
+
+_leaderrun "$@"
+`,
+	"fish": `# fish completion for leaderrun
+function __leaderrun_offers
+	set -l word (commandline -ct)
+	set -l words (commandline -opc)[2..-1] "$word"
+	for line in (leaderrun complete -- $words 2>/dev/null)
+		switch $line
+			case \tfiles
+				__fish_complete_path $word
+			case \tfolders
+				__fish_complete_directories $word
+			case \tcommand\ '*'
+				complete -C (string join ' ' -- (string escape -- $words[(math 1 + (string split ' ' $line)[2])..-1]))
+			case '*'
+				echo $line
+		end
+	end
+end
+complete -c leaderrun -f -a '(__leaderrun_offers)'
+`,
+}
+
 func runCompletion(c *call) (ExitStatus, error) {
+	const form = "leaderrun completion bash|zsh|fish"
 	if len(c.args) != 1 {
-		return ExitStatus{}, usage("completion", "name one shell", "leaderrun completion bash|zsh|fish")
+		return ExitStatus{}, usage("completion", "name one shell", form)
 	}
-	write, ok := shells()[c.args[0]]
+	script, ok := shells[c.args[0]]
 	if !ok {
-		return ExitStatus{}, usage(fmt.Sprintf("%q", c.args[0]), "no completion for this shell", "leaderrun completion bash|zsh|fish")
+		return ExitStatus{}, usage(fmt.Sprintf("%q", c.args[0]), "no completion for this shell", form)
 	}
-	var b strings.Builder
-	write(&b)
-	return ExitStatus{}, c.print(b.String())
+	return ExitStatus{}, c.print(script)
 }
 
 func commandNames() []string {
@@ -53,109 +107,164 @@ func commandNames() []string {
 	return names
 }
 
-// optionsWithin returns the options of a command and of its kinds, each name once.
-func optionsWithin(cmd *command) []option {
-	all := slices.Clone(cmd.options)
-	for _, kind := range cmd.kinds {
-		for _, o := range kind.options {
-			if !slices.ContainsFunc(all, func(x option) bool { return x.name == o.name }) {
-				all = append(all, o)
+// completeCommand is what the scripts ask.
+func completeCommand() *command {
+	return &command{name: "complete", options: commonOptions(), plain: true, rest: true, run: runComplete}
+}
+
+// runComplete prints what may stand in the place of the last word, a line each, with a tab before what is to be said of it. A line that
+// begins with a tab says what the shell itself is to offer.
+func runComplete(c *call) (ExitStatus, error) {
+	if len(c.args) == 0 {
+		return ExitStatus{}, nil
+	}
+	typed := c.args[len(c.args)-1]
+	var b strings.Builder
+	for _, o := range c.offers(c.args[:len(c.args)-1], typed) {
+		switch {
+		case o.word == "":
+			b.WriteString("\t" + o.about + "\n")
+		case strings.HasPrefix(o.word, typed):
+			b.WriteString(strings.TrimSuffix(o.word+"\t"+o.about, "\t") + "\n")
+		}
+	}
+	return ExitStatus{}, c.print(b.String())
+}
+
+// offer is a word, and what is to be said of it. Without a word it is what the shell offers: files, folders, or command N, where the words
+// of another program's command line begin with word N.
+type offer struct{ word, about string }
+
+// offers returns what may follow words.
+func (c *call) offers(before []string, typed string) []offer {
+	cmd, args, ended := rootCommand(), 0, false
+	cmd.kinds = topCommands()
+	for i := 0; i < len(before); i++ {
+		word := before[i]
+		switch {
+		case cmd.rest && args > 0 && word == "--":
+			return []offer{{about: fmt.Sprintf("command %d", i+1)}}
+		case cmd.name == "run" && args > 0:
+			return []offer{{about: fmt.Sprintf("command %d", i)}}
+		case word == "--" && !ended:
+			ended = true
+		case strings.HasPrefix(word, "-") && !ended:
+			o, ok := cmd.optionIn(word)
+			if !ok || o.value == "" || strings.Contains(word, "=") {
+				continue
 			}
+			if i++; i < len(before) && before[i] == "=" { // bash makes three words of --wait=1m
+				i++
+			}
+			if i >= len(before) {
+				return o.values("")
+			}
+		case args == 0 && cmd.kind(word) != nil:
+			cmd = cmd.kind(word)
+		default:
+			args++
+		}
+	}
+	switch {
+	case cmd.name == "run" && args > 0:
+		return []offer{{about: fmt.Sprintf("command %d", len(before))}}
+	case strings.HasPrefix(typed, "-") && !ended:
+		if o, ok := cmd.optionIn(typed); ok && strings.Contains(typed, "=") {
+			return o.values(o.flag() + "=")
+		}
+		return flagOffers(cmd.options)
+	}
+	return c.argumentOffers(cmd, args)
+}
+
+// optionIn is the option that a word gives.
+func (cmd *command) optionIn(word string) (o option, ok bool) {
+	name, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
+	i := slices.IndexFunc(cmd.options, func(o option) bool { return o.name == name || o.short == name && name != "" })
+	if i < 0 {
+		return o, false
+	}
+	return cmd.options[i], true
+}
+
+// values are those that an option may have, with what stands before them in the same word.
+func (o option) values(before string) (all []offer) {
+	switch o.value {
+	case "FILE":
+		return []offer{{about: "files"}}
+	case "DIR":
+		return []offer{{about: "folders"}}
+	}
+	for _, word := range o.words {
+		all = append(all, offer{word: before + word})
+	}
+	return all
+}
+
+func flagOffers(options []option) (all []offer) {
+	for _, o := range options {
+		about, _, _ := strings.Cut(o.help, "\n")
+		all = append(all, offer{o.flag(), about})
+		if o.short != "" {
+			all = append(all, offer{"-" + o.short, about})
 		}
 	}
 	return all
 }
 
-// flagNames returns the flags of a command: all, and those that take a value.
-func flagNames(cmd *command) (every, valued []string) {
-	for _, o := range optionsWithin(cmd) {
-		forms := []string{o.flag()}
-		if o.short != "" {
-			forms = append(forms, "-"+o.short)
+// argumentOffers are those for an argument of a command, behind so many.
+func (c *call) argumentOffers(cmd *command, behind int) (all []offer) {
+	place, _, _ := strings.Cut(cmd.args, " ")
+	switch name := strings.Trim(place, "[]…"); {
+	case behind > 0 && !strings.Contains(place, "…"):
+	case name == "JOB":
+		return c.jobOffers()
+	case name == "FILE", name == "PATH":
+		return []offer{{about: "files"}}
+	case behind > 0:
+	case cmd.name == "completion":
+		for _, shell := range slices.Sorted(maps.Keys(shells)) {
+			all = append(all, offer{word: shell})
 		}
-		every = append(every, forms...)
-		if o.value != "" {
-			valued = append(valued, forms...)
+	case cmd.name == "help":
+		all = argumentsOf(topCommands())
+		for _, topic := range slices.Sorted(maps.Keys(topics())) {
+			all = append(all, offer{word: topic})
 		}
+	default:
+		all = argumentsOf(cmd.kinds)
 	}
-	return every, valued
+	return all
 }
 
-// arguments are what a command takes besides options, where that is a fixed set.
-func arguments(cmd *command) []string {
-	if len(cmd.kinds) > 0 {
-		var words []string
-		for _, kind := range cmd.kinds {
-			words = append(words, kind.word())
-		}
-		return words
+func argumentsOf(commands []*command) (all []offer) {
+	for _, cmd := range commands {
+		all = append(all, offer{cmd.word(), cmd.brief})
 	}
-	switch cmd.name {
-	case "completion":
-		return []string{"bash", "zsh", "fish"}
-	case "help":
-		return slices.Sorted(slices.Values(append(commandNames(), slices.Collect(maps.Keys(topics()))...)))
-	}
-	return nil
+	return all
 }
-
-// place is what stands where a command takes an argument that is no fixed word.
-type place struct {
-	name string // as the usage line calls it; "": there is no such argument
-	most int    // how many there may be
-}
-
-const (
-	placeJob  = "JOB"
-	placeFile = "FILE"
-	unbounded = 1 << 16
-)
-
-// placeOf reads the usage line of a command.
-func placeOf(cmd *command) place {
-	args, _, _ := strings.Cut(cmd.args, " ")
-	p := place{name: strings.Trim(args, "[]…"), most: 1}
-	if p.name == "PATH" {
-		p.name = placeFile
-	}
-	if strings.Contains(args, "…") {
-		p.most = unbounded
-	}
-	return p
-}
-
-// isFile says whether an option takes the name of a file, isFolder that of a folder.
-func (o option) isFile() bool   { return o.value == placeFile }
-func (o option) isFolder() bool { return o.value == "DIR" }
-
-const completeJobs = "complete-jobs"
 
 // jobsPatience is how long a store may take: whoever has pressed a key does not wait for longer. Scripts of the tests do, on a busy
 // machine.
 var jobsPatience = 300 * time.Millisecond
 
-// completeJobsCommand is what the scripts ask for the names of jobs.
-func completeJobsCommand() *command {
-	return &command{name: completeJobs, options: commonOptions(), plain: true, run: runCompleteJobs}
-}
-
-// runCompleteJobs prints the names, a line each. A store that cannot be had, or not soon, has none: nobody wants to read why in the
-// middle of a line that is being typed.
-func runCompleteJobs(c *call) (ExitStatus, error) {
+// jobOffers are the names of jobs. A store that cannot be had, or not soon, has none: nobody wants to read why in the middle of a line
+// that is being typed.
+func (c *call) jobOffers() []offer {
 	ctx, cancel := context.WithTimeout(context.Background(), jobsPatience)
 	defer cancel()
-	found := make(chan []string, 1)
-	panics.Go(func() { found <- c.jobNames(ctx) })
+	found := make(chan []offer, 1)
+	panics.Go(func() { found <- c.namesOfJobs(ctx) })
 	select {
 	case names := <-found:
-		return ExitStatus{}, c.print(strings.Join(names, ""))
+		return names
 	case <-ctx.Done(): // also where a store does not heed it
-		return ExitStatus{}, nil
+		return nil
 	}
 }
 
-// jobNames returns the names that a shell can take, with line ends.
-func (c *call) jobNames(ctx context.Context) []string {
+// namesOfJobs returns those that a shell can take.
+func (c *call) namesOfJobs(ctx context.Context) (all []offer) {
 	if c.settings.loadFiles(allOptions) != nil {
 		return nil
 	}
@@ -165,238 +274,10 @@ func (c *call) jobNames(ctx context.Context) []string {
 	}
 	defer store.Close()
 	names, _ := store.Jobs(ctx)
-	var lines []string
 	for _, name := range names {
 		if !isInternal(name) && utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
-			lines = append(lines, name+"\n")
+			all = append(all, offer{word: name})
 		}
 	}
-	return lines
-}
-
-// completeBash needs nothing but bash itself. After JOB of run it leaves the rest to the shell's own completion of
-// commands and files. Names of jobs are anybody's who may write to the store: no shell evaluates them.
-func completeBash(w io.Writer) {
-	fmt.Fprint(w, `# bash completion for leaderrun
-_leaderrun_jobs() {
-	local job
-	while IFS= read -r job; do
-		[[ $job == "$1"* ]] && COMPREPLY+=("$(printf %q "$job")")
-	done < <(leaderrun `+completeJobs+` 2>/dev/null)
-}
-_leaderrun() {
-	local word=${COMP_WORDS[COMP_CWORD]} last=${COMP_WORDS[COMP_CWORD-1]} command= i
-	COMPREPLY=()
-	for ((i = 1; i < COMP_CWORD; i++)); do
-		case ${COMP_WORDS[i]} in
-		-*) ;;
-		`+strings.Join(commandNames(), "|")+`) command=${COMP_WORDS[i]}; break ;;
-		esac
-	done
-	local flags='' valued='' words='' kinds='' jobs=0 files=0 args=0 first=
-	case $command in
-`)
-	for _, cmd := range topCommands() {
-		every, valued := flagNames(cmd)
-		fmt.Fprintf(w, "\t%s) flags='%s' valued=' %s ' words='%s'%s ;;\n", cmd.name,
-			strings.Join(every, " "), strings.Join(valued, " "), strings.Join(arguments(cmd), " "), bashPlaces(cmd))
-	}
-	every, valued := flagNames(rootCommand())
-	fmt.Fprintf(w, "\t*) flags='%s' valued=' %s ' words='%s' ;;\n\tesac\n",
-		strings.Join(every, " "), strings.Join(valued, " "), strings.Join(commandNames(), " "))
-	fmt.Fprint(w, "\tcase $last in\n")
-	for _, o := range allOptions() {
-		var offer string
-		switch {
-		case o.isFile():
-			offer = "-f"
-		case o.isFolder():
-			offer = "-d"
-		case len(o.words) > 0:
-			offer = "-W '" + strings.Join(o.words, " ") + "'"
-		default:
-			continue
-		}
-		forms := o.flag()
-		if o.short != "" {
-			forms += "|-" + o.short
-		}
-		fmt.Fprintf(w, "\t%s) mapfile -t COMPREPLY < <(compgen %s -- \"$word\"); return ;;\n", forms, offer)
-	}
-	fmt.Fprint(w, `	esac
-	[[ $valued == *" $last "* ]] && return
-	if [[ -n $command ]]; then
-		for ((i++; i < COMP_CWORD; i++)); do
-			case ${COMP_WORDS[i]} in
-			--) flags= ;;
-			-*=*) ;;
-			-*) [[ $valued == *" ${COMP_WORDS[i]} "* ]] && ((i++)) ;;
-			*) ((args++)); first=${first:-${COMP_WORDS[i]}}; [[ $command == run ]] && break ;;
-			esac
-		done
-	fi
-	if [[ $command == run ]] && ((args > 0)); then
-		if ((i + 1 < COMP_CWORD)); then
-			mapfile -t COMPREPLY < <(compgen -f -- "$word")
-		else
-			mapfile -t COMPREPLY < <(compgen -c -- "$word")
-		fi
-	elif [[ $word == -* ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "$flags" -- "$word")
-	elif ((args < jobs)); then
-		_leaderrun_jobs "$word"
-	elif ((args < files)) || [[ -n $first && $kinds == *" $first "* ]]; then
-		mapfile -t COMPREPLY < <(compgen -f -- "$word")
-	elif ((args == 0)); then
-		mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
-	fi
-}
-complete -F _leaderrun leaderrun
-`)
-}
-
-// bashPlaces says in variables what stands in the places of a command's arguments.
-func bashPlaces(cmd *command) string {
-	switch p := placeOf(cmd); p.name {
-	case placeJob:
-		return fmt.Sprintf(" jobs=%d", p.most)
-	case placeFile:
-		return fmt.Sprintf(" files=%d", p.most)
-	}
-	if kinds := kindsOfFiles(cmd); kinds != nil {
-		return fmt.Sprintf(" kinds=' %s '", strings.Join(kinds, " "))
-	}
-	return ""
-}
-
-// kindsOfFiles are the kinds of a command that take the name of a file.
-func kindsOfFiles(cmd *command) []string {
-	var words []string
-	for _, kind := range cmd.kinds {
-		if placeOf(kind).name == placeFile {
-			words = append(words, kind.word())
-		}
-	}
-	return words
-}
-
-// quoted is a text for a shell's single quotes.
-func quoted(text string) string { return strings.ReplaceAll(text, "'", `'\''`) }
-
-// brief is the first line of an option's help.
-func brief(o option) string {
-	line, _, _ := strings.Cut(o.help, "\n")
-	return line
-}
-
-func completeZsh(w io.Writer) {
-	fmt.Fprint(w, "#compdef leaderrun\n\n_leaderrun_jobs() {\n\tlocal -a jobs\n\tjobs=(${(f)\"$(leaderrun "+completeJobs+" 2>/dev/null)\"})\n\tcompadd -a jobs\n}\n\n")
-	fmt.Fprint(w, "_leaderrun() {\n\tlocal curcontext=$curcontext state line\n\tlocal -a commands\n\tcommands=(\n")
-	for _, cmd := range topCommands() {
-		fmt.Fprintf(w, "\t\t'%s:%s'\n", cmd.name, quoted(strings.ReplaceAll(cmd.brief, ":", `\:`)))
-	}
-	fmt.Fprint(w, "\t)\n\tif (( CURRENT == 2 )); then\n\t\t_describe command commands\n\t\treturn\n\tfi\n")
-	fmt.Fprint(w, "\tlocal command=$words[2]\n\tshift words; (( CURRENT-- ))\n\tcase $command in\n")
-	for _, cmd := range topCommands() {
-		fmt.Fprintf(w, "\t%s) _arguments -S", cmd.name)
-		for _, o := range optionsWithin(cmd) {
-			for _, form := range zshForms(o) {
-				fmt.Fprintf(w, " \\\n\t\t'%s'", quoted(form))
-			}
-		}
-		switch words := arguments(cmd); {
-		case cmd.name == "run":
-			fmt.Fprint(w, " \\\n\t\t'1:job:_leaderrun_jobs' '*:::command:_normal'")
-		case words != nil:
-			fmt.Fprintf(w, " \\\n\t\t'1:word:(%s)'", strings.Join(words, " "))
-			if kindsOfFiles(cmd) != nil {
-				fmt.Fprint(w, " '*:file:_files'")
-			}
-		default:
-			fmt.Fprint(w, zshPlaces(placeOf(cmd)))
-		}
-		fmt.Fprint(w, " ;;\n")
-	}
-	fmt.Fprint(w, "\tesac\n}\n\n_leaderrun \"$@\"\n")
-}
-
-func zshPlaces(p place) string {
-	which := "1"
-	if p.most > 1 {
-		which = "*"
-	}
-	switch p.name {
-	case placeJob:
-		return " \\\n\t\t'" + which + ":job:_leaderrun_jobs'"
-	case placeFile:
-		return " \\\n\t\t'" + which + ":file:_files'"
-	}
-	return ""
-}
-
-func zshForms(o option) []string {
-	about := strings.NewReplacer("[", `\[`, "]", `\]`, ":", `\:`).Replace(brief(o))
-	value := ""
-	switch {
-	case o.isFile():
-		value = ":file:_files"
-	case o.isFolder():
-		value = ":folder:_files -/"
-	case len(o.words) > 0:
-		value = ":" + o.name + ":(" + strings.Join(o.words, " ") + ")"
-	case o.value != "":
-		value = ":" + o.name + ":"
-	}
-	equals := ""
-	if o.value != "" {
-		equals = "="
-	}
-	again := ""
-	if o.many {
-		again = "*"
-	}
-	forms := []string{again + o.flag() + equals + "[" + about + "]" + value}
-	if o.short != "" {
-		forms = append(forms, "-"+o.short+"["+about+"]"+value)
-	}
-	return forms
-}
-
-func completeFish(w io.Writer) {
-	fmt.Fprint(w, "# fish completion for leaderrun\ncomplete -c leaderrun -f\n")
-	for _, cmd := range topCommands() {
-		fmt.Fprintf(w, "complete -c leaderrun -n __fish_use_subcommand -a %s -d '%s'\n", cmd.name, quoted(cmd.brief))
-	}
-	for _, cmd := range topCommands() {
-		when := "-n '__fish_seen_subcommand_from " + cmd.name + "'"
-		for _, o := range optionsWithin(cmd) {
-			line := "complete -c leaderrun " + when + " -l " + o.name
-			if o.short != "" {
-				line += " -s " + o.short
-			}
-			switch {
-			case o.isFile():
-				line += " -r -F"
-			case o.isFolder():
-				line += " -x -a '(__fish_complete_directories)'"
-			case len(o.words) > 0:
-				line += " -x -a '" + strings.Join(o.words, " ") + "'"
-			case o.value != "":
-				line += " -x"
-			}
-			fmt.Fprintf(w, "%s -d '%s'\n", line, quoted(brief(o)))
-		}
-		if words := slices.Clone(arguments(cmd)); words != nil {
-			fmt.Fprintf(w, "complete -c leaderrun %s -a '%s'\n", when, strings.Join(words, " "))
-		}
-		switch p := placeOf(cmd); {
-		case p.name == placeJob:
-			fmt.Fprintf(w, "complete -c leaderrun %s -a '(leaderrun %s 2>/dev/null)'\n", when, completeJobs)
-		case p.name == placeFile, kindsOfFiles(cmd) != nil:
-			fmt.Fprintf(w, "complete -c leaderrun %s -F\n", when)
-		}
-		if cmd.name == "run" {
-			fmt.Fprintf(w, "complete -c leaderrun %s -a '(__fish_complete_subcommand)'\n", when)
-		}
-	}
+	return all
 }

@@ -13,6 +13,7 @@ import (
 	"unicode"
 
 	"github.com/leaderrun/leaderrun/internal/panics"
+	"github.com/leaderrun/leaderrun/internal/value"
 	"github.com/leaderrun/leaderrun/runner"
 )
 
@@ -49,8 +50,8 @@ func isTerminal(f *os.File) bool {
 
 // configure takes the options that say what is told and how.
 func (v *console) configure(s *settings) {
-	v.json = read(s, "log-format", oneOf(formats...), "text") == "json"
-	switch read(s, "log-level", oneOf(levels...), "warn") {
+	v.json = read(s, "log-format", value.OneOf(formats...), "text") == "json"
+	switch read(s, "log-level", value.OneOf(levels...), "warn") {
 	case "debug":
 		v.level = slog.LevelDebug
 	case "info":

@@ -22,7 +22,8 @@ import (
 type crew struct {
 	commands *launcher
 	plan     *runPlan
-	runner   runner.Runner
+	leases   shards.Leases
+	runner   runner.Runner // on the leases
 	host     backends.Holder
 	notify   *notifier
 
@@ -38,6 +39,9 @@ type crew struct {
 
 // newCrew makes a crew that hears the signals of the call from now on. Its user closes it.
 func newCrew(c *call, plan *runPlan, store backends.Backend) (*crew, error) {
+	if c.ahead != nil {
+		c.ahead.close() // each run has a guardian of its own, with other files
+	}
 	commands, err := newLauncher(c, plan.metrics)
 	if err != nil {
 		return nil, err
@@ -46,8 +50,9 @@ func newCrew(c *call, plan *runPlan, store backends.Backend) (*crew, error) {
 	supervise.KeepImage()
 	w := &crew{
 		commands: commands, plan: plan, host: thisHolder(), notify: newNotifier(c.settings.lookup, plan.ready),
-		runner: runner.Runner{Driver: store}, going: map[chan os.Signal]bool{}, floors: map[string]int64{},
+		leases: shards.Remember(store), going: map[chan os.Signal]bool{}, floors: map[string]int64{},
 	}
+	w.runner.Driver = w.leases
 	w.wanted, w.giveUp = context.WithCancelCause(context.Background())
 	panics.Go(func() {
 		for sig := range c.signals {

@@ -85,14 +85,12 @@ func runCron(c *call) (ExitStatus, error) {
 	}
 	var jobs []*jobfile.Job
 	var store backends.Backend
-	var err error
-	if !c.beforehand(func() {
+	err := c.beforehand(func() (err error) {
 		if jobs, err = c.loadJobs(); err == nil {
 			store, err = c.openStore()
 		}
-	}) {
-		return ExitStatus{}, errSilent
-	}
+		return err
+	})
 	if err != nil {
 		return ExitStatus{}, err
 	}
@@ -109,6 +107,7 @@ func runCron(c *call) (ExitStatus, error) {
 	if err := s.look(); err != nil {
 		return ExitStatus{}, err
 	}
+	commands.textfiles.look()
 	if listen != "" {
 		closeServer, err := s.listen(listen)
 		if err != nil {
@@ -169,10 +168,10 @@ func fitTTLs(jobs []*jobfile.Job, limits backends.Limits) error {
 // checkJobs lints the files and shows the next ticks.
 func (c *call) checkJobs() (ExitStatus, error) {
 	var jobs []*jobfile.Job
-	var err error
-	if !c.beforehand(func() { jobs, err = c.loadJobs() }) {
-		return ExitStatus{}, errSilent
-	}
+	err := c.beforehand(func() (err error) {
+		jobs, err = c.loadJobs()
+		return err
+	})
 	if err != nil {
 		return ExitStatus{}, err
 	}

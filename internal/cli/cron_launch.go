@@ -9,14 +9,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/boottime"
 	"github.com/leaderrun/leaderrun/internal/daemon"
 	"github.com/leaderrun/leaderrun/internal/jobfile"
-	"github.com/leaderrun/leaderrun/internal/lifeline"
 	"github.com/leaderrun/leaderrun/internal/metrics"
 	"github.com/leaderrun/leaderrun/internal/panics"
 	"github.com/leaderrun/leaderrun/internal/shards"
@@ -32,12 +30,12 @@ const (
 
 // launcher starts the commands of a daemon's jobs, and tells what becomes of them.
 type launcher struct {
-	call     *call
-	null     *os.File     // stdin of jobs that have none
-	metrics  *metrics.Set // nil: nobody asks
-	textfile string       // directory of the textfile collector; "": none
-	sockets  socketHome
-	begin    func(supervise.Options) *supervise.Pending // starts a guardian
+	call      *call
+	null      *os.File     // stdin of jobs that have none
+	metrics   *metrics.Set // nil: nobody asks
+	textfiles *textfiles   // nil: nobody asks
+	sockets   socketHome
+	begin     func(supervise.Options) *supervise.Pending // starts a guardian
 
 	files      hangable
 	lastOutput time.Duration
@@ -49,7 +47,10 @@ func newLauncher(c *call, textfile string) (*launcher, error) {
 	if err != nil {
 		return nil, &fault{code: codeInternal, what: os.DevNull, why: reason(err), err: err}
 	}
-	return &launcher{call: c, null: null, sockets: socketHome{shared: c.settings.on("system")}, textfile: textfile, begin: supervise.Begin, lastOutput: lastOutput}, nil
+	return &launcher{
+		call: c, null: null, sockets: socketHome{shared: c.settings.on("system")}, textfiles: newTextfiles(c.console, textfile),
+		begin: supervise.Begin, lastOutput: lastOutput,
+	}, nil
 }
 
 // removed forgets what was counted of a job that is not run any more.
@@ -57,6 +58,7 @@ func (l *launcher) removed(job string) {
 	if l.metrics != nil {
 		l.metrics.Forget(job)
 	}
+	l.textfiles.forget(job)
 }
 
 // launch is one attempt's connection to the world: it starts the command, several times where that is repeated. It
@@ -91,9 +93,7 @@ func (l *launcher) prepare(job *jobfile.Job) *launch {
 	a.socket.home = &l.sockets
 	a.socket.owner = func() *supervise.Credential { return a.site.as }
 	a.env = a.socket.env(func(g backends.Grant) []string { return append(grantVariables(g, a.tokenEnv), shardVariables(g)...) })
-	if l.textfile != "" {
-		a.file = metrics.NewTextfile(l.textfile, wholeJob(job.Name))
-	}
+	a.file = l.textfiles.begin(wholeJob(job.Name))
 	return a
 }
 
@@ -105,13 +105,11 @@ func (a *launch) Look(ctx context.Context) (err error) {
 
 // Observe implements daemon.Launch.
 func (a *launch) Observe(e runner.Event) {
-	counted := e
-	counted.Job = wholeJob(e.Job)
 	if a.metrics != nil {
-		a.metrics.Observe(counted)
+		a.metrics.Observe(counted(e))
 	}
 	if a.file != nil {
-		a.file.Observe(counted)
+		a.file.Observe(counted(e))
 	}
 	a.reporter.event(e)
 }
@@ -125,23 +123,19 @@ func (a *launch) Ended(tick time.Time, r runner.Result) {
 // over counts and tells how the attempt ended that the reporter's trigger was for.
 func (a *launch) over(r runner.Result) {
 	now := time.Now()
-	var tick time.Time
-	if t := a.reporter.trigger.Tick; t != 0 {
-		tick = time.Unix(t, 0)
-	}
 	count := func(set *metrics.Set) {
 		if job, _, isShard := slots.Split(a.job.Name); isShard {
 			set.ShardEnded(job, r)
 			return
 		}
-		set.Ended(a.job.Name, r, tick, now)
+		set.Ended(a.job.Name, r, instant(a.reporter.trigger.Tick), now)
 	}
 	if a.metrics != nil {
 		count(a.metrics)
 	}
 	if a.file != nil {
 		count(a.file.Set)
-		a.writeMetrics(wholeJob(a.job.Name), a.file)
+		a.textfiles.write(wholeJob(a.job.Name), a.file)
 	}
 	for _, before := range r.Before {
 		a.tellCode(before)
@@ -152,17 +146,13 @@ func (a *launch) over(r runner.Result) {
 
 // whole counts how the work on a whole tick or key ended.
 func (l *launcher) whole(job string, o shards.Outcome, end ExitStatus) {
-	var tick time.Time
-	if t := o.Trigger.Tick; t != 0 {
-		tick = time.Unix(t, 0)
-	}
+	count := func(set *metrics.Set) { set.TickEnded(job, end.Code, o.IsDone(), instant(o.Trigger.Tick), time.Now()) }
 	if l.metrics != nil {
-		l.metrics.TickEnded(job, end.Code, o.IsDone(), tick, time.Now())
+		count(l.metrics)
 	}
-	if l.textfile != "" {
-		file := metrics.NewTextfile(l.textfile, job)
-		file.TickEnded(job, end.Code, o.IsDone(), tick, time.Now())
-		l.writeMetrics(job, file)
+	if file := l.textfiles.begin(job); file != nil {
+		count(file.Set)
+		l.textfiles.write(job, file)
 	}
 }
 
@@ -173,21 +163,6 @@ func wholeJob(name string) string {
 	}
 	return name
 }
-
-// writeMetrics writes the job's file, as long as its file system answers: a daemon that drains waits for this.
-func (l *launcher) writeMetrics(job string, file *metrics.Textfile) {
-	var failed error
-	err := l.files.call(context.Background(), patienceForMetrics, metricsOf(job), func() { failed = file.Write() })
-	if err == nil {
-		err = failed
-	}
-	if err != nil {
-		l.call.console.warnOfMetrics(err)
-	}
-}
-
-// metricsOf is a job's file of metrics, as a thing that may hang.
-type metricsOf string
 
 // tellCode says how a command ended that did not end well.
 func (a *launch) tellCode(r runner.Result) {
@@ -259,7 +234,7 @@ func (a *launch) Close() {
 // ticks are another host's.
 type launched struct {
 	*launch
-	guard *supervise.Guard // nil before Start
+	*supervise.Guard // which does all that the runner wants after Start; nil before
 }
 
 var _ runner.Tree = (*launched)(nil)
@@ -290,10 +265,10 @@ func (t *launched) Start(env []string, hold, inherit []*os.File, d runner.Deadli
 		Detached: true, Files: own, Forked: closeOwn, // the guardian has them
 		Warn: func(text string) { t.call.console.warn(t.job.Name+": "+text, "") },
 	})
-	if t.guard, err = guardianBy(pending, d); err != nil {
+	if t.Guard, err = guardianBy(pending, d); err != nil {
 		return err
 	}
-	return t.guard.Start(supervise.Command{
+	return t.Guard.Start(supervise.Command{
 		Path: at.path, Argv: t.job.Argv, Env: lastWins(slices.Concat(at.env, env)), Dir: at.dir, As: at.as, Socket: socketIn(env),
 		Hold: hold, Inherit: inherit, Grace: t.job.Timeline.Grace,
 	}, d)
@@ -333,26 +308,9 @@ func (t *launched) files() (own [3]*os.File, err error) {
 	return own, nil
 }
 
-// The runner calls these after Start has succeeded, but Close also before.
-
-// Extend implements runner.Tree.
-func (t *launched) Extend(d runner.Deadline) { t.guard.Extend(d) }
-
-// Signal implements runner.Tree.
-func (t *launched) Signal(sig syscall.Signal) { t.guard.Signal(sig) }
-
-// Terminate implements runner.Tree.
-func (t *launched) Terminate() { t.guard.Terminate() }
-
-// Kill implements runner.Tree.
-func (t *launched) Kill(lost bool) { t.guard.Kill(lost) }
-
-// Events implements runner.Tree.
-func (t *launched) Events() <-chan lifeline.Event { return t.guard.Events() }
-
 // Close implements runner.Tree. A guardian whose tree could not be confirmed dead stays.
 func (t *launched) Close() {
-	if t.guard != nil {
-		_ = t.guard.Close()
+	if t.Guard != nil {
+		_ = t.Guard.Close()
 	}
 }

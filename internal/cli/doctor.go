@@ -85,7 +85,7 @@ func runDoctor(c *call) (ExitStatus, error) {
 	}
 	x.lease()
 	x.host()
-	if err := c.print(x.report(asJSON)); err != nil {
+	if err := show(c, asJSON, x.shown(), findingsText); err != nil {
 		return ExitStatus{}, err
 	}
 	if slices.ContainsFunc(x.Findings, func(f backends.Finding) bool { return f.Grade == backends.Bad }) {
@@ -135,27 +135,24 @@ func (x *doctorCall) lease() {
 	x.Fine("take-over", "a standby within %v of the last renewal of a holder that died", x.store.Limits().TakeOver(x.ttl).Round(time.Millisecond))
 }
 
-// report writes the findings.
-func (x *doctorCall) report(asJSON bool) string {
-	var b strings.Builder
+// shown are the findings as they are shown.
+func (x *doctorCall) shown() (all []finding) {
 	redact := x.call.console.redact
-	if asJSON {
-		var list []finding
-		for _, f := range x.Findings {
-			list = append(list, finding{f.Grade, f.What, redact(f.Why), redact(f.Remedy)})
-		}
-		_ = writeObjects(&b, list) // a builder takes everything
-		return b.String()
-	}
-	width := 0
 	for _, f := range x.Findings {
+		all = append(all, finding{f.Grade, f.What, redact(f.Why), redact(f.Remedy)})
+	}
+	return all
+}
+
+func findingsText(all []finding) string {
+	var b strings.Builder
+	width := 0
+	for _, f := range all {
 		width = max(width, len(f.What))
 	}
-	for _, f := range x.Findings {
-		fmt.Fprintf(&b, "%-*s  %-*s  %s\n", len(backends.Warning), f.Grade, width, f.What, oneLine(redact(f.Why)))
-		if f.Remedy != "" {
-			fmt.Fprintf(&b, "hint: %s\n", oneLine(redact(f.Remedy)))
-		}
+	for _, f := range all {
+		fmt.Fprintf(&b, "%-*s  %-*s  %s\n", len(backends.Warning), f.Grade, width, f.What, oneLine(f.Why))
+		writeHint(&b, f.Remedy)
 	}
 	return b.String()
 }

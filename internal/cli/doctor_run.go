@@ -117,24 +117,16 @@ func (x *doctorCall) renewAndEnd(ctx context.Context, g backends.Grant, p *pace)
 	return err
 }
 
-// timed repeats a step while nobody answers, as a run does: where a store has several hosts, the next request goes to
-// another one. It notes how long the answer took, if that was longer than before.
-func (x *doctorCall) timed(ctx context.Context, slowest *time.Duration, step func(context.Context) error) (err error) {
-	for range statusTries {
-		limited, cancel := context.WithTimeout(ctx, max(x.ttl/2, leastAnswer))
+// timed repeats a step while nobody answers, as a run does. It notes how long the answer took, if that was longer than before.
+func (x *doctorCall) timed(ctx context.Context, slowest *time.Duration, step func(context.Context) error) error {
+	return tries(ctx, max(x.ttl/2, leastAnswer), func(ctx context.Context) error {
 		began := time.Now()
-		err = step(limited)
-		took := time.Since(began)
-		cancel()
+		err := step(ctx)
 		if err == nil || backends.IsAnswer(err) {
-			*slowest = max(*slowest, took)
-			return err
+			*slowest = max(*slowest, time.Since(began))
 		}
-		if ctx.Err() != nil {
-			return err
-		}
-	}
-	return err
+		return err
+	})
 }
 
 // tidy is a step whose failure changes nothing: the lease ends by itself. It is taken after a signal too.

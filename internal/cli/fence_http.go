@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -14,20 +13,16 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends/all"
-	"github.com/leaderrun/leaderrun/fence"
 	"github.com/leaderrun/leaderrun/fence/httpfence"
 	"github.com/leaderrun/leaderrun/internal/duration"
+	"github.com/leaderrun/leaderrun/internal/fenceproxy"
 	"github.com/leaderrun/leaderrun/internal/httplimit"
 	"github.com/leaderrun/leaderrun/internal/panics"
 	"github.com/leaderrun/leaderrun/internal/supervise"
 	"github.com/leaderrun/leaderrun/runner"
 )
 
-const (
-	upstreamPatience = time.Minute
-	drainPatience    = 10 * time.Second // beyond that, for the requests under way when the proxy is told to end
-	idlePatience     = 2 * time.Minute  // for a connection that nobody uses
-)
+const upstreamPatience = time.Minute
 
 func fenceHTTPCommand() *command {
 	return &command{
@@ -97,7 +92,7 @@ func runFenceHTTP(c *call) (ExitStatus, error) {
 	default:
 		return ExitStatus{}, usage(quoteWord(c.args[1]), "there is one UPSTREAM", form)
 	}
-	upstream, err := parseUpstream(c.args[0])
+	upstream, err := fenceproxy.ParseUpstream(c.args[0])
 	if err != nil {
 		return ExitStatus{}, usage(quoteWord(c.args[0]), err.Error(), "write UPSTREAM like http://localhost:9000 or https://host/path")
 	}
@@ -105,7 +100,7 @@ func runFenceHTTP(c *call) (ExitStatus, error) {
 		return ExitStatus{}, usage("--listen is missing", "", "write it like --listen localhost:8080")
 	}
 	if name == "" {
-		name = hostPort(upstream)
+		name = fenceproxy.HostPort(upstream)
 	}
 	keep, release, err := openTokens(state, name)
 	if err != nil {
@@ -116,22 +111,15 @@ func runFenceHTTP(c *call) (ExitStatus, error) {
 	if err != nil {
 		return ExitStatus{}, err
 	}
-	return c.serveFence(listener, c.fenceProxy(name, keep, upstream, patience))
-}
-
-// parseUpstream reads the URL of a service. All but scheme, host and path would have to be sent along with other people's
-// requests.
-func parseUpstream(text string) (*url.URL, error) {
-	u, err := url.Parse(text)
-	switch {
-	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
-		return nil, errors.New("it is no URL of a service")
-	case u.User != nil:
-		return nil, errors.New("it has a user: credentials are the client's")
-	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		return nil, errors.New("it ends with more than a path")
-	}
-	return u, nil
+	return c.serveFence(listener, fenceproxy.New(fenceproxy.Options{
+		Resource: name, Keep: keep, Upstream: upstream, Patience: patience, Log: &spokenLog{console: c.console},
+		Tell: func(level slog.Level, event string, r *http.Request, err error, token int64) {
+			c.console.event(runner.Event{
+				Name: event, Level: level, Token: token, Text: fmt.Sprintf("%s %s: %v", r.Method, r.URL.Path, err),
+				Fields: []slog.Attr{slog.String("resource", name)},
+			})
+		},
+	}))
 }
 
 // openTokens opens the directory where tokens are kept, and looks at the one of the resource: what is wrong there is told at the
@@ -176,90 +164,9 @@ func stateDirectory() (string, error) {
 	return u.Path, nil
 }
 
-// fenceProxy is what a request goes through.
-type fenceProxy struct {
-	http.Handler
-
-	onward *forwarder
-}
-
-func (c *call) fenceProxy(name string, keep httpfence.Keeper, upstream *url.URL, patience time.Duration) *fenceProxy {
-	tell := func(level slog.Level, event string, r *http.Request, err error, token int64) {
-		c.console.event(runner.Event{
-			Name: event, Level: level, Token: token, Text: fmt.Sprintf("%s %s: %v", r.Method, r.URL.Path, err),
-			Fields: []slog.Attr{slog.String("resource", name)},
-		})
-	}
-	onward := newForwarder(upstream, patience, c.console, func(r *http.Request, err error) {
-		event := "upstream_failed"
-		if errors.Is(err, errBrokenOff) {
-			event = "client_failed"
-		}
-		tell(slog.LevelInfo, event, r, err, 0)
-	})
-	fenced := httpfence.Handler(onward, httpfence.Options{
-		Resource: func(*http.Request) string { return name },
-		Keep:     keep,
-		Refused: func(r *http.Request, err error) {
-			if _, ok := errors.AsType[*httpfence.KeepError](err); ok && r.Context().Err() == nil {
-				tell(slog.LevelWarn, "fence_failed", r, err, 0)
-				return
-			}
-			token := int64(0)
-			if stale, ok := errors.AsType[*fence.StaleError](err); ok {
-				token = stale.Token
-			}
-			tell(slog.LevelInfo, "request_refused", r, err, token)
-		},
-	})
-	return &fenceProxy{onward: onward, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if climbs(r.URL.Path) { // before it raises a fence
-			http.Error(w, errClimbs.Error(), http.StatusBadRequest)
-			tell(slog.LevelInfo, "request_refused", r, errClimbs, 0)
-			return
-		}
-		fenced.ServeHTTP(w, r)
-	})}
-}
-
-var errClimbs = errors.New(`a path with ".." in it, or encoded many times over, is not passed on`)
-
-// climbs says whether some service would take a path for one above it, and so for what is not below the path of UPSTREAM: one with a
-// segment "..", also where it is encoded once more, ends with a backslash, or has parameters. What is encoded so often that nobody
-// means it counts as one: to decode it to its end takes a time that grows with the square of its length.
-func climbs(path string) bool {
-	const passes = 4
-	for range passes {
-		for segment := range strings.FieldsFuncSeq(path, func(c rune) bool { return c == '/' || c == '\\' }) {
-			if name, _, _ := strings.Cut(segment, ";"); strings.TrimSpace(name) == ".." {
-				return true
-			}
-		}
-		decoded, err := url.PathUnescape(path)
-		if err != nil || decoded == path {
-			return false
-		}
-		path = decoded
-	}
-	return true
-}
-
-// server serves the proxy.
-func (p *fenceProxy) server(v *console) *http.Server {
-	server := &http.Server{
-		Handler: p, ReadHeaderTimeout: httpPatience, IdleTimeout: idlePatience,
-
-		MaxHeaderBytes:               headersLimit,
-		DisableGeneralOptionsHandler: true, // nothing is answered past the fence
-		ErrorLog:                     slog.NewLogLogger(&spokenLog{console: v}, slog.LevelInfo),
-	}
-	server.RegisterOnShutdown(p.onward.hangUp)
-	return server
-}
-
 // serveFence serves until it is told to end.
-func (c *call) serveFence(listener net.Listener, p *fenceProxy) (ExitStatus, error) {
-	server := p.server(c.console)
+func (c *call) serveFence(listener net.Listener, p *fenceproxy.Proxy) (ExitStatus, error) {
+	server := p.Server()
 	over := make(chan error, 1)
 	panics.Go(func() { over <- server.Serve(listener) })
 	asked := c.ending()
@@ -274,32 +181,13 @@ func (c *call) serveFence(listener net.Listener, p *fenceProxy) (ExitStatus, err
 	case sig := <-asked:
 		notify.isStopping("received " + sig.String() + ": waiting for the requests under way")
 		end := ExitStatus{}
-		if !p.drain(server, asked) {
+		if !p.Drain(server, asked) {
 			c.console.warn("requests were cut off: UPSTREAM may still do what they asked for", "")
 			end = bySignal(sig)
 		}
 		notify.close(end)
 		return end, nil
 	}
-}
-
-// drain lets the requests under way end, and says whether they have. Connections that have become something else, such as
-// WebSockets, are brought to an end. A second signal ends the patience.
-func (p *fenceProxy) drain(server *http.Server, asked <-chan syscall.Signal) bool {
-	ctx, cancel := context.WithTimeout(context.Background(), p.onward.patience+drainPatience)
-	defer cancel()
-	panics.Go(func() {
-		select {
-		case <-asked:
-			cancel()
-		case <-ctx.Done():
-		}
-	})
-	if server.Shutdown(ctx) == nil && p.onward.idle(ctx) {
-		return true
-	}
-	_ = server.Close()
-	return false
 }
 
 // ending returns the signals that ask the program to end.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -162,6 +163,34 @@ func TestFenceHTTPDrains(t *testing.T) {
 	}
 }
 
+// switchProtocols makes the connection of a request one in both directions.
+func switchProtocols(t *testing.T, w http.ResponseWriter) net.Conn {
+	t.Helper()
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprint(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
+	return conn
+}
+
+// dialUpgrade opens a connection in both directions.
+func dialUpgrade(t *testing.T, address string, token int64) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	fmt.Fprintf(conn, "GET / HTTP/1.1\r\nHost: x\r\n%s: %d\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n", httpfence.Header, token)
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil || response.StatusCode != http.StatusSwitchingProtocols {
+		t.Fatal(response, err)
+	}
+	response.Body.Close()
+	return conn
+}
+
 // Hazard: the proxy is restarted, and the service still works on what came through a WebSocket.
 func TestFenceHTTPDrainsWebSockets(t *testing.T) {
 	t.Parallel()
@@ -194,7 +223,7 @@ func TestFenceHTTPDrainsWebSockets(t *testing.T) {
 	case said := <-d.said:
 		t.Errorf("the proxy has ended, and the service is still at work: %q", said)
 		d.said <- said
-	case <-time.After(aMoment):
+	case <-time.After(100 * time.Millisecond): // to show a fault; it decides nothing where there is none
 	}
 	close(release)
 	if status, said := d.end(t); status.ExitStatus() != 0 || said != "" {
@@ -216,4 +245,17 @@ func TestFenceHTTPExamples(t *testing.T) {
 			t.Errorf("%s: %v, said %q", e.line, status, said)
 		}
 	}
+}
+
+// The errors of the resource in a command: what the client says, and its code.
+func TestFenceHTTPErrorsHaveTheirCodes(t *testing.T) {
+	t.Parallel()
+	d := startFenceDaemon(t, t.TempDir(), "fence", "http", "--listen", "127.0.0.1:0", "http://127.0.0.1:1")
+	if err := d.raise(t, 6); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.raise(t, 5); errorCode(fenceFailed("x", err)) != codeStale || !errors.As(err, new(*fence.StaleError)) {
+		t.Errorf("stale: %v", err)
+	}
+	d.end(t, syscall.SIGTERM)
 }

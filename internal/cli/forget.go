@@ -31,29 +31,24 @@ func runForget(c *call) (ExitStatus, error) {
 	if err != nil {
 		return ExitStatus{}, err
 	}
-	store, err := c.openStore()
-	if err != nil {
-		return ExitStatus{}, err
-	}
-	defer store.Close()
-	ctx, cancel := c.context()
-	defer cancel()
-	names, places, err := namesOf(ctx, store, job)
-	if err != nil {
-		return ExitStatus{}, err
-	}
-	var first error
-	for _, name := range names {
-		failed := c.forget(ctx, store, name)
-		if len(places) > 0 && name == job && errors.Is(failed, backends.ErrUnknownJob) { // its hosts have not begun anything
-			continue
+	return c.onStore(func(ctx context.Context, store backends.Backend) error {
+		names, places, err := namesOf(ctx, store, job)
+		if err != nil {
+			return err
 		}
-		first = cmp.Or(first, failed) // a slot that somebody has does not keep the others
-	}
-	for _, name := range places {
-		first = cmp.Or(first, c.forgetPlace(ctx, store, job, name))
-	}
-	return ExitStatus{}, first
+		var first error
+		for _, name := range names {
+			failed := c.forget(ctx, store, name)
+			if len(places) > 0 && name == job && errors.Is(failed, backends.ErrUnknownJob) { // its hosts have not begun anything
+				continue
+			}
+			first = cmp.Or(first, failed) // a slot that somebody has does not keep the others
+		}
+		for _, name := range places {
+			first = cmp.Or(first, c.forgetPlace(ctx, store, job, name))
+		}
+		return first
+	})
 }
 
 // forgetPlace forgets a place of those who share the shards of a job.

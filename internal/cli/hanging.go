@@ -30,45 +30,38 @@ func aside(f func()) {
 	<-done
 }
 
-// within calls f beside, and returns errSilent if that takes longer than the limit.
-func within(limit time.Duration, f func() (string, error)) (string, error) {
-	type result struct {
-		text string
-		err  error
-	}
-	done := make(chan result, 1)
-	panics.Go(func() {
-		aside(func() {
-			text, err := f()
-			done <- result{text, err}
-		})
-	})
+// beside begins to call f on another thread, and returns what its result comes through.
+func beside(f func() error) <-chan error {
+	done := make(chan error, 1)
+	panics.Go(func() { aside(func() { done <- f() }) })
+	return done
+}
+
+// within calls f beside, and returns errSilent if that takes longer than the limit. Then nothing of what f sets may be used.
+func within(limit time.Duration, f func() error) error {
+	done := beside(f)
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
-	case r := <-done:
-		return r.text, r.err
+	case err := <-done:
+		return err
 	case <-timer.C:
-		return "", errSilent
+		return errSilent
 	}
 }
 
-// beforehand calls f before anybody listens to signals. It returns false if one that ends a program comes before f has returned: the
-// command, a certificate or the file of jobs may lie where no answer comes. Then nothing of what f sets may be used.
-func (c *call) beforehand(f func()) bool {
-	done := make(chan struct{})
-	panics.Go(func() {
-		defer close(done)
-		aside(f)
-	})
+// beforehand calls f before anybody listens to signals. If one that ends a program comes before f has returned, it returns errSilent: the
+// command, a certificate or the file of jobs may lie where no answer comes. After an error nothing of what f sets may be used.
+func (c *call) beforehand(f func() error) error {
+	done := beside(f)
 	for {
 		select {
-		case <-done:
-			return true
+		case err := <-done:
+			return err
 		case sig := <-c.signals:
 			if supervise.EndsRun(sig) {
 				c.interrupt(sig)
-				return false
+				return errSilent
 			}
 		}
 	}

@@ -1,16 +1,12 @@
 package cli
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
@@ -38,33 +34,13 @@ func runHistory(c *call) (ExitStatus, error) {
 		return ExitStatus{}, err
 	}
 	asJSON := c.settings.on("json")
-	if err := c.settings.err; err != nil {
-		return ExitStatus{}, err
-	}
-	store, err := c.openStore()
-	if err != nil {
-		return ExitStatus{}, err
-	}
-	defer store.Close()
-	ctx, cancel := c.context()
-	defer cancel()
-	entries, err := historyIn(ctx, store, job)
-	if err != nil {
-		return ExitStatus{}, err
-	}
-	var b strings.Builder
-	switch {
-	case asJSON:
-		err = writeObjects(&b, entries)
-	case len(entries) == 0:
-		b.WriteString("no runs yet\n")
-	default:
-		err = writeHistory(&b, entries)
-	}
-	if err != nil {
-		return ExitStatus{}, err
-	}
-	return ExitStatus{}, c.print(b.String())
+	return c.onStore(func(ctx context.Context, store backends.Backend) error {
+		entries, err := historyIn(ctx, store, job)
+		if err != nil {
+			return err
+		}
+		return show(c, asJSON, entries, historyText)
+	})
 }
 
 // historyIn returns the history of a job. That of one with slots has the last runs of each slot.
@@ -261,58 +237,46 @@ func lastRun(s backends.Status) (entry, bool) {
 	return entry{}, false
 }
 
-func writeObjects[T any](w io.Writer, objects []T) error {
-	if objects == nil {
-		objects = []T{}
+// historyColumns are those of the table. One that is not always there is left out where it says nothing.
+func historyColumns() []historyColumn {
+	return []historyColumn{
+		{"SHARD", false, func(e entry) string { return shown(e.Shard) }},
+		{"SLOT", false, func(e entry) string { return shown(e.Slot) }},
+		{"TICK OR KEY", false, entry.trigger},
+		{"TOKEN", true, func(e entry) string { return shown(e.Token) }},
+		{"ATTEMPT", true, func(e entry) string { return shown(e.Attempt) }},
+		{"HOLDER", true, func(e entry) string { return holderText(e.Host, e.PID, e.User, e.Holder) }},
+		{"STARTED", true, startText},
+		{"TOOK", true, tookText},
+		{"STATE", true, func(e entry) string { return e.State }},
+		{"EXIT", true, func(e entry) string { return shown(e.Exit) }},
+		{"NOTE", true, noteText},
 	}
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(objects); err != nil {
-		return err
-	}
-	_, err := w.Write(visibleJSON(text.Bytes()))
-	return err
 }
 
-func writeHistory(w io.Writer, entries []entry) error {
-	const gap = 2
-	t := tabwriter.NewWriter(w, 0, 0, gap, ' ', 0)
-	head := []string{"TOKEN", "ATTEMPT", "HOLDER", "STARTED", "TOOK", "STATE", "EXIT", "NOTE"}
-	ticks := slices.ContainsFunc(entries, func(e entry) bool { return e.Tick != nil || e.Once != nil })
-	if ticks {
-		head = slices.Insert(head, 0, "TICK OR KEY")
+type historyColumn struct {
+	head   string
+	always bool
+	cell   func(entry) string
+}
+
+func historyText(entries []entry) string {
+	if len(entries) == 0 {
+		return "no runs yet\n"
 	}
-	inSlots := slices.ContainsFunc(entries, func(e entry) bool { return e.Slot != nil })
-	if inSlots {
-		head = slices.Insert(head, 0, "SLOT")
+	rows := make([][]string, 1+len(entries))
+	for _, c := range historyColumns() {
+		if !c.always && !slices.ContainsFunc(entries, func(e entry) bool { return c.cell(e) != "-" }) {
+			continue
+		}
+		rows[0] = append(rows[0], c.head)
+		for i, e := range entries {
+			rows[i+1] = append(rows[i+1], c.cell(e))
+		}
 	}
-	inShards := slices.ContainsFunc(entries, func(e entry) bool { return e.Shard != nil })
-	if inShards {
-		head = slices.Insert(head, 0, "SHARD")
-	}
-	fmt.Fprintln(t, strings.Join(head, "\t"))
-	for _, e := range entries {
-		cells := []string{
-			shown(e.Token), shown(e.Attempt), holderText(e.Host, e.PID, e.User, e.Holder), startText(e.Started), tookText(e),
-			e.State, shown(e.Exit), shown(e.Note),
-		}
-		if ticks {
-			cells = slices.Insert(cells, 0, e.trigger())
-		}
-		if inSlots {
-			cells = slices.Insert(cells, 0, shown(e.Slot))
-		}
-		if inShards {
-			cells = slices.Insert(cells, 0, shown(e.Shard))
-		}
-		if last := len(cells) - 1; cells[last] == "-" {
-			cells[last] = ""
-		}
-		fmt.Fprintln(t, strings.TrimRight(strings.Join(cells, "\t"), "\t"))
-	}
-	return t.Flush()
+	var b strings.Builder
+	writeColumns(&b, rows...)
+	return b.String()
 }
 
 // shown is a value of a table's cell.
@@ -334,15 +298,18 @@ func (e entry) trigger() string {
 }
 
 // startText is an instant in a table, to the second.
-func startText(started *string) string {
-	if started == nil {
+func startText(e entry) string {
+	if e.Started == nil {
 		return "-"
 	}
-	at, err := time.Parse(time.RFC3339, *started)
-	if err != nil {
-		return *started
+	return time.UnixMilli(e.startedAt).UTC().Format(tableTime)
+}
+
+func noteText(e entry) string {
+	if e.Note == nil {
+		return ""
 	}
-	return at.Format(tableTime)
+	return oneLine(*e.Note)
 }
 
 func tookText(e entry) string {

@@ -10,6 +10,7 @@ import (
 	"github.com/leaderrun/leaderrun/internal/crontab"
 	"github.com/leaderrun/leaderrun/internal/importer"
 	"github.com/leaderrun/leaderrun/internal/ownership"
+	"github.com/leaderrun/leaderrun/internal/value"
 	"github.com/leaderrun/leaderrun/runner"
 )
 
@@ -18,7 +19,7 @@ var formatNames = []string{"user", "system", "supercronic"} // read only
 
 func fromOption() option {
 	return option{
-		name: "from", value: "user|system|supercronic", words: formatNames, check: by(oneOf(formatNames...)), bare: true,
+		name: "from", value: "user|system|supercronic", words: formatNames, check: by(value.OneOf(formatNames...)), bare: true,
 		help: "what FILE is: a user's crontab, one with a user in each line, or one\nof supercronic (default: system for /etc/crontab and directories\nsuch as /etc/cron.d, else user)",
 	}
 }
@@ -48,7 +49,7 @@ of the run where these mean the same; else they stay, and it is said.
 			{"the files of a system, in place; the former ones are kept", "leaderrun import --in-place cron.d"},
 		},
 		options: append([]option{
-			{name: "to", value: "crontab|jobs", def: "crontab", words: targets, check: by(oneOf(targets...)), bare: true, help: "what to write"},
+			{name: "to", value: "crontab|jobs", def: "crontab", words: targets, check: by(value.OneOf(targets...)), bare: true, help: "what to write"},
 			fromOption(),
 			{name: "diff", bare: true, help: "print what would change"},
 			{name: "in-place", bare: true, help: "change each FILE, and keep the former one as .FILE.before-import"},
@@ -65,7 +66,7 @@ of the run where these mean the same; else they stay, and it is said.
 
 func runImport(c *call) (ExitStatus, error) {
 	s := c.settings
-	to := read(s, "to", oneOf("crontab", "jobs"), "crontab")
+	to := read(s, "to", value.OneOf("crontab", "jobs"), "crontab")
 	user := read(s, "user", parseText, "root")
 	o := importer.Options{ToJobs: to == "jobs"}
 	if s.typed("timezone") { // that of environment and files is for runs
@@ -117,7 +118,7 @@ func runImport(c *call) (ExitStatus, error) {
 
 // givenFormat is that of --from; nil: it is not given.
 func (c *call) givenFormat() (*crontab.Format, error) {
-	text := read(c.settings, "from", oneOf(formatNames...), "")
+	text := read(c.settings, "from", value.OneOf(formatNames...), "")
 	for i, name := range formatNames {
 		if name == text {
 			f := crontab.Format(i)

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
-
-	"github.com/urfave/cli/v2"
 
 	"github.com/leaderrun/leaderrun/internal/importer"
 	"github.com/leaderrun/leaderrun/internal/lint"
+	"github.com/leaderrun/leaderrun/internal/value"
 )
 
 func lintCommand() *command {
@@ -22,10 +22,10 @@ for that of another host, and what they must agree on is compared; a directory i
 FILE it looks at /etc/crontab and /etc/cron.d.
 
 It finds a --schedule that is not when cron starts the line; one name for two commands, and two for one; no
-backend, or file: on several hosts; options and arguments that leaderrun refuses; a % that ends the command;
-commands beside the run, which every host runs; locks inside a run; what makes cron ignore the whole file; and, in
-the files that this host's cron reads and on stdin, a leaderrun that is not in cron's PATH. The exit code is 1 if
-anything is found.`,
+backend, or file: on several hosts; commands, options and arguments that leaderrun refuses; a % that ends the
+command; commands beside the run, which every host runs; locks inside a run; what makes cron ignore the whole
+file; and, in the files that this host's cron reads and on stdin, a leaderrun that is not in cron's PATH. The exit
+code is 1 if anything is found.`,
 		examples: []exampleLine{
 			{"this host", "leaderrun lint cron.d"},
 			{"what two hosts must agree on", "leaderrun lint host1/crontab host2/crontab"},
@@ -34,25 +34,15 @@ anything is found.`,
 		options: append([]option{
 			fromOption(),
 			{name: "json", help: "one array of objects"},
-			{name: "format", value: "text|json", words: format, check: by(oneOf(format...)), bare: true, help: "json is --json"},
+			{name: "format", value: "text|json", words: format, check: by(value.OneOf(format...)), bare: true, help: "json is --json"},
 		}, commonOptions()...),
 		run: runLint,
 	}
 }
 
-// linted is what lint shows of one finding. The names are a contract.
-type linted struct {
-	File   string `json:"file"`
-	Line   int    `json:"line"` // 0: the whole file
-	Rule   string `json:"rule"`
-	Job    string `json:"job"`
-	Why    string `json:"why"`
-	Remedy string `json:"remedy"`
-}
-
 func runLint(c *call) (ExitStatus, error) {
 	asJSON := c.settings.on("json")
-	as := read(c.settings, "format", oneOf("text", "json"), "")
+	as := read(c.settings, "format", value.OneOf("text", "json"), "")
 	format, err := c.givenFormat()
 	switch {
 	case as == "text" && asJSON && c.settings.typed("json"):
@@ -91,35 +81,29 @@ func runLint(c *call) (ExitStatus, error) {
 		}
 	}
 	found := lint.Look(sources, lint.Host{Named: named, Refuses: refuses})
-	text, err := writeFindings(found, as == "json" || as == "" && asJSON)
-	if err != nil {
-		return ExitStatus{}, err
-	}
 	end := ExitStatus{}
 	if len(found) > 0 {
 		end.Code = codeBad
 	}
-	return end, c.print(text)
+	return end, show(c, as == "json" || as == "" && asJSON, found, lintText)
 }
 
-// refuses says what `leaderrun run` has against the words of a crontab, whatever the configuration and variables of its host are.
+// refuses says what leaderrun has against the words of a crontab behind its name, whatever the configuration and variables of its host
+// are. Of other commands than run only the name is looked at.
 func refuses(words []string) (why, remedy string) {
 	s := newSettings(func(string) (string, bool) { return "", false })
-	parsed := func(cmd *command) *cli.Command {
-		return &cli.Command{
-			Name: cmd.word(), Flags: flags(s, cmd.options),
-			OnUsageError: func(_ *cli.Context, err error, _ bool) error { return mistyped(cmd, commands(), err) },
-			Action: func(ctx *cli.Context) error {
-				c := &call{cmd: cmd, args: ctx.Args().Slice(), settings: s}
-				s.few = len(c.args) < cmd.least()
-				_, err := c.planRun()
-				return err
-			},
-		}
+	root := rootCommand()
+	root.kinds = []*command{runCommand()}
+	cmd, args, _, err := s.walk(root, words)
+	switch {
+	case err != nil:
+	case cmd.name == "run":
+		s.few = len(args) < cmd.least()
+		_, err = (&call{cmd: cmd, args: args, settings: s}).planRun()
+	case len(args) > 0 && !slices.Contains(commandNames(), args[0]):
+		err = noCommand(args[0])
 	}
-	root := parsed(rootCommand())
-	root.Subcommands = []*cli.Command{parsed(runCommand())}
-	f, ok := errors.AsType[*fault](walk(root, words, nil))
+	f, ok := errors.AsType[*fault](err)
 	if !ok || f.code != codeUsage || s.asked("help") {
 		return "", ""
 	}
@@ -139,11 +123,9 @@ func ours(path string) func(program string) bool {
 	}
 }
 
-func writeFindings(found []lint.Finding, asJSON bool) (string, error) {
+func lintText(found []lint.Finding) string {
 	var b strings.Builder
-	var all []linted
 	for _, f := range found {
-		all = append(all, linted{f.Path, f.Line, f.Rule, f.Job, f.Why, f.Remedy})
 		place := f.Path
 		if f.Line > 0 {
 			place = fmt.Sprintf("%s:%d", f.Path, f.Line)
@@ -151,17 +133,8 @@ func writeFindings(found []lint.Finding, asJSON bool) (string, error) {
 		if f.Job != "" {
 			place += ": " + oneLine(f.Job)
 		}
-		if !asJSON {
-			fmt.Fprintf(&b, "%s: %s: %s\n", place, f.Rule, oneLine(f.Why))
-			if f.Remedy != "" {
-				fmt.Fprintf(&b, "hint: %s\n", oneLine(f.Remedy))
-			}
-		}
+		fmt.Fprintf(&b, "%s: %s: %s\n", place, f.Rule, oneLine(f.Why))
+		writeHint(&b, f.Remedy)
 	}
-	if asJSON {
-		if err := writeObjects(&b, all); err != nil {
-			return "", err
-		}
-	}
-	return b.String(), nil
+	return b.String()
 }

@@ -1,61 +1,103 @@
 package cli
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"io/fs"
+	"sync"
 	"time"
 
 	"github.com/leaderrun/leaderrun/internal/metrics"
 	"github.com/leaderrun/leaderrun/runner"
 )
 
-// patienceForMetrics is how long a file of metrics is waited for: other runs that write it, and its file system.
+// How long a file of metrics is waited for: other runs that write it, and its file system.
 const patienceForMetrics = 10 * time.Second
 
-// measured is what --metrics-textfile asks for; nil: nobody asks. It never changes how the run ends.
-type measured struct {
+// textfiles write what --metrics-textfile asks for; nil: nobody asks. They never change how a run ends.
+type textfiles struct {
 	console *console
-	file    *metrics.Textfile
-	job     string
-	tick    int64 // Unix seconds; 0: none
+	dir     string
+	files   hangable
+
+	mu   sync.Mutex
+	told map[string]string // by job: why its file was not written the last time
+	last string            // why none could be written when it was tried last; "": one could
 }
 
-// measure begins to count for the file in dir, if there is one to write.
-func (c *call) measure(dir string, request runner.Request) *measured {
+// metricsOf is a job's file of metrics, as a thing that may hang; "": the directory.
+type metricsOf string
+
+func newTextfiles(v *console, dir string) *textfiles {
 	if dir == "" {
 		return nil
 	}
-	return &measured{
-		console: c.console, file: metrics.NewTextfile(dir, request.Job), job: request.Job, tick: request.Trigger.Tick,
+	return &textfiles{console: v, dir: dir, told: map[string]string{}}
+}
+
+// begin begins to count for the file of a job; nil: nobody asks.
+func (t *textfiles) begin(job string) *metrics.Textfile {
+	if t == nil {
+		return nil
+	}
+	return metrics.NewTextfile(t.dir, job)
+}
+
+// look tells at the start of a daemon what would keep every file from being written.
+func (t *textfiles) look() {
+	if t != nil {
+		t.try("", patienceToCheck, func() error { return metrics.CheckDirectory(t.dir) })
 	}
 }
 
-// observe returns an observer of events that are counted, and then told to the next.
-func (m *measured) observe(next func(runner.Event)) func(runner.Event) {
-	if m == nil {
-		return next
-	}
-	return func(e runner.Event) {
-		counted := e
-		counted.Job = m.job // whichever slot
-		m.file.Observe(counted)
-		next(e)
+// write adds to the job's file what was counted, as long as its file system answers: who ends waits for this.
+func (t *textfiles) write(job string, file *metrics.Textfile) {
+	t.try(job, patienceForMetrics, file.Write)
+}
+
+func (t *textfiles) try(job string, limit time.Duration, f func() error) {
+	var failed error
+	err := t.files.call(context.Background(), limit, metricsOf(job), func() { failed = f() })
+	if err = cmp.Or(err, failed); t.isNews(job, err) {
+		t.console.warnOfMetrics(err)
 	}
 }
 
-// ended writes the file.
-func (m *measured) ended(r runner.Result) {
-	if m == nil {
-		return
+// isNews says whether an error is another one than before, for this job and for the directory, in which all of them fail for one reason.
+func (t *textfiles) isNews(job string, err error) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	why := ""
+	if err != nil {
+		why = err.Error()
 	}
-	var tick time.Time
-	if m.tick != 0 {
-		tick = time.Unix(m.tick, 0)
+	news := why != "" && why != t.told[job] && why != t.last
+	t.told[job], t.last = why, why
+	return news
+}
+
+// forget forgets a job that is not run any more.
+func (t *textfiles) forget(job string) {
+	if t != nil {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		delete(t.told, job)
 	}
-	m.file.Ended(m.job, r, tick, time.Now())
-	if _, err := within(patienceForMetrics, func() (string, error) { return "", m.file.Write() }); err != nil {
-		m.console.warnOfMetrics(err)
+}
+
+// counted is an event as it is counted: all slots and shards of a job together.
+func counted(e runner.Event) runner.Event {
+	e.Job = wholeJob(e.Job)
+	return e
+}
+
+// instant is that of a tick; zero: there is none.
+func instant(tick int64) (at time.Time) {
+	if tick != 0 {
+		at = time.Unix(tick, 0)
 	}
+	return at
 }
 
 // warnOfMetrics says that a file of metrics could not be written.
@@ -73,7 +115,7 @@ func (v *console) warnOfMetrics(err error) {
 // parseDirectory reads the name of a directory, which need not be there yet.
 func parseDirectory(text string) (string, error) {
 	if text == "" {
-		return "", errors.New("it is empty")
+		return "", errEmpty
 	}
 	return text, nil
 }

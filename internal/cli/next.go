@@ -1,12 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
+	"github.com/leaderrun/leaderrun/internal/value"
 	"github.com/leaderrun/leaderrun/schedule"
 )
 
@@ -38,7 +39,7 @@ change of the clock does to a tick. Several EXPR are one schedule, as for ` + "`
 const maxTicks = 100_000
 
 func parseTicks(text string) (int, error) {
-	n, err := parseCount(text, 1)
+	n, err := value.Number(1, value.Unbounded)(text)
 	if err == nil && n > maxTicks {
 		return 0, fmt.Errorf("%q is more than %d", text, maxTicks)
 	}
@@ -67,17 +68,16 @@ func runNext(c *call) (ExitStatus, error) {
 		return ExitStatus{}, err
 	}
 	now := time.Now()
-	ticks := describeTicks(plan.Upcoming(now, count), now)
-	var b strings.Builder
-	if asJSON {
-		err = writeObjects(&b, ticks)
-	} else {
-		err = writeTicks(&b, plan, ticks)
-	}
-	if err != nil {
-		return ExitStatus{}, err
-	}
-	return ExitStatus{}, c.print(b.String())
+	return ExitStatus{}, show(c, asJSON, describeTicks(plan.Upcoming(now, count), now), func(ticks []nextTick) string {
+		rows := [][]string{{"TICK", "UTC", "IN", "NOTE"}}
+		for _, t := range ticks {
+			rows = append(rows, []string{t.shown, t.Tick, span(time.Duration(t.In) * time.Millisecond), cmp.Or(t.Note, "-")})
+		}
+		var b strings.Builder
+		fmt.Fprintf(&b, "%s\n\n", plan)
+		writeColumns(&b, rows...)
+		return b.String()
+	})
 }
 
 // planNext reads the schedule. What environment and files say of --every is for runs.
@@ -108,7 +108,7 @@ func (c *call) planNext(every, zone string) (*schedule.Schedule, error) {
 }
 
 func describeTicks(ticks []schedule.Tick, now time.Time) []nextTick {
-	described := []nextTick{}
+	var described []nextTick
 	for _, t := range ticks {
 		described = append(described, nextTick{
 			Tick: tickText(t.Time.Unix()), Unix: t.Time.Unix(), Local: t.Time.Format(time.RFC3339),
@@ -116,21 +116,6 @@ func describeTicks(ticks []schedule.Tick, now time.Time) []nextTick {
 		})
 	}
 	return described
-}
-
-func writeTicks(b *strings.Builder, plan *schedule.Schedule, ticks []nextTick) error {
-	const gap = 2
-	fmt.Fprintf(b, "%s\n\n", plan)
-	t := tabwriter.NewWriter(b, 0, 0, gap, ' ', 0)
-	fmt.Fprintln(t, "TICK\tUTC\tIN\tNOTE")
-	for _, tick := range ticks {
-		note := tick.Note
-		if note == "" {
-			note = "-"
-		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", tick.shown, tick.Tick, span(time.Duration(tick.In)*time.Millisecond), note)
-	}
-	return t.Flush()
 }
 
 // span writes a duration with days, to the second or, from an hour on, to the minute.

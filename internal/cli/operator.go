@@ -7,12 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/shards"
+	"github.com/leaderrun/leaderrun/internal/value"
 	"github.com/leaderrun/leaderrun/runner"
 )
 
@@ -25,11 +24,10 @@ func (c *call) oneJob() (string, error) {
 	case len(c.args) > 1:
 		return "", usage(c.cmd.name, "one job at a time", hint)
 	}
-	job := c.args[0]
-	if len(job) > maxJob || !utf8.ValidString(job) || strings.ContainsRune(job, 0) {
+	if value.NotName(c.args[0]) != "" {
 		return "", usage("JOB", "no job can have this name", "")
 	}
-	return job, nil
+	return c.args[0], nil
 }
 
 // inspectJob returns what the store keeps about a job.

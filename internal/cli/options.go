@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/leaderrun/leaderrun/internal/duration"
+	"github.com/leaderrun/leaderrun/internal/value"
 )
 
 // option is one flag of a command, its variable and its key in the configuration file. It is declared once;
@@ -75,18 +76,6 @@ func parseSwitch(text string) (bool, error) {
 	return on, nil
 }
 
-// oneOf makes the function that reads one of a few words.
-func oneOf(words ...string) func(string) (string, error) {
-	return func(text string) (string, error) {
-		for _, w := range words {
-			if text == w {
-				return w, nil
-			}
-		}
-		return "", fmt.Errorf("%q is none of %s", text, strings.Join(words, ", "))
-	}
-}
-
 var (
 	// They are read only.
 	formats = []string{"text", "json"}
@@ -107,11 +96,11 @@ func commonOptions() []option {
 			help: "read this file instead of /etc/leaderrun.yaml and the user's\nleaderrun.yaml",
 		},
 		{
-			name: "log-format", value: "text|json", def: "text", words: formats, check: by(oneOf(formats...)),
+			name: "log-format", value: "text|json", def: "text", words: formats, check: by(value.OneOf(formats...)),
 			help: "json writes one object for each event to stderr",
 		},
 		{
-			name: "log-level", value: "LEVEL", def: "warn", words: levels, check: by(oneOf(levels...)),
+			name: "log-level", value: "LEVEL", def: "warn", words: levels, check: by(value.OneOf(levels...)),
 			help: "debug, info, warn or error; info tells the story of a run",
 		},
 		{name: "quiet", help: "errors only"},
@@ -123,7 +112,7 @@ func helpOption() option { return option{name: "help", short: "h", bare: true, h
 
 func parseBackend(text string) (string, error) {
 	if strings.TrimSpace(text) == "" {
-		return "", fmt.Errorf("it is empty")
+		return "", errEmpty
 	}
 	return text, nil
 }
@@ -145,7 +134,7 @@ func slotOptions() []option {
 			help: "divide a tick or key into N shards, which all hosts that come work\nthrough: each shard runs once. Without a tick or key, but with\n--wait forever: N workers, evenly on all hosts. All hosts give the\nsame N",
 		},
 		{
-			name: "parallel", value: "K", bare: true, check: by(parseParallel), group: group, def: "1", example: "2",
+			name: "parallel", value: "K", bare: true, check: by(parseSlots), group: group, def: "1", example: "2",
 			help: "how many shards this host runs at a time",
 		},
 	}
@@ -223,7 +212,7 @@ func childOptions() []option {
 			help: "add the run's metrics to a file in this directory, for the textfile\ncollector of a node exporter",
 		},
 		{
-			name: "ready", value: "standby|leading", def: "standby", words: readyWords(), check: by(oneOf(readyWords()...)), group: group,
+			name: "ready", value: "standby|leading", def: "standby", words: readyWords(), check: by(value.OneOf(readyWords()...)), group: group,
 			help: "when systemd is told that the service is ready",
 		},
 	}
@@ -243,10 +232,9 @@ func parseCode(text string) (int, error) {
 // parseVariable reads the name of a variable that a run may set for its child: one that a shell knows, and without
 // which the child still finds its programs and files.
 func parseVariable(text string) (string, error) {
-	const letters = "_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	vital := []string{"PATH", "HOME", "SHELL", "USER", "LOGNAME", "IFS"}
 	switch {
-	case text == "" || strings.Trim(text, letters+"0123456789") != "" || !strings.Contains(letters, text[:1]):
+	case !value.IsVariable(text):
 		return "", fmt.Errorf("%q is not the name of a variable", text)
 	case slices.Contains(vital, text):
 		return "", fmt.Errorf("%s has another meaning for the command", text)

@@ -5,89 +5,63 @@ import (
 	"io"
 	"slices"
 	"strings"
-
-	"github.com/urfave/cli/v2"
 )
 
-// flags makes the flags of a command. The flags of one name share a word, so that an option may stand before
+// flagSet makes what package flag reads options with. The flags of one name share a word, so that an option may stand before
 // or after the name of the command.
-func flags(s *settings, options []option) []cli.Flag {
-	made := make([]cli.Flag, 0, len(options))
-	for _, o := range options {
-		f := &cli.GenericFlag{Name: o.name, Value: s.word(o)}
-		if o.short != "" {
-			f.Aliases = []string{o.short}
-		}
-		made = append(made, f)
-	}
-	return made
-}
-
-// walk reads the options of a command, and goes on with the command below it that the first argument names, or else acts. Run of
-// urfave/cli does the same. But whoever calls that links its help pages, whose templates look methods up by name: the linker
-// then keeps every exported method of every type, which is a third of the program.
-func walk(cmd *cli.Command, line []string, parent *cli.Context) error {
-	set, err := flagSet(cmd.Name, cmd.Flags)
-	if err != nil {
-		return err
-	}
-	ctx := cli.NewContext(nil, set, parent)
-	ctx.Command = cmd
-	err = set.Parse(line)
-	if err == nil {
-		err = oneForm(cmd.Flags, ctx.LocalFlagNames())
-	}
-	if err != nil {
-		return cmd.OnUsageError(ctx, err, parent != nil)
-	}
-	if args := ctx.Args(); args.Present() {
-		if below := cmd.Command(args.First()); below != nil {
-			return walk(below, args.Tail(), ctx)
-		}
-	}
-	return cmd.Action(ctx)
-}
-
-// flagSet makes what package flag reads options with.
-func flagSet(name string, known []cli.Flag) (*flag.FlagSet, error) {
-	set := flag.NewFlagSet(name, flag.ContinueOnError)
+func (s *settings) flagSet(options []option) *flag.FlagSet {
+	set := flag.NewFlagSet("", flag.ContinueOnError)
 	set.SetOutput(io.Discard)
-	for _, f := range known {
-		if err := f.Apply(set); err != nil {
-			return nil, err
+	for _, o := range options {
+		set.Var(s.word(o), o.name, "")
+		if o.short != "" {
+			set.Var(s.word(o), o.short, "")
 		}
 	}
-	return set, nil
+	return set
+}
+
+// visited are the names of the flags that were given.
+func visited(set *flag.FlagSet) (names []string) {
+	set.Visit(func(f *flag.Flag) { names = append(names, f.Name) })
+	return names
+}
+
+// walk reads the options of a command, and goes on with the command below it that the first argument names. It returns the command that
+// the line calls, its arguments, and the names of its flags that were given.
+func (s *settings) walk(cmd *command, line []string) (called *command, args, flags []string, err error) {
+	set := s.flagSet(cmd.options)
+	err = set.Parse(line)
+	args, flags = set.Args(), visited(set)
+	if err == nil {
+		err = oneForm(cmd.options, flags)
+	}
+	if err != nil {
+		return nil, nil, nil, mistyped(cmd, err)
+	}
+	if len(args) > 0 {
+		if below := cmd.kind(args[0]); below != nil {
+			return s.walk(below, args[1:])
+		}
+	}
+	return cmd, args, flags, nil
 }
 
 // oneForm refuses an option that was given by its short and by its long name: which of the two values would count?
-func oneForm(known []cli.Flag, given []string) error {
-	for _, f := range known {
-		var forms []string
-		for _, name := range f.Names() {
-			if slices.Contains(given, name) {
-				forms = append(forms, strings.Repeat("-", min(2, len(name)))+name)
-			}
-		}
-		if len(forms) > 1 {
-			return usage(strings.Join(forms, " and "), "two forms of one option", "give one of them")
+func oneForm(known []option, given []string) error {
+	for _, o := range known {
+		if slices.Contains(given, o.name) && slices.Contains(given, o.short) {
+			return usage(o.flag()+" and -"+o.short, "two forms of one option", "give one of them")
 		}
 	}
 	return nil
 }
 
 // mixed reads options from among the arguments. It returns the arguments without them, and whether a "--" stood there: what
-// follows that is no option. given are the names of options that stood before.
-func (s *settings) mixed(cmd *command, args, given []string) (rest []string, ended bool, err error) {
-	known := flags(s, cmd.options)
-	set, err := flagSet(cmd.name, known)
-	if err != nil {
-		return nil, false, err
-	}
-	oneForm := func() error {
-		set.Visit(func(f *flag.Flag) { given = append(given, f.Name) })
-		return oneForm(known, given)
-	}
+// follows that is no option. before are the names of flags that stood before.
+func (s *settings) mixed(cmd *command, args, before []string) (rest []string, ended bool, err error) {
+	set := s.flagSet(cmd.options)
+	oneForm := func() error { return oneForm(cmd.options, append(before, visited(set)...)) }
 	for len(args) > 0 {
 		if args[0] == "--" {
 			return append(rest, args[1:]...), true, oneForm()

@@ -12,18 +12,17 @@ import (
 	"sync"
 	"syscall"
 	"time"
-	"unicode/utf8"
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/duration"
 	"github.com/leaderrun/leaderrun/internal/panics"
 	"github.com/leaderrun/leaderrun/internal/slots"
 	"github.com/leaderrun/leaderrun/internal/supervise"
+	"github.com/leaderrun/leaderrun/internal/value"
 	"github.com/leaderrun/leaderrun/runner"
 )
 
 const (
-	maxJob             = 255 // bytes
 	defaultBackendWait = 5 * time.Second
 	signalsPending     = 16
 )
@@ -102,16 +101,14 @@ func runRun(c *call) (ExitStatus, error) {
 	}
 	var path string
 	var store backends.Backend
-	if !c.beforehand(func() {
+	err = c.beforehand(func() (err error) {
 		var code int
 		if path, code, err = supervise.LookPath(plan.argv[0]); err != nil {
-			err = &fault{code: code, what: plan.argv[0], why: reason(err), err: err, hint: lookHint(plan, code)}
-			return
+			return &fault{code: code, what: plan.argv[0], why: reason(err), err: err, hint: lookHint(plan, code)}
 		}
 		store, err = c.openStore()
-	}) {
-		return ExitStatus{}, errSilent
-	}
+		return err
+	})
 	if err != nil {
 		return ExitStatus{}, err
 	}
@@ -141,13 +138,16 @@ func runRun(c *call) (ExitStatus, error) {
 	checks := newSocket(c.console.warn)
 	defer checks.close()
 	request.Checks, request.Env = checks.asked, checks.env(request.Env)
-	measures := c.measure(plan.metrics, request)
-	tell := measures.observe(reporter.event)
+	textfiles := newTextfiles(c.console, plan.metrics)
+	file := textfiles.begin(plan.job)
 	observe := func(e runner.Event) {
 		if e.Name == runner.EventStandby {
 			panics.Go(func() { checks.ahead(plan.timeline.TTL) })
 		}
-		tell(e)
+		if file != nil {
+			file.Observe(counted(e))
+		}
+		reporter.event(e)
 	}
 	driver := backends.Driver(store)
 	if plan.slots > 0 {
@@ -158,7 +158,10 @@ func runRun(c *call) (ExitStatus, error) {
 	})
 	end := endOf(result, plan.conflict)
 	reporter.tell(result, end)
-	measures.ended(result)
+	if file != nil {
+		file.Ended(plan.job, result, instant(request.Trigger.Tick), time.Now())
+		textfiles.write(plan.job, file)
+	}
 	notify.close(end)
 	return end, nil
 }
@@ -177,8 +180,8 @@ func (c *call) planRun() (*runPlan, error) {
 		conflict: read(s, "conflict-exit-code", parseCode, -1),
 		tokenEnv: read(s, "token-env", parseVariable, tokenVariable),
 		slots:    read(s, "slots", parseSlots, 0),
-		parallel: read(s, "parallel", parseParallel, 1),
-		ready:    read(s, "ready", oneOf(readyWords()...), readyStandby),
+		parallel: read(s, "parallel", parseSlots, 1),
+		ready:    read(s, "ready", value.OneOf(readyWords()...), readyStandby),
 		metrics:  read(s, "metrics-textfile", parseDirectory, ""),
 		request: runner.Request{
 			KillAfter:  read(s, "kill-after", duration.Bound, 0),
@@ -261,14 +264,10 @@ func splitArgs(args []string, hint string) (job string, argv []string, err error
 	switch {
 	case len(args) == 0 || args[0] == "--":
 		return "", nil, usage("JOB is missing", "", hint)
-	case !utf8.ValidString(args[0]):
-		return "", nil, usage("JOB", "the name is not valid UTF-8", "")
 	case args[0] == "":
 		return "", nil, usage("JOB", "the name is empty", hint)
-	case strings.ContainsRune(args[0], 0):
-		return "", nil, usage("JOB", "the name contains a zero byte", "")
-	case len(args[0]) > maxJob:
-		return "", nil, usage("JOB", fmt.Sprintf("the name is longer than %d bytes", maxJob), "")
+	case value.NotName(args[0]) != "":
+		return "", nil, usage("JOB", "the name "+value.NotName(args[0]), "")
 	}
 	job, argv = args[0], args[1:]
 	switch {
@@ -283,14 +282,8 @@ func splitArgs(args []string, hint string) (job string, argv []string, err error
 	return job, argv, nil
 }
 
-// parseSlots reads a number of slots.
-func parseSlots(text string) (int, error) {
-	n, err := parseCount(text, 1)
-	if err != nil || n > slots.Most {
-		return 0, fmt.Errorf("%q is not a whole number from 1 to %d", text, slots.Most)
-	}
-	return n, nil
-}
+// parseSlots reads a number of slots, or of shards.
+var parseSlots = value.Number(1, slots.Most)
 
 // checkSlots says whether a job of this name can have so many slots, or none.
 func checkSlots(job string, n int, o backends.Trigger) error {
@@ -300,8 +293,8 @@ func checkSlots(job string, n int, o backends.Trigger) error {
 		return usage("JOB", fmt.Sprintf("%q is the name of slot %d of %s", job, slot, of), "a job's own name does not end like that; `run --slots N` gives out slots")
 	case n > 0 && o.Given():
 		return usage("--slots", "the run is for a tick or a key, which is run once", "leave one of the two out")
-	case n > 0 && len(slots.Name(job, n-1)) > maxJob:
-		return usage("JOB", fmt.Sprintf("the names of its slots are longer than %d bytes", maxJob), "")
+	case n > 0 && len(slots.Name(job, n-1)) > value.LongestName:
+		return usage("JOB", fmt.Sprintf("the names of its slots are longer than %d bytes", value.LongestName), "")
 	}
 	return nil
 }

@@ -171,13 +171,8 @@ const correctLine = "correct that line"
 
 // explain says what is wrong with a value. A remedy that comes with the error is better than a general one.
 func explain(err error, remedy string) (why, hint string) {
-	e, ok := errors.AsType[*schedule.Error](err)
-	if !ok {
-		return err.Error(), remedy
-	}
-	bare := *e
-	bare.Hint = ""
-	return bare.Error(), e.Hint
+	why, hint = schedule.Explain(err)
+	return why, cmp.Or(hint, remedy)
 }
 
 // asked says whether a switch is on, for those that are looked at before anything can be reported.

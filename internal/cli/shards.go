@@ -9,11 +9,9 @@ import (
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/shards"
 	"github.com/leaderrun/leaderrun/internal/slots"
+	"github.com/leaderrun/leaderrun/internal/value"
 	"github.com/leaderrun/leaderrun/runner"
 )
-
-// parseParallel reads how many shards are run at a time.
-func parseParallel(text string) (int, error) { return parseSlots(text) }
 
 // checkShards says whether a run can be divided as the command line says, and takes out of the request what does not go with that.
 func checkShards(s *settings, job string, r *runner.Request) error {
@@ -33,8 +31,8 @@ func checkShards(s *settings, job string, r *runner.Request) error {
 		return usage("--min-hold", "the work is divided among hosts", "leave it out")
 	case s.typed("prefer"):
 		return usage("--prefer", "the work is divided among hosts", "start it only on those that are to do it")
-	case len(slots.Name(job, n-1)) > maxJob:
-		return usage("JOB", fmt.Sprintf("the names of its shards are longer than %d bytes", maxJob), "")
+	case len(slots.Name(job, n-1)) > value.LongestName:
+		return usage("JOB", fmt.Sprintf("the names of its shards are longer than %d bytes", value.LongestName), "")
 	}
 	r.MinHold, r.Yield = 0, 0 // settings for other jobs
 	return nil
@@ -42,18 +40,13 @@ func checkShards(s *settings, job string, r *runner.Request) error {
 
 // runShards works through a tick or key together with other hosts.
 func (c *call) runShards(plan *runPlan, store backends.Backend) (ExitStatus, error) {
-	if c.ahead != nil {
-		c.ahead.close() // each run has a guardian of its own, with other files
-	}
 	w, err := newCrew(c, plan, store)
 	if err != nil {
 		return ExitStatus{}, err
 	}
-	leases := shards.Remember(store)
-	w.runner.Driver = leases
 	r := plan.request
 	tick := shards.Tick{
-		Store: leases, Job: plan.job, Trigger: r.Trigger, Parallel: plan.parallel, TTL: plan.timeline.TTL, Wait: r.Wait, BackendWait: r.BackendWait,
+		Store: w.leases, Job: plan.job, Trigger: r.Trigger, Parallel: plan.parallel, TTL: plan.timeline.TTL, Wait: r.Wait, BackendWait: r.BackendWait,
 		Run: w.run, Warn: func(_, text, hint string) { c.console.warn(text, hint) }, Wanted: w.wanted,
 		Tell: func(e runner.Event) {
 			w.follow(e)

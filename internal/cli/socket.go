@@ -94,12 +94,16 @@ func (s *socket) env(variables func(backends.Grant) []string) func(backends.Gran
 			return vars
 		}
 		limit := answerLimit(g.TTL)
-		address, err := within(max(limit, patienceToMake), func() (string, error) { return s.address(limit) })
+		var address string
+		err := within(max(limit, patienceToMake), func() (err error) {
+			address, err = s.address(limit)
+			return err
+		})
 		s.silent = errors.Is(err, errSilent)
-		if err != nil {
+		switch {
+		case err != nil:
 			s.warn("the command cannot ask whether its run still leads: "+reason(err), "it needs a directory to write to: XDG_RUNTIME_DIR, TMPDIR or /tmp")
-		}
-		if address != "" {
+		case address != "":
 			vars = append(vars, socketVariable+"="+address)
 		}
 		return vars
@@ -283,13 +287,13 @@ func (h *socketHome) isOurs() bool {
 
 // remove removes the directory, when no run is left. It waits only so long for the file system.
 func (h *socketHome) remove() {
-	_, _ = within(patienceToMake, func() (string, error) {
+	_ = within(patienceToMake, func() error {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if h.dir == "" || !h.isOurs() {
-			return "", nil
+			return nil
 		}
-		return "", os.RemoveAll(h.dir)
+		return os.RemoveAll(h.dir)
 	})
 }
 
@@ -297,11 +301,11 @@ func (h *socketHome) remove() {
 // up for a second; what comes of it later is removed then.
 func (s *socket) close() {
 	close(s.over)
-	_, err := within(patienceToMake, func() (string, error) {
+	err := within(patienceToMake, func() error {
 		s.making.Lock()
 		defer s.making.Unlock()
 		s.tried = true
-		return "", s.remove()
+		return s.remove()
 	})
 	if err != nil {
 		s.warn("the socket of the run is left over: "+reason(err), "")

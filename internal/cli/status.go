@@ -5,10 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
@@ -94,17 +92,9 @@ const (
 
 func runStatus(c *call) (ExitStatus, error) {
 	asJSON, watch := c.settings.on("json"), c.settings.on("watch")
-	if err := c.settings.err; err != nil {
-		return ExitStatus{}, err
-	}
-	store, err := c.openStore()
-	if err != nil {
-		return ExitStatus{}, err
-	}
-	defer store.Close()
-	ctx, cancel := c.context()
-	defer cancel()
-	return ExitStatus{}, c.followStatus(ctx, store, asJSON, watch)
+	return c.onStore(func(ctx context.Context, store backends.Backend) error {
+		return c.followStatus(ctx, store, asJSON, watch)
+	})
 }
 
 // followStatus shows the status once, or again and again: then also after the backend was away, until the context ends or an error
@@ -141,23 +131,19 @@ func (c *call) showStatus(ctx context.Context, store backends.Backend, asJSON, w
 	if unread != nil && len(jobs) == 0 {
 		return asked(unread)
 	}
-	var b strings.Builder
-	if watch && c.terminal {
-		b.WriteString(clearScreen)
-	}
-	var err error
+	text := ""
 	switch {
 	case asJSON:
-		err = writeObjects(&b, jobs)
+		text = objects(jobs)
 	case len(jobs) > 0:
-		err = writeTable(&b, jobs, store, time.Now())
+		text = statusText(jobs, store, time.Now())
 	case len(unknown) == 0:
-		b.WriteString("no jobs yet\n\n" + backendLine(store))
+		text = "no jobs yet\n\n" + backendLine(store)
 	}
-	if err == nil {
-		err = c.print(b.String())
+	if watch && c.terminal {
+		text = clearScreen + text
 	}
-	switch {
+	switch err := c.print(text); {
 	case err != nil:
 		return err
 	case unread != nil:
@@ -196,9 +182,14 @@ func asked(err error) error {
 
 // patiently asks a store a few times while it does not answer: where it has several hosts, the next request goes to
 // another one.
-func patiently(ctx context.Context, request func(context.Context) error) (err error) {
+func patiently(ctx context.Context, request func(context.Context) error) error {
+	return tries(ctx, statusPatience/statusTries, request)
+}
+
+// tries is patiently, with a limit for each request.
+func tries(ctx context.Context, limit time.Duration, request func(context.Context) error) (err error) {
 	for range statusTries {
-		limited, cancel := context.WithTimeout(ctx, statusPatience/statusTries)
+		limited, cancel := context.WithTimeout(ctx, limit)
 		err = request(limited)
 		cancel()
 		if err == nil || backends.IsAnswer(err) || ctx.Err() != nil {
@@ -348,40 +339,32 @@ func backendLine(store backends.Backend) string {
 	return line + "\n"
 }
 
-func writeTable(w io.Writer, jobs []jobStatus, store backends.Backend, now time.Time) error {
-	const gap = 2
-	jobs = slices.Clone(jobs)
-	jobs = slices.DeleteFunc(jobs, func(j jobStatus) bool {
+func statusText(jobs []jobStatus, store backends.Backend, now time.Time) string {
+	var b strings.Builder
+	rows := [][]string{{"JOB", "STATE", "HOLDER", "SINCE", "LEFT", "TOKEN", "TICK", "LAST RUN", "TAKE-OVER"}}
+	var notes []string
+	for _, j := range jobs {
 		above := j.Shards != nil && slices.ContainsFunc(jobs, func(x jobStatus) bool { return x.Shard != nil && wholeJob(x.Job) == j.Job })
-		if line := j.line(); above && line != "" {
-			fmt.Fprintln(w, line)
+		if line := j.line(); above {
+			if line != "" {
+				fmt.Fprintln(&b, line)
+			}
+			continue
 		}
-		return above
-	})
-	t := tabwriter.NewWriter(w, 0, 0, gap, ' ', 0)
-	fmt.Fprintln(t, "JOB\tSTATE\tHOLDER\tSINCE\tLEFT\tTOKEN\tTICK\tLAST RUN\tTAKE-OVER")
-	for _, j := range jobs {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n",
-			oneLine(j.Job), j.State, j.holderText(), j.sinceText(now), j.leftText(), j.Token, j.tickText(), j.lastText(),
-			millis(j.TakeOver))
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	_, err := io.WriteString(w, "\n"+backendLine(store))
-	told := map[string]bool{}
-	for _, j := range jobs {
+		rows = append(rows, []string{
+			oneLine(j.Job), j.State, j.holderText(), j.sinceText(now), j.leftText(), fmt.Sprint(j.Token), j.tickText(), j.lastText(), millis(j.TakeOver),
+		})
 		if j.BreakAsked {
-			fmt.Fprintf(w, "note: %s was asked to stop%s\n", oneLine(j.Job), oneLine(j.breakText))
+			notes = append(notes, fmt.Sprintf("note: %s was asked to stop%s\n", oneLine(j.Job), oneLine(j.breakText)))
 		}
 		for _, note := range j.Notes {
-			if !told[note] {
-				told[note] = true
-				fmt.Fprintf(w, "note: %s\n", oneLine(note))
+			if note = "note: " + oneLine(note) + "\n"; !slices.Contains(notes, note) {
+				notes = append(notes, note)
 			}
 		}
 	}
-	return err
+	writeColumns(&b, rows...)
+	return b.String() + "\n" + backendLine(store) + strings.Join(notes, "")
 }
 
 func (j jobStatus) holderText() string {

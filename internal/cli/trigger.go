@@ -7,16 +7,15 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/duration"
+	"github.com/leaderrun/leaderrun/internal/value"
 	"github.com/leaderrun/leaderrun/runner"
 	"github.com/leaderrun/leaderrun/schedule"
 )
 
 const (
-	maxOnce         = 255 // bytes
 	lastTick        = 253402300799
 	defaultAttempts = 3
 	defaultDelay    = 10 * time.Second
@@ -54,7 +53,7 @@ func triggerOptions() []option {
 			help: "do not start a tick that is later than that",
 		},
 		{
-			name: "on-lost", value: "skip|rerun", def: "skip", words: policyWords(), check: by(oneOf(policyWords()...)),
+			name: "on-lost", value: "skip|rerun", def: "skip", words: []string{"skip", "rerun"}, check: by(parsePolicy),
 			help: "what becomes of a tick or key whose host vanished, or whose run was\n" +
 				"stopped. skip: it never runs again, so it ran at most once. rerun:\n" +
 				"the others stand by until it is done, and one of them runs it again",
@@ -84,14 +83,12 @@ func timezoneOption() option {
 	}
 }
 
-func policyWords() []string { return []string{string(backends.Skip), string(backends.Rerun)} }
-
 // readTrigger reads what a run that starts now is for: nothing in particular, a tick, or a once-key.
 func readTrigger(s *settings, now time.Time) (backends.Trigger, error) {
 	o := backends.Trigger{
 		Tick:          read(s, "tick", parseTick, 0),
 		Once:          read(s, "once", parseOnce, ""),
-		OnLost:        backends.Policy(read(s, "on-lost", oneOf(policyWords()...), string(backends.Skip))),
+		OnLost:        read(s, "on-lost", parsePolicy, backends.Skip),
 		MaxAttempts:   read(s, "max-attempts", parseAttempts, defaultAttempts),
 		StartDeadline: read(s, "start-deadline", duration.Deadline, 0),
 	}
@@ -251,7 +248,7 @@ func parseEvery(text string) (string, error) {
 
 func parseZone(text string) (string, error) {
 	if text == "" {
-		return "", errors.New("it is empty")
+		return "", errEmpty
 	}
 	_, err := schedule.Parse([]string{"@daily"}, text)
 	return text, err
@@ -281,15 +278,8 @@ func parseTick(text string) (int64, error) {
 
 // parseOnce reads a once-key.
 func parseOnce(text string) (string, error) {
-	switch {
-	case text == "":
-		return "", errors.New("the key is empty")
-	case !utf8.ValidString(text):
-		return "", errors.New("the key is not valid UTF-8")
-	case strings.ContainsRune(text, 0):
-		return "", errors.New("the key contains a zero byte")
-	case len(text) > maxOnce:
-		return "", fmt.Errorf("the key is longer than %d bytes", maxOnce)
+	if why := value.NotName(text); why != "" {
+		return "", errors.New("the key " + why)
 	}
 	return text, nil
 }
@@ -302,14 +292,9 @@ func parseWait(text string) (time.Duration, error) {
 	return duration.NotNegative(text)
 }
 
-func parseAttempts(text string) (int, error) { return parseCount(text, 1) }
-func parseRetries(text string) (int, error)  { return parseCount(text, 0) }
-
-// parseCount reads a number that is not below the least.
-func parseCount(text string, least int) (int, error) {
-	n, err := strconv.ParseInt(text, 10, 32)
-	if err != nil || int(n) < least {
-		return 0, fmt.Errorf("%q is not a whole number of at least %d", text, least)
-	}
-	return int(n), nil
-}
+var (
+	// They are read only.
+	parseAttempts = value.Number(1, value.Unbounded)
+	parseRetries  = value.Number(0, value.Unbounded)
+	parsePolicy   = value.OneOf(backends.Skip, backends.Rerun)
+)

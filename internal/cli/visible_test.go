@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"encoding/json"
 	"log/slog"
 	"net/http"
@@ -30,13 +29,10 @@ func TestJSONShowsWhatNobodySees(t *testing.T) {
 		}
 	}
 	t.Run("objects", func(t *testing.T) {
-		var out bytes.Buffer
-		if err := writeObjects(&out, []string{name}); err != nil {
-			t.Fatal(err)
-		}
-		shown(t, out.String())
+		out := objects([]string{name})
+		shown(t, out)
 		var back []string
-		if err := json.Unmarshal(out.Bytes(), &back); err != nil || back[0] != name {
+		if err := json.Unmarshal([]byte(out), &back); err != nil || back[0] != name {
 			t.Errorf("%q, %v", back, err)
 		}
 	})

@@ -14,18 +14,13 @@ import (
 
 // runWorkers shares the shards of a job with other hosts until a signal ends the program.
 func (c *call) runWorkers(plan *runPlan, store backends.Backend) (ExitStatus, error) {
-	if c.ahead != nil {
-		c.ahead.close() // each run has a guardian of its own, with other files
-	}
 	w, err := newCrew(c, plan, store)
 	if err != nil {
 		return ExitStatus{}, err
 	}
-	leases := shards.Remember(store)
-	w.runner.Driver = leases
 	workers := shards.Workers{
 		Job: plan.job, Shards: plan.request.Trigger.Parts, Host: w.host, TTL: plan.timeline.TTL,
-		Store: leases, Run: w.run, Tell: w.tellWorkers,
+		Store: w.leases, Run: w.run, Tell: w.tellWorkers,
 	}
 	results, err := workers.Keep(w.wanted)
 	end := w.endOfWorkers(results)

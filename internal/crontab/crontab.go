@@ -67,6 +67,19 @@ func (l *Line) End() string {
 	return l.Text[len(strings.TrimSuffix(strings.TrimSuffix(l.Text, "\n"), "\r")):]
 }
 
+// NameIn is the name that a comment "# job: NAME" gives to the job below it.
+func NameIn(comment string) (name string, ok bool) {
+	text, ok := strings.CutPrefix(strings.TrimSpace(comment), "#")
+	if !ok {
+		return "", false
+	}
+	name, ok = strings.CutPrefix(strings.TrimSpace(text), "job:")
+	if !ok {
+		return "", false
+	}
+	return strings.TrimSpace(name), true
+}
+
 // Script is what the shell gets of a Job's command, and what that reads. The format is that of the file.
 func (l *Line) Script(f Format) (script, stdin string) {
 	if f == Supercronic {

@@ -2,6 +2,7 @@ package crontab
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -68,6 +69,19 @@ func Load(text []byte, f Format, d Dialect, isUser func(string) bool) ([]Entry, 
 		}
 	}
 	return l.entries, nil
+}
+
+// Refused says why neither cron would load a crontab, in the words of Debian's; nil: one of them would, or it is none of theirs.
+func Refused(text []byte, f Format) *LoadError {
+	if f == Supercronic {
+		return nil
+	}
+	_, err := Load(text, f, Debian, nil)
+	if _, other := Load(text, f, Cronie, nil); err == nil || other == nil {
+		return nil
+	}
+	wrong, _ := errors.AsType[*LoadError](err)
+	return wrong
 }
 
 type loader struct {

@@ -12,6 +12,7 @@ type Run struct {
 	Options  map[string][]string // by their long names; a switch has the value ""
 	Command  []Token             // what stands behind the job and --
 	From, To int                 // the place of the call in the tokens
+	called   Token               // where this is no call of it: the word in the place of run
 }
 
 // Option is the last value of an option; "": it is not there.
@@ -41,6 +42,32 @@ func FindRun(tokens []Token) (run Run, ok bool) {
 	return Run{}, false
 }
 
+// FindCommand looks for a call of leaderrun, also behind what starts it, that is no call of `leaderrun run`. It returns the word in the
+// place of run. ok is false where there is none.
+func FindCommand(tokens []Token) (word Token, ok bool) {
+	for _, words := range simple(tokens) {
+		for len(words) > 0 {
+			program := path.Base(words[0].Text)
+			starter, starts := starters[program]
+			switch {
+			case program == "leaderrun":
+				run, isRun := readRun(words[1:])
+				if !isRun && run.called.Text != "" {
+					return run.called, true
+				}
+				words = nil
+			case isAssignment(words[0].Text), slices.Contains(keywords, program):
+				words = words[1:]
+			case starts:
+				words = starter.skip(words[1:])
+			default:
+				words = nil
+			}
+		}
+	}
+	return Token{}, false
+}
+
 // Switches are the options of run that take no value, ShortOptions the short names of others.
 var (
 	Switches     = []string{"shell", "quiet", "help"} // read only
@@ -51,7 +78,7 @@ var (
 func readRun(words []Token) (run Run, ok bool) {
 	run.Options = map[string][]string{}
 	for len(words) > 0 {
-		word := words[0].Text
+		token, word := words[0], words[0].Text
 		words = words[1:]
 		switch {
 		case word == "--" && ok:
@@ -69,7 +96,7 @@ func readRun(words []Token) (run Run, ok bool) {
 		case !ok && word == "run":
 			ok = true
 		case !ok:
-			return Run{}, false
+			return Run{called: token}, false
 		default:
 			run.Job = word
 			if len(words) > 0 && words[0].Text == "--" {

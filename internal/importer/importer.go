@@ -6,7 +6,7 @@
 package importer
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -142,12 +142,8 @@ func given(lines []crontab.Line, at int) string {
 	if at == 0 || lines[at-1].Kind != crontab.Comment {
 		return ""
 	}
-	text := strings.TrimPrefix(strings.TrimSpace(lines[at-1].Text), "#")
-	name, _ := strings.CutPrefix(strings.TrimSpace(text), "job:")
-	if name == strings.TrimSpace(text) {
-		return ""
-	}
-	return strings.TrimSpace(name)
+	name, _ := crontab.NameIn(lines[at-1].Text)
+	return name
 }
 
 // left says whether a comment right above a line says that it stays.
@@ -305,7 +301,7 @@ func (x *importer) cannot(f *File, l *crontab.Line, s *state, script string) (wh
 	case strings.Contains(l.Fields, "~"):
 		return "a~b is another time on every host", "choose one"
 	case err != nil:
-		return scheduleFault(err)
+		return schedule.Explain(err)
 	case f.Format != crontab.Supercronic && strings.HasPrefix(l.Fields, "@every"):
 		return "cron does not know @every", ""
 	case strings.Trim(script, " \t") == "":
@@ -319,17 +315,12 @@ func (x *importer) cannot(f *File, l *crontab.Line, s *state, script string) (wh
 	case s.cronTZ == "" && s.tz != "" && x.options.Timezone == "":
 		return "TZ is in force here: leaderrun would take it for the zone of the schedule, and cron takes the host's", "name that with --timezone"
 	}
-	if f.Format != crontab.Supercronic {
-		line := []byte(strings.TrimSuffix(l.Text, "\n") + "\n")
-		_, err := crontab.Load(line, f.Format, crontab.Debian, nil)
-		if _, other := crontab.Load(line, f.Format, crontab.Cronie, nil); err != nil && other != nil {
-			wrong, _ := errors.AsType[*crontab.LoadError](err)
-			return "cron takes no such line: " + wrong.Why, ""
-		}
+	if wrong := crontab.Refused([]byte(strings.TrimSuffix(l.Text, "\n")+"\n"), f.Format); wrong != nil {
+		return "cron takes no such line: " + wrong.Why, ""
 	}
 	if s.cronTZ != "" {
 		if _, err := schedule.Parse([]string{"@daily"}, s.cronTZ); err != nil {
-			return scheduleFault(err)
+			return schedule.Explain(err)
 		}
 	}
 	return "", ""
@@ -374,23 +365,17 @@ func leavesBehind(tokens []crontab.Token) bool {
 	return behind
 }
 
-func scheduleFault(err error) (why, hint string) {
-	fault, ok := errors.AsType[*schedule.Error](err)
-	if !ok {
-		return err.Error(), ""
-	}
-	return (&schedule.Error{Expr: fault.Expr, Why: fault.Why}).Error(), fault.Hint
-}
-
 // command is what stands in a crontab.
 func (j *Job) command() string {
 	var b strings.Builder
 	b.WriteString("leaderrun run")
-	for _, expr := range j.Exprs {
-		b.WriteString(" --schedule " + quote(expr))
-	}
-	if j.Timezone != "" {
-		b.WriteString(" --timezone " + quote(j.Timezone))
+	if !hasSlots(j.options) {
+		for _, expr := range j.Exprs {
+			b.WriteString(" --schedule " + quote(expr))
+		}
+		if j.Timezone != "" {
+			b.WriteString(" --timezone " + quote(j.Timezone))
+		}
 	}
 	for _, o := range j.options {
 		b.WriteString(" " + o.name)
@@ -403,11 +388,7 @@ func (j *Job) command() string {
 		tokens, _ := crontab.Tokens(j.raw) // a blank at the end may be quoted
 		b.WriteString(j.raw[tokens[0].Start:tokens[len(tokens)-1].End])
 	} else {
-		shell := j.Shell
-		if shell == "" {
-			shell = "sh"
-		}
-		b.WriteString(quote(shell) + " -c " + inQuotes(j.raw))
+		b.WriteString(quote(cmp.Or(j.Shell, "sh")) + " -c " + inQuotes(j.raw))
 	}
 	return b.String() + j.stdin
 }

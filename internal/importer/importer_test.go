@@ -127,7 +127,20 @@ func TestPeel(t *testing.T) {
 		{"cronlock a -b", "a -- a -b", ""},
 		{"consul lock -try=10s -child-exit-code locks/x a -b", "--wait 10s a -- a -b", ""},
 		{"consul lock locks/x 'a && b'", "--wait forever a -- sh -c 'a && b'", ""},
-		{"consul lock -n=3 locks/x a", "a -- consul lock -n=3 locks/x a", "consul stays inside the run: it lets more than one run at a time"},
+		{"consul lock -n=3 locks/x a", "--slots 3 --wait forever a -- a", ""},
+		{"consul lock -timeout 5s -n 3 locks/x a", "--slots 3 --wait 5s a -- a", ""},
+		{"consul lock -n=1 locks/x a", "--wait forever a -- a", ""},
+		{"consul lock -n=0 locks/x a", "a -- consul lock -n=0 locks/x a", `consul stays inside the run: it lets "0" run at a time`},
+		{"consul lock -n=10001 locks/x a", "a -- consul lock -n=10001 locks/x a", `consul stays inside the run: it lets "10001" run at a time`},
+		{
+			"flock -n /tmp/x consul lock -n=3 locks/x a", "a -- consul lock -n=3 locks/x a",
+			"consul stays inside the run: of it and the lock before it, one lets more than one run at a time",
+		},
+		{
+			"consul lock -n=3 locks/x flock -n /tmp/x a", "--slots 3 --wait forever a -- flock -n /tmp/x a",
+			"flock stays inside the run: of it and the lock before it, one lets more than one run at a time",
+		},
+		{"timeout 9s consul lock -n=3 locks/x a", "--timeout 9s a -- consul lock -n=3 locks/x a", "consul stays inside the run: the time that it waits counts for timeout"},
 		{"etcdctl --endpoints=e:2379 lock --ttl=20 x a", "--wait forever --ttl 20s a -- a", ""},
 		{"etcdctl lock --ttl=2 x a", "a -- etcdctl lock --ttl=2 x a", "etcdctl stays inside the run: a lease of leaderrun has 5 s at least"},
 		{"timeout 30m a", "--timeout 30m a -- a", ""},
@@ -154,6 +167,9 @@ func TestPeel(t *testing.T) {
 		}
 		f, notes := one(t, crontab.User, text, Options{})
 		want := "0 2 * * * leaderrun run --schedule '0 2 * * *' " + c.after + "\n"
+		if strings.HasPrefix(c.after, "--slots") { // not with a tick
+			want = "0 2 * * * leaderrun run " + c.after + "\n"
+		}
 		if got, _, _ := strings.Cut(string(f.After), "9 9 "); got != want {
 			t.Errorf("%s: got %s, want %s", c.before, got, want)
 		}

@@ -62,6 +62,8 @@ func (j *Job) entry(user string) (text, why, hint string) {
 		return "", "what it reads stands behind a %", "leave it in a crontab, which `leaderrun cron` reads as well"
 	case user != "" && j.User != "" && j.User != user:
 		return "", "it runs as " + j.User, "`leaderrun cron` runs all jobs of a file as its own user; --user " + quote(j.User) + " writes those of this one"
+	case hasSlots(j.options):
+		return "", "a semaphore lets it run several times at once, and the daemon runs each tick once", "leave it in a crontab, where it becomes --slots"
 	case slices.ContainsFunc(j.options, func(o option) bool { return o.name == "--wait" && o.key == "" }):
 		return "", "a lock that is waited for with a limit has no key", "choose overlap: wait or forbid"
 	}

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/internal/crontab"
 	"github.com/leaderrun/leaderrun/internal/duration"
+	"github.com/leaderrun/leaderrun/internal/slots"
 )
 
 // peeling is what a program in front of a command comes to.
@@ -45,8 +47,9 @@ func (x *importer) peel(f *File, l *crontab.Line, job *Job) {
 		return
 	}
 	var kept strings.Builder
-	at, limited := 0, false // of the tokens; a limit was taken off
-	told := false           // of the lock that is next
+	at := 0                         // of the tokens
+	locked, limited := false, false // a lock, and a limit, were taken off
+	told := false                   // of the lock that is next
 	for at < len(tokens) && !tokens[at].Operator && tokens[at].Literal {
 		name := path.Base(tokens[at].Text)
 		peeler, known := peelers[name]
@@ -61,6 +64,8 @@ func (x *importer) peel(f *File, l *crontab.Line, job *Job) {
 		switch {
 		case p.why == "" && p.lock && p.file != "" && x.usersOf(p.file) > 1:
 			p.why = "its lock file is that of other lines too"
+		case p.why == "" && p.lock && locked && (hasSlots(p.options) || hasSlots(job.options)):
+			p.why = "of it and the lock before it, one lets more than one run at a time"
 		case p.why == "" && p.lock && p.waits && limited:
 			p.why = "the time that it waits counts for timeout"
 		}
@@ -76,15 +81,12 @@ func (x *importer) peel(f *File, l *crontab.Line, job *Job) {
 		} else {
 			x.note(f, l, Note{Why: name + " is what leaderrun does", Info: true})
 		}
+		locked = locked || p.lock
 		limited = limited || len(p.options) > 0 && !p.lock
 		job.options = append(job.options, p.options...)
 		at = next
 		if p.line {
-			shell := job.Shell
-			if shell == "" {
-				shell = "sh"
-			}
-			kept.WriteString(shell + " -c ")
+			kept.WriteString(cmp.Or(job.Shell, "sh") + " -c ")
 			break
 		}
 	}
@@ -231,6 +233,14 @@ func waits(d string) option {
 	return o
 }
 
+// slotsOption is the option of a job that runs several times at once.
+const slotsOption = "--slots"
+
+// hasSlots says whether a job may run several times at once. Then each host runs it when cron starts the line: it has no ticks.
+func hasSlots(options []option) bool {
+	return slices.ContainsFunc(options, func(o option) bool { return o.name == slotsOption })
+}
+
 func peelSetlock(words []crontab.Token) peeling {
 	p := peeling{lock: true, waits: true}
 	found, n := readOptions(words)
@@ -300,7 +310,7 @@ func peelConsul(words []crontab.Token) peeling {
 	}
 	p := peeling{lock: true, waits: true}
 	found, n := readOptions(words, "try", "timeout", "n", "name", "http-addr", "token", "token-file", "datacenter", "ca-file", "client-cert", "client-key", "monitor-retry")
-	shell := true
+	shell, several := true, []option(nil)
 	for _, o := range found {
 		switch o.name {
 		case "try", "timeout":
@@ -309,8 +319,12 @@ func peelConsul(words []crontab.Token) peeling {
 			}
 			p.options = []option{waits(o.value)}
 		case "n":
-			if o.value != "1" {
-				return peeling{why: "it lets more than one run at a time"}
+			n, err := strconv.Atoi(o.value)
+			if err != nil || n < 1 || n > slots.Most {
+				return peeling{why: fmt.Sprintf("it lets %q run at a time", o.value)}
+			}
+			if n > 1 {
+				several = []option{{name: slotsOption, value: o.value}}
 			}
 		case "shell":
 			shell = o.value != "false"
@@ -322,6 +336,7 @@ func peelConsul(words []crontab.Token) peeling {
 	if len(p.options) == 0 {
 		p.options = []option{waits("forever")}
 	}
+	p.options = append(several, p.options...)
 	switch {
 	case len(words) < n+2:
 		return peeling{why: noCommand}

@@ -219,14 +219,10 @@ func (f *File) whyNotLoaded() string {
 }
 
 func whyNot(text []byte, f crontab.Format) string {
-	if f == crontab.Supercronic {
-		return ""
+	if wrong := crontab.Refused(text, f); wrong != nil {
+		return wrong.Error()
 	}
-	_, err := crontab.Load(text, f, crontab.Debian, nil)
-	if _, other := crontab.Load(text, f, crontab.Cronie, nil); err == nil || other == nil {
-		return ""
-	}
-	return err.Error()
+	return ""
 }
 
 // createFile is where tests let somebody change the crontab meanwhile.

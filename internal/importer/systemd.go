@@ -47,6 +47,11 @@ func (u *unit) last(key string) string {
 	return ""
 }
 
+// service is the unit that a timer starts.
+func (u *unit) service() string {
+	return cmp.Or(u.last("Unit"), strings.TrimSuffix(u.name, ".timer")+".service")
+}
+
 // Units reads timers: unit files, whose services lie beside them, names of installed units, or - for what `systemctl cat` prints. A
 // timer that cannot be a schedule is told in the notes.
 func Units(names []string, stdin io.Reader) (jobs []*Job, notes []Note, err error) {
@@ -164,10 +169,7 @@ func ofTimer(u *unit, units []*unit) (job *Job, why string) {
 	if len(job.Exprs) == 0 {
 		return nil, "it has no OnCalendar="
 	}
-	service := u.last("Unit")
-	if service == "" {
-		service = strings.TrimSuffix(u.name, ".timer") + ".service"
-	}
+	service := u.service()
 	at := slices.IndexFunc(units, func(u *unit) bool { return u.name == service })
 	if at < 0 {
 		return nil, "its service " + service + " was not found"

@@ -47,10 +47,7 @@ func (p unitPath) findUnits(name string) ([]*unit, error) {
 	if err != nil {
 		return nil, err
 	}
-	service := timer.last("Unit")
-	if service == "" {
-		service = strings.TrimSuffix(timer.name, ".timer") + ".service"
-	}
+	service := timer.service()
 	var u *unit
 	if beside := p.of(name); len(beside) == 1 {
 		u, err = beside.find(service)

@@ -68,20 +68,10 @@ func (r *reader) readCrontab(text []byte, h host) {
 // takeNames notes the names that are written: a derived one is another.
 func (c *crontab) takeNames(text string) {
 	for line := range strings.Lines(text) {
-		if name, ok := nameIn(strings.TrimLeft(strings.TrimSuffix(line, "\n"), blanks)); ok {
+		if name, ok := lines.NameIn(line); ok {
 			c.derived.Take(name)
 		}
 	}
-}
-
-// nameIn is the name that a comment gives to the job below it.
-func nameIn(line string) (name string, ok bool) {
-	comment, ok := strings.CutPrefix(line, "#")
-	if !ok {
-		return "", false
-	}
-	name, ok = strings.CutPrefix(strings.TrimLeft(comment, blanks), "job:")
-	return strings.Trim(name, blanks), ok
 }
 
 // pattern is a regular expression that is compiled when it is first used: most runs of leaderrun read no job file.
@@ -98,7 +88,7 @@ func (c *crontab) read(line string) {
 		c.forgetName()
 	case line[0] == '#':
 		// A line that is commented out takes its name along.
-		if name, ok := nameIn(line); ok {
+		if name, ok := lines.NameIn(line); ok {
 			c.name, c.nameLine, c.lost = name, c.line, 0
 		} else if c.nameLine != 0 {
 			c.nameLine, c.lost = 0, c.nameLine

@@ -2,9 +2,7 @@ package jobfile
 
 import (
 	"fmt"
-	"math"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -13,6 +11,7 @@ import (
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/duration"
 	"github.com/leaderrun/leaderrun/internal/slots"
+	"github.com/leaderrun/leaderrun/internal/value"
 )
 
 // maxCatchUp keeps a daemon that was away for long from being busy with the past only.
@@ -35,28 +34,28 @@ func jobKeys() []jobKey {
 		{"command", true, "[PROGRAM, ARG]", readCommand},
 		{"shell", true, `"PROGRAM ARG | PROGRAM"`, readShell},
 		{"env", false, "{NAME: value}", readEnv},
-		{"dir", false, "/srv/app", value(parseDir, func(j *Job) *string { return &j.Dir })},
-		{"ttl", false, "15s", value(duration.Positive, func(j *Job) *time.Duration { return &j.TTL })},
-		{"grace", false, "2s", value(duration.NotNegative, func(j *Job) *time.Duration { return &j.Grace })},
-		{"kill_after", false, "30s", value(duration.Bound, func(j *Job) *time.Duration { return &j.KillAfter })},
-		{"timeout", false, "30m", value(duration.Bound, func(j *Job) *time.Duration { return &j.Timeout })},
-		{"start_deadline", false, "10m", value(duration.Deadline, func(j *Job) *time.Duration { return &j.StartDeadline })},
-		{"backend_wait", false, "1m", value(duration.NotNegative, func(j *Job) *time.Duration { return &j.BackendWait })},
-		{"on_lost", false, "skip", value(word(backends.Skip, backends.Rerun), func(j *Job) *backends.Policy { return &j.OnLost })},
-		{"max_attempts", false, "3", value(number(1, math.MaxInt32), func(j *Job) *int { return &j.MaxAttempts })},
-		{"overlap", false, "forbid", value(word(Forbid, Wait, Replace), func(j *Job) *Overlap { return &j.Overlap })},
-		{"shards", true, "16", value(number(1, slots.Most), func(j *Job) *int { return &j.Shards })},
-		{"parallel", false, "2", value(number(1, slots.Most), func(j *Job) *int { return &j.Parallel })},
-		{"catch_up", false, "0", value(number(0, maxCatchUp), func(j *Job) *int { return &j.CatchUp })},
-		{"jitter", false, "30s", value(duration.NotNegative, func(j *Job) *time.Duration { return &j.Jitter })},
-		{"retries", false, "2", value(number(0, math.MaxInt32), func(j *Job) *int { return &j.Retries })},
-		{"retry_delay", false, "10s", value(duration.NotNegative, func(j *Job) *time.Duration { return &j.RetryDelay })},
-		{"prefix", false, `"report: "`, value(parsePrefix, func(j *Job) *string { return &j.Prefix })},
+		{"dir", false, "/srv/app", single(parseDir, func(j *Job) *string { return &j.Dir })},
+		{"ttl", false, "15s", single(duration.Positive, func(j *Job) *time.Duration { return &j.TTL })},
+		{"grace", false, "2s", single(duration.NotNegative, func(j *Job) *time.Duration { return &j.Grace })},
+		{"kill_after", false, "30s", single(duration.Bound, func(j *Job) *time.Duration { return &j.KillAfter })},
+		{"timeout", false, "30m", single(duration.Bound, func(j *Job) *time.Duration { return &j.Timeout })},
+		{"start_deadline", false, "10m", single(duration.Deadline, func(j *Job) *time.Duration { return &j.StartDeadline })},
+		{"backend_wait", false, "1m", single(duration.NotNegative, func(j *Job) *time.Duration { return &j.BackendWait })},
+		{"on_lost", false, "skip", single(value.OneOf(backends.Skip, backends.Rerun), func(j *Job) *backends.Policy { return &j.OnLost })},
+		{"max_attempts", false, "3", single(value.Number(1, value.Unbounded), func(j *Job) *int { return &j.MaxAttempts })},
+		{"overlap", false, "forbid", single(value.OneOf(Forbid, Wait, Replace), func(j *Job) *Overlap { return &j.Overlap })},
+		{"shards", true, "16", single(value.Number(1, slots.Most), func(j *Job) *int { return &j.Shards })},
+		{"parallel", false, "2", single(value.Number(1, slots.Most), func(j *Job) *int { return &j.Parallel })},
+		{"catch_up", false, "0", single(value.Number(0, maxCatchUp), func(j *Job) *int { return &j.CatchUp })},
+		{"jitter", false, "30s", single(duration.NotNegative, func(j *Job) *time.Duration { return &j.Jitter })},
+		{"retries", false, "2", single(value.Number(0, value.Unbounded), func(j *Job) *int { return &j.Retries })},
+		{"retry_delay", false, "10s", single(duration.NotNegative, func(j *Job) *time.Duration { return &j.RetryDelay })},
+		{"prefix", false, `"report: "`, single(parsePrefix, func(j *Job) *string { return &j.Prefix })},
 	}
 }
 
-// value makes the reader of a single value.
-func value[T any](parse func(string) (T, error), of func(*Job) *T) func(*yamlReader, *draft, *yaml.Node) *flaw {
+// single makes the reader of a single value.
+func single[T any](parse func(string) (T, error), of func(*Job) *T) func(*yamlReader, *draft, *yaml.Node) *flaw {
 	return func(_ *yamlReader, d *draft, n *yaml.Node) *flaw {
 		written, f := text(n)
 		if f != nil {
@@ -68,32 +67,6 @@ func value[T any](parse func(string) (T, error), of func(*Job) *T) func(*yamlRea
 		}
 		*of(&d.job) = v
 		return nil
-	}
-}
-
-func word[T ~string](words ...T) func(string) (T, error) {
-	return func(text string) (T, error) {
-		var all []string
-		for _, w := range words {
-			if text == string(w) {
-				return w, nil
-			}
-			all = append(all, string(w))
-		}
-		return "", fmt.Errorf("%q is none of %s", text, strings.Join(all, ", "))
-	}
-}
-
-func number(least, most int) func(string) (int, error) {
-	return func(text string) (int, error) {
-		n, err := strconv.Atoi(text)
-		switch {
-		case err == nil && n >= least && n <= most:
-			return n, nil
-		case most == math.MaxInt32:
-			return 0, fmt.Errorf("%q is not a whole number of at least %d", text, least)
-		}
-		return 0, fmt.Errorf("%q is not a whole number from %d to %d", text, least, most)
 	}
 }
 
@@ -202,13 +175,13 @@ func readEnv(y *yamlReader, d *draft, n *yaml.Node) *flaw {
 		what = "defaults: env"
 	}
 	for _, e := range y.entries(n, what) {
-		value, f := text(e.value)
+		written, f := text(e.value)
 		err := checkVariable(e.key)
 		switch {
 		case err != nil:
 			y.problem(e.at.Line, what, err.Error(), "remove it")
 		case f == nil:
-			d.env[e.key] = value
+			d.env[e.key] = written
 		case f != told:
 			y.problem(e.value.Line, what+": "+e.key, f.why, `write it like `+e.key+`: "value"`)
 		}

@@ -9,15 +9,13 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/slots"
+	"github.com/leaderrun/leaderrun/internal/value"
 	"github.com/leaderrun/leaderrun/runner"
 	"github.com/leaderrun/leaderrun/schedule"
 )
-
-const maxName = 255 // bytes
 
 // reader collects what is read of one file.
 type reader struct {
@@ -78,8 +76,8 @@ func (r *reader) newDraft() *draft {
 	d := &draft{wrong: map[string]bool{}, env: map[string]string{}, zone: r.defaults.Timezone}
 	d.job.Options = r.defaults.Options
 	for _, entry := range r.defaults.Env {
-		name, value, _ := strings.Cut(entry, "=")
-		d.env[name] = value
+		name, text, _ := strings.Cut(entry, "=")
+		d.env[name] = text
 	}
 	return d
 }
@@ -161,8 +159,8 @@ func (r *reader) checkShards(d *draft) {
 	case d.anyWrong("shards", "parallel"):
 	case job.Shards == 0 && d.lines["parallel"] != 0:
 		r.problem(d.lines["parallel"], d.what("parallel"), "it is for a job with shards, and this one has none", "add `shards: 16`, or remove it")
-	case job.Shards > 0 && len(slots.Name(job.Name, job.Shards-1)) > maxName:
-		r.problem(d.at("shards"), d.what("shards"), fmt.Sprintf("the names of the shards are longer than %d bytes", maxName), "give the job a shorter name")
+	case job.Shards > 0 && len(slots.Name(job.Name, job.Shards-1)) > value.LongestName:
+		r.problem(d.at("shards"), d.what("shards"), fmt.Sprintf("the names of the shards are longer than %d bytes", value.LongestName), "give the job a shorter name")
 	}
 }
 
@@ -180,15 +178,8 @@ func (r *reader) claimName(d *draft) {
 }
 
 func whyNotName(name string) string {
-	switch {
-	case name == "":
-		return "the name of the job is empty"
-	case !utf8.ValidString(name):
-		return "the name of the job is not valid UTF-8"
-	case strings.ContainsRune(name, 0):
-		return "the name of the job contains a zero byte"
-	case len(name) > maxName:
-		return fmt.Sprintf("the name of the job is longer than %d bytes", maxName)
+	if why := value.NotName(name); why != "" {
+		return "the name of the job " + why
 	}
 	if of, slot, isSlot := slots.Split(name); isSlot {
 		return fmt.Sprintf("%q is the name of slot %d of %s: a job's own name does not end like that", name, slot, of)
@@ -198,10 +189,8 @@ func whyNotName(name string) string {
 
 // checkVariable says why a job may not set a variable.
 func checkVariable(name string) error {
-	isLetter := func(c rune) bool { return c == '_' || c|0x20 >= 'a' && c|0x20 <= 'z' }
-	isOther := func(c rune) bool { return !isLetter(c) && (c < '0' || c > '9') }
 	switch {
-	case name == "" || strings.ContainsFunc(name, isOther) || !isLetter(rune(name[0])):
+	case !value.IsVariable(name):
 		return fmt.Errorf("%q is not the name of a variable", name)
 	case strings.HasPrefix(name, "LEADERRUN_"):
 		return fmt.Errorf("%s is leaderrun's own", name)
@@ -278,12 +267,8 @@ func (r *reader) toldOfZone(err error) bool {
 }
 
 func (r *reader) scheduleProblem(line int, what string, err error) {
-	e, ok := errors.AsType[*schedule.Error](err)
-	if !ok {
-		r.problem(line, what, err.Error(), "")
-		return
-	}
-	r.problem(line, what, (&schedule.Error{Expr: e.Expr, Why: e.Why}).Error(), e.Hint)
+	why, hint := schedule.Explain(err)
+	r.problem(line, what, why, hint)
 }
 
 // checkZone says what is wrong with the name of a zone, if anything is.

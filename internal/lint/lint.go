@@ -26,14 +26,14 @@ type Source struct {
 	Has func(program string) bool // whether the host, whose cron reads the file, has a program; nil: it cannot be looked up
 }
 
-// Finding is one thing that is wrong.
+// Finding is one thing that is wrong. The names are a contract.
 type Finding struct {
-	Path   string
-	Line   int    // 0: the whole file
-	Rule   string // a contract: see Rules
-	Job    string // may be empty
-	Why    string
-	Remedy string
+	Path   string `json:"file"`
+	Line   int    `json:"line"` // 0: the whole file
+	Rule   string `json:"rule"` // a contract, too
+	Job    string `json:"job"`  // may be empty
+	Why    string `json:"why"`
+	Remedy string `json:"remedy"`
 }
 
 // The rules, by the names that findings have.
@@ -45,7 +45,7 @@ const (
 	Local    = "local"    // file: on several hosts
 	Percent  = "percent"  // a % that ends the command
 	Outside  = "outside"  // a command beside the run, which every host runs
-	Call     = "call"     // leaderrun refuses the options and arguments
+	Call     = "call"     // leaderrun has no such command, or refuses the options and arguments
 	Lock     = "lock"     // one inside a run, which keeps runs apart by itself
 	Path     = "path"     // cron finds no leaderrun
 )
@@ -142,12 +142,8 @@ type settings struct {
 }
 
 func (l *linter) crontab(s Source) {
-	if s.Format != crontab.Supercronic {
-		_, err := crontab.Load(s.Text, s.Format, crontab.Debian, nil)
-		if _, other := crontab.Load(s.Text, s.Format, crontab.Cronie, nil); err != nil && other != nil {
-			wrong, _ := errors.AsType[*crontab.LoadError](err)
-			l.find(s, wrong.Line, Syntax, "", wrong.Why, "cron ignores the whole file until it is mended")
-		}
+	if wrong := crontab.Refused(s.Text, s.Format); wrong != nil {
+		l.find(s, wrong.Line, Syntax, "", wrong.Why, "cron ignores the whole file until it is mended")
 	}
 	set := settings{path: cronPath}
 	for _, line := range crontab.Parse(s.Text, s.Format) {
@@ -180,6 +176,7 @@ func (l *linter) line(s Source, line *crontab.Line, set *settings) {
 	}
 	run, ok := crontab.FindRun(tokens)
 	if !ok {
+		l.command(s, line, tokens)
 		return
 	}
 	if l.schedule(s, line, &run, set) {
@@ -251,6 +248,17 @@ func (l *linter) call(s Source, line *crontab.Line, tokens []crontab.Token, run 
 	}
 	if why, remedy := l.Refuses(words); why != "" {
 		l.find(s, line.Number, Call, run.Job, why, remedy)
+	}
+}
+
+// command asks leaderrun whether it has the command that a line calls, where that is not run.
+func (l *linter) command(s Source, line *crontab.Line, tokens []crontab.Token) {
+	word, ok := crontab.FindCommand(tokens)
+	if !ok || !word.Literal {
+		return
+	}
+	if why, remedy := l.Refuses([]string{word.Text}); why != "" {
+		l.find(s, line.Number, Call, "", why, remedy)
 	}
 }
 

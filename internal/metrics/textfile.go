@@ -47,6 +47,15 @@ func NewTextfile(dir, job string) *Textfile {
 	return &Textfile{Set: set, dir: dir, job: job, registry: r, patience: lockPatience}
 }
 
+// CheckDirectory says what would keep the file of every job in a directory from being written; nil: nothing that shows now.
+func CheckDirectory(dir string) error {
+	f, err := openLock(filepath.Join(dir, lockName))
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
 // Write adds what was counted to the job's file. It is called once, and waits no longer than two seconds for
 // other runs that write. The error may be that what earlier runs left could not be read: then the file is written all
 // the same, and counts from this run on.

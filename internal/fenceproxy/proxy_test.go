@@ -1,16 +1,15 @@
-package cli
+package fenceproxy
 
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -19,13 +18,25 @@ import (
 	"github.com/leaderrun/leaderrun/fence"
 	"github.com/leaderrun/leaderrun/fence/httpfence"
 	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/waits"
 )
+
+// patience is how long a test waits for what must happen, on a machine that is busy with other tests.
+var patience = waits.AtMost(time.Minute)
 
 // aMoment is how long a test gives a fault to show. It decides nothing where there is none.
 const aMoment = 100 * time.Millisecond
 
 // short is an --upstream-timeout that a service keeps on a busy machine, unless it means not to.
 const short = 3 * time.Second
+
+// newProxy makes a proxy that tells nobody.
+func newProxy(upstream *url.URL, patience time.Duration) *Proxy {
+	return New(Options{
+		Resource: "service", Keep: new(httpfence.Memory), Upstream: upstream, Patience: patience, Log: slog.DiscardHandler,
+		Tell: func(slog.Level, string, *http.Request, error, int64) {},
+	})
+}
 
 // proxied is a service behind `fence http`, in this process.
 type proxied struct {
@@ -52,8 +63,7 @@ func newProxiedBy(t *testing.T, patience time.Duration, secure bool, service htt
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &call{console: &console{out: io.Discard}}
-	h := c.fenceProxy("service", new(httpfence.Memory), at, patience)
+	h := newProxy(at, patience)
 	trusting(h.onward)
 	p := &proxied{gone: make(chan string, 10)}
 	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -239,12 +249,14 @@ func TestFenceHTTPWithoutUpstream(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = nobody.Close()
-	read, write, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &call{console: &console{out: write}}
-	h := c.fenceProxy("service", new(httpfence.Memory), &url.URL{Scheme: "http", Host: nobody.Addr().String()}, time.Minute)
+	said := ""
+	h := New(Options{
+		Resource: "service", Keep: new(httpfence.Memory), Upstream: &url.URL{Scheme: "http", Host: nobody.Addr().String()},
+		Patience: time.Minute, Log: slog.DiscardHandler,
+		Tell: func(_ slog.Level, event string, r *http.Request, err error, _ int64) {
+			said += fmt.Sprintf("%s: %s %s: %v\n", event, r.Method, r.URL.Path, err)
+		},
+	})
 	for _, x := range []struct{ token, want string }{{"5", "5"}, {"", ""}} {
 		r := httptest.NewRequestWithContext(t.Context(), "GET", "/a", http.NoBody)
 		if x.token != "" {
@@ -256,9 +268,7 @@ func TestFenceHTTPWithoutUpstream(t *testing.T) {
 			t.Errorf("%d %v %q", w.Code, w.Header(), w.Body)
 		}
 	}
-	c.console.close()
-	_ = write.Close()
-	if said, _ := io.ReadAll(read); !strings.Contains(string(said), "GET /a: 502 Bad Gateway: dial tcp") {
+	if !strings.Contains(said, "upstream_failed: GET /a: 502 Bad Gateway: dial tcp") {
 		t.Errorf("said %q", said)
 	}
 }
@@ -398,20 +408,8 @@ func TestParseUpstream(t *testing.T) {
 		"": false, "localhost:9000": false, "host": false, "/path": false, "ftp://host": false, "http://": false, "http://:80": false,
 		"http://u:p@host": false, "http://host?x=1": false, "http://host?": false, "http://host#x": false, "http://host:port": false,
 	} {
-		if _, err := parseUpstream(text); (err == nil) != good {
+		if _, err := ParseUpstream(text); (err == nil) != good {
 			t.Errorf("%q: %v", text, err)
 		}
-	}
-}
-
-// The errors of the resource in a command: what the client says, and its code.
-func TestFenceHTTPErrorsHaveTheirCodes(t *testing.T) {
-	t.Parallel()
-	p := newProxied(t, time.Minute, func(http.ResponseWriter, *http.Request) {})
-	if err := <-p.raise(t, 6); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-p.raise(t, 5); errorCode(fenceFailed("x", err)) != codeStale || !errors.As(err, new(*fence.StaleError)) {
-		t.Errorf("stale: %v", err)
 	}
 }

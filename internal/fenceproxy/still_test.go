@@ -1,4 +1,4 @@
-package cli
+package fenceproxy
 
 import (
 	"bufio"
@@ -322,7 +322,7 @@ func TestFenceHTTPKeepsClientsInside(t *testing.T) {
 		{"http://localhost:9000", "/a", "/a"},
 		{"http://localhost:9000", "http://%zz", "http://%zz"},
 	} {
-		upstream, err := parseUpstream(c.upstream)
+		upstream, err := ParseUpstream(c.upstream)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,9 +1,8 @@
-package cli
+package fenceproxy
 
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -212,8 +211,7 @@ func TestFenceHTTPBadServices(t *testing.T) {
 					}()
 				}
 			}()
-			c := &call{console: &console{out: io.Discard}}
-			server := httptest.NewServer(c.fenceProxy("service", new(httpfence.Memory), &url.URL{Scheme: "http", Host: listener.Addr().String()}, time.Second))
+			server := httptest.NewServer(newProxy(&url.URL{Scheme: "http", Host: listener.Addr().String()}, time.Second))
 			defer server.Close()
 			p := &proxied{Server: server}
 			var before, after runtime.MemStats
@@ -283,31 +281,4 @@ func FuzzClimbs(f *testing.F) {
 			}
 		}
 	})
-}
-
-// Whoever names addresses of IPv4 means them alone.
-func TestListenTCP(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	for address, both := range map[string]bool{"0.0.0.0:0": false, ":0": true, "[::]:0": true, "127.0.0.1:0": false} {
-		listener, err := listenTCP(address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = listener.Close() })
-		_, port, _ := net.SplitHostPort(listener.Addr().String())
-		for host, want := range map[string]bool{"127.0.0.1": true, "::1": both} {
-			if _, err := net.Listen("tcp", "[::1]:0"); err != nil && host == "::1" {
-				continue // this host has no IPv6
-			}
-			conn, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort(host, port))
-			if err == nil {
-				conn.Close()
-			}
-			if (err == nil) != want {
-				t.Errorf("%s: %s: %v", address, host, err)
-			}
-		}
-	}
 }

@@ -1,4 +1,4 @@
-package cli
+package fenceproxy
 
 import (
 	"cmp"
@@ -42,7 +42,7 @@ var (
 	errBrokenOff = errors.New("the client broke off in the middle of its request")
 )
 
-func newForwarder(upstream *url.URL, patience time.Duration, v *console, failed func(*http.Request, error)) *forwarder {
+func newForwarder(upstream *url.URL, patience time.Duration, log slog.Handler, failed func(*http.Request, error)) *forwarder {
 	f := &forwarder{upstream: upstream, patience: patience, failed: failed}
 	f.ending, f.hangUp = context.WithCancel(context.Background())
 	f.proxy = &httputil.ReverseProxy{
@@ -51,7 +51,7 @@ func newForwarder(upstream *url.URL, patience time.Duration, v *console, failed 
 		ModifyResponse: f.answered,
 		ErrorHandler:   f.fail,
 		FlushInterval:  -1, // at once
-		ErrorLog:       slog.NewLogLogger(&spokenLog{console: v}, slog.LevelInfo),
+		ErrorLog:       slog.NewLogLogger(log, slog.LevelInfo),
 	}
 	return f
 }
@@ -64,7 +64,7 @@ func upstreamTransport() *http.Transport {
 	return &http.Transport{
 		// What the client asks for is what UPSTREAM is asked for, also as to compression.
 		DisableCompression: true, Protocols: protocols, DialContext: dialUpstream,
-		MaxIdleConnsPerHost: idlePerUpstream, IdleConnTimeout: idlePatience, TLSHandshakeTimeout: httpPatience,
+		MaxIdleConnsPerHost: idlePerUpstream, IdleConnTimeout: idlePatience, TLSHandshakeTimeout: headerPatience,
 		MaxResponseHeaderBytes: headersLimit,
 	}
 }
@@ -163,7 +163,7 @@ func (f *forwarder) outside(location string) string {
 	}
 	u.Scheme = cmp.Or(u.Scheme, f.upstream.Scheme)
 	rest, below := strings.CutPrefix(u.EscapedPath(), strings.TrimSuffix(f.upstream.EscapedPath(), "/"))
-	if hostPort(u) != hostPort(f.upstream) || !below || rest != "" && rest[0] != '/' {
+	if HostPort(u) != HostPort(f.upstream) || !below || rest != "" && rest[0] != '/' {
 		return location
 	}
 	path := "/" + strings.TrimLeft(rest, "/") // with two of them it would be a host
@@ -176,8 +176,8 @@ func (f *forwarder) outside(location string) string {
 	return path
 }
 
-// hostPort is host and port of a service, always written in the same way.
-func hostPort(u *url.URL) string {
+// HostPort is host and port of a service, always written in the same way.
+func HostPort(u *url.URL) string {
 	port := cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
 	return net.JoinHostPort(strings.ToLower(u.Hostname()), port)
 }

@@ -175,7 +175,8 @@ func (c *call) jobNames(ctx context.Context) []string {
 }
 
 // completeBash needs nothing but bash itself. After JOB of run it leaves the rest to the shell's own completion of
-// commands and files. Names of jobs are anybody's who may write to the store: no shell evaluates them.
+// commands and files. Names of jobs are anybody's who may write to the store, and those of files anybody's who may write to a folder:
+// they stand quoted in the line, so that no shell evaluates them.
 func completeBash(w io.Writer) {
 	fmt.Fprint(w, `# bash completion for leaderrun
 _leaderrun_jobs() {
@@ -183,6 +184,10 @@ _leaderrun_jobs() {
 	while IFS= read -r job; do
 		[[ $job == "$1"* ]] && COMPREPLY+=("$(printf %q "$job")")
 	done < <(leaderrun `+completeJobs+` 2>/dev/null)
+}
+_leaderrun_files() {
+	compopt -o filenames
+	mapfile -t COMPREPLY < <(compgen "$1" -- "$2")
 }
 _leaderrun() {
 	local word=${COMP_WORDS[COMP_CWORD]} last=${COMP_WORDS[COMP_CWORD-1]} command= i
@@ -209,11 +214,11 @@ _leaderrun() {
 		var offer string
 		switch {
 		case o.isFile():
-			offer = "-f"
+			offer = `_leaderrun_files -f "$word"`
 		case o.isFolder():
-			offer = "-d"
+			offer = `_leaderrun_files -d "$word"`
 		case len(o.words) > 0:
-			offer = "-W '" + strings.Join(o.words, " ") + "'"
+			offer = "mapfile -t COMPREPLY < <(compgen -W '" + strings.Join(o.words, " ") + `' -- "$word")`
 		default:
 			continue
 		}
@@ -221,7 +226,7 @@ _leaderrun() {
 		if o.short != "" {
 			forms += "|-" + o.short
 		}
-		fmt.Fprintf(w, "\t%s) mapfile -t COMPREPLY < <(compgen %s -- \"$word\"); return ;;\n", forms, offer)
+		fmt.Fprintf(w, "\t%s) %s; return ;;\n", forms, offer)
 	}
 	fmt.Fprint(w, `	esac
 	[[ $valued == *" $last "* ]] && return
@@ -237,7 +242,9 @@ _leaderrun() {
 	fi
 	if [[ $command == run ]] && ((args > 0)); then
 		if ((i + 1 < COMP_CWORD)); then
-			mapfile -t COMPREPLY < <(compgen -f -- "$word")
+			_leaderrun_files -f "$word"
+		elif [[ $word == */* ]]; then
+			_leaderrun_files -c "$word"
 		else
 			mapfile -t COMPREPLY < <(compgen -c -- "$word")
 		fi
@@ -246,7 +253,7 @@ _leaderrun() {
 	elif ((args < jobs)); then
 		_leaderrun_jobs "$word"
 	elif ((args < files)) || [[ -n $first && $kinds == *" $first "* ]]; then
-		mapfile -t COMPREPLY < <(compgen -f -- "$word")
+		_leaderrun_files -f "$word"
 	elif ((args == 0)); then
 		mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
 	fi

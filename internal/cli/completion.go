@@ -31,15 +31,25 @@ the backend that environment and files name, 300 ms at most.`,
 // typed, and offers what that prints. They are read only.
 var shells = map[string]string{
 	"bash": `# bash completion for leaderrun
+_leaderrun_files() { # anybody may have made them, with any name: bash quotes them
+	compopt -o filenames
+	mapfile -t COMPREPLY < <(compgen "$1" -- "$2")
+}
 _leaderrun() {
 	local word=${COMP_WORDS[COMP_CWORD]} line
 	COMPREPLY=()
 	while IFS= read -r line; do
 		case $line in
-		$'\tfiles') mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
-		$'\tfolders') mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
-		$'\tcommand '$((COMP_CWORD - 1))) mapfile -t COMPREPLY < <(compgen -c -- "$word") ;;
-		$'\tcommand '*) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
+		$'\tfiles') _leaderrun_files -f "$word" ;;
+		$'\tfolders') _leaderrun_files -d "$word" ;;
+		$'\tcommand '$((COMP_CWORD - 1)))
+			if [[ $word == */* ]]; then
+				_leaderrun_files -c "$word"
+			else
+				mapfile -t COMPREPLY < <(compgen -c -- "$word")
+			fi
+			;;
+		$'\tcommand '*) _leaderrun_files -f "$word" ;;
 		*) printf -v line %q "${line%%$'\t'*}"; COMPREPLY+=("$line") ;;
 		esac
 	done < <(leaderrun complete -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)

@@ -239,5 +239,13 @@ func hintOf(err error) string {
 	if f, ok := errors.AsType[*fault](err); ok && f.hint != "" {
 		return f.hint
 	}
+	if e, ok := errors.AsType[*supervise.ExecError](err); ok {
+		switch e.Errno { // the file was found before, and may be executed
+		case syscall.ENOEXEC:
+			return "a script needs a first line such as #!/bin/sh, also where cron could do without"
+		case syscall.ENOENT:
+			return "the file is there; is the program that its first line (#!) names?"
+		}
+	}
 	return remedy.Of(err)
 }

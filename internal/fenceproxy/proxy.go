@@ -69,9 +69,9 @@ func New(o Options) *Proxy {
 		},
 	})
 	return &Proxy{onward: onward, log: o.Log, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if climbs(r.URL.Path) { // before it raises a fence
-			http.Error(w, errClimbs.Error(), http.StatusBadRequest)
-			o.Tell(slog.LevelInfo, "request_refused", r, errClimbs, 0)
+		if err := staysBelow(r.URL); err != nil { // before it raises a fence
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			o.Tell(slog.LevelInfo, "request_refused", r, err, 0)
 			return
 		}
 		fenced.ServeHTTP(w, r)
@@ -93,7 +93,21 @@ func ParseUpstream(text string) (*url.URL, error) {
 	return u, nil
 }
 
-var errClimbs = errors.New(`a path with ".." in it, or encoded many times over, is not passed on`)
+var (
+	errClimbs = errors.New(`a path with ".." in it, or encoded many times over, is not passed on`)
+	errOpaque = errors.New(`a request for what is no path ("x:a") is not passed on`)
+)
+
+// staysBelow refuses what may lead to what is not below the path of UPSTREAM. An opaque URL would be sent as it came, without that path.
+func staysBelow(u *url.URL) error {
+	switch {
+	case u.Opaque != "":
+		return errOpaque
+	case climbs(u.Path):
+		return errClimbs
+	}
+	return nil
+}
 
 // climbs says whether some service would take a path for one above it, and so for what is not below the path of UPSTREAM: one with a
 // segment "..", also where it is encoded once more, ends with a backslash, or has parameters. What is encoded so often that nobody

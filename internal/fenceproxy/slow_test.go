@@ -236,6 +236,7 @@ func TestFenceHTTPKeepsPathsBelow(t *testing.T) {
 		"/": false, "/a/b": false, "/a..b/..c/d..": false, "/...": false, "/a/./b": false, "/%2e/a": false, "/a;b=../c": false, "/a%zz": false, "*": false,
 		"/..": true, "/../a": true, "/a/../b": true, "/a/..": true, "/%2e%2e/a": true, "/.%2E/a": true, "/a%2f..%2fb": true,
 		`/..\a`: true, "/a%5c..%5cb": true, "/..;/a": true, "/..;x=1/a": true, "/%252e%252e/a": true, "/..%20/a": true,
+		"x:../a": true, "x:a": true, "http:..%2fa": true, "x:/a": false, "http://x/../a": true, "http://x/a": false,
 		"/100%25": false, "/100%2525": false, "/%25252525a": false, "/%2525252525a": true,
 	} {
 		var came bool

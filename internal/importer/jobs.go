@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
@@ -55,9 +56,16 @@ func isForDaemon(name string) bool {
 	return strings.HasPrefix(name, "LEADERRUN_") || name == "NOTIFY_SOCKET" || strings.HasPrefix(name, "WATCHDOG_")
 }
 
+// isText says whether the job is UTF-8, as YAML is.
+func (j *Job) isText() bool {
+	return utf8.ValidString(j.raw+j.Dir) && !slices.ContainsFunc(j.Env, func(v Variable) bool { return !utf8.ValidString(v.Name + v.Value) })
+}
+
 // entry is the job in the file.
 func (j *Job) entry(user string) (text, why, hint string) {
 	switch {
+	case !j.isText():
+		return "", "it has bytes that are not UTF-8, which a job file cannot have", "leave it in a crontab, which `leaderrun cron` reads as well"
 	case len(j.stdin) > len("%"):
 		return "", "what it reads stands behind a %", "leave it in a crontab, which `leaderrun cron` reads as well"
 	case user != "" && j.User != "" && j.User != user:

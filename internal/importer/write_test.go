@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/leaderrun/leaderrun/internal/crontab"
 	"github.com/leaderrun/leaderrun/internal/jobfile"
@@ -198,6 +199,30 @@ func TestCalendars(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%s: %q (%s), want %q", calendar, got, why, want)
+		}
+	}
+}
+
+// Hazard: YAML is UTF-8, and what is not becomes another command: the byte \xe9 of a name in Latin-1 became the two of an é.
+func TestJobFilesHaveTheBytesOfTheLine(t *testing.T) {
+	t.Parallel()
+	for _, script := range []string{"echo é | cat", "echo \u0085\u2028\ufeff | cat", "echo \x01\x7f\t | cat", "ls /srv/caf\xe9 | cat", "echo a; \x80"} {
+		for _, before := range []string{"", "A='\xe9'\n", "HOME=/\xe9\n"} {
+			files, _ := Import([]Source{{Path: "crontab", Text: []byte(before + "0 2 * * * " + script + "\n")}}, Options{ToJobs: true})
+			text, notes := JobFile(files[0].Jobs, "")
+			if valid := utf8.ValidString(before + script); valid != (text != "") || valid != (len(notes) == 0) {
+				t.Errorf("%q: %q\n%+v", before+script, text, notes)
+			}
+			if text == "" {
+				continue
+			}
+			file, err := jobfile.Parse("jobs.yaml", []byte(text), jobfile.NewDefaults())
+			if err != nil {
+				t.Fatalf("%q: %v", script, err)
+			}
+			if got := file.Jobs[0].Argv; got[len(got)-1] != script {
+				t.Errorf("%q runs %q", script, got)
+			}
 		}
 	}
 }

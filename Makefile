@@ -7,7 +7,7 @@ TOOLS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/leaderrun/tools
 .PHONY: build release test test-all fuzz model bed servers lint fmt clean
 
 build:
-	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o leaderrun .
+	CGO_ENABLED=0 go build -trimpath -tags urfave_cli_no_docs -ldflags '-s -w' -o leaderrun .
 
 # What a release consists of, in dist/: make release VERSION=v0.1.0, or SNAPSHOT=1 of the tree as it is. The same commit makes the
 # same bytes. PLATFORMS=linux/amd64 makes it for fewer.

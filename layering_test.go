@@ -9,7 +9,7 @@ package main
 // The layers from the top: main, command, runner and schedule and backends/all, drivers, backends.
 var layers = map[string]string{
 	"":             "internal/cli internal/supervise/...",
-	"internal/cli": "runner schedule fence/... backends backends/all internal/... go.yaml.in/yaml/v3 golang.org/x/sys/...",
+	"internal/cli": "runner schedule fence/... backends backends/all internal/... github.com/urfave/cli/v2 go.yaml.in/yaml/v3 golang.org/x/sys/...",
 
 	"runner":              "backends schedule internal/lifeline internal/boottime internal/panics",
 	"schedule":            "internal/duration github.com/robfig/cron/v3",

@@ -12,6 +12,7 @@ import (
 
 // modules is what go.mod may require directly, and why.
 var modules = map[string]string{
+	"github.com/urfave/cli/v2":            "flags of internal/cli",
 	"github.com/robfig/cron/v3":           "the fields of a cron expression, behind package schedule",
 	"go.yaml.in/yaml/v3":                  "job files and the configuration file, strict; kubeconfig",
 	"golang.org/x/sys":                    "prctl, pidfd and the like, which package syscall lacks",

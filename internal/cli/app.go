@@ -187,7 +187,7 @@ func elsewhere(word string) string {
 	return ""
 }
 
-// mistyped says what is wrong with the options. Package flag only has texts.
+// mistyped says what is wrong with the options. Package flag, below urfave/cli, only has texts.
 func mistyped(cmd *command, err error) error {
 	if _, ours := errors.AsType[*fault](err); ours {
 		return err

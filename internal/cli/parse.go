@@ -5,6 +5,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/urfave/cli/v2"
 )
 
 // flagSet makes what package flag reads options with. The flags of one name share a word, so that an option may stand before
@@ -13,10 +15,11 @@ func (s *settings) flagSet(options []option) *flag.FlagSet {
 	set := flag.NewFlagSet("", flag.ContinueOnError)
 	set.SetOutput(io.Discard)
 	for _, o := range options {
-		set.Var(s.word(o), o.name, "")
+		f := &cli.GenericFlag{Name: o.name, Value: s.word(o)}
 		if o.short != "" {
-			set.Var(s.word(o), o.short, "")
+			f.Aliases = []string{o.short}
 		}
+		_ = f.Apply(set) // fails only where a variable is the flag's, and none is
 	}
 	return set
 }
@@ -28,7 +31,9 @@ func visited(set *flag.FlagSet) (names []string) {
 }
 
 // walk reads the options of a command, and goes on with the command below it that the first argument names. It returns the command that
-// the line calls, its arguments, and the names of its flags that were given.
+// the line calls, its arguments, and the names of its flags that were given. Run of urfave/cli does the same. But whoever calls that
+// links its help pages, whose templates look methods up by name: the linker then keeps every exported method of every type, which is a
+// third of the program.
 func (s *settings) walk(cmd *command, line []string) (called *command, args, flags []string, err error) {
 	set := s.flagSet(cmd.options)
 	err = set.Parse(line)

@@ -183,7 +183,7 @@ func leaderrunWay(store, program, backend string) (way, error) {
 func buildLeaderrun(dir string) (string, error) {
 	leaderrun := filepath.Join(dir, "leaderrun")
 	built := leaderrun + ".built"
-	build := exec.Command("go", "build", "-trimpath", "-o", built, "github.com/leaderrun/leaderrun")
+	build := exec.Command("go", "build", "-trimpath", "-tags", "urfave_cli_no_docs", "-o", built, "github.com/leaderrun/leaderrun")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build: %w: %s", err, out)

@@ -31,7 +31,7 @@ func helperTracer(args []string) {
 	if _, _, errno := syscall.RawSyscall6(syscall.SYS_PTRACE, seize, uintptr(pid), 0, options, 0, 0); errno != 0 {
 		panic(errno)
 	}
-	put(args[1], os.Getpid())
+	put(args[1], syscall.Gettid()) // the kernel knows a tracer by its thread
 	forever()
 }
 

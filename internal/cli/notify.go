@@ -91,6 +91,9 @@ func (n *notifier) send(state string) {
 
 // say queues a state. It never blocks.
 func (n *notifier) say(state string) {
+	if n == nil {
+		return
+	}
 	select {
 	case n.queue <- state:
 	default:
@@ -134,15 +137,11 @@ func (n *notifier) isReady(status string) {
 
 // isReloading also says when, for Type=notify-reload.
 func (n *notifier) isReloading() {
-	if n != nil {
-		n.say(fmt.Sprintf("RELOADING=1\nMONOTONIC_USEC=%d", boottime.Monotonic().Microseconds()))
-	}
+	n.say(fmt.Sprintf("RELOADING=1\nMONOTONIC_USEC=%d", boottime.Monotonic().Microseconds()))
 }
 
 func (n *notifier) isStopping(status string) {
-	if n != nil {
-		n.say("STOPPING=1\nSTATUS=" + oneLine(status))
-	}
+	n.say("STOPPING=1\nSTATUS=" + oneLine(status))
 }
 
 // close says that the service stops, and waits until everything was said. A service of Type=notify that ends

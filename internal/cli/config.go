@@ -120,6 +120,16 @@ func reason(err error) string {
 	return err.Error()
 }
 
+// fileFault is the fault of a file that cannot be used. what says which one, where the error does not.
+func fileFault(err error, what string) *fault {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		what = p.Path
+	} else if o, ok := errors.AsType[*ownership.Error](err); ok {
+		what = o.Path
+	}
+	return &fault{code: codeConfiguration, what: what, why: reason(err), hint: ownership.Remedy(err), err: err}
+}
+
 // readSmall reads a regular file of a sane size that only root and this user can change: no pipe that blocks, no device
 // that never ends, nobody else's word.
 func readSmall(path string) ([]byte, fs.FileInfo, error) { return ownership.Read(path, maxConfig) }

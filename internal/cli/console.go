@@ -51,14 +51,7 @@ func isTerminal(f *os.File) bool {
 // configure takes the options that say what is told and how.
 func (v *console) configure(s *settings) {
 	v.json = read(s, "log-format", value.OneOf(formats...), "text") == "json"
-	switch read(s, "log-level", value.OneOf(levels...), "warn") {
-	case "debug":
-		v.level = slog.LevelDebug
-	case "info":
-		v.level = slog.LevelInfo
-	case "error":
-		v.level = slog.LevelError
-	}
+	_ = v.level.UnmarshalText([]byte(read(s, "log-level", value.OneOf(levels...), "warn"))) // package slog has the same words
 	if s.on("quiet") {
 		v.level = slog.LevelError
 		v.terminal = false

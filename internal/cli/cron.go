@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"strings"
@@ -16,7 +15,6 @@ import (
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/daemon"
 	"github.com/leaderrun/leaderrun/internal/jobfile"
-	"github.com/leaderrun/leaderrun/internal/ownership"
 	"github.com/leaderrun/leaderrun/internal/panics"
 	"github.com/leaderrun/leaderrun/internal/supervise"
 	"github.com/leaderrun/leaderrun/runner"
@@ -132,13 +130,7 @@ func (c *call) loadJobs() ([]*jobfile.Job, error) {
 		return nil, problemFault(wrong.Problems[last])
 	}
 	if err != nil {
-		f := &fault{code: codeConfiguration, what: strings.Join(c.args, ", "), why: reason(err), hint: ownership.Remedy(err), err: err}
-		if p, ok := errors.AsType[*fs.PathError](err); ok {
-			f.what = p.Path
-		} else if o, ok := errors.AsType[*ownership.Error](err); ok {
-			f.what = o.Path
-		}
-		return nil, f
+		return nil, fileFault(err, strings.Join(c.args, ", "))
 	}
 	for _, w := range file.Warnings {
 		f := problemFault(w)

@@ -18,13 +18,11 @@ const (
 	leastAnswer  = 2 * time.Second        // how long an answer is waited for, at least
 )
 
-// isDoctors says whether a job is the doctor's own, which is in no list: nobody has made it, and nobody waits for it.
-func isDoctors(job string) bool { return job == doctorJob }
-
-// isInternal says whether a job is in no list: the doctor's own, and the places of those who share the shards of a job.
+// isInternal says whether a job is in no list: the doctor's own, which nobody has made, and the places of those who share the shards of a
+// job.
 func isInternal(job string) bool {
 	_, isMembers := shards.IsMembers(job)
-	return isDoctors(job) || isMembers
+	return job == doctorJob || isMembers
 }
 
 // pace is how long the slowest of each step took.

@@ -67,9 +67,6 @@ func historyIn(ctx context.Context, store backends.Backend, job string) (entries
 	return entries, nil
 }
 
-// stateRun is a run that holds its lease. The other states of an entry are those of backends.
-const stateRun = stateRunning
-
 // entry is one line of a history: a run, or a tick that was never started. What is not known is null. The names
 // are a contract.
 type entry struct {
@@ -121,7 +118,7 @@ func entryOf(s backends.Status, run backends.Run) entry {
 	if end != 0 {
 		e.Ended = new(clock(end))
 	}
-	if e.State == stateRun {
+	if e.State == stateRunning {
 		end = s.Now.UnixMilli()
 	}
 	if run.Started != 0 && end != 0 {
@@ -150,7 +147,7 @@ func runState(s backends.Status, run backends.Run) string {
 	case run.State != backends.Claimed:
 		return string(run.State)
 	case leads(s, run.Holder) && s.Lease.Token == run.Token:
-		return stateRun
+		return stateRunning
 	}
 	return string(backends.Lost)
 }
@@ -230,7 +227,7 @@ func missedOne(s backends.Status) bool {
 // lastRun returns the last run that is over, as the history shows it.
 func lastRun(s backends.Status) (entry, bool) {
 	for _, run := range s.Record.Runs {
-		if e := entryOf(s, run); run.Token != 0 && run.State != backends.Open && e.State != stateRun {
+		if e := entryOf(s, run); run.Token != 0 && run.State != backends.Open && e.State != stateRunning {
 			return e, true
 		}
 	}
@@ -314,7 +311,7 @@ func noteText(e entry) string {
 
 func tookText(e entry) string {
 	switch {
-	case e.Started == nil || e.Ended == nil && e.State != stateRun:
+	case e.Started == nil || e.Ended == nil && e.State != stateRunning:
 		return "-"
 	case e.took < time.Minute:
 		return millis(e.took.Milliseconds())

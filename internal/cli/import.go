@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"github.com/leaderrun/leaderrun/internal/crontab"
 	"github.com/leaderrun/leaderrun/internal/importer"
-	"github.com/leaderrun/leaderrun/internal/ownership"
 	"github.com/leaderrun/leaderrun/internal/value"
 	"github.com/leaderrun/leaderrun/runner"
 )
@@ -119,11 +119,8 @@ func runImport(c *call) (ExitStatus, error) {
 // givenFormat is that of --from; nil: it is not given.
 func (c *call) givenFormat() (*crontab.Format, error) {
 	text := read(c.settings, "from", value.OneOf(formatNames...), "")
-	for i, name := range formatNames {
-		if name == text {
-			f := crontab.Format(i)
-			return &f, nil
-		}
+	if i := slices.Index(formatNames, text); i >= 0 {
+		return new(crontab.Format(i)), nil
 	}
 	return nil, c.settings.err
 }
@@ -144,10 +141,7 @@ func (c *call) tell(notes []importer.Note) {
 }
 
 func importFault(err error) error {
-	f := &fault{code: codeConfiguration, why: reason(err), hint: ownership.Remedy(err), err: err}
-	if wrong, ok := errors.AsType[*fs.PathError](err); ok {
-		f.what = wrong.Path
-	}
+	f := fileFault(err, "")
 	if refusal, ok := errors.AsType[*importer.Refusal](err); ok {
 		f.hint = refusal.Hint
 	}

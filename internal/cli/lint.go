@@ -14,7 +14,6 @@ import (
 )
 
 func lintCommand() *command {
-	format := []string{"text", "json"}
 	return &command{
 		name: "lint", args: "[FILE…]", brief: "find what is wrong with crontabs and job files",
 		about: `Looks at crontabs that call ` + "`leaderrun run`" + `, at directories of them, and at job files (.yaml). Each FILE is taken
@@ -34,7 +33,7 @@ code is 1 if anything is found.`,
 		options: append([]option{
 			fromOption(),
 			{name: "json", help: "one array of objects"},
-			{name: "format", value: "text|json", words: format, check: by(value.OneOf(format...)), bare: true, help: "json is --json"},
+			{name: "format", value: "text|json", words: formats, check: by(value.OneOf(formats...)), bare: true, help: "json is --json"},
 		}, commonOptions()...),
 		run: runLint,
 	}
@@ -42,7 +41,7 @@ code is 1 if anything is found.`,
 
 func runLint(c *call) (ExitStatus, error) {
 	asJSON := c.settings.on("json")
-	as := read(c.settings, "format", value.OneOf("text", "json"), "")
+	as := read(c.settings, "format", value.OneOf(formats...), "")
 	format, err := c.givenFormat()
 	switch {
 	case as == "text" && asJSON && c.settings.typed("json"):

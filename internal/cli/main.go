@@ -3,6 +3,11 @@
 //
 // The rules for what is said: nothing where all is well; one line for a warning or an error, lower case and
 // without a full stop, what and why; where there is a remedy, a second line that begins with "hint:".
+//
+// What every command has is in main, app, parse, arguments, options, settings, config, store, console, visible, show and exit; pages about
+// the commands are in help, man, jobfilepage and completion. run has a claim for its trigger, a child, a socket for checks and a reporter, and
+// where it is divided a crew (shards, workers). cron* runs many such at a time. status*, history, break*, forget and local are the operators',
+// on operator and slots. doctor*, fence*, import, lint and next stand alone.
 package cli
 
 import (

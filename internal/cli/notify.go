@@ -91,6 +91,9 @@ func (n *notifier) send(state string) {
 
 // say queues a state. It never blocks.
 func (n *notifier) say(state string) {
+	if n == nil {
+		return
+	}
 	select {
 	case n.queue <- state:
 	default:
@@ -103,12 +106,10 @@ func (n *notifier) event(e runner.Event) {
 		return
 	}
 	switch e.Name {
-	case runner.EventStandby:
-		n.status(runner.EventStandby, e, n.ready == readyStandby)
-	case runner.EventAcquired:
-		n.status(runner.EventAcquired, e, n.ready == readyStandby)
+	case runner.EventStandby, runner.EventAcquired:
+		n.status(oneLine(e.Job+": "+e.Text), n.ready == readyStandby)
 	case runner.EventStarted:
-		n.status(runner.EventStarted, e, true)
+		n.status(fmt.Sprintf("%s: leading with token %d", oneLine(e.Job), e.Token), true)
 	case runner.EventStopping, runner.EventLost:
 		n.say("STOPPING=1\nSTATUS=" + oneLine(e.Text))
 	case runner.EventUndead, runner.EventTraced, runner.EventExited:
@@ -116,11 +117,8 @@ func (n *notifier) event(e runner.Event) {
 	}
 }
 
-func (n *notifier) status(name string, e runner.Event, ready bool) {
-	state := "STATUS=" + oneLine(e.Job+": "+e.Text)
-	if name == runner.EventStarted {
-		state = fmt.Sprintf("STATUS=%s: leading with token %d", oneLine(e.Job), e.Token)
-	}
+func (n *notifier) status(text string, ready bool) {
+	state := "STATUS=" + text
 	if ready && !n.told {
 		n.told = true
 		state = "READY=1\n" + state
@@ -139,15 +137,11 @@ func (n *notifier) isReady(status string) {
 
 // isReloading also says when, for Type=notify-reload.
 func (n *notifier) isReloading() {
-	if n != nil {
-		n.say(fmt.Sprintf("RELOADING=1\nMONOTONIC_USEC=%d", boottime.Monotonic().Microseconds()))
-	}
+	n.say(fmt.Sprintf("RELOADING=1\nMONOTONIC_USEC=%d", boottime.Monotonic().Microseconds()))
 }
 
 func (n *notifier) isStopping(status string) {
-	if n != nil {
-		n.say("STOPPING=1\nSTATUS=" + oneLine(status))
-	}
+	n.say("STOPPING=1\nSTATUS=" + oneLine(status))
 }
 
 // close says that the service stops, and waits until everything was said. A service of Type=notify that ends

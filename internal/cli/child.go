@@ -143,6 +143,20 @@ func (t *tree) Start(env []string, hold, inherit []*os.File, d runner.Deadline) 
 	return t.Guard.Start(c, d)
 }
 
+// noProcesses is the fault of a host on which the processes of a run cannot be found; nil: they can. Nothing may start there: it could
+// not be ended before another holder is granted the job.
+func noProcesses() error {
+	if supervise.FindsProcesses() {
+		return nil
+	}
+	return &fault{code: codeConfiguration, what: "/proc", why: whyNoProcesses, hint: mountProc}
+}
+
+const (
+	whyNoProcesses = "it does not show the processes of this PID namespace, and those of a run could not be found and killed"
+	mountProc      = "mount -t proc proc /proc; unshare does so with --mount-proc, and nsenter goes to the one that is there with -m"
+)
+
 // guardianBy returns the guardian of a run, where it comes in time for the command to start.
 func guardianBy(p *supervise.Pending, d runner.Deadline) (*supervise.Guard, error) {
 	guard, err := p.By(d.Term)

@@ -81,6 +81,9 @@ func runCron(c *call) (ExitStatus, error) {
 	if c.settings.on("check") {
 		return c.checkJobs()
 	}
+	if err := noProcesses(); err != nil {
+		return ExitStatus{}, err
+	}
 	var jobs []*jobfile.Job
 	var store backends.Backend
 	err := c.beforehand(func() (err error) {

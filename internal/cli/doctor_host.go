@@ -68,7 +68,11 @@ func holdsPassword(rawURL string) bool {
 
 // host looks at what this host adds.
 func (x *doctorCall) host() {
-	killTier(&x.Findings, supervise.Tier())
+	if supervise.FindsProcesses() {
+		killTier(&x.Findings, supervise.Tier())
+	} else {
+		x.Bad(killTierName, mountProc, "/proc: %s", whyNoProcesses)
+	}
 	synchronised(&x.Findings)
 	const what = "time zone"
 	zone, err := schedule.HostZone()
@@ -86,9 +90,11 @@ func (x *doctorCall) host() {
 	x.Warn(what, remedy, "%v: schedules need --timezone on this host", err)
 }
 
+const killTierName = "kill tier"
+
 // killTier says by what means a run's processes are ended.
 func killTier(f *checkup.Findings, tier string) {
-	const what = "kill tier"
+	const what = killTierName
 	switch tier {
 	case "cgroup+subreaper":
 		f.Fine(what, "%s: a run has a cgroup of its own, and what leaves it is found too", tier)

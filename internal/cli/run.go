@@ -96,6 +96,9 @@ type runPlan struct {
 
 func runRun(c *call) (ExitStatus, error) {
 	plan, err := c.planRun()
+	if err == nil {
+		err = noProcesses()
+	}
 	if err != nil {
 		return ExitStatus{}, err
 	}

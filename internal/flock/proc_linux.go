@@ -16,6 +16,9 @@ import (
 // just got it after a crash, and has not claimed yet, does: it took the lock itself. For a run, the process that it was
 // granted to took it for all who share it; 0 where that is not known.
 func Holders(granted int, paths ...string) (pids []int, hidden bool, err error) {
+	if self, err := os.Readlink("/proc/self"); err != nil || self != strconv.Itoa(os.Getpid()) { // its numbers are those of strangers here
+		return nil, false, errors.New("/proc does not show the processes of this PID namespace")
+	}
 	locks := map[string]os.FileInfo{}
 	for _, path := range paths {
 		lock, err := os.Stat(path)

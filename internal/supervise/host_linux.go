@@ -75,6 +75,13 @@ func newCgroupPath() string {
 	return filepath.Join(home, tree.Prefix+strconv.Itoa(os.Getpid())+"-"+strconv.FormatUint(now, 36))
 }
 
+// FindsProcesses says whether /proc shows the processes of this PID namespace. Where it is another's, a number in it is that of a
+// stranger here, and what a run leaves behind is found by nobody.
+func FindsProcesses() bool {
+	self, err := os.Readlink("/proc/self")
+	return err == nil && self == strconv.Itoa(os.Getpid())
+}
+
 // Tier names by what means a run's tree is ended on this host, strongest first. It tries them.
 func Tier() string {
 	if path := newCgroupPath(); path != "" {

@@ -4,6 +4,7 @@ var (
 	ownershipTests = []string{"./internal/ownership"}
 	fileTests      = []string{"./backends/file", "-run", "Folder|Sticky|Regular|Command|Tree|Token|Fuzz"}
 	heldTests      = []string{"./internal/supervise", "-run", "Held|Holds"}
+	procTests      = []string{"./internal/cli", "-run", "TestScripts/proc"}
 	socketTests    = []string{"./internal/cli", "-run", "Socket"}
 	hangTests      = []string{"./internal/cli", "-run", "ThatHangs", "-timeout", "60s"}
 	visibleTests   = []string{"./internal/cli", "-run", "JSONShows|PasswordsAre"}
@@ -12,6 +13,8 @@ var (
 
 // hostMutants are about who may do what on a host.
 var hostMutants = []mutant{
+	{"a run starts where /proc shows other processes", "internal/supervise/host_linux.go", "err == nil && self == strconv.Itoa(os.Getpid())", "err == nil || self == strconv.Itoa(os.Getpid())", procTests},
+	{"break --force kills by the numbers of another PID namespace", "internal/flock/proc_linux.go", "err != nil || self != strconv.Itoa(os.Getpid())", "err != nil && self != strconv.Itoa(os.Getpid())", procTests},
 	{"ownership: another user's file is this user's", "internal/ownership/ownership.go", "if !ok || st.Uid == rootHimself ||", "if !ok || st.Uid >= rootHimself || st.Uid == rootHimself ||", ownershipTests},
 	{"ownership: a file that all can write is this user's", "internal/ownership/ownership.go", "return byGroup || info.Mode().Perm()&othersWrite != 0", "return byGroup", ownershipTests},
 	{"ownership: a file that its group can write is this user's", "internal/ownership/ownership.go", "byGroup := info.Mode().Perm()&groupWrites != 0 && (", "byGroup := false && (", ownershipTests},

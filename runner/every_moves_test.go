@@ -186,7 +186,7 @@ func (w *orders) movesOfRequests(i int, p *process, may func(bool, moveKind, int
 		r := &p.requests[k]
 		switch {
 		case r.reply != nil:
-			if !p.stopped {
+			if !p.stopped && !r.waits() {
 				may(false, arrives, i, k)
 			}
 		default:

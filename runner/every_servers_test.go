@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/leaderrun/leaderrun/backends"
@@ -16,7 +17,7 @@ type replica struct {
 	writes int64
 }
 
-// copied returns the copy.
+// theCopy returns what a replica has, or what was saved last.
 func (w *orders) theCopy() kept {
 	if w.copied.stays {
 		return w.copied.kept
@@ -46,10 +47,11 @@ func (w *orders) serverChanges(what moveKind) {
 	was := k.server
 	switch what {
 	case stays:
-		w.copied = replica{kept: *k, stays: true, writes: w.writes}
+		w.copied = replica{kept: *k, stays: true, unseen: w.copied.unseen, writes: w.writes}
 		return
 	case catchesUp:
-		w.copied = replica{}
+		w.copied = replica{unseen: w.copied.unseen}
+		w.acknowledges(nil)
 		return
 	case attached:
 		k.server.Replicas++
@@ -72,6 +74,7 @@ func (w *orders) serverChanges(what moveKind) {
 	case restartedEmpty:
 		*k = kept{}
 	}
+	w.acknowledges(context.Canceled) // the connections are gone
 	if what != restarted && what != restartedEmpty {
 		*k = w.theCopy()
 	}

@@ -422,12 +422,13 @@ func (w *orders) serve(p *process, asks any, c call) reply {
 	}
 	w.checkWrite(p, k, asks, c)
 	w.write(p, k, c, renewal)
-	if noted := c.op == backends.ToClaim && c.w.Lease == nil; !noted && !w.hasAcks(k) {
-		return reply{at: w.now, err: errUnacknowledged}
+	if isNote := c.op == backends.ToClaim && c.w.Lease == nil; !isNote && !w.hasAcks(k) {
+		return reply{at: w.now, s: w.shoot(k), done: true, err: errUnacknowledged}
 	}
 	return reply{at: w.now, s: w.shoot(k), done: true}
 }
 
+// errUnacknowledged says that an answer waits for replicas.
 var errUnacknowledged = errors.New("too few replicas have it")
 
 // lasts is for how long a lease lasts, in milliseconds, if nothing ends it before.
@@ -447,6 +448,8 @@ func (w *orders) write(p *process, k *kept, c call, renewal bool) {
 	isSame := renewal && !e.whole && k.record != nil && k.record.Token == r.Token && len(k.record.Runs) == len(r.Runs)
 	if !isSame {
 		k.record, k.written = file(*r), w.draw()
+	}
+	if !renewal {
 		w.tellWatchers(p)
 	}
 	fromRead := e.out.readTime || e.fromRead && c.op == backends.ToClaim // until is what was decided

@@ -293,8 +293,23 @@ func (w *orders) serves(i, k int, replyIsLate bool) {
 		return
 	}
 	r.reply = &answer
-	if !replyIsLate && !p.stopped {
+	if !replyIsLate && !p.stopped && !r.waits() {
 		w.arrives(i, k)
+	}
+}
+
+// waits says whether the answer to a request waits for replicas. If they do not come, the request ends with its time.
+func (r *request) waits() bool { return r.reply != nil && errors.Is(r.reply.err, errUnacknowledged) }
+
+// acknowledges ends the wait for replicas. err is nil if they have what was written.
+func (w *orders) acknowledges(err error) {
+	for i := range hosts + 1 {
+		p := w.at(i)
+		for k := range p.requests {
+			if r := &p.requests[k]; r.waits() {
+				r.reply = &reply{r.reply.at, r.reply.s, true, err}
+			}
+		}
 	}
 }
 

@@ -56,14 +56,14 @@ func tickCases() []*orderCase {
 	}
 	gives := happen(signalled, network)
 	return []*orderCase{
-		timed(orderCase{name: "tick/skip", why: "two hosts come for a tick", starves: true, long: true, hosts: 2, ask: forTick, may: happen(gives, crashes, losesRecord), faults: 1, exits: 2, horizon: 7 * second}),
+		timed(orderCase{name: "tick/skip", why: "two hosts come for a tick", starves: true, long: true, hosts: 2, ask: forTick, may: happen(gives, crashes, losesRecord), faults: 2, exits: 2, horizon: 7 * second}),
 		timed(orderCase{name: "tick/skip-three", why: "three hosts come for a tick", long: true, hosts: 3, ask: forTick, may: gives, faults: 1, exits: 2, horizon: 6 * second}),
-		timed(orderCase{name: "tick/later", why: "hosts come for two ticks", long: true, starves: true, hosts: 2, ask: forTicks, may: gives, faults: 1, exits: 2, horizon: 7 * second}),
-		timed(orderCase{name: "tick/rerun", why: "two hosts come for a tick that runs again", long: true, starves: true, hosts: 2, ask: forRerun, may: happen(gives, killed, losesLease), faults: 1, exits: 2, horizon: 7 * second}),
+		timed(orderCase{name: "tick/later", why: "hosts come for two ticks", long: true, starves: true, hosts: 2, ask: forTicks, may: gives, faults: 2, exits: 1, horizon: 7 * second}),
+		timed(orderCase{name: "tick/rerun", why: "two hosts come for a tick that runs again", long: true, starves: true, hosts: 2, ask: forRerun, may: happen(gives, killed, losesLease), faults: 2, exits: 2, horizon: 7 * second}),
 		timed(orderCase{name: "tick/rerun-three", why: "three hosts come for a tick, at most two start it", long: true, hosts: 3, ask: forRerun, may: happen(signalled, killed, lateCall), faults: 1, exits: 2, horizon: 7 * second}),
-		timed(orderCase{name: "tick/rerun-later", why: "hosts come for two ticks that run again", long: true, starves: true, hosts: 2, ask: forReruns, may: happen(gives, killed), faults: 1, exits: 2, horizon: 8 * second}),
-		timed(orderCase{name: "tick/mixed", why: "one host says rerun, the other skip", unasked: true, hosts: 2, ask: rerunOrSkip(1), may: happen(gives, killed), faults: 1, exits: 2, horizon: 8 * second}),
-		timed(orderCase{name: "tick/key", why: "two hosts come for a key", starves: true, hosts: 2, ask: forKey, may: happen(gives, killed, losesRecord), faults: 1, exits: 2, horizon: 7 * second}),
+		timed(orderCase{name: "tick/rerun-later", why: "hosts come for two ticks that run again", long: true, starves: true, hosts: 2, ask: forReruns, may: happen(gives, killed), faults: 2, exits: 1, horizon: 8 * second}),
+		timed(orderCase{name: "tick/mixed", why: "one host says rerun, the other skip", unasked: true, hosts: 2, ask: rerunOrSkip(1), may: happen(gives, killed), faults: 2, exits: 2, horizon: 8 * second}),
+		timed(orderCase{name: "tick/key", why: "two hosts come for a key", starves: true, hosts: 2, ask: forKey, may: happen(gives, killed, losesRecord), faults: 2, exits: 2, horizon: 7 * second}),
 		timed(orderCase{name: "tick/key-rerun", why: "two hosts come for a key that runs again", long: true, hosts: 2, ask: forKeyRerun, may: happen(gives, killed), faults: 1, exits: 2, horizon: 8 * second}),
 		timed(orderCase{name: "tick/record", why: "the record vanishes, and a renewal or a repeated claim restores it", long: true, unasked: true, hosts: 2, ask: forTick, may: happen(losesRecord, signalled, lateReply), faults: 2, exits: 1, horizon: 7 * second}),
 		timed(orderCase{name: "tick/promoted", why: "a replica that lags is promoted", long: true, quarantines: true, replicas: 1, acks: true, hosts: 2, ask: forTick, may: happen(stays, promoted, signalled), faults: 3, exits: 1, horizon: 6 * second}),

@@ -28,7 +28,7 @@ func (w *orders) theCopy() kept {
 // hasAcks says whether as many replicas have what was written as must.
 func (w *orders) hasAcks(k *kept) bool {
 	connected := k.server.Replicas
-	needed := int(k.mark.Replicas)
+	needed := k.mark.Replicas
 	if w.e.out.connectedOnly {
 		needed = connected
 	}

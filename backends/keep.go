@@ -87,7 +87,7 @@ func owns(l *Lease, g Grant) bool {
 
 // restore mends a record that was lost or rolled back while the lease is valid: it writes whose lease it is, and the tick or key
 // of the run, so that nobody starts that again. A record can have the token but not the run, if the token is only known from a
-// lock that outlived its session (test/model: consul/tick-record-deleted). A beat that somebody has seen must not come again, so
+// lock that outlived its session (TestEveryOrder: without/run-restored). A beat that somebody has seen must not come again, so
 // the beats go on above the milliseconds since 1970: there was at most one beat in each millisecond.
 func restore(r *Record, c Claim, token, tick int64, attempt int, now int64) {
 	if r.Token > token || r.run(token) != nil {

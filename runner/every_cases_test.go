@@ -17,21 +17,42 @@ type orderCase struct {
 	want      string // how the text of the violation begins; "": it holds
 	only      string // what alone is looked for; "": all
 
-	proof       backends.Proof
-	quarantines bool // the store keeps a mark
-	hosts       int
-	begins      []time.Duration // of the hosts that do not begin at once
-	ask         func(i int, r *Request)
-	faults      int // at once, of those in may
-	quick       int // with -short; 0: one
-	may         []moveKind
-	whom        map[moveKind]int // the only host that something of them may befall
-	slow        bool             // trees take all the time that they have to die
-	exits       int              // of commands, that end well
-	horizon     time.Duration    // when it ends
-	rules       func(*backends.Rules)
-	out         leftOut
-	long        bool // not with -short
+	proof   backends.Proof
+	hosts   int
+	begins  []time.Duration // of the hosts that do not begin at once
+	ask     func(i int, r *Request)
+	faults  int // at once, of those in may
+	quick   int // with -short; 0: one
+	may     []moveKind
+	whom    map[moveKind]int // the only host that something of them may befall
+	slow    bool             // trees take all the time that they have to die
+	exits   int              // of commands, that end well
+	horizon time.Duration    // when it ends
+	rules   func(*backends.Rules)
+	out     leftOut
+	long    bool // not with -short
+	starves bool // whether somebody who comes is granted in time, in each world
+	often   bool // and others come after it, for later ticks
+	strict  bool // what the store has forgotten is no excuse
+	unasked bool // nobody asks what became of ticks that were lost unstarted
+
+	// Traits of the store.
+	quarantines bool          // it keeps a mark
+	unmarked    bool          // which it has not yet
+	persists    bool          // a claim goes on although nobody waits for it any more
+	evicts      bool          // what vanishes is evicted, and counted
+	other       time.Duration // the longest TTL, as who claims another job believes
+	replicas    int           // connected at the beginning
+	isolated    int           // of them with the old master in a partition
+	acks        bool          // what the replicas have not got does not count
+	unnoticed   bool          // a replica may be promoted before any step has noticed it
+	whole       bool          // a renewal is a change of the record too
+	fromRead    bool          // the lease of a claim counts from the read
+	counts      bool          // beats are counted in the record, and not by the store
+	labels      bool          // whom the lease was granted to last stays written
+	late        bool          // a lease ends up to a TTL late
+	object      bool          // one object holds all, and nothing in it ends by itself
+	skew        time.Duration // of the clocks of all hosts but the first
 }
 
 // leftOut are rules of the runner, the guardian and the store that a case leaves out.
@@ -51,10 +72,23 @@ type leftOut struct {
 	countsAnew         bool          // numbers that tell writes apart come again in a store that forgot
 	oldClock           bool          // what is known is decided on at the time when it was read
 	readTime           bool          // the lease's end is what was decided, not what the store counts
+	notesBeat          bool          // a note is a sign of life
 	takesBeats         bool          // a note takes the beat back
 	beatless           bool          // a renewal writes no beat
 	trusts             bool          // a store that forgot is in no quarantine
 	countsFromStart    bool          // a quarantine counts from the start of a server that forgot
+	anyServer          bool          // a swap does not compare which server it is
+	anyLock            bool          // a free lock proves the death of whoever ran last
+	readsEnd           bool          // a repeated end writes nothing
+	connectedOnly      bool          // as many acknowledgements as replicas are connected, not as were ever seen
+	attachedUnseen     bool          // renewals do not notice a replica that was attached
+	renewalsMark       bool          // renewals write which server it is
+	evictionsUnseen    bool          // evictions are not asked for
+	runOnly            bool          // a server is known by its process, not by its history
+	newAtOnce          bool          // a server without a mark is taken for new
+	startUnseen        bool          // a restart is not told from no restart
+	againKeeps         bool          // a claim that is repeated finds its grant, and renews no lease
+	silent             bool          // who gives up does not take its claim back
 	longer             time.Duration // not a rule, but the TTL that the store grants; 0: the one that was asked for
 }
 
@@ -69,14 +103,13 @@ type explorer struct {
 	scratch []byte
 	seen    map[[2]uint64]struct{}
 	path    []move
-	tick    int64
+	longest time.Duration // TTL
+	fed     map[[2]uint64]string
 	started [hosts]bool // in some world
 }
 
 // The tick that hosts come for, and the one after it.
 const firstTick = 1_000_000_000 - 100
-
-func (e *explorer) ttl() time.Duration { return MinTTL }
 
 func (e *explorer) mayHappen(what moveKind, i int) bool {
 	whom, isLimited := e.whom[what]
@@ -84,7 +117,7 @@ func (e *explorer) mayHappen(what moveKind, i int) bool {
 }
 
 func newExplorer(c *orderCase) *explorer {
-	e := &explorer{orderCase: c, tick: firstTick, seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}}
+	e := &explorer{orderCase: c, longest: MinTTL, fed: map[[2]uint64]string{}, seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}}
 	e.engine = backends.NewEngine(e)
 	if c.rules != nil {
 		c.rules(&e.engine.Rules)
@@ -94,10 +127,7 @@ func newExplorer(c *orderCase) *explorer {
 
 // first returns the world in which everything begins.
 func (e *explorer) first(faults int) *orders {
-	w := &orders{e: e, now: boot, faults: faults, exits: e.exits, ticks: map[int64]int{}}
-	w.store.server = backends.Server{Identity: "server", Started: serverTime(boot) - time.Hour.Milliseconds()}
-	w.store.mark = backends.Mark{Identity: "server", Longest: e.ttl().Milliseconds()}
-	w.store.marked = w.draw() // no mark has none
+	w := &orders{e: e, now: boot, end: boot.Add(e.horizon), faults: faults, exits: e.exits}
 	w.op.begins, w.op.tree.dieBy = never, never
 	for i := range w.procs {
 		p := &w.procs[i]
@@ -105,21 +135,31 @@ func (e *explorer) first(faults int) *orders {
 		if i >= e.hosts {
 			continue
 		}
-		plan, err := NewTimeline(e.ttl(), -1)
-		if err != nil {
-			panic(err)
-		}
-		r := Request{Job: "job", Timeline: plan, Wait: Forever, BackendWait: 3 * time.Second}
-		if e.ask != nil {
-			e.ask(i, &r)
-		}
-		p.m = newMachine(r, backends.Limits{}, fmt.Sprintf("H%d", i+1))
+		p.m = e.newHost(i)
 		p.begins = boot
 		if i < len(e.begins) {
 			p.begins = boot.Add(e.begins[i])
 		}
 	}
+	w.store.server = backends.Server{Identity: "1:1", Started: serverTime(boot) - time.Hour.Milliseconds(), Replicas: e.replicas}
+	if !e.unmarked {
+		w.store.mark = backends.Mark{Identity: "1:1", Longest: e.longest.Milliseconds(), Replicas: e.replicas}
+		w.store.marked = w.draw() // no mark has none
+	}
 	return w
+}
+
+func (e *explorer) newHost(i int) *machine {
+	plan, err := NewTimeline(MinTTL, -1)
+	if err != nil {
+		panic(err)
+	}
+	r := Request{Job: "job", Timeline: plan, Wait: Forever, BackendWait: 3 * time.Second}
+	if e.ask != nil {
+		e.ask(i, &r)
+	}
+	e.longest = max(e.longest, r.Timeline.TTL)
+	return newMachine(r, backends.Limits{}, fmt.Sprintf("H%d", i+1))
 }
 
 // violates explores with so many faults. It returns what was violated first; the path says how.
@@ -139,6 +179,9 @@ func (e *explorer) visit(w *orders) string {
 	e.seen[key] = struct{}{}
 	if len(e.seen) > maxWorlds {
 		return "limit: there are too many worlds"
+	}
+	if wrong := e.starved(w); wrong != "" {
+		return wrong
 	}
 	for _, v := range w.moves() {
 		next := w.clone()

@@ -32,9 +32,12 @@ func (e *explorer) key(w *orders) [2]uint64 {
 		if k.record != nil {
 			digest = int64(k.record.digest) //nolint:gosec // bits
 		}
-		num(digest, k.until, k.beat, k.written, k.token, k.ends, k.leased, k.marked, k.mark.Until, int64(len(k.server.Identity)))
-		b = append(append(b, k.holder...), 0)
-		b = append(append(b, k.mark.Identity...), 0)
+		num(digest, k.until, k.beat, k.written, k.token, k.ends, k.leased, k.term, k.label.Token, k.marked)
+		num(k.mark.Until, k.mark.Longest, int64(k.mark.Replicas), k.mark.Evicted)
+		num(k.server.Started, int64(k.server.Replicas), k.server.Evicted)
+		for _, text := range []string{k.holder, k.label.Holder, k.mark.Identity, k.server.Identity} {
+			b = append(append(b, text...), 0)
+		}
 		flags(k.server.Forgot)
 	}
 	shown := func(s *shot) {
@@ -45,19 +48,26 @@ func (e *explorer) key(w *orders) [2]uint64 {
 		num(1, int64(s.at), int64(s.quarantine), s.writes)
 		keeps(&s.kept)
 	}
-	num(int64(w.now), w.writes, int64(w.faults), int64(w.exits), w.highest, int64(len(w.ticks)))
-	for _, n := range []int64{e.tick, e.tick + 1} {
-		num(int64(w.ticks[n]))
+	num(int64(w.now), w.writes, int64(w.faults), int64(w.exits), w.highest, w.order.Token)
+	b = append(append(b, w.order.Kind...), 0)
+	for i := range w.past {
+		p := &w.past[i]
+		num(int64(p.started))
+		flags(p.once, p.done, p.forgotten)
 	}
-	flags(w.ticks == nil)
+	flags(w.split, w.copied.stays, w.copied.unseen)
 	keeps(&w.store)
-	if e.mayHappen(setBack, 0) {
-		keeps(&w.before)
+	if w.split {
+		keeps(&w.old)
+	}
+	if w.copied.stays {
+		keeps(&w.copied.kept)
+		num(w.copied.writes)
 	}
 	for i := range hosts + 1 {
 		p := w.at(i)
 		t := &p.tree
-		flags(p.dead, p.stopped, p.cut, p.readying, p.late, p.watches, p.news, p.isDone, p.doubted, p.heardLoss,
+		flags(p.dead, p.stopped, p.cut, p.readying, p.late, p.watches, p.news, p.isDone, p.doubted, p.heardLoss, p.isExcused,
 			t.alive, t.told, t.exited, t.orphan, t.slow)
 		num(int64(p.begins), int64(p.starting.Term), int64(p.yes), p.shown, int64(t.deadline.Term), int64(t.dieBy), int64(len(p.inbox)))
 		shown(p.known)

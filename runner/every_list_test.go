@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"slices"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
@@ -26,7 +27,7 @@ func orderCases() []*orderCase {
 	)
 	vanishes := happen(losesLease, network)
 	forgets := happen(wiped, network)
-	return []*orderCase{
+	return slices.Concat(redisCases(), postgresCases(), silenceCases(), fileCases(), tickCases(), operatorCases(), []*orderCase{
 		{name: "server-time/network", why: "calls and replies are late or lost", proof: serverTime, hosts: 2, may: network, faults: 2, exits: 1, horizon: 6500 * time.Millisecond},
 		{name: "server-time/deaths", why: "wrappers, guardians and hosts die or are stopped", proof: serverTime, hosts: 2, may: deaths, faults: 1, horizon: 7 * second},
 		{name: "server-time/vanishes", why: "the lease vanishes", proof: serverTime, hosts: 2, may: vanishes, faults: 2, horizon: 8 * second},
@@ -37,7 +38,7 @@ func orderCases() []*orderCase {
 		{name: "server-time/tick", why: "two hosts come for a tick", proof: serverTime, hosts: 2, ask: forTick, may: happen(network, killed, signalled, stops), faults: 1, exits: 2, horizon: 7 * second},
 		{name: "server-time/longer", long: true, why: "the store grants a longer TTL", proof: serverTime, hosts: 2, may: vanishes, faults: 1, exits: 1, horizon: 10 * second, out: leftOut{longer: 8 * second}},
 		{name: "server-time/wiped", why: "the store forgets all", proof: serverTime, quarantines: true, hosts: 2, may: forgets, faults: 2, exits: 1, horizon: 6 * second},
-		{name: "server-time/set-back", long: true, why: "the store is set back", proof: serverTime, quarantines: true, hosts: 2, may: happen(setBack, network), faults: 1, exits: 1, horizon: 8 * second},
+		{name: "server-time/set-back", long: true, why: "the store is set back", proof: serverTime, quarantines: true, replicas: 1, hosts: 2, may: happen(stays, promoted, network), faults: 2, exits: 1, horizon: 8 * second},
 
 		{name: "silence/network", long: true, why: "calls and replies are late or lost", proof: silence, hosts: 2, may: network, faults: 1, exits: 1, horizon: 8 * second},
 		{name: "silence/deaths", long: true, why: "wrappers, guardians and hosts die or are stopped", proof: silence, hosts: 2, may: deaths, faults: 1, horizon: 7 * second},
@@ -70,7 +71,7 @@ func orderCases() []*orderCase {
 		{name: "without/own-beats", long: true, why: "a note leaves the end that is recorded as it is", want: "overlap", only: "overlap", proof: serverTime, hosts: 2, slow: true, begins: []time.Duration{0, 1200 * time.Millisecond}, ask: forTicks, may: happen(lateCall, losesLease, cutOff), whom: map[moveKind]int{lateCall: 1, cutOff: 0}, faults: 3, horizon: 6 * second, out: leftOut{takesBeats: true}},
 		{name: "without/beats", why: "a renewal is a sign of life", want: "overlap", only: "overlap", proof: silence, hosts: 2, may: vanishes, faults: 2, horizon: 8 * second, out: leftOut{beatless: true}},
 		{name: "without/quarantine", why: "nobody is granted by a store that forgot before all leases have run out", want: "overlap", only: "overlap", proof: serverTime, quarantines: true, hosts: 2, may: forgets, faults: 1, horizon: 8 * second, out: leftOut{trusts: true}},
-		{name: "without/first-sight", why: "a server that forgot is in quarantine from the first sight on", want: "overlap", only: "overlap", proof: serverTime, quarantines: true, hosts: 2, may: happen(setBack, network), faults: 2, horizon: 8 * second, out: leftOut{countsFromStart: true}},
+		{name: "without/first-sight", why: "a server that forgot is in quarantine from the first sight on", want: "overlap", only: "overlap", proof: serverTime, quarantines: true, replicas: 1, hosts: 2, may: happen(stays, promoted, network), faults: 3, horizon: 8 * second, out: leftOut{countsFromStart: true}},
 
 		// Rules of the decisions.
 		{name: "without/vanished", why: "a lease that vanished is not one that was released", want: "overlap", only: "overlap", proof: serverTime, hosts: 2, may: vanishes, faults: 1, horizon: 8 * second, rules: vanishedIsFree},
@@ -85,5 +86,5 @@ func orderCases() []*orderCase {
 		{name: "without/holder", why: "a run is finished by its holder alone", want: "overlap", only: "overlap", proof: serverTime, hosts: 3, may: network, faults: 1, exits: 1, horizon: 6 * second, rules: finishAnybody},
 		{name: "without/revoked", why: "a lease that an operator takes away has not been released", want: "overlap", only: "overlap", proof: serverTime, hosts: 2, may: happen(ordersRevoke), faults: 1, horizon: 6 * second, rules: revokeReleases},
 		{name: "without/forgotten", why: "a job is forgotten only when it is free", want: "overlap", only: "overlap", proof: serverTime, hosts: 2, may: happen(losesLease, ordersForget), faults: 2, horizon: 6 * second, rules: forgetLiving},
-	}
+	})
 }

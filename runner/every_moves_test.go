@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"fmt"
 	"syscall"
 
@@ -38,31 +39,49 @@ const (
 	lateReply
 	lateStart
 	slowDeath
-	cutOff        // nothing that the host sends arrives any more
-	stops         // SIGSTOP to the wrapper
-	killed        // SIGKILL to the wrapper
-	wrecked       // SIGKILL to wrapper and guardian together
-	unguarded     // SIGKILL to the guardian
-	crashes       // the host
-	signalled     // SIGTERM to the wrapper
-	losesLease    // somebody deletes it, or a session ends early
-	losesRecord   // somebody deletes it
-	wiped         // the store forgets all
-	setBack       // a replica that lags is promoted
-	ordersStop    // an operator asks the holder to stop
-	ordersRevoke  // takes the lease away
-	ordersForget  // forgets the job
-	moveKindCount // how many there are
+	cutOff         // nothing that the host sends arrives any more
+	stops          // SIGSTOP to the wrapper
+	killed         // SIGKILL to the wrapper
+	wrecked        // SIGKILL to wrapper and guardian together
+	unguarded      // SIGKILL to the guardian
+	crashes        // the host
+	signalled      // SIGTERM to the wrapper
+	losesLease     // somebody deletes it, or a session ends early
+	losesRecord    // somebody deletes it
+	losesMark      // likewise
+	wiped          // the store forgets all
+	stays          // a replica lags from now on, or a copy is made
+	catchesUp      // the replica
+	promoted       // the replica
+	parted         // it is, and H1 goes on with the old master
+	restarted      // with all data
+	restartedEmpty // with none
+	restartedOld   // with the copy
+	restoredOld    // likewise, in a new history
+	putBack        // the copy, by an operator
+	attached       // a replica is
+	otherJob       // is claimed, which shares the mark
+	ordersStop     // an operator asks the holder to stop
+	ordersRevoke   // takes the lease away
+	ordersDead     // answers for the death of the holder
+	ordersForget   // forgets the job
+	ordersRerun    // forgets the tick
+	ordersAgain    // orders the same again
+	moveKindCount  // how many there are
 )
 
 var moveTexts = [moveKindCount]string{
 	"the store hears %s", "a reply reaches %s", "%s gives a request up", "%s hears what waited", "%s wakes", "%s is idle",
 	"%s is ready", "%s's guardian starts the command", "%s's guardian obeys its deadline", "%s's tree is dead", "%s's watch tells",
-	"%s begins", "%s's command ends", "time passes", "%s goes on (SIGCONT)", "** a call of %s is late", "** the reply to %s is late",
-	"** %s's start is late", "** %s's tree dies slowly", "** %s's network fails", "** %s is stopped (SIGSTOP)", "** %s's wrapper is killed",
-	"** %s's wrapper and guardian are killed together", "** %s's guardian is killed", "** %s's host crashes", "** SIGTERM to %s", "** the lease vanishes", "** the record vanishes",
-	"** the store forgets all", "** the store is set back to before its last write", "** an operator asks to stop",
-	"** an operator takes the lease away", "** an operator forgets the job",
+	"%s begins", "%s's command ends", "time passes", "%s goes on (SIGCONT)", "** a call of %s is late",
+	"** the reply to %s is late", "** %s's start is late", "** %s's tree dies slowly", "** %s's network fails", "** %s is stopped (SIGSTOP)",
+	"** %s's wrapper is killed", "** %s's wrapper and guardian are killed together", "** %s's guardian is killed", "** %s's host crashes",
+	"** SIGTERM to %s", "** the lease vanishes", "** the record vanishes", "** the mark vanishes", "** the store forgets all",
+	"** the copy stays as it is", "** the replica has caught up", "** the replica is promoted", "** the replica is promoted, and H1 goes on with the old master",
+	"** the server restarts with its data", "** the server restarts empty", "** the server restarts with the copy",
+	"** the copy is restored, in a new history", "** somebody puts the copy back", "** a replica is attached", "** another job is claimed",
+	"** an operator asks to stop", "** an operator takes the lease away", "** an operator answers for the holder's death",
+	"** an operator forgets the job", "** an operator forgets the tick", "** the operator orders the same again",
 }
 
 func who(i int) string {
@@ -107,20 +126,59 @@ func (w *orders) moves() (all []move) {
 		w.movesOfRequests(i, p, may, costs)
 		anyPrompt = anyPrompt || prompt
 	}
-	for _, f := range []moveKind{losesLease, losesRecord, wiped, setBack, ordersStop, ordersRevoke, ordersForget} {
-		forgets := f == losesRecord || f == wiped || f == setBack
-		switch r := w.store.record; {
-		case f < wiped && r == nil, f == losesLease && w.store.holder == "":
-			continue
-		case forgets && (w.highest >= serverTime(w.now) || r != nil && r.Token >= serverTime(w.now)): // tokens tell milliseconds
-			continue
+	for f := losesLease; f < moveKindCount; f++ {
+		if w.mayBefall(f) {
+			costs(f, 0, 0)
 		}
-		costs(f, 0, 0)
 	}
-	if !anyPrompt && w.nextInstant() <= boot.Add(w.e.horizon) {
+	if !anyPrompt && w.nextInstant() <= w.end {
 		all = append(all, move{what: passes})
 	}
 	return all
+}
+
+// mayBefall says whether something can happen to the store, or an operator wants it.
+func (w *orders) mayBefall(f moveKind) bool {
+	k := &w.store
+	switch f {
+	case losesLease:
+		return k.record != nil && k.holder != ""
+	case losesRecord, ordersStop, ordersRevoke, ordersForget, ordersRerun:
+		return k.record != nil && !(f == losesRecord && w.granted())
+	case wiped, restartedEmpty:
+		return !w.granted()
+	case restartedOld, restoredOld, putBack:
+		return w.copied.stays && !w.granted()
+	case catchesUp:
+		return w.copied.stays
+	case stays:
+		return !w.copied.stays
+	case promoted, parted:
+		return k.server.Replicas > 0 && (!w.copied.unseen || w.e.unnoticed) && !w.split && !(w.copied.stays && !w.e.acks && w.granted())
+	case ordersDead:
+		return k.record != nil && w.isGone(k)
+	case ordersAgain:
+		return w.order.Kind != "" && len(w.op.requests) == 0
+	}
+	return true
+}
+
+// granted says whether a token was granted in this millisecond. Tokens tell milliseconds, and what loses some comes before that.
+func (w *orders) granted() bool {
+	ms := serverTime(w.now)
+	return w.highest >= ms || w.store.record != nil && w.store.record.Token >= ms
+}
+
+// isGone says whether the holder is dead for certain.
+func (w *orders) isGone(k *kept) bool {
+	holder := cmp.Or(k.holder, k.record.Holder.ID)
+	for i := range w.procs {
+		if p := &w.procs[i]; p.m != nil && p.m.claim.Holder.ID == holder {
+			_, isOver := p.m.result()
+			return (p.dead || isOver) && !p.tree.alive
+		}
+	}
+	return false
 }
 
 func (w *orders) movesOfRequests(i int, p *process, may func(bool, moveKind, int, int), costs func(moveKind, int, int)) {
@@ -128,7 +186,7 @@ func (w *orders) movesOfRequests(i int, p *process, may func(bool, moveKind, int
 		r := &p.requests[k]
 		switch {
 		case r.reply != nil:
-			if !p.stopped {
+			if !p.stopped && !r.waits() {
 				may(false, arrives, i, k)
 			}
 		default:
@@ -247,8 +305,10 @@ func (w *orders) nextInstant() Instant {
 			at(p.m.next)
 		}
 	}
-	if w.store.holder != "" && w.e.proof != backends.ByRelease {
-		at(hostTime(w.store.ends))
+	for _, k := range []*kept{&w.store, &w.old} {
+		if k.holder != "" && k.ends != noEnd {
+			at(hostTime(k.ends))
+		}
 	}
 	return next
 }
@@ -330,10 +390,6 @@ func (w *orders) guards(i int) {
 // befall is what people and failures do.
 func (w *orders) befall(v move) {
 	p := w.at(v.i)
-	order := func(o backends.Order) {
-		o.Job, o.By, o.Token = "job", backends.Holder{ID: "operator"}, w.store.token
-		w.launch(hosts, o, never)
-	}
 	switch v.what {
 	case cutOff:
 		p.cut = true
@@ -367,40 +423,62 @@ func (w *orders) befall(v move) {
 		w.hear(v.i, treeEvent{lifeline.Event{Kind: lifeline.GuardianLost, Err: lifeline.ErrGuardian}})
 	case signalled:
 		w.hear(v.i, signal{syscall.SIGTERM})
+	case losesLease, losesRecord, losesMark, wiped:
+		w.loses(v.what)
+	case ordersStop, ordersRevoke, ordersDead, ordersForget, ordersRerun, ordersAgain:
+		w.commands(v.what)
+	default:
+		w.serverChanges(v.what)
+	}
+}
+
+// loses takes something out of the store.
+func (w *orders) loses(what moveKind) {
+	k := &w.store
+	switch what {
 	case losesLease:
-		w.store.holder, w.store.leased = "", w.draw()
+		k.holder, k.leased = "", w.draw()
+		if w.e.proof == backends.ByRelease { // the lock file is removed
+			k.label = backends.Label{}
+		}
+		if w.e.object {
+			k.beat = w.draw()
+		}
+		if w.e.whole {
+			k.written = w.draw()
+		}
 		w.tellWatchers(nil)
 	case losesRecord:
-		w.store.record, w.store.until, w.store.beat, w.store.written = nil, 0, 0, w.draw()
+		k.record, k.until, k.beat, k.written = nil, 0, 0, w.draw()
 		w.forgets()
+	case losesMark:
+		k.mark, k.marked = backends.Mark{}, 0
 	case wiped:
-		server := w.store.server
-		server.Forgot = true
-		w.store = kept{server: server}
+		*k = kept{server: k.server}
+		k.server.Forgot = true
 		if w.e.out.countsAnew {
 			w.writes = 0
 		}
 		w.forgets()
 		w.tellWatchers(nil)
-	case setBack:
-		server := w.store.server
-		w.store = w.before
-		w.store.server = backends.Server{Identity: server.Identity + "+", Started: server.Started, Forgot: !w.e.out.countsFromStart}
-		w.forgets()
-		w.tellWatchers(nil)
-	case ordersStop:
-		order(backends.Order{Kind: backends.Stop})
-	case ordersRevoke:
-		order(backends.Order{Kind: backends.Revoke})
-	case ordersForget:
-		order(backends.Order{Kind: backends.ForgetJob})
+	}
+	if w.e.evicts {
+		k.server.Evicted++
+		k.server.Forgot = true
 	}
 }
 
-// forgets notes that the store has forgotten what was run, and who has ended.
-func (w *orders) forgets() {
-	w.ticks = nil
-	for i := range w.procs {
-		w.procs[i].isDone = false
+var orderKinds = map[moveKind]backends.OrderKind{
+	ordersStop: backends.Stop, ordersRevoke: backends.Revoke, ordersDead: backends.ForceRelease, ordersForget: backends.ForgetJob,
+	ordersRerun: backends.ForgetTick,
+}
+
+// commands has an operator order something. They have looked at the job.
+func (w *orders) commands(what moveKind) {
+	if what != ordersAgain {
+		o := backends.Order{Kind: orderKinds[what], Job: "job", By: backends.Holder{ID: fmt.Sprintf("operator%d", w.faults)}}
+		o.Token, o.Tick = max(w.store.record.Token, w.store.token), w.store.record.Tick.Tick
+		w.order = o
 	}
+	w.launch(hosts, w.order, never)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"syscall"
@@ -22,16 +21,20 @@ const hosts = 3
 type orders struct {
 	e      *explorer
 	now    Instant
+	end    Instant // time does not pass it
 	store  kept
-	before kept // before the last write: what a replica has that lags
+	copied replica
+	split  bool // H1 reaches only old
+	old    kept // the server that was the master before
 	writes int64
 	procs  [hosts]process
-	op     process // an operator: only its requests count
+	op     process        // an operator: only its requests count
+	order  backends.Order // the last one
 
 	faults  int // that may still happen
 	exits   int // of commands
 	highest int64
-	ticks   map[int64]int // how often each was started; nil: the store has forgotten, or nobody came for one
+	past    [triggers]past
 	trace   func(format string, args ...any)
 	wrong   string
 }
@@ -57,6 +60,7 @@ type process struct {
 	yes       Instant // t0 of the last request that the store answered with a yes
 	shown     int64   // the highest token that it was shown
 	heardLoss bool
+	isExcused bool // its run does not count: the store had forgotten another one of its trigger, or was told to
 }
 
 // orderTree is a tree with a guardian that obeys the last deadline it was given.
@@ -99,10 +103,6 @@ func (w *orders) clone() *orders {
 		p.requests, p.inbox = slices.Clone(p.requests), slices.Clone(p.inbox)
 	}
 	n.op.requests = slices.Clone(n.op.requests)
-	if n.ticks != nil {
-		n.ticks = map[int64]int{}
-		maps.Copy(n.ticks, w.ticks)
-	}
 	return &n
 }
 
@@ -143,6 +143,7 @@ func (w *orders) step(i int, in input) {
 		p.shown = max(p.shown, c.grant.Token)
 		if r, ok := errors.AsType[*backends.Refusal](c.err); ok {
 			p.shown = max(p.shown, r.Token)
+			w.checkLoss(p, r)
 		}
 	}
 	if r, ok := in.(renewAnswer); ok && errors.Is(r.err, backends.ErrLost) {
@@ -185,6 +186,10 @@ func (w *orders) perform(i int, a action) (follows []input) {
 		w.launch(i, a, a.until)
 	case doAbandon:
 		w.mustBeDead(p, "the claim is taken back")
+		if w.e.out.silent {
+			p.isDone = true
+			return []input{releaseAnswer{}}
+		}
 		w.launch(i, a, a.until)
 	case doSearch:
 		return []input{searchAnswer{}}
@@ -258,6 +263,7 @@ func (w *orders) goOn(i, k int) {
 		}
 	case releaseAnswer:
 		p.isDone = p.isDone || a.err == nil
+		w.hasEnded(p, r.asks, a.err)
 	}
 	p.requests = slices.Delete(p.requests, k, k+1)
 	w.hear(i, in)
@@ -272,17 +278,38 @@ func (p *process) drop() {
 func (w *orders) serves(i, k int, replyIsLate bool) {
 	p := w.at(i)
 	r := &p.requests[k]
-	answer := w.serve(p, r.call)
+	answer := w.serve(p, r.asks, r.call)
 	if w.trace != nil {
 		w.trace("  the store: %s for %s: %s", callTexts[r.call.what], who(i), answer)
 	}
 	if r.ghost {
+		if w.e.persists && answer.err == nil {
+			r.replies = append(slices.Clip(r.replies), answer)
+			if _, r.call = w.e.carry(p, r); r.call.what != 0 {
+				return
+			}
+		}
 		p.requests = slices.Delete(p.requests, k, k+1)
 		return
 	}
 	r.reply = &answer
-	if !replyIsLate && !p.stopped {
+	if !replyIsLate && !p.stopped && !r.waits() {
 		w.arrives(i, k)
+	}
+}
+
+// waits says whether the answer to a request waits for replicas. If they do not come, the request ends with its time.
+func (r *request) waits() bool { return r.reply != nil && errors.Is(r.reply.err, errUnacknowledged) }
+
+// acknowledges ends the wait for replicas. err is nil if they have what was written.
+func (w *orders) acknowledges(err error) {
+	for i := range hosts + 1 {
+		p := w.at(i)
+		for k := range p.requests {
+			if r := &p.requests[k]; r.waits() {
+				r.reply = &reply{r.reply.at, r.reply.s, true, err}
+			}
+		}
 	}
 }
 
@@ -327,11 +354,7 @@ func (w *orders) starts(i int) {
 		w.fail("tokens: %d starts after %d", grant.Token, w.highest)
 	}
 	w.highest = max(w.highest, grant.Token)
-	if w.ticks != nil && grant.Tick != 0 {
-		if w.ticks[grant.Tick]++; w.ticks[grant.Tick] > 1 {
-			w.fail("ticks: one starts again under skip")
-		}
-	}
+	w.mayStart(p, &grant)
 	w.e.started[i] = true
 	w.alone()
 	w.hear(i, startAnswer{})

@@ -12,7 +12,7 @@ import (
 	"github.com/leaderrun/leaderrun/runner"
 )
 
-// How long a file of metrics is waited for: other runs that write it, and its file system.
+// patienceForMetrics is how long a file of metrics is waited for: other runs that write it, and its file system.
 const patienceForMetrics = 10 * time.Second
 
 // textfiles write what --metrics-textfile asks for; nil: nobody asks. They never change how a run ends.

@@ -36,7 +36,7 @@ var unrun = map[string]string{
 		"make bed SEED=7 STORE=etcd3     # one store, and the same faults again\n" +
 		"make bed CAST=divided           # jobs with slots and shards\n" +
 		"make bed EACH=.                 # each fault once and by itself, and the peers beside it\n" +
-		"make model                          # every order of events of a small world": "it takes hours; a short one is a test",
+		"make model                          # every order of events of a small world": "it takes minutes; a short one is a test",
 	"kubectl apply -f https://raw.githubusercontent.com/leaderrun/leaderrun/main/backends/kubernetes/role.yaml\n" +
 		"kubectl apply -f deployment.yaml\n" +
 		"kubectl get lease leaderrun-feed    # who runs it": "there is no kubectl: the test of the example gives the files to an API server",

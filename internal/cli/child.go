@@ -135,7 +135,7 @@ func (t *tree) Start(env []string, hold, inherit []*os.File, d runner.Deadline) 
 		return err
 	}
 	// The guardian of a standby was killed while it waited: another one takes its place.
-	_ = t.Guard.Dismiss()
+	_ = t.Dismiss()
 	t.pending = supervise.Begin(supervise.Options{Warn: t.warn})
 	if t.Guard, err = guardianBy(t.pending, d); err != nil {
 		return err

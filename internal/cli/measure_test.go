@@ -47,8 +47,16 @@ func TestTextfilesTellOfEachJob(t *testing.T) {
 		err  error
 		news bool
 	}{
-		{"a", foreign, true}, {"b", nil, false}, {"a", foreign, false}, {"b", full, true}, {"a", full, false}, {"b", full, false},
-		{"a", foreign, true}, {"b", nil, false}, {"a", nil, false}, {"a", foreign, true},
+		{"a", foreign, true},
+		{"b", nil, false},
+		{"a", foreign, false},
+		{"b", full, true},
+		{"a", full, false},
+		{"b", full, false},
+		{"a", foreign, true},
+		{"b", nil, false},
+		{"a", nil, false},
+		{"a", foreign, true},
 	} {
 		if got := files.isNews(c.job, c.err); got != c.news {
 			t.Errorf("%d: %s: %v is news: %v, want %v", i, c.job, c.err, got, c.news)

@@ -133,9 +133,9 @@ type asked struct {
 	a *attempt
 }
 
-// Inspect implements shards.Store.
-func (s asked) Inspect(ctx context.Context, job string) (backends.Status, error) {
-	status, err := s.d.Store.Inspect(ctx, job)
+// Look implements shards.Leases.
+func (s asked) Look(ctx context.Context, job string) (backends.Status, error) {
+	status, err := s.d.Store.Look(ctx, job)
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
 	s.a.unanswered = err != nil && !backends.IsAnswer(err)

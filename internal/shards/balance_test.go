@@ -195,28 +195,38 @@ func TestHostsThatComeToAQuarantine(t *testing.T) {
 	})
 }
 
-// Half of forty hosts die, those in the lower places. The silence of the dead counts for the next ones in the last place at a time,
-// and not for one after the other.
+// Half of forty hosts die, those in the lower places. The silence of the dead counts for the next ones in the last place at a time, and
+// not for one after the other, and who has the proof of it frees their places for the others.
 func TestHalfOfTheHostsDie(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 80)
-		f.mem.Proof = backends.ByBeat
-		var all []*node
-		for i := range 40 {
-			all = append(all, f.join(nodeName(i)))
-			time.Sleep(ttl / 100)
-		}
-		f.settle(20 * ttl)
-		f.takeMoves()
-		for _, h := range all[:20] {
-			h.die()
-		}
-		took := f.settle(40 * ttl)
-		if moves := f.takeMoves(); moves != 40 || took > 10*ttl {
-			t.Errorf("%d moves, and it took %v", moves, took)
-		}
-		f.close()
-	})
+	tries, most := time.Duration(12), ttl*7/2
+	if testing.Short() {
+		tries, most = 1, 10*ttl
+	}
+	var sum time.Duration
+	for range tries {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFleet(t, 80)
+			f.mem.Proof = backends.ByBeat
+			var all []*node
+			for i := range 40 {
+				all = append(all, f.join(nodeName(i)))
+				time.Sleep(ttl / 100)
+			}
+			f.settle(20 * ttl)
+			f.takeMoves()
+			for _, h := range all[:20] {
+				h.die()
+			}
+			sum += f.settle(40 * ttl)
+			if moves := f.takeMoves(); moves != 40 {
+				t.Errorf("%d moves", moves)
+			}
+			f.close()
+		})
+	}
+	if mean := sum / tries; mean > most {
+		t.Errorf("it takes %v", mean)
+	}
 }
 
 // Where many gaps are left, many members move into them at a time. On a store that proves death by silence, such gaps come from places

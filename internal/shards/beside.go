@@ -19,6 +19,7 @@ import (
 type besides struct {
 	shards []int
 	found  time.Time // when they were found
+	silent bool      // the holder of one may be dead: as long as that is open, no others are looked for
 	next   time.Time
 }
 
@@ -39,7 +40,7 @@ func (b *balancer) lookBeside(now time.Time) time.Duration {
 	panics.Go(func() {
 		ctx, cancel := context.WithTimeout(b.life, b.TTL/3)
 		defer cancel()
-		if now.Sub(beside.found) < b.TTL {
+		if age := now.Sub(beside.found); age < b.TTL || beside.silent && age < 3*b.TTL {
 			_ = Together(len(beside.shards), func(i int) error {
 				_, err := b.lookAfter(ctx, beside.shards[i])
 				return err
@@ -47,11 +48,13 @@ func (b *balancer) lookBeside(now time.Time) time.Duration {
 		} else if shards, err := b.findBeside(ctx, own, place); err == nil {
 			beside.shards, beside.found = shards, now
 		}
-		wait := jittered(b.TTL / 3)
+		wait := never
 		for _, shard := range beside.shards {
 			wait = min(wait, b.Store.untilEnd(slots.Name(b.Job, shard)))
 		}
-		beside.next = time.Now().Add(max(wait, b.TTL/30))
+		beside.silent = wait < b.TTL/2
+		rest := 16 * time.Since(now) // where the store is slow, renewals go first
+		beside.next = time.Now().Add(max(min(wait, jittered(b.TTL/3)), b.TTL/30, rest))
 		b.lookedBeside <- beside
 	})
 	return never

@@ -149,15 +149,18 @@ func TestAHundredHostsAtOnce(t *testing.T) {
 	})
 }
 
-// A hundred hosts start at once on a store that serves a sixth more than their leases ask for at rest. Each look goes on where it broke off,
-// and searches and looks at the shards of others leave room for renewals: else the store would be as busy for ever, and nothing would run.
+// A hundred hosts start at once on a store that serves a sixth more than they ask for at rest. Each look goes on where it broke off, and
+// searches leave room for renewals: else the store would be as busy for ever, and nothing would run.
 func TestAHundredHostsOnASlowStore(t *testing.T) {
 	for _, proof := range []backends.Proof{backends.ByUntil, backends.ByBeat} {
 		synctest.Test(t, func(t *testing.T) {
 			const hosts, shards = 100, 800
 			f := newFleet(t, shards)
 			f.mem.Proof = proof
-			const atRest = (shards + 4*hosts) * 3 // requests in a TTL
+			atRest := time.Duration(shards+4*hosts) * 3 // requests in a TTL
+			if proof == backends.ByBeat {
+				atRest += shards * 4
+			}
 			f.takes = ttl * 6 / (atRest * 7)
 			for i := range hosts {
 				f.join(nodeName(i))

@@ -192,3 +192,36 @@ func TestAShardThatIsFreeIsNotFreed(t *testing.T) {
 		f.close()
 	})
 }
+
+// Where the store is slow, hosts look less often at the shards of others: renewals go first.
+func TestLooksBesideOnASlowStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 40)
+		f.mem.Proof = backends.ByBeat
+		all := []*node{f.join("a"), f.join("b")}
+		f.settle(30 * ttl)
+		requests := func(takes time.Duration) (sum int) {
+			f.mu.Lock()
+			f.takes = takes
+			f.mu.Unlock()
+			for _, h := range all {
+				h.mu.Lock()
+				sum -= h.requests
+				h.mu.Unlock()
+			}
+			time.Sleep(10 * ttl)
+			for _, h := range all {
+				h.mu.Lock()
+				sum += h.requests
+				h.mu.Unlock()
+			}
+			return sum
+		}
+		quick, slow := requests(0), requests(10*time.Millisecond)
+		if slow > quick*4/5 {
+			t.Errorf("%d requests, and %d where each takes a while", quick, slow)
+		}
+		f.takes = 0
+		f.close()
+	})
+}

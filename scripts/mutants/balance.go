@@ -29,7 +29,7 @@ var balanceMutants = []mutant{
 	{"workers: of shards in a row only the first is looked at", "internal/shards/beside.go", "next != whose {", "true {", fleetTests},
 	{"workers: a host without shards looks at none", "internal/shards/beside.go", "len(own) == 0 {", "false {", fleetTests},
 	{"workers: a dead holder's shard is not freed", "internal/shards/beside.go", "case err == nil && isDead(s):", "case false:", fleetTests},
-	{"workers: looks at shards of others leave a slow store no room for renewals", "internal/shards/beside.go", "b.TTL/30, rest)", "b.TTL/30, 0*rest)", fleetTests},
+	{"workers: looks at shards of others leave a slow store no room for renewals", "internal/shards/beside.go", "b.TTL/30, rest)", "b.TTL/30, 0*rest)", []string{"./internal/shards", "-run", "TestLooksBeside"}},
 	{"workers: the places of the dead are not freed", "internal/shards/members.go", "if p.dead && i != m.now.place", "if p.dead && false && i != m.now.place", []string{"./internal/shards", "-run", "TestHalfOf"}},
 	{"workers: a shard that is free is freed", "internal/shards/memory.go", "s.Wait == 0 && !s.Record.Free()", "s.Wait == 0", []string{"./internal/shards", "-run", "TestAShardThatIsFree"}},
 	{"workers: a death is noticed with the next look", "internal/shards/members.go", "min(jittered(m.ttl/3), m.untilEnd())", "jittered(m.ttl / 3)", fleetTests},

@@ -79,6 +79,8 @@ type Backend interface {
 	Driver
 	// Inspect returns what is kept about a job, or ErrUnknownJob.
 	Inspect(ctx context.Context, job string) (Status, error)
+	// Look is Inspect for a program: Lease.Left may be a guess, and there are no Notes, where these cost a store further requests.
+	Look(ctx context.Context, job string) (Status, error)
 	// Jobs returns the names of all jobs with a record, sorted; beside an error, those that can be read.
 	Jobs(ctx context.Context) ([]string, error)
 	// Order carries out one order on a job, in one atomic step. It returns nil if the order is carried out,
@@ -129,6 +131,8 @@ type Limits struct {
 	// by processes. Where they are, a lease ends when they do and not otherwise: as long as it is held, Revoke (unless it is ErrLags)
 	// and ForceRelease are refused with a *PermanentError.
 	LocalHolders func(job string) ([]int, error)
+	// BySilence says that the death of a holder is proved by silence (ByBeat): who has not seen its last sign of life waits for a TTL.
+	BySilence bool
 	// HolderWatches says that a holder should watch its own job, too. Then it hears at once that its lease is gone or that
 	// it must stop, and not only with its next renewal. It is false for a store on which each watch takes a connection of its
 	// own: one more connection for each run would cost more than it gains.

@@ -144,15 +144,24 @@ func (e *Engine) Order(ctx context.Context, o Order) error {
 
 // Inspect implements Backend.
 func (e *Engine) Inspect(ctx context.Context, job string) (Status, error) {
+	return e.inspect(ctx, Request{Op: ToInspect, Job: job})
+}
+
+// Look implements Backend.
+func (e *Engine) Look(ctx context.Context, job string) (Status, error) {
+	return e.inspect(ctx, Request{Op: ToInspect, Job: job, Brief: true})
+}
+
+func (e *Engine) inspect(ctx context.Context, q Request) (Status, error) {
 	var status Status
-	_, err := e.carryOut(ctx, Request{Op: ToInspect, Job: job}, func(v View, _ time.Duration) plan {
+	_, err := e.carryOut(ctx, q, func(v View, _ time.Duration) plan {
 		if v.Lease == nil && v.Record.Job == "" {
 			return plan{answer: ErrUnknownJob}
 		}
-		status = StatusOf(v, job)
+		status = StatusOf(v, q.Job)
 		return plan{}
 	})
-	return status, About("inspect", job, err)
+	return status, About("inspect", q.Job, err)
 }
 
 // plan is what the engine has decided about a request.

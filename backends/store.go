@@ -75,6 +75,7 @@ type Request struct {
 	// Doubted: a renewal after Known had no answer, so nobody knows whether it was applied. The request begins with a read.
 	Doubted bool
 	IsHedge bool // ToRenew: another renewal has no answer yet, so this one uses another connection or server
+	Brief   bool // ToInspect: what is left of a lease may be a guess, and notes are not wanted
 }
 
 // Op is what a request is for.

@@ -54,7 +54,7 @@ func (s *store) Traits() backends.Traits {
 	return backends.Traits{
 		URL: s.cfg.url.Redacted(), Prefix: s.cfg.prefix,
 		Limits: backends.Limits{
-			MinTTL: minTTL, MaxTTL: maxTTL, MaxHint: maxHint, HolderWatches: true,
+			MinTTL: minTTL, MaxTTL: maxTTL, MaxHint: maxHint, BySilence: true, HolderWatches: true,
 			ExpiryLag: func(ttl time.Duration) time.Duration { return ttl + lockDelay(ttl) + delayLook },
 		},
 	}

@@ -79,6 +79,7 @@ func (s *store) Traits() backends.Traits {
 		Limits: backends.Limits{
 			MinTTL:        minTTL,
 			ExpiryLag:     func(time.Duration) time.Duration { return expiryLag },
+			BySilence:     true,
 			HolderWatches: true,
 		},
 	}

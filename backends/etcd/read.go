@@ -50,7 +50,7 @@ func of(now backends.Snapshot) *state {
 
 // Read implements backends.Tx.
 func (t *tx) Read(ctx context.Context) (backends.Snapshot, error) {
-	if t.q.Op == backends.ToInspect {
+	if t.q.Op == backends.ToInspect && !t.q.Brief {
 		return t.inspect(ctx, t.q.Job)
 	}
 	return t.read(ctx, t.q.Job)
@@ -135,7 +135,7 @@ func (s *state) View(q backends.Request) backends.View {
 	}
 	v := backends.BeatView(s.record, &s.label, q.TTL)
 	v.Foreign, v.Notes = s.foreign, s.notes
-	if q.Op == backends.ToInspect {
+	if q.Op == backends.ToInspect && !q.Brief {
 		v.Lease.Left = s.left
 	}
 	return v

@@ -64,7 +64,7 @@ func newStore(rawURL string) (*store, error) {
 func (s *store) Traits() backends.Traits {
 	return backends.Traits{
 		URL: s.cfg.url.Redacted(), Prefix: s.cfg.prefix,
-		Limits: backends.Limits{MinTTL: minTTL, HolderWatches: true},
+		Limits: backends.Limits{MinTTL: minTTL, BySilence: true, HolderWatches: true},
 	}
 }
 

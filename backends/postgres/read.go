@@ -62,7 +62,7 @@ func (t *tx) Read(ctx context.Context) (backends.Snapshot, error) {
 			ready, err = t.admit(ctx, now)
 		case backends.ToInspect:
 			now.record.Until = now.bound()
-			if now.row {
+			if now.row && !t.q.Brief {
 				now.notes = t.notes(ctx)
 			}
 		}

@@ -22,7 +22,7 @@ import (
 type crew struct {
 	commands *launcher
 	plan     *runPlan
-	leases   shards.Leases
+	leases   *shards.Memory
 	runner   runner.Runner // on the leases
 	host     backends.Holder
 	notify   *notifier

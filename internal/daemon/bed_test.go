@@ -308,6 +308,10 @@ func (s cutStore) Inspect(ctx context.Context, job string) (backends.Status, err
 	return ask(ctx, s, func(ctx context.Context) (backends.Status, error) { return s.Mem.Inspect(ctx, job) })
 }
 
+func (s cutStore) Look(ctx context.Context, job string) (backends.Status, error) {
+	return ask(ctx, s, func(ctx context.Context) (backends.Status, error) { return s.Mem.Look(ctx, job) })
+}
+
 func (s cutStore) Order(ctx context.Context, o backends.Order) error {
 	_, err := ask(ctx, s, func(ctx context.Context) (any, error) { return nil, s.Mem.Order(ctx, o) })
 	return err

@@ -25,6 +25,7 @@ import (
 type Store interface {
 	backends.Driver
 	Inspect(ctx context.Context, job string) (backends.Status, error)
+	Look(ctx context.Context, job string) (backends.Status, error)
 	Order(ctx context.Context, o backends.Order) error
 }
 

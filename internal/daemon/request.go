@@ -135,12 +135,14 @@ func (d *Daemon) inspectOnce(a *attempt, job string) (backends.Status, error) {
 	defer place.leave()
 	ctx, cancel := context.WithTimeout(a.wanted, a.def.Timeline.TTL/6)
 	defer cancel()
-	return d.ask(ctx, a, job)
+	return d.ask(ctx, a, d.Store.Inspect, job)
 }
 
 // ask reads a record once, and notes whether the store answers.
-func (d *Daemon) ask(ctx context.Context, a *attempt, job string) (backends.Status, error) {
-	status, err := d.Store.Inspect(ctx, job)
+func (d *Daemon) ask(
+	ctx context.Context, a *attempt, read func(context.Context, string) (backends.Status, error), job string,
+) (backends.Status, error) {
+	status, err := read(ctx, job)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	a.unanswered = err != nil && !backends.IsAnswer(err)

@@ -129,9 +129,9 @@ type asked struct {
 	a *attempt
 }
 
-// Inspect implements shards.Store.
-func (s asked) Inspect(ctx context.Context, job string) (backends.Status, error) {
-	return s.d.ask(ctx, s.a, job)
+// Look implements shards.Leases.
+func (s asked) Look(ctx context.Context, job string) (backends.Status, error) {
+	return s.d.ask(ctx, s.a, s.d.Store.Look, job)
 }
 
 // lookersAtOnce is how many shards of a job are looked at at a time.

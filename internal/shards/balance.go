@@ -23,7 +23,7 @@ type Workers struct {
 	Shards int
 	Host   backends.Holder // host, pid and user, for people
 	TTL    time.Duration
-	Store  Leases // as Remember returns it; the runs use it, too
+	Store  *Memory // the runs use it, too
 	Run    Run
 	Tell   func(runner.Event) // gets the events of the workers as a whole, one at a time
 }
@@ -47,6 +47,7 @@ func (w *Workers) Keep(ctx context.Context) ([]runner.Result, error) {
 	b := &balancer{
 		Workers: w, tasks: map[int]*task{},
 		positions: make(chan positionNews, 1), ended: make(chan endedWorker), found: make(chan discovery),
+		lookedBeside: make(chan besides),
 	}
 	b.life, b.endLife = context.WithCancel(context.Background())
 	defer b.endLife()
@@ -74,6 +75,10 @@ type balancer struct {
 	fruitless time.Duration // the pause after the last search that found nothing; 0: it found something
 	likely    []int         // shards that will probably be given up next
 	glanceAt  time.Time     // when these are to be looked at
+
+	beside        besides
+	lookingBeside bool
+	lookedBeside  chan besides
 }
 
 type positionNews struct {
@@ -113,7 +118,7 @@ func (b *balancer) keep(ctx context.Context) ([]runner.Result, error) {
 	var failure error
 	done := ctx.Done()
 	for {
-		if b.leaving && len(b.tasks) == 0 && left == nil && !b.searching {
+		if b.leaving && len(b.tasks) == 0 && left == nil && !b.searching && !b.lookingBeside {
 			return b.sorted(), failure
 		}
 		wake := time.NewTimer(b.act())
@@ -140,6 +145,8 @@ func (b *balancer) keep(ctx context.Context) ([]runner.Result, error) {
 			}
 		case d := <-b.found:
 			b.finds(d)
+		case b.beside = <-b.lookedBeside:
+			b.lookingBeside = false
 		case <-wake.C:
 		}
 		wake.Stop()
@@ -196,7 +203,7 @@ func (b *balancer) act() time.Duration {
 		start = 0
 	}
 	now := time.Now()
-	wait := never
+	wait := b.lookBeside(now)
 	for _, k := range b.tasks {
 		if k.phase != pauses {
 			continue

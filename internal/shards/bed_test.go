@@ -88,7 +88,7 @@ func (h *host) reach(ctx context.Context, request, job string) error {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.claims = append(h.claims, job)
-	case "inspect":
+	case "look":
 		h.looks.Add(1)
 	}
 	return h.Host.Reach(ctx)

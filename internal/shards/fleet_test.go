@@ -55,7 +55,7 @@ type node struct {
 	*fleet
 	*virtual.Connection
 	name   string
-	store  Leases // remembers
+	store  *Memory
 	shards int
 	dying  time.Duration // how long a command takes to end that is told to
 	// oneByOne says that no two of its commands may be ending at a time, unless the host leaves.
@@ -183,7 +183,7 @@ func (h *node) reach(ctx context.Context, request, job string) error {
 	switch {
 	case h.denied != nil:
 		return h.denied
-	case request == "inspect" && job == h.broken:
+	case request == "look" && job == h.broken:
 		return &backends.PermanentError{Kind: backends.Configuration, Err: errors.New("not readable")}
 	}
 	return ctx.Err()

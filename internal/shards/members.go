@@ -51,7 +51,7 @@ var errCrowd = fmt.Errorf("more than %d hosts share the shards by what the store
 // loses it. Taken places have no gaps for long: a newcomer takes the lowest free one, and where there is one below it, the member in
 // the last place moves there. No promise rests on any of this: at worst shards are divided badly for a while.
 type members struct {
-	store  Leases
+	store  *Memory
 	job    string // whose places these are
 	shards int
 	host   backends.Holder
@@ -73,7 +73,7 @@ type counted struct {
 	members int
 }
 
-func newMembers(store Leases, job string, n int, host backends.Holder, ttl time.Duration, tell func(position, bool)) *members {
+func newMembers(store *Memory, job string, n int, host backends.Holder, ttl time.Duration, tell func(position, bool)) *members {
 	return &members{
 		store: store, job: Members(job), shards: n, host: host, ttl: ttl, tell: tell,
 		former: nowhere, now: position{place: nowhere},
@@ -148,6 +148,10 @@ func (m *members) claimOne(ctx context.Context, places []place) error {
 	return errCrowd
 }
 
+func (m *members) claimOf(i int) backends.Claim {
+	return backends.Claim{Job: slots.Name(m.job, i), Holder: m.host, TTL: m.ttl, Trigger: backends.Trigger{Parts: m.shards}}
+}
+
 // claim takes one place.
 func (m *members) claim(ctx context.Context, i int) error {
 	if err := ctx.Err(); err != nil { // nothing was sent that would have to be taken back
@@ -155,14 +159,9 @@ func (m *members) claim(ctx context.Context, i int) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, m.ttl/3)
 	defer cancel()
-	c := backends.Claim{Job: slots.Name(m.job, i), Holder: m.host, TTL: m.ttl, Trigger: backends.Trigger{Parts: m.shards}}
-	c.Holder.ID = newID()
 	sent := time.Now()
-	g, err := m.store.Acquire(ctx, c)
+	g, err := m.store.claim(ctx, m.claimOf(i))
 	if err != nil {
-		if !backends.IsAnswer(err) { // it may arrive yet: nobody would renew that lease
-			m.briefly(func(ctx context.Context) { _ = m.store.Abandon(ctx, c) })
-		}
 		return err
 	}
 	m.grant, m.valid, m.former = g, sent.Add(g.TTL), i
@@ -188,7 +187,7 @@ func (m *members) stay(ctx context.Context) error {
 			m.leave()
 			return nil
 		}
-		wait := jittered(m.ttl / 3)
+		wait := min(jittered(m.ttl/3), m.untilEnd())
 		if err != nil { // what had no answer is tried again soon, as long as the lease lasts
 			wait = m.ttl / 12
 		}
@@ -201,6 +200,19 @@ func (m *members) stay(ctx context.Context) error {
 			err = m.look(ctx, first)
 		}
 	}
+}
+
+// untilEnd returns after what time one of the places that this host looks at may be free if its holder is dead.
+func (m *members) untilEnd() time.Duration {
+	from, to := m.reached-1, m.reached
+	if m.now.place == from {
+		from, to = 0, from
+	}
+	left := never
+	for i := from; i < to; i++ {
+		left = min(left, m.store.untilEnd(slots.Name(m.job, i)))
+	}
+	return max(left, m.ttl/30) // many may have died
 }
 
 func (m *members) renew(ctx context.Context) error {
@@ -222,7 +234,7 @@ func (m *members) renew(ctx context.Context) error {
 // leave gives the place back.
 func (m *members) leave() {
 	m.lost()
-	m.briefly(func(ctx context.Context) { _ = m.store.Finish(ctx, m.grant, backends.Outcome{State: backends.Done}) })
+	briefly(m.ttl, func(ctx context.Context) { _ = m.store.Finish(ctx, m.grant, backends.Outcome{State: backends.Done}) })
 }
 
 // lost notes that this host has no place.
@@ -232,8 +244,8 @@ func (m *members) lost() {
 }
 
 // briefly makes a request that nobody waits for long: a lease that nobody renews runs out.
-func (m *members) briefly(request func(context.Context)) {
-	ctx, cancel := context.WithTimeout(context.Background(), m.ttl/3)
+func briefly(ttl time.Duration, request func(context.Context)) {
+	ctx, cancel := context.WithTimeout(context.Background(), ttl/3)
 	defer cancel()
 	request(ctx)
 }
@@ -270,7 +282,13 @@ func (m *members) look(ctx context.Context, first bool) error {
 	}
 	n := m.reached
 	m.seen = nil
-	if m.moveDown(ctx, n, below) { // there may be another number of members now
+	moved := m.moveDown(ctx, n, below)
+	for i, p := range below {
+		if p.dead && i != m.now.place && m.store.Limits().BySilence {
+			m.store.free(ctx, m.claimOf(i)) // who moves there next need not wait
+		}
+	}
+	if moved { // there may be another number of members now
 		return m.look(ctx, false)
 	}
 	m.count(n)
@@ -291,7 +309,7 @@ func (m *members) moveDown(ctx context.Context, n int, below []place) bool {
 		if m.claim(ctx, i) != nil {
 			continue
 		}
-		m.briefly(func(ctx context.Context) { _ = m.store.Finish(ctx, old, backends.Outcome{State: backends.Done}) })
+		briefly(m.ttl, func(ctx context.Context) { _ = m.store.Finish(ctx, old, backends.Outcome{State: backends.Done}) })
 		return true
 	}
 	return false
@@ -321,6 +339,7 @@ type place struct {
 	holder backends.Holder
 	shards int
 	ttl    int64 // ms
+	dead   bool  // nobody has it, and who had it last has died
 }
 
 func (p place) taken() bool { return p.lease != nil }
@@ -410,7 +429,7 @@ func lookAt(ctx context.Context, store Store, members string, i int) (place, err
 	if errors.Is(err, backends.ErrUnknownJob) {
 		return place{}, nil
 	}
-	p := place{lease: s.Lease, ttl: s.Record.TTL}
+	p := place{lease: s.Lease, ttl: s.Record.TTL, dead: err == nil && isDead(s)}
 	switch {
 	case s.Lease == nil:
 	case s.Record.Holder.ID == s.Lease.Holder:

@@ -9,7 +9,7 @@ import (
 )
 
 // The model has three hosts and four shards, and tries every order of what can happen: hosts come, leave, die, come again, and lose
-// their places; they look, take shards and give them up; leases of the dead run out. The hosts follow the real rule (Share,
+// their places; they look, take shards and give them up; leases of the dead run out, and hosts free them for others. The hosts follow the real rule (Share,
 // position.next, count, gapsFor). Two things must hold. No shard ever runs in two places. And whatever has happened: once nothing more
 // happens, every shard runs, and no host has two more than another; there is always a way to that.
 func TestModel(t *testing.T) {
@@ -37,6 +37,7 @@ func TestModelFinds(t *testing.T) {
 		{name: "the hosts are counted once", countedOnce: true, finds: "not even"},
 		{name: "gaps are left", gapsLeft: true, finds: "not even"},
 		{name: "the newcomer's share is not given up", kept: true, finds: "not even"},
+		{name: "a shard is freed while its holder lives", freedAlive: true, finds: "two places"},
 	} {
 		t.Run(v.name, func(t *testing.T) {
 			m := newModel(v, budget{comes: 3, ends: 2, losses: 1})
@@ -56,8 +57,8 @@ const (
 
 // variant is a rule that is broken.
 type variant struct {
-	name, finds                                string
-	releasedEarly, countedOnce, gapsLeft, kept bool
+	name, finds                                            string
+	releasedEarly, countedOnce, gapsLeft, kept, freedAlive bool
 }
 
 // modelState is one state of the store and of all hosts.
@@ -87,8 +88,9 @@ type lease struct {
 
 type modelShard struct {
 	lease
-	ending bool
-	loose  int8 // the host on which a process runs that has no lease any more
+	ending  bool
+	freeing bool // who has the lease does not run it, and gives it back
+	loose   int8 // the host on which a process runs that has no lease any more
 }
 
 type model struct {
@@ -175,7 +177,7 @@ func (m *model) settles(rests []int32) {
 
 func (m *model) check(s modelState) {
 	for _, k := range s.shards {
-		if k.loose != none && k.host != none && !k.dead {
+		if k.loose != none && k.host != none && !k.dead && !k.freeing {
 			m.found = fmt.Sprintf("a shard in two places: %+v", s)
 		}
 	}
@@ -199,7 +201,7 @@ func (s modelState) even() bool {
 // runs counts the runs of a host that are not ending.
 func (s modelState) runs(h int) (n int) {
 	for _, k := range s.shards {
-		if k.is(h) && !k.ending {
+		if k.is(h) && !k.ending && !k.freeing {
 			n++
 		}
 	}
@@ -249,7 +251,7 @@ func (s modelState) dies(h int) modelState {
 	for i := range s.shards {
 		k := &s.shards[i]
 		if k.is(h) {
-			k.dead, k.ending = true, false
+			k.dead, k.ending, k.freeing = true, false, false
 		}
 		if int(k.loose) == h {
 			k.loose = none
@@ -268,8 +270,8 @@ func (s modelState) leave(h int) modelState {
 	}
 	s.hosts[h] = modelHost{place: none, former: none}
 	for i := range s.shards {
-		if s.shards[i].is(h) {
-			s.shards[i].ending = true
+		if k := &s.shards[i]; k.is(h) {
+			k.ending, k.freeing = true, false
 		}
 	}
 	return s
@@ -285,10 +287,11 @@ func (m *model) progress(s modelState, to func(modelState)) {
 		}
 	}
 	for i, k := range s.shards {
+		m.frees(s, i, to)
 		next := s
 		switch {
-		case k.dead:
-			next.shards[i].lease = lease{host: none}
+		case k.dead || k.freeing:
+			next.shards[i].lease, next.shards[i].freeing = lease{host: none}, false
 		case k.loose != none:
 			next.shards[i].loose = none
 		case k.ending:
@@ -306,6 +309,26 @@ func (m *model) progress(s modelState, to func(modelState)) {
 		if host.place != none {
 			m.divides(s, h, to)
 		}
+	}
+}
+
+// frees lets each host claim a shard whose holder is dead, to give it back for all.
+func (m *model) frees(s modelState, i int, to func(modelState)) {
+	k := s.shards[i]
+	alive := k.host != none && !k.dead && !k.freeing
+	if !k.dead && !(alive && m.freedAlive) {
+		return
+	}
+	for h, host := range s.hosts {
+		if !host.up || k.is(h) {
+			continue
+		}
+		next := s
+		next.shards[i] = modelShard{lease: lease{host: int8(h)}, freeing: true, loose: k.loose} //nolint:gosec // it fits
+		if alive {
+			next.shards[i].loose = k.host
+		}
+		to(next)
 	}
 }
 
@@ -365,6 +388,8 @@ func (m *model) divides(s modelState, h int, to func(modelState)) {
 	for i, k := range s.shards {
 		next := s
 		switch {
+		case k.freeing:
+			continue
 		case end && k.is(h) && !k.ending && m.releasedEarly:
 			next.shards[i] = modelShard{lease: lease{host: none}, loose: int8(h)} //nolint:gosec // it fits
 		case end && k.is(h) && !k.ending && !m.kept:
@@ -434,7 +459,7 @@ func (l lease) compare(o lease) int {
 }
 
 func (k modelShard) compare(o modelShard) int {
-	return cmp.Or(k.lease.compare(o.lease), compareBool(k.ending, o.ending), cmp.Compare(k.loose, o.loose))
+	return cmp.Or(k.lease.compare(o.lease), compareBool(k.ending, o.ending), compareBool(k.freeing, o.freeing), cmp.Compare(k.loose, o.loose))
 }
 
 func compareBool(a, b bool) int {

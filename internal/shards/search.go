@@ -17,7 +17,8 @@ import (
 // discovery is what a search has found.
 type discovery struct {
 	all  bool    // it was among all shards
-	free []int   // nobody has these, and those come last whose holders may be alive
+	free []int   // nobody has these, and those come last that will be free at a known time
+	gone []int   // nobody has these, and their holders may be alive; somebody may free them soon
 	held []owner // those that somebody has
 }
 
@@ -47,7 +48,6 @@ func (b *balancer) lookAmong(order []int, need int) discovery {
 	defer cancel()
 	var mu sync.Mutex
 	var d discovery
-	var vanished []int
 	_ = Together(len(order), func(i int) error {
 		s, err := b.Store.Inspect(ctx, slots.Name(b.Job, order[i]))
 		switch {
@@ -63,7 +63,7 @@ func (b *balancer) lookAmong(order []int, need int) discovery {
 		case s.Lease != nil:
 			d.held = append(d.held, owner{shard: order[i], host: r.Holder.Host, pid: r.Holder.PID, granted: r.Granted})
 		case s.Wait > 0:
-			vanished = append(vanished, order[i])
+			d.gone = append(d.gone, order[i])
 		default:
 			d.free = append(d.free, order[i])
 		}
@@ -72,7 +72,9 @@ func (b *balancer) lookAmong(order []int, need int) discovery {
 		}
 		return nil
 	})
-	d.free = append(d.free, vanished...)
+	if !b.Store.Limits().BySilence {
+		d.free, d.gone = append(d.free, d.gone...), nil
+	}
 	return d
 }
 
@@ -103,7 +105,7 @@ func (b *balancer) finds(d discovery) {
 	}
 	b.fruitless = min(max(2*b.fruitless, b.TTL/3), b.TTL)
 	b.searchAt = now.Add(jittered(b.fruitless))
-	b.likely = nil
+	b.likely = d.gone
 	for _, o := range likeliest(d.held) {
 		b.likely = append(b.likely, o.shard)
 	}

@@ -51,7 +51,7 @@ func TestAFirstLookThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 6)
 		h := f.newNode("b")
-		m := newMembers(h, "job", 5, backends.Holder{Host: "b"}, ttl, func(p position, is bool) {
+		m := newMembers(Remember(h), "job", 5, backends.Holder{Host: "b"}, ttl, func(p position, is bool) {
 			if is && p.ready {
 				t.Error("it takes shards after one look")
 			}
@@ -78,7 +78,7 @@ func TestAPlaceThatWasNotRenewedIsGivenBack(t *testing.T) {
 		f := newFleet(t, 1)
 		given := 0
 		h := f.newNode("a")
-		m := newMembers(h, "job", 1, backends.Holder{Host: "a"}, ttl, func(position, bool) {})
+		m := newMembers(Remember(h), "job", 1, backends.Holder{Host: "a"}, ttl, func(position, bool) {})
 		if err := m.claim(t.Context(), 0); err != nil {
 			t.Fatal(err)
 		}
@@ -126,9 +126,11 @@ func (c *crowded) at(job string) error {
 	return nil
 }
 
-func (c *crowded) Inspect(_ context.Context, job string) (backends.Status, error) {
+func (c *crowded) Look(_ context.Context, job string) (backends.Status, error) {
 	return backends.Status{Lease: &backends.Lease{Holder: "x", Token: 1}}, c.at(job)
 }
+
+func (*crowded) Limits() backends.Limits { return backends.Limits{} }
 
 func (c *crowded) Acquire(_ context.Context, q backends.Claim) (backends.Grant, error) {
 	return backends.Grant{}, cmp.Or[error](c.at(q.Job), &backends.Refusal{Verdict: backends.Held})
@@ -138,7 +140,7 @@ func (c *crowded) Acquire(_ context.Context, q backends.Claim) (backends.Grant, 
 func TestAStoreThatIsFullOfMembers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &crowded{t: t}
-		m := newMembers(c, "job", 2, backends.Holder{Host: "a"}, ttl, nil)
+		m := newMembers(Remember(c), "job", 2, backends.Holder{Host: "a"}, ttl, nil)
 		ctx, cancel := context.WithTimeout(t.Context(), ttl)
 		defer cancel()
 		if err := m.keep(ctx); err != nil || len(m.seen) > slots.Most || c.requests < 2*slots.Most {
@@ -151,7 +153,7 @@ func TestAStoreThatIsFullOfMembers(t *testing.T) {
 		if err := m.look(t.Context(), false); !errors.Is(err, errCrowd) || m.reached != 0 {
 			t.Errorf("a count: %v, %d", err, m.reached)
 		}
-		if all, err := Roll(t.Context(), c, "job"); !errors.Is(err, errCrowd) || len(all) != 0 {
+		if all, err := Roll(t.Context(), Remember(c), "job"); !errors.Is(err, errCrowd) || len(all) != 0 {
 			t.Errorf("the roll: %v, %d", err, len(all))
 		}
 	})

@@ -371,6 +371,7 @@ func vanishedIsWaitedFor(s *scene) {
 				s.Fatalf("Acquire right after the lease vanished: %+v, want vanished and how long to wait", refusal)
 			}
 			s.tooLate("Renew after the lease vanished", func() error { _, err := d.Renew(s.Context(), g); return err })
+			s.provesBySilence(other)
 			next := s.after(other, c)
 			if life := time.Since(sent); life < g.TTL-slack {
 				s.Errorf("newcomer %v: granted %v after a renewal, want at least %v", newcomer, life, g.TTL)
@@ -381,6 +382,24 @@ func vanishedIsWaitedFor(s *scene) {
 			s.Finish(other, next)
 			break
 		}
+	}
+}
+
+// provesBySilence checks what the store says of itself: the time that a newcomer has to wait for a holder that has vanished stays the
+// same where death is proved by silence, and else it gets shorter.
+func (s *scene) provesBySilence(d backends.Backend) {
+	s.Helper()
+	look := func() time.Duration {
+		status, err := d.Look(s.Context(), s.job)
+		if err != nil {
+			s.Errorf("Look: %v", err)
+		}
+		return status.Wait
+	}
+	before := look()
+	time.Sleep(20 * time.Millisecond)
+	if after := look(); before > 0 && (after == before) != d.Limits().BySilence {
+		s.Errorf("by silence: %v, and a newcomer waits %v, and then %v", d.Limits().BySilence, before, after)
 	}
 }
 

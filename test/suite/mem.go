@@ -78,7 +78,7 @@ func (m *Mem) Limits() backends.Limits { return m.Traits().Limits }
 
 // Traits implements backends.Store.
 func (m *memStore) Traits() backends.Traits {
-	return backends.Traits{Limits: backends.Limits{MaxTTL: m.Longest}}
+	return backends.Traits{Limits: backends.Limits{MaxTTL: m.Longest, BySilence: m.Proof == backends.ByBeat}}
 }
 
 // Begin implements backends.Store.

@@ -1,0 +1,227 @@
+package shards
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/slots"
+)
+
+// inspect is what an operator sees of a job.
+func (f *fleet) inspect(job string) backends.Status {
+	f.t.Helper()
+	s, err := f.mem.Inspect(context.Background(), job)
+	if err != nil {
+		f.t.Error(err)
+	}
+	return s
+}
+
+// has returns the shards that a host runs.
+func (f *fleet) has(h *node) (shards []int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for shard, name := range f.runs {
+		if name == h.name {
+			shards = append(shards, shard)
+		}
+	}
+	return shards
+}
+
+// death is when something has happened after the death of a host.
+type death struct {
+	missed time.Duration // the others can see that there is one member less
+	free   time.Duration // each of its shards was freed, or is taken
+	runs   time.Duration // all of them run
+}
+
+// dies lets a host die, and waits until others run its shards.
+func (f *fleet) dies(h *node, members int) (d death) {
+	shards := f.has(h)
+	h.die()
+	died := time.Now()
+	note := func(at *time.Duration, is bool) {
+		if is && *at == 0 {
+			*at = time.Since(died)
+		}
+	}
+	for d.runs == 0 || d.missed == 0 {
+		time.Sleep(ttl / 200)
+		note(&d.missed, f.inspect(slots.Name(Members("job"), members-1)).Lease == nil)
+		note(&d.free, !slices.ContainsFunc(shards, func(shard int) bool {
+			s := f.inspect(slots.Name("job", shard))
+			return s.Record.Holder.Host == h.name
+		}))
+		note(&d.runs, !slices.ContainsFunc(shards, func(shard int) bool { return f.running(shard) == "" }))
+		if time.Since(died) > 20*ttl {
+			f.t.Fatalf("%s: %+v", h.name, d)
+		}
+	}
+	return d
+}
+
+// Of ten hosts one dies. Its shards move within the take-over time of the store and what it takes the others to look, also where death is
+// proved by silence: then somebody has seen the last sign of life of each shard, and of the place.
+func TestAHostThatDies(t *testing.T) {
+	tries := 20
+	if testing.Short() {
+		tries = 6
+	}
+	for _, proof := range []backends.Proof{backends.ByUntil, backends.ByBeat} {
+		var sum, most death
+		add := func(sum, most *time.Duration, d time.Duration) {
+			*sum += d / time.Duration(tries)
+			*most = max(*most, d)
+		}
+		for i := range tries {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFleet(t, 100)
+				f.mem.Proof = proof
+				var all []*node
+				for k := range 10 {
+					all = append(all, f.join(nodeName(k)))
+					time.Sleep(ttl / 50)
+				}
+				f.settle(10 * ttl)
+				time.Sleep(ttl + time.Duration(i)*ttl/3/time.Duration(tries))
+				d := f.dies(all[i%9], 10)
+				add(&sum.missed, &most.missed, d.missed)
+				add(&sum.free, &most.free, d.free)
+				add(&sum.runs, &most.runs, d.runs)
+				f.close()
+			})
+		}
+		in := func(d time.Duration) string { return fmt.Sprintf("%.2f", d.Seconds()/ttl.Seconds()) }
+		t.Logf("%v, in TTL, mean and most: missed %s %s, freed %s %s, all run %s %s", proof,
+			in(sum.missed), in(most.missed), in(sum.free), in(most.free), in(sum.runs), in(most.runs))
+		const look = ttl * 11 / 30 // the longest time between two
+		missed := ttl + ttl/15
+		if proof == backends.ByBeat { // it takes a look to see the last sign of life
+			missed += look
+			if free := missed + ttl/30; most.free > free {
+				t.Errorf("%v: freed after %v, want %v at most", proof, most.free, free)
+			}
+		}
+		if runs := missed + look + ttl/10; most.missed > missed || most.runs > runs {
+			t.Errorf("%v: missed after %v, want %v at most; all run after %v, want %v at most", proof, most.missed, missed, most.runs, runs)
+		}
+	}
+}
+
+// Each shard of a dead host was looked at by another one, also where few hosts have many shards in a row, and where those that live had none.
+func TestAHostThatDiesAmongFew(t *testing.T) {
+	for _, c := range []struct{ shards, hosts int }{{60, 2}, {60, 3}, {1, 2}, {2, 4}} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFleet(t, c.shards)
+			f.mem.Proof = backends.ByBeat
+			first := f.join(nodeName(0))
+			time.Sleep(ttl / 50)
+			for k := 1; k < c.hosts; k++ {
+				f.join(nodeName(k))
+			}
+			f.settle(60 * ttl)
+			time.Sleep(2 * ttl)
+			if d := f.dies(first, c.hosts); d.runs > 2*ttl {
+				t.Errorf("%+v: %v", c, d)
+			}
+			f.close()
+		})
+	}
+}
+
+// The run that died is recorded as with any take-over, and no run is made up.
+func TestADeadRunIsRecorded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 20)
+		f.mem.Proof = backends.ByBeat
+		first := f.join(nodeName(0))
+		for k := 1; k < 5; k++ {
+			f.join(nodeName(k))
+		}
+		f.settle(10 * ttl)
+		time.Sleep(2 * ttl)
+		shards := f.has(first)
+		freed := 0
+		f.dies(first, 5)
+		for _, shard := range shards {
+			runs := f.inspect(slots.Name("job", shard)).Record.Runs
+			if runs[0].State != backends.Claimed || runs[0].Token != f.tokens[shard] {
+				t.Errorf("shard %d runs: %+v", shard, runs)
+			}
+			runs = slices.DeleteFunc(runs, func(r backends.Run) bool { return r.State == backends.Open })
+			if len(runs) != 2 || runs[1].State != backends.Lost || runs[1].Holder.Host != first.name {
+				t.Errorf("shard %d: %+v", shard, runs)
+			}
+		}
+		for shard := range f.shards {
+			runs := f.inspect(slots.Name("job", shard)).Record.Runs
+			freed += len(slices.DeleteFunc(runs, func(r backends.Run) bool { return r.State != backends.Open }))
+		}
+		if freed == 0 || freed > len(shards) {
+			t.Errorf("%d shards were freed, of %d", freed, len(shards))
+		}
+		f.close()
+	})
+}
+
+// Nobody claims a shard whose worker pauses, to free it: it is free.
+func TestAShardThatIsFreeIsNotFreed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 4)
+		f.mem.Proof = backends.ByBeat
+		a := f.join("a")
+		f.join("b")
+		f.settle(5 * ttl)
+		for range 8 {
+			a.tree().End(exited(1))
+			time.Sleep(ttl * 3 / 2)
+		}
+		for shard := range f.shards {
+			for _, r := range f.inspect(slots.Name("job", shard)).Record.Runs {
+				if r.State == backends.Open {
+					t.Errorf("shard %d: %+v", shard, r)
+				}
+			}
+		}
+		f.close()
+	})
+}
+
+// Where the store is slow, hosts look less often at the shards of others: renewals go first.
+func TestLooksBesideOnASlowStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 40)
+		f.mem.Proof = backends.ByBeat
+		all := []*node{f.join("a"), f.join("b")}
+		f.settle(30 * ttl)
+		requests := func(takes time.Duration) (sum int) {
+			f.mu.Lock()
+			f.takes = takes
+			f.mu.Unlock()
+			for _, h := range all {
+				h.mu.Lock()
+				sum -= h.requests
+				h.mu.Unlock()
+			}
+			time.Sleep(10 * ttl)
+			for _, h := range all {
+				h.mu.Lock()
+				sum += h.requests
+				h.mu.Unlock()
+			}
+			return sum
+		}
+		quick, slow := requests(0), requests(10*time.Millisecond)
+		if slow > quick*4/5 {
+			t.Errorf("%d requests, and %d where each takes a while", quick, slow)
+		}
+		f.takes = 0
+		f.close()
+	})
+}

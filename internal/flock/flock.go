@@ -42,7 +42,10 @@ type Open func(path string, flags int) (*os.File, error)
 func Try(path string, how, flags int, open Open) (*os.File, error) {
 	for {
 		f, held, err := lock(path, how|syscall.LOCK_NB, flags, open)
-		if f != nil || held || err != nil {
+		switch {
+		case held:
+			return nil, nil
+		case f != nil || err != nil:
 			return f, err
 		}
 	}
@@ -54,7 +57,8 @@ func Await(path string, how, flags int, open Open) (*os.File, error) {
 	return f, err
 }
 
-// lock returns neither file nor error if somebody else has the lock (held), or if the file was replaced while it was opened and locked.
+// lock returns neither file nor error if the file was replaced while it was opened and locked. held says that the error is that somebody
+// else has the lock.
 func lock(path string, how, flags int, open Open) (locked *os.File, held bool, err error) {
 	f, err := open(path, flags)
 	if err != nil {
@@ -62,10 +66,7 @@ func lock(path string, how, flags int, open Open) (locked *os.File, held bool, e
 	}
 	if err = Ask(f, how); err != nil {
 		_ = f.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, true, nil
-		}
-		return nil, false, os.NewSyscallError("flock", err)
+		return nil, errors.Is(err, syscall.EWOULDBLOCK), os.NewSyscallError("flock", err)
 	}
 	there, err := IsAt(f, path)
 	if !there || err != nil {

@@ -21,7 +21,7 @@ func (g *guardian) reap() {
 		case pid == 0:
 			g.childless = false
 			return
-		case pid != g.pid:
+		case pid != g.pid, !g.running: // a number that the command had once is another one's
 			continue
 		}
 		if ws.Stopped() {

@@ -32,7 +32,7 @@
 //	          deadline
 //
 // SIGKILL comes at Kill at the latest, whatever else is due. In waiting and dead the guardian leaves as soon as the wrapper is dead or
-// sends it away.
+// sends it away, and in dead also when it has told everything and has no locks to keep.
 package guardian
 
 import (

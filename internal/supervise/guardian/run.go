@@ -225,7 +225,7 @@ func (g *guardian) confirm(now boottime.Instant) {
 	if g.empty() || g.isTracedOnly(now) {
 		g.phase = dead
 		g.tell(statusMessage(Dead, g.status))
-		if now >= g.deadline.Term { // the wrapper is stopped
+		if now >= g.deadline.Term { // the wrapper may be stopped: nobody is to wait for it
 			g.unlock()
 		}
 		return

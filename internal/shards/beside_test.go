@@ -225,3 +225,33 @@ func TestLooksBesideOnASlowStore(t *testing.T) {
 		f.close()
 	})
 }
+
+// A store becomes slow: it serves a third more than the hosts ask for at rest, and would not serve their looks at shards of others, too.
+// They leave these out, so leases are renewed and no run ends.
+func TestAStoreThatGetsSlow(t *testing.T) {
+	const hosts, shards = 30, 240
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, shards)
+		f.mem.Proof = backends.ByBeat
+		for i := range hosts {
+			f.join(nodeName(i))
+		}
+		f.settle(5 * ttl)
+		const atRest = (shards + 4*hosts) * 3 // requests in a TTL
+		f.mu.Lock()
+		f.takes = ttl * 3 / (atRest * 4)
+		f.mu.Unlock()
+		for range 20 {
+			time.Sleep(ttl)
+			f.mu.Lock()
+			if len(f.runs) < shards || f.starts > shards {
+				t.Errorf("%v: %d of %d run, after %d starts", f.since(), len(f.runs), shards, f.starts)
+			}
+			f.mu.Unlock()
+		}
+		f.mu.Lock()
+		f.takes = 0
+		f.mu.Unlock()
+		f.close()
+	})
+}

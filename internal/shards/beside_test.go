@@ -255,3 +255,28 @@ func TestAStoreThatGetsSlow(t *testing.T) {
 		f.close()
 	})
 }
+
+// A store hangs for a moment when a host dies, as where a server of it was on the same machine. Others look on soon, and not much later.
+func TestAHostThatDiesWhileTheStoreHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 60)
+		f.mem.Proof = backends.ByBeat
+		var all []*node
+		for k := range 6 {
+			all = append(all, f.join(nodeName(k)))
+			time.Sleep(ttl / 50)
+		}
+		f.settle(10 * ttl)
+		for i, h := range all {
+			h.mu.Lock()
+			end := time.Now().Add(ttl / 2)
+			h.stuck = func(request, _ string) bool { return i > 0 && request == "look" && time.Now().Before(end) }
+			h.mu.Unlock()
+		}
+		time.Sleep(ttl / 2)
+		if d := f.dies(all[0], 6); d.runs > 2*ttl {
+			t.Errorf("%+v", d)
+		}
+		f.close()
+	})
+}

@@ -62,7 +62,7 @@ func (b *balancer) lookBeside(now time.Time) time.Duration {
 			wait = min(wait, b.Store.untilEnd(slots.Name(b.Job, shard)))
 		}
 		beside.silent = wait < b.TTL/2
-		rest := min(16*time.Since(now), b.TTL/2) // where the store gets slow, renewals go first
+		rest := min(16*time.Since(now), b.TTL*2/3) // where the store gets slow, renewals go first
 		beside.next = time.Now().Add(max(min(wait, jittered(b.TTL/3)), b.TTL/30, rest))
 		b.lookedBeside <- beside
 	})

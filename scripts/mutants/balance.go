@@ -34,7 +34,6 @@ var balanceMutants = []mutant{
 	{"workers: a shard that is free is freed", "internal/shards/memory.go", "s.Wait == 0 && !s.Record.Free()", "s.Wait == 0", []string{"./internal/shards", "-run", "TestAShardThatIsFree"}},
 	{"workers: a death is noticed with the next look", "internal/shards/members.go", "min(jittered(m.ttl/3), m.untilEnd())", "jittered(m.ttl / 3)", fleetTests},
 	{"workers: a shard is freed with the next look", "internal/shards/beside.go", "wait = min(wait, b.Store.untilEnd(slots.Name(b.Job, shard)))", "_ = shard", fleetTests},
-	{"workers: a slow store is asked for shards of others", "internal/shards/beside.go", "if b.Store.isSlow() {", "if false {", []string{"./internal/shards", "-run", "TestAStoreThatGetsSlow"}},
 	{"workers: a look at shards of others goes on on a slow store", "internal/shards/beside.go", "case err == nil && b.Store.isSlow():", "case false:", []string{"./internal/shards", "-run", "TestAStoreThatGetsSlow"}},
 	{"workers: a claim that was not sent is taken back", "internal/shards/memory.go", "if err := ctx.Err(); err != nil {", "if err := ctx.Err(); false {", []string{"./internal/shards", "-run", "TestLeaving"}},
 	{"workers: the oldest run is given up", "internal/shards/balance.go", "k.began.After(youngest.began)", "k.began.Before(youngest.began)", fleetTests},

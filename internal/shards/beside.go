@@ -2,6 +2,7 @@ package shards
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -23,6 +24,9 @@ type besides struct {
 	next   time.Time
 }
 
+// errSlow breaks a look off.
+var errSlow = errors.New("the store is slow")
+
 // lookBeside begins a look at the shards beside those of this host if that is due, and returns for how long it is not. Which they are
 // is found anew every TTL. A host that has just come does not look: where all come at once, nothing runs yet that could be lost.
 func (b *balancer) lookBeside(now time.Time) time.Duration {
@@ -30,6 +34,11 @@ func (b *balancer) lookBeside(now time.Time) time.Duration {
 		return never
 	}
 	if wait := b.beside.next.Sub(now); wait > 0 {
+		return wait
+	}
+	if b.Store.isSlow() { // nobody needs these looks: they must not keep the renewals of leases from the store
+		wait := jittered(b.TTL / 3)
+		b.beside.next = now.Add(wait)
 		return wait
 	}
 	b.lookingBeside = true
@@ -53,7 +62,7 @@ func (b *balancer) lookBeside(now time.Time) time.Duration {
 			wait = min(wait, b.Store.untilEnd(slots.Name(b.Job, shard)))
 		}
 		beside.silent = wait < b.TTL/2
-		rest := 16 * time.Since(now) // where the store is slow, renewals go first
+		rest := min(16*time.Since(now), b.TTL*2/3) // where the store gets slow, renewals go first
 		beside.next = time.Now().Add(max(min(wait, jittered(b.TTL/3)), b.TTL/30, rest))
 		b.lookedBeside <- beside
 	})
@@ -105,6 +114,8 @@ func (b *balancer) lookAfter(ctx context.Context, shard int) (backends.Status, e
 	switch {
 	case backends.IsAnswer(err): // a record that cannot be read does not hide the others
 		return s, nil
+	case err == nil && b.Store.isSlow():
+		return s, errSlow
 	case err == nil && isDead(s):
 		b.Store.free(ctx, backends.Claim{Job: name, Holder: b.Host, TTL: b.TTL, Trigger: backends.Trigger{Parts: b.Shards}})
 	}

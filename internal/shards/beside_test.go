@@ -225,3 +225,58 @@ func TestLooksBesideOnASlowStore(t *testing.T) {
 		f.close()
 	})
 }
+
+// A store becomes slow: it serves a third more than the hosts ask for at rest, and would not serve their looks at shards of others, too.
+// They leave these out, so leases are renewed and no run ends.
+func TestAStoreThatGetsSlow(t *testing.T) {
+	const hosts, shards = 30, 240
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, shards)
+		f.mem.Proof = backends.ByBeat
+		for i := range hosts {
+			f.join(nodeName(i))
+		}
+		f.settle(5 * ttl)
+		const atRest = (shards + 4*hosts) * 3 // requests in a TTL
+		f.mu.Lock()
+		f.takes = ttl * 3 / (atRest * 4)
+		f.mu.Unlock()
+		for range 20 {
+			time.Sleep(ttl)
+			f.mu.Lock()
+			if len(f.runs) < shards || f.starts > shards {
+				t.Errorf("%v: %d of %d run, after %d starts", f.since(), len(f.runs), shards, f.starts)
+			}
+			f.mu.Unlock()
+		}
+		f.mu.Lock()
+		f.takes = 0
+		f.mu.Unlock()
+		f.close()
+	})
+}
+
+// A store hangs for a moment when a host dies, as where a server of it was on the same machine. Others look on soon, and not much later.
+func TestAHostThatDiesWhileTheStoreHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 60)
+		f.mem.Proof = backends.ByBeat
+		var all []*node
+		for k := range 6 {
+			all = append(all, f.join(nodeName(k)))
+			time.Sleep(ttl / 50)
+		}
+		f.settle(10 * ttl)
+		for i, h := range all {
+			h.mu.Lock()
+			end := time.Now().Add(ttl / 2)
+			h.stuck = func(request, _ string) bool { return i > 0 && request == "look" && time.Now().Before(end) }
+			h.mu.Unlock()
+		}
+		time.Sleep(ttl / 2)
+		if d := f.dies(all[0], 6); d.runs > 2*ttl {
+			t.Errorf("%+v", d)
+		}
+		f.close()
+	})
+}

@@ -154,9 +154,6 @@ func (m *members) claimOf(i int) backends.Claim {
 
 // claim takes one place.
 func (m *members) claim(ctx context.Context, i int) error {
-	if err := ctx.Err(); err != nil { // nothing was sent that would have to be taken back
-		return err
-	}
 	ctx, cancel := context.WithTimeout(ctx, m.ttl/3)
 	defer cancel()
 	sent := time.Now()

@@ -27,6 +27,7 @@ type Memory struct {
 
 	mu   sync.Mutex
 	seen map[string]sight // by job
+	slow bool             // the last look was not quick
 }
 
 // sight is a sign of life, when it was first seen, and when the job may be free if it stays the last one; zero: nobody knows.
@@ -37,7 +38,11 @@ type sight struct {
 
 // Inspect implements Store by a look. Where death is proved by silence, Wait is what is left of the silence.
 func (m *Memory) Inspect(ctx context.Context, job string) (backends.Status, error) {
+	began := time.Now()
 	s, err := m.Look(ctx, job)
+	m.mu.Lock()
+	m.slow = time.Since(began) >= quick
+	m.mu.Unlock()
 	r := &s.Record
 	if err != nil || r.Token == 0 {
 		return s, err
@@ -64,6 +69,13 @@ func (m *Memory) Inspect(ctx context.Context, job string) (backends.Status, erro
 	return s, nil
 }
 
+// isSlow says whether the store is, by the last look.
+func (m *Memory) isSlow() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.slow
+}
+
 // untilEnd returns after what time a job that was looked at may be free if its holder is dead, or never if that is over or unknown.
 func (m *Memory) untilEnd(job string) time.Duration {
 	m.mu.Lock()
@@ -77,6 +89,9 @@ func (m *Memory) untilEnd(job string) time.Duration {
 
 // claim makes a claim, and takes it back where nobody knows whether it has arrived: nobody would renew that lease.
 func (m *Memory) claim(ctx context.Context, c backends.Claim) (backends.Grant, error) {
+	if err := ctx.Err(); err != nil { // nothing was sent that would have to be taken back
+		return backends.Grant{}, err
+	}
 	c.Holder.ID = newID()
 	g, err := m.Acquire(ctx, c)
 	if err != nil && !backends.IsAnswer(err) {

@@ -28,22 +28,25 @@ func TestARequestThatHangs(t *testing.T) {
 	})
 }
 
-// A host that is to end does not try one free place after the other while the store does not answer.
+// A host that is to end does not try one free place after the other while the store does not answer, nor does it free one after the other.
 func TestLeavingWhileClaimsHang(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 1)
-		for place := range 10 {
-			f.takePlace(place, 1)
-		}
-		a := f.join("a")
-		time.Sleep(ttl / 2)
-		a.mu.Lock()
-		a.stuck = func(request, _ string) bool { return request == "acquire" || request == "abandon" }
-		a.mu.Unlock()
-		time.Sleep(ttl) // the other places are free now, and it tries to move there
-		a.leave()
-		a.ended(ttl)
-	})
+	for _, proof := range []backends.Proof{backends.ByUntil, backends.ByBeat} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFleet(t, 1)
+			f.mem.Proof = proof
+			for place := range 10 {
+				f.takePlace(place, 1)
+			}
+			a := f.join("a")
+			time.Sleep(ttl / 2)
+			a.mu.Lock()
+			a.stuck = func(request, _ string) bool { return request == "acquire" || request == "abandon" }
+			a.mu.Unlock()
+			time.Sleep(ttl) // the other places are free now, and it tries to move there
+			a.leave()
+			a.ended(ttl)
+		})
+	}
 }
 
 // A newcomer whose first look has failed looks at all places again, and sees that a host divides the job otherwise.

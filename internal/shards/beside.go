@@ -28,9 +28,10 @@ type besides struct {
 var errSlow = errors.New("the store is slow")
 
 // lookBeside begins a look at the shards beside those of this host if that is due, and returns for how long it is not. Which they are
-// is found anew every TTL. A host that has just come does not look: where all come at once, nothing runs yet that could be lost.
+// is found anew every TTL. A host without a place does not look. Nor does one that has just come: where all come at once, nothing runs
+// yet that could be lost.
 func (b *balancer) lookBeside(now time.Time) time.Duration {
-	if b.lookingBeside || b.position.settled == 0 || !b.Store.Limits().BySilence {
+	if b.lookingBeside || !b.member || b.position.settled == 0 || !b.Store.Limits().BySilence {
 		return never
 	}
 	if wait := b.beside.next.Sub(now); wait > 0 {

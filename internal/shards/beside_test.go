@@ -10,6 +10,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/slots"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 // inspect is what an operator sees of a job.
@@ -190,6 +191,21 @@ func TestAShardThatIsFreeIsNotFreed(t *testing.T) {
 			}
 		}
 		f.close()
+	})
+}
+
+// A host that has lost its place has no shards beside its own, also where it has none itself.
+func TestAHostWithoutAPlaceLooksAtNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mem := suite.NewMem(nil)
+		mem.Proof = backends.ByBeat
+		b := &balancer{
+			Workers: &Workers{Job: "job", Shards: 4, TTL: ttl, Store: Remember(mem)}, life: t.Context(), lookedBeside: make(chan besides, 1),
+			position: position{place: nowhere, settled: 2},
+		}
+		if wait := b.lookBeside(time.Now()); wait != never || b.lookingBeside {
+			t.Errorf("it looks, or will after %v", wait)
+		}
 	})
 }
 

@@ -27,6 +27,7 @@ var balanceMutants = []mutant{
 	{"workers: a store that grants nothing is asked all the time", "internal/shards/members.go", "sleep(ctx, min(r.Wait, m.ttl))", "_ = r", fleetTests},
 	{"workers: nobody looks at shards of others", "internal/shards/balance.go", "wait := b.lookBeside(now)", "wait := never", fleetTests},
 	{"workers: of shards in a row only the first is looked at", "internal/shards/beside.go", "next != whose {", "true {", fleetTests},
+	{"workers: a host without a place looks at shards", "internal/shards/beside.go", "!b.member || b.position.settled == 0", "b.position.settled == 0", []string{"./internal/shards", "-run", "TestAHostWithoutAPlace"}},
 	{"workers: a host without shards looks at none", "internal/shards/beside.go", "len(own) == 0 {", "false {", fleetTests},
 	{"workers: a dead holder's shard is not freed", "internal/shards/beside.go", "case err == nil && isDead(s):", "case false:", fleetTests},
 	{"workers: looks at shards of others leave a slow store no room for renewals", "internal/shards/beside.go", "b.TTL/30, rest)", "b.TTL/30, 0*rest)", []string{"./internal/shards", "-run", "TestLooksBeside"}},

@@ -243,7 +243,7 @@ func TestLooksBesideOnASlowStore(t *testing.T) {
 }
 
 // A store becomes slow: it serves a third more than the hosts ask for at rest, and would not serve their looks at shards of others, too.
-// They leave these out, so leases are renewed and no run ends.
+// They leave these out, so leases are renewed and no run ends, but for a few that what was under way when it became slow has held up.
 func TestAStoreThatGetsSlow(t *testing.T) {
 	const hosts, shards = 30, 240
 	synctest.Test(t, func(t *testing.T) {
@@ -257,11 +257,15 @@ func TestAStoreThatGetsSlow(t *testing.T) {
 		f.mu.Lock()
 		f.takes = ttl * 3 / (atRest * 4)
 		f.mu.Unlock()
-		for range 20 {
+		most := shards + shards/10
+		for k := range 20 {
 			time.Sleep(ttl)
 			f.mu.Lock()
-			if len(f.runs) < shards || f.starts > shards {
-				t.Errorf("%v: %d of %d run, after %d starts", f.since(), len(f.runs), shards, f.starts)
+			if k == 2 {
+				most = min(most, f.starts)
+			}
+			if len(f.runs) < shards && k >= 2 || f.starts > most {
+				t.Errorf("%v: %d of %d run, after %d starts of at most %d", f.since(), len(f.runs), shards, f.starts, most)
 			}
 			f.mu.Unlock()
 		}

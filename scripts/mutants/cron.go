@@ -14,7 +14,7 @@ var cronMutants = []mutant{
 	{"cron: a tick that an earlier one was in the way of is caught up", "internal/daemon/shards.go", "if outcome.Busy != nil && a.def.Overlap == jobfile.Forbid {", "if false {", cronTests},
 	{"cron: all shards at a time", "internal/daemon/shards.go", "Parallel: a.def.Parallel,", "Parallel: a.def.Shards,", cronTests},
 	{"cron: the runs of an earlier tick's shards are not stopped", "internal/daemon/due.go", "case j.Overlap == jobfile.Replace:", "case j.Overlap == jobfile.Replace && j.Shards == 0:", cronTests},
-	{"cron: a store that does not answer about shards is not noted", "internal/daemon/shards.go", "return s.d.ask(ctx, s.a, job)", "return s.d.Store.Inspect(ctx, job)", cronTests},
+	{"cron: a store that does not answer about shards is not noted", "internal/daemon/shards.go", "return s.d.ask(ctx, s.a, s.d.Store.Look, job)", "return s.d.Store.Look(ctx, job)", cronTests},
 	{"cron: a fault in one divided job ends the daemon", "internal/daemon/shards.go", "if p := recover(); p != nil {", "if p := any(nil); p != nil && err == nil {", cronTests},
 	{"history: parts are not compared", "test/history/tick_test.go", "return q.parts != l.tick.parts &&", "return false &&", historyParts},
 }

@@ -61,6 +61,14 @@ func (s *Connection) Abandon(ctx context.Context, c backends.Claim) error {
 	return s.Engine.Abandon(ctx, c)
 }
 
+// Inspect is what an operator sees.
+func (s *Connection) Inspect(ctx context.Context, job string) (backends.Status, error) {
+	if err := s.Reach(ctx, "inspect", job); err != nil {
+		return backends.Status{}, err
+	}
+	return s.Engine.Inspect(ctx, job)
+}
+
 // Look implements backends.Backend.
 func (s *Connection) Look(ctx context.Context, job string) (backends.Status, error) {
 	if err := s.Reach(ctx, "look", job); err != nil {

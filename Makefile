@@ -32,10 +32,10 @@ fuzz:
 	@scripts/fuzz.sh $(FUZZTIME) '$(FUZZ)'
 
 # Every order in which steps and faults can meet, in small worlds, with the real machine and engine, see runner/every_cases_test.go. Two
-# at a time.
+# at a time. make test-all has one fault less.
 #   make model VARIANTS=redis
 model:
-	go test -count 1 -timeout 0 -parallel 2 -v -run 'TestEveryOrder/$(VARIANTS)' ./runner
+	go test -count 1 -timeout 0 -parallel 2 -v -run 'TestEveryOrder/$(VARIANTS)' ./runner -all
 
 # Hosts, network and stores break at random for the whole DURATION, on all stores at once; with EACH one fault after the
 # other, those whose name fits, with the peers beside leaderrun. See docs/reliability.md.

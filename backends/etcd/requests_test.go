@@ -44,7 +44,7 @@ func TestRequests(t *testing.T) {
 	step("the next renewal", "keepalive swap", func() { w.Renew(w.d, g) })
 	step("a host that is refused", "[grant read] revoke", func() { candidate.Seen = w.Refused(w.other, candidate, backends.Held).Seen })
 	step("a standby", "read", func() { w.Refused(w.other, candidate, backends.Held) })
-	step("what an operator sees", "read left version", func() { w.inspect("job") })
+	step("what an operator sees", "read left status", func() { w.inspect("job") })
 	step("a look", "read", func() {
 		if s, err := w.other.Look(t.Context(), "job"); err != nil || s.Lease == nil || s.Lease.Left <= 0 || s.Lease.Left > c.TTL {
 			t.Errorf("%+v, %v", s, err)

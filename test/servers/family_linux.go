@@ -3,6 +3,7 @@ package servers
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 )
@@ -29,9 +30,16 @@ func runs(pid int) bool {
 	return err == nil && !strings.HasPrefix(state, "Z") && !strings.HasPrefix(state, "X")
 }
 
-// frozen says whether a process has been stopped by a signal.
+// frozen says whether a signal has stopped a process. The signal reaches one thread, which tells the others when it gets a
+// processor; until then those go on, and a server answers.
 func frozen(pid int) bool {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	_, state, _ := strings.Cut(string(text), ") ")
-	return err == nil && strings.HasPrefix(state, "T")
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	for _, file := range threads {
+		text, err := os.ReadFile(file)
+		_, state, _ := strings.Cut(string(text), ") ")
+		if err == nil && !strings.HasPrefix(state, "T") && !strings.HasPrefix(state, "X") && !strings.HasPrefix(state, "Z") {
+			return false
+		}
+	}
+	return err == nil && len(threads) > 0
 }

@@ -253,7 +253,7 @@ func (s *PostgresServer) Kill() {
 	if s.Ended() {
 		return
 	}
-	connections := s.freeze()
+	connections, _ := s.freeze() // one that is gone has none
 	for _, pid := range connections {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
@@ -266,12 +266,9 @@ func (s *PostgresServer) Kill() {
 }
 
 // freeze stops the server itself, so that it starts no more processes and their numbers stay theirs, and returns those.
-func (s *PostgresServer) freeze() []int {
-	_ = s.Process.Signal(syscall.SIGSTOP)
-	for !s.Ended() && runs(s.PID()) && !frozen(s.PID()) {
-		time.Sleep(time.Millisecond) // between two questions
-	}
-	return children(s.PID())
+func (s *PostgresServer) freeze() ([]int, error) {
+	err := s.Process.Signal(syscall.SIGSTOP)
+	return children(s.PID()), err
 }
 
 // Signal sends a signal, or fails because the process is gone. What stops a process, and lets it go on, reaches those of the
@@ -279,9 +276,14 @@ func (s *PostgresServer) freeze() []int {
 func (s *PostgresServer) Signal(sig syscall.Signal) error {
 	switch sig {
 	case syscall.SIGSTOP:
-		for _, pid := range s.freeze() {
+		connections, err := s.freeze()
+		for _, pid := range connections {
 			_ = syscall.Kill(pid, sig) // one that has just ended serves nobody
 		}
+		for _, pid := range connections {
+			awaitFrozen(pid)
+		}
+		return err
 	case syscall.SIGCONT:
 		for _, pid := range children(s.PID()) {
 			_ = syscall.Kill(pid, sig)

@@ -334,8 +334,20 @@ func (p *Process) signal(t testing.TB, s syscall.Signal) {
 	}
 }
 
-// Signal sends a signal, or fails because the process is gone.
-func (p *Process) Signal(s syscall.Signal) error { return p.cmd.Process.Signal(s) }
+// Signal sends a signal, or fails because the process is gone. After SIGSTOP it returns when the process does nothing any more.
+func (p *Process) Signal(s syscall.Signal) error {
+	err := p.cmd.Process.Signal(s)
+	if err == nil && s == syscall.SIGSTOP {
+		awaitFrozen(p.PID())
+	}
+	return err
+}
+
+func awaitFrozen(pid int) {
+	for end := time.Now().Add(startTimeout); runs(pid) && !frozen(pid) && time.Now().Before(end); {
+		time.Sleep(time.Millisecond) // between two questions
+	}
+}
 
 // PID returns the process ID.
 func (p *Process) PID() int { return p.cmd.Process.Pid }

@@ -200,6 +200,7 @@ func watchTellsStop(s *scene) {
 func revoked(s *scene) {
 	for {
 		d, other := s.open(), s.open()
+		asked := time.Now()
 		g := s.granted(d, withTick(s.brief(), s.tick(1)))
 		if s.locked(other, s.newOrder(backends.Revoke, g.Token)) {
 			s.Renew(d, g)
@@ -211,8 +212,8 @@ func revoked(s *scene) {
 		sent := time.Now()
 		_, err := d.Renew(s.Context(), g)
 		orderErr := s.give(other, s.newOrder(backends.Revoke, g.Token))
-		if time.Since(sent) > g.TTL/2 { // this machine slept
-			s.onceMore("revoke a lease of ", g.TTL, ": ", time.Since(sent), ", ", err, ", ", orderErr)
+		if took := time.Since(asked); took > 3*g.TTL/4 { // this machine slept
+			s.onceMore("revoke a lease of ", g.TTL, ": ", took, ", ", err, ", ", orderErr)
 			continue
 		}
 		if err := errors.Join(err, orderErr); err != nil {

@@ -244,7 +244,7 @@ func (s *service) look() error {
 	ctx, cancel := context.WithTimeout(context.Background(), readyPatience)
 	defer cancel()
 	_, err := s.store.Inspect(ctx, readyProbe)
-	if _, permanent := errors.AsType[*backends.PermanentError](err); permanent {
+	if backends.IsPermanent(err) {
 		return err
 	}
 	if err != nil && !errors.Is(err, backends.ErrUnknownJob) {

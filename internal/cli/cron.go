@@ -222,7 +222,7 @@ type service struct {
 
 func newService(c *call, store backends.Backend, commands *launcher, jobs []*jobfile.Job) *service {
 	s := &service{call: c, store: store, notify: newNotifier(c.settings.lookup, readyStandby), commands: commands}
-	supervise.BuryStrays()
+	supervise.ReapStrays()
 	supervise.KeepImage()
 	s.daemon = daemon.New(daemon.Config{
 		Store: store, Host: thisHolder(), Launch: commands.launch,

@@ -77,6 +77,6 @@
 // An asterisk stands for over; where a claim of ours may still reach the store, releasing comes first and takes the claim back.
 // "Signal" stands for a signal that ends a run; any other one is passed on in running and sweeping, and means nothing elsewhere.
 // Renewals go out when they are due in granted, pausing, running and sweeping. A check is answered by the next renewal, or with a no
-// after a sixth of the TTL; before the grant and after the run it gets a no at once. When an attempt is over, the machine hangs up the
-// requests that are under way and dismisses the guardian, unless the tree may still live.
+// after a sixth of the TTL; before the grant, without a lease and after the run it gets a no at once. When an attempt is over, the machine
+// hangs up the requests that are under way and dismisses the guardian, unless the tree may still live.
 package runner

@@ -3,25 +3,26 @@ package main
 // What may import what, in a page: the layers, the standard library's few reserved packages, and what all stores have in
 // common. imports_test.go reads the imports and holds them against it; modules_test.go has the modules.
 
-// layers says what the packages at and below a path may import outside their tests, beside the standard library and what
-// is below them: packages of this module, and by their full names those of other modules; "x/..." is x and all below,
-// "others" any other module, "..." anything. The longest path that fits a package counts. A package internal/NAME that is not here imports nothing of either.
+// layers says what the packages at and below a path may import outside their tests, beside the standard library and each other. It
+// names packages of this module by their path in it, and those of other modules by their full path. "x/..." is x and all below it,
+// "others" is any other module, and "..." is anything. The longest path that fits a package counts. A package internal/NAME that is not
+// here imports nothing of this module or another.
 // The layers from the top: main, command, runner and schedule and backends/all, drivers, backends.
 var layers = map[string]string{
 	"":             "internal/cli internal/supervise/...",
 	"internal/cli": "runner schedule fence/... backends backends/all internal/... github.com/urfave/cli/v2 go.yaml.in/yaml/v3 golang.org/x/sys/...",
 
-	"runner":              "backends schedule internal/lifeline internal/boottime internal/panics",
+	"runner":              "backends internal/lifeline internal/boottime internal/panics",
 	"schedule":            "internal/duration github.com/robfig/cron/v3",
 	"backends":            "internal/panics internal/remedy",
 	"backends/all":        "backends/... internal/spelling",
 	"backends/file":       "backends internal/checkup internal/filename internal/filesystem internal/flock internal/ownership internal/panics",
-	"backends/redis":      "backends internal/checkup internal/backendurl internal/redisurl internal/redisconn internal/boottime internal/httplimit internal/panics github.com/redis/go-redis/v9/...",
-	"backends/etcd":       "backends internal/checkup internal/backendurl internal/boottime internal/httplimit internal/panics",
-	"backends/consul":     "backends internal/checkup internal/backendurl internal/boottime internal/httplimit internal/ownership internal/panics github.com/hashicorp/consul/api/...",
-	"backends/kubernetes": "backends internal/checkup internal/backendurl internal/boottime internal/credentialplugin internal/httplimit internal/ownership internal/panics go.yaml.in/yaml/v3",
-	"backends/zookeeper":  "backends internal/checkup internal/backendurl internal/boottime internal/panics",
-	"backends/postgres":   "backends internal/checkup internal/backendurl internal/boottime internal/httplimit internal/panics internal/remedy github.com/jackc/pgx/v5/pgconn github.com/jackc/pgx/v5/pgproto3",
+	"backends/redis":      "backends internal/checkup internal/backendurl internal/redisurl internal/redisconn internal/httplimit internal/panics github.com/redis/go-redis/v9/...",
+	"backends/etcd":       "backends internal/checkup internal/backendurl internal/httplimit internal/panics",
+	"backends/consul":     "backends internal/checkup internal/backendurl internal/httplimit internal/ownership internal/panics github.com/hashicorp/consul/api/...",
+	"backends/kubernetes": "backends internal/checkup internal/backendurl internal/credentialplugin internal/httplimit internal/ownership internal/panics go.yaml.in/yaml/v3",
+	"backends/zookeeper":  "backends internal/checkup internal/backendurl internal/panics",
+	"backends/postgres":   "backends internal/checkup internal/backendurl internal/httplimit internal/panics internal/remedy github.com/jackc/pgx/v5/pgconn github.com/jackc/pgx/v5/pgproto3",
 
 	"fence":            "internal/remedy",
 	"fence/filefence":  "fence internal/remedy internal/filename internal/flock golang.org/x/sys/...",
@@ -49,7 +50,7 @@ var layers = map[string]string{
 	"internal/credentialplugin": "internal/panics",
 
 	"test":         "...",
-	"test/suite":   "backends internal/boottime internal/checkup test/waits others",
+	"test/suite":   "backends internal/checkup test/waits others",
 	"test/virtual": "backends internal/lifeline runner",
 	"examples":     "fence/... runner schedule backends/... others",
 	"scripts":      "...",

@@ -38,8 +38,9 @@ type ClaimDecision struct {
 	Refusal *Refusal
 }
 
-// Decide answers a claim. It is the only function that decides who may run a job. docs/guarantees.md has its rules. For each
-// rule that is left out, the model finds a counterexample.
+// Decide answers a claim. It is the only function that decides who may run a job. docs/guarantees.md has its rules. TestEveryOrder of
+// package runner finds a counterexample where a rule is left out on which one run at a time rests; docs/adr/0013 says which other rules
+// it does not try.
 func Decide(v View, c Claim) ClaimDecision {
 	d := decider{Record: v.Record.clone(), v: v, c: c, now: v.Now.UnixMilli()}
 	if v.Lease != nil && v.Lease.Holder == c.Holder.ID {

@@ -377,7 +377,7 @@ func TestRevokedTick(t *testing.T) {
 	}
 }
 
-func TestDeclareDead(t *testing.T) {
+func TestForceRelease(t *testing.T) {
 	lost := func(t *testing.T, s *store, before *store) {
 		t.Helper()
 		if run := s.record.Runs[0]; run.State != backends.Lost || run.Note != joSays || run.Ended != 0 {
@@ -416,7 +416,7 @@ func TestDeclareDead(t *testing.T) {
 }
 
 // The operator was wrong: the holder lives, and reports its end before anybody was granted. What it says is true.
-func TestDeclaredDeadHolderFinishes(t *testing.T) {
+func TestForceReleasedHolderFinishes(t *testing.T) {
 	s := newStore()
 	g := grant(t, s, rerun(forTick("a", 0)))
 	s.order(against(backends.ForceRelease, g.Token))

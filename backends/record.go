@@ -259,6 +259,10 @@ func SameButBeat(a, b Record) bool {
 // then nobody has to be waited for.
 func (r *Record) Free() bool { return r.Released == r.Token }
 
+// AsksToStop says whether the holder is asked to stop. A record that was lost or rolled back may tell of an earlier run than the one that
+// is meant.
+func (r *Record) AsksToStop() bool { return r.Break != nil && r.Break.Token >= r.Token }
+
 // clone returns a copy that shares no slice with r.
 func (r Record) clone() Record {
 	r.Once = slices.Clone(r.Once)

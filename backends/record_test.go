@@ -134,3 +134,15 @@ func TestNewerForm(t *testing.T) {
 		}
 	}
 }
+
+// TestAsksToStop: a record that was rolled back names an earlier run than the one that is asked; one that was granted since is not meant.
+func TestAsksToStop(t *testing.T) {
+	for asked, want := range map[int64]bool{6: false, 7: true, 8: true} {
+		if r := (Record{Token: 7, Break: &BreakRequest{Token: asked}}); r.AsksToStop() != want {
+			t.Errorf("token 7 is asked to stop by a request to %d: %v", asked, !want)
+		}
+	}
+	if new(Record).AsksToStop() {
+		t.Error("nobody is asked, and a record says so")
+	}
+}

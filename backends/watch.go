@@ -2,7 +2,6 @@ package backends
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"time"
 
@@ -35,7 +34,7 @@ func Rewatch(ctx, life context.Context, follow func(ctx context.Context, tell fu
 		defer cancel()
 		for pause := shortPause; ctx.Err() == nil; pause = min(2*pause, longPause) {
 			began := time.Now()
-			if _, permanent := errors.AsType[*PermanentError](follow(ctx, tell)); permanent {
+			if IsPermanent(follow(ctx, tell)) {
 				return
 			}
 			if time.Since(began) > longPause {

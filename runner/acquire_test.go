@@ -352,7 +352,7 @@ func TestGrantedTTLIsCheckedAgain(t *testing.T) {
 }
 
 // The life of another counts from after the reply that showed it first.
-func TestEvidenceCountsFromTheReply(t *testing.T) {
+func TestLastSeenCountsFromTheReply(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
 		b.duration = time.Second
 		var seen []time.Duration

@@ -110,11 +110,10 @@ func (p claiming) on(m *machine, in input) phase {
 	}
 	m.raiseFloor(a)
 	refusal, isRefusal := errors.AsType[*backends.Refusal](a.err)
-	_, isPermanent := errors.AsType[*backends.PermanentError](a.err)
 	switch {
 	case a.err == nil:
 		return p.granted(m, a.grant)
-	case isPermanent:
+	case backends.IsPermanent(a.err):
 		return m.giveUp(Result{Ending: Permanent, Err: a.err})
 	case isRefusal:
 		return m.refused(refusal)

@@ -35,8 +35,8 @@
 //	-----------  -------------------------------------------  -----------  ------------------------------------
 //	sleeping     the tick has come, and Yield is over         claiming     claim
 //	claiming     granted in time                              granted
-//	             held, and there is time to wait              standby      watch, the first time
-//	             vanished, quarantined                        standby
+//	             held or reserved, and there is time to wait  standby      watch, if no watch is open
+//	             vanished or quarantined, and not too late    standby
 //	             no answer, and patience is left              standby
 //	             outdated, the first time                     searching    search
 //	             any other answer                             *
@@ -59,8 +59,8 @@
 //	running      signal                                       running      pass it on; the second to end: kill
 //	             timeout, cancelled, broken                   running      SIGTERM; after --kill-after: kill
 //	             the command has ended                        sweeping
-//	sweeping     signal                                       sweeping     pass it on; no other try follows
-//	             cancelled, broken                            sweeping     no other try follows, where one was to
+//	sweeping     signal                                       sweeping     as in running; no other try follows
+//	             cancelled, broken, and a try was to follow   sweeping     SIGTERM; no other try follows
 //	             the tree is dead                             releasing    finish
 //	             the same, and another try follows            pausing
 //	running,     Term: the lease was not renewed              same         terminate
@@ -70,8 +70,13 @@
 //	             killed, not dead, and the lease has run out  over         (nothing is released)
 //	releasing    done, lost, or the lease has run out         over
 //	             no answer, and there is time                 releasing    finish, abandon again
+//	             no answer to a claim that is taken back      over
+//	             SIGTERM, SIGINT, between two requests        over
+//	             SIGTERM, SIGINT, during a request            releasing    (no third request follows)
 //
 // An asterisk stands for over; where a claim of ours may still reach the store, releasing comes first and takes the claim back.
-// Renewals go out when they are due, and checks are answered, in granted, pausing, running and sweeping. When an attempt is over,
-// the machine hangs up the requests that are under way and dismisses the guardian, unless the tree may still live.
+// "Signal" stands for a signal that ends a run; any other one is passed on in running and sweeping, and means nothing elsewhere.
+// Renewals go out when they are due in granted, pausing, running and sweeping. A check is answered by the next renewal, or with a no
+// after a sixth of the TTL; before the grant, without a lease and after the run it gets a no at once. When an attempt is over, the machine
+// hangs up the requests that are under way and dismisses the guardian, unless the tree may still live.
 package runner

@@ -89,8 +89,8 @@ func TestTombstone(t *testing.T) {
 	steps.Finish(other, next)
 }
 
-// TestDeclareDead: the job is free at once, without Consul's lock-delay.
-func TestDeclareDead(t *testing.T) {
+// TestForceRelease: the job is free at once, without Consul's lock-delay.
+func TestForceRelease(t *testing.T) {
 	t.Parallel()
 	steps := suite.On(t)
 	s := server(t)
@@ -120,9 +120,9 @@ func TestDeclareDead(t *testing.T) {
 	}
 }
 
-// TestDeclareDeadAfterTheSession: who waits for a lease that vanished is told. The lock-delay of a session that ended
+// TestForceReleaseAfterTheSession: who waits for a lease that vanished is told. The lock-delay of a session that ended
 // before the order stays, and is told as a wait.
-func TestDeclareDeadAfterTheSession(t *testing.T) {
+func TestForceReleaseAfterTheSession(t *testing.T) {
 	t.Parallel()
 	steps := suite.On(t)
 	s := server(t)

@@ -94,10 +94,10 @@ type tx struct {
 	ttl   time.Duration // of that lease; 0: a member knows no such one
 }
 
-// Begin implements backends.Store. A first claim takes two round trips: a new lease of etcd's is asked for while the keys
-// are read. Who has already been refused reads first, because the next answer is probably the same: three round trips when
-// it is not. A renewal takes two, one after the other: its transaction would not prove anything if it came before the
-// keep-alive. A hedge goes to another member.
+// Begin implements backends.Store. A first claim takes two round trips, because it asks for a new lease of etcd's while it reads the
+// keys. A candidate that was refused before only reads, because the next answer is probably the same; if it is not, the claim takes
+// three. A renewal takes two, one after the other: its transaction would not prove anything if it came before the keep-alive. A hedge
+// goes to another member.
 func (s *store) Begin(ctx context.Context, q backends.Request) backends.Tx {
 	t := &tx{store: s, q: q, spare: &spare{store: s, ttl: q.TTL}}
 	if q.Op == backends.ToClaim && q.Seen == (backends.LastSeen{}) {

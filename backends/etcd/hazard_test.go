@@ -377,7 +377,7 @@ func TestServerRaisesTTL(t *testing.T) {
 	}
 }
 
-// raising is what an etcd does whose leases are longer than what is asked for (TestShortestLease of package rpc).
+// raising is what an etcd does whose leases are longer than what is asked for (TestALeaseThatIsTooShortIsRoundedUp of package rpc).
 type raising struct {
 	client
 	to time.Duration

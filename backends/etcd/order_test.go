@@ -89,8 +89,8 @@ func TestTombstone(t *testing.T) {
 	w.Finish(w.other, next)
 }
 
-// TestDeclareDead: the job is free at once, whether the lease is there or has vanished, and who waits is told.
-func TestDeclareDead(t *testing.T) {
+// TestForceRelease: the job is free at once, whether the lease is there or has vanished, and who waits is told.
+func TestForceRelease(t *testing.T) {
 	w := newWorld(t)
 	for name, prepare := range map[string]func(){
 		"held":           func() {},

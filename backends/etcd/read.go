@@ -126,7 +126,7 @@ func readLabel(k keys, kv rpc.KeyValue) (backends.Label, error) {
 	return l, nil
 }
 
-// View implements backends.Snapshot. What is left of a lease etcd would tell with one more request.
+// View implements backends.Snapshot. etcd would need one more request to tell what is left of a lease.
 func (s *state) View(q backends.Request) backends.View {
 	if !s.held {
 		v := backends.BeatView(s.record, nil, q.TTL)

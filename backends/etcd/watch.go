@@ -45,6 +45,5 @@ func (k keys) news(e rpc.Event) backends.News {
 	if e.Deleted || err != nil {
 		return backends.News{Look: true}
 	}
-	// A record that was lost or rolled back may tell of an earlier run than the one that is asked to stop.
-	return backends.News{Look: r.Free() || r.Break != nil && r.Break.Token >= r.Token}
+	return backends.News{Look: r.Free() || r.AsksToStop()}
 }

@@ -19,5 +19,5 @@ func TestExamineMemory(t *testing.T) {
 	if v, err := filesystem.Of(dir); err != nil || v.Ends == "" {
 		t.Skipf("%s is not in memory: %+v, %v", dir, v, err)
 	}
-	expect(t, examine(t, openDir(t, dir)), "file system", backends.Warning, "starts again")
+	examine(t, openDir(t, dir)).Expect(t, "file system", backends.Warning, "starts again")
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -12,25 +11,12 @@ import (
 	"github.com/leaderrun/leaderrun/internal/checkup"
 	"github.com/leaderrun/leaderrun/internal/filesystem"
 	"github.com/leaderrun/leaderrun/internal/ownership"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
-func examine(t *testing.T, d *driver) map[string]backends.Finding {
+func examine(t *testing.T, d *driver) suite.Findings {
 	t.Helper()
-	all := map[string]backends.Finding{}
-	for _, f := range d.Examine(t.Context(), 15*time.Second) {
-		if f.Grade != backends.Fine && f.Remedy == "" {
-			t.Errorf("%+v has no remedy", f)
-		}
-		all[f.What] = f
-	}
-	return all
-}
-
-func expect(t *testing.T, all map[string]backends.Finding, what string, grade backends.Grade, say string) {
-	t.Helper()
-	if f := all[what]; f.Grade != grade || !strings.Contains(f.Why, say) {
-		t.Errorf("%s: %+v, want %s with %q", what, f, grade, say)
-	}
+	return suite.Examined(t, d.Examine(t.Context(), 15*time.Second), "")
 }
 
 func TestExamine(t *testing.T) {
@@ -45,10 +31,10 @@ func TestExamine(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := examine(t, d)
-	expect(t, all, checkup.Reachable, backends.Fine, d.store.dir)
-	expect(t, all, "users", backends.Fine, "")
-	expect(t, all, "records", backends.Fine, "1, ")
-	expect(t, all, checkup.Clock, backends.Fine, "this host")
+	all.Expect(t, checkup.Reachable, backends.Fine, d.store.dir)
+	all.Expect(t, "users", backends.Fine, "")
+	all.Expect(t, "records", backends.Fine, "1, ")
+	all.Expect(t, checkup.Clock, backends.Fine, "this host")
 	after, err := os.ReadDir(d.store.dir)
 	if err != nil || len(after) != len(before) {
 		t.Errorf("%v were left behind, %v", after, err)
@@ -61,10 +47,10 @@ func TestExamine(t *testing.T) {
 		t.Fatal(err)
 	}
 	all = examine(t, d)
-	expect(t, all, "records", backends.Bad, "damaged")
-	expect(t, all, checkup.Rights, backends.Bad, "can be written by others")
+	all.Expect(t, "records", backends.Bad, "damaged")
+	all.Expect(t, checkup.Rights, backends.Bad, "can be written by others")
 	d.store.trusts = everybody
-	expect(t, examine(t, d), checkup.Rights, backends.Warning, "others may start, stop and skip")
+	examine(t, d).Expect(t, checkup.Rights, backends.Warning, "others may start, stop and skip")
 }
 
 func TestExamineADirectoryThatIsGone(t *testing.T) {
@@ -73,7 +59,7 @@ func TestExamineADirectoryThatIsGone(t *testing.T) {
 	if err := os.Remove(d.store.dir); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, examine(t, d), checkup.Reachable, backends.Bad, "no such file")
+	examine(t, d).Expect(t, checkup.Reachable, backends.Bad, "no such file")
 }
 
 func TestExamineADirectoryThatCannotBeWritten(t *testing.T) {
@@ -84,7 +70,7 @@ func TestExamineADirectoryThatCannotBeWritten(t *testing.T) {
 	} else if err := os.Chmod(d.store.dir, 0o500); err != nil { //nolint:gosec // that is the case
 		t.Fatal(err)
 	}
-	expect(t, examine(t, d), checkup.Reachable, backends.Bad, "permission denied")
+	examine(t, d).Expect(t, checkup.Reachable, backends.Bad, "permission denied")
 }
 
 func TestExamineFilesOfAnotherUser(t *testing.T) {
@@ -100,7 +86,7 @@ func TestExamineFilesOfAnotherUser(t *testing.T) {
 	if err := os.Chown(path, nobody, nobody); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, examine(t, d), "users", backends.Warning, ownership.UserName(nobody))
+	examine(t, d).Expect(t, "users", backends.Warning, ownership.UserName(nobody))
 }
 
 func TestExamineADiskThatHangs(t *testing.T) {

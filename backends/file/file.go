@@ -2,7 +2,7 @@
 // runs of this host.
 //
 // A lease is two locks (flock(2)). The wrapper and the guardian share an open description of the lock file. They and the whole tree
-// of the run share one of a second file. Who is granted the job has locked both. So if both locks are free, either every process of the
+// of the run share one of a second file. A grant means that both are locked. So if both locks are free, either every process of the
 // last run is gone, or the wrapper or the guardian has confirmed that the tree is dead and has unlocked them. The locks themselves prove
 // the death, and after a crash the next run can start at once.
 //

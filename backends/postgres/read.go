@@ -225,8 +225,8 @@ func orZero(column string, v wire.Value) (int64, error) {
 	return whole(column, v)
 }
 
-// View implements backends.Snapshot. What is known from a write of ours only its holder goes by: then the lease is valid if the
-// server says so in the step that renews it, and the server's clock has gone on as ours has.
+// View implements backends.Snapshot. If the snapshot was left by a write of ours, only its holder uses it. Then the lease counts as valid,
+// because the step that renews it asks the server, and the server's clock is taken to have gone on as ours has.
 func (s *state) View(backends.Request) backends.View {
 	v := backends.View{Record: s.record, Now: s.server.now, Proof: backends.ByUntil, Quarantine: s.quarantine, Notes: s.notes}
 	if s.written {

@@ -118,7 +118,7 @@ func (s *state) wakes(last *state) bool {
 		return changed || last.leased()
 	}
 	r := &s.record
-	return changed && (last.holder != "" && s.holder != last.holder || r.Break != nil && r.Break.Token >= r.Token)
+	return changed && (last.holder != "" && s.holder != last.holder || r.AsksToStop())
 }
 
 func (s *state) leased() bool { return s.View(backends.Request{}).Lease != nil }

@@ -121,8 +121,7 @@ func (w *watching) ofRecord(read *wire.Call) backends.News {
 	if read.Err != nil || err != nil || len(read.Data) == 0 {
 		return backends.News{Look: true}
 	}
-	// A record that was lost or rolled back may tell of an earlier run than the one that is asked to stop.
-	n := backends.News{Look: r.Free() || r.Break != nil && r.Break.Token >= r.Token}
+	n := backends.News{Look: r.Free() || r.AsksToStop()}
 	if seen := (backends.LastSeen{Token: r.Token, Beat: r.Beat}); seen != w.seen {
 		n.Seen, w.seen = seen, seen
 	}

@@ -1,7 +1,6 @@
 package backendurl
 
 import (
-	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -10,8 +9,7 @@ import (
 	"github.com/leaderrun/leaderrun/backends"
 )
 
-// What is wrong with one of several hosts ends nothing as long as another one may serve. What is wrong with each of them no
-// retry mends.
+// A fault of one of several hosts ends nothing as long as another host may serve. If each of them has a fault, no retry mends that.
 
 // Unreached says why no host of a URL served: nothing was done. The zero value has no failures. It may be used by
 // one goroutine at a time.
@@ -53,7 +51,7 @@ func (u *Unreached) Judge(hosts int, classify func(error) error) error {
 	var first error
 	for _, failure := range u.Unwrap() {
 		one := classify(failure)
-		if _, permanent := errors.AsType[*backends.PermanentError](one); !permanent {
+		if !backends.IsPermanent(one) {
 			return nil
 		}
 		if first == nil {

@@ -22,7 +22,7 @@ type TLSRemedies struct {
 	Plain string // what answers speaks no TLS; "": what answers so is judged otherwise
 }
 
-// RemediesOf are the remedies of a driver that has the options of WithTLS; plain is its scheme without TLS.
+// RemediesOf are the remedies of a driver whose URLs have the options of TLSFiles; plain is its scheme without TLS.
 func RemediesOf(plain string) TLSRemedies {
 	return TLSRemedies{
 		CA:    "?ca=FILE names the authority that signed the server's certificate, ?server-name= the name in it",

@@ -77,7 +77,7 @@ func (f *Findings) LongestTTL(here time.Duration, seen int64) {
 	}
 }
 
-// IsLocal says whether an address, HOST:PORT, is this host's, as far as it shows. What is none is the path of a socket.
+// IsLocal says whether an address, HOST:PORT, is this host's, as far as it shows. Any other text is the path of a socket, which is local.
 func IsLocal(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)
 	ip := net.ParseIP(host)

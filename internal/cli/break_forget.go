@@ -9,7 +9,7 @@ import (
 	"github.com/leaderrun/leaderrun/backends"
 )
 
-// forgetAll forgets a part of a job's record; of one that is divided, of each shard's. What is forgotten slots do not have.
+// forgetAll forgets a part of a job's record, or, if the job is divided, of the record of each shard. Slots have none of what is forgotten.
 func (b *breaking) forgetAll(ctx context.Context, names []string) error {
 	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == b.job })
 	seen, err := inspectJobs(ctx, b.store, names)

@@ -117,7 +117,7 @@ var _ runner.Tree = (*tree)(nil)
 // newTree starts the guardian, unless that was done before this package was initialised, and returns at once.
 func newTree(v *console) *tree {
 	t := &tree{warn: func(text string) { v.warn(text, "") }}
-	supervise.BuryStrays()
+	supervise.ReapStrays()
 	t.pending = supervise.Begin(supervise.Options{Warn: t.warn, Begun: ahead.Take})
 	return t
 }

@@ -46,7 +46,7 @@ func newCrew(c *call, plan *runPlan, store backends.Backend) (*crew, error) {
 	if err != nil {
 		return nil, err
 	}
-	supervise.BuryStrays()
+	supervise.ReapStrays()
 	supervise.KeepImage()
 	w := &crew{
 		commands: commands, plan: plan, host: thisHolder(), notify: newNotifier(c.settings.lookup, plan.ready),

@@ -222,7 +222,7 @@ type service struct {
 
 func newService(c *call, store backends.Backend, commands *launcher, jobs []*jobfile.Job) *service {
 	s := &service{call: c, store: store, notify: newNotifier(c.settings.lookup, readyStandby), commands: commands}
-	supervise.BuryStrays()
+	supervise.ReapStrays()
 	supervise.KeepImage()
 	s.daemon = daemon.New(daemon.Config{
 		Store: store, Host: thisHolder(), Launch: commands.launch,
@@ -244,7 +244,7 @@ func (s *service) look() error {
 	ctx, cancel := context.WithTimeout(context.Background(), readyPatience)
 	defer cancel()
 	_, err := s.store.Inspect(ctx, readyProbe)
-	if _, permanent := errors.AsType[*backends.PermanentError](err); permanent {
+	if backends.IsPermanent(err) {
 		return err
 	}
 	if err != nil && !errors.Is(err, backends.ErrUnknownJob) {

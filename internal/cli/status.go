@@ -168,10 +168,7 @@ func unknownJob(store backends.Backend, names ...string) error {
 // asked makes an error of a backend that was asked something a fault with an exit code. An error that is
 // not permanent means that there was no answer.
 func asked(err error) error {
-	if _, ok := errors.AsType[*backends.PermanentError](err); ok {
-		return err
-	}
-	if _, told := errors.AsType[*fault](err); told {
+	if _, told := errors.AsType[*fault](err); told || backends.IsPermanent(err) {
 		return err
 	}
 	return &fault{

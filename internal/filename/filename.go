@@ -1,4 +1,4 @@
-// Package filename makes names that people choose into names of files.
+// Package filename turns names that people choose into names of files.
 package filename
 
 import (

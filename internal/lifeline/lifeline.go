@@ -14,8 +14,8 @@ import (
 // known: it is being killed, and only Dead or the end of the events says that it is gone.
 var ErrGuardian = errors.New("the guardian of the run is lost")
 
-// KillBudget is how long a tree may take to die of SIGKILL: the time from Deadline.Kill to Deadline.End. What is left of it then is told
-// as Unconfirmed.
+// KillBudget is how long a tree may take to die of SIGKILL: the time from Deadline.Kill to Deadline.End. The event Unconfirmed tells what
+// is left of the tree then.
 const KillBudget = 700 * time.Millisecond
 
 // Deadline says until when a run may live if nobody extends it. Term <= Kill < End.

@@ -7,8 +7,8 @@ import (
 )
 
 // Error is a failure that no retry mends: somebody has to change something first. The public packages backends and fence have
-// it under names of their own. Four errors carry a remedy and are none: schedule.Error and redisfence.CommandError are public and
-// tell their callers more than a Kind, ownership.Error is a failure only to those who say so, and cli's fault has an exit code.
+// it under names of their own. Four other types carry a remedy, too: schedule.Error and redisfence.CommandError are public and tell
+// their callers more than a Kind, ownership.Error is a failure only for some of its callers, and cli's fault has an exit code.
 type Error struct {
 	Kind Kind
 	Err  error

@@ -11,10 +11,10 @@ import (
 	"github.com/leaderrun/leaderrun/internal/slots"
 )
 
-// Where death is proved by silence, a shard of a dead host is granted only to who has seen its last sign of life a TTL ago. So that
-// somebody has, each host looks every TTL/3 at the shards beside its own: after each of its own, those that another host has in a row.
-// So each shard is looked at by one host that does not run it. Who has the proof frees the shard for everybody: it claims the shard and
-// gives it back.
+// Where death is proved by silence, a shard of a dead host is granted only to a host that has seen its last sign of life a TTL ago. So
+// each host looks every TTL/3 at the shards beside its own: after each of its own, those that another host has in a row. So each
+// shard is looked at by one host that does not run it. The host that has the proof frees the shard for everybody: it claims the shard
+// and gives it back.
 
 // besides is which shards are beside those of a host, and when it is to look at them again.
 type besides struct {

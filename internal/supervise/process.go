@@ -1,5 +1,5 @@
-// Package supervise runs a command as a tree of processes that lives no longer than the lease does. It is
-// the only place of the program that forks, signals and kills.
+// Package supervise runs a command as a tree of processes that lives no longer than the lease does. It is the only place of the
+// program that starts, signals and kills processes, except for the plugins of a kubeconfig (package credentialplugin).
 //
 // Between leaderrun and the command stands a guardian (package guardian): the same executable as a
 // small process of its own, which ends the tree at a deadline unless it is extended in time. So the tree

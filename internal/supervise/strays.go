@@ -14,10 +14,10 @@ const strayAfter = 5 * time.Second
 
 var strays sync.Once
 
-// BuryStrays makes the first process of a container wait for what others leave to it (pid_namespaces(7)): a process that a
+// ReapStrays makes the first process of a container wait for what others leave to it (pid_namespaces(7)): a process that a
 // `kubectl exec` has forked, and that would stay in the process table for as long as the container runs. It returns at
 // once, and may be called again. In any other process it does nothing.
-func BuryStrays() {
+func ReapStrays() {
 	if os.Getpid() != 1 {
 		return
 	}
@@ -25,15 +25,15 @@ func BuryStrays() {
 		panics.Go(func() {
 			var dead map[int]uint64
 			for range time.Tick(strayAfter) {
-				dead = guards.buryStrays(dead)
+				dead = guards.reapStrays(dead)
 			}
 		})
 	})
 }
 
-// buryStrays takes the status of the children that were dead before, too, and returns those that are dead now. Guardians
+// reapStrays takes the status of the children that were dead before, too, and returns those that are dead now. Guardians
 // are waited for by others, and so, at once, is all else that this process starts.
-func (r *registry) buryStrays(before map[int]uint64) map[int]uint64 {
+func (r *registry) reapStrays(before map[int]uint64) map[int]uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	dead := map[int]uint64{}

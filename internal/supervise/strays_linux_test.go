@@ -30,13 +30,13 @@ func isZombie(pid int) bool {
 	return ok && p.Parent == os.Getpid() && p.Zombie()
 }
 
-func TestStraysAreBuried(t *testing.T) {
+func TestStraysAreReaped(t *testing.T) {
 	pid := zombie(t)
-	seen := guards.buryStrays(nil)
+	seen := guards.reapStrays(nil)
 	if seen[pid] == 0 || !isZombie(pid) {
 		t.Fatal("who has just died is waited for by whoever started it")
 	}
-	if seen = guards.buryStrays(seen); seen[pid] != 0 || isZombie(pid) {
+	if seen = guards.reapStrays(seen); seen[pid] != 0 || isZombie(pid) {
 		t.Error("nobody waits for the stray")
 	}
 }
@@ -49,7 +49,7 @@ func TestGuardiansAreNoStrays(t *testing.T) {
 	}
 	g.pid = pid
 	defer guards.reap(g)
-	guards.buryStrays(guards.buryStrays(nil))
+	guards.reapStrays(guards.reapStrays(nil))
 	if !isZombie(pid) {
 		t.Error("the status of a guardian was taken from its own Guard")
 	}

@@ -77,13 +77,13 @@ func (g *Guard) takeOver(why string) {
 	cgroup := tree.OthersCgroup(g.cgroup)
 	began, told := boottime.Now(), false
 	for pause := time.Duration(0); ; {
-		buried := guards.reap(g) // first: then all that it has adopted is ours
+		reaped := guards.reap(g) // first: then all that it has adopted is ours
 		left, calm := g.sweep(cgroup)
-		if buried && left == 0 {
+		if reaped && left == 0 {
 			break
 		}
 		now := boottime.Now()
-		if buried && calm && now >= began.Add(lifeline.KillBudget) {
+		if reaped && calm && now >= began.Add(lifeline.KillBudget) {
 			if tracer := g.tracedOnly(cgroup); tracer != 0 {
 				g.events <- lifeline.Event{Kind: lifeline.Unconfirmed, Tracer: tracer}
 				break

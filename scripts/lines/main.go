@@ -39,7 +39,7 @@ var (
 		{"safety core", 4500, regexp.MustCompile(`^(runner|backends|internal/(lifeline|supervise|supervise/guardian|supervise/tree))/[^/]+\.go$`)},
 		{"store: file", 1000, regexp.MustCompile(`^backends/file/`)},
 		{"store: redis", 1000, regexp.MustCompile(`^backends/redis/.*\.go$`)},
-		{"store: redis, Lua", 200, regexp.MustCompile(`\.lua$`)},
+		{"store: redis, Lua", 200, regexp.MustCompile(`^backends/redis/.*\.lua$`)},
 		{"store: etcd", 700, regexp.MustCompile(`^backends/etcd/[^/]+$`)},
 		{"store: consul", 700, regexp.MustCompile(`^backends/consul/[^/]+$`)},
 		{"store: kubernetes", 700, regexp.MustCompile(`^backends/kubernetes/[^/]+$`)},

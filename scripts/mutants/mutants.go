@@ -131,7 +131,7 @@ var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMut
 
 	{"a path behind each host is one prefix", "internal/backendurl/backendurl.go", "if !f.Socket && !f.Name && strings.Contains(path, \",\") {", "if false {", []string{"./internal/backendurl"}},
 	{"a watch that breaks as soon as it stands is begun anew at once", "backends/watch.go", "if time.Since(began) > longPause {", "if time.Since(began) >= 0 {", decisionTests},
-	{"a watch goes on where no retry helps", "backends/watch.go", "follow(ctx, tell)); permanent {", "follow(ctx, tell)); permanent && false {", decisionTests},
+	{"a watch goes on where no retry helps", "backends/watch.go", "if IsPermanent(follow(ctx, tell)) {", "if IsPermanent(follow(ctx, tell)) && false {", decisionTests},
 	{"a watch outlives its driver", "backends/watch.go", "stop := context.AfterFunc(life, cancel)", "stop := context.AfterFunc(life, func() {})", decisionTests},
 
 	{"an evicted record is taken for a new job", "backends/mark.go", "case !hasRecord && m.Evicted != s.Evicted:", "case false:", decisionTests},

@@ -12,7 +12,7 @@ import (
 type Findings map[string][]backends.Finding
 
 // Examined sorts findings, and checks that those that are not fine, and only those, have a remedy, and that none shows
-// the secret.
+// the secret; "": there is none.
 func Examined(t *testing.T, findings []backends.Finding, secret string) Findings {
 	t.Helper()
 	all := Findings{}
@@ -20,7 +20,7 @@ func Examined(t *testing.T, findings []backends.Finding, secret string) Findings
 		if (f.Remedy == "") != (f.Grade == backends.Fine) {
 			t.Errorf("%+v: the remedy does not fit the grade", f)
 		}
-		if strings.Contains(f.Why+f.Remedy, secret) {
+		if secret != "" && strings.Contains(f.Why+f.Remedy, secret) {
 			t.Errorf("%+v shows the password", f)
 		}
 		all[f.What] = append(all[f.What], f)

@@ -86,7 +86,7 @@ func (s *scene) locked(d backends.Backend, o backends.Order) bool {
 	}
 	s.untouched(d, string(o.Kind), func() {
 		err := s.give(d, o)
-		if _, ok := errors.AsType[*backends.PermanentError](err); !ok {
+		if !backends.IsPermanent(err) {
 			s.Errorf("%s of a lock that is held: %v, want a *PermanentError", o.Kind, err)
 		}
 	})

@@ -146,7 +146,7 @@ func (s Steps) Insist(d backends.Backend, c backends.Claim, each time.Duration) 
 		if r, ok := errors.AsType[*backends.Refusal](err); ok {
 			verdicts = append(verdicts, r.Verdict)
 		}
-		if _, permanent := errors.AsType[*backends.PermanentError](err); permanent || time.Now().After(end) {
+		if backends.IsPermanent(err) || time.Now().After(end) {
 			s.Fatalf("Acquire: %v (after %v)", err, slices.Compact(verdicts))
 		}
 	}

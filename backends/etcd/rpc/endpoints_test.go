@@ -222,8 +222,8 @@ func TestATimeOutDoesNotEndAWatch(t *testing.T) {
 	}
 }
 
-// TestElsewhereEndsNoRequest: who asks for another connection takes none away from those that use one, or wait for it.
-func TestElsewhereEndsNoRequest(t *testing.T) {
+// TestRotatingEndsNoRequest: who asks for another connection takes none away from those that use one, or wait for it.
+func TestRotatingEndsNoRequest(t *testing.T) {
 	t.Parallel()
 	s := servers.Etcd(t, servers.EtcdOptions{UnsafeNoFsync: true})
 	c := client(t, s.Endpoint())

@@ -27,8 +27,8 @@ const (
 	longestProof = 2000 // of a message that is looked at before it is read, in bytes: an Authentication message, as libpq has it
 )
 
-// source is what the library reads a server's messages from: no more of them than there is room for, and in the log-in
-// none that must not come. What is refused here the library never sees. It hands over one message at a time, so that the library never
+// source is what the library reads a server's messages from: no more of them than there is room for, and in the log-in none that must
+// not come. The library never sees a message that is refused here. source hands over one message at a time, so that the library never
 // holds the beginning of the next one.
 type source struct {
 	in   *bufio.Reader

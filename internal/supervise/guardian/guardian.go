@@ -20,12 +20,13 @@
 //	waiting   Start, before its Term                    guarding    starts the command
 //	guarding  Extend                                    guarding    moves the deadline, only forward
 //	          Term                                      guarding    SIGTERM
+//	          a signal, or Terminate                    guarding    passes the signal on, or SIGTERM
 //	          the wrapper dies                          guarding    SIGTERM, and SIGKILL after the grace
 //	          the command has ended, something is left  guarding    SIGTERM, and SIGKILL after a second at most
 //	          the command has ended, nothing is left    dead
 //	          it has ended, and a tracer keeps it       killing     SIGKILL to all that is left
-//	          Kill, a grace is over, or the wrapper's   killing     SIGKILL to the whole tree
-//	          order
+//	          Kill, a grace is over, or the wrapper     killing     SIGKILL to the whole tree
+//	          asks for it
 //	killing   something is left                         killing     SIGKILL again and again
 //	          nothing is left, or a tracer keeps it     dead
 //	dead      the wrapper is dead, or stopped past the  dead        unlocks the files of the run

@@ -157,7 +157,8 @@ func (c *Credential) text() string {
 	return string(b)
 }
 
-// credentialOf reads it. What is no credential is an error, and not none: that would be root's.
+// credentialOf reads a credential; nil: the text is empty. A text that makes no sense is an error: taken for none, it would leave the
+// command root's rights.
 func credentialOf(text string) (*Credential, error) {
 	if text == "" {
 		return nil, nil //nolint:nilnil // there is none, and that is right

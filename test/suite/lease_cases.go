@@ -358,9 +358,10 @@ func vanishedIsWaitedFor(s *scene) {
 				continue
 			}
 			_, err := d.Renew(s.Context(), g)
+			renewed := time.Since(began)
 			s.h.DeleteLease(s.T, s.job)
 			_, refusal := other.Acquire(s.Context(), c)
-			if time.Since(sent) > g.TTL/2 { // this machine slept
+			if renewed >= g.TTL || time.Since(sent) > g.TTL/2 { // this machine slept
 				s.onceMore("take a lease of ", g.TTL, " away: ", time.Since(sent), ", ", err, ", ", refusal)
 				continue
 			}

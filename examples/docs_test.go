@@ -254,7 +254,7 @@ func (w *world) session(block string) {
 // shell runs a script to its end.
 func (w *world) shell(words ...string) (code int, output string) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(w.t.Context(), 10*time.Minute) // it may compile
 	defer cancel()
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
 	cmd.Dir, cmd.Env = w.dir, w.env

@@ -2,7 +2,6 @@ package examples
 
 import (
 	"compress/gzip"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -79,7 +78,9 @@ func TestPipelineAsksBeforeItReplaces(t *testing.T) {
 	w.write("db.gz", "the backup of yesterday")
 	h := w.start(w.env, "", absolute(t, "pipeline/backup.sh"), w.path("db.gz"))
 	w.until("log", "begun")
-	stop(t, h.cmd.Process.Pid)
+	if err := servers.Freeze(h.cmd.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
 	w.write("go", "")
 	servers.Eventually(t, "the command has ended", func() bool { return len(w.newBackups()) == 0 })
 	if err := h.cmd.Process.Signal(syscall.SIGCONT); err != nil {
@@ -91,19 +92,6 @@ func TestPipelineAsksBeforeItReplaces(t *testing.T) {
 	if got := w.read("db.gz"); got != "the backup of yesterday" {
 		t.Errorf("the backup was replaced by %d bytes", len(got))
 	}
-}
-
-// stop stops a process, and returns when all of it stands still.
-func stop(t *testing.T, pid int) {
-	t.Helper()
-	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	servers.Eventually(t, "it is stopped", func() bool {
-		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		_, state, _ := strings.Cut(string(status), ") ")
-		return strings.HasPrefix(state, "T")
-	})
 }
 
 // newBackups returns the files of backups that are being made.

@@ -171,7 +171,8 @@ func TestSuite(t *testing.T) {
 // like when the node of an agent leaves.
 func TestSuiteCluster(t *testing.T) {
 	t.Parallel()
-	o := servers.ConsulOptions{Config: shortest}
+	// A leader that its machine keeps from working for half a second gives up else.
+	o := servers.ConsulOptions{Config: shortest + "\nperformance { raft_multiplier = 4 }"}
 	set := servers.ConsulClusterOf(t, o, o, o)
 	op := operate(t, set.URL())
 	h := harness(op, set.URL())

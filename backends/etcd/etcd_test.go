@@ -113,7 +113,9 @@ func TestSuite(t *testing.T) {
 
 func TestSuiteCluster(t *testing.T) {
 	t.Parallel()
-	s := servers.EtcdCluster(t, 3)
+	// Three that wait for one disk elect now and then.
+	o := servers.EtcdOptions{UnsafeNoFsync: true}
+	s := servers.EtcdClusterOf(t, o, o, o)
 	h := harness(s.URL(), operator{open(t, s.URL()).store}, s.Members...)
 	h.Restart = func(t testing.TB) { t.Helper(); s.Restart(t, true) }
 	h.Again = true

@@ -129,20 +129,29 @@ func TestForgetting(t *testing.T) {
 				up, err := strconv.Atoi(s.Info(t, "server", "uptime_in_seconds"))
 				return err == nil && up >= 5
 			})
-			d := open(t, "redis://"+s.Addr()+"?longest-ttl=3s")
-			g, _ := granted(t, d, claim("job", ttl))
-			renewed := time.Now()
-			_, err := d.Renew(within(t, suite.Patience), g)
-			for errors.Is(err, backends.ErrLost) { // this machine is so busy that the lease was over
+			d, other := open(t, "redis://"+s.Addr()+"?longest-ttl=3s"), open(t, "redis://"+s.Addr()+"?longest-ttl=3s")
+			var g, next backends.Grant
+			var renewed time.Time
+			var verdicts []backends.Verdict
+			for asked := false; !asked; {
 				g, _ = granted(t, d, claim("job", ttl))
 				renewed = time.Now()
-				_, err = d.Renew(within(t, suite.Patience), g)
+				_, err := d.Renew(within(t, suite.Patience), g)
+				for errors.Is(err, backends.ErrLost) { // this machine is so busy that the lease was over
+					g, _ = granted(t, d, claim("job", ttl))
+					renewed = time.Now()
+					_, err = d.Renew(within(t, suite.Patience), g)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				c.forget(t, s, "job")
+				next, verdicts = granted(t, other, claim("job", ttl))
+				// Who comes when that lease would be over anyway, as this machine is so busy, shows nothing.
+				if asked = c.want != backends.Vanished || len(verdicts) > 0 || time.Since(renewed) < ttl; !asked {
+					finish(t, other, next)
+				}
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			c.forget(t, s, "job")
-			next, verdicts := granted(t, open(t, "redis://"+s.Addr()+"?longest-ttl=3s"), claim("job", ttl))
 			if c.want == "" && len(verdicts) == 0 { // an operator who deletes all three by hand is not noticed
 				return
 			}

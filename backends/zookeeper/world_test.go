@@ -102,10 +102,19 @@ func stateOf(t testing.TB, d *driver, job string) (now *state) {
 // operate does what only a person does.
 func operate(t testing.TB, d *driver, ops ...wire.Op) {
 	t.Helper()
-	call := wire.NewCall(wire.Multi(ops...))
-	if err := d.briefly(func(s *session) error { return s.do(t.Context(), call) }); err != nil || call.Err != nil {
-		t.Fatal(err, call.Err)
+	if err := operates(t, d, ops...); err != nil {
+		t.Fatal(err)
 	}
+}
+
+// operates is operate for what may fail.
+func operates(t testing.TB, d *driver, ops ...wire.Op) error {
+	t.Helper()
+	call := wire.NewCall(wire.Multi(ops...))
+	if err := d.briefly(func(s *session) error { return s.do(t.Context(), call) }); err != nil {
+		return err
+	}
+	return call.Err
 }
 
 // ask writes a request to stop into a record that may change at any time.

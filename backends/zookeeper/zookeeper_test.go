@@ -21,9 +21,11 @@ func harness(url string, operator *driver, members ...*servers.ZooKeeperServer) 
 	return suite.Harness{
 		Open: suite.Opener(Open, url),
 		TTL:  2 * time.Second, // which the ticks of these servers allow
-		DeleteLease: func(t testing.TB, job string) {
+		DeleteLease: func(t testing.TB, job string) { // one whose session has ended is gone already
 			t.Helper()
-			operate(t, operator, wire.Delete(operator.store.cfg.keys(job).lease, -1))
+			if err := operates(t, operator, wire.Delete(operator.store.cfg.keys(job).lease, -1)); err != nil && !wire.Is(err, wire.NoNode) {
+				t.Fatal(err)
+			}
 		},
 		DeleteRecord: func(t testing.TB, job string) {
 			t.Helper()

@@ -76,7 +76,7 @@ func strike[S any](b *bed, s S, f fault[S]) {
 	b.beats(standby, old.token)
 	spans := b.verdict()
 	i := slices.IndexFunc(spans, func(s runSpan) bool { return s.token == old.token })
-	if lived := spans[i].last.Sub(struck); lived >= cmp.Or(f.within, b.ttl) {
+	if lived := spans[i].lived(struck); lived >= cmp.Or(f.within, b.ttl) {
 		b.t.Errorf("the run lived on for %v after the fault: it had %v", lived, cmp.Or(f.within, b.ttl))
 	}
 	gone(b.t, spans[i])

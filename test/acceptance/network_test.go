@@ -56,7 +56,7 @@ func TestNetworkDropsPackets(t *testing.T) {
 				t.Errorf("exit code %d, want 75: %s", code, w.said())
 			}
 			for _, s := range b.verdict() {
-				if lived := s.last.Sub(struck); s.token == old.token && lived >= ttl {
+				if lived := s.lived(struck); s.token == old.token && lived >= ttl {
 					t.Errorf("the run lived on for %v after the cut: a lease of %v had run out", lived, ttl)
 				}
 			}

@@ -67,7 +67,13 @@ type runSpan struct {
 	tick        int64 // 0: none
 	attempt     int
 	over        bool // it came to its end by itself
+
+	still time.Duration // the longest time between two beats of one of its processes
 }
+
+// lived returns for how long a run lived on after an instant. While the machine lets it do nothing, it lets nobody end it either: that
+// time does not count.
+func (s runSpan) lived(after boottime.Instant) time.Duration { return s.last.Sub(after) - s.still }
 
 // runsOf returns the runs of a job whose witnesses write into a folder, in the order of their first beat.
 func runsOf(t testing.TB, dir, job string) []runSpan {
@@ -89,6 +95,7 @@ func runsOf(t testing.TB, dir, job string) []runSpan {
 			runs = append(runs, runSpan{token: s.Token, first: s.First, pids: map[int]bool{}, tick: s.Tick, attempt: s.Attempt})
 		}
 		runs[i].last = max(runs[i].last, s.Last)
+		runs[i].still = max(runs[i].still, s.Pause)
 		runs[i].pids[s.PID] = true
 		runs[i].over = runs[i].over || s.Over
 	}

@@ -206,7 +206,8 @@ func (s *EtcdServer) wipe(t testing.TB) {
 // Ctl runs etcdctl against this server, as root, and returns what it prints.
 func (s *EtcdServer) Ctl(t testing.TB, args ...string) string {
 	t.Helper()
-	out, err := s.TryCtl(args...)
+	limit := startTimeout.String() // seconds else, which a busy machine takes
+	out, err := s.TryCtl(append([]string{"--dial-timeout", limit, "--command-timeout", limit}, args...)...)
 	if err != nil {
 		t.Fatalf("etcdctl %s: %v", strings.Join(args, " "), err)
 	}

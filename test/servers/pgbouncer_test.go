@@ -28,7 +28,11 @@ func TestPgBouncer(t *testing.T) {
 				t.Fatal(err)
 			}
 			// There is one connection to the server, which the first client has as long as its session lasts, or its transaction.
-			if err := s.Answers(); (err == nil) != shared {
+			limit := statusTimeout
+			if shared {
+				limit = startTimeout
+			}
+			if _, err := askPostgres(limit, s.URL(), place{}, "SELECT 1"); (err == nil) != shared {
 				t.Errorf("a second client: %v", err)
 			}
 			if err := first.Close(t.Context()); err != nil {

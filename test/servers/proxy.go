@@ -21,6 +21,7 @@ type Proxy struct {
 	delay                     atomic.Int64 // of replies, ns
 	trips                     atomic.Int64
 	dropped                   atomic.Int64
+	swallowed                 atomic.Int64 // requests that were dropped
 
 	mu    sync.Mutex
 	conns map[net.Conn]bool
@@ -98,6 +99,7 @@ func (p *Proxy) serve() {
 			answered.Store(true)
 			go p.pump(client, server, func([]byte) bool {
 				if p.dropRequests.Load() {
+					p.swallowed.Add(1)
 					return false
 				}
 				if answered.Swap(false) {

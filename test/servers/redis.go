@@ -215,5 +215,13 @@ func Cluster(t testing.TB, replicas int) []*RedisServer {
 				(role == "master" || n.Info(t, "replication", "master_link_status") == "up")
 		})
 	}
+	// They know each other. From here on a node that its machine keeps from answering for a while is well.
+	patience := 15 * time.Second // as by default
+	if replicas > 0 {
+		patience = 3 * time.Second // one that dies is replaced soon
+	}
+	for _, n := range nodes {
+		n.Do(t, "config", "set", "cluster-node-timeout", patience.Milliseconds())
+	}
 	return nodes
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 )
 
 // SentinelSet is a master with replicas, and the Sentinels that watch them.
@@ -14,24 +15,25 @@ type SentinelSet struct {
 	Sentinels []*RedisServer
 }
 
-// Sentinel starts a master with replicas and three Sentinels, who agree within about a second that it is down.
+// Sentinel starts a master with replicas and three Sentinels, who agree within some seconds that it is down: not sooner, as one
+// that its machine keeps from answering for a second is well.
 func Sentinel(t testing.TB, replicas int) *SentinelSet {
 	t.Helper()
-	return newSentinel(t, make([]RedisOptions, 1+replicas), make([]place, 3))
+	return newSentinel(t, make([]RedisOptions, 1+replicas), make([]place, 3), 3*time.Second)
 }
 
 // SentinelOf starts a master and its replicas, on addresses of their own perhaps, and beside each of them a Sentinel. The
-// first becomes the master. There must be three at least.
+// first becomes the master. There must be three at least. They agree within about a second that it is down.
 func SentinelOf(t testing.TB, members ...RedisOptions) *SentinelSet {
 	t.Helper()
 	var places []place
 	for _, o := range members {
 		places = append(places, place{address: o.Address, netns: o.Netns})
 	}
-	return newSentinel(t, members, places)
+	return newSentinel(t, members, places, 500*time.Millisecond)
 }
 
-func newSentinel(t testing.TB, members []RedisOptions, places []place) *SentinelSet {
+func newSentinel(t testing.TB, members []RedisOptions, places []place, down time.Duration) *SentinelSet {
 	t.Helper()
 	Require(t, "sentinel")
 	set := &SentinelSet{Name: "main"}
@@ -53,10 +55,14 @@ func newSentinel(t testing.TB, members []RedisOptions, places []place) *Sentinel
 			return strings.Contains(text, status)
 		})
 	}
+	for _, s := range set.Sentinels {
+		s.Do(t, "sentinel", "set", set.Name, "down-after-milliseconds", down.Milliseconds())
+	}
 	return set
 }
 
-// watch starts a Sentinel that watches the first server.
+// watch starts a Sentinel that watches the first server. It takes it for down after a minute: the first one stays the master until
+// all of them know each other.
 func (s *SentinelSet) watch(t testing.TB, p place) *RedisServer {
 	t.Helper()
 	x := &RedisServer{dir: Dir(t), Port: FreePort(t), place: p}
@@ -65,7 +71,7 @@ bind %s
 protected-mode no
 dir %s
 sentinel monitor %s %s %d 2
-sentinel down-after-milliseconds %[4]s 500
+sentinel down-after-milliseconds %[4]s 60000
 sentinel failover-timeout %[4]s 3000
 `, x.Port, p.host(), x.dir, s.Name, s.Servers[0].place.host(), s.Servers[0].Port))
 	words := p.words("redis-sentinel", conf)

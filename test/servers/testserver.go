@@ -343,6 +343,15 @@ func (p *Process) Signal(s syscall.Signal) error {
 	return err
 }
 
+// Freeze stops a process, and returns when it does nothing any more.
+func Freeze(pid int) error {
+	err := syscall.Kill(pid, syscall.SIGSTOP)
+	if err == nil {
+		awaitFrozen(pid)
+	}
+	return err
+}
+
 func awaitFrozen(pid int) {
 	for end := time.Now().Add(startTimeout); runs(pid) && !frozen(pid) && time.Now().Before(end); {
 		time.Sleep(time.Millisecond) // between two questions

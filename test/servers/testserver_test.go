@@ -160,6 +160,7 @@ func TestProxy(t *testing.T) {
 	if got, err := say("d", 50*time.Millisecond); err == nil || !strings.Contains(err.Error(), "timeout") {
 		t.Errorf("a dropped request: %q, %v", got, err)
 	}
+	Eventually(t, "the request is dropped", func() bool { return p.swallowed.Load() == 1 })
 	p.DropAll(false)
 	if got, err := say("e", startTimeout); got != "e\n" {
 		t.Errorf("after all: %q, %v", got, err)

@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/leaderrun/leaderrun/internal/crontab"
+	"github.com/leaderrun/leaderrun/internal/slots"
+	"github.com/leaderrun/leaderrun/internal/value"
 	"github.com/leaderrun/leaderrun/schedule"
 )
 
@@ -254,6 +256,9 @@ func (x *importer) job(f *File, l *crontab.Line, s *state, name string) (job *Jo
 	if program := ofHost(tokens); program != "" {
 		return nil, program + " looks after the host itself", "it runs on each host"
 	}
+	if why := whyNotName(name); name != "" && why != "" {
+		return nil, why, "give the job another name"
+	}
 	if name != "" && !x.given.Take(name) {
 		return nil, fmt.Sprintf("the name %q is given twice", name), "give each job a name of its own"
 	}
@@ -286,6 +291,17 @@ func (x *importer) job(f *File, l *crontab.Line, s *state, name string) (job *Jo
 	return job, "", ""
 }
 
+// whyNotName says why no job can have a name.
+func whyNotName(name string) string {
+	if why := value.NotName(name); why != "" {
+		return "the name in the comment " + why
+	}
+	if _, _, isSlot := slots.Split(name); isSlot {
+		return "the name in the comment is that of a slot"
+	}
+	return ""
+}
+
 // cannot says why a line is not wrapped.
 func (x *importer) cannot(f *File, l *crontab.Line, s *state, script string) (why, hint string) {
 	_, err := schedule.Parse([]string{l.Fields}, "UTC")
@@ -306,6 +322,8 @@ func (x *importer) cannot(f *File, l *crontab.Line, s *state, script string) (wh
 		return "cron does not know @every", ""
 	case strings.Trim(script, " \t") == "":
 		return "there is no command before the %", `a plain % is \%`
+	case f.Format != crontab.Supercronic && crontab.IsCutShort(l.Command):
+		return "cron ends the command at the %", `a plain % is \%`
 	case f.Format == crontab.User && strings.HasPrefix(l.Command, "*"):
 		return "six fields instead of five", "a crontab of supercronic: --from supercronic"
 	case f.Format == crontab.User && strings.HasPrefix(strings.ReplaceAll(l.Command, "\t", " "), "root "):

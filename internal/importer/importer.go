@@ -176,6 +176,11 @@ func (x *importer) file(f *File, lines []crontab.Line) {
 	var s state
 	var out strings.Builder
 	for i := range lines {
+		if l := &lines[i]; f.Format == crontab.Supercronic && l.Kind == crontab.Setting { // for that a variable counts for the whole file
+			s.set(l)
+		}
+	}
+	for i := range lines {
 		l := &lines[i]
 		if isMark(l) && strings.TrimSpace(l.Text) != leave {
 			f.pairs = append(f.pairs, pair{l.Text, ""}) // it is written again where it still holds
@@ -188,7 +193,9 @@ func (x *importer) file(f *File, lines []crontab.Line) {
 		}
 		switch l.Kind {
 		case crontab.Setting:
-			s.set(l)
+			if f.Format != crontab.Supercronic {
+				s.set(l)
+			}
 		case crontab.Broken:
 			after = x.keep(f, l, l.Why, l.Hint) + after
 		case crontab.Job:
@@ -314,6 +321,8 @@ func (x *importer) cannot(f *File, l *crontab.Line, s *state, script string) (wh
 		return "schedules of leaderrun have no seconds", "@every 30s is one, for the daemon"
 	case l.Year != "" && l.Year != "*":
 		return "schedules of leaderrun have no year", ""
+	case f.Format == crontab.Supercronic && isEitherDay(l.Fields):
+		return "supercronic takes days that either field names, and leaderrun those that both name", "write the range in the place of *, as in 1-31/2"
 	case strings.Contains(l.Fields, "~"):
 		return "a~b is another time on every host", "choose one"
 	case err != nil:
@@ -342,6 +351,16 @@ func (x *importer) cannot(f *File, l *crontab.Line, s *state, script string) (wh
 		}
 	}
 	return "", ""
+}
+
+// isEitherDay says whether the two fields for days, one of them as in */2, mean for supercronic another thing than for cron.
+func isEitherDay(fields string) bool {
+	words := strings.Fields(fields)
+	if len(words) != 5 {
+		return false
+	}
+	day, weekday := words[2], words[4]
+	return day != "*" && weekday != "*" && (day[0] == '*' || weekday[0] == '*')
 }
 
 // hostOwn are programs that look after the machine on which they run. They are read only.

@@ -106,6 +106,17 @@ func TestFormats(t *testing.T) {
 	if diff := cmp.Diff(want, string(f.After)); diff != "" {
 		t.Error(diff)
 	}
+	f, _ = one(t, crontab.Supercronic, "0 2 */2 * 1 a\n0 2 2 * 1 b\nCRON_TZ=Asia/Tokyo\nSHELL=/bin/bash\n0 3 * * * d; e\n", Options{})
+	want = `# leaderrun import: not wrapped: supercronic takes days that either field names, and leaderrun those that both name; write the range in the place of *, as in 1-31/2
+0 2 */2 * 1 a
+0 2 2 * 1 leaderrun run --schedule '0 2 2 * 1' --timezone Asia/Tokyo b -- b
+CRON_TZ=Asia/Tokyo
+SHELL=/bin/bash
+0 3 * * * leaderrun run --schedule '0 3 * * *' --timezone Asia/Tokyo d -- /bin/bash -c 'd; e'
+`
+	if diff := cmp.Diff(want, string(f.After)); diff != "" {
+		t.Error(diff)
+	}
 	f, _ = one(t, crontab.User, "TZ=Asia/Tokyo\n0 2 * * * a\n", Options{Timezone: "Europe/Berlin"})
 	if want := "TZ=Asia/Tokyo\n0 2 * * * leaderrun run --schedule '0 2 * * *' --timezone Europe/Berlin a -- a\n"; string(f.After) != want {
 		t.Errorf("got %s", f.After)

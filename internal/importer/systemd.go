@@ -404,8 +404,8 @@ func field(part string, low, high int) (string, bool) {
 		case span == "*" && !stepped:
 			all = append(all, "*")
 			continue
-		case span == "*":
-			from, to = fmt.Sprint(low), fmt.Sprint(high)
+		case span == "*": // systemd refuses */5, and never starts the timer
+			return "", false
 		default:
 			if from, ok = number(from); !ok {
 				return "", false

@@ -40,7 +40,7 @@ var layers = map[string]string{
 	"internal/slots":            "backends internal/panics",
 	"internal/shards":           "backends runner internal/panics internal/slots",
 	"internal/metrics":          "runner backends internal/filename internal/ownership",
-	"internal/importer":         "schedule internal/crontab internal/duration internal/ownership internal/slots go.yaml.in/yaml/v3",
+	"internal/importer":         "schedule internal/crontab internal/duration internal/ownership internal/slots internal/value go.yaml.in/yaml/v3",
 	"internal/lint":             "schedule internal/crontab internal/jobfile",
 	"internal/checkup":          "backends internal/panics",
 	"internal/backendurl":       "backends internal/duration internal/ownership",

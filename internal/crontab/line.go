@@ -95,6 +95,17 @@ func CutPercent(command string) (before, after string) {
 	return command, ""
 }
 
+// IsCutShort says whether cron ends a command at a % that was not meant for it: within quotes, or as in date +%F.
+func IsCutShort(command string) bool {
+	before, after := CutPercent(command)
+	if after == "" {
+		return false
+	}
+	script, _ := SplitPercent(before)
+	_, ended := Tokens(script)
+	return !ended || strings.HasSuffix(strings.TrimRight(before, `"'`), "+")
+}
+
 // SplitSchedule takes schedule and command apart: five words, or one that begins with @, or @every and one more. The words of
 // expr have one blank between them; the command reaches to the end of the line, blanks included.
 func SplitSchedule(line string) (expr, command string, ok bool) {

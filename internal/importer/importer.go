@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/leaderrun/leaderrun/internal/crontab"
+	"github.com/leaderrun/leaderrun/internal/slots"
+	"github.com/leaderrun/leaderrun/internal/value"
 	"github.com/leaderrun/leaderrun/schedule"
 )
 
@@ -174,6 +176,11 @@ func (x *importer) file(f *File, lines []crontab.Line) {
 	var s state
 	var out strings.Builder
 	for i := range lines {
+		if l := &lines[i]; f.Format == crontab.Supercronic && l.Kind == crontab.Setting { // for that a variable counts for the whole file
+			s.set(l)
+		}
+	}
+	for i := range lines {
 		l := &lines[i]
 		if isMark(l) && strings.TrimSpace(l.Text) != leave {
 			f.pairs = append(f.pairs, pair{l.Text, ""}) // it is written again where it still holds
@@ -186,7 +193,9 @@ func (x *importer) file(f *File, lines []crontab.Line) {
 		}
 		switch l.Kind {
 		case crontab.Setting:
-			s.set(l)
+			if f.Format != crontab.Supercronic {
+				s.set(l)
+			}
 		case crontab.Broken:
 			after = x.keep(f, l, l.Why, l.Hint) + after
 		case crontab.Job:
@@ -254,6 +263,9 @@ func (x *importer) job(f *File, l *crontab.Line, s *state, name string) (job *Jo
 	if program := ofHost(tokens); program != "" {
 		return nil, program + " looks after the host itself", "it runs on each host"
 	}
+	if why := whyNotName(name); name != "" && why != "" {
+		return nil, why, "give the job another name"
+	}
 	if name != "" && !x.given.Take(name) {
 		return nil, fmt.Sprintf("the name %q is given twice", name), "give each job a name of its own"
 	}
@@ -286,6 +298,17 @@ func (x *importer) job(f *File, l *crontab.Line, s *state, name string) (job *Jo
 	return job, "", ""
 }
 
+// whyNotName says why no job can have a name.
+func whyNotName(name string) string {
+	if why := value.NotName(name); why != "" {
+		return "the name in the comment " + why
+	}
+	if _, _, isSlot := slots.Split(name); isSlot {
+		return "the name in the comment is that of a slot"
+	}
+	return ""
+}
+
 // cannot says why a line is not wrapped.
 func (x *importer) cannot(f *File, l *crontab.Line, s *state, script string) (why, hint string) {
 	_, err := schedule.Parse([]string{l.Fields}, "UTC")
@@ -298,6 +321,8 @@ func (x *importer) cannot(f *File, l *crontab.Line, s *state, script string) (wh
 		return "schedules of leaderrun have no seconds", "@every 30s is one, for the daemon"
 	case l.Year != "" && l.Year != "*":
 		return "schedules of leaderrun have no year", ""
+	case f.Format == crontab.Supercronic && isEitherDay(l.Fields):
+		return "supercronic takes days that either field names, and leaderrun those that both name", "write the range in the place of *, as in 1-31/2"
 	case strings.Contains(l.Fields, "~"):
 		return "a~b is another time on every host", "choose one"
 	case err != nil:
@@ -306,6 +331,8 @@ func (x *importer) cannot(f *File, l *crontab.Line, s *state, script string) (wh
 		return "cron does not know @every", ""
 	case strings.Trim(script, " \t") == "":
 		return "there is no command before the %", `a plain % is \%`
+	case f.Format != crontab.Supercronic && crontab.IsCutShort(l.Command):
+		return "cron ends the command at the %", `a plain % is \%`
 	case f.Format == crontab.User && strings.HasPrefix(l.Command, "*"):
 		return "six fields instead of five", "a crontab of supercronic: --from supercronic"
 	case f.Format == crontab.User && strings.HasPrefix(strings.ReplaceAll(l.Command, "\t", " "), "root "):
@@ -324,6 +351,16 @@ func (x *importer) cannot(f *File, l *crontab.Line, s *state, script string) (wh
 		}
 	}
 	return "", ""
+}
+
+// isEitherDay says whether the two fields for days, one of them as in */2, mean for supercronic another thing than for cron.
+func isEitherDay(fields string) bool {
+	words := strings.Fields(fields)
+	if len(words) != 5 {
+		return false
+	}
+	day, weekday := words[2], words[4]
+	return day != "*" && weekday != "*" && (day[0] == '*' || weekday[0] == '*')
 }
 
 // hostOwn are programs that look after the machine on which they run. They are read only.

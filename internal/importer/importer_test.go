@@ -74,6 +74,12 @@ func TestLines(t *testing.T) {
 			"# job: n\n0 2 * * * a\n# job: n\n1 2 * * * b\n",
 			"# job: n\n0 2 * * * leaderrun run --schedule '0 2 * * *' n -- a\n# job: n\n" + mark + "the name \"n\" is given twice; give each job a name of its own\n1 2 * * * b\n",
 		},
+		{"# job: n#3\n0 2 * * * a\n", "# job: n#3\n" + mark + "the name in the comment is that of a slot; give the job another name\n0 2 * * * a\n"},
+		{"# job: \xff\n0 2 * * * a\n", "# job: \xff\n" + mark + "the name in the comment is not valid UTF-8; give the job another name\n0 2 * * * a\n"},
+		{"0 2 * * * date +%F\n", mark + "cron ends the command at the %; a plain % is \\%\n0 2 * * * date +%F\n"},
+		{"0 2 * * * date \"+%F\"\n", mark + "cron ends the command at the %; a plain % is \\%\n0 2 * * * date \"+%F\"\n"},
+		{"0 2 * * * P='a%b' c\n", mark + "cron ends the command at the %; a plain % is \\%\n0 2 * * * P='a%b' c\n"},
+		{"0 2 * * * c --of=5%\n", "0 2 * * * leaderrun run --schedule '0 2 * * *' c -- c --of=5%\n"},
 		{"# job: n\n" + mark + "no more\n1 2 * * * a\n", "# job: n\n1 2 * * * leaderrun run --schedule '1 2 * * *' n -- a\n"},
 		{mark + "no more\n1 2 * * * a\n", "1 2 * * * leaderrun run --schedule '1 2 * * *' a -- a\n"},
 		{"0 2 * * * " + strings.Repeat("x", 960) + "\n", mark + "the command would have 1004 bytes, and cron takes 998; put it into a script\n0 2 * * * " + strings.Repeat("x", 960) + "\n"},
@@ -96,6 +102,17 @@ func TestFormats(t *testing.T) {
 */10 * * * * * * x
 # leaderrun import: not wrapped: schedules of leaderrun have no year
 0 2 * * * 2030 x
+`
+	if diff := cmp.Diff(want, string(f.After)); diff != "" {
+		t.Error(diff)
+	}
+	f, _ = one(t, crontab.Supercronic, "0 2 */2 * 1 a\n0 2 2 * 1 b\nCRON_TZ=Asia/Tokyo\nSHELL=/bin/bash\n0 3 * * * d; e\n", Options{})
+	want = `# leaderrun import: not wrapped: supercronic takes days that either field names, and leaderrun those that both name; write the range in the place of *, as in 1-31/2
+0 2 */2 * 1 a
+0 2 2 * 1 leaderrun run --schedule '0 2 2 * 1' --timezone Asia/Tokyo b -- b
+CRON_TZ=Asia/Tokyo
+SHELL=/bin/bash
+0 3 * * * leaderrun run --schedule '0 3 * * *' --timezone Asia/Tokyo d -- /bin/bash -c 'd; e'
 `
 	if diff := cmp.Diff(want, string(f.After)); diff != "" {
 		t.Error(diff)
@@ -142,6 +159,10 @@ func TestPeel(t *testing.T) {
 		},
 		{"timeout 9s consul lock -n=3 locks/x a", "--timeout 9s a -- consul lock -n=3 locks/x a", "consul stays inside the run: the time that it waits counts for timeout"},
 		{"etcdctl --endpoints=e:2379 lock --ttl=20 x a", "--wait forever --ttl 20s a -- a", ""},
+		{"etcdctl --endpoints=e:2379 lock x -- a --full", "--wait forever a -- a --full", ""},
+		{"etcdctl lock x --ttl=20 -- a -b", "--wait forever --ttl 20s a -- a -b", ""},
+		{"etcdctl lock -- x a", "--wait forever a -- a", ""},
+		{"etcdctl lock x --", "job -- etcdctl lock x --", "etcdctl stays inside the run: there is no command behind it"},
 		{"etcdctl lock --ttl=2 x a", "a -- etcdctl lock --ttl=2 x a", "etcdctl stays inside the run: a lease of leaderrun has 5 s at least"},
 		{"timeout 30m a", "--timeout 30m a -- a", ""},
 		{"timeout -k 10 30m a", "--timeout 30m --kill-after 10 a -- a", ""},

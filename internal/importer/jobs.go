@@ -9,6 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/leaderrun/leaderrun/internal/crontab"
+	"github.com/leaderrun/leaderrun/internal/value"
 )
 
 // JobFile writes jobs as a file for `leaderrun cron`. What such a file cannot say is a comment in it, and a note. Only jobs of the user
@@ -18,8 +19,9 @@ func JobFile(jobs []*Job, user string) (text string, notes []Note) {
 	written, told := false, map[Note]bool{}
 	for _, j := range jobs {
 		for _, v := range j.Env {
-			n := Note{Path: j.Path, Why: oneLine(v.Name) + " is not in the job file: it is for leaderrun itself", Hint: "set it where `leaderrun cron` starts"}
-			if isForDaemon(v.Name) && !told[n] {
+			why, hint := v.notForJobs()
+			n := Note{Path: j.Path, Why: oneLine(v.Name) + " is not in the job file: " + why, Hint: hint}
+			if why != "" && !told[n] {
 				told[n] = true
 				notes = append(notes, n)
 			}
@@ -54,6 +56,19 @@ var noKeys = []string{"SHELL", "HOME", "LOGNAME", "USER", "MAILTO", "MAILFROM", 
 // isForDaemon says whether a variable is for leaderrun, which no job of a file may set.
 func isForDaemon(name string) bool {
 	return strings.HasPrefix(name, "LEADERRUN_") || name == "NOTIFY_SOCKET" || strings.HasPrefix(name, "WATCHDOG_")
+}
+
+// notForJobs says why a variable is left out of a job file though it does something in a crontab.
+func (v *Variable) notForJobs() (why, hint string) {
+	switch {
+	case isForDaemon(v.Name):
+		return "it is for leaderrun itself", "set it where `leaderrun cron` starts"
+	case !value.IsVariable(v.Name):
+		return "no shell has a variable of this name", "call it otherwise where it is needed"
+	case v.Name == "RANDOM_DELAY" && v.Value != "" && v.Value != "0":
+		return "there it is called jitter", "jitter: " + oneLine(v.Value) + "m does the same where ticks are further apart"
+	}
+	return "", ""
 }
 
 // isText says whether the job is UTF-8, as YAML is.
@@ -117,7 +132,7 @@ func (j *Job) entry(user string) (text, why, hint string) {
 		switch {
 		case v.Name == "HOME":
 			dir = v.Value
-		case !slices.Contains(noKeys, v.Name) && !isForDaemon(v.Name):
+		case !slices.Contains(noKeys, v.Name) && !isForDaemon(v.Name) && value.IsVariable(v.Name):
 			env = append(env, scalar(v.Name)+": "+scalar(v.Value))
 		}
 	}

@@ -355,7 +355,12 @@ func peelEtcdctl(words []crontab.Token) peeling {
 		return peeling{why: "only its lock is a lock"}
 	}
 	p := peeling{lock: true, waits: true, options: []option{waits("forever")}}
-	found, n := readOptions(words[before+1:], "ttl", "endpoints", "cacert", "cert", "key", "user")
+	valued := []string{"ttl", "endpoints", "cacert", "cert", "key", "user"}
+	found, n := readOptions(words[before+1:], valued...)
+	if p.rest = before + 1 + n + 1; p.rest < len(words) { // options may stand behind the name, too, with -- at their end
+		more, n := readOptions(words[p.rest:], valued...)
+		found, p.rest = append(found, more...), p.rest+n
+	}
 	for _, o := range found {
 		switch o.name {
 		case "ttl":
@@ -368,7 +373,6 @@ func peelEtcdctl(words []crontab.Token) peeling {
 			return unknown(o)
 		}
 	}
-	p.rest = before + 1 + n + 1
 	if len(words) <= p.rest {
 		return peeling{why: noCommand}
 	}

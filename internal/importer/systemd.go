@@ -234,6 +234,9 @@ func (j *Job) service(u *unit) (why string) {
 	j.percent = true
 	j.raw = j.escape(strings.Join(words, " "))
 	j.User = cmp.Or(u.last("User"), "root")
+	if strings.Contains(j.User, "%") {
+		return "User=" + j.User + " is not understood"
+	}
 	for _, key := range []string{"Group", "SupplementaryGroups"} {
 		if group := u.last(key); group != "" && group != j.User {
 			j.group = key + "=" + group
@@ -245,8 +248,9 @@ func (j *Job) service(u *unit) (why string) {
 			return "Environment=" + line + " is not understood"
 		}
 		for _, entry := range all {
-			name, value, _ := strings.Cut(entry, "=")
-			j.Env = append(j.Env, Variable{name, value})
+			if name, value, ok := strings.Cut(entry, "="); ok { // systemd ignores others
+				j.Env = append(j.Env, Variable{name, value})
+			}
 		}
 	}
 	if dir := u.last("WorkingDirectory"); dir != "" {
@@ -258,26 +262,37 @@ func (j *Job) service(u *unit) (why string) {
 	return ""
 }
 
-// unitWords takes a line apart as systemd does, without \ in it: quotes hold words together where they stand at their begin and end.
+// unitWords takes a line apart as systemd does, without \ in it: quotes may stand anywhere in a word. A ; that is a word begins another
+// command, so such a line is not understood.
 func unitWords(line string) (words []string, ok bool) {
-	for line = strings.TrimLeft(line, " \t"); line != ""; line = strings.TrimLeft(line, " \t") {
-		if q := line[:1]; q == `"` || q == "'" {
-			word, rest, closed := strings.Cut(line[1:], q)
-			if !closed || rest != "" && rest[0] != ' ' && rest[0] != '\t' {
-				return nil, false
-			}
-			words, line = append(words, word), rest
-			continue
+	var word strings.Builder
+	quote, begun, plain := byte(0), false, true
+	for _, c := range []byte(line + " ") {
+		switch {
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote == 0 && (c == '"' || c == '\''):
+			quote, begun, plain = c, true, false
+		case quote != 0 || c != ' ' && c != '\t':
+			word.WriteByte(c)
+			begun = true
+		case begun && plain && word.String() == ";":
+			return nil, false
+		case begun:
+			words = append(words, word.String())
+			word.Reset()
+			begun, plain = false, true
 		}
-		word, rest := crontab.CutWord(line)
-		words, line = append(words, word), rest
 	}
-	return words, true
+	return words, quote == 0
 }
 
 // Lines writes jobs of timers as lines of a user's crontab. Those of another user have that in a comment.
 func Lines(jobs []*Job) (text string, notes []Note) {
 	var b strings.Builder
+	jobs = slices.Clone(jobs) // CRON_TZ counts for all lines below it, and cannot be taken back
+	slices.SortStableFunc(jobs, func(a, b *Job) int { return cmp.Compare(a.Timezone, b.Timezone) })
+	zone := ""
 	for _, j := range jobs {
 		if len(j.Exprs) > 1 {
 			b.WriteString(mark + "not a line of a crontab: " + j.Name + " has several schedules; --to jobs writes it\n")
@@ -298,8 +313,11 @@ func Lines(jobs []*Job) (text string, notes []Note) {
 		if j.Dir != "" {
 			line.raw = "cd " + line.escape(quote(j.Dir)) + " && " + line.raw
 		}
+		if j.Timezone != zone {
+			zone = j.Timezone
+			b.WriteString("CRON_TZ=" + zone + "\n")
+		}
 		if j.Timezone != "" {
-			b.WriteString("CRON_TZ=" + j.Timezone + "\n")
 			notes = append(notes, Note{Path: j.Path, Why: "its time is in " + j.Timezone + ", and cron of Debian knows no CRON_TZ", Hint: "--to jobs writes a file for `leaderrun cron`, which does"})
 		}
 		b.WriteString(j.Exprs[0] + " " + line.command() + "\n")
@@ -386,8 +404,8 @@ func field(part string, low, high int) (string, bool) {
 		case span == "*" && !stepped:
 			all = append(all, "*")
 			continue
-		case span == "*":
-			from, to = fmt.Sprint(low), fmt.Sprint(high)
+		case span == "*": // systemd refuses */5, and never starts the timer
+			return "", false
 		default:
 			if from, ok = number(from); !ok {
 				return "", false

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -139,6 +140,7 @@ func TestJobFilesOfRealCrontabs(t *testing.T) {
 	for _, s := range shipped(t) {
 		files, kept := Import([]Source{s}, Options{Timezone: "UTC"})
 		text, notes := JobFile(files[0].Jobs, "")
+		notes = slices.DeleteFunc(notes, func(n Note) bool { return !n.Kept }) // of variables
 		if text == "" && len(notes) == 0 {
 			if len(kept) == 0 {
 				t.Errorf("%s: no job", s.Path)

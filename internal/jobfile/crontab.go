@@ -226,6 +226,10 @@ func (c *crontab) job(line string) {
 	case c.lost != 0: // it would run under another name than somebody may have meant
 		c.problem(c.line, "", fmt.Sprintf("is the name in line %d meant for this job? it does not stand right above", c.lost), "move it down, or put an empty line between")
 		return
+	case expr == "@reboot": // import gives no name to what is no job, either
+		d.job.Name = lines.Name(script)
+		c.plan(d)
+		return
 	default:
 		d.job.Name = c.derived.Derive(script)
 	}

@@ -112,6 +112,19 @@ SHELL=bash
 	}
 }
 
+// A line for the start of the host is no job, for the daemon as for import, and has no name that another line could have.
+func TestNamesBesideReboot(t *testing.T) {
+	dir := folder(t, map[string]string{"crontab": "@reboot backup\n0 2 * * * backup\n0 3 * * * backup\n"})
+	file, err := Load([]string{dir}, testDefaults(), How{SkipBad: true})
+	jobs, says := reported(dir, file, err)
+	if want := []string{"backup", "backup-2"}; !slices.Equal(jobs, want) {
+		t.Errorf("jobs %q, want %q", jobs, want)
+	}
+	if len(says) != 1 || !strings.HasPrefix(says[0], `crontab:1: backup: schedule: "@reboot"`) {
+		t.Errorf("%q", says)
+	}
+}
+
 // What lies in a directory may be anything: each is one line, and nobody waits.
 func TestHostileDirectory(t *testing.T) {
 	dir := folder(t, map[string]string{"fine": "0 2 * * * fine\n", "zero": "0 3 * * * x\x00\n", "huge": "", "open": "0 3 * * * x\n"})

@@ -167,12 +167,9 @@ func (l *linter) crontab(s Source) {
 
 func (l *linter) line(s Source, line *crontab.Line, set *settings) {
 	script, _ := line.Script(s.Format)
-	tokens, ended := crontab.Tokens(script)
-	if s.Format != crontab.Supercronic && strings.Contains(line.Command, "%") {
-		before, after := crontab.CutPercent(line.Command)
-		if after != "" && (!ended || strings.HasSuffix(before, "+") || strings.HasSuffix(before, `+"`) || strings.HasSuffix(before, "+'")) {
-			l.find(s, line.Number, Percent, "", "cron ends the command at the %", `a plain % is \%`)
-		}
+	tokens, _ := crontab.Tokens(script)
+	if s.Format != crontab.Supercronic && crontab.IsCutShort(line.Command) {
+		l.find(s, line.Number, Percent, "", "cron ends the command at the %", `a plain % is \%`)
 	}
 	run, ok := crontab.FindRun(tokens)
 	if !ok {

@@ -242,6 +242,7 @@ var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMut
 	{"a driver that does not return holds up the run", "runner/loop.go", "time.AfterFunc(returnTime, func() { answer(", "time.AfterFunc(Forever, func() { answer(", runnerTests},
 	{"a panic of a goroutine of a run is lost", "runner/loop.go", "case l.panics <- panics.Of(p):", "case make(chan *panics.Panic) <- panics.Of(p):", []string{"./runner", "-run", "Panic"}},
 	{"a panic ends the program as Go does", "internal/panics/panics.go", "if end == nil {", "if end != nil {", panicTests},
+	{"a panic in what AfterFunc calls ends the program as Go does", "internal/panics/panics.go", "\t\tdefer Catch()\n\t\tf()\n", "\t\tf()\n", []string{"./internal/panics"}},
 	{"daemon: one job's panic ends the others", "internal/daemon/run.go", "if p := recover(); p != nil {", "if p := any(nil); p != nil {", panicTests},
 	{"daemon: a panic before the claim is a lost run", "internal/daemon/run.go", "if acquired.Load() {", "if true {", []string{"./internal/daemon", "-run", "Fault"}},
 	{"run: the way out of a panic goes through what is broken", "internal/cli/run.go", "defer panics.Catch()\n", "\n", panicTests},

@@ -281,6 +281,7 @@ var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMut
 	{"a directory of another user is removed", "internal/supervise/tree/hold_unix.go", " || int(st.Uid) != syscall.Geteuid() {", " {", treeTests},
 	{"a directory is held that is another one by now", "internal/supervise/tree/hold_unix.go", "held.Dev == there.Dev && held.Ino == there.Ino", "held.Dev == there.Dev", treeTests},
 	{"guardian: a number that the command had once tells of a second end", "internal/supervise/guardian/children.go", "case pid != g.pid, !g.running:", "case pid != g.pid:", []string{"./internal/supervise/guardian", "-run", "TestAReaped"}},
+	{"wrapper: cgroups of killed runs stay", "internal/supervise/host_linux.go", "panics.Go(func() { tree.RemoveAbandonedCgroups(home) })", "panics.Go(func() {})", []string{"./internal/supervise", "-run", "TestALaterRunRemoves"}},
 	{"guardian: the socket of a killed wrapper stays", "internal/supervise/guardian/run.go", "removeSocket(g.request.Socket)\n", "", []string{"./internal/supervise", "-run", "Socket"}},
 	{"a run that is given up is not told of after its lost lease", "internal/cli/reporter.go", "case runner.Unconfirmed: //", "case -runner.Unconfirmed: //", []string{"./internal/cli", "-run", "TestAGivenUp"}},
 	{"wrapper: a run survives its guardian", "internal/supervise/run.go", "if is.mayLive() {\n\t\tg.takeOver(\"died\")", "if is.mayLive() {\n\t\tg.collect()\n\t\tg.tellDead(lifeline.Status{})", processTests},

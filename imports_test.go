@@ -107,8 +107,13 @@ func TestGoroutinesBeginWhereTheirPanicsAreCaught(t *testing.T) {
 			return err
 		}
 		ast.Inspect(file, func(n ast.Node) bool {
-			if _, ok := n.(*ast.GoStmt); ok {
+			switch n := n.(type) {
+			case *ast.GoStmt:
 				t.Errorf("%s begins a goroutine by itself: panics.Go does that", name)
+			case *ast.CallExpr:
+				if f := calledAside(n); f != nil && !isCaught(f) {
+					t.Errorf("%s has a function called in a goroutine of its own: panics.Caught makes one of it whose panic is caught", name)
+				}
 			}
 			return true
 		})
@@ -117,6 +122,53 @@ func TestGoroutinesBeginWhereTheirPanicsAreCaught(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// calledAside returns what a call of the standard library calls in a goroutine of its own, or nil.
+func calledAside(call *ast.CallExpr) ast.Expr {
+	of, ok := call.Fun.(*ast.SelectorExpr)
+	switch {
+	case !ok || len(call.Args) == 0:
+	case of.Sel.Name == "AfterFunc": // of packages context and time
+		return call.Args[len(call.Args)-1]
+	case of.Sel.Name == "Go" && !isNamed(of.X, "panics"): // of sync.WaitGroup
+		return call.Args[0]
+	}
+	return nil
+}
+
+// isCaught says whether the panic of a function is caught, or it can have none: it ends a context, or ends or limits a connection.
+func isCaught(f ast.Expr) bool {
+	switch f := f.(type) {
+	case *ast.CallExpr:
+		of, ok := f.Fun.(*ast.SelectorExpr)
+		return ok && isNamed(of.X, "panics") && of.Sel.Name == "Caught"
+	case *ast.FuncLit:
+		if len(f.Body.List) == 0 {
+			return true
+		}
+		first := f.Body.List[0]
+		if catch, ok := first.(*ast.DeferStmt); ok {
+			of, ok := catch.Call.Fun.(*ast.SelectorExpr)
+			return ok && isNamed(of.X, "panics") && of.Sel.Name == "Catch"
+		}
+		only, ok := first.(*ast.AssignStmt)
+		if !ok || len(f.Body.List) != 1 {
+			return false
+		}
+		call, ok := only.Rhs[0].(*ast.CallExpr)
+		if !ok {
+			return false
+		}
+		of, ok := call.Fun.(*ast.SelectorExpr)
+		return ok && slices.Contains([]string{"Close", "CloseWithError", "SetDeadline"}, of.Sel.Name)
+	}
+	return isNamed(f, "cancel")
+}
+
+func isNamed(x ast.Expr, name string) bool {
+	id, ok := x.(*ast.Ident)
+	return ok && id.Name == name
 }
 
 // A check that finds nothing may be one that cannot find anything.

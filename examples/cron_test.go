@@ -25,7 +25,11 @@ func settings(unit, key string) (values []string) {
 
 func TestCronUnitIsValid(t *testing.T) {
 	t.Parallel()
-	verifyUnit(t, packagedUnit(t, "leaderrun.service"))
+	unit := packagedUnit(t, "leaderrun.service")
+	if got := setting(t, unit, "RuntimeDirectory"); got != "leaderrun" { // what is in /tmp goes after ten days
+		t.Errorf("sockets are in %q", got)
+	}
+	verifyUnit(t, unit)
 }
 
 func TestCronFileIsRight(t *testing.T) {

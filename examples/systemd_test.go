@@ -102,7 +102,7 @@ func (m *manager) hears(text string) {
 func TestSystemdStandby(t *testing.T) {
 	t.Parallel()
 	unit := feedUnit(t)
-	for key, want := range map[string]string{"Type": "notify", "KillMode": "mixed", "Delegate": "yes", "Restart": "always"} {
+	for key, want := range map[string]string{"Type": "notify", "KillMode": "mixed", "Delegate": "yes", "Restart": "always", "RuntimeDirectory": "leaderrun-feed"} {
 		if got := setting(t, unit, key); got != want {
 			t.Errorf("%s=%s, want %s", key, got, want)
 		}

@@ -390,3 +390,29 @@ func TestNoGoroutineOutlivesARun(t *testing.T) {
 		wantEnding(t, b.run(), Ran)
 	})
 }
+
+// fullDisk is a failure that the store knows a remedy for.
+type fullDisk struct{}
+
+func (fullDisk) Error() string  { return "no space left" }
+func (fullDisk) Remedy() string { return "make room" }
+
+// Where the store says what it lacks, the user is told that, and not that it does not answer.
+func TestUnknownFinishWithARemedy(t *testing.T) {
+	for tick, want := range map[int64]Ending{0: Ran, 1000: Unrecorded} {
+		virtual(t, func(t *testing.T, b *bed) {
+			b.request.Trigger = backends.Trigger{Tick: tick}
+			b.duration = time.Second
+			b.finish = func(int) answer { return answer{err: fullDisk{}} }
+			r := b.run()
+			wantEnding(t, r, want)
+			if told := b.toldAs(EventReleased); tick == 0 &&
+				(len(told) != 1 || told[0].Hint != "make room" || told[0].Text != "the end of the run could not be recorded: no space left") {
+				t.Errorf("told %+v", told)
+			}
+			if tick != 0 && r.Err.Error() != "no space left" {
+				t.Errorf("%v", r.Err)
+			}
+		})
+	}
+}

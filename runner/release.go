@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -98,7 +99,10 @@ func (p releasing) answered(m *machine, err error) phase {
 		return p.conclude(m, err)
 	}
 	p.failures++
-	p.failure = fmt.Errorf("the backend does not answer: %w", err)
+	p.failure = err
+	if remedyOf(err) == "" {
+		p.failure = fmt.Errorf("the backend does not answer: %w", err)
+	}
 	p.again = m.after(m.pause(p.failures))
 	if p.again >= p.end || p.impatient && p.failures > 1 {
 		return p.conclude(m, p.failure)
@@ -123,8 +127,19 @@ func (p releasing) conclude(m *machine, err error) phase {
 		m.tell(Event{
 			Name: EventReleased, Level: slog.LevelWarn,
 			Text: fmt.Sprintf("the end of the run could not be recorded: %v", err),
-			Hint: "the lease runs out by itself; until then the job does not start again",
+			Hint: cmp.Or(remedyOf(err), "the lease runs out by itself; until then the job does not start again"),
 		})
 	}
 	return m.finish(r)
+}
+
+// remedyOf is what can be done about a failure that may pass, where the store knows; "": it does not.
+func remedyOf(err error) string {
+	if e, ok := errors.AsType[interface {
+		error
+		Remedy() string
+	}](err); ok {
+		return e.Remedy()
+	}
+	return ""
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/leaderrun/leaderrun/internal/ownership"
 )
 
-// permanent turns the errors of a directory that cannot be used into a PermanentError; others may pass.
+// permanent turns the errors of a directory that cannot be used into a PermanentError; others may pass, as full ones do.
 func permanent(err error) error {
 	if remedy := ownership.Remedy(err); remedy != "" {
 		return misconfigured(err, remedy+", or remove it: another user may have made it; ?"+trustShared+" is for those who mean it")
@@ -21,6 +21,28 @@ func permanent(err error) error {
 		return misconfigured(err, "the file system is read-only: name another directory with --backend file:///path/to/dir")
 	case errors.Is(err, syscall.ELOOP):
 		return misconfigured(err, "a symbolic link is in the place of a lock: remove it")
+	}
+	return full(err)
+}
+
+// fullError says that there is no room for what is to be written. That may pass.
+type fullError struct {
+	error
+	remedy string
+}
+
+func (e *fullError) Unwrap() error { return e.error }
+
+// Remedy is how room is made.
+func (e *fullError) Remedy() string { return e.remedy }
+
+// full makes a *fullError of an error that says so.
+func full(err error) error {
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return &fullError{err, "make room on that disk: without it no run starts, and the end of none is recorded"}
+	case errors.Is(err, syscall.EFBIG):
+		return &fullError{err, "let this process write larger files: ulimit -f unlimited, or LimitFSIZE= of the unit"}
 	}
 	return err
 }

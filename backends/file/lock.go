@@ -164,7 +164,7 @@ func (t trust) readOwnerAt(path string) backends.Label {
 func writeOwner(f *os.File, o backends.Label) error {
 	text := append(backends.Marshal(o), '\n')
 	if _, err := f.WriteAt(text, 0); err != nil {
-		return err
+		return full(err)
 	}
 	return f.Truncate(int64(len(text)))
 }

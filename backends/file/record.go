@@ -85,7 +85,7 @@ func (p paths) replace(r backends.Record, durable bool) (err error) {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
-		return err
+		return full(err)
 	}
 	if err := os.Rename(p.tmp, p.record); err != nil {
 		return permanent(err)
@@ -131,7 +131,7 @@ func (p paths) writeBeat(b beat) error {
 	text := fmt.Sprintf(beatFormat, b.Token, b.Beat, b.Until, b.TTL)
 	text = fmt.Sprintf("%s %08x", text, crc32.ChecksumIEEE([]byte(text)))
 	_, err = f.WriteAt(fmt.Appendf(nil, "%-*s\n", beatLength-1, text), 0)
-	return errors.Join(err, f.Close())
+	return full(errors.Join(err, f.Close()))
 }
 
 // readBeat reads the last renewal. The holder may be writing it: a sum that does not match is looked at again.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/panics"
 )
 
 // Swap implements backends.Tx. What is known from an earlier request was not read in this turn: it is read anew.
@@ -68,7 +69,7 @@ func (t *tx) grant(w backends.Write) (*lease, error) {
 	l.unwanted.Store(true) // until its holder hears of it
 	l.mu.Lock()            // and keep it, as if it were found
 	t.lease = l
-	l.timer = time.AfterFunc(w.TTL, func() { s.lapse(l) })
+	l.timer = time.AfterFunc(w.TTL, panics.Caught(func() { s.lapse(l) }))
 	t.mu.Lock()
 	former := t.held[t.job]
 	t.held[t.job], t.locks = l, nil

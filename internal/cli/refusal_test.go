@@ -104,3 +104,26 @@ func TestQuoteWord(t *testing.T) {
 		}
 	}
 }
+
+// lacking is the failure of a store that was reached, and lacks something.
+type lacking struct{}
+
+func (lacking) Error() string  { return "no space left" }
+func (lacking) Remedy() string { return "make room" }
+
+// A store that says what it lacks can be reached.
+func TestWhatTheBackendLacksIsTold(t *testing.T) {
+	for ending, want := range map[runner.Ending]string{
+		runner.Unreachable: "leaderrun: not run: no space left\nhint: make room\n",
+		runner.Unrecorded: "leaderrun: the command ended with code 0, and that could not be recorded: no space left\n" +
+			"hint: make room; others will find the tick or key lost\n",
+	} {
+		var said bytes.Buffer
+		v := &console{out: &said}
+		(&reporter{console: v, job: "j"}).tell(runner.Result{Ending: ending, Err: lacking{}}, ExitStatus{})
+		v.close()
+		if said.String() != want {
+			t.Errorf("%q, want %q", said.String(), want)
+		}
+	}
+}

@@ -73,6 +73,9 @@ func (s *reporter) tell(r runner.Result, end ExitStatus) {
 	case runner.Unreachable:
 		e.Reason, e.Text = runner.ReasonUnreachable, fmt.Sprintf("not run: the backend cannot be reached: %v", r.Err)
 		e.Hint = "`leaderrun doctor` looks for the reason; --wait and --backend-wait say how long to go on trying"
+		if hint := hintOf(r.Err); hint != "" { // it was reached, and says what it lacks
+			e.Text, e.Hint = fmt.Sprintf("not run: %v", r.Err), hint
+		}
 		if errors.Is(r.Err, credentialplugin.ErrAtWork) { // it ends with this process, and begins anew with the next one
 			e.Hint = fmt.Sprintf("--backend-wait %v, or a --wait as long, gives a credential plugin the time that it may take", credentialplugin.Longest)
 		}
@@ -111,6 +114,9 @@ func (s *reporter) tell(r runner.Result, end ExitStatus) {
 		if r.Ending == runner.Unrecorded {
 			e.Text = fmt.Sprintf("the command ended with code %d, and that could not be recorded: %v", r.Status.ExitCode(), r.Err)
 			e.Hint = "others will find the tick or key lost"
+			if hint := hintOf(r.Err); hint != "" {
+				e.Hint = hint + "; " + e.Hint
+			}
 		}
 	}
 	if r.Ending != runner.Interrupted || r.Signal != 0 { // else the program goes on

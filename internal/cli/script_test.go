@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"syscall"
@@ -38,6 +39,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"leaderrun": program,
 		"faulty":    faulty,
+		"aimed":     aimed,
 		"rc":        recordEnd,
 		"notifyd":   serviceManager,
 		"words":     printWords,
@@ -52,6 +54,13 @@ func program() {
 	if end.Signal != 0 {
 		supervise.Reraise(end.Signal)
 	}
+	os.Exit(end.Code)
+}
+
+// aimed is a call of leaderrun that prints below which memory the garbage collector tries to stay.
+func aimed() {
+	end := Main([]string{"leaderrun", "version"}, os.Stdin, os.Stdout, os.Stderr)
+	fmt.Println(debug.SetMemoryLimit(-1))
 	os.Exit(end.Code)
 }
 

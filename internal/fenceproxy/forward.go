@@ -123,12 +123,12 @@ func (f *forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, p.cancel = context.WithCancelCause(ctx)
 	p.life = ctx
-	p.limit = time.AfterFunc(f.patience, p.giveUp)
+	p.limit = time.AfterFunc(f.patience, panics.Caught(p.giveUp))
 	defer p.end()
 	if newer := httpfence.Overtaken(r); newer != nil {
 		panics.Go(func() { p.yield(newer) })
 	}
-	defer context.AfterFunc(p.client, p.desert)()
+	defer context.AfterFunc(p.client, panics.Caught(p.desert))()
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: p.gotConn})
 	r = r.WithContext(context.WithValue(ctx, passageKey{}, p))
 	if p.unread = r.ContentLength != 0; p.unread {

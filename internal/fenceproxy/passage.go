@@ -74,7 +74,7 @@ func (p *passage) answered(r *http.Response) {
 	service, isBoth := r.Body.(twoWay)
 	if isBoth && r.StatusCode == http.StatusSwitchingProtocols {
 		both := &bothWays{service: service, passage: p}
-		p.unhook = context.AfterFunc(p.ending, func() { _ = both.CloseWrite() })
+		p.unhook = context.AfterFunc(p.ending, panics.Caught(func() { _ = both.CloseWrite() }))
 		p.upgraded, r.Body = both, both
 	} else {
 		r.Body = &restOfAnswer{r.Body, p}

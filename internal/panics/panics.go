@@ -1,6 +1,7 @@
 // Package panics says what happens when a goroutine panics. No other goroutine can recover from that: Go ends the program with a
 // stack and exit code 2. A program can choose something else once (Handle). Every goroutine of this module starts with Go or Await, or
-// hands its panic to the goroutine that waits for it (package runner).
+// hands its panic to the goroutine that waits for it (package runner). What AfterFunc of packages context and time calls, each time in
+// a goroutine of its own, is Caught, unless it only ends or limits a connection.
 //
 // The package does not cover the goroutines of libraries, and what Go calls a fatal error.
 package panics
@@ -67,9 +68,12 @@ func Await[T any](ctx context.Context, f func() (T, error)) (T, error) {
 }
 
 // Go calls f in a goroutine of its own.
-func Go(f func()) {
-	go func() {
+func Go(f func()) { go Caught(f)() }
+
+// Caught returns a function that calls f, and hands a panic of it to the handler.
+func Caught(f func()) func() {
+	return func() {
 		defer Catch()
 		f()
-	}()
+	}
 }

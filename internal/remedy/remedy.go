@@ -39,10 +39,16 @@ func (e *Error) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Of returns the remedy of an error, or "".
+// Of returns the remedy of an error, or "". An error that may pass tells its remedy by a method.
 func Of(err error) string {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Hint
+	}
+	if passing, ok := errors.AsType[interface {
+		error
+		Remedy() string
+	}](err); ok {
+		return passing.Remedy()
 	}
 	return ""
 }

@@ -300,3 +300,26 @@ func TestAHostThatDiesWhileTheStoreHangs(t *testing.T) {
 		f.close()
 	})
 }
+
+// Where the store is slow, no look at shards of others begins, and one that is due is put off.
+func TestNoLookBesideBeginsOnASlowStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mem := suite.NewMem(nil)
+		mem.Proof = backends.ByBeat
+		b := &balancer{
+			Workers: &Workers{Job: "job", Shards: 4, TTL: ttl, Store: Remember(mem)}, life: t.Context(), lookedBeside: make(chan besides, 1),
+			position: position{settled: 2}, member: true,
+		}
+		b.Store.slow = true
+		now := time.Now()
+		wait := b.lookBeside(now)
+		if b.lookingBeside || wait > ttl/2 || b.beside.next != now.Add(wait) {
+			t.Errorf("it looks: %v, and will after %v, at %v", b.lookingBeside, wait, b.beside.next)
+		}
+		b.Store.slow = false
+		if b.lookBeside(b.beside.next); !b.lookingBeside {
+			t.Error("it does not look when the store is quick again")
+		}
+		<-b.lookedBeside
+	})
+}

@@ -31,6 +31,7 @@ var helpers = map[string]func(args []string){
 	"signals":  helperSignals,
 	"storm":    helperStorm,
 	"threads":  helperThreads,
+	"tidy":     helperTidy,
 	"tracer":   helperTracer,
 	"untaken":  helperUntaken,
 	"wrapper":  helperWrapper,
@@ -44,6 +45,15 @@ func put(name string, value any) {
 	}
 	if err := os.Rename(temporary, name); err != nil {
 		panic(err)
+	}
+}
+
+// helperTidy ends when the cgroup is gone that a killed run has left beside those of this process.
+func helperTidy(args []string) {
+	newCgroupPath()
+	for exists := true; exists; time.Sleep(time.Millisecond) {
+		_, err := os.Lstat(args[0])
+		exists = err == nil
 	}
 }
 

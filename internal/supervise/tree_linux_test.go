@@ -1,8 +1,10 @@
 package supervise
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"syscall"
@@ -10,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/internal/lifeline"
+	"github.com/leaderrun/leaderrun/internal/supervise/tree"
 )
 
 func TestLeftoversAreEnded(t *testing.T) {
@@ -243,5 +246,28 @@ func TestAGrandchildThatHoldsStdoutDelaysNothing(t *testing.T) {
 	r.wait(lifeline.Dead)
 	if took := time.Since(began); took > patience/2 {
 		t.Errorf("took %v", took)
+	}
+}
+
+// A wrapper and its guardian may both be killed: the next run that has a cgroup beside theirs removes what they have left.
+func TestALaterRunRemovesTheCgroupOfAKilledOne(t *testing.T) {
+	home, err := cgroupHome()
+	if os.Geteuid() != 0 || err != nil || Tier() != "cgroup+subreaper" {
+		t.Skip("no cgroup can be made here")
+	}
+	own := filepath.Join(home, "leaderrun-test-tidy-"+strconv.Itoa(os.Getpid()))
+	left := filepath.Join(own, tree.Prefix+"left")
+	must(t, os.Mkdir(own, 0o755))
+	must(t, os.Mkdir(left, 0o755))
+	t.Cleanup(func() {
+		_ = os.Remove(left)
+		eventually(t, "the cgroup is removed", func() bool { return os.Remove(own) == nil })
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", `echo $$ >"$1/cgroup.procs" && exec "$2" "$3"`, "sh", own, self(t), left)
+	cmd.Env = append(os.Environ(), helperVariable+"=tidy")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("it stays: %v\n%s", err, out)
 	}
 }

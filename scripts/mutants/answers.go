@@ -20,6 +20,7 @@ var answerMutants = []mutant{
 	{"HTTP: a place is kept when the answer is closed", "internal/httplimit/httplimit.go", "func (b *Body) Close() error {\n\tb.place.Leave()\n", "func (b *Body) Close() error {\n", limitTests},
 	{"HTTP: answers are unpacked", "internal/httplimit/httplimit.go", "t.DisableCompression = true", "t.DisableCompression = false", limitTests},
 	{"HTTP: what libraries log reaches stderr past the console", "internal/cli/main.go", "\thearLibraries(console)\n", "", hostileAnybody},
+	{"memory has no aim", "internal/cli/main.go", "\tboundMemory()\n", "", []string{"./internal/cli", "-run", "TestScripts/^environment$"}},
 	{"Consul: null in the place of a key is taken", "backends/consul/read.go", "case p == nil || p.Key == \"\" || p.ModifyIndex == 0,", "case p == nil,", hostileConsul},
 	{"Consul: the lock of another session is taken for ours", "backends/consul/swap.go", "if last == nil || step.Verb == api.KVLock && last.Session != step.Session {", "if last == nil {", hostileConsul},
 	{"Consul: an answer may become anything", "backends/consul/roundtripper.go", "err = httplimit.Weigh(text)", "err = nil", hostileConsul},

@@ -36,6 +36,7 @@ var balanceMutants = []mutant{
 	{"workers: a death is noticed with the next look", "internal/shards/members.go", "min(jittered(m.ttl/3), m.untilEnd())", "jittered(m.ttl / 3)", fleetTests},
 	{"workers: a shard is freed with the next look", "internal/shards/beside.go", "wait = min(wait, b.Store.untilEnd(slots.Name(b.Job, shard)))", "_ = shard", fleetTests},
 	{"workers: hosts look at shards of others on a slow store", "internal/shards/memory.go", "return m.slow\n", "return false\n", []string{"./internal/shards", "-run", "TestAStoreThatGetsSlow"}},
+	{"workers: a look at shards of others begins on a slow store", "internal/shards/beside.go", "if b.Store.isSlow() {", "if false {", []string{"./internal/shards", "-run", "TestNoLookBeside"}},
 	{"workers: a claim that was not sent is taken back", "internal/shards/memory.go", "if err := ctx.Err(); err != nil {", "if err := ctx.Err(); false {", []string{"./internal/shards", "-run", "TestLeaving"}},
 	{"workers: the oldest run is given up", "internal/shards/balance.go", "k.began.After(youngest.began)", "k.began.Before(youngest.began)", fleetTests},
 	{"workers: a worker that ends is run again at once", "internal/shards/balance.go", "k.pause = max(k.pause, shortestPause)", "_ = shortestPause", fleetTests},

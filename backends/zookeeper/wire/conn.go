@@ -157,7 +157,7 @@ func (c *Conn) Do(ctx context.Context, calls ...*Call) error {
 	if err := c.send(ctx, calls); err != nil {
 		return err
 	}
-	defer context.AfterFunc(ctx, func() { c.fail(ctx.Err()) })()
+	defer context.AfterFunc(ctx, panics.Caught(func() { c.fail(ctx.Err()) }))()
 	for _, call := range calls {
 		select {
 		case <-call.done:
@@ -176,7 +176,7 @@ func (c *Conn) send(ctx context.Context, calls []*Call) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	defer context.AfterFunc(ctx, func() { c.fail(ctx.Err()) })()
+	defer context.AfterFunc(ctx, panics.Caught(func() { c.fail(ctx.Err()) }))()
 	c.writing.Lock()
 	defer c.writing.Unlock()
 	var e encoder

@@ -72,6 +72,7 @@ type balancer struct {
 
 	searching bool
 	searchAt  time.Time     // when a search is due, if this host has too few shards
+	lateAt    time.Time     // when one is due because of holders that seem to be dead; zero: none is
 	fruitless time.Duration // the pause after the last search that found nothing; 0: it found something
 	likely    []int         // shards that will probably be given up next
 	glanceAt  time.Time     // when these are to be looked at
@@ -215,7 +216,7 @@ func (b *balancer) act() time.Duration {
 		b.start(k.shard, k.pause)
 	}
 	if start == 0 {
-		b.likely, b.fruitless, b.searchAt = nil, 0, time.Time{}
+		b.likely, b.fruitless, b.searchAt, b.lateAt = nil, 0, time.Time{}, time.Time{}
 		return wait
 	}
 	if b.searching {
@@ -225,8 +226,12 @@ func (b *balancer) act() time.Duration {
 	if len(b.likely) == 0 {
 		glance = never
 	}
+	if !b.lateAt.IsZero() {
+		search = min(search, b.lateAt.Sub(now))
+	}
 	switch {
 	case search <= 0:
+		b.lateAt = time.Time{}
 		b.search(start, rand.Perm(b.Shards), true) //nolint:gosec // so that hosts do not meet
 	case glance <= 0:
 		b.search(start, b.likely, false)

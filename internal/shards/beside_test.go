@@ -323,3 +323,58 @@ func TestNoLookBesideBeginsOnASlowStore(t *testing.T) {
 		<-b.lookedBeside
 	})
 }
+
+// A host misses another one a moment before the shards of that can be had. It looks again as soon as they can, where the server's clock
+// tells when, and does not wait for its next search.
+func TestShardsThatCanBeHadAfterTheirHostIsMissed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 50)
+		for shard := range f.shards {
+			c := backends.Claim{Job: slots.Name("job", shard), Holder: backends.Holder{ID: "dead", Host: "dead"}, TTL: ttl}
+			if _, err := f.mem.Acquire(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(ttl / 2)
+		f.join("a") // it takes shards from its second look on, a third of a TTL later
+		time.Sleep(ttl * 6 / 10)
+		if n := f.counts()["a"]; n < f.shards {
+			t.Errorf("%d of %d run", n, f.shards)
+		}
+		f.close()
+	})
+}
+
+// When a lease runs out that was not renewed is known where the server's clock tells it, and is of no use while renewals are late
+// everywhere.
+func TestWhenALeaseRunsOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for name, c := range map[string]struct {
+			left   time.Duration
+			limits backends.Limits
+			slow   bool
+			known  bool
+		}{
+			"not renewed":                {left: ttl / 4, known: true},
+			"renewed":                    {left: ttl * 2 / 3},
+			"a guess":                    {left: ttl / 4, limits: backends.Limits{BySilence: true}},
+			"it ends with its processes": {left: ttl / 4, limits: backends.Limits{LocalHolders: func(string) ([]int, error) { return nil, nil }}},
+			"the store is slow":          {left: ttl / 4, slow: true},
+		} {
+			m := Remember(limited{suite.NewMem(nil), c.limits})
+			m.slow, m.seen["x"] = c.slow, sight{end: time.Now().Add(c.left)}
+			s := backends.Status{Lease: &backends.Lease{Left: c.left}, Record: backends.Record{TTL: ttl.Milliseconds()}}
+			if left := m.untilLapse("x", s); (left >= c.left && left <= c.left*11/10) != c.known || !c.known && left != 0 {
+				t.Errorf("%s: %v", name, left)
+			}
+		}
+	})
+}
+
+// limited is a store with other limits.
+type limited struct {
+	*suite.Mem
+	is backends.Limits
+}
+
+func (l limited) Limits() backends.Limits { return l.is }

@@ -87,6 +87,16 @@ func (m *Memory) untilEnd(job string) time.Duration {
 	return left + mathrand.N(left/10+1) //nolint:gosec // jitter: many may wait for the same
 }
 
+// untilLapse returns after what time a lease runs out that was not renewed for half of its time, where the server's clock tells: its
+// holder seems to be dead. 0: it was renewed, or nobody knows. While the store is slow, renewals may be late everywhere.
+func (m *Memory) untilLapse(job string, s backends.Status) time.Duration {
+	limits, half := m.Limits(), time.Duration(s.Record.TTL)*time.Millisecond/2
+	if limits.BySilence || limits.LocalHolders != nil || s.Lease.Left >= half || m.isSlow() {
+		return 0
+	}
+	return min(m.untilEnd(job), half)
+}
+
 // claim makes a claim, and takes it back where nobody knows whether it has arrived: nobody would renew that lease.
 func (m *Memory) claim(ctx context.Context, c backends.Claim) (backends.Grant, error) {
 	if err := ctx.Err(); err != nil { // nothing was sent that would have to be taken back

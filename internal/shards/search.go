@@ -16,10 +16,11 @@ import (
 
 // discovery is what a search has found.
 type discovery struct {
-	all  bool    // it was among all shards
-	free []int   // nobody has these, and those come last that will be free at a known time
-	gone []int   // nobody has these, and their holders may be alive; somebody may free them soon
-	held []owner // those that somebody has
+	all  bool          // it was among all shards
+	free []int         // nobody has these, and those come last that will be free at a known time
+	gone []int         // nobody has these, and their holders may be alive; somebody may free them soon
+	held []owner       // those that somebody has
+	late time.Duration // after what time all those are free whose holders seem to be dead; 0: there are none
 }
 
 // owner is who has a shard.
@@ -49,7 +50,8 @@ func (b *balancer) lookAmong(order []int, need int) discovery {
 	var mu sync.Mutex
 	var d discovery
 	_ = Together(len(order), func(i int) error {
-		s, err := b.Store.Inspect(ctx, slots.Name(b.Job, order[i]))
+		name := slots.Name(b.Job, order[i])
+		s, err := b.Store.Inspect(ctx, name)
 		switch {
 		case err == nil, errors.Is(err, backends.ErrUnknownJob):
 		case backends.IsAnswer(err): // a record that cannot be read does not hide the others
@@ -62,6 +64,7 @@ func (b *balancer) lookAmong(order []int, need int) discovery {
 		switch r := &s.Record; {
 		case s.Lease != nil:
 			d.held = append(d.held, owner{shard: order[i], host: r.Holder.Host, pid: r.Holder.PID, granted: r.Granted})
+			d.late = max(d.late, b.Store.untilLapse(name, s))
 		case s.Wait > 0:
 			d.gone = append(d.gone, order[i])
 		default:
@@ -105,6 +108,9 @@ func (b *balancer) finds(d discovery) {
 	}
 	b.fruitless = min(max(2*b.fruitless, b.TTL/3), b.TTL)
 	b.searchAt = now.Add(jittered(b.fruitless))
+	if d.late > 0 {
+		b.lateAt = now.Add(max(d.late, b.TTL/30))
+	}
 	b.likely = d.gone
 	for _, o := range likeliest(d.held) {
 		b.likely = append(b.likely, o.shard)

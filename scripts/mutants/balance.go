@@ -35,6 +35,8 @@ var balanceMutants = []mutant{
 	{"workers: a shard that is free is freed", "internal/shards/memory.go", "s.Wait == 0 && !s.Record.Free()", "s.Wait == 0", []string{"./internal/shards", "-run", "TestAShardThatIsFree"}},
 	{"workers: a death is noticed with the next look", "internal/shards/members.go", "min(jittered(m.ttl/3), m.untilEnd())", "jittered(m.ttl / 3)", fleetTests},
 	{"workers: a shard is freed with the next look", "internal/shards/beside.go", "wait = min(wait, b.Store.untilEnd(slots.Name(b.Job, shard)))", "_ = shard", fleetTests},
+	{"workers: shards of the dead are looked for with the next search", "internal/shards/balance.go", "search = min(search, b.lateAt.Sub(now))", "_ = search", []string{"./internal/shards", "-run", "TestShardsThatCanBeHad"}},
+	{"workers: leases that run out are awaited on a slow store", "internal/shards/memory.go", "|| m.isSlow() {", "{", []string{"./internal/shards", "-run", "TestWhenALease"}},
 	{"workers: hosts look at shards of others on a slow store", "internal/shards/memory.go", "return m.slow\n", "return false\n", []string{"./internal/shards", "-run", "TestAStoreThatGetsSlow"}},
 	{"workers: a look at shards of others begins on a slow store", "internal/shards/beside.go", "if b.Store.isSlow() {", "if false {", []string{"./internal/shards", "-run", "TestNoLookBeside"}},
 	{"workers: a claim that was not sent is taken back", "internal/shards/memory.go", "if err := ctx.Err(); err != nil {", "if err := ctx.Err(); false {", []string{"./internal/shards", "-run", "TestLeaving"}},

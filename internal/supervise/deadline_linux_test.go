@@ -18,9 +18,9 @@ const stubborn = `trap 'echo >>termed' TERM; echo $$ >pid; while :; do sleep 0.0
 
 func TestDeadlineSendsTermThenKill(t *testing.T) {
 	tiers(t, func(t *testing.T, o Options) {
-		inTime(t, func(factor time.Duration) (slept bool) {
+		inTime(t, func(longer func(time.Duration) time.Duration) (slept bool) {
 			r := prepare(t, o)
-			d := within(factor*500*time.Millisecond, factor*500*time.Millisecond)
+			d := within(longer(500*time.Millisecond), longer(500*time.Millisecond))
 			if !r.startInTime(r.shell(stubborn), d) {
 				return true
 			}
@@ -48,9 +48,9 @@ func TestDeadlineSendsTermThenKill(t *testing.T) {
 }
 
 func TestTermAtTheDeadlineIsEnoughForMost(t *testing.T) {
-	inTime(t, func(factor time.Duration) (slept bool) {
+	inTime(t, func(longer func(time.Duration) time.Duration) (slept bool) {
 		r := prepare(t, Options{})
-		d := in(factor * 200 * time.Millisecond)
+		d := in(longer(200 * time.Millisecond))
 		if !r.startInTime(r.shell("echo $$ >pid; exec sleep 100"), d) {
 			return true
 		}
@@ -73,9 +73,9 @@ func TestTermAtTheDeadlineIsEnoughForMost(t *testing.T) {
 // A guardian that wakes up when it must kill has slept through the time of SIGTERM. The wrapper may have slept less and
 // extended the deadline meanwhile: what it hears of next is no end of the command's own.
 func TestTermThatWasSleptThroughIsTold(t *testing.T) {
-	inTime(t, func(factor time.Duration) (slept bool) {
+	inTime(t, func(longer func(time.Duration) time.Duration) (slept bool) {
 		r := prepare(t, Options{})
-		d := in(factor * time.Second)
+		d := in(longer(time.Second))
 		d.Term = d.Kill
 		if !r.startInTime(r.shell(stubborn), d) {
 			return true
@@ -95,9 +95,9 @@ func TestTermThatWasSleptThroughIsTold(t *testing.T) {
 }
 
 func TestExtendKeepsTheRunAlive(t *testing.T) {
-	inTime(t, func(factor time.Duration) (slept bool) {
+	inTime(t, func(longer func(time.Duration) time.Duration) (slept bool) {
 		r := prepare(t, Options{})
-		first := within(factor*300*time.Millisecond, 100*time.Millisecond)
+		first := within(longer(300*time.Millisecond), 100*time.Millisecond)
 		if !r.startInTime(r.shell(stubborn), first) {
 			return true
 		}
@@ -139,9 +139,9 @@ func TestEveryExtensionIsAcknowledged(t *testing.T) {
 }
 
 func TestTerminateAndThenTheDeadlineSendOneTerm(t *testing.T) {
-	inTime(t, func(factor time.Duration) (slept bool) {
+	inTime(t, func(longer func(time.Duration) time.Duration) (slept bool) {
 		r := prepare(t, Options{})
-		d := in(factor * 400 * time.Millisecond)
+		d := in(longer(400 * time.Millisecond))
 		if !r.startInTime(r.shell(stubborn), d) {
 			return true
 		}
@@ -162,7 +162,7 @@ func TestTerminateAndThenTheDeadlineSendOneTerm(t *testing.T) {
 
 func TestKillEndsEverythingAtOnce(t *testing.T) {
 	tiers(t, func(t *testing.T, o Options) {
-		inTime(t, func(time.Duration) (slept bool) {
+		inTime(t, func(func(time.Duration) time.Duration) (slept bool) {
 			r := prepare(t, o)
 			r.start(r.shell("("+stubborn+") & "+stubborn), far())
 			r.pid("pid")

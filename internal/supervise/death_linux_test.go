@@ -175,13 +175,13 @@ func TestTheCommandGetsATermWhenTheWrapperIsKilled(t *testing.T) {
 
 func TestTheTreeDiesWhenTheWrapperIsStopped(t *testing.T) {
 	tiers(t, func(t *testing.T, o Options) {
-		inTime(t, func(factor time.Duration) (slept bool) {
+		inTime(t, func(longer func(time.Duration) time.Duration) (slept bool) {
 			w := wrap(t, o, difficult, func(o *wrapperOrder) {
 				withDaemon(o)
-				o.Term, o.Life, o.Extend = factor*1500*time.Millisecond, 300*time.Millisecond, true
+				o.Term, o.Life, o.Extend = longer(1500*time.Millisecond), 300*time.Millisecond, true
 			})
 			r := w.run()
-			until := boottime.Now().Add(factor * 2 * time.Second)
+			until := boottime.Now().Add(longer(2 * time.Second))
 			eventually(t, "it outlives its first deadlines, or is dead", func() bool {
 				return r.has("daemon") && r.has("pid") && boottime.Now() > until || r.has(eventFile(lifeline.Dead))
 			})
@@ -202,10 +202,10 @@ func TestTheTreeDiesWhenTheWrapperIsStopped(t *testing.T) {
 
 // A wrapper that is stopped after its command ended has a lock that nobody else would give back.
 func TestTheLockOfAStoppedWrapperIsGivenBackAtTheEnd(t *testing.T) {
-	inTime(t, func(factor time.Duration) (slept bool) {
+	inTime(t, func(longer func(time.Duration) time.Duration) (slept bool) {
 		w := wrap(t, Options{}, `echo >pid; read line <fifo`, func(o *wrapperOrder) {
 			must(t, syscall.Mkfifo(filepath.Join(o.Dir, "fifo"), 0o600))
-			o.Term, o.Life = factor*2*time.Second, 300*time.Millisecond
+			o.Term, o.Life = longer(2*time.Second), 300*time.Millisecond
 		})
 		stop(t, w.cmd.Process.Pid) // one that hears of the end would dismiss the guardian, and the lock is the wrapper's own then
 		var line *os.File
@@ -288,9 +288,9 @@ func TestAStoppedGuardianIsReplacedByTheWrapper(t *testing.T) {
 	for reason, act := range reasons {
 		t.Run(reason, func(t *testing.T) {
 			tiers(t, func(t *testing.T, o Options) {
-				inTime(t, func(factor time.Duration) (slept bool) {
+				inTime(t, func(longer func(time.Duration) time.Duration) (slept bool) {
 					r := prepare(t, o)
-					d := within(factor*time.Second, factor*2*time.Second)
+					d := within(longer(time.Second), longer(2*time.Second))
 					if !r.startInTime(r.shell("trap '' TERM; ("+stubborn+") & while :; do sleep 0.01; done"), d) {
 						return true
 					}
@@ -318,9 +318,9 @@ func TestAStoppedGuardianIsReplacedByTheWrapper(t *testing.T) {
 
 // A renewal may be answered just before SIGTERM is due. A guardian that had no time yet to read of it is not lost.
 func TestAGuardianMayAnswerAnExtensionLate(t *testing.T) {
-	inTime(t, func(factor time.Duration) (slept bool) {
+	inTime(t, func(longer func(time.Duration) time.Duration) (slept bool) {
 		r := prepare(t, Options{})
-		d := within(factor*2*time.Second, 10*time.Second)
+		d := within(longer(2*time.Second), 10*time.Second)
 		if !r.startInTime(r.shell(stubborn), d) {
 			return true
 		}
@@ -350,7 +350,7 @@ func TestAGuardianMayAnswerAnExtensionLate(t *testing.T) {
 
 // A busy machine may give the guardian no time for a while. While the lease is ours, that costs no run its outcome.
 func TestAGuardianMayBeginToKillLate(t *testing.T) {
-	inTime(t, func(time.Duration) (slept bool) {
+	inTime(t, func(func(time.Duration) time.Duration) (slept bool) {
 		r := prepare(t, Options{})
 		r.start(r.shell(stubborn), far())
 		r.pid("pid")

@@ -244,15 +244,15 @@ func standsStill(pid int) bool {
 	return len(tasks) > 0
 }
 
-// inTime tries again what a machine that sleeps spoils, with more time by a factor. What never succeeds is a fault.
-func inTime(t *testing.T, try func(factor time.Duration) (slept bool)) {
+// inTime tries again what a machine that sleeps spoils, with a longer time. What never succeeds is a fault.
+func inTime(t *testing.T, try func(longer func(time.Duration) time.Duration) (slept bool)) {
 	t.Helper()
-	for i := range 10 {
-		if !try(1 << (i / 2)) {
+	for i := range 9 {
+		if !try(func(d time.Duration) time.Duration { return d << (i / 3) }) {
 			return
 		}
 	}
-	t.Fatal("not in time, ten times")
+	t.Fatal("not in time, nine times")
 }
 
 // eventually polls until the condition holds.

@@ -230,10 +230,10 @@ func TestTooLateStartsNothing(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	// The wrapper compares too; this asks the guardian alone.
-	inTime(t, func(factor time.Duration) (slept bool) {
+	inTime(t, func(longer func(time.Duration) time.Duration) (slept bool) {
 		r := prepare(t, Options{})
 		stop(t, r.Guard.pid)
-		d := within(factor*150*time.Millisecond, 10*time.Second)
+		d := within(longer(150*time.Millisecond), 10*time.Second)
 		result := make(chan error)
 		go func() { result <- r.Start(r.shell("echo >ran"), d) }()
 		eventually(t, "the deadline, and the second look", func() bool { return boottime.Now() >= d.Term.Add(4*secondLook) })
@@ -254,10 +254,10 @@ func TestTooLateStartsNothing(t *testing.T) {
 
 func TestStartWithAStoppedGuardianReturnsBeforeTheEnd(t *testing.T) {
 	tiers(t, func(t *testing.T, o Options) {
-		inTime(t, func(factor time.Duration) (slept bool) {
+		inTime(t, func(longer func(time.Duration) time.Duration) (slept bool) {
 			r := prepare(t, o)
 			stop(t, r.Guard.pid)
-			d := in(factor * 200 * time.Millisecond)
+			d := in(longer(200 * time.Millisecond))
 			err := r.Start(r.shell("echo >ran"), d)
 			late := boottime.Now().Sub(d.End)
 			if errors.Is(err, ErrTooLate) {

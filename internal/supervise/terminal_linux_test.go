@@ -251,9 +251,9 @@ func state(pid int) string {
 
 // Nobody continued it: the run ends, although command and wrapper are stopped.
 func TestAStoppedJobEndsAtItsDeadline(t *testing.T) {
-	inTime(t, func(factor time.Duration) (slept bool) {
+	inTime(t, func(longer func(time.Duration) time.Duration) (slept bool) {
 		y := openTerminal(t, waitsForKeys, func(o *wrapperOrder) {
-			o.Term, o.Life, o.Extend = factor*1500*time.Millisecond, 300*time.Millisecond, true
+			o.Term, o.Life, o.Extend = longer(1500*time.Millisecond), 300*time.Millisecond, true
 		})
 		r := y.run()
 		eventually(t, "it has the terminal, or was not extended in time", func() bool {

@@ -31,7 +31,7 @@ func TestLeftoversAreEnded(t *testing.T) {
 }
 
 func TestLeftoversGetATermFirst(t *testing.T) {
-	inTime(t, func(time.Duration) (slept bool) {
+	inTime(t, func(func(time.Duration) time.Duration) (slept bool) {
 		r := prepare(t, Options{})
 		c := r.shell(`(trap 'echo >termed; exit' TERM; echo >ready; while :; do sleep 0.01; done) &
 while [ ! -e ready ]; do sleep 0.01; done; exit 4`)

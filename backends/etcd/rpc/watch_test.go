@@ -190,7 +190,7 @@ func TestAWatchOverAHalfOpenConnectionEnds(t *testing.T) {
 	if err := w.end(t); err == nil || errors.Is(err, context.Canceled) {
 		t.Fatalf("got %v", err)
 	}
-	if _, err := c.Range(soon(t), rpc.Range{Key: []byte("k")}); err != nil {
+	if _, err := c.Range(within(t), rpc.Range{Key: []byte("k")}); err != nil {
 		t.Fatalf("at the next endpoint: %v", err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -178,7 +179,7 @@ func examine(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// sig SIGNAL NAME sends a signal to the program that `rc NAME` runs.
+// sig SIGNAL NAME sends a signal to the program that `rc NAME` runs. One that is stopped does nothing any more when it returns.
 func sendSignal(ts *testscript.TestScript, _ bool, args []string) {
 	signals := map[string]syscall.Signal{
 		"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "HUP": syscall.SIGHUP, "QUIT": syscall.SIGQUIT,
@@ -192,6 +193,22 @@ func sendSignal(ts *testscript.TestScript, _ bool, args []string) {
 	pid, err := strconv.Atoi(strings.TrimSpace(ts.ReadFile(file)))
 	ts.Check(err)
 	ts.Check(syscall.Kill(pid, signals[args[0]]))
+	if args[0] == "STOP" {
+		eventually(ts, args[1]+" to stand still", func() bool { return standsStill(pid) })
+	}
+}
+
+// standsStill says whether every thread of a process is stopped, where the system tells. One of them hears of the signal, and tells the
+// others when it gets a processor.
+func standsStill(pid int) bool {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	for _, file := range threads {
+		text, _ := os.ReadFile(file)
+		if _, state, _ := strings.Cut(string(text), ") "); !strings.HasPrefix(state, "T") {
+			return false
+		}
+	}
+	return len(threads) > 0 || runtime.GOOS != "linux"
 }
 
 // waitfile FILE… waits until the files are there and not empty.
@@ -252,12 +269,9 @@ func startConsul(t *testing.T, ts *testscript.TestScript, args []string) {
 }
 
 // strangers sets WEB to the address of a server that speaks another protocol, MUTE to that of one that hears what it is sent and
-// hangs up, DEAF to that of one that never answers, and CLOSED to one that nobody listens on.
+// hangs up, DEAF to that of one that never answers, and CLOSED to one that nobody listens on: a system gives away no port below 1024.
 func listenAsStrangers(ts *testscript.TestScript, _ bool, _ []string) {
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	ts.Check(err)
-	ts.Setenv("CLOSED", closed.Addr().String())
-	ts.Check(closed.Close())
+	ts.Setenv("CLOSED", "127.0.0.1:1")
 	for name, answer := range map[string]func(net.Conn){
 		"WEB": func(conn net.Conn) {
 			_, _ = io.WriteString(conn, "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")

@@ -77,7 +77,7 @@ func newProxiedBy(t *testing.T, patience time.Duration, secure bool, service htt
 	}))
 	t.Cleanup(func() {
 		upstream.CloseClientConnections() // where a test has failed something may wait there
-		closed, limit := make(chan struct{}), patience
+		closed, limit := make(chan struct{}), max(patience, time.Minute)
 		if t.Failed() {
 			limit = short
 		}
@@ -244,14 +244,10 @@ func TestFenceHTTPGivesUpWhatIsDeserted(t *testing.T) {
 
 func TestFenceHTTPWithoutUpstream(t *testing.T) {
 	t.Parallel()
-	nobody, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = nobody.Close()
+	const nobody = "127.0.0.1:1" // a system gives away no port below 1024
 	said := ""
 	h := New(Options{
-		Resource: "service", Keep: new(httpfence.Memory), Upstream: &url.URL{Scheme: "http", Host: nobody.Addr().String()},
+		Resource: "service", Keep: new(httpfence.Memory), Upstream: &url.URL{Scheme: "http", Host: nobody},
 		Patience: time.Minute, Log: slog.DiscardHandler,
 		Tell: func(_ slog.Level, event string, r *http.Request, err error, _ int64) {
 			said += fmt.Sprintf("%s: %s %s: %v\n", event, r.Method, r.URL.Path, err)
@@ -264,7 +260,7 @@ func TestFenceHTTPWithoutUpstream(t *testing.T) {
 		}
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
-		if w.Code != 502 || w.Header().Get(httpfence.Header) != x.want || strings.Contains(w.Body.String(), nobody.Addr().String()) {
+		if w.Code != 502 || w.Header().Get(httpfence.Header) != x.want || strings.Contains(w.Body.String(), nobody) {
 			t.Errorf("%d %v %q", w.Code, w.Header(), w.Body)
 		}
 	}
@@ -342,7 +338,7 @@ func TestFenceHTTPStreams(t *testing.T) {
 	t.Parallel()
 	servers.SkipShort(t)
 	more := make(chan struct{})
-	p := newProxied(t, short, func(w http.ResponseWriter, r *http.Request) {
+	service := func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Upgrade") == "" {
 			fmt.Fprint(w, "one\n")
 			_ = http.NewResponseController(w).Flush()
@@ -358,8 +354,8 @@ func TestFenceHTTPStreams(t *testing.T) {
 		defer conn.Close()
 		fmt.Fprint(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
 		_, _ = io.CopyN(conn, conn, 6)
-	})
-	response, err := p.request(t.Context(), "GET", "5", "")
+	}
+	response, err := newProxied(t, patience, service).request(t.Context(), "GET", "5", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -373,6 +369,7 @@ func TestFenceHTTPStreams(t *testing.T) {
 		t.Errorf("%q %v", line, err)
 	}
 
+	p := newProxied(t, short, service)
 	conn, err := net.Dial("tcp", p.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)

@@ -227,7 +227,7 @@ func TestFenceHTTPReadersHoldNobody(t *testing.T) {
 func TestFenceHTTPTalksBothWays(t *testing.T) {
 	t.Parallel()
 	got := make(chan string, 1)
-	p := newProxied(t, short, func(w http.ResponseWriter, r *http.Request) {
+	p := newProxied(t, patience, func(w http.ResponseWriter, r *http.Request) {
 		answer := http.NewResponseController(w)
 		if err := answer.EnableFullDuplex(); err != nil {
 			t.Error(err)
@@ -255,10 +255,10 @@ func TestFenceHTTPLetsSlowClientsSend(t *testing.T) {
 	p := newProxied(t, short, func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })
 	read, write := io.Pipe()
 	go func() {
-		const pieces = 6
+		const pieces = 30
 		for range pieces {
 			fmt.Fprintln(write, "a row")
-			time.Sleep(short / 4)
+			time.Sleep(short / 20)
 		}
 		write.Close()
 	}()

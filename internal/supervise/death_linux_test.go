@@ -3,7 +3,6 @@ package supervise
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -176,50 +175,54 @@ func TestTheCommandGetsATermWhenTheWrapperIsKilled(t *testing.T) {
 
 func TestTheTreeDiesWhenTheWrapperIsStopped(t *testing.T) {
 	tiers(t, func(t *testing.T, o Options) {
-		w := wrap(t, o, difficult, func(o *wrapperOrder) {
-			withDaemon(o)
-			o.Term, o.Life, o.Extend = 1500*time.Millisecond, 300*time.Millisecond, true
+		inTime(t, func(longer func(time.Duration) time.Duration) (slept bool) {
+			w := wrap(t, o, difficult, func(o *wrapperOrder) {
+				withDaemon(o)
+				o.Term, o.Life, o.Extend = longer(1500*time.Millisecond), 300*time.Millisecond, true
+			})
+			r := w.run()
+			until := boottime.Now().Add(longer(2 * time.Second))
+			eventually(t, "it outlives its first deadlines, or is dead", func() bool {
+				return r.has("daemon") && r.has("pid") && boottime.Now() > until || r.has(eventFile(lifeline.Dead))
+			})
+			if w.free() && len(marked(w.mark)) > 0 {
+				t.Fatal("the lock is free during the run")
+			}
+			if len(marked(w.mark)) == 0 { // it was not extended in time
+				return true
+			}
+			stop(t, w.cmd.Process.Pid)
+			w.freeOnlyWhenDead()
+			must(t, w.cmd.Process.Signal(syscall.SIGCONT))
+			r.file(eventFile(lifeline.Dead))
+			return false
 		})
-		w.run().pid("daemon")
-		w.run().pid("pid")
-		until := boottime.Now().Add(2 * time.Second)
-		eventually(t, "it outlives its first deadlines", func() bool { return boottime.Now() > until })
-		if w.free() {
-			t.Fatal("the lock is free during the run")
-		}
-		must(t, w.cmd.Process.Signal(syscall.SIGSTOP))
-		w.freeOnlyWhenDead()
-		must(t, w.cmd.Process.Signal(syscall.SIGCONT))
-		w.run().file(eventFile(lifeline.Dead))
 	})
 }
 
 // A wrapper that is stopped after its command ended has a lock that nobody else would give back.
 func TestTheLockOfAStoppedWrapperIsGivenBackAtTheEnd(t *testing.T) {
-	w := wrap(t, Options{}, `echo >pid; read line <fifo`, func(o *wrapperOrder) {
-		must(t, syscall.Mkfifo(filepath.Join(o.Dir, "fifo"), 0o600))
-		o.Term, o.Life = 2*time.Second, 300*time.Millisecond
-	})
-	w.run().file("pid")
-	must(t, w.cmd.Process.Signal(syscall.SIGSTOP))
-	// kill(2) returns before all threads stand still. One that hears of the end would dismiss the guardian, and the lock is
-	// the wrapper's own then.
-	eventually(t, "the wrapper stands still", func() bool { return standsStill(w.cmd.Process.Pid) })
-	must(t, os.WriteFile(filepath.Join(w.dir, "fifo"), []byte("\n"), 0))
-	eventually(t, "dead", func() bool { return len(marked(w.mark)) == 0 })
-	w.freeOnlyWhenDead()
-}
-
-// standsStill says whether every thread of a process is stopped.
-func standsStill(pid int) bool {
-	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
-	for _, task := range tasks {
-		text, _ := os.ReadFile(task)
-		if _, rest, _ := strings.Cut(string(text), ") "); !strings.HasPrefix(rest, "T") {
-			return false
+	inTime(t, func(longer func(time.Duration) time.Duration) (slept bool) {
+		w := wrap(t, Options{}, `echo >pid; read line <fifo`, func(o *wrapperOrder) {
+			must(t, syscall.Mkfifo(filepath.Join(o.Dir, "fifo"), 0o600))
+			o.Term, o.Life = longer(2*time.Second), 300*time.Millisecond
+		})
+		stop(t, w.cmd.Process.Pid) // one that hears of the end would dismiss the guardian, and the lock is the wrapper's own then
+		var line *os.File
+		eventually(t, "the command reads, or is dead", func() (over bool) {
+			over = len(marked(w.mark)) == 0
+			line, _ = os.OpenFile(filepath.Join(w.dir, "fifo"), os.O_WRONLY|syscall.O_NONBLOCK, 0) // only if somebody reads it
+			return line != nil || over
+		})
+		if line == nil {
+			return true
 		}
-	}
-	return len(tasks) > 0
+		_, _ = line.WriteString("\n")
+		must(t, line.Close())
+		eventually(t, "dead", func() bool { return len(marked(w.mark)) == 0 })
+		w.freeOnlyWhenDead()
+		return false
+	})
 }
 
 func TestTheGuardianHoldsWhatTheCommandDoesNotHave(t *testing.T) {
@@ -228,7 +231,7 @@ func TestTheGuardianHoldsWhatTheCommandDoesNotHave(t *testing.T) {
 	})
 	w.run().file("pid")
 	guardian := w.run().pid("guardian")
-	must(t, syscall.Kill(guardian, syscall.SIGSTOP)) // so that the tree lives until the lock has been looked at
+	stop(t, guardian) // so that the tree lives until the lock has been looked at
 	must(t, w.cmd.Process.Kill())
 	eventually(t, "the wrapper is dead", func() bool { return !running(w.cmd.Process.Pid) })
 	if w.free() {
@@ -285,21 +288,29 @@ func TestAStoppedGuardianIsReplacedByTheWrapper(t *testing.T) {
 	for reason, act := range reasons {
 		t.Run(reason, func(t *testing.T) {
 			tiers(t, func(t *testing.T, o Options) {
-				r := prepare(t, o)
-				d := within(time.Second, 2*time.Second)
-				r.start(r.shell("trap '' TERM; ("+stubborn+") & while :; do sleep 0.01; done"), d)
-				r.pid("pid")
-				must(t, syscall.Kill(r.Guard.pid, syscall.SIGSTOP))
-				latest := act(r, d)
-				lost := r.wait(lifeline.GuardianLost)
-				r.wait(lifeline.Dead)
-				if !errors.Is(lost.Err, ErrGuardian) || !strings.HasSuffix(lost.Err.Error(), " in time") {
-					t.Error(lost.Err)
-				}
-				if late := boottime.Now().Sub(latest); late > 0 {
-					t.Errorf("dead %v too late", late)
-				}
-				r.noneLeft()
+				inTime(t, func(longer func(time.Duration) time.Duration) (slept bool) {
+					r := prepare(t, o)
+					d := within(longer(time.Second), longer(2*time.Second))
+					if !r.startInTime(r.shell("trap '' TERM; ("+stubborn+") & while :; do sleep 0.01; done"), d) {
+						return true
+					}
+					stop(t, r.Guard.pid)
+					if boottime.Now() >= d.Term {
+						return true
+					}
+					latest := act(r, d)
+					lost := r.wait(lifeline.GuardianLost)
+					r.wait(lifeline.Dead)
+					late := boottime.Now().Sub(latest)
+					if !errors.Is(lost.Err, ErrGuardian) || !strings.HasSuffix(lost.Err.Error(), " in time") {
+						t.Error(lost.Err)
+					}
+					r.noneLeft()
+					if late > 0 {
+						t.Logf("dead %v too late", late)
+					}
+					return late > 0
+				})
 			})
 		})
 	}
@@ -307,12 +318,13 @@ func TestAStoppedGuardianIsReplacedByTheWrapper(t *testing.T) {
 
 // A renewal may be answered just before SIGTERM is due. A guardian that had no time yet to read of it is not lost.
 func TestAGuardianMayAnswerAnExtensionLate(t *testing.T) {
-	inTime(t, func() (slept bool) {
+	inTime(t, func(longer func(time.Duration) time.Duration) (slept bool) {
 		r := prepare(t, Options{})
-		d := within(2*time.Second, 10*time.Second)
-		r.start(r.shell(stubborn), d)
-		r.pid("pid")
-		must(t, syscall.Kill(r.Guard.pid, syscall.SIGSTOP))
+		d := within(longer(2*time.Second), 10*time.Second)
+		if !r.startInTime(r.shell(stubborn), d) {
+			return true
+		}
+		stop(t, r.Guard.pid)
 		eventually(t, "just before SIGTERM", func() bool { return boottime.Now() >= d.Term.Add(-20*time.Millisecond) })
 		next := far()
 		r.Extend(next)
@@ -338,11 +350,11 @@ func TestAGuardianMayAnswerAnExtensionLate(t *testing.T) {
 
 // A busy machine may give the guardian no time for a while. While the lease is ours, that costs no run its outcome.
 func TestAGuardianMayBeginToKillLate(t *testing.T) {
-	inTime(t, func() (slept bool) {
+	inTime(t, func(func(time.Duration) time.Duration) (slept bool) {
 		r := prepare(t, Options{})
 		r.start(r.shell(stubborn), far())
 		r.pid("pid")
-		must(t, syscall.Kill(r.Guard.pid, syscall.SIGSTOP))
+		stop(t, r.Guard.pid)
 		asked := boottime.Now()
 		r.Kill(false)
 		eventually(t, "later than a lost lease would allow", func() bool { return boottime.Now() >= asked.Add(2*graceToAnswer+2*secondLook) })
@@ -360,21 +372,10 @@ func TestAGuardianMayBeginToKillLate(t *testing.T) {
 	})
 }
 
-// inTime tries again what a machine that sleeps spoils. What never succeeds is a fault.
-func inTime(t *testing.T, try func() (slept bool)) {
-	t.Helper()
-	for range 10 {
-		if !try() {
-			return
-		}
-	}
-	t.Fatal("not in time, ten times")
-}
-
 func TestExtendDoesNotWaitForAStoppedGuardian(t *testing.T) {
 	r := prepare(t, Options{})
 	r.start(r.shell("sleep 100"), far())
-	must(t, syscall.Kill(r.Guard.pid, syscall.SIGSTOP))
+	stop(t, r.Guard.pid)
 	began := time.Now()
 	d := far()
 	for range 20_000 { // more than any socket buffer takes

@@ -2,6 +2,7 @@ package supervise
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -134,6 +135,25 @@ func (r *run) start(c Command, d lifeline.Deadline) {
 	}
 }
 
+// startInTime starts a command whose deadline comes soon and that says "pid" when it is ready. It returns false if that was not before
+// the time of SIGTERM.
+func (r *run) startInTime(c Command, d lifeline.Deadline) bool {
+	r.t.Helper()
+	if err := r.Start(c, d); errors.Is(err, ErrTooLate) || errors.Is(err, ErrGuardian) {
+		return false
+	} else if err != nil {
+		r.t.Fatal("Start:", err)
+	}
+	eventually(r.t, "it is ready, or to end", func() bool { return r.has("pid") || boottime.Now() >= d.Term })
+	return boottime.Now() < d.Term
+}
+
+// has tells whether there is a file of the run.
+func (r *run) has(name string) bool {
+	_, err := os.Stat(filepath.Join(r.dir, name))
+	return err == nil
+}
+
 // wait reads events until one of that kind.
 func (r *run) wait(kind lifeline.EventKind) lifeline.Event {
 	r.t.Helper()
@@ -202,6 +222,37 @@ func marked(mark string) []int {
 		}
 	}
 	return pids
+}
+
+// stop stops a process. kill(2) returns before all of its threads stand still: one of them hears of the signal, and tells the others when
+// it gets a processor.
+func stop(t *testing.T, pid int) {
+	t.Helper()
+	must(t, syscall.Kill(pid, syscall.SIGSTOP))
+	eventually(t, "it stands still", func() bool { return standsStill(pid) })
+}
+
+// standsStill says whether every thread of a process is stopped.
+func standsStill(pid int) bool {
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	for _, task := range tasks {
+		text, _ := os.ReadFile(task)
+		if _, rest, _ := strings.Cut(string(text), ") "); !strings.HasPrefix(rest, "T") {
+			return false
+		}
+	}
+	return len(tasks) > 0
+}
+
+// inTime tries again what a machine that sleeps spoils, with a longer time. What never succeeds is a fault.
+func inTime(t *testing.T, try func(longer func(time.Duration) time.Duration) (slept bool)) {
+	t.Helper()
+	for i := range 6 {
+		if !try(func(d time.Duration) time.Duration { return d << (i / 2) }) {
+			return
+		}
+	}
+	t.Fatal("not in time, six times")
 }
 
 // eventually polls until the condition holds.

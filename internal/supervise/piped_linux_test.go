@@ -44,11 +44,11 @@ func TestRunPiped(t *testing.T) {
 }
 
 func TestRunPipedWithoutAProgram(t *testing.T) {
-	t.Parallel()
 	script := filepath.Join(t.TempDir(), "script")
 	if err := os.WriteFile(script, []byte("#!/no/such/interpreter\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
+	t.Parallel() // not before: what another test forks would have the file open for a moment, and it could not be executed
 	for path, code := range map[string]int{"/no/such/program": 127, script: 127, t.TempDir(): 126} {
 		_, err := RunPiped(Command{Path: path, Argv: []string{path}}, io.Discard, nil)
 		if failed, ok := errors.AsType[*ExecError](err); !ok || failed.ExitCode() != code || failed.Path != path {

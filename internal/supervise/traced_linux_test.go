@@ -136,7 +136,7 @@ func TestWhatIsTracedAndLivesIsNotDead(t *testing.T) {
 		state, _ := os.ReadFile(freezer + "/freezer.state")
 		return string(state) == "FROZEN\n"
 	})
-	r.Kill(true)
+	r.Kill(false) // the guardian may take its time to begin
 	if e := r.wait(lifeline.Unconfirmed); e.Count != 1 {
 		t.Errorf("%+v", e)
 	}

@@ -41,7 +41,7 @@ func TestASignalHitsNobodyElse(t *testing.T) {
 		t.Error("a stranger may not fork any more")
 	}
 	Signal(p, syscall.SIGSTOP)
-	for end := time.Now().Add(time.Minute); !isStopped(t, p.PID); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(patience); !isStopped(t, p.PID); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the process itself was not hit")
 		}

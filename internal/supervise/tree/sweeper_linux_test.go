@@ -6,6 +6,9 @@ import (
 	"runtime"
 	"syscall"
 	"testing"
+	"time"
+
+	"github.com/leaderrun/leaderrun/test/waits"
 )
 
 // children starts processes that only a signal ends.
@@ -89,9 +92,27 @@ func TestSkippedAndStrangersAreLeftAlone(t *testing.T) {
 			t.Errorf("what was to be skipped is %+v", p)
 		}
 	}
-	if found, calm := s.Kill(w); found != 0 || !calm {
-		t.Errorf("found %d, calm %v", found, calm)
+	for _, cmd := range list { // which have got their SIGKILL, and need a processor to die
+		for end := time.Now().Add(patience); cmd.Process.Pid != spared && !isZombie(cmd.Process.Pid); time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal("it lives")
+			}
+		}
 	}
+	for calm, end := false, time.Now().Add(patience); !calm; { // a sweep that takes too long is not
+		var found int
+		if found, calm = s.Kill(w); found != 0 || time.Now().After(end) {
+			t.Fatalf("found %d, calm %v", found, calm)
+		}
+	}
+}
+
+// patience is a time that only a hang exceeds.
+var patience = waits.AtMost(time.Minute)
+
+func isZombie(pid int) bool {
+	p, ok := Stat(pid)
+	return ok && p.Zombie()
 }
 
 // What cannot be looked at may be full of processes.

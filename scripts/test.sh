@@ -47,6 +47,7 @@ inC=()
 beds='/test/(bed|history)$' storms='/internal/supervise$'
 alone="$beds|$storms"
 long='/(test/(acceptance|release|servers)|examples|internal/cli)$' # begin first
+computing='/(internal/(crontab|importer|shards)|schedule|scripts/mutants)$' # wait for nothing, so any priority will do
 [[ $tier == all ]] || beds='/test/bed$' alone='/test/bed$'
 
 # Packages whose tests start what servers.sh builds, wait for it.
@@ -112,9 +113,9 @@ all=$now
 "$tools/testsum" "${flags[@]}" -- "${race[@]}" $(list "$storms" "$never") || status=1
 # shellcheck disable=SC2046 # packages
 "$tools/testsum" -slowest=20 "${flags[@]}" -- -p 1 $(list "$beds" "$never") -- \
-	-p 3 $(list "$long" "$never") $(list . "$alone|$raced|$sqlite|$long|$driver") ^ \
+	-p 3 $(list "$long" "$never") $(list . "$alone|$raced|$sqlite|$long|$driver|$computing") ^ \
 	"${race[@]}" -p 2 -skip "$unraced" $(list "$raced" "$alone") -- "${inC[@]}" $(list "$sqlite" "$never") -- \
-	-run "$unraced" ./runner ./backends/redis || status=1
+	-run "$unraced" ./runner ./backends/redis -- -p 2 $(list "$computing" "$never") || status=1
 
 # The raced driver's leases run out on a machine that has no time for it. So the mutants beside it, three at a time as one that hangs
 # is waited for, have a lower priority. Who is at the end of its part helps the others.

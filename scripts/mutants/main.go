@@ -247,7 +247,7 @@ func passes(chosen []mutant, all *together) error {
 // longer than what comes for certain takes.
 func goTest(args, environment []string) (out []byte, err error) {
 	cmd := exec.Command("go", append([]string{"test", "-vet=off", "-count", "1", "-failfast", "-timeout", "4m"}, args...)...)
-	cmd.Env = append(append(os.Environ(), "LEADERRUN_TEST_PATIENCE=45s"), environment...)
+	cmd.Env = append(append(os.Environ(), "LEADERRUN_TEST_PATIENCE=30s"), environment...)
 	if slices.Contains(args, "./fence/sqlfence") { // SQLite is in C
 		cmd.Env = append(cmd.Env, "CGO_ENABLED=1")
 	}

@@ -21,7 +21,7 @@ var (
 	consulTests       = []string{"./backends/consul", "-skip", "TestSuiteCluster|TestSuiteTLS"}
 	processTests      = []string{"./internal/supervise/..."}
 	daemonTests       = []string{"./internal/daemon"}
-	startTests        = []string{"./internal/supervise", "-run", "Hang|TooLate|GivenUp|ByItsThread|MainThread"}
+	startTests        = []string{"./internal/supervise", "-run", "Hang|TooLate|GivenUp|ByItsThread|MainThread", "-timeout", "60s"}
 	panicTests        = []string{"./internal/cli", "-run", "TestScripts/panic"}
 	guardianTests     = []string{"./internal/cli", "-run", "NeverReady"}
 	slotTests         = []string{"./internal/slots"}

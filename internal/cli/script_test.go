@@ -13,7 +13,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -192,23 +191,11 @@ func sendSignal(ts *testscript.TestScript, _ bool, args []string) {
 	waitFile(ts, false, []string{file})
 	pid, err := strconv.Atoi(strings.TrimSpace(ts.ReadFile(file)))
 	ts.Check(err)
-	ts.Check(syscall.Kill(pid, signals[args[0]]))
 	if args[0] == "STOP" {
-		eventually(ts, args[1]+" to stand still", func() bool { return standsStill(pid) })
+		ts.Check(servers.Freeze(pid))
+		return
 	}
-}
-
-// standsStill says whether every thread of a process is stopped, where the system tells. One of them hears of the signal, and tells the
-// others when it gets a processor.
-func standsStill(pid int) bool {
-	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
-	for _, file := range threads {
-		text, _ := os.ReadFile(file)
-		if _, state, _ := strings.Cut(string(text), ") "); !strings.HasPrefix(state, "T") {
-			return false
-		}
-	}
-	return len(threads) > 0 || runtime.GOOS != "linux"
+	ts.Check(syscall.Kill(pid, signals[args[0]]))
 }
 
 // waitfile FILE… waits until the files are there and not empty.

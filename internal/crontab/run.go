@@ -46,22 +46,12 @@ func FindRun(tokens []Token) (run Run, ok bool) {
 // place of run. ok is false where there is none.
 func FindCommand(tokens []Token) (word Token, ok bool) {
 	for _, words := range simple(tokens) {
-		for len(words) > 0 {
-			program := path.Base(words[0].Text)
-			starter, starts := starters[program]
-			switch {
-			case program == "leaderrun":
-				run, isRun := readRun(words[1:])
-				if !isRun && run.called.Text != "" {
-					return run.called, true
-				}
-				words = nil
-			case isAssignment(words[0].Text), slices.Contains(keywords, program):
-				words = words[1:]
-			case starts:
-				words = starter.skip(words[1:])
-			default:
-				words = nil
+		for _, words := range chain(words) {
+			if path.Base(words[0].Text) != "leaderrun" {
+				continue
+			}
+			if run, isRun := readRun(words[1:]); !isRun && run.called.Text != "" {
+				return run.called, true
 			}
 		}
 	}
@@ -116,18 +106,15 @@ func (r *Run) take(words []Token) {
 	}
 }
 
-// FindLock returns the first program in a line that keeps two of them apart; "": there is none.
-func FindLock(tokens []Token) string {
-	for i, t := range tokens {
-		if t.Operator {
-			continue
-		}
-		switch name := path.Base(t.Text); name {
-		case "flock", "setlock", "lockrun", "cronlock":
+// FindLock returns the first program in a script that keeps two of them apart; "": there is none.
+func FindLock(script string) string {
+	for _, words := range Commands(script) {
+		switch name := path.Base(words[0].Text); name {
+		case "flock", "setlock", "lockrun", "cronlock", "solo", "run-one", "lckdo":
 			return name
 		case "consul", "etcdctl": // options may stand between
-			if slices.ContainsFunc(tokens[i+1:], func(t Token) bool { return t.Text == "lock" && !t.Operator }) {
-				return name
+			if slices.ContainsFunc(words, func(t Token) bool { return t.Text == "lock" }) {
+				return name + " lock"
 			}
 		}
 	}

@@ -179,7 +179,7 @@ func TestPeel(t *testing.T) {
 		{"flock -n -w 5 /tmp/x a", "a -- a", ""},
 		{"sudo -u x flock -n /tmp/x a", "a -- sudo -u x flock -n /tmp/x a", "flock stays inside the run"},
 		{"CRONLOCK_HOST=r cronlock a", "a -- sh -c 'CRONLOCK_HOST=r cronlock a'", "cronlock stays inside the run"},
-		{"ETCDCTL_API=3 etcdctl lock x a", "a -- sh -c 'ETCDCTL_API=3 etcdctl lock x a'", "etcdctl stays inside the run"},
+		{"ETCDCTL_API=3 etcdctl lock x a", "a -- sh -c 'ETCDCTL_API=3 etcdctl lock x a'", "etcdctl lock stays inside the run"},
 		{"chronic flock -s /tmp/x a", "a -- chronic flock -s /tmp/x a", "flock stays inside the run: leaderrun has nothing that is just -s"},
 	} {
 		text := "0 2 * * * " + c.before + "\n"

@@ -43,7 +43,7 @@ func controls(tokens []crontab.Token) bool {
 func (x *importer) peel(f *File, l *crontab.Line, job *Job) {
 	tokens, ok := crontab.Tokens(job.raw)
 	if !ok || job.doubled() || controls(tokens) {
-		x.warnOfLock(f, l, tokens)
+		x.warnOfLock(f, l, job.raw)
 		return
 	}
 	var kept strings.Builder
@@ -91,7 +91,7 @@ func (x *importer) peel(f *File, l *crontab.Line, job *Job) {
 		}
 	}
 	if !told {
-		x.warnOfLock(f, l, tokens[at:])
+		x.warnOfLock(f, l, job.raw[min(len(job.raw), append(tokens, crontab.Token{Start: len(job.raw)})[at].Start):])
 	}
 	if at > 0 && at < len(tokens) {
 		job.raw = kept.String() + job.raw[tokens[at].Start:]
@@ -99,8 +99,8 @@ func (x *importer) peel(f *File, l *crontab.Line, job *Job) {
 }
 
 // warnOfLock tells of a lock that stays because it stands further inside the command.
-func (x *importer) warnOfLock(f *File, l *crontab.Line, tokens []crontab.Token) {
-	if name := crontab.FindLock(tokens); name != "" {
+func (x *importer) warnOfLock(f *File, l *crontab.Line, script string) {
+	if name := crontab.FindLock(script); name != "" {
 		x.note(f, l, Note{Why: name + " stays inside the run", Hint: "a run needs no lock; take it out where nothing else uses it"})
 	}
 }

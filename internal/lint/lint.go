@@ -346,8 +346,7 @@ func operatorAfter(tokens []crontab.Token) string {
 
 // locks finds one in a command.
 func (l *linter) locks(s Source, line int, name, script string) {
-	tokens, _ := crontab.Tokens(script)
-	if program := crontab.FindLock(tokens); program != "" {
+	if program := crontab.FindLock(script); program != "" {
 		l.find(s, line, Lock, name, program+" inside the run: the lease keeps runs apart already", "take it out where nothing else uses that lock")
 	}
 }

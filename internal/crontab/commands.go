@@ -1,0 +1,213 @@
+package crontab
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// mostTexts bounds the texts of one line: a hostile one may hold thousands.
+const mostTexts = 100
+
+// Texts returns a script and the texts in it that another shell is to run, as in `su app -c '…'` and `flock F bash -lc '…'`, also those
+// within these. What must not stand in a line must not stand in one of them, either.
+func Texts(script string) []string {
+	all := []string{script}
+	for i := 0; i < len(all); i++ {
+		tokens, _ := Tokens(all[i])
+		for _, words := range simple(tokens) {
+			for _, text := range forShell(words) {
+				if len(all) < mostTexts && len(text) < len(all[i]) {
+					all = append(all, text)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// callShell are programs, beside shells, that give a text to one: with -c, or as their last words. They are read only.
+var (
+	withC    = append(strings.Fields("su runuser flock script sg"), shells...)
+	withText = strings.Fields("eval consul watch screen tmux")
+)
+
+// forShell returns the texts in a simple command that a shell is to run.
+func forShell(words []Token) (texts []string) {
+	var behind, any bool // the name of a program that gives a text to a shell: with -c, or without
+	for i, t := range words {
+		name := path.Base(t.Text)
+		option := behind && i > 0 && (strings.HasPrefix(words[i-1].Text, "-") && strings.HasSuffix(words[i-1].Text, "c") || words[i-1].Text == "--command")
+		glued, isGlued := strings.CutPrefix(strings.TrimPrefix(t.Text, "--command="), "-c")
+		switch {
+		case option, any && t.Quoted:
+			texts = append(texts, t.Text)
+		case behind && t.Quoted && (isGlued || strings.HasPrefix(t.Text, "--command=")):
+			texts = append(texts, glued)
+		}
+		behind = behind || slices.Contains(withC, name)
+		any = any || slices.Contains(withText, name)
+	}
+	return texts
+}
+
+// Commands returns the simple commands of a script and of its Texts, each from its program on. Where that starts another one, as nice
+// and sudo do, the words from that on are a command of their own behind it.
+func Commands(script string) (all [][]Token) {
+	for _, text := range Texts(script) {
+		tokens, _ := Tokens(text)
+		for _, words := range simple(tokens) {
+			all = append(all, chain(words)...)
+		}
+	}
+	return all
+}
+
+// chain returns the words of a simple command from each of its programs on.
+func chain(words []Token) (all [][]Token) {
+	for len(words) > 0 && !strings.HasPrefix(words[0].Text, "-") {
+		program := path.Base(words[0].Text)
+		options, starts := starters[strings.TrimRight(program, "0123456789.")] // also python3.11
+		switch {
+		case isAssignment(words[0].Text), slices.Contains(keywords, program):
+			words = words[1:]
+			continue
+		case slices.Contains(shells, program):
+			options, starts = starter{values: "o O"}, true
+		case starts && options.verb != "":
+			starts = slices.ContainsFunc(words, func(t Token) bool { return t.Text == options.verb })
+		}
+		all = append(all, words)
+		if !starts {
+			break
+		}
+		words = options.skip(words[1:])
+	}
+	return all
+}
+
+// HidesRun says whether `leaderrun run` stands in a script where FindRun does not look: in a text for another program, or in a
+// substitution.
+func HidesRun(script string) bool {
+	tokens, _ := Tokens(script)
+	_, found := FindRun(tokens)
+	return !found && isRun().MatchString(script)
+}
+
+var isRun = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?:^|[^-\w.])leaderrun(?:[-.]?v?\d[-.\w]*)?["'\\]*\s+(?:[^;|&]*\s)?["'\\]*run(?:[^-\w.]|$)`)
+})
+
+// Option is one as it was found: its name without dashes, and its value if it has one.
+type Option struct{ Name, Value string }
+
+// ReadOptions reads options up to the first word that is none. valued are the letters and names of those with a value. Letters may
+// stand together. n is how many words that were, with a -- at the end.
+func ReadOptions(words []Token, valued ...string) (found []Option, n int) {
+	for n < len(words) {
+		word := words[n].Text
+		switch {
+		case !words[n].Literal || len(word) < 2 || word[0] != '-':
+			return found, n
+		case word == "--":
+			return found, n + 1
+		}
+		n++
+		next := func() (value string) {
+			if n < len(words) {
+				value = words[n].Text
+				n++
+			}
+			return value
+		}
+		if long, ok := strings.CutPrefix(word, "--"); ok {
+			name, value, given := strings.Cut(long, "=")
+			if !given && slices.Contains(valued, name) {
+				value = next()
+			}
+			found = append(found, Option{name, value})
+			continue
+		}
+		for i := 1; i < len(word); i++ {
+			o := Option{Name: word[i : i+1]}
+			if slices.Contains(valued, o.Name) {
+				if o.Value = word[i+1:]; o.Value == "" {
+					o.Value = next()
+				}
+				i = len(word)
+			}
+			found = append(found, o)
+		}
+	}
+	return found, n
+}
+
+// detaching are programs that put a command into the background or hand it to somebody else: by one of these options, with the options
+// that take a value and the words between which it may stand. Those without an option always do. They are read only.
+var detaching = map[string]struct{ options, valued, verbs string }{
+	"at": {}, "batch": {}, "daemonize": {}, "start-stop-daemon": {}, "systemd-run": {}, "dtach": {},
+	"docker": dockerDetaches, "podman": dockerDetaches, "docker-compose": dockerDetaches,
+	"screen": {options: "d D", valued: "S s c p t e h T"},
+	"setsid": {options: "f fork"},
+	"ssh":    {options: "f", valued: "B b c D E e F I i J L l m O o p Q R S W w"},
+	"sudo":   {options: "b background", valued: "u g h p C r t T U D R user group host chdir prompt"},
+	"tmux":   {options: "d", valued: "s n c t L S f x y e F", verbs: "new new-session neww new-window"},
+}
+
+var dockerDetaches = struct{ options, valued, verbs string }{
+	"d detach", "e u w v p m l h H name network net env env-file user workdir volume mount publish label memory cpus entrypoint hostname host context restart platform file project-name f",
+	"container compose exec run up",
+}
+
+// LeavesBehind says which part of a script goes on when the script is over: it would not outlive a run, or would go on without its
+// lease; "": none does.
+func LeavesBehind(script string) string {
+	for _, text := range Texts(script) {
+		if tokens, _ := Tokens(text); inBackground(tokens) {
+			return "&"
+		}
+	}
+	for _, words := range Commands(script) {
+		name := path.Base(words[0].Text)
+		how, known := detaching[name]
+		if !known || strings.Contains(words[0].Text, "/") && !strings.HasPrefix(words[0].Text, "/usr/") && !strings.HasPrefix(words[0].Text, "/bin/") {
+			continue // such as /opt/app/batch
+		}
+		if how.options == "" {
+			return name
+		}
+		for rest := words[1:]; ; {
+			options, n := ReadOptions(rest, strings.Fields(how.valued)...)
+			for _, o := range options {
+				if slices.Contains(strings.Fields(how.options), o.Name) && o.Value != "false" {
+					return name + " -" + o.Name[:1]
+				}
+			}
+			if rest = rest[n:]; len(rest) == 0 || !slices.Contains(strings.Fields(how.verbs), rest[0].Text) {
+				if name == "ssh" && len(rest) > 1 && LeavesBehind(rest[1].Text) != "" {
+					return name
+				}
+				break
+			}
+			rest = rest[1:]
+		}
+	}
+	return ""
+}
+
+// inBackground says whether a shell puts something into the background and does not wait for it. A word of another command is no wait,
+// and neither is that of a subshell, which has other children.
+func inBackground(tokens []Token) bool {
+	behind := false
+	for i, t := range tokens {
+		switch {
+		case t.Operator && t.Text == "&":
+			behind = true
+		case t.Text == "wait" && behind && tokens[i-1].Operator && slices.Contains([]string{"&", "&&", "||", ";", "\n"}, tokens[i-1].Text):
+			behind = false
+		}
+	}
+	return behind
+}

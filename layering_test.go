@@ -34,6 +34,7 @@ var layers = map[string]string{
 
 	"internal/supervise":        "internal/lifeline internal/boottime internal/panics golang.org/x/sys/...",
 	"internal/lifeline":         "internal/boottime",
+	"internal/ownership":        "golang.org/x/sys/...",
 	"internal/fenceproxy":       "fence fence/httpfence internal/panics",
 	"internal/daemon":           "runner backends internal/jobfile internal/boottime internal/panics internal/shards internal/slots",
 	"internal/jobfile":          "backends runner schedule internal/account internal/crontab internal/duration internal/spelling internal/ownership internal/slots internal/value go.yaml.in/yaml/v3",

@@ -117,7 +117,7 @@ func userCredentials(of *kubeconfig.Context) (api.Credentials, error) {
 	case u.TokenFile != "":
 		f := &api.TokenFile{Path: u.TokenFile, Certificate: pair}
 		if _, err := f.Get(context.Background()); err != nil { // it is a file, and read at once
-			return nil, backends.Misconfigured(tokenHint, "kubeconfig: %w", err)
+			return nil, backends.Misconfigured(cmp.Or(ownership.Remedy(err), tokenHint), "kubeconfig: %w", err)
 		}
 		return f, nil
 	case u.Token == "" && u.Exec != nil:

@@ -47,18 +47,32 @@ const (
 	readWithWait = syscall.O_NONBLOCK // a pipe in the place of a file is not waited for
 )
 
-// Check returns an *Error if somebody else owns a file or folder, or may write it.
-func Check(path string, info fs.FileInfo) error {
-	if err := owned(path, info); err != nil {
+// Check returns an *Error if somebody else owns what was opened, or may write it.
+func Check(f *os.File) error {
+	info, err := f.Stat()
+	if err != nil {
 		return err
 	}
-	if !OthersWrite(info) {
-		return nil
-	}
-	return &Error{Path: path, Why: fmt.Sprintf("can be written by others (mode %04o)", info.Mode().Perm()), Remedy: "chmod go-w " + path}
+	return check(f.Name(), info, aclOf(f))
 }
 
-// owned is the part of Check about the owner.
+func check(path string, info fs.FileInfo, acl acl) error {
+	if err := owned(path, info); err != nil || shared(info) {
+		return err
+	}
+	if how := othersWriteBy(info, acl); how != "" {
+		return &Error{Path: path, Why: "can be written by others (" + how + ")", Remedy: "chmod go-w " + path}
+	}
+	return nil
+}
+
+// shared says whether all may write something, and yet not change what is read from it: a folder with the sticky bit, such as /tmp,
+// where nobody may touch the files of others, and a device such as /dev/null.
+func shared(info fs.FileInfo) bool {
+	return info.IsDir() && info.Mode()&fs.ModeSticky != 0 || info.Mode()&fs.ModeCharDevice != 0
+}
+
+// owned is the part of check about the owner.
 func owned(path string, info fs.FileInfo) error {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || st.Uid == rootHimself || int(st.Uid) == os.Geteuid() {
@@ -79,11 +93,36 @@ func onTheWay(err error) error {
 	return err
 }
 
-// OthersWrite says whether the group, if it is neither root's nor the owner's own, or all may write a file.
-func OthersWrite(info fs.FileInfo) bool {
+// OthersWrite says whether somebody else than root, this user and its owner may write what was opened: all may, or a group that is
+// neither root's nor the owner's own, or whom its ACL names.
+func OthersWrite(f *os.File, info fs.FileInfo) bool { return othersWriteBy(info, aclOf(f)) != "" }
+
+// othersWriteBy is OthersWrite as the reason, "" if they may not.
+func othersWriteBy(info fs.FileInfo, acl acl) string {
+	how := fmt.Sprintf("mode %04o", info.Mode().Perm())
+	if info.Mode().Perm()&othersWrite != 0 {
+		return how
+	}
 	st, ok := info.Sys().(*syscall.Stat_t)
-	byGroup := info.Mode().Perm()&groupWrites != 0 && (!ok || st.Gid != rootsGroup && !ownGroup(st.Uid, st.Gid))
-	return byGroup || info.Mode().Perm()&othersWrite != 0
+	if !ok || info.Mode().Perm()&groupWrites == 0 { // beside an ACL, this bit is the most that it lets anybody do
+		return ""
+	}
+	var users []uint32
+	groups := []uint32{st.Gid}
+	text, err := acl()
+	if text != nil {
+		how += " and its ACL"
+		users, groups, err = writers(text, st.Gid)
+	}
+	other := func(uid uint32) bool { return uid != rootHimself && uid != st.Uid && int(uid) != os.Geteuid() }
+	others := func(gid uint32) bool { return gid != rootsGroup && !ownGroup(st.Uid, gid) }
+	switch {
+	case err != nil:
+		return how + ", no ACL that can be read: " + err.Error()
+	case slices.ContainsFunc(users, other) || slices.ContainsFunc(groups, others):
+		return how
+	}
+	return ""
 }
 
 // OthersRead says whether all may read a file of this user, who can change that.
@@ -102,10 +141,7 @@ func CheckFolder(path string) error {
 		if err != nil {
 			return err
 		}
-		err = Check(at, info)
-		if sticky := info.IsDir() && info.Mode()&fs.ModeSticky != 0; sticky {
-			err = owned(at, info)
-		}
+		err = check(at, info, aclAt(at))
 		for len(rest) > 0 && (rest[0] == "" || rest[0] == ".") {
 			rest = rest[1:]
 		}
@@ -154,7 +190,7 @@ func Open(path string, flags int, perm fs.FileMode) (*os.File, fs.FileInfo, erro
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := Check(path, info); err != nil {
+	if err := check(path, info, aclOf(f)); err != nil {
 		_ = f.Close()
 		return nil, nil, err
 	}
@@ -197,22 +233,30 @@ func readAll(f *os.File, most int64) ([]byte, error) {
 	return text, err
 }
 
-// ReadAny is Read of what may also be a pipe, as /dev/fd/3: whoever started us has opened that. A named one that nobody writes to is
-// empty.
+// ReadAny is Read of what need not be a regular file. What whoever started us has opened, as /dev/fd/3, is taken as it is. A named
+// pipe that nobody writes to is empty.
 func ReadAny(path string, most int64) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|readWithWait|syscall.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err == nil && info.Mode().IsRegular() {
-		err = Check(path, info)
-	}
-	if err != nil {
-		return nil, err
+	if !handedOver(path) {
+		if err := Check(f); err != nil {
+			return nil, err
+		}
 	}
 	return readAll(f, most)
+}
+
+// handedOver says whether a path names a descriptor of this process. It does not follow links: another user can make one.
+func handedOver(path string) bool {
+	fd, ok := strings.CutPrefix(path, "/dev/fd/")
+	if !ok {
+		fd, ok = strings.CutPrefix(path, "/proc/self/fd/")
+	}
+	_, err := strconv.ParseUint(fd, 10, 31)
+	return path == "/dev/stdin" || ok && err == nil
 }
 
 func size(n int64) string {

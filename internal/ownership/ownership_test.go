@@ -54,6 +54,44 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// What is no regular file is another user's word all the same. What whoever started us has opened is theirs.
+func TestReadAnyOfOthers(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	read := func(why string) {
+		t.Helper()
+		_, err := ReadAny(pipe, 4)
+		want(t, err, why)
+		f, err := os.OpenFile(pipe, os.O_RDONLY|readWithWait, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		for _, path := range []string{"/dev/fd/", "/proc/self/fd/"} {
+			path += strconv.Itoa(int(f.Fd()))
+			_, err = ReadAny(path, 4)
+			want(t, err, "")
+			link := filepath.Join(t.TempDir(), "link")
+			if err := os.Symlink(path, link); err != nil {
+				t.Fatal(err)
+			}
+			_, err = ReadAny(link, 4)
+			want(t, err, why)
+		}
+	}
+	read("")
+	if err := os.Chmod(pipe, 0o622); err != nil {
+		t.Fatal(err)
+	}
+	read("can be written by others (mode 0622)")
+	if err := errors.Join(os.Chmod(pipe, 0o600), os.Chown(pipe, nobody, -1)); err != nil {
+		t.Skip("only root gives pipes away")
+	}
+	read("belongs to ")
+}
+
 // A pipe is read to its end, however late that comes; a named one that nobody writes to is no reason to wait for ever.
 func TestReadAnyPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pipe")
@@ -141,9 +179,13 @@ func TestFileOfOwnGroup(t *testing.T) {
 		if err := os.Chown(path, owner, gid); err != nil {
 			t.Skip("only root gives files away")
 		}
-		info, err := os.Stat(path)
-		if err != nil || OthersWrite(info) != others {
-			t.Errorf("%d:%d: %v, %v", owner, gid, OthersWrite(info), err)
+		f, info, err := OpenRegular(path, os.O_RDONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if OthersWrite(f, info) != others {
+			t.Errorf("%d:%d: %v", owner, gid, !others)
 		}
 	}
 }

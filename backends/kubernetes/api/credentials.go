@@ -4,8 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 	"sync"
 
@@ -68,15 +66,7 @@ const longestToken = 64 << 10
 
 // read reads a regular file: a request waits for no pipe.
 func (f *TokenFile) read() ([]byte, error) {
-	file, _, err := ownership.OpenRegular(f.Path, os.O_RDONLY, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, longestToken+1))
-	if len(text) > longestToken {
-		return nil, fmt.Errorf("%s is too large for a token", f.Path)
-	}
+	text, _, err := ownership.Read(f.Path, longestToken)
 	return text, err
 }
 

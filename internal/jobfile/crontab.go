@@ -214,13 +214,6 @@ func (c *crontab) job(line string) {
 	d.job.Argv = []string{c.shell, "-c", script}
 	d.env["SHELL"] = c.shell
 	d.exprs = []expression{{expr, c.line}}
-	if tokens, whole := lines.Tokens(script); whole {
-		run, ok := lines.FindRun(tokens)
-		if ok && (c.nameLine == 0 || run.Job == d.job.Name) { // its own lease would wait for the daemon's, or be refused
-			c.problem(c.line, d.what(""), "`leaderrun run` inside takes a lease of its own", "write the command alone; what it is called stands in a comment above: # job: "+cmp.Or(run.Job, "NAME"))
-			return
-		}
-	}
 	switch {
 	case c.nameLine != 0:
 	case c.lost != 0: // it would run under another name than somebody may have meant

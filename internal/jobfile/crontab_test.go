@@ -96,10 +96,14 @@ func TestCrontabRefused(t *testing.T) {
 			[]string{"jobs:3: is the name in line 1 meant for this job? it does not stand right above: move it down, or put an empty line between"},
 		},
 		{
-			"a run inside, of the name that it would have", "0 2 * * * leaderrun run nightly -- report\n# job: feed\n0 3 * * * nice leaderrun run feed feeder\n",
+			"a run inside, of the name of a job of the daemon",
+			"0 2 * * * leaderrun run nightly -- report\n# job: feed\n0 3 * * * nice leaderrun run feed feeder\n" +
+				"0 4 * * * su app -c \"bash -lc 'leaderrun run --every 1h weekly -- report'\"\n0 5 * * * flock -n /x -c 'leaderrun run feed x'\n",
 			[]string{
-				"jobs:1: `leaderrun run` inside takes a lease of its own: write the command alone; what it is called stands in a comment above: # job: nightly",
-				"jobs:3: feed: `leaderrun run` inside takes a lease of its own: write the command alone; what it is called stands in a comment above: # job: feed",
+				"jobs:1: nightly: `leaderrun run` inside has the name of a job of this daemon, which has its lease: write the command alone; what it is called stands in a comment above: # job: nightly",
+				"jobs:3: feed: `leaderrun run` inside has the name of a job of this daemon, which has its lease: write the command alone; what it is called stands in a comment above: # job: feed",
+				"jobs:4: weekly: `leaderrun run` inside has the name of a job of this daemon, which has its lease: write the command alone; what it is called stands in a comment above: # job: weekly",
+				"jobs:5: feed-2: `leaderrun run` inside has the name of a job of this daemon, which has its lease: write the command alone; what it is called stands in a comment above: # job: feed",
 			},
 		},
 		{
@@ -204,13 +208,16 @@ LOGNAME=joe
 @daily cd /srv && /usr/local/bin/leaderrun run --ttl 5s x y
 # job: asks
 @daily leaderrun status
+# job: quoted
+@daily su - app -c "leaderrun run x y"
 # job: last`)
 	checkWarnings(t, file,
 		"jobs:1: MAILTO: no mail is sent: the output of the jobs is the daemon's: remove the line",
 		"jobs:2: LOGNAME: cron does not let a crontab set it, and it is ignored here too: remove the line",
 		`jobs:5: the name "nothing" has no job: its line must follow at once`,
 		"jobs:8: twice: `leaderrun run` inside a job takes a second lease: write the command alone",
-		`jobs:11: the name "last" has no job: its line must follow at once`)
+		"jobs:12: quoted: `leaderrun run` inside a job takes a second lease: write the command alone",
+		`jobs:13: the name "last" has no job: its line must follow at once`)
 	if _, ok := file.Jobs[0].Variable("LOGNAME"); ok {
 		t.Error("LOGNAME is set")
 	}

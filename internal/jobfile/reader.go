@@ -4,13 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	lines "github.com/leaderrun/leaderrun/internal/crontab"
 	"github.com/leaderrun/leaderrun/internal/slots"
 	"github.com/leaderrun/leaderrun/internal/value"
 	"github.com/leaderrun/leaderrun/runner"
@@ -146,9 +146,7 @@ func (r *reader) finish(d *draft) {
 			"choose one of them")
 	}
 	r.checkShards(d)
-	if wraps(job.Argv) {
-		r.warn(d.at("command", "shell"), d.what(""), "`leaderrun run` inside a job takes a second lease", "write the command alone")
-	}
+	r.checkNested(d)
 	r.jobs = append(r.jobs, job)
 }
 
@@ -200,14 +198,34 @@ func checkVariable(name string) error {
 	return nil
 }
 
-// wraps says whether a command looks like `leaderrun run …`.
-func wraps(argv []string) bool {
-	words := argv
-	if len(argv) == 3 && argv[1] == "-c" {
-		words = strings.Fields(argv[2])
+// checkNested looks for `leaderrun run` in the command. If the daemon has a job of that run's name, the run finds the lease taken.
+func (r *reader) checkNested(d *draft) {
+	run, ok := nestedRun(d.job.Argv)
+	if !ok {
+		return
 	}
-	at := slices.IndexFunc(words, func(word string) bool { return path.Base(word) == "leaderrun" })
-	return at >= 0 && slices.Contains(words[at:], "run")
+	at, hint := d.at("command", "shell"), "write the command alone"
+	if _, taken := r.names[run.Job]; !taken {
+		r.warn(at, d.what(""), "`leaderrun run` inside a job takes a second lease", hint)
+		return
+	}
+	if !isYAML(r.path) {
+		hint += "; what it is called stands in a comment above: # job: " + run.Job
+	}
+	r.problem(at, d.what(""), "`leaderrun run` inside has the name of a job of this daemon, which has its lease", hint)
+}
+
+// nestedRun finds a call of `leaderrun run` in a command, also in a text for another shell.
+func nestedRun(argv []string) (lines.Run, bool) {
+	if len(argv) == 3 && argv[1] == "-c" {
+		tokens, _ := lines.Tokens(argv[2])
+		return lines.FindQuotedRun(tokens)
+	}
+	var tokens []lines.Token
+	for _, word := range argv {
+		tokens = append(tokens, lines.Token{Text: word})
+	}
+	return lines.FindQuotedRun(tokens)
 }
 
 // planned is a schedule that was read. Many jobs share one: a zone is loaded once for each schedule.

@@ -133,7 +133,7 @@ jobs:
 
 func TestYAMLWarnings(t *testing.T) {
 	file := accepted(t, "jobs.yaml", `jobs:
-  a: {every: 1h, command: [/usr/bin/leaderrun, --quiet, run, a, x]}
+  a: {every: 1h, command: [/usr/bin/leaderrun, --quiet, run, other, x]}
   b: {every: 1h, shell: "leaderrun status && /opt/run"}
 `)
 	checkWarnings(t, file, "jobs.yaml:2: a: `leaderrun run` inside a job takes a second lease: write the command alone")
@@ -153,6 +153,10 @@ func TestYAMLRefused(t *testing.T) {
 		{"a list", "- a\n", []string{"jobs.yaml:1: a list instead of keys and values: write one `key: value` a line"}},
 		{"jobs in a list", "jobs:\n  - a\n", []string{"jobs.yaml:2: jobs: a list instead of keys and values: write one `key: value` a line"}},
 		{"a job without keys", "jobs:\n  a:\n", []string{"jobs.yaml:2: a: nothing instead of keys and values: write one `key: value` a line"}},
+		{
+			"a run inside of its own name", "jobs:\n  a: {every: 1h, command: [su, app, -c, leaderrun run a x]}\n",
+			[]string{"jobs.yaml:2: a: `leaderrun run` inside has the name of a job of this daemon, which has its lease: write the command alone"},
+		},
 		{
 			"neither name nor keys", "jobs:\n  '':\n",
 			[]string{

@@ -15,7 +15,7 @@ var layers = map[string]string{
 	"runner":              "backends internal/lifeline internal/boottime internal/panics",
 	"schedule":            "internal/duration github.com/robfig/cron/v3",
 	"backends":            "internal/panics internal/remedy",
-	"backends/all":        "backends/... internal/spelling",
+	"backends/all":        "backends/... internal/ownership internal/spelling",
 	"backends/file":       "backends internal/checkup internal/filename internal/filesystem internal/flock internal/ownership internal/panics",
 	"backends/redis":      "backends internal/checkup internal/backendurl internal/redisurl internal/redisconn internal/httplimit internal/panics github.com/redis/go-redis/v9/...",
 	"backends/etcd":       "backends internal/checkup internal/backendurl internal/httplimit internal/panics",

@@ -60,8 +60,9 @@ func DecideFinish(v View, g Grant, o Outcome) EndDecision {
 }
 
 // DecideAbandon takes a claim back whose command never started. It compares only the holder, because a
-// wrapper that gives up may not know its token. It remembers the holder, so that the claim is refused if
-// it arrives later.
+// wrapper that gives up may not know its token. It always writes, so that a claim in flight finds another
+// record than the one that it was decided on. It also remembers the holder, in case that a client goes on
+// with the claim and reads again.
 func DecideAbandon(v View, c Claim) EndDecision {
 	id := c.Holder.ID
 	r := v.Record.clone()

@@ -295,35 +295,6 @@ func TestReplySpoilt(t *testing.T) {
 	steps.Finish(d, g)
 }
 
-// TestDelayedClaim: a transaction that arrives after its claim was taken back takes nothing.
-func TestDelayedClaim(t *testing.T) {
-	t.Parallel()
-	steps := suite.On(t)
-	s := server(t)
-	d := open(t, s.URL())
-	c := claim("job", "a", time.Minute)
-	q := backends.Request{Op: backends.ToClaim, Job: c.Job, Holder: c.Holder, TTL: c.TTL}
-	delayed := d.store.Begin(t.Context(), q)
-	before, err := delayed.Read(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := delayed.Extend(t.Context(), before); err != nil {
-		t.Fatal(err)
-	}
-	decision := backends.Decide(before.View(q), c)
-	if err := d.Abandon(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
-	label := backends.LabelOf(*decision.Grant)
-	if _, done, err := delayed.Swap(t.Context(), before, backends.Write{Record: decision.Record, Lease: &label, TTL: c.TTL, Beat: true}); done || err != nil {
-		t.Errorf("the delayed claim: %v, %v", done, err)
-	}
-	delayed.End(t.Context(), nil)
-	steps.Refused(d, c, backends.Abandoned)
-	steps.Finish(d, steps.Acquire(d, claim("job", "b", time.Minute)))
-}
-
 // TestSessionNotFound: a leader that was deposed may not know a session. That ends no run.
 func TestSessionNotFound(t *testing.T) {
 	t.Parallel()

@@ -136,6 +136,35 @@ func abandonDelayed(s *scene) {
 	s.Finish(other, g)
 }
 
+// claimInFlight: the last step of a claim arrives after it was taken back, and more others after it than a record remembers. It compares
+// what its own withdrawal has rewritten.
+func claimInFlight(s *scene) {
+	other, late := s.open(), s.open().(*backends.Engine)
+	decide, arrives := late.Rules.Claim, false
+	late.Rules.Claim = func(v backends.View, c backends.Claim) backends.ClaimDecision {
+		d := decide(v, c)
+		if arrives { // it was not written, and nobody waits for it any more
+			return backends.ClaimDecision{Record: v.Record, Refusal: &backends.Refusal{Verdict: backends.Abandoned}}
+		}
+		if arrives = d.Grant != nil; arrives {
+			s.abandon(other, c)
+			for range backends.KeptAbandoned + 1 {
+				s.abandon(other, s.claim())
+			}
+		}
+		return d
+	}
+	for n := range int64(2) { // of a job without a record, and of one that has run
+		arrives = false
+		s.refusal(late, withTick(s.claim(), s.tick(n)), backends.Abandoned)
+		g := s.granted(other, withTick(s.claim(), s.tick(n)))
+		if g.Tick != s.tick(n) || g.Attempt != 1 || len(g.Lost) != 0 {
+			s.Errorf("tick %d, attempt %d, lost %+v; want %d, 1, nothing", g.Tick, g.Attempt, g.Lost, s.tick(n))
+		}
+		s.Finish(other, g)
+	}
+}
+
 func abandonVanished(s *scene) {
 	d, other := s.open(), s.open()
 	c := withTick(s.claim(), s.tick(1))

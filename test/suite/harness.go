@@ -75,8 +75,12 @@ var (
 	hasEmpty        = &function{"Empty", func(h Harness) bool { return h.Empty != nil }}
 	hasRestartEmpty = &function{"RestartEmpty", func(h Harness) bool { return h.RestartEmpty != nil }}
 
+	// comesBetween needs no function: others write between the Read and the Swap of a request, unless Lacks says why not.
+	comesBetween = &function{"Between", func(h Harness) bool { return h.Lacks["Between"] == "" }}
+
 	functions = []*function{
 		hasDeleteLease, hasDeleteRecord, hasChange, hasStall, hasRestart, hasEmpty, hasRestartEmpty,
+		comesBetween,
 	}
 )
 

@@ -275,6 +275,9 @@ func endMutants() []mutant {
 				return e
 			}),
 		},
+		{"a swap compares nothing", "a claim in flight is refused once it was taken back", wrapped(func(m *Mem) backends.Backend {
+			return backends.NewEngine(blind{m.memStore})
+		})},
 		{
 			"abandon needs the lease", "abandon reopens a vanished claim",
 			abandoning(func(v backends.View, c backends.Claim) backends.EndDecision {

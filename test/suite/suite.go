@@ -73,6 +73,7 @@ var leaseCases = []testCase{
 	{"finish after the lease vanished", hasDeleteLease, finishAfterVanish},
 	{"abandon reopens an applied claim", nil, abandonApplied},
 	{"abandon refuses a delayed claim", nil, abandonDelayed},
+	{"a claim in flight is refused once it was taken back", comesBetween, claimInFlight},
 	{"abandon reopens a vanished claim", hasDeleteLease, abandonVanished},
 	{"names are never mixed up", nil, strangeNames},
 	{"a cancelled context returns at once", nil, cancelledBefore},

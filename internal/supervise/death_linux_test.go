@@ -15,6 +15,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/internal/boottime"
 	"github.com/leaderrun/leaderrun/internal/lifeline"
+	"github.com/leaderrun/leaderrun/internal/supervise/guardian"
 	"github.com/leaderrun/leaderrun/internal/supervise/tree"
 )
 
@@ -314,6 +315,42 @@ func TestAStoppedGuardianIsReplacedByTheWrapper(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A guardian may be stopped at any moment after it has said that it kills. The wrapper then does not wait for its silence.
+func TestAGuardianThatIsStoppedWhileItKillsIsHelped(t *testing.T) {
+	tiers(t, func(t *testing.T, o Options) {
+		inTime(t, func(longer func(time.Duration) time.Duration) (slept bool) {
+			r := prepare(t, o)
+			d := within(longer(time.Second), longer(time.Second))
+			if !r.startInTime(r.shell(stubborn), d) {
+				return true
+			}
+			pid := r.pid("pid")
+			stop(t, r.Guard.pid)
+			if boottime.Now() >= d.Kill {
+				return true
+			}
+			var now boottime.Instant
+			eventually(t, "dead, or the end", func() bool {
+				r.handle(guardian.Message{Kind: guardian.Killing}) // what it says before it is stopped
+				r.look()
+				dead := !running(pid)
+				now = boottime.Now()
+				return dead || now >= d.End
+			})
+			if now < d.Kill {
+				t.Errorf("dead %v before the time of SIGKILL", d.Kill.Sub(now))
+			}
+			must(t, syscall.Kill(r.Guard.pid, syscall.SIGCONT))
+			r.wait(lifeline.Dead)
+			if now >= d.End || r.saw(lifeline.GuardianLost) {
+				t.Logf("dead %v after the end: %+v", now.Sub(d.End), r.seen)
+				return true
+			}
+			return false
+		})
+	})
 }
 
 // A renewal may be answered just before SIGTERM is due. A guardian that had no time yet to read of it is not lost.

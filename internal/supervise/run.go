@@ -28,16 +28,18 @@ func (g *Guard) run() {
 	for {
 		now := boottime.Now()
 		g.mu.Lock()
-		lost, again := g.watch.look(now)
+		todo, again := g.watch.look(now)
 		lack, closing := g.watch.lack(now), g.closing
 		g.mu.Unlock()
 		switch {
-		case lost:
+		case todo == lost:
 			g.takeOver(lack)
 			return
 		case closing:
 			g.dismiss()
 			return
+		case todo == beside:
+			g.killBeside()
 		}
 		if g.calmAt != 0 && now >= g.calmAt {
 			g.calmAt = 0

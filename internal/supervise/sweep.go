@@ -105,6 +105,18 @@ func (g *Guard) takeOver(why string) {
 
 func guardianLost(why string) error { return fmt.Errorf("%w: it %s", ErrGuardian, why) }
 
+// killBeside sends SIGKILL to all that is below a guardian that kills too: it may be stopped at any moment.
+func (g *Guard) killBeside() {
+	guards.mu.Lock()
+	defer guards.mu.Unlock()
+	guards.sweeper.Release()
+	defer guards.sweeper.Reserve()
+	tree.OthersCgroup(g.cgroup).Kill()
+	if guards.pids[g.pid] == g {
+		guards.sweeper.Kill(tree.Work{Roots: []int{g.pid}, AtOnce: g.leaving.Load()})
+	}
+}
+
 // sweep kills and reaps what is left of the run, and returns how much there was, or may have been, and whether all that
 // there was has got its SIGKILL. Only a sweep that sees everything and finds nothing, not even a zombie to reap, proves that
 // nothing is left: one that ends while it is looked at may have forked what the look has missed.

@@ -6,15 +6,15 @@ import (
 	"github.com/leaderrun/leaderrun/internal/boottime"
 	"github.com/leaderrun/leaderrun/internal/lifeline"
 	"github.com/leaderrun/leaderrun/internal/supervise/guardian"
+	"github.com/leaderrun/leaderrun/internal/supervise/tree"
 )
 
 const (
-	// A guardian that kills says so ten times a second, if the machine lets it. silence is for how long it may say nothing if the lease is
-	// lost, and lateBeat once the deadline's time of SIGKILL has come: the wrapper needs what is left until the deadline's end.
-	silence  = time.Second
-	lateBeat = 350 * time.Millisecond
-	// slack is the same if it kills before the deadline and the lease is ours, and for how long it may take to begin. The machine may be too
-	// busy to read its process table within a second, and only time is at stake: if the guardian were taken for lost, the run would fail.
+	// A guardian that kills says so ten times a second, if the machine lets it. silence is for how long it may say nothing where it is
+	// urgent: the wrapper kills beside it by then, but cannot prove that the tree is dead while the guardian is its parent.
+	silence = 350 * time.Millisecond
+	// slack is the same before that, and for how long it may take to begin. The machine may be too busy to read its process table within
+	// a second, and only time is at stake: if the guardian were taken for lost, the run would fail.
 	slack = 5 * time.Second
 	// timeToAck is how long an extension may be under way where the time of SIGTERM comes sooner: one that was sent just before
 	// that says nothing yet about the guardian. It is never waited for longer than graceToAnswer after the time of SIGKILL: the
@@ -103,27 +103,39 @@ func (w *watchdog) heard(now boottime.Instant, kills bool) {
 	}
 }
 
+// urgent is from when on the wrapper must kill what may be alive: it needs what is left until the deadline's end, and where the lease is
+// lost, another may have it already. No sign of life moves it.
+func (w *watchdog) urgent() boottime.Instant {
+	at := w.acked.Kill
+	if w.lostAt != 0 {
+		at = min(at, w.lostAt)
+	}
+	return at.Add(graceToAnswer)
+}
+
 // due is when the guardian is lost if nothing is heard until then; 0 is never.
+//
+//	                 Kill, or the loss of the lease
+//	                               │◀── 0.1 s ──▶ urgent
+//	───────────────────────────────┼─────────────┼──────────────────────────▶
+//	it has not begun to kill:                    lost
+//	it kills:    lost where nothing is heard     the wrapper kills beside it; lost
+//	             for 5 s                         where nothing is heard for 0.35 s
+//
+// Besides, one that does not answer an extension until Term is lost, and one that was asked to kill and has not begun for 5 s.
 func (w *watchdog) due() boottime.Instant {
 	if !w.phase.mayLive() {
 		return 0
 	}
+	at := w.urgent()
 	if w.phase == killing {
-		sooner := w.lastHeard.Add(slack)
-		if w.lostAt != 0 {
-			sooner = max(w.lastHeard.Add(silence), w.lostAt.Add(lateBeat))
-		}
-		return max(w.lastHeard.Add(lateBeat), min(sooner, w.acked.Kill.Add(graceToAnswer)))
+		return max(w.lastHeard.Add(silence), min(w.lastHeard.Add(slack), at))
 	}
-	at := w.acked.Kill.Add(graceToAnswer)
 	for _, e := range w.inFlight {
 		at = min(at, max(w.acked.Term, e.sent.Add(timeToAck)))
 	}
 	if w.killAsked != 0 {
 		at = min(at, w.killAsked.Add(slack))
-	}
-	if w.lostAt != 0 {
-		at = min(at, w.lostAt.Add(graceToAnswer))
 	}
 	return at
 }
@@ -146,15 +158,34 @@ func (w *watchdog) lack(now boottime.Instant) string {
 	}
 }
 
-// look returns whether the guardian is lost, and when to look again (0: when something changes).
-func (w *watchdog) look(now boottime.Instant) (lost bool, again boottime.Instant) {
+// verdict is what the wrapper must do.
+type verdict int
+
+const (
+	fine   verdict = iota
+	beside         // the wrapper kills beside the guardian
+	lost           // the guardian is lost: the wrapper takes over
+)
+
+// look returns what to do, and when to look again (0: when something changes).
+func (w *watchdog) look(now boottime.Instant) (v verdict, again boottime.Instant) {
 	due := w.due()
 	switch {
-	case due == 0 || now < due:
-		w.suspect = 0
-		return false, due
-	case w.suspect == 0:
-		w.suspect = now
+	case due != 0 && now >= due:
+		if w.suspect == 0 {
+			w.suspect = now
+		}
+		if second := w.suspect.Add(secondLook); now < second {
+			return fine, second
+		}
+		return lost, 0
+	case w.phase != killing:
+		again = due
+	case now < w.urgent():
+		again = min(due, w.urgent())
+	default:
+		v, again = beside, min(due, now.Add(tree.SlowestPoll))
 	}
-	return now >= w.suspect.Add(secondLook), w.suspect.Add(secondLook)
+	w.suspect = 0
+	return v, again
 }

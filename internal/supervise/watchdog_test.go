@@ -55,11 +55,11 @@ func TestWatchdog(t *testing.T) {
 		{"it kills because it was asked", func(w *watchdog) { w.ack(1); w.askKill(3*s, true); w.heard(4*s, true) }, 4*s + boottime.Instant(silence)},
 		{"it kills under its lease because it was asked", func(w *watchdog) { w.ack(1); w.askKill(3*s, false); w.heard(4*s, true) }, 4*s + boottime.Instant(slack)},
 		{"it kills by itself", func(w *watchdog) { w.ack(1); w.heard(4*s, true) }, 4*s + boottime.Instant(slack)},
-		{"it kills by itself when it is asked to", func(w *watchdog) { w.ack(1); w.heard(4*s, true); w.askKill(7*s, true) }, 7*s + boottime.Instant(lateBeat)},
+		{"it kills by itself when it is asked to", func(w *watchdog) { w.ack(1); w.heard(4*s, true); w.askKill(7*s, true) }, 7*s + answer},
 		{"it says more", func(w *watchdog) { w.ack(1); w.heard(4*s, true); w.heard(5*s, false) }, 5*s + boottime.Instant(slack)},
 		{"it kills shortly before it must", func(w *watchdog) { w.ack(1); w.heard(12*s, true) }, first.Kill + answer},
-		{"it kills just before it must", func(w *watchdog) { w.ack(1); w.heard(149*s/10, true) }, 149*s/10 + boottime.Instant(lateBeat)},
-		{"it kills at the deadline", func(w *watchdog) { w.ack(1); w.heard(first.Kill, true) }, first.Kill + boottime.Instant(lateBeat)},
+		{"it kills just before it must", func(w *watchdog) { w.ack(1); w.heard(149*s/10, true) }, 149*s/10 + boottime.Instant(silence)},
+		{"it kills at the deadline", func(w *watchdog) { w.ack(1); w.heard(first.Kill, true) }, first.Kill + boottime.Instant(silence)},
 		{"dead", func(w *watchdog) { w.phase = dead }, 0},
 	}
 	for _, test := range tests {
@@ -101,25 +101,57 @@ func TestWatchdogTellsWhatIsLacking(t *testing.T) {
 	}
 }
 
+// TestWatchdogKillsBesideTheGuardian: from a moment on that no sign of life moves, so that as much is left of the time before the end
+// wherever the guardian is stopped.
+func TestWatchdogKillsBesideTheGuardian(t *testing.T) {
+	const s = boottime.Instant(time.Second)
+	d := lifeline.Deadline{Term: 10 * s, Kill: 15 * s, End: 16 * s}
+	for name, test := range map[string]struct {
+		do func(w *watchdog)
+		at boottime.Instant
+	}{
+		"at the deadline":       {func(*watchdog) {}, d.Kill},
+		"the lease is lost":     {func(w *watchdog) { w.askKill(12*s, true) }, 12 * s},
+		"asked under our lease": {func(w *watchdog) { w.askKill(12*s, false) }, d.Kill},
+	} {
+		w := new(watchdog)
+		w.start(d, s)
+		w.ack(1)
+		w.heard(12*s, true)
+		test.do(w)
+		urgent := test.at.Add(graceToAnswer)
+		for now := 12 * s; now < 17*s; now += s / 20 { // it says so all the time
+			w.heard(now, true)
+			want := fine
+			if now >= urgent {
+				want = beside
+			}
+			if v, again := w.look(now); v != want || again <= now || v == fine && again > urgent {
+				t.Errorf("%s: %d at %d, and again at %d; want %d", name, v, now, again, want)
+			}
+		}
+	}
+}
+
 func TestWatchdogLooksTwice(t *testing.T) {
 	w := new(watchdog)
 	const s = boottime.Instant(time.Second)
 	w.start(lifeline.Deadline{Term: 100 * s, Kill: 200 * s, End: 300 * s}, s)
-	if lost, again := w.look(99 * s); lost || again != 100*s {
-		t.Error("early:", lost, again)
+	if v, again := w.look(99 * s); v != fine || again != 100*s {
+		t.Error("early:", v, again)
 	}
 	// This process may have been stopped itself: what has arrived meanwhile is read first.
 	now := boottime.Instant(time.Hour)
-	lost, again := w.look(now)
-	if lost || again != now.Add(secondLook) {
-		t.Error("at first:", lost, again)
+	v, again := w.look(now)
+	if v != fine || again != now.Add(secondLook) {
+		t.Error("at first:", v, again)
 	}
-	if lost, _ := w.look(again); !lost {
+	if v, _ := w.look(again); v != lost {
 		t.Error("not lost")
 	}
 	w.extend(lifeline.Deadline{Term: 2 * now, Kill: 2 * now, End: 2 * now}, now)
 	w.ack(2)
-	if lost, _ := w.look(again); lost || w.suspect != 0 {
+	if v, _ := w.look(again); v != fine || w.suspect != 0 {
 		t.Error("lost although it answered")
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
-	"time"
 )
 
 const (
@@ -52,19 +52,24 @@ func cronCommand(args []string) error {
 		return fmt.Errorf("-jobs: %w", err)
 	}
 	r := newReport()
-	return flags.present(r, measureCron(r, cronPlan{sizes: sizes, ticks: *ticks, only: *flags.only}))
+	return flags.present(r, measureCron(r, sizes, *ticks, *flags.only))
 }
 
-// cronPlan is how much is measured of the daemon.
-type cronPlan struct {
-	sizes []int
-	ticks int
-	only  string
-	until time.Time // no size begins later
+// numbers reads a list of positive numbers.
+func numbers(list string) (all []int, err error) {
+	for word := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(word))
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("%q is no such number", word)
+		}
+		all = append(all, n)
+	}
+	return all, nil
 }
 
-func measureCron(r *report, p cronPlan) error {
-	fits, err := regexp.Compile(p.only)
+// measureCron measures ticks of as many jobs as sizes says, of each way whose name fits.
+func measureCron(r *report, sizes []int, ticks int, only string) error {
+	fits, err := regexp.Compile(only)
 	if err != nil {
 		return err
 	}
@@ -80,12 +85,8 @@ func measureCron(r *report, p cronPlan) error {
 	}
 	b.ways = slices.DeleteFunc(b.ways, func(w cronWay) bool { return w.name != cronPeer && !fits.MatchString(w.name) })
 	tellLimits()
-	for _, jobs := range p.sizes {
-		if !p.until.IsZero() && time.Now().After(p.until) {
-			fmt.Printf("%d jobs: not measured for want of time\n", jobs)
-			continue
-		}
-		if err := b.measure(r, jobs, p.ticks); err != nil {
+	for _, jobs := range sizes {
+		if err := b.measure(r, jobs, ticks); err != nil {
 			return err
 		}
 	}

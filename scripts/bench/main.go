@@ -20,22 +20,15 @@ import (
 
 const usageText = `usage: go run ./scripts/bench [COMMAND] [OPTION…]
 
-  run       time of a whole run, handover, memory and wake-ups of one wrapper (where no command is named)
-  standbys  many that wait for one job: handover, requests, memory
-  cron      many jobs due at the same minute, beside supercronic
-  workers   long-running workers that many hosts share, beside consul lock: requests at rest, and when a host dies
-  all       all of run, standbys and cron in about 13 minutes
-  tables    put the results into a page, between its marks
-  charts    draw the results
+  run     time of a whole run, handover, memory and wake-ups of one wrapper (where no command is named)
+  cron    many jobs due at the same minute, beside supercronic
+  tables  put the results into a page, between its marks
 
-run, standbys, cron and all print tables, and write the results as JSON with -json FILE; workers only prints one. COMMAND -h lists its options.
+run and cron print tables, and write the results as JSON with -json FILE. COMMAND -h lists its options.
 `
 
-// The roles in which this program is the command of a run.
-const (
-	stampRole = "stamp"
-	seatRole  = "seat"
-)
+// stampRole is the role in which this program is the command of a run.
+const stampRole = "stamp"
 
 // commands are what this program can do, by name; the first is done where none is named.
 var commands = []struct {
@@ -43,12 +36,8 @@ var commands = []struct {
 	do   func(args []string) error
 }{
 	{"run", runCommand},
-	{"standbys", standbysCommand},
 	{"cron", cronCommand},
-	{"workers", workersCommand},
-	{"all", allCommand},
 	{"tables", tablesCommand},
-	{"charts", chartsCommand},
 }
 
 func main() {
@@ -61,9 +50,6 @@ func main() {
 func act(args []string) error {
 	if len(args) > 1 && args[0] == stampRole {
 		return stamp(args[1])
-	}
-	if len(args) > 1 && args[0] == seatRole {
-		return takeSeat(args[1])
 	}
 	if len(args) > 0 && slices.Contains([]string{"-h", "-help", "--help", "help"}, args[0]) {
 		fmt.Print(usageText)

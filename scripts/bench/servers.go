@@ -22,17 +22,15 @@ import (
 type store struct {
 	name  string
 	needs []string // programs, and files by their path
-	// start starts the processes of a server and waits until they serve clients. It sets the server's url and counter.
+	// start starts the processes of a server and waits until they serve clients. It sets the server's url.
 	start    func(s *server) error
 	peerName string // of the program that people use with it; "": none
 	peer     func(s *server) (way, error)
-	tells    int // of how many changes a holder of leaderrun asks the server to be told
 	early    int // runs that do not count, until the server is as fast as one that has run for long
 }
 
 // server is one that runs.
 type server struct {
-	counter
 	addr      string // where it is to serve clients
 	url       string // for leaderrun
 	dir       string // its own
@@ -40,7 +38,6 @@ type server struct {
 	processes []*exec.Cmd
 	as        *syscall.Credential // nil: it runs as we do
 	ending    syscall.Signal      // that ends its processes; 0: SIGKILL
-	quiet     int                 // clients that it tells of changes before there are any
 }
 
 // installed returns what of a store is missing.
@@ -73,8 +70,7 @@ func (s store) serve(dir string) (*server, error) {
 	if err := s.start(server); err != nil {
 		return server, fmt.Errorf("%w: %s", err, tail(log.Name()))
 	}
-	server.quiet, err = server.told()
-	return server, err
+	return server, nil
 }
 
 // command is a program that is to run as the server does.
@@ -139,21 +135,6 @@ func (s *server) unprivileged(accounts ...string) error {
 	return fmt.Errorf("it is not to run as root, and there is no user of %q", accounts)
 }
 
-// hush waits until the server has noticed that clients are gone, and returns how many it still tells of changes:
-// Consul ends a question only when its time is over, and has some of its own.
-func (s *server) hush() (quiet int, err error) {
-	noisy := await(func() error {
-		if quiet, err = s.told(); err == nil && quiet > s.quiet {
-			return fmt.Errorf("%d clients", quiet)
-		}
-		return err
-	})
-	if err == nil && noisy != nil {
-		s.quiet = quiet // its own, that have come since
-	}
-	return quiet, err
-}
-
 // write writes a file of the server's.
 func (s *server) write(name, text string) (path string, err error) {
 	path = filepath.Join(s.dir, name)
@@ -186,6 +167,15 @@ func says(url, want string) error {
 	text, err := fetch(http.DefaultClient, url)
 	if err == nil && !strings.Contains(text, want) {
 		err = fmt.Errorf("%s: %s", url, text)
+	}
+	return err
+}
+
+// listens returns an error until somebody takes connections at the server's address.
+func (s *server) listens() error {
+	c, err := net.Dial("tcp", s.addr)
+	if err == nil {
+		_ = c.Close()
 	}
 	return err
 }

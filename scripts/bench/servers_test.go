@@ -13,7 +13,6 @@ func TestAllProcessesOfAServerEnd(t *testing.T) {
 		t.Skip("needs /proc")
 	}
 	several := store{name: "several", needs: []string{"sleep"}, start: func(s *server) error {
-		s.counter = silent{}
 		for range 3 {
 			if err := s.launch("sleep", "1000"); err != nil {
 				return err
@@ -35,12 +34,6 @@ func TestAllProcessesOfAServerEnd(t *testing.T) {
 		}
 	}
 }
-
-// silent is the counter of a server that counts nothing.
-type silent struct{}
-
-func (silent) requests() (int, error) { return 0, nil }
-func (silent) told() (int, error)     { return 0, nil }
 
 func TestWhatIsNotInstalledIsNamed(t *testing.T) {
 	there := filepath.Join(t.TempDir(), "there.jar")
@@ -65,17 +58,5 @@ func TestWhatIsNotInstalledIsNamed(t *testing.T) {
 func TestNewest(t *testing.T) {
 	if got, want := newest([]string{"/usr/lib/postgresql/9.6/bin/postgres", "/usr/lib/postgresql/15/bin/postgres"}), "/usr/lib/postgresql/15/bin/postgres"; got != want {
 		t.Errorf("%s, want %s", got, want)
-	}
-}
-
-// What is longer would begin left of the picture.
-func TestNamesFitBesideTheirBars(t *testing.T) {
-	const perLetter = 0.56 * textSize // of a proportional font, on average
-	for _, s := range stores {
-		for _, name := range []string{"leaderrun, " + s.name, s.peerName} {
-			if width := perLetter * float64(len(name)); width > labelWidth-8 {
-				t.Errorf("%q takes about %.0f of %d pixels", name, width, labelWidth-8)
-			}
-		}
 	}
 }

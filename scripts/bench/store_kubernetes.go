@@ -11,7 +11,6 @@ import (
 	"math/big"
 	"net"
 	"net/http"
-	"strings"
 	"time"
 )
 
@@ -38,8 +37,7 @@ func startKubernetes(s *server) error {
 		"--tls-cert-file", paths["server.crt"], "--tls-private-key-file", paths["server.key"], "--token-auth-file", paths["tokens.csv"],
 		"--service-account-issuer", "https://kubernetes.default.svc", "--service-cluster-ip-range", "10.0.0.0/24",
 		"--service-account-key-file", paths["server.key"], "--service-account-signing-key-file", paths["server.key"],
-		"--authorization-mode", "RBAC", "--endpoint-reconciler-type", "none",
-		"--feature-gates", "APIServerIdentity=false") // it keeps a Lease of its own, and counts its requests among the others
+		"--authorization-mode", "RBAC", "--endpoint-reconciler-type", "none")
 	if err != nil {
 		return err
 	}
@@ -52,10 +50,9 @@ func startKubernetes(s *server) error {
 		return err
 	}
 	s.url = "k8s://default?kubeconfig=" + path
-	c := kubernetesCounter{url: "https://" + s.addr, client: clientOf(certificate, token)}
-	s.counter = c
+	client := clientOf(certificate, token)
 	return await(func() error {
-		_, err := fetch(c.client, c.url+"/api/v1/namespaces/default") // made when most else is ready
+		_, err := fetch(client, "https://"+s.addr+"/api/v1/namespaces/default") // made when most else is ready
 		return err
 	})
 }
@@ -100,22 +97,4 @@ func (t withToken) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set("Authorization", "Bearer "+t.token)
 	return t.RoundTripper.RoundTrip(r)
-}
-
-// kubernetesCounter asks an API server for what it counts of Leases.
-type kubernetesCounter struct {
-	url    string
-	client *http.Client
-}
-
-// requests are those that have been answered: a watch counts when it ends.
-func (c kubernetesCounter) requests() (int, error) { return c.ofLeases("apiserver_request_total") }
-
-// told leaves out who watches the Leases of all namespaces, as the server itself does.
-func (c kubernetesCounter) told() (int, error) { return c.ofLeases("apiserver_longrunning_requests") }
-
-func (c kubernetesCounter) ofLeases(metric string) (int, error) {
-	return scrape(c.client, c.url+"/metrics", func(name string) bool {
-		return strings.HasPrefix(name, metric+"{") && strings.Contains(name, `resource="leases"`) && !strings.Contains(name, `scope="cluster"`)
-	})
 }

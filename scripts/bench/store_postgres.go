@@ -1,14 +1,8 @@
 package main
 
 import (
-	"bufio"
-	"errors"
 	"fmt"
-	"io"
-	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 )
 
@@ -27,88 +21,22 @@ func startPostgres(s *server) error {
 	if err := initdb.Run(); err != nil {
 		return fmt.Errorf("initdb: %w", err)
 	}
-	err = s.launch("postgres", "-D", data, "-h", "127.0.0.1", "-p", port(s.addr), "-k", "", // no socket
-		// Statements to count, and more than 100 connections.
-		"-c", "shared_preload_libraries=pg_stat_statements", "-c", "max_connections=2500")
-	if err != nil {
+	if err := s.launch("postgres", "-D", data, "-h", "127.0.0.1", "-p", port(s.addr), "-k", ""); err != nil { // no socket
 		return err
 	}
 	s.url = s.database() + "&longest-ttl=15s"
-	if err := await(func() error { return s.tell("CREATE EXTENSION IF NOT EXISTS pg_stat_statements") }); err != nil {
-		return err
-	}
-	s.counter, err = s.openTeller()
-	return err
+	return await(func() error {
+		ask, err := s.command("psql", "--no-psqlrc", "--quiet", s.database(), "--command", "SELECT 1")
+		if err != nil {
+			return err
+		}
+		return ask.Run()
+	})
 }
 
 // database is the one that all use, for psql. The password is never asked for.
 func (s *server) database() string {
 	return "postgres://postgres:none@" + s.addr + "/postgres?sslmode=disable"
-}
-
-// psql is what asks the server.
-func (s *server) psql(args ...string) (*exec.Cmd, error) {
-	return s.command("psql", append([]string{"--no-psqlrc", "--quiet", "--tuples-only", "--no-align", s.database()}, args...)...)
-}
-
-// tell has the server do one thing.
-func (s *server) tell(statement string) error {
-	cmd, err := s.psql("--command", statement)
-	if err != nil {
-		return err
-	}
-	return cmd.Run()
-}
-
-// postgresCounter is a psql that asks the server what others do.
-type postgresCounter struct {
-	ask    io.Writer
-	answer *bufio.Scanner
-}
-
-// openTeller starts what asks the server until it ends.
-func (s *server) openTeller() (*postgresCounter, error) {
-	cmd, err := s.psql("--set", "ON_ERROR_STOP=1")
-	if err != nil {
-		return nil, err
-	}
-	ask, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	cmd.Stdout = nil
-	answer, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	s.processes = append(s.processes, cmd)
-	return &postgresCounter{ask: ask, answer: bufio.NewScanner(answer)}, nil
-}
-
-// number asks for one.
-func (c *postgresCounter) number(query string) (int, error) {
-	if _, err := io.WriteString(c.ask, query+";\n"); err != nil {
-		return 0, err
-	}
-	if !c.answer.Scan() {
-		return 0, errors.Join(fmt.Errorf("psql has ended after %s", query), c.answer.Err())
-	}
-	return strconv.Atoi(strings.TrimSpace(c.answer.Text()))
-}
-
-// requests are statements, but for what only prepares others, and for what is asked here. The counters of transactions
-// would be late: a connection tells of them when it has been idle for up to 10 s.
-func (c *postgresCounter) requests() (int, error) {
-	return c.number(`SELECT coalesce(sum(calls), 0) FROM pg_stat_statements ` +
-		`WHERE query !~* '^(begin|start|set|commit|rollback|select set_config)\y' AND query !~ 'pg_stat_'`)
-}
-
-// told counts who waits for an advisory lock, and the connections that a standby of leaderrun has to be told by.
-func (c *postgresCounter) told() (int, error) {
-	return c.number(`SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'advisory' OR application_name = 'leaderrun watch'`)
 }
 
 // The lines of shell that people write, with an advisory lock in place of a lease: a session of psql holds it until the

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -20,20 +21,19 @@ var tablers = []struct {
 	{"handover", single(gapTime)},
 	{"memory", single(memoryUse)},
 	{"wakeups", single(wakeupRate)},
-	{"standbys handover", func(r *report, _ int) string { return bySize(r, crowdGap, compareRows) }},
-	{"standbys cost", func(r *report, _ int) string { return bySize(r, crowdMemory, costRows) }},
 	{"late", lateTable},
 	{"daemon", daemonTable},
 	{"guardian", guardianText},
 }
 
 func tablesCommand(args []string) error {
-	flags := newPainting("tables")
+	flags := flag.NewFlagSet("tables", flag.ContinueOnError)
+	in := flags.String("in", "bench.json", "the results; several files with commas between them, of which a later one counts")
 	doc := flags.String("doc", "docs/benchmarks.md", "the page; what stands in it between <!-- bench: NAME --> and <!-- /bench --> is replaced")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	r, err := readReports(*flags.in)
+	r, err := readReports(*in)
 	if err != nil {
 		return err
 	}
@@ -116,12 +116,12 @@ func single(name string) func(*report, int) string {
 		if m == nil {
 			return ""
 		}
-		return compareHead + compareRows(r, m)
+		return compareHead + compareRows(m)
 	}
 }
 
 // compareRows are medians with their quartiles, and each median as a ratio to flock's and to its peer's.
-func compareRows(_ *report, m *measure) string {
+func compareRows(m *measure) string {
 	var text strings.Builder
 	for _, row := range m.Rows {
 		v := row.Values
@@ -154,57 +154,4 @@ func against(v, to []float64) string {
 	}
 	r := ratioOf(v, to)
 	return fmt.Sprintf("%s (%s to %s)", number(r.value), number(r.low), number(r.high))
-}
-
-// bySize makes a table of a measure that has sizes, one after the other. Its columns are those of the rows.
-func bySize(r *report, name string, rows func(*report, *measure) string) string {
-	head, columns := compareHead, strings.Count(compareHead, "|")/2-1
-	if name == crowdMemory {
-		head, columns = costHead, strings.Count(costHead, "|")/2-1
-	}
-	var text strings.Builder
-	for _, m := range r.sizesOf(name) {
-		fmt.Fprintf(&text, "| **%s standbys** |%s\n%s", thousands(m.Size), strings.Repeat(" |", columns-1), rows(r, m))
-	}
-	if text.Len() == 0 {
-		return ""
-	}
-	return head + text.String()
-}
-
-// sizesOf returns a measure at all sizes, the smallest first.
-func (r *report) sizesOf(name string) (all []*measure) {
-	for i := range r.Measures {
-		if r.Measures[i].Name == name {
-			all = append(all, &r.Measures[i])
-		}
-	}
-	slices.SortFunc(all, func(a, b *measure) int { return a.Size - b.Size })
-	return all
-}
-
-const costHead = "| | requests a minute, idle | requests a handover | CPU a minute, idle | CPU a handover | wake-ups a minute, each | memory | each |\n" +
-	"| --- | --- | --- | --- | --- | --- | --- | --- |\n"
-
-// costRows are what standbys of one size cost, each a median.
-func costRows(r *report, m *measure) string {
-	of := func(name, way string) string {
-		other := r.find(name, m.Size)
-		v := other.values(way)
-		if len(v) == 0 {
-			return ""
-		}
-		return quantity(max(0, median(v)), other.Unit)
-	}
-	var text strings.Builder
-	for _, row := range m.Rows {
-		if row.Note != "" {
-			fmt.Fprintf(&text, "| %s | %s | | | | | | |\n", row.Way, row.Note)
-			continue
-		}
-		each := quantity(median(row.Values)/float64(m.Size), m.Unit)
-		fmt.Fprintf(&text, "| %s | %s | %s | %s | %s | %s | %s | %s |\n", row.Way, of(crowdRequests, row.Way), of(crowdHerd, row.Way),
-			of(crowdCPU, row.Way), of(crowdHerdCPU, row.Way), of(crowdWakeups, row.Way), of(crowdMemory, row.Way), each)
-	}
-	return text.String()
 }

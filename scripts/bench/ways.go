@@ -23,7 +23,6 @@ type way struct {
 	own    bool                      // it is leaderrun
 	peer   string                    // the way that uses the same store; "": none
 	server *server                   // that it uses; nil: none
-	tells  int                       // of how many changes its holder asks the server to be told
 }
 
 // bed is a directory with programs, and servers, to measure with.
@@ -87,18 +86,13 @@ func (b *bed) add(s store, leaderrun string, fits *regexp.Regexp) error {
 	if err != nil {
 		return err
 	}
-	own.server, own.tells = server, s.tells
+	own.server = server
 	if s.peer != nil && fits.MatchString(s.peerName) {
-		// A server of its own, whose counters tell of nobody else.
-		server, err := b.start(s)
-		if err != nil {
-			return err
-		}
 		peer, err := s.peer(server)
 		if err != nil {
 			return err
 		}
-		peer.name, peer.server, own.peer = s.peerName, server, s.peerName
+		peer.name, own.peer = s.peerName, s.peerName
 		b.ways = append(b.ways, peer)
 	}
 	b.ways = append(b.ways, own)

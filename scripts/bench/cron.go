@@ -11,6 +11,9 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"testing"
+
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 const (
@@ -37,7 +40,6 @@ type cronWay struct {
 type cronBench struct {
 	dir, stamp string
 	ways       []cronWay
-	servers    []*server
 }
 
 func cronCommand(args []string) error {
@@ -52,7 +54,7 @@ func cronCommand(args []string) error {
 		return fmt.Errorf("-jobs: %w", err)
 	}
 	r := newReport()
-	return flags.present(r, measureCron(r, sizes, *ticks, *flags.only))
+	return flags.present(r, servers.Outside(func(t testing.TB) error { return measureCron(t, r, sizes, *ticks, *flags.only) }))
 }
 
 // numbers reads a list of positive numbers.
@@ -68,19 +70,13 @@ func numbers(list string) (all []int, err error) {
 }
 
 // measureCron measures ticks of as many jobs as sizes says, of each way whose name fits.
-func measureCron(r *report, sizes []int, ticks int, only string) error {
+func measureCron(t testing.TB, r *report, sizes []int, ticks int, only string) error {
 	fits, err := regexp.Compile(only)
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "leaderrun-bench")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	b := &cronBench{dir: dir}
-	defer b.stopServers()
-	if err := b.prepare(); err != nil {
+	b := &cronBench{dir: t.TempDir()}
+	if err := b.prepare(t); err != nil {
 		return err
 	}
 	b.ways = slices.DeleteFunc(b.ways, func(w cronWay) bool { return w.name != cronPeer && !fits.MatchString(w.name) })
@@ -94,7 +90,7 @@ func measureCron(r *report, sizes []int, ticks int, only string) error {
 }
 
 // prepare builds what is needed, starts a Redis, and lists what is compared.
-func (b *cronBench) prepare() error {
+func (b *cronBench) prepare(t testing.TB) error {
 	leaderrun, err := buildLeaderrun(b.dir)
 	if err != nil {
 		return err
@@ -109,29 +105,22 @@ func (b *cronBench) prepare() error {
 	}
 	daemon := func(backend string) []string { return []string{leaderrun, "cron", "--backend", backend} }
 	b.ways = append(b.ways, cronWay{name: "leaderrun, file", daemons: 1, words: daemon("file://" + filepath.Join(b.dir, "records"))})
-	store := stores[slices.IndexFunc(stores, func(s store) bool { return s.name == "Redis" })]
-	if err := store.installed(); err != nil {
-		fmt.Printf("%s is not measured: %v\n", store.name, err)
+	if err := redisStore.missing(); err != nil {
+		fmt.Printf("%s is not measured: %v\n", redisStore.name, err)
 		return nil
 	}
-	server, err := store.serve(b.dir)
-	if server != nil {
-		b.servers = append(b.servers, server)
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", store.name, err)
-	}
+	url, addr := redisStore.start(t)
 	// The first run waits out the quarantine of a Redis that has just started.
-	if _, err := spend([]string{leaderrun, "run", "--backend", server.url, "bench", "true"}); err != nil {
+	if _, err := spend([]string{leaderrun, "run", "--backend", url, "bench", "true"}); err != nil {
 		return err
 	}
-	info, err := dialRedis(server.addr)
+	info, err := dialRedis(addr)
 	if err != nil {
 		return err
 	}
 	b.ways = append(b.ways,
-		cronWay{name: "leaderrun, Redis", daemons: 1, words: daemon(server.url), redis: info},
-		cronWay{name: "three leaderruns, Redis", daemons: 3, words: daemon(server.url), redis: info})
+		cronWay{name: "leaderrun, Redis", daemons: 1, words: daemon(url), redis: info},
+		cronWay{name: "three leaderruns, Redis", daemons: 3, words: daemon(url), redis: info})
 	return nil
 }
 
@@ -146,12 +135,6 @@ func (b *cronBench) buildStamp() error {
 		return fmt.Errorf("cc: %w: %s", err, out)
 	}
 	return nil
-}
-
-func (b *cronBench) stopServers() {
-	for _, s := range b.servers {
-		s.stop()
-	}
 }
 
 // tellLimits names what may bound how much runs at once. The daemons get our limits, and Go raises the soft one.

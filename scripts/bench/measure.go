@@ -76,6 +76,17 @@ func handover(dir string, wait []string) (time.Duration, error) {
 	return time.Duration(spans[1][0] - spans[0][1]), nil
 }
 
+// await asks until something is so, for half a minute at most.
+func await(ready func() error) (err error) {
+	const patience, pause = 30 * time.Second, 10 * time.Millisecond
+	for began := time.Now(); time.Since(began) < patience; time.Sleep(pause) {
+		if err = ready(); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
 // sleeper is a command that sleeps, and what a way puts before it.
 type sleeper struct {
 	cmd     *exec.Cmd

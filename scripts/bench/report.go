@@ -191,7 +191,7 @@ func versions() map[string]string {
 		out, _ := exec.Command(path, option).CombinedOutput()
 		all[name] = number.FindString(string(out))
 	}
-	if jars, _ := filepath.Glob(strings.TrimSuffix(zookeeperJar, ".jar") + "-[0-9]*.jar"); len(jars) > 0 {
+	if jars, _ := filepath.Glob("/usr/share/java/zookeeper-[0-9]*.jar"); len(jars) > 0 {
 		all["zookeeper"] = number.FindString(filepath.Base(jars[len(jars)-1]))
 	}
 	return all

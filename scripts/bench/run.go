@@ -3,7 +3,10 @@ package main
 import (
 	"fmt"
 	"slices"
+	"testing"
 	"time"
+
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // The measures of one wrapper.
@@ -33,15 +36,16 @@ func runCommand(args []string) error {
 		return err
 	}
 	r := newReport()
-	b, err := makeBed(*flags.only)
-	defer b.close()
-	if err == nil && *beside != "" {
-		err = b.putBeside(*beside)
-	}
-	if err == nil {
-		err = measureRuns(b, r, runPlan{n: *n, handovers: *handovers, footprints: *footprints, spans: *spans})
-	}
-	return flags.present(r, err)
+	return flags.present(r, servers.Outside(func(t testing.TB) error {
+		b, err := makeBed(t, *flags.only)
+		if err == nil && *beside != "" {
+			err = b.putBeside(*beside)
+		}
+		if err != nil {
+			return err
+		}
+		return measureRuns(b, r, runPlan{n: *n, handovers: *handovers, footprints: *footprints, spans: *spans})
+	}))
 }
 
 // measureRuns gives all ways their turns.

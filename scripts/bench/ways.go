@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -10,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"testing"
 )
 
 // baseline is what all are compared with.
@@ -17,30 +17,26 @@ const baseline = "flock"
 
 // way is one way to run a command under a lock.
 type way struct {
-	name   string
-	run    []string                  // comes before the command; nil: nothing does
-	queue  func(job string) []string // comes before a command that waits for the lock; nil: it cannot
-	own    bool                      // it is leaderrun
-	peer   string                    // the way that uses the same store; "": none
-	server *server                   // that it uses; nil: none
+	name  string
+	run   []string                  // comes before the command; nil: nothing does
+	queue func(job string) []string // comes before a command that waits for the lock; nil: it cannot
+	own   bool                      // it is leaderrun
+	peer  string                    // the way that uses the same store; "": none
+	url   string                    // of the server, for leaderrun; "": none
 }
 
 // bed is a directory with programs, and servers, to measure with.
 type bed struct {
-	dir     string
-	ways    []way
-	servers []*server
+	dir  string
+	ways []way
 }
 
 // makeBed builds leaderrun, starts the servers that there are, and lists what is compared: flock and those whose name
-// fits. It is to be closed even with an error.
-func makeBed(only string) (b *bed, err error) {
-	b = &bed{}
+// fits.
+func makeBed(t testing.TB, only string) (b *bed, err error) {
+	b = &bed{dir: t.TempDir()}
 	fits, err := regexp.Compile(only)
 	if err != nil {
-		return b, err
-	}
-	if b.dir, err = os.MkdirTemp("", "leaderrun-bench"); err != nil {
 		return b, err
 	}
 	leaderrun, err := buildLeaderrun(b.dir)
@@ -61,7 +57,7 @@ func makeBed(only string) (b *bed, err error) {
 	own.peer = baseline
 	b.ways = append(b.ways, own)
 	for _, s := range stores {
-		if err := b.add(s, leaderrun, fits); err != nil {
+		if err := b.add(t, s, leaderrun, fits); err != nil {
 			return b, fmt.Errorf("%s: %w", s.name, err)
 		}
 	}
@@ -70,25 +66,22 @@ func makeBed(only string) (b *bed, err error) {
 }
 
 // add starts a store's server where it is installed and wanted, and lists the ways that use it.
-func (b *bed) add(s store, leaderrun string, fits *regexp.Regexp) error {
+func (b *bed) add(t testing.TB, s store, leaderrun string, fits *regexp.Regexp) error {
 	if !fits.MatchString("leaderrun, "+s.name) && !fits.MatchString(s.peerName) {
 		return nil
 	}
-	if err := s.installed(); err != nil {
+	if err := s.missing(); err != nil {
 		fmt.Printf("%s is not measured: %v\n", s.name, err)
 		return nil
 	}
-	server, err := b.start(s)
+	url, addr := s.start(t)
+	own, err := leaderrunWay(s.name, leaderrun, url)
 	if err != nil {
 		return err
 	}
-	own, err := leaderrunWay(s.name, leaderrun, server.url)
-	if err != nil {
-		return err
-	}
-	own.server = server
+	own.url = url
 	if s.peer != nil && fits.MatchString(s.peerName) {
-		peer, err := s.peer(server)
+		peer, err := s.peer(addr)
 		if err != nil {
 			return err
 		}
@@ -105,24 +98,6 @@ func (b *bed) add(s store, leaderrun string, fits *regexp.Regexp) error {
 	return nil
 }
 
-// start starts a server that ends with the bed.
-func (b *bed) start(s store) (*server, error) {
-	server, err := s.serve(b.dir)
-	if server != nil {
-		b.servers = append(b.servers, server)
-	}
-	return server, err
-}
-
-func (b *bed) close() {
-	for _, s := range b.servers {
-		s.stop()
-	}
-	if b.dir != "" {
-		_ = os.RemoveAll(b.dir)
-	}
-}
-
 // putBeside adds another program of leaderrun, on file and Redis as far as this one is measured there. It is the peer of this
 // one, and has records of its own: the two may be of different versions.
 func (b *bed) putBeside(path string) error {
@@ -137,7 +112,7 @@ func (b *bed) putBeside(path string) error {
 		case store == "file" && own.own:
 			backend = "file://" + filepath.Join(b.dir, "records-beside")
 		case store == "Redis" && own.own:
-			backend = own.server.url + "&prefix=beside"
+			backend = own.url + "&prefix=beside"
 		}
 		if backend != "" {
 			other, err := leaderrunWay(store, program, backend)
@@ -193,30 +168,4 @@ func install(from, to string) error {
 		return err
 	}
 	return os.WriteFile(to, program, 0o700) //nolint:gosec // it is to be executed
-}
-
-// program returns the path of a program that scripts/servers.sh built or installed.
-func program(name string) (string, error) {
-	if cache, err := os.UserCacheDir(); err == nil {
-		if path, err := exec.LookPath(filepath.Join(cache, "leaderrun", "servers", name)); err == nil {
-			return path, nil
-		}
-	}
-	if installed, _ := filepath.Glob(filepath.Join(debianPostgres, "*", "bin", name)); len(installed) > 0 {
-		return newest(installed), nil
-	}
-	return exec.LookPath(name)
-}
-
-// debianPostgres is where Debian has the programs of PostgreSQL, in a folder for each version. Its psql of PATH is a
-// script that looks for the one of here, for longer than that one takes.
-const debianPostgres = "/usr/lib/postgresql"
-
-// newest returns the path in the folder of the highest version. As text, 9.6 would come after 15.
-func newest(paths []string) string {
-	version := func(path string) (v float64) {
-		_, _ = fmt.Sscanf(strings.TrimPrefix(path, debianPostgres+"/"), "%f/", &v)
-		return v
-	}
-	return slices.MaxFunc(paths, func(a, b string) int { return cmp.Compare(version(a), version(b)) })
 }

@@ -19,7 +19,7 @@ func TestBeside(t *testing.T) {
 	b := &bed{dir: dir, ways: []way{
 		{name: baseline},
 		{name: "leaderrun, file", own: true, peer: baseline},
-		{name: "leaderrun, Redis", own: true, server: &server{url: "redis://host/?longest-ttl=15s"}},
+		{name: "leaderrun, Redis", own: true, url: "redis://host/?longest-ttl=15s"},
 		{name: "etcdctl lock"},
 		{name: "leaderrun, etcd", own: true, peer: "etcdctl lock"},
 	}}

@@ -1,6 +1,8 @@
 package servers
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -107,3 +109,30 @@ func (l *life) end() {
 		f()
 	}
 }
+
+// Outside gives a program that is no test what starts servers: they end when do has returned. A server that cannot be started is
+// the error.
+func Outside(do func(t testing.TB) error) (err error) {
+	o := &outside{}
+	defer o.end()
+	defer func() {
+		if why, failed := recover().(failure); failed {
+			err = why
+		}
+	}()
+	return do(o)
+}
+
+// outside is a test to those who need one to start a server, without a test around it.
+type outside struct{ life }
+
+// failure is what ends an outside.
+type failure struct{ error }
+
+// What a server's start asks of a test.
+func (o *outside) TempDir() string                 { return Dir(o) }
+func (o *outside) Helper()                         {}
+func (o *outside) Failed() bool                    { return false }
+func (o *outside) Fatal(args ...any)               { panic(failure{errors.New(fmt.Sprint(args...))}) }
+func (o *outside) Fatalf(form string, args ...any) { panic(failure{fmt.Errorf(form, args...)}) }
+func (o *outside) Skipf(form string, args ...any)  { o.Fatalf(form, args...) }

@@ -57,8 +57,8 @@ var layers = map[string]string{
 	"scripts":      "...",
 }
 
-// testOnly is made for tests: the product never links it.
-const testOnly = "test/... fence/fencetest"
+// testOnly is made for tests, and for the benchmarks, which start the same servers: the product never links it.
+const testOnly = "test/... fence/fencetest scripts/bench"
 
 // restricted are the packages of the standard library that not every package may import, and which may.
 var restricted = map[string]string{

@@ -182,8 +182,9 @@ func (a *launch) tellCode(r runner.Result) {
 
 // variable returns the last value of a variable.
 func variable(env []string, name string) string {
+	prefix := name + "="
 	for _, entry := range slices.Backward(env) {
-		if value, ok := strings.CutPrefix(entry, name+"="); ok {
+		if value, ok := strings.CutPrefix(entry, prefix); ok {
 			return value
 		}
 	}

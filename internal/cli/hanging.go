@@ -67,6 +67,22 @@ func (c *call) beforehand(f func() error) error {
 	}
 }
 
+// endedAtOnce makes a command end with the first signal that ends a program, whatever it reads or works on: for one that leaves nothing
+// half done when it is killed.
+func endedAtOnce(run func(*call) (ExitStatus, error)) func(*call) (ExitStatus, error) {
+	return func(c *call) (ExitStatus, error) {
+		var end ExitStatus
+		err := c.beforehand(func() (err error) {
+			end, err = run(c)
+			return err
+		})
+		if c.interrupted() != 0 {
+			return ExitStatus{}, err
+		}
+		return end, err
+	}
+}
+
 // hangable makes calls that a file system may hold up for ever, as one of a server that is gone. Each such call keeps a thread, so
 // there is one at a time for each thing that is asked about, however often it is asked. The zero value is ready.
 type hangable struct {

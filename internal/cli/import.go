@@ -60,7 +60,7 @@ of the run where these mean the same; else they stay, and it is said.
 			{name: "user", value: "NAME", def: "root", check: by(parseText), bare: true, help: "--to jobs: only what runs as this user, of system crontabs and units"},
 			timezone,
 		}, commonOptions()...),
-		run: runImport,
+		run: endedAtOnce(runImport),
 	}
 }
 

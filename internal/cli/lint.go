@@ -35,7 +35,7 @@ code is 1 if anything is found.`,
 			{name: "json", help: "one array of objects"},
 			{name: "format", value: "text|json", words: formats, check: by(value.OneOf(formats...)), bare: true, help: "json is --json"},
 		}, commonOptions()...),
-		run: runLint,
+		run: endedAtOnce(runLint),
 	}
 }
 

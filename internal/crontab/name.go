@@ -14,7 +14,10 @@ const (
 )
 
 // Names gives jobs their names, each once. The zero value has given none.
-type Names struct{ taken map[string]bool }
+type Names struct {
+	taken map[string]bool
+	tried map[string]int // the last number that was tried behind a name
+}
 
 // Take notes a name that a job has already. It says whether no other had it.
 func (n *Names) Take(name string) (first bool) {
@@ -30,11 +33,18 @@ func (n *Names) Take(name string) (first bool) {
 // -2, -3 and so on, in the order of the calls.
 func (n *Names) Derive(script string) string {
 	base := Name(script)
-	name := base
-	for i := 2; !n.Take(name); i++ {
-		name = base + "-" + strconv.Itoa(i)
+	if n.Take(base) {
+		return base
 	}
-	return name
+	if n.tried == nil {
+		n.tried = map[string]int{}
+	}
+	for i := max(n.tried[base], 1) + 1; ; i++ {
+		if name := base + "-" + strconv.Itoa(i); n.Take(name) {
+			n.tried[base] = i
+			return name
+		}
+	}
 }
 
 // Name derives the name of a job from its command, as the shell gets it. The same command always has the same name, in every

@@ -45,12 +45,12 @@ type Note struct {
 type Job struct {
 	Path, Name string
 	Line       int
-	Exprs      []string // at least one
-	Timezone   string   // ""; the host's
-	User       string   // of a system crontab or a unit, for which it is root where it names none
-	Env        []Variable
-	Shell      string // of the crontab, absolute; "": /bin/sh
-	Dir        string // where it starts, absolute; "": the home of its user
+	Exprs      []string   // at least one
+	Timezone   string     // ""; the host's
+	User       string     // of a system crontab or a unit, for which it is root where it names none
+	Env        []Variable // of which the last of a name counts; shared with other jobs, to be read only
+	Shell      string     // of the crontab, absolute; "": /bin/sh
+	Dir        string     // where it starts, absolute; "": the home of its user
 
 	// The command, in the form that a crontab has it: raw is for the shell and may have \%, and stdin begins with the % before it.
 	raw, stdin string
@@ -168,7 +168,6 @@ func (s *state) set(l *crontab.Line) {
 	case "CRON_TZ":
 		s.cronTZ = l.Value
 	}
-	s.env = slices.DeleteFunc(slices.Clone(s.env), func(v Variable) bool { return v.Name == l.Name })
 	s.env = append(s.env, Variable{l.Name, l.Value})
 }
 
@@ -272,7 +271,7 @@ func (x *importer) job(f *File, l *crontab.Line, s *state, name string) (job *Jo
 	if leavesBehind(tokens) {
 		return nil, "what & starts would be ended as soon as the line is over", "take the & away, or let the line end with `wait`"
 	}
-	job = &Job{Path: f.Path, Line: l.Number, Exprs: []string{l.Fields}, User: l.User, Env: s.env, percent: f.Format != crontab.Supercronic}
+	job = &Job{Path: f.Path, Line: l.Number, Exprs: []string{l.Fields}, User: l.User, Env: slices.Clip(s.env), percent: f.Format != crontab.Supercronic}
 	if s.shell != "/bin/sh" {
 		job.Shell = s.shell
 	}

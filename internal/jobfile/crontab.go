@@ -2,7 +2,6 @@ package jobfile
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"path/filepath"
 	"regexp"
@@ -22,10 +21,11 @@ const (
 // crontab is read line by line: a variable counts for the lines after it.
 type crontab struct {
 	*reader
-	host   host
+	host   lines.Host
 	state  *draft // what the lines so far have set
 	shell  string
-	system bool // cron reads this file as a system crontab
+	path   string // PATH, as far as the file sets it
+	system bool   // cron reads this file as a system crontab
 
 	line     int
 	name     string // of the comment in the line before
@@ -35,11 +35,12 @@ type crontab struct {
 	wrong    int // the first line that sets a variable wrongly; 0: there is none
 }
 
-func (r *reader) readCrontab(text []byte, h host) {
+func (r *reader) readCrontab(text []byte, h lines.Host) {
 	c := &crontab{reader: r, host: h, state: r.newDraft(), shell: defaultShell, system: lines.FormatOf(r.path) == lines.System}
 	if !r.how.System { // else it is the home of each job's user
 		c.state.job.Dir = r.defaults.Home
 	}
+	c.state.env = append(c.state.env, "SHELL="+defaultShell)
 	c.state.fixes.jitter = "write RANDOM_DELAY=0 above the line"
 	if bytes.HasPrefix(text, []byte("\ufeff")) {
 		r.problem(1, "", "the file begins with a byte order mark", "save it without one")
@@ -150,6 +151,8 @@ func (c *crontab) variable(v lines.Variable) {
 			return
 		}
 		c.state.job.Dir = v.Value
+	case "PATH":
+		c.path = v.Value
 	case "CRON_TZ":
 		c.zone(v.Value)
 	case "RANDOM_DELAY":
@@ -160,7 +163,7 @@ func (c *crontab) variable(v lines.Variable) {
 		}
 		c.state.job.Jitter = time.Duration(minutes) * time.Minute
 	}
-	c.state.env[v.Name] = v.Value
+	c.state.env = append(c.state.env, v.Name+"="+v.Value)
 }
 
 // zone sets the one of the lines that follow.
@@ -212,7 +215,6 @@ func (c *crontab) job(line string) {
 		return
 	}
 	d.job.Argv = []string{c.shell, "-c", script}
-	d.env["SHELL"] = c.shell
 	d.exprs = []expression{{expr, c.line}}
 	switch {
 	case c.nameLine != 0:
@@ -236,9 +238,9 @@ func (c *crontab) user(d *draft, command string) (rest string, ok bool) {
 	switch {
 	case rest == "":
 		c.problem(c.line, d.what(""), "there is no command behind the user", "write minute, hour, day of month, month, day of week, the user and the command")
-	case !c.host.isUser(name):
+	case !c.host.IsUser(name):
 		word := "the sixth word"
-		if isAccount().MatchString(name) { // another one may be a secret, as in PASSWORD=…
+		if lines.IsAccount(name) { // another one may be a secret, as in PASSWORD=…
 			word += fmt.Sprintf(", %q,", name)
 		}
 		c.problem(c.line, d.what(""), word+" is no user in /etc/passwd", "a system crontab has a user before the command; another one is for a daemon without --system")
@@ -253,7 +255,6 @@ func (c *crontab) user(d *draft, command string) (rest string, ok bool) {
 var (
 	isField   = pattern(`^[0-9*?][-0-9*?/,]*$`)
 	isWeekday = pattern(`(?i)^(sun|mon|tue|wed|thu|fri|sat)([-,](sun|mon|tue|wed|thu|fri|sat))*$`)
-	isAccount = pattern(`^[a-z_][-a-z0-9_.]*$`)
 )
 
 // notCommand says why the sixth word does not begin a command.
@@ -264,16 +265,16 @@ func (c *crontab) notCommand(d *draft, expr, command string) (why, hint string) 
 		return "six fields instead of five", "there is no field for seconds; @every 30s is a schedule"
 	}
 	const column = "remove the column, or let a daemon of root's with --system run the file"
-	switch {
-	case c.how.System:
-	case rest == "" || rest[0] == '-':
-	case c.system && isAccount().MatchString(word):
-		return fmt.Sprintf("the sixth word, %s, is the user of a system crontab", word), column
-	case !isAccount().MatchString(word) || !c.host.isUser(word):
-	case c.host.isProgram(word, cmp.Or(d.env["PATH"], c.host.path)):
-		c.warn(c.line, d.what(""), fmt.Sprintf("the sixth word, %s, is taken for the command, and is also a user of this host", word), "if it is a user's column: "+column)
-	default:
-		return fmt.Sprintf("the sixth word, %s, is a user of this host", word), column
+	if c.how.System {
+		return "", ""
 	}
-	return "", ""
+	if c.system && rest != "" && rest[0] != '-' && lines.IsAccount(word) {
+		return fmt.Sprintf("the sixth word, %s, is the user of a system crontab", word), column
+	}
+	why, sure := c.host.UserColumn(command, c.path)
+	if why != "" && !sure {
+		c.warn(c.line, d.what(""), why, "if it is a user's column: "+column)
+		return "", ""
+	}
+	return why, column
 }

@@ -1,6 +1,8 @@
 package jobfile
 
 import (
+	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -56,19 +58,13 @@ CRON_TZ=Asia/Tokyo
 	}
 	var got []row
 	for _, j := range file.Jobs {
-		got = append(got, row{j.Name, j.Place, j.Schedule.String(), j.Argv, j.Stdin, j.Dir, j.Env, j.Jitter})
+		got = append(got, row{j.Name, j.Place, j.Schedule.String(), j.Argv, j.Stdin, j.Dir, j.variables(), j.Jitter})
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("jobs (-want +got):\n%s", diff)
 	}
 	if len(file.Warnings) > 0 {
 		t.Errorf("warnings: %v", file.Warnings)
-	}
-	if path, ok := file.Jobs[2].Variable("PATH"); !ok || path != "/opt/bin:/usr/bin" {
-		t.Errorf("PATH is %q, %t", path, ok)
-	}
-	if path, ok := file.Jobs[0].Variable("PATH"); ok {
-		t.Errorf("PATH is %q before it is set", path)
 	}
 }
 
@@ -218,11 +214,8 @@ LOGNAME=joe
 		"jobs:8: twice: `leaderrun run` inside a job takes a second lease: write the command alone",
 		"jobs:12: quoted: `leaderrun run` inside a job takes a second lease: write the command alone",
 		`jobs:13: the name "last" has no job: its line must follow at once`)
-	if _, ok := file.Jobs[0].Variable("LOGNAME"); ok {
-		t.Error("LOGNAME is set")
-	}
-	if to, _ := file.Jobs[0].Variable("MAILTO"); to != "me@example.com" {
-		t.Errorf("MAILTO is %q for the command", to)
+	if want := []string{"MAILTO=me@example.com", "SHELL=/bin/sh"}; !slices.Equal(file.Jobs[0].variables(), want) {
+		t.Errorf("the command has %q, want %q", file.Jobs[0].variables(), want)
 	}
 }
 
@@ -245,5 +238,24 @@ func TestDerivedNames(t *testing.T) {
 	}
 	if want := []string{"backup", "backup-2", "backup-3", "mysqldump", "curl"}; !slices.Equal(names, want) {
 		t.Errorf("got %q, want %q", names, want)
+	}
+}
+
+// The hazard: each job keeps a copy of all variables above it, and a name that many want is searched for from its beginning. A crontab
+// of 114 kB took 1.2 GB.
+func TestALongCrontabCostsWhatItsLinesDo(t *testing.T) {
+	perJob := func(jobs int) uint64 {
+		var text strings.Builder
+		for i := range jobs {
+			fmt.Fprintf(&text, "V%d=x\n* * * * * /usr/bin/backup\n", i)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		accepted(t, "jobs", text.String())
+		runtime.ReadMemStats(&after)
+		return (after.TotalAlloc - before.TotalAlloc) / uint64(jobs) //nolint:gosec // it is positive
+	}
+	if few, many := perJob(300), perJob(3000); many > 2*few {
+		t.Errorf("one of 3,000 jobs takes %d bytes, one of 300 takes %d", many, few)
 	}
 }

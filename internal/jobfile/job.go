@@ -4,8 +4,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,7 +23,7 @@ type Job struct {
 	Schedule *schedule.Schedule
 	Argv     []string // at least one word; of a line for a shell it is the shell, -c and the line
 	Stdin    string   // what the command reads; "": nothing
-	Env      []string // NAME=VALUE, sorted, each name once: they replace inherited ones
+	Env      []string // NAME=VALUE, of which the last of a name counts: they replace inherited ones. Shared with other jobs, to be read only
 	Dir      string   // where the command starts, absolute; "": where the daemon was started, or the home of User
 	User     string   // who it runs as, by the column of a system crontab; "": the daemon's user
 	Timeline runner.Timeline
@@ -84,17 +86,17 @@ func NewDefaults() Defaults {
 // change. It means nothing to another version of the program.
 func (j *Job) Fingerprint() string {
 	sum := sha256.New()
-	fmt.Fprintf(sum, "%q %q %q %q %q %q %q %q ", j.Name, j.Schedule, j.Schedule.Fingerprint(), j.Argv, j.Stdin, j.Env, j.Dir, j.User)
+	fmt.Fprintf(sum, "%q %q %q %q %q %q %q %q ", j.Name, j.Schedule, j.Schedule.Fingerprint(), j.Argv, j.Stdin, j.variables(), j.Dir, j.User)
 	fmt.Fprintf(sum, "%#v %#v", j.Timeline, j.Options)
 	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
-// Variable returns a variable that the job sets, such as the PATH that its command is looked up in.
-func (j *Job) Variable(name string) (value string, isSet bool) {
+// variables are those of Env that count, sorted.
+func (j *Job) variables() []string {
+	values := map[string]string{}
 	for _, entry := range j.Env {
-		if value, isSet = strings.CutPrefix(entry, name+"="); isSet {
-			return value, true
-		}
+		name, _, _ := strings.Cut(entry, "=")
+		values[name] = entry
 	}
-	return "", false
+	return slices.Sorted(maps.Values(values))
 }

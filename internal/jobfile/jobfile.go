@@ -25,6 +25,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	lines "github.com/leaderrun/leaderrun/internal/crontab"
 )
 
 // maxSize is far more than any file needs: ten thousand jobs are about 2 MB.
@@ -68,10 +70,10 @@ func (e *Error) Error() string {
 // Parse reads the text of a job file: YAML if path ends in .yaml or .yml, else a crontab. The error is an *Error.
 // No input panics.
 func Parse(path string, text []byte, defaults Defaults) (*File, error) {
-	return parse(path, text, defaults, thisHost())
+	return parse(path, text, defaults, lines.ThisHost())
 }
 
-func parse(path string, text []byte, defaults Defaults, host host) (*File, error) {
+func parse(path string, text []byte, defaults Defaults, host lines.Host) (*File, error) {
 	r := newReader(path, defaults)
 	r.readText(text, host)
 	if len(r.problems) > 0 {
@@ -80,7 +82,7 @@ func parse(path string, text []byte, defaults Defaults, host host) (*File, error
 	return &File{Path: path, Jobs: r.jobs, Warnings: inOrder(r.warnings)}, nil
 }
 
-func (r *reader) readText(text []byte, host host) {
+func (r *reader) readText(text []byte, host lines.Host) {
 	switch at := bytes.IndexByte(text, 0); {
 	case at >= 0:
 		r.problem(lineOf(text, at), "", "there is a zero byte in it", "a job file is plain text")

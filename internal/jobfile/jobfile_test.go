@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	lines "github.com/leaderrun/leaderrun/internal/crontab"
 	"github.com/leaderrun/leaderrun/runner"
 	"github.com/leaderrun/leaderrun/schedule"
 )
@@ -27,11 +28,11 @@ func testDefaults() Defaults {
 }
 
 // testHost has some users, one of which is called like a program.
-func testHost() host {
-	return host{
-		path:      "/bin",
-		isUser:    func(name string) bool { return name == "root" || name == "mail" || name == "sync" },
-		isProgram: func(name, path string) bool { return name == "sync" && path == "/bin" },
+func testHost() lines.Host {
+	return lines.Host{
+		Path:      "/bin",
+		IsUser:    func(name string) bool { return name == "root" || name == "mail" || name == "sync" },
+		IsProgram: func(name, path string) bool { return name == "sync" && path == "/bin" },
 	}
 }
 

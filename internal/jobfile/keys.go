@@ -181,7 +181,7 @@ func readEnv(y *yamlReader, d *draft, n *yaml.Node) *flaw {
 		case err != nil:
 			y.problem(e.at.Line, what, err.Error(), "remove it")
 		case f == nil:
-			d.env[e.key] = written
+			d.env = append(d.env, e.key+"="+written)
 		case f != told:
 			y.problem(e.value.Line, what+": "+e.key, f.why, `write it like `+e.key+`: "value"`)
 		}

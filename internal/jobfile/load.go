@@ -29,7 +29,7 @@ func Load(paths []string, defaults Defaults, how How) (*File, error) {
 		return nil, err
 	}
 	all := &File{Warnings: warnings}
-	names, host := map[string]string{}, thisHost()
+	names, host := map[string]string{}, lines.ThisHost()
 	for _, s := range sources {
 		r := newReader(s.path, defaults)
 		r.names, r.how, r.several = names, how, len(paths) > 1 || s.listed

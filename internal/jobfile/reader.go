@@ -57,7 +57,7 @@ type draft struct {
 	line  int
 	lines map[string]int // of the keys that the job itself has
 	wrong map[string]bool
-	env   map[string]string
+	env   []string // NAME=VALUE in the order of the file: the last of a name counts. Jobs share what is above them
 	zone  string
 	exprs []expression
 	fixes hints
@@ -73,12 +73,8 @@ type expression struct {
 type hints struct{ jitter string }
 
 func (r *reader) newDraft() *draft {
-	d := &draft{wrong: map[string]bool{}, env: map[string]string{}, zone: r.defaults.Timezone}
+	d := &draft{wrong: map[string]bool{}, env: slices.Clip(r.defaults.Env), zone: r.defaults.Timezone}
 	d.job.Options = r.defaults.Options
-	for _, entry := range r.defaults.Env {
-		name, text, _ := strings.Cut(entry, "=")
-		d.env[name] = text
-	}
 	return d
 }
 
@@ -88,7 +84,7 @@ func (d *draft) derive(name string, line int) *draft {
 	made.job.Name, made.line = name, line
 	made.lines = map[string]int{}
 	made.wrong = maps.Clone(d.wrong)
-	made.env = maps.Clone(d.env)
+	made.env = slices.Clip(d.env)
 	return &made
 }
 
@@ -122,9 +118,7 @@ func (d *draft) anyWrong(keys ...string) bool {
 func (r *reader) finish(d *draft) {
 	job := &d.job
 	job.Place = r.place(d.line)
-	for _, name := range slices.Sorted(maps.Keys(d.env)) {
-		job.Env = append(job.Env, name+"="+d.env[name])
-	}
+	job.Env = d.env
 	r.claimName(d)
 	r.plan(d)
 	if !d.anyWrong("ttl", "grace") {
@@ -147,7 +141,8 @@ func (r *reader) finish(d *draft) {
 	}
 	r.checkShards(d)
 	r.checkNested(d)
-	r.jobs = append(r.jobs, job)
+	made := d.job // the draft is not kept
+	r.jobs = append(r.jobs, &made)
 }
 
 // checkShards looks at a job whose work is divided, or at what only such a job can have.

@@ -69,12 +69,12 @@ jobs:
 		{"place", report.Place, "jobs.yaml:5"},
 		{"schedule", report.Schedule.String(), "0 2 * * * (Europe/Berlin)"},
 		{"argv, as it is written", strings.Join(report.Argv, "|"), "/usr/local/bin/report|--full|1.50|true|010"},
-		{"env, over the defaults", strings.Join(report.Env, "|"), "PATH=/usr/bin|REPORT_LANG=de"},
+		{"env, over the defaults", strings.Join(report.variables(), "|"), "PATH=/usr/bin|REPORT_LANG=de"},
 		{"dir", report.Dir, ""},
 		{"place", all.Place, "jobs.yaml:14"},
 		{"schedule", all.Schedule.String(), "CRON_TZ=Asia/Tokyo 0 4 * * mon; CRON_TZ=UTC 30 4 * * *"},
 		{"argv", strings.Join(all.Argv, "|"), "sh|-c|cd /srv\nreport\n"},
-		{"env", strings.Join(all.Env, "|"), "EMPTY=|PATH=/usr/bin|REPORT_LANG=en|YES=yes"},
+		{"env", strings.Join(all.variables(), "|"), "EMPTY=|PATH=/usr/bin|REPORT_LANG=en|YES=yes"},
 		{"dir", all.Dir, "/srv/app"},
 		{"schedule", eight.Schedule.String(), "CRON_TZ=UTC @every 36h; CRON_TZ=Europe/Berlin @daily"},
 	} {
@@ -113,7 +113,7 @@ func TestCallersDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := file.Jobs[0]
-	if a.TTL != d.TTL || a.Retries != 6 || a.Dir != "/srv" || !slices.Equal(a.Env, []string{"A=caller", "B=file", "C=job"}) {
+	if a.TTL != d.TTL || a.Retries != 6 || a.Dir != "/srv" || !slices.Equal(a.variables(), []string{"A=caller", "B=file", "C=job"}) {
 		t.Errorf("got %+v", a)
 	}
 }
@@ -126,7 +126,7 @@ jobs:
   a: {every: 1h, shell: x, env: {A: "2", B: "3"}, timezone: Asia/Tokyo, retries: 3}
   b: {every: 1h, shell: x}
 `)
-	if b := file.Jobs[1]; !slices.Equal(b.Env, []string{"A=1"}) || b.Schedule.String() != "@every 1h (UTC)" || b.Retries != 0 {
+	if b := file.Jobs[1]; !slices.Equal(b.variables(), []string{"A=1"}) || b.Schedule.String() != "@every 1h (UTC)" || b.Retries != 0 {
 		t.Errorf("got %+v, %s", b, b.Schedule)
 	}
 }

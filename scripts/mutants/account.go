@@ -21,7 +21,7 @@ var accountMutants = []mutant{
 	{"user: a number that is none is 0", "internal/account/account.go", "return 0, fmt.Errorf(\"has a line in %s with the number %q\", passwdFile, text)", "return 0, nil", accountTests},
 	{"user: a short line is a user's", "internal/account/account.go", "if len(fields) != all {", "if len(fields) < 4 {", accountTests},
 	{"crontab: a file with Windows line ends is run", "internal/jobfile/crontab.go", "bytes.HasPrefix(text[at:], []byte(\"\\r\\n\"))", "false", loadTests},
-	{"user: a line whose user is unknown is read", "internal/jobfile/crontab.go", "case !c.host.isUser(name):", "case name == \"\":", loadTests},
+	{"user: a line whose user is unknown is read", "internal/jobfile/crontab.go", "case !c.host.IsUser(name):", "case name == \"\":", loadTests},
 	{"user: the daemon's environment reaches the job", "internal/cli/cron_site.go", "slices.Concat([]string{pathVariable + \"=\" + cronPath,", "slices.Concat(os.Environ(), []string{pathVariable + \"=\" + cronPath,", systemTests},
 	{"user: the job's lines pass for the daemon's", "internal/cli/cron_output.go", "if t.job.User != \"\" && t.job.Prefix == \"\" {", "if t.job.User == \"?\" {", systemTests},
 	{"user: who has lost the line runs on", "internal/cli/cron_site.go", "if p, err = siteOfUser(j); err != nil {\n\t\t\treturn site{}, err", "if p, err = siteOfUser(j); err != nil && p.dir == \"?\" {\n\t\t\treturn site{}, err", systemTests},

@@ -1,13 +1,14 @@
-# make test answers in minutes and needs Go and nothing else; what it cannot have, it skips and names at the end. make test-all is
-# everything there is. CI names in LEADERRUN_TEST_REQUIRE what must not be skipped.
+# make test is go test: it needs Go and nothing else, skips what it cannot have, and names that at the end. make test-all is everything
+# there is, and installs or builds what it needs. See CONTRIBUTING.md.
 
 export PATH := $(PATH):/usr/sbin:/sbin
-TOOLS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/leaderrun/tools
+# The program is built without cgo, so the tests are too: nothing is compiled twice. The race detector needs it, and SQLite.
+export CGO_ENABLED := 0
 
-.PHONY: build release test test-all fuzz model bed servers lint fmt clean
+.PHONY: build release test test-all fuzz mutants model bed servers lint fmt clean
 
 build:
-	CGO_ENABLED=0 go build -trimpath -tags urfave_cli_no_docs -ldflags '-s -w' -o leaderrun .
+	go build -trimpath -tags urfave_cli_no_docs -ldflags '-s -w' -o leaderrun .
 
 # What a release consists of, in dist/: make release VERSION=v0.1.0, or SNAPSHOT=1 of the tree as it is. The same commit makes the
 # same bytes. PLATFORMS=linux/amd64 makes it for fewer.
@@ -18,18 +19,26 @@ release:
 # What go vet finds, make lint does.
 PKG :=
 ARGS :=
-export ARGS
 test:
-	@scripts/test.sh quick $(TOOLS) '$(PKG)'
+	@scripts/test.sh quick -short $(ARGS) $(or $(PKG),./...)
 
-test-all:
-	@scripts/test.sh all $(TOOLS) '$(PKG)'
+# With a PKG, all of its tests: make test-all PKG=./backends/etcd
+test-all: servers
+	@scripts/$(if $(PKG),test.sh some,test-all.sh) $(ARGS) $(PKG)
 
 # Each fuzz target, or those that fit, for a while: make fuzz FUZZTIME=1h FUZZ=Record
 FUZZTIME := 10s
 FUZZ := .
 fuzz:
 	@scripts/fuzz.sh $(FUZZTIME) '$(FUZZ)'
+
+# All mutants, and all stores under the race detector: if no mutant survives and nothing races, the commit is the one that later
+# ones are compared with.
+mutants: servers
+	@git diff --quiet HEAD || { echo "commit first: what is tried here is a commit" && false; }
+	BASE=none go run ./scripts/mutants
+	CGO_ENABLED=1 scripts/test.sh drivers -race ./backends/...
+	git rev-parse HEAD >scripts/mutants/base
 
 # Every order in which steps and faults can meet, in small worlds, with the real machine and engine, see runner/every_cases_test.go. Two
 # at a time. make test-all has one fault less.
@@ -45,14 +54,12 @@ bed: servers
 	go test -count 1 -timeout 0 -v -run '$(if $(EACH),TestFault,TestBed)' ./test/bed -duration $(DURATION) \
 		-seed $(or $(SEED),0) -store '$(STORE)' -cast '$(CAST)' -fault '$(FAULT)' -each '$(EACH)' -report '$(if $(REPORT),$(abspath $(REPORT)))'
 
+# What the tests start: Debian's packages, as root, and what is built from source. make servers SERVERS=debian: the packages alone.
 servers:
-	@scripts/servers.sh
+	@scripts/servers.sh $(SERVERS)
 
-lint:
-	@scripts/lint.sh $(TOOLS)
-
-fmt:
-	@scripts/lint.sh $(TOOLS) fmt
+lint fmt:
+	@scripts/lint.sh $@
 
 clean:
-	rm -rf leaderrun dist $(TOOLS)
+	rm -rf leaderrun dist .tests

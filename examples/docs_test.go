@@ -45,7 +45,7 @@ var unrun = map[string]string{
 		"docker push registry.example.com/report": "there is no Docker: the test of the example follows the Dockerfile by hand",
 	"kubectl create secret generic leaderrun --from-file=backend=/etc/leaderrun/backend\n" +
 		"kubectl apply -f cronjob.yaml": "there is no kubectl: the test of the example compares it with the manifest",
-	"go run ./scripts/mutants            # the tests notice\n" +
+	"make mutants                        # the tests notice\n" +
 		"go run ./scripts/mutants -bed       # the bed notices": "it takes an hour",
 	"git worktree add /tmp/before d445b2b\n" +
 		"(cd /tmp/before && make build)\n" +

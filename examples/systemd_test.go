@@ -45,7 +45,7 @@ func packagedUnit(t *testing.T, name string) string {
 func verifyUnit(t *testing.T, unit string) {
 	t.Helper()
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {
-		t.Skip("systemd-analyze is not installed")
+		servers.Lack(t, "systemd", "systemd-analyze is not installed")
 	}
 	w := newWorld(t)
 	w.tool("feed", "true")

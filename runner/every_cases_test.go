@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // orderCase is a small world to explore, perhaps with a rule left out. It says what may happen, and what then is violated.
@@ -222,7 +223,7 @@ func TestEveryOrder(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			if testing.Short() && c.long {
-				t.Skip("left to make test-all")
+				servers.SkipShort(t)
 			}
 			faults := c.faults
 			if c.want == "" && !*all {

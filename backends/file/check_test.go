@@ -11,6 +11,7 @@ import (
 	"github.com/leaderrun/leaderrun/internal/checkup"
 	"github.com/leaderrun/leaderrun/internal/filesystem"
 	"github.com/leaderrun/leaderrun/internal/ownership"
+	"github.com/leaderrun/leaderrun/test/servers"
 	"github.com/leaderrun/leaderrun/test/suite"
 )
 
@@ -76,7 +77,7 @@ func TestExamineADirectoryThatCannotBeWritten(t *testing.T) {
 func TestExamineFilesOfAnotherUser(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
-		t.Skip("only root gives files away")
+		servers.Lack(t, "root", "only root gives files away")
 	}
 	d := openDir(t, t.TempDir())
 	path := d.store.paths("job").lock

@@ -14,6 +14,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/flock"
+	"github.com/leaderrun/leaderrun/test/servers"
 	"github.com/leaderrun/leaderrun/test/suite"
 )
 
@@ -32,7 +33,7 @@ func wantMisconfigured(t *testing.T, err error, says, remedy string) {
 func giveAway(t *testing.T, path string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("only root gives files away")
+		servers.Lack(t, "root", "only root gives files away")
 	}
 	if err := os.Lchown(path, nobody, nobody); err != nil {
 		t.Fatal(err)
@@ -132,7 +133,7 @@ func groupOfOthers(t *testing.T) int {
 			return g
 		}
 	}
-	t.Skip("this user has no group but root's")
+	servers.Lack(t, "root", "this user has no group but root's")
 	return 0
 }
 
@@ -146,7 +147,7 @@ func TestStickyFolder(t *testing.T) {
 	p := d.store.paths("job")
 	for _, path := range []string{p.record, p.beat, p.lock, p.tree} {
 		if err := os.Lchown(path, nobody, nobody); err != nil {
-			t.Skip("only root gives files away")
+			servers.Lack(t, "root", "only root gives files away")
 		}
 		_, err := d.Acquire(t.Context(), claimFor("job"))
 		wantMisconfigured(t, err, path+" belongs to", "trust=shared")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/remedy"
+	"github.com/leaderrun/leaderrun/test/servers"
 	"github.com/leaderrun/leaderrun/test/suite"
 )
 
@@ -20,7 +21,7 @@ func TestFullDisk(t *testing.T) {
 	steps := suite.On(t)
 	dir := t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "mode=700,size=64k"); err != nil {
-		t.Skipf("mount: %v", err)
+		servers.Lack(t, "root", fmt.Sprintf("mount: %v", err))
 	}
 	t.Cleanup(func() {
 		if err := unix.Unmount(dir, 0); err != nil {

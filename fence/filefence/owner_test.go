@@ -13,6 +13,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/fence"
 	"github.com/leaderrun/leaderrun/fence/filefence"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 func inodeOf(info fs.FileInfo) uint64 { return info.Sys().(*syscall.Stat_t).Ino }
@@ -80,7 +81,7 @@ func temporaries(t *testing.T, dir string) []string {
 func TestOwnerStays(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
-		t.Skip("only root can give files away")
+		servers.Lack(t, "root", "only root can give files away")
 	}
 	path := filepath.Join(memoryDir(t), "report")
 	if err := os.WriteFile(path, []byte("old"), 0o640); err != nil {
@@ -110,7 +111,7 @@ func commonUser(t *testing.T) bool {
 	}
 	setpriv, err := exec.LookPath("setpriv")
 	if err != nil {
-		t.Skip("without setpriv(1) root cannot give up its rights")
+		servers.Lack(t, "root", "without setpriv(1) root cannot give up its rights")
 	}
 	cmd := exec.CommandContext(t.Context(), setpriv, "--bounding-set=-all", os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
 	cmd.Env = append(os.Environ(), variable+"=1")
@@ -124,7 +125,7 @@ func commonUser(t *testing.T) bool {
 // Hazard: a file of somebody else's becomes ours unnoticed, and its owner cannot read it any more.
 func TestOwnerThatCannotStay(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("only root can give files away")
+		servers.Lack(t, "root", "only root can give files away")
 	}
 	dir := os.Getenv("FILEFENCE_TEST_DIR")
 	if dir == "" {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/fence"
 	"github.com/leaderrun/leaderrun/fence/filefence"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 func TestMounts(t *testing.T) {
@@ -57,11 +58,11 @@ func TestRefusedFileSystem(t *testing.T) {
 func mount(t *testing.T) (dir string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("only root can mount")
+		servers.Lack(t, "root", "only root can mount")
 	}
 	dir = t.TempDir()
 	if err := syscall.Mount("filefence", dir, "tmpfs", 0, "size=256k"); errors.Is(err, syscall.EPERM) {
-		t.Skip("nothing may be mounted here")
+		servers.Lack(t, "root", "nothing may be mounted here")
 	} else if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"testing"
 	"time"
+
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // slept is how long a machine was suspended, as its time namespace says (time_namespaces(7)).
@@ -33,7 +35,7 @@ func TestMain(m *testing.M) {
 // machine has slept, the time since boot is more than they tell, and a timer for it rings.
 func TestClockGoesOnWhileTheMachineSleeps(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("a time namespace needs root")
+		servers.Lack(t, "root", "a time namespace needs root")
 	}
 	self, err := os.Executable()
 	if err != nil {

@@ -27,13 +27,13 @@ func hang(t *testing.T) (dir string, revive func()) {
 	servers.RequireRoot(t, "netns", "file systems that hang")
 	dev, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
 	if err != nil {
-		t.Skipf("no file system can be made that hangs: %v", err)
+		servers.Lack(t, "root", fmt.Sprintf("no file system can be made that hangs: %v", err))
 	}
 	dir = t.TempDir()
 	options := fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other", dev.Fd())
 	if err := syscall.Mount("test", dir, "fuse", 0, options); err != nil {
 		_ = dev.Close()
-		t.Skipf("no file system can be mounted that hangs: %v", err)
+		servers.Lack(t, "root", fmt.Sprintf("no file system can be mounted that hangs: %v", err))
 	}
 	revive = func() { _ = dev.Close() } // then every call fails
 	t.Cleanup(func() {

@@ -15,6 +15,7 @@ import (
 	"github.com/leaderrun/leaderrun/backends"
 	processtree "github.com/leaderrun/leaderrun/internal/supervise/tree"
 	"github.com/leaderrun/leaderrun/runner"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // openSocket makes a socket as a run does, and returns its path.
@@ -419,7 +420,7 @@ func TestSocketHomeThatWasRemoved(t *testing.T) {
 				t.Errorf("the second socket is number %d in %s, not in %s: %v", number, dir, first, err)
 			}
 			if err := spoil(first); errors.Is(err, os.ErrPermission) {
-				t.Skip("only root gives directories away")
+				servers.Lack(t, "root", "only root gives directories away")
 			} else if err != nil {
 				t.Fatal(err)
 			}

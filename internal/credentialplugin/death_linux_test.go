@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/internal/credentialplugin"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 const (
@@ -115,7 +116,7 @@ func TestDiesWithItsProcess(t *testing.T) {
 func TestNotOursToKill(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
-		t.Skip("only root can start what it then may not kill")
+		servers.Lack(t, "root", "only root can start what it then may not kill")
 	}
 	a := newAsker(t)
 	if _, err := io.WriteString(a.in, "enough\n"); err != nil {

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // odd are crontabs about which people and programs disagree. Debian's own cron is asked about each of them below.
@@ -48,7 +50,7 @@ func asks(t *testing.T, dir, text string) bool {
 
 func TestLoadAgreesWithCron(t *testing.T) {
 	if _, err := exec.LookPath("crontab"); err != nil {
-		t.Skip("there is no crontab")
+		servers.Lack(t, "cron", "there is no crontab")
 	}
 	dir := t.TempDir()
 	if !asks(t, dir, "@daily x\n") {

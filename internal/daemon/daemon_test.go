@@ -12,6 +12,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/jobfile"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // minutes lists ticks from a minute on, as bed.runs does.
@@ -190,7 +191,7 @@ func TestALostTickIsRunAgainByAnotherHost(t *testing.T) {
 // With skip, what was lost is not run again, whoever comes and goes; with rerun and wait, everything is done.
 func TestHostsThatAreCutOffAtRandom(t *testing.T) {
 	if testing.Short() {
-		t.Skip("left to make test-all")
+		servers.SkipShort(t)
 	}
 	for seed, policy := range []backends.Policy{backends.Skip, backends.Rerun} {
 		t.Run(fmt.Sprintf("%s, seed %d", policy, seed), func(t *testing.T) {

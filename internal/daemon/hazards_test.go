@@ -9,6 +9,7 @@ import (
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/jobfile"
 	"github.com/leaderrun/leaderrun/runner"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // Hazards that a second reader found, each as it was found.
@@ -147,7 +148,7 @@ func TestAClockThatIsTurnedForwardsStartsTheLatestTick(t *testing.T) {
 // An outage at a tick of many jobs: those that wait for the backend keep the others from trying.
 func TestManyJobsOutliveAnOutage(t *testing.T) {
 	if testing.Short() {
-		t.Skip("left to make test-all")
+		servers.SkipShort(t)
 	}
 	for name, change := range map[string]func(i int, j *jobfile.Job){
 		"rerun, wait and catch up": func(_ int, j *jobfile.Job) {

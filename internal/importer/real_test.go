@@ -297,10 +297,10 @@ func TestWrappedCommandsDoTheSame(t *testing.T) {
 // crontab of Debian takes them all.
 func TestCrontabTakesRealCrontabs(t *testing.T) {
 	if testing.Short() {
-		t.Skip("left to make test-all")
+		servers.SkipShort(t)
 	}
 	if _, err := exec.LookPath("crontab"); err != nil {
-		t.Skip("there is no crontab")
+		servers.Lack(t, "cron", "there is no crontab")
 	}
 	for _, s := range shipped(t) {
 		if s.Format != crontab.User {
@@ -321,7 +321,7 @@ func TestCrontabTakesRealCrontabs(t *testing.T) {
 // that crontab those start then that are due by our own reading.
 func TestRealCrontabsUnderCron(t *testing.T) {
 	if testing.Short() {
-		t.Skip("left to make test-all")
+		servers.SkipShort(t)
 	}
 	dir := servers.OpenDir(t)
 	tabs := map[string]string{}

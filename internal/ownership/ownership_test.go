@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 const nobody = 65534
@@ -125,7 +127,7 @@ func TestReadAnyPipe(t *testing.T) {
 // A group may write that is root's: who is in it is as good as root.
 func TestGroups(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("only root gives files away")
+		servers.Lack(t, "root", "only root gives files away")
 	}
 	for group, why := range map[int]string{0: "", 7: "can be written by others (mode 0660)"} {
 		path := make0(t, 0o660)
@@ -168,16 +170,16 @@ func TestFileOfOwnGroup(t *testing.T) {
 	path := make0(t, 0o664)
 	u, err := user.Lookup("daemon")
 	if err != nil {
-		t.Skip(err)
+		servers.Lack(t, "root", err.Error())
 	}
 	uid, _ := strconv.Atoi(u.Uid)
 	gid, _ := strconv.Atoi(u.Gid)
 	if g, err := user.LookupGroupId(u.Gid); err != nil || g.Name != "daemon" {
-		t.Skip("the user daemon has no group of its own here")
+		servers.Lack(t, "root", "the user daemon has no group of its own here")
 	}
 	for owner, others := range map[int]bool{uid: false, nobody: true} {
 		if err := os.Chown(path, owner, gid); err != nil {
-			t.Skip("only root gives files away")
+			servers.Lack(t, "root", "only root gives files away")
 		}
 		f, info, err := OpenRegular(path, os.O_RDONLY, 0)
 		if err != nil {
@@ -193,7 +195,7 @@ func TestFileOfOwnGroup(t *testing.T) {
 func TestOwner(t *testing.T) {
 	path := make0(t, 0o600)
 	if err := os.Chown(path, nobody, -1); err != nil {
-		t.Skip("only root gives files away")
+		servers.Lack(t, "root", "only root gives files away")
 	}
 	_, _, err := Read(path, 4)
 	want(t, err, "belongs to ")

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/leaderrun/leaderrun/internal/lifeline"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // Numbers that no account of a host has.
@@ -38,7 +39,7 @@ func (r *run) open() {
 func rootAlone(t *testing.T) {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("only root can run a command as another user")
+		servers.Lack(t, "root", "only root can run a command as another user")
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/internal/boottime"
 	"github.com/leaderrun/leaderrun/internal/lifeline"
+	"github.com/leaderrun/leaderrun/test/servers"
 	"github.com/leaderrun/leaderrun/test/waits"
 )
 
@@ -58,7 +59,7 @@ func tiers(t *testing.T, test func(t *testing.T, options Options)) {
 	t.Run("subreaper", func(t *testing.T) { test(t, Options{withoutCgroup: true}) })
 	t.Run("cgroup", func(t *testing.T) {
 		if Tier() != "cgroup+subreaper" {
-			t.Skip("no cgroup can be made here")
+			servers.Lack(t, "cgroup", "no cgroup can be made here")
 		}
 		test(t, Options{})
 	})

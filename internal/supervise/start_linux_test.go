@@ -14,6 +14,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/internal/boottime"
 	"github.com/leaderrun/leaderrun/internal/lifeline"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 func TestCommandGetsArgumentsAndEnvironmentUntouched(t *testing.T) {
@@ -54,7 +55,7 @@ ls -l /proc/self/fd | sed -n 's/.* \([0-9]* -> .*\)/\1/p' | grep -v '/proc/.*/fd
 
 func TestCommandGetsWhatABareSpawnGets(t *testing.T) {
 	if testing.Short() {
-		t.Skip("left to make test-all")
+		servers.SkipShort(t)
 	}
 	tiers(t, func(t *testing.T, o Options) {
 		// Open in this process and not close-on-exec, like `exec 9>log` in the shell before.

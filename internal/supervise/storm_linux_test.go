@@ -19,6 +19,8 @@ import (
 
 	"github.com/leaderrun/leaderrun/internal/lifeline"
 	"github.com/leaderrun/leaderrun/internal/supervise/tree"
+	"github.com/leaderrun/leaderrun/test/alone"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // stormUser is nobody's: everything that runs as this user is the storm's.
@@ -97,10 +99,10 @@ func startStorm(t *testing.T, uid, limit, lineages int, change func(*wrapperOrde
 	t.Helper()
 	const boxes = "/sys/fs/cgroup/pids"
 	if os.Geteuid() != 0 {
-		t.Skip("only root can give a storm a user of its own")
+		servers.Lack(t, "root", "only root can give a storm a user of its own")
 	}
 	if _, err := os.Stat(boxes + "/cgroup.procs"); err != nil {
-		t.Skip("no cgroup v1 of pids here")
+		servers.Lack(t, "cgroup1", "no cgroup v1 of pids here")
 	}
 	s := &storm{t: t, uid: uid, box: filepath.Join(boxes, "leaderrun-storm-"+strconv.Itoa(os.Getpid()))}
 	must(t, os.Mkdir(s.box, 0o755))
@@ -222,6 +224,7 @@ func (s *storm) noneLeft() {
 
 // everyStorm is one of a user who has reached the limit, and one of root, on a host that has reached its own.
 func everyStorm(t *testing.T, test func(t *testing.T, uid int)) {
+	alone.Await()
 	t.Run("of a user", func(t *testing.T) { test(t, stormUser) })
 	t.Run("of root", func(t *testing.T) { test(t, 0) })
 }
@@ -233,9 +236,7 @@ const (
 
 // A storm whose store is cut off.
 func TestAStormIsEndedByItsDeadline(t *testing.T) {
-	if testing.Short() {
-		t.Skip("left to make test-all")
-	}
+	servers.SkipShort(t)
 	everyStorm(t, func(t *testing.T, uid int) {
 		s := startStorm(t, uid, stormLimit, stormLineages, func(o *wrapperOrder) {
 			o.Term, o.Life, o.Extend = time.Second, 700*time.Millisecond, true
@@ -252,9 +253,7 @@ func TestAStormIsEndedByItsDeadline(t *testing.T) {
 
 // The wrapper ends what its guardian has left to it, although no thread can be had any more.
 func TestAStormIsEndedWithoutItsGuardian(t *testing.T) {
-	if testing.Short() {
-		t.Skip("left to make test-all")
-	}
+	servers.SkipShort(t)
 	everyStorm(t, func(t *testing.T, uid int) {
 		s := startStorm(t, uid, stormLimit, stormLineages, func(*wrapperOrder) {})
 		s.stormed()
@@ -270,9 +269,7 @@ func TestAStormIsEndedWithoutItsGuardian(t *testing.T) {
 // A wrapper that gives up, as one does when the lease has run out, leaves nothing behind that it has stopped and not killed. It kills for
 // ten seconds at most, so the storm is one that a busy machine can end by then.
 func TestWhoLeavesAStormHasKilledIt(t *testing.T) {
-	if testing.Short() {
-		t.Skip("left to make test-all")
-	}
+	servers.SkipShort(t)
 	everyStorm(t, func(t *testing.T, uid int) {
 		s := startStorm(t, uid, stormLimit, stormLineages/4, func(o *wrapperOrder) { o.Leave = true })
 		s.stormed()
@@ -360,7 +357,7 @@ func TestOnlyTheGuardianIsKeptAlive(t *testing.T) {
 func TestADelegatedCgroupIsUsed(t *testing.T) {
 	home, err := cgroupHome()
 	if os.Geteuid() != 0 || err != nil || Tier() != "cgroup+subreaper" {
-		t.Skip("no cgroup can be delegated here")
+		servers.Lack(t, "cgroup", "no cgroup can be delegated here")
 	}
 	delegated := filepath.Join(home, "leaderrun-test-delegated-"+strconv.Itoa(os.Getpid()))
 	must(t, os.Mkdir(delegated, 0o755))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/internal/lifeline"
 	"github.com/leaderrun/leaderrun/internal/supervise/tree"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // helperTracer traces a process and never looks at it, as a debugger that somebody has left open.
@@ -121,7 +122,7 @@ func (r *run) wantTracer() {
 func TestWhatIsTracedAndLivesIsNotDead(t *testing.T) {
 	freezer := "/sys/fs/cgroup/freezer/leaderrun.test-" + strconv.Itoa(os.Getpid())
 	if err := os.Mkdir(freezer, 0o700); err != nil {
-		t.Skipf("nothing can be frozen so that SIGKILL waits: %v", err)
+		servers.Lack(t, "cgroup1", fmt.Sprintf("nothing can be frozen so that SIGKILL waits: %v", err))
 	}
 	t.Cleanup(func() { eventually(t, "the cgroup is removed", func() bool { return os.Remove(freezer) == nil }) })
 	write := func(file, text string) { must(t, os.WriteFile(freezer+"/"+file, []byte(text), 0o600)) }

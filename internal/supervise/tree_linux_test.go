@@ -16,6 +16,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/internal/lifeline"
 	"github.com/leaderrun/leaderrun/internal/supervise/tree"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 func TestLeftoversAreEnded(t *testing.T) {
@@ -105,7 +106,7 @@ func parentOf(t *testing.T, pid int) int {
 // A grandchild that left our cgroup, as `su` and service managers do, is still a descendant.
 func TestKillReachesWhatLeftTheCgroup(t *testing.T) {
 	if Tier() != "cgroup+subreaper" {
-		t.Skip("no cgroup can be made here")
+		servers.Lack(t, "cgroup", "no cgroup can be made here")
 	}
 	home, err := cgroupHome()
 	must(t, err)
@@ -126,7 +127,7 @@ func TestKillReachesWhatLeftTheCgroup(t *testing.T) {
 
 func TestTheCommandIsInItsOwnCgroup(t *testing.T) {
 	if Tier() != "cgroup+subreaper" {
-		t.Skip("no cgroup can be made here")
+		servers.Lack(t, "cgroup", "no cgroup can be made here")
 	}
 	r := prepare(t, Options{})
 	r.start(r.shell("sed -n 's/^0:://p' /proc/self/cgroup >cgroup"), far())
@@ -139,7 +140,7 @@ func TestTheCommandIsInItsOwnCgroup(t *testing.T) {
 // Where a process from outside was put into the run's cgroup, the run is not dead before that is.
 func TestDeadWaitsForAnEmptyCgroup(t *testing.T) {
 	if Tier() != "cgroup+subreaper" {
-		t.Skip("no cgroup can be made here")
+		servers.Lack(t, "cgroup", "no cgroup can be made here")
 	}
 	guest := prepare(t, Options{withoutCgroup: true})
 	guest.start(guest.helper("linger", "guest"), far())
@@ -178,7 +179,7 @@ func freezer(t *testing.T) (box string, state func(string)) {
 	const root = "/sys/fs/cgroup/freezer"
 	box = filepath.Join(root, "leaderrun-test-"+strconv.Itoa(os.Getpid()))
 	if err := os.Mkdir(box, 0o755); errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
-		t.Skip("no cgroup v1 freezer to be made here: ", err)
+		servers.Lack(t, "cgroup1", "no cgroup v1 freezer to be made here: "+err.Error())
 	} else {
 		must(t, err)
 	}
@@ -261,7 +262,7 @@ func TestAGrandchildThatHoldsStdoutDelaysNothing(t *testing.T) {
 func TestALaterRunRemovesTheCgroupOfAKilledOne(t *testing.T) {
 	home, err := cgroupHome()
 	if os.Geteuid() != 0 || err != nil || Tier() != "cgroup+subreaper" {
-		t.Skip("no cgroup can be made here")
+		servers.Lack(t, "cgroup", "no cgroup can be made here")
 	}
 	own := filepath.Join(home, "leaderrun-test-tidy-"+strconv.Itoa(os.Getpid()))
 	left := filepath.Join(own, tree.Prefix+"left")

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,72 +26,6 @@ func TestEachMutantHasItsPlace(t *testing.T) {
 	}
 	if _, err := choose(true, nil); err != nil {
 		t.Error(err)
-	}
-}
-
-// The parts together are all mutants, each once.
-func TestTurnsAreAll(t *testing.T) {
-	t.Parallel()
-	tried := map[string]int{}
-	for part := range 30 {
-		chosen, err := ofTurn(fmt.Sprintf("%d/30", part+7))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range chosen {
-			tried[m.name]++
-		}
-	}
-	for _, m := range mutants {
-		if tried[m.name] != 1 {
-			t.Errorf("%s is tried %d times", m.name, tried[m.name])
-		}
-	}
-	for _, bad := range []string{"-1/20", "1/0", "7", "x/y"} {
-		if _, err := ofTurn(bad); err == nil {
-			t.Errorf("-turn %s is taken", bad)
-		}
-	}
-}
-
-// Parts that run at the same time do all of their mutants, each once, whoever is first.
-func TestPartsHelpEachOther(t *testing.T) {
-	t.Parallel()
-	folder, tried := t.TempDir(), map[string]int{}
-	for _, part := range []int{7, 6, 8} {
-		own, err := ofTurn(fmt.Sprintf("%d/30", part))
-		if err != nil {
-			t.Fatal(err)
-		}
-		chosen, err := withOthers(own, fmt.Sprintf("%d/30", part))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i, m := range chosen {
-			if i < len(own) && m.name != own[i].name {
-				t.Errorf("part %d begins with those of others", part)
-			}
-			isMine, err := take(folder, m)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if isMine {
-				tried[m.name]++
-			}
-		}
-	}
-	want := 0
-	for i, m := range mutants {
-		if i%30 < 6 || i%30 > 8 {
-			continue
-		}
-		want++
-		if tried[m.name] != 1 {
-			t.Errorf("%s is tried %d times", m.name, tried[m.name])
-		}
-	}
-	if len(tried) != want {
-		t.Errorf("%d mutants, want %d", len(tried), want)
 	}
 }
 

@@ -17,13 +17,14 @@ import (
 	"time"
 
 	_ "github.com/leaderrun/leaderrun/internal/cli" // go test keeps a result until what it is made of changes: the program is part of that
+	"github.com/leaderrun/leaderrun/test/alone"
 	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // What `make bed` sets.
 var (
 	flagAllFaults = flag.Bool("all-faults", false, "TestServerFaults tries all faults of each store, not a part of them by chance")
-	flagDuration  = flag.Duration("duration", 0, "how long the bed lets faults happen, on all stores at once (default: two minutes; one with -short)")
+	flagDuration  = flag.Duration("duration", 2*time.Minute, "how long the bed lets faults happen, on all stores at once")
 	flagSeed      = flag.Uint64("seed", 0, "of all that is random (default: a new one)")
 	flagCast      = flag.String("cast", "", "the jobs that hosts want, whole or divided (default: one of the two on each store, by the seed)")
 	flagStore     = flag.String("store", "", "only these stores, with commas between them")
@@ -43,20 +44,6 @@ func TestMain(m *testing.M) {
 	os.Exit(servers.RunWithProgram(m, func(path string) {
 		programs = Programs{Leaderrun: path, Witness: filepath.Join(filepath.Dir(path), "witness")}
 	}, "../witness"))
-}
-
-// quickStores are those of the short run.
-const quickStores = "file,redis,postgres"
-
-// chosenDuration is how long the bed of this run lasts.
-func chosenDuration() time.Duration {
-	switch {
-	case *flagDuration != 0:
-		return *flagDuration
-	case testing.Short():
-		return time.Minute
-	}
-	return 2 * time.Minute
 }
 
 // chosenCast is that of the i-th store in this run: each run has both.
@@ -85,6 +72,8 @@ var chosenSeed = sync.OnceValue(func() uint64 {
 // Whatever happens to hosts, network and stores, two runs never overlap, and the other invariants hold.
 func TestBed(t *testing.T) {
 	t.Parallel()
+	servers.SkipShort(t)
+	alone.Await()
 	var reports reports
 	t.Cleanup(func() { reports.write(t) })
 	n := 0
@@ -108,7 +97,7 @@ func torment(t *testing.T, store Store, cast Cast) Report {
 	if *flagFault != "" {
 		faults = slices.DeleteFunc(faults, func(f Fault) bool { return f.Name != *flagFault })
 	}
-	log, err := b.Torment(Ordeal{Length: chosenDuration(), Faults: faults, Together: *flagFault == ""})
+	log, err := b.Torment(Ordeal{Length: *flagDuration, Faults: faults, Together: *flagFault == ""})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,6 +116,7 @@ func TestFault(t *testing.T) {
 	if *flagEach == "" {
 		return
 	}
+	alone.Await()
 	fits := regexp.MustCompile(*flagEach)
 	var results results
 	t.Cleanup(func() { results.write(t) })
@@ -165,9 +155,6 @@ func castOf(t *testing.T, way Way) Cast {
 
 // wanted says whether a store was asked for.
 func wanted(s Store) bool {
-	if *flagStore == "" && testing.Short() {
-		return slices.Contains(strings.Split(quickStores, ","), s.Name)
-	}
 	return *flagStore == "" || slices.Contains(strings.Split(*flagStore, ","), s.Name)
 }
 

@@ -53,7 +53,7 @@ func startRedis(t testing.TB, n *hosts.Network) *Running {
 		// that when it is killed.
 		Lines: []string{"appendfsync no", "auto-aof-rewrite-min-size 4mb"},
 	})
-	x := alone(n, s)
+	x := siteOf(n, s)
 	a := redisAdmin(func(testing.TB) *servers.RedisServer { return s })
 	d.strain = func() error {
 		_, err := s.Try("set", "filler", strings.Repeat("x", 1<<14))
@@ -94,7 +94,7 @@ func startEtcd(t testing.TB, n *hosts.Network) *Running {
 		Address: n.Address(host), Netns: n.Name(host), Dir: d.dir, UnsafeNoFsync: true,
 		Args: []string{"--quota-backend-bytes", "33554432", "--auto-compaction-retention", "10m"},
 	})
-	x := alone(n, s)
+	x := siteOf(n, s)
 	a := etcdAdmin(func(testing.TB) *servers.EtcdServer { return s })
 	r := x.running("etcd://", "", s.Port)
 	r.Faults = join(x.faultsOfOne(usualTTL), []Fault{x.diskLost(true), x.restored(), x.outOfFiles()},
@@ -125,7 +125,7 @@ func startConsul(t testing.TB, n *hosts.Network) *Running {
 	t.Helper()
 	const host = "s"
 	s := servers.Consul(t, servers.ConsulOptions{Address: n.Address(host), Netns: n.Name(host)})
-	x := alone(n, s)
+	x := siteOf(n, s)
 	a := consulAdmin(func(testing.TB) *servers.ConsulServer { return s })
 	r := x.running("consul://", "", s.Port)
 	r.Faults = join(x.faultsOfOne(consulTTL), []Fault{x.diskLost(true), x.restored()}, a.faults())

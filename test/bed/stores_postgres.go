@@ -22,7 +22,7 @@ func startPostgres(t testing.TB, n *hosts.Network) *Running {
 		Address: n.Address(host), Netns: n.Name(host), Dir: d.dir, Env: c.Environment(), Lines: postgresLines,
 		Init: []string{"--wal-segsize", "1"},
 	})
-	x := alone(n, s)
+	x := siteOf(n, s)
 	a := postgresAdmin(func(testing.TB) *servers.PostgresServer { return s })
 	d.strain = func() error { return fillLog(s) }
 	r := x.running(postgresURL(s), "/postgres?sslmode=disable&longest-ttl="+usualTTL.String(), s.Port)

@@ -50,7 +50,7 @@ func newSite[S server](n *hosts.Network, hosts []string, servers []S, agree func
 	return x
 }
 
-func alone(n *hosts.Network, s server) *site {
+func siteOf(n *hosts.Network, s server) *site {
 	return newSite(n, oneHost, []server{s}, func() error { return nil })
 }
 

@@ -27,7 +27,7 @@ func (h *hanging) Answers() error {
 func TestStoreThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hanging{}
-		x := alone(nil, h)
+		x := siteOf(nil, h)
 		if err := x.whole(t); err == nil {
 			t.Error("it is whole")
 		}

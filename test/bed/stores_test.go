@@ -174,7 +174,7 @@ func TestDiskFull(t *testing.T) {
 	t.Parallel()
 	d := newDisk(t, "1m")
 	if !d.small {
-		t.Skip("no file system can be mounted")
+		servers.Lack(t, "root", "no file system can be mounted")
 	}
 	b := &Bed{T: t}
 	mend, err := d.full(func(testing.TB) error { return nil })[0].Strike(b, Victim{})

@@ -15,7 +15,7 @@ func startZooKeeper(t testing.TB, n *hosts.Network) *Running {
 	const host = "s"
 	d := newDisk(t, "64m")
 	s := servers.ZooKeeper(t, servers.ZooKeeperOptions{Address: n.Address(host), Netns: n.Name(host), Dir: d.dir})
-	x := alone(n, s)
+	x := siteOf(n, s)
 	a := zookeeperAdmin(func(testing.TB) *servers.ZooKeeperServer { return s })
 	d.strain = func() error { // more than its log has room for: it ends, and the answer does not come
 		_ = s.Put("/filler", strings.Repeat("x", 1<<18))

@@ -15,6 +15,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/test/alone"
 	"github.com/leaderrun/leaderrun/test/servers"
 )
 
@@ -68,6 +69,7 @@ func duration(t *testing.T) time.Duration {
 func TestHistories(t *testing.T) {
 	t.Parallel()
 	servers.SkipShort(t)
+	alone.Await()
 	seed := newSeed(t)
 	for _, s := range []struct {
 		name string

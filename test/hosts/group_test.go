@@ -25,7 +25,7 @@ func worker(t *testing.T, n *Network, host, script string) (p *servers.Process, 
 func needsGroups(t *testing.T, controller string) {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(controllers, controller, "cgroup.procs")); err != nil {
-		t.Skip("no control groups of version 1 here")
+		servers.Lack(t, "cgroup1", "no control groups of version 1 here")
 	}
 }
 

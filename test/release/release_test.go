@@ -63,7 +63,7 @@ func release(t *testing.T) string {
 		t.Skip("what is tried here is for Linux")
 	}
 	if _, err := exec.LookPath("make"); err != nil {
-		t.Skip("make is not installed")
+		servers.Lack(t, "make", "make is not installed")
 	}
 	dir, err := first()
 	if err != nil {

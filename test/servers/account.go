@@ -28,7 +28,7 @@ func unprivileged(t testing.TB, server string, accounts ...string) *syscall.Cred
 			return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 		}
 	}
-	lack(t, server, fmt.Sprintf("there is no user of %q, and the server is not to run as root", accounts))
+	Lack(t, server, fmt.Sprintf("there is no user of %q, and the server is not to run as root", accounts))
 	return nil
 }
 

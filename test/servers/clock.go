@@ -36,7 +36,7 @@ func (c *Clock) Moves() bool { return c.preload != "" }
 func (c *Clock) MustMove(t testing.TB) {
 	t.Helper()
 	if !c.Moves() {
-		lack(t, "faketime", "libfaketime is not installed")
+		Lack(t, "faketime", "libfaketime is not installed: make servers")
 	}
 }
 

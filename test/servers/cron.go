@@ -44,7 +44,7 @@ func Cron(t testing.TB, dir, crontab string, n int, minute time.Duration) (mails
 	for _, name := range cronUsers[:n] {
 		u, err := user.Lookup(name)
 		if err != nil {
-			lack(t, "cron", err.Error())
+			Lack(t, "cron", err.Error())
 		}
 		uid, _ := strconv.Atoi(u.Uid)
 		path := filepath.Join(spool, name)

@@ -111,7 +111,7 @@ func program(t testing.TB, name string) string {
 // quick are the servers of the short run (go test -short, which is make test): Debian has them and they start in a moment.
 var quick = []string{"redis", "postgres", "zookeeper", "sqlite3", "cron", "netns", "faketime"}
 
-// leftToAll is why the short run skips a test. tools/testsum knows these words.
+// leftToAll is why the short run skips a test.
 const leftToAll = "left to make test-all"
 
 // SkipShort leaves a test to the long run: one that takes seconds, or much of the machine.
@@ -134,7 +134,7 @@ func Require(t testing.TB, server string) {
 		if _, err := Binary(name); err == nil {
 			continue
 		}
-		lack(t, server, name+" is not installed")
+		Lack(t, server, name+" is not installed: make servers")
 	}
 }
 
@@ -147,11 +147,11 @@ func RequireRoot(t testing.TB, server, what string) {
 	t.Helper()
 	Require(t, server)
 	if euid() != 0 {
-		lack(t, server, what+" need root")
+		Lack(t, server, what+" need root")
 	}
 	if server == "netns" {
 		if err := namespaces(); err != nil {
-			lack(t, server, what+" cannot be made here: "+err.Error())
+			Lack(t, server, what+" cannot be made here: "+err.Error())
 		}
 	}
 }
@@ -168,11 +168,12 @@ var namespaces = sync.OnceValue(func() error {
 	return nil
 })
 
-// lack is the end of a test that cannot have its server.
-func lack(t testing.TB, server, why string) {
+// Lack is the end of a test that cannot have what it needs: a server, or root, or cgroup, cgroup1 and make, by which
+// LEADERRUN_TEST_REQUIRE names what else a machine may lack.
+func Lack(t testing.TB, need, why string) {
 	t.Helper()
-	if slices.Contains(strings.Split(os.Getenv("LEADERRUN_TEST_REQUIRE"), ","), server) {
-		t.Fatalf("%s, and LEADERRUN_TEST_REQUIRE names %s", why, server)
+	if slices.Contains(strings.Split(os.Getenv("LEADERRUN_TEST_REQUIRE"), ","), need) {
+		t.Fatalf("%s, and LEADERRUN_TEST_REQUIRE names %s", why, need)
 	}
 	t.Skipf("%s", why)
 }

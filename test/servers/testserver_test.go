@@ -82,7 +82,7 @@ func TestRequireRoot(t *testing.T) {
 // TestRequireAccount: a server that has no account to run as cannot be skipped in silence either.
 func TestRequireAccount(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("only root needs another account")
+		Lack(t, "root", "only root needs another account")
 	}
 	for required, want := range map[string]string{"": "skip:", "redis,postgres": "fatal:"} {
 		t.Setenv("LEADERRUN_TEST_REQUIRE", required)

@@ -66,7 +66,7 @@ func newZooKeeper(t testing.TB, id int, o ZooKeeperOptions) *ZooKeeperServer {
 	t.Helper()
 	Require(t, "zookeeper")
 	if _, err := os.Stat(zookeeperJar); err != nil {
-		lack(t, "zookeeper", zookeeperJar+" is not installed")
+		Lack(t, "zookeeper", zookeeperJar+" is not installed: make servers")
 	}
 	s := &ZooKeeperServer{
 		Name: fmt.Sprintf("z%d", id), Port: FreePort(t), peer: FreePort(t), vote: FreePort(t), id: id, dir: Dir(t), opts: o,

@@ -23,8 +23,7 @@ const (
 // patience is for the suite what Patience is, but where the suite itself is tested.
 var patience = Patience
 
-// testCase is one property. A case whose needs a store cannot meet is named in the log, and why; tools/testsum looks for that line,
-// and tells at the end of the tests what no test of a driver has run.
+// testCase is one property. A case whose needs a store cannot meet is skipped.
 type testCase struct {
 	name  string
 	needs *function // nil: nothing
@@ -104,11 +103,12 @@ func Run(t *testing.T, h Harness) {
 		t.Error(gap)
 	}
 	run := func(c testCase) {
-		if c.needs != nil && !c.needs.in(h) {
-			t.Logf("not for this store: %s: %s", c.name, h.Lacks[c.needs.name])
-			return
-		}
-		t.Run(c.name, func(t *testing.T) { runCase(t, h, c) })
+		t.Run(c.name, func(t *testing.T) {
+			if c.needs != nil && !c.needs.in(h) {
+				t.Skipf("not for this store: %s", h.Lacks[c.needs.name])
+			}
+			runCase(t, h, c)
+		})
 	}
 	var waiting sync.WaitGroup
 	for _, c := range waitingCases {

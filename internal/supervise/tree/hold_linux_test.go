@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // Only what is ours, is named as ours and is held by nobody is abandoned; and who has just made a directory that somebody took for
@@ -73,12 +75,12 @@ func TestAbandonedCgroupsAreRemoved(t *testing.T) {
 	}
 	home = filepath.Join(home, "leaderrun-test-"+filepath.Base(t.TempDir()))
 	if err := os.Mkdir(home, 0o755); err != nil {
-		t.Skip("no cgroup can be made here")
+		servers.Lack(t, "cgroup", "no cgroup can be made here")
 	}
 	defer func() { _ = os.Remove(home) }()
 	c, err := MakeCgroup(filepath.Join(home, Prefix+"1"))
 	if err != nil {
-		t.Skip(err)
+		servers.Lack(t, "cgroup", err.Error())
 	}
 	if info, err := os.Stat(c.path); err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
@@ -8,6 +9,8 @@ import (
 	"testing"
 	"time"
 	"unsafe"
+
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // stranger starts a process that is a grandchild of nobody's run.
@@ -70,7 +73,7 @@ func TestACgroupsSignalHitsNobodyElse(t *testing.T) {
 	path := home + "/" + Prefix + "test-" + strconv.Itoa(os.Getpid())
 	c, err := MakeCgroup(path)
 	if err != nil {
-		t.Skipf("no cgroup can be made: %v", err)
+		servers.Lack(t, "cgroup", fmt.Sprintf("no cgroup can be made: %v", err))
 	}
 	t.Cleanup(func() { _ = c.Remove() })
 	list := children(t, 2)

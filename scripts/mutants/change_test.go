@@ -1,0 +1,55 @@
+package main
+
+import (
+	"path"
+	"slices"
+	"testing"
+)
+
+// What a mutant breaks, the tests that catch it, what these import, and the program that they start choose it; and nothing else.
+func TestAffected(t *testing.T) {
+	t.Chdir(module)
+	known, err := readCaught(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := mutants[slices.IndexFunc(mutants, func(m mutant) bool { return m.file == "internal/slots/slots.go" })]
+	beside := mutants[slices.IndexFunc(mutants, func(m mutant) bool { return path.Dir(m.file) == "internal/ownership" })]
+	for _, c := range []struct {
+		folders, rows string
+		chosen        bool
+	}{
+		{"", "", false},
+		{"docs", "", false},
+		{"internal/shards", "", false},
+		{"internal/slots", "", true},
+		{"backends", "", true},
+		{"", "\n+\t{\"" + m.name + "\", ", true},
+		{"", "\n-\t{\"" + m.name + "\", ", false},
+	} {
+		change := &change{folders: map[string]bool{c.folders: true}, rows: c.rows, deps: map[string][]string{}}
+		got, err := change.affected([]mutant{m, beside}, known)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got) > 1 || (len(got) == 1) != c.chosen {
+			t.Errorf("%+v: %d mutants", c, len(got))
+		}
+	}
+	if all, err := (&change{all: true}).affected(mutants, known); err != nil || len(all) != len(mutants) {
+		t.Errorf("of all: %d, %v", len(all), err)
+	}
+	always, err := (&change{deps: map[string][]string{}}).affected(mutants, known)
+	if err != nil || len(always) < 5 || len(always) > 50 {
+		t.Errorf("of the invariants: %d, %v", len(always), err)
+	}
+}
+
+// Tests that start the program depend on all of it.
+func TestDependencies(t *testing.T) {
+	t.Chdir(module)
+	folders, err := dependencies([]string{"./test/acceptance"})
+	if err != nil || !slices.Contains(folders, "internal/cli") || !slices.Contains(folders, "test/acceptance") {
+		t.Errorf("%q, %v", folders, err)
+	}
+}

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // With an ACL the bits of the group say the most that those may do whom it names.
@@ -32,7 +34,7 @@ func TestACL(t *testing.T) {
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			if os.Geteuid() != 0 {
-				t.Skip("only root has files whose group is root's")
+				servers.Lack(t, "root", "only root has files whose group is root's")
 			}
 			text := binary.LittleEndian.AppendUint32(nil, aclVersion)
 			for _, e := range append([]entry{{owner, w, none}}, c.entries...) {

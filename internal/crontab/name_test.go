@@ -1,9 +1,6 @@
 package crontab
 
-import (
-	"fmt"
-	"testing"
-)
+import "testing"
 
 // The names are a contract: whoever has a job of that name in a store has it after an upgrade, too.
 func TestName(t *testing.T) {
@@ -78,25 +75,5 @@ func TestNames(t *testing.T) {
 	}
 	if n.Take("sync") {
 		t.Error("sync is free")
-	}
-}
-
-func TestFindQuotedRun(t *testing.T) {
-	for script, want := range map[string]string{
-		`leaderrun run a x`:                                  "a 0-4",
-		`su app -c "leaderrun run -w 1m a -- x"`:             "a 3-4",
-		`cd /x && bash -lc 'flock F -c "leaderrun run a x"'`: "a 5-6",
-		`su app -c "nice leaderrun status"`:                  "",
-		`echo "a report"`:                                    "",
-		`su app -c "leaderrun run`:                           "",
-	} {
-		tokens, _ := Tokens(script)
-		got := ""
-		if run, ok := FindQuotedRun(tokens); ok {
-			got = fmt.Sprintf("%s %d-%d", run.Job, run.From, run.To)
-		}
-		if got != want {
-			t.Errorf("%s: got %q, want %q", script, got, want)
-		}
 	}
 }

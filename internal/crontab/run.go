@@ -42,27 +42,6 @@ func FindRun(tokens []Token) (run Run, ok bool) {
 	return Run{}, false
 }
 
-// FindQuotedRun is FindRun, and looks also into the texts that tokens quote, which other shells may get: su -c '…', bash -lc "…",
-// flock -c '…'. Of a run in such a text, From and To are those of the token that quotes it.
-func FindQuotedRun(tokens []Token) (run Run, ok bool) { return findQuotedRun(tokens, 0) }
-
-func findQuotedRun(tokens []Token, depth int) (run Run, ok bool) {
-	if run, ok = FindRun(tokens); ok {
-		return run, true
-	}
-	for i, t := range tokens {
-		if t.Operator || depth == deepest || !strings.Contains(t.Text, "leaderrun") || !strings.ContainsAny(t.Text, blanks) {
-			continue
-		}
-		inner, _ := Tokens(t.Text)
-		if run, ok = findQuotedRun(inner, depth+1); ok {
-			run.From, run.To = i, i+1
-			return run, true
-		}
-	}
-	return Run{}, false
-}
-
 // FindCommand looks for a call of leaderrun, also behind what starts it, that is no call of `leaderrun run`. It returns the word in the
 // place of run. ok is false where there is none.
 func FindCommand(tokens []Token) (word Token, ok bool) {

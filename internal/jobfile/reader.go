@@ -211,16 +211,18 @@ func (r *reader) checkNested(d *draft) {
 }
 
 // nestedRun finds a call of `leaderrun run` in a command, also in a text for another shell.
-func nestedRun(argv []string) (lines.Run, bool) {
-	if len(argv) == 3 && argv[1] == "-c" {
-		tokens, _ := lines.Tokens(argv[2])
-		return lines.FindQuotedRun(tokens)
-	}
-	var tokens []lines.Token
+func nestedRun(argv []string) (run lines.Run, ok bool) {
+	script := ""
 	for _, word := range argv {
-		tokens = append(tokens, lines.Token{Text: word})
+		script += " '" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 	}
-	return lines.FindQuotedRun(tokens)
+	for _, text := range lines.Texts(script) {
+		tokens, _ := lines.Tokens(text)
+		if run, ok = lines.FindRun(tokens); ok {
+			return run, true
+		}
+	}
+	return run, false
 }
 
 // planned is a schedule that was read. Many jobs share one: a zone is loaded once for each schedule.

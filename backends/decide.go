@@ -46,6 +46,9 @@ func Decide(v View, c Claim) ClaimDecision {
 	if v.Lease != nil && v.Lease.Holder == c.Holder.ID {
 		return d.again()
 	}
+	if holder := HolderOf(&v.Record, v.Lease); c.Inside.Has(holder) {
+		return d.refuse(Refusal{Verdict: Nested, Holder: holder})
+	}
 	if c.Tick != 0 && aheadOf(c.Tick, d.now) {
 		return d.refuse(Refusal{Verdict: Future})
 	}
@@ -107,13 +110,8 @@ func (d *decider) again() ClaimDecision {
 
 // held refuses a claim because somebody else has the lease, and notes that the claimed tick passes meanwhile.
 func (d *decider) held() ClaimDecision {
-	r := &d.Record
 	d.pass()
-	holder := r.Holder
-	if holder.ID != d.v.Lease.Holder {
-		holder = Holder{ID: d.v.Lease.Holder}
-	}
-	return d.refuse(Refusal{Verdict: Held, Holder: holder, Wait: d.v.Lease.Left, Seen: d.lastSeen()})
+	return d.refuse(Refusal{Verdict: Held, Holder: HolderOf(&d.Record, d.v.Lease), Wait: d.v.Lease.Left, Seen: d.lastSeen()})
 }
 
 // pass notes that the claimed tick passes unstarted, because another run or a reservation is in the way.

@@ -24,6 +24,7 @@ const (
 	Vanished    Verdict = "vanished"    // a lease is gone that was not released: its holder may still live for Wait
 	Reserved    Verdict = "reserved"    // for Wait the job is kept for the host that had it last
 	Quarantined Verdict = "quarantined" // the store may have forgotten a lease: for Wait nobody is granted
+	Nested      Verdict = "nested"      // a run has the job that has started the process of this claim: see Inside
 	Abandoned   Verdict = "abandoned"   // this holder took the claim back, or its run has ended
 
 	// The end of the tick or key.
@@ -45,7 +46,7 @@ const (
 // Refusal is the answer of a store that works and says no.
 type Refusal struct {
 	Verdict Verdict
-	Holder  Holder        // Held, Vanished: whose lease; Reserved: who had it last; the ends of a tick, Divided: who ran it; FutureRecorded, Outdated: who wrote it
+	Holder  Holder        // Held, Vanished, Nested: whose lease; Reserved: who had it last; the ends of a tick, Divided: who ran it; FutureRecorded, Outdated: who wrote it
 	Token   int64         // of the last grant
 	Wait    time.Duration // Held: the lease's time left; Vanished, Quarantined, Reserved: how long to wait
 	Seen    LastSeen      // Held, Vanished: what was seen, with For unset; the candidate stamps it when the reply arrives

@@ -259,6 +259,18 @@ func SameButBeat(a, b Record) bool {
 // then nobody has to be waited for.
 func (r *Record) Free() bool { return r.Released == r.Token }
 
+// HolderOf returns who has the lease of a job, or has lost it and may still run it; zero: nobody. A record that was lost or rolled
+// back may not know who has the lease: then there is only an id.
+func HolderOf(r *Record, lease *Lease) Holder {
+	switch {
+	case lease != nil && lease.Holder != r.Holder.ID:
+		return Holder{ID: lease.Holder}
+	case lease == nil && r.Free():
+		return Holder{}
+	}
+	return r.Holder
+}
+
 // AsksToStop says whether the holder is asked to stop. A record that was lost or rolled back may tell of an earlier run than the one that
 // is meant.
 func (r *Record) AsksToStop() bool { return r.Break != nil && r.Break.Token >= r.Token }

@@ -64,7 +64,7 @@ func newMachine(req Request, limits backends.Limits, holder string) *machine {
 	req.Tree, req.Env, req.FindUnclaimed, req.Checks, req.Signals, req.Wanted = nil, nil, nil, nil, nil, nil
 	m.request = req
 	m.claim = backends.Claim{
-		Job: req.Job, Holder: req.Host, TTL: req.Timeline.TTL, Floor: req.Floor, MinHold: req.MinHold, Trigger: req.Trigger,
+		Job: req.Job, Holder: req.Host, Inside: req.Inside, TTL: req.Timeline.TTL, Floor: req.Floor, MinHold: req.MinHold, Trigger: req.Trigger,
 	}
 	m.claim.Holder.ID = holder
 	return m

@@ -28,6 +28,7 @@ type Runner struct {
 type Request struct {
 	Job      string
 	Host     backends.Holder // host, pid and user, for people; each attempt gets a new id
+	Inside   backends.Inside // the runs that have started this process
 	Floor    int64           // highest token this process has seen for the job
 	Timeline Timeline
 	Trigger  backends.Trigger

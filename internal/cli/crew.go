@@ -25,6 +25,7 @@ type crew struct {
 	leases   *shards.Memory
 	runner   runner.Runner // on the leases
 	host     backends.Holder
+	inside   backends.Inside
 	notify   *notifier
 
 	wanted context.Context         //nolint:containedctx // ends with the first signal that asks the program to end: nothing starts any more
@@ -52,6 +53,7 @@ func newCrew(c *call, plan *runPlan, store backends.Backend) (*crew, error) {
 		commands: commands, plan: plan, host: thisHolder(), notify: newNotifier(c.settings.lookup, plan.ready),
 		leases: shards.Remember(store), going: map[chan os.Signal]bool{}, floors: map[string]int64{},
 	}
+	w.inside = insideOf(w.host.Host)
 	w.runner.Driver = w.leases
 	w.wanted, w.giveUp = context.WithCancelCause(context.Background())
 	panics.Go(func() {
@@ -133,7 +135,7 @@ func (w *crew) run(ctx context.Context, s shards.Shard) runner.Result {
 	signals, leave := w.join()
 	defer leave()
 	request := p.request
-	request.Job, request.Host, request.Trigger, request.Wait, request.Wanted = name, w.host, s.Trigger, s.Wait, s.Wanted
+	request.Job, request.Host, request.Inside, request.Trigger, request.Wait, request.Wanted = name, w.host, w.inside, s.Trigger, s.Wait, s.Wanted
 	request.Signals, request.Tree, request.Env, request.Checks = signals, launch.Tree, launch.Env, launch.Checks()
 	one := w.runner
 	one.Observe = func(e runner.Event) {

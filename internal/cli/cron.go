@@ -224,8 +224,9 @@ func newService(c *call, store backends.Backend, commands *launcher, jobs []*job
 	s := &service{call: c, store: store, notify: newNotifier(c.settings.lookup, readyStandby), commands: commands}
 	supervise.ReapStrays()
 	supervise.KeepImage()
+	host := thisHolder()
 	s.daemon = daemon.New(daemon.Config{
-		Store: store, Host: thisHolder(), Launch: commands.launch,
+		Store: store, Host: host, Inside: insideOf(host.Host), Launch: commands.launch,
 		FindUnclaimed: func(r backends.Refusal) (backends.Unclaimed, bool) { return passedUnclaimed(r, time.Now()) },
 		Warn: func(j *jobfile.Job, name, text string) {
 			e := runner.Event{Name: name, Level: slog.LevelWarn, Text: text}

@@ -131,6 +131,8 @@ func refusalCode(r *backends.Refusal, conflict int) int {
 		return orElse(conflict, codeNotRun)
 	case backends.Vanished, backends.Quarantined: // the runner waits these out; left over at a start deadline
 		return orElse(conflict, codeNotRun)
+	case backends.Nested:
+		return codeUsage
 	case backends.Future, backends.FutureRecorded, backends.Outdated, backends.Divided:
 		return codeConfiguration
 	case backends.Granted, backends.Abandoned:
@@ -226,7 +228,7 @@ func runCodes() string {
 	return codeTable([]codeRow{
 		{fmt.Sprintf("%d or -E N", codeSkipped), "not run, in good hands: another holder runs the job now, or this tick or key is done"},
 		{fmt.Sprintf("%d or -E N", codeNotRun), "not run, not in good hands: --wait ran out, it is later than --start-deadline, or\nthe tick or key failed, was stopped, lost or missed"},
-		{fmt.Sprint(codeUsage), "the command line is wrong, or names a file or directory that cannot be used"},
+		{fmt.Sprint(codeUsage), "the command line is wrong, or names a file or directory that cannot be used; or this run\nis inside a run of its own job"},
 		{fmt.Sprint(codeUnavailable), "the backend cannot be reached or cannot decide: not run"},
 		{fmt.Sprint(codeInternal), "a fault of leaderrun itself; its guardian was lost and the run was stopped"},
 		{fmt.Sprint(codeLost), "the lease was lost or broken and the run was stopped; the run could not be confirmed\ndead; or the end of a tick or key could not be recorded"},

@@ -35,6 +35,10 @@ func (s *reporter) refused(e *runner.Event, r runner.Result, now time.Time) {
 		if s.slots > 0 {
 			why = fmt.Sprintf("all %d slots of %s are taken", s.slots, s.job)
 		}
+	case backends.Nested:
+		e.Level = slog.LevelError
+		why = fmt.Sprintf("this run of %s is inside the one on %s, and would wait for it or leave the work to it", s.job, who)
+		e.Hint = "call COMMAND alone here, or give the run inside another job name"
 	case backends.Reserved:
 		why = fmt.Sprintf("%s is kept for %s for another %s", s.job, f.Holder.Host, millis(f.Wait.Milliseconds()))
 		e.Hint = "its --min-hold keeps it; `leaderrun break --holder-is-dead` gives it free"

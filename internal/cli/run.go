@@ -136,6 +136,7 @@ func runRun(c *call) (ExitStatus, error) {
 	reporter := &reporter{console: c.console, notify: notify, job: plan.job, slots: plan.slots, trigger: plan.request.Trigger}
 	request := plan.request
 	request.Host = thisHolder()
+	request.Inside = insideOf(request.Host.Host)
 	request.Signals = reporter.filter(c.signals)
 	request.Tree = starts.next
 	checks := newSocket(c.console.warn)
@@ -417,6 +418,17 @@ func thisHolder() backends.Holder {
 		h.User = "uid " + uid
 	}
 	return h
+}
+
+// insideOf tells the runs that have started this process: the nearest one by its variable, the others, and all where sudo or su has
+// cleared the environment, by the processes above this one. The process of the nearest one may be a daemon that runs other jobs, too:
+// where the variable is there, it is left out.
+func insideOf(host string) backends.Inside {
+	in := backends.Inside{Holder: os.Getenv(holderVariable), Host: host, PIDs: supervise.Wrappers()}
+	if in.Holder != "" && len(in.PIDs) > 0 {
+		in.PIDs = in.PIDs[1:]
+	}
+	return in
 }
 
 // filter passes signals on to the runner. Where systemd watches over a standby, HUP is its word for "reload",

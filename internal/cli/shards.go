@@ -46,7 +46,7 @@ func (c *call) runShards(plan *runPlan, store backends.Backend) (ExitStatus, err
 	}
 	r := plan.request
 	tick := shards.Tick{
-		Store: w.leases, Job: plan.job, Trigger: r.Trigger, Parallel: plan.parallel, TTL: plan.timeline.TTL, Wait: r.Wait, BackendWait: r.BackendWait,
+		Store: w.leases, Job: plan.job, Trigger: r.Trigger, Parallel: plan.parallel, TTL: plan.timeline.TTL, Wait: r.Wait, BackendWait: r.BackendWait, Inside: w.inside,
 		Run: w.run, Warn: func(_, text, hint string) { c.console.warn(text, hint) }, Wanted: w.wanted,
 		Tell: func(e runner.Event) {
 			w.follow(e)

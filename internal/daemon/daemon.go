@@ -34,6 +34,8 @@ type Store interface {
 type Config struct {
 	Store Store
 	Host  backends.Holder // host, pid and user to show
+	// Inside tells the runs that have started the daemon.
+	Inside backends.Inside
 
 	// Launch returns what one attempt needs. It is called when a tick is due and must not start anything yet. For each shard of a job
 	// it is called with the job under the shard's name.

@@ -25,7 +25,7 @@ func (d *Daemon) request(a *attempt, def *jobfile.Job, trigger backends.Trigger)
 	floor := d.floors[def.Name]
 	d.mu.Unlock()
 	r := runner.Request{
-		Job: def.Name, Host: d.Host, Floor: floor, Timeline: def.Timeline,
+		Job: def.Name, Host: d.Host, Inside: d.Inside, Floor: floor, Timeline: def.Timeline,
 		Trigger: trigger, BackendWait: def.BackendWait, KillAfter: def.KillAfter, Timeout: def.Timeout,
 		Retries: def.Retries, RetryDelay: def.RetryDelay, Wanted: a.wanted,
 		FindUnclaimed: d.FindUnclaimed,

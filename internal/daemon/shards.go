@@ -44,7 +44,7 @@ func (d *Daemon) workOn(a *attempt, tick time.Time) bool {
 	a.driver = leases
 	work := shards.Tick{
 		Store: leases, Job: r.Job, Trigger: r.Trigger, Parallel: a.def.Parallel, TTL: r.Timeline.TTL,
-		Wait: r.Wait, BackendWait: r.BackendWait, SameTickOnly: r.SameTickOnly, Run: w.run, Wanted: a.wanted,
+		Wait: r.Wait, BackendWait: r.BackendWait, Inside: d.Inside, SameTickOnly: r.SameTickOnly, Run: w.run, Wanted: a.wanted,
 		Warn: func(name, text, _ string) {
 			if name != shards.EventDiffers {
 				d.warn(a.def, name, text)

@@ -77,7 +77,7 @@ func refusalOf(r *backends.Refusal) string {
 		return skippedEnded
 	case backends.Late:
 		return skippedLate
-	case backends.Granted, backends.Abandoned, backends.Future, backends.FutureRecorded, backends.Outdated, backends.Divided:
+	case backends.Granted, backends.Abandoned, backends.Future, backends.FutureRecorded, backends.Outdated, backends.Divided, backends.Nested:
 	}
 	return refused
 }

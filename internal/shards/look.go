@@ -181,7 +181,7 @@ func judge(s backends.Status, t backends.Trigger) part {
 }
 
 // inspect reads what the store keeps about a shard, with patience while it does not answer. A shard that nobody ever ran is no
-// error. An error is a store that cannot be asked, or the end of ctx.
+// error. An error is a store that cannot be asked, the refusal of a nested run, or the end of ctx.
 func (w *work) inspect(ctx context.Context, k int) (backends.Status, error) {
 	var end time.Time // of the patience
 	for {
@@ -191,7 +191,9 @@ func (w *work) inspect(ctx context.Context, k int) (backends.Status, error) {
 		if end.IsZero() {
 			end = time.Now().Add(w.patience())
 		}
-		switch {
+		switch holder := backends.HolderOf(&s.Record, s.Lease); {
+		case err == nil && w.Inside.Has(holder):
+			return s, &backends.Refusal{Verdict: backends.Nested, Holder: holder, Token: s.Record.Token, Tick: s.Record.Tick.Tick}
 		case err == nil:
 			return s, nil
 		case errors.Is(err, backends.ErrUnknownJob):

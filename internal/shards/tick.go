@@ -2,6 +2,7 @@ package shards
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -27,7 +28,8 @@ type Tick struct {
 	TTL      time.Duration    // of the leases
 	// Wait is how long to stand by while nothing can be run here, and other hosts run shards; runner.Forever: until all are over.
 	Wait        time.Duration
-	BackendWait time.Duration // how long a store is asked again that does not answer
+	Inside      backends.Inside // the runs that have started this process: none of them may have one of the shards
+	BackendWait time.Duration   // how long a store is asked again that does not answer
 	// SameTickOnly ends the wait if shards of an earlier tick are in the way.
 	SameTickOnly bool
 
@@ -450,7 +452,10 @@ func (w *work) holder() backends.Holder {
 // cannotAsk gives up, because of the store or because nothing may start any more.
 func (w *work) cannotAsk(err error) {
 	r := runner.Result{Ending: runner.Unreachable, Err: err}
+	refusal, refused := errors.AsType[*backends.Refusal](err)
 	switch {
+	case refused:
+		r = runner.Result{Ending: runner.Refused, Refusal: refusal}
 	case w.Wanted.Err() != nil:
 		r.Ending = runner.Interrupted
 	case backends.IsPermanent(err):

@@ -100,7 +100,7 @@ func (d *Driver) Acquire(ctx context.Context, c backends.Claim) (backends.Grant,
 	for ctx.Err() == nil {
 		s, claim, news := d.next(c, pass)
 		if s == nil {
-			return backends.Grant{}, d.refusal(time.Now())
+			return backends.Grant{}, d.refusal(time.Now(), c.Inside)
 		}
 		g, err := d.Store.Acquire(ctx, claim)
 		refusal, refused := errors.AsType[*backends.Refusal](err)
@@ -113,7 +113,7 @@ func (d *Driver) Acquire(ctx context.Context, c backends.Claim) (backends.Grant,
 		}
 		d.refused(s, refusal, news)
 		switch refusal.Verdict {
-		case backends.Held, backends.Vanished, backends.Quarantined, backends.Reserved:
+		case backends.Held, backends.Nested, backends.Vanished, backends.Quarantined, backends.Reserved:
 		default: // it is about the claim itself
 			return backends.Grant{}, err
 		}
@@ -174,15 +174,18 @@ func (d *Driver) granted(ctx context.Context, s *slot, c backends.Claim) {
 	_ = d.takeBack(ctx, c) // a lease that nobody renews runs out by itself
 }
 
-// refusal speaks for all slots. As long as a holder may be alive whose lease is gone, a slot may become free without anybody's
+// refusal speaks for all slots. Where a run that has started this process has one of them, the candidate would wait for itself. As long as a holder may be alive whose lease is gone, a slot may become free without anybody's
 // doing: that is what a candidate waits for in any case, whether or not it waits for runs to end.
-func (d *Driver) refusal(now time.Time) *backends.Refusal {
+func (d *Driver) refusal(now time.Time, inside backends.Inside) *backends.Refusal {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	all := &backends.Refusal{Verdict: backends.Held, Wait: time.Duration(1<<63 - 1)}
 	for i := range d.slots {
 		s := &d.slots[i]
 		r := s.refusal
+		if inside.Has(r.Holder) {
+			return &backends.Refusal{Verdict: backends.Nested, Holder: r.Holder, Token: r.Token}
+		}
 		all.Wait = min(all.Wait, max(s.due.Sub(now), 0))
 		switch {
 		case r.Verdict == backends.Vanished, r.Verdict == backends.Quarantined && all.Verdict == backends.Held:
@@ -314,11 +317,7 @@ func (d *Driver) lookAt(ctx context.Context, s *slot) error {
 
 // heldBy is the refusal that a claim would get where somebody has the lease.
 func heldBy(status backends.Status) *backends.Refusal {
-	r := &backends.Refusal{Verdict: backends.Held, Holder: status.Record.Holder, Token: status.Lease.Token}
-	if r.Holder.ID != status.Lease.Holder {
-		r.Holder = backends.Holder{ID: status.Lease.Holder}
-	}
-	return r
+	return &backends.Refusal{Verdict: backends.Held, Holder: backends.HolderOf(&status.Record, status.Lease), Token: status.Lease.Token}
 }
 
 // arrange puts the slots in the order in which they are tried: the one that this host had last first, the rest by chance, so that

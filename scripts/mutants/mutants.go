@@ -24,6 +24,7 @@ var (
 	startTests        = []string{"./internal/supervise", "-run", "Hang|TooLate|GivenUp|ByItsThread|MainThread", "-timeout", "60s"}
 	panicTests        = []string{"./internal/cli", "-run", "TestScripts/panic"}
 	guardianTests     = []string{"./internal/cli", "-run", "NeverReady"}
+	nestedTests       = []string{"./internal/cli", "-run", "TestScripts/nested"}
 	slotTests         = []string{"./internal/slots"}
 	tracerTests       = []string{"./internal/supervise", "-run", "Tracer|Traced", "-timeout", "60s"}
 	treeTests         = []string{"./internal/supervise/tree"}
@@ -85,6 +86,12 @@ var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMut
 	{"a renewal that was due waits for the one of a check", "runner/lease.go", "case l.inFlight == 0 && m.reached(l.renewAt):", "case l.inFlight+l.answering == 0 && m.reached(l.renewAt):", runnerTests},
 	{"what arrives while all is made ready is not heard before the start", "runner/start.go", "p.done = true\n\t\treturn p\n", "p.done = true\n\t\treturn p.on(m, idle{})\n", runnerTests},
 	{"the token that a refusal shows is no floor", "runner/candidate.go", "m.claim.Floor = max(m.claim.Floor, r.Token)\n", "_ = r\n", runnerTests},
+
+	{"a run inside a run of its own job is in good hands", "backends/decide.go", "c.Inside.Has(holder) {", "false {", nestedTests},
+	{"a run inside a run of its own job is known by its variable alone", "internal/cli/run.go", "PIDs: supervise.Wrappers()}", "PIDs: nil}", nestedTests},
+	{"another job of the daemon that a run is inside is taken for its own", "internal/cli/run.go", "in.PIDs = in.PIDs[1:]", "in.PIDs = in.PIDs[:]", nestedTests},
+	{"the slots of a run's own job are others' affair", "internal/slots/driver.go", "if inside.Has(r.Holder) {", "if false {", nestedTests},
+	{"the shards of a run's own tick are others' affair", "internal/shards/look.go", "err == nil && w.Inside.Has(holder)", "false", nestedTests},
 
 	{"two slots have one lease", "internal/slots/slots.go", "strconv.Itoa(slot) }", "strconv.Itoa(slot/2) }", slotTests},
 	{"a slot that may be ours is left for another", "internal/slots/driver.go", "i := slices.IndexFunc(d.slots, func(s slot) bool { return s.unclear })", "i := -1", slotTests},

@@ -32,17 +32,6 @@ func TestShare(t *testing.T) {
 	}
 }
 
-func TestOneHostTakesAll(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 7)
-		f.join("a")
-		if took := f.settle(ttl); took > ttl {
-			t.Errorf("it took %v", took)
-		}
-		f.close()
-	})
-}
-
 // The table of docs/shards.md: how many shards move beside the least possible, and how long it takes.
 func TestTable(t *testing.T) {
 	for _, proof := range []backends.Proof{backends.ByUntil, backends.ByBeat} {

@@ -100,16 +100,6 @@ func TestWithoutAWait(t *testing.T) {
 	})
 }
 
-func TestSeveralAtATime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
-		o := b.host("a").work(10, time.Minute, func(t *Tick, _ *runner.Request) { t.Parallel = 5 })
-		if !o.IsDone() || b.since() > 3*time.Minute {
-			t.Errorf("%+v after %v", o, b.since())
-		}
-	})
-}
-
 // A host that dies loses only what it runs. Under rerun another one runs that again, under skip nobody does.
 func TestAHostDies(t *testing.T) {
 	for _, policy := range []backends.Policy{backends.Skip, backends.Rerun} {

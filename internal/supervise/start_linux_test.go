@@ -132,18 +132,6 @@ func TestHelperDescribe(t *testing.T) {
 	r.wait(lifeline.Dead)
 }
 
-func TestInheritedDescriptorIsTheSameOpenFile(t *testing.T) {
-	r := prepare(t, Options{})
-	lock, err := os.Create(filepath.Join(r.dir, "lock"))
-	must(t, err)
-	defer lock.Close()
-	c := r.shell(`ls -l /proc/self/fd | grep -c 'lock$' >count`)
-	c.Inherit = []*os.File{lock}
-	r.start(c, far())
-	r.wait(lifeline.Dead)
-	r.equal("count", "1\n")
-}
-
 // Whoever has a descriptor can unlock it for all: what is to be held is not the command's.
 func TestHeldDescriptorIsNotTheCommands(t *testing.T) {
 	r := prepare(t, Options{})

@@ -248,16 +248,6 @@ func TestAFrozenTreeOfALostGuardianIsUnconfirmedUntilThawed(t *testing.T) {
 	})
 }
 
-func TestAGrandchildThatHoldsStdoutDelaysNothing(t *testing.T) {
-	r := prepare(t, Options{})
-	r.start(r.shell("sleep 100 & exit 0"), far())
-	began := time.Now()
-	r.wait(lifeline.Dead)
-	if took := time.Since(began); took > patience/2 {
-		t.Errorf("took %v", took)
-	}
-}
-
 // A wrapper and its guardian may both be killed: the next run that has a cgroup beside theirs removes what they have left.
 func TestALaterRunRemovesTheCgroupOfAKilledOne(t *testing.T) {
 	home, err := cgroupHome()

@@ -1,6 +1,4 @@
-# make test is go test: it needs Go and nothing else, skips what it cannot have, and names that at the end. make test-all is everything
-# there is, and installs or builds what it needs. See CONTRIBUTING.md.
-
+# See CONTRIBUTING.md.
 export PATH := $(PATH):/usr/sbin:/sbin
 # The program is built without cgo, so the tests are too: nothing is compiled twice. The race detector needs it, and SQLite.
 export CGO_ENABLED := 0
@@ -15,14 +13,14 @@ build:
 release:
 	@go -C tools/release run . -root '$(CURDIR)' -version '$(if $(SNAPSHOT),snapshot,$(VERSION))' -platforms '$(PLATFORMS)'
 
-# One package: make test PKG=./runner  One test: make test ARGS='-run TestName -count 5'
-# What go vet finds, make lint does.
+# It needs Go and nothing else, skips what it cannot have, and names that at the end. What go vet finds, make lint does.
+#   make test PKG=./runner ARGS='-run TestName -count 5'
 PKG :=
 ARGS :=
 test:
 	@scripts/test.sh quick -short $(ARGS) $(or $(PKG),./...)
 
-# With a PKG, all of its tests: make test-all PKG=./backends/etcd
+# Everything, with what it needs installed or built. With a PKG, all of its tests.
 test-all: servers
 	@scripts/$(if $(PKG),test.sh some,test-all.sh) $(ARGS) $(PKG)
 
@@ -55,6 +53,7 @@ bed: servers
 		-seed $(or $(SEED),0) -store '$(STORE)' -cast '$(CAST)' -fault '$(FAULT)' -each '$(EACH)' -report '$(if $(REPORT),$(abspath $(REPORT)))'
 
 # What the tests start: Debian's packages, as root, and what is built from source. make servers SERVERS=debian: the packages alone.
+SERVERS := debian etcd consul kubernetes s3
 servers:
 	@scripts/servers.sh $(SERVERS)
 

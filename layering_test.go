@@ -41,7 +41,7 @@ var layers = map[string]string{
 	"internal/slots":            "backends internal/panics",
 	"internal/shards":           "backends runner internal/panics internal/slots",
 	"internal/metrics":          "runner backends internal/filename internal/ownership",
-	"internal/importer":         "schedule internal/crontab internal/duration internal/ownership internal/slots internal/value go.yaml.in/yaml/v3",
+	"internal/importer":         "schedule internal/crontab internal/duration internal/ownership internal/slots internal/value go.yaml.in/yaml/v3 golang.org/x/sys/...",
 	"internal/crontab":          "internal/account",
 	"internal/lint":             "schedule internal/crontab internal/jobfile",
 	"internal/checkup":          "backends internal/panics",
@@ -63,7 +63,7 @@ const testOnly = "test/... fence/fencetest scripts/bench"
 
 // restricted are the packages of the standard library that not every package may import, and which may.
 var restricted = map[string]string{
-	"os/exec":   "internal/supervise/... internal/credentialplugin test/... scripts/... examples/...",
+	"os/exec":   "internal/supervise/... internal/credentialplugin internal/importer test/... scripts/... examples/...",
 	"os/signal": "internal/supervise/... internal/cli test/... scripts/... examples/...",
 	"log/slog":  "runner internal/... test/... scripts/... examples/...",
 	"log":       "examples/...",

@@ -20,7 +20,7 @@ var formatNames = []string{"user", "system", "supercronic"} // read only
 func fromOption() option {
 	return option{
 		name: "from", value: "user|system|supercronic", words: formatNames, check: by(value.OneOf(formatNames...)), bare: true,
-		help: "what FILE is: a user's crontab, one with a user in each line, or one\nof supercronic (default: system for /etc/crontab and directories\nsuch as /etc/cron.d, else user)",
+		help: "what FILE is: a user's crontab, one with a user in each line, or one\nof supercronic (default: system for /etc/crontab, directories such\nas /etc/cron.d and the files in one called cron.d, else user)",
 	}
 }
 
@@ -30,20 +30,23 @@ func importCommand() *command {
 	timezone.help = "the zone that cron has on the hosts, where a line TZ=… would make\nleaderrun take another one"
 	targets := []string{"crontab", "jobs"}
 	return &command{
-		name: "import", args: "FILE…", brief: "turn crontabs and timers into jobs of leaderrun",
+		name: "import", args: "[FILE…]", brief: "turn crontabs and timers into jobs of leaderrun",
 		about: `Reads crontabs and prints them with each job wrapped in ` + "`leaderrun run`" + `, its schedule taken from the
 line's own fields and its name from the command. FILE is a crontab, a directory such as /etc/cron.d, or - for
 stdin. What is not understood for sure, and what looks after the host itself, such as logrotate, is kept as it is,
 with the reason in a comment above it. So is a line below the comment "# leaderrun import: leave". A file that was
 imported is left alone when it is imported again.
 
+With --user-crontab it reads what ` + "`crontab -l`" + ` prints. --in-place then installs the result by ` + "`crontab`" + `, after it has
+kept the former one in the home as .crontab.before-import. Where anything is wrong, nothing is installed.
+
 flock, setlock, lockrun, cronlock, consul lock, etcdctl lock and timeout in front of a command become options
 of the run where these mean the same; else they stay, and it is said.
 
 --to jobs prints a job file for ` + "`leaderrun cron`" + ` instead, of all FILEs.`,
 		examples: []exampleLine{
-			{"what would change in this user's crontab?", "crontab -l | leaderrun import --diff -"},
-			{"change it", "crontab -l | leaderrun import - | crontab -"},
+			{"what would change in this user's crontab?", "leaderrun import --diff --user-crontab"},
+			{"change it; the former one is kept", "leaderrun import --in-place --user-crontab"},
 			{"a job file of the crontabs of a system", "leaderrun import --to jobs cron.d > jobs.yaml"},
 			{"the same of timers of systemd", "leaderrun import --systemd --to jobs ./report.timer"},
 			{"the files of a system, in place; the former ones are kept", "leaderrun import --in-place cron.d"},
@@ -53,6 +56,7 @@ of the run where these mean the same; else they stay, and it is said.
 			fromOption(),
 			{name: "diff", bare: true, help: "print what would change"},
 			{name: "in-place", bare: true, help: "change each FILE, and keep the former one as .FILE.before-import"},
+			{name: "user-crontab", bare: true, help: "the crontab of the user who calls, instead of FILE"},
 			{
 				name: "systemd", bare: true,
 				help: "FILE is a timer of systemd: a unit file, the name of an installed\nunit, or - for what `systemctl cat TIMER SERVICE` prints",
@@ -72,14 +76,16 @@ func runImport(c *call) (ExitStatus, error) {
 	if s.typed("timezone") { // that of environment and files is for runs
 		o.Timezone = read(s, "timezone", parseZone, "")
 	}
-	diff, inPlace, units := s.asked("diff"), s.asked("in-place"), s.asked("systemd")
+	diff, inPlace, units, users := s.asked("diff"), s.asked("in-place"), s.asked("systemd"), s.asked("user-crontab")
 	format, err := c.givenFormat()
 	switch {
 	case err != nil:
 		return ExitStatus{}, err
 	case s.err != nil:
 		return ExitStatus{}, s.err
-	case len(c.args) == 0:
+	case users && (len(c.args) > 0 || units || format != nil && *format != crontab.User):
+		return ExitStatus{}, usage("--user-crontab", "it is the crontab of a user, and takes no FILE", "leave out FILE, --systemd and --from")
+	case len(c.args) == 0 && !users:
 		return ExitStatus{}, usage("FILE is missing", "", "usage: "+c.cmd.usageLine())
 	case diff && inPlace:
 		return ExitStatus{}, usage("--diff and --in-place", "one of them changes nothing", "give one of them")
@@ -89,12 +95,13 @@ func runImport(c *call) (ExitStatus, error) {
 	if units {
 		return c.importUnits(to, user)
 	}
-	sources, skipped, err := importer.Read(c.args, c.stdin, format)
+	sources, notes, err := c.crontabs(users, format)
 	if err != nil {
 		return ExitStatus{}, importFault(err)
 	}
-	files, notes := importer.Import(sources, o)
-	defer c.tell(append(skipped, notes...)) // after stdout's text: stderr is written by another goroutine
+	o.Packaged = importer.Packaged(sources)
+	files, more := importer.Import(sources, o)
+	defer c.tell(append(notes, more...)) // after stdout's text: stderr is written by another goroutine
 	switch {
 	case to == "jobs":
 		var jobs []*importer.Job
@@ -114,6 +121,28 @@ func runImport(c *call) (ExitStatus, error) {
 		return ExitStatus{}, usage("several files", "they would become one", "give --diff, --in-place, or one file")
 	}
 	return ExitStatus{}, c.print(string(files[0].After))
+}
+
+// crontabs reads those to import. A system crontab must not be taken for a user's.
+func (c *call) crontabs(users bool, format *crontab.Format) (sources []importer.Source, notes []importer.Note, err error) {
+	if users {
+		sources = make([]importer.Source, 1)
+		sources[0], err = importer.ReadUser()
+	} else {
+		sources, notes, err = importer.Read(c.args, c.stdin, format)
+	}
+	if err != nil || format != nil {
+		return sources, notes, err
+	}
+	host := crontab.ThisHost()
+	for _, s := range sources {
+		doubts, err := importer.CheckUsers(s, host)
+		if err != nil {
+			return nil, nil, err
+		}
+		notes = append(notes, doubts...)
+	}
+	return sources, notes, nil
 }
 
 // givenFormat is that of --from; nil: it is not given.
@@ -165,7 +194,7 @@ func (c *call) writeImported(files []*importer.File) (ExitStatus, error) {
 	var failed error
 	for _, f := range files {
 		if f.Path == "stdin" {
-			return ExitStatus{}, usage("--in-place", "stdin is no file", "crontab -l | leaderrun import - | crontab -")
+			return ExitStatus{}, usage("--in-place", "stdin is no file", "--user-crontab changes the crontab of the user who calls")
 		}
 	}
 	for _, f := range files {
@@ -183,7 +212,7 @@ func (c *call) writeImported(files []*importer.File) (ExitStatus, error) {
 			failed = importFault(err)
 			continue
 		}
-		if err := c.print(fmt.Sprintf("%s: %d job(s) wrapped; the former file is %s\n", f.Path, len(f.Jobs), backup)); err != nil {
+		if err := c.print(fmt.Sprintf("%s: %d job(s) wrapped; the former one is %s\n", f.Path, len(f.Jobs), backup)); err != nil {
 			return ExitStatus{}, err
 		}
 	}

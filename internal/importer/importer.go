@@ -27,8 +27,9 @@ type Source struct {
 
 // Options say how to import.
 type Options struct {
-	ToJobs   bool   // the jobs go into a job file: a line that calls leaderrun run already is not in it, and a note says so
-	Timezone string // of cron on the hosts, for lines where a variable names another for leaderrun; "": unknown
+	ToJobs   bool            // the jobs go into a job file: a line that calls leaderrun run already is not in it, and a note says so
+	Timezone string          // of cron on the hosts, for lines where a variable names another for leaderrun; "": unknown
+	Packaged map[string]bool // paths of sources that are as their package brought them
 }
 
 // Note is something to be told of a line.
@@ -259,6 +260,9 @@ func (x *importer) job(f *File, l *crontab.Line, s *state, name string) (job *Jo
 	if why, hint := x.cannot(f, l, s, script); why != "" {
 		return nil, why, hint
 	}
+	if x.options.Packaged[f.Path] {
+		return nil, "the file is as its package brought it, and so looks after what that has on the host", "it runs on each host; a file of your own is wrapped"
+	}
 	if program := ofHost(tokens); program != "" {
 		return nil, program + " looks after the host itself", "it runs on each host"
 	}
@@ -334,8 +338,6 @@ func (x *importer) cannot(f *File, l *crontab.Line, s *state, script string) (wh
 		return "cron ends the command at the %", `a plain % is \%`
 	case f.Format == crontab.User && strings.HasPrefix(l.Command, "*"):
 		return "six fields instead of five", "a crontab of supercronic: --from supercronic"
-	case f.Format == crontab.User && strings.HasPrefix(strings.ReplaceAll(l.Command, "\t", " "), "root "):
-		return "the sixth word looks like the user of a system crontab", "--from system reads it as one"
 	case s.shell != "" && !slices.Contains([]string{"sh", "bash", "dash", "ash", "zsh", "ksh"}, path.Base(s.shell)):
 		return fmt.Sprintf("SHELL=%s may quote in another way than sh", s.shell), "wrap it by hand"
 	case s.cronTZ == "" && s.tz != "" && x.options.Timezone == "":

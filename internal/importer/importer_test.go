@@ -54,8 +54,6 @@ func TestLines(t *testing.T) {
 		{"5~9 * * * * a\n", mark + "a~b is another time on every host; choose one\n5~9 * * * * a\n"},
 		{"0 0 30 2 * a\n", mark + "\"0 0 30 2 *\": day of month: \"30\" does not exist in month \"2\"; name a day that the month has; for its last day let the command look at the date\n0 0 30 2 * a\n"},
 		{"* * * * * * a\n", mark + "six fields instead of five; a crontab of supercronic: --from supercronic\n* * * * * * a\n"},
-		{"0 2 * * * root a\n", mark + "the sixth word looks like the user of a system crontab; --from system reads it as one\n0 2 * * * root a\n"},
-		{"0 2 * * * root\ta\n", mark + "the sixth word looks like the user of a system crontab; --from system reads it as one\n0 2 * * * root\ta\n"},
 		{"0 2 * * * nohup a &\n", mark + "what & starts would be ended as soon as the line is over; take the & away, or let the line end with `wait`\n0 2 * * * nohup a &\n"},
 		{"0 2 * * * a & b --mode wait\n", mark + "what & starts would be ended as soon as the line is over; take the & away, or let the line end with `wait`\n0 2 * * * a & b --mode wait\n"},
 		{"0 2 * * * a & b; (wait)\n", mark + "what & starts would be ended as soon as the line is over; take the & away, or let the line end with `wait`\n0 2 * * * a & b; (wait)\n"},

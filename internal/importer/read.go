@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/leaderrun/leaderrun/internal/crontab"
 	"github.com/leaderrun/leaderrun/internal/ownership"
 )
@@ -35,7 +37,7 @@ func Read(paths []string, stdin io.Reader, given *crontab.Format) (sources []Sou
 			return nil, nil, err
 		}
 		if !info.IsDir() {
-			s, err := readFile(p, formatOf(given, crontab.FormatOf(p)))
+			s, err := readFile(p, formatOf(given, guessed(p)))
 			if err != nil {
 				return nil, nil, err
 			}
@@ -49,6 +51,14 @@ func Read(paths []string, stdin io.Reader, given *crontab.Format) (sources []Sou
 		sources, notes = append(sources, inside...), append(notes, skipped...)
 	}
 	return sources, notes, nil
+}
+
+// guessed is what cron reads a file as, or would read it as in /etc: a folder cron.d may be a copy of that.
+func guessed(path string) crontab.Format {
+	if abs, err := filepath.Abs(path); err == nil && filepath.Base(filepath.Dir(abs)) == "cron.d" {
+		return crontab.System
+	}
+	return crontab.FormatOf(path)
 }
 
 func formatOf(given *crontab.Format, otherwise crontab.Format) crontab.Format {
@@ -94,6 +104,28 @@ func readDirectory(dir string, given *crontab.Format) (sources []Source, notes [
 	return sources, notes, nil
 }
 
+// CheckUsers holds that a crontab which was taken for a user's has no column for users. The error is a *Refusal; where the word may be the
+// command as well, there is a note.
+func CheckUsers(s Source, host crontab.Host) (notes []Note, err error) {
+	path := "" // what PATH is
+	for _, l := range crontab.Parse(s.Text, s.Format) {
+		if l.Kind == crontab.Setting && l.Name == "PATH" {
+			path = l.Value
+		}
+		if l.Kind != crontab.Job || s.Format != crontab.User {
+			continue
+		}
+		const hint = "--from system reads a system crontab, and --from user takes the word for the command"
+		switch why, sure := host.UserColumn(l.Command, path); {
+		case sure:
+			return nil, &Refusal{fmt.Sprintf("%s:%d", s.Path, l.Number), why, hint}
+		case why != "":
+			notes = append(notes, Note{Path: s.Path, Line: l.Number, Why: why, Hint: hint})
+		}
+	}
+	return notes, nil
+}
+
 func readFile(path string, f crontab.Format) (Source, error) {
 	file, _, err := ownership.OpenRegular(path, os.O_RDONLY, 0)
 	if err != nil {
@@ -135,12 +167,15 @@ type Refusal struct{ Path, Why, Hint string }
 
 func (e *Refusal) Error() string { return e.Path + ": " + e.Why }
 
-// Write puts a crontab that was imported in the place of the one that was read, which it keeps as BackupName, with the same owner and
-// mode. It is there as a whole or not at all. The error is a *Refusal where the file is not to be changed.
+// Write puts a crontab that was imported in the place of the one that was read, which it keeps as BackupName, with the same owner, mode
+// and access control list. It is there as a whole or not at all. A user's crontab is installed by crontab(1) and kept in the user's
+// home. The error is a *Refusal where the file is not to be changed.
 func (f *File) Write() (backup string, err error) {
-	refuse := func(why, hint string) (string, error) { return "", &Refusal{f.Path, why, hint} }
 	if why := f.whyNotLoaded(); why != "" {
-		return refuse("cron would ignore the whole file: "+why, "mend that first; --diff shows the rest")
+		return "", f.refuse("cron would ignore the whole file: "+why, "mend that first; --diff shows the rest")
+	}
+	if f.Path == UserCrontab {
+		return f.install()
 	}
 	dir, err := filepath.Abs(filepath.Dir(f.Path))
 	if err != nil {
@@ -149,63 +184,67 @@ func (f *File) Write() (backup string, err error) {
 	if err := ownership.CheckFolder(dir); err != nil {
 		return "", err
 	}
-	old, err := os.OpenFile(f.Path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
+	old, info, err := ownership.OpenRegular(f.Path, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
 	if errors.Is(err, syscall.ELOOP) {
-		return refuse("it is a symbolic link", "name the file that it points to")
+		return "", f.refuse("it is a symbolic link", "name the file that it points to")
 	}
 	if err != nil {
 		return "", err
 	}
 	defer old.Close()
-	info, err := old.Stat()
+	if st, ok := info.Sys().(*syscall.Stat_t); !ok || st.Nlink > 1 {
+		return "", f.refuse("it has another name, which would go on as it is", "copy it first: cron of Debian reads no crontab with two names")
+	}
+	if ownership.OthersWrite(old, info) {
+		return "", f.refuse(fmt.Sprintf("others can write it (mode %04o)", info.Mode().Perm()), "chmod go-w "+f.Path+", and setfacl -b where ls -l shows a +")
+	}
+	backup, next, err := f.prepare(f.Path, old)
 	if err != nil {
 		return "", err
-	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	switch {
-	case !info.Mode().IsRegular() || !ok:
-		return refuse("it is no file", "")
-	case st.Nlink > 1:
-		return refuse("it has another name, which would go on as it is", "copy it first: cron of Debian reads no crontab with two names")
-	}
-	changed := func() (string, error) { return refuse("somebody has changed it meanwhile", "try again") }
-	now, err := read(old)
-	if err != nil {
-		return "", err
-	}
-	if string(now) != string(f.Text) {
-		return changed()
-	}
-	for n := 1; backup == ""; n++ {
-		name := BackupName(f.Path, n)
-		switch err := createFile(name, f.Text, info, st); {
-		case err == nil:
-			backup = name
-		case !errors.Is(err, fs.ErrExist):
-			return "", err
-		}
-	}
-	next := filepath.Join(dir, "."+filepath.Base(f.Path)+".import")
-	if err := os.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) { // of one that was killed
-		return "", err
-	}
-	if err := createFile(next, f.After, info, st); err != nil {
-		return "", err
-	}
-	if !f.isAsRead() { // a slow disk leaves an editor time
-		_ = errors.Join(os.Remove(next), os.Remove(backup))
-		return changed()
 	}
 	if err := os.Rename(next, filepath.Join(dir, filepath.Base(f.Path))); err != nil {
-		_ = os.Remove(next)
-		return "", err
+		return "", errors.Join(err, os.Remove(next), os.Remove(backup))
 	}
 	return backup, syncFolder(dir)
 }
 
-// isAsRead says whether the file is still what was read.
+func (f *File) refuse(why, hint string) error { return &Refusal{f.Path, why, hint} }
+
+// prepare writes what the crontab was and what it becomes into files beside a path. They have the owner, mode and access control list of
+// old; nil: they are this user's alone. Where it fails, none of them is left.
+func (f *File) prepare(path string, old *os.File) (backup, next string, err error) {
+	for n := 1; ; n++ {
+		backup = BackupName(path, n)
+		err = createFile(backup, f.Text, old)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return "", "", err
+		}
+	}
+	next = filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".import")
+	if err = os.Remove(next); err == nil || errors.Is(err, fs.ErrNotExist) { // of one that was killed
+		err = createFile(next, f.After, old)
+	}
+	if err == nil && !f.isAsRead() { // a slow disk leaves an editor time
+		err = errors.Join(f.refuse("somebody has changed it meanwhile", "try again"), os.Remove(next))
+	}
+	if err != nil {
+		return "", "", errors.Join(err, os.Remove(backup))
+	}
+	return backup, next, nil
+}
+
+// isAsRead says whether the crontab is still what was read.
 func (f *File) isAsRead() bool {
-	now, err := readFile(f.Path, f.Format)
+	var now Source
+	var err error
+	if f.Path == UserCrontab {
+		now, err = ReadUser()
+	} else {
+		now, err = readFile(f.Path, f.Format)
+	}
 	return err == nil && string(now.Text) == string(f.Text)
 }
 
@@ -228,18 +267,15 @@ func whyNot(text []byte, f crontab.Format) string {
 // createFile is where tests let somebody change the crontab meanwhile.
 var createFile = create
 
-// create makes a new file with the owner and mode of another.
-func create(path string, text []byte, info fs.FileInfo, st *syscall.Stat_t) error {
+// create makes a new file with the owner, mode and access control list of another; nil: this user's alone.
+func create(path string, text []byte, like *os.File) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0o600)
 	if err != nil {
 		return err
 	}
 	_, err = file.Write(text)
-	if err == nil {
-		err = file.Chown(int(st.Uid), int(st.Gid))
-	}
-	if err == nil {
-		err = file.Chmod(info.Mode().Perm())
+	if err == nil && like != nil {
+		err = takeAfter(file, like)
 	}
 	if err == nil {
 		err = file.Sync()
@@ -251,6 +287,28 @@ func create(path string, text []byte, info fs.FileInfo, st *syscall.Stat_t) erro
 		_ = os.Remove(path)
 	}
 	return err
+}
+
+// takeAfter gives a file the owner, mode and access control list of another.
+func takeAfter(file, other *os.File) error {
+	info, err := other.Stat()
+	if err != nil {
+		return err
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	if err := errors.Join(file.Chown(int(st.Uid), int(st.Gid)), file.Chmod(info.Mode().Perm())); err != nil {
+		return err
+	}
+	const list = "system.posix_acl_access" // of Linux; elsewhere there is none of this name
+	acl := make([]byte, 64<<10)            // the longest
+	n, err := unix.Fgetxattr(int(other.Fd()), list, acl)
+	if err != nil || n == 0 {
+		return nil //nolint:nilerr // it has none
+	}
+	return unix.Fsetxattr(int(file.Fd()), list, acl[:n], 0)
 }
 
 func syncFolder(dir string) error {

@@ -11,8 +11,11 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/leaderrun/leaderrun/internal/crontab"
 	"github.com/leaderrun/leaderrun/internal/jobfile"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // written makes a crontab in a folder of its own and imports it.
@@ -59,8 +62,8 @@ func TestWriteKeepsOwnerAndMode(t *testing.T) {
 func TestWriteKeepsAnEditThatCameMeanwhile(t *testing.T) {
 	const edited = "0 3 * * * b\n"
 	f := written(t, "0 2 * * * a\n")
-	createFile = func(path string, text []byte, info fs.FileInfo, st *syscall.Stat_t) error {
-		return errors.Join(create(path, text, info, st), os.WriteFile(f.Path, []byte(edited), 0o600))
+	createFile = func(path string, text []byte, like *os.File) error {
+		return errors.Join(create(path, text, like), os.WriteFile(f.Path, []byte(edited), 0o600))
 	}
 	defer func() { createFile = create }()
 	_, err := f.Write()
@@ -95,9 +98,15 @@ func TestWriteRefuses(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
-		"it is no file": func(t *testing.T, f *File) {
+		"not a regular file": func(t *testing.T, f *File) {
 			t.Helper()
 			if err := errors.Join(os.Remove(f.Path), syscall.Mkfifo(f.Path, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"others can write it (mode 0666)": func(t *testing.T, f *File) {
+			t.Helper()
+			if err := os.Chmod(f.Path, 0o666); err != nil { //nolint:gosec // the hazard
 				t.Fatal(err)
 			}
 		},
@@ -106,12 +115,53 @@ func TestWriteRefuses(t *testing.T) {
 		f := written(t, "0 2 * * * a\n")
 		change(t, f)
 		_, err := f.Write()
-		refusal, ok := errors.AsType[*Refusal](err)
-		if !ok || !strings.Contains(refusal.Why, why) {
+		if err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%s: %v", why, err)
 		}
 		if left, _ := filepath.Glob(filepath.Join(filepath.Dir(f.Path), ".*")); len(left) > 0 {
 			t.Errorf("%s: it left %q", why, left)
+		}
+	}
+}
+
+// The hazard: each attempt on a full disk leaves one more file.
+func TestWriteOnAFullDiskLeavesNothing(t *testing.T) {
+	f := written(t, "0 2 * * * a\n")
+	full := errors.New("no space left on device")
+	createFile = func(path string, text []byte, like *os.File) error {
+		if strings.HasSuffix(path, ".import") {
+			return full
+		}
+		return create(path, text, like)
+	}
+	defer func() { createFile = create }()
+	if _, err := f.Write(); !errors.Is(err, full) {
+		t.Errorf("%v", err)
+	}
+	if left, err := os.ReadDir(filepath.Dir(f.Path)); err != nil || len(left) != 1 {
+		t.Errorf("%v, %v", left, err)
+	}
+}
+
+// The hazard: a user who was let in by an access control list is shut out, and a group that was not gets the rights of the mask.
+func TestWriteKeepsTheACL(t *testing.T) {
+	f := written(t, "0 2 * * * a\n")
+	const list = "system.posix_acl_access"
+	// version 2; user::rw-, user:65534:r--, group::---, mask::r--, other::---
+	acl := []byte("\x02\x00\x00\x00" + "\x01\x00\x06\x00\xff\xff\xff\xff" + "\x02\x00\x04\x00\xfe\xff\x00\x00" +
+		"\x04\x00\x00\x00\xff\xff\xff\xff" + "\x10\x00\x04\x00\xff\xff\xff\xff" + "\x20\x00\x00\x00\xff\xff\xff\xff")
+	if err := unix.Setxattr(f.Path, list, acl, 0); err != nil {
+		servers.Lack(t, "acl", "no access control lists here: "+err.Error())
+	}
+	backup, err := f.Write()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{f.Path, backup} {
+		got := make([]byte, 1024)
+		n, err := unix.Getxattr(path, list, got)
+		if err != nil || string(got[:n]) != string(acl) {
+			t.Errorf("%s: %q, %v", path, got[:max(n, 0)], err)
 		}
 	}
 }

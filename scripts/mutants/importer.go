@@ -9,7 +9,7 @@ var (
 
 // importMutants break the rules of what becomes of the crontabs of others.
 var importMutants = []mutant{
-	{"import: an edit that came meanwhile is lost", "internal/importer/read.go", "if !f.isAsRead() {", "if false {", []string{"./internal/importer", "-run", "TestWrite"}},
+	{"import: an edit that came meanwhile is lost", "internal/importer/read.go", "if err == nil && !f.isAsRead() {", "if false {", []string{"./internal/importer", "-run", "TestWrite"}},
 	{"import: a quote in a command ends the word", "internal/importer/importer.go", "strings.ReplaceAll(text, \"'\", `'\\''`)", "text", importTests},
 	{"import: what stands behind a % is lost", "internal/importer/importer.go", "return b.String() + j.stdin", "return b.String()", importTests},
 	{"import: two \\ are taken for one", "internal/importer/importer.go", "strings.Contains(j.raw, `\\\\`)", "false", importTests},
@@ -30,9 +30,10 @@ var importMutants = []mutant{
 	{"import: a lock is taken off beside a semaphore", "internal/importer/peel.go", "hasSlots(p.options) || hasSlots(job.options)", "hasSlots(p.options)", importTests},
 	{"import: a lock is taken off that guards a part of the line", "internal/importer/peel.go", "!ok || job.doubled() || controls(tokens)", "!ok || job.doubled()", importTests},
 	{"import: options of a lock are not looked at", "internal/importer/peel.go", "\t\tcase \"x\", \"e\", \"exclusive\":\n\t\tdefault:\n\t\t\treturn unknown(o)\n", "\t\tdefault:\n", importTests},
-	{"import: a link is replaced by a file", "internal/importer/read.go", "|syscall.O_NOFOLLOW|syscall.O_NONBLOCK", "|syscall.O_NONBLOCK", importTests},
-	{"import: a file with two names is replaced", "internal/importer/read.go", "case st.Nlink > 1:", "case st.Nlink > 9:", importTests},
-	{"import: what was written meanwhile is lost", "internal/importer/read.go", "if string(now) != string(f.Text) {", "if now == nil {", importTests},
+	{"import: a link is replaced by a file", "internal/importer/read.go", "|syscall.O_NOFOLLOW, 0)\n\tif errors.Is(err, syscall.ELOOP)", ", 0)\n\tif errors.Is(err, syscall.ELOOP)", importTests},
+	{"import: a file with two names is replaced", "internal/importer/read.go", "!ok || st.Nlink > 1 {", "!ok || st.Nlink > 9 {", importTests},
+	{"import: a file that others can write is written to", "internal/importer/read.go", "if ownership.OthersWrite(old, info) {", "if ownership.OthersWrite(old, info) && err != nil {", importTests},
+	{"import: a user's crontab is not read back", "internal/importer/user.go", "string(now.Text) != string(f.After)", "len(now.Text) < 0", []string{"./internal/cli", "-run", "TestScripts/user-crontab"}},
 	{"import: a crontab is written that cron ignores", "internal/importer/read.go", "if why := f.whyNotLoaded(); why != \"\" {", "if why := f.whyNotLoaded(); why == \"-\" {", importTests},
 	{"import: a folder of others is written to", "internal/importer/read.go", "if err := ownership.CheckFolder(dir); err != nil {", "if err := ownership.CheckFolder(dir); err != nil && dir == \"\" {", []string{"./internal/cli", "-run", "TestScripts/import"}},
 	{"import: the mode of the former file is lost", "internal/importer/read.go", "file.Chmod(info.Mode().Perm())", "file.Chmod(0o644)", importTests},

@@ -101,6 +101,7 @@ func (r *release) installed(format string, b *build, pages map[string][]byte) ([
 		from["packaging/leaderrun@.service"] = "/usr/lib/systemd/system/leaderrun@.service"
 		from["packaging/sysusers.conf"] = "/usr/lib/sysusers.d/leaderrun.conf"
 		from["packaging/tmpfiles.conf"] = "/usr/lib/tmpfiles.d/leaderrun.conf"
+		from["packaging/give-back"] = "/usr/lib/leaderrun/give-back"
 	}
 	for source, path := range from {
 		content, err := os.ReadFile(filepath.Join(r.root, source))

@@ -10,8 +10,11 @@ build:
 
 # What a release consists of, in dist/: make release VERSION=v0.1.0, or SNAPSHOT=1 of the tree as it is. The same commit makes the
 # same bytes. PLATFORMS=linux/amd64 makes it for fewer.
-release:
-	@go -C tools/release run . -root '$(CURDIR)' -version '$(if $(SNAPSHOT),snapshot,$(VERSION))' -platforms '$(PLATFORMS)'
+unexport VERSION PLATFORMS
+release: export NUMBER := $(if $(SNAPSHOT),snapshot,$(value VERSION))
+release: export FOR := $(value PLATFORMS)
+release: # a tag may be called whatever git lets pass: no text of it is one of the command
+	@go -C tools/release run . -root '$(CURDIR)' -version "$$NUMBER" -platforms "$$FOR"
 
 # It needs Go and nothing else, skips what it cannot have, and names that at the end. What go vet finds, make lint does.
 #   make test PKG=./runner ARGS='-run TestName -count 5'

@@ -26,7 +26,7 @@ var layers = map[string]string{
 
 	"fence":            "internal/remedy",
 	"fence/filefence":  "fence internal/remedy internal/filename internal/flock golang.org/x/sys/...",
-	"fence/httpfence":  "fence fence/filefence internal/remedy",
+	"fence/httpfence":  "fence fence/filefence internal/ownership internal/remedy",
 	"fence/redisfence": "fence internal/remedy github.com/redis/go-redis/v9/...",
 	"fence/s3fence":    "fence internal/remedy github.com/aws/aws-sdk-go-v2/aws/...",
 	"fence/sqlfence":   "fence",

@@ -1,6 +1,7 @@
 package httpfence
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/fence"
 	"github.com/leaderrun/leaderrun/fence/filefence"
+	"github.com/leaderrun/leaderrun/internal/ownership"
 	"github.com/leaderrun/leaderrun/internal/remedy"
 )
 
@@ -33,10 +35,13 @@ type keptToken struct {
 
 var _ Keeper = (*Directory)(nil)
 
-// OpenDirectory makes the directory where it is missing, for its owner alone, and sees whether it can be written. The error is a
-// *fence.SetupError.
+// OpenDirectory makes the directory where it is missing, for its owner alone, and sees whether it can be written, and by nobody else: who
+// removes a token lets in runs that were overtaken. The error is a *fence.SetupError.
 func OpenDirectory(path string) (*Directory, error) {
 	err := makeDirectory(filepath.Clean(path))
+	if err == nil {
+		err = ours(path)
+	}
 	var probe *os.File
 	if err == nil {
 		probe, err = os.CreateTemp(path, ".probe-")
@@ -45,9 +50,22 @@ func OpenDirectory(path string) (*Directory, error) {
 		err = errors.Join(probe.Close(), os.Remove(probe.Name()))
 	}
 	if err != nil {
-		return nil, remedy.Misconfigured("name a directory on a local disk that can be written", "the highest tokens cannot be kept: %w", err)
+		hint := cmp.Or(ownership.Remedy(err), "name a directory on a local disk that can be written")
+		return nil, remedy.Misconfigured(hint, "the highest tokens cannot be kept: %w", err)
 	}
 	return &Directory{path: path, open: map[string]*keptToken{}}, nil
+}
+
+// ours says who else can change what is in a directory. In one such as /tmp others can make the files first.
+func ours(path string) error {
+	whole, err := filepath.Abs(path)
+	if err == nil {
+		err = ownership.CheckFolder(whole)
+	}
+	if info, failed := os.Stat(path); err == nil && (failed != nil || info.Mode()&fs.ModeSticky != 0) {
+		err = errors.Join(failed, errors.New(path+" is one in which all may make files"))
+	}
+	return err
 }
 
 // makeDirectory makes what is missing of a path, and returns when its names are on the disk: a power cut that takes the directory

@@ -65,12 +65,14 @@ func TestDirectory(t *testing.T) {
 		t.Fatalf("after it was released: %v", err)
 	}
 	release()
-	file := t.TempDir() + "/file"
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
+	file, sticky, shared := t.TempDir()+"/file", t.TempDir(), t.TempDir()
+	if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Chmod(sticky, 0o777|os.ModeSticky), os.Chmod(shared, 0o777)); err != nil {
 		t.Fatal(err)
 	}
-	_, err = httpfence.OpenDirectory(file)
-	if setup, ok := errors.AsType[*fence.SetupError](err); !ok || setup.Kind != fence.Configuration {
-		t.Errorf("got %v", err)
+	for _, bad := range []string{file, sticky, shared, shared + "/made"} { // in which others can lower a token
+		_, err = httpfence.OpenDirectory(bad)
+		if setup, ok := errors.AsType[*fence.SetupError](err); !ok || setup.Kind != fence.Configuration {
+			t.Errorf("%s: %v", bad, err)
+		}
 	}
 }

@@ -80,8 +80,11 @@ func (t *launched) copyVisibleLines(to io.Writer, from io.Reader) {
 			text[0], _ = in.ReadByte()
 			text, r = text[:1], rune(text[0])
 		}
-		if unicode.IsControl(r) && r != '\t' {
+		switch {
+		case unicode.IsControl(r) && r != '\t':
 			text = fmt.Appendf(nil, `\x%02x`, r)
+		case unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp): // what follows would stand elsewhere
+			text = fmt.Appendf(nil, `\u%04x`, r)
 		}
 		if len(line)+len(text)+len("\n") > longestUserLine && len(line) > len(prefix) {
 			end()

@@ -22,6 +22,7 @@ func TestAUsersLinesPassForNoOthers(t *testing.T) {
 		"\n" +
 		strings.Repeat(" ", 60_000) + forged + "\n" +
 		strings.Repeat("\x00", 60_000) + forged + "\n" +
+		"\u202e" + forged + "\u2066\u2028\n" +
 		"tab\tand \u00e9\u4e16\xe9\ufffd stay\n" +
 		"the end"
 	command := &launched{launch: &launch{launcher: &launcher{}, job: &jobfile.Job{Name: "j", User: "jo"}}}
@@ -39,7 +40,7 @@ func TestAUsersLinesPassForNoOthers(t *testing.T) {
 	}
 	for _, line := range []string{
 		`[j] \x00` + forged, `[j] \x0d` + forged + `\x0d`, `[j] \x1b[2K\x9b2K\x9b2K\x7f\x08` + forged, "[j] ",
-		"[j] tab\tand \u00e9\u4e16\xe9\ufffd stay", "[j] the end",
+		`[j] \u202e` + forged + `\u2066\u2028`, "[j] tab\tand \u00e9\u4e16\xe9\ufffd stay", "[j] the end",
 	} {
 		if !strings.Contains("\n"+text+"\n", "\n"+line+"\n") {
 			t.Errorf("no line is %q", line)

@@ -22,7 +22,10 @@ import (
 	"github.com/leaderrun/leaderrun/runner"
 )
 
-const upstreamPatience = time.Minute
+const (
+	upstreamPatience = time.Minute
+	maxFenced        = 1000 // connections at a time; each may take a third of a MB
+)
 
 func fenceHTTPCommand() *command {
 	return &command{
@@ -34,7 +37,8 @@ and OPTIONS only read: they pass without it, and nobody waits for them. Every an
 refused with 409, has the header with the highest one. The request of a newer run waits until UPSTREAM has answered
 those of older ones that may change something, for as long as its client does; the clients of older ones, and their
 WebSockets, have --upstream-timeout to come to an end then. A path with ".." in it is refused (400). UPSTREAM is
-asked in HTTP/1.1, and for the host that the client asked for.
+asked in HTTP/1.1, and for the host that the client asked for. Headers may have 32 kB (431). Of more than 1000
+connections at a time, but for WebSockets, the others wait.
 
 What it cannot do. It only filters: where UPSTREAM breaks off, takes longer than --upstream-timeout or the proxy is
 killed, nobody knows whether UPSTREAM still does what it was asked, and the next run is let in. It knows nothing of
@@ -67,7 +71,7 @@ func fenceHTTPOptions() []option {
 		{
 			name: "state", value: "DIR", check: by(parseDirectory), def: "/var/lib/leaderrun/fence, or the user's", group: fenceGroup,
 			example: "/var/lib/leaderrun/fence",
-			help:    "where the highest tokens are kept",
+			help:    "where the highest tokens are kept, which nobody else can write",
 		},
 		{
 			name: "upstream-timeout", value: "D", def: "1m", check: by(duration.Positive), group: fenceGroup, example: "10m",
@@ -168,7 +172,7 @@ func stateDirectory() (string, error) {
 func (c *call) serveFence(listener net.Listener, p *fenceproxy.Proxy) (ExitStatus, error) {
 	server := p.Server()
 	over := make(chan error, 1)
-	panics.Go(func() { over <- server.Serve(listener) })
+	panics.Go(func() { over <- serveSome(server, listener, maxFenced) })
 	asked := c.ending()
 	notify := newNotifier(c.settings.lookup, readyStandby)
 	text := "listening on " + listener.Addr().String()

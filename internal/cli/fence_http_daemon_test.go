@@ -119,6 +119,53 @@ func TestFenceHTTPSurvivesAKill(t *testing.T) {
 	}
 }
 
+// Hazard: many clients, each with half a request, take the memory of the host. One that waits gets its turn, also where a WebSocket goes on.
+func TestServeSome(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{ReadHeaderTimeout: patience, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/hijack" {
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				t.Error(err)
+			}
+			t.Cleanup(func() { _ = conn.Close() })
+		}
+	})}
+	defer server.Close()
+	go func() { _ = serveSome(server, listener, 1) }()
+	ask := func(path string) net.Conn {
+		t.Helper()
+		conn, err := net.Dial("tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", path)
+		return conn
+	}
+	answered := func(conn net.Conn, within time.Duration) error {
+		_ = conn.SetReadDeadline(time.Now().Add(within))
+		_, err := conn.Read(make([]byte, 1))
+		return err
+	}
+	first := ask("/")
+	if err := answered(first, patience); err != nil {
+		t.Fatal(err)
+	}
+	second := ask("/hijack")
+	if err := answered(second, 100*time.Millisecond); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("a second connection, beside one that stays: %v", err)
+	}
+	_ = first.Close()
+	if err := answered(ask("/"), patience); err != nil {
+		t.Errorf("after one has become something else: %v", err)
+	}
+}
+
 // SIGTERM lets a request end; a second one does not.
 func TestFenceHTTPDrains(t *testing.T) {
 	t.Parallel()

@@ -325,10 +325,26 @@ func (s *socket) remove() error {
 	return os.RemoveAll(s.dir)
 }
 
-// queue is a socket whose askers wait in the kernel while many are being served.
+// queue is a listener whose clients wait in the kernel while many are being served.
 type queue struct {
-	*net.UnixListener
-	slots chan struct{} // one for each asker who is being served
+	net.Listener
+	slots chan struct{} // one for each client that is being served
+}
+
+// serveSome is server.Serve of so many connections at a time.
+func serveSome(server *http.Server, listener net.Listener, most int) error {
+	slots := make(chan struct{}, most)
+	server.ConnState = frees(slots)
+	return server.Serve(queue{listener, slots})
+}
+
+// frees makes what a server of a queue calls when a connection changes. One that has become something else is no longer the server's.
+func frees(slots chan struct{}) func(net.Conn, http.ConnState) {
+	return func(_ net.Conn, state http.ConnState) {
+		if state == http.StateClosed || state == http.StateHijacked {
+			<-slots
+		}
+	}
 }
 
 // Accept ends when the socket is closed, and not when the process is out of descriptors, which passes.
@@ -336,7 +352,7 @@ func (q queue) Accept() (net.Conn, error) {
 	const pause = 100 * time.Millisecond
 	q.slots <- struct{}{}
 	for {
-		conn, err := q.UnixListener.Accept()
+		conn, err := q.Listener.Accept()
 		if err == nil {
 			return conn, nil
 		}
@@ -355,11 +371,7 @@ func (s *socket) server() *http.Server {
 	server := &http.Server{
 		Handler: s, ReadTimeout: patienceToRead, WriteTimeout: patienceToWrite, MaxHeaderBytes: maxQuestion, Protocols: &protocols,
 		DisableGeneralOptionsHandler: true, // a 200 would look like a yes
-		ConnState: func(_ net.Conn, state http.ConnState) {
-			if state == http.StateClosed {
-				<-s.slots
-			}
-		},
+		ConnState:                    frees(s.slots),
 	}
 	server.SetKeepAlivesEnabled(false)
 	return server

@@ -33,8 +33,8 @@ type forwarder struct {
 }
 
 const (
-	idlePerUpstream = 64        // how many idle connections are kept: there is only one UPSTREAM
-	headersLimit    = 256 << 10 // of a request, and of an answer, in bytes; in memory they take a multiple of it
+	idlePerUpstream = 64       // how many idle connections are kept: there is only one UPSTREAM
+	headersLimit    = 32 << 10 // of a request, and of an answer, in bytes; in memory they take a multiple of it
 )
 
 var (

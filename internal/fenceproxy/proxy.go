@@ -69,7 +69,7 @@ func New(o Options) *Proxy {
 		},
 	})
 	return &Proxy{onward: onward, log: o.Log, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := staysBelow(r.URL); err != nil { // before it raises a fence
+		if err := staysBelow(r); err != nil { // before it raises a fence
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			o.Tell(slog.LevelInfo, "request_refused", r, err, 0)
 			return
@@ -95,28 +95,32 @@ func ParseUpstream(text string) (*url.URL, error) {
 
 var (
 	errClimbs = errors.New(`a path with ".." in it, or encoded many times over, is not passed on`)
-	errOpaque = errors.New(`a request for what is no path ("x:a") is not passed on`)
+	errOpaque = errors.New(`a request for what is no path ("x:a", "*" but for OPTIONS) is not passed on`)
 )
 
 // staysBelow refuses what may lead to what is not below the path of UPSTREAM. An opaque URL would be sent as it came, without that path.
-func staysBelow(u *url.URL) error {
+func staysBelow(r *http.Request) error {
 	switch {
-	case u.Opaque != "":
+	case r.URL.Opaque != "" || r.URL.Path == "*" && r.Method != http.MethodOptions:
 		return errOpaque
-	case climbs(u.Path):
+	case climbs(r.URL.Path):
 		return errClimbs
 	}
 	return nil
 }
 
 // climbs says whether some service would take a path for one above it, and so for what is not below the path of UPSTREAM: one with a
-// segment "..", also where it is encoded once more, ends with a backslash, or has parameters. What is encoded so often that nobody
+// segment "..", also where it is encoded once more, ends with a backslash, or has something after it that ends a path. What is encoded so often that nobody
 // means it counts as one: to decode it to its end takes a time that grows with the square of its length.
 func climbs(path string) bool {
 	const passes = 4
 	for range passes {
 		for segment := range strings.FieldsFuncSeq(path, func(c rune) bool { return c == '/' || c == '\\' }) {
-			if name, _, _ := strings.Cut(segment, ";"); strings.TrimSpace(name) == ".." {
+			segment = strings.TrimSpace(segment)
+			if end := strings.IndexFunc(segment, endsPath); end >= 0 {
+				segment = strings.TrimSpace(segment[:end])
+			}
+			if segment == ".." {
 				return true
 			}
 		}
@@ -128,6 +132,9 @@ func climbs(path string) bool {
 	}
 	return true
 }
+
+// endsPath says whether some service would take what it is decoded to for the end of a path: of its parameters, its query, its text in C.
+func endsPath(c rune) bool { return c < ' ' || strings.ContainsRune(";?#", c) }
 
 // Server serves the proxy.
 func (p *Proxy) Server() *http.Server {

@@ -122,7 +122,7 @@ func (c *crontab) forgetName() {
 
 // variable sets one for the lines that follow.
 func (c *crontab) variable(v lines.Variable) {
-	switch err := checkVariable(v.Name); {
+	switch err := checkVariable(v.Name, v.Value); {
 	case err != nil:
 		c.problem(c.line, "", err.Error(), "remove the line")
 		return

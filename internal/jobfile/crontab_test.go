@@ -137,6 +137,10 @@ func TestCrontabRefused(t *testing.T) {
 				"jobs:3: WATCHDOG_USEC is between systemd and leaderrun: remove the line",
 			},
 		},
+		{
+			"a variable that no program can be given", "A=" + strings.Repeat("x", 128<<10-3) + "\nB=" + strings.Repeat("x", 128<<10-2) + "\n",
+			[]string{"jobs:2: B has 131070 bytes: with its name, a variable can have 131071: remove the line"},
+		},
 		{"SHELL, HOME", "SHELL=bash\nHOME=\n", []string{`jobs:1: SHELL: "bash" is not an absolute path: write SHELL=/bin/bash`, `jobs:2: HOME: "" is not an absolute path: commands start there`}},
 		{"a zone", "CRON_TZ=Mars/Base\n", []string{`jobs:1: CRON_TZ: unknown time zone "Mars/Base": name one of the IANA database, such as Europe/Berlin or UTC`}},
 		{"a zone before the minute", "CRON_TZ=UTC 0 2 * * * x\n", []string{"jobs:1: CRON_TZ: there is more than a zone in the line: write CRON_TZ=ZONE in a line of its own, above those that it is for"}},

@@ -176,7 +176,7 @@ func readEnv(y *yamlReader, d *draft, n *yaml.Node) *flaw {
 	}
 	for _, e := range y.entries(n, what) {
 		written, f := text(e.value)
-		err := checkVariable(e.key)
+		err := checkVariable(e.key, written)
 		switch {
 		case err != nil:
 			y.problem(e.at.Line, what, err.Error(), "remove it")

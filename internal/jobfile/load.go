@@ -21,8 +21,8 @@ type How struct {
 }
 
 // Load reads job files, and those of directories, in the order of their names. Each must be a regular file that only root and this
-// user can change: see package ownership. Files of a directory, and those of system crontabs, must also lie in folders of
-// which that is true. The error is an *Error if the files were read.
+// user can change: see package ownership. Files of a directory, those of system crontabs and all that root runs must also lie in
+// folders of which that is true. The error is an *Error if the files were read.
 func Load(paths []string, defaults Defaults, how How) (*File, error) {
 	sources, problems, warnings, err := find(paths)
 	if err != nil {
@@ -137,7 +137,7 @@ func (s source) read(how How) ([]byte, error) {
 	case s.listed:
 		flags |= syscall.O_NOFOLLOW
 		err = checkFolder(filepath.Dir(s.path))
-	case how.System:
+	case how.System || os.Geteuid() == 0: // root's own file in another's folder may be another one of root's
 		err = bare(checkFolder(s.path)) // it may be a link into another folder
 	}
 	if err != nil {

@@ -180,9 +180,15 @@ func whyNotName(name string) string {
 	return ""
 }
 
+// longestString is how much of a command line or of its environment one string can be, with its zero byte: MAX_ARG_STRLEN of
+// linux/binfmts.h.
+const longestString = 128 << 10
+
 // checkVariable says why a job may not set a variable.
-func checkVariable(name string) error {
+func checkVariable(name, text string) error {
 	switch {
+	case len(name)+len("=")+len(text) >= longestString:
+		return fmt.Errorf("%.20s has %d bytes: with its name, a variable can have %d", name, len(text), longestString-1)
 	case !value.IsVariable(name):
 		return fmt.Errorf("%q is not the name of a variable", name)
 	case strings.HasPrefix(name, "LEADERRUN_"):

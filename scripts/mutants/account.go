@@ -28,6 +28,7 @@ var accountMutants = []mutant{
 	{"user: the socket is everybody's", "internal/cli/socket.go", "errors.Join(os.Chmod(path, 0o600), ", "errors.Join(os.Chmod(path, 0o666), ", systemTests},
 	{"directory: the folders above are not looked at", "internal/jobfile/load.go", "return ownership.CheckFolder(whole)", "return ownership.CheckFolder(whole[:1])", loadTests},
 	{"directory: a link to a system crontab leads anywhere", "internal/jobfile/load.go", "bare(checkFolder(s.path))", "bare(checkFolder(filepath.Dir(s.path)))", loadTests},
+	{"root's job file is in another's folder", "internal/jobfile/load.go", "case how.System || os.Geteuid() == 0:", "case how.System:", loadTests},
 	{"directory: a link or a pipe is a file", "internal/jobfile/load.go", "case !e.Type().IsRegular():", "case e.Name() == \"?\":", loadTests},
 	{"directory: each file has names of its own", "internal/jobfile/load.go", "r.names, r.how, r.several = names, how,", "r.names, r.how, r.several = map[string]string{\"?\": names[\"?\"]}, how,", loadTests},
 	{"crontab: a run inside has the lease of its daemon's job", "internal/jobfile/reader.go", "if _, taken := r.names[run.Job]; !taken {", "if true {", loadTests},

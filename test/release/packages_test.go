@@ -91,7 +91,7 @@ func TestDeb(t *testing.T) {
 	moved("when a unit starts again")
 	runs("after the upgrade", "2026-01-06T02:00:00Z")
 
-	h.do("cd /var/lib; chown leaderrun leaderrun; rm -r leaderrun-jobs/.local; mv leaderrun-jobs/* leaderrun; chmod 750 leaderrun; dpkg -i leaderrun_*.deb </dev/null")
+	h.do("cd /var/lib; chown leaderrun leaderrun; rm -r leaderrun-jobs/.local; mv leaderrun-jobs/* leaderrun; chmod 750 leaderrun; cd; dpkg -i leaderrun_*.deb </dev/null")
 	moved("where nothing runs")
 	runs("installed again", "2026-01-07T02:00:00Z")
 

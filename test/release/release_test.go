@@ -272,11 +272,13 @@ func TestRefusedReleases(t *testing.T) {
 	t.Parallel()
 	release(t)
 	for version, want := range map[string]string{
-		"1.2.3":       "is no version",
-		"v1.2":        "is no version",
-		"v1.2.3-foo1": "is no version",
-		"":            "is no version",
-		"v9.9.9":      `CHANGELOG.md has no section ## \[9.9.9\]`,
+		"1.2.3":                     "is no version",
+		"v1.2":                      "is no version",
+		"v1.2.3-foo1":               "is no version",
+		"":                          "is no version",
+		"v1.2.3';touch${IFS}came;'": "is no version",
+		"v1.2.3$(shell touch came)": "is no version",
+		"v9.9.9":                    `CHANGELOG.md has no section ## \[9.9.9\]`,
 	} {
 		cmd := exec.Command("make", "-s", "release", "VERSION="+version)
 		cmd.Dir, cmd.Env = filepath.Join(made, "first"), append(os.Environ(), "SOURCE_DATE_EPOCH="+epoch, "COMMIT="+commit)
@@ -284,6 +286,9 @@ func TestRefusedReleases(t *testing.T) {
 		if err == nil || !regexp.MustCompile(want).Match(out) {
 			t.Errorf("VERSION=%s: %v: %s", version, err, out)
 		}
+	}
+	if _, err := os.Stat(filepath.Join(made, "first", "came")); err == nil {
+		t.Error("the name of a version was run")
 	}
 }
 

@@ -95,6 +95,12 @@ type Backend interface {
 	// suits it. It changes nothing that others see. It returns at least one finding. If the store cannot be reached, that is
 	// a Bad one. Findings show no password.
 	Examine(ctx context.Context, ttl time.Duration) []Finding
+	// FollowURL says where rawURL, with which the store was opened, is kept. If the store refuses its user or password, the URL is read again, and the
+	// request is sent once more if they have changed. It is called before the first request.
+	FollowURL(rawURL string, read func() (string, error))
+	// Reread reads that URL now, and says whether its user or password has changed. An error says why the new URL is not taken: then
+	// the old ones stay.
+	Reread(ctx context.Context) (changed bool, err error)
 	// Redacted returns the URL of the backend without its secrets.
 	Redacted() string
 	// Prefix returns the prefix of all keys; "": none.

@@ -369,7 +369,7 @@ func (d *decider) grant(tick int64, attempt int) ClaimDecision {
 	r := &d.Record
 	d.loseRun()
 	r.Job, r.Holder, r.Parts = d.c.Job, d.c.Holder, d.c.Parts
-	r.Token = max(r.Token+1, d.now, d.c.Floor+1, d.v.Floor+1) // never beyond an int64: see MaxToken
+	r.Token = max(r.Token+1, d.now, d.c.Floor+1, d.v.Floor+1) // never beyond an int64: see MaxToken and decideOn
 	r.Granted, r.Break = d.now, nil
 	extend(r, d.c.TTL, d.now)
 	reserve(r, d.c, d.now)

@@ -15,6 +15,7 @@ import (
 type Engine struct {
 	Rules Rules // set before the first request
 
+	urls    *urlSource // nil: the URL that the store was opened with is all there is
 	store   Store
 	traits  Traits
 	life    context.Context // Close ends it, and with it all requests and watches
@@ -178,6 +179,14 @@ type rule func(v View, ttl time.Duration) plan
 func (e *Engine) carryOut(ctx context.Context, q Request, decide rule) (s Snapshot, err error) {
 	ctx, cancel := During(ctx, e.life)
 	defer cancel()
+	err = e.rekeying(ctx, func() (err error) {
+		s, err = e.carryOutOnce(ctx, q, decide)
+		return err
+	})
+	return s, err
+}
+
+func (e *Engine) carryOutOnce(ctx context.Context, q Request, decide rule) (s Snapshot, err error) {
 	tx := e.store.Begin(ctx, q)
 	err = errPanic
 	defer func() { tx.End(ctx, err) }() // also after a panic: a daemon survives it, and so would the locks of the request
@@ -332,8 +341,12 @@ func (t *transaction) afterSwap(now Snapshot, done bool, err error) {
 
 func (t *transaction) end(err error) { t.next, t.err = noCall, err }
 
+// fullHint is the remedy where a record leaves no room for the next token or beat.
+const fullHint = "somebody has written a number into the record that leaves no room: mend it by the store's own tools while no run of the job is on"
+
 // decideOn decides on a snapshot. If the lease is another program's, claims and orders are refused. Renewals and ends are still
-// decided, because they never touch the lease of somebody else.
+// decided, because they never touch the lease of somebody else. What nobody could read again is not written: a token or beat beyond
+// MaxToken.
 func decideOn(s Snapshot, q Request, decide rule) plan {
 	v := s.View(q)
 	if v.Foreign != nil && q.Op != ToRenew && q.Op != ToFinish && q.Op != ToAbandon {
@@ -341,6 +354,9 @@ func decideOn(s Snapshot, q Request, decide rule) plan {
 	}
 	p := decide(v, q.TTL)
 	p.write.Record.Form = RecordForm
+	if wrong := p.write.Record.Check(); p.needed && wrong != nil {
+		return plan{answer: Misconfigured(fullHint, "the record could not be read again after this step: %w", wrong)}
+	}
 	return p
 }
 
@@ -363,14 +379,20 @@ func Pause(ctx context.Context, conflicts int) error {
 
 // Watch implements Backend.
 func (e *Engine) Watch(ctx context.Context, job string) (<-chan News, error) {
-	return Rewatch(ctx, e.life, func(ctx context.Context, tell func(News)) error { return e.store.Follow(ctx, job, tell) })
+	return Rewatch(ctx, e.life, func(ctx context.Context, tell func(News)) error {
+		return e.rekeying(ctx, func() error { return e.store.Follow(ctx, job, tell) })
+	})
 }
 
 // Jobs implements Backend.
 func (e *Engine) Jobs(ctx context.Context) ([]string, error) {
 	ctx, cancel := During(ctx, e.life)
 	defer cancel()
-	jobs, err := e.store.List(ctx)
+	var jobs []string
+	err := e.rekeying(ctx, func() (err error) {
+		jobs, err = e.store.List(ctx)
+		return err
+	})
 	slices.Sort(jobs)
 	return slices.Compact(jobs), About("list jobs of", cmp.Or(e.traits.Prefix, e.traits.URL), err)
 }

@@ -156,6 +156,30 @@ func (s *shelf) asks(t *testing.T, what, want string) {
 	}
 }
 
+// TestNothingIsWrittenThatCannotBeRead: hazard: a claim counts a token up to one that no reader takes, and the job is lost to all.
+func TestNothingIsWrittenThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(r *Record){
+		"its token": func(r *Record) { r.Token, r.Released = MaxToken, MaxToken },
+		"its beat":  func(r *Record) { r.Beat = MaxToken },
+	} {
+		s, e := shelved()
+		s.another(func(v *View) { v.Record.Job = "job"; spoil(&v.Record) })
+		_, err := e.Acquire(t.Context(), Claim{Job: "job", Holder: Holder{ID: "a"}, TTL: time.Minute})
+		if !IsPermanent(err) || !strings.Contains(err.Error(), name+" cannot be 9007199254740992") || len(s.writes) != 0 {
+			t.Errorf("%s: %v, %d writes", name, err, len(s.writes))
+		}
+	}
+	s, e, g := taken(t)
+	s.another(func(v *View) { v.Record.Beat = MaxToken })
+	if _, err := e.Renew(t.Context(), g); !IsPermanent(err) {
+		t.Errorf("a renewal: %v", err)
+	}
+	if err := e.Finish(t.Context(), g, Outcome{State: Done}); err != nil || s.is.view.Record.Check() != nil {
+		t.Errorf("an end: %v", err)
+	}
+}
+
 func TestEngineClaims(t *testing.T) {
 	t.Parallel()
 	s, e := shelved()

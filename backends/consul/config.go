@@ -52,7 +52,7 @@ func parseURL(raw string) (*config, error) {
 	if c.url, err = backendurl.Read(raw, form, knownOptions, c); err != nil {
 		return nil, err
 	}
-	if c.url.User != "" {
+	if c.url.Login.User() != "" {
 		return nil, backends.Misconfigured("consul://:TOKEN@HOST", "the backend URL has a user: Consul knows tokens only")
 	}
 	if c.prefix, err = c.url.Prefix(c.prefix, defaultPrefix); err != nil {
@@ -71,7 +71,7 @@ func parseURL(raw string) (*config, error) {
 // setToken finds the token: in the URL, else where Consul's own programs find it. Nothing else of their
 // environment counts: a host that happens to have CONSUL_HTTP_ADDR set would use another store than the rest.
 func (c *config) setToken() error {
-	c.token = c.url.Password
+	c.token = c.url.Login.Password()
 	if c.token != "" && c.tokenFile != "" {
 		return backends.Misconfigured("keep one of them", "the backend URL has a token and ?token-file=")
 	}

@@ -46,7 +46,7 @@ type examination struct {
 func (s *store) Check(ctx context.Context, ttl time.Duration) []backends.Finding {
 	x := &examination{s: s}
 	u := s.cfg.url
-	if s.cfg.tls == nil && u.Password != "" {
+	if s.cfg.tls == nil && u.Login.Password() != "" {
 		x.InClear("password", u.Addrs, "use TLS: etcds://")
 	}
 	x.askMembers(ctx)
@@ -79,7 +79,7 @@ func (x *examination) askMembers(ctx context.Context) {
 	u := x.s.cfg.url
 	x.all = checkup.AskAll(ctx, u.Addrs, func(ctx context.Context, addr string) *examined {
 		m := &examined{addr: addr, client: rpc.New(rpc.Config{
-			Endpoints: []string{addr}, TLS: x.s.cfg.tls, User: u.User, Password: u.Password,
+			Endpoints: []string{addr}, TLS: x.s.cfg.tls, Login: u.Login,
 		})}
 		m.Status, m.trip, m.err = checkup.AskTwice(func() (rpc.Status, error) { return m.client.Status(ctx) })
 		return m

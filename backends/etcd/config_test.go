@@ -38,7 +38,7 @@ func TestURL(t *testing.T) {
 			t.Errorf("%s: %v", url, err)
 			continue
 		}
-		got := seen{strings.Join(c.url.Addrs, ","), c.url.User, c.url.Password, c.prefix, c.tls != nil}
+		got := seen{strings.Join(c.url.Addrs, ","), c.url.Login.User(), c.url.Login.Password(), c.prefix, c.tls != nil}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s:\n%s", url, diff)
 		}

@@ -68,7 +68,7 @@ func newStore(rawURL string) (*store, error) {
 	}
 	u := cfg.url
 	s := &store{cfg: cfg}
-	s.client = rpc.New(rpc.Config{Endpoints: u.Addrs, TLS: cfg.tls, User: u.User, Password: u.Password, Ended: s.ended})
+	s.client = rpc.New(rpc.Config{Endpoints: u.Addrs, TLS: cfg.tls, Login: u.Login, Ended: s.ended})
 	return s, nil
 }
 
@@ -111,6 +111,9 @@ func (s *store) Begin(ctx context.Context, q backends.Request) backends.Tx {
 
 // End implements backends.Tx.
 func (t *tx) End(ctx context.Context, _ error) { t.spare.discard(ctx) }
+
+// Rekey implements backends.Rekeyer.
+func (s *store) Rekey(rawURL string) error { return s.cfg.url.Rekey(rawURL) }
 
 // Close implements backends.Store.
 func (s *store) Close() error { return s.client.Close() }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -33,20 +34,27 @@ var form = backendurl.Form{
 
 // config is what a backend URL says.
 type config struct {
-	url     *backendurl.URL
-	prefix  string // the table's name as it was given
-	table   string // the same, quoted for SQL
-	user    string // ?user=
-	mode    string // ?sslmode=; "": not given
-	longest time.Duration
-	wire    wire.Config
+	url      *backendurl.URL
+	prefix   string        // the table's name as it was given
+	table    string        // the same, quoted for SQL
+	user     string        // ?user=
+	mode     string        // ?sslmode=; "": not given
+	binding  string        // ?channel_binding=; "": not given
+	name     string        // ?application_name=
+	patience time.Duration // ?connect_timeout=
+	longest  time.Duration
+	wire     wire.Config
 }
 
 var knownOptions = backendurl.Options[config]{
-	"prefix":      {Help: "the name of the table, or SCHEMA.TABLE", Set: func(c *config, v string) error { c.prefix = v; return nil }},
-	"user":        {Help: "the user, in the place of USER@", Set: func(c *config, v string) error { c.user = v; return nil }},
-	"sslmode":     {Help: modes, Set: setMode},
-	"longest-ttl": backendurl.LongestTTL(func(c *config) *time.Duration { return &c.longest }),
+	"prefix":               {Help: "the name of the table, or SCHEMA.TABLE", Set: func(c *config, v string) error { c.prefix = v; return nil }},
+	"user":                 {Help: "the user, in the place of USER@", Set: func(c *config, v string) error { c.user = v; return nil }},
+	"sslmode":              {Help: modes, Set: setMode},
+	"channel_binding":      {Help: "disable, prefer or require: whether the proof of the password is bound to the server's certificate", Set: setBinding},
+	"application_name":     backendurl.Text("what pg_stat_activity shows", func(c *config) *string { return &c.name }),
+	"connect_timeout":      {Help: "seconds for the connection to one host; 0: as long as the request may take", Set: setPatience},
+	"target_session_attrs": {Help: "read-write, primary or any: a server that takes writes is used in any case", Set: setTarget},
+	"longest-ttl":          backendurl.LongestTTL(func(c *config) *time.Duration { return &c.longest }),
 }
 
 func setMode(c *config, mode string) error {
@@ -60,6 +68,34 @@ func setMode(c *config, mode string) error {
 	return errors.New("no such mode")
 }
 
+func setBinding(c *config, text string) error {
+	c.binding = text
+	if text != "disable" && text != "prefer" && text != "require" {
+		return errors.New("no such value")
+	}
+	return nil
+}
+
+// setPatience reads seconds. As with libpq, none and less are without limit, and 1 is 2.
+func setPatience(c *config, text string) error {
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil {
+		return errors.New("it is not a number of seconds")
+	}
+	if n > 0 {
+		c.patience = time.Duration(max(n, 2)) * time.Second
+	}
+	return nil
+}
+
+func setTarget(_ *config, text string) error {
+	switch text {
+	case "any", "read-write", "primary":
+		return nil
+	}
+	return errors.New("leases are kept on a server that takes writes")
+}
+
 // parseURL reads a backend URL. No error here shows any part of the URL that a password may be in.
 func parseURL(raw string) (*config, error) {
 	c := &config{longest: backendurl.DefaultLongestTTL, prefix: defaultTable}
@@ -68,27 +104,29 @@ func parseURL(raw string) (*config, error) {
 		return nil, err
 	}
 	c.url = u
-	user := cmp.Or(u.User, c.user)
+	given, password := u.Login.Get()
+	user := cmp.Or(given, c.user)
 	switch {
-	case u.User != "" && c.user != "":
+	case given != "" && c.user != "":
 		return nil, backends.Misconfigured(form.Shapes, "the backend URL has two users, before its hosts and in its options")
 	case user == "":
 		return nil, backends.Misconfigured(form.Shapes, "the backend URL names no user")
-	case u.User == "" && u.Password != "":
+	case given == "" && password != "":
 		return nil, backends.Misconfigured(form.Shapes, "the backend URL has a password without a user")
 	}
 	database, err := databaseOf(u)
 	if err != nil {
 		return nil, err
 	}
-	if strings.ContainsAny(user+u.Password, "\x00") {
+	if strings.ContainsAny(user+password, "\x00") {
 		return nil, backends.Misconfigured(form.Shapes, "the user or password in the backend URL has a zero byte")
 	}
 	if c.table, err = quoteTable(c.prefix); err != nil {
 		return nil, err
 	}
 	c.wire = wire.Config{
-		Addrs: u.Addrs, User: user, Password: u.Password, Database: cmp.Or(database, user), Application: "leaderrun",
+		Addrs: u.Addrs, User: user, Login: u.Login, Database: cmp.Or(database, user), Application: cmp.Or(c.name, "leaderrun"),
+		Binding: c.binding, ConnectTimeout: c.patience,
 	}
 	err = c.secure()
 	return c, err
@@ -119,10 +157,13 @@ func quoteTable(name string) (string, error) {
 		if len(parts) > 2 || part == "" || len(part) > longestName || strings.Contains(part, "\x00") {
 			return "", backends.Misconfigured("?prefix=TABLE or ?prefix=SCHEMA.TABLE", "the prefix of the backend URL is not the name of a table")
 		}
-		parts[i] = `"` + strings.ReplaceAll(part, `"`, `""`) + `"`
+		parts[i] = quote(part)
 	}
 	return strings.Join(parts, "."), nil
 }
+
+// quote writes an identifier as SQL has it.
+func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
 // secure sets what is verified. As with libpq, nothing is unless the URL says so; but an authority that it names is
 // never ignored, and a password goes in clear text only inside of TLS to a host whose name was verified: with verify-ca whoever has
@@ -133,11 +174,16 @@ func (c *config) secure() error {
 	if mode == "" && named {
 		mode = "verify-full"
 	}
+	if c.binding == "require" && (mode == "" || mode == "prefer") { // there is nothing to bind to without TLS
+		mode = "require"
+	}
 	verifies := strings.HasPrefix(mode, "verify-")
 	given := c.url.Files.Cert != "" || c.url.Files.Key != "" || c.url.Files.ServerName != "" || named
 	switch {
 	case mode == "disable" && given:
 		return backends.Misconfigured("?sslmode=verify-full", "the backend URL names certificates, and says sslmode=disable")
+	case mode == "disable" && c.binding == "require":
+		return backends.Misconfigured("?sslmode=require or better verify-full", "the backend URL says channel_binding=require, and sslmode=disable: there is no certificate to bind to")
 	case mode == "disable":
 		return nil
 	case mode == "prefer" && named:

@@ -27,14 +27,16 @@ func TestURL(t *testing.T) {
 		`postgres://u:p@h/d?prefix=My.ta%22ble%3b`: {"h:5432", "u", "p", "d", `My.ta"ble;`, `"My"."ta""ble;"`},
 		"postgres://h/d?user=u":                    {"h:5432", "u", "", "d", "leaderrun", `"leaderrun"`},
 		"postgres://u@h/d":                         {"h:5432", "u", "", "d", "leaderrun", `"leaderrun"`},
-		"postgres://u:@h":                          {"h:5432", "u", "", "u", "leaderrun", `"leaderrun"`},
+		"postgres://u:p@h/d?channel_binding=prefer&connect_timeout=10&application_name=app&target_session_attrs=read-write": {"h:5432", "u", "p", "d", "leaderrun", `"leaderrun"`},
+		"postgresql://u:p@ep-x-pooler.eu.aws.neon.tech/d?sslmode=require&channel_binding=require":                           {"ep-x-pooler.eu.aws.neon.tech:5432", "u", "p", "d", "leaderrun", `"leaderrun"`},
+		"postgres://u:@h": {"h:5432", "u", "", "u", "leaderrun", `"leaderrun"`},
 	} {
 		c, err := parseURL(url)
 		if err != nil {
 			t.Errorf("%s: %v", url, err)
 			continue
 		}
-		got := seen{strings.Join(c.wire.Addrs, ","), c.wire.User, c.wire.Password, c.wire.Database, c.prefix, c.table}
+		got := seen{strings.Join(c.wire.Addrs, ","), c.wire.User, c.wire.Login.Password(), c.wire.Database, c.prefix, c.table}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s:\n%s", url, diff)
 		}
@@ -51,6 +53,8 @@ var badURLs = []string{
 	"postgres://u:hunter2@h?sslrootcert=/nowhere", "postgres://u:hunter2@h?sslrootcert=config.go", "postgres://u:hunter2@h?sslcert=/nowhere",
 	"postgres://u:hunter2@h?sslmode=disable&sslcert=/nowhere&sslkey=/nowhere", "postgres://u:hunter2@h?sslmode=prefer&sslrootcert=/nowhere",
 	"postgres://u:hunter2@a/d,b/d", "postgres://u:hunter2@h/d/x", "postgres://u:hunter2@%2Frun%2Fpostgresql/d", "postgres://u:hunter2@h,%2frun/d",
+	"postgres://u:hunter2@h?channel_binding=hunter2", "postgres://u:hunter2@h?channel_binding=require&sslmode=disable", "postgres://u:hunter2@h?connect_timeout=hunter2",
+	"postgres://u:hunter2@h?target_session_attrs=standby", "postgres://u:hunter2@h?target_session_attrs=read-only", "postgres://u:hunter2@h?application_name=",
 	"postgres://u:hunter2@h/d?host=/run/postgresql", "postgres://u:hunter?2@h/d",
 	"postgres://u:hunter2@h?prefix=" + "0123456789012345678901234567890123456789012345678901234567890123",
 }
@@ -89,11 +93,12 @@ func TestWhatIsVerified(t *testing.T) {
 		security            wire.Security
 		anyone, name, clear bool
 	}{
-		"":                {wire.Prefer, true, false, false},
-		"sslmode=prefer":  {wire.Prefer, true, false, false},
-		"sslmode=disable": {wire.Plain, false, false, false},
-		"sslmode=require": {wire.Must, true, false, false},
-		ca:                {wire.Must, false, true, true},
+		"":                        {wire.Prefer, true, false, false},
+		"sslmode=prefer":          {wire.Prefer, true, false, false},
+		"channel_binding=require": {wire.Must, true, false, false},
+		"sslmode=disable":         {wire.Plain, false, false, false},
+		"sslmode=require":         {wire.Must, true, false, false},
+		ca:                        {wire.Must, false, true, true},
 		strings.Replace(ca, "sslrootcert", "ca", 1): {wire.Must, false, true, true},
 		"sslmode=require&" + ca:                     {wire.Must, false, false, false},
 		"sslmode=verify-ca&" + ca:                   {wire.Must, false, false, false},
@@ -131,7 +136,7 @@ func TestVerifyCA(t *testing.T) {
 		return err
 	}
 	for _, options := range []string{
-		"", "sslmode=require", "sslmode=verify-ca&server-name=other&sslrootcert=" + certs.CA, "sslmode=verify-full&sslrootcert=" + certs.CA,
+		"", "sslmode=require", "channel_binding=require", "channel_binding=disable", "connect_timeout=30&application_name=app&target_session_attrs=any", "sslmode=verify-ca&server-name=other&sslrootcert=" + certs.CA, "sslmode=verify-full&sslrootcert=" + certs.CA,
 	} {
 		if err := try(options); err != nil {
 			t.Errorf("%s: %v", options, err)

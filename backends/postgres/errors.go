@@ -55,6 +55,9 @@ func (s *store) classify(err error) error {
 func (s *store) answered(e *wire.Error, err error) error {
 	switch e.Code {
 	case wire.InsufficientRights:
+		if e.Routine == "CheckMyDatabase" { // the message is in the server's language
+			return backends.Denied(s.sql.connect, err)
+		}
 		return backends.Denied(s.sql.grant, err)
 	case wire.UndefinedDatabase:
 		return backends.Misconfigured("the path of the backend URL names the database", "%w", err)
@@ -72,7 +75,7 @@ func (s *store) answered(e *wire.Error, err error) error {
 }
 
 func (s *store) userHint() string {
-	if strings.ContainsFunc(s.cfg.wire.Password, func(r rune) bool { return r >= 0x80 }) {
+	if strings.ContainsFunc(s.cfg.url.Login.Password(), func(r rune) bool { return r >= 0x80 }) {
 		return userHint + asciiHint
 	}
 	return userHint

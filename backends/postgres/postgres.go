@@ -52,7 +52,7 @@ func newStore(rawURL string) (*store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &store{cfg: cfg, sql: newStatements(cfg.table, cfg.wire.User), client: wire.NewClient(cfg.wire)}, nil
+	return &store{cfg: cfg, sql: newStatements(cfg.table, cfg.wire.Database, cfg.wire.User), client: wire.NewClient(cfg.wire)}, nil
 }
 
 // Traits implements backends.Store. A holder does not watch: that is a connection, of which a server has a hundred. What
@@ -84,6 +84,9 @@ func (t *tx) Extend(context.Context, backends.Snapshot) (time.Duration, error) {
 
 // End implements backends.Tx.
 func (*tx) End(context.Context, error) {}
+
+// Rekey implements backends.Rekeyer.
+func (s *store) Rekey(rawURL string) error { return s.cfg.url.Rekey(rawURL) }
 
 // Close implements backends.Store.
 func (s *store) Close() error { return s.client.Close() }

@@ -202,7 +202,7 @@ func TestRoleIsWhatTheHintSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sql := newStatements(`"leaderrun"`, "leaderrun")
+	sql := newStatements(`"leaderrun"`, "leaderrun", "leaderrun")
 	for _, want := range []string{sql.create + ";", sql.grant + ";"} {
 		if !strings.Contains(string(role), want+"\n") {
 			t.Errorf("role.sql lacks %s", want)

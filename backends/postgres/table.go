@@ -35,7 +35,7 @@ const columns = `job text COLLATE "C" PRIMARY KEY, version bigint NOT NULL, reco
 // statements are what the driver asks of one table. Times are milliseconds of the server's clock, which is always
 // clock_timestamp(): now() stands still while a statement waits for a lock.
 type statements struct {
-	create, grant          string
+	create, grant, connect string
 	settings, read, insert string
 	update, jobs, about    string
 	channel                string // on which a change is told that somebody waits for
@@ -58,7 +58,7 @@ func readable(column string) string {
 	return "CASE WHEN isfinite(" + column + ") THEN " + millis(column) + " ELSE " + column + "::text END"
 }
 
-func newStatements(table, user string) statements {
+func newStatements(table, database, user string) statements {
 	// A write of ours takes place if what it was decided on is still so. The row is compared by its version, and by its
 	// xmin, which every change of anybody makes another one. The mark is compared where a claim is granted.
 	const guard = ` AND ` + identity + ` = $11::text`
@@ -67,8 +67,9 @@ func newStatements(table, user string) statements {
 	returning := ` RETURNING j.job, j.xmin::text, ` + millis("j.until") + `, ` + millis("clock_timestamp()") + `, ` + waits +
 		`, CASE WHEN $14::text IS NOT NULL THEN pg_notify($14::text, j.job)::text END`
 	return statements{
-		create: `CREATE TABLE IF NOT EXISTS ` + table + ` (` + columns + `) WITH (fillfactor = 50)`,
-		grant:  `GRANT SELECT, INSERT, UPDATE ON ` + table + ` TO "` + strings.ReplaceAll(user, `"`, `""`) + `"`,
+		create:  `CREATE TABLE IF NOT EXISTS ` + table + ` (` + columns + `) WITH (fillfactor = 50)`,
+		grant:   `GRANT SELECT, INSERT, UPDATE ON ` + table + ` TO ` + quote(user),
+		connect: `GRANT CONNECT ON DATABASE ` + quote(database) + ` TO ` + quote(user),
 		// The reply to a write comes after it is on the disk of the server and of the synchronous standbys, whatever the
 		// user's or the database's default is, or with a warning.
 		settings: `SELECT set_config('client_min_messages', 'warning', true), set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true),` +

@@ -72,7 +72,7 @@ func (s *store) Check(ctx context.Context, _ time.Duration) []backends.Finding {
 
 func (x *examination) all(ctx context.Context, p *connPool) {
 	c := x.s.cfg
-	if c.TLS == nil && c.Password != "" && c.Network == "tcp" {
+	if c.TLS == nil && c.Login.Password() != "" && c.Network == "tcp" {
 		x.InClear("password", c.Addrs, "use TLS: rediss://")
 	}
 	if c.Kind == redisurl.Sentinel {
@@ -188,6 +188,8 @@ func (x *examination) role(f facts) bool {
 		x.Bad(what, "redis+sentinel://HOST,HOST,HOST/MASTER", "this is a Sentinel, which keeps no data")
 	case clustered && x.s.cfg.Kind != redisurl.Cluster:
 		x.Bad(what, clusterHint, "this server is a node of a Redis Cluster")
+	case f["role"] == "":
+		x.Failed(what, kinHint, lacks("role"))
 	case f["role"] != "master":
 		x.Bad(what, fmt.Sprintf("name the master, %s:%s, or use redis+sentinel://HOST,HOST/MASTER", f["master_host"], f["master_port"]),
 			"this is a replica, which takes no leases")

@@ -34,14 +34,24 @@ local function number(key, field)
   return tonumber(s) or 0
 end
 
-local clock = redis.call('TIME')
+-- ask calls what a user, or a server that only resembles Redis, may lack in scripts: the error names it.
+local function ask(...)
+  local reply = redis.pcall(...)
+  if type(reply) == 'table' and reply.err then error(table.concat({...}, ' ') .. ': ' .. reply.err) end
+  return reply
+end
+
+local clock = ask('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
 local function fact(info, name) return info:match('[\r\n]' .. name .. ':([^\r\n]*)') end
 
+-- needed_fact is one that every Redis and Valkey gives.
+local function needed_fact(info, name) return fact(info, name) or error('LEADERRUN-LACKS ' .. name) end
+
 -- What a replica shows may be old.
-local replication = redis.call('INFO', 'replication')
-if fact(replication, 'role') ~= 'master' then error('LEADERRUN-REPLICA this server is not the master') end
+local replication = ask('INFO', 'replication')
+if needed_fact(replication, 'role') ~= 'master' then error('LEADERRUN-REPLICA this server is not the master') end
 
 -- online counts the replicas that can acknowledge. A client that only copies the data (redis-cli --rdb) has no port, and
 -- one that still copies cannot. One that was cut off and came back has two lines until its old connection runs into
@@ -71,11 +81,11 @@ local function raise(field, n)
 end
 
 -- identity says which server this is, in which replication history.
-local server = redis.call('INFO', 'server')
-local identity = fact(server, 'run_id') .. ':' .. fact(replication, 'master_replid')
+local server = ask('INFO', 'server')
+local identity = needed_fact(server, 'run_id') .. ':' .. needed_fact(replication, 'master_replid')
 
 -- evicted is how many keys the server has evicted since it started; -1: it does not say.
-local function evicted() return tonumber(fact(redis.call('INFO', 'stats'), 'evicted_keys') or '-1') end
+local function evicted() return tonumber(fact(ask('INFO', 'stats'), 'evicted_keys') or '-1') end
 
 -- state is the reply that shows what there is: nonce, "state", replicas needed, now, lease and its time left, record, mark,
 -- and what the server says of itself, as much as Mark.Admit asks for.
@@ -85,8 +95,8 @@ local function state()
   return {
     nonce, 'state', int(needed), int(now), lease or '', int(lease and redis.call('PTTL', lease_key) or -2),
     read('HGETALL', record_key), read('HGETALL', mark_key),
-    identity, fact(server, 'redis_version'), fact(server, 'uptime_in_seconds'),
+    identity, needed_fact(server, 'redis_version'), needed_fact(server, 'uptime_in_seconds'),
     known and number(record_key, 'token') ~= 0 and '0' or int(evicted()),
-    fact(replication, 'second_repl_offset') or '', known and '' or redis.call('INFO', 'commandstats'),
+    fact(replication, 'second_repl_offset') or '', known and '' or ask('INFO', 'commandstats'),
   }
 end

@@ -63,7 +63,7 @@ func TestURL(t *testing.T) {
 			continue
 		}
 		got := seen{
-			strings.Join(c.Addrs, ","), c.User, c.Password, c.Master, c.DB, c.TLS != nil, c.prefix, c.replicas, c.longest,
+			strings.Join(c.Addrs, ","), c.Login.User(), c.Login.Password(), c.Master, c.DB, c.TLS != nil, c.prefix, c.replicas, c.longest,
 			c.SentinelUser, c.SentinelPassword,
 		}
 		if diff := cmp.Diff(plain(want), got); diff != "" {
@@ -158,7 +158,7 @@ func TestClassify(t *testing.T) {
 		if alert, ok := strings.CutPrefix(text, "remote error: "); ok {
 			said = &net.OpError{Op: "remote error", Err: errors.New(alert)} // as crypto/tls has it
 		}
-		err := classify(&config{Target: redisurl.Target{URL: backendurl.URL{Password: long}}}, said)
+		err := classify(&config{Target: redisurl.Target{URL: backendurl.URL{Login: backendurl.NewLogin("", long)}}}, said)
 		var kind backends.PermanentKind
 		if p, ok := errors.AsType[*backends.PermanentError](err); ok {
 			kind = p.Kind

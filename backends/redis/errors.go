@@ -15,6 +15,7 @@ const (
 	aclHint     = "the rights that leaderrun needs are one line: docs/backends.md, section Redis"
 	clusterHint = "use redis+cluster://HOST:PORT,HOST:PORT"
 	brokenHint  = "look at it with redis-cli, and mend it; or delete it while no run of the job is on; if it is another program's, choose another ?prefix="
+	kinHint     = "leaderrun needs Redis 5 or Valkey, and no service that only speaks their protocol: docs/backends.md, section Managed services"
 	prefixHint  = "another program uses these keys: choose another ?prefix="
 )
 
@@ -48,6 +49,8 @@ var faults = []fault{
 	{"DB index is out of range", backends.Configuration, "the path of the URL is the number of a database that the server has"},
 	{"SELECT is not allowed in cluster mode", backends.Configuration, clusterHint},
 	{"cluster support disabled", backends.Configuration, "this server is no Cluster: use redis://HOST:PORT"},
+	{"not allowed from script", backends.Configuration, kinHint},
+	{"not allowed in script", backends.Configuration, kinHint},
 	{"unknown command", backends.Configuration, "leaderrun needs EVALSHA, EVAL, WAIT and what docs/backends.md lists, on a Redis server, not a Sentinel or proxy"},
 	{"ommand called from script", backends.Configuration, "the server's scripts lack a command: see docs/backends.md, section Redis"},
 	{"redis: can't parse", backends.Configuration, "is this a Redis server? with TLS the URL begins with rediss://"},
@@ -83,6 +86,10 @@ func classify(cfg *config, err error) error {
 		}
 		return broken(what)
 	}
+	if _, what, ok := strings.Cut(text, lacksMark); ok {
+		field, _, _ := strings.Cut(what, " ")
+		return lacks(field)
+	}
 	if ofTLS != nil {
 		ofTLS.Err = err // without passwords
 		return ofTLS
@@ -95,6 +102,14 @@ func classify(cfg *config, err error) error {
 	return err
 }
 
+// lacksMark is what common.lua says before the name of a fact that the server's INFO does not have.
+const lacksMark = "LEADERRUN-LACKS "
+
+// lacks is the error of a server that only resembles Redis.
+func lacks(field string) error {
+	return backends.Misconfigured(kinHint, "this is no Redis or Valkey: its INFO has no %s", field)
+}
+
 // brokenMark is what common.lua says before the key that is broken, and why.
 const brokenMark = "LEADERRUN-BROKEN key "
 
@@ -105,10 +120,5 @@ func broken(what string) error {
 
 // scrub takes the passwords out of a text.
 func (c *config) scrub(text string) string {
-	for _, secret := range []string{c.Password, c.SentinelPassword} {
-		if secret != "" {
-			text = strings.ReplaceAll(text, secret, "xxxxx")
-		}
-	}
-	return text
+	return backendurl.Hide(c.Login.Hide(text), c.SentinelPassword)
 }

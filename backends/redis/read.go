@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
@@ -66,6 +67,9 @@ func (t *tx) Read(ctx context.Context) (backends.Snapshot, error) {
 	s, err := t.look(ctx, t.q.Job)
 	if err == nil && t.q.Op == backends.ToClaim && !s.isMarked() {
 		s, err = t.putMark(ctx, t.q.Job, s) // once: a server that evicts all the time is never marked for good, and in quarantine
+	}
+	if err == nil && t.q.Op == backends.ToClaim {
+		err = t.turns(t.cfg.keys(t.q.Job)[2], s)
 	}
 	if err != nil {
 		return nil, err
@@ -168,6 +172,39 @@ func (s *store) misses(key string, m backends.Mark) bool {
 	}
 	_, seen := s.marks.Load(key)
 	return seen
+}
+
+// mostTurns is how many times another server may answer while all are in quarantine. Restarts and failovers come one after the other,
+// and time to grant something between them.
+const mostTurns = 3
+
+// sights are the servers that answered for one mark since the last of them was not in quarantine.
+type sights struct {
+	mu    sync.Mutex
+	last  string
+	turns int
+}
+
+// turns returns an error where several servers answer by turns behind one address, or one that says something else each time: each would
+// be waited for without end.
+func (s *store) turns(key string, now *state) error {
+	if now.quarantine == 0 {
+		s.sights.Delete(key)
+		return nil
+	}
+	is, _ := s.sights.LoadOrStore(key, new(sights))
+	v, _ := is.(*sights)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.last != now.identity {
+		v.last = now.identity
+		v.turns++
+	}
+	if v.turns > mostTurns {
+		run, _, _ := strings.Cut(now.identity, ":")
+		return fmt.Errorf("%d servers have answered by turns, this one with the run_id %.40s: there must be one behind the address", v.turns, run)
+	}
+	return nil
 }
 
 // forgot says whether a server that the mark does not know may have forgotten something since it started, or cannot show that

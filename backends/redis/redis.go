@@ -38,6 +38,7 @@ type store struct {
 	seen           atomic.Int64    // the most replicas that a reply asked for, where one mark serves all jobs
 	spoke          atomic.Bool     // the server has answered as one
 	marks          sync.Map        // keys of the marks that this client has seen
+	sights         sync.Map        // *sights by key of the mark
 	masterResolver *masterResolver // nil: the URL names the server itself
 
 	mu     sync.Mutex
@@ -82,6 +83,9 @@ func (s *store) Begin(_ context.Context, q backends.Request) backends.Tx { retur
 
 // End implements backends.Tx.
 func (*tx) End(context.Context, error) {}
+
+// Rekey implements backends.Rekeyer.
+func (s *store) Rekey(rawURL string) error { return s.cfg.Rekey(rawURL) }
 
 // Close implements backends.Store.
 func (s *store) Close() error {

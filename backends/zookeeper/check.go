@@ -44,7 +44,7 @@ func (s *store) Check(ctx context.Context, ttl time.Duration) []backends.Finding
 	x := &examination{store: s}
 	ttl = wholeMillis(ttl)
 	u := s.cfg.url
-	if s.cfg.tls == nil && u.Password != "" {
+	if s.cfg.tls == nil && u.Login.Password() != "" {
 		x.InClear("password", u.Addrs, "use TLS: zks://")
 	}
 	var all, up []*examined

@@ -38,7 +38,7 @@ func parseURL(raw string) (*config, error) {
 		return nil, err
 	}
 	c.url = u
-	if strings.Contains(u.User, ":") {
+	if strings.Contains(u.Login.User(), ":") {
 		return nil, backends.Misconfigured(form.Shapes, "the backend URL has a user with a colon")
 	}
 	chroot, err := url.PathUnescape(u.Path)
@@ -59,7 +59,7 @@ func parseURL(raw string) (*config, error) {
 
 // wire says how to talk to a server.
 func (c *config) wire(changed func(path string)) wire.Config {
-	return wire.Config{TLS: c.tls, User: c.url.User, Password: c.url.Password, Changed: changed}
+	return wire.Config{TLS: c.tls, User: c.url.Login.User(), Password: c.url.Login.Password(), Changed: changed}
 }
 
 // isPath says whether ZooKeeper takes a path (PathUtils.validatePath); / is none.

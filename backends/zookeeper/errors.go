@@ -53,7 +53,7 @@ func (s *store) classify(err error) error {
 	}
 	scheme := s.cfg.url.Scheme
 	switch {
-	case wire.Is(err, wire.NoAuth) && s.cfg.url.User == "":
+	case wire.Is(err, wire.NoAuth) && s.cfg.url.Login.User() == "":
 		return backends.Denied("a user who may: "+scheme+"://USER:PASSWORD@HOST, or zkCli.sh setAcl", err)
 	case wire.Is(err, wire.NoAuth):
 		return backends.Denied("is the password right? else, in zkCli.sh: addauth digest USER:PASSWORD, and setAcl -R "+s.cfg.dir+" auth::cdrwa", err)

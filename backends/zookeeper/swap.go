@@ -97,7 +97,7 @@ func (s *session) ops(k keys, old *state, w backends.Write) []wire.Op {
 
 // acl returns the rights to new nodes.
 func (s *store) acl() []wire.ACL {
-	if s.cfg.url.User != "" {
+	if s.cfg.url.Login.User() != "" {
 		return wire.Creator()
 	}
 	return wire.World()

@@ -44,14 +44,16 @@ type Scheme struct {
 
 // URL is a URL taken apart.
 type URL struct {
-	Scheme         string
-	User, Password string
-	Addrs          []string   // HOST:PORT, or the path of the socket, or the name
-	Path           string     // what follows the hosts, without the first slash, still escaped
-	Files          *TLSFiles  // nil: the scheme asks for no TLS
-	Options        url.Values // for Redacted: as given, without secrets
+	Scheme  string
+	Login   *Login
+	Addrs   []string   // HOST:PORT, or the path of the socket, or the name
+	Path    string     // what follows the hosts, without the first slash, still escaped
+	Files   *TLSFiles  // nil: the scheme asks for no TLS
+	Options url.Values // for Redacted: as given, without secrets
 
 	query string
+	form  Form
+	place string // the URL without its user and password
 }
 
 // SchemeOf returns what stands before the ://, in lower case; "": nothing does.
@@ -74,7 +76,7 @@ func Read[C any](raw string, f Form, options Options[C], c *C) (*URL, error) {
 
 // parse takes a URL apart, but for its options.
 func parse(raw string, form Form) (*URL, error) {
-	u := &URL{Scheme: SchemeOf(raw)}
+	u := &URL{Scheme: SchemeOf(raw), Login: new(Login), form: form}
 	scheme, ok := form.Schemes[u.Scheme]
 	if !ok {
 		return nil, backends.Misconfigured(form.Shapes, "this is not the URL of %s", form.Of)
@@ -95,8 +97,10 @@ func parse(raw string, form Form) (*URL, error) {
 		return nil, backends.Misconfigured(escapes, "the URL has an @ after its hosts")
 	}
 	hosts := authority
+	u.place = u.Scheme + "://" + rest + "?" + u.query
 	if i := strings.LastIndex(authority, "@"); i >= 0 {
 		hosts = authority[i+1:]
+		u.place = u.Scheme + "://" + rest[i+1:] + "?" + u.query
 		if err := u.setUser(authority[:i], f); err != nil {
 			return nil, err
 		}
@@ -130,18 +134,18 @@ type shape struct {
 
 func (u *URL) setUser(s string, f shape) error {
 	user, password, _ := strings.Cut(s, ":")
-	var errUser, errPassword error
-	u.User, errUser = url.PathUnescape(user)
-	u.Password, errPassword = url.PathUnescape(password)
+	user, errUser := url.PathUnescape(user)
+	password, errPassword := url.PathUnescape(password)
 	if errUser != nil || errPassword != nil {
 		return backends.Misconfigured("a % in a user or password is written as %25", "the user or password in the URL is not percent-encoded")
 	}
-	if u.User != "" && u.Password == "" && !f.UserAlone {
+	if user != "" && password == "" && !f.UserAlone {
 		return backends.Misconfigured(f.Shapes, "the URL has a user without a password")
 	}
-	if u.User == "" && u.Password != "" && !f.PasswordAlone {
+	if user == "" && password != "" && !f.PasswordAlone {
 		return backends.Misconfigured(f.Shapes, "the URL has a password without a user")
 	}
+	u.Login = NewLogin(user, password)
 	return nil
 }
 
@@ -155,7 +159,7 @@ func (u *URL) setSocket(path string, f shape) error {
 }
 
 func (u *URL) setName(name string, f shape) error {
-	if strings.ContainsAny(name, ",:%@") || u.User != "" || u.Password != "" {
+	if strings.ContainsAny(name, ",:%@") || u.Login.User() != "" || u.Login.Password() != "" {
 		return backends.Misconfigured(f.Shapes, "the URL has more than a name")
 	}
 	if name != "" {
@@ -203,11 +207,13 @@ func (u *URL) Prefix(option, byDefault string) (string, error) {
 func (u *URL) Redacted() string {
 	var b strings.Builder
 	b.WriteString(u.Scheme + "://")
+	user, password := u.Login.Get()
+	user, misplaced, _ := strings.Cut(user, ":") // the password of who has written u%3Ap for u:p
 	switch {
-	case u.Password != "":
-		b.WriteString(url.PathEscape(u.User) + ":" + redacted + "@")
-	case u.User != "":
-		b.WriteString(url.PathEscape(u.User) + "@")
+	case password != "" || misplaced != "":
+		b.WriteString(url.PathEscape(user) + ":" + redacted + "@")
+	case user != "":
+		b.WriteString(url.PathEscape(user) + "@")
 	}
 	b.WriteString(strings.Join(u.Addrs, ","))
 	if u.Path != "" {

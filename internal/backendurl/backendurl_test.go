@@ -36,6 +36,7 @@ func TestRedacted(t *testing.T) {
 		"X://h":          "x://h:7",
 		"x://a,b/p%2Cq/": "x://a:7,b:7/p%2Cq/",
 		"x://u:hunter2@a,b:1,[::1]/p%2Fq?prefix=z": "x://u:xxxxx@a:7,b:1,[::1]:7/p%2Fq?prefix=z",
+		"x://u%3Ahunter2:p@h":                      "x://u:xxxxx@h:7",
 		"x://h?token=hunter2&prefix=p":             "x://h:7?prefix=p&token=xxxxx",
 		"xs://h?server-name=n":                     "xs://h:7?server-name=n",
 		"x+unix://u:hunter2@/run/a@b?prefix=p":     "x+unix://u:xxxxx@/run/a@b?prefix=p",
@@ -52,11 +53,14 @@ func TestRedacted(t *testing.T) {
 	without := form
 	without.UserAlone = true
 	alone, err := Read("x://u%40v@h/p", without, options, new(settings))
-	if err != nil || alone.User != "u@v" || alone.Password != "" || alone.Redacted() != "x://u@v@h:7/p" {
+	if err != nil || alone.Login.User() != "u@v" || alone.Login.Password() != "" || alone.Redacted() != "x://u@v@h:7/p" {
+		t.Errorf("%+v, %v", alone, err)
+	}
+	if alone, err = Read("x://u%3Ahunter2@h", without, options, new(settings)); err != nil || alone.Redacted() != "x://u:xxxxx@h:7" {
 		t.Errorf("%+v, %v", alone, err)
 	}
 	u, s, err := read("x://u:hunter2@h?token=sesame")
-	if err != nil || u.Password != "hunter2" || s.token != "sesame" {
+	if err != nil || u.Login.Password() != "hunter2" || s.token != "sesame" {
 		t.Errorf("%+v, %+v, %v", u, s, err)
 	}
 }
@@ -91,6 +95,55 @@ func TestErrorsShowNoSecret(t *testing.T) {
 		}
 		if strings.Contains(err.Error()+p.Hint, "hunter2") {
 			t.Errorf("%s: shows the password: %v (%s)", raw, err, p.Hint)
+		}
+	}
+}
+
+// TestHide: what a server says shows no password, and no word with a hole that would tell one.
+func TestHide(t *testing.T) {
+	t.Parallel()
+	const denied = "NOPERM The user executing the script can't run this command; no permissions: user_script:43"
+	for _, c := range []struct{ secret, text, want string }{
+		{"p", denied, denied},
+		{"", denied, denied},
+		{"perm", denied, denied},
+		{"script", denied, "NOPERM The user executing the xxxxx can't run this command; no permissions: user_script:43"},
+		{"p", "ERR invalid 'p' or p, p", "ERR invalid 'xxxxx' or xxxxx, xxxxx"},
+		{"p!", "unknown p!, q!p!", "unknown xxxxx, q!xxxxx"},
+		{"hunter2", `user\nhunter2hunter2x`, `user\nxxxxxxxxxxx`},
+		{"correcthorsebattery", "xcorrecthorsebatteryx", "xxxxxxx"},
+	} {
+		if got := Hide(c.text, c.secret); got != c.want {
+			t.Errorf("%q in %q: %q, want %q", c.secret, c.text, got, c.want)
+		}
+	}
+	l := NewLogin("u", "former-one")
+	l.set("u", "later-one")
+	if got := l.Hide("former-one later-one"); got != "xxxxx xxxxx" {
+		t.Error(got)
+	}
+}
+
+// TestRekey: only the user and the password of a URL may change.
+func TestRekey(t *testing.T) {
+	t.Parallel()
+	for raw, want := range map[string]string{
+		"x://u:new@h/p?prefix=a": "", "x://v:new@h/p?prefix=a": "",
+		"x://u:new@h/p": "another store", "x://u:new@h/q?prefix=a": "another store", "x://u:new@i/p?prefix=a": "another store",
+		"xs://u:new@h/p?prefix=a": "another store", "x://u:new@h/p?prefix=b": "another store", "x://u:new@h/p?prefix=a&token=new": "another store",
+		"x://u:ne": "HOST", "": "not the URL",
+	} {
+		u, _, err := read("x://u:hunter2@h/p?prefix=a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = u.Rekey(raw)
+		password := "new"
+		if want != "" {
+			password = "hunter2"
+		}
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) || u.Login.Password() != password {
+			t.Errorf("%s: %v, the password is %s", raw, err, u.Login.Password())
 		}
 	}
 }

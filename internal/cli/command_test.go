@@ -312,7 +312,7 @@ func TestConsoleEndsWhileOthersTalk(t *testing.T) {
 
 func TestSecretsAreNotTold(t *testing.T) {
 	for _, url := range []string{
-		"redis://user:sesame-street@host/0", "redis://:sesame%2Dstreet@host", "redis://h?password=sesame-street",
+		"redis://user:sesame-street@host/0", "redis://:sesame%2Dstreet@host", "redis://h?password=sesame-street", "postgres://u%3Asesame-street@host/db",
 		"redis://user:a:sesame-street@b@host", "rediss://x:sesame-street@host:bad",
 	} {
 		v := &console{}
@@ -329,6 +329,7 @@ func TestSecretsAreNotTold(t *testing.T) {
 		"postgresql://sesame@host,i/d":   "postgresql://sesame@host,i/d",
 		"postgres://u:pw@host/db":        "postgres://xxxxx@host/db",
 		"postgres://u/pw@host/db":        "postgres://xxxxx@host/db",
+		"postgres://u%3Apw@host/db":      "postgres://xxxxx@host/db",
 		"consul://sesame-street@host":    "consul://xxxxx@host",
 		"redis://:sesame-street@host/0":  "redis://xxxxx@host/0",
 		"mysql://sesame-street@host?a=b": "mysql://xxxxx@host?a=b",

@@ -99,6 +99,14 @@ func (s *settings) load(path string, known func() []option, named *given) error 
 	}
 	if backend, ok := values["backend"]; ok {
 		backend.markExposed(path, info)
+		backend.again = func() (given, error) {
+			text, _, err := readSmall(path)
+			if err != nil {
+				return given{}, err
+			}
+			values, err := parseConfig(path, text, known())
+			return values["backend"], err
+		}
 		values["backend"] = backend
 	}
 	maps.Copy(s.file, values)

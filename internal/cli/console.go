@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -154,7 +155,7 @@ func (v *console) keepSecret(secrets ...string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, s := range secrets {
-		if s != "" {
+		if s != "" && !slices.Contains(v.secrets, s) {
 			v.secrets = append(v.secrets, s)
 		}
 	}
@@ -164,7 +165,7 @@ func (v *console) redact(text string) string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, s := range v.secrets {
-		text = strings.ReplaceAll(text, s, hide(s))
+		text = hide(text, s)
 	}
 	return text
 }

@@ -297,6 +297,18 @@ func (s *service) drain(asked int, sig syscall.Signal) {
 	s.call.console.event(runner.Event{Name: "draining", Level: slog.LevelInfo, Text: text})
 }
 
+// rereadURL takes the user and password that the backend's file has now.
+func (s *service) rereadURL(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, patienceToLook)
+	defer cancel()
+	changed, err := s.store.Reread(ctx)
+	if err != nil {
+		s.call.console.warn(fmt.Sprintf("the backend's URL was read again, and is not taken: %v", err), hintOf(err))
+	} else if changed {
+		s.call.console.event(runner.Event{Name: "reloaded", Level: slog.LevelInfo, Text: "read again: the user and password of the backend"})
+	}
+}
+
 // reading is that of the files, as a thing that may hang.
 type reading struct{}
 
@@ -319,6 +331,7 @@ func (s *service) reload(ctx context.Context) {
 	default:
 		err = fitTTLs(jobs, s.store.Limits())
 	}
+	s.rereadURL(ctx)
 	if err != nil {
 		s.call.console.fault(err)
 		s.call.console.warn("the jobs stay as they were", "")

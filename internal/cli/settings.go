@@ -27,7 +27,8 @@ type given struct {
 	place  string // for people: --ttl, LEADERRUN_TTL, /etc/leaderrun.yaml:3: ttl
 	like   string // the remedy for a bad value; may be empty
 
-	exposed string // the file that it is in, where that holds a password and all can read it
+	again   func() (given, error) // reads the file that it is in once more; nil: it is in none
+	exposed string                // the file that it is in, where that holds a password and all can read it
 }
 
 // errEmpty is what a script gives that did not fill in a variable.

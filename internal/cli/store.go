@@ -81,6 +81,7 @@ func heldURL(path string) (given, error) {
 	}
 	held := given{text: text, origin: fromEnvironment, place: backendFile}
 	held.markExposed(path, info)
+	held.again = func() (given, error) { return heldURL(path) }
 	return held, nil
 }
 
@@ -100,6 +101,7 @@ func (c *call) openStore() (backends.Backend, error) {
 	}
 	store, err := openDriver(g.text)
 	if err == nil {
+		c.followURL(store, g)
 		return store, nil
 	}
 	f := badValue(g, err)
@@ -113,6 +115,21 @@ func (c *call) openStore() (backends.Backend, error) {
 		f.code = 0 // it is not about who named the backend
 	}
 	return nil, f
+}
+
+// followURL lets a store read its URL again where a file holds it, for a password that was changed there.
+func (c *call) followURL(store backends.Backend, g given) {
+	if g.again == nil {
+		return
+	}
+	store.FollowURL(g.text, func() (string, error) {
+		now, err := g.again()
+		if err != nil {
+			return "", err
+		}
+		c.console.keepSecret(secretsOf(now.text)...)
+		return now.text, nil
+	})
 }
 
 // runs says whether this call runs jobs: others do not repeat what such a one has told.
@@ -168,7 +185,10 @@ func secretsOf(rawURL string) []string {
 		if !isUser(scheme, rest[:at]) {
 			secrets = append(secrets, rest[:at+1])
 		}
-		_, password, _ := strings.Cut(rest[:at], ":")
+		_, password, found := strings.Cut(rest[:at], ":")
+		if plain, err := url.PathUnescape(rest[:at]); err == nil && !found { // u%3Ap for u:p
+			_, password, _ = strings.Cut(plain, ":")
+		}
 		add(password)
 	}
 	if _, query, found := strings.Cut(rest, "?"); found {
@@ -190,7 +210,8 @@ func secretsOf(rawURL string) []string {
 func isUser(scheme, text string) bool {
 	switch strings.ToLower(scheme) {
 	case "postgres", "postgresql":
-		return !strings.ContainsAny(text, ":/?@")
+		plain, err := url.PathUnescape(text)
+		return err == nil && !strings.ContainsAny(plain, ":/?") && !strings.Contains(text, "@")
 	}
 	return false
 }

@@ -8,6 +8,8 @@ import (
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/leaderrun/leaderrun/internal/backendurl"
 )
 
 // visibleJSON writes what nobody sees in the strings of a JSON text as \uXXXX, which means the same: a control character, a
@@ -43,7 +45,7 @@ func withoutPasswords(text string) string {
 		scheme, rest, _ := strings.Cut(strings.TrimRight(word, ":,.;)"), ":/")
 		for _, secret := range secretsOf(scheme + "://" + strings.TrimLeft(rest, "/")) {
 			if !strings.HasSuffix(secret, hiddenText+"@") {
-				word = strings.ReplaceAll(word, secret, hide(secret))
+				word = hide(word, secret)
 			}
 		}
 		return word
@@ -52,10 +54,10 @@ func withoutPasswords(text string) string {
 
 const hiddenText = "xxxxx"
 
-// hide is what is shown in the place of a secret.
-func hide(secret string) string {
+// hide takes a secret out of a text.
+func hide(text, secret string) string {
 	if strings.HasSuffix(secret, "@") { // what stands before the host of a URL
-		return hiddenText + "@"
+		return strings.ReplaceAll(text, secret, hiddenText+"@")
 	}
-	return hiddenText
+	return backendurl.Hide(text, secret)
 }

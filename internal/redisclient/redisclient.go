@@ -14,7 +14,7 @@ import (
 // of a server whose URL has none; it may be empty. The errors never show one.
 func Open(rawURL, password string) (redis.UniversalClient, error) {
 	var t redisurl.Target
-	t.Password = password
+	t.DefaultPassword = password
 	if err := redisurl.Parse(rawURL, &t, func(t *redisurl.Target) *redisurl.Target { return t }, nil); err != nil {
 		return nil, err
 	}

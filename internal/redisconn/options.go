@@ -17,7 +17,7 @@ import (
 func Options(t *redisurl.Target, limit time.Duration) *redis.UniversalOptions {
 	return &redis.UniversalOptions{
 		Addrs: t.Addrs, DB: t.DB,
-		Username: t.User, Password: t.Password,
+		CredentialsProvider: t.Login.Get,
 		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			return Dial(ctx, t, network, addr)
 		},
@@ -43,7 +43,7 @@ func Guide(t *redisurl.Target, addr string, limit time.Duration) *redis.Options 
 	o := Options(t, limit).Simple()
 	o.Addr = addr
 	if t.Kind == redisurl.Sentinel {
-		o.DB, o.Username, o.Password = 0, t.SentinelUser, t.SentinelPassword
+		o.DB, o.Username, o.Password, o.CredentialsProvider = 0, t.SentinelUser, t.SentinelPassword, nil
 	}
 	return o
 }

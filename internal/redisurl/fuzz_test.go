@@ -39,7 +39,7 @@ func FuzzParse(f *testing.F) {
 		if len(target.Addrs) == 0 || target.DB < 0 || (target.Kind == Sentinel) != (target.Master != "") {
 			t.Errorf("%q: %+v", raw, target)
 		}
-		if shown := target.Redacted(); len(target.Password) > 5 && strings.Count(shown, target.Password) > strings.Count(raw, target.Password)-1 {
+		if shown := target.Redacted(); len(target.Login.Password()) > 5 && strings.Count(shown, target.Login.Password()) > strings.Count(raw, target.Login.Password())-1 {
 			t.Errorf("%q: %q shows the password", raw, shown)
 		}
 	})

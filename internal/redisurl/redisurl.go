@@ -38,6 +38,8 @@ type Target struct {
 	TLS     *tls.Config // nil: none
 
 	SentinelUser, SentinelPassword string
+
+	DefaultPassword string // of a URL that has none; "": none. It is set before Parse
 }
 
 var form = backendurl.Form{
@@ -50,12 +52,11 @@ var form = backendurl.Form{
 	PasswordAlone: true,
 }
 
-// Parse reads a URL into the Target of a C, and what its options say into the C. A password that the Target has already is that of
-// a URL without one. The errors are *backends.PermanentError, and show no part of the URL that a password may be in.
+// Parse reads a URL into the Target of a C, and what its options say into the C. The errors are *backends.PermanentError, and show no part of the URL that a password may be in.
 func Parse[C any](raw string, c *C, of func(c *C) *Target, own backendurl.Options[C]) error {
 	t := of(c)
-	password, f := t.Password, form
-	f.UserAlone = password != ""
+	f := form
+	f.UserAlone = t.DefaultPassword != ""
 	t.setKind(backendurl.SchemeOf(raw))
 	all := options(of)
 	maps.Copy(all, own)
@@ -64,7 +65,7 @@ func Parse[C any](raw string, c *C, of func(c *C) *Target, own backendurl.Option
 		return err
 	}
 	t.URL = *u
-	t.Password = cmp.Or(t.Password, password)
+	t.Login = backendurl.NewLogin(t.Login.User(), cmp.Or(t.Login.Password(), t.DefaultPassword))
 	if t.Kind == Single && len(t.Addrs) > 1 {
 		return backends.Misconfigured("redis+sentinel://HOST,HOST/MASTER or redis+cluster://HOST,HOST", "the URL has more than one host")
 	}

@@ -21,7 +21,7 @@ func TestOptionsOfOnesOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Kind != Sentinel || p.Network != "tcp" || p.Master != "m/1" || p.DB != 4 || p.TLS == nil || p.User != "u" || p.Password != "pw" ||
+	if p.Kind != Sentinel || p.Network != "tcp" || p.Master != "m/1" || p.DB != 4 || p.TLS == nil || p.Login.User() != "u" || p.Login.Password() != "pw" ||
 		p.SentinelUser != "s" || p.SentinelPassword != "pw" || p.colour != "red" {
 		t.Errorf("%+v", p)
 	}

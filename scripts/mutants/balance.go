@@ -10,6 +10,7 @@ var (
 var balanceMutants = []mutant{
 	{"workers: a place that was not renewed in time stays", "internal/shards/members.go", "m.leave()\n\t\t\treturn nil\n\t\t}\n\t\twait", "m.lost()\n\t\t\treturn nil\n\t\t}\n\t\twait", []string{"./internal/shards", "-run", "TestAPlaceThat"}},
 	{"workers: places are looked at without end", "internal/shards/members.go", "if len(seen) >= slots.Most {", "if false {", []string{"./internal/shards", "-run", "FullOfMembers"}},
+	{"workers: a place after the last member counts as one", "internal/shards/rule.go", "if p.lease != nil {\n\t\t\tbreak", "if p.taken() {\n\t\t\tbreak", []string{"./internal/shards", "-run", "APlaceThat"}},
 	{"workers: the hosts are counted once", "internal/shards/rule.go", "\tn := max(before, own+1)\n", "\tn := max(before, own+1)\n\tif before > 0 {\n\t\treturn n, nil\n\t}\n", modelTests},
 	{"workers: those in the last place are not missed", "internal/shards/rule.go", "for n > own+1 {", "for n > own+1 && false {", modelTests},
 	{"workers: the shares overlap", "internal/shards/rule.go", "(n - place + members - 1) / members", "(n + members - 1) / members", modelTests},

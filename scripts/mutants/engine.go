@@ -9,7 +9,7 @@ var redisProofs = []string{"./backends/redis", "-run", "TestTheMark|WrittenOnWha
 // engineMutants break how requests are carried out, and what the machine makes of the answers.
 var engineMutants = []mutant{
 	{"the clocks are read before an input is waited for", "runner/loop.go", "\tfor {\n\t\tfor len(l.waiting) == 0 {\n\t\t\tl.receive()\n\t\t}\n\t\tin := l.waiting[0]\n\t\tl.waiting = l.waiting[1:]\n\t\tfor _, a := range l.machine.step(l.moment(), in) {", "\tfor {\n\t\tat := l.moment()\n\t\tfor len(l.waiting) == 0 {\n\t\t\tl.receive()\n\t\t}\n\t\tin := l.waiting[0]\n\t\tl.waiting = l.waiting[1:]\n\t\tfor _, a := range l.machine.step(at, in) {", runnerTests},
-	{"Redis: what a replica says counts", "backends/redis/common.lua", "if fact(replication, 'role') ~= 'master' then", "if fact(replication, 'role') == '' then", redisProofs},
+	{"Redis: what a replica says counts", "backends/redis/common.lua", "if needed_fact(replication, 'role') ~= 'master' then", "if needed_fact(replication, 'role') == '' then", redisProofs},
 	{"Redis: a mark that was made anew is taken for the one before", "backends/redis/swap.lua", "'epoch', nonce)", "'epoch', '1')", redisProofs},
 	{"Redis: a note undoes a renewal", "backends/redis/swap.go", "reflect.DeepEqual(old[field].Interface(), is.Interface())", "reflect.DeepEqual(old, nil)", redisProofs},
 	{"Redis: replicas that came after the read are not waited for", "backends/redis/script.go", "need := s.cfg.required(int(s.mostSeen(replicas)))", "need := s.cfg.required(int(s.mostSeen(min(replicas, 0))))", redisProofs},
@@ -17,6 +17,9 @@ var engineMutants = []mutant{
 	{"engine: those who always meet somebody make no pause", "backends/engine.go", "case t.conflicts > 1:", "case t.conflicts < 0:", decisionTests},
 	{"engine: what was decided for a shorter TTL is written", "backends/engine.go", "t.q.TTL = ttl\n\t\tt.plan = decideOn(t.s, t.q, t.rule)\n", "t.q.TTL = ttl\n", decisionTests},
 	{"engine: an end that changes nothing is never written again", "backends/engine.go", "Release: d.Release}, needed: d.Changed || e.traits.Rewrites}\n", "Release: d.Release}, needed: d.Changed}\n", decisionTests},
+	{"engine: what nobody could read again is written", "backends/engine.go", "p.needed && wrong != nil {", "p.needed && wrong != nil && false {", decisionTests},
+	{"engine: a store that refuses is asked again with the same password", "backends/rekey.go", "if err != nil || text == u.last {", "if err != nil {", decisionTests},
+	{"engine: a URL that is read again may name another store", "internal/backendurl/login.go", "if other.place != u.place {", "if false {", []string{"./internal/backendurl"}},
 	{"engine: a record does not say which form it has", "backends/engine.go", "\tp.write.Record.Form = RecordForm\n", "", decisionTests},
 	{"a record of a newer form is read", "backends/record.go", "if form > RecordForm {", "if form > RecordForm+7 {", decisionTests},
 	{"a quarantine that is on ends on another server", "backends/mark.go", "max(m.Until, since+next.Longest)", "since + next.Longest", decisionTests},

@@ -29,7 +29,7 @@ func guarded(t *testing.T) *servers.EtcdServer {
 }
 
 func alice(s *servers.EtcdServer) rpc.Config {
-	return rpc.Config{Endpoints: []string{s.Endpoint()}, User: "alice", Password: password}
+	return rpc.Config{Endpoints: []string{s.Endpoint()}, Login: backendurl.NewLogin("alice", password)}
 }
 
 var (
@@ -78,7 +78,7 @@ func TestCredentialsThatAreNotTaken(t *testing.T) {
 		return err
 	}
 	at := func(s *servers.EtcdServer, user, password string) rpc.Config {
-		return rpc.Config{Endpoints: []string{s.Endpoint()}, User: user, Password: password}
+		return rpc.Config{Endpoints: []string{s.Endpoint()}, Login: backendurl.NewLogin(user, password)}
 	}
 	for name, tt := range map[string]struct {
 		cfg     rpc.Config
@@ -195,7 +195,7 @@ func TestACertificateInThePlaceOfAUser(t *testing.T) {
 	if _, err := c.Range(within(t), theirs); !errors.As(err, &e) || !e.Credentials() {
 		t.Fatalf("got %v", err)
 	}
-	cfg.User, cfg.Password = "root", password
+	cfg.Login = backendurl.NewLogin("root", password)
 	if _, err := configured(t, cfg).Range(within(t), theirs); err != nil {
 		t.Fatalf("a user has precedence: %v", err)
 	}

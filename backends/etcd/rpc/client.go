@@ -23,17 +23,17 @@ import (
 // context that is cancelled without having run out is no failure. Proxies that the environment names are not
 // used.
 type Client struct {
-	endpoints      *backendurl.Rotation
-	members        map[string]*member
-	user, password string
-	ended          func(endpoint string, err error)
+	endpoints *backendurl.Rotation
+	members   map[string]*member
+	login     *backendurl.Login
+	ended     func(endpoint string, err error)
 }
 
 // New makes a client. It asks nobody.
 func New(cfg Config) *Client {
 	c := &Client{
 		endpoints: backendurl.NewRotation(cfg.Endpoints), members: map[string]*member{},
-		user: cfg.User, password: cfg.Password, ended: cfg.Ended,
+		login: cfg.Login, ended: cfg.Ended,
 	}
 	if c.ended == nil {
 		c.ended = func(string, error) {}
@@ -252,7 +252,7 @@ func (c *Client) try(ctx context.Context, stands *bool, send func(m *member, tok
 // and perhaps with the server's process, and others when users or roles change. Then the request is sent once more with a new one. That
 // is no repetition of something done: a request that was refused for its token was not applied.
 func (c *Client) authenticated(ctx context.Context, m *member, send func(m *member, token string) error) error {
-	if c.user == "" {
+	if c.login.User() == "" {
 		return send(m, "")
 	}
 	token, err := c.tokenFor(ctx, m, "")
@@ -277,11 +277,12 @@ func (c *Client) tokenFor(ctx context.Context, m *member, not string) (string, e
 	case <-ctx.Done():
 		return "", m.failure("Auth/Authenticate", ctx.Err())
 	}
-	if m.token != "" && m.token != not {
+	user, password := c.login.Get()
+	if m.token != "" && m.token != not && m.tokenOf == user {
 		return m.token, nil
 	}
-	m.token = ""
-	r := request{method: "Auth/Authenticate", message: encodeAuthenticate(c.user, c.password)}
+	m.token, m.tokenOf = "", user
+	r := request{method: "Auth/Authenticate", message: encodeAuthenticate(user, password)}
 	err := m.ask(ctx, r, func(b []byte) (err error) {
 		m.token, err = decodeToken(b)
 		return err

@@ -22,7 +22,7 @@ type member struct {
 	dialing *dialing
 
 	authenticating chan struct{} // holds one
-	token          string        // "": none yet
+	token, tokenOf string        // and of whom it is; "": none yet
 }
 
 // dialing is a connection being opened, for all requests that wait for it. It ends when nobody does.

@@ -5,13 +5,17 @@
 // background keep-alive and no balancer. A failed request makes the next one go to another endpoint.
 package rpc
 
-import "crypto/tls"
+import (
+	"crypto/tls"
+
+	"github.com/leaderrun/leaderrun/internal/backendurl"
+)
 
 // Config says where the members of one etcd cluster are, and who asks.
 type Config struct {
-	Endpoints      []string    // HOST:PORT, at least one
-	TLS            *tls.Config // nil: none
-	User, Password string      // "": no authentication, or by client certificate
+	Endpoints []string          // HOST:PORT, at least one
+	TLS       *tls.Config       // nil: none
+	Login     *backendurl.Login // without a user: no authentication, or by client certificate
 
 	// Ended, if it is not nil, is told how each request to an endpoint has ended, before its caller is. Without an error it was
 	// served, or it was a watch that stood. It must not block.

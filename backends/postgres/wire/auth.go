@@ -30,11 +30,12 @@ const (
 )
 
 const (
-	remedyKind  = "scram-sha-256 for this user in pg_hba.conf"
-	remedyNone  = "the password of the user in the backend URL"
-	remedyClear = "?sslmode=verify-full&sslrootcert=FILE, and &server-name= where the certificate has another name than the host; or password_encryption = 'scram-sha-256' on the server, and the password set anew"
-	remedyMD5   = "?sslmode=verify-full&sslrootcert=FILE, with ssl = on in postgresql.conf; or password_encryption = 'scram-sha-256' there, and the password set anew"
-	remedyScram = "password_encryption = 'scram-sha-256' and, from PostgreSQL 16 on, scram_iterations = 4096 or more, and the password set anew"
+	remedyBinding = "scram-sha-256 in pg_hba.conf, the password set anew, and TLS up to the server; or channel_binding=prefer"
+	remedyKind    = "scram-sha-256 for this user in pg_hba.conf"
+	remedyNone    = "the password of the user in the backend URL"
+	remedyClear   = "?sslmode=verify-full&sslrootcert=FILE, and &server-name= where the certificate has another name than the host; or password_encryption = 'scram-sha-256' on the server, and the password set anew"
+	remedyMD5     = "?sslmode=verify-full&sslrootcert=FILE, with ssl = on in postgresql.conf; or password_encryption = 'scram-sha-256' there, and the password set anew"
+	remedyScram   = "password_encryption = 'scram-sha-256' and, from PostgreSQL 16 on, scram_iterations = 4096 or more, and the password set anew"
 )
 
 var errScram = errors.New("the server does not prove that it knows the password")
@@ -112,8 +113,12 @@ func (l *logIn) prove(body []byte) error {
 	case !due:
 		return unexpected("an authentication of kind %d out of turn", kind)
 	}
+	proved := l.asked == authFinal
 	l.phase, l.asked = next, kind
 	switch {
+	case l.cfg.Binding == "require" && (kind == authClear || kind == authMD5 || kind == authOK && !proved ||
+		kind == authSASL && !slices.Contains(strings.Split(text, "\x00"), scramMechanism+"-PLUS")):
+		return remedy.Denied(remedyBinding, "the server offers no proof that is bound to its certificate, and the URL says channel_binding=require")
 	case kind == authClear && !(l.tls && l.cfg.ClearText):
 		return remedy.Denied(remedyClear, "the server asks for the password in clear text, which is sent only inside of TLS and to a host whose name it has verified")
 	case kind == authMD5 && !l.secret:
@@ -122,7 +127,7 @@ func (l *logIn) prove(body []byte) error {
 		return remedy.Denied(remedyKind, "the server asks for SASL without SCRAM-SHA-256")
 	case kind == authContinue:
 		return acceptable(text)
-	case kind != authOK && l.cfg.Password == "":
+	case kind != authOK && l.cfg.Login.Password() == "":
 		return remedy.Denied(remedyNone, "the server asks for a password")
 	}
 	return nil

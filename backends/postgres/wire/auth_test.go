@@ -20,6 +20,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leaderrun/leaderrun/internal/backendurl"
 	"github.com/leaderrun/leaderrun/test/servers"
 )
 
@@ -51,12 +52,13 @@ func TestScramChallenges(t *testing.T) {
 func TestOrdersOfALogIn(t *testing.T) {
 	t.Parallel()
 	texts := map[uint32]string{
-		authOK: "", authClear: "", authMD5: "salt", authSASL: scramMechanism + "\x00\x00", authContinue: "r=x,s=AAAA,i=4096", authFinal: "v=AAAA",
+		authOK: "", authClear: "", authMD5: "salt", authSASL: scramMechanism + "\x00" + scramMechanism + "-PLUS\x00\x00", authContinue: "r=x,s=AAAA,i=4096", authFinal: "v=AAAA",
 	}
 	let := map[string]bool{"[0]": true, "[3 0]": true, "[5 0]": true, "[10 11 12 0]": true}
-	var try func(kinds []uint32)
-	try = func(kinds []uint32) {
-		l := &logIn{cfg: &Config{Password: "p", ClearText: true}, tls: true, secret: true}
+	bound := map[string]bool{"[10 11 12 0]": true} // channel_binding=require
+	var try func(kinds []uint32, binding string, let map[string]bool)
+	try = func(kinds []uint32, binding string, let map[string]bool) {
+		l := &logIn{cfg: &Config{Login: backendurl.NewLogin("", "p"), ClearText: true, Binding: binding}, tls: true, secret: true}
 		var err error
 		for _, kind := range kinds {
 			if err = l.handle('R', append(binary.BigEndian.AppendUint32(nil, kind), texts[kind]...)); err != nil {
@@ -69,11 +71,15 @@ func TestOrdersOfALogIn(t *testing.T) {
 		}
 		if len(kinds) < 5 {
 			for kind := range texts {
-				try(append(slices.Clip(kinds), kind))
+				try(append(slices.Clip(kinds), kind), binding, let)
 			}
 		}
 	}
-	try(nil)
+	try(nil, "", let)
+	try(nil, "require", bound)
+	texts[authSASL] = scramMechanism + "\x00\x00"
+	try(nil, "require", nil) // the server has nothing to bind to
+	try(nil, "prefer", let)
 }
 
 // TestFailedLogIn: whoever is refused is left alone: nobody connects once more to cancel what was never begun.

@@ -6,6 +6,8 @@ import (
 	"net"
 	"strings"
 	"testing"
+
+	"github.com/leaderrun/leaderrun/internal/backendurl"
 )
 
 var one = []Statement{{SQL: "SELECT 'x'"}}
@@ -160,7 +162,7 @@ func TestPasswordIsNotGivenAway(t *testing.T) {
 				serve(conn)
 				said <- read(conn)
 			})
-			cfg.Password = "sesame"
+			cfg.Login = backendurl.NewLogin("u", "sesame")
 			c, err := Dial(within(t), &cfg, cfg.Addrs[0])
 			if err == nil {
 				c.Close()

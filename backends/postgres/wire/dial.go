@@ -106,13 +106,15 @@ func (c *Conn) logIn(ctx context.Context, cfg *Config, connect connector) error 
 		return err
 	}
 	config := shared.Copy()
-	config.User, config.Password, config.Database = cfg.User, cfg.Password, cfg.Database
+	user, password := cfg.Login.Get()
+	config.User, config.Password, config.Database = cmp.Or(user, cfg.User), password, cfg.Database
 	config.RuntimeParams = map[string]string{"application_name": cfg.Application, "client_encoding": "UTF8"}
 	config.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dial(ctx, cfg, connect) }
 	config.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
 		c.in = newSource(r)
 		c.in.logIn = &logIn{cfg: cfg, tls: c.Encrypted(), secret: c.Encrypted() || isLocal(c.raw)}
-		if !bindable(c.conn) {
+		config.ChannelBinding = cmp.Or(cfg.Binding, "prefer")
+		if config.ChannelBinding == "prefer" && !bindable(c.conn) {
 			config.ChannelBinding = "disable"
 		}
 		return pgproto3.NewFrontend(c.in, w)

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/leaderrun/leaderrun/internal/backendurl"
 )
 
 // script is a connection to a server that has said everything already.
@@ -63,7 +65,7 @@ func FuzzLogIn(f *testing.F) {
 	f.Fuzz(func(t *testing.T, said []byte, encrypted bool) {
 		s := &script{says: bytes.NewReader(said)}
 		c := newConn("h:5432")
-		err := c.logIn(t.Context(), &Config{User: "u", Password: "sesame", Database: "d", ClearText: encrypted}, over(s, encrypted))
+		err := c.logIn(t.Context(), &Config{Login: backendurl.NewLogin("u", "sesame"), Database: "d", ClearText: encrypted}, over(s, encrypted))
 		told := s.heard()
 		if !encrypted && (strings.Contains(told, "sesame") || strings.Contains(told, "md5")) {
 			t.Errorf("who listens hears %q", told)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leaderrun/leaderrun/internal/backendurl"
 	"github.com/leaderrun/leaderrun/internal/remedy"
 )
 
@@ -161,7 +162,7 @@ func TestMD5IsForNoListener(t *testing.T) {
 			send(theirs, welcome, process, ready)
 		}()
 		c := newConn("h:5432")
-		err := c.logIn(within(t), &Config{User: "u", Password: "p", Database: "d"}, over(ours, encrypted))
+		err := c.logIn(within(t), &Config{Login: backendurl.NewLogin("u", "p"), Database: "d"}, over(ours, encrypted))
 		_ = ours.Close()
 		answer := <-said
 		if encrypted != (err == nil) || !encrypted && !strings.Contains(remedy.Of(err), "sslmode=verify-full") {

@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/leaderrun/leaderrun/internal/backendurl"
 	"github.com/leaderrun/leaderrun/test/servers"
 	"github.com/leaderrun/leaderrun/test/waits"
 )
@@ -45,7 +46,7 @@ func configOf(t *testing.T, s *servers.PostgresServer) Config {
 		t.Fatal(err)
 	}
 	password, _ := u.User.Password()
-	return Config{Addrs: []string{s.Addr()}, User: u.User.Username(), Password: password, Database: strings.TrimPrefix(u.Path, "/"), Application: "test"}
+	return Config{Addrs: []string{s.Addr()}, Login: backendurl.NewLogin(u.User.Username(), password), Database: strings.TrimPrefix(u.Path, "/"), Application: "test"}
 }
 
 func dial(t *testing.T, cfg Config) *Conn {
@@ -81,7 +82,7 @@ func fake(t *testing.T, serve func(conn net.Conn)) Config {
 		_ = l.Close()
 		<-done
 	})
-	return Config{Addrs: []string{l.Addr().String()}, User: "u", Password: "p", Database: "d"}
+	return Config{Addrs: []string{l.Addr().String()}, Login: backendurl.NewLogin("u", "p"), Database: "d"}
 }
 
 // read takes what a client sends, up to n bytes at once.

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/leaderrun/leaderrun/internal/backendurl"
 	"github.com/leaderrun/leaderrun/test/servers"
 )
 
@@ -133,7 +134,7 @@ func TestLogins(t *testing.T) {
 	unknown := verified.Clone()
 	unknown.RootCAs = nil
 	login := func(user, password string, security Security, config *tls.Config, inClear bool) error {
-		cfg := Config{Addrs: []string{s.Addr()}, User: user, Password: password, Database: "postgres", Security: security, TLS: config, ClearText: inClear}
+		cfg := Config{Addrs: []string{s.Addr()}, Login: backendurl.NewLogin(user, password), Database: "postgres", Security: security, TLS: config, ClearText: inClear}
 		c, err := Dial(within(t), &cfg, s.Addr())
 		if err != nil {
 			return err

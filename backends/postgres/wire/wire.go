@@ -12,6 +12,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/leaderrun/leaderrun/internal/backendurl"
 )
 
 // Security says whether a connection is encrypted, and who is trusted on the other side.
@@ -26,15 +28,23 @@ const (
 
 // Config says how to connect.
 type Config struct {
-	Addrs          []string // HOST:PORT, tried in this order
-	User, Password string
-	Database       string
-	Application    string // shown in pg_stat_activity; a Dedicated connection adds its purpose
-	Security       Security
-	TLS            *tls.Config // of Prefer and Must; without a ServerName the host is it
+	Addrs       []string // HOST:PORT, tried in this order
+	User        string   // where Login has none
+	Login       *backendurl.Login
+	Database    string
+	Application string // shown in pg_stat_activity; a Dedicated connection adds its purpose
+	Security    Security
+	TLS         *tls.Config // of Prefer and Must; without a ServerName the host is it
 
 	// CancelLimit is how long it may take to tell a server that nobody waits for a batch any more; 0: a second.
 	CancelLimit time.Duration
+
+	// Binding is libpq's channel_binding: disable, prefer or require; "": prefer. With require nothing but SCRAM that is bound to the
+	// server's certificate is answered.
+	Binding string
+
+	// ConnectTimeout bounds the connection to one address, beside the context; 0: nothing does.
+	ConnectTimeout time.Duration
 
 	// ClearText allows the password to be sent as it is, inside of TLS, if the server asks for that. Without a certificate whose
 	// name is verified whoever answers gets it.

@@ -14,11 +14,12 @@ import (
 )
 
 const (
-	caHint     = "certificate-authority of the kubeconfig names who signed the server's certificate, tls-server-name the name in it"
-	userHint   = "the kubeconfig or the service account is of another cluster, or has expired: kubectl auth whoami"
-	roleHint   = "a Role with get, list, watch, create and update of leases in coordination.k8s.io, as docs/backends.md shows it"
-	prefixHint = "choose another ?prefix=, or delete the Lease when nothing runs"
-	serverHint = "leaderrun needs an API server of Kubernetes 1.14 or later, with coordination.k8s.io/v1"
+	caHint        = "certificate-authority of the kubeconfig names who signed the server's certificate, tls-server-name the name in it"
+	userHint      = "the kubeconfig or the service account is of another cluster, or has expired: kubectl auth whoami"
+	roleHint      = "a Role with get, list, watch, create and update of leases in coordination.k8s.io, as docs/backends.md shows it"
+	admissionHint = "an admission webhook or policy of the cluster stands in the way: its message says what it wants of Leases in this namespace"
+	prefixHint    = "choose another ?prefix=, or delete the Lease when nothing runs"
+	serverHint    = "leaderrun needs an API server of Kubernetes 1.14 or later, with coordination.k8s.io/v1"
 
 	readyWait = 2 * time.Second
 )
@@ -64,6 +65,8 @@ func (s *store) answered(ctx context.Context, e *api.Error, err error) error {
 	switch {
 	case strings.Contains(e.Message, "HTTP request to an HTTPS server"):
 		return backends.Misconfigured("the server of the kubeconfig begins with https://", "%w", err)
+	case strings.Contains(e.Message, "denied the request"), strings.Contains(e.Message, "denied request"):
+		return backends.Misconfigured(admissionHint, "%w", err)
 	case e.Code == http.StatusUnauthorized:
 		if e.Passing || s.starting(ctx) {
 			return err
@@ -103,7 +106,8 @@ func (s *store) forbidden(ctx context.Context, e *api.Error, err error) error {
 // starting asks a server that lets nobody in, or knows no Leases, whether it has only begun: until it has read roles and
 // service accounts it may refuse everybody, and that passes. It is asked as anybody, since a credential that it cannot check
 // yet is refused here too, and as ourselves where it tells that to nobody else. A server that does not answer to the question
-// as one that has started passes too, unless it is the credential that it does not take.
+// as one that has started passes too, unless it is the credential that it does not take. One that shows its state to nobody has started
+// if it says what we may do: for that it has read the roles.
 func (s *store) starting(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, readyWait)
 	defer cancel()
@@ -111,6 +115,10 @@ func (s *store) starting(ctx context.Context) bool {
 	e, answered := errors.AsType[*api.Error](err)
 	if answered && e.Code < http.StatusInternalServerError {
 		err = s.client.Ready(ctx)
+		e, answered = errors.AsType[*api.Error](err)
+	}
+	if answered && e.Code == http.StatusForbidden {
+		_, err = s.client.Allowed(ctx, "get")
 		e, answered = errors.AsType[*api.Error](err)
 	}
 	return err != nil && !(answered && e.Code == http.StatusUnauthorized)

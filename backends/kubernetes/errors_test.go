@@ -28,6 +28,7 @@ type scripted struct {
 	get   error
 	ready error
 	open  error // what Ready says to anybody
+	deny  bool  // what Allowed says
 	watch func(n int, started func(), f func(api.Event)) error
 	asked int
 }
@@ -35,6 +36,7 @@ type scripted struct {
 func (s *scripted) Get(context.Context, string) (*api.Lease, error) { return nil, s.get }
 func (s *scripted) Ready(context.Context) error                     { return s.ready }
 func (s *scripted) ReadyToAnybody(context.Context) error            { return s.open }
+func (s *scripted) Allowed(context.Context, string) (bool, error)   { return !s.deny, nil }
 func (s *scripted) Close() error                                    { return nil }
 
 func (s *scripted) Watch(_ context.Context, _ string, _ time.Duration, started func(), f func(api.Event)) error {
@@ -67,7 +69,11 @@ func TestClassify(t *testing.T) {
 		"unauthorized who was let in":   {&api.Error{Code: 401, Passing: true}, nil, 0, ""},
 		"forbidden":                     {forbidden, nil, backends.Credentials, "a Role with get, list"},
 		"forbidden while it starts":     {forbidden, starting, 0, ""},
-		"forbidden to ask, too":         {forbidden, forbidden, 0, ""},
+		"forbidden to ask, too":         {forbidden, forbidden, backends.Credentials, "a Role with get, list"}, // it says what we may do
+		"a webhook, 403":                {status(403, "Forbidden", `admission webhook "w" denied the request: no`), nil, backends.Configuration, "admission webhook"},
+		"a webhook, 400":                {status(400, "", `admission webhook "w" denied the request: no`), nil, backends.Configuration, "admission webhook"},
+		"a policy":                      {status(422, api.Invalid, `is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`), nil, backends.Configuration, "admission webhook"},
+		"a webhook that is away":        {status(500, "InternalError", `failed calling webhook "w": EOF`), nil, 0, ""},
 		"forbidden, and then cut off":   {forbidden, errors.New("EOF"), 0, ""},
 		"forbidden by a proxy":          {status(403, "", "<html>"), nil, 0, ""},
 		"a namespace that ends":         {status(403, "Forbidden", "it is being terminated"), nil, backends.Configuration, "namespace"},
@@ -99,6 +105,17 @@ func TestClassify(t *testing.T) {
 		case !permanent && !strings.Contains(err.Error(), `claim "job"`):
 			t.Errorf("%s: %v does not say what failed", name, err)
 		}
+	}
+}
+
+// TestARoleWithoutUpdate: hazard: a Role that may create and not update lets the command run, and its end is lost.
+func TestARoleWithoutUpdate(t *testing.T) {
+	t.Parallel()
+	s := &scripted{get: &api.Error{Code: 404, Reason: api.NotFound, Kind: "leases"}, deny: true} // which panics if a Lease is created
+	_, err := driverOf(s).Acquire(t.Context(), newClaim("job"))
+	p, permanent := errors.AsType[*backends.PermanentError](err)
+	if !permanent || p.Kind != backends.Credentials || !strings.Contains(err.Error(), "may not update leases in namespace ns") || p.Hint != roleHint {
+		t.Errorf("%v", err)
 	}
 }
 

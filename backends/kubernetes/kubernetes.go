@@ -16,6 +16,7 @@ package kubernetes
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
@@ -30,6 +31,8 @@ type store struct {
 	cfg    *config
 	client client
 	signs  signs
+
+	mayUpdate atomic.Bool // the server has said so
 }
 
 // client is what the store asks: an *api.Client, but for tests.

@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"strconv"
 	"time"
@@ -15,6 +16,9 @@ func (t *tx) Swap(ctx context.Context, was backends.Snapshot, w backends.Write) 
 	old, send := of(was), t.client.Update
 	if old.lease == nil {
 		send = t.client.Create
+		if err := t.mayRenew(ctx); err != nil {
+			return nil, false, err
+		}
 	}
 	l := old.changed(t.cfg, t.q.Job, w)
 	kept, err := send(ctx, l)
@@ -30,6 +34,20 @@ func (t *tx) Swap(ctx context.Context, was backends.Snapshot, w backends.Write) 
 		err = errReply
 	}
 	return next, err == nil, err
+}
+
+// mayRenew returns an error if we may create a Lease, and not update it: then a run could neither be renewed nor end. It asks before the
+// first Lease that this client creates; what comes later is an update. A server that does not say is believed.
+func (s *store) mayRenew(ctx context.Context) error {
+	if s.mayUpdate.Load() {
+		return nil
+	}
+	allowed, err := s.client.Allowed(ctx, "update")
+	if err == nil && !allowed {
+		return backends.Denied(roleHint, fmt.Errorf("may not update leases in namespace %s", s.cfg.namespace))
+	}
+	s.mayUpdate.Store(err == nil)
+	return nil
 }
 
 // changed returns the Lease as a write makes it. What people and other programs read of it is what they expect of one.

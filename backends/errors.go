@@ -98,6 +98,14 @@ func IsPermanent(err error) bool {
 	return ok
 }
 
+// IsDamage says whether an error may be of one record alone, which cannot be read: it counts as taken, and what others do goes on. A
+// record of a newer form is whole, and credentials are those of all records.
+func IsDamage(err error) bool {
+	p, ok := errors.AsType[*PermanentError](err)
+	_, newer := errors.AsType[NewerForm](err)
+	return ok && p.Kind == Configuration && !newer
+}
+
 // About says which step of which job an error is of, where the error is not itself the answer. nil stays nil.
 func About(step, job string, err error) error {
 	if err == nil || IsAnswer(err) {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
@@ -32,6 +33,7 @@ type Workers struct {
 const (
 	EventMember   = "member_joined"
 	EventNoMember = "member_lost"
+	EventPlace    = "member_place" // a place that nobody can have, or none is free
 	EventGivenUp  = "shard_given_up"
 	EventRestarts = "worker_restarting"
 )
@@ -57,6 +59,8 @@ func (w *Workers) Keep(ctx context.Context) ([]runner.Result, error) {
 // balancer is the state of Keep. One goroutine uses it.
 type balancer struct {
 	*Workers
+
+	telling sync.Mutex
 
 	position position
 	member   bool          // this host has a place
@@ -111,7 +115,9 @@ type endedWorker struct {
 }
 
 func (b *balancer) keep(ctx context.Context) ([]runner.Result, error) {
-	m := newMembers(b.Store, b.Job, b.Shards, b.Host, b.TTL, b.handle)
+	m := newMembers(b.Store, b.Job, b.Shards, b.Host, b.TTL, b.handle, func(text, hint string) {
+		b.tell(runner.Event{Name: EventPlace, Level: slog.LevelWarn, Job: b.Job, Text: text, Hint: hint})
+	})
 	membership, leave := context.WithCancel(ctx)
 	defer leave()
 	left := make(chan error, 1)
@@ -186,6 +192,8 @@ func (b *balancer) stands(n positionNews) {
 }
 
 func (b *balancer) tell(e runner.Event) {
+	b.telling.Lock()
+	defer b.telling.Unlock()
 	if b.Tell != nil {
 		b.Tell(e)
 	}

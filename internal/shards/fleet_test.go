@@ -183,7 +183,7 @@ func (h *node) reach(ctx context.Context, request, job string) error {
 	switch {
 	case h.denied != nil:
 		return h.denied
-	case request == "look" && job == h.broken:
+	case job == h.broken:
 		return &backends.PermanentError{Kind: backends.Configuration, Err: errors.New("not readable")}
 	}
 	return ctx.Err()

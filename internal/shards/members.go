@@ -15,6 +15,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/panics"
+	"github.com/leaderrun/leaderrun/internal/remedy"
 	"github.com/leaderrun/leaderrun/internal/slots"
 )
 
@@ -58,9 +59,11 @@ type members struct {
 	ttl    time.Duration
 	tell   func(position position, is bool) // of every look; is: this host has a place
 
-	former  int     // the place that it had last
-	seen    []place // from the first on: how far a look that has not ended yet has come
-	reached int     // what the last count has come to, even if it had no end
+	warn    func(text, hint string)
+	warned  map[string]bool // what was told already
+	former  int             // the place that it had last
+	seen    []place         // from the first on: how far a look that has not ended yet has come
+	reached int             // what the last count has come to, even if it had no end
 	grant   backends.Grant
 	valid   time.Time // until then the lease is ours
 	now     position
@@ -73,8 +76,9 @@ type counted struct {
 	members int
 }
 
-func newMembers(store *Memory, job string, n int, host backends.Holder, ttl time.Duration, tell func(position, bool)) *members {
+func newMembers(store *Memory, job string, n int, host backends.Holder, ttl time.Duration, tell func(position, bool), warn func(text, hint string)) *members {
 	return &members{
+		warn: warn, warned: map[string]bool{},
 		store: store, job: Members(job), shards: n, host: host, ttl: ttl, tell: tell,
 		former: nowhere, now: position{place: nowhere},
 	}
@@ -109,6 +113,9 @@ func (m *members) join(ctx context.Context) error {
 		places, err := lookOn(limited, m.store, m.job, m.seen)
 		cancel()
 		m.seen = places
+		if errors.Is(err, errCrowd) {
+			m.warnOnce(m.job, fmt.Sprintf("%s: this host waits for a place: %v", m.job, err), "`leaderrun forget` removes the records of places that nobody has")
+		}
 		if different := m.fits(places); different != nil {
 			return different
 		}
@@ -129,6 +136,21 @@ func (m *members) join(ctx context.Context) error {
 	return nil
 }
 
+// warnOf tells of a place whose record cannot be read, once: it counts as taken, and nobody has its share of the shards.
+func (m *members) warnOf(i int, damage error) {
+	if damage != nil {
+		name := slots.Name(m.job, i)
+		m.warnOnce(name, fmt.Sprintf("%s counts as taken: %v", name, damage), remedy.Of(damage))
+	}
+}
+
+func (m *members) warnOnce(what, text, hint string) {
+	if !m.warned[what] {
+		m.warned[what] = true
+		m.warn(text, hint)
+	}
+}
+
 // claimOne claims free places, one after the other, until it has one. Those above the last that was looked at are free, too, unless
 // many have come meanwhile.
 func (m *members) claimOne(ctx context.Context, places []place) error {
@@ -137,6 +159,7 @@ func (m *members) claimOne(ctx context.Context, places []place) error {
 	}
 	for i := range slots.Most {
 		if i < len(places) && places[i].taken() {
+			m.warnOf(i, places[i].damage)
 			continue
 		}
 		err := m.claim(ctx, i)
@@ -158,6 +181,10 @@ func (m *members) claim(ctx context.Context, i int) error {
 	defer cancel()
 	sent := time.Now()
 	g, err := m.store.claim(ctx, m.claimOf(i))
+	if backends.IsDamage(err) {
+		m.warnOf(i, err)
+		return &backends.Refusal{Verdict: backends.Held}
+	}
 	if err != nil {
 		return err
 	}
@@ -217,6 +244,10 @@ func (m *members) renew(ctx context.Context) error {
 	defer cancel()
 	sent := time.Now()
 	signal, err := m.store.Renew(ctx, m.grant)
+	if backends.IsDamage(err) { // another place serves as well
+		m.warnOf(m.now.place, err)
+		return backends.ErrLost
+	}
 	if err != nil {
 		return err
 	}
@@ -261,9 +292,10 @@ func (m *members) look(ctx context.Context, first bool) error {
 			m.reached = max(own+1, membersAmong(m.seen))
 		}
 	} else {
-		m.reached, err = count(m.reached, own, func(i int) (bool, error) {
+		m.reached, err = count(m.reached, own, func(i int) (place, error) {
 			p, err := m.lookAt(ctx, i)
-			return p.taken(), err
+			m.warnOf(i, p.damage)
+			return p, err
 		})
 		soonLast := m.reached < m.now.members && own >= m.reached-lookers
 		if err == nil && (m.reached == own+1 || soonLast) {
@@ -337,9 +369,11 @@ type place struct {
 	shards int
 	ttl    int64 // ms
 	dead   bool  // nobody has it, and who had it last has died
+	damage error // why its record cannot be read
 }
 
-func (p place) taken() bool { return p.lease != nil }
+// taken says whether nobody can have a place. One whose record cannot be read counts as taken.
+func (p place) taken() bool { return p.lease != nil || p.damage != nil }
 
 // fits returns an error if another member divides the job into another number of shards.
 func (m *members) fits(places []place) error {
@@ -391,17 +425,17 @@ func Roll(ctx context.Context, store Store, job string) ([]Member, error) {
 	places, err := lookOn(ctx, store, Members(job), nil)
 	var all []Member
 	for i, p := range places {
-		if p.taken() {
+		if p.lease != nil {
 			all = append(all, Member{i, p.holder, p.shards, p.ttl})
 		}
 	}
 	return all, err
 }
 
-// membersAmong counts the places up to the last taken one.
+// membersAmong counts the places up to the last one that somebody has for certain.
 func membersAmong(places []place) int {
 	for i, p := range slices.Backward(places) {
-		if p.taken() {
+		if p.lease != nil {
 			return i + 1
 		}
 	}
@@ -414,6 +448,10 @@ func lookAtSome(ctx context.Context, store Store, members string, from, to int) 
 		places[i], err = lookAt(ctx, store, members, from+i)
 		return err
 	})
+	sound := func(p place) bool { return p.damage == nil }
+	if err == nil && len(places) == lookers && !slices.ContainsFunc(places, sound) { // then it is not the records
+		err = places[0].damage
+	}
 	return places, err
 }
 
@@ -423,8 +461,11 @@ func (m *members) lookAt(ctx context.Context, i int) (place, error) {
 
 func lookAt(ctx context.Context, store Store, members string, i int) (place, error) {
 	s, err := store.Inspect(ctx, slots.Name(members, i))
-	if errors.Is(err, backends.ErrUnknownJob) {
+	switch {
+	case errors.Is(err, backends.ErrUnknownJob):
 		return place{}, nil
+	case backends.IsDamage(err):
+		return place{damage: err}, nil
 	}
 	p := place{lease: s.Lease, ttl: s.Record.TTL, dead: err == nil && isDead(s)}
 	switch {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/leaderrun/leaderrun/backends"
 )
 
 // The model has three hosts and four shards, and tries every order of what can happen: hosts come, leave, die, come again, and lose
@@ -358,7 +360,12 @@ func (m *model) looks(s *modelState, h int) {
 	if m.countedOnce && host.members != 0 {
 		return
 	}
-	n, _ := count(int(host.members), own, func(i int) (bool, error) { return i < len(s.places) && s.places[i].host != none, nil })
+	n, _ := count(int(host.members), own, func(i int) (p place, err error) {
+		if i < len(s.places) && s.places[i].host != none {
+			p.lease = new(backends.Lease)
+		}
+		return p, nil
+	})
 	host.members = int8(n) //nolint:gosec // it fits
 	var free []int
 	for i, l := range s.places[:own] {

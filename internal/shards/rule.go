@@ -33,28 +33,28 @@ func gapsFor(place, members int, free []int) []int { return free[min(members-1-p
 
 // count returns how many members there are, where there were so many when this was last asked. The member in place own asks. It
 // looks at the last place and at the one after that, and at others only where those have changed. With an error it returns how far it
-// has come, but with errCrowd that nothing is known.
-func count(before, own int, taken func(place int) (bool, error)) (int, error) {
+// has come, but with errCrowd that nothing is known. Places after the last that somebody has for certain do not count.
+func count(before, own int, look func(place int) (place, error)) (int, error) {
 	n := max(before, own+1)
 	for {
 		if n >= slots.Most {
 			return 0, errCrowd
 		}
-		is, err := taken(n)
+		p, err := look(n)
 		if err != nil {
 			return n, err
 		}
-		if !is {
+		if !p.taken() {
 			break
 		}
 		n++
 	}
 	for n > own+1 {
-		is, err := taken(n - 1)
+		p, err := look(n - 1)
 		if err != nil {
 			return n, err
 		}
-		if is {
+		if p.lease != nil {
 			break
 		}
 		n--

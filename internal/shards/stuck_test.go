@@ -58,7 +58,7 @@ func TestAFirstLookThatFails(t *testing.T) {
 			if is && p.ready {
 				t.Error("it takes shards after one look")
 			}
-		})
+		}, nil)
 		f.takePlace(0, 6)
 		if err := m.claim(t.Context(), 1); err != nil {
 			t.Fatal(err)
@@ -81,7 +81,7 @@ func TestAPlaceThatWasNotRenewedIsGivenBack(t *testing.T) {
 		f := newFleet(t, 1)
 		given := 0
 		h := f.newNode("a")
-		m := newMembers(Remember(h), "job", 1, backends.Holder{Host: "a"}, ttl, func(position, bool) {})
+		m := newMembers(Remember(h), "job", 1, backends.Holder{Host: "a"}, ttl, func(position, bool) {}, nil)
 		if err := m.claim(t.Context(), 0); err != nil {
 			t.Fatal(err)
 		}
@@ -143,11 +143,15 @@ func (c *crowded) Acquire(_ context.Context, q backends.Claim) (backends.Grant, 
 func TestAStoreThatIsFullOfMembers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &crowded{t: t}
-		m := newMembers(Remember(c), "job", 2, backends.Holder{Host: "a"}, ttl, nil)
+		var warned []string
+		m := newMembers(Remember(c), "job", 2, backends.Holder{Host: "a"}, ttl, nil, func(text, _ string) { warned = append(warned, text) })
 		ctx, cancel := context.WithTimeout(t.Context(), ttl)
 		defer cancel()
 		if err := m.keep(ctx); err != nil || len(m.seen) > slots.Most || c.requests < 2*slots.Most {
 			t.Errorf("%v, %d places, %d requests: it does not go on trying", err, len(m.seen), c.requests)
+		}
+		if len(warned) != 1 || !strings.Contains(warned[0], "waits for a place: more than") {
+			t.Errorf("it does not say once why it waits: %q", warned)
 		}
 		if err := m.claimOne(t.Context(), nil); !errors.Is(err, errCrowd) {
 			t.Errorf("claims: %v", err)
@@ -170,6 +174,52 @@ func TestARecordThatCannotBeRead(t *testing.T) {
 		time.Sleep(ttl)
 		if n := f.counts()["a"]; n != 99 {
 			t.Errorf("%d run", n)
+		}
+		a.terminate()
+	})
+}
+
+// A place whose record cannot be read counts as taken: the members go on as they are, and a newcomer takes the next place. Whose own
+// place it is takes another one.
+func TestAPlaceThatCannotBeRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 4)
+		a := f.join("a")
+		f.settle(3 * ttl)
+		breakPlace := func(h *node, place int) {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.broken = slots.Name(Members("job"), place)
+		}
+		breakPlace(a, 1)
+		time.Sleep(6 * ttl)
+		if n := f.counts()["a"]; n != 4 {
+			t.Errorf("%d of its 4 shards run", n)
+		}
+		b := f.join("b", func(h *node) { h.broken = slots.Name(Members("job"), 1) })
+		time.Sleep(6 * ttl)
+		if n := f.counts(); n["b"] == 0 || n["a"] == 0 {
+			t.Errorf("a newcomer: %v", n)
+		}
+		b.terminate()
+		breakPlace(a, 0)
+		time.Sleep(6 * ttl)
+		if n := f.counts()["a"]; n != 2 {
+			t.Errorf("behind a place that it cannot read: %d of 4 shards run", n)
+		}
+		breakPlace(a, 99)
+		time.Sleep(6 * ttl)
+		if n := f.counts()["a"]; n != 4 {
+			t.Errorf("the place is mended: %d of 4 shards run", n)
+		}
+		told := 0
+		for _, e := range a.events {
+			if e.Name == EventPlace && strings.Contains(e.Text, "counts as taken: not readable") {
+				told++
+			}
+		}
+		if told != 2 {
+			t.Errorf("it was told %d times", told)
 		}
 		a.terminate()
 	})

@@ -45,7 +45,8 @@ type host struct {
 	name string
 
 	mu     sync.Mutex
-	claims []string // the slots that were claimed
+	broken func(slot string) error // why a record cannot be read; nil: all can
+	claims []string                // the slots that were claimed
 	warned string
 }
 
@@ -56,6 +57,11 @@ func (b *bed) host(name string) *host {
 }
 
 func (h *host) reach(ctx context.Context, request, job string) error {
+	if h.broken != nil {
+		if err := h.broken(job); err != nil {
+			return err
+		}
+	}
 	if request == "acquire" {
 		h.mu.Lock()
 		defer h.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/panics"
+	"github.com/leaderrun/leaderrun/internal/remedy"
 )
 
 const (
@@ -48,6 +50,8 @@ type slot struct {
 	rank   rank      // by that look
 	last   time.Time // the same: when it was granted last
 
+	damage  error             // why its record cannot be read: it counts as taken
+	told    bool              // somebody was warned of it
 	refusal *backends.Refusal // the last one
 	due     time.Time         // until then a claim would be refused again, unless there is news
 	news    int               // how often there was
@@ -100,7 +104,7 @@ func (d *Driver) Acquire(ctx context.Context, c backends.Claim) (backends.Grant,
 	for ctx.Err() == nil {
 		s, claim, news := d.next(c, pass)
 		if s == nil {
-			return backends.Grant{}, d.refusal(time.Now(), c.Inside)
+			return backends.Grant{}, d.answer(time.Now(), c.Inside)
 		}
 		g, err := d.Store.Acquire(ctx, claim)
 		refusal, refused := errors.AsType[*backends.Refusal](err)
@@ -108,6 +112,9 @@ func (d *Driver) Acquire(ctx context.Context, c backends.Claim) (backends.Grant,
 		case err == nil:
 			d.granted(ctx, s, c)
 			return g, nil
+		case backends.IsDamage(err):
+			d.damaged(s, err)
+			continue
 		case !refused:
 			return backends.Grant{}, err
 		}
@@ -151,11 +158,51 @@ func (d *Driver) refused(s *slot, r *backends.Refusal, news int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := time.Now()
-	s.unclear, s.refusal = false, r
+	s.unclear, s.refusal, s.damage = false, r, nil
 	s.observe(r.Seen, now)
 	if s.news == news {
 		s.due = now.Add(r.Wait)
 	}
+}
+
+// mending is how long a slot whose record cannot be read is not looked at again.
+const mending = 10 * time.Second
+
+// damaged notes that the record of a slot cannot be read. It counts as taken, and the others are tried.
+func (d *Driver) damaged(s *slot, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s.damage, s.unclear, s.looked, s.rank = err, false, true, held
+	s.refusal, s.due = &backends.Refusal{Verdict: backends.Held}, time.Now().Add(mending)
+}
+
+// warnOfDamage tells of slots whose records cannot be read, once others can be.
+func (d *Driver) warnOfDamage() {
+	d.mu.Lock()
+	var damaged []slot
+	for i := range d.slots {
+		if s := &d.slots[i]; s.damage != nil && !s.told {
+			s.told = true
+			damaged = append(damaged, *s)
+		}
+	}
+	d.mu.Unlock()
+	for _, s := range damaged {
+		d.warn(fmt.Sprintf("%s counts as taken: %v", s.name, s.damage), remedy.Of(s.damage))
+	}
+}
+
+// answer is what a claim gets that no slot has granted: the damage, if there is no slot without one.
+func (d *Driver) answer(now time.Time, inside backends.Inside) error {
+	d.mu.Lock()
+	sound := slices.ContainsFunc(d.slots, func(s slot) bool { return s.damage == nil })
+	first := d.slots[0].damage
+	d.mu.Unlock()
+	if !sound {
+		return first
+	}
+	d.warnOfDamage()
+	return d.refusal(now, inside)
 }
 
 // observe keeps a sign of life, which counts from when it was first seen.
@@ -171,6 +218,7 @@ func (d *Driver) granted(ctx context.Context, s *slot, c backends.Claim) {
 	d.mu.Lock()
 	d.ours, s.unclear, s.stray = s, false, false
 	d.mu.Unlock()
+	d.warnOfDamage()
 	_ = d.takeBack(ctx, c) // a lease that nobody renews runs out by itself
 }
 
@@ -286,6 +334,10 @@ func (d *Driver) lookAt(ctx context.Context, s *slot) error {
 		return nil
 	}
 	status, err := d.Inspect(ctx, s.name)
+	if backends.IsDamage(err) {
+		d.damaged(s, err)
+		return nil
+	}
 	unknown := errors.Is(err, backends.ErrUnknownJob)
 	if err != nil && !unknown {
 		return err

@@ -394,3 +394,51 @@ func TestAGrantThatCameTooLateIsNotForgotten(t *testing.T) {
 		}
 	})
 }
+
+// A slot whose record cannot be read counts as taken, and the others are tried. If none can be read, or a newer leaderrun has written
+// one, nobody runs.
+func TestASlotThatCannotBeRead(t *testing.T) {
+	damaged := backends.Misconfigured("mend it", "not readable")
+	for name, c := range map[string]struct {
+		broken func(slot string) error
+		ran    int  // of three hosts
+		ends   bool // the others get the error
+	}{
+		"one": {func(slot string) error { return map[string]error{"job#1": damaged}[slot] }, 2, false},
+		"all": {func(string) error { return damaged }, 0, true},
+		"a newer": {func(slot string) error {
+			return map[string]error{"job#1": backends.Misconfigured("", "%w", backends.NewerForm(2))}[slot]
+		}, 0, true},
+		"a denied": {func(slot string) error { return map[string]error{"job#1": backends.Denied("", errors.New("no"))}[slot] }, 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBed(t)
+				for _, name := range []string{"a", "b", "c"} {
+					h := b.host(name)
+					h.broken = c.broken
+					go func() {
+						r := h.run(3, time.Minute, nil)
+						_, permanent := errors.AsType[*backends.PermanentError](r.Err)
+						if permanent != c.ends {
+							t.Errorf("%s: %v, %v", name, r.Ending, r.Err)
+						}
+						h.mu.Lock()
+						defer h.mu.Unlock()
+						if !c.ends && !strings.Contains(h.warned, "job#1 counts as taken: not readable") {
+							t.Errorf("warned: %q", h.warned)
+						}
+					}()
+					synctest.Wait()
+				}
+				b.mu.Lock()
+				ran := len(b.ran)
+				b.mu.Unlock()
+				if ran != c.ran {
+					t.Errorf("%d of three run", ran)
+				}
+				time.Sleep(2 * time.Minute)
+			})
+		})
+	}
+}

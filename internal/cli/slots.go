@@ -26,10 +26,10 @@ func namesOf(ctx context.Context, store backends.Backend, job string) (own, plac
 	}
 	only := false // there is a job of this name, and nothing else
 	for _, name := range []string{slots.Name(job, 0), slots.Name(shards.Members(job), 0), job} {
-		err = patiently(ctx, func(ctx context.Context) error {
+		err = ofRecord(ctx, store, name, patiently(ctx, func(ctx context.Context) error {
 			_, err := store.Inspect(ctx, name)
 			return err
-		})
+		}))
 		if !errors.Is(err, backends.ErrUnknownJob) {
 			only = name == job
 			break

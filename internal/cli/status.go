@@ -31,7 +31,7 @@ divided into shards it first says how far the whole is, and of workers that are 
 are (--json: "members", each with its shards). Without JOB it shows every job that the backend has a
 record of, and of a divided one only the whole; one that was forgotten stays listed with its token. The exit
 code is 1 for an unknown job. A record that cannot be read does not hide the others: they are shown, and the
-exit code is that of the error.`,
+exit code is that of the error (--json: "state": "unreadable").`,
 		examples: []exampleLine{
 			{"all jobs", "leaderrun status"},
 			{"one job, for a program", "leaderrun status --json nightly-report"},
@@ -88,6 +88,7 @@ const (
 	stateVanished    = "vanished"    // a lease is gone that was not released: its holder may still live
 	stateReserved    = "reserved"    // nobody runs it, and it is kept for the host that had it last
 	stateQuarantined = "quarantined" // the store may have forgotten a lease
+	stateUnreadable  = "unreadable"  // its record cannot be read
 )
 
 func runStatus(c *call) (ExitStatus, error) {
@@ -226,23 +227,18 @@ func inspect(ctx context.Context, store backends.Backend, args []string) (jobs [
 	jobs = []jobStatus{}
 	parts := divided{}
 	for job := range shared {
-		failed := patiently(ctx, func(ctx context.Context) (err error) {
+		failed := ofRecord(ctx, store, shards.Members(job), patiently(ctx, func(ctx context.Context) (err error) {
 			parts.of(job).roll, err = shards.Roll(ctx, store, job)
 			return err
-		})
-		switch {
-		case failed != nil && backends.IsAnswer(failed):
-			err = cmp.Or(err, failed)
-		case failed != nil:
-			return nil, nil, failed
-		}
+		}))
+		err = cmp.Or(err, failed) // if the store does not answer, the jobs say so
 	}
 	statuses, failures := make([]backends.Status, len(names)), make([]error, len(names))
 	silent := shards.Together(len(names), func(i int) error {
-		failures[i] = patiently(ctx, func(ctx context.Context) (err error) {
+		failures[i] = ofRecord(ctx, store, names[i], patiently(ctx, func(ctx context.Context) (err error) {
 			statuses[i], err = store.Inspect(ctx, names[i])
 			return err
-		})
+		}))
 		if backends.IsAnswer(failures[i]) {
 			return nil
 		}
@@ -263,6 +259,9 @@ func inspect(ctx context.Context, store backends.Backend, args []string) (jobs [
 			continue
 		case failed != nil:
 			err = cmp.Or(err, failed)
+			jobs = append(jobs, jobStatus{
+				Job: name, State: stateUnreadable, Backend: store.Redacted(), Prefix: store.Prefix(), Notes: []string{name + ": " + failed.Error()},
+			})
 			continue
 		}
 		job := describe(name, status, store.Limits())
@@ -273,6 +272,19 @@ func inspect(ctx context.Context, store backends.Backend, args []string) (jobs [
 		}
 	}
 	return parts.sumUp(jobs, store, len(args) == 0), unknown, err
+}
+
+// ofRecord tells a record that cannot be read from a store that does not answer: such a store says nothing about any job.
+func ofRecord(ctx context.Context, store backends.Backend, job string, failed error) error {
+	if failed == nil || backends.IsAnswer(failed) || errors.Is(failed, context.DeadlineExceeded) || ctx.Err() != nil {
+		return failed
+	}
+	limited, cancel := context.WithTimeout(ctx, statusPatience/statusTries)
+	defer cancel()
+	if _, err := store.Look(limited, readyProbe); err != nil && !errors.Is(err, backends.ErrUnknownJob) {
+		return failed
+	}
+	return backends.Misconfigured("look at the record by the store's own tools; or delete it while no run of the job is on", "the record of %q cannot be read: %w", job, failed)
 }
 
 // describe derives what is shown from what the store keeps.

@@ -37,7 +37,7 @@ fuzz:
 # ones are compared with.
 mutants: servers
 	@git diff --quiet HEAD || { echo "commit first: what is tried here is a commit" && false; }
-	BASE=none go run ./scripts/mutants
+	BASE=none go run ./scripts/mutants -record
 	CGO_ENABLED=1 scripts/test.sh drivers -race ./backends/...
 	git rev-parse HEAD >scripts/mutants/base
 

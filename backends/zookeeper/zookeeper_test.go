@@ -42,7 +42,7 @@ func harness(url string, operator *driver, members ...*servers.ZooKeeperServer) 
 
 func TestSuite(t *testing.T) {
 	t.Parallel()
-	s := servers.ZooKeeper(t, servers.ZooKeeperOptions{MaxSessionTimeout: longest})
+	s := servers.ZooKeeper(t, servers.ZooKeeperOptions{Short: true, MaxSessionTimeout: longest})
 	h := harness(s.URL(), open(t, s.URL()), s)
 	h.Restart = func(t testing.TB) { t.Helper(); s.Restart(t, true) }
 	suite.Run(t, h)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 func TestShare(t *testing.T) {
@@ -34,6 +35,7 @@ func TestShare(t *testing.T) {
 
 // The table of docs/shards.md: how many shards move beside the least possible, and how long it takes.
 func TestTable(t *testing.T) {
+	servers.SkipShort(t)
 	for _, proof := range []backends.Proof{backends.ByUntil, backends.ByBeat} {
 		synctest.Test(t, func(t *testing.T) { newTable(t, proof).fill() })
 	}

@@ -19,7 +19,7 @@ import (
 func TestFleets(t *testing.T) {
 	worlds := 150
 	if testing.Short() {
-		worlds = 40
+		worlds = 10
 	}
 	for seed := range worlds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 // PostgresOptions say how a PostgreSQL server differs from an empty one on a port of its own. It does not sync to disk: a
 // crash of the machine is no part of what a test can show, one of the server is.
 type PostgresOptions struct {
+	Short      bool          // it starts in the short run, too
 	TLS        *Certificates // TLS only
 	ClientCert bool          // with TLS: a client without a certificate is turned away
 	Address    string        // "": 127.0.0.1
@@ -55,6 +56,9 @@ func Postgres(t testing.TB, o PostgresOptions) *PostgresServer {
 // newPostgres prepares a server that has no data yet.
 func newPostgres(t testing.TB, o PostgresOptions) *PostgresServer {
 	t.Helper()
+	if !o.Short {
+		SkipShort(t)
+	}
 	Require(t, "postgres")
 	s := &PostgresServer{
 		Port: FreePort(t), Password: rand.Text(), database: "postgres", opts: o, as: unprivileged(t, "postgres", "postgres", "nobody"),

@@ -108,7 +108,8 @@ func program(t testing.TB, name string) string {
 	return path
 }
 
-// quick are the servers of the short run (go test -short, which is make test): Debian has them and they start in a moment.
+// quick are the servers of the short run (go test -short, which is make test): Debian has them. PostgreSQL and ZooKeeper take a second
+// of a processor to start, and do so in the short run only where their options say so.
 var quick = []string{"redis", "postgres", "zookeeper", "sqlite3", "cron", "netns", "faketime"}
 
 // leftToAll is why the short run skips a test.

@@ -27,6 +27,7 @@ const (
 // ZooKeeperOptions say how a ZooKeeper server differs from an empty one on ports of its own that trusts everybody. It does
 // not sync to disk: a crash of the machine is no part of what a test can show, one of the server is.
 type ZooKeeperOptions struct {
+	Short             bool          // it starts in the short run, too
 	TLS               *Certificates // it has no port without
 	ClientCert        bool          // with TLS: a client without a certificate is turned away
 	Address           string        // "": 127.0.0.1
@@ -64,6 +65,9 @@ func ZooKeeper(t testing.TB, o ZooKeeperOptions) *ZooKeeperServer {
 // newZooKeeper prepares a server that does not run yet.
 func newZooKeeper(t testing.TB, id int, o ZooKeeperOptions) *ZooKeeperServer {
 	t.Helper()
+	if !o.Short {
+		SkipShort(t)
+	}
 	Require(t, "zookeeper")
 	if _, err := os.Stat(zookeeperJar); err != nil {
 		Lack(t, "zookeeper", zookeeperJar+" is not installed: make servers")

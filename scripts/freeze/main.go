@@ -69,7 +69,7 @@ func run(seed uint64, words []string) (int, error) {
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	fmt.Fprintf(os.Stderr, "freeze: -seed %d\n", seed)
-	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // it is to come again
+	random := rand.New(rand.NewPCG(seed, 0))
 	between := func(least, most time.Duration) time.Duration {
 		return least + time.Duration(random.Int64N(int64(most-least)))
 	}
@@ -106,9 +106,9 @@ func freezer(cmd *exec.Cmd) (hold func(still bool), done func(), err error) {
 		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(dir.Fd())
 		return func(still bool) {
 				word := map[bool]string{true: "1", false: "0"}[still]
-				_ = os.WriteFile(group+"/cgroup.freeze", []byte(word), 0) //nolint:gosec // it is there
+				_ = os.WriteFile(group+"/cgroup.freeze", []byte(word), 0)
 			}, func() {
-				_ = os.WriteFile(group+"/cgroup.kill", []byte("1"), 0) //nolint:gosec // likewise
+				_ = os.WriteFile(group+"/cgroup.kill", []byte("1"), 0)
 				_ = dir.Close()
 				_ = os.Remove(group)
 			}, nil

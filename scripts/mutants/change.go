@@ -45,7 +45,7 @@ func newChange(base string) (*change, error) {
 	if err != nil {
 		c.all = true
 		fmt.Fprintf(os.Stderr, "mutants: what differs from %s cannot be told, so all count as changed: %v\n", base, err)
-		return c, nil //nolint:nilerr // it is said
+		return c, nil
 	}
 	added, err := words("git", "ls-files", "--others", "--exclude-standard")
 	if err != nil {

@@ -41,7 +41,7 @@ var layers = map[string]string{
 	"internal/slots":            "backends internal/panics internal/remedy",
 	"internal/shards":           "backends runner internal/panics internal/remedy internal/slots",
 	"internal/metrics":          "runner backends internal/filename internal/ownership",
-	"internal/importer":         "schedule internal/crontab internal/duration internal/ownership internal/slots internal/value go.yaml.in/yaml/v3 golang.org/x/sys/...",
+	"internal/importer":         "schedule internal/crontab internal/duration internal/jobfile internal/ownership internal/slots internal/value go.yaml.in/yaml/v3 golang.org/x/sys/...",
 	"internal/crontab":          "internal/account",
 	"internal/lint":             "schedule internal/crontab internal/jobfile",
 	"internal/checkup":          "backends internal/panics",

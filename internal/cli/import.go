@@ -7,9 +7,11 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/leaderrun/leaderrun/internal/crontab"
 	"github.com/leaderrun/leaderrun/internal/importer"
+	"github.com/leaderrun/leaderrun/internal/lint"
 	"github.com/leaderrun/leaderrun/internal/value"
 	"github.com/leaderrun/leaderrun/runner"
 )
@@ -33,15 +35,16 @@ func importCommand() *command {
 		name: "import", args: "[FILE…]", brief: "turn crontabs and timers into jobs of leaderrun",
 		about: `Reads crontabs and prints them with each job wrapped in ` + "`leaderrun run`" + `, its schedule taken from the
 line's own fields and its name from the command. FILE is a crontab, a directory such as /etc/cron.d, or - for
-stdin. What is not understood for sure, and what looks after the host itself, such as logrotate, is kept as it is,
+stdin. What is not understood for sure, and what looks after the host itself, such as logrotate, is left as it is,
 with the reason in a comment above it. So is a line below the comment "# leaderrun import: leave". A file that was
 imported is left alone when it is imported again.
 
 With --user-crontab it reads what ` + "`crontab -l`" + ` prints. --in-place then installs the result by ` + "`crontab`" + `, after it has
 kept the former one in the home as .crontab.before-import. Where anything is wrong, nothing is installed.
 
-flock, setlock, lockrun, cronlock, consul lock, etcdctl lock and timeout in front of a command become options
-of the run where these mean the same; else they stay, and it is said.
+A command keeps its text. flock, setlock and timeout in front of it become options of the run where these mean the
+same; other locks stay. What is to be written is read back first. In the end a table says of each line: job, it is
+wrapped; look, it is, and you should see why; left, it stays as it is.
 
 --to jobs prints a job file for ` + "`leaderrun cron`" + ` instead, of all FILEs.`,
 		examples: []exampleLine{
@@ -62,6 +65,8 @@ of the run where these mean the same; else they stay, and it is said.
 				help: "FILE is a timer of systemd: a unit file, the name of an installed\nunit, or - for what `systemctl cat TIMER SERVICE` prints",
 			},
 			{name: "user", value: "NAME", def: "root", check: by(parseText), bare: true, help: "--to jobs: only what runs as this user, of system crontabs and units"},
+			{name: "only", value: "JOB|LINE,…", many: true, check: by(parseText), bare: true, help: "wrap these and no others, also what looks after the host itself"},
+			{name: "except", value: "JOB|LINE,…", many: true, check: by(parseText), bare: true, help: "leave these as they are"},
 			timezone,
 		}, commonOptions()...),
 		run: endedAtOnce(runImport),
@@ -72,7 +77,7 @@ func runImport(c *call) (ExitStatus, error) {
 	s := c.settings
 	to := read(s, "to", value.OneOf("crontab", "jobs"), "crontab")
 	user := read(s, "user", parseText, "root")
-	o := importer.Options{ToJobs: to == "jobs"}
+	o := importer.Options{ToJobs: to == "jobs", Only: choice(s, "only"), Except: choice(s, "except")}
 	if s.typed("timezone") { // that of environment and files is for runs
 		o.Timezone = read(s, "timezone", parseZone, "")
 	}
@@ -92,8 +97,13 @@ func runImport(c *call) (ExitStatus, error) {
 	case (diff || inPlace) && (to == "jobs" || units):
 		return ExitStatus{}, usage("--diff and --in-place", "they are for crontabs that stay crontabs", "redirect stdout to a new file")
 	}
+	back, err := c.newReadBack()
+	if err != nil {
+		return ExitStatus{}, err
+	}
+	o.Check = back.check
 	if units {
-		return c.importUnits(to, user)
+		return c.importUnits(to, user, o, back)
 	}
 	sources, notes, err := c.crontabs(users, format)
 	if err != nil {
@@ -101,13 +111,19 @@ func runImport(c *call) (ExitStatus, error) {
 	}
 	o.Packaged = importer.Packaged(sources)
 	files, more := importer.Import(sources, o)
-	defer c.tell(append(notes, more...)) // after stdout's text: stderr is written by another goroutine
+	if err := missing(o); err != nil {
+		return ExitStatus{}, err
+	}
+	var jobs []*importer.Job
+	for _, f := range files {
+		jobs = append(jobs, f.Jobs...)
+	}
+	defer func() { // after stdout's text: stderr is written by another goroutine
+		c.tell(append(notes, more...))
+		c.table(jobs, back, to)
+	}()
 	switch {
 	case to == "jobs":
-		var jobs []*importer.Job
-		for _, f := range files {
-			jobs = append(jobs, f.Jobs...)
-		}
 		return c.printJobs(jobs, user)
 	case inPlace:
 		return c.writeImported(files)
@@ -154,18 +170,95 @@ func (c *call) givenFormat() (*crontab.Format, error) {
 	return nil, c.settings.err
 }
 
-// tell says what came of lines.
+// choice is what --only or --except names.
+func choice(s *settings, option string) importer.Choice {
+	named := importer.Choice{}
+	for _, name := range strings.FieldsFunc(read(s, option, parseText, ""), func(r rune) bool { return r == ',' || r == '\n' }) {
+		named[name] = false
+	}
+	return named
+}
+
+// missing says that something was named which is not there.
+func missing(o importer.Options) error {
+	for option, named := range map[string]importer.Choice{"--only": o.Only, "--except": o.Except} {
+		for name, found := range named {
+			if !found {
+				return usage(option, fmt.Sprintf("there is no line and no job %q", name), "without the option, import prints a table of them")
+			}
+		}
+	}
+	return nil
+}
+
+// readBack asks lint about what import is to write.
+type readBack struct {
+	host      lint.Host
+	noBackend bool // no line and no configuration file names one
+}
+
+func (c *call) newReadBack() (*readBack, error) {
+	named, err := c.namesBackend()
+	return &readBack{host: lint.Host{Named: named, Refuses: refuses}}, err
+}
+
+func (b *readBack) check(path string, text []byte, format crontab.Format) (wrong []importer.Wrong) {
+	for _, f := range lint.Look([]lint.Source{{Path: path, Text: text, Format: format}}, b.host) {
+		switch f.Rule {
+		case lint.Backend:
+			b.noBackend = true
+		case lint.Syntax, lint.Schedule, lint.Name, lint.Call, lint.Percent:
+			wrong = append(wrong, importer.Wrong{Line: f.Line, Why: f.Why})
+		}
+	}
+	return wrong
+}
+
+// table says what became of each line, and what comes next.
+func (c *call) table(jobs []*importer.Job, back *readBack, to string) {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	wrapped := false
+	for _, j := range jobs {
+		place := j.Path
+		if j.Line > 0 {
+			place += fmt.Sprintf(":%d", j.Line)
+		}
+		level := slog.LevelWarn
+		if j.Word == importer.Wrapped {
+			level = slog.LevelInfo
+		}
+		if c.console.json {
+			c.console.event(runner.Event{Name: "imported", Level: level, Job: j.Name, Text: fmt.Sprintf("%s: %s: %s", place, j.Word, j.Why)})
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", oneLine(place), j.Word, oneLine(j.Name), oneLine(j.Why))
+		wrapped = wrapped || j.Word != importer.Left
+	}
+	if c.console.json || c.console.level > slog.LevelWarn {
+		return
+	}
+	_ = w.Flush()
+	switch {
+	case !wrapped:
+	case to == "jobs":
+		b.WriteString("next: name the backend where `leaderrun cron` starts: LEADERRUN_BACKEND_FILE=/etc/leaderrun/backend\n")
+	case back.noBackend:
+		b.WriteString("next: name the backend above the lines: LEADERRUN_BACKEND_FILE=/etc/leaderrun/backend\n")
+	}
+	if wrapped {
+		b.WriteString("next: compare what all hosts have: leaderrun lint FILE…\n")
+	}
+	var trimmed strings.Builder
+	for line := range strings.Lines(b.String()) {
+		trimmed.WriteString(strings.TrimRight(line, " \n") + "\n")
+	}
+	c.console.write([]byte(trimmed.String()))
+}
+
+// tell says what is not about a line.
 func (c *call) tell(notes []importer.Note) {
 	for _, n := range notes {
-		text := n.Path
-		if n.Line > 0 {
-			text += fmt.Sprintf(":%d", n.Line)
-		}
-		if n.Info {
-			c.console.event(runner.Event{Name: "imported", Level: slog.LevelInfo, Text: text + ": " + n.Why, Hint: n.Hint})
-			continue
-		}
-		c.console.warn(text+": "+n.Why, n.Hint)
+		c.console.warn(n.Path+": "+n.Why, n.Hint)
 	}
 }
 
@@ -212,7 +305,7 @@ func (c *call) writeImported(files []*importer.File) (ExitStatus, error) {
 			failed = importFault(err)
 			continue
 		}
-		if err := c.print(fmt.Sprintf("%s: %d job(s) wrapped; the former one is %s\n", f.Path, len(f.Jobs), backup)); err != nil {
+		if err := c.print(fmt.Sprintf("%s: %d job(s) wrapped; the former one is %s\n", f.Path, f.Wrapped(), backup)); err != nil {
 			return ExitStatus{}, err
 		}
 	}
@@ -220,16 +313,17 @@ func (c *call) writeImported(files []*importer.File) (ExitStatus, error) {
 }
 
 // importUnits turns timers of systemd into lines or jobs.
-func (c *call) importUnits(to, user string) (ExitStatus, error) {
-	jobs, notes, err := importer.Units(c.args, c.stdin)
+func (c *call) importUnits(to, user string, o importer.Options, back *readBack) (ExitStatus, error) {
+	jobs, err := importer.Units(c.args, c.stdin, o)
 	if err != nil {
 		return ExitStatus{}, importFault(err)
 	}
-	c.tell(notes)
+	if err := missing(o); err != nil {
+		return ExitStatus{}, err
+	}
+	defer func() { c.table(jobs, back, to) }()
 	if to == "jobs" {
 		return c.printJobs(jobs, user)
 	}
-	text, notes := importer.Lines(jobs)
-	c.tell(notes)
-	return ExitStatus{}, c.print(text)
+	return ExitStatus{}, c.print(importer.Lines(jobs, o))
 }

@@ -51,11 +51,10 @@ func runLint(c *call) (ExitStatus, error) {
 	case c.settings.err != nil:
 		return ExitStatus{}, c.settings.err
 	}
-	g, named, err := c.backend()
+	named, err := c.namesBackend()
 	if err != nil {
 		return ExitStatus{}, err
 	}
-	named = named && !strings.HasPrefix(g.place, prefix) // cron does not see the variables of this shell
 	paths, oneHost := c.args, false
 	if len(paths) == 0 {
 		oneHost = true
@@ -85,6 +84,12 @@ func runLint(c *call) (ExitStatus, error) {
 		end.Code = codeBad
 	}
 	return end, show(c, as == "json" || as == "" && asJSON, found, lintText)
+}
+
+// namesBackend says whether a backend is named where jobs run, which do not see the variables of this shell.
+func (c *call) namesBackend() (bool, error) {
+	g, named, err := c.backend()
+	return named && !strings.HasPrefix(g.place, prefix), err
 }
 
 // refuses says what leaderrun has against the words of a crontab behind its name, whatever the configuration and variables of its host

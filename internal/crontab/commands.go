@@ -2,10 +2,8 @@ package crontab
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 )
 
 // mostTexts bounds the texts of one line: a hostile one may hold thousands.
@@ -87,18 +85,6 @@ func chain(words []Token) (all [][]Token) {
 	}
 	return all
 }
-
-// HidesRun says whether `leaderrun run` stands in a script where FindRun does not look: in a text for another program, or in a
-// substitution.
-func HidesRun(script string) bool {
-	tokens, _ := Tokens(script)
-	_, found := FindRun(tokens)
-	return !found && isRun().MatchString(script)
-}
-
-var isRun = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?:^|[^-\w.])leaderrun(?:[-.]?v?\d[-.\w]*)?["'\\]*\s+(?:[^;|&]*\s)?["'\\]*run(?:[^-\w.]|$)`)
-})
 
 // Option is one as it was found: its name without dashes, and its value if it has one.
 type Option struct{ Name, Value string }

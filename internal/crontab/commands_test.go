@@ -38,30 +38,6 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-func TestHidesRun(t *testing.T) {
-	for script, want := range map[string]bool{
-		`su app -c "leaderrun run nightly -- x"`:                              true,
-		`su root -s /bin/sh -c "LEADERRUN_BACKEND=x leaderrun run n -- a"`:    true,
-		`bash -l -c 'cd /srv && leaderrun run --schedule "0 2 * * *" n -- a'`: true,
-		`flock -n /tmp/x -c "/usr/bin/leaderrun run n -- a"`:                  true,
-		`consul lock p 'leaderrun run n -- a'`:                                true,
-		`ssh host "leaderrun --config /x run n -- a"`:                         true,
-		`x "$(leaderrun run n -- a)"`:                                         true,
-		"x `leaderrun run n -- a`":                                            true,
-		`/opt/leaderrun-1.2 run n -- a`:                                       true,
-		`sh -c 'sh -c "leaderrun run n -- a"'`:                                true,
-		`leaderrun run n -- a`:                                                false, // FindRun has it
-		`su app -c "leaderrun status"`:                                        false,
-		`/opt/leaderrun/report run`:                                           false,
-		`my-leaderrun run`:                                                    false,
-		`leaderrun status; run x`:                                             false,
-	} {
-		if got := HidesRun(script); got != want {
-			t.Errorf("%s: %v", script, got)
-		}
-	}
-}
-
 func TestLeavesBehind(t *testing.T) {
 	for script, want := range map[string]string{
 		`a &`:                                    "&",

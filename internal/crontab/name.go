@@ -55,17 +55,26 @@ func (n *Names) Derive(script string) string {
 // The name is seen by whoever sees the store, metrics and logs. So words that could hold a secret are no part of it: options and
 // what follows them, variables, and words with digits, capitals, or one of : = @ / % in them.
 func Name(script string) string {
-	return name(script, 0)
+	return namer(join).name(script, 0)
 }
+
+// LongName is the name that import gives to the job of a command, by the rules of Name, and with up to three words behind the program:
+// artisan-schedule-run of `php artisan schedule:run`. It depends on nothing but the command, too.
+func LongName(script string) string {
+	return namer(joinAll).name(script, 0)
+}
+
+// namer makes a name of a program and the words behind it.
+type namer func(program string, words []Token) string
 
 const deepest = 4 // shells in shells
 
-func name(script string, depth int) string {
+func (join namer) name(script string, depth int) string {
 	tokens, _ := Tokens(script)
 	all := simple(tokens)
 	for _, anything := range []bool{false, true} {
 		for _, words := range all {
-			if found := nameOf(words, depth, anything); found != "" {
+			if found := join.nameOf(words, depth, anything); found != "" {
 				return found
 			}
 		}
@@ -95,17 +104,17 @@ func simple(tokens []Token) [][]Token {
 }
 
 // nameOf is the name for one simple command; "": it only prepares another, which is no reason where anything counts.
-func nameOf(words []Token, depth int, anything bool) string {
+func (join namer) nameOf(words []Token, depth int, anything bool) string {
 	for len(words) > 0 {
 		word := words[0].Text
 		program := path.Base(word)
 		switch {
 		case word == "-c": // of flock
-			return ofShell(words, depth)
+			return join.ofShell(words, depth)
 		case isAssignment(word), strings.HasPrefix(word, "-"):
 			words = words[1:]
 		case words[0].Quoted && strings.ContainsAny(word, blanks) && depth < deepest: // a line for a shell
-			return name(word, depth+1)
+			return join.name(word, depth+1)
 		case !words[0].Literal && strings.ContainsAny(program, "$`*?[]{}"):
 			return "" // known only when it runs
 		case slices.Contains(preparing, program):
@@ -116,13 +125,13 @@ func nameOf(words []Token, depth int, anything bool) string {
 		case slices.Contains(keywords, program):
 			words = words[1:]
 		case slices.Contains(shells, program):
-			return ofShell(words[1:], depth)
+			return join.ofShell(words[1:], depth)
 		case program == "su":
 			at := slices.IndexFunc(words, func(t Token) bool { return t.Text == "-c" })
 			if at < 0 {
 				return program
 			}
-			return ofShell(words[at:], depth)
+			return join.ofShell(words[at:], depth)
 		case program == "leaderrun":
 			return ofRun(words[1:])
 		default:
@@ -219,14 +228,14 @@ func takesLast(letters string, values []string) bool {
 }
 
 // ofShell is the name of what a shell is to run: the text behind -c, or a script.
-func ofShell(words []Token, depth int) string {
+func (join namer) ofShell(words []Token, depth int) string {
 	for i, t := range words {
 		word := t.Text
 		switch {
 		case i > 0 && takesName(words[i-1].Text), word == "--":
 		case strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "--") && strings.HasSuffix(word, "c"):
 			if i+1 < len(words) && depth < deepest {
-				return name(words[i+1].Text, depth+1)
+				return join.name(words[i+1].Text, depth+1)
 			}
 			return nameless
 		case strings.HasPrefix(word, "-"), strings.HasPrefix(word, "+"):
@@ -273,6 +282,19 @@ func join(program string, words []Token) string {
 		return base
 	}
 	return base + "-" + verb
+}
+
+// joinAll takes the words of subcommands, too, such as queue:work.
+func joinAll(program string, words []Token) string {
+	name := join(program, nil)
+	for _, t := range words[:min(len(words), 3)] {
+		word := strings.ReplaceAll(t.Text, ":", "-")
+		if name == nameless || !t.Literal || word == "" || strings.Trim(word, "abcdefghijklmnopqrstuvwxyz-_") != "" || word[0] == '-' || len(name+word) >= longestName {
+			break
+		}
+		name += "-" + word
+	}
+	return name
 }
 
 // mayBeSecret says whether a word looks as if it holds an address or a password.

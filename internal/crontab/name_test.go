@@ -65,6 +65,31 @@ func TestName(t *testing.T) {
 	}
 }
 
+// The names that import writes: more words, and no secrets.
+func TestLongName(t *testing.T) {
+	for script, want := range map[string]string{
+		`cd /var/www && php artisan schedule:run >>/dev/null 2>&1`: "artisan-schedule-run",
+		`php /x/artisan queue:prune-failed --hours=48`:             "artisan-queue-prune-failed",
+		`wp cron event run --due-now`:                              "wp-cron-event-run",
+		`docker exec app discourse backup`:                         "docker-exec-app-discourse",
+		`docker exec -t gitlab gitlab-backup create`:               "docker-exec",
+		`curl -s -u me:pw https://example.com/x`:                   "curl",
+		`curl https://example.com/x`:                               "curl",
+		`login me:hunter2`:                                         "login",
+		`a b=c`:                                                    "a",
+		`a -- b`:                                                   "a",
+		`$RUN schedule:run`:                                        nameless,
+		`./-x`:                                                     "x",
+		`/opt/sync.sh`:                                             "sync",
+		`a-very-long-program-with-a-name-of-nearly-sixty-bytes it-is`:     "a-very-long-program-with-a-name-of-nearly-sixty-bytes-it-is",
+		`a-very-long-program-with-a-name-of-nearly-sixty-bytes is-longer`: "a-very-long-program-with-a-name-of-nearly-sixty-bytes",
+	} {
+		if got := LongName(script); got != want {
+			t.Errorf("%s: got %s, want %s", script, got, want)
+		}
+	}
+}
+
 func TestNames(t *testing.T) {
 	var n Names
 	n.Take("sync-2")

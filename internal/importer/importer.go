@@ -9,8 +9,10 @@ import (
 	"cmp"
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/leaderrun/leaderrun/internal/crontab"
 	"github.com/leaderrun/leaderrun/internal/slots"
@@ -27,26 +29,55 @@ type Source struct {
 
 // Options say how to import.
 type Options struct {
-	ToJobs   bool            // the jobs go into a job file: a line that calls leaderrun run already is not in it, and a note says so
+	ToJobs   bool            // the jobs go into a job file: a line that calls leaderrun run already is not in it, and a row says so
 	Timezone string          // of cron on the hosts, for lines where a variable names another for leaderrun; "": unknown
 	Packaged map[string]bool // paths of sources that are as their package brought them
+
+	Only   Choice // jobs: no others are wrapped, and these also where they look like the host's own work; empty: all
+	Except Choice // jobs that stay as they are
+
+	// Check reads back a crontab that is to be written. A line that it finds something wrong with is left. nil: nothing is read back.
+	Check func(path string, text []byte, f crontab.Format) []Wrong
 }
 
-// Note is something to be told of a line.
-type Note struct {
-	Path string
+// Wrong is what Check finds in a line.
+type Wrong struct {
 	Line int
 	Why  string
-	Hint string
-	Kept bool // the line was not understood, or must not be changed, and stays as it is
-	Info bool // all went well
 }
 
-// Job is a job that was found.
+// Choice is what people have named: jobs by their names, lines as LINE or FILE:LINE. The value says whether there is one.
+type Choice map[string]bool
+
+func (c Choice) has(j *Job) (found bool) {
+	for _, key := range []string{j.Name, fmt.Sprint(j.Line), fmt.Sprintf("%s:%d", j.Path, j.Line)} {
+		if _, named := c[key]; named {
+			c[key], found = true, true
+		}
+	}
+	return found
+}
+
+// Word says what became of a line or a timer.
+type Word string
+
+// The words.
+const (
+	Wrapped Word = "job"
+	Look    Word = "look" // it is wrapped, and somebody should look whether that is what he wants
+	Left    Word = "left" // it stays as it is
+)
+
+// Note is something to be told of a file.
+type Note struct{ Path, Why, Hint string }
+
+// Job is a line or a timer, and what became of it.
 type Job struct {
 	Path, Name string
-	Line       int
-	Exprs      []string   // at least one
+	Line       int // 0: of a timer
+	Word       Word
+	Why        string // in some words; "": there is nothing to say
+	Exprs      []string
 	Timezone   string     // ""; the host's
 	User       string     // of a system crontab or a unit, for which it is root where it names none
 	Env        []Variable // of which the last of a name counts; shared with other jobs, to be read only
@@ -57,8 +88,29 @@ type Job struct {
 	raw, stdin string
 	options    []option // of leaderrun run
 	percent    bool     // raw has \% for %
-	group      string   // KEY=value of a unit that gives it another group than its user's
-	lost       []string // KEY= of units of which a job has nothing
+	unsaid     bool     // it is left because somebody says so: no comment repeats that
+}
+
+// say adds to what is said of a job.
+func (j *Job) say(why string) {
+	if j.Why != "" {
+		why = j.Why + "; " + why
+	}
+	j.Why = why
+}
+
+// look says why somebody should look.
+func (j *Job) look(why string) {
+	j.Word = Look
+	j.say(why)
+}
+
+// leave keeps a line as it is.
+func (j *Job) leave(why, hint string) {
+	if hint != "" {
+		why += "; " + hint
+	}
+	j.Word, j.Why = Left, why
 }
 
 // Variable is one of the environment.
@@ -71,8 +123,10 @@ type option struct{ name, value, key, keyValue string }
 type File struct {
 	Source
 	After []byte // what to write
-	Jobs  []*Job // those that were found now, not what was wrapped before
+	Jobs  []*Job // what became of its lines, but for those that were wrapped before
 	pairs []pair
+	lines []crontab.Line
+	jobs  map[int]*Job // by the index of their line
 }
 
 // pair is a line and what became of it.
@@ -80,6 +134,16 @@ type pair struct{ before, after string }
 
 // Changed says whether there is anything to write.
 func (f *File) Changed() bool { return string(f.Text) != string(f.After) }
+
+// Wrapped counts the lines that became runs.
+func (f *File) Wrapped() (n int) {
+	for _, j := range f.Jobs {
+		if j.Word != Left {
+			n++
+		}
+	}
+	return n
+}
 
 const (
 	mark  = "# leaderrun import: " // begins the comments that this package writes
@@ -90,51 +154,56 @@ func isMark(l *crontab.Line) bool {
 	return l.Kind == crontab.Comment && strings.HasPrefix(strings.TrimLeft(l.Text, " \t"), mark)
 }
 
-// Import wraps the jobs of crontabs that belong together, such as all of one host: a name is given once.
+// Import wraps the jobs of crontabs that belong together, such as all of one host: a name is given once, and a lock that two lines have
+// stays.
 func Import(sources []Source, o Options) ([]*File, []Note) {
-	x := &importer{options: o}
-	parsed := make([][]crontab.Line, len(sources))
-	for i, s := range sources {
-		parsed[i] = crontab.Parse(s.Text, s.Format)
-		x.survey(parsed[i], s.Format)
-	}
+	x := &importer{options: o, users: map[string]int{}, names: map[string]int{}}
 	var files []*File
-	for i, s := range sources {
-		f := &File{Source: s}
-		x.file(f, parsed[i])
+	for _, s := range sources {
+		f := &File{Source: s, lines: crontab.Parse(s.Text, s.Format), jobs: map[int]*Job{}}
+		x.survey(f.lines)
 		files = append(files, f)
+	}
+	for _, f := range files {
+		x.judge(f)
+	}
+	for _, f := range files {
+		for _, j := range f.Jobs {
+			if n := x.names[j.Name]; n > 1 && j.Word != Left {
+				j.leave(fmt.Sprintf("%d lines would be the job %q", n, j.Name), "name each of them: # job: NAME")
+			}
+		}
+		f.write()
+		f.readBack(o.Check)
 	}
 	return files, x.notes
 }
 
 type importer struct {
 	options Options
-	names   crontab.Names
-	given   crontab.Names // those of the lines so far, by themselves or by a comment
-	lines   []string      // the words of each job's line, one below the other
+	users   map[string]int // of a word: in how many lines it stands
+	names   map[string]int // of jobs: how many lines have them
 	notes   []Note
 }
 
-// survey takes the names that are given already, and keeps what the lines say of lock files.
-func (x *importer) survey(lines []crontab.Line, f crontab.Format) {
+// survey counts the lines in which a word stands that may be the name of a lock file.
+func (x *importer) survey(lines []crontab.Line) {
 	for i := range lines {
-		l := &lines[i]
-		if l.Kind != crontab.Job {
-			continue
+		if l := &lines[i]; l.Kind != crontab.Comment {
+			words := pieces(l.Text)
+			slices.Sort(words)
+			for _, word := range slices.Compact(words) {
+				x.users[word]++
+			}
 		}
-		script, _ := l.Script(f)
-		tokens, _ := crontab.Tokens(script)
-		if run, ok := crontab.FindRun(tokens); ok {
-			x.names.Take(run.Job)
-		} else if name := given(lines, i); name != "" {
-			x.names.Take(name)
-		}
-		var words []string
-		for _, t := range tokens {
-			words = append(words, t.Text)
-		}
-		x.lines = append(x.lines, strings.Join(words, "\n"))
 	}
+}
+
+// pieces are the words of a text that names of files are made of.
+func pieces(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool {
+		return r < 0x80 && (r < '0' || r > '9') && (r|0x20 < 'a' || r|0x20 > 'z') && r != '_' && r != '-' && r != '.'
+	})
 }
 
 // given is the name in a comment "# job: NAME" right above a line, but for what this package has written; "": there is none.
@@ -157,7 +226,7 @@ func left(lines []crontab.Line, at int) bool {
 // state is what the variables so far say.
 type state struct {
 	shell, tz, cronTZ string
-	env               []Variable
+	env               []Variable // the last one of a name counts
 }
 
 func (s *state) set(l *crontab.Line) {
@@ -172,48 +241,57 @@ func (s *state) set(l *crontab.Line) {
 	s.env = append(s.env, Variable{l.Name, l.Value})
 }
 
-func (x *importer) file(f *File, lines []crontab.Line) {
+// judge says what becomes of each line.
+func (x *importer) judge(f *File) {
 	var s state
-	var out strings.Builder
-	for i := range lines {
-		if l := &lines[i]; f.Format == crontab.Supercronic && l.Kind == crontab.Setting { // for that a variable counts for the whole file
+	for i := range f.lines {
+		if l := &f.lines[i]; f.Format == crontab.Supercronic && l.Kind == crontab.Setting { // for that a variable counts for the whole file
 			s.set(l)
 		}
 	}
-	for i := range lines {
-		l := &lines[i]
+	for i := range f.lines {
+		l := &f.lines[i]
+		if l.End() == "" && l.Kind != crontab.Comment && l.Kind != crontab.Blank {
+			x.notes = append(x.notes, Note{Path: f.Path, Why: "the last line had no newline at its end: cron ignores such a file"})
+		}
+		j := &Job{Path: f.Path, Line: l.Number, Word: Wrapped}
+		switch {
+		case l.Kind == crontab.Setting && f.Format != crontab.Supercronic:
+			s.set(l)
+			continue
+		case l.Kind == crontab.Broken:
+			j.leave(l.Why, l.Hint)
+		case l.Kind != crontab.Job || !x.job(f, i, &s, j):
+			continue
+		}
+		f.jobs[i], f.Jobs = j, append(f.Jobs, j)
+		if j.Word != Left {
+			x.names[j.Name]++
+		}
+	}
+}
+
+// write makes the text.
+func (f *File) write() {
+	f.pairs = nil
+	for i := range f.lines {
+		l := &f.lines[i]
 		if isMark(l) && strings.TrimSpace(l.Text) != leave {
 			f.pairs = append(f.pairs, pair{l.Text, ""}) // it is written again where it still holds
 			continue
 		}
 		after := l.Text
-		if l.End() == "" && (l.Kind != crontab.Comment && l.Kind != crontab.Blank) {
-			after += "\n"
-			x.note(f, l, Note{Why: "the last line had no newline at its end: cron ignores such a file", Info: true})
+		end := l.End()
+		if end == "" && l.Kind != crontab.Comment && l.Kind != crontab.Blank {
+			end = "\n"
+			after += end
 		}
-		switch l.Kind {
-		case crontab.Setting:
-			if f.Format != crontab.Supercronic {
-				s.set(l)
-			}
-		case crontab.Broken:
-			after = x.keep(f, l, l.Why, l.Hint) + after
-		case crontab.Job:
-			if left(lines, i) {
-				break
-			}
-			job, why, hint := x.job(f, l, &s, given(lines, i))
-			switch {
-			case why != "":
-				after = x.keep(f, l, why, hint) + after
-			case job != nil:
-				f.Jobs = append(f.Jobs, job)
-				end := l.End()
-				if end == "" {
-					end = "\n"
-				}
-				after = l.Text[:l.At] + job.command() + end
-			}
+		switch j := f.jobs[i]; {
+		case j == nil || j.unsaid:
+		case j.Word == Left:
+			after = mark + "not wrapped: " + j.Why + "\n" + after
+		default:
+			after = l.Text[:l.At] + j.command() + end
 		}
 		f.pairs = append(f.pairs, pair{l.Text, after})
 	}
@@ -224,81 +302,83 @@ func (x *importer) file(f *File, lines []crontab.Line) {
 			}
 		}
 	}
+	var out strings.Builder
 	for _, p := range f.pairs {
 		out.WriteString(p.after)
 	}
 	f.After = []byte(out.String())
 }
 
-func (x *importer) note(f *File, l *crontab.Line, n Note) {
-	n.Path, n.Line = f.Path, l.Number
-	x.notes = append(x.notes, n)
-}
-
-// keep tells why a line stays, and returns the comment.
-func (x *importer) keep(f *File, l *crontab.Line, why, hint string) string {
-	x.note(f, l, Note{Why: "not wrapped: " + why, Hint: hint, Kept: true})
-	if hint != "" {
-		why += "; " + hint
+// readBack leaves the lines that are wrong as they were written.
+func (f *File) readBack(check func(string, []byte, crontab.Format) []Wrong) {
+	if check == nil {
+		return
 	}
-	return mark + "not wrapped: " + why + "\n"
+	wrong := map[int]string{}
+	for _, w := range check(f.Path, f.After, f.Format) {
+		wrong[w.Line] = w.Why
+	}
+	line, again := 0, false
+	for i, p := range f.pairs {
+		line += strings.Count(p.after, "\n")
+		if j := f.jobs[i]; j != nil && j.Word != Left && wrong[line] != "" {
+			j.leave("what import would write is wrong: "+wrong[line], "wrap it by hand")
+			again = true
+		}
+	}
+	if again {
+		f.write()
+	}
 }
 
-// job makes one of a line. It is nil without a reason where the line is a run already.
-func (x *importer) job(f *File, l *crontab.Line, s *state, name string) (job *Job, why, hint string) {
+// job makes one of a line. It is false where the line is a run already.
+func (x *importer) job(f *File, at int, s *state, j *Job) bool {
+	l := &f.lines[at]
 	script, _ := l.Script(f.Format)
 	tokens, _ := crontab.Tokens(script)
 	if run, ok := crontab.FindRun(tokens); ok {
-		x.given.Take(run.Job)
+		x.names[run.Job]++
 		if x.options.ToJobs {
-			x.note(f, l, Note{
-				Why: "not in the job file: the line already calls `leaderrun run` for " + quote(run.Job), Hint: "import the line as it was before, or write the job by hand",
-			})
+			j.Name = run.Job
+			j.leave("it already calls `leaderrun run`", "import the line as it was before, or write the job by hand")
 		}
-		return nil, "", ""
+		return x.options.ToJobs
 	}
-	if why, hint := x.cannot(f, l, s, script); why != "" {
-		return nil, why, hint
+	name := given(f.lines, at)
+	j.Name = cmp.Or(name, crontab.LongName(script))
+	j.raw, j.percent = l.Command, f.Format != crontab.Supercronic
+	if j.percent {
+		j.raw, j.stdin = crontab.CutPercent(l.Command)
 	}
-	if x.options.Packaged[f.Path] {
-		return nil, "the file is as its package brought it, and so looks after what that has on the host", "it runs on each host; a file of your own is wrapped"
+	why, hint := x.cannot(f, l, s, script)
+	if nameless := whyNotName(name); why == "" && name != "" && nameless != "" {
+		why, hint = nameless, "give the job another name"
 	}
-	if program := ofHost(tokens); program != "" {
-		return nil, program + " looks after the host itself", "it runs on each host"
+	if left(f.lines, at) {
+		j.leave("the comment above says so", "")
+		j.unsaid = true
+		return true
 	}
-	if why := whyNotName(name); name != "" && why != "" {
-		return nil, why, "give the job another name"
+	if j.judge(x.options, why, hint); j.Word == Left {
+		return true
 	}
-	if name != "" && !x.given.Take(name) {
-		return nil, fmt.Sprintf("the name %q is given twice", name), "give each job a name of its own"
-	}
-	if leavesBehind(tokens) {
-		return nil, "what & starts would be ended as soon as the line is over", "take the & away, or let the line end with `wait`"
-	}
-	job = &Job{Path: f.Path, Line: l.Number, Exprs: []string{l.Fields}, User: l.User, Env: slices.Clip(s.env), percent: f.Format != crontab.Supercronic}
+	j.Exprs, j.User, j.Env = []string{l.Fields}, l.User, slices.Clip(s.env)
 	if s.shell != "/bin/sh" {
-		job.Shell = s.shell
-	}
-	job.raw = l.Command
-	if job.percent {
-		job.raw, job.stdin = crontab.CutPercent(l.Command)
+		j.Shell = s.shell
 	}
 	switch {
 	case s.cronTZ != "":
-		job.Timezone = s.cronTZ
-		x.note(f, l, Note{Why: "CRON_TZ is the zone of the schedule for cronie and others; cron of Debian takes the host's all the same", Info: true})
+		j.Timezone = s.cronTZ
+		j.say("CRON_TZ counts for cronie; cron of Debian takes the host's zone")
 	case s.tz != "":
-		job.Timezone = x.options.Timezone
+		j.Timezone = x.options.Timezone
 	}
-	x.peel(f, l, job)
-	job.Name = name
-	if name == "" {
-		job.Name = x.names.Derive(script)
+	x.peel(j)
+	j.lookAt()
+	if n := len(j.command()); n > crontab.MaxCommand && f.Format != crontab.Supercronic {
+		j.leave(fmt.Sprintf("the command would have %d bytes, and cron takes %d", n, crontab.MaxCommand), "put it into a script")
 	}
-	if n := len(job.command()); n > crontab.MaxCommand && f.Format != crontab.Supercronic {
-		return nil, fmt.Sprintf("the command would have %d bytes, and cron takes %d", n, crontab.MaxCommand), "put it into a script"
-	}
-	return job, "", ""
+	return true
 }
 
 // whyNotName says why no job can have a name.
@@ -309,8 +389,43 @@ func whyNotName(name string) string {
 	if _, _, isSlot := slots.Split(name); isSlot {
 		return "the name in the comment is that of a slot"
 	}
+	if strings.HasPrefix(name, "-") {
+		return "the name in the comment looks like an option"
+	}
 	return ""
 }
+
+// judge leaves what was not chosen, what no run can be made of, for the reason that is given or for what is in the command, and what
+// belongs to the host: that is overruled by who chooses it.
+func (j *Job) judge(o Options, why, hint string) {
+	script := j.raw
+	if j.percent {
+		script, _ = crontab.SplitPercent(script)
+	}
+	only, except := o.Only.has(j), o.Except.has(j)
+	behind, work := crontab.LeavesBehind(script), crontab.HostWork(script)
+	switch {
+	case except, len(o.Only) > 0 && !only:
+		j.leave("it was not chosen", "")
+		j.unsaid = true
+	case why != "":
+		j.leave(why, hint)
+	case isRun().MatchString(script): // at whatever depth of quotes
+		j.leave("`leaderrun run` stands inside the command already", "the same job within itself would never run")
+	case behind != "":
+		j.leave("what "+behind+" starts would end with the line, or go on without its lease", "let it run in the foreground, or `wait` for it")
+	case only:
+	case work != "":
+		j.leave(work+" looks after the host itself", "it runs on each host")
+	case o.Packaged[j.Path]:
+		j.leave("the file is as its package brought it, and so looks after what that has on the host", "it runs on each host; a file of your own is wrapped")
+	}
+}
+
+// isRun is a call of `leaderrun run`, also of a version that has a name of its own.
+var isRun = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?:^|[^-\w.])leaderrun(?:[-.]?v?\d[-.\w]*)?["'\\]*\s+(?:[^;|&]*\s)?["'\\]*run(?:[^-\w.]|$)`)
+})
 
 // cannot says why a line is not wrapped.
 func (x *importer) cannot(f *File, l *crontab.Line, s *state, script string) (why, hint string) {
@@ -364,56 +479,15 @@ func isEitherDay(fields string) bool {
 	return day != "*" && weekday != "*" && (day[0] == '*' || weekday[0] == '*')
 }
 
-// hostOwn are programs that look after the machine on which they run. They are read only.
-var hostOwn = strings.Fields(`adjkerntz anacron checkarray debian-sa1 e2scrub_all e2scrub_all_cron fstrim logrotate mandb newsyslog
-	periodic raid-check sa1 sa2 save-entropy sessionclean updatedb`)
-
-// ofHost is the program of a line that looks after the machine on which it runs; "": none does. run-parts is one where it runs what
-// packages bring.
-func ofHost(tokens []crontab.Token) string {
-	for i, t := range tokens {
-		program := path.Base(t.Text)
-		switch {
-		case t.Operator:
-		case slices.Contains(hostOwn, program):
-			return program
-		case program == "run-parts":
-			for _, t := range tokens[i:] {
-				if strings.HasPrefix(t.Text, "/etc/cron.") || strings.HasPrefix(t.Text, "/etc/periodic") {
-					return t.Text
-				}
-			}
-		}
-	}
-	return ""
-}
-
-// leavesBehind says whether a shell puts something into the background and does not wait for it: it would not outlive the run. A word
-// of another command is no wait, and neither is that of a subshell, which has other children.
-func leavesBehind(tokens []crontab.Token) bool {
-	behind := false
-	for i, t := range tokens {
-		switch {
-		case t.Operator && t.Text == "&":
-			behind = true
-		case t.Text == "wait" && behind && tokens[i-1].Operator && slices.Contains([]string{"&", "&&", "||", ";", "\n"}, tokens[i-1].Text):
-			behind = false
-		}
-	}
-	return behind
-}
-
 // command is what stands in a crontab.
 func (j *Job) command() string {
 	var b strings.Builder
 	b.WriteString("leaderrun run")
-	if !hasSlots(j.options) {
-		for _, expr := range j.Exprs {
-			b.WriteString(" --schedule " + quote(expr))
-		}
-		if j.Timezone != "" {
-			b.WriteString(" --timezone " + quote(j.Timezone))
-		}
+	for _, expr := range j.Exprs {
+		b.WriteString(" --schedule " + quote(expr))
+	}
+	if j.Timezone != "" {
+		b.WriteString(" --timezone " + quote(j.Timezone))
 	}
 	for _, o := range j.options {
 		b.WriteString(" " + o.name)
@@ -421,12 +495,15 @@ func (j *Job) command() string {
 			b.WriteString(" " + quote(o.value))
 		}
 	}
-	b.WriteString(" " + j.escape(quote(j.Name)) + " -- ")
-	if j.isPlain() {
+	name := " " + j.escape(quote(j.Name)) + " -- "
+	switch {
+	case j.isPlain():
 		tokens, _ := crontab.Tokens(j.raw) // a blank at the end may be quoted
-		b.WriteString(j.raw[tokens[0].Start:tokens[len(tokens)-1].End])
-	} else {
-		b.WriteString(quote(cmp.Or(j.Shell, "sh")) + " -c " + inQuotes(j.raw))
+		b.WriteString(name + j.raw[tokens[0].Start:tokens[len(tokens)-1].End])
+	case j.Shell != "":
+		b.WriteString(name + quote(j.Shell) + " -c " + inQuotes(j.raw))
+	default:
+		b.WriteString(" --shell" + name + inQuotes(j.raw))
 	}
 	return b.String() + j.stdin
 }

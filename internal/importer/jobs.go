@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,16 +10,18 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/leaderrun/leaderrun/internal/crontab"
+	"github.com/leaderrun/leaderrun/internal/jobfile"
 	"github.com/leaderrun/leaderrun/internal/value"
 )
 
-// JobFile writes jobs as a file for `leaderrun cron`. What such a file cannot say is a comment in it, and a note. Only jobs of the user
-// go in, for the daemon runs all as one; "": any.
+// JobFile writes jobs as a file for `leaderrun cron`. What such a file cannot say, or its reader would refuse, is left, and a comment in
+// it says so. Only jobs of the user go in, for the daemon runs all as one; "": any. The notes are about variables.
 func JobFile(jobs []*Job, user string) (text string, notes []Note) {
+	const head = "# leaderrun import: `leaderrun cron --check FILE` shows the next ticks\njobs:\n"
 	var b strings.Builder
-	written, told := false, map[Note]bool{}
+	written, told, seen := false, map[Note]bool{}, map[string]int{}
 	for _, j := range jobs {
-		for _, v := range j.Env {
+		for _, v := range j.Env[min(seen[j.Path], len(j.Env)):] { // those of a file grow from line to line
 			why, hint := v.notForJobs()
 			n := Note{Path: j.Path, Why: oneLine(v.Name) + " is not in the job file: " + why, Hint: hint}
 			if why != "" && !told[n] {
@@ -26,9 +29,19 @@ func JobFile(jobs []*Job, user string) (text string, notes []Note) {
 				notes = append(notes, n)
 			}
 		}
+		seen[j.Path] = max(seen[j.Path], len(j.Env))
+		if j.Word == Left {
+			continue
+		}
 		entry, why, hint := j.entry(user)
+		if why == "" {
+			_, err := jobfile.Parse("jobs.yaml", []byte(head+entry), jobfile.NewDefaults())
+			if wrong, ok := errors.AsType[*jobfile.Error](err); ok {
+				why, hint = wrong.Problems[0].Why, wrong.Problems[0].Hint
+			}
+		}
 		if why != "" {
-			notes = append(notes, Note{Path: j.Path, Line: j.Line, Why: "not in the job file: " + why, Hint: hint, Kept: true})
+			j.leave(why, hint)
 			fmt.Fprintf(&b, "  # %s is not here: %s\n", oneLine(j.Name), why)
 			continue
 		}
@@ -38,7 +51,7 @@ func JobFile(jobs []*Job, user string) (text string, notes []Note) {
 	if !written {
 		return "", notes
 	}
-	return "# leaderrun import: `leaderrun cron --check FILE` shows the next ticks\njobs:\n" + b.String(), notes
+	return head + b.String(), notes
 }
 
 func oneLine(text string) string {
@@ -65,6 +78,8 @@ func (v *Variable) notForJobs() (why, hint string) {
 		return "it is for leaderrun itself", "set it where `leaderrun cron` starts"
 	case !value.IsVariable(v.Name):
 		return "no shell has a variable of this name", "call it otherwise where it is needed"
+	case strings.HasPrefix(v.Name, "MAIL") && slices.Contains(noKeys, v.Name) && v.Value != "":
+		return "`leaderrun cron` sends no mail", "what jobs print goes where the daemon prints"
 	case v.Name == "RANDOM_DELAY" && v.Value != "" && v.Value != "0":
 		return "there it is called jitter", "jitter: " + oneLine(v.Value) + "m does the same where ticks are further apart"
 	}
@@ -85,8 +100,6 @@ func (j *Job) entry(user string) (text, why, hint string) {
 		return "", "what it reads stands behind a %", "leave it in a crontab, which `leaderrun cron` reads as well"
 	case user != "" && j.User != "" && j.User != user:
 		return "", "it runs as " + j.User, "`leaderrun cron` runs all jobs of a file as its own user; --user " + quote(j.User) + " writes those of this one"
-	case hasSlots(j.options):
-		return "", "a semaphore lets it run several times at once, and the daemon runs each tick once", "leave it in a crontab, where it becomes --slots"
 	case slices.ContainsFunc(j.options, func(o option) bool { return o.name == "--wait" && o.key == "" }):
 		return "", "a lock that is waited for with a limit has no key", "choose overlap: wait or forbid"
 	}
@@ -128,17 +141,22 @@ func (j *Job) entry(user string) (text, why, hint string) {
 	}
 	dir := j.Dir
 	var env []string
-	for _, v := range j.Env {
-		switch {
+	seen := map[string]bool{}
+	for _, v := range slices.Backward(j.Env) {
+		switch again := seen[v.Name]; {
+		case again:
+			continue
 		case v.Name == "HOME":
 			dir = v.Value
 		case !slices.Contains(noKeys, v.Name) && !isForDaemon(v.Name) && value.IsVariable(v.Name):
 			env = append(env, scalar(v.Name)+": "+scalar(v.Value))
 		}
+		seen[v.Name] = true
 	}
 	if strings.HasPrefix(dir, "/") {
 		set("dir", dir)
 	}
+	slices.Reverse(env)
 	if len(env) > 0 {
 		text += "    env: {" + strings.Join(env, ", ") + "}\n"
 	}

@@ -4,10 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
-
-	"github.com/leaderrun/leaderrun/internal/crontab"
 )
 
 func TestDigestsOfDpkg(t *testing.T) {
@@ -19,13 +16,5 @@ func TestDigestsOfDpkg(t *testing.T) {
 	got := dpkgDigests(status)
 	if len(got) != 1 || !slices.Equal(got["/etc/cron.d/a"], []string{"0cc175b9c0f1b6a831c399e269772661"}) {
 		t.Errorf("%q", got)
-	}
-}
-
-func TestPackagedFilesStay(t *testing.T) {
-	sources := []Source{{Path: "/etc/cron.d/a", Text: []byte("0 2 * * * root a\n"), Format: crontab.System}, {Path: "/etc/cron.d/b", Text: []byte("0 2 * * * root b\n"), Format: crontab.System}}
-	files, notes := Import(sources, Options{Packaged: map[string]bool{"/etc/cron.d/a": true}})
-	if len(files[0].Jobs) != 0 || len(files[1].Jobs) != 1 || len(notes) != 1 || !strings.Contains(notes[0].Why, "as its package brought it") {
-		t.Errorf("%+v", notes)
 	}
 }

@@ -29,7 +29,7 @@ func Read(paths []string, stdin io.Reader, given *crontab.Format) (sources []Sou
 			if err != nil {
 				return nil, nil, fmt.Errorf("stdin: %w", err)
 			}
-			sources = append(sources, Source{"stdin", text, formatOf(given, crontab.User)})
+			sources = append(sources, Source{Path: "stdin", Text: text, Format: formatOf(given, crontab.User)})
 			continue
 		}
 		info, err := os.Stat(p)
@@ -92,7 +92,7 @@ func readDirectory(dir string, given *crontab.Format) (sources []Source, notes [
 			why, ignored = "it is no file, so cron leaves it out", true
 		}
 		if ignored {
-			notes = append(notes, Note{Path: p, Why: why, Kept: true})
+			notes = append(notes, Note{Path: p, Why: why})
 			continue
 		}
 		s, err := readFile(p, formatOf(given, format))
@@ -120,7 +120,7 @@ func CheckUsers(s Source, host crontab.Host) (notes []Note, err error) {
 		case sure:
 			return nil, &Refusal{fmt.Sprintf("%s:%d", s.Path, l.Number), why, hint}
 		case why != "":
-			notes = append(notes, Note{Path: s.Path, Line: l.Number, Why: why, Hint: hint})
+			notes = append(notes, Note{Path: fmt.Sprintf("%s:%d", s.Path, l.Number), Why: why, Hint: hint})
 		}
 	}
 	return notes, nil
@@ -136,7 +136,7 @@ func readFile(path string, f crontab.Format) (Source, error) {
 	if err != nil {
 		return Source{}, fmt.Errorf("%s: %w", path, err)
 	}
-	return Source{path, text, f}, nil
+	return Source{Path: path, Text: text, Format: f}, nil
 }
 
 func read(r io.Reader) ([]byte, error) {

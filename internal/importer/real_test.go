@@ -37,7 +37,7 @@ func shipped(t testing.TB) []Source {
 			t.Fatal(err)
 		}
 		format := map[string]crontab.Format{".user": crontab.User, ".system": crontab.System, ".supercronic": crontab.Supercronic}[filepath.Ext(path)]
-		all = append(all, Source{filepath.Base(path), text, format})
+		all = append(all, Source{Path: filepath.Base(path), Text: text, Format: format})
 	}
 	return all
 }
@@ -46,12 +46,12 @@ func shipped(t testing.TB) []Source {
 func TestRealCrontabs(t *testing.T) {
 	var got bytes.Buffer
 	for _, s := range shipped(t) {
-		f, notes := one(t, s.Format, string(s.Text), Options{})
+		f := one(t, s.Format, string(s.Text), Options{})
 		f.Path = s.Path
 		got.WriteString(f.Diff())
-		for _, n := range notes {
-			if !n.Info {
-				fmt.Fprintf(&got, "%s:%d: %s\n", s.Path, n.Line, n.Why)
+		for _, j := range f.Jobs {
+			if j.Word != Wrapped {
+				fmt.Fprintf(&got, "%s:%d: %s: %s\n", s.Path, j.Line, j.Word, j.Why)
 			}
 		}
 		same(t, f)
@@ -142,7 +142,7 @@ func command(t testing.TB, script, was string, tokens []crontab.Token, run *cron
 		return words
 	}
 	plain, _ := crontab.Tokens(was)
-	if len(run.Command) == 3 && run.Command[1].Text == "-c" && run.Command[2].Text == was || slices.Equal(words(plain), words(run.Command)) {
+	if run.Command[len(run.Command)-1].Text == was || slices.Equal(words(plain), words(run.Command)) {
 		return
 	}
 	t.Errorf("%q became %q", was, script)
@@ -188,7 +188,7 @@ func FuzzImport(f *testing.F) {
 		if system {
 			format = crontab.System
 		}
-		file, _ := one(t, format, string(text), Options{})
+		file := one(t, format, string(text), Options{})
 		same(t, file)
 	})
 }
@@ -235,7 +235,7 @@ func TestRandomCrontabs(t *testing.T) {
 		if system {
 			format = crontab.System
 		}
-		file, _ := one(t, format, b.String(), Options{})
+		file := one(t, format, b.String(), Options{})
 		same(t, file)
 		if t.Failed() {
 			t.Fatalf("%q", b.String())
@@ -246,7 +246,7 @@ func TestRandomCrontabs(t *testing.T) {
 // A shell does the same with a wrapped command as with the one before.
 func TestWrappedCommandsDoTheSame(t *testing.T) {
 	dir := t.TempDir()
-	const stub = "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done\nshift\nexec \"$@\"\n"
+	const stub = "#!/bin/sh\nwhile [ \"$1\" != -- ]; do [ \"$1\" != --shell ] || shell=1; shift; done\nshift\n[ -z \"$shell\" ] || exec sh -c \"$1\"\nexec \"$@\"\n"
 	if err := os.WriteFile(filepath.Join(dir, "leaderrun"), []byte(stub), 0o755); err != nil { //nolint:gosec // a program
 		t.Fatal(err)
 	}
@@ -282,8 +282,8 @@ func TestWrappedCommandsDoTheSame(t *testing.T) {
 		return string(letters)
 	}
 	for _, c := range commands {
-		f, _ := one(t, crontab.User, "0 2 * * * "+c+"\n", Options{})
-		if len(f.Jobs) != 1 {
+		f := one(t, crontab.User, "0 2 * * * "+c+"\n", Options{})
+		if len(f.Jobs) != 1 || f.Jobs[0].Word == Left {
 			continue
 		}
 		wrapped := f.Jobs[0].command()
@@ -306,7 +306,7 @@ func TestCrontabTakesRealCrontabs(t *testing.T) {
 		if s.Format != crontab.User {
 			continue
 		}
-		f, _ := one(t, s.Format, string(s.Text), Options{})
+		f := one(t, s.Format, string(s.Text), Options{})
 		path := filepath.Join(t.TempDir(), "crontab")
 		if err := os.WriteFile(path, f.After, 0o600); err != nil {
 			t.Fatal(err)
@@ -332,7 +332,7 @@ func TestRealCrontabsUnderCron(t *testing.T) {
 		if s.Format == crontab.Supercronic {
 			continue
 		}
-		f, _ := one(t, s.Format, string(s.Text), Options{})
+		f := one(t, s.Format, string(s.Text), Options{})
 		for side, text := range map[string][]byte{"before": f.Text, "after": f.After} {
 			name := fmt.Sprintf("t%02d-%s", i, side)
 			tabs[name] = recorded(crontab.Parse(text, s.Format), filepath.Join(dir, name))

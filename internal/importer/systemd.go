@@ -7,10 +7,13 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
+	"unicode"
 
-	"github.com/leaderrun/leaderrun/internal/crontab"
 	"github.com/leaderrun/leaderrun/internal/duration"
+	"github.com/leaderrun/leaderrun/internal/jobfile"
 	"github.com/leaderrun/leaderrun/schedule"
 )
 
@@ -53,50 +56,42 @@ func (u *unit) service() string {
 }
 
 // Units reads timers: unit files, whose services lie beside them, names of installed units, or - for what `systemctl cat` prints. A
-// timer that cannot be a schedule is told in the notes.
-func Units(names []string, stdin io.Reader) (jobs []*Job, notes []Note, err error) {
+// timer that cannot be a schedule is left.
+func Units(names []string, stdin io.Reader, o Options) (jobs []*Job, err error) {
 	var units []*unit
 	for _, name := range names {
 		if name == "-" {
 			text, err := read(stdin)
 			if err != nil {
-				return nil, nil, fmt.Errorf("stdin: %w", err)
+				return nil, fmt.Errorf("stdin: %w", err)
 			}
 			units = append(units, parseCat(string(text))...)
 			continue
 		}
 		found, err := unitPath(unitDirectories).findUnits(name)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		units = append(units, found...)
 	}
-	var given crontab.Names
-	timers := 0
 	for _, u := range units {
 		if !strings.HasSuffix(u.name, ".timer") {
 			continue
 		}
-		timers++
 		job, why := ofTimer(u, units)
 		if why != "" {
-			notes = append(notes, Note{Path: u.path, Why: "not imported: " + why, Kept: true})
-			continue
+			job = &Job{Path: u.path}
 		}
 		job.Name = strings.TrimSuffix(u.name, ".timer")
-		given.Take(job.Name)
-		if job.group != "" {
-			notes = append(notes, Note{Path: u.path, Why: job.group + " is not carried over: it has the groups of the user that runs it"})
-		}
-		if len(job.lost) > 0 {
-			notes = append(notes, Note{Path: u.path, Why: "not carried over: " + strings.Join(job.lost, ", "), Hint: "look whether the job needs it"})
-		}
 		jobs = append(jobs, job)
+		if job.judge(o, why, ""); job.Word != Left {
+			job.lookAt()
+		}
 	}
-	if timers == 0 {
-		return nil, nil, errors.New("there is no timer among the units")
+	if len(jobs) == 0 {
+		return nil, errors.New("there is no timer among the units")
 	}
-	return jobs, notes, nil
+	return jobs, nil
 }
 
 // parseCat reads what `systemctl cat` prints: before each file its path in a comment.
@@ -155,7 +150,7 @@ func ofTimer(u *unit, units []*unit) (job *Job, why string) {
 	if u.masked {
 		return nil, "it is masked, so systemd never starts it"
 	}
-	job = &Job{Path: u.path}
+	job = &Job{Path: u.path, Word: Wrapped}
 	for _, calendar := range u.all("OnCalendar") {
 		expr, zone, why := fields(calendar)
 		if why != "" {
@@ -180,21 +175,76 @@ func ofTimer(u *unit, units []*unit) (job *Job, why string) {
 	if why := job.service(units[at]); why != "" {
 		return nil, service + ": " + why
 	}
+	var lost []string
 	for _, s := range slices.Concat(u.settings, units[at].settings) {
-		if key := s.key + "="; s.value != "" && !slices.Contains(carried, s.key) && !slices.Contains(job.lost, key) {
-			job.lost = append(job.lost, key)
+		if key := s.key + "="; s.value != "" && !slices.Contains(carried, s.key) && !slices.Contains(lost, key) {
+			lost = append(lost, key)
 		}
 	}
-	if d := strings.ReplaceAll(strings.TrimSuffix(u.last("RandomizedDelaySec"), "in"), " ", ""); d != "" && d != "0" {
-		if _, err := duration.NotNegative(d); err != nil {
-			return nil, "RandomizedDelaySec=" + u.last("RandomizedDelaySec") + " is not understood"
-		}
-		job.options = append(job.options, option{key: "jitter", keyValue: d})
+	if len(lost) > 0 {
+		job.look("not carried over: " + strings.Join(lost, ", "))
 	}
-	if value := u.last("Persistent"); slices.Contains([]string{"true", "yes", "1", "on"}, value) {
+	if yes, _ := boolean(u.last("Persistent")); yes {
 		job.options = append(job.options, option{key: "catch_up", keyValue: "1"})
 	}
-	return job, ""
+	return job, job.jitter(u.last("RandomizedDelaySec"))
+}
+
+// jitter takes a random delay. A run must start before the next tick.
+func (j *Job) jitter(text string) (why string) {
+	delay, ok := span(text)
+	if !ok {
+		return "RandomizedDelaySec=" + text + " is not understood"
+	}
+	if delay == 0 {
+		return ""
+	}
+	s, err := schedule.Parse(j.Exprs, cmp.Or(j.Timezone, "UTC"))
+	if err != nil {
+		return err.Error()
+	}
+	if gap := jobfile.SmallestGap(s); delay >= gap {
+		j.look(fmt.Sprintf("its random delay of %v is made a second shorter than the %v between two ticks", delay, gap))
+		delay = gap - time.Second
+	}
+	short := strings.NewReplacer("h0m0s", "h", "m0s", "m")
+	j.options = append(j.options, option{key: "jitter", keyValue: short.Replace(delay.String())})
+	return ""
+}
+
+// boolean reads one as systemd does.
+func boolean(text string) (yes, ok bool) {
+	at := slices.Index(strings.Fields("1 yes y true t on 0 no n false f off"), strings.ToLower(text))
+	return at >= 0 && at < 6, at >= 0
+}
+
+// spans are the units of systemd.time(7), with m for minutes and M for months. They are read only.
+var spans = map[string]time.Duration{
+	"us usec µs": time.Microsecond, "ms msec": time.Millisecond, "s sec second seconds": time.Second, "m min minute minutes": time.Minute,
+	"h hr hour hours": time.Hour, "d day days": 24 * time.Hour, "w week weeks": 7 * 24 * time.Hour,
+	"M month months": 2629800 * time.Second, "y year years": 31557600 * time.Second,
+}
+
+// span reads one of systemd.time(7): numbers with units, and seconds where there is none.
+func span(text string) (sum time.Duration, ok bool) {
+	for text = strings.TrimSpace(text); text != ""; text = strings.TrimSpace(text) {
+		rest := strings.TrimLeft(text, "0123456789.")
+		number, err := strconv.ParseFloat(text[:len(text)-len(rest)], 64)
+		rest = strings.TrimSpace(rest)
+		text = strings.TrimLeftFunc(rest, unicode.IsLetter)
+		unit := cmp.Or(rest[:len(rest)-len(text)], "s")
+		length := time.Duration(0)
+		for names, d := range spans {
+			if slices.Contains(strings.Fields(names), unit) {
+				length = d
+			}
+		}
+		if err != nil || length == 0 || number > float64(duration.Longest/length) {
+			return 0, false
+		}
+		sum += time.Duration(number * float64(length))
+	}
+	return sum, sum <= duration.Longest
 }
 
 // carried are the settings that a job has too, and those that say nothing of how it runs. They are read only.
@@ -204,7 +254,7 @@ var carried = strings.Fields(`OnCalendar RandomizedDelaySec Persistent Unit Accu
 // service takes the command and what belongs to it.
 func (j *Job) service(u *unit) (why string) {
 	for _, key := range []string{"ExecStartPre", "ExecStartPost", "ExecCondition", "ExecStopPost", "EnvironmentFile", "RootDirectory", "DynamicUser", "LoadCredential"} {
-		if len(u.all(key)) > 0 && u.last(key) != "no" && u.last(key) != "false" {
+		if no, is := boolean(u.last(key)); len(u.all(key)) > 0 && (no || !is) {
 			return key + "= is not carried over"
 		}
 	}
@@ -214,7 +264,7 @@ func (j *Job) service(u *unit) (why string) {
 	}
 	command := strings.TrimLeft(commands[0], "-")
 	if command != commands[0] {
-		j.lost = append(j.lost, "the - of ExecStart=")
+		j.look("not carried over: the - of ExecStart=")
 	}
 	switch {
 	case strings.ContainsAny(command[:min(1, len(command))], "@:+!|"):
@@ -239,7 +289,7 @@ func (j *Job) service(u *unit) (why string) {
 	}
 	for _, key := range []string{"Group", "SupplementaryGroups"} {
 		if group := u.last(key); group != "" && group != j.User {
-			j.group = key + "=" + group
+			j.look(key + "=" + group + " is not carried over: it has the groups of the user that runs it")
 		}
 	}
 	for _, line := range u.all("Environment") {
@@ -287,57 +337,74 @@ func unitWords(line string) (words []string, ok bool) {
 	return words, quote == 0
 }
 
-// Lines writes jobs of timers as lines of a user's crontab. Those of another user have that in a comment.
-func Lines(jobs []*Job) (text string, notes []Note) {
+// Lines writes jobs of timers as a crontab of the user that they have, imported as others are. What a line cannot say is left, or said.
+func Lines(jobs []*Job, o Options) string {
+	files, _ := Import([]Source{{Path: "timers", Text: []byte(bare(jobs))}}, o)
+	for _, found := range files[0].Jobs {
+		j := jobs[slices.IndexFunc(jobs, func(j *Job) bool { return j.Name == found.Name })]
+		switch {
+		case found.Word == Left:
+			j.leave(found.Why, "")
+		case found.Why != "":
+			j.look(found.Why)
+		}
+	}
+	return string(files[0].After)
+}
+
+// bare writes jobs of timers as a crontab that was not imported yet.
+func bare(jobs []*Job) string {
 	var b strings.Builder
 	jobs = slices.Clone(jobs) // CRON_TZ counts for all lines below it, and cannot be taken back
 	slices.SortStableFunc(jobs, func(a, b *Job) int { return cmp.Compare(a.Timezone, b.Timezone) })
 	zone := ""
 	for _, j := range jobs {
-		if len(j.Exprs) > 1 {
-			b.WriteString(mark + "not a line of a crontab: " + j.Name + " has several schedules; --to jobs writes it\n")
-			notes = append(notes, Note{Path: j.Path, Why: "not a line of a crontab: it has several schedules", Hint: "--to jobs writes it", Kept: true})
+		if j.Word != Left && len(j.Exprs) > 1 {
+			j.leave("a line has one schedule, and this has several", "--to jobs writes it")
+		}
+		if j.Word == Left {
 			continue
 		}
-		if j.User != "root" {
-			b.WriteString("# runs as " + j.User + ": " + "for the crontab of that user\n")
-		}
-		line := *j
-		line.options = nil
 		for _, o := range j.options {
-			notes = append(notes, Note{Path: j.Path, Why: "a crontab has nothing like " + o.key + " of a job file", Hint: "--to jobs writes it"})
-		}
-		for _, v := range slices.Backward(j.Env) {
-			line.raw = v.Name + "=" + line.escape(quote(v.Value)) + " " + line.raw
-		}
-		if j.Dir != "" {
-			line.raw = "cd " + line.escape(quote(j.Dir)) + " && " + line.raw
+			j.look("a crontab has nothing like " + o.key + " of a job file: --to jobs writes it")
 		}
 		if j.Timezone != zone {
 			zone = j.Timezone
 			b.WriteString("CRON_TZ=" + zone + "\n")
 		}
-		if j.Timezone != "" {
-			notes = append(notes, Note{Path: j.Path, Why: "its time is in " + j.Timezone + ", and cron of Debian knows no CRON_TZ", Hint: "--to jobs writes a file for `leaderrun cron`, which does"})
+		if j.User != "root" {
+			b.WriteString("# runs as " + j.User + ": for the crontab of that user\n")
 		}
-		b.WriteString(j.Exprs[0] + " " + line.command() + "\n")
+		line := j.raw
+		for _, v := range slices.Backward(j.Env) {
+			line = v.Name + "=" + j.escape(quote(v.Value)) + " " + line
+		}
+		if j.Dir != "" {
+			line = "cd " + j.escape(quote(j.Dir)) + " && " + line
+		}
+		b.WriteString("# job: " + j.Name + "\n" + j.Exprs[0] + " " + line + "\n")
 	}
-	return b.String(), notes
+	return b.String()
 }
 
 // calendars are what the words of systemd stand for. They are read only.
 var calendars = map[string]string{
 	"minutely": "* * * * *", "hourly": "0 * * * *", "daily": "0 0 * * *", "weekly": "0 0 * * 1", "monthly": "0 0 1 * *",
-	"quarterly": "0 0 1 1,4,7,10 *", "semiannually": "0 0 1 1,7 *", "yearly": "0 0 1 1 *", "annually": "0 0 1 1 *",
+	"quarterly": "0 0 1 1,4,7,10 *", "yearly": "0 0 1 1 *", "annually": "0 0 1 1 *", "anually": "0 0 1 1 *",
+	"semiannually": "0 0 1 1,7 *", "semi-annually": "0 0 1 1,7 *", "biannually": "0 0 1 1,7 *", "bi-annually": "0 0 1 1,7 *",
 }
 
 // fields makes five fields of a calendar of systemd.time(7).
 func fields(calendar string) (expr, zone, why string) {
 	words := strings.Fields(calendar)
-	if n := len(words); n > 1 && (words[n-1] == "UTC" || strings.Contains(words[n-1], "/") && !strings.ContainsAny(words[n-1], "0123456789:*")) {
+	if n := len(words); n > 1 && words[n-1][0]|0x20 >= 'a' { // nothing else that begins with a letter stands at the end
 		zone, words = words[n-1], words[:n-1]
+		if _, err := schedule.Parse([]string{"@daily"}, zone); err != nil {
+			why, _ := schedule.Explain(err)
+			return "", "", why
+		}
 	}
-	const not = "it has no five fields that mean the same"
+	const not = "import reads no five fields out of it"
 	if len(words) == 1 && calendars[strings.ToLower(words[0])] != "" {
 		return calendars[strings.ToLower(words[0])], zone, ""
 	}
@@ -354,6 +421,8 @@ func fields(calendar string) (expr, zone, why string) {
 			if ok {
 				minute, ok = field(parts[1], 0, 59)
 			}
+		case i == 0 && word[0]|0x20 >= 'a':
+			weekday, ok = weekdays(word)
 		case strings.Contains(word, "-"):
 			parts := strings.Split(word, "-")
 			if len(parts) == 3 {
@@ -369,8 +438,6 @@ func fields(calendar string) (expr, zone, why string) {
 			if ok {
 				day, ok = field(parts[1], 1, 31)
 			}
-		case i == 0:
-			weekday, ok = weekdays(word)
 		}
 		if !ok {
 			return "", "", not
@@ -441,7 +508,7 @@ func weekdays(word string) (string, bool) {
 	var all []string
 	for element := range strings.SplitSeq(strings.ToLower(word), ",") {
 		var days []string
-		for name := range strings.SplitSeq(element, "..") {
+		for name := range strings.SplitSeq(strings.ReplaceAll(element, "..", "-"), "-") {
 			at := max(slices.Index(names, name), slices.Index(long, name))
 			if at < 0 {
 				return "", false

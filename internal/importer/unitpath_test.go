@@ -126,8 +126,8 @@ func TestOverriddenUnits(t *testing.T) {
 				t.Fatal(why)
 			}
 			job.Name = "j"
-			text, _ := Lines([]*Job{job})
-			want := regexp.MustCompile("^" + regexp.QuoteMeta(strings.Join(strings.Fields(c.line)[:5], " ")) + " .* " + regexp.QuoteMeta(strings.Fields(c.line)[5]) + "\n$")
+			text := Lines([]*Job{job}, Options{})
+			want := regexp.MustCompile("^# job: j\n" + regexp.QuoteMeta(strings.Join(strings.Fields(c.line)[:5], " ")) + " .* " + regexp.QuoteMeta(strings.Fields(c.line)[5]) + "\n$")
 			if units[0].name != c.name+".timer" || !want.MatchString(text) {
 				t.Errorf("%s: %q", units[0].name, text)
 			}

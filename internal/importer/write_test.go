@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -188,13 +187,9 @@ func TestWriteAfterAKill(t *testing.T) {
 // The daemon takes what is written for it, and runs the same.
 func TestJobFilesOfRealCrontabs(t *testing.T) {
 	for _, s := range shipped(t) {
-		files, kept := Import([]Source{s}, Options{Timezone: "UTC"})
-		text, notes := JobFile(files[0].Jobs, "")
-		notes = slices.DeleteFunc(notes, func(n Note) bool { return !n.Kept }) // of variables
-		if text == "" && len(notes) == 0 {
-			if len(kept) == 0 {
-				t.Errorf("%s: no job", s.Path)
-			}
+		files, _ := Import([]Source{s}, Options{Timezone: "UTC"})
+		text, _ := JobFile(files[0].Jobs, "")
+		if text == "" && files[0].Wrapped() == 0 {
 			continue
 		}
 		file, err := jobfile.Parse("jobs.yaml", []byte(text), jobfile.NewDefaults())
@@ -202,8 +197,8 @@ func TestJobFilesOfRealCrontabs(t *testing.T) {
 			t.Errorf("%s: %v\n%s", s.Path, err, text)
 			continue
 		}
-		if len(file.Jobs)+len(notes) != len(files[0].Jobs) {
-			t.Errorf("%s: %d jobs of %d, and %d notes", s.Path, len(file.Jobs), len(files[0].Jobs), len(notes))
+		if len(file.Jobs) != files[0].Wrapped() {
+			t.Errorf("%s: %d jobs of %d", s.Path, len(file.Jobs), files[0].Wrapped())
 		}
 		for _, j := range file.Jobs {
 			for _, was := range files[0].Jobs {
@@ -211,7 +206,7 @@ func TestJobFilesOfRealCrontabs(t *testing.T) {
 				if s.Format == crontab.Supercronic {
 					script = was.raw
 				}
-				if was.Name == j.Name && j.Argv[len(j.Argv)-1] != script && !was.isPlain() {
+				if was.Word != Left && was.Name == j.Name && j.Argv[len(j.Argv)-1] != script && !was.isPlain() {
 					t.Errorf("%s: %s runs %q, and ran %q", s.Path, j.Name, j.Argv, script)
 				}
 			}
@@ -239,6 +234,15 @@ func TestCalendars(t *testing.T) {
 		"*-02-30 00:00":               "!",
 		"Sun..Mon 00:00":              "!",
 		"25:00":                       "!",
+		"Mon-Fri 09:00":               "0 9 * * 1-5",
+		"mon-wed,Sat *-*-* 09:00 CET": "0 9 * * 1-3,6 CET",
+		"*-*-* 06:00 GMT":             "0 6 * * * GMT",
+		"daily UTC":                   "0 0 * * * UTC",
+		"biannually":                  "0 0 1 1,7 *",
+		"Bi-Annually":                 "0 0 1 1,7 *",
+		"semi-annually":               "0 0 1 1,7 *",
+		"anually":                     "0 0 1 1 *",
+		"daily Nowhere/X":             "!",
 		"nonsense":                    "!",
 		"*-*-* 1:00:00.5":             "!",
 		"Monday..Wed,sat *-*-* 01:02": "2 1 * * 1-3,6",
@@ -261,9 +265,9 @@ func TestJobFilesHaveTheBytesOfTheLine(t *testing.T) {
 	for _, script := range []string{"echo é | cat", "echo \u0085\u2028\ufeff | cat", "echo \x01\x7f\t | cat", "ls /srv/caf\xe9 | cat", "echo a; \x80"} {
 		for _, before := range []string{"", "A='\xe9'\n", "HOME=/\xe9\n"} {
 			files, _ := Import([]Source{{Path: "crontab", Text: []byte(before + "0 2 * * * " + script + "\n")}}, Options{ToJobs: true})
-			text, notes := JobFile(files[0].Jobs, "")
-			if valid := utf8.ValidString(before + script); valid != (text != "") || valid != (len(notes) == 0) {
-				t.Errorf("%q: %q\n%+v", before+script, text, notes)
+			text, _ := JobFile(files[0].Jobs, "")
+			if valid := utf8.ValidString(before + script); valid != (text != "") || valid != (files[0].Jobs[0].Word != Left) {
+				t.Errorf("%q: %q\n%+v", before+script, text, files[0].Jobs[0])
 			}
 			if text == "" {
 				continue

@@ -310,7 +310,7 @@ func (r *reader) checkJitter(d *draft, p *planned) {
 		return
 	}
 	if p.gap == 0 {
-		p.gap = smallestGap(p.schedule)
+		p.gap = SmallestGap(p.schedule)
 	}
 	if jitter >= p.gap {
 		r.problem(d.at("jitter", "schedule", "every"), d.what("jitter"),
@@ -322,9 +322,9 @@ func (r *reader) checkJitter(d *draft, p *planned) {
 	}
 }
 
-// smallestGap is the shortest time between two ticks of a schedule's first ones. They are counted from a fixed
+// SmallestGap is the shortest time between two ticks of a schedule's first ones. They are counted from a fixed
 // instant: the same file is right or wrong on every day.
-func smallestGap(s *schedule.Schedule) time.Duration {
+func SmallestGap(s *schedule.Schedule) time.Duration {
 	const enough = 64
 	gap := time.Duration(1<<63 - 1)
 	last, _ := s.Next(time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC))

@@ -327,7 +327,7 @@ func TestPagesFitTheProgram(t *testing.T) {
 				if !ok {
 					t.Fatalf("%s: no list of options in %q", url, said)
 				}
-				for _, m := range regexp.MustCompile(`([a-z-]+) \(`).FindAllStringSubmatch(list, -1) {
+				for _, m := range regexp.MustCompile(`([a-z_-]+) \(`).FindAllStringSubmatch(list, -1) {
 					known = append(known, m[1])
 				}
 			}

@@ -247,7 +247,7 @@ func hintOf(err error) string {
 	if e, ok := errors.AsType[*supervise.ExecError](err); ok {
 		switch e.Errno { // the file was found before, and may be executed
 		case syscall.ENOEXEC:
-			return "a script needs a first line such as #!/bin/sh, also where cron could do without"
+			return "is it a program for another kind of machine?"
 		case syscall.ENOENT:
 			return "the file is there; is the program that its first line (#!) names?"
 		}

@@ -189,7 +189,7 @@ func TestExecFailureIsTold(t *testing.T) {
 		{"absent", filepath.Join(dir, "absent"), syscall.ENOENT, 127},
 		{"directory", dir, syscall.EACCES, 126},
 		{"not executable", file("plain", "#!/bin/sh\n", 0o644), syscall.EACCES, 126},
-		{"no interpreter line", file("script", "exit 0\n", 0o755), syscall.ENOEXEC, 126},
+		{"another machine's", file("foreign", "\x7fELF\x00\n", 0o755), syscall.ENOEXEC, 126},
 		{"interpreter absent", file("lost", "#!/nonexistent\n", 0o755), syscall.ENOENT, 127},
 	}
 	for _, test := range tests {

@@ -121,6 +121,9 @@ func (g *guardian) fork(r StartRequest, fds []int) (pid int, errno syscall.Errno
 		}
 		disarm := killMyselfAt(r.Deadline.Kill)
 		pid, err := syscall.ForkExec(r.Path, r.Argv, attr)
+		if err == syscall.ENOEXEC && isText(r.Dir, r.Path) { // as bash and execvp(3) do
+			pid, err = syscall.ForkExec(shell, append([]string{shell, r.Path}, r.Argv[1:]...), attr)
+		}
 		disarm()
 		if err == nil {
 			return pid, 0, false

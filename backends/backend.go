@@ -250,8 +250,9 @@ type RenewAnswer struct {
 
 // Outcome is how a run ended.
 type Outcome struct {
-	State State // Done, Failed, Stopped or Lost; Open: the command never started
-	Exit  int   // exit code as a shell shows it; it has no meaning if State is Open
+	State State  // Done, Failed, Stopped or Lost; Open: the command never started
+	Exit  int    // exit code as a shell shows it; it has no meaning if State is Open
+	Note  string // what the code does not say, for the history; may be empty
 }
 
 // Status is what a store keeps about one job, read in one step.

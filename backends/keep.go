@@ -132,7 +132,7 @@ func end(r *Record, holder string, o Outcome, now int64) {
 		r.note(Run{Token: r.Token, Holder: r.Holder, Attempt: 1, Started: r.Granted})
 		run = &r.Runs[0]
 	}
-	run.State, run.Exit, run.Ended = o.State, o.Exit, now
+	run.State, run.Exit, run.Note, run.Ended = o.State, o.Exit, o.Note, now
 	if o.State == Open { // there was no run
 		r.Reserved = nil
 	}

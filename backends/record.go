@@ -127,7 +127,7 @@ type Run struct {
 	Ended   int64  `json:"ended,omitempty"`   // ms; 0: not known to have ended
 	State   State  `json:"state"`
 	Exit    int    `json:"exit"`
-	Note    string `json:"note,omitempty"` // of an operator who ended it
+	Note    string `json:"note,omitempty"` // why it ended, where an operator or the timeout ended it
 }
 
 // BreakRequest asks a holder to stop.

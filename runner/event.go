@@ -92,11 +92,12 @@ func (m *machine) tellStandby(r *backends.Refusal) {
 }
 
 func (m *machine) tellWait(r *backends.Refusal) {
-	why := "a lease vanished that was not released; its holder may still be alive"
-	if r.Verdict == backends.Quarantined {
-		why = "the backend may have forgotten who runs the job"
+	verdict := slog.String("verdict", string(r.Verdict))
+	if r.Verdict == backends.Quarantined { // once in the life of a store, at best, and nobody else says why nothing happens
+		m.warn(EventStandby, fmt.Sprintf("waiting %v: the backend may have forgotten who runs the job: it is new, or was restarted or emptied", brief(r.Wait)), verdict)
+		return
 	}
-	m.info(EventStandby, fmt.Sprintf("waiting %v: %s", brief(r.Wait), why), slog.String("verdict", string(r.Verdict)))
+	m.info(EventStandby, fmt.Sprintf("waiting %v: a lease vanished that was not released; its holder may still be alive", brief(r.Wait)), verdict)
 }
 
 // tellGrant tells of the lease, and what this very claim found lost, missed or overruled: nobody else will.

@@ -30,7 +30,9 @@ func (c cause) outcome(s lifeline.Status) backends.Outcome {
 		o.State = backends.Lost
 	case c.ending == Broken, c.ending == Ran, c.signalled:
 		o.State = backends.Stopped
-	case c.ending == TimedOut, c.ending == StartFailed:
+	case c.ending == TimedOut:
+		o.Note = "its timeout ended it"
+	case c.ending == StartFailed:
 	case s.Known && s.ExitCode() == 0:
 		o.State = backends.Done
 	}

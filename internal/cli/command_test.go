@@ -423,3 +423,15 @@ func TestAnErrorHasOneExitCode(t *testing.T) {
 		}
 	}
 }
+
+// What others have written must not reach a terminal as a command to it: an 8-bit control character, and a byte that is no UTF-8, are
+// some to older ones.
+func TestOneLine(t *testing.T) {
+	for text, want := range map[string]string{
+		"näme \ufffd": "näme \ufffd", "a\nb": `a\nb`, "\x9b31mx": `\x9b31mx`, "a\xff": `a\xff`, "\u009b": `\u009b`, `"`: `"`, "\x1b'": `\x1b'`,
+	} {
+		if got := oneLine(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}

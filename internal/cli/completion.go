@@ -285,7 +285,7 @@ func (c *call) namesOfJobs(ctx context.Context) (all []offer) {
 	defer store.Close()
 	names, _ := store.Jobs(ctx)
 	for _, name := range names {
-		if !isInternal(name) && utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		if !isInternal(name) && !strings.HasPrefix(name, "-") && utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
 			all = append(all, offer{word: name})
 		}
 	}

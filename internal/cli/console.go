@@ -8,10 +8,12 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/leaderrun/leaderrun/internal/panics"
 	"github.com/leaderrun/leaderrun/internal/value"
@@ -135,17 +137,19 @@ func tickText(tick int64) string { return time.Unix(tick, 0).UTC().Format(time.R
 
 // oneLine keeps a text from looking like several lines or from moving a terminal's cursor.
 func oneLine(text string) string {
-	if strings.IndexFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) < 0 {
+	if utf8.ValidString(text) && strings.IndexFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) < 0 {
 		return text
 	}
 	var b strings.Builder
-	for _, r := range text {
-		if unicode.IsPrint(r) {
-			b.WriteRune(r)
-			continue
+	for len(text) > 0 {
+		r, size := utf8.DecodeRuneInString(text)
+		one := text[:size]
+		if !unicode.IsPrint(r) || r == utf8.RuneError && size == 1 { // a byte that is no UTF-8 may still move a cursor
+			q := strconv.Quote(one)
+			one = q[1 : len(q)-1]
 		}
-		q := fmt.Sprintf("%q", string(r))
-		b.WriteString(q[1 : len(q)-1])
+		b.WriteString(one)
+		text = text[size:]
 	}
 	return b.String()
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/signal"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -262,6 +263,9 @@ func (s *service) serve() (ExitStatus, error) {
 	over := make(chan error, 1)
 	panics.Go(func() { over <- s.daemon.Run(ctx) })
 	s.notify.isReady("jobs are scheduled")
+	if signal.Ignored(syscall.SIGHUP) { // whoever had it ignored wants it ignored
+		s.call.console.warn("SIGHUP is ignored here, as nohup leaves it: it does not read the file again", "start leaderrun with setsid instead of nohup")
+	}
 	asked := 0
 	for {
 		select {

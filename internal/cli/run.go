@@ -340,8 +340,17 @@ func commandOf(argv []string, shell bool) ([]string, error) {
 	return []string{"sh", "-c", argv[0]}, nil
 }
 
+// ofShell are commands that a shell has itself, beside those that are programs, too, and the words of its grammar.
+const ofShell = " . : alias bg break case cd command continue declare eval exec exit export fg for function getopts hash if jobs let local read readonly " +
+	"return set shift shopt source times trap type typeset ulimit umask unalias unset until wait while [[ { ( ! "
+
 func lookHint(p *runPlan, code int) string {
+	name, _, assigns := strings.Cut(p.argv[0], "=")
 	switch {
+	case strings.HasPrefix(p.argv[0], "~"):
+		return "a shell replaces ~ only outside of quotes: leave them out, or write $HOME"
+	case strings.Contains(ofShell, " "+p.argv[0]+" "), assigns && value.IsVariable(name):
+		return "that is a shell's own: --shell takes a line for a shell"
 	case strings.ContainsAny(p.argv[0], " \t|;&") && len(p.argv) == 1:
 		return "a line for a shell needs --shell"
 	case code == 126:

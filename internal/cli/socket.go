@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/ownership"
 	"github.com/leaderrun/leaderrun/internal/panics"
 	"github.com/leaderrun/leaderrun/internal/supervise"
 	processtree "github.com/leaderrun/leaderrun/internal/supervise/tree"
@@ -209,6 +210,9 @@ func privateDirectory(parent string, room int) (string, error) {
 	const random = 10 // digits at most that MkdirTemp appends
 	if !filepath.IsAbs(parent) || len(parent)+len("/"+processtree.Prefix+"/")+random+room > longestSocketPath {
 		return "", errNoParent
+	}
+	if err := ownership.CheckFolder(parent); err != nil { // its owner could put another socket there, and answer in our place
+		return "", err
 	}
 	const tries = 100 // for who starts at the same time may take it for abandoned before it is held
 	for left := tries; ; left-- {

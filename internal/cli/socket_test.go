@@ -549,3 +549,17 @@ func TestDirectoryIsMadeWhileOthersTidyUp(t *testing.T) {
 	close(over)
 	<-tidied
 }
+
+// Whoever owns a folder above the socket can put another one in its place, and tell a run that has lost its lease that it leads.
+func TestSocketIsNotBelowAnothersFolder(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give a folder away")
+	}
+	theirs := t.TempDir()
+	if err := os.Chown(theirs, 54321, 54321); err != nil {
+		t.Fatal(err)
+	}
+	if dir, err := privateDirectory(theirs, 20); err == nil {
+		t.Errorf("made %s", dir)
+	}
+}

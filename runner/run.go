@@ -25,14 +25,15 @@ type cause struct {
 // outcome says what the store records about a run that ended with this cause and status.
 func (c cause) outcome(s lifeline.Status) backends.Outcome {
 	o := backends.Outcome{State: backends.Failed, Exit: s.ExitCode()}
+	if c.ending == TimedOut {
+		o.Note = "its timeout ended it"
+	}
 	switch {
 	case c.ending == LeaseLost, c.ending == TreeLost:
 		o.State = backends.Lost
 	case c.ending == Broken, c.ending == Ran, c.signalled:
 		o.State = backends.Stopped
-	case c.ending == TimedOut:
-		o.Note = "its timeout ended it"
-	case c.ending == StartFailed:
+	case c.ending == TimedOut, c.ending == StartFailed:
 	case s.Known && s.ExitCode() == 0:
 		o.State = backends.Done
 	}

@@ -43,7 +43,7 @@ var layers = map[string]string{
 	"internal/metrics":          "runner backends internal/filename internal/ownership",
 	"internal/importer":         "schedule internal/crontab internal/duration internal/jobfile internal/ownership internal/slots internal/value go.yaml.in/yaml/v3 golang.org/x/sys/...",
 	"internal/crontab":          "internal/account",
-	"internal/lint":             "schedule internal/crontab internal/jobfile",
+	"internal/lint":             "schedule backends/all internal/crontab internal/duration internal/jobfile",
 	"internal/checkup":          "backends internal/panics",
 	"internal/backendurl":       "backends internal/duration internal/ownership",
 	"internal/redisurl":         "backends internal/backendurl",

@@ -1,13 +1,18 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 
+	"github.com/leaderrun/leaderrun/backends/all"
+	"github.com/leaderrun/leaderrun/internal/account"
 	"github.com/leaderrun/leaderrun/internal/importer"
 	"github.com/leaderrun/leaderrun/internal/lint"
 	"github.com/leaderrun/leaderrun/internal/value"
@@ -20,11 +25,13 @@ func lintCommand() *command {
 for that of another host, and what they must agree on is compared; a directory is one host's. - is stdin. Without
 FILE it looks at /etc/crontab and /etc/cron.d.
 
-It finds a --schedule that is not when cron starts the line; one name for two commands, and two for one; no
-backend, or file: on several hosts; commands, options and arguments that leaderrun refuses; a % that ends the
-command; commands beside the run, which every host runs; locks inside a run; what makes cron ignore the whole
-file; and, in the files that this host's cron reads and on stdin, a leaderrun that is not in cron's PATH. The exit
-code is 1 if anything is found.`,
+It finds what makes a job run twice, or not at all: ticks that are not when cron starts the line; one name for two
+commands, and two for one; no backend, or another one than on another host; a job's command without leaderrun;
+commands, options, variables and arguments that leaderrun refuses; a % that ends the command; commands beside the
+run, which every host runs; what goes on in the background; what looks after the host; locks and runs inside a
+run; what makes cron ignore the whole file; and, in the files that this host's cron reads and on stdin, a leaderrun
+that is not in cron's PATH. The comment "# leaderrun lint: ok RULE" above a line silences a rule. The exit code is 1
+if anything is found.`,
 		examples: []exampleLine{
 			{"this host", "leaderrun lint cron.d"},
 			{"what two hosts must agree on", "leaderrun lint host1/crontab host2/crontab"},
@@ -75,10 +82,14 @@ func runLint(c *call) (ExitStatus, error) {
 			i = 0
 		}
 		for _, s := range read {
-			sources = append(sources, lint.Source{Path: s.Path, Text: s.Text, Format: s.Format, Host: i, Has: ours(path)})
+			source := lint.Source{Path: s.Path, Text: s.Text, Format: s.Format, Host: i, Has: ours(path)}
+			if source.Has != nil {
+				source.Refused = cronRefuses(s.Path)
+			}
+			sources = append(sources, source)
 		}
 	}
-	found := lint.Look(sources, lint.Host{Named: named, Refuses: refuses})
+	found := lint.Look(sources, lint.Host{Named: named, Refuses: refuses, IsUser: isUserOfHost})
 	end := ExitStatus{}
 	if len(found) > 0 {
 		end.Code = codeBad
@@ -92,10 +103,13 @@ func (c *call) namesBackend() (bool, error) {
 	return named && !strings.HasPrefix(g.place, prefix), err
 }
 
-// refuses says what leaderrun has against the words of a crontab behind its name, whatever the configuration and variables of its host
-// are. Of other commands than run only the name is looked at.
-func refuses(words []string) (why, remedy string) {
-	s := newSettings(func(string) (string, bool) { return "", false })
+// refuses says what leaderrun has against the words of a crontab behind its name, and against the variables above them, whatever else its
+// host has. Of other commands than run only the name is looked at.
+func refuses(words []string, variables map[string]string) (why, remedy string) {
+	s := newSettings(func(name string) (text string, ok bool) {
+		text, ok = variables[name]
+		return text, ok
+	})
 	root := rootCommand()
 	root.kinds = []*command{runCommand()}
 	cmd, args, _, err := s.walk(root, words)
@@ -103,15 +117,79 @@ func refuses(words []string) (why, remedy string) {
 	case err != nil:
 	case cmd.name == "run":
 		s.few = len(args) < cmd.least()
-		_, err = (&call{cmd: cmd, args: args, settings: s}).planRun()
+		if _, err = (&call{cmd: cmd, args: args, settings: s}).planRun(); err == nil {
+			err = cmp.Or(wrongBackend(s), partedUnit(s, args[0]))
+		}
 	case len(args) > 0 && !slices.Contains(commandNames(), args[0]):
 		err = noCommand(args[0])
 	}
 	f, ok := errors.AsType[*fault](err)
-	if !ok || f.code != codeUsage || s.asked("help") {
+	if !ok || f.code != codeUsage && !strings.Contains(f.what, prefix) || s.asked("help") {
 		return "", ""
 	}
 	return f.Error(), f.hint
+}
+
+// wrongBackend says what is wrong with the URL of a backend by itself: its files and servers may be another host's.
+func wrongBackend(s *settings) error {
+	g, named := s.find("backend")
+	if !named {
+		return nil
+	}
+	_, err := parseBackend(g.text)
+	if err == nil {
+		_, err = all.PlaceOf(g.text)
+	}
+	if err == nil {
+		return nil
+	}
+	f := badValue(g, err)
+	f.hint = cmp.Or(hintOf(err), f.hint)
+	return f
+}
+
+// partedUnit finds a job that was meant for the unit of a duration, as in --timeout 5 m JOB.
+func partedUnit(s *settings, job string) error {
+	for _, o := range runOptions() {
+		text := s.word(o).text
+		if _, err := strconv.Atoi(text); err == nil && strings.HasPrefix(o.value, "D") && slices.Contains(strings.Fields("ms s m h d sec min hours minutes seconds days"), job) {
+			return usage(o.flag()+" "+text, "the next word, "+job+", is taken for JOB", "write "+o.flag()+" "+text+job)
+		}
+	}
+	return nil
+}
+
+// cronRefuses says why this host's cron does not read a file, whatever is in it: cron(8) of Debian logs INSECURE MODE, WRONG FILE OWNER, BAD
+// LINK COUNT and ORPHAN. "": it does, or it is no file.
+func cronRefuses(path string) string {
+	info, err := os.Stat(path)
+	if err != nil {
+		return ""
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	owner, isKnown := account.Account{Name: "root"}, true
+	if strings.HasPrefix(path, "/var/spool/cron/") {
+		owner, err = account.Lookup(filepath.Base(path))
+		isKnown = err == nil
+	}
+	switch {
+	case !ok:
+		return ""
+	case info.Mode().Perm()&0o022 != 0:
+		return fmt.Sprintf("others can write it: mode %o", info.Mode().Perm())
+	case st.Nlink > 1:
+		return "it has another name (a hard link)"
+	case !isKnown:
+		return "no user in /etc/passwd is called like it"
+	case st.Uid != owner.UID && st.Uid != 0:
+		return "it does not belong to " + owner.Name
+	}
+	return ""
+}
+
+func isUserOfHost(name string) bool {
+	_, err := account.Lookup(name)
+	return err == nil
 }
 
 // ours tells whether this host has a program, where its own cron reads a file, or may: what stdin has is mostly of `crontab -l`. For

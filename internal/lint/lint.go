@@ -10,20 +10,27 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
+	"github.com/leaderrun/leaderrun/backends/all"
 	"github.com/leaderrun/leaderrun/internal/crontab"
+	"github.com/leaderrun/leaderrun/internal/duration"
 	"github.com/leaderrun/leaderrun/internal/jobfile"
 	"github.com/leaderrun/leaderrun/schedule"
 )
 
 // Source is a file to look at.
 type Source struct {
-	Path   string
+	Path   string // for messages
 	Text   []byte
 	Format crontab.Format // where it is a crontab
 	Host   int            // files of one number belong to one host
 
-	Has func(program string) bool // whether the host, whose cron reads the file, has a program; nil: it cannot be looked up
+	Has     func(program string) bool // whether the host, whose cron reads the file, has a program; nil: it cannot be looked up
+	Refused string                    // why that cron does not read the file, whatever is in it; "": it does, or nobody knows
+
+	order int
+	lines []string
 }
 
 // Finding is one thing that is wrong. The names are a contract.
@@ -34,82 +41,141 @@ type Finding struct {
 	Job    string `json:"job"`  // may be empty
 	Why    string `json:"why"`
 	Remedy string `json:"remedy"`
+
+	order int
 }
 
 // The rules, by the names that findings have.
 const (
-	Syntax   = "syntax"   // cron would ignore the whole file, or `leaderrun cron` refuse it
-	Schedule = "schedule" // --schedule is not when cron starts the line
-	Name     = "name"     // one name for two jobs, or two for one
-	Backend  = "backend"  // none is named
-	Local    = "local"    // file: on several hosts
-	Percent  = "percent"  // a % that ends the command
-	Outside  = "outside"  // a command beside the run, which every host runs
-	Call     = "call"     // leaderrun has no such command, or refuses the options and arguments
-	Lock     = "lock"     // one inside a run, which keeps runs apart by itself
-	Path     = "path"     // cron finds no leaderrun
+	Syntax     = "syntax"     // cron would ignore the whole file, or `leaderrun cron` refuse it
+	Schedule   = "schedule"   // the run's ticks are not when cron starts the line
+	Name       = "name"       // one name for two jobs, or two for one
+	Backend    = "backend"    // none is named, or two are
+	Local      = "local"      // one that each host has for itself, on several hosts
+	Bare       = "bare"       // a job's command without leaderrun
+	User       = "user"       // one before a command of a user's crontab
+	Percent    = "percent"    // a % that ends the command
+	Outside    = "outside"    // a command beside the run, which every host runs
+	Background = "background" // what a command leaves behind, which ends with it
+	HostWork   = "host"       // what every host has to do for itself
+	Call       = "call"       // leaderrun has no such command, or refuses options, variables and arguments
+	Lock       = "lock"       // one inside a run, which keeps runs apart by itself; also a run inside a run
+	Path       = "path"       // cron finds no leaderrun
 )
+
+// silence begins a comment that names rules which do not count for the line below it.
+const silence = "# leaderrun lint: ok "
 
 // Host is what is known outside of the files.
 type Host struct {
-	Named   bool                                      // a backend is named where the jobs run
-	Refuses func(words []string) (why, remedy string) // what leaderrun has against the words behind its name; "": nothing
+	Named   bool                                                                   // a backend is named where the jobs run
+	Refuses func(words []string, variables map[string]string) (why, remedy string) // what leaderrun has against the words behind its name; "": nothing
+	IsUser  func(name string) bool                                                 // of this host; nil: nobody knows
 }
 
 // Look finds what is wrong with files, in their order and that of their lines.
 func Look(sources []Source, host Host) []Finding {
-	l := &linter{Host: host}
-	for _, s := range sources {
-		at := len(l.findings)
-		switch strings.ToLower(filepath.Ext(s.Path)) {
-		case ".yaml", ".yml":
+	l := &linter{Host: host, users: map[string]int{}, told: map[string]bool{}}
+	for i := range sources {
+		s := &sources[i]
+		s.order, s.lines = i, strings.Split(string(s.Text), "\n")
+		if s.isJobFile() {
 			l.jobFile(s)
-		default:
+		} else {
 			l.crontab(s)
 		}
-		slices.SortStableFunc(l.findings[at:], func(a, b Finding) int { return cmp.Compare(a.Line, b.Line) })
 	}
 	l.across()
-	return l.findings
+	return l.inOrder()
+}
+
+// Inside finds what is wrong with the commands of jobs of the daemon. text reads their files anew, for the comments in them.
+func Inside(jobs []*jobfile.Job, text func(path string) []byte) []Finding {
+	l, sources := &linter{users: map[string]int{}}, map[string]*Source{}
+	for _, j := range jobs {
+		path, line := splitPlace(j.Place)
+		if sources[path] == nil {
+			sources[path] = &Source{Path: path, lines: strings.Split(string(text(path)), "\n")}
+		}
+		l.inside(sources[path], line, j.Name, scriptOf(j.Argv), nil)
+	}
+	return l.inOrder()
 }
 
 type linter struct {
 	Host
 	findings []Finding
 	jobs     []job
+	bare     []job          // lines without leaderrun
+	locks    []lock         // inside runs
+	users    map[string]int // how many lines of a host take a lock
+	told     map[string]bool
 }
 
 // job is what is compared across files.
 type job struct {
-	source         Source
+	source         *Source
 	line           int
 	name           string
-	command, ticks string // that say the same are the same
-	local          bool   // its backend is file:
+	command, ticks string     // that say the same are the same
+	place          *all.Place // of its store; nil: unknown
 }
 
-func (l *linter) find(s Source, line int, rule, name, why, remedy string) {
-	l.findings = append(l.findings, Finding{s.Path, line, rule, name, why, remedy})
+// lock is a program inside a run that keeps it apart from others.
+type lock struct {
+	source        *Source
+	line          int
+	name, program string
+	keys          []string // among the linter's users
 }
 
-func (l *linter) jobFile(s Source) {
+func (s *Source) isJobFile() bool {
+	ext := strings.ToLower(filepath.Ext(s.Path))
+	return ext == ".yaml" || ext == ".yml"
+}
+
+// isSilent says whether a comment above a line says that a rule does not count for it.
+func (s *Source) isSilent(line int, rule string) bool {
+	for line -= 2; line >= 0 && line < len(s.lines); line-- {
+		comment := strings.TrimSpace(s.lines[line])
+		if !strings.HasPrefix(comment, "#") {
+			break
+		}
+		if rules, ok := strings.CutPrefix(comment, silence); ok && slices.Contains(strings.Fields(strings.ReplaceAll(rules, ",", " ")), rule) {
+			return true
+		}
+	}
+	return false
+}
+
+func (l *linter) find(s *Source, line int, rule, name, why, remedy string) {
+	if !s.isSilent(line, rule) {
+		l.findings = append(l.findings, Finding{s.Path, line, rule, name, why, remedy, s.order})
+	}
+}
+
+// once is find for what would be said of each line of a file.
+func (l *linter) once(s *Source, line int, rule, name, why, remedy string) {
+	if key := s.Path + rule + why; !l.told[key] {
+		l.told[key] = true
+		l.find(s, line, rule, name, why, remedy)
+	}
+}
+
+func (l *linter) jobFile(s *Source) {
 	file, err := jobfile.Parse(s.Path, s.Text, jobfile.NewDefaults())
 	if wrong, ok := errors.AsType[*jobfile.Error](err); ok {
 		for _, p := range wrong.Problems {
-			l.find(s, lineOf(p.Place), Syntax, p.What, p.Why, p.Hint)
+			_, line := splitPlace(p.Place)
+			l.find(s, line, Syntax, p.What, p.Why, p.Hint)
 		}
 		return
 	}
 	for _, j := range file.Jobs {
-		l.jobs = append(l.jobs, job{s, lineOf(j.Place), j.Name, strings.Join(j.Argv, " "), j.Schedule.Fingerprint(), false})
-		script := strings.Join(j.Argv, " ")
-		if len(j.Argv) == 3 && j.Argv[1] == "-c" {
-			script = j.Argv[2]
-		}
-		l.locks(s, lineOf(j.Place), j.Name, script)
-		if tokens, _ := crontab.Tokens(script); hasRun(tokens) {
-			l.find(s, lineOf(j.Place), Lock, j.Name, "`leaderrun run` inside a job takes a second lease", "write the command alone")
-		}
+		_, line := splitPlace(j.Place)
+		script := scriptOf(j.Argv)
+		l.inside(s, line, j.Name, script, nil)
+		l.jobs = append(l.jobs, job{s, line, j.Name, crontab.Essence(script), j.Schedule.Fingerprint(), nil})
 	}
 	if !l.Named {
 		l.find(s, 0, Backend, "", noBackend, "set LEADERRUN_BACKEND where `leaderrun cron` starts, or `backend:` in /etc/leaderrun.yaml")
@@ -118,173 +184,266 @@ func (l *linter) jobFile(s Source) {
 
 const noBackend = "no backend is named: the hosts would not know of each other"
 
-// lineOf is the line of a place FILE:LINE; 0: it has none.
-func lineOf(place string) int {
-	line, err := strconv.Atoi(place[strings.LastIndexByte(place, ':')+1:])
+// splitPlace reads FILE:LINE. Where there is no line, that is 0.
+func splitPlace(place string) (path string, line int) {
+	at := strings.LastIndexByte(place, ':')
+	line, err := strconv.Atoi(place[at+1:])
 	if err != nil {
-		return 0
+		return place, 0
 	}
-	return line
+	return place[:at], line
 }
 
-func hasRun(tokens []crontab.Token) bool {
-	_, ok := crontab.FindRun(tokens)
-	return ok
+// scriptOf is a command as a script.
+func scriptOf(argv []string) string {
+	if len(argv) == 3 && argv[1] == "-c" {
+		return argv[2]
+	}
+	return strings.Join(argv, " ")
 }
 
-// settings are the variables of a crontab that count for the lines below.
-type settings struct {
-	cronTZ  string
-	backend string // a URL, or "named" where a file has it
-	told    bool   // that there is none
-	path    string // where cron looks for programs
-	lost    bool   // it was told that leaderrun is not there
-}
+// settings are the variables of a crontab that count for the lines below them.
+type settings map[string]string
 
-func (l *linter) crontab(s Source) {
+func (l *linter) crontab(s *Source) {
 	if wrong := crontab.Refused(s.Text, s.Format); wrong != nil {
 		l.find(s, wrong.Line, Syntax, "", wrong.Why, "cron ignores the whole file until it is mended")
 	}
-	set := settings{path: cronPath}
+	if s.Refused != "" {
+		l.find(s, 0, Syntax, "", "cron ignores the whole file: "+s.Refused, "a crontab belongs to root, or to its user in the spool, has one name, and nobody else may write it: mode 644 or 600")
+	}
+	set := settings{"PATH": cronPath}
 	for _, line := range crontab.Parse(s.Text, s.Format) {
 		switch line.Kind {
 		case crontab.Setting:
-			switch line.Name {
-			case "PATH":
-				set.path, set.lost = line.Value, false
-			case "CRON_TZ":
-				set.cronTZ = line.Value
-			case "LEADERRUN_BACKEND":
-				set.backend = line.Value
-			case "LEADERRUN_BACKEND_FILE", "LEADERRUN_CONFIG":
-				set.backend = "named"
+			set[line.Name] = line.Value
+			server := line.Value[strings.LastIndexByte(line.Value, '@')+1:] // a password may have any characters
+			if strings.HasPrefix(line.Name, "LEADERRUN_") && (strings.Contains(server, "$") || strings.HasPrefix(server, "~/")) {
+				l.find(s, line.Number, Call, "", line.Name+": cron replaces no $ and no ~ in a variable", "write the value itself")
 			}
 		case crontab.Job:
-			l.line(s, &line, &set)
+			l.line(s, &line, set)
 		}
 	}
 }
 
-func (l *linter) line(s Source, line *crontab.Line, set *settings) {
+// call is a run in a line.
+type call struct {
+	*Source
+	crontab.Run
+	line   *crontab.Line
+	set    settings
+	script string // in which it stands: the line's, or a text for another shell
+	tokens []crontab.Token
+	inner  bool // script is a text for another shell
+}
+
+func (l *linter) line(s *Source, line *crontab.Line, set settings) {
 	script, _ := line.Script(s.Format)
-	tokens, _ := crontab.Tokens(script)
 	if s.Format != crontab.Supercronic && crontab.IsCutShort(line.Command) {
 		l.find(s, line.Number, Percent, "", "cron ends the command at the %", `a plain % is \%`)
 	}
-	run, ok := crontab.FindRun(tokens)
-	if !ok {
-		l.command(s, line, tokens)
-		return
-	}
-	if l.schedule(s, line, &run, set) {
-		l.call(s, line, tokens, &run)
-	}
-	l.outside(s, line, tokens, &run)
-	l.path(s, line, tokens, &run, set)
-	command := script[tokens[run.To-1].End:]
-	if len(run.Command) > 0 {
-		command = script[run.Command[0].Start:run.Command[len(run.Command)-1].End]
-	}
-	l.locks(s, line.Number, run.Job, inner(run.Command, command))
-	backend := cmp.Or(run.Option("backend"), assigned(tokens[:run.From], "LEADERRUN_BACKEND"), set.backend)
-	if assigned(tokens[:run.From], "LEADERRUN_BACKEND_FILE") != "" || run.Option("config") != "" {
-		backend = "named"
-	}
-	if backend == "" && !l.Named && !set.told {
-		set.told = true
-		l.find(s, line.Number, Backend, run.Job, noBackend, "write LEADERRUN_BACKEND_FILE=/etc/leaderrun/backend above the lines")
-	}
-	l.jobs = append(l.jobs, job{s, line.Number, run.Job, command, fingerprint(run.Options["schedule"], run.Option("timezone")), strings.HasPrefix(backend, "file:")})
-}
-
-// assigned is the value of a variable that stands before a command; "": it is not set.
-func assigned(tokens []crontab.Token, name string) string {
-	for _, t := range tokens {
-		if value, ok := strings.CutPrefix(t.Text, name+"="); ok && !t.Operator {
-			return value
+	l.user(s, line)
+	for i, text := range crontab.Texts(script) {
+		tokens, _ := crontab.Tokens(text)
+		if run, ok := crontab.FindRun(tokens); ok {
+			l.run(&call{s, run, line, set, text, tokens, i > 0})
+			if tokens, _ := crontab.Tokens(script); i > 0 {
+				run, _ := crontab.FindQuotedRun(tokens)
+				l.outside(&call{Source: s, Run: run, line: line, tokens: tokens})
+			}
+			return
 		}
 	}
-	return ""
+	tokens, _ := crontab.Tokens(script)
+	if word, ok := crontab.FindCommand(tokens); ok && word.Literal {
+		if why, remedy := l.Refuses([]string{word.Text}, nil); why != "" {
+			l.find(s, line.Number, Call, "", why, remedy)
+		}
+	}
+	l.takes(s, script)
+	l.bare = append(l.bare, job{s, line.Number, "", crontab.Essence(script), fingerprint([]string{line.Fields}, ""), nil})
 }
 
-// inner is what a shell is to run, where the command is a shell.
-func inner(words []crontab.Token, command string) string {
-	if len(words) > 2 && words[1].Text == "-c" {
-		return words[2].Text
+// user looks at the word before a command that is a user in one kind of crontab only.
+func (l *linter) user(s *Source, line *crontab.Line) {
+	first, rest := crontab.CutWord(line.Command)
+	switch {
+	case s.Format == crontab.System && (line.User == "leaderrun" && first == "run" || strings.ContainsAny(line.User, "/=$'\"")):
+		l.find(s, line.Number, Syntax, "", "a command stands in the place of the user, and cron ignores the whole file", "write the user before the command")
+	case s.Format == crontab.System && s.Has != nil && l.IsUser != nil && !l.IsUser(line.User):
+		l.find(s, line.Number, Syntax, "", fmt.Sprintf("%q is no user in /etc/passwd, and cron ignores the whole file", line.User), "write a user of this host before the command")
+	case s.Format == crontab.User && l.IsUser != nil && l.IsUser(first) && strings.Contains(rest, "leaderrun"):
+		l.find(s, line.Number, User, "", "the sixth word, "+first+", is a user of this host, and is taken for the command", "remove it; or is the file a system crontab? --from system")
 	}
-	if len(words) == 1 { // of --shell
-		return words[0].Text
+}
+
+func (l *linter) run(c *call) {
+	exprs, ok := l.schedule(c)
+	if ok {
+		l.call(c)
 	}
-	return command
+	l.outside(c)
+	l.path(c)
+	command := ""
+	if n := len(c.Command); n > 0 {
+		command = c.script[c.Command[0].Start:c.Command[n-1].End]
+		if why, remedy := notProgram(c.Command); len(c.Options["shell"]) > 0 {
+			command = c.Command[0].Text
+		} else if why != "" {
+			l.find(c.Source, c.line.Number, Call, c.Job, why, remedy)
+		}
+	}
+	backend := c.value("backend")
+	if backend+c.value("backend-file")+c.value("config") == "" && !l.Named {
+		l.once(c.Source, c.line.Number, Backend, c.Job, noBackend, "write LEADERRUN_BACKEND_FILE=/etc/leaderrun/backend above the lines")
+	}
+	found := job{c.Source, c.line.Number, c.Job, crontab.Essence(command), fingerprint(exprs, c.value("timezone")), placeOf(backend)}
+	l.inside(c.Source, c.line.Number, c.Job, command, found.place)
+	l.jobs = append(l.jobs, found)
+}
+
+// placeOf is that of a store; nil: nobody knows it here.
+func placeOf(backend string) *all.Place {
+	place, err := all.PlaceOf(backend)
+	if err != nil || strings.Contains(backend, "$") {
+		return nil
+	}
+	return &place
+}
+
+// value is what a run gets for an option: on the command line, in a variable before the command or above the line. "": nothing.
+func (c *call) value(option string) string {
+	return cmp.Or(c.Option(option), c.variable("LEADERRUN_"+strings.ToUpper(strings.ReplaceAll(option, "-", "_"))))
+}
+
+func (c *call) variable(name string) string {
+	for _, t := range c.tokens[:c.From] {
+		if text, ok := strings.CutPrefix(t.Text, name+"="); ok && !t.Operator {
+			return text
+		}
+	}
+	return c.set[name]
+}
+
+// call asks leaderrun itself whether it would take the words of a run and the variables. Not words that a shell has yet to fill in.
+func (l *linter) call(c *call) {
+	own := c.To - len(c.Command)
+	words := []string{"run", "job", "command"}
+	isCut := len(c.Command) == 0 && c.To < len(c.tokens) && strings.ContainsAny(c.tokens[c.To].Text, "<>") // the rest stands behind it
+	if !isCut && !slices.ContainsFunc(c.tokens[c.From+1:own], func(t crontab.Token) bool { return !t.Literal }) {
+		words = nil
+		for _, t := range c.tokens[c.From+1 : c.To] {
+			words = append(words, t.Text)
+		}
+	}
+	why, remedy := l.Refuses(words, c.set)
+	if strings.HasPrefix(why, "LEADERRUN_") {
+		l.once(c.Source, c.line.Number, Call, c.Job, why, remedy)
+	} else if why != "" {
+		l.find(c.Source, c.line.Number, Call, c.Job, why, remedy)
+	}
+}
+
+// inShell are words that only a shell knows. They are read only.
+var inShell = strings.Fields(`. : alias bg break builtin case cd command continue declare do done elif else esac eval exec exit export fc fg fi for function
+	getopts hash if jobs let local read readonly return select set shift shopt source then times trap type typeset ulimit umask unalias unset until wait while { } !`)
+
+// notProgram says why the first word of a command can be no program.
+func notProgram(command []crontab.Token) (why, remedy string) {
+	const toShell = "give the line to a shell: --shell '…'"
+	first := command[0]
+	switch {
+	case !first.Literal:
+	case len(command) == 1 && first.Quoted && strings.ContainsAny(first.Text, " \t|;&"):
+		return "the one word " + first.Text + " is taken for the name of a program", toShell
+	case slices.Contains(inShell, first.Text):
+		return first.Text + " is a word of the shell, and no program", toShell
+	case strings.Contains(first.Text, "=") && !strings.Contains(first.Text, "/"):
+		return "a variable stands in the place of the program", toShell
+	case first.Quoted && strings.HasPrefix(first.Text, "~/"):
+		return "no shell replaces the ~ in quotes", "write the whole path"
+	}
+	return "", ""
+}
+
+// schedule compares the ticks of a run with the fields of its line, and returns the expressions. ok is false if leaderrun would refuse
+// --schedule.
+func (l *linter) schedule(c *call) (exprs []string, ok bool) {
+	if c.line.Fields == "@reboot" || c.Option("tick") != "" || c.Option("once") != "" {
+		return nil, true
+	}
+	fault := func(why, remedy string) { l.find(c.Source, c.line.Number, Schedule, c.Job, why, remedy) }
+	exprs, every, names := c.Options["schedule"], c.Option("every"), []string{"--schedule", "--every"}
+	if len(exprs) == 0 && every == "" {
+		exprs, every = strings.FieldsFunc(c.value("schedule"), func(r rune) bool { return r == '\n' }), c.value("every")
+		names = []string{"LEADERRUN_SCHEDULE", "LEADERRUN_EVERY"}
+	}
+	says := names[0]
+	if _, err := schedule.Parse(exprs, "UTC"); len(exprs) > 0 && err != nil {
+		if says == "--schedule" { // else call says it
+			fault("--schedule is refused: "+err.Error(), "repeat the fields of the line, in quotes")
+		}
+		return nil, says != "--schedule"
+	}
+	zone := cmp.Or(c.value("timezone"), c.variable("TZ"))
+	switch cronTZ := c.set["CRON_TZ"]; {
+	case len(exprs) == 0 || strings.HasSuffix(c.line.Fields, " * * * *"): // it is the same in all zones
+	case cronTZ != "" && zone != cronTZ:
+		fault(fmt.Sprintf("cronie starts the line in the zone %s of CRON_TZ, of which leaderrun does not know", cronTZ), "add --timezone "+cronTZ)
+	case cronTZ == "" && zone != "" && c.value("timezone") == "":
+		fault(fmt.Sprintf("leaderrun takes %s of TZ for the zone of the schedule, and cron starts the line in the host's", zone), "add --timezone with the zone of the hosts")
+	}
+	if d, err := duration.Positive(every); err == nil {
+		says, exprs = names[1], append(slices.Clone(exprs), "@every "+d.String())
+	}
+	if len(exprs) > 0 && !isOnePerTick(c.line.Fields, exprs) {
+		fault(fmt.Sprintf("%s says %q, and cron starts the line at %q", says, strings.Join(exprs, `" and "`), c.line.Fields), "write the same in both places")
+	}
+	return exprs, true
+}
+
+// isOnePerTick says whether cron starts a line with these fields once for each tick. With @every that may be some time after the tick.
+func isOnePerTick(fields string, exprs []string) bool {
+	starts, err := schedule.Parse([]string{fields}, "UTC")
+	if err != nil {
+		return true // cron's, or import's, to tell
+	}
+	ticks, err := schedule.Parse(exprs, "UTC")
+	if err != nil || starts.Fingerprint() == ticks.Fingerprint() {
+		return true
+	}
+	if !strings.HasPrefix(exprs[len(exprs)-1], "@every") {
+		return false
+	}
+	start, _ := starts.Next(time.Unix(0, 0).AddDate(50, 0, 0)) //nolint:mnd // anywhen
+	tick, _ := ticks.Last(start)
+	const enough = 400
+	for range enough {
+		start, _ = starts.Next(start)
+		next, _ := ticks.Next(tick)
+		if tick, _ = ticks.Last(start); !tick.Equal(next) {
+			return false
+		}
+	}
+	return true
 }
 
 // fingerprint is the same for schedules that mean the same; "": there is none, or it is wrong.
 func fingerprint(exprs []string, zone string) string {
-	if len(exprs) == 0 {
-		return ""
-	}
 	s, err := schedule.Parse(exprs, cmp.Or(zone, "UTC"))
-	if err != nil {
+	if err != nil || len(exprs) == 0 {
 		return ""
 	}
 	return s.Fingerprint()
-}
-
-// call asks leaderrun itself whether it would take the words of a run. Not where a shell has yet to say what they are.
-func (l *linter) call(s Source, line *crontab.Line, tokens []crontab.Token, run *crontab.Run) {
-	if len(run.Command) == 0 && run.To < len(tokens) && strings.ContainsAny(tokens[run.To].Text, "<>") { // the rest stands behind it
-		return
-	}
-	own := run.To - len(run.Command)
-	var words []string
-	for i := run.From + 1; i < run.To; i++ {
-		if !tokens[i].Literal && i <= own {
-			return
-		}
-		words = append(words, tokens[i].Text)
-	}
-	if why, remedy := l.Refuses(words); why != "" {
-		l.find(s, line.Number, Call, run.Job, why, remedy)
-	}
-}
-
-// command asks leaderrun whether it has the command that a line calls, where that is not run.
-func (l *linter) command(s Source, line *crontab.Line, tokens []crontab.Token) {
-	word, ok := crontab.FindCommand(tokens)
-	if !ok || !word.Literal {
-		return
-	}
-	if why, remedy := l.Refuses([]string{word.Text}); why != "" {
-		l.find(s, line.Number, Call, "", why, remedy)
-	}
-}
-
-// schedule compares --schedule with the fields of the line. ok is false if leaderrun would refuse it.
-func (l *linter) schedule(s Source, line *crontab.Line, run *crontab.Run, set *settings) (ok bool) {
-	exprs := run.Options["schedule"]
-	if len(exprs) == 0 || line.Fields == "@reboot" {
-		return true
-	}
-	fault := func(why, remedy string) { l.find(s, line.Number, Schedule, run.Job, why, remedy) }
-	if _, err := schedule.Parse(exprs, "UTC"); err != nil {
-		fault("--schedule is refused: "+err.Error(), "repeat the fields of the line, in quotes")
-		return false
-	}
-	if fingerprint(exprs, "") != fingerprint([]string{line.Fields}, "") {
-		fault(fmt.Sprintf("--schedule says %q, and cron starts the line at %q", strings.Join(exprs, `" and "`), line.Fields), "write the same in both places")
-	}
-	if zone := run.Option("timezone"); set.cronTZ != "" && zone != set.cronTZ {
-		fault(fmt.Sprintf("cronie starts the line in the zone %s of CRON_TZ, of which leaderrun does not know", set.cronTZ), "add --timezone "+set.cronTZ)
-	}
-	return true
 }
 
 // harmless are commands beside a run that only prepare it or look at its exit code. They are read only.
 var harmless = strings.Fields(". : [ [[ cd exit export false set sleep source test true ulimit umask")
 
 // outside finds commands that stand beside the run.
-func (l *linter) outside(s Source, line *crontab.Line, tokens []crontab.Token, run *crontab.Run) {
-	begins := true
+func (l *linter) outside(c *call) {
+	begins, run, tokens := true, &c.Run, c.tokens
 	for i, t := range tokens {
 		switch {
 		case i >= run.From && i < run.To:
@@ -305,7 +464,7 @@ func (l *linter) outside(s Source, line *crontab.Line, tokens []crontab.Token, r
 			if i > run.To {
 				where, operator = "after", tokens[i-1].Text
 			}
-			l.find(s, line.Number, Outside, run.Job,
+			l.find(c.Source, c.line.Number, Outside, c.Job,
 				fmt.Sprintf("%s stands %s the run (%s): every host runs it, also where the job did not run", t.Text, where, operator),
 				"what belongs to the job goes inside: -- sh -c '… && …'")
 			return
@@ -320,22 +479,22 @@ const cronPath = "/usr/bin:/bin"
 var otherPath = strings.Fields(". doas env export source su sudo")
 
 // path looks for leaderrun where cron does, once for each PATH.
-func (l *linter) path(s Source, line *crontab.Line, tokens []crontab.Token, run *crontab.Run, set *settings) {
-	if s.Has == nil || s.Format == crontab.Supercronic || set.lost || strings.Contains(tokens[run.From].Text, "/") {
+func (l *linter) path(c *call) {
+	name, path := c.tokens[c.From].Text, c.set["PATH"]
+	if c.Has == nil || c.Format == crontab.Supercronic || c.inner || strings.Contains(name, "/") {
 		return
 	}
-	for _, t := range tokens[:run.From] {
+	for _, t := range c.tokens[:c.From] {
 		if strings.HasPrefix(t.Text, "PATH=") || slices.Contains(otherPath, filepath.Base(t.Text)) {
 			return
 		}
 	}
-	for dir := range strings.SplitSeq(set.path, ":") {
-		if filepath.IsAbs(dir) && s.Has(filepath.Join(dir, tokens[run.From].Text)) {
+	for dir := range strings.SplitSeq(path, ":") {
+		if filepath.IsAbs(dir) && c.Has(filepath.Join(dir, name)) {
 			return
 		}
 	}
-	set.lost = true
-	l.find(s, line.Number, Path, run.Job, "cron finds no leaderrun in its PATH, "+set.path, "write the whole path of leaderrun, or PATH=… above the lines")
+	l.once(c.Source, c.line.Number, Path, c.Job, "cron finds no leaderrun in its PATH, "+path, "write the whole path of leaderrun, or PATH=… above the lines")
 }
 
 // operatorAfter is what ends the command that some tokens begin with.
@@ -344,46 +503,105 @@ func operatorAfter(tokens []crontab.Token) string {
 	return tokens[max(at, 0)].Text
 }
 
-// locks finds one in a command.
-func (l *linter) locks(s Source, line int, name, script string) {
+// inside looks at the command of a run, or of a job of the daemon. place is that of its store; nil: unknown.
+func (l *linter) inside(s *Source, line int, name, script string, place *all.Place) {
+	fault := func(rule, why, remedy string) { l.find(s, line, rule, name, why, remedy) }
+	locks := l.takes(s, script)
 	if program := crontab.FindLock(script); program != "" {
-		l.find(s, line, Lock, name, program+" inside the run: the lease keeps runs apart already", "take it out where nothing else uses that lock")
+		l.locks = append(l.locks, lock{s, line, name, program, locks})
 	}
+	if part := crontab.LeavesBehind(script); part != "" {
+		fault(Background, part+" lets the command end at once: what it has started is ended with the run, or goes on without its lease", "let it run in the foreground, or end with `wait`")
+	}
+	if work := crontab.HostWork(script); work != "" {
+		fault(HostWork, work+" looks after the host on which it runs, and the run takes place on one of them", "take `leaderrun run` away: every host has to run it")
+	}
+	for _, text := range crontab.Texts(script) {
+		tokens, _ := crontab.Tokens(text)
+		run, ok := crontab.FindRun(tokens)
+		if !ok || run.Option("slots") != "" {
+			continue
+		}
+		inner := call{Source: s, Run: run, tokens: tokens}
+		other := placeOf(inner.value("backend"))
+		switch isTriggered := run.Option("schedule")+run.Option("every")+run.Option("tick")+run.Option("once") != ""; {
+		case other != nil && place != nil && !place.IsSame(*other):
+		case run.Job == name:
+			fault(Lock, "a run of this job inside its run finds the job taken: the command never runs", "write the command alone")
+		case isTriggered, s.isJobFile():
+			fault(Lock, "`leaderrun run` inside a job takes a second lease", "write the command alone")
+		}
+		return
+	}
+}
+
+// takes counts the locks that a script takes, and returns them.
+func (l *linter) takes(s *Source, script string) (keys []string) {
+	for _, name := range crontab.Locks(script) {
+		keys = append(keys, fmt.Sprint(s.Host, name))
+		l.users[keys[len(keys)-1]]++
+	}
+	return keys
+}
+
+// inOrder returns all findings, also those that needed a look at all lines.
+func (l *linter) inOrder() []Finding {
+	for _, k := range l.locks {
+		if !slices.ContainsFunc(k.keys, func(key string) bool { return l.users[key] > 1 }) {
+			l.find(k.source, k.line, Lock, k.name, k.program+" inside the run: the lease keeps runs apart already", "take it out where nothing else uses that lock")
+		}
+	}
+	slices.SortStableFunc(l.findings, func(a, b Finding) int { return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.Line, b.Line)) })
+	return l.findings
 }
 
 // across compares jobs of all files.
 func (l *linter) across() {
-	local := map[string][]job{}
-	for i, a := range l.jobs {
-		if a.local {
-			local["file:"] = append(local["file:"], a)
+	first := map[string]job{}
+	earlier := func(a job, what ...string) (job, bool) { // the first one of which the same is to be said
+		key := strings.Join(what, "\x00")
+		b, ok := first[key]
+		if !ok {
+			first[key] = a
 		}
-		for _, b := range l.jobs[:i] {
-			l.compare(a, b)
+		return b, ok
+	}
+	for _, a := range l.jobs {
+		b, isKnown := earlier(a, "job", a.name)
+		twin, isTwin := earlier(a, "job of host", a.name, strconv.Itoa(a.source.Host))
+		other, isOther := earlier(a, "command at", a.command, a.ticks)
+		earlier(a, "command", a.command)
+		fault := func(rule, why, remedy string) { l.find(a.source, a.line, rule, a.name, why, remedy) }
+		switch {
+		case isKnown && a.command != b.command:
+			fault(Name, "another command has this name, in "+b.at(), "give each job a name of its own, the same on all hosts")
+		case isKnown && a.ticks != b.ticks:
+			fault(Schedule, "the job has another schedule in "+b.at(), "one job has one schedule, on all hosts")
+		case isTwin:
+			fault(Name, "the same job is in "+twin.at(), "remove one of them")
+		case !isKnown && isOther && a.source.Host != other.source.Host:
+			fault(Name, fmt.Sprintf("the same command is called %s in %s: each of these hosts runs it", other.name, other.at()), "give it one name on all hosts")
+		}
+		if a.place == nil {
+			continue
+		}
+		switch b, ok := earlier(a, "store", a.name); {
+		case !ok || a.source.Host == b.source.Host:
+		case a.place.IsLocal() && b.place.IsLocal():
+			l.once(a.source, a.line, Local, a.name, a.place.String()+" is this host's alone, and there are several", "name a server that all of them reach")
+		case !a.place.IsSame(*b.place):
+			l.once(a.source, a.line, Backend, a.name, fmt.Sprintf("the backend is %v, and %v in %s: these hosts do not know of each other", a.place, b.place, b.source.Path), "name the same store on all hosts")
 		}
 	}
-	if all := local["file:"]; len(all) > 1 {
-		first := all[0].source.Host
-		for _, j := range all {
-			if j.source.Host != first {
-				l.find(j.source, j.line, Local, j.name, "file: is this host's alone, and there are several", "name a server that all of them reach")
-				break
-			}
+	for _, a := range l.bare {
+		b, ok := first["command\x00"+a.command]
+		if !ok || b.source.Host == a.source.Host {
+			b, ok = first["command at\x00"+a.command+"\x00"+a.ticks]
+		}
+		if ok {
+			l.find(a.source, a.line, Bare, b.name, "the same command is a run of "+b.name+" in "+b.at()+", and here it runs without leaderrun", "wrap this line, too, or remove it")
 		}
 	}
 }
 
-// compare looks at two jobs, the later of which is a.
-func (l *linter) compare(a, b job) {
-	place := fmt.Sprintf("%s:%d", b.source.Path, b.line)
-	switch {
-	case a.name == b.name && a.command != b.command:
-		l.find(a.source, a.line, Name, a.name, "another command has this name, in "+place, "give each job a name of its own, the same on all hosts")
-	case a.name == b.name && a.ticks != b.ticks:
-		l.find(a.source, a.line, Schedule, a.name, "the job has another schedule in "+place, "one job has one schedule, on all hosts")
-	case a.name == b.name && a.source.Host == b.source.Host:
-		l.find(a.source, a.line, Name, a.name, "the same job is in "+place, "remove one of them")
-	case a.name != b.name && a.command == b.command && a.ticks == b.ticks && a.source.Host != b.source.Host:
-		l.find(a.source, a.line, Name, a.name, fmt.Sprintf("the same command is called %s in %s: each of these hosts runs it", b.name, place), "give it one name on all hosts")
-	}
-}
+func (j *job) at() string { return fmt.Sprintf("%s:%d", j.source.Path, j.line) }

@@ -1,0 +1,95 @@
+package crontab
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// guards keep a command apart from others, bound it or lower its priority: it does the same without them. They are read only.
+var guards = strings.Fields("caffeinate chronic chrt consul cronic cronlock etcdctl flock ionice lckdo lockrun nice nohup run-one runitor setlock setsid solo stdbuf taskset timeout")
+
+// Essence is what a script does, whatever guards it and takes its output, with leaderrun and without it. Scripts of one essence are
+// one job.
+func Essence(script string) string { return essence(script, 0) }
+
+func essence(script string, depth int) string {
+	tokens, _ := Tokens(script)
+	var all []string
+	for _, words := range simple(tokens) {
+		words = unguarded(words)
+		texts := forShell(words)
+		var parts []string
+		for i, t := range words {
+			switch {
+			case depth < deepest && (slices.Contains(texts, t.Text) || len(words) == 1 && t.Quoted && strings.ContainsAny(t.Text, blanks)):
+				parts = append(parts, essence(t.Text, depth+1))
+			case len(texts) == 0, !slices.Contains(shells, path.Base(words[0].Text)):
+				parts = append(parts, t.Text)
+			case !strings.HasPrefix(t.Text, "-") && i > 0: // what the text of a shell gets
+				parts = append(parts, t.Text)
+			}
+		}
+		if len(parts) > 0 {
+			all = append(all, strings.Join(parts, " "))
+		}
+	}
+	return strings.Join(all, "\n")
+}
+
+// unguarded is a simple command without what stands before it.
+func unguarded(words []Token) []Token {
+	for len(words) > 0 {
+		program := path.Base(words[0].Text)
+		options, known := starters[program]
+		switch {
+		case program == "leaderrun":
+			run, ok := readRun(words[1:])
+			if !ok {
+				return words
+			}
+			words = run.Command
+		case strings.HasPrefix(program, "LEADERRUN_") && isAssignment(program), program == "-c": // of flock
+			words = words[1:]
+		case known && slices.Contains(guards, program) && options.starts(words):
+			words = options.skip(words[1:])
+		default:
+			return words
+		}
+	}
+	return nil
+}
+
+// Locks are the locks that a script takes, each by the last part of its name: two paths may lead to one file.
+func Locks(script string) (names []string) {
+	for _, words := range Commands(script) {
+		program := path.Base(words[0].Text)
+		options, known := starters[program]
+		if !known || FindLock(program+" "+options.verb) == "" || !options.starts(words) {
+			continue
+		}
+		for i, t := range words {
+			if _, value, found := strings.Cut(t.Text, "="); found && strings.HasPrefix(t.Text, "-") && program == "lockrun" || i > 0 && words[i-1].Text == "-L" {
+				names = append(names, path.Base(value))
+			}
+		}
+		if rest := options.skip(words[1:]); options.before > 0 && len(rest) < len(words)-1 {
+			names = append(names, path.Base(words[len(words)-len(rest)-1].Text))
+		}
+	}
+	for _, text := range Texts(script) {
+		tokens, _ := Tokens(text)
+		for i, t := range tokens {
+			if at := slices.Index(names, strings.TrimRight(t.Text, "<>")); at >= 0 && t.Operator && i+1 < len(tokens) { // flock 9 … 9>FILE
+				names[at] = path.Base(tokens[i+1].Text)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// starts says whether words of such a program start another.
+func (s starter) starts(words []Token) bool {
+	return s.verb == "" || slices.ContainsFunc(words, func(t Token) bool { return t.Text == s.verb })
+}

@@ -16,14 +16,18 @@ import (
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/daemon"
 	"github.com/leaderrun/leaderrun/internal/jobfile"
+	"github.com/leaderrun/leaderrun/internal/lint"
 	"github.com/leaderrun/leaderrun/internal/panics"
 	"github.com/leaderrun/leaderrun/internal/supervise"
+	"github.com/leaderrun/leaderrun/internal/value"
 	"github.com/leaderrun/leaderrun/runner"
 )
 
 const shownTicks = 3 // of each job, by --check
 
 func cronCommand() *command {
+	from := fromOption()
+	from.help = "what crontabs are: system is --system; in those of supercronic a %\nis a plain one, and a variable counts for the whole file (default:\nuser)"
 	return &command{
 		name: "cron", args: "FILE…",
 		brief: "run every job of a file at its ticks, each on one host",
@@ -56,6 +60,7 @@ the program ends when all commands have. A second one is passed on to the comman
 		options: append([]option{
 			{name: "check", help: "only say what is wrong with FILE, and show the next ticks"},
 			{name: "system", help: "the files are system crontabs: a user stands before each command,\nwho runs it. For root alone"},
+			from,
 			{name: "skip-bad-lines", help: "say which lines cannot be run, and run the others"},
 			{name: "listen", value: "ADDR", example: "localhost:9465", help: "serve /metrics, /healthz and /readyz on HOST:PORT;\n0.0.0.0 is IPv4 alone"},
 			{
@@ -70,13 +75,17 @@ the program ends when all commands have. A second one is passed on to the comman
 func runCron(c *call) (ExitStatus, error) {
 	listen := read(c.settings, "listen", parseText, "")
 	textfile := read(c.settings, "metrics-textfile", parseDirectory, "")
+	how := c.how()
 	if err := c.settings.err; err != nil {
 		return ExitStatus{}, err
+	}
+	if c.settings.asked("system") && !how.System {
+		return ExitStatus{}, usage("--system and --from", "they say two things", "give one of them")
 	}
 	if len(c.args) == 0 {
 		return ExitStatus{}, usage("FILE is missing", "", "usage: "+c.cmd.usageLine())
 	}
-	if c.settings.on("system") && os.Geteuid() != 0 {
+	if how.System && os.Geteuid() != 0 {
 		return ExitStatus{}, &fault{code: codeConfiguration, what: "--system", why: "only root can run jobs as other users", hint: "leave it out: every job runs as this user, and the files have no column for users"}
 	}
 	if c.settings.on("check") {
@@ -120,12 +129,19 @@ func runCron(c *call) (ExitStatus, error) {
 	return s.serve()
 }
 
+// how says how the files are to be read. --from counts more than a --system of other places.
+func (c *call) how() jobfile.How {
+	from := read(c.settings, "from", value.OneOf(formatNames...), "")
+	return jobfile.How{
+		System: from == "system" || from == "" && c.settings.on("system"), Supercronic: from == "supercronic", SkipBad: c.settings.on("skip-bad-lines"),
+	}
+}
+
 func parseText(text string) (string, error) { return text, nil }
 
 // loadJobs reads the files. All but the last of their problems are told here.
 func (c *call) loadJobs() ([]*jobfile.Job, error) {
-	how := jobfile.How{System: c.settings.on("system"), SkipBad: c.settings.on("skip-bad-lines")}
-	file, err := jobfile.Load(c.args, jobfile.NewDefaults(), how)
+	file, err := jobfile.Load(c.args, jobfile.NewDefaults(), c.how())
 	if wrong, ok := errors.AsType[*jobfile.Error](err); ok {
 		last := len(wrong.Problems) - 1
 		for _, p := range wrong.Problems[:last] {
@@ -182,6 +198,12 @@ func (c *call) checkJobs() (ExitStatus, error) {
 		if err := fitTTLs(jobs, store.Limits()); err != nil {
 			return ExitStatus{}, err
 		}
+	}
+	for _, f := range lint.Inside(jobs, func(path string) []byte {
+		text, _ := os.ReadFile(path) // as it was read before
+		return text
+	}) {
+		c.console.warn(findingText(f), f.Remedy)
 	}
 	ctx, cancel := c.context()
 	defer cancel()

@@ -48,7 +48,7 @@ func newLauncher(c *call, textfile string) (*launcher, error) {
 		return nil, &fault{code: codeInternal, what: os.DevNull, why: reason(err), err: err}
 	}
 	return &launcher{
-		call: c, null: null, sockets: socketHome{shared: c.settings.on("system")}, textfiles: newTextfiles(c.console, textfile),
+		call: c, null: null, sockets: socketHome{shared: c.how().System}, textfiles: newTextfiles(c.console, textfile),
 		begin: supervise.Begin, lastOutput: lastOutput,
 	}, nil
 }

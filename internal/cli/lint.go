@@ -208,15 +208,19 @@ func ours(path string) func(program string) bool {
 func lintText(found []lint.Finding) string {
 	var b strings.Builder
 	for _, f := range found {
-		place := f.Path
-		if f.Line > 0 {
-			place = fmt.Sprintf("%s:%d", f.Path, f.Line)
-		}
-		if f.Job != "" {
-			place += ": " + oneLine(f.Job)
-		}
-		fmt.Fprintf(&b, "%s: %s: %s\n", place, f.Rule, oneLine(f.Why))
+		b.WriteString(findingText(f) + "\n")
 		writeHint(&b, f.Remedy)
 	}
 	return b.String()
+}
+
+func findingText(f lint.Finding) string {
+	place := f.Path
+	if f.Line > 0 {
+		place = fmt.Sprintf("%s:%d", f.Path, f.Line)
+	}
+	if f.Job != "" {
+		place += ": " + oneLine(f.Job)
+	}
+	return fmt.Sprintf("%s: %s: %s", place, f.Rule, oneLine(f.Why))
 }

@@ -178,6 +178,19 @@ func (l *Line) supercronic(line string) (command string, ok bool) {
 	return command, ok
 }
 
+// NotOurs says what of the schedule of a Job leaderrun does not have, or takes in another way; "": nothing.
+func (l *Line) NotOurs(f Format) (why, hint string) {
+	switch fields := strings.Fields(l.Fields); {
+	case strings.Trim(l.Seconds, "0") != "":
+		return "schedules of leaderrun have no seconds", "@every 30s is one, for the daemon"
+	case l.Year != "" && l.Year != "*":
+		return "schedules of leaderrun have no year", ""
+	case f == Supercronic && len(fields) == 5 && fields[2] != "*" && fields[4] != "*" && strings.ContainsRune(fields[2][:1]+fields[4][:1], '*'):
+		return "supercronic takes days that either field names, and leaderrun those that both name", "write the range in the place of *, as in 1-31/2"
+	}
+	return "", ""
+}
+
 // Ignored says whether cron of Debian, or that of cronie, leaves out a file of this name in a directory such as /etc/cron.d.
 func Ignored(name string) (why string, ignored bool) {
 	switch {

@@ -430,17 +430,14 @@ var isRun = sync.OnceValue(func() *regexp.Regexp {
 // cannot says why a line is not wrapped.
 func (x *importer) cannot(f *File, l *crontab.Line, s *state, script string) (why, hint string) {
 	_, err := schedule.Parse([]string{l.Fields}, "UTC")
+	if why, hint := l.NotOurs(f.Format); why != "" {
+		return why, hint
+	}
 	switch {
 	case l.End() == "\r\n":
 		return "a Windows line end, which cron makes a part of the command", `remove it: sed -i 's/\r$//' FILE`
 	case l.Fields == "@reboot":
 		return "@reboot is no instant that hosts could share", "it runs on each host"
-	case l.Seconds != "" && strings.Trim(l.Seconds, "0") != "":
-		return "schedules of leaderrun have no seconds", "@every 30s is one, for the daemon"
-	case l.Year != "" && l.Year != "*":
-		return "schedules of leaderrun have no year", ""
-	case f.Format == crontab.Supercronic && isEitherDay(l.Fields):
-		return "supercronic takes days that either field names, and leaderrun those that both name", "write the range in the place of *, as in 1-31/2"
 	case strings.Contains(l.Fields, "~"):
 		return "a~b is another time on every host", "choose one"
 	case err != nil:
@@ -467,16 +464,6 @@ func (x *importer) cannot(f *File, l *crontab.Line, s *state, script string) (wh
 		}
 	}
 	return "", ""
-}
-
-// isEitherDay says whether the two fields for days, one of them as in */2, mean for supercronic another thing than for cron.
-func isEitherDay(fields string) bool {
-	words := strings.Fields(fields)
-	if len(words) != 5 {
-		return false
-	}
-	day, weekday := words[2], words[4]
-	return day != "*" && weekday != "*" && (day[0] == '*' || weekday[0] == '*')
 }
 
 // command is what stands in a crontab.

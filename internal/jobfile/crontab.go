@@ -51,6 +51,14 @@ func (r *reader) readCrontab(text []byte, h lines.Host) {
 		return
 	}
 	c.takeNames(string(text))
+	if r.how.Supercronic { // for which a variable counts for the whole file
+		for _, line := range lines.Parse(text, lines.Supercronic) {
+			if c.line++; line.Kind == lines.Setting {
+				c.variable(lines.Variable{Name: line.Name, Value: line.Value})
+			}
+		}
+		c.line = 0
+	}
 	for line := range strings.Lines(string(text)) {
 		c.line++
 		line = strings.TrimLeft(strings.TrimSuffix(line, "\n"), blanks)
@@ -98,7 +106,9 @@ func (c *crontab) read(line string) {
 		problems, jobs := len(c.problems), len(c.jobs)
 		if v, ok := lines.ParseVariable(line); ok {
 			c.forgetName()
-			c.variable(v)
+			if !c.how.Supercronic || v.Why != "" {
+				c.variable(v)
+			}
 			if len(c.problems) > problems && c.wrong == 0 {
 				c.wrong = c.line
 			}
@@ -191,6 +201,14 @@ func (c *crontab) job(line string) {
 		return
 	}
 	expr, command, ok := lines.SplitSchedule(line)
+	if c.how.Supercronic {
+		l := lines.Parse([]byte(line), lines.Supercronic)[0]
+		expr, command, ok = l.Fields, l.Command, l.Kind == lines.Job
+		if why, hint := l.NotOurs(lines.Supercronic); why != "" {
+			c.problem(c.line, d.what(""), why, hint)
+			return
+		}
+	}
 	if !ok {
 		hint := "write minute, hour, day of month, month, day of week and the command"
 		if first, _ := lines.CutWord(line); first == "export" {
@@ -208,8 +226,13 @@ func (c *crontab) job(line string) {
 		c.problem(c.line, d.what(""), why, hint)
 		return
 	}
-	var script string
-	script, d.job.Stdin = lines.SplitPercent(command)
+	script := command
+	if !c.how.Supercronic {
+		script, d.job.Stdin = lines.SplitPercent(command)
+		if lines.IsCutShort(command) {
+			c.warn(c.line, d.what(""), "the command ends at the %", `a plain % is \%; or is it a crontab of supercronic? --from supercronic`)
+		}
+	}
 	if strings.Trim(script, blanks) == "" {
 		c.problem(c.line, d.what(""), "there is no command before the %", `what follows the first % is what the command reads; a plain one is \%`)
 		return
@@ -265,7 +288,7 @@ func (c *crontab) notCommand(d *draft, expr, command string) (why, hint string) 
 		return "six fields instead of five", "there is no field for seconds; @every 30s is a schedule"
 	}
 	const column = "remove the column, or let a daemon of root's with --system run the file"
-	if c.how.System {
+	if c.how.System || c.how.Supercronic {
 		return "", ""
 	}
 	if c.system && rest != "" && rest[0] != '-' && lines.IsAccount(word) {

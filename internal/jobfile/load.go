@@ -16,8 +16,9 @@ import (
 
 // How says how files are read.
 type How struct {
-	System  bool // they are system crontabs: a user stands before each command
-	SkipBad bool // what is wrong is a warning, and what is not wrong is run
+	System      bool // they are system crontabs: a user stands before each command
+	Supercronic bool // they are crontabs of that program
+	SkipBad     bool // what is wrong is a warning, and what is not wrong is run
 }
 
 // Load reads job files, and those of directories, in the order of their names. Each must be a regular file that only root and this

@@ -97,7 +97,7 @@ func Inside(jobs []*jobfile.Job, text func(path string) []byte) []Finding {
 		if sources[path] == nil {
 			sources[path] = &Source{Path: path, lines: strings.Split(string(text(path)), "\n")}
 		}
-		l.inside(sources[path], line, j.Name, scriptOf(j.Argv), nil)
+		l.inside(sources[path], line, j.Name, scriptOf(j.Argv))
 	}
 	return l.inOrder()
 }
@@ -174,7 +174,8 @@ func (l *linter) jobFile(s *Source) {
 	for _, j := range file.Jobs {
 		_, line := splitPlace(j.Place)
 		script := scriptOf(j.Argv)
-		l.inside(s, line, j.Name, script, nil)
+		l.inside(s, line, j.Name, script)
+		l.nested(s, line, j.Name, script, nil)
 		l.jobs = append(l.jobs, job{s, line, j.Name, crontab.Essence(script), j.Schedule.Fingerprint(), nil})
 	}
 	if !l.Named {
@@ -299,7 +300,8 @@ func (l *linter) run(c *call) {
 		l.once(c.Source, c.line.Number, Backend, c.Job, noBackend, "write LEADERRUN_BACKEND_FILE=/etc/leaderrun/backend above the lines")
 	}
 	found := job{c.Source, c.line.Number, c.Job, crontab.Essence(command), fingerprint(exprs, c.value("timezone")), placeOf(backend)}
-	l.inside(c.Source, c.line.Number, c.Job, command, found.place)
+	l.inside(c.Source, c.line.Number, c.Job, command)
+	l.nested(c.Source, c.line.Number, c.Job, command, found.place)
 	l.jobs = append(l.jobs, found)
 }
 
@@ -503,8 +505,8 @@ func operatorAfter(tokens []crontab.Token) string {
 	return tokens[max(at, 0)].Text
 }
 
-// inside looks at the command of a run, or of a job of the daemon. place is that of its store; nil: unknown.
-func (l *linter) inside(s *Source, line int, name, script string, place *all.Place) {
+// inside looks at the command of a run, or of a job of the daemon.
+func (l *linter) inside(s *Source, line int, name, script string) {
 	fault := func(rule, why, remedy string) { l.find(s, line, rule, name, why, remedy) }
 	locks := l.takes(s, script)
 	if program := crontab.FindLock(script); program != "" {
@@ -516,22 +518,24 @@ func (l *linter) inside(s *Source, line int, name, script string, place *all.Pla
 	if work := crontab.HostWork(script); work != "" {
 		fault(HostWork, work+" looks after the host on which it runs, and the run takes place on one of them", "take `leaderrun run` away: every host has to run it")
 	}
-	for _, text := range crontab.Texts(script) {
-		tokens, _ := crontab.Tokens(text)
-		run, ok := crontab.FindRun(tokens)
-		if !ok || run.Option("slots") != "" {
-			continue
-		}
-		inner := call{Source: s, Run: run, tokens: tokens}
-		other := placeOf(inner.value("backend"))
-		switch isTriggered := run.Option("schedule")+run.Option("every")+run.Option("tick")+run.Option("once") != ""; {
-		case other != nil && place != nil && !place.IsSame(*other):
-		case run.Job == name:
-			fault(Lock, "a run of this job inside its run finds the job taken: the command never runs", "write the command alone")
-		case isTriggered, s.isJobFile():
-			fault(Lock, "`leaderrun run` inside a job takes a second lease", "write the command alone")
-		}
+}
+
+// nested looks for a run in the command of another one, or of a job of the daemon. place is that of the outer store; nil: unknown.
+func (l *linter) nested(s *Source, line int, name, script string, place *all.Place) {
+	tokens, _ := crontab.Tokens(script)
+	run, ok := crontab.FindQuotedRun(tokens)
+	if !ok || run.Option("slots") != "" {
 		return
+	}
+	const remedy = "write the command alone"
+	other := placeOf((&call{Source: s, Run: run, tokens: tokens}).value("backend"))
+	isTriggered := run.Option("schedule")+run.Option("every")+run.Option("tick")+run.Option("once") != ""
+	switch {
+	case other != nil && place != nil && !place.IsSame(*other):
+	case run.Job == name:
+		l.find(s, line, Lock, name, "a run of this job inside its run finds the job taken: the command never runs", remedy)
+	case isTriggered, s.isJobFile():
+		l.find(s, line, Lock, name, "`leaderrun run` inside a job takes a second lease", remedy)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends/all"
 	"github.com/leaderrun/leaderrun/internal/account"
+	"github.com/leaderrun/leaderrun/internal/crontab"
 	"github.com/leaderrun/leaderrun/internal/importer"
 	"github.com/leaderrun/leaderrun/internal/lint"
 	"github.com/leaderrun/leaderrun/internal/value"
@@ -89,7 +90,8 @@ func runLint(c *call) (ExitStatus, error) {
 			sources = append(sources, source)
 		}
 	}
-	found := lint.Look(sources, lint.Host{Named: named, Refuses: refuses, IsUser: isUserOfHost})
+	this := crontab.ThisHost()
+	found := lint.Look(sources, lint.Host{Named: named, Refuses: refuses, This: &this})
 	end := ExitStatus{}
 	if len(found) > 0 {
 		end.Code = codeBad
@@ -185,11 +187,6 @@ func cronRefuses(path string) string {
 		return "it does not belong to " + owner.Name
 	}
 	return ""
-}
-
-func isUserOfHost(name string) bool {
-	_, err := account.Lookup(name)
-	return err == nil
 }
 
 // ours tells whether this host has a program, where its own cron reads a file, or may: what stdin has is mostly of `crontab -l`. For

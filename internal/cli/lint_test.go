@@ -21,7 +21,10 @@ func TestLint(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	isUser := func(name string) bool { return name == "root" || name == "www-data" }
+	this := &crontab.Host{
+		IsUser:    func(name string) bool { return name == "root" || name == "www-data" || name == "sync" },
+		IsProgram: func(name, _ string) bool { return name == "sync" },
+	}
 	for _, text := range strings.Split(strings.TrimSpace(string(text)), "\n\n")[1:] {
 		name, text, _ := strings.Cut(text, "\n")
 		t.Run(name, func(t *testing.T) {
@@ -45,7 +48,7 @@ func TestLint(t *testing.T) {
 				s.Text = append(s.Text, line...)
 			}
 			var got []string
-			for _, f := range lint.Look(sources, lint.Host{Named: strings.Contains(name, "job file"), Refuses: refuses, IsUser: isUser}) {
+			for _, f := range lint.Look(sources, lint.Host{Named: strings.Contains(name, "job file"), Refuses: refuses, This: this}) {
 				got = append(got, fmt.Sprintf("%s:%d %s", f.Path, f.Line, f.Rule))
 				t.Logf("%+v", f)
 			}

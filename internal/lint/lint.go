@@ -70,7 +70,7 @@ const silence = "# leaderrun lint: ok "
 type Host struct {
 	Named   bool                                                                   // a backend is named where the jobs run
 	Refuses func(words []string, variables map[string]string) (why, remedy string) // what leaderrun has against the words behind its name; "": nothing
-	IsUser  func(name string) bool                                                 // of this host; nil: nobody knows
+	This    *crontab.Host                                                          // which tells users from programs; nil: neither is known
 }
 
 // Look finds what is wrong with files, in their order and that of their lines.
@@ -244,7 +244,7 @@ func (l *linter) line(s *Source, line *crontab.Line, set settings) {
 	if s.Format != crontab.Supercronic && crontab.IsCutShort(line.Command) {
 		l.find(s, line.Number, Percent, "", "cron ends the command at the %", `a plain % is \%`)
 	}
-	l.user(s, line)
+	l.user(s, line, set)
 	for i, text := range crontab.Texts(script) {
 		tokens, _ := crontab.Tokens(text)
 		if run, ok := crontab.FindRun(tokens); ok {
@@ -267,15 +267,17 @@ func (l *linter) line(s *Source, line *crontab.Line, set settings) {
 }
 
 // user looks at the word before a command that is a user in one kind of crontab only.
-func (l *linter) user(s *Source, line *crontab.Line) {
-	first, rest := crontab.CutWord(line.Command)
+func (l *linter) user(s *Source, line *crontab.Line, set settings) {
+	first, _ := crontab.CutWord(line.Command)
 	switch {
 	case s.Format == crontab.System && (line.User == "leaderrun" && first == "run" || strings.ContainsAny(line.User, "/=$'\"")):
 		l.find(s, line.Number, Syntax, "", "a command stands in the place of the user, and cron ignores the whole file", "write the user before the command")
-	case s.Format == crontab.System && s.Has != nil && l.IsUser != nil && !l.IsUser(line.User):
+	case s.Format == crontab.System && s.Has != nil && l.This != nil && !l.This.IsUser(line.User):
 		l.find(s, line.Number, Syntax, "", fmt.Sprintf("%q is no user in /etc/passwd, and cron ignores the whole file", line.User), "write a user of this host before the command")
-	case s.Format == crontab.User && l.IsUser != nil && l.IsUser(first) && strings.Contains(rest, "leaderrun"):
-		l.find(s, line.Number, User, "", "the sixth word, "+first+", is a user of this host, and is taken for the command", "remove it; or is the file a system crontab? --from system")
+	case s.Format == crontab.User && l.This != nil:
+		if why, sure := l.This.UserColumn(line.Command, set["PATH"]); sure {
+			l.find(s, line.Number, User, "", why+", and cron takes it for the command", "remove it; or is the file a system crontab? --from system")
+		}
 	}
 }
 

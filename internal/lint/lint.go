@@ -250,7 +250,8 @@ func (l *linter) line(s *Source, line *crontab.Line, set settings) {
 		if run, ok := crontab.FindRun(tokens); ok {
 			l.run(&call{s, run, line, set, text, tokens, i > 0})
 			if tokens, _ := crontab.Tokens(script); i > 0 {
-				run, _ := crontab.FindQuotedRun(tokens)
+				run.From = slices.IndexFunc(tokens, func(t crontab.Token) bool { return t.Quoted && strings.Contains(t.Text, "leaderrun") })
+				run.To = run.From + 1
 				l.outside(&call{Source: s, Run: run, line: line, tokens: tokens})
 			}
 			return
@@ -524,20 +525,23 @@ func (l *linter) inside(s *Source, line int, name, script string) {
 
 // nested looks for a run in the command of another one, or of a job of the daemon. place is that of the outer store; nil: unknown.
 func (l *linter) nested(s *Source, line int, name, script string, place *all.Place) {
-	tokens, _ := crontab.Tokens(script)
-	run, ok := crontab.FindQuotedRun(tokens)
-	if !ok || run.Option("slots") != "" {
-		return
-	}
 	const remedy = "write the command alone"
-	other := placeOf((&call{Source: s, Run: run, tokens: tokens}).value("backend"))
-	isTriggered := run.Option("schedule")+run.Option("every")+run.Option("tick")+run.Option("once") != ""
-	switch {
-	case other != nil && place != nil && !place.IsSame(*other):
-	case run.Job == name:
-		l.find(s, line, Lock, name, "a run of this job inside its run finds the job taken: the command never runs", remedy)
-	case isTriggered, s.isJobFile():
-		l.find(s, line, Lock, name, "`leaderrun run` inside a job takes a second lease", remedy)
+	for _, text := range crontab.Texts(script) {
+		tokens, _ := crontab.Tokens(text)
+		run, ok := crontab.FindRun(tokens)
+		if !ok {
+			continue
+		}
+		other := placeOf((&call{Source: s, Run: run, tokens: tokens}).value("backend"))
+		isTriggered := run.Option("schedule")+run.Option("every")+run.Option("tick")+run.Option("once") != ""
+		switch {
+		case run.Option("slots") != "", other != nil && place != nil && !place.IsSame(*other):
+		case run.Job == name:
+			l.find(s, line, Lock, name, "a run of this job inside its run finds the job taken: the command never runs", remedy)
+		case isTriggered, s.isJobFile():
+			l.find(s, line, Lock, name, "`leaderrun run` inside a job takes a second lease", remedy)
+		}
+		return
 	}
 }
 

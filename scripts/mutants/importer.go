@@ -4,7 +4,7 @@ var (
 	importTests = []string{"./internal/importer", "-short"}
 	unitTests   = []string{"./internal/importer", "-short", "-run", "Units"}
 	readTests   = []string{"./internal/crontab", "-short"}
-	lintTests   = []string{"./internal/cli", "-run", "TestScripts/lint"}
+	lintTests   = []string{"./internal/cli", "-run", "TestLint|TestScripts/lint"}
 )
 
 // importMutants break the rules of what becomes of the crontabs of others.
@@ -45,8 +45,9 @@ var importMutants = []mutant{
 	{"crontab: substitutions have no limit", "internal/crontab/words.go", "s.depth > maxNested", "s.depth > maxNested+1", readTests},
 	{"crontab: a number with letters is a number", "internal/crontab/load.go", "return atoi(word), digits", "return atoi(word), true", readTests},
 	{"crontab: a \\ before a % does not count", "internal/crontab/line.go", "\t\tcase '\\\\':\n\t\t\ti++\n", "", readTests},
-	{"lint: a schedule may be another than that of the line", "internal/lint/lint.go", "if fingerprint(exprs, \"\") != fingerprint([]string{line.Fields}, \"\") {", "if len(exprs) == 0 {", lintTests},
-	{"lint: a command may have two names on two hosts", "internal/lint/lint.go", "a.ticks == b.ticks && a.source.Host != b.source.Host", "a.ticks == b.ticks && a.source.Host == b.source.Host", lintTests},
+	{"lint: a schedule may be another than that of the line", "internal/lint/lint.go", "if len(exprs) > 0 && !isOnePerTick", "if len(exprs) > 9 && !isOnePerTick", lintTests},
+	{"lint: a command may have two names on two hosts", "internal/lint/lint.go", "isOther && a.source.Host != other.source.Host", "isOther && a.source.Host == other.source.Host", lintTests},
+	{"lint: one job may have two backends", "internal/lint/lint.go", "case !a.place.IsSame(*b.place):", "case !a.place.IsSame(*a.place):", lintTests},
 	{"lint: a variable of this shell is a backend for cron", "internal/cli/lint.go", "return named && !strings.HasPrefix(g.place, prefix), err", "return named && g.place != prefix, err", lintTests},
 	{"import: a unit is read as its package has it", "internal/importer/unitpath.go", "beside := p.of(name); len(beside) == 1", "beside := (unitPath{filepath.Dir(timer.path)}); len(beside) == 1", unitTests},
 	{"import: a drop-in that is overridden is read", "internal/importer/unitpath.go", "first[file] == \"\" && file[0]", "file[0]", unitTests},

@@ -16,7 +16,7 @@ var importMutants = []mutant{
 	{"import: a \\ before a % ends the command", "internal/importer/importer.go", "(c == '\\\\' || c == '%')", "c == '\\\\'", importTests},
 	{"import: what follows a ; in a unit is arguments", "internal/importer/systemd.go", "begun && plain && word.String() == \";\"", "begun && !plain && word.String() == \";\"", unitTests},
 	{"import: CRON_TZ counts for lines without a zone", "internal/importer/systemd.go", "cmp.Compare(a.Timezone, b.Timezone)", "cmp.Compare(b.Timezone, a.Timezone)", unitTests},
-	{"import: two fields for days mean to supercronic what they mean to cron", "internal/importer/importer.go", "isEitherDay(l.Fields):", "l == nil:", importTests},
+	{"import: two fields for days mean to supercronic what they mean to cron", "internal/crontab/crontab.go", "strings.ContainsRune(fields[2][:1]+fields[4][:1], '*'):", "fields == nil:", importTests},
 	{"import: a command that a % cuts short is wrapped", "internal/importer/importer.go", "crontab.IsCutShort(l.Command)", "l == nil", importTests},
 	{"import: a timer of any user is root's", "internal/importer/systemd.go", "cmp.Or(u.last(\"User\"), \"root\")", "cmp.Or(\"root\", u.name)", []string{"./internal/cli", "-run", "TestScripts/import"}},
 	{"import: words that a shell replaces are plain", "internal/importer/importer.go", "t.Operator || !t.Literal })", "t.Operator })", importTests},

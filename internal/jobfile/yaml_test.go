@@ -173,13 +173,14 @@ func TestYAMLRefused(t *testing.T) {
 		},
 		{"two commands", plain + "    command: [x]\n", []string{"jobs.yaml:4: a: shell: it has a command already, in line 5: keep one of them"}},
 		{
-			"unknown keys", "job: {}\n" + plain + "    comand: y\n    start-deadline: 1m\ndefaults: {tll: 1m, shell: x}\n",
+			"unknown keys", "job: {}\n" + plain + "    cmd: y\n    retry: 3\n    start-deadline: 1m\ndefaults: {tll: 1m, shell: x}\n",
 			[]string{
 				`jobs.yaml:1: unknown key "job": did you mean jobs?`,
-				`jobs.yaml:6: a: unknown key "comand": did you mean command?`,
-				`jobs.yaml:7: a: unknown key "start-deadline": did you mean start_deadline?`,
-				`jobs.yaml:8: defaults: unknown key "tll": did you mean ttl?`,
-				`jobs.yaml:8: defaults: shell: it is each job's own: write it in the jobs`,
+				`jobs.yaml:6: a: unknown key "cmd": did you mean command?`,
+				`jobs.yaml:7: a: unknown key "retry": did you mean retries?`,
+				`jobs.yaml:8: a: unknown key "start-deadline": did you mean start_deadline?`,
+				`jobs.yaml:9: defaults: unknown key "tll": did you mean ttl?`,
+				`jobs.yaml:9: defaults: shell: it is each job's own: write it in the jobs`,
 			},
 		},
 		{

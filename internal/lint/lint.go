@@ -508,11 +508,14 @@ func operatorAfter(tokens []crontab.Token) string {
 	return tokens[max(at, 0)].Text
 }
 
+// storeLocks take locks that hosts share: of those nobody can tell here who else uses them.
+var storeLocks = []string{"consul lock", "etcdctl lock", "cronlock"} // read only
+
 // inside looks at the command of a run, or of a job of the daemon.
 func (l *linter) inside(s *Source, line int, name, script string) {
 	fault := func(rule, why, remedy string) { l.find(s, line, rule, name, why, remedy) }
 	locks := l.takes(s, script)
-	if program := crontab.FindLock(script); program != "" {
+	if program := crontab.FindLock(script); program != "" && !slices.Contains(storeLocks, program) {
 		l.locks = append(l.locks, lock{s, line, name, program, locks})
 	}
 	if part := crontab.LeavesBehind(script); part != "" {

@@ -3,18 +3,39 @@ package spelling
 
 import "strings"
 
-// Closest returns the candidate that a mistyped word may have meant, or "".
+// Closest returns the candidate that a mistyped word may have meant, or "". Where none is spelt alike, it is the shortest one that
+// the word abbreviates, as cmd does command, or that differs in its end, as retries from retry.
 func Closest(typed string, candidates []string) string {
-	best, found := 1+len(typed)/3, ""
+	typed = strings.ToLower(typed)
+	best, found := 2+len(typed)/3, ""
 	for _, c := range candidates {
-		if d := distance(strings.ToLower(typed), c); d < best || (d == best && found == "") {
+		if d := distance(typed, c); d < best {
 			best, found = d, c
 		}
-		if len(typed) >= 3 && strings.HasPrefix(c, typed) && found == "" {
+	}
+	if found != "" || len(typed) < 3 {
+		return found
+	}
+	for _, c := range candidates {
+		if (found == "" || len(c) < len(found)) && (abbreviates(typed, c) || len(typed) > 3 && strings.HasPrefix(c, typed[:len(typed)-1])) {
 			found = c
 		}
 	}
 	return found
+}
+
+// abbreviates says whether a text begins as a word does, and has its other letters in their order.
+func abbreviates(word, text string) bool {
+	if text == "" || word[0] != text[0] {
+		return false
+	}
+	at := 0
+	for i := 0; i < len(text) && at < len(word); i++ {
+		if text[i] == word[at] {
+			at++
+		}
+	}
+	return at == len(word)
 }
 
 // distance counts the characters to insert, delete, replace or swap with their neighbour.

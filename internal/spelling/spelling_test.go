@@ -3,10 +3,11 @@ package spelling
 import "testing"
 
 func TestClosest(t *testing.T) {
-	words := []string{"command", "timeout", "timezone", "start_deadline", "ttl"}
+	words := []string{"command", "timeout", "timezone", "start_deadline", "ttl", "retry_delay", "retries"}
 	for typed, want := range map[string]string{
 		"comand": "command", "Command": "command", "timeuot": "timeout", "timezon": "timezone", "tll": "ttl",
 		"start": "start_deadline", "start-deadline": "start_deadline",
+		"cmd": "command", "retry": "retries",
 		"": "", "x": "", "completely else": "",
 	} {
 		if got := Closest(typed, words); got != want {

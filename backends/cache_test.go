@@ -33,27 +33,3 @@ func TestLeaseCache(t *testing.T) {
 		}
 	}
 }
-
-func TestHedge(t *testing.T) {
-	t.Parallel()
-	c := NewLeaseCache(left(1))
-	went := 0
-	rotate := func() { went++ }
-	first := c.Hedge(rotate)
-	second := c.Hedge(rotate)
-	if went != 1 {
-		t.Errorf("a renewal beside a silent one went elsewhere %d times", went)
-	}
-	second()
-	first()
-	c.Hedge(rotate)()
-	if went != 1 {
-		t.Error("a renewal that is alone went elsewhere")
-	}
-
-	defer CacheOf(Grant{}).Hedge(rotate)()
-	defer CacheOf(Grant{}).Hedge(rotate)()
-	if went != 1 {
-		t.Error("the renewals of a grant that no engine of this process has made are not alone")
-	}
-}

@@ -1,7 +1,6 @@
 package backends_test
 
 import (
-	"encoding/json"
 	"slices"
 	"testing"
 	"time"
@@ -177,9 +176,16 @@ func runScenes(t *testing.T, scenes []scene) {
 			if x.before != nil {
 				x.before(t, s)
 			}
+			given := s.record
+			was := string(backends.Marshal(given))
 			d := s.acquire(x.claim)
-			if (d.Grant == nil) == (d.Refusal == nil) {
+			switch {
+			case (d.Grant == nil) == (d.Refusal == nil):
 				t.Fatalf("grant %+v and refusal %+v", d.Grant, d.Refusal)
+			case string(backends.Marshal(given)) != was:
+				t.Errorf("the decision changes the record that it is given: %+v", given)
+			case !d.Changed && string(backends.Marshal(d.Record)) != was:
+				t.Errorf("a change that is not said to be one: %+v", d.Record)
 			}
 			wantTick := int64(0)
 			if x.tick != 0 {
@@ -376,17 +382,4 @@ func TestRefusalError(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-}
-
-// sameText says whether two values look the same in a store.
-func sameText(t interface{ Fatal(...any) }, a, b any) bool {
-	one, err := json.Marshal(a)
-	if err != nil {
-		t.Fatal(err)
-	}
-	two, err := json.Marshal(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(one) == string(two)
 }

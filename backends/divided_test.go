@@ -91,29 +91,3 @@ func TestForgetADividedTick(t *testing.T) {
 		t.Errorf("%+v", g)
 	}
 }
-
-func TestMayRunAgain(t *testing.T) {
-	for _, x := range []struct {
-		state   backends.State
-		policy  backends.Policy
-		attempt int
-		want    bool
-	}{
-		{backends.Lost, backends.Rerun, 1, true},
-		{backends.Stopped, backends.Rerun, 1, true},
-		{backends.Claimed, backends.Rerun, 1, true},
-		{backends.Lost, backends.Rerun, 3, false},
-		{backends.Lost, backends.Skip, 1, false},
-		{backends.Done, backends.Rerun, 1, false},
-		{backends.Failed, backends.Rerun, 1, false},
-		{backends.Missed, backends.Rerun, 1, false},
-	} {
-		o := backends.Occurrence{State: x.state, Policy: x.policy, Attempt: x.attempt, MaxAttempts: 3}
-		if got := o.MayRunAgain(backends.Rerun); got != x.want {
-			t.Errorf("%+v: %v", o, got)
-		}
-		if o.MayRunAgain(backends.Skip) {
-			t.Errorf("%+v runs again for a claim with skip", o)
-		}
-	}
-}

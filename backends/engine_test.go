@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"pgregory.net/rapid"
 )
 
 // shelf is a store of one job with compare-and-swap, as somebody uses it who is not alone.
@@ -24,7 +21,6 @@ type shelf struct {
 
 	extend  func(s *placed, q Request) (time.Duration, error)
 	between func() // is called once, before the next write
-	meets   func() // is called in the middle of each request; nil: nobody is met
 	lost    error  // what becomes of the replies
 	hidden  bool   // a swap that fails does not show what there is
 }
@@ -67,28 +63,19 @@ func (s *shelf) Begin(_ context.Context, q Request) Tx {
 
 func (t *shelfTx) Read(context.Context) (Snapshot, error) {
 	t.asked = append(t.asked, "read")
-	t.meet()
 	return t.is, t.lost
 }
 
 func (t *shelfTx) Extend(_ context.Context, s Snapshot) (time.Duration, error) {
 	t.asked = append(t.asked, "extend")
-	t.meet()
 	if t.extend != nil {
 		return t.extend(s.(*placed), t.q)
 	}
 	return t.q.TTL, nil
 }
 
-func (s *shelf) meet() {
-	if s.meets != nil {
-		s.meets()
-	}
-}
-
 func (t *shelfTx) Swap(_ context.Context, was Snapshot, w Write) (Snapshot, bool, error) {
 	t.asked = append(t.asked, "swap")
-	t.meet()
 	if f := t.between; f != nil {
 		t.between = nil
 		f()
@@ -449,85 +436,6 @@ func TestEngineUnderConflicts(t *testing.T) {
 		}
 		if did := s.did(); !strings.HasPrefix(did, "extend swap extend swap read extend swap read extend swap") {
 			t.Error(did)
-		}
-	})
-}
-
-// TestEngineAmongOthers: whatever others do in the middle of a request, one run at a time is granted, one that was told to be
-// over is, and the token grows from run to run.
-func TestEngineAmongOthers(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		s, e := shelved()
-		ctx := t.Context()
-		var grants []Grant
-		running, last, attempts, depth := int64(0), int64(0), 0, 0
-		one := func() Grant { return grants[rapid.IntRange(0, len(grants)-1).Draw(t, "of")] }
-		over := func(token int64) {
-			if running == token {
-				running = 0
-			}
-		}
-		do := func() {
-			what := rapid.SampledFrom([]string{"claim", "claim again", "renew", "finish", "abandon", "stop", "declare dead"}).Draw(t, "what")
-			if len(grants) == 0 {
-				what = "claim"
-			}
-			switch what {
-			case "claim", "claim again":
-				attempts++
-				c := Claim{Job: "job", Holder: Holder{ID: strconv.Itoa(attempts)}, TTL: time.Minute}
-				if what == "claim again" {
-					c = one().Claim
-				}
-				g, err := e.Acquire(ctx, c)
-				switch {
-				case err != nil:
-				case running != 0 && g.Token != running, g.Token < last, running == 0 && g.Token == last:
-					t.Fatalf("token %d is granted while %d runs, after %d", g.Token, running, last)
-				default:
-					grants, running, last = append(grants, g), g.Token, g.Token
-				}
-			case "renew":
-				g := one()
-				_, err := e.Renew(ctx, g)
-				if (err == nil) != (g.Token == running) {
-					t.Fatalf("renewal of %d while %d runs: %v", g.Token, running, err)
-				}
-			case "finish":
-				g := one()
-				if err := e.Finish(ctx, g, Outcome{State: Done}); err == nil {
-					over(g.Token)
-				}
-			case "abandon":
-				g := one()
-				if err := e.Abandon(ctx, g.Claim); err != nil {
-					t.Fatal(err)
-				}
-				for _, other := range grants { // whatever it was granted
-					if other.Claim.Holder == g.Claim.Holder {
-						over(other.Token)
-					}
-				}
-			default:
-				g := one()
-				kind := map[string]OrderKind{"stop": Stop, "declare dead": ForceRelease}[what]
-				attempts++
-				if e.Order(ctx, Order{Job: "job", Kind: kind, By: Holder{ID: strconv.Itoa(attempts)}, Token: g.Token}) == nil && kind == ForceRelease {
-					over(g.Token)
-				}
-			}
-		}
-		s.meets = func() {
-			s.asked = nil
-			if depth < 2 && rapid.IntRange(0, 2).Draw(t, "meets") == 0 {
-				depth++
-				do()
-				depth--
-			}
-		}
-		for range rapid.IntRange(1, 30).Draw(t, "requests") {
-			do()
 		}
 	})
 }

@@ -145,25 +145,10 @@ func TestForgetTick(t *testing.T) {
 	})
 }
 
+// The suite shows what forgetting a key changes, for every store.
 func TestForgetKey(t *testing.T) {
 	forget := func(*store) backends.Order { return forgetKey("k") }
 	runOrders(t, []orderScene{
-		{
-			name: "one of several", before: after(backends.Failed, forKey("a", "j"), forKey("b", "k"), forKey("c", "l")), order: forget,
-			check: func(t *testing.T, s, _ *store) {
-				if len(s.record.Once) != 2 {
-					t.Errorf("recorded %+v", s.record.Once)
-				}
-				if d := s.acquire(forKey("d", "l")); d.Refusal == nil || d.Refusal.Verdict != backends.IsFailed {
-					t.Errorf("another key: %+v", d)
-				}
-				if d := s.acquire(forKey("e", "k")); d.Grant == nil || d.Grant.Attempt != 1 {
-					t.Errorf("not to be run again: %+v", d)
-				}
-			},
-		},
-		{name: "another key", before: after(backends.Done, forKey("a", "j")), order: forget, err: backends.ErrOver},
-		{name: "being run now", before: during(forKey("a", "k")), order: forget, refuse: backends.Held, wait: ttl},
 		{
 			name: "another one is being run", order: forget,
 			before: func(t *testing.T, s *store) {
@@ -178,44 +163,11 @@ func TestForgetKey(t *testing.T) {
 	})
 }
 
-func TestForgetSchedule(t *testing.T) {
-	runOrders(t, []orderScene{{
-		name: "superseded", order: plain(backends.ForgetSchedule),
-		before: after(backends.Done, on(forTick("a", 1), "A"), on(forTick("b", 2), "B")),
-		check: func(t *testing.T, s, before *store) {
-			if s.record.Tick != before.record.Tick {
-				t.Errorf("the tick went with the schedule: %+v", s.record.Tick)
-			}
-			if d := before.acquire(on(forTick("c", 3), "A")); d.Refusal == nil || d.Refusal.Verdict != backends.Outdated {
-				t.Errorf("before: %+v", d)
-			}
-			if d := s.acquire(on(forTick("c", 3), "A")); d.Grant == nil {
-				t.Errorf("after: %+v", *d.Refusal)
-			}
-		},
-	}})
-}
-
+// The suite shows what forgetting a job changes, for every store.
 func TestForgetJob(t *testing.T) {
 	forget := plain(backends.ForgetJob)
 	vanished := func(t *testing.T, s *store) { t.Helper(); grant(t, s, by("a")); s.vanish() }
 	runOrders(t, []orderScene{
-		{
-			name: "a free job", order: forget,
-			before: after(backends.Done, on(forTick("a", 3), "A"), forKey("b", "k")),
-			check: func(t *testing.T, s, before *store) {
-				r := s.record
-				if r.Token != before.record.Token || !r.Free() || r.Job != "job" || r.Beat != before.record.Beat {
-					t.Errorf("recorded %+v", r)
-				}
-				if r.Tick.Tick != 0 || r.Once != nil || r.Runs != nil || r.Schedule.Fingerprint != "" || r.Holder.ID != "" {
-					t.Errorf("not forgotten: %+v", r)
-				}
-				if d := s.acquire(forTick("c", 1)); d.Grant == nil || d.Grant.Token <= before.record.Token {
-					t.Errorf("%+v", d)
-				}
-			},
-		},
 		{name: "held", before: during(by("a")), order: forget, refuse: backends.Held, wait: ttl},
 		{name: "vanished", before: vanished, order: forget, refuse: backends.Vanished, wait: ttl},
 		{name: "expired", before: afterDeath(by("a")), order: forget},

@@ -10,7 +10,7 @@ type mutant struct {
 
 var (
 	runnerTests       = []string{"./runner", "-short"}
-	decisionTests     = []string{"./backends", "-rapid.nofailfile"}
+	decisionTests     = []string{"./backends"}
 	redisTests        = []string{"./backends/redis"}
 	redisEnds         = []string{"./backends/redis", "-run", "RoundTrips|EndIsDated"}
 	redisConnTests    = []string{"./internal/redisconn"}

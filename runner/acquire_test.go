@@ -13,17 +13,11 @@ import (
 	"github.com/leaderrun/leaderrun/backends"
 )
 
-func withCancel(t *testing.T) (context.Context, context.CancelFunc) {
-	t.Helper()
-	return context.WithCancel(t.Context())
-}
-
-// breaking asks the holder to stop.
-type breaking struct{ *bed }
-
-func (d *breaking) Renew(ctx context.Context, g backends.Grant) (backends.RenewAnswer, error) {
-	_, err := d.bed.Renew(ctx, g)
-	return backends.RenewAnswer{Break: &backends.BreakRequest{Token: g.Token, Reason: "maintenance"}}, err
+// cancelled has the caller end the run some time from now.
+func (b *bed) cancelled(after time.Duration) {
+	var cancel context.CancelFunc
+	b.ctx, cancel = context.WithCancel(b.ctx)
+	time.AfterFunc(after, cancel)
 }
 
 // mute never answers a claim.
@@ -60,25 +54,12 @@ func (b *bed) freeAt(d time.Duration, r backends.Refusal) {
 	}
 }
 
-func TestHeldJobIsNotRun(t *testing.T) {
-	virtual(t, func(t *testing.T, b *bed) {
-		b.freeAt(time.Hour, backends.Refusal{Verdict: backends.Held, Token: 3})
-		result := b.run()
-		wantEnding(t, result, Refused)
-		if result.Refusal.Verdict != backends.Held {
-			t.Errorf("verdict %s, want held", result.Refusal.Verdict)
-		}
-		b.expect("0s claim")
-	})
-}
-
 func TestStandby(t *testing.T) {
 	t.Run("takes over at the expiry it saw", func(t *testing.T) {
 		virtual(t, func(t *testing.T, b *bed) {
 			b.request.Wait, b.duration = Forever, time.Second
 			b.freeAt(30*time.Second, backends.Refusal{Verdict: backends.Held, Token: 3})
-			wantEnding(t, b.run(), Ran)
-			b.expect("0s claim", "30s claim", "30s start", "31s finish done 0")
+			b.ends(Ran, "0s claim", "30s claim", "30s start", "31s finish done 0")
 		})
 	})
 	t.Run("is woken by a notification", func(t *testing.T) {
@@ -93,16 +74,14 @@ func TestStandby(t *testing.T) {
 				return backends.Grant{}, nil
 			}
 			time.AfterFunc(7*time.Second, func() { free.Store(true); b.news <- backends.News{Look: true} })
-			wantEnding(t, b.run(), Ran)
-			b.expect("0s claim", "7s claim", "7s start", "8s finish done 0")
+			b.ends(Ran, "0s claim", "7s claim", "7s start", "8s finish done 0")
 		})
 	})
 	t.Run("gives up when its wait is over", func(t *testing.T) {
 		virtual(t, func(t *testing.T, b *bed) {
 			b.request.Wait = 10 * time.Second
 			b.freeAt(time.Hour, backends.Refusal{Verdict: backends.Held, Token: 3})
-			wantEnding(t, b.run(), WaitOver)
-			b.expect("0s claim", "10s claim")
+			b.ends(WaitOver, "0s claim", "10s claim")
 		})
 	})
 	t.Run("stops at once on a signal", func(t *testing.T) {
@@ -127,8 +106,7 @@ func TestVanishedAndQuarantinedAreWaitedOut(t *testing.T) {
 			virtual(t, func(t *testing.T, b *bed) {
 				b.duration, b.request.BackendWait = time.Second, time.Second
 				b.freeAt(14*time.Second, backends.Refusal{Verdict: verdict, Token: 3})
-				wantEnding(t, b.run(), Ran)
-				b.expect("0s claim", "14s claim", "14s start", "15s finish done 0")
+				b.ends(Ran, "0s claim", "14s claim", "14s start", "15s finish done 0")
 			})
 		})
 	}
@@ -148,8 +126,7 @@ func TestPatienceBeginsAgainAfterASilentWait(t *testing.T) {
 			time.Sleep(900 * time.Millisecond)
 			return backends.Grant{}, nil
 		}
-		wantEnding(t, b.run(), Ran)
-		b.expect("0s claim", "15s claim", "15s claim", "15.9s start", "16.9s finish done 0")
+		b.ends(Ran, "0s claim", "15s claim", "15s claim", "15.9s start", "16.9s finish done 0")
 	})
 }
 
@@ -179,29 +156,31 @@ func TestStartDeadlineEndsTheSilentWait(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
 		b.request.Trigger = backends.Trigger{Tick: time.Now().Unix(), StartDeadline: 5 * time.Second}
 		b.freeAt(14*time.Second, backends.Refusal{Verdict: backends.Vanished, Token: 3})
-		result := b.run()
-		wantEnding(t, result, Refused)
-		if result.Refusal.Verdict != backends.Late {
-			t.Errorf("verdict %s, want late", result.Refusal.Verdict)
-		}
+		wantVerdict(t, b.run(), backends.Late)
 	})
 }
 
 func TestUnreachableBackend(t *testing.T) {
-	refuse := func(int, backends.Claim) (backends.Grant, error) { return backends.Grant{}, errRefused }
-	t.Run("without a wait ends after the backend wait", func(t *testing.T) {
-		virtual(t, func(t *testing.T, b *bed) {
-			b.acquire = refuse
-			result := b.run()
-			wantEnding(t, result, Unreachable)
-			if b.over != 5*time.Second || !errors.Is(result.Err, errRefused) {
-				t.Errorf("given up at %v: %v", b.over, result.Err)
-			}
-			if b.abandoned != 1 {
-				t.Errorf("abandoned %d times, want once: a claim may still be in flight", b.abandoned)
-			}
+	for name, c := range map[string]struct{ wait, deadline, over time.Duration }{
+		"without a wait ends after the backend wait": {over: 5 * time.Second},
+		"when the wait runs out is unreachable":      {wait: 8 * time.Second, over: 8 * time.Second},
+		"never past the start deadline":              {deadline: 2 * time.Second, over: 2 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(t *testing.T, b *bed) {
+				b.request.Wait = c.wait
+				if c.deadline > 0 {
+					b.request.Trigger = backends.Trigger{Tick: time.Now().Unix(), StartDeadline: c.deadline}
+				}
+				b.acquire = func(int, backends.Claim) (backends.Grant, error) { return backends.Grant{}, errRefused }
+				result := b.run()
+				wantEnding(t, result, Unreachable)
+				if b.over != c.over || !errors.Is(result.Err, errRefused) || b.abandoned != 1 { // a claim may still be in flight
+					t.Errorf("given up at %v: %v, abandoned %d times", b.over, result.Err, b.abandoned)
+				}
+			})
 		})
-	})
+	}
 	t.Run("does not end a wait", func(t *testing.T) {
 		virtual(t, func(t *testing.T, b *bed) {
 			b.request.Wait, b.duration = Forever, time.Second
@@ -214,42 +193,21 @@ func TestUnreachableBackend(t *testing.T) {
 			wantEnding(t, b.run(), Ran)
 		})
 	})
-	t.Run("when the wait runs out is unreachable", func(t *testing.T) {
-		virtual(t, func(t *testing.T, b *bed) {
-			b.request.Wait = 8 * time.Second
-			b.acquire = refuse
-			wantEnding(t, b.run(), Unreachable)
-		})
-	})
 	t.Run("a silent one never past the start deadline", func(t *testing.T) {
 		virtual(t, func(t *testing.T, b *bed) {
 			b.request.Trigger = backends.Trigger{Tick: time.Now().Unix(), StartDeadline: 2600 * time.Millisecond}
-			r := Runner{Driver: &mute{b}, Clock: b.clock, jitter: func(time.Duration) time.Duration { return 0 }}
-			wantEnding(t, r.Run(t.Context(), b.request), Unreachable)
-			if now := b.now(); now > 2600*time.Millisecond+minLook {
-				t.Errorf("given up at %v", now)
+			b.driver = &mute{b}
+			wantEnding(t, b.run(), Unreachable)
+			if b.over > 2600*time.Millisecond+minLook {
+				t.Errorf("given up at %v", b.over)
 			}
 		})
 	})
 	t.Run("a slow one is not silent, however late the tick is", func(t *testing.T) {
 		virtual(t, func(t *testing.T, b *bed) {
 			b.request.Trigger = backends.Trigger{Tick: time.Now().Add(-time.Hour).Unix(), StartDeadline: 10 * time.Minute}
-			r := Runner{Driver: &slow{b}, Clock: b.clock, jitter: func(time.Duration) time.Duration { return 0 }}
-			result := r.Run(t.Context(), b.request)
-			wantEnding(t, result, Refused)
-			if result.Refusal == nil || result.Refusal.Verdict != backends.Late {
-				t.Errorf("%+v, want a refusal that says late", result)
-			}
-		})
-	})
-	t.Run("never past the start deadline", func(t *testing.T) {
-		virtual(t, func(t *testing.T, b *bed) {
-			b.request.Trigger = backends.Trigger{Tick: time.Now().Unix(), StartDeadline: 2 * time.Second}
-			b.acquire = refuse
-			wantEnding(t, b.run(), Unreachable)
-			if b.over != 2*time.Second {
-				t.Errorf("given up at %v", b.over)
-			}
+			b.driver = &slow{b}
+			wantVerdict(t, b.run(), backends.Late)
 		})
 	})
 }
@@ -258,10 +216,9 @@ func TestPermanentErrorIsNotRetried(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
 		b.request.Wait = Forever
 		b.acquire = func(int, backends.Claim) (backends.Grant, error) {
-			return backends.Grant{}, &backends.PermanentError{Kind: backends.Credentials, Err: errors.New("wrong password")}
+			return backends.Grant{}, backends.Denied("", errors.New("wrong password"))
 		}
-		wantEnding(t, b.run(), Permanent)
-		b.expect("0s claim")
+		b.ends(Permanent, "0s claim")
 	})
 }
 
@@ -272,38 +229,30 @@ func TestSignalDuringTheClaimAbandonsIt(t *testing.T) {
 			return backends.Grant{}, nil
 		}
 		b.signals <- syscall.SIGTERM
-		wantEnding(t, b.run(), Interrupted)
-		b.expect("0s claim", "1s abandon")
+		b.ends(Interrupted, "0s claim", "1s abandon")
 	})
 }
 
 func TestSignalBetweenClaimAndStart(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
-		b.request.Env = nil
-		b.acquire = func(int, backends.Claim) (backends.Grant, error) { return backends.Grant{}, nil }
-		r := Runner{Driver: b, Clock: b.clock, jitter: func(time.Duration) time.Duration { return 0 }}
-		r.Observe = func(e Event) {
-			if e.Name == EventAcquired {
+		b.on = func(event string) {
+			if event == EventAcquired {
 				b.signals <- syscall.SIGTERM
 			}
 		}
-		result := r.Run(t.Context(), b.request)
-		wantEnding(t, result, Interrupted)
-		b.expect("0s claim", "0s abandon")
+		b.ends(Interrupted, "0s claim", "0s abandon")
 	})
 }
 
 func TestShortLeaseIsRenewedBeforeTheStart(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
 		b.duration = time.Second
-		r := Runner{Driver: b, Clock: b.clock, jitter: func(time.Duration) time.Duration { return 0 }}
-		r.Observe = func(e Event) {
-			if e.Name == EventAcquired {
+		b.on = func(event string) {
+			if event == EventAcquired {
 				b.clock.suspend(8 * time.Second)
 			}
 		}
-		wantEnding(t, r.Run(t.Context(), b.request), Ran)
-		b.expect("0s claim", "8s renew", "8s start", "9s finish done 0")
+		b.ends(Ran, "0s claim", "8s renew", "8s start", "9s finish done 0")
 	})
 }
 
@@ -338,15 +287,13 @@ func TestGrantedTTLIsCheckedAgain(t *testing.T) {
 	t.Run("longer moves the timeline", func(t *testing.T) {
 		virtual(t, func(t *testing.T, b *bed) {
 			b.ttl, b.duration = 30*time.Second, 11*time.Second
-			wantEnding(t, b.run(), Ran)
-			b.expect("0s claim", "0s start", "10s renew", "10s extend to 39.4s", "11s finish done 0")
+			b.ends(Ran, "0s claim", "0s start", "10s renew", "10s extend to 39.4s", "11s finish done 0")
 		})
 	})
 	t.Run("too short is refused", func(t *testing.T) {
 		virtual(t, func(t *testing.T, b *bed) {
 			b.ttl = 6 * time.Second
-			wantEnding(t, b.run(), Permanent)
-			b.expect("0s claim", "0s abandon")
+			b.ends(Permanent, "0s claim", "0s abandon")
 		})
 	})
 }
@@ -369,15 +316,6 @@ func TestLastSeenCountsFromTheReply(t *testing.T) {
 		wantEnding(t, b.run(), Ran)
 		if want := []time.Duration{0, 4 * time.Second, 9 * time.Second}; !slices.Equal(seen, want) {
 			t.Errorf("evidence of %v, want %v", seen, want)
-		}
-	})
-}
-
-func TestEveryAttemptIsANewHolder(t *testing.T) {
-	virtual(t, func(t *testing.T, b *bed) {
-		a, c := newHolderID(), newHolderID()
-		if a == c || len(a) != 32 {
-			t.Errorf("holders %q and %q", a, c)
 		}
 	})
 }

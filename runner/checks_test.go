@@ -74,17 +74,6 @@ func no(at time.Duration, err error) answered {
 
 const whole = 14700 * time.Millisecond // the validity of a lease of 15 s
 
-func TestCheckIsAnsweredByARenewal(t *testing.T) {
-	virtual(t, func(t *testing.T, b *bed) {
-		a := b.asks()
-		b.duration = 4 * time.Second
-		a.after(2 * time.Second)
-		wantEnding(t, a.run(), Ran)
-		b.expect("0s claim", "0s start", "2s renew", "2s extend to 16.7s", "4s finish done 0")
-		a.expect(yes(2*time.Second, whole))
-	})
-}
-
 // The answer to a request that was under way when somebody asked may be older than the question.
 func TestCheckIsNotAnsweredByAnEarlierRenewal(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
@@ -137,23 +126,6 @@ func TestCheckWithoutAnAnswer(t *testing.T) {
 		if len(a.answers) != 1 || a.answers[0].Leading || a.answers[0].at != 4500*time.Millisecond {
 			t.Errorf("answers %v", a.answers)
 		}
-	})
-}
-
-func TestCheckIsAskedAgainWhenItsRenewalFails(t *testing.T) {
-	virtual(t, func(t *testing.T, b *bed) {
-		a := b.asks()
-		b.duration = 4 * time.Second
-		b.renewal = func(n int) answer {
-			if n < 3 {
-				return answer{err: errRefused}
-			}
-			return answer{}
-		}
-		a.after(2 * time.Second)
-		wantEnding(t, a.run(), Ran)
-		b.expect("0s claim", "0s start", "2s renew", "2s renew", "2s renew", "2s extend to 16.7s", "4s finish done 0")
-		a.expect(yes(2*time.Second, whole))
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/lifeline"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 // The tests of this package run in virtual time: the times they assert are exact.
@@ -102,7 +103,8 @@ type bed struct {
 	news      chan backends.News // a watch, if not nil
 	watches   bool               // also to the holder
 
-	store *ledger // decides and remembers, if not nil, what is granted and what is not
+	store  *suite.Mem      // decides and remembers, if not nil, what is granted and what is not
+	driver backends.Driver // nil: the bed itself
 
 	// The tree.
 	trees     []*bedTree
@@ -127,11 +129,10 @@ type bed struct {
 }
 
 // answer says what becomes of a request: it reaches the store after one delay, and the reply arrives after
-// another. A dropped request or reply never does.
+// another. A dropped request never does.
 type answer struct {
 	there, back time.Duration
 	dropRequest bool
-	dropReply   bool
 	deaf        bool // the reply arrives although nobody waits for it any more
 	err         error
 }
@@ -160,6 +161,9 @@ func virtual(t *testing.T, test func(t *testing.T, b *bed)) {
 func (b *bed) run() Result {
 	b.t.Helper()
 	r := Runner{Driver: b, Clock: b.clock, Observe: b.observe, jitter: func(time.Duration) time.Duration { return 0 }}
+	if b.driver != nil {
+		r.Driver = b.driver
+	}
 	endless := time.AfterFunc(3*time.Hour, func() { panic("the run of " + b.t.Name() + " does not end") })
 	result := r.Run(b.ctx, b.request)
 	endless.Stop()
@@ -175,6 +179,15 @@ func (b *bed) run() Result {
 		}
 	}
 	b.mu.Unlock()
+	return result
+}
+
+// ends runs, and compares how that ends and what has happened until then.
+func (b *bed) ends(want Ending, log ...string) Result {
+	b.t.Helper()
+	result := b.run()
+	wantEnding(b.t, result, want)
+	b.expect(log...)
 	return result
 }
 
@@ -233,10 +246,6 @@ func deliver(ctx context.Context, a answer, apply func() error) error {
 	if a.deaf {
 		return err
 	}
-	if a.dropReply {
-		<-ctx.Done()
-		return ctx.Err()
-	}
 	select {
 	case <-time.After(a.back):
 	case <-ctx.Done():
@@ -259,7 +268,7 @@ func (b *bed) Acquire(ctx context.Context, c backends.Claim) (backends.Grant, er
 		}
 	}
 	if b.store != nil {
-		return b.store.claim(c)
+		return b.store.Acquire(ctx, c)
 	}
 	ttl := c.TTL
 	if b.ttl != 0 {
@@ -280,7 +289,7 @@ func (b *bed) Renew(ctx context.Context, g backends.Grant) (s backends.RenewAnsw
 	}
 	err = deliver(ctx, a, func() error {
 		if b.store != nil {
-			s, err = b.store.renew(g)
+			s, err = b.store.Renew(ctx, g)
 			return err
 		}
 		b.mu.Lock()
@@ -312,7 +321,7 @@ func (b *bed) Finish(ctx context.Context, g backends.Grant, o backends.Outcome) 
 	}
 	return deliver(ctx, a, func() error {
 		if b.store != nil {
-			return b.store.finish(g, o)
+			return b.store.Finish(ctx, g, o)
 		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -325,11 +334,11 @@ func (b *bed) Finish(ctx context.Context, g backends.Grant, o backends.Outcome) 
 	})
 }
 
-func (b *bed) Abandon(_ context.Context, c backends.Claim) error {
+func (b *bed) Abandon(ctx context.Context, c backends.Claim) error {
 	b.note("abandon")
 	b.abandoned++
 	if b.store != nil {
-		b.store.abandon(c)
+		return b.store.Abandon(ctx, c)
 	}
 	return nil
 }

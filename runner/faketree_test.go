@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"context"
 	"os"
 	"syscall"
 	"time"
@@ -76,9 +77,21 @@ func (b *bed) leaseEnd() time.Time {
 	if b.store == nil {
 		return b.expires
 	}
-	b.store.mu.Lock()
-	defer b.store.mu.Unlock()
-	return b.store.expires
+	status, err := b.store.Inspect(context.Background(), "job")
+	if err != nil || status.Lease == nil {
+		return time.Time{}
+	}
+	return time.Now().Add(status.Lease.Left)
+}
+
+// loseGuardian has the guardian be lost some time from now, and the tree with it.
+func (b *bed) loseGuardian(after time.Duration) {
+	time.AfterFunc(after, func() {
+		b.lives(false)
+		b.events <- lifeline.Event{Kind: lifeline.GuardianLost, Err: lifeline.ErrGuardian}
+		b.events <- lifeline.Event{Kind: lifeline.Dead}
+		close(b.events)
+	})
 }
 
 // die ends the command, once, and when what it leaves behind has lingered the rest of the tree.

@@ -70,37 +70,6 @@ func TestNothingIsMadeReadyAfterASignal(t *testing.T) {
 	}
 }
 
-// A renewal may be answered between the moment when all is ready and the start.
-func TestRenewalIsAnsweredWhileAllIsMadeReady(t *testing.T) {
-	for range 20 { // which of the two is looked at first is left to chance
-		virtual(t, func(t *testing.T, b *bed) {
-			b.request.Retries = 1
-			b.fails(6500*time.Millisecond, 3, 0)
-			b.renewal = func(n int) answer {
-				if n == 1 {
-					return answer{back: 2 * time.Second, err: errRefused} // at 7 s
-				}
-				return answer{back: 1250 * time.Millisecond} // at 7.5 s
-			}
-			b.request.Env = func(backends.Grant) []string {
-				if b.starts() > 0 {
-					time.Sleep(time.Second) // until 7.5 s
-				}
-				return nil
-			}
-			b.on = func(event string) {
-				if event == EventRenewFail { // both are there when the runner looks again
-					time.Sleep(time.Second)
-				}
-			}
-			wantEnding(t, b.run(), Ran)
-			if b.starts() != 2 || b.finished[0].State != backends.Done {
-				t.Errorf("%q", b.log)
-			}
-		})
-	}
-}
-
 // toldTree knows the last deadline that its guardian was told, and when that was sent away.
 type toldTree struct {
 	*bedTree
@@ -186,42 +155,34 @@ func (d *deafBed) Abandon(ctx context.Context, c backends.Claim) error {
 	return d.bed.Abandon(ctx, c)
 }
 
-func (d *deafBed) run() Result {
-	r := Runner{Driver: d, Clock: d.clock, Observe: d.observe, jitter: func(time.Duration) time.Duration { return 0 }}
-	result := r.Run(d.ctx, d.request)
-	d.over = d.now()
-	time.Sleep(2 * time.Hour) // what was left behind comes back
-	return result
-}
-
 // Hazard: a client library does not return when it is told to. Neither the wait nor the end of a run may hang on it, nor be
 // deaf to a signal.
 func TestADriverThatDoesNotReturnIsLeftBehind(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
-		d := &deafBed{bed: b, deafTo: "claim"}
-		if r := d.run(); r.Ending != Unreachable || b.over > b.request.BackendWait+b.request.Timeline.requestLimit()+withdrawalTime+returnTime+lastPause {
+		b.driver = &deafBed{b, "claim"}
+		if r := b.run(); r.Ending != Unreachable || b.over > b.request.BackendWait+b.request.Timeline.requestLimit()+withdrawalTime+returnTime+lastPause {
 			t.Errorf("%v after %v: %v", r.Ending, b.over, r.Err)
 		}
 	})
 	virtual(t, func(t *testing.T, b *bed) {
-		d := &deafBed{bed: b, deafTo: "claim"}
+		b.driver = &deafBed{b, "claim"}
 		time.AfterFunc(time.Second, func() { b.signals <- syscall.SIGTERM })
-		if r := d.run(); r.Ending != Interrupted || b.over > time.Second+b.request.Timeline.requestLimit()+withdrawalTime+returnTime {
+		if r := b.run(); r.Ending != Interrupted || b.over > time.Second+b.request.Timeline.requestLimit()+withdrawalTime+returnTime {
 			t.Errorf("%v after %v: %v", r.Ending, b.over, r.Err)
 		}
 	})
 	virtual(t, func(t *testing.T, b *bed) {
-		d := &deafBed{bed: b, deafTo: "finish"}
+		b.driver = &deafBed{b, "finish"}
 		b.duration = time.Second
-		r := d.run()
+		r := b.run()
 		if limit := b.request.Timeline.TTL + b.request.Timeline.requestLimit() + returnTime; r.Ending != Ran || b.over > limit {
 			t.Errorf("%v after %v: %v", r.Ending, b.over, r.Err)
 		}
 	})
 	virtual(t, func(t *testing.T, b *bed) { // the store answers all but one renewal
-		d := &deafBed{bed: b, deafTo: "renewal"}
+		b.driver = &deafBed{b, "renewal"}
 		b.duration = time.Minute
-		if r := d.run(); r.Ending != Ran || b.over != b.duration {
+		if r := b.run(); r.Ending != Ran || b.over != b.duration {
 			t.Errorf("%v after %v: %v, %q", r.Ending, b.over, r.Err, b.log)
 		}
 	})

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
@@ -19,19 +18,6 @@ func wantEnding(t *testing.T, got Result, want Ending) {
 }
 
 func silent(int) answer { return answer{dropRequest: true} }
-
-func TestRenewsAtAThirdOfTheTTL(t *testing.T) {
-	virtual(t, func(t *testing.T, b *bed) {
-		b.duration, b.code = 12*time.Second, 3
-		result := b.run()
-		wantEnding(t, result, Ran)
-		if result.Status.ExitCode() != 3 {
-			t.Errorf("exit code %d, want 3", result.Status.ExitCode())
-		}
-		b.expect("0s claim", "0s start",
-			"5s renew", "5s extend to 19.7s", "10s renew", "10s extend to 24.7s", "12s finish failed 3")
-	})
-}
 
 func TestSilentBackendEndsTheRunBeforeTheLease(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
@@ -83,8 +69,7 @@ func TestSilentRenewalIsHedgedOnAFreshConnection(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
 		b.duration = 8 * time.Second
 		b.renewal = func(n int) answer { return answer{dropRequest: n == 1} }
-		wantEnding(t, b.run(), Ran)
-		b.expect("0s claim", "0s start", "5s renew", "6.25s renew", "6.25s extend to 20.95s", "8s finish done 0")
+		b.ends(Ran, "0s claim", "0s start", "5s renew", "6.25s renew", "6.25s extend to 20.95s", "8s finish done 0")
 	})
 }
 
@@ -98,8 +83,7 @@ func TestFailedRenewalIsRepeatedAtOnceThenWithABackoff(t *testing.T) {
 			return answer{}
 		}
 		// Without jitter a pause is half of 100, 200, 400 ms …
-		wantEnding(t, b.run(), Ran)
-		b.expect("0s claim", "0s start", "5s renew", "5s renew", "5.05s renew", "5.15s renew", "5.35s renew",
+		b.ends(Ran, "0s claim", "0s start", "5s renew", "5s renew", "5.05s renew", "5.15s renew", "5.35s renew",
 			"5.35s extend to 20.05s", "6s finish done 0")
 	})
 }
@@ -144,8 +128,7 @@ func TestDefiniteLossKillsAtOnce(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
 		b.ignores = true
 		b.renewal = func(int) answer { b.lease = "somebody else"; return answer{} }
-		wantEnding(t, b.run(), LeaseLost)
-		b.expect("0s claim", "0s start", "5s renew", "5s KILL at once", "5s finish lost 137")
+		b.ends(LeaseLost, "0s claim", "0s start", "5s renew", "5s KILL at once", "5s finish lost 137")
 		if len(b.finished) != 0 {
 			t.Error("the newer lease was touched")
 		}
@@ -156,8 +139,7 @@ func TestSuspendPastTheEndKillsBeforeAnythingElse(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
 		b.ignores = true
 		time.AfterFunc(2*time.Second, func() { b.clock.suspend(time.Minute) })
-		wantEnding(t, b.run(), LeaseLost)
-		b.expect("0s claim", "0s start", "1m2s TERM", "1m2s KILL", "1m2s finish lost 137")
+		b.ends(LeaseLost, "0s claim", "0s start", "1m2s TERM", "1m2s KILL", "1m2s finish lost 137")
 	})
 }
 
@@ -165,8 +147,7 @@ func TestSuspendWithinTheLeaseRenewsAtOnce(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
 		b.duration = 3 * time.Second
 		time.AfterFunc(2*time.Second, func() { b.clock.suspend(6 * time.Second) })
-		wantEnding(t, b.run(), Ran)
-		b.expect("0s claim", "0s start", "8s renew", "8s extend to 22.7s", "9s finish done 0")
+		b.ends(Ran, "0s claim", "0s start", "8s renew", "8s extend to 22.7s", "9s finish done 0")
 	})
 }
 
@@ -236,29 +217,6 @@ func TestUnknownFinish(t *testing.T) {
 	}
 }
 
-func TestLostReplyOfFinishIsAskedAgain(t *testing.T) {
-	virtual(t, func(t *testing.T, b *bed) {
-		b.request.Trigger = backends.Trigger{Tick: 1000}
-		b.duration = time.Second
-		b.finish = func(n int) answer {
-			if n == 2 {
-				b.lease = b.lastEvent.Holder // the store answers from its recent runs
-			}
-			return answer{dropReply: n == 1}
-		}
-		wantEnding(t, b.run(), Ran)
-	})
-}
-
-func TestTimeoutStopsAndRenewalGoesOn(t *testing.T) {
-	virtual(t, func(t *testing.T, b *bed) {
-		b.ignores = true
-		b.request.Timeout, b.request.KillAfter = 4*time.Second, 3*time.Second
-		wantEnding(t, b.run(), TimedOut)
-		b.expect("0s claim", "0s start", "4s terminated", "5s renew", "5s extend to 19.7s", "7s KILL", "7s finish failed 137")
-	})
-}
-
 func TestSignalIsForwardedAndASecondOneKills(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
 		b.ignores = true
@@ -270,9 +228,7 @@ func TestSignalIsForwardedAndASecondOneKills(t *testing.T) {
 			time.Sleep(time.Second)
 			b.signals <- syscall.SIGINT
 		}()
-		result := b.run()
-		wantEnding(t, result, Ran)
-		b.expect("0s claim", "0s start", "1s user defined signal 1", "2s terminated", "3s KILL", "3s finish stopped 137")
+		result := b.ends(Ran, "0s claim", "0s start", "1s user defined signal 1", "2s terminated", "3s KILL", "3s finish stopped 137")
 		if result.Signal != syscall.SIGINT {
 			t.Errorf("signal %v, want the one received last", result.Signal)
 		}
@@ -283,8 +239,7 @@ func TestForwardedSignalStartsNoDeadlineOfItsOwn(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
 		b.ignores, b.duration = true, 8*time.Second
 		time.AfterFunc(time.Second, func() { b.signals <- syscall.SIGTERM })
-		wantEnding(t, b.run(), Ran)
-		b.expect("0s claim", "0s start", "1s terminated", "5s renew", "5s extend to 19.7s", "8s finish stopped 0")
+		b.ends(Ran, "0s claim", "0s start", "1s terminated", "5s renew", "5s extend to 19.7s", "8s finish stopped 0")
 	})
 }
 
@@ -292,16 +247,14 @@ func TestReloadAndDumpAreNotAStop(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
 		b.ignores, b.duration, b.request.KillAfter = true, 4*time.Second, time.Second
 		time.AfterFunc(time.Second, func() { b.signals <- syscall.SIGHUP; b.signals <- syscall.SIGQUIT })
-		wantEnding(t, b.run(), Ran)
-		b.expect("0s claim", "0s start", "1s hangup", "1s quit", "4s finish done 0")
+		b.ends(Ran, "0s claim", "0s start", "1s hangup", "1s quit", "4s finish done 0")
 	})
 }
 
 func TestDeathByHangupIsAStop(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
 		time.AfterFunc(time.Second, func() { b.signals <- syscall.SIGHUP })
-		wantEnding(t, b.run(), Ran)
-		b.expect("0s claim", "0s start", "1s hangup", "1s finish stopped 129")
+		b.ends(Ran, "0s claim", "0s start", "1s hangup", "1s finish stopped 129")
 	})
 }
 
@@ -336,58 +289,12 @@ func TestDeadlineComesBeforeAReply(t *testing.T) {
 	})
 }
 
-func TestGuardianDies(t *testing.T) {
-	virtual(t, func(t *testing.T, b *bed) {
-		time.AfterFunc(time.Second, func() {
-			b.lives(false)
-			b.events <- lifeline.Event{Kind: lifeline.GuardianLost, Err: lifeline.ErrGuardian}
-			b.events <- lifeline.Event{Kind: lifeline.Dead}
-			close(b.events)
-		})
-		wantEnding(t, b.run(), TreeLost)
-		b.expect("0s claim", "0s start", "1s finish lost 0")
-	})
-}
-
 func TestGuardianIsLostWhileItStartsTheCommand(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
 		b.startErr = lifeline.ErrGuardian
 		b.lives(true) // whether the command runs is not known
-		time.AfterFunc(time.Second, func() {
-			b.lives(false)
-			b.events <- lifeline.Event{Kind: lifeline.GuardianLost, Err: lifeline.ErrGuardian}
-			b.events <- lifeline.Event{Kind: lifeline.Dead}
-			close(b.events)
-		})
-		wantEnding(t, b.run(), TreeLost)
-		b.expect("0s claim", "1s finish lost 0")
-	})
-}
-
-func TestCancelledContextStopsTheRun(t *testing.T) {
-	virtual(t, func(t *testing.T, b *bed) {
-		ctx, cancel := withCancel(t)
-		b.ctx = ctx
-		time.AfterFunc(time.Second, cancel)
-		wantEnding(t, b.run(), Ran)
-		b.expect("0s claim", "0s start", "1s terminated", "1s finish stopped 143")
-	})
-}
-
-func TestBreakRequest(t *testing.T) {
-	virtual(t, func(t *testing.T, b *bed) {
-		d := &breaking{bed: b}
-		r := Runner{Driver: d, Clock: b.clock, jitter: func(time.Duration) time.Duration { return 0 }}
-		wantEnding(t, r.Run(t.Context(), b.request), Broken)
-		b.expect("0s claim", "0s start", "5s renew", "5s extend to 19.7s", "5s terminated", "5s finish stopped 143")
-	})
-}
-
-func TestNoGoroutineOutlivesARun(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // fails when a goroutine is left blocked
-		b := newBed(t)
-		b.duration, b.renewal = 6*time.Second, silent
-		wantEnding(t, b.run(), Ran)
+		b.loseGuardian(time.Second)
+		b.ends(TreeLost, "0s claim", "1s finish lost 0")
 	})
 }
 

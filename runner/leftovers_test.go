@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,21 +12,12 @@ import (
 	"github.com/leaderrun/leaderrun/internal/lifeline"
 )
 
-func TestLeaseIsKeptUntilWhatTheCommandLeftBehindIsDead(t *testing.T) {
-	virtual(t, func(t *testing.T, b *bed) {
-		b.duration, b.lingers = 4*time.Second, 3*time.Second
-		wantEnding(t, b.run(), Ran)
-		b.expect("0s claim", "0s start", "5s renew", "5s extend to 19.7s", "7s finish done 0")
-	})
-}
-
 // What the command did is known: only what it left behind is killed.
 func TestGuardianIsLostAfterTheTimeout(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
 		b.ignores, b.request.Timeout, b.request.KillAfter = true, time.Second, time.Second
 		b.lingers, b.unguarded = time.Second, true
-		wantEnding(t, b.run(), TimedOut)
-		b.expect("0s claim", "0s start", "1s terminated", "2s KILL", "3s finish failed 137")
+		b.ends(TimedOut, "0s claim", "0s start", "1s terminated", "2s KILL", "3s finish failed 137")
 	})
 }
 
@@ -56,15 +46,11 @@ func TestOutcomeStandsWhileLeftoversAreEnded(t *testing.T) {
 
 // What ends a run between the end of its command and the death of what that left behind, at 2 s or with a renewal.
 var disturbances = map[string]func(b *bed){
-	"a timeout": func(b *bed) { b.request.Timeout = 2 * time.Second },
-	"a signal":  func(b *bed) { time.AfterFunc(2*time.Second, func() { b.signals <- syscall.SIGTERM }) },
-	"a hangup":  func(b *bed) { time.AfterFunc(2*time.Second, func() { b.signals <- syscall.SIGHUP }) },
-	"a break":   func(b *bed) { b.asked, b.lingers = &backends.BreakRequest{Token: 7}, 6*time.Second },
-	"our caller": func(b *bed) {
-		var cancel context.CancelFunc
-		b.ctx, cancel = context.WithCancel(b.ctx)
-		time.AfterFunc(2*time.Second, cancel)
-	},
+	"a timeout":                func(b *bed) { b.request.Timeout = 2 * time.Second },
+	"a signal":                 func(b *bed) { time.AfterFunc(2*time.Second, func() { b.signals <- syscall.SIGTERM }) },
+	"a hangup":                 func(b *bed) { time.AfterFunc(2*time.Second, func() { b.signals <- syscall.SIGHUP }) },
+	"a break":                  func(b *bed) { b.asked, b.lingers = &backends.BreakRequest{Token: 7}, 6*time.Second },
+	"our caller":               func(b *bed) { b.cancelled(2 * time.Second) },
 	"the loss of the guardian": func(b *bed) { b.unguarded = true },
 }
 
@@ -156,26 +142,6 @@ func TestTimedOutTryThatEndsWellIsTriedAgain(t *testing.T) {
 			}
 		})
 	}
-	for name, want := range map[string]struct {
-		ending Ending
-		finish string
-	}{
-		"a signal":                 {Ran, "stopped 143"},
-		"a break":                  {Broken, "stopped 0"},
-		"our caller":               {Ran, "stopped 0"},
-		"the loss of the guardian": {TimedOut, "failed 0"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			virtual(t, func(t *testing.T, b *bed) {
-				b.traps, b.request.Timeout, b.request.Retries, b.lingers = true, time.Second, 1, 3*time.Second
-				disturbances[name](b)
-				wantEnding(t, b.run(), want.ending)
-				if last := b.log[len(b.log)-1]; !strings.HasSuffix(last, "finish "+want.finish) || b.starts() != 1 {
-					t.Errorf("want %s: %q", want.finish, b.log)
-				}
-			})
-		})
-	}
 }
 
 // Signals after the one that has ended the run change nothing but how soon it is over: the second SIGTERM or SIGINT kills.
@@ -189,32 +155,26 @@ func TestSignalsWhileLeftoversAreEnded(t *testing.T) {
 		{[]syscall.Signal{syscall.SIGTERM, syscall.SIGTERM}, true},
 		{[]syscall.Signal{syscall.SIGINT, syscall.SIGTERM}, true},
 	} {
-		for _, late := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%v, timeout: %v", test.signals, late), func(t *testing.T) {
-				virtual(t, func(t *testing.T, b *bed) {
-					b.request.Retries, b.lingers = 1, 3*time.Second
-					if late {
-						b.request.Timeout = time.Second
-					} else {
-						b.fails(time.Second, 3, 0)
-					}
-					time.AfterFunc(2*time.Second, func() {
-						for _, sig := range test.signals {
-							b.signals <- sig
-						}
-					})
-					result := b.run()
-					wantEnding(t, result, Ran)
-					first := test.signals[0]
-					if result.Signal != first || result.Status.Signal != first || b.finished[0].State != backends.Stopped {
-						t.Errorf("%+v: %q", result, b.log)
-					}
-					if killed := slices.Contains(b.log, "2s KILL"); killed != test.kills {
-						t.Errorf("%q", b.log)
+		t.Run(fmt.Sprint(test.signals), func(t *testing.T) {
+			virtual(t, func(t *testing.T, b *bed) {
+				b.request.Retries, b.lingers = 1, 3*time.Second
+				b.fails(time.Second, 3, 0)
+				time.AfterFunc(2*time.Second, func() {
+					for _, sig := range test.signals {
+						b.signals <- sig
 					}
 				})
+				result := b.run()
+				wantEnding(t, result, Ran)
+				first := test.signals[0]
+				if result.Signal != first || result.Status.Signal != first || b.finished[0].State != backends.Stopped {
+					t.Errorf("%+v: %q", result, b.log)
+				}
+				if killed := slices.Contains(b.log, "2s KILL"); killed != test.kills {
+					t.Errorf("%q", b.log)
+				}
 			})
-		}
+		})
 	}
 }
 
@@ -268,7 +228,6 @@ func TestLossIsToldToAGuardianThatKills(t *testing.T) {
 			b.events <- lifeline.Event{Kind: lifeline.Unconfirmed, Count: 1}
 			b.lease = "somebody else"
 		})
-		wantEnding(t, b.run(), LeaseLost)
-		b.expect("0s claim", "0s start", "5s renew", "5s KILL at once", "7s finish lost 0")
+		b.ends(LeaseLost, "0s claim", "0s start", "5s renew", "5s KILL at once", "7s finish lost 0")
 	})
 }

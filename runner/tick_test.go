@@ -1,14 +1,14 @@
 package runner
 
 import (
+	"context"
 	"errors"
-	"slices"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/internal/lifeline"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 func TestTickThatIsAboutToComeIsSleptTo(t *testing.T) {
@@ -87,11 +87,10 @@ func TestStandbyForTheSameTickOnly(t *testing.T) {
 }
 
 // rerun makes a bed that stands by for the tick of its begin, at a store that takes the real decisions.
-func (b *bed) rerun() *ledger {
-	b.store = &ledger{}
+func (b *bed) rerun() {
+	b.store = suite.NewMem(nil)
 	b.request.Wait = Forever
 	b.request.Trigger = backends.Trigger{Tick: time.Now().Unix(), OnLost: backends.Rerun, MaxAttempts: 3}
-	return b.store
 }
 
 // another claims the job for another host, which never renews.
@@ -99,80 +98,22 @@ func (b *bed) another(tick int64) backends.Grant {
 	b.t.Helper()
 	o := b.request.Trigger
 	o.Tick = tick
-	g, err := b.store.claim(backends.Claim{Job: "job", Holder: backends.Holder{ID: "another"}, TTL: DefaultTTL, Trigger: o})
+	c := backends.Claim{Job: "job", Holder: backends.Holder{ID: "another"}, TTL: DefaultTTL, Trigger: o}
+	g, err := b.store.Acquire(context.Background(), c)
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	return g
 }
 
-func TestStandbyForATickEndsWithIt(t *testing.T) {
-	for state, verdict := range map[backends.State]backends.Verdict{
-		backends.Done:   backends.IsDone,
-		backends.Failed: backends.IsFailed,
-	} {
-		t.Run(string(state), func(t *testing.T) {
-			virtual(t, func(t *testing.T, b *bed) {
-				store := b.rerun()
-				b.news = make(chan backends.News, 1)
-				g := b.another(b.request.Trigger.Tick)
-				time.AfterFunc(3*time.Second, func() {
-					if err := store.finish(g, backends.Outcome{State: state}); err != nil {
-						t.Error(err)
-					}
-					b.news <- backends.News{Look: true}
-				})
-				wantVerdict(t, b.run(), verdict)
-				b.expect("0s claim", "3s claim")
-			})
-		})
-	}
-	t.Run("lost for good", func(t *testing.T) {
-		virtual(t, func(t *testing.T, b *bed) {
-			b.rerun()
-			b.request.Trigger.MaxAttempts = 1
-			b.another(b.request.Trigger.Tick)
-			wantVerdict(t, b.run(), backends.IsLost)
-			b.expect("0s claim", "15s claim")
-		})
-	})
-}
-
-func TestStandbyTakesOverATickWhoseRunVanished(t *testing.T) {
-	virtual(t, func(t *testing.T, b *bed) {
-		b.rerun()
-		b.duration = time.Second
-		g := b.another(b.request.Trigger.Tick)
-		result := b.run()
-		wantEnding(t, result, Ran)
-		b.expect("0s claim", "15s claim", "15s start", "16s finish done 0")
-		if result.Grant.Attempt != 2 || result.Grant.Token <= g.Token || len(result.Before) != 0 {
-			t.Errorf("result %+v", result)
-		}
-	})
-}
-
-func TestStandbyForATickWhoseWaitIsOver(t *testing.T) {
-	virtual(t, func(t *testing.T, b *bed) {
-		b.rerun()
-		b.request.Wait = 4 * time.Second
-		b.another(b.request.Trigger.Tick)
-		result := b.run()
-		wantEnding(t, result, WaitOver)
-		if result.Refusal.Verdict != backends.Held {
-			t.Errorf("refused: %v", result.Refusal)
-		}
-	})
-}
-
 // unfinished leaves an earlier tick behind, whose run on another host vanished long ago.
 func (b *bed) unfinished() (earlier int64) {
 	b.t.Helper()
-	store := b.rerun()
+	b.rerun()
 	earlier = b.request.Trigger.Tick - 600
 	b.another(earlier)
-	store.expires = time.Time{}
-	store.change(func(r *backends.Record) { r.Until = 0 })
+	b.store.DeleteLease("job")
+	b.store.Change("job", func(r *backends.Record) { r.Until = 0 })
 	return earlier
 }
 
@@ -180,9 +121,7 @@ func TestEarlierTickRunsFirst(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
 		earlier := b.unfinished()
 		b.fails(time.Second, 3, 0)
-		result := b.run()
-		wantEnding(t, result, Ran)
-		b.expect("0s claim", "0s start", "1s finish failed 3", "1s claim", "1s start", "2s finish done 0")
+		result := b.ends(Ran, "0s claim", "0s start", "1s finish failed 3", "1s claim", "1s start", "2s finish done 0")
 		if len(result.Before) != 1 {
 			t.Fatalf("before: %+v", result.Before)
 		}
@@ -219,23 +158,6 @@ func TestTokenThatARefusalShowsIsAFloor(t *testing.T) {
 		b.freeAt(30*time.Second, backends.Refusal{Verdict: backends.Held, Token: 99})
 		wantEnding(t, b.run(), Ran)
 		if b.claims[1].Floor != 99 {
-			t.Errorf("claimed with floor %d", b.claims[1].Floor)
-		}
-	})
-}
-
-// So is that of a grant that came too late: the store may forget it before the next claim.
-func TestTokenOfALateGrantIsAFloor(t *testing.T) {
-	virtual(t, func(t *testing.T, b *bed) {
-		b.request.Wait, b.duration = Forever, time.Second
-		b.acquire = func(n int, _ backends.Claim) (backends.Grant, error) {
-			if n == 1 {
-				b.clock.suspend(time.Minute)
-			}
-			return backends.Grant{}, nil
-		}
-		wantEnding(t, b.run(), Ran)
-		if b.claims[1].Floor != 7 {
 			t.Errorf("claimed with floor %d", b.claims[1].Floor)
 		}
 	})
@@ -284,21 +206,10 @@ func TestEarlierTickThatEndsOtherwiseIsTheResult(t *testing.T) {
 			b.ignores, b.duration = true, 3*time.Second
 			time.AfterFunc(time.Second, func() { b.signals <- syscall.SIGHUP })
 		}, Ran},
-		"our caller stops it": {func(b *bed) {
-			var cancel func()
-			b.ctx, cancel = withCancel(b.t)
-			time.AfterFunc(time.Second, cancel)
-		}, Ran},
+		"our caller stops it":           {func(b *bed) { b.cancelled(time.Second) }, Ran},
 		"the command cannot be started": {func(b *bed) { b.startErr = errors.New("no such file") }, StartFailed},
-		"its guardian dies": {func(b *bed) {
-			time.AfterFunc(time.Second, func() {
-				b.lives(false)
-				b.events <- lifeline.Event{Kind: lifeline.GuardianLost, Err: lifeline.ErrGuardian}
-				b.events <- lifeline.Event{Kind: lifeline.Dead}
-				close(b.events)
-			})
-		}, TreeLost},
-		"its end is not recorded": {func(b *bed) { b.duration, b.finish = time.Second, silent }, Unrecorded},
+		"its guardian dies":             {func(b *bed) { b.loseGuardian(time.Second) }, TreeLost},
+		"its end is not recorded":       {func(b *bed) { b.duration, b.finish = time.Second, silent }, Unrecorded},
 	} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(t *testing.T, b *bed) {
@@ -316,69 +227,52 @@ func TestEarlierTickThatEndsOtherwiseIsTheResult(t *testing.T) {
 		virtual(t, func(t *testing.T, b *bed) {
 			b.unfinished()
 			b.request.Timeout = time.Second
-			wantEnding(t, b.run(), TimedOut)
-			b.expect("0s claim", "0s start", "1s terminated", "1s finish failed 143",
+			b.ends(TimedOut, "0s claim", "0s start", "1s terminated", "1s finish failed 143",
 				"1s claim", "1s start", "2s terminated", "2s finish failed 143")
 		})
 	})
 }
 
 func TestProofThatTheRecordedScheduleIsOutOfUse(t *testing.T) {
-	outdated := func(b *bed) {
-		b.duration = time.Second
-		b.store = &ledger{record: backends.Record{
-			Schedule: backends.Schedule{Fingerprint: "new"}, Former: []backends.Schedule{{Fingerprint: "old"}},
-			Tick: backends.Occurrence{Tick: time.Now().Unix() - 3600, State: backends.Done},
-		}}
-		b.request.Trigger = backends.Trigger{Tick: time.Now().Unix(), Schedule: backends.Schedule{Fingerprint: "old"}}
+	for name, c := range map[string]struct {
+		asks  bool
+		found bool
+		age   time.Duration // of the instant that is found
+		want  Ending
+		log   []string
+	}{
+		"is accepted":         {true, true, 10 * time.Minute, Ran, []string{"0s claim", "0s claim", "0s start", "1s finish done 0"}},
+		"is refused once":     {true, true, time.Second, Refused, []string{"0s claim", "0s claim"}},
+		"does not exist":      {true, false, 0, Refused, []string{"0s claim"}},
+		"is nobody's to give": {false, false, 0, Refused, []string{"0s claim"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(t *testing.T, b *bed) {
+				b.unfinished()
+				b.store.Change("job", func(r *backends.Record) {
+					*r = backends.Record{
+						Job: r.Job, Schedule: backends.Schedule{Fingerprint: "new"}, Former: []backends.Schedule{{Fingerprint: "old"}},
+						Tick: backends.Occurrence{Tick: time.Now().Unix() - 3600, State: backends.Done},
+					}
+				})
+				b.request.Trigger.Schedule, b.duration = backends.Schedule{Fingerprint: "old"}, time.Second
+				asked := 0
+				if c.asks {
+					b.request.FindUnclaimed = func(r backends.Refusal) (backends.Unclaimed, bool) {
+						if asked++; r.Verdict != backends.Outdated {
+							t.Errorf("asked about %v", r)
+						}
+						return backends.Unclaimed{Fingerprint: "new", Instant: time.Now().Add(-c.age).Unix()}, c.found
+					}
+				}
+				result := b.ends(c.want, c.log...)
+				if result.Ending == Refused && result.Refusal.Verdict != backends.Outdated || c.asks && asked != 1 {
+					t.Errorf("asked %d times, refused: %v", asked, result.Refusal)
+				}
+				if result.Ending == Ran && len(b.toldAs(EventNoted)) != 1 {
+					t.Errorf("told %v", b.told)
+				}
+			})
+		})
 	}
-	prove := func(b *bed, age time.Duration, ok bool) *int {
-		asked := 0
-		b.request.FindUnclaimed = func(r backends.Refusal) (backends.Unclaimed, bool) {
-			asked++
-			if r.Verdict != backends.Outdated {
-				b.t.Errorf("asked about %v", r)
-			}
-			return backends.Unclaimed{Fingerprint: "new", Instant: time.Now().Add(-age).Unix()}, ok
-		}
-		return &asked
-	}
-	t.Run("is accepted", func(t *testing.T) {
-		virtual(t, func(t *testing.T, b *bed) {
-			outdated(b)
-			asked := prove(b, 10*time.Minute, true)
-			result := b.run()
-			wantEnding(t, result, Ran)
-			b.expect("0s claim", "0s claim", "0s start", "1s finish done 0")
-			if *asked != 1 || !slices.ContainsFunc(b.told, func(e Event) bool { return e.Name == EventNoted }) {
-				t.Errorf("asked %d times, told %v", *asked, b.told)
-			}
-		})
-	})
-	t.Run("is refused once", func(t *testing.T) {
-		virtual(t, func(t *testing.T, b *bed) {
-			outdated(b)
-			asked := prove(b, time.Second, true)
-			wantVerdict(t, b.run(), backends.Outdated)
-			b.expect("0s claim", "0s claim")
-			if *asked != 1 {
-				t.Errorf("asked %d times", *asked)
-			}
-		})
-	})
-	t.Run("does not exist", func(t *testing.T) {
-		virtual(t, func(t *testing.T, b *bed) {
-			outdated(b)
-			prove(b, 0, false)
-			wantVerdict(t, b.run(), backends.Outdated)
-			b.expect("0s claim")
-		})
-	})
-	t.Run("is nobody's to give", func(t *testing.T) {
-		virtual(t, func(t *testing.T, b *bed) {
-			outdated(b)
-			wantVerdict(t, b.run(), backends.Outdated)
-			b.expect("0s claim")
-		})
-	})
 }

@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -41,9 +40,7 @@ func TestFailedCommandRunsAgainUnderTheSameLease(t *testing.T) {
 		var tokens []int64
 		b.request.Env = func(g backends.Grant) []string { tokens = append(tokens, g.Token); return nil }
 		b.fails(1500*time.Millisecond, 3, 4, 0)
-		result := b.run()
-		wantEnding(t, result, Ran)
-		b.expect("0s claim", "0s start", "4.5s start", "5s renew", "5s extend to 19.7s", "9s start",
+		result := b.ends(Ran, "0s claim", "0s start", "4.5s start", "5s renew", "5s extend to 19.7s", "9s start",
 			"10s renew", "10s extend to 24.7s", "10.5s finish done 0")
 		if !slices.Equal(tokens, []int64{7, 7, 7}) || result.Status.ExitCode() != 0 {
 			t.Errorf("tokens %v, status %v", tokens, result.Status)
@@ -55,26 +52,12 @@ func TestFailedCommandRunsAgainUnderTheSameLease(t *testing.T) {
 	})
 }
 
-func TestOnlyTheLastTryCounts(t *testing.T) {
-	virtual(t, func(t *testing.T, b *bed) {
-		b.request.Retries = 2
-		b.fails(time.Second, 3, 4, 5)
-		result := b.run()
-		wantEnding(t, result, Ran)
-		b.expect("0s claim", "0s start", "1s start", "2s start", "3s finish failed 5")
-		if result.Status.ExitCode() != 5 {
-			t.Errorf("status %v", result.Status)
-		}
-	})
-}
-
 func TestTimeoutIsOfEachTry(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
 		b.ignores = true
 		b.request.Retries, b.request.RetryDelay = 1, time.Second
 		b.request.Timeout, b.request.KillAfter = 2*time.Second, time.Second
-		wantEnding(t, b.run(), TimedOut)
-		b.expect("0s claim", "0s start", "2s terminated", "3s KILL", "4s start", "5s renew", "5s extend to 19.7s",
+		b.ends(TimedOut, "0s claim", "0s start", "2s terminated", "3s KILL", "4s start", "5s renew", "5s extend to 19.7s",
 			"6s terminated", "7s KILL", "7s finish failed 137")
 		// Whoever hears that the run is being stopped may think that nothing follows.
 		if len(b.toldAs(EventTimedOut)) != 1 || len(b.toldAs(EventStopping)) != 1 {
@@ -85,8 +68,7 @@ func TestTimeoutIsOfEachTry(t *testing.T) {
 		virtual(t, func(t *testing.T, b *bed) {
 			b.request.Retries, b.request.Timeout = 1, 2*time.Second
 			b.each = func(n int) { b.duration = time.Duration(3-n) * 1500 * time.Millisecond }
-			wantEnding(t, b.run(), Ran)
-			b.expect("0s claim", "0s start", "2s terminated", "2s start", "3.5s finish done 0")
+			b.ends(Ran, "0s claim", "0s start", "2s terminated", "2s start", "3.5s finish done 0")
 		})
 	})
 }
@@ -96,8 +78,7 @@ func TestDeathByASignalOfItsOwnIsAFailure(t *testing.T) {
 		b.request.Retries = 1
 		time.AfterFunc(time.Second, func() { b.die(lifeline.Status{Known: true, Signal: syscall.SIGSEGV}) })
 		b.each = func(n int) { b.duration = time.Duration(n-1) * time.Second }
-		wantEnding(t, b.run(), Ran)
-		b.expect("0s claim", "0s start", "1s start", "2s finish done 0")
+		b.ends(Ran, "0s claim", "0s start", "1s start", "2s finish done 0")
 	})
 }
 
@@ -106,18 +87,7 @@ func TestNoTryBeginsBeforeTheTreeIsDead(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
 		b.request.Retries, b.lingers = 1, 2*time.Second
 		b.fails(time.Second, 1, 0)
-		wantEnding(t, b.run(), Ran)
-		b.expect("0s claim", "0s start", "3s start", "4s finish done 0")
-	})
-}
-
-// Where a guardian was lost, something else is wrong: the outcome of the command stands, and there is no other try.
-func TestFailedCommandIsNotTriedAgainWithoutItsGuardian(t *testing.T) {
-	virtual(t, func(t *testing.T, b *bed) {
-		b.request.Retries, b.lingers, b.unguarded = 1, time.Second, true
-		b.fails(time.Second, 3, 0)
-		wantEnding(t, b.run(), Ran)
-		b.expect("0s claim", "0s start", "2s finish failed 3")
+		b.ends(Ran, "0s claim", "0s start", "3s start", "4s finish done 0")
 	})
 }
 
@@ -132,26 +102,13 @@ func TestRunThatWasEndedIsNotTriedAgain(t *testing.T) {
 		"by the loss of its lease": {func(b *bed) {
 			b.renewal = func(int) answer { b.lease = "somebody else"; return answer{} }
 		}, LeaseLost},
-		"for want of renewal": {func(b *bed) { b.renewal = silent }, LeaseLost},
-		"by an operator":      {func(b *bed) { b.asked = &backends.BreakRequest{Token: 7} }, Broken},
-		"by the loss of its guardian": {func(b *bed) {
-			time.AfterFunc(time.Second, func() {
-				b.lives(false)
-				b.events <- lifeline.Event{Kind: lifeline.GuardianLost, Err: lifeline.ErrGuardian}
-				b.events <- lifeline.Event{Kind: lifeline.Dead, Status: lifeline.Status{Known: true, Code: 1}}
-				close(b.events)
-			})
-		}, TreeLost},
-		"by our caller": {func(b *bed) {
-			var cancel context.CancelFunc
-			b.ctx, cancel = context.WithCancel(b.ctx)
-			time.AfterFunc(time.Second, cancel)
-		}, Ran},
+		"for want of renewal":         {func(b *bed) { b.renewal = silent }, LeaseLost},
+		"by an operator":              {func(b *bed) { b.asked = &backends.BreakRequest{Token: 7} }, Broken},
+		"by the loss of its guardian": {func(b *bed) { b.loseGuardian(time.Second) }, TreeLost},
+		"by our caller":               {func(b *bed) { b.cancelled(time.Second) }, Ran},
 		"by our caller, while the timeout ends it": {func(b *bed) {
-			var cancel context.CancelFunc
-			b.ctx, cancel = context.WithCancel(b.ctx)
 			b.ignores, b.request.Timeout, b.request.KillAfter = true, time.Second, 2*time.Second
-			time.AfterFunc(2*time.Second, cancel)
+			b.cancelled(2 * time.Second)
 		}, TimedOut},
 		"by an operator, while the timeout ends it": {func(b *bed) {
 			b.asked = &backends.BreakRequest{Token: 7}
@@ -169,17 +126,6 @@ func TestRunThatWasEndedIsNotTriedAgain(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestLeaseIsRenewedInThePause(t *testing.T) {
-	virtual(t, func(t *testing.T, b *bed) {
-		b.request.Retries, b.request.RetryDelay = 1, 12*time.Second
-		b.fails(time.Second, 1, 0)
-		wantEnding(t, b.run(), Ran)
-		// The dead tree's guardian is told of each extension: it would give a shared lock back.
-		b.expect("0s claim", "0s start", "5s renew", "5s extend to 19.7s", "10s renew", "10s extend to 24.7s",
-			"13s start", "14s finish done 0")
-	})
 }
 
 func TestLossInThePause(t *testing.T) {
@@ -264,8 +210,7 @@ func TestSignalInThePause(t *testing.T) {
 			b.request.Retries, b.request.RetryDelay = 1, 2*time.Second
 			b.fails(time.Second, 3, 0)
 			time.AfterFunc(2*time.Second, func() { b.signals <- syscall.SIGUSR1 })
-			wantEnding(t, b.run(), Ran)
-			b.expect("0s claim", "0s start", "3s start", "4s finish done 0")
+			b.ends(Ran, "0s claim", "0s start", "3s start", "4s finish done 0")
 		})
 	})
 }
@@ -276,19 +221,15 @@ func TestPauseEndsWithTheRun(t *testing.T) {
 			b.request.Retries, b.request.RetryDelay = 1, time.Minute
 			b.fails(time.Second, 3)
 			b.asked = &backends.BreakRequest{Token: 7}
-			wantEnding(t, b.run(), Broken)
-			b.expect("0s claim", "0s start", "5s renew", "5s extend to 19.7s", "5s finish stopped 3")
+			b.ends(Broken, "0s claim", "0s start", "5s renew", "5s extend to 19.7s", "5s finish stopped 3")
 		})
 	})
 	t.Run("by our caller", func(t *testing.T) {
 		virtual(t, func(t *testing.T, b *bed) {
 			b.request.Retries, b.request.RetryDelay = 1, time.Minute
 			b.fails(time.Second, 3)
-			var cancel context.CancelFunc
-			b.ctx, cancel = withCancel(t)
-			time.AfterFunc(2*time.Second, cancel)
-			wantEnding(t, b.run(), Ran)
-			b.expect("0s claim", "0s start", "2s finish stopped 3")
+			b.cancelled(2 * time.Second)
+			b.ends(Ran, "0s claim", "0s start", "2s finish stopped 3")
 		})
 	})
 }
@@ -333,31 +274,8 @@ func TestTryThatCannotBeStartedIsAnOutcome(t *testing.T) {
 					b.startErr = errors.New("too late")
 				}
 			}
-			wantEnding(t, b.run(), LeaseLost)
-			b.expect("0s claim", "0s start", "13s finish lost 3")
+			b.ends(LeaseLost, "0s claim", "0s start", "13s finish lost 3")
 		})
-	})
-}
-
-func TestGuardianIsLostWhileItStartsTheNextTry(t *testing.T) {
-	virtual(t, func(t *testing.T, b *bed) {
-		b.request.Retries = 3
-		b.each = func(n int) {
-			b.duration, b.code = time.Second, 3
-			if n == 1 {
-				return
-			}
-			b.startErr = lifeline.ErrGuardian
-			b.lives(true) // whether the command runs is not known
-			time.AfterFunc(time.Second, func() {
-				b.lives(false)
-				b.events <- lifeline.Event{Kind: lifeline.GuardianLost, Err: lifeline.ErrGuardian}
-				b.events <- lifeline.Event{Kind: lifeline.Dead}
-				close(b.events)
-			})
-		}
-		wantEnding(t, b.run(), TreeLost)
-		b.expect("0s claim", "0s start", "2s finish lost 0")
 	})
 }
 

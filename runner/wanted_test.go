@@ -41,8 +41,7 @@ func TestNotWantedLeavesACommandAlone(t *testing.T) {
 		b.request.Retries = 1
 		b.fails(time.Second, 3, 0)
 		b.notWantedAfter(500 * time.Millisecond)
-		wantEnding(t, b.run(), Ran)
-		b.expect("0s claim", "0s start", "1s start", "2s finish done 0")
+		b.ends(Ran, "0s claim", "0s start", "1s start", "2s finish done 0")
 	})
 }
 
@@ -52,28 +51,13 @@ func TestNotWantedBetweenClaimAndStart(t *testing.T) {
 		b.duration = time.Second
 		wanted, enough := context.WithCancelCause(b.ctx)
 		b.request.Wanted = wanted //nolint:fatcontext // one request, made once
-		r := Runner{Driver: b, Clock: b.clock, Observe: func(e Event) {
-			if e.Name == EventAcquired {
+		b.on = func(event string) {
+			if event == EventAcquired {
 				enough(errEnough)
 			}
-		}}
-		wantEnough(t, r.Run(b.ctx, b.request))
-		b.expect("0s claim", "0s abandon")
-	})
-}
-
-// Hazard: after the run of an earlier tick, a daemon that drains starts another one.
-func TestNotWantedDuringTheRunOfAnEarlierTick(t *testing.T) {
-	virtual(t, func(t *testing.T, b *bed) {
-		earlier := b.unfinished()
-		b.duration = 2 * time.Second
-		b.notWantedAfter(time.Second)
-		result := b.run()
-		wantEnding(t, result, Ran)
-		b.expect("0s claim", "0s start", "2s finish done 0")
-		if result.Grant.Tick != earlier {
-			t.Errorf("ran %+v", result.Grant)
 		}
+		wantEnough(t, b.run())
+		b.expect("0s claim", "0s abandon")
 	})
 }
 

@@ -4,36 +4,34 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/internal/boottime"
 	"github.com/leaderrun/leaderrun/internal/jobfile"
 	"github.com/leaderrun/leaderrun/internal/lifeline"
 	"github.com/leaderrun/leaderrun/internal/shards"
 	"github.com/leaderrun/leaderrun/runner"
 	"github.com/leaderrun/leaderrun/schedule"
 	"github.com/leaderrun/leaderrun/test/suite"
+	"github.com/leaderrun/leaderrun/test/virtual"
 )
 
 // bed is a few hosts with one store, in virtual time, which begins at midnight.
 type bed struct {
 	t      *testing.T
 	mem    *suite.Mem
+	clock  virtual.Clock
 	mu     sync.Mutex
 	starts []start
 	ends   []ending
 	takes  func(job string, tick time.Time, attempt int) (time.Duration, int) // a command's time and exit code
-
-	silence atomic.Pointer[chan struct{}] // nil: the store answers
+	silent atomic.Bool                                                        // the store does not answer
 }
 
 type start struct {
@@ -50,17 +48,18 @@ type ending struct {
 	result    runner.Result
 }
 
-func virtual(t *testing.T, test func(t *testing.T, b *bed)) {
+// inBed runs a test in virtual time. Commands take a second.
+func inBed(t *testing.T, test func(t *testing.T, b *bed)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		mem := suite.NewMem(nil)
-		test(t, &bed{t: t, mem: mem, takes: func(string, time.Time, int) (time.Duration, int) { return time.Second, 0 }})
+		test(t, &bed{t: t, mem: suite.NewMem(nil), clock: virtual.Clock{Began: time.Now()}, takes: lasting(time.Second)})
 	})
 }
 
 // host is one daemon.
 type host struct {
 	*Daemon
+	store  *virtual.Connection
 	bed    *bed
 	name   string
 	cut    atomic.Bool  // the store does not hear it
@@ -84,11 +83,12 @@ func (b *bed) host(name string, jobs ...*jobfile.Job) *host { return b.hostAhead
 func (b *bed) hostAhead(name string, skew time.Duration, jobs ...*jobfile.Job) *host {
 	h := &host{bed: b, name: name, over: make(chan struct{})}
 	h.skew.Store(int64(skew))
+	h.store = &virtual.Connection{Engine: b.mem.Client(), Reach: h.reach, Answer: h.answer}
 	h.Daemon = New(Config{
-		Store: cutStore{b.mem, h}, Host: backends.Holder{Host: name, PID: 1},
+		Store: h.store, Host: backends.Holder{Host: name, PID: 1},
 		Launch: func(j *jobfile.Job) Launch { return &fakeLaunch{host: h, job: j} },
 		Warn:   h.warned,
-		Clock:  fakeWall{h}, RunClock: fakeBoot{},
+		Clock:  fakeWall{h}, RunClock: b.clock,
 	}, jobs)
 	ctx, cancel := context.WithCancel(b.t.Context())
 	h.stop = cancel
@@ -99,6 +99,35 @@ func (b *bed) hostAhead(name string, skew time.Duration, jobs ...*jobfile.Job) *
 		}
 	}()
 	return h
+}
+
+func (h *host) reach(ctx context.Context, request, _ string) error {
+	const late = 5 * time.Millisecond
+	if request == "abandon" {
+		time.Sleep(late)
+	}
+	h.asked.Add(1)
+	if h.bed.silent.Load() {
+		<-ctx.Done()
+	}
+	if h.cut.Load() {
+		return virtual.ErrCut
+	}
+	return ctx.Err()
+}
+
+// away cuts the host off for a while.
+func (h *host) away(d time.Duration) {
+	h.cut.Store(true)
+	time.Sleep(d)
+	h.cut.Store(false)
+}
+
+func (h *host) answer(backends.Claim, backends.Grant, error) error {
+	if h.deaf.Load() {
+		return virtual.ErrCut
+	}
+	return nil
 }
 
 func (h *host) warned(_ *jobfile.Job, name, text string) {
@@ -213,110 +242,6 @@ func (t *fakeTimer) Set(at time.Time) {
 	t.t.Reset(min(at.Sub(t.wall.Now()), longestSleep))
 }
 
-// fakeBoot is the runner's clock in virtual time.
-type fakeBoot struct{}
-
-var epoch = time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
-
-func (fakeBoot) Now() runner.Instant { return runner.Instant(time.Since(epoch)) }
-
-func (c fakeBoot) NewTimer() (runner.Timer, error) {
-	t := &fakeBootTimer{fakeTimer{c: make(chan struct{}, 1)}}
-	t.t = time.AfterFunc(time.Hour, t.ring)
-	t.t.Stop()
-	return t, nil
-}
-
-type fakeBootTimer struct{ fakeTimer }
-
-func (t *fakeBootTimer) Set(at boottime.Instant) { t.t.Reset(at.Sub(fakeBoot{}.Now())) }
-
-// cutStore is the store as a host sees it.
-type cutStore struct {
-	*suite.Mem
-	h *host
-}
-
-var errCut = errors.New("cut off")
-
-// ask makes a request, as long as the host reaches the store. One that the store does not answer is carried out all the
-// same, when it wakes up.
-func ask[T any](ctx context.Context, s cutStore, request func(context.Context) (T, error)) (T, error) {
-	s.h.asked.Add(1)
-	if s.h.cut.Load() {
-		return *new(T), errCut
-	}
-	silence := s.h.bed.silence.Load()
-	if silence == nil {
-		return request(ctx)
-	}
-	type reply struct {
-		result T
-		err    error
-	}
-	replies := make(chan reply, 1)
-	go func() {
-		<-*silence
-		result, err := request(context.WithoutCancel(ctx))
-		replies <- reply{result, err}
-	}()
-	select {
-	case r := <-replies:
-		return r.result, r.err
-	case <-ctx.Done():
-		return *new(T), ctx.Err()
-	}
-}
-
-// fallSilent lets the store answer nobody until the function that it returns is called.
-func (b *bed) fallSilent() (wake func()) {
-	silence := make(chan struct{})
-	b.silence.Store(&silence)
-	return func() {
-		b.silence.Store(nil)
-		close(silence)
-	}
-}
-
-func (s cutStore) Acquire(ctx context.Context, c backends.Claim) (backends.Grant, error) {
-	return ask(ctx, s, func(ctx context.Context) (backends.Grant, error) {
-		grant, err := s.Mem.Acquire(ctx, c)
-		if s.h.deaf.Load() {
-			return backends.Grant{}, errCut
-		}
-		return grant, err
-	})
-}
-
-func (s cutStore) Renew(ctx context.Context, g backends.Grant) (backends.RenewAnswer, error) {
-	return ask(ctx, s, func(ctx context.Context) (backends.RenewAnswer, error) { return s.Mem.Renew(ctx, g) })
-}
-
-func (s cutStore) Finish(ctx context.Context, g backends.Grant, o backends.Outcome) error {
-	_, err := ask(ctx, s, func(ctx context.Context) (any, error) { return nil, s.Mem.Finish(ctx, g, o) })
-	return err
-}
-
-func (s cutStore) Abandon(ctx context.Context, c backends.Claim) error {
-	const late = 5 * time.Millisecond
-	time.Sleep(late)
-	_, err := ask(ctx, s, func(ctx context.Context) (any, error) { return nil, s.Mem.Abandon(ctx, c) })
-	return err
-}
-
-func (s cutStore) Inspect(ctx context.Context, job string) (backends.Status, error) {
-	return ask(ctx, s, func(ctx context.Context) (backends.Status, error) { return s.Mem.Inspect(ctx, job) })
-}
-
-func (s cutStore) Look(ctx context.Context, job string) (backends.Status, error) {
-	return ask(ctx, s, func(ctx context.Context) (backends.Status, error) { return s.Mem.Look(ctx, job) })
-}
-
-func (s cutStore) Order(ctx context.Context, o backends.Order) error {
-	_, err := ask(ctx, s, func(ctx context.Context) (any, error) { return nil, s.Mem.Order(ctx, o) })
-	return err
-}
-
 type fakeLaunch struct {
 	host  *host
 	job   *jobfile.Job
@@ -360,58 +285,31 @@ func (l *fakeLaunch) Ended(tick time.Time, r runner.Result) {
 	b.ends = append(b.ends, ending{l.host.name, l.job.Name, tick, r})
 }
 
+// Tree makes a command that runs for as long as the bed says.
 func (l *fakeLaunch) Tree() runner.Tree {
-	return &fakeTree{launch: l, events: make(chan lifeline.Event, 8)}
-}
-
-// fakeTree runs for as long as the bed says.
-type fakeTree struct {
-	launch *fakeLaunch
-	events chan lifeline.Event
-	once   sync.Once
-	timer  *time.Timer
-	index  int
-}
-
-func (t *fakeTree) Start(_ []string, _, _ []*os.File, d runner.Deadline) error {
-	if t.launch.host.idle.Load() {
-		return errMissing
-	}
-	if t.launch.host.slow.Load() {
-		time.Sleep(d.Term.Sub(fakeBoot{}.Now()))
-		return errMissing
-	}
-	g, b := t.launch.grant, t.launch.host.bed
-	tick := time.Unix(g.Tick, 0)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	t.index = len(b.starts)
-	b.starts = append(b.starts, start{
-		host: t.launch.host.name, job: t.launch.job.Name, tick: tick, at: time.Now(), token: g.Token, attempt: g.Attempt,
-	})
-	takes, code := b.takes(t.launch.job.Name, tick, g.Attempt)
-	t.timer = time.AfterFunc(takes, func() { t.die(lifeline.Status{Known: true, Code: code}) })
-	return nil
-}
-
-func (t *fakeTree) die(s lifeline.Status) {
-	t.once.Do(func() {
-		b := t.launch.host.bed
+	h, b, t := l.host, l.host.bed, virtual.NewTree()
+	var index int // of the start
+	t.Begin = func([]string) error {
+		if h.idle.Load() {
+			return errMissing
+		}
+		g := l.grant
+		tick := time.Unix(g.Tick, 0)
 		b.mu.Lock()
-		b.starts[t.index].ended = time.Now()
-		b.mu.Unlock()
-		t.timer.Stop()
-		t.events <- lifeline.Event{Kind: lifeline.Exited, Status: s}
-		t.events <- lifeline.Event{Kind: lifeline.Dead, Status: s}
-		close(t.events)
-	})
+		defer b.mu.Unlock()
+		index = len(b.starts)
+		b.starts = append(b.starts, start{host: h.name, job: l.job.Name, tick: tick, at: time.Now(), token: g.Token, attempt: g.Attempt})
+		takes, code := b.takes(l.job.Name, tick, g.Attempt)
+		time.AfterFunc(takes, func() { t.End(lifeline.Status{Known: true, Code: code}) })
+		return nil
+	}
+	t.Over = func(lifeline.Status) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.starts[index].ended = time.Now()
+	}
+	if h.slow.Load() {
+		return virtual.Late{Tree: t, Clock: b.clock}
+	}
+	return t
 }
-
-func (t *fakeTree) Extend(runner.Deadline) {}
-func (t *fakeTree) Close()                 {}
-func (t *fakeTree) Signal(sig syscall.Signal) {
-	t.die(lifeline.Status{Known: true, Signal: sig})
-}
-func (t *fakeTree) Terminate()                    { t.Signal(syscall.SIGTERM) }
-func (t *fakeTree) Kill(bool)                     { t.Signal(syscall.SIGKILL) }
-func (t *fakeTree) Events() <-chan lifeline.Event { return t.events }

@@ -12,7 +12,7 @@ import (
 func TestAFaultBeforeTheClaimIsNoLostRun(t *testing.T) {
 	for _, policy := range []backends.Policy{backends.Rerun, backends.Skip} {
 		t.Run(string(policy), func(t *testing.T) {
-			virtual(t, func(t *testing.T, b *bed) {
+			inBed(t, func(t *testing.T, b *bed) {
 				h := b.host("a", newJob(t, "j", "* * * * *", func(j *jobfile.Job) { j.OnLost = policy }))
 				h.faults.Store(100) // of which a loop without pause makes its way
 				time.Sleep(2*time.Minute + 30*time.Second)

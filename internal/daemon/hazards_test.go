@@ -16,8 +16,8 @@ import (
 
 // A daemon that drains goes on with what it catches up.
 func TestDrainEndsCatchingUp(t *testing.T) {
-	virtual(t, func(t *testing.T, b *bed) {
-		b.takes = func(string, time.Time, int) (time.Duration, int) { return 10 * time.Minute, 0 }
+	inBed(t, func(t *testing.T, b *bed) {
+		b.takes = lasting(10 * time.Minute)
 		j := newJob(t, "j", "0 * * * *", func(j *jobfile.Job) { j.CatchUp, j.Overlap = 10, jobfile.Wait })
 		h := b.host("a", j)
 		time.Sleep(61 * time.Minute)
@@ -32,34 +32,20 @@ func TestDrainEndsCatchingUp(t *testing.T) {
 
 // A daemon that drains loses the lease of a run, and stands by for its tick for ever.
 func TestDrainDoesNotStandByForWhatItLost(t *testing.T) {
-	virtual(t, func(t *testing.T, b *bed) {
-		b.takes = func(string, time.Time, int) (time.Duration, int) { return time.Hour, 0 }
+	inBed(t, func(t *testing.T, b *bed) {
+		b.takes = lasting(time.Hour)
 		h := b.host("a", newJob(t, "j", "1 0 * * *", func(j *jobfile.Job) { j.OnLost = backends.Rerun }))
 		time.Sleep(2 * time.Minute)
 		h.stop()
-		h.cut.Store(true)
-		time.Sleep(20 * time.Second)
-		h.cut.Store(false)
+		h.away(20 * time.Second)
 		<-h.over
 		wantRuns(t, b, "j", "00:01")
 	})
 }
 
-// A daemon that drains while it runs an earlier tick again claims its own.
-func TestDrainDuringTheRunOfAnEarlierTick(t *testing.T) {
-	virtual(t, func(t *testing.T, b *bed) {
-		b.lose("j", time.Minute, backends.Rerun)
-		b.takes = func(string, time.Time, int) (time.Duration, int) { return time.Minute, 0 }
-		h := b.host("a", newJob(t, "j", "*/30 * * * *", func(j *jobfile.Job) { j.OnLost = backends.Rerun }))
-		time.Sleep(29*time.Minute + 5*time.Second) // 00:30:20
-		b.end(h)
-		wantRuns(t, b, "j", "00:01#2")
-	})
-}
-
 // A command's file system does not answer, and the daemon never ends.
 func TestDrainDoesNotWaitForAFileSystem(t *testing.T) {
-	virtual(t, func(t *testing.T, b *bed) {
+	inBed(t, func(t *testing.T, b *bed) {
 		h := b.host("a", newJob(t, "j", "1 0 * * *", nil))
 		h.hangs.Store(true)
 		time.Sleep(2 * time.Minute)
@@ -73,7 +59,7 @@ func TestDrainDoesNotWaitForAFileSystem(t *testing.T) {
 // A command that a host cannot start in time, because it sleeps or its disk hangs, is started when it can, or on another host that
 // waits for the tick: whoever was too slow lets the others go first.
 func TestAStartThatIsTooLate(t *testing.T) {
-	virtual(t, func(t *testing.T, b *bed) {
+	inBed(t, func(t *testing.T, b *bed) {
 		h := b.host("a", newJob(t, "j", "1 0 * * *", nil))
 		h.slow.Store(true)
 		time.Sleep(65 * time.Second)
@@ -83,7 +69,7 @@ func TestAStartThatIsTooLate(t *testing.T) {
 		wantRuns(t, b, "j", "00:01")
 	})
 	for range 20 { // who does not wait may lose all the same
-		virtual(t, func(t *testing.T, b *bed) {
+		inBed(t, func(t *testing.T, b *bed) {
 			rerun := func(j *jobfile.Job) { j.OnLost = backends.Rerun }
 			slow := b.host("a", newJob(t, "j", "1 0 * * *", rerun))
 			slow.slow.Store(true)
@@ -117,8 +103,8 @@ func (b *bed) lose(job string, at time.Duration, policy backends.Policy) {
 
 // The clock is turned back a little under a run that the next tick would replace: the same tick comes due again.
 func TestAClockThatIsTurnedBackReplacesNothing(t *testing.T) {
-	virtual(t, func(t *testing.T, b *bed) {
-		b.takes = func(string, time.Time, int) (time.Duration, int) { return 5 * time.Minute, 0 }
+	inBed(t, func(t *testing.T, b *bed) {
+		b.takes = lasting(5 * time.Minute)
 		h := b.host("a", newJob(t, "j", "*/10 * * * *", func(j *jobfile.Job) { j.Overlap = jobfile.Replace }))
 		time.Sleep(10*time.Minute + 5*time.Second)
 		h.skew.Store(-int64(25 * time.Second))
@@ -133,7 +119,7 @@ func TestAClockThatIsTurnedBackReplacesNothing(t *testing.T) {
 
 // A clock that was wrong is set right, or a machine wakes up: of the ticks that have passed the last one is started.
 func TestAClockThatIsTurnedForwardsStartsTheLatestTick(t *testing.T) {
-	virtual(t, func(t *testing.T, b *bed) {
+	inBed(t, func(t *testing.T, b *bed) {
 		h := b.host("a", newJob(t, "j", "*/10 * * * *", nil))
 		time.Sleep(9 * time.Minute)
 		h.skew.Store(-int64(32 * time.Minute))
@@ -161,7 +147,7 @@ func TestManyJobsOutliveAnOutage(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			virtual(t, func(t *testing.T, b *bed) {
+			inBed(t, func(t *testing.T, b *bed) {
 				var jobs []*jobfile.Job
 				for i := range 400 {
 					jobs = append(jobs, newJob(t, fmt.Sprint("j", i), "1 0 * * *", func(j *jobfile.Job) { change(i, j) }))
@@ -190,8 +176,8 @@ func TestManyJobsOutliveAnOutage(t *testing.T) {
 
 // After an outage, the ticks that came due meanwhile run in any order, and are in the way of the present one.
 func TestAfterAnOutageThePresentTickRuns(t *testing.T) {
-	virtual(t, func(t *testing.T, b *bed) {
-		b.takes = func(string, time.Time, int) (time.Duration, int) { return 3 * time.Second, 0 }
+	inBed(t, func(t *testing.T, b *bed) {
+		b.takes = lasting(3 * time.Second)
 		j := newJob(t, "j", "@every 5s", nil)
 		hosts := []*host{b.host("a", j), b.host("b", j)}
 		for range 10 { // which tick would come first is chance
@@ -218,7 +204,7 @@ func TestAfterAnOutageThePresentTickRuns(t *testing.T) {
 
 // forbid: what an earlier run was in the way of is not caught up.
 func TestForbidCatchesNothingUpThatItForbade(t *testing.T) {
-	virtual(t, func(t *testing.T, b *bed) {
+	inBed(t, func(t *testing.T, b *bed) {
 		b.takes = func(_ string, tick time.Time, _ int) (time.Duration, int) {
 			if tick.UTC().Minute() == 1 {
 				return 210 * time.Second, 0
@@ -237,13 +223,13 @@ func TestForbidCatchesNothingUpThatItForbade(t *testing.T) {
 // refused one by one, and be lost with it.
 func TestCatchingUpStopsWhereAnEarlierRunIsInTheWay(t *testing.T) {
 	for range 20 { // who asks when is left to chance, and only some of it would show a fault
-		virtual(t, func(t *testing.T, b *bed) { catchUpBehindARun(t, b) })
+		inBed(t, func(t *testing.T, b *bed) { catchUpBehindARun(t, b) })
 	}
 }
 
 func catchUpBehindARun(t *testing.T, b *bed) {
 	t.Helper()
-	b.takes = func(string, time.Time, int) (time.Duration, int) { return 10 * time.Minute, 0 }
+	b.takes = lasting(10 * time.Minute)
 	j := newJob(t, "j", "0 * * * *", func(j *jobfile.Job) { j.CatchUp = 10 })
 	first := b.host("a", j)
 	time.Sleep(61 * time.Minute)
@@ -262,7 +248,7 @@ func catchUpBehindARun(t *testing.T, b *bed) {
 
 // The run of an earlier tick is broken by an operator, and with it our own tick is forgotten.
 func TestOurTickRunsAfterAnEarlierOneThatWasBroken(t *testing.T) {
-	virtual(t, func(t *testing.T, b *bed) {
+	inBed(t, func(t *testing.T, b *bed) {
 		b.lose("j", time.Minute, backends.Rerun)
 		b.takes = func(_ string, tick time.Time, _ int) (time.Duration, int) {
 			if tick.UTC().Minute() == 1 {
@@ -293,7 +279,7 @@ func TestOurTickRunsAfterAnEarlierOneThatWasBroken(t *testing.T) {
 
 // A job that was removed and comes back with an emptied store gets tokens that it had before.
 func TestTokensGrowAcrossAReloadAndAnEmptiedStore(t *testing.T) {
-	virtual(t, func(t *testing.T, b *bed) {
+	inBed(t, func(t *testing.T, b *bed) {
 		j, other := newJob(t, "j", "* * * * *", nil), newJob(t, "other", "0 0 1 1 *", nil)
 		h := b.host("a", j, other)
 		time.Sleep(90 * time.Second)
@@ -319,8 +305,8 @@ func TestTokensGrowAcrossAReloadAndAnEmptiedStore(t *testing.T) {
 
 // A job that is removed while a tick of it waits does not run any more.
 func TestARemovedJobStartsNoMore(t *testing.T) {
-	virtual(t, func(t *testing.T, b *bed) {
-		b.takes = func(string, time.Time, int) (time.Duration, int) { return 10 * time.Minute, 0 }
+	inBed(t, func(t *testing.T, b *bed) {
+		b.takes = lasting(10 * time.Minute)
 		j, other := newJob(t, "j", "* * * * *", func(j *jobfile.Job) { j.Overlap = jobfile.Wait }), newJob(t, "other", "0 0 1 1 *", nil)
 		h := b.host("a", j, other)
 		time.Sleep(3*time.Minute + time.Second)
@@ -338,13 +324,11 @@ func TestARemovedJobStartsNoMore(t *testing.T) {
 
 // A host loses the lease of a run, and comes back: with nobody else there it runs the tick again itself.
 func TestAHostRunsAgainWhatItLost(t *testing.T) {
-	virtual(t, func(t *testing.T, b *bed) {
-		b.takes = func(string, time.Time, int) (time.Duration, int) { return time.Minute, 0 }
+	inBed(t, func(t *testing.T, b *bed) {
+		b.takes = lasting(time.Minute)
 		h := b.host("a", newJob(t, "j", "1 0 * * *", func(j *jobfile.Job) { j.OnLost = backends.Rerun }))
 		time.Sleep(70 * time.Second)
-		h.cut.Store(true)
-		time.Sleep(20 * time.Second)
-		h.cut.Store(false)
+		h.away(20 * time.Second)
 		time.Sleep(5 * time.Minute)
 		b.end(h)
 		wantRuns(t, b, "j", "00:01 00:01#2")
@@ -355,8 +339,8 @@ func TestAHostRunsAgainWhatItLost(t *testing.T) {
 func TestForbidStandsByForNothingElse(t *testing.T) {
 	for policy, want := range map[backends.Policy]int{backends.Skip: 1, backends.Rerun: 0} {
 		t.Run(string(policy), func(t *testing.T) {
-			virtual(t, func(t *testing.T, b *bed) {
-				b.takes = func(string, time.Time, int) (time.Duration, int) { return 150 * time.Second, 0 }
+			inBed(t, func(t *testing.T, b *bed) {
+				b.takes = lasting(150 * time.Second)
 				j := newJob(t, "j", "* * * * *", func(j *jobfile.Job) { j.OnLost = policy })
 				hosts := []*host{b.host("a", j), b.host("b", j)}
 				time.Sleep(90 * time.Second)
@@ -376,8 +360,8 @@ func TestForbidStandsByForNothingElse(t *testing.T) {
 
 // replace stops the run of another host, whose file is an older one.
 func TestReplaceReachesOtherHosts(t *testing.T) {
-	virtual(t, func(t *testing.T, b *bed) {
-		b.takes = func(string, time.Time, int) (time.Duration, int) { return time.Hour, 0 }
+	inBed(t, func(t *testing.T, b *bed) {
+		b.takes = lasting(time.Hour)
 		old := b.host("old", newJob(t, "j", "1 0 * * *", nil))
 		time.Sleep(90 * time.Second)
 		h := b.host("new", newJob(t, "j", "1-2 0 * * *", func(j *jobfile.Job) { j.Overlap = jobfile.Replace }))
@@ -391,8 +375,8 @@ func TestReplaceReachesOtherHosts(t *testing.T) {
 // A standby of rerun misses one answer, and is given up for it when the next tick comes due: then nobody is there when
 // the run's host dies.
 func TestAStandbyOutlivesALostAnswer(t *testing.T) {
-	virtual(t, func(t *testing.T, b *bed) {
-		b.takes = func(string, time.Time, int) (time.Duration, int) { return 35 * time.Minute, 0 }
+	inBed(t, func(t *testing.T, b *bed) {
+		b.takes = lasting(35 * time.Minute)
 		j := newJob(t, "j", "10,20 * * * *", func(j *jobfile.Job) { j.OnLost = backends.Rerun })
 		hosts := map[string]*host{"a": b.host("a", j), "b": b.host("b", j)}
 		time.Sleep(11 * time.Minute)
@@ -400,9 +384,7 @@ func TestAStandbyOutlivesALostAnswer(t *testing.T) {
 		leader := b.starts[0].host
 		b.mu.Unlock()
 		other := map[string]string{"a": "b", "b": "a"}[leader]
-		hosts[other].cut.Store(true)
-		time.Sleep(20 * time.Second)
-		hosts[other].cut.Store(false)
+		hosts[other].away(20 * time.Second)
 		time.Sleep(12 * time.Minute)
 		hosts[leader].cut.Store(true)
 		time.Sleep(6 * time.Minute)
@@ -416,7 +398,7 @@ func TestAStandbyOutlivesALostAnswer(t *testing.T) {
 
 // A host that cannot start commands claims one tick after the other, and passes over what another host would run.
 func TestAHostThatCannotStartCommandsPassesNothingOver(t *testing.T) {
-	virtual(t, func(t *testing.T, b *bed) {
+	inBed(t, func(t *testing.T, b *bed) {
 		j := newJob(t, "j", "*/10 * * * *", func(j *jobfile.Job) {
 			j.OnLost, j.Overlap, j.CatchUp = backends.Rerun, jobfile.Wait, 10
 		})
@@ -436,12 +418,10 @@ func TestAHostThatCannotStartCommandsPassesNothingOver(t *testing.T) {
 
 // The record cannot be read for longer than the job's patience: what is to be caught up stays so.
 func TestWhatCannotBeReadIsCaughtUpLater(t *testing.T) {
-	virtual(t, func(t *testing.T, b *bed) {
+	inBed(t, func(t *testing.T, b *bed) {
 		h := b.host("a", newJob(t, "j", "0 * * * *", func(j *jobfile.Job) { j.CatchUp = 10 }))
 		time.Sleep(90 * time.Minute)
-		h.cut.Store(true)
-		time.Sleep(3*time.Hour + 31*time.Minute + 30*time.Second) // 05:01:30
-		h.cut.Store(false)
+		h.away(3*time.Hour + 31*time.Minute + 30*time.Second) // 05:01:30
 		time.Sleep(90 * time.Minute)
 		b.end(h)
 		wantRuns(t, b, "j", "01:00 02:00 03:00 04:00 05:00 06:00")
@@ -450,7 +430,7 @@ func TestWhatCannotBeReadIsCaughtUpLater(t *testing.T) {
 
 // A claim was granted whose answer is lost. The next tick overtakes it, and is refused because of it.
 func TestATickIsNotInTheWayOfTheOneThatOvertakesIt(t *testing.T) {
-	virtual(t, func(t *testing.T, b *bed) {
+	inBed(t, func(t *testing.T, b *bed) {
 		h := b.host("a", newJob(t, "j", "* * * * *", func(j *jobfile.Job) { j.BackendWait = 5 * time.Minute }))
 		time.Sleep(30 * time.Second)
 		h.deaf.Store(true)

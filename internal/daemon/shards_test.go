@@ -11,8 +11,8 @@ import (
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/jobfile"
 	"github.com/leaderrun/leaderrun/internal/slots"
-	"github.com/leaderrun/leaderrun/runner"
 	"github.com/leaderrun/leaderrun/test/suite"
+	"github.com/leaderrun/leaderrun/test/virtual"
 )
 
 // worked lists which shards of a job were started for each tick, as "hh:mm 0 1 2", in the order of ticks and shards. No shard may run
@@ -78,7 +78,7 @@ func lasting(d time.Duration) func(string, time.Time, int) (time.Duration, int) 
 
 // All hosts that have a tick work through its shards, and each shard is run once.
 func TestHostsShareATick(t *testing.T) {
-	virtual(t, func(t *testing.T, b *bed) {
+	inBed(t, func(t *testing.T, b *bed) {
 		b.takes = lasting(20 * time.Second)
 		j := divided(t, "*/10 * * * *", 9, func(j *jobfile.Job) { j.Parallel = 2 })
 		hosts := []*host{b.host("a", j), b.hostAhead("b", 1900*time.Millisecond, j), b.hostAhead("c", -time.Second, j)}
@@ -102,29 +102,11 @@ func TestHostsShareATick(t *testing.T) {
 	})
 }
 
-// No host runs more shards at a time than the file says.
-func TestParallel(t *testing.T) {
-	virtual(t, func(t *testing.T, b *bed) {
-		b.takes = lasting(20 * time.Second)
-		h := b.host("a", divided(t, "*/10 * * * *", 8, func(j *jobfile.Job) { j.Parallel = 3 }))
-		time.Sleep(10 * time.Minute)
-		most := 0
-		for range 100 {
-			time.Sleep(time.Second)
-			most = max(most, h.Running())
-		}
-		b.end(h)
-		if most != 3 {
-			t.Errorf("%d at a time", most)
-		}
-	})
-}
-
 // A host that is cut off loses only the shards that it ran, and under rerun others run them again.
 func TestALostHostsShardsAreRunAgain(t *testing.T) {
 	for policy, want := range map[backends.Policy]int{backends.Skip: 6, backends.Rerun: 7} {
 		t.Run(string(policy), func(t *testing.T) {
-			virtual(t, func(t *testing.T, b *bed) {
+			inBed(t, func(t *testing.T, b *bed) {
 				b.takes = lasting(time.Minute)
 				j := divided(t, "0 * * * *", 6, func(j *jobfile.Job) { j.OnLost = policy })
 				hosts := []*host{b.host("a", j), b.host("b", j)}
@@ -132,9 +114,7 @@ func TestALostHostsShardsAreRunAgain(t *testing.T) {
 				for b.byHost("a") == 0 {
 					time.Sleep(time.Second)
 				}
-				hosts[0].cut.Store(true)
-				time.Sleep(30 * time.Minute)
-				hosts[0].cut.Store(false)
+				hosts[0].away(30 * time.Minute)
 				b.end(hosts...)
 				b.mu.Lock()
 				defer b.mu.Unlock()
@@ -146,29 +126,9 @@ func TestALostHostsShardsAreRunAgain(t *testing.T) {
 	}
 }
 
-func TestOverlapOfDividedTicks(t *testing.T) {
-	// The work of a tick takes two hosts 150 s: two ticks come due meanwhile.
-	all := "0 1 2 3 4 5"
-	for overlap, want := range map[jobfile.Overlap][]string{
-		jobfile.Forbid: {"00:01 " + all, "00:04 " + all, "00:07 " + all},
-		jobfile.Wait:   {"00:01 " + all, "00:02 " + all, "00:03 " + all, "00:04 " + all, "00:05 " + all, "00:06 " + all, "00:07 " + all, "00:08 " + all},
-	} {
-		t.Run(string(overlap), func(t *testing.T) {
-			virtual(t, func(t *testing.T, b *bed) {
-				b.takes = lasting(50 * time.Second)
-				j := divided(t, "1-8 0 * * *", 6, func(j *jobfile.Job) { j.Overlap = overlap })
-				hosts := []*host{b.host("a", j), b.host("b", j)}
-				time.Sleep(23 * time.Hour)
-				b.end(hosts...)
-				wantWork(t, b, "j", want...)
-			})
-		})
-	}
-}
-
 // The next tick stops what runs of the one before on every host, and nothing of that one starts any more.
 func TestReplaceStopsTheWholeTick(t *testing.T) {
-	virtual(t, func(t *testing.T, b *bed) {
+	inBed(t, func(t *testing.T, b *bed) {
 		b.takes = func(_ string, tick time.Time, _ int) (time.Duration, int) {
 			if tick.Minute() == 1 {
 				return 50 * time.Second, 0
@@ -211,19 +171,19 @@ type firstAlone struct{ *suite.Mem }
 
 func (s firstAlone) Inspect(_ context.Context, job string) (backends.Status, error) {
 	if job != slots.Name("j", 0) {
-		return backends.Status{}, errCut
+		return backends.Status{}, virtual.ErrCut
 	}
 	return backends.Status{Record: backends.Record{Tick: backends.Occurrence{Tick: 1, State: backends.Claimed, Parts: 1000}}}, nil
 }
 
 // A store that goes away while many shards are looked at is asked as patiently as for one of them, and what it says is told once.
 func TestShardsThatHaveNoAnswer(t *testing.T) {
-	virtual(t, func(t *testing.T, b *bed) {
+	inBed(t, func(t *testing.T, b *bed) {
 		j := divided(t, "1 0 * * *", 1000, nil)
-		d := New(Config{Store: firstAlone{b.mem}, Clock: fakeWall{&host{bed: b}}, RunClock: fakeBoot{}}, []*jobfile.Job{j})
+		d := New(Config{Store: firstAlone{b.mem}, Clock: fakeWall{&host{bed: b}}, RunClock: b.clock}, []*jobfile.Job{j})
 		began := time.Now()
 		_, err := d.inspectWhole(&attempt{def: j, wanted: t.Context()})
-		if took := time.Since(began); err != errCut || took > 3*j.BackendWait { //nolint:errorlint // it is that one alone
+		if took := time.Since(began); err != virtual.ErrCut || took > 3*j.BackendWait { //nolint:errorlint // it is that one alone
 			t.Errorf("after %v: %v", took, err)
 		}
 	})
@@ -231,7 +191,7 @@ func TestShardsThatHaveNoAnswer(t *testing.T) {
 
 // A tick is seen to when all its shards are: what was left of one is caught up, and nothing of it is run again.
 func TestCatchUpFinishesATick(t *testing.T) {
-	virtual(t, func(t *testing.T, b *bed) {
+	inBed(t, func(t *testing.T, b *bed) {
 		b.takes = lasting(time.Minute)
 		j := divided(t, "0 * * * *", 4, func(j *jobfile.Job) { j.CatchUp = 1 })
 		h := b.host("a", j)
@@ -255,7 +215,7 @@ func TestCatchUpFinishesATick(t *testing.T) {
 
 // What an earlier tick was in the way of is not caught up under forbid.
 func TestCatchUpLeavesWhatWasForbidden(t *testing.T) {
-	virtual(t, func(t *testing.T, b *bed) {
+	inBed(t, func(t *testing.T, b *bed) {
 		b.takes = lasting(50 * time.Second)
 		j := divided(t, "1-6 0 * * *", 4, func(j *jobfile.Job) { j.CatchUp = 5 })
 		h := b.host("a", j)
@@ -267,7 +227,7 @@ func TestCatchUpLeavesWhatWasForbidden(t *testing.T) {
 
 // A daemon that drains begins no further shard, and ends when those that run have.
 func TestDrainLeavesTheRest(t *testing.T) {
-	virtual(t, func(t *testing.T, b *bed) {
+	inBed(t, func(t *testing.T, b *bed) {
 		b.takes = lasting(time.Minute)
 		j := divided(t, "30 * * * *", 4, func(j *jobfile.Job) { j.Parallel = 2 })
 		h := b.host("a", j)
@@ -288,7 +248,7 @@ func TestDrainLeavesTheRest(t *testing.T) {
 
 // A file that is read again counts from the next tick on: the present one stays divided as it was begun, on every host.
 func TestReloadWithOtherShards(t *testing.T) {
-	virtual(t, func(t *testing.T, b *bed) {
+	inBed(t, func(t *testing.T, b *bed) {
 		b.takes = lasting(time.Minute)
 		time.Sleep(time.Minute)
 		six := divided(t, "*/30 * * * *", 6, nil)
@@ -311,13 +271,11 @@ func TestReloadWithOtherShards(t *testing.T) {
 // After an outage the present tick runs, and the attempt for the one before does not stand in its way.
 func TestOutageOfDividedTicks(t *testing.T) {
 	for range 8 { // which request meets the outage is chance
-		virtual(t, func(t *testing.T, b *bed) {
+		inBed(t, func(t *testing.T, b *bed) {
 			j := divided(t, "*/5 * * * *", 3, func(j *jobfile.Job) { j.BackendWait = time.Hour })
 			h := b.host("a", j)
 			time.Sleep(4 * time.Minute)
-			h.cut.Store(true)
-			time.Sleep(8 * time.Minute) // 00:05 and 00:10 come due
-			h.cut.Store(false)
+			h.away(8 * time.Minute) // 00:05 and 00:10 come due
 			time.Sleep(time.Minute)
 			b.end(h)
 			lines := b.worked("j")
@@ -330,7 +288,7 @@ func TestOutageOfDividedTicks(t *testing.T) {
 
 // A command that fails for one shard is the end of the tick as a whole, and not of the other shards.
 func TestOneShardFails(t *testing.T) {
-	virtual(t, func(t *testing.T, b *bed) {
+	inBed(t, func(t *testing.T, b *bed) {
 		b.takes = func(job string, _ time.Time, _ int) (time.Duration, int) {
 			if job == "j#1" {
 				return time.Second, 3
@@ -349,7 +307,7 @@ func TestOneShardFails(t *testing.T) {
 
 // A fault of leaderrun in one divided job leaves the daemon, and the next tick, alone.
 func TestAFaultInADividedJob(t *testing.T) {
-	virtual(t, func(t *testing.T, b *bed) {
+	inBed(t, func(t *testing.T, b *bed) {
 		h := b.host("a", divided(t, "10,20 0 * * *", 3, nil))
 		h.faults.Store(1)
 		time.Sleep(time.Hour)
@@ -358,33 +316,13 @@ func TestAFaultInADividedJob(t *testing.T) {
 	})
 }
 
-// A host that lacks the command asks the store for nothing, and leaves the tick to the others.
-func TestAHostThatLacksTheCommandOfADividedJob(t *testing.T) {
-	virtual(t, func(t *testing.T, b *bed) {
-		j := divided(t, "30 0 * * *", 3, nil)
-		a, other := b.host("a", j), b.host("b", j)
-		a.lacks.Store(true)
-		time.Sleep(time.Hour)
-		b.end(a, other)
-		wantWork(t, b, "j", "00:30 0 1 2")
-		if a.asked.Load() != 0 || b.byHost("a") != 0 {
-			t.Errorf("%d requests, %d starts", a.asked.Load(), b.byHost("a"))
-		}
-		if got := b.outcomes("j"); got[fmt.Sprint(int(runner.StartFailed))] != 1 {
-			t.Errorf("outcomes %v", got)
-		}
-	})
-}
-
 // A tick that is caught up too late for its start deadline does not keep the present one from being run.
 func TestCatchUpOfADividedTickThatIsTooLate(t *testing.T) {
-	virtual(t, func(t *testing.T, b *bed) {
+	inBed(t, func(t *testing.T, b *bed) {
 		j := divided(t, "0 * * * *", 3, func(j *jobfile.Job) { j.CatchUp, j.StartDeadline = 1, 10*time.Minute })
 		h := b.host("a", j)
 		time.Sleep(90 * time.Minute)
-		h.cut.Store(true)
-		time.Sleep(time.Hour) // 02:00 passes
-		h.cut.Store(false)
+		h.away(time.Hour) // 02:00 passes
 		time.Sleep(95 * time.Minute)
 		b.end(h)
 		wantWork(t, b, "j", "01:00 0 1 2", "03:00 0 1 2", "04:00 0 1 2")

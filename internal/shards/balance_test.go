@@ -1,15 +1,11 @@
 package shards
 
 import (
-	"maps"
-	"slices"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 func TestShare(t *testing.T) {
@@ -31,71 +27,6 @@ func TestShare(t *testing.T) {
 			}
 		}
 	}
-}
-
-// The table of docs/shards.md: how many shards move beside the least possible, and how long it takes.
-func TestTable(t *testing.T) {
-	servers.SkipShort(t)
-	for _, proof := range []backends.Proof{backends.ByUntil, backends.ByBeat} {
-		synctest.Test(t, func(t *testing.T) { newTable(t, proof).fill() })
-	}
-}
-
-type table struct {
-	*fleet
-	next int // the number of the next host
-}
-
-func newTable(t *testing.T, proof backends.Proof) *table {
-	t.Helper()
-	f := newFleet(t, 100)
-	f.mem.Proof = proof
-	return &table{fleet: f}
-}
-
-func (f *table) fill() {
-	f.row("1 host comes", func() { f.come(1) })
-	f.row("9 come at once", func() { f.come(9) })
-	f.row("3 of 10 are killed at once", func() { f.each(3, (*node).die) })
-	f.row("4 of 7 leave at once", func() { f.each(4, (*node).terminate) })
-	f.row("7 come at once", func() { f.come(7) })
-	f.row("1 of 10 is killed", func() { f.each(1, (*node).die) })
-	f.row("1 of 9 leaves", func() { f.each(1, (*node).terminate) })
-	f.row("1 comes", func() { f.come(1) })
-	f.row("1 comes", func() { f.come(1) })
-	f.close()
-}
-
-// row lets something happen, and waits until the shards are divided evenly again.
-func (f *table) row(what string, happens func()) {
-	f.t.Helper()
-	before := f.counts()
-	happens()
-	took := f.settle(40 * ttl)
-	moves, least := f.takeMoves(), f.least(before)
-	f.t.Logf("| %-28s | %2d | %2d | %3.0f s |", what, moves, least, took.Seconds())
-	if moves > least {
-		f.t.Errorf("%s: %d moves, and %d are enough", what, moves, least)
-	}
-}
-
-func (f *table) come(n int) {
-	for range n {
-		f.join(nodeName(f.next), func(h *node) { h.dying, h.oneByOne = time.Second, true })
-		f.next++
-	}
-}
-
-// each does something to every second host.
-func (f *table) each(n int, do func(*node)) {
-	var wait sync.WaitGroup
-	for i, name := range slices.Sorted(maps.Keys(f.counts())) {
-		if i%2 == 1 && i/2 < n {
-			h := f.nodes[name]
-			wait.Go(func() { do(h) })
-		}
-	}
-	wait.Wait()
 }
 
 // least is how many shards must move at least where each host had so many.
@@ -122,8 +53,7 @@ func TestAHundredHostsAtOnce(t *testing.T) {
 	if testing.Short() {
 		hosts = 20
 	}
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 10*hosts)
+	inFleet(t, 10*hosts, func(t *testing.T, f *fleet) {
 		for i := range hosts {
 			f.join(nodeName(i))
 		}
@@ -136,7 +66,6 @@ func TestAHundredHostsAtOnce(t *testing.T) {
 		if f.moves > 0 || took > ttl {
 			t.Errorf("%d moves, and it took %v", f.moves, took)
 		}
-		f.close()
 	})
 }
 
@@ -168,8 +97,7 @@ func TestAHundredHostsOnASlowStore(t *testing.T) {
 
 // While a store grants nothing, hosts ask no more than once in a TTL. Then they come together, and nothing moves.
 func TestHostsThatComeToAQuarantine(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 40)
+	inFleet(t, 40, func(t *testing.T, f *fleet) {
 		f.mem.Longest = 10 * ttl
 		f.mem.Restart(true)
 		a := f.join("a")
@@ -188,7 +116,6 @@ func TestHostsThatComeToAQuarantine(t *testing.T) {
 		if f.moves > 0 {
 			t.Errorf("%d moves", f.moves)
 		}
-		f.close()
 	})
 }
 
@@ -201,8 +128,7 @@ func TestHalfOfTheHostsDie(t *testing.T) {
 	}
 	var sum time.Duration
 	for range tries {
-		synctest.Test(t, func(t *testing.T) {
-			f := newFleet(t, 80)
+		inFleet(t, 80, func(t *testing.T, f *fleet) {
 			f.mem.Proof = backends.ByBeat
 			var all []*node
 			for i := range 40 {
@@ -218,7 +144,6 @@ func TestHalfOfTheHostsDie(t *testing.T) {
 			if moves := f.takeMoves(); moves != 40 {
 				t.Errorf("%d moves", moves)
 			}
-			f.close()
 		})
 	}
 	if mean := sum / tries; mean > most {
@@ -229,8 +154,7 @@ func TestHalfOfTheHostsDie(t *testing.T) {
 // Where many gaps are left, many members move into them at a time. On a store that proves death by silence, such gaps come from places
 // that were lost for a moment: until the silence is long enough, those who had them take places above.
 func TestManyGaps(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 80)
+	inFleet(t, 80, func(t *testing.T, f *fleet) {
 		f.mem.Proof = backends.ByBeat
 		var all []*node
 		for i := range 40 {
@@ -238,15 +162,14 @@ func TestManyGaps(t *testing.T) {
 		}
 		f.settle(20 * ttl)
 		for _, h := range all {
-			h.set(true)
+			h.Cut(true)
 		}
 		time.Sleep(2 * ttl)
 		for _, h := range all {
-			h.set(false)
+			h.Cut(false)
 		}
 		if took := f.settle(60 * ttl); took > 8*ttl {
 			t.Errorf("it took %v", took)
 		}
-		f.close()
 	})
 }

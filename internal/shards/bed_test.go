@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
@@ -53,6 +53,12 @@ func newBed(t *testing.T) *bed {
 		t: t, store: suite.NewMem(nil), began: time.Now(), runs: map[string]string{}, tokens: map[string]int64{},
 		parts: map[string]string{}, starts: map[string]int{}, done: map[string]int{},
 	}
+}
+
+// inBed runs a test in virtual time.
+func inBed(t *testing.T, test func(t *testing.T, b *bed)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, newBed(t)) })
 }
 
 // host is one host with its connection to the store.
@@ -124,7 +130,7 @@ func (h *host) work(n int, takes time.Duration, with func(*Tick, *runner.Request
 		clock := virtual.Clock{Began: h.began}
 		one.Tree = func() runner.Tree {
 			if h.slow {
-				return &slowTree{h.newTree(takes), clock}
+				return virtual.Late{Tree: h.newTree(takes), Clock: clock}
 			}
 			return h.newTree(takes)
 		}
@@ -141,17 +147,6 @@ func (h *host) work(n int, takes time.Duration, with func(*Tick, *runner.Request
 
 // rerun runs what a dead host left again, and waits until all is over.
 func rerun(t *Tick, _ *runner.Request) { t.Trigger.OnLost, t.Wait = backends.Rerun, runner.Forever }
-
-// slowTree is a command that cannot be started in time.
-type slowTree struct {
-	*virtual.Tree
-	clock virtual.Clock
-}
-
-func (t *slowTree) Start(_ []string, _, _ []*os.File, d runner.Deadline) error {
-	time.Sleep(d.Term.Sub(t.clock.Now()))
-	return errors.New("too late")
-}
 
 // newTree makes a command that ends by itself after a while, and at once when it is told to. It checks what this package promises:
 // nobody else runs the shard, the tick has one number of shards, and the token is greater than all before.

@@ -81,8 +81,7 @@ func TestAHostThatDies(t *testing.T) {
 			*most = max(*most, d)
 		}
 		for i := range tries {
-			synctest.Test(t, func(t *testing.T) {
-				f := newFleet(t, 100)
+			inFleet(t, 100, func(t *testing.T, f *fleet) {
 				f.mem.Proof = proof
 				var all []*node
 				for k := range 10 {
@@ -95,7 +94,6 @@ func TestAHostThatDies(t *testing.T) {
 				add(&sum.missed, &most.missed, d.missed)
 				add(&sum.free, &most.free, d.free)
 				add(&sum.runs, &most.runs, d.runs)
-				f.close()
 			})
 		}
 		in := func(d time.Duration) string { return fmt.Sprintf("%.2f", d.Seconds()/ttl.Seconds()) }
@@ -118,8 +116,7 @@ func TestAHostThatDies(t *testing.T) {
 // Each shard of a dead host was looked at by another one, also where few hosts have many shards in a row, and where those that live had none.
 func TestAHostThatDiesAmongFew(t *testing.T) {
 	for _, c := range []struct{ shards, hosts int }{{60, 2}, {60, 3}, {1, 2}, {2, 4}} {
-		synctest.Test(t, func(t *testing.T) {
-			f := newFleet(t, c.shards)
+		inFleet(t, c.shards, func(t *testing.T, f *fleet) {
 			f.mem.Proof = backends.ByBeat
 			first := f.join(nodeName(0))
 			time.Sleep(ttl / 50)
@@ -131,15 +128,13 @@ func TestAHostThatDiesAmongFew(t *testing.T) {
 			if d := f.dies(first, c.hosts); d.runs > 2*ttl {
 				t.Errorf("%+v: %v", c, d)
 			}
-			f.close()
 		})
 	}
 }
 
 // The run that died is recorded as with any take-over, and no run is made up.
 func TestADeadRunIsRecorded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 20)
+	inFleet(t, 20, func(t *testing.T, f *fleet) {
 		f.mem.Proof = backends.ByBeat
 		first := f.join(nodeName(0))
 		for k := 1; k < 5; k++ {
@@ -167,14 +162,12 @@ func TestADeadRunIsRecorded(t *testing.T) {
 		if freed == 0 || freed > len(shards) {
 			t.Errorf("%d shards were freed, of %d", freed, len(shards))
 		}
-		f.close()
 	})
 }
 
 // Nobody claims a shard whose worker pauses, to free it: it is free.
 func TestAShardThatIsFreeIsNotFreed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 4)
+	inFleet(t, 4, func(t *testing.T, f *fleet) {
 		f.mem.Proof = backends.ByBeat
 		a := f.join("a")
 		f.join("b")
@@ -190,7 +183,6 @@ func TestAShardThatIsFreeIsNotFreed(t *testing.T) {
 				}
 			}
 		}
-		f.close()
 	})
 }
 
@@ -211,8 +203,7 @@ func TestAHostWithoutAPlaceLooksAtNothing(t *testing.T) {
 
 // Where the store is slow, hosts look less often at the shards of others: renewals go first.
 func TestLooksBesideOnASlowStore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 40)
+	inFleet(t, 40, func(t *testing.T, f *fleet) {
 		f.mem.Proof = backends.ByBeat
 		all := []*node{f.join("a"), f.join("b")}
 		f.settle(30 * ttl)
@@ -238,7 +229,6 @@ func TestLooksBesideOnASlowStore(t *testing.T) {
 			t.Errorf("%d requests, and %d where each takes a while", quick, slow)
 		}
 		f.takes = 0
-		f.close()
 	})
 }
 
@@ -246,8 +236,7 @@ func TestLooksBesideOnASlowStore(t *testing.T) {
 // They leave these out, so leases are renewed and no run ends, but for a few that what was under way when it became slow has held up.
 func TestAStoreThatGetsSlow(t *testing.T) {
 	const hosts, shards = 30, 240
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, shards)
+	inFleet(t, shards, func(t *testing.T, f *fleet) {
 		f.mem.Proof = backends.ByBeat
 		for i := range hosts {
 			f.join(nodeName(i))
@@ -272,14 +261,12 @@ func TestAStoreThatGetsSlow(t *testing.T) {
 		f.mu.Lock()
 		f.takes = 0
 		f.mu.Unlock()
-		f.close()
 	})
 }
 
 // A store hangs for a moment when a host dies, as where a server of it was on the same machine. Others look on soon, and not much later.
 func TestAHostThatDiesWhileTheStoreHangs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 60)
+	inFleet(t, 60, func(t *testing.T, f *fleet) {
 		f.mem.Proof = backends.ByBeat
 		var all []*node
 		for k := range 6 {
@@ -297,7 +284,6 @@ func TestAHostThatDiesWhileTheStoreHangs(t *testing.T) {
 		if d := f.dies(all[0], 6); d.runs > 2*ttl {
 			t.Errorf("%+v", d)
 		}
-		f.close()
 	})
 }
 
@@ -327,8 +313,7 @@ func TestNoLookBesideBeginsOnASlowStore(t *testing.T) {
 // A host misses another one a moment before the shards of that can be had. It looks again as soon as they can, where the server's clock
 // tells when, and does not wait for its next search.
 func TestShardsThatCanBeHadAfterTheirHostIsMissed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 50)
+	inFleet(t, 50, func(t *testing.T, f *fleet) {
 		for shard := range f.shards {
 			c := backends.Claim{Job: slots.Name("job", shard), Holder: backends.Holder{ID: "dead", Host: "dead"}, TTL: ttl}
 			if _, err := f.mem.Acquire(t.Context(), c); err != nil {
@@ -341,7 +326,6 @@ func TestShardsThatCanBeHadAfterTheirHostIsMissed(t *testing.T) {
 		if n := f.counts()["a"]; n < f.shards {
 			t.Errorf("%d of %d run", n, f.shards)
 		}
-		f.close()
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
@@ -50,10 +51,21 @@ func newFleet(t *testing.T, n int) *fleet {
 	}
 }
 
+// inFleet runs a test in virtual time, and ends all hosts.
+func inFleet(t *testing.T, n int, test func(t *testing.T, f *fleet)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, n)
+		test(t, f)
+		f.close()
+	})
+}
+
 // node is one host with its connection to the store.
 type node struct {
 	*fleet
 	*virtual.Connection
+	*virtual.Host
 	name   string
 	store  *Memory
 	shards int
@@ -64,9 +76,7 @@ type node struct {
 	done     chan struct{} // Keep has returned
 
 	mu       sync.Mutex
-	dead     bool
 	leaving  bool
-	cut      bool                           // the store does not answer
 	denied   error                          // it refuses everything
 	stuck    func(request, job string) bool // of what is asked now there never is an answer
 	broken   string                         // the job whose record cannot be read
@@ -76,13 +86,10 @@ type node struct {
 	err      error
 	results  []runner.Result
 	events   []runner.Event
-
-	alive context.Context //nolint:containedctx // ends with the host
-	end   context.CancelFunc
 }
 
 func (f *fleet) newNode(name string) *node {
-	h := &node{fleet: f, name: name, shards: f.shards, done: make(chan struct{})}
+	h := &node{fleet: f, Host: virtual.NewHost(), name: name, shards: f.shards, done: make(chan struct{})}
 	h.Connection = &virtual.Connection{Engine: f.mem.Client(), Reach: h.reach}
 	return h
 }
@@ -91,11 +98,10 @@ func (f *fleet) newNode(name string) *node {
 func (f *fleet) join(name string, with ...func(*node)) *node {
 	h := f.newNode(name)
 	h.store = Remember(h)
-	h.alive, h.end = context.WithCancel(context.Background())
 	for _, w := range with {
 		w(h)
 	}
-	ctx, leave := context.WithCancel(h.alive)
+	ctx, leave := context.WithCancel(h.Alive)
 	h.leave = leave
 	f.mu.Lock()
 	f.nodes[name] = h
@@ -146,23 +152,10 @@ func (h *node) ended(within time.Duration) {
 
 // die ends all that runs on the host at once. Nobody is told.
 func (h *node) die() {
-	h.mu.Lock()
-	h.dead = true
-	trees := h.trees
-	h.mu.Unlock()
 	h.fleet.mu.Lock()
 	delete(h.nodes, h.name)
 	h.fleet.mu.Unlock()
-	h.end()
-	for _, t := range trees {
-		t.Kill(true)
-	}
-}
-
-func (h *node) set(cut bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.cut = cut
+	h.Die()
 }
 
 func (h *node) reach(ctx context.Context, request, job string) error {
@@ -177,16 +170,15 @@ func (h *node) reach(ctx context.Context, request, job string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.requests++
-	if h.cut || h.dead {
-		return virtual.ErrCut
-	}
-	switch {
+	switch err := h.Host.Reach(ctx); {
+	case err != nil:
+		return err
 	case h.denied != nil:
 		return h.denied
 	case job == h.broken:
 		return &backends.PermanentError{Kind: backends.Configuration, Err: errors.New("not readable")}
 	}
-	return ctx.Err()
+	return nil
 }
 
 // queue waits until the store has served all requests before this one. One that nobody waits for any more is served all the same.
@@ -240,7 +232,7 @@ func (h *node) run(stop context.Context, s Shard) runner.Result {
 	h.mu.Unlock()
 	ctx, cancel := context.WithCancel(stop)
 	defer cancel()
-	defer context.AfterFunc(h.alive, cancel)()
+	defer context.AfterFunc(h.Alive, cancel)()
 	return (&runner.Runner{Driver: h.store, Clock: virtual.Clock{Began: h.began}}).Run(ctx, runner.Request{
 		Job: slots.Name("job", s.Number), Host: backends.Holder{Host: h.name, PID: 1}, Timeline: timeline, BackendWait: time.Second,
 		Trigger: s.Trigger, Wanted: s.Wanted, Signals: signals,
@@ -252,6 +244,7 @@ func (h *node) run(stop context.Context, s Shard) runner.Result {
 				defer h.fleet.mu.Unlock()
 				delete(h.runs, t.shard)
 			}
+			h.Add(t.Tree)
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			h.trees = append(h.trees, t)
@@ -275,10 +268,7 @@ type nodeTree struct {
 // begin checks what must never happen: a shard in two places, or a token that does not grow.
 func (t *nodeTree) begin(env []string) error {
 	token, _ := strconv.ParseInt(env[0], 10, 64)
-	t.node.mu.Lock()
-	dead := t.dead
-	t.node.mu.Unlock()
-	if dead {
+	if t.IsDead() {
 		return errors.New("the host is dead")
 	}
 	f := t.fleet
@@ -320,7 +310,7 @@ func (t *nodeTree) told(sig syscall.Signal) {
 func (t *nodeTree) endsAnother() bool {
 	t.node.mu.Lock()
 	defer t.node.mu.Unlock()
-	return !t.leaving && !t.dead && slices.ContainsFunc(t.trees, func(o *nodeTree) bool {
+	return !t.leaving && !t.IsDead() && slices.ContainsFunc(t.trees, func(o *nodeTree) bool {
 		if o == t {
 			return false
 		}

@@ -58,7 +58,7 @@ func (w *fleetWorld) live() {
 		w.something()
 	}
 	for _, h := range w.nodes {
-		h.set(false)
+		h.Cut(false)
 	}
 	w.flaps.Wait()
 	w.mu.Lock()
@@ -104,8 +104,8 @@ func (w *fleetWorld) something() {
 		w.flaps.Go(h.terminate)
 	case 4: // cut off, for a moment or for longer than its lease
 		length := w.upTo(3 * ttl)
-		h.set(true)
-		w.flaps.Go(func() { time.Sleep(length); h.set(false) })
+		h.Cut(true)
+		w.flaps.Go(func() { time.Sleep(length); h.Cut(false) })
 	case 5: // it flaps
 		times, name := 1+w.random.IntN(4), h.name
 		pauses := []time.Duration{w.upTo(ttl), w.upTo(ttl)}

@@ -3,7 +3,6 @@ package shards
 import (
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
@@ -14,8 +13,7 @@ import (
 // While a host finishes an earlier tick, the start deadline of that tick may come. What is left of it then is missed, and the later tick
 // is begun, as with a job that is not divided.
 func TestTheEarlierTickGetsTooLateWhileItIsFinished(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
+	inBed(t, func(t *testing.T, b *bed) {
 		a, c := b.host("a"), b.host("b")
 		with := func(t *Tick, _ *runner.Request) {
 			t.Trigger.OnLost, t.Trigger.StartDeadline = backends.Rerun, 90*time.Second
@@ -34,8 +32,7 @@ func TestTheEarlierTickGetsTooLateWhileItIsFinished(t *testing.T) {
 
 // A shard that was done as one of five is not done as one of three.
 func TestDoneAsOneOfAnotherNumber(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
+	inBed(t, func(t *testing.T, b *bed) {
 		once := func(t *Tick, _ *runner.Request) { t.Trigger.Tick, t.Trigger.Once = 0, "k" }
 		b.host("a").work(5, time.Second, once)
 		seen := map[int]backends.Status{}
@@ -57,8 +54,7 @@ func TestDoneAsOneOfAnotherNumber(t *testing.T) {
 // first one, with which a tick is begun, nor any other.
 func TestAHostThatCannotStartInTime(t *testing.T) {
 	for i := range 40 {
-		synctest.Test(t, func(t *testing.T) {
-			b := newBed(t)
+		inBed(t, func(t *testing.T, b *bed) {
 			slow, other := b.host("slow"), b.host("other")
 			slow.slow = true
 			defer time.AfterFunc(time.Hour, b.stop).Stop()
@@ -77,8 +73,7 @@ func TestAHostThatCannotStartInTime(t *testing.T) {
 
 // A host that can never start a command in time, and is alone, says so in the end.
 func TestAHostThatNeverStartsInTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
+	inBed(t, func(t *testing.T, b *bed) {
 		a := b.host("a")
 		a.slow = true
 		o := a.work(3, time.Second, nil)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
@@ -29,8 +28,7 @@ func (b *bed) reserve(slot int, hold time.Duration) {
 // A shard that is kept for another host is looked at now and then, as one that another host runs.
 func TestAShardThatIsKept(t *testing.T) {
 	for _, slot := range []int{0, 1} {
-		synctest.Test(t, func(t *testing.T) {
-			b := newBed(t)
+		inBed(t, func(t *testing.T, b *bed) {
 			b.reserve(slot, time.Minute)
 			a := b.host("a")
 			time.AfterFunc(2*time.Minute, a.End)
@@ -38,8 +36,7 @@ func TestAShardThatIsKept(t *testing.T) {
 				t.Errorf("%+v after %v, %d claims", o, b.since(), len(a.claims))
 			}
 		})
-		synctest.Test(t, func(t *testing.T) {
-			b := newBed(t)
+		inBed(t, func(t *testing.T, b *bed) {
 			b.reserve(slot, time.Minute)
 			a := b.host("a")
 			if o := a.work(2, time.Second, nil); o.IsDone() || b.since() > 10*time.Second || len(a.claims) > 8 {
@@ -56,8 +53,7 @@ func TestTheEarlierTickCannotBeFinished(t *testing.T) {
 		"the store is away":          func(h *host) { h.Cut(true) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := newBed(t)
+			inBed(t, func(t *testing.T, b *bed) {
 				a := b.host("a")
 				time.AfterFunc(30*time.Second, a.Die)
 				a.work(5, 20*time.Second, func(t *Tick, _ *runner.Request) { t.Trigger.OnLost = backends.Rerun })
@@ -89,21 +85,10 @@ func TestARefusalOfAnEarlierTick(t *testing.T) {
 	}
 }
 
-// A shard of an earlier tick that was broken here leaves the one of this tick to others.
-func TestABrokenRunOfAnEarlierTick(t *testing.T) {
-	w := newWork(&Tick{Trigger: backends.Trigger{Tick: 2e9, Parts: 3}, Wanted: t.Context()})
-	w.running, w.parts[1].standing = 1, here
-	w.ended(finished{shard: 1, earlier: true, result: runner.Result{Ending: runner.Broken, Grant: backends.Grant{Token: 1, Tick: 1e9}}})
-	if o := w.outcome(); o.Open != 3 || o.Ended[backends.Stopped] != 0 {
-		t.Errorf("%+v", o)
-	}
-}
-
 // A shard of an earlier tick that an operator has ended here is not run here again, and who came for the later tick says so.
 func TestABrokenShardOfTheEarlierTick(t *testing.T) {
 	for _, wait := range []time.Duration{0, runner.Forever} {
-		synctest.Test(t, func(t *testing.T) {
-			b := newBed(t)
+		inBed(t, func(t *testing.T, b *bed) {
 			a := b.host("a")
 			time.AfterFunc(5*time.Second, a.Die)
 			a.work(1, time.Hour, func(t *Tick, _ *runner.Request) { t.Trigger.OnLost = backends.Rerun })
@@ -130,8 +115,7 @@ func TestABrokenShardOfTheEarlierTick(t *testing.T) {
 // The recorded number of shards can come to be another one while a host works: the store forgets everything, and a host with another
 // number begins the tick again. This host leaves what it cannot have, and says why.
 func TestTheNumberOfShardsChanges(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
+	inBed(t, func(t *testing.T, b *bed) {
 		a := b.host("a")
 		time.AfterFunc(5*time.Second, a.Die)
 		a.work(3, time.Hour, func(t *Tick, r *runner.Request) { t.Parallel = 3; rerun(t, r) })
@@ -198,8 +182,7 @@ func TestTheRecordOfTheFirstShardIsGone(t *testing.T) {
 		{name: "a forgotten key", key: true, forgets: backends.ForgetKey, policy: backends.Skip, n: 3, ran: 6, starts: 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := newBed(t)
+			inBed(t, func(t *testing.T, b *bed) {
 				with := func(x *Tick, _ *runner.Request) {
 					x.Trigger.OnLost, x.Trigger.Tick = c.policy, b.tick(0)
 					if c.key {
@@ -228,8 +211,7 @@ func TestTheRecordOfTheFirstShardIsGone(t *testing.T) {
 
 // The tick whose first record is gone comes before the next one, and only what is left of it is run.
 func TestTheRecordOfTheFirstShardIsGoneFromTheEarlierTick(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
+	inBed(t, func(t *testing.T, b *bed) {
 		b.gone(func(t *Tick, _ *runner.Request) { t.Trigger.OnLost = backends.Rerun }, "")
 		o := b.host("b").work(3, time.Second, func(t *Tick, _ *runner.Request) {
 			t.Trigger.Tick, t.Trigger.OnLost = b.tick(1), backends.Rerun
@@ -242,8 +224,7 @@ func TestTheRecordOfTheFirstShardIsGoneFromTheEarlierTick(t *testing.T) {
 
 // The record of shard 0 is lost while a host stands by.
 func TestTheRecordOfTheFirstShardIsLostMeanwhile(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
+	inBed(t, func(t *testing.T, b *bed) {
 		c := b.host("c")
 		time.AfterFunc(9*time.Second, func() { c.Cut(true) })
 		time.AfterFunc(11*time.Second, func() { b.store.DeleteRecord("job#0") })
@@ -277,8 +258,7 @@ func (l *late) Inspect(ctx context.Context, job string) (backends.Status, error)
 
 // Somebody begins the tick after this host has looked at shard 0, and before it looks at the others.
 func TestATickIsBegunBetweenTwoLooks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
+	inBed(t, func(t *testing.T, b *bed) {
 		o := b.host("a").work(3, time.Second, func(t *Tick, _ *runner.Request) {
 			t.Store = &late{t.Store, func() { b.host("b").work(3, time.Second, nil) }}
 		})

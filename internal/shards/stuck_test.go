@@ -16,23 +16,20 @@ import (
 
 // A host that comes while the store never answers takes part once it answers again, although its first requests still hang.
 func TestARequestThatHangs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 3)
+	inFleet(t, 3, func(t *testing.T, f *fleet) {
 		a := f.join("a", func(h *node) { h.stuck = func(string, string) bool { return true } })
 		time.Sleep(ttl / 2)
 		a.mu.Lock()
 		a.stuck = nil
 		a.mu.Unlock()
 		f.settle(3 * ttl)
-		f.close()
 	})
 }
 
 // A host that is to end does not try one free place after the other while the store does not answer, nor does it free one after the other.
 func TestLeavingWhileClaimsHang(t *testing.T) {
 	for _, proof := range []backends.Proof{backends.ByUntil, backends.ByBeat} {
-		synctest.Test(t, func(t *testing.T) {
-			f := newFleet(t, 1)
+		inFleet(t, 1, func(t *testing.T, f *fleet) {
 			f.mem.Proof = proof
 			for place := range 10 {
 				f.takePlace(place, 1)
@@ -51,8 +48,7 @@ func TestLeavingWhileClaimsHang(t *testing.T) {
 
 // A newcomer whose first look has failed looks at all places again, and sees that a host divides the job otherwise.
 func TestAFirstLookThatFails(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 6)
+	inFleet(t, 6, func(t *testing.T, f *fleet) {
 		h := f.newNode("b")
 		m := newMembers(Remember(h), "job", 5, backends.Holder{Host: "b"}, ttl, func(p position, is bool) {
 			if is && p.ready {
@@ -64,8 +60,8 @@ func TestAFirstLookThatFails(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.takePlace(2, 6) // so it is not in the last place
-		h.set(true)
-		time.AfterFunc(time.Millisecond, func() { h.set(false) })
+		h.Cut(true)
+		time.AfterFunc(time.Millisecond, func() { h.Cut(false) })
 		ctx, cancel := context.WithTimeout(t.Context(), ttl/2)
 		defer cancel()
 		if _, differs := errors.AsType[*Differs](m.stay(ctx)); !differs {
@@ -77,8 +73,7 @@ func TestAFirstLookThatFails(t *testing.T) {
 // The hazard: a place that was not renewed in time stays for ever in a store that lives as long as this process does, as files do, and
 // counts as a member that takes no shards.
 func TestAPlaceThatWasNotRenewedIsGivenBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 1)
+	inFleet(t, 1, func(t *testing.T, f *fleet) {
 		given := 0
 		h := f.newNode("a")
 		m := newMembers(Remember(h), "job", 1, backends.Holder{Host: "a"}, ttl, func(position, bool) {}, nil)
@@ -168,22 +163,19 @@ func TestAStoreThatIsFullOfMembers(t *testing.T) {
 
 // A shard whose record cannot be read does not keep the others from being found.
 func TestARecordThatCannotBeRead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 100)
-		a := f.join("a", func(h *node) { h.broken = "job#7" })
+	inFleet(t, 100, func(t *testing.T, f *fleet) {
+		f.join("a", func(h *node) { h.broken = "job#7" })
 		time.Sleep(ttl)
 		if n := f.counts()["a"]; n != 99 {
 			t.Errorf("%d run", n)
 		}
-		a.terminate()
 	})
 }
 
 // A place whose record cannot be read counts as taken: the members go on as they are, and a newcomer takes the next place. Whose own
 // place it is takes another one.
 func TestAPlaceThatCannotBeRead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 4)
+	inFleet(t, 4, func(t *testing.T, f *fleet) {
 		a := f.join("a")
 		f.settle(3 * ttl)
 		breakPlace := func(h *node, place int) {
@@ -221,14 +213,12 @@ func TestAPlaceThatCannotBeRead(t *testing.T) {
 		if told != 2 {
 			t.Errorf("it was told %d times", told)
 		}
-		a.terminate()
 	})
 }
 
 // What was never started did not end.
 func TestAWorkerThatCannotStart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 1)
+	inFleet(t, 1, func(t *testing.T, f *fleet) {
 		a := f.join("a", func(h *node) {
 			h.stuck = func(request, job string) bool { return request == "acquire" && job == "job#0" }
 		})
@@ -248,8 +238,7 @@ func TestAWorkerThatCannotStart(t *testing.T) {
 
 // A shard that is kept for another host, as `run --slots --min-hold` leaves it, is not asked for all the time.
 func TestAShardThatIsKeptForAnotherHost(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 2)
+	inFleet(t, 2, func(t *testing.T, f *fleet) {
 		g, err := f.mem.Acquire(t.Context(), backends.Claim{
 			Job: "job#0", Holder: backends.Holder{ID: "r", Host: "other", PID: 1}, TTL: ttl, MinHold: time.Hour,
 		})
@@ -270,6 +259,5 @@ func TestAShardThatIsKeptForAnotherHost(t *testing.T) {
 		if f.running(0) != "a" {
 			t.Error("nobody runs it after its time")
 		}
-		a.terminate()
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
@@ -45,8 +44,7 @@ func (b *bed) share(name string) int {
 
 // Three hosts come, and each shard is run once, by whoever is free. All of them know in the end what became of the tick.
 func TestHostsShareATick(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
+	inBed(t, func(t *testing.T, b *bed) {
 		outs := b.together(b.hosts("a", "b", "c"), func(h *host) Outcome {
 			return h.work(12, 10*time.Second, func(t *Tick, _ *runner.Request) { t.Wait = runner.Forever })
 		})
@@ -66,22 +64,9 @@ func TestHostsShareATick(t *testing.T) {
 	})
 }
 
-// Who comes when all is done runs nothing, and says so.
-func TestALateHostFindsTheTickDone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
-		b.host("a").work(4, 0, nil)
-		c := b.host("b")
-		if o := c.work(4, 0, nil); !o.IsDone() || len(b.ran) != 4 || len(c.claims) != 0 {
-			t.Errorf("%+v, and claimed %q", o, c.claims)
-		}
-	})
-}
-
 // Without a wait a host goes when others run what is left.
 func TestWithoutAWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
+	inBed(t, func(t *testing.T, b *bed) {
 		a, c := b.host("a"), b.host("b")
 		done := make(chan Outcome)
 		go func() { done <- a.work(2, time.Minute, nil) }()
@@ -100,33 +85,9 @@ func TestWithoutAWait(t *testing.T) {
 	})
 }
 
-// A host that dies loses only what it runs. Under rerun another one runs that again, under skip nobody does.
-func TestAHostDies(t *testing.T) {
-	for _, policy := range []backends.Policy{backends.Skip, backends.Rerun} {
-		for _, proof := range []backends.Proof{backends.ByUntil, backends.ByBeat} {
-			synctest.Test(t, func(t *testing.T) {
-				b := newBed(t)
-				b.store.Proof = proof
-				hosts := b.hosts("a", "b", "c")
-				time.AfterFunc(25*time.Second, hosts[1].Die)
-				outs := b.together(hosts, func(h *host) Outcome {
-					return h.work(9, 10*time.Second, func(t *Tick, _ *runner.Request) { t.Trigger.OnLost, t.Wait = policy, runner.Forever })
-				})
-				for _, i := range []int{0, 2} {
-					o := outs[i]
-					if policy == backends.Rerun && !o.IsDone() || policy == backends.Skip && (o.Done != 8 || o.Ended[backends.Lost] != 1 || o.Bad == nil) {
-						t.Errorf("%s, %v: %+v", policy, proof, o)
-					}
-				}
-			})
-		}
-	}
-}
-
 // The silence of a dead host counts for all its shards at once, although one is run after the other.
 func TestAHostDiesThatRanManyShards(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
+	inBed(t, func(t *testing.T, b *bed) {
 		b.store.Proof = backends.ByBeat
 		a := b.host("a")
 		time.AfterFunc(10*time.Second, a.Die)
@@ -138,28 +99,9 @@ func TestAHostDiesThatRanManyShards(t *testing.T) {
 	})
 }
 
-// Hosts that were told different numbers of shards divide a tick in one way, whoever comes first.
-func TestOneNumberOfShards(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
-		hosts := b.hosts("a", "b", "c")
-		n := map[string]int{"a": 3, "b": 5, "c": 5}
-		outs := b.together(hosts, func(h *host) Outcome {
-			return h.work(n[h.name], time.Second, func(t *Tick, _ *runner.Request) { t.Wait = runner.Forever })
-		})
-		for i, o := range outs {
-			parts := outs[0].Trigger.Parts
-			if !o.IsDone() || o.Trigger.Parts != parts || len(b.ran) != parts || (hosts[i].warned != "") != (n[hosts[i].name] != parts) {
-				t.Errorf("%+v, %q ran, warned %q", o, b.ran, hosts[i].warned)
-			}
-		}
-	})
-}
-
 // A shard that fails is an outcome: the others are run, and it is not run again.
 func TestAShardFails(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
+	inBed(t, func(t *testing.T, b *bed) {
 		b.fails = map[string]int{"job#2": 3, "job#4": 4}
 		o := b.host("a").work(6, time.Second, rerun)
 		if o.Done != 4 || o.Ended[backends.Failed] != 2 || o.BadShard != 2 || o.Bad.Ending != runner.Ran || o.Bad.Status.ExitCode() != 3 {
@@ -174,8 +116,7 @@ func TestAShardFails(t *testing.T) {
 
 // Nothing starts any more when the caller wants no more: what runs goes on to its end.
 func TestNothingStartsAnyMore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
+	inBed(t, func(t *testing.T, b *bed) {
 		a := b.host("a")
 		done := make(chan Outcome)
 		go func() {
@@ -190,26 +131,9 @@ func TestNothingStartsAnyMore(t *testing.T) {
 	})
 }
 
-// The end of the context asks the commands to end, and what they ran for is theirs to run again.
-func TestTheEndOfTheContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
-		a := b.host("a")
-		time.AfterFunc(10*time.Second, a.End)
-		a.work(3, time.Hour, func(t *Tick, r *runner.Request) { t.Parallel = 2; rerun(t, r) })
-		if b.since() != 10*time.Second || len(b.ran) != 2 || len(b.runs) != 0 {
-			t.Errorf("%v, %q ran", b.since(), b.ran)
-		}
-		if o := b.host("b").work(3, time.Second, rerun); !o.IsDone() {
-			t.Errorf("%+v", o)
-		}
-	})
-}
-
 // A store that does not answer is asked for as long as a single job would.
 func TestTheStoreDoesNotAnswer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
+	inBed(t, func(t *testing.T, b *bed) {
 		a := b.host("a")
 		a.Cut(true)
 		o := a.work(3, time.Second, nil)
@@ -225,8 +149,7 @@ func TestTheStoreDoesNotAnswer(t *testing.T) {
 
 // What the store says about the claim itself it would say about every shard.
 func TestATickThatIsTooLate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
+	inBed(t, func(t *testing.T, b *bed) {
 		time.Sleep(time.Minute)
 		a := b.host("a")
 		o := a.work(100, time.Second, func(t *Tick, _ *runner.Request) { t.Trigger.StartDeadline = time.Second })
@@ -243,8 +166,7 @@ func TestATickThatIsTooLate(t *testing.T) {
 // A tick that was begun is over before the next one begins: its shards would be missed.
 func TestTheNextTickWaitsForAnEarlierOne(t *testing.T) {
 	for _, wait := range []time.Duration{0, runner.Forever} {
-		synctest.Test(t, func(t *testing.T) {
-			b := newBed(t)
+		inBed(t, func(t *testing.T, b *bed) {
 			done := make(chan Outcome)
 			go func() { done <- b.host("a").work(6, 20*time.Second, nil) }()
 			time.Sleep(time.Minute)
@@ -265,8 +187,7 @@ func TestTheNextTickWaitsForAnEarlierOne(t *testing.T) {
 // Under rerun, who comes for a later tick finishes the one before, also with another number of shards; under skip it is left.
 func TestATickThatNobodyFinished(t *testing.T) {
 	for _, policy := range []backends.Policy{backends.Skip, backends.Rerun} {
-		synctest.Test(t, func(t *testing.T) {
-			b := newBed(t)
+		inBed(t, func(t *testing.T, b *bed) {
 			a := b.host("a")
 			time.AfterFunc(30*time.Second, a.Die)
 			a.work(5, 20*time.Second, func(t *Tick, _ *runner.Request) { t.Trigger.OnLost = policy })
@@ -293,8 +214,7 @@ func TestATickThatNobodyFinished(t *testing.T) {
 
 // Keys have no order, and another key's run is only in the way of its shard.
 func TestKeys(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
+	inBed(t, func(t *testing.T, b *bed) {
 		key := func(key string, wait time.Duration) func(*Tick, *runner.Request) {
 			return func(t *Tick, _ *runner.Request) { t.Trigger.Tick, t.Trigger.Once, t.Wait = 0, key, wait }
 		}
@@ -318,8 +238,7 @@ func TestKeys(t *testing.T) {
 
 // An operator ends one shard: this host leaves it, and under rerun another one runs it again.
 func TestABrokenShard(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
+	inBed(t, func(t *testing.T, b *bed) {
 		done := make(chan Outcome)
 		go func() { done <- b.host("a").work(2, time.Minute, rerun) }()
 		time.Sleep(time.Second)
@@ -340,8 +259,7 @@ func TestABrokenShard(t *testing.T) {
 
 // If an operator asks all shards to end, a host whose run is over before it hears of that begins no other.
 func TestABrokenShardThatIsShort(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
+	inBed(t, func(t *testing.T, b *bed) {
 		a := b.host("a")
 		time.AfterFunc(250*time.Millisecond, func() {
 			s, err := b.store.Inspect(t.Context(), "job#0")
@@ -360,8 +278,7 @@ func TestABrokenShardThatIsShort(t *testing.T) {
 
 // A host that stands by looks at what others run now and then, and is there when one of them dies.
 func TestAtRest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
+	inBed(t, func(t *testing.T, b *bed) {
 		go b.host("a").work(8, time.Hour, func(t *Tick, r *runner.Request) { t.Parallel = 8; rerun(t, r) })
 		time.Sleep(time.Second)
 		c := b.host("b")

@@ -2,6 +2,7 @@ package shards
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,8 +15,7 @@ import (
 
 // A host with another number of shards goes, and nothing is lost.
 func TestAnotherNumberOfShards(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 6)
+	inFleet(t, 6, func(t *testing.T, f *fleet) {
 		f.join("a")
 		f.join("b")
 		f.settle(3 * ttl)
@@ -30,15 +30,13 @@ func TestAnotherNumberOfShards(t *testing.T) {
 		if !f.balanced() || f.starts != starts {
 			t.Errorf("%d starts after %d, and now %v", f.starts, starts, f.counts())
 		}
-		f.close()
 	})
 }
 
 // Of several that start at once with different numbers, only those with one number stay.
 func TestDifferentNumbersAtOnce(t *testing.T) {
 	for range 20 {
-		synctest.Test(t, func(t *testing.T) {
-			f := newFleet(t, 6)
+		inFleet(t, 6, func(t *testing.T, f *fleet) {
 			for i := range 8 {
 				f.join(nodeName(i), func(h *node) { h.shards = 5 + i%2 })
 			}
@@ -50,15 +48,13 @@ func TestDifferentNumbersAtOnce(t *testing.T) {
 			if len(numbers) != 1 {
 				t.Errorf("these stay: %v", numbers)
 			}
-			f.close()
 		})
 	}
 }
 
 // A worker that ends by itself is run again on its host, after a pause that grows.
 func TestAWorkerThatEndsIsRunAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 3)
+	inFleet(t, 3, func(t *testing.T, f *fleet) {
 		a := f.join("a")
 		f.join("b")
 		f.settle(3 * ttl)
@@ -95,14 +91,12 @@ func TestAWorkerThatEndsIsRunAgain(t *testing.T) {
 		if f.running(tree.shard) != "a" {
 			t.Error("after a long run the pause is short again")
 		}
-		f.close()
 	})
 }
 
 // A host with too many shards ends one run after the other, the youngest first.
 func TestGivingUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 9)
+	inFleet(t, 9, func(t *testing.T, f *fleet) {
 		slow := func(h *node) { h.dying, h.oneByOne = 4*time.Second, true }
 		f.join("a", slow)
 		b := f.join("b", slow)
@@ -122,14 +116,12 @@ func TestGivingUp(t *testing.T) {
 				t.Errorf("a has given up shard %d, and had younger ones", shard)
 			}
 		}
-		f.close()
 	})
 }
 
 // A host that leaves starts nothing more, and others take each of its shards as soon as that has ended.
 func TestAHostThatLeaves(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 4)
+	inFleet(t, 4, func(t *testing.T, f *fleet) {
 		a := f.join("a")
 		f.join("b")
 		f.settle(3 * ttl)
@@ -149,110 +141,80 @@ func TestAHostThatLeaves(t *testing.T) {
 			t.Errorf("%v", counts)
 		}
 		f.settle(ttl)
-		f.close()
 	})
 }
 
-// A host that comes and dies within a TTL makes nobody end a run.
-func TestAFlappingHost(t *testing.T) {
-	for _, proof := range []backends.Proof{backends.ByUntil, backends.ByBeat} {
-		synctest.Test(t, func(t *testing.T) {
-			f := newFleet(t, 12)
-			f.mem.Proof = proof
-			f.join("a")
-			f.join("b")
-			f.settle(5 * ttl)
-			starts := f.starts
+// What lasts for a moment makes nobody end a run, and moves no shard.
+func TestAHostThatIsAwayForAMoment(t *testing.T) {
+	for name, happens := range map[string]func(f *fleet){
+		"another one comes and dies within a TTL": func(f *fleet) {
 			for range 5 {
-				c := f.join("c")
+				d := f.join("d")
 				time.Sleep(ttl * 3 / 4)
-				c.die()
+				d.die()
 				time.Sleep(ttl * 2)
 			}
-			if f.starts != starts {
-				t.Errorf("%d starts", f.starts-starts)
-			}
-			f.close()
-		})
-	}
-}
-
-// A host that dies and starts again at once takes its own shards, and no others move.
-func TestAHostThatStartsAgain(t *testing.T) {
-	for _, proof := range []backends.Proof{backends.ByUntil, backends.ByBeat} {
-		synctest.Test(t, func(t *testing.T) {
-			f := newFleet(t, 12)
-			f.mem.Proof = proof
-			f.join("a")
-			b := f.join("b")
-			f.join("c")
-			f.settle(5 * ttl)
-			f.takeMoves()
-			b.die()
+		},
+		"one dies and starts again at once": func(f *fleet) {
+			had := f.counts()["b"]
+			f.nodes["b"].die()
 			f.join("b")
 			f.settle(5 * ttl)
-			if moves := f.takeMoves(); moves > 0 {
-				t.Errorf("%d moves", moves)
+			f.starts -= had // which it runs again
+		},
+		"places are gone": func(f *fleet) {
+			for place := range 3 {
+				f.mem.DeleteLease(slots.Name(Members("job"), place))
+				time.Sleep(2 * ttl)
 			}
-			f.close()
-		})
+		},
+		"one is cut off": func(f *fleet) {
+			f.nodes["a"].Cut(true)
+			time.Sleep(ttl / 6)
+			f.nodes["a"].Cut(false)
+			time.Sleep(3 * ttl)
+		},
+	} {
+		for _, proof := range []backends.Proof{backends.ByUntil, backends.ByBeat} {
+			t.Run(fmt.Sprint(name, " ", proof), func(t *testing.T) {
+				inFleet(t, 12, func(t *testing.T, f *fleet) {
+					f.mem.Proof = proof
+					for _, name := range []string{"a", "b", "c"} {
+						f.join(name)
+					}
+					f.settle(5 * ttl)
+					f.takeMoves()
+					starts := f.starts
+					happens(f)
+					f.settle(5 * ttl)
+					if moves := f.takeMoves(); moves > 0 || f.starts != starts {
+						t.Errorf("%d moves, %d starts", moves, f.starts-starts)
+					}
+				})
+			})
+		}
 	}
 }
 
-// A member whose place is gone keeps its shards, and takes its place again.
-func TestALostPlace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 9)
-		for i := range 3 {
-			f.join(nodeName(i))
-		}
-		f.settle(5 * ttl)
-		starts := f.starts
-		for place := range 3 {
-			f.mem.DeleteLease(slots.Name(Members("job"), place))
-			time.Sleep(2 * ttl)
-		}
-		f.settle(5 * ttl)
-		if f.starts != starts {
-			t.Errorf("%d starts", f.starts-starts)
-		}
-		f.mem.SetBreak(slots.Name(Members("job"), 1), backends.BreakRequest{})
-		time.Sleep(ttl)
-		f.settle(5 * ttl)
-		f.close()
-	})
-}
-
-// While a host cannot reach the store, it does nothing about shares. Its runs end when their leases do.
+// The runs of a host that cannot reach the store end when their leases do, and it takes part again when it can.
 func TestAHostThatIsCutOff(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 8)
+	inFleet(t, 8, func(t *testing.T, f *fleet) {
 		a := f.join("a")
 		f.join("b")
 		f.settle(5 * ttl)
-		starts := f.starts
-		a.set(true)
-		time.Sleep(ttl / 6)
-		a.set(false)
-		time.Sleep(3 * ttl)
-		if f.starts != starts {
-			t.Errorf("%d starts after a moment", f.starts-starts)
-		}
-		a.set(true)
+		a.Cut(true)
 		time.Sleep(3 * ttl)
 		if n := f.counts()["b"]; n != 8 {
 			t.Errorf("b has %d", n)
 		}
-		a.set(false)
+		a.Cut(false)
 		f.settle(5 * ttl)
-		f.close()
 	})
 }
 
 // What no retry mends ends the workers of this host.
 func TestAPermanentError(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 4)
+	inFleet(t, 4, func(t *testing.T, f *fleet) {
 		denied := backends.Denied("", errors.New("wrong password"))
 		a := f.join("a", func(h *node) { h.denied = denied })
 		a.ended(3 * ttl)
@@ -328,8 +290,7 @@ func TestLikeliest(t *testing.T) {
 
 // Only the first look at a sign of life counts, whatever it was for.
 func TestRemember(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 1)
+	inFleet(t, 1, func(t *testing.T, f *fleet) {
 		f.mem.Proof = backends.ByBeat
 		claim := func(id string) backends.Claim {
 			return backends.Claim{Job: "x", Holder: backends.Holder{ID: id, Host: id}, TTL: ttl}

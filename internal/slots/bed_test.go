@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
@@ -35,6 +36,12 @@ type bed struct {
 func newBed(t *testing.T) *bed {
 	t.Helper()
 	return &bed{t: t, store: suite.NewMem(nil), began: time.Now(), runs: map[string]string{}, tokens: map[string]int64{}}
+}
+
+// inBed runs a test in virtual time.
+func inBed(t *testing.T, test func(t *testing.T, b *bed)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, newBed(t)) })
 }
 
 // host is one host with its connection to the store.

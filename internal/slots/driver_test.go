@@ -3,10 +3,8 @@ package slots
 import (
 	"context"
 	"errors"
-	"os"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -41,8 +39,7 @@ func (b *bed) want(ran ...string) {
 
 // The first candidate of all takes slot 0, which tells everybody that the job has slots. Every other one finds a free one.
 func TestEachTakesAFreeSlot(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
+	inBed(t, func(t *testing.T, b *bed) {
 		for _, name := range []string{"a", "b", "c"} {
 			go b.host(name).run(3, time.Minute, nil)
 			synctest.Wait()
@@ -63,8 +60,7 @@ func TestEachTakesAFreeSlot(t *testing.T) {
 }
 
 func TestTheSlotThatTheHostHadLastComesFirst(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
+	inBed(t, func(t *testing.T, b *bed) {
 		const n = 20
 		for _, had := range []struct {
 			slot int
@@ -86,30 +82,9 @@ func TestTheSlotThatTheHostHadLastComesFirst(t *testing.T) {
 	})
 }
 
-// A claim whose answer was lost may be granted: no other slot is claimed before that is known.
-func TestALostAnswerIsNotTwoSlots(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
-		a := b.host("a")
-		lost := 0
-		a.Answer = func(backends.Claim, backends.Grant, error) error {
-			if lost++; lost <= 2 {
-				return errors.New("no answer")
-			}
-			return nil
-		}
-		a.run(5, time.Second, nil)
-		b.want("a job#0")
-		if got := strings.Join(a.claims, " "); got != "job#0 job#0 job#0" {
-			t.Errorf("claimed: %s", got)
-		}
-	})
-}
-
 // The same where another slot may have become free meanwhile.
 func TestAClaimWithoutAnAnswerIsClearedUpFirst(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
+	inBed(t, func(t *testing.T, b *bed) {
 		other := b.take(0, "other", time.Hour)
 		a := b.host("a")
 		d := New(a, "job", 2, "a", nil)
@@ -129,8 +104,7 @@ func TestAClaimWithoutAnAnswerIsClearedUpFirst(t *testing.T) {
 
 // A claim that had no answer may arrive later, when its holder is elsewhere: it must not take a slot that nobody renews.
 func TestAClaimThatArrivesLateIsRefused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
+	inBed(t, func(t *testing.T, b *bed) {
 		other := b.take(0, "other", time.Minute)
 		a := b.host("a")
 		var late backends.Claim
@@ -164,8 +138,7 @@ func TestAClaimThatArrivesLateIsRefused(t *testing.T) {
 
 // A command that is not to start after all gives its slot back, and what may be its.
 func TestAbandonGivesTheSlotBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
+	inBed(t, func(t *testing.T, b *bed) {
 		d := New(b.host("a"), "job", 3, "a", nil)
 		c := backends.Claim{Job: "job", Holder: backends.Holder{ID: "h", Host: "a"}, TTL: ttl}
 		if _, err := d.Acquire(t.Context(), c); err != nil {
@@ -183,8 +156,7 @@ func TestAbandonGivesTheSlotBack(t *testing.T) {
 // Whichever slot becomes free, and whenever its news arrive: a standby is there at once.
 func TestStandbyTakesTheSlotThatBecomesFree(t *testing.T) {
 	for slot := range 4 {
-		synctest.Test(t, func(t *testing.T) {
-			b := newBed(t)
+		inBed(t, func(t *testing.T, b *bed) {
 			var grants []backends.Grant
 			for i := range 4 {
 				grants = append(grants, b.take(i, "other", time.Hour))
@@ -213,8 +185,7 @@ func TestStandbyTakesTheSlotThatBecomesFree(t *testing.T) {
 
 // News that come while a claim of that slot is on its way are newer than its answer.
 func TestNewsDuringAClaimCount(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
+	inBed(t, func(t *testing.T, b *bed) {
 		g := b.take(0, "other", time.Hour)
 		a := b.host("a")
 		d := New(a, "job", 1, "a", nil)
@@ -241,8 +212,7 @@ func TestNewsDuringAClaimCount(t *testing.T) {
 // Where hosts have died, a candidate waits for their slots, whether or not it waits for runs to end. Two of them get two.
 func TestNobodyGivesUpSlotsOfTheDead(t *testing.T) {
 	for _, proof := range []backends.Proof{backends.ByUntil, backends.ByBeat} {
-		synctest.Test(t, func(t *testing.T) {
-			b := newBed(t)
+		inBed(t, func(t *testing.T, b *bed) {
 			b.store.Proof = proof
 			for slot := range 3 {
 				b.take(slot, "dead", ttl)
@@ -266,8 +236,7 @@ func TestNobodyGivesUpSlotsOfTheDead(t *testing.T) {
 }
 
 func TestPatience(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
+	inBed(t, func(t *testing.T, b *bed) {
 		for slot := range 3 {
 			b.take(slot, "other", time.Hour)
 		}
@@ -283,50 +252,9 @@ func TestPatience(t *testing.T) {
 	})
 }
 
-// The network fails while the slots are looked at, and comes back: what was seen needs not be seen again.
-func TestALookGoesOnAfterAFailure(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
-		a := b.host("a")
-		a.Cut(true)
-		time.AfterFunc(2*time.Second, func() { a.Cut(false) })
-		if r := a.run(50, 0, nil); r.Ending != runner.Ran {
-			t.Errorf("%v: %v", r.Ending, r.Err)
-		}
-	})
-}
-
-// Whoever asks while no slot is granted hears so at once.
-func TestChecksAreAnsweredWithoutASlot(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
-		g := b.take(0, "other", time.Hour)
-		checks, signals := make(chan runner.Check), make(chan os.Signal, 1)
-		done := make(chan runner.Result)
-		go func() {
-			done <- b.host("a").run(1, 0, func(r *runner.Request) {
-				r.Wait, r.Checks, r.Signals = runner.Forever, checks, signals
-			})
-		}()
-		synctest.Wait()
-		asked := b.since()
-		answer := make(chan runner.Standing, 1)
-		checks <- runner.Check{Answer: answer}
-		if s := <-answer; s.Leading || s.Err == nil || b.since() != asked {
-			t.Errorf("%+v after %v", s, b.since()-asked)
-		}
-		signals <- syscall.SIGTERM
-		if r := <-done; r.Ending != runner.Interrupted {
-			t.Errorf("%v", r.Ending)
-		}
-		b.free(g)
-	})
-}
-
 // A holder hears of its own slot only.
 func TestAHolderWatchesItsSlot(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
+	inBed(t, func(t *testing.T, b *bed) {
 		d := New(b.host("a"), "job", 2, "a", nil)
 		g, err := d.Acquire(t.Context(), backends.Claim{Job: "job", Holder: backends.Holder{ID: "h", Host: "a"}, TTL: ttl})
 		if err != nil || g.Claim.Job != "job#0" {
@@ -351,8 +279,7 @@ func TestAHolderWatchesItsSlot(t *testing.T) {
 
 // Two numbers of slots are two ideas of who does what: whoever has the smaller one says so, and goes on.
 func TestMoreSlotsElsewhere(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
+	inBed(t, func(t *testing.T, b *bed) {
 		g := b.take(2, "b", ttl)
 		a := b.host("a")
 		if a.run(2, 0, nil); !strings.Contains(a.warned, "job#2 is taken by b") {
@@ -368,8 +295,7 @@ func TestMoreSlotsElsewhere(t *testing.T) {
 
 // Hazard: the grant of a slot came too late for the machine, which claims again and is granted another one: the first is forgotten.
 func TestAGrantThatCameTooLateIsNotForgotten(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
+	inBed(t, func(t *testing.T, b *bed) {
 		other := b.take(0, "other", time.Hour)
 		d := New(b.host("a"), "job", 2, "a", nil)
 		c := backends.Claim{Job: "job", Holder: backends.Holder{ID: "h", Host: "a"}, TTL: ttl}
@@ -412,8 +338,7 @@ func TestASlotThatCannotBeRead(t *testing.T) {
 		"a denied": {func(slot string) error { return map[string]error{"job#1": backends.Denied("", errors.New("no"))}[slot] }, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := newBed(t)
+			inBed(t, func(t *testing.T, b *bed) {
 				for _, name := range []string{"a", "b", "c"} {
 					h := b.host(name)
 					h.broken = c.broken

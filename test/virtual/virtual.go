@@ -4,6 +4,7 @@ package virtual
 
 import (
 	"context"
+	"errors"
 	"os"
 	"sync"
 	"syscall"
@@ -59,6 +60,14 @@ func (s *Connection) Abandon(ctx context.Context, c backends.Claim) error {
 		return err
 	}
 	return s.Engine.Abandon(ctx, c)
+}
+
+// Order implements backends.Backend.
+func (s *Connection) Order(ctx context.Context, o backends.Order) error {
+	if err := s.Reach(ctx, "order", o.Job); err != nil {
+		return err
+	}
+	return s.Engine.Order(ctx, o)
 }
 
 // Inspect is what an operator sees.
@@ -149,6 +158,18 @@ func (t *Tree) Extend(runner.Deadline) {}
 
 // Close implements runner.Tree.
 func (t *Tree) Close() {}
+
+// Late is a command that cannot be started in time.
+type Late struct {
+	*Tree
+	Clock Clock
+}
+
+// Start implements runner.Tree.
+func (t Late) Start(_ []string, _, _ []*os.File, d runner.Deadline) error {
+	time.Sleep(d.Term.Sub(t.Clock.Now()))
+	return errors.New("too late")
+}
 
 // Clock is a runner.Clock.
 type Clock struct {

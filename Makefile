@@ -18,8 +18,6 @@ release: # a tag may be called whatever git lets pass: no text of it is one of t
 
 # It needs Go and nothing else, skips what it cannot have, and names that at the end. What go vet finds, make lint does.
 #   make test PKG=./runner ARGS='-run TestName -count 5'
-PKG :=
-ARGS :=
 test:
 	@scripts/test.sh quick -short $(ARGS) $(or $(PKG),./...)
 
@@ -28,10 +26,8 @@ test-all: servers
 	@scripts/$(if $(PKG),test.sh some,test-all.sh) $(ARGS) $(PKG)
 
 # Each fuzz target, or those that fit, for a while: make fuzz FUZZTIME=1h FUZZ=Record
-FUZZTIME := 10s
-FUZZ := .
 fuzz:
-	@scripts/fuzz.sh $(FUZZTIME) '$(FUZZ)'
+	@scripts/fuzz.sh $(or $(FUZZTIME),10s) '$(or $(FUZZ),.)'
 
 # All mutants, and all stores under the race detector: if no mutant survives and nothing races, the commit is the one that later
 # ones are compared with.
@@ -50,9 +46,8 @@ model:
 # Hosts, network and stores break at random for the whole DURATION, on all stores at once; with EACH one fault after the
 # other, those whose name fits, with the peers beside leaderrun. See docs/reliability.md.
 #   make bed DURATION=1h SEED=7 STORE=etcd3 CAST=divided FAULT='wrapper killed' EACH=. REPORT=folder
-DURATION := 10m
 bed: servers
-	go test -count 1 -timeout 0 -v -run '$(if $(EACH),TestFault,TestBed)' ./test/bed -duration $(DURATION) \
+	go test -count 1 -timeout 0 -v -run '$(if $(EACH),TestFault,TestBed)' ./test/bed -duration $(or $(DURATION),10m) \
 		-seed $(or $(SEED),0) -store '$(STORE)' -cast '$(CAST)' -fault '$(FAULT)' -each '$(EACH)' -report '$(if $(REPORT),$(abspath $(REPORT)))'
 
 # What the tests start: Debian's packages, as root, and what is built from source. make servers SERVERS=debian: the packages alone.

@@ -134,10 +134,7 @@ const roomy = "longest-ttl=5m"
 func TestSuite(t *testing.T) {
 	t.Parallel()
 	s := servers.Postgres(t, servers.PostgresOptions{Short: true})
-	longest := 20 * time.Second // for leases that do not run out, on a machine that is busy with other tests
-	if testing.Short() {
-		longest = 8 * time.Second
-	}
+	const longest = 20 * time.Second // for leases that do not run out, on a machine that is busy with other tests
 	url := with(s.URL(), "longest-ttl="+longest.String())
 	h := harness(url, operator{open(t, url), s})
 	h.Settle = longest + time.Second

@@ -71,7 +71,7 @@ func TestEveryOptionHasItsVariableAndKey(t *testing.T) {
 		// An order for one run: a variable that was left over, or a file, must not give it to each.
 		"tick", "once", "force", "holder-is-dead", "forget-tick", "forget-once", "forget-schedule", "reason",
 		"raise", "read",
-		"to", "from", "diff", "in-place", "systemd", "user", "format",
+		"to", "from", "diff", "in-place", "systemd", "user", "format", "user-crontab", "only", "except",
 		// Its variable is one that a command finds.
 		"slots", "shards",
 		// It goes with one that has none.

@@ -197,10 +197,10 @@ func optionsText() string {
 Options have a variable and a key in the configuration file: --kill-after is LEADERRUN_KILL_AFTER and
 kill_after. Those that are about one call have neither: --tick, --once, --slots, --shards and --parallel, of
 break --force, --holder-is-dead, --forget-tick, --forget-once, --forget-schedule and --reason, of fence --raise
-and --read, and what only import and lint have. An option that may be repeated takes a value a line in a
-variable, and a list in a file; of any other that is given twice the last value counts. A flag counts before a
-variable, a variable before a file. The files are /etc/leaderrun.yaml and leaderrun.yaml in the user's configuration
-directory, whose keys count first; --config names one file instead of both, and has no key.
+and --read, of cron --from, and what only import and lint have. An option that may be repeated takes a value a
+line in a variable, and a list in a file; of any other that is given twice the last value counts. A flag counts
+before a variable, a variable before a file. The files are /etc/leaderrun.yaml and leaderrun.yaml in the user's
+configuration directory, whose keys count first; --config names one file instead of both, and has no key.
 LEADERRUN_BACKEND_FILE names a file that holds the backend's URL. Such files belong to root or this user, and
 nobody else can write them.
 `

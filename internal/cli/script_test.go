@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)
 	}
-	testscript.Main(m, map[string]func(){
+	testscript.Main(reached{m}, map[string]func(){
 		"leaderrun": program,
 		"faulty":    faulty,
 		"aimed":     aimed,
@@ -46,6 +46,19 @@ func TestMain(m *testing.M) {
 		"fetch":     fetch,
 		"unheard":   unheard,
 	})
+}
+
+// reached runs the tests with signals that reach the programs they start: a shell that started them with & has INT ignored, and nohup
+// HUP, and programs inherit that.
+type reached struct{ *testing.M }
+
+func (m reached) Run() int {
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGHUP} {
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
+	}
+	return m.M.Run()
 }
 
 func program() {
@@ -88,9 +101,6 @@ func TestEtcdScripts(t *testing.T) {
 
 func runScripts(t *testing.T, dir string) {
 	t.Helper()
-	if signal.Ignored(os.Interrupt) { // a shell that started the tests with & has seen to that, and the programs of scripts inherit it
-		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
-	}
 	testscript.Run(t, scriptParams(t, dir))
 }
 

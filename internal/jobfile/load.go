@@ -162,7 +162,11 @@ func checkFolder(path string) error {
 	if err != nil {
 		return err
 	}
-	return ownership.CheckFolder(whole)
+	err = ownership.CheckFolder(whole)
+	if o, ok := errors.AsType[*ownership.Error](err); ok && o.Path == whole { // as it was named
+		return &ownership.Error{Path: path, Why: o.Why, Remedy: strings.TrimSuffix(o.Remedy, whole) + path}
+	}
+	return err
 }
 
 // reasonOf is an error without the path that stands before it.

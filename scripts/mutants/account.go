@@ -26,7 +26,7 @@ var accountMutants = []mutant{
 	{"user: the job's lines pass for the daemon's", "internal/cli/cron_output.go", "if t.job.User != \"\" && t.job.Prefix == \"\" {", "if t.job.User == \"?\" {", systemTests},
 	{"user: who has lost the line runs on", "internal/cli/cron_site.go", "if p, err = siteOfUser(j); err != nil {\n\t\t\treturn site{}, err", "if p, err = siteOfUser(j); err != nil && p.dir == \"?\" {\n\t\t\treturn site{}, err", systemTests},
 	{"user: the socket is everybody's", "internal/cli/socket.go", "errors.Join(os.Chmod(path, 0o600), ", "errors.Join(os.Chmod(path, 0o666), ", systemTests},
-	{"directory: the folders above are not looked at", "internal/jobfile/load.go", "return ownership.CheckFolder(whole)", "return ownership.CheckFolder(whole[:1])", loadTests},
+	{"directory: the folders above are not looked at", "internal/jobfile/load.go", "err = ownership.CheckFolder(whole)", "err = ownership.CheckFolder(whole[:1])", loadTests},
 	{"directory: a link to a system crontab leads anywhere", "internal/jobfile/load.go", "bare(checkFolder(s.path))", "bare(checkFolder(filepath.Dir(s.path)))", loadTests},
 	{"root's job file is in another's folder", "internal/jobfile/load.go", "case how.System || os.Geteuid() == 0:", "case how.System:", loadTests},
 	{"directory: a link or a pipe is a file", "internal/jobfile/load.go", "case !e.Type().IsRegular():", "case e.Name() == \"?\":", loadTests},

@@ -461,28 +461,3 @@ func TestEngineShows(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-// TestEngineCloses: with the driver all ends that is on its way, also where the store knows nothing of that.
-func TestEngineCloses(t *testing.T) {
-	t.Parallel()
-	s, e := shelved()
-	news, err := e.Watch(t.Context(), "job")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := <-news; !n.Look || n.Seen.Token != 3 {
-		t.Errorf("told %+v", n)
-	}
-	examined := make(chan []Finding)
-	go func() { examined <- e.Examine(t.Context(), time.Minute) }()
-	if err := e.Close(); err != nil {
-		t.Error(err)
-	}
-	for n := range news {
-		t.Errorf("told %+v", n)
-	}
-	if f := <-examined; len(f) != 1 {
-		t.Errorf("found %+v", f)
-	}
-	s.asks(t, "closing", "close")
-}

@@ -181,34 +181,6 @@ func TestOrdersThatChangeNothing(t *testing.T) {
 	}
 }
 
-func TestStop(t *testing.T) {
-	s := newStore()
-	g := grant(t, s, forTick("a", 0))
-	o := against(backends.Stop, g.Token)
-	if d := s.order(o); d.Err != nil || d.Release {
-		t.Fatalf("%+v", d)
-	}
-	want := &backends.BreakRequest{Token: g.Token, By: o.By, Reason: "why", At: s.now.UnixMilli()}
-	for range 2 {
-		if r := s.renew(g); r.Lost || cmp.Diff(want, r.Answer.Break) != "" {
-			t.Errorf("renewal: lost %v, %+v", r.Lost, r.Answer.Break)
-		}
-	}
-	if d := s.acquire(by("b")); d.Refusal == nil || d.Refusal.Verdict != backends.Held {
-		t.Errorf("a request to stop gives the lease away: %+v", d)
-	}
-	if e := s.finish(g, backends.Stopped); e.Lost {
-		t.Error("its end is refused")
-	}
-	if run := s.record.Runs[0]; run.State != backends.Stopped || run.Note != joSays || s.record.Break != nil {
-		t.Errorf("history %+v, request %+v", run, s.record.Break)
-	}
-	ran(t, s, by("b"), backends.Stopped)
-	if run := s.record.Runs[0]; run.Note != "" {
-		t.Errorf("the next run is noted as broken too: %+v", run)
-	}
-}
-
 func TestForceRelease(t *testing.T) {
 	lost := func(t *testing.T, s *store, before *store) {
 		t.Helper()

@@ -233,17 +233,6 @@ func TestSignalDuringTheClaimAbandonsIt(t *testing.T) {
 	})
 }
 
-func TestSignalBetweenClaimAndStart(t *testing.T) {
-	virtual(t, func(t *testing.T, b *bed) {
-		b.on = func(event string) {
-			if event == EventAcquired {
-				b.signals <- syscall.SIGTERM
-			}
-		}
-		b.ends(Interrupted, "0s claim", "0s abandon")
-	})
-}
-
 func TestShortLeaseIsRenewedBeforeTheStart(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
 		b.duration = time.Second

@@ -129,51 +129,6 @@ func TestCheckWithoutAnAnswer(t *testing.T) {
 	})
 }
 
-// renewals returns when renewals were sent.
-func (b *bed) renewals() []time.Duration {
-	var all []time.Duration
-	for _, entry := range b.log {
-		if at, ok := strings.CutSuffix(entry, " renew"); ok {
-			d, err := time.ParseDuration(at)
-			if err != nil {
-				b.t.Fatal(err)
-			}
-			all = append(all, d)
-		}
-	}
-	return all
-}
-
-// Asking all the time puts off neither renewals nor the end of a lease that cannot be renewed.
-func TestChecksPutNothingOff(t *testing.T) {
-	for name, renewal := range map[string]func(int) answer{
-		"while the store is silent": silent,
-		"while the store fails":     func(int) answer { return answer{err: errRefused} },
-	} {
-		t.Run(name, func(t *testing.T) {
-			virtual(t, func(t *testing.T, b *bed) {
-				a := b.asks()
-				b.ignores, b.renewal, b.finish = true, renewal, nil
-				for i := range 1400 {
-					a.after(time.Duration(i) * 10 * time.Millisecond)
-				}
-				wantEnding(t, a.run(), LeaseLost)
-				if !slices.Contains(b.log, "11s TERM") || !slices.Contains(b.log, "14s KILL") {
-					t.Errorf("the deadlines were missed: %q", b.log)
-				}
-				for i, at := range b.renewals()[1:] {
-					if gap := at - b.renewals()[i]; gap > b.request.Timeline.requestLimit() {
-						t.Errorf("no renewal for %v until %v: %q", gap, at, b.log)
-					}
-				}
-				if n := b.counts["renew"]; n > 145 {
-					t.Errorf("%d renewals in 14 s", n)
-				}
-			})
-		})
-	}
-}
-
 func TestCheckWhileTheRunIsBeingStopped(t *testing.T) {
 	t.Run("for want of renewal is no", func(t *testing.T) {
 		virtual(t, func(t *testing.T, b *bed) {

@@ -108,22 +108,6 @@ func TestReplyAfterTheEndCountsAsNone(t *testing.T) {
 	})
 }
 
-func TestRunThatIsBeingStoppedIsNotSavedByALateRenewal(t *testing.T) {
-	virtual(t, func(t *testing.T, b *bed) {
-		b.ignores = true
-		b.renewal = func(int) answer {
-			return answer{dropRequest: b.now() < 11500*time.Millisecond}
-		}
-		wantEnding(t, b.run(), LeaseLost)
-		if last := b.log[len(b.log)-2:]; last[0] != "14s KILL" || last[1] != "14s finish lost 137" {
-			t.Errorf("ended with %q", last)
-		}
-		if len(b.finished) != 1 || b.counts["renew"] < 3 {
-			t.Errorf("renewal did not go on until the tree was dead: %q", b.log)
-		}
-	})
-}
-
 func TestDefiniteLossKillsAtOnce(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
 		b.ignores = true

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -106,6 +107,14 @@ func TestRunThatWasEndedIsNotTriedAgain(t *testing.T) {
 		"by an operator":              {func(b *bed) { b.asked = &backends.BreakRequest{Token: 7} }, Broken},
 		"by the loss of its guardian": {func(b *bed) { b.loseGuardian(time.Second) }, TreeLost},
 		"by our caller":               {func(b *bed) { b.cancelled(time.Second) }, Ran},
+		"by an operator, in the pause": {func(b *bed) {
+			b.fails(time.Second, 3)
+			b.asked = &backends.BreakRequest{Token: 7}
+		}, Broken},
+		"by our caller, in the pause": {func(b *bed) {
+			b.fails(time.Second, 3)
+			b.cancelled(2 * time.Second)
+		}, Ran},
 		"by our caller, while the timeout ends it": {func(b *bed) {
 			b.ignores, b.request.Timeout, b.request.KillAfter = true, time.Second, 2*time.Second
 			b.cancelled(2 * time.Second)
@@ -118,6 +127,9 @@ func TestRunThatWasEndedIsNotTriedAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(t *testing.T, b *bed) {
 				b.request.Retries = 9
+				if strings.HasSuffix(name, "in the pause") {
+					b.request.RetryDelay = time.Minute
+				}
 				c.prepare(b)
 				wantEnding(t, b.run(), c.want)
 				if n := b.starts(); n != 1 {
@@ -211,25 +223,6 @@ func TestSignalInThePause(t *testing.T) {
 			b.fails(time.Second, 3, 0)
 			time.AfterFunc(2*time.Second, func() { b.signals <- syscall.SIGUSR1 })
 			b.ends(Ran, "0s claim", "0s start", "3s start", "4s finish done 0")
-		})
-	})
-}
-
-func TestPauseEndsWithTheRun(t *testing.T) {
-	t.Run("by an operator", func(t *testing.T) {
-		virtual(t, func(t *testing.T, b *bed) {
-			b.request.Retries, b.request.RetryDelay = 1, time.Minute
-			b.fails(time.Second, 3)
-			b.asked = &backends.BreakRequest{Token: 7}
-			b.ends(Broken, "0s claim", "0s start", "5s renew", "5s extend to 19.7s", "5s finish stopped 3")
-		})
-	})
-	t.Run("by our caller", func(t *testing.T) {
-		virtual(t, func(t *testing.T, b *bed) {
-			b.request.Retries, b.request.RetryDelay = 1, time.Minute
-			b.fails(time.Second, 3)
-			b.cancelled(2 * time.Second)
-			b.ends(Ran, "0s claim", "0s start", "2s finish stopped 3")
 		})
 	})
 }

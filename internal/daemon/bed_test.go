@@ -31,7 +31,6 @@ type bed struct {
 	starts []start
 	ends   []ending
 	takes  func(job string, tick time.Time, attempt int) (time.Duration, int) // a command's time and exit code
-	silent atomic.Bool                                                        // the store does not answer
 }
 
 type start struct {
@@ -107,9 +106,6 @@ func (h *host) reach(ctx context.Context, request, _ string) error {
 		time.Sleep(late)
 	}
 	h.asked.Add(1)
-	if h.bed.silent.Load() {
-		<-ctx.Done()
-	}
 	if h.cut.Load() {
 		return virtual.ErrCut
 	}

@@ -3,8 +3,6 @@ package daemon
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,7 +10,6 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/jobfile"
-	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // minutes lists ticks from a minute on, as bed.runs does.
@@ -158,82 +155,6 @@ func TestCatchUpRunsWhatWasClaimedAndNeverStarted(t *testing.T) {
 			})
 		})
 	}
-}
-
-// With skip, what was lost is not run again, whoever comes and goes; with rerun and wait, everything is done.
-func TestHostsThatAreCutOffAtRandom(t *testing.T) {
-	if testing.Short() {
-		servers.SkipShort(t)
-	}
-	for seed, policy := range []backends.Policy{backends.Skip, backends.Rerun} {
-		t.Run(fmt.Sprintf("%s, seed %d", policy, seed), func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) { cutOffAtRandom(t, b, policy, rand.New(rand.NewPCG(uint64(seed), 1))) })
-		})
-	}
-}
-
-func cutOffAtRandom(t *testing.T, b *bed, policy backends.Policy, dice *rand.Rand) {
-	t.Helper()
-	const ticks = 60
-	b.takes = lasting(20 * time.Second)
-	j := newJob(t, "j", fmt.Sprintf("1-%d 0 * * *", ticks-1), func(j *jobfile.Job) {
-		j.OnLost, j.MaxAttempts, j.BackendWait, j.CatchUp = policy, 1000, 5*time.Second, 100
-		j.Overlap = jobfile.Wait
-	})
-	hosts := []*host{b.host("a", j), b.host("b", j), b.host("c", j)}
-	time.Sleep(90 * time.Second) // a job that has never run catches nothing up
-	var gone []*host
-	for time.Now().Before(time.Date(2000, 1, 1, 1, 0, 0, 0, time.UTC)) {
-		i := dice.IntN(len(hosts))
-		switch h := hosts[i]; dice.IntN(6) {
-		case 0: // it is gone for good, and another one comes
-			h.cut.Store(true)
-			gone = append(gone, h)
-			hosts[i] = b.host(h.name, j)
-		case 1:
-			b.silent.Store(!b.silent.Load())
-		default:
-			h.cut.Store(!h.cut.Load())
-		}
-		time.Sleep(time.Duration(dice.Int64N(int64(40 * time.Second))))
-	}
-	b.silent.Store(false)
-	for _, h := range hosts {
-		h.cut.Store(false)
-	}
-	b.end(gone...) // in vain they would ask for two hours
-	time.Sleep(2 * time.Hour)
-	b.end(hosts...)
-	got := strings.Fields(b.runs("j"))
-	seen := map[string]bool{}
-	for _, run := range got {
-		tick, _, again := strings.Cut(run, "#")
-		if policy == backends.Skip && (again || seen[tick]) {
-			t.Errorf("tick %s ran again: %v", tick, got)
-		}
-		seen[tick] = true
-	}
-	if policy == backends.Rerun {
-		done := b.done("j")
-		for tick := range strings.FieldsSeq(minutes(1, ticks-1)) {
-			if !slices.Contains(done, tick) {
-				t.Errorf("tick %s was not completed: %v", tick, got)
-			}
-		}
-	}
-}
-
-// done lists the ticks of a job whose command ended by itself.
-func (b *bed) done(job string) []string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	var list []string
-	for _, s := range b.starts {
-		if s.job == job && s.ended.Sub(s.at) == 20*time.Second {
-			list = append(list, s.tick.UTC().Format("15:04"))
-		}
-	}
-	return list
 }
 
 func TestReloadLosesNeitherATickNorARun(t *testing.T) {

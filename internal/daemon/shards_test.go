@@ -102,30 +102,6 @@ func TestHostsShareATick(t *testing.T) {
 	})
 }
 
-// A host that is cut off loses only the shards that it ran, and under rerun others run them again.
-func TestALostHostsShardsAreRunAgain(t *testing.T) {
-	for policy, want := range map[backends.Policy]int{backends.Skip: 6, backends.Rerun: 7} {
-		t.Run(string(policy), func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				b.takes = lasting(time.Minute)
-				j := divided(t, "0 * * * *", 6, func(j *jobfile.Job) { j.OnLost = policy })
-				hosts := []*host{b.host("a", j), b.host("b", j)}
-				time.Sleep(59*time.Minute + 59*time.Second)
-				for b.byHost("a") == 0 {
-					time.Sleep(time.Second)
-				}
-				hosts[0].away(30 * time.Minute)
-				b.end(hosts...)
-				b.mu.Lock()
-				defer b.mu.Unlock()
-				if len(b.starts) != want {
-					t.Errorf("%d shards were started, want %d", len(b.starts), want)
-				}
-			})
-		})
-	}
-}
-
 // The next tick stops what runs of the one before on every host, and nothing of that one starts any more.
 func TestReplaceStopsTheWholeTick(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {

@@ -15,7 +15,7 @@ import (
 )
 
 // In random worlds hosts come, go, die, flap and are cut off. Never does a shard run in two places. When all is quiet, every shard
-// runs, and no host has two more than another. Then one host comes, goes or dies, and no shard moves that need not.
+// runs, and no host has two more than another. Then some hosts come, go or die at once, and no shard moves that need not.
 func TestFleets(t *testing.T) {
 	worlds := 150
 	if testing.Short() {
@@ -68,7 +68,7 @@ func (w *fleetWorld) live() {
 		w.come()
 	}
 	w.settle(60 * ttl)
-	w.one()
+	w.some()
 	w.close()
 	w.freed()
 }
@@ -128,18 +128,27 @@ func (w *fleetWorld) something() {
 	}
 }
 
-// one makes one host come, go or die, and counts the moves.
-func (w *fleetWorld) one() {
+// some makes hosts come, go or die at once, and counts the moves.
+func (w *fleetWorld) some() {
 	w.takeMoves()
 	before := w.counts()
-	what := w.random.IntN(3)
-	switch h := w.any(); {
-	case what == 0 || len(before) == 1:
-		w.come()
+	names := slices.Sorted(maps.Keys(before))
+	w.random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	names = names[:min(1+w.random.IntN(3), len(names)-1)] // somebody stays
+	switch what := w.random.IntN(3); {
+	case what == 0 || len(names) == 0:
+		for range 1 + len(names) {
+			w.come()
+		}
 	case what == 1:
-		h.die()
+		for _, name := range names {
+			w.nodes[name].die()
+		}
 	default:
-		h.terminate()
+		for _, name := range names {
+			w.flaps.Go(w.nodes[name].terminate)
+		}
+		w.flaps.Wait()
 	}
 	w.settle(60 * ttl)
 	if moves, least := w.takeMoves(), w.least(before); moves > least {

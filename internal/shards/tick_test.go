@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/internal/slots"
 	"github.com/leaderrun/leaderrun/runner"
 )
 
@@ -114,23 +113,6 @@ func TestAShardFails(t *testing.T) {
 	})
 }
 
-// Nothing starts any more when the caller wants no more: what runs goes on to its end.
-func TestNothingStartsAnyMore(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		a := b.host("a")
-		done := make(chan Outcome)
-		go func() {
-			done <- a.work(6, time.Minute, func(t *Tick, _ *runner.Request) { t.Parallel, t.Wanted = 2, a.wanted })
-		}()
-		time.Sleep(90 * time.Second)
-		a.giveUp()
-		o := <-done
-		if o.Done != 4 || o.Open != 2 || o.Stop == nil || o.Stop.Ending != runner.Interrupted || b.since() > 125*time.Second {
-			t.Errorf("%+v after %v", o, b.since())
-		}
-	})
-}
-
 // A store that does not answer is asked for as long as a single job would.
 func TestTheStoreDoesNotAnswer(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
@@ -231,27 +213,6 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%+v", o)
 		}
 		if o := b.host("c").work(5, time.Second, key("one", 0)); !o.IsDone() || o.Trigger.Parts != 3 || len(b.ran) != 6 {
-			t.Errorf("%+v", o)
-		}
-	})
-}
-
-// An operator ends one shard: this host leaves it, and under rerun another one runs it again.
-func TestABrokenShard(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		done := make(chan Outcome)
-		go func() { done <- b.host("a").work(2, time.Minute, rerun) }()
-		time.Sleep(time.Second)
-		s, err := b.store.Inspect(t.Context(), slots.Name("job", 0))
-		if err != nil || s.Lease == nil {
-			t.Fatal(s, err)
-		}
-		b.store.SetBreak("job#0", backends.BreakRequest{Token: s.Lease.Token})
-		o := <-done
-		if o.Bad == nil || o.Bad.Ending != runner.Broken || o.BadShard != 0 || o.Done != 1 || o.Open != 1 {
-			t.Errorf("%+v", o)
-		}
-		if o = b.host("b").work(2, time.Second, rerun); !o.IsDone() {
 			t.Errorf("%+v", o)
 		}
 	})

@@ -37,28 +37,6 @@ func (b *bed) want(ran ...string) {
 	}
 }
 
-// The first candidate of all takes slot 0, which tells everybody that the job has slots. Every other one finds a free one.
-func TestEachTakesAFreeSlot(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		for _, name := range []string{"a", "b", "c"} {
-			go b.host(name).run(3, time.Minute, nil)
-			synctest.Wait()
-			if name == "a" {
-				b.want("a job#0")
-			}
-		}
-		if r := b.host("d").run(3, 0, nil); r.Ending != runner.Refused || r.Refusal.Verdict != backends.Held {
-			t.Errorf("a fourth one in three slots: %v, %v", r.Ending, r.Refusal)
-		}
-		b.mu.Lock()
-		if len(b.ran) != 3 || len(b.runs) != 3 {
-			t.Errorf("%q ran", b.ran)
-		}
-		b.mu.Unlock()
-		time.Sleep(time.Hour)
-	})
-}
-
 func TestTheSlotThatTheHostHadLastComesFirst(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		const n = 20

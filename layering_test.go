@@ -40,7 +40,7 @@ var layers = map[string]string{
 	"internal/jobfile":          "backends runner schedule internal/crontab internal/duration internal/spelling internal/ownership internal/slots internal/value go.yaml.in/yaml/v3",
 	"internal/slots":            "backends internal/panics internal/remedy",
 	"internal/shards":           "backends runner internal/panics internal/remedy internal/slots",
-	"internal/metrics":          "runner backends internal/filename internal/ownership",
+	"internal/metrics":          "runner backends internal/filename internal/flock internal/ownership github.com/prometheus/client_model/go github.com/prometheus/common/expfmt github.com/prometheus/common/model",
 	"internal/importer":         "schedule internal/crontab internal/duration internal/jobfile internal/ownership internal/slots internal/value go.yaml.in/yaml/v3 golang.org/x/sys/...",
 	"internal/crontab":          "internal/account",
 	"internal/lint":             "schedule backends/all internal/crontab internal/duration internal/jobfile",

@@ -28,10 +28,9 @@ func (s *service) listen(address string) (closeServer func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	registry := metrics.NewRegistry()
-	s.commands.metrics = metrics.New(registry)
+	s.commands.metrics = metrics.New()
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", metrics.Handler(registry))
+	mux.Handle("GET /metrics", s.commands.metrics)
 	mux.HandleFunc("GET /healthz", probe(livePatience, s.daemon.Alive))
 	mux.HandleFunc("GET /readyz", probe(readyPatience, s.ready))
 	server := &http.Server{

@@ -1,20 +1,25 @@
 package metrics
 
 import (
+	"bytes"
+	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/runner"
@@ -107,69 +112,147 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-func TestARunIsCounted(t *testing.T) {
-	reg := newScraped()
-	s := New(reg.Registry)
-	observe(s, "job", "h")
-	s.Ended("job", ran("h", 0), tick, tick.Add(time.Minute))
+// pageOf is what a set shows of runs.
+func pageOf(t *testing.T, s *Set) []byte {
+	t.Helper()
+	text, err := s.text()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
 
-	expect(t, reg, 1, "leaderrun_runs_total", `job="job"`, `outcome="done"`)
-	expect(t, reg, 1, "leaderrun_leader_changes_total", `job="job"`)
-	expect(t, reg, 1, "leaderrun_renewal_failures_total", `job="job"`)
-	expect(t, reg, 0, "leaderrun_ticks_lost_total", `job="job"`)
-	expect(t, reg, 0, "leaderrun_ticks_missed_total", `job="job"`)
-	expect(t, reg, float64(tick.Unix()), "leaderrun_last_tick_timestamp_seconds", `job="job"`)
-	expect(t, reg, float64(tick.Unix()+60), "leaderrun_last_success_timestamp_seconds", `job="job"`)
-	expect(t, reg, 0, "leaderrun_last_run_exit_code", `job="job"`)
-	for _, name := range []string{
-		"leaderrun_run_duration_seconds", "leaderrun_start_lateness_seconds", "leaderrun_election_seconds",
-		"leaderrun_renewal_seconds", "leaderrun_renewal_left_seconds",
-	} {
-		expect(t, reg, 1, name)
+// shows checks samples of a page, without the leaderrun_ of their names. One that begins with - must not be there, whatever its value.
+func shows(t *testing.T, page []byte, samples ...string) {
+	t.Helper()
+	for _, want := range samples {
+		series, unwanted := strings.CutPrefix(want, "-")
+		end := "\n"
+		if unwanted {
+			end = " "
+		}
+		if bytes.Contains(page, []byte("\nleaderrun_"+series+end)) == unwanted {
+			t.Errorf("samples: want %s in\n%s", want, page)
+		}
 	}
 }
 
-func TestASkippedRunSaysNothingOfTheLastOne(t *testing.T) {
-	reg := newScraped()
-	s := New(reg.Registry)
-	s.Ended("job", refusal(backends.Held, false), time.Time{}, tick)
-	expect(t, reg, 1, "leaderrun_runs_total", `job="job"`, `outcome="skipped_held"`)
-	expect(t, reg, 0, "leaderrun_ticks_lost_total", `job="job"`) // the increase from it can be seen
-	expect(t, reg, absent, "leaderrun_last_run_exit_code", `job="job"`)
-	expect(t, reg, absent, "leaderrun_last_success_timestamp_seconds", `job="job"`)
-	expect(t, reg, absent, "leaderrun_last_tick_timestamp_seconds", `job="job"`)
-
-	s.Ended("job", ran("h", 3), time.Time{}, tick)
-	expect(t, reg, 3, "leaderrun_last_run_exit_code", `job="job"`)
-	expect(t, reg, absent, "leaderrun_last_success_timestamp_seconds", `job="job"`)
-}
-
-func TestWhatAClaimFoundIsCountedOnce(t *testing.T) {
-	reg := newScraped()
-	s := New(reg.Registry)
-	r := ran("h", 0)
-	r.Grant.Lost = []backends.Occurrence{{State: backends.Lost}, {State: backends.Missed}, {State: backends.Lost}}
-	r.Refusal = &backends.Refusal{Verdict: backends.Held, First: true} // what came before the grant
-	s.Ended("job", r, tick, tick)
-	expect(t, reg, 2, "leaderrun_ticks_lost_total", `job="job"`)
-	expect(t, reg, 1, "leaderrun_ticks_missed_total", `job="job"`)
-
-	s.Ended("job", refusal(backends.IsLost, true), tick, tick)
-	s.Ended("job", refusal(backends.IsLost, false), tick, tick) // told by another
-	s.Ended("job", refusal(backends.Late, true), tick, tick)
-	s.Ended("job", refusal(backends.Late, false), tick, tick)
-	expect(t, reg, 3, "leaderrun_ticks_lost_total", `job="job"`)
-	expect(t, reg, 2, "leaderrun_ticks_missed_total", `job="job"`)
+func TestWhatIsCounted(t *testing.T) {
+	events := func(s *Set, holder string, names ...string) {
+		for _, name := range names {
+			s.Observe(runner.Event{Name: name, Job: "job", Holder: holder, Tick: tick.Unix()})
+		}
+	}
+	found := ran("h", 0)
+	found.Grant.Lost = []backends.Occurrence{{State: backends.Lost}, {State: backends.Missed}, {State: backends.Lost}}
+	found.Refusal = &backends.Refusal{Verdict: backends.Held, First: true} // what came before the grant
+	second := ran("second", 0)
+	second.Before = []runner.Result{ran("first", 3)}
+	for name, c := range map[string]struct {
+		do   func(s *Set)
+		want []string
+	}{
+		"nothing": {func(*Set) {}, []string{`election_seconds_count 0`, `-leading{job="job"}`}},
+		"a run": {func(s *Set) {
+			observe(s, "job", "h")
+			s.Ended("job", ran("h", 0), tick, tick.Add(time.Minute))
+		}, []string{
+			`runs_total{job="job",outcome="done"} 1`, `leader_changes_total{job="job"} 1`, `renewal_failures_total{job="job"} 1`,
+			`ticks_lost_total{job="job"} 0`, `ticks_missed_total{job="job"} 0`, `last_run_exit_code{job="job"} 0`,
+			`last_tick_timestamp_seconds{job="job"} 1.7747496e+09`, `last_success_timestamp_seconds{job="job"} 1.77474966e+09`,
+			`run_duration_seconds_count 1`, `start_lateness_seconds_count 1`, `election_seconds_count 1`,
+			`renewal_seconds_count 1`, `renewal_left_seconds_count 1`, `renewal_left_seconds_sum 9`,
+		}},
+		"a skipped run says nothing of the last one": {
+			func(s *Set) { s.Ended("job", refusal(backends.Held, false), time.Time{}, tick) },
+			[]string{
+				`runs_total{job="job",outcome="skipped_held"} 1`, `ticks_lost_total{job="job"} 0`, // the increase from it can be seen
+				`-last_run_exit_code{job="job"}`, `-last_success_timestamp_seconds{job="job"}`, `-last_tick_timestamp_seconds{job="job"}`,
+			},
+		},
+		"a failed run": {
+			func(s *Set) { s.Ended("job", ran("h", 3), time.Time{}, tick) },
+			[]string{`last_run_exit_code{job="job"} 3`, `-last_success_timestamp_seconds{job="job"}`},
+		},
+		"what a claim found": {
+			func(s *Set) { s.Ended("job", found, tick, tick) },
+			[]string{`ticks_lost_total{job="job"} 2`, `ticks_missed_total{job="job"} 1`},
+		},
+		"what several found is counted once": {func(s *Set) {
+			for _, v := range []backends.Verdict{backends.IsLost, backends.Late} {
+				s.Ended("job", refusal(v, true), tick, tick)
+				s.Ended("job", refusal(v, false), tick, tick) // told by another
+			}
+		}, []string{`ticks_lost_total{job="job"} 1`, `ticks_missed_total{job="job"} 1`}},
+		"a stop shows in the events only: the command may have ended with 0": {func(s *Set) {
+			events(s, "h", runner.EventAcquired, runner.EventStarted, runner.EventStopping)
+			s.Ended("job", ran("h", 0), tick, tick)
+		}, []string{`runs_total{job="job",outcome="stopped"} 1`, `-last_success_timestamp_seconds{job="job"}`}},
+		"only the first start is late, and a step of the clock is no negative sample": {func(s *Set) {
+			s.now = func() time.Time { return tick.Add(-time.Second) }
+			events(s, "h", runner.EventAcquired, runner.EventStarted, runner.EventExited, runner.EventStarted)
+			s.Observe(runner.Event{Name: runner.EventAcquired, Job: "job", Holder: "without tick"})
+			s.Observe(runner.Event{Name: runner.EventStarted, Job: "job", Holder: "without tick"})
+			s.Ended("job", ran("h", 0), tick, tick)
+			s.Ended("job", ran("without tick", 0), time.Time{}, tick)
+		}, []string{`start_lateness_seconds_count 1`, `start_lateness_seconds_sum 0`}},
+		"runs of earlier ticks": {func(s *Set) {
+			observe(s, "job", "first")
+			observe(s, "job", "second")
+			s.Ended("job", second, tick.Add(time.Hour), tick.Add(time.Hour))
+		}, []string{
+			`runs_total{job="job",outcome="failed"} 1`, `runs_total{job="job",outcome="done"} 1`,
+			`last_run_exit_code{job="job"} 0`, `last_tick_timestamp_seconds{job="job"} 1.7747532e+09`,
+		}},
+		"a job that is forgotten, beside another": {func(s *Set) {
+			for _, job := range []string{"old", "job"} {
+				observe(s, job, job)
+				s.Ended(job, ran(job, 0), tick, tick)
+			}
+			s.Forget("old")
+		}, []string{
+			`runs_total{job="job",outcome="done"} 1`, `election_seconds_count 2`, `-runs_total{job="old",outcome="done"}`,
+			`-leader_changes_total{job="old"}`, `-last_run_exit_code{job="old"}`, `-leading{job="old"}`,
+		}},
+		"shards say nothing of the last tick": {func(s *Set) {
+			events(s, "a", runner.EventAcquired)
+			events(s, "second", runner.EventAcquired)
+			s.ShardEnded("job", ran("a", 3))
+			s.ShardEnded("job", second)
+		}, []string{
+			`leading{job="job"} 0`, `runs_total{job="job",outcome="done"} 1`, `runs_total{job="job",outcome="failed"} 2`,
+			`-last_success_timestamp_seconds{job="job"}`, `-last_tick_timestamp_seconds{job="job"}`, `-last_run_exit_code{job="job"}`,
+		}},
+		"a tick whose shards are not all done": {
+			func(s *Set) { s.TickEnded("job", 3, false, tick, tick) },
+			[]string{
+				`last_run_exit_code{job="job"} 3`, `last_tick_timestamp_seconds{job="job"} 1.7747496e+09`,
+				`-last_success_timestamp_seconds{job="job"}`,
+			},
+		},
+		"a key whose shards are all done": {
+			func(s *Set) { s.TickEnded("job", 0, true, time.Time{}, tick) },
+			[]string{`last_success_timestamp_seconds{job="job"} 1.7747496e+09`, `-last_tick_timestamp_seconds{job="job"}`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := New()
+			c.do(s)
+			shows(t, pageOf(t, s), c.want...)
+			if len(s.open) != 0 {
+				t.Errorf("%d runs are remembered that have ended", len(s.open))
+			}
+		})
+	}
 }
 
 func TestLeading(t *testing.T) {
-	reg := newScraped()
-	s := New(reg.Registry)
-	event := func(name string) { s.Observe(runner.Event{Name: name, Job: "job", Holder: "h"}) }
-	leads := func(want float64) {
+	s := New()
+	leads := func(want int) {
 		t.Helper()
-		expect(t, reg, want, "leaderrun_leading", `job="job"`)
+		shows(t, pageOf(t, s), fmt.Sprintf(`leading{job="job"} %d`, want))
 	}
+	event := func(name string) { s.Observe(runner.Event{Name: name, Job: "job", Holder: "h"}) }
 	event(runner.EventAcquired)
 	leads(1)
 	s.Ended("job", refusal(backends.Held, false), tick, tick) // another attempt of this very process
@@ -184,161 +267,97 @@ func TestLeading(t *testing.T) {
 	event(runner.EventAcquired)
 	s.Ended("job", runner.Result{Ending: runner.Unconfirmed, Grant: granted("h")}, tick, tick) // never released
 	leads(0)
-	if len(s.open) != 0 {
-		t.Errorf("%d runs are remembered that have ended", len(s.open))
-	}
 }
 
-// A stop shows in the events only: the command may have ended with 0.
-func TestARunThatWasAskedToStopIsNotDone(t *testing.T) {
-	reg := newScraped()
-	s := New(reg.Registry)
-	for _, name := range []string{runner.EventAcquired, runner.EventStarted, runner.EventStopping} {
-		s.Observe(runner.Event{Name: name, Job: "job", Holder: "h"})
+// parsed is a page as Prometheus reads it.
+func parsed(t *testing.T, page []byte) []*dto.MetricFamily {
+	t.Helper()
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(page))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, page)
 	}
-	s.Ended("job", ran("h", 0), tick, tick)
-	expect(t, reg, 1, "leaderrun_runs_total", `job="job"`, `outcome="stopped"`)
-	expect(t, reg, absent, "leaderrun_last_success_timestamp_seconds", `job="job"`)
+	return slices.Collect(maps.Values(families))
 }
 
-func TestOnlyTheFirstStartIsLate(t *testing.T) {
-	reg := newScraped()
-	s := New(reg.Registry)
-	s.now = func() time.Time { return tick.Add(-time.Second) } // a step of the clock: not a negative sample
-	for _, name := range []string{runner.EventAcquired, runner.EventStarted, runner.EventExited, runner.EventStarted} {
-		s.Observe(runner.Event{Name: name, Job: "job", Holder: "h", Tick: tick.Unix()})
+// Names are as Prometheus wants them, whatever jobs are called. Ten thousand jobs must not make ten thousand histograms.
+func TestPages(t *testing.T) {
+	const jobs = 100
+	daemon, file := New(), NewTextfile("", "job")
+	for n := range jobs {
+		job := fmt.Sprintf("job %d \xff\n\"", n)
+		observe(daemon, job, job)
+		daemon.Ended(job, ran(job, 0), tick, tick)
 	}
-	expect(t, reg, 1, "leaderrun_start_lateness_seconds")
-	if sum := histogramOf(t, reg, "leaderrun_start_lateness_seconds").GetSampleSum(); sum != 0 {
-		t.Errorf("late by %v", sum)
-	}
-	s.Observe(runner.Event{Name: runner.EventAcquired, Job: "job", Holder: "without tick"})
-	s.Observe(runner.Event{Name: runner.EventStarted, Job: "job", Holder: "without tick"})
-	expect(t, reg, 1, "leaderrun_start_lateness_seconds")
-}
-
-func TestRunsOfEarlierTicksCountToo(t *testing.T) {
-	reg := newScraped()
-	s := New(reg.Registry)
-	observe(s, "job", "first")
-	observe(s, "job", "second")
-	r := ran("second", 0)
-	r.Before = []runner.Result{ran("first", 3)}
-	s.Ended("job", r, tick.Add(time.Hour), tick.Add(time.Hour))
-	expect(t, reg, 1, "leaderrun_runs_total", `job="job"`, `outcome="failed"`)
-	expect(t, reg, 1, "leaderrun_runs_total", `job="job"`, `outcome="done"`)
-	expect(t, reg, 0, "leaderrun_last_run_exit_code", `job="job"`)
-	expect(t, reg, float64(tick.Unix()+3600), "leaderrun_last_tick_timestamp_seconds", `job="job"`)
-	if len(s.open) != 0 {
-		t.Errorf("%d runs are remembered that have ended", len(s.open))
-	}
-}
-
-func TestForget(t *testing.T) {
-	reg := newScraped()
-	s := New(reg.Registry)
-	for _, job := range []string{"old", "kept"} {
-		observe(s, job, job)
-		s.Ended(job, ran(job, 0), tick, tick)
-	}
-	s.Forget("old")
-	families, err := reg.Gather()
+	observe(file.Set, "job", "h")
+	file.Ended("job", ran("h", 0), tick, tick)
+	text, err := file.textAfter(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range families {
-		for _, m := range f.Metric {
-			if strings.Contains(labelsIn(m), "old") {
-				t.Errorf("%s still has %s", f.GetName(), labelsIn(m))
+	for name, c := range map[string]struct {
+		page             []byte
+		families, series int
+	}{
+		"daemon": {pageOf(t, daemon), len(definitions), jobs},
+		"file":   {text, len(definitions) - 1, 1}, // without leaderrun_leading
+	} {
+		families := parsed(t, c.page)
+		problems, err := promlint.NewWithMetricFamilies(families).Lint()
+		if err != nil || len(problems) != 0 {
+			t.Errorf("%s: %v, %v", name, problems, err)
+		}
+		if len(families) != c.families {
+			t.Errorf("%s: %d metrics, want %d", name, len(families), c.families)
+		}
+		for _, f := range families {
+			want := c.series
+			if f.GetType() == dto.MetricType_HISTOGRAM {
+				want = 1
+			}
+			if len(f.Metric) != want {
+				t.Errorf("%s: %s has %d series", name, f.GetName(), len(f.Metric))
 			}
 		}
 	}
-	expect(t, reg, 1, "leaderrun_runs_total", `job="kept"`, `outcome="done"`)
 }
 
-// Ten thousand jobs must not make ten thousand histograms, and what no job can be called must not be fatal.
-func TestSeriesPerJob(t *testing.T) {
-	reg := newScraped()
-	s := New(reg.Registry)
-	const jobs = 100
-	for n := range jobs {
-		job := fmt.Sprintf("job %d \xff\n\"", n)
-		observe(s, job, job)
-		s.Ended(job, ran(job, 0), tick, tick)
-	}
-	families, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range families {
-		want := jobs
-		if f.GetType() == dto.MetricType_HISTOGRAM {
-			want = 1
-		}
-		if len(f.Metric) != want {
-			t.Errorf("%s has %d series for %d jobs", f.GetName(), len(f.Metric), jobs)
-		}
-	}
-}
-
-func TestNamesAreAsPrometheusWantsThem(t *testing.T) {
-	reg := newScraped()
-	s := New(reg.Registry)
-	file := NewTextfile(t.TempDir(), "job")
-	for _, s := range []*Set{s, file.Set} {
-		observe(s, "job", "h")
-		s.Ended("job", ran("h", 0), tick, tick)
-	}
-	for name, g := range map[string]prometheus.Gatherer{"daemon": reg, "file": scraped{file.registry}} {
-		families, err := g.Gather()
-		if err != nil {
-			t.Fatal(err)
-		}
-		problems, err := promlint.NewWithMetricFamilies(families).Lint()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, p := range problems {
-			t.Errorf("%s: %s: %s", name, p.Metric, p.Text)
-		}
-		want := len(definitions())
-		if name == "file" {
-			want-- // leaderrun_leading
-		}
-		if len(families) != want {
-			t.Errorf("%s: %d metrics, want %d", name, len(families), want)
-		}
-	}
-}
-
-func TestScrape(t *testing.T) {
-	reg := NewRegistry()
-	s := New(reg)
+func TestAPageIsPackedForWhoAsks(t *testing.T) {
+	s := New()
 	observe(s, "job", "h")
-	server := httptest.NewServer(Handler(reg))
-	defer server.Close()
-	response, err := http.Get(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{
-		"\nleaderrun_leader_changes_total{job=\"job\"} 1\n", "\nleaderrun_renewal_left_seconds_bucket{le=\"10\"} 1\n", "\ngo_goroutines ",
-	} {
-		if !strings.Contains(string(body), want) {
-			t.Errorf("the page has no %q", want)
+	for accept, encoding := range map[string]string{"": "", "deflate, gzip;q=0.5": "gzip"} {
+		request := httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody)
+		request.Header.Set("Accept-Encoding", accept)
+		answer := httptest.NewRecorder()
+		s.ServeHTTP(answer, request)
+		if got := answer.Header().Get("Content-Encoding"); got != encoding {
+			t.Errorf("%q: encoding %q", accept, got)
+		}
+		if got := answer.Header().Get("Content-Type"); got != "text/plain; version=0.0.4; charset=utf-8" {
+			t.Errorf("%q: %s", accept, got)
+		}
+		var body io.Reader = answer.Body
+		if encoding != "" {
+			var err error
+			if body, err = gzip.NewReader(body); err != nil {
+				t.Fatal(err)
+			}
+		}
+		page, err := io.ReadAll(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shows(t, page, `leader_changes_total{job="job"} 1`, `renewal_left_seconds_bucket{le="10"} 1`)
+		for _, f := range processFamilies(tick) {
+			if len(f.series) != 1 || !bytes.Contains(page, []byte("# TYPE "+f.name+" ")) {
+				t.Errorf("%q: the page lacks %s", accept, f.name)
+			}
 		}
 	}
 }
 
 func TestSetIsForSeveralGoroutines(t *testing.T) {
-	reg := newScraped()
-	s := New(reg.Registry)
-	s.now = func() time.Time { return tick }
+	s := New()
 	var group sync.WaitGroup
 	const jobs, each = 8, 50
 	for n := range jobs {
@@ -349,38 +368,10 @@ func TestSetIsForSeveralGoroutines(t *testing.T) {
 					s.Observe(runner.Event{Name: name, Job: "job", Holder: holder, Tick: tick.Unix()})
 				}
 				s.Ended("job", ran(holder, 0), tick, tick)
-				_, _ = reg.Gather()
+				pageOf(t, s)
 			}
 		})
 	}
 	group.Wait()
-	expect(t, reg, jobs*each, "leaderrun_runs_total", `job="job"`, `outcome="stopped"`)
-	expect(t, reg, 0, "leaderrun_leading", `job="job"`)
-}
-
-// What is known of the last tick of a job in shards is about the whole, however its last shard ended.
-func TestShards(t *testing.T) {
-	reg := newScraped()
-	s := New(reg.Registry)
-	for _, holder := range []string{"a", "b"} {
-		s.Observe(runner.Event{Name: runner.EventAcquired, Job: "job", Holder: holder})
-	}
-	expect(t, reg, 2, "leaderrun_leading", `job="job"`)
-	s.ShardEnded("job", ran("a", 3))
-	earlier := ran("b", 0)
-	earlier.Before = []runner.Result{ran("c", 0)}
-	s.ShardEnded("job", earlier)
-	expect(t, reg, 0, "leaderrun_leading", `job="job"`)
-	expect(t, reg, 2, "leaderrun_runs_total", `job="job"`, `outcome="done"`)
-	expect(t, reg, 1, "leaderrun_runs_total", `job="job"`, `outcome="failed"`)
-	expect(t, reg, absent, "leaderrun_last_success_timestamp_seconds", `job="job"`)
-	expect(t, reg, absent, "leaderrun_last_tick_timestamp_seconds", `job="job"`)
-
-	s.TickEnded("job", 3, false, tick, tick)
-	expect(t, reg, 3, "leaderrun_last_run_exit_code", `job="job"`)
-	expect(t, reg, float64(tick.Unix()), "leaderrun_last_tick_timestamp_seconds", `job="job"`)
-	expect(t, reg, absent, "leaderrun_last_success_timestamp_seconds", `job="job"`)
-	s.TickEnded("job", 0, true, time.Time{}, tick.Add(time.Minute))
-	expect(t, reg, float64(tick.Unix()+60), "leaderrun_last_success_timestamp_seconds", `job="job"`)
-	expect(t, reg, float64(tick.Unix()), "leaderrun_last_tick_timestamp_seconds", `job="job"`)
+	shows(t, pageOf(t, s), `runs_total{job="job",outcome="stopped"} 400`, `leading{job="job"} 0`)
 }

@@ -5,31 +5,22 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 )
 
-// NewRegistry returns a registry that also tells what Go and the operating system know of this process, under the names
-// that every Go program has for it.
-func NewRegistry() *Registry {
-	r := newRegistry()
-	started := time.Now() // close enough: it is there to show restarts
-	r.process = func() []*family { return processFamilies(started) }
-	return r
-}
-
-// processFamilies asks Go and the system. What one of them cannot tell is left out.
+// processFamilies asks Go and the operating system what they know of this process, under the names that every Go program has for it.
+// What one of them cannot tell is left out.
 func processFamilies(started time.Time) []*family {
 	var list []*family
 	tell := func(d definition, value float64, labels ...string) {
-		f := newFamily(new(sync.Mutex), d)
-		f.set(value, labels...)
+		f := newFamily(d)
+		f.at(labels...).value = value
 		list = append(list, f)
 	}
+	gauges := func(name, help string, value float64) { tell(definition{name: name, kind: gauge, help: help}, value) }
 	version := []string{"version"}
 	tell(definition{name: "go_info", kind: gauge, labels: version, help: "Information about the Go environment."}, 1, runtime.Version())
-	gauges := func(name, help string, value float64) { tell(definition{name: name, kind: gauge, help: help}, value) }
 	gauges("go_goroutines", "Number of goroutines that currently exist.", float64(runtime.NumGoroutine()))
 	threads, _ := runtime.ThreadCreateProfile(nil)
 	gauges("go_threads", "Number of OS threads created.", float64(threads))

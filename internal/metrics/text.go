@@ -2,90 +2,104 @@ package metrics
 
 import (
 	"bytes"
-	"compress/gzip"
-	"io"
-	"net/http"
-	"strconv"
+	"slices"
 	"strings"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 )
 
-// contentType is the text format's, version 0.0.4:
-// https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format
-const contentType = "text/plain; version=0.0.4; charset=utf-8"
-
-// Handler serves what a registry holds.
-func Handler(r *Registry) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
-		text := textOf(r.gather())
-		w.Header().Set("Content-Type", contentType)
-		out := io.Writer(w)
-		if strings.Contains(request.Header.Get("Accept-Encoding"), "gzip") { // thousands of jobs are megabytes
-			w.Header().Set("Content-Encoding", "gzip")
-			packed := gzip.NewWriter(w)
-			defer packed.Close()
-			out = packed
+// textOf writes metrics as Prometheus and a node exporter read them, in the order of their names. Those without a series are left out.
+func textOf(families []*family) ([]byte, error) {
+	var text bytes.Buffer
+	for _, f := range slices.SortedFunc(slices.Values(families), func(a, b *family) int { return strings.Compare(a.name, b.name) }) {
+		if len(f.series) == 0 {
+			continue
 		}
-		_, _ = out.Write(text) // there is nobody to tell
-	})
-}
-
-// textOf writes metrics as Prometheus and a node exporter read them.
-func textOf(families []*family) []byte {
-	var text bytes.Buffer
-	for _, f := range families {
-		text.WriteString("# HELP " + f.name + " " + inHelp().Replace(f.help) + "\n")
-		text.WriteString("# TYPE " + f.name + " " + string(f.kind) + "\n")
-		text.Write(f.samples())
+		if _, err := expfmt.MetricFamilyToText(&text, f.message()); err != nil {
+			return nil, err
+		}
 	}
-	return text.Bytes()
+	return text.Bytes(), nil
 }
 
-// samples writes the series of a metric.
-func (f *family) samples() []byte {
-	var text bytes.Buffer
+// familiesOf reads what textOf has written.
+func familiesOf(text []byte) ([]*family, error) {
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	messages, err := parser.TextToMetricFamilies(bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	var families []*family
+	for _, m := range messages {
+		families = append(families, familyOf(m))
+	}
+	return families, nil
+}
+
+// message is a metric as expfmt takes it. It shares the numbers with f.
+func (f *family) message() *dto.MetricFamily {
+	m := &dto.MetricFamily{Name: &f.name, Help: &f.help, Type: &f.kind}
 	for _, s := range f.sorted() {
-		f.write(&text, s)
+		m.Metric = append(m.Metric, f.sample(s))
 	}
-	return text.Bytes()
+	return m
 }
 
-func (f *family) write(text *bytes.Buffer, s *series) {
-	labels := f.pairs(s)
-	if f.kind != histogram {
-		writeSample(text, f.name, labels, s.value)
-		return
+func (f *family) sample(s *series) *dto.Metric {
+	m := &dto.Metric{}
+	for i := range f.labels {
+		m.Label = append(m.Label, &dto.LabelPair{Name: &f.labels[i], Value: &s.labels[i]})
 	}
-	for i, bound := range f.buckets {
-		writeSample(text, f.name+"_bucket", append(labels, boundLabel+`="`+number(bound)+`"`), float64(s.within[i]))
+	switch f.kind {
+	case counter:
+		m.Counter = &dto.Counter{Value: &s.value}
+	case gauge:
+		m.Gauge = &dto.Gauge{Value: &s.value}
+	case histogram:
+		m.Histogram = &dto.Histogram{SampleCount: &s.count, SampleSum: &s.sum}
+		for i := range s.within {
+			m.Histogram.Bucket = append(m.Histogram.Bucket, &dto.Bucket{UpperBound: &f.buckets[i], CumulativeCount: &s.within[i]})
+		}
 	}
-	writeSample(text, f.name+"_bucket", append(labels, boundLabel+`="+Inf"`), float64(s.count))
-	writeSample(text, f.name+"_sum", labels, s.sum)
-	writeSample(text, f.name+"_count", labels, float64(s.count))
+	return m
 }
 
-// boundLabel is the label of a bucket's upper bound.
-const boundLabel = "le"
-
-// pairs are the labels of a series, with their values.
-func (f *family) pairs(s *series) []string {
-	pairs := make([]string, 0, len(f.labels)+1)
-	for i, name := range f.labels {
-		pairs = append(pairs, name+`="`+inLabel().Replace(s.labels[i])+`"`)
+// familyOf is the inverse of message. A series that is unlike the first, and what leaderrun does not write, are left out.
+func familyOf(m *dto.MetricFamily) *family {
+	f := newFamily(definition{name: m.GetName(), kind: m.GetType(), help: m.GetHelp()})
+	first := m.GetMetric()[0] // there is one: the parser drops a metric without
+	for _, l := range first.GetLabel() {
+		f.labels = append(f.labels, l.GetName())
 	}
-	return pairs
+	for _, b := range bucketsOf(first) {
+		f.buckets = append(f.buckets, b.GetUpperBound())
+	}
+	for _, one := range m.GetMetric() {
+		if s := seriesOf(one); len(s.labels) == len(f.labels) && len(s.within) == len(f.buckets) {
+			f.series[key(s.labels)] = s
+		}
+	}
+	return f
 }
 
-func writeSample(text *bytes.Buffer, name string, pairs []string, value float64) {
-	text.WriteString(name)
-	if len(pairs) > 0 {
-		text.WriteString("{" + strings.Join(pairs, ",") + "}")
+func seriesOf(m *dto.Metric) *series {
+	s := &series{
+		value: m.GetCounter().GetValue() + m.GetGauge().GetValue(), // one of them is not there
+		count: m.GetHistogram().GetSampleCount(), sum: m.GetHistogram().GetSampleSum(),
 	}
-	text.WriteString(" " + number(value) + "\n")
+	for _, l := range m.GetLabel() {
+		s.labels = append(s.labels, l.GetValue())
+	}
+	for _, b := range bucketsOf(m) {
+		s.within = append(s.within, b.GetCumulativeCount())
+	}
+	return s
 }
 
-// number also writes what is none: NaN, +Inf and -Inf.
-func number(n float64) string { return strconv.FormatFloat(n, 'g', -1, 64) }
-
-// The characters that the format escapes, in a help text and in the value of a label.
-func inHelp() *strings.Replacer  { return strings.NewReplacer(`\`, `\\`, "\n", `\n`) }
-func inLabel() *strings.Replacer { return strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`) }
+// bucketsOf are the buckets of a histogram without the last, +Inf, which expfmt writes by itself.
+func bucketsOf(m *dto.Metric) []*dto.Bucket {
+	all := m.GetHistogram().GetBucket()
+	return all[:max(len(all)-1, 0)]
+}

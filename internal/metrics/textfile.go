@@ -1,27 +1,30 @@
 package metrics
 
 import (
+	"bytes"
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/leaderrun/leaderrun/internal/filename"
+	"github.com/leaderrun/leaderrun/internal/flock"
 	"github.com/leaderrun/leaderrun/internal/ownership"
 )
 
 const (
 	lockName     = ".leaderrun.lock"
-	lockPatience = 2 * time.Second      // the lock is held for milliseconds
-	lockPause    = 5 * time.Millisecond // between two looks at it
-	maxEscaped   = 200                  // bytes: with what stands around it, less than the 255 of a file name
-	shownPrefix  = 150
-	maxOld       = 1 << 20 // bytes; our own files have a few kilobytes
-	mode         = 0o644   // the node exporter is another user
+	lockPatience = 2 * time.Second // the lock is held for milliseconds
+	maxOld       = 1 << 20         // bytes; our own files have a few kilobytes
+	mode         = 0o644           // the node exporter is another user
 )
 
 // Textfile is the metrics of one run of one job, for the textfile collector of a node exporter. Each job has a
@@ -29,7 +32,6 @@ const (
 type Textfile struct {
 	*Set
 	dir, job string
-	registry *Registry
 	patience time.Duration
 }
 
@@ -38,13 +40,7 @@ type Textfile struct {
 // Every series has the label job, also those of histograms: else the files of two jobs would have the same ones,
 // and a node exporter takes neither. There is no leaderrun_leading: nobody leads any more when the file is written.
 func NewTextfile(dir, job string) *Textfile {
-	r := newRegistry()
-	set := newSet(r, func(d definition) sampler {
-		f := r.register(d.ofJob())
-		f.add(0, label(job))
-		return func(n float64) { f.observe(n, label(job)) }
-	})
-	return &Textfile{Set: set, dir: dir, job: job, registry: r, patience: lockPatience}
+	return &Textfile{Set: newSet(perJob), dir: dir, job: job, patience: lockPatience}
 }
 
 // CheckDirectory says what would keep the file of every job in a directory from being written; nil: nothing that shows now.
@@ -60,28 +56,28 @@ func CheckDirectory(dir string) error {
 // other runs that write. The error may be that what earlier runs left could not be read: then the file is written all
 // the same, and counts from this run on.
 func (t *Textfile) Write() error {
-	unlock, err := lockDirectory(t.dir, t.patience)
+	lock, err := lockDirectory(t.dir, t.patience)
 	if err != nil {
 		return err
 	}
-	defer unlock()
+	defer flock.Unlock(lock)
 
 	path := filepath.Join(t.dir, "leaderrun_"+filename.Escape(t.job)+".prom")
-	old, unreadable := readOld(path, t.job)
+	old, unreadable := t.readOld(path)
 	if unreadable != nil {
 		unreadable = fmt.Errorf("%s counts from zero again: what it held is not leaderrun's: %w", path, unreadable)
 	}
-	text := textOf(carryOver(t.registry.gather(), old))
-	// One name is enough: only who has the lock writes it, over what a crash left behind.
-	temporary := filepath.Join(t.dir, ".leaderrun_"+filename.Escape(t.job)+".tmp")
-	if err := replace(path, temporary, text); err != nil {
+	text, err := t.textAfter(old)
+	if err != nil {
 		return err
 	}
-	return unreadable
+	// One name is enough: only who has the lock writes it, over what a crash left behind.
+	temporary := filepath.Join(t.dir, ".leaderrun_"+filename.Escape(t.job)+".tmp")
+	return cmp.Or(replace(path, temporary, text), unreadable)
 }
 
 // readOld reads what earlier runs counted. No file: nothing, and no error.
-func readOld(path, job string) (map[string]*family, error) {
+func (t *Textfile) readOld(path string) ([]*family, error) {
 	f, _, err := ownership.OpenRegular(path, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -90,53 +86,84 @@ func readOld(path, job string) (map[string]*family, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return parseOld(io.LimitReader(f, maxOld), job)
+	text, err := io.ReadAll(io.LimitReader(f, maxOld))
+	if err != nil {
+		return nil, err
+	}
+	return t.parseOld(text)
+}
+
+// parseOld parses the file of a job. It fails where that is not one that leaderrun wrote for this job: adding to numbers
+// that mean something else would make lies. So what was read must be, written again, what stands there. The metrics of another
+// version are passed over.
+func (t *Textfile) parseOld(text []byte) ([]*family, error) {
+	families, err := familiesOf(text)
+	if err != nil {
+		return nil, err
+	}
+	for _, old := range families {
+		switch ours := t.named(old.name); {
+		case ours == nil && !strings.HasPrefix(old.name, "leaderrun_"):
+			return nil, fmt.Errorf("it has the metric %s", old.name)
+		case ours != nil && !ours.goesOn(old, label(t.job)):
+			return nil, fmt.Errorf("its %s is not what leaderrun counts of this job", old.name)
+		}
+	}
+	if again, err := textOf(families); err != nil || !bytes.Equal(again, text) || len(text) == 0 {
+		return nil, errors.New("it is not in the form that leaderrun writes")
+	}
+	return families, nil
+}
+
+// textAfter writes what was counted, by earlier runs too.
+func (t *Textfile) textAfter(old []*family) ([]byte, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, before := range old {
+		if f := t.named(before.name); f != nil {
+			f.carry(before)
+		}
+	}
+	return textOf(t.families[:leading])
+}
+
+// named returns a metric of the file; nil: it has none of that name.
+func (t *Textfile) named(name string) *family {
+	i := slices.IndexFunc(t.families[:leading], func(f *family) bool { return f.name == name })
+	if i < 0 {
+		return nil
+	}
+	return t.families[i]
 }
 
 // replace puts a file in the place of another in one step: a node exporter sees the old or the new one. It is not
 // synced: after a crash of the machine, nobody misses the last counts.
 func replace(path, temporary string, text []byte) error {
-	if err := os.Remove(temporary); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
+	_ = os.Remove(temporary)                                                  // what a crash left behind
 	f, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode) // never through somebody's link
 	if err != nil {
 		return err
 	}
+	defer os.Remove(temporary) // where it is still there, it is only in the way
 	_, err = f.Write(text)
-	if err == nil {
-		err = f.Chmod(mode) // whatever the umask
+	if err := cmp.Or(err, f.Chmod(mode), f.Close()); err != nil { // the mode whatever the umask
+		return err
 	}
-	if closing := f.Close(); err == nil {
-		err = closing
-	}
-	if err == nil {
-		err = os.Rename(temporary, path)
-	}
-	if err != nil {
-		_ = os.Remove(temporary) // it is only in the way
-	}
-	return err
+	return os.Rename(temporary, path)
 }
 
 // lockDirectory keeps other runs of this host from writing into the directory. Else one of two that read the same old
 // counts would be lost.
-func lockDirectory(dir string, patience time.Duration) (unlock func(), err error) {
-	f, err := openLock(filepath.Join(dir, lockName))
-	if err != nil {
-		return nil, err
+func lockDirectory(dir string, patience time.Duration) (*os.File, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	path := filepath.Join(dir, lockName)
+	open := func(path string, _ int) (*os.File, error) { return openLock(path) }
+	f, err := flock.Poll(ctx, func() (*os.File, error) { return flock.Try(path, syscall.LOCK_EX, 0, open) })
+	if err != nil && ctx.Err() != nil {
+		return nil, &fs.PathError{Op: "lock", Path: path, Err: syscall.EWOULDBLOCK}
 	}
-	for end := time.Now().Add(patience); ; time.Sleep(lockPause) {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == nil {
-			return func() { _ = f.Close() }, nil // and with it goes the lock
-		}
-		busy := err == syscall.EWOULDBLOCK || err == syscall.EINTR
-		if !busy || time.Now().After(end) {
-			_ = f.Close()
-			return nil, &fs.PathError{Op: "lock", Path: f.Name(), Err: err}
-		}
-	}
+	return f, err
 }
 
 // openLock opens the lock file, which any user's run may have made: reading is enough to lock. A directory that all
